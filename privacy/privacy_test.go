@@ -1,0 +1,204 @@
+package privacy
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"math/big"
+	"strings"
+	"testing"
+)
+
+func TestParseEpsilonExact(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "0.0": 0, "0e9": 0, "0e999": 0, "0.1": 100_000_000, "1": 1_000_000_000, "2.5": 2_500_000_000,
+		"0.000000001": 1, "1e-9": 1, "1E-9": 1, "12e-1": 1_200_000_000, "1e3": 1_000_000_000_000, "1e+2": 100_000_000_000,
+		"1000": 1_000_000_000_000, "1000.000000000": 1_000_000_000_000, "999.999999999": 999_999_999_999,
+		"0.100000000": 100_000_000, "1234e-3": 1_234_000_000, "0.00000001e1": 100,
+	} {
+		got, err := ParseEpsilon(text)
+		if err != nil || got.Nano() != want {
+			t.Errorf("ParseEpsilon(%q) = %d, %v; want %d", text, got.Nano(), err, want)
+		}
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	refused := []string{
+		"", " ", " 1", "1 ", "-1", "+1", "-0", "NaN", "nan", "Inf", "inf", "0x1", "1_000", "1,5", "1.", ".5", "01", "00", "1e", "1e+",
+		"1e1.5", "1e-10", "10e-10", "1.5e-9", "0.0000000001", "1.0000000000", "1000.000000001", "1001", "1e4", "1e999", "1e9999",
+		"1e-999", "٣", "1\x00", "½", "1e--1", "1ee1", strings.Repeat("1", 65), "1" + strings.Repeat("0", 63), "9223372036854775808", "18446744073709551617",
+	}
+	for _, text := range refused {
+		got, err := ParseEpsilon(text)
+		var parseErr *ParseError
+		if !errors.As(err, &parseErr) || got != (Epsilon{}) {
+			t.Errorf("ParseEpsilon(%q) = %v, %v; want a ParseError", text, got, err)
+			continue
+		}
+		if parseErr.Kind != "epsilon" || parseErr.Reason == "" || len(parseErr.Text) > 64 {
+			t.Errorf("ParseEpsilon(%q): error %#v", text, parseErr)
+		}
+	}
+	for _, text := range []string{"1", "1.0", "1e0", "-0.1", "0.9999999999", "NaN"} {
+		if got, err := ParseDelta(text); err == nil {
+			t.Errorf("ParseDelta(%q) = %v; want an error", text, got)
+		}
+	}
+}
+
+func TestErrorNamesTheTrouble(t *testing.T) {
+	_, err := ParseEpsilon("1.0000000001")
+	if want := `invalid epsilon "1.0000000001": has more than 9 decimals; no digit is rounded away`; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	_, err = ParseDelta("1")
+	if want := `invalid delta "1": is above 0.999999999`; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	_, err = ParseEpsilon(strings.Repeat("é", 1000))
+	if len(err.Error()) > 150 {
+		t.Errorf("error of %d bytes repeats hostile text", len(err.Error()))
+	}
+}
+
+func TestStringIsShortestAndReadsBack(t *testing.T) {
+	for nano, want := range map[int64]string{
+		0: "0", 1: "0.000000001", 10: "0.00000001", 100_000_000: "0.1", 1_000_000_000: "1", 1_500_000_000: "1.5",
+		MaxEpsilonNano: "1000", MaxEpsilonNano - 1: "999.999999999",
+	} {
+		e, err := EpsilonFromNano(nano)
+		if err != nil || e.String() != want {
+			t.Errorf("%d: %q, %v; want %q", nano, e, err, want)
+		}
+		if back, err := ParseEpsilon(e.String()); err != nil || back != e {
+			t.Errorf("%q reads back as %v, %v", e, back, err)
+		}
+	}
+	d, err := DeltaFromNano(MaxDeltaNano)
+	if err != nil || d.String() != "0.999999999" {
+		t.Errorf("largest delta %q, %v", d, err)
+	}
+}
+
+func TestRange(t *testing.T) {
+	for _, n := range []int64{-1, MaxEpsilonNano + 1, math.MinInt64, math.MaxInt64} {
+		if _, err := EpsilonFromNano(n); !errors.Is(err, ErrRange) {
+			t.Errorf("EpsilonFromNano(%d): %v", n, err)
+		}
+	}
+	for _, n := range []int64{-1, nanos, math.MinInt64, math.MaxInt64} {
+		if _, err := DeltaFromNano(n); !errors.Is(err, ErrRange) {
+			t.Errorf("DeltaFromNano(%d): %v", n, err)
+		}
+	}
+}
+
+func TestArithmetic(t *testing.T) {
+	one, _ := ParseEpsilon("1")
+	half, _ := ParseEpsilon("0.5")
+	if sum, err := one.Add(half); err != nil || sum.String() != "1.5" {
+		t.Errorf("1 + 0.5 = %v, %v", sum, err)
+	}
+	if diff, err := one.Sub(half); err != nil || diff.String() != "0.5" {
+		t.Errorf("1 - 0.5 = %v, %v", diff, err)
+	}
+	if diff, err := half.Sub(one); !errors.Is(err, ErrRange) || !diff.IsZero() {
+		t.Errorf("0.5 - 1 = %v, %v", diff, err)
+	}
+	if _, err := MaxEpsilon().Add(Epsilon{1}); !errors.Is(err, ErrRange) {
+		t.Errorf("1000 + 1e-9: %v", err)
+	}
+	if !half.Less(one) || one.Less(half) || one.Less(one) {
+		t.Error("Less is wrong")
+	}
+	if one.Compare(half) != 1 || half.Compare(one) != -1 || one.Compare(one) != 0 {
+		t.Error("Compare is wrong")
+	}
+	if one.IsZero() || !(Epsilon{}).IsZero() || one.Float64() != 1 || half.Float64() != 0.5 {
+		t.Error("IsZero or Float64 is wrong")
+	}
+	d, _ := ParseDelta("0.6")
+	e, _ := ParseDelta("0.3")
+	if sum, err := d.Add(e); err != nil || sum.String() != "0.9" || sum.Compare(d) != 1 || sum.Nano() != 900_000_000 {
+		t.Errorf("0.6 + 0.3 = %v, %v", sum, err)
+	}
+	if _, err := d.Add(d); !errors.Is(err, ErrRange) {
+		t.Errorf("0.6 + 0.6: %v", err)
+	}
+	if d.IsZero() || !(Delta{}).IsZero() || d.Float64() != 0.6 {
+		t.Error("IsZero or Float64 of delta is wrong")
+	}
+}
+
+func TestJSON(t *testing.T) {
+	type pair struct {
+		E Epsilon `json:"e"`
+		D Delta   `json:"d"`
+	}
+	var p pair
+	if err := json.Unmarshal([]byte(`{"e":"0.1","d":"0.01"}`), &p); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := json.Marshal(p); err != nil || string(out) != `{"e":"0.1","d":"0.01"}` {
+		t.Errorf("%s, %v", out, err)
+	}
+	before := p
+	for _, text := range []string{`{"e":0.1}`, `{"e":null}`, `{"e":"x"}`, `{"d":1e-3}`, `{"d":"1"}`, `{"e":["1"]}`, `{"d":{}}`} {
+		if err := json.Unmarshal([]byte(text), &p); err == nil || p != before {
+			t.Errorf("%s: error %v, value %v", text, err, p)
+		}
+	}
+	if err := p.E.UnmarshalJSON([]byte(`"\x"`)); err == nil {
+		t.Error("a broken JSON string was accepted")
+	}
+	var e Epsilon
+	if err := e.UnmarshalText([]byte("0.25")); err != nil || e.String() != "0.25" {
+		t.Errorf("%v, %v", e, err)
+	}
+}
+
+// exactRat reads text as a rational by another way, for comparison.
+func exactRat(text string) (*big.Rat, bool) { return new(big.Rat).SetString(text) }
+
+func FuzzParseEpsilon(f *testing.F) {
+	for _, seed := range []string{"0", "0.1", "1e-9", "1000", "1e3", "-1", "NaN", "1e-10", "0.0000000001", "00", "1.", "9e99", "0x10", "1/3", "1_0"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		e, err := ParseEpsilon(text)
+		if err != nil {
+			var parseErr *ParseError
+			if !errors.As(err, &parseErr) {
+				t.Fatalf("%q: untyped error %v", text, err)
+			}
+			return
+		}
+		exact, ok := exactRat(text)
+		if !ok || exact.Cmp(big.NewRat(e.Nano(), nanos)) != 0 {
+			t.Fatalf("%q became %v", text, e)
+		}
+		if e.Nano() < 0 || e.Nano() > MaxEpsilonNano {
+			t.Fatalf("%q became %d, out of range", text, e.Nano())
+		}
+		if back, err := ParseEpsilon(e.String()); err != nil || back != e {
+			t.Fatalf("%q prints as %q and reads back as %v, %v", text, e, back, err)
+		}
+	})
+}
+
+func FuzzParseDelta(f *testing.F) {
+	for _, seed := range []string{"0", "0.5", "1e-9", "1", "0.999999999", "1e-10"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := ParseDelta(text)
+		if err != nil {
+			return
+		}
+		exact, ok := exactRat(text)
+		if !ok || exact.Cmp(big.NewRat(d.Nano(), nanos)) != 0 || d.Nano() >= nanos {
+			t.Fatalf("%q became %v", text, d)
+		}
+	})
+}

@@ -1,0 +1,35 @@
+// Package rrchain draws chains of randomized responses: answers of one object to one question at
+// rising ε, each as useful as a fresh randomized response at its ε, and all of them together
+// costing only the largest ε.
+//
+// A question has m ≥ 2 values, numbered from 0. A randomized response at ε is the truth with
+// probability e^ε/(e^ε+m−1) and each other value with 1/(e^ε+m−1). Put differently, it is the truth
+// with the retention λ(ε) = (e^ε−1)/(e^ε+m−1), and else uniform on all m values.
+//
+//	sampler := rrchain.NewSampler()
+//	chain, err := rrchain.NewChain(4)
+//	first, err := chain.Raise(sampler, half, truth) // ε = 0.5: a first response
+//	next, err := chain.Raise(sampler, two, truth)   // ε = 2: costs 1.5 more, not 2
+//	mid, err := chain.Insert(sampler, one)          // ε = 1: free, and needs no truth
+//
+// # The law of a chain
+//
+// Pan, "Randomized Response with Gradual Release of Privacy Budget" (2024, arXiv:2401.13952),
+// gives the kernel that raises a response from ε₁ to ε₂ (Eq. (50), here [NewKernel]) and proves
+// that every response has the law of its own ε (Property 1.1), that the composition of all of them
+// is ε-differentially private for the largest ε (Property 1.2), and that the ratio of likelihoods
+// of all responses is that of the highest one (Lemma 3.1), so that buyers who pool what they bought
+// gain nothing (Theorem 4.1).
+//
+// Lemma 3.1 says more: read downwards, truth → oₙ → … → o₁ is a Markov chain, in which going from ε₂
+// down to ε₁ keeps the response with probability λ(ε₁)/λ(ε₂) and else replaces it by a uniform value.
+// The truth is the response at ε = ∞, and uniform noise the one at ε = 0. So there is a single law
+// to draw from: that of a response at ε given its neighbours below and above. A first response lies
+// between noise and truth, a raise between the last response and the truth, a degradation between
+// noise and the lowest response, an insertion between two responses. Only the neighbour above can
+// be the truth, hence only a raise needs it. The exact sampler knows just this law; the kernel in the
+// closed form of the paper is a special case, and a test holds the two against each other.
+//
+// Drawing is exact: no float takes part (see [Sampler]). Everything here is pure, without clock,
+// disk, logger or goroutine; randomness is the operating system's.
+package rrchain
