@@ -79,9 +79,11 @@ type Sampler struct {
 }
 
 // NewSampler returns a sampler on the operating system's randomness.
-func NewSampler() *Sampler { return newSampler(exact.NewBits()) }
+func NewSampler() *Sampler { return ReplaySampler(exact.NewBits()) }
 
-func newSampler(bits *exact.Bits) *Sampler {
+// ReplaySampler returns a sampler on given bits. It serves the tests of this module alone: nobody
+// else can make such bits, and a test sees to it that no other code of the module replays any.
+func ReplaySampler(bits *exact.Bits) *Sampler {
 	return &Sampler{bits: bits, laws: make(map[law]*exact.Mixture)}
 }
 

@@ -1,0 +1,169 @@
+package ledger
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// encoder appends the fields of a record. Its encoding is canonical: equal records have equal bytes.
+type encoder struct{ buf []byte }
+
+func (e *encoder) u8(v uint8)                { e.buf = append(e.buf, v) }
+func (e *encoder) u32(v uint32)              { e.buf = binary.BigEndian.AppendUint32(e.buf, v) }
+func (e *encoder) u64(v uint64)              { e.buf = binary.BigEndian.AppendUint64(e.buf, v) }
+func (e *encoder) uvarint(v uint64)          { e.buf = binary.AppendUvarint(e.buf, v) }
+func (e *encoder) raw(v []byte)              { e.buf = append(e.buf, v...) }
+func (e *encoder) epsilon(v privacy.Epsilon) { e.uvarint(uint64(v.Nano())) }
+
+func (e *encoder) text(v string) {
+	e.uvarint(uint64(len(v)))
+	e.buf = append(e.buf, v...)
+}
+
+func (e *encoder) flag(v bool) {
+	if v {
+		e.u8(1)
+	} else {
+		e.u8(0)
+	}
+}
+
+// decoder takes the fields off a record. After the first fault it returns zero values and keeps the
+// fault for done.
+type decoder struct {
+	rest []byte
+	err  error
+}
+
+func (d *decoder) fail(format string, args ...any) {
+	if d.err == nil {
+		d.err = fmt.Errorf("%w: "+format, append([]any{ErrCorrupt}, args...)...)
+	}
+	d.rest = nil
+}
+
+// take returns the next n bytes, or nil.
+func (d *decoder) take(n uint64) []byte {
+	if d.err != nil || n > uint64(len(d.rest)) {
+		d.fail("record ends early")
+		return nil
+	}
+	taken := d.rest[:n]
+	d.rest = d.rest[n:]
+	return taken
+}
+
+func (d *decoder) u8() uint8 {
+	if b := d.take(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (d *decoder) u32() uint32 {
+	if b := d.take(4); b != nil {
+		return binary.BigEndian.Uint32(b)
+	}
+	return 0
+}
+
+func (d *decoder) u64() uint64 {
+	if b := d.take(8); b != nil {
+		return binary.BigEndian.Uint64(b)
+	}
+	return 0
+}
+
+func (d *decoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.rest)
+	if n <= 0 || n > 1 && d.rest[n-1] == 0 { // cut off, too large, or longer than it need be
+		d.fail("broken number")
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return v
+}
+
+// count reads the length of a list whose items take at least size bytes each, so that a damaged
+// length cannot ask for more memory than the record has bytes.
+func (d *decoder) count(size int) int {
+	n := d.uvarint()
+	if n > uint64(len(d.rest)/size) {
+		d.fail("list of %d items is longer than its record", n)
+		return 0
+	}
+	return int(n)
+}
+
+func (d *decoder) flag() bool {
+	v := d.u8()
+	if v > 1 {
+		d.fail("broken flag")
+	}
+	return v == 1
+}
+
+func (d *decoder) epsilon() privacy.Epsilon {
+	e, err := privacy.EpsilonFromNano(int64(d.uvarint()))
+	if err != nil {
+		d.fail("%v", err)
+	}
+	return e
+}
+
+// response reads the number of a value of some question.
+func (d *decoder) response() int {
+	n := d.uvarint()
+	if n >= rrchain.MaxValues {
+		d.fail("response %d of a question", n)
+		return 0
+	}
+	return int(n)
+}
+
+func (d *decoder) text() string { return string(d.take(d.uvarint())) }
+
+// array fills a field of fixed length.
+func (d *decoder) array(into []byte) { copy(into, d.take(uint64(len(into)))) }
+
+// done returns the first fault, among them bytes left over.
+func (d *decoder) done() error {
+	if d.err == nil && len(d.rest) > 0 {
+		d.fail("%d bytes too many", len(d.rest))
+	}
+	return d.err
+}
+
+// sumLength is the length of the checksum that ends every stored value.
+const sumLength = 4
+
+// seal appends to a payload the CRC-32C of bucket, key and payload. With the key in it, a record
+// that turns up under another key is noticed as well as one with a flipped bit.
+func seal(bucket string, key, payload []byte) []byte {
+	return binary.BigEndian.AppendUint32(payload, checksum(bucket, key, payload))
+}
+
+// unseal checks and removes the checksum.
+func unseal(bucket string, key, value []byte) ([]byte, error) {
+	n := len(value) - sumLength
+	if n < 0 {
+		return nil, fmt.Errorf("%w: record %x in %s is too short", ErrCorrupt, key, bucket)
+	}
+	payload := value[:n:n]
+	if binary.BigEndian.Uint32(value[n:]) != checksum(bucket, key, payload) {
+		return nil, fmt.Errorf("%w: checksum of record %x in %s", ErrCorrupt, key, bucket)
+	}
+	return payload, nil
+}
+
+func checksum(bucket string, key, payload []byte) uint32 {
+	table := crc32.MakeTable(crc32.Castagnoli)
+	sum := crc32.Update(0, table, []byte(bucket))
+	sum = crc32.Update(sum, table, binary.BigEndian.AppendUint32(nil, uint32(len(key))))
+	sum = crc32.Update(sum, table, key)
+	return crc32.Update(sum, table, payload)
+}

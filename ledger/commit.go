@@ -1,0 +1,264 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/sluicedp/sluice/ledger/store"
+)
+
+// Callers that change the ledger share commits: whoever comes first leads, commits for everyone who
+// queued up meanwhile, and hands the lead to the next. A lone caller commits at once; there is no
+// timer. All of a batch is decided and applied in one transaction, in the order of the queue, so
+// each decision sees the ones before it.
+
+// decision reads the state and returns the changes to make, or the error by which to refuse. It
+// must not write, and what it returns besides may leave the ledger only once submit has returned nil.
+type decision func(*state) ([]change, error)
+
+// proposal is one caller's decision on its way through the queue.
+type proposal struct {
+	decide      decision
+	first, last uint64 // its events, once committed
+	err         error
+	done        chan struct{} // closed when it is settled
+	lead        chan struct{} // gets a token when it is to lead
+}
+
+// committer is the queue of proposals.
+type committer struct {
+	mu      sync.Mutex
+	queue   []*proposal
+	leading bool  // somebody leads, or was told to
+	failure error // why no more work is accepted
+	idle    sync.Cond
+}
+
+const (
+	// most is how many proposals may share a commit; it bounds the memory of one.
+	most = 1024
+	// yields is how often a leader lets other goroutines run before it takes the queue: callers that
+	// the last commit woke get a chance to queue up. A lone caller loses well under a microsecond.
+	yields = 3
+)
+
+// check returns why no more work is accepted, if that is so.
+func (c *committer) check() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.failure
+}
+
+// stopped returns the failure of an earlier commit. Unlike check it lets through what was queued
+// before the ledger was closed.
+func (c *committer) stopped() error {
+	if err := c.check(); !errors.Is(err, ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// enter queues a proposal and tells whether it is to lead.
+func (c *committer) enter(p *proposal) (lead bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failure != nil {
+		return false, c.failure
+	}
+	c.queue = append(c.queue, p)
+	lead = !c.leading
+	c.leading = true
+	return lead, nil
+}
+
+// take removes a batch from the queue.
+func (c *committer) take() []*proposal {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := min(len(c.queue), most)
+	batch := slices.Clone(c.queue[:n])
+	c.queue = slices.Delete(c.queue, 0, n)
+	return batch
+}
+
+// handOver ends a leader's turn: the next in the queue leads, or nobody.
+func (c *committer) handOver() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.queue) > 0 {
+		c.queue[0].lead <- struct{}{}
+		return
+	}
+	c.leading = false
+	if c.idle.L != nil {
+		c.idle.Broadcast()
+	}
+}
+
+// withdraw takes a proposal out of the queue, unless it is in a batch already.
+func (c *committer) withdraw(p *proposal) bool {
+	c.mu.Lock()
+	i := slices.Index(c.queue, p)
+	if i >= 0 {
+		c.queue = slices.Delete(c.queue, i, i+1)
+	}
+	c.mu.Unlock()
+	if i < 0 {
+		return false
+	}
+	select {
+	case <-p.lead: // it had been told to lead and will not
+		c.handOver()
+	default:
+	}
+	return true
+}
+
+// stop refuses all further work, for the first reason given.
+func (c *committer) stop(reason error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failure == nil {
+		c.failure = reason
+	}
+}
+
+// close refuses further work and waits for what is queued. It returns false if that was done before.
+func (c *committer) close() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if errors.Is(c.failure, ErrClosed) {
+		return false
+	}
+	c.failure = ErrClosed
+	c.idle.L = &c.mu
+	for c.leading {
+		c.idle.Wait()
+	}
+	return true
+}
+
+// submit has a decision carried out and waits until it is durable. It returns the numbers of its
+// first and last event, both 0 if there were none. If ctx ends while the proposal still waits, it is
+// withdrawn and nothing has happened; once its commit has begun, submit waits for the outcome.
+func (l *Ledger) submit(ctx context.Context, decide decision) (first, last uint64, err error) {
+	if l.only {
+		return 0, 0, ErrReadOnly
+	}
+	if err := ctx.Err(); err != nil {
+		return 0, 0, err
+	}
+	p := &proposal{decide: decide, done: make(chan struct{}), lead: make(chan struct{}, 1)}
+	lead, err := l.commits.enter(p)
+	if err != nil {
+		return 0, 0, err
+	}
+	if lead {
+		l.lead()
+	} else if !l.await(ctx, p) {
+		return 0, 0, ctx.Err()
+	}
+	return p.first, p.last, p.err
+}
+
+// await waits until a proposal is settled, leading if told to. It returns false if the proposal was
+// withdrawn because ctx ended.
+func (l *Ledger) await(ctx context.Context, p *proposal) bool {
+	select {
+	case <-p.done:
+		return true
+	case <-p.lead:
+		l.lead()
+		return true
+	case <-ctx.Done():
+		if l.commits.withdraw(p) {
+			return false
+		}
+		<-p.done
+		return true
+	}
+}
+
+// lead commits one batch, in which the leader's own proposal is the first, and hands over.
+func (l *Ledger) lead() {
+	for range yields {
+		runtime.Gosched()
+	}
+	batch := l.commits.take()
+	err := ErrStopped // what the others learn if commit panics
+	defer func() {
+		if errors.Is(err, ErrStopped) {
+			l.commits.stop(err)
+		}
+		settle(batch, err)
+		l.commits.handOver()
+	}()
+	err = l.commit(batch)
+}
+
+// settle tells everyone in a batch what came of it.
+func settle(batch []*proposal, err error) {
+	for _, p := range batch {
+		if p.err == nil && err != nil {
+			p.first, p.last, p.err = 0, 0, err
+		}
+		close(p.done)
+	}
+}
+
+// commit carries a batch out in one transaction. A decision that refuses affects nobody else; a
+// failure to write fails the whole batch.
+func (l *Ledger) commit(batch []*proposal) error {
+	if err := l.commits.stopped(); err != nil {
+		return err
+	}
+	events := uint64(0)
+	err := l.store.Update(func(w store.Writer) error {
+		now := l.clock()
+		if err := checkTime(now); err != nil {
+			return err
+		}
+		s, err := writeState(w, now)
+		if err != nil {
+			return err
+		}
+		before := s.counters.events
+		for _, p := range batch {
+			if err := p.carryOut(s); err != nil {
+				return err
+			}
+		}
+		if events = s.counters.events - before; events == 0 {
+			return nil
+		}
+		return s.flush()
+	})
+	if err != nil {
+		l.log.Error().Err(err).Int("requests", len(batch)).Msg("commit failed")
+	} else if events > 0 {
+		l.log.Debug().Int("requests", len(batch)).Uint64("events", events).Msg("committed")
+	}
+	if errors.Is(err, store.ErrUncertain) {
+		err = fmt.Errorf("%w: %w", ErrStopped, err)
+	}
+	return err
+}
+
+// carryOut decides a proposal and records its changes. The error is one of writing; that of a
+// refusal stays with the proposal.
+func (p *proposal) carryOut(s *state) error {
+	changes, err := p.decide(s)
+	if err != nil {
+		p.err = err
+		return nil
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	p.first, p.last, err = s.record(changes)
+	return err
+}

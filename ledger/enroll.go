@@ -1,0 +1,179 @@
+package ledger
+
+import (
+	"context"
+
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// EnrollRequest puts objects under the ledger's care for one question.
+type EnrollRequest struct {
+	Key      string // idempotency key, 1 to 256 bytes
+	Question string
+	Objects  []string // 1 to 256 bytes each, without control characters
+	// Policy is the ceiling of each object's chain. The zero value sets none: only the cap binds.
+	Policy policy.Policy
+	// Cap is the largest ε each object may spend over all its chains. 0 leaves the cap of an object
+	// that is known already, and gives a new one the largest ε there is, 1,000, which protects nobody:
+	// then let the policy be the bound.
+	Cap      privacy.Epsilon
+	Progress Progress // optional
+}
+
+// EnrollResult tells what an enrolment did.
+type EnrollResult struct {
+	Enrolled int // newly enrolled
+	Already  int // enrolled in the question before, with the same policy
+	First    uint64
+	Last     uint64
+}
+
+// Enroll enrols objects in a question. Those enrolled already are left as they are. If an object is
+// known with another cap than the one given, or enrolled with another policy, nobody is enrolled and
+// the [*RefusedError] lists all such objects: budgets do not change in passing.
+func (l *Ledger) Enroll(ctx context.Context, r EnrollRequest) (EnrollResult, error) {
+	names, err := checkObjects(r.Objects)
+	if err != nil {
+		return EnrollResult{}, err
+	}
+	if err := checkName("idempotency key", r.Key); err != nil {
+		return EnrollResult{}, err
+	}
+	x := &enrollment{ledger: l, request: r, panel: panel{names: names}}
+	err = l.view(ctx, func(s *state) (err error) {
+		x.question, err = l.questionByName(s, r.Question)
+		return err
+	})
+	if err != nil {
+		return EnrollResult{}, err
+	}
+	result, err := l.run(ctx, &bulk{
+		key: r.Key, digest: x.digest().sum(), panel: x.panel, progress: r.Progress, prepare: x.prepare, decide: x.decide,
+	})
+	if err != nil {
+		return EnrollResult{}, err
+	}
+	return EnrollResult{int(result.counts[enrolledNow]), int(result.counts[enrolledBefore]), result.first, result.last}, nil
+}
+
+// The tallies of an enrolment.
+const (
+	enrolledNow = iota
+	enrolledBefore
+)
+
+// enrollment is an EnrollRequest being carried out.
+type enrollment struct {
+	ledger   *Ledger
+	request  EnrollRequest
+	question *question
+	panel    panel
+}
+
+func (x *enrollment) digest() *encoder {
+	e := digest("enroll")
+	e.text(x.request.Question)
+	e.text(x.request.Policy.String())
+	e.epsilon(x.request.Cap)
+	for _, name := range x.panel.names {
+		e.text(name)
+	}
+	return e
+}
+
+// prepare refuses, before anybody is enrolled, if anybody cannot be.
+func (x *enrollment) prepare(ctx context.Context, behind string) (total int, err error) {
+	var refusals []Refusal
+	err = x.ledger.eachPart(ctx, &x.panel, behind, func(s *state, names []string) error {
+		total += len(names)
+		p, err := x.plan(s, names, 0)
+		refusals = append(refusals, p.refused...)
+		return err
+	})
+	if err == nil && len(refusals) > 0 {
+		err = &RefusedError{Question: x.question.name, Refused: refusals}
+	}
+	return total, err
+}
+
+func (x *enrollment) decide(s *state, names []string, _ int) (part, error) {
+	number, known, err := x.policyNumber(s)
+	if err != nil {
+		return part{}, err
+	}
+	p, err := x.plan(s, names, number)
+	if err == nil && len(p.refused) > 0 {
+		err = &RefusedError{Question: x.question.name, Refused: p.refused}
+	}
+	if !known && len(p.changes) > 0 {
+		p.changes = append([]change{&policyDefined{number, x.request.Policy.String()}}, p.changes...)
+	}
+	return p, err
+}
+
+// policyNumber returns the number of the request's policy, or the next free one.
+func (x *enrollment) policyNumber(s *state) (number uint32, known bool, err error) {
+	if x.request.Policy.IsZero() {
+		return 0, true, nil
+	}
+	number, known, err = s.policyNumber(x.request.Policy)
+	if !known {
+		number = s.counters.policies + 1
+	}
+	return number, known, err
+}
+
+// plan says what to do with each object.
+func (x *enrollment) plan(s *state, names []string, policyNumber uint32) (p part, err error) {
+	for _, name := range names {
+		c, already, err := s.chain(x.question.number, name)
+		if err != nil {
+			return p, err
+		}
+		o, known, err := s.object(name)
+		if err != nil {
+			return p, err
+		}
+		limit := x.capOf(o, known)
+		if known && o.cap != limit {
+			p.refused = append(p.refused, Refusal{Object: name, Reason: CapDiffers, Ceiling: o.cap, Spent: o.spent, Asked: limit, Helps: HelpsNothing})
+			continue
+		}
+		if !already {
+			p.counts[enrolledNow]++
+			p.changes = append(p.changes, &enrolled{name, x.question.number, policyNumber, limit})
+			continue
+		}
+		same, err := x.samePolicy(s, c)
+		if err != nil {
+			return p, err
+		}
+		if !same {
+			p.refused = append(p.refused, Refusal{Object: name, Reason: PolicyDiffers, Spent: c.current(), Helps: HelpsNothing})
+			continue
+		}
+		p.counts[enrolledBefore]++
+	}
+	return p, nil
+}
+
+// capOf returns the cap that the request wants for an object.
+func (x *enrollment) capOf(o object, known bool) privacy.Epsilon {
+	switch {
+	case !x.request.Cap.IsZero():
+		return x.request.Cap
+	case known:
+		return o.cap
+	default:
+		return privacy.MaxEpsilon()
+	}
+}
+
+func (x *enrollment) samePolicy(s *state, c chain) (bool, error) {
+	if c.policy == 0 || x.request.Policy.IsZero() {
+		return c.policy == 0 && x.request.Policy.IsZero(), nil
+	}
+	p, err := x.ledger.policy(s, c.policy)
+	return p == x.request.Policy, err
+}

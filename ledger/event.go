@@ -1,0 +1,330 @@
+package ledger
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"time"
+
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// event is one entry of the log. Its number is its key there.
+type event struct {
+	number uint64
+	time   time.Time
+	change change
+}
+
+// change is what an event says. It holds every outcome, the drawn response included, so that the
+// state is a fold of the events.
+type change interface {
+	kind() kind
+	encode(*encoder)
+}
+
+// kind is stored as one byte. A number is never given a second meaning.
+type kind uint8
+
+const (
+	kindCreated kind = iota + 1
+	kindTruthKey
+	kindQuestion
+	kindPolicy
+	kindEnrolled
+	kindReleased
+	kindSettled
+)
+
+func (k kind) String() string {
+	names := [...]string{"", "created", "truth-key", "question", "policy", "enrolled", "released", "settled"}
+	if int(k) < len(names) {
+		return names[k]
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
+// created begins the log.
+type created struct {
+	id       [16]byte // a random UUID
+	currency string
+	logKey   string
+}
+
+// truthKeySet says that from here on chains are bound to their truth by keyed hashes.
+type truthKeySet struct{ check tag }
+
+// questionDefined adds a question under the next free number.
+type questionDefined struct {
+	number uint32
+	name   string
+	values []string
+}
+
+// policyDefined gives a policy a number, by which chains refer to it.
+type policyDefined struct {
+	number uint32
+	json   string
+}
+
+// enrolled begins the chain of an object and a question. cap is the object's from here on.
+type enrolled struct {
+	object   string
+	question uint32
+	policy   uint32 // 0 for none
+	cap      privacy.Epsilon
+}
+
+// method tells how a response came about.
+type method uint8
+
+const (
+	methodRaise method = iota + 1
+	methodDegrade
+	methodInsert
+)
+
+func (m method) String() string {
+	names := [...]string{"", "raise", "degrade", "insert"}
+	if int(m) < len(names) {
+		return names[m]
+	}
+	return fmt.Sprintf("method %d", uint8(m))
+}
+
+// released records a response. bound is set by the first raise after the ledger got a truth key.
+type released struct {
+	object   string
+	question uint32
+	epsilon  privacy.Epsilon
+	response int
+	method   method
+	bound    *tag
+}
+
+// settled ends a request, or one part of a large one, and records what came of it, so that the same
+// key gives the same result again.
+type settled struct {
+	key     string
+	digest  [sha256.Size]byte // of the request
+	first   uint64            // the first event of this part
+	through uint64            // objects enrolled by later events do not belong to the request
+	last    string            // the last object of this part
+	final   bool              // no further part follows
+	counts  counts
+	refused []Refusal
+}
+
+// counts are the tallies of a request; what each means depends on the request.
+type counts [3]uint64
+
+func (*created) kind() kind         { return kindCreated }
+func (*truthKeySet) kind() kind     { return kindTruthKey }
+func (*questionDefined) kind() kind { return kindQuestion }
+func (*policyDefined) kind() kind   { return kindPolicy }
+func (*enrolled) kind() kind        { return kindEnrolled }
+func (*released) kind() kind        { return kindReleased }
+func (*settled) kind() kind         { return kindSettled }
+
+func (c *created) encode(e *encoder) {
+	e.raw(c.id[:])
+	e.text(c.currency)
+	e.text(c.logKey)
+}
+
+func decodeCreated(d *decoder) change {
+	c := &created{}
+	d.array(c.id[:])
+	c.currency, c.logKey = d.text(), d.text()
+	return c
+}
+
+func (c *truthKeySet) encode(e *encoder) { e.raw(c.check[:]) }
+
+func decodeTruthKeySet(d *decoder) change {
+	c := &truthKeySet{}
+	d.array(c.check[:])
+	return c
+}
+
+func (c *questionDefined) encode(e *encoder) {
+	e.u32(c.number)
+	e.text(c.name)
+	e.uvarint(uint64(len(c.values)))
+	for _, value := range c.values {
+		e.text(value)
+	}
+}
+
+func decodeQuestionDefined(d *decoder) change {
+	c := &questionDefined{number: d.u32(), name: d.text()}
+	c.values = make([]string, d.count(1))
+	for i := range c.values {
+		c.values[i] = d.text()
+	}
+	return c
+}
+
+func (c *policyDefined) encode(e *encoder) {
+	e.u32(c.number)
+	e.text(c.json)
+}
+
+func decodePolicyDefined(d *decoder) change {
+	return &policyDefined{number: d.u32(), json: d.text()}
+}
+
+func (c *enrolled) encode(e *encoder) {
+	e.text(c.object)
+	e.u32(c.question)
+	e.u32(c.policy)
+	e.epsilon(c.cap)
+}
+
+func decodeEnrolled(d *decoder) change {
+	return &enrolled{object: d.text(), question: d.u32(), policy: d.u32(), cap: d.epsilon()}
+}
+
+func (c *released) encode(e *encoder) {
+	e.text(c.object)
+	e.u32(c.question)
+	e.epsilon(c.epsilon)
+	e.uvarint(uint64(c.response))
+	e.u8(uint8(c.method))
+	encodeTag(e, c.bound)
+}
+
+func decodeReleased(d *decoder) change {
+	c := &released{object: d.text(), question: d.u32(), epsilon: d.epsilon(), response: d.response(), method: method(d.u8())}
+	c.bound = decodeTag(d)
+	if c.method < methodRaise || c.method > methodInsert {
+		d.fail("unknown method %d", c.method)
+	}
+	return c
+}
+
+func (c *settled) encode(e *encoder) {
+	e.text(c.key)
+	e.raw(c.digest[:])
+	e.uvarint(c.first)
+	e.uvarint(c.through)
+	e.text(c.last)
+	e.flag(c.final)
+	for _, n := range c.counts {
+		e.uvarint(n)
+	}
+	e.uvarint(uint64(len(c.refused)))
+	for _, refusal := range c.refused {
+		encodeRefusal(e, refusal)
+	}
+}
+
+func decodeSettled(d *decoder) change {
+	c := &settled{key: d.text()}
+	d.array(c.digest[:])
+	c.first, c.through, c.last, c.final = d.uvarint(), d.uvarint(), d.text(), d.flag()
+	for i := range c.counts {
+		c.counts[i] = d.uvarint()
+	}
+	const smallest = 8 // bytes: the length of an empty name, two codes, five ε
+	if n := d.count(smallest); n > 0 {
+		c.refused = make([]Refusal, n)
+	}
+	for i := range c.refused {
+		c.refused[i] = decodeRefusal(d)
+	}
+	return c
+}
+
+// reasonCodes and helpCodes number the reasons and helps on disk, from 1.
+func reasonCodes() []Reason {
+	return []Reason{ChainCeiling, ObjectCap, NotEnrolled, NoTruth, CapDiffers, PolicyDiffers}
+}
+
+func helpCodes() []Help {
+	return []Help{HelpsNothing, HelpsWaiting, HelpsEnrolling, HelpsTruth}
+}
+
+func encodeRefusal(e *encoder, r Refusal) {
+	e.text(r.Object)
+	e.u8(codeOf(reasonCodes(), r.Reason))
+	e.u8(codeOf(helpCodes(), r.Helps))
+	for _, v := range []privacy.Epsilon{r.Ceiling, r.Spent, r.Asked, r.Cost, r.Remaining} {
+		e.epsilon(v)
+	}
+}
+
+func decodeRefusal(d *decoder) Refusal {
+	r := Refusal{Object: d.text()}
+	r.Reason = fromCode(d, reasonCodes())
+	r.Helps = fromCode(d, helpCodes())
+	for _, field := range []*privacy.Epsilon{&r.Ceiling, &r.Spent, &r.Asked, &r.Cost, &r.Remaining} {
+		*field = d.epsilon()
+	}
+	return r
+}
+
+func codeOf[T comparable](codes []T, value T) uint8 {
+	for i, code := range codes {
+		if code == value {
+			return uint8(i + 1)
+		}
+	}
+	return 0
+}
+
+func fromCode[T any](d *decoder, codes []T) (value T) {
+	code := int(d.u8())
+	if code < 1 || code > len(codes) {
+		d.fail("unknown code %d", code)
+		return value
+	}
+	return codes[code-1]
+}
+
+// eventVersion is the version of the event encoding.
+const eventVersion = 1
+
+// encodeEvent returns the payload of the event's record, without its number and checksum.
+func encodeEvent(ev event) []byte {
+	e := &encoder{}
+	e.u8(eventVersion)
+	e.u8(uint8(ev.change.kind()))
+	e.u64(uint64(ev.time.UnixNano()))
+	ev.change.encode(e)
+	return e.buf
+}
+
+func decodeEvent(number uint64, payload []byte) (event, error) {
+	d := &decoder{rest: payload}
+	if version := d.u8(); d.err == nil && version != eventVersion {
+		return event{}, fmt.Errorf("event %d: %w (event version %d)", number, ErrVersion, version)
+	}
+	k := kind(d.u8())
+	ev := event{number: number, time: time.Unix(0, int64(d.u64())).UTC()}
+	ev.change = decodeChange(d, k)
+	if err := d.done(); err != nil {
+		return event{}, fmt.Errorf("event %d: %w", number, err)
+	}
+	return ev, nil
+}
+
+func decodeChange(d *decoder, k kind) change {
+	switch k {
+	case kindCreated:
+		return decodeCreated(d)
+	case kindTruthKey:
+		return decodeTruthKeySet(d)
+	case kindQuestion:
+		return decodeQuestionDefined(d)
+	case kindPolicy:
+		return decodePolicyDefined(d)
+	case kindEnrolled:
+		return decodeEnrolled(d)
+	case kindReleased:
+		return decodeReleased(d)
+	case kindSettled:
+		return decodeSettled(d)
+	}
+	d.fail("unknown kind %d", k)
+	return nil
+}

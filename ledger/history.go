@@ -1,0 +1,154 @@
+package ledger
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// Event is one entry of the log in words. Which fields are set depends on the kind.
+type Event struct {
+	Number uint64    `json:"event"` // from 1, without gaps
+	Time   time.Time `json:"time"`  // never before that of the event before
+	// Kind is one of
+	//   created    the ledger: ID, Currency
+	//   truth-key  from here on chains are bound to their truth
+	//   question   a question was defined: Question, Values
+	//   policy     a policy was first used: Policy
+	//   enrolled   Object in Question under Policy (if any), with Cap from here on
+	//   released   Object answered Question at Epsilon with Response, by Method
+	//   settled    the request with Key ended, or a part of it: Counts, Refused
+	Kind     string           `json:"kind"`
+	ID       string           `json:"id,omitempty"`
+	Currency string           `json:"currency,omitempty"`
+	Object   string           `json:"object,omitempty"`
+	Question string           `json:"question,omitempty"`
+	Values   []string         `json:"values,omitempty"`
+	Policy   *policy.Policy   `json:"policy,omitempty"`
+	Cap      *privacy.Epsilon `json:"cap,omitempty"`
+	Epsilon  *privacy.Epsilon `json:"epsilon,omitempty"`
+	Response string           `json:"response,omitempty"`
+	Method   string           `json:"method,omitempty"` // "raise", "degrade" or "insert"
+	Key      string           `json:"key,omitempty"`
+	Counts   []uint64         `json:"counts,omitempty"` // drawn, reused, derived; or enrolled, already
+	Refused  []Refusal        `json:"refused,omitempty"`
+}
+
+// Events yields the log in order, beginning with the event of the given number, up to the last one
+// that was there when it was reached. It reads in short snapshots; other calls may run meanwhile.
+func (l *Ledger) Events(ctx context.Context, from uint64) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		for {
+			events, err := l.someEvents(ctx, from)
+			for _, ev := range events {
+				if !yield(ev, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+			if len(events) == 0 {
+				return
+			}
+			from = events[len(events)-1].Number + 1
+		}
+	}
+}
+
+// someEvents reads what fits one snapshot.
+func (l *Ledger) someEvents(ctx context.Context, from uint64) (events []Event, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	from = max(from, 1)
+	err = l.view(ctx, func(s *state) error {
+		var fault error
+		err := s.Scan(bucketEvents, eventKey(from), func(key, value []byte) bool {
+			var ev Event
+			if ev, fault = l.openEvent(s, key, value); fault != nil {
+				return false
+			}
+			if ev.Number != from+uint64(len(events)) {
+				fault = fmt.Errorf("%w: event %d is missing", ErrCorrupt, from+uint64(len(events)))
+				return false
+			}
+			events = append(events, ev)
+			return len(events) < scanSize
+		})
+		if err != nil {
+			return err
+		}
+		return fault
+	})
+	return events, err
+}
+
+func (l *Ledger) openEvent(s *state, key, value []byte) (Event, error) {
+	if len(key) != 8 {
+		return Event{}, fmt.Errorf("%w: event with the key %x", ErrCorrupt, key)
+	}
+	payload, err := unseal(bucketEvents, key, value)
+	if err != nil {
+		return Event{}, err
+	}
+	ev, err := decodeEvent(binary.BigEndian.Uint64(key), payload)
+	if err != nil {
+		return Event{}, err
+	}
+	return l.describe(s, ev)
+}
+
+// describe puts an event in words.
+func (l *Ledger) describe(s *state, ev event) (out Event, err error) {
+	out = Event{Number: ev.number, Time: ev.time, Kind: ev.change.kind().String()}
+	switch c := ev.change.(type) {
+	case *created:
+		out.ID, out.Currency = uuid.UUID(c.id).String(), c.currency
+	case *questionDefined:
+		out.Question, out.Values = c.name, c.values
+	case *policyDefined:
+		out.Policy, err = l.policyOf(s, c.number)
+	case *enrolled:
+		out.Object, out.Cap = c.object, &c.cap
+		if out.Policy, err = l.policyOf(s, c.policy); err == nil {
+			_, err = l.nameQuestion(s, c.question, &out)
+		}
+	case *released:
+		out.Object, out.Epsilon, out.Method = c.object, &c.epsilon, c.method.String()
+		var q *question
+		if q, err = l.nameQuestion(s, c.question, &out); err == nil {
+			var r Response
+			r, err = q.response(c.object, level{rrchain.Level{Epsilon: c.epsilon, Response: c.response}, ev.number})
+			out.Response = r.Value
+		}
+	case *settled:
+		out.Key, out.Counts, out.Refused = c.key, c.counts[:], c.refused
+	}
+	return out, err
+}
+
+func (l *Ledger) nameQuestion(s *state, number uint32, out *Event) (*question, error) {
+	q, err := l.question(s, number)
+	if err == nil {
+		out.Question = q.name
+	}
+	return q, err
+}
+
+func (l *Ledger) policyOf(s *state, number uint32) (*policy.Policy, error) {
+	if number == 0 {
+		return nil, nil
+	}
+	p, err := l.policy(s, number)
+	return &p, err
+}

@@ -1,0 +1,56 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxName is the longest name of an object, question or value, and the longest idempotency key, in
+// bytes.
+const maxName = 256
+
+// checkName accepts text of 1 to 256 bytes of UTF-8 without control characters. Keys of the file
+// rely on names having no zero byte.
+func checkName(what, name string) error {
+	switch {
+	case name == "":
+		return invalid("the %s is empty", what)
+	case len(name) > maxName:
+		return invalid("the %s has %d bytes; at most %d are allowed", what, len(name), maxName)
+	case !utf8.ValidString(name):
+		return invalid("the %s %q is not UTF-8", what, name)
+	}
+	for _, r := range name {
+		if unicode.IsControl(r) {
+			return invalid("the %s %q contains a control character", what, name)
+		}
+	}
+	return nil
+}
+
+// checkObjects returns the names in order, or says which is bad or given twice.
+func checkObjects(names []string) ([]string, error) {
+	if len(names) == 0 {
+		return nil, invalid("no objects")
+	}
+	sorted := slices.Sorted(slices.Values(names))
+	for i, name := range sorted {
+		if err := checkName("object", name); err != nil {
+			return nil, err
+		}
+		if i > 0 && sorted[i-1] == name {
+			return nil, invalid("object %q is given twice", name)
+		}
+	}
+	return sorted, nil
+}
+
+// checkTime refuses a clock that nanoseconds since 1970 in 64 bits cannot follow.
+func checkTime(now time.Time) error {
+	if now.Year() > 2261 {
+		return invalid("the clock says %v", now)
+	}
+	return nil
+}

@@ -1,0 +1,262 @@
+package ledger
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/rs/zerolog"
+
+	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/store/boltstore"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// Options are the settings of an open ledger. The zero value is ready for use.
+type Options struct {
+	// Logger gets one line a commit (debug), and one for each refusal (info) and failure (error). The
+	// zero value is silent. No line contains a true value.
+	Logger zerolog.Logger
+	// Now is the clock; nil means [time.Now]. It may jump: times in the log never run back.
+	Now func() time.Time
+	// TruthKey, if set, makes the ledger keep a keyed hash of each chain's true value and refuse to
+	// raise the chain for another value ([ErrTruthChanged]). It is at least 16 bytes long, secret, and
+	// stays with the host: the file holds only what recognizes it. Once a ledger has been opened with
+	// a key, Open refuses any other ([ErrTruthKey]), and chains that were bound cannot be raised
+	// without it. Chains drawn from before are bound at their next raise.
+	TruthKey []byte
+	// ReadOnly opens the file for reading; several processes may do so at a time, if none writes.
+	ReadOnly bool
+}
+
+// About tells what a ledger was created with.
+type About struct {
+	ID       string    `json:"id"`       // a random UUID
+	Created  time.Time `json:"created"`  // by the clock of the machine
+	Currency string    `json:"currency"` // of all prices, such as "USD"
+	LogKey   string    `json:"log_key"`  // the verifier key of the log, if the host gave one
+}
+
+// Ledger is an open ledger. Its methods may be called concurrently; calls that change it share
+// commits. Close it when done.
+type Ledger struct {
+	store  store.Store
+	log    zerolog.Logger
+	clock  func() time.Time
+	about  about
+	binder *binder // nil without a truth key
+	only   bool    // read-only
+
+	commits committer
+	sampler *rrchain.Sampler // used by the one goroutine that commits
+	holds   holds
+	known   cache
+}
+
+const (
+	formatName    = "sluice ledger "
+	formatVersion = 1
+)
+
+// Create makes a new, empty ledger file. It returns [fs.ErrExist] when there is a file already. At
+// any moment there is either no file or a whole one. currency is the code of the currency that
+// prices are in ("" for USD); logKey is the verifier key by which the host signs checkpoints, "" for
+// none yet.
+func Create(path, currency, logKey string) error {
+	return boltstore.Create(path, func(w store.Writer) error { return format(w, time.Now(), currency, logKey) })
+}
+
+// format writes the beginning of a ledger to an empty store.
+func format(w store.Writer, now time.Time, currency, logKey string) error {
+	if currency == "" {
+		currency = "USD"
+	}
+	if err := errors.Join(checkName("currency", currency), checkTime(now)); err != nil {
+		return err
+	}
+	id, err := uuid.NewRandom()
+	if err != nil {
+		return fmt.Errorf("ledger id: %w", err)
+	}
+	version := binary.BigEndian.AppendUint16([]byte(formatName), formatVersion)
+	if err := w.Put(bucketMeta, []byte(keyFormat), version); err != nil {
+		return err
+	}
+	s, err := writeState(w, now)
+	if err != nil {
+		return err
+	}
+	if _, _, err := s.record([]change{&created{id: id, currency: currency, logKey: logKey}}); err != nil {
+		return err
+	}
+	return s.flush()
+}
+
+// Open opens the ledger in an existing file and locks it against other processes. It returns
+// [fs.ErrNotExist], [ErrInUse], [ErrCorrupt], [ErrVersion] or [ErrTruthKey] as they apply.
+func Open(path string, options Options) (*Ledger, error) {
+	s, err := boltstore.Open(path, options.ReadOnly)
+	if err != nil {
+		return nil, err
+	}
+	l, err := openStore(s, options)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, errors.Join(err, s.Close()))
+	}
+	return l, nil
+}
+
+func openStore(s store.Store, options Options) (*Ledger, error) {
+	l := &Ledger{store: s, log: options.Logger, clock: options.Now, only: options.ReadOnly, sampler: rrchain.NewSampler()}
+	if l.clock == nil {
+		l.clock = time.Now
+	}
+	var check []byte
+	err := l.view(context.Background(), func(s *state) (err error) {
+		l.about, check, err = readHead(s)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return l, l.setTruthKey(options.TruthKey, check)
+}
+
+// readHead reads what stands at the head of every ledger, and the check of its truth key, if any.
+func readHead(s *state) (head about, check []byte, err error) {
+	version, err := s.Get(bucketMeta, []byte(keyFormat))
+	if err != nil {
+		return head, nil, err
+	}
+	rest, ours := strings.CutPrefix(string(version), formatName)
+	if !ours || len(rest) != 2 {
+		return head, nil, fmt.Errorf("%w: not a Sluice ledger", ErrCorrupt)
+	}
+	if v := binary.BigEndian.Uint16([]byte(rest)); v != formatVersion {
+		return head, nil, fmt.Errorf("%w: version %d; this program knows version %d", ErrVersion, v, formatVersion)
+	}
+	head, found, err := lookup(s, bucketMeta, []byte(keyAbout), decodeAbout)
+	if err != nil || !found {
+		return head, nil, orCorrupt(err, "the first record is missing")
+	}
+	check, err = s.get(bucketMeta, []byte(keyTruthKey))
+	return head, check, err
+}
+
+// setTruthKey checks the host's truth key against the ledger's, or makes it the ledger's.
+func (l *Ledger) setTruthKey(key, check []byte) error {
+	if key == nil {
+		return nil
+	}
+	if len(key) < minTruthKey {
+		return invalid("a truth key of %d bytes; it has at least %d", len(key), minTruthKey)
+	}
+	l.binder = &binder{key: key, ledger: l.about.id}
+	ours := l.binder.check()
+	if check != nil {
+		if string(check) != string(ours[:]) {
+			return ErrTruthKey
+		}
+		return nil
+	}
+	if l.only {
+		return nil
+	}
+	_, _, err := l.submit(context.Background(), func(*state) ([]change, error) { return []change{&truthKeySet{ours}}, nil })
+	return err
+}
+
+// Close waits for running commits and releases the file. Calls made afterwards return [ErrClosed].
+func (l *Ledger) Close() error {
+	if !l.commits.close() {
+		return ErrClosed
+	}
+	return l.store.Close()
+}
+
+// About returns what the ledger was created with.
+func (l *Ledger) About() About {
+	return About{ID: uuid.UUID(l.about.id).String(), Created: l.about.at, Currency: l.about.currency, LogKey: l.about.logKey}
+}
+
+// view runs fn on a snapshot.
+func (l *Ledger) view(ctx context.Context, fn func(*state) error) error {
+	if err := errors.Join(ctx.Err(), l.commits.check()); err != nil {
+		return err
+	}
+	return l.store.View(func(r store.Reader) error {
+		s, err := readState(r)
+		if err != nil {
+			return err
+		}
+		return fn(s)
+	})
+}
+
+// cache remembers questions and policies, which never change. Only committed ones are put in: the
+// number of one that was rolled back may be given to another.
+type cache struct {
+	mu        sync.Mutex
+	questions map[uint32]*question
+	policies  map[uint32]policy.Policy
+}
+
+// cached is how many questions, and policies, are remembered.
+const cached = 1024
+
+// questionByName returns a question, or ErrUnknown.
+func (l *Ledger) questionByName(s *state, name string) (*question, error) {
+	number, found, err := s.questionNumber(name)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, fmt.Errorf("question %q: %w", name, ErrUnknown)
+	}
+	return l.question(s, number)
+}
+
+// question returns a question by its number.
+func (l *Ledger) question(s *state, number uint32) (*question, error) {
+	if number > s.durable.questions {
+		return s.question(number)
+	}
+	return remember(&l.known, &l.known.questions, number, s.question)
+}
+
+// policy returns a policy by its number.
+func (l *Ledger) policy(s *state, number uint32) (policy.Policy, error) {
+	if number > s.durable.policies {
+		return s.policy(number)
+	}
+	return remember(&l.known, &l.known.policies, number, s.policy)
+}
+
+func remember[T any](c *cache, all *map[uint32]T, number uint32, load func(uint32) (T, error)) (T, error) {
+	c.mu.Lock()
+	value, found := (*all)[number]
+	c.mu.Unlock()
+	if found {
+		return value, nil
+	}
+	value, err := load(number)
+	if err != nil {
+		return value, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if *all == nil || len(*all) >= cached {
+		*all = make(map[uint32]T)
+	}
+	(*all)[number] = value
+	return value, nil
+}
+
+func hashText(text string) [sha256.Size]byte { return sha256.Sum256([]byte(text)) }

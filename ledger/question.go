@@ -1,0 +1,107 @@
+package ledger
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// Question is a function of an object with a fixed list of labelled values.
+type Question struct {
+	Name   string   `json:"question"`
+	Values []string `json:"values"`
+}
+
+// DefineQuestion adds a question. It never changes afterwards. The name is unique; there are 2 to
+// 2²⁰ values, all different; names and values have 1 to 256 bytes. Defining the same question again,
+// with whatever key, does nothing; another one under its name is [ErrInvalid].
+func (l *Ledger) DefineQuestion(ctx context.Context, key string, q Question) error {
+	if err := checkQuestion(q); err != nil {
+		return err
+	}
+	if err := checkName("idempotency key", key); err != nil {
+		return err
+	}
+	e := digest("question")
+	e.text(q.Name)
+	for _, value := range q.Values {
+		e.text(value)
+	}
+	sum := e.sum()
+	_, _, err := l.submit(ctx, func(s *state) ([]change, error) {
+		st, err := s.standing(key, sum)
+		if err != nil || st.done {
+			return nil, err
+		}
+		end := &settled{key: key, digest: sum, first: s.counters.events + 1, through: st.through, final: true}
+		defined, err := s.define(q)
+		if err != nil || defined == nil {
+			return []change{end}, err
+		}
+		return []change{defined, end}, nil
+	})
+	return err
+}
+
+// define returns the change that defines a question, or nil if it is defined already.
+func (s *state) define(q Question) (change, error) {
+	number, found, err := s.questionNumber(q.Name)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return &questionDefined{s.counters.questions + 1, q.Name, slices.Clone(q.Values)}, nil
+	}
+	old, err := s.question(number)
+	if err == nil && !slices.Equal(old.values, q.Values) {
+		err = invalid("question %q is defined with other values", q.Name)
+	}
+	return nil, err
+}
+
+func checkQuestion(q Question) error {
+	if err := checkName("question", q.Name); err != nil {
+		return err
+	}
+	if len(q.Values) < 2 || len(q.Values) > rrchain.MaxValues {
+		return invalid("question %q has %d values; 2 to %d are possible", q.Name, len(q.Values), rrchain.MaxValues)
+	}
+	seen := make(map[string]bool, len(q.Values))
+	for _, value := range q.Values {
+		if err := checkName("value", value); err != nil {
+			return fmt.Errorf("question %q: %w", q.Name, err)
+		}
+		if seen[value] {
+			return invalid("question %q has the value %q twice", q.Name, value)
+		}
+		seen[value] = true
+	}
+	return nil
+}
+
+// Questions returns all questions in the order of their definition.
+func (l *Ledger) Questions(ctx context.Context) ([]Question, error) {
+	var all []Question
+	err := l.scan(ctx, bucketQuestions, []byte("q"), func(key, value []byte) (bool, error) {
+		if key[0] != 'q' {
+			return false, nil
+		}
+		payload, err := unseal(bucketQuestions, key, value)
+		if err != nil {
+			return false, err
+		}
+		q, err := decodeQuestion(payload)
+		if err == nil && binary.BigEndian.Uint32(key[1:]) != q.number {
+			err = fmt.Errorf("%w: question %d stands where another should", ErrCorrupt, q.number)
+		}
+		if err != nil {
+			return false, err
+		}
+		all = append(all, Question{q.name, q.values})
+		return true, nil
+	})
+	return all, err
+}

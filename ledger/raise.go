@@ -1,0 +1,480 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// Response is the answer of one object to a question at one ε. It never changes.
+type Response struct {
+	Object   string          `json:"object"`
+	Question string          `json:"question"`
+	Epsilon  privacy.Epsilon `json:"epsilon"`
+	Value    string          `json:"response"`
+	Event    uint64          `json:"event"` // the event that recorded it
+}
+
+// ReleaseRequest asks for the response of one object at one ε.
+type ReleaseRequest struct {
+	Key      string // idempotency key, 1 to 256 bytes: your order's id, say
+	Question string
+	Object   string
+	Epsilon  privacy.Epsilon // above 0
+	Truth    TruthFunc       // asked only if ε lies above the current level; see [TruthOf]
+}
+
+// RaiseRequest asks for the responses of many objects at one ε.
+type RaiseRequest struct {
+	Key      string // idempotency key, 1 to 256 bytes
+	Question string
+	Epsilon  privacy.Epsilon // above 0
+	Objects  []string        // the objects, or
+	All      bool            // everyone enrolled in the question
+	Partial  bool            // leave refused objects out, rather than refuse the request
+	Truth    TruthFunc       // asked for the objects whose current level lies below ε
+	Progress Progress        // optional
+}
+
+// RaiseResult tells what a raise did. Drawn, Reused and Derived add up to the objects answered.
+type RaiseResult struct {
+	Drawn   int       // drawn above the current level, charged to the object
+	Reused  int       // recorded before at this ε, and free
+	Derived int       // drawn below the current level without the truth, and free
+	Refused []Refusal // left out, only if the request was partial
+	First   uint64    // first and last event; other requests' events may lie between
+	Last    uint64
+}
+
+// Release returns the response of an object at ε. Above the chain's current level it draws it by the
+// transition kernel, which charges the object the difference; at a recorded level it hands out the
+// recorded response; between and below recorded levels it derives one without the truth, for free.
+// The response is durable before Release returns. It is the same for every caller, for ever.
+//
+// Errors: [*RefusedError] (nothing was changed), [ErrUnknown], [ErrInvalid], [ErrKeyConflict],
+// [ErrTruthChanged], [ErrTruthKey], the error of the Truth function, and those of any write.
+func (l *Ledger) Release(ctx context.Context, r ReleaseRequest) (Response, error) {
+	_, err := l.Raise(ctx, RaiseRequest{Key: r.Key, Question: r.Question, Epsilon: r.Epsilon, Objects: []string{r.Object}, Truth: r.Truth})
+	if err != nil {
+		return Response{}, err
+	}
+	return l.recorded(ctx, r.Question, r.Object, r.Epsilon)
+}
+
+// Raise brings many objects to ε as [Ledger.Release] does one. It is whole or nothing, unless the
+// request is partial: if any object is refused, no object is drawn from, and the [*RefusedError]
+// lists all that are. Responses are read with [Ledger.Responses] afterwards.
+//
+// True values are asked for, in batches, before anything is written. Then the objects are carried out
+// in transactions of bounded size; meanwhile their budget is held, so that nobody else can take it. If
+// ctx ends or the process dies in between, the parts committed so far stay, and the same request with
+// the same key goes on where it stopped.
+func (l *Ledger) Raise(ctx context.Context, r RaiseRequest) (RaiseResult, error) {
+	raise, err := l.newRaise(ctx, r)
+	if err != nil {
+		return RaiseResult{}, err
+	}
+	result, err := raise.run(ctx)
+	if err != nil {
+		return RaiseResult{}, err
+	}
+	return RaiseResult{
+		Drawn: int(result.counts[drawn]), Reused: int(result.counts[reused]), Derived: int(result.counts[derived]),
+		Refused: result.refused, First: result.first, Last: result.last,
+	}, nil
+}
+
+// The tallies of a raise. Every object has one of these verdicts, or is refused.
+type verdict int
+
+const (
+	drawn verdict = iota
+	reused
+	derived
+	refused
+)
+
+// raise is a RaiseRequest being carried out.
+type raise struct {
+	ledger   *Ledger
+	request  RaiseRequest
+	question *question
+	panel    panel
+	hold     *hold
+	truths   []int32 // of the objects behind the cursor, in order: a value's number, noTruth or notAsked
+}
+
+// notAsked stands for a truth that was not needed when the request was prepared.
+const notAsked = -2
+
+func (l *Ledger) newRaise(ctx context.Context, r RaiseRequest) (*raise, error) {
+	if err := checkName("idempotency key", r.Key); err != nil {
+		return nil, err
+	}
+	if r.Epsilon.IsZero() {
+		return nil, invalid("ε must be above 0")
+	}
+	if r.All == (r.Objects != nil) {
+		return nil, invalid("a request names its objects or asks for all of them")
+	}
+	names := r.Objects
+	if !r.All {
+		var err error
+		if names, err = checkObjects(r.Objects); err != nil {
+			return nil, err
+		}
+	}
+	x := &raise{ledger: l, request: r}
+	err := l.view(ctx, func(s *state) (err error) {
+		x.question, err = l.questionByName(s, r.Question)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	x.panel = panel{names: names, all: r.All, question: x.question.number}
+	return x, nil
+}
+
+func (x *raise) digest() *encoder {
+	e := digest("raise")
+	e.text(x.request.Question)
+	e.epsilon(x.request.Epsilon)
+	e.flag(x.request.Partial)
+	e.flag(x.request.All)
+	for _, name := range x.panel.names {
+		e.text(name)
+	}
+	return e
+}
+
+func (x *raise) run(ctx context.Context) (outcome, error) {
+	defer x.forget()
+	b := &bulk{key: x.request.Key, digest: x.digest().sum(), panel: x.panel, progress: x.request.Progress, decide: x.decide}
+	b.prepare = func(ctx context.Context, behind string) (int, error) {
+		x.panel = b.panel
+		return x.prepare(ctx, behind)
+	}
+	return x.ledger.run(ctx, b)
+}
+
+// forget drops the truths and lets go of the budget.
+func (x *raise) forget() {
+	clear(x.truths)
+	x.truths = x.truths[:0]
+	x.ledger.holds.remove(x.hold)
+	x.hold = nil
+}
+
+// prepare looks at all objects of the panel, asks for the truths that draws will need, and refuses if
+// anybody must be left out of a request that is not partial.
+func (x *raise) prepare(ctx context.Context, behind string) (int, error) {
+	x.forget()
+	if err := x.holdBudget(ctx); err != nil {
+		return 0, err
+	}
+	var refusals []Refusal
+	for last := false; !last; {
+		p, err := x.survey(ctx, behind)
+		if err != nil {
+			return 0, err
+		}
+		truths, err := x.ask(ctx, p)
+		if err != nil {
+			return 0, err
+		}
+		refusals = append(refusals, p.refused...)
+		x.truths = append(x.truths, truths...)
+		last, behind = p.last, p.end
+	}
+	if len(refusals) > 0 && !x.request.Partial {
+		return 0, x.refuse(refusals)
+	}
+	return len(x.truths), nil
+}
+
+// holdBudget keeps others from taking budget that a request counts on, from before it looks until it
+// is done. A request of one part needs no hold: it looks and takes in the same transaction.
+func (x *raise) holdBudget(ctx context.Context) error {
+	if x.request.Partial || !x.panel.all && len(x.panel.names) <= partSize {
+		return nil
+	}
+	x.hold = &hold{question: x.question.number, epsilon: x.request.Epsilon, panel: x.panel}
+	x.ledger.holds.add(x.hold)
+	// What was decided before the hold stood is committed once this empty decision has passed.
+	_, _, err := x.ledger.submit(ctx, func(*state) ([]change, error) { return nil, nil })
+	return err
+}
+
+// surveyed is what prepare learns about up to partSize objects.
+type surveyed struct {
+	names   []string
+	needy   []int // the places of those that need their truth
+	bound   []*tag
+	refused []Refusal
+	end     string
+	last    bool
+}
+
+func (x *raise) survey(ctx context.Context, behind string) (surveyed, error) {
+	p := surveyed{end: behind}
+	if err := ctx.Err(); err != nil {
+		return p, err
+	}
+	err := x.ledger.view(ctx, func(s *state) (err error) {
+		s.now = s.clamp(x.ledger.clock())
+		if p.names, p.last, err = x.panel.after(s, behind, partSize); err != nil {
+			return err
+		}
+		for i, name := range p.names {
+			a, err := x.assess(s, name)
+			if err != nil {
+				return err
+			}
+			switch a.verdict {
+			case refused:
+				p.refused = append(p.refused, a.refusal)
+			case drawn:
+				p.needy = append(p.needy, i)
+				p.bound = append(p.bound, a.chain.bound)
+			}
+		}
+		return nil
+	})
+	if len(p.names) > 0 {
+		p.end = p.names[len(p.names)-1]
+	}
+	return p, err
+}
+
+// ask returns the truths of surveyed objects, as far as they are needed; it adds to p.refused the
+// objects that the host has none for.
+func (x *raise) ask(ctx context.Context, p surveyed) ([]int32, error) {
+	truths := make([]int32, len(p.names))
+	for i := range truths {
+		truths[i] = notAsked
+	}
+	if len(p.needy) == 0 {
+		return truths, nil
+	}
+	objects := make([]string, len(p.needy))
+	for i, place := range p.needy {
+		objects[i] = p.names[place]
+	}
+	values, err := x.question.ask(ctx, x.request.Truth, objects)
+	if err != nil {
+		return nil, err
+	}
+	for i, place := range p.needy {
+		truths[place] = values[i]
+		if values[i] == noTruth {
+			continue
+		}
+		if _, err := x.bind(p.bound[i], objects[i], int(values[i])); err != nil {
+			return nil, err
+		}
+	}
+	return truths, nil
+}
+
+// decide draws for one part.
+func (x *raise) decide(s *state, names []string, base int) (part, error) {
+	var p part
+	for i, name := range names {
+		a, err := x.assess(s, name)
+		if err != nil {
+			return p, err
+		}
+		if a.verdict == drawn {
+			if base+i >= len(x.truths) || x.truths[base+i] == notAsked {
+				return p, errOvertaken
+			}
+			if x.truths[base+i] == noTruth {
+				a = x.refusal(name, NoTruth, HelpsTruth)
+			}
+		}
+		if a.verdict == refused {
+			p.refused = append(p.refused, a.refusal)
+			continue
+		}
+		p.counts[a.verdict]++
+		if a.verdict == reused {
+			continue
+		}
+		c, err := x.draw(a, name, base+i)
+		if err != nil {
+			return p, err
+		}
+		p.changes = append(p.changes, c)
+	}
+	if len(p.refused) > 0 && !x.request.Partial {
+		return p, x.refuse(p.refused)
+	}
+	return p, nil
+}
+
+func (x *raise) refuse(refusals []Refusal) error {
+	err := &RefusedError{Question: x.question.name, Refused: refusals}
+	x.ledger.log.Info().Str("question", x.question.name).Str("epsilon", x.request.Epsilon.String()).
+		Int("objects", len(refusals)).Str("first", refusals[0].String()).Msg("refused")
+	return err
+}
+
+// assessment is what a request means for one object.
+type assessment struct {
+	verdict verdict
+	chain   chain
+	refusal Refusal
+}
+
+// assess decides, from budgets and recorded levels alone, what a request means for an object. It
+// never looks at the truth, so a refusal tells nothing about it.
+func (x *raise) assess(s *state, name string) (assessment, error) {
+	c, found, err := s.chain(x.question.number, name)
+	if err != nil {
+		return assessment{}, err
+	}
+	if !found {
+		return x.refusal(name, NotEnrolled, HelpsEnrolling), nil
+	}
+	if _, recorded := c.at(x.request.Epsilon); recorded {
+		return assessment{verdict: reused, chain: c}, nil
+	}
+	if x.request.Epsilon.Less(c.current()) {
+		return assessment{verdict: derived, chain: c}, nil
+	}
+	refusal, err := x.checkBudget(s, name, c)
+	if err != nil || refusal != nil {
+		if refusal == nil {
+			refusal = &Refusal{}
+		}
+		return assessment{verdict: refused, refusal: *refusal}, err
+	}
+	return assessment{verdict: drawn, chain: c}, nil
+}
+
+func (x *raise) refusal(name string, reason Reason, help Help) assessment {
+	return assessment{verdict: refused, refusal: Refusal{Object: name, Reason: reason, Asked: x.request.Epsilon, Helps: help}}
+}
+
+// checkBudget returns why a raise would break the chain's ceiling or the object's cap, or nil.
+func (x *raise) checkBudget(s *state, name string, c chain) (*Refusal, error) {
+	cost, err := x.request.Epsilon.Sub(c.current())
+	if err != nil {
+		return nil, err
+	}
+	p, err := x.ledger.policy(s, c.policy)
+	if err != nil {
+		return nil, err
+	}
+	r := &Refusal{Object: name, Asked: x.request.Epsilon, Cost: cost, Helps: HelpsNothing}
+	if ceiling := p.Ceiling(s.now); ceiling.Less(x.request.Epsilon) {
+		r.Reason, r.Ceiling, r.Spent, r.Remaining = ChainCeiling, ceiling, c.current(), less(ceiling, c.current())
+		if !p.Limit().Less(x.request.Epsilon) {
+			r.Helps = HelpsWaiting
+		}
+		return r, nil
+	}
+	o, found, err := s.object(name)
+	if err != nil || !found {
+		return nil, orCorrupt(err, "object %q has a chain but no budget", name)
+	}
+	held, err := x.ledger.holds.on(s, name, x)
+	if err != nil {
+		return nil, err
+	}
+	if remaining := less(less(o.cap, o.spent), held); remaining.Less(cost) {
+		r.Reason, r.Ceiling, r.Spent, r.Remaining = ObjectCap, o.cap, o.spent, remaining
+		return r, nil
+	}
+	return nil, nil
+}
+
+// less returns a − b, or 0 if b is above a.
+func less(a, b privacy.Epsilon) privacy.Epsilon {
+	rest, err := a.Sub(b)
+	if err != nil {
+		return privacy.Epsilon{}
+	}
+	return rest
+}
+
+// draw draws an object's response and returns the event that records it.
+func (x *raise) draw(a assessment, name string, place int) (*released, error) {
+	responses, err := a.chain.responses(len(x.question.values))
+	if err != nil {
+		return nil, fmt.Errorf("%w: object %q: %w", ErrCorrupt, name, err)
+	}
+	epsilon, sampler := x.request.Epsilon, x.ledger.sampler
+	out := &released{object: name, question: x.question.number, epsilon: epsilon}
+	var level rrchain.Level
+	switch {
+	case a.verdict == derived && epsilon.Less(a.chain.levels[0].Epsilon):
+		out.method = methodDegrade
+		level, err = responses.Degrade(sampler, epsilon)
+	case a.verdict == derived:
+		out.method = methodInsert
+		level, err = responses.Insert(sampler, epsilon)
+	default:
+		truth := int(x.truths[place])
+		if out.bound, err = x.bind(a.chain.bound, name, truth); err != nil {
+			return nil, err
+		}
+		out.method = methodRaise
+		level, err = responses.Raise(sampler, epsilon, truth)
+	}
+	out.response = level.Response
+	return out, err
+}
+
+// bind checks a truth against the one a chain is bound to. It returns the tag to bind it by if it is
+// not bound yet, or nil if it is, or if the ledger has no truth key.
+func (x *raise) bind(bound *tag, name string, truth int) (*tag, error) {
+	binder := x.ledger.binder
+	switch {
+	case binder == nil && bound == nil:
+		return nil, nil
+	case binder == nil:
+		return nil, fmt.Errorf("object %q: %w: its chain is bound to its truth, and the ledger was opened without the key", name, ErrTruthKey)
+	}
+	t := binder.truth(name, x.question.number, truth)
+	if bound == nil {
+		return &t, nil
+	}
+	if !bound.equal(t) {
+		return nil, fmt.Errorf("question %q, object %q: %w", x.question.name, name, ErrTruthChanged)
+	}
+	return nil, nil
+}
+
+// recorded returns the response recorded at exactly this ε.
+func (l *Ledger) recorded(ctx context.Context, questionName, name string, epsilon privacy.Epsilon) (Response, error) {
+	var out Response
+	err := l.view(ctx, func(s *state) error {
+		q, err := l.questionByName(s, questionName)
+		if err != nil {
+			return err
+		}
+		c, found, err := s.chain(q.number, name)
+		if err != nil || !found {
+			return orCorrupt(err, "object %q has lost its chain", name)
+		}
+		at, found := c.at(epsilon)
+		if !found {
+			return orCorrupt(nil, "object %q has lost its response at ε=%s", name, epsilon)
+		}
+		out, err = q.response(name, at)
+		return err
+	})
+	return out, err
+}
+
+// response puts a recorded level in words.
+func (q *question) response(object string, at level) (Response, error) {
+	if at.Response >= len(q.values) {
+		return Response{}, orCorrupt(nil, "object %q answers with value %d of %d", object, at.Response, len(q.values))
+	}
+	return Response{Object: object, Question: q.name, Epsilon: at.Epsilon, Value: q.values[at.Response], Event: at.event}, nil
+}

@@ -1,0 +1,58 @@
+// Package store is the narrow interface between the logic of the ledger and what keeps its bytes:
+// buckets of ordered keys, serializable write transactions and snapshot read transactions.
+//
+// Package boltstore implements it on a bbolt file. Package storetest holds the tests that any
+// implementation must pass, and an implementation in memory.
+package store
+
+import "errors"
+
+var (
+	// ErrCorrupt says that stored bytes are damaged or are not what they should be.
+	ErrCorrupt = errors.New("damaged data")
+	// ErrInUse says that somebody else has the file open.
+	ErrInUse = errors.New("file in use by another process")
+	// ErrReplaced says that the path no longer leads to the file that was opened: it was renamed,
+	// removed or replaced. Nothing is written any more, because nobody would find it there.
+	ErrReplaced = errors.New("file was replaced while open")
+	// ErrUncertain says that a commit failed. The transaction may or may not be found when the data
+	// are opened again, and reads until then may show it although it is not durable: so the store
+	// must be closed, and opened anew to see what holds.
+	ErrUncertain = errors.New("commit failed; its outcome shows only when the ledger is opened again")
+)
+
+// Reader is a transaction over a snapshot: it sees all transactions committed before it began, and
+// no other.
+type Reader interface {
+	// Get returns the value of a key, or nil if there is none. The value must not be modified, nor
+	// used after the transaction.
+	Get(bucket string, key []byte) ([]byte, error)
+	// Scan visits the pairs of a bucket in the byte order of their keys, from the first key not below
+	// from, until visit returns false. What it passes must not be modified, nor used after the
+	// transaction. visit must not write to the bucket.
+	Scan(bucket string, from []byte, visit func(key, value []byte) bool) error
+}
+
+// Writer is a transaction that also sees its own writes.
+type Writer interface {
+	Reader
+	// Put sets the value of a key, neither of them empty. The store keeps references to both until the
+	// transaction ends: the caller must not reuse the memory.
+	Put(bucket string, key, value []byte) error
+}
+
+// Store keeps buckets of ordered keys. Its methods may be called concurrently.
+type Store interface {
+	// View runs fn on a snapshot and returns its error. Keep it short: as long as a snapshot is held,
+	// the space of data replaced meanwhile cannot be used again.
+	View(fn func(Reader) error) error
+	// Update runs fn in a transaction; no two run at a time. When fn returns an error, Update returns
+	// it and nothing has changed. When Update returns nil, everything fn wrote is durable: it
+	// survives the end of the process and the loss of power. When the commit itself fails, the error
+	// wraps [ErrUncertain]. An fn that wrote nothing costs no commit.
+	Update(fn func(Writer) error) error
+	// Size returns the number of bytes on disk.
+	Size() (int64, error)
+	// Close waits for transactions to end and releases the store. Further calls return an error.
+	Close() error
+}

@@ -1,0 +1,118 @@
+package storetest
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/sluicedp/sluice/ledger/store"
+)
+
+// Memory is a [store.Store] without a disk, for tests and for replaying a log. Its updates are as
+// durable as the process. The zero value is empty and ready.
+type Memory struct {
+	writing sync.Mutex
+	mu      sync.Mutex
+	state   buckets // never modified once it stands here
+	closed  bool
+}
+
+type buckets map[string]map[string][]byte
+
+var errClosed = errors.New("store is closed")
+
+func (m *Memory) snapshot() (buckets, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, errClosed
+	}
+	return m.state, nil
+}
+
+// View implements [store.Store].
+func (m *Memory) View(fn func(store.Reader) error) error {
+	state, err := m.snapshot()
+	if err != nil {
+		return err
+	}
+	return fn(&memoryTx{state: state})
+}
+
+// Update implements [store.Store]. It copies every bucket it writes to.
+func (m *Memory) Update(fn func(store.Writer) error) error {
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	state, err := m.snapshot()
+	if err != nil {
+		return err
+	}
+	tx := &memoryTx{state: maps.Clone(state), owned: map[string]bool{}}
+	if tx.state == nil {
+		tx.state = buckets{}
+	}
+	if err := fn(tx); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.state = tx.state
+	return nil
+}
+
+// Size implements [store.Store] with the number of bytes in keys and values.
+func (m *Memory) Size() (int64, error) {
+	state, err := m.snapshot()
+	var size int64
+	for _, bucket := range state {
+		for key, value := range bucket {
+			size += int64(len(key) + len(value))
+		}
+	}
+	return size, err
+}
+
+// Close implements [store.Store].
+func (m *Memory) Close() error {
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	return nil
+}
+
+type memoryTx struct {
+	state buckets
+	owned map[string]bool
+}
+
+func (t *memoryTx) Get(bucket string, key []byte) ([]byte, error) {
+	return t.state[bucket][string(key)], nil
+}
+
+func (t *memoryTx) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
+	pairs := t.state[bucket]
+	for _, key := range slices.Sorted(maps.Keys(pairs)) {
+		if key >= string(from) && !visit([]byte(key), pairs[key]) {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (t *memoryTx) Put(bucket string, key, value []byte) error {
+	if len(key) == 0 || len(value) == 0 {
+		return errors.New("empty key or value")
+	}
+	if !t.owned[bucket] {
+		t.owned[bucket] = true
+		t.state[bucket] = maps.Clone(t.state[bucket])
+		if t.state[bucket] == nil {
+			t.state[bucket] = map[string][]byte{}
+		}
+	}
+	t.state[bucket][string(key)] = value
+	return nil
+}

@@ -1,0 +1,250 @@
+// Package storetest holds the tests that every implementation of [store.Store] must pass.
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/store"
+)
+
+// Run tests a store. open opens the same data each time it is called within one subtest, and new,
+// empty data in each subtest; a store that forgets everything on Close passes forgetful.
+func Run(t *testing.T, forgetful bool, newData func(t *testing.T) (open func() store.Store)) {
+	for name, test := range map[string]func(*testing.T, store.Store){
+		"empty": testEmpty, "put and get": testPutGet, "order": testOrder, "snapshot": testSnapshot,
+		"own writes": testOwnWrites, "failed update": testFailedUpdate, "serial": testSerial, "buckets": testBuckets, "closed": testClosed,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newData(t)()
+			defer s.Close()
+			test(t, s)
+		})
+	}
+	t.Run("reopened", func(t *testing.T) {
+		if forgetful {
+			t.Log("this store says that it forgets on Close")
+			return
+		}
+		testReopened(t, newData(t))
+	})
+}
+
+func put(t *testing.T, s store.Store, bucket string, pairs ...string) {
+	t.Helper()
+	err := s.Update(func(w store.Writer) error {
+		for i := 0; i < len(pairs); i += 2 {
+			if err := w.Put(bucket, []byte(pairs[i]), []byte(pairs[i+1])); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("Update: %v", err)
+	}
+}
+
+func get(t *testing.T, s store.Store, bucket, key string) (value string) {
+	t.Helper()
+	err := s.View(func(r store.Reader) error {
+		v, err := r.Get(bucket, []byte(key))
+		value = string(v)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("Get(%q, %q): %v", bucket, key, err)
+	}
+	return value
+}
+
+func keys(t *testing.T, r store.Reader, bucket, from string, most int) (found []string) {
+	t.Helper()
+	err := r.Scan(bucket, []byte(from), func(key, value []byte) bool {
+		found = append(found, string(key)+"="+string(value))
+		return len(found) < most
+	})
+	if err != nil {
+		t.Fatalf("Scan(%q, %q): %v", bucket, from, err)
+	}
+	return found
+}
+
+func view(t *testing.T, s store.Store, fn func(store.Reader)) {
+	t.Helper()
+	if err := s.View(func(r store.Reader) error { fn(r); return nil }); err != nil {
+		t.Fatalf("View: %v", err)
+	}
+}
+
+func testEmpty(t *testing.T, s store.Store) {
+	view(t, s, func(r store.Reader) {
+		if v, err := r.Get("none", []byte("k")); v != nil || err != nil {
+			t.Errorf("Get from an empty store: %q, %v", v, err)
+		}
+		if found := keys(t, r, "none", "", 9); found != nil {
+			t.Errorf("Scan of an empty store found %q", found)
+		}
+	})
+	if err := s.Update(func(store.Writer) error { return nil }); err != nil {
+		t.Errorf("an update that writes nothing: %v", err)
+	}
+}
+
+func testPutGet(t *testing.T, s store.Store) {
+	put(t, s, "b", "k", "one")
+	put(t, s, "b", "k", "two", "l", "\x00")
+	if get(t, s, "b", "k") != "two" || get(t, s, "b", "l") != "\x00" || get(t, s, "b", "m") != "" {
+		t.Error("Get does not return what was put")
+	}
+	for _, pair := range [][2]string{{"", "v"}, {"k", ""}} {
+		err := s.Update(func(w store.Writer) error { return w.Put("b", []byte(pair[0]), []byte(pair[1])) })
+		if err == nil {
+			t.Errorf("Put accepts key %q with value %q", pair[0], pair[1])
+		}
+	}
+}
+
+func testOrder(t *testing.T, s store.Store) {
+	put(t, s, "b", "b", "2", "a\x00", "1", "a", "0", "\xff", "5", "b\x00\x01", "3", "ba", "4")
+	view(t, s, func(r store.Reader) {
+		for _, c := range []struct {
+			from string
+			most int
+			want []string
+		}{
+			{"", 99, []string{"a=0", "a\x00=1", "b=2", "b\x00\x01=3", "ba=4", "\xff=5"}},
+			{"a", 2, []string{"a=0", "a\x00=1"}},
+			{"aa", 1, []string{"b=2"}},
+			{"b\x00", 2, []string{"b\x00\x01=3", "ba=4"}},
+			{"\xff\x00", 9, nil},
+		} {
+			if found := keys(t, r, "b", c.from, c.most); !slices.Equal(found, c.want) {
+				t.Errorf("Scan from %q found %q, want %q", c.from, found, c.want)
+			}
+		}
+	})
+}
+
+func testSnapshot(t *testing.T, s store.Store) {
+	put(t, s, "b", "k", "old")
+	view(t, s, func(r store.Reader) {
+		done := make(chan struct{})
+		go func() { defer close(done); put(t, s, "b", "k", "new", "l", "new") }()
+		<-done
+		if found := keys(t, r, "b", "", 9); !slices.Equal(found, []string{"k=old"}) {
+			t.Errorf("a snapshot shows a later commit: %q", found)
+		}
+	})
+	if got := get(t, s, "b", "k"); got != "new" {
+		t.Errorf("after the commit: %q", got)
+	}
+}
+
+func testOwnWrites(t *testing.T, s store.Store) {
+	put(t, s, "b", "k", "old")
+	err := s.Update(func(w store.Writer) error {
+		if err := errors.Join(w.Put("b", []byte("k"), []byte("new")), w.Put("c", []byte("x"), []byte("y"))); err != nil {
+			return err
+		}
+		if found := keys(t, w, "b", "", 9); !slices.Equal(found, []string{"k=new"}) {
+			t.Errorf("a transaction does not see its own write: %q", found)
+		}
+		if v, err := w.Get("c", []byte("x")); string(v) != "y" || err != nil {
+			t.Errorf("nor in a new bucket: %q, %v", v, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func testFailedUpdate(t *testing.T, s store.Store) {
+	put(t, s, "b", "k", "old")
+	failure := errors.New("no")
+	err := s.Update(func(w store.Writer) error {
+		return errors.Join(w.Put("b", []byte("k"), []byte("new")), w.Put("c", []byte("x"), []byte("y")), failure)
+	})
+	if !errors.Is(err, failure) || errors.Is(err, store.ErrUncertain) {
+		t.Errorf("Update returned %v", err)
+	}
+	if get(t, s, "b", "k") != "old" || get(t, s, "c", "x") != "" {
+		t.Error("a failed update left something")
+	}
+	put(t, s, "b", "k", "newer")
+	if got := get(t, s, "b", "k"); got != "newer" {
+		t.Errorf("after a failed update the store is not usable: %q", got)
+	}
+}
+
+func testSerial(t *testing.T, s store.Store) {
+	put(t, s, "b", "n", "x")
+	const writers, rounds = 8, 20
+	var group sync.WaitGroup
+	for range writers {
+		group.Go(func() {
+			for range rounds {
+				err := s.Update(func(w store.Writer) error {
+					v, err := w.Get("b", []byte("n"))
+					if err != nil {
+						return err
+					}
+					return w.Put("b", []byte("n"), append(slices.Clone(v), 'x'))
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if got := len(get(t, s, "b", "n")); got != 1+writers*rounds {
+		t.Errorf("%d increments were kept of %d", got-1, writers*rounds)
+	}
+}
+
+func testBuckets(t *testing.T, s store.Store) {
+	put(t, s, "b", "k", "in b")
+	put(t, s, "c", "k", "in c")
+	if get(t, s, "b", "k") != "in b" || get(t, s, "c", "k") != "in c" {
+		t.Error("buckets share keys")
+	}
+	if size, err := s.Size(); err != nil || size < int64(len("kin bkin c")) {
+		t.Errorf("Size: %d, %v", size, err)
+	}
+}
+
+func testClosed(t *testing.T, s store.Store) {
+	put(t, s, "b", "k", "v")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s.View(func(store.Reader) error { return nil }) == nil {
+		t.Error("View works on a closed store")
+	}
+	if s.Update(func(w store.Writer) error { return w.Put("b", []byte("k"), []byte("w")) }) == nil {
+		t.Error("Update works on a closed store")
+	}
+}
+
+func testReopened(t *testing.T, open func() store.Store) {
+	const pairs = 1000
+	s := open()
+	for i := range pairs {
+		put(t, s, "b", fmt.Sprint(i), fmt.Sprint(-i))
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open()
+	defer s.Close()
+	for i := range pairs {
+		if got := get(t, s, "b", fmt.Sprint(i)); got != fmt.Sprint(-i) {
+			t.Fatalf("after reopening, %d has the value %q", i, got)
+		}
+	}
+}
