@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -158,7 +159,7 @@ func (l *Ledger) setTruthKey(key, check []byte) error {
 	if len(key) < minTruthKey {
 		return invalid("a truth key of %d bytes; it has at least %d", len(key), minTruthKey)
 	}
-	l.binder = &binder{key: key, ledger: l.about.id}
+	l.binder = &binder{key: slices.Clone(key), ledger: l.about.id}
 	ours := l.binder.check()
 	if check != nil {
 		if string(check) != string(ours[:]) {

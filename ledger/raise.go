@@ -110,6 +110,9 @@ type raise struct {
 const notAsked = -2
 
 func (l *Ledger) newRaise(ctx context.Context, r RaiseRequest) (*raise, error) {
+	if l.only {
+		return nil, ErrReadOnly
+	}
 	if err := checkName("idempotency key", r.Key); err != nil {
 		return nil, err
 	}

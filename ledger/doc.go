@@ -1,0 +1,108 @@
+// Package ledger keeps, for each object and question, the ε released so far and every response
+// handed out, and draws the next response when a policy and a budget allow it.
+//
+//	l, err := ledger.Open("panel.db", ledger.Options{})
+//	defer l.Close()
+//	response, err := l.Release(ctx, ledger.ReleaseRequest{
+//		Key: orderID, Question: "vote", Object: "person-17", Epsilon: half, Truth: ledger.TruthOf("yes"),
+//	})
+//
+// An object is one privacy unit, such as a person; a question has a fixed list of values; the truth
+// stays with the host. The responses of one object to one question form a chain (package rrchain):
+// each is a randomized response at its ε, all of them together cost the object the largest ε only,
+// and a response at or below the current level is free and needs no truth. Across its chains an
+// object's spending adds up, and never exceeds its cap.
+//
+// # What can be relied on
+//
+//   - A response is on disk before a caller sees it. The process may die at any instant.
+//   - Every draw is checked against the chain's ceiling and the object's cap in the transaction that
+//     records it, in integers.
+//   - For an object, question and ε there is one response, for ever, for everyone.
+//   - Every call that changes something takes an idempotency key of the caller's choice. The same key
+//     with the same request returns the same result; with another request, [ErrKeyConflict]. So a host
+//     that uses the id of its own order row as the key gets exactly one draw for each order, however
+//     often it must repeat the call (see the example "exactly once").
+//   - The truth appears in no file, log line or error, and no refusal depends on it.
+//   - A refused call changes nothing, and says why and what would help ([RefusedError]).
+//   - The time of events never runs back, whatever the clock does.
+//
+// Calls may come from any number of goroutines. Those that change the ledger share commits; one that
+// comes alone commits at once.
+//
+// After a failed commit the ledger refuses all further work with [ErrStopped], because only the
+// file, opened again, can tell whether the commit holds. Open it again and repeat the request with
+// its key.
+//
+// # One way to change the state
+//
+// A request is decided against the state in its transaction and yields events that hold every
+// outcome, the drawn response included. A single function, apply, changes the state, by an event. So
+// the state is the fold of the log, and can be recomputed from it and compared.
+//
+// # File format, version 1
+//
+// The file is a bbolt database with these buckets. Numbers in keys are big-endian. Every value but
+// that of meta/format ends with the CRC-32C (4 bytes, big-endian) of: name of the bucket, length of
+// the key (4 bytes), key, payload; the payloads are given here.
+//
+//	meta
+//	  "format"         "sluice ledger " + version (2 bytes); not checksummed, so that any version reads it
+//	  "about"          what the ledger was created with
+//	  "counters"       sums over the log; written once a transaction
+//	  "truth key"      16 bytes that recognize the truth key; absent without one
+//	questions
+//	  "q" number(4)    question
+//	  "n" name         number(4)
+//	policies
+//	  "p" number(4)    policy as canonical JSON
+//	  "h" sha256(32)   number(4), by the hash of that JSON
+//	objects
+//	  name 0           object
+//	  name 0 number(4) number(4): the object is enrolled in this question
+//	chains
+//	  number(4) name   chain of an object in a question
+//	requests
+//	  key              request with this idempotency key
+//	events
+//	  number(8)        event, from 1 without gaps
+//
+// Names have no zero byte, so no object's keys begin with another's.
+//
+// Field types: u8, u32 and u64 are big-endian; i64 is a time in nanoseconds since 1970, as u64; n is
+// an unsigned LEB128 number (Go: uvarint) of the fewest bytes; ε is n nano-nats; text is n bytes of
+// UTF-8 after n; tag is 0, or 1 and 16 bytes; flag is 0 or 1; [..]* is n items after n.
+//
+//	about      i64 time, id 16 bytes, text currency, text log key
+//	counters   n events, i64 last event, u32 questions, u32 policies, n objects, n chains
+//	question   u32 number, text name, [text value]*
+//	object     ε cap, ε spent, n chains
+//	chain      n event of enrolment, n policy (0: none), tag of the truth, [ε, n value, n event]* by rising ε
+//	request    digest 32 bytes, flag done, [n settling event]*
+//
+// An event has this head, and a body by its kind:
+//
+//	offset size
+//	0      1    version of the encoding, 1
+//	1      1    kind
+//	2      8    i64 time
+//	10     ..   body
+//
+//	kind          body
+//	1 created     id 16 bytes, text currency, text log key
+//	2 truth-key   16 bytes
+//	3 question    u32 number, text name, [text value]*
+//	4 policy      u32 number, text JSON
+//	5 enrolled    text object, u32 question, u32 policy, ε cap
+//	6 released    text object, u32 question, ε, n value, u8 method (1 raise, 2 degrade, 3 insert), tag of the truth
+//	7 settled     text key, digest 32 bytes, n first event, n through event, text last object, flag final,
+//	              3 × n counts, [refusal]*
+//	  refusal     text object, u8 reason, u8 help, ε ceiling, ε spent, ε asked, ε cost, ε remaining
+//
+// Encodings are canonical: equal contents have equal bytes, and a decoder accepts no others.
+//
+// A program that meets a newer format version refuses with [ErrVersion]. Without a new version,
+// buckets, keys in meta, and kinds, methods, reasons and helps under new numbers may be added: an
+// older program reports them as [ErrCorrupt] where it meets them and guesses nothing. The layout of
+// what exists does not change, and no number gets a second meaning.
+package ledger
