@@ -2,10 +2,8 @@ package ledger
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 // Response is the answer of one object to a question at one ε. It never changes.
@@ -184,13 +182,17 @@ func (x *raise) prepare(ctx context.Context, behind string) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		truths, err := x.ask(ctx, p)
+		refusals = append(refusals, p.refused...)
+		last, behind = p.last, p.end
+		if len(refusals) > 0 && !x.request.Partial {
+			continue // nobody will be drawn from, so nobody's truth is asked for
+		}
+		truths, missing, err := x.ask(ctx, p)
 		if err != nil {
 			return 0, err
 		}
-		refusals = append(refusals, p.refused...)
+		refusals = append(refusals, missing...)
 		x.truths = append(x.truths, truths...)
-		last, behind = p.last, p.end
 	}
 	if len(refusals) > 0 && !x.request.Partial {
 		return 0, x.refuse(refusals)
@@ -209,77 +211,6 @@ func (x *raise) holdBudget(ctx context.Context) error {
 	// What was decided before the hold stood is committed once this empty decision has passed.
 	_, _, err := x.ledger.submit(ctx, func(*state) ([]change, error) { return nil, nil })
 	return err
-}
-
-// surveyed is what prepare learns about up to partSize objects.
-type surveyed struct {
-	names   []string
-	needy   []int // the places of those that need their truth
-	bound   []*tag
-	refused []Refusal
-	end     string
-	last    bool
-}
-
-func (x *raise) survey(ctx context.Context, behind string) (surveyed, error) {
-	p := surveyed{end: behind}
-	if err := ctx.Err(); err != nil {
-		return p, err
-	}
-	err := x.ledger.view(ctx, func(s *state) (err error) {
-		s.now = s.clamp(x.ledger.clock())
-		if p.names, p.last, err = x.panel.after(s, behind, partSize); err != nil {
-			return err
-		}
-		for i, name := range p.names {
-			a, err := x.assess(s, name)
-			if err != nil {
-				return err
-			}
-			switch a.verdict {
-			case refused:
-				p.refused = append(p.refused, a.refusal)
-			case drawn:
-				p.needy = append(p.needy, i)
-				p.bound = append(p.bound, a.chain.bound)
-			}
-		}
-		return nil
-	})
-	if len(p.names) > 0 {
-		p.end = p.names[len(p.names)-1]
-	}
-	return p, err
-}
-
-// ask returns the truths of surveyed objects, as far as they are needed; it adds to p.refused the
-// objects that the host has none for.
-func (x *raise) ask(ctx context.Context, p surveyed) ([]int32, error) {
-	truths := make([]int32, len(p.names))
-	for i := range truths {
-		truths[i] = notAsked
-	}
-	if len(p.needy) == 0 {
-		return truths, nil
-	}
-	objects := make([]string, len(p.needy))
-	for i, place := range p.needy {
-		objects[i] = p.names[place]
-	}
-	values, err := x.question.ask(ctx, x.request.Truth, objects)
-	if err != nil {
-		return nil, err
-	}
-	for i, place := range p.needy {
-		truths[place] = values[i]
-		if values[i] == noTruth {
-			continue
-		}
-		if _, err := x.bind(p.bound[i], objects[i], int(values[i])); err != nil {
-			return nil, err
-		}
-	}
-	return truths, nil
 }
 
 // decide draws for one part.
@@ -323,133 +254,6 @@ func (x *raise) refuse(refusals []Refusal) error {
 	x.ledger.log.Info().Str("question", x.question.name).Str("epsilon", x.request.Epsilon.String()).
 		Int("objects", len(refusals)).Str("first", refusals[0].String()).Msg("refused")
 	return err
-}
-
-// assessment is what a request means for one object.
-type assessment struct {
-	verdict verdict
-	chain   chain
-	refusal Refusal
-}
-
-// assess decides, from budgets and recorded levels alone, what a request means for an object. It
-// never looks at the truth, so a refusal tells nothing about it.
-func (x *raise) assess(s *state, name string) (assessment, error) {
-	c, found, err := s.chain(x.question.number, name)
-	if err != nil {
-		return assessment{}, err
-	}
-	if !found {
-		return x.refusal(name, NotEnrolled, HelpsEnrolling), nil
-	}
-	if _, recorded := c.at(x.request.Epsilon); recorded {
-		return assessment{verdict: reused, chain: c}, nil
-	}
-	if x.request.Epsilon.Less(c.current()) {
-		return assessment{verdict: derived, chain: c}, nil
-	}
-	refusal, err := x.checkBudget(s, name, c)
-	if err != nil || refusal != nil {
-		if refusal == nil {
-			refusal = &Refusal{}
-		}
-		return assessment{verdict: refused, refusal: *refusal}, err
-	}
-	return assessment{verdict: drawn, chain: c}, nil
-}
-
-func (x *raise) refusal(name string, reason Reason, help Help) assessment {
-	return assessment{verdict: refused, refusal: Refusal{Object: name, Reason: reason, Asked: x.request.Epsilon, Helps: help}}
-}
-
-// checkBudget returns why a raise would break the chain's ceiling or the object's cap, or nil.
-func (x *raise) checkBudget(s *state, name string, c chain) (*Refusal, error) {
-	cost, err := x.request.Epsilon.Sub(c.current())
-	if err != nil {
-		return nil, err
-	}
-	p, err := x.ledger.policy(s, c.policy)
-	if err != nil {
-		return nil, err
-	}
-	r := &Refusal{Object: name, Asked: x.request.Epsilon, Cost: cost, Helps: HelpsNothing}
-	if ceiling := p.Ceiling(s.now); ceiling.Less(x.request.Epsilon) {
-		r.Reason, r.Ceiling, r.Spent, r.Remaining = ChainCeiling, ceiling, c.current(), less(ceiling, c.current())
-		if !p.Limit().Less(x.request.Epsilon) {
-			r.Helps = HelpsWaiting
-		}
-		return r, nil
-	}
-	o, found, err := s.object(name)
-	if err != nil || !found {
-		return nil, orCorrupt(err, "object %q has a chain but no budget", name)
-	}
-	held, err := x.ledger.holds.on(s, name, x)
-	if err != nil {
-		return nil, err
-	}
-	if remaining := less(less(o.cap, o.spent), held); remaining.Less(cost) {
-		r.Reason, r.Ceiling, r.Spent, r.Remaining = ObjectCap, o.cap, o.spent, remaining
-		return r, nil
-	}
-	return nil, nil
-}
-
-// less returns a − b, or 0 if b is above a.
-func less(a, b privacy.Epsilon) privacy.Epsilon {
-	rest, err := a.Sub(b)
-	if err != nil {
-		return privacy.Epsilon{}
-	}
-	return rest
-}
-
-// draw draws an object's response and returns the event that records it.
-func (x *raise) draw(a assessment, name string, place int) (*released, error) {
-	responses, err := a.chain.responses(len(x.question.values))
-	if err != nil {
-		return nil, fmt.Errorf("%w: object %q: %w", ErrCorrupt, name, err)
-	}
-	epsilon, sampler := x.request.Epsilon, x.ledger.sampler
-	out := &released{object: name, question: x.question.number, epsilon: epsilon}
-	var level rrchain.Level
-	switch {
-	case a.verdict == derived && epsilon.Less(a.chain.levels[0].Epsilon):
-		out.method = methodDegrade
-		level, err = responses.Degrade(sampler, epsilon)
-	case a.verdict == derived:
-		out.method = methodInsert
-		level, err = responses.Insert(sampler, epsilon)
-	default:
-		truth := int(x.truths[place])
-		if out.bound, err = x.bind(a.chain.bound, name, truth); err != nil {
-			return nil, err
-		}
-		out.method = methodRaise
-		level, err = responses.Raise(sampler, epsilon, truth)
-	}
-	out.response = level.Response
-	return out, err
-}
-
-// bind checks a truth against the one a chain is bound to. It returns the tag to bind it by if it is
-// not bound yet, or nil if it is, or if the ledger has no truth key.
-func (x *raise) bind(bound *tag, name string, truth int) (*tag, error) {
-	binder := x.ledger.binder
-	switch {
-	case binder == nil && bound == nil:
-		return nil, nil
-	case binder == nil:
-		return nil, fmt.Errorf("object %q: %w: its chain is bound to its truth, and the ledger was opened without the key", name, ErrTruthKey)
-	}
-	t := binder.truth(name, x.question.number, truth)
-	if bound == nil {
-		return &t, nil
-	}
-	if !bound.equal(t) {
-		return nil, fmt.Errorf("question %q, object %q: %w", x.question.name, name, ErrTruthChanged)
-	}
-	return nil, nil
 }
 
 // recorded returns the response recorded at exactly this ε.
