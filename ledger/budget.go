@@ -65,8 +65,12 @@ func (x *raise) checkBudget(s *state, name string, c chain) (*Refusal, error) {
 	if err != nil {
 		return nil, err
 	}
-	if remaining := less(less(o.cap, o.spent), held); remaining.Less(cost) {
+	free := less(o.cap, o.spent)
+	if remaining := less(free, held); remaining.Less(cost) {
 		r.Reason, r.Ceiling, r.Spent, r.Remaining = ObjectCap, o.cap, o.spent, remaining
+		if !free.Less(cost) {
+			r.Helps = HelpsWaiting // for the order that holds the rest
+		}
 		return r, nil
 	}
 	return nil, nil

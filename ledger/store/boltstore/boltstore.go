@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -26,6 +28,7 @@ type Store struct {
 	db       *bolt.DB
 	path     string
 	identity fs.FileInfo
+	broken   atomic.Bool // bbolt panicked while it held a lock, so nothing may wait for it any more
 }
 
 // Create makes a new file at path with what fill writes, or none: the file is filled and synced
@@ -85,15 +88,41 @@ func Open(path string, readOnly bool) (*Store, error) {
 		return nil, fmt.Errorf("open %s: %w: not a regular file", path, store.ErrCorrupt)
 	}
 	// bbolt would make a database of an empty file.
-	if info.Size() == 0 {
-		return nil, fmt.Errorf("open %s: %w: the file is empty", path, store.ErrCorrupt)
+	if info.Size() < smallest {
+		return nil, fmt.Errorf("open %s: %w: %d bytes are no ledger", path, store.ErrCorrupt, info.Size())
 	}
-	return open(path, readOnly)
+	s, err := open(path, readOnly)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkSize(info.Size()); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), s.Close())
+	}
+	return s, nil
+}
+
+// smallest is the size of an empty database: four pages, which are nowhere below 4 KiB.
+const smallest = 4 * 4096
+
+// checkSize refuses a file that was cut off. Its missing pages would be found one by one, and each
+// as a memory fault.
+func (s *Store) checkSize(size int64) error {
+	tx, err := s.begin(false)
+	if err != nil {
+		return err
+	}
+	want := tx.tx.Size()
+	tx.end(&err)
+	if err == nil && size < want {
+		err = fmt.Errorf("%w: the file has %d bytes of %d", store.ErrCorrupt, size, want)
+	}
+	return err
 }
 
 func open(path string, readOnly bool) (s *Store, err error) {
 	s = &Store{path: path}
 	defer rescue(&err) // bbolt panics on some damaged files
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	s.db, err = bolt.Open(path, 0, &bolt.Options{
 		Timeout:         lockWait,
 		ReadOnly:        readOnly,
@@ -140,11 +169,13 @@ func (s *Store) openFile(path string, flag int, mode os.FileMode) (*os.File, err
 
 // View implements [store.Store].
 func (s *Store) View(fn func(store.Reader) error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	tx, err := s.begin(false)
 	if err != nil {
 		return err
 	}
 	defer tx.end(&err)
+	defer rescueFault(&err)
 	return fn(tx)
 }
 
@@ -154,11 +185,13 @@ func (s *Store) Update(fn func(store.Writer) error) (err error) {
 	if err := s.checkIdentity(); err != nil {
 		return err
 	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	tx, err := s.begin(true)
 	if err != nil {
 		return err
 	}
 	defer tx.end(&err)
+	defer rescueFault(&err)
 	if err := fn(tx); err != nil || !tx.wrote {
 		return err
 	}
@@ -185,28 +218,43 @@ func (s *Store) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// Close implements [store.Store].
-func (s *Store) Close() error { return s.db.Close() }
+// Close implements [store.Store]. After a panic of bbolt it cannot release the file: that is left to
+// the end of the process.
+func (s *Store) Close() error {
+	if s.broken.Load() {
+		return errBroken()
+	}
+	return s.db.Close()
+}
+
+func errBroken() error { return fmt.Errorf("%w: bbolt gave up before", store.ErrCorrupt) }
 
 // transaction implements [store.Writer]. It remembers the buckets it has looked up.
 type transaction struct {
+	store   *Store
 	tx      *bolt.Tx
 	buckets map[string]*bolt.Bucket
 	wrote   bool
 }
 
 func (s *Store) begin(writable bool) (t *transaction, err error) {
-	defer rescue(&err)
+	if s.broken.Load() {
+		return nil, errBroken()
+	}
+	defer s.rescueLocked(&err)
 	tx, err := s.db.Begin(writable)
 	if err != nil {
 		return nil, err
 	}
-	return &transaction{tx: tx, buckets: make(map[string]*bolt.Bucket, 8)}, nil
+	return &transaction{store: s, tx: tx, buckets: make(map[string]*bolt.Bucket, 8)}, nil
 }
 
 // end undoes what was not committed.
 func (t *transaction) end(err *error) {
-	defer rescue(err)
+	if t.store.broken.Load() {
+		return
+	}
+	defer t.store.rescueLocked(err)
 	if undo := t.tx.Rollback(); undo != nil && !errors.Is(undo, bolterrors.ErrTxClosed) && *err == nil {
 		*err = undo
 	}
@@ -218,7 +266,7 @@ func (t *transaction) commit() (err error) {
 			err = fmt.Errorf("%w: %w", store.ErrUncertain, err)
 		}
 	}()
-	defer rescue(&err)
+	defer t.store.rescueLocked(&err)
 	return t.tx.Commit()
 }
 
@@ -290,5 +338,25 @@ func (t *transaction) Put(bucket string, key, value []byte) (err error) {
 func rescue(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%w: bbolt: %v", store.ErrCorrupt, p)
+	}
+}
+
+// rescueLocked is rescue where bbolt holds a lock that its panic leaves locked.
+func (s *Store) rescueLocked(err *error) {
+	if p := recover(); p != nil {
+		s.broken.Store(true)
+		*err = fmt.Errorf("%w: bbolt: %v", store.ErrCorrupt, p)
+	}
+}
+
+// rescueFault turns a fault on the mapped file, whose pages a damaged or shortened file may lack,
+// into an error. Any other panic is the caller's own and goes on.
+func rescueFault(err *error) {
+	switch p := recover().(type) {
+	case nil:
+	case interface{ Addr() uintptr }:
+		*err = fmt.Errorf("%w: %v", store.ErrCorrupt, p)
+	default:
+		panic(p)
 	}
 }

@@ -2,6 +2,7 @@ package boltstore
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -99,6 +100,57 @@ func TestOpenRefuses(t *testing.T) {
 		if after, _ := os.ReadFile(path); string(after) != content {
 			t.Errorf("%s file was changed by a refused Open", name)
 		}
+	}
+}
+
+// Without the check of its length, a file that was cut off would end the process by a signal.
+func TestOpenRefusesACutOffFile(t *testing.T) {
+	path := newFile(t)
+	s := mustOpen(t, path)
+	for i := range 200 {
+		if err := s.Update(func(w store.Writer) error {
+			return w.Put("b", []byte{byte(i)}, make([]byte, 3000))
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for size := 0; size < 600_000; size += 4096 {
+		if err := os.WriteFile(path, whole[:size], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := Open(path, true); !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("cut to %d of %d bytes: %v, %v", size, len(whole), s, err)
+		}
+	}
+}
+
+// A file that is cut off while it is open cannot be foreseen, only survived.
+func TestCutOffWhileOpenIsAnError(t *testing.T) {
+	path := newFile(t)
+	s := mustOpen(t, path)
+	if err := s.Update(func(w store.Writer) error { return w.Put("b", []byte("k"), make([]byte, 100_000)) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, 4096); err != nil {
+		t.Fatal(err)
+	}
+	err := s.View(func(r store.Reader) error {
+		value, err := r.Get("b", []byte("k"))
+		sum := 0
+		for _, b := range value {
+			sum += int(b)
+		}
+		return errors.Join(err, fmt.Errorf("read %d bytes", len(value)))
+	})
+	if !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("reading what is gone: %v", err)
 	}
 }
 

@@ -1,0 +1,249 @@
+package main
+
+import (
+	"bufio"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/pflag"
+)
+
+// columns says which columns of a CSV file to use.
+type columns struct {
+	id    string // "" for the number of the row, from 1
+	value string // "" for none
+	guess bool   // if value is "", take the only column left besides id
+}
+
+func (c *columns) flags(flags *pflag.FlagSet, value string) {
+	flags.StringVar(&c.id, "id-column", "", "the `COLUMN` with the object's id (default: the row number from 1)")
+	flags.StringVar(&c.value, "value-column", "", value)
+}
+
+// entry is one row of a CSV file. The value may be a true value: no error or message may contain it.
+type entry struct{ object, value string }
+
+// maxRecord bounds one record of a CSV file, in bytes. A stray quote, or a file that is no CSV,
+// then ends in an error rather than in memory.
+const maxRecord = 1 << 20
+
+var errRecordSize = errors.New("record too long")
+
+// budget passes on at most left bytes; the reader of records renews it before each record.
+type budget struct {
+	in   io.Reader
+	left int
+}
+
+func (b *budget) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errRecordSize
+	}
+	n, err := b.in.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
+// sheet is a CSV file being read. No error of it contains anything of the file but line numbers: the
+// id column, named by mistake, could be the one with the true values.
+type sheet struct {
+	file    string
+	budget  *budget
+	records *csv.Reader
+	width   int            // columns
+	id      int            // place of the id column, or absent
+	value   int            // place of the value column, or absent
+	line    int            // the last line read
+	row     int            // data rows so far
+	first   map[string]int // the line of each id
+}
+
+const absent = -1
+
+// readCSV yields the rows of a CSV file in order. In a file of a single column a blank line is a row
+// with an empty field: otherwise filling it in later would shift the numbers of all rows behind it.
+// The iteration ends with the first error.
+func readCSV(file string, in io.Reader, c columns) iter.Seq2[entry, error] {
+	return func(yield func(entry, error) bool) {
+		s := newSheet(file, in)
+		if err := s.readHeader(c); err != nil {
+			yield(entry{}, err)
+			return
+		}
+		for {
+			entries, err := s.next()
+			if err == io.EOF {
+				return
+			}
+			for _, e := range entries {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(entry{}, err)
+				return
+			}
+		}
+	}
+}
+
+func newSheet(file string, in io.Reader) *sheet {
+	s := &sheet{file: file, budget: &budget{in, maxRecord}, id: absent, value: absent, first: map[string]int{}}
+	buffered := bufio.NewReaderSize(s.budget, 64<<10)
+	if mark, _ := buffered.Peek(3); string(mark) == "\ufeff" {
+		_, _ = buffered.Discard(len(mark)) // it was just peeked at
+	}
+	s.records = csv.NewReader(buffered)
+	s.records.ReuseRecord = true
+	return s
+}
+
+func (s *sheet) fail(format string, args ...any) error {
+	return inputError("", "%s: %w", s.file, fmt.Errorf(format, args...))
+}
+
+func (s *sheet) readHeader(c columns) error {
+	header, err := s.read()
+	if err == io.EOF {
+		return s.fail("the file is empty; its first row must name the columns")
+	}
+	if err != nil {
+		return err
+	}
+	s.width, s.line = len(header), s.lastLine(header)
+	if s.id, err = s.find(header, c.id); err != nil {
+		return err
+	}
+	if s.value, err = s.find(header, c.value); err != nil {
+		return err
+	}
+	if s.value == absent && c.guess {
+		return s.guessValue()
+	}
+	if s.value != absent && s.value == s.id {
+		return usageError("", "column %q cannot hold both the ids and the values: ids are stored, true values never", c.id)
+	}
+	return nil
+}
+
+// find returns the place of a named column.
+func (s *sheet) find(header []string, name string) (int, error) {
+	place := absent
+	if name == "" {
+		return place, nil
+	}
+	for i, title := range header {
+		if title != name {
+			continue
+		}
+		if place != absent {
+			return absent, s.fail("the header has column %q twice", name)
+		}
+		place = i
+	}
+	if place == absent {
+		return absent, inputError("the first row must name the columns, in the same spelling", "%s: the header has no column %q", s.file, name)
+	}
+	return place, nil
+}
+
+// guessValue takes the only column besides that of the ids.
+func (s *sheet) guessValue() error {
+	switch {
+	case s.id == absent && s.width == 1:
+		s.value = 0
+	case s.id != absent && s.width == 2:
+		s.value = 1 - s.id
+	default:
+		return usageError("", "%s has %d columns: --value-column must name the one with the true values", s.file, s.width)
+	}
+	return nil
+}
+
+// next returns the row of the next record, behind those of blank lines that count.
+func (s *sheet) next() ([]entry, error) {
+	record, err := s.read()
+	if err != nil {
+		return nil, err
+	}
+	line, _ := s.records.FieldPos(0)
+	var entries []entry
+	for blank := s.line + 1; s.width == 1 && blank < line; blank++ {
+		e, err := s.entry([]string{""}, blank)
+		if err != nil {
+			return entries, err
+		}
+		entries = append(entries, e)
+	}
+	e, err := s.entry(record, line)
+	if err != nil {
+		return entries, err
+	}
+	s.line = s.lastLine(record)
+	return append(entries, e), nil
+}
+
+// read returns the next record or [io.EOF].
+func (s *sheet) read() ([]string, error) {
+	s.budget.left = maxRecord
+	record, err := s.records.Read()
+	var syntax *csv.ParseError
+	switch {
+	case err == nil, err == io.EOF:
+		return record, err
+	case errors.Is(err, errRecordSize):
+		return nil, s.fail("the row behind line %d is longer than %d bytes; is a quote not closed?", s.line, maxRecord)
+	case errors.Is(err, csv.ErrFieldCount) && errors.As(err, &syntax):
+		return nil, s.fail("line %d has %d fields where the header has %d", syntax.StartLine, len(record), s.width)
+	case errors.As(err, &syntax):
+		return nil, s.fail("line %d: %w", syntax.StartLine, syntax.Err)
+	default:
+		return nil, s.fail("%w", err)
+	}
+}
+
+// lastLine returns the line on which a record just read ends.
+func (s *sheet) lastLine(record []string) int {
+	last := len(record) - 1
+	line, _ := s.records.FieldPos(last)
+	return line + strings.Count(record[last], "\n")
+}
+
+func (s *sheet) entry(record []string, line int) (entry, error) {
+	s.row++
+	e := entry{object: strconv.Itoa(s.row)}
+	if s.id != absent {
+		id, err := s.newID(record[s.id], line)
+		if err != nil {
+			return e, err
+		}
+		e.object = id
+	}
+	if s.value != absent {
+		e.value = record[s.value]
+	}
+	return e, nil
+}
+
+// newID checks an id and returns a copy, so that it does not keep the record in memory.
+func (s *sheet) newID(id string, line int) (string, error) {
+	if id == "" {
+		return "", s.fail("line %d: the id is empty", line)
+	}
+	if !utf8.ValidString(id) {
+		return "", s.fail("line %d: the id is not UTF-8", line)
+	}
+	if before, twice := s.first[id]; twice {
+		return "", s.fail("line %d has the same id as line %d", line, before)
+	}
+	id = strings.Clone(id)
+	s.first[id] = line
+	return id, nil
+}

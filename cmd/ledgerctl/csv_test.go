@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+// read collects the rows of a CSV text.
+func read(in io.Reader, c columns) (all []entry, err error) {
+	for e, err := range readCSV("f.csv", in, c) {
+		if err != nil {
+			return all, err
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+func TestReadCSV(t *testing.T) {
+	both := columns{id: "id", value: "v"}
+	value := columns{value: "v"}
+	for _, test := range []struct {
+		name, text string
+		columns    columns
+		want       []entry
+	}{
+		{"named columns", "x,v,id\n1,Y,a\n2,N,b\n", both, []entry{{"a", "Y"}, {"b", "N"}}},
+		{"row numbers", "x,v\n1,Y\n2,\n3,N\n", value, []entry{{"1", "Y"}, {"2", ""}, {"3", "N"}}},
+		{"no value wanted", "x,v\n1,Y\n", columns{}, []entry{{"1", ""}}},
+		{"ids only", "x,id\n1,a\n", columns{id: "id"}, []entry{{"a", ""}}},
+		{"header only", "v\n", value, nil},
+		{"byte order mark", "\ufeffid,v\na,Y\n", both, []entry{{"a", "Y"}}},
+		{"byte order mark before a quote", "\ufeff\"id\",v\na,Y\n", both, []entry{{"a", "Y"}}},
+		{"CRLF and no last line end", "id,v\r\na,Y\r\nb,N", both, []entry{{"a", "Y"}, {"b", "N"}}},
+		{"quotes", "id,v\n\"a,\"\"b\",\"Y\"\n", both, []entry{{`a,"b`, "Y"}}},
+		{"UTF-8", "id,v\nÑuñoa,sí\n", both, []entry{{"Ñuñoa", "sí"}}},
+		{"blank lines of one column count", "v\nY\n\n\nN\n", value, []entry{{"1", "Y"}, {"2", ""}, {"3", ""}, {"4", "N"}}},
+		{"a blank line at once", "v\n\nN\n", value, []entry{{"1", ""}, {"2", "N"}}},
+		{"blank line behind a record of two", "v\n\"Y\nZ\"\n\nN\n", value, []entry{{"1", "Y\nZ"}, {"2", ""}, {"3", "N"}}},
+		{"record of two CRLF lines", "v\r\n\"Y\r\nZ\"\r\n\r\nN\r\n", value, []entry{{"1", "Y\nZ"}, {"2", ""}, {"3", "N"}}},
+		{"blank lines of more columns do not", "id,v\n\na,Y\n\nb,N\n\n", both, []entry{{"a", "Y"}, {"b", "N"}}},
+		{"one column is the value", "v\nY\n", columns{guess: true}, []entry{{"1", "Y"}}},
+		{"the other column is the value", "v,id\nY,a\n", columns{id: "id", guess: true}, []entry{{"a", "Y"}}},
+		{"the other way round", "id,v\na,Y\n", columns{id: "id", guess: true}, []entry{{"a", "Y"}}},
+	} {
+		got, err := read(strings.NewReader(test.text), test.columns)
+		if err != nil || !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, %v; want %q", test.name, got, err, test.want)
+		}
+		got, err = read(iotest.OneByteReader(strings.NewReader(test.text)), test.columns)
+		if err != nil || !slices.Equal(got, test.want) {
+			t.Errorf("%s, byte by byte: %q, %v", test.name, got, err)
+		}
+	}
+}
+
+// Whatever is wrong with a file, the error says where and not what stands there.
+func TestReadCSVRefuses(t *testing.T) {
+	both := columns{id: "id", value: "v"}
+	for _, test := range []struct {
+		name, text string
+		columns    columns
+		want       string
+	}{
+		{"empty file", "", both, "f.csv: the file is empty"},
+		{"only a mark", "\ufeff", both, "f.csv: the file is empty"},
+		{"no header", "1,SECRET\n2,SECRET\n", both, `the header has no column "id"`},
+		{"other case", "ID,v\na,SECRET\n", both, `no column "id"`},
+		{"column twice", "id,v,v\na,SECRET,SECRET\n", both, `column "v" twice`},
+		{"same column", "id,v\na,SECRET\n", columns{id: "v", value: "v"}, "cannot hold both"},
+		{"id twice", "id,v\na,SECRET\nb,Y\na,SECRET\n", both, "f.csv: line 4 has the same id as line 2"},
+		{"id twice, one without a value", "id,v\na,\na,SECRET\n", both, "line 3 has the same id as line 2"},
+		{"values named as ids", "id,v\na,SECRET\nb,SECRET\n", columns{id: "v"}, "line 3 has the same id as line 2"},
+		{"empty id", "id,v\n,SECRET\n", both, "line 2: the id is empty"},
+		{"blank line for an id", "id\na\n\nb\n", columns{id: "id"}, "line 3: the id is empty"},
+		{"id not UTF-8", "id,v\n\xff,SECRET\n", both, "line 2: the id is not UTF-8"},
+		{"too few fields", "id,v\na,Y\nSECRET\n", both, "line 3 has 1 fields where the header has 2"},
+		{"too many fields", "id,v\na,SECRET,SECRET\n", both, "line 2 has 3 fields where the header has 2"},
+		{"stray quote", "id,v\na,SEC\"RET\n", both, "line 2: bare"},
+		{"open quote", "id,v\na,\"SECRET\nb,SECRET\n", both, "line 2: extraneous or missing"},
+		{"nothing to guess", "a,b\nSECRET,SECRET\n", columns{guess: true}, "has 2 columns: --value-column"},
+		{"too much to guess", "id,b,c\na,SECRET,SECRET\n", columns{id: "id", guess: true}, "has 3 columns: --value-column"},
+		{"huge line", "id,v\na,Y\nb,SECRET" + strings.Repeat("x", 2*maxRecord) + "\n", both, "behind line 2 is longer than"},
+		{"huge header", strings.Repeat("SECRET,", maxRecord), both, "behind line 0 is longer than"},
+		{"open quote in a huge file", "id,v\na,\"SECRET\n" + strings.Repeat("b,SECRET\n", maxRecord/4), both, "behind line 1 is longer than"},
+	} {
+		_, err := read(strings.NewReader(test.text), test.columns)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: error %.200v, want %q", test.name, err, test.want)
+			continue
+		}
+		f, code := explain(err)
+		if code != exitUsage || strings.Contains(fmt.Sprint(f), "SECRET") || len(err.Error()) > 300 {
+			t.Errorf("%s: code %d, %.500v", test.name, code, f)
+		}
+	}
+}
+
+// Long lines within the limit, and any number of them, are read in bounded memory.
+func TestReadCSVLargeFile(t *testing.T) {
+	const lines = 200
+	row := "Y," + strings.Repeat("x", maxRecord/2) + "\n"
+	readers := []io.Reader{strings.NewReader("v,x\n")}
+	for range lines {
+		readers = append(readers, strings.NewReader(row))
+	}
+	n := 0
+	for e, err := range readCSV("f.csv", io.MultiReader(readers...), columns{value: "v"}) {
+		if err != nil || e.value != "Y" {
+			t.Fatal(e.object, err)
+		}
+		n++
+	}
+	if n != lines {
+		t.Errorf("%d rows, want %d", n, lines)
+	}
+}
+
+func TestReadCSVFailingFile(t *testing.T) {
+	broken := errors.New("disk on fire")
+	_, err := read(io.MultiReader(strings.NewReader("v\nY\n"), iotest.ErrReader(broken)), columns{value: "v"})
+	if !errors.Is(err, broken) {
+		t.Error(err)
+	}
+}
+
+func TestReadCSVStopsWhenTold(t *testing.T) {
+	n := 0
+	for range readCSV("f.csv", strings.NewReader("v\nY\n\nN\n"), columns{value: "v"}) {
+		if n++; n == 2 {
+			break
+		}
+	}
+	if n != 2 {
+		t.Errorf("%d rows", n)
+	}
+}
+
+// FuzzReadCSV compares readCSV, on what it accepts, with all records read at once.
+func FuzzReadCSV(f *testing.F) {
+	for _, seed := range []string{
+		"", "v\n", "v\nY\n", "v\nY\n\nN\n", "id,v\na,Y\nb,N\n", "\ufeffid,v\r\na,Y\r\n", "id,v\na,Y\na,N\n", "id,v\n\"a\nb\",\"\"\n",
+		"id,v\na\n", "\"", "v\n\"\n\n", "\n\nv\n\n", "id,v,v\n", "\r", "v\r\r\n\r\n\"\r\n\"\n", "id\n\n", "v\n\"\"\n", "\xff\xfe", "id,v\n\x00,\x1b\n",
+	} {
+		f.Add([]byte(seed), true, true)
+		f.Add([]byte(seed), true, false)
+		f.Add([]byte(seed), false, true)
+		f.Add([]byte(seed), false, false)
+	}
+	f.Fuzz(func(t *testing.T, text []byte, byID, byValue bool) {
+		c := columns{}
+		if byID {
+			c.id = "id"
+		}
+		if byValue {
+			c.value = "v"
+		}
+		got, err := read(bytes.NewReader(text), c)
+		if err != nil {
+			if _, code := explain(err); code != exitUsage {
+				t.Fatalf("exit code %d: %v", code, err)
+			}
+			return
+		}
+		records, err := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff")))).ReadAll()
+		if err != nil {
+			t.Fatalf("accepted, but: %v", err)
+		}
+		compare(t, got, records, c)
+	})
+}
+
+// compare checks rows against records, of which the first is the header. Rows of blank lines, which
+// have no record, are left out of the comparison.
+func compare(t *testing.T, got []entry, records [][]string, c columns) {
+	header, records := records[0], records[1:]
+	if len(header) > 1 && len(got) != len(records) || len(got) < len(records) {
+		t.Fatalf("%d rows of %d records", len(got), len(records))
+	}
+	seen := map[string]bool{}
+	i := 0
+	for _, e := range got {
+		if seen[e.object] || e.object == "" {
+			t.Fatalf("object %q twice or without a name", e.object)
+		}
+		seen[e.object] = true
+		if i < len(records) && matches(e, header, records[i], c) {
+			i++
+		} else if e.value != "" || len(header) > 1 {
+			t.Fatalf("row %q is not record %d, %q", e, i, records[i:])
+		}
+	}
+	if i != len(records) {
+		t.Fatalf("only %d of %d records were found", i, len(records))
+	}
+}
+
+func matches(e entry, header, record []string, c columns) bool {
+	if place := slices.Index(header, c.value); c.value != "" && e.value != record[place] {
+		return false
+	}
+	place := slices.Index(header, c.id)
+	return c.id == "" || e.object == record[place]
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// enrollFlags are the flags of enroll.
+type enrollFlags struct {
+	question, objects, policy, key string
+	columns                        columns
+	cap                            privacy.Epsilon
+}
+
+// maxPolicy is more than any policy has, in bytes.
+const maxPolicy = 1 << 20
+
+func (a *app) enrollCommand() *cobra.Command {
+	f := &enrollFlags{}
+	cmd := &cobra.Command{
+		Use:   "enroll",
+		Short: "Enrol the people of a CSV file in a question",
+		Long: `Enrol the people of a CSV file in a question. The policy is the ceiling of ε for this question, and
+the cap that of a person over all questions. Those enrolled already are left as they are; if one of
+them has another policy or cap, nobody is enrolled.
+
+With --value-column, people without a value are left out and counted. The values are not stored.`,
+		Example:           `  ledgerctl enroll --question vote --objects people.csv --policy '{"kind":"fixed","ceiling":"2"}' --cap 3`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.enroll(cmd, f) }),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.question, "question", "", "the question's `NAME`")
+	flags.StringVar(&f.objects, "objects", "", "the CSV `FILE` with the people")
+	f.columns.flags(flags, "the `COLUMN` with the true value: rows where it is empty are skipped")
+	flags.StringVar(&f.policy, "policy", "", "the policy as `JSON`, or @FILE")
+	flags.TextVar(&f.cap, "cap", privacy.Epsilon{}, "the largest ε, `E`, of each person over all questions")
+	flags.StringVar(&f.key, "key", "", "the idempotency `KEY` (default: a new one)")
+	require(cmd, "question", "objects")
+	return cmd
+}
+
+func (a *app) enroll(cmd *cobra.Command, f *enrollFlags) error {
+	if cmd.Flags().Changed("cap") && f.cap.IsZero() {
+		return usageError("", "the cap must be above 0")
+	}
+	ceiling, err := a.policy(cmd, f)
+	if err != nil {
+		return err
+	}
+	if ceiling.IsZero() && f.cap.IsZero() {
+		a.warn("without --policy and --cap, nothing but ε=1000 bounds people who are new to the ledger: that protects nobody")
+	}
+	out := enrollResult{Question: f.question}
+	if out.Key, err = keyOr(cmd, f.key); err != nil {
+		return err
+	}
+	objects, err := a.readObjects(cmd.Context(), f, &out)
+	if err != nil {
+		return err
+	}
+	err = a.with(writing, func(l *ledger.Ledger) error {
+		shown, progress := a.progress("enrolling")
+		defer shown.clear()
+		done, err := l.Enroll(cmd.Context(), ledger.EnrollRequest{
+			Key: out.Key, Question: f.question, Objects: objects, Policy: ceiling, Cap: f.cap, Progress: progress,
+		})
+		out.Enrolled, out.Already = done.Enrolled, done.Already
+		return withKey(out.Key, err)
+	})
+	if err != nil {
+		return err
+	}
+	return a.print(out)
+}
+
+func (a *app) policy(cmd *cobra.Command, f *enrollFlags) (policy.Policy, error) {
+	if !cmd.Flags().Changed("policy") {
+		return policy.Policy{}, nil
+	}
+	text, err := a.textOrFile(f.policy, maxPolicy)
+	if err != nil {
+		return policy.Policy{}, err
+	}
+	return policy.Parse(text)
+}
+
+// readObjects returns the ids of the people to enrol, and counts those left out.
+func (a *app) readObjects(ctx context.Context, f *enrollFlags, out *enrollResult) ([]string, error) {
+	var objects []string
+	err := a.rows(ctx, f.objects, f.columns, func(e entry) {
+		if f.columns.value != "" && e.value == "" {
+			out.Skipped++
+			return
+		}
+		objects = append(objects, e.object)
+	})
+	if err == nil && len(objects) == 0 {
+		err = inputError("", "%s has nobody to enrol (%d rows were skipped)", f.objects, out.Skipped)
+	}
+	return objects, err
+}
+
+type enrollResult struct {
+	Question string `json:"question"`
+	Enrolled int    `json:"enrolled"`
+	Skipped  int    `json:"skipped"`
+	Already  int    `json:"already"`
+	Key      string `json:"key"`
+}
+
+func (r enrollResult) table(w io.Writer) {
+	fmt.Fprintf(w, "question\t%s\nenrolled\t%d\nalready enrolled\t%d\n", r.Question, r.Enrolled, r.Already)
+	fmt.Fprintf(w, "skipped, without a value\t%d\nkey\t%s\n", r.Skipped, r.Key)
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+func (a *app) estimateCommand() *cobra.Command {
+	request := ledger.EstimateRequest{}
+	cmd := &cobra.Command{
+		Use:   "estimate",
+		Short: "Estimate the true shares of a question's values",
+		Long: `Estimate the true shares of a question's values from the responses released so far. It costs nobody
+anything. Everybody counts once, with the highest ε; with --epsilon, only responses at that ε count.`,
+		Example:           "  ledgerctl estimate --question vote",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.estimate(cmd, request) }),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&request.Question, "question", "", "the question's `NAME`")
+	flags.TextVar(&request.Epsilon, "epsilon", privacy.Epsilon{}, "count only responses at this ε, `E`")
+	flags.Float64Var(&request.Confidence, "confidence", 0.95, "the `PROBABILITY` with which the intervals are to hold the true shares")
+	require(cmd, "question")
+	return cmd
+}
+
+func (a *app) estimate(cmd *cobra.Command, r ledger.EstimateRequest) error {
+	if cmd.Flags().Changed("epsilon") && r.Epsilon.IsZero() {
+		return usageError("", "--epsilon must be above 0")
+	}
+	if !(r.Confidence > 0 && r.Confidence < 1) {
+		return usageError("", "--confidence must be between 0 and 1")
+	}
+	var out estimateResult
+	err := a.with(reading, func(l *ledger.Ledger) error {
+		e, err := l.Estimate(cmd.Context(), r)
+		out = newEstimateResult(e, r.Confidence)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return a.print(out)
+}
+
+type estimateResult struct {
+	Question   string              `json:"question"`
+	N          int64               `json:"n"`
+	Confidence number              `json:"confidence"`
+	Values     []valueResult       `json:"values"`
+	Levels     []ledger.LevelCount `json:"levels"`
+}
+
+type valueResult struct {
+	Value    string `json:"value"`
+	Estimate number `json:"estimate"`
+	StdErr   number `json:"stderr"`
+	Low      number `json:"low"`
+	High     number `json:"high"`
+}
+
+func newEstimateResult(e ledger.Estimate, confidence float64) estimateResult {
+	out := estimateResult{Question: e.Question, N: e.N, Confidence: number(confidence), Levels: e.Levels}
+	for _, v := range e.Values {
+		out.Values = append(out.Values, valueResult{v.Value, number(v.Estimate), number(v.StdErr), number(v.Low), number(v.High)})
+	}
+	return out
+}
+
+// shown is the smallest share that percent shows as anything but 0.
+const shown = 0.00005
+
+func (r estimateResult) table(w io.Writer) {
+	fmt.Fprintf(w, "VALUE\tSHARE\t%.4g %% INTERVAL\tSTANDARD ERROR\n", 100*float64(r.Confidence))
+	outside := false
+	for _, v := range r.Values {
+		fmt.Fprintf(w, "%s\t%s\t%s to %s\t%s\n", v.Value,
+			percent(float64(v.Estimate)), percent(float64(v.Low)), percent(float64(v.High)), percent(float64(v.StdErr)))
+		outside = outside || v.Low < -shown || v.High > 1+shown
+	}
+	fmt.Fprintf(w, "\n%d responses", r.N)
+	for i, level := range r.Levels {
+		fmt.Fprintf(w, "%s%d at ε=%s", separator(i), level.N, level.Epsilon)
+	}
+	fmt.Fprintln(w)
+	if outside {
+		fmt.Fprintln(w, "The estimates are unbiased, so they are not cut off at 0 % and 100 %.")
+	}
+}
+
+func separator(i int) string {
+	if i == 0 {
+		return ": "
+	}
+	return ", "
+}

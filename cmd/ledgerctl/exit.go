@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// exitCode is what the program ends with. Scripts rely on the numbers.
+type exitCode int
+
+const (
+	exitDone exitCode = iota
+	exitUnexpected
+	exitUsage       // wrong usage or input
+	exitRefused     // by a budget, or because a true value changed
+	exitIntegrity   // damaged, no ledger, of a newer version, or replaced
+	exitKeyConflict // the idempotency key was used for another request
+	exitInUse       // another process has the file open
+)
+
+// fault is an error classed where it arose.
+type fault struct {
+	kind string
+	code exitCode
+	hint string // what may help; may be empty
+	err  error
+}
+
+func (f *fault) Error() string { return f.err.Error() }
+func (f *fault) Unwrap() error { return f.err }
+
+// usageError is an error of the one who typed the command.
+func usageError(hint, format string, args ...any) error {
+	return &fault{kind: "usage", code: exitUsage, hint: hint, err: fmt.Errorf(format, args...)}
+}
+
+// inputError is an error in a file that the command reads.
+func inputError(hint, format string, args ...any) error {
+	return &fault{kind: "input", code: exitUsage, hint: hint, err: fmt.Errorf(format, args...)}
+}
+
+// keyed tells the idempotency key of the request that failed, so that it can be taken up again.
+type keyed struct {
+	key string
+	err error
+}
+
+func (k *keyed) Error() string { return k.err.Error() }
+func (k *keyed) Unwrap() error { return k.err }
+
+func withKey(key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &keyed{key, err}
+}
+
+// started marks the errors of commands, apart from those of cobra, which are all wrong usage.
+type started struct{ error }
+
+func (s *started) Unwrap() error { return s.error }
+
+// action is a command's work. All commands are run through it.
+func action(work func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := work(cmd, args); err != nil {
+			return &started{err}
+		}
+		return nil
+	}
+}
+
+// asUsage classes what cobra found wrong with a command line.
+func asUsage(cmd *cobra.Command, err error) error {
+	var classed *fault
+	var ours *started
+	if errors.As(err, &classed) || errors.As(err, &ours) {
+		return err
+	}
+	text, suggested, found := strings.Cut(err.Error(), "\n\nDid you mean this?")
+	if found {
+		return usageError("did you mean "+strings.Join(strings.Fields(suggested), " or ")+"?", "%s", text)
+	}
+	return usageError(fmt.Sprintf("run %q", cmd.CommandPath()+" --help"), "%s", text)
+}
+
+// wantsJSON tells whether a command line asks for JSON, even if it is too broken to be parsed.
+func wantsJSON(args []string) bool {
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	return slices.Contains(args, "--json") || slices.Contains(args, "--json=true")
+}
+
+// classes tells the kind, code and hint of errors by what they wrap. The first that fits counts.
+func classes() []fault {
+	return []fault{
+		{"interrupted", exitUnexpected, "", context.Canceled},
+		{"corrupt", exitIntegrity, "", ledger.ErrCorrupt},
+		{"version", exitIntegrity, "use a newer ledgerctl", ledger.ErrVersion},
+		{"replaced", exitIntegrity, "", ledger.ErrReplaced},
+		{"in-use", exitInUse, "another process has it open, such as a host; try again when that is done", ledger.ErrInUse},
+		{"key-conflict", exitKeyConflict, "give another --key, or the arguments it was first used with", ledger.ErrKeyConflict},
+		{"truth-changed", exitRefused, "a value that changes over time is a new question each time", ledger.ErrTruthChanged},
+		{"truth-key", exitUsage, "this ledger binds people to their true values; only the host with its truth key can raise them", ledger.ErrTruthKey},
+		{"no-responses", exitUsage, `run "ledgerctl raise" first`, ledger.ErrNoResponses},
+		{"unknown", exitUsage, "", ledger.ErrUnknown},
+		{"invalid", exitUsage, "", ledger.ErrInvalid},
+		{"invalid", exitUsage, "", policy.ErrInvalid},
+		{"invalid", exitUsage, "", rrchain.ErrInvalid},
+		{"not-found", exitUsage, "", fs.ErrNotExist},
+		{"exists", exitUsage, "", fs.ErrExist},
+		{"stopped", exitUnexpected, "", ledger.ErrStopped},
+	}
+}
+
+// classify returns the class of an error; it always finds one.
+func classify(err error) fault {
+	var classed *fault
+	var refused *ledger.RefusedError
+	var number *privacy.ParseError
+	switch {
+	case errors.Is(err, context.Canceled):
+		return fault{"interrupted", exitUnexpected, "", err}
+	case errors.As(err, &classed):
+		return *classed
+	case errors.As(err, &refused):
+		return fault{"refused", exitRefused, "", err}
+	case errors.As(err, &number):
+		return fault{"invalid", exitUsage, "", err}
+	}
+	for _, class := range classes() {
+		if errors.Is(err, class.err) {
+			return class
+		}
+	}
+	return fault{"unexpected", exitUnexpected, "", err}
+}
+
+// failure is what --json prints of an error.
+type failure struct {
+	Kind    string  `json:"kind"`
+	Message string  `json:"message"`
+	Details details `json:"details"`
+}
+
+type details struct {
+	Hint     string           `json:"hint,omitempty"`
+	Key      string           `json:"key,omitempty"` // of the request that can be taken up again
+	Question string           `json:"question,omitempty"`
+	Refused  []ledger.Refusal `json:"refused,omitempty"`
+}
+
+// explain puts an error in words.
+func explain(err error) (failure, exitCode) {
+	class := classify(err)
+	f := failure{Kind: class.kind, Message: err.Error(), Details: details{Hint: class.hint}}
+	var refused *ledger.RefusedError
+	if errors.As(err, &refused) {
+		f.Details.Question, f.Details.Refused = refused.Question, refused.Refused
+	}
+	if class.kind == "interrupted" {
+		f.Message = "interrupted"
+	}
+	var request *keyed
+	if errors.As(err, &request) && class.code == exitUnexpected {
+		f.Details.Key = request.key
+		f.Details.Hint = fmt.Sprintf("the parts committed so far stay; the same command with --key %s goes on from there", request.key)
+	}
+	return f, class.code
+}
+
+// fail tells the user what went wrong and returns the exit code.
+func (a *app) fail(err error, jsonAsked bool) exitCode {
+	f, code := explain(err)
+	if a.json || jsonAsked {
+		// Nobody is left to tell that stderr cannot be written to.
+		_ = writeJSON(a.stderr, map[string]failure{"error": f})
+		return code
+	}
+	text := "ledgerctl: " + f.Message
+	if f.Details.Hint != "" {
+		text += " (hint: " + f.Details.Hint + ")"
+	}
+	fmt.Fprintln(a.stderr, oneLine(text))
+	return code
+}
+
+// warn prints a warning, unless told to be quiet.
+func (a *app) warn(text string) {
+	switch {
+	case a.quiet:
+	case a.json:
+		_ = json.NewEncoder(a.stderr).Encode(map[string]map[string]string{"warning": {"message": text}})
+	default:
+		fmt.Fprintln(a.stderr, "ledgerctl: warning: "+oneLine(text))
+	}
+}
+
+// oneLine keeps a message on one line, and what is in it from steering the terminal.
+func oneLine(text string) string {
+	text = strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ")
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+func TestEveryErrorHasItsExitCode(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		kind string
+		code exitCode
+	}{
+		{errors.New("anything else"), "unexpected", 1},
+		{context.Canceled, "interrupted", 1},
+		{ledger.ErrStopped, "stopped", 1},
+		{ledger.ErrClosed, "unexpected", 1},
+		{usageError("", "typed wrong"), "usage", 2},
+		{inputError("", "bad file"), "input", 2},
+		{ledger.ErrInvalid, "invalid", 2},
+		{ledger.ErrUnknown, "unknown", 2},
+		{ledger.ErrNoResponses, "no-responses", 2},
+		{ledger.ErrTruthKey, "truth-key", 2},
+		{policy.ErrInvalid, "invalid", 2},
+		{rrchain.ErrInvalid, "invalid", 2},
+		{&privacy.ParseError{Kind: "epsilon"}, "invalid", 2},
+		{fs.ErrNotExist, "not-found", 2},
+		{fs.ErrExist, "exists", 2},
+		{&ledger.RefusedError{Question: "q"}, "refused", 3},
+		{ledger.ErrTruthChanged, "truth-changed", 3},
+		{ledger.ErrCorrupt, "corrupt", 4},
+		{ledger.ErrVersion, "version", 4},
+		{ledger.ErrReplaced, "replaced", 4},
+		{errors.Join(ledger.ErrStopped, ledger.ErrCorrupt), "corrupt", 4},
+		{ledger.ErrKeyConflict, "key-conflict", 5},
+		{ledger.ErrInUse, "in-use", 6},
+	} {
+		f, code := explain(fmt.Errorf("open x: %w", &started{errors.Join(test.err, nil)}))
+		if f.Kind != test.kind || code != test.code {
+			t.Errorf("%v: kind %q, code %d; want %q, %d", test.err, f.Kind, code, test.kind, test.code)
+		}
+	}
+}
+
+func TestInterruptedRequestTellsItsKey(t *testing.T) {
+	f, code := explain(withKey("k-1", fmt.Errorf("raise: %w", context.Canceled)))
+	if code != exitUnexpected || f.Message != "interrupted" || f.Details.Key != "k-1" || !strings.Contains(f.Details.Hint, "--key k-1") {
+		t.Errorf("%+v, code %d", f, code)
+	}
+	if f, _ := explain(withKey("k-1", ledger.ErrInvalid)); f.Details.Key != "" {
+		t.Errorf("a wrong request asks to be repeated: %+v", f)
+	}
+	if withKey("k-1", nil) != nil {
+		t.Error("no error became one")
+	}
+}
+
+func TestMessageStaysOnOneLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"a\nb\n":        "a; b",
+		"red \x1b[31m!": "red \ufffd[31m!",
+		"  plain  ":     "plain",
+	} {
+		got := oneLine(text)
+		if got != want || strings.ContainsFunc(got, unicode.IsControl) {
+			t.Errorf("oneLine(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestWantsJSON(t *testing.T) {
+	for line, want := range map[string]bool{
+		"--json bogus": true, "bogus --json": true, "--json=true x": true, "x": false, "show -- --json": false, "": false,
+	} {
+		if got := wantsJSON(strings.Fields(line)); got != want {
+			t.Errorf("wantsJSON(%q) = %v", line, got)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/sluicedp/sluice/ledger"
+)
+
+func (a *app) initCommand() *cobra.Command {
+	var currency, signer string
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Create a ledger and the key that signs its log",
+		Long: `Create an empty ledger, and a new key pair for the checkpoints of its log. The signing key goes to
+a file of its own, readable by its owner only. Keep it apart from the ledger and out of the backups
+of the ledger. Nothing that exists is overwritten.`,
+		Args: cobra.NoArgs,
+		RunE: action(func(*cobra.Command, []string) error {
+			if signer == "" {
+				signer = a.db + ".key"
+			}
+			made, err := createLedger(a.db, currency, signer)
+			if err != nil {
+				return err
+			}
+			return a.print(made)
+		}),
+	}
+	cmd.Flags().StringVar(&currency, "currency", "USD", "the `CODE` of the currency of all prices")
+	cmd.Flags().StringVar(&signer, "signer", "", "the `FILE` for the signing key (default: the ledger's name and .key)")
+	return cmd
+}
+
+type initResult struct {
+	DB     string `json:"db"`
+	LogKey string `json:"log_key"`
+	Signer string `json:"signer"` // the file with the signing key
+}
+
+func (r initResult) table(w io.Writer) {
+	fmt.Fprintf(w, "ledger\t%s\nsigning key\t%s (secret: keep it apart from the ledger)\nlog key\t%s\n", r.DB, r.Signer, r.LogKey)
+}
+
+// createLedger makes the key file and then the ledger, or neither.
+func createLedger(db, currency, signer string) (initResult, error) {
+	if filepath.Clean(db) == filepath.Clean(signer) {
+		return initResult{}, usageError("", "the ledger and its signing key cannot be the same file")
+	}
+	if _, err := os.Lstat(db); err == nil {
+		return initResult{}, exists(db)
+	}
+	secret, public, err := newKey()
+	if err != nil {
+		return initResult{}, err
+	}
+	if err := writeSecret(signer, secret); err != nil {
+		return initResult{}, err
+	}
+	if err := ledger.Create(db, currency, public); err != nil {
+		return initResult{}, errors.Join(err, dropKey(db, signer, err))
+	}
+	return initResult{db, public, signer}, nil
+}
+
+// dropKey removes the key of a ledger that could not be created. A ledger that is there after all
+// (its directory could not be synced, say) keeps its key.
+func dropKey(db, signer string, cause error) error {
+	if _, err := os.Lstat(db); err == nil && !errors.Is(cause, fs.ErrExist) {
+		return nil
+	}
+	return os.Remove(signer)
+}
+
+func exists(path string) error {
+	return &fault{kind: "exists", code: exitUsage, hint: "nothing was changed", err: fmt.Errorf("%q exists already", path)}
+}
+
+// newKey generates an Ed25519 key pair in the text form of signed notes.
+func newKey() (secret, public string, err error) {
+	name := make([]byte, 4)
+	if _, err := rand.Read(name); err != nil {
+		return "", "", err
+	}
+	return note.GenerateKey(rand.Reader, "sluice-"+hex.EncodeToString(name))
+}
+
+// writeSecret writes a new file that only its owner can read.
+func writeSecret(path, secret string) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return exists(path)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(secret + "\n")
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}

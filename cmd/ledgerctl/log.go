@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicedp/sluice/ledger"
+)
+
+func (a *app) logCommand() *cobra.Command {
+	t := &tail{app: a}
+	cmd := &cobra.Command{
+		Use:   "log",
+		Short: "Print the events, one a line",
+		Long: `Print the events of the ledger in order, one a line; with --json, each as a JSON object.
+
+With --follow, go on with events as they are recorded, until interrupted. The file is not kept open
+meanwhile, so that others can write to it.`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              action(func(cmd *cobra.Command, _ []string) error { return t.run(cmd.Context()) }),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&t.object, "object", "", "only events about the person with this `ID`")
+	flags.Uint64Var(&t.next, "since", 1, "begin with the event of this `NUMBER`")
+	flags.BoolVar(&t.follow, "follow", false, "wait for more events until interrupted")
+	return cmd
+}
+
+// tail prints the log from an event on.
+type tail struct {
+	app    *app
+	object string // "" for all
+	follow bool
+	next   uint64 // the event to go on with
+	last   uint64 // the last event read
+	ledger string // id of the ledger that was read
+	found  bool   // anything was printed
+}
+
+const (
+	// batch is how many events are read while the file is open. They are printed when it is closed, so
+	// that a pager standing still keeps no writer waiting.
+	batch = 4096
+	// pollEvery is how often a followed log is looked at.
+	pollEvery = time.Second
+)
+
+func (t *tail) run(ctx context.Context) error {
+	t.next = max(t.next, 1)
+	err := t.loop(ctx)
+	if t.follow && errors.Is(err, context.Canceled) {
+		return nil // it is how following ends
+	}
+	return err
+}
+
+func (t *tail) loop(ctx context.Context) error {
+	for {
+		events, err := t.read(ctx)
+		if errors.Is(err, ledger.ErrInUse) && t.follow && t.ledger != "" {
+			err = nil // try again
+		}
+		if err != nil {
+			return err
+		}
+		if err := t.print(events); err != nil {
+			return err
+		}
+		switch {
+		case len(events) == batch:
+		case !t.follow:
+			return t.checkFound(ctx)
+		default:
+			if err := sleep(ctx, pollEvery); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// read returns the next events, at most a batch of them.
+func (t *tail) read(ctx context.Context) (events []ledger.Event, err error) {
+	err = t.app.with(reading, func(l *ledger.Ledger) error {
+		if err := t.checkSame(ctx, l); err != nil {
+			return err
+		}
+		for ev, err := range l.Events(ctx, t.next) {
+			if err != nil {
+				return err
+			}
+			if events = append(events, ev); len(events) == batch {
+				return nil
+			}
+		}
+		return nil
+	})
+	return events, err
+}
+
+// checkSame notices that the file is not the one that was read so far, or is an older copy of it.
+func (t *tail) checkSame(ctx context.Context, l *ledger.Ledger) error {
+	id := l.About().ID
+	if t.ledger == "" {
+		t.ledger = id
+		return nil
+	}
+	stats, err := l.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	if id != t.ledger || stats.Events < t.last {
+		return fmt.Errorf("%q: %w", t.app.db, ledger.ErrReplaced)
+	}
+	return nil
+}
+
+func (t *tail) print(events []ledger.Event) error {
+	var out bytes.Buffer
+	for _, ev := range events {
+		t.last, t.next = ev.Number, ev.Number+1
+		if t.object != "" && !concerns(ev, t.object) {
+			continue
+		}
+		t.found = true
+		if t.app.json {
+			if err := writeJSON(&out, ev); err != nil {
+				return err
+			}
+			continue
+		}
+		writeEvent(&out, ev)
+	}
+	_, err := t.app.stdout.Write(out.Bytes())
+	return err
+}
+
+// checkFound tells an object without events from one that does not exist.
+func (t *tail) checkFound(ctx context.Context) error {
+	if t.found || t.object == "" {
+		return nil
+	}
+	return t.app.with(reading, func(l *ledger.Ledger) error {
+		_, err := l.Object(ctx, t.object)
+		return err
+	})
+}
+
+func concerns(ev ledger.Event, object string) bool {
+	return ev.Object == object || slices.ContainsFunc(ev.Refused, func(r ledger.Refusal) bool { return r.Object == object })
+}
+
+// writeEvent writes an event on one line for people.
+func writeEvent(w io.Writer, ev ledger.Event) {
+	fmt.Fprintf(w, "%6d  %s  %-9s", ev.Number, ev.Time.Format("2006-01-02T15:04:05.000Z07:00"), ev.Kind)
+	field := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(w, " %s=%s", name, quoted(value))
+		}
+	}
+	field("id", ev.ID)
+	field("currency", ev.Currency)
+	field("object", ev.Object)
+	field("question", ev.Question)
+	field("values", strings.ReplaceAll(listed(ev.Values), ", ", ","))
+	if ev.Policy != nil {
+		fmt.Fprintf(w, " policy=%s", ev.Policy)
+	}
+	if ev.Cap != nil {
+		field("cap", ev.Cap.String())
+	}
+	if ev.Epsilon != nil {
+		field("epsilon", ev.Epsilon.String())
+	}
+	field("response", ev.Response)
+	field("method", ev.Method)
+	field("key", ev.Key)
+	writeCounts(w, ev)
+	fmt.Fprintln(w)
+}
+
+func writeCounts(w io.Writer, ev ledger.Event) {
+	for i, n := range ev.Counts {
+		fmt.Fprintf(w, "%s%d", [...]string{" counts=", ","}[min(i, 1)], n)
+	}
+	if len(ev.Refused) > 0 {
+		fmt.Fprintf(w, " refused=%d", len(ev.Refused))
+	}
+}
+
+// quoted quotes a value that could be taken for more than one field.
+func quoted(value string) string {
+	ambiguous := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) || r == '=' || r == '"' }
+	if strings.IndexFunc(value, ambiguous) >= 0 {
+		return strconv.Quote(value)
+	}
+	return value
+}

@@ -1,0 +1,33 @@
+// Command ledgerctl keeps a privacy-budget ledger from the command line: it enrols people, raises
+// their randomized responses to a higher ε within their budgets, and estimates shares from them.
+//
+// It is a thin face over package ledger. "ledgerctl help" lists the commands; exit codes are in
+// exit.go.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+
+// run carries out one command line and returns the exit code.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// From the first signal on, the next one kills: a call that does not return must not hold on.
+	defer context.AfterFunc(ctx, stop)()
+
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
+	root := a.rootCommand()
+	root.SetArgs(append([]string{}, args...)) // never nil, for which cobra would look into os.Args
+	command, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return int(exitDone)
+	}
+	return int(a.fail(asUsage(command, err), wantsJSON(args)))
+}

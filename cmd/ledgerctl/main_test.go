@@ -1,0 +1,265 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/sluicedp/sluice/ledger"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"ledgerctl":  main,
+		"exits":      exits,
+		"onterminal": onTerminal,
+	})
+}
+
+// exits runs a command line and succeeds if it ends with the given code: "exits 3 ledgerctl …". A
+// panic, whose code would be that of wrong usage, is a failure.
+func exits() {
+	want, err := strconv.Atoi(os.Args[1])
+	if err != nil || os.Args[2] != "ledgerctl" {
+		fmt.Fprintln(os.Stderr, "usage: exits CODE ledgerctl ARGS")
+		os.Exit(1)
+	}
+	if got := run(os.Args[3:], os.Stdin, os.Stdout, os.Stderr); got != want {
+		fmt.Fprintf(os.Stderr, "exit code %d, want %d\n", got, want)
+		os.Exit(1)
+	}
+}
+
+// onTerminal runs a command line whose stderr is the terminal that ttyin set up.
+func onTerminal() {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := run(os.Args[2:], os.Stdin, os.Stdout, tty)
+	time.Sleep(100 * time.Millisecond) // testscript must read what is on the terminal before it is gone
+	os.Exit(code)
+}
+
+// quickExit keeps the race detector from waiting for a second at the end of every process.
+const quickExit = "atexit_sleep_ms=10"
+
+func TestScripts(t *testing.T) {
+	chile, err := filepath.Abs("../../testdata/chile_plebiscite_1988.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("CHILE", chile)
+			env.Setenv("LEDGER_DB", "")
+			env.Setenv("GORACE", quickExit)
+			env.Values["open"] = map[string]*ledger.Ledger{}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"jsonkeys": jsonKeys, "hold": hold, "letgo": letGo, "mode": mode, "people": people,
+		},
+	})
+}
+
+// hold opens a ledger in this process, so that others find it in use, until letgo.
+func hold(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: hold FILE")
+	}
+	l, err := ledger.Open(ts.MkAbs(args[0]), ledger.Options{})
+	ts.Check(err)
+	ts.Value("open").(map[string]*ledger.Ledger)[args[0]] = l
+	ts.Defer(func() { _ = l.Close() })
+}
+
+func letGo(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: letgo FILE")
+	}
+	ts.Check(ts.Value("open").(map[string]*ledger.Ledger)[args[0]].Close())
+}
+
+// people writes a CSV file with the votes of a number of people: "people 100 FILE".
+func people(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: people NUMBER FILE")
+	}
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(votes(n)), 0o600))
+}
+
+func votes(n int) string { return "vote\n" + strings.Repeat("Y\nN\n", n/2) }
+
+// mode checks a file's permissions: "mode 600 FILE".
+func mode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: mode OCTAL FILE")
+	}
+	info, err := os.Stat(ts.MkAbs(args[1]))
+	ts.Check(err)
+	if got := fmt.Sprintf("%o", info.Mode().Perm()); got != args[0] {
+		ts.Fatalf("%s has mode %s, want %s", args[1], got, args[0])
+	}
+}
+
+// jsonKeys checks that a file holds one JSON object, on one line, with the given keys:
+// "jsonkeys FILE PATH[=VALUE]…". A path goes through objects by name and lists by number, or by # to
+// the length; =VALUE compares a string, or the JSON text of anything else.
+func jsonKeys(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: jsonkeys FILE PATH[=VALUE]...")
+	}
+	text := ts.ReadFile(args[0])
+	if strings.Count(text, "\n") != 1 || !strings.HasSuffix(text, "\n") {
+		ts.Fatalf("%s is not one line: %q", args[0], text)
+	}
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	var object map[string]any
+	ts.Check(decoder.Decode(&object))
+	for _, arg := range args[1:] {
+		path, want, compare := strings.Cut(arg, "=")
+		got, err := lookUp(object, strings.Split(path, "."))
+		if err != nil {
+			ts.Fatalf("%s: %v in %s", path, err, text)
+		}
+		if compare && got != want {
+			ts.Fatalf("%s is %s, want %s, in %s", path, got, want, text)
+		}
+	}
+}
+
+func lookUp(value any, path []string) (string, error) {
+	for _, step := range path {
+		switch v := value.(type) {
+		case map[string]any:
+			next, found := v[step]
+			if !found {
+				return "", fmt.Errorf("no key %q", step)
+			}
+			value = next
+		case []any:
+			if step == "len" {
+				value = len(v)
+				continue
+			}
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(v) {
+				return "", fmt.Errorf("no item %q", step)
+			}
+			value = v[i]
+		default:
+			return "", fmt.Errorf("nothing below %q", step)
+		}
+	}
+	if text, ok := value.(string); ok {
+		return text, nil
+	}
+	text, err := json.Marshal(value)
+	return string(text), err
+}
+
+// invoke runs a command line in this process.
+func invoke(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(args, strings.NewReader(""), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// mustInvoke runs a command line that is to succeed without a word on stderr.
+func mustInvoke(t *testing.T, args ...string) string {
+	t.Helper()
+	code, stdout, stderr := invoke(t, args...)
+	if code != 0 || stderr != "" {
+		t.Fatalf("ledgerctl %q: exit code %d, stderr %q", args, code, stderr)
+	}
+	return stdout
+}
+
+// newVote makes a ledger with the question "vote" and n people under a ceiling of 2.
+func newVote(t *testing.T, n int) (db, people string) {
+	t.Helper()
+	dir := t.TempDir()
+	db, people = filepath.Join(dir, "l.db"), filepath.Join(dir, "people.csv")
+	if err := os.WriteFile(people, []byte(votes(n)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mustInvoke(t, "--db", db, "init")
+	mustInvoke(t, "--db", db, "question", "add", "vote", "--values", "Y,N")
+	mustInvoke(t, "--db", db, "enroll", "--question", "vote", "--objects", people, "--policy", `{"kind":"fixed","ceiling":"2"}`)
+	return db, people
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+func TestFailureToPrintIsAnError(t *testing.T) {
+	db, _ := newVote(t, 2)
+	for _, args := range [][]string{{"stats"}, {"stats", "--json"}, {"log"}, {"log", "--json"}, {"kernel", "--m", "2", "--from", "0", "--to", "1"}} {
+		var stderr bytes.Buffer
+		code := run(append([]string{"--db", db}, args...), strings.NewReader(""), brokenWriter{}, &stderr)
+		if code != int(exitUnexpected) || !strings.Contains(stderr.String(), "no space left") {
+			t.Errorf("%q: exit code %d, stderr %q", args, code, &stderr)
+		}
+	}
+	if code := run([]string{"bogus"}, strings.NewReader(""), io.Discard, brokenWriter{}); code != int(exitUsage) {
+		t.Errorf("stderr broken: exit code %d", code)
+	}
+}
+
+// No damage of the file may end in a panic or in success with another answer than before.
+func TestDamagedFile(t *testing.T) {
+	db, people := newVote(t, 200)
+	mustInvoke(t, "--db", db, "raise", "--question", "vote", "--to", "1", "--truth", people)
+	commands := [][]string{
+		{"question", "list"}, {"estimate", "--question", "vote"}, {"show", "7"}, {"log"}, {"stats"},
+		{"raise", "--question", "vote", "--to", "0.5"},
+	}
+	whole, err := os.ReadFile(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{0, 1, 100, 4096, 8192, 1 << 16} {
+		if err := os.WriteFile(db, whole[:size], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range commands {
+			if code, _, stderr := invoke(t, append([]string{"--db", db}, args...)...); code != int(exitIntegrity) {
+				t.Errorf("%d bytes left, %q: exit code %d, stderr %q", size, args, code, stderr)
+			}
+		}
+	}
+	for page := 2; page*4096 < len(whole); page += 3 {
+		damaged := bytes.Clone(whole)
+		for i := range 64 {
+			damaged[page*4096+i*61] ^= byte(i + 1)
+		}
+		if err := os.WriteFile(db, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range commands {
+			if code, _, stderr := invoke(t, append([]string{"--db", db}, args...)...); code != int(exitDone) && code != int(exitIntegrity) {
+				t.Errorf("page %d damaged, %q: exit code %d, stderr %q", page, args, code, stderr)
+			}
+		}
+	}
+}

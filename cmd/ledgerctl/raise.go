@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// raiseFlags are the flags of raise.
+type raiseFlags struct {
+	question, truth, key, out string
+	to                        privacy.Epsilon
+	columns                   columns
+	objects                   []string
+	partial                   bool
+}
+
+func (a *app) raiseCommand() *cobra.Command {
+	f := &raiseFlags{columns: columns{guess: true}}
+	cmd := &cobra.Command{
+		Use:   "raise",
+		Short: "Bring people's responses to a question to a higher ε",
+		Long: `Bring the responses of people to a question to ε: of all who are enrolled, or of those named with
+--object. Whoever is below is drawn anew, from the true value and the response so far, and pays the
+difference. Whoever is at ε, or above, costs nothing and needs no true value: the recorded response
+is handed out again, or one is derived from it.
+
+If anybody would go over a ceiling, nobody is drawn and the exit code is 3; with --partial, those
+people are left out. The same command with the same --key does nothing twice, and goes on where it
+was interrupted.
+
+The file with the true values is opened only if a draw needs one. Its --value-column can be left out
+if the file has one column, or two of which --id-column names one.`,
+		Example: `  ledgerctl raise --question vote --to 0.5 --truth people.csv --value-column vote --out half.csv
+  ledgerctl raise --question vote --to 1 --truth people.csv --value-column vote --object 17 --object 18`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.raise(cmd, f) }),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.question, "question", "", "the question's `NAME`")
+	flags.TextVar(&f.to, "to", privacy.Epsilon{}, "the ε, `E`, to raise to")
+	flags.StringVar(&f.truth, "truth", "", "the CSV `FILE` with the true values")
+	f.columns.flags(flags, "the `COLUMN` with the true value")
+	flags.StringArrayVar(&f.objects, "object", nil, "the `ID` of a person; may be repeated (default: all who are enrolled)")
+	flags.BoolVar(&f.partial, "partial", false, "leave out those who are refused")
+	flags.StringVar(&f.key, "key", "", "the idempotency `KEY` (default: a new one)")
+	flags.StringVar(&f.out, "out", "", "write the responses to a CSV `FILE` that only its owner can read")
+	require(cmd, "question", "to")
+	return cmd
+}
+
+func (a *app) raise(cmd *cobra.Command, f *raiseFlags) error {
+	key, err := keyOr(cmd, f.key)
+	if err != nil {
+		return err
+	}
+	file, err := a.newOutput(f.out, f.truth)
+	if err != nil {
+		return err
+	}
+	defer file.discard()
+	var out raiseResult
+	err = a.with(writing, func(l *ledger.Ledger) error {
+		done, err := a.draw(cmd.Context(), l, key, f)
+		if err == nil {
+			err = file.save(cmd.Context(), l, f, done.Last)
+		}
+		out = newRaiseResult(f, key, done)
+		return withKey(key, err)
+	})
+	if err != nil {
+		return err
+	}
+	return a.print(out)
+}
+
+func (a *app) draw(ctx context.Context, l *ledger.Ledger, key string, f *raiseFlags) (ledger.RaiseResult, error) {
+	shown, progress := a.progress("raising")
+	defer shown.clear()
+	truth := &truths{app: a, path: f.truth, columns: f.columns}
+	done, err := l.Raise(ctx, ledger.RaiseRequest{
+		Key: key, Question: f.question, Epsilon: f.to, Objects: f.objects, All: f.objects == nil,
+		Partial: f.partial, Truth: truth.ask, Progress: progress,
+	})
+	var refused *ledger.RefusedError
+	if errors.As(err, &refused) {
+		err = &fault{kind: "refused", code: exitRefused, hint: "--partial leaves them out", err: err}
+	}
+	return done, err
+}
+
+// raiseResult is what a raise did.
+type raiseResult struct {
+	Question string           `json:"question"`
+	Epsilon  privacy.Epsilon  `json:"epsilon"`
+	Drawn    int              `json:"drawn"`
+	Reused   int              `json:"reused"`
+	Derived  int              `json:"derived"`
+	Refused  []ledger.Refusal `json:"refused"`
+	Events   span             `json:"events"`
+	Key      string           `json:"key"`
+	Out      string           `json:"out,omitempty"` // the file with the responses
+}
+
+// span is a range of events.
+type span struct {
+	First uint64 `json:"first"`
+	Last  uint64 `json:"last"`
+}
+
+func newRaiseResult(f *raiseFlags, key string, done ledger.RaiseResult) raiseResult {
+	return raiseResult{
+		Question: f.question, Epsilon: f.to, Drawn: done.Drawn, Reused: done.Reused, Derived: done.Derived,
+		Refused: append([]ledger.Refusal{}, done.Refused...), Events: span{done.First, done.Last}, Key: key, Out: f.out,
+	}
+}
+
+func (r raiseResult) table(w io.Writer) {
+	fmt.Fprintf(w, "question\t%s\nε\t%s\n", r.Question, r.Epsilon)
+	fmt.Fprintf(w, "drawn, and charged\t%d\nrecorded before\t%d\nderived from a higher ε\t%d\n", r.Drawn, r.Reused, r.Derived)
+	fmt.Fprintf(w, "refused, and left out\t%d\nevents\t%d to %d\nkey\t%s\n", len(r.Refused), r.Events.First, r.Events.Last, r.Key)
+	if r.Out != "" {
+		fmt.Fprintf(w, "responses\t%s\n", r.Out)
+	}
+	if len(r.Refused) > 0 {
+		tableRefusals(w, r.Refused)
+	}
+}
+
+func tableRefusals(w io.Writer, refused []ledger.Refusal) {
+	const most = 20
+	fmt.Fprintln(w, "\nREFUSED\tREASON\tCEILING\tSPENT\tREMAINING\tASKED\tHELPS")
+	for i, r := range refused {
+		if i == most {
+			fmt.Fprintf(w, "… and %d more; --json lists all\n", len(refused)-most)
+			return
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Object, r.Reason, r.Ceiling, r.Spent, r.Remaining, r.Asked, r.Helps)
+	}
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime/debug"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/sluicedp/sluice/ledger"
+)
+
+// app is one run of the program: its streams and its global flags.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	db             string
+	json, quiet    bool
+}
+
+const about = `ledgerctl keeps a privacy-budget ledger.
+
+People ("objects") are enrolled in a question under a ceiling of ε. A raise brings their randomized
+responses to a higher ε, within budget; shares are estimated from the responses. The people's true
+values are read when a draw needs them, and never stored.
+
+  ledgerctl init
+  ledgerctl question add vote --values Y,N,U,A
+  ledgerctl enroll --question vote --objects people.csv --value-column vote --policy '{"kind":"fixed","ceiling":"2"}'
+  ledgerctl raise --question vote --to 0.5 --truth people.csv --value-column vote
+  ledgerctl raise --question vote --to 1 --truth people.csv --value-column vote
+  ledgerctl estimate --question vote
+
+CSV files have a header row and are UTF-8; the name - stands for standard input. An object's id is
+its row number, from 1, unless --id-column names a column.
+
+Exit codes: 0 done; 1 unexpected; 2 wrong usage or input; 3 refused; 4 the file is damaged, not a
+ledger, of a newer version, or was replaced; 5 the idempotency key was used for another request;
+6 the file is in use.`
+
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:               "ledgerctl",
+		Short:             "Keep a privacy-budget ledger",
+		Long:              about,
+		Version:           version(),
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		PersistentPreRunE: a.settle,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return usageError("run \"ledgerctl --help\" for the commands", "no command given")
+		},
+	}
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.db, "db", "", "the ledger's `FILE` (default $LEDGER_DB, then ledger.db)")
+	flags.BoolVar(&a.json, "json", false, "print one JSON object, for programs")
+	flags.BoolVar(&a.quiet, "quiet", false, "no progress bar and no warnings")
+	root.SetHelpCommand(helpCommand())
+	root.AddCommand(
+		a.initCommand(), a.questionCommand(), a.enrollCommand(), a.raiseCommand(), a.estimateCommand(),
+		a.showCommand(), a.logCommand(), a.statsCommand(), a.kernelCommand(), a.completionCommand(),
+	)
+	return root
+}
+
+// version is the module's, as far as the build knows it.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(unknown)"
+	}
+	return info.Main.Version
+}
+
+// settle finds the ledger's file from the flag, the environment or the default.
+func (a *app) settle(cmd *cobra.Command, _ []string) error {
+	if a.db == "" && cmd.Flags().Changed("db") {
+		return usageError("", "--db is empty")
+	}
+	if a.db == "" {
+		a.db = os.Getenv("LEDGER_DB")
+	}
+	if a.db == "" {
+		a.db = "ledger.db"
+	}
+	return nil
+}
+
+// access says what a command does with the ledger.
+type access bool
+
+const (
+	reading access = true
+	writing access = false
+)
+
+// with opens the ledger for as long as use runs.
+func (a *app) with(mode access, use func(*ledger.Ledger) error) error {
+	l, err := ledger.Open(a.db, ledger.Options{ReadOnly: bool(mode)})
+	if errors.Is(err, fs.ErrNotExist) {
+		return &fault{
+			kind: "not-found", code: exitUsage, hint: `run "ledgerctl init" first, or give --db FILE`,
+			err: fmt.Errorf("there is no ledger at %q", a.db),
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(l), l.Close())
+}
+
+// require marks flags without which a command makes no sense.
+func require(cmd *cobra.Command, names ...string) {
+	for _, name := range names {
+		// It fails only for a flag that was not defined; then the command refuses its own flag in every test.
+		_ = cmd.MarkFlagRequired(name)
+	}
+}
+
+// keyOr returns the idempotency key given by the flag --key, or a new one.
+func keyOr(cmd *cobra.Command, given string) (string, error) {
+	if cmd.Flags().Changed("key") {
+		return given, nil
+	}
+	id, err := uuid.NewRandom()
+	if err != nil {
+		return "", fmt.Errorf("idempotency key: %w", err)
+	}
+	return id.String(), nil
+}

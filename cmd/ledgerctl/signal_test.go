@@ -1,0 +1,113 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// start runs ledgerctl as a process of its own.
+func start(t *testing.T, args ...string) (cmd *exec.Cmd, stdout *bufio.Scanner, stderr *bytes.Buffer) {
+	t.Helper()
+	cmd = exec.CommandContext(t.Context(), "ledgerctl", args...)
+	cmd.Env = append(os.Environ(), "GORACE="+quickExit)
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr = &bytes.Buffer{}
+	cmd.Stderr = stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, bufio.NewScanner(pipe), stderr
+}
+
+// stopIt sends a signal and returns the exit code.
+func stopIt(t *testing.T, cmd *exec.Cmd, signal os.Signal) int {
+	t.Helper()
+	if err := cmd.Process.Signal(signal); err != nil {
+		t.Fatal(err)
+	}
+	err := cmd.Wait()
+	var failed *exec.ExitError
+	if err != nil && !errors.As(err, &failed) {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode()
+}
+
+func TestFollowedLogLetsOthersWrite(t *testing.T) {
+	db, people := newVote(t, 2)
+	cmd, lines, stderr := start(t, "--db", db, "log", "--follow", "--object", "2", "--json")
+	if !lines.Scan() || !strings.Contains(lines.Text(), `"kind":"enrolled"`) {
+		t.Fatalf("first line %q, stderr %q", lines.Text(), stderr)
+	}
+	mustInvoke(t, "--db", db, "raise", "--question", "vote", "--to", "1", "--truth", people)
+	if !lines.Scan() || !strings.Contains(lines.Text(), `"kind":"released"`) {
+		t.Fatalf("second line %q, stderr %q", lines.Text(), stderr)
+	}
+	if code := stopIt(t, cmd, os.Interrupt); code != 0 || stderr.Len() > 0 {
+		t.Errorf("exit code %d, stderr %q", code, stderr)
+	}
+}
+
+func TestFollowedLogNoticesAnotherLedger(t *testing.T) {
+	db, _ := newVote(t, 2)
+	other, _ := newVote(t, 2)
+	cmd, lines, stderr := start(t, "--db", db, "log", "--follow")
+	if !lines.Scan() {
+		t.Fatal(stderr)
+	}
+	if err := os.Rename(other, db); err != nil {
+		t.Fatal(err)
+	}
+	for lines.Scan() { // until the process ends
+	}
+	var failed *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &failed) || failed.ExitCode() != int(exitIntegrity) {
+		t.Errorf("%v, stderr %q", err, stderr)
+	}
+}
+
+// The true values come through a named pipe whose other end does not answer; then a signal comes.
+func TestInterruptedRaiseGoesOnWithItsKey(t *testing.T) {
+	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		db, people := newVote(t, 2)
+		fifo := filepath.Join(t.TempDir(), "fifo")
+		if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		raise := []string{"--db", db, "raise", "--question", "vote", "--to", "1", "--truth", fifo, "--key", "order 7"}
+		cmd, _, stderr := start(t, raise...)
+		pipe, err := os.OpenFile(fifo, os.O_WRONLY, 0) // returns when the process has opened the other end
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(pipe, "vote\nY\n"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
+		code := stopIt(t, cmd, signal)
+		if code != 1 || !strings.Contains(stderr.String(), "interrupted") || !strings.Contains(stderr.String(), "--key order 7") {
+			t.Errorf("%v: exit code %d, stderr %q", signal, code, stderr)
+		}
+		if err := pipe.Close(); err != nil {
+			t.Fatal(err)
+		}
+		raise[8] = people
+		if out := mustInvoke(t, append(raise, "--json")...); !strings.Contains(out, `"drawn":2`) {
+			t.Error(out)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicedp/sluice/ledger"
+)
+
+func (a *app) statsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "stats",
+		Short:             "Count what is in the ledger",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: action(func(cmd *cobra.Command, _ []string) error {
+			var out statsResult
+			err := a.with(reading, func(l *ledger.Ledger) (err error) {
+				out.About = l.About()
+				out.Stats, err = l.Stats(cmd.Context())
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return a.print(out)
+		}),
+	}
+}
+
+type statsResult struct {
+	ledger.About
+	ledger.Stats
+	Sales   uint64 `json:"sales"`
+	Revenue uint64 `json:"revenue"` // in minor units
+}
+
+func (r statsResult) table(w io.Writer) {
+	fmt.Fprintf(w, "ledger\t%s\ncreated\t%s\n", r.ID, r.Created.Format(time.RFC3339))
+	fmt.Fprintf(w, "objects\t%d\nquestions\t%d\nchains\t%d\nevents\t%d\n", r.Objects, r.Questions, r.Chains, r.Events)
+	fmt.Fprintf(w, "sales\t%d\nrevenue\t%d (minor units of %s)\nbytes\t%d\n", r.Sales, r.Revenue, r.Currency, r.Bytes)
+}
