@@ -109,7 +109,7 @@ func (s stratum) share(v int) float64 { return (float64(s.counts[v])/s.n - s.q) 
 
 // variance returns the variance of the estimate of a value whose true share is given.
 func (s stratum) variance(share float64) float64 {
-	truth := share * s.p * (1 - s.p)
+	truth := share * s.p * s.q * float64(len(s.counts)-1) // 1 − p = (m−1)q, without cancellation
 	other := (1 - share) * s.q * (1 - s.q)
 	return (truth + other) / (s.n * s.gap * s.gap)
 }

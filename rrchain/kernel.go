@@ -26,8 +26,9 @@ func checkValues(m int) error {
 // higher one, pan2024 Eq. (50) and (54). With a the true value, b another value and c any third
 // one, PXY is the probability that the next response is Y when the last one was X.
 //
-// They are float64 values for display and analysis, each with a relative error of a few 10⁻¹⁴; a
-// value below 5·10⁻³²⁴ shows as 0. Drawing does not use them (see [Sampler]).
+// They are float64 values for display and analysis, each with a relative error of a few 10⁻¹⁴ down to
+// 10⁻³⁰⁰; below that digits are lost, and in the end the value shows as 0. Drawing does not use them
+// (see [Sampler]).
 type Kernel struct {
 	Values      int // m, the number of values of the question
 	From, To    privacy.Epsilon
@@ -67,7 +68,8 @@ func NewKernel(m int, from, to privacy.Epsilon) (Kernel, error) {
 	}
 	k.PBB = expNeg(rise)*expm1Neg(from)/expm1Neg(to) + k.PBA*expNeg(to)
 	k.OneMinusPAA = others * k.PBA * expNeg(to) * expNeg(from)
-	k.PAA = 1 - k.OneMinusPAA
+	// The difference 1 − OneMinusPAA would cancel: for large m and small ε, p_aa is about 1/m.
+	k.PAA = (1 + others*expNeg(to)*expm1Neg(from)/expm1Neg(to)) / (1 + others*expNeg(to))
 	return k, nil
 }
 

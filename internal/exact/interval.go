@@ -89,3 +89,14 @@ func Exp(nano int64, prec uint) Interval {
 	}
 	return sum
 }
+
+// Pow encloses xⁿ. It takes the same steps for every n below 2³², because n may depend on the truth.
+func (x Interval) Pow(n uint32) Interval {
+	power := Interval{new(big.Float).SetPrec(x.lo.Prec()).SetInt64(1), new(big.Float).SetPrec(x.hi.Prec()).SetInt64(1)}
+	for bit := 31; bit >= 0; bit-- {
+		power = power.Mul(power)
+		choices := [2]Interval{power, power.Mul(x)}
+		power = choices[n>>bit&1]
+	}
+	return power
+}

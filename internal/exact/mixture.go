@@ -105,10 +105,15 @@ func (x *lazyReal) below(t func(prec uint) Interval) uint64 {
 		if x.cell(0).Cmp(bound.hi) >= 0 {
 			return 0
 		}
-		x.prefix.Lsh(x.prefix, 64)
-		x.prefix.Or(x.prefix, new(big.Int).SetUint64(x.source.Uint64()))
-		x.length += 64
+		x.extend()
 	}
+}
+
+// extend reveals 64 more bits.
+func (x *lazyReal) extend() {
+	x.prefix.Lsh(x.prefix, 64)
+	x.prefix.Or(x.prefix, new(big.Int).SetUint64(x.source.Uint64()))
+	x.length += 64
 }
 
 // cell returns the lower (end 0) or upper (end 1) end of the known cell, exactly.

@@ -1,0 +1,196 @@
+package exact
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// TestUsedBitsAreWiped looks into the buffer: what was read is zero, what was not is still there.
+func TestUsedBitsAreWiped(t *testing.T) {
+	bits := ReplayBits(func(p []byte) { copy(p, bytes.Repeat([]byte{0xa5}, len(p))) })
+	for used := 8; used <= page; used += 8 {
+		if got := bits.Uint64(); got != 0xa5a5a5a5a5a5a5a5 {
+			t.Fatalf("word %d is %#x", used/8, got)
+		}
+		if n := bytes.Count(bits.buf[:used], []byte{0}); n != used {
+			t.Fatalf("after %d bytes, %d of them are wiped", used, n)
+		}
+		if n := bytes.Count(bits.buf[used:], []byte{0xa5}); n != page-used {
+			t.Fatalf("after %d bytes, %d of the others are left", used, n)
+		}
+	}
+}
+
+func TestDrawLeavesNoBitsBehind(t *testing.T) {
+	bits := NewBits()
+	mix := NewMixture(4, response(4, 1_000_000_000))
+	for range 100 {
+		mix.Draw(bits, 1, 2)
+	}
+	if bits.used < 100*16 || bytes.Count(bits.buf[:bits.used], []byte{0}) != bits.used {
+		t.Errorf("of %d bytes used, %d are wiped", bits.used, bytes.Count(bits.buf[:bits.used], []byte{0}))
+	}
+}
+
+// TestBitsAreFilledPageByPage checks that no word of a page is left out or given twice.
+func TestBitsAreFilledPageByPage(t *testing.T) {
+	next := byte(0)
+	bits := ReplayBits(func(p []byte) {
+		next++
+		copy(p, bytes.Repeat([]byte{next}, len(p)))
+	})
+	for word := range 3 * page / 8 {
+		want := 0x0101010101010101 * uint64(1+word*8/page)
+		if got := bits.Uint64(); got != want {
+			t.Fatalf("word %d is %#x, want %#x", word, got, want)
+		}
+	}
+}
+
+// replaying says which names replay bits, and in which files alone they may stand beside tests: those
+// that define them.
+var replaying = map[string][]string{
+	"ReplayBits":    {"internal/exact/bits.go"},
+	"ReplaySampler": {"rrchain/law.go", "mechanism/answer.go"},
+}
+
+// TestNothingReplaysBits is the promise made at ReplayBits: outside tests, randomness is the
+// operating system's.
+func TestNothingReplaysBits(t *testing.T) {
+	root := os.DirFS(moduleRoot(t))
+	for name, homes := range replaying {
+		if text, err := fs.ReadFile(root, homes[0]); err != nil || !bytes.Contains(text, []byte("func "+name+"(")) {
+			t.Errorf("%s does not define %s (%v)", homes[0], name, err)
+		}
+	}
+	for _, offence := range replayers(t, root) {
+		t.Error(offence)
+	}
+}
+
+func TestReplayersAreFound(t *testing.T) {
+	source := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	module := fstest.MapFS{
+		"internal/exact/bits.go":      source("func ReplayBits(fill func([]byte)) *Bits"),
+		"internal/exact/bits_test.go": source("ReplayBits(nil)"),
+		"rrchain/law_test.go":         source("ReplaySampler(exact.ReplayBits(nil))"),
+		"rrchain/law.go":              source("func ReplaySampler() { exact.ReplayBits(seeded) }"),
+		"cmd/ledgerctl/main.go":       source("var sampler = rrchain.ReplaySampler"),
+		"ledger/ledger.go":            source("package ledger"),
+		"docs/ReplayBits.md":          source("ReplayBits"),
+	}
+	want := []string{"cmd/ledgerctl/main.go names ReplaySampler", "rrchain/law.go names ReplayBits"}
+	if got := replayers(t, module); !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+}
+
+// replayers returns the Go files, other than tests, that name what replays bits.
+func replayers(t *testing.T, module fs.FS) []string {
+	var found []string
+	err := fs.WalkDir(module, ".", func(file string, _ fs.DirEntry, err error) error {
+		if err != nil || path.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		text, err := fs.ReadFile(module, file)
+		for name, homes := range replaying {
+			if !slices.Contains(homes, file) && bytes.Contains(text, []byte(name)) {
+				found = append(found, file+" names "+name)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// moduleRoot returns the nearest directory above with a go.mod.
+func moduleRoot(t *testing.T) string {
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			t.Fatal("no go.mod above the test")
+		}
+	}
+}
+
+// TestOperatingSystemBits draws with the bits of the operating system: 1,600,000 draws for two
+// different values and as many for equal ones. By Bernstein's inequality a right sampler fails with
+// a probability below 10⁻¹⁰ in each of the eight counts, so below 10⁻⁹ in all. The bounds are about
+// 7 standard deviations; weights spoiled by 3 % are 20 and more away.
+func TestOperatingSystemBits(t *testing.T) {
+	const n, m = 1_600_000, 4
+	weights := func(prec uint) Weights {
+		e := Exp(1_000_000_000, prec)
+		return Weights{First: Int(1).Quo(e), Either: e.Quo(e.Add(Int(1))), Same: Int(1).Quo(e)}
+	}
+	exactly := weights(128)
+	for _, two := range []uint32{2, 1} {
+		counts := count(NewMixture(m, weights), n, 1, two)
+		if v := surprising(counts, shares(exactly, m, 1, two, 1)); v != "" {
+			t.Errorf("1 or %d: %s", two, v)
+		}
+		if surprising(counts, shares(exactly, m, 1, two, 0.97)) == "" {
+			t.Errorf("1 or %d: the test does not notice a law that is spoiled by 3 %%", two)
+		}
+	}
+}
+
+func count(mix *Mixture, n int, one, two uint32) []float64 {
+	bits := NewBits()
+	counts := make([]float64, mix.m)
+	for range n {
+		counts[mix.Draw(bits, one, two)]++
+	}
+	return counts
+}
+
+// shares returns the probability of each value, with the chance of the first value times spoil.
+func shares(w Weights, m, one, two uint32, spoil float64) []float64 {
+	isFirst, isEither := w.First.Float64()*spoil, w.Either.Float64()
+	if one == two {
+		isFirst = w.Same.Float64() * spoil
+		isEither = isFirst
+	}
+	p := make([]float64, m)
+	for v := range p {
+		p[v] = (1 - isEither) / float64(m)
+	}
+	p[one] += isFirst
+	p[two] += isEither - isFirst
+	return p
+}
+
+// surprising tells of a count that is further from its expectation than t, where
+// 2·exp(−t²/(2(np(1−p) + t/3))) = 10⁻¹⁰ (Bernstein).
+func surprising(counts, p []float64) string {
+	n := 0.0
+	for _, c := range counts {
+		n += c
+	}
+	x := math.Log(2e10)
+	for v, c := range counts {
+		bound := x/3 + math.Sqrt(x*x/9+2*x*n*p[v]*(1-p[v]))
+		if math.Abs(c-n*p[v]) > bound {
+			return fmt.Sprintf("value %d came %.0f times, want %.0f ± %.0f", v, c, n*p[v], bound)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,325 @@
+package exact
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// decider draws with a U that begins with the given words and goes on with tail for ever, and tells
+// whether U was below one of the thresholds.
+type decider func(tail uint64, u ...uint64) bool
+
+func TestEveryShortPrefixProvesTheLaw(t *testing.T) { eachThreshold(t, checkPrefixes) }
+func TestDecisionFlipsAtTheThreshold(t *testing.T)  { eachThreshold(t, checkFlip) }
+
+// checkPrefixes goes through all values of the first 16 bits of U. What a draw decides may depend on
+// the bits that follow only in the one cell that holds the threshold, so the cells decided for certain
+// and those decided at all bracket the probability within 2⁻¹⁶.
+func checkPrefixes(t *testing.T, at *big.Float, below decider) {
+	random := rand.New(rand.NewPCG(3, 4))
+	surely, possibly := 0, 0
+	upper := true
+	for prefix := range uint64(1 << 16) {
+		cell := prefix << 48
+		lower := below(0, cell)
+		if lower && !upper {
+			t.Fatalf("prefix %#x is below the threshold, and one before it is not", prefix)
+		}
+		upper = below(ones, cell|ones>>16)
+		if upper && !lower {
+			t.Fatalf("prefix %#x is below the threshold with ones after it, and not with zeros", prefix)
+		}
+		if middle := below(random.Uint64(), cell|random.Uint64()>>16); lower == upper && middle != lower {
+			t.Fatalf("prefix %#x is decided, and other bits after it decide otherwise", prefix)
+		}
+		if upper {
+			surely++
+		}
+		if lower {
+			possibly++
+		}
+	}
+	if possibly-surely > 1 {
+		t.Errorf("%d prefixes are undecided, want at most one for one threshold", possibly-surely)
+	}
+	cells := new(big.Float).SetMantExp(at, 16)
+	if cells.Cmp(big.NewFloat(float64(surely))) < 0 || cells.Cmp(big.NewFloat(float64(possibly))) > 0 {
+		t.Errorf("probability between %d/2¹⁶ and %d/2¹⁶, want %.10g", surely, possibly, at)
+	}
+}
+
+// checkFlip looks for the U at which the outcome changes, to 320 bits, and so deep into the
+// refinement. It must be the threshold rounded up to 320 bits, to the last one.
+func checkFlip(t *testing.T, at *big.Float, below decider) {
+	const length = 320
+	// Invariant: below for U < low/2^length, not below for U ≥ high/2^length.
+	low, high := new(big.Int), new(big.Int).Lsh(big.NewInt(1), length)
+	for low.Cmp(high) < 0 {
+		mid := new(big.Int).Add(low, high)
+		mid.Rsh(mid, 1)
+		if below(0, words(mid, length)...) {
+			low = mid.Add(mid, big.NewInt(1))
+		} else {
+			high = mid
+		}
+	}
+	if want := ceiling(at, length); low.Cmp(want) != 0 {
+		t.Errorf("the outcome changes at\n%#x·2⁻³²⁰, want\n%#x·2⁻³²⁰", low, want)
+	}
+}
+
+// TestRefinementTakesAsManyWordsAsItNeeds follows the bits of the threshold for some words and
+// leaves them in the last, upwards or downwards. Exactly these words are read, and all count.
+func TestRefinementTakesAsManyWordsAsItNeeds(t *testing.T) {
+	var bits tape
+	for _, s := range specimens()[:4] { // the three thresholds are one irrational number
+		for depth := range 7 {
+			u := words(ceiling(s.first, 64*(depth+1)), 64*(depth+1))
+			last := &u[depth]
+			*last -= 2 // one below the word of the threshold, since the ceiling is one above it
+			if got := s.at(&bits, second, ones, u...); got != first {
+				t.Errorf("%s: leaving the threshold downwards in word %d gives %d, want the first value", s.name, depth, got)
+			}
+			wantRead(t, s.name, &bits, depth+2)
+			*last += 2
+			if got := s.at(&bits, second, 0, u...); got != third {
+				t.Errorf("%s: leaving the threshold upwards in word %d gives %d, want the uniform value", s.name, depth, got)
+			}
+			wantRead(t, s.name, &bits, depth+2)
+		}
+	}
+}
+
+// wantRead checks the words read: 64 bits of U, one word for the uniform value, the refinement.
+func wantRead(t *testing.T, name string, bits *tape, want int) {
+	t.Helper()
+	if bits.read() != want {
+		t.Errorf("%s: %d words were read, want %d", name, bits.read(), want)
+	}
+}
+
+// TestBitsReadDoNotTellTheOutcome replays the same bits for different truths and neighbours:
+// the number of words read is the same, also where one threshold is too close to tell and the other
+// two would not need a refinement.
+func TestBitsReadDoNotTellTheOutcome(t *testing.T) {
+	var bits tape
+	outcomes := map[bool]bool{}
+	for _, s := range specimens() {
+		for _, u := range closeCalls(s) {
+			counts := map[int]bool{}
+			for _, one := range []uint32{0, first, second, third} {
+				for _, two := range []uint32{0, first, second, third} {
+					bits.load(0x0123456789abcdef, append([]uint64{u[0], uniformWord}, u[1:]...)...)
+					outcomes[s.Draw(&bits.Bits, one, two) == one] = true
+					counts[bits.read()] = true
+				}
+			}
+			if len(counts) != 1 {
+				t.Errorf("%s: U = %x… reads different numbers of words: %v", s.name, u, counts)
+			}
+		}
+	}
+	if len(outcomes) != 2 {
+		t.Error("all draws had the same outcome: nothing was tested")
+	}
+}
+
+// closeCalls returns values of U: the ends, the middle, and the first one to four words of each
+// threshold.
+func closeCalls(s specimen) [][]uint64 {
+	calls := [][]uint64{{0}, {1 << 63}, {ones}}
+	for _, at := range []*big.Float{s.first, s.either, s.same} {
+		for n := 1; n <= 4; n++ {
+			floor := ceiling(at, 64*n)
+			if floor.Sign() > 0 {
+				floor.Sub(floor, big.NewInt(1))
+			}
+			calls = append(calls, words(floor, 64*n))
+		}
+	}
+	return calls
+}
+
+// TestRefinementIsRare states the promise of the package: all but 2⁻⁵⁰ of the draws need one word.
+// NewMixture leaves at most nine cells of 2⁻⁶⁴ open around each of the three thresholds.
+func TestRefinementIsRare(t *testing.T) {
+	for _, s := range specimens() {
+		open := uint64(0)
+		for _, threshold := range []threshold{s.Mixture.first, s.Mixture.either, s.Mixture.same} {
+			open += threshold.hi - threshold.lo + 1
+		}
+		if open > 1<<14 {
+			t.Errorf("%s: %d cells of 2⁻⁶⁴ are open", s.name, open)
+		}
+	}
+}
+
+// TestNewMixtureAsksUntilItIsTight gives weights that are loose at first. A wide interval would
+// still be right, but would refine at every other draw.
+func TestNewMixtureAsksUntilItIsTight(t *testing.T) {
+	var asked []uint
+	loose := func(prec uint) Weights {
+		asked = append(asked, prec)
+		quarter := fraction(1, 4, prec)
+		wide := Interval{quarter.lo, sum(quarter.lo, powerOfTwo(-int(prec)/8))}
+		return Weights{First: quarter, Either: wide, Same: quarter}
+	}
+	mix := NewMixture(8, loose)
+	if want := []uint{128, 256, 512}; !slices.Equal(asked, want) {
+		t.Errorf("weights were asked for at %v bits, want %v", asked, want)
+	}
+	if !mix.either.tight() {
+		t.Error("the threshold is not tight")
+	}
+}
+
+// TestLiesAtEveryEpsilon takes ε up to 1,000, where the chance to lie is below 10⁻⁴²⁸. The weights
+// have it to more than 2,000 bits, and the sampler has it to the bit: U = 0.11…1 tells the truth
+// with so many ones, and lies with a single one more.
+func TestLiesAtEveryEpsilon(t *testing.T) {
+	for _, nano := range []int64{38_000_000_000, 100_000_000_000, 999_999_999_999, 1_000_000_000_000} {
+		for _, m := range []int64{2, 4, 10, 1 << 20} {
+			name := fmt.Sprintf("ε=%d·10⁻⁹, m=%d", nano, m)
+			lie := chanceToLie(m, nano)
+			if got := enclosedChanceToLie(m, nano); !got.encloses(lie, powerOfTwo(-3000)) || got.relativeWidth().Cmp(powerOfTwo(-2000)) > 0 {
+				t.Errorf("%s: the chance to lie is %.6g to %.6g, width %.3g; want %.6g", name, got.lo, got.hi, got.relativeWidth(), lie)
+			}
+			// A lie is a uniform value that is not the truth, so U ≥ 1 − redrawn.
+			redrawn := quo(new(big.Float).Mul(lie, big.NewFloat(float64(m))), big.NewFloat(float64(m-1)))
+			count := 1 - redrawn.MantExp(nil) // 2^−count ≤ redrawn < 2^(1−count)
+			s := specimen{Mixture: NewMixture(8, response(m, nano))}
+			var bits tape
+			if got := s.at(&bits, second, 0, leadingOnes(count-1)...); got != first {
+				t.Errorf("%s: %d ones give %d, want the truth", name, count-1, got)
+			}
+			if got := s.at(&bits, second, 0, leadingOnes(count)...); got != third {
+				t.Errorf("%s: %d ones give %d, want a lie", name, count, got)
+			}
+		}
+	}
+}
+
+// chanceToLie returns (m−1)/(e^ε+m−1) to 3,000 bits by the series.
+func chanceToLie(m, nano int64) *big.Float {
+	others := big.NewFloat(float64(m - 1))
+	scale := new(big.Float).SetPrec(3100).Add(taylor(nano, 3100), others)
+	return new(big.Float).SetPrec(3100).Quo(others, scale)
+}
+
+// enclosedChanceToLie returns the same number as the weights have it: (1−λ)·(m−1)/m.
+func enclosedChanceToLie(m, nano int64) Interval {
+	λ := response(m, nano)(4096).First // 1 − λ takes 1,443 bits of them
+	return Int(1).Sub(λ).Mul(Int(m - 1)).Quo(Int(m))
+}
+
+// TestFloatsCannotLie shows what the package is for. From ε = 38 on, for two values, the float64
+// nearest to the chance of the truth is 1, and the usual comparison tells the truth even at the
+// largest number that the generator can give. The exact sampler lies for a generator that gives
+// only ones.
+func TestFloatsCannotLie(t *testing.T) {
+	for _, nano := range []int64{38_000_000_000, 50_000_000_000, 1_000_000_000_000} {
+		p := 1 / (1 + math.Exp(-float64(nano)/1e9))
+		if largest := rand.New(onlyOnes{}).Float64(); largest >= 1 || !(largest < p) {
+			t.Errorf("ε=%d·10⁻⁹: a float sampler can lie after all (%v against %v)", nano, largest, p)
+		}
+		s := specimen{Mixture: NewMixture(8, response(2, nano))}
+		var bits tape
+		if got := s.at(&bits, second, ones, ones); got != third {
+			t.Errorf("ε=%d·10⁻⁹: only ones give %d, want a lie", nano, got)
+		}
+	}
+}
+
+type onlyOnes struct{}
+
+func (onlyOnes) Uint64() uint64 { return ones }
+
+// TestUniformPartIsIndependent checks that where neither value is taken, the second word alone
+// chooses among all values, the two given ones included.
+func TestUniformPartIsIndependent(t *testing.T) {
+	neither := rationalSpecimen("1/4, 1/2, 3/4", 1, 4, 1, 2, 3, 4)
+	var bits tape
+	for value := range uint32(8) {
+		for _, u := range []uint64{3 << 62, 3<<62 | 1, 7 << 61, ones} {
+			bits.load(0, u, uint64(value)<<61)
+			if got := neither.Draw(&bits.Bits, first, second); got != value {
+				t.Errorf("the word of %d drew %d", value, got)
+			}
+		}
+	}
+}
+
+func TestMasks(t *testing.T) {
+	edges32 := []uint32{0, 1, 2, 1<<31 - 1, 1 << 31, 1<<31 + 1, 1<<32 - 2, 1<<32 - 1}
+	for _, a := range edges32 {
+		for _, b := range edges32 {
+			want := uint64(0)
+			if a == b {
+				want = ones
+			}
+			if got := equalMask(a, b); got != want {
+				t.Errorf("equalMask(%#x, %#x) = %#x", a, b, got)
+			}
+		}
+	}
+	edges64 := []uint64{0, 1, 1<<32 - 1, 1 << 32, 1 << 63, ones - 1, ones}
+	for _, a := range edges64 {
+		for _, b := range edges64 {
+			if choose(ones, a, b) != a || choose(0, a, b) != b {
+				t.Errorf("choose(…, %#x, %#x) = %#x and %#x", a, b, choose(ones, a, b), choose(0, a, b))
+			}
+		}
+	}
+}
+
+// TestCompareAtTheEdges goes around both ends of a threshold, also at the ends of the 64 bits.
+func TestCompareAtTheEdges(t *testing.T) {
+	for _, c := range []threshold{{0, 0}, {0, 3}, {5, 5}, {5, 8}, {1 << 63, 1<<63 + 1}, {ones, ones}, {ones - 2, ones}} {
+		for _, u := range []uint64{0, 1, c.lo - 1, c.lo, c.lo + 1, c.hi - 1, c.hi, c.hi + 1, ones - 1, ones} {
+			wantBelow, wantOpen := mask(u < c.lo), mask(c.lo <= u && u <= c.hi)
+			below, open := c.compare(u)
+			if open != wantOpen || open == 0 && below != wantBelow {
+				t.Errorf("%#x against [%#x, %#x]: below %#x, open %#x", u, c.lo, c.hi, below, open)
+			}
+		}
+	}
+}
+
+func mask(b bool) uint64 {
+	if b {
+		return ones
+	}
+	return 0
+}
+
+// words returns x·2^−length, below 1, as 64-bit words of its binary expansion.
+func words(x *big.Int, length int) []uint64 {
+	list := make([]uint64, length/64)
+	low, rest := new(big.Int).SetUint64(ones), new(big.Int).Set(x)
+	for i := len(list) - 1; i >= 0; i-- {
+		list[i] = new(big.Int).And(rest, low).Uint64()
+		rest.Rsh(rest, 64)
+	}
+	return list
+}
+
+// leadingOnes returns the words of 0.11…1 with count ones.
+func leadingOnes(count int) []uint64 {
+	length := (count + 63) / 64 * 64
+	x := new(big.Int).Lsh(big.NewInt(1), uint(count))
+	x.Sub(x, big.NewInt(1))
+	return words(x.Lsh(x, uint(length-count)), length)
+}
+
+// ceiling returns ⌈x·2^length⌉.
+func ceiling(x *big.Float, length int) *big.Int {
+	n, accuracy := new(big.Float).SetMantExp(x, length).Int(nil)
+	if accuracy == big.Below {
+		n.Add(n, big.NewInt(1))
+	}
+	return n
+}

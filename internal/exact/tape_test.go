@@ -1,0 +1,177 @@
+package exact
+
+import (
+	"encoding/binary"
+	"math/big"
+	"testing"
+)
+
+const ones = ^uint64(0)
+
+// tape is a stream of bits that a test writes: some words, then one word for ever. It counts the
+// words read.
+type tape struct {
+	Bits
+	words, pages int
+}
+
+// load puts a new content on the tape. The words go to the end of the first page, which is quicker
+// than to fill it.
+func (t *tape) load(tail uint64, words ...uint64) {
+	t.words, t.pages, t.used = len(words), 0, page-8*len(words)
+	for i, word := range words {
+		binary.BigEndian.PutUint64(t.buf[t.used+8*i:], word)
+	}
+	t.fill = func(p []byte) {
+		t.pages++
+		for i := 0; i < len(p); i += 8 {
+			binary.BigEndian.PutUint64(p[i:], tail)
+		}
+	}
+}
+
+// read returns how many words were read.
+func (t *tape) read() int { return t.words + t.pages*page/8 - (page-t.used)/8 }
+
+// The tests draw from mixtures over eight values and give the mixture these two. A draw that takes
+// neither returns third, because that is what the uniform word stands for.
+const (
+	first       = 1
+	second      = 2
+	third       = 5
+	uniformWord = third << 61 // m = 8 takes the top three bits
+)
+
+// specimen is a mixture over eight values with its thresholds as an independent computation has
+// them, to 512 bits and more.
+type specimen struct {
+	name                string
+	weights             func(prec uint) Weights
+	first, either, same *big.Float
+	*Mixture
+}
+
+func newSpecimen(name string, weights func(prec uint) Weights, first, either, same *big.Float) specimen {
+	return specimen{name, weights, first, either, same, NewMixture(8, weights)}
+}
+
+// specimens has irrational thresholds, equal ones and different ones, rational ones with a finite
+// binary expansion and with an infinite one, both ends of the unit interval, and thresholds so close
+// to a short binary fraction that their intervals hold it, too.
+func specimens() []specimen {
+	list := []specimen{
+		responseSpecimen("response at ε=1, m=2", 2, 1_000_000_000),
+		responseSpecimen("response at ε=0.589, m=4", 4, 589_000_000),
+		responseSpecimen("response at ε=10⁻⁹, m=3", 3, 1),
+		responseSpecimen("response at ε=12, m=2²⁰", 1<<20, 12_000_000_000),
+		rationalSpecimen("all 0", 0, 1, 0, 1, 0, 1),
+		rationalSpecimen("all 1", 1, 1, 1, 1, 1, 1),
+		rationalSpecimen("1/4, 1/3, 1", 1, 4, 1, 3, 1, 1),
+		rationalSpecimen("0, 2/3, 1/4", 0, 1, 2, 3, 1, 4),
+		rationalSpecimen("2/3, 3/4, 1/8", 2, 3, 3, 4, 1, 8),
+		closeSpecimen(),
+	}
+	e := taylor(1_000_000_000, 600)
+	one := big.NewFloat(1)
+	list = append(list, newSpecimen("1/e, e/(e+1), 1−1/e", func(prec uint) Weights {
+		e, one := Exp(1_000_000_000, prec), Int(1)
+		return Weights{First: one.Quo(e), Either: e.Quo(e.Add(one)), Same: one.Sub(one.Quo(e))}
+	}, quo(one, e), quo(e, sum(e, one)), sum(one, new(big.Float).Neg(quo(one, e)))))
+	return list
+}
+
+// response returns the weights of a randomized response at ε = nano·10⁻⁹ on m values: the truth
+// with probability λ = (e^ε − 1)/(e^ε + m − 1), and else a uniform value.
+func response(m, nano int64) func(prec uint) Weights {
+	return func(prec uint) Weights {
+		e := Exp(nano, prec)
+		λ := e.Sub(Int(1)).Quo(e.Add(Int(m - 1)))
+		return Weights{First: λ, Either: λ, Same: λ}
+	}
+}
+
+func responseSpecimen(name string, m, nano int64) specimen {
+	e := taylor(nano, 600)
+	λ := quo(sum(e, big.NewFloat(-1)), sum(e, big.NewFloat(float64(m-1))))
+	return newSpecimen(name, response(m, nano), λ, λ, λ)
+}
+
+// rationalSpecimen has the thresholds a/b, c/d and e/f.
+func rationalSpecimen(name string, a, b, c, d, e, f int64) specimen {
+	weights := func(prec uint) Weights {
+		return Weights{fraction(a, b, prec), fraction(c, d, prec), fraction(e, f, prec)}
+	}
+	exact := func(a, b int64) *big.Float { return quo(big.NewFloat(float64(a)), big.NewFloat(float64(b))) }
+	return newSpecimen(name, weights, exact(a, b), exact(c, d), exact(e, f))
+}
+
+// closeSpecimen has the thresholds 1/4 − 2⁻²⁰⁰, 1/4 + 2⁻²⁰⁰ and 1/2 + 2⁻³⁰⁰ in intervals as wide as
+// their precision allows.
+func closeSpecimen() specimen {
+	quarter := big.NewFloat(0.25)
+	first := sum(quarter, new(big.Float).Neg(powerOfTwo(-200)))
+	either := sum(quarter, powerOfTwo(-200))
+	same := sum(big.NewFloat(0.5), powerOfTwo(-300))
+	weights := func(prec uint) Weights {
+		around := func(x *big.Float) Interval {
+			width := powerOfTwo(-int(prec))
+			return Interval{sum(x, new(big.Float).Neg(width)), sum(x, width)}
+		}
+		return Weights{around(first), around(either), around(same)}
+	}
+	return newSpecimen("1/4 ± 2⁻²⁰⁰, 1/2 + 2⁻³⁰⁰", weights, first, either, same)
+}
+
+// fraction encloses a/b, exactly when it has a finite binary expansion.
+func fraction(a, b int64, prec uint) Interval {
+	numerator := new(big.Float).SetPrec(prec).SetInt64(a)
+	return Interval{numerator, numerator}.Quo(Int(b))
+}
+
+func quo(x, y *big.Float) *big.Float { return new(big.Float).SetPrec(640).Quo(x, y) }
+func sum(x, y *big.Float) *big.Float { return new(big.Float).SetPrec(640).Add(x, y) }
+
+// pair is a way to draw from a mixture: with two different values or with equal ones.
+type pair struct {
+	name   string
+	second uint32
+	sides  []side
+}
+
+// side is one real threshold of a draw and how to see on which side of it U was.
+type side struct {
+	name  string
+	at    *big.Float
+	below func(value uint32) bool
+}
+
+func (s specimen) pairs() []pair {
+	isFirst := func(value uint32) bool { return value == first }
+	isEither := func(value uint32) bool { return value != third }
+	return []pair{
+		{"different", second, []side{{"First", s.first, isFirst}, {"Either", s.either, isEither}}},
+		{"equal", first, []side{{"Same", s.same, isFirst}}},
+	}
+}
+
+// at draws with a U that begins with the given words and goes on with tail for ever.
+func (s specimen) at(t *tape, second uint32, tail uint64, u ...uint64) uint32 {
+	t.load(tail, append([]uint64{u[0], uniformWord}, u[1:]...)...)
+	return s.Draw(&t.Bits, first, second)
+}
+
+// eachThreshold runs a subtest for every threshold of every specimen.
+func eachThreshold(t *testing.T, check func(t *testing.T, at *big.Float, below decider)) {
+	for _, s := range specimens() {
+		for _, p := range s.pairs() {
+			for _, side := range p.sides {
+				t.Run(s.name+"/"+p.name+"/"+side.name, func(t *testing.T) {
+					var bits tape
+					check(t, side.at, func(tail uint64, u ...uint64) bool {
+						return side.below(s.at(&bits, p.second, tail, u...))
+					})
+				})
+			}
+		}
+	}
+}

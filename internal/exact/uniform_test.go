@@ -1,0 +1,80 @@
+package exact
+
+import "testing"
+
+// TestUniformOverAllWords goes through all words of a small width for every m that fits: each value
+// has the same number of words, and only the 2^width mod m words too many are refused.
+func TestUniformOverAllWords(t *testing.T) {
+	for width := uint(8); width <= 14; width++ {
+		size := uint64(1) << width
+		counts := make([]uint64, size)
+		for m := uint64(1); m < size; m++ {
+			refused := countWords(width, m, counts[:m])
+			if refused != size%m {
+				t.Fatalf("width %d, m=%d: %d words were refused, want %d", width, m, refused, size%m)
+			}
+			for value, n := range counts[:m] {
+				if n != size/m {
+					t.Fatalf("width %d, m=%d: value %d has %d words, want %d", width, m, value, n, size/m)
+				}
+			}
+		}
+	}
+}
+
+// countWords counts how often each value comes out and how many words are refused.
+func countWords(width uint, m uint64, counts []uint64) (refused uint64) {
+	clear(counts)
+	for word := range uint64(1) << width {
+		if value, ok := lemire(word, width, m); ok {
+			counts[value]++
+		} else {
+			refused++
+		}
+	}
+	return refused
+}
+
+// TestUniformAtFullWidth looks at the words around the border between two values, where the
+// products overflow into the next value. With 2⁶⁴ = s + ⌊2⁶⁴/m⌋·m, value v owns the words from
+// ⌈v·2⁶⁴/m⌉ on, and the first of them is refused where m·word mod 2⁶⁴ is below s.
+func TestUniformAtFullWidth(t *testing.T) {
+	for _, c := range []struct{ m, each, surplus uint64 }{
+		{3, 6148914691236517205, 1},
+		{10, 1844674407370955161, 6},
+		{1<<20 - 1, 17592202821648, 16},
+		{1 << 20, 1 << 44, 0},
+	} {
+		if c.surplus+c.each*c.m != 0 { // in arithmetic modulo 2⁶⁴
+			t.Fatalf("m=%d: the test is wrong", c.m)
+		}
+		for _, v := range []uint64{0, 1, c.m / 2, c.m - 1} {
+			start, end := firstWord(v, c.each, c.surplus, c.m), firstWord(v+1, c.each, c.surplus, c.m)-1
+			accepted := end - start + 1
+			for _, word := range []uint64{start, start + 1, end - 1, end} {
+				value, ok := lemire(word, 64, c.m)
+				if refuse := word*c.m < c.surplus; value != v || ok == refuse {
+					t.Errorf("m=%d: word %#x gives %d, %v; want %d, %v", c.m, word, value, ok, v, !refuse)
+				}
+				if !ok {
+					accepted--
+				}
+			}
+			if accepted != c.each {
+				t.Errorf("m=%d: value %d has %d words, want %d", c.m, v, accepted, c.each)
+			}
+		}
+	}
+}
+
+// firstWord returns ⌈v·2⁶⁴/m⌉ = v·each + ⌈v·surplus/m⌉, which is 0 modulo 2⁶⁴ for v = m.
+func firstWord(v, each, surplus, m uint64) uint64 { return v*each + (v*surplus+m-1)/m }
+
+// TestUniformTriesAgain checks that a refused word is followed by another one.
+func TestUniformTriesAgain(t *testing.T) {
+	var bits tape
+	bits.load(0, 0, 0, 1<<63) // for m = 3, the word 0 is the one too many
+	if got := uniform(&bits.Bits, 3); got != 1 || bits.read() != 3 {
+		t.Errorf("got %d after %d words, want 1 after 3", got, bits.read())
+	}
+}

@@ -1,0 +1,406 @@
+package rrchain
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// estimatorRow is a row of estimator.json.
+type estimatorRow struct {
+	Epsilon   string   `json:"epsilon"`
+	Observed  []int64  `json:"observed_counts"`
+	Frequency []string `json:"frequency_estimate"`
+	True      []int64  `json:"true_counts"`
+	Variance  []string `json:"estimator_variance_given_true_counts"`
+}
+
+func TestEstimatorVectors(t *testing.T) {
+	for i, row := range vectors[estimatorRow](t, "estimator.json") {
+		got := estimate(t, 0.95, Counts{eps(t, row.Epsilon), row.Observed})
+		for v, want := range row.Frequency {
+			wantNear(t, fmt.Sprintf("row %d, share of value %d", i, v), got[v].Estimate, want, 1e-13)
+		}
+		variances, err := Variance(Counts{eps(t, row.Epsilon), row.True})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for v, want := range row.Variance {
+			wantNear(t, fmt.Sprintf("row %d, variance of value %d", i, v), variances[v], want, 1e-13)
+		}
+	}
+}
+
+// TestVarianceAtAnyEpsilon computes (n_v·p(1−p) + (n−n_v)·q(1−q)) / (n²(p−q)²) with many digits. Where
+// ε is large, 1 − p is far smaller than a float64 can hold beside 1.
+func TestVarianceAtAnyEpsilon(t *testing.T) {
+	for _, e := range []string{"0.000000001", "0.01", "1", "5", "20", "30", "38", "80"} {
+		for _, truth := range [][]int64{{8, 0}, {1, 2}, {0, 5, 6}, {1000, 30, 0, 1, 0}, append(make([]int64, 99), 7)} {
+			epsilon := eps(t, e)
+			got, err := Variance(Counts{epsilon, truth})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, q := response(int64(len(truth)), epsilon.Nano())
+			n := sum(truth)
+			for v, holders := range truth {
+				spread := add(mul(mul(holders, p), sub(1, p)), mul(mul(n-holders, q), sub(1, q)))
+				gap := mul(n, sub(p, q))
+				wantNear(t, fmt.Sprintf("ε=%s, value %d of %v", e, v, truth), got[v], quo(spread, mul(gap, gap)), 1e-13)
+			}
+		}
+	}
+}
+
+// experiment is a small population, parted at random into levels of given sizes. It is enumerated:
+// all partitions, all responses.
+type experiment struct {
+	name   string
+	m      int
+	truths []int // the value of each object
+	levels []sized
+}
+
+type sized struct {
+	epsilon string
+	objects int
+}
+
+var experiments = []experiment{
+	{"one level, m=2", 2, []int{0, 1, 1, 0, 1, 1}, []sized{{"0.7", 6}}},
+	{"one level, m=3", 3, []int{0, 1, 1, 0, 1}, []sized{{"1.5", 5}}},
+	{"one level, one value", 3, []int{2, 2, 2, 2, 2, 2}, []sized{{"0.1", 6}}},
+	{"two levels, m=2", 2, []int{0, 1, 1, 0, 1, 1}, []sized{{"0.5", 2}, {"2", 4}}},
+	{"two levels, m=3", 3, []int{0, 1, 1, 0, 2}, []sized{{"3", 3}, {"0.5", 2}}},
+	{"three levels, m=2", 2, []int{1, 0, 0, 0, 0, 0}, []sized{{"0.5", 1}, {"1", 2}, {"2", 3}}},
+	{"three levels, m=3", 3, []int{0, 1, 2, 2, 1}, []sized{{"2", 2}, {"1", 2}, {"0.3", 1}}},
+	{"one level twice, m=3", 3, []int{0, 1, 2, 2, 1}, []sized{{"1", 2}, {"1", 3}}},
+}
+
+// TestEstimateIsUnbiased sums over all partitions and all responses: the mean of the estimate is the
+// true share, and its variance is the one that the package states.
+func TestEstimateIsUnbiased(t *testing.T) {
+	for _, x := range experiments {
+		t.Run(x.name, func(t *testing.T) {
+			mean, square, total := make([]float64, x.m), make([]float64, x.m), 0.0
+			x.enumerate(t, func(probability float64, levels []Counts) {
+				total += probability
+				for v, f := range estimate(t, 0.9, levels...) {
+					mean[v] += probability * f.Estimate
+					square[v] += probability * (f.Estimate - x.share(v)) * (f.Estimate - x.share(v))
+				}
+			})
+			wantNear(t, "the sum of all probabilities", total, 1, 1e-12)
+			stated := x.stated(t)
+			for v := range x.m {
+				if math.Abs(mean[v]-x.share(v)) > 1e-12 {
+					t.Errorf("the mean estimate of value %d is %v, want %v", v, mean[v], x.share(v))
+				}
+				wantNear(t, fmt.Sprintf("the variance for value %d", v), stated.variance(x.share(v)), square[v], 1e-11)
+			}
+			x.checkVariance(t, square)
+		})
+	}
+}
+
+// share returns the true share of a value.
+func (x experiment) share(v int) float64 {
+	holders := 0.0
+	for _, truth := range x.truths {
+		if truth == v {
+			holders++
+		}
+	}
+	return holders / float64(len(x.truths))
+}
+
+// stated returns the pooled estimator for the sizes and the ε of the levels.
+func (x experiment) stated(t *testing.T) pooled {
+	var levels []Counts
+	for _, level := range x.levels {
+		counts := make([]int64, x.m)
+		counts[0] = int64(level.objects)
+		levels = append(levels, Counts{eps(t, level.epsilon), counts})
+	}
+	all, err := pool(levels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// checkVariance compares with Variance, which speaks of a single level.
+func (x experiment) checkVariance(t *testing.T, want []float64) {
+	if len(x.levels) > 1 {
+		return
+	}
+	counts := make([]int64, x.m)
+	for _, truth := range x.truths {
+		counts[truth]++
+	}
+	variances, err := Variance(Counts{eps(t, x.levels[0].epsilon), counts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for v := range variances {
+		wantNear(t, fmt.Sprintf("Variance for value %d", v), variances[v], want[v], 1e-11)
+	}
+}
+
+// enumerate calls visit with all counts that can be observed. Every partition into levels of the
+// given sizes is equally likely.
+func (x experiment) enumerate(t *testing.T, visit func(probability float64, levels []Counts)) {
+	partitions := x.partitions(nil)
+	chance := make([][2]float64, len(x.levels)) // of the truth, and of each other value
+	for i, level := range x.levels {
+		p, q := response(int64(x.m), eps(t, level.epsilon).Nano())
+		chance[i][0], _ = p.Float64()
+		chance[i][1], _ = q.Float64()
+	}
+	for _, levelOf := range partitions {
+		for code := range power(int64(x.m), len(x.truths)) {
+			probability := 1 / float64(len(partitions))
+			levels := make([]Counts, len(x.levels))
+			for i, level := range x.levels {
+				levels[i] = Counts{eps(t, level.epsilon), make([]int64, x.m)}
+			}
+			for object, response := range digits(code, int64(x.m), len(x.truths)) {
+				level := levelOf[object]
+				levels[level].ByValue[response]++
+				if response == x.truths[object] {
+					probability *= chance[level][0]
+				} else {
+					probability *= chance[level][1]
+				}
+			}
+			visit(probability, levels)
+		}
+	}
+}
+
+// partitions returns all ways to give the objects their levels, after those in start.
+func (x experiment) partitions(start []int) [][]int {
+	if len(start) == len(x.truths) {
+		return [][]int{start}
+	}
+	var all [][]int
+	for level, size := range x.levels {
+		used := 0
+		for _, l := range start {
+			if l == level {
+				used++
+			}
+		}
+		if used < size.objects {
+			all = append(all, x.partitions(append(start[:len(start):len(start)], level))...)
+		}
+	}
+	return all
+}
+
+// TestIntervalCoversAsOftenAsItSays draws 10,000 surveys of 2,500 objects at mixed levels, with a
+// fixed seed. The true share lies in the interval in 95 % of them, give or take 0.5 % for the normal
+// approximation and, by Bernstein's inequality with a probability of 10⁻¹⁰ to fail for each of the
+// four values, 1.6 % for chance. An interval that is 15 % too short covers 90 %, which would be seen.
+func TestIntervalCoversAsOftenAsItSays(t *testing.T) {
+	const surveys, slack = 10_000, 0.005 + 0.016
+	holders := []int64{1250, 750, 375, 125}
+	covered, short := coverage(t, surveys, holders)
+	for v := range holders {
+		if share := covered[v] / surveys; math.Abs(share-0.95) > slack {
+			t.Errorf("value %d: the interval covers the true share in %.4f of the surveys", v, share)
+		}
+		if share := short[v] / surveys; share > 0.95-slack {
+			t.Errorf("value %d: an interval that is 15 %% too short covers %.4f, and nobody notices", v, share)
+		}
+	}
+}
+
+// coverage counts, for each value, the surveys whose interval holds the true share, and those whose
+// interval would if it were 15 % shorter.
+func coverage(t *testing.T, surveys int, holders []int64) (covered, short []float64) {
+	random := rand.New(rand.NewPCG(7, 8))
+	var truths, levelOf []int
+	for v, n := range holders {
+		for range n {
+			levelOf = append(levelOf, len(truths)%5/2) // two fifths, two fifths, one fifth
+			truths = append(truths, v)
+		}
+	}
+	levels := []privacy.Epsilon{eps(t, "0.5"), eps(t, "1"), eps(t, "2")}
+	covered, short = make([]float64, len(holders)), make([]float64, len(holders))
+	for range surveys {
+		random.Shuffle(len(levelOf), func(i, j int) { levelOf[i], levelOf[j] = levelOf[j], levelOf[i] })
+		for v, f := range estimate(t, 0.95, survey(random, truths, levelOf, levels, len(holders))...) {
+			share := float64(holders[v]) / float64(len(truths))
+			half := (f.High - f.Low) / 2
+			if math.Abs(f.Estimate-share) <= half {
+				covered[v]++
+			}
+			if math.Abs(f.Estimate-share) <= 0.85*half {
+				short[v]++
+			}
+		}
+	}
+	return covered, short
+}
+
+// survey draws one response of each object. It uses ordinary random numbers, for speed: here it is
+// the estimator that is tested.
+func survey(random *rand.Rand, truths, levelOf []int, levels []privacy.Epsilon, m int) []Counts {
+	counts, retention := make([]Counts, len(levels)), make([]float64, len(levels))
+	for i, e := range levels {
+		counts[i] = Counts{e, make([]int64, m)}
+		retention[i] = math.Expm1(e.Float64()) / (math.Exp(e.Float64()) + float64(m) - 1)
+	}
+	for object, truth := range truths {
+		level := levelOf[object]
+		if random.Float64() >= retention[level] {
+			truth = random.IntN(m)
+		}
+		counts[level].ByValue[truth]++
+	}
+	return counts
+}
+
+// TestIntervalIsTheNormalOne checks the parts of a Frequency against each other, also for estimates
+// outside [0,1], where the plug-in for the true share is the nearest possible one.
+func TestIntervalIsTheNormalOne(t *testing.T) {
+	for confidence, z := range map[float64]float64{ // quantiles from mpmath
+		0.5: 0.674489750196081816, 0.9: 1.64485362695147308, 0.95: 1.95996398454005405, 0.999: 3.2905267314918949,
+	} {
+		for _, levels := range [][]Counts{
+			{{eps(t, "1"), []int64{10, 20, 30}}},
+			{{eps(t, "1"), []int64{60, 0, 0}}},
+			{{eps(t, "1"), []int64{60, 0, 1}}, {eps(t, "2"), []int64{7, 8, 9}}},
+		} {
+			all, err := pool(levels)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range estimate(t, confidence, levels...) {
+				variance := all.variance(math.Min(1, math.Max(0, f.Estimate)))
+				wantNear(t, "squared standard error", f.StdErr*f.StdErr, variance, 1e-14)
+				wantNear(t, "half the interval", (f.High-f.Low)/2, z*f.StdErr, 1e-13)
+				wantNear(t, "middle of the interval", add(f.High, f.Low), 2*f.Estimate, 1e-13)
+			}
+		}
+	}
+}
+
+// TestLevelsCountByPrecision combines two levels by hand, with weights n·λ².
+func TestLevelsCountByPrecision(t *testing.T) {
+	low, high := Counts{eps(t, "0.5"), []int64{10, 20, 30}}, Counts{eps(t, "2"), []int64{50, 30, 40}}
+	λ := func(c Counts) float64 { return math.Expm1(c.Epsilon.Float64()) / (math.Exp(c.Epsilon.Float64()) + 2) }
+	wLow, wHigh := 60*λ(low)*λ(low), 120*λ(high)*λ(high)
+	alone, other := estimate(t, 0.9, low), estimate(t, 0.9, high)
+	for v, f := range estimate(t, 0.9, low, high) {
+		want := (wLow*alone[v].Estimate + wHigh*other[v].Estimate) / (wLow + wHigh)
+		wantNear(t, fmt.Sprintf("value %d", v), f.Estimate, want, 1e-13)
+	}
+}
+
+// TestLevelsWithoutResponsesDoNotCount leaves empty levels out, also for the question of whether
+// the population was parted at all.
+func TestLevelsWithoutResponsesDoNotCount(t *testing.T) {
+	full, empty := Counts{eps(t, "1"), []int64{3, 4}}, Counts{eps(t, "2"), []int64{0, 0}}
+	want := estimate(t, 0.9, full)
+	for v, f := range estimate(t, 0.9, empty, full, empty) {
+		if f != want[v] {
+			t.Errorf("value %d: %+v with an empty level, %+v without", v, f, want[v])
+		}
+	}
+}
+
+// TestEstimateAtTheEdges takes counts and ε at their limits: the numbers stay finite.
+func TestEstimateAtTheEdges(t *testing.T) {
+	for _, c := range []Counts{
+		{privacy.MaxEpsilon(), []int64{1, 0}},
+		{privacy.MaxEpsilon(), []int64{math.MaxInt64, math.MaxInt64, 0}},
+		{fromNano(t, 1), []int64{0, 0, 1}},
+		{eps(t, "1"), []int64{1, 0}},
+		{fromNano(t, 1), append(make([]int64, MaxValues-1), 1)},
+	} {
+		for _, levels := range [][]Counts{{c}, {c, c}} {
+			for v, f := range estimate(t, math.Nextafter(1, 0), levels...) {
+				if x := f.Estimate + f.StdErr + f.Low + f.High; math.IsNaN(x) || math.IsInf(x, 0) {
+					t.Fatalf("ε=%v, %d levels, value %d: %+v", c.Epsilon, len(levels), v, f)
+				}
+			}
+		}
+	}
+	for v, f := range estimate(t, 0.9, Counts{privacy.MaxEpsilon(), []int64{3, 1, 0}}) {
+		if want := []float64{0.75, 0.25, 0}[v]; f.Estimate != want {
+			t.Errorf("at ε=1000 the share of value %d is %v, want %v", v, f.Estimate, want)
+		}
+	}
+}
+
+func TestEstimateRefuses(t *testing.T) {
+	one := eps(t, "1")
+	good := Counts{one, []int64{1, 2}}
+	for _, c := range []struct {
+		name       string
+		confidence float64
+		levels     []Counts
+		names      string
+	}{
+		{"confidence 0", 0, []Counts{good}, "confidence 0 "},
+		{"confidence 1", 1, []Counts{good}, "confidence 1 "},
+		{"confidence below 0", -0.5, []Counts{good}, "confidence -0.5"},
+		{"confidence in per cent", 95, []Counts{good}, "confidence 95"},
+		{"confidence NaN", math.NaN(), []Counts{good}, "confidence NaN"},
+		{"confidence Inf", math.Inf(1), []Counts{good}, "confidence +Inf"},
+		{"no level", 0.9, nil, "no responses"},
+		{"no responses", 0.9, []Counts{{one, []int64{0, 0}}, {one, []int64{0, 0}}}, "no responses"},
+		{"negative count", 0.9, []Counts{{one, []int64{5, -1}}}, "value 1 was counted -1 times"},
+		{"negative count in the second level", 0.9, []Counts{good, {one, []int64{-7, 9}}}, "value 0 was counted -7 times"},
+		{"no values", 0.9, []Counts{{one, nil}}, "0 values"},
+		{"one value", 0.9, []Counts{{one, []int64{5}}}, "1 values"},
+		{"too many values", 0.9, []Counts{{one, make([]int64, MaxValues+1)}}, "1048577 values"},
+		{"mixed values", 0.9, []Counts{good, {one, []int64{1, 2, 3}}}, "levels with 2 and with 3 values"},
+		{"mixed values, one without responses", 0.9, []Counts{{one, []int64{0, 0, 0}}, good}, "levels with 3 and with 2 values"},
+		{"ε=0", 0.9, []Counts{{privacy.Epsilon{}, []int64{1, 2}}}, "ε=0"},
+		{"ε=0 in the second level", 0.9, []Counts{good, {privacy.Epsilon{}, []int64{0, 0}}}, "ε=0"},
+	} {
+		got, err := Estimate(c.confidence, c.levels...)
+		if got != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+			t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
+		}
+	}
+}
+
+func TestVarianceRefuses(t *testing.T) {
+	one := eps(t, "1")
+	for name, truth := range map[string]Counts{
+		"no objects":     {one, []int64{0, 0}},
+		"one value":      {one, []int64{5}},
+		"negative count": {one, []int64{5, -1}},
+		"ε=0":            {privacy.Epsilon{}, []int64{1, 2}},
+	} {
+		if got, err := Variance(truth); got != nil || !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}
+
+func estimate(t *testing.T, confidence float64, levels ...Counts) []Frequency {
+	t.Helper()
+	got, err := Estimate(confidence, levels...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func sum(counts []int64) (n int64) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}

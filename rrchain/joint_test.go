@@ -1,0 +1,333 @@
+package rrchain
+
+import (
+	"fmt"
+	"math/big"
+	"math/bits"
+	"slices"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/exact"
+)
+
+// step is the drawing of one level: its law, and its index and that of its neighbours by rising ε.
+// none as the level above is the truth, as the one below nothing.
+type step struct {
+	law              law
+	below, at, above int
+}
+
+const none = -1
+
+// plan returns the steps that draw the levels, given in nano-nats by rising ε, in some order: each
+// one a raise, a degradation or an insertion, as its neighbours among those drawn before it decide.
+func plan(m int64, levels []int64, order []int) []step {
+	var steps []step
+	for k, at := range order {
+		s := step{law{m: m, at: levels[at], above: truthAbove}, none, at, none}
+		for _, other := range order[:k] {
+			if other < at && other > s.below {
+				s.below, s.law.below = other, levels[other]
+			}
+			if other > at && (s.above == none || other < s.above) {
+				s.above, s.law.above = other, levels[other]
+			}
+		}
+		steps = append(steps, s)
+	}
+	return steps
+}
+
+// joint is the law of all responses for each truth: joint[truth][code] is the probability of the
+// responses that are the digits of code to base m, the lowest level's the last digit.
+type joint [][]*big.Float
+
+// jointLaw multiplies the probabilities of the steps of a plan.
+func jointLaw(m int64, steps []step, draw func(law) odds) joint {
+	table := make(joint, m)
+	chances := make([]odds, len(steps))
+	for k, s := range steps {
+		chances[k] = draw(s.law)
+	}
+	for truth := range table {
+		table[truth] = make([]*big.Float, power(m, len(steps)))
+		for code := range table[truth] {
+			responses := digits(code, m, len(steps))
+			p := number(1)
+			for k, s := range steps {
+				above, below := truth, 0 // 0 is what the chain gives where there is none
+				if s.above != none {
+					above = responses[s.above]
+				}
+				if s.below != none {
+					below = responses[s.below]
+				}
+				p.Mul(p, chances[k].of(responses[s.at], above, below))
+			}
+			table[truth][code] = p
+		}
+	}
+	return table
+}
+
+// marginal sums over the responses of the levels that are not in the coalition. The code of what is
+// left has 0 for them; other codes are nil.
+func marginal(p []*big.Float, m int64, n int, coalition uint) []*big.Float {
+	sums := make([]*big.Float, len(p))
+	for code, x := range p {
+		seen := 0
+		for level, response := range digits(code, m, n) {
+			if coalition>>level&1 == 1 {
+				seen += response * power(m, level)
+			}
+		}
+		if sums[seen] == nil {
+			sums[seen] = number(0)
+		}
+		sums[seen].Add(sums[seen], x)
+	}
+	return sums
+}
+
+func power(m int64, n int) int {
+	x := 1
+	for range n {
+		x *= int(m)
+	}
+	return x
+}
+
+func digits(code int, m int64, n int) []int {
+	d := make([]int, n)
+	for i := range d {
+		d[i] = code % int(m)
+		code /= int(m)
+	}
+	return d
+}
+
+// permutations returns all orders of 0 … n−1, the rising one first.
+func permutations(n int) [][]int {
+	if n == 0 {
+		return [][]int{{}}
+	}
+	var all [][]int
+	for _, shorter := range permutations(n - 1) {
+		for i := n - 1; i >= 0; i-- {
+			all = append(all, slices.Insert(slices.Clone(shorter), i, n-1))
+		}
+	}
+	slices.SortFunc(all, slices.Compare)
+	return all
+}
+
+// What the enumeration may find wrong with a law.
+const (
+	orderMatters  = "the order of drawing changes the joint law"
+	wrongMarginal = "a response does not have the law of its ε (Property 1.1)"
+	lossAdds      = "responses together cost more than the highest ε (Property 1.2)"
+	ratioDiffers  = "the likelihood ratio is not that of the highest response (Lemma 3.1)"
+	collusionPays = "a coalition learns more than its best-paying buyer (Theorem 4.1)"
+)
+
+// exactly is the relative tolerance of the enumeration, 2⁻²⁰⁰.
+const exactly = 0x1p-200
+
+// inspect enumerates the joint law of the truth and the responses at all levels, for every order in
+// which they can be drawn, and returns what is wrong with it. draw gives the probabilities of one
+// response.
+func inspect(m int64, levels []int64, draw func(law) odds) []string {
+	wrong := map[string]bool{}
+	var rising joint
+	for _, order := range permutations(len(levels)) {
+		table := jointLaw(m, plan(m, levels, order), draw)
+		if rising == nil {
+			rising = table
+		}
+		if !sameJoint(table, rising) {
+			wrong[orderMatters] = true
+		}
+	}
+	for coalition := uint(1); coalition < 1<<len(levels); coalition++ {
+		inspectCoalition(m, levels, rising, coalition, wrong)
+	}
+	return sortedKeys(wrong)
+}
+
+func sameJoint(a, b joint) bool {
+	for truth := range a {
+		if !slices.EqualFunc(a[truth], b[truth], func(x, y *big.Float) bool { return near(x, y, exactly) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// inspectCoalition looks at what the buyers of some of the levels see together. The prefixes of
+// Property 1.2 and Lemma 3.1 are such coalitions, and so is a single buyer.
+func inspectCoalition(m int64, levels []int64, table joint, coalition uint, wrong map[string]bool) {
+	seen := make(joint, m)
+	for truth := range seen {
+		seen[truth] = marginal(table[truth], m, len(levels), coalition)
+	}
+	top := bits.Len(coalition) - 1
+	most := mul(middle(exact.Exp(levels[top], prec)), add(1, exactly))
+	p, q := response(m, levels[top])
+	for code, possible := range seen[0] {
+		if possible == nil {
+			continue
+		}
+		best := digits(code, m, len(levels))[top]
+		alone := func(truth int) *big.Float { // the law of the highest response alone
+			if truth == best {
+				return p
+			}
+			return q
+		}
+		weightAll, weightBest := number(0), number(0)
+		for a := range seen {
+			pa := seen[a][code]
+			if bits.OnesCount(coalition) == 1 && !near(pa, alone(a), exactly) {
+				wrong[wrongMarginal] = true
+			}
+			for b := range seen {
+				pb := seen[b][code]
+				if pa.Cmp(mul(most, pb)) > 0 {
+					wrong[lossAdds] = true
+				}
+				if !near(mul(pa, alone(b)), mul(pb, alone(a)), exactly) {
+					wrong[ratioDiffers] = true
+				}
+			}
+			weightAll.Add(weightAll, mul(prior(a), pa))
+			weightBest.Add(weightBest, mul(prior(a), alone(a)))
+		}
+		for a := range seen {
+			posterior := quo(mul(prior(a), seen[a][code]), weightAll)
+			if !near(posterior, quo(mul(prior(a), alone(a)), weightBest), exactly) {
+				wrong[collusionPays] = true
+			}
+		}
+	}
+}
+
+// prior is what the buyers believe before they see a response, up to a constant: the values are not
+// equally common.
+func prior(value int) int { return 1 + value*value }
+
+func sortedKeys(set map[string]bool) []string {
+	var keys []string
+	for key := range set {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// TestTheLawIsCollusionProof proves, for small questions, what the package promises: over all
+// responses, all orders of drawing, all pairs of truths and all coalitions of buyers.
+func TestTheLawIsCollusionProof(t *testing.T) {
+	paper := []int64{100_000_000, 500_000_000, 1_000_000_000, 2_000_000_000, 10_000_000_000}
+	awkward := []int64{1, 100_000_000, 100_000_001, 30_000_000_000}
+	for _, c := range []struct {
+		m      int64
+		levels []int64
+	}{
+		{2, paper}, {3, paper}, {4, paper[:4]}, {5, paper[:4]}, {2, awkward}, {3, awkward},
+	} {
+		t.Run(fmt.Sprintf("m=%d, %v", c.m, c.levels), func(t *testing.T) {
+			for _, violation := range inspect(c.m, c.levels, trueOdds) {
+				t.Error(violation)
+			}
+		})
+	}
+}
+
+// spoilt returns the odds by which a sampler would draw whose weights went through spoil.
+func spoilt(spoil func(exact.Weights) exact.Weights) func(law) odds {
+	return func(l law) odds { return oddsOf(l.m, spoil(l.weights(prec))) }
+}
+
+// less returns x less some per cent of it.
+func less(x exact.Interval, percent int64) exact.Interval {
+	return x.Mul(exact.Int(100 - percent)).Quo(exact.Int(100))
+}
+
+// Three ways to spoil a law: the value above too seldom (and the one below instead), the one below
+// too seldom (and a uniform one instead), and the common value too seldom where both agree.
+
+func spoilFirst(percent int64) func(exact.Weights) exact.Weights {
+	return func(w exact.Weights) exact.Weights {
+		w.First = less(w.First, percent)
+		return w
+	}
+}
+
+func spoilEither(percent int64) func(exact.Weights) exact.Weights {
+	return func(w exact.Weights) exact.Weights {
+		w.Either = less(w.Either, percent)
+		if w.Either.Float64() < w.First.Float64() {
+			w.Either = w.First // as where there is no value below
+		}
+		return w
+	}
+}
+
+func spoilSame(percent int64) func(exact.Weights) exact.Weights {
+	return func(w exact.Weights) exact.Weights {
+		w.Same = less(w.Same, percent)
+		return w
+	}
+}
+
+// fresh answers a raise with a new randomized response, which has nothing to do with the last one.
+func fresh(l law) odds {
+	if l.above == truthAbove {
+		l.below = 0
+	}
+	return trueOdds(l)
+}
+
+// increment answers a raise from ε₁ to ε₂ with a new randomized response at ε₂ − ε₁, which is what
+// the budget pays for when the losses of independent responses add.
+func increment(l law) odds {
+	if l.above == truthAbove {
+		l.at, l.below = l.at-l.below, 0
+	}
+	return trueOdds(l)
+}
+
+// hasty inserts by degrading the level above, whatever the response below is.
+func hasty(l law) odds {
+	if l.above != truthAbove {
+		l.below = 0
+	}
+	return trueOdds(l)
+}
+
+// TestASpoiltLawIsFoundOut tests the test above: laws that are 1 % wrong, the two ways in which one
+// would answer again without this package, and an insertion that looks at one neighbour only.
+func TestASpoiltLawIsFoundOut(t *testing.T) {
+	levels := []int64{500_000_000, 1_000_000_000, 2_000_000_000}
+	all := []string{orderMatters, wrongMarginal, lossAdds, ratioDiffers, collusionPays}
+	for _, c := range []struct {
+		name string
+		draw func(law) odds
+		want []string
+	}{
+		{"First less 1 %", spoilt(spoilFirst(1)), all},
+		{"Either less 1 %", spoilt(spoilEither(1)), all},
+		{"Same less 1 %", spoilt(spoilSame(1)), all},
+		{"fresh", fresh, []string{orderMatters, lossAdds, ratioDiffers, collusionPays}},
+		{"increment", increment, []string{orderMatters, wrongMarginal, ratioDiffers, collusionPays}},
+		{"hasty", hasty, []string{orderMatters}},
+		{"true", trueOdds, nil},
+	} {
+		slices.Sort(c.want)
+		for m := int64(3); m <= 4; m++ {
+			if got := inspect(m, levels, c.draw); !slices.Equal(got, c.want) {
+				t.Errorf("%s, m=%d: found %q, want %q", c.name, m, got, c.want)
+			}
+		}
+	}
+}

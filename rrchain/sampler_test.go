@@ -1,0 +1,175 @@
+package rrchain
+
+import (
+	"math"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// The chains of the statistical test: five levels, drawn in an order in which every kind of step
+// occurs, raises from nothing and from a response, a degradation and two insertions.
+const chainValues = 4
+
+var (
+	chainLevels = []int64{200_000_000, 500_000_000, 700_000_000, 1_000_000_000, 2_000_000_000}
+	chainOrder  = []int{1, 4, 3, 0, 2}
+)
+
+// pattern is what a chain looks like when the names of the values are forgotten: 0 for the truth, and
+// the other values numbered as they appear. The law of a chain is a law of patterns.
+type pattern [5]int
+
+func patternOf(truth int, responses []int) (p pattern) {
+	names, next := [chainValues]int{}, 1
+	for i, response := range responses {
+		if response != truth && names[response] == 0 {
+			names[response] = next
+			next++
+		}
+		p[i] = names[response]
+	}
+	return p
+}
+
+// expectedPatterns is the law of the patterns, by the enumeration that is proved above.
+func expectedPatterns() map[pattern]float64 {
+	law := map[pattern]float64{}
+	table := jointLaw(chainValues, plan(chainValues, chainLevels, chainOrder), trueOdds)
+	for code, p := range table[0] {
+		x, _ := p.Float64()
+		law[patternOf(0, digits(code, chainValues, len(chainLevels)))] += x
+	}
+	return law
+}
+
+// drawPatterns draws n chains, each value being the truth in turn.
+func drawPatterns(t *testing.T, s *Sampler, n int) map[pattern]int {
+	var levels []privacy.Epsilon
+	for _, nano := range chainLevels {
+		levels = append(levels, fromNano(t, nano))
+	}
+	counts := map[pattern]int{}
+	for i := range n {
+		chain, err := NewChain(chainValues)
+		if err != nil {
+			t.Fatal(err)
+		}
+		truth := i % chainValues
+		for _, level := range chainOrder {
+			if _, err := extend(chain, s, levels[level], truth); err != nil {
+				t.Fatal(err)
+			}
+		}
+		responses := [5]int{}
+		for i, level := range chain.Levels() {
+			responses[i] = level.Response
+		}
+		counts[patternOf(truth, responses[:])]++
+	}
+	return counts
+}
+
+// excess returns Pearson's statistic divided by the bound that it must not pass. Patterns that are
+// expected fewer than 100 times are counted as one class, so that the statistic of a right sampler is
+// χ² with k degrees of freedom to a good approximation; then it exceeds k + 2√(kx) + 2x with a
+// probability of at most e⁻ˣ (Laurent and Massart 2000, Lemma 1). With x = 27.6 that is 10⁻¹²: three
+// orders of magnitude are left for the approximation before one false alarm in 10⁹ runs.
+func excess(counts map[pattern]int, law map[pattern]float64, n int) float64 {
+	const x = 27.6
+	statistic, classes := 0.0, 0.0
+	rareCount, rareExpected := 0.0, 0.0
+	add := func(count, expected float64) {
+		classes++
+		statistic += (count - expected) * (count - expected) / expected
+	}
+	for p, probability := range law {
+		count, expected := float64(counts[p]), probability*float64(n)
+		if expected < 100 {
+			rareCount, rareExpected = rareCount+count, rareExpected+expected
+		} else {
+			add(count, expected)
+		}
+	}
+	if rareExpected > 0 {
+		add(rareCount, rareExpected)
+	}
+	k := classes - 1
+	return statistic / (k + 2*math.Sqrt(k*x) + 2*x)
+}
+
+// drawn is the number of chains for a statistic: enough for a sampler that is spoilt by 3 % to be,
+// on average, at least 8 of its standard deviations above the bound.
+const drawn = 300_000
+
+// TestChainsHaveTheJointLaw draws chains with the randomness of the operating system.
+func TestChainsHaveTheJointLaw(t *testing.T) {
+	law := expectedPatterns()
+	counts := drawPatterns(t, NewSampler(), drawn)
+	for p := range counts {
+		if _, ok := law[p]; !ok {
+			t.Errorf("pattern %v is impossible", p)
+		}
+	}
+	if e := excess(counts, law, drawn); e > 1 {
+		t.Errorf("Pearson's statistic is %.3g times its bound", e)
+	} else {
+		t.Logf("Pearson's statistic is %.3g of its bound, with %d patterns", e, len(law))
+	}
+}
+
+// TestASpoiltSamplerIsFoundOut tests the test above with samplers whose weights are 3 % wrong.
+func TestASpoiltSamplerIsFoundOut(t *testing.T) {
+	law := expectedPatterns()
+	for name, spoil := range map[string]func(exact.Weights) exact.Weights{
+		"First": spoilFirst(3), "Either": spoilEither(3), "Same": spoilSame(3),
+	} {
+		e := excess(drawPatterns(t, spoiltSampler(spoil), drawn), law, drawn)
+		if e <= 1 {
+			t.Errorf("%s spoilt by 3 %%: Pearson's statistic is only %.3g of its bound", name, e)
+		}
+		t.Logf("%s spoilt by 3 %%: %.3g times the bound", name, e)
+	}
+}
+
+// spoiltSampler has all laws of the chains in its cache, with weights that went through spoil.
+func spoiltSampler(spoil func(exact.Weights) exact.Weights) *Sampler {
+	s := NewSampler()
+	for _, step := range plan(chainValues, chainLevels, chainOrder) {
+		s.laws[step.law] = exact.NewMixture(chainValues, func(prec uint) exact.Weights { return spoil(step.law.weights(prec)) })
+	}
+	return s
+}
+
+// TestSamplerForgets asks for more laws than a sampler keeps.
+func TestSamplerForgets(t *testing.T) {
+	s := NewSampler()
+	for i := range int64(cached + 100) {
+		chain := newChain(t, 2)
+		if _, err := chain.Raise(s, fromNano(t, 1_000_000_000+i), 1); err != nil {
+			t.Fatal(err)
+		}
+		if len(s.laws) > cached {
+			t.Fatalf("the sampler keeps %d laws after %d", len(s.laws), i+1)
+		}
+		if i == cached-1 && len(s.laws) != cached {
+			t.Errorf("the sampler keeps only %d laws of %d", len(s.laws), i+1)
+		}
+	}
+	if len(s.laws) == 0 {
+		t.Error("the sampler keeps nothing")
+	}
+}
+
+// TestSamplerRemembers checks that a law is built once: the second chain with the same levels adds
+// none, also for another truth.
+func TestSamplerRemembers(t *testing.T) {
+	s := NewSampler()
+	drawPatterns(t, s, 1)
+	before := asked(s)
+	drawPatterns(t, s, 50)
+	if len(before) != len(chainOrder) || len(s.laws) != len(before) {
+		t.Errorf("%d laws after one chain, %d after 51; want %d", len(before), len(s.laws), len(chainOrder))
+	}
+}
