@@ -27,6 +27,7 @@ const lockWait = 500 * time.Millisecond
 type Store struct {
 	db       *bolt.DB
 	path     string
+	file     *os.File // bbolt's; it holds the lock
 	identity fs.FileInfo
 	broken   atomic.Bool // bbolt panicked while it held a lock, so nothing may wait for it any more
 }
@@ -119,9 +120,14 @@ func (s *Store) checkSize(size int64) error {
 	return err
 }
 
-func open(path string, readOnly bool) (s *Store, err error) {
-	s = &Store{path: path}
-	defer rescue(&err) // bbolt panics on some damaged files
+func open(path string, readOnly bool) (opened *Store, err error) {
+	s := &Store{path: path}
+	defer func() {
+		if s.broken.Load() && s.file != nil {
+			err = errors.Join(err, unlock(s.file))
+		}
+	}()
+	defer s.rescueLocked(&err) // bbolt panics on some damaged files
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	s.db, err = bolt.Open(path, 0, &bolt.Options{
 		Timeout:         lockWait,
@@ -164,6 +170,7 @@ func (s *Store) openFile(path string, flag int, mode os.FileMode) (*os.File, err
 	if s.identity, err = file.Stat(); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
+	s.file = file
 	return file, nil
 }
 
@@ -218,11 +225,11 @@ func (s *Store) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// Close implements [store.Store]. After a panic of bbolt it cannot release the file: that is left to
+// Close implements [store.Store]. After a panic of bbolt it lets go of the file and leaves the rest to
 // the end of the process.
 func (s *Store) Close() error {
 	if s.broken.Load() {
-		return errBroken()
+		return errors.Join(errBroken(), unlock(s.file))
 	}
 	return s.db.Close()
 }
