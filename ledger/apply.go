@@ -54,6 +54,10 @@ func apply(s *state, ev event) error {
 		return applyEnrolled(s, c, ev.number)
 	case *released:
 		return applyReleased(s, c, ev.number)
+	case *charged:
+		return applyCharged(s, c)
+	case *answered:
+		return applyAnswered(s, c, ev.number)
 	case *settled:
 		return applySettled(s, c, ev.number)
 	}
@@ -122,11 +126,9 @@ func applyReleased(s *state, c *released, number uint64) error {
 		return orCorrupt(err, "object %q answers question %d without being enrolled", c.object, c.question)
 	}
 	before := ch.current()
-	at, recorded := slices.BinarySearchFunc(ch.levels, c.epsilon, func(l level, e privacy.Epsilon) int { return l.Epsilon.Compare(e) })
-	if recorded || c.epsilon.IsZero() {
-		return orCorrupt(nil, "object %q answers question %d twice at ε=%s", c.object, c.question, c.epsilon)
+	if ch.levels, err = insertLevel(ch.levels, c.epsilon, c.response, number); err != nil {
+		return fmt.Errorf("object %q, question %d: %w", c.object, c.question, err)
 	}
-	ch.levels = slices.Insert(ch.levels, at, level{rrchain.Level{Epsilon: c.epsilon, Response: c.response}, number})
 	if c.bound != nil {
 		ch.bound = c.bound
 	}
@@ -136,20 +138,56 @@ func applyReleased(s *state, c *released, number uint64) error {
 	if !before.Less(ch.current()) {
 		return nil // a level below the current one costs nothing
 	}
-	return s.charge(c.object, before, ch.current())
+	return s.charge(c.object, less(ch.current(), before))
 }
 
-// charge adds to an object's spending what the raise of one of its chains costs.
-func (s *state) charge(name string, before, after privacy.Epsilon) error {
+// insertLevel puts a level in its place by rising ε.
+func insertLevel(levels []level, epsilon privacy.Epsilon, response int, number uint64) ([]level, error) {
+	at, recorded := slices.BinarySearchFunc(levels, epsilon, func(l level, e privacy.Epsilon) int { return l.Epsilon.Compare(e) })
+	if recorded || epsilon.IsZero() {
+		return nil, orCorrupt(nil, "a second level at ε=%s", epsilon)
+	}
+	return slices.Insert(levels, at, level{rrchain.Level{Epsilon: epsilon, Response: response}, number}), nil
+}
+
+// applyCharged adds up what answers cost: unlike the levels of a chain, they are independent.
+func applyCharged(s *state, c *charged) error {
+	ch, found, err := s.chain(c.question, c.object)
+	if err != nil || !found {
+		return orCorrupt(err, "object %q is charged for question %d without being enrolled", c.object, c.question)
+	}
+	if ch.answered, err = ch.answered.Add(c.epsilon); err != nil {
+		return orCorrupt(nil, "object %q is charged too much for question %d", c.object, c.question)
+	}
+	if err := s.put(bucketChains, chainKey(c.question, c.object), ch.encode()); err != nil {
+		return err
+	}
+	return s.charge(c.object, c.epsilon)
+}
+
+func applyAnswered(s *state, c *answered, number uint64) error {
+	key := answerKey(c.question, c.query, c.panel)
+	a, known, err := s.answers(key)
+	if err != nil {
+		return err
+	}
+	if known && c.method == methodDegrade && a.objects != c.objects {
+		return orCorrupt(nil, "an answer about %d objects comes from one about %d", c.objects, a.objects)
+	}
+	a.objects = c.objects
+	if a.levels, err = insertLevel(a.levels, c.epsilon, c.output, number); err != nil {
+		return fmt.Errorf("query %q, question %d: %w", c.query, c.question, err)
+	}
+	return s.put(bucketAnswers, key, a.encode())
+}
+
+// charge adds a cost to what an object has spent.
+func (s *state) charge(name string, cost privacy.Epsilon) error {
 	o, found, err := s.object(name)
 	if err != nil || !found {
 		return orCorrupt(err, "object %q has a chain but no budget", name)
 	}
-	cost, err := after.Sub(before)
-	if err == nil {
-		o.spent, err = o.spent.Add(cost)
-	}
-	if err != nil || o.cap.Less(o.spent) {
+	if o.spent, err = o.spent.Add(cost); err != nil || o.cap.Less(o.spent) {
 		return orCorrupt(nil, "object %q spends more than its cap of %s", name, o.cap)
 	}
 	return s.put(bucketObjects, objectKey(name), o.encode())

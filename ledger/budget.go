@@ -25,7 +25,7 @@ func (x *raise) assess(s *state, name string) (assessment, error) {
 	if x.request.Epsilon.Less(c.current()) {
 		return assessment{verdict: derived, chain: c}, nil
 	}
-	refusal, err := x.checkBudget(s, name, c)
+	refusal, err := x.checkRaise(s, name, c)
 	if err != nil || refusal != nil {
 		if refusal == nil {
 			refusal = &Refusal{}
@@ -39,36 +39,48 @@ func (x *raise) refusal(name string, reason Reason, help Help) assessment {
 	return assessment{verdict: refused, refusal: Refusal{Object: name, Reason: reason, Asked: x.request.Epsilon, Helps: help}}
 }
 
-// checkBudget returns why a raise would break the chain's ceiling or the object's cap, or nil.
-func (x *raise) checkBudget(s *state, name string, c chain) (*Refusal, error) {
-	cost, err := x.request.Epsilon.Sub(c.current())
+// charge is what a request would add to an object's spending on a question.
+type charge struct {
+	question uint32
+	epsilon  privacy.Epsilon // the ε of the request
+	cost     privacy.Epsilon // what it adds
+	level    privacy.Epsilon // the ε of the chain's highest level afterwards
+	hold     *hold           // the request's own, which does not stand in its way
+}
+
+// checkRaise returns why a raise would break the chain's ceiling or the object's cap, or nil.
+func (x *raise) checkRaise(s *state, name string, c chain) (*Refusal, error) {
+	cost := less(x.request.Epsilon, c.current())
+	return x.ledger.checkBudget(s, name, c, charge{x.question.number, x.request.Epsilon, cost, x.request.Epsilon, x.hold})
+}
+
+// checkBudget returns why a charge would break the ceiling of an object's chain c, or the object's cap,
+// or nil. What running orders hold counts as spent.
+func (l *Ledger) checkBudget(s *state, name string, c chain, ask charge) (*Refusal, error) {
+	p, err := l.policy(s, c.policy)
 	if err != nil {
 		return nil, err
-	}
-	p, err := x.ledger.policy(s, c.policy)
-	if err != nil {
-		return nil, err
-	}
-	r := &Refusal{Object: name, Asked: x.request.Epsilon, Cost: cost, Helps: HelpsNothing}
-	if ceiling := p.Ceiling(s.now); ceiling.Less(x.request.Epsilon) {
-		r.Reason, r.Ceiling, r.Spent, r.Remaining = ChainCeiling, ceiling, c.current(), less(ceiling, c.current())
-		if !p.Limit().Less(x.request.Epsilon) {
-			r.Helps = HelpsWaiting
-		}
-		return r, nil
 	}
 	o, found, err := s.object(name)
 	if err != nil || !found {
 		return nil, orCorrupt(err, "object %q has a chain but no budget", name)
 	}
-	held, err := x.ledger.holds.on(s, name, x)
+	held, err := l.holds.on(s, name, ask)
 	if err != nil {
 		return nil, err
 	}
-	free := less(o.cap, o.spent)
-	if remaining := less(free, held); remaining.Less(cost) {
-		r.Reason, r.Ceiling, r.Spent, r.Remaining = ObjectCap, o.cap, o.spent, remaining
-		if !free.Less(cost) {
+	r := &Refusal{Object: name, Asked: ask.epsilon, Cost: ask.cost, Helps: HelpsNothing}
+	ceiling := p.Ceiling(s.now)
+	if free := less(ceiling, c.spent()); less(free, held.chain).Less(ask.cost) {
+		r.Reason, r.Ceiling, r.Spent, r.Remaining = ChainCeiling, ceiling, c.spent(), less(free, held.chain)
+		if !free.Less(ask.cost) || !less(p.Limit(), c.spent()).Less(ask.cost) {
+			r.Helps = HelpsWaiting
+		}
+		return r, nil
+	}
+	if free := less(o.cap, o.spent); less(free, held.all).Less(ask.cost) {
+		r.Reason, r.Ceiling, r.Spent, r.Remaining = ObjectCap, o.cap, o.spent, less(free, held.all)
+		if !free.Less(ask.cost) {
 			r.Helps = HelpsWaiting // for the order that holds the rest
 		}
 		return r, nil

@@ -33,9 +33,43 @@ type proposal struct {
 type committer struct {
 	mu      sync.Mutex
 	queue   []*proposal
-	leading bool  // somebody leads, or was told to
-	failure error // why no more work is accepted
-	idle    sync.Cond
+	leading bool          // somebody leads, or was told to
+	closed  bool          // no more work is accepted, but what is queued is done
+	failure error         // no more work is done
+	durable uint64        // the last event known to be on disk
+	changed chan struct{} // closed and made anew whenever one of the above changes
+}
+
+// update changes the committer and wakes whoever waits for a change.
+func (c *committer) update(change func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change()
+	if c.changed != nil {
+		close(c.changed)
+	}
+	c.changed = make(chan struct{})
+}
+
+// await blocks until a condition holds, or ctx ends. The condition is evaluated under the lock.
+func (c *committer) await(ctx context.Context, condition func() bool) error {
+	for {
+		c.mu.Lock()
+		if condition() {
+			c.mu.Unlock()
+			return nil
+		}
+		if c.changed == nil {
+			c.changed = make(chan struct{})
+		}
+		changed := c.changed
+		c.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 const (
@@ -50,14 +84,41 @@ const (
 func (c *committer) check() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.refusal()
+}
+
+// refusal is check under the lock.
+func (c *committer) refusal() error {
+	if c.failure == nil && c.closed {
+		return ErrClosed
+	}
 	return c.failure
 }
 
 // stopped returns the failure of an earlier commit. Unlike check it lets through what was queued
 // before the ledger was closed.
 func (c *committer) stopped() error {
-	if err := c.check(); !errors.Is(err, ErrClosed) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.failure
+}
+
+// settled tells that all events up to this one are on disk.
+func (c *committer) settled(event uint64) {
+	c.update(func() { c.durable = max(c.durable, event) })
+}
+
+// awaitDurable waits until an event is on disk. A snapshot may show a commit that is still being
+// written, and that would be lost if the power failed now; nothing read from it may be told before.
+func (c *committer) awaitDurable(ctx context.Context, event uint64) error {
+	err := c.await(ctx, func() bool { return c.durable >= event || c.failure != nil })
+	if err != nil {
 		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.durable < event {
+		return c.failure
 	}
 	return nil
 }
@@ -66,8 +127,8 @@ func (c *committer) stopped() error {
 func (c *committer) enter(p *proposal) (lead bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.failure != nil {
-		return false, c.failure
+	if err := c.refusal(); err != nil {
+		return false, err
 	}
 	c.queue = append(c.queue, p)
 	lead = !c.leading
@@ -87,16 +148,11 @@ func (c *committer) take() []*proposal {
 
 // handOver ends a leader's turn: the next in the queue leads, or nobody.
 func (c *committer) handOver() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.queue) > 0 {
-		c.queue[0].lead <- struct{}{}
-		return
-	}
-	c.leading = false
-	if c.idle.L != nil {
-		c.idle.Broadcast()
-	}
+	c.update(func() {
+		if c.leading = len(c.queue) > 0; c.leading {
+			c.queue[0].lead <- struct{}{}
+		}
+	})
 }
 
 // withdraw takes a proposal out of the queue, unless it is in a batch already.
@@ -120,26 +176,20 @@ func (c *committer) withdraw(p *proposal) bool {
 
 // stop refuses all further work, for the first reason given.
 func (c *committer) stop(reason error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.failure == nil {
-		c.failure = reason
-	}
+	c.update(func() {
+		if c.failure == nil {
+			c.failure = reason
+		}
+	})
 }
 
 // close refuses further work and waits for what is queued. It returns false if that was done before.
 func (c *committer) close() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if errors.Is(c.failure, ErrClosed) {
-		return false
-	}
-	c.failure = ErrClosed
-	c.idle.L = &c.mu
-	for c.leading {
-		c.idle.Wait()
-	}
-	return true
+	first := false
+	c.update(func() { first, c.closed = !c.closed, true })
+	// It cannot fail: the context does not end.
+	_ = c.await(context.Background(), func() bool { return !c.leading })
+	return first
 }
 
 // submit has a decision carried out and waits until it is durable. It returns the numbers of its
@@ -203,7 +253,8 @@ func (l *Ledger) lead() {
 // settle tells everyone in a batch what came of it.
 func settle(batch []*proposal, err error) {
 	for _, p := range batch {
-		if p.err == nil && err != nil {
+		if err != nil {
+			// Also of those refused: they may have been refused because of changes that are not there.
 			p.first, p.last, p.err = 0, 0, err
 		}
 		close(p.done)
@@ -216,13 +267,16 @@ func (l *Ledger) commit(batch []*proposal) error {
 	if err := l.commits.stopped(); err != nil {
 		return err
 	}
-	events := uint64(0)
+	events, last := uint64(0), uint64(0)
 	err := l.store.Update(func(w store.Writer) error {
 		now := l.clock()
 		if err := checkTime(now); err != nil {
 			return err
 		}
 		s, err := writeState(w, now)
+		if err == nil {
+			err = s.checkBegun()
+		}
 		if err != nil {
 			return err
 		}
@@ -232,7 +286,8 @@ func (l *Ledger) commit(batch []*proposal) error {
 				return err
 			}
 		}
-		if events = s.counters.events - before; events == 0 {
+		last = s.counters.events
+		if events = last - before; events == 0 {
 			return nil
 		}
 		return s.flush()
@@ -240,6 +295,7 @@ func (l *Ledger) commit(batch []*proposal) error {
 	if err != nil {
 		l.log.Error().Err(err).Int("requests", len(batch)).Msg("commit failed")
 	} else if events > 0 {
+		l.commits.settled(last)
 		l.log.Debug().Int("requests", len(batch)).Uint64("events", events).Msg("committed")
 	}
 	if errors.Is(err, store.ErrUncertain) {

@@ -13,11 +13,16 @@
 // and a response at or below the current level is free and needs no truth. Across its chains an
 // object's spending adds up, and never exceeds its cap.
 //
+// A query about a panel of objects, such as whether a majority says yes, has one [Ledger.Answer] by
+// the mechanism that is optimal at its ε (package mechanism). It is charged to everybody in the panel:
+// answers add up with each other and with the chains.
+//
 // # What can be relied on
 //
 //   - A response is on disk before a caller sees it. The process may die at any instant.
 //   - Every draw is checked against the chain's ceiling and the object's cap in the transaction that
 //     records it, in integers.
+//   - Nothing is read that could still be lost: a reader who meets a commit under way waits for it.
 //   - For an object, question and ε there is one response, for ever, for everyone.
 //   - Every call that changes something takes an idempotency key of the caller's choice. The same key
 //     with the same request returns the same result; with another request, [ErrKeyConflict]. So a host
@@ -62,6 +67,9 @@
 //	  name 0 number(4) number(4): the object is enrolled in this question
 //	chains
 //	  number(4) name   chain of an object in a question
+//	answers
+//	  number(4) sha256(32) text
+//	                   answers to this query about a question and a panel, by the digest of the panel
 //	requests
 //	  key              request with this idempotency key
 //	events
@@ -77,7 +85,9 @@
 //	counters   n events, i64 last event, u32 questions, u32 policies, n objects, n chains
 //	question   u32 number, text name, [text value]*
 //	object     ε cap, ε spent, n chains
-//	chain      n event of enrolment, n policy (0: none), tag of the truth, [ε, n value, n event]* by rising ε
+//	chain      n event of enrolment, n policy (0: none), tag of the truth, ε charged by answers, levels
+//	  levels   [ε, n value, n event]* by rising ε
+//	answers    n objects in the panel, levels
 //	request    digest 32 bytes, flag done, [n settling event]*
 //
 // An event has this head, and a body by its kind:
@@ -98,6 +108,12 @@
 //	7 settled     text key, digest 32 bytes, n first event, n through event, text last object, flag final,
 //	              3 × n counts, [refusal]*
 //	  refusal     text object, u8 reason, u8 help, ε ceiling, ε spent, ε asked, ε cost, ε remaining
+//	8 charged     text object, u32 question, ε
+//	9 answered    u32 question, text query, digest of the panel 32 bytes, n objects, ε, n output,
+//	              u8 method (2 degrade, 4 fresh)
+//
+// The digest of a panel is the SHA-256 of: text "panel", flag partial, [text name]* in order, without
+// the n. That of a request is the SHA-256 of a text that names the operation and then its parameters.
 //
 // Encodings are canonical: equal contents have equal bytes, and a decoder accepts no others.
 //

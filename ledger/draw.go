@@ -24,7 +24,7 @@ func (x *raise) draw(a assessment, name string, place int) (*released, error) {
 		level, err = responses.Insert(sampler, epsilon)
 	default:
 		truth := int(x.truths[place])
-		if out.bound, err = x.bind(a.chain.bound, name, truth); err != nil {
+		if out.bound, err = x.ledger.bind(x.question, a.chain.bound, name, truth); err != nil {
 			return nil, err
 		}
 		out.method = methodRaise
@@ -36,20 +36,20 @@ func (x *raise) draw(a assessment, name string, place int) (*released, error) {
 
 // bind checks a truth against the one a chain is bound to. It returns the tag to bind it by if it is
 // not bound yet, or nil if it is, or if the ledger has no truth key.
-func (x *raise) bind(bound *tag, name string, truth int) (*tag, error) {
-	binder := x.ledger.binder
+func (l *Ledger) bind(q *question, bound *tag, name string, truth int) (*tag, error) {
+	binder := l.binder
 	switch {
 	case binder == nil && bound == nil:
 		return nil, nil
 	case binder == nil:
 		return nil, fmt.Errorf("object %q: %w: its chain is bound to its truth, and the ledger was opened without the key", name, ErrTruthKey)
 	}
-	t := binder.truth(name, x.question.number, truth)
+	t := binder.truth(name, q.number, truth)
 	if bound == nil {
 		return &t, nil
 	}
 	if !bound.equal(t) {
-		return nil, fmt.Errorf("question %q, object %q: %w", x.question.name, name, ErrTruthChanged)
+		return nil, fmt.Errorf("question %q, object %q: %w", q.name, name, ErrTruthChanged)
 	}
 	return nil, nil
 }

@@ -33,10 +33,12 @@ const (
 	kindEnrolled
 	kindReleased
 	kindSettled
+	kindCharged
+	kindAnswered
 )
 
 func (k kind) String() string {
-	names := [...]string{"", "created", "truth-key", "question", "policy", "enrolled", "released", "settled"}
+	names := [...]string{"", "created", "truth-key", "question", "policy", "enrolled", "released", "settled", "charged", "answered"}
 	if int(k) < len(names) {
 		return names[k]
 	}
@@ -81,10 +83,11 @@ const (
 	methodRaise method = iota + 1
 	methodDegrade
 	methodInsert
+	methodFresh // an answer to a query drawn from the truth, whatever was answered before
 )
 
 func (m method) String() string {
-	names := [...]string{"", "raise", "degrade", "insert"}
+	names := [...]string{"", "raise", "degrade", "insert", "fresh"}
 	if int(m) < len(names) {
 		return names[m]
 	}
@@ -99,6 +102,25 @@ type released struct {
 	response int
 	method   method
 	bound    *tag
+}
+
+// charged adds the ε of an answer about a question to what an object has spent. The answered event of
+// the same transaction follows.
+type charged struct {
+	object   string
+	question uint32
+	epsilon  privacy.Epsilon
+}
+
+// answered records the answer to a query about a panel of objects.
+type answered struct {
+	question uint32
+	query    string            // as mechanism.ParseQuery reads it
+	panel    [sha256.Size]byte // see inquiry.panelDigest
+	objects  uint64            // the size of the panel
+	epsilon  privacy.Epsilon
+	output   int
+	method   method // methodFresh or methodDegrade
 }
 
 // settled ends a request, or one part of a large one, and records what came of it, so that the same
@@ -124,6 +146,8 @@ func (*policyDefined) kind() kind   { return kindPolicy }
 func (*enrolled) kind() kind        { return kindEnrolled }
 func (*released) kind() kind        { return kindReleased }
 func (*settled) kind() kind         { return kindSettled }
+func (*charged) kind() kind         { return kindCharged }
+func (*answered) kind() kind        { return kindAnswered }
 
 func (c *created) encode(e *encoder) {
 	e.raw(c.id[:])
@@ -197,6 +221,36 @@ func decodeReleased(d *decoder) change {
 	c := &released{object: d.text(), question: d.u32(), epsilon: d.epsilon(), response: d.response(), method: method(d.u8())}
 	c.bound = decodeTag(d)
 	if c.method < methodRaise || c.method > methodInsert {
+		d.fail("unknown method %d", c.method)
+	}
+	return c
+}
+
+func (c *charged) encode(e *encoder) {
+	e.text(c.object)
+	e.u32(c.question)
+	e.epsilon(c.epsilon)
+}
+
+func decodeCharged(d *decoder) change {
+	return &charged{object: d.text(), question: d.u32(), epsilon: d.epsilon()}
+}
+
+func (c *answered) encode(e *encoder) {
+	e.u32(c.question)
+	e.text(c.query)
+	e.raw(c.panel[:])
+	e.uvarint(c.objects)
+	e.epsilon(c.epsilon)
+	e.uvarint(uint64(c.output))
+	e.u8(uint8(c.method))
+}
+
+func decodeAnswered(d *decoder) change {
+	c := &answered{question: d.u32(), query: d.text()}
+	d.array(c.panel[:])
+	c.objects, c.epsilon, c.output, c.method = d.uvarint(), d.epsilon(), d.response(), method(d.u8())
+	if c.method != methodFresh && c.method != methodDegrade {
 		d.fail("unknown method %d", c.method)
 	}
 	return c
@@ -324,6 +378,10 @@ func decodeChange(d *decoder, k kind) change {
 		return decodeReleased(d)
 	case kindSettled:
 		return decodeSettled(d)
+	case kindCharged:
+		return decodeCharged(d)
+	case kindAnswered:
+		return decodeAnswered(d)
 	}
 	d.fail("unknown kind %d", k)
 	return nil

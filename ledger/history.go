@@ -26,6 +26,8 @@ type Event struct {
 	//   enrolled   Object in Question under Policy (if any), with Cap from here on
 	//   released   Object answered Question at Epsilon with Response, by Method
 	//   settled    the request with Key ended, or a part of it: Counts, Refused
+	//   charged    Object pays Epsilon for the answer about Question that follows
+	//   answered   the Query about Question and a panel of Objects has the answer Response at Epsilon, by Method
 	Kind     string           `json:"kind"`
 	ID       string           `json:"id,omitempty"`
 	Currency string           `json:"currency,omitempty"`
@@ -35,8 +37,10 @@ type Event struct {
 	Policy   *policy.Policy   `json:"policy,omitempty"`
 	Cap      *privacy.Epsilon `json:"cap,omitempty"`
 	Epsilon  *privacy.Epsilon `json:"epsilon,omitempty"`
+	Query    string           `json:"query,omitempty"`
+	Objects  uint64           `json:"objects,omitempty"`
 	Response string           `json:"response,omitempty"`
-	Method   string           `json:"method,omitempty"` // "raise", "degrade" or "insert"
+	Method   string           `json:"method,omitempty"` // "raise", "degrade" or "insert"; of an answer "fresh" or "degrade"
 	Key      string           `json:"key,omitempty"`
 	Counts   []uint64         `json:"counts,omitempty"` // drawn, reused, derived; or enrolled, already
 	Refused  []Refusal        `json:"refused,omitempty"`
@@ -85,6 +89,9 @@ func (l *Ledger) someEvents(ctx context.Context, from uint64) (events []Event, e
 			events = append(events, ev)
 			return len(events) < scanSize
 		})
+		if next := from + uint64(len(events)); err == nil && fault == nil && len(events) < scanSize && next <= s.counters.events {
+			fault = fmt.Errorf("%w: event %d is missing", ErrCorrupt, next)
+		}
 		if err != nil {
 			return err
 		}
@@ -130,6 +137,15 @@ func (l *Ledger) describe(s *state, ev event) (out Event, err error) {
 			var r Response
 			r, err = q.response(c.object, level{rrchain.Level{Epsilon: c.epsilon, Response: c.response}, ev.number})
 			out.Response = r.Value
+		}
+	case *charged:
+		out.Object, out.Epsilon = c.object, &c.epsilon
+		_, err = l.nameQuestion(s, c.question, &out)
+	case *answered:
+		out.Query, out.Objects, out.Epsilon, out.Method = c.query, c.objects, &c.epsilon, c.method.String()
+		var q *question
+		if q, err = l.nameQuestion(s, c.question, &out); err == nil {
+			out.Response, err = q.answerText(c.query, c.output)
 		}
 	case *settled:
 		out.Key, out.Counts, out.Refused = c.key, c.counts[:], c.refused

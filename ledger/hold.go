@@ -41,26 +41,19 @@ func (h *holds) list() []*hold {
 	return h.active
 }
 
-// on returns what other requests hold of an object's budget, given that the asking one, x, is
-// granted: holds on the same chain count only as far as they go beyond x's ε.
-func (h *holds) on(s *state, name string, x *raise) (privacy.Epsilon, error) {
-	reach := map[uint32]privacy.Epsilon{} // the highest ε held for, by question
-	for _, one := range h.list() {
-		if one == x.hold {
-			continue
-		}
-		covered, err := one.panel.contains(s, name)
-		if err != nil {
-			return privacy.Epsilon{}, err
-		}
-		if covered && reach[one.question].Less(one.epsilon) {
-			reach[one.question] = one.epsilon
-		}
-	}
-	held := privacy.Epsilon{}
+// heldBudget is what other requests hold of an object's budget.
+type heldBudget struct {
+	chain privacy.Epsilon // on the chain that is asked for
+	all   privacy.Epsilon // on all chains
+}
+
+// on returns what other requests hold of an object's budget, given that a charge is granted: a hold
+// counts as far as it goes beyond the highest level of its chain.
+func (h *holds) on(s *state, name string, ask charge) (held heldBudget, err error) {
+	reach, err := h.reach(s, name, ask.hold)
 	for number, epsilon := range reach {
-		spent := x.request.Epsilon
-		if number != x.question.number {
+		level := ask.level
+		if number != ask.question {
 			c, found, err := s.chain(number, name)
 			if err != nil {
 				return held, err
@@ -68,13 +61,39 @@ func (h *holds) on(s *state, name string, x *raise) (privacy.Epsilon, error) {
 			if !found {
 				continue // the request that holds will refuse the object
 			}
-			spent = c.current()
+			level = c.current()
 		}
-		sum, err := held.Add(less(epsilon, spent))
-		if err != nil {
+		rest := less(epsilon, level)
+		if number == ask.question {
+			held.chain = rest
+		}
+		sum, above := held.all.Add(rest)
+		if above != nil {
 			sum = privacy.MaxEpsilon()
 		}
-		held = sum
+		held.all = sum
 	}
-	return held, nil
+	return held, err
+}
+
+// reach returns the highest ε that other requests hold for an object, by question. A request that holds
+// itself looks only at those that were there before: it had its budget when later ones came.
+func (h *holds) reach(s *state, name string, own *hold) (map[uint32]privacy.Epsilon, error) {
+	var reach map[uint32]privacy.Epsilon
+	for _, one := range h.list() {
+		if one == own {
+			break
+		}
+		covered, err := one.panel.contains(s, name)
+		if err != nil {
+			return nil, err
+		}
+		if covered && reach[one.question].Less(one.epsilon) {
+			if reach == nil {
+				reach = map[uint32]privacy.Epsilon{}
+			}
+			reach[one.question] = one.epsilon
+		}
+	}
+	return reach, nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/store"
 	"github.com/sluicedp/sluice/ledger/store/boltstore"
+	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -56,7 +58,8 @@ type Ledger struct {
 	only   bool    // read-only
 
 	commits committer
-	sampler *rrchain.Sampler // used by the one goroutine that commits
+	sampler *rrchain.Sampler   // used by the one goroutine that commits
+	queries *mechanism.Sampler // likewise
 	holds   holds
 	known   cache
 }
@@ -115,13 +118,15 @@ func Open(path string, options Options) (*Ledger, error) {
 }
 
 func openStore(s store.Store, options Options) (*Ledger, error) {
-	l := &Ledger{store: s, log: options.Logger, clock: options.Now, only: options.ReadOnly, sampler: rrchain.NewSampler()}
+	l := &Ledger{store: s, log: options.Logger, clock: options.Now, only: options.ReadOnly, sampler: rrchain.NewSampler(), queries: mechanism.NewSampler()}
 	if l.clock == nil {
 		l.clock = time.Now
 	}
 	var check []byte
+	l.commits.durable = math.MaxUint64 // nothing is being committed yet
 	err := l.view(context.Background(), func(s *state) (err error) {
 		l.about, check, err = readHead(s)
+		l.commits.durable = s.counters.events
 		return err
 	})
 	if err != nil {
@@ -189,16 +194,32 @@ func (l *Ledger) About() About {
 
 // view runs fn on a snapshot.
 func (l *Ledger) view(ctx context.Context, fn func(*state) error) error {
-	if err := errors.Join(ctx.Err(), l.commits.check()); err != nil {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return l.store.View(func(r store.Reader) error {
+	if err := l.commits.check(); err != nil {
+		return err
+	}
+	seen := uint64(0)
+	err := l.store.View(func(r store.Reader) error {
 		s, err := readState(r)
+		if err == nil {
+			err = s.checkBegun()
+		}
 		if err != nil {
 			return err
 		}
+		seen = s.counters.events
 		return fn(s)
 	})
+	if closed := l.commits.check(); err != nil && errors.Is(closed, ErrClosed) {
+		return closed // the store was closed before the snapshot was taken
+	}
+	// What fn found may rest on a commit under way, its refusals too.
+	if waited := l.commits.awaitDurable(ctx, seen); waited != nil {
+		return waited
+	}
+	return err
 }
 
 // cache remembers questions and policies, which never change. Only committed ones are put in: the

@@ -86,8 +86,8 @@ func checkQuestion(q Question) error {
 func (l *Ledger) Questions(ctx context.Context) ([]Question, error) {
 	var all []Question
 	err := l.scan(ctx, bucketQuestions, []byte("q"), func(key, value []byte) (bool, error) {
-		if key[0] != 'q' {
-			return false, nil
+		if len(key) != len(questionNumberKey(0)) || key[0] != 'q' {
+			return false, fmt.Errorf("%w: %x among the questions", ErrCorrupt, key)
 		}
 		payload, err := unseal(bucketQuestions, key, value)
 		if err != nil {

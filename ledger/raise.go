@@ -250,10 +250,13 @@ func (x *raise) decide(s *state, names []string, base int) (part, error) {
 }
 
 func (x *raise) refuse(refusals []Refusal) error {
-	err := &RefusedError{Question: x.question.name, Refused: refusals}
-	x.ledger.log.Info().Str("question", x.question.name).Str("epsilon", x.request.Epsilon.String()).
+	return x.ledger.refuse(x.question, x.request.Epsilon, refusals)
+}
+
+func (l *Ledger) refuse(q *question, epsilon privacy.Epsilon, refusals []Refusal) error {
+	l.log.Info().Str("question", q.name).Str("epsilon", epsilon.String()).
 		Int("objects", len(refusals)).Str("first", refusals[0].String()).Msg("refused")
-	return err
+	return &RefusedError{Question: q.name, Refused: refusals}
 }
 
 // recorded returns the response recorded at exactly this ε.

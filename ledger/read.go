@@ -123,7 +123,8 @@ type ObjectState struct {
 // 0 and Response is empty.
 type ChainState struct {
 	Question string          `json:"question"`
-	Epsilon  privacy.Epsilon `json:"epsilon"`  // of the current level: what the chain has spent
+	Epsilon  privacy.Epsilon `json:"epsilon"`  // of the current level, which is what the responses cost
+	Answered privacy.Epsilon `json:"answered"` // what answers to queries about the question cost besides
 	Response string          `json:"response"` // at the current level
 	Ceiling  privacy.Epsilon `json:"ceiling"`  // by the policy, now; the object's cap may bind before
 	Levels   []LevelState    `json:"levels"`   // by rising ε
@@ -149,11 +150,15 @@ func (l *Ledger) Object(ctx context.Context, name string) (ObjectState, error) {
 		}
 		s.now = s.clamp(l.clock())
 		out = ObjectState{Object: name, Cap: o.cap, Spent: o.spent, Remaining: less(o.cap, o.spent)}
-		return l.eachQuestionOf(s, name, func(number uint32) error {
+		err = l.eachQuestionOf(s, name, func(number uint32) error {
 			c, err := l.chainState(s, number, name, o)
 			out.Chains = append(out.Chains, c)
 			return err
 		})
+		if err == nil && uint64(len(out.Chains)) != o.chains {
+			err = orCorrupt(nil, "object %q has %d chains of %d", name, len(out.Chains), o.chains)
+		}
+		return err
 	})
 	return out, err
 }
@@ -189,7 +194,7 @@ func (l *Ledger) chainState(s *state, number uint32, name string, o object) (Cha
 	if err != nil || !found {
 		return ChainState{}, orCorrupt(err, "object %q has lost its chain in question %d", name, number)
 	}
-	out := ChainState{Question: q.name, Epsilon: c.current(), Ceiling: o.cap, Levels: make([]LevelState, 0, len(c.levels))}
+	out := ChainState{Question: q.name, Epsilon: c.current(), Answered: c.answered, Ceiling: o.cap, Levels: make([]LevelState, 0, len(c.levels))}
 	if c.policy != 0 {
 		p, err := l.policy(s, c.policy)
 		if err != nil {

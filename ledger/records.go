@@ -101,9 +101,10 @@ func decodeObject(payload []byte) (object, error) {
 
 // chain is everything released of one object and question.
 type chain struct {
-	enrolled uint64 // the event that began it
-	policy   uint32 // 0 for none
-	bound    *tag   // the keyed hash of the truth it belongs to, if there is one
+	enrolled uint64          // the event that began it
+	policy   uint32          // 0 for none
+	bound    *tag            // the keyed hash of the truth it belongs to, if there is one
+	answered privacy.Epsilon // what answers about the question charged the object
 	levels   []level
 }
 
@@ -113,7 +114,7 @@ type level struct {
 	event uint64
 }
 
-// current returns the ε spent on the chain.
+// current returns the ε of the highest level.
 func (c chain) current() privacy.Epsilon {
 	if len(c.levels) == 0 {
 		return privacy.Epsilon{}
@@ -145,26 +146,83 @@ func (c chain) encode() []byte {
 	e.uvarint(c.enrolled)
 	e.uvarint(uint64(c.policy))
 	encodeTag(e, c.bound)
-	e.uvarint(uint64(len(c.levels)))
-	for _, l := range c.levels {
-		e.epsilon(l.Epsilon)
-		e.uvarint(uint64(l.Response))
-		e.uvarint(l.event)
-	}
+	e.epsilon(c.answered)
+	encodeLevels(e, c.levels)
 	return e.buf
 }
 
 func decodeChain(payload []byte) (chain, error) {
 	d := &decoder{rest: payload}
-	c := chain{enrolled: d.uvarint(), policy: uint32(d.uvarint()), bound: decodeTag(d)}
-	const smallest = 3 // bytes of a level
-	if n := d.count(smallest); n > 0 {
-		c.levels = make([]level, n)
-	}
-	for i := range c.levels {
-		c.levels[i] = level{rrchain.Level{Epsilon: d.epsilon(), Response: d.response()}, d.uvarint()}
-	}
+	c := chain{enrolled: d.uvarint(), policy: uint32(d.uvarint()), bound: decodeTag(d), answered: d.epsilon(), levels: decodeLevels(d)}
 	return c, d.done()
+}
+
+// spent returns the ε that the question has cost the object: the highest level and the answers add up.
+func (c chain) spent() privacy.Epsilon {
+	sum, err := c.current().Add(c.answered)
+	if err != nil {
+		return privacy.MaxEpsilon()
+	}
+	return sum
+}
+
+// answers is everything answered to one query about one panel, by rising ε.
+type answers struct {
+	objects uint64 // the size of the panel
+	levels  []level
+}
+
+// best returns the answer at an ε or, if there is none, the lowest above it.
+func (a answers) best(epsilon privacy.Epsilon) (level, bool) {
+	for _, l := range a.levels {
+		if !l.Epsilon.Less(epsilon) {
+			return l, true
+		}
+	}
+	return level{}, false
+}
+
+// highest returns the largest ε of an answer, or 0.
+func (a answers) highest() privacy.Epsilon {
+	if len(a.levels) == 0 {
+		return privacy.Epsilon{}
+	}
+	return a.levels[len(a.levels)-1].Epsilon
+}
+
+func (a answers) encode() []byte {
+	e := &encoder{}
+	e.uvarint(a.objects)
+	encodeLevels(e, a.levels)
+	return e.buf
+}
+
+func decodeAnswers(payload []byte) (answers, error) {
+	d := &decoder{rest: payload}
+	a := answers{objects: d.uvarint(), levels: decodeLevels(d)}
+	return a, d.done()
+}
+
+func encodeLevels(e *encoder, levels []level) {
+	e.uvarint(uint64(len(levels)))
+	for _, l := range levels {
+		e.epsilon(l.Epsilon)
+		e.uvarint(uint64(l.Response))
+		e.uvarint(l.event)
+	}
+}
+
+func decodeLevels(d *decoder) []level {
+	const smallest = 3 // bytes of a level
+	n := d.count(smallest)
+	if n == 0 {
+		return nil
+	}
+	levels := make([]level, n)
+	for i := range levels {
+		levels[i] = level{rrchain.Level{Epsilon: d.epsilon(), Response: d.response()}, d.uvarint()}
+	}
+	return levels
 }
 
 // request is what an idempotency key stands for: the digest of the request, and the events that

@@ -16,6 +16,7 @@ const (
 	bucketPolicies  = "policies"
 	bucketObjects   = "objects"
 	bucketChains    = "chains"
+	bucketAnswers   = "answers"
 	bucketRequests  = "requests"
 	bucketEvents    = "events"
 )
@@ -39,11 +40,8 @@ type state struct {
 // readState begins at a snapshot.
 func readState(r store.Reader) (*state, error) {
 	s := &state{Reader: r}
-	payload, err := s.get(bucketMeta, []byte(keyCounters))
-	if err != nil || payload == nil {
-		return s, err
-	}
-	s.counters, err = decodeCounters(payload)
+	var err error
+	s.counters, _, err = lookup(s, bucketMeta, []byte(keyCounters), decodeCounters)
 	s.durable = s.counters
 	return s, err
 }
@@ -57,6 +55,14 @@ func writeState(w store.Writer, now time.Time) (*state, error) {
 	}
 	s.writer, s.now = w, s.clamp(now)
 	return s, nil
+}
+
+// checkBegun refuses a store without the events that begin every ledger.
+func (s *state) checkBegun() error {
+	if s.counters.events == 0 {
+		return orCorrupt(nil, "not a Sluice ledger, or its counters are missing")
+	}
+	return nil
 }
 
 // clamp keeps time from running back, whatever the clock does.
@@ -156,6 +162,10 @@ func (s *state) object(name string) (object, bool, error) {
 
 func (s *state) chain(question uint32, name string) (chain, bool, error) {
 	return lookup(s, bucketChains, chainKey(question, name), decodeChain)
+}
+
+func (s *state) answers(key []byte) (answers, bool, error) {
+	return lookup(s, bucketAnswers, key, decodeAnswers)
 }
 
 func (s *state) request(key string) (request, bool, error) {

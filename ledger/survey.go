@@ -68,7 +68,7 @@ func (x *raise) ask(ctx context.Context, p surveyed) (truths []int32, missing []
 			missing = append(missing, x.refusal(objects[i], NoTruth, HelpsTruth).refusal)
 			continue
 		}
-		if _, err := x.bind(p.bound[i], objects[i], int(values[i])); err != nil {
+		if _, err := x.ledger.bind(x.question, p.bound[i], objects[i], int(values[i])); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -44,6 +44,9 @@ func (x Interval) Quo(y Interval) Interval {
 	return Interval{down(x, y).Quo(x.lo, y.hi), up(x, y).Quo(x.hi, y.lo)}
 }
 
+// Below tells whether x is certainly below y.
+func (x Interval) Below(y Interval) bool { return x.hi.Cmp(y.lo) < 0 }
+
 // Float64 returns the float64 nearest to the middle of the interval.
 func (x Interval) Float64() float64 {
 	mid := new(big.Float).Add(x.lo, x.hi)

@@ -43,8 +43,9 @@ type Writer interface {
 
 // Store keeps buckets of ordered keys. Its methods may be called concurrently.
 type Store interface {
-	// View runs fn on a snapshot and returns its error. Keep it short: as long as a snapshot is held,
-	// the space of data replaced meanwhile cannot be used again.
+	// View runs fn on a snapshot and returns its error. The snapshot may show a transaction whose Update
+	// has not returned yet, and which is not durable. Keep it short: as long as a snapshot is held, the
+	// space of data replaced meanwhile cannot be used again.
 	View(fn func(Reader) error) error
 	// Update runs fn in a transaction; no two run at a time. When fn returns an error, Update returns
 	// it and nothing has changed. When Update returns nil, everything fn wrote is durable: it

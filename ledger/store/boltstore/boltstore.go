@@ -145,6 +145,10 @@ func open(path string, readOnly bool) (opened *Store, err error) {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	s.db.AllocSize = growth
+	// If a process died in its last commit, what it wrote shows, but may not be on disk.
+	if err := s.file.Sync(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), s.db.Close())
+	}
 	return s, nil
 }
 

@@ -1,0 +1,422 @@
+package ledger
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/sluicedp/sluice/mechanism"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// MaxPanel is the largest number of objects that one answer may be about: all of them are charged in
+// one transaction.
+const MaxPanel = 1 << 18
+
+// AnswerRequest asks a query about the true values of a panel of objects.
+type AnswerRequest struct {
+	Key      string // idempotency key, 1 to 256 bytes
+	Question string
+	// Query is "majority:VALUE", "threshold:VALUE:N", "plurality" or "winner"; see
+	// [mechanism.ParseQuery].
+	Query   string
+	Epsilon privacy.Epsilon // above 0
+	Objects []string        // the panel, at most MaxPanel objects, or
+	All     bool            // everyone enrolled in the question by now
+	Partial bool            // leave refused objects out of the panel, rather than refuse the request
+	Truth   TruthFunc       // asked for all objects of the panel, unless the answer is recorded
+}
+
+// AnswerResult is the answer to a query.
+type AnswerResult struct {
+	Answer  string          `json:"answer"` // "yes" or "no", or a value of the question
+	Epsilon privacy.Epsilon `json:"epsilon"`
+	Objects uint64          `json:"objects"` // the size of the panel, without those left out
+	Charged privacy.Epsilon `json:"charged"` // to each object of the panel, by this request: ε, or 0
+	Refused []Refusal       `json:"refused"` // left out, only if the request was partial
+	Event   uint64          `json:"event"`   // the event that recorded the answer
+}
+
+// Answer answers a query about a panel by the mechanism that is optimal at ε: randomized response for
+// a panel that a single changed value could bring to another answer, and the likelier true the more
+// changes it would take ([mechanism.Sampler.Draw]). The answer is ε-differentially private for each
+// object's value; who belongs to the panel is not hidden.
+//
+// It charges ε to every object of the panel, in the transaction that records the answer and under the
+// ceilings that bind releases: answers about a question add up with each other and with its chain. If
+// any object is refused, nothing happens, unless the request is partial: then the panel is what is
+// left, and a panel of nobody is refused.
+//
+// A query asked again about the same panel has the recorded answer at the same ε, and a degradation of
+// the nearest higher one at a lower ε ([mechanism.Sampler.Degrade]); both are free. At a higher ε it is
+// asked anew, and the full ε is charged: what was paid before is not credited. The panel of a partial
+// request is recognized by the objects asked for.
+//
+// Neither the distance to another answer nor anything else that is computed from true values appears in
+// a result, an error, the log or the file.
+func (l *Ledger) Answer(ctx context.Context, r AnswerRequest) (AnswerResult, error) {
+	x, err := l.newAnswer(ctx, r)
+	if err != nil {
+		return AnswerResult{}, err
+	}
+	if err := checkName("idempotency key", r.Key); err != nil {
+		return AnswerResult{}, err
+	}
+	for {
+		result, err := x.attempt(ctx)
+		if !errors.Is(err, errOvertaken) {
+			return result, err
+		}
+	}
+}
+
+// AnswerQuote says what an answer would cost.
+type AnswerQuote struct {
+	Objects uint64          // the size of the panel, without those refused
+	Charge  privacy.Epsilon // to each object: ε, or 0 if the answer is recorded or can be derived
+	// Held is the highest ε at which this query about this panel is answered already, or 0. An answer
+	// above it is charged in full: what was paid for Held is not credited.
+	Held    privacy.Epsilon
+	Refused []Refusal
+}
+
+// QuoteAnswer tells what [Ledger.Answer] would charge and whom it would refuse. It changes nothing and
+// asks for no truth; the Key and the Truth of the request are not used.
+func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote, error) {
+	x, err := l.newAnswer(ctx, r)
+	if err != nil {
+		return AnswerQuote{}, err
+	}
+	var q AnswerQuote
+	err = l.view(ctx, func(s *state) error {
+		s.now = s.clamp(l.clock())
+		if err := x.convene(s, s.counters.events); err != nil {
+			return err
+		}
+		known, _, err := s.answers(x.key())
+		if err != nil {
+			return err
+		}
+		q.Objects, q.Held = known.objects, known.highest()
+		if _, free := known.best(r.Epsilon); free {
+			return nil
+		}
+		err = x.assess(s)
+		q.Objects, q.Charge, q.Refused = uint64(len(x.able)), r.Epsilon, x.refused
+		return err
+	})
+	return q, err
+}
+
+// inquiry is an AnswerRequest being carried out.
+type inquiry struct {
+	ledger   *Ledger
+	request  AnswerRequest
+	question *question
+	query    mechanism.Query
+	names    []string // the panel asked for, in order
+	through  uint64   // of a request for all, the last event whose enrolments count
+	// What an attempt learns before it decides.
+	able    []string  // who can be charged
+	refused []Refusal // who cannot
+	members []string  // who can be charged and has a truth
+	truths  []int32   // the members' truths
+	missing []Refusal // who can be charged and has none
+}
+
+func (l *Ledger) newAnswer(ctx context.Context, r AnswerRequest) (*inquiry, error) {
+	if r.Epsilon.IsZero() {
+		return nil, invalid("ε must be above 0")
+	}
+	if r.All == (r.Objects != nil) {
+		return nil, invalid("a request names its objects or asks for all of them")
+	}
+	x := &inquiry{ledger: l, request: r}
+	var err error
+	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
+		return nil, err
+	}
+	if x.query, err = mechanism.ParseQuery(r.Query, x.question.values); err != nil {
+		return nil, invalid("question %q: %w", r.Question, err)
+	}
+	if !r.All {
+		x.names, err = checkObjects(r.Objects)
+	}
+	return x, err
+}
+
+// convene finds out who belongs to the panel: of a request for all, those enrolled by an event.
+func (x *inquiry) convene(s *state, through uint64) error {
+	if x.request.All {
+		p := panel{all: true, question: x.question.number, through: through}
+		names, _, err := p.after(s, "", MaxPanel+1)
+		if err != nil {
+			return err
+		}
+		x.names = names
+	}
+	if len(x.names) == 0 || len(x.names) > MaxPanel {
+		return invalid("a panel of %d objects; 1 to %d are possible", len(x.names), MaxPanel)
+	}
+	return nil
+}
+
+// panelDigest stands for the panel asked for. Partial requests are told apart, because whom they leave
+// out is decided anew with each fresh answer.
+func (x *inquiry) panelDigest() [sha256.Size]byte {
+	e := digest("panel")
+	e.flag(x.request.Partial)
+	for _, name := range x.names {
+		e.text(name)
+	}
+	return e.sum()
+}
+
+// answerKey is where the answers to a query about a panel are kept.
+func answerKey(question uint32, query string, panel [sha256.Size]byte) []byte {
+	key := binary.BigEndian.AppendUint32(nil, question)
+	return append(append(key, panel[:]...), query...)
+}
+
+func (x *inquiry) key() []byte {
+	return answerKey(x.question.number, x.request.Query, x.panelDigest())
+}
+
+func (x *inquiry) digest() [sha256.Size]byte {
+	e := digest("answer")
+	e.text(x.request.Question)
+	e.text(x.request.Query)
+	e.epsilon(x.request.Epsilon)
+	e.flag(x.request.All)
+	if !x.request.All {
+		panel := x.panelDigest()
+		e.raw(panel[:])
+	}
+	e.flag(x.request.Partial)
+	return e.sum()
+}
+
+// attempt looks, asks for truths if they are needed, and decides.
+func (x *inquiry) attempt(ctx context.Context) (AnswerResult, error) {
+	defer func() { clear(x.truths) }()
+	done, needed, err := x.look(ctx)
+	if err == nil && done == nil && needed {
+		err = x.ask(ctx)
+	}
+	if err != nil {
+		return AnswerResult{}, err
+	}
+	if done == nil {
+		done = &settled{key: x.request.Key, digest: x.digest(), through: x.through, final: true}
+		if _, _, err = x.ledger.submit(ctx, func(s *state) ([]change, error) { return x.decide(s, done) }); err != nil {
+			return AnswerResult{}, err
+		}
+	}
+	return x.result(ctx, done)
+}
+
+// look returns how the request was settled, if it was, and else whether an answer must be drawn from
+// truths.
+func (x *inquiry) look(ctx context.Context) (done *settled, needed bool, err error) {
+	err = x.ledger.view(ctx, func(s *state) error {
+		s.now = s.clamp(x.ledger.clock())
+		st, err := s.standing(x.request.Key, x.digest())
+		if err != nil {
+			return err
+		}
+		x.through = st.through
+		if err := x.convene(s, st.through); err != nil {
+			return err
+		}
+		if st.done {
+			done, err = s.settlement(st.last)
+			return err
+		}
+		known, _, err := s.answers(x.key())
+		if err != nil {
+			return err
+		}
+		if _, free := known.best(x.request.Epsilon); free {
+			return nil
+		}
+		needed = true
+		if err := x.assess(s); err != nil {
+			return err
+		}
+		return x.refuse(x.refused)
+	})
+	return done, needed, err
+}
+
+// assess parts the panel into those who can be charged and those who cannot, without looking at truths.
+func (x *inquiry) assess(s *state) error {
+	x.able, x.refused = nil, nil
+	for _, name := range x.names {
+		c, found, err := s.chain(x.question.number, name)
+		if err != nil {
+			return err
+		}
+		if !found {
+			x.refused = append(x.refused, Refusal{Object: name, Reason: NotEnrolled, Asked: x.request.Epsilon, Helps: HelpsEnrolling})
+			continue
+		}
+		refusal, err := x.ledger.checkBudget(s, name, c, charge{x.question.number, x.request.Epsilon, x.request.Epsilon, c.current(), nil})
+		if err != nil {
+			return err
+		}
+		if refusal != nil {
+			x.refused = append(x.refused, *refusal)
+			continue
+		}
+		x.able = append(x.able, name)
+	}
+	return nil
+}
+
+// refuse returns the error of a request that must be whole and is not, or that has nobody left.
+func (x *inquiry) refuse(refused []Refusal) error {
+	if len(refused) == 0 || x.request.Partial && len(refused) < len(x.names) {
+		return nil
+	}
+	return x.ledger.refuse(x.question, x.request.Epsilon, refused)
+}
+
+// ask fetches the truths of those who can be charged, in batches.
+func (x *inquiry) ask(ctx context.Context) error {
+	x.members, x.truths, x.missing = nil, nil, nil
+	for batch := range slices.Chunk(x.able, partSize) {
+		values, err := x.question.ask(ctx, x.request.Truth, batch)
+		if err != nil {
+			return err
+		}
+		for i, value := range values {
+			if value == noTruth {
+				x.missing = append(x.missing, Refusal{Object: batch[i], Reason: NoTruth, Asked: x.request.Epsilon, Helps: HelpsTruth})
+				continue
+			}
+			x.members, x.truths = append(x.members, batch[i]), append(x.truths, value)
+		}
+	}
+	return x.refuse(x.leftOut())
+}
+
+// leftOut returns everybody who does not belong to the panel that answers, in order.
+func (x *inquiry) leftOut() []Refusal {
+	out := slices.Concat(x.refused, x.missing)
+	slices.SortFunc(out, func(a, b Refusal) int { return strings.Compare(a.Object, b.Object) })
+	return out
+}
+
+// decide returns the events of the answer and of its charges.
+func (x *inquiry) decide(s *state, end *settled) ([]change, error) {
+	st, err := s.standing(end.key, end.digest)
+	if err != nil {
+		return nil, err
+	}
+	known, _, err := s.answers(x.key())
+	if err != nil {
+		return nil, err
+	}
+	end.first = s.counters.events + 1
+	base, free := known.best(x.request.Epsilon)
+	switch {
+	case st.done:
+		return nil, errOvertaken
+	case free && base.Epsilon == x.request.Epsilon:
+		end.counts[reused] = 1
+		return []change{end}, nil
+	case free:
+		end.counts[derived] = 1
+		output, err := x.ledger.queries.Degrade(x.query.Outputs(len(x.question.values)), base.Response, base.Epsilon, x.request.Epsilon)
+		return []change{x.record(output, methodDegrade, known.objects), end}, err
+	}
+	end.counts[drawn] = 1
+	return x.draw(s, end)
+}
+
+func (x *inquiry) record(output int, how method, objects uint64) *answered {
+	return &answered{x.question.number, x.request.Query, x.panelDigest(), objects, x.request.Epsilon, output, how}
+}
+
+// draw charges the panel and answers from its truths.
+func (x *inquiry) draw(s *state, end *settled) ([]change, error) {
+	asked := x.able
+	if err := x.assess(s); err != nil {
+		return nil, err
+	}
+	if !slices.Equal(asked, x.able) || len(x.members)+len(x.missing) != len(x.able) {
+		return nil, errOvertaken // somebody was charged since, or nobody's truth was asked for
+	}
+	end.refused = x.leftOut()
+	counts, err := x.count(s)
+	if err != nil {
+		return nil, err
+	}
+	place, err := x.query.Place(counts, mechanism.Substitution)
+	if err != nil {
+		return nil, err
+	}
+	output, err := x.ledger.queries.Draw(place, x.request.Epsilon)
+	if err != nil {
+		return nil, err
+	}
+	changes := make([]change, 0, len(x.members)+2)
+	for _, name := range x.members {
+		changes = append(changes, &charged{name, x.question.number, x.request.Epsilon})
+	}
+	return append(changes, x.record(output, methodFresh, uint64(len(x.members))), end), nil
+}
+
+// count counts the members' true values, and checks them against those their chains are bound to.
+func (x *inquiry) count(s *state) ([]int64, error) {
+	counts := make([]int64, len(x.question.values))
+	for i, name := range x.members {
+		c, _, err := s.chain(x.question.number, name)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := x.ledger.bind(x.question, c.bound, name, int(x.truths[i])); err != nil {
+			return nil, err
+		}
+		counts[x.truths[i]]++
+	}
+	return counts, nil
+}
+
+// result reads the recorded answer.
+func (x *inquiry) result(ctx context.Context, end *settled) (AnswerResult, error) {
+	out := AnswerResult{Epsilon: x.request.Epsilon, Refused: end.refused}
+	if end.counts[drawn] == 1 {
+		out.Charged = x.request.Epsilon
+	}
+	err := x.ledger.view(ctx, func(s *state) error {
+		known, _, err := s.answers(x.key())
+		if err != nil {
+			return err
+		}
+		at, found := known.best(x.request.Epsilon)
+		if !found || at.Epsilon != x.request.Epsilon {
+			return orCorrupt(nil, "the answer to %q at ε=%s is lost", x.request.Query, x.request.Epsilon)
+		}
+		out.Objects, out.Event = known.objects, at.event
+		out.Answer, err = x.question.answerText(x.request.Query, at.Response)
+		return err
+	})
+	return out, err
+}
+
+// answerText puts an output of a query in words.
+func (q *question) answerText(query string, output int) (string, error) {
+	parsed, err := mechanism.ParseQuery(query, q.values)
+	if err != nil {
+		return "", orCorrupt(nil, "query %q: %v", query, err)
+	}
+	texts, err := parsed.Answers(q.values)
+	if err != nil || output >= len(texts) {
+		return "", orCorrupt(nil, "answer %d to query %q", output, query)
+	}
+	return texts[output], nil
+}

@@ -1,0 +1,362 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// Callers that change the ledger share commits. What each may count on is what it would have alone.
+
+// queued makes n sales wait behind a commit that is held up, in the order of their numbers, and
+// returns the gate and the answers; number 0 is the one held up.
+func queued(t *testing.T, l *Ledger, s *shim, n int, request func(i int) (context.Context, ReleaseRequest)) (*gate, []chan answer[Response]) {
+	t.Helper()
+	commit := s.holdCommit(t)
+	answers := make([]chan answer[Response], n)
+	for i := range answers {
+		ctx, r := request(i)
+		answers[i] = async(func() (Response, error) { return l.Release(ctx, r) })
+		if i == 0 {
+			commit.wait(t)
+		}
+		waitQueued(t, l, i)
+	}
+	return commit, answers
+}
+
+func crowdSale(t *testing.T) func(i int) (context.Context, ReleaseRequest) {
+	return func(i int) (context.Context, ReleaseRequest) {
+		return t.Context(), sale(t, fmt.Sprint("sale ", i), fmt.Sprintf("person-%05d", i), "0.5")
+	}
+}
+
+func TestALoneCallerCommitsOnce(t *testing.T) {
+	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
+	before := s.commits.Load()
+	sell(t, l, sale(t, "k", "ann", "0.5"))
+	if n := s.commits.Load() - before; n != 1 {
+		t.Errorf("%d commits for one sale", n)
+	}
+	sell(t, l, sale(t, "k", "ann", "0.5"))
+	if n := s.commits.Load() - before; n != 1 {
+		t.Errorf("%d commits after repeating it", n)
+	}
+}
+
+func TestCallersWhoWaitShareOneCommit(t *testing.T) {
+	const callers = 64
+	l, s := openShim(t, votersFile(t, "1", crowd(callers)...), Options{})
+	before := s.commits.Load()
+	commit, answers := queued(t, l, s, callers, crowdSale(t))
+	commit.open()
+	for i, one := range answers {
+		if a := await(t, one); a.err != nil || a.value.Object != fmt.Sprintf("person-%05d", i) {
+			t.Errorf("caller %d got %v, %v", i, a.value, a.err)
+		}
+	}
+	if n := s.commits.Load() - before; n > 2 {
+		t.Errorf("%d commits for %d callers who waited together", n, callers)
+	}
+	audit(t, s)
+}
+
+// A batch is bounded, so that one commit cannot take for ever.
+func TestABatchIsBounded(t *testing.T) {
+	const waiting = most + 100
+	l, s := openShim(t, votersFile(t, "1", crowd(1+waiting)...), Options{})
+	before := s.commits.Load()
+	commit, answers := queued(t, l, s, 1, crowdSale(t))
+	for i := range waiting {
+		_, r := crowdSale(t)(1 + i)
+		answers = append(answers, async(func() (Response, error) { return l.Release(t.Context(), r) }))
+	}
+	waitQueued(t, l, waiting)
+	commit.open()
+	for _, one := range answers {
+		must(t, await(t, one).err)
+	}
+	if n := s.commits.Load() - before; n != 3 {
+		t.Errorf("%d commits, want that of the first, of a full batch and of the rest", n)
+	}
+	audit(t, s)
+}
+
+// Every second caller is refused in the batch itself, and not already by what it saw before: its
+// neighbour takes the budget while both wait.
+func TestARefusedCallerInABatchAffectsNobodyElse(t *testing.T) {
+	const callers = 16
+	l, s := openShim(t, votersFile(t, "1", crowd(callers)...), Options{})
+	define(t, l, smoker())
+	enroll(t, l, "smoker", "1", crowd(callers)...)
+	commit, answers := queued(t, l, s, callers, func(i int) (context.Context, ReleaseRequest) {
+		r := sale(t, fmt.Sprint("sale ", i), fmt.Sprintf("person-%05d", i/2), "0.6")
+		if i%2 == 1 {
+			r.Question = "smoker"
+		}
+		return t.Context(), r
+	})
+	commit.open()
+	for i, one := range answers {
+		a := await(t, one)
+		if i%2 == 0 {
+			must(t, a.err)
+			continue
+		}
+		want := Refusal{fmt.Sprintf("person-%05d", i/2), ObjectCap, eps(t, "1"), eps(t, "0.6"), eps(t, "0.6"), eps(t, "0.6"), eps(t, "0.4"), HelpsNothing}
+		if got := refusals(t, a.err); len(got) != 1 || got[0] != want {
+			t.Errorf("refused for %+v, want %+v", got, want)
+		}
+	}
+	audit(t, s)
+}
+
+func TestACallerWhoseContextEndsWhileQueuedLeavesNothing(t *testing.T) {
+	const callers, quits = 8, 3
+	l, s := openShim(t, votersFile(t, "1", crowd(callers)...), Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	commit, answers := queued(t, l, s, callers, func(i int) (context.Context, ReleaseRequest) {
+		all, r := crowdSale(t)(i)
+		if i == quits {
+			return ctx, r
+		}
+		return all, r
+	})
+	cancel()
+	wantErr(t, await(t, answers[quits]).err, context.Canceled) // at once, with the commit still held up
+	commit.open()
+	for i, one := range answers {
+		if i != quits {
+			must(t, await(t, one).err)
+		}
+	}
+	for _, ev := range events(t, l) {
+		if ev.Object == fmt.Sprintf("person-%05d", quits) && ev.Kind == "released" || ev.Key == fmt.Sprint("sale ", quits) {
+			t.Errorf("there is an event of the caller who left: %+v", ev)
+		}
+	}
+	_, r := crowdSale(t)(quits)
+	sell(t, l, r)
+	audit(t, s)
+}
+
+// The same where it hurts most: the one who quits had just been told to lead.
+func TestQuittersNeverStrandTheOthers(t *testing.T) {
+	const sellers, sales = 8, 150
+	l := voters(t, newLedger(t), "9", crowd(sellers)...)
+	var wg sync.WaitGroup
+	for i := range sellers {
+		wg.Go(func() {
+			for n := range sales {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(300))*time.Microsecond)
+				r := sale(t, fmt.Sprint(i, " ", n), fmt.Sprintf("person-%05d", i), "0.5")
+				if _, err := l.Release(ctx, r); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+				cancel()
+				if _, err := l.Release(t.Context(), r); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	finished := async(func() (bool, error) { wg.Wait(); return true, nil })
+	await(t, finished)
+	if n := countKind(events(t, l), "settled"); n != 2+sellers*sales {
+		t.Errorf("%d settled events, want %d", n, 2+sellers*sales)
+	}
+	audit(t, l.store)
+}
+
+func TestCloseLetsNobodyHang(t *testing.T) {
+	const callers = 20
+	path := votersFile(t, "1", crowd(callers)...)
+	l, s := openShim(t, path, Options{})
+	commit, answers := queued(t, l, s, callers, crowdSale(t))
+	closing := async(func() (bool, error) { return true, l.Close() })
+	waitClosing(t, l)
+	_, err := l.Release(t.Context(), sale(t, "late", "person-00000", "0.75"))
+	wantErr(t, err, ErrClosed)
+	pending(t, closing)
+	commit.open()
+	must(t, await(t, closing).err)
+	for _, one := range answers {
+		if a := await(t, one); a.err != nil {
+			wantErr(t, a.err, ErrClosed)
+		}
+	}
+	wantErr(t, l.Close(), ErrClosed)
+	for name, call := range everyCall(t, l) {
+		if err := call(); !errors.Is(err, ErrClosed) {
+			t.Errorf("%s on a closed ledger: %v", name, err)
+		}
+	}
+	l = open(t, path, Options{})
+	for i := range callers { // what was queued was done, told or not
+		_, r := crowdSale(t)(i)
+		r.Truth = never(t)
+		sell(t, l, r)
+	}
+	audit(t, l.store)
+}
+
+// Whatever a call was doing when the ledger was closed, it ends as a success or with ErrClosed.
+func TestCallsThatMeetACloseSayClosed(t *testing.T) {
+	for range 20 {
+		l := voters(t, newLedger(t), "9", crowd(8)...)
+		closing := make(chan answer[bool], 1)
+		failed := race(t, 9, func(i int) error {
+			if i == 8 {
+				time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond)
+				closing <- answerOf(true, l.Close())
+				return nil
+			}
+			for n := 0; ; n++ {
+				r := sale(t, fmt.Sprint(i, " ", n), fmt.Sprintf("person-%05d", i), "0.5")
+				if _, err := l.Release(t.Context(), r); err != nil {
+					return err
+				}
+			}
+		})
+		must(t, await(t, closing).err)
+		for _, err := range failed {
+			if !errors.Is(err, ErrClosed) {
+				t.Fatalf("got the error %v, want ErrClosed", err)
+			}
+		}
+	}
+}
+
+// A reader that passed the check and reaches the store only after Close.
+func TestAReadThatMeetsACloseSaysClosed(t *testing.T) {
+	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
+	g := newGate(t)
+	s.onRead(func() { _ = g.pass() })
+	reader := async(func() (Stats, error) { return l.Stats(t.Context()) })
+	g.wait(t)
+	must(t, l.Close())
+	g.open()
+	wantErr(t, await(t, reader).err, ErrClosed)
+}
+
+// recovered runs a call and turns a panic into an error.
+func recovered(call func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", errPanicked, p)
+		}
+	}()
+	return call()
+}
+
+var errPanicked = errors.New("panic")
+
+// A fault of ours in a decision must not make others wait for ever, nor tell them of a success.
+func TestAPanicInADecisionStopsTheLedger(t *testing.T) {
+	const callers = 8
+	path := votersFile(t, "1", crowd(callers)...)
+	l, s := openShim(t, path, Options{})
+	commit := s.holdCommit(t)
+	answers := make([]chan answer[int], callers)
+	for i := range answers {
+		answers[i] = async(func() (int, error) {
+			return i, recovered(func() error {
+				_, r := crowdSale(t)(i)
+				if i != callers/2 {
+					_, err := l.Release(t.Context(), r)
+					return err
+				}
+				_, _, err := l.submit(t.Context(), func(*state) ([]change, error) { panic("a fault of ours") })
+				return err
+			})
+		})
+		if i == 0 {
+			commit.wait(t)
+		}
+		waitQueued(t, l, i)
+	}
+	commit.open()
+	panics := 0
+	for _, one := range answers[1:] {
+		if a := await(t, one); errors.Is(a.err, errPanicked) {
+			panics++ // in the goroutine that led
+		} else {
+			wantErr(t, a.err, ErrStopped)
+		}
+	}
+	if panics != 1 {
+		t.Errorf("%d callers panicked, want the one that led", panics)
+	}
+	if err := await(t, answers[0]).err; err != nil && !errors.Is(err, ErrStopped) {
+		t.Errorf("the one committed before got the error %v", err)
+	}
+	wantStopped(t, l)
+	closed(t, l)
+	l = open(t, path, Options{})
+	if n := countKind(events(t, l), "released"); n != 1 {
+		t.Errorf("%d responses were recorded, want the one before the panic", n)
+	}
+	audit(t, l.store)
+}
+
+// The same from inside a real draw: no randomness, no answer, and no half of one.
+func TestAPanicInADrawRecordsNothing(t *testing.T) {
+	path := votersFile(t, "1", "ann")
+	l := open(t, path, Options{})
+	l.sampler = rrchain.ReplaySampler(exact.ReplayBits(func([]byte) { panic("no randomness") }))
+	err := recovered(func() error { _, err := l.Release(t.Context(), sale(t, "k", "ann", "0.5")); return err })
+	wantErr(t, err, errPanicked)
+	wantStopped(t, l)
+	closed(t, l)
+	l = open(t, path, Options{})
+	wantUnreleased(t, l, "ann")
+	sell(t, l, sale(t, "k", "ann", "0.5"))
+}
+
+// Readers and writers of all kinds at once, for the race detector.
+func TestEverythingAtOnce(t *testing.T) {
+	l := voters(t, newLedger(t), "9", crowd(20)...)
+	sell(t, l, sale(t, "first", "person-00000", "0.5"))
+	for _, err := range race(t, 12, func(i int) error {
+		for n := range 10 {
+			if err := oneOfAll(t, l, i, n); err != nil {
+				return fmt.Errorf("kind %d: %w", i, err)
+			}
+		}
+		return nil
+	}) {
+		t.Error(err)
+	}
+	audit(t, l.store)
+}
+
+func oneOfAll(t *testing.T, l *Ledger, kind, n int) (err error) {
+	ctx, key := t.Context(), fmt.Sprint(kind, " ", n)
+	switch kind % 8 {
+	case 0:
+		_, err = l.Release(ctx, sale(t, key, fmt.Sprintf("person-%05d", n), "1"))
+	case 1:
+		r := order(t, key, fmt.Sprint("0.", n+1))
+		_, err = l.Raise(ctx, r)
+	case 2:
+		err = l.DefineQuestion(ctx, key, Question{key, []string{"a", "b"}})
+	case 3:
+		_, err = l.Enroll(ctx, EnrollRequest{Key: key, Question: "vote", Objects: []string{key}})
+	case 4:
+		_, err = l.Object(ctx, "person-00001")
+	case 5:
+		_, err = l.Estimate(ctx, EstimateRequest{Question: "vote"})
+	case 6:
+		err = firstError(l.Events(ctx, 1))
+	case 7:
+		err = firstError(l.Responses(ctx, "vote", eps(t, "0.5")))
+	}
+	return err
+}

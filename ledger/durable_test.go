@@ -1,0 +1,265 @@
+package ledger
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/store"
+)
+
+// Invariant 1: no response leaves the ledger before the transaction that records it is on disk. What
+// stands between are the two sides of a commit; the shim stops the clock at either.
+
+func TestNothingIsSeenBeforeTheCommit(t *testing.T) {
+	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
+	before := stats(t, l).Events
+	commit := s.holdCommit(t)
+	first := async(func() (Response, error) { return l.Release(t.Context(), sale(t, "1", "ann", "0.5")) })
+	commit.wait(t)
+	second := async(func() (Response, error) { return l.Release(t.Context(), sale(t, "2", "ann", "0.5")) })
+	pending(t, first)
+	pending(t, second)
+	wantUnreleased(t, l, "ann")
+	if got := stats(t, l).Events; got != before {
+		t.Errorf("%d events are seen before the commit, want %d", got, before)
+	}
+	commit.open()
+	a, b := await(t, first), await(t, second)
+	must(t, a.err)
+	must(t, b.err)
+	if a.value != b.value {
+		t.Errorf("two buyers got %v and %v", a.value, b.value)
+	}
+}
+
+// wantUnreleased fails if any reader sees a response of an object.
+func wantUnreleased(t *testing.T, l *Ledger, name string) {
+	t.Helper()
+	if o := objectOf(t, l, name); !o.Spent.IsZero() || len(o.Chains[0].Levels) != 0 {
+		t.Errorf("a reader sees %+v", o)
+	}
+	if found := responses(t, l, "vote", eps(t, "0.5")); len(found) != 0 {
+		t.Errorf("a reader sees the responses %v", found)
+	}
+	if n := countKind(events(t, l), "released"); n != 0 {
+		t.Errorf("a reader sees %d released events", n)
+	}
+	if _, err := l.Estimate(t.Context(), EstimateRequest{Question: "vote"}); err == nil {
+		t.Error("an estimate is made from responses that are not there")
+	}
+}
+
+// bbolt shows a transaction to readers from the write of its meta page on, which is before the flush
+// that makes it durable, and a failed flush may lose it again. So a reader who finds a transaction
+// must wait for the outcome of its commit, or not find it yet.
+func TestNoReaderSeesACommitBeforeItIsDurable(t *testing.T) {
+	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
+	flush := newGate(t)
+	s.set(nil, func() error { _ = flush.pass(); return uncertain() })
+	writer := async(func() (Response, error) { return l.Release(t.Context(), sale(t, "1", "ann", "0.5")) })
+	flush.wait(t) // visible below, and not yet known to be durable
+
+	reader := async(func() (ObjectState, error) { return l.Object(t.Context(), "ann") })
+	time.Sleep(soon)
+	flush.open()
+	wantErr(t, await(t, writer).err, ErrStopped)
+	if a := await(t, reader); a.err == nil && len(a.value.Chains[0].Levels) > 0 {
+		t.Errorf("a reader was told %+v, whose commit failed", a.value)
+	}
+}
+
+func TestAFailureBeforeTheCommitChangesNothing(t *testing.T) {
+	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
+	s.set(failing, nil)
+	unchanged(t, s, func() {
+		_, err := l.Release(t.Context(), sale(t, "1", "ann", "0.5"))
+		wantErr(t, err, errDisk)
+	})
+	wantUnreleased(t, l, "ann")
+	s.set(nil, nil)
+	sell(t, l, sale(t, "1", "ann", "0.5")) // the key is not burnt, the ledger not stopped
+	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "0.5") {
+		t.Errorf("spent %s after one sale at 0.5", o.Spent)
+	}
+	audit(t, s)
+}
+
+// A caller that is refused because of a neighbour in its batch must not be told so when the batch
+// then fails: what it was refused for never happened.
+func TestARefusalDoesNotRestOnACommitThatFailed(t *testing.T) {
+	path := votersFile(t, "1", "ann", "bob")
+	l, s := openShim(t, path, Options{})
+	define(t, l, Question{"smoker", []string{"yes", "no"}})
+	enroll(t, l, "smoker", "1", "ann")
+
+	first := s.holdCommit(t)
+	leader := async(func() (Response, error) { return l.Release(t.Context(), sale(t, "0", "bob", "1")) })
+	first.wait(t)
+	spender := async(func() (Response, error) { return l.Release(t.Context(), sale(t, "1", "ann", "1")) })
+	waitQueued(t, l, 1)
+	loser := async(func() (Response, error) {
+		r := sale(t, "2", "ann", "0.5")
+		r.Question = "smoker"
+		return l.Release(t.Context(), r)
+	})
+	waitQueued(t, l, 2)
+	s.set(failing, nil)
+	first.open()
+	must(t, await(t, leader).err)
+	wantErr(t, await(t, spender).err, errDisk)
+	if got := await(t, loser); got.err == nil || isRefused(got.err) {
+		t.Errorf("got the error %v, although nobody has spent anything; want the failure of the commit", got.err)
+	}
+	if o := objectOf(t, l, "ann"); !o.Spent.IsZero() {
+		t.Errorf("spent %s", o.Spent)
+	}
+}
+
+// crashCommit makes a release whose commit ends with an error that leaves its outcome open, checks
+// that the ledger has stopped, and returns it opened again.
+func crashCommit(t *testing.T, before, after func() error) *Ledger {
+	t.Helper()
+	path := votersFile(t, "1", "ann")
+	l, s := openShim(t, path, Options{})
+	s.set(before, after)
+	_, err := l.Release(t.Context(), sale(t, "1", "ann", "0.5"))
+	wantErr(t, err, ErrStopped)
+	wantErr(t, err, store.ErrUncertain)
+	wantStopped(t, l)
+	must(t, l.Close())
+	return open(t, path, Options{})
+}
+
+// The answer was recorded, the caller was not told: its retry must find it.
+func TestAnAnswerLostBetweenCommitAndCallerIsFoundByItsKey(t *testing.T) {
+	l := crashCommit(t, nil, uncertain)
+	r := sale(t, "1", "ann", "0.5")
+	r.Truth = never(t)
+	first := sell(t, l, r)
+	if second := sell(t, l, r); first != second {
+		t.Errorf("%v, then %v", first, second)
+	}
+	wantOneRelease(t, l)
+}
+
+// Nothing was recorded: the retry draws, once.
+func TestAnAnswerLostBeforeTheCommitIsDrawnOnceByItsKey(t *testing.T) {
+	l := crashCommit(t, uncertain, nil)
+	wantUnreleased(t, l, "ann")
+	first := sell(t, l, sale(t, "1", "ann", "0.5"))
+	r := sale(t, "1", "ann", "0.5")
+	r.Truth = never(t)
+	if second := sell(t, l, r); first != second {
+		t.Errorf("%v, then %v", first, second)
+	}
+	wantOneRelease(t, l)
+}
+
+func wantOneRelease(t *testing.T, l *Ledger) {
+	t.Helper()
+	if n := countKind(events(t, l), "released"); n != 1 {
+		t.Errorf("%d released events, want 1", n)
+	}
+	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "0.5") {
+		t.Errorf("spent %s, want 0.5", o.Spent)
+	}
+	audit(t, l.store)
+}
+
+// wantStopped tries every call: what a stopped ledger says may not be durable, so it says nothing.
+func wantStopped(t *testing.T, l *Ledger) {
+	t.Helper()
+	for name, call := range everyCall(t, l) {
+		if err := call(); err == nil {
+			t.Errorf("%s works on a stopped ledger", name)
+		} else {
+			wantErr(t, err, ErrStopped)
+		}
+	}
+}
+
+// everyCall is one call of each method that reads or writes.
+func everyCall(t *testing.T, l *Ledger) map[string]func() error {
+	ctx := t.Context()
+	return map[string]func() error{
+		"Release":        func() error { _, err := l.Release(ctx, sale(t, "r", "ann", "0.25")); return err },
+		"Raise":          func() error { _, err := l.Raise(ctx, order(t, "R", "0.25")); return err },
+		"DefineQuestion": func() error { return l.DefineQuestion(ctx, "d", Question{"q", []string{"a", "b"}}) },
+		"Enroll": func() error {
+			_, err := l.Enroll(ctx, EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}})
+			return err
+		},
+		"Object":    func() error { _, err := l.Object(ctx, "ann"); return err },
+		"Stats":     func() error { _, err := l.Stats(ctx); return err },
+		"Questions": func() error { _, err := l.Questions(ctx); return err },
+		"Estimate":  func() error { _, err := l.Estimate(ctx, EstimateRequest{Question: "vote"}); return err },
+		"Events":    func() error { return firstError(l.Events(ctx, 1)) },
+		"Responses": func() error { return firstError(l.Responses(ctx, "vote", eps(t, "0.5"))) },
+	}
+}
+
+func firstError[T any](all func(func(T, error) bool)) (first error) {
+	all(func(_ T, err error) bool {
+		first = err
+		return err == nil
+	})
+	return first
+}
+
+func isRefused(err error) bool {
+	_, refused := err.(*RefusedError)
+	return refused
+}
+
+// A call that was queued behind a failed commit must not be carried out on a state that may not be
+// there, not even when the ledger is being closed.
+func TestNothingIsCommittedAfterAFailedCommit(t *testing.T) {
+	for name, closing := range map[string]bool{"open": false, "closing": true} {
+		t.Run(name, func(t *testing.T) { queueBehindFailure(t, closing) })
+	}
+}
+
+func queueBehindFailure(t *testing.T, closing bool) {
+	l, s := openShim(t, votersFile(t, "1", "ann", "bob"), Options{})
+	commit := newGate(t)
+	s.set(commit.pass, uncertain)
+	first := async(func() (Response, error) { return l.Release(t.Context(), sale(t, "1", "ann", "0.5")) })
+	commit.wait(t)
+	s.set(nil, nil) // for those behind it
+	// A Release would wait even earlier, for what its first snapshot shows to be durable.
+	second := async(func() (uint64, error) {
+		event, _, err := l.submit(t.Context(), func(*state) ([]change, error) { return []change{&truthKeySet{}}, nil })
+		return event, err
+	})
+	waitQueued(t, l, 1)
+	done := async(func() (bool, error) { return true, nil })
+	if closing {
+		done = async(func() (bool, error) { return true, l.Close() })
+		waitClosing(t, l)
+	}
+	before := s.commits.Load()
+	commit.open()
+	wantErr(t, await(t, first).err, ErrStopped)
+	if err := await(t, second).err; !errors.Is(err, ErrStopped) && !errors.Is(err, ErrClosed) {
+		t.Errorf("the call behind the failed one got the error %v", err)
+	}
+	await(t, done)
+	if n := s.commits.Load() - before; n != 1 {
+		t.Errorf("%d commits, want the one that failed", n)
+	}
+}
+
+// A file that does not come back is no reason to hang or to guess.
+func TestAFileThatWasReplacedIsNotWrittenTo(t *testing.T) {
+	path := votersFile(t, "1", "ann")
+	l := open(t, path, Options{})
+	sell(t, l, sale(t, "1", "ann", "0.5"))
+	rename(t, path, filepath.Join(filepath.Dir(path), "elsewhere.db"))
+	_, err := l.Release(t.Context(), sale(t, "2", "ann", "0.75"))
+	wantErr(t, err, ErrReplaced)
+	rename(t, filepath.Join(filepath.Dir(path), "elsewhere.db"), path)
+	sell(t, l, sale(t, "2", "ann", "0.75")) // nothing had happened, so nothing stands in the way
+	audit(t, l.store)
+}

@@ -1,0 +1,123 @@
+package ledger
+
+import (
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// An estimate is rrchain's, of the responses as they are recorded: so the tests record them by hand.
+
+// answer records a response without drawing it.
+func setResponse(t *testing.T, l *Ledger, object, epsilon string, value int) {
+	t.Helper()
+	_, _, err := l.submit(t.Context(), func(*state) ([]change, error) {
+		return []change{&released{object: object, question: 1, epsilon: eps(t, epsilon), response: value, method: methodRaise}}, nil
+	})
+	must(t, err)
+}
+
+// polled is a ledger in which six objects have answered: one at 0.5, two at 1, two at both; the last
+// has not.
+func polled(t *testing.T) *Ledger {
+	l := voters(t, inMemory(t, Options{}), "9", "a", "b", "c", "d", "e", "f")
+	setResponse(t, l, "a", "0.5", 0)
+	setResponse(t, l, "b", "1", 1)
+	setResponse(t, l, "c", "1", 2)
+	setResponse(t, l, "d", "0.5", 0)
+	setResponse(t, l, "d", "1", 1)
+	setResponse(t, l, "e", "0.5", 2)
+	setResponse(t, l, "e", "1", 1)
+	return l
+}
+
+// wantEstimate compares an estimate with rrchain's for counts made by hand.
+func wantEstimate(t *testing.T, l *Ledger, r EstimateRequest, confidence float64, counts ...rrchain.Counts) {
+	t.Helper()
+	r.Question = "vote"
+	got, err := l.Estimate(t.Context(), r)
+	must(t, err)
+	shares, err := rrchain.Estimate(confidence, counts...)
+	must(t, err)
+	want := Estimate{Question: "vote"}
+	for _, c := range counts {
+		level := LevelCount{Epsilon: c.Epsilon}
+		for _, n := range c.ByValue {
+			level.N += n
+		}
+		want.N += level.N
+		want.Levels = append(want.Levels, level)
+	}
+	for v, f := range shares {
+		want.Values = append(want.Values, ValueEstimate{vote().Values[v], f.Estimate, f.StdErr, f.Low, f.High})
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", got, want)
+	}
+}
+
+func TestEachObjectCountsOnceWithItsCurrentLevel(t *testing.T) {
+	wantEstimate(t, polled(t), EstimateRequest{}, 0.95,
+		rrchain.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{1, 0, 0}},
+		rrchain.Counts{Epsilon: eps(t, "1"), ByValue: []int64{0, 3, 1}})
+}
+
+func TestAnEstimateOfOneLevelTakesThatLevelOnly(t *testing.T) {
+	wantEstimate(t, polled(t), EstimateRequest{Epsilon: eps(t, "0.5"), Confidence: 0.5}, 0.5,
+		rrchain.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{2, 0, 1}})
+}
+
+func TestAnEstimateCountsWhomItIncludes(t *testing.T) {
+	wantEstimate(t, polled(t), EstimateRequest{Include: func(name string) bool { return strings.Contains("a d f", name) }, Confidence: 0.999}, 0.999,
+		rrchain.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{1, 0, 0}},
+		rrchain.Counts{Epsilon: eps(t, "1"), ByValue: []int64{0, 1, 0}})
+}
+
+// A level that was only derived counts at its own ε, and not as the current one.
+func TestADerivedLevelIsNotTheCurrentOne(t *testing.T) {
+	l := polled(t)
+	sell(t, l, ReleaseRequest{Key: "k", Question: "vote", Object: "b", Epsilon: eps(t, "0.25"), Truth: never(t)})
+	wantEstimate(t, l, EstimateRequest{}, 0.95,
+		rrchain.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{1, 0, 0}},
+		rrchain.Counts{Epsilon: eps(t, "1"), ByValue: []int64{0, 3, 1}})
+}
+
+func TestThereIsNoEstimateFromNothing(t *testing.T) {
+	l := polled(t)
+	for name, r := range map[string]EstimateRequest{
+		"no such level": {Question: "vote", Epsilon: eps(t, "2")},
+		"nobody":        {Question: "vote", Include: func(string) bool { return false }},
+	} {
+		if _, err := l.Estimate(t.Context(), r); err == nil {
+			t.Errorf("%s: no error", name)
+		} else {
+			wantErr(t, err, ErrNoResponses)
+		}
+	}
+	define(t, l, smoker())
+	_, err := l.Estimate(t.Context(), EstimateRequest{Question: "smoker"})
+	wantErr(t, err, ErrNoResponses)
+}
+
+func TestABadConfidenceIsInvalid(t *testing.T) {
+	l := polled(t)
+	for _, confidence := range []float64{-0.5, 1, 95, math.NaN(), math.Inf(1), math.Inf(-1)} {
+		_, err := l.Estimate(t.Context(), EstimateRequest{Question: "vote", Confidence: confidence})
+		wantErr(t, err, ErrInvalid)
+	}
+}
+
+// A response that the question does not have is damage, not a seventh value.
+func TestAnImpossibleResponseIsNotCounted(t *testing.T) {
+	l := polled(t)
+	broken := chain{enrolled: 4, levels: []level{{rrchain.Level{Epsilon: eps(t, "1"), Response: 3}, 5}}}
+	putRecord(t, l.store, bucketChains, chainKey(1, "b"), broken.encode())
+	_, err := l.Estimate(t.Context(), EstimateRequest{Question: "vote"})
+	wantErr(t, err, ErrCorrupt)
+	wantErr(t, firstError(l.Responses(t.Context(), "vote", eps(t, "1"))), ErrCorrupt)
+	_, err = l.Object(t.Context(), "b")
+	wantErr(t, err, ErrCorrupt)
+}

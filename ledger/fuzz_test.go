@@ -1,0 +1,155 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"testing"
+)
+
+// Invariant 11 for each decoder: any bytes give a record or an error that says ErrCorrupt (or, for an
+// event of a later encoding, ErrVersion). Encodings are canonical: what a decoder accepts encodes to
+// the bytes it was decoded from. Lists are never larger than the record that claims to hold them.
+
+// fuzz checks the decoder of one bucket's records, beginning with those of the specimen that match.
+func fuzz[T any](f *testing.F, bucket string, match func(key []byte) bool, decode func([]byte) (T, error), encode func(T) []byte, items func(T) int) {
+	for _, p := range specimen(f) {
+		if p.bucket == bucket && match(p.key) {
+			payload, err := unsealed(p)
+			must(f, err)
+			f.Add(payload)
+		}
+	}
+	for _, odd := range oddPayloads() {
+		f.Add(odd)
+	}
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		before := bytes.Clone(payload)
+		record, err := decode(payload)
+		if !bytes.Equal(payload, before) {
+			t.Error("the decoder writes to its input")
+		}
+		if err != nil {
+			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrVersion) {
+				t.Errorf("got the error %v", err)
+			}
+			return
+		}
+		if again := encode(record); !bytes.Equal(again, payload) {
+			t.Errorf("%x decodes to %+v, which encodes to %x", payload, record, again)
+		}
+		if n := items(record); n > len(payload) {
+			t.Errorf("%d items from %d bytes", n, len(payload))
+		}
+	})
+}
+
+// oddPayloads are short, long and boundary cases that flipping bits seldom finds.
+func oddPayloads() [][]byte {
+	long := bytes.Repeat([]byte{0xff}, 9)
+	numbers := [][]byte{{}, {0}, {0x80, 0}, {0x80}, {0xff, 0xff, 0xff, 0xff, 0x0f}, {0x80, 0x80, 0x80, 0x80, 0x10}, append(long, 1), append(long, 2), append(long, 0x7f)}
+	var odd [][]byte
+	for _, n := range numbers {
+		odd = append(odd, n, append(bytes.Clone(n), 0, 0, 0), append([]byte{4}, append(bytes.Clone(n), 0, 0)...), append([]byte{4, 0, 0}, n...))
+	}
+	// A level of a chain at ε = 1001, and one with a response that no question can have.
+	return append(odd, []byte{4, 0, 0, 1, 0x80, 0x94, 0xd2, 0xa8, 0x91, 0x1d, 0, 5}, []byte{4, 0, 0, 1, 1, 0x80, 0x80, 0x40, 5})
+}
+
+func anyKey([]byte) bool { return true }
+
+func none[T any](T) int { return 0 }
+
+func FuzzDecodeEvent(f *testing.F) {
+	const number = 7
+	fuzz(f, bucketEvents, anyKey,
+		func(payload []byte) (event, error) { return decodeEvent(number, payload) }, encodeEvent,
+		func(ev event) int {
+			switch c := ev.change.(type) {
+			case *questionDefined:
+				return len(c.values)
+			case *settled:
+				return len(c.refused)
+			}
+			return 0
+		})
+}
+
+func FuzzDecodeChain(f *testing.F) {
+	fuzz(f, bucketChains, anyKey, decodeChain, chain.encode, func(c chain) int { return len(c.levels) })
+}
+
+func FuzzDecodeAnswers(f *testing.F) {
+	fuzz(f, bucketAnswers, anyKey, decodeAnswers, answers.encode, func(a answers) int { return len(a.levels) })
+}
+
+func FuzzDecodeObject(f *testing.F) {
+	isObject := func(key []byte) bool { return bytes.IndexByte(key, 0) == len(key)-1 }
+	fuzz(f, bucketObjects, isObject, decodeObject, object.encode, none)
+}
+
+func FuzzDecodeRequest(f *testing.F) {
+	fuzz(f, bucketRequests, anyKey, decodeRequest, request.encode, func(r request) int { return len(r.settled) })
+}
+
+func FuzzDecodeQuestion(f *testing.F) {
+	encode := func(q *question) []byte {
+		e := &encoder{}
+		(&questionDefined{q.number, q.name, q.values}).encode(e)
+		return e.buf
+	}
+	isNumber := func(key []byte) bool { return key[0] == 'q' }
+	fuzz(f, bucketQuestions, isNumber, decodeQuestion, encode, func(q *question) int { return len(q.values) })
+}
+
+func FuzzDecodeCounters(f *testing.F) {
+	isCounters := func(key []byte) bool { return string(key) == keyCounters }
+	fuzz(f, bucketMeta, isCounters, decodeCounters, counters.encode, none)
+}
+
+func FuzzDecodeAbout(f *testing.F) {
+	isAbout := func(key []byte) bool { return string(key) == keyAbout }
+	fuzz(f, bucketMeta, isAbout, decodeAbout, about.encode, none)
+}
+
+// FuzzUnseal: only what seal made is accepted, and only in its place.
+func FuzzUnseal(f *testing.F) {
+	f.Add("chains", []byte("key"), []byte("payload"))
+	f.Add("", []byte{}, []byte{})
+	f.Fuzz(func(t *testing.T, bucket string, key, value []byte) {
+		payload, err := unseal(bucket, key, value)
+		if err != nil {
+			wantErr(t, err, ErrCorrupt)
+			value = seal(bucket, key, bytes.Clone(value))
+			payload, err = unseal(bucket, key, value)
+			must(t, err)
+		}
+		if again := seal(bucket, key, bytes.Clone(payload)); !bytes.Equal(again, value) {
+			t.Errorf("%x unseals to %x, which seals to %x", value, payload, again)
+		}
+		if _, err := unseal(bucket, append(bytes.Clone(key), 0), value); err == nil {
+			t.Error("a record is accepted under another key")
+		}
+	})
+}
+
+// A claimed length must not be believed: no decoder allocates for more items than the record has
+// bytes for.
+func TestDecodersDoNotBelieveLengths(t *testing.T) {
+	huge := binary.AppendUvarint(nil, 1<<62)
+	head := encodeEvent(event{1, epoch(), &settled{key: "k"}})
+	for name, decode := range map[string]func() error{
+		"chain":    func() error { _, err := decodeChain(append([]byte{1, 0, 0}, huge...)); return err },
+		"request":  func() error { _, err := decodeRequest(append(make([]byte, 33), huge...)); return err },
+		"question": func() error { _, err := decodeQuestion(append([]byte{0, 0, 0, 1, 1, 'q'}, huge...)); return err },
+		"text":     func() error { _, err := decodeQuestion(append([]byte{0, 0, 0, 1}, huge...)); return err },
+		"refusals": func() error { _, err := decodeEvent(1, append(head[:len(head)-1:len(head)-1], huge...)); return err },
+	} {
+		var err error
+		allocated := testing.AllocsPerRun(1, func() { err = decode() })
+		wantErr(t, err, ErrCorrupt)
+		if allocated > 30 {
+			t.Errorf("%s: %v allocations", name, allocated)
+		}
+	}
+}

@@ -1,0 +1,456 @@
+package ledger
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/store/boltstore"
+	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// The invariants that the tests cite by number:
+//
+//	 1 durable before visible    5 same key, same answer     9 the log is the truth
+//	 2 never over budget         6 truth stays out          10 no quiet rollback
+//	 3 one answer                7 a refusal explains       11 hostile input is an error
+//	 4 maximum, not sum          8 an order is whole        12 time does not run back
+
+func eps(t testing.TB, text string) privacy.Epsilon {
+	t.Helper()
+	e, err := privacy.ParseEpsilon(text)
+	must(t, err)
+	return e
+}
+
+func nano(t testing.TB, n int64) privacy.Epsilon {
+	t.Helper()
+	e, err := privacy.EpsilonFromNano(n)
+	must(t, err)
+	return e
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantErr(t testing.TB, err, target error) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Errorf("got the error %v, want %v", err, target)
+	}
+}
+
+// refusals returns what a call was refused for.
+func refusals(t testing.TB, err error) []Refusal {
+	t.Helper()
+	var refused *RefusedError
+	if !errors.As(err, &refused) {
+		t.Fatalf("got the error %v, want a RefusedError", err)
+	}
+	return refused.Refused
+}
+
+// Ledgers to test on.
+
+// create makes an empty ledger file for one test.
+func create(t testing.TB) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "ledger.db")
+	must(t, Create(path, "USD", ""))
+	return path
+}
+
+// open opens a ledger file until the test ends.
+func open(t testing.TB, path string, options Options) *Ledger {
+	t.Helper()
+	l, err := Open(path, options)
+	must(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+func newLedger(t testing.TB) *Ledger {
+	t.Helper()
+	return open(t, create(t), Options{})
+}
+
+func closed(t testing.TB, l *Ledger) {
+	t.Helper()
+	must(t, l.Close())
+}
+
+// openShim opens a ledger file through a shim.
+func openShim(t testing.TB, path string, options Options) (*Ledger, *shim) {
+	t.Helper()
+	file, err := boltstore.Open(path, options.ReadOnly)
+	must(t, err)
+	s := &shim{Store: file}
+	l, err := openStore(s, options)
+	must(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	return l, s
+}
+
+// epoch is when the ledgers of begin were created.
+func epoch() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
+
+// begin writes the beginning of a ledger whose id and time are always the same.
+func begin(t testing.TB, s store.Store) {
+	t.Helper()
+	must(t, s.Update(func(w store.Writer) error {
+		if err := w.Put(bucketMeta, []byte(keyFormat), formatRecord()); err != nil {
+			return err
+		}
+		st, err := writeState(w, epoch())
+		if err != nil {
+			return err
+		}
+		if _, _, err := st.record([]change{&created{id: [16]byte{1, 2, 3, 15: 255}, currency: "EUR", logKey: "log"}}); err != nil {
+			return err
+		}
+		return st.flush()
+	}))
+}
+
+func formatRecord() []byte {
+	return binary.BigEndian.AppendUint16([]byte(formatName), formatVersion)
+}
+
+// inMemory opens a new ledger that is kept in memory.
+func inMemory(t testing.TB, options Options) *Ledger {
+	t.Helper()
+	s := &storetest.Memory{}
+	begin(t, s)
+	return openMemory(t, s, options)
+}
+
+func openMemory(t testing.TB, s store.Store, options Options) *Ledger {
+	t.Helper()
+	l, err := openStore(s, options)
+	must(t, err)
+	return l
+}
+
+// sampler returns a sampler on repeatable random bits, and the bits.
+func sampler(seed uint64) (*rrchain.Sampler, *exact.Bits) {
+	random := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16)})
+	bits := exact.ReplayBits(func(p []byte) { _, _ = random.Read(p) })
+	return rrchain.ReplaySampler(bits), bits
+}
+
+// uniformSampler returns a sampler whose every draw ends in "one of all values uniformly", the case
+// in which a response has nothing to do with the truth: of the two words of a draw, the first is
+// above every threshold.
+func uniformSampler(seed uint64) *rrchain.Sampler {
+	random := rand.New(rand.NewPCG(seed, 0))
+	return rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
+		for i := 0; i < len(p); i += 16 {
+			binary.BigEndian.PutUint64(p[i:], ^uint64(0))
+			binary.BigEndian.PutUint64(p[i+8:], random.Uint64())
+		}
+	}))
+}
+
+// vote is the question that most tests ask.
+func vote() Question { return Question{Name: "vote", Values: []string{"yes", "no", "blank"}} }
+
+func define(t testing.TB, l *Ledger, q Question) {
+	t.Helper()
+	must(t, l.DefineQuestion(t.Context(), "define "+q.Name, q))
+}
+
+func enroll(t testing.TB, l *Ledger, question, limit string, objects ...string) {
+	t.Helper()
+	key := fmt.Sprintf("enrol in %.40s %.40q %d", question, objects[0], len(objects))
+	_, err := l.Enroll(t.Context(), EnrollRequest{Key: key, Question: question, Objects: objects, Cap: eps(t, limit)})
+	must(t, err)
+}
+
+// voters defines the vote and enrols objects in it, each with the same cap.
+func voters(t testing.TB, l *Ledger, limit string, objects ...string) *Ledger {
+	t.Helper()
+	define(t, l, vote())
+	enroll(t, l, "vote", limit, objects...)
+	return l
+}
+
+// votersFile is a closed ledger file with voters in it.
+func votersFile(t testing.TB, limit string, objects ...string) (path string) {
+	t.Helper()
+	path = create(t)
+	l := open(t, path, Options{})
+	closed(t, voters(t, l, limit, objects...))
+	return path
+}
+
+// crowd returns n names in order.
+func crowd(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("person-%05d", i)
+	}
+	return names
+}
+
+// Requests.
+
+// sale asks for an object's vote, which is yes.
+func sale(t testing.TB, key, object, epsilon string) ReleaseRequest {
+	t.Helper()
+	return ReleaseRequest{Key: key, Question: "vote", Object: object, Epsilon: eps(t, epsilon), Truth: TruthOf("yes")}
+}
+
+func sell(t testing.TB, l *Ledger, r ReleaseRequest) Response {
+	t.Helper()
+	response, err := l.Release(t.Context(), r)
+	must(t, err)
+	return response
+}
+
+// order asks for the votes of many objects, or of all.
+func order(t testing.TB, key, epsilon string, objects ...string) RaiseRequest {
+	t.Helper()
+	return RaiseRequest{Key: key, Question: "vote", Epsilon: eps(t, epsilon), Objects: objects, All: objects == nil, Truth: TruthOf("yes")}
+}
+
+func carryOut(t testing.TB, l *Ledger, r RaiseRequest) RaiseResult {
+	t.Helper()
+	result, err := l.Raise(t.Context(), r)
+	must(t, err)
+	return result
+}
+
+// never is a source of true values that must not be asked.
+func never(t testing.TB) TruthFunc {
+	return func(_ context.Context, question string, objects []string) ([]string, error) {
+		t.Errorf("asked for the truth of %q about %.3q", question, objects)
+		return nil, errors.New("no truth for you")
+	}
+}
+
+func objectOf(t testing.TB, l *Ledger, name string) ObjectState {
+	t.Helper()
+	o, err := l.Object(t.Context(), name)
+	must(t, err)
+	return o
+}
+
+func stats(t testing.TB, l *Ledger) Stats {
+	t.Helper()
+	s, err := l.Stats(t.Context())
+	must(t, err)
+	return s
+}
+
+// responses returns the recorded responses at one ε, by object.
+func responses(t testing.TB, l *Ledger, question string, epsilon privacy.Epsilon) map[string]Response {
+	t.Helper()
+	found := map[string]Response{}
+	for r, err := range l.Responses(t.Context(), question, epsilon) {
+		must(t, err)
+		found[r.Object] = r
+	}
+	return found
+}
+
+// events returns the log in words.
+func events(t testing.TB, l *Ledger) []Event {
+	t.Helper()
+	var all []Event
+	for ev, err := range l.Events(t.Context(), 1) {
+		must(t, err)
+		all = append(all, ev)
+	}
+	return all
+}
+
+func countKind(events []Event, kind string) (n int) {
+	for _, ev := range events {
+		if ev.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// What is stored.
+
+func bucketNames() []string {
+	return []string{bucketMeta, bucketQuestions, bucketPolicies, bucketObjects, bucketChains, bucketAnswers, bucketRequests, bucketEvents}
+}
+
+// pair is one stored record.
+type pair struct {
+	bucket     string
+	key, value []byte
+}
+
+func (p pair) String() string { return fmt.Sprintf("%s %x %x", p.bucket, p.key, p.value) }
+
+// pairs returns everything a store holds, bucket by bucket in the order of the keys.
+func pairs(t testing.TB, s store.Store) (all []pair) {
+	t.Helper()
+	must(t, s.View(func(r store.Reader) error {
+		for _, bucket := range bucketNames() {
+			err := r.Scan(bucket, nil, func(key, value []byte) bool {
+				all = append(all, pair{bucket, slices.Clone(key), slices.Clone(value)})
+				return true
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	return all
+}
+
+// same reports the first record in which two stores differ.
+func same(t testing.TB, what string, got, want []pair) {
+	t.Helper()
+	for i := range max(len(got), len(want)) {
+		g, w := pair{bucket: "(nothing)"}, pair{bucket: "(nothing)"}
+		if i < len(got) {
+			g = got[i]
+		}
+		if i < len(want) {
+			w = want[i]
+		}
+		if g.bucket != w.bucket || !bytes.Equal(g.key, w.key) || !bytes.Equal(g.value, w.value) {
+			t.Errorf("%s: record %d is\n%.400s\nwant\n%.400s", what, i+1, g, w)
+			return
+		}
+	}
+}
+
+// unchanged runs fn and reports any change to what is stored: a call that failed must leave nothing.
+func unchanged(t testing.TB, s store.Store, fn func()) {
+	t.Helper()
+	before := pairs(t, s)
+	fn()
+	same(t, "stored after a call that failed", pairs(t, s), before)
+}
+
+// logOf returns the events of a store, decoded.
+func logOf(t testing.TB, stored []pair) (all []event) {
+	t.Helper()
+	for _, p := range stored {
+		if p.bucket != bucketEvents {
+			continue
+		}
+		payload, err := unseal(p.bucket, p.key, p.value)
+		must(t, err)
+		ev, err := decodeEvent(binary.BigEndian.Uint64(p.key), payload)
+		must(t, err)
+		if ev.number != uint64(len(all))+1 {
+			t.Fatalf("event %d stands where event %d should", ev.number, len(all)+1)
+		}
+		all = append(all, ev)
+	}
+	return all
+}
+
+// audit folds the log anew and compares what comes out with what is stored, byte for byte
+// (invariant 9); and it checks every object's budget against its chains (invariant 2).
+func audit(t testing.TB, s store.Store) {
+	t.Helper()
+	stored, fold := pairs(t, s), &storetest.Memory{}
+	must(t, replay(fold, logOf(t, stored)))
+	same(t, "stored state against the fold of the log", stored, pairs(t, fold))
+	auditBudgets(t, stored)
+}
+
+// replay folds events into an empty store.
+func replay(s store.Store, log []event) error {
+	return s.Update(func(w store.Writer) error {
+		if err := w.Put(bucketMeta, []byte(keyFormat), formatRecord()); err != nil {
+			return err
+		}
+		st, err := writeState(w, time.Time{})
+		if err != nil {
+			return err
+		}
+		for _, ev := range log {
+			if err := st.put(bucketEvents, eventKey(ev.number), encodeEvent(ev)); err != nil {
+				return err
+			}
+			if err := apply(st, ev); err != nil {
+				return err
+			}
+		}
+		return st.flush()
+	})
+}
+
+// auditBudgets adds up the chains of every object: the sum is what the object has spent, and no
+// more than its cap.
+func auditBudgets(t testing.TB, stored []pair) {
+	t.Helper()
+	spent, caps := map[string]int64{}, map[string]int64{}
+	for _, p := range stored {
+		payload, _ := unsealed(p)
+		switch {
+		case p.bucket == bucketChains:
+			c, err := decodeChain(payload)
+			must(t, err)
+			spent[string(p.key[4:])] += c.spent().Nano()
+		case p.bucket == bucketObjects && p.key[len(p.key)-1] == 0 && strings.Count(string(p.key), "\x00") == 1:
+			o, err := decodeObject(payload)
+			must(t, err)
+			name := string(p.key[:len(p.key)-1])
+			caps[name] = o.cap.Nano()
+			spent[name] -= o.spent.Nano()
+			if o.cap.Less(o.spent) {
+				t.Errorf("object %q has spent %s of %s", name, o.spent, o.cap)
+			}
+		}
+	}
+	for name, difference := range spent {
+		if difference != 0 || caps[name] == 0 {
+			t.Errorf("object %q with the cap %d: its chains spent %d more than was charged", name, caps[name], difference)
+		}
+	}
+}
+
+// putRecord writes a record with a valid checksum past the log, as an attacker or a fault of ours would.
+func putRecord(t testing.TB, s store.Store, bucket string, key, payload []byte) {
+	t.Helper()
+	must(t, s.Update(func(w store.Writer) error {
+		return w.Put(bucket, key, seal(bucket, key, slices.Clone(payload)))
+	}))
+}
+
+func unsealed(p pair) ([]byte, error) {
+	if p.bucket == bucketMeta && string(p.key) == keyFormat {
+		return p.value, nil
+	}
+	return unseal(p.bucket, p.key, p.value)
+}
+
+// sortedBy returns a copy of items ordered by a key.
+func sortedBy[T any, K cmp.Ordered](items []T, key func(T) K) []T {
+	return slices.SortedFunc(slices.Values(items), func(a, b T) int { return cmp.Compare(key(a), key(b)) })
+}
+
+func rename(t testing.TB, from, to string) {
+	t.Helper()
+	must(t, os.Rename(from, to))
+}

@@ -1,0 +1,463 @@
+package ledger
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/store/boltstore"
+	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// Invariant 11: corrupt files, truncated records and absurd sizes give a typed error. Nothing panics,
+// nothing is guessed: a damaged ledger answers as the sound one does, or with ErrCorrupt.
+
+// steadySampler draws the same value for ever, so that draws can be compared too.
+func steadySampler() *rrchain.Sampler {
+	return rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
+		for i := 0; i < len(p); i += 16 {
+			binary.BigEndian.PutUint64(p[i:], ^uint64(0))
+			binary.BigEndian.PutUint64(p[i+8:], 1<<62)
+		}
+	}))
+}
+
+// specimen is everything stored of a small ledger that has a record of each kind.
+func specimen(t testing.TB) []pair {
+	t.Helper()
+	s := &storetest.Memory{}
+	begin(t, s)
+	l := openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()})
+	l.sampler = steadySampler()
+	voters(t, l, "2", "ann")
+	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Policy: policy.Fixed(eps(t, "1"))})
+	must(t, err)
+	sell(t, l, sale(t, "1", "ann", "0.5"))
+	sell(t, l, sale(t, "2", "bob", "0.5"))
+	r := order(t, "3", "0.25", "ann", "zoe")
+	r.Partial = true
+	carryOut(t, l, r)
+	return pairs(t, s)
+}
+
+// fill makes a store of some records.
+func fill(t testing.TB, records []pair) *storetest.Memory {
+	t.Helper()
+	s := &storetest.Memory{}
+	must(t, s.Update(func(w store.Writer) error {
+		for _, p := range records {
+			if len(p.key) == 0 || len(p.value) == 0 {
+				continue // no store can hold it
+			}
+			if err := w.Put(p.bucket, p.key, p.value); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	return s
+}
+
+// probe is a call whose result must not change.
+type probe struct {
+	name string
+	call func(l *Ledger) (any, error)
+}
+
+// probes are made in this order; only the last ones write.
+func probes(t testing.TB) []probe {
+	ctx := t.Context()
+	return []probe{
+		{"About", func(l *Ledger) (any, error) { return l.About(), nil }},
+		{"Stats", func(l *Ledger) (any, error) { s, err := l.Stats(ctx); s.Bytes = 0; return s, err }},
+		{"Object ann", func(l *Ledger) (any, error) { return l.Object(ctx, "ann") }},
+		{"Object bob", func(l *Ledger) (any, error) { return l.Object(ctx, "bob") }},
+		{"Questions", func(l *Ledger) (any, error) { return l.Questions(ctx) }},
+		{"Estimate", func(l *Ledger) (any, error) { return l.Estimate(ctx, EstimateRequest{Question: "vote"}) }},
+		{"Events", func(l *Ledger) (any, error) { return collect(l.Events(ctx, 1)) }},
+		{"Responses", func(l *Ledger) (any, error) { return collect(l.Responses(ctx, "vote", eps(t, "0.5"))) }},
+		{"Release by its key", func(l *Ledger) (any, error) { return l.Release(ctx, sale(t, "1", "ann", "0.5")) }},
+		{"Raise by its key", func(l *Ledger) (any, error) {
+			r := order(t, "3", "0.25", "ann", "zoe")
+			r.Partial = true
+			return l.Raise(ctx, r)
+		}},
+		{"resale", func(l *Ledger) (any, error) { return l.Release(ctx, sale(t, "4", "ann", "0.25")) }},
+		{"raise", func(l *Ledger) (any, error) {
+			r, err := l.Release(ctx, sale(t, "5", "bob", "0.75"))
+			r.Event = 0 // it depends on whether the probe before could write
+			return r, err
+		}},
+		{"raise for another truth", func(l *Ledger) (any, error) {
+			r := sale(t, "6", "ann", "0.75")
+			r.Truth = TruthOf("no")
+			_, err := l.Release(ctx, r)
+			if errors.Is(err, ErrTruthChanged) {
+				return "truth changed", nil
+			}
+			return "drawn", err
+		}},
+	}
+}
+
+func collect[T any](all func(func(T, error) bool)) (items []T, err error) {
+	all(func(item T, fault error) bool {
+		if err = fault; fault == nil {
+			items = append(items, item)
+		}
+		return fault == nil
+	})
+	return items, err
+}
+
+// lab makes the probes on damaged copies of the specimen.
+type lab struct {
+	testing.TB
+	sound   []pair
+	probes  []probe
+	want    []any
+	sampler *rrchain.Sampler
+	faults  int
+}
+
+// fault reports an error, and ends the test when it has seen enough of them.
+func (l *lab) fault(format string, args ...any) {
+	l.Helper()
+	l.Errorf(format, args...)
+	if l.faults++; l.faults == 5 {
+		l.Fatal("and so on")
+	}
+}
+
+func newLab(t testing.TB) *lab {
+	l := &lab{TB: t, sound: specimen(t), probes: probes(t), sampler: steadySampler()}
+	ledger, err := l.open(l.sound)
+	must(t, err)
+	for _, p := range l.probes {
+		result, err := p.call(ledger)
+		if err != nil {
+			t.Fatalf("%s: %v", p.name, err)
+		}
+		l.want = append(l.want, result)
+	}
+	return l
+}
+
+func (l *lab) open(records []pair) (*Ledger, error) {
+	ledger, err := openStore(fill(l, records), Options{Now: epoch, TruthKey: truthKey()})
+	if err == nil {
+		ledger.sampler = l.sampler
+	}
+	return ledger, err
+}
+
+// examine checks that a damaged ledger answers as the sound one does, or reports the damage.
+func (l *lab) examine(what string, records []pair) {
+	l.Helper()
+	defer func() {
+		if p := recover(); p != nil {
+			l.fault("%s: panic: %v", what, p)
+		}
+	}()
+	ledger, err := l.open(records)
+	if err != nil {
+		l.wantDamage(what+": Open", err)
+		return
+	}
+	for i, p := range l.probes {
+		if got, err := p.call(ledger); err != nil {
+			l.wantDamage(what+": "+p.name, err)
+		} else if !reflect.DeepEqual(got, l.want[i]) {
+			l.fault("%s: %s came to\n%+v\nwant\n%+v", what, p.name, got, l.want[i])
+		}
+	}
+}
+
+func (l *lab) wantDamage(what string, err error) {
+	l.Helper()
+	if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrVersion) {
+		l.fault("%s: got the error %v, want ErrCorrupt", what, err)
+	}
+}
+
+// with returns the sound records with one replaced.
+func (l *lab) with(i int, p pair) []pair {
+	records := slices.Clone(l.sound)
+	records[i] = p
+	return records
+}
+
+func flipped(text []byte, bit int) []byte {
+	text = slices.Clone(text)
+	text[bit/8] ^= 1 << (bit % 8)
+	return text
+}
+
+func TestNoFlippedBitChangesAnAnswer(t *testing.T) {
+	l := newLab(t)
+	for i, p := range l.sound {
+		for bit := range 8 * len(p.value) {
+			l.examine(fmt.Sprintf("%s %q, bit %d", p.bucket, p.key, bit), l.with(i, pair{p.bucket, p.key, flipped(p.value, bit)}))
+		}
+	}
+}
+
+func TestNoTruncatedRecordChangesAnAnswer(t *testing.T) {
+	l := newLab(t)
+	for i, p := range l.sound {
+		for n := 1; n < len(p.value); n++ {
+			l.examine(fmt.Sprintf("%s %q, %d bytes", p.bucket, p.key, n), l.with(i, pair{p.bucket, p.key, p.value[:n:n]}))
+		}
+		l.examine(fmt.Sprintf("%s %q, one byte more", p.bucket, p.key), l.with(i, pair{p.bucket, p.key, append(slices.Clone(p.value), 0)}))
+	}
+}
+
+// A sound record in the wrong place is damage, too: the checksum covers the place.
+func TestNoSwappedRecordsChangeAnAnswer(t *testing.T) {
+	l := newLab(t)
+	for i, p := range l.sound {
+		for j, q := range l.sound[:i] {
+			records := l.with(i, pair{p.bucket, p.key, q.value})
+			records[j].value = p.value
+			l.examine(fmt.Sprintf("%s %q for %s %q", p.bucket, p.key, q.bucket, q.key), records)
+		}
+	}
+}
+
+// A flipped bit in a key makes a record vanish and a wrong one appear. What a scan then misses cannot
+// be told from what never was, but whatever is answered must be true.
+func TestNoFlippedKeyMakesAnAnswerWrong(t *testing.T) {
+	l := newLab(t)
+	for i, p := range l.sound {
+		for bit := range 8 * len(p.key) {
+			l.survive(fmt.Sprintf("%s %q, bit %d of the key", p.bucket, p.key, bit), l.with(i, pair{p.bucket, flipped(p.key, bit), p.value}))
+		}
+	}
+}
+
+// survive makes the probes and fails on a panic, or on a response or balance that was never recorded.
+func (l *lab) survive(what string, records []pair) {
+	l.Helper()
+	defer func() {
+		if p := recover(); p != nil {
+			l.fault("%s: panic: %v", what, p)
+		}
+	}()
+	ledger, err := l.open(records)
+	if err != nil {
+		return
+	}
+	for i, p := range l.probes {
+		got, err := p.call(ledger)
+		if err != nil {
+			continue
+		}
+		switch got := got.(type) {
+		case Response, ObjectState:
+			if !reflect.DeepEqual(got, l.want[i]) {
+				l.fault("%s: %s came to\n%+v\nwant\n%+v", what, p.name, got, l.want[i])
+			}
+		case []Response:
+			for _, one := range got {
+				if !slices.Contains(l.want[i].([]Response), one) {
+					l.fault("%s: %s has %+v", what, p.name, one)
+				}
+			}
+		}
+	}
+}
+
+// Damage with a valid checksum is no accident. It may change answers, but nothing panics or hangs.
+func TestNoForgedRecordPanics(t *testing.T) {
+	l := newLab(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	for i, p := range l.sound {
+		payload, err := unsealed(p)
+		must(t, err)
+		for n := range 120 {
+			forged := forge(random, payload)
+			l.calm(fmt.Sprintf("%s %q, forgery %d: %x", p.bucket, p.key, n, forged), l.with(i, sealed(p.bucket, p.key, forged)))
+		}
+	}
+}
+
+func sealed(bucket string, key, payload []byte) pair {
+	return pair{bucket, key, seal(bucket, key, slices.Clone(payload))}
+}
+
+// forge changes a payload in one of several ways.
+func forge(random *rand.Rand, payload []byte) []byte {
+	out := slices.Clone(payload)
+	at := random.IntN(len(out))
+	switch random.IntN(5) {
+	case 0:
+		return flipped(out, random.IntN(8*len(out)))
+	case 1:
+		out[at] = []byte{0, 1, 0x7f, 0x80, 0xff}[random.IntN(5)]
+		return out
+	case 2:
+		return out[:at]
+	case 3:
+		return slices.Insert(out, at, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1)
+	default:
+		return slices.Delete(out, at, at+1)
+	}
+}
+
+// calm makes the probes and fails on a panic only.
+func (l *lab) calm(what string, records []pair) {
+	l.Helper()
+	defer func() {
+		if p := recover(); p != nil {
+			l.fault("%s: panic: %v", what, p)
+		}
+	}()
+	if ledger, err := l.open(records); err == nil {
+		for _, p := range l.probes {
+			_, _ = p.call(ledger)
+		}
+	}
+}
+
+// Records with keys that no ledger writes, and with a valid checksum.
+func TestNoForeignKeyPanics(t *testing.T) {
+	l := newLab(t)
+	for _, bucket := range bucketNames() {
+		for _, key := range []string{"q", "q\x00", "q\x00\x00\x00\x00\x01\x00", "n", "p", "h", "\x00", "\x00\x00\x00\x01", "\x00\x00\x00\x01ann\x00",
+			"ann\x00\x00\x00\x00", "ann\x00\x00\x00\x00\x02", "\x00\x00\x00\x00\x00\x00\x00", "\x00\x00\x00\x00\x00\x00\x00\x00\x00", "\xff\xff\xff\xff\xff\xff\xff\xff\xff"} {
+			for _, payload := range []string{"\x00", "\x00\x00\x00\x01", "\x00\x00\x00\x01\x01q\x02\x01a\x01b"} {
+				l.calm(fmt.Sprintf("%s %q", bucket, key), append(slices.Clone(l.sound), sealed(bucket, []byte(key), []byte(payload))))
+			}
+		}
+	}
+}
+
+// without returns the sound records but the ones of a key.
+func (l *lab) without(bucket string, key []byte) []pair {
+	l.Helper()
+	records := slices.DeleteFunc(slices.Clone(l.sound), func(p pair) bool { return p.bucket == bucket && string(p.key) == string(key) })
+	if len(records) == len(l.sound) {
+		l.Fatalf("there is no record %q in %s", key, bucket)
+	}
+	return records
+}
+
+// Without its counters a ledger would write over its log from event 1 on.
+func TestALedgerWithoutCountersIsDamaged(t *testing.T) {
+	l := newLab(t)
+	_, err := l.open(l.without(bucketMeta, []byte(keyCounters)))
+	wantErr(t, err, ErrCorrupt)
+}
+
+// A log that ends before its last event is damaged, as one with a gap is.
+func TestAMissingEventIsNoticed(t *testing.T) {
+	l := newLab(t)
+	last := uint64(0)
+	for _, p := range l.sound {
+		if p.bucket == bucketEvents {
+			last++
+		}
+	}
+	for number := uint64(1); number <= last; number++ {
+		ledger, err := l.open(l.without(bucketEvents, eventKey(number)))
+		must(t, err)
+		if _, err := collect(ledger.Events(t.Context(), 1)); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("event %d of %d is missing: got the error %v", number, last, err)
+		}
+	}
+}
+
+// An object knows how many chains it has.
+func TestAMissingChainIsNoticed(t *testing.T) {
+	l := newLab(t)
+	for name, records := range map[string][]pair{
+		"chain":      l.without(bucketChains, chainKey(1, "ann")),
+		"membership": l.without(bucketObjects, memberKey("ann", 1)),
+	} {
+		ledger, err := l.open(records)
+		must(t, err)
+		o, err := ledger.Object(t.Context(), "ann")
+		if !errors.Is(err, ErrCorrupt) {
+			t.Errorf("the %s is missing: got %+v, %v", name, o, err)
+		}
+	}
+}
+
+func TestANewerFormatIsRefusedAsSuch(t *testing.T) {
+	l := newLab(t)
+	for _, version := range []uint16{0, formatVersion + 1, 1 << 15, 1<<16 - 1} {
+		records := slices.Clone(l.sound)
+		for i, p := range records {
+			if p.bucket == bucketMeta && string(p.key) == keyFormat {
+				records[i].value = binary.BigEndian.AppendUint16([]byte(formatName), version)
+			}
+		}
+		_, err := l.open(records)
+		wantErr(t, err, ErrVersion)
+	}
+}
+
+// An event of a newer encoding, with a valid checksum, is told apart from damage.
+func TestANewerEventIsRefusedAsSuch(t *testing.T) {
+	l := newLab(t)
+	records := slices.Clone(l.sound)
+	for i, p := range records {
+		if p.bucket == bucketEvents {
+			payload, err := unsealed(p)
+			must(t, err)
+			payload = slices.Clone(payload)
+			payload[0] = eventVersion + 1
+			records[i] = sealed(p.bucket, p.key, payload)
+		}
+	}
+	ledger, err := l.open(records)
+	must(t, err)
+	wantErr(t, firstError(ledger.Events(t.Context(), 1)), ErrVersion)
+	_, err = ledger.Release(t.Context(), sale(t, "1", "ann", "0.5")) // whose settling event is not understood
+	wantErr(t, err, ErrVersion)
+}
+
+func TestWhatIsNoLedgerIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		must(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	foreign := filepath.Join(dir, "foreign.db")
+	must(t, boltstore.Create(foreign, func(w store.Writer) error { return w.Put("widgets", []byte("a"), []byte("b")) }))
+	halfway := filepath.Join(dir, "halfway.db")
+	must(t, boltstore.Create(halfway, func(w store.Writer) error { return w.Put(bucketMeta, []byte(keyFormat), formatRecord()) }))
+	for name, path := range map[string]string{
+		"empty":         write("empty", ""),
+		"text":          write("text", "Dear ledger, \n"),
+		"zeros":         write("zeros", string(make([]byte, 1<<16))),
+		"directory":     dir,
+		"other bbolt":   foreign,
+		"without about": halfway,
+	} {
+		if _, err := Open(path, Options{}); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: got the error %v", name, err)
+		}
+	}
+	if _, err := Open(filepath.Join(dir, "missing"), Options{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing: got the error %v", err)
+	}
+	if err := Create(foreign, "USD", ""); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("creating over a file: got the error %v", err)
+	}
+	if err := Create(filepath.Join(dir, "new"), "no\ncurrency", ""); !errors.Is(err, ErrInvalid) {
+		t.Errorf("creating with a bad currency: got the error %v", err)
+	}
+}

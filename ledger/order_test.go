@@ -1,0 +1,536 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+)
+
+// Invariant 8: by default an order sells to all its objects or to none; asked to be partial, it says
+// exactly whom it left out and why. Large orders take several transactions, which must not show.
+
+// big is the size of an order of two parts, of which the last is short.
+const big = partSize + 404
+
+// bigPanel is a ledger with a crowd of voters, who may all be asked whether they smoke, too.
+func bigPanel(t *testing.T, limit string) *Ledger {
+	t.Helper()
+	l := voters(t, inMemory(t, Options{}), limit, crowd(big)...)
+	define(t, l, smoker())
+	enroll(t, l, "smoker", limit, crowd(big)...)
+	return l
+}
+
+func smoker() Question { return Question{Name: "smoker", Values: []string{"yes", "no"}} }
+
+// lastOfCrowd belongs to the last part of an order of the crowd.
+const lastOfCrowd = "person-04499"
+
+func wantNoHolds(t *testing.T, l *Ledger) {
+	t.Helper()
+	if n := len(l.holds.list()); n != 0 {
+		t.Errorf("%d holds are left", n)
+	}
+}
+
+// wantWhole fails unless everybody in the crowd has been sold to exactly once.
+func wantWhole(t *testing.T, l *Ledger, epsilon string) {
+	t.Helper()
+	if n := len(responses(t, l, "vote", eps(t, epsilon))); n != big {
+		t.Errorf("%d objects have answered, want %d", n, big)
+	}
+	if n := countKind(events(t, l), "released"); n != big {
+		t.Errorf("%d draws for %d objects", n, big)
+	}
+	wantNoHolds(t, l)
+	audit(t, l.store)
+}
+
+// during returns a Progress that does something once the first part is done.
+func during(something func()) Progress {
+	first := true
+	return func(done, total int) {
+		if first {
+			first = false
+			something()
+		}
+	}
+}
+
+func TestAnOrderSellsToAllOrToNone(t *testing.T) {
+	for name, spoil := range map[string]func(*testing.T, *Ledger, *RaiseRequest){
+		"one not enrolled": func(t *testing.T, l *Ledger, r *RaiseRequest) { r.Objects = append(r.Objects, "zoe") },
+		"one over the cap": func(t *testing.T, l *Ledger, r *RaiseRequest) {
+			s := sale(t, "s", "dot", "0.5")
+			s.Question = "smoker"
+			sell(t, l, s)
+		},
+		"one without truth": func(t *testing.T, l *Ledger, r *RaiseRequest) { r.Truth = listOf("yes", "no", "", "yes") },
+		"one unknown truth": func(t *testing.T, l *Ledger, r *RaiseRequest) { r.Truth = listOf("yes", "no", "?", "yes") },
+		"truths fail": func(t *testing.T, l *Ledger, r *RaiseRequest) {
+			r.Truth = func(context.Context, string, []string) ([]string, error) { return nil, errDisk }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := voters(t, inMemory(t, Options{}), "1", "ann", "bob", "cid", "dot")
+			define(t, l, smoker())
+			enroll(t, l, "smoker", "1", "dot")
+			r := order(t, "k", "0.75", "ann", "bob", "cid", "dot")
+			spoil(t, l, &r)
+			unchanged(t, l.store, func() {
+				if _, err := l.Raise(t.Context(), r); err == nil {
+					t.Error("it was carried out")
+				}
+			})
+		})
+	}
+}
+
+func TestAPartialOrderLeavesOutExactlyTheRefused(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "1", "ann", "bob", "cid", "dot")
+	define(t, l, smoker())
+	enroll(t, l, "smoker", "1", "bob")
+	s := sale(t, "s", "bob", "0.5")
+	s.Question = "smoker"
+	sell(t, l, s)
+	sell(t, l, sale(t, "0", "ann", "0.75"))
+	r := order(t, "k", "0.75", "ann", "bob", "cid", "dot", "zoe")
+	r.Partial, r.Truth = true, listOf("yes", "") // of cid and dot, who alone can need theirs
+	before := stats(t, l).Events
+	got := carryOut(t, l, r)
+	want := RaiseResult{Drawn: 1, Reused: 1, First: before + 1, Last: before + 2, Refused: []Refusal{
+		{"bob", ObjectCap, eps(t, "1"), eps(t, "0.5"), eps(t, "0.75"), eps(t, "0.75"), eps(t, "0.5"), HelpsNothing},
+		{Object: "dot", Reason: NoTruth, Asked: eps(t, "0.75"), Helps: HelpsTruth},
+		{Object: "zoe", Reason: NotEnrolled, Asked: eps(t, "0.75"), Helps: HelpsEnrolling},
+	}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+	r.Truth = never(t)
+	if again := carryOut(t, l, r); !reflect.DeepEqual(again, want) {
+		t.Errorf("got %+v the second time", again)
+	}
+	if found := responses(t, l, "vote", eps(t, "0.75")); len(found) != 2 || found["cid"].Value == "" || found["ann"].Value == "" {
+		t.Errorf("sold to %v", found)
+	}
+}
+
+func TestALargeOrderReportsProgressAndIsWhole(t *testing.T) {
+	const size = 2*partSize + 808
+	l := voters(t, inMemory(t, Options{}), "1", crowd(size)...)
+	r := order(t, "k", "0.5")
+	var progress []int
+	r.Progress = func(done, total int) {
+		if total != size {
+			t.Errorf("progress out of %d, want %d", total, size)
+		}
+		progress = append(progress, done)
+	}
+	before := stats(t, l).Events
+	got := carryOut(t, l, r)
+	want := RaiseResult{Drawn: size, First: before + 1, Last: before + size + 3}
+	if !reflect.DeepEqual(got, want) || !slices.Equal(progress, []int{partSize, 2 * partSize, size}) {
+		t.Errorf("got %+v with the progress %v", got, progress)
+	}
+	if n := len(responses(t, l, "vote", eps(t, "0.5"))); n != size {
+		t.Errorf("%d of %d have answered", n, size)
+	}
+	wantNoHolds(t, l)
+	audit(t, l.store)
+	r.Truth = never(t)
+	if again := carryOut(t, l, r); !reflect.DeepEqual(again, want) {
+		t.Errorf("again: %+v", again)
+	}
+}
+
+// Cancelled after its first part, an order keeps the part, and the same key goes on to a result as if
+// nothing had been.
+func TestACancelledOrderGoesOnWithItsKey(t *testing.T) {
+	for name, objects := range map[string][]string{"all": nil, "by name": crowd(big)} {
+		t.Run(name, func(t *testing.T) {
+			l := bigPanel(t, "1")
+			before := stats(t, l).Events
+			ctx, cancel := context.WithCancel(t.Context())
+			r := order(t, "k", "0.5", objects...)
+			r.Progress = during(cancel)
+			_, err := l.Raise(ctx, r)
+			wantErr(t, err, context.Canceled)
+			wantNoHolds(t, l)
+			if n := len(responses(t, l, "vote", eps(t, "0.5"))); n != partSize {
+				t.Errorf("%d objects have answered, want the %d of one part", n, partSize)
+			}
+			r.Progress = nil
+			got := carryOut(t, l, r)
+			if want := (RaiseResult{Drawn: big, First: before + 1, Last: before + big + 2}); !reflect.DeepEqual(got, want) {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+			wantWhole(t, l, "0.5")
+		})
+	}
+}
+
+// What an order was interrupted for is over when the process is: another one goes on.
+func TestAnOrderGoesOnInAnotherProcess(t *testing.T) {
+	path := create(t)
+	l := voters(t, open(t, path, Options{}), "1", crowd(big)...)
+	ctx, cancel := context.WithCancel(t.Context())
+	r := order(t, "k", "0.5")
+	r.Progress = during(cancel)
+	_, err := l.Raise(ctx, r)
+	wantErr(t, err, context.Canceled)
+	closed(t, l)
+	l = open(t, path, Options{})
+	r.Progress = nil
+	if got := carryOut(t, l, r); got.Drawn != big {
+		t.Errorf("%+v", got)
+	}
+	wantWhole(t, l, "0.5")
+}
+
+// The budget that a large order counts on is not for others, and nothing else is kept from them.
+func TestALargeOrderHoldsItsBudget(t *testing.T) {
+	l := bigPanel(t, "1")
+	r := order(t, "k", "0.6")
+	r.Progress = during(func() {
+		rival := sale(t, "rival", lastOfCrowd, "0.5")
+		rival.Question = "smoker"
+		_, err := l.Release(t.Context(), rival)
+		got := refusals(t, err)[0]
+		want := Refusal{lastOfCrowd, ObjectCap, eps(t, "1"), eps(t, "0"), eps(t, "0.5"), eps(t, "0.5"), eps(t, "0.4"), HelpsWaiting}
+		if got != want {
+			t.Errorf("the rival was refused for %+v, want %+v", got, want)
+		}
+		rival.Epsilon = eps(t, "0.4")
+		sell(t, l, rival)
+		early := sale(t, "early", lastOfCrowd, "0.2") // of the same question: within what is held
+		sell(t, l, early)
+	})
+	if got := carryOut(t, l, r); got.Drawn != big {
+		t.Errorf("%+v", got)
+	}
+	if o := objectOf(t, l, lastOfCrowd); !o.Remaining.IsZero() {
+		t.Errorf("%s remains", o.Remaining)
+	}
+	wantNoHolds(t, l)
+	audit(t, l.store)
+}
+
+// A large order that comes second must give way to the one that is under way: its hold, and its
+// survey, must not make the first one break off in the middle.
+func TestALaterOrderDoesNotBreakOneUnderWay(t *testing.T) {
+	l := bigPanel(t, "1")
+	extra := make([]string, partSize)
+	for i := range extra {
+		extra[i] = fmt.Sprintf("extra-%05d", i)
+	}
+	enroll(t, l, "smoker", "1", extra...)
+	asked, answer := newGate(t), make(chan answer[RaiseResult], 1)
+	first := order(t, "first", "0.6")
+	first.Progress = during(func() {
+		second := order(t, "second", "0.5", append(extra, lastOfCrowd)...)
+		second.Question = "smoker"
+		second.Truth = func(_ context.Context, _ string, objects []string) ([]string, error) {
+			_ = asked.pass()
+			return slices.Repeat([]string{"yes"}, len(objects)), nil
+		}
+		go func() {
+			result, err := l.Raise(t.Context(), second)
+			answer <- answerOf(result, err)
+		}()
+		asked.wait(t) // it holds, and looks
+	})
+	got, err := l.Raise(t.Context(), first)
+	if err != nil || got.Drawn != big {
+		t.Errorf("the order under way came to %+v, %v", got, err)
+	}
+	asked.open()
+	if got := refusals(t, await(t, answer).err); len(got) != 1 || got[0].Object != lastOfCrowd {
+		t.Errorf("the second order was refused for %+v", got)
+	}
+	wantNoHolds(t, l)
+	audit(t, l.store)
+}
+
+func answerOf[T any](value T, err error) answer[T] { return answer[T]{value, err} }
+
+// Two large orders that both fit share the budget; of two that do not fit, not both are carried out.
+func TestLargeOrdersAtOnce(t *testing.T) {
+	for epsilon, fit := range map[string]int{"0.5": 2, "0.6": 1} {
+		t.Run(epsilon, func(t *testing.T) {
+			l := bigPanel(t, "1")
+			failed := race(t, 2, func(i int) error {
+				r := order(t, fmt.Sprint(i), epsilon)
+				r.Question = []string{"vote", "smoker"}[i]
+				_, err := l.Raise(t.Context(), r)
+				return err
+			})
+			if len(failed) < 2-fit {
+				t.Errorf("%d of two orders were refused", len(failed))
+			}
+			wantOverCap(t, failed)
+			for _, question := range []string{"vote", "smoker"} {
+				if n := len(responses(t, l, question, eps(t, epsilon))); n != 0 && n != big {
+					t.Errorf("question %q was answered by %d of %d", question, n, big)
+				}
+			}
+			wantNoHolds(t, l)
+			audit(t, l.store)
+		})
+	}
+}
+
+// Callers with the same key and order work on it together, and it is done once.
+func TestALargeOrderWithOneKeyIsDoneOnce(t *testing.T) {
+	l := bigPanel(t, "1")
+	results := make([]RaiseResult, 4)
+	for _, err := range race(t, len(results), func(i int) (err error) {
+		results[i], err = l.Raise(t.Context(), order(t, "k", "0.6"))
+		return err
+	}) {
+		t.Error(err)
+	}
+	for _, one := range results {
+		if !reflect.DeepEqual(one, results[0]) || one.Drawn != big {
+			t.Errorf("one caller got %+v, another %+v", results[0], one)
+		}
+	}
+	wantWhole(t, l, "0.6")
+}
+
+// A large order is for those who were enrolled when it began, wherever their names sort.
+func TestTheNewlyEnrolledAreNotPartOfARunningOrder(t *testing.T) {
+	l := bigPanel(t, "1")
+	r := order(t, "k", "0.5")
+	r.Progress = during(func() { enroll(t, l, "vote", "1", "aaron", "person-00000x", "person-04400x", "zoe") })
+	if got := carryOut(t, l, r); got.Drawn != big {
+		t.Errorf("%+v", got)
+	}
+	wantWhole(t, l, "0.5")
+	if got := carryOut(t, l, order(t, "k2", "0.5")); got.Drawn != 4 || got.Reused != big {
+		t.Errorf("the next order came to %+v", got)
+	}
+}
+
+// The same across an interruption: who enrols in between is not part of the order that goes on.
+func TestTheNewlyEnrolledAreNotPartOfAnOrderThatGoesOn(t *testing.T) {
+	l := bigPanel(t, "1")
+	ctx, cancel := context.WithCancel(t.Context())
+	r := order(t, "k", "0.5")
+	r.Progress = during(cancel)
+	_, err := l.Raise(ctx, r)
+	wantErr(t, err, context.Canceled)
+	enroll(t, l, "vote", "1", "aaron", "person-04400x", "zoe")
+	if got := carryOut(t, l, r); got.Drawn != big {
+		t.Errorf("%+v", got)
+	}
+	wantWhole(t, l, "0.5")
+}
+
+// Truths are gathered before anything is written; a source that fails late leaves nothing.
+func TestALargeOrderIsNotBegunWithoutAllTruths(t *testing.T) {
+	late := func(last string, err error) TruthFunc {
+		return func(_ context.Context, _ string, objects []string) ([]string, error) {
+			values := slices.Repeat([]string{"yes"}, len(objects))
+			if i := slices.Index(objects, lastOfCrowd); i >= 0 {
+				values[i] = last
+				return values, err
+			}
+			return values, nil
+		}
+	}
+	l := bigPanel(t, "1")
+	for name, truth := range map[string]TruthFunc{
+		"failing": late("yes", errDisk), "unknown": late("?", nil), "missing": late("", nil),
+	} {
+		unchanged(t, l.store, func() {
+			r := order(t, "k", "0.5")
+			r.Truth = truth
+			if _, err := l.Raise(t.Context(), r); err == nil {
+				t.Errorf("%s: it was carried out", name)
+			}
+		})
+		wantNoHolds(t, l)
+	}
+	carryOut(t, l, order(t, "k", "0.5"))
+	wantWhole(t, l, "0.5")
+}
+
+// Refusals in several parts are found before anything is drawn, all of them.
+func TestALargeOrderIsRefusedAsAWhole(t *testing.T) {
+	l := bigPanel(t, "1")
+	want := []string{"person-00001", "person-04200", lastOfCrowd}
+	for i, name := range want {
+		r := sale(t, fmt.Sprint(i), name, "0.5")
+		r.Question = "smoker"
+		sell(t, l, r)
+	}
+	r := order(t, "k", "0.6")
+	unchanged(t, l.store, func() {
+		_, err := l.Raise(t.Context(), r)
+		var got []string
+		for _, refusal := range refusals(t, err) {
+			got = append(got, refusal.Object)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("refused for %q, want %q", got, want)
+		}
+	})
+	wantNoHolds(t, l)
+	r.Partial = true
+	got := carryOut(t, l, r)
+	if got.Drawn != big-3 || len(got.Refused) != 3 || got.Refused[2].Object != lastOfCrowd {
+		t.Errorf("partial: %d drawn, refused %+v", got.Drawn, got.Refused)
+	}
+	if again := carryOut(t, l, r); !reflect.DeepEqual(again, got) {
+		t.Errorf("again: %d drawn, refused %+v", again.Drawn, again.Refused)
+	}
+}
+
+// A failure to write in the middle leaves the parts before it, no hold, and a key that goes on.
+func TestALargeOrderGoesOnAfterAFailureToWrite(t *testing.T) {
+	s := &shim{Store: bigPanel(t, "1").store}
+	l := openMemory(t, s, Options{})
+	r := order(t, "k", "0.5")
+	r.Progress = during(func() { s.set(failing, nil) })
+	_, err := l.Raise(t.Context(), r)
+	wantErr(t, err, errDisk)
+	wantNoHolds(t, l)
+	s.set(nil, nil)
+	if got := carryOut(t, l, r); got.Drawn != big {
+		t.Errorf("%+v", got)
+	}
+	wantWhole(t, l, "0.5")
+}
+
+// An order that was interrupted holds nothing. If its budget is gone when it comes back it cannot
+// become whole any more; it must say so, and draw from nobody else.
+func TestAnInterruptedOrderThatCannotGoOnDrawsNoMore(t *testing.T) {
+	l := bigPanel(t, "1")
+	ctx, cancel := context.WithCancel(t.Context())
+	r := order(t, "k", "0.6")
+	r.Progress = during(cancel)
+	_, err := l.Raise(ctx, r)
+	wantErr(t, err, context.Canceled)
+	rival := sale(t, "rival", lastOfCrowd, "0.5")
+	rival.Question = "smoker"
+	sell(t, l, rival)
+	unchanged(t, l.store, func() {
+		_, err := l.Raise(t.Context(), r)
+		if got := refusals(t, err); len(got) != 1 || got[0].Object != lastOfCrowd {
+			t.Errorf("refused for %+v", got)
+		}
+	})
+	wantNoHolds(t, l)
+	audit(t, l.store)
+}
+
+func TestEnrollingACrowd(t *testing.T) {
+	l := inMemory(t, Options{})
+	define(t, l, vote())
+	before := stats(t, l).Events
+	ctx, cancel := context.WithCancel(t.Context())
+	r := EnrollRequest{Key: "k", Question: "vote", Objects: crowd(big), Cap: eps(t, "1")}
+	r.Progress = during(cancel)
+	_, err := l.Enroll(ctx, r)
+	wantErr(t, err, context.Canceled)
+	if n := stats(t, l).Chains; n != partSize {
+		t.Errorf("%d are enrolled after the first part", n)
+	}
+	var progress []int
+	r.Progress = func(done, total int) { progress = append(progress, done, total) }
+	got, err := l.Enroll(t.Context(), r)
+	must(t, err)
+	if want := (EnrollResult{Enrolled: big, First: before + 1, Last: before + big + 2}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	rest := big - partSize
+	if !slices.Equal(progress, []int{rest, rest}) {
+		t.Errorf("progress %v", progress)
+	}
+	audit(t, l.store)
+}
+
+// In several parts, too, nobody is enrolled if anybody cannot be.
+func TestEnrollingACrowdIsWhole(t *testing.T) {
+	l := inMemory(t, Options{})
+	define(t, l, vote())
+	enroll(t, l, "vote", "2", lastOfCrowd)
+	unchanged(t, l.store, func() {
+		_, err := l.Enroll(t.Context(), EnrollRequest{Key: "k", Question: "vote", Objects: crowd(big), Cap: eps(t, "1")})
+		if got := refusals(t, err); len(got) != 1 || got[0].Object != lastOfCrowd {
+			t.Errorf("refused for %+v", got)
+		}
+	})
+}
+
+func TestWhomARequestIsForMustBeClear(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "1", "ann")
+	raise := func(change func(*RaiseRequest)) func() error {
+		return func() error {
+			r := order(t, "k", "0.5", "ann")
+			r.Truth = never(t)
+			change(&r)
+			_, err := l.Raise(t.Context(), r)
+			return err
+		}
+	}
+	enrol := func(objects ...string) func() error {
+		return func() error {
+			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "k", Question: "vote", Objects: objects})
+			return err
+		}
+	}
+	for name, call := range map[string]func() error{
+		"nobody":            raise(func(r *RaiseRequest) { r.Objects = nil }),
+		"empty list":        raise(func(r *RaiseRequest) { r.Objects = []string{} }),
+		"names and all":     raise(func(r *RaiseRequest) { r.All = true }),
+		"empty and all":     raise(func(r *RaiseRequest) { r.Objects, r.All = []string{}, true }),
+		"twice":             raise(func(r *RaiseRequest) { r.Objects = []string{"ann", "bob", "ann"} }),
+		"enrol nobody":      enrol(),
+		"enrol twice":       enrol("bob", "ann", "bob"),
+		"enrol a non-name":  enrol("bob", ""),
+		"release of nobody": func() error { _, err := l.Release(t.Context(), sale(t, "k", "", "0.5")); return err },
+	} {
+		unchanged(t, l.store, func() {
+			if err := call(); !errors.Is(err, ErrInvalid) {
+				t.Errorf("%s: got the error %v", name, err)
+			}
+		})
+	}
+}
+
+// An order for all of nobody is carried out, and sells to nobody.
+func TestAnOrderForNobodyYetEnrolled(t *testing.T) {
+	l := inMemory(t, Options{})
+	define(t, l, vote())
+	r := order(t, "k", "0.5")
+	r.Truth = never(t)
+	first := carryOut(t, l, r)
+	enroll(t, l, "vote", "1", "ann")
+	if again := carryOut(t, l, r); !reflect.DeepEqual(first, again) || first.Drawn != 0 {
+		t.Errorf("%+v, then %+v", first, again)
+	}
+}
+
+// A context that has ended stops a call before it does anything.
+func TestAnEndedContextStopsEveryCall(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "1", "ann")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	unchanged(t, l.store, func() {
+		_, err := l.Release(ctx, sale(t, "k", "ann", "0.5"))
+		wantErr(t, err, context.Canceled)
+		_, err = l.Enroll(ctx, EnrollRequest{Key: "k", Question: "vote", Objects: []string{"bob"}})
+		wantErr(t, err, context.Canceled)
+		wantErr(t, l.DefineQuestion(ctx, "k", smoker()), context.Canceled)
+		_, err = l.Object(ctx, "ann")
+		wantErr(t, err, context.Canceled)
+		_, err = l.Questions(ctx)
+		wantErr(t, err, context.Canceled)
+		wantErr(t, firstError(l.Events(ctx, 1)), context.Canceled)
+		wantErr(t, firstError(l.Responses(ctx, "vote", eps(t, "1"))), context.Canceled)
+	})
+}

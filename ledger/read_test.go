@@ -1,0 +1,332 @@
+package ledger
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Reading is free: it charges nobody, needs no truth and leaves no event; and what it shows is what
+// is recorded.
+
+// More events than one snapshot reads, from any offset.
+func TestEventsHaveNoGaps(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "1", crowd(scanSize+500)...)
+	last := stats(t, l).Events
+	for _, from := range []uint64{0, 1, 2, 500, scanSize, scanSize + 1, last - 1, last, last + 1, last + 2, 1 << 63, 1<<64 - 1} {
+		want := max(from, 1)
+		for ev, err := range l.Events(t.Context(), from) {
+			must(t, err)
+			if ev.Number != want {
+				t.Fatalf("from %d: event %d stands where event %d should", from, ev.Number, want)
+			}
+			want++
+		}
+		if from <= last && want != last+1 {
+			t.Errorf("from %d: the last event is %d, want %d", from, want-1, last)
+		}
+	}
+}
+
+// Whoever has seen enough may stop, at any place.
+func TestReadersMayStopEarly(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "1", "ann", "bob")
+	carryOut(t, l, order(t, "k", "0.5"))
+	for range l.Events(t.Context(), 1) {
+		break
+	}
+	for range l.Responses(t.Context(), "vote", eps(t, "0.5")) {
+		break
+	}
+}
+
+// No snapshot is held while a caller looks at what it was given: it may call the ledger.
+func TestReadersMayWriteMeanwhile(t *testing.T) {
+	l := voters(t, newLedger(t), "9", crowd(10)...)
+	carryOut(t, l, order(t, "k", "0.5"))
+	n := 0
+	for r, err := range l.Responses(t.Context(), "vote", eps(t, "0.5")) {
+		must(t, err)
+		sell(t, l, sale(t, fmt.Sprint("more ", n), r.Object, "1"))
+		n++
+	}
+	for ev, err := range l.Events(t.Context(), 1) {
+		must(t, err)
+		if ev.Kind == "released" && ev.Epsilon.Less(eps(t, "1")) {
+			sell(t, l, sale(t, fmt.Sprint("yet more ", ev.Number), ev.Object, "2"))
+		}
+	}
+	_, err := l.Estimate(t.Context(), EstimateRequest{Question: "vote", Include: func(name string) bool {
+		sell(t, l, sale(t, "most "+name, name, "3"))
+		return true
+	}})
+	must(t, err)
+	if n != 10 || len(responses(t, l, "vote", eps(t, "3"))) != 10 {
+		t.Errorf("%d responses were seen", n)
+	}
+	audit(t, l.store)
+}
+
+// The log in words says what happened, in full.
+func TestEventsTellWhatHappened(t *testing.T) {
+	l := inMemory(t, Options{Now: epoch, TruthKey: truthKey()})
+	l.sampler = steadySampler()
+	two := policy.Fixed(eps(t, "2"))
+	define(t, l, vote())
+	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Policy: two, Cap: eps(t, "3")})
+	must(t, err)
+	sell(t, l, sale(t, "r", "ann", "0.5"))
+	r := order(t, "p", "0.25", "ann", "zoe")
+	r.Partial = true
+	carryOut(t, l, r)
+	three, half, quarter := eps(t, "3"), eps(t, "0.5"), eps(t, "0.25")
+	at := epoch()
+	want := []Event{
+		{Number: 1, Time: at, Kind: "created", ID: l.About().ID, Currency: "EUR"},
+		{Number: 2, Time: at, Kind: "truth-key"},
+		{Number: 3, Time: at, Kind: "question", Question: "vote", Values: vote().Values},
+		{Number: 4, Time: at, Kind: "settled", Key: "define vote", Counts: []uint64{0, 0, 0}},
+		{Number: 5, Time: at, Kind: "policy", Policy: &two},
+		{Number: 6, Time: at, Kind: "enrolled", Object: "ann", Question: "vote", Policy: &two, Cap: &three},
+		{Number: 7, Time: at, Kind: "settled", Key: "e", Counts: []uint64{1, 0, 0}},
+		{Number: 8, Time: at, Kind: "released", Object: "ann", Question: "vote", Epsilon: &half, Response: "yes", Method: "raise"},
+		{Number: 9, Time: at, Kind: "settled", Key: "r", Counts: []uint64{1, 0, 0}},
+		{Number: 10, Time: at, Kind: "released", Object: "ann", Question: "vote", Epsilon: &quarter, Response: "yes", Method: "degrade"},
+		{Number: 11, Time: at, Kind: "settled", Key: "p", Counts: []uint64{0, 0, 1}, Refused: []Refusal{
+			{Object: "zoe", Reason: NotEnrolled, Asked: quarter, Helps: HelpsEnrolling},
+		}},
+	}
+	got := events(t, l)
+	for i := range max(len(got), len(want)) {
+		if i >= len(got) || i >= len(want) || !reflect.DeepEqual(got[i], want[i]) {
+			t.Fatalf("event %d of %d is\n%+v\nwant\n%+v", i+1, len(got), got[i:], want[i:])
+		}
+	}
+}
+
+func TestObjectShowsBudgetAndLevels(t *testing.T) {
+	l := inMemory(t, Options{})
+	l.sampler = steadySampler()
+	define(t, l, vote())
+	define(t, l, smoker())
+	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann", "ann b", "an"}, Policy: policy.Fixed(eps(t, "2")), Cap: eps(t, "3")})
+	must(t, err)
+	enroll(t, l, "smoker", "3", "ann")
+	sell(t, l, sale(t, "1", "ann", "1.5"))
+	sell(t, l, sale(t, "2", "ann", "0.5"))
+	got := objectOf(t, l, "ann")
+	n := got.Chains[0].Levels[1].Event
+	want := ObjectState{
+		Object: "ann", Cap: eps(t, "3"), Spent: eps(t, "1.5"), Remaining: eps(t, "1.5"),
+		Chains: []ChainState{
+			{Question: "vote", Epsilon: eps(t, "1.5"), Response: "yes", Ceiling: eps(t, "2"), Levels: []LevelState{
+				{eps(t, "0.5"), "yes", n + 2}, {eps(t, "1.5"), "yes", n},
+			}},
+			{Question: "smoker", Ceiling: eps(t, "3"), Levels: []LevelState{}},
+		},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", got, want)
+	}
+	for _, name := range []string{"an", "ann b"} { // neighbours among the keys
+		if o := objectOf(t, l, name); len(o.Chains) != 1 || len(o.Chains[0].Levels) != 0 {
+			t.Errorf("%q has %+v", name, o)
+		}
+	}
+}
+
+// An object in 300 questions: their numbers take every form in a key, zero bytes included.
+func TestObjectShowsAllItsQuestions(t *testing.T) {
+	const many = 300
+	l := inMemory(t, Options{})
+	for i := range many {
+		name := fmt.Sprint("question ", i)
+		define(t, l, Question{name, []string{"a", "b"}})
+		enroll(t, l, name, "9", "ann", "ann ")
+	}
+	o := objectOf(t, l, "ann")
+	if len(o.Chains) != many {
+		t.Fatalf("%d chains, want %d", len(o.Chains), many)
+	}
+	for i, c := range o.Chains {
+		if c.Question != fmt.Sprint("question ", i) {
+			t.Fatalf("chain %d is of %q", i, c.Question)
+		}
+	}
+	audit(t, l.store)
+}
+
+func TestQuestionsAreListedAsDefined(t *testing.T) {
+	const many = scanSize + 10
+	l := inMemory(t, Options{})
+	_, _, err := l.submit(t.Context(), func(*state) (changes []change, err error) {
+		for i := range uint32(many) {
+			changes = append(changes, &questionDefined{i + 1, fmt.Sprint("question ", many-i), []string{"a", "b"}})
+		}
+		return changes, nil
+	})
+	must(t, err)
+	all, err := l.Questions(t.Context())
+	must(t, err)
+	if len(all) != many {
+		t.Fatalf("%d questions, want %d", len(all), many)
+	}
+	for i, q := range all {
+		if q.Name != fmt.Sprint("question ", many-i) || !slices.Equal(q.Values, []string{"a", "b"}) {
+			t.Fatalf("question %d is %+v", i, q)
+		}
+	}
+}
+
+func TestResponsesAreThoseOfOneLevelInOrder(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "9", "cid", "ann", "bob")
+	carryOut(t, l, order(t, "1", "0.5"))
+	carryOut(t, l, order(t, "2", "1", "bob"))
+	for epsilon, want := range map[string]string{"0.5": "ann bob cid", "1": "bob", "0.75": "", "0": ""} {
+		var names []string
+		for r, err := range l.Responses(t.Context(), "vote", eps(t, epsilon)) {
+			must(t, err)
+			names = append(names, r.Object)
+			if r.Epsilon != eps(t, epsilon) || r.Question != "vote" || r.Event == 0 {
+				t.Errorf("at ε=%s: %+v", epsilon, r)
+			}
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("at ε=%s: %s, want %s", epsilon, got, want)
+		}
+	}
+}
+
+func TestStatsCount(t *testing.T) {
+	path := votersFile(t, "9", "ann", "bob")
+	l := open(t, path, Options{})
+	define(t, l, smoker())
+	enroll(t, l, "smoker", "9", "ann")
+	got := stats(t, l)
+	info, err := os.Stat(path)
+	must(t, err)
+	// created; 2 × (question, settled); 3 × enrolled; 2 × settled
+	if want := (Stats{Objects: 2, Questions: 2, Chains: 3, Events: 10, Bytes: info.Size()}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestReadingLeavesNoTrace(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "9", "ann")
+	sell(t, l, sale(t, "k", "ann", "0.5"))
+	unchanged(t, l.store, func() {
+		for name, call := range everyCall(t, l) {
+			switch name {
+			case "Release", "Raise", "DefineQuestion", "Enroll":
+				continue
+			}
+			if err := call(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}
+
+func TestReadOnlyReadsAndRefusesWrites(t *testing.T) {
+	path := votersFile(t, "9", "ann")
+	l := open(t, path, Options{})
+	first := sell(t, l, sale(t, "k", "ann", "0.5"))
+	closed(t, l)
+
+	readers := []*Ledger{open(t, path, Options{ReadOnly: true}), open(t, path, Options{ReadOnly: true, TruthKey: truthKey()})}
+	for _, l := range readers {
+		unchanged(t, l.store, func() {
+			for name, call := range everyCall(t, l) {
+				switch err := call(); name {
+				case "Release", "Raise", "DefineQuestion", "Enroll":
+					wantErr(t, err, ErrReadOnly)
+				default:
+					must(t, err)
+				}
+			}
+		})
+		if got := responses(t, l, "vote", eps(t, "0.5"))["ann"]; got != first {
+			t.Errorf("got %v, want %v", got, first)
+		}
+	}
+	_, err := Open(path, Options{})
+	wantErr(t, err, ErrInUse)
+	for _, l := range readers {
+		closed(t, l)
+	}
+	l = open(t, path, Options{})
+	_, err = Open(path, Options{ReadOnly: true})
+	wantErr(t, err, ErrInUse)
+	if n := countKind(events(t, l), "truth-key"); n != 0 {
+		t.Error("a reader set the truth key")
+	}
+}
+
+func TestAboutIsWhatTheLedgerWasCreatedWith(t *testing.T) {
+	path := create(t)
+	l := open(t, path, Options{})
+	first := l.About()
+	if first.Currency != "USD" || first.LogKey != "" || len(first.ID) != 36 || first.Created.IsZero() {
+		t.Errorf("%+v", first)
+	}
+	closed(t, l)
+	if again := open(t, path, Options{}).About(); again != first {
+		t.Errorf("%+v, then %+v", first, again)
+	}
+	other := t.TempDir() + "/other.db"
+	must(t, Create(other, "EUR", "host+1234+key"))
+	about := open(t, other, Options{}).About()
+	if about.Currency != "EUR" || about.LogKey != "host+1234+key" || about.ID == first.ID {
+		t.Errorf("%+v", about)
+	}
+}
+
+// One line for each commit, refusal and failure, as the options say, and none for what is free.
+func TestTheLogHasOneLineForEachCommitRefusalAndFailure(t *testing.T) {
+	var out bytes.Buffer
+	l, s := openShim(t, votersFile(t, "1", "ann"), Options{Logger: zerolog.New(&out)})
+	wantLog := func(what string, call func() error, parts ...string) {
+		t.Helper()
+		out.Reset()
+		err := call()
+		lines := strings.Count(out.String(), "\n")
+		if len(parts) == 0 {
+			must(t, err)
+		}
+		for _, part := range parts {
+			if lines != 1 || !strings.Contains(out.String(), part) {
+				t.Errorf("%s: the log says %q, want one line with %s", what, out.String(), part)
+			}
+		}
+		if len(parts) == 0 && lines != 0 {
+			t.Errorf("%s: the log says %q, want nothing", what, out.String())
+		}
+	}
+	release := func(key, epsilon string) func() error {
+		return func() error { _, err := l.Release(t.Context(), sale(t, key, "ann", epsilon)); return err }
+	}
+	wantLog("sale", release("1", "0.5"), `"level":"debug"`, `"events":2`)
+	wantLog("repetition", release("1", "0.5"))
+	wantLog("reading", func() error { _, err := l.Object(t.Context(), "ann"); return err })
+	wantLog("refusal", release("2", "5"), `"level":"info"`, "object-cap", "ann")
+	s.set(failing, nil)
+	wantLog("failure", release("3", "0.75"), `"level":"error"`, errDisk.Error())
+	s.set(nil, nil)
+}
+
+// The zero Options are ready for use and silent.
+func TestZeroOptionsWork(t *testing.T) {
+	l := voters(t, newLedger(t), "1", "ann")
+	if r := sell(t, l, sale(t, "k", "ann", "1")); r.Event == 0 || r.Epsilon != (eps(t, "1")) || r.Epsilon == (privacy.Epsilon{}) {
+		t.Errorf("%+v", r)
+	}
+}

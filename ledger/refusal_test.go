@@ -1,0 +1,196 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Invariant 7: a refusal says which objects, which ceiling, spent, asked and remaining, and what
+// helps. A refused call changes nothing, burns nothing and leaves the ledger usable.
+
+// refusedCase is a call that must be refused for exactly one object.
+type refusedCase struct {
+	call func(l *Ledger) error
+	want Refusal
+}
+
+// refusedCases are to be made on the ledger of refusing.
+func refusedCases(t *testing.T) map[string]refusedCase {
+	e := func(text string) privacy.Epsilon { return eps(t, text) }
+	none := e("0")
+	raise := func(name, epsilon, truth string) func(*Ledger) error {
+		return func(l *Ledger) error {
+			r := sale(t, "r", name, epsilon)
+			r.Truth = TruthOf(truth)
+			_, err := l.Release(t.Context(), r)
+			return err
+		}
+	}
+	enrol := func(r EnrollRequest) func(*Ledger) error {
+		r.Key, r.Question = "e", "vote"
+		return func(l *Ledger) error { _, err := l.Enroll(t.Context(), r); return err }
+	}
+	return map[string]refusedCase{
+		"chain ceiling": {raise("limited", "2.5", "yes"), Refusal{"limited", ChainCeiling, e("2"), e("1.5"), e("2.5"), e("1"), e("0.5"), HelpsNothing}},
+		"object cap":    {raise("capped", "2.000000001", "yes"), Refusal{"capped", ObjectCap, e("3"), e("2.25"), e("2.000000001"), e("1.000000001"), e("0.75"), HelpsNothing}},
+		"first level":   {raise("fresh", "1.1", "yes"), Refusal{"fresh", ObjectCap, e("1"), none, e("1.1"), e("1.1"), e("1"), HelpsNothing}},
+		"not enrolled":  {raise("stranger", "0.5", "yes"), Refusal{"stranger", NotEnrolled, none, none, e("0.5"), none, none, HelpsEnrolling}},
+		"no truth":      {raise("fresh", "0.5", ""), Refusal{"fresh", NoTruth, none, none, e("0.5"), none, none, HelpsTruth}},
+		"cap differs":   {enrol(EnrollRequest{Objects: []string{"capped"}, Cap: e("4")}), Refusal{"capped", CapDiffers, e("3"), e("2.25"), e("4"), none, none, HelpsNothing}},
+		"policy given":  {enrol(EnrollRequest{Objects: []string{"capped"}, Policy: policy.Fixed(e("2"))}), Refusal{"capped", PolicyDiffers, none, e("1"), none, none, none, HelpsNothing}},
+		"no policy":     {enrol(EnrollRequest{Objects: []string{"limited"}}), Refusal{"limited", PolicyDiffers, none, e("1.5"), none, none, none, HelpsNothing}},
+		"other policy":  {enrol(EnrollRequest{Objects: []string{"limited"}, Policy: policy.Fixed(e("3"))}), Refusal{"limited", PolicyDiffers, none, e("1.5"), none, none, none, HelpsNothing}},
+		"one of many":   {enrol(EnrollRequest{Objects: []string{"new", "capped", "newer"}, Cap: e("5")}), Refusal{"capped", CapDiffers, e("3"), e("2.25"), e("5"), none, none, HelpsNothing}},
+	}
+}
+
+// refusing makes a ledger with an object for each reason.
+func refusing(t *testing.T) *Ledger {
+	l := inMemory(t, Options{Now: epoch})
+	define(t, l, vote())
+	define(t, l, Question{"smoker", []string{"yes", "no"}})
+	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "limited", Question: "vote", Objects: []string{"limited"}, Policy: policy.Fixed(eps(t, "2"))})
+	must(t, err)
+	enroll(t, l, "vote", "3", "capped")
+	enroll(t, l, "smoker", "3", "capped")
+	enroll(t, l, "vote", "1", "fresh")
+	sell(t, l, sale(t, "1", "limited", "1.5"))
+	sell(t, l, sale(t, "2", "capped", "1"))
+	other := sale(t, "3", "capped", "1.25")
+	other.Question = "smoker"
+	sell(t, l, other)
+	return l
+}
+
+func TestEveryReasonIsExplainedInFull(t *testing.T) {
+	l := refusing(t)
+	for name, c := range refusedCases(t) {
+		t.Run(name, func(t *testing.T) {
+			var err error
+			unchanged(t, l.store, func() { err = c.call(l) })
+			if got := refusals(t, err); len(got) != 1 || got[0] != c.want {
+				t.Errorf("refused for\n%+v\nwant\n%+v", got, c.want)
+			}
+			for _, part := range []string{string(c.want.Reason), c.want.Object, "vote"} {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("the text %q does not say %q", err, part)
+				}
+			}
+		})
+	}
+	sell(t, l, sale(t, "usable", "fresh", "1"))
+	audit(t, l.store)
+}
+
+// The two budget reasons give numbers that add up: what was asked for is too much, and exactly what
+// remains is not.
+func TestWhatRemainsCanBeHad(t *testing.T) {
+	for name, c := range refusedCases(t) {
+		if c.want.Reason != ObjectCap && c.want.Reason != ChainCeiling {
+			continue
+		}
+		l := refusing(t)
+		refused := refusals(t, c.call(l))[0]
+		level, err := refused.Asked.Sub(refused.Cost) // where the chain stands
+		must(t, err)
+		level, err = level.Add(refused.Remaining)
+		must(t, err)
+		r := sale(t, "rest", refused.Object, "1")
+		r.Epsilon = level
+		if _, err := l.Release(t.Context(), r); err != nil {
+			t.Errorf("%s: what remains is refused: %v", name, err)
+		}
+	}
+}
+
+func TestARefusalListsAllObjectsInOrder(t *testing.T) {
+	l := refusing(t)
+	_, err := l.Raise(t.Context(), order(t, "k", "2.5", "zoe", "limited", "adam", "capped", "fresh", "mia"))
+	var got []string
+	for _, r := range refusals(t, err) {
+		got = append(got, r.Object+" "+string(r.Reason))
+	}
+	want := []string{"adam not-enrolled", "capped object-cap", "fresh object-cap", "limited chain-ceiling", "mia not-enrolled", "zoe not-enrolled"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	r := order(t, "k", "1", "fresh", "limited") // nothing against it but truths
+	r.Truth = TruthOf("")
+	_, err = l.Raise(t.Context(), r)
+	if refused := refusals(t, err); len(refused) != 1 || refused[0].Object != "fresh" {
+		t.Errorf("refused for %+v; only fresh needs its truth", refused)
+	}
+}
+
+// However many are refused, and whatever they are called, the text stays a text.
+func TestTheTextOfARefusalIsBounded(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "1", "ann")
+	strangers := make([]string, 10_000)
+	for i := range strangers {
+		strangers[i] = fmt.Sprintf("%05d", i) + strings.Repeat("\U000E0001", 62)
+	}
+	_, err := l.Raise(t.Context(), order(t, "k", "0.5", strangers...))
+	if n := len(refusals(t, err)); n != len(strangers) {
+		t.Errorf("%d refusals listed, want %d", n, len(strangers))
+	}
+	if n := len(err.Error()); n > 4096 {
+		t.Errorf("the text has %d bytes", n)
+	}
+	if !strings.Contains(err.Error(), "10000 object") || !strings.Contains(err.Error(), "9997 more") {
+		t.Errorf("the text does not say how many: %.100s", err)
+	}
+}
+
+// What is no refusal by the state, but a request that cannot be right, is told apart.
+func TestUnknownAndInvalidAreNotRefusals(t *testing.T) {
+	l := refusing(t)
+	unknown := sale(t, "k", "fresh", "0.5")
+	unknown.Question = "who knows"
+	for name, call := range map[string]struct {
+		err  func() error
+		want error
+	}{
+		"unknown question": {func() error { _, err := l.Release(t.Context(), unknown); return err }, ErrUnknown},
+		"enroll unknown": {func() error {
+			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "k", Question: "who knows", Objects: []string{"fresh"}})
+			return err
+		}, ErrUnknown},
+		"unknown object":    {func() error { _, err := l.Object(t.Context(), "stranger"); return err }, ErrUnknown},
+		"estimate unknown":  {func() error { _, err := l.Estimate(t.Context(), EstimateRequest{Question: "?"}); return err }, ErrUnknown},
+		"responses unknown": {func() error { return firstError(l.Responses(t.Context(), "?", eps(t, "1"))) }, ErrUnknown},
+		"ε of 0":            {func() error { _, err := l.Release(t.Context(), sale(t, "k", "fresh", "0")); return err }, ErrInvalid},
+		"no truth source": {func() error {
+			r := sale(t, "k", "fresh", "0.5")
+			r.Truth = nil
+			_, err := l.Release(t.Context(), r)
+			return err
+		}, ErrInvalid},
+		"redefined": {func() error {
+			return l.DefineQuestion(t.Context(), "k", Question{"vote", []string{"no", "yes", "blank"}})
+		}, ErrInvalid},
+	} {
+		unchanged(t, l.store, func() {
+			err := call.err()
+			var refused *RefusedError
+			if !errors.Is(err, call.want) || errors.As(err, &refused) {
+				t.Errorf("%s: got the error %v, want %v", name, err, call.want)
+			}
+		})
+	}
+}
+
+// Defining the same question again is no conflict, with whatever key.
+func TestDefiningAQuestionAgainDoesNothing(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "1", "ann")
+	must(t, l.DefineQuestion(t.Context(), "another key", vote()))
+	if n := countKind(events(t, l), "question"); n != 1 {
+		t.Errorf("%d question events", n)
+	}
+	audit(t, l.store)
+}

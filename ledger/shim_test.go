@@ -1,0 +1,194 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/store"
+)
+
+// shim is a store whose commits a test can count, hold up and make fail at either side of the
+// instant at which they become durable.
+type shim struct {
+	store.Store
+	commits atomic.Int64 // transactions that wrote something and were committed
+	mu      sync.Mutex
+	before  func() error // runs once a transaction is decided; an error undoes it
+	after   func() error // runs once it is committed, before anybody is told; an error is its outcome
+	reading func()       // runs before each View
+}
+
+// set changes the hooks; nil does nothing.
+func (s *shim) set(before, after func() error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before, s.after = before, after
+}
+
+func (s *shim) hooks() (before, after func() error, reading func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.before, s.after, s.reading
+}
+
+func (s *shim) onRead(reading func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reading = reading
+}
+
+func (s *shim) View(fn func(store.Reader) error) error {
+	if _, _, reading := s.hooks(); reading != nil {
+		reading()
+	}
+	return s.Store.View(fn)
+}
+
+func (s *shim) Update(fn func(store.Writer) error) error {
+	before, after, _ := s.hooks()
+	wrote := false
+	err := s.Store.Update(func(w store.Writer) error {
+		noting := &notingWriter{Writer: w}
+		if err := fn(noting); err != nil {
+			return err
+		}
+		if wrote = noting.wrote; wrote && before != nil {
+			return before()
+		}
+		return nil
+	})
+	if err != nil || !wrote {
+		return err
+	}
+	s.commits.Add(1)
+	if after != nil {
+		return after()
+	}
+	return nil
+}
+
+// notingWriter notes whether anything was written.
+type notingWriter struct {
+	store.Writer
+	wrote bool
+}
+
+func (w *notingWriter) Put(bucket string, key, value []byte) error {
+	w.wrote = true
+	return w.Writer.Put(bucket, key, value)
+}
+
+// gate holds up whoever comes until it is opened, at the latest when the test ends.
+type gate struct {
+	came, went sync.Once
+	reached    chan struct{} // closed when the first one stands before it
+	opened     chan struct{}
+}
+
+func newGate(t testing.TB) *gate {
+	g := &gate{reached: make(chan struct{}), opened: make(chan struct{})}
+	t.Cleanup(g.open)
+	return g
+}
+
+func (g *gate) pass() error {
+	g.came.Do(func() { close(g.reached) })
+	<-g.opened
+	return nil
+}
+
+func (g *gate) open() { g.went.Do(func() { close(g.opened) }) }
+
+func (g *gate) wait(t testing.TB) {
+	t.Helper()
+	select {
+	case <-g.reached:
+	case <-time.After(patience):
+		t.Fatal("nobody came to the gate")
+	}
+}
+
+// patience is when a test gives up on what should happen at once.
+const patience = 30 * time.Second
+
+// soon is how long a test watches for what must not happen.
+const soon = 30 * time.Millisecond
+
+// holdCommit holds up the next commits just before they become durable.
+func (s *shim) holdCommit(t testing.TB) *gate {
+	g := newGate(t)
+	s.set(g.pass, nil)
+	return g
+}
+
+var errDisk = errors.New("the disk is on fire")
+
+func failing() error   { return errDisk }
+func uncertain() error { return fmt.Errorf("%w: %w", store.ErrUncertain, errDisk) }
+
+// waitQueued waits until n proposals stand in the queue.
+func waitQueued(t testing.TB, l *Ledger, n int) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		l.commits.mu.Lock()
+		got := len(l.commits.queue)
+		l.commits.mu.Unlock()
+		if got == n {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d calls are queued, want %d", got, n)
+		}
+	}
+}
+
+// answer is what a call in another goroutine returned.
+type answer[T any] struct {
+	value T
+	err   error
+}
+
+// async runs a call in another goroutine.
+func async[T any](call func() (T, error)) chan answer[T] {
+	done := make(chan answer[T], 1)
+	go func() {
+		value, err := call()
+		done <- answer[T]{value, err}
+	}()
+	return done
+}
+
+func await[T any](t testing.TB, done chan answer[T]) answer[T] {
+	t.Helper()
+	select {
+	case a := <-done:
+		return a
+	case <-time.After(patience):
+		t.Fatal("a call hangs")
+		panic("unreachable")
+	}
+}
+
+// pending reports an answer that came too soon.
+func pending[T any](t testing.TB, done chan answer[T]) {
+	t.Helper()
+	select {
+	case a := <-done:
+		t.Fatalf("a call returned (%v, %v) too soon", a.value, a.err)
+	case <-time.After(soon):
+	}
+}
+
+// waitClosing waits until Close refuses further calls.
+func waitClosing(t testing.TB, l *Ledger) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !errors.Is(l.commits.check(), ErrClosed); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the ledger is not closing")
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package mechanism
+
+import (
+	"math"
+
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Sampler draws answers of queries, and degrades them, with exactly the probabilities of the
+// formulas: no float decides. Its randomness is the operating system's.
+//
+// A Sampler is not safe for concurrent use; it is cheap, so make one for each goroutine.
+type Sampler struct{ bits *exact.Bits }
+
+// NewSampler returns a sampler on the operating system's randomness.
+func NewSampler() *Sampler { return ReplaySampler(exact.NewBits()) }
+
+// ReplaySampler returns a sampler on given bits. It serves the tests of this module alone: nobody
+// else can make such bits.
+func ReplaySampler(bits *exact.Bits) *Sampler { return &Sampler{bits} }
+
+// Draw returns an answer to a query for a dataset at a place: an output, drawn by the optimal
+// mechanism whose law on the boundary is randomized response at ε. It is ε-differentially private
+// between neighbours (for the relation that the place was computed for), and the true answer is the
+// likelier the farther the dataset is from the boundary: with two outputs it is wrong with probability
+// e^(−εd)/(1+e^ε), the balanced optimum (doliveira2021 Corollary 2); with more, the prefix sums of the
+// preference order are those of zhou2022 as [Line] has them. Without a boundary the answer is the true
+// one.
+//
+// It returns [ErrInvalid] for ε = 0 or a place without an order. The time it takes does not depend on
+// the distance, but for the case of none.
+func (s *Sampler) Draw(at Place, epsilon privacy.Epsilon) (int, error) {
+	if epsilon.IsZero() {
+		return 0, invalid("an answer at ε = 0 tells nothing")
+	}
+	k := len(at.Order)
+	if k < 2 || k > MaxOutputs || at.Distance < Unreachable {
+		return 0, invalid("not a place of a query")
+	}
+	if at.Distance == Unreachable {
+		return at.Order[0], nil
+	}
+	l := answerLaw{nano: epsilon.Nano(), outputs: int64(k), growth: growthSteps(epsilon, k)}
+	l.distance = min(uint64(at.Distance), l.farthest())
+	rank := exact.DrawRank(s.bits, k-1, l.cumulative)
+	return pick(at.Order, rank), nil
+}
+
+// pick returns order[rank], reading all of it.
+func pick(order []int, rank int) int {
+	picked := 0
+	for i, output := range order {
+		// mask is −1 where i == rank and 0 elsewhere.
+		x := uint64(i ^ rank)
+		mask := int((x|-x)>>63) - 1
+		picked |= output & mask
+	}
+	return picked
+}
+
+// answerLaw is the law of the rank, in the preference order, of a query's answer.
+type answerLaw struct {
+	nano     int64 // ε
+	outputs  int64
+	growth   []uint64 // by prefix, the steps during which it grows by e^ε each
+	distance uint64
+}
+
+// farthest is the largest distance that is told from greater ones: there the answer is wrong with
+// probability e^(−10⁹), and to answer from farther away as from there costs no privacy.
+func (l answerLaw) farthest() uint64 {
+	const nats = 1_000_000_000
+	return min(nats*1_000_000_000/uint64(l.nano), math.MaxUint32)
+}
+
+// cumulative encloses the prefix sums S_j(d) = U^d((e^ε+j−1)/(e^ε+k−1)), j = 1 … k−1: with g growing
+// steps, S = 1 − e^(−ε(d−g))·(1 − e^(εg)·S(0)).
+func (l answerLaw) cumulative(prec uint) []exact.Interval {
+	one, e := exact.Int(1), exact.Exp(l.nano, prec)
+	sums := make([]exact.Interval, l.outputs-1)
+	for i := range sums {
+		g := min(l.distance, l.growth[i])
+		start := e.Add(exact.Int(int64(i))).Quo(e.Add(exact.Int(l.outputs - 1)))
+		rest := one.Sub(e.Pow(uint32(g)).Mul(start))
+		sums[i] = one.Sub(rest.Quo(e.Pow(uint32(l.distance - g))))
+	}
+	return sums
+}
+
+// growthSteps returns for each prefix of the preference order by how many steps from the boundary it
+// grows by e^ε: as long as it is at most 1/(e^ε+1) (zhou2022 Eq. (17)). It does not depend on the
+// dataset.
+func growthSteps(epsilon privacy.Epsilon, outputs int) []uint64 {
+	e := math.Exp(epsilon.Float64())
+	steps := make([]uint64, outputs-1)
+	for i := range steps {
+		start := (e + float64(i)) / (e + float64(outputs-1))
+		if start*(e+1) > 1.000001 {
+			break // it does not grow, nor do the longer ones
+		}
+		guess := math.Ceil(-math.Log(start*(e+1)) / epsilon.Float64())
+		steps[i] = correctSteps(epsilon, int64(i), int64(outputs), uint64(min(max(guess, 0), math.MaxUint32)))
+	}
+	return steps
+}
+
+// correctSteps returns the smallest t with e^(εt)·S(0)·(e^ε+1) > 1, beginning with a guess that floats
+// may have put beside it.
+func correctSteps(epsilon privacy.Epsilon, i, outputs int64, guess uint64) uint64 {
+	beyond := func(t uint64) bool { return exceedsBound(epsilon, i, outputs, t) }
+	for guess > 0 && beyond(guess-1) {
+		guess--
+	}
+	for guess < math.MaxUint32 && !beyond(guess) {
+		guess++
+	}
+	return guess
+}
+
+// exceedsBound decides whether e^(εt)·(e^ε+i)·(e^ε+1) > e^ε+k−1. The two sides are polynomials in the
+// transcendental number e^(10⁻⁹), so they differ, and enough digits tell which is larger.
+func exceedsBound(epsilon privacy.Epsilon, i, outputs int64, t uint64) bool {
+	for prec := uint(128); ; prec *= 2 {
+		e := exact.Exp(epsilon.Nano(), prec)
+		left := e.Pow(uint32(t)).Mul(e.Add(exact.Int(i))).Mul(e.Add(exact.Int(1)))
+		right := e.Add(exact.Int(outputs - 1))
+		switch {
+		case right.Below(left):
+			return true
+		case left.Below(right):
+			return false
+		}
+	}
+}

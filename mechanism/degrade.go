@@ -1,0 +1,41 @@
+package mechanism
+
+import (
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Degrade makes of an answer given at ε₂ one for a lower ε₁, without the data: it keeps the answer
+// with probability r and else draws one of the k outputs uniformly, where
+//
+//	r/(1−r) = (e^ε₁−1)(e^ε₂+1) / (k(e^ε₂−e^ε₁)).
+//
+// Whatever ε₂-differentially private mechanism gave the answer, the degraded one alone is ε₁-private:
+// of a set of outputs with the probabilities p ≤ e^ε₂p′ and 1−p′ ≤ e^ε₂(1−p) on neighbouring datasets,
+// so that p′ ≤ 1/(e^ε₂+1) wherever p = e^ε₂p′, the new ones are rp+c and rp′+c with c ≥ (1−r)/k, and
+// their ratio is largest at p′ = 1/(e^ε₂+1), where it is e^ε₁. Both answers together are ε₂-private: the
+// degraded one is made of the first alone. With two outputs the law on the boundary is that of
+// randomized response at ε₁ again; farther away a fresh answer at ε₁ would be better.
+//
+// Degrade returns [ErrInvalid] unless 0 < ε₁ < ε₂ and the answer is one of 2 to [MaxOutputs] outputs.
+func (s *Sampler) Degrade(outputs, answer int, from, to privacy.Epsilon) (int, error) {
+	if outputs < 2 || outputs > MaxOutputs || answer < 0 || answer >= outputs {
+		return 0, invalid("answer %d of %d outputs", answer, outputs)
+	}
+	if to.IsZero() || !to.Less(from) {
+		return 0, invalid("an answer at ε = %v cannot be degraded to ε = %v", from, to)
+	}
+	keep := func(prec uint) exact.Weights {
+		r := retention(int64(outputs), from, to, prec)
+		return exact.Weights{First: r, Either: r, Same: r}
+	}
+	value := uint32(answer)
+	return int(exact.NewMixture(uint32(outputs), keep).Draw(s.bits, value, value)), nil
+}
+
+// retention encloses r.
+func retention(k int64, from, to privacy.Epsilon, prec uint) exact.Interval {
+	one, e1, e2 := exact.Int(1), exact.Exp(to.Nano(), prec), exact.Exp(from.Nano(), prec)
+	kept := e1.Sub(one).Mul(e2.Add(one))
+	return kept.Quo(kept.Add(exact.Int(k).Mul(e2.Sub(e1))))
+}

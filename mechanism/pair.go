@@ -1,0 +1,60 @@
+package mechanism
+
+import (
+	"math"
+)
+
+// Pair is a suitable pair of bounds (torkamani2023 Definition 12): if a dataset answers j with
+// probability α, each neighbour answers j with a probability in [Lower(α), Upper(α)]. Both functions
+// map [0,1] to [0,1] and increase. [Pair.Check] looks for a place where a pair is not suitable.
+type Pair struct {
+	Lower, Upper func(alpha float64) float64
+}
+
+// Privacy holds the parameters of (ε,δ)-differential privacy between neighbouring datasets.
+type Privacy struct {
+	Epsilon float64 // in nats, above 0 and at most 1,000
+	Delta   float64 // in [0,1)
+}
+
+// Validate returns [ErrInvalid] unless 0 < ε ≤ 1,000 and 0 ≤ δ < 1.
+func (dp Privacy) Validate() error {
+	if !(dp.Epsilon > 0 && dp.Epsilon <= 1000) {
+		return invalid("ε = %v is not above 0 and at most 1000", dp.Epsilon)
+	}
+	if !(dp.Delta >= 0 && dp.Delta < 1) {
+		return invalid("δ = %v is not in [0,1)", dp.Delta)
+	}
+	return nil
+}
+
+// Upper is torkamani2023 Eq. (8): the largest probability of an output that a neighbour may have,
+// min(e^ε α + δ, (e^ε + δ − 1 + α)/e^ε, 1), for α in [0,1] and valid parameters. It is never below α. It is
+// computed from 1 − α where that is the smaller part, so that probabilities near 1 keep their digits.
+func (dp Privacy) Upper(alpha float64) float64 {
+	grown := scaled(alpha, dp.Epsilon) + dp.Delta
+	shrunk := 1 - math.Exp(-dp.Epsilon)*((1-alpha)-dp.Delta)
+	return max(alpha, min(grown, shrunk, 1))
+}
+
+// Lower is torkamani2023 Eq. (9), the smallest probability of an output that a neighbour may have:
+// max(e^ε α − δ − e^ε + 1, (α − δ)/e^ε, 0) = 1 − Upper(1 − α). It is never above α, and as small
+// probabilities keep their digits it is not computed as that difference.
+func (dp Privacy) Lower(alpha float64) float64 {
+	shrunk := math.Exp(-dp.Epsilon) * (alpha - dp.Delta)
+	rest := 1 - dp.Delta - scaled(1-alpha, dp.Epsilon)
+	return min(alpha, max(rest, shrunk, 0))
+}
+
+// Pair returns the bounds of (ε,δ)-differential privacy as a suitable pair (torkamani2023
+// Proposition 2).
+func (dp Privacy) Pair() Pair { return Pair{dp.Lower, dp.Upper} }
+
+// scaled returns x·e^exponent, also where e^exponent by itself is above all float64 or x is 0.
+func scaled(x, exponent float64) float64 {
+	if exponent <= 700 {
+		return x * math.Exp(exponent)
+	}
+	half := math.Exp(exponent / 2)
+	return x * half * half
+}

@@ -1,0 +1,278 @@
+package mechanism
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Relation says which datasets are neighbours, and so what the mechanism hides of an individual.
+// A dataset of a [Query] is known by how many of its records hold each value.
+type Relation uint8
+
+const (
+	// Substitution: one record has another value. The number of records is the same for all datasets
+	// and is not hidden.
+	Substitution Relation = iota + 1
+	// AddRemove: one record more or one less. Datasets of every size, also the empty one, take part, so
+	// that the number of records is hidden too.
+	AddRemove
+)
+
+// String returns "substitution" or "add-remove".
+func (rel Relation) String() string {
+	switch rel {
+	case Substitution:
+		return "substitution"
+	case AddRemove:
+		return "add-remove"
+	}
+	return fmt.Sprintf("Relation(%d)", uint8(rel))
+}
+
+// The outputs of the two-output queries [Majority] and [Threshold].
+const (
+	AnswerNo  = 0
+	AnswerYes = 1
+)
+
+// Query is a question about all records of a dataset, each of which holds one of the values 0 … m−1.
+// Its regions and their boundaries follow from the count of each value, so that no graph of the m^n
+// datasets is needed: to replace a dataset by its counts is a morphism that keeps rainbows and
+// distances (doliveira2021 Definition 3, zhou2022 Theorem 3).
+//
+// Queries are compared with ==. The zero Query asks nothing and is invalid.
+type Query struct {
+	kind      queryKind
+	value     int
+	threshold int64
+}
+
+type queryKind uint8
+
+const (
+	kindMajority queryKind = iota + 1
+	kindThreshold
+	kindPlurality
+	kindWinner
+)
+
+// Majority asks whether more than half of all records hold a value. In a tie, and of no records, they
+// do not. Its outputs are [AnswerNo] and [AnswerYes].
+func Majority(value int) Query { return Query{kind: kindMajority, value: value} }
+
+// Threshold asks whether at least t records hold a value. Its outputs are [AnswerNo] and [AnswerYes].
+//
+// If t ≤ 0 the answer is yes for every dataset, and if t exceeds the number of records it is no for
+// every neighbour by [Substitution]. Such a query has no boundary: the distance is [Unreachable], the
+// true answer can be given and tells nothing.
+func Threshold(value int, t int64) Query {
+	return Query{kind: kindThreshold, value: value, threshold: t}
+}
+
+// Plurality asks which value is the commonest. Its outputs are the values, and a dataset's rainbow
+// ranks them by their counts; of equally common values the one with the lower number comes first.
+//
+// Every exchange of two places in the ranking, even of the last two, leads into another region: two
+// rare values that are about as common keep a dataset near its boundary, where the true answer is least
+// likely. What that may buy are errors that favour the values that are truly second, third and so on;
+// but with randomized response on the boundary they do so only for e^(2ε) < k−1, and are uniform
+// otherwise. See [Winner].
+func Plurality() Query { return Query{kind: kindPlurality} }
+
+// Winner asks what [Plurality] asks, with the same outputs and the same true answer. But only a change
+// of the commonest value leads into another region: a rainbow has that value first and all the others
+// in order of their numbers, as those of [ColorsOf].
+//
+// A dataset is never nearer its boundary than under Plurality, and mostly much farther, so that for the
+// same ε and boundary law the true answer is at least as likely. With 500, 300, 11 and 11 records, one
+// added or removed, the distance is 200 instead of 0. With randomized response on the boundary and
+// e^(2ε) ≥ k−1 errors are uniform, as they are for Plurality; for smaller ε they favour values of lower
+// numbers, without regard to their counts. With two values both queries are the same. Prefer Winner
+// unless ε is that small and it matters how wrong a wrong answer is.
+func Winner() Query { return Query{kind: kindWinner} }
+
+// String returns the query as a call of its constructor, with its value by number. [Query.Text] writes
+// what [ParseQuery] reads.
+func (q Query) String() string {
+	switch q.kind {
+	case kindMajority:
+		return fmt.Sprintf("Majority(%d)", q.value)
+	case kindThreshold:
+		return fmt.Sprintf("Threshold(%d, %d)", q.value, q.threshold)
+	case kindPlurality:
+		return "Plurality()"
+	case kindWinner:
+		return "Winner()"
+	}
+	return "Query{}"
+}
+
+// Validate returns [ErrInvalid] unless the query can be asked of records with the given number of
+// values: from 2 to [MaxOutputs], and with a [Majority] or [Threshold] of one of them.
+func (q Query) Validate(values int) error {
+	switch {
+	case q.kind == 0:
+		return invalid("a query that asks nothing")
+	case values < 2 || values > MaxOutputs:
+		return invalid("%d values; 2 to %d are possible", values, MaxOutputs)
+	case q.value < 0 || q.value >= values:
+		return invalid("there is no value %d among %d", q.value, values)
+	}
+	return nil
+}
+
+// Outputs returns k, the number of outputs, for records with the given number of values: 2, or for
+// [Plurality] and [Winner] the number of values.
+func (q Query) Outputs(values int) int {
+	if q.kind == kindPlurality || q.kind == kindWinner {
+		return values
+	}
+	return 2
+}
+
+// Place is where a dataset lies in the graph of all datasets. It is computed from the truth and not
+// private: the answer of a mechanism may be published, a Place may not.
+type Place struct {
+	// Order is the rainbow: all outputs, the true answer first.
+	Order []int
+	// Distance is the number of steps from neighbour to neighbour to the boundary of the dataset's
+	// region: 0 if some neighbour has another rainbow, and [Unreachable] if no dataset has.
+	Distance int64
+}
+
+// Color returns the true answer.
+func (p Place) Color() int { return p.Order[0] }
+
+// Position returns the signed position z of a query with two outputs: the distance d if the true
+// answer is 1 ([AnswerYes]), and −(d+1) if it is 0. So the true answer is 1 if and only if z ≥ 0, and
+// neighbours differ by at most 1. It reports false, with z = 0, if the query has more outputs or no
+// boundary; without a boundary the true answer needs no noise.
+func (p Place) Position() (z int64, ok bool) {
+	switch {
+	case len(p.Order) != 2 || p.Distance == Unreachable:
+		return 0, false
+	case p.Color() == 1:
+		return p.Distance, true
+	}
+	return -p.Distance - 1, true
+}
+
+// Place returns the rainbow of a dataset, and its distance to the boundary, from the number of records
+// that hold each of the values 0 … len(counts)−1. It is exact and takes O(m) time, for [Plurality]
+// O(m log m).
+//
+// It returns [ErrInvalid] if the query does not pass [Query.Validate], the relation is none, a count is
+// negative or all counts together exceed 2^63−1. No error tells a count.
+func (q Query) Place(counts []int64, rel Relation) (Place, error) {
+	if err := q.Validate(len(counts)); err != nil {
+		return Place{}, err
+	}
+	if rel != Substitution && rel != AddRemove {
+		return Place{}, invalid("there is no %v", rel)
+	}
+	n, err := records(counts)
+	if err != nil {
+		return Place{}, err
+	}
+	order, slack := q.rank(counts, n)
+	return Place{order, q.distance(slack, n, rel)}, nil
+}
+
+// records adds up counts. The counts are truths and must not get into the error.
+func records(counts []int64) (n int64, err error) {
+	for value, count := range counts {
+		if count < 0 {
+			return 0, invalid("the count of value %d is negative", value)
+		}
+		if count > math.MaxInt64-n {
+			return 0, invalid("there are more than 2^63−1 records")
+		}
+		n += count
+	}
+	return n, nil
+}
+
+// rank returns the rainbow and the slack: by how much the difference of two counts, or of a count and
+// a constant, may shrink before the rainbow changes.
+func (q Query) rank(counts []int64, n int64) (order []int, slack int64) {
+	switch q.kind {
+	case kindMajority:
+		count := counts[q.value]
+		return yesFrom(count - (n - count) - 1)
+	case kindThreshold:
+		return yesFrom(counts[q.value] - max(q.threshold, 0)) // below 0 as at 0, without overflow
+	case kindPlurality:
+		return ranking(counts)
+	}
+	return winner(counts)
+}
+
+// yesFrom answers yes from a margin of 0 upwards.
+func yesFrom(margin int64) (order []int, slack int64) {
+	if margin >= 0 {
+		return []int{AnswerYes, AnswerNo}, margin
+	}
+	return []int{AnswerNo, AnswerYes}, -(margin + 1)
+}
+
+// ranking has the least slack between two places next to each other: that between more distant ones is
+// at least the sum of the slacks in between.
+func ranking(counts []int64) (order []int, slack int64) {
+	order = make([]int, len(counts))
+	for value := range order {
+		order[value] = value
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(counts[b], counts[a]) })
+	slack = int64(math.MaxInt64)
+	for i := 1; i < len(order); i++ {
+		slack = min(slack, slackOf(counts, order[i-1], order[i]))
+	}
+	return order, slack
+}
+
+func winner(counts []int64) (order []int, slack int64) {
+	first := slices.Index(counts, slices.Max(counts)) // the lowest number wins a tie
+	order = ownFirst(len(counts), first)
+	slack = int64(math.MaxInt64)
+	for _, other := range order[1:] {
+		slack = min(slack, slackOf(counts, first, other))
+	}
+	return order, slack
+}
+
+// slackOf returns by how much the lead of one value over another may shrink before the other overtakes
+// it, which it does in a tie if it has the lower number.
+func slackOf(counts []int64, first, second int) int64 {
+	lead := counts[first] - counts[second]
+	if second < first {
+		lead--
+	}
+	return lead
+}
+
+// distance turns slack into steps. A record added or removed changes one count, hence a difference of
+// counts by 1. A substitution from the leader to the follower changes it by 2, and is always possible
+// while the lead is positive; a lead of 0 ends with any record that changes to the follower. But the
+// difference of a count and a threshold changes by at most 1 in either case. A region is left with the
+// step that exceeds the slack, and the boundary lies one step before that.
+func (q Query) distance(slack, n int64, rel Relation) int64 {
+	switch {
+	case q.constant(n, rel):
+		return Unreachable
+	case rel == Substitution && q.kind != kindThreshold:
+		return slack / 2
+	}
+	return slack
+}
+
+// constant reports whether all datasets that steps can reach have the same rainbow: those of no records
+// by substitution are one alone, and a threshold may be beyond all counts. In all other cases any true
+// answer can be reached from any dataset.
+func (q Query) constant(n int64, rel Relation) bool {
+	if rel == Substitution && n == 0 {
+		return true
+	}
+	return q.kind == kindThreshold && (q.threshold <= 0 || rel == Substitution && q.threshold > n)
+}

@@ -1,0 +1,884 @@
+package mechanism
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"math"
+	"math/bits"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// countGraph is an explicit graph whose vertices are datasets, each with its counts.
+type countGraph struct {
+	*Graph
+	rel    Relation
+	counts [][]int64
+	sizes  []int64 // the number of records of each vertex
+	number map[string]int
+}
+
+// compositionGraph has all datasets of from … to records over m values, as counts. Only AddRemove joins
+// different sizes.
+func compositionGraph(t testing.TB, rel Relation, m int, from, to int64) *countGraph {
+	t.Helper()
+	cg := &countGraph{rel: rel, number: map[string]int{}}
+	for n := from; n <= to; n++ {
+		for counts := range compositions(n, m) {
+			cg.number[fmt.Sprint(counts)] = len(cg.counts)
+			cg.counts = append(cg.counts, counts)
+			cg.sizes = append(cg.sizes, n)
+		}
+	}
+	var err error
+	if cg.Graph, err = NewGraph(len(cg.counts), cg.edges()); err != nil {
+		t.Fatal(err)
+	}
+	return cg
+}
+
+func (cg *countGraph) edges() iter.Seq2[int, int] {
+	return func(yield func(int, int) bool) {
+		for v, counts := range cg.counts {
+			for near := range countNeighbors(counts, cg.rel) {
+				w, ok := cg.number[fmt.Sprint(near)] // not there if beyond the largest size
+				if ok && v < w && !yield(v, w) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// compositions yields every way to write n as an ordered sum of m counts.
+func compositions(n int64, m int) iter.Seq[[]int64] {
+	var extend func(prefix []int64, rest int64, yield func([]int64) bool) bool
+	extend = func(prefix []int64, rest int64, yield func([]int64) bool) bool {
+		if len(prefix) == m-1 {
+			return yield(append(slices.Clone(prefix), rest))
+		}
+		for count := range rest + 1 {
+			if !extend(append(slices.Clone(prefix), count), rest-count, yield) {
+				return false
+			}
+		}
+		return true
+	}
+	return func(yield func([]int64) bool) { extend(nil, n, yield) }
+}
+
+// countNeighbors yields the counts after one record has changed its value, or was added or removed.
+func countNeighbors(counts []int64, rel Relation) iter.Seq[[]int64] {
+	moved := func(from, to int) []int64 {
+		near := slices.Clone(counts)
+		if from >= 0 {
+			near[from]--
+		}
+		if to >= 0 {
+			near[to]++
+		}
+		return near
+	}
+	return func(yield func([]int64) bool) {
+		for from := -1; from < len(counts); from++ {
+			for to := -1; to < len(counts); to++ {
+				substituted := from >= 0 && to >= 0
+				if from == to || from >= 0 && counts[from] == 0 || substituted != (rel == Substitution) {
+					continue
+				}
+				if !yield(moved(from, to)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// orderByDefinition is the rainbow as the documentation of the constructors defines it, computed in
+// another way than by the package.
+func orderByDefinition(q Query, counts []int64) []int {
+	answer := func(yes bool) []int {
+		if yes {
+			return []int{AnswerYes, AnswerNo}
+		}
+		return []int{AnswerNo, AnswerYes}
+	}
+	switch q.kind {
+	case kindMajority:
+		var rest int64
+		for value, count := range counts {
+			if value != q.value {
+				rest += count
+			}
+		}
+		return answer(counts[q.value] > rest)
+	case kindThreshold:
+		return answer(counts[q.value] >= q.threshold)
+	}
+	order := make([]int, len(counts))
+	for value, count := range counts {
+		rank := 0
+		for other, c := range counts {
+			if c > count || c == count && other < value {
+				rank++
+			}
+		}
+		order[rank] = value
+	}
+	if q.kind == kindWinner {
+		slices.Sort(order[1:])
+	}
+	return order
+}
+
+// preferencesOf numbers the rainbows of all vertices.
+func (cg *countGraph) preferencesOf(t testing.TB, q Query) *Preferences {
+	t.Helper()
+	var orders [][]int
+	numbers := map[string]uint32{}
+	of := make([]uint32, len(cg.counts))
+	for v, counts := range cg.counts {
+		order := orderByDefinition(q, counts)
+		name := fmt.Sprint(order)
+		if _, seen := numbers[name]; !seen {
+			numbers[name] = uint32(len(orders))
+			orders = append(orders, order)
+		}
+		of[v] = numbers[name]
+	}
+	p, err := NewPreferences(q.Outputs(len(cg.counts[0])), orders, of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (cg *countGraph) places(t testing.TB, q Query) []Place {
+	t.Helper()
+	places := make([]Place, len(cg.counts))
+	for v, counts := range cg.counts {
+		places[v] = mustPlace(t, q, counts, cg.rel)
+	}
+	return places
+}
+
+func mustPlace(t testing.TB, q Query, counts []int64, rel Relation) Place {
+	t.Helper()
+	place, err := q.Place(counts, rel)
+	if err != nil {
+		t.Fatalf("%v at %v, %v: %v", q, counts, rel, err)
+	}
+	return place
+}
+
+// queriesOf are all queries on m values, with thresholds from below the least count to above the
+// largest.
+func queriesOf(m int, largest int64) []Query {
+	queries := []Query{Plurality(), Winner()}
+	for value := range m {
+		queries = append(queries, Majority(value))
+		for t := int64(-1); t <= largest+2; t++ {
+			queries = append(queries, Threshold(value, t))
+		}
+	}
+	return queries
+}
+
+const (
+	mostRecords = 8
+	// truncatedAt is the size of the largest dataset in the explicit graphs of AddRemove, which stand
+	// for the infinite one. A distance d found there at a dataset of n records is right if n+d+1 is at
+	// most truncatedAt: what the smaller graph lacks can make distances only too large; and if the
+	// true one were less, the d or fewer steps that lead out of the region would add no more than d
+	// records and lie in the smaller graph too.
+	truncatedAt = 18
+)
+
+// queryGraphs yields the explicit graphs on 2, 3 and 4 values on which everything is tested.
+func queryGraphs(t *testing.T, test func(*testing.T, *countGraph)) {
+	for m := 2; m <= 4; m++ {
+		for n := range int64(mostRecords + 1) {
+			t.Run(fmt.Sprintf("%v/m=%d/n=%d", Substitution, m, n), func(t *testing.T) {
+				test(t, compositionGraph(t, Substitution, m, n, n))
+			})
+		}
+		t.Run(fmt.Sprintf("%v/m=%d", AddRemove, m), func(t *testing.T) {
+			test(t, compositionGraph(t, AddRemove, m, 0, truncatedAt))
+		})
+	}
+}
+
+func TestQueryPlaceEqualsExplicitGraph(t *testing.T) {
+	queryGraphs(t, func(t *testing.T, cg *countGraph) {
+		for _, q := range queriesOf(len(cg.counts[0]), mostRecords) {
+			p := cg.preferencesOf(t, q)
+			distances, err := Distances(cg.Graph, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for v, got := range cg.places(t, q) {
+				d := int64(distances[v])
+				if !cg.trusts(t, v, d) {
+					continue
+				}
+				if got.Distance != d || !slices.Equal(got.Order, p.Order(v)) || got.Color() != p.Color(v) {
+					t.Errorf("%v at %v: %+v, want order %v at %d", q, cg.counts[v], got, p.Order(v), d)
+				}
+			}
+		}
+	})
+}
+
+// trusts reports whether a distance is that of the infinite graph too. All datasets of up to
+// mostRecords must have such a distance.
+func (cg *countGraph) trusts(t *testing.T, v int, distance int64) bool {
+	t.Helper()
+	within := cg.rel == Substitution || cg.sizes[v]+distance+1 <= truncatedAt
+	if !within && cg.sizes[v] <= mostRecords {
+		t.Fatalf("truncated too early for distance %d at %v", distance, cg.counts[v])
+	}
+	return within
+}
+
+func TestQueryPositionMovesByAtMostOne(t *testing.T) {
+	queryGraphs(t, func(t *testing.T, cg *countGraph) {
+		for _, q := range queriesOf(len(cg.counts[0]), mostRecords) {
+			places := cg.places(t, q)
+			for v, place := range places {
+				z, ok := place.Position()
+				if want := len(place.Order) == 2 && place.Distance != Unreachable; ok != want {
+					t.Fatalf("%v at %v: position is there: %v", q, cg.counts[v], ok)
+				}
+				if !ok {
+					continue
+				}
+				if (z >= 0) != (place.Color() == 1) || max(z, -z-1) != place.Distance {
+					t.Errorf("%v at %v: position %d of %+v", q, cg.counts[v], z, place)
+				}
+				for _, w := range cg.Neighbors(v) {
+					if near, ok := places[w].Position(); !ok || near-z > 1 || z-near > 1 {
+						t.Errorf("%v: position %d at %v and %d, %v at %v", q, z, cg.counts[v], near, ok, cg.counts[w])
+					}
+				}
+			}
+		}
+	})
+}
+
+// balancedLaw is doliveira2021 Corollary 2 for δ = 0, by output.
+func balancedLaw(place Place, epsilon float64) []float64 {
+	law := make([]float64, 2)
+	if place.Distance != Unreachable {
+		law[place.Order[1]] = math.Exp(-epsilon*float64(place.Distance)) / (1 + math.Exp(epsilon))
+	}
+	law[place.Color()] = 1 - law[place.Order[1]]
+	return law
+}
+
+// responseLaws is the default law, randomized response on the boundary, carried by prefix sums to the
+// distances 0 … largest, in order of preference.
+func responseLaws(outputs int, dp Privacy, largest int) [][]float64 {
+	other := 1 / (math.Exp(dp.Epsilon) + float64(outputs-1))
+	sums := make([]float64, outputs)
+	for j := range sums {
+		sums[j] = 1 - float64(outputs-1-j)*other
+	}
+	laws := make([][]float64, largest+1)
+	for d := range laws {
+		before := 0.0
+		for j, sum := range sums {
+			laws[d] = append(laws[d], sum-before)
+			before = sum
+			sums[j] = dp.Upper(sum)
+		}
+	}
+	return laws
+}
+
+func byOutput(place Place, laws [][]float64) []float64 {
+	law := make([]float64, len(place.Order))
+	if place.Distance == Unreachable {
+		law[place.Color()] = 1
+		return law
+	}
+	for j, output := range place.Order {
+		law[output] = laws[place.Distance][j]
+	}
+	return law
+}
+
+// leak returns by how much the law of a vertex exceeds what a neighbour's allows, over all sets of
+// outputs (doliveira2021 Definition 1).
+func leak(dp Privacy, law, near []float64) float64 {
+	worst := 0.0
+	for set := range 1 << len(law) {
+		here, there := 0.0, 0.0
+		for rest := uint(set); rest != 0; rest &= rest - 1 {
+			here += law[bits.TrailingZeros(rest)]
+			there += near[bits.TrailingZeros(rest)]
+		}
+		worst = max(worst, here-math.Exp(dp.Epsilon)*there-dp.Delta)
+	}
+	return worst
+}
+
+func (cg *countGraph) mustBePrivate(t *testing.T, q Query, dp Privacy, laws [][]float64) {
+	t.Helper()
+	for v := range cg.counts {
+		for _, w := range cg.Neighbors(v) {
+			if over := leak(dp, laws[v], laws[w]); over > 1e-13 {
+				t.Fatalf("%v, ε=%v, δ=%v: %v at %v and %v at %v exceed the bound by %v",
+					q, dp.Epsilon, dp.Delta, laws[v], cg.counts[v], laws[w], cg.counts[w], over)
+			}
+		}
+	}
+}
+
+func TestQueryBalancedMechanismIsPrivate(t *testing.T) {
+	queryGraphs(t, func(t *testing.T, cg *countGraph) {
+		for _, q := range queriesOf(len(cg.counts[0]), mostRecords) {
+			if q.Outputs(len(cg.counts[0])) != 2 {
+				continue
+			}
+			places := cg.places(t, q)
+			for _, epsilon := range []float64{0.1, 1, 3} {
+				laws := make([][]float64, len(places))
+				for v, place := range places {
+					laws[v] = balancedLaw(place, epsilon)
+				}
+				cg.mustBePrivate(t, q, Privacy{Epsilon: epsilon}, laws)
+			}
+		}
+	})
+}
+
+func TestQueryRainbowMechanismIsPrivate(t *testing.T) {
+	levels := []Privacy{{0.1, 0}, {0.5, 0}, {1, 0}, {3, 0}, {0.5, 0.01}}
+	queryGraphs(t, func(t *testing.T, cg *countGraph) {
+		for _, q := range []Query{Plurality(), Winner()} {
+			places := cg.places(t, q)
+			for _, dp := range levels {
+				byDistance := responseLaws(len(cg.counts[0]), dp, truncatedAt)
+				laws := make([][]float64, len(places))
+				for v, place := range places {
+					laws[v] = byOutput(place, byDistance)
+				}
+				cg.mustBePrivate(t, q, dp, laws)
+			}
+		}
+	})
+}
+
+// What the documentation says of Plurality and Winner: with randomized response on the boundary, whose
+// first probability is at least 1/(1+e^ε) if e^(2ε) ≥ k−1, the probabilities of all other outputs then
+// shrink alike. Else earlier outputs gain from later ones.
+func TestQueryErrorsFavourOrderOnlyForSmallEpsilon(t *testing.T) {
+	for k := 3; k <= 12; k++ {
+		edge := math.Log(float64(k-1)) / 2
+		for _, factor := range []float64{0.25, 0.5, 0.9, 1.001, 1.5, 4} {
+			spread := 0.0
+			for _, law := range responseLaws(k, Privacy{Epsilon: factor * edge}, 40) {
+				for j := 2; j < k; j++ {
+					if law[j] > law[j-1]+1e-13 {
+						t.Fatalf("k=%d, ε=%v: errors %v are out of order", k, factor*edge, law[1:])
+					}
+				}
+				spread = max(spread, law[1]-law[k-1])
+			}
+			if uniform := spread < 1e-13; uniform != (factor > 1) {
+				t.Errorf("k=%d, ε=%v: errors spread by %v", k, factor*edge, spread)
+			}
+		}
+	}
+}
+
+// A distance that is one too large must not pass the tests above.
+func TestQueryPrivacyTestRejectsWrongDistance(t *testing.T) {
+	cg := compositionGraph(t, Substitution, 3, 8, 8)
+	dp := Privacy{Epsilon: 1}
+	for _, q := range []Query{Majority(0), Winner(), Plurality()} {
+		worst := 0.0
+		laws := responseLaws(q.Outputs(3), dp, truncatedAt)
+		places := cg.places(t, q)
+		for v, place := range places {
+			place.Distance++
+			for _, w := range cg.Neighbors(v) {
+				worst = max(worst, leak(dp, byOutput(place, laws), byOutput(places[w], laws)))
+			}
+		}
+		if worst < 0.01 {
+			t.Errorf("%v: a wrong distance exceeds the bound by only %v", q, worst)
+		}
+	}
+}
+
+// The voting example after doliveira2021 Corollary 2: three voters, ε = log 2, δ = 0.1.
+func TestQueryVotingExample(t *testing.T) {
+	dp := Privacy{Epsilon: math.Ln2, Delta: 0.1}
+	truthful := []float64{(2 + dp.Delta) / 3}
+	truthful = append(truthful, dp.Upper(truthful[0]))
+	for ones, red := range []float64{0.9, 0.7, 0.3, 0.1} {
+		place := mustPlace(t, Majority(0), []int64{int64(ones), int64(3 - ones)}, Substitution)
+		p := truthful[place.Distance]
+		if place.Color() == AnswerYes {
+			p = 1 - p
+		}
+		if math.Abs(p-red) > 1e-15 {
+			t.Errorf("%d of 3 votes: red with %v, want %v", ones, p, red)
+		}
+	}
+}
+
+// sequences are all real datasets of n people who each hold one of the given values; a value of −1
+// stands for a person who takes no part.
+func sequences(n, lowest, m int) [][]int {
+	all := [][]int{nil}
+	for range n {
+		var longer [][]int
+		for _, sequence := range all {
+			for value := lowest; value < m; value++ {
+				longer = append(longer, append(slices.Clone(sequence), value))
+			}
+		}
+		all = longer
+	}
+	return all
+}
+
+// sequenceGraph has the datasets of n people, who change their values by substitution, and come and go
+// if the relation is AddRemove.
+func sequenceGraph(t *testing.T, rel Relation, n, m int) *countGraph {
+	t.Helper()
+	lowest := 0
+	if rel == AddRemove {
+		lowest = -1
+	}
+	datasets := sequences(n, lowest, m)
+	cg := &countGraph{rel: rel, number: map[string]int{}}
+	for v, dataset := range datasets {
+		counts := make([]int64, m)
+		size := int64(0)
+		for _, value := range dataset {
+			if value >= 0 {
+				counts[value]++
+				size++
+			}
+		}
+		cg.counts = append(cg.counts, counts)
+		cg.sizes = append(cg.sizes, size)
+		cg.number[fmt.Sprint(dataset)] = v
+	}
+	edges := func(yield func(int, int) bool) {
+		for v, dataset := range datasets {
+			for person, value := range dataset {
+				for other := value + 1; other < m; other++ {
+					if rel == AddRemove && value >= 0 {
+						continue // comes with a value or goes, but does not change it
+					}
+					near := slices.Clone(dataset)
+					near[person] = other
+					if !yield(v, cg.number[fmt.Sprint(near)]) {
+						return
+					}
+				}
+			}
+		}
+	}
+	var err error
+	if cg.Graph, err = NewGraph(len(datasets), edges); err != nil {
+		t.Fatal(err)
+	}
+	return cg
+}
+
+// Counts suffice: they map real datasets to counts by a morphism (neighbours become neighbours) along
+// which each neighbour of the counts comes from a neighbour of the dataset. So paths can be carried
+// down and lifted, and distances are equal; and they are compared all the same.
+func TestQueryCountsSuffice(t *testing.T) {
+	for _, rel := range []Relation{Substitution, AddRemove} {
+		for m := 2; m <= 3; m++ {
+			for n := range 7 {
+				t.Run(fmt.Sprintf("%v/m=%d/n=%d", rel, m, n), func(t *testing.T) {
+					cg := sequenceGraph(t, rel, n, m)
+					cg.mustCoverCounts(t, int64(n))
+					cg.mustHaveDistances(t, int64(n))
+				})
+			}
+		}
+	}
+}
+
+// mustCoverCounts compares neighbours of counts with counts of neighbours. In a dataset of all n people
+// nobody is left to be added.
+func (cg *countGraph) mustCoverCounts(t *testing.T, n int64) {
+	t.Helper()
+	for v, counts := range cg.counts {
+		want := map[string]bool{}
+		for near := range countNeighbors(counts, cg.rel) {
+			if size, err := records(near); err == nil && size <= n {
+				want[fmt.Sprint(near)] = true
+			}
+		}
+		got := map[string]bool{}
+		for _, w := range cg.Neighbors(v) {
+			got[fmt.Sprint(cg.counts[w])] = true
+		}
+		if !maps.Equal(got, want) {
+			t.Fatalf("a dataset of counts %v has neighbours of counts %v, want %v", counts, got, want)
+		}
+	}
+}
+
+func (cg *countGraph) mustHaveDistances(t *testing.T, n int64) {
+	t.Helper()
+	compared := 0
+	for _, q := range queriesOf(len(cg.counts[0]), n) {
+		p := cg.preferencesOf(t, q)
+		distances, err := Distances(cg.Graph, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for v, place := range cg.places(t, q) {
+			if cg.rel == AddRemove && cg.sizes[v]+place.Distance+1 > n {
+				continue // not enough people to get there
+			}
+			compared++
+			if place.Distance != int64(distances[v]) || !slices.Equal(place.Order, p.Order(v)) {
+				t.Errorf("%v at %v: %+v, want order %v at %d", q, cg.counts[v], place, p.Order(v), distances[v])
+			}
+		}
+	}
+	if compared == 0 {
+		t.Error("nothing compared")
+	}
+}
+
+// Where an addition or removal moves a difference of counts by 1, a substitution moves it by 2.
+func TestQueryRelations(t *testing.T) {
+	for n := range int64(mostRecords + 1) {
+		for counts := range compositions(n, 4) {
+			for _, q := range queriesOf(4, mostRecords) {
+				one, two := mustPlace(t, q, counts, AddRemove), mustPlace(t, q, counts, Substitution)
+				if two.Distance == Unreachable {
+					continue
+				}
+				want := one.Distance
+				if q.kind != kindThreshold {
+					want /= 2
+				}
+				if two.Distance != want || !slices.Equal(one.Order, two.Order) {
+					t.Errorf("%v at %v: %+v and %+v", q, counts, one, two)
+				}
+			}
+		}
+	}
+}
+
+func TestQueryWinnerIsNoNearerThanRanking(t *testing.T) {
+	for m := 2; m <= 4; m++ {
+		for counts := range compositions(mostRecords, m) {
+			for _, rel := range []Relation{Substitution, AddRemove} {
+				ranked, won := mustPlace(t, Plurality(), counts, rel), mustPlace(t, Winner(), counts, rel)
+				same := slices.Equal(ranked.Order, won.Order) && ranked.Distance == won.Distance
+				if won.Distance < ranked.Distance || won.Color() != ranked.Color() || m == 2 && !same {
+					t.Errorf("at %v, %v: ranking %+v, winner %+v", counts, rel, ranked, won)
+				}
+			}
+		}
+	}
+}
+
+// permutations of 0 … m−1.
+func permutations(m int) (all [][]int) {
+	for _, sequence := range sequences(m, 0, m) {
+		if isPermutation(sequence) {
+			all = append(all, sequence)
+		}
+	}
+	return all
+}
+
+// A majority or threshold does not depend on how values are numbered. Of a ranking and a winner only
+// ties do, and a tie is one step of slack.
+func TestQueryRenumberedValues(t *testing.T) {
+	const m = 4
+	for _, perm := range permutations(m) {
+		for counts := range compositions(mostRecords, m) {
+			renumbered := make([]int64, m)
+			for value, count := range counts {
+				renumbered[perm[value]] = count
+			}
+			for _, rel := range []Relation{Substitution, AddRemove} {
+				for _, q := range queriesOf(m, mostRecords) {
+					same := q
+					if q.Outputs(m) == 2 {
+						same.value = perm[q.value]
+					}
+					a, b := mustPlace(t, q, counts, rel), mustPlace(t, same, renumbered, rel)
+					if !equivariant(q, counts, perm, a, b) {
+						t.Fatalf("%v, %v: %+v at %v and %+v at %v", q, rel, a, counts, b, renumbered)
+					}
+				}
+			}
+		}
+	}
+}
+
+func equivariant(q Query, counts []int64, perm []int, a, b Place) bool {
+	difference := max(a.Distance-b.Distance, b.Distance-a.Distance)
+	switch q.kind {
+	case kindMajority, kindThreshold:
+		return difference == 0 && slices.Equal(a.Order, b.Order)
+	case kindPlurality:
+		return difference <= 1 && (tied(counts, false) || slices.Equal(renumber(a.Order, perm), b.Order))
+	}
+	return difference <= 1 && (tied(counts, true) || perm[a.Color()] == b.Color())
+}
+
+func renumber(order, perm []int) (renumbered []int) {
+	for _, value := range order {
+		renumbered = append(renumbered, perm[value])
+	}
+	return renumbered
+}
+
+// tied reports whether two counts are equal, or only whether two are the largest.
+func tied(counts []int64, onlyFirst bool) bool {
+	sorted := slices.Sorted(slices.Values(counts))
+	slices.Reverse(sorted)
+	if onlyFirst {
+		return sorted[0] == sorted[1]
+	}
+	return len(slices.Compact(sorted)) < len(counts)
+}
+
+func TestQueryScaledCounts(t *testing.T) {
+	for counts := range compositions(mostRecords, 3) {
+		for _, factor := range []int64{2, 3, 1000, 1 << 59} {
+			scaled := make([]int64, len(counts))
+			for value, count := range counts {
+				scaled[value] = factor * count
+			}
+			for _, rel := range []Relation{Substitution, AddRemove} {
+				for _, q := range queriesOf(3, mostRecords) {
+					mustScale(t, q, rel, counts, scaled, factor)
+				}
+			}
+		}
+	}
+}
+
+func mustScale(t *testing.T, q Query, rel Relation, counts, scaled []int64, factor int64) {
+	t.Helper()
+	if q.kind == kindThreshold && q.threshold > math.MaxInt64/factor {
+		return
+	}
+	big := q
+	big.threshold *= factor
+	a, b := mustPlace(t, q, counts, rel), mustPlace(t, big, scaled, rel)
+	if !slices.Equal(a.Order, b.Order) || b.Distance < a.Distance {
+		t.Errorf("%v, %v: %+v at %v, %+v for %d times as many", q, rel, a, counts, b, factor)
+	}
+	za, ok := a.Position()
+	zb, _ := b.Position()
+	switch {
+	case !ok:
+	case q.kind == kindThreshold && zb != factor*za,
+		q.kind == kindMajority && rel == AddRemove && zb+1 != factor*(za+1):
+		t.Errorf("%v, %v: position %d at %v, %d for %d times as many", q, rel, za, counts, zb, factor)
+	}
+}
+
+func TestQueryLargeCounts(t *testing.T) {
+	const big = int64(1) << 62
+	for _, test := range []struct {
+		q       Query
+		counts  []int64
+		rel     Relation
+		d, z    int64
+		ok      bool
+		ranking []int
+	}{
+		{Majority(0), []int64{big, big - 1}, AddRemove, 0, 0, true, []int{1, 0}},
+		{Majority(1), []int64{big, big - 1}, AddRemove, 1, -2, true, []int{0, 1}},
+		{Majority(0), []int64{math.MaxInt64, 0}, AddRemove, math.MaxInt64 - 1, math.MaxInt64 - 1, true, []int{1, 0}},
+		{Majority(1), []int64{math.MaxInt64, 0}, AddRemove, math.MaxInt64, math.MinInt64, true, []int{0, 1}},
+		{Majority(0), []int64{math.MaxInt64, 0}, Substitution, big - 1, big - 1, true, []int{1, 0}},
+		{Majority(1), []int64{math.MaxInt64, 0}, Substitution, big - 1, -big, true, []int{0, 1}},
+		{Threshold(1, math.MaxInt64), []int64{0, 0}, AddRemove, math.MaxInt64 - 1, -math.MaxInt64, true, []int{0, 1}},
+		{Threshold(0, 1), []int64{math.MaxInt64, 0}, Substitution, math.MaxInt64 - 1, math.MaxInt64 - 1, true, []int{1, 0}},
+		{Threshold(0, math.MinInt64), []int64{math.MaxInt64, 0}, AddRemove, Unreachable, 0, false, []int{1, 0}},
+		{Threshold(0, math.MinInt64), []int64{math.MaxInt64, 0}, Substitution, Unreachable, 0, false, []int{1, 0}},
+		{Plurality(), []int64{0, big, 0}, AddRemove, 0, 0, false, []int{1, 0, 2}},
+		{Plurality(), []int64{0, math.MaxInt64}, AddRemove, math.MaxInt64 - 1, math.MaxInt64 - 1, true, []int{1, 0}},
+		{Winner(), []int64{0, big, 0}, AddRemove, big - 1, 0, false, []int{1, 0, 2}},
+		{Winner(), []int64{0, big, 0}, Substitution, big/2 - 1, 0, false, []int{1, 0, 2}},
+	} {
+		got := mustPlace(t, test.q, test.counts, test.rel)
+		z, ok := got.Position()
+		if got.Distance != test.d || z != test.z || ok != test.ok || !slices.Equal(got.Order, test.ranking) {
+			t.Errorf("%v at %v, %v: %+v at position %d, %v", test.q, test.counts, test.rel, got, z, ok)
+		}
+	}
+}
+
+// Ties stay in order among many values too, where sorting works otherwise than among few.
+func TestQueryManyTies(t *testing.T) {
+	counts := make([]int64, 200)
+	for value := range counts {
+		counts[value] = int64(value * 37 % 4)
+	}
+	for _, q := range []Query{Plurality(), Winner()} {
+		place := mustPlace(t, q, counts, AddRemove)
+		if !slices.Equal(place.Order, orderByDefinition(q, counts)) || place.Distance != 0 {
+			t.Errorf("%v: %+v", q, place)
+		}
+	}
+}
+
+func TestQueryDocumentedDistances(t *testing.T) {
+	counts := []int64{500, 300, 11, 11}
+	if d := mustPlace(t, Winner(), counts, AddRemove).Distance; d != 200 {
+		t.Errorf("winner: distance %d", d)
+	}
+	if d := mustPlace(t, Plurality(), counts, AddRemove).Distance; d != 0 {
+		t.Errorf("plurality: distance %d", d)
+	}
+}
+
+func TestQueryRefused(t *testing.T) {
+	two := []int64{2468, 1357}
+	for name, test := range map[string]struct {
+		q      Query
+		counts []int64
+		rel    Relation
+	}{
+		"zero query":         {Query{}, two, AddRemove},
+		"no values":          {Plurality(), nil, AddRemove},
+		"one value":          {Majority(0), []int64{2468}, AddRemove},
+		"too many values":    {Plurality(), make([]int64, MaxOutputs+1), AddRemove},
+		"negative value":     {Majority(-1), two, AddRemove},
+		"value out of range": {Threshold(2, 1), two, AddRemove},
+		"no relation":        {Majority(0), two, 0},
+		"unknown relation":   {Majority(0), two, 3},
+		"negative count":     {Winner(), []int64{2468, -1357}, Substitution},
+		"too many records":   {Plurality(), []int64{math.MaxInt64, 2468}, Substitution},
+	} {
+		t.Run(name, func(t *testing.T) {
+			place, err := test.q.Place(test.counts, test.rel)
+			if !errors.Is(err, ErrInvalid) || place.Order != nil {
+				t.Fatalf("%+v, %v", place, err)
+			}
+			if strings.Contains(err.Error(), "2468") || strings.Contains(err.Error(), "1357") {
+				t.Errorf("%q tells a count", err)
+			}
+		})
+	}
+}
+
+func TestQueryStrings(t *testing.T) {
+	for want, q := range map[string]fmt.Stringer{
+		"Majority(3)": Majority(3), "Threshold(1, -5)": Threshold(1, -5), "Plurality()": Plurality(),
+		"Winner()": Winner(), "Query{}": Query{},
+		"substitution": Substitution, "add-remove": AddRemove, "Relation(0)": Relation(0),
+	} {
+		if q.String() != want {
+			t.Errorf("%q, want %q", q, want)
+		}
+	}
+}
+
+func TestQueryPlaceLeavesCountsAlone(t *testing.T) {
+	counts := []int64{1, 5, 3}
+	for _, q := range queriesOf(3, 5) {
+		mustPlace(t, q, counts, Substitution)
+	}
+	if !slices.Equal(counts, []int64{1, 5, 3}) {
+		t.Error(counts)
+	}
+}
+
+// FuzzQueryPlace checks that a place is right among its neighbours, at sizes that no graph can hold:
+// a distance is that to the boundary if and only if it is 0 where a neighbour has another rainbow,
+// differs by at most 1 between neighbours of one region, and has a smaller one beside it if above 0.
+func FuzzQueryPlace(f *testing.F) {
+	f.Add([]byte{5, 0, 0, 3, 0, 0}, uint8(1), 0, int64(0), uint8(1))
+	f.Add([]byte{1, 62, 0, 1, 61, 1, 0, 0, 9}, uint8(3), 0, int64(0), uint8(2))
+	f.Add([]byte{1, 62, 0, 255, 0, 0}, uint8(2), 1, int64(250), uint8(1))
+	f.Add([]byte{7, 0, 0, 7, 0, 0, 8, 0, 0, 0, 0, 0}, uint8(4), 0, int64(0), uint8(1))
+	f.Add([]byte{7, 0, 0, 0, 0, 255}, uint8(4), 0, int64(0), uint8(1))
+	f.Add([]byte{}, uint8(0), -1, int64(math.MinInt64), uint8(0))
+	f.Fuzz(func(t *testing.T, data []byte, kind uint8, value int, threshold int64, relation uint8) {
+		q, rel := Query{queryKind(kind % 5), value, threshold}, Relation(relation)
+		if q.kind == kindPlurality || q.kind == kindWinner {
+			q.value = 0
+		}
+		counts := countsFrom(data)
+		place, err := q.Place(counts, rel)
+		if err != nil {
+			if !errors.Is(err, ErrInvalid) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if !slices.Equal(place.Order, orderByDefinition(q, counts)) || len(place.Order) != q.Outputs(len(counts)) {
+			t.Fatalf("%v at %v: order %v", q, counts, place.Order)
+		}
+		mustFitNeighbors(t, q, counts, rel, place)
+	})
+}
+
+// countsFrom reads up to eight counts, of three bytes each: a number, how often to double it, and what
+// to add, below 0 too.
+func countsFrom(data []byte) (counts []int64) {
+	for ; len(data) >= 3 && len(counts) < 8; data = data[3:] {
+		counts = append(counts, int64(data[0])<<(data[1]%63)+int64(int8(data[2])))
+	}
+	return counts
+}
+
+func mustFitNeighbors(t *testing.T, q Query, counts []int64, rel Relation, place Place) {
+	t.Helper()
+	leaves, nearer, all := false, false, true
+	for near := range countNeighbors(counts, rel) {
+		next, err := q.Place(near, rel)
+		if err != nil {
+			all = false // there are more records than an int64 counts
+			continue
+		}
+		switch same := slices.Equal(next.Order, place.Order); {
+		case !same:
+			leaves = true
+		case next.Distance == place.Distance-1:
+			nearer = true
+		case next.Distance < place.Distance-1 || next.Distance > place.Distance+1:
+			t.Fatalf("%v, %v: %+v at %v, %+v at %v", q, rel, place, counts, next, near)
+		}
+	}
+	switch {
+	case leaves != (place.Distance == 0) && (leaves || all),
+		nearer != (place.Distance > 0) && all,
+		place.Distance < Unreachable:
+		t.Fatalf("%v, %v: %+v at %v; leaves %v, nearer %v", q, rel, place, counts, leaves, nearer)
+	}
+}
+
+func BenchmarkQueryPlace(b *testing.B) {
+	counts := make([]int64, MaxOutputs)
+	for value := range counts {
+		counts[value] = int64(value * 7919 % 1000)
+	}
+	for _, q := range []Query{Majority(1), Plurality(), Winner()} {
+		b.Run(q.String(), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := q.Place(counts, Substitution); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

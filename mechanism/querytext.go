@@ -1,0 +1,115 @@
+package mechanism
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ParseQuery reads a query about records that hold one of the given values:
+//
+//	majority:VALUE      Majority
+//	threshold:VALUE:N   Threshold
+//	plurality           Plurality
+//	winner              Winner
+//
+// VALUE is one of the values, to the letter. It may contain colons, and be empty: of a majority it is
+// all that follows the first colon, of a threshold all between the first colon and the last. N is a
+// decimal integer of 64 bits as Go prints it, without a plus sign and leading zeros, so that each query
+// has a single text, which [Query.Text] returns.
+//
+// It returns [ErrInvalid] for any other text, for a value given twice and for fewer than two or more
+// than [MaxOutputs] values.
+func ParseQuery(text string, values []string) (Query, error) {
+	q, err := parseQuery(text, values)
+	if err == nil {
+		err = q.fits(values)
+	}
+	if err != nil {
+		return Query{}, err
+	}
+	return q, nil
+}
+
+func parseQuery(text string, values []string) (Query, error) {
+	name, rest, more := strings.Cut(text, ":")
+	switch {
+	case name == "majority" && more:
+		value, err := numberOf(rest, values)
+		return Majority(value), err
+	case name == "threshold" && more:
+		return parseThreshold(rest, values)
+	case text == "plurality":
+		return Plurality(), nil
+	case text == "winner":
+		return Winner(), nil
+	}
+	return Query{}, invalid("query %q: expected majority:VALUE, threshold:VALUE:N, plurality or winner", text)
+}
+
+func parseThreshold(rest string, values []string) (Query, error) {
+	colon := strings.LastIndexByte(rest, ':')
+	if colon < 0 {
+		return Query{}, invalid("query %q: expected threshold:VALUE:N", "threshold:"+rest)
+	}
+	digits := rest[colon+1:]
+	t, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || strconv.FormatInt(t, 10) != digits {
+		return Query{}, invalid("threshold %q is not a decimal integer of 64 bits", digits)
+	}
+	value, err := numberOf(rest[:colon], values)
+	return Threshold(value, t), err
+}
+
+func numberOf(value string, values []string) (int, error) {
+	number := slices.Index(values, value)
+	if number < 0 {
+		return 0, invalid("there is no value %q among the %d given", value, len(values))
+	}
+	return number, nil
+}
+
+// fits returns [ErrInvalid] unless the query can be asked of these values, and each has its own text:
+// otherwise neither a query nor an answer would tell which value is meant.
+func (q Query) fits(values []string) error {
+	if err := q.Validate(len(values)); err != nil {
+		return err
+	}
+	for i, value := range values {
+		if slices.Contains(values[:i], value) {
+			return invalid("value %q is given twice", value)
+		}
+	}
+	return nil
+}
+
+// Text returns the text that [ParseQuery] reads as this query. It returns [ErrInvalid] if the query
+// does not pass [Query.Validate] or a value is given twice.
+func (q Query) Text(values []string) (string, error) {
+	if err := q.fits(values); err != nil {
+		return "", err
+	}
+	switch q.kind {
+	case kindPlurality:
+		return "plurality", nil
+	case kindWinner:
+		return "winner", nil
+	}
+	text := ":" + values[q.value]
+	if q.kind == kindMajority {
+		return "majority" + text, nil
+	}
+	return "threshold" + text + ":" + strconv.FormatInt(q.threshold, 10), nil
+}
+
+// Answers returns the text of each output: "no" and "yes", or for [Plurality] and [Winner] the values.
+// It returns [ErrInvalid] if the query does not pass [Query.Validate] or a value is given twice.
+func (q Query) Answers(values []string) ([]string, error) {
+	if err := q.fits(values); err != nil {
+		return nil, err
+	}
+	if q.kind == kindPlurality || q.kind == kindWinner {
+		return slices.Clone(values), nil
+	}
+	return []string{AnswerNo: "no", AnswerYes: "yes"}, nil
+}

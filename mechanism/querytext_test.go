@@ -1,0 +1,129 @@
+package mechanism
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestParseQueryRoundTrip(t *testing.T) {
+	values := []string{"yes", "no", "a:b", "", ":", "1:2", "ja, vielleicht", "\xff", "plurality"}
+	for text, want := range map[string]Query{
+		"majority:yes":                      Majority(0),
+		"majority:a:b":                      Majority(2),
+		"majority:":                         Majority(3),
+		"majority::":                        Majority(4),
+		"majority:ja, vielleicht":           Majority(6),
+		"majority:\xff":                     Majority(7),
+		"majority:plurality":                Majority(8),
+		"threshold:no:10":                   Threshold(1, 10),
+		"threshold:a:b:0":                   Threshold(2, 0),
+		"threshold::-1":                     Threshold(3, -1),
+		"threshold:::7":                     Threshold(4, 7),
+		"threshold:1:2:3":                   Threshold(5, 3),
+		"threshold:yes:9223372036854775807": Threshold(0, math.MaxInt64),
+		"plurality":                         Plurality(),
+		"winner":                            Winner(),
+	} {
+		got, err := ParseQuery(text, values)
+		if err != nil || got != want {
+			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
+		}
+		if back, err := want.Text(values); err != nil || back != text {
+			t.Errorf("%v: %q, %v, want %q", want, back, err, text)
+		}
+	}
+}
+
+func TestParseQueryRefuses(t *testing.T) {
+	yesNo := []string{"yes", "no"}
+	for _, test := range []struct {
+		text   string
+		values []string
+		hint   string
+	}{
+		{"", yesNo, "expected majority:VALUE"},
+		{"median", yesNo, "expected majority:VALUE"},
+		{"Plurality", yesNo, "expected majority:VALUE"},
+		{"plurality:", yesNo, "expected majority:VALUE"},
+		{"winner:yes", yesNo, "expected majority:VALUE"},
+		{"majority", yesNo, "expected majority:VALUE"},
+		{"threshold", yesNo, "expected majority:VALUE"},
+		{" majority:yes", yesNo, "expected majority:VALUE"},
+		{"majority:", yesNo, `no value ""`},
+		{"majority:Yes", yesNo, `no value "Yes"`},
+		{"majority:yes ", yesNo, `no value "yes "`},
+		{"threshold:yes", yesNo, "expected threshold:VALUE:N"},
+		{"threshold:maybe:1", yesNo, `no value "maybe"`},
+		{"threshold:yes:", yesNo, "not a decimal integer"},
+		{"threshold:yes:+1", yesNo, "not a decimal integer"},
+		{"threshold:yes:01", yesNo, "not a decimal integer"},
+		{"threshold:yes:-0", yesNo, "not a decimal integer"},
+		{"threshold:yes: 1", yesNo, "not a decimal integer"},
+		{"threshold:yes:1e3", yesNo, "not a decimal integer"},
+		{"threshold:yes:9223372036854775808", yesNo, "not a decimal integer"},
+		{"majority:yes", []string{"yes", "no", "yes"}, "twice"},
+		{"plurality", []string{"yes", "yes"}, "twice"},
+		{"plurality", nil, "0 values"},
+		{"plurality", []string{"yes"}, "1 values"},
+		{"majority:x", []string{"x"}, "1 values"},
+		{"plurality", make([]string, MaxOutputs+1), "1025 values"},
+	} {
+		q, err := ParseQuery(test.text, test.values)
+		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), test.hint) || q != (Query{}) {
+			t.Errorf("%q: %v, %v, want %q", test.text, q, err, test.hint)
+		}
+	}
+}
+
+func TestQueryAnswers(t *testing.T) {
+	values := []string{"red", "green", "blue"}
+	for q, want := range map[Query][]string{
+		Majority(2): {"no", "yes"}, Threshold(0, 1): {"no", "yes"}, Plurality(): values, Winner(): values,
+	} {
+		got, err := q.Answers(values)
+		if err != nil || !slices.Equal(got, want) || len(got) != q.Outputs(len(values)) {
+			t.Errorf("%v: %q, %v", q, got, err)
+		}
+	}
+	if AnswerNo != 0 || AnswerYes != 1 {
+		t.Error("no and yes must be outputs 0 and 1")
+	}
+	for _, q := range []Query{{}, Majority(3)} {
+		if _, err := q.Answers(values); !errors.Is(err, ErrInvalid) {
+			t.Errorf("answers of %v: %v", q, err)
+		}
+		if _, err := q.Text(values); !errors.Is(err, ErrInvalid) {
+			t.Errorf("text of %v: %v", q, err)
+		}
+	}
+	if _, err := Majority(0).Text([]string{"a", "b", "a"}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("text with a value given twice: %v", err)
+	}
+}
+
+// FuzzParseQuery checks that a text which is read is the text of what was read.
+func FuzzParseQuery(f *testing.F) {
+	f.Add("majority:a", "a", "b")
+	f.Add("threshold:a:b:17", "a:b", "a")
+	f.Add("threshold:::-9", ":", "")
+	f.Add("winner", "", "x")
+	f.Fuzz(func(t *testing.T, text, first, second string) {
+		values := []string{first, second}
+		q, err := ParseQuery(text, values)
+		if err != nil {
+			if !errors.Is(err, ErrInvalid) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if back, err := q.Text(values); err != nil || back != text {
+			t.Fatalf("%q became %v and that %q, %v", text, q, back, err)
+		}
+		if _, err := q.Place([]int64{1, 2}, Substitution); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
