@@ -92,8 +92,11 @@ func (l answerLaw) cumulative(prec uint) []exact.Interval {
 // grows by e^ε: as long as it is at most 1/(e^ε+1) (zhou2022 Eq. (17)). It does not depend on the
 // dataset.
 func growthSteps(epsilon privacy.Epsilon, outputs int) []uint64 {
-	e := math.Exp(epsilon.Float64())
 	steps := make([]uint64, outputs-1)
+	if epsilon.Float64() > 4 {
+		return steps // e^2ε is above MaxOutputs, so that even one output begins above the bound
+	}
+	e := math.Exp(epsilon.Float64())
 	for i := range steps {
 		start := (e + float64(i)) / (e + float64(outputs-1))
 		if start*(e+1) > 1.000001 {
