@@ -17,6 +17,7 @@ import (
 	"slices"
 	"text/tabwriter"
 
+	"github.com/sluicedp/sluice/examples/internal/survey"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -40,7 +41,7 @@ type sale struct {
 }
 
 func run(out io.Writer, path string) error {
-	survey, err := readSurvey(path)
+	chile, err := survey.Read(path)
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func run(out io.Writer, path string) error {
 	file := filepath.Join(dir, "panel.db")
 
 	sales := []sale{{"Ana", epsilon("0.5")}, {"Ana", epsilon("1")}, {"Ana", epsilon("2")}, {"Ben", epsilon("0.7")}}
-	market := &market{out: out, survey: survey, sales: sales}
+	market := &market{out: out, survey: chile, sales: sales}
 	if err := ledger.Create(file, "", ""); err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ type answers []map[string]string
 // market is the host: it knows the truth, and it opens the ledger.
 type market struct {
 	out    io.Writer
-	survey survey
+	survey survey.Survey
 	sales  []sale
 }
 
@@ -92,16 +93,16 @@ func (m *market) open(file string, use func(context.Context, *ledger.Ledger) (an
 
 // sellAll enrols everybody, carries out the sales and prints what came of them.
 func (m *market) sellAll(ctx context.Context, l *ledger.Ledger) (answers, error) {
-	if err := l.DefineQuestion(ctx, "define", ledger.Question{Name: question, Values: votes()}); err != nil {
+	if err := l.DefineQuestion(ctx, "define", ledger.Question{Name: question, Values: survey.Votes()}); err != nil {
 		return nil, err
 	}
 	enrolled, err := l.Enroll(ctx, ledger.EnrollRequest{
-		Key: "enroll", Question: question, Objects: m.survey.people, Policy: policy.Fixed(epsilon("2")), Cap: epsilon("2"),
+		Key: "enroll", Question: question, Objects: m.survey.People, Policy: policy.Fixed(epsilon("2")), Cap: epsilon("2"),
 	})
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(m.out, "%d people enrolled, each with a budget of ε = 2; %d more did not answer the survey.\n\n", enrolled.Enrolled, m.survey.silent)
+	fmt.Fprintf(m.out, "%d people enrolled, each with a budget of ε = 2; %d more did not answer the survey.\n\n", enrolled.Enrolled, m.survey.Silent)
 	if err := m.printSales(ctx, l); err != nil {
 		return nil, err
 	}
@@ -127,7 +128,7 @@ func (m *market) printSales(ctx context.Context, l *ledger.Ledger) error {
 			return err
 		}
 		result, err := l.Raise(ctx, ledger.RaiseRequest{
-			Key: fmt.Sprintf("order %d", i+1), Question: question, Epsilon: s.epsilon, All: true, Truth: m.survey.truth,
+			Key: fmt.Sprintf("order %d", i+1), Question: question, Epsilon: s.epsilon, All: true, Truth: m.survey.Truth,
 		})
 		if err != nil {
 			return err
@@ -147,7 +148,7 @@ func (m *market) printSales(ctx context.Context, l *ledger.Ledger) error {
 
 // spent returns what one person has spent; all are alike here, which printSpending checks.
 func (m *market) spent(ctx context.Context, l *ledger.Ledger) (privacy.Epsilon, error) {
-	state, err := l.Object(ctx, m.survey.people[0])
+	state, err := l.Object(ctx, m.survey.People[0])
 	return state.Spent, err
 }
 
@@ -159,8 +160,8 @@ func (m *market) printShares(ctx context.Context, l *ledger.Ledger) error {
 		fmt.Fprintf(table, "at ε = %s\t", level)
 	}
 	fmt.Fprintln(table)
-	for v, vote := range votes() {
-		fmt.Fprintf(table, "%s\t%.1f %%\t", left(voteName(vote)), 100*m.survey.share(vote, ""))
+	for v, vote := range survey.Votes() {
+		fmt.Fprintf(table, "%s\t%.1f %%\t", left(survey.VoteName(vote)), 100*m.survey.Share(vote, ""))
 		for _, level := range m.levels() {
 			estimate, err := l.Estimate(ctx, ledger.EstimateRequest{Question: question, Epsilon: level})
 			if err != nil {
@@ -181,12 +182,12 @@ func (m *market) printRegions(ctx context.Context, l *ledger.Ledger) error {
 		fmt.Fprintf(table, "at ε = %s\t", level)
 	}
 	fmt.Fprintln(table)
-	for _, region := range m.survey.regions() {
-		fmt.Fprintf(table, "%s\t%d\t%.1f %%\t", left(regionName(region)), m.survey.size(region), 100*m.survey.share("N", region))
+	for _, region := range m.survey.Regions() {
+		fmt.Fprintf(table, "%s\t%d\t%.1f %%\t", left(survey.RegionName(region)), m.survey.Size(region), 100*m.survey.Share("N", region))
 		for _, level := range m.levels() {
 			estimate, err := l.Estimate(ctx, ledger.EstimateRequest{
 				Question: question, Epsilon: level,
-				Include: func(person string) bool { return m.survey.region[person] == region },
+				Include: func(person string) bool { return m.survey.Region[person] == region },
 			})
 			if err != nil {
 				return err
@@ -213,7 +214,7 @@ func (m *market) printSpending(ctx context.Context, l *ledger.Ledger) error {
 	if err != nil {
 		return err
 	}
-	for _, person := range m.survey.people {
+	for _, person := range m.survey.People {
 		state, err := l.Object(ctx, person)
 		if err != nil {
 			return err
@@ -254,7 +255,7 @@ func (m *market) readAll(ctx context.Context, l *ledger.Ledger) (answers, error)
 func (m *market) compare(sold, again answers) error {
 	total := 0
 	for i := range sold {
-		if len(sold[i]) != len(m.survey.people) || len(again[i]) != len(sold[i]) {
+		if len(sold[i]) != len(m.survey.People) || len(again[i]) != len(sold[i]) {
 			return fmt.Errorf("sale %d: %d answers were sold and %d are there now", i+1, len(sold[i]), len(again[i]))
 		}
 		for person, value := range sold[i] {
