@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"math"
 
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -86,6 +87,16 @@ func (d *decoder) uvarint() uint64 {
 	}
 	d.rest = d.rest[n:]
 	return v
+}
+
+// uvarint32 reads a number that is kept in 32 bits.
+func (d *decoder) uvarint32() uint32 {
+	n := d.uvarint()
+	if n > math.MaxUint32 {
+		d.fail("broken number")
+		return 0
+	}
+	return uint32(n)
 }
 
 // count reads the length of a list whose items take at least size bytes each, so that a damaged

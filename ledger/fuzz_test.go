@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"testing"
 )
 
@@ -50,10 +51,14 @@ func oddPayloads() [][]byte {
 	numbers := [][]byte{{}, {0}, {0x80, 0}, {0x80}, {0xff, 0xff, 0xff, 0xff, 0x0f}, {0x80, 0x80, 0x80, 0x80, 0x10}, append(long, 1), append(long, 2), append(long, 0x7f)}
 	var odd [][]byte
 	for _, n := range numbers {
-		odd = append(odd, n, append(bytes.Clone(n), 0, 0, 0), append([]byte{4}, append(bytes.Clone(n), 0, 0)...), append([]byte{4, 0, 0}, n...))
+		for before := range 6 { // the number as each of the first fields, with any number of zeros behind
+			for behind := range 6 {
+				odd = append(odd, slices.Concat([]byte{4, 0, 0, 0, 0}[:before], n, make([]byte, behind)))
+			}
+		}
 	}
 	// A level of a chain at ε = 1001, and one with a response that no question can have.
-	return append(odd, []byte{4, 0, 0, 1, 0x80, 0x94, 0xd2, 0xa8, 0x91, 0x1d, 0, 5}, []byte{4, 0, 0, 1, 1, 0x80, 0x80, 0x40, 5})
+	return append(odd, []byte{4, 0, 0, 0, 1, 0x80, 0x94, 0xd2, 0xa8, 0x91, 0x1d, 0, 5}, []byte{4, 0, 0, 0, 1, 1, 0x80, 0x80, 0x40, 5})
 }
 
 func anyKey([]byte) bool { return true }

@@ -153,7 +153,7 @@ func (c chain) encode() []byte {
 
 func decodeChain(payload []byte) (chain, error) {
 	d := &decoder{rest: payload}
-	c := chain{enrolled: d.uvarint(), policy: uint32(d.uvarint()), bound: decodeTag(d), answered: d.epsilon(), levels: decodeLevels(d)}
+	c := chain{enrolled: d.uvarint(), policy: d.uvarint32(), bound: decodeTag(d), answered: d.epsilon(), levels: decodeLevels(d)}
 	return c, d.done()
 }
 
