@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -25,7 +26,7 @@ const (
 	exitDone exitCode = iota
 	exitUnexpected
 	exitUsage       // wrong usage or input
-	exitRefused     // by a budget, or because a true value changed
+	exitRefused     // by a budget, because a true value changed, or because no mechanism has what is asked for
 	exitIntegrity   // damaged, no ledger, of a newer version, or replaced
 	exitKeyConflict // the idempotency key was used for another request
 	exitInUse       // another process has the file open
@@ -121,6 +122,7 @@ func classes() []fault {
 		{"invalid", exitUsage, "", ledger.ErrInvalid},
 		{"invalid", exitUsage, "", policy.ErrInvalid},
 		{"invalid", exitUsage, "", rrchain.ErrInvalid},
+		{"invalid", exitUsage, "", mechanism.ErrInvalid},
 		{"not-found", exitUsage, "", fs.ErrNotExist},
 		{"exists", exitUsage, "", fs.ErrExist},
 		{"stopped", exitUnexpected, "", ledger.ErrStopped},

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -33,6 +34,7 @@ func TestEveryErrorHasItsExitCode(t *testing.T) {
 		{ledger.ErrTruthKey, "truth-key", 2},
 		{policy.ErrInvalid, "invalid", 2},
 		{rrchain.ErrInvalid, "invalid", 2},
+		{mechanism.ErrInvalid, "invalid", 2},
 		{&privacy.ParseError{Kind: "epsilon"}, "invalid", 2},
 		{fs.ErrNotExist, "not-found", 2},
 		{fs.ErrExist, "exists", 2},

@@ -191,6 +191,10 @@ func writeEvent(w io.Writer, ev ledger.Event) {
 	if ev.Epsilon != nil {
 		field("epsilon", ev.Epsilon.String())
 	}
+	field("query", ev.Query)
+	if ev.Objects > 0 {
+		fmt.Fprintf(w, " objects=%d", ev.Objects)
+	}
 	field("response", ev.Response)
 	field("method", ev.Method)
 	field("key", ev.Key)

@@ -56,7 +56,7 @@ func onTerminal() {
 const quickExit = "atexit_sleep_ms=10"
 
 func TestScripts(t *testing.T) {
-	chile, err := filepath.Abs("../../testdata/chile_plebiscite_1988.csv")
+	data, err := filepath.Abs("../../testdata")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,14 +65,16 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("CHILE", chile)
+			env.Setenv("CHILE", filepath.Join(data, "chile_plebiscite_1988.csv"))
+			env.Setenv("KARATE", "--nodes="+filepath.Join(data, "karate_nodes.csv"))
+			env.Setenv("KARATE_EDGES", "--edges="+filepath.Join(data, "karate_edges.csv"))
 			env.Setenv("LEDGER_DB", "")
 			env.Setenv("GORACE", quickExit)
 			env.Values["open"] = map[string]*ledger.Ledger{}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"jsonkeys": jsonKeys, "hold": hold, "letgo": letGo, "mode": mode, "people": people,
+			"jsonkeys": jsonKeys, "same": same, "hold": hold, "letgo": letGo, "mode": mode, "people": people,
 		},
 	})
 }
@@ -126,14 +128,7 @@ func jsonKeys(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: jsonkeys FILE PATH[=VALUE]...")
 	}
-	text := ts.ReadFile(args[0])
-	if strings.Count(text, "\n") != 1 || !strings.HasSuffix(text, "\n") {
-		ts.Fatalf("%s is not one line: %q", args[0], text)
-	}
-	decoder := json.NewDecoder(strings.NewReader(text))
-	decoder.UseNumber()
-	var object map[string]any
-	ts.Check(decoder.Decode(&object))
+	text, object := readObject(ts, args[0])
 	for _, arg := range args[1:] {
 		path, want, compare := strings.Cut(arg, "=")
 		got, err := lookUp(object, strings.Split(path, "."))
@@ -144,6 +139,37 @@ func jsonKeys(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("%s is %s, want %s, in %s", path, got, want, text)
 		}
 	}
+}
+
+// same checks that two files with one JSON object each agree on a path: "same PATH FILE FILE".
+func same(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: same PATH FILE FILE")
+	}
+	var found [2]string
+	for i, file := range args[1:] {
+		text, object := readObject(ts, file)
+		got, err := lookUp(object, strings.Split(args[0], "."))
+		if err != nil {
+			ts.Fatalf("%s: %v in %s", args[0], err, text)
+		}
+		found[i] = got
+	}
+	if found[0] != found[1] {
+		ts.Fatalf("%s is %s and %s", args[0], found[0], found[1])
+	}
+}
+
+// readObject reads one JSON object on one line.
+func readObject(ts *testscript.TestScript, file string) (text string, object map[string]any) {
+	text = ts.ReadFile(file)
+	if strings.Count(text, "\n") != 1 || !strings.HasSuffix(text, "\n") {
+		ts.Fatalf("%s is not one line: %q", file, text)
+	}
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	ts.Check(decoder.Decode(&object))
+	return text, object
 }
 
 func lookUp(value any, path []string) (string, error) {
@@ -214,7 +240,7 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("no space 
 
 func TestFailureToPrintIsAnError(t *testing.T) {
 	db, _ := newVote(t, 2)
-	for _, args := range [][]string{{"stats"}, {"stats", "--json"}, {"log"}, {"log", "--json"}, {"kernel", "--m", "2", "--from", "0", "--to", "1"}} {
+	for _, args := range [][]string{{"stats"}, {"stats", "--json"}, {"log"}, {"log", "--json"}, {"kernel", "--m", "2", "--from", "0", "--to", "1"}, {"mechanism", "line", "--alpha", "0.5", "--epsilon", "1", "--n", "3"}} {
 		var stderr bytes.Buffer
 		code := run(append([]string{"--db", db}, args...), strings.NewReader(""), brokenWriter{}, &stderr)
 		if code != int(exitUnexpected) || !strings.Contains(stderr.String(), "no space left") {
@@ -232,7 +258,7 @@ func TestDamagedFile(t *testing.T) {
 	mustInvoke(t, "--db", db, "raise", "--question", "vote", "--to", "1", "--truth", people)
 	commands := [][]string{
 		{"question", "list"}, {"estimate", "--question", "vote"}, {"show", "7"}, {"log"}, {"stats"},
-		{"raise", "--question", "vote", "--to", "0.5"},
+		{"raise", "--question", "vote", "--to", "0.5"}, {"answer", "--question", "vote", "--query", "winner", "--epsilon", "1", "--truth", people},
 	}
 	whole, err := os.ReadFile(db)
 	if err != nil {

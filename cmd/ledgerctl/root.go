@@ -25,7 +25,8 @@ type app struct {
 const about = `ledgerctl keeps a privacy-budget ledger.
 
 People ("objects") are enrolled in a question under a ceiling of ε. A raise brings their randomized
-responses to a higher ε, within budget; shares are estimated from the responses. The people's true
+responses to a higher ε, within budget; shares are estimated from the responses. A query about all of
+them at once, such as what most of them say, is answered at a price of its own. The people's true
 values are read when a draw needs them, and never stored.
 
   ledgerctl init
@@ -34,6 +35,7 @@ values are read when a draw needs them, and never stored.
   ledgerctl raise --question vote --to 0.5 --truth people.csv --value-column vote
   ledgerctl raise --question vote --to 1 --truth people.csv --value-column vote
   ledgerctl estimate --question vote
+  ledgerctl answer --question vote --query winner --epsilon 0.5 --truth people.csv --value-column vote
 
 CSV files have a header row and are UTF-8; the name - stands for standard input. An object's id is
 its row number, from 1, unless --id-column names a column.
@@ -65,8 +67,8 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress bar and no warnings")
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
-		a.initCommand(), a.questionCommand(), a.enrollCommand(), a.raiseCommand(), a.estimateCommand(),
-		a.showCommand(), a.logCommand(), a.statsCommand(), a.kernelCommand(), a.completionCommand(),
+		a.initCommand(), a.questionCommand(), a.enrollCommand(), a.raiseCommand(), a.estimateCommand(), a.answerCommand(),
+		a.showCommand(), a.logCommand(), a.statsCommand(), a.kernelCommand(), a.mechanismCommand(), a.completionCommand(),
 	)
 	return root
 }

@@ -34,9 +34,9 @@ type objectResult struct{ ledger.ObjectState }
 
 func (r objectResult) table(w io.Writer) {
 	fmt.Fprintf(w, "object\t%s\ncap\t%s\nspent\t%s\nremaining\t%s\n\n", r.Object, r.Cap, r.Spent, r.Remaining)
-	fmt.Fprintln(w, "QUESTION\tε\tCEILING\tRESPONSE\tALL RESPONSES")
+	fmt.Fprintln(w, "QUESTION\tε\tFOR ANSWERS\tCEILING\tRESPONSE\tALL RESPONSES")
 	for _, c := range r.Chains {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", c.Question, c.Epsilon, c.Ceiling, c.Response, levels(c.Levels))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Question, c.Epsilon, c.Answered, c.Ceiling, c.Response, levels(c.Levels))
 	}
 }
 

@@ -22,6 +22,22 @@ func (a *app) open(path string) (io.ReadCloser, error) {
 
 // rows passes the rows of a CSV file to each. When ctx ends, it returns the reason.
 func (a *app) rows(ctx context.Context, path string, c columns, each func(entry)) error {
+	return a.stream(ctx, path, func(in io.Reader) error {
+		for e, err := range readCSV(path, in, c) {
+			if cause := ctx.Err(); cause != nil {
+				return cause
+			}
+			if err != nil {
+				return err
+			}
+			each(e)
+		}
+		return nil
+	})
+}
+
+// stream opens a file for as long as use reads it. When ctx ends, it returns the reason.
+func (a *app) stream(ctx context.Context, path string, use func(io.Reader) error) error {
 	in, err := a.open(path)
 	if err != nil {
 		return err
@@ -33,16 +49,11 @@ func (a *app) rows(ctx context.Context, path string, c columns, each func(entry)
 			_ = in.Close() // it was only read
 		}
 	}()
-	for e, err := range readCSV(path, in, c) {
-		if cause := ctx.Err(); cause != nil {
-			return cause
-		}
-		if err != nil {
-			return err
-		}
-		each(e)
+	err = use(in)
+	if cause := ctx.Err(); cause != nil {
+		return cause
 	}
-	return ctx.Err()
+	return err
 }
 
 // truths reads true values from a CSV file when the ledger first asks for one. It is a
