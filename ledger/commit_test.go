@@ -147,7 +147,53 @@ func TestACallerWhoseContextEndsWhileQueuedLeavesNothing(t *testing.T) {
 	audit(t, s)
 }
 
-// The same where it hurts most: the one who quits had just been told to lead.
+// Once its commit has begun a call waits for the outcome: it may not say that nothing happened.
+func TestACallerWhoseContextEndsDuringItsCommitWaits(t *testing.T) {
+	l, s := openShim(t, votersFile(t, "1", "ann", "bob", "cid"), Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	first := s.holdCommit(t)
+	answers := make([]chan answer[RaiseResult], 3)
+	for i, name := range []string{"ann", "bob", "cid"} {
+		ctx := ctx
+		if i < 2 {
+			ctx = t.Context()
+		}
+		answers[i] = async(func() (RaiseResult, error) { return l.Raise(ctx, order(t, name, "0.5", name)) })
+		first.wait(t)
+		waitQueued(t, l, i)
+	}
+	second := s.holdCommit(t)
+	first.open()
+	second.wait(t) // bob leads, and cid is in his batch
+	cancel()
+	pending(t, answers[2])
+	second.open()
+	for _, one := range answers {
+		if a := await(t, one); a.err != nil || a.value.Drawn != 1 {
+			t.Errorf("got %+v, %v", a.value, a.err)
+		}
+	}
+	audit(t, s)
+}
+
+// Who was told to lead and quits instead passes the lead on.
+func TestAQuitterPassesTheLeadOn(t *testing.T) {
+	waiting := func() *proposal { return &proposal{done: make(chan struct{}), lead: make(chan struct{}, 1)} }
+	first, second := waiting(), waiting()
+	c := &committer{leading: true, queue: []*proposal{first, second}}
+	first.lead <- struct{}{}
+	if !c.withdraw(first) || len(second.lead) != 1 {
+		t.Error("nobody leads")
+	}
+	if !c.withdraw(second) || c.leading {
+		t.Error("the last one gone still leads")
+	}
+	if c.withdraw(first) {
+		t.Error("a call quits twice")
+	}
+}
+
+// Both under load.
 func TestQuittersNeverStrandTheOthers(t *testing.T) {
 	const sellers, sales = 8, 150
 	l := voters(t, newLedger(t), "9", crowd(sellers)...)

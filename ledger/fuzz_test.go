@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"runtime"
 	"slices"
 	"testing"
 )
@@ -57,6 +58,8 @@ func oddPayloads() [][]byte {
 			}
 		}
 	}
+	// Flags that are neither 0 nor 1.
+	odd = append(odd, []byte{4, 0, 2, 0, 0}, append(make([]byte, 32), 2, 0), append(make([]byte, 32), 0xff, 0))
 	// A level of a chain at ε = 1001, and one with a response that no question can have.
 	return append(odd, []byte{4, 0, 0, 0, 1, 0x80, 0x94, 0xd2, 0xa8, 0x91, 0x1d, 0, 5}, []byte{4, 0, 0, 0, 1, 1, 0x80, 0x80, 0x40, 5})
 }
@@ -141,20 +144,35 @@ func FuzzUnseal(f *testing.F) {
 // A claimed length must not be believed: no decoder allocates for more items than the record has
 // bytes for.
 func TestDecodersDoNotBelieveLengths(t *testing.T) {
-	huge := binary.AppendUvarint(nil, 1<<62)
-	head := encodeEvent(event{1, epoch(), &settled{key: "k"}})
-	for name, decode := range map[string]func() error{
-		"chain":    func() error { _, err := decodeChain(append([]byte{1, 0, 0}, huge...)); return err },
-		"request":  func() error { _, err := decodeRequest(append(make([]byte, 33), huge...)); return err },
-		"question": func() error { _, err := decodeQuestion(append([]byte{0, 0, 0, 1, 1, 'q'}, huge...)); return err },
-		"text":     func() error { _, err := decodeQuestion(append([]byte{0, 0, 0, 1}, huge...)); return err },
-		"refusals": func() error { _, err := decodeEvent(1, append(head[:len(head)-1:len(head)-1], huge...)); return err },
+	event := encodeEvent(event{1, epoch(), &settled{key: "k"}})
+	for name, decoder := range map[string]struct {
+		head   []byte // up to the length
+		decode func([]byte) error
+	}{
+		"chain":    {[]byte{1, 0, 0, 0}, func(p []byte) error { _, err := decodeChain(p); return err }},
+		"request":  {make([]byte, 33), func(p []byte) error { _, err := decodeRequest(p); return err }},
+		"question": {[]byte{0, 0, 0, 1, 1, 'q'}, func(p []byte) error { _, err := decodeQuestion(p); return err }},
+		"text":     {[]byte{0, 0, 0, 1}, func(p []byte) error { _, err := decodeQuestion(p); return err }},
+		"refusals": {event[:len(event)-1], func(p []byte) error { _, err := decodeEvent(1, p); return err }},
 	} {
-		var err error
-		allocated := testing.AllocsPerRun(1, func() { err = decode() })
-		wantErr(t, err, ErrCorrupt)
-		if allocated > 30 {
-			t.Errorf("%s: %v allocations", name, allocated)
+		for _, length := range []uint64{100, 1<<20 - 1, 1 << 31, 1 << 62, 1<<64 - 1} {
+			payload := binary.AppendUvarint(bytes.Clone(decoder.head), length)
+			var err error
+			allocated := bytesAllocated(func() { err = decoder.decode(payload) })
+			wantErr(t, err, ErrCorrupt)
+			if allocated > 1<<16 {
+				t.Errorf("%s: %d bytes are allocated for a claim of %d items", name, allocated, length)
+			}
 		}
 	}
+}
+
+// bytesAllocated runs fn twice, because the first run may set things up, and measures the second.
+func bytesAllocated(fn func()) uint64 {
+	var before, after runtime.MemStats
+	fn()
+	runtime.ReadMemStats(&before)
+	fn()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
 }

@@ -260,13 +260,16 @@ func stats(t testing.TB, l *Ledger) Stats {
 	return s
 }
 
-// responses returns the recorded responses at one ε, by object.
+// responses returns the recorded responses at one ε, by object. They come in order, each once.
 func responses(t testing.TB, l *Ledger, question string, epsilon privacy.Epsilon) map[string]Response {
 	t.Helper()
-	found := map[string]Response{}
+	found, last := map[string]Response{}, ""
 	for r, err := range l.Responses(t.Context(), question, epsilon) {
 		must(t, err)
-		found[r.Object] = r
+		if r.Object <= last {
+			t.Errorf("the response of %q comes after that of %q", r.Object, last)
+		}
+		found[r.Object], last = r, r.Object
 	}
 	return found
 }

@@ -378,6 +378,19 @@ func TestAMissingEventIsNoticed(t *testing.T) {
 	}
 }
 
+// The same in a log that takes several snapshots to read, wherever the gap is.
+func TestAMissingEventOfALongLogIsNoticed(t *testing.T) {
+	all := pairs(t, voters(t, inMemory(t, Options{}), "1", crowd(scanSize+500)...).store)
+	for _, number := range []uint64{100, scanSize - 1, scanSize, scanSize + 1, scanSize + 100} {
+		s := fill(t, slices.DeleteFunc(slices.Clone(all), func(p pair) bool {
+			return p.bucket == bucketEvents && string(p.key) == string(eventKey(number))
+		}))
+		if _, err := collect(openMemory(t, s, Options{}).Events(t.Context(), 1)); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("event %d is missing: got the error %v", number, err)
+		}
+	}
+}
+
 // An object knows how many chains it has.
 func TestAMissingChainIsNoticed(t *testing.T) {
 	l := newLab(t)

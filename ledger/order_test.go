@@ -254,6 +254,30 @@ func TestALaterOrderDoesNotBreakOneUnderWay(t *testing.T) {
 	audit(t, l.store)
 }
 
+// A rival whose sale is decided when an order begins to hold, and is committed only then, is seen by the
+// order before it draws anything.
+func TestALargeOrderSeesWhatWasDecidedBeforeItHeld(t *testing.T) {
+	s := &shim{Store: bigPanel(t, "1").store}
+	l := openMemory(t, s, Options{})
+	commit := s.holdCommit(t)
+	rival := sale(t, "rival", lastOfCrowd, "0.5")
+	rival.Question = "smoker"
+	sold := async(func() (Response, error) { return l.Release(t.Context(), rival) })
+	commit.wait(t)
+	s.set(nil, nil)
+	ordered := async(func() (RaiseResult, error) { return l.Raise(t.Context(), order(t, "k", "0.6")) })
+	waitQueued(t, l, 1)
+	commit.open()
+	must(t, await(t, sold).err)
+	if got := refusals(t, await(t, ordered).err); len(got) != 1 || got[0].Object != lastOfCrowd {
+		t.Errorf("refused for %+v", got)
+	}
+	if n := len(responses(t, l, "vote", eps(t, "0.6"))); n != 0 {
+		t.Errorf("%d objects of an order that was refused have answered", n)
+	}
+	wantNoHolds(t, l)
+}
+
 func answerOf[T any](value T, err error) answer[T] { return answer[T]{value, err} }
 
 // Two large orders that both fit share the budget; of two that do not fit, not both are carried out.

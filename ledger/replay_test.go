@@ -102,7 +102,11 @@ func unsoundLogs(t *testing.T) map[string]func(log []event) []event {
 		"a question twice":        extra(&questionDefined{number: 1, name: "q", values: []string{"a", "b"}}),
 		"a policy's number":       extra(&policyDefined{number: 2, json: `{"kind":"fixed","ceiling":"1"}`}),
 		"a policy of another age": extra(&policyDefined{number: 1, json: `{"kind":"martian"}`}),
-		"a key of another":        extra(&settled{key: "3", digest: [32]byte{1}}),
+		"a part of another": func(log []event) []event {
+			log = extra(&settled{key: "large", digest: [32]byte{1}})(log)
+			return extra(&settled{key: "large", digest: [32]byte{2}, final: true})(log)
+		},
+		"a key of another": extra(&settled{key: "3", digest: [32]byte{1}}),
 	}
 }
 

@@ -7,11 +7,16 @@ const Unreachable = -1
 // Distances returns the distance of each vertex to the boundary of its region: 0 for a vertex with a
 // neighbour of another rainbow (of another colour, with two outputs), and [Unreachable] in a component
 // that has no such vertex. It takes one sweep from the whole boundary: a shortest path to the
-// boundary of another region would have to cross that of one's own first.
+// boundary of another region would have to cross that of one's own first. It returns [ErrInvalid] for
+// preferences of another number of vertices.
 func Distances(g *Graph, p *Preferences) ([]int32, error) {
 	if g.Vertices() != p.Vertices() {
 		return nil, invalid("a graph of %d vertices with preferences of %d", g.Vertices(), p.Vertices())
 	}
+	return g.distances(p), nil
+}
+
+func (g *Graph) distances(p *Preferences) []int32 {
 	distance := make([]int32, g.Vertices())
 	queue := make([]uint32, 0, g.Vertices())
 	for v := range distance {
@@ -30,7 +35,7 @@ func Distances(g *Graph, p *Preferences) ([]int32, error) {
 			}
 		}
 	}
-	return distance, nil
+	return distance
 }
 
 func (g *Graph) onBoundary(p *Preferences, v int) bool {

@@ -25,27 +25,43 @@ func NewGraph(vertices int, edges iter.Seq2[int, int]) (*Graph, error) {
 	if vertices < 0 || vertices > maxVertices {
 		return nil, invalid("a graph of %d vertices; 0 to %d are possible", vertices, maxVertices)
 	}
-	g := &Graph{first: make([]uint64, vertices+1)}
-	if edges == nil {
-		return g, nil
+	pairs, err := collect(vertices, edges)
+	if err != nil {
+		return nil, err
 	}
-	var pairs []uint64
+	g := graphOf(vertices, pairs)
+	if v, w, twice := g.parallel(); twice {
+		return nil, &InputError{Edge: secondOf(pairs, v, w), Reason: fmt.Sprintf("the edge between %d and %d is given twice", v, w)}
+	}
+	return g, nil
+}
+
+// collect returns the edges with one end in the upper and one in the lower half of a number.
+func collect(vertices int, edges iter.Seq2[int, int]) (pairs []uint64, err error) {
+	if edges == nil {
+		return nil, nil
+	}
 	for a, b := range edges {
 		if reason := edgeFault(vertices, a, b); reason != "" {
 			return nil, &InputError{Edge: len(pairs) + 1, Reason: reason}
 		}
 		pairs = append(pairs, uint64(a)<<32|uint64(b))
-		g.first[a+1]++
-		g.first[b+1]++
+	}
+	return pairs, nil
+}
+
+// graphOf returns the graph, which may have parallel edges.
+func graphOf(vertices int, pairs []uint64) *Graph {
+	g := &Graph{first: make([]uint64, vertices+1)}
+	for _, pair := range pairs {
+		g.first[pair>>32+1]++
+		g.first[pair&math.MaxUint32+1]++
 	}
 	for v := range vertices {
 		g.first[v+1] += g.first[v]
 	}
 	g.fill(pairs)
-	if v, w, twice := g.parallel(); twice {
-		return nil, &InputError{Edge: secondOf(pairs, v, w), Reason: fmt.Sprintf("the edge between %d and %d is given twice", v, w)}
-	}
-	return g, nil
+	return g
 }
 
 func edgeFault(vertices, a, b int) string {

@@ -28,13 +28,15 @@ func (dp Privacy) Validate() error {
 	return nil
 }
 
-// Upper is torkamani2023 Eq. (8): the largest probability of an output that a neighbour may have,
-// min(e^ε α + δ, (e^ε + δ − 1 + α)/e^ε, 1), for α in [0,1] and valid parameters. It is never below α. It is
-// computed from 1 − α where that is the smaller part, so that probabilities near 1 keep their digits.
+// Upper is torkamani2023 Eq. (8), the largest probability of an output that a neighbour may have, for α in
+// [0,1] and valid parameters: min(e^ε α + δ, (e^ε + δ − 1 + α)/e^ε, 1). It is never below α. As both terms
+// may be alike but not equally exact, it is Lemma 3 that tells which of them is the lesser.
 func (dp Privacy) Upper(alpha float64) float64 {
-	grown := scaled(alpha, dp.Epsilon) + dp.Delta
-	shrunk := 1 - math.Exp(-dp.Epsilon)*((1-alpha)-dp.Delta)
-	return max(alpha, min(grown, shrunk, 1))
+	rest := (1 - alpha) - dp.Delta
+	if grown := scaled(alpha, dp.Epsilon, 1); grown <= rest {
+		return max(alpha, grown+dp.Delta)
+	}
+	return max(alpha, min(1-math.Exp(-dp.Epsilon)*rest, 1))
 }
 
 // Lower is torkamani2023 Eq. (9), the smallest probability of an output that a neighbour may have:
@@ -42,7 +44,7 @@ func (dp Privacy) Upper(alpha float64) float64 {
 // probabilities keep their digits it is not computed as that difference.
 func (dp Privacy) Lower(alpha float64) float64 {
 	shrunk := math.Exp(-dp.Epsilon) * (alpha - dp.Delta)
-	rest := 1 - dp.Delta - scaled(1-alpha, dp.Epsilon)
+	rest := 1 - dp.Delta - scaled(1-alpha, dp.Epsilon, 1)
 	return min(alpha, max(rest, shrunk, 0))
 }
 
@@ -50,11 +52,18 @@ func (dp Privacy) Lower(alpha float64) float64 {
 // Proposition 2).
 func (dp Privacy) Pair() Pair { return Pair{dp.Lower, dp.Upper} }
 
-// scaled returns x·e^exponent, also where e^exponent by itself is above all float64 or x is 0.
-func scaled(x, exponent float64) float64 {
-	if exponent <= 700 {
-		return x * math.Exp(exponent)
+// scaled returns x·e^(steps·rate) with an error of a few units in the last place, also where the power by
+// itself is above all float64 or x is 0. The result may be +Inf.
+func scaled(x, rate float64, steps int) float64 {
+	if x == 0 {
+		return 0
 	}
-	half := math.Exp(exponent / 2)
-	return x * half * half
+	exponent := float64(steps) * rate
+	lost := math.FMA(float64(steps), rate, -exponent) // of the product, by rounding
+	lost = max(-0.5, min(lost, 0.5))
+	if math.Abs(exponent) > 700 {
+		half := math.Exp(exponent / 2)
+		return x * half * half * (1 + lost)
+	}
+	return x * (math.Exp(exponent) * (1 + lost))
 }

@@ -1,0 +1,295 @@
+package lp
+
+import (
+	"math/big"
+	"math/bits"
+)
+
+// prime is the modulus of the inverse. It is the first prime below 2⁶¹ − 1618033988, a number of no meaning:
+// 2⁶¹ − 1 itself is too likely to divide numbers that come from float64, such as a sum of 1 − 2⁻⁶¹.
+const (
+	prime   = 1<<61 - deficit
+	deficit = 1618033999
+)
+
+// vector is a vector of rational numbers with a common denominator above 0.
+type vector struct {
+	num []*big.Int
+	den *big.Int
+}
+
+// vertex solves equations with a basis matrix exactly.
+type vertex struct {
+	p       *Program
+	basis   []int
+	inverse [][]uint64 // modulo prime
+}
+
+// newVertex inverts the basis matrix modulo the prime. It returns nil if there is no inverse: then the
+// constraints depend on one another, or the prime divides a determinant, which it does with a
+// probability of about 2⁻⁶¹.
+func newVertex(p *Program, basis []int) *vertex {
+	v := &vertex{p, make([]int, p.vars), make([][]uint64, p.vars)}
+	for j := range v.inverse {
+		v.inverse[j] = make([]uint64, p.vars)
+		v.inverse[j][j] = prime - 1
+		v.basis[j] = j
+	}
+	stays := make([]bool, p.vars)
+	for _, r := range basis {
+		if r < p.vars {
+			stays[r] = true
+		}
+	}
+	for _, r := range basis {
+		if r < p.vars {
+			continue
+		}
+		z := v.combine(r)
+		i := 0
+		for i < len(z) && (stays[i] || z[i] == 0) {
+			i++
+		}
+		if i == len(z) {
+			return nil
+		}
+		v.replace(i, r, z)
+		stays[i] = true
+	}
+	return v
+}
+
+// combine returns z with z·(basis matrix) = constraint r, modulo the prime.
+func (v *vertex) combine(r int) []uint64 {
+	z := make([]uint64, len(v.basis))
+	c := &v.p.constraints[r]
+	for t, j := range c.index {
+		accumulate(z, v.inverse[j], residue(c.coef[t]))
+	}
+	return z
+}
+
+func (v *vertex) replace(i, r int, z []uint64) {
+	inv := inverse(z[i])
+	minus := make([]uint64, len(z))
+	for k, zk := range z {
+		if k != i && zk != 0 {
+			minus[k] = prime - zk
+		}
+	}
+	for _, row := range v.inverse {
+		if row[i] != 0 {
+			row[i] = mul(row[i], inv)
+			accumulate(row, minus, row[i])
+		}
+	}
+	v.basis[i] = r
+}
+
+// accumulate adds a multiple of row to sum.
+func accumulate(sum, row []uint64, multiple uint64) {
+	for i, x := range row {
+		if x != 0 {
+			sum[i] = reduce(sum[i] + mul(x, multiple))
+		}
+	}
+}
+
+func reduce(x uint64) uint64 {
+	if x >= prime {
+		x -= prime
+	}
+	return x
+}
+
+// mul returns x·y modulo the prime, by 2⁶¹ = deficit.
+func mul(x, y uint64) uint64 {
+	const low = 1<<61 - 1
+	hi, lo := bits.Mul64(x, y)
+	hi2, lo2 := bits.Mul64(hi<<3|lo>>61, deficit)
+	sum := lo&low + lo2&low + (hi2<<3|lo2>>61)*deficit // < 2⁶³
+	return reduce(sum&low + sum>>61*deficit)
+}
+
+func inverse(x uint64) uint64 {
+	y := uint64(1)
+	for e := uint64(prime - 2); e > 0; e >>= 1 { // Fermat: x^(prime−2)
+		if e&1 == 1 {
+			y = mul(y, x)
+		}
+		x = mul(x, x)
+	}
+	return y
+}
+
+func residue(x *big.Int) uint64 {
+	return new(big.Int).Mod(x, big.NewInt(prime)).Uint64()
+}
+
+// point returns the vertex: x with a·x = b for all constraints of the basis.
+func (v *vertex) point() vector {
+	b := make([]*big.Int, len(v.basis))
+	for i, r := range v.basis {
+		b[i] = v.p.constraints[r].bound
+	}
+	return v.solve(b, false)
+}
+
+// column returns x with a·x = 1 for the constraint at place i and a·x = 0 for the others.
+func (v *vertex) column(i int) vector {
+	b := zeros(len(v.basis))
+	b[i].SetInt64(1)
+	return v.solve(b, false)
+}
+
+// multipliers returns y with y·(basis matrix) = c.
+func (v *vertex) multipliers(c []*big.Int) vector { return v.solve(c, true) }
+
+// solve returns the solution of (basis matrix)·x = b, or of x·(basis matrix) = b, which it has checked. Its
+// digits to the base prime are found one by one: with the inverse C modulo the prime, the first is C·b,
+// and b − A·C·b, divided by the prime, is what the others solve. From enough digits, the fraction
+// with these digits and a small numerator and denominator can be told. As there is an inverse, there is
+// one solution, and the search for it ends.
+func (v *vertex) solve(b []*big.Int, transposed bool) vector {
+	rest := zeros(len(b))
+	for i := range b {
+		rest[i].Set(b[i])
+	}
+	var digits [][]uint64
+	for enough := 2; ; enough *= 2 {
+		for len(digits) < enough {
+			digits = append(digits, v.digit(rest, transposed))
+		}
+		if x, ok := fractions(digits); ok && v.solved(x, b, transposed) {
+			return x
+		}
+	}
+}
+
+// digit returns the first digit of the solution for rest, and makes rest what the others solve.
+func (v *vertex) digit(rest []*big.Int, transposed bool) []uint64 {
+	small := make([]uint64, len(rest))
+	for i, r := range rest {
+		small[i] = residue(r)
+	}
+	digit := make([]uint64, len(rest))
+	for j, row := range v.inverse {
+		if transposed {
+			if small[j] != 0 {
+				accumulate(digit, row, small[j])
+			}
+		} else {
+			digit[j] = dot(row, small)
+		}
+	}
+	large := make([]*big.Int, len(digit))
+	for i, d := range digit {
+		large[i] = new(big.Int).SetUint64(d)
+	}
+	v.subtract(rest, large, transposed)
+	for _, r := range rest {
+		r.Quo(r, big.NewInt(prime))
+	}
+	return digit
+}
+
+func dot(x, y []uint64) uint64 {
+	sum := uint64(0)
+	for i, xi := range x {
+		if xi != 0 && y[i] != 0 {
+			sum = reduce(sum + mul(xi, y[i]))
+		}
+	}
+	return sum
+}
+
+// subtract takes (basis matrix)·x, or x·(basis matrix), from b.
+func (v *vertex) subtract(b, x []*big.Int, transposed bool) {
+	product := new(big.Int)
+	for i, r := range v.basis {
+		c := &v.p.constraints[r]
+		for t, j := range c.index {
+			if transposed {
+				b[j].Sub(b[j], product.Mul(c.coef[t], x[i]))
+			} else {
+				b[i].Sub(b[i], product.Mul(c.coef[t], x[j]))
+			}
+		}
+	}
+}
+
+// solved tells whether x is the solution.
+func (v *vertex) solved(x vector, b []*big.Int, transposed bool) bool {
+	rest := make([]*big.Int, len(b))
+	for i := range b {
+		rest[i] = new(big.Int).Mul(b[i], x.den)
+	}
+	v.subtract(rest, x.num, transposed)
+	for _, r := range rest {
+		if r.Sign() != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// fractions returns the vector of rational numbers with the given digits, lowest first, whose numerators
+// and common denominator are all so small that it is hardly by chance: there can be but one, and for most
+// digits there is none.
+func fractions(digits [][]uint64) (vector, bool) {
+	modulus := new(big.Int).Exp(big.NewInt(prime), big.NewInt(int64(len(digits))), nil)
+	limit := modulus.BitLen()/2 - 25
+	x := vector{zeros(len(digits[0])), big.NewInt(1)}
+	for i, n := range x.num {
+		for d := len(digits) - 1; d >= 0; d-- {
+			n.Mul(n, big.NewInt(prime)).Add(n, new(big.Int).SetUint64(digits[d][i]))
+		}
+		balance(n.Mul(n, x.den), modulus)
+		if n.BitLen() <= limit {
+			continue
+		}
+		num, den := fraction(n, modulus, limit)
+		for _, earlier := range x.num[:i] {
+			earlier.Mul(earlier, den)
+		}
+		x.num[i] = num
+		if x.den.Mul(x.den, den).BitLen() > limit {
+			return x, false
+		}
+	}
+	return x, true
+}
+
+// balance makes x the number nearest to 0 that is the same modulo the modulus.
+func balance(x, modulus *big.Int) {
+	x.Mod(x, modulus)
+	if other := new(big.Int).Sub(x, modulus); other.CmpAbs(x) < 0 {
+		x.Set(other)
+	}
+}
+
+// fraction returns num of at most limit bits and den > 0 with num = x·den modulo the modulus. If there is such a
+// den of few bits, it is this one.
+func fraction(x, modulus *big.Int, limit int) (num, den *big.Int) {
+	a, b := new(big.Int).Set(modulus), new(big.Int).Mod(x, modulus)
+	u, v := new(big.Int), big.NewInt(1)
+	q, product := new(big.Int), new(big.Int)
+	for b.BitLen() > limit {
+		q.QuoRem(a, b, a)
+		a, b = b, a
+		u.Sub(u, product.Mul(q, v))
+		u, v = v, u
+	}
+	if v.Sign() < 0 {
+		return b.Neg(b), v.Neg(v)
+	}
+	return b, v
+}
+
+func zeros(n int) []*big.Int {
+	x := make([]*big.Int, n)
+	for i := range x {
+		x[i] = new(big.Int)
+	}
+	return x
+}

@@ -1,0 +1,503 @@
+package lp
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+func rat(x float64) *big.Rat { return new(big.Rat).SetFloat64(x) }
+
+// terms makes a sum from the coefficients of all variables.
+func terms(coefs ...float64) (t []Term) {
+	for j, c := range coefs {
+		if c != 0 {
+			t = append(t, Term{j, rat(c)})
+		}
+	}
+	return t
+}
+
+// example is a program as numbers: rows are coefficients and then the bound.
+type example struct {
+	objective   []float64
+	atMost      [][]float64
+	equal       [][]float64
+	value       float64
+	infeasible  bool
+	unbounded   bool
+	description string
+}
+
+func (e example) rows() (rows []Row) {
+	for i, r := range append(append([][]float64{}, e.atMost...), e.equal...) {
+		n := len(r) - 1
+		rows = append(rows, Row{terms(r[:n]...), i >= len(e.atMost), rat(r[n])})
+	}
+	return rows
+}
+
+func (e example) program(t testing.TB) *Program { return program(t, len(e.objective), e.rows()) }
+
+func program(t testing.TB, vars int, rows []Row) *Program {
+	t.Helper()
+	p, err := New(vars)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		if err := p.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+func examples() []example {
+	return []example{
+		{objective: []float64{3, 5}, atMost: [][]float64{{1, 0, 4}, {0, 2, 12}, {3, 2, 18}}, value: 36, description: "textbook"},
+		{objective: []float64{-1, -1}, atMost: [][]float64{{-1, -2, -3}, {-3, -1, -4}}, value: -2, description: "0 is not feasible"},
+		{objective: []float64{0, 0}, equal: [][]float64{{1, 1, 1}}, value: 0, description: "no objective"},
+		{objective: []float64{1, 2, 3}, equal: [][]float64{{1, 1, 1, 1}, {2, 2, 2, 2}, {1, -1, 0, 0}}, value: 3, description: "equations that depend on one another"},
+		{objective: []float64{0.75, -150, 0.02, -6}, atMost: [][]float64{{0.25, -60, -0.04, 9, 0}, {0.5, -90, -0.02, 3, 0}, {0, 0, 1, 0, 1}}, value: 0.05, description: "cycles without a rule (Beale)"},
+		{objective: []float64{100, 10, 1}, atMost: [][]float64{{1, 0, 0, 1}, {20, 1, 0, 100}, {200, 20, 1, 10000}}, value: 10000, description: "visits every vertex (Klee and Minty)"},
+		{objective: []float64{1}, equal: [][]float64{{3, 1}}, value: 1.0 / 3, description: "a third"},
+		{objective: []float64{-1}, value: 0, description: "no rows"},
+		{objective: []float64{1, 1}, atMost: [][]float64{{1, 1, 1}, {-1, -1, -1}}, value: 1, description: "flat"},
+		{objective: []float64{1}, unbounded: true, description: "no rows, unbounded"},
+		{objective: []float64{1, -1}, atMost: [][]float64{{1, -2, 3}}, unbounded: true, description: "unbounded"},
+		{objective: []float64{1, 1}, equal: [][]float64{{1, -1, 0}}, unbounded: true, description: "unbounded along an equation"},
+		{objective: []float64{1, 1}, atMost: [][]float64{{1, 1, 1}}, equal: [][]float64{{1, 1, 2}}, infeasible: true, description: "infeasible"},
+		{objective: []float64{1}, atMost: [][]float64{{1, -1}}, infeasible: true, description: "negative"},
+		{objective: []float64{1, 0}, equal: [][]float64{{1, 1, 1}, {1, 1, 1 + 0x1p-52}}, infeasible: true, description: "infeasible by a bit"},
+		{objective: []float64{1, 0}, equal: [][]float64{{-1, -1, 1}}, infeasible: true, description: "equation below"},
+		{objective: []float64{1, 1}, atMost: [][]float64{{1, -0x1p60, 0}, {0, 1, 0x1p-70}}, value: 0x1p-10 + 0x1p-70, description: "beyond a tolerance"},
+		{objective: []float64{-1, 1}, atMost: [][]float64{{-1e-30, 0, -1e-45}, {1, 1, 1}}, value: 1 - 2e-15, description: "tiny numbers"},
+	}
+}
+
+func TestExamples(t *testing.T) {
+	for _, e := range examples() {
+		t.Run(e.description, func(t *testing.T) {
+			p := e.program(t)
+			o, err := p.Maximize(terms(e.objective...))
+			e.judge(t, o, err)
+			// From the vertex 0, without the float64 walk.
+			p = e.program(t)
+			objective := newConstraint(Row{Terms: terms(e.objective...), Bound: new(big.Rat)})
+			o, err = p.certify(objective)
+			e.judge(t, o, err)
+		})
+	}
+}
+
+func (e example) judge(t *testing.T, o *Optimum, err error) {
+	t.Helper()
+	if fault := fault(len(e.objective), e.rows(), terms(e.objective...), o, err); fault != "" {
+		t.Error(fault)
+	}
+	var infeasible *InfeasibleError
+	var unbounded *UnboundedError
+	if errors.As(err, &infeasible) != e.infeasible || errors.As(err, &unbounded) != e.unbounded {
+		t.Fatalf("got %v", err)
+	}
+	if err == nil {
+		if got, _ := o.Value.Float64(); got < e.value-1e-15 || got > e.value+1e-15 {
+			t.Errorf("value %v, want %v", got, e.value)
+		}
+	}
+}
+
+// fault checks an answer from the program alone, in rational numbers. It returns what is wrong.
+func fault(vars int, rows []Row, objective []Term, o *Optimum, err error) string {
+	var infeasible *InfeasibleError
+	var unbounded *UnboundedError
+	switch {
+	case errors.As(err, &infeasible):
+		left, right, signs := combined(vars, rows, infeasible.Multipliers)
+		if !signs || right.Sign() >= 0 || least(left).Sign() < 0 {
+			return fmt.Sprintf("no proof of infeasibility: %v", infeasible.Multipliers)
+		}
+	case errors.As(err, &unbounded):
+		ray := unbounded.Ray
+		if least(ray).Sign() < 0 || dot2(objective, ray).Sign() <= 0 || !feasible(rows, ray, new(big.Rat)) {
+			return fmt.Sprintf("no way to infinity: %v", ray)
+		}
+	case err != nil:
+		return err.Error()
+	default:
+		if least(o.X).Sign() < 0 || !feasible(rows, o.X, big.NewRat(1, 1)) || dot2(objective, o.X).Cmp(o.Value) != 0 {
+			return fmt.Sprintf("not feasible, or of another value: %v", o.X)
+		}
+		left, right, signs := combined(vars, rows, o.Multipliers)
+		for _, t := range objective {
+			left[t.Var].Sub(left[t.Var], t.Coef)
+		}
+		if !signs || least(left).Sign() < 0 || right.Cmp(o.Value) != 0 {
+			return fmt.Sprintf("no proof of the optimum: %v", o.Multipliers)
+		}
+	}
+	return ""
+}
+
+// combined adds up multiples of rows. It tells whether the multipliers may be used so.
+func combined(vars int, rows []Row, multipliers []*big.Rat) (left []*big.Rat, right *big.Rat, signs bool) {
+	left, right, signs = make([]*big.Rat, vars), new(big.Rat), len(multipliers) == len(rows)
+	for j := range left {
+		left[j] = new(big.Rat)
+	}
+	for i, r := range rows {
+		signs = signs && (r.Equal || multipliers[i].Sign() >= 0)
+		right.Add(right, new(big.Rat).Mul(multipliers[i], r.Bound))
+		for _, t := range r.Terms {
+			left[t.Var].Add(left[t.Var], new(big.Rat).Mul(multipliers[i], t.Coef))
+		}
+	}
+	return left, right, signs
+}
+
+func least(x []*big.Rat) *big.Rat {
+	low := x[0]
+	for _, xi := range x {
+		if xi.Cmp(low) < 0 {
+			low = xi
+		}
+	}
+	return low
+}
+
+func dot2(terms []Term, x []*big.Rat) *big.Rat {
+	sum := new(big.Rat)
+	for _, t := range terms {
+		sum.Add(sum, new(big.Rat).Mul(t.Coef, x[t.Var]))
+	}
+	return sum
+}
+
+// feasible tells whether x satisfies the rows, with bounds multiplied by a number.
+func feasible(rows []Row, x []*big.Rat, multiple *big.Rat) bool {
+	for _, r := range rows {
+		order := dot2(r.Terms, x).Cmp(new(big.Rat).Mul(r.Bound, multiple))
+		if order > 0 || order < 0 && r.Equal {
+			return false
+		}
+	}
+	return true
+}
+
+// random makes a small program, degenerate as often as not.
+func random(rng *rand.Rand) (vars int, rows []Row, objective []Term) {
+	vars = 1 + rng.IntN(4)
+	number := func() float64 {
+		if rng.IntN(3) == 0 {
+			return 0
+		}
+		return float64(rng.IntN(9) - 4)
+	}
+	coefs := func() []float64 {
+		c := make([]float64, vars)
+		for j := range c {
+			c[j] = number()
+		}
+		return c
+	}
+	for range rng.IntN(7) {
+		rows = append(rows, Row{terms(coefs()...), rng.IntN(5) == 0, rat(number())})
+	}
+	if rng.IntN(2) == 0 {
+		for j := range vars {
+			rows = append(rows, Row{[]Term{{j, rat(1)}}, false, rat(3)})
+		}
+	}
+	return vars, rows, terms(coefs()...)
+}
+
+func TestRandomProgramsAgainstAllVertices(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	counts := map[string]int{}
+	for i := range 2500 {
+		vars, rows, objective := random(rng)
+		p := program(t, vars, rows)
+		var o *Optimum
+		var err error
+		if i%2 == 0 {
+			o, err = p.Maximize(objective)
+		} else {
+			o, err = p.certify(newConstraint(Row{Terms: objective, Bound: new(big.Rat)}))
+		}
+		if f := fault(vars, rows, objective, o, err); f != "" {
+			t.Fatalf("program %d, %v, maximize %v: %s", i, rows, objective, f)
+		}
+		best := bestVertex(vars, rows, objective)
+		switch counts[fmt.Sprintf("%T", err)]++; {
+		case err == nil:
+			if best == nil || o.Value.Cmp(best) != 0 {
+				t.Fatalf("program %d: value %v, want %v", i, o.Value, best)
+			}
+		case errors.As(err, new(*InfeasibleError)):
+			if best != nil {
+				t.Fatalf("program %d is said to be infeasible and has the value %v", i, best)
+			}
+		}
+	}
+	for kind, count := range counts {
+		if count < 200 {
+			t.Errorf("only %d programs ended with %s", count, kind)
+		}
+	}
+}
+
+// bestVertex tries every basis and returns the largest value at a feasible vertex; nil if there is none.
+func bestVertex(vars int, rows []Row, objective []Term) (best *big.Rat) {
+	all := make([]Row, 0, len(rows)+vars)
+	for j := range vars {
+		all = append(all, Row{[]Term{{j, rat(-1)}}, false, new(big.Rat)})
+	}
+	all = append(all, rows...)
+	var choose func(from int, basis []Row)
+	choose = func(from int, basis []Row) {
+		if len(basis) == vars {
+			x := intersection(vars, basis)
+			if x != nil && feasible(all, x, big.NewRat(1, 1)) {
+				if value := dot2(objective, x); best == nil || value.Cmp(best) > 0 {
+					best = value
+				}
+			}
+			return
+		}
+		for i := from; i < len(all); i++ {
+			choose(i+1, append(basis[:len(basis):len(basis)], all[i]))
+		}
+	}
+	choose(0, nil)
+	return best
+}
+
+// intersection solves the rows as equations by elimination; nil if they do not have one solution.
+func intersection(vars int, rows []Row) []*big.Rat {
+	a := make([][]*big.Rat, vars)
+	for i, r := range rows {
+		a[i] = make([]*big.Rat, vars+1)
+		for j := range a[i] {
+			a[i][j] = new(big.Rat)
+		}
+		for _, t := range r.Terms {
+			a[i][t.Var].Set(t.Coef)
+		}
+		a[i][vars].Set(r.Bound)
+	}
+	for j := range vars {
+		pivot := j
+		for pivot < vars && a[pivot][j].Sign() == 0 {
+			pivot++
+		}
+		if pivot == vars {
+			return nil
+		}
+		a[j], a[pivot] = a[pivot], a[j]
+		for i := range vars {
+			if i == j || a[i][j].Sign() == 0 {
+				continue
+			}
+			f := new(big.Rat).Quo(a[i][j], a[j][j])
+			for k := range a[i] {
+				a[i][k].Sub(a[i][k], new(big.Rat).Mul(f, a[j][k]))
+			}
+		}
+	}
+	x := make([]*big.Rat, vars)
+	for j := range x {
+		x[j] = a[j][vars].Quo(a[j][vars], a[j][j])
+	}
+	return x
+}
+
+func TestChangedProgramsAreSolvedFromTheLastBasis(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 8))
+	for i := range 200 {
+		vars, rows, _ := random(rng)
+		p := program(t, vars, rows)
+		for range 6 {
+			_, more, objective := random(rng)
+			for _, r := range more {
+				if p.Add(r) == nil {
+					rows = append(rows, r)
+				}
+			}
+			var usable []Term
+			for _, term := range objective {
+				if term.Var < vars {
+					usable = append(usable, term)
+				}
+			}
+			o, err := p.Maximize(usable)
+			if f := fault(vars, rows, usable, o, err); f != "" {
+				t.Fatalf("program %d: %s", i, f)
+			}
+			fresh, err2 := program(t, vars, rows).Maximize(usable)
+			if fmt.Sprintf("%T", err) != fmt.Sprintf("%T", err2) || err == nil && o.Value.Cmp(fresh.Value) != 0 {
+				t.Fatalf("program %d: %v, %v; from the beginning %v, %v", i, o, err, fresh, err2)
+			}
+		}
+		if p.Rows() != len(rows) {
+			t.Fatalf("%d rows, want %d", p.Rows(), len(rows))
+		}
+	}
+}
+
+// TestCheckerRejects spoils proofs that the other tests rely on.
+func TestCheckerRejects(t *testing.T) {
+	e := examples()[0]
+	rows, objective := e.rows(), terms(e.objective...)
+	good, err := e.program(t).Maximize(objective)
+	if err != nil || fault(2, rows, objective, good, nil) != "" {
+		t.Fatal(err)
+	}
+	third := big.NewRat(1, 3)
+	for name, spoil := range map[string]func(*Optimum){
+		"value":      func(o *Optimum) { o.Value = third },
+		"point":      func(o *Optimum) { o.X[0] = new(big.Rat).Add(o.X[0], third) },
+		"better":     func(o *Optimum) { o.X[0] = rat(100); o.Value = dot2(objective, o.X) },
+		"negative":   func(o *Optimum) { o.X[0] = rat(-1); o.Value = dot2(objective, o.X) },
+		"worse":      func(o *Optimum) { o.X[0] = rat(0); o.Value = dot2(objective, o.X) },
+		"multiplier": func(o *Optimum) { o.Multipliers[1] = new(big.Rat) },
+		"sign":       func(o *Optimum) { o.Multipliers[0] = rat(-1) },
+	} {
+		o := &Optimum{append([]*big.Rat{}, good.X...), good.Value, append([]*big.Rat{}, good.Multipliers...)}
+		spoil(o)
+		if fault(2, rows, objective, o, nil) == "" {
+			t.Errorf("%s: not noticed", name)
+		}
+	}
+	zero := []*big.Rat{new(big.Rat), new(big.Rat), new(big.Rat)}
+	for _, err := range []error{&InfeasibleError{zero}, &UnboundedError{zero[:2]}, ErrNoCertificate} {
+		if fault(2, rows, objective, nil, err) == "" {
+			t.Errorf("%v: believed without a proof", err)
+		}
+		if err.Error() == "" {
+			t.Errorf("%T says nothing", err)
+		}
+	}
+}
+
+func TestInvalidPrograms(t *testing.T) {
+	for _, vars := range []int{-1, 0, MaxVars + 1} {
+		if _, err := New(vars); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%d variables: %v", vars, err)
+		}
+	}
+	p := program(t, 2, nil)
+	for name, bad := range map[string][]Term{
+		"no such variable": {{2, rat(1)}},
+		"negative":         {{-1, rat(1)}},
+		"twice":            {{0, rat(1)}, {0, rat(1)}},
+		"no coefficient":   {{0, nil}},
+		"zero":             {{0, new(big.Rat)}},
+	} {
+		if err := p.Add(Row{Terms: bad, Bound: rat(1)}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("row, %s: %v", name, err)
+		}
+		if _, err := p.Maximize(bad); !errors.Is(err, ErrInvalid) {
+			t.Errorf("objective, %s: %v", name, err)
+		}
+	}
+	if err := p.Add(Row{Terms: terms(1)}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("no bound: %v", err)
+	}
+	if p.Rows() != 0 {
+		t.Errorf("%d rows were added", p.Rows())
+	}
+}
+
+func TestWrongBasisIsMadeGood(t *testing.T) {
+	e := examples()[0]
+	p := e.program(t)
+	p.walk.basis = []int{2, 2} // dependent: no basis at all
+	o, err := p.certify(newConstraint(Row{Terms: terms(e.objective...), Bound: new(big.Rat)}))
+	e.judge(t, o, err)
+}
+
+// TestUnluckyNumbers: a multiple of the modulus cannot be told from 0. There is no answer then, but no wrong
+// one either. The sum of a law given in float64 is as often 1 − 2⁻⁶¹ as not, and must be no such number.
+func TestUnluckyNumbers(t *testing.T) {
+	rows := []Row{{[]Term{{0, new(big.Rat).SetInt64(prime)}}, false, rat(2)}}
+	if o, err := program(t, 1, rows).Maximize(terms(1)); !errors.Is(err, ErrNoCertificate) || o != nil {
+		t.Errorf("%v, %v", o, err)
+	}
+	rows[0].Terms[0].Coef.SetInt64(1<<61 - 1)
+	o, err := program(t, 1, rows).Maximize(terms(1))
+	if f := fault(1, rows, terms(1), o, err); f != "" {
+		t.Error(f)
+	}
+}
+
+func TestEffortIsBounded(t *testing.T) {
+	for _, e := range []example{examples()[0], examples()[1]} { // a primal and a dual phase
+		p := e.program(t)
+		v := newVertex(p, p.walk.basis)
+		objective := newConstraint(Row{Terms: terms(e.objective...), Bound: new(big.Rat)})
+		x := &exact{p: p, vertex: v}
+		if _, _, err := x.maximize(objective.dense(2)); !errors.Is(err, ErrNoCertificate) {
+			t.Errorf("%s: without a step, %v", e.description, err)
+		}
+		p.walk.steps = 0
+		p.walk.improve([]float64{1, 1})
+		if p.walk.feasible([]float64{1, 1}); p.walk.since != 0 {
+			t.Error("the walk went on without steps")
+		}
+	}
+}
+
+// grid is a program like those of differential privacy: on a square grid, three probabilities for
+// each point that sum to 1 and differ between neighbours by a factor of 1.5 at most.
+func grid(side int, rng *rand.Rand) (vars int, rows []Row, objective []Term) {
+	vars = 3 * side * side
+	for v := range side * side {
+		rows = append(rows, Row{[]Term{{3 * v, rat(1)}, {3*v + 1, rat(1)}, {3*v + 2, rat(1)}}, true, rat(1)})
+		for _, w := range []int{v + 1, v + side} {
+			if w >= side*side || w == v+1 && w%side == 0 {
+				continue
+			}
+			for j := range 3 {
+				rows = append(rows, Row{[]Term{{3*v + j, rat(1)}, {3*w + j, rat(-1.5)}}, false, new(big.Rat)})
+				rows = append(rows, Row{[]Term{{3*w + j, rat(1)}, {3*v + j, rat(-1.5)}}, false, new(big.Rat)})
+			}
+		}
+	}
+	for j := range vars {
+		objective = append(objective, Term{j, rat(rng.NormFloat64())})
+	}
+	return vars, rows, objective
+}
+
+func TestLargeProgram(t *testing.T) {
+	vars, rows, objective := grid(13, rand.New(rand.NewPCG(9, 9)))
+	p := program(t, vars, rows)
+	start := time.Now()
+	o, err := p.Maximize(objective)
+	elapsed := time.Since(start)
+	if f := fault(vars, rows, objective, o, err); f != "" {
+		t.Fatal(f)
+	}
+	bits := 0
+	for _, x := range o.X {
+		bits = max(bits, x.Denom().BitLen())
+	}
+	t.Logf("%d variables, %d rows: %v; denominators of up to %d bits", vars, len(rows), elapsed, bits)
+}
+
+func BenchmarkPrivacyProgram(b *testing.B) {
+	for _, side := range []int{4, 8, 13} {
+		vars, rows, objective := grid(side, rand.New(rand.NewPCG(9, 9)))
+		b.Run(fmt.Sprintf("%dx%d", vars, len(rows)), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := program(b, vars, rows).Maximize(objective); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

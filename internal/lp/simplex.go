@@ -1,0 +1,324 @@
+package lp
+
+import (
+	"math"
+	"slices"
+)
+
+const (
+	// zero is what counts as 0 among numbers of size 1. What is lost by it is found again exactly.
+	zero = 1e-11
+	// lean is the smallest pivot that is taken.
+	lean = 1e-8
+	// renewal is the number of steps after which the inverse is made anew, to get rid of rounding.
+	renewal = 150
+)
+
+// walk is the simplex method in float64. It may be wrong in any way, but for the number of its steps:
+// only the basis where it ends is used.
+type walk struct {
+	p     *Program
+	basis []int // the constraints of the basis
+	place []int // by constraint, its place in the basis, or −1
+	// inverse is the inverse of the matrix whose rows are the constraints of the basis; inverse[j][i] belongs
+	// to variable j and place i.
+	inverse [][]float64
+	x       []float64 // the vertex
+	support []int     // scratch: where a row of the inverse is not 0
+	stuck   int       // a constraint that nothing seems to satisfy, or −1
+	steps   int       // left to take
+	since   int       // steps since the inverse was made anew
+}
+
+func newWalk(p *Program) *walk {
+	w := &walk{p: p, basis: make([]int, p.vars), x: make([]float64, p.vars)}
+	w.inverse = make([][]float64, p.vars)
+	for j := range w.inverse {
+		w.inverse[j] = make([]float64, p.vars)
+	}
+	w.restart()
+	return w
+}
+
+// restart goes to the vertex 0.
+func (w *walk) restart() {
+	w.place = make([]int, len(w.p.constraints))
+	for r := range w.place {
+		w.place[r] = -1
+	}
+	for j := range w.basis {
+		clear(w.inverse[j])
+		w.inverse[j][j] = -1
+		w.basis[j], w.place[j], w.x[j] = j, j, 0
+	}
+	w.since = 0
+}
+
+// renew makes the inverse anew, with the given constraints in the basis as far as they are independent.
+func (w *walk) renew(basis []int) {
+	left := w.steps
+	w.restart()
+	stays := make([]bool, len(basis))
+	for _, r := range basis {
+		if r < len(stays) {
+			stays[r] = true
+		}
+	}
+	for _, r := range basis {
+		if r < len(stays) {
+			continue
+		}
+		z := w.combine(r)
+		best := -1
+		for i, zi := range z {
+			if !stays[i] && math.Abs(zi) > lean && (best < 0 || math.Abs(zi) > math.Abs(z[best])) {
+				best = i
+			}
+		}
+		if best >= 0 {
+			w.replace(best, r, z)
+			stays[best] = true
+		}
+	}
+	w.since, w.steps = 0, left
+}
+
+// maximize walks from the last basis to one that looks optimal, or shows why there is none.
+func (w *walk) maximize(objective constraint) {
+	for range len(w.p.constraints) - len(w.place) {
+		w.place = append(w.place, -1)
+	}
+	w.steps = 200 + 20*(w.p.vars+len(w.p.constraints))
+	c := make([]float64, w.p.vars)
+	for i, j := range objective.index {
+		c[j] = objective.approx[i]
+	}
+	w.stuck = -1
+	for range 3 { // a new inverse may show that the end was not reached
+		w.renew(slices.Clone(w.basis))
+		before := w.steps
+		if w.feasible(c) {
+			w.improve(c)
+		}
+		if w.since == 0 || w.steps == before || w.steps <= 0 {
+			return
+		}
+	}
+}
+
+// multipliers returns y with y·(basis matrix) = c.
+func (w *walk) multipliers(c []float64) []float64 {
+	y := make([]float64, len(c))
+	for j, cj := range c {
+		if cj != 0 {
+			for i, v := range w.inverse[j] {
+				y[i] += cj * v
+			}
+		}
+	}
+	return y
+}
+
+// combine returns z with z·(basis matrix) = constraint r.
+func (w *walk) combine(r int) []float64 {
+	z := make([]float64, len(w.basis))
+	c := &w.p.constraints[r]
+	for t, j := range c.index {
+		for i, v := range w.inverse[j] {
+			z[i] += c.approx[t] * v
+		}
+	}
+	return z
+}
+
+// excess is by how much constraint r is violated at the vertex, or if negative what room it leaves.
+func (w *walk) excess(r int) float64 {
+	c := &w.p.constraints[r]
+	e := -c.near
+	for t, j := range c.index {
+		e += c.approx[t] * w.x[j]
+	}
+	return e
+}
+
+// replace puts constraint r, which is z·(basis matrix), into the basis at place i, and moves to the new
+// vertex.
+func (w *walk) replace(i, r int, z []float64) {
+	step := w.excess(r) / z[i]
+	w.support = w.support[:0]
+	for k, zk := range z {
+		if math.Abs(zk) > 1e-14 && k != i {
+			w.support = append(w.support, k)
+		}
+	}
+	for j, row := range w.inverse {
+		if row[i] == 0 {
+			continue
+		}
+		w.x[j] -= step * row[i]
+		row[i] /= z[i]
+		for _, k := range w.support {
+			row[k] -= row[i] * z[k]
+		}
+	}
+	w.place[w.basis[i]] = -1
+	w.basis[i], w.place[r] = r, i
+	w.since++
+	w.steps--
+}
+
+// feasible walks to a vertex that satisfies all constraints: the dual simplex method, for an
+// objective that is the given one where the present basis suits it. It reports false if there is
+// no such vertex or no step is left.
+func (w *walk) feasible(c []float64) bool {
+	y := w.multipliers(c)
+	for i := range y {
+		if !w.p.constraints[w.basis[i]].equal {
+			y[i] = max(y[i], 0) + 1e-6*jitter(w.basis[i])
+		}
+	}
+	for w.steps > 0 {
+		r := w.violated()
+		if r < 0 {
+			return true
+		}
+		z := w.combine(r)
+		i := w.leaving(y, z, w.excess(r) > 0)
+		if i < 0 {
+			w.stuck = r
+			return false
+		}
+		theta := y[i] / z[i]
+		for k := range y {
+			y[k] -= theta * z[k]
+		}
+		y[i] = theta
+		w.replace(i, r, z)
+		if w.since >= renewal {
+			y = w.renewWith(y)
+		}
+	}
+	return false
+}
+
+// renewWith makes the inverse anew and keeps the objective of which y are the multipliers.
+func (w *walk) renewWith(y []float64) []float64 {
+	c := make([]float64, len(y))
+	for i, r := range w.basis {
+		for t, j := range w.p.constraints[r].index {
+			c[j] += y[i] * w.p.constraints[r].approx[t]
+		}
+	}
+	w.renew(slices.Clone(w.basis))
+	return w.multipliers(c)
+}
+
+// jitter spreads numbers from 1 to 2, the same for the same constraint each time. It keeps multipliers
+// of degenerate programs from being equal, and the method from going in circles.
+func jitter(r int) float64 {
+	x := uint64(r)*0x9e3779b97f4a7c15 + 0x632be59bd9b4e019
+	x = (x ^ x>>29) * 0xbf58476d1ce4e5b9
+	return 1 + float64(x>>11)/(1<<53)
+}
+
+// violated returns the constraint outside the basis that is violated most, or −1.
+func (w *walk) violated() int {
+	worst, most := -1, zero
+	for r := range w.p.constraints {
+		if w.place[r] >= 0 {
+			continue
+		}
+		e := w.excess(r)
+		if w.p.constraints[r].equal {
+			e = math.Abs(e)
+		}
+		if e > most {
+			worst, most = r, e
+		}
+	}
+	return worst
+}
+
+// leaving returns the place of the constraint that leaves the basis for z·(basis matrix): that whose
+// multiplier would be the first to fall below 0. It is −1 if none would.
+func (w *walk) leaving(y, z []float64, above bool) int {
+	best, least := -1, math.Inf(1)
+	for i, zi := range z {
+		if !above {
+			zi = -zi
+		}
+		if zi <= lean || w.p.constraints[w.basis[i]].equal {
+			continue
+		}
+		q := max(y[i], 0) / zi
+		if q < least-1e-12 || q < least+1e-12 && zi > math.Abs(z[best]) {
+			best, least = i, min(q, least)
+		}
+	}
+	return best
+}
+
+// improve walks from a feasible vertex to better ones: the primal simplex method. It stops where
+// the vertex looks optimal, the way up has no end, or no step is left.
+func (w *walk) improve(c []float64) {
+	idle := 0 // steps that did not move, since one that did
+	for w.steps > 0 {
+		if w.since >= renewal {
+			w.renew(slices.Clone(w.basis))
+		}
+		i := w.dropped(w.multipliers(c), idle > 2*w.p.vars)
+		if i < 0 {
+			return
+		}
+		r, step := w.blocking(i, idle > 2*w.p.vars)
+		if r < 0 {
+			return
+		}
+		w.replace(i, r, w.combine(r))
+		if idle++; step > 1e-12 {
+			idle = 0
+		}
+	}
+}
+
+// dropped returns the place of a constraint with a negative multiplier: the most negative, or with Bland's
+// rule the first. It is −1 if there is none.
+func (w *walk) dropped(y []float64, bland bool) int {
+	best := -1
+	for i, yi := range y {
+		if yi >= -zero || w.p.constraints[w.basis[i]].equal {
+			continue
+		}
+		if best < 0 || bland && w.basis[i] < w.basis[best] || !bland && yi < y[best] {
+			best = i
+		}
+	}
+	return best
+}
+
+// blocking returns the first constraint that stops a move from the vertex off the constraint at place i,
+// and how far the move goes. It is −1 if nothing stops it.
+func (w *walk) blocking(i int, bland bool) (int, float64) {
+	best, least, steepest := -1, math.Inf(1), 0.0
+	for r := range w.p.constraints {
+		if w.place[r] >= 0 {
+			continue
+		}
+		c := &w.p.constraints[r]
+		rate := 0.0
+		for t, j := range c.index {
+			rate -= c.approx[t] * w.inverse[j][i]
+		}
+		if c.equal {
+			rate = math.Abs(rate)
+		}
+		if rate <= lean {
+			continue
+		}
+		step := max(-w.excess(r), 0) / rate
+		if step < least-1e-12 || !bland && step < least+1e-12 && rate > steepest {
+			best, least, steepest = r, min(step, least), rate
+		}
+	}
+	return best, least
+}

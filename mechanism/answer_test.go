@@ -1,0 +1,230 @@
+package mechanism
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+func epsilonOf(t testing.TB, text string) privacy.Epsilon {
+	t.Helper()
+	e, err := privacy.ParseEpsilon(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// lawAt returns the exact law of the ranks at a distance, as floats.
+func lawAt(epsilon privacy.Epsilon, outputs int, distance uint64) []float64 {
+	l := answerLaw{nano: epsilon.Nano(), outputs: int64(outputs), growth: growthSteps(epsilon, outputs)}
+	l.distance = min(distance, l.farthest())
+	law, below := make([]float64, outputs), exact.Int(0)
+	for i, sum := range l.cumulative(256) {
+		law[i] = sum.Sub(below).Float64()
+		below = sum
+	}
+	law[outputs-1] = exact.Int(1).Sub(below).Float64()
+	return law
+}
+
+// The exact law is that of Line from the default boundary law, and with two outputs the balanced
+// optimum.
+func TestAnswerLawIsThatOfTheLine(t *testing.T) {
+	for _, text := range []string{"0.001", "0.01", "0.1", "0.5", "1", "2", "5", "30"} {
+		epsilon := epsilonOf(t, text)
+		for _, k := range []int{2, 3, 4, 7, 40, 500} {
+			boundary, err := DefaultLaw(k, epsilon.Float64())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range []int{0, 1, 2, 3, 5, 17, 100, 1000} {
+				want, err := Line(boundary, Privacy{Epsilon: epsilon.Float64()}, d)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := lawAt(epsilon, k, uint64(d))
+				for i := range got {
+					if math.Abs(got[i]-want[i]) > 1e-12 {
+						t.Fatalf("ε=%s, k=%d, d=%d: rank %d has %v, want %v", text, k, d, i, got[i], want[i])
+					}
+				}
+				if k == 2 {
+					e := epsilon.Float64()
+					wrong := math.Exp(-e*float64(d)) / (1 + math.Exp(e))
+					if wrong > 1e-60 && math.Abs(got[1]-wrong) > 1e-12*wrong { // 256 bits of 1 − wrong tell no less
+						t.Fatalf("ε=%s, d=%d: wrong with probability %v, want %v", text, d, got[1], wrong)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Growth ends where the prefix passes 1/(e^ε+1), found by stepping.
+func TestGrowthSteps(t *testing.T) {
+	for _, text := range []string{"0.0001", "0.01", "0.1", "0.7", "1.5", "3"} {
+		epsilon := epsilonOf(t, text)
+		e := math.Exp(epsilon.Float64())
+		for _, k := range []int{2, 3, 10, 300, MaxOutputs} {
+			for i, steps := range growthSteps(epsilon, k) {
+				s, want := (e+float64(i))/(e+float64(k-1)), uint64(0)
+				for ; s <= 1/(e+1); s *= e {
+					want++
+				}
+				if steps != want {
+					t.Errorf("ε=%s, k=%d, prefix %d: %d steps, want %d", text, k, i+1, steps, want)
+				}
+			}
+		}
+	}
+}
+
+// A guess that is off is put right in either direction.
+func TestGrowthStepsCorrectsItsGuess(t *testing.T) {
+	epsilon := epsilonOf(t, "0.1")
+	for i, want := range growthSteps(epsilon, 50) {
+		for _, guess := range []uint64{0, 1, want, want + 1, want + 5} {
+			if got := correctSteps(epsilon, int64(i), 50, guess); got != want {
+				t.Errorf("prefix %d: from %d to %d, want %d", i+1, guess, got, want)
+			}
+		}
+	}
+}
+
+func replayed(b byte) *Sampler {
+	return ReplaySampler(exact.ReplayBits(func(p []byte) {
+		for i := range p {
+			p[i] = b
+		}
+	}))
+}
+
+func TestDrawAtTheEnds(t *testing.T) {
+	order := []int{2, 0, 3, 1}
+	for _, d := range []int64{0, 1, 50, math.MaxInt64} {
+		for _, text := range []string{"0.000000001", "1", "1000"} {
+			at := Place{Order: order, Distance: d}
+			if got, err := replayed(0).Draw(at, epsilonOf(t, text)); err != nil || got != 2 {
+				t.Errorf("ε=%s, d=%d: bits of 0 give %d, %v; want the preferred output", text, d, got, err)
+			}
+		}
+	}
+	// U = 1 − 2⁻⁶⁴…: the last of the order, where it has a probability above that.
+	if got, err := replayed(0xff).Draw(Place{Order: order, Distance: 3}, epsilonOf(t, "1")); err != nil || got != 1 {
+		t.Errorf("bits of 1 give %d, %v; want the last output", got, err)
+	}
+	if got, err := replayed(0xff).Draw(Place{Order: order, Distance: Unreachable}, epsilonOf(t, "1")); err != nil || got != 2 {
+		t.Errorf("without a boundary the answer is %d, %v", got, err)
+	}
+}
+
+func TestDrawRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		at      Place
+		epsilon string
+	}{
+		"ε = 0":             {Place{Order: []int{0, 1}}, "0"},
+		"no order":          {Place{}, "1"},
+		"one output":        {Place{Order: []int{0}}, "1"},
+		"negative distance": {Place{Order: []int{0, 1}, Distance: -2}, "1"},
+	} {
+		if _, err := NewSampler().Draw(c.at, epsilonOf(t, c.epsilon)); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// 10,000 draws against the law: each count is within 6.5 standard deviations, a false alarm below
+// 10⁻⁹ for all together.
+func TestDrawFollowsTheLaw(t *testing.T) {
+	const n = 10_000
+	s, at, epsilon := NewSampler(), Place{Order: []int{1, 2, 0}, Distance: 1}, epsilonOf(t, "0.6")
+	counts := make([]float64, 3)
+	for range n {
+		got, err := s.Draw(at, epsilon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts[got]++
+	}
+	for rank, p := range lawAt(epsilon, 3, 1) {
+		if off := math.Abs(counts[at.Order[rank]]-n*p) / math.Sqrt(n*p*(1-p)); off > 6.5 {
+			t.Errorf("rank %d came %v times of %d with probability %v: %.1f standard deviations", rank, counts[at.Order[rank]], n, p, off)
+		}
+	}
+}
+
+func TestPickReadsTheOrder(t *testing.T) {
+	order := []int{5, 0, 1023, 7}
+	for rank, want := range order {
+		if got := pick(order, rank); got != want {
+			t.Errorf("rank %d is %d, want %d", rank, got, want)
+		}
+	}
+}
+
+// keepAt returns the retention of a degradation as a float.
+func keepAt(k int, from, to privacy.Epsilon) float64 {
+	return retention(int64(k), from, to, 128).Float64()
+}
+
+// A degraded answer is ε₁-private for every pair of laws that ε₂ allows: the worst of them are on the
+// edges of what is allowed, which the grid contains.
+func TestDegradedAnswersArePrivate(t *testing.T) {
+	for _, c := range []struct{ from, to string }{{"1", "0.5"}, {"2", "0.1"}, {"0.3", "0.29"}, {"6", "3"}, {"0.01", "0.001"}} {
+		from, to := epsilonOf(t, c.from), epsilonOf(t, c.to)
+		e1, e2 := math.Exp(to.Float64()), math.Exp(from.Float64())
+		for _, k := range []int{2, 3, 5, 30} {
+			r, worst := keepAt(k, from, to), 0.0
+			for i := range 20001 {
+				q := float64(i) / 20000
+				p := min(e2*q, 1-(1-q)/e2)
+				for outputs := 1; outputs < k; outputs++ {
+					c := float64(outputs) * (1 - r) / float64(k)
+					worst = max(worst, (r*p+c)/(r*q+c))
+				}
+			}
+			if worst > e1*(1+1e-12) {
+				t.Errorf("from ε=%s to %s, k=%d: a ratio of e^%v", c.from, c.to, k, math.Log(worst))
+			}
+			q := 1 / (e2 + 1)
+			if tight := (r*e2*q + (1-r)/float64(k)) / (r*q + (1-r)/float64(k)); math.Abs(tight-e1) > 1e-9*e1 {
+				t.Errorf("from ε=%s to %s, k=%d: the worst ratio is %v, and could be %v", c.from, c.to, k, tight, e1)
+			}
+		}
+	}
+}
+
+// With two outputs, what is randomized response at ε₂ becomes randomized response at ε₁.
+func TestDegradingTwoOutputsIsThatOfChains(t *testing.T) {
+	from, to := epsilonOf(t, "2"), epsilonOf(t, "0.5")
+	lambda := func(e privacy.Epsilon) float64 { return math.Tanh(e.Float64() / 2) }
+	if got, want := keepAt(2, from, to), lambda(to)/lambda(from); math.Abs(got-want) > 1e-14 {
+		t.Errorf("retention %v, want %v", got, want)
+	}
+}
+
+func TestDegradeAtTheEnds(t *testing.T) {
+	one, half := epsilonOf(t, "1"), epsilonOf(t, "0.5")
+	if got, err := replayed(0).Degrade(4, 2, one, half); err != nil || got != 2 {
+		t.Errorf("bits of 0 give %d, %v; want the answer itself", got, err)
+	}
+	if got, err := replayed(0xff).Degrade(4, 2, one, half); err != nil || got != 3 {
+		t.Errorf("bits of 1 give %d, %v; want the last uniform value", got, err)
+	}
+	for name, c := range map[string]struct {
+		outputs, answer int
+		from, to        privacy.Epsilon
+	}{
+		"one output": {1, 0, one, half}, "answer beyond": {3, 3, one, half}, "negative answer": {3, -1, one, half},
+		"upwards": {3, 0, half, one}, "same": {3, 0, one, one}, "to 0": {3, 0, one, privacy.Epsilon{}},
+	} {
+		if _, err := NewSampler().Degrade(c.outputs, c.answer, c.from, c.to); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
