@@ -58,6 +58,9 @@ type AnswerResult struct {
 // Neither the distance to another answer nor anything else that is computed from true values appears in
 // a result, an error, the log or the file.
 func (l *Ledger) Answer(ctx context.Context, r AnswerRequest) (AnswerResult, error) {
+	if l.only {
+		return AnswerResult{}, ErrReadOnly
+	}
 	x, err := l.newAnswer(ctx, r)
 	if err != nil {
 		return AnswerResult{}, err
@@ -100,15 +103,29 @@ func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote,
 		if err != nil {
 			return err
 		}
-		q.Objects, q.Held = known.objects, known.highest()
-		if _, free := known.best(r.Epsilon); free {
-			return nil
+		q.Held = known.highest()
+		if base, free := known.best(r.Epsilon); free {
+			q.Objects = base.objects
+			q.Refused, err = s.leftOutOf(base)
+			return err
 		}
 		err = x.assess(s)
 		q.Objects, q.Charge, q.Refused = uint64(len(x.able)), r.Epsilon, x.refused
 		return err
 	})
-	return q, err
+	if err != nil {
+		return AnswerQuote{}, err
+	}
+	return q, nil
+}
+
+// leftOutOf returns whom a recorded answer left out: the event that settled its request follows it.
+func (s *state) leftOutOf(a answerLevel) ([]Refusal, error) {
+	end, err := s.settlement(a.event + 1)
+	if err != nil {
+		return nil, err
+	}
+	return end.refused, nil
 }
 
 // inquiry is an AnswerRequest being carried out.
@@ -322,6 +339,11 @@ func (x *inquiry) decide(s *state, end *settled) ([]change, error) {
 	}
 	end.first = s.counters.events + 1
 	base, free := known.best(x.request.Epsilon)
+	if free {
+		if end.refused, err = s.leftOutOf(base); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case st.done:
 		return nil, errOvertaken
@@ -331,7 +353,7 @@ func (x *inquiry) decide(s *state, end *settled) ([]change, error) {
 	case free:
 		end.counts[derived] = 1
 		output, err := x.ledger.queries.Degrade(x.query.Outputs(len(x.question.values)), base.Response, base.Epsilon, x.request.Epsilon)
-		return []change{x.record(output, methodDegrade, known.objects), end}, err
+		return []change{x.record(output, methodDegrade, base.objects), end}, err
 	}
 	end.counts[drawn] = 1
 	return x.draw(s, end)
@@ -351,7 +373,7 @@ func (x *inquiry) draw(s *state, end *settled) ([]change, error) {
 		return nil, errOvertaken // somebody was charged since, or nobody's truth was asked for
 	}
 	end.refused = x.leftOut()
-	counts, err := x.count(s)
+	charges, counts, err := x.count(s)
 	if err != nil {
 		return nil, err
 	}
@@ -363,27 +385,27 @@ func (x *inquiry) draw(s *state, end *settled) ([]change, error) {
 	if err != nil {
 		return nil, err
 	}
-	changes := make([]change, 0, len(x.members)+2)
-	for _, name := range x.members {
-		changes = append(changes, &charged{name, x.question.number, x.request.Epsilon})
-	}
-	return append(changes, x.record(output, methodFresh, uint64(len(x.members))), end), nil
+	return append(charges, x.record(output, methodFresh, uint64(len(x.members))), end), nil
 }
 
-// count counts the members' true values, and checks them against those their chains are bound to.
-func (x *inquiry) count(s *state) ([]int64, error) {
-	counts := make([]int64, len(x.question.values))
+// count returns the charges of the members and counts their true values, after checking these against
+// those that their chains are bound to.
+func (x *inquiry) count(s *state) (charges []change, counts []int64, err error) {
+	charges = make([]change, len(x.members), len(x.members)+2)
+	counts = make([]int64, len(x.question.values))
 	for i, name := range x.members {
 		c, _, err := s.chain(x.question.number, name)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if _, err := x.ledger.bind(x.question, c.bound, name, int(x.truths[i])); err != nil {
-			return nil, err
+		bound, err := x.ledger.bind(x.question, c.bound, name, int(x.truths[i]))
+		if err != nil {
+			return nil, nil, err
 		}
+		charges[i] = &charged{name, x.question.number, x.request.Epsilon, bound}
 		counts[x.truths[i]]++
 	}
-	return counts, nil
+	return charges, counts, nil
 }
 
 // result reads the recorded answer.
@@ -401,11 +423,14 @@ func (x *inquiry) result(ctx context.Context, end *settled) (AnswerResult, error
 		if !found || at.Epsilon != x.request.Epsilon {
 			return orCorrupt(nil, "the answer to %q at ε=%s is lost", x.request.Query, x.request.Epsilon)
 		}
-		out.Objects, out.Event = known.objects, at.event
+		out.Objects, out.Event = at.objects, at.event
 		out.Answer, err = x.question.answerText(x.request.Query, at.Response)
 		return err
 	})
-	return out, err
+	if err != nil {
+		return AnswerResult{}, err
+	}
+	return out, nil
 }
 
 // answerText puts an output of a query in words.

@@ -159,6 +159,9 @@ func applyCharged(s *state, c *charged) error {
 	if ch.answered, err = ch.answered.Add(c.epsilon); err != nil {
 		return orCorrupt(nil, "object %q is charged too much for question %d", c.object, c.question)
 	}
+	if c.bound != nil {
+		ch.bound = c.bound
+	}
 	if err := s.put(bucketChains, chainKey(c.question, c.object), ch.encode()); err != nil {
 		return err
 	}
@@ -167,18 +170,19 @@ func applyCharged(s *state, c *charged) error {
 
 func applyAnswered(s *state, c *answered, number uint64) error {
 	key := answerKey(c.question, c.query, c.panel)
-	a, known, err := s.answers(key)
+	a, _, err := s.answers(key)
 	if err != nil {
 		return err
 	}
-	if known && c.method == methodDegrade && a.objects != c.objects {
-		return orCorrupt(nil, "an answer about %d objects comes from one about %d", c.objects, a.objects)
+	at, recorded := slices.BinarySearchFunc(a, c.epsilon, func(l answerLevel, e privacy.Epsilon) int { return l.Epsilon.Compare(e) })
+	if recorded || c.epsilon.IsZero() {
+		return orCorrupt(nil, "query %q, question %d: a second answer at ε=%s", c.query, c.question, c.epsilon)
 	}
-	a.objects = c.objects
-	if a.levels, err = insertLevel(a.levels, c.epsilon, c.output, number); err != nil {
-		return fmt.Errorf("query %q, question %d: %w", c.query, c.question, err)
+	if base, found := a.best(c.epsilon); c.method == methodDegrade && (!found || base.objects != c.objects) {
+		return orCorrupt(nil, "query %q, question %d: an answer about %d objects is derived from none", c.query, c.question, c.objects)
 	}
-	return s.put(bucketAnswers, key, a.encode())
+	made := answerLevel{level{rrchain.Level{Epsilon: c.epsilon, Response: c.output}, number}, c.objects}
+	return s.put(bucketAnswers, key, slices.Insert(a, at, made).encode())
 }
 
 // charge adds a cost to what an object has spent.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -114,6 +115,39 @@ func TestARefusedCallerInABatchAffectsNobodyElse(t *testing.T) {
 		if got := refusals(t, a.err); len(got) != 1 || got[0] != want {
 			t.Errorf("refused for %+v, want %+v", got, want)
 		}
+	}
+	audit(t, s)
+}
+
+// A policy that was used in a batch whose commit failed must not live on in memory: its number goes to
+// the next one.
+func TestAPolicyThatWasRolledBackIsForgotten(t *testing.T) {
+	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
+	enrol := func(key, ceiling string) error {
+		_, err := l.Enroll(t.Context(), EnrollRequest{Key: key, Question: "vote", Objects: []string{"zoe"}, Policy: policy.Fixed(eps(t, ceiling))})
+		return err
+	}
+	commit := s.holdCommit(t)
+	first := async(func() (Response, error) { return l.Release(t.Context(), sale(t, "0", "ann", "0.5")) })
+	commit.wait(t)
+	lax := async(func() (int, error) { return 0, enrol("lax", "5") })
+	waitQueued(t, l, 1)
+	raised := async(func() (RaiseResult, error) {
+		r := order(t, "1", "4", "zoe")
+		r.Partial = true // or it would be refused before it is queued
+		return l.Raise(t.Context(), r)
+	})
+	waitQueued(t, l, 2)
+	s.set(failing, nil)
+	commit.open()
+	must(t, await(t, first).err)
+	wantErr(t, await(t, lax).err, errDisk)
+	wantErr(t, await(t, raised).err, errDisk)
+	s.set(nil, nil)
+	must(t, enrol("strict", "1"))
+	_, err := l.Release(t.Context(), sale(t, "2", "zoe", "4"))
+	if got := refusals(t, err)[0]; got.Reason != ChainCeiling || got.Ceiling != eps(t, "1") {
+		t.Errorf("refused for %+v", got)
 	}
 	audit(t, s)
 }

@@ -24,11 +24,12 @@
 //     records it, in integers.
 //   - Nothing is read that could still be lost: a reader who meets a commit under way waits for it.
 //   - For an object, question and ε there is one response, for ever, for everyone.
-//   - Every call that changes something takes an idempotency key of the caller's choice. The same key
+//   - Every request that changes something takes an idempotency key of the caller's choice. The same key
 //     with the same request returns the same result; with another request, [ErrKeyConflict]. So a host
 //     that uses the id of its own order row as the key gets exactly one draw for each order, however
 //     often it must repeat the call (see the example "exactly once").
-//   - The truth appears in no file, log line or error, and no refusal depends on it.
+//   - The truth appears in no file, log line or error. No refusal depends on which value it is, only on
+//     whether the host has one; with a truth key, [ErrTruthChanged] tells that it is not the former one.
 //   - A refused call changes nothing, and says why and what would help ([RefusedError]).
 //   - The time of events never runs back, whatever the clock does.
 //
@@ -87,7 +88,7 @@
 //	object     ε cap, ε spent, n chains
 //	chain      n event of enrolment, n policy (0: none), tag of the truth, ε charged by answers, levels
 //	  levels   [ε, n value, n event]* by rising ε
-//	answers    n objects in the panel, levels
+//	answers    [ε, n output, n event, n objects in the panel]* by rising ε
 //	request    digest 32 bytes, flag done, [n settling event]*
 //
 // An event has this head, and a body by its kind:
@@ -108,7 +109,9 @@
 //	7 settled     text key, digest 32 bytes, n first event, n through event, text last object, flag final,
 //	              3 × n counts, [refusal]*
 //	  refusal     text object, u8 reason, u8 help, ε ceiling, ε spent, ε asked, ε cost, ε remaining
-//	8 charged     text object, u32 question, ε
+//	  reasons     1 chain-ceiling, 2 object-cap, 3 not-enrolled, 4 no-truth, 5 cap-differs, 6 policy-differs
+//	  helps       1 nothing, 2 waiting, 3 enrolling, 4 truth
+//	8 charged     text object, u32 question, ε, tag of the truth
 //	9 answered    u32 question, text query, digest of the panel 32 bytes, n objects, ε, n output,
 //	              u8 method (2 degrade, 4 fresh)
 //

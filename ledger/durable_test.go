@@ -1,8 +1,10 @@
 package ledger
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -67,6 +69,29 @@ func TestNoReaderSeesACommitBeforeItIsDurable(t *testing.T) {
 	wantErr(t, await(t, writer).err, ErrStopped)
 	if a := await(t, reader); a.err == nil && len(a.value.Chains[0].Levels) > 0 {
 		t.Errorf("a reader was told %+v, whose commit failed", a.value)
+	}
+}
+
+// When the commit succeeds the reader gets what it found; and it need not wait for ever.
+func TestAReaderWaitsForTheCommitItSees(t *testing.T) {
+	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
+	flush := newGate(t)
+	s.set(nil, flush.pass)
+	writer := async(func() (Response, error) { return l.Release(t.Context(), sale(t, "1", "ann", "0.5")) })
+	flush.wait(t)
+	patient := async(func() (ObjectState, error) { return l.Object(t.Context(), "ann") })
+	ctx, cancel := context.WithCancel(t.Context())
+	hasty := async(func() (ObjectState, error) { return l.Object(ctx, "ann") })
+	pending(t, patient)
+	pending(t, hasty)
+	cancel()
+	wantErr(t, await(t, hasty).err, context.Canceled)
+	flush.open()
+	sold, seen := await(t, writer), await(t, patient)
+	must(t, sold.err)
+	must(t, seen.err)
+	if levels := seen.value.Chains[0].Levels; len(levels) != 1 || levels[0].Response != sold.value.Value {
+		t.Errorf("the reader waited for %+v, sold was %+v", seen.value, sold.value)
 	}
 }
 
@@ -191,6 +216,14 @@ func everyCall(t *testing.T, l *Ledger) map[string]func() error {
 			_, err := l.Enroll(ctx, EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}})
 			return err
 		},
+		"Answer": func() error {
+			_, err := l.Answer(ctx, inquire(t, "a", "majority:yes", "0.25", ballots("ann"), "ann"))
+			return err
+		},
+		"QuoteAnswer": func() error {
+			_, err := l.QuoteAnswer(ctx, inquire(t, "", "majority:yes", "0.25", nil, "ann"))
+			return err
+		},
 		"Object":    func() error { _, err := l.Object(ctx, "ann"); return err },
 		"Stats":     func() error { _, err := l.Stats(ctx); return err },
 		"Questions": func() error { _, err := l.Questions(ctx); return err },
@@ -198,6 +231,11 @@ func everyCall(t *testing.T, l *Ledger) map[string]func() error {
 		"Events":    func() error { return firstError(l.Events(ctx, 1)) },
 		"Responses": func() error { return firstError(l.Responses(ctx, "vote", eps(t, "0.5"))) },
 	}
+}
+
+// writes tells whether a call of everyCall changes the ledger.
+func writes(name string) bool {
+	return slices.Contains([]string{"Release", "Raise", "DefineQuestion", "Enroll", "Answer"}, name)
 }
 
 func firstError[T any](all func(func(T, error) bool)) (first error) {

@@ -34,6 +34,12 @@ var (
 	// ErrReadOnly says that the ledger was opened for reading only.
 	ErrReadOnly = errors.New("ledger is open for reading only")
 
+	// ErrPartlyDone comes with a [RefusedError] about the rest of a request over many objects: its first
+	// parts were carried out and stay. It happens only if the request was interrupted, or had no hold on
+	// what it needed (an enrolment), and another one came between. The same request with the same key goes
+	// on once the reason is gone.
+	ErrPartlyDone = errors.New("carried out in part")
+
 	// ErrCorrupt says that stored bytes are damaged, or that the file is no ledger.
 	ErrCorrupt = store.ErrCorrupt
 	// ErrInUse says that another process has the file open.
@@ -98,7 +104,8 @@ func (r Refusal) String() string {
 }
 
 // RefusedError reports that a request was refused as a whole because of some of its objects.
-// Nothing was drawn, charged or recorded, and the idempotency key is still free.
+// Nothing was drawn, charged or recorded, and the idempotency key is still free, unless the error is
+// [ErrPartlyDone] as well.
 type RefusedError struct {
 	Question string
 	Refused  []Refusal // in the order of the objects' names

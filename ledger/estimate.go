@@ -47,7 +47,7 @@ type LevelCount struct {
 }
 
 // ErrNoResponses says that there is nothing to estimate from.
-var ErrNoResponses = errors.New("no responses yet")
+var ErrNoResponses = errors.New("no responses")
 
 // Estimate estimates the true shares of a question's values from the responses released so far, by
 // [rrchain.Estimate]. It reads the chains in short snapshots, so a raise that runs at the same time
@@ -63,6 +63,9 @@ func (l *Ledger) Estimate(ctx context.Context, r EstimateRequest) (Estimate, err
 	counts, err := l.count(ctx, q, r)
 	if err != nil {
 		return Estimate{}, err
+	}
+	if len(counts) == 0 && !r.Epsilon.IsZero() {
+		return Estimate{}, fmt.Errorf("question %q: %w at ε=%s", r.Question, ErrNoResponses, r.Epsilon)
 	}
 	if len(counts) == 0 {
 		return Estimate{}, fmt.Errorf("question %q: %w", r.Question, ErrNoResponses)

@@ -94,7 +94,8 @@ func (m method) String() string {
 	return fmt.Sprintf("method %d", uint8(m))
 }
 
-// released records a response. bound is set by the first raise after the ledger got a truth key.
+// released records a response. bound is set by the first draw from the truth after the ledger got a
+// truth key.
 type released struct {
 	object   string
 	question uint32
@@ -110,6 +111,7 @@ type charged struct {
 	object   string
 	question uint32
 	epsilon  privacy.Epsilon
+	bound    *tag // as in released
 }
 
 // answered records the answer to a query about a panel of objects.
@@ -230,10 +232,11 @@ func (c *charged) encode(e *encoder) {
 	e.text(c.object)
 	e.u32(c.question)
 	e.epsilon(c.epsilon)
+	encodeTag(e, c.bound)
 }
 
 func decodeCharged(d *decoder) change {
-	return &charged{object: d.text(), question: d.u32(), epsilon: d.epsilon()}
+	return &charged{object: d.text(), question: d.u32(), epsilon: d.epsilon(), bound: decodeTag(d)}
 }
 
 func (c *answered) encode(e *encoder) {

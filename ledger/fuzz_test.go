@@ -88,7 +88,7 @@ func FuzzDecodeChain(f *testing.F) {
 }
 
 func FuzzDecodeAnswers(f *testing.F) {
-	fuzz(f, bucketAnswers, anyKey, decodeAnswers, answers.encode, func(a answers) int { return len(a.levels) })
+	fuzz(f, bucketAnswers, anyKey, decodeAnswers, answers.encode, func(a answers) int { return len(a) })
 }
 
 func FuzzDecodeObject(f *testing.F) {
@@ -139,6 +139,27 @@ func FuzzUnseal(f *testing.F) {
 			t.Error("a record is accepted under another key")
 		}
 	})
+}
+
+// Values that no ledger writes are refused, however well they are encoded.
+func TestDecodersRefuseWhatCannotBe(t *testing.T) {
+	for name, payload := range map[string][]byte{
+		"response 2²⁰":  {4, 0, 0, 0, 1, 1, 0x80, 0x80, 0x40, 5},
+		"ε above 1,000": {4, 0, 0, 0, 1, 0x81, 0xa0, 0x94, 0xa5, 0x8d, 0x1d, 0, 5},
+		"policy 2³²":    {4, 0x80, 0x80, 0x80, 0x80, 0x10, 0, 0, 0},
+	} {
+		if c, err := decodeChain(payload); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: got %+v, %v", name, c, err)
+		}
+	}
+	// The nearest ones that can be, so that the test is about what it says.
+	for _, payload := range [][]byte{
+		{4, 0, 0, 0, 1, 1, 0xff, 0xff, 0x3f, 5}, {4, 0, 0, 0, 1, 0x80, 0xa0, 0x94, 0xa5, 0x8d, 0x1d, 0, 5}, {4, 0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0},
+	} {
+		if _, err := decodeChain(payload); err != nil {
+			t.Errorf("%x: %v", payload, err)
+		}
+	}
 }
 
 // A claimed length must not be believed: no decoder allocates for more items than the record has

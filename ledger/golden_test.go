@@ -167,7 +167,7 @@ func goldenEvents(t *testing.T) []event {
 		&released{"", 2, nano(t, 1), 128, methodDegrade, nil},
 		&released{"bob", 3, eps(t, "1000"), 1<<20 - 1, methodInsert, nil},
 		&settled{key: "k", digest: [32]byte{1, 31: 2}, first: 1, through: 2, last: "zoe", final: true, counts: counts{1, 2, 3}},
-		&charged{"zoe", 3, eps(t, "0.5")},
+		&charged{"zoe", 3, eps(t, "0.5"), &tag{1, 15: 2}},
 		&answered{3, "threshold:groß:7", [32]byte{1, 31: 2}, 300, eps(t, "1"), 129, methodFresh},
 		&answered{3, "winner", [32]byte{}, 1, nano(t, 1), 0, methodDegrade},
 		&settled{key: "k", last: "", refused: []Refusal{{"ann", ObjectCap, eps(t, "1"), eps(t, "0.5"), eps(t, "2"), eps(t, "1.5"), eps(t, "0.5"), HelpsWaiting}}},

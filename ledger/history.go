@@ -75,8 +75,8 @@ func (l *Ledger) someEvents(ctx context.Context, from uint64) (events []Event, e
 		return nil, err
 	}
 	from = max(from, 1)
+	var fault error
 	err = l.view(ctx, func(s *state) error {
-		var fault error
 		err := s.Scan(bucketEvents, eventKey(from), func(key, value []byte) bool {
 			var ev Event
 			if ev, fault = l.openEvent(s, key, value); fault != nil {
@@ -92,12 +92,12 @@ func (l *Ledger) someEvents(ctx context.Context, from uint64) (events []Event, e
 		if next := from + uint64(len(events)); err == nil && fault == nil && len(events) < scanSize && next <= s.counters.events {
 			fault = fmt.Errorf("%w: event %d is missing", ErrCorrupt, next)
 		}
-		if err != nil {
-			return err
-		}
-		return fault
+		return err
 	})
-	return events, err
+	if err != nil {
+		return nil, err // what was read may not be durable
+	}
+	return events, fault
 }
 
 func (l *Ledger) openEvent(s *state, key, value []byte) (Event, error) {

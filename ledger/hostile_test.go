@@ -16,6 +16,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/store"
 	"github.com/sluicedp/sluice/ledger/store/boltstore"
 	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -39,7 +40,7 @@ func specimen(t testing.TB) []pair {
 	s := &storetest.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()})
-	l.sampler = steadySampler()
+	l.sampler, l.queries = steadySampler(), zeros()
 	voters(t, l, "2", "ann")
 	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Policy: policy.Fixed(eps(t, "1"))})
 	must(t, err)
@@ -48,6 +49,7 @@ func specimen(t testing.TB) []pair {
 	r := order(t, "3", "0.25", "ann", "zoe")
 	r.Partial = true
 	carryOut(t, l, r)
+	answerTo(t, l, inquire(t, "7", "majority:yes", "0.125", ballots("ann"), "ann"))
 	return pairs(t, s)
 }
 
@@ -93,10 +95,21 @@ func probes(t testing.TB) []probe {
 			r.Partial = true
 			return l.Raise(ctx, r)
 		}},
+		{"Answer by its key", func(l *Ledger) (any, error) {
+			return l.Answer(ctx, inquire(t, "7", "majority:yes", "0.125", ballots("ann"), "ann"))
+		}},
+		{"QuoteAnswer", func(l *Ledger) (any, error) {
+			return l.QuoteAnswer(ctx, inquire(t, "", "majority:yes", "0.5", nil, "ann"))
+		}},
 		{"resale", func(l *Ledger) (any, error) { return l.Release(ctx, sale(t, "4", "ann", "0.25")) }},
 		{"raise", func(l *Ledger) (any, error) {
 			r, err := l.Release(ctx, sale(t, "5", "bob", "0.75"))
 			r.Event = 0 // it depends on whether the probe before could write
+			return r, err
+		}},
+		{"answer again", func(l *Ledger) (any, error) {
+			r, err := l.Answer(ctx, inquire(t, "8", "majority:yes", "0.125", ballots("ann"), "ann"))
+			r.Event = 0
 			return r, err
 		}},
 		{"raise for another truth", func(l *Ledger) (any, error) {
@@ -128,6 +141,7 @@ type lab struct {
 	probes  []probe
 	want    []any
 	sampler *rrchain.Sampler
+	queries *mechanism.Sampler
 	faults  int
 }
 
@@ -141,7 +155,7 @@ func (l *lab) fault(format string, args ...any) {
 }
 
 func newLab(t testing.TB) *lab {
-	l := &lab{TB: t, sound: specimen(t), probes: probes(t), sampler: steadySampler()}
+	l := &lab{TB: t, sound: specimen(t), probes: probes(t), sampler: steadySampler(), queries: zeros()}
 	ledger, err := l.open(l.sound)
 	must(t, err)
 	for _, p := range l.probes {
@@ -157,7 +171,7 @@ func newLab(t testing.TB) *lab {
 func (l *lab) open(records []pair) (*Ledger, error) {
 	ledger, err := openStore(fill(l, records), Options{Now: epoch, TruthKey: truthKey()})
 	if err == nil {
-		ledger.sampler = l.sampler
+		ledger.sampler, ledger.queries = l.sampler, l.queries
 	}
 	return ledger, err
 }

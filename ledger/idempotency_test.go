@@ -233,6 +233,26 @@ func TestARefusedKeyIsStillFree(t *testing.T) {
 	wantErr(t, err, ErrKeyConflict)
 }
 
+// The result of a partial answer is that of its own panel, also when a later answer was about fewer.
+func TestARepeatedPartialAnswerIsAsItWas(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
+	enroll(t, l, "vote", "0.6", "cid")
+	r := inquire(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cid")
+	r.Partial = true
+	first := answerTo(t, l, r)
+	dearer := r
+	dearer.Key, dearer.Epsilon = "2", eps(t, "1") // which cid cannot pay
+	answerTo(t, l, dearer)
+	if again := answerTo(t, l, r); !reflect.DeepEqual(first, again) {
+		t.Errorf("%+v, then %+v", first, again)
+	}
+	cheaper := r
+	cheaper.Key, cheaper.Epsilon = "3", eps(t, "0.25") // from the one at 0.5, which was about three
+	if got := answerTo(t, l, cheaper); got.Objects != first.Objects {
+		t.Errorf("an answer about %d objects comes from one about %d", got.Objects, first.Objects)
+	}
+}
+
 // Two different requests race for one key: one of them has it, in all its callers' eyes.
 func TestOfTwoRequestsWithOneKeyOneWins(t *testing.T) {
 	l := voters(t, newLedger(t), "3", "ann")

@@ -305,8 +305,8 @@ func TestAnswerRefusesWhatCannotBe(t *testing.T) {
 func TestApplyRefusesBrokenAnswers(t *testing.T) {
 	l := voters(t, newLedger(t), "1", "ann")
 	for _, c := range []change{
-		&charged{"eve", 1, eps(t, "0.5")},
-		&charged{"ann", 1, eps(t, "1.5")},
+		&charged{"eve", 1, eps(t, "0.5"), nil},
+		&charged{"ann", 1, eps(t, "1.5"), nil},
 		&answered{question: 1, query: "winner", epsilon: eps(t, "0"), method: methodFresh},
 	} {
 		_, _, err := l.submit(t.Context(), func(*state) ([]change, error) { return []change{c}, nil })

@@ -43,7 +43,7 @@ type Options struct {
 type About struct {
 	ID       string    `json:"id"`       // a random UUID
 	Created  time.Time `json:"created"`  // by the clock of the machine
-	Currency string    `json:"currency"` // of all prices, such as "USD"
+	Currency string    `json:"currency"` // such as "USD"
 	LogKey   string    `json:"log_key"`  // the verifier key of the log, if the host gave one
 }
 
@@ -71,8 +71,8 @@ const (
 
 // Create makes a new, empty ledger file. It returns [fs.ErrExist] when there is a file already. At
 // any moment there is either no file or a whole one. currency is the code of the currency that
-// prices are in ("" for USD); logKey is the verifier key by which the host signs checkpoints, "" for
-// none yet.
+// prices will be in ("" for USD); logKey is the verifier key of the key by which the host will sign the
+// log, "" for none. Both are only recorded so far.
 func Create(path, currency, logKey string) error {
 	return boltstore.Create(path, func(w store.Writer) error { return format(w, time.Now(), currency, logKey) })
 }

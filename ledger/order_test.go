@@ -218,6 +218,43 @@ func TestALargeOrderHoldsItsBudget(t *testing.T) {
 	audit(t, l.store)
 }
 
+// Whoever does not belong to a large order is not kept from anything by it.
+func TestALargeOrderHoldsNothingOfOthers(t *testing.T) {
+	for name, objects := range map[string][]string{"all": nil, "by name": crowd(big)} {
+		t.Run(name, func(t *testing.T) {
+			l := bigPanel(t, "1")
+			if objects != nil {
+				enroll(t, l, "vote", "1", "zoe")
+			}
+			enroll(t, l, "smoker", "1", "zoe")
+			r := order(t, "k", "0.6", objects...)
+			r.Progress = during(func() {
+				if objects == nil {
+					enroll(t, l, "vote", "1", "zoe") // too late for this order
+				}
+				rival := sale(t, "rival", "zoe", "0.5")
+				rival.Question = "smoker"
+				sell(t, l, rival)
+			})
+			carryOut(t, l, r)
+			audit(t, l.store)
+		})
+	}
+}
+
+// A partial order looks at everybody again when their turn comes: who was enrolled meanwhile is sold to,
+// with a truth that is asked for only then.
+func TestAPartialOrderSeesWhatChangesMeanwhile(t *testing.T) {
+	l := bigPanel(t, "1")
+	r := order(t, "k", "0.5", append(crowd(big), "zoe")...)
+	r.Partial, r.Progress = true, during(func() { enroll(t, l, "vote", "1", "zoe") })
+	got := carryOut(t, l, r)
+	if got.Drawn != big+1 || len(got.Refused) != 0 || responses(t, l, "vote", eps(t, "0.5"))["zoe"].Value == "" {
+		t.Errorf("%+v", got)
+	}
+	audit(t, l.store)
+}
+
 // A large order that comes second must give way to the one that is under way: its hold, and its
 // survey, must not make the first one break off in the middle.
 func TestALaterOrderDoesNotBreakOneUnderWay(t *testing.T) {

@@ -103,5 +103,8 @@ func (l *Ledger) Questions(ctx context.Context) ([]Question, error) {
 		all = append(all, Question{q.name, q.values})
 		return true, nil
 	})
-	return all, err
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
 }

@@ -152,7 +152,10 @@ func (x *raise) digest() *encoder {
 }
 
 func (x *raise) run(ctx context.Context) (outcome, error) {
-	defer x.forget()
+	defer func() {
+		x.forget()
+		x.ledger.holds.remove(x.hold)
+	}()
 	b := &bulk{key: x.request.Key, digest: x.digest().sum(), panel: x.panel, progress: x.request.Progress, decide: x.decide}
 	b.prepare = func(ctx context.Context, behind string) (int, error) {
 		x.panel = b.panel
@@ -161,12 +164,10 @@ func (x *raise) run(ctx context.Context) (outcome, error) {
 	return x.ledger.run(ctx, b)
 }
 
-// forget drops the truths and lets go of the budget.
+// forget drops the truths.
 func (x *raise) forget() {
 	clear(x.truths)
 	x.truths = x.truths[:0]
-	x.ledger.holds.remove(x.hold)
-	x.hold = nil
 }
 
 // prepare looks at all objects of the panel, asks for the truths that draws will need, and refuses if
@@ -203,7 +204,7 @@ func (x *raise) prepare(ctx context.Context, behind string) (int, error) {
 // holdBudget keeps others from taking budget that a request counts on, from before it looks until it
 // is done. A request of one part needs no hold: it looks and takes in the same transaction.
 func (x *raise) holdBudget(ctx context.Context) error {
-	if x.request.Partial || !x.panel.all && len(x.panel.names) <= partSize {
+	if x.hold != nil || x.request.Partial || !x.panel.all && len(x.panel.names) <= partSize {
 		return nil
 	}
 	x.hold = &hold{question: x.question.number, epsilon: x.request.Epsilon, panel: x.panel}
@@ -278,7 +279,10 @@ func (l *Ledger) recorded(ctx context.Context, questionName, name string, epsilo
 		out, err = q.response(name, at)
 		return err
 	})
-	return out, err
+	if err != nil {
+		return Response{}, err
+	}
+	return out, nil
 }
 
 // response puts a recorded level in words.

@@ -160,7 +160,10 @@ func (l *Ledger) Object(ctx context.Context, name string) (ObjectState, error) {
 		}
 		return err
 	})
-	return out, err
+	if err != nil {
+		return ObjectState{}, err
+	}
+	return out, nil
 }
 
 // eachQuestionOf visits the questions an object is enrolled in.
@@ -231,7 +234,7 @@ func (l *Ledger) Stats(ctx context.Context) (Stats, error) {
 		return nil
 	})
 	if err != nil {
-		return out, err
+		return Stats{}, err
 	}
 	out.Bytes, err = l.store.Size()
 	return out, err

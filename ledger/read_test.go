@@ -225,8 +225,7 @@ func TestReadingLeavesNoTrace(t *testing.T) {
 	sell(t, l, sale(t, "k", "ann", "0.5"))
 	unchanged(t, l.store, func() {
 		for name, call := range everyCall(t, l) {
-			switch name {
-			case "Release", "Raise", "DefineQuestion", "Enroll":
+			if writes(name) {
 				continue
 			}
 			if err := call(); err != nil {
@@ -246,10 +245,9 @@ func TestReadOnlyReadsAndRefusesWrites(t *testing.T) {
 	for _, l := range readers {
 		unchanged(t, l.store, func() {
 			for name, call := range everyCall(t, l) {
-				switch err := call(); name {
-				case "Release", "Raise", "DefineQuestion", "Enroll":
+				if err := call(); writes(name) {
 					wantErr(t, err, ErrReadOnly)
-				default:
+				} else {
 					must(t, err)
 				}
 			}
@@ -269,6 +267,17 @@ func TestReadOnlyReadsAndRefusesWrites(t *testing.T) {
 	if n := countKind(events(t, l), "truth-key"); n != 0 {
 		t.Error("a reader set the truth key")
 	}
+}
+
+// A truth that cannot serve for a draw is not asked for.
+func TestReadOnlyAsksForNoTruth(t *testing.T) {
+	l := open(t, votersFile(t, "9", "ann"), Options{ReadOnly: true})
+	r := sale(t, "r", "ann", "0.5")
+	r.Truth = never(t)
+	_, err := l.Release(t.Context(), r)
+	wantErr(t, err, ErrReadOnly)
+	_, err = l.Answer(t.Context(), inquire(t, "a", "majority:yes", "0.5", never(t), "ann"))
+	wantErr(t, err, ErrReadOnly)
 }
 
 func TestAboutIsWhatTheLedgerWasCreatedWith(t *testing.T) {

@@ -167,49 +167,68 @@ func (c chain) spent() privacy.Epsilon {
 }
 
 // answers is everything answered to one query about one panel, by rising ε.
-type answers struct {
-	objects uint64 // the size of the panel
-	levels  []level
+type answers []answerLevel
+
+// answerLevel is one answer with the size of the panel it is about: that of a partial request may have
+// become another by the time of the next answer.
+type answerLevel struct {
+	level
+	objects uint64
 }
 
 // best returns the answer at an ε or, if there is none, the lowest above it.
-func (a answers) best(epsilon privacy.Epsilon) (level, bool) {
-	for _, l := range a.levels {
+func (a answers) best(epsilon privacy.Epsilon) (answerLevel, bool) {
+	for _, l := range a {
 		if !l.Epsilon.Less(epsilon) {
 			return l, true
 		}
 	}
-	return level{}, false
+	return answerLevel{}, false
 }
 
 // highest returns the largest ε of an answer, or 0.
 func (a answers) highest() privacy.Epsilon {
-	if len(a.levels) == 0 {
+	if len(a) == 0 {
 		return privacy.Epsilon{}
 	}
-	return a.levels[len(a.levels)-1].Epsilon
+	return a[len(a)-1].Epsilon
 }
 
 func (a answers) encode() []byte {
 	e := &encoder{}
-	e.uvarint(a.objects)
-	encodeLevels(e, a.levels)
+	e.uvarint(uint64(len(a)))
+	for _, l := range a {
+		encodeLevel(e, l.level)
+		e.uvarint(l.objects)
+	}
 	return e.buf
 }
 
 func decodeAnswers(payload []byte) (answers, error) {
 	d := &decoder{rest: payload}
-	a := answers{objects: d.uvarint(), levels: decodeLevels(d)}
+	const smallest = 4 // bytes of an answer
+	a := make(answers, d.count(smallest))
+	for i := range a {
+		a[i] = answerLevel{decodeLevel(d), d.uvarint()}
+	}
 	return a, d.done()
 }
 
 func encodeLevels(e *encoder, levels []level) {
 	e.uvarint(uint64(len(levels)))
 	for _, l := range levels {
-		e.epsilon(l.Epsilon)
-		e.uvarint(uint64(l.Response))
-		e.uvarint(l.event)
+		encodeLevel(e, l)
 	}
+}
+
+func encodeLevel(e *encoder, l level) {
+	e.epsilon(l.Epsilon)
+	e.uvarint(uint64(l.Response))
+	e.uvarint(l.event)
+}
+
+func decodeLevel(d *decoder) level {
+	return level{rrchain.Level{Epsilon: d.epsilon(), Response: d.response()}, d.uvarint()}
 }
 
 func decodeLevels(d *decoder) []level {
@@ -220,7 +239,7 @@ func decodeLevels(d *decoder) []level {
 	}
 	levels := make([]level, n)
 	for i := range levels {
-		levels[i] = level{rrchain.Level{Epsilon: d.epsilon(), Response: d.response()}, d.uvarint()}
+		levels[i] = decodeLevel(d)
 	}
 	return levels
 }

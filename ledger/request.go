@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"slices"
 )
 
@@ -65,6 +66,15 @@ func (s *state) standing(key string, digest [sha256.Size]byte) (standing, error)
 		st.last, st.through, st.cursor = number, part.through, part.last
 	}
 	return st, nil
+}
+
+// partly tells the refusal of a whole request from that of the rest of one.
+func (st standing) partly(err error) error {
+	var refused *RefusedError
+	if st.parts > 0 && errors.As(err, &refused) {
+		return fmt.Errorf("%w: %w", ErrPartlyDone, err)
+	}
+	return err
 }
 
 func (o *outcome) add(part *settled) {
@@ -167,13 +177,13 @@ func (l *Ledger) attempt(ctx context.Context, b *bulk) (outcome, error) {
 	b.panel.through = st.through
 	total, err := b.prepare(ctx, st.cursor)
 	if err != nil {
-		return outcome{}, err
+		return outcome{}, st.partly(err)
 	}
 	done := 0
 	for !st.done {
 		n, err := l.runPart(ctx, b, &st, done)
 		if err != nil {
-			return st.outcome, err
+			return st.outcome, st.partly(err)
 		}
 		if done += n; b.progress != nil {
 			b.progress(done, total)

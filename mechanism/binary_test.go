@@ -375,6 +375,45 @@ func TestHomogeneousIsPrivateAtAnyEpsilon(t *testing.T) {
 	}
 }
 
+// TestStepsAtThreshold is where growing turns to shrinking, to the last digits: for a large e^ε, 1 − e^ε α
+// has none there.
+func TestStepsAtThreshold(t *testing.T) {
+	for _, epsilon := range someEpsilons {
+		for _, delta := range someDeltas {
+			dp := Privacy{epsilon, delta}
+			steps, err := dp.stepper()
+			if err != nil {
+				t.Fatal(err)
+			}
+			threshold := (1 - delta) * math.Exp(-epsilon) / (1 + math.Exp(-epsilon))
+			for ulps := -8; ulps <= 8; ulps++ {
+				at := chanceOf(threshold * (1 + float64(ulps)*0x1p-52))
+				mustStep(t, dp, steps, at)
+				mustStep(t, dp, steps, at.opposite())
+			}
+		}
+	}
+}
+
+// mustStep tests the bounds between a chance and the next, and that they leave nothing to be gained.
+func mustStep(t *testing.T, dp Privacy, steps stepper, c chance) {
+	t.Helper()
+	next, err := steps.next(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, delta, above := bigExp(bigOf(dp.Epsilon)), bigOf(dp.Delta), bigOf(1+1e-14)
+	within := func(x, y float64) bool { // x ≤ e^ε y + δ
+		return bigOf(x).Cmp(bigMul(above, bigAdd(bigMul(e, bigOf(y)), delta))) <= 0
+	}
+	if !within(next.yes, c.yes) || !within(c.no, next.no) || next.yes < c.yes || next.no > c.no || apart(next.yes+next.no, 1, 0, 2e-16) {
+		t.Fatalf("%v: from %v to %v", dp, c, next)
+	}
+	if want := dp.Upper(c.yes); apart(next.yes, want, 1e-15, 0) {
+		t.Fatalf("%v: from %v to %v, want %v", dp, c, next, want)
+	}
+}
+
 func TestHomogeneousMatchesTruthful(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 4))
 	for range 300 {

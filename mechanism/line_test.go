@@ -182,6 +182,34 @@ func bigExcess(p, q []float64, growth *big.Float, delta float64) float64 {
 	return x
 }
 
+// TestLineAtTheThreshold puts a prefix sum just where, after some steps, it hardly fails to pass the threshold
+// 1/(e^ε+1), or hardly passes it. Then the next output gets very little of what is below the threshold,
+// and is all but at the limit of what ε allows.
+func TestLineAtTheThreshold(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	for _, nano := range []int64{1e8, 1e9, 1e10, 3e10} {
+		dp, growth := Privacy{Epsilon: float64(nano) / 1e9}, expOf(nano)
+		for _, steps := range []int{0, 1, 2, 3, 4, int(600 / dp.Epsilon)} {
+			for range 200 {
+				off := 1 + (rng.Float64()-0.5)*math.Exp(-35*rng.Float64())
+				first := math.Exp(-dp.Epsilon*float64(steps)) / (math.Exp(dp.Epsilon) + 1) * off
+				law := []float64{first / 2, first / 2, 0.6 * (1 - first), 0.4 * (1 - first)}
+				for d := max(0, steps-3); d < steps+4; d++ {
+					near, err := Line(law, dp, d)
+					far, err2 := Line(law, dp, d+1)
+					if err != nil || err2 != nil {
+						t.Fatal(err, err2)
+					}
+					excess := max(bigExcess(near, far, growth, 0), bigExcess(far, near, growth, 0))
+					if excess > 1e-14 {
+						t.Fatalf("ε = %v, %v, distance %d: ε is exceeded by %v: %v, %v", dp.Epsilon, law, d, excess, near, far)
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestLineAtAnyDistance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 300 {

@@ -372,6 +372,20 @@ func TestNoMechanismDominates(t *testing.T) {
 		math.Abs(shortfall.Has-0.375) > 1e-11 || math.Abs(shortfall.Possible-0.4) > 1e-11 {
 		t.Errorf("%v, %+v, %v", ok, shortfall, err)
 	}
+	// What is given where no path leads does not matter.
+	apart := edgesOf(t, 7, [2]int{0, 1}, [2]int{1, 2}, [2]int{2, 3}, [2]int{3, 4}, [2]int{4, 5})
+	q, err := NewPreferences(3, [][]int{{0, 1, 2}, {2, 1, 0}}, []uint32{1, 0, 0, 0, 0, 1, 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	given[6] = []float64{0, 0, 1}
+	if s, err = SolveLP(apart, q, dp, given, nil); err != nil {
+		t.Fatal(err)
+	}
+	if ok, other, err := s.Dominates(); ok || err != nil || *other != *shortfall {
+		t.Errorf("%v, %+v, %v", ok, other, err)
+	}
+	delete(given, 6)
 	// Other weights buy 0.4 at 3 and pay at 2.
 	weights := slices.Repeat([][]float64{{1, 0, 0}}, 6)
 	weights[3] = []float64{10, 0, 0}
@@ -424,6 +438,21 @@ func TestLPWithoutGivenLaws(t *testing.T) {
 	if ok, _, err := s.Dominates(); !ok || err != nil {
 		t.Errorf("all given: %v, %v", ok, err)
 	}
+}
+
+// TestLPWithTinyEpsilon: where e^ε is rounded to 1, all laws are alike; given ones that do not sum to
+// exactly 1 must not stand in the way.
+func TestLPWithTinyEpsilon(t *testing.T) {
+	p, err := ColorsOf(3, []int{0, 1, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	law := []float64{0.3, 0.3, 0.4 - 9e-13}
+	s, err := SolveLP(pathOf(t, 3), p, Privacy{Epsilon: 1e-12}, map[int][]float64{0: law}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustBeClose(t, "alike", s.Table, tableOf(law, law, law), 1e-12)
 }
 
 // TestLPNamesTheConflict: laws too different for their distance of 3, which no edge shows.

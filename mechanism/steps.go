@@ -20,6 +20,17 @@ func (c chance) opposite() chance { return chance{c.no, c.yes} }
 // below orders chances also where they differ in no alone.
 func (c chance) below(d chance) bool { return c.yes < d.yes || c.yes == d.yes && c.no > d.no }
 
+// compare puts chances in order.
+func (c chance) compare(d chance) int {
+	switch {
+	case c.below(d):
+		return -1
+	case d.below(c):
+		return 1
+	}
+	return 0
+}
+
 // stepper goes from a dataset to its neighbours.
 type stepper interface {
 	// next returns the largest chance of an output that a neighbour may have: Upper.
@@ -63,10 +74,7 @@ func (s dpSteps) next(c chance) (chance, error) {
 	if c.no > s.delta {
 		no = max(tiny, s.shrink*(c.no-s.delta))
 	}
-	if grown <= c.no { // Lemma 3: grown is the lesser term
-		no = max(no, 1-grown)
-	}
-	no = min(no, c.no)
+	no = min(c.no, max(no, 1-grown)) // the lesser term of Upper leaves the more of the opposite
 	return chance{1 - no, no}, nil
 }
 

@@ -46,7 +46,7 @@ func Extend(g *Graph, p *Preferences, b Bounds, given []Given) (*Table, error) {
 	if err := s.place(given); err != nil {
 		return nil, err
 	}
-	if err := s.checkHit(); err != nil {
+	if err := s.scan(); err != nil {
 		return nil, err
 	}
 	for color := range 2 {
@@ -73,7 +73,7 @@ func (e *MissedEdgeError) Unwrap() error { return ErrInvalid }
 // its Upper. As this is the same increasing function on all edges, and does not lessen a chance, labels
 // come off in non-decreasing order and new ones are in non-decreasing order too: they queue behind
 // each other as in a breadth-first search, the first label of a vertex is its least, and the given
-// vertices need only be sorted once and merged in.
+// vertices need only be sorted and merged in.
 //
 // A sweep stops at given vertices, and compares. That is enough: if no label undercuts a given chance, no
 // path through that vertex leads to a smaller label than the vertex itself; and if some given chance is too
@@ -85,7 +85,7 @@ type sweep struct {
 	graph   *Graph
 	steps   stepper
 	table   *Table
-	sources []source // the given vertices
+	sources [2][]source // the given vertices beside free ones, by the colour of these
 	queue   []uint32
 	// from is the vertex that a label came from, the vertex itself if it is given, or else unseen + its colour.
 	from []uint32
@@ -96,14 +96,7 @@ const unseen = math.MaxUint32 - 1
 // source is a given vertex, with its chance beside it: what is sorted should not be scattered.
 type source struct {
 	vertex uint32
-	zero   chance // of output 0
-}
-
-func (s source) chance(output int) chance {
-	if output == 1 {
-		return s.zero.opposite()
-	}
-	return s.zero
+	chance chance // of the colour
 }
 
 func newSweep(g *Graph, p *Preferences, b Bounds) (*sweep, error) {
@@ -123,7 +116,7 @@ func newSweep(g *Graph, p *Preferences, b Bounds) (*sweep, error) {
 	return s, nil
 }
 
-// place puts the given chances into the table, and the given vertices in ascending order of that of 0.
+// place puts the given chances into the table.
 func (s *sweep) place(given []Given) error {
 	for _, h := range given {
 		if reason := s.fault(h); reason != "" {
@@ -131,17 +124,7 @@ func (s *sweep) place(given []Given) error {
 		}
 		s.table.set(h.Vertex, h.Output, chanceOf(h.Probability))
 		s.from[h.Vertex] = uint32(h.Vertex)
-		s.sources = append(s.sources, source{uint32(h.Vertex), s.table.chance(h.Vertex, 0)})
 	}
-	slices.SortFunc(s.sources, func(a, b source) int {
-		switch {
-		case a.zero.below(b.zero):
-			return -1
-		case b.zero.below(a.zero):
-			return 1
-		}
-		return 0
-	})
 	return nil
 }
 
@@ -165,10 +148,14 @@ func givenFault(output int, probability float64) string {
 	return ""
 }
 
-// checkHit tests that one end of each boundary edge is given.
-func (s *sweep) checkHit() error {
+// scan goes through all edges in order: it tests that one end of each boundary edge is given and that given
+// neighbours do not exclude each other, and finds the sources.
+func (s *sweep) scan() error {
 	for v, color := range s.from {
 		if color < unseen {
+			if err := s.scanGiven(v); err != nil {
+				return err
+			}
 			continue
 		}
 		for _, w := range s.graph.Neighbors(v) {
@@ -180,16 +167,33 @@ func (s *sweep) checkHit() error {
 	return nil
 }
 
+func (s *sweep) scanGiven(v int) error {
+	var beside [2]bool
+	for _, w := range s.graph.Neighbors(v) {
+		if from := s.from[w]; from >= unseen {
+			beside[from-unseen] = true
+		} else if int(w) > v {
+			if err := checkEdge(s.steps, edge{v, int(w), 0}, s.table.chance(v, 0), s.table.chance(int(w), 0)); err != nil {
+				return err
+			}
+		}
+	}
+	for color, is := range beside {
+		if is {
+			s.sources[color] = append(s.sources[color], source{uint32(v), s.table.chance(v, color)})
+		}
+	}
+	return nil
+}
+
 // run labels all vertices of a colour that are not given.
 func (s *sweep) run(color int) error {
-	if color == 1 {
-		slices.Reverse(s.sources) // the chances of 1 are the opposites of those of 0
-	}
-	sources := s.sources
+	sources := s.sources[color]
+	slices.SortFunc(sources, func(a, b source) int { return a.chance.compare(b.chance) })
 	s.queue = s.queue[:0]
 	for done := 0; done < len(s.queue) || len(sources) > 0; {
 		var v uint32
-		if done == len(s.queue) || len(sources) > 0 && sources[0].chance(color).below(s.table.chance(int(s.queue[done]), color)) {
+		if done == len(s.queue) || len(sources) > 0 && sources[0].chance.below(s.table.chance(int(s.queue[done]), color)) {
 			v, sources = sources[0].vertex, sources[1:]
 		} else {
 			v = s.queue[done]
@@ -212,17 +216,14 @@ func (s *sweep) visit(v uint32, color int) error {
 	if err := s.checkOrder(bound, here, color); err != nil {
 		return err
 	}
-	compared := color == 1 && s.from[v] == v // with all given neighbours, in the sweep for 0
+	free := s.from[v] != v
 	for _, w := range s.graph.Neighbors(int(v)) {
-		switch s.from[w] {
-		case unseen + uint32(color):
+		switch from := s.from[w]; {
+		case from == unseen+uint32(color):
 			s.table.set(int(w), color, bound)
 			s.from[w] = v
 			s.queue = append(s.queue, w)
-		case w:
-			if compared {
-				continue
-			}
+		case from == w && free:
 			if err := s.compare(edge{int(v), int(w), color}, here, bound); err != nil {
 				return err
 			}

@@ -21,8 +21,8 @@ func (a *app) initCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Create a ledger and the key that signs its log",
-		Long: `Create an empty ledger, and a new key pair for the checkpoints of its log. The signing key goes to
-a file of its own, readable by its owner only. Keep it apart from the ledger and out of the backups
+		Long: `Create an empty ledger, and a new key pair by which its log can be signed; nothing signs it yet. The
+signing key goes to a file of its own, readable by its owner only. Keep it apart from the ledger and out of the backups
 of the ledger. Nothing that exists is overwritten.`,
 		Args: cobra.NoArgs,
 		RunE: action(func(*cobra.Command, []string) error {
@@ -36,7 +36,7 @@ of the ledger. Nothing that exists is overwritten.`,
 			return a.print(made)
 		}),
 	}
-	cmd.Flags().StringVar(&currency, "currency", "USD", "the `CODE` of the currency of all prices")
+	cmd.Flags().StringVar(&currency, "currency", "USD", "the `CODE` of the currency, recorded for later use")
 	cmd.Flags().StringVar(&signer, "signer", "", "the `FILE` for the signing key (default: the ledger's name and .key)")
 	return cmd
 }
@@ -82,7 +82,7 @@ func dropKey(db, signer string, cause error) error {
 }
 
 func exists(path string) error {
-	return &fault{kind: "exists", code: exitUsage, hint: "nothing was changed", err: fmt.Errorf("%q exists already", path)}
+	return &fault{kind: "exists", code: exitUsage, hint: "nothing was changed; give --db another FILE, or remove it", err: fmt.Errorf("%q exists already", path)}
 }
 
 // newKey generates an Ed25519 key pair in the text form of signed notes.

@@ -63,7 +63,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetErr(a.stderr)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.db, "db", "", "the ledger's `FILE` (default $LEDGER_DB, then ledger.db)")
-	flags.BoolVar(&a.json, "json", false, "print one JSON object, for programs")
+	flags.BoolVar(&a.json, "json", false, "print JSON, for programs: one object, or one a line for log")
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress bar and no warnings")
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(

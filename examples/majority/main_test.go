@@ -33,7 +33,7 @@ func TestMajority(t *testing.T) {
 		`Central +569 +no +36` + cells("61", "98", ">99"),
 		`South +679 +yes +61` + cells("79", ">99", ">99"),
 		`City of Santiago +890 +no +99` + cells("92", ">99", ">99"),
-		`takes 8\s+changed votes \(Metropolitan area\), 50 \(City of Santiago\), or of all 2532 people 11\.`,
+		`when 8 people change their votes \(Metropolitan area\), 50 \(City of Santiago\), or 11 of all 2532\.`,
 		`at ε = 0\.05 is "(yes|no)"\. The truth is "no": 868 of 2532 do\. It was >99 % sure`,
 		`own region +ε = 1\.25 `, `all regions +ε = 1\.25 `, `majority +ε = 0\.05 `,
 		`spent in all +ε = 2\.55 .* 2532 people`,

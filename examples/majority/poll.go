@@ -225,10 +225,10 @@ func (h *host) explain() error {
 	}
 	_, err := fmt.Fprintf(h.out, `"sure" is how probable it was that the answer would be true. It can be told here because this example knows
 the votes; a ledger shows neither it nor the lead. The farther the votes are from deciding otherwise, the
-surer is the answer at the same ε; how many people there are does not matter. Another winner takes %d
-changed votes (%s), %d (%s), or of all %d people %d.
+surer is the answer at the same ε; how many people there are does not matter. The winner changes
+when %d people change their votes (%s), %d (%s), or %d of all %d.
 One person's vote stays hidden: by itself it is but one step toward another answer.
-`, changes[0], least.name, changes[1], most.name, len(all.people), changes[2])
+`, changes[0], least.name, changes[1], most.name, changes[2], len(all.people))
 	return err
 }
 
