@@ -6,8 +6,9 @@ type Table struct {
 	p       []float64
 }
 
-// NewTable returns a table of zeros.
+// NewTable returns a table of zeros, of at least 0 vertices and 1 output.
 func NewTable(vertices, outputs int) *Table {
+	vertices, outputs = max(vertices, 0), max(outputs, 1)
 	return &Table{outputs, make([]float64, vertices*outputs)}
 }
 
