@@ -16,18 +16,18 @@ const Tolerance = 1e-12
 // With S_j the sum of the first j probabilities, S_j(d) = U^d(S_j(0)), where U is [Privacy.Upper].
 // Every mechanism on any graph has S_j(d) ≤ U(S_j(d−1)), for to answer only whether the output is among
 // the first j is a mechanism too; so all prefix sums are at their maximum at once, and the law dominates
-// every other. And it is private: U is a line of slope e^ε, then e^−ε, then 0, so that a step
-// multiplies the parts of each probability by these, and adds δ to the first; the probability of
-// a set of outputs cannot grow beyond e^ε times itself plus δ, nor shrink below e^−ε times what a cut of
-// δ leaves of it.
+// every other. And it is private: from δ at 0 on, U is a line of slope e^ε, then of e^−ε, then of 0 over
+// the last δ. So a step adds δ to the first probability, cuts δ from the last ones, and multiplies what
+// remains of each, part by part, by e^ε or e^−ε. No set of outputs can grow beyond e^ε times its
+// probability plus δ, or shrink to less than e^−ε times what the cut leaves of it.
 //
 // For three outputs and δ = 0 this is zhou2022 Theorems 4 and 5 and Corollary 1 (see [Ternary]); for any
 // number of outputs and any δ it is the optimum of Gu et al., "Generalized Rainbow Differential
 // Privacy" (Journal of Privacy and Confidentiality 14(2), 2024).
 //
 // The time does not depend on the distance. Results are at least 0 and sum to 1 within 1e-15 times their
-// number; the laws of two neighbours violate (ε,δ) by no more than rounding, far less than [Tolerance],
-// also where e^ε is large. Line returns [ErrInvalid] for a law that does not sum to 1 within
+// number; rounding makes the laws of two neighbours violate (ε,δ) by about 1e-15, also where e^ε is
+// large. Line returns [ErrInvalid] for a law that does not sum to 1 within
 // [Tolerance], of fewer than 2 or more than [MaxOutputs] outputs, or with anything but numbers of at
 // least 0 in it; for ε and δ that [Privacy.Validate] refuses; and for a negative distance.
 func Line(boundary []float64, dp Privacy, distance int) ([]float64, error) {

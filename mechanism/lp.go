@@ -61,10 +61,11 @@ const maxLPEpsilon = 700
 // Weights that fall strictly from rank to rank at every vertex make the solution dominate all
 // others if any mechanism does ([Solution.Dominates]).
 //
-// It returns an [*EdgeError] if given laws of neighbours are not private, a [*InfeasibleError] if those of
+// It returns an [*EdgeError] if given laws of neighbours are not private, an [*InfeasibleError] if those of
 // other vertices rule out any mechanism, [ErrNoCertificate] if the effort was not enough, and [ErrInvalid]
-// for arguments out of range: ε is at most 700, and the vertices without a given law, times the number of
-// outputs, at most 4,000. A few hundred of these take seconds.
+// for arguments out of range: ε is at most 700, weights are at most 1e100 in size, and the vertices without a
+// given law, times the number of outputs, are at most 4,000. 500 of these variables take less than a
+// second; where ε times distances is large, so that probabilities are very small, it takes longer.
 func SolveLP(g *Graph, p *Preferences, dp Privacy, given map[int][]float64, weights [][]float64) (*Solution, error) {
 	if err := checkLP(g, p, dp, given, weights); err != nil {
 		return nil, err

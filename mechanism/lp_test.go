@@ -559,32 +559,38 @@ func TestLPOnAGrid(t *testing.T) {
 	}
 }
 
-// TestLPWhereExponentialsAreLarge: probabilities far below any float64 tolerance.
-func TestLPWhereExponentialsAreLarge(t *testing.T) {
-	g := pathOf(t, 7)
-	p, err := ColorsOf(3, []int{0, 0, 0, 0, 0, 0, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, epsilon := range []float64{10, 40, 90} {
-		law, err := DefaultLaw(3, epsilon)
+// TestLPOfSmallProbabilities: they are far below any tolerance for float64, and right to the last digits but
+// those that safety takes.
+func TestLPOfSmallProbabilities(t *testing.T) {
+	for _, c := range []struct {
+		vertices int
+		epsilon  float64
+	}{{7, 10}, {7, 40}, {7, 90}, {40, 1}, {25, 4}} {
+		g := pathOf(t, c.vertices)
+		colors := make([]int, c.vertices)
+		last := c.vertices - 1
+		colors[last] = 1
+		p, err := ColorsOf(3, colors)
 		if err != nil {
 			t.Fatal(err)
 		}
-		dp := Privacy{Epsilon: epsilon}
+		law, err := DefaultLaw(3, c.epsilon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dp := Privacy{Epsilon: c.epsilon}
 		want, err := Homogeneous(g, p, dp, slices.Repeat([][]float64{law}, 3))
 		if err != nil {
 			t.Fatal(err)
 		}
-		given := map[int][]float64{5: want.At(5), 6: want.At(6)}
-		s, err := SolveLP(g, p, dp, given, nil)
+		s, err := SolveLP(g, p, dp, map[int][]float64{last - 1: want.At(last - 1), last: want.At(last)}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for v := range g.Vertices() {
 			for j, x := range want.At(v) {
 				if got := s.Table.At(v)[j]; math.Abs(got-x) > 1e-9*x {
-					t.Errorf("ε = %v: vertex %d has %v, want %v", epsilon, v, s.Table.At(v), want.At(v))
+					t.Errorf("ε = %v: vertex %d has %v, want %v", c.epsilon, v, s.Table.At(v), want.At(v))
 				}
 			}
 		}

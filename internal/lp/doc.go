@@ -12,6 +12,8 @@
 //   - The vertex of that basis, and the multipliers of its constraints, are found exactly (file
 //     lift.go) by p-adic lifting, from an inverse modulo a prime (J. D. Dixon, "Exact solution of linear
 //     equations using p-adic expansions", Numerische Mathematik 40, 1982).
+//   - While the vertex is off by less than float64 can see, the walk goes on with a finer unit (file
+//     approach.go).
 //   - If the vertex satisfies all constraints and all multipliers of inequalities are at least 0, it is
 //     the optimum: the multipliers are a solution of the dual program with the same value. If not, an
 //     exact simplex method with Bland's rule, which cannot cycle, takes the remaining steps (file

@@ -5,11 +5,10 @@ import (
 	"slices"
 )
 
-// certify returns the optimum, with its proof, or a proof that there is none. It starts at the basis
-// where the walk ended, which mostly is the right one.
-func (p *Program) certify(objective constraint) (*Optimum, error) {
-	v := newVertex(p, p.walk.basis)
-	if v == nil { // what the walk took for a basis is none
+// certify returns the optimum, with its proof, or a proof that there is none. It starts at a vertex, which
+// mostly is the right one; if it is nil, at 0.
+func (p *Program) certify(v *vertex, objective constraint) (*Optimum, error) {
+	if v == nil {
 		v = newVertex(p, newWalk(p).basis)
 	}
 	e := &exact{p: p, vertex: v, steps: 50 + 150_000/p.vars}

@@ -23,13 +23,14 @@ type vertex struct {
 	p       *Program
 	basis   []int
 	inverse [][]uint64 // modulo prime
+	found   *vector    // the point, once it is
 }
 
 // newVertex inverts the basis matrix modulo the prime. It returns nil if there is no inverse: then the
 // constraints depend on one another, or the prime divides a determinant, which it does with a
 // probability of about 2⁻⁶¹.
 func newVertex(p *Program, basis []int) *vertex {
-	v := &vertex{p, make([]int, p.vars), make([][]uint64, p.vars)}
+	v := &vertex{p: p, basis: make([]int, p.vars), inverse: make([][]uint64, p.vars)}
 	for j := range v.inverse {
 		v.inverse[j] = make([]uint64, p.vars)
 		v.inverse[j][j] = prime - 1
@@ -128,11 +129,15 @@ func residue(x *big.Int) uint64 {
 
 // point returns the vertex: x with a·x = b for all constraints of the basis.
 func (v *vertex) point() vector {
-	b := make([]*big.Int, len(v.basis))
-	for i, r := range v.basis {
-		b[i] = v.p.constraints[r].bound
+	if v.found == nil {
+		b := make([]*big.Int, len(v.basis))
+		for i, r := range v.basis {
+			b[i] = v.p.constraints[r].bound
+		}
+		x := v.solve(b, false)
+		v.found = &x
 	}
-	return v.solve(b, false)
+	return *v.found
 }
 
 // column returns x with a·x = 1 for the constraint at place i and a·x = 0 for the others.

@@ -72,8 +72,8 @@ type constraint struct {
 	coef   []*big.Int
 	bound  *big.Int
 	scale  *big.Int
+	size   *big.Float // the largest coefficient; approx are the coefficients divided by it
 	approx []float64
-	near   float64 // bound
 	equal  bool
 }
 
@@ -128,27 +128,23 @@ func (p *Program) Maximize(objective []Term) (*Optimum, error) {
 		return nil, err
 	}
 	o := newConstraint(Row{Terms: objective, Bound: new(big.Rat)})
-	p.walk.maximize(o)
-	return p.certify(o)
+	return p.certify(p.approach(o), o)
 }
 
 func newConstraint(r Row) constraint {
-	c := constraint{scale: commonDenominator(r), equal: r.Equal}
+	c := constraint{scale: commonDenominator(r), size: new(big.Float), equal: r.Equal}
 	c.bound = times(r.Bound, c.scale)
-	largest := new(big.Float).SetInt64(0)
 	for _, t := range r.Terms {
 		c.index = append(c.index, t.Var)
 		coef := times(t.Coef, c.scale)
 		c.coef = append(c.coef, coef)
-		if size := new(big.Float).SetInt(coef); size.Abs(size).Cmp(largest) > 0 {
-			largest = size
+		if size := short(coef); size.Abs(size).Cmp(c.size) > 0 {
+			c.size = size
 		}
 	}
 	for _, coef := range c.coef {
-		c.approx = append(c.approx, ratio(coef, largest))
-	}
-	if len(c.coef) > 0 {
-		c.near = ratio(c.bound, largest)
+		a, _ := new(big.Float).Quo(short(coef), c.size).Float64()
+		c.approx = append(c.approx, a)
 	}
 	return c
 }
@@ -165,9 +161,4 @@ func commonDenominator(r Row) *big.Int {
 func times(x *big.Rat, scale *big.Int) *big.Int {
 	n := new(big.Int).Quo(scale, x.Denom())
 	return n.Mul(n, x.Num())
-}
-
-func ratio(x *big.Int, y *big.Float) float64 {
-	q, _ := new(big.Float).Quo(new(big.Float).SetInt(x), y).Float64()
-	return q
 }

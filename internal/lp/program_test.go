@@ -3,6 +3,7 @@ package lp
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/big"
 	"math/rand/v2"
 	"testing"
@@ -88,7 +89,7 @@ func TestExamples(t *testing.T) {
 			// From the vertex 0, without the float64 walk.
 			p = e.program(t)
 			objective := newConstraint(Row{Terms: terms(e.objective...), Bound: new(big.Rat)})
-			o, err = p.certify(objective)
+			o, err = p.certify(nil, objective)
 			e.judge(t, o, err)
 		})
 	}
@@ -226,7 +227,7 @@ func TestRandomProgramsAgainstAllVertices(t *testing.T) {
 		if i%2 == 0 {
 			o, err = p.Maximize(objective)
 		} else {
-			o, err = p.certify(newConstraint(Row{Terms: objective, Bound: new(big.Rat)}))
+			o, err = p.certify(nil, newConstraint(Row{Terms: objective, Bound: new(big.Rat)}))
 		}
 		if f := fault(vars, rows, objective, o, err); f != "" {
 			t.Fatalf("program %d, %v, maximize %v: %s", i, rows, objective, f)
@@ -415,8 +416,10 @@ func TestInvalidPrograms(t *testing.T) {
 func TestWrongBasisIsMadeGood(t *testing.T) {
 	e := examples()[0]
 	p := e.program(t)
-	p.walk.basis = []int{2, 2} // dependent: no basis at all
-	o, err := p.certify(newConstraint(Row{Terms: terms(e.objective...), Bound: new(big.Rat)}))
+	if v := newVertex(p, []int{2, 2}); v != nil { // dependent: no basis at all
+		t.Errorf("%v", v)
+	}
+	o, err := p.certify(newVertex(p, []int{2, 3}), newConstraint(Row{Terms: terms(e.objective...), Bound: new(big.Rat)}))
 	e.judge(t, o, err)
 }
 
@@ -431,6 +434,34 @@ func TestUnluckyNumbers(t *testing.T) {
 	o, err := program(t, 1, rows).Maximize(terms(1))
 	if f := fault(1, rows, terms(1), o, err); f != "" {
 		t.Error(f)
+	}
+}
+
+// TestApproachSeesSmallNumbers: each variable is at least 2⁻²⁰ times the one before. The walk alone, with a
+// tolerance of 1e-11, takes all but two for 0.
+func TestApproachSeesSmallNumbers(t *testing.T) {
+	const vars = 12
+	rows := []Row{{terms(1), true, rat(1)}}
+	var objective []Term
+	for j := range vars {
+		objective = append(objective, Term{j, rat(-1)})
+		if j > 0 {
+			rows = append(rows, Row{[]Term{{j - 1, rat(0x1p-20)}, {j, rat(-1)}}, false, new(big.Rat)})
+		}
+	}
+	p := program(t, vars, rows)
+	v := p.approach(newConstraint(Row{Terms: objective, Bound: new(big.Rat)}))
+	if off := p.farthest(v.point()); off.Sign() != 0 {
+		t.Errorf("off by %v", off)
+	}
+	o, err := p.Maximize(objective)
+	if f := fault(vars, rows, objective, o, err); f != "" {
+		t.Fatal(f)
+	}
+	for j, x := range o.X {
+		if got, _ := x.Float64(); got != math.Ldexp(1, -20*j) {
+			t.Errorf("x[%d] = %v", j, got)
+		}
 	}
 }
 

@@ -23,11 +23,12 @@ type walk struct {
 	// inverse is the inverse of the matrix whose rows are the constraints of the basis; inverse[j][i] belongs
 	// to variable j and place i.
 	inverse [][]float64
-	x       []float64 // the vertex
-	support []int     // scratch: where a row of the inverse is not 0
-	stuck   int       // a constraint that nothing seems to satisfy, or −1
-	steps   int       // left to take
-	since   int       // steps since the inverse was made anew
+	// bound and x are the bounds of the constraints and the vertex, seen from an origin, in a unit.
+	bound, x []float64
+	support  []int // scratch: where a row of the inverse is not 0
+	stuck    int   // a constraint that nothing seems to satisfy, or −1
+	steps    int   // left to take
+	since    int   // steps since the inverse was made anew
 }
 
 func newWalk(p *Program) *walk {
@@ -35,21 +36,18 @@ func newWalk(p *Program) *walk {
 	w.inverse = make([][]float64, p.vars)
 	for j := range w.inverse {
 		w.inverse[j] = make([]float64, p.vars)
+		w.basis[j] = j
 	}
-	w.restart()
 	return w
 }
 
-// restart goes to the vertex 0.
+// restart goes to the vertex where all variables are 0.
 func (w *walk) restart() {
-	w.place = make([]int, len(w.p.constraints))
-	for r := range w.place {
-		w.place[r] = -1
-	}
+	w.place = slices.Repeat([]int{-1}, len(w.p.constraints))
 	for j := range w.basis {
 		clear(w.inverse[j])
 		w.inverse[j][j] = -1
-		w.basis[j], w.place[j], w.x[j] = j, j, 0
+		w.basis[j], w.place[j], w.x[j] = j, j, -w.bound[j]
 	}
 	w.since = 0
 }
@@ -69,25 +67,27 @@ func (w *walk) renew(basis []int) {
 			continue
 		}
 		z := w.combine(r)
-		best := -1
-		for i, zi := range z {
-			if !stays[i] && math.Abs(zi) > lean && (best < 0 || math.Abs(zi) > math.Abs(z[best])) {
-				best = i
-			}
-		}
-		if best >= 0 {
-			w.replace(best, r, z)
-			stays[best] = true
+		if i := steepest(z, stays); i >= 0 {
+			w.replace(i, r, z)
+			stays[i] = true
 		}
 	}
 	w.since, w.steps = 0, left
 }
 
+// steepest returns the place of the largest pivot among those that do not stay, or −1.
+func steepest(z []float64, stays []bool) int {
+	best, most := -1, lean
+	for i, zi := range z {
+		if !stays[i] && math.Abs(zi) > most {
+			best, most = i, math.Abs(zi)
+		}
+	}
+	return best
+}
+
 // maximize walks from the last basis to one that looks optimal, or shows why there is none.
 func (w *walk) maximize(objective constraint) {
-	for range len(w.p.constraints) - len(w.place) {
-		w.place = append(w.place, -1)
-	}
 	w.steps = 200 + 20*(w.p.vars+len(w.p.constraints))
 	c := make([]float64, w.p.vars)
 	for i, j := range objective.index {
@@ -134,7 +134,7 @@ func (w *walk) combine(r int) []float64 {
 // excess is by how much constraint r is violated at the vertex, or if negative what room it leaves.
 func (w *walk) excess(r int) float64 {
 	c := &w.p.constraints[r]
-	e := -c.near
+	e := -w.bound[r]
 	for t, j := range c.index {
 		e += c.approx[t] * w.x[j]
 	}
