@@ -1,91 +1,110 @@
-// Package policy says how much may be released of a chain, and when.
-//
-// A [Policy] is an immutable value with a canonical JSON form. Its ceiling is a pure function of an
-// instant that never falls as time goes on: what was allowed once stays allowed, and a clock that
-// jumps back can only forbid.
-//
-// There is one kind so far, "fixed":
-//
-//	{"kind":"fixed","ceiling":"2"}
 package policy
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// ErrInvalid says that a text is not a policy. The error that wraps it says why.
+// ErrInvalid says that a text, or the parameters of a constructor, make no policy. The error that
+// wraps it says why.
 var ErrInvalid = errors.New("invalid policy")
 
-// maxJSON bounds the text of a policy, in bytes.
-const maxJSON = 64 << 10
+const (
+	// MaxSteps is the largest number of steps that a policy may have, summed over its parts. A part
+	// that time does not change counts as one.
+	MaxSteps = 1024
+	// maxJSON bounds the canonical text of a policy, and any text that is parsed, in bytes.
+	maxJSON = 64 << 10
+	// maxOf bounds the parts of one min or sum.
+	maxOf = 16
+	// maxDepth bounds how deep policies nest; a policy without parts has depth 1.
+	maxDepth = 8
+	// maxPolicies bounds the policies of a tree, the outermost one included.
+	maxPolicies = 256
+	// maxCount bounds the integers that count something. It fits an int on every platform, so that
+	// a text is a policy on all of them or on none.
+	maxCount = 1_000_000_000
+)
 
-// Policy is the ceiling of a chain as a function of time. The zero value is no policy at all (see
-// [Policy.IsZero]); its ceiling is ε = 0. Values may be compared with ==.
+// Policy is the ceiling of a chain as a function of time and of the orders it has served, and the
+// terms on which it is for sale. Values are immutable and safe for concurrent use; compare them with
+// [Policy.Equal], not with ==. The zero value is no policy at all (see [Policy.IsZero]); its ceiling
+// is ε = 0.
 type Policy struct {
-	kind    string
-	ceiling privacy.Epsilon
-}
-
-// Fixed returns the policy that allows a chain the same ε at all times. ε = 0 allows nothing.
-func Fixed(ceiling privacy.Epsilon) Policy { return Policy{kind: "fixed", ceiling: ceiling} }
-
-// Parse reads a policy from JSON. Unknown kinds, unknown, missing or repeated fields, other
-// spellings of a field's name and text after the object are errors that wrap [ErrInvalid].
-func Parse(text []byte) (Policy, error) {
-	fields, err := object(text)
-	if err != nil {
-		return Policy{}, fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
-	var kind string
-	if err := take(fields, "kind", &kind); err != nil {
-		return Policy{}, fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
-	if kind != "fixed" {
-		return Policy{}, fmt.Errorf("%w: unknown kind %.40q (there is: fixed)", ErrInvalid, kind)
-	}
-	policy := Policy{kind: kind}
-	if err := take(fields, "ceiling", &policy.ceiling); err != nil {
-		return Policy{}, fmt.Errorf("%w of kind %q: %w", ErrInvalid, kind, err)
-	}
-	for name := range fields {
-		return Policy{}, fmt.Errorf("%w of kind %q: unknown field %.40q", ErrInvalid, kind, name)
-	}
-	return policy, nil
+	_    [0]func() // two equal policies may be two nodes: == must not compile
+	node *node
 }
 
 // IsZero tells whether this is no policy at all.
-func (p Policy) IsZero() bool { return p == Policy{} }
+func (p Policy) IsZero() bool { return p.node == nil }
 
-// Ceiling returns the largest ε that the chain may have at an instant.
-func (p Policy) Ceiling(time.Time) privacy.Epsilon { return p.ceiling }
+// Equal tells whether two policies have the same canonical form.
+func (p Policy) Equal(q Policy) bool { return p.String() == q.String() }
 
-// Limit returns the largest ε that the ceiling will ever reach: waiting does not help beyond it.
-func (p Policy) Limit() privacy.Epsilon { return p.ceiling }
+// Ceiling returns the largest ε that the chain may have at an instant, after it has served that many
+// accepted orders. It never falls as either grows. Instants before 1970 are before everything, and
+// those from 2262 on are after everything. It does not allocate.
+func (p Policy) Ceiling(at time.Time, orders uint64) privacy.Epsilon {
+	if p.node == nil {
+		return privacy.Epsilon{}
+	}
+	return p.node.ceiling(instantOf(at), orders)
+}
+
+// Limit returns the largest ε that the ceiling reaches at any instant before 2262 and after any
+// number of orders: neither waiting nor orders help beyond it.
+func (p Policy) Limit() privacy.Epsilon {
+	if p.node == nil {
+		return privacy.Epsilon{}
+	}
+	return p.node.limit()
+}
+
+// Releases returns the levels that the policy releases by itself up to and including an instant,
+// and since when: the values above 0 that the ceiling takes on the way there once all orders are in,
+// rising. What was there from the beginning has the zero time. It returns nil if no part of the
+// policy depends on time. Whether the chain is for sale makes no
+// difference. The slice is the caller's.
+func (p Policy) Releases(until time.Time) []Step {
+	if p.node == nil || !p.node.timed {
+		return nil
+	}
+	passed := p.node.line[:passedBy(p.node.line, instantOf(until))]
+	levels := make([]Step, len(passed))
+	for i, s := range passed {
+		levels[i] = Step{s.at.time(), s.ceiling}
+	}
+	return levels
+}
+
+// Terms returns the terms on which the chain is for sale, or nil if it is not.
+func (p Policy) Terms() *Terms {
+	if p.node == nil {
+		return nil
+	}
+	return p.node.terms
+}
 
 // String returns the canonical JSON form, or "" for the zero value.
 func (p Policy) String() string {
-	if p.IsZero() {
+	if p.node == nil {
 		return ""
 	}
-	return fmt.Sprintf(`{"kind":%q,"ceiling":%q}`, p.kind, p.ceiling)
+	return p.node.text
 }
 
-// MarshalJSON implements [json.Marshaler] with the canonical form; the zero value is null.
+// MarshalJSON implements [encoding/json.Marshaler] with the canonical form; the zero value is null.
 func (p Policy) MarshalJSON() ([]byte, error) {
-	if p.IsZero() {
+	if p.node == nil {
 		return []byte("null"), nil
 	}
-	return []byte(p.String()), nil
+	return []byte(p.node.text), nil
 }
 
-// UnmarshalJSON implements [json.Unmarshaler] by [Parse].
+// UnmarshalJSON implements [encoding/json.Unmarshaler] by [Parse].
 func (p *Policy) UnmarshalJSON(text []byte) error {
 	parsed, err := Parse(text)
 	if err != nil {
@@ -95,50 +114,23 @@ func (p *Policy) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// object takes a JSON object apart. Unlike a struct given to encoding/json it tells upper from
-// lower case and refuses a field given twice: of two ceilings neither is the one that was meant.
-func object(text []byte) (map[string]json.RawMessage, error) {
-	if len(text) > maxJSON {
-		return nil, fmt.Errorf("%d bytes of JSON; at most %d are read", len(text), maxJSON)
-	}
-	in := json.NewDecoder(bytes.NewReader(text))
-	if open, err := in.Token(); err != nil || open != json.Delim('{') {
-		return nil, errors.New(`not a JSON object such as {"kind":"fixed","ceiling":"1"}`)
-	}
-	fields := map[string]json.RawMessage{}
-	for in.More() {
-		name, err := in.Token()
-		if err != nil {
-			return nil, fmt.Errorf("broken JSON: %w", err)
-		}
-		key := name.(string) // between { and } the decoder yields only strings as names
-		if _, twice := fields[key]; twice {
-			return nil, fmt.Errorf("field %.40q given twice", key)
-		}
-		var value json.RawMessage
-		if err := in.Decode(&value); err != nil {
-			return nil, fmt.Errorf("broken JSON: %w", err)
-		}
-		fields[key] = value
-	}
-	if _, err := in.Token(); err != nil {
-		return nil, fmt.Errorf("broken JSON: %w", err)
-	}
-	if _, err := in.Token(); err != io.EOF {
-		return nil, errors.New("text after the JSON object")
-	}
-	return fields, nil
+// Fixed returns the policy that allows a chain the same ε at all times. ε = 0 allows nothing.
+func Fixed(ceiling privacy.Epsilon) Policy {
+	p, _ := build(fixed{ceiling}) // no ε is refused
+	return p
 }
 
-// take moves one field out of fields.
-func take(fields map[string]json.RawMessage, name string, into any) error {
-	value, ok := fields[name]
-	if !ok {
-		return fmt.Errorf("field %q is missing", name)
-	}
-	delete(fields, name)
-	if err := json.Unmarshal(value, into); err != nil {
-		return fmt.Errorf("field %q: %w", name, err)
-	}
-	return nil
+// fixed is the kind of that name.
+type fixed struct{ max privacy.Epsilon }
+
+func readFixed(f *fields) rule { return fixed{f.epsilon("ceiling")} }
+
+func (fixed) kind() string            { return "fixed" }
+func (r fixed) write(w *writer)       { w.epsilon("ceiling", r.max) }
+func (fixed) shape() (shape, error)   { return shape{steps: 1}, nil }
+func (r fixed) line() ([]step, error) { return always(r.max), nil }
+
+// invalid wraps the reason why something is no policy.
+func invalid(r rule, reason error) error {
+	return fmt.Errorf("%w of kind %q: %w", ErrInvalid, r.kind(), reason)
 }

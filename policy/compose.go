@@ -1,0 +1,116 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Min returns the policy whose ceiling is the smallest of those of 1 to 16 policies. At most one of
+// them may offer the chain for sale; its terms are then those of the whole.
+func Min(of ...Policy) (Policy, error) { return compose("min", of) }
+
+// Sum returns the policy whose ceiling is the sum of those of 1 to 16 policies, none of which may
+// offer the chain for sale: its prices would not cover what the others add. The sum of their limits
+// must not be above 1,000.
+func Sum(of ...Policy) (Policy, error) { return compose("sum", of) }
+
+func compose(name string, of []Policy) (Policy, error) {
+	r := combined{name: name}
+	for _, p := range of[:min(len(of), maxOf+1)] {
+		r.of = append(r.of, p.node)
+	}
+	return build(r)
+}
+
+// combined is the kinds min and sum.
+type combined struct {
+	name string
+	of   []*node // nil for the zero policy
+}
+
+func readMin(f *fields) rule { return combined{"min", f.policies("of")} }
+func readSum(f *fields) rule { return combined{"sum", f.policies("of")} }
+
+func (r combined) kind() string { return r.name }
+
+func (r combined) write(w *writer) {
+	w.list("of", len(r.of), func(i int) { w.raw(r.of[i].text) })
+}
+
+func (r combined) shape() (whole shape, err error) {
+	if len(r.of) < 1 || len(r.of) > maxOf {
+		return shape{}, fmt.Errorf("it must have 1 to %d parts", maxOf)
+	}
+	for i, part := range r.of {
+		if part == nil {
+			return shape{}, fmt.Errorf("part %d is no policy", i+1)
+		}
+		if whole.terms, err = r.terms(whole.terms, part.terms); err != nil {
+			return shape{}, fmt.Errorf("part %d: %w", i+1, err)
+		}
+		whole.steps += part.steps
+		whole.policies += part.policies
+		whole.depth = max(whole.depth, part.depth)
+		whole.timed = whole.timed || part.timed
+		whole.ordered = whole.ordered || part.ordered
+	}
+	return whole, nil
+}
+
+// terms joins the terms of the parts.
+func (r combined) terms(known, more *Terms) (*Terms, error) {
+	switch {
+	case more == nil:
+		return known, nil
+	case r.name == "sum":
+		return nil, errors.New(`a market cannot be part of a sum, which allows more than the market sells; put it in a "min"`)
+	case known != nil:
+		return nil, errors.New("there is a second market: it is unclear whose prices hold")
+	}
+	return more, nil
+}
+
+// line meets the lines of the parts at every instant at which one of them rises.
+func (r combined) line() ([]step, error) {
+	var instants []instant
+	var limits int64
+	for i, part := range r.of {
+		if err := part.finish(); err != nil {
+			return nil, fmt.Errorf("part %d, of kind %q: %w", i+1, part.rule.kind(), err)
+		}
+		for _, s := range part.line {
+			instants = append(instants, s.at)
+		}
+		limits += part.limit().Nano()
+	}
+	if r.name == "sum" && limits > privacy.MaxEpsilonNano {
+		return nil, errors.New("the limits of the parts add up to more than 1000")
+	}
+	slices.Sort(instants)
+	var line []step
+	for _, at := range slices.Compact(instants) {
+		line = appendStep(line, step{at, r.join(func(part *node) privacy.Epsilon { return ceilingAt(part.line, at) })})
+	}
+	return line, nil
+}
+
+func (r combined) ceiling(at instant, orders uint64) privacy.Epsilon {
+	return r.join(func(part *node) privacy.Epsilon { return part.ceiling(at, orders) })
+}
+
+// join returns the smallest, or the sum, of what is said of each part.
+func (r combined) join(ceiling func(*node) privacy.Epsilon) privacy.Epsilon {
+	joined := ceiling(r.of[0])
+	for _, part := range r.of[1:] {
+		other := ceiling(part)
+		if r.name == "sum" {
+			joined = nanos(joined.Nano() + other.Nano())
+		} else if other.Less(joined) {
+			joined = other
+		}
+	}
+	return joined
+}

@@ -1,0 +1,99 @@
+package policy
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/privacy"
+)
+
+func TestUnlock(t *testing.T) {
+	p := made(t)(Unlock(eps("1"), 3))
+	for orders, want := range map[uint64]string{0: "0", 1: "0.333333333", 2: "0.666666666", 3: "1", 4: "1", all: "1"} {
+		for _, when := range []time.Time{{}, at(0), lastInstant.time()} {
+			if got := p.Ceiling(when, orders); got != eps(want) {
+				t.Errorf("after %d orders: %v, want %v", orders, got, want)
+			}
+		}
+	}
+	if p.Limit() != eps("1") || p.Releases(lastInstant.time()) != nil || p.Terms() != nil {
+		t.Error("wrong limit, or orders release something by themselves")
+	}
+	huge := made(t)(Unlock(privacy.MaxEpsilon(), maxCount))
+	if got := huge.Ceiling(at(0), maxCount-1).Nano(); got != privacy.MaxEpsilonNano-1000 {
+		t.Errorf("one order from the end: %d", got)
+	}
+	wantInvalid(t, "total is 0")(Unlock(eps("0"), 3))
+	wantInvalid(t, "orders")(Unlock(eps("1"), 0))
+	wantInvalid(t, "orders")(Unlock(eps("1"), -3))
+	wantInvalid(t, "orders")(Unlock(eps("1"), maxCount+1))
+}
+
+func TestMinAndSum(t *testing.T) {
+	do := made(t)
+	rising := do(Steps(Step{at(0), eps("0.5")}, Step{at(2), eps("2")}, Step{at(4), eps("3")}))
+	opening := do(Unlock(eps("2"), 2))
+	least, total := do(Min(rising, opening)), do(Sum(rising, opening, Fixed(eps("0.1"))))
+	for _, c := range []struct {
+		when       time.Time
+		orders     uint64
+		least, sum string
+	}{
+		{time.Time{}, all, "0", "2.1"}, {at(0), 0, "0", "0.6"}, {at(0), 1, "0.5", "1.6"}, {at(2), 1, "1", "3.1"}, {at(4), 1, "1", "4.1"}, {at(4), 2, "2", "5.1"},
+	} {
+		if got := least.Ceiling(c.when, c.orders); got != eps(c.least) {
+			t.Errorf("min at %v after %d: %v, want %v", c.when, c.orders, got, c.least)
+		}
+		if got := total.Ceiling(c.when, c.orders); got != eps(c.sum) {
+			t.Errorf("sum at %v after %d: %v, want %v", c.when, c.orders, got, c.sum)
+		}
+	}
+	if least.Limit() != eps("2") || total.Limit() != eps("5.1") {
+		t.Errorf("limits %v, %v", least.Limit(), total.Limit())
+	}
+	// The third step lifts the sum, not the minimum; what the sum has from the start counts.
+	if got := levelsOf(least.Releases(at(4))); !slices.Equal(got, []privacy.Epsilon{eps("0.5"), eps("2")}) {
+		t.Errorf("min releases %v", got)
+	}
+	if got := levelsOf(total.Releases(at(2))); !slices.Equal(got, []privacy.Epsilon{eps("2.1"), eps("2.6"), eps("4.1")}) {
+		t.Errorf("sum releases %v", got)
+	}
+	if got := do(Min(opening, Fixed(eps("1")))).Releases(at(4)); got != nil {
+		t.Errorf("without time it releases %v", got)
+	}
+}
+
+func TestComposeRefuses(t *testing.T) {
+	one := Fixed(eps("1"))
+	wantInvalid(t, "1 to 16")(Min())
+	wantInvalid(t, "1 to 16")(Sum(slices.Repeat([]Policy{one}, 17)...))
+	wantInvalid(t, "part 2 is no policy")(Min(one, Policy{}))
+	wantInvalid(t, "more than 1000")(Sum(Fixed(privacy.MaxEpsilon()), Fixed(nanos(1))))
+	if p := made(t)(Sum(Fixed(nanos(privacy.MaxEpsilonNano-1)), Fixed(nanos(1)))); p.Limit() != privacy.MaxEpsilon() {
+		t.Errorf("limit %v", p.Limit())
+	}
+	deep := one
+	for range maxDepth - 1 {
+		deep = made(t)(Min(deep))
+	}
+	wantInvalid(t, "nest deeper")(Min(deep))
+	wantInvalid(t, "nest deeper")(Min(one, deep, one))
+	wide := made(t)(Min(slices.Repeat([]Policy{one}, 15)...))
+	made(t)(Min(slices.Repeat([]Policy{wide}, 15)...))
+	wantInvalid(t, "256 policies")(Min(slices.Repeat([]Policy{wide}, 16)...))
+	// The limits that count are those reached, not the numbers in the parameters.
+	slow := made(t)(NoisySampling(eps("900"), eps("1"), at(0), 1, 1))
+	made(t)(Sum(slow, Fixed(eps("999"))))
+}
+
+func TestMarketInsideMin(t *testing.T) {
+	do := made(t)
+	sale := do(Sell(Market{Max: eps("2"), Prices: []Price{{eps("2"), 10}}}))
+	p := do(Min(do(Steps(Step{at(0), eps("1")})), do(Min(sale))))
+	if p.Terms() == nil || p.Terms().Max() != eps("2") || p.Terms().Price(eps("1")) != 5 || p.Limit() != eps("1") {
+		t.Errorf("%v: terms %v", p, p.Terms())
+	}
+	wantInvalid(t, "part 2: there is a second market")(Min(sale, p))
+	wantInvalid(t, "cannot be part of a sum")(Sum(p))
+}

@@ -1,0 +1,141 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"math/bits"
+	"time"
+
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Halving returns the policy that allows nothing before start, `from` at start, and then comes
+// halfway closer to the limit with every half-life:
+//
+//	limit − (limit−from)·2^(−(t−start)/halfLife), rounded down to a multiple of stride.
+//
+// It never gets to the limit; [Policy.Limit] is the largest multiple of stride below it that is
+// reached before 2262. Needed: from below limit, start from 1970 to 2261, half-life and stride
+// above 0, and at most [MaxSteps] steps.
+func Halving(from, limit privacy.Epsilon, start time.Time, halfLife time.Duration, stride privacy.Epsilon) (Policy, error) {
+	return build(halving{from, limit, instantOf(start), halfLife, stride})
+}
+
+// halving is the kind of that name.
+type halving struct {
+	from, to privacy.Epsilon
+	start    instant
+	halfLife time.Duration
+	stride   privacy.Epsilon
+}
+
+func readHalving(f *fields) rule {
+	return halving{f.epsilon("from"), f.epsilon("limit"), f.instant("start"), f.duration("half_life"), f.epsilon("stride")}
+}
+
+func (halving) kind() string { return "halving" }
+
+func (r halving) write(w *writer) {
+	w.epsilon("from", r.from)
+	w.epsilon("limit", r.to)
+	w.instant("start", r.start)
+	w.duration("half_life", r.halfLife)
+	w.epsilon("stride", r.stride)
+}
+
+func (r halving) shape() (shape, error) {
+	if err := r.start.check("start"); err != nil {
+		return shape{}, err
+	}
+	switch {
+	case !r.from.Less(r.to):
+		return shape{}, fmt.Errorf("from is %v, not below limit, which is %v", r.from, r.to)
+	case r.halfLife <= 0:
+		return shape{}, errors.New("half_life is not above 0")
+	case r.stride.IsZero():
+		return shape{}, errors.New("stride is 0")
+	}
+	_, between := multiplesBetween(r.from, r.to, r.stride)
+	return shape{steps: stepCount(between), timed: true}, nil
+}
+
+func (r halving) line() ([]step, error) {
+	line := appendStep(nil, step{r.start, r.from})
+	level, count := multiplesBetween(r.from, r.to, r.stride)
+	for range count {
+		whole, left := r.to.Nano()-r.from.Nano(), r.to.Nano()-level
+		elapsed, ok := timesLog2(int64(r.halfLife), whole, left)
+		if !ok || elapsed > int64(lastInstant-r.start) {
+			break
+		}
+		line = appendStep(line, step{r.start + instant(elapsed), nanos(level)})
+		level += r.stride.Nano()
+	}
+	return line, nil
+}
+
+// timesLog2 returns ⌈h·log₂(a/b)⌉ for h > 0 and 0 < b ≤ a, exactly, or false if it is above the
+// largest int64. It computes with integers only, so that it is the same on every platform.
+func timesLog2(h, a, b int64) (int64, bool) {
+	exponent := bits.Len64(uint64(a/b)) - 1 // ⌊log₂(a/b)⌋
+	ceil := new(big.Int).Mul(big.NewInt(h), big.NewInt(int64(exponent)))
+	if b <<= exponent; a != b {
+		ceil.Add(ceil, timesFraction(h, a, b, uint(bits.Len64(uint64(h)))+32))
+	}
+	return ceil.Int64(), ceil.IsInt64()
+}
+
+// timesFraction returns ⌈h·log₂(a/b)⌉ for b < a < 2b. It begins with n binary digits of the logarithm
+// and doubles their number until they settle the result. They will: the logarithm is irrational,
+// because 2^(p/q) is rational only if p/q is an integer.
+func timesFraction(h, a, b int64, n uint) *big.Int {
+	for {
+		if digits, ok := log2Fraction(a, b, n, n+64); ok {
+			if ceil, ok := ceilProduct(h, digits, n); ok {
+				return ceil
+			}
+		}
+		n *= 2
+	}
+}
+
+// ceilProduct returns ⌈h·x⌉ for an x strictly between digits/2ⁿ and (digits+1)/2ⁿ, or false if the
+// bounds have an integer between them.
+func ceilProduct(h int64, digits *big.Int, n uint) (*big.Int, bool) {
+	lo := new(big.Int).Mul(big.NewInt(h), digits)
+	hi := new(big.Int).Add(lo, big.NewInt(h-1)) // the last 2⁻ⁿ below the upper bound
+	lo.Rsh(lo, n)
+	hi.Rsh(hi, n)
+	if lo.Cmp(hi) != 0 {
+		return nil, false
+	}
+	return lo.Add(lo, big.NewInt(1)), true
+}
+
+// log2Fraction returns the first n binary digits of log₂(a/b) after the point, for b < a < 2b, or
+// false if arithmetic to 2⁻ᵖ does not settle them: squaring doubles the logarithm, so that a square
+// of 2 or more shows a digit 1. The number is kept between lo and hi, in units of 2⁻ᵖ; each squaring
+// doubles their distance, so that p must be well above n.
+func log2Fraction(a, b int64, n, p uint) (*big.Int, bool) {
+	lo, rest := new(big.Int).QuoRem(new(big.Int).Lsh(big.NewInt(a), p), big.NewInt(b), new(big.Int))
+	hi := new(big.Int).Set(lo)
+	if rest.Sign() > 0 {
+		hi.Add(hi, big.NewInt(1))
+	}
+	digits, one := new(big.Int), big.NewInt(1)
+	for range n {
+		lo.Mul(lo, lo).Rsh(lo, p)
+		hi.Mul(hi, hi).Rsh(hi, p).Add(hi, one)
+		digits.Lsh(digits, 1)
+		switch two := int(p) + 2; { // numbers from 2 on have that many bits
+		case lo.BitLen() >= two:
+			digits.Add(digits, one)
+			lo.Rsh(lo, 1)
+			hi.Rsh(hi, 1).Add(hi, one)
+		case hi.BitLen() >= two:
+			return nil, false
+		}
+	}
+	return digits, true
+}

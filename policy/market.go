@@ -1,0 +1,277 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// maxBuyer is the longest name of a buyer, in bytes.
+const maxBuyer = 256
+
+// Market is what a seller asks for a chain. Money is in minor units of the ledger's currency.
+type Market struct {
+	Max    privacy.Epsilon // the highest level for sale, and the ceiling; above 0
+	Prices []Price         // what holding a level costs, for one object; see [Terms.Price]
+	Stride privacy.Epsilon // only its multiples are for sale; 0: every level up to Max
+	Floor  int64           // no level costs less; 0 to 10¹²
+	Buyers []string        // who may buy; empty: everybody
+	Barred []string        // who may not
+	From   time.Time       // when sales open; zero: they always were
+	Until  time.Time       // when they close; zero: never
+	// Holders is how many buyers may hold the same level of the chain; 0: any number. At most 10⁹. Without a
+	// Stride the next level is a nano-nat away.
+	Holders int
+}
+
+// Sell returns the policy that sells a chain up to m.Max. The ceiling is m.Max at all times, because
+// what was allowed once stays allowed: the window, the buyers and the prices are a matter of terms.
+//
+// The points of the price curve must satisfy [CheckPrices], and the last of them must be at m.Max or
+// above. Names have 1 to 256 bytes of UTF-8 without control characters. No name may be on both lists,
+// or twice on one.
+func Sell(m Market) (Policy, error) {
+	t := &Terms{
+		max: m.Max, stride: m.Stride, floor: m.Floor, curve: newCurve(m.Prices),
+		buyers: slices.Sorted(slices.Values(m.Buyers)), barred: slices.Sorted(slices.Values(m.Barred)),
+		opens: unbounded, closes: unbounded, holders: int64(m.Holders),
+	}
+	if !m.From.IsZero() {
+		t.opens = instantOf(m.From)
+	}
+	if !m.Until.IsZero() {
+		t.closes = instantOf(m.Until)
+	}
+	return build(market{t})
+}
+
+// market is the kind of that name.
+type market struct{ *Terms }
+
+func readMarket(f *fields) rule {
+	t := &Terms{max: f.epsilon("max"), opens: unbounded, closes: unbounded}
+	var points []Price
+	for _, pair := range f.pairs("price") {
+		points = append(points, Price{pair.epsilon(0), pair.integer(1)})
+	}
+	t.curve = newCurve(points)
+	if f.has("stride") {
+		t.stride = f.epsilon("stride")
+		f.refuse("stride", t.stride.IsZero())
+	}
+	if f.has("floor") {
+		t.floor = f.integer("floor")
+	}
+	t.buyers, t.barred = f.names("buyers"), f.names("barred")
+	if f.has("from") {
+		t.opens = f.instant("from")
+	}
+	if f.has("until") {
+		t.closes = f.instant("until")
+	}
+	if f.has("holders") {
+		t.holders = f.integer("holders")
+		f.refuse("holders", t.holders == 0)
+	}
+	return market{t}
+}
+
+func (market) kind() string { return "market" }
+
+func (r market) write(w *writer) {
+	w.epsilon("max", r.max)
+	w.list("price", len(r.curve), func(i int) { w.raw(r.curve[i].json()) })
+	if !r.stride.IsZero() {
+		w.epsilon("stride", r.stride)
+	}
+	if r.floor != 0 {
+		w.integer("floor", r.floor)
+	}
+	w.names("buyers", r.buyers)
+	w.names("barred", r.barred)
+	if r.opens != unbounded {
+		w.instant("from", r.opens)
+	}
+	if r.closes != unbounded {
+		w.instant("until", r.closes)
+	}
+	if r.holders != 0 {
+		w.integer("holders", r.holders)
+	}
+}
+
+func (r market) shape() (shape, error) {
+	for _, check := range []func() error{r.checkLevels, r.checkBuyers, r.checkWindow} {
+		if err := check(); err != nil {
+			return shape{}, err
+		}
+	}
+	return shape{steps: 1, terms: r.Terms}, nil
+}
+
+func (r market) line() ([]step, error) { return always(r.max), nil }
+
+func (t *Terms) checkLevels() error {
+	switch {
+	case t.max.IsZero():
+		return errors.New("max is 0: nothing is for sale")
+	case t.max.Less(t.stride):
+		return errors.New("stride is above max: nothing is for sale")
+	case t.floor < 0 || t.floor > maxAmount:
+		return fmt.Errorf("floor is %d; 0 to %d is allowed", t.floor, int64(maxAmount))
+	case t.holders < 0 || t.holders > maxCount:
+		return fmt.Errorf("%d holders; at most %d are allowed", t.holders, int64(maxCount))
+	}
+	if err := t.curve.check(); err != nil {
+		return err
+	}
+	if last := t.curve[len(t.curve)-1].Epsilon; last.Less(t.max) {
+		return fmt.Errorf("the price curve ends at ε = %v, below max, which is %v", last, t.max)
+	}
+	return nil
+}
+
+func (t *Terms) checkBuyers() error {
+	if err := checkNames("buyers", t.buyers); err != nil {
+		return err
+	}
+	if err := checkNames("barred", t.barred); err != nil {
+		return err
+	}
+	for _, name := range t.buyers {
+		if listed(t.barred, name) {
+			return fmt.Errorf("buyer %.40q is both allowed and barred", name)
+		}
+	}
+	return nil
+}
+
+// checkNames accepts a sorted list of the names that the ledger accepts for a buyer.
+func checkNames(field string, names []string) error {
+	for i, name := range names {
+		if reason := badName(name); reason != "" {
+			return fmt.Errorf("%s: the name %.40q %s", field, name, reason)
+		}
+		if i > 0 && name == names[i-1] {
+			return fmt.Errorf("%s: %.40q is given twice", field, name)
+		}
+	}
+	return nil
+}
+
+func badName(name string) string {
+	switch {
+	case name == "":
+		return "is empty"
+	case len(name) > maxBuyer:
+		return fmt.Sprintf("has more than %d bytes", maxBuyer)
+	case !utf8.ValidString(name):
+		return "is not UTF-8"
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return "contains a control character"
+	case strings.ContainsRune(name, utf8.RuneError):
+		// encoding/json puts it in the place of what it cannot read, and two such buyers would be one.
+		return "contains U+FFFD, the sign of broken text"
+	}
+	return ""
+}
+
+func (t *Terms) checkWindow() error {
+	if t.opens != unbounded {
+		if err := t.opens.check("from"); err != nil {
+			return err
+		}
+	}
+	if t.closes != unbounded {
+		if err := t.closes.check("until"); err != nil {
+			return err
+		}
+	}
+	if t.opens != unbounded && t.closes != unbounded && t.opens >= t.closes {
+		return errors.New("from is not before until")
+	}
+	return nil
+}
+
+// unbounded is the end of a window that has none. No instant of a policy has this value.
+const unbounded instant = math.MinInt64 + 1
+
+// Terms are what a seller asks of a buyer. They are immutable; their methods do not allocate.
+type Terms struct {
+	max, stride    privacy.Epsilon
+	floor          int64
+	curve          curve
+	buyers, barred []string // sorted
+	opens, closes  instant
+	holders        int64
+}
+
+// Max returns the highest level for sale.
+func (t *Terms) Max() privacy.Epsilon { return t.max }
+
+// Offers tells whether a level is for sale: above 0, at most the maximum, and a multiple of the
+// stride if there is one.
+func (t *Terms) Offers(level privacy.Epsilon) bool {
+	if level.IsZero() || t.max.Less(level) {
+		return false
+	}
+	return t.stride.IsZero() || level.Nano()%t.stride.Nano() == 0
+}
+
+// Price returns what holding a level costs for one object, in minor units: what the curve says, or
+// the floor if that is more. Holding nothing, ε = 0, costs nothing. It is defined for levels that
+// are not offered too; beyond its last point the curve is flat.
+func (t *Terms) Price(level privacy.Epsilon) int64 {
+	if level.IsZero() {
+		return 0
+	}
+	return max(t.floor, t.curve.at(level))
+}
+
+// Upgrade returns what a buyer who holds one level pays for another: the difference of the two
+// prices, or 0 if the other is not higher. So the way to a level does not change what it costs.
+func (t *Terms) Upgrade(held, level privacy.Epsilon) int64 {
+	if !held.Less(level) {
+		return 0
+	}
+	return t.Price(level) - t.Price(held)
+}
+
+// Allows tells whether a buyer may buy: not barred, and on the list of buyers if there is one.
+func (t *Terms) Allows(buyer string) bool {
+	return !listed(t.barred, buyer) && (len(t.buyers) == 0 || listed(t.buyers, buyer))
+}
+
+func listed(names []string, name string) bool {
+	_, found := slices.BinarySearch(names, name)
+	return found
+}
+
+// Opens returns the first instant of the sale, or the zero time if it has always been open.
+func (t *Terms) Opens() time.Time { return bound(t.opens) }
+
+// Closes returns the instant at which the sale ends, itself excluded, or the zero time if never.
+func (t *Terms) Closes() time.Time { return bound(t.closes) }
+
+func bound(x instant) time.Time {
+	if x == unbounded {
+		return time.Time{}
+	}
+	return x.time()
+}
+
+// Open tells whether the sale is open at an instant.
+func (t *Terms) Open(at time.Time) bool {
+	x := instantOf(at)
+	return (t.opens == unbounded || t.opens <= x) && (t.closes == unbounded || x < t.closes)
+}
+
+// Holders returns how many buyers may hold the same level of the chain; 0 is no limit.
+func (t *Terms) Holders() int { return int(t.holders) }

@@ -1,0 +1,112 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// NoisySampling returns the policy that allows what RAPPOR's repeated noisy sampling gives away:
+// after K rounds, pan2024 Eq. (65),
+//
+//	ε(K) = ln((e^α·e^(Kβ) + 1)/(e^α + e^(Kβ))), rounded down to a nano-nat,
+//
+// where alpha is the ε of the permanent randomized response and beta that of each sample. Round K
+// is at start + (K−1)·period; there are as many as rounds says, from 1 to [MaxSteps]. Needed: alpha
+// and beta above 0, start and the last round from 1970 to 2261, period above 0.
+func NoisySampling(alpha, beta privacy.Epsilon, start time.Time, period time.Duration, rounds int) (Policy, error) {
+	return build(noisy{alpha, beta, instantOf(start), period, int64(rounds)})
+}
+
+// noisy is the kind "noisy-sampling".
+type noisy struct {
+	alpha, beta privacy.Epsilon
+	start       instant
+	period      time.Duration
+	rounds      int64
+}
+
+func readNoisy(f *fields) rule {
+	return noisy{f.epsilon("eps_alpha"), f.epsilon("eps_beta"), f.instant("start"), f.duration("period"), f.integer("rounds")}
+}
+
+func (noisy) kind() string { return "noisy-sampling" }
+
+func (r noisy) write(w *writer) {
+	w.epsilon("eps_alpha", r.alpha)
+	w.epsilon("eps_beta", r.beta)
+	w.instant("start", r.start)
+	w.duration("period", r.period)
+	w.integer("rounds", r.rounds)
+}
+
+func (r noisy) shape() (shape, error) {
+	if err := r.start.check("start"); err != nil {
+		return shape{}, err
+	}
+	switch {
+	case r.alpha.IsZero() || r.beta.IsZero():
+		return shape{}, errors.New("eps_alpha or eps_beta is 0: nothing would ever be released")
+	case r.period <= 0:
+		return shape{}, errors.New("period is not above 0")
+	case r.rounds < 1 || r.rounds > MaxSteps:
+		return shape{}, fmt.Errorf("%d rounds; 1 to %d are allowed", r.rounds, MaxSteps)
+	case r.rounds > 1 && int64(r.period) > int64(lastInstant-r.start)/(r.rounds-1):
+		return shape{}, errors.New("the last round is after 2261")
+	}
+	return shape{steps: int(r.rounds), timed: true}, nil
+}
+
+func (r noisy) line() ([]step, error) {
+	var line []step
+	for k := int64(1); k <= r.rounds; k++ {
+		at := r.start + instant(r.period)*instant(k-1)
+		level := noisyEpsilon(r.alpha.Nano(), r.beta.Nano(), k, noisyGuess(r.alpha.Nano(), k*r.beta.Nano()), 128)
+		line = appendStep(line, step{at, nanos(level)})
+		if level == r.alpha.Nano()-1 {
+			break // ε(K) stays below α
+		}
+	}
+	return line, nil
+}
+
+// noisyEpsilon returns ⌊ε(k)⌋ in nano-nats. It starts from a guess n and a precision; intervals
+// decide, and both are improved until they do.
+//
+// They always get there: ε(k) = n for an integer n above 0 would be e^(α+kβ) + 1 = e^(n+α) + e^(n+kβ), which
+// the Lindemann–Weierstrass theorem excludes for rational exponents unless they cancel, that is
+// unless α or β is 0.
+func noisyEpsilon(alpha, beta, k, n int64, prec uint) int64 {
+	bound := min(alpha, k*beta) // ε(k) is below it, so that n = bound is out of the question
+	for {
+		ratio, floor, next := noisyRatio(alpha, beta, k, prec), exact.Exp(n, prec), exact.Exp(n+1, prec)
+		switch {
+		case n > 0 && ratio.Below(floor):
+			n--
+		case n+1 < bound && next.Below(ratio):
+			n++
+		case (n == 0 || floor.Below(ratio)) && (n+1 >= bound || ratio.Below(next)):
+			return n
+		default:
+			prec *= 2
+		}
+	}
+}
+
+// noisyRatio encloses e^ε(k).
+func noisyRatio(alpha, beta, k int64, prec uint) exact.Interval {
+	a, b := exact.Exp(alpha, prec), exact.Exp(beta, prec).Pow(uint32(k))
+	return a.Mul(b).Add(exact.Int(1)).Quo(a.Add(b))
+}
+
+// noisyGuess returns ε(k) in nano-nats to within a few, 0 or more and below both α and kβ, from a form that neither cancels nor
+// overflows: with x ≤ y for α and kβ, ε = x + ln(1+e^(−x−y)) − ln(1+e^(x−y)).
+func noisyGuess(alpha, sampled int64) int64 {
+	x, y := float64(min(alpha, sampled))/1e9, float64(max(alpha, sampled))/1e9
+	guess := x + math.Log1p(math.Exp(-x-y)) - math.Log1p(math.Exp(x-y))
+	return max(0, min(int64(guess*1e9), alpha-1, sampled-1))
+}

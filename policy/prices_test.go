@@ -1,0 +1,169 @@
+package policy
+
+import (
+	"errors"
+	"math/big"
+	"testing"
+
+	"github.com/sluicedp/sluice/privacy"
+)
+
+func terms(t *testing.T, floor int64, points ...Price) *Terms {
+	t.Helper()
+	return made(t)(Sell(Market{Max: points[len(points)-1].Epsilon, Prices: points, Floor: floor})).Terms()
+}
+
+func TestPrice(t *testing.T) {
+	curve := terms(t, 0, Price{eps("0.5"), 100}, Price{eps("1"), 180}, Price{eps("2"), 180})
+	fee := terms(t, 0, Price{eps("0"), 50}, Price{eps("1"), 51})
+	floored := terms(t, 60, Price{eps("1"), 100})
+	for level, want := range map[string][3]int64{
+		"0": {0, 0, 0}, "1e-9": {1, 51, 60}, "0.005": {1, 51, 60}, "0.005000001": {2, 51, 60}, "0.5": {100, 51, 60}, "0.500000001": {101, 51, 60},
+		"0.6": {116, 51, 60}, "0.605": {117, 51, 61}, "1": {180, 51, 100}, "1.5": {180, 51, 100}, "2": {180, 51, 100}, "1000": {180, 51, 100},
+	} {
+		if got := [3]int64{curve.Price(eps(level)), fee.Price(eps(level)), floored.Price(eps(level))}; got != want {
+			t.Errorf("prices at %s: %v, want %v", level, got, want)
+		}
+	}
+	for _, c := range []struct {
+		held, level string
+		want        int64
+	}{{"0", "0", 0}, {"0", "0.5", 100}, {"0.5", "1", 80}, {"1", "0.5", 0}, {"1", "1", 0}, {"1", "2", 0}, {"0.5", "0.6", 16}} {
+		if got := curve.Upgrade(eps(c.held), eps(c.level)); got != c.want {
+			t.Errorf("from %s to %s: %d, want %d", c.held, c.level, got, c.want)
+		}
+	}
+}
+
+// randomCurve has few distinct amounts, so that flat pieces come up, or large ones.
+func (g generator) randomCurve() []Price {
+	var points []Price
+	scale := []int64{3, 1000, maxAmount / 10}[g.IntN(3)]
+	level, amount := g.Int64N(2), g.Int64N(scale)
+	for range 1 + g.IntN(8) {
+		points = append(points, Price{nanos(level), amount})
+		level += 1 + g.Int64N([]int64{3, 1e6, 1e11}[g.IntN(3)])
+		amount += g.Int64N(scale)
+	}
+	return append(points, Price{nanos(level), amount})
+}
+
+// The price must be the least integer that is at or above the exact straight line.
+func TestPriceAgainstRationals(t *testing.T) {
+	g := newGenerator(t)
+	for range 300 {
+		points := g.randomCurve()
+		sale := terms(t, 0, points...)
+		for range 20 {
+			level := 1 + g.Int64N(sale.Max().Nano())
+			line := lineAt(points, level)
+			got := big.NewRat(sale.Price(nanos(level)), 1)
+			if got.Cmp(line) < 0 || got.Sub(got, big.NewRat(1, 1)).Cmp(line) >= 0 {
+				t.Fatalf("%v at %d: %d for %v", points, level, sale.Price(nanos(level)), line)
+			}
+		}
+	}
+}
+
+func lineAt(points []Price, level int64) *big.Rat {
+	var p Price
+	for _, q := range points {
+		if q.Epsilon.Nano() >= level {
+			part := big.NewRat(level-p.Epsilon.Nano(), q.Epsilon.Nano()-p.Epsilon.Nano())
+			return part.Mul(part, big.NewRat(q.Amount-p.Amount, 1)).Add(part, big.NewRat(p.Amount, 1))
+		}
+		p = q
+	}
+	return nil
+}
+
+// Pooled buyers each buy and upgrade as they like; together they know what the highest level they
+// hold knows, and must have paid at least its price.
+func TestNoBundleIsCheaper(t *testing.T) {
+	g := newGenerator(t)
+	tight := 0
+	for range 2000 {
+		points := g.randomCurve()
+		if err := CheckPrices(points); err != nil {
+			t.Fatal(err)
+		}
+		sale := terms(t, g.Int64N(1+points[len(points)-1].Amount), points...)
+		held := make([]privacy.Epsilon, 1+g.IntN(3))
+		var paid int64
+		var best privacy.Epsilon
+		for range 1 + g.IntN(10) {
+			buyer, level := g.IntN(len(held)), nanos(1+g.Int64N(sale.Max().Nano()))
+			paid += sale.Upgrade(held[buyer], level)
+			if held[buyer].Less(level) {
+				held[buyer] = level
+			}
+			if best.Less(level) {
+				best = level
+			}
+			if paid < sale.Price(best) {
+				t.Fatalf("%v: for %d they hold %v, which costs %d", points, paid, best, sale.Price(best))
+			}
+			tight += count(paid == sale.Price(best))
+		}
+	}
+	if tight < 1000 {
+		t.Errorf("the bound was met only %d times: the bundles are no test", tight)
+	}
+}
+
+func TestCheckPricesFindsArbitrage(t *testing.T) {
+	g := newGenerator(t)
+	found := 0
+	for range 1000 {
+		points := g.randomCurve()
+		i := g.IntN(len(points))
+		points[i].Amount = g.Int64N(1 + min(maxAmount, 2*points[i].Amount))
+		falls := false
+		for j := range points[1:] {
+			falls = falls || points[j+1].Amount < points[j].Amount
+		}
+		err := CheckPrices(points)
+		var arbitrage *ArbitrageError
+		if errors.As(err, &arbitrage) != falls || err != nil && !errors.Is(err, ErrInvalid) {
+			t.Fatalf("%v: %v", points, err)
+		}
+		if !falls {
+			continue
+		}
+		found++
+		// The bundle: whoever wants the lower level buys the higher one instead, gets the lower one
+		// with it for nothing, and keeps the difference.
+		low, high := arbitrage.Lower, arbitrage.Higher
+		beaten := &Terms{max: points[len(points)-1].Epsilon, curve: newCurve(points)}
+		direct := beaten.curve.at(low.Epsilon)
+		bundle := beaten.Upgrade(privacy.Epsilon{}, high.Epsilon) + beaten.Upgrade(high.Epsilon, low.Epsilon)
+		if !low.Epsilon.Less(high.Epsilon) || direct != low.Amount || bundle != high.Amount || bundle >= direct {
+			t.Fatalf("%v: the bundle of %v costs %d, the level itself %d", points, err, bundle, direct)
+		}
+		if _, err := Sell(Market{Max: nanos(1), Prices: points}); !errors.As(err, &arbitrage) || !errors.Is(err, ErrInvalid) {
+			t.Fatalf("%v is for sale: %v", points, err)
+		}
+	}
+	if found < 100 {
+		t.Errorf("only %d curves fall", found)
+	}
+}
+
+func TestCheckPrices(t *testing.T) {
+	if err := CheckPrices([]Price{{eps("0"), 0}, {eps("1"), 5}, {eps("2"), 5}}); err != nil {
+		t.Error(err)
+	}
+	var arbitrage *ArbitrageError
+	err := CheckPrices([]Price{{eps("0"), 9}, {eps("1"), 5}})
+	if !errors.As(err, &arbitrage) || arbitrage.Lower.Amount != 9 || arbitrage.Higher.Amount != 5 {
+		t.Errorf("an entry fee above a price: %v", err)
+	}
+	if want := "the price falls from 9 at ε = 0 to 5 at ε = 1: whoever wants the former would buy the latter"; err.Error() != want {
+		t.Errorf("%v", err)
+	}
+	for _, points := range [][]Price{nil, {{eps("1"), 5}, {eps("1"), 6}}, {{eps("1"), -1}}, {{eps("1"), maxAmount + 1}}, {{eps("2"), 1}, {eps("1"), 1}}} {
+		if err := CheckPrices(points); !errors.Is(err, ErrInvalid) || errors.As(err, &arbitrage) {
+			t.Errorf("%v: %v", points, err)
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package policy
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// instant is a time in nanoseconds since 1970.
+type instant int64
+
+const (
+	startOfTime instant = math.MinInt64      // stands for every instant before 1970
+	endOfTime   instant = math.MaxInt64      // stands for every instant from 2262 on
+	lastInstant instant = 9214646400*1e9 - 1 // the last nanosecond of 2261
+)
+
+// instantOf saturates.
+func instantOf(t time.Time) instant {
+	switch sec := t.Unix(); {
+	case sec < 0:
+		return startOfTime
+	case sec > int64(lastInstant)/1e9:
+		return endOfTime
+	default:
+		return instant(sec*1e9 + int64(t.Nanosecond()))
+	}
+}
+
+func (x instant) time() time.Time {
+	if x == startOfTime {
+		return time.Time{}
+	}
+	return time.Unix(0, int64(x)).UTC()
+}
+
+// check refuses, as a parameter, what was beyond the range.
+func (x instant) check(name string) error {
+	if x < 0 || x > lastInstant {
+		return fmt.Errorf("%s is not a time from 1970 to 2261", name)
+	}
+	return nil
+}
+
+// step is an instant at which a ceiling rises, and what it rises to.
+type step struct {
+	at      instant
+	ceiling privacy.Epsilon
+}
+
+// always returns the line of a ceiling that time does not change.
+func always(ceiling privacy.Epsilon) []step {
+	return appendStep(nil, step{startOfTime, ceiling})
+}
+
+// appendStep keeps a line strictly rising in both instant and ceiling, with nothing at ε = 0. The
+// step must not be before the last one of the line.
+func appendStep(line []step, s step) []step {
+	last := len(line) - 1
+	switch {
+	case !ceilingAt(line, s.at).Less(s.ceiling):
+		return line
+	case last >= 0 && line[last].at == s.at:
+		line[last] = s
+		return line
+	}
+	return append(line, s)
+}
+
+// passedBy returns how many steps of a line were taken up to and including an instant.
+func passedBy(line []step, at instant) int {
+	n, _ := slices.BinarySearchFunc(line, at, func(s step, at instant) int {
+		if s.at <= at {
+			return -1
+		}
+		return 1
+	})
+	return n
+}
+
+// ceilingAt returns what a line allows at an instant: 0 before the first step.
+func ceilingAt(line []step, at instant) privacy.Epsilon {
+	if n := passedBy(line, at); n > 0 {
+		return line[n-1].ceiling
+	}
+	return privacy.Epsilon{}
+}
+
+// nanos returns an ε that is in range by construction. Were it not, nothing would be allowed.
+func nanos(n int64) privacy.Epsilon {
+	e, _ := privacy.EpsilonFromNano(n)
+	return e
+}
+
+// multiplesBetween returns the first multiple of stride above from and how many there are below to.
+func multiplesBetween(from, to, stride privacy.Epsilon) (first, count int64) {
+	k := from.Nano() / stride.Nano()
+	return (k + 1) * stride.Nano(), max(0, (to.Nano()-1)/stride.Nano()-k)
+}
+
+// Linear returns the policy that allows nothing before start, `from` at start, and then rises on a
+// straight line to `to` at end, where it stays. In between it is rounded down to a multiple of
+// stride, but never below from. The arithmetic is exact. Needed: start before end, both from 1970
+// to 2261; from ≤ to; to and stride above 0; and at most [MaxSteps] steps.
+func Linear(from, to privacy.Epsilon, start, end time.Time, stride privacy.Epsilon) (Policy, error) {
+	return build(linear{from, to, instantOf(start), instantOf(end), stride})
+}
+
+// linear is the kind of that name.
+type linear struct {
+	from, to   privacy.Epsilon
+	start, end instant
+	stride     privacy.Epsilon
+}
+
+func readLinear(f *fields) rule {
+	return linear{f.epsilon("from"), f.epsilon("to"), f.instant("start"), f.instant("end"), f.epsilon("stride")}
+}
+
+func (linear) kind() string { return "linear" }
+
+func (r linear) write(w *writer) {
+	w.epsilon("from", r.from)
+	w.epsilon("to", r.to)
+	w.instant("start", r.start)
+	w.instant("end", r.end)
+	w.epsilon("stride", r.stride)
+}
+
+func (r linear) shape() (shape, error) {
+	if err := cmp.Or(r.start.check("start"), r.end.check("end")); err != nil {
+		return shape{}, err
+	}
+	switch {
+	case r.start >= r.end:
+		return shape{}, errors.New("start is not before end")
+	case r.to.Less(r.from):
+		return shape{}, fmt.Errorf("from is %v, above to, which is %v", r.from, r.to)
+	case r.to.IsZero():
+		return shape{}, errors.New("to is 0")
+	case r.stride.IsZero():
+		return shape{}, errors.New("stride is 0")
+	}
+	_, between := multiplesBetween(r.from, r.to, r.stride)
+	return shape{steps: stepCount(between), timed: true}, nil
+}
+
+// stepCount adds the two ends to the multiples between them, without wrapping around a small int.
+func stepCount(between int64) int { return int(min(between, MaxSteps)) + 2 }
+
+func (r linear) line() ([]step, error) {
+	line := appendStep(nil, step{r.start, r.from})
+	level, count := multiplesBetween(r.from, r.to, r.stride)
+	for range count {
+		line = appendStep(line, step{r.reaches(level), nanos(level)})
+		level += r.stride.Nano()
+	}
+	return appendStep(line, step{r.end, r.to}), nil
+}
+
+// reaches returns the first nanosecond at which the straight line is at a level between from and to
+// or above it: start + ⌈(level−from)(end−start)/(to−from)⌉. The quotient is at most end−start.
+func (r linear) reaches(level int64) instant {
+	hi, lo := bits.Mul64(uint64(level-r.from.Nano()), uint64(r.end-r.start))
+	elapsed, rest := bits.Div64(hi, lo, uint64(r.to.Nano()-r.from.Nano()))
+	if rest > 0 {
+		elapsed++
+	}
+	return r.start + instant(elapsed)
+}
+
+// Step is an instant and the ceiling, or the level released, from then on.
+type Step struct {
+	At      time.Time
+	Ceiling privacy.Epsilon
+}
+
+// Steps returns the policy that allows nothing before the first step and then what the latest step
+// says. Both the times, from 1970 to 2261, and the ceilings, above 0, must rise strictly. There must
+// be 1 to [MaxSteps] steps.
+func Steps(of ...Step) (Policy, error) {
+	r := make(steps, 0, len(of))
+	for _, s := range of {
+		r = append(r, step{instantOf(s.At), s.Ceiling})
+	}
+	return build(r)
+}
+
+// steps is the kind of that name.
+type steps []step
+
+func readSteps(f *fields) rule {
+	var r steps
+	for _, pair := range f.pairs("steps") {
+		r = append(r, step{pair.instant(0), pair.epsilon(1)})
+	}
+	return r
+}
+
+func (steps) kind() string { return "steps" }
+
+func (r steps) write(w *writer) {
+	w.list("steps", len(r), func(i int) {
+		w.raw("[" + quote(r[i].at.String()) + "," + quote(r[i].ceiling.String()) + "]")
+	})
+}
+
+func (r steps) shape() (shape, error) {
+	if len(r) == 0 {
+		return shape{}, errors.New("there is no step")
+	}
+	var before step
+	for i, s := range r {
+		if err := s.at.check("the time"); err != nil {
+			return shape{}, fmt.Errorf("step %d: %w", i+1, err)
+		}
+		if i > 0 && s.at <= before.at {
+			return shape{}, fmt.Errorf("step %d: the times do not rise", i+1)
+		}
+		if !before.ceiling.Less(s.ceiling) {
+			return shape{}, fmt.Errorf("step %d: ε does not rise above %v", i+1, before.ceiling)
+		}
+		before = s
+	}
+	return shape{steps: len(r), timed: true}, nil
+}
+
+func (r steps) line() ([]step, error) { return r, nil }

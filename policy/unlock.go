@@ -1,0 +1,51 @@
+package policy
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Unlock returns the policy that unlocks 1/orders of the total with each order the chain serves,
+// rounded down to a nano-nat: total·min(n, orders)/orders after n of them. Whoever comes first cannot
+// take all of the budget with one order (Luo et al., "Privacy Budget Scheduling", OSDI 2021). The
+// ledger counts accepted orders for more than their buyers held. Time does not matter.
+// Needed: total above 0, and 1 to 10⁹ orders.
+func Unlock(total privacy.Epsilon, orders int) (Policy, error) {
+	return build(unlock{total, int64(orders)})
+}
+
+// unlock is the kind of that name.
+type unlock struct {
+	total  privacy.Epsilon
+	orders int64
+}
+
+func readUnlock(f *fields) rule { return unlock{f.epsilon("total"), f.integer("orders")} }
+
+func (unlock) kind() string { return "unlock" }
+
+func (r unlock) write(w *writer) {
+	w.epsilon("total", r.total)
+	w.integer("orders", r.orders)
+}
+
+func (r unlock) shape() (shape, error) {
+	if r.total.IsZero() {
+		return shape{}, fmt.Errorf("total is 0")
+	}
+	if r.orders < 1 || r.orders > maxCount {
+		return shape{}, fmt.Errorf("%d orders; 1 to %d are allowed", r.orders, int64(maxCount))
+	}
+	return shape{steps: 1, ordered: true}, nil
+}
+
+func (r unlock) line() ([]step, error) { return always(r.total), nil }
+
+func (r unlock) ceiling(_ instant, orders uint64) privacy.Epsilon {
+	all := uint64(r.orders)
+	hi, lo := bits.Mul64(uint64(r.total.Nano()), min(orders, all))
+	unlocked, _ := bits.Div64(hi, lo, all) // hi < all, because the quotient is at most the total
+	return nanos(int64(unlocked))
+}
