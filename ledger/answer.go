@@ -7,13 +7,13 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// MaxPanel is the largest number of objects that one answer may be about: all of them are charged in
-// one transaction.
+// MaxPanel is the largest number of objects of one answer, sale or reservation: each is one transaction.
 const MaxPanel = 1 << 18
 
 // AnswerRequest asks a query about the true values of a panel of objects.
@@ -95,7 +95,7 @@ func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote,
 	}
 	var q AnswerQuote
 	err = l.view(ctx, func(s *state) error {
-		s.now = s.clamp(l.clock())
+		x.at = s.clock
 		if err := x.convene(s, s.counters.events); err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote,
 			q.Refused, err = s.leftOutOf(base)
 			return err
 		}
-		err = x.assess(s)
+		err = x.assess(s, x.at)
 		q.Objects, q.Charge, q.Refused = uint64(len(x.able)), r.Epsilon, x.refused
 		return err
 	})
@@ -135,7 +135,8 @@ type inquiry struct {
 	question *question
 	query    mechanism.Query
 	names    []string // the panel asked for, in order
-	through  uint64   // of a request for all, the last event whose enrolments count
+	at       time.Time
+	through  uint64 // of a request for all, the last event whose enrolments count
 	// What an attempt learns before it decides.
 	able    []string  // who can be charged
 	refused []Refusal // who cannot
@@ -239,17 +240,17 @@ func (x *inquiry) attempt(ctx context.Context) (AnswerResult, error) {
 // truths.
 func (x *inquiry) look(ctx context.Context) (done *settled, needed bool, err error) {
 	err = x.ledger.view(ctx, func(s *state) error {
-		s.now = s.clamp(x.ledger.clock())
+		x.at = s.clock
 		st, err := s.standing(x.request.Key, x.digest())
 		if err != nil {
 			return err
 		}
-		x.through = st.through
-		if err := x.convene(s, st.through); err != nil {
-			return err
-		}
 		if st.done {
 			done, err = s.settlement(st.last)
+			return err
+		}
+		x.through = st.through
+		if err := x.convene(s, st.through); err != nil {
 			return err
 		}
 		known, _, err := s.answers(x.key())
@@ -260,7 +261,7 @@ func (x *inquiry) look(ctx context.Context) (done *settled, needed bool, err err
 			return nil
 		}
 		needed = true
-		if err := x.assess(s); err != nil {
+		if err := x.assess(s, x.at); err != nil {
 			return err
 		}
 		return x.refuse(x.refused)
@@ -269,18 +270,13 @@ func (x *inquiry) look(ctx context.Context) (done *settled, needed bool, err err
 }
 
 // assess parts the panel into those who can be charged and those who cannot, without looking at truths.
-func (x *inquiry) assess(s *state) error {
+func (x *inquiry) assess(s *state, at time.Time) error {
 	x.able, x.refused = nil, nil
 	for _, name := range x.names {
-		c, found, err := s.chain(x.question.number, name)
-		if err != nil {
-			return err
+		o, refusal, err := x.ledger.subject(s, x.question, name, x.request.Epsilon)
+		if err == nil && refusal == nil {
+			refusal, err = x.ledger.checkBudget(s, o, charge{asking{question: x.question, epsilon: x.request.Epsilon, at: at}, x.request.Epsilon, o.chain.current()})
 		}
-		if !found {
-			x.refused = append(x.refused, Refusal{Object: name, Reason: NotEnrolled, Asked: x.request.Epsilon, Helps: HelpsEnrolling})
-			continue
-		}
-		refusal, err := x.ledger.checkBudget(s, name, c, charge{x.question.number, x.request.Epsilon, x.request.Epsilon, c.current(), nil})
 		if err != nil {
 			return err
 		}
@@ -305,7 +301,7 @@ func (x *inquiry) refuse(refused []Refusal) error {
 func (x *inquiry) ask(ctx context.Context) error {
 	x.members, x.truths, x.missing = nil, nil, nil
 	for batch := range slices.Chunk(x.able, partSize) {
-		values, err := x.question.ask(ctx, x.request.Truth, batch)
+		values, err := x.ledger.ask(ctx, x.question, x.request.Truth, batch)
 		if err != nil {
 			return err
 		}
@@ -348,10 +344,10 @@ func (x *inquiry) decide(s *state, end *settled) ([]change, error) {
 	case st.done:
 		return nil, errOvertaken
 	case free && base.Epsilon == x.request.Epsilon:
-		end.counts[reused] = 1
+		end.counts[reused], end.answer = 1, base.event
 		return []change{end}, nil
 	case free:
-		end.counts[derived] = 1
+		end.counts[derived], end.answer = 1, end.first
 		output, err := x.ledger.queries.Degrade(x.query.Outputs(len(x.question.values)), base.Response, base.Epsilon, x.request.Epsilon)
 		return []change{x.record(output, methodDegrade, base.objects), end}, err
 	}
@@ -366,7 +362,7 @@ func (x *inquiry) record(output int, how method, objects uint64) *answered {
 // draw charges the panel and answers from its truths.
 func (x *inquiry) draw(s *state, end *settled) ([]change, error) {
 	asked := x.able
-	if err := x.assess(s); err != nil {
+	if err := x.assess(s, earlier(x.at, s.clock)); err != nil {
 		return nil, err
 	}
 	if !slices.Equal(asked, x.able) || len(x.members)+len(x.missing) != len(x.able) {
@@ -385,6 +381,7 @@ func (x *inquiry) draw(s *state, end *settled) ([]change, error) {
 	if err != nil {
 		return nil, err
 	}
+	end.answer = end.first + uint64(len(charges))
 	return append(charges, x.record(output, methodFresh, uint64(len(x.members))), end), nil
 }
 
@@ -408,23 +405,23 @@ func (x *inquiry) count(s *state) (charges []change, counts []int64, err error) 
 	return charges, counts, nil
 }
 
-// result reads the recorded answer.
+// result reads the answer that a request got, whoever has come or gone since.
 func (x *inquiry) result(ctx context.Context, end *settled) (AnswerResult, error) {
-	out := AnswerResult{Epsilon: x.request.Epsilon, Refused: end.refused}
+	out := AnswerResult{Epsilon: x.request.Epsilon, Refused: end.refused, Event: end.answer}
 	if end.counts[drawn] == 1 {
 		out.Charged = x.request.Epsilon
 	}
 	err := x.ledger.view(ctx, func(s *state) error {
-		known, _, err := s.answers(x.key())
+		ev, err := s.event(end.answer)
 		if err != nil {
 			return err
 		}
-		at, found := known.best(x.request.Epsilon)
-		if !found || at.Epsilon != x.request.Epsilon {
-			return orCorrupt(nil, "the answer to %q at ε=%s is lost", x.request.Query, x.request.Epsilon)
+		c, ok := ev.change.(*answered)
+		if !ok || c.epsilon != x.request.Epsilon || c.query != x.request.Query {
+			return orCorrupt(nil, "event %d does not answer %q at ε=%s", end.answer, x.request.Query, x.request.Epsilon)
 		}
-		out.Objects, out.Event = at.objects, at.event
-		out.Answer, err = x.question.answerText(x.request.Query, at.Response)
+		out.Objects = c.objects
+		out.Answer, err = x.question.answerText(c.query, c.output)
 		return err
 	})
 	if err != nil {

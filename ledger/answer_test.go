@@ -17,7 +17,7 @@ func TestARecordedAnswerIsTheSameForEverybodyForEver(t *testing.T) {
 	l := open(t, path, Options{})
 	recorded := map[string]Response{}
 	for i, epsilon := range []string{"0.5", "1", "0.7", "2", "0.6", "0.1"} {
-		recorded[epsilon] = sell(t, l, sale(t, fmt.Sprint("first ", i), "ann", epsilon))
+		recorded[epsilon] = release(t, l, releaseOf(t, fmt.Sprint("first ", i), "ann", epsilon))
 	}
 	spent := objectOf(t, l, "ann").Spent
 	for i := range 1000 {
@@ -44,13 +44,13 @@ func wantSame(t *testing.T, l *Ledger, i int, epsilon string, want Response) {
 	got := want
 	switch i % 4 {
 	case 0:
-		r := sale(t, fmt.Sprint("again ", i), "ann", epsilon)
+		r := releaseOf(t, fmt.Sprint("again ", i), "ann", epsilon)
 		r.Truth = never(t)
-		got = sell(t, l, r)
+		got = release(t, l, r)
 	case 1:
-		r := sale(t, fmt.Sprint("no truth at hand ", i), "ann", epsilon)
+		r := releaseOf(t, fmt.Sprint("no truth at hand ", i), "ann", epsilon)
 		r.Truth = nil
-		got = sell(t, l, r)
+		got = release(t, l, r)
 	case 2:
 		r := order(t, fmt.Sprint("all ", i), epsilon)
 		r.Truth = never(t)
@@ -73,12 +73,12 @@ func wantSame(t *testing.T, l *Ledger, i int, epsilon string, want Response) {
 // Below the current level nobody needs the truth, at whatever ε.
 func TestTheTruthIsNotAskedBelowTheCurrentLevel(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "3", "ann")
-	sell(t, l, sale(t, "top", "ann", "2"))
+	release(t, l, releaseOf(t, "top", "ann", "2"))
 	for i := range 100 {
-		r := sale(t, fmt.Sprint(i), "ann", "2")
+		r := releaseOf(t, fmt.Sprint(i), "ann", "2")
 		r.Epsilon = nano(t, rand.Int64N(2_000_000_000)+1)
 		r.Truth = never(t)
-		sell(t, l, r)
+		release(t, l, r)
 	}
 	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "2") {
 		t.Errorf("spent %s", o.Spent)
@@ -127,9 +127,9 @@ func wantReference(t *testing.T, l *Ledger, reference *rrchain.Sampler, name str
 			how = "insert"
 		}
 		must(t, err)
-		r := sale(t, fmt.Sprint(name, i), name, epsilon)
+		r := releaseOf(t, fmt.Sprint(name, i), name, epsilon)
 		r.Truth = TruthOf(vote().Values[truth])
-		got := sell(t, l, r)
+		got := release(t, l, r)
 		if got.Value != vote().Values[want.Response] {
 			t.Fatalf("levels %v: at ε=%s the ledger answers %q, rrchain %q", order, epsilon, got.Value, vote().Values[want.Response])
 		}

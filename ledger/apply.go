@@ -27,6 +27,9 @@ func (s *state) record(changes []change) (first, last uint64, err error) {
 
 // flush writes what is kept in memory during a transaction.
 func (s *state) flush() error {
+	if err := s.flushTallies(); err != nil {
+		return err
+	}
 	return s.put(bucketMeta, []byte(keyCounters), s.counters.encode())
 }
 
@@ -41,6 +44,9 @@ func apply(s *state, ev event) error {
 		return fmt.Errorf("%w: event %d is earlier than the one before it", ErrCorrupt, ev.number)
 	}
 	s.counters.events, s.counters.last = ev.number, ev.time
+	if err := s.checkOpen(ev.change); err != nil {
+		return err
+	}
 	switch c := ev.change.(type) {
 	case *created:
 		return s.put(bucketMeta, []byte(keyAbout), about{*c, ev.time}.encode())
@@ -60,6 +66,20 @@ func apply(s *state, ev event) error {
 		return applyAnswered(s, c, ev.number)
 	case *settled:
 		return applySettled(s, c, ev.number)
+	case *withdrawn:
+		return applyWithdrawn(s, c, ev.number)
+	case *buyerNamed:
+		return applyBuyer(s, c)
+	case *reserved:
+		return applyReserved(s, c, ev)
+	case *held:
+		return applyHeld(s, c)
+	case *cancelled:
+		return applyCancelled(s, c)
+	case *saleMade:
+		return applySale(s, c, ev)
+	case *sold:
+		return applySold(s, c, ev)
 	}
 	return fmt.Errorf("%w: event %d is of an unknown kind", ErrCorrupt, ev.number)
 }
@@ -71,10 +91,10 @@ func applyQuestion(s *state, c *questionDefined) error {
 	s.counters.questions = c.number
 	e := &encoder{}
 	c.encode(e)
-	if err := s.put(bucketQuestions, questionNumberKey(c.number), e.buf); err != nil {
+	if err := s.put(bucketQuestions, numberKey(c.number), e.buf); err != nil {
 		return err
 	}
-	return s.putNumber(bucketQuestions, questionNameKey(c.name), c.number)
+	return s.putNumber(bucketQuestions, nameKey(c.name), c.number)
 }
 
 func (s *state) putNumber(bucket string, key []byte, number uint32) error {
@@ -98,74 +118,140 @@ func applyPolicy(s *state, c *policyDefined) error {
 }
 
 func applyEnrolled(s *state, c *enrolled, number uint64) error {
-	if _, twice, err := s.chain(c.question, c.object); err != nil || twice {
-		return orCorrupt(err, "object %q is enrolled twice in question %d", c.object, c.question)
-	}
 	o, known, err := s.object(c.object)
 	if err != nil {
 		return err
 	}
+	ch, again, err := s.chain(c.question, c.object)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !again:
+		ch = chain{policy: c.policy}
+		s.counters.chains++
+		o.chains++
+	case !o.withdrew(ch):
+		return orCorrupt(nil, "object %q is enrolled twice in question %d", c.object, c.question)
+	case ch.policy != c.policy || o.cap != c.cap:
+		return orCorrupt(nil, "object %q comes back to question %d under other ceilings", c.object, c.question)
+	}
 	if !known {
 		s.counters.objects++
 	}
-	s.counters.chains++
-	o.cap = c.cap
-	o.chains++
+	o.cap, ch.enrolled = c.cap, number
 	if err := s.put(bucketObjects, objectKey(c.object), o.encode()); err != nil {
 		return err
 	}
 	if err := s.putNumber(bucketObjects, memberKey(c.object, c.question), c.question); err != nil {
 		return err
 	}
-	return s.put(bucketChains, chainKey(c.question, c.object), chain{enrolled: number, policy: c.policy}.encode())
+	return s.putChain(c.question, c.object, ch)
+}
+
+func (s *state) putChain(question uint32, name string, c chain) error {
+	return s.put(bucketChains, chainKey(question, name), c.encode())
+}
+
+// enrolledIn returns a chain and its object for a draw or a charge.
+func (s *state) enrolledIn(question uint32, name string) (chain, object, error) {
+	c, found, err := s.chain(question, name)
+	if err != nil || !found {
+		return c, object{}, orCorrupt(err, "object %q takes part in question %d without being enrolled", name, question)
+	}
+	o, found, err := s.object(name)
+	if err != nil || !found {
+		return c, o, orCorrupt(err, "object %q has a chain but no budget", name)
+	}
+	if o.withdrew(c) {
+		return c, o, orCorrupt(nil, "object %q takes part in question %d after it has withdrawn", name, question)
+	}
+	return c, o, nil
 }
 
 func applyReleased(s *state, c *released, number uint64) error {
-	ch, found, err := s.chain(c.question, c.object)
-	if err != nil || !found {
-		return orCorrupt(err, "object %q answers question %d without being enrolled", c.object, c.question)
-	}
-	before := ch.current()
-	if ch.levels, err = insertLevel(ch.levels, c.epsilon, c.response, number); err != nil {
-		return fmt.Errorf("object %q, question %d: %w", c.object, c.question, err)
-	}
-	if c.bound != nil {
-		ch.bound = c.bound
-	}
-	if err := s.put(bucketChains, chainKey(c.question, c.object), ch.encode()); err != nil {
+	ch, o, err := s.enrolledIn(c.question, c.object)
+	if err != nil {
 		return err
 	}
-	if !before.Less(ch.current()) {
-		return nil // a level below the current one costs nothing
+	cost, err := s.respond(c.question, &ch, c.epsilon, c.response, number)
+	if err != nil {
+		return fmt.Errorf("object %q, question %d: %w", c.object, c.question, err)
 	}
-	return s.charge(c.object, less(ch.current(), before))
+	if err := s.putChain(c.question, c.object, ch); err != nil {
+		return err
+	}
+	if cost.IsZero() {
+		return nil // a level below the current one
+	}
+	if err := o.charge(cost); err != nil {
+		return fmt.Errorf("object %q: %w", c.object, err)
+	}
+	return s.put(bucketObjects, objectKey(c.object), o.encode())
 }
 
-// insertLevel puts a level in its place by rising ε.
-func insertLevel(levels []level, epsilon privacy.Epsilon, response int, number uint64) ([]level, error) {
-	at, recorded := slices.BinarySearchFunc(levels, epsilon, func(l level, e privacy.Epsilon) int { return l.Epsilon.Compare(e) })
-	if recorded || epsilon.IsZero() {
-		return nil, orCorrupt(nil, "a second level at ε=%s", epsilon)
+// respond adds a response to a chain and returns what it costs: what it raises the highest ε by.
+func (s *state) respond(question uint32, c *chain, epsilon privacy.Epsilon, r response, number uint64) (cost privacy.Epsilon, err error) {
+	q, err := s.question(question)
+	if err != nil {
+		return cost, err
 	}
-	return slices.Insert(levels, at, level{rrchain.Level{Epsilon: epsilon, Response: response}, number}), nil
+	before := c.current()
+	at, recorded := findLevel(c.levels, epsilon)
+	if recorded || epsilon.IsZero() || r.value >= len(q.values) || r.method != methodAt(at, len(c.levels)) || r.bound != nil && c.bound != nil || !r.truthful() {
+		return cost, orCorrupt(nil, "response %d at ε=%s by %s", r.value, epsilon, r.method)
+	}
+	c.levels = slices.Insert(c.levels, at, level{Level: rrchain.Level{Epsilon: epsilon, Response: r.value}, event: number})
+	if r.bound != nil {
+		c.bound = r.bound
+	}
+	return less(c.current(), before), s.countLevel(question, c.levels, at)
+}
+
+// methodAt returns how a response comes about that gets this place among the levels of a chain.
+func methodAt(place, levels int) method {
+	switch place {
+	case levels:
+		return methodRaise
+	case 0:
+		return methodDegrade
+	default:
+		return methodInsert
+	}
+}
+
+// charge adds a cost to what an object has spent.
+func (o *object) charge(cost privacy.Epsilon) error {
+	spent, err := o.spent.Add(cost)
+	if err != nil || o.cap.Less(spent) {
+		return orCorrupt(nil, "it spends more than its cap of %s", o.cap)
+	}
+	o.spent = spent
+	return nil
 }
 
 // applyCharged adds up what answers cost: unlike the levels of a chain, they are independent.
 func applyCharged(s *state, c *charged) error {
-	ch, found, err := s.chain(c.question, c.object)
-	if err != nil || !found {
-		return orCorrupt(err, "object %q is charged for question %d without being enrolled", c.object, c.question)
+	ch, o, err := s.enrolledIn(c.question, c.object)
+	if err != nil {
+		return err
 	}
-	if ch.answered, err = ch.answered.Add(c.epsilon); err != nil {
-		return orCorrupt(nil, "object %q is charged too much for question %d", c.object, c.question)
+	if ch.answered, err = ch.answered.Add(c.epsilon); err == nil {
+		err = o.charge(c.epsilon)
+	}
+	if err != nil {
+		return orCorrupt(nil, "object %q is charged too much for question %d: %v", c.object, c.question, err)
+	}
+	if c.bound != nil && ch.bound != nil {
+		return orCorrupt(nil, "object %q is bound twice to a truth in question %d", c.object, c.question)
 	}
 	if c.bound != nil {
 		ch.bound = c.bound
 	}
-	if err := s.put(bucketChains, chainKey(c.question, c.object), ch.encode()); err != nil {
+	if err := s.putChain(c.question, c.object, ch); err != nil {
 		return err
 	}
-	return s.charge(c.object, c.epsilon)
+	return s.put(bucketObjects, objectKey(c.object), o.encode())
 }
 
 func applyAnswered(s *state, c *answered, number uint64) error {
@@ -181,20 +267,18 @@ func applyAnswered(s *state, c *answered, number uint64) error {
 	if base, found := a.best(c.epsilon); c.method == methodDegrade && (!found || base.objects != c.objects) {
 		return orCorrupt(nil, "query %q, question %d: an answer about %d objects is derived from none", c.query, c.question, c.objects)
 	}
-	made := answerLevel{level{rrchain.Level{Epsilon: c.epsilon, Response: c.output}, number}, c.objects}
+	made := answerLevel{level{Level: rrchain.Level{Epsilon: c.epsilon, Response: c.output}, event: number}, c.objects}
 	return s.put(bucketAnswers, key, slices.Insert(a, at, made).encode())
 }
 
-// charge adds a cost to what an object has spent.
-func (s *state) charge(name string, cost privacy.Epsilon) error {
-	o, found, err := s.object(name)
+// applyWithdrawn ends the object's part in everything it was enrolled in so far.
+func applyWithdrawn(s *state, c *withdrawn, number uint64) error {
+	o, found, err := s.object(c.object)
 	if err != nil || !found {
-		return orCorrupt(err, "object %q has a chain but no budget", name)
+		return orCorrupt(err, "object %q withdraws without being there", c.object)
 	}
-	if o.spent, err = o.spent.Add(cost); err != nil || o.cap.Less(o.spent) {
-		return orCorrupt(nil, "object %q spends more than its cap of %s", name, o.cap)
-	}
-	return s.put(bucketObjects, objectKey(name), o.encode())
+	o.withdrawn = number
+	return s.put(bucketObjects, objectKey(c.object), o.encode())
 }
 
 func applySettled(s *state, c *settled, number uint64) error {

@@ -1,85 +1,117 @@
 package ledger
 
-import "github.com/sluicedp/sluice/privacy"
+import (
+	"time"
 
-// assessment is what a request means for one object.
-type assessment struct {
-	verdict verdict
-	chain   chain
-	refusal Refusal
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// asking is what a request wants of each of its objects.
+type asking struct {
+	question *question
+	epsilon  privacy.Epsilon
+	at       time.Time // ceilings are those of this instant
+	order    bool      // an order for more than its buyer holds, which unlocks a share of its own
+	hold     *hold     // the request's own hold, which does not stand in its way
+	sale     uint64    // the reservation it comes from, which is served before all others
+	// level returns the ε that a chain of the object in another question is about to get, if the request
+	// is about that question too. It is nil if the request has but one.
+	level func(question uint32) (privacy.Epsilon, bool)
 }
+
+// earlier returns the earlier of two instants: what a request was found to be allowed when it was
+// surveyed does not hold for a clock that has jumped back since, and what a later instant allows
+// would need truths that were not asked for.
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// subject is one object of a request, with everything that decides about it.
+type subject struct {
+	name   string
+	chain  chain
+	object object
+	policy policy.Policy
+}
+
+// subject reads an object, or says why it can have no part in any request.
+func (l *Ledger) subject(s *state, q *question, name string, asked privacy.Epsilon) (x subject, refusal *Refusal, err error) {
+	x.name = name
+	var found bool
+	if x.chain, found, err = s.chain(q.number, name); err != nil {
+		return x, nil, err
+	}
+	if !found {
+		return x, &Refusal{Object: name, Reason: NotEnrolled, Asked: asked, Helps: HelpsEnrolling}, nil
+	}
+	if x.object, found, err = s.object(name); err != nil || !found {
+		return x, nil, orCorrupt(err, "object %q has a chain but no budget", name)
+	}
+	if x.object.withdrew(x.chain) {
+		return x, &Refusal{Object: name, Reason: Withdrawn, Asked: asked, Helps: HelpsEnrolling}, nil
+	}
+	x.policy, err = s.policy(x.chain.policy)
+	return x, nil, err
+}
+
+// verdict is what a request means for an object that is not refused.
+type verdict int
+
+const (
+	drawn    verdict = iota // above the current level, from the truth
+	reused                  // recorded already
+	derived                 // below the current level, without the truth
+	verdicts = 3
+)
 
 // assess decides, from budgets and recorded levels alone, what a request means for an object. It
 // never looks at the truth, so a refusal tells nothing about it.
-func (x *raise) assess(s *state, name string) (assessment, error) {
-	c, found, err := s.chain(x.question.number, name)
-	if err != nil {
-		return assessment{}, err
+func (l *Ledger) assess(s *state, x subject, ask asking) (verdict, *Refusal, error) {
+	if _, recorded := x.chain.at(ask.epsilon); recorded {
+		return reused, nil, nil
 	}
-	if !found {
-		return x.refusal(name, NotEnrolled, HelpsEnrolling), nil
+	current := x.chain.current()
+	if ask.epsilon.Less(current) {
+		return derived, nil, nil
 	}
-	if _, recorded := c.at(x.request.Epsilon); recorded {
-		return assessment{verdict: reused, chain: c}, nil
-	}
-	if x.request.Epsilon.Less(c.current()) {
-		return assessment{verdict: derived, chain: c}, nil
-	}
-	refusal, err := x.checkRaise(s, name, c)
-	if err != nil || refusal != nil {
-		if refusal == nil {
-			refusal = &Refusal{}
-		}
-		return assessment{verdict: refused, refusal: *refusal}, err
-	}
-	return assessment{verdict: drawn, chain: c}, nil
-}
-
-func (x *raise) refusal(name string, reason Reason, help Help) assessment {
-	return assessment{verdict: refused, refusal: Refusal{Object: name, Reason: reason, Asked: x.request.Epsilon, Helps: help}}
+	refusal, err := l.checkBudget(s, x, charge{ask, less(ask.epsilon, current), ask.epsilon})
+	return drawn, refusal, err
 }
 
 // charge is what a request would add to an object's spending on a question.
 type charge struct {
-	question uint32
-	epsilon  privacy.Epsilon // the ε of the request
-	cost     privacy.Epsilon // what it adds
-	level    privacy.Epsilon // the ε of the chain's highest level afterwards
-	hold     *hold           // the request's own, which does not stand in its way
+	asking
+	cost    privacy.Epsilon // what it adds
+	reaches privacy.Epsilon // the ε of the chain's highest level afterwards
 }
 
-// checkRaise returns why a raise would break the chain's ceiling or the object's cap, or nil.
-func (x *raise) checkRaise(s *state, name string, c chain) (*Refusal, error) {
-	cost := less(x.request.Epsilon, c.current())
-	return x.ledger.checkBudget(s, name, c, charge{x.question.number, x.request.Epsilon, cost, x.request.Epsilon, x.hold})
-}
-
-// checkBudget returns why a charge would break the ceiling of an object's chain c, or the object's cap,
-// or nil. What running orders hold counts as spent.
-func (l *Ledger) checkBudget(s *state, name string, c chain, ask charge) (*Refusal, error) {
-	p, err := l.policy(s, c.policy)
+// checkBudget returns why a charge would break the ceiling of an object's chain, or the object's cap,
+// or nil. What others hold counts as spent.
+func (l *Ledger) checkBudget(s *state, x subject, ask charge) (*Refusal, error) {
+	held, err := l.heldBudget(s, x, ask)
 	if err != nil {
 		return nil, err
 	}
-	o, found, err := s.object(name)
-	if err != nil || !found {
-		return nil, orCorrupt(err, "object %q has a chain but no budget", name)
+	orders := x.chain.orders
+	if ask.order {
+		orders++
 	}
-	held, err := l.holds.on(s, name, ask)
-	if err != nil {
-		return nil, err
-	}
-	r := &Refusal{Object: name, Asked: ask.epsilon, Cost: ask.cost, Helps: HelpsNothing}
-	ceiling := p.Ceiling(s.now)
-	if free := less(ceiling, c.spent()); less(free, held.chain).Less(ask.cost) {
-		r.Reason, r.Ceiling, r.Spent, r.Remaining = ChainCeiling, ceiling, c.spent(), less(free, held.chain)
-		if !free.Less(ask.cost) || !less(p.Limit(), c.spent()).Less(ask.cost) {
+	spent := x.chain.spent()
+	r := &Refusal{Object: x.name, Asked: ask.epsilon, Cost: ask.cost, Helps: HelpsNothing}
+	ceiling := x.policy.Ceiling(ask.at, orders)
+	if free := less(ceiling, spent); less(free, held.chain).Less(ask.cost) {
+		r.Reason, r.Ceiling, r.Spent, r.Remaining = ChainCeiling, ceiling, spent, less(free, held.chain)
+		if !free.Less(ask.cost) || !less(x.policy.Limit(), spent).Less(ask.cost) {
 			r.Helps = HelpsWaiting
 		}
 		return r, nil
 	}
-	if free := less(o.cap, o.spent); less(free, held.all).Less(ask.cost) {
-		r.Reason, r.Ceiling, r.Spent, r.Remaining = ObjectCap, o.cap, o.spent, less(free, held.all)
+	if free := less(x.object.cap, x.object.spent); less(free, held.all).Less(ask.cost) {
+		r.Reason, r.Ceiling, r.Spent, r.Remaining = ObjectCap, x.object.cap, x.object.spent, less(free, held.all)
 		if !free.Less(ask.cost) {
 			r.Helps = HelpsWaiting // for the order that holds the rest
 		}

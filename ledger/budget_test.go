@@ -51,9 +51,9 @@ func TestTheLastBitOfABudgetGoesToNoMoreThanFit(t *testing.T) {
 		define(t, l, Question{name, []string{"yes", "no"}})
 		enroll(t, l, name, "1", "ann")
 	}
-	sell(t, l, sale(t, "first", "ann", "0.9"))
+	release(t, l, releaseOf(t, "first", "ann", "0.9"))
 	failed := race(t, buyers, func(i int) error {
-		r := sale(t, fmt.Sprint(i), "ann", "0.03")
+		r := releaseOf(t, fmt.Sprint(i), "ann", "0.03")
 		r.Question = fmt.Sprintf("question %d", i)
 		_, err := l.Release(t.Context(), r)
 		return err
@@ -95,15 +95,15 @@ func TestTwoPartsThatMakeTheWholeFitExactly(t *testing.T) {
 	l := voters(t, newLedger(t), "0.3", "ann")
 	define(t, l, Question{"smoker", []string{"yes", "no"}})
 	enroll(t, l, "smoker", "0.3", "ann")
-	sell(t, l, sale(t, "1", "ann", "0.1"))
-	r := sale(t, "2", "ann", "0.200000001")
+	release(t, l, releaseOf(t, "1", "ann", "0.1"))
+	r := releaseOf(t, "2", "ann", "0.200000001")
 	r.Question = "smoker"
 	unchanged(t, l.store, func() {
 		_, err := l.Release(t.Context(), r)
 		wantOverCap(t, []error{err})
 	})
 	r.Epsilon = eps(t, "0.2")
-	sell(t, l, r)
+	release(t, l, r)
 	if o := objectOf(t, l, "ann"); o.Spent != o.Cap || !o.Remaining.IsZero() {
 		t.Errorf("spent %s of %s, %s remains", o.Spent, o.Cap, o.Remaining)
 	}
@@ -128,7 +128,7 @@ func testBound(t *testing.T, kind Reason, request EnrollRequest, bound int64) {
 	if _, err := l.Enroll(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
-	r := sale(t, "r", "ann", "1")
+	r := releaseOf(t, "r", "ann", "1")
 	if bound < privacy.MaxEpsilonNano { // there is no ε above the largest
 		r.Epsilon = nano(t, bound+1)
 		_, err := l.Release(t.Context(), r)
@@ -137,7 +137,7 @@ func testBound(t *testing.T, kind Reason, request EnrollRequest, bound int64) {
 		}
 	}
 	r.Epsilon = nano(t, bound)
-	sell(t, l, r)
+	release(t, l, r)
 	if o := objectOf(t, l, "ann"); o.Spent.Nano() != bound {
 		t.Errorf("spent %d of %d", o.Spent.Nano(), bound)
 	}
@@ -153,7 +153,7 @@ func TestSpendingOfManyChainsStopsAtTheLargestCap(t *testing.T) {
 		if _, err := l.Enroll(t.Context(), EnrollRequest{Key: name, Question: name, Objects: []string{"ann"}}); err != nil {
 			t.Fatal(err)
 		}
-		r := sale(t, fmt.Sprint("r", i), "ann", []string{"999", "2", "1"}[i])
+		r := releaseOf(t, fmt.Sprint("r", i), "ann", []string{"999", "2", "1"}[i])
 		r.Question = name
 		_, err := l.Release(t.Context(), r)
 		if i != 1 {

@@ -49,7 +49,7 @@ func TestEventTimesNeverDecrease(t *testing.T) {
 		if now.After(highest) {
 			highest = now
 		}
-		sell(t, l, sale(t, fmt.Sprint(i), "ann", fmt.Sprintf("0.%d", i+1)))
+		release(t, l, releaseOf(t, fmt.Sprint(i), "ann", fmt.Sprintf("0.%d", i+1)))
 		if last := wantOrderedTimes(t, l); !last.Equal(highest) {
 			t.Errorf("the log is at %v, the clock was never behind %v", last, highest)
 		}
@@ -62,10 +62,10 @@ func TestTimesDoNotDecreaseAcrossOpens(t *testing.T) {
 	path := votersFile(t, "9", "ann")
 	future := time.Now().Add(50 * 365 * 24 * time.Hour)
 	l := open(t, path, Options{Now: func() time.Time { return future }})
-	sell(t, l, sale(t, "1", "ann", "0.5"))
+	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	closed(t, l)
 	l = open(t, path, Options{})
-	sell(t, l, sale(t, "2", "ann", "1"))
+	release(t, l, releaseOf(t, "2", "ann", "1"))
 	if last := wantOrderedTimes(t, l); !last.Equal(future) {
 		t.Errorf("the log went back to %v from %v", last, future)
 	}
@@ -74,7 +74,7 @@ func TestTimesDoNotDecreaseAcrossOpens(t *testing.T) {
 func TestAClockBefore1970IsHarmless(t *testing.T) {
 	for _, now := range []time.Time{{}, time.Date(-5000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1677, 1, 1, 0, 0, 0, 0, time.UTC), time.Unix(-1, 0)} {
 		l := voters(t, inMemory(t, Options{Now: func() time.Time { return now }}), "9", "ann")
-		sell(t, l, sale(t, "1", "ann", "0.5"))
+		release(t, l, releaseOf(t, "1", "ann", "0.5"))
 		if last := wantOrderedTimes(t, l); !last.Equal(epoch()) {
 			t.Errorf("with the clock at %v the log is at %v", now, last)
 		}
@@ -89,7 +89,7 @@ func TestALedgerFromBefore1970KeepsItsTimes(t *testing.T) {
 	must(t, s.Update(func(w store.Writer) error { return format(w, created, "USD", "") }))
 	l := voters(t, openMemory(t, s, Options{Now: now.read}), "9", "ann")
 	now.set(time.Date(1950, 1, 1, 0, 0, 0, 0, time.UTC))
-	sell(t, l, sale(t, "1", "ann", "0.5"))
+	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	if last := wantOrderedTimes(t, l); last.Year() != 1965 || !l.About().Created.Equal(created) {
 		t.Errorf("created at %v, now at %v", l.About().Created, last)
 	}
@@ -103,14 +103,14 @@ func TestAClockBeyondItsRangeIsRefused(t *testing.T) {
 	for _, year := range []int{2262, 3000, 292277026596} {
 		clock.set(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC))
 		unchanged(t, l.store, func() {
-			_, err := l.Release(t.Context(), sale(t, "1", "ann", "0.5"))
+			_, err := l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5"))
 			wantErr(t, err, ErrInvalid)
 		})
 	}
 	clock.set(time.Date(2261, 12, 31, 23, 59, 59, 999_999_999, time.UTC))
-	sell(t, l, sale(t, "1", "ann", "0.5"))
+	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	clock.set(epoch()) // too late: the log is in 2261, and stays there, and works
-	sell(t, l, sale(t, "2", "ann", "0.75"))
+	release(t, l, releaseOf(t, "2", "ann", "0.75"))
 	if last := wantOrderedTimes(t, l); last.Year() != 2261 {
 		t.Errorf("the log is at %v", last)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+	"time"
 
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -19,6 +20,15 @@ func (e *encoder) u64(v uint64)              { e.buf = binary.BigEndian.AppendUi
 func (e *encoder) uvarint(v uint64)          { e.buf = binary.AppendUvarint(e.buf, v) }
 func (e *encoder) raw(v []byte)              { e.buf = append(e.buf, v...) }
 func (e *encoder) epsilon(v privacy.Epsilon) { e.uvarint(uint64(v.Nano())) }
+
+func (e *encoder) time(v time.Time) { e.u64(uint64(v.UnixNano())) }
+
+func (e *encoder) numbers(v []uint64) {
+	e.uvarint(uint64(len(v)))
+	for _, n := range v {
+		e.uvarint(n)
+	}
+}
 
 func (e *encoder) text(v string) {
 	e.uvarint(uint64(len(v)))
@@ -109,6 +119,20 @@ func (d *decoder) count(size int) int {
 	}
 	return int(n)
 }
+
+func (d *decoder) numbers() []uint64 {
+	n := d.count(1)
+	if n == 0 {
+		return nil
+	}
+	v := make([]uint64, n)
+	for i := range v {
+		v[i] = d.uvarint()
+	}
+	return v
+}
+
+func (d *decoder) time() time.Time { return time.Unix(0, int64(d.u64())).UTC() }
 
 func (d *decoder) flag() bool {
 	v := d.u8()

@@ -37,7 +37,7 @@ type committer struct {
 	closed  bool          // no more work is accepted, but what is queued is done
 	failure error         // no more work is done
 	durable uint64        // the last event known to be on disk
-	changed chan struct{} // closed and made anew whenever one of the above changes
+	changed chan struct{} // closed when what somebody may wait for changes; nil if nobody waits
 }
 
 // update changes the committer and wakes whoever waits for a change.
@@ -45,10 +45,15 @@ func (c *committer) update(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	change()
+	c.wake()
+}
+
+// wake wakes everybody in await, under the lock. Where nobody waits it does nothing.
+func (c *committer) wake() {
 	if c.changed != nil {
 		close(c.changed)
+		c.changed = nil
 	}
-	c.changed = make(chan struct{})
 }
 
 // await blocks until a condition holds, or ctx ends. The condition is evaluated under the lock.
@@ -148,11 +153,13 @@ func (c *committer) take() []*proposal {
 
 // handOver ends a leader's turn: the next in the queue leads, or nobody.
 func (c *committer) handOver() {
-	c.update(func() {
-		if c.leading = len(c.queue) > 0; c.leading {
-			c.queue[0].lead <- struct{}{}
-		}
-	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.leading = len(c.queue) > 0; c.leading {
+		c.queue[0].lead <- struct{}{}
+	} else if c.closed {
+		c.wake() // close waits for this, and nobody else: readers need not be disturbed
+	}
 }
 
 // withdraw takes a proposal out of the queue, unless it is in a batch already.
@@ -275,6 +282,7 @@ func (l *Ledger) commit(batch []*proposal) error {
 		}
 		s, err := writeState(w, now)
 		if err == nil {
+			s.known = &l.known
 			err = s.checkBegun()
 		}
 		if err != nil {
@@ -315,6 +323,8 @@ func (p *proposal) carryOut(s *state) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	p.first, p.last, err = s.record(changes)
+	if p.first, p.last, err = s.record(changes); err == nil && s.counters.open.sale != 0 {
+		err = orCorrupt(nil, "half of sale %d", s.counters.open.sale)
+	}
 	return err
 }

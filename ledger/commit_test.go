@@ -35,18 +35,18 @@ func queued(t *testing.T, l *Ledger, s *shim, n int, request func(i int) (contex
 
 func crowdSale(t *testing.T) func(i int) (context.Context, ReleaseRequest) {
 	return func(i int) (context.Context, ReleaseRequest) {
-		return t.Context(), sale(t, fmt.Sprint("sale ", i), fmt.Sprintf("person-%05d", i), "0.5")
+		return t.Context(), releaseOf(t, fmt.Sprint("sale ", i), fmt.Sprintf("person-%05d", i), "0.5")
 	}
 }
 
 func TestALoneCallerCommitsOnce(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
 	before := s.commits.Load()
-	sell(t, l, sale(t, "k", "ann", "0.5"))
+	release(t, l, releaseOf(t, "k", "ann", "0.5"))
 	if n := s.commits.Load() - before; n != 1 {
 		t.Errorf("%d commits for one sale", n)
 	}
-	sell(t, l, sale(t, "k", "ann", "0.5"))
+	release(t, l, releaseOf(t, "k", "ann", "0.5"))
 	if n := s.commits.Load() - before; n != 1 {
 		t.Errorf("%d commits after repeating it", n)
 	}
@@ -98,7 +98,7 @@ func TestARefusedCallerInABatchAffectsNobodyElse(t *testing.T) {
 	define(t, l, smoker())
 	enroll(t, l, "smoker", "1", crowd(callers)...)
 	commit, answers := queued(t, l, s, callers, func(i int) (context.Context, ReleaseRequest) {
-		r := sale(t, fmt.Sprint("sale ", i), fmt.Sprintf("person-%05d", i/2), "0.6")
+		r := releaseOf(t, fmt.Sprint("sale ", i), fmt.Sprintf("person-%05d", i/2), "0.6")
 		if i%2 == 1 {
 			r.Question = "smoker"
 		}
@@ -128,7 +128,7 @@ func TestAPolicyThatWasRolledBackIsForgotten(t *testing.T) {
 		return err
 	}
 	commit := s.holdCommit(t)
-	first := async(func() (Response, error) { return l.Release(t.Context(), sale(t, "0", "ann", "0.5")) })
+	first := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "0", "ann", "0.5")) })
 	commit.wait(t)
 	lax := async(func() (int, error) { return 0, enrol("lax", "5") })
 	waitQueued(t, l, 1)
@@ -145,7 +145,7 @@ func TestAPolicyThatWasRolledBackIsForgotten(t *testing.T) {
 	wantErr(t, await(t, raised).err, errDisk)
 	s.set(nil, nil)
 	must(t, enrol("strict", "1"))
-	_, err := l.Release(t.Context(), sale(t, "2", "zoe", "4"))
+	_, err := l.Release(t.Context(), releaseOf(t, "2", "zoe", "4"))
 	if got := refusals(t, err)[0]; got.Reason != ChainCeiling || got.Ceiling != eps(t, "1") {
 		t.Errorf("refused for %+v", got)
 	}
@@ -177,7 +177,7 @@ func TestACallerWhoseContextEndsWhileQueuedLeavesNothing(t *testing.T) {
 		}
 	}
 	_, r := crowdSale(t)(quits)
-	sell(t, l, r)
+	release(t, l, r)
 	audit(t, s)
 }
 
@@ -236,7 +236,7 @@ func TestQuittersNeverStrandTheOthers(t *testing.T) {
 		wg.Go(func() {
 			for n := range sales {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(300))*time.Microsecond)
-				r := sale(t, fmt.Sprint(i, " ", n), fmt.Sprintf("person-%05d", i), "0.5")
+				r := releaseOf(t, fmt.Sprint(i, " ", n), fmt.Sprintf("person-%05d", i), "0.5")
 				if _, err := l.Release(ctx, r); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 					t.Error(err)
 				}
@@ -262,7 +262,7 @@ func TestCloseLetsNobodyHang(t *testing.T) {
 	commit, answers := queued(t, l, s, callers, crowdSale(t))
 	closing := async(func() (bool, error) { return true, l.Close() })
 	waitClosing(t, l)
-	_, err := l.Release(t.Context(), sale(t, "late", "person-00000", "0.75"))
+	_, err := l.Release(t.Context(), releaseOf(t, "late", "person-00000", "0.75"))
 	wantErr(t, err, ErrClosed)
 	pending(t, closing)
 	commit.open()
@@ -282,7 +282,7 @@ func TestCloseLetsNobodyHang(t *testing.T) {
 	for i := range callers { // what was queued was done, told or not
 		_, r := crowdSale(t)(i)
 		r.Truth = never(t)
-		sell(t, l, r)
+		release(t, l, r)
 	}
 	audit(t, l.store)
 }
@@ -299,7 +299,7 @@ func TestCallsThatMeetACloseSayClosed(t *testing.T) {
 				return nil
 			}
 			for n := 0; ; n++ {
-				r := sale(t, fmt.Sprint(i, " ", n), fmt.Sprintf("person-%05d", i), "0.5")
+				r := releaseOf(t, fmt.Sprint(i, " ", n), fmt.Sprintf("person-%05d", i), "0.5")
 				if _, err := l.Release(t.Context(), r); err != nil {
 					return err
 				}
@@ -391,19 +391,19 @@ func TestAPanicInADrawRecordsNothing(t *testing.T) {
 	path := votersFile(t, "1", "ann")
 	l := open(t, path, Options{})
 	l.sampler = rrchain.ReplaySampler(exact.ReplayBits(func([]byte) { panic("no randomness") }))
-	err := recovered(func() error { _, err := l.Release(t.Context(), sale(t, "k", "ann", "0.5")); return err })
+	err := recovered(func() error { _, err := l.Release(t.Context(), releaseOf(t, "k", "ann", "0.5")); return err })
 	wantErr(t, err, errPanicked)
 	wantStopped(t, l)
 	closed(t, l)
 	l = open(t, path, Options{})
 	wantUnreleased(t, l, "ann")
-	sell(t, l, sale(t, "k", "ann", "0.5"))
+	release(t, l, releaseOf(t, "k", "ann", "0.5"))
 }
 
 // Readers and writers of all kinds at once, for the race detector.
 func TestEverythingAtOnce(t *testing.T) {
 	l := voters(t, newLedger(t), "9", crowd(20)...)
-	sell(t, l, sale(t, "first", "person-00000", "0.5"))
+	release(t, l, releaseOf(t, "first", "person-00000", "0.5"))
 	for _, err := range race(t, 12, func(i int) error {
 		for n := range 10 {
 			if err := oneOfAll(t, l, i, n); err != nil {
@@ -421,7 +421,7 @@ func oneOfAll(t *testing.T, l *Ledger, kind, n int) (err error) {
 	ctx, key := t.Context(), fmt.Sprint(kind, " ", n)
 	switch kind % 8 {
 	case 0:
-		_, err = l.Release(ctx, sale(t, key, fmt.Sprintf("person-%05d", n), "1"))
+		_, err = l.Release(ctx, releaseOf(t, key, fmt.Sprintf("person-%05d", n), "1"))
 	case 1:
 		r := order(t, key, fmt.Sprint("0.", n+1))
 		_, err = l.Raise(ctx, r)

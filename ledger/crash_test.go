@@ -29,8 +29,8 @@ const (
 	crashCap  = "2.5"
 )
 
-// sold is an answer that somebody got.
-type sold struct {
+// seen is an answer that somebody got.
+type seen struct {
 	Key string
 	Response
 }
@@ -46,7 +46,7 @@ func TestEveryAnswerOutlivesSIGKILL(t *testing.T) {
 		enroll(t, l, question.Name, crashCap, crowd(400)...)
 	}
 	closed(t, l)
-	var all []sold
+	var all []seen
 	for run := range kills {
 		fresh := runAndKill(t, path, run)
 		all = append(all, fresh...)
@@ -64,7 +64,7 @@ func crashQuestions() []Question {
 }
 
 // runAndKill starts a child, lets it sell for a moment, kills it and returns what it printed.
-func runAndKill(t *testing.T, path string, run int) (printed []sold) {
+func runAndKill(t *testing.T, path string, run int) (printed []seen) {
 	t.Helper()
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCrashChild$")
 	child.Env = append(os.Environ(), crashPath+"="+path, fmt.Sprintf("%s=%d", crashRun, run))
@@ -78,7 +78,7 @@ func runAndKill(t *testing.T, path string, run int) (printed []sold) {
 		if err != nil {
 			break // the rest of a line that was cut off is no answer
 		}
-		var one sold
+		var one seen
 		if err := json.Unmarshal(line, &one); err != nil {
 			t.Errorf("the child says %s", line)
 			continue
@@ -94,11 +94,11 @@ func runAndKill(t *testing.T, path string, run int) (printed []sold) {
 }
 
 // wantSoldAgain repeats each sale with its key. The truth is not at hand any more.
-func wantSoldAgain(t *testing.T, l *Ledger, all []sold) {
+func wantSoldAgain(t *testing.T, l *Ledger, all []seen) {
 	t.Helper()
 	before := stats(t, l).Events
 	for _, one := range all {
-		again := sell(t, l, ReleaseRequest{Key: one.Key, Question: one.Question, Object: one.Object, Epsilon: one.Epsilon, Truth: never(t)})
+		again := release(t, l, ReleaseRequest{Key: one.Key, Question: one.Question, Object: one.Object, Epsilon: one.Epsilon, Truth: never(t)})
 		if again != one.Response {
 			t.Fatalf("a buyer got %v before the crash and %v after it", one.Response, again)
 		}
@@ -109,7 +109,7 @@ func wantSoldAgain(t *testing.T, l *Ledger, all []sold) {
 }
 
 // wantRecorded looks every answer of all runs up in what is recorded now.
-func wantRecorded(t *testing.T, l *Ledger, all []sold) {
+func wantRecorded(t *testing.T, l *Ledger, all []seen) {
 	t.Helper()
 	type level struct {
 		question string
@@ -165,6 +165,6 @@ func sellSomething(l *Ledger, key string) {
 		fmt.Printf("%s: %v\n", key, err)
 		return
 	}
-	line, _ := json.Marshal(sold{key, r})
+	line, _ := json.Marshal(seen{key, r})
 	_, _ = os.Stdout.Write(append(line, '\n'))
 }

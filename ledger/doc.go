@@ -17,6 +17,24 @@
 // the mechanism that is optimal at its ε (package mechanism). It is charged to everybody in the panel:
 // answers add up with each other and with the chains.
 //
+// # The market
+//
+// What a policy (package policy) allows may grow with time; [Ledger.Advance] draws what has been released,
+// and [Ledger.Watch] streams it. A policy with terms of sale puts a chain on the market:
+//
+//   - [Ledger.Quote] says what an order costs, whom it would refuse, and how the responses would come
+//     about, and changes nothing.
+//   - [Ledger.Sell] carries an order out in one transaction: responses, charges, prices, credits. It can be
+//     held to a quote. Buyers read what they bought with [Ledger.Deliveries].
+//   - [Ledger.Reserve] holds budget and price while a buyer pays; [Ledger.Commit] or [Ledger.Cancel] ends
+//     that, or time does.
+//   - [Ledger.Withdraw] takes an object off the market, and out of everything else.
+//
+// A buyer pays for each object the price of the highest level held, in whatever steps it was bought, and
+// the same responses are sold to every buyer. Only an order's draw above the current level costs the
+// object privacy. Terms of sale bind orders; the host's own releases ([Ledger.Raise]) are bound by
+// ceilings only.
+//
 // # What can be relied on
 //
 //   - A response is on disk before a caller sees it. The process may die at any instant.
@@ -30,7 +48,8 @@
 //     often it must repeat the call (see the example "exactly once").
 //   - The truth appears in no file, log line or error. No refusal depends on which value it is, only on
 //     whether the host has one; with a truth key, [ErrTruthChanged] tells that it is not the former one.
-//   - A refused call changes nothing, and says why and what would help ([RefusedError]).
+//   - A refused call changes nothing, and says why and what would help ([RefusedError], [QuoteError]).
+//   - Prices are integers. What sellers have earned, what buyers have paid and the revenue are equal sums.
 //   - The time of events never runs back, whatever the clock does.
 //
 // Calls may come from any number of goroutines. Those that change the ledger share commits; one that
@@ -40,13 +59,21 @@
 // file, opened again, can tell whether the commit holds. Open it again and repeat the request with
 // its key.
 //
+// # What to do with an error
+//
+// The host's request is decided for good by [ErrInvalid] (unless it is an [ErrTruthSource]), [ErrUnknown]
+// and [ErrKeyConflict]: the same request fails again. [RefusedError] and [QuoteError] say what the state
+// did not allow; nothing has happened, the key is free, and the same request may succeed later, so a host
+// that takes a refusal for final writes that down itself. After every other error, among them those of
+// the source of truths, of ctx and of the disk, repeat the request with its key until it is answered.
+//
 // # One way to change the state
 //
 // A request is decided against the state in its transaction and yields events that hold every
 // outcome, the drawn response included. A single function, apply, changes the state, by an event. So
 // the state is the fold of the log, and can be recomputed from it and compared.
 //
-// # File format, version 1
+// # File format, version 2
 //
 // The file is a bbolt database with these buckets. Numbers in keys are big-endian. Every value but
 // that of meta/format ends with the CRC-32C (4 bytes, big-endian) of: name of the bucket, length of
@@ -71,10 +98,18 @@
 //	answers
 //	  number(4) sha256(32) text
 //	                   answers to this query about a question and a panel, by the digest of the panel
+//	buyers
+//	  "q" number(4)    buyer
+//	  "n" name         number(4)
+//	sales
+//	  number(8)        sale or reservation
 //	requests
 //	  key              request with this idempotency key
 //	events
 //	  number(8)        event, from 1 without gaps
+//	tallies
+//	  number(4) ε(8) value(4)
+//	                   tally of this response to a question at exactly this ε, in nano-nats
 //
 // Names have no zero byte, so no object's keys begin with another's.
 //
@@ -83,12 +118,21 @@
 // UTF-8 after n; tag is 0, or 1 and 16 bytes; flag is 0 or 1; [..]* is n items after n.
 //
 //	about      i64 time, id 16 bytes, text currency, text log key
-//	counters   n events, i64 last event, u32 questions, u32 policies, n objects, n chains
+//	counters   n events, i64 last event, u32 questions, u32 policies, n objects, n chains, u32 buyers,
+//	           n sales and reservations, n sales carried out, n revenue, n sale whose objects are to come (0, or
+//	           n objects, n price, 5 × n by method and upgrades, text last object)
 //	question   u32 number, text name, [text value]*
-//	object     ε cap, ε spent, n chains
-//	chain      n event of enrolment, n policy (0: none), tag of the truth, ε charged by answers, levels
-//	  levels   [ε, n value, n event]* by rising ε
+//	object     ε cap, ε spent, n chains, n event of its withdrawal (0: none), n earned,
+//	           [n reservation that may hold budget]*
+//	chain      n event of its last enrolment, n policy (0: none), n orders, tag of the truth, ε charged by
+//	           answers, levels
+//	  levels   [ε, n value, n event, [n buyer]*]* by rising ε
+//	buyer      text name, n sales, n paid
+//	sale       u8 status (1 reserved, 2 sold, 3 cancelled), u32 buyer, u32 question, ε, n objects, n price,
+//	           n event that began it, n event that reserved it (0: none), flag and i64 expiry if reserved,
+//	           n price reserved before
 //	answers    [ε, n output, n event, n objects in the panel]* by rising ε
+//	tally      n chains that have this response at this ε, n chains of which it is the current one
 //	request    digest 32 bytes, flag done, [n settling event]*
 //
 // An event has this head, and a body by its kind:
@@ -107,13 +151,23 @@
 //	5 enrolled    text object, u32 question, u32 policy, ε cap
 //	6 released    text object, u32 question, ε, n value, u8 method (1 raise, 2 degrade, 3 insert), tag of the truth
 //	7 settled     text key, digest 32 bytes, n first event, n through event, text last object, flag final,
-//	              3 × n counts, [refusal]*
+//	              3 × n counts, [refusal]*, [n question, n raised, n unchanged, n refused]* of a sweep, which
+//	              parts the refusals, n event of an answer (0: none)
 //	  refusal     text object, u8 reason, u8 help, ε ceiling, ε spent, ε asked, ε cost, ε remaining
-//	  reasons     1 chain-ceiling, 2 object-cap, 3 not-enrolled, 4 no-truth, 5 cap-differs, 6 policy-differs
+//	  reasons     1 chain-ceiling, 2 object-cap, 3 not-enrolled, 4 no-truth, 5 cap-differs, 6 policy-differs,
+//	              7 withdrawn, 8 not-for-sale, 9 not-on-offer, 10 buyer-refused, 11 sale-closed, 12 holders-full
 //	  helps       1 nothing, 2 waiting, 3 enrolling, 4 truth
 //	8 charged     text object, u32 question, ε, tag of the truth
 //	9 answered    u32 question, text query, digest of the panel 32 bytes, n objects, ε, n output,
 //	              u8 method (2 degrade, 4 fresh)
+//	10 buyer      u32 number, text name
+//	11 reserved   deal, i64 expiry; its held events follow
+//	  deal        n sale, u32 buyer, u32 question, ε, n objects, n price
+//	12 held       text object, n sale, n price
+//	13 cancelled  n sale
+//	14 sale       deal, n draws, n resales, n degradations, n insertions, n upgrades; its sold events follow
+//	15 sold       text object, n sale, n price, n value, u8 method (1 to 3, or 5 resale), tag of the truth
+//	16 withdrawn  text object
 //
 // The digest of a panel is the SHA-256 of: text "panel", flag partial, [text name]* in order, without
 // the n. That of a request is the SHA-256 of a text that names the operation and then its parameters.

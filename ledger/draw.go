@@ -3,34 +3,44 @@ package ledger
 import (
 	"fmt"
 
+	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// draw draws an object's response and returns the event that records it.
-func (x *raise) draw(a assessment, name string, place int) (*released, error) {
-	responses, err := a.chain.responses(len(x.question.values))
-	if err != nil {
-		return nil, fmt.Errorf("%w: object %q: %w", ErrCorrupt, name, err)
+// response is how a chain answers at one ε.
+type response struct {
+	value  int
+	method method
+	bound  *tag // of a first draw from the truth since the ledger has a truth key
+}
+
+// respond returns the chain's response at ε: the recorded one, or one drawn now, from the truth if
+// the verdict says so.
+func (l *Ledger) respond(q *question, x subject, epsilon privacy.Epsilon, v verdict, truth int32) (out response, err error) {
+	if v == reused {
+		at, _ := x.chain.at(epsilon)
+		return response{value: at.Response, method: methodResale}, nil
 	}
-	epsilon, sampler := x.request.Epsilon, x.ledger.sampler
-	out := &released{object: name, question: x.question.number, epsilon: epsilon}
-	var level rrchain.Level
+	responses, err := x.chain.responses(len(q.values))
+	if err != nil {
+		return out, fmt.Errorf("%w: object %q: %w", ErrCorrupt, x.name, err)
+	}
+	var made rrchain.Level
 	switch {
-	case a.verdict == derived && epsilon.Less(a.chain.levels[0].Epsilon):
-		out.method = methodDegrade
-		level, err = responses.Degrade(sampler, epsilon)
-	case a.verdict == derived:
-		out.method = methodInsert
-		level, err = responses.Insert(sampler, epsilon)
-	default:
-		truth := int(x.truths[place])
-		if out.bound, err = x.ledger.bind(x.question, a.chain.bound, name, truth); err != nil {
-			return nil, err
+	case v == drawn:
+		if out.bound, err = l.bind(q, x.chain.bound, x.name, int(truth)); err != nil {
+			return out, err
 		}
 		out.method = methodRaise
-		level, err = responses.Raise(sampler, epsilon, truth)
+		made, err = responses.Raise(l.sampler, epsilon, int(truth))
+	case epsilon.Less(x.chain.levels[0].Epsilon):
+		out.method = methodDegrade
+		made, err = responses.Degrade(l.sampler, epsilon)
+	default:
+		out.method = methodInsert
+		made, err = responses.Insert(l.sampler, epsilon)
 	}
-	out.response = level.Response
+	out.value = made.Response
 	return out, err
 }
 

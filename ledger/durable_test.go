@@ -18,9 +18,9 @@ func TestNothingIsSeenBeforeTheCommit(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
 	before := stats(t, l).Events
 	commit := s.holdCommit(t)
-	first := async(func() (Response, error) { return l.Release(t.Context(), sale(t, "1", "ann", "0.5")) })
+	first := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) })
 	commit.wait(t)
-	second := async(func() (Response, error) { return l.Release(t.Context(), sale(t, "2", "ann", "0.5")) })
+	second := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "2", "ann", "0.5")) })
 	pending(t, first)
 	pending(t, second)
 	wantUnreleased(t, l, "ann")
@@ -60,7 +60,7 @@ func TestNoReaderSeesACommitBeforeItIsDurable(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
 	flush := newGate(t)
 	s.set(nil, func() error { _ = flush.pass(); return uncertain() })
-	writer := async(func() (Response, error) { return l.Release(t.Context(), sale(t, "1", "ann", "0.5")) })
+	writer := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) })
 	flush.wait(t) // visible below, and not yet known to be durable
 
 	reader := async(func() (ObjectState, error) { return l.Object(t.Context(), "ann") })
@@ -77,7 +77,7 @@ func TestAReaderWaitsForTheCommitItSees(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
 	flush := newGate(t)
 	s.set(nil, flush.pass)
-	writer := async(func() (Response, error) { return l.Release(t.Context(), sale(t, "1", "ann", "0.5")) })
+	writer := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) })
 	flush.wait(t)
 	patient := async(func() (ObjectState, error) { return l.Object(t.Context(), "ann") })
 	ctx, cancel := context.WithCancel(t.Context())
@@ -99,12 +99,12 @@ func TestAFailureBeforeTheCommitChangesNothing(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
 	s.set(failing, nil)
 	unchanged(t, s, func() {
-		_, err := l.Release(t.Context(), sale(t, "1", "ann", "0.5"))
+		_, err := l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5"))
 		wantErr(t, err, errDisk)
 	})
 	wantUnreleased(t, l, "ann")
 	s.set(nil, nil)
-	sell(t, l, sale(t, "1", "ann", "0.5")) // the key is not burnt, the ledger not stopped
+	release(t, l, releaseOf(t, "1", "ann", "0.5")) // the key is not burnt, the ledger not stopped
 	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "0.5") {
 		t.Errorf("spent %s after one sale at 0.5", o.Spent)
 	}
@@ -120,12 +120,12 @@ func TestARefusalDoesNotRestOnACommitThatFailed(t *testing.T) {
 	enroll(t, l, "smoker", "1", "ann")
 
 	first := s.holdCommit(t)
-	leader := async(func() (Response, error) { return l.Release(t.Context(), sale(t, "0", "bob", "1")) })
+	leader := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "0", "bob", "1")) })
 	first.wait(t)
-	spender := async(func() (Response, error) { return l.Release(t.Context(), sale(t, "1", "ann", "1")) })
+	spender := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "1")) })
 	waitQueued(t, l, 1)
 	loser := async(func() (Response, error) {
-		r := sale(t, "2", "ann", "0.5")
+		r := releaseOf(t, "2", "ann", "0.5")
 		r.Question = "smoker"
 		return l.Release(t.Context(), r)
 	})
@@ -149,7 +149,7 @@ func crashCommit(t *testing.T, before, after func() error) *Ledger {
 	path := votersFile(t, "1", "ann")
 	l, s := openShim(t, path, Options{})
 	s.set(before, after)
-	_, err := l.Release(t.Context(), sale(t, "1", "ann", "0.5"))
+	_, err := l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5"))
 	wantErr(t, err, ErrStopped)
 	wantErr(t, err, store.ErrUncertain)
 	wantStopped(t, l)
@@ -160,10 +160,10 @@ func crashCommit(t *testing.T, before, after func() error) *Ledger {
 // The answer was recorded, the caller was not told: its retry must find it.
 func TestAnAnswerLostBetweenCommitAndCallerIsFoundByItsKey(t *testing.T) {
 	l := crashCommit(t, nil, uncertain)
-	r := sale(t, "1", "ann", "0.5")
+	r := releaseOf(t, "1", "ann", "0.5")
 	r.Truth = never(t)
-	first := sell(t, l, r)
-	if second := sell(t, l, r); first != second {
+	first := release(t, l, r)
+	if second := release(t, l, r); first != second {
 		t.Errorf("%v, then %v", first, second)
 	}
 	wantOneRelease(t, l)
@@ -173,10 +173,10 @@ func TestAnAnswerLostBetweenCommitAndCallerIsFoundByItsKey(t *testing.T) {
 func TestAnAnswerLostBeforeTheCommitIsDrawnOnceByItsKey(t *testing.T) {
 	l := crashCommit(t, uncertain, nil)
 	wantUnreleased(t, l, "ann")
-	first := sell(t, l, sale(t, "1", "ann", "0.5"))
-	r := sale(t, "1", "ann", "0.5")
+	first := release(t, l, releaseOf(t, "1", "ann", "0.5"))
+	r := releaseOf(t, "1", "ann", "0.5")
 	r.Truth = never(t)
-	if second := sell(t, l, r); first != second {
+	if second := release(t, l, r); first != second {
 		t.Errorf("%v, then %v", first, second)
 	}
 	wantOneRelease(t, l)
@@ -209,7 +209,7 @@ func wantStopped(t *testing.T, l *Ledger) {
 func everyCall(t *testing.T, l *Ledger) map[string]func() error {
 	ctx := t.Context()
 	return map[string]func() error{
-		"Release":        func() error { _, err := l.Release(ctx, sale(t, "r", "ann", "0.25")); return err },
+		"Release":        func() error { _, err := l.Release(ctx, releaseOf(t, "r", "ann", "0.25")); return err },
 		"Raise":          func() error { _, err := l.Raise(ctx, order(t, "R", "0.25")); return err },
 		"DefineQuestion": func() error { return l.DefineQuestion(ctx, "d", Question{"q", []string{"a", "b"}}) },
 		"Enroll": func() error {
@@ -224,18 +224,43 @@ func everyCall(t *testing.T, l *Ledger) map[string]func() error {
 			_, err := l.QuoteAnswer(ctx, inquire(t, "", "majority:yes", "0.25", nil, "ann"))
 			return err
 		},
-		"Object":    func() error { _, err := l.Object(ctx, "ann"); return err },
-		"Stats":     func() error { _, err := l.Stats(ctx); return err },
-		"Questions": func() error { _, err := l.Questions(ctx); return err },
-		"Estimate":  func() error { _, err := l.Estimate(ctx, EstimateRequest{Question: "vote"}); return err },
-		"Events":    func() error { return firstError(l.Events(ctx, 1)) },
-		"Responses": func() error { return firstError(l.Responses(ctx, "vote", eps(t, "0.5"))) },
+		"Sell":  func() error { _, err := l.Sell(ctx, purchase(t, "s", "acme", "0.25", "ann")); return err },
+		"Quote": func() error { _, err := l.Quote(ctx, purchase(t, "", "acme", "0.25", "ann").Order); return err },
+		"Reserve": func() error {
+			_, err := l.Reserve(ctx, ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "0.25", "ann").Order, For: time.Hour})
+			return err
+		},
+		"Commit": func() error {
+			_, err := l.Commit(ctx, CommitRequest{Key: "c", Reservation: 1, Truth: TruthOf("yes")})
+			return err
+		},
+		"Cancel":     func() error { return l.Cancel(ctx, "x", 1) },
+		"Withdraw":   func() error { return l.Withdraw(ctx, "w", "ann") },
+		"Advance":    func() error { _, err := l.Advance(ctx, AdvanceRequest{Key: "day", Truth: TruthOf("yes")}); return err },
+		"Sale":       func() error { return unlessUnknown(func() error { _, err := l.Sale(ctx, 1); return err }()) },
+		"Sales":      func() error { return firstError(l.Sales(ctx, "")) },
+		"Deliveries": func() error { return unlessUnknown(firstError(l.Deliveries(ctx, 1))) },
+		"Buyers":     func() error { _, err := l.Buyers(ctx); return err },
+		"Object":     func() error { _, err := l.Object(ctx, "ann"); return err },
+		"Stats":      func() error { _, err := l.Stats(ctx); return err },
+		"Questions":  func() error { _, err := l.Questions(ctx); return err },
+		"Estimate":   func() error { _, err := l.Estimate(ctx, EstimateRequest{Question: "vote"}); return err },
+		"Events":     func() error { return firstError(l.Events(ctx, 1)) },
+		"Responses":  func() error { return firstError(l.Responses(ctx, "vote", eps(t, "0.5"))) },
 	}
 }
 
 // writes tells whether a call of everyCall changes the ledger.
 func writes(name string) bool {
-	return slices.Contains([]string{"Release", "Raise", "DefineQuestion", "Enroll", "Answer"}, name)
+	return slices.Contains([]string{"Release", "Raise", "DefineQuestion", "Enroll", "Answer", "Sell", "Reserve", "Commit", "Cancel", "Withdraw", "Advance"}, name)
+}
+
+// unlessUnknown lets pass that there is no such thing: the call has read what there is.
+func unlessUnknown(err error) error {
+	if errors.Is(err, ErrUnknown) {
+		return nil
+	}
+	return err
 }
 
 func firstError[T any](all func(func(T, error) bool)) (first error) {
@@ -263,7 +288,7 @@ func queueBehindFailure(t *testing.T, closing bool) {
 	l, s := openShim(t, votersFile(t, "1", "ann", "bob"), Options{})
 	commit := newGate(t)
 	s.set(commit.pass, uncertain)
-	first := async(func() (Response, error) { return l.Release(t.Context(), sale(t, "1", "ann", "0.5")) })
+	first := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) })
 	commit.wait(t)
 	s.set(nil, nil) // for those behind it
 	// A Release would wait even earlier, for what its first snapshot shows to be durable.
@@ -293,11 +318,11 @@ func queueBehindFailure(t *testing.T, closing bool) {
 func TestAFileThatWasReplacedIsNotWrittenTo(t *testing.T) {
 	path := votersFile(t, "1", "ann")
 	l := open(t, path, Options{})
-	sell(t, l, sale(t, "1", "ann", "0.5"))
+	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	rename(t, path, filepath.Join(filepath.Dir(path), "elsewhere.db"))
-	_, err := l.Release(t.Context(), sale(t, "2", "ann", "0.75"))
+	_, err := l.Release(t.Context(), releaseOf(t, "2", "ann", "0.75"))
 	wantErr(t, err, ErrReplaced)
 	rename(t, filepath.Join(filepath.Dir(path), "elsewhere.db"), path)
-	sell(t, l, sale(t, "2", "ann", "0.75")) // nothing had happened, so nothing stands in the way
+	release(t, l, releaseOf(t, "2", "ann", "0.75")) // nothing had happened, so nothing stands in the way
 	audit(t, l.store)
 }

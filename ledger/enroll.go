@@ -23,13 +23,14 @@ type EnrollRequest struct {
 
 // EnrollResult tells what an enrolment did.
 type EnrollResult struct {
-	Enrolled int // newly enrolled
+	Enrolled int // newly enrolled, or again after they had withdrawn
 	Already  int // enrolled in the question before, with the same policy
 	First    uint64
 	Last     uint64
 }
 
-// Enroll enrols objects in a question. Those enrolled already are left as they are. If an object is
+// Enroll enrols objects in a question. Those enrolled already are left as they are; one that has
+// withdrawn takes part again, with everything it has spent. If an object is
 // known with another cap than the one given, or enrolled with another policy, nobody is enrolled and
 // the [*RefusedError] lists all such objects: budgets do not change in passing.
 func (l *Ledger) Enroll(ctx context.Context, r EnrollRequest) (EnrollResult, error) {
@@ -97,7 +98,7 @@ func (x *enrollment) prepare(ctx context.Context, behind string) (total int, err
 	return total, err
 }
 
-func (x *enrollment) decide(s *state, names []string, _ int) (part, error) {
+func (x *enrollment) decide(s *state, names []string) (part, error) {
 	number, known, err := x.policyNumber(s)
 	if err != nil {
 		return part{}, err
@@ -140,20 +141,22 @@ func (x *enrollment) plan(s *state, names []string, policyNumber uint32) (p part
 			p.refused = append(p.refused, Refusal{Object: name, Reason: CapDiffers, Ceiling: o.cap, Spent: o.spent, Asked: limit, Helps: HelpsNothing})
 			continue
 		}
-		if !already {
-			p.counts[enrolledNow]++
-			p.changes = append(p.changes, &enrolled{name, x.question.number, policyNumber, limit})
-			continue
+		if already {
+			same, err := x.samePolicy(s, c)
+			if err != nil {
+				return p, err
+			}
+			if !same {
+				p.refused = append(p.refused, Refusal{Object: name, Reason: PolicyDiffers, Spent: c.current(), Helps: HelpsNothing})
+				continue
+			}
+			if !o.withdrew(c) {
+				p.counts[enrolledBefore]++
+				continue
+			}
 		}
-		same, err := x.samePolicy(s, c)
-		if err != nil {
-			return p, err
-		}
-		if !same {
-			p.refused = append(p.refused, Refusal{Object: name, Reason: PolicyDiffers, Spent: c.current(), Helps: HelpsNothing})
-			continue
-		}
-		p.counts[enrolledBefore]++
+		p.counts[enrolledNow]++
+		p.changes = append(p.changes, &enrolled{name, x.question.number, policyNumber, limit})
 	}
 	return p, nil
 }
@@ -174,6 +177,6 @@ func (x *enrollment) samePolicy(s *state, c chain) (bool, error) {
 	if c.policy == 0 || x.request.Policy.IsZero() {
 		return c.policy == 0 && x.request.Policy.IsZero(), nil
 	}
-	p, err := x.ledger.policy(s, c.policy)
-	return p == x.request.Policy, err
+	p, err := s.policy(c.policy)
+	return p.Equal(x.request.Policy), err
 }

@@ -15,7 +15,10 @@ var (
 	// ErrInvalid says that a request cannot be right, whatever the state of the ledger. The text says
 	// what is wrong with it.
 	ErrInvalid = errors.New("invalid request")
-	// ErrUnknown says that there is no such question or object.
+	// ErrTruthSource says that the host's source of true values returned what cannot be right. It is an
+	// ErrInvalid that is not the request's fault. What the source itself returns as an error is passed on.
+	ErrTruthSource = fmt.Errorf("%w: source of true values", ErrInvalid)
+	// ErrUnknown says that there is no such question, object, sale or reservation.
 	ErrUnknown = errors.New("unknown")
 	// ErrKeyConflict says that the idempotency key was used before, for another request.
 	ErrKeyConflict = errors.New("idempotency key was used for another request")
@@ -24,8 +27,9 @@ var (
 	ErrTruthChanged = errors.New("the true value is not the one the chain began with")
 	// ErrTruthKey says that the truth key is missing or is not the ledger's.
 	ErrTruthKey = errors.New("wrong truth key")
-	// ErrVersion says that the file was written by a newer version of this package.
-	ErrVersion = errors.New("file format is newer than this program")
+	// ErrVersion says that the file was written by another version of this package, in a format that this
+	// one does not read.
+	ErrVersion = errors.New("file format is of another version")
 	// ErrStopped says that the ledger refuses further work because a commit failed. Close it, open it
 	// again, and repeat the request with its key: the answer is then certain.
 	ErrStopped = errors.New("ledger stopped after a failed commit; open it again")
@@ -33,6 +37,10 @@ var (
 	ErrClosed = errors.New("ledger is closed")
 	// ErrReadOnly says that the ledger was opened for reading only.
 	ErrReadOnly = errors.New("ledger is open for reading only")
+
+	// ErrNotReserved says that a reservation has expired, was cancelled, or has become a sale. What has expired
+	// is settled for good by [Ledger.Cancel].
+	ErrNotReserved = errors.New("not reserved")
 
 	// ErrPartlyDone comes with a [RefusedError] about the rest of a request over many objects: its first
 	// parts were carried out and stay. It happens only if the request was interrupted, or had no hold on
@@ -47,6 +55,24 @@ var (
 	// ErrReplaced says that the path no longer leads to the open file; nothing more is written.
 	ErrReplaced = store.ErrReplaced
 )
+
+// QuoteError reports that an order would not be the one that was quoted, or costs more than the buyer
+// would pay. Nothing was drawn, charged or recorded.
+type QuoteError struct {
+	Quote    Quote  // what the order is now
+	Expected string // the ID of the quote it was to be, or ""
+	MaxPrice *int64 // the most the buyer would pay, or nil
+	Helps    Help   // HelpsPaying or HelpsQuoting
+}
+
+func (e *QuoteError) Error() string {
+	if e.Helps == HelpsPaying {
+		return fmt.Sprintf("question %q: %q would have to pay %d %s (minor units), above its limit of %d",
+			e.Quote.Question, e.Quote.Buyer, e.Quote.Price, e.Quote.Currency, *e.MaxPrice)
+	}
+	return fmt.Sprintf("question %q: the order of %q is not what was quoted as %q: it is %d object(s) for %d %s (minor units), %d refused",
+		e.Quote.Question, e.Quote.Buyer, e.Expected, e.Quote.Objects, e.Quote.Price, e.Quote.Currency, len(e.Quote.Refused))
+}
 
 // Reason says why an object was refused.
 type Reason string
@@ -65,6 +91,18 @@ const (
 	CapDiffers Reason = "cap-differs"
 	// PolicyDiffers: the object is enrolled in the question with another policy.
 	PolicyDiffers Reason = "policy-differs"
+	// Withdrawn: the object has withdrawn and was not enrolled in the question again.
+	Withdrawn Reason = "withdrawn"
+	// NotForSale: the object's policy has no terms of sale.
+	NotForSale Reason = "not-for-sale"
+	// NotOnOffer: the terms offer other levels: up to Ceiling, in steps of their stride.
+	NotOnOffer Reason = "not-on-offer"
+	// BuyerRefused: the terms bar the buyer.
+	BuyerRefused Reason = "buyer-refused"
+	// SaleClosed: the terms' first day has not come yet, or their last is over.
+	SaleClosed Reason = "sale-closed"
+	// HoldersFull: as many buyers as the terms allow hold this level, or have reserved it.
+	HoldersFull Reason = "holders-full"
 )
 
 // Help says what would make a refused request possible.
@@ -76,6 +114,8 @@ const (
 	HelpsWaiting   Help = "waiting"
 	HelpsEnrolling Help = "enrolling"
 	HelpsTruth     Help = "truth"
+	HelpsPaying    Help = "paying"  // more than the limit; see QuoteError
+	HelpsQuoting   Help = "quoting" // anew; see QuoteError
 )
 
 // Refusal explains why one object was refused. For the two budget reasons, the request would have

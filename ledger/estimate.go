@@ -50,17 +50,27 @@ type LevelCount struct {
 var ErrNoResponses = errors.New("no responses")
 
 // Estimate estimates the true shares of a question's values from the responses released so far, by
-// [rrchain.Estimate]. It reads the chains in short snapshots, so a raise that runs at the same time
-// may be counted in part. It costs nobody anything.
+// [rrchain.Estimate]. It costs nobody anything.
+//
+// The responses were counted as they were released, in the same transactions. So an estimate is that of a
+// single instant, between two transactions, and counts each object once; a large raise commits in parts,
+// and counts as far as it has come. It is exactly the estimate that a recount would give, and takes a time
+// and memory proportional to values times levels, however many objects there are.
+//
+// With Include there is a recount: it reads every chain of the question, in short snapshots, and a raise
+// that runs at the same time may be counted in part.
+//
+// The errors are [ErrUnknown] for the question, [ErrNoResponses], [ErrInvalid] for the confidence, and
+// [ErrCorrupt].
 func (l *Ledger) Estimate(ctx context.Context, r EstimateRequest) (Estimate, error) {
-	q, err := l.findQuestion(ctx, r.Question)
-	if err != nil {
-		return Estimate{}, err
-	}
 	if r.Confidence == 0 {
 		r.Confidence = 0.95
 	}
-	counts, err := l.count(ctx, q, r)
+	count := l.readTallies
+	if r.Include != nil {
+		count = l.recount
+	}
+	q, counts, err := count(ctx, r)
 	if err != nil {
 		return Estimate{}, err
 	}
@@ -71,47 +81,111 @@ func (l *Ledger) Estimate(ctx context.Context, r EstimateRequest) (Estimate, err
 		return Estimate{}, fmt.Errorf("question %q: %w", r.Question, ErrNoResponses)
 	}
 	out := Estimate{Question: r.Question}
-	levels := make([]rrchain.Counts, 0, len(counts))
-	for _, epsilon := range slices.SortedFunc(maps.Keys(counts), privacy.Epsilon.Compare) {
-		levels = append(levels, rrchain.Counts{Epsilon: epsilon, ByValue: counts[epsilon]})
+	for _, level := range counts {
 		n := int64(0)
-		for _, count := range counts[epsilon] {
+		for _, count := range level.ByValue {
 			n += count
 		}
 		out.N += n
-		out.Levels = append(out.Levels, LevelCount{epsilon, n})
+		out.Levels = append(out.Levels, LevelCount{level.Epsilon, n})
 	}
-	shares, err := rrchain.Estimate(r.Confidence, levels...)
+	shares, err := rrchain.Estimate(r.Confidence, counts...)
 	if err != nil {
 		return Estimate{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
+	out.Values = make([]ValueEstimate, len(shares))
 	for v, f := range shares {
-		out.Values = append(out.Values, ValueEstimate{q.values[v], f.Estimate, f.StdErr, f.Low, f.High})
+		out.Values[v] = ValueEstimate{q.values[v], f.Estimate, f.StdErr, f.Low, f.High}
 	}
 	return out, nil
 }
 
-// count counts responses by level and value.
-func (l *Ledger) count(ctx context.Context, q *question, r EstimateRequest) (map[privacy.Epsilon][]int64, error) {
-	counts := map[privacy.Epsilon][]int64{}
-	var fault error
-	err := l.eachChain(ctx, q, func(name string, c chain) bool {
-		at, found := c.at(r.Epsilon)
-		if r.Epsilon.IsZero() && len(c.levels) > 0 {
-			at, found = c.levels[len(c.levels)-1], true
+// readTallies returns the running counts of the responses that a request takes, by rising ε.
+func (l *Ledger) readTallies(ctx context.Context, r EstimateRequest) (q *question, counts []rrchain.Counts, err error) {
+	err = l.view(ctx, func(s *state) error {
+		if q, err = l.questionByName(s, r.Question); err != nil {
+			return err
 		}
-		if !found || r.Include != nil && !r.Include(name) {
+		seen, sum := 0, counting{question: q, chains: s.counters.chains}
+		err := s.scanTallies(q.number, r.Epsilon, func(key tallyKey, t tally) error {
+			if seen++; seen%scanSize == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if r.Epsilon.IsZero() {
+				return sum.add(key, t.current)
+			}
+			return sum.add(key, t.recorded)
+		})
+		counts = sum.levels
+		return err
+	})
+	return q, counts, err
+}
+
+// counting gathers tallies of a question, which come by rising ε.
+type counting struct {
+	question *question
+	chains   uint64 // in the ledger
+	total    uint64 // counted so far
+	levels   []rrchain.Counts
+}
+
+// add adds the n chains of one tally. Each chain is counted once, so that there are never more of them
+// than chains, and no sum runs over.
+func (c *counting) add(key tallyKey, n uint64) error {
+	m := len(c.question.values)
+	if uint64(key.value) >= uint64(m) {
+		return orCorrupt(nil, "question %q has %d values, and a tally of response %d", c.question.name, m, key.value)
+	}
+	if n == 0 {
+		return nil
+	}
+	if n > c.chains-c.total {
+		return orCorrupt(nil, "question %q: more responses are counted than there are chains", c.question.name)
+	}
+	c.total += n
+	if last := len(c.levels) - 1; last < 0 || c.levels[last].Epsilon != key.epsilon {
+		c.levels = append(c.levels, rrchain.Counts{Epsilon: key.epsilon, ByValue: make([]int64, m)})
+	}
+	c.levels[len(c.levels)-1].ByValue[key.value] = int64(n)
+	return nil
+}
+
+// recount counts the responses that a request takes in the chains themselves, by rising ε.
+func (l *Ledger) recount(ctx context.Context, r EstimateRequest) (q *question, counts []rrchain.Counts, err error) {
+	if q, err = l.findQuestion(ctx, r.Question); err != nil {
+		return nil, nil, err
+	}
+	found := map[privacy.Epsilon][]int64{}
+	var fault error
+	err = l.eachChain(ctx, q, func(name string, c chain) bool {
+		at, taken := r.take(c)
+		if !taken || !r.Include(name) {
 			return true
 		}
 		if at.Response >= len(q.values) {
 			_, fault = q.response(name, at)
 			return false
 		}
-		if counts[at.Epsilon] == nil {
-			counts[at.Epsilon] = make([]int64, len(q.values))
+		if found[at.Epsilon] == nil {
+			found[at.Epsilon] = make([]int64, len(q.values))
 		}
-		counts[at.Epsilon][at.Response]++
+		found[at.Epsilon][at.Response]++
 		return true
 	})
-	return counts, errors.Join(err, fault)
+	for _, epsilon := range slices.SortedFunc(maps.Keys(found), privacy.Epsilon.Compare) {
+		counts = append(counts, rrchain.Counts{Epsilon: epsilon, ByValue: found[epsilon]})
+	}
+	return q, counts, errors.Join(err, fault)
+}
+
+// take returns the level of a chain that a request takes.
+func (r EstimateRequest) take(c chain) (level, bool) {
+	if !r.Epsilon.IsZero() {
+		return c.at(r.Epsilon)
+	}
+	if len(c.levels) == 0 {
+		return level{}, false
+	}
+	return c.levels[len(c.levels)-1], true
 }

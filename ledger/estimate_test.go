@@ -11,13 +11,24 @@ import (
 
 // An estimate is rrchain's, of the responses as they are recorded: so the tests record them by hand.
 
-// answer records a response without drawing it.
-func setResponse(t *testing.T, l *Ledger, object, epsilon string, value int) {
+// responseOf is an answer to the first question that nobody has drawn.
+func responseOf(t *testing.T, object, epsilon string, value int) change {
+	t.Helper()
+	return &released{object: object, question: 1, epsilon: eps(t, epsilon), response: response{value: value, method: methodRaise}}
+}
+
+// tryResponse records a response without drawing it.
+func tryResponse(t *testing.T, l *Ledger, object, epsilon string, value int) error {
 	t.Helper()
 	_, _, err := l.submit(t.Context(), func(*state) ([]change, error) {
-		return []change{&released{object: object, question: 1, epsilon: eps(t, epsilon), response: value, method: methodRaise}}, nil
+		return []change{responseOf(t, object, epsilon, value)}, nil
 	})
-	must(t, err)
+	return err
+}
+
+func setResponse(t *testing.T, l *Ledger, object, epsilon string, value int) {
+	t.Helper()
+	must(t, tryResponse(t, l, object, epsilon, value))
 }
 
 // polled is a ledger in which six objects have answered: one at 0.5, two at 1, two at both; the last
@@ -34,12 +45,10 @@ func polled(t *testing.T) *Ledger {
 	return l
 }
 
-// wantEstimate compares an estimate with rrchain's for counts made by hand.
+// wantEstimate compares an estimate with rrchain's for counts made by hand, and one of everybody also
+// with a recount.
 func wantEstimate(t *testing.T, l *Ledger, r EstimateRequest, confidence float64, counts ...rrchain.Counts) {
 	t.Helper()
-	r.Question = "vote"
-	got, err := l.Estimate(t.Context(), r)
-	must(t, err)
 	shares, err := rrchain.Estimate(confidence, counts...)
 	must(t, err)
 	want := Estimate{Question: "vote"}
@@ -54,8 +63,15 @@ func wantEstimate(t *testing.T, l *Ledger, r EstimateRequest, confidence float64
 	for v, f := range shares {
 		want.Values = append(want.Values, ValueEstimate{vote().Values[v], f.Estimate, f.StdErr, f.Low, f.High})
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got\n%+v\nwant\n%+v", got, want)
+	r.Question = "vote"
+	includes := []func(string) bool{r.Include}
+	if r.Include == nil {
+		includes = append(includes, everybody)
+	}
+	for _, r.Include = range includes {
+		if got, err := l.Estimate(t.Context(), r); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("got\n%+v, %v\nwant\n%+v", got, err, want)
+		}
 	}
 }
 
@@ -79,7 +95,7 @@ func TestAnEstimateCountsWhomItIncludes(t *testing.T) {
 // A level that was only derived counts at its own ε, and not as the current one.
 func TestADerivedLevelIsNotTheCurrentOne(t *testing.T) {
 	l := polled(t)
-	sell(t, l, ReleaseRequest{Key: "k", Question: "vote", Object: "b", Epsilon: eps(t, "0.25"), Truth: never(t)})
+	release(t, l, ReleaseRequest{Key: "k", Question: "vote", Object: "b", Epsilon: eps(t, "0.25"), Truth: never(t)})
 	wantEstimate(t, l, EstimateRequest{}, 0.95,
 		rrchain.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{1, 0, 0}},
 		rrchain.Counts{Epsilon: eps(t, "1"), ByValue: []int64{0, 3, 1}})
@@ -113,9 +129,9 @@ func TestABadConfidenceIsInvalid(t *testing.T) {
 // A response that the question does not have is damage, not a seventh value.
 func TestAnImpossibleResponseIsNotCounted(t *testing.T) {
 	l := polled(t)
-	broken := chain{enrolled: 4, levels: []level{{rrchain.Level{Epsilon: eps(t, "1"), Response: 3}, 5}}}
+	broken := chain{enrolled: 4, levels: []level{{Level: rrchain.Level{Epsilon: eps(t, "1"), Response: 3}, event: 5}}}
 	putRecord(t, l.store, bucketChains, chainKey(1, "b"), broken.encode())
-	_, err := l.Estimate(t.Context(), EstimateRequest{Question: "vote"})
+	_, err := l.Estimate(t.Context(), EstimateRequest{Question: "vote", Include: everybody})
 	wantErr(t, err, ErrCorrupt)
 	wantErr(t, firstError(l.Responses(t.Context(), "vote", eps(t, "1"))), ErrCorrupt)
 	_, err = l.Object(t.Context(), "b")

@@ -35,10 +35,18 @@ const (
 	kindSettled
 	kindCharged
 	kindAnswered
+	kindBuyer
+	kindReserved
+	kindHeld
+	kindCancelled
+	kindSale
+	kindSold
+	kindWithdrawn
 )
 
 func (k kind) String() string {
-	names := [...]string{"", "created", "truth-key", "question", "policy", "enrolled", "released", "settled", "charged", "answered"}
+	names := [...]string{"", "created", "truth-key", "question", "policy", "enrolled", "released", "settled", "charged", "answered",
+		"buyer", "reserved", "held", "cancelled", "sale", "sold", "withdrawn"}
 	if int(k) < len(names) {
 		return names[k]
 	}
@@ -83,26 +91,24 @@ const (
 	methodRaise method = iota + 1
 	methodDegrade
 	methodInsert
-	methodFresh // an answer to a query drawn from the truth, whatever was answered before
+	methodFresh  // an answer to a query drawn from the truth, whatever was answered before
+	methodResale // a recorded response sold again
 )
 
 func (m method) String() string {
-	names := [...]string{"", "raise", "degrade", "insert", "fresh"}
+	names := [...]string{"", "raise", "degrade", "insert", "fresh", "resale"}
 	if int(m) < len(names) {
 		return names[m]
 	}
 	return fmt.Sprintf("method %d", uint8(m))
 }
 
-// released records a response. bound is set by the first draw from the truth after the ledger got a
-// truth key.
+// released records a response.
 type released struct {
 	object   string
 	question uint32
 	epsilon  privacy.Epsilon
-	response int
-	method   method
-	bound    *tag
+	response
 }
 
 // charged adds the ε of an answer about a question to what an object has spent. The answered event of
@@ -125,17 +131,79 @@ type answered struct {
 	method   method // methodFresh or methodDegrade
 }
 
+// buyerNamed gives a buyer a number, by which chains and sales refer to it.
+type buyerNamed struct {
+	number uint32
+	name   string
+}
+
+// deal is what reservations and sales have in common. The events of its objects follow.
+type deal struct {
+	sale     uint64 // its number; a reservation and the sale that comes of it have the same
+	buyer    uint32
+	question uint32
+	epsilon  privacy.Epsilon
+	objects  uint64
+	price    uint64 // in all, in minor units of the currency
+}
+
+// reserved holds budget for a sale, at a price, until an instant.
+type reserved struct {
+	deal
+	expires time.Time
+}
+
+// held is one object of the reservation before it.
+type held struct {
+	object string
+	sale   uint64
+	price  uint64
+}
+
+// cancelled ends a reservation.
+type cancelled struct{ sale uint64 }
+
+// saleMade begins a sale.
+type saleMade struct {
+	deal
+	tally saleTally
+}
+
+// saleTally counts the objects of a sale by how their responses come about. Upgrades are those of
+// which the buyer holds a lower level.
+type saleTally struct{ draws, resales, degradations, insertions, upgrades uint64 }
+
+// sold is one object of the sale before it, with its response, recorded now or before.
+type sold struct {
+	object string
+	sale   uint64
+	price  uint64
+	response
+}
+
+// withdrawn ends the object's part in all questions, until it is enrolled again.
+type withdrawn struct{ object string }
+
 // settled ends a request, or one part of a large one, and records what came of it, so that the same
 // key gives the same result again.
 type settled struct {
 	key     string
 	digest  [sha256.Size]byte // of the request
 	first   uint64            // the first event of this part
+	swept   []sweptCount      // of a sweep, by question
+	answer  uint64            // the event of the answer that the request got, if it asked for one
 	through uint64            // objects enrolled by later events do not belong to the request
 	last    string            // the last object of this part
 	final   bool              // no further part follows
 	counts  counts
 	refused []Refusal
+}
+
+// sweptCount tells how many chains of a question a sweep raised, left unchanged and refused. The refusals
+// of the settled event are those of the questions, one after the other.
+type sweptCount struct {
+	question                   uint32
+	raised, unchanged, refused uint64
 }
 
 // counts are the tallies of a request; what each means depends on the request.
@@ -150,6 +218,13 @@ func (*released) kind() kind        { return kindReleased }
 func (*settled) kind() kind         { return kindSettled }
 func (*charged) kind() kind         { return kindCharged }
 func (*answered) kind() kind        { return kindAnswered }
+func (*buyerNamed) kind() kind      { return kindBuyer }
+func (*reserved) kind() kind        { return kindReserved }
+func (*held) kind() kind            { return kindHeld }
+func (*cancelled) kind() kind       { return kindCancelled }
+func (*saleMade) kind() kind        { return kindSale }
+func (*sold) kind() kind            { return kindSold }
+func (*withdrawn) kind() kind       { return kindWithdrawn }
 
 func (c *created) encode(e *encoder) {
 	e.raw(c.id[:])
@@ -214,19 +289,108 @@ func (c *released) encode(e *encoder) {
 	e.text(c.object)
 	e.u32(c.question)
 	e.epsilon(c.epsilon)
-	e.uvarint(uint64(c.response))
-	e.u8(uint8(c.method))
-	encodeTag(e, c.bound)
+	encodeResponse(e, c.response)
 }
 
 func decodeReleased(d *decoder) change {
-	c := &released{object: d.text(), question: d.u32(), epsilon: d.epsilon(), response: d.response(), method: method(d.u8())}
-	c.bound = decodeTag(d)
-	if c.method < methodRaise || c.method > methodInsert {
-		d.fail("unknown method %d", c.method)
+	c := &released{object: d.text(), question: d.u32(), epsilon: d.epsilon(), response: decodeResponse(d)}
+	if c.method == methodResale {
+		d.fail("a response released as a resale")
 	}
 	return c
 }
+
+func encodeResponse(e *encoder, r response) {
+	e.uvarint(uint64(r.value))
+	e.u8(uint8(r.method))
+	encodeTag(e, r.bound)
+}
+
+func decodeResponse(d *decoder) response {
+	r := response{value: d.response(), method: method(d.u8()), bound: decodeTag(d)}
+	if (r.method < methodRaise || r.method > methodInsert) && r.method != methodResale {
+		d.fail("unknown method %d", r.method)
+	}
+	return r
+}
+
+// truthful tells whether a response that a truth is bound to came from one.
+func (r response) truthful() bool { return r.bound == nil || r.method == methodRaise }
+
+func (c *buyerNamed) encode(e *encoder) {
+	e.u32(c.number)
+	e.text(c.name)
+}
+
+func decodeBuyerNamed(d *decoder) change { return &buyerNamed{number: d.u32(), name: d.text()} }
+
+func (c deal) encode(e *encoder) {
+	e.uvarint(c.sale)
+	e.u32(c.buyer)
+	e.u32(c.question)
+	e.epsilon(c.epsilon)
+	e.uvarint(c.objects)
+	e.uvarint(c.price)
+}
+
+func decodeDeal(d *decoder) deal {
+	return deal{sale: d.uvarint(), buyer: d.u32(), question: d.u32(), epsilon: d.epsilon(), objects: d.uvarint(), price: d.uvarint()}
+}
+
+func (c *reserved) encode(e *encoder) {
+	c.deal.encode(e)
+	e.time(c.expires)
+}
+
+func decodeReserved(d *decoder) change { return &reserved{deal: decodeDeal(d), expires: d.time()} }
+
+func (c *held) encode(e *encoder) {
+	e.text(c.object)
+	e.uvarint(c.sale)
+	e.uvarint(c.price)
+}
+
+func decodeHeld(d *decoder) change {
+	return &held{object: d.text(), sale: d.uvarint(), price: d.uvarint()}
+}
+
+func (c *cancelled) encode(e *encoder) { e.uvarint(c.sale) }
+
+func decodeCancelled(d *decoder) change { return &cancelled{sale: d.uvarint()} }
+
+func (c *saleMade) encode(e *encoder) {
+	c.deal.encode(e)
+	c.tally.encode(e)
+}
+
+func decodeSaleMade(d *decoder) change {
+	return &saleMade{deal: decodeDeal(d), tally: decodeSaleTally(d)}
+}
+
+func (t saleTally) encode(e *encoder) {
+	for _, n := range []uint64{t.draws, t.resales, t.degradations, t.insertions, t.upgrades} {
+		e.uvarint(n)
+	}
+}
+
+func decodeSaleTally(d *decoder) saleTally {
+	return saleTally{draws: d.uvarint(), resales: d.uvarint(), degradations: d.uvarint(), insertions: d.uvarint(), upgrades: d.uvarint()}
+}
+
+func (c *sold) encode(e *encoder) {
+	e.text(c.object)
+	e.uvarint(c.sale)
+	e.uvarint(c.price)
+	encodeResponse(e, c.response)
+}
+
+func decodeSold(d *decoder) change {
+	return &sold{object: d.text(), sale: d.uvarint(), price: d.uvarint(), response: decodeResponse(d)}
+}
+
+func (c *withdrawn) encode(e *encoder) { e.text(c.object) }
+
+func decodeWithdrawn(d *decoder) change { return &withdrawn{object: d.text()} }
 
 func (c *charged) encode(e *encoder) {
 	e.text(c.object)
@@ -273,6 +437,14 @@ func (c *settled) encode(e *encoder) {
 	for _, refusal := range c.refused {
 		encodeRefusal(e, refusal)
 	}
+	e.uvarint(uint64(len(c.swept)))
+	for _, one := range c.swept {
+		e.uvarint(uint64(one.question))
+		e.uvarint(one.raised)
+		e.uvarint(one.unchanged)
+		e.uvarint(one.refused)
+	}
+	e.uvarint(c.answer)
 }
 
 func decodeSettled(d *decoder) change {
@@ -289,12 +461,40 @@ func decodeSettled(d *decoder) change {
 	for i := range c.refused {
 		c.refused[i] = decodeRefusal(d)
 	}
+	c.swept = decodeSwept(d, uint64(len(c.refused)))
+	c.answer = d.uvarint()
 	return c
+}
+
+// decodeSwept reads the counts of a sweep with this many refusals.
+func decodeSwept(d *decoder, refusals uint64) []sweptCount {
+	const smallest = 4 // bytes of a count
+	n := d.count(smallest)
+	if n == 0 {
+		return nil // the refusals are those of something else
+	}
+	swept := make([]sweptCount, n)
+	for i := range swept {
+		one := &swept[i]
+		one.question, one.raised, one.unchanged, one.refused = d.uvarint32(), d.uvarint(), d.uvarint(), d.uvarint()
+		if one.refused > refusals {
+			d.fail("a sweep that refused more than it lists")
+			return nil
+		}
+		refusals -= one.refused
+	}
+	if refusals > 0 {
+		d.fail("a sweep that refused less than it lists")
+	}
+	return swept
 }
 
 // reasonCodes and helpCodes number the reasons and helps on disk, from 1.
 func reasonCodes() []Reason {
-	return []Reason{ChainCeiling, ObjectCap, NotEnrolled, NoTruth, CapDiffers, PolicyDiffers}
+	return []Reason{
+		ChainCeiling, ObjectCap, NotEnrolled, NoTruth, CapDiffers, PolicyDiffers,
+		Withdrawn, NotForSale, NotOnOffer, BuyerRefused, SaleClosed, HoldersFull,
+	}
 }
 
 func helpCodes() []Help {
@@ -346,7 +546,7 @@ func encodeEvent(ev event) []byte {
 	e := &encoder{}
 	e.u8(eventVersion)
 	e.u8(uint8(ev.change.kind()))
-	e.u64(uint64(ev.time.UnixNano()))
+	e.time(ev.time)
 	ev.change.encode(e)
 	return e.buf
 }
@@ -357,7 +557,7 @@ func decodeEvent(number uint64, payload []byte) (event, error) {
 		return event{}, fmt.Errorf("event %d: %w (event version %d)", number, ErrVersion, version)
 	}
 	k := kind(d.u8())
-	ev := event{number: number, time: time.Unix(0, int64(d.u64())).UTC()}
+	ev := event{number: number, time: d.time()}
 	ev.change = decodeChange(d, k)
 	if err := d.done(); err != nil {
 		return event{}, fmt.Errorf("event %d: %w", number, err)
@@ -385,6 +585,20 @@ func decodeChange(d *decoder, k kind) change {
 		return decodeCharged(d)
 	case kindAnswered:
 		return decodeAnswered(d)
+	case kindBuyer:
+		return decodeBuyerNamed(d)
+	case kindReserved:
+		return decodeReserved(d)
+	case kindHeld:
+		return decodeHeld(d)
+	case kindCancelled:
+		return decodeCancelled(d)
+	case kindSale:
+		return decodeSaleMade(d)
+	case kindSold:
+		return decodeSold(d)
+	case kindWithdrawn:
+		return decodeWithdrawn(d)
 	}
 	d.fail("unknown kind %d", k)
 	return nil

@@ -52,16 +52,20 @@ func oddPayloads() [][]byte {
 	numbers := [][]byte{{}, {0}, {0x80, 0}, {0x80}, {0xff, 0xff, 0xff, 0xff, 0x0f}, {0x80, 0x80, 0x80, 0x80, 0x10}, append(long, 1), append(long, 2), append(long, 0x7f)}
 	var odd [][]byte
 	for _, n := range numbers {
-		for before := range 6 { // the number as each of the first fields, with any number of zeros behind
-			for behind := range 6 {
-				odd = append(odd, slices.Concat([]byte{4, 0, 0, 0, 0}[:before], n, make([]byte, behind)))
+		for before := range 7 { // the number as each of the first fields, with any number of zeros behind
+			for behind := range 7 {
+				odd = append(odd, slices.Concat([]byte{4, 0, 0, 0, 0, 0}[:before], n, make([]byte, behind)))
 			}
 		}
 	}
 	// Flags that are neither 0 nor 1.
-	odd = append(odd, []byte{4, 0, 2, 0, 0}, append(make([]byte, 32), 2, 0), append(make([]byte, 32), 0xff, 0))
-	// A level of a chain at ε = 1001, and one with a response that no question can have.
-	return append(odd, []byte{4, 0, 0, 0, 1, 0x80, 0x94, 0xd2, 0xa8, 0x91, 0x1d, 0, 5}, []byte{4, 0, 0, 0, 1, 1, 0x80, 0x80, 0x40, 5})
+	odd = append(odd, []byte{4, 0, 0, 2, 0, 0}, append(make([]byte, 32), 2, 0), append(make([]byte, 32), 0xff, 0))
+	// Sales with a status that there is none of, and one without the expiry that it announces.
+	odd = append(odd, []byte{0, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1, 9, 0, 0, 0}, []byte{4, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1, 9, 0, 0, 0}, []byte{1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1, 9, 9, 1, 0})
+	// A level of a chain at ε = 1001, one with a response that no question can have, one that a buyer
+	// beyond 2³² holds, and one of more buyers than the record has bytes.
+	return append(odd, []byte{4, 0, 0, 0, 0, 1, 0x80, 0x94, 0xd2, 0xa8, 0x91, 0x1d, 0, 5, 0}, []byte{4, 0, 0, 0, 0, 1, 1, 0x80, 0x80, 0x40, 5, 0},
+		[]byte{4, 0, 0, 0, 0, 1, 1, 0, 5, 1, 0x80, 0x80, 0x80, 0x80, 0x10}, []byte{4, 0, 0, 0, 0, 1, 1, 0, 5, 9, 1})
 }
 
 func anyKey([]byte) bool { return true }
@@ -77,14 +81,20 @@ func FuzzDecodeEvent(f *testing.F) {
 			case *questionDefined:
 				return len(c.values)
 			case *settled:
-				return len(c.refused)
+				return len(c.refused) + len(c.swept)
 			}
 			return 0
 		})
 }
 
 func FuzzDecodeChain(f *testing.F) {
-	fuzz(f, bucketChains, anyKey, decodeChain, chain.encode, func(c chain) int { return len(c.levels) })
+	fuzz(f, bucketChains, anyKey, decodeChain, chain.encode, func(c chain) int {
+		items := len(c.levels)
+		for _, l := range c.levels {
+			items += len(l.buyers)
+		}
+		return items
+	})
 }
 
 func FuzzDecodeAnswers(f *testing.F) {
@@ -93,7 +103,16 @@ func FuzzDecodeAnswers(f *testing.F) {
 
 func FuzzDecodeObject(f *testing.F) {
 	isObject := func(key []byte) bool { return bytes.IndexByte(key, 0) == len(key)-1 }
-	fuzz(f, bucketObjects, isObject, decodeObject, object.encode, none)
+	fuzz(f, bucketObjects, isObject, decodeObject, object.encode, func(o object) int { return len(o.held) })
+}
+
+func FuzzDecodeBuyer(f *testing.F) {
+	isNumber := func(key []byte) bool { return key[0] == 'q' }
+	fuzz(f, bucketBuyers, isNumber, decodeBuyer, buyer.encode, none)
+}
+
+func FuzzDecodeSale(f *testing.F) {
+	fuzz(f, bucketSales, anyKey, decodeSale, sale.encode, none)
 }
 
 func FuzzDecodeRequest(f *testing.F) {
@@ -144,9 +163,10 @@ func FuzzUnseal(f *testing.F) {
 // Values that no ledger writes are refused, however well they are encoded.
 func TestDecodersRefuseWhatCannotBe(t *testing.T) {
 	for name, payload := range map[string][]byte{
-		"response 2²⁰":  {4, 0, 0, 0, 1, 1, 0x80, 0x80, 0x40, 5},
-		"ε above 1,000": {4, 0, 0, 0, 1, 0x81, 0xa0, 0x94, 0xa5, 0x8d, 0x1d, 0, 5},
-		"policy 2³²":    {4, 0x80, 0x80, 0x80, 0x80, 0x10, 0, 0, 0},
+		"response 2²⁰":  {4, 0, 0, 0, 0, 1, 1, 0x80, 0x80, 0x40, 5, 0},
+		"ε above 1,000": {4, 0, 0, 0, 0, 1, 0x81, 0xa0, 0x94, 0xa5, 0x8d, 0x1d, 0, 5, 0},
+		"policy 2³²":    {4, 0x80, 0x80, 0x80, 0x80, 0x10, 0, 0, 0, 0},
+		"buyer 2³²":     {4, 0, 0, 0, 0, 1, 1, 0, 5, 1, 0x80, 0x80, 0x80, 0x80, 0x10},
 	} {
 		if c, err := decodeChain(payload); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: got %+v, %v", name, c, err)
@@ -154,10 +174,34 @@ func TestDecodersRefuseWhatCannotBe(t *testing.T) {
 	}
 	// The nearest ones that can be, so that the test is about what it says.
 	for _, payload := range [][]byte{
-		{4, 0, 0, 0, 1, 1, 0xff, 0xff, 0x3f, 5}, {4, 0, 0, 0, 1, 0x80, 0xa0, 0x94, 0xa5, 0x8d, 0x1d, 0, 5}, {4, 0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0},
+		{4, 0, 0, 0, 0, 1, 1, 0xff, 0xff, 0x3f, 5, 0}, {4, 0, 0, 0, 0, 1, 0x80, 0xa0, 0x94, 0xa5, 0x8d, 0x1d, 0, 5, 0},
+		{4, 0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0, 0}, {4, 0, 0, 0, 0, 1, 1, 0, 5, 1, 0xff, 0xff, 0xff, 0xff, 0x0f},
 	} {
 		if _, err := decodeChain(payload); err != nil {
 			t.Errorf("%x: %v", payload, err)
+		}
+	}
+	statuses := func(status byte) error {
+		_, err := decodeSale([]byte{status, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1, 9, 0, 0, 0})
+		return err
+	}
+	for status := range byte(6) {
+		if err := statuses(status); (err == nil) != (status >= 1 && status <= 3) || err != nil && !errors.Is(err, ErrCorrupt) {
+			t.Errorf("a sale with status %d: %v", status, err)
+		}
+	}
+	// A response of a chain is not released as one that was sold again; an order's may be.
+	for method, want := range map[method]error{methodRaise: nil, methodInsert: nil, methodFresh: ErrCorrupt, methodResale: ErrCorrupt, 0: ErrCorrupt, 6: ErrCorrupt} {
+		payload := encodeEvent(event{1, epoch(), &released{"ann", 1, nano(t, 1), response{0, method, nil}}})
+		if _, err := decodeEvent(1, payload); !errors.Is(err, want) {
+			t.Errorf("released by method %d: %v", method, err)
+		}
+		if method == methodResale {
+			want = nil
+		}
+		payload = encodeEvent(event{1, epoch(), &sold{"ann", 1, 0, response{0, method, nil}}})
+		if _, err := decodeEvent(1, payload); !errors.Is(err, want) {
+			t.Errorf("sold by method %d: %v", method, err)
 		}
 	}
 }
@@ -165,19 +209,23 @@ func TestDecodersRefuseWhatCannotBe(t *testing.T) {
 // A claimed length must not be believed: no decoder allocates for more items than the record has
 // bytes for.
 func TestDecodersDoNotBelieveLengths(t *testing.T) {
-	event := encodeEvent(event{1, epoch(), &settled{key: "k"}})
+	event := encodeEvent(event{1, epoch(), &settled{key: "k"}}) // which ends with two empty lists and the number 0
 	for name, decoder := range map[string]struct {
 		head   []byte // up to the length
 		decode func([]byte) error
 	}{
-		"chain":    {[]byte{1, 0, 0, 0}, func(p []byte) error { _, err := decodeChain(p); return err }},
+		"holders":  {[]byte{1, 0, 0, 0, 0, 1, 1, 0, 5}, func(p []byte) error { _, err := decodeChain(p); return err }},
+		"holds":    {[]byte{1, 0, 0, 0, 0}, func(p []byte) error { _, err := decodeObject(p); return err }},
+		"buyer":    {nil, func(p []byte) error { _, err := decodeBuyer(p); return err }},
+		"chain":    {[]byte{1, 0, 0, 0, 0}, func(p []byte) error { _, err := decodeChain(p); return err }},
 		"request":  {make([]byte, 33), func(p []byte) error { _, err := decodeRequest(p); return err }},
 		"question": {[]byte{0, 0, 0, 1, 1, 'q'}, func(p []byte) error { _, err := decodeQuestion(p); return err }},
 		"text":     {[]byte{0, 0, 0, 1}, func(p []byte) error { _, err := decodeQuestion(p); return err }},
-		"refusals": {event[:len(event)-1], func(p []byte) error { _, err := decodeEvent(1, p); return err }},
+		"refusals": {event[:len(event)-3], func(p []byte) error { _, err := decodeEvent(1, p); return err }},
+		"swept":    {event[:len(event)-2], func(p []byte) error { _, err := decodeEvent(1, p); return err }},
 	} {
 		for _, length := range []uint64{100, 1<<20 - 1, 1 << 31, 1 << 62, 1<<64 - 1} {
-			payload := binary.AppendUvarint(bytes.Clone(decoder.head), length)
+			payload := binary.AppendUvarint(slices.Clone(decoder.head), length)
 			var err error
 			allocated := bytesAllocated(func() { err = decoder.decode(payload) })
 			wantErr(t, err, ErrCorrupt)

@@ -212,13 +212,13 @@ func crowd(n int) []string {
 
 // Requests.
 
-// sale asks for an object's vote, which is yes.
-func sale(t testing.TB, key, object, epsilon string) ReleaseRequest {
+// releaseOf asks for an object's vote, which is yes.
+func releaseOf(t testing.TB, key, object, epsilon string) ReleaseRequest {
 	t.Helper()
 	return ReleaseRequest{Key: key, Question: "vote", Object: object, Epsilon: eps(t, epsilon), Truth: TruthOf("yes")}
 }
 
-func sell(t testing.TB, l *Ledger, r ReleaseRequest) Response {
+func release(t testing.TB, l *Ledger, r ReleaseRequest) Response {
 	t.Helper()
 	response, err := l.Release(t.Context(), r)
 	must(t, err)
@@ -297,7 +297,7 @@ func countKind(events []Event, kind string) (n int) {
 // What is stored.
 
 func bucketNames() []string {
-	return []string{bucketMeta, bucketQuestions, bucketPolicies, bucketObjects, bucketChains, bucketAnswers, bucketRequests, bucketEvents}
+	return []string{bucketMeta, bucketQuestions, bucketPolicies, bucketObjects, bucketChains, bucketAnswers, bucketBuyers, bucketSales, bucketRequests, bucketEvents, bucketTallies}
 }
 
 // pair is one stored record.
@@ -379,6 +379,7 @@ func audit(t testing.TB, s store.Store) {
 	must(t, replay(fold, logOf(t, stored)))
 	same(t, "stored state against the fold of the log", stored, pairs(t, fold))
 	auditBudgets(t, stored)
+	auditTallies(t, stored)
 }
 
 // replay folds events into an empty store.

@@ -27,6 +27,13 @@ type Event struct {
 	//   released   Object answered Question at Epsilon with Response, by Method
 	//   settled    the request with Key ended, or a part of it: Counts, Refused
 	//   charged    Object pays Epsilon for the answer about Question that follows
+	//   withdrawn  Object takes part in nothing any more, until it is enrolled again
+	//   buyer      a Buyer's first order
+	//   reserved   Sale is held for Buyer: Question, Epsilon, Objects and Price in all, until Expires
+	//   held       Object is held for Sale at Price
+	//   cancelled  Sale is held no longer
+	//   sale       Sale to Buyer: Question, Epsilon, Objects and Price in all
+	//   sold       Object answered Question at Epsilon with Response, by Method, for Buyer in Sale at Price
 	//   answered   the Query about Question and a panel of Objects has the answer Response at Epsilon, by Method
 	Kind     string           `json:"kind"`
 	ID       string           `json:"id,omitempty"`
@@ -40,10 +47,16 @@ type Event struct {
 	Query    string           `json:"query,omitempty"`
 	Objects  uint64           `json:"objects,omitempty"`
 	Response string           `json:"response,omitempty"`
-	Method   string           `json:"method,omitempty"` // "raise", "degrade" or "insert"; of an answer "fresh" or "degrade"
-	Key      string           `json:"key,omitempty"`
-	Counts   []uint64         `json:"counts,omitempty"` // drawn, reused, derived; or enrolled, already
-	Refused  []Refusal        `json:"refused,omitempty"`
+	// Method is "raise", "degrade" or "insert"; of an answer "fresh" or "degrade"; of a sold response also
+	// "resale".
+	Method  string     `json:"method,omitempty"`
+	Sale    uint64     `json:"sale,omitempty"`
+	Buyer   string     `json:"buyer,omitempty"`
+	Price   *int64     `json:"price,omitempty"` // in minor units of the currency
+	Expires *time.Time `json:"expires,omitempty"`
+	Key     string     `json:"key,omitempty"`
+	Counts  []uint64   `json:"counts,omitempty"` // drawn, reused, derived; or enrolled, already
+	Refused []Refusal  `json:"refused,omitempty"`
 }
 
 // Events yields the log in order, beginning with the event of the given number, up to the last one
@@ -51,7 +64,7 @@ type Event struct {
 func (l *Ledger) Events(ctx context.Context, from uint64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for {
-			events, err := l.someEvents(ctx, from)
+			events, err := l.someEvents(ctx, from, scanSize)
 			for _, ev := range events {
 				if !yield(ev, nil) {
 					return
@@ -69,8 +82,8 @@ func (l *Ledger) Events(ctx context.Context, from uint64) iter.Seq2[Event, error
 	}
 }
 
-// someEvents reads what fits one snapshot.
-func (l *Ledger) someEvents(ctx context.Context, from uint64) (events []Event, err error) {
+// someEvents reads at most that many events in one snapshot.
+func (l *Ledger) someEvents(ctx context.Context, from uint64, most int) (events []Event, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -87,9 +100,9 @@ func (l *Ledger) someEvents(ctx context.Context, from uint64) (events []Event, e
 				return false
 			}
 			events = append(events, ev)
-			return len(events) < scanSize
+			return len(events) < most
 		})
-		if next := from + uint64(len(events)); err == nil && fault == nil && len(events) < scanSize && next <= s.counters.events {
+		if next := from + uint64(len(events)); err == nil && fault == nil && len(events) < most && next <= s.counters.events {
 			fault = fmt.Errorf("%w: event %d is missing", ErrCorrupt, next)
 		}
 		return err
@@ -135,7 +148,7 @@ func (l *Ledger) describe(s *state, ev event) (out Event, err error) {
 		var q *question
 		if q, err = l.nameQuestion(s, c.question, &out); err == nil {
 			var r Response
-			r, err = q.response(c.object, level{rrchain.Level{Epsilon: c.epsilon, Response: c.response}, ev.number})
+			r, err = q.response(c.object, level{Level: rrchain.Level{Epsilon: c.epsilon, Response: c.value}, event: ev.number})
 			out.Response = r.Value
 		}
 	case *charged:
@@ -149,12 +162,18 @@ func (l *Ledger) describe(s *state, ev event) (out Event, err error) {
 		}
 	case *settled:
 		out.Key, out.Counts, out.Refused = c.key, c.counts[:], c.refused
+	case *withdrawn:
+		out.Object = c.object
+	case *buyerNamed:
+		out.Buyer = c.name
+	default:
+		err = l.describeSale(s, ev, &out)
 	}
 	return out, err
 }
 
 func (l *Ledger) nameQuestion(s *state, number uint32, out *Event) (*question, error) {
-	q, err := l.question(s, number)
+	q, err := s.question(number)
 	if err == nil {
 		out.Question = q.name
 	}
@@ -165,6 +184,6 @@ func (l *Ledger) policyOf(s *state, number uint32) (*policy.Policy, error) {
 	if number == 0 {
 		return nil, nil
 	}
-	p, err := l.policy(s, number)
+	p, err := s.policy(number)
 	return &p, err
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// hold reserves what a request of several transactions still has to charge, so that it can be whole:
+// hold keeps what a raise of several transactions still has to charge, so that it can be whole:
 // whoever was counted in at its beginning has the budget left when its turn comes. For an object that
 // has had its turn the hold is 0 by itself. Holds live in memory; they end with the request, or with
-// the process.
+// the process. What lasts longer is a reservation, which is in the file.
 type hold struct {
 	question uint32
 	epsilon  privacy.Epsilon
@@ -47,24 +47,29 @@ type heldBudget struct {
 	all   privacy.Epsilon // on all chains
 }
 
-// on returns what other requests hold of an object's budget, given that a charge is granted: a hold
-// counts as far as it goes beyond the highest level of its chain.
-func (h *holds) on(s *state, name string, ask charge) (held heldBudget, err error) {
-	reach, err := h.reach(s, name, ask.hold)
-	for number, epsilon := range reach {
-		level := ask.level
-		if number != ask.question {
-			c, found, err := s.chain(number, name)
-			if err != nil {
-				return held, err
-			}
-			if !found {
-				continue // the request that holds will refuse the object
-			}
-			level = c.current()
+// heldBudget returns what other requests hold of an object's budget, given that a charge is granted: a
+// hold counts as far as it goes beyond the highest level of its chain.
+func (l *Ledger) heldBudget(s *state, x subject, ask charge) (held heldBudget, err error) {
+	if ask.sale != 0 {
+		return held, nil // whoever held before was counted when it was reserved, and it by whoever came later
+	}
+	reach := reaches{}
+	if err := l.holds.reach(s, x.name, ask.hold, &reach); err != nil {
+		return held, err
+	}
+	if err := s.reserved(x.object, &reach); err != nil {
+		return held, err
+	}
+	for _, one := range reach {
+		level, found, err := s.levelAfter(x.name, one.question, ask)
+		if err != nil {
+			return held, err
 		}
-		rest := less(epsilon, level)
-		if number == ask.question {
+		if !found {
+			continue // the request that holds will refuse the object
+		}
+		rest := less(one.epsilon, level)
+		if one.question == ask.question.number {
 			held.chain = rest
 		}
 		sum, above := held.all.Add(rest)
@@ -73,27 +78,71 @@ func (h *holds) on(s *state, name string, ask charge) (held heldBudget, err erro
 		}
 		held.all = sum
 	}
-	return held, err
+	return held, nil
 }
 
-// reach returns the highest ε that other requests hold for an object, by question. A request that holds
-// itself looks only at those that were there before: it had its budget when later ones came.
-func (h *holds) reach(s *state, name string, own *hold) (map[uint32]privacy.Epsilon, error) {
-	var reach map[uint32]privacy.Epsilon
+// levelAfter returns the ε of an object's chain once a charge is granted.
+func (s *state) levelAfter(name string, question uint32, ask charge) (epsilon privacy.Epsilon, found bool, err error) {
+	if question == ask.question.number {
+		return ask.reaches, true, nil
+	}
+	if ask.level != nil {
+		if epsilon, found = ask.level(question); found {
+			return epsilon, true, nil
+		}
+	}
+	c, found, err := s.chain(question, name)
+	return c.current(), found, err
+}
+
+// reaches are the highest ε that requests hold for an object, by question. There are few.
+type reaches []reach
+
+type reach struct {
+	question uint32
+	epsilon  privacy.Epsilon
+}
+
+func (r *reaches) add(question uint32, epsilon privacy.Epsilon) {
+	for i := range *r {
+		if one := &(*r)[i]; one.question == question {
+			if one.epsilon.Less(epsilon) {
+				one.epsilon = epsilon
+			}
+			return
+		}
+	}
+	*r = append(*r, reach{question, epsilon})
+}
+
+// reach adds what the requests that hold in memory hold for an object. A request that holds itself looks
+// only at those that were there before: it had its budget when later ones came.
+func (h *holds) reach(s *state, name string, own *hold, into *reaches) error {
 	for _, one := range h.list() {
 		if one == own {
 			break
 		}
 		covered, err := one.panel.contains(s, name)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if covered && reach[one.question].Less(one.epsilon) {
-			if reach == nil {
-				reach = map[uint32]privacy.Epsilon{}
-			}
-			reach[one.question] = one.epsilon
+		if covered {
+			into.add(one.question, one.epsilon)
 		}
 	}
-	return reach, nil
+	return nil
+}
+
+// reserved adds what reservations hold for an object.
+func (s *state) reserved(o object, into *reaches) error {
+	for _, number := range o.held {
+		r, err := s.sale(number)
+		if err != nil {
+			return err
+		}
+		if r.holds(s.now) {
+			into.add(r.question, r.epsilon)
+		}
+	}
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/ledger/store"
@@ -44,13 +45,27 @@ func specimen(t testing.TB) []pair {
 	voters(t, l, "2", "ann")
 	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Policy: policy.Fixed(eps(t, "1"))})
 	must(t, err)
-	sell(t, l, sale(t, "1", "ann", "0.5"))
-	sell(t, l, sale(t, "2", "bob", "0.5"))
+	release(t, l, releaseOf(t, "1", "ann", "0.5"))
+	release(t, l, releaseOf(t, "2", "bob", "0.5"))
 	r := order(t, "3", "0.25", "ann", "zoe")
 	r.Partial = true
 	carryOut(t, l, r)
 	answerTo(t, l, inquire(t, "7", "majority:yes", "0.125", ballots("ann"), "ann"))
+	enrollUnder(t, l, "vote", market(t, "1"), "2", "cid")
+	sell(t, l, soldToAcme(t, "s"))
+	reserve(t, l, heldForAcme(t))
 	return pairs(t, s)
+}
+
+// soldToAcme and heldForAcme are the orders of the specimen.
+func soldToAcme(t testing.TB, key string) SellRequest {
+	r := purchase(t, key, "acme", "0.5", "bob", "cid")
+	r.Partial = true // bob is not for sale
+	return r
+}
+
+func heldForAcme(t testing.TB) ReserveRequest {
+	return ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "1", "cid").Order, For: time.Hour}
 }
 
 // fill makes a store of some records.
@@ -89,7 +104,7 @@ func probes(t testing.TB) []probe {
 		{"Estimate", func(l *Ledger) (any, error) { return l.Estimate(ctx, EstimateRequest{Question: "vote"}) }},
 		{"Events", func(l *Ledger) (any, error) { return collect(l.Events(ctx, 1)) }},
 		{"Responses", func(l *Ledger) (any, error) { return collect(l.Responses(ctx, "vote", eps(t, "0.5"))) }},
-		{"Release by its key", func(l *Ledger) (any, error) { return l.Release(ctx, sale(t, "1", "ann", "0.5")) }},
+		{"Release by its key", func(l *Ledger) (any, error) { return l.Release(ctx, releaseOf(t, "1", "ann", "0.5")) }},
 		{"Raise by its key", func(l *Ledger) (any, error) {
 			r := order(t, "3", "0.25", "ann", "zoe")
 			r.Partial = true
@@ -101,9 +116,16 @@ func probes(t testing.TB) []probe {
 		{"QuoteAnswer", func(l *Ledger) (any, error) {
 			return l.QuoteAnswer(ctx, inquire(t, "", "majority:yes", "0.5", nil, "ann"))
 		}},
-		{"resale", func(l *Ledger) (any, error) { return l.Release(ctx, sale(t, "4", "ann", "0.25")) }},
+		{"Object cid", func(l *Ledger) (any, error) { return l.Object(ctx, "cid") }},
+		{"Buyers", func(l *Ledger) (any, error) { return l.Buyers(ctx) }},
+		{"Sales", func(l *Ledger) (any, error) { return collect(l.Sales(ctx, "")) }},
+		{"Deliveries", func(l *Ledger) (any, error) { return collect(l.Deliveries(ctx, 1)) }},
+		{"Sell by its key", func(l *Ledger) (any, error) { return l.Sell(ctx, soldToAcme(t, "s")) }},
+		{"Reserve by its key", func(l *Ledger) (any, error) { return l.Reserve(ctx, heldForAcme(t)) }},
+		{"Quote", func(l *Ledger) (any, error) { return l.Quote(ctx, purchase(t, "", "zeta", "0.75", "cid").Order) }},
+		{"resale", func(l *Ledger) (any, error) { return l.Release(ctx, releaseOf(t, "4", "ann", "0.25")) }},
 		{"raise", func(l *Ledger) (any, error) {
-			r, err := l.Release(ctx, sale(t, "5", "bob", "0.75"))
+			r, err := l.Release(ctx, releaseOf(t, "5", "bob", "0.75"))
 			r.Event = 0 // it depends on whether the probe before could write
 			return r, err
 		}},
@@ -112,8 +134,18 @@ func probes(t testing.TB) []probe {
 			r.Event = 0
 			return r, err
 		}},
+		{"sale again", func(l *Ledger) (any, error) {
+			r, err := l.Sell(ctx, soldToAcme(t, "t"))
+			r.Number, r.First, r.Last = 0, 0, 0
+			return r, err
+		}},
+		{"sale of what is held", func(l *Ledger) (any, error) {
+			r, err := l.Commit(ctx, CommitRequest{Key: "c", Reservation: 2, Truth: TruthOf("yes")})
+			r.First, r.Last = 0, 0
+			return r, err
+		}},
 		{"raise for another truth", func(l *Ledger) (any, error) {
-			r := sale(t, "6", "ann", "0.75")
+			r := releaseOf(t, "6", "ann", "0.75")
 			r.Truth = TruthOf("no")
 			_, err := l.Release(ctx, r)
 			if errors.Is(err, ErrTruthChanged) {
@@ -433,7 +465,7 @@ func TestAMissingChainIsNoticed(t *testing.T) {
 
 func TestANewerFormatIsRefusedAsSuch(t *testing.T) {
 	l := newLab(t)
-	for _, version := range []uint16{0, formatVersion + 1, 1 << 15, 1<<16 - 1} {
+	for _, version := range []uint16{0, 1, formatVersion + 1, 1 << 15, 1<<16 - 1} {
 		records := slices.Clone(l.sound)
 		for i, p := range records {
 			if p.bucket == bucketMeta && string(p.key) == keyFormat {
@@ -443,6 +475,51 @@ func TestANewerFormatIsRefusedAsSuch(t *testing.T) {
 		_, err := l.open(records)
 		wantErr(t, err, ErrVersion)
 	}
+}
+
+// A file of format 1, which had no sales, is refused before anything else in it is read: its records would
+// be read as something else.
+func TestAFileOfFormatOneIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "old.db")
+	must(t, boltstore.Create(path, func(w store.Writer) error {
+		for _, p := range formatOne(t) {
+			if err := w.Put(p.bucket, p.key, p.value); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	for _, options := range []Options{{}, {ReadOnly: true}, {TruthKey: truthKey()}} {
+		before, err := os.ReadFile(path)
+		must(t, err)
+		_, err = Open(path, options)
+		wantErr(t, err, ErrVersion)
+		if errors.Is(err, ErrCorrupt) {
+			t.Errorf("an old file is called damaged: %v", err)
+		}
+		after, err := os.ReadFile(path)
+		must(t, err)
+		if !slices.Equal(before, after) {
+			t.Error("the file has changed")
+		}
+	}
+}
+
+// formatOne is the beginning of a ledger as format 1 wrote it: other counters, and no tallies.
+func formatOne(t *testing.T) (records []pair) {
+	t.Helper()
+	for _, line := range []string{
+		"meta 61626f7574 1898b5d9b3d68000010203000000000000000000000000ff03455552036c6f675bdf3030",
+		"meta 636f756e74657273 1d1898d9ddcbc5600b000000020000000103041e6497ec",
+		"meta 666f726d6174 736c75696365206c6564676572200001",
+		"events 0000000000000001 01011898b5d9b3d68000010203000000000000000000000000ff03455552036c6f67e4eb366c",
+	} {
+		var p pair
+		_, err := fmt.Sscanf(line, "%s %x %x", &p.bucket, &p.key, &p.value)
+		must(t, err)
+		records = append(records, p)
+	}
+	return records
 }
 
 // An event of a newer encoding, with a valid checksum, is told apart from damage.
@@ -461,7 +538,7 @@ func TestANewerEventIsRefusedAsSuch(t *testing.T) {
 	ledger, err := l.open(records)
 	must(t, err)
 	wantErr(t, firstError(ledger.Events(t.Context(), 1)), ErrVersion)
-	_, err = ledger.Release(t.Context(), sale(t, "1", "ann", "0.5")) // whose settling event is not understood
+	_, err = ledger.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) // whose settling event is not understood
 	wantErr(t, err, ErrVersion)
 }
 

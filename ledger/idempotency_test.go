@@ -24,9 +24,9 @@ func mutations(t *testing.T) map[string]mutation {
 		"2 enroll": func(l *Ledger) (any, error) {
 			return l.Enroll(ctx, EnrollRequest{Key: "k2", Question: "vote", Objects: []string{"bob", "ann"}, Policy: policy.Fixed(eps(t, "2")), Cap: eps(t, "3")})
 		},
-		"3 release": func(l *Ledger) (any, error) { return l.Release(ctx, sale(t, "k3", "ann", "0.5")) },
+		"3 release": func(l *Ledger) (any, error) { return l.Release(ctx, releaseOf(t, "k3", "ann", "0.5")) },
 		"4 raise":   func(l *Ledger) (any, error) { return l.Raise(ctx, order(t, "k4", "1", "bob", "ann")) },
-		"5 degrade": func(l *Ledger) (any, error) { return l.Release(ctx, sale(t, "k5", "bob", "0.25")) },
+		"5 degrade": func(l *Ledger) (any, error) { return l.Release(ctx, releaseOf(t, "k5", "bob", "0.25")) },
 		"6 partial": func(l *Ledger) (any, error) {
 			r := order(t, "k6", "1", "ann", "zoe", "bob")
 			r.Partial = true
@@ -92,7 +92,7 @@ func TestAKeyUsedByManyAtOnceDrawsOnce(t *testing.T) {
 	before := s.commits.Load()
 	got := make([]Response, callers)
 	failed := race(t, callers, func(i int) (err error) {
-		got[i], err = l.Release(t.Context(), sale(t, "k", "person-00007", "0.5"))
+		got[i], err = l.Release(t.Context(), releaseOf(t, "k", "person-00007", "0.5"))
 		return err
 	})
 	for _, err := range failed {
@@ -172,7 +172,7 @@ func conflicts(t *testing.T, l *Ledger, used RaiseRequest) map[string]func() err
 		"objects":     raise(func(r *RaiseRequest) { r.Objects = []string{"ann"} }),
 		"all objects": raise(func(r *RaiseRequest) { r.Objects, r.All = nil, true }),
 		"partial":     raise(func(r *RaiseRequest) { r.Partial = true }),
-		"release":     func() error { _, err := l.Release(ctx, sale(t, used.Key, "ann", "0.5")); return err },
+		"release":     func() error { _, err := l.Release(ctx, releaseOf(t, used.Key, "ann", "0.5")); return err },
 		"enroll": func() error {
 			_, err := l.Enroll(ctx, EnrollRequest{Key: used.Key, Question: "vote", Objects: []string{"ann", "bob"}})
 			return err
@@ -199,10 +199,10 @@ func TestDigestsKeepFieldsApart(t *testing.T) {
 
 func TestADigestHoldsNoTruth(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "3", "ann")
-	r := sale(t, "k", "ann", "0.5")
-	first := sell(t, l, r)
+	r := releaseOf(t, "k", "ann", "0.5")
+	first := release(t, l, r)
 	r.Truth = TruthOf("no") // a liar with the same key gets the same answer, and no conflict
-	if again := sell(t, l, r); again != first {
+	if again := release(t, l, r); again != first {
 		t.Errorf("%v, then %v", first, again)
 	}
 }
@@ -210,8 +210,8 @@ func TestADigestHoldsNoTruth(t *testing.T) {
 // A refused call does not burn its key: when the reason is gone, the same call works.
 func TestARefusedKeyIsStillFree(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "1", "ann")
-	late := sale(t, "late", "bob", "0.5")
-	mute := sale(t, "mute", "ann", "0.5")
+	late := releaseOf(t, "late", "bob", "0.5")
+	mute := releaseOf(t, "mute", "ann", "0.5")
 	mute.Truth = TruthOf("")
 	unchanged(t, l.store, func() {
 		for _, r := range []ReleaseRequest{late, mute} {
@@ -220,9 +220,9 @@ func TestARefusedKeyIsStillFree(t *testing.T) {
 		}
 	})
 	enroll(t, l, "vote", "1", "bob")
-	sell(t, l, late)
+	release(t, l, late)
 	mute.Truth = TruthOf("yes")
-	sell(t, l, mute)
+	release(t, l, mute)
 
 	// After the refusal the key may even be used for something else.
 	over := order(t, "over", "2", "ann")
@@ -257,7 +257,7 @@ func TestARepeatedPartialAnswerIsAsItWas(t *testing.T) {
 func TestOfTwoRequestsWithOneKeyOneWins(t *testing.T) {
 	l := voters(t, newLedger(t), "3", "ann")
 	failed := race(t, 32, func(i int) error {
-		_, err := l.Release(t.Context(), sale(t, "k", "ann", []string{"0.5", "0.75"}[i%2]))
+		_, err := l.Release(t.Context(), releaseOf(t, "k", "ann", []string{"0.5", "0.75"}[i%2]))
 		return err
 	})
 	if len(failed) != 16 {

@@ -67,7 +67,7 @@ func TestNames(t *testing.T) {
 func TestObjectsWithOddNamesAreToldApart(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", goodNames()...)
 	for i, name := range goodNames() {
-		r := sell(t, l, sale(t, fmt.Sprint(i), name, fmt.Sprint("0.", i+1)))
+		r := release(t, l, releaseOf(t, fmt.Sprint(i), name, fmt.Sprint("0.", i+1)))
 		if o := objectOf(t, l, name); r.Object != name || len(o.Chains) != 1 || o.Spent != r.Epsilon {
 			t.Errorf("%.20q: %+v, %+v", name, r, o)
 		}
@@ -110,7 +110,7 @@ func TestAQuestionOfManyValues(t *testing.T) {
 		t.Error("the question came back changed")
 	}
 	r := ReleaseRequest{Key: "k", Question: "home", Object: "ann", Epsilon: eps(t, "1000"), Truth: TruthOf(values[many-1])}
-	if got := sell(t, l, r); got.Value != values[many-1] { // any other value has a probability below 1e-400
+	if got := release(t, l, r); got.Value != values[many-1] { // any other value has a probability below 1e-400
 		t.Errorf("got %q", got.Value)
 	}
 	audit(t, l.store)
@@ -127,7 +127,7 @@ func TestAQuestionIsTheLedgersOwnCopy(t *testing.T) {
 	all[0].Values[1] = "never"
 	enroll(t, l, "q", "1000", "ann")
 	r := ReleaseRequest{Key: "k", Question: "q", Object: "ann", Epsilon: eps(t, "1000"), Truth: TruthOf("yes")}
-	if got := sell(t, l, r); got.Value != "yes" {
+	if got := release(t, l, r); got.Value != "yes" {
 		t.Errorf("got %q", got.Value)
 	}
 }

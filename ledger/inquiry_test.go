@@ -133,7 +133,7 @@ func TestAHigherAnswerIsChargedInFull(t *testing.T) {
 // Answers about a question and its chain bind the same ceilings and add up, in whichever order.
 func TestAnswersAndChainsShareTheirCeilings(t *testing.T) {
 	l := voters(t, newLedger(t), "1", "ann", "bob", "cy")
-	sell(t, l, sale(t, "1", "ann", "0.75"))
+	release(t, l, releaseOf(t, "1", "ann", "0.75"))
 	_, err := l.Answer(t.Context(), inquire(t, "2", "majority:yes", "0.5", never(t), "ann", "bob", "cy"))
 	refused := refusals(t, err)
 	want := Refusal{Object: "ann", Reason: ChainCeiling, Ceiling: eps(t, "1"), Spent: eps(t, "0.75"), Asked: eps(t, "0.5"), Cost: eps(t, "0.5"), Remaining: eps(t, "0.25"), Helps: HelpsNothing}
@@ -141,17 +141,17 @@ func TestAnswersAndChainsShareTheirCeilings(t *testing.T) {
 		t.Errorf("refused %+v", refused)
 	}
 	answerTo(t, l, inquire(t, "2", "majority:yes", "0.25", ballots("ann"), "ann", "bob", "cy"))
-	_, err = l.Release(t.Context(), sale(t, "3", "ann", "0.8"))
+	_, err = l.Release(t.Context(), releaseOf(t, "3", "ann", "0.8"))
 	if r := refusals(t, err); r[0].Spent != eps(t, "1") || !r[0].Remaining.IsZero() {
 		t.Errorf("refused %+v", r)
 	}
-	sell(t, l, sale(t, "4", "bob", "0.75"))
+	release(t, l, releaseOf(t, "4", "bob", "0.75"))
 	audit(t, l.store)
 }
 
 func TestAPartialPanelSaysWhomItLeavesOut(t *testing.T) {
 	l := voters(t, newLedger(t), "1", "ann", "bob", "cy", "dan")
-	sell(t, l, sale(t, "1", "bob", "1"))
+	release(t, l, releaseOf(t, "1", "bob", "1"))
 	truth := func(_ context.Context, _ string, objects []string) ([]string, error) {
 		values := make([]string, len(objects))
 		for i, object := range objects {
@@ -253,7 +253,7 @@ func TestConcurrentAnswersChargeOnce(t *testing.T) {
 
 func TestABoundTruthBindsAnswersToo(t *testing.T) {
 	l := voters(t, open(t, create(t), Options{TruthKey: []byte("sixteen bytes or more")}), "2", "ann", "bob")
-	sell(t, l, sale(t, "1", "ann", "0.5"))
+	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	unchanged(t, l.store, func() {
 		_, err := l.Answer(t.Context(), inquire(t, "2", "majority:yes", "0.5", TruthOf("blank"), "ann", "bob"))
 		wantErr(t, err, ErrTruthChanged)

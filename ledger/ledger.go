@@ -9,7 +9,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,7 +17,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/store"
 	"github.com/sluicedp/sluice/ledger/store/boltstore"
 	"github.com/sluicedp/sluice/mechanism"
-	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -27,7 +25,8 @@ type Options struct {
 	// Logger gets one line a commit (debug), and one for each refusal (info) and failure (error). The
 	// zero value is silent. No line contains a true value.
 	Logger zerolog.Logger
-	// Now is the clock; nil means [time.Now]. It may jump: times in the log never run back.
+	// Now is the clock; nil means [time.Now]. It may jump. Times in the log never run back; what policies
+	// allow is what they allowed by the time the clock says, even if the log is ahead of it.
 	Now func() time.Time
 	// TruthKey, if set, makes the ledger keep a keyed hash of each chain's true value and refuse to
 	// raise the chain for another value ([ErrTruthChanged]). It is at least 16 bytes long, secret, and
@@ -35,6 +34,10 @@ type Options struct {
 	// a key, Open refuses any other ([ErrTruthKey]), and chains that were bound cannot be raised
 	// without it. Chains drawn from before are bound at their next raise.
 	TruthKey []byte
+	// TruthTimeout is how long one call of a [TruthFunc] may take. Its context ends then; what it returns
+	// later is not used, and the request fails without any change. 0 sets no limit. A source that does not
+	// heed its context is waited for all the same.
+	TruthTimeout time.Duration
 	// ReadOnly opens the file for reading; several processes may do so at a time, if none writes.
 	ReadOnly bool
 }
@@ -56,6 +59,8 @@ type Ledger struct {
 	about  about
 	binder *binder // nil without a truth key
 	only   bool    // read-only
+	// patience is how long a source of truths may take for a batch; 0 for ever.
+	patience time.Duration
 
 	commits committer
 	sampler *rrchain.Sampler   // used by the one goroutine that commits
@@ -66,13 +71,13 @@ type Ledger struct {
 
 const (
 	formatName    = "sluice ledger "
-	formatVersion = 1
+	formatVersion = 2 // 1 had no sales; it was never released
 )
 
 // Create makes a new, empty ledger file. It returns [fs.ErrExist] when there is a file already. At
 // any moment there is either no file or a whole one. currency is the code of the currency that
-// prices will be in ("" for USD); logKey is the verifier key of the key by which the host will sign the
-// log, "" for none. Both are only recorded so far.
+// prices are in ("" for USD); logKey is the verifier key of the key by which the host will sign the
+// log, "" for none, which is only recorded so far.
 func Create(path, currency, logKey string) error {
 	return boltstore.Create(path, func(w store.Writer) error { return format(w, time.Now(), currency, logKey) })
 }
@@ -118,9 +123,12 @@ func Open(path string, options Options) (*Ledger, error) {
 }
 
 func openStore(s store.Store, options Options) (*Ledger, error) {
-	l := &Ledger{store: s, log: options.Logger, clock: options.Now, only: options.ReadOnly, sampler: rrchain.NewSampler(), queries: mechanism.NewSampler()}
+	l := &Ledger{store: s, log: options.Logger, clock: options.Now, only: options.ReadOnly, patience: options.TruthTimeout, sampler: rrchain.NewSampler(), queries: mechanism.NewSampler()}
 	if l.clock == nil {
 		l.clock = time.Now
+	}
+	if err := s.View(checkVersion); err != nil {
+		return nil, err
 	}
 	var check []byte
 	l.commits.durable = math.MaxUint64 // nothing is being committed yet
@@ -135,19 +143,24 @@ func openStore(s store.Store, options Options) (*Ledger, error) {
 	return l, l.setTruthKey(options.TruthKey, check)
 }
 
-// readHead reads what stands at the head of every ledger, and the check of its truth key, if any.
-func readHead(s *state) (head about, check []byte, err error) {
-	version, err := s.Get(bucketMeta, []byte(keyFormat))
+// checkVersion refuses what this program does not read, before it reads anything else.
+func checkVersion(r store.Reader) error {
+	version, err := r.Get(bucketMeta, []byte(keyFormat))
 	if err != nil {
-		return head, nil, err
+		return err
 	}
 	rest, ours := strings.CutPrefix(string(version), formatName)
 	if !ours || len(rest) != 2 {
-		return head, nil, fmt.Errorf("%w: not a Sluice ledger", ErrCorrupt)
+		return fmt.Errorf("%w: not a Sluice ledger", ErrCorrupt)
 	}
 	if v := binary.BigEndian.Uint16([]byte(rest)); v != formatVersion {
-		return head, nil, fmt.Errorf("%w: version %d; this program knows version %d", ErrVersion, v, formatVersion)
+		return fmt.Errorf("%w: version %d; this program reads version %d", ErrVersion, v, formatVersion)
 	}
+	return nil
+}
+
+// readHead reads what stands at the head of every ledger, and the check of its truth key, if any.
+func readHead(s *state) (head about, check []byte, err error) {
 	head, found, err := lookup(s, bucketMeta, []byte(keyAbout), decodeAbout)
 	if err != nil || !found {
 		return head, nil, orCorrupt(err, "the first record is missing")
@@ -209,6 +222,8 @@ func (l *Ledger) view(ctx context.Context, fn func(*state) error) error {
 		if err != nil {
 			return err
 		}
+		s.known = &l.known
+		s.tell(l.clock())
 		seen = s.counters.events
 		return fn(s)
 	})
@@ -222,17 +237,6 @@ func (l *Ledger) view(ctx context.Context, fn func(*state) error) error {
 	return err
 }
 
-// cache remembers questions and policies, which never change. Only committed ones are put in: the
-// number of one that was rolled back may be given to another.
-type cache struct {
-	mu        sync.Mutex
-	questions map[uint32]*question
-	policies  map[uint32]policy.Policy
-}
-
-// cached is how many questions, and policies, are remembered.
-const cached = 1024
-
 // questionByName returns a question, or ErrUnknown.
 func (l *Ledger) questionByName(s *state, name string) (*question, error) {
 	number, found, err := s.questionNumber(name)
@@ -242,43 +246,7 @@ func (l *Ledger) questionByName(s *state, name string) (*question, error) {
 	if !found {
 		return nil, fmt.Errorf("question %q: %w", name, ErrUnknown)
 	}
-	return l.question(s, number)
-}
-
-// question returns a question by its number.
-func (l *Ledger) question(s *state, number uint32) (*question, error) {
-	if number > s.durable.questions {
-		return s.question(number)
-	}
-	return remember(&l.known, &l.known.questions, number, s.question)
-}
-
-// policy returns a policy by its number.
-func (l *Ledger) policy(s *state, number uint32) (policy.Policy, error) {
-	if number > s.durable.policies {
-		return s.policy(number)
-	}
-	return remember(&l.known, &l.known.policies, number, s.policy)
-}
-
-func remember[T any](c *cache, all *map[uint32]T, number uint32, load func(uint32) (T, error)) (T, error) {
-	c.mu.Lock()
-	value, found := (*all)[number]
-	c.mu.Unlock()
-	if found {
-		return value, nil
-	}
-	value, err := load(number)
-	if err != nil {
-		return value, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if *all == nil || len(*all) >= cached {
-		*all = make(map[uint32]T)
-	}
-	(*all)[number] = value
-	return value, nil
+	return s.question(number)
 }
 
 func hashText(text string) [sha256.Size]byte { return sha256.Sum256([]byte(text)) }

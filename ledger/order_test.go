@@ -64,9 +64,9 @@ func TestAnOrderSellsToAllOrToNone(t *testing.T) {
 	for name, spoil := range map[string]func(*testing.T, *Ledger, *RaiseRequest){
 		"one not enrolled": func(t *testing.T, l *Ledger, r *RaiseRequest) { r.Objects = append(r.Objects, "zoe") },
 		"one over the cap": func(t *testing.T, l *Ledger, r *RaiseRequest) {
-			s := sale(t, "s", "dot", "0.5")
+			s := releaseOf(t, "s", "dot", "0.5")
 			s.Question = "smoker"
-			sell(t, l, s)
+			release(t, l, s)
 		},
 		"one without truth": func(t *testing.T, l *Ledger, r *RaiseRequest) { r.Truth = listOf("yes", "no", "", "yes") },
 		"one unknown truth": func(t *testing.T, l *Ledger, r *RaiseRequest) { r.Truth = listOf("yes", "no", "?", "yes") },
@@ -93,10 +93,10 @@ func TestAPartialOrderLeavesOutExactlyTheRefused(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "1", "ann", "bob", "cid", "dot")
 	define(t, l, smoker())
 	enroll(t, l, "smoker", "1", "bob")
-	s := sale(t, "s", "bob", "0.5")
+	s := releaseOf(t, "s", "bob", "0.5")
 	s.Question = "smoker"
-	sell(t, l, s)
-	sell(t, l, sale(t, "0", "ann", "0.75"))
+	release(t, l, s)
+	release(t, l, releaseOf(t, "0", "ann", "0.75"))
 	r := order(t, "k", "0.75", "ann", "bob", "cid", "dot", "zoe")
 	r.Partial, r.Truth = true, listOf("yes", "") // of cid and dot, who alone can need theirs
 	before := stats(t, l).Events
@@ -195,7 +195,7 @@ func TestALargeOrderHoldsItsBudget(t *testing.T) {
 	l := bigPanel(t, "1")
 	r := order(t, "k", "0.6")
 	r.Progress = during(func() {
-		rival := sale(t, "rival", lastOfCrowd, "0.5")
+		rival := releaseOf(t, "rival", lastOfCrowd, "0.5")
 		rival.Question = "smoker"
 		_, err := l.Release(t.Context(), rival)
 		got := refusals(t, err)[0]
@@ -204,9 +204,9 @@ func TestALargeOrderHoldsItsBudget(t *testing.T) {
 			t.Errorf("the rival was refused for %+v, want %+v", got, want)
 		}
 		rival.Epsilon = eps(t, "0.4")
-		sell(t, l, rival)
-		early := sale(t, "early", lastOfCrowd, "0.2") // of the same question: within what is held
-		sell(t, l, early)
+		release(t, l, rival)
+		early := releaseOf(t, "early", lastOfCrowd, "0.2") // of the same question: within what is held
+		release(t, l, early)
 	})
 	if got := carryOut(t, l, r); got.Drawn != big {
 		t.Errorf("%+v", got)
@@ -232,9 +232,9 @@ func TestALargeOrderHoldsNothingOfOthers(t *testing.T) {
 				if objects == nil {
 					enroll(t, l, "vote", "1", "zoe") // too late for this order
 				}
-				rival := sale(t, "rival", "zoe", "0.5")
+				rival := releaseOf(t, "rival", "zoe", "0.5")
 				rival.Question = "smoker"
-				sell(t, l, rival)
+				release(t, l, rival)
 			})
 			carryOut(t, l, r)
 			audit(t, l.store)
@@ -297,7 +297,7 @@ func TestALargeOrderSeesWhatWasDecidedBeforeItHeld(t *testing.T) {
 	s := &shim{Store: bigPanel(t, "1").store}
 	l := openMemory(t, s, Options{})
 	commit := s.holdCommit(t)
-	rival := sale(t, "rival", lastOfCrowd, "0.5")
+	rival := releaseOf(t, "rival", lastOfCrowd, "0.5")
 	rival.Question = "smoker"
 	sold := async(func() (Response, error) { return l.Release(t.Context(), rival) })
 	commit.wait(t)
@@ -424,9 +424,9 @@ func TestALargeOrderIsRefusedAsAWhole(t *testing.T) {
 	l := bigPanel(t, "1")
 	want := []string{"person-00001", "person-04200", lastOfCrowd}
 	for i, name := range want {
-		r := sale(t, fmt.Sprint(i), name, "0.5")
+		r := releaseOf(t, fmt.Sprint(i), name, "0.5")
 		r.Question = "smoker"
-		sell(t, l, r)
+		release(t, l, r)
 	}
 	r := order(t, "k", "0.6")
 	unchanged(t, l.store, func() {
@@ -475,9 +475,9 @@ func TestAnInterruptedOrderThatCannotGoOnDrawsNoMore(t *testing.T) {
 	r.Progress = during(cancel)
 	_, err := l.Raise(ctx, r)
 	wantErr(t, err, context.Canceled)
-	rival := sale(t, "rival", lastOfCrowd, "0.5")
+	rival := releaseOf(t, "rival", lastOfCrowd, "0.5")
 	rival.Question = "smoker"
-	sell(t, l, rival)
+	release(t, l, rival)
 	unchanged(t, l.store, func() {
 		_, err := l.Raise(t.Context(), r)
 		if got := refusals(t, err); len(got) != 1 || got[0].Object != lastOfCrowd {
@@ -553,7 +553,7 @@ func TestWhomARequestIsForMustBeClear(t *testing.T) {
 		"enrol nobody":      enrol(),
 		"enrol twice":       enrol("bob", "ann", "bob"),
 		"enrol a non-name":  enrol("bob", ""),
-		"release of nobody": func() error { _, err := l.Release(t.Context(), sale(t, "k", "", "0.5")); return err },
+		"release of nobody": func() error { _, err := l.Release(t.Context(), releaseOf(t, "k", "", "0.5")); return err },
 	} {
 		unchanged(t, l.store, func() {
 			if err := call(); !errors.Is(err, ErrInvalid) {
@@ -582,7 +582,7 @@ func TestAnEndedContextStopsEveryCall(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	unchanged(t, l.store, func() {
-		_, err := l.Release(ctx, sale(t, "k", "ann", "0.5"))
+		_, err := l.Release(ctx, releaseOf(t, "k", "ann", "0.5"))
 		wantErr(t, err, context.Canceled)
 		_, err = l.Enroll(ctx, EnrollRequest{Key: "k", Question: "vote", Objects: []string{"bob"}})
 		wantErr(t, err, context.Canceled)

@@ -22,28 +22,12 @@ func (l *Ledger) DefineQuestion(ctx context.Context, key string, q Question) err
 	if err := checkQuestion(q); err != nil {
 		return err
 	}
-	if err := checkName("idempotency key", key); err != nil {
-		return err
-	}
 	e := digest("question")
 	e.text(q.Name)
 	for _, value := range q.Values {
 		e.text(value)
 	}
-	sum := e.sum()
-	_, _, err := l.submit(ctx, func(s *state) ([]change, error) {
-		st, err := s.standing(key, sum)
-		if err != nil || st.done {
-			return nil, err
-		}
-		end := &settled{key: key, digest: sum, first: s.counters.events + 1, through: st.through, final: true}
-		defined, err := s.define(q)
-		if err != nil || defined == nil {
-			return []change{end}, err
-		}
-		return []change{defined, end}, nil
-	})
-	return err
+	return l.once(ctx, key, e, func(s *state) (change, error) { return s.define(q) })
 }
 
 // define returns the change that defines a question, or nil if it is defined already.
@@ -86,7 +70,7 @@ func checkQuestion(q Question) error {
 func (l *Ledger) Questions(ctx context.Context) ([]Question, error) {
 	var all []Question
 	err := l.scan(ctx, bucketQuestions, []byte("q"), func(key, value []byte) (bool, error) {
-		if len(key) != len(questionNumberKey(0)) || key[0] != 'q' {
+		if len(key) != len(numberKey(0)) || key[0] != 'q' {
 			return false, fmt.Errorf("%w: %x among the questions", ErrCorrupt, key)
 		}
 		payload, err := unseal(bucketQuestions, key, value)

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"time"
 
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -30,7 +31,7 @@ type RaiseRequest struct {
 	Question string
 	Epsilon  privacy.Epsilon // above 0
 	Objects  []string        // the objects, or
-	All      bool            // everyone enrolled in the question
+	All      bool            // everyone enrolled in the question, who has not withdrawn
 	Partial  bool            // leave refused objects out, rather than refuse the request
 	Truth    TruthFunc       // asked for the objects whose current level lies below ε
 	Progress Progress        // optional
@@ -84,28 +85,16 @@ func (l *Ledger) Raise(ctx context.Context, r RaiseRequest) (RaiseResult, error)
 	}, nil
 }
 
-// The tallies of a raise. Every object has one of these verdicts, or is refused.
-type verdict int
-
-const (
-	drawn verdict = iota
-	reused
-	derived
-	refused
-)
-
 // raise is a RaiseRequest being carried out.
 type raise struct {
 	ledger   *Ledger
 	request  RaiseRequest
 	question *question
 	panel    panel
+	at       time.Time // when the survey began
 	hold     *hold
-	truths   []int32 // of the objects behind the cursor, in order: a value's number, noTruth or notAsked
+	truths   told
 }
-
-// notAsked stands for a truth that was not needed when the request was prepared.
-const notAsked = -2
 
 func (l *Ledger) newRaise(ctx context.Context, r RaiseRequest) (*raise, error) {
 	if l.only {
@@ -153,7 +142,7 @@ func (x *raise) digest() *encoder {
 
 func (x *raise) run(ctx context.Context) (outcome, error) {
 	defer func() {
-		x.forget()
+		x.truths.forget()
 		x.ledger.holds.remove(x.hold)
 	}()
 	b := &bulk{key: x.request.Key, digest: x.digest().sum(), panel: x.panel, progress: x.request.Progress, decide: x.decide}
@@ -164,19 +153,14 @@ func (x *raise) run(ctx context.Context) (outcome, error) {
 	return x.ledger.run(ctx, b)
 }
 
-// forget drops the truths.
-func (x *raise) forget() {
-	clear(x.truths)
-	x.truths = x.truths[:0]
-}
-
 // prepare looks at all objects of the panel, asks for the truths that draws will need, and refuses if
 // anybody must be left out of a request that is not partial.
-func (x *raise) prepare(ctx context.Context, behind string) (int, error) {
-	x.forget()
+func (x *raise) prepare(ctx context.Context, behind string) (total int, err error) {
+	x.truths.forget()
 	if err := x.holdBudget(ctx); err != nil {
 		return 0, err
 	}
+	x.at = time.Time{}
 	var refusals []Refusal
 	for last := false; !last; {
 		p, err := x.survey(ctx, behind)
@@ -188,17 +172,17 @@ func (x *raise) prepare(ctx context.Context, behind string) (int, error) {
 		if len(refusals) > 0 && !x.request.Partial {
 			continue // nobody will be drawn from, so nobody's truth is asked for
 		}
-		truths, missing, err := x.ask(ctx, p)
+		total += p.objects
+		missing, err := x.ask(ctx, p)
 		if err != nil {
 			return 0, err
 		}
 		refusals = append(refusals, missing...)
-		x.truths = append(x.truths, truths...)
 	}
 	if len(refusals) > 0 && !x.request.Partial {
 		return 0, x.refuse(refusals)
 	}
-	return len(x.truths), nil
+	return total, nil
 }
 
 // holdBudget keeps others from taking budget that a request counts on, from before it looks until it
@@ -214,40 +198,66 @@ func (x *raise) holdBudget(ctx context.Context) error {
 	return err
 }
 
+// asking is what the raise wants at an instant.
+func (x *raise) asking(at time.Time) asking {
+	return asking{question: x.question, epsilon: x.request.Epsilon, at: at, hold: x.hold}
+}
+
+// assess says what the raise means for an object.
+func (x *raise) assess(s *state, name string, at time.Time) (subject, verdict, *Refusal, error) {
+	o, refusal, err := x.ledger.subject(s, x.question, name, x.request.Epsilon)
+	if err != nil || refusal != nil {
+		return o, 0, refusal, err
+	}
+	v, refusal, err := x.ledger.assess(s, o, x.asking(at))
+	return o, v, refusal, err
+}
+
 // decide draws for one part.
-func (x *raise) decide(s *state, names []string, base int) (part, error) {
+func (x *raise) decide(s *state, names []string) (part, error) {
 	var p part
-	for i, name := range names {
-		a, err := x.assess(s, name)
+	for _, name := range names {
+		refusal, err := x.answer(s, name, &p)
 		if err != nil {
 			return p, err
 		}
-		if a.verdict == drawn {
-			if base+i >= len(x.truths) || x.truths[base+i] == notAsked {
-				return p, errOvertaken
-			}
-			if x.truths[base+i] == noTruth {
-				a = x.refusal(name, NoTruth, HelpsTruth)
-			}
+		if refusal != nil {
+			p.refused = append(p.refused, *refusal)
 		}
-		if a.verdict == refused {
-			p.refused = append(p.refused, a.refusal)
-			continue
-		}
-		p.counts[a.verdict]++
-		if a.verdict == reused {
-			continue
-		}
-		c, err := x.draw(a, name, base+i)
-		if err != nil {
-			return p, err
-		}
-		p.changes = append(p.changes, c)
 	}
 	if len(p.refused) > 0 && !x.request.Partial {
 		return p, x.refuse(p.refused)
 	}
 	return p, nil
+}
+
+// answer adds to a part what the raise does with one object, unless it is refused.
+func (x *raise) answer(s *state, name string, p *part) (*Refusal, error) {
+	o, v, refusal, err := x.assess(s, name, earlier(x.at, s.clock))
+	if err != nil || refusal != nil {
+		return refusal, err
+	}
+	truth, asked := x.truths.of(name)
+	if v == drawn && !asked {
+		return nil, errOvertaken
+	}
+	if v == drawn && truth == noTruth {
+		return x.noTruth(name), nil
+	}
+	p.counts[v]++
+	if v == reused {
+		return nil, nil
+	}
+	r, err := x.ledger.respond(x.question, o, x.request.Epsilon, v, truth)
+	if err != nil {
+		return nil, err
+	}
+	p.changes = append(p.changes, &released{name, x.question.number, x.request.Epsilon, r})
+	return nil, nil
+}
+
+func (x *raise) noTruth(name string) *Refusal {
+	return &Refusal{Object: name, Reason: NoTruth, Asked: x.request.Epsilon, Helps: HelpsTruth}
 }
 
 func (x *raise) refuse(refusals []Refusal) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -115,19 +116,26 @@ type ObjectState struct {
 	Object    string          `json:"object"`
 	Cap       privacy.Epsilon `json:"cap"`
 	Spent     privacy.Epsilon `json:"spent"`
-	Remaining privacy.Epsilon `json:"remaining"` // of the cap
+	Held      privacy.Epsilon `json:"held"`      // by reservations, beyond what is spent
+	Remaining privacy.Epsilon `json:"remaining"` // of the cap, without what is held
+	Earned    int64           `json:"earned"`    // by sales, in minor units of the currency
+	Currency  string          `json:"currency"`
 	Chains    []ChainState    `json:"chains"`
 }
 
 // ChainState is everything released of one object and question. Before the first response Epsilon is
 // 0 and Response is empty.
 type ChainState struct {
-	Question string          `json:"question"`
-	Epsilon  privacy.Epsilon `json:"epsilon"`  // of the current level, which is what the responses cost
-	Answered privacy.Epsilon `json:"answered"` // what answers to queries about the question cost besides
-	Response string          `json:"response"` // at the current level
-	Ceiling  privacy.Epsilon `json:"ceiling"`  // by the policy, now; the object's cap may bind before
-	Levels   []LevelState    `json:"levels"`   // by rising ε
+	Question string `json:"question"`
+	// Withdrawn: nothing more is drawn from it or sold of it, unless the object is enrolled again.
+	Withdrawn bool            `json:"withdrawn"`
+	Policy    *policy.Policy  `json:"policy,omitempty"` // nil if only the cap binds
+	Orders    uint64          `json:"orders"`           // accepted, for more than their buyers held
+	Epsilon   privacy.Epsilon `json:"epsilon"`          // of the current level, which is what the responses cost
+	Answered  privacy.Epsilon `json:"answered"`         // what answers to queries about the question cost besides
+	Response  string          `json:"response"`         // at the current level
+	Ceiling   privacy.Epsilon `json:"ceiling"`          // by the policy, now; the object's cap may bind before
+	Levels    []LevelState    `json:"levels"`           // by rising ε
 }
 
 // LevelState is one recorded response.
@@ -135,6 +143,7 @@ type LevelState struct {
 	Epsilon  privacy.Epsilon `json:"epsilon"`
 	Response string          `json:"response"`
 	Event    uint64          `json:"event"`
+	Buyers   []string        `json:"buyers,omitempty"` // who hold it
 }
 
 // Object returns the budget and all responses of an object, or [ErrUnknown].
@@ -148,16 +157,7 @@ func (l *Ledger) Object(ctx context.Context, name string) (ObjectState, error) {
 		if !found {
 			return fmt.Errorf("object %q: %w", name, ErrUnknown)
 		}
-		s.now = s.clamp(l.clock())
-		out = ObjectState{Object: name, Cap: o.cap, Spent: o.spent, Remaining: less(o.cap, o.spent)}
-		err = l.eachQuestionOf(s, name, func(number uint32) error {
-			c, err := l.chainState(s, number, name, o)
-			out.Chains = append(out.Chains, c)
-			return err
-		})
-		if err == nil && uint64(len(out.Chains)) != o.chains {
-			err = orCorrupt(nil, "object %q has %d chains of %d", name, len(out.Chains), o.chains)
-		}
+		out, err = l.objectState(s, name, o)
 		return err
 	})
 	if err != nil {
@@ -166,30 +166,61 @@ func (l *Ledger) Object(ctx context.Context, name string) (ObjectState, error) {
 	return out, nil
 }
 
-// eachQuestionOf visits the questions an object is enrolled in.
-func (l *Ledger) eachQuestionOf(s *state, name string, visit func(number uint32) error) error {
-	var numbers []uint32
+func (l *Ledger) objectState(s *state, name string, o object) (ObjectState, error) {
+	out := ObjectState{Object: name, Cap: o.cap, Spent: o.spent, Remaining: less(o.cap, o.spent), Earned: int64(o.earned), Currency: l.about.currency}
+	numbers, err := s.questionsOf(name)
+	if err != nil {
+		return out, err
+	}
+	if uint64(len(numbers)) != o.chains {
+		return out, orCorrupt(nil, "object %q has %d chains of %d", name, len(numbers), o.chains)
+	}
+	for _, number := range numbers {
+		c, err := l.chainState(s, number, name, o)
+		if err != nil {
+			return out, err
+		}
+		out.Chains = append(out.Chains, c)
+	}
+	return out, s.addHeld(name, o, &out)
+}
+
+// addHeld adds what reservations hold of each chain.
+func (s *state) addHeld(name string, o object, out *ObjectState) error {
+	reach := reaches{}
+	if err := s.reserved(o, &reach); err != nil {
+		return err
+	}
+	for _, one := range reach {
+		c, _, err := s.chain(one.question, name)
+		if err != nil {
+			return err
+		}
+		sum, above := out.Held.Add(less(one.epsilon, c.current()))
+		if above != nil {
+			sum = privacy.MaxEpsilon()
+		}
+		out.Held = sum
+	}
+	out.Remaining = less(out.Remaining, out.Held)
+	return nil
+}
+
+// questionsOf returns the numbers of the questions an object is, or was, enrolled in.
+func (s *state) questionsOf(name string) (numbers []uint32, err error) {
 	prefix := objectKey(name)
-	err := s.Scan(bucketObjects, memberKey(name, 1), func(key, _ []byte) bool {
+	err = s.Scan(bucketObjects, memberKey(name, 1), func(key, _ []byte) bool {
 		if len(key) != len(prefix)+4 || string(key[:len(prefix)]) != string(prefix) {
 			return false
 		}
 		numbers = append(numbers, binary.BigEndian.Uint32(key[len(prefix):]))
 		return true
 	})
-	if err != nil {
-		return err
-	}
-	for _, number := range numbers {
-		if err := visit(number); err != nil {
-			return err
-		}
-	}
-	return nil
+	return numbers, err
 }
 
 func (l *Ledger) chainState(s *state, number uint32, name string, o object) (ChainState, error) {
-	q, err := l.question(s, number)
+	q, err := s.question(number)
 	if err != nil {
 		return ChainState{}, err
 	}
@@ -197,13 +228,15 @@ func (l *Ledger) chainState(s *state, number uint32, name string, o object) (Cha
 	if err != nil || !found {
 		return ChainState{}, orCorrupt(err, "object %q has lost its chain in question %d", name, number)
 	}
-	out := ChainState{Question: q.name, Epsilon: c.current(), Answered: c.answered, Ceiling: o.cap, Levels: make([]LevelState, 0, len(c.levels))}
-	if c.policy != 0 {
-		p, err := l.policy(s, c.policy)
-		if err != nil {
-			return out, err
-		}
-		out.Ceiling = p.Ceiling(s.now)
+	out := ChainState{
+		Question: q.name, Withdrawn: o.withdrew(c), Orders: c.orders, Epsilon: c.current(), Answered: c.answered,
+		Ceiling: o.cap, Levels: make([]LevelState, 0, len(c.levels)),
+	}
+	if out.Policy, err = l.policyOf(s, c.policy); err != nil {
+		return out, err
+	}
+	if out.Policy != nil {
+		out.Ceiling = out.Policy.Ceiling(s.clock, c.orders)
 	}
 	for _, at := range c.levels {
 		r, err := q.response(name, at)
@@ -211,7 +244,11 @@ func (l *Ledger) chainState(s *state, number uint32, name string, o object) (Cha
 			return out, err
 		}
 		out.Response = r.Value
-		out.Levels = append(out.Levels, LevelState{r.Epsilon, r.Value, r.Event})
+		buyers, err := s.buyerNames(at.buyers)
+		if err != nil {
+			return out, err
+		}
+		out.Levels = append(out.Levels, LevelState{r.Epsilon, r.Value, r.Event, buyers})
 	}
 	return out, nil
 }
@@ -222,6 +259,10 @@ type Stats struct {
 	Questions uint64 `json:"questions"`
 	Chains    uint64 `json:"chains"`
 	Events    uint64 `json:"events"`
+	Buyers    uint64 `json:"buyers"`
+	Sales     uint64 `json:"sales"`   // carried out
+	Revenue   int64  `json:"revenue"` // of all sales, in minor units of the currency
+	Currency  string `json:"currency"`
 	Bytes     int64  `json:"bytes"` // on disk
 }
 
@@ -231,6 +272,7 @@ func (l *Ledger) Stats(ctx context.Context) (Stats, error) {
 	err := l.view(ctx, func(s *state) error {
 		c := s.counters
 		out = Stats{Objects: c.objects, Questions: uint64(c.questions), Chains: c.chains, Events: c.events}
+		out.Buyers, out.Sales, out.Revenue, out.Currency = uint64(c.buyers), c.sold, int64(c.revenue), l.about.currency
 		return nil
 	})
 	if err != nil {

@@ -56,17 +56,17 @@ func TestReadersMayWriteMeanwhile(t *testing.T) {
 	n := 0
 	for r, err := range l.Responses(t.Context(), "vote", eps(t, "0.5")) {
 		must(t, err)
-		sell(t, l, sale(t, fmt.Sprint("more ", n), r.Object, "1"))
+		release(t, l, releaseOf(t, fmt.Sprint("more ", n), r.Object, "1"))
 		n++
 	}
 	for ev, err := range l.Events(t.Context(), 1) {
 		must(t, err)
 		if ev.Kind == "released" && ev.Epsilon.Less(eps(t, "1")) {
-			sell(t, l, sale(t, fmt.Sprint("yet more ", ev.Number), ev.Object, "2"))
+			release(t, l, releaseOf(t, fmt.Sprint("yet more ", ev.Number), ev.Object, "2"))
 		}
 	}
 	_, err := l.Estimate(t.Context(), EstimateRequest{Question: "vote", Include: func(name string) bool {
-		sell(t, l, sale(t, "most "+name, name, "3"))
+		release(t, l, releaseOf(t, "most "+name, name, "3"))
 		return true
 	}})
 	must(t, err)
@@ -84,7 +84,7 @@ func TestEventsTellWhatHappened(t *testing.T) {
 	define(t, l, vote())
 	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Policy: two, Cap: eps(t, "3")})
 	must(t, err)
-	sell(t, l, sale(t, "r", "ann", "0.5"))
+	release(t, l, releaseOf(t, "r", "ann", "0.5"))
 	r := order(t, "p", "0.25", "ann", "zoe")
 	r.Partial = true
 	carryOut(t, l, r)
@@ -121,15 +121,16 @@ func TestObjectShowsBudgetAndLevels(t *testing.T) {
 	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann", "ann b", "an"}, Policy: policy.Fixed(eps(t, "2")), Cap: eps(t, "3")})
 	must(t, err)
 	enroll(t, l, "smoker", "3", "ann")
-	sell(t, l, sale(t, "1", "ann", "1.5"))
-	sell(t, l, sale(t, "2", "ann", "0.5"))
+	release(t, l, releaseOf(t, "1", "ann", "1.5"))
+	release(t, l, releaseOf(t, "2", "ann", "0.5"))
 	got := objectOf(t, l, "ann")
 	n := got.Chains[0].Levels[1].Event
+	two := policy.Fixed(eps(t, "2"))
 	want := ObjectState{
-		Object: "ann", Cap: eps(t, "3"), Spent: eps(t, "1.5"), Remaining: eps(t, "1.5"),
+		Object: "ann", Cap: eps(t, "3"), Spent: eps(t, "1.5"), Remaining: eps(t, "1.5"), Currency: "EUR",
 		Chains: []ChainState{
-			{Question: "vote", Epsilon: eps(t, "1.5"), Response: "yes", Ceiling: eps(t, "2"), Levels: []LevelState{
-				{eps(t, "0.5"), "yes", n + 2}, {eps(t, "1.5"), "yes", n},
+			{Question: "vote", Policy: &two, Epsilon: eps(t, "1.5"), Response: "yes", Ceiling: eps(t, "2"), Levels: []LevelState{
+				{Epsilon: eps(t, "0.5"), Response: "yes", Event: n + 2}, {Epsilon: eps(t, "1.5"), Response: "yes", Event: n},
 			}},
 			{Question: "smoker", Ceiling: eps(t, "3"), Levels: []LevelState{}},
 		},
@@ -215,14 +216,14 @@ func TestStatsCount(t *testing.T) {
 	info, err := os.Stat(path)
 	must(t, err)
 	// created; 2 × (question, settled); 3 × enrolled; 2 × settled
-	if want := (Stats{Objects: 2, Questions: 2, Chains: 3, Events: 10, Bytes: info.Size()}); got != want {
+	if want := (Stats{Objects: 2, Questions: 2, Chains: 3, Events: 10, Currency: "USD", Bytes: info.Size()}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
 func TestReadingLeavesNoTrace(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann")
-	sell(t, l, sale(t, "k", "ann", "0.5"))
+	release(t, l, releaseOf(t, "k", "ann", "0.5"))
 	unchanged(t, l.store, func() {
 		for name, call := range everyCall(t, l) {
 			if writes(name) {
@@ -238,7 +239,7 @@ func TestReadingLeavesNoTrace(t *testing.T) {
 func TestReadOnlyReadsAndRefusesWrites(t *testing.T) {
 	path := votersFile(t, "9", "ann")
 	l := open(t, path, Options{})
-	first := sell(t, l, sale(t, "k", "ann", "0.5"))
+	first := release(t, l, releaseOf(t, "k", "ann", "0.5"))
 	closed(t, l)
 
 	readers := []*Ledger{open(t, path, Options{ReadOnly: true}), open(t, path, Options{ReadOnly: true, TruthKey: truthKey()})}
@@ -272,7 +273,7 @@ func TestReadOnlyReadsAndRefusesWrites(t *testing.T) {
 // A truth that cannot serve for a draw is not asked for.
 func TestReadOnlyAsksForNoTruth(t *testing.T) {
 	l := open(t, votersFile(t, "9", "ann"), Options{ReadOnly: true})
-	r := sale(t, "r", "ann", "0.5")
+	r := releaseOf(t, "r", "ann", "0.5")
 	r.Truth = never(t)
 	_, err := l.Release(t.Context(), r)
 	wantErr(t, err, ErrReadOnly)
@@ -321,7 +322,7 @@ func TestTheLogHasOneLineForEachCommitRefusalAndFailure(t *testing.T) {
 		}
 	}
 	release := func(key, epsilon string) func() error {
-		return func() error { _, err := l.Release(t.Context(), sale(t, key, "ann", epsilon)); return err }
+		return func() error { _, err := l.Release(t.Context(), releaseOf(t, key, "ann", epsilon)); return err }
 	}
 	wantLog("sale", release("1", "0.5"), `"level":"debug"`, `"events":2`)
 	wantLog("repetition", release("1", "0.5"))
@@ -335,7 +336,7 @@ func TestTheLogHasOneLineForEachCommitRefusalAndFailure(t *testing.T) {
 // The zero Options are ready for use and silent.
 func TestZeroOptionsWork(t *testing.T) {
 	l := voters(t, newLedger(t), "1", "ann")
-	if r := sell(t, l, sale(t, "k", "ann", "1")); r.Event == 0 || r.Epsilon != (eps(t, "1")) || r.Epsilon == (privacy.Epsilon{}) {
+	if r := release(t, l, releaseOf(t, "k", "ann", "1")); r.Event == 0 || r.Epsilon != (eps(t, "1")) || r.Epsilon == (privacy.Epsilon{}) {
 		t.Errorf("%+v", r)
 	}
 }

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"crypto/sha256"
+	"slices"
 	"time"
 
 	"github.com/sluicedp/sluice/policy"
@@ -17,22 +18,52 @@ type counters struct {
 	policies  uint32
 	objects   uint64
 	chains    uint64
+	buyers    uint32
+	sales     uint64 // numbers given to sales and reservations
+	sold      uint64 // sales carried out
+	revenue   uint64 // what they brought, in minor units of the currency
+	open      opened
+}
+
+// opened is the sale or reservation whose objects are still to come, and what they must add up to. It is
+// empty between transactions.
+type opened struct {
+	sale    uint64
+	objects uint64
+	price   uint64
+	tally   saleTally
+	last    string // the last object: they come in order
 }
 
 func (c counters) encode() []byte {
 	e := &encoder{}
 	e.uvarint(c.events)
-	e.u64(uint64(c.last.UnixNano()))
+	e.time(c.last)
 	e.u32(c.questions)
 	e.u32(c.policies)
 	e.uvarint(c.objects)
 	e.uvarint(c.chains)
+	e.u32(c.buyers)
+	e.uvarint(c.sales)
+	e.uvarint(c.sold)
+	e.uvarint(c.revenue)
+	e.uvarint(c.open.sale)
+	if c.open.sale != 0 {
+		e.uvarint(c.open.objects)
+		e.uvarint(c.open.price)
+		c.open.tally.encode(e)
+		e.text(c.open.last)
+	}
 	return e.buf
 }
 
 func decodeCounters(payload []byte) (counters, error) {
 	d := &decoder{rest: payload}
-	c := counters{events: d.uvarint(), last: time.Unix(0, int64(d.u64())).UTC(), questions: d.u32(), policies: d.u32(), objects: d.uvarint(), chains: d.uvarint()}
+	c := counters{events: d.uvarint(), last: d.time(), questions: d.u32(), policies: d.u32(), objects: d.uvarint(), chains: d.uvarint()}
+	c.buyers, c.sales, c.sold, c.revenue = d.u32(), d.uvarint(), d.uvarint(), d.uvarint()
+	if c.open.sale = d.uvarint(); c.open.sale != 0 {
+		c.open.objects, c.open.price, c.open.tally, c.open.last = d.uvarint(), d.uvarint(), decodeSaleTally(d), d.text()
+	}
 	return c, d.done()
 }
 
@@ -44,14 +75,14 @@ type about struct {
 
 func (a about) encode() []byte {
 	e := &encoder{}
-	e.u64(uint64(a.at.UnixNano()))
+	e.time(a.at)
 	a.created.encode(e)
 	return e.buf
 }
 
 func decodeAbout(payload []byte) (about, error) {
 	d := &decoder{rest: payload}
-	a := about{at: time.Unix(0, int64(d.u64())).UTC()}
+	a := about{at: d.time()}
 	a.created = *decodeCreated(d).(*created)
 	return a, d.done()
 }
@@ -83,35 +114,47 @@ type object struct {
 	cap    privacy.Epsilon
 	spent  privacy.Epsilon
 	chains uint64
+	// withdrawn is the event by which the object last withdrew, or 0. What it enrolled in later counts.
+	withdrawn uint64
+	earned    uint64   // by sales, in minor units of the currency
+	held      []uint64 // reservations that may hold some of its budget, by rising number
 }
+
+// withdrew tells whether the object has withdrawn since it was enrolled in a chain.
+func (o object) withdrew(c chain) bool { return o.withdrawn > c.enrolled }
 
 func (o object) encode() []byte {
 	e := &encoder{}
 	e.epsilon(o.cap)
 	e.epsilon(o.spent)
 	e.uvarint(o.chains)
+	e.uvarint(o.withdrawn)
+	e.uvarint(o.earned)
+	e.numbers(o.held)
 	return e.buf
 }
 
 func decodeObject(payload []byte) (object, error) {
 	d := &decoder{rest: payload}
-	o := object{cap: d.epsilon(), spent: d.epsilon(), chains: d.uvarint()}
+	o := object{cap: d.epsilon(), spent: d.epsilon(), chains: d.uvarint(), withdrawn: d.uvarint(), earned: d.uvarint(), held: d.numbers()}
 	return o, d.done()
 }
 
 // chain is everything released of one object and question.
 type chain struct {
-	enrolled uint64          // the event that began it
+	enrolled uint64          // the event that began it, or by which the object came back
 	policy   uint32          // 0 for none
+	orders   uint64          // accepted orders for more than their buyers held
 	bound    *tag            // the keyed hash of the truth it belongs to, if there is one
 	answered privacy.Epsilon // what answers about the question charged the object
 	levels   []level
 }
 
-// level is a recorded response with the event that recorded it.
+// level is a recorded response with the event that recorded it and the buyers who hold it.
 type level struct {
 	rrchain.Level
-	event uint64
+	event  uint64
+	buyers []uint32
 }
 
 // current returns the ε of the highest level.
@@ -122,14 +165,30 @@ func (c chain) current() privacy.Epsilon {
 	return c.levels[len(c.levels)-1].Epsilon
 }
 
+// findLevel returns the place of a level, or where it would stand.
+func findLevel(levels []level, epsilon privacy.Epsilon) (place int, recorded bool) {
+	return slices.BinarySearchFunc(levels, epsilon, func(l level, e privacy.Epsilon) int { return l.Epsilon.Compare(e) })
+}
+
 // at returns the level recorded at exactly this ε.
 func (c chain) at(epsilon privacy.Epsilon) (level, bool) {
-	for _, l := range c.levels {
-		if l.Epsilon == epsilon {
-			return l, true
+	i, recorded := findLevel(c.levels, epsilon)
+	if !recorded {
+		return level{}, false
+	}
+	return c.levels[i], true
+}
+
+func (l level) isHeldBy(buyer uint32) bool { return buyer != 0 && slices.Contains(l.buyers, buyer) }
+
+// heldBy returns the highest ε at which a buyer holds a response, or 0.
+func (c chain) heldBy(buyer uint32) privacy.Epsilon {
+	for _, l := range slices.Backward(c.levels) {
+		if l.isHeldBy(buyer) {
+			return l.Epsilon
 		}
 	}
-	return level{}, false
+	return privacy.Epsilon{}
 }
 
 // responses returns the chain in the form that can be drawn from.
@@ -145,15 +204,23 @@ func (c chain) encode() []byte {
 	e := &encoder{}
 	e.uvarint(c.enrolled)
 	e.uvarint(uint64(c.policy))
+	e.uvarint(c.orders)
 	encodeTag(e, c.bound)
 	e.epsilon(c.answered)
-	encodeLevels(e, c.levels)
+	e.uvarint(uint64(len(c.levels)))
+	for _, l := range c.levels {
+		encodeLevel(e, l)
+		e.uvarint(uint64(len(l.buyers)))
+		for _, buyer := range l.buyers {
+			e.uvarint(uint64(buyer))
+		}
+	}
 	return e.buf
 }
 
 func decodeChain(payload []byte) (chain, error) {
 	d := &decoder{rest: payload}
-	c := chain{enrolled: d.uvarint(), policy: d.uvarint32(), bound: decodeTag(d), answered: d.epsilon(), levels: decodeLevels(d)}
+	c := chain{enrolled: d.uvarint(), policy: d.uvarint32(), orders: d.uvarint(), bound: decodeTag(d), answered: d.epsilon(), levels: decodeLevels(d)}
 	return c, d.done()
 }
 
@@ -214,13 +281,6 @@ func decodeAnswers(payload []byte) (answers, error) {
 	return a, d.done()
 }
 
-func encodeLevels(e *encoder, levels []level) {
-	e.uvarint(uint64(len(levels)))
-	for _, l := range levels {
-		encodeLevel(e, l)
-	}
-}
-
 func encodeLevel(e *encoder, l level) {
 	e.epsilon(l.Epsilon)
 	e.uvarint(uint64(l.Response))
@@ -228,11 +288,11 @@ func encodeLevel(e *encoder, l level) {
 }
 
 func decodeLevel(d *decoder) level {
-	return level{rrchain.Level{Epsilon: d.epsilon(), Response: d.response()}, d.uvarint()}
+	return level{Level: rrchain.Level{Epsilon: d.epsilon(), Response: d.response()}, event: d.uvarint()}
 }
 
 func decodeLevels(d *decoder) []level {
-	const smallest = 3 // bytes of a level
+	const smallest = 4 // bytes of a level
 	n := d.count(smallest)
 	if n == 0 {
 		return nil
@@ -240,8 +300,21 @@ func decodeLevels(d *decoder) []level {
 	levels := make([]level, n)
 	for i := range levels {
 		levels[i] = decodeLevel(d)
+		levels[i].buyers = decodeBuyers(d)
 	}
 	return levels
+}
+
+func decodeBuyers(d *decoder) []uint32 {
+	n := d.count(1)
+	if n == 0 {
+		return nil
+	}
+	buyers := make([]uint32, n)
+	for i := range buyers {
+		buyers[i] = d.uvarint32()
+	}
+	return buyers
 }
 
 // request is what an idempotency key stands for: the digest of the request, and the events that
@@ -256,10 +329,7 @@ func (r request) encode() []byte {
 	e := &encoder{}
 	e.raw(r.digest[:])
 	e.flag(r.done)
-	e.uvarint(uint64(len(r.settled)))
-	for _, number := range r.settled {
-		e.uvarint(number)
-	}
+	e.numbers(r.settled)
 	return e.buf
 }
 
@@ -268,12 +338,87 @@ func decodeRequest(payload []byte) (request, error) {
 	r := request{}
 	d.array(r.digest[:])
 	r.done = d.flag()
-	r.settled = make([]uint64, d.count(1))
-	for i := range r.settled {
-		r.settled[i] = d.uvarint()
-	}
+	r.settled = d.numbers()
 	return r, d.done()
 }
 
 // noPolicy stands for an object enrolled without a policy: only its cap binds.
 func noPolicy() policy.Policy { return policy.Fixed(privacy.MaxEpsilon()) }
+
+// buyer is a customer of the market.
+type buyer struct {
+	name string
+	sold uint64 // sales to it
+	paid uint64 // for them, in minor units of the currency
+}
+
+func (b buyer) encode() []byte {
+	e := &encoder{}
+	e.text(b.name)
+	e.uvarint(b.sold)
+	e.uvarint(b.paid)
+	return e.buf
+}
+
+func decodeBuyer(payload []byte) (buyer, error) {
+	d := &decoder{rest: payload}
+	b := buyer{name: d.text(), sold: d.uvarint(), paid: d.uvarint()}
+	return b, d.done()
+}
+
+// saleStatus is how far a sale has come. It is stored as one byte.
+type saleStatus uint8
+
+const (
+	saleReserved saleStatus = iota + 1
+	saleSold
+	saleCancelled
+)
+
+// sale is a sale or a reservation under its number.
+type sale struct {
+	status   saleStatus
+	buyer    uint32
+	question uint32
+	epsilon  privacy.Epsilon
+	objects  uint64
+	price    uint64    // in all; of a reservation, what is reserved
+	event    uint64    // that began it; those of its objects follow it
+	granted  uint64    // the event that reserved it, 0 without a reservation
+	expires  time.Time // of a reservation, else zero
+	promised uint64    // what was reserved for a sale that was a reservation before
+}
+
+// holds tells whether it is a reservation that holds at an instant.
+func (r sale) holds(at time.Time) bool { return r.status == saleReserved && at.Before(r.expires) }
+
+func (r sale) encode() []byte {
+	e := &encoder{}
+	e.u8(uint8(r.status))
+	e.u32(r.buyer)
+	e.u32(r.question)
+	e.epsilon(r.epsilon)
+	e.uvarint(r.objects)
+	e.uvarint(r.price)
+	e.uvarint(r.event)
+	e.uvarint(r.granted)
+	e.flag(!r.expires.IsZero())
+	if !r.expires.IsZero() {
+		e.time(r.expires)
+	}
+	e.uvarint(r.promised)
+	return e.buf
+}
+
+func decodeSale(payload []byte) (sale, error) {
+	d := &decoder{rest: payload}
+	r := sale{status: saleStatus(d.u8()), buyer: d.u32(), question: d.u32(), epsilon: d.epsilon(), objects: d.uvarint(), price: d.uvarint(), event: d.uvarint(), granted: d.uvarint()}
+	if d.flag() {
+		r.expires = d.time()
+	}
+	r.promised = d.uvarint()
+	if r.status < saleReserved || r.status > saleCancelled || r.objects == 0 {
+		d.fail("sale of %d objects with status %d", r.objects, r.status)
+	}
+	return r, d.done()
+}

@@ -26,7 +26,7 @@ func refusedCases(t *testing.T) map[string]refusedCase {
 	none := e("0")
 	raise := func(name, epsilon, truth string) func(*Ledger) error {
 		return func(l *Ledger) error {
-			r := sale(t, "r", name, epsilon)
+			r := releaseOf(t, "r", name, epsilon)
 			r.Truth = TruthOf(truth)
 			_, err := l.Release(t.Context(), r)
 			return err
@@ -60,11 +60,11 @@ func refusing(t *testing.T) *Ledger {
 	enroll(t, l, "vote", "3", "capped")
 	enroll(t, l, "smoker", "3", "capped")
 	enroll(t, l, "vote", "1", "fresh")
-	sell(t, l, sale(t, "1", "limited", "1.5"))
-	sell(t, l, sale(t, "2", "capped", "1"))
-	other := sale(t, "3", "capped", "1.25")
+	release(t, l, releaseOf(t, "1", "limited", "1.5"))
+	release(t, l, releaseOf(t, "2", "capped", "1"))
+	other := releaseOf(t, "3", "capped", "1.25")
 	other.Question = "smoker"
-	sell(t, l, other)
+	release(t, l, other)
 	return l
 }
 
@@ -84,7 +84,7 @@ func TestEveryReasonIsExplainedInFull(t *testing.T) {
 			}
 		})
 	}
-	sell(t, l, sale(t, "usable", "fresh", "1"))
+	release(t, l, releaseOf(t, "usable", "fresh", "1"))
 	audit(t, l.store)
 }
 
@@ -101,7 +101,7 @@ func TestWhatRemainsCanBeHad(t *testing.T) {
 		must(t, err)
 		level, err = level.Add(refused.Remaining)
 		must(t, err)
-		r := sale(t, "rest", refused.Object, "1")
+		r := releaseOf(t, "rest", refused.Object, "1")
 		r.Epsilon = level
 		if _, err := l.Release(t.Context(), r); err != nil {
 			t.Errorf("%s: what remains is refused: %v", name, err)
@@ -150,7 +150,7 @@ func TestTheTextOfARefusalIsBounded(t *testing.T) {
 // What is no refusal by the state, but a request that cannot be right, is told apart.
 func TestUnknownAndInvalidAreNotRefusals(t *testing.T) {
 	l := refusing(t)
-	unknown := sale(t, "k", "fresh", "0.5")
+	unknown := releaseOf(t, "k", "fresh", "0.5")
 	unknown.Question = "who knows"
 	for name, call := range map[string]struct {
 		err  func() error
@@ -164,9 +164,9 @@ func TestUnknownAndInvalidAreNotRefusals(t *testing.T) {
 		"unknown object":    {func() error { _, err := l.Object(t.Context(), "stranger"); return err }, ErrUnknown},
 		"estimate unknown":  {func() error { _, err := l.Estimate(t.Context(), EstimateRequest{Question: "?"}); return err }, ErrUnknown},
 		"responses unknown": {func() error { return firstError(l.Responses(t.Context(), "?", eps(t, "1"))) }, ErrUnknown},
-		"ε of 0":            {func() error { _, err := l.Release(t.Context(), sale(t, "k", "fresh", "0")); return err }, ErrInvalid},
+		"ε of 0":            {func() error { _, err := l.Release(t.Context(), releaseOf(t, "k", "fresh", "0")); return err }, ErrInvalid},
 		"no truth source": {func() error {
-			r := sale(t, "k", "fresh", "0.5")
+			r := releaseOf(t, "k", "fresh", "0.5")
 			r.Truth = nil
 			_, err := l.Release(t.Context(), r)
 			return err

@@ -19,9 +19,9 @@ func history(t *testing.T) []event {
 	s := &storetest.Memory{}
 	begin(t, s)
 	l := voters(t, openMemory(t, s, Options{Now: epoch}), "1", "ann", "bob")
-	sell(t, l, sale(t, "1", "ann", "0.5"))
-	sell(t, l, sale(t, "2", "ann", "0.25"))
-	sell(t, l, sale(t, "3", "bob", "1"))
+	release(t, l, releaseOf(t, "1", "ann", "0.5"))
+	release(t, l, releaseOf(t, "2", "ann", "0.25"))
+	release(t, l, releaseOf(t, "3", "bob", "1"))
 	return logOf(t, pairs(t, s))
 }
 
@@ -94,10 +94,10 @@ func unsoundLogs(t *testing.T) map[string]func(log []event) []event {
 		"released twice":          again(isReleased("ann", "0.5", t)),
 		"derived twice":           again(isReleased("ann", "0.25", t)),
 		"settled twice":           again(isSettled("3")),
-		"over the cap":            extra(&released{object: "ann", question: 1, epsilon: eps(t, "1.000000001"), method: methodRaise}),
-		"an ε of 0":               extra(&released{object: "ann", question: 1, method: methodDegrade}),
-		"a stranger's answer":     extra(&released{object: "zoe", question: 1, epsilon: one, method: methodRaise}),
-		"another question":        extra(&released{object: "ann", question: 2, epsilon: one, method: methodRaise}),
+		"over the cap":            extra(&released{object: "ann", question: 1, epsilon: eps(t, "1.000000001"), response: response{method: methodRaise}}),
+		"an ε of 0":               extra(&released{object: "ann", question: 1, response: response{method: methodDegrade}}),
+		"a stranger's answer":     extra(&released{object: "zoe", question: 1, epsilon: one, response: response{method: methodRaise}}),
+		"another question":        extra(&released{object: "ann", question: 2, epsilon: one, response: response{method: methodRaise}}),
 		"a question's number":     extra(&questionDefined{number: 3, name: "q", values: []string{"a", "b"}}),
 		"a question twice":        extra(&questionDefined{number: 1, name: "q", values: []string{"a", "b"}}),
 		"a policy's number":       extra(&policyDefined{number: 2, json: `{"kind":"fixed","ceiling":"1"}`}),
@@ -126,11 +126,11 @@ func TestApplyIsASecondGuardOfTheBudget(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
 	unchanged(t, s, func() {
 		_, _, err := l.submit(t.Context(), func(*state) ([]change, error) {
-			return []change{&released{object: "ann", question: 1, epsilon: eps(t, "1.1"), method: methodRaise}}, nil
+			return []change{&released{object: "ann", question: 1, epsilon: eps(t, "1.1"), response: response{method: methodRaise}}}, nil
 		})
 		wantErr(t, err, ErrCorrupt)
 	})
-	sell(t, l, sale(t, "k", "ann", "1"))
+	release(t, l, releaseOf(t, "k", "ann", "1"))
 }
 
 // The fold is pure: it does the same whenever it is done, whatever the clock says.
@@ -145,8 +145,15 @@ func TestReplayingTwiceGivesTheSameBytes(t *testing.T) {
 // Nor does it matter where transactions begin and end.
 func TestReplayingEventByEventGivesTheSameBytes(t *testing.T) {
 	log := history(t)
-	whole, single := &storetest.Memory{}, &storetest.Memory{}
+	whole := &storetest.Memory{}
 	must(t, replay(whole, log))
+	same(t, "replay event by event", pairs(t, replayedSingly(t, log)), pairs(t, whole))
+}
+
+// replayedSingly folds a log in transactions of one event.
+func replayedSingly(t *testing.T, log []event) *storetest.Memory {
+	t.Helper()
+	single := &storetest.Memory{}
 	must(t, single.Update(func(w store.Writer) error { return w.Put(bucketMeta, []byte(keyFormat), formatRecord()) }))
 	for _, ev := range log {
 		must(t, single.Update(func(w store.Writer) error {
@@ -160,5 +167,5 @@ func TestReplayingEventByEventGivesTheSameBytes(t *testing.T) {
 			return st.flush()
 		}))
 	}
-	same(t, "replay event by event", pairs(t, single), pairs(t, whole))
+	return single
 }

@@ -22,6 +22,7 @@ type Progress func(done, total int)
 type outcome struct {
 	counts  counts
 	refused []Refusal
+	swept   map[uint32]*sweptQuestion // the same by question, of a sweep
 	first   uint64
 	last    uint64
 }
@@ -82,14 +83,50 @@ func (o *outcome) add(part *settled) {
 		o.counts[i] += n
 	}
 	o.refused = append(o.refused, part.refused...)
+	rest := part.refused
+	for _, one := range part.swept {
+		if o.swept == nil {
+			o.swept = map[uint32]*sweptQuestion{}
+		}
+		if o.swept[one.question] == nil {
+			o.swept[one.question] = &sweptQuestion{sweptCount: sweptCount{question: one.question}}
+		}
+		sum := o.swept[one.question]
+		sum.raised += one.raised
+		sum.unchanged += one.unchanged
+		sum.refused += one.refused
+		sum.refusals = append(sum.refusals, rest[:one.refused]...)
+		rest = rest[one.refused:]
+	}
+}
+
+// once carries out a request of at most one change, which decide returns, or nil if there is none to make.
+func (l *Ledger) once(ctx context.Context, key string, request *encoder, decide func(*state) (change, error)) error {
+	if err := checkName("idempotency key", key); err != nil {
+		return err
+	}
+	digest := request.sum()
+	_, _, err := l.submit(ctx, func(s *state) ([]change, error) {
+		st, err := s.standing(key, digest)
+		if err != nil || st.done {
+			return nil, err
+		}
+		end := &settled{key: key, digest: digest, first: s.counters.events + 1, through: st.through, final: true}
+		c, err := decide(s)
+		if err != nil || c == nil {
+			return []change{end}, err
+		}
+		return []change{c, end}, nil
+	})
+	return err
 }
 
 // panel is the set of objects of a request: the names given, or all that were enrolled in a question
-// by an event.
+// by an event and have not withdrawn, or simply all there are.
 type panel struct {
 	names    []string // sorted
 	all      bool
-	question uint32
+	question uint32 // 0 for whoever is enrolled in any
 	through  uint64
 }
 
@@ -104,16 +141,42 @@ func (p *panel) after(s *state, name string, limit int) (names []string, last bo
 		return p.names[from:to], to == len(p.names), nil
 	}
 	last = true
+	if p.question == 0 {
+		err = s.scanObjects(name, func(found string) bool {
+			if last = len(names) < limit; last {
+				names = append(names, found)
+			}
+			return last
+		})
+		return names, last, err
+	}
+	var fault error
 	err = s.scanChains(p.question, string(objectKey(name)), func(found string, c chain) bool {
-		if c.enrolled > p.through {
-			return true
+		var in bool
+		if in, fault = p.includes(s, found, c); !in {
+			return fault == nil
 		}
 		if last = len(names) < limit; last {
 			names = append(names, found)
 		}
 		return last
 	})
+	if err == nil {
+		err = fault
+	}
 	return names, last, err
+}
+
+// includes tells whether a panel of all has an object with this chain.
+func (p *panel) includes(s *state, name string, c chain) (bool, error) {
+	if c.enrolled > p.through {
+		return false, nil
+	}
+	o, found, err := s.object(name)
+	if err != nil || !found {
+		return false, orCorrupt(err, "object %q has a chain but no budget", name)
+	}
+	return !o.withdrew(c), nil
 }
 
 // contains tells whether an object belongs to the panel.
@@ -139,9 +202,11 @@ type bulk struct {
 	// prepare looks at the whole panel behind the object named, before anything is written, and may
 	// refuse. It returns the number of objects it found.
 	prepare func(ctx context.Context, behind string) (int, error)
-	// decide makes the changes for the objects of one part, of which the first is number base of
-	// those that prepare saw.
-	decide func(s *state, names []string, base int) (part, error)
+	// ready, if set, looks at the objects of the next part, before it is decided.
+	ready func(ctx context.Context, behind string) error
+	// decide makes the changes for the objects of one part. Who belongs to it may have changed since
+	// it was looked at.
+	decide func(s *state, names []string) (part, error)
 }
 
 // part is what one transaction does for a request.
@@ -149,6 +214,8 @@ type part struct {
 	changes []change
 	counts  counts
 	refused []Refusal
+	swept   []sweptCount // of a sweep; it parts the refusals by question
+	left    int          // objects at the end that it leaves to the next part
 }
 
 // errOvertaken says that a request must look at the state anew, because another call with the same
@@ -181,7 +248,12 @@ func (l *Ledger) attempt(ctx context.Context, b *bulk) (outcome, error) {
 	}
 	done := 0
 	for !st.done {
-		n, err := l.runPart(ctx, b, &st, done)
+		if b.ready != nil {
+			if err := b.ready(ctx, st.cursor); err != nil {
+				return st.outcome, err
+			}
+		}
+		n, err := l.runPart(ctx, b, &st)
 		if err != nil {
 			return st.outcome, st.partly(err)
 		}
@@ -193,7 +265,7 @@ func (l *Ledger) attempt(ctx context.Context, b *bulk) (outcome, error) {
 }
 
 // runPart carries out the part behind st.cursor and moves st behind it.
-func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, base int) (n int, err error) {
+func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing) (n int, err error) {
 	end := &settled{key: b.key, digest: b.digest, through: st.through}
 	first, last, err := l.submit(ctx, func(s *state) ([]change, error) {
 		if now, err := s.standing(b.key, b.digest); err != nil {
@@ -205,15 +277,15 @@ func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, base int) (
 		if err != nil {
 			return nil, err
 		}
-		p, err := b.decide(s, names, base)
+		p, err := b.decide(s, names)
 		if err != nil {
 			return nil, err
 		}
-		n = len(names)
-		if n > 0 {
+		if n = len(names) - p.left; n > 0 {
 			end.last = names[n-1]
 		}
-		end.first, end.final, end.counts, end.refused = s.counters.events+1, final, p.counts, p.refused
+		end.first, end.final = s.counters.events+1, final && p.left == 0
+		end.counts, end.refused, end.swept = p.counts, p.refused, p.swept
 		return append(p.changes, end), nil
 	})
 	if err != nil {

@@ -16,7 +16,7 @@ func TestNothingComesBesideAnErrorBeforeItIsDurable(t *testing.T) {
 			l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
 			flush := newGate(t)
 			s.set(nil, func() error { _ = flush.pass(); return uncertain() })
-			writer := async(func() (Response, error) { return l.Release(t.Context(), sale(t, "1", "ann", "0.5")) })
+			writer := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) })
 			flush.wait(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -50,7 +50,7 @@ func TestNothingComesBesideAnErrorBeforeItIsDurable(t *testing.T) {
 // Whoever gets a recorded answer learns whom it leaves out, like the first to ask (invariant 8).
 func TestARecordedAnswerSaysWhomItLeavesOut(t *testing.T) {
 	l := voters(t, newLedger(t), "1", "ann", "bob", "cy")
-	sell(t, l, sale(t, "s", "bob", "1"))
+	release(t, l, releaseOf(t, "s", "bob", "1"))
 	r := inquire(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cy")
 	r.Partial = true
 	answerTo(t, l, r)
@@ -113,7 +113,7 @@ func TestAnswersBindTheTruth(t *testing.T) {
 	answerTo(t, l, inquire(t, "1", "majority:yes", "0.5", TruthOf("blank"), "ann", "bob"))
 	_, err := l.Answer(t.Context(), inquire(t, "2", "majority:yes", "1", TruthOf("yes"), "ann", "bob"))
 	wantErr(t, err, ErrTruthChanged)
-	r := sale(t, "3", "ann", "0.5")
+	r := releaseOf(t, "3", "ann", "0.5")
 	r.Truth = TruthOf("yes")
 	_, err = l.Release(t.Context(), r)
 	wantErr(t, err, ErrTruthChanged)

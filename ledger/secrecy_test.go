@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -155,7 +158,7 @@ func TestABrokenChainDoesNotTellTheTruth(t *testing.T) {
 	l := openMemory(t, s, Options{})
 	define(t, l, secret())
 	enroll(t, l, "secret", "9", "ann")
-	broken := chain{enrolled: 4, levels: []level{{rrchain.Level{Epsilon: eps(t, "1"), Response: 7}, 5}}} // of 2 values
+	broken := chain{enrolled: 4, levels: []level{{Level: rrchain.Level{Epsilon: eps(t, "1"), Response: 7}, event: 5}}} // of 2 values
 	putRecord(t, s, bucketChains, chainKey(1, "ann"), broken.encode())
 	_, err := l.Release(t.Context(), ReleaseRequest{Key: "k", Question: "secret", Object: "ann", Epsilon: eps(t, "2"), Truth: TruthOf(secret().Values[0])})
 	wantErr(t, err, ErrCorrupt)
@@ -198,7 +201,7 @@ func withTruth(r RaiseRequest, truth string) RaiseRequest {
 func TestTheErrorOfTheTruthSourceIsPassedOn(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "1", "ann")
 	unchanged(t, l.store, func() {
-		r := sale(t, "k", "ann", "0.5")
+		r := releaseOf(t, "k", "ann", "0.5")
 		r.Truth = func(context.Context, string, []string) ([]string, error) { return nil, errDisk }
 		_, err := l.Release(t.Context(), r)
 		wantErr(t, err, errDisk)
@@ -208,16 +211,160 @@ func TestTheErrorOfTheTruthSourceIsPassedOn(t *testing.T) {
 	})
 }
 
-// A raise forgets the truths it was told.
+// What a request was told of truths is overwritten when it ends, and its names find only their own.
 func TestTruthsAreForgotten(t *testing.T) {
-	l := voters(t, inMemory(t, Options{}), "1", "ann")
-	x, err := l.newRaise(t.Context(), withTruth(order(t, "k", "0.5"), "no"))
-	must(t, err)
-	_, err = x.run(t.Context())
-	must(t, err)
-	for _, number := range x.truths[:cap(x.truths)] {
+	first, second := []int32{1, noTruth}, []int32{2}
+	var x told
+	x.add([]string{"ann", "cid"}, first)
+	x.add([]string{"eve"}, second)
+	for name, want := range map[string]int32{"ann": 1, "cid": noTruth, "eve": 2} {
+		if value, asked := x.of(name); value != want || !asked {
+			t.Errorf("%s: %d, %v", name, value, asked)
+		}
+	}
+	for _, name := range []string{"", "an", "bob", "dot", "zoe"} {
+		if value, asked := x.of(name); asked || value != noTruth {
+			t.Errorf("%q was asked for: %d", name, value)
+		}
+	}
+	x.forget()
+	for _, number := range slices.Concat(first, second) {
 		if number != 0 {
 			t.Errorf("a truth is still there: %d", number)
 		}
+	}
+	l := voters(t, inMemory(t, Options{}), "1", "ann")
+	r, err := l.newRaise(t.Context(), withTruth(order(t, "k", "0.5"), "no"))
+	must(t, err)
+	_, err = r.run(t.Context())
+	must(t, err)
+	if len(r.truths.batches) != 0 {
+		t.Error("a raise kept what it was told")
+	}
+}
+
+// The market: whatever the truths are, if the responses come out equal, everything stored is equal, every
+// quote, every sale and every refusal, word for word.
+func TestAMarketTellsNothingButResponses(t *testing.T) {
+	day := func(truth func(name string) string) (stored []pair, told []any) {
+		s := &storetest.Memory{}
+		begin(t, s)
+		l := openMemory(t, s, Options{Now: epoch})
+		l.sampler = uniformSampler(7)
+		sellers(t, l, "2", "2", "ann", "bob", "cid")
+		timed, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.25")})
+		must(t, err)
+		define(t, l, Question{"diary", vote().Values})
+		enrollUnder(t, l, "diary", timed, "2", "ann", "bob")
+		ask := func(_ context.Context, _ string, objects []string) (values []string, err error) {
+			for _, name := range objects {
+				values = append(values, truth(name))
+			}
+			return values, nil
+		}
+		note := func(result any, err error) { told = append(told, result, err) }
+		for i, epsilon := range []string{"0.5", "1", "0.75", "0.25", "9"} {
+			r := purchase(t, fmt.Sprint(i), []string{"acme", "zeta"}[i%2], epsilon)
+			r.Truth = ask
+			note(l.Quote(t.Context(), r.Order))
+			note(l.Sell(t.Context(), r))
+			note(l.Quote(t.Context(), r.Order))
+		}
+		held, err := l.Reserve(t.Context(), ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "1.5", "ann", "bob").Order, For: time.Hour})
+		note(held, err)
+		note(l.Commit(t.Context(), CommitRequest{Key: "c", Reservation: held.Number, Truth: ask}))
+		note(l.Commit(t.Context(), CommitRequest{Key: "d", Reservation: held.Number, Truth: ask}))
+		note(l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: ask}))
+		note(nil, l.Withdraw(t.Context(), "w", "bob"))
+		late := purchase(t, "late", "acme", "2")
+		late.Truth = ask
+		note(l.Sell(t.Context(), late))
+		return pairs(t, s), told
+	}
+	wantStored, wantTold := day(func(string) string { return "yes" })
+	for name, truth := range map[string]func(string) string{
+		"no": func(string) string { return "no" }, "mixed": func(name string) string { return vote().Values[int(name[0])%3] },
+	} {
+		stored, told := day(truth)
+		same(t, "stored for the truths "+name, stored, wantStored)
+		if !reflect.DeepEqual(told, wantTold) {
+			t.Errorf("for the truths %s a host is told %v, else %v", name, told, wantTold)
+		}
+	}
+}
+
+// Every way in which a call of the market fails with a truth at hand, with all log lines and error texts; and
+// what succeeds, too.
+func TestNoCallOfTheMarketNamesATruth(t *testing.T) {
+	var log bytes.Buffer
+	path := create(t)
+	l, s := openShim(t, path, Options{Logger: zerolog.New(&log).Level(zerolog.TraceLevel), TruthKey: truthKey(), Now: epoch})
+	define(t, l, secret())
+	timed, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.75")})
+	must(t, err)
+	both, err := policy.Min(timed, market(t, "2"))
+	must(t, err)
+	enrollUnder(t, l, "secret", both, "1", "ann", "bob")
+	o := func(epsilon string) Order {
+		return Order{Buyer: "acme", Question: "secret", Epsilon: eps(t, epsilon), All: true}
+	}
+	right, other := TruthOf(secret().Values[0]), TruthOf(secret().Values[1])
+	_, err = l.Sell(t.Context(), SellRequest{Key: "first", Order: o("0.25"), Truth: right})
+	must(t, err)
+	held := reserve(t, l, ReserveRequest{Key: "held", Order: o("0.5"), For: time.Hour})
+	calls := map[string]func(TruthFunc) error{
+		"Sell": func(truth TruthFunc) error {
+			_, err := l.Sell(t.Context(), SellRequest{Key: "s", Order: o("0.4"), Truth: truth})
+			return err
+		},
+		"Commit": func(truth TruthFunc) error {
+			_, err := l.Commit(t.Context(), CommitRequest{Key: "c", Reservation: held.Number, Truth: truth})
+			return err
+		},
+		"Advance": func(truth TruthFunc) error {
+			_, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: truth})
+			return err
+		},
+	}
+	sources := map[string]TruthFunc{
+		"unknown": TruthOf("acht-Birnen"), "too few": listOf(secret().Values[0]), "too many": listOf(secret().Values[0], secret().Values[1], secret().Values[0]),
+		"another": other, "failing": func(context.Context, string, []string) ([]string, error) { return secret().Values, errDisk }, "failing disk": right,
+	}
+	for _, name := range []string{"Sell", "Commit", "Advance"} { // in the order of their ε
+		for kind, source := range sources {
+			if s.set(nil, nil); kind == "failing disk" {
+				s.set(failing, nil)
+			}
+			if err := calls[name](source); err == nil {
+				t.Errorf("%s, %s: no error", name, kind)
+			} else if mentionsSecret(err.Error()) {
+				t.Errorf("%s, %s: the error names a value: %v", name, kind, err)
+			}
+		}
+		s.set(nil, nil)
+		if err := calls[name](listOf(secret().Values[0], "")); err != nil && mentionsSecret(err.Error()) {
+			t.Errorf("%s without a truth: the error names a value: %v", name, err)
+		}
+		if err := calls[name](right); err != nil && !errors.Is(err, ErrKeyConflict) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, err = l.Sell(t.Context(), SellRequest{Key: "over", Order: o("2"), Truth: right})
+	q, quoteErr := l.Quote(t.Context(), o("0.1"))
+	price := int64(0)
+	_, dear := l.Sell(t.Context(), SellRequest{Key: "dear", Order: Order{Buyer: "zeta", Question: "secret", Epsilon: eps(t, "0.3"), All: true}, MaxPrice: &price, Truth: right})
+	for _, text := range []string{fmt.Sprint(err), fmt.Sprintf("%+v", q), fmt.Sprint(quoteErr), fmt.Sprint(dear), log.String()} {
+		if text == "" || mentionsSecret(text) {
+			t.Errorf("somebody says %q", text)
+		}
+	}
+	closed(t, l)
+	// The file: labels stand in the definition of the question only.
+	file, err := os.ReadFile(path)
+	must(t, err)
+	definition := &encoder{}
+	(&questionDefined{1, secret().Name, secret().Values}).encode(definition)
+	if rest := bytes.ReplaceAll(file, definition.buf, nil); mentionsSecret(string(rest)) || bytes.Contains(file, truthKey()) {
+		t.Error("a label, or the truth key, stands in the file")
 	}
 }

@@ -3,6 +3,7 @@ package ledger
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/store"
@@ -18,7 +19,10 @@ const (
 	bucketChains    = "chains"
 	bucketAnswers   = "answers"
 	bucketRequests  = "requests"
+	bucketBuyers    = "buyers"
+	bucketSales     = "sales"
 	bucketEvents    = "events"
+	bucketTallies   = "tallies"
 )
 
 const (
@@ -33,8 +37,18 @@ type state struct {
 	store.Reader
 	counters counters
 	durable  counters  // as they were when the transaction began
-	now      time.Time // of the events of this transaction
+	clock    time.Time // what the clock says: ceilings are those of this instant, and a clock gone back lowers them
+	now      time.Time // the same or, if that is later, the time of the last event: windows and reservations end by it
 	writer   store.Writer
+	known    *cache              // nil if nothing is remembered beyond the transaction
+	latest   numberedSale        // the sale last looked up
+	tallies  map[tallyKey]*tally // those that changed, until flush
+}
+
+// numberedSale is a sale with its number, 0 for none.
+type numberedSale struct {
+	number uint64
+	sale
 }
 
 // readState begins at a snapshot.
@@ -53,7 +67,8 @@ func writeState(w store.Writer, now time.Time) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.writer, s.now = w, s.clamp(now)
+	s.writer = w
+	s.tell(now)
 	return s, nil
 }
 
@@ -65,12 +80,12 @@ func (s *state) checkBegun() error {
 	return nil
 }
 
-// clamp keeps time from running back, whatever the clock does.
-func (s *state) clamp(now time.Time) time.Time {
-	if now.Before(s.counters.last) {
-		return s.counters.last
+// tell tells the time. That of the log does not run back, whatever the clock does.
+func (s *state) tell(clock time.Time) {
+	s.clock, s.now = clock.UTC(), clock.UTC()
+	if s.now.Before(s.counters.last) {
+		s.now = s.counters.last
 	}
-	return now.UTC()
 }
 
 // get returns the payload of a record, or nil if there is none.
@@ -102,11 +117,12 @@ func number32(payload []byte) (uint32, error) {
 	return d.u32(), d.done()
 }
 
+// eventKey is the key of an event, or of a sale.
 func eventKey(number uint64) []byte { return binary.BigEndian.AppendUint64(nil, number) }
 
-// A name and a number are told apart by their first byte.
-func questionNameKey(name string) []byte { return append([]byte("n"), name...) }
-func questionNumberKey(number uint32) []byte {
+// The keys of questions and of buyers: a name and a number are told apart by their first byte.
+func nameKey(name string) []byte { return append([]byte("n"), name...) }
+func numberKey(number uint32) []byte {
 	return binary.BigEndian.AppendUint32([]byte("q"), number)
 }
 func policyJSONKey(hash [32]byte) []byte   { return append([]byte("h"), hash[:]...) }
@@ -127,11 +143,11 @@ func chainKey(question uint32, name string) []byte {
 }
 
 func (s *state) questionNumber(name string) (number uint32, found bool, err error) {
-	return lookup(s, bucketQuestions, questionNameKey(name), number32)
+	return lookup(s, bucketQuestions, nameKey(name), number32)
 }
 
-func (s *state) question(number uint32) (*question, error) {
-	q, found, err := lookup(s, bucketQuestions, questionNumberKey(number), decodeQuestion)
+func (s *state) loadQuestion(number uint32) (*question, error) {
+	q, found, err := lookup(s, bucketQuestions, numberKey(number), decodeQuestion)
 	if err == nil && !found {
 		err = fmt.Errorf("%w: question %d is missing", ErrCorrupt, number)
 	}
@@ -142,7 +158,7 @@ func (s *state) policyNumber(p policy.Policy) (number uint32, found bool, err er
 	return lookup(s, bucketPolicies, policyJSONKey(hashText(p.String())), number32)
 }
 
-func (s *state) policy(number uint32) (policy.Policy, error) {
+func (s *state) loadPolicy(number uint32) (policy.Policy, error) {
 	if number == 0 {
 		return noPolicy(), nil
 	}
@@ -162,6 +178,36 @@ func (s *state) object(name string) (object, bool, error) {
 
 func (s *state) chain(question uint32, name string) (chain, bool, error) {
 	return lookup(s, bucketChains, chainKey(question, name), decodeChain)
+}
+
+func (s *state) buyerNumber(name string) (number uint32, found bool, err error) {
+	return lookup(s, bucketBuyers, nameKey(name), number32)
+}
+
+func (s *state) buyer(number uint32) (buyer, error) {
+	b, found, err := lookup(s, bucketBuyers, numberKey(number), decodeBuyer)
+	if err != nil || !found {
+		return b, orCorrupt(err, "buyer %d is missing", number)
+	}
+	return b, nil
+}
+
+// sale returns a sale or reservation. It remembers the last: the objects of one ask for it in turn.
+func (s *state) sale(number uint64) (sale, error) {
+	if s.latest.number == number && number != 0 {
+		return s.latest.sale, nil
+	}
+	r, found, err := lookup(s, bucketSales, eventKey(number), decodeSale)
+	if err != nil || !found {
+		return r, orCorrupt(err, "sale %d is missing", number)
+	}
+	s.latest = numberedSale{number, r}
+	return r, nil
+}
+
+func (s *state) putSale(number uint64, r sale) error {
+	s.latest = numberedSale{number, r}
+	return s.put(bucketSales, eventKey(number), r.encode())
 }
 
 func (s *state) answers(key []byte) (answers, bool, error) {
@@ -194,6 +240,18 @@ func (s *state) settlement(number uint64) (*settled, error) {
 		return nil, fmt.Errorf("%w: event %d does not settle a request", ErrCorrupt, number)
 	}
 	return part, nil
+}
+
+// scanObjects visits the names of all objects behind one.
+func (s *state) scanObjects(behind string, visit func(name string) bool) error {
+	from := []byte(behind)
+	if behind != "" {
+		from = append(from, 1) // all keys of an object go on with a zero byte
+	}
+	return s.Scan(bucketObjects, from, func(key, _ []byte) bool {
+		name, member, _ := strings.Cut(string(key), "\x00")
+		return member != "" || visit(name)
+	})
 }
 
 // scanChains visits the chains of a question from a name on.

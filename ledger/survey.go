@@ -4,8 +4,8 @@ import "context"
 
 // surveyed is what prepare learns about up to partSize objects.
 type surveyed struct {
-	names   []string
-	needy   []int // the places of those that need their truth
+	objects int
+	needy   []string // those that need their truth, and what their chains are bound to
 	bound   []*tag
 	refused []Refusal
 	end     string
@@ -18,59 +18,53 @@ func (x *raise) survey(ctx context.Context, behind string) (surveyed, error) {
 	if err := ctx.Err(); err != nil {
 		return p, err
 	}
-	err := x.ledger.view(ctx, func(s *state) (err error) {
-		s.now = s.clamp(x.ledger.clock())
-		if p.names, p.last, err = x.panel.after(s, behind, partSize); err != nil {
+	err := x.ledger.view(ctx, func(s *state) error {
+		if x.at.IsZero() {
+			x.at = s.clock
+		}
+		names, last, err := x.panel.after(s, behind, partSize)
+		if err != nil {
 			return err
 		}
-		for i, name := range p.names {
-			a, err := x.assess(s, name)
-			if err != nil {
+		if p.objects, p.last = len(names), last; len(names) > 0 {
+			p.end = names[len(names)-1]
+		}
+		for _, name := range names {
+			o, v, refusal, err := x.assess(s, name, x.at)
+			switch {
+			case err != nil:
 				return err
-			}
-			switch a.verdict {
-			case refused:
-				p.refused = append(p.refused, a.refusal)
-			case drawn:
-				p.needy = append(p.needy, i)
-				p.bound = append(p.bound, a.chain.bound)
+			case refusal != nil:
+				p.refused = append(p.refused, *refusal)
+			case v == drawn:
+				p.needy = append(p.needy, name)
+				p.bound = append(p.bound, o.chain.bound)
 			}
 		}
 		return nil
 	})
-	if len(p.names) > 0 {
-		p.end = p.names[len(p.names)-1]
-	}
 	return p, err
 }
 
-// ask returns the truths of surveyed objects, as far as they are needed, and the refusals of those
-// that the host has none for.
-func (x *raise) ask(ctx context.Context, p surveyed) (truths []int32, missing []Refusal, err error) {
-	truths = make([]int32, len(p.names))
-	for i := range truths {
-		truths[i] = notAsked
-	}
+// ask fetches the truths of surveyed objects, as far as they are needed, and returns the refusals of
+// those that the host has none for.
+func (x *raise) ask(ctx context.Context, p surveyed) (missing []Refusal, err error) {
 	if len(p.needy) == 0 {
-		return truths, nil, nil
+		return nil, nil
 	}
-	objects := make([]string, len(p.needy))
-	for i, place := range p.needy {
-		objects[i] = p.names[place]
-	}
-	values, err := x.question.ask(ctx, x.request.Truth, objects)
+	values, err := x.ledger.ask(ctx, x.question, x.request.Truth, p.needy)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	for i, place := range p.needy {
-		truths[place] = values[i]
+	x.truths.add(p.needy, values)
+	for i, name := range p.needy {
 		if values[i] == noTruth {
-			missing = append(missing, x.refusal(objects[i], NoTruth, HelpsTruth).refusal)
+			missing = append(missing, *x.noTruth(name))
 			continue
 		}
-		if _, err := x.ledger.bind(x.question, p.bound[i], objects[i], int(values[i])); err != nil {
-			return nil, nil, err
+		if _, err := x.ledger.bind(x.question, p.bound[i], name, int(values[i])); err != nil {
+			return nil, err
 		}
 	}
-	return truths, missing, nil
+	return missing, nil
 }

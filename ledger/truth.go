@@ -6,12 +6,14 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // TruthFunc is how the host tells true values when draws need them. It gets a batch of objects and
 // returns one value for each, in the same order, or "" for an object it has none for. It is called
-// outside of any transaction, so it may be slow, and it should stop when ctx ends; if it fails,
-// nothing has changed. A value is kept no longer than the call that asked for it.
+// outside of any transaction, so it may be slow, and it should stop when ctx ends, which has a deadline
+// if [Options.TruthTimeout] sets one; if it fails or is late, nothing has changed. A value is kept no longer than the call that asked for it.
 //
 // One object's value must not change while its chain lives; see [Options.TruthKey].
 type TruthFunc func(ctx context.Context, question string, objects []string) (values []string, err error)
@@ -32,16 +34,24 @@ const noTruth = -1
 
 // ask returns the numbers of the objects' true values. An error says which object's value is not
 // one of the question's, but never what it is.
-func (q *question) ask(ctx context.Context, truth TruthFunc, objects []string) ([]int32, error) {
+func (l *Ledger) ask(ctx context.Context, q *question, truth TruthFunc, objects []string) ([]int32, error) {
 	if truth == nil {
 		return nil, invalid("question %q: draws need true values, and the request has no source of them", q.name)
 	}
-	values, err := truth(ctx, q.name, objects)
+	if l.patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, l.patience)
+		defer cancel()
+	}
+	values, err := truth(ctx, q.name, slices.Clone(objects)) // it may do with the names what it likes
+	if err == nil {
+		err = ctx.Err() // what comes too late is not used
+	}
 	if err != nil {
 		return nil, fmt.Errorf("question %q: source of true values: %w", q.name, err)
 	}
 	if len(values) != len(objects) {
-		return nil, invalid("question %q: the source of true values returned %d of them for %d objects", q.name, len(values), len(objects))
+		return nil, fmt.Errorf("question %q: %w returned %d of them for %d objects", q.name, ErrTruthSource, len(values), len(objects))
 	}
 	numbers := make([]int32, len(values))
 	for i, value := range values {
@@ -52,10 +62,48 @@ func (q *question) ask(ctx context.Context, truth TruthFunc, objects []string) (
 		case value == "":
 			numbers[i] = noTruth
 		default:
-			return nil, invalid("question %q: the true value of object %q is not one of the question's values", q.name, objects[i])
+			return nil, fmt.Errorf("question %q: %w: that of object %q is not one of the question's values", q.name, ErrTruthSource, objects[i])
 		}
 	}
 	return numbers, nil
+}
+
+// told is what the host said of the true values of some objects, batch by batch in the order of their
+// names. It goes by name, so that whoever joins or leaves meanwhile takes nobody else's truth.
+type told struct{ batches []toldBatch }
+
+type toldBatch struct {
+	names  []string
+	values []int32 // a value's number, or noTruth
+}
+
+// add puts a batch behind the others. It keeps both slices.
+func (t *told) add(names []string, values []int32) {
+	t.batches = append(t.batches, toldBatch{names, values})
+}
+
+// of returns the number of an object's true value, or noTruth, and whether the host was asked.
+func (t *told) of(name string) (value int32, asked bool) {
+	i, _ := slices.BinarySearchFunc(t.batches, name, func(b toldBatch, name string) int {
+		return strings.Compare(b.names[len(b.names)-1], name)
+	})
+	if i == len(t.batches) {
+		return noTruth, false
+	}
+	b := t.batches[i]
+	at, asked := slices.BinarySearch(b.names, name)
+	if !asked {
+		return noTruth, false
+	}
+	return b.values[at], true
+}
+
+// forget overwrites everything.
+func (t *told) forget() {
+	for _, b := range t.batches {
+		clear(b.values)
+	}
+	t.batches = nil
 }
 
 // tag is a truncated keyed hash.

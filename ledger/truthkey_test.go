@@ -19,8 +19,8 @@ func bound(t *testing.T, path string) *Ledger {
 func TestABoundChainRefusesAnotherTruth(t *testing.T) {
 	path := votersFile(t, "3", "ann")
 	l := bound(t, path)
-	sell(t, l, sale(t, "1", "ann", "0.5"))
-	liar := sale(t, "2", "ann", "1")
+	release(t, l, releaseOf(t, "1", "ann", "0.5"))
+	liar := releaseOf(t, "2", "ann", "1")
 	liar.Truth = TruthOf("no")
 	for range 2 {
 		unchanged(t, l.store, func() {
@@ -30,9 +30,9 @@ func TestABoundChainRefusesAnotherTruth(t *testing.T) {
 		closed(t, l)
 		l = bound(t, path)
 	}
-	sell(t, l, sale(t, "2", "ann", "1")) // the key of the call is free, the chain usable
+	release(t, l, releaseOf(t, "2", "ann", "1")) // the key of the call is free, the chain usable
 	liar.Key, liar.Epsilon = "3", eps(t, "0.75")
-	sell(t, l, liar) // at or below the current level nobody asks what the truth is
+	release(t, l, liar) // at or below the current level nobody asks what the truth is
 	audit(t, l.store)
 }
 
@@ -95,19 +95,19 @@ func TestTheTruthKeyIsSetOnce(t *testing.T) {
 func TestWithoutTheTruthKeyBoundChainsAreOnlyResold(t *testing.T) {
 	path := votersFile(t, "3", "ann", "bob")
 	l := bound(t, path)
-	first := sell(t, l, sale(t, "1", "ann", "0.5"))
+	first := release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	closed(t, l)
 	l = open(t, path, Options{})
 	unchanged(t, l.store, func() {
-		_, err := l.Release(t.Context(), sale(t, "2", "ann", "1"))
+		_, err := l.Release(t.Context(), releaseOf(t, "2", "ann", "1"))
 		wantErr(t, err, ErrTruthKey)
 	})
-	again := sell(t, l, sale(t, "3", "ann", "0.5"))
+	again := release(t, l, releaseOf(t, "3", "ann", "0.5"))
 	if again != first {
 		t.Errorf("%v, then %v", first, again)
 	}
-	sell(t, l, sale(t, "4", "ann", "0.25"))
-	sell(t, l, sale(t, "5", "bob", "0.5")) // begun without a key, and so not bound
+	release(t, l, releaseOf(t, "4", "ann", "0.25"))
+	release(t, l, releaseOf(t, "5", "bob", "0.5")) // begun without a key, and so not bound
 	if c := chainOf(t, l, 1, "bob"); c.bound != nil {
 		t.Errorf("bob's chain is bound without a key")
 	}
@@ -125,19 +125,19 @@ func chainOf(t *testing.T, l *Ledger, question uint32, name string) (c chain) {
 func TestChainsBegunBeforeTheKeyAreBoundAtTheirNextRaise(t *testing.T) {
 	path := votersFile(t, "3", "ann")
 	l := open(t, path, Options{})
-	sell(t, l, sale(t, "1", "ann", "0.5"))
+	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	closed(t, l)
 
 	l = bound(t, path)
-	sell(t, l, sale(t, "2", "ann", "0.25")) // not by a resale, which does not know the truth
+	release(t, l, releaseOf(t, "2", "ann", "0.25")) // not by a resale, which does not know the truth
 	if c := chainOf(t, l, 1, "ann"); c.bound != nil {
 		t.Error("a resale bound the chain")
 	}
-	sell(t, l, sale(t, "3", "ann", "1"))
+	release(t, l, releaseOf(t, "3", "ann", "1"))
 	if c := chainOf(t, l, 1, "ann"); c.bound == nil {
 		t.Error("a raise did not bind the chain")
 	}
-	liar := sale(t, "4", "ann", "2")
+	liar := releaseOf(t, "4", "ann", "2")
 	liar.Truth = TruthOf("no")
 	_, err := l.Release(t.Context(), liar)
 	wantErr(t, err, ErrTruthChanged)
@@ -147,7 +147,7 @@ func TestChainsBegunBeforeTheKeyAreBoundAtTheirNextRaise(t *testing.T) {
 func TestTheTruthKeyIsNotInTheFile(t *testing.T) {
 	path := votersFile(t, "3", "ann")
 	l := bound(t, path)
-	sell(t, l, sale(t, "1", "ann", "0.5"))
+	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	closed(t, l)
 	file, err := os.ReadFile(path)
 	must(t, err)
@@ -162,10 +162,10 @@ func TestTheTruthKeyIsTheLedgersOwnCopy(t *testing.T) {
 	key := truthKey()
 	l := open(t, path, Options{TruthKey: key})
 	clear(key)
-	sell(t, l, sale(t, "1", "ann", "0.5"))
+	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	closed(t, l)
 	l = bound(t, path)
-	sell(t, l, sale(t, "2", "ann", "1"))
+	release(t, l, releaseOf(t, "2", "ann", "1"))
 }
 
 // Equal tags would tell who has the same value, in one ledger or across two.
@@ -195,7 +195,7 @@ func TestTagsOfOneValueDiffer(t *testing.T) {
 func TestOnlyTheFirstBoundRaiseRecordsATag(t *testing.T) {
 	l := voters(t, inMemory(t, Options{TruthKey: truthKey()}), "3", "ann")
 	for i, epsilon := range []string{"0.5", "0.25", "1", "0.75", "2"} {
-		sell(t, l, sale(t, string(rune('a'+i)), "ann", epsilon))
+		release(t, l, releaseOf(t, string(rune('a'+i)), "ann", epsilon))
 	}
 	n := 0
 	for _, ev := range logOf(t, pairs(t, l.store)) {

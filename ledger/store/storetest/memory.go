@@ -86,6 +86,7 @@ func (m *Memory) Close() error {
 type memoryTx struct {
 	state buckets
 	owned map[string]bool
+	order map[string][]string // the keys of buckets that were scanned, sorted
 }
 
 func (t *memoryTx) Get(bucket string, key []byte) ([]byte, error) {
@@ -93,13 +94,26 @@ func (t *memoryTx) Get(bucket string, key []byte) ([]byte, error) {
 }
 
 func (t *memoryTx) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
-	pairs := t.state[bucket]
-	for _, key := range slices.Sorted(maps.Keys(pairs)) {
-		if key >= string(from) && !visit([]byte(key), pairs[key]) {
+	pairs, order := t.state[bucket], t.sorted(bucket)
+	first, _ := slices.BinarySearch(order, string(from))
+	for _, key := range order[first:] {
+		if !visit([]byte(key), pairs[key]) {
 			return nil
 		}
 	}
 	return nil
+}
+
+// sorted returns the keys of a bucket in order, and remembers them until one is added.
+func (t *memoryTx) sorted(bucket string) []string {
+	if order, known := t.order[bucket]; known {
+		return order
+	}
+	if t.order == nil {
+		t.order = map[string][]string{}
+	}
+	t.order[bucket] = slices.Sorted(maps.Keys(t.state[bucket]))
+	return t.order[bucket]
 }
 
 func (t *memoryTx) Put(bucket string, key, value []byte) error {
@@ -112,6 +126,9 @@ func (t *memoryTx) Put(bucket string, key, value []byte) error {
 		if t.state[bucket] == nil {
 			t.state[bucket] = map[string][]byte{}
 		}
+	}
+	if _, known := t.state[bucket][string(key)]; !known {
+		delete(t.order, bucket)
 	}
 	t.state[bucket][string(key)] = value
 	return nil

@@ -1,0 +1,424 @@
+package ledger
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// AdvanceRequest asks for everything that policies have released by now.
+type AdvanceRequest struct {
+	Key      string // idempotency key, 1 to 256 bytes: the day, say
+	Question string // "" for all
+	// Truth is asked for the objects that rise, up to 4,096 at a time.
+	Truth    TruthFunc
+	Progress Progress // optional
+}
+
+// AdvanceResult tells what a sweep did.
+type AdvanceResult struct {
+	Questions []Advanced // those with anybody enrolled, in the order of their definition
+	First     uint64     // first and last event; other requests' events may lie between
+	Last      uint64
+}
+
+// Advanced tells what a sweep did in one question. Raised, Unchanged and the refused add up to the
+// objects that take part.
+type Advanced struct {
+	Question  string    `json:"question"`
+	Raised    int       `json:"raised"`    // have got every level released by now, at least one of them anew
+	Unchanged int       `json:"unchanged"` // had them all, or have none coming
+	Refused   []Refusal `json:"refused"`   // fall short of what is released, for this reason
+}
+
+// Advance draws what policies release as time passes ([policy.Policy.Releases]): every chain gets a
+// response at every level released by now. It does not matter how often Advance is called: one call after
+// a month leaves the same levels as one every day, with the same law, and levels that a sale has
+// overtaken meanwhile are derived for free. Policies without a date release nothing by themselves. A
+// calendar releases what it says, whether or not the chain is also for sale.
+//
+// It goes through all chains in transactions of bounded size. If ctx ends, the source of truths fails or the
+// process dies in between, what is done stays done, and the same request with the same key goes on where
+// it stopped. An object that cannot follow its policy, because its cap binds or the host has no truth of
+// it, is refused and holds nobody up. If the clock has gone back, nothing is released.
+//
+// Errors: [ErrUnknown], [ErrInvalid], [ErrKeyConflict], [ErrTruthChanged], [ErrTruthKey], the error of the
+// Truth function, and those of any write.
+func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, error) {
+	if l.only {
+		return AdvanceResult{}, ErrReadOnly
+	}
+	if err := checkName("idempotency key", r.Key); err != nil {
+		return AdvanceResult{}, err
+	}
+	x := &sweep{ledger: l, request: r}
+	p := panel{all: true}
+	if r.Question != "" {
+		q, err := l.findQuestion(ctx, r.Question)
+		if err != nil {
+			return AdvanceResult{}, err
+		}
+		x.only, p.question = q.number, q.number
+	}
+	e := digest("advance")
+	e.text(r.Question)
+	b := &bulk{key: r.Key, digest: e.sum(), panel: p, progress: r.Progress, decide: x.decide}
+	b.prepare = func(ctx context.Context, behind string) (int, error) { return x.prepare(ctx, b.panel, behind) }
+	b.ready = func(ctx context.Context, behind string) error { return x.ready(ctx, b.panel, behind) }
+	done, err := l.run(ctx, b)
+	x.forget()
+	if err != nil {
+		return AdvanceResult{}, err
+	}
+	return x.result(ctx, done)
+}
+
+// The tallies of a sweep.
+const (
+	sweepRaised = iota
+	sweepUnchanged
+)
+
+// sweep is an AdvanceRequest being carried out. It goes object by object, so that releases in several
+// questions take their turns under the object's cap by the calendar, however long they have waited.
+type sweep struct {
+	ledger  *Ledger
+	request AdvanceRequest
+	only    uint32 // the question, 0 for all
+	through uint64 // chains that begin with a later event do not belong to it
+	at      time.Time
+	truths  map[uint32]map[string]int32 // of the next part, by question
+}
+
+// forget overwrites the truths.
+func (x *sweep) forget() {
+	for _, values := range x.truths {
+		clear(values)
+	}
+	clear(x.truths)
+}
+
+// prepare settles the instant, so that the parts do not depend on how long the sweep takes, and counts
+// the objects if anybody wants to know.
+func (x *sweep) prepare(ctx context.Context, p panel, behind string) (total int, err error) {
+	x.through = p.through
+	err = x.ledger.view(ctx, func(s *state) error {
+		x.at = s.clock
+		return checkTime(x.at)
+	})
+	if err == nil && x.request.Progress != nil {
+		err = x.ledger.eachPart(ctx, &p, behind, func(_ *state, names []string) error {
+			total += len(names)
+			return nil
+		})
+	}
+	return total, err
+}
+
+// ready asks for the truths of the next part. Whoever turns out to have none leaves budget for other
+// questions, which may then need truths too; so it asks until nothing is left to ask.
+func (x *sweep) ready(ctx context.Context, p panel, behind string) error {
+	x.forget()
+	for {
+		needs, err := x.needs(ctx, p, behind)
+		if err != nil || len(needs) == 0 {
+			return err
+		}
+		for _, need := range needs {
+			values, err := x.ledger.ask(ctx, need.question, x.request.Truth, need.names)
+			if err != nil {
+				return err
+			}
+			x.told(need.question.number, need.names, values)
+		}
+	}
+}
+
+// need is a batch of truths to ask for.
+type need struct {
+	question *question
+	names    []string
+}
+
+// needs returns the truths that the next part needs and nobody was asked for, in the order of questions.
+func (x *sweep) needs(ctx context.Context, p panel, behind string) (needs []need, err error) {
+	byQuestion := map[uint32]*need{}
+	err = x.ledger.view(ctx, func(s *state) error {
+		names, _, err := p.after(s, behind, partSize)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			plan, err := x.plan(s, name, x.at)
+			if err != nil {
+				return err
+			}
+			for _, c := range plan.chains {
+				if !c.unasked {
+					continue
+				}
+				if byQuestion[c.question.number] == nil {
+					byQuestion[c.question.number] = &need{question: c.question}
+				}
+				one := byQuestion[c.question.number]
+				one.names = append(one.names, name)
+			}
+		}
+		return nil
+	})
+	for _, number := range slices.Sorted(maps.Keys(byQuestion)) {
+		needs = append(needs, *byQuestion[number])
+	}
+	return needs, err
+}
+
+func (x *sweep) told(question uint32, names []string, values []int32) {
+	if x.truths == nil {
+		x.truths = map[uint32]map[string]int32{}
+	}
+	if x.truths[question] == nil {
+		x.truths[question] = make(map[string]int32, len(names))
+	}
+	for i, name := range names {
+		x.truths[question][name] = values[i]
+	}
+}
+
+// plan is what a sweep has to do with one object.
+type plan struct {
+	object object // with what is spent after all steps
+	chains []planned
+	steps  []step // by the calendar
+}
+
+// planned is one chain of a plan.
+type planned struct {
+	subject  // as it is stored
+	question *question
+	after    chain    // as it will be, without the responses
+	steps    int      // that it takes
+	refusal  *Refusal // of the step that it cannot take
+	unasked  bool     // a truth is needed
+}
+
+// step is a level that one of the chains gets.
+type step struct {
+	chain   int
+	epsilon privacy.Epsilon
+	verdict verdict
+}
+
+// plan finds the levels that policies have released to an object by an instant and that are not
+// recorded, as far as budgets allow them.
+func (x *sweep) plan(s *state, name string, at time.Time) (plan, error) {
+	p, dues, err := x.due(s, name, at)
+	if err != nil {
+		return p, err
+	}
+	for _, one := range dues {
+		if err := x.take(s, &p, one, at); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+// due is a level that a policy has released.
+type due struct {
+	chain int
+	at    time.Time
+	level privacy.Epsilon
+}
+
+// due returns the chains of an object that belong to the sweep, and everything released to them, by the
+// calendar.
+func (x *sweep) due(s *state, name string, at time.Time) (p plan, dues []due, err error) {
+	numbers := []uint32{x.only}
+	if x.only == 0 {
+		if numbers, err = s.questionsOf(name); err != nil {
+			return p, nil, err
+		}
+	}
+	for _, number := range numbers {
+		q, err := s.question(number)
+		if err != nil {
+			return p, nil, err
+		}
+		o, refusal, err := x.ledger.subject(s, q, name, privacy.Epsilon{})
+		if err != nil {
+			return p, nil, err
+		}
+		if refusal != nil || o.chain.enrolled > x.through {
+			continue // it has withdrawn, or came later
+		}
+		ceiling := o.policy.Ceiling(at, o.chain.orders)
+		for _, one := range o.policy.Releases(at) {
+			if !ceiling.Less(one.Ceiling) {
+				dues = append(dues, due{len(p.chains), one.At, one.Ceiling})
+			}
+		}
+		p.object = o.object
+		p.chains = append(p.chains, planned{subject: o, question: q, after: o.chain})
+	}
+	slices.SortStableFunc(dues, func(a, b due) int { return a.at.Compare(b.at) })
+	return p, dues, nil
+}
+
+// take adds a step to a plan, if it is needed and possible.
+func (x *sweep) take(s *state, p *plan, one due, at time.Time) error {
+	c := &p.chains[one.chain]
+	if c.refusal != nil {
+		return nil // what follows would cost more
+	}
+	o := c.subject
+	o.chain, o.object = c.after, p.object
+	v, refusal, err := x.ledger.assess(s, o, asking{question: c.question, epsilon: one.level, at: at, level: p.level})
+	if err != nil || refusal != nil || v == reused {
+		c.refusal = refusal
+		return err
+	}
+	if v == drawn {
+		truth, asked := x.truths[c.question.number][c.name]
+		if asked && truth == noTruth {
+			c.refusal = &Refusal{Object: c.name, Reason: NoTruth, Asked: one.level, Helps: HelpsTruth}
+			return nil
+		}
+		c.unasked = c.unasked || !asked
+	}
+	if err := o.reach(one.level, response{}, v); err != nil {
+		return err
+	}
+	c.after, p.object = o.chain, o.object
+	c.steps++
+	p.steps = append(p.steps, step{one.chain, one.level, v})
+	return nil
+}
+
+// level returns the ε that the object's chain in a question gets by the steps so far.
+func (p *plan) level(question uint32) (epsilon privacy.Epsilon, known bool) {
+	for _, c := range p.chains {
+		if c.question.number == question {
+			return c.after.current(), true
+		}
+	}
+	return privacy.Epsilon{}, false
+}
+
+// reach adds a level to the subject as it is in memory.
+func (x *subject) reach(epsilon privacy.Epsilon, r response, v verdict) error {
+	if v == drawn {
+		spent, err := x.object.spent.Add(less(epsilon, x.chain.current()))
+		if err != nil {
+			return err
+		}
+		x.object.spent = spent
+	}
+	at, _ := findLevel(x.chain.levels, epsilon)
+	made := level{Level: rrchain.Level{Epsilon: epsilon, Response: r.value}}
+	x.chain.levels = slices.Insert(slices.Clone(x.chain.levels), at, made)
+	if r.bound != nil {
+		x.chain.bound = r.bound
+	}
+	return nil
+}
+
+// mostSteps bounds the events of one part of a sweep: chains that have much to catch up with would
+// otherwise make a transaction of millions.
+const mostSteps = 4 * partSize
+
+// decide draws for one part.
+func (x *sweep) decide(s *state, names []string) (p part, err error) {
+	swept := map[uint32]*sweptQuestion{}
+	for i, name := range names {
+		if len(p.changes) > mostSteps {
+			p.left = len(names) - i
+			break
+		}
+		todo, err := x.plan(s, name, earlier(x.at, s.clock))
+		if err == nil {
+			err = x.follow(todo, &p)
+		}
+		if err != nil {
+			return p, err
+		}
+		for _, c := range todo.chains {
+			c.count(swept)
+		}
+	}
+	for _, number := range slices.Sorted(maps.Keys(swept)) {
+		one := swept[number]
+		p.swept = append(p.swept, one.sweptCount)
+		p.refused = append(p.refused, one.refusals...)
+		p.counts[sweepRaised] += one.raised
+		p.counts[sweepUnchanged] += one.unchanged
+	}
+	return p, nil
+}
+
+// sweptQuestion is what a sweep did in one question.
+type sweptQuestion struct {
+	sweptCount
+	refusals []Refusal
+}
+
+// count adds what becomes of a chain.
+func (c planned) count(swept map[uint32]*sweptQuestion) {
+	number := c.question.number
+	if swept[number] == nil {
+		swept[number] = &sweptQuestion{sweptCount: sweptCount{question: number}}
+	}
+	one := swept[number]
+	switch {
+	case c.refusal != nil:
+		one.refused++
+		one.refusals = append(one.refusals, *c.refusal)
+	case c.steps > 0:
+		one.raised++
+	default:
+		one.unchanged++
+	}
+}
+
+// follow takes the steps of one object.
+func (x *sweep) follow(todo plan, p *part) error {
+	for _, step := range todo.steps {
+		c := &todo.chains[step.chain]
+		truth, asked := x.truths[c.question.number][c.name]
+		if step.verdict == drawn && !asked {
+			return errOvertaken
+		}
+		r, err := x.ledger.respond(c.question, c.subject, step.epsilon, step.verdict, truth)
+		if err == nil {
+			err = c.subject.reach(step.epsilon, r, step.verdict)
+		}
+		if err != nil {
+			return err
+		}
+		p.changes = append(p.changes, &released{c.name, c.question.number, step.epsilon, r})
+	}
+	return nil
+}
+
+// result puts the outcome in words.
+func (x *sweep) result(ctx context.Context, done outcome) (AdvanceResult, error) {
+	out := AdvanceResult{First: done.first, Last: done.last}
+	err := x.ledger.view(ctx, func(s *state) error {
+		for _, number := range slices.Sorted(maps.Keys(done.swept)) {
+			q, err := s.question(number)
+			if err != nil {
+				return err
+			}
+			one := done.swept[number]
+			out.Questions = append(out.Questions, Advanced{q.name, int(one.raised), int(one.unchanged), one.refusals})
+		}
+		return nil
+	})
+	if err != nil {
+		return AdvanceResult{}, err
+	}
+	return out, nil
+}

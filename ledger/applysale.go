@@ -1,0 +1,249 @@
+package ledger
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+func applyBuyer(s *state, c *buyerNamed) error {
+	if c.number != s.counters.buyers+1 {
+		return orCorrupt(nil, "buyer %d follows on buyer %d", c.number, s.counters.buyers)
+	}
+	if _, twice, err := s.buyerNumber(c.name); err != nil || twice {
+		return orCorrupt(err, "buyer %q is named twice", c.name)
+	}
+	s.counters.buyers = c.number
+	if err := s.put(bucketBuyers, numberKey(c.number), buyer{name: c.name}.encode()); err != nil {
+		return err
+	}
+	return s.putNumber(bucketBuyers, nameKey(c.name), c.number)
+}
+
+// newSale makes the record of a sale or reservation that has the next number.
+func (s *state) newSale(c deal, status saleStatus, event uint64) (sale, error) {
+	if c.sale != s.counters.sales+1 {
+		return sale{}, orCorrupt(nil, "sale %d follows on sale %d", c.sale, s.counters.sales)
+	}
+	if c.buyer == 0 || c.buyer > s.counters.buyers || c.question == 0 || c.question > s.counters.questions || c.epsilon.IsZero() || c.objects == 0 {
+		return sale{}, orCorrupt(nil, "sale %d is of nothing, or to nobody", c.sale)
+	}
+	s.counters.sales = c.sale
+	return sale{status: status, buyer: c.buyer, question: c.question, epsilon: c.epsilon, objects: c.objects, price: c.price, event: event}, nil
+}
+
+func applyReserved(s *state, c *reserved, ev event) error {
+	r, err := s.newSale(c.deal, saleReserved, ev.number)
+	if err != nil {
+		return err
+	}
+	r.expires, r.granted = c.expires, ev.number
+	if !r.holds(ev.time) {
+		return orCorrupt(nil, "reservation %d ends before it begins", c.sale)
+	}
+	s.counters.open = opened{sale: c.sale, objects: c.objects, price: c.price}
+	return s.putSale(c.sale, r)
+}
+
+// checkOpen refuses an event in the midst of a sale or reservation that is not about its next object.
+func (s *state) checkOpen(c change) error {
+	open := s.counters.open.sale
+	switch c := c.(type) {
+	case *held:
+		if c.sale == open && open != 0 {
+			return nil
+		}
+	case *sold:
+		if c.sale == open && open != 0 {
+			return nil
+		}
+	default:
+		if open == 0 {
+			return nil
+		}
+	}
+	return orCorrupt(nil, "sale %d is not complete, or not begun", open)
+}
+
+// take counts an object of the open sale or reservation, and closes it behind the last one.
+func (o *opened) take(object string, price uint64) error {
+	if object <= o.last || o.objects == 0 || price > o.price {
+		return orCorrupt(nil, "object %q, at %d, is no part of sale %d", object, price, o.sale)
+	}
+	o.last, o.objects, o.price = object, o.objects-1, o.price-price
+	if o.objects > 0 {
+		return nil
+	}
+	if o.price != 0 || o.tally != (saleTally{}) {
+		return orCorrupt(nil, "sale %d is not the sum of its objects", o.sale)
+	}
+	*o = opened{}
+	return nil
+}
+
+// count takes an object of the tally off by how its response came about.
+func (t *saleTally) count(m method, upgrade bool) error {
+	var left *uint64
+	switch m {
+	case methodRaise:
+		left = &t.draws
+	case methodDegrade:
+		left = &t.degradations
+	case methodInsert:
+		left = &t.insertions
+	default:
+		left = &t.resales
+	}
+	if *left == 0 || upgrade && t.upgrades == 0 {
+		return orCorrupt(nil, "more responses by %s, or upgrades, than were counted", m)
+	}
+	*left--
+	if upgrade {
+		t.upgrades--
+	}
+	return nil
+}
+
+func applyHeld(s *state, c *held) error {
+	r, err := s.sale(c.sale)
+	if err != nil {
+		return err
+	}
+	if r.status != saleReserved {
+		return orCorrupt(nil, "sale %d is no reservation", c.sale)
+	}
+	if err := s.counters.open.take(c.object, c.price); err != nil {
+		return err
+	}
+	_, o, err := s.enrolledIn(r.question, c.object)
+	if err != nil {
+		return err
+	}
+	if o.held, err = s.stillHeld(o.held, 0, s.counters.last); err != nil {
+		return err
+	}
+	o.held = append(o.held, c.sale)
+	return s.put(bucketObjects, objectKey(c.object), o.encode())
+}
+
+// stillHeld drops reservations that hold nothing any more, and one that is being sold.
+func (s *state) stillHeld(numbers []uint64, sold uint64, at time.Time) ([]uint64, error) {
+	var kept []uint64
+	for _, number := range numbers {
+		if number == sold {
+			continue
+		}
+		r, err := s.sale(number)
+		if err != nil {
+			return nil, err
+		}
+		if r.holds(at) {
+			kept = append(kept, number)
+		}
+	}
+	return kept, nil
+}
+
+func applyCancelled(s *state, c *cancelled) error {
+	r, err := s.sale(c.sale)
+	if err != nil {
+		return err
+	}
+	if r.status != saleReserved {
+		return orCorrupt(nil, "sale %d is cancelled without being reserved", c.sale)
+	}
+	r.status = saleCancelled
+	return s.putSale(c.sale, r)
+}
+
+func applySale(s *state, c *saleMade, ev event) error {
+	r, err := s.begunSale(c, ev)
+	if err != nil {
+		return err
+	}
+	b, err := s.buyer(c.buyer)
+	if err != nil {
+		return err
+	}
+	if c.price > math.MaxInt64-s.counters.revenue {
+		return orCorrupt(nil, "sale %d brings more than can be counted", c.sale)
+	}
+	s.counters.sold++
+	s.counters.revenue += c.price
+	b.sold++
+	b.paid += c.price
+	s.counters.open = opened{sale: c.sale, objects: c.objects, price: c.price, tally: c.tally}
+	if err := s.put(bucketBuyers, numberKey(c.buyer), b.encode()); err != nil {
+		return err
+	}
+	return s.putSale(c.sale, r)
+}
+
+// begunSale makes the record of a sale, a new one or one that was reserved.
+func (s *state) begunSale(c *saleMade, ev event) (sale, error) {
+	if c.sale > s.counters.sales {
+		return s.newSale(c.deal, saleSold, ev.number)
+	}
+	r, err := s.sale(c.sale)
+	if err != nil {
+		return r, err
+	}
+	if !r.holds(ev.time) || r.buyer != c.buyer || r.question != c.question || r.epsilon != c.epsilon || r.objects < c.objects || r.price < c.price {
+		return r, orCorrupt(nil, "sale %d is not what was reserved", c.sale)
+	}
+	r.status, r.promised, r.expires = saleSold, r.price, time.Time{}
+	r.objects, r.price, r.event = c.objects, c.price, ev.number
+	return r, nil
+}
+
+// applySold hands an object's response to a buyer, and its price to the object.
+func applySold(s *state, c *sold, ev event) error {
+	r, err := s.sale(c.sale)
+	if err != nil {
+		return err
+	}
+	ch, o, err := s.enrolledIn(r.question, c.object)
+	if err != nil {
+		return err
+	}
+	if r.status != saleSold || r.granted != 0 && !slices.Contains(o.held, c.sale) || !c.truthful() {
+		return orCorrupt(nil, "object %q is sold without sale %d, or was not reserved for it", c.object, c.sale)
+	}
+	had := ch.heldBy(r.buyer)
+	if err := s.counters.open.tally.count(c.method, !had.IsZero() && had.Less(r.epsilon)); err != nil {
+		return err
+	}
+	if err := s.counters.open.take(c.object, c.price); err != nil {
+		return err
+	}
+	if c.method != methodResale {
+		cost, err := s.respond(r.question, &ch, r.epsilon, c.response, ev.number)
+		if err == nil {
+			err = o.charge(cost)
+		}
+		if err != nil {
+			return orCorrupt(err, "object %q, sale %d", c.object, c.sale)
+		}
+	}
+	at, recorded := findLevel(ch.levels, r.epsilon)
+	if !recorded || ch.levels[at].Response != c.value {
+		return orCorrupt(nil, "object %q, sale %d: the response is not the recorded one", c.object, c.sale)
+	}
+	if holders := &ch.levels[at].buyers; !slices.Contains(*holders, r.buyer) {
+		*holders = append(*holders, r.buyer)
+	}
+	if had.Less(r.epsilon) {
+		ch.orders++
+	}
+	if err := s.putChain(r.question, c.object, ch); err != nil {
+		return err
+	}
+	if c.price > math.MaxInt64-o.earned {
+		return orCorrupt(nil, "object %q earns more than can be counted", c.object)
+	}
+	o.earned += c.price
+	if o.held, err = s.stillHeld(o.held, c.sale, ev.time); err != nil {
+		return err
+	}
+	return s.put(bucketObjects, objectKey(c.object), o.encode())
+}

@@ -1,0 +1,84 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+
+	"github.com/sluicedp/sluice/ledger"
+)
+
+// subscriber stands for whoever is told of new answers, such as a search index. It keeps the number of
+// the last event it handled next to what it made of it, in the same transaction.
+type subscriber struct {
+	handled uint64
+	answers int
+}
+
+// follow handles events until an order is settled. It may be called again at any time, after any
+// failure: it goes on behind the last event it handled.
+func (s *subscriber) follow(ctx context.Context, l *ledger.Ledger, order string) error {
+	for ev, err := range l.Watch(ctx, s.handled+1) {
+		if err != nil {
+			return err
+		}
+		if ev.Kind == "released" {
+			s.answers++
+		}
+		s.handled = ev.Number
+		if ev.Kind == "settled" && ev.Key == order {
+			break
+		}
+	}
+	return nil
+}
+
+// A subscriber that remembers the last number it handled gets every event once, though it and the
+// ledger stop and start.
+func ExampleLedger_Watch() {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "panel.db")
+	if err := setUp(context.Background(), path); err != nil {
+		log.Fatal(err)
+	}
+	var s subscriber
+	for run, epsilon := range []string{"0.5", "1"} {
+		if err := sellAndFollow(path, &s, fmt.Sprint("order-", run), epsilon); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("run %d: %d answer(s) seen\n", run+1, s.answers)
+	}
+	// Output:
+	// run 1: 1 answer(s) seen
+	// run 2: 2 answer(s) seen
+}
+
+// sellAndFollow is one life of the process: it sells an answer while the subscriber watches.
+func sellAndFollow(path string, s *subscriber, order, epsilon string) error {
+	l, err := ledger.Open(path, ledger.Options{})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	sold := make(chan error)
+	go func() {
+		_, err := l.Release(ctx, ledger.ReleaseRequest{
+			Key: order, Question: "smoker", Object: "person-17", Epsilon: must(epsilon), Truth: ledger.TruthOf("no"),
+		})
+		if err != nil {
+			cancel() // nothing will come
+		}
+		sold <- err
+	}()
+	err = s.follow(ctx, l, order)
+	return errors.Join(<-sold, err)
+}

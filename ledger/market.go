@@ -1,0 +1,308 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// Sale returns a sale by its number, or [ErrUnknown]. A reservation that was not carried out is no sale.
+func (l *Ledger) Sale(ctx context.Context, number uint64) (Sale, error) {
+	var out Sale
+	err := l.view(ctx, func(s *state) error {
+		if number == 0 || number > s.counters.sales {
+			return fmt.Errorf("sale %d: %w", number, ErrUnknown)
+		}
+		r, err := s.sale(number)
+		if err == nil && r.status != saleSold {
+			err = fmt.Errorf("sale %d: %w", number, ErrUnknown)
+		}
+		if err != nil {
+			return err
+		}
+		out, err = l.describeSold(s, number, r)
+		return err
+	})
+	if err != nil {
+		return Sale{}, err
+	}
+	return out, nil
+}
+
+// describeSold puts a sale in words.
+func (l *Ledger) describeSold(s *state, number uint64, r sale) (out Sale, err error) {
+	begun, err := s.event(r.event)
+	if err != nil {
+		return out, err
+	}
+	c, ok := begun.change.(*saleMade)
+	if !ok {
+		return out, orCorrupt(nil, "event %d makes no sale", begun.number)
+	}
+	last := r.event + r.objects + 1
+	end, err := s.settlement(last)
+	if err != nil {
+		return out, err
+	}
+	out = Sale{
+		Number: number, Epsilon: r.epsilon, Price: int64(r.price), Currency: l.about.currency, Objects: r.objects,
+		Draws: c.tally.draws, Resales: c.tally.resales, Degradations: c.tally.degradations, Insertions: c.tally.insertions,
+		Upgrades: c.tally.upgrades, Refused: end.refused, Key: end.key, Time: begun.time, First: end.first, Last: last,
+	}
+	if r.granted != 0 {
+		out.Refund = int64(r.promised - r.price)
+	}
+	out.Buyer, out.Question, err = l.namesOf(s, r)
+	return out, err
+}
+
+// namesOf returns the names of a sale's buyer and question.
+func (l *Ledger) namesOf(s *state, r sale) (buyer, question string, err error) {
+	b, err := s.buyer(r.buyer)
+	if err != nil {
+		return "", "", err
+	}
+	q, err := s.question(r.question)
+	if err != nil {
+		return "", "", err
+	}
+	return b.name, q.name, nil
+}
+
+func (s *state) buyerNames(numbers []uint32) (names []string, err error) {
+	for _, number := range numbers {
+		b, err := s.buyer(number)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, b.name)
+	}
+	return names, nil
+}
+
+// Sales yields the sales in the order of their numbers, to one buyer, or to all if buyer is "".
+func (l *Ledger) Sales(ctx context.Context, buyer string) iter.Seq2[Sale, error] {
+	return eachSale(ctx, l, buyer, func(s *state, number uint64, r sale) (Sale, bool, error) {
+		if r.status != saleSold {
+			return Sale{}, false, nil
+		}
+		out, err := l.describeSold(s, number, r)
+		return out, true, err
+	})
+}
+
+// Reservations yields the reservations that hold now, in the order of their numbers, of one buyer, or of
+// all if buyer is "".
+func (l *Ledger) Reservations(ctx context.Context, buyer string) iter.Seq2[Reservation, error] {
+	return eachSale(ctx, l, buyer, func(s *state, number uint64, r sale) (Reservation, bool, error) {
+		if !r.holds(s.now) {
+			return Reservation{}, false, nil
+		}
+		out, err := l.describeReserved(s, number, r)
+		return out, true, err
+	})
+}
+
+// eachSale yields what describe makes of sales and reservations, to one buyer or to all.
+func eachSale[T any](ctx context.Context, l *Ledger, buyer string, describe func(*state, uint64, sale) (T, bool, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for next := uint64(1); next != 0; {
+			var found []T
+			err := l.view(ctx, func(s *state) (err error) {
+				found, next, err = someSales(s, buyer, next, describe)
+				return err
+			})
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, one := range found {
+				if !yield(one, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// someSales describes sales from a number on, and returns the number to go on with, or 0 at the end.
+func someSales[T any](s *state, name string, from uint64, describe func(*state, uint64, sale) (T, bool, error)) (found []T, next uint64, err error) {
+	only, known, err := s.buyerNumber(name)
+	if err != nil || name != "" && !known {
+		return nil, 0, err
+	}
+	end := min(from+scanSize, s.counters.sales+1)
+	for number := from; number < end; number++ {
+		r, err := s.sale(number)
+		if err != nil {
+			return nil, 0, err
+		}
+		if known && r.buyer != only {
+			continue
+		}
+		one, wanted, err := describe(s, number, r)
+		if err != nil {
+			return nil, 0, err
+		}
+		if wanted {
+			found = append(found, one)
+		}
+	}
+	if end > s.counters.sales {
+		end = 0
+	}
+	return found, end, nil
+}
+
+// Delivery is one response of a sale.
+type Delivery struct {
+	Response        // its event is the one that recorded the response, perhaps for another sale before
+	Price    int64  `json:"price"`  // in minor units of the currency
+	Method   string `json:"method"` // "raise", "degrade", "insert" or "resale"
+	Sold     uint64 `json:"sold"`   // the event of the sale
+}
+
+// Deliveries yields the responses of a sale, in the order of the objects' names. Reading is free, as often
+// as it is done. It yields [ErrUnknown] if there is no such sale.
+func (l *Ledger) Deliveries(ctx context.Context, sale uint64) iter.Seq2[Delivery, error] {
+	return func(yield func(Delivery, error) bool) {
+		header, err := l.Sale(ctx, sale)
+		if err != nil {
+			yield(Delivery{}, err)
+			return
+		}
+		last := header.Last - 1
+		for next := header.Last - header.Objects; next <= last; {
+			var found []Delivery
+			err := l.view(ctx, func(s *state) (err error) {
+				found, err = l.someDeliveries(s, header, next, min(next+scanSize-1, last))
+				return err
+			})
+			if err != nil {
+				yield(Delivery{}, err)
+				return
+			}
+			for _, one := range found {
+				if !yield(one, nil) {
+					return
+				}
+			}
+			next += scanSize
+		}
+	}
+}
+
+func (l *Ledger) someDeliveries(s *state, header Sale, from, through uint64) (found []Delivery, err error) {
+	q, err := l.questionByName(s, header.Question)
+	if err != nil {
+		return nil, err
+	}
+	for number := from; number <= through; number++ {
+		ev, err := s.event(number)
+		if err != nil {
+			return nil, err
+		}
+		c, ok := ev.change.(*sold)
+		if !ok || c.sale != header.Number {
+			return nil, orCorrupt(nil, "event %d sells nothing of sale %d", number, header.Number)
+		}
+		recorded, _, err := s.chain(q.number, c.object)
+		if err != nil {
+			return nil, err
+		}
+		at, found1 := recorded.at(header.Epsilon)
+		if !found1 || at.Response != c.value {
+			return nil, orCorrupt(nil, "object %q: the response sold is not the recorded one", c.object)
+		}
+		r, err := q.response(c.object, at)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, Delivery{r, int64(c.price), c.method.String(), number})
+	}
+	return found, nil
+}
+
+// BuyerState is what the ledger knows of a buyer.
+type BuyerState struct {
+	Buyer    string `json:"buyer"`
+	Sales    uint64 `json:"sales"`
+	Paid     int64  `json:"paid"` // in minor units of the currency
+	Currency string `json:"currency"`
+}
+
+// Buyers returns all buyers, in the order of their first orders.
+func (l *Ledger) Buyers(ctx context.Context) (all []BuyerState, err error) {
+	for from, more := uint32(1), true; more; {
+		err = l.view(ctx, func(s *state) error {
+			more = false
+			for number := from; number <= s.counters.buyers; number++ {
+				if number-from == scanSize {
+					from, more = number, true
+					return nil
+				}
+				b, err := s.buyer(number)
+				if err != nil {
+					return err
+				}
+				all = append(all, BuyerState{b.name, b.sold, int64(b.paid), l.about.currency})
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// describeSale puts an event of the market in words.
+func (l *Ledger) describeSale(s *state, ev event, out *Event) error {
+	price := func(v uint64) { p := int64(v); out.Price = &p }
+	about := func(number uint64) (r sale, err error) {
+		if r, err = s.sale(number); err != nil {
+			return r, err
+		}
+		out.Sale, out.Epsilon = number, &r.epsilon
+		out.Buyer, out.Question, err = l.namesOf(s, r)
+		return r, err
+	}
+	switch c := ev.change.(type) {
+	case *reserved:
+		price(c.price)
+		out.Objects, out.Expires = c.objects, &c.expires
+		_, err := about(c.sale)
+		return err
+	case *saleMade:
+		price(c.price)
+		out.Objects = c.objects
+		_, err := about(c.sale)
+		return err
+	case *held:
+		price(c.price)
+		out.Object = c.object
+		_, err := about(c.sale)
+		return err
+	case *cancelled:
+		_, err := about(c.sale)
+		return err
+	case *sold:
+		price(c.price)
+		out.Object, out.Method = c.object, c.method.String()
+		r, err := about(c.sale)
+		if err != nil {
+			return err
+		}
+		q, err := s.question(r.question)
+		if err != nil {
+			return err
+		}
+		answer, err := q.response(c.object, level{Level: rrchain.Level{Epsilon: r.epsilon, Response: c.value}})
+		out.Response = answer.Value
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,489 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/policy"
+)
+
+// Invariants 1, 5 and 7 for the calls of the market when the disk or the host's source of truths fails.
+
+// stall is a ledger with ann, bob and cid on the market, ann of whom is reserved for acme, and a second
+// question with a policy that releases something by itself.
+func stall(t *testing.T, s store.Store, options Options) *Ledger {
+	t.Helper()
+	options.Now = epoch
+	l := openMemory(t, s, options)
+	timed, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")})
+	must(t, err)
+	define(t, l, vote())
+	define(t, l, smoker())
+	enrollUnder(t, l, "vote", market(t, "2"), "1", "ann", "bob", "cid")
+	enrollUnder(t, l, "smoker", timed, "1", "ann", "bob", "cid")
+	reserve(t, l, ReserveRequest{Key: "reserved", Order: purchase(t, "", "acme", "0.25", "ann").Order, For: time.Hour})
+	return l
+}
+
+func stallFile(t *testing.T) (path string) {
+	t.Helper()
+	path = create(t)
+	file := open(t, path, Options{Now: epoch})
+	closed(t, stall(t, file.store, Options{}))
+	return path
+}
+
+// errand is a call that changes the market of stall, once.
+type errand struct {
+	name  string
+	call  func(l *Ledger, truth TruthFunc) (any, error)
+	asks  bool // for truths
+	draws int  // what it draws
+}
+
+func errands(t *testing.T) []errand {
+	ctx := t.Context()
+	return []errand{
+		{"Sell", func(l *Ledger, truth TruthFunc) (any, error) {
+			r := purchase(t, "errand", "acme", "0.5", "bob", "cid")
+			r.Truth = truth
+			return l.Sell(ctx, r)
+		}, true, 2},
+		{"Commit", func(l *Ledger, truth TruthFunc) (any, error) {
+			return l.Commit(ctx, CommitRequest{Key: "errand", Reservation: 1, Truth: truth})
+		}, true, 1},
+		{"Advance", func(l *Ledger, truth TruthFunc) (any, error) {
+			return l.Advance(ctx, AdvanceRequest{Key: "errand", Question: "smoker", Truth: truth})
+		}, true, 3},
+		{"Reserve", func(l *Ledger, _ TruthFunc) (any, error) {
+			return l.Reserve(ctx, ReserveRequest{Key: "errand", Order: purchase(t, "", "zeta", "0.5", "bob").Order, For: time.Minute})
+		}, false, 0},
+		{"Cancel", func(l *Ledger, _ TruthFunc) (any, error) { return nil, l.Cancel(ctx, "errand", 1) }, false, 0},
+		{"Withdraw", func(l *Ledger, _ TruthFunc) (any, error) { return nil, l.Withdraw(ctx, "errand", "bob") }, false, 0},
+	}
+}
+
+func countDraws(log []Event) (n int) {
+	for _, ev := range log {
+		if ev.Method == "raise" {
+			n++
+		}
+	}
+	return n
+}
+
+// wantDoneOnce repeats an errand without truths, and checks that it is done, once.
+func wantDoneOnce(t *testing.T, l *Ledger, e errand, first any) {
+	t.Helper()
+	before := stats(t, l).Events
+	again, err := e.call(l, never(t))
+	if err != nil || !reflect.DeepEqual(again, first) {
+		t.Errorf("%s came to\n%+v\nthen to\n%+v, %v", e.name, first, again, err)
+	}
+	log := events(t, l)
+	if uint64(len(log)) != before || countDraws(log) != e.draws {
+		t.Errorf("%s: %d events after %d, %d draws, want %d", e.name, len(log), before, countDraws(log), e.draws)
+	}
+	auditAll(t, l, l.store)
+}
+
+func TestAFailingDiskSellsNothing(t *testing.T) {
+	for _, e := range errands(t) {
+		t.Run(e.name, func(t *testing.T) {
+			l, s := openShim(t, stallFile(t), Options{Now: epoch})
+			s.set(failing, nil)
+			unchanged(t, s, func() {
+				got, err := e.call(l, TruthOf("yes"))
+				wantErr(t, err, errDisk)
+				if got != nil && !reflect.ValueOf(got).IsZero() {
+					t.Errorf("%+v comes with the error", got)
+				}
+			})
+			s.set(nil, nil)
+			first, err := e.call(l, TruthOf("yes")) // the key is not burnt, and the ledger not stopped
+			must(t, err)
+			wantDoneOnce(t, l, e, first)
+		})
+	}
+}
+
+// A commit of which nobody knows whether it holds: the ledger stops, and the key tells after it is opened
+// again, whether it did hold or not.
+func TestAnUncertainCommitIsSettledByItsKey(t *testing.T) {
+	for _, e := range errands(t) {
+		for name, holds := range map[string]bool{"lost": false, "held": true} {
+			t.Run(e.name+" "+name, func(t *testing.T) {
+				path := stallFile(t)
+				l, s := openShim(t, path, Options{Now: epoch})
+				if s.set(uncertain, nil); holds {
+					s.set(nil, uncertain)
+				}
+				got, err := e.call(l, TruthOf("yes"))
+				wantErr(t, err, ErrStopped)
+				wantErr(t, err, store.ErrUncertain)
+				if got != nil && !reflect.ValueOf(got).IsZero() {
+					t.Errorf("%+v comes with the error", got)
+				}
+				wantStopped(t, l)
+				closed(t, l)
+				l = open(t, path, Options{Now: epoch})
+				source := TruthOf("yes")
+				if holds {
+					source = never(t)
+				}
+				first, err := e.call(l, source)
+				must(t, err)
+				wantDoneOnce(t, l, e, first)
+			})
+		}
+	}
+}
+
+// Until the commit is durable nobody sees a sale: not its buyer, not a reader, not a second buyer of the same.
+func TestNobodySeesASaleBeforeItsCommit(t *testing.T) {
+	l, s := openShim(t, stallFile(t), Options{Now: epoch})
+	before := stats(t, l)
+	commit := s.holdCommit(t)
+	first := async(func() (Sale, error) { return l.Sell(t.Context(), purchase(t, "1", "acme", "0.5", "bob")) })
+	commit.wait(t)
+	second := async(func() (Sale, error) { return l.Sell(t.Context(), purchase(t, "2", "zeta", "0.5", "bob")) })
+	pending(t, first)
+	pending(t, second)
+	if o := objectOf(t, l, "bob"); o.Earned != 0 || len(o.Chains[0].Levels) != 0 || stats(t, l) != before || len(buyersOf(t, l)) != 1 {
+		t.Errorf("a reader sees %+v, %+v", o, stats(t, l))
+	}
+	wantErr(t, firstError(l.Deliveries(t.Context(), 2)), ErrUnknown)
+	commit.open()
+	a, b := await(t, first), await(t, second)
+	must(t, a.err)
+	must(t, b.err)
+	if x, y := delivered(t, l, a.value.Number)["bob"], delivered(t, l, b.value.Number)["bob"]; x.Response != y.Response || a.value.Draws+b.value.Draws != 1 {
+		t.Errorf("the buyers got %+v and %+v", x, y)
+	}
+	auditAll(t, l, l.store)
+}
+
+// badSources are sources of truths that fail, each in its own way.
+func badSources() map[string]func(ctx context.Context, objects []string) ([]string, error) {
+	all := func(objects []string, value string) []string { return slices.Repeat([]string{value}, len(objects)) }
+	return map[string]func(context.Context, []string) ([]string, error){
+		"failing": func(_ context.Context, objects []string) ([]string, error) { return all(objects, "yes"), errDisk },
+		"slow":    func(ctx context.Context, _ []string) ([]string, error) { <-ctx.Done(); return nil, ctx.Err() },
+		"late": func(ctx context.Context, objects []string) ([]string, error) {
+			<-ctx.Done()
+			return all(objects, "yes"), nil
+		},
+		"too few": func(_ context.Context, objects []string) ([]string, error) { return all(objects, "yes")[1:], nil },
+		"too many": func(_ context.Context, objects []string) ([]string, error) {
+			return append(all(objects, "yes"), "yes"), nil
+		},
+		"nothing": func(context.Context, []string) ([]string, error) { return nil, nil },
+		"unknown": func(_ context.Context, objects []string) ([]string, error) { return all(objects, "perhaps"), nil },
+		"panicking": func(context.Context, []string) ([]string, error) {
+			panic(errPanicked)
+		},
+	}
+}
+
+// wantBadSource checks the error that a bad source leads to.
+func wantBadSource(t *testing.T, kind string, err error) {
+	t.Helper()
+	wantErr(t, err, map[string]error{"failing": errDisk, "slow": context.DeadlineExceeded, "late": context.DeadlineExceeded, "panicking": errPanicked,
+		"too few": ErrInvalid, "too many": ErrInvalid, "nothing": ErrInvalid, "unknown": ErrInvalid}[kind])
+}
+
+// With any source that fails, nothing changes, and the key is still free.
+func TestABadSourceOfTruthsSellsNothing(t *testing.T) {
+	for _, e := range errands(t) {
+		if !e.asks {
+			continue
+		}
+		for kind, source := range badSources() {
+			t.Run(e.name+" "+kind, func(t *testing.T) {
+				s := &storetest.Memory{}
+				begin(t, s)
+				l := stall(t, s, Options{TruthTimeout: time.Millisecond})
+				unchanged(t, s, func() {
+					err := recovered(func() error {
+						_, err := e.call(l, func(ctx context.Context, _ string, objects []string) ([]string, error) { return source(ctx, objects) })
+						return err
+					})
+					wantBadSource(t, kind, err)
+				})
+				wantNoHolds(t, l)
+				first, err := e.call(l, TruthOf("yes"))
+				must(t, err)
+				wantDoneOnce(t, l, e, first)
+			})
+		}
+	}
+}
+
+// secondBatch is a source that behaves until it is asked for its second batch.
+func secondBatch(bad TruthFunc) TruthFunc {
+	n := 0
+	return func(ctx context.Context, question string, objects []string) ([]string, error) {
+		if n++; n == 2 {
+			return bad(ctx, question, objects)
+		}
+		return slices.Repeat([]string{"yes"}, len(objects)), nil
+	}
+}
+
+// A sale is one transaction: a source that fails in its second batch leaves nothing of the first.
+func TestASourceThatFailsLateSellsNothing(t *testing.T) {
+	l := sellers(t, inMemory(t, Options{Now: epoch, TruthTimeout: time.Second}), "1", "1", crowd(big)...)
+	held := reserve(t, l, ReserveRequest{Key: "r", Order: purchase(t, "", "zeta", "0.5").Order, For: time.Hour})
+	calls := map[string]func(TruthFunc) (Sale, error){
+		"Sell": func(truth TruthFunc) (Sale, error) {
+			r := purchase(t, "s", "acme", "0.25")
+			r.Truth = truth
+			return l.Sell(t.Context(), r)
+		},
+		"Commit": func(truth TruthFunc) (Sale, error) {
+			return l.Commit(t.Context(), CommitRequest{Key: "c", Reservation: held.Number, Truth: truth})
+		},
+	}
+	for _, name := range []string{"Sell", "Commit"} {
+		for kind, source := range badSources() {
+			if kind == "slow" || kind == "late" {
+				continue // they take their time; that they change nothing is tested with few objects
+			}
+			unchanged(t, l.store, func() {
+				err := recovered(func() error {
+					_, err := calls[name](secondBatch(func(ctx context.Context, _ string, objects []string) ([]string, error) { return source(ctx, objects) }))
+					return err
+				})
+				wantBadSource(t, kind, err)
+			})
+		}
+		s, err := calls[name](TruthOf("yes"))
+		if err != nil || s.Draws != big {
+			t.Errorf("%s came to %+v, %v", name, s, err)
+		}
+	}
+	audit(t, l.store)
+}
+
+// A sweep goes part by part: what was done before its source failed stays, and the same key goes on there.
+func TestASweepGoesOnWhereItsSourceFailed(t *testing.T) {
+	for kind, source := range badSources() {
+		if kind == "slow" || kind == "late" {
+			continue
+		}
+		t.Run(kind, func(t *testing.T) {
+			l := sweepers(t, open(t, create(t), Options{Now: epoch}), crowd(big)...)
+			bad := secondBatch(func(ctx context.Context, _ string, objects []string) ([]string, error) { return source(ctx, objects) })
+			err := recovered(func() error {
+				_, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: bad})
+				return err
+			})
+			wantBadSource(t, kind, err)
+			if n := len(responses(t, l, "vote", eps(t, "0.5"))); n != partSize {
+				t.Errorf("%d objects have answered, want %d", n, partSize)
+			}
+			wantSweptOnce(t, l)
+		})
+	}
+}
+
+// sweepers puts objects under a policy that has released two levels.
+func sweepers(t *testing.T, l *Ledger, objects ...string) *Ledger {
+	t.Helper()
+	timed, err := policy.Steps(policy.Step{At: epoch().Add(-time.Hour), Ceiling: eps(t, "0.25")}, policy.Step{At: epoch(), Ceiling: eps(t, "0.5")})
+	must(t, err)
+	define(t, l, vote())
+	enrollUnder(t, l, "vote", timed, "1", objects...)
+	return l
+}
+
+// wantSweptOnce ends a sweep of the big crowd that was interrupted after its first part.
+func wantSweptOnce(t *testing.T, l *Ledger) {
+	t.Helper()
+	var source asked
+	got, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: source.truth("yes")})
+	must(t, err)
+	if want := []Advanced{{Question: "vote", Raised: big}}; !reflect.DeepEqual(got.Questions, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if names := source.names(); !slices.Equal(names, crowd(big)[partSize:]) {
+		t.Errorf("%d objects were asked about, want the %d of the rest", len(names), big-partSize)
+	}
+	if n := countKind(events(t, l), "released"); n != 2*big {
+		t.Errorf("%d draws for two levels of %d objects", n, big)
+	}
+	again, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: never(t)})
+	if err != nil || !reflect.DeepEqual(again, got) {
+		t.Errorf("again: %+v, %v", again, err)
+	}
+	next, err := l.Advance(t.Context(), AdvanceRequest{Key: "next", Truth: never(t)})
+	if want := []Advanced{{Question: "vote", Unchanged: big}}; err != nil || !reflect.DeepEqual(next.Questions, want) {
+		t.Errorf("the next sweep came to %+v, %v", next, err)
+	}
+	audit(t, l.store)
+}
+
+// The same when its caller loses patience, its disk fails, or its process ends.
+func TestAnInterruptedSweepGoesOn(t *testing.T) {
+	t.Run("cancelled", func(t *testing.T) {
+		l := sweepers(t, open(t, create(t), Options{Now: epoch}), crowd(big)...)
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err := l.Advance(ctx, AdvanceRequest{Key: "day", Truth: TruthOf("yes"), Progress: during(cancel)})
+		wantErr(t, err, context.Canceled)
+		wantSweptOnce(t, l)
+	})
+	t.Run("failing", func(t *testing.T) {
+		l, s := openShim(t, create(t), Options{Now: epoch})
+		sweepers(t, l, crowd(big)...)
+		_, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: TruthOf("yes"), Progress: during(func() { s.set(failing, nil) })})
+		wantErr(t, err, errDisk)
+		s.set(nil, nil)
+		wantSweptOnce(t, l)
+	})
+	t.Run("uncertain", func(t *testing.T) {
+		path := create(t)
+		l, s := openShim(t, path, Options{Now: epoch})
+		sweepers(t, l, crowd(big)...)
+		_, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: TruthOf("yes"), Progress: during(func() { s.set(uncertain, nil) })})
+		wantErr(t, err, ErrStopped)
+		closed(t, l)
+		wantSweptOnce(t, open(t, path, Options{Now: epoch}))
+	})
+}
+
+// A source of truths may call the ledger, and whatever it does there is seen by the sale that asked.
+func TestASourceMayCallTheLedger(t *testing.T) {
+	for name, one := range map[string]struct {
+		meanwhile func(l *Ledger)
+		want      func(s Sale, err error) bool
+	}{
+		"reads": {func(l *Ledger) { objectOf(t, l, "bob") }, func(s Sale, err error) bool { return err == nil && s.Draws == 1 }},
+		"sells the same": {func(l *Ledger) { sell(t, l, purchase(t, "other", "zeta", "0.5", "bob")) },
+			func(s Sale, err error) bool { return err == nil && s.Resales == 1 && s.Draws == 0 && s.Price == 50 }},
+		"sells more": {func(l *Ledger) { sell(t, l, purchase(t, "other", "acme", "0.75", "bob")) },
+			func(s Sale, err error) bool { return err == nil && s.Degradations == 1 && s.Price == 0 }},
+		"sells it to the same buyer": {func(l *Ledger) { sell(t, l, purchase(t, "other", "acme", "0.5", "bob")) },
+			func(s Sale, err error) bool { return err == nil && s.Resales == 1 && s.Price == 0 }},
+		"withdraws it": {func(l *Ledger) { must(t, l.Withdraw(t.Context(), "other", "bob")) },
+			func(_ Sale, err error) bool { return refusals(t, err)[0].Reason == Withdrawn }},
+		"spends elsewhere": {func(l *Ledger) {
+			release(t, l, ReleaseRequest{Key: "other", Question: "smoker", Object: "bob", Epsilon: eps(t, "0.75"), Truth: TruthOf("yes")})
+		}, func(_ Sale, err error) bool {
+			r := refusals(t, err)[0]
+			return r.Reason == ObjectCap && r.Helps == HelpsNothing
+		}},
+		"reserves elsewhere": {func(l *Ledger) {
+			o := Order{Buyer: "zeta", Question: "smoker", Epsilon: eps(t, "0.75"), Objects: []string{"bob"}}
+			reserve(t, l, ReserveRequest{Key: "other", Order: o, For: time.Hour})
+		}, func(_ Sale, err error) bool {
+			r := refusals(t, err)[0]
+			return r.Reason == ObjectCap && r.Helps == HelpsWaiting
+		}},
+		"uses its key": {func(l *Ledger) { sell(t, l, purchase(t, "s", "acme", "0.5", "bob")) },
+			func(s Sale, err error) bool { return err == nil && s.Draws == 1 && s.Price == 50 }},
+		"uses its key for another": {func(l *Ledger) { sell(t, l, purchase(t, "s", "acme", "0.25", "bob")) },
+			func(_ Sale, err error) bool { return errors.Is(err, ErrKeyConflict) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := sellers(t, inMemory(t, Options{Now: epoch}), "1", "1", "bob")
+			define(t, l, smoker())
+			enrollUnder(t, l, "smoker", market(t, "1"), "1", "bob")
+			first := true
+			r := purchase(t, "s", "acme", "0.5", "bob")
+			r.Truth = func(context.Context, string, []string) ([]string, error) {
+				if first {
+					first = false
+					one.meanwhile(l)
+				}
+				return []string{"yes"}, nil
+			}
+			if s, err := l.Sell(t.Context(), r); !one.want(s, err) {
+				t.Errorf("got %+v, %v", s, err)
+			}
+			auditAll(t, l, l.store)
+		})
+	}
+}
+
+// Every other request with a used key is a conflict, whichever kind it is; it changes nothing.
+func TestKeysOfTheMarketAreForOneRequest(t *testing.T) {
+	s := &storetest.Memory{}
+	begin(t, s)
+	l := stall(t, s, Options{})
+	r := purchase(t, "k", "acme", "0.5", "bob")
+	sell(t, l, r)
+	price := int64(50)
+	with := func(change func(*SellRequest)) func() error {
+		return func() error {
+			other := purchase(t, "k", "acme", "0.5", "bob")
+			change(&other)
+			_, err := l.Sell(t.Context(), other)
+			return err
+		}
+	}
+	held := func(change func(*ReserveRequest)) func() error {
+		return func() error {
+			other := ReserveRequest{Key: "reserved", Order: purchase(t, "", "acme", "0.25", "ann").Order, For: time.Hour}
+			change(&other)
+			_, err := l.Reserve(t.Context(), other)
+			return err
+		}
+	}
+	must(t, with(func(*SellRequest) {})())
+	must(t, held(func(*ReserveRequest) {})())
+	unchanged(t, s, func() {
+		for name, call := range map[string]func() error{
+			"another buyer":     with(func(r *SellRequest) { r.Buyer = "zeta" }),
+			"another ε":         with(func(r *SellRequest) { r.Epsilon = eps(t, "0.4") }),
+			"another object":    with(func(r *SellRequest) { r.Objects = []string{"cid"} }),
+			"one more":          with(func(r *SellRequest) { r.Objects = []string{"bob", "cid"} }),
+			"all":               with(func(r *SellRequest) { r.Objects, r.All = nil, true }),
+			"partial":           with(func(r *SellRequest) { r.Partial = true }),
+			"with a quote":      with(func(r *SellRequest) { r.QuoteID = "x" }),
+			"with a price":      with(func(r *SellRequest) { r.MaxPrice = &price }),
+			"held for longer":   held(func(r *ReserveRequest) { r.For++ }),
+			"held for another":  held(func(r *ReserveRequest) { r.Buyer = "zeta" }),
+			"held with a price": held(func(r *ReserveRequest) { r.MaxPrice = &price }),
+			"held in part":      held(func(r *ReserveRequest) { r.Partial = true }),
+			"reserved":          held(func(r *ReserveRequest) { r.Key = "k" }),
+			"sold":              with(func(r *SellRequest) { r.Key = "reserved" }),
+			"committed": func() error {
+				_, err := l.Commit(t.Context(), CommitRequest{Key: "reserved", Reservation: 1})
+				return err
+			},
+			"cancelled":           func() error { return l.Cancel(t.Context(), "k", 1) },
+			"withdrawn":           func() error { return l.Withdraw(t.Context(), "k", "bob") },
+			"swept":               func() error { _, err := l.Advance(t.Context(), AdvanceRequest{Key: "k"}); return err },
+			"the key of a define": with(func(r *SellRequest) { r.Key = "define vote" }),
+		} {
+			if err := call(); !errors.Is(err, ErrKeyConflict) {
+				t.Errorf("%s: got the error %v", name, err)
+			}
+		}
+	})
+}
+
+// What was granted holds: a clock that goes back between a reservation and its sale takes nothing away.
+func TestAClockGoneBackDoesNotBreakAReservation(t *testing.T) {
+	clock := newClock(epoch())
+	l := inMemory(t, Options{Now: clock.read})
+	define(t, l, vote())
+	steps, err := policy.Steps(policy.Step{At: epoch().Add(time.Hour), Ceiling: eps(t, "1")})
+	must(t, err)
+	p, err := policy.Min(steps, market(t, "2"))
+	must(t, err)
+	enrollUnder(t, l, "vote", p, "9", "ann")
+	clock.set(epoch().Add(2 * time.Hour))
+	r := reserve(t, l, ReserveRequest{Key: "r", Order: Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"ann"}}, For: time.Hour})
+	clock.set(epoch())
+	if s := commit(t, l, "c", r.Number); s.Draws != 1 || s.Price != r.Price {
+		t.Errorf("%+v of %+v", s, r)
+	}
+	audit(t, l.store)
+}

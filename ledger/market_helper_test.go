@@ -1,0 +1,232 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Terms, orders and sales to test with.
+
+// market is a policy that sells up to a level for 100 minor units of ε=1, and more as given.
+func market(t testing.TB, most string, more ...func(*policy.Market)) policy.Policy {
+	t.Helper()
+	m := policy.Market{Max: eps(t, most), Prices: []policy.Price{{Epsilon: eps(t, "1"), Amount: 100}, {Epsilon: eps(t, "1000"), Amount: 99_901}}}
+	for _, change := range more {
+		change(&m)
+	}
+	p, err := policy.Sell(m)
+	must(t, err)
+	return p
+}
+
+// enrollUnder enrols objects in a question under a policy, each with the same cap.
+func enrollUnder(t testing.TB, l *Ledger, question string, p policy.Policy, limit string, objects ...string) {
+	t.Helper()
+	key := fmt.Sprintf("enrol in %.40s %.40q %d under %.60s", question, objects[0], len(objects), p)
+	_, err := l.Enroll(t.Context(), EnrollRequest{Key: key, Question: question, Objects: objects, Policy: p, Cap: eps(t, limit)})
+	must(t, err)
+}
+
+// sellers defines the vote and puts objects in it on the market.
+func sellers(t testing.TB, l *Ledger, most, limit string, objects ...string) *Ledger {
+	t.Helper()
+	define(t, l, vote())
+	enrollUnder(t, l, "vote", market(t, most), limit, objects...)
+	return l
+}
+
+// purchase is an order for votes, which are all yes.
+func purchase(t testing.TB, key, buyer, epsilon string, objects ...string) SellRequest {
+	t.Helper()
+	return SellRequest{
+		Key: key, Order: Order{Buyer: buyer, Question: "vote", Epsilon: eps(t, epsilon), Objects: objects, All: objects == nil},
+		Truth: TruthOf("yes"),
+	}
+}
+
+func sell(t testing.TB, l *Ledger, r SellRequest) Sale {
+	t.Helper()
+	s, err := l.Sell(t.Context(), r)
+	must(t, err)
+	return s
+}
+
+func commit(t testing.TB, l *Ledger, key string, reservation uint64) Sale {
+	t.Helper()
+	s, err := l.Commit(t.Context(), CommitRequest{Key: key, Reservation: reservation, Truth: TruthOf("yes")})
+	must(t, err)
+	return s
+}
+
+func reserve(t testing.TB, l *Ledger, r ReserveRequest) Reservation {
+	t.Helper()
+	got, err := l.Reserve(t.Context(), r)
+	must(t, err)
+	return got
+}
+
+// delivered returns what a sale delivered, by object.
+func delivered(t testing.TB, l *Ledger, number uint64) map[string]Delivery {
+	t.Helper()
+	all, last := map[string]Delivery{}, ""
+	for d, err := range l.Deliveries(t.Context(), number) {
+		must(t, err)
+		if d.Object <= last {
+			t.Errorf("sale %d delivers %q after %q", number, d.Object, last)
+		}
+		all[d.Object], last = d, d.Object
+	}
+	return all
+}
+
+func buyersOf(t testing.TB, l *Ledger) map[string]BuyerState {
+	t.Helper()
+	list, err := l.Buyers(t.Context())
+	must(t, err)
+	all := map[string]BuyerState{}
+	for _, one := range list {
+		all[one.Buyer] = one
+	}
+	return all
+}
+
+// asked is a source of truths that counts whom it was asked about.
+type asked struct {
+	mu    sync.Mutex
+	times map[string]int
+}
+
+func (a *asked) truth(value string) TruthFunc {
+	return func(_ context.Context, _ string, objects []string) ([]string, error) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.times == nil {
+			a.times = map[string]int{}
+		}
+		values := make([]string, len(objects))
+		for i, name := range objects {
+			a.times[name]++
+			values[i] = value
+		}
+		return values, nil
+	}
+}
+
+func (a *asked) names() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Sorted(maps.Keys(a.times))
+}
+
+// holding is what one buyer has of one object.
+type holding struct{ buyer, question, object string }
+
+// auditMarket checks what stands in the records of the market against the log and against the prices
+// (invariants 3, 4 and 9): each response is the one recorded at its ε; each buyer has paid for each object
+// the price of the highest level held; and earnings, payments and revenue are the same money.
+func auditMarket(t testing.TB, l *Ledger) {
+	t.Helper()
+	type place struct {
+		question, object string
+		epsilon          privacy.Epsilon
+	}
+	recorded, paid, top := map[place]string{}, map[holding]int64{}, map[holding]privacy.Epsilon{}
+	sold, held, n := map[uint64]Event{}, map[uint64]int64{}, uint64(0)
+	orders := map[[2]string]uint64{} // for more than their buyers held
+	for _, ev := range events(t, l) {
+		if n++; ev.Number != n {
+			t.Fatalf("event %d stands where event %d should", ev.Number, n)
+		}
+		at := place{ev.Question, ev.Object, privacy.Epsilon{}}
+		if ev.Epsilon != nil {
+			at.epsilon = *ev.Epsilon
+		}
+		switch ev.Kind {
+		case "released":
+			recorded[at] = ev.Response
+		case "sale":
+			sold[ev.Sale] = ev
+		case "sold":
+			if before, twice := recorded[at]; twice && before != ev.Response {
+				t.Errorf("event %d: %q answers %q at ε=%s, and %q before", ev.Number, ev.Object, ev.Response, ev.Epsilon, before)
+			} else if twice != (ev.Method == "resale") {
+				t.Errorf("event %d: %q is sold by %s, recorded before: %v", ev.Number, ev.Object, ev.Method, twice)
+			}
+			recorded[at] = ev.Response
+			who := holding{ev.Buyer, ev.Question, ev.Object}
+			paid[who] += *ev.Price
+			held[ev.Sale] += *ev.Price
+			if top[who].Less(*ev.Epsilon) {
+				top[who] = *ev.Epsilon
+				orders[[2]string{ev.Question, ev.Object}]++
+			}
+		}
+	}
+	for number, ev := range sold {
+		if held[number] != *ev.Price {
+			t.Errorf("sale %d costs %d, its objects %d", number, *ev.Price, held[number])
+		}
+	}
+	for chain, want := range orders {
+		for _, c := range objectOf(t, l, chain[1]).Chains {
+			if c.Question == chain[0] && c.Orders != want {
+				t.Errorf("%q has served %d orders about %q, by the log %d", chain[1], c.Orders, chain[0], want)
+			}
+		}
+	}
+	auditMoney(t, l, paid, top)
+}
+
+func auditMoney(t testing.TB, l *Ledger, paid map[holding]int64, top map[holding]privacy.Epsilon) {
+	t.Helper()
+	terms, earned, objects, invoices, revenue := map[[2]string]*policy.Terms{}, map[string]int64{}, map[string]ObjectState{}, map[string]int64{}, int64(0)
+	for who, amount := range paid {
+		if _, known := objects[who.object]; !known {
+			o := objectOf(t, l, who.object)
+			objects[who.object] = o
+			for _, c := range o.Chains {
+				if c.Policy != nil {
+					terms[[2]string{c.Question, who.object}] = c.Policy.Terms()
+				}
+			}
+		}
+		if want := terms[[2]string{who.question, who.object}].Price(top[who]); amount != want {
+			t.Errorf("%q paid %d for %q up to ε=%s, which costs %d", who.buyer, amount, who.object, top[who], want)
+		}
+		earned[who.object] += amount
+		invoices[who.buyer] += amount
+		revenue += amount
+	}
+	for name, o := range objects {
+		if o.Earned != earned[name] {
+			t.Errorf("%q has earned %d, its buyers paid %d", name, o.Earned, earned[name])
+		}
+	}
+	for name, b := range buyersOf(t, l) {
+		if b.Paid != invoices[name] {
+			t.Errorf("%q has paid %d, its deliveries cost %d", name, b.Paid, invoices[name])
+		}
+	}
+	if got := stats(t, l).Revenue; got != revenue {
+		t.Errorf("the revenue is %d, the sales brought %d", got, revenue)
+	}
+}
+
+// auditAll compares the fold of the log with what is stored, and the money with the prices.
+func auditAll(t testing.TB, l *Ledger, s store.Store) {
+	t.Helper()
+	audit(t, s)
+	auditMarket(t, l)
+}
+
+// sortedKeys returns the keys of a map in order.
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

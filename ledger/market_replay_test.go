@@ -1,0 +1,304 @@
+package ledger
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/policy"
+)
+
+// Invariant 9 for the market: the state is the fold of the log, and apply refuses a log that no ledger can
+// have written. The fold of what sales write is compared with what is stored wherever a test audits.
+
+// The sales of marketHistory, by their numbers.
+const (
+	soldFirst    = 1 // ann and bob at 0.5 to acme
+	soldAgain    = 2 // ann at 0.5 to zeta
+	soldReserved = 3 // bob at 1 to zeta, reserved before
+	givenUp      = 4 // ann at 1 for acme
+	outOfTime    = 5 // ann at 1 for zeta
+	running      = 6 // ann at 1.5 for acme
+	nextSale     = 7
+)
+
+// marketHistory is a sound log with every kind of event of the market. Of its three objects cid has
+// withdrawn at its end.
+func marketHistory(t *testing.T) []event {
+	t.Helper()
+	s, clock := &storetest.Memory{}, newClock(epoch())
+	begin(t, s)
+	l := sellers(t, openMemory(t, s, Options{Now: clock.read}), "3", "2", "ann", "bob", "cid")
+	l.sampler = steadySampler()
+	hold := func(key, buyer, epsilon string, d time.Duration, object string) {
+		reserve(t, l, ReserveRequest{Key: key, Order: purchase(t, "", buyer, epsilon, object).Order, For: d})
+	}
+	sell(t, l, purchase(t, "1", "acme", "0.5", "ann", "bob"))
+	sell(t, l, purchase(t, "2", "zeta", "0.5", "ann"))
+	hold("3", "zeta", "1", time.Hour, "bob")
+	commit(t, l, "3c", soldReserved)
+	hold("4", "acme", "1", time.Hour, "ann")
+	must(t, l.Cancel(t.Context(), "4c", givenUp))
+	hold("5", "zeta", "1", time.Hour, "ann")
+	clock.set(epoch().Add(2 * time.Hour))
+	hold("6", "acme", "1.5", time.Hour, "ann")
+	must(t, l.Withdraw(t.Context(), "7", "cid"))
+	return logOf(t, pairs(t, s))
+}
+
+func TestASoundMarketReplays(t *testing.T) {
+	log := marketHistory(t)
+	must(t, replay(&storetest.Memory{}, log))
+	for k := kindBuyer; k <= kindWithdrawn; k++ {
+		indexOf(t, log, func(c change) bool { return c.kind() == k })
+	}
+}
+
+// followedBy appends events to a log, at the time of its last.
+func followedBy(changes ...change) func([]event) []event {
+	return func(log []event) []event {
+		for _, c := range changes {
+			log = append(log, event{uint64(len(log)) + 1, log[len(log)-1].time, c})
+		}
+		return log
+	}
+}
+
+// aSale is a deal of one object that could follow on marketHistory.
+func aSale(t *testing.T, number uint64, buyer uint32, epsilon string, price uint64) deal {
+	return deal{number, buyer, 1, eps(t, epsilon), 1, price}
+}
+
+// unsoundMarkets are events that cannot follow on marketHistory.
+func unsoundMarkets(t *testing.T) map[string][]change {
+	half := eps(t, "0.5")
+	again := response{0, methodResale, nil}
+	fresh := response{0, methodRaise, nil}
+	made := func(d deal, n ...saleTally) change { return &saleMade{d, append(n, saleTally{})[0]} }
+	draw, resale := saleTally{draws: 1}, saleTally{resales: 1}
+	dearer := func(n saleTally) saleTally { n.upgrades++; return n }
+	later := epoch().Add(100 * time.Hour)
+	with := func(d deal, change func(*deal)) deal { change(&d); return d }
+	carriedOut := aSale(t, running, 1, "1.5", 100)
+	return map[string][]change{
+		"sold without a sale":              {&sold{"ann", nextSale, 50, again}},
+		"sold in sale 0":                   {&sold{"ann", 0, 50, again}},
+		"sold long after its sale":         {&sold{"ann", soldFirst, 50, again}},
+		"sold in a reservation":            {&sold{"ann", running, 50, again}},
+		"sold in what was given up":        {&sold{"ann", givenUp, 50, again}},
+		"sold once more than the sale has": {made(aSale(t, nextSale, 1, "0.5", 0), resale), &sold{"ann", nextSale, 0, again}, &sold{"bob", nextSale, 0, again}},
+		"sold after withdrawal":            {made(aSale(t, nextSale, 1, "0.5", 50), draw), &sold{"cid", nextSale, 50, fresh}},
+		"sold by a stranger":               {made(aSale(t, nextSale, 1, "0.5", 50), draw), &sold{"zoe", nextSale, 50, fresh}},
+		"sold with another response":       {made(aSale(t, nextSale, 1, "0.5", 0), resale), &sold{"ann", nextSale, 0, response{2, methodResale, nil}}},
+		"resold without a record":          {made(aSale(t, nextSale, 1, "0.75", 25), dearer(resale)), &sold{"ann", nextSale, 25, again}},
+		"drawn twice":                      {made(aSale(t, nextSale, 1, "0.5", 0), draw), &sold{"ann", nextSale, 0, fresh}},
+		"drawn over the cap":               {made(aSale(t, nextSale, 1, "2.000000001", 50), dearer(draw)), &sold{"ann", nextSale, 50, fresh}},
+		"a buyer named twice":              {&buyerNamed{3, "acme"}},
+		"a buyer's number twice":           {&buyerNamed{2, "initech"}},
+		"a gap in the buyers' numbers":     {&buyerNamed{4, "initech"}},
+		"a sale's number twice":            {made(aSale(t, soldFirst, 1, "0.5", 0))},
+		"a gap in the sales' numbers":      {made(aSale(t, nextSale+1, 1, "0.5", 0))},
+		"sale 0":                           {made(aSale(t, 0, 1, "0.5", 0))},
+		"a reservation's number twice":     {&reserved{aSale(t, running, 1, "1.5", 100), later}},
+		"a gap in the reservations":        {&reserved{aSale(t, nextSale+1, 1, "0.5", 0), later}},
+		"a sale to nobody":                 {made(aSale(t, nextSale, 0, "0.5", 0))},
+		"a sale to an unnamed buyer":       {made(aSale(t, nextSale, 3, "0.5", 0))},
+		"a sale at ε=0":                    {made(aSale(t, nextSale, 1, "0", 0))},
+		"a sale about no question":         {made(with(aSale(t, nextSale, 1, "0.5", 0), func(d *deal) { d.question = 0 }))},
+		"a sale about an unknown question": {made(with(aSale(t, nextSale, 1, "0.5", 0), func(d *deal) { d.question = 2 }))},
+		"a sale of nobody":                 {made(with(aSale(t, nextSale, 1, "0.5", 0), func(d *deal) { d.objects = 0 }))},
+		"a reservation of nobody":          {&reserved{with(aSale(t, nextSale, 1, "0.5", 0), func(d *deal) { d.objects = 0 }), later}},
+		"a reservation for nobody":         {&reserved{aSale(t, nextSale, 0, "0.5", 0), later}},
+		"a price above the reserved one":   {made(with(carriedOut, func(d *deal) { d.price++ }))},
+		"more objects than reserved":       {made(with(carriedOut, func(d *deal) { d.objects++ }))},
+		"another buyer than reserved":      {made(with(carriedOut, func(d *deal) { d.buyer = 2 }))},
+		"another question than reserved":   {&questionDefined{2, "q", []string{"a", "b"}}, made(with(carriedOut, func(d *deal) { d.question = 2 }))},
+		"another ε than reserved":          {made(with(carriedOut, func(d *deal) { d.epsilon = half }))},
+		"a sale of what was given up":      {made(aSale(t, givenUp, 1, "1", 50))},
+		"a sale of what has expired":       {made(aSale(t, outOfTime, 2, "1", 50))},
+		"a reservation sold twice":         {made(aSale(t, soldReserved, 2, "1", 100))},
+		"given up twice":                   {&cancelled{givenUp}},
+		"a sale given up":                  {&cancelled{soldFirst}},
+		"a sold reservation given up":      {&cancelled{soldReserved}},
+		"nothing given up":                 {&cancelled{nextSale}},
+		"held twice":                       {&reserved{with(aSale(t, nextSale, 1, "0.5", 0), func(d *deal) { d.objects = 2 }), later}, &held{"ann", nextSale, 0}, &held{"ann", nextSale, 0}},
+		"held long after its reservation":  {&held{"bob", running, 0}},
+		"held for a sale":                  {made(aSale(t, nextSale, 1, "0.5", 0), resale), &held{"ann", nextSale, 0}},
+		"held without a reservation":       {&held{"ann", nextSale, 0}},
+		"held once more than reserved":     {&reserved{aSale(t, nextSale, 1, "0.5", 0), later}, &held{"ann", nextSale, 0}, &held{"bob", nextSale, 0}},
+		"held after withdrawal":            {&reserved{aSale(t, nextSale, 1, "0.5", 0), later}, &held{"cid", nextSale, 0}},
+		"held of a stranger":               {&reserved{aSale(t, nextSale, 1, "0.5", 0), later}, &held{"zoe", nextSale, 0}},
+		"a stranger withdraws":             {&withdrawn{"zoe"}},
+		"released after withdrawal":        {&released{"cid", 1, half, fresh}},
+		"charged after withdrawal":         {&charged{"cid", 1, half, nil}},
+		"enrolled while taking part":       {&enrolled{"ann", 1, 1, eps(t, "2")}},
+		"back under another cap":           {&enrolled{"cid", 1, 1, eps(t, "3")}},
+		"back without a policy":            {&enrolled{"cid", 1, 0, eps(t, "2")}},
+		"more revenue than can be counted": {made(aSale(t, nextSale, 1, "0.5", math.MaxInt64))},
+	}
+}
+
+func TestApplyRefusesAMarketThatCannotBe(t *testing.T) {
+	log := marketHistory(t)
+	for name, changes := range unsoundMarkets(t) {
+		t.Run(name, func(t *testing.T) {
+			spoilt := followedBy(changes...)(log[:len(log):len(log)])
+			must(t, replay(&storetest.Memory{}, spoilt[:len(spoilt)-1])) // it is the last event that cannot be
+			if err := replay(&storetest.Memory{}, spoilt); !errors.Is(err, ErrCorrupt) {
+				t.Errorf("got the error %v, want ErrCorrupt", err)
+			}
+		})
+	}
+}
+
+// What makes them unsound is what the names say: these differ in that alone, and are sound.
+func TestApplyAcceptsTheNearestMarketThatCanBe(t *testing.T) {
+	log := marketHistory(t)
+	again, fresh := response{0, methodResale, nil}, response{0, methodRaise, nil}
+	for name, changes := range map[string][]change{
+		"resold":     {&saleMade{aSale(t, nextSale, 1, "0.5", 0), saleTally{resales: 1}}, &sold{"ann", nextSale, 0, again}},
+		"drawn":      {&saleMade{aSale(t, nextSale, 1, "2", 50), saleTally{draws: 1, upgrades: 1}}, &sold{"ann", nextSale, 50, fresh}},
+		"committed":  {&saleMade{aSale(t, running, 1, "1.5", 100), saleTally{draws: 1, upgrades: 1}}, &sold{"ann", running, 100, fresh}},
+		"given up":   {&cancelled{running}},
+		"a buyer":    {&buyerNamed{3, "initech"}},
+		"held":       {&reserved{aSale(t, nextSale, 1, "0.5", 0), epoch().Add(9 * time.Hour)}, &held{"ann", nextSale, 0}},
+		"back again": {&enrolled{"cid", 1, 1, eps(t, "2")}, &released{"cid", 1, eps(t, "0.5"), fresh}},
+	} {
+		if err := replay(&storetest.Memory{}, followedBy(changes...)(log[:len(log):len(log)])); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The same, spoilt within: an event of the market that is left out, or comes twice.
+func TestApplyRefusesAMarketWithoutItsParts(t *testing.T) {
+	for name, k := range map[string]kind{"buyer": kindBuyer, "reservation": kindReserved, "sale": kindSale} {
+		log := marketHistory(t)
+		i := indexOf(t, log, func(c change) bool { return c.kind() == k })
+		if err := replay(&storetest.Memory{}, renumber(append(log[:i:i], log[i+1:]...))); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("without a %s: %v", name, err)
+		}
+		log = append(marketHistory(t)[:i+1], log[i:]...)
+		if err := replay(&storetest.Memory{}, renumber(log)); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("with a %s twice: %v", name, err)
+		}
+	}
+}
+
+// If a decision were wrong, apply would still keep the cap, the reserved price and the recorded response:
+// the commit fails, and nothing changes.
+func TestApplyIsASecondGuardOfTheMarket(t *testing.T) {
+	clock := newClock(epoch())
+	l, s := openShim(t, create(t), Options{Now: clock.read})
+	sellers(t, l, "3", "2", "ann", "bob", "cid")
+	sell(t, l, purchase(t, "1", "acme", "0.5", "ann"))
+	for name, changes := range map[string][]change{
+		"over the cap":     {&saleMade{aSale(t, 2, 1, "2.1", 0), saleTally{draws: 1, upgrades: 1}}, &sold{"ann", 2, 0, response{0, methodRaise, nil}}},
+		"another response": {&saleMade{aSale(t, 2, 1, "0.5", 0), saleTally{resales: 1}}, &sold{"ann", 2, 0, response{9, methodResale, nil}}},
+	} {
+		unchanged(t, s, func() {
+			_, _, err := l.submit(t.Context(), func(*state) ([]change, error) { return changes, nil })
+			if !errors.Is(err, ErrCorrupt) {
+				t.Errorf("%s: got the error %v", name, err)
+			}
+		})
+	}
+	sell(t, l, purchase(t, "2", "acme", "1", "ann"))
+}
+
+// These logs no ledger can have written either. What a sale says of itself must be what its objects say.
+func TestApplyRefusesASaleThatContradictsItself(t *testing.T) {
+	log := marketHistory(t)
+	again, fresh := response{0, methodResale, nil}, response{0, methodRaise, nil}
+	two := func(d deal) deal { d.objects = 2; return d }
+	draw, resale := saleTally{draws: 1}, saleTally{resales: 1}
+	dearer := func(n saleTally) saleTally { n.upgrades++; return n }
+	end := func(key string) change { return &settled{key: key, first: uint64(len(log)) + 1, final: true} }
+	for name, changes := range map[string][]change{
+		"its objects cost more":            {&saleMade{aSale(t, nextSale, 1, "1", 50), dearer(draw)}, &sold{"ann", nextSale, 51, fresh}, end("x")},
+		"its objects cost less":            {&saleMade{aSale(t, nextSale, 1, "1", 50), dearer(draw)}, &sold{"ann", nextSale, 49, fresh}, end("x")},
+		"it draws and says it resells":     {&saleMade{aSale(t, nextSale, 1, "1", 50), dearer(resale)}, &sold{"ann", nextSale, 50, fresh}},
+		"it has more draws":                {&saleMade{aSale(t, nextSale, 1, "1", 50), dearer(saleTally{draws: 2})}, &sold{"ann", nextSale, 50, fresh}},
+		"it upgrades and does not say so":  {&saleMade{aSale(t, nextSale, 1, "1", 50), draw}, &sold{"ann", nextSale, 50, fresh}},
+		"it says it upgrades":              {&saleMade{aSale(t, nextSale, 1, "0.5", 0), dearer(resale)}, &sold{"ann", nextSale, 0, again}},
+		"an object sold twice":             {&saleMade{two(aSale(t, nextSale, 1, "0.5", 0)), saleTally{resales: 2}}, &sold{"ann", nextSale, 0, again}, &sold{"ann", nextSale, 0, again}},
+		"objects out of order":             {&saleMade{two(aSale(t, nextSale, 1, "0.5", 0)), saleTally{resales: 2}}, &sold{"bob", nextSale, 0, again}, &sold{"ann", nextSale, 0, again}},
+		"an object is missing":             {&saleMade{two(aSale(t, nextSale, 1, "0.5", 0)), saleTally{resales: 2}}, &sold{"ann", nextSale, 0, again}, end("x")},
+		"an object not reserved":           {&saleMade{aSale(t, running, 1, "1.5", 100), dearer(draw)}, &sold{"bob", running, 100, fresh}},
+		"no object is reserved":            {&reserved{aSale(t, nextSale, 1, "0.5", 0), epoch().Add(9 * time.Hour)}, end("x")},
+		"reserved for a time that is over": {&reserved{aSale(t, nextSale, 1, "0.5", 0), epoch().Add(time.Hour)}, &held{"ann", nextSale, 0}},
+		"reserved objects cost less":       {&reserved{aSale(t, nextSale, 1, "0.5", 9), epoch().Add(9 * time.Hour)}, &held{"ann", nextSale, 8}},
+		"a raise below the current level":  {&saleMade{aSale(t, nextSale, 1, "0.25", 0), draw}, &sold{"ann", nextSale, 0, fresh}},
+		"a derivation above the current":   {&saleMade{aSale(t, nextSale, 1, "1", 50), saleTally{insertions: 1, upgrades: 1}}, &sold{"ann", nextSale, 50, response{0, methodInsert, nil}}},
+		"an insertion below the lowest":    {&saleMade{aSale(t, nextSale, 1, "0.25", 0), saleTally{insertions: 1}}, &sold{"ann", nextSale, 0, response{0, methodInsert, nil}}},
+		"a degradation between two levels": {&saleMade{aSale(t, nextSale, 1, "0.75", 0), saleTally{degradations: 1, upgrades: 1}}, &sold{"bob", nextSale, 0, response{0, methodDegrade, nil}}},
+		"a response the question has not":  {&saleMade{aSale(t, nextSale, 1, "1", 50), dearer(draw)}, &sold{"ann", nextSale, 50, response{3, methodRaise, nil}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := replay(&storetest.Memory{}, followedBy(changes...)(log[:len(log):len(log)])); !errors.Is(err, ErrCorrupt) {
+				t.Errorf("got the error %v, want ErrCorrupt", err)
+			}
+		})
+	}
+}
+
+// Where transactions begin and end does not matter, and the fold is pure.
+func TestTheMarketReplaysEventByEvent(t *testing.T) {
+	log := marketHistory(t)
+	whole := &storetest.Memory{}
+	must(t, replay(whole, log))
+	same(t, "replay event by event", pairs(t, replayedSingly(t, log)), pairs(t, whole))
+}
+
+// A policy is what its JSON says, whoever wrote it: an object comes back under the same terms only.
+func TestComingBackKeepsTheTerms(t *testing.T) {
+	l := sellers(t, inMemory(t, Options{}), "2", "2", "ann")
+	sell(t, l, purchase(t, "1", "acme", "1", "ann"))
+	must(t, l.Withdraw(t.Context(), "w", "ann"))
+	for name, p := range map[string]policy.Policy{"cheaper": market(t, "2", func(m *policy.Market) { m.Floor = 1 }), "none": {}} {
+		_, err := l.Enroll(t.Context(), EnrollRequest{Key: name, Question: "vote", Objects: []string{"ann"}, Policy: p})
+		if got := refusals(t, err); got[0].Reason != PolicyDiffers {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "same", Question: "vote", Objects: []string{"ann"}, Policy: market(t, "2")})
+	must(t, err)
+	if s := sell(t, l, purchase(t, "2", "acme", "1", "ann")); s.Price != 0 || s.Resales != 1 {
+		t.Errorf("what acme has paid for costs %+v", s)
+	}
+	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "1") || o.Earned != 100 {
+		t.Errorf("ann came back as %+v", o)
+	}
+	auditAll(t, l, l.store)
+}
+
+// A transaction that ends in the midst of a sale must not be committed: no event could follow it, and the
+// ledger would be good for nothing any more.
+func TestNoCommitEndsInTheMidstOfASale(t *testing.T) {
+	for name, c := range map[string]change{
+		"sale":        &saleMade{aSale(t, 2, 1, "0.5", 0), saleTally{resales: 1}},
+		"reservation": &reserved{aSale(t, 2, 1, "0.5", 0), epoch().Add(time.Hour)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := sellers(t, inMemory(t, Options{Now: epoch}), "3", "2", "ann")
+			sell(t, l, purchase(t, "1", "acme", "0.5", "ann"))
+			unchanged(t, l.store, func() {
+				_, _, err := l.submit(t.Context(), func(*state) ([]change, error) { return []change{c}, nil })
+				wantErr(t, err, ErrCorrupt)
+			})
+			if _, err := l.Sell(t.Context(), purchase(t, "2", "acme", "1", "ann")); err != nil {
+				t.Errorf("the next sale: %v", err)
+			}
+		})
+	}
+}
+
+// A recorded response that is sold again binds nothing: no ledger writes a tag with it, and apply ignores it.
+func TestApplyRefusesATagThatBindsNothing(t *testing.T) {
+	log := followedBy(&saleMade{aSale(t, nextSale, 1, "0.5", 0), saleTally{resales: 1}}, &sold{"ann", nextSale, 0, response{0, methodResale, &tag{}}})(marketHistory(t))
+	if err := replay(&storetest.Memory{}, log); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("got the error %v, want ErrCorrupt", err)
+	}
+}

@@ -1,0 +1,445 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// game plays moves on the ledger and on paper, and compares what comes of each.
+type game struct {
+	testing.TB
+	paper  *paper
+	store  store.Store
+	reopen func() (store.Store, *Ledger)
+	ledger *Ledger
+	moves  int
+	host   host              // as it is during a move
+	asked  []string          // whose truth it was asked for
+	offers map[string]string // what a quote stands for, by its ID
+	ids    map[string]string // and back
+	latest string            // the ID of the latest quote
+	past   []past
+}
+
+// past is a request that was carried out.
+type past struct {
+	again   func() (result string, err error)
+	result  string
+	changed []func() error // other requests with its key
+}
+
+func (g *game) key() string { return fmt.Sprintf("key %d", g.moves) }
+
+func (g *game) ask(_ context.Context, question string, objects []string) (values []string, err error) {
+	g.asked = append(g.asked, objects...)
+	if g.host.Broken {
+		return nil, errHost
+	}
+	q, err := g.paper.question(question)
+	for _, name := range objects {
+		values = append(values, g.host.truth(q, name))
+	}
+	return values, err
+}
+
+// play makes one move. Whatever it is, the log grows as on paper, and the host is asked for those truths
+// that are needed, and no others.
+func (g *game) play(one move) {
+	g.moves++
+	g.host, g.asked, g.paper.asked = host{}, nil, nil
+	one.play(g)
+	if !slices.Equal(g.asked, g.paper.asked) {
+		g.Fatalf("asked for the truth of %q, want %q", g.asked, g.paper.asked)
+	}
+	g.compareStats()
+	if g.moves%10 == 0 {
+		g.compareState()
+	}
+}
+
+// asJSON is how results are compared and shown.
+func asJSON(v any) string {
+	out, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return strings.ReplaceAll(string(out), "null", "[]")
+}
+
+func (g *game) same(what string, got, want any) {
+	g.Helper()
+	if got, want := asJSON(got), asJSON(want); got != want {
+		g.Fatalf("%s is\n\t\t%s\n\twant\n\t\t%s", what, got, want)
+	}
+}
+
+// wantError compares errors, refusals field by field.
+func (g *game) wantError(got, want error) {
+	g.Helper()
+	var refused, refusedOnPaper *RefusedError
+	var quote, quoteOnPaper *QuoteError
+	switch {
+	case errors.As(want, &refusedOnPaper) && errors.As(got, &refused):
+		g.same("the refusal", refused, refusedOnPaper)
+	case errors.As(want, &quoteOnPaper) && errors.As(got, &quote):
+		current := *quote
+		current.Quote.ID = ""
+		g.same("the refusal", current, quoteOnPaper)
+	case !errors.Is(got, want):
+		g.Fatalf("the error is\n\t\t%v\n\twant\n\t\t%v", got, want)
+	}
+}
+
+// demand makes a request of the ledger, given what must come of it. It is done again later, and changed
+// under the same key.
+func demand[R, T any](g *game, r R, call func(context.Context, R) (T, error), want T, refused error, changes ...func(*R)) (got T, done bool) {
+	g.Helper()
+	got, err := call(g.Context(), r)
+	if err != nil || refused != nil {
+		g.wantError(err, refused)
+		return got, false
+	}
+	g.same(fmt.Sprintf("the result of %T", r), got, want)
+	made := past{result: asJSON(got), again: func() (string, error) {
+		again, err := call(g.Context(), r)
+		return asJSON(again), err
+	}}
+	for _, change := range changes {
+		made.changed = append(made.changed, func() error {
+			other := r
+			change(&other)
+			_, err := call(g.Context(), other)
+			return err
+		})
+	}
+	g.past = append(g.past, made)
+	return got, true
+}
+
+// bare makes a call without a result look like one with one.
+func bare[R any](call func(context.Context, R) error) func(context.Context, R) (struct{}, error) {
+	return func(ctx context.Context, r R) (struct{}, error) { return struct{}{}, call(ctx, r) }
+}
+
+// see notes a response seen for the first time, and holds it against the note ever after.
+func (g *game) see(question, object string, e int64, response string) {
+	g.Helper()
+	c := g.paper.chain(question, object)
+	if c == nil || c.levels[e] == nil {
+		g.Fatalf("object %q has a response to %q at ε=%d", object, question, e)
+	}
+	q, _ := g.paper.question(question)
+	if known := &c.levels[e].response; *known == "" && slices.Contains(q.Values, response) {
+		*known = response
+	} else if *known != response {
+		g.Fatalf("object %q answers %q at ε=%d with %q, before with %q", object, question, e, response, *known)
+	}
+}
+
+// The moves.
+
+func (one movePass) play(g *game) { g.paper.clock = g.paper.clock.Add(one.By) }
+
+func (moveReopen) play(g *game) { g.store, g.ledger = g.reopen() }
+
+// define defines a question under a key of its own.
+func (g *game) define(q Question) {
+	key := g.key()
+	demand(g, q, bare(func(ctx context.Context, q Question) error { return g.ledger.DefineQuestion(ctx, key, q) }), struct{}{}, g.paper.define(q),
+		func(q *Question) { q.Values = append([]string{"new"}, q.Values...) },
+		func(q *Question) { q.Name += "!" })
+}
+
+func (one moveDefine) play(g *game) {
+	q := Question{"late", []string{"no", "yes", "unsure", "other"}}
+	if one.Other {
+		slices.Reverse(q.Values)
+	}
+	g.define(q)
+}
+
+func (one moveWithdraw) play(g *game) {
+	key := g.key()
+	demand(g, one.Object, bare(func(ctx context.Context, name string) error { return g.ledger.Withdraw(ctx, key, name) }), struct{}{}, g.paper.withdraw(one.Object),
+		func(name *string) { *name = "zoe" })
+}
+
+func (one moveReturn) play(g *game) {
+	if c := g.paper.chain(one.Question, one.Object); c != nil {
+		g.enrol(EnrollRequest{Key: g.key(), Question: one.Question, Objects: []string{one.Object}}, c.rule)
+	}
+}
+
+func (one moveEnroll) play(g *game) {
+	g.enrol(EnrollRequest{Key: g.key(), Question: one.Question, Objects: one.Objects, Cap: epsilonOf(one.Cap)}, rules()[one.Rule])
+}
+
+func (g *game) enrol(r EnrollRequest, under rule) {
+	r.Policy = under.policy
+	want, refused := g.paper.enrol(r, under)
+	call := func(ctx context.Context, r EnrollRequest) (EnrollResult, error) { return g.ledger.Enroll(ctx, r) }
+	demand(g, r, call, want, refused,
+		func(r *EnrollRequest) { r.Cap = epsilonOf(r.Cap.Nano() + 1) },
+		func(r *EnrollRequest) { r.Objects = append([]string{"zoe"}, r.Objects...) },
+		func(r *EnrollRequest) { r.Policy = fixedRule(7).policy })
+}
+
+func (one moveRaise) play(g *game) {
+	g.host = one.Host
+	r := RaiseRequest{Key: g.key(), Question: one.Question, Epsilon: epsilonOf(one.Epsilon), Objects: one.Objects, All: one.Objects == nil, Partial: one.Partial, Truth: g.ask}
+	want, refused := g.paper.raise(r, g.host)
+	call := func(ctx context.Context, r RaiseRequest) (RaiseResult, error) { return g.ledger.Raise(ctx, r) }
+	_, done := demand(g, r, call, want, refused,
+		func(r *RaiseRequest) { r.Partial = !r.Partial },
+		func(r *RaiseRequest) { r.Epsilon = epsilonOf(r.Epsilon.Nano() + 3) },
+		func(r *RaiseRequest) { r.All, r.Objects = false, []string{"zoe"} })
+	if done {
+		g.compareResponses(one.Question, one.Epsilon)
+	}
+}
+
+func (one moveRelease) play(g *game) {
+	g.host = one.Host
+	r := ReleaseRequest{g.key(), one.Question, one.Object, epsilonOf(one.Epsilon), g.ask}
+	raise := RaiseRequest{Question: r.Question, Objects: []string{r.Object}, Epsilon: r.Epsilon}
+	_, refused := g.paper.raise(raise, g.host)
+	got, err := g.ledger.Release(g.Context(), r)
+	if err != nil || refused != nil {
+		g.wantError(err, refused)
+		return
+	}
+	g.see(one.Question, one.Object, one.Epsilon, got.Value)
+	want := Response{one.Object, one.Question, r.Epsilon, got.Value, uint64(g.paper.chain(one.Question, one.Object).levels[one.Epsilon].event)}
+	g.same("the response", got, want)
+	call := func(ctx context.Context, r ReleaseRequest) (Response, error) { return g.ledger.Release(ctx, r) }
+	g.host = host{Broken: true} // nobody may ask again
+	demand(g, r, call, want, nil, func(r *ReleaseRequest) { r.Epsilon = epsilonOf(r.Epsilon.Nano() + 3) })
+}
+
+func (one moveAdvance) play(g *game) {
+	g.host = one.Host
+	r := AdvanceRequest{Key: g.key(), Question: one.Question, Truth: g.ask}
+	want, refused := g.paper.advance(one.Question, g.host)
+	call := func(ctx context.Context, r AdvanceRequest) (AdvanceResult, error) { return g.ledger.Advance(ctx, r) }
+	demand(g, r, call, want, refused, func(r *AdvanceRequest) {
+		if r.Question == "" {
+			r.Question = "vote"
+		} else {
+			r.Question = ""
+		}
+	})
+	g.compareObjects()
+}
+
+// again makes a request of the past again, or another one with its key.
+func (one moveAgain) play(g *game) {
+	if len(g.past) == 0 {
+		return
+	}
+	g.host = host{Broken: true}
+	it := g.past[len(g.past)-1-one.Request%len(g.past)]
+	if one.Change < len(it.changed) {
+		g.wantError(it.changed[one.Change](), ErrKeyConflict)
+		return
+	}
+	if result, err := it.again(); err != nil || result != it.result {
+		g.Fatalf("a request came to\n\t\t%s\n\tand again to\n\t\t%s\n\t\t%v", it.result, result, err)
+	}
+}
+
+func (one moveOrder) order() Order {
+	return Order{Buyer: one.Buyer, Question: one.Question, Epsilon: epsilonOf(one.Epsilon), Objects: one.Objects, All: one.Objects == nil}
+}
+
+func (one moveQuote) play(g *game) { g.quote(one.Order.order()) }
+
+// quote gets a quote. Equal IDs are equal offers.
+func (g *game) quote(o Order) (id string) {
+	t, refused := g.paper.trade(o, nil)
+	got, err := g.ledger.Quote(g.Context(), o)
+	if err != nil || refused != nil {
+		g.wantError(err, refused)
+		return ""
+	}
+	id, got.ID = got.ID, ""
+	g.same("the quote", got, t.quote())
+	if former, known := g.offers[id]; known && former != t.offer() {
+		g.Fatalf("the quote %s stands for\n\t\t%s\n\tbefore for\n\t\t%s", id, t.offer(), former)
+	}
+	if former, known := g.ids[t.offer()]; known && former != id {
+		g.Fatalf("the offer\n\t\t%s\n\tis the quote %s, before %s", t.offer(), id, former)
+	}
+	g.latest, g.offers[id], g.ids[t.offer()] = id, t.offer(), id
+	return id
+}
+
+// consent makes up what a buyer agrees to.
+func (g *game) consent(o Order, partial bool, bound quoted, most atMost) consent {
+	c := consent{key: g.key(), partial: partial}
+	switch bound {
+	case freshQuote:
+		c.id = g.quote(o)
+	case staleQuote:
+		c.id = g.latest
+	}
+	c.offer = g.offers[c.id]
+	if t, err := g.paper.trade(o, nil); err == nil && most != anything {
+		price := t.price()
+		if most == oneLess {
+			price = max(0, price-1)
+		}
+		c.most = &price
+	}
+	return c
+}
+
+func (one moveSell) play(g *game) {
+	g.host = one.Host
+	o := one.Order.order()
+	c := g.consent(o, one.Partial, one.Quoted, one.Most)
+	r := SellRequest{Key: g.key(), Order: o, Partial: c.partial, QuoteID: c.id, MaxPrice: c.most, Truth: g.ask}
+	t, refused := g.paper.trade(o, nil)
+	var d *paperDeal
+	if refused == nil {
+		d, refused = g.paper.sell(t, nil, c, g.host)
+	}
+	call := func(ctx context.Context, r SellRequest) (Sale, error) { return g.ledger.Sell(ctx, r) }
+	g.sold(d, func(want Sale) bool {
+		_, done := demand(g, r, call, want, refused,
+			func(r *SellRequest) { r.Partial = !r.Partial },
+			func(r *SellRequest) { r.Epsilon = epsilonOf(r.Epsilon.Nano() + 3) },
+			func(r *SellRequest) { r.Buyer = "zoe" },
+			func(r *SellRequest) { r.QuoteID += "!" },
+			func(r *SellRequest) { r.MaxPrice = new(int64(123456)) },
+			func(r *SellRequest) { r.All, r.Objects = false, []string{"zoe"} })
+		return done
+	})
+}
+
+// sold makes a request that must come to a deal on paper, or to none, and looks at what is delivered.
+func (g *game) sold(d *paperDeal, request func(want Sale) bool) {
+	if d == nil {
+		request(Sale{})
+	} else if request(d.sale) {
+		g.compareDeliveries(d)
+	}
+}
+
+func (one moveReserve) play(g *game) {
+	o := one.Order.order()
+	c := g.consent(o, one.Partial, one.Quoted, one.Most)
+	r := ReserveRequest{Key: g.key(), Order: o, For: one.For, Partial: c.partial, QuoteID: c.id, MaxPrice: c.most}
+	t, refused := g.paper.trade(o, nil)
+	want := Reservation{}
+	if refused == nil {
+		var d *paperDeal
+		if d, refused = g.paper.reserve(t, c, one.For); refused == nil {
+			want = d.granted
+		}
+	}
+	call := func(ctx context.Context, r ReserveRequest) (Reservation, error) { return g.ledger.Reserve(ctx, r) }
+	demand(g, r, call, want, refused,
+		func(r *ReserveRequest) { r.For++ },
+		func(r *ReserveRequest) { r.Buyer = "zoe" },
+		func(r *ReserveRequest) { r.Partial = !r.Partial })
+}
+
+// deal returns the number of a reservation counted from the latest, or of none.
+func (g *game) deal(n int) uint64 {
+	for i, d := range slices.Backward(g.paper.deals) {
+		if d.promised != nil {
+			if n--; n < 0 {
+				return uint64(i) + 1
+			}
+		}
+	}
+	return uint64(len(g.paper.deals) + n + 1)
+}
+
+func (one moveCommit) play(g *game) {
+	g.host = one.Host
+	r := CommitRequest{Key: g.key(), Reservation: max(1, g.deal(one.Deal)), Partial: one.Partial, Truth: g.ask}
+	d, refused := g.paper.commit(r.Reservation, consent{key: r.Key, partial: r.Partial}, g.host)
+	call := func(ctx context.Context, r CommitRequest) (Sale, error) { return g.ledger.Commit(ctx, r) }
+	g.sold(d, func(want Sale) bool {
+		_, done := demand(g, r, call, want, refused,
+			func(r *CommitRequest) { r.Partial = !r.Partial },
+			func(r *CommitRequest) { r.Reservation++ })
+		return done
+	})
+}
+
+func (one moveCancel) play(g *game) {
+	key, number := g.key(), g.deal(one.Deal)
+	call := bare(func(ctx context.Context, number uint64) error { return g.ledger.Cancel(ctx, key, number) })
+	demand(g, number, call, struct{}{}, g.paper.cancel(number), func(number *uint64) { *number++ })
+}
+
+func (one moveAnswer) play(g *game) {
+	g.host = one.Host
+	r := AnswerRequest{Key: g.key(), Question: one.Question, Query: one.Query, Epsilon: epsilonOf(one.Epsilon), Objects: one.Objects, All: one.Objects == nil, Partial: one.Partial, Truth: g.ask}
+	quote, refused := g.paper.quoteAnswer(r)
+	if got, err := g.ledger.QuoteAnswer(g.Context(), r); err != nil || refused != nil {
+		g.wantError(err, refused)
+	} else {
+		g.same("the quote of an answer", got, quote)
+	}
+	want, made, refused := g.paper.answer(r, g.host)
+	got, err := g.ledger.Answer(g.Context(), r)
+	if err != nil || refused != nil {
+		g.wantError(err, refused)
+		return
+	}
+	if made.answer == "" {
+		made.answer = got.Answer
+	}
+	want.Answer = made.answer
+	g.same("the answer", got, want)
+	g.host = host{Broken: true} // nobody may ask again
+	call := func(ctx context.Context, r AnswerRequest) (AnswerResult, error) { return g.ledger.Answer(ctx, r) }
+	demand(g, r, call, want, nil,
+		func(r *AnswerRequest) { r.Partial = !r.Partial },
+		func(r *AnswerRequest) { r.Query = "threshold:no:1" },
+		func(r *AnswerRequest) { r.Epsilon = epsilonOf(r.Epsilon.Nano() + 3) })
+}
+
+func (one moveEstimate) play(g *game) {
+	g.compareObjects() // so that all responses are known
+	r := EstimateRequest{Question: one.Question, Epsilon: epsilonOf(one.Epsilon)}
+	if one.But != "" {
+		r.Include = func(name string) bool { return name != one.But }
+	}
+	got, err := g.ledger.Estimate(g.Context(), r)
+	q, refused := g.paper.question(one.Question)
+	counts := g.paper.counts(q, one.Epsilon, one.But)
+	if refused == nil && len(counts) == 0 {
+		refused = ErrNoResponses
+	}
+	if err != nil || refused != nil {
+		g.wantError(err, refused)
+		return
+	}
+	shares, err := rrchain.Estimate(0.95, counts...)
+	must(g, err)
+	want := Estimate{Question: q.Name}
+	for i, s := range shares {
+		want.Values = append(want.Values, ValueEstimate{q.Values[i], s.Estimate, s.StdErr, s.Low, s.High})
+	}
+	for _, level := range counts {
+		n := int64(0)
+		for _, count := range level.ByValue {
+			n += count
+		}
+		want.N += n
+		want.Levels = append(want.Levels, LevelCount{level.Epsilon, n})
+	}
+	g.same("the estimate", got, want)
+}

@@ -1,0 +1,238 @@
+package ledger
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// Moves are data, so that a game can be printed, and played again without some of them. What can only be
+// known when a move is made, such as the number of a reservation, they say in relation to the paper.
+
+type move interface{ play(g *game) }
+
+type (
+	movePass     struct{ By time.Duration }
+	moveReopen   struct{}
+	moveDefine   struct{ Other bool } // Other: with other values
+	moveWithdraw struct{ Object string }
+	moveReturn   struct{ Question, Object string } // under its former policy
+	moveCancel   struct{ Deal int }                // counted from the latest
+	moveAgain    struct {
+		Request, Change int // which one, counted from the latest; what to change in it, if that is there
+	}
+	moveEnroll struct {
+		Question string
+		Objects  []string
+		Rule     int
+		Cap      int64
+	}
+	moveRaise struct {
+		Question string
+		Objects  []string // nil for all
+		Epsilon  int64
+		Partial  bool
+		Host     host
+	}
+	moveRelease struct {
+		Question, Object string
+		Epsilon          int64
+		Host             host
+	}
+	moveAdvance struct {
+		Question string
+		Host     host
+	}
+	moveOrder struct {
+		Buyer, Question string
+		Objects         []string // nil for all
+		Epsilon         int64
+	}
+	moveQuote struct{ Order moveOrder }
+	moveSell  struct {
+		Order   moveOrder
+		Partial bool
+		Quoted  quoted
+		Most    atMost
+		Host    host
+	}
+	moveReserve struct {
+		Order   moveOrder
+		For     time.Duration
+		Partial bool
+		Quoted  quoted
+		Most    atMost
+	}
+	moveCommit struct {
+		Deal    int // counted from the latest
+		Partial bool
+		Host    host
+	}
+	moveAnswer struct {
+		Question, Query string
+		Objects         []string // nil for all
+		Epsilon         int64
+		Partial         bool
+		Host            host
+	}
+	moveEstimate struct {
+		Question string
+		Epsilon  int64
+		But      string // leaves one object out
+	}
+)
+
+// quoted says by which quote an order is bound.
+type quoted string
+
+const (
+	unquoted   quoted = ""
+	freshQuote quoted = "fresh" // one got just before
+	staleQuote quoted = "stale" // the last one somebody got
+)
+
+// most says how much an order may cost.
+type atMost string
+
+const (
+	anything atMost = ""
+	exactly  atMost = "exactly"
+	oneLess  atMost = "one less"
+)
+
+// player makes the moves of one game up.
+type player struct {
+	*rand.Rand
+	rules  []int
+	caps   []int64
+	shares []int // of the kinds of moves
+}
+
+func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
+
+func people() []string { return []string{"ann", "bob", "cid", "dot", "mute"} }
+
+// newMoves makes up the game of a seed. Few policies meet in one game, and some kinds of moves are its
+// favourites and others do not occur, so that what needs several of a kind happens.
+func newMoves(seed uint64, moves int) []move {
+	p := &player{Rand: rand.New(rand.NewPCG(seed, 1))}
+	for range 2 {
+		p.rules = append(p.rules, p.IntN(len(rules())), firstMarket+p.IntN(len(rules())-firstMarket))
+		p.caps = append(p.caps, pick(p.Rand, 0, milli(300), milli(1000), milli(1300)+1))
+	}
+	for _, k := range p.kinds() {
+		p.shares = append(p.shares, k.share*pick(p.Rand, 0, 1, 1, 1, 2, 6))
+	}
+	game := []move{
+		moveEnroll{"vote", people(), p.rules[1], p.caps[0]},
+		moveEnroll{"smoker", p.names(), pick(p.Rand, p.rules...), 0},
+	}
+	for range moves {
+		game = append(game, p.move())
+	}
+	return game
+}
+
+func (p *player) yes(in int) bool { return p.IntN(in) == 0 }
+
+func (p *player) question() string {
+	return pick(p.Rand, "vote", "vote", "vote", "vote", "smoker", "smoker", "late")
+}
+
+func (p *player) name() string { return pick(p.Rand, people()...) }
+
+func (p *player) names() []string {
+	names := people()
+	p.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	return names[:1+p.IntN(len(names))]
+}
+
+func (p *player) namesOrAll() []string {
+	if p.yes(3) {
+		return nil
+	}
+	return p.names()
+}
+
+func (p *player) epsilon() int64 {
+	return pick(p.Rand, 1, milli(50), milli(100), milli(100), milli(200), milli(300), milli(300), milli(300)+1, milli(500), milli(500), milli(700), milli(1000))
+}
+
+func (p *player) host() host { return host{Lies: p.yes(30), Broken: p.yes(40)} }
+
+func (p *player) order() moveOrder {
+	return moveOrder{pick(p.Rand, "acme", "bolt", "cryo"), p.question(), p.namesOrAll(), p.epsilon()}
+}
+
+func (p *player) quoted() quoted {
+	return pick(p.Rand, unquoted, unquoted, freshQuote, freshQuote, staleQuote)
+}
+func (p *player) most() atMost {
+	return pick(p.Rand, anything, anything, anything, exactly, oneLess)
+}
+
+func (p *player) during() time.Duration {
+	return pick(p.Rand, 1, time.Minute, time.Hour, time.Hour, 24*time.Hour)
+}
+
+func (p *player) pass() time.Duration {
+	return pick(p.Rand, 1, time.Minute-1, 30*time.Minute, time.Hour-1, time.Hour, time.Hour, 4*time.Hour, 6*time.Hour, 24*time.Hour, 300*time.Hour, -time.Hour, -3*time.Hour, -6*time.Hour, -48*time.Hour)
+}
+
+// moveKind is a kind of move with its usual share of a game.
+type moveKind struct {
+	share int
+	make  func() move
+}
+
+func (p *player) kinds() []moveKind {
+	return []moveKind{
+		{12, func() move { return movePass{p.pass()} }},
+		{2, func() move { return moveReopen{} }},
+		{1, func() move { return moveDefine{p.yes(3)} }},
+		{2, func() move { return moveWithdraw{p.name()} }},
+		{3, func() move { return moveReturn{p.question(), p.name()} }},
+		{5, func() move {
+			return moveEnroll{p.question(), p.names(), pick(p.Rand, p.rules...), pick(p.Rand, 0, 0, pick(p.Rand, p.caps...))}
+		}},
+		{7, func() move {
+			return moveRaise{p.question(), p.namesOrAll(), p.epsilon(), p.yes(2), p.host()}
+		}},
+		{4, func() move { return moveRelease{p.question(), p.name(), p.epsilon(), p.host()} }},
+		{7, func() move { return moveAdvance{pick(p.Rand, "", "", p.question()), p.host()} }},
+		{8, func() move { return moveQuote{p.order()} }},
+		{18, func() move { return moveSell{p.order(), !p.yes(3), p.quoted(), p.most(), p.host()} }},
+		{10, func() move { return moveReserve{p.order(), p.during(), !p.yes(3), p.quoted(), p.most()} }},
+		{8, func() move { return moveCommit{p.IntN(3), p.yes(2), p.host()} }},
+		{2, func() move { return moveCancel{p.IntN(4)} }},
+		{6, func() move {
+			query := pick(p.Rand, "majority:yes", "majority:no", "threshold:yes:2", "plurality", "winner")
+			return moveAnswer{p.question(), query, p.namesOrAll(), p.epsilon(), p.yes(2), p.host()}
+		}},
+		{2, func() move {
+			return moveEstimate{p.question(), pick(p.Rand, 0, p.epsilon()), pick(p.Rand, "", p.name())}
+		}},
+		{5, func() move { return moveAgain{p.IntN(12), p.IntN(12)} }},
+	}
+}
+
+func (p *player) move() move {
+	sum := 1
+	for _, share := range p.shares {
+		sum += share
+	}
+	n := p.IntN(sum)
+	for i, k := range p.kinds() {
+		if n -= p.shares[i]; n < 0 {
+			return k.make()
+		}
+	}
+	return moveReopen{}
+}
+
+func inGo(moves []move) (text string) {
+	for _, one := range moves {
+		text += fmt.Sprintf("\t%#v,\n", one)
+	}
+	return text
+}

@@ -1,0 +1,700 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// The ledger on paper: what the documentation says of it, in plain integers, with maps for memory.
+
+type paper struct {
+	clock     time.Time // of the host
+	keyed     bool      // chains are bound to the truth they began with
+	log       []entry
+	questions []Question
+	policies  map[string]bool // those in the log, by their text
+	people    map[string]*person
+	buyers    []*BuyerState
+	deals     []*paperDeal // sales and reservations; number n stands at n−1
+	answers   map[string][]*paperAnswer
+	asked     []string // whose truth the host was asked for
+}
+
+// entry is an event as far as it does not follow from anything else.
+type entry struct {
+	kind, object string
+	time         time.Time
+}
+
+type person struct {
+	cap, spent, earned int64
+	chains             map[string]*paperChain
+}
+
+type paperChain struct {
+	rule             rule
+	withdrawn        bool
+	orders, answered int64
+	bound            string // the truth it began with, if the ledger is keyed
+	levels           map[int64]*paperLevel
+}
+
+type paperLevel struct {
+	response string // "" until somebody has looked
+	event    int
+	holders  []string
+}
+
+func newPaper(keyed bool) *paper {
+	m := &paper{clock: epoch(), keyed: keyed, policies: map[string]bool{}, people: map[string]*person{}, answers: map[string][]*paperAnswer{}}
+	m.write("created", "")
+	if keyed {
+		m.write("truth-key", "")
+	}
+	return m
+}
+
+// now is the host's clock, unless that has gone back behind the log.
+func (m *paper) now() time.Time {
+	if n := len(m.log); n > 0 && m.clock.Before(m.log[n-1].time) {
+		return m.log[n-1].time
+	}
+	return m.clock
+}
+
+// write adds an event to the log and returns its number.
+func (m *paper) write(kind, object string) int {
+	m.log = append(m.log, entry{kind, object, m.now()})
+	return len(m.log)
+}
+
+// next is the number of the next event.
+func (m *paper) next() uint64 { return uint64(len(m.log)) + 1 }
+
+// settle ends a request and returns the number of its last event.
+func (m *paper) settle() uint64 { return uint64(m.write("settled", "")) }
+
+func (m *paper) question(name string) (q Question, err error) {
+	i := slices.IndexFunc(m.questions, func(q Question) bool { return q.Name == name })
+	if i < 0 {
+		return q, ErrUnknown
+	}
+	return m.questions[i], nil
+}
+
+func (m *paper) chain(question, name string) *paperChain {
+	if p := m.people[name]; p != nil {
+		return p.chains[question]
+	}
+	return nil
+}
+
+// members returns the objects that a request is for: those named, or all who take part in a question.
+func (m *paper) members(question string, named []string) []string {
+	if named != nil {
+		return slices.Sorted(slices.Values(named))
+	}
+	var all []string
+	for name := range m.people {
+		if c := m.chain(question, name); c != nil && !c.withdrawn {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (c *paperChain) current() int64 {
+	return slices.Max(append(slices.Collect(maps.Keys(c.levels)), 0))
+}
+
+func (c *paperChain) lowest() int64 { return slices.Min(slices.Collect(maps.Keys(c.levels))) }
+
+func (c *paperChain) spent() int64 { return c.current() + c.answered }
+
+// take adds a level: what it costs is what it raises the highest by.
+func (p *person) take(c *paperChain, e int64, event int) {
+	p.spent += max(0, e-c.current())
+	c.levels[e] = &paperLevel{event: event}
+}
+
+// look says why an object can have no part in any request, if that is so.
+func (m *paper) look(question, name string, e int64) *Refusal {
+	r := &Refusal{Object: name, Asked: epsilonOf(e), Reason: NotEnrolled, Helps: HelpsEnrolling}
+	c := m.chain(question, name)
+	if c != nil && !c.withdrawn {
+		return nil
+	}
+	if c != nil {
+		r.Reason = Withdrawn
+	}
+	return r
+}
+
+// wish is what a request wants of one object.
+type wish struct {
+	question, object string
+	e                int64
+	orders           int64 // that count as served
+	reserved         bool  // it comes before all others
+}
+
+// assess says how an object would answer, or why not.
+func (m *paper) assess(w wish) (verdict, *Refusal) {
+	if r := m.look(w.question, w.object, w.e); r != nil {
+		return refused, r
+	}
+	p, c := m.people[w.object], m.chain(w.question, w.object)
+	if c.levels[w.e] != nil {
+		return reused, nil
+	}
+	if w.e < c.current() {
+		return derived, nil
+	}
+	if r := m.budget(p, c, w, w.e-c.current(), w.e); r != nil {
+		return refused, r
+	}
+	return drawn, nil
+}
+
+// refused is the verdict on an object that can have no part in a request.
+const refused verdict = verdicts
+
+// budget says why an object cannot pay a cost that leaves its chain at a level: what reservations hold of
+// the chain counts under the chain's ceiling, and what they hold of all chains under the cap. Ceilings are
+// those of the clock, also when it has gone back; but what is reserved stays so.
+func (m *paper) budget(p *person, c *paperChain, w wish, cost, top int64) *Refusal {
+	here, all := m.held(p, w.object, w.question, top)
+	at := m.clock
+	if w.reserved {
+		here, all, at = 0, 0, m.now()
+	}
+	ceiling := c.rule.ceiling(at, w.orders)
+	refusal := func(reason Reason, ceiling, spent, held int64, later bool) *Refusal {
+		free := max(0, ceiling-spent)
+		if cost <= free-held {
+			return nil
+		}
+		r := &Refusal{
+			Object: w.object, Reason: reason, Ceiling: epsilonOf(ceiling), Spent: epsilonOf(spent), Asked: epsilonOf(w.e),
+			Cost: epsilonOf(cost), Remaining: epsilonOf(max(0, free-held)), Helps: HelpsNothing,
+		}
+		if cost <= free || later {
+			r.Helps = HelpsWaiting
+		}
+		return r
+	}
+	if r := refusal(ChainCeiling, ceiling, c.spent(), here, cost <= c.rule.limit()-c.spent()); r != nil {
+		return r
+	}
+	return refusal(ObjectCap, p.cap, p.spent, all, false)
+}
+
+// held returns what reservations hold of a chain beyond a level, and of all chains of the object.
+func (m *paper) held(p *person, name, question string, top int64) (here, all int64) {
+	reach := map[string]int64{}
+	for _, d := range m.deals {
+		if _, in := d.promised[name]; in && d.holds(m.now()) {
+			reach[d.Question] = max(reach[d.Question], d.epsilon())
+		}
+	}
+	for q, e := range reach {
+		if q == question {
+			here = max(0, e-top)
+			all += here
+		} else {
+			all += max(0, e-p.chains[q].current())
+		}
+	}
+	return here, all
+}
+
+// host is what the host says when it is asked for truths.
+type host struct {
+	Lies   bool // it has changed its mind about everybody
+	Broken bool // it fails
+}
+
+var errHost = errors.New("the host fails")
+
+// truth is what the host knows. It has nothing for one of the objects.
+func (h host) truth(q Question, name string) string {
+	if name == "mute" {
+		return ""
+	}
+	n := len(q.Name) + len(name)
+	if h.Lies {
+		n++
+	}
+	return q.Values[n%2]
+}
+
+// ask asks the host, and returns refusals of those that it has no truth for.
+func (m *paper) ask(h host, q Question, e int64, names []string) (untold []Refusal, err error) {
+	m.asked = append(m.asked, names...)
+	if h.Broken && len(names) > 0 {
+		return nil, errHost
+	}
+	for _, name := range names {
+		if h.truth(q, name) == "" {
+			untold = append(untold, Refusal{Object: name, Reason: NoTruth, Asked: epsilonOf(e), Helps: HelpsTruth})
+		}
+	}
+	return untold, nil
+}
+
+// changed tells of truths, which the host has told, that are not those the chains began with.
+func (m *paper) changed(h host, q Question, names []string) error {
+	for _, name := range names {
+		if bound := m.chain(q.Name, name).bound; m.keyed && bound != "" && bound != h.truth(q, name) {
+			return ErrTruthChanged
+		}
+	}
+	return nil
+}
+
+func (m *paper) bind(h host, q Question, names []string) {
+	for _, name := range names {
+		m.chain(q.Name, name).bound = h.truth(q, name)
+	}
+}
+
+func refusedError(question string, refused []Refusal) error {
+	return &RefusedError{Question: question, Refused: byObject(refused)}
+}
+
+func byObject(refused []Refusal) []Refusal {
+	return slices.SortedFunc(slices.Values(refused), func(a, b Refusal) int { return strings.Compare(a.Object, b.Object) })
+}
+
+func isAmong(refused []Refusal) func(name string) bool {
+	return func(name string) bool {
+		return slices.ContainsFunc(refused, func(r Refusal) bool { return r.Object == name })
+	}
+}
+
+func without(names []string, refused []Refusal) []string {
+	return slices.DeleteFunc(slices.Clone(names), isAmong(refused))
+}
+
+// The requests of the host.
+
+func (m *paper) define(q Question) error {
+	old, err := m.question(q.Name)
+	switch {
+	case err != nil:
+		m.questions = append(m.questions, q)
+		m.write("question", "")
+	case !slices.Equal(old.Values, q.Values):
+		return ErrInvalid
+	}
+	m.settle()
+	return nil
+}
+
+func (m *paper) enrol(r EnrollRequest, under rule) (out EnrollResult, err error) {
+	if _, err := m.question(r.Question); err != nil {
+		return out, err
+	}
+	names := m.members("", r.Objects)
+	var refusals []Refusal
+	var fresh []string
+	for _, name := range names {
+		p, c := m.people[name], m.chain(r.Question, name)
+		switch {
+		case p != nil && !r.Cap.IsZero() && r.Cap.Nano() != p.cap:
+			refusals = append(refusals, Refusal{Object: name, Reason: CapDiffers, Ceiling: epsilonOf(p.cap), Spent: epsilonOf(p.spent), Asked: r.Cap, Helps: HelpsNothing})
+		case c != nil && !c.rule.policy.Equal(r.Policy):
+			refusals = append(refusals, Refusal{Object: name, Reason: PolicyDiffers, Spent: epsilonOf(c.current()), Helps: HelpsNothing})
+		case c == nil || c.withdrawn:
+			fresh = append(fresh, name)
+		}
+	}
+	if len(refusals) > 0 {
+		return out, refusedError(r.Question, refusals)
+	}
+	out = EnrollResult{Enrolled: len(fresh), Already: len(names) - len(fresh), First: m.next()}
+	if text := r.Policy.String(); text != "" && len(fresh) > 0 && !m.policies[text] {
+		m.policies[text] = true
+		m.write("policy", "")
+	}
+	for _, name := range fresh {
+		m.begin(r, name, under)
+	}
+	out.Last = m.settle()
+	return out, nil
+}
+
+// begin enrols one object, or lets it come back with everything it has spent.
+func (m *paper) begin(r EnrollRequest, name string, under rule) {
+	if m.people[name] == nil {
+		limit := r.Cap.Nano()
+		if r.Cap.IsZero() {
+			limit = privacy.MaxEpsilonNano
+		}
+		m.people[name] = &person{cap: limit, chains: map[string]*paperChain{}}
+	}
+	c := m.chain(r.Question, name)
+	if c == nil {
+		c = &paperChain{rule: under, levels: map[int64]*paperLevel{}}
+		m.people[name].chains[r.Question] = c
+	}
+	c.withdrawn = false
+	m.write("enrolled", name)
+}
+
+func (m *paper) withdraw(name string) error {
+	p := m.people[name]
+	if p == nil {
+		return ErrUnknown
+	}
+	part := false
+	for _, c := range p.chains {
+		part = part || !c.withdrawn
+		c.withdrawn = true
+	}
+	if part {
+		m.write("withdrawn", name)
+	}
+	m.settle()
+	return nil
+}
+
+func (m *paper) raise(r RaiseRequest, h host) (out RaiseResult, err error) {
+	q, err := m.question(r.Question)
+	if err != nil {
+		return out, err
+	}
+	e, names := r.Epsilon.Nano(), m.members(r.Question, r.Objects)
+	verdicts := map[string]verdict{}
+	var refusals []Refusal
+	var needy []string
+	for _, name := range names {
+		v, refusal := m.assess(wish{question: q.Name, object: name, e: e, orders: m.orders(q.Name, name)})
+		if verdicts[name] = v; v == refused {
+			refusals = append(refusals, *refusal)
+		} else if v == drawn {
+			needy = append(needy, name)
+		}
+	}
+	if len(refusals) > 0 && !r.Partial {
+		return out, refusedError(q.Name, refusals)
+	}
+	untold, err := m.ask(h, q, e, needy)
+	if err == nil {
+		err = m.changed(h, q, without(needy, untold))
+	}
+	if err != nil {
+		return out, err
+	}
+	if refusals = append(refusals, untold...); len(refusals) > 0 && !r.Partial {
+		return out, refusedError(q.Name, refusals)
+	}
+	m.bind(h, q, without(needy, untold))
+	out = RaiseResult{Refused: byObject(refusals), First: m.next()}
+	for _, name := range without(names, refusals) {
+		switch verdicts[name] {
+		case reused:
+			out.Reused++
+			continue
+		case derived:
+			out.Derived++
+		case drawn:
+			out.Drawn++
+		}
+		m.people[name].take(m.chain(q.Name, name), e, m.write("released", name))
+	}
+	out.Last = m.settle()
+	return out, nil
+}
+
+func (m *paper) orders(question, name string) int64 {
+	if c := m.chain(question, name); c != nil {
+		return c.orders
+	}
+	return 0
+}
+
+// advance goes from object to object.
+func (m *paper) advance(only string, h host) (out AdvanceResult, err error) {
+	questions := m.questions
+	if only != "" {
+		q, err := m.question(only)
+		if err != nil {
+			return out, err
+		}
+		questions = []Question{q}
+	}
+	plans, err := m.planAll(questions, h)
+	if err != nil {
+		return out, err
+	}
+	for _, q := range questions {
+		if err := m.changed(h, q, plans.told(q, h)); err != nil {
+			return out, err
+		}
+	}
+	out.First = m.next()
+	for _, name := range sortedKeys(m.people) {
+		for _, s := range plans[name].steps {
+			p, c := m.people[name], m.chain(s.question.Name, name)
+			if s.e > c.current() {
+				m.bind(h, s.question, []string{name})
+			}
+			p.take(c, s.e, m.write("released", name))
+		}
+	}
+	for _, q := range questions {
+		if one := plans.about(q); one.Raised+one.Unchanged+len(one.Refused) > 0 {
+			out.Questions = append(out.Questions, one)
+		}
+	}
+	out.Last = m.settle()
+	return out, nil
+}
+
+// paperPlan is what a sweep has to do with one object.
+type paperPlan struct {
+	parts map[string]bool // the questions that it takes part in
+	steps []paperStep     // by the calendar
+	short map[string]*Refusal
+	needs map[string]bool // the questions that the host must be asked about
+}
+
+type paperStep struct {
+	question Question
+	e        int64
+	at       time.Time // when it fell due
+}
+
+type paperPlans map[string]paperPlan
+
+// planAll makes the plans, and asks the host until it need not be asked: whom it has no truth for leaves
+// budget for other questions.
+func (m *paper) planAll(questions []Question, h host) (paperPlans, error) {
+	asked := map[[2]string]bool{} // by question and object
+	for {
+		plans := paperPlans{}
+		for name := range m.people {
+			plans[name] = m.plan(name, questions, asked, h)
+		}
+		more := false
+		for _, q := range questions {
+			var needy []string
+			for _, name := range sortedKeys(plans) {
+				if id := [2]string{q.Name, name}; plans[name].needs[q.Name] && !asked[id] {
+					needy, asked[id], more = append(needy, name), true, true
+				}
+			}
+			if _, err := m.ask(h, q, 0, needy); err != nil {
+				return nil, err
+			}
+		}
+		if !more {
+			return plans, nil
+		}
+	}
+}
+
+// plan takes what is due to an object by the calendar, as far as budgets go. Whom the host was asked about
+// and has no truth for goes no further in that question.
+func (m *paper) plan(name string, questions []Question, asked map[[2]string]bool, h host) paperPlan {
+	out := paperPlan{parts: map[string]bool{}, short: map[string]*Refusal{}, needs: map[string]bool{}}
+	var due []paperStep
+	p := m.people[name].copy()
+	for _, q := range questions {
+		c := p.chains[q.Name]
+		if c == nil || c.withdrawn {
+			continue
+		}
+		out.parts[q.Name] = true
+		for _, s := range c.rule.releases(m.clock) {
+			if s.e <= c.rule.ceiling(m.clock, c.orders) {
+				due = append(due, paperStep{q, s.e, s.at})
+			}
+		}
+	}
+	slices.SortStableFunc(due, func(a, b paperStep) int { return a.at.Compare(b.at) })
+	for _, s := range due {
+		q, c := s.question.Name, p.chains[s.question.Name]
+		if out.short[q] != nil || c.levels[s.e] != nil {
+			continue
+		}
+		if cost := s.e - c.current(); cost > 0 {
+			out.short[q] = m.budget(p, c, wish{question: q, object: name, e: s.e, orders: c.orders}, cost, s.e)
+			if out.short[q] == nil && asked[[2]string{q, name}] && h.truth(s.question, name) == "" {
+				out.short[q] = &Refusal{Object: name, Reason: NoTruth, Asked: epsilonOf(s.e), Helps: HelpsTruth}
+			}
+			if out.short[q] != nil {
+				continue
+			}
+			out.needs[q] = true
+		}
+		p.take(c, s.e, 0)
+		out.steps = append(out.steps, s)
+	}
+	return out
+}
+
+// copy returns a person to try things on.
+func (p *person) copy() *person {
+	other := *p
+	other.chains = map[string]*paperChain{}
+	for q, c := range p.chains {
+		chain := *c
+		chain.levels = maps.Clone(c.levels)
+		other.chains[q] = &chain
+	}
+	return &other
+}
+
+// told returns the objects whose truth about a question is used.
+func (all paperPlans) told(q Question, h host) (names []string) {
+	for _, name := range sortedKeys(all) {
+		if all[name].needs[q.Name] && h.truth(q, name) != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// about is what the plans come to in one question.
+func (all paperPlans) about(q Question) Advanced {
+	out := Advanced{Question: q.Name}
+	for _, name := range sortedKeys(all) {
+		plan := all[name]
+		switch {
+		case !plan.parts[q.Name]:
+		case plan.short[q.Name] != nil:
+			out.Refused = append(out.Refused, *plan.short[q.Name])
+		case slices.ContainsFunc(plan.steps, func(s paperStep) bool { return s.question.Name == q.Name }):
+			out.Raised++
+		default:
+			out.Unchanged++
+		}
+	}
+	return out
+}
+
+// Queries about panels.
+
+type paperAnswer struct {
+	e       int64
+	answer  string // "" until somebody has looked
+	objects uint64
+	refused []Refusal
+	event   uint64
+}
+
+// answered returns what is known of a query about a panel, by rising ε, and the answer at an ε or else the
+// nearest above it.
+func (m *paper) answered(r AnswerRequest, names []string) (key string, known []*paperAnswer, best *paperAnswer) {
+	key = fmt.Sprintf("%q %q %v %q", r.Question, r.Query, r.Partial, names)
+	known = m.answers[key]
+	for _, a := range known {
+		if best == nil && a.e >= r.Epsilon.Nano() {
+			best = a
+		}
+	}
+	return key, known, best
+}
+
+// panel returns who is asked, who can pay and who cannot.
+func (m *paper) panel(r AnswerRequest) (q Question, names, able []string, refusals []Refusal, err error) {
+	if q, err = m.question(r.Question); err != nil {
+		return q, nil, nil, nil, err
+	}
+	if names = m.members(q.Name, r.Objects); len(names) == 0 {
+		return q, nil, nil, nil, ErrInvalid
+	}
+	for _, name := range names {
+		refusal := m.look(q.Name, name, r.Epsilon.Nano())
+		if refusal == nil {
+			c, e := m.chain(q.Name, name), r.Epsilon.Nano()
+			refusal = m.budget(m.people[name], c, wish{question: q.Name, object: name, e: e, orders: c.orders}, e, c.current())
+		}
+		if refusal != nil {
+			refusals = append(refusals, *refusal)
+		}
+	}
+	return q, names, without(names, refusals), refusals, nil
+}
+
+func (m *paper) quoteAnswer(r AnswerRequest) (AnswerQuote, error) {
+	_, names, able, refusals, err := m.panel(r)
+	if err != nil {
+		return AnswerQuote{}, err
+	}
+	_, known, best := m.answered(r, names)
+	out := AnswerQuote{Objects: uint64(len(able)), Charge: r.Epsilon, Refused: refusals}
+	if len(known) > 0 {
+		out.Held = epsilonOf(known[len(known)-1].e)
+	}
+	if best != nil {
+		out.Objects, out.Charge, out.Refused = best.objects, privacy.Epsilon{}, best.refused
+	}
+	return out, nil
+}
+
+// answer returns the result and the recorded answer, whose text is for the ledger to say.
+func (m *paper) answer(r AnswerRequest, h host) (out AnswerResult, made *paperAnswer, err error) {
+	q, names, able, refusals, err := m.panel(r)
+	if err != nil {
+		return out, nil, err
+	}
+	key, known, made := m.answered(r, names)
+	e := r.Epsilon.Nano()
+	if made == nil {
+		if made, err = m.inquire(r, h, q, names, able, refusals); err != nil {
+			return out, nil, err
+		}
+		out.Charged = r.Epsilon
+	}
+	if made.e != e {
+		made = &paperAnswer{e: e, objects: made.objects, refused: made.refused, event: uint64(m.write("answered", ""))}
+		known = append(slices.Clone(known), made)
+		slices.SortFunc(known, func(a, b *paperAnswer) int { return int(a.e - b.e) })
+		m.answers[key] = known
+	}
+	m.settle()
+	out.Epsilon, out.Objects, out.Refused, out.Event = r.Epsilon, made.objects, made.refused, made.event
+	return out, made, nil
+}
+
+// inquire charges a panel for an answer that must be drawn.
+func (m *paper) inquire(r AnswerRequest, h host, q Question, names, able []string, refusals []Refusal) (*paperAnswer, error) {
+	stands := func() error {
+		if len(refusals) == 0 || r.Partial && len(refusals) < len(names) {
+			return nil
+		}
+		return refusedError(q.Name, refusals)
+	}
+	if err := stands(); err != nil {
+		return nil, err
+	}
+	untold, err := m.ask(h, q, r.Epsilon.Nano(), able)
+	refusals = append(refusals, untold...)
+	able = without(able, untold)
+	if err == nil {
+		err = stands()
+	}
+	if err == nil {
+		err = m.changed(h, q, able)
+	}
+	if err != nil {
+		return nil, err
+	}
+	m.bind(h, q, able)
+	for _, name := range able {
+		m.people[name].spent += r.Epsilon.Nano()
+		m.chain(q.Name, name).answered += r.Epsilon.Nano()
+		m.write("charged", name)
+	}
+	return &paperAnswer{objects: uint64(len(able)), refused: byObject(refusals)}, nil
+}

@@ -1,0 +1,373 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluicedp/sluice/policy"
+)
+
+// The market on paper.
+
+// paperDeal is a reservation or a sale.
+type paperDeal struct {
+	Order
+	status     saleStatus
+	promised   map[string]int64 // of a reservation, by object
+	expires    time.Time
+	granted    Reservation
+	sale       Sale
+	deliveries []Delivery // without the values
+}
+
+func (d *paperDeal) holds(at time.Time) bool { return d.status == saleReserved && at.Before(d.expires) }
+func (d *paperDeal) epsilon() int64          { return d.Epsilon.Nano() }
+
+// paperTrade is an order being looked at.
+type paperTrade struct {
+	Order
+	question Question
+	lines    []paperLine
+	refused  []Refusal
+}
+
+type paperLine struct {
+	name        string
+	chain       *paperChain
+	verdict     verdict
+	method      string
+	held, price int64
+}
+
+// consent is what the buyer agrees to.
+type consent struct {
+	key     string
+	partial bool
+	most    *int64
+	id      string // of a quote
+	offer   string // what that stood for
+}
+
+// trade looks at an order, a new one or one that was reserved.
+func (m *paper) trade(o Order, reserved *paperDeal) (*paperTrade, error) {
+	t := &paperTrade{Order: o}
+	var err error
+	if t.question, err = m.question(o.Question); err != nil {
+		return nil, err
+	}
+	names := m.members(o.Question, o.Objects)
+	if len(names) == 0 {
+		return nil, ErrInvalid
+	}
+	for _, name := range names {
+		line, refusal := m.line(t, name, reserved)
+		if refusal != nil {
+			t.refused = append(t.refused, *refusal)
+			continue
+		}
+		t.lines = append(t.lines, line)
+	}
+	return t, nil
+}
+
+// line says what an order means for one object. What was reserved is not held against the terms again,
+// comes before what others have reserved, and costs no more than was promised.
+func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLine, refusal *Refusal) {
+	e := t.Epsilon.Nano()
+	if refusal = m.look(t.Question, name, e); refusal != nil {
+		return n, refusal
+	}
+	c := m.chain(t.Question, name)
+	n = paperLine{name: name, chain: c, held: c.heldBy(t.Buyer)}
+	if reserved == nil {
+		refusal = m.terms(c, t, name)
+	}
+	if refusal == nil {
+		orders := c.orders
+		if n.held < e {
+			orders++ // this one
+		}
+		n.verdict, refusal = m.assess(wish{t.Question, name, e, orders, reserved != nil})
+	}
+	if refusal != nil {
+		return n, refusal
+	}
+	switch {
+	case n.verdict == drawn:
+		n.method = "raise"
+	case n.verdict == reused:
+		n.method = "resale"
+	case e < c.lowest():
+		n.method = "degrade"
+	default:
+		n.method = "insert"
+	}
+	if c.rule.terms != nil && n.held < e {
+		n.price = priceOf(c.rule.terms, e) - priceOf(c.rule.terms, n.held)
+	}
+	if reserved != nil {
+		n.price = min(n.price, reserved.promised[name])
+	}
+	return n, nil
+}
+
+// heldBy returns the highest level of a chain that a buyer has bought.
+func (c *paperChain) heldBy(buyer string) (top int64) {
+	for e, l := range c.levels {
+		if slices.Contains(l.holders, buyer) {
+			top = max(top, e)
+		}
+	}
+	return top
+}
+
+// terms says why the terms of sale do not let a buyer have a level. What a buyer holds it may have again.
+func (m *paper) terms(c *paperChain, t *paperTrade, name string) *Refusal {
+	r := &Refusal{Object: name, Asked: t.Epsilon, Helps: HelpsNothing}
+	var holders []string
+	if l := c.levels[t.Epsilon.Nano()]; l != nil {
+		holders = l.holders
+	}
+	market := c.rule.terms
+	switch {
+	case slices.Contains(holders, t.Buyer):
+		return nil
+	case market == nil:
+		r.Reason = NotForSale
+	case slices.Contains(market.Barred, t.Buyer) || len(market.Buyers) > 0 && !slices.Contains(market.Buyers, t.Buyer):
+		r.Reason = BuyerRefused
+	case market.Max.Less(t.Epsilon) || !market.Stride.IsZero() && t.Epsilon.Nano()%market.Stride.Nano() != 0:
+		r.Reason, r.Ceiling, r.Spent = NotOnOffer, market.Max, epsilonOf(c.spent())
+		r.Remaining = epsilonOf(max(0, market.Max.Nano()-c.spent()))
+	case !market.From.IsZero() && m.now().Before(market.From):
+		r.Reason, r.Helps = SaleClosed, HelpsWaiting
+	case !market.Until.IsZero() && !m.now().Before(market.Until):
+		r.Reason = SaleClosed
+	case market.Holders > 0:
+		return m.crowded(r, t, market, holders)
+	default:
+		return nil
+	}
+	return r
+}
+
+// crowded says whether as many others as may hold a level do, or have reserved it.
+func (m *paper) crowded(r *Refusal, t *paperTrade, market *policy.Market, holders []string) *Refusal {
+	all := map[string]bool{}
+	for _, buyer := range holders {
+		all[buyer] = true
+	}
+	for _, d := range m.deals {
+		if _, in := d.promised[r.Object]; in && d.holds(m.now()) && d.Question == t.Question && d.Epsilon == t.Epsilon && d.Buyer != t.Buyer {
+			all[d.Buyer] = true
+		}
+	}
+	if len(all) < market.Holders {
+		return nil
+	}
+	if r.Reason = HoldersFull; len(holders) < market.Holders {
+		r.Helps = HelpsWaiting
+	}
+	return r
+}
+
+func (t *paperTrade) price() (sum int64) {
+	for _, n := range t.lines {
+		sum += n.price
+	}
+	return sum
+}
+
+// quote is the offer without its ID.
+func (t *paperTrade) quote() Quote {
+	q := Quote{Buyer: t.Buyer, Question: t.Question, Epsilon: t.Epsilon, Price: t.price(), Currency: "EUR", Objects: uint64(len(t.lines)), Refused: t.refused}
+	for _, n := range t.lines {
+		switch n.method {
+		case "raise":
+			q.Draws++
+		case "resale":
+			q.Resales++
+		case "degrade":
+			q.Degradations++
+		case "insert":
+			q.Insertions++
+		}
+		if n.held > 0 && n.held < t.Epsilon.Nano() {
+			q.Upgrades++
+		}
+	}
+	return q
+}
+
+// offer is what the ID of a quote stands for.
+func (t *paperTrade) offer() string {
+	text := fmt.Sprintf("%q %q %s:", t.Buyer, t.Question, t.Epsilon)
+	for _, n := range t.lines {
+		text += fmt.Sprintf(" %q for %d", n.name, n.price)
+	}
+	for _, r := range t.refused {
+		text += fmt.Sprintf(" not %q (%s)", r.Object, r.Reason)
+	}
+	return text
+}
+
+// accept says why the buyer does not agree to what the order has become. Another quote would not help who
+// is bound to one against a lack of truths.
+func (t *paperTrade) accept(c consent) error {
+	untold := slices.DeleteFunc(slices.Clone(t.refused), func(r Refusal) bool { return r.Reason != NoTruth })
+	switch {
+	case len(t.refused) > 0 && !c.partial, len(t.lines) == 0:
+		return refusedError(t.Question, t.refused)
+	case len(untold) > 0 && c.id != "":
+		return refusedError(t.Question, untold)
+	case c.most != nil && *c.most < t.price():
+		return &QuoteError{Quote: t.quote(), Expected: c.id, MaxPrice: c.most, Helps: HelpsPaying}
+	case c.id != "" && c.offer != t.offer():
+		return &QuoteError{Quote: t.quote(), Expected: c.id, MaxPrice: c.most, Helps: HelpsQuoting}
+	}
+	return nil
+}
+
+// drop refuses objects for which the host has no truth.
+func (t *paperTrade) drop(untold []Refusal) {
+	t.refused = byObject(append(t.refused, untold...))
+	t.lines = slices.DeleteFunc(t.lines, func(n paperLine) bool { return isAmong(untold)(n.name) })
+}
+
+// customer returns a buyer, and names it if it is new.
+func (m *paper) customer(name string) *BuyerState {
+	i := slices.IndexFunc(m.buyers, func(b *BuyerState) bool { return b.Buyer == name })
+	if i < 0 {
+		m.write("buyer", "")
+		i, m.buyers = len(m.buyers), append(m.buyers, &BuyerState{Buyer: name, Currency: "EUR"})
+	}
+	return m.buyers[i]
+}
+
+func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*paperDeal, error) {
+	if err := t.accept(c); err != nil {
+		return nil, err
+	}
+	var needy []string
+	for _, n := range t.lines {
+		if n.verdict == drawn {
+			needy = append(needy, n.name)
+		}
+	}
+	untold, err := m.ask(h, t.question, t.Epsilon.Nano(), needy)
+	if err != nil {
+		return nil, err
+	}
+	t.drop(untold)
+	if err := t.accept(c); err != nil {
+		return nil, err
+	}
+	if err := m.changed(h, t.question, without(needy, untold)); err != nil {
+		return nil, err
+	}
+	m.bind(h, t.question, without(needy, untold))
+	d, first := reserved, m.next()
+	buyer := m.customer(t.Buyer)
+	if d == nil {
+		d = &paperDeal{Order: t.Order}
+		d.sale.Number = uint64(len(m.deals)) + 1
+		m.deals = append(m.deals, d)
+	} else {
+		d.sale.Number, d.sale.Refund = d.granted.Number, d.granted.Price-t.price()
+	}
+	m.deliver(d, t)
+	buyer.Sales++
+	buyer.Paid += t.price()
+	d.sale.Key, d.sale.First, d.sale.Last = c.key, first, m.settle()
+	return d, nil
+}
+
+// deliver hands the responses over.
+func (m *paper) deliver(d *paperDeal, t *paperTrade) {
+	q := t.quote()
+	d.status = saleSold
+	d.sale = Sale{
+		Number: d.sale.Number, Buyer: q.Buyer, Question: q.Question, Epsilon: q.Epsilon, Price: q.Price, Currency: q.Currency, Refund: d.sale.Refund,
+		Objects: q.Objects, Draws: q.Draws, Resales: q.Resales, Degradations: q.Degradations, Insertions: q.Insertions, Upgrades: q.Upgrades,
+		Refused: q.Refused, Time: m.now(),
+	}
+	m.write("sale", "")
+	for _, n := range t.lines {
+		event := m.write("sold", n.name)
+		if n.verdict != reused {
+			m.people[n.name].take(n.chain, t.Epsilon.Nano(), event)
+		}
+		l := n.chain.levels[t.Epsilon.Nano()]
+		if !slices.Contains(l.holders, t.Buyer) {
+			l.holders = append(l.holders, t.Buyer)
+		}
+		if n.held < t.Epsilon.Nano() {
+			n.chain.orders++
+		}
+		m.people[n.name].earned += n.price
+		recorded := Response{Object: n.name, Question: t.Question, Epsilon: t.Epsilon, Event: uint64(l.event)}
+		d.deliveries = append(d.deliveries, Delivery{Response: recorded, Price: n.price, Method: n.method, Sold: uint64(event)})
+	}
+}
+
+func (m *paper) reserve(t *paperTrade, c consent, during time.Duration) (*paperDeal, error) {
+	if err := t.accept(c); err != nil {
+		return nil, err
+	}
+	q := t.quote()
+	d := &paperDeal{Order: t.Order, status: saleReserved, promised: map[string]int64{}, expires: m.now().Add(during)}
+	d.granted = Reservation{
+		Number: uint64(len(m.deals)) + 1, Buyer: q.Buyer, Question: q.Question, Epsilon: q.Epsilon, Price: q.Price, Currency: q.Currency,
+		Objects: q.Objects, Refused: q.Refused, Key: c.key, Expires: d.expires, First: m.next(),
+	}
+	m.customer(t.Buyer)
+	m.write("reserved", "")
+	d.Objects, d.All = nil, false
+	for _, n := range t.lines {
+		d.Objects = append(d.Objects, n.name)
+		d.promised[n.name] = n.price
+		m.write("held", n.name)
+	}
+	d.granted.Last = m.settle()
+	m.deals = append(m.deals, d)
+	return d, nil
+}
+
+// reservation returns one that was neither sold nor cancelled.
+func (m *paper) reservation(number uint64) (*paperDeal, error) {
+	if number == 0 || number > uint64(len(m.deals)) {
+		return nil, ErrUnknown
+	}
+	if d := m.deals[number-1]; d.status == saleReserved {
+		return d, nil
+	}
+	return nil, ErrNotReserved
+}
+
+func (m *paper) commit(number uint64, c consent, h host) (*paperDeal, error) {
+	d, err := m.reservation(number)
+	if err == nil && !d.holds(m.now()) {
+		err = ErrNotReserved
+	}
+	if err != nil {
+		return nil, err
+	}
+	t, err := m.trade(d.Order, d)
+	if err != nil {
+		return nil, err
+	}
+	return m.sell(t, d, c, h)
+}
+
+// cancel settles a reservation for good, also one that has expired.
+func (m *paper) cancel(number uint64) error {
+	d, err := m.reservation(number)
+	if err != nil {
+		return err
+	}
+	d.status = saleCancelled
+	m.write("cancelled", "")
+	m.settle()
+	return nil
+}

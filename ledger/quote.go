@@ -1,0 +1,315 @@
+package ledger
+
+import (
+	"context"
+	"encoding/hex"
+	"slices"
+	"time"
+
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Order is what a buyer asks for: the responses of objects to a question at one ε.
+type Order struct {
+	Buyer    string // 1 to 256 bytes; the ledger does not know who it is
+	Question string
+	Epsilon  privacy.Epsilon // above 0
+	Objects  []string        // the objects, at most MaxPanel, or
+	All      bool            // everyone enrolled in the question by now, who has not withdrawn
+}
+
+// Quote says what an order would cost and bring. It is a promise only together with a reservation;
+// without one, a sale can be held to it by its ID.
+type Quote struct {
+	// ID stands for the buyer, the question, ε, every object with its price, and every object
+	// refused with the reason. Equal IDs are equal offers.
+	ID       string          `json:"id"`
+	Buyer    string          `json:"buyer"`
+	Question string          `json:"question"`
+	Epsilon  privacy.Epsilon `json:"epsilon"`
+	Price    int64           `json:"price"`    // in all, in minor units of the currency
+	Currency string          `json:"currency"` // the ledger's
+	Objects  uint64          `json:"objects"`  // that would answer
+	// The objects by how their responses would come about; together they are all.
+	Draws        uint64 `json:"draws"`        // drawn from the truth and charged to the object
+	Resales      uint64 `json:"resales"`      // recorded before
+	Degradations uint64 `json:"degradations"` // derived from the lowest response
+	Insertions   uint64 `json:"insertions"`   // derived from those below and above
+	// Upgrades are the objects of which the buyer holds a lower level, and pays the difference.
+	Upgrades uint64    `json:"upgrades"`
+	Refused  []Refusal `json:"refused"` // who would not answer, and why
+}
+
+// Quote says what an order would cost now and whom it would refuse. It charges nobody, changes nothing
+// and asks for no truth. The price of an object is that of its terms ([policy.Terms]) for holding ε,
+// less that for the highest level of it that the buyer holds already, and nothing if that is not lower.
+//
+// Errors: [ErrInvalid], [ErrUnknown].
+func (l *Ledger) Quote(ctx context.Context, o Order) (Quote, error) {
+	t, err := l.newTrade(ctx, o)
+	if err != nil {
+		return Quote{}, err
+	}
+	var q Quote
+	err = l.view(ctx, func(s *state) error {
+		t.at = s.clock
+		if err := t.convene(s, s.counters.events); err != nil {
+			return err
+		}
+		if err := t.assess(s, t.at); err != nil {
+			return err
+		}
+		q = t.quote()
+		return nil
+	})
+	if err != nil {
+		return Quote{}, err
+	}
+	return q, nil
+}
+
+// trade is an order being looked at, for a quote, a reservation or a sale.
+type trade struct {
+	ledger   *Ledger
+	order    Order
+	question *question
+	names    []string // the objects asked for, in order
+	at       time.Time
+	buyer    uint32 // 0 for one new to the ledger
+	// reserved is the reservation that the trade carries out, if it does, and promised what each of
+	// its objects costs at most.
+	reserved uint64
+	promised map[string]uint64
+	lines    []line
+	refused  []Refusal
+}
+
+// line is one object of a trade.
+type line struct {
+	subject
+	verdict verdict
+	held    privacy.Epsilon // what the buyer holds of it
+	price   uint64
+}
+
+// method tells how the response of a line comes about.
+func (n line) method(epsilon privacy.Epsilon) method {
+	switch {
+	case n.verdict == drawn:
+		return methodRaise
+	case n.verdict == reused:
+		return methodResale
+	case epsilon.Less(n.chain.levels[0].Epsilon):
+		return methodDegrade
+	default:
+		return methodInsert
+	}
+}
+
+func (l *Ledger) newTrade(ctx context.Context, o Order) (*trade, error) {
+	if err := checkName("buyer", o.Buyer); err != nil {
+		return nil, err
+	}
+	if o.Epsilon.IsZero() {
+		return nil, invalid("ε must be above 0")
+	}
+	if o.All == (o.Objects != nil) {
+		return nil, invalid("an order names its objects or asks for all of them")
+	}
+	t := &trade{ledger: l, order: o}
+	var err error
+	if !o.All {
+		if t.names, err = checkObjects(o.Objects); err != nil {
+			return nil, err
+		}
+	}
+	t.question, err = l.findQuestion(ctx, o.Question)
+	return t, err
+}
+
+// digest begins the canonical form of a request with the order.
+func (t *trade) digest(operation string) *encoder {
+	e := digest(operation)
+	e.text(t.order.Buyer)
+	e.text(t.order.Question)
+	e.epsilon(t.order.Epsilon)
+	e.flag(t.order.All)
+	if !t.order.All {
+		e.uvarint(uint64(len(t.names)))
+		for _, name := range t.names {
+			e.text(name)
+		}
+	}
+	return e
+}
+
+// convene finds out who is asked for: of an order for all, those enrolled by an event.
+func (t *trade) convene(s *state, through uint64) (err error) {
+	if t.order.All {
+		p := panel{all: true, question: t.question.number, through: through}
+		if t.names, _, err = p.after(s, "", MaxPanel+1); err != nil {
+			return err
+		}
+	}
+	if len(t.names) == 0 || len(t.names) > MaxPanel {
+		return invalid("an order for %d objects; 1 to %d are possible", len(t.names), MaxPanel)
+	}
+	return nil
+}
+
+// assess says what the trade means for each object at an instant.
+func (t *trade) assess(s *state, at time.Time) (err error) {
+	t.lines, t.refused = make([]line, 0, len(t.names)), nil
+	if t.buyer, _, err = s.buyerNumber(t.order.Buyer); err != nil {
+		return err
+	}
+	for _, name := range t.names {
+		one, refusal, err := t.look(s, name, at)
+		if err != nil {
+			return err
+		}
+		if refusal != nil {
+			t.refused = append(t.refused, *refusal)
+			continue
+		}
+		t.lines = append(t.lines, one)
+	}
+	return nil
+}
+
+// look says what the trade means for one object, and at what price.
+func (t *trade) look(s *state, name string, at time.Time) (one line, refusal *Refusal, err error) {
+	if one.subject, refusal, err = t.ledger.subject(s, t.question, name, t.order.Epsilon); err != nil || refusal != nil {
+		return one, refusal, err
+	}
+	one.held = one.chain.heldBy(t.buyer)
+	if t.reserved != 0 {
+		at = s.now // which is not before the reservation was granted, whatever the clock says now
+	}
+	if refusal, err := t.checkTerms(s, one.subject); err != nil || refusal != nil {
+		return one, refusal, err
+	}
+	ask := asking{question: t.question, epsilon: t.order.Epsilon, at: at, order: one.held.Less(t.order.Epsilon), sale: t.reserved}
+	if one.verdict, refusal, err = t.ledger.assess(s, one.subject, ask); err != nil || refusal != nil {
+		return one, refusal, err
+	}
+	if terms := one.policy.Terms(); terms != nil {
+		one.price = uint64(terms.Upgrade(one.held, t.order.Epsilon))
+	}
+	if promised, reserved := t.promised[name]; reserved {
+		one.price = min(one.price, promised)
+	}
+	return one, nil, nil
+}
+
+// total returns the price of all lines.
+func (t *trade) total() (sum uint64) {
+	for _, one := range t.lines {
+		sum += one.price // at most MaxPanel times the largest price there is, 10¹²
+	}
+	return sum
+}
+
+// tally counts the lines by how their responses come about.
+func (t *trade) tally() (n saleTally) {
+	for _, one := range t.lines {
+		switch one.method(t.order.Epsilon) {
+		case methodRaise:
+			n.draws++
+		case methodResale:
+			n.resales++
+		case methodDegrade:
+			n.degradations++
+		case methodInsert:
+			n.insertions++
+		}
+		if !one.held.IsZero() && one.held.Less(t.order.Epsilon) {
+			n.upgrades++
+		}
+	}
+	return n
+}
+
+func (t *trade) quote() Quote {
+	n := t.tally()
+	return Quote{
+		ID: t.id(), Buyer: t.order.Buyer, Question: t.order.Question, Epsilon: t.order.Epsilon,
+		Price: int64(t.total()), Currency: t.ledger.about.currency, Objects: uint64(len(t.lines)),
+		Draws: n.draws, Resales: n.resales, Degradations: n.degradations, Insertions: n.insertions, Upgrades: n.upgrades,
+		Refused: slices.Clone(t.refused),
+	}
+}
+
+// id is the identity of a quote: of what the buyer would get and pay.
+func (t *trade) id() string {
+	e := digest("quote")
+	e.raw(t.ledger.about.id[:])
+	e.text(t.order.Buyer)
+	e.u32(t.question.number)
+	e.epsilon(t.order.Epsilon)
+	e.uvarint(uint64(len(t.lines)))
+	for _, one := range t.lines {
+		e.text(one.name)
+		e.uvarint(one.price)
+	}
+	for _, refusal := range t.refused {
+		e.text(refusal.Object)
+		e.text(string(refusal.Reason))
+	}
+	sum := e.sum()
+	return hex.EncodeToString(sum[:16])
+}
+
+// untold returns those refused because the host has no truth of them.
+func (t *trade) untold() (missing []Refusal) {
+	for _, refusal := range t.refused {
+		if refusal.Reason == NoTruth {
+			missing = append(missing, refusal)
+		}
+	}
+	return missing
+}
+
+// limits are what a buyer agrees to.
+type limits struct {
+	quoteID  string
+	maxPrice *int64
+	partial  bool
+}
+
+func (m limits) encode(e *encoder) {
+	e.text(m.quoteID)
+	e.flag(m.maxPrice != nil)
+	if m.maxPrice != nil {
+		e.u64(uint64(*m.maxPrice))
+	}
+	e.flag(m.partial)
+}
+
+func (m limits) check() error {
+	if m.maxPrice != nil && *m.maxPrice < 0 {
+		return invalid("a highest price of %d", *m.maxPrice)
+	}
+	return nil
+}
+
+// accept returns why a trade is not one the buyer agrees to, or nil.
+func (t *trade) accept(m limits) error {
+	if len(t.refused) > 0 && !m.partial || len(t.lines) == 0 {
+		return t.ledger.refuse(t.question, t.order.Epsilon, t.refused)
+	}
+	if untold := t.untold(); m.quoteID != "" && len(untold) > 0 {
+		return t.ledger.refuse(t.question, t.order.Epsilon, untold) // another quote would not help
+	}
+	if m.quoteID == "" && m.maxPrice == nil {
+		return nil
+	}
+	q := t.quote()
+	switch {
+	case m.maxPrice != nil && *m.maxPrice < q.Price:
+		return &QuoteError{Quote: q, Expected: m.quoteID, MaxPrice: m.maxPrice, Helps: HelpsPaying}
+	case m.quoteID != "" && m.quoteID != q.ID:
+		return &QuoteError{Quote: q, Expected: m.quoteID, MaxPrice: m.maxPrice, Helps: HelpsQuoting}
+	}
+	return nil
+}

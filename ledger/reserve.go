@@ -1,0 +1,229 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// ReserveRequest asks to hold an order for some time.
+type ReserveRequest struct {
+	Key string // idempotency key, 1 to 256 bytes
+	Order
+	For      time.Duration // from when it is granted; above 0
+	Partial  bool          // as in SellRequest
+	QuoteID  string
+	MaxPrice *int64
+}
+
+// Reservation is an order held: until it expires, the budget it needs counts as spent for everybody else,
+// and its price does not rise.
+type Reservation struct {
+	Number   uint64          `json:"sale"` // also of the sale that comes of it
+	Buyer    string          `json:"buyer"`
+	Question string          `json:"question"`
+	Epsilon  privacy.Epsilon `json:"epsilon"`
+	Price    int64           `json:"price"` // at most, in minor units of the currency
+	Currency string          `json:"currency"`
+	Objects  uint64          `json:"objects"`
+	Refused  []Refusal       `json:"refused"` // left out, only if the request was partial
+	Key      string          `json:"key"`     // of the request
+	Expires  time.Time       `json:"expires"`
+	First    uint64          `json:"first"` // first and last event
+	Last     uint64          `json:"last"`
+}
+
+// Reserve holds budget and price of an order for some time, so that the buyer can pay meanwhile. Nothing
+// is drawn and no truth is asked for. [Ledger.Commit] carries the order out, [Ledger.Cancel] gives it
+// up; what expires frees itself. Errors are those of [Ledger.Sell].
+func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, error) {
+	t, err := l.newTrade(ctx, r.Order)
+	if err != nil {
+		return Reservation{}, err
+	}
+	if r.For <= 0 {
+		return Reservation{}, invalid("a reservation for %v", r.For)
+	}
+	x := &selling{trade: t, key: r.Key, limits: limits{r.QuoteID, r.MaxPrice, r.Partial}}
+	if err := errors.Join(checkName("idempotency key", r.Key), x.limits.check()); err != nil {
+		return Reservation{}, err
+	}
+	e := t.digest("reserve")
+	x.limits.encode(e)
+	e.u64(uint64(r.For))
+	x.digest = e.sum()
+	var number uint64
+	_, _, err = l.submit(ctx, func(s *state) ([]change, error) {
+		st, err := s.standing(x.key, x.digest)
+		if err != nil {
+			return nil, err
+		}
+		if st.done {
+			number, err = s.soldBy(st.last)
+			return nil, err
+		}
+		x.through = st.through
+		changes, made, err := x.reserve(s, s.now.Add(r.For))
+		number = made
+		return changes, err
+	})
+	if err != nil {
+		return Reservation{}, err
+	}
+	return l.Reservation(ctx, number)
+}
+
+// reserve makes the events of the reservation.
+func (x *selling) reserve(s *state, expires time.Time) ([]change, uint64, error) {
+	if err := checkTime(expires); err != nil {
+		return nil, 0, err
+	}
+	if err := x.convene(s, x.through); err != nil {
+		return nil, 0, err
+	}
+	if err := x.assess(s, s.clock); err != nil {
+		return nil, 0, err
+	}
+	if err := x.accept(x.limits); err != nil {
+		return nil, 0, err
+	}
+	end := x.settle(s)
+	changes, d := x.begin(s)
+	changes = append(changes, &reserved{d, expires})
+	for _, one := range x.lines {
+		changes = append(changes, &held{one.name, d.sale, one.price})
+	}
+	return append(changes, end), d.sale, nil
+}
+
+// Reservation returns a reservation as it was granted, whatever has become of it since, or [ErrUnknown].
+func (l *Ledger) Reservation(ctx context.Context, number uint64) (Reservation, error) {
+	var out Reservation
+	err := l.view(ctx, func(s *state) error {
+		r, err := s.reservation(number)
+		if err == nil && r.granted == 0 {
+			err = fmt.Errorf("reservation %d: %w", number, ErrUnknown)
+		}
+		if err == nil {
+			out, err = l.describeReserved(s, number, r)
+		}
+		return err
+	})
+	if err != nil {
+		return Reservation{}, err
+	}
+	return out, nil
+}
+
+func (l *Ledger) describeReserved(s *state, number uint64, r sale) (out Reservation, err error) {
+	begun, err := s.event(r.granted)
+	if err != nil {
+		return out, err
+	}
+	c, ok := begun.change.(*reserved)
+	if !ok {
+		return out, orCorrupt(nil, "event %d makes no reservation", begun.number)
+	}
+	last := begun.number + c.objects + 1
+	end, err := s.settlement(last)
+	if err != nil {
+		return out, err
+	}
+	out = Reservation{
+		Number: number, Epsilon: c.epsilon, Price: int64(c.price), Currency: l.about.currency, Objects: c.objects,
+		Refused: end.refused, Key: end.key, Expires: c.expires, First: end.first, Last: last,
+	}
+	out.Buyer, out.Question, err = l.namesOf(s, r)
+	return out, err
+}
+
+// CommitRequest asks to carry a reservation out.
+type CommitRequest struct {
+	Key         string // idempotency key, 1 to 256 bytes; not that of the reservation
+	Reservation uint64 // its number
+	// Partial leaves out objects that cannot answer any more, because they have withdrawn or the host
+	// has no truth of them. Their price is refunded.
+	Partial bool
+	Truth   TruthFunc
+}
+
+// Commit carries a reservation out, as [Ledger.Sell] does an order. For each object the price is the
+// reserved one, or less if the buyer holds more of it by now. Besides the errors of Sell there is
+// [ErrNotReserved], when the reservation has expired, was cancelled or has been carried out under
+// another key.
+func (l *Ledger) Commit(ctx context.Context, r CommitRequest) (Sale, error) {
+	if r.Reservation == 0 {
+		return Sale{}, invalid("no reservation is given")
+	}
+	e := digest("commit")
+	e.u64(r.Reservation)
+	e.flag(r.Partial)
+	x := &selling{
+		trade: &trade{ledger: l, reserved: r.Reservation},
+		key:   r.Key, limits: limits{partial: r.Partial}, truth: r.Truth, digest: e.sum(),
+	}
+	return x.run(ctx)
+}
+
+// recall reads what was reserved into the trade.
+func (x *selling) recall(s *state) error {
+	r, err := s.reservation(x.reserved)
+	if err != nil || !r.holds(s.now) {
+		return notReserved(err, x.reserved)
+	}
+	if x.question, err = s.question(r.question); err != nil {
+		return err
+	}
+	x.order = Order{Epsilon: r.epsilon}
+	if x.order.Buyer, x.order.Question, err = x.ledger.namesOf(s, r); err != nil {
+		return err
+	}
+	x.names, x.promised = make([]string, 0, r.objects), make(map[string]uint64, r.objects)
+	for n := r.event + 1; n <= r.event+r.objects; n++ {
+		ev, err := s.event(n)
+		if err != nil {
+			return err
+		}
+		c, ok := ev.change.(*held)
+		if !ok {
+			return orCorrupt(nil, "event %d reserves nothing", n)
+		}
+		x.names, x.promised[c.object] = append(x.names, c.object), c.price
+	}
+	return nil
+}
+
+// reservation returns a reservation by a number that a caller gave.
+func (s *state) reservation(number uint64) (sale, error) {
+	if number == 0 || number > s.counters.sales {
+		return sale{}, fmt.Errorf("reservation %d: %w", number, ErrUnknown)
+	}
+	return s.sale(number)
+}
+
+func notReserved(err error, number uint64) error {
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("reservation %d: %w", number, ErrNotReserved)
+}
+
+// Cancel gives a reservation up: what it holds is free again, and nothing of it is to be paid. It can be
+// used to settle the matter for good when a reservation has expired, before the host acts on it: a
+// reservation that has expired by a clock that was ahead could otherwise hold again when that is put
+// right. It returns [ErrNotReserved] if the reservation was carried out or cancelled under another key,
+// and [ErrUnknown] if there never was one. key is the request's own, not that of the reservation.
+func (l *Ledger) Cancel(ctx context.Context, key string, reservation uint64) error {
+	e := digest("cancel")
+	e.u64(reservation)
+	return l.once(ctx, key, e, func(s *state) (change, error) {
+		r, err := s.reservation(reservation)
+		if err != nil || r.status != saleReserved {
+			return nil, notReserved(err, reservation)
+		}
+		return &cancelled{reservation}, nil
+	})
+}

@@ -1,0 +1,260 @@
+package ledger
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// SellRequest asks to carry an order out.
+type SellRequest struct {
+	Key string // idempotency key, 1 to 256 bytes: your order's id, say
+	Order
+	Partial bool // leave refused objects out, rather than refuse the order
+	// QuoteID, if set, sells exactly what was quoted under this ID, or nothing. A quote asks for no truths: if
+	// the host turns out to have none of somebody quoted, the order is refused for want of it.
+	QuoteID  string
+	MaxPrice *int64 // if set, the most to be paid in all, in minor units of the currency
+	// Truth is asked for the objects whose current level lies below ε.
+	Truth TruthFunc
+}
+
+// Sale is an order carried out.
+type Sale struct {
+	Number   uint64          `json:"sale"` // 1, 2, …; shared with reservations
+	Buyer    string          `json:"buyer"`
+	Question string          `json:"question"`
+	Epsilon  privacy.Epsilon `json:"epsilon"`
+	Price    int64           `json:"price"` // in all, in minor units of the currency
+	Currency string          `json:"currency"`
+	// Refund is what a reservation promised to cost beyond the price: for objects left out, or held by
+	// the buyer by now. What was delivered is not refunded.
+	Refund       int64  `json:"refund"`
+	Objects      uint64 `json:"objects"` // that answered, and as in Quote:
+	Draws        uint64 `json:"draws"`
+	Resales      uint64 `json:"resales"`
+	Degradations uint64 `json:"degradations"`
+	Insertions   uint64 `json:"insertions"`
+	Upgrades     uint64 `json:"upgrades"`
+	// Refused were left out, only if the request was partial. Whom a reservation left out before is in that.
+	Refused []Refusal `json:"refused"`
+	Key     string    `json:"key"` // of the request
+	Time    time.Time `json:"time"`
+	First   uint64    `json:"first"` // first and last event
+	Last    uint64    `json:"last"`
+}
+
+// Sell carries an order out, in one transaction: it draws the responses that are not recorded yet,
+// charges their ε to the objects, credits the objects with the price and hands the responses to the
+// buyer, who reads them with [Ledger.Deliveries]. If any object is refused, nothing happens, unless
+// the request is partial. Prices are those of [Ledger.Quote]; buying in any order of levels, the buyer
+// has paid for each object the price of the highest level held.
+//
+// Errors: [*RefusedError], [*QuoteError], [ErrUnknown], [ErrInvalid], [ErrKeyConflict],
+// [ErrTruthChanged], [ErrTruthKey], the error of the Truth function, and those of any write. With any
+// error nothing was drawn, charged or recorded, as far as the ledger works on: see [ErrStopped].
+func (l *Ledger) Sell(ctx context.Context, r SellRequest) (Sale, error) {
+	t, err := l.newTrade(ctx, r.Order)
+	if err != nil {
+		return Sale{}, err
+	}
+	x := &selling{trade: t, key: r.Key, limits: limits{r.QuoteID, r.MaxPrice, r.Partial}, truth: r.Truth}
+	e := t.digest("sell")
+	x.limits.encode(e)
+	x.digest = e.sum()
+	return x.run(ctx)
+}
+
+// selling is a trade being carried out.
+type selling struct {
+	*trade
+	limits
+	key     string
+	digest  [sha256.Size]byte
+	truth   TruthFunc
+	truths  told
+	through uint64
+}
+
+func (x *selling) run(ctx context.Context) (Sale, error) {
+	l := x.ledger
+	if l.only {
+		return Sale{}, ErrReadOnly
+	}
+	if err := errors.Join(checkName("idempotency key", x.key), x.limits.check()); err != nil {
+		return Sale{}, err
+	}
+	for {
+		number, err := x.attempt(ctx)
+		if errors.Is(err, errOvertaken) {
+			continue
+		}
+		if err != nil {
+			return Sale{}, err
+		}
+		return l.Sale(ctx, number)
+	}
+}
+
+// attempt looks, asks for truths if they are needed, and decides. It returns the number of the sale.
+func (x *selling) attempt(ctx context.Context) (number uint64, err error) {
+	defer x.truths.forget()
+	if number, err = x.survey(ctx); err != nil || number != 0 {
+		return number, err
+	}
+	if err := x.ask(ctx); err != nil {
+		return 0, err
+	}
+	_, _, err = x.ledger.submit(ctx, func(s *state) (changes []change, err error) {
+		changes, number, err = x.decide(s)
+		return changes, err
+	})
+	return number, err
+}
+
+// survey looks at the order without truths. It returns the number of the sale if the key has one.
+func (x *selling) survey(ctx context.Context) (done uint64, err error) {
+	err = x.ledger.view(ctx, func(s *state) error {
+		st, err := s.standing(x.key, x.digest)
+		if err != nil {
+			return err
+		}
+		if st.done {
+			done, err = s.soldBy(st.last)
+			return err
+		}
+		x.at, x.through = s.clock, st.through
+		if x.reserved != 0 {
+			err = x.recall(s)
+		} else {
+			err = x.convene(s, x.through)
+		}
+		if err != nil {
+			return err
+		}
+		if err := x.assess(s, x.at); err != nil {
+			return err
+		}
+		return x.accept(x.limits)
+	})
+	return done, err
+}
+
+// soldBy returns the number of the sale or reservation that an event settled.
+func (s *state) soldBy(settled uint64) (uint64, error) {
+	ev, err := s.event(settled - 1)
+	if err != nil {
+		return 0, err
+	}
+	switch c := ev.change.(type) {
+	case *sold:
+		return c.sale, nil
+	case *held:
+		return c.sale, nil
+	}
+	return 0, orCorrupt(nil, "event %d settles no sale", settled)
+}
+
+// ask fetches the truths that draws will need, in batches.
+func (x *selling) ask(ctx context.Context) error {
+	var needy []string
+	for _, one := range x.lines {
+		if one.verdict == drawn {
+			needy = append(needy, one.name)
+		}
+	}
+	for batch := range slices.Chunk(needy, partSize) {
+		values, err := x.ledger.ask(ctx, x.question, x.truth, batch)
+		if err != nil {
+			return err
+		}
+		x.truths.add(batch, values)
+	}
+	if err := x.dropUntold(); err != nil {
+		return err
+	}
+	return x.accept(x.limits)
+}
+
+// dropUntold refuses the lines that need a truth the host does not have.
+func (x *selling) dropUntold() error {
+	kept := x.lines[:0]
+	for _, one := range x.lines {
+		truth, asked := x.truths.of(one.name)
+		if one.verdict == drawn && !asked {
+			return errOvertaken
+		}
+		if one.verdict == drawn && truth == noTruth {
+			x.refused = append(x.refused, Refusal{Object: one.name, Reason: NoTruth, Asked: x.order.Epsilon, Helps: HelpsTruth})
+			continue
+		}
+		kept = append(kept, one)
+	}
+	x.lines = kept
+	slices.SortFunc(x.refused, func(a, b Refusal) int { return strings.Compare(a.Object, b.Object) })
+	return nil
+}
+
+// decide makes the events of the sale.
+func (x *selling) decide(s *state) ([]change, uint64, error) {
+	if st, err := s.standing(x.key, x.digest); err != nil {
+		return nil, 0, err
+	} else if st.done {
+		return nil, 0, errOvertaken
+	}
+	if x.reserved != 0 {
+		if r, err := s.sale(x.reserved); err != nil || !r.holds(s.now) {
+			return nil, 0, notReserved(err, x.reserved)
+		}
+	}
+	if err := x.assess(s, earlier(x.at, s.clock)); err != nil {
+		return nil, 0, err
+	}
+	if err := x.dropUntold(); err != nil {
+		return nil, 0, err
+	}
+	if err := x.accept(x.limits); err != nil {
+		return nil, 0, err
+	}
+	if x.total() > math.MaxInt64-s.counters.revenue {
+		return nil, 0, invalid("the revenue would be more than can be counted")
+	}
+	end := x.settle(s)
+	changes, d := x.begin(s)
+	if x.reserved != 0 {
+		d.sale = x.reserved
+	}
+	changes = append(changes, &saleMade{d, x.tally()})
+	for _, one := range x.lines {
+		truth, _ := x.truths.of(one.name)
+		r, err := x.ledger.respond(x.question, one.subject, d.epsilon, one.verdict, truth)
+		if err != nil {
+			return nil, 0, err
+		}
+		end.counts[one.verdict]++
+		changes = append(changes, &sold{one.name, d.sale, one.price, r})
+	}
+	return append(changes, end), d.sale, nil
+}
+
+// settle makes the event that ends the request.
+func (x *selling) settle(s *state) *settled {
+	return &settled{key: x.key, digest: x.digest, first: s.counters.events + 1, through: x.through, final: true, refused: x.trade.refused}
+}
+
+// begin returns what a sale or a reservation begins with: the buyer's name, if it is new, and what it is
+// about under the next number.
+func (t *trade) begin(s *state) ([]change, deal) {
+	d := deal{sale: s.counters.sales + 1, buyer: t.buyer, question: t.question.number, epsilon: t.order.Epsilon, objects: uint64(len(t.lines)), price: t.total()}
+	if t.buyer != 0 {
+		return nil, d
+	}
+	d.buyer = s.counters.buyers + 1
+	return []change{&buyerNamed{d.buyer, t.order.Buyer}}, d
+}

@@ -1,0 +1,464 @@
+package ledger
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// Running estimates are those of a recount: the tallies are compared with a model of them, and the
+// estimates with the ones that the chains give.
+
+// everybody includes all objects, which makes an estimate read the chains.
+func everybody(string) bool { return true }
+
+// wantRecount compares the running estimates of a question with those of a recount: at the current
+// levels, and at each ε.
+func wantRecount(t testing.TB, l *Ledger, question string, levels ...privacy.Epsilon) {
+	t.Helper()
+	for _, epsilon := range append(levels, privacy.Epsilon{}) {
+		r := EstimateRequest{Question: question, Epsilon: epsilon}
+		got, err := l.Estimate(t.Context(), r)
+		r.Include = everybody
+		want, wantErr := l.Estimate(t.Context(), r)
+		if !reflect.DeepEqual(got, want) || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+			t.Fatalf("%s at ε=%s: the running estimate is\n%+v, %v\nthe recount\n%+v, %v", question, epsilon, got, err, want, wantErr)
+		}
+	}
+}
+
+// talliesOf returns the stored tallies, decoded.
+func talliesOf(t testing.TB, s store.Store) map[tallyKey]tally {
+	t.Helper()
+	found := map[tallyKey]tally{}
+	for _, p := range pairs(t, s) {
+		if p.bucket == bucketTallies {
+			must(t, openTally(p.key, p.value, func(k tallyKey, n tally) error { found[k] = n; return nil }))
+		}
+	}
+	return found
+}
+
+// auditTallies counts the chains anew, and compares.
+func auditTallies(t testing.TB, stored []pair) {
+	t.Helper()
+	got, want := map[tallyKey]tally{}, map[tallyKey]tally{}
+	for _, p := range stored {
+		switch p.bucket {
+		case bucketTallies:
+			must(t, openTally(p.key, p.value, func(k tallyKey, n tally) error { got[k] = n; return nil }))
+		case bucketChains:
+			c, err := openChain(p.key, p.value)
+			must(t, err)
+			for i, l := range c.levels {
+				key := tallyKey{binary.BigEndian.Uint32(p.key), l.Epsilon, uint32(l.Response)}
+				n := want[key]
+				n.recorded++
+				if i == len(c.levels)-1 {
+					n.current++
+				}
+				want[key] = n
+			}
+		}
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("the tallies are %v, a recount gives %v", got, want)
+	}
+}
+
+// poll is a random history of responses: a ledger, and what anybody can remember of it.
+type poll struct {
+	*testing.T
+	random *rand.Rand
+	store  *storetest.Memory
+	ledger *Ledger
+	keys   int
+	memory map[string]map[string]map[privacy.Epsilon]string // question, object, ε: value
+}
+
+func pollQuestions() []Question {
+	many := Question{Name: "many", Values: make([]string, 300)}
+	for i := range many.Values {
+		many.Values[i] = fmt.Sprint("value ", i)
+	}
+	return []Question{vote(), smoker(), many}
+}
+
+func newPoll(t *testing.T, seed uint64) *poll {
+	p := &poll{T: t, random: rand.New(rand.NewPCG(seed, 7)), store: &storetest.Memory{}, memory: map[string]map[string]map[privacy.Epsilon]string{}}
+	begin(t, p.store)
+	p.ledger = openMemory(t, p.store, Options{Now: epoch})
+	for _, q := range pollQuestions() {
+		define(t, p.ledger, q)
+		enroll(t, p.ledger, q.Name, "9", crowd(12)...)
+		p.memory[q.Name] = map[string]map[privacy.Epsilon]string{}
+		for _, name := range crowd(12) {
+			p.memory[q.Name][name] = map[privacy.Epsilon]string{}
+		}
+	}
+	return p
+}
+
+// levels are few, so that many meet at each, and some differ by a nano-nat only.
+func (p *poll) levels() []privacy.Epsilon {
+	var all []privacy.Epsilon
+	for _, n := range []int64{1, 255, 256, 100_000_000, 100_000_001, 500_000_000, 1_000_000_000, 1_700_000_000, 2_000_000_000} {
+		all = append(all, nano(p, n))
+	}
+	return all
+}
+
+func (p *poll) move() {
+	p.keys++
+	q := pollQuestions()[p.random.IntN(3)]
+	levels := p.levels()
+	epsilon := levels[p.random.IntN(len(levels))]
+	switch n := p.random.IntN(20); {
+	case n == 0:
+		p.ledger = openMemory(p, p.store, Options{Now: epoch})
+	case n < 3:
+		r := RaiseRequest{Key: fmt.Sprint(p.keys), Question: q.Name, Epsilon: epsilon, All: true, Partial: true, Truth: TruthOf(q.Values[1])}
+		_, err := p.ledger.Raise(p.Context(), r)
+		must(p, err)
+		for _, one := range responses(p, p.ledger, q.Name, epsilon) {
+			p.memory[q.Name][one.Object][epsilon] = one.Value
+		}
+	default:
+		r := ReleaseRequest{Key: fmt.Sprint(p.keys), Question: q.Name, Object: crowd(12)[p.random.IntN(12)], Epsilon: epsilon, Truth: TruthOf(q.Values[0])}
+		one, err := p.ledger.Release(p.Context(), r)
+		if isRefused(err) {
+			return
+		}
+		must(p, err)
+		p.memory[q.Name][one.Object][epsilon] = one.Value
+	}
+}
+
+// want returns the tallies of what is remembered.
+func (p *poll) want() map[tallyKey]tally {
+	want := map[tallyKey]tally{}
+	for i, q := range pollQuestions() {
+		for _, chain := range p.memory[q.Name] {
+			highest := privacy.Epsilon{}
+			for epsilon := range chain {
+				if highest.Less(epsilon) {
+					highest = epsilon
+				}
+			}
+			for epsilon, value := range chain {
+				key := tallyKey{uint32(i + 1), epsilon, uint32(slices.Index(q.Values, value))}
+				n := want[key]
+				n.recorded++
+				if epsilon == highest {
+					n.current++
+				}
+				want[key] = n
+			}
+		}
+	}
+	return want
+}
+
+func (p *poll) compare() {
+	if got, want := talliesOf(p, p.store), p.want(); !reflect.DeepEqual(got, want) {
+		p.Fatalf("the tallies are\n%v\nwant\n%v", got, want)
+	}
+	for _, q := range pollQuestions() {
+		wantRecount(p, p.ledger, q.Name, p.levels()...)
+	}
+}
+
+func TestRunningEstimatesEqualARecount(t *testing.T) {
+	const seeds, moves = 25, 80
+	for seed := range uint64(seeds) {
+		p := newPoll(t, seed)
+		p.compare()
+		for i := range moves {
+			if p.move(); i%10 == 0 {
+				p.compare()
+			}
+		}
+		p.compare()
+		p.ledger = openMemory(t, p.store, Options{Now: epoch})
+		p.compare()
+		audit(t, p.store)
+	}
+}
+
+// A file has no tallies until something is released, and the bucket comes with the first.
+func TestALedgerWithoutTalliesIsSound(t *testing.T) {
+	path := votersFile(t, "9", "ann", "bob")
+	l := open(t, path, Options{ReadOnly: true})
+	if n := len(talliesOf(t, l.store)); n != 0 {
+		t.Errorf("%d tallies of nothing", n)
+	}
+	wantRecount(t, l, "vote")
+	closed(t, l)
+	l = open(t, path, Options{})
+	wantRecount(t, l, "vote")
+	release(t, l, releaseOf(t, "1", "ann", "0.5"))
+	release(t, l, releaseOf(t, "2", "ann", "1.5"))
+	closed(t, l)
+	l = open(t, path, Options{})
+	release(t, l, releaseOf(t, "3", "bob", "0.5"))
+	wantRecount(t, l, "vote", eps(t, "0.5"), eps(t, "1.5"), eps(t, "1"))
+	audit(t, l.store)
+}
+
+func TestWhatIsRefusedOrFailsIsNotCounted(t *testing.T) {
+	path := votersFile(t, "1", "ann", "bob")
+	l, s := openShim(t, path, Options{})
+	release(t, l, releaseOf(t, "1", "ann", "0.5"))
+	unchanged(t, s, func() {
+		_, err := l.Release(t.Context(), releaseOf(t, "2", "ann", "1.5"))
+		if !isRefused(err) {
+			t.Errorf("got the error %v, want a refusal", err)
+		}
+	})
+	s.set(failing, nil)
+	unchanged(t, s, func() {
+		_, err := l.Release(t.Context(), releaseOf(t, "3", "ann", "0.75"))
+		wantErr(t, err, errDisk)
+	})
+	wantRecount(t, l, "vote", eps(t, "0.5"), eps(t, "0.75"))
+	s.set(nil, uncertain)
+	_, err := l.Release(t.Context(), releaseOf(t, "4", "bob", "0.75"))
+	wantErr(t, err, ErrStopped)
+	closed(t, l)
+	l = open(t, path, Options{})
+	wantRecount(t, l, "vote", eps(t, "0.5"), eps(t, "0.75"))
+	audit(t, l.store)
+}
+
+// An estimate is of one instant: it counts everybody once, whatever is being raised meanwhile.
+func TestAnEstimateSeesARaiseWholeOrNotAtAll(t *testing.T) {
+	const n = 60
+	l := voters(t, inMemory(t, Options{}), "9", crowd(n)...)
+	carryOut(t, l, order(t, "0", "0.001"))
+	done := async(func() (bool, error) {
+		for i := range 80 {
+			r := order(t, fmt.Sprint(i+1), fmt.Sprintf("0.1%02d", i))
+			if _, err := l.Raise(t.Context(), r); err != nil {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+	for raising := true; raising; {
+		raising = len(done) == 0
+		e, err := l.Estimate(t.Context(), EstimateRequest{Question: "vote"})
+		must(t, err)
+		if e.N != n || len(e.Levels) != 1 {
+			t.Fatalf("%d of %d objects are counted, at %v", e.N, n, e.Levels)
+		}
+	}
+	must(t, await(t, done).err)
+}
+
+// A ledger that counts writes.
+
+// putCounter counts what is written to each bucket.
+type putCounter struct {
+	store.Store
+	puts map[string]int
+	keys [][]byte // of the tallies, in the order in which they were written
+}
+
+type countingWriter struct {
+	store.Writer
+	*putCounter
+}
+
+func (c *putCounter) Update(fn func(store.Writer) error) error {
+	c.puts, c.keys = map[string]int{}, nil
+	return c.Store.Update(func(w store.Writer) error { return fn(countingWriter{w, c}) })
+}
+
+func (w countingWriter) Put(bucket string, key, value []byte) error {
+	w.puts[bucket]++
+	if bucket == bucketTallies {
+		w.keys = append(w.keys, key)
+	}
+	return w.Writer.Put(bucket, key, value)
+}
+
+// countingLedger is a ledger in which n objects have answered a question of m values.
+func countingLedger(t *testing.T, n, m int) (*Ledger, *putCounter) {
+	t.Helper()
+	s := &putCounter{Store: &storetest.Memory{}}
+	begin(t, s)
+	l := openMemory(t, s, Options{Now: epoch})
+	q := Question{Name: "vote", Values: []string{"yes"}}
+	for i := range m - 1 {
+		q.Values = append(q.Values, fmt.Sprint("no ", i))
+	}
+	define(t, l, q)
+	enroll(t, l, "vote", "9", crowd(n)...)
+	carryOut(t, l, order(t, "all", "0.1"))
+	return l, s
+}
+
+func TestADrawWritesTwoTalliesHoweverManyWereCounted(t *testing.T) {
+	var first map[string]int
+	for _, c := range []struct{ objects, values int }{{2, 2}, {2, 1000}, {500, 2}, {500, 1000}} {
+		l, s := countingLedger(t, c.objects, c.values)
+		release(t, l, releaseOf(t, "1", "person-00000", "2"))
+		if s.puts[bucketTallies] != 2 {
+			t.Errorf("%+v: a raise writes %d tallies, want those of the new and the former level", c, s.puts[bucketTallies])
+		}
+		if first == nil {
+			first = s.puts
+		}
+		if !reflect.DeepEqual(s.puts, first) {
+			t.Errorf("%+v: a raise writes %v, another wrote %v", c, s.puts, first)
+		}
+		release(t, l, releaseOf(t, "2", "person-00000", "1"))
+		if s.puts[bucketTallies] != 1 {
+			t.Errorf("%+v: a derived response writes %d tallies, want its own", c, s.puts[bucketTallies])
+		}
+		s.puts = nil
+		release(t, l, releaseOf(t, "3", "person-00000", "2"))
+		if s.puts[bucketTallies] != 0 {
+			t.Errorf("%+v: a resale writes %d tallies", c, s.puts[bucketTallies])
+		}
+		wantRecount(t, l, "vote", eps(t, "0.1"), eps(t, "1"), eps(t, "2"))
+	}
+}
+
+// In one transaction a tally is written once, however many draws it counts, and in order.
+func TestATransactionWritesEachTallyOnce(t *testing.T) {
+	l, s := countingLedger(t, 500, 3)
+	carryOut(t, l, order(t, "2", "2"))
+	if n := s.puts[bucketTallies]; n != 6 {
+		t.Errorf("500 draws of 3 values write %d tallies, want 3 at each of two levels", n)
+	}
+	if !slices.IsSortedFunc(s.keys, func(a, b []byte) int { return slices.Compare(a, b) }) {
+		t.Errorf("the tallies are written in the order %x", s.keys)
+	}
+}
+
+// What was counted in memory and what is stored are the same: a chain that is raised twice in one
+// transaction leaves nothing at the level between.
+func TestLevelsOfOneTransactionAreCountedTogether(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "9", "ann")
+	_, _, err := l.submit(t.Context(), func(*state) ([]change, error) {
+		between := responseOf(t, "ann", "2", 2).(*released)
+		between.method = methodInsert
+		return []change{responseOf(t, "ann", "1", 0), responseOf(t, "ann", "3", 1), between}, nil
+	})
+	must(t, err)
+	want := map[tallyKey]tally{{1, eps(t, "1"), 0}: {1, 0}, {1, eps(t, "2"), 2}: {1, 0}, {1, eps(t, "3"), 1}: {1, 1}}
+	if got := talliesOf(t, l.store); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	audit(t, l.store)
+}
+
+// Memory is that of the values that occur, not of those that could.
+func TestAQuestionOfManyValuesCostsLittle(t *testing.T) {
+	s := &storetest.Memory{}
+	begin(t, s)
+	levels := func(value int) []level {
+		return []level{{Level: rrchain.Level{Epsilon: eps(t, "1"), Response: value}}}
+	}
+	var before, after runtime.MemStats
+	must(t, s.Update(func(w store.Writer) error {
+		st, err := writeState(w, epoch())
+		must(t, err)
+		runtime.ReadMemStats(&before)
+		must(t, st.countLevel(1, levels(rrchain.MaxValues-1), 0))
+		must(t, st.countLevel(2, levels(0), 0))
+		must(t, st.flush())
+		runtime.ReadMemStats(&after)
+		return nil
+	}))
+	if used := after.TotalAlloc - before.TotalAlloc; used > 1<<16 {
+		t.Errorf("two tallies took %d bytes", used)
+	}
+	if n := len(talliesOf(t, s)); n != 2 {
+		t.Errorf("%d tallies are stored, want 2", n)
+	}
+}
+
+// Damage.
+
+func TestASpoiledTallyIsNoticed(t *testing.T) {
+	one, two := eps(t, "1"), eps(t, "2")
+	numbers := func(n ...uint64) (payload []byte) {
+		for _, n := range n {
+			payload = binary.AppendUvarint(payload, n)
+		}
+		return payload
+	}
+	key := func(epsilon privacy.Epsilon, value uint32) []byte { return tallyKey{1, epsilon, value}.bytes() }
+	most := levelPrefix(1, privacy.MaxEpsilon())
+	for name, spoiled := range map[string]struct{ key, payload []byte }{
+		"a value the question does not have": {key(one, 3), numbers(1, 1)},
+		"the largest value":                  {key(one, 1<<32-1), numbers(1, 1)},
+		"more current than recorded":         {key(one, 0), numbers(2, 3)},
+		"nothing recorded":                   {key(one, 0), numbers(0, 0)},
+		"more than there are chains":         {key(one, 0), numbers(3, 3)},
+		"the largest count":                  {key(one, 0), numbers(1<<64-1, 1<<64-1)},
+		"more in all than there are chains":  {key(two, 2), numbers(2, 2)},
+		"half a record":                      {key(one, 0), numbers(1)},
+		"a number too many":                  {key(one, 0), numbers(1, 1, 1)},
+		"a record that is not canonical":     {key(one, 0), []byte{0x81, 0, 1}},
+		"a key without a value":              {levelPrefix(1, one), numbers(1, 1)},
+		"a key that is too long":             {append(key(one, 0), 0), numbers(1, 1)},
+		"a level above the largest":          {append(binary.BigEndian.AppendUint64(most[:4:4], privacy.MaxEpsilonNano+1), 0, 0, 0, 0), numbers(1, 1)},
+		"a level above all":                  {append(binary.BigEndian.AppendUint64(most[:4:4], 1<<64-1), 0, 0, 0, 0), numbers(1, 1)},
+		"a level of 0":                       {append(levelPrefix(1, privacy.Epsilon{}), 0, 0, 0, 0), numbers(1, 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
+			setResponse(t, l, "ann", "1", 0)
+			putRecord(t, l.store, bucketTallies, spoiled.key, spoiled.payload)
+			e, err := l.Estimate(t.Context(), EstimateRequest{Question: "vote"})
+			if !errors.Is(err, ErrCorrupt) {
+				t.Errorf("got %+v, %v, want ErrCorrupt", e, err)
+			}
+		})
+	}
+}
+
+// A draw that would make a count wrong is not made, and stands in nobody else's way.
+func TestNothingIsDrawnOnASpoiledTally(t *testing.T) {
+	key := tallyKey{1, eps(t, "1"), 0}.bytes()
+	for name, payload := range map[string][]byte{
+		"nobody current":   {1, 0},
+		"too many current": {1, 2},
+		"nothing recorded": {0, 0},
+		"half a record":    {1},
+		"more than events": append(binary.AppendUvarint(nil, 1<<64-1), 1),
+		"no tally at all":  nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
+			setResponse(t, l, "ann", "1", 0)
+			if payload == nil {
+				l = openMemory(t, fill(t, slices.DeleteFunc(pairs(t, l.store), func(p pair) bool { return p.bucket == bucketTallies })), Options{})
+			} else {
+				putRecord(t, l.store, bucketTallies, key, payload)
+			}
+			unchanged(t, l.store, func() { wantErr(t, tryResponse(t, l, "ann", "1.5", 0), ErrCorrupt) })
+			must(t, tryResponse(t, l, "bob", "0.75", 0))
+		})
+	}
+}
+
+func FuzzDecodeTally(f *testing.F) { fuzz(f, bucketTallies, anyKey, decodeTally, tally.encode, none) }
+
+func FuzzDecodeTallyKey(f *testing.F) {
+	f.Add(tallyKey{1, privacy.MaxEpsilon(), 1<<32 - 1}.bytes())
+	fuzz(f, bucketTallies, func([]byte) bool { return false }, decodeTallyKey, tallyKey.bytes, none)
+}

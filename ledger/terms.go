@@ -1,0 +1,55 @@
+package ledger
+
+// checkTerms returns why an object's terms do not let the buyer have its response, or nil. What a buyer
+// holds it may have again whatever the terms say. What is reserved was checked when it was reserved.
+func (t *trade) checkTerms(s *state, x subject) (*Refusal, error) {
+	recorded, found := x.chain.at(t.order.Epsilon)
+	if t.reserved != 0 || found && recorded.isHeldBy(t.buyer) {
+		return nil, nil
+	}
+	r := &Refusal{Object: x.name, Asked: t.order.Epsilon, Helps: HelpsNothing}
+	terms := x.policy.Terms()
+	switch {
+	case terms == nil:
+		r.Reason = NotForSale
+	case !terms.Allows(t.order.Buyer):
+		r.Reason = BuyerRefused
+	case !terms.Offers(t.order.Epsilon):
+		r.Reason, r.Ceiling, r.Spent = NotOnOffer, terms.Max(), x.chain.spent()
+		r.Remaining = less(r.Ceiling, r.Spent)
+	case !terms.Open(s.now):
+		r.Reason = SaleClosed
+		if s.now.Before(terms.Opens()) {
+			r.Helps = HelpsWaiting
+		}
+	case terms.Holders() > 0:
+		return t.checkHolders(s, x, recorded, terms.Holders())
+	default:
+		return nil, nil
+	}
+	return r, nil
+}
+
+// checkHolders returns why no further buyer may hold the level asked for, or nil. Those who reserved it
+// count.
+func (t *trade) checkHolders(s *state, x subject, recorded level, most int) (*Refusal, error) {
+	others := map[uint32]bool{}
+	for _, number := range x.object.held {
+		r, err := s.sale(number)
+		if err != nil {
+			return nil, err
+		}
+		if r.holds(s.now) && r.question == t.question.number && r.epsilon == t.order.Epsilon && r.buyer != t.buyer && !recorded.isHeldBy(r.buyer) {
+			others[r.buyer] = true
+		}
+	}
+	holders := len(recorded.buyers)
+	if holders+len(others) < most {
+		return nil, nil
+	}
+	refusal := &Refusal{Object: x.name, Reason: HoldersFull, Asked: t.order.Epsilon, Helps: HelpsNothing}
+	if holders < most {
+		refusal.Helps = HelpsWaiting // for a reservation to end
+	}
+	return refusal, nil
+}

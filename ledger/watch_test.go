@@ -1,0 +1,587 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/store/boltstore"
+	"github.com/sluicedp/sluice/ledger/store/storetest"
+)
+
+// watchUntil watches until it has seen the event numbered last, and returns what it saw.
+func watchUntil(ctx context.Context, l *Ledger, from, last uint64) (seen []Event, err error) {
+	for ev, err := range l.Watch(ctx, from) {
+		if err != nil {
+			return seen, err
+		}
+		if seen = append(seen, ev); ev.Number >= last {
+			break
+		}
+	}
+	return seen, nil
+}
+
+// write makes n events, and returns the number of the last.
+func write(ctx context.Context, l *Ledger, n int) (last uint64, err error) {
+	for range n {
+		_, last, err = l.submit(ctx, func(s *state) ([]change, error) {
+			return []change{&settled{key: fmt.Sprint("event ", s.counters.events+1), final: true}}, nil
+		})
+		if err != nil {
+			return last, err
+		}
+	}
+	return last, nil
+}
+
+func mustWrite(t testing.TB, l *Ledger, n int) (last uint64) {
+	t.Helper()
+	last, err := write(t.Context(), l, n)
+	must(t, err)
+	return last
+}
+
+// waitWaiting waits until somebody waits for a change of the ledger.
+func waitWaiting(t testing.TB, c *committer) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		c.mu.Lock()
+		waiting := c.changed != nil
+		c.mu.Unlock()
+		if waiting {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nobody waits")
+		}
+	}
+}
+
+// wantGapless checks that events are the ones from a number on, all of them, each once.
+func wantGapless(t testing.TB, seen []Event, from, last uint64) {
+	t.Helper()
+	for i, ev := range seen {
+		if ev.Number != from+uint64(i) {
+			t.Fatalf("event %d comes where event %d should", ev.Number, from+uint64(i))
+		}
+	}
+	if got := from + uint64(len(seen)) - 1; got != last {
+		t.Fatalf("the last event seen is %d, want %d", got, last)
+	}
+}
+
+func TestWatchBeginsWithHistory(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
+	release(t, l, releaseOf(t, "k", "ann", "0.5"))
+	all := events(t, l)
+	last := uint64(len(all))
+	for from := range last + 1 {
+		seen, err := watchUntil(t.Context(), l, from, last)
+		must(t, err)
+		if want := all[max(from, 1)-1:]; !reflect.DeepEqual(seen, want) {
+			t.Errorf("from %d: saw\n%+v\nwant\n%+v", from, seen, want)
+		}
+	}
+}
+
+// A history of several snapshots has no seam.
+func TestWatchReadsALongHistory(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "1", crowd(3*watchSize)...)
+	all := events(t, l)
+	for _, from := range []uint64{1, 2, watchSize, watchSize + 1, uint64(len(all)) - watchSize, uint64(len(all))} {
+		seen, err := watchUntil(t.Context(), l, from, uint64(len(all)))
+		must(t, err)
+		if !reflect.DeepEqual(seen, all[from-1:]) {
+			t.Errorf("from %d: %d events, not those of the log", from, len(seen))
+		}
+	}
+}
+
+func TestWatchGoesOnWithWhatComes(t *testing.T) {
+	l := newLedger(t)
+	next, stop := iter.Pull2(l.Watch(t.Context(), 1))
+	defer stop()
+	for want := uint64(1); want < 50; want++ {
+		ev, err, more := next()
+		if err != nil || !more || ev.Number != want {
+			t.Fatalf("got event %d, %v, %t, want event %d", ev.Number, err, more, want)
+		}
+		if n := stats(t, l).Events; n == want {
+			mustWrite(t, l, 1)
+		}
+	}
+}
+
+// Each range is a watch of its own, and one that was broken off can be taken up again.
+func TestAWatchCanBeRangedOverAgain(t *testing.T) {
+	l := inMemory(t, Options{})
+	last := mustWrite(t, l, 10)
+	watch := l.Watch(t.Context(), 4)
+	for range 3 {
+		n := uint64(4)
+		for ev, err := range watch {
+			must(t, err)
+			if ev.Number != n {
+				t.Fatalf("got event %d, want %d", ev.Number, n)
+			}
+			if n++; n > last {
+				break
+			}
+		}
+	}
+}
+
+// Many watchers see what many writers write: the same, all of it, once, in order.
+func TestAllWatchersSeeTheSame(t *testing.T) {
+	const watchers, writers, each = 50, 8, 40
+	path := create(t)
+	l := open(t, path, Options{})
+	const last = 1 + writers*each
+	var watching []chan answer[[]Event]
+	for range watchers {
+		watching = append(watching, async(func() ([]Event, error) { return watchUntil(t.Context(), l, 1, last) }))
+	}
+	for _, err := range race(t, writers, func(int) error { _, err := write(t.Context(), l, each); return err }) {
+		must(t, err)
+	}
+	want := events(t, l)
+	for _, one := range watching {
+		a := await(t, one)
+		must(t, a.err)
+		wantGapless(t, a.value, 1, last)
+		if !reflect.DeepEqual(a.value, want) {
+			t.Fatal("a watcher has seen other events than stand in the log")
+		}
+	}
+}
+
+// A consumer that does not move stands in nobody's way, and misses nothing.
+func TestASlowConsumerHoldsUpNobody(t *testing.T) {
+	l := open(t, create(t), Options{})
+	standing := newGate(t)
+	const more = 3*watchSize + 7
+	watch := async(func() (seen []Event, err error) {
+		for ev, err := range l.Watch(t.Context(), 1) {
+			if err != nil {
+				return seen, err
+			}
+			_ = standing.pass()
+			if seen = append(seen, ev); ev.Number == 1+more {
+				break
+			}
+		}
+		return seen, nil
+	})
+	standing.wait(t)
+	last := mustWrite(t, l, more) // while the consumer stands still
+	standing.open()
+	a := await(t, watch)
+	must(t, a.err)
+	wantGapless(t, a.value, 1, last)
+}
+
+// snapshots counts the snapshots that are being held.
+type snapshots struct {
+	store.Store
+	held atomic.Int64
+}
+
+func (s *snapshots) View(fn func(store.Reader) error) error {
+	s.held.Add(1)
+	defer s.held.Add(-1)
+	return s.Store.View(fn)
+}
+
+func TestAWatcherHoldsNoSnapshotWhileItsConsumerWorksOrWaits(t *testing.T) {
+	s := &snapshots{Store: &storetest.Memory{}}
+	begin(t, s)
+	l := openMemory(t, s, Options{})
+	last := mustWrite(t, l, watchSize+1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := async(func() (worst int64, err error) {
+		for _, err := range l.Watch(ctx, 1) {
+			if err != nil {
+				return worst, err
+			}
+			worst = max(worst, s.held.Load())
+		}
+		return worst, nil
+	})
+	waitWaiting(t, &l.commits)
+	if n := s.held.Load(); n != 0 {
+		t.Errorf("a watcher holds %d snapshots while it waits for event %d", n, last+1)
+	}
+	cancel()
+	a := await(t, done)
+	wantErr(t, a.err, context.Canceled)
+	if a.value != 0 {
+		t.Errorf("a watcher holds %d snapshots while its consumer works", a.value)
+	}
+}
+
+// A consumer may call the ledger it watches.
+func TestAConsumerMayWrite(t *testing.T) {
+	l := newLedger(t)
+	n := uint64(1)
+	for ev, err := range l.Watch(t.Context(), 1) {
+		must(t, err)
+		if ev.Number != n {
+			t.Fatalf("got event %d, want %d", ev.Number, n)
+		}
+		if n++; n == 30 {
+			break
+		}
+		mustWrite(t, l, 1)
+	}
+}
+
+func TestAConsumerMayClose(t *testing.T) {
+	l := newLedger(t)
+	done := async(func() (n int, err error) {
+		for _, err := range l.Watch(t.Context(), 1) {
+			if err != nil {
+				return n, err
+			}
+			n++
+			if err := l.Close(); err != nil {
+				return n, err
+			}
+		}
+		return n, nil
+	})
+	a := await(t, done)
+	wantErr(t, a.err, ErrClosed)
+	if a.value != 1 {
+		t.Errorf("%d events, want 1", a.value)
+	}
+}
+
+// A subscriber that remembers the last number it handled loses nothing and sees nothing twice, however
+// often it, and the ledger with it, begins again.
+func TestASubscriberResumes(t *testing.T) {
+	path := create(t)
+	handled := uint64(0)
+	for life := range uint64(6) {
+		l := open(t, path, Options{})
+		writer := async(func() (uint64, error) { return write(t.Context(), l, 40) })
+		for ev, err := range l.Watch(t.Context(), handled+1) {
+			must(t, err)
+			if ev.Number != handled+1 {
+				t.Fatalf("life %d: event %d follows on event %d", life, ev.Number, handled)
+			}
+			if handled = ev.Number; handled == 31*(life+1) { // of at least 40 a life
+				break
+			}
+		}
+		must(t, await(t, writer).err)
+		closed(t, l)
+	}
+	l := open(t, path, Options{})
+	last := stats(t, l).Events
+	seen, err := watchUntil(t.Context(), l, handled+1, last)
+	must(t, err)
+	wantGapless(t, seen, handled+1, last)
+}
+
+// An event that is far ahead is waited for; the ones before it are not shown.
+func TestWatchWaitsForAnEventFarAhead(t *testing.T) {
+	l := inMemory(t, Options{})
+	const ahead = 100
+	watch := async(func() ([]Event, error) { return watchUntil(t.Context(), l, ahead, ahead) })
+	waitWaiting(t, &l.commits)
+	mustWrite(t, l, 2*ahead)
+	a := await(t, watch)
+	must(t, a.err)
+	wantGapless(t, a.value, ahead, ahead)
+}
+
+// wantEnd checks that watchers from various events on end with an error, once, when something happens.
+func wantEnd(ctx context.Context, t *testing.T, l *Ledger, want error, happen func()) {
+	t.Helper()
+	last := stats(t, l).Events
+	var waiting []chan answer[[]Event]
+	var reached sync.WaitGroup
+	for _, from := range []uint64{1, last, last + 1, last + 1000, math.MaxUint64} {
+		reached.Add(1)
+		waiting = append(waiting, async(func() (seen []Event, err error) {
+			if from > last {
+				reached.Done()
+			}
+			for ev, fault := range l.Watch(ctx, from) {
+				if err != nil {
+					return seen, fmt.Errorf("after the error %w there is event %d, %w", err, ev.Number, fault)
+				}
+				if err = fault; err == nil {
+					if seen = append(seen, ev); ev.Number == last {
+						reached.Done()
+					}
+				} else if !reflect.DeepEqual(ev, Event{}) {
+					return seen, fmt.Errorf("event %d comes with the error %w", ev.Number, err)
+				}
+			}
+			return seen, err
+		}))
+	}
+	reached.Wait()
+	waitWaiting(t, &l.commits)
+	happen()
+	for _, one := range waiting {
+		if err := await(t, one).err; !errors.Is(err, want) {
+			t.Errorf("a watch ended with %v, want %v", err, want)
+		}
+	}
+}
+
+func TestWatchEndsWithItsContext(t *testing.T) {
+	l := voters(t, newLedger(t), "9", "ann")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	wantEnd(ctx, t, l, context.Canceled, cancel)
+	if seen, err := watchUntil(ctx, l, 1, 1); !errors.Is(err, context.Canceled) || len(seen) > 0 {
+		t.Errorf("with a context that has ended there are %d events, %v", len(seen), err)
+	}
+	mustWrite(t, l, 1)
+}
+
+// Nothing that was read before is shown to a consumer that has ended it.
+func TestWatchShowsNothingOnceItsContextHasEnded(t *testing.T) {
+	l := inMemory(t, Options{})
+	mustWrite(t, l, 20)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	n := 0
+	for _, err := range l.Watch(ctx, 1) {
+		if err != nil {
+			wantErr(t, err, context.Canceled)
+			break
+		}
+		if n++; n == 3 {
+			cancel()
+		}
+	}
+	if n != 3 {
+		t.Errorf("%d events, want the 3 before the end", n)
+	}
+}
+
+func TestCloseWakesWatchers(t *testing.T) {
+	l := voters(t, newLedger(t), "9", "ann")
+	wantEnd(t.Context(), t, l, ErrClosed, func() { closed(t, l) })
+	wantErr(t, firstError(l.Watch(t.Context(), 1)), ErrClosed)
+	wantErr(t, firstError(l.Watch(t.Context(), math.MaxUint64)), ErrClosed)
+}
+
+func TestAFailedCommitWakesWatchers(t *testing.T) {
+	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
+	wantEnd(t.Context(), t, l, ErrStopped, func() {
+		s.set(nil, uncertain)
+		_, err := write(t.Context(), l, 1)
+		wantErr(t, err, ErrStopped)
+	})
+	wantErr(t, firstError(l.Watch(t.Context(), 1)), ErrStopped)
+}
+
+// A commit that failed and changed nothing is no reason to end.
+func TestAWatchOutlivesACommitThatFailedCleanly(t *testing.T) {
+	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
+	last := stats(t, l).Events
+	watch := async(func() ([]Event, error) { return watchUntil(t.Context(), l, last+1, last+1) })
+	waitWaiting(t, &l.commits)
+	s.set(failing, nil)
+	_, err := write(t.Context(), l, 1)
+	wantErr(t, err, errDisk)
+	s.set(nil, nil)
+	mustWrite(t, l, 1)
+	a := await(t, watch)
+	must(t, a.err)
+	wantGapless(t, a.value, last+1, last+1)
+}
+
+func TestWatchOfAReadOnlyLedgerWaitsForItsContext(t *testing.T) {
+	path := votersFile(t, "9", "ann")
+	l := open(t, path, Options{ReadOnly: true})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	wantEnd(ctx, t, l, context.Canceled, cancel)
+	all := events(t, l)
+	seen, err := watchUntil(t.Context(), l, 1, uint64(len(all)))
+	must(t, err)
+	if !reflect.DeepEqual(seen, all) {
+		t.Errorf("saw %+v, want %+v", seen, all)
+	}
+	wantEnd(t.Context(), t, l, ErrClosed, func() { closed(t, l) })
+}
+
+// Invariant 1 for watchers: what the shim's hook has not let pass is not on disk yet.
+
+func TestNoWatcherSeesACommitBeforeItIsDurable(t *testing.T) {
+	for name, outcome := range map[string]func() error{"durable": nil, "lost": uncertain} {
+		t.Run(name, func(t *testing.T) { watchCommit(t, outcome) })
+	}
+}
+
+func watchCommit(t *testing.T, outcome func() error) {
+	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
+	last := stats(t, l).Events
+	flush := newGate(t)
+	s.set(nil, func() error {
+		_ = flush.pass()
+		if outcome != nil {
+			return outcome()
+		}
+		return nil
+	})
+	watch := async(func() ([]Event, error) { return watchUntil(t.Context(), l, last, last+1) })
+	waitWaiting(t, &l.commits)
+	writer := async(func() (uint64, error) { return write(t.Context(), l, 1) })
+	flush.wait(t) // the event is visible below, and not yet known to be durable
+	late := async(func() ([]Event, error) { return watchUntil(t.Context(), l, last, last+1) })
+	pending(t, watch)
+	pending(t, late)
+	flush.open()
+	wrote := await(t, writer)
+	for _, one := range []chan answer[[]Event]{watch, late} {
+		a := await(t, one)
+		if outcome != nil {
+			wantErr(t, a.err, ErrStopped)
+			a.value = append(a.value, Event{Number: last}) // a late watcher may have seen nothing at all
+			if a.value[0].Number != last || a.value[len(a.value)-1].Number != last {
+				t.Errorf("a watcher was shown %+v, whose commit failed", a.value)
+			}
+			continue
+		}
+		must(t, errors.Join(a.err, wrote.err))
+		wantGapless(t, a.value, last, last+1)
+	}
+}
+
+// The same under load: whenever a watcher gets an event, its commit has passed.
+func TestEventsAreDurableBeforeAWatcherGetsThem(t *testing.T) {
+	file, err := boltstore.Open(create(t), false)
+	must(t, err)
+	s := &shim{Store: file}
+	l, err := openStore(s, Options{})
+	must(t, err)
+	defer l.Close()
+	durable := atomic.Uint64{} // the last event whose commit has returned
+	durable.Store(1)
+	s.set(nil, func() error {
+		return file.View(func(r store.Reader) error {
+			c, err := readState(r)
+			if err == nil {
+				durable.Store(c.counters.events)
+			}
+			return err
+		})
+	})
+	const writers, each, watchers = 4, 50, 8
+	const last = 1 + writers*each
+	failed := race(t, writers+watchers, func(i int) error {
+		if i < writers {
+			_, err := write(t.Context(), l, each)
+			return err
+		}
+		n := uint64(0)
+		for ev, err := range l.Watch(t.Context(), 1) {
+			if err != nil {
+				return err
+			}
+			if n++; ev.Number != n || n > durable.Load() {
+				return fmt.Errorf("event %d is shown as number %d, and only %d are durable", ev.Number, n, durable.Load())
+			}
+			if n == last {
+				break
+			}
+		}
+		return nil
+	})
+	must(t, errors.Join(failed...))
+}
+
+// Damage ends a watch where it stands, after what is sound before it.
+func TestWatchEndsAtDamage(t *testing.T) {
+	l := inMemory(t, Options{})
+	last := mustWrite(t, l, 9)
+	for name, records := range map[string][]pair{
+		"missing": slices.DeleteFunc(pairs(t, l.store), func(p pair) bool {
+			return p.bucket == bucketEvents && string(p.key) == string(eventKey(6))
+		}),
+		"broken": append(pairs(t, l.store), sealed(bucketEvents, eventKey(6), []byte{eventVersion})),
+	} {
+		t.Run(name, func(t *testing.T) {
+			broken := openMemory(t, fill(t, records), Options{})
+			seen, err := watchUntil(t.Context(), broken, 1, last)
+			wantErr(t, err, ErrCorrupt)
+			wantGapless(t, seen, 1, 5)
+			seen, err = watchUntil(t.Context(), broken, 7, last)
+			must(t, err)
+			wantGapless(t, seen, 7, last)
+		})
+	}
+}
+
+// Where nobody waits a commit does not even make a channel.
+func TestNobodyWaitingCostsNothing(t *testing.T) {
+	var c committer
+	if n := testing.AllocsPerRun(100, func() { c.settled(c.durable + 1) }); n > 0 {
+		t.Errorf("%v allocations to tell nobody", n)
+	}
+}
+
+// However waiting and waking meet, no wake-up is lost: each side waits for the other's next step.
+func TestNoWakeUpIsLost(t *testing.T) {
+	const rounds = 2000
+	var ping, pong committer
+	follow := func(mine, other *committer) error {
+		for n := uint64(1); n <= rounds; n++ {
+			mine.settled(n)
+			if err := other.awaitEvent(t.Context(), n); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	first := async(func() (bool, error) { return true, follow(&ping, &pong) })
+	second := async(func() (bool, error) { return true, follow(&pong, &ping) })
+	must(t, await(t, first).err)
+	must(t, await(t, second).err)
+}
+
+// Close waits for a batch that is being committed, though watchers wait beside it.
+func TestCloseIsWokenBesideWatchers(t *testing.T) {
+	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
+	watch := async(func() ([]Event, error) { return watchUntil(t.Context(), l, math.MaxUint64, math.MaxUint64) })
+	waitWaiting(t, &l.commits)
+	commit := s.holdCommit(t)
+	writer := async(func() (uint64, error) { return write(t.Context(), l, 1) })
+	commit.wait(t)
+	closing := async(func() (bool, error) { return true, l.Close() })
+	waitClosing(t, l)
+	wantErr(t, await(t, watch).err, ErrClosed)
+	pending(t, closing)
+	commit.open()
+	must(t, await(t, writer).err)
+	must(t, await(t, closing).err)
+}
+
+// Close hears of the end of the last batch, even if it looked just before.
+func TestCloseIsWokenByTheLastBatch(t *testing.T) {
+	c := committer{leading: true}
+	closing := async(func() (bool, error) { return c.close(), nil })
+	waitWaiting(t, &c)
+	c.settled(1)
+	waitWaiting(t, &c) // again: somebody leads still
+	c.handOver()
+	await(t, closing)
+}
