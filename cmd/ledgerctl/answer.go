@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
@@ -13,14 +12,14 @@ import (
 
 // answerFlags are the flags of answer.
 type answerFlags struct {
-	question, query, truth, objects, key string
-	epsilon                              privacy.Epsilon
-	columns                              columns
-	partial                              bool
+	truthFlags
+	question, query, objects, key string
+	epsilon                       privacy.Epsilon
+	partial                       bool
 }
 
 func (a *app) answerCommand() *cobra.Command {
-	f := &answerFlags{columns: columns{guess: true}}
+	f := &answerFlags{}
 	cmd := &cobra.Command{
 		Use:   "answer",
 		Short: "Answer a query about the true values of many people",
@@ -45,8 +44,7 @@ If anybody would go over a ceiling, nobody is charged and the exit code is 3; wi
 people are left out of the panel. An answer with --partial and one without are not the same, and both
 are charged.
 
-The file with the true values is opened only if the answer must be drawn. Its --value-column can be left
-out if the file has one column, or two of which --id-column names one.`,
+` + truthHelp,
 		Example: `  ledgerctl answer --question vote --query majority:Y --epsilon 0.5 --truth people.csv --value-column vote
   ledgerctl answer --question vote --query winner --epsilon 0.5 --truth people.csv --id-column name --objects some.csv`,
 		Args:              cobra.NoArgs,
@@ -57,8 +55,7 @@ out if the file has one column, or two of which --id-column names one.`,
 	flags.StringVar(&f.question, "question", "", "the question's `NAME`")
 	flags.StringVar(&f.query, "query", "", "the `QUERY`: majority:VALUE, threshold:VALUE:N, winner or plurality")
 	flags.TextVar(&f.epsilon, "epsilon", privacy.Epsilon{}, "the ε, `E`, of the answer")
-	flags.StringVar(&f.truth, "truth", "", "the CSV `FILE` with the true values")
-	f.columns.flags(flags, "the `COLUMN` with the true value")
+	f.truthFlags.flags(flags)
 	flags.StringVar(&f.objects, "objects", "", "the CSV `FILE` with the panel, by the same --id-column (default: all who are enrolled)")
 	flags.BoolVar(&f.partial, "partial", false, "leave out those who are refused")
 	flags.StringVar(&f.key, "key", "", "the idempotency `KEY` (default: a new one)")
@@ -71,48 +68,26 @@ func (a *app) answer(cmd *cobra.Command, f *answerFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.objects == "-" && f.truth == "-" {
-		return usageError("", "--objects and --truth cannot both be standard input")
+	if err := checkStdin(f.objects, f.truth); err != nil {
+		return err
 	}
-	panel, all, err := a.readPanel(cmd, f)
+	panel, err := a.panel(cmd, f.objects, columns{id: f.columns.id})
 	if err != nil {
 		return err
 	}
-	truth := &truths{app: a, path: f.truth, columns: f.columns}
 	out := answerResult{Question: f.question, Query: f.query, Key: key}
 	err = a.with(writing, func(l *ledger.Ledger) error {
 		out.AnswerResult, err = l.Answer(cmd.Context(), ledger.AnswerRequest{
 			Key: key, Question: f.question, Query: f.query, Epsilon: f.epsilon,
-			Objects: panel, All: all, Partial: f.partial, Truth: truth.ask,
+			Objects: panel, All: panel == nil, Partial: f.partial, Truth: f.source(a).ask,
 		})
-		return withKey(key, f.explain(err))
+		return withKey(key, refusal(err, f.partial))
 	})
 	if err != nil {
 		return err
 	}
 	out.Refused = append([]ledger.Refusal{}, out.Refused...)
 	return a.print(out)
-}
-
-// readPanel returns the people to ask about, unless that is everyone.
-func (a *app) readPanel(cmd *cobra.Command, f *answerFlags) (panel []string, all bool, err error) {
-	if !cmd.Flags().Changed("objects") {
-		return nil, true, nil
-	}
-	err = a.rows(cmd.Context(), f.objects, columns{id: f.columns.id}, func(e entry) { panel = append(panel, e.object) })
-	if err == nil && len(panel) == 0 {
-		err = inputError("", "%s has nobody to ask about", f.objects)
-	}
-	return panel, false, err
-}
-
-// explain adds what may help against a refusal.
-func (f *answerFlags) explain(err error) error {
-	var refused *ledger.RefusedError
-	if errors.As(err, &refused) && !f.partial {
-		return &fault{kind: "refused", code: exitRefused, hint: "--partial leaves them out", err: err}
-	}
-	return err
 }
 
 type answerResult struct {
@@ -130,7 +105,5 @@ func (r answerResult) table(w io.Writer) {
 	fmt.Fprintf(w, "question\t%s\nquery\t%s\nanswer\t%s\nε\t%s\n", r.Question, r.Query, r.Answer, r.Epsilon)
 	fmt.Fprintf(w, "people in the panel\t%d\ncharged to each\t%s\n", r.Objects, charged)
 	fmt.Fprintf(w, "refused, and left out\t%d\nevent\t%d\nkey\t%s\n", len(r.Refused), r.Event, r.Key)
-	if len(r.Refused) > 0 {
-		tableRefusals(w, r.Refused)
-	}
+	tableRefusals(w, r.Refused)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -18,12 +19,24 @@ import (
 type columns struct {
 	id    string // "" for the number of the row, from 1
 	value string // "" for none
-	guess bool   // if value is "", take the only column left besides id
+	// If value is "", guess takes the column named like the question, or else the only one left besides
+	// id, unless strict forbids the latter.
+	guess    bool
+	question string
+	strict   bool
+	// If skipped is set, rows with nothing in the value column are left out and counted there; a file
+	// without that column is one without such rows if it is optional.
+	skipped  *int
+	optional bool
 }
 
 func (c *columns) flags(flags *pflag.FlagSet, value string) {
-	flags.StringVar(&c.id, "id-column", "", "the `COLUMN` with the object's id (default: the row number from 1)")
+	c.idFlag(flags)
 	flags.StringVar(&c.value, "value-column", "", value)
+}
+
+func (c *columns) idFlag(flags *pflag.FlagSet) {
+	flags.StringVar(&c.id, "id-column", "", "the `COLUMN` with the object's id (default: the row number from 1)")
 }
 
 // entry is one row of a CSV file. The value may be a true value: no error or message may contain it.
@@ -82,6 +95,10 @@ func readCSV(file string, in io.Reader, c columns) iter.Seq2[entry, error] {
 				return
 			}
 			for _, e := range entries {
+				if c.skipped != nil && s.value != absent && e.value == "" {
+					*c.skipped++
+					continue
+				}
 				if !yield(e, nil) {
 					return
 				}
@@ -121,11 +138,14 @@ func (s *sheet) readHeader(c columns) error {
 	if s.id, err = s.find(header, c.id); err != nil {
 		return err
 	}
+	if c.optional && !slices.Contains(header, c.value) {
+		return nil
+	}
 	if s.value, err = s.find(header, c.value); err != nil {
 		return err
 	}
 	if s.value == absent && c.guess {
-		return s.guessValue()
+		return s.guessValue(header, c)
 	}
 	if s.value != absent && s.value == s.id {
 		return usageError("", "column %q cannot hold both the ids and the values: ids are stored, true values never", c.id)
@@ -154,9 +174,17 @@ func (s *sheet) find(header []string, name string) (int, error) {
 	return place, nil
 }
 
-// guessValue takes the only column besides that of the ids.
-func (s *sheet) guessValue() error {
+// guessValue takes the column named like the question, or else the only one besides that of the ids.
+func (s *sheet) guessValue(header []string, c columns) error {
+	if like := slices.Index(header, c.question); c.question != "" && like >= 0 && like != s.id {
+		var err error
+		s.value, err = s.find(header, c.question)
+		return err
+	}
 	switch {
+	case c.strict:
+		return inputError(fmt.Sprintf("--question %s with --value-column COLUMN takes them from any column", c.question),
+			"%s: the header has no column %q, which would have the true values of that question", s.file, c.question)
 	case s.id == absent && s.width == 1:
 		s.value = 0
 	case s.id != absent && s.width == 2:

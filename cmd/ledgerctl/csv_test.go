@@ -49,6 +49,14 @@ func TestReadCSV(t *testing.T) {
 		{"one column is the value", "v\nY\n", columns{guess: true}, []entry{{"1", "Y"}}},
 		{"the other column is the value", "v,id\nY,a\n", columns{id: "id", guess: true}, []entry{{"a", "Y"}}},
 		{"the other way round", "id,v\na,Y\n", columns{id: "id", guess: true}, []entry{{"a", "Y"}}},
+		{"a column like the question", "x,q,id\n1,Y,a\n", columns{id: "id", guess: true, question: "q"}, []entry{{"a", "Y"}}},
+		{"without ids", "x,q\n1,Y\n", columns{guess: true, question: "q", strict: true}, []entry{{"1", "Y"}}},
+		{"no column like the question", "v,id\nY,a\n", columns{id: "id", guess: true, question: "q"}, []entry{{"a", "Y"}}},
+		{"the ids in a column like the question", "q,v\na,Y\n", columns{id: "q", guess: true, question: "q"}, []entry{{"a", "Y"}}},
+		{"a named column before one like the question", "q,v\nN,Y\n", columns{value: "v", guess: true, question: "q"}, []entry{{"1", "Y"}}},
+		{"empty values are skipped", "id,v\na,Y\nb,\nc,N\n", columns{id: "id", value: "v", skipped: new(int)}, []entry{{"a", "Y"}, {"c", "N"}}},
+		{"no values, none skipped", "id\na\nb\n", columns{id: "id", value: "v", skipped: new(int), optional: true}, []entry{{"a", ""}, {"b", ""}}},
+		{"no column of values is named", "id\na\n", columns{id: "id", skipped: new(int)}, []entry{{"a", ""}}},
 	} {
 		got, err := read(strings.NewReader(test.text), test.columns)
 		if err != nil || !slices.Equal(got, test.want) {
@@ -87,6 +95,8 @@ func TestReadCSVRefuses(t *testing.T) {
 		{"open quote", "id,v\na,\"SECRET\nb,SECRET\n", both, "line 2: extraneous or missing"},
 		{"nothing to guess", "a,b\nSECRET,SECRET\n", columns{guess: true}, "has 2 columns: --value-column"},
 		{"too much to guess", "id,b,c\na,SECRET,SECRET\n", columns{id: "id", guess: true}, "has 3 columns: --value-column"},
+		{"only the column of another question", "id,v\na,SECRET\n", columns{id: "id", guess: true, question: "q", strict: true}, `no column "q"`},
+		{"column like the question twice", "id,q,q\na,SECRET,SECRET\n", columns{id: "id", guess: true, question: "q"}, `column "q" twice`},
 		{"huge line", "id,v\na,Y\nb,SECRET" + strings.Repeat("x", 2*maxRecord) + "\n", both, "behind line 2 is longer than"},
 		{"huge header", strings.Repeat("SECRET,", maxRecord), both, "behind line 0 is longer than"},
 		{"open quote in a huge file", "id,v\na,\"SECRET\n" + strings.Repeat("b,SECRET\n", maxRecord/4), both, "behind line 1 is longer than"},

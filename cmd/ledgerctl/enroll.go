@@ -27,12 +27,23 @@ func (a *app) enrollCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "enroll",
 		Short: "Enrol the people of a CSV file in a question",
-		Long: `Enrol the people of a CSV file in a question. The policy is the ceiling of ε for this question, and
-the cap that of a person over all questions. Those enrolled already are left as they are; if one of
-them has another policy or cap, nobody is enrolled.
+		Long: `Enrol the people of a CSV file in a question. The cap is the largest ε of a person over all questions;
+the policy is about this one. It says how much ε is allowed (kind fixed), released when (linear, steps,
+halving, noisy-sampling: see "ledgerctl advance"), unlocked by orders (unlock), or for sale for how much
+(market: see "ledgerctl quote"); min and sum combine policies. ε are strings, times RFC 3339, durations
+such as 720h, and money integers in minor units of the ledger's currency.
+
+Those enrolled already are left as they are; if one of them has another policy or cap, nobody is
+enrolled. Those who have withdrawn take part again.
 
 With --value-column, people without a value are left out and counted. The values are not stored.`,
-		Example:           `  ledgerctl enroll --question vote --objects people.csv --policy '{"kind":"fixed","ceiling":"2"}' --cap 3`,
+		Example: `  ledgerctl enroll --question vote --objects people.csv --policy '{"kind":"fixed","ceiling":"2"}' --cap 3
+
+  From 0.1 to 1 over a year, in steps of 0.1:
+  ledgerctl enroll --question vote --objects people.csv --policy '{"kind":"linear","from":"0.1","to":"1","start":"2027-01-01T00:00:00Z","end":"2028-01-01T00:00:00Z","stride":"0.1"}'
+
+  For sale up to ε=2, for 1.00 at ε=0.5 and 3.00 at ε=2 a person, and on the line between them:
+  ledgerctl enroll --question vote --objects people.csv --policy '{"kind":"market","max":"2","price":[["0.5",100],["2",300]]}'`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.enroll(cmd, f) }),
@@ -96,13 +107,9 @@ func (a *app) policy(cmd *cobra.Command, f *enrollFlags) (policy.Policy, error) 
 // readObjects returns the ids of the people to enrol, and counts those left out.
 func (a *app) readObjects(ctx context.Context, f *enrollFlags, out *enrollResult) ([]string, error) {
 	var objects []string
-	err := a.rows(ctx, f.objects, f.columns, func(e entry) {
-		if f.columns.value != "" && e.value == "" {
-			out.Skipped++
-			return
-		}
-		objects = append(objects, e.object)
-	})
+	c := f.columns
+	c.skipped = &out.Skipped
+	err := a.rows(ctx, f.objects, c, func(e entry) { objects = append(objects, e.object) })
 	if err == nil && len(objects) == 0 {
 		err = inputError("", "%s has nobody to enrol (%d rows were skipped)", f.objects, out.Skipped)
 	}

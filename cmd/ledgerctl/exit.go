@@ -26,7 +26,7 @@ const (
 	exitDone exitCode = iota
 	exitUnexpected
 	exitUsage       // wrong usage or input
-	exitRefused     // by a budget, because a true value changed, or because no mechanism has what is asked for
+	exitRefused     // by a budget, a policy or a price, because a true value changed, or because no mechanism has what is asked for
 	exitIntegrity   // damaged, no ledger, of a newer version, or replaced
 	exitKeyConflict // the idempotency key was used for another request
 	exitInUse       // another process has the file open
@@ -115,6 +115,7 @@ func classes() []fault {
 		{"replaced", exitIntegrity, "", ledger.ErrReplaced},
 		{"in-use", exitInUse, "another process has it open, such as a host; try again when that is done", ledger.ErrInUse},
 		{"key-conflict", exitKeyConflict, "give another --key, or the arguments it was first used with", ledger.ErrKeyConflict},
+		{"not-reserved", exitRefused, "", ledger.ErrNotReserved},
 		{"truth-changed", exitRefused, "a value that changes over time is a new question each time", ledger.ErrTruthChanged},
 		{"truth-key", exitUsage, "this ledger binds people to their true values; only the host with its truth key can raise them", ledger.ErrTruthKey},
 		{"no-responses", exitUsage, `"ledgerctl raise" makes responses; "ledgerctl show OBJECT" lists at which ε there are some`, ledger.ErrNoResponses},
@@ -133,6 +134,7 @@ func classes() []fault {
 func classify(err error) fault {
 	var classed *fault
 	var refused *ledger.RefusedError
+	var quote *ledger.QuoteError
 	var number *privacy.ParseError
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -140,7 +142,9 @@ func classify(err error) fault {
 	case errors.As(err, &classed):
 		return *classed
 	case errors.As(err, &refused):
-		return fault{"refused", exitRefused, "", err}
+		return fault{"refused", exitRefused, reasons(refused.Refused), err}
+	case errors.As(err, &quote):
+		return classifyQuote(quote, err)
 	case errors.As(err, &number):
 		return fault{"invalid", exitUsage, "", err}
 	}
@@ -150,6 +154,64 @@ func classify(err error) fault {
 		}
 	}
 	return fault{"unexpected", exitUnexpected, "", err}
+}
+
+func classifyQuote(quote *ledger.QuoteError, err error) fault {
+	if quote.Helps == ledger.HelpsPaying {
+		return fault{"price", exitRefused, "raise --max-price, or lower --epsilon", err}
+	}
+	return fault{"quote-changed", exitRefused, `"ledgerctl quote" with the same order says what it is now, and the ID to sell that by`, err}
+}
+
+// refusal adds what may help against the refusal of a request, if err is one.
+func refusal(err error, partial bool) error {
+	var refused *ledger.RefusedError
+	if !errors.As(err, &refused) || partial {
+		return err
+	}
+	hint := "--partial leaves them out"
+	if why := reasons(refused.Refused); why != "" {
+		hint = why + "; " + hint
+	}
+	return &fault{kind: "refused", code: exitRefused, hint: hint, err: err}
+}
+
+// reasons explains why people were refused, where the reason's name does not.
+func reasons(refused []ledger.Refusal) string {
+	var texts []string
+	for _, r := range refused {
+		text := explainReason(r)
+		if text != "" && !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, "; ")
+}
+
+func explainReason(r ledger.Refusal) string {
+	switch r.Reason {
+	case ledger.NotEnrolled:
+		return `not-enrolled: "ledgerctl enroll" adds people to a question`
+	case ledger.NoTruth:
+		return "no-truth: a draw is needed, and the truth file has no value for them (does --id-column name their ids?)"
+	case ledger.PolicyDiffers:
+		return "policy-differs: enrolling again does not change a policy"
+	case ledger.CapDiffers:
+		return "cap-differs: enrolling again does not change a cap"
+	case ledger.Withdrawn:
+		return "withdrawn: they take part in nothing, unless they are enrolled again"
+	case ledger.NotForSale:
+		return `not-for-sale: they are not enrolled under a policy of kind "market"`
+	case ledger.NotOnOffer:
+		return `not-on-offer: their policy sells no such ε, see "ledgerctl show OBJECT"`
+	case ledger.BuyerRefused:
+		return "buyer-refused: their policy does not sell to this buyer"
+	case ledger.SaleClosed:
+		return `sale-closed: their policy sells at another time, see "ledgerctl show OBJECT"`
+	case ledger.HoldersFull:
+		return "holders-full: as many buyers as their policy allows hold this ε"
+	}
+	return ""
 }
 
 // failure is what --json prints of an error.
@@ -164,6 +226,11 @@ type details struct {
 	Key      string           `json:"key,omitempty"` // of the request that can be taken up again
 	Question string           `json:"question,omitempty"`
 	Refused  []ledger.Refusal `json:"refused,omitempty"`
+	// What the order is now that was not what the buyer would have.
+	Price    *int64 `json:"price,omitempty"` // in minor units
+	Currency string `json:"currency,omitempty"`
+	MaxPrice *int64 `json:"max_price,omitempty"`
+	Quote    string `json:"quote,omitempty"` // its ID
 }
 
 // explain puts an error in words.
@@ -173,6 +240,12 @@ func explain(err error) (failure, exitCode) {
 	var refused *ledger.RefusedError
 	if errors.As(err, &refused) {
 		f.Details.Question, f.Details.Refused = refused.Question, refused.Refused
+	}
+	var quote *ledger.QuoteError
+	if errors.As(err, &quote) {
+		q := quote.Quote
+		f.Details.Question, f.Details.Refused = q.Question, q.Refused
+		f.Details.Price, f.Details.Currency, f.Details.MaxPrice, f.Details.Quote = &q.Price, q.Currency, quote.MaxPrice, q.ID
 	}
 	if class.kind == "interrupted" {
 		f.Message = "interrupted"

@@ -39,6 +39,11 @@ func TestEveryErrorHasItsExitCode(t *testing.T) {
 		{fs.ErrNotExist, "not-found", 2},
 		{fs.ErrExist, "exists", 2},
 		{&ledger.RefusedError{Question: "q"}, "refused", 3},
+		{&ledger.QuoteError{Quote: ledger.Quote{Price: 2}, MaxPrice: new(int64), Helps: ledger.HelpsPaying}, "price", 3},
+		{&ledger.QuoteError{Quote: ledger.Quote{Price: 2}, Expected: "x", MaxPrice: new(int64), Helps: ledger.HelpsPaying}, "price", 3},
+		{&ledger.QuoteError{Expected: "x", MaxPrice: new(int64), Helps: ledger.HelpsQuoting}, "quote-changed", 3},
+		{&ledger.QuoteError{Expected: "x", Helps: ledger.HelpsQuoting}, "quote-changed", 3},
+		{ledger.ErrNotReserved, "not-reserved", 3},
 		{ledger.ErrTruthChanged, "truth-changed", 3},
 		{ledger.ErrCorrupt, "corrupt", 4},
 		{ledger.ErrVersion, "version", 4},
@@ -64,6 +69,32 @@ func TestInterruptedRequestTellsItsKey(t *testing.T) {
 	}
 	if withKey("k-1", nil) != nil {
 		t.Error("no error became one")
+	}
+}
+
+func TestEveryReasonIsExplainedOnce(t *testing.T) {
+	var refused []ledger.Refusal
+	for _, reason := range []ledger.Reason{
+		ledger.NotEnrolled, ledger.NoTruth, ledger.CapDiffers, ledger.PolicyDiffers, ledger.Withdrawn, ledger.NotForSale,
+		ledger.NotOnOffer, ledger.BuyerRefused, ledger.SaleClosed, ledger.HoldersFull,
+	} {
+		refused = append(refused, ledger.Refusal{Object: "a", Reason: reason}, ledger.Refusal{Object: "b", Reason: reason})
+		if text := explainReason(refused[len(refused)-1]); !strings.HasPrefix(text, string(reason)+": ") {
+			t.Errorf("%s: %q", reason, text)
+		}
+	}
+	if text := reasons(refused); strings.Count(text, "holders-full: ") != 1 || strings.Count(text, "no-truth: ") != 1 {
+		t.Error(text)
+	}
+	err := &ledger.RefusedError{Question: "q", Refused: refused[:1]}
+	for _, test := range []struct {
+		err  error
+		want bool
+	}{{refusal(err, false), true}, {refusal(err, true), false}, {err, false}} {
+		f, code := explain(test.err)
+		if code != exitRefused || f.Kind != "refused" || strings.Contains(f.Details.Hint, "--partial") != test.want {
+			t.Errorf("%+v, code %d", f, code)
+		}
 	}
 }
 

@@ -36,7 +36,7 @@ of the ledger. Nothing that exists is overwritten.`,
 			return a.print(made)
 		}),
 	}
-	cmd.Flags().StringVar(&currency, "currency", "USD", "the `CODE` of the currency, recorded for later use")
+	cmd.Flags().StringVar(&currency, "currency", "USD", "the `CODE` of the currency of all prices")
 	cmd.Flags().StringVar(&signer, "signer", "", "the `FILE` for the signing key (default: the ledger's name and .key)")
 	return cmd
 }

@@ -23,6 +23,7 @@ func (a *app) logCommand() *cobra.Command {
 		Use:   "log",
 		Short: "Print the events, one a line",
 		Long: `Print the events of the ledger in order, one a line; with --json, each as a JSON object.
+Prices are in minor units of the ledger's currency.
 
 With --follow, go on with events as they are recorded, until interrupted. The file is not kept open
 meanwhile, so that others can write to it.`,
@@ -192,11 +193,21 @@ func writeEvent(w io.Writer, ev ledger.Event) {
 		field("epsilon", ev.Epsilon.String())
 	}
 	field("query", ev.Query)
+	if ev.Sale > 0 {
+		fmt.Fprintf(w, " sale=%d", ev.Sale)
+	}
+	field("buyer", ev.Buyer)
 	if ev.Objects > 0 {
 		fmt.Fprintf(w, " objects=%d", ev.Objects)
 	}
 	field("response", ev.Response)
 	field("method", ev.Method)
+	if ev.Price != nil {
+		fmt.Fprintf(w, " price=%d", *ev.Price)
+	}
+	if ev.Expires != nil {
+		field("expires", stamp(*ev.Expires))
+	}
 	field("key", ev.Key)
 	writeCounts(w, ev)
 	fmt.Fprintln(w)

@@ -74,7 +74,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"jsonkeys": jsonKeys, "same": same, "hold": hold, "letgo": letGo, "mode": mode, "people": people,
+			"jsonkeys": jsonKeys, "same": same, "hold": hold, "letgo": letGo, "mode": mode, "people": people, "setfrom": setFrom,
 		},
 	})
 }
@@ -122,8 +122,8 @@ func mode(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // jsonKeys checks that a file holds one JSON object, on one line, with the given keys:
-// "jsonkeys FILE PATH[=VALUE]…". A path goes through objects by name and lists by number, or by # to
-// the length; =VALUE compares a string, or the JSON text of anything else.
+// "jsonkeys FILE PATH[=VALUE]…". A path goes through objects by name and lists by number, or by len to
+// the length, or by * to a list of what every item has there; =VALUE compares a string, or the JSON text of anything else.
 func jsonKeys(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: jsonkeys FILE PATH[=VALUE]...")
@@ -139,6 +139,19 @@ func jsonKeys(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("%s is %s, want %s, in %s", path, got, want, text)
 		}
 	}
+}
+
+// setFrom sets a variable to what a file with one JSON object has at a path: "setfrom NAME FILE PATH".
+func setFrom(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: setfrom NAME FILE PATH")
+	}
+	text, object := readObject(ts, args[1])
+	value, err := lookUp(object, strings.Split(args[2], "."))
+	if err != nil {
+		ts.Fatalf("%s: %v in %s", args[2], err, text)
+	}
+	ts.Setenv(args[0], value)
 }
 
 // same checks that two files with one JSON object each agree on a path: "same PATH FILE FILE".
@@ -173,7 +186,7 @@ func readObject(ts *testscript.TestScript, file string) (text string, object map
 }
 
 func lookUp(value any, path []string) (string, error) {
-	for _, step := range path {
+	for depth, step := range path {
 		switch v := value.(type) {
 		case map[string]any:
 			next, found := v[step]
@@ -185,6 +198,9 @@ func lookUp(value any, path []string) (string, error) {
 			if step == "len" {
 				value = len(v)
 				continue
+			}
+			if step == "*" {
+				return lookUpAll(v, path[depth+1:])
 			}
 			i, err := strconv.Atoi(step)
 			if err != nil || i < 0 || i >= len(v) {
@@ -200,6 +216,19 @@ func lookUp(value any, path []string) (string, error) {
 	}
 	text, err := json.Marshal(value)
 	return string(text), err
+}
+
+// lookUpAll returns what every item of a list has at a path.
+func lookUpAll(items []any, path []string) (string, error) {
+	var all []string
+	for _, item := range items {
+		found, err := lookUp(item, path)
+		if err != nil {
+			return "", err
+		}
+		all = append(all, found)
+	}
+	return strings.Join(all, ","), nil
 }
 
 // invoke runs a command line in this process.
@@ -220,8 +249,14 @@ func mustInvoke(t *testing.T, args ...string) string {
 	return stdout
 }
 
-// newVote makes a ledger with the question "vote" and n people under a ceiling of 2.
+// newVote makes a ledger with the question "vote" and n people who sell up to ε=2.
 func newVote(t *testing.T, n int) (db, people string) {
+	t.Helper()
+	return newLedger(t, n, `{"kind":"market","max":"2","price":[["2",100]]}`)
+}
+
+// newLedger makes a ledger with the question "vote" and n people under a policy.
+func newLedger(t *testing.T, n int, policy string) (db, people string) {
 	t.Helper()
 	dir := t.TempDir()
 	db, people = filepath.Join(dir, "l.db"), filepath.Join(dir, "people.csv")
@@ -230,7 +265,7 @@ func newVote(t *testing.T, n int) (db, people string) {
 	}
 	mustInvoke(t, "--db", db, "init")
 	mustInvoke(t, "--db", db, "question", "add", "vote", "--values", "Y,N")
-	mustInvoke(t, "--db", db, "enroll", "--question", "vote", "--objects", people, "--policy", `{"kind":"fixed","ceiling":"2"}`)
+	mustInvoke(t, "--db", db, "enroll", "--question", "vote", "--objects", people, "--policy", policy)
 	return db, people
 }
 
@@ -258,6 +293,8 @@ func TestDamagedFile(t *testing.T) {
 	mustInvoke(t, "--db", db, "raise", "--question", "vote", "--to", "1", "--truth", people)
 	commands := [][]string{
 		{"question", "list"}, {"estimate", "--question", "vote"}, {"show", "7"}, {"log"}, {"stats"},
+		{"quote", "--buyer", "acme", "--question", "vote", "--epsilon", "1"}, {"sell", "--buyer", "acme", "--question", "vote", "--epsilon", "1"},
+		{"advance"}, {"withdraw", "7"},
 		{"raise", "--question", "vote", "--to", "0.5"}, {"answer", "--question", "vote", "--query", "winner", "--epsilon", "1", "--truth", people},
 	}
 	whole, err := os.ReadFile(db)

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"context"
 	"encoding/csv"
 	"errors"
 	"os"
 	"path/filepath"
-
-	"github.com/sluicedp/sluice/ledger"
 )
 
 // outfile is a file of responses that gets its name only when it is complete. A nil one is none.
@@ -18,7 +15,7 @@ type outfile struct {
 
 // newOutput begins a file, or none if path is empty, before anything is drawn: a draw that could not
 // be handed out would be a waste. The file must not be one that the command reads.
-func (a *app) newOutput(path, truth string) (*outfile, error) {
+func (a *app) newOutput(path string, inputs ...string) (*outfile, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -26,7 +23,7 @@ func (a *app) newOutput(path, truth string) (*outfile, error) {
 		if !info.Mode().IsRegular() {
 			return nil, usageError("", "--out: %q is not a regular file", path)
 		}
-		for _, other := range []string{a.db, a.db + ".key", truth} {
+		for _, other := range append([]string{a.db, a.db + ".key"}, inputs...) {
 			if kept, err := os.Stat(other); err == nil && os.SameFile(info, kept) {
 				return nil, usageError("", "--out would overwrite %q", other)
 			}
@@ -39,12 +36,17 @@ func (a *app) newOutput(path, truth string) (*outfile, error) {
 	return &outfile{path, temp}, nil
 }
 
-// save writes the responses that a raise brought about or found, and gives the file its name.
-func (o *outfile) save(ctx context.Context, l *ledger.Ledger, f *raiseFlags, last uint64) error {
+// save has the responses written, and gives the file its name.
+func (o *outfile) save(write func(*csv.Writer) error) error {
 	if o == nil {
 		return nil
 	}
-	err := o.write(ctx, l, f, last)
+	out := csv.NewWriter(o.temp)
+	err := write(out)
+	if err == nil {
+		out.Flush()
+		err = out.Error()
+	}
 	if err == nil {
 		err = o.temp.Sync()
 	}
@@ -52,31 +54,6 @@ func (o *outfile) save(ctx context.Context, l *ledger.Ledger, f *raiseFlags, las
 		return err
 	}
 	return os.Rename(o.temp.Name(), o.path)
-}
-
-func (o *outfile) write(ctx context.Context, l *ledger.Ledger, f *raiseFlags, last uint64) error {
-	wanted := make(map[string]bool, len(f.objects))
-	for _, object := range f.objects {
-		wanted[object] = true
-	}
-	out := csv.NewWriter(o.temp)
-	if err := out.Write([]string{"object", "response"}); err != nil {
-		return err
-	}
-	for r, err := range l.Responses(ctx, f.question, f.to) {
-		if err != nil {
-			return err
-		}
-		// What later requests recorded is not part of this one, however often it is repeated.
-		if r.Event > last || f.objects != nil && !wanted[r.Object] {
-			continue
-		}
-		if err := out.Write([]string{r.Object, r.Value}); err != nil {
-			return err
-		}
-	}
-	out.Flush()
-	return out.Error()
 }
 
 // discard removes the file if it did not get its name.

@@ -56,6 +56,11 @@ func (n number) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(n), 'g', 17, 64), nil
 }
 
+// money shows an amount, which may be in cents or yen, without a guess at where the point belongs.
+func money(amount int64, currency string) string {
+	return fmt.Sprintf("%d %s (minor units)", amount, currency)
+}
+
 // percent shows a share to a hundredth of a per cent.
 func percent(share float64) string { return fmt.Sprintf("%.2f %%", 100*share) }
 

@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
+	"encoding/csv"
 	"fmt"
 	"io"
 
@@ -14,15 +14,15 @@ import (
 
 // raiseFlags are the flags of raise.
 type raiseFlags struct {
-	question, truth, key, out string
-	to                        privacy.Epsilon
-	columns                   columns
-	objects                   []string
-	partial                   bool
+	truthFlags
+	question, key, out string
+	to                 privacy.Epsilon
+	objects            []string
+	partial            bool
 }
 
 func (a *app) raiseCommand() *cobra.Command {
-	f := &raiseFlags{columns: columns{guess: true}}
+	f := &raiseFlags{}
 	cmd := &cobra.Command{
 		Use:   "raise",
 		Short: "Bring people's responses to a question to a higher ε",
@@ -35,8 +35,7 @@ If anybody would go over a ceiling, nobody is drawn and the exit code is 3; with
 people are left out. The same command with the same --key does nothing twice, and goes on where it
 was interrupted.
 
-The file with the true values is opened only if a draw needs one. Its --value-column can be left out
-if the file has one column, or two of which --id-column names one.`,
+` + truthHelp,
 		Example: `  ledgerctl raise --question vote --to 0.5 --truth people.csv --value-column vote --out half.csv
   ledgerctl raise --question vote --to 1 --truth people.csv --value-column vote --object 17 --object 18`,
 		Args:              cobra.NoArgs,
@@ -46,8 +45,7 @@ if the file has one column, or two of which --id-column names one.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.question, "question", "", "the question's `NAME`")
 	flags.TextVar(&f.to, "to", privacy.Epsilon{}, "the ε, `E`, to raise to")
-	flags.StringVar(&f.truth, "truth", "", "the CSV `FILE` with the true values")
-	f.columns.flags(flags, "the `COLUMN` with the true value")
+	f.truthFlags.flags(flags)
 	flags.StringArrayVar(&f.objects, "object", nil, "the `ID` of a person; may be repeated (default: all who are enrolled)")
 	flags.BoolVar(&f.partial, "partial", false, "leave out those who are refused")
 	flags.StringVar(&f.key, "key", "", "the idempotency `KEY` (default: a new one)")
@@ -70,7 +68,7 @@ func (a *app) raise(cmd *cobra.Command, f *raiseFlags) error {
 	err = a.with(writing, func(l *ledger.Ledger) error {
 		done, err := a.draw(cmd.Context(), l, key, f)
 		if err == nil {
-			err = file.save(cmd.Context(), l, f, done.Last)
+			err = file.save(func(out *csv.Writer) error { return f.write(cmd.Context(), l, done.Last, out) })
 		}
 		out = newRaiseResult(f, key, done)
 		return withKey(key, err)
@@ -84,16 +82,35 @@ func (a *app) raise(cmd *cobra.Command, f *raiseFlags) error {
 func (a *app) draw(ctx context.Context, l *ledger.Ledger, key string, f *raiseFlags) (ledger.RaiseResult, error) {
 	shown, progress := a.progress("raising")
 	defer shown.clear()
-	truth := &truths{app: a, path: f.truth, columns: f.columns}
 	done, err := l.Raise(ctx, ledger.RaiseRequest{
 		Key: key, Question: f.question, Epsilon: f.to, Objects: f.objects, All: f.objects == nil,
-		Partial: f.partial, Truth: truth.ask, Progress: progress,
+		Partial: f.partial, Truth: f.source(a).ask, Progress: progress,
 	})
-	var refused *ledger.RefusedError
-	if errors.As(err, &refused) {
-		err = &fault{kind: "refused", code: exitRefused, hint: "--partial leaves them out", err: err}
+	return done, refusal(err, f.partial)
+}
+
+// write writes the responses that a raise brought about or found.
+func (f *raiseFlags) write(ctx context.Context, l *ledger.Ledger, last uint64, out *csv.Writer) error {
+	wanted := make(map[string]bool, len(f.objects))
+	for _, object := range f.objects {
+		wanted[object] = true
 	}
-	return done, err
+	if err := out.Write([]string{"object", "response"}); err != nil {
+		return err
+	}
+	for r, err := range l.Responses(ctx, f.question, f.to) {
+		if err != nil {
+			return err
+		}
+		// What later requests recorded is not part of this one, however often it is repeated.
+		if r.Event > last || f.objects != nil && !wanted[r.Object] {
+			continue
+		}
+		if err := out.Write([]string{r.Object, r.Value}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // raiseResult is what a raise did.
@@ -129,13 +146,15 @@ func (r raiseResult) table(w io.Writer) {
 	if r.Out != "" {
 		fmt.Fprintf(w, "responses\t%s\n", r.Out)
 	}
-	if len(r.Refused) > 0 {
-		tableRefusals(w, r.Refused)
-	}
+	tableRefusals(w, r.Refused)
 }
 
+// tableRefusals writes the first refusals, if there are any.
 func tableRefusals(w io.Writer, refused []ledger.Refusal) {
 	const most = 20
+	if len(refused) == 0 {
+		return
+	}
 	fmt.Fprintln(w, "\nREFUSED\tREASON\tCEILING\tSPENT\tREMAINING\tASKED\tHELPS")
 	for i, r := range refused {
 		if i == most {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime/debug"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -20,14 +21,16 @@ type app struct {
 	stdout, stderr io.Writer
 	db             string
 	json, quiet    bool
+	clock          func() time.Time // nil for the machine's
 }
 
 const about = `ledgerctl keeps a privacy-budget ledger.
 
-People ("objects") are enrolled in a question under a ceiling of ε. A raise brings their randomized
-responses to a higher ε, within budget; shares are estimated from the responses. A query about all of
-them at once, such as what most of them say, is answered at a price of its own. The people's true
-values are read when a draw needs them, and never stored.
+People ("objects") are enrolled in a question under a policy: how much ε is allowed at all, is released
+when, or is for sale for how much. A raise brings their randomized responses to a higher ε, within budget,
+advance to what time has released, and a sale to what a buyer orders; shares are estimated from the
+responses. A query about all of them at once, such as what most of them say, is answered at a price of
+its own. The people's true values are read when a draw needs them, and never stored.
 
   ledgerctl init
   ledgerctl question add vote --values Y,N,U,A
@@ -37,10 +40,20 @@ values are read when a draw needs them, and never stored.
   ledgerctl estimate --question vote
   ledgerctl answer --question vote --query winner --epsilon 0.5 --truth people.csv --value-column vote
 
+What a policy releases as time passes, and what it sells, in minor units of the currency (cents, say):
+
+  ledgerctl enroll --question age --objects people.csv --policy '{"kind":"steps","steps":[["2027-01-01T00:00:00Z","0.5"],["2027-07-01T00:00:00Z","1"]]}'
+  ledgerctl advance --question age --truth people.csv --value-column age
+
+  ledgerctl enroll --question income --objects people.csv --policy '{"kind":"market","max":"2","price":[["0.5",100],["2",300]]}'
+  ledgerctl quote --buyer acme --question income --epsilon 0.5
+  ledgerctl sell --buyer acme --question income --epsilon 0.5 --truth people.csv --value-column income --out acme.csv
+
 CSV files have a header row and are UTF-8; the name - stands for standard input. An object's id is
 its row number, from 1, unless --id-column names a column.
 
-Exit codes: 0 done; 1 unexpected; 2 wrong usage or input; 3 refused; 4 the file is damaged, not a
+Exit codes: 0 done; 1 unexpected; 2 wrong usage or input; 3 refused, by a budget, a policy or a
+price; 4 the file is damaged, not a
 ledger, of a newer version, or was replaced; 5 the idempotency key was used for another request;
 6 the file is in use.`
 
@@ -67,8 +80,8 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress bar and no warnings")
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
-		a.initCommand(), a.questionCommand(), a.enrollCommand(), a.raiseCommand(), a.estimateCommand(), a.answerCommand(),
-		a.showCommand(), a.logCommand(), a.statsCommand(), a.kernelCommand(), a.mechanismCommand(), a.completionCommand(),
+		a.initCommand(), a.questionCommand(), a.enrollCommand(), a.raiseCommand(), a.advanceCommand(), a.quoteCommand(), a.sellCommand(),
+		a.withdrawCommand(), a.estimateCommand(), a.answerCommand(), a.showCommand(), a.logCommand(), a.statsCommand(), a.kernelCommand(), a.mechanismCommand(), a.completionCommand(),
 	)
 	return root
 }
@@ -106,7 +119,7 @@ const (
 
 // with opens the ledger for as long as use runs.
 func (a *app) with(mode access, use func(*ledger.Ledger) error) error {
-	l, err := ledger.Open(a.db, ledger.Options{ReadOnly: bool(mode)})
+	l, err := ledger.Open(a.db, ledger.Options{ReadOnly: bool(mode), Now: a.clock})
 	if errors.Is(err, fs.ErrNotExist) {
 		return &fault{
 			kind: "not-found", code: exitUsage, hint: `run "ledgerctl init" first, or give --db FILE`,

@@ -33,11 +33,30 @@ func (a *app) showCommand() *cobra.Command {
 type objectResult struct{ ledger.ObjectState }
 
 func (r objectResult) table(w io.Writer) {
-	fmt.Fprintf(w, "object\t%s\ncap\t%s\nspent\t%s\nremaining\t%s\n\n", r.Object, r.Cap, r.Spent, r.Remaining)
+	fmt.Fprintf(w, "object\t%s\ncap\t%s\nspent\t%s\nheld by reservations\t%s\nremaining\t%s\n", r.Object, r.Cap, r.Spent, r.Held, r.Remaining)
+	fmt.Fprintf(w, "earned\t%s\n\n", money(r.Earned, r.Currency))
 	fmt.Fprintln(w, "QUESTION\tε\tFOR ANSWERS\tCEILING\tRESPONSE\tALL RESPONSES")
 	for _, c := range r.Chains {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Question, c.Epsilon, c.Answered, c.Ceiling, c.Response, levels(c.Levels))
 	}
+	fmt.Fprintln(w, "\nQUESTION\tTAKES PART\tORDERS\tPOLICY")
+	for _, c := range r.Chains {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", c.Question, part(c), c.Orders, terms(c))
+	}
+}
+
+func part(c ledger.ChainState) string {
+	if c.Withdrawn {
+		return "withdrawn"
+	}
+	return "yes"
+}
+
+func terms(c ledger.ChainState) string {
+	if c.Policy == nil {
+		return "none: only the cap binds"
+	}
+	return c.Policy.String()
 }
 
 func levels(all []ledger.LevelState) string {
@@ -46,7 +65,11 @@ func levels(all []ledger.LevelState) string {
 	}
 	texts := make([]string, len(all))
 	for i, at := range all {
-		texts[i] = fmt.Sprintf("%s at ε=%s (event %d)", at.Response, at.Epsilon, at.Event)
+		holders := ""
+		if len(at.Buyers) > 0 {
+			holders = "; bought by " + listed(at.Buyers)
+		}
+		texts[i] = fmt.Sprintf("%s at ε=%s (event %d%s)", at.Response, at.Epsilon, at.Event, holders)
 	}
 	return strings.Join(texts, ", ")
 }

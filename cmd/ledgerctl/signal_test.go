@@ -62,6 +62,28 @@ func TestFollowedLogLetsOthersWrite(t *testing.T) {
 	}
 }
 
+func TestFollowedLogShowsSales(t *testing.T) {
+	db, people := newVote(t, 2)
+	cmd, lines, stderr := start(t, "--db", db, "log", "--follow", "--since", "7")
+	sell := []string{"--db", db, "sell", "--question", "vote", "--epsilon", "1", "--truth", people, "--buyer"}
+	var got []string
+	for _, buyer := range []string{"acme", "bob"} {
+		mustInvoke(t, append(sell, buyer)...)
+		for len(got) == 0 || !strings.Contains(got[len(got)-1], "object=2 question=vote epsilon=1 sale="+map[string]string{"acme": "1 buyer=acme", "bob": "2 buyer=bob"}[buyer]) {
+			if !lines.Scan() {
+				t.Fatalf("the log ended after %q, stderr %q", got, stderr)
+			}
+			got = append(got, lines.Text())
+		}
+	}
+	if all := strings.Join(got, "\n"); !strings.Contains(all, "method=raise price=50") || !strings.Contains(all, "method=resale price=50") {
+		t.Errorf("followed:\n%s", all)
+	}
+	if code := stopIt(t, cmd, os.Interrupt); code != 0 || stderr.Len() > 0 {
+		t.Errorf("exit code %d, stderr %q", code, stderr)
+	}
+}
+
 func TestFollowedLogNoticesAnotherLedger(t *testing.T) {
 	db, _ := newVote(t, 2)
 	other, _ := newVote(t, 2)
@@ -81,15 +103,23 @@ func TestFollowedLogNoticesAnotherLedger(t *testing.T) {
 }
 
 // The true values come through a named pipe whose other end does not answer; then a signal comes.
-func TestInterruptedRaiseGoesOnWithItsKey(t *testing.T) {
+func TestInterruptedRequestGoesOnWithItsKey(t *testing.T) {
+	raise := []string{"raise", "--question", "vote", "--to", "1"}
+	sell := []string{"sell", "--question", "vote", "--epsilon", "1", "--buyer", "acme"}
+	interrupt(t, raise, `"drawn":2`)
+	interrupt(t, sell, `"draws":2`)
+}
+
+func interrupt(t *testing.T, command []string, want string) {
+	t.Helper()
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		db, people := newVote(t, 2)
 		fifo := filepath.Join(t.TempDir(), "fifo")
 		if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		raise := []string{"--db", db, "raise", "--question", "vote", "--to", "1", "--truth", fifo, "--key", "order 7"}
-		cmd, _, stderr := start(t, raise...)
+		request := append(command, "--db", db, "--key", "order 7", "--truth")
+		cmd, _, stderr := start(t, append(request, fifo)...)
 		pipe, err := os.OpenFile(fifo, os.O_WRONLY, 0) // returns when the process has opened the other end
 		if err != nil {
 			t.Fatal(err)
@@ -105,8 +135,7 @@ func TestInterruptedRaiseGoesOnWithItsKey(t *testing.T) {
 		if err := pipe.Close(); err != nil {
 			t.Fatal(err)
 		}
-		raise[8] = people
-		if out := mustInvoke(t, append(raise, "--json")...); !strings.Contains(out, `"drawn":2`) {
+		if out := mustInvoke(t, append(request, people, "--json")...); !strings.Contains(out, want) {
 			t.Error(out)
 		}
 	}

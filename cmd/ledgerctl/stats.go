@@ -31,17 +31,17 @@ func (a *app) statsCommand() *cobra.Command {
 	}
 }
 
-// statsResult has the fields of sales, which scripts rely on, although nothing can be sold for a price
-// yet; people are not shown them.
+// statsResult has the currency of Stats. That of About, one level further down, is the same.
 type statsResult struct {
-	ledger.About
+	creation
 	ledger.Stats
-	Sales   uint64 `json:"sales"`
-	Revenue uint64 `json:"revenue"` // in minor units
 }
+
+type creation struct{ ledger.About }
 
 func (r statsResult) table(w io.Writer) {
 	fmt.Fprintf(w, "ledger\t%s\ncreated\t%s\n", r.ID, r.Created.Format(time.RFC3339))
 	fmt.Fprintf(w, "objects\t%d\nquestions\t%d\nchains\t%d\nevents\t%d\n", r.Objects, r.Questions, r.Chains, r.Events)
+	fmt.Fprintf(w, "buyers\t%d\nsales\t%d\nrevenue\t%s\n", r.Buyers, r.Sales, money(r.Revenue, r.Currency))
 	fmt.Fprintf(w, "bytes\t%d\n", r.Bytes)
 }

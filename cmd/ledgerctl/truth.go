@@ -3,9 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // open opens a file to read; the name - stands for stdin.
@@ -18,6 +22,26 @@ func (a *app) open(path string) (io.ReadCloser, error) {
 		return nil, inputError("", "%w", err)
 	}
 	return file, nil
+}
+
+// panel returns the people in a file, or nil for everybody if no file is given.
+func (a *app) panel(cmd *cobra.Command, path string, c columns) (people []string, err error) {
+	if !cmd.Flags().Changed("objects") {
+		return nil, nil
+	}
+	err = a.rows(cmd.Context(), path, c, func(e entry) { people = append(people, e.object) })
+	if err == nil && len(people) == 0 {
+		err = inputError("", "%s has nobody to ask about", path)
+	}
+	return people, err
+}
+
+// checkStdin refuses to read two files from standard input.
+func checkStdin(objects, truth string) error {
+	if objects == "-" && truth == "-" {
+		return usageError("", "--objects and --truth cannot both be standard input")
+	}
+	return nil
 }
 
 // rows passes the rows of a CSV file to each. When ctx ends, it returns the reason.
@@ -56,21 +80,45 @@ func (a *app) stream(ctx context.Context, path string, use func(io.Reader) error
 	return err
 }
 
+// truthHelp explains where true values come from.
+const truthHelp = `The file with the true values is opened only if a draw needs one. They are in the column that
+--value-column names; without it, in the column named like the question, or else in the only one that
+is left besides that of the ids.`
+
+// truthFlags are the flags that say where true values come from.
+type truthFlags struct {
+	truth   string
+	columns columns
+}
+
+func (f *truthFlags) flags(flags *pflag.FlagSet) {
+	flags.StringVar(&f.truth, "truth", "", "the CSV `FILE` with the true values")
+	f.columns.flags(flags, "the `COLUMN` with the true values (default: the one named like the question)")
+}
+
+func (f *truthFlags) source(a *app) *truths {
+	return &truths{app: a, path: f.truth, columns: f.columns}
+}
+
 // truths reads true values from a CSV file when the ledger first asks for one. It is a
 // [ledger.TruthFunc] by its method ask.
 type truths struct {
 	app     *app
 	path    string // "" if there is no file
 	columns columns
-	values  map[string]string
+	// several tells that the ledger may ask about more than one question. Then a column counts only for
+	// the question it is named like: another one's values would be drawn from, for good.
+	several  bool
+	question string            // whose values are loaded
+	values   map[string]string // nil if none are
 }
 
-func (t *truths) ask(ctx context.Context, _ string, objects []string) ([]string, error) {
+func (t *truths) ask(ctx context.Context, question string, objects []string) ([]string, error) {
 	if t.path == "" {
 		return nil, usageError("give --truth FILE", "a draw is needed, for which no true values are given")
 	}
-	if t.values == nil {
-		if err := t.load(ctx); err != nil {
+	if t.values == nil || t.question != question {
+		if err := t.load(ctx, question); err != nil {
 			return nil, err
 		}
 	}
@@ -81,10 +129,30 @@ func (t *truths) ask(ctx context.Context, _ string, objects []string) ([]string,
 	return values, nil
 }
 
+// checkSeveral refuses what is right for one question only.
+func (t *truths) checkSeveral(question string) error {
+	switch {
+	case !t.several:
+		return nil
+	case t.path == "-" && t.values != nil:
+		return usageError("give a file, or advance one question at a time with --question "+question,
+			"standard input can be read once only, and two questions need true values")
+	case t.columns.value != "" && t.columns.value != question:
+		return usageError(fmt.Sprintf("add --question NAME for the question that column %q is about, or leave out --value-column: then each question takes the column named like it", t.columns.value),
+			"question %q needs true values, and --value-column names a column of another name", question)
+	}
+	return nil
+}
+
 // load reads the file. Equal values share their memory.
-func (t *truths) load(ctx context.Context) error {
+func (t *truths) load(ctx context.Context, question string) error {
+	if err := t.checkSeveral(question); err != nil {
+		return err
+	}
+	c := t.columns
+	c.guess, c.question, c.strict = true, question, t.several
 	values, known := map[string]string{}, map[string]string{}
-	err := t.app.rows(ctx, t.path, t.columns, func(e entry) {
+	err := t.app.rows(ctx, t.path, c, func(e entry) {
 		value, seen := known[e.value]
 		if !seen {
 			value = strings.Clone(e.value)
@@ -93,7 +161,7 @@ func (t *truths) load(ctx context.Context) error {
 		values[e.object] = value
 	})
 	if err == nil {
-		t.values = values
+		t.question, t.values = question, values
 	}
 	return err
 }

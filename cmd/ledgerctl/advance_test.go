@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// A month is released at once in one ledger, day by day in another, and with gaps, repetitions and jumps
+// back in a third: all end with the same levels.
+func TestAdvanceOnceOrDaily(t *testing.T) {
+	const policy = `{"kind":"linear","from":"0.1","to":"1.05","start":"2101-01-01T00:00:00Z","end":"2101-02-01T00:00:00Z","stride":"0.05"}`
+	start := time.Date(2101, 1, 1, 12, 0, 0, 0, time.UTC)
+	var daily []int
+	for day := range 31 {
+		daily = append(daily, day)
+	}
+	var first string
+	for _, days := range [][]int{{30}, daily, {3, 1, 3, 17, 16, 29, 0, 30, 30}} {
+		db, people := newLedger(t, 4, policy)
+		for _, day := range days {
+			at := start.AddDate(0, 0, day).Format(time.RFC3339)
+			code, _, stderr := invoke(t, "--db", db, "--quiet", "advance", "--truth", people, "--at", at)
+			if code != 0 || stderr != "" {
+				t.Fatalf("%s: exit code %d, stderr %q", at, code, stderr)
+			}
+		}
+		got := ""
+		for object := 1; object <= 4; object++ {
+			got += epsilons(t, mustInvoke(t, "--db", db, "show", fmt.Sprint(object), "--json")) + "\n"
+		}
+		if first == "" {
+			first = got
+		}
+		if got != first {
+			t.Errorf("days %v: levels\n%s, at once\n%s", days, got, first)
+		}
+	}
+	if want := "[0.1 0.15 0.2 "; !bytes.HasPrefix([]byte(first), []byte(want)) || !bytes.Contains([]byte(first), []byte(" 1]")) {
+		t.Errorf("levels %s, want %s…", first, want)
+	}
+}
+
+// epsilons returns the ε of the levels that "show --json" printed.
+func epsilons(t *testing.T, text string) string {
+	t.Helper()
+	var shown struct {
+		Chains []struct {
+			Levels []struct{ Epsilon string }
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &shown); err != nil || len(shown.Chains) != 1 {
+		t.Fatalf("%v in %s", err, text)
+	}
+	var all []string
+	for _, level := range shown.Chains[0].Levels {
+		all = append(all, level.Epsilon)
+	}
+	return fmt.Sprint(all)
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// orderFlags are the flags that say what a buyer orders.
+type orderFlags struct {
+	buyer, question, objects string
+	epsilon                  privacy.Epsilon
+	at                       moment
+}
+
+func (f *orderFlags) flags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.buyer, "buyer", "", "the buyer's `NAME`")
+	flags.StringVar(&f.question, "question", "", "the question's `NAME`")
+	flags.TextVar(&f.epsilon, "epsilon", privacy.Epsilon{}, "the ε, `E`, of the responses")
+	flags.StringVar(&f.objects, "objects", "", "the CSV `FILE` with the people to buy from, by --id-column, without those whose --value-column is empty (default: all who take part)")
+	f.at.flag(cmd)
+	require(cmd, "buyer", "question", "epsilon")
+}
+
+// order reads who is to be bought from, and counts those left out.
+func (f *orderFlags) order(a *app, cmd *cobra.Command, c columns) (o ledger.Order, skipped int, err error) {
+	c.skipped = &skipped
+	people, err := a.panel(cmd, f.objects, c)
+	return ledger.Order{Buyer: f.buyer, Question: f.question, Epsilon: f.epsilon, Objects: people, All: people == nil}, skipped, err
+}
+
+func (a *app) quoteCommand() *cobra.Command {
+	f := &orderFlags{}
+	c := &columns{}
+	cmd := &cobra.Command{
+		Use:   "quote",
+		Short: "Say what an order would cost and bring, charging nobody",
+		Long: `Say what it would cost a buyer to get the responses of people to a question at ε, of all who
+take part or of those in a file, and who of them would be refused. Nothing is drawn, charged or recorded,
+and no true values are needed.
+
+The price of a person is what the market policy asks for holding ε, less what it asks for the highest ε
+that the buyer holds of that person already; it is never below 0. A quote is not binding: prices and
+people may change before the sale. "ledgerctl sell --quote ID" sells exactly what was quoted, or nothing.
+
+With --at, the quote is that of a buyer at TIME, if nothing else happens before.`,
+		Example:           "  ledgerctl quote --buyer acme --question vote --epsilon 0.5",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.quote(cmd, f, *c) }),
+	}
+	f.flags(cmd)
+	c.flags(cmd.Flags(), "the `COLUMN` with the true value: rows of --objects where it is empty are skipped")
+	return cmd
+}
+
+func (a *app) quote(cmd *cobra.Command, f *orderFlags, c columns) error {
+	if err := f.at.set(a, cmd); err != nil {
+		return err
+	}
+	order, skipped, err := f.order(a, cmd, c)
+	if err != nil {
+		return err
+	}
+	out := quoteResult{Skipped: skipped}
+	err = a.with(reading, func(l *ledger.Ledger) error {
+		out.Quote, err = l.Quote(cmd.Context(), order)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	out.Refused = append([]ledger.Refusal{}, out.Refused...)
+	return a.print(out)
+}
+
+type quoteResult struct {
+	ledger.Quote
+	Skipped int `json:"skipped"` // rows without a value
+}
+
+func (r quoteResult) table(w io.Writer) {
+	r.offer().table(w)
+	fmt.Fprintf(w, "refused\t%d\nskipped, without a value\t%d\nquote\t%s\n", len(r.Refused), r.Skipped, r.ID)
+	tableRefusals(w, r.Refused)
+}
+
+func (r quoteResult) offer() offer {
+	return offer{
+		Buyer: r.Buyer, Question: r.Question, Epsilon: r.Epsilon, Price: r.Price, Currency: r.Currency, Objects: r.Objects,
+		Draws: r.Draws, Resales: r.Resales, Degradations: r.Degradations, Insertions: r.Insertions, Upgrades: r.Upgrades,
+	}
+}
+
+// offer is what a quote and a sale have in common.
+type offer struct {
+	Buyer        string          `json:"buyer"`
+	Question     string          `json:"question"`
+	Epsilon      privacy.Epsilon `json:"epsilon"`
+	Price        int64           `json:"price"` // in minor units
+	Currency     string          `json:"currency"`
+	Objects      uint64          `json:"objects"`
+	Draws        uint64          `json:"draws"`
+	Resales      uint64          `json:"resales"`
+	Degradations uint64          `json:"degradations"`
+	Insertions   uint64          `json:"insertions"`
+	Upgrades     uint64          `json:"upgrades"`
+}
+
+func (o offer) table(w io.Writer) {
+	fmt.Fprintf(w, "buyer\t%s\nquestion\t%s\nε\t%s\nprice\t%s\n", o.Buyer, o.Question, o.Epsilon, money(o.Price, o.Currency))
+	fmt.Fprintf(w, "people who answer\t%d\n", o.Objects)
+	fmt.Fprintf(w, "  drawn, and charged\t%d\n  recorded before\t%d\n", o.Draws, o.Resales)
+	fmt.Fprintf(w, "  derived from a higher ε\t%d\n  derived from a lower and a higher ε\t%d\n", o.Degradations, o.Insertions)
+	fmt.Fprintf(w, "upgrades of what the buyer holds\t%d\n", o.Upgrades)
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicedp/sluice/ledger"
+)
+
+func (a *app) withdrawCommand() *cobra.Command {
+	var key string
+	cmd := &cobra.Command{
+		Use:   "withdraw OBJECT…",
+		Short: "End people's part in all questions",
+		Long: `End the part of people in all questions: nothing more is drawn from them, sold of them or asked about
+them. What was released stays released, and what was spent stays spent; what was delivered can still be
+read. Withdrawing twice does nothing. "ledgerctl enroll" takes a person in again.
+
+If one of them is unknown, nobody withdraws. The same command with the same --key does nothing twice, even
+if somebody has been enrolled again meanwhile.`,
+		Example:           "  ledgerctl withdraw 17 18",
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: action(func(cmd *cobra.Command, args []string) (err error) {
+			out := withdrawResult{Withdrawn: args}
+			if out.Key, err = keyOr(cmd, key); err != nil {
+				return err
+			}
+			err = a.with(writing, func(l *ledger.Ledger) error { return withKey(out.Key, withdraw(cmd.Context(), l, out)) })
+			if err != nil {
+				return err
+			}
+			return a.print(out)
+		}),
+	}
+	cmd.Flags().StringVar(&key, "key", "", "the idempotency `KEY` (default: a new one)")
+	return cmd
+}
+
+type withdrawResult struct {
+	Withdrawn []string `json:"withdrawn"`
+	Key       string   `json:"key"`
+}
+
+func withdraw(ctx context.Context, l *ledger.Ledger, r withdrawResult) error {
+	for i, object := range r.Withdrawn {
+		if slices.Contains(r.Withdrawn[:i], object) {
+			return usageError("", "object %q is given twice", object)
+		}
+		if _, err := l.Object(ctx, object); err != nil {
+			return err
+		}
+	}
+	for _, object := range r.Withdrawn {
+		if err := l.Withdraw(ctx, r.keyOf(object), object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keyOf returns the key of the request for one object: of several, each has its own. A long name goes in
+// by its hash, because a key has at most 256 bytes.
+func (r withdrawResult) keyOf(object string) string {
+	if len(r.Withdrawn) == 1 || r.Key == "" {
+		return r.Key
+	}
+	if len(object) > sha256.Size {
+		sum := sha256.Sum256([]byte(object))
+		object = hex.EncodeToString(sum[:])
+	}
+	return r.Key + "/" + object
+}
+
+func (r withdrawResult) table(w io.Writer) {
+	fmt.Fprintf(w, "withdrawn\t%s\nkey\t%s\n", listed(r.Withdrawn), r.Key)
+}
