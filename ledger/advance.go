@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -38,15 +39,16 @@ type Advanced struct {
 // Advance draws what policies release as time passes ([policy.Policy.Releases]): every chain gets a
 // response at every level released by now. It does not matter how often Advance is called: one call after
 // a month leaves the same levels as one every day, with the same law, and levels that a sale has
-// overtaken meanwhile are derived for free. Policies without a date release nothing by themselves. A
+// overtaken meanwhile are derived for free. (Of a policy that orders unlock, what is unlocked by now counts;
+// so there it matters whether an order comes before a call or after.) Policies without a date release nothing by themselves. A
 // calendar releases what it says, whether or not the chain is also for sale.
 //
 // It goes through all chains in transactions of bounded size. If ctx ends, the source of truths fails or the
 // process dies in between, what is done stays done, and the same request with the same key goes on where
 // it stopped. An object that cannot follow its policy, because its cap binds or the host has no truth of
-// it, is refused and holds nobody up. If the clock has gone back, nothing is released.
+// it, or not the former one, is refused and holds nobody up. If the clock has gone back, nothing is released.
 //
-// Errors: [ErrUnknown], [ErrInvalid], [ErrKeyConflict], [ErrTruthChanged], [ErrTruthKey], the error of the
+// Errors: [ErrUnknown], [ErrInvalid], [ErrKeyConflict], [ErrTruthKey], [ErrTruthSource], the error of the
 // Truth function, and those of any write.
 func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, error) {
 	if l.only {
@@ -74,7 +76,7 @@ func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, 
 	if err != nil {
 		return AdvanceResult{}, err
 	}
-	return x.result(ctx, done)
+	return x.result(context.WithoutCancel(ctx), done) // it is done, whatever has become of ctx
 }
 
 // The tallies of a sweep.
@@ -152,11 +154,16 @@ func (x *sweep) needs(ctx context.Context, p panel, behind string) (needs []need
 		if err != nil {
 			return err
 		}
+		steps := 0
 		for _, name := range names {
+			if steps > mostSteps {
+				return nil // decide goes no further either
+			}
 			plan, err := x.plan(s, name, x.at)
 			if err != nil {
 				return err
 			}
+			steps += len(plan.steps)
 			for _, c := range plan.chains {
 				if !c.unasked {
 					continue
@@ -199,10 +206,18 @@ type plan struct {
 type planned struct {
 	subject  // as it is stored
 	question *question
-	after    chain    // as it will be, without the responses
+	after    chain    // as it will be, as far as its ε and budgets go
 	steps    int      // that it takes
 	refusal  *Refusal // of the step that it cannot take
 	unasked  bool     // a truth is needed
+}
+
+// raise makes an ε above all others the chain's current one. It adds one level, without a response, to
+// those that are stored, and moves it up from step to step.
+func (c *planned) raise(epsilon privacy.Epsilon) {
+	stored := len(c.chain.levels)
+	top := level{Level: rrchain.Level{Epsilon: epsilon}}
+	c.after.levels = append(c.after.levels[:stored], top)
 }
 
 // step is a level that one of the chains gets.
@@ -255,11 +270,8 @@ func (x *sweep) due(s *state, name string, at time.Time) (p plan, dues []due, er
 		if refusal != nil || o.chain.enrolled > x.through {
 			continue // it has withdrawn, or came later
 		}
-		ceiling := o.policy.Ceiling(at, o.chain.orders)
-		for _, one := range o.policy.Releases(at) {
-			if !ceiling.Less(one.Ceiling) {
-				dues = append(dues, due{len(p.chains), one.At, one.Ceiling})
-			}
+		for _, one := range o.policy.Releases(at, o.chain.orders) {
+			dues = append(dues, due{len(p.chains), one.At, one.Ceiling})
 		}
 		p.object = o.object
 		p.chains = append(p.chains, planned{subject: o, question: q, after: o.chain})
@@ -282,20 +294,39 @@ func (x *sweep) take(s *state, p *plan, one due, at time.Time) error {
 		return err
 	}
 	if v == drawn {
-		truth, asked := x.truths[c.question.number][c.name]
-		if asked && truth == noTruth {
-			c.refusal = &Refusal{Object: c.name, Reason: NoTruth, Asked: one.level, Helps: HelpsTruth}
-			return nil
+		if c.refusal, err = x.checkTruth(c, one.level); err != nil || c.refusal != nil {
+			return err
 		}
-		c.unasked = c.unasked || !asked
+		p.object.spent, err = p.object.spent.Add(less(one.level, c.after.current()))
+		if err != nil {
+			return orCorrupt(nil, "object %q: %v", c.name, err)
+		}
+		c.raise(one.level)
 	}
-	if err := o.reach(one.level, response{}, v); err != nil {
-		return err
-	}
-	c.after, p.object = o.chain, o.object
 	c.steps++
 	p.steps = append(p.steps, step{one.chain, one.level, v})
 	return nil
+}
+
+// checkTruth refuses a draw for which the host has no truth, or another than the chain began with. If it was
+// not asked, it will be.
+func (x *sweep) checkTruth(c *planned, asked privacy.Epsilon) (*Refusal, error) {
+	truth, known := x.truths[c.question.number][c.name]
+	refusal := &Refusal{Object: c.name, Asked: asked, Helps: HelpsTruth}
+	switch {
+	case !known:
+		c.unasked = true
+		return nil, nil
+	case truth == noTruth:
+		refusal.Reason = NoTruth
+		return refusal, nil
+	}
+	_, err := x.ledger.bind(c.question, c.chain.bound, c.name, int(truth))
+	if errors.Is(err, ErrTruthChanged) {
+		refusal.Reason = TruthChanged
+		return refusal, nil
+	}
+	return nil, err
 }
 
 // level returns the ε that the object's chain in a question gets by the steps so far.
@@ -308,22 +339,14 @@ func (p *plan) level(question uint32) (epsilon privacy.Epsilon, known bool) {
 	return privacy.Epsilon{}, false
 }
 
-// reach adds a level to the subject as it is in memory.
-func (x *subject) reach(epsilon privacy.Epsilon, r response, v verdict) error {
-	if v == drawn {
-		spent, err := x.object.spent.Add(less(epsilon, x.chain.current()))
-		if err != nil {
-			return err
-		}
-		x.object.spent = spent
-	}
-	at, _ := findLevel(x.chain.levels, epsilon)
+// reach adds a response to the chain as it is in memory.
+func (c *chain) reach(epsilon privacy.Epsilon, r response) {
+	at, _ := findLevel(c.levels, epsilon)
 	made := level{Level: rrchain.Level{Epsilon: epsilon, Response: r.value}}
-	x.chain.levels = slices.Insert(slices.Clone(x.chain.levels), at, made)
+	c.levels = slices.Insert(c.levels, at, made)
 	if r.bound != nil {
-		x.chain.bound = r.bound
+		c.bound = r.bound
 	}
-	return nil
 }
 
 // mostSteps bounds the events of one part of a sweep: chains that have much to catch up with would
@@ -385,6 +408,10 @@ func (c planned) count(swept map[uint32]*sweptQuestion) {
 
 // follow takes the steps of one object.
 func (x *sweep) follow(todo plan, p *part) error {
+	for i := range todo.chains {
+		c := &todo.chains[i].chain
+		c.levels = slices.Clone(c.levels) // the plan has them too
+	}
 	for _, step := range todo.steps {
 		c := &todo.chains[step.chain]
 		truth, asked := x.truths[c.question.number][c.name]
@@ -392,12 +419,10 @@ func (x *sweep) follow(todo plan, p *part) error {
 			return errOvertaken
 		}
 		r, err := x.ledger.respond(c.question, c.subject, step.epsilon, step.verdict, truth)
-		if err == nil {
-			err = c.subject.reach(step.epsilon, r, step.verdict)
-		}
 		if err != nil {
 			return err
 		}
+		c.chain.reach(step.epsilon, r)
 		p.changes = append(p.changes, &released{c.name, c.question.number, step.epsilon, r})
 	}
 	return nil

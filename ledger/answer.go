@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -176,7 +177,10 @@ func (x *inquiry) convene(s *state, through uint64) error {
 		}
 		x.names = names
 	}
-	if len(x.names) == 0 || len(x.names) > MaxPanel {
+	if len(x.names) == 0 {
+		return fmt.Errorf("question %q: nobody takes part: %w", x.question.name, ErrUnknown)
+	}
+	if len(x.names) > MaxPanel {
 		return invalid("a panel of %d objects; 1 to %d are possible", len(x.names), MaxPanel)
 	}
 	return nil
@@ -233,7 +237,7 @@ func (x *inquiry) attempt(ctx context.Context) (AnswerResult, error) {
 			return AnswerResult{}, err
 		}
 	}
-	return x.result(ctx, done)
+	return x.result(context.WithoutCancel(ctx), done) // it is done, whatever has become of ctx
 }
 
 // look returns how the request was settled, if it was, and else whether an answer must be drawn from

@@ -206,7 +206,7 @@ func applySold(s *state, c *sold, ev event) error {
 	if err != nil {
 		return err
 	}
-	if r.status != saleSold || r.granted != 0 && !slices.Contains(o.held, c.sale) || !c.truthful() {
+	if r.status != saleSold || r.granted != 0 && (!slices.Contains(o.held, c.sale) || o.withdrawn > r.granted) || !c.truthful() {
 		return orCorrupt(nil, "object %q is sold without sale %d, or was not reserved for it", c.object, c.sale)
 	}
 	had := ch.heldBy(r.buyer)

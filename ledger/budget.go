@@ -103,21 +103,29 @@ func (l *Ledger) checkBudget(s *state, x subject, ask charge) (*Refusal, error) 
 	spent := x.chain.spent()
 	r := &Refusal{Object: x.name, Asked: ask.epsilon, Cost: ask.cost, Helps: HelpsNothing}
 	ceiling := x.policy.Ceiling(ask.at, orders)
-	if free := less(ceiling, spent); less(free, held.chain).Less(ask.cost) {
-		r.Reason, r.Ceiling, r.Spent, r.Remaining = ChainCeiling, ceiling, spent, less(free, held.chain)
-		if !free.Less(ask.cost) || !less(x.policy.Limit(), spent).Less(ask.cost) {
+	free := less(ceiling, spent)
+	// An order that is reserved brings the share that it unlocks.
+	left := less(less(x.policy.Ceiling(ask.at, orders+held.orders), spent), held.chain)
+	if free.Less(left) {
+		left = free
+	}
+	capFree := less(x.object.cap, x.object.spent)
+	switch {
+	case left.Less(ask.cost):
+		r.Reason, r.Ceiling, r.Spent, r.Remaining = ChainCeiling, ceiling, spent, left
+		possible := !free.Less(ask.cost) || !less(x.policy.Limit(), spent).Less(ask.cost)
+		if possible && !capFree.Less(ask.cost) {
 			r.Helps = HelpsWaiting
 		}
-		return r, nil
-	}
-	if free := less(x.object.cap, x.object.spent); less(free, held.all).Less(ask.cost) {
-		r.Reason, r.Ceiling, r.Spent, r.Remaining = ObjectCap, x.object.cap, x.object.spent, less(free, held.all)
-		if !free.Less(ask.cost) {
+	case less(capFree, held.all).Less(ask.cost):
+		r.Reason, r.Ceiling, r.Spent, r.Remaining = ObjectCap, x.object.cap, x.object.spent, less(capFree, held.all)
+		if !capFree.Less(ask.cost) {
 			r.Helps = HelpsWaiting // for the order that holds the rest
 		}
-		return r, nil
+	default:
+		return nil, nil
 	}
-	return nil, nil
+	return r, nil
 }
 
 // less returns a − b, or 0 if b is above a.

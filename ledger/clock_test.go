@@ -104,7 +104,7 @@ func TestAClockBeyondItsRangeIsRefused(t *testing.T) {
 		clock.set(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC))
 		unchanged(t, l.store, func() {
 			_, err := l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5"))
-			wantErr(t, err, ErrInvalid)
+			wantErr(t, err, ErrClock)
 		})
 	}
 	clock.set(time.Date(2261, 12, 31, 23, 59, 59, 999_999_999, time.UTC))
@@ -118,7 +118,7 @@ func TestAClockBeyondItsRangeIsRefused(t *testing.T) {
 
 	s := &storetest.Memory{}
 	err := s.Update(func(w store.Writer) error { return format(w, time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC), "USD", "") })
-	wantErr(t, err, ErrInvalid)
+	wantErr(t, err, ErrClock)
 }
 
 // A clock that fails in the middle of a large order stops it there; it goes on later.
@@ -128,7 +128,7 @@ func TestALargeOrderOutlivesABadClock(t *testing.T) {
 	r := order(t, "k", "0.5")
 	r.Progress = during(func() { clock.set(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)) })
 	_, err := l.Raise(t.Context(), r)
-	wantErr(t, err, ErrInvalid)
+	wantErr(t, err, ErrClock)
 	clock.set(epoch().Add(-time.Hour))
 	if got := carryOut(t, l, r); got.Drawn != big {
 		t.Errorf("%+v", got)

@@ -61,10 +61,10 @@
 //
 // # What to do with an error
 //
-// The host's request is decided for good by [ErrInvalid] (unless it is an [ErrTruthSource]), [ErrUnknown]
-// and [ErrKeyConflict]: the same request fails again. [RefusedError] and [QuoteError] say what the state
-// did not allow; nothing has happened, the key is free, and the same request may succeed later, so a host
-// that takes a refusal for final writes that down itself. After every other error, among them those of
+// A request is decided for good by [ErrInvalid] (unless it is an [ErrTruthSource]) and [ErrKeyConflict]: the
+// same request fails again. [RefusedError], [QuoteError], [ErrUnknown] and [ErrNotReserved] say what the
+// state did not allow; nothing has happened, the key is free, and the same request may succeed later, so a
+// host that takes a refusal for final writes that down itself. After every other error, among them those of
 // the source of truths, of ctx and of the disk, repeat the request with its key until it is answered.
 //
 // # One way to change the state
@@ -155,7 +155,8 @@
 //	              parts the refusals, n event of an answer (0: none)
 //	  refusal     text object, u8 reason, u8 help, ε ceiling, ε spent, ε asked, ε cost, ε remaining
 //	  reasons     1 chain-ceiling, 2 object-cap, 3 not-enrolled, 4 no-truth, 5 cap-differs, 6 policy-differs,
-//	              7 withdrawn, 8 not-for-sale, 9 not-on-offer, 10 buyer-refused, 11 sale-closed, 12 holders-full
+//	              7 withdrawn, 8 not-for-sale, 9 not-on-offer, 10 buyer-refused, 11 sale-closed, 12 holders-full,
+//	              13 truth-changed
 //	  helps       1 nothing, 2 waiting, 3 enrolling, 4 truth
 //	8 charged     text object, u32 question, ε, tag of the truth
 //	9 answered    u32 question, text query, digest of the panel 32 bytes, n objects, ε, n output,

@@ -38,14 +38,16 @@ var (
 	// ErrReadOnly says that the ledger was opened for reading only.
 	ErrReadOnly = errors.New("ledger is open for reading only")
 
+	// ErrClock says that the clock cannot be right, because it is beyond the year 2261.
+	ErrClock = errors.New("the clock is wrong")
 	// ErrNotReserved says that a reservation has expired, was cancelled, or has become a sale. What has expired
 	// is settled for good by [Ledger.Cancel].
 	ErrNotReserved = errors.New("not reserved")
 
 	// ErrPartlyDone comes with a [RefusedError] about the rest of a request over many objects: its first
-	// parts were carried out and stay. It happens only if the request was interrupted, or had no hold on
-	// what it needed (an enrolment), and another one came between. The same request with the same key goes
-	// on once the reason is gone.
+	// parts were carried out and stay. It happens if the request was interrupted, or has no hold on what it
+	// needs (an enrolment), and another one came between; if an object withdrew meanwhile; or if the clock
+	// went back. The same request with the same key goes on once the reason is gone.
 	ErrPartlyDone = errors.New("carried out in part")
 
 	// ErrCorrupt says that stored bytes are damaged, or that the file is no ledger.
@@ -89,6 +91,8 @@ const (
 	NoTruth Reason = "no-truth"
 	// CapDiffers: the object is known with another cap, and enrolling does not change it.
 	CapDiffers Reason = "cap-differs"
+	// TruthChanged: the true value is not the one the chain began with; only a sweep refuses for it.
+	TruthChanged Reason = "truth-changed"
 	// PolicyDiffers: the object is enrolled in the question with another policy.
 	PolicyDiffers Reason = "policy-differs"
 	// Withdrawn: the object has withdrawn and was not enrolled in the question again.

@@ -493,7 +493,7 @@ func decodeSwept(d *decoder, refusals uint64) []sweptCount {
 func reasonCodes() []Reason {
 	return []Reason{
 		ChainCeiling, ObjectCap, NotEnrolled, NoTruth, CapDiffers, PolicyDiffers,
-		Withdrawn, NotForSale, NotOnOffer, BuyerRefused, SaleClosed, HoldersFull,
+		Withdrawn, NotForSale, NotOnOffer, BuyerRefused, SaleClosed, HoldersFull, TruthChanged,
 	}
 }
 

@@ -89,6 +89,7 @@ func (l *Ledger) someEvents(ctx context.Context, from uint64, most int) (events 
 	}
 	from = max(from, 1)
 	var fault error
+	full, size := false, 0
 	err = l.view(ctx, func(s *state) error {
 		err := s.Scan(bucketEvents, eventKey(from), func(key, value []byte) bool {
 			var ev Event
@@ -100,9 +101,11 @@ func (l *Ledger) someEvents(ctx context.Context, from uint64, most int) (events 
 				return false
 			}
 			events = append(events, ev)
-			return len(events) < most
+			size += len(value)
+			full = len(events) == most || size >= mostBytes
+			return !full
 		})
-		if next := from + uint64(len(events)); err == nil && fault == nil && len(events) < most && next <= s.counters.events {
+		if next := from + uint64(len(events)); err == nil && fault == nil && !full && next <= s.counters.events {
 			fault = fmt.Errorf("%w: event %d is missing", ErrCorrupt, next)
 		}
 		return err
@@ -112,6 +115,9 @@ func (l *Ledger) someEvents(ctx context.Context, from uint64, most int) (events 
 	}
 	return events, fault
 }
+
+// mostBytes is about how many bytes of events are read in one snapshot.
+const mostBytes = 4 << 20
 
 func (l *Ledger) openEvent(s *state, key, value []byte) (Event, error) {
 	if len(key) != 8 {

@@ -43,8 +43,9 @@ func (h *holds) list() []*hold {
 
 // heldBudget is what other requests hold of an object's budget.
 type heldBudget struct {
-	chain privacy.Epsilon // on the chain that is asked for
-	all   privacy.Epsilon // on all chains
+	chain  privacy.Epsilon // on the chain that is asked for
+	all    privacy.Epsilon // on all chains
+	orders uint64          // 1 if an order is reserved on the chain that is asked for: it unlocks a share of its own
 }
 
 // heldBudget returns what other requests hold of an object's budget, given that a charge is granted: a
@@ -70,7 +71,7 @@ func (l *Ledger) heldBudget(s *state, x subject, ask charge) (held heldBudget, e
 		}
 		rest := less(one.epsilon, level)
 		if one.question == ask.question.number {
-			held.chain = rest
+			held.chain, held.orders = rest, one.orders
 		}
 		sum, above := held.all.Add(rest)
 		if above != nil {
@@ -101,18 +102,20 @@ type reaches []reach
 type reach struct {
 	question uint32
 	epsilon  privacy.Epsilon
+	orders   uint64 // 1 if there is an order among the requests; a second may be cancelled, and nothing rest on it
 }
 
-func (r *reaches) add(question uint32, epsilon privacy.Epsilon) {
+func (r *reaches) add(question uint32, epsilon privacy.Epsilon, orders uint64) {
 	for i := range *r {
 		if one := &(*r)[i]; one.question == question {
+			one.orders = max(one.orders, orders)
 			if one.epsilon.Less(epsilon) {
 				one.epsilon = epsilon
 			}
 			return
 		}
 	}
-	*r = append(*r, reach{question, epsilon})
+	*r = append(*r, reach{question, epsilon, orders})
 }
 
 // reach adds what the requests that hold in memory hold for an object. A request that holds itself looks
@@ -127,7 +130,7 @@ func (h *holds) reach(s *state, name string, own *hold, into *reaches) error {
 			return err
 		}
 		if covered {
-			into.add(one.question, one.epsilon)
+			into.add(one.question, one.epsilon, 0)
 		}
 	}
 	return nil
@@ -140,8 +143,8 @@ func (s *state) reserved(o object, into *reaches) error {
 		if err != nil {
 			return err
 		}
-		if r.holds(s.now) {
-			into.add(r.question, r.epsilon)
+		if r.holdsOn(o, s.now) {
+			into.add(r.question, r.epsilon, 1)
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"fmt"
 	"slices"
 	"time"
 	"unicode"
@@ -47,10 +48,13 @@ func checkObjects(names []string) ([]string, error) {
 	return sorted, nil
 }
 
-// checkTime refuses a clock that nanoseconds since 1970 in 64 bits cannot follow.
+// lastYear is the last one that nanoseconds since 1970 in 64 bits reach the end of.
+const lastYear = 2261
+
+// checkTime refuses a clock beyond it.
 func checkTime(now time.Time) error {
-	if now.Year() > 2261 {
-		return invalid("the clock says %v", now)
+	if now.Year() > lastYear {
+		return fmt.Errorf("%w: it says %v", ErrClock, now)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/sluicedp/sluice/policy"
 )
@@ -55,21 +56,6 @@ func TestOrdersThatCostNothingUnlockNothing(t *testing.T) {
 	}
 }
 
-// [policy.Market.Holders] is how many buyers may hold the chain. Today it is how many may hold one level:
-// a nano-nat beside it is free for the next. It is skipped until somebody decides which it is.
-func TestHoldersAreThoseOfTheChain(t *testing.T) {
-	t.Skip("to be decided: the holders of a chain, or of a level")
-	l := newLedger(t)
-	define(t, l, vote())
-	enrollUnder(t, l, "vote", market(t, "1", func(m *policy.Market) { m.Holders = 1 }), "9", "ann")
-	sell(t, l, purchase(t, "1", "acme", "0.5", "ann"))
-	for _, epsilon := range []string{"0.499999999", "0.500000001"} {
-		if s, err := l.Sell(t.Context(), purchase(t, epsilon, "bolt", epsilon, "ann")); err == nil {
-			t.Errorf("a second buyer holds the chain at ε=%s for %d", epsilon, s.Price)
-		}
-	}
-}
-
 // What a refusal says helps must help. A partial sale that was held to its quote, and for one object of
 // which the host turned out to have no truth, was refused with "a new quote helps"; the new quote was the
 // old one, and so on for ever.
@@ -88,4 +74,51 @@ func TestAQuotedSaleWithoutATruthAsksForTheTruth(t *testing.T) {
 	}
 	r.Truth = TruthOf("yes")
 	sell(t, l, r)
+}
+
+// Until it expires, what a reservation needs counts as spent for everybody else. The shares that other
+// reservations would unlock were counted on while those could still be cancelled: here acme's, on which the
+// answer relied, and then bolt's reservation could not be carried out.
+func TestNoReservationRestsOnAnother(t *testing.T) {
+	l := newLedger(t)
+	define(t, l, vote())
+	shares, err := policy.Unlock(eps(t, "1"), 4)
+	must(t, err)
+	p, err := policy.Min(market(t, "1"), shares)
+	must(t, err)
+	enrollUnder(t, l, "vote", p, "9", "ann")
+	sell(t, l, purchase(t, "1", "cryo", "0.1", "ann"))
+	hold := func(buyer, epsilon string) Reservation {
+		return reserve(t, l, ReserveRequest{Key: buyer, Order: purchase(t, "", buyer, epsilon, "ann").Order, For: time.Hour})
+	}
+	acme, bolt := hold("acme", "0.2"), hold("bolt", "0.5")
+	_, err = l.Answer(t.Context(), inquire(t, "2", "majority:yes", "0.15", ballots(), "ann"))
+	t.Logf("the answer, for which what bolt has reserved leaves nothing: %v", err)
+	must(t, l.Cancel(t.Context(), "3", acme.Number))
+	commit(t, l, "4", bolt.Number)
+}
+
+// Nor may the share of a reserved order be counted on against what holds without it: here the large raise,
+// which unlocks nothing and is then refused in its midst.
+func TestAReservedShareIsNoHelpAgainstARaise(t *testing.T) {
+	names := crowd(partSize + 1)
+	last := names[partSize]
+	l := newLedger(t)
+	define(t, l, vote())
+	shares, err := policy.Unlock(eps(t, "1"), 4)
+	must(t, err)
+	p, err := policy.Min(market(t, "1"), shares)
+	must(t, err)
+	enrollUnder(t, l, "vote", p, "9", names...)
+	sell(t, l, purchase(t, "1", "cryo", "0.1", names...))
+	reserve(t, l, ReserveRequest{Key: "2", Order: purchase(t, "", "acme", "0.2", last).Order, For: time.Hour})
+	r, once := order(t, "3", "0.25", names...), false
+	r.Progress = func(int, int) {
+		if !once {
+			once = true
+			_, err := l.Answer(t.Context(), inquire(t, "4", "majority:yes", "0.1", ballots(), last))
+			refusals(t, err)
+		}
+	}
+	carryOut(t, l, r)
 }

@@ -48,7 +48,7 @@ func (g *game) compareObjects() {
 // object is what the paper knows of one.
 func (m *paper) object(name string) ObjectState {
 	p := m.people[name]
-	_, held := m.held(p, name, "", 0)
+	held := m.held(p, name, "", 0).all
 	out := ObjectState{
 		Object: name, Cap: epsilonOf(p.cap), Spent: epsilonOf(p.spent), Held: epsilonOf(held), Remaining: epsilonOf(max(0, p.cap-p.spent-held)),
 		Earned: p.earned, Currency: "EUR",

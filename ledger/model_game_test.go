@@ -337,13 +337,10 @@ func (one moveReserve) play(g *game) {
 	o := one.Order.order()
 	c := g.consent(o, one.Partial, one.Quoted, one.Most)
 	r := ReserveRequest{Key: g.key(), Order: o, For: one.For, Partial: c.partial, QuoteID: c.id, MaxPrice: c.most}
-	t, refused := g.paper.trade(o, nil)
 	want := Reservation{}
+	d, refused := g.paper.reserve(o, c, one.For)
 	if refused == nil {
-		var d *paperDeal
-		if d, refused = g.paper.reserve(t, c, one.For); refused == nil {
-			want = d.granted
-		}
+		want = d.granted
 	}
 	call := func(ctx context.Context, r ReserveRequest) (Reservation, error) { return g.ledger.Reserve(ctx, r) }
 	demand(g, r, call, want, refused,

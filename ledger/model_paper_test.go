@@ -170,49 +170,62 @@ const refused verdict = verdicts
 // the chain counts under the chain's ceiling, and what they hold of all chains under the cap. Ceilings are
 // those of the clock, also when it has gone back; but what is reserved stays so.
 func (m *paper) budget(p *person, c *paperChain, w wish, cost, top int64) *Refusal {
-	here, all := m.held(p, w.object, w.question, top)
-	at := m.clock
+	held, at := m.held(p, w.object, w.question, top), m.clock
 	if w.reserved {
-		here, all, at = 0, 0, m.now()
+		held, at = paperHold{}, m.now()
 	}
 	ceiling := c.rule.ceiling(at, w.orders)
-	refusal := func(reason Reason, ceiling, spent, held int64, later bool) *Refusal {
-		free := max(0, ceiling-spent)
-		if cost <= free-held {
-			return nil
-		}
-		r := &Refusal{
-			Object: w.object, Reason: reason, Ceiling: epsilonOf(ceiling), Spent: epsilonOf(spent), Asked: epsilonOf(w.e),
-			Cost: epsilonOf(cost), Remaining: epsilonOf(max(0, free-held)), Helps: HelpsNothing,
-		}
-		if cost <= free || later {
+	left := min(ceiling, c.rule.ceiling(at, w.orders+held.orders)-held.here) - c.spent()
+	capLeft := p.cap - p.spent - held.all
+	r := &Refusal{Object: w.object, Asked: epsilonOf(w.e), Cost: epsilonOf(cost), Helps: HelpsNothing}
+	switch {
+	case cost > left:
+		r.Reason, r.Ceiling, r.Spent, r.Remaining = ChainCeiling, epsilonOf(ceiling), epsilonOf(c.spent()), epsilonOf(max(0, left))
+		if cost <= max(ceiling, c.rule.limit())-c.spent() && cost <= p.cap-p.spent {
 			r.Helps = HelpsWaiting
 		}
-		return r
+	case cost > capLeft:
+		r.Reason, r.Ceiling, r.Spent, r.Remaining = ObjectCap, epsilonOf(p.cap), epsilonOf(p.spent), epsilonOf(max(0, capLeft))
+		if cost <= p.cap-p.spent {
+			r.Helps = HelpsWaiting
+		}
+	default:
+		return nil
 	}
-	if r := refusal(ChainCeiling, ceiling, c.spent(), here, cost <= c.rule.limit()-c.spent()); r != nil {
-		return r
-	}
-	return refusal(ObjectCap, p.cap, p.spent, all, false)
+	return r
 }
 
-// held returns what reservations hold of a chain beyond a level, and of all chains of the object.
-func (m *paper) held(p *person, name, question string, top int64) (here, all int64) {
+// paperHold is what reservations hold.
+type paperHold struct {
+	here, all int64 // of the chain beyond a level, and of all chains of the object
+	orders    int64 // 1 if one on the chain unlocks a share of its own
+}
+
+// held returns what reservations hold of an object, given that the chain asked about gets to a level.
+func (m *paper) held(p *person, name, question string, top int64) (out paperHold) {
 	reach := map[string]int64{}
 	for _, d := range m.deals {
-		if _, in := d.promised[name]; in && d.holds(m.now()) {
+		if m.holdsFor(d, name) {
 			reach[d.Question] = max(reach[d.Question], d.epsilon())
+			if d.Question == question {
+				out.orders = 1 // a second may be cancelled, and nothing rest on it
+			}
 		}
 	}
 	for q, e := range reach {
 		if q == question {
-			here = max(0, e-top)
-			all += here
+			out.here = max(0, e-top)
+			out.all += out.here
 		} else {
-			all += max(0, e-p.chains[q].current())
+			out.all += max(0, e-p.chains[q].current())
 		}
 	}
-	return here, all
+	return out
+}
+
+func (m *paper) holdsFor(d *paperDeal, name string) bool {
+	_, in := d.promised[name]
+	return in && d.holds(m.now())
 }
 
 // host is what the host says when it is asked for truths.
@@ -361,6 +374,9 @@ func (m *paper) withdraw(name string) error {
 	}
 	if part {
 		m.write("withdrawn", name)
+		for _, d := range m.deals {
+			delete(d.promised, name) // also when enrolled again
+		}
 	}
 	m.settle()
 	return nil
@@ -435,11 +451,6 @@ func (m *paper) advance(only string, h host) (out AdvanceResult, err error) {
 	if err != nil {
 		return out, err
 	}
-	for _, q := range questions {
-		if err := m.changed(h, q, plans.told(q, h)); err != nil {
-			return out, err
-		}
-	}
 	out.First = m.next()
 	for _, name := range sortedKeys(m.people) {
 		for _, s := range plans[name].steps {
@@ -475,8 +486,8 @@ type paperStep struct {
 
 type paperPlans map[string]paperPlan
 
-// planAll makes the plans, and asks the host until it need not be asked: whom it has no truth for leaves
-// budget for other questions.
+// planAll makes the plans, and asks the host until it need not be asked: whom it has no fitting truth for
+// leaves budget for other questions.
 func (m *paper) planAll(questions []Question, h host) (paperPlans, error) {
 	asked := map[[2]string]bool{} // by question and object
 	for {
@@ -503,7 +514,7 @@ func (m *paper) planAll(questions []Question, h host) (paperPlans, error) {
 }
 
 // plan takes what is due to an object by the calendar, as far as budgets go. Whom the host was asked about
-// and has no truth for goes no further in that question.
+// and has no fitting truth for goes no further in that question.
 func (m *paper) plan(name string, questions []Question, asked map[[2]string]bool, h host) paperPlan {
 	out := paperPlan{parts: map[string]bool{}, short: map[string]*Refusal{}, needs: map[string]bool{}}
 	var due []paperStep
@@ -514,10 +525,8 @@ func (m *paper) plan(name string, questions []Question, asked map[[2]string]bool
 			continue
 		}
 		out.parts[q.Name] = true
-		for _, s := range c.rule.releases(m.clock) {
-			if s.e <= c.rule.ceiling(m.clock, c.orders) {
-				due = append(due, paperStep{q, s.e, s.at})
-			}
+		for _, s := range c.rule.releases(m.clock, c.orders) {
+			due = append(due, paperStep{q, s.e, s.at})
 		}
 	}
 	slices.SortStableFunc(due, func(a, b paperStep) int { return a.at.Compare(b.at) })
@@ -528,8 +537,8 @@ func (m *paper) plan(name string, questions []Question, asked map[[2]string]bool
 		}
 		if cost := s.e - c.current(); cost > 0 {
 			out.short[q] = m.budget(p, c, wish{question: q, object: name, e: s.e, orders: c.orders}, cost, s.e)
-			if out.short[q] == nil && asked[[2]string{q, name}] && h.truth(s.question, name) == "" {
-				out.short[q] = &Refusal{Object: name, Reason: NoTruth, Asked: epsilonOf(s.e), Helps: HelpsTruth}
+			if out.short[q] == nil && asked[[2]string{q, name}] {
+				out.short[q] = m.unfit(h, s.question, name, s.e)
 			}
 			if out.short[q] != nil {
 				continue
@@ -542,6 +551,18 @@ func (m *paper) plan(name string, questions []Question, asked map[[2]string]bool
 	return out
 }
 
+// unfit refuses an object for which the host has no truth, or another than its chain began with.
+func (m *paper) unfit(h host, q Question, name string, e int64) *Refusal {
+	r := &Refusal{Object: name, Reason: NoTruth, Asked: epsilonOf(e), Helps: HelpsTruth}
+	if h.truth(q, name) == "" {
+		return r
+	}
+	if r.Reason = TruthChanged; m.changed(h, q, []string{name}) != nil {
+		return r
+	}
+	return nil
+}
+
 // copy returns a person to try things on.
 func (p *person) copy() *person {
 	other := *p
@@ -552,16 +573,6 @@ func (p *person) copy() *person {
 		other.chains[q] = &chain
 	}
 	return &other
-}
-
-// told returns the objects whose truth about a question is used.
-func (all paperPlans) told(q Question, h host) (names []string) {
-	for _, name := range sortedKeys(all) {
-		if all[name].needs[q.Name] && h.truth(q, name) != "" {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // about is what the plans come to in one question.
@@ -611,7 +622,7 @@ func (m *paper) panel(r AnswerRequest) (q Question, names, able []string, refusa
 		return q, nil, nil, nil, err
 	}
 	if names = m.members(q.Name, r.Objects); len(names) == 0 {
-		return q, nil, nil, nil, ErrInvalid
+		return q, nil, nil, nil, ErrUnknown
 	}
 	for _, name := range names {
 		refusal := m.look(q.Name, name, r.Epsilon.Nano())

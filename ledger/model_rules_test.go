@@ -32,11 +32,11 @@ func doomsday() time.Time { return time.Date(2261, 12, 31, 23, 59, 59, 999_999_9
 func (r rule) limit() int64 { return r.ceiling(doomsday(), everyOrder) }
 
 // releases returns the levels that fall due by themselves, and when: those that the ceiling takes in the
-// course of time, with all orders in.
-func (r rule) releases(until time.Time) (due []paperStep) {
+// course of time, with these orders in.
+func (r rule) releases(until time.Time, orders int64) (due []paperStep) {
 	top := int64(0)
 	for _, at := range r.turns {
-		if e := r.ceiling(at, everyOrder); r.timed && !at.After(until) && e > top {
+		if e := r.ceiling(at, orders); r.timed && !at.After(until) && e > top {
 			due, top = append(due, paperStep{e: e, at: at}), e
 		}
 	}

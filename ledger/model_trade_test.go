@@ -58,7 +58,7 @@ func (m *paper) trade(o Order, reserved *paperDeal) (*paperTrade, error) {
 	}
 	names := m.members(o.Question, o.Objects)
 	if len(names) == 0 {
-		return nil, ErrInvalid
+		return nil, ErrUnknown
 	}
 	for _, name := range names {
 		line, refusal := m.line(t, name, reserved)
@@ -72,7 +72,7 @@ func (m *paper) trade(o Order, reserved *paperDeal) (*paperTrade, error) {
 }
 
 // line says what an order means for one object. What was reserved is not held against the terms again,
-// comes before what others have reserved, and costs no more than was promised.
+// and comes before what others have reserved. Whoever has withdrawn since is out of it.
 func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLine, refusal *Refusal) {
 	e := t.Epsilon.Nano()
 	if refusal = m.look(t.Question, name, e); refusal != nil {
@@ -80,8 +80,11 @@ func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLi
 	}
 	c := m.chain(t.Question, name)
 	n = paperLine{name: name, chain: c, held: c.heldBy(t.Buyer)}
-	if reserved == nil {
+	switch {
+	case reserved == nil:
 		refusal = m.terms(c, t, name)
+	case !m.holdsFor(reserved, name):
+		refusal = &Refusal{Object: name, Asked: t.Epsilon, Reason: Withdrawn, Helps: HelpsNothing}
 	}
 	if refusal == nil {
 		orders := c.orders
@@ -105,9 +108,6 @@ func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLi
 	}
 	if c.rule.terms != nil && n.held < e {
 		n.price = priceOf(c.rule.terms, e) - priceOf(c.rule.terms, n.held)
-	}
-	if reserved != nil {
-		n.price = min(n.price, reserved.promised[name])
 	}
 	return n, nil
 }
@@ -143,7 +143,9 @@ func (m *paper) terms(c *paperChain, t *paperTrade, name string) *Refusal {
 	case !market.From.IsZero() && m.now().Before(market.From):
 		r.Reason, r.Helps = SaleClosed, HelpsWaiting
 	case !market.Until.IsZero() && !m.now().Before(market.Until):
-		r.Reason = SaleClosed
+		if r.Reason = SaleClosed; m.clock.Before(market.Until) && !m.clock.Before(market.From) {
+			r.Helps = HelpsWaiting // for the log, which is ahead of the clock
+		}
 	case market.Holders > 0:
 		return m.crowded(r, t, market, holders)
 	default:
@@ -159,7 +161,7 @@ func (m *paper) crowded(r *Refusal, t *paperTrade, market *policy.Market, holder
 		all[buyer] = true
 	}
 	for _, d := range m.deals {
-		if _, in := d.promised[r.Object]; in && d.holds(m.now()) && d.Question == t.Question && d.Epsilon == t.Epsilon && d.Buyer != t.Buyer {
+		if m.holdsFor(d, r.Object) && d.Question == t.Question && d.Epsilon == t.Epsilon && d.Buyer != t.Buyer {
 			all[d.Buyer] = true
 		}
 	}
@@ -246,7 +248,11 @@ func (m *paper) customer(name string) *BuyerState {
 }
 
 func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*paperDeal, error) {
-	if err := t.accept(c); err != nil {
+	before := c
+	if c.partial {
+		before.most = nil // those without a truth will cost nothing
+	}
+	if err := t.accept(before); err != nil {
 		return nil, err
 	}
 	var needy []string
@@ -311,7 +317,11 @@ func (m *paper) deliver(d *paperDeal, t *paperTrade) {
 	}
 }
 
-func (m *paper) reserve(t *paperTrade, c consent, during time.Duration) (*paperDeal, error) {
+func (m *paper) reserve(o Order, c consent, during time.Duration) (*paperDeal, error) {
+	t, err := m.trade(o, nil)
+	if err != nil {
+		return nil, err
+	}
 	if err := t.accept(c); err != nil {
 		return nil, err
 	}

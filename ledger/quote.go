@@ -3,8 +3,11 @@ package ledger
 import (
 	"context"
 	"encoding/hex"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -76,10 +79,10 @@ type trade struct {
 	names    []string // the objects asked for, in order
 	at       time.Time
 	buyer    uint32 // 0 for one new to the ledger
-	// reserved is the reservation that the trade carries out, if it does, and promised what each of
-	// its objects costs at most.
+	// reserved is the reservation that the trade carries out, if it does, and granted the event that made
+	// it. Its prices can only have fallen since: a buyer never holds less than before.
 	reserved uint64
-	promised map[string]uint64
+	granted  uint64
 	lines    []line
 	refused  []Refusal
 }
@@ -109,6 +112,9 @@ func (n line) method(epsilon privacy.Epsilon) method {
 func (l *Ledger) newTrade(ctx context.Context, o Order) (*trade, error) {
 	if err := checkName("buyer", o.Buyer); err != nil {
 		return nil, err
+	}
+	if strings.ContainsRune(o.Buyer, utf8.RuneError) {
+		return nil, invalid("the buyer %q contains U+FFFD, the sign of broken text", o.Buyer)
 	}
 	if o.Epsilon.IsZero() {
 		return nil, invalid("ε must be above 0")
@@ -151,7 +157,10 @@ func (t *trade) convene(s *state, through uint64) (err error) {
 			return err
 		}
 	}
-	if len(t.names) == 0 || len(t.names) > MaxPanel {
+	if len(t.names) == 0 {
+		return fmt.Errorf("question %q: nobody takes part: %w", t.question.name, ErrUnknown)
+	}
+	if len(t.names) > MaxPanel {
 		return invalid("an order for %d objects; 1 to %d are possible", len(t.names), MaxPanel)
 	}
 	return nil
@@ -182,6 +191,9 @@ func (t *trade) look(s *state, name string, at time.Time) (one line, refusal *Re
 	if one.subject, refusal, err = t.ledger.subject(s, t.question, name, t.order.Epsilon); err != nil || refusal != nil {
 		return one, refusal, err
 	}
+	if t.reserved != 0 && one.object.withdrawn > t.granted {
+		return one, &Refusal{Object: name, Reason: Withdrawn, Asked: t.order.Epsilon, Helps: HelpsNothing}, nil // and came back
+	}
 	one.held = one.chain.heldBy(t.buyer)
 	if t.reserved != 0 {
 		at = s.now // which is not before the reservation was granted, whatever the clock says now
@@ -195,9 +207,6 @@ func (t *trade) look(s *state, name string, at time.Time) (one line, refusal *Re
 	}
 	if terms := one.policy.Terms(); terms != nil {
 		one.price = uint64(terms.Upgrade(one.held, t.order.Epsilon))
-	}
-	if promised, reserved := t.promised[name]; reserved {
-		one.price = min(one.price, promised)
 	}
 	return one, nil, nil
 }

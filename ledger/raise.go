@@ -59,7 +59,7 @@ func (l *Ledger) Release(ctx context.Context, r ReleaseRequest) (Response, error
 	if err != nil {
 		return Response{}, err
 	}
-	return l.recorded(ctx, r.Question, r.Object, r.Epsilon)
+	return l.recorded(context.WithoutCancel(ctx), r.Question, r.Object, r.Epsilon) // it is done, whatever has become of ctx
 }
 
 // Raise brings many objects to ε as [Ledger.Release] does one. It is whole or nothing, unless the

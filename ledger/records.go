@@ -392,6 +392,10 @@ type sale struct {
 // holds tells whether it is a reservation that holds at an instant.
 func (r sale) holds(at time.Time) bool { return r.status == saleReserved && at.Before(r.expires) }
 
+// holdsOn tells whether it is a reservation that holds something of an object. Whoever has withdrawn since it
+// was granted is out of it, also when enrolled again.
+func (r sale) holdsOn(o object, at time.Time) bool { return r.holds(at) && o.withdrawn < r.granted }
+
 func (r sale) encode() []byte {
 	e := &encoder{}
 	e.u8(uint8(r.status))

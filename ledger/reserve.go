@@ -38,7 +38,11 @@ type Reservation struct {
 
 // Reserve holds budget and price of an order for some time, so that the buyer can pay meanwhile. Nothing
 // is drawn and no truth is asked for. [Ledger.Commit] carries the order out, [Ledger.Cancel] gives it
-// up; what expires frees itself. Errors are those of [Ledger.Sell].
+// up; what expires frees itself, and what an object has when it withdraws ends with that. Errors are those
+// of [Ledger.Sell].
+//
+// Its time is that of the log: after a clock that was ahead has been put right, a reservation lasts that
+// much longer, unless it is cancelled.
 func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, error) {
 	t, err := l.newTrade(ctx, r.Order)
 	if err != nil {
@@ -73,13 +77,13 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 	if err != nil {
 		return Reservation{}, err
 	}
-	return l.Reservation(ctx, number)
+	return l.Reservation(context.WithoutCancel(ctx), number) // it is done, whatever has become of ctx
 }
 
 // reserve makes the events of the reservation.
 func (x *selling) reserve(s *state, expires time.Time) ([]change, uint64, error) {
-	if err := checkTime(expires); err != nil {
-		return nil, 0, err
+	if expires.Year() > lastYear {
+		return nil, 0, invalid("a reservation until %v", expires)
 	}
 	if err := x.convene(s, x.through); err != nil {
 		return nil, 0, err
@@ -181,7 +185,7 @@ func (x *selling) recall(s *state) error {
 	if x.order.Buyer, x.order.Question, err = x.ledger.namesOf(s, r); err != nil {
 		return err
 	}
-	x.names, x.promised = make([]string, 0, r.objects), make(map[string]uint64, r.objects)
+	x.granted, x.names = r.granted, make([]string, 0, r.objects)
 	for n := r.event + 1; n <= r.event+r.objects; n++ {
 		ev, err := s.event(n)
 		if err != nil {
@@ -191,7 +195,7 @@ func (x *selling) recall(s *state) error {
 		if !ok {
 			return orCorrupt(nil, "event %d reserves nothing", n)
 		}
-		x.names, x.promised[c.object] = append(x.names, c.object), c.price
+		x.names = append(x.names, c.object)
 	}
 	return nil
 }

@@ -312,6 +312,7 @@ func TestNoCallOfTheMarketNamesATruth(t *testing.T) {
 	_, err = l.Sell(t.Context(), SellRequest{Key: "first", Order: o("0.25"), Truth: right})
 	must(t, err)
 	held := reserve(t, l, ReserveRequest{Key: "held", Order: o("0.5"), For: time.Hour})
+	sweeps := 0
 	calls := map[string]func(TruthFunc) error{
 		"Sell": func(truth TruthFunc) error {
 			_, err := l.Sell(t.Context(), SellRequest{Key: "s", Order: o("0.4"), Truth: truth})
@@ -322,7 +323,8 @@ func TestNoCallOfTheMarketNamesATruth(t *testing.T) {
 			return err
 		},
 		"Advance": func(truth TruthFunc) error {
-			_, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: truth})
+			sweeps++
+			_, err := l.Advance(t.Context(), AdvanceRequest{Key: fmt.Sprint("day ", sweeps), Truth: truth})
 			return err
 		},
 	}
@@ -335,9 +337,10 @@ func TestNoCallOfTheMarketNamesATruth(t *testing.T) {
 			if s.set(nil, nil); kind == "failing disk" {
 				s.set(failing, nil)
 			}
-			if err := calls[name](source); err == nil {
-				t.Errorf("%s, %s: no error", name, kind)
-			} else if mentionsSecret(err.Error()) {
+			// A sweep leaves out whose truth is another.
+			if err := calls[name](source); (err == nil) != (name == "Advance" && kind == "another") {
+				t.Errorf("%s, %s: got the error %v", name, kind, err)
+			} else if err != nil && mentionsSecret(err.Error()) {
 				t.Errorf("%s, %s: the error names a value: %v", name, kind, err)
 			}
 		}

@@ -57,8 +57,8 @@ type Sale struct {
 // has paid for each object the price of the highest level held.
 //
 // Errors: [*RefusedError], [*QuoteError], [ErrUnknown], [ErrInvalid], [ErrKeyConflict],
-// [ErrTruthChanged], [ErrTruthKey], the error of the Truth function, and those of any write. With any
-// error nothing was drawn, charged or recorded, as far as the ledger works on: see [ErrStopped].
+// [ErrTruthChanged], [ErrTruthKey], [ErrTruthSource] and the error of the Truth function: with these
+// nothing was drawn, charged or recorded. After any other, repeat the request with its key.
 func (l *Ledger) Sell(ctx context.Context, r SellRequest) (Sale, error) {
 	t, err := l.newTrade(ctx, r.Order)
 	if err != nil {
@@ -98,7 +98,7 @@ func (x *selling) run(ctx context.Context) (Sale, error) {
 		if err != nil {
 			return Sale{}, err
 		}
-		return l.Sale(ctx, number)
+		return l.Sale(context.WithoutCancel(ctx), number) // it is done, whatever has become of ctx
 	}
 }
 
@@ -141,7 +141,11 @@ func (x *selling) survey(ctx context.Context) (done uint64, err error) {
 		if err := x.assess(s, x.at); err != nil {
 			return err
 		}
-		return x.accept(x.limits)
+		m := x.limits
+		if m.partial {
+			m.maxPrice = nil // those without a truth will cost nothing
+		}
+		return x.accept(m)
 	})
 	return done, err
 }

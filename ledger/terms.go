@@ -19,7 +19,7 @@ func (t *trade) checkTerms(s *state, x subject) (*Refusal, error) {
 		r.Remaining = less(r.Ceiling, r.Spent)
 	case !terms.Open(s.now):
 		r.Reason = SaleClosed
-		if s.now.Before(terms.Opens()) {
+		if s.now.Before(terms.Opens()) || terms.Open(s.clock) { // the log may be ahead of the clock
 			r.Helps = HelpsWaiting
 		}
 	case terms.Holders() > 0:
@@ -39,7 +39,7 @@ func (t *trade) checkHolders(s *state, x subject, recorded level, most int) (*Re
 		if err != nil {
 			return nil, err
 		}
-		if r.holds(s.now) && r.question == t.question.number && r.epsilon == t.order.Epsilon && r.buyer != t.buyer && !recorded.isHeldBy(r.buyer) {
+		if r.holdsOn(x.object, s.now) && r.question == t.question.number && r.epsilon == t.order.Epsilon && r.buyer != t.buyer && !recorded.isHeldBy(r.buyer) {
 			others[r.buyer] = true
 		}
 	}

@@ -17,7 +17,7 @@ func TestUnlock(t *testing.T) {
 			}
 		}
 	}
-	if p.Limit() != eps("1") || p.Releases(lastInstant.time()) != nil || p.Terms() != nil {
+	if p.Limit() != eps("1") || p.Releases(lastInstant.time(), all) != nil || p.Terms() != nil {
 		t.Error("wrong limit, or orders release something by themselves")
 	}
 	huge := made(t)(Unlock(privacy.MaxEpsilon(), maxCount))
@@ -53,13 +53,13 @@ func TestMinAndSum(t *testing.T) {
 		t.Errorf("limits %v, %v", least.Limit(), total.Limit())
 	}
 	// The third step lifts the sum, not the minimum; what the sum has from the start counts.
-	if got := levelsOf(least.Releases(at(4))); !slices.Equal(got, []privacy.Epsilon{eps("0.5"), eps("2")}) {
+	if got := levelsOf(least.Releases(at(4), all)); !slices.Equal(got, []privacy.Epsilon{eps("0.5"), eps("2")}) {
 		t.Errorf("min releases %v", got)
 	}
-	if got := levelsOf(total.Releases(at(2))); !slices.Equal(got, []privacy.Epsilon{eps("2.1"), eps("2.6"), eps("4.1")}) {
+	if got := levelsOf(total.Releases(at(2), all)); !slices.Equal(got, []privacy.Epsilon{eps("2.1"), eps("2.6"), eps("4.1")}) {
 		t.Errorf("sum releases %v", got)
 	}
-	if got := do(Min(opening, Fixed(eps("1")))).Releases(at(4)); got != nil {
+	if got := do(Min(opening, Fixed(eps("1")))).Releases(at(4), all); got != nil {
 		t.Errorf("without time it releases %v", got)
 	}
 }

@@ -17,7 +17,7 @@ func Example() {
 	}
 	fourth := time.Date(2027, 1, 4, 12, 0, 0, 0, time.UTC)
 	fmt.Println("now", p.Ceiling(fourth, 0), "in the end", p.Limit())
-	for _, s := range p.Releases(fourth) {
+	for _, s := range p.Releases(fourth, 0) {
 		fmt.Println(s.At.Format(time.DateOnly), s.Ceiling)
 	}
 	// Output:

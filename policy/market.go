@@ -26,8 +26,9 @@ type Market struct {
 	Barred []string        // who may not
 	From   time.Time       // when sales open; zero: they always were
 	Until  time.Time       // when they close; zero: never
-	// Holders is how many buyers may hold the same level of the chain; 0: any number. At most 10⁹. Without a
-	// Stride the next level is a nano-nat away.
+	// Holders is how many buyers may hold the same level of the chain; 0: any number. At most 10⁹. Who
+	// holds a higher level counts where it takes a lower one too. Without a Stride the next level is a
+	// nano-nat away.
 	Holders int
 }
 

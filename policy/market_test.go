@@ -24,7 +24,7 @@ func TestSell(t *testing.T) {
 			t.Errorf("the ceiling is %v at %v; it must not depend on the window", p.Ceiling(when, 0), when)
 		}
 	}
-	if p.Limit() != eps("1") || p.Releases(at(time.Hour)) != nil || p.Terms().Max() != eps("1") {
+	if p.Limit() != eps("1") || p.Releases(at(time.Hour), all) != nil || p.Terms().Max() != eps("1") {
 		t.Error("wrong limit, maximum or releases")
 	}
 }

@@ -48,12 +48,12 @@ func TestNoisySamplingRounds(t *testing.T) {
 		at(2 * time.Hour): "0.60481275", at(3 * time.Hour): "0.60481275", at(1e6 * time.Hour): "0.60481275",
 	})
 	p = made(t)(NoisySampling(nanos(1), nanos(1), at(0), time.Hour, 3)) // about 10⁻¹⁸
-	if !p.Limit().IsZero() || p.Releases(at(0)) == nil || len(p.Releases(at(1e6*time.Hour))) != 0 {
-		t.Errorf("limit %v, releases %v", p.Limit(), p.Releases(at(0)))
+	if !p.Limit().IsZero() || p.Releases(at(0), all) == nil || len(p.Releases(at(1e6*time.Hour), all)) != 0 {
+		t.Errorf("limit %v, releases %v", p.Limit(), p.Releases(at(0), all))
 	}
 	p = made(t)(NoisySampling(eps("1000"), eps("1000"), at(0), time.Hour, MaxSteps))
-	if p.Limit().Nano() != eps("1000").Nano()-1 || len(p.Releases(lastInstant.time())) != 2 {
-		t.Errorf("limit %v after %d steps", p.Limit(), len(p.Releases(lastInstant.time())))
+	if p.Limit().Nano() != eps("1000").Nano()-1 || len(p.Releases(lastInstant.time(), all)) != 2 {
+		t.Errorf("limit %v after %d steps", p.Limit(), len(p.Releases(lastInstant.time(), all)))
 	}
 	made(t)(NoisySampling(eps("1"), eps("1"), lastInstant.time(), 1<<62, 1))
 	made(t)(NoisySampling(eps("1"), eps("1"), lastInstant.time().Add(-10), 5, 3))

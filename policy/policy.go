@@ -64,15 +64,16 @@ func (p Policy) Limit() privacy.Epsilon {
 }
 
 // Releases returns the levels that the policy releases by itself up to and including an instant,
-// and since when: the values above 0 that the ceiling takes on the way there once all orders are in,
-// rising. What was there from the beginning has the zero time. It returns nil if no part of the
-// policy depends on time. Whether the chain is for sale makes no
-// difference. The slice is the caller's.
-func (p Policy) Releases(until time.Time) []Step {
+// and since when: the values above 0 that the ceiling takes on the way there after that many orders,
+// rising. The last of them is the ceiling at that instant. What was there from the beginning has the
+// zero time. It returns nil if no part of the policy depends on time. Whether the chain is for sale
+// makes no difference. The slice is the caller's.
+func (p Policy) Releases(until time.Time, orders uint64) []Step {
 	if p.node == nil || !p.node.timed {
 		return nil
 	}
-	passed := p.node.line[:passedBy(p.node.line, instantOf(until))]
+	line := p.node.lineAfter(orders)
+	passed := line[:passedBy(line, instantOf(until))]
 	levels := make([]Step, len(passed))
 	for i, s := range passed {
 		levels[i] = Step{s.at.time(), s.ceiling}
@@ -104,8 +105,11 @@ func (p Policy) MarshalJSON() ([]byte, error) {
 	return []byte(p.node.text), nil
 }
 
-// UnmarshalJSON implements [encoding/json.Unmarshaler] by [Parse].
+// UnmarshalJSON implements [encoding/json.Unmarshaler] by [Parse]; null changes nothing.
 func (p *Policy) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		return nil
+	}
 	parsed, err := Parse(text)
 	if err != nil {
 		return err

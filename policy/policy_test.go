@@ -78,14 +78,14 @@ func TestFixed(t *testing.T) {
 	if p.IsZero() || Fixed(privacy.Epsilon{}).IsZero() {
 		t.Error("IsZero is wrong: only the zero value is no policy")
 	}
-	if p.Releases(at(0)) != nil || p.Terms() != nil {
+	if p.Releases(at(0), all) != nil || p.Terms() != nil {
 		t.Error("a fixed policy releases nothing by itself and sells nothing")
 	}
 }
 
 func TestNoPolicy(t *testing.T) {
 	var p Policy
-	if !p.IsZero() || p.String() != "" || !p.Ceiling(at(0), all).IsZero() || !p.Limit().IsZero() || p.Releases(at(0)) != nil || p.Terms() != nil {
+	if !p.IsZero() || p.String() != "" || !p.Ceiling(at(0), all).IsZero() || !p.Limit().IsZero() || p.Releases(at(0), all) != nil || p.Terms() != nil {
 		t.Error("the zero value allows something")
 	}
 	if !p.Equal(Policy{}) || p.Equal(Fixed(privacy.Epsilon{})) {

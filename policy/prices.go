@@ -60,7 +60,7 @@ func CheckPrices(prices []Price) error {
 type curve []Price
 
 func newCurve(points []Price) curve {
-	if len(points) > 0 && points[0] == (Price{}) {
+	if len(points) > 0 && points[0] == (Price{}) && (len(points) == 1 || !points[1].Epsilon.IsZero()) {
 		points = points[1:]
 	}
 	return slices.Clone(points)

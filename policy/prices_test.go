@@ -167,3 +167,17 @@ func TestCheckPrices(t *testing.T) {
 		}
 	}
 }
+
+// A second point at ε = 0 is no curve, whatever its amount; so the canonical form reads back as it is.
+func TestOnePriceAtZero(t *testing.T) {
+	for _, points := range [][]Price{
+		{{}, {}, {eps("1"), 180}}, {{}, {Amount: 5}, {eps("1"), 180}}, {{Amount: 5}, {Amount: 5}, {eps("1"), 180}},
+	} {
+		if err := CheckPrices(points); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%v: %v", points, err)
+		}
+		if _, err := Sell(Market{Max: eps("1"), Prices: points}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%v is sold by: %v", points, err)
+		}
+	}
+}

@@ -21,42 +21,50 @@ func levelsOf(steps []Step) []privacy.Epsilon {
 	return levels
 }
 
-// checkInstants checks that each level was released when it says.
-func checkInstants(t *testing.T, p Policy) {
-	t.Helper()
-	for _, s := range p.Releases(lastInstant.time()) {
-		if p.Ceiling(s.At, all) != s.Ceiling || !s.At.IsZero() && !p.Ceiling(s.At.Add(-1), all).Less(s.Ceiling) {
-			t.Fatalf("%v: ε=%v is not released at %v", p, s.Ceiling, s.At)
-		}
-	}
-}
-
 // checkPolicy checks what holds of every policy, at and around every one of its steps.
 func checkPolicy(t *testing.T, p Policy) {
 	t.Helper()
-	checkInstants(t, p)
-	before, now := privacy.Epsilon{}, p.Ceiling(time.Time{}, all)
+	for _, orders := range []uint64{0, 1, 4, all} {
+		checkReleases(t, p, orders)
+	}
+	for _, x := range watched(p.node) {
+		for _, when := range []time.Time{x.time().Add(-1), x.time(), x.time().Add(1)} {
+			checkOrders(t, p, when)
+		}
+	}
+	if end := p.Ceiling(lastInstant.time(), all); end != p.Limit() || p.Ceiling(time.Unix(1<<40, 0), all) != end {
+		t.Fatalf("%v: limit %v, but the ceiling at last is %v", p, p.Limit(), end)
+	}
+}
+
+// checkReleases checks that what is released after some orders is what the ceiling goes through, each level
+// when it says.
+func checkReleases(t *testing.T, p Policy, orders uint64) {
+	t.Helper()
+	before, now := privacy.Epsilon{}, p.Ceiling(time.Time{}, orders)
 	var levels []privacy.Epsilon
 	if !now.IsZero() {
 		levels = append(levels, now)
 	}
 	for _, x := range watched(p.node) {
 		for _, when := range []time.Time{x.time().Add(-1), x.time(), x.time().Add(1)} {
-			before, now = now, p.Ceiling(when, all)
+			before, now = now, p.Ceiling(when, orders)
 			if now.Less(before) {
 				t.Fatalf("%v: falls from %v to %v at %v", p, before, now, when)
 			}
 			if before.Less(now) {
 				levels = append(levels, now)
 			}
-			checkOrders(t, p, when)
-			if timed := p.node.timed; timed && !slices.Equal(levelsOf(p.Releases(when)), levels) || !timed && p.Releases(when) != nil {
-				t.Fatalf("%v: at %v it releases %v; its ceiling went through %v", p, when, levelsOf(p.Releases(when)), levels)
+			released := p.Releases(when, orders)
+			if timed := p.node.timed; timed && !slices.Equal(levelsOf(released), levels) || !timed && released != nil {
+				t.Fatalf("%v: at %v, after %d orders, it releases %v; its ceiling went through %v", p, when, orders, released, levels)
 			}
 		}
 	}
-	if end := p.Ceiling(lastInstant.time(), all); end != p.Limit() || p.Ceiling(time.Unix(1<<40, 0), all) != end {
-		t.Fatalf("%v: limit %v, but the ceiling at last is %v", p, p.Limit(), end)
+	for _, s := range p.Releases(lastInstant.time(), orders) {
+		if p.Ceiling(s.At, orders) != s.Ceiling || !s.At.IsZero() && !p.Ceiling(s.At.Add(-1), orders).Less(s.Ceiling) {
+			t.Fatalf("%v: after %d orders, ε=%v is not released at %v", p, orders, s.Ceiling, s.At)
+		}
 	}
 	if len(levels) > MaxSteps {
 		t.Fatalf("%v: %d levels", p, len(levels))
@@ -156,7 +164,7 @@ func TestRandomPolicies(t *testing.T) {
 		p := g.policy(3)
 		checkPolicy(t, p)
 		again := parsed(t, p.String())
-		if again.String() != p.String() || !slices.Equal(levelsOf(again.Releases(at(1e6*time.Hour))), levelsOf(p.Releases(at(1e6*time.Hour)))) {
+		if again.String() != p.String() || !slices.Equal(levelsOf(again.Releases(at(1e6*time.Hour), all)), levelsOf(p.Releases(at(1e6*time.Hour), all))) {
 			t.Fatalf("%v reads back as %v", p, again)
 		}
 		for range 10 {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -100,6 +101,34 @@ func (n *node) ceiling(at instant, orders uint64) privacy.Epsilon {
 		return n.byOrders.ceiling(at, orders)
 	}
 	return ceilingAt(n.line, at)
+}
+
+// lineAfter returns the ceiling after some orders as a step function of time.
+func (n *node) lineAfter(orders uint64) []step {
+	if n.byOrders == nil {
+		return n.line
+	}
+	var line []step
+	for _, at := range n.instants() {
+		line = appendStep(line, step{at, n.byOrders.ceiling(at, orders)})
+	}
+	return line
+}
+
+// instants returns when the ceiling may rise, in order.
+func (n *node) instants() []instant {
+	var all []instant
+	if parts, ok := n.rule.(combined); ok {
+		for _, part := range parts.of {
+			all = append(all, part.instants()...)
+		}
+		slices.Sort(all)
+		return slices.Compact(all)
+	}
+	for _, s := range n.line {
+		all = append(all, s.at)
+	}
+	return all
 }
 
 func (n *node) limit() privacy.Epsilon { return ceilingAt(n.line, endOfTime) }

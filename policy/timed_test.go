@@ -21,14 +21,14 @@ func TestLinear(t *testing.T) {
 		t.Errorf("limit %v", p.Limit())
 	}
 	want := []privacy.Epsilon{eps("0.25"), eps("0.3"), eps("0.4")}
-	if got := levelsOf(p.Releases(at(15 * time.Hour))); !slices.Equal(got, want) {
+	if got := levelsOf(p.Releases(at(15*time.Hour), all)); !slices.Equal(got, want) {
 		t.Errorf("releases %v, want %v", got, want)
 	}
-	if got := levelsOf(p.Releases(at(-1))); got == nil || len(got) != 0 {
+	if got := levelsOf(p.Releases(at(-1), all)); got == nil || len(got) != 0 {
 		t.Errorf("releases %v before start, want an empty list that is not nil", got)
 	}
-	p.Releases(at(15 * time.Hour))[0].Ceiling = eps("7")
-	if got := levelsOf(p.Releases(at(15 * time.Hour))); !slices.Equal(got, want) {
+	p.Releases(at(15*time.Hour), all)[0].Ceiling = eps("7")
+	if got := levelsOf(p.Releases(at(15*time.Hour), all)); !slices.Equal(got, want) {
 		t.Errorf("the caller of Releases could change the policy to %v", got)
 	}
 }
@@ -40,16 +40,16 @@ func TestLinearCorners(t *testing.T) {
 	wantCeilings(t, leap, map[time.Time]string{at(0): "0", at(1): "0", at(2): "1"})
 	steep := made(t)(Linear(eps("0"), eps("1"), at(0), at(2), eps("0.001"))) // 500 levels a nanosecond
 	wantCeilings(t, steep, map[time.Time]string{at(0): "0", at(1): "0.5", at(2): "1"})
-	if got := levelsOf(steep.Releases(at(2))); !slices.Equal(got, []privacy.Epsilon{eps("0.5"), eps("1")}) {
+	if got := levelsOf(steep.Releases(at(2), all)); !slices.Equal(got, []privacy.Epsilon{eps("0.5"), eps("1")}) {
 		t.Errorf("releases %v", got)
 	}
 	long := made(t)(Linear(eps("0"), eps("1000"), time.Unix(0, 0), lastInstant.time(), eps("1")))
 	wantCeilings(t, long, map[time.Time]string{time.Unix(0, -1): "0", time.Unix(0, 0): "0", lastInstant.time().Add(-1): "999", lastInstant.time(): "1000"})
-	if got := len(long.Releases(lastInstant.time())); got != 1000 {
+	if got := len(long.Releases(lastInstant.time(), all)); got != 1000 {
 		t.Errorf("%d steps", got)
 	}
 	most := made(t)(Linear(nanos(1), nanos(MaxSteps), at(0), at(time.Hour), nanos(1)))
-	if got := len(levelsOf(most.Releases(at(time.Hour)))); got != MaxSteps {
+	if got := len(levelsOf(most.Releases(at(time.Hour), all))); got != MaxSteps {
 		t.Errorf("%d steps", got)
 	}
 }
