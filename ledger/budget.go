@@ -104,10 +104,11 @@ func (l *Ledger) checkBudget(s *state, x subject, ask charge) (*Refusal, error) 
 	r := &Refusal{Object: x.name, Asked: ask.epsilon, Cost: ask.cost, Helps: HelpsNothing}
 	ceiling := x.policy.Ceiling(ask.at, orders)
 	free := less(ceiling, spent)
-	// An order that is reserved brings the share that it unlocks.
-	left := less(less(x.policy.Ceiling(ask.at, orders+held.orders), spent), held.chain)
-	if free.Less(left) {
-		left = free
+	// What the host's own raises hold must stay without any further order, and what an order holds with its own
+	// share, whatever becomes of other orders.
+	left := less(free, held.raises)
+	if !held.orders.IsZero() {
+		left = lower(left, less(less(x.policy.Ceiling(ask.at, orders+1), spent), held.orders))
 	}
 	capFree := less(x.object.cap, x.object.spent)
 	switch {
@@ -126,6 +127,13 @@ func (l *Ledger) checkBudget(s *state, x subject, ask charge) (*Refusal, error) 
 		return nil, nil
 	}
 	return r, nil
+}
+
+func lower(a, b privacy.Epsilon) privacy.Epsilon {
+	if b.Less(a) {
+		return b
+	}
+	return a
 }
 
 // less returns a − b, or 0 if b is above a.

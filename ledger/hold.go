@@ -43,9 +43,9 @@ func (h *holds) list() []*hold {
 
 // heldBudget is what other requests hold of an object's budget.
 type heldBudget struct {
-	chain  privacy.Epsilon // on the chain that is asked for
+	raises privacy.Epsilon // on the chain that is asked for, by the host's own
+	orders privacy.Epsilon // the same by orders, each of which unlocks a share of its own
 	all    privacy.Epsilon // on all chains
-	orders uint64          // 1 if an order is reserved on the chain that is asked for: it unlocks a share of its own
 }
 
 // heldBudget returns what other requests hold of an object's budget, given that a charge is granted: a
@@ -69,9 +69,9 @@ func (l *Ledger) heldBudget(s *state, x subject, ask charge) (held heldBudget, e
 		if !found {
 			continue // the request that holds will refuse the object
 		}
-		rest := less(one.epsilon, level)
+		rest := less(one.epsilon(), level)
 		if one.question == ask.question.number {
-			held.chain, held.orders = rest, one.orders
+			held.raises, held.orders = less(one.raises, level), less(one.orders, level)
 		}
 		sum, above := held.all.Add(rest)
 		if above != nil {
@@ -100,22 +100,27 @@ func (s *state) levelAfter(name string, question uint32, ask charge) (epsilon pr
 type reaches []reach
 
 type reach struct {
-	question uint32
-	epsilon  privacy.Epsilon
-	orders   uint64 // 1 if there is an order among the requests; a second may be cancelled, and nothing rest on it
+	question       uint32
+	raises, orders privacy.Epsilon
 }
 
-func (r *reaches) add(question uint32, epsilon privacy.Epsilon, orders uint64) {
-	for i := range *r {
-		if one := &(*r)[i]; one.question == question {
-			one.orders = max(one.orders, orders)
-			if one.epsilon.Less(epsilon) {
-				one.epsilon = epsilon
-			}
-			return
-		}
+func (r reach) epsilon() privacy.Epsilon { return higher(r.raises, r.orders) }
+
+// of returns the reach in a question, to be changed in place.
+func (r *reaches) of(question uint32) *reach {
+	i := slices.IndexFunc(*r, func(one reach) bool { return one.question == question })
+	if i < 0 {
+		i = len(*r)
+		*r = append(*r, reach{question: question})
 	}
-	*r = append(*r, reach{question, epsilon, orders})
+	return &(*r)[i]
+}
+
+func higher(a, b privacy.Epsilon) privacy.Epsilon {
+	if a.Less(b) {
+		return b
+	}
+	return a
 }
 
 // reach adds what the requests that hold in memory hold for an object. A request that holds itself looks
@@ -130,7 +135,8 @@ func (h *holds) reach(s *state, name string, own *hold, into *reaches) error {
 			return err
 		}
 		if covered {
-			into.add(one.question, one.epsilon, 0)
+			r := into.of(one.question)
+			r.raises = higher(r.raises, one.epsilon)
 		}
 	}
 	return nil
@@ -144,7 +150,8 @@ func (s *state) reserved(o object, into *reaches) error {
 			return err
 		}
 		if r.holdsOn(o, s.now) {
-			into.add(r.question, r.epsilon, 1)
+			held := into.of(r.question)
+			held.orders = higher(held.orders, r.epsilon)
 		}
 	}
 	return nil

@@ -196,7 +196,7 @@ func (s *state) addHeld(name string, o object, out *ObjectState) error {
 		if err != nil {
 			return err
 		}
-		sum, above := out.Held.Add(less(one.epsilon, c.current()))
+		sum, above := out.Held.Add(less(one.epsilon(), c.current()))
 		if above != nil {
 			sum = privacy.MaxEpsilon()
 		}
