@@ -312,19 +312,16 @@ func (x *sweep) take(s *state, p *plan, one due, at time.Time) error {
 // not asked, it will be.
 func (x *sweep) checkTruth(c *planned, asked privacy.Epsilon) (*Refusal, error) {
 	truth, known := x.truths[c.question.number][c.name]
-	refusal := &Refusal{Object: c.name, Asked: asked, Helps: HelpsTruth}
 	switch {
 	case !known:
 		c.unasked = true
 		return nil, nil
 	case truth == noTruth:
-		refusal.Reason = NoTruth
-		return refusal, nil
+		return lacksTruth(c.name, asked), nil
 	}
 	_, err := x.ledger.bind(c.question, c.chain.bound, c.name, int(truth))
 	if errors.Is(err, ErrTruthChanged) {
-		refusal.Reason = TruthChanged
-		return refusal, nil
+		return &Refusal{Object: c.name, Reason: TruthChanged, Asked: asked, Helps: HelpsTruth}, nil
 	}
 	return nil, err
 }

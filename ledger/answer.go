@@ -311,7 +311,7 @@ func (x *inquiry) ask(ctx context.Context) error {
 		}
 		for i, value := range values {
 			if value == noTruth {
-				x.missing = append(x.missing, Refusal{Object: batch[i], Reason: NoTruth, Asked: x.request.Epsilon, Helps: HelpsTruth})
+				x.missing = append(x.missing, *lacksTruth(batch[i], x.request.Epsilon))
 				continue
 			}
 			x.members, x.truths = append(x.members, batch[i]), append(x.truths, value)

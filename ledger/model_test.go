@@ -66,6 +66,50 @@ func TestTheLedgerGoesAsOnPaper(t *testing.T) {
 	}
 }
 
+// Games that chance makes too rarely.
+func TestGamesOfNote(t *testing.T) {
+	votes := func(buyer string, e int64) moveOrder { return moveOrder{buyer, "vote", []string{"ann"}, e} }
+	wait := func(d time.Duration) move { return movePass{d} }
+	for name, moves := range map[string][]move{
+		// Each in the queue is served before the other, also when the clock has gone back.
+		"a queue and a clock": {
+			moveEnroll{"vote", []string{"ann"}, firstMarket + 9, 0}, wait(8 * time.Hour),
+			moveReserve{votes("acme", milli(300)), 24 * time.Hour, false, unquoted, anything},
+			moveReserve{votes("bolt", milli(500)), 24 * time.Hour, false, unquoted, anything},
+			wait(-3 * time.Hour), moveCommit{1, false, host{}}, moveCommit{0, false, host{}},
+		},
+		// What is reserved is sold after the market has closed.
+		"a late payment": {
+			moveEnroll{"vote", []string{"ann"}, firstMarket + 7, 0},
+			moveReserve{votes("acme", milli(300)), 24 * time.Hour, false, unquoted, anything},
+			wait(2 * time.Hour), moveQuote{votes("acme", milli(300))}, moveCommit{0, false, host{}}, moveQuote{votes("acme", milli(300))},
+		},
+		// Of the shares that reserved orders will unlock, one can be relied on.
+		"an order that does not come": {
+			moveEnroll{"vote", []string{"ann"}, firstMarket + 8, 0},
+			moveSell{votes("cryo", milli(100)), false, unquoted, anything, host{}},
+			moveReserve{votes("acme", milli(200)), time.Hour, false, unquoted, anything},
+			moveReserve{votes("bolt", milli(500)), time.Hour, false, unquoted, anything},
+			moveAnswer{"vote", "winner", []string{"ann"}, milli(200), false, host{}},
+			moveCancel{1}, moveCommit{0, false, host{}},
+		},
+		// Who withdraws is out of a reservation, also when enrolled again.
+		"a change of mind": {
+			moveEnroll{"vote", []string{"ann", "bob"}, firstMarket, milli(500)},
+			moveReserve{moveOrder{"acme", "vote", nil, milli(300)}, time.Hour, false, freshQuote, exactly},
+			moveWithdraw{"ann"}, moveCommit{0, false, host{}}, moveEnroll{"smoker", []string{"ann"}, firstMarket, 0},
+			moveSell{moveOrder{"bolt", "smoker", []string{"ann"}, milli(300)}, false, unquoted, anything, host{}},
+			moveReturn{"vote", "ann"}, moveCommit{0, false, host{}}, moveCommit{0, true, host{}}, moveAgain{0, 9},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if failure := newTable().play(t, 1, moves); failure != "" {
+				t.Error(failure)
+			}
+		})
+	}
+}
+
 // table is where games are played one after the other. It keeps what takes time to compute.
 type table struct {
 	random       *rand.ChaCha8

@@ -242,7 +242,7 @@ func (x *raise) answer(s *state, name string, p *part) (*Refusal, error) {
 		return nil, errOvertaken
 	}
 	if v == drawn && truth == noTruth {
-		return x.noTruth(name), nil
+		return lacksTruth(name, x.request.Epsilon), nil
 	}
 	p.counts[v]++
 	if v == reused {
@@ -254,10 +254,6 @@ func (x *raise) answer(s *state, name string, p *part) (*Refusal, error) {
 	}
 	p.changes = append(p.changes, &released{name, x.question.number, x.request.Epsilon, r})
 	return nil, nil
-}
-
-func (x *raise) noTruth(name string) *Refusal {
-	return &Refusal{Object: name, Reason: NoTruth, Asked: x.request.Epsilon, Helps: HelpsTruth}
 }
 
 func (x *raise) refuse(refusals []Refusal) error {

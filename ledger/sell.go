@@ -195,7 +195,7 @@ func (x *selling) dropUntold() error {
 			return errOvertaken
 		}
 		if one.verdict == drawn && truth == noTruth {
-			x.refused = append(x.refused, Refusal{Object: one.name, Reason: NoTruth, Asked: x.order.Epsilon, Helps: HelpsTruth})
+			x.refused = append(x.refused, *lacksTruth(one.name, x.order.Epsilon))
 			continue
 		}
 		kept = append(kept, one)

@@ -59,7 +59,7 @@ func (x *raise) ask(ctx context.Context, p surveyed) (missing []Refusal, err err
 	x.truths.add(p.needy, values)
 	for i, name := range p.needy {
 		if values[i] == noTruth {
-			missing = append(missing, *x.noTruth(name))
+			missing = append(missing, *lacksTruth(name, x.request.Epsilon))
 			continue
 		}
 		if _, err := x.ledger.bind(x.question, p.bound[i], name, int(values[i])); err != nil {

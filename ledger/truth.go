@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // TruthFunc is how the host tells true values when draws need them. It gets a batch of objects and
@@ -27,6 +29,11 @@ func TruthOf(value string) TruthFunc {
 		}
 		return values, nil
 	}
+}
+
+// lacksTruth refuses an object that the host has no true value of.
+func lacksTruth(object string, asked privacy.Epsilon) *Refusal {
+	return &Refusal{Object: object, Reason: NoTruth, Asked: asked, Helps: HelpsTruth}
 }
 
 // noTruth stands for "the host has no value" where the number of a value is expected.

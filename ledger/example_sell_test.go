@@ -1,0 +1,88 @@
+package ledger_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Two people put their answers up for sale. One buyer comes back for a higher level and pays the difference;
+// another buys in between, which costs nobody any privacy.
+func ExampleLedger_Sell() {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	if err := trade(context.Background(), filepath.Join(dir, "market.db")); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// acme at ε=0.5: 2 answers, 2 drawn, 0 upgrades, for 200 USD cents
+	// acme at ε=1: 2 answers, 2 drawn, 2 upgrades, for 160 USD cents
+	// zeta at ε=0.7: 2 answers, 0 drawn, 0 upgrades, for 264 USD cents
+	// person-17 has earned 312 and spent ε=1
+}
+
+func trade(ctx context.Context, path string) error {
+	if err := ledger.Create(path, "USD", ""); err != nil {
+		return err
+	}
+	l, err := ledger.Open(path, ledger.Options{})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	if err := l.DefineQuestion(ctx, "setup-1", ledger.Question{Name: "smoker", Values: []string{"yes", "no"}}); err != nil {
+		return err
+	}
+	terms, err := policy.Sell(policy.Market{Max: must("2"), Prices: []policy.Price{
+		{Epsilon: must("0.5"), Amount: 100}, {Epsilon: must("1"), Amount: 180}, {Epsilon: must("2"), Amount: 300},
+	}})
+	if err != nil {
+		return err
+	}
+	people := []string{"person-17", "person-18"}
+	if _, err := l.Enroll(ctx, ledger.EnrollRequest{Key: "setup-2", Question: "smoker", Objects: people, Policy: terms}); err != nil {
+		return err
+	}
+	for i, buy := range []struct{ buyer, epsilon string }{{"acme", "0.5"}, {"acme", "1"}, {"zeta", "0.7"}} {
+		if err := buyAsQuoted(ctx, l, fmt.Sprint("order-", i), buy.buyer, must(buy.epsilon)); err != nil {
+			return err
+		}
+	}
+	o, err := l.Object(ctx, "person-17")
+	if err == nil {
+		fmt.Printf("%s has earned %d and spent ε=%s\n", o.Object, o.Earned, o.Spent)
+	}
+	return err
+}
+
+// buyAsQuoted sells what was quoted, to the cent, or nothing.
+func buyAsQuoted(ctx context.Context, l *ledger.Ledger, key, buyer string, epsilon privacy.Epsilon) error {
+	order := ledger.Order{Buyer: buyer, Question: "smoker", Epsilon: epsilon, All: true}
+	quote, err := l.Quote(ctx, order)
+	if err != nil {
+		return err
+	}
+	sale, err := l.Sell(ctx, ledger.SellRequest{Key: key, Order: order, QuoteID: quote.ID, Truth: ledger.TruthOf("yes")})
+	if err != nil {
+		return err
+	}
+	answers := 0
+	for _, err := range l.Deliveries(ctx, sale.Number) {
+		if err != nil {
+			return err
+		}
+		answers++
+	}
+	fmt.Printf("%s at ε=%s: %d answers, %d drawn, %d upgrades, for %d %s cents\n",
+		sale.Buyer, sale.Epsilon, answers, sale.Draws, sale.Upgrades, sale.Price, sale.Currency)
+	return nil
+}
