@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,12 +68,7 @@ func (l *Ledger) Answer(ctx context.Context, r AnswerRequest) (AnswerResult, err
 	if err := checkName("idempotency key", r.Key); err != nil {
 		return AnswerResult{}, err
 	}
-	for {
-		result, err := x.attempt(ctx)
-		if !errors.Is(err, errOvertaken) {
-			return result, err
-		}
-	}
+	return untilSettled(func() (AnswerResult, error) { return x.attempt(ctx) })
 }
 
 // AnswerQuote says what an answer would cost.

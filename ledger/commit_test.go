@@ -440,3 +440,20 @@ func oneOfAll(t *testing.T, l *Ledger, kind, n int) (err error) {
 	}
 	return err
 }
+
+// A request that is overtaken for ever ends with an error; one that is overtaken for long does not.
+func TestARequestIsNotOvertakenForEver(t *testing.T) {
+	tries := 0
+	attempt := func() (int, error) {
+		if tries++; tries > mostAttempts/2 {
+			return tries, nil
+		}
+		return 0, errOvertaken
+	}
+	if n, err := untilSettled(attempt); err != nil || n != mostAttempts/2+1 {
+		t.Errorf("%d, %v", n, err)
+	}
+	if _, err := untilSettled(func() (int, error) { return 0, errOvertaken }); !errors.Is(err, errOvertaken) {
+		t.Errorf("got the error %v", err)
+	}
+}

@@ -220,16 +220,25 @@ type part struct {
 
 // errOvertaken says that a request must look at the state anew, because another call with the same
 // key, or on the same objects, came between.
-var errOvertaken = errors.New("overtaken")
+var errOvertaken = errors.New("overtaken by other requests again and again; repeat this one with its key")
+
+// mostAttempts is after how many times a request that is overtaken gives up. It is far more than crowds
+// of callers bring about, and keeps a fault from turning for ever.
+const mostAttempts = 10_000
+
+// untilSettled repeats an attempt as long as it is overtaken.
+func untilSettled[T any](attempt func() (T, error)) (result T, err error) {
+	for range mostAttempts {
+		if result, err = attempt(); !errors.Is(err, errOvertaken) {
+			break
+		}
+	}
+	return result, err
+}
 
 // run carries a request out from where it stands to its end.
 func (l *Ledger) run(ctx context.Context, b *bulk) (outcome, error) {
-	for {
-		result, err := l.attempt(ctx, b)
-		if !errors.Is(err, errOvertaken) {
-			return result, err
-		}
-	}
+	return untilSettled(func() (outcome, error) { return l.attempt(ctx, b) })
 }
 
 func (l *Ledger) attempt(ctx context.Context, b *bulk) (outcome, error) {

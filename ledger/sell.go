@@ -90,16 +90,11 @@ func (x *selling) run(ctx context.Context) (Sale, error) {
 	if err := errors.Join(checkName("idempotency key", x.key), x.limits.check()); err != nil {
 		return Sale{}, err
 	}
-	for {
-		number, err := x.attempt(ctx)
-		if errors.Is(err, errOvertaken) {
-			continue
-		}
-		if err != nil {
-			return Sale{}, err
-		}
-		return l.Sale(context.WithoutCancel(ctx), number) // it is done, whatever has become of ctx
+	number, err := untilSettled(func() (uint64, error) { return x.attempt(ctx) })
+	if err != nil {
+		return Sale{}, err
 	}
+	return l.Sale(context.WithoutCancel(ctx), number) // it is done, whatever has become of ctx
 }
 
 // attempt looks, asks for truths if they are needed, and decides. It returns the number of the sale.
