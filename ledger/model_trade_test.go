@@ -143,9 +143,7 @@ func (m *paper) terms(c *paperChain, t *paperTrade, name string) *Refusal {
 	case !market.From.IsZero() && m.now().Before(market.From):
 		r.Reason, r.Helps = SaleClosed, HelpsWaiting
 	case !market.Until.IsZero() && !m.now().Before(market.Until):
-		if r.Reason = SaleClosed; m.clock.Before(market.Until) && !m.clock.Before(market.From) {
-			r.Helps = HelpsWaiting // for the log, which is ahead of the clock
-		}
+		r.Reason = SaleClosed // for good: the log's time, by which windows go, does not run back
 	case market.Holders > 0:
 		return m.crowded(r, t, market, holders)
 	default:
