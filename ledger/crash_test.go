@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -36,9 +35,6 @@ type seen struct {
 }
 
 func TestEveryAnswerOutlivesSIGKILL(t *testing.T) {
-	if runtime.GOOS == "windows" || runtime.GOOS == "js" || runtime.GOOS == "wasip1" || runtime.GOOS == "plan9" {
-		t.Skip("no SIGKILL")
-	}
 	path := create(t)
 	l := open(t, path, Options{})
 	for _, question := range crashQuestions() {

@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
-	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -179,9 +178,6 @@ func (d *day) live(before map[int]reply, tell func(reply)) {
 }
 
 func TestADayOfKillsEndsAsAQuietOne(t *testing.T) {
-	if runtime.GOOS == "windows" || runtime.GOOS == "js" || runtime.GOOS == "wasip1" || runtime.GOOS == "plan9" {
-		t.Skip("no SIGKILL")
-	}
 	path := create(t)
 	told, rounds := map[int]reply{}, 0
 	for through := false; !through; rounds++ {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/ledger"
 )
@@ -20,6 +21,7 @@ type host struct {
 	cards  *cards
 	hold   time.Duration     // for how long a reservation waits for the card
 	hook   func(step string) // called right before and after each step; it may not return
+	log    zerolog.Logger    // silent unless set
 	hands  hands
 }
 

@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -277,4 +280,43 @@ func seesDifference(t *testing.T, db func(*host) *sql.DB, wrong string) {
 			t.Error("no difference seen")
 		}
 	})
+}
+
+// A ledger that has stopped ends this life, though orders might still come; the buyer gets no answer, and asks
+// the next one. Everything else is answered, and the desk stays open.
+func TestAStoppedLedgerEndsTheLife(t *testing.T) {
+	in, orders := io.Pipe()
+	defer orders.Close()
+	fails := []error{errors.New("no truth today"), fmt.Errorf("sell: %w", ledger.ErrStopped)}
+	var mu sync.Mutex
+	var told []answer
+	d := desk{
+		fulfil: func(_ context.Context, o order) (answer, error) {
+			if o.Buyer == "stop" {
+				return answer{}, fails[1]
+			}
+			return answer{}, fails[0]
+		},
+		reply:   func(a answer) { mu.Lock(); defer mu.Unlock(); told = append(told, a) },
+		stopped: make(chan error, 1),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- d.serve(t.Context(), in) }()
+	for _, buyer := range []string{"wait", "stop"} {
+		o := anOrder("")
+		o.Buyer = buyer
+		line, err := json.Marshal(o)
+		if err == nil {
+			_, err = orders.Write(append(line, '\n'))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-ended; !errors.Is(err, ledger.ErrStopped) {
+		t.Errorf("it ended with %v", err)
+	}
+	if len(told) != 1 || told[0].Error != "not decided yet, please ask again" {
+		t.Errorf("the buyers were told %+v", told)
+	}
 }

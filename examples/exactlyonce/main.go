@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+
+	"github.com/rs/zerolog"
 )
 
 func main() {
@@ -31,6 +33,7 @@ func run(dir, kill string) error {
 		return err
 	}
 	defer h.close()
+	h.log = zerolog.New(os.Stderr)
 	return h.serve(ctx, os.Stdin, os.Stdout)
 }
 
