@@ -415,7 +415,7 @@ func (x *sweep) follow(todo plan, p *part) error {
 		if step.verdict == drawn && !asked {
 			return errOvertaken
 		}
-		r, err := x.ledger.respond(c.question, c.subject, step.epsilon, step.verdict, truth)
+		r, err := x.ledger.respond(c.question, c.subject, step.epsilon, truth)
 		if err != nil {
 			return err
 		}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/sluicedp/sluice/mechanism"
@@ -144,40 +142,25 @@ func (l *Ledger) newAnswer(ctx context.Context, r AnswerRequest) (*inquiry, erro
 	if r.Epsilon.IsZero() {
 		return nil, invalid("ε must be above 0")
 	}
-	if r.All == (r.Objects != nil) {
-		return nil, invalid("a request names its objects or asks for all of them")
-	}
 	x := &inquiry{ledger: l, request: r}
 	var err error
+	if x.names, err = checkAsked(r.Objects, r.All); err != nil {
+		return nil, err
+	}
 	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
 		return nil, err
 	}
 	if x.query, err = mechanism.ParseQuery(r.Query, x.question.values); err != nil {
 		return nil, invalid("question %q: %w", r.Question, err)
 	}
-	if !r.All {
-		x.names, err = checkObjects(r.Objects)
-	}
-	return x, err
+	return x, nil
 }
 
 // convene finds out who belongs to the panel: of a request for all, those enrolled by an event.
-func (x *inquiry) convene(s *state, through uint64) error {
-	if x.request.All {
-		p := panel{all: true, question: x.question.number, through: through}
-		names, _, err := p.after(s, "", MaxPanel+1)
-		if err != nil {
-			return err
-		}
-		x.names = names
-	}
-	if len(x.names) == 0 {
-		return fmt.Errorf("question %q: nobody takes part: %w", x.question.name, ErrUnknown)
-	}
-	if len(x.names) > MaxPanel {
-		return invalid("a panel of %d objects; 1 to %d are possible", len(x.names), MaxPanel)
-	}
-	return nil
+func (x *inquiry) convene(s *state, through uint64) (err error) {
+	p := panel{names: x.names, all: x.request.All, question: x.question.number, through: through}
+	x.names, err = p.whole(s, x.question)
+	return err
 }
 
 // panelDigest stands for the panel asked for. Partial requests are told apart, because whom they leave
@@ -316,9 +299,7 @@ func (x *inquiry) ask(ctx context.Context) error {
 
 // leftOut returns everybody who does not belong to the panel that answers, in order.
 func (x *inquiry) leftOut() []Refusal {
-	out := slices.Concat(x.refused, x.missing)
-	slices.SortFunc(out, func(a, b Refusal) int { return strings.Compare(a.Object, b.Object) })
-	return out
+	return inOrder(slices.Concat(x.refused, x.missing))
 }
 
 // decide returns the events of the answer and of its charges.

@@ -14,11 +14,10 @@ type response struct {
 	bound  *tag // of a first draw from the truth since the ledger has a truth key
 }
 
-// respond returns the chain's response at ε: the recorded one, or one drawn now, from the truth if
-// the verdict says so.
-func (l *Ledger) respond(q *question, x subject, epsilon privacy.Epsilon, v verdict, truth int32) (out response, err error) {
-	if v == reused {
-		at, _ := x.chain.at(epsilon)
+// respond returns the chain's response at ε: the recorded one, or one drawn now, from the truth if ε is
+// above all others.
+func (l *Ledger) respond(q *question, x subject, epsilon privacy.Epsilon, truth int32) (out response, err error) {
+	if at, recorded := x.chain.at(epsilon); recorded {
 		return response{value: at.Response, method: methodResale}, nil
 	}
 	responses, err := x.chain.responses(len(q.values))
@@ -26,18 +25,16 @@ func (l *Ledger) respond(q *question, x subject, epsilon privacy.Epsilon, v verd
 		return out, fmt.Errorf("%w: object %q: %w", ErrCorrupt, x.name, err)
 	}
 	var made rrchain.Level
-	switch {
-	case v == drawn:
+	place, _ := findLevel(x.chain.levels, epsilon)
+	switch out.method = methodAt(place, len(x.chain.levels)); out.method {
+	case methodRaise:
 		if out.bound, err = l.bind(q, x.chain.bound, x.name, int(truth)); err != nil {
 			return out, err
 		}
-		out.method = methodRaise
 		made, err = responses.Raise(l.sampler, epsilon, int(truth))
-	case epsilon.Less(x.chain.levels[0].Epsilon):
-		out.method = methodDegrade
+	case methodDegrade:
 		made, err = responses.Degrade(l.sampler, epsilon)
 	default:
-		out.method = methodInsert
 		made, err = responses.Insert(l.sampler, epsilon)
 	}
 	out.value = made.Response

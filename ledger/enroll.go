@@ -42,11 +42,7 @@ func (l *Ledger) Enroll(ctx context.Context, r EnrollRequest) (EnrollResult, err
 		return EnrollResult{}, err
 	}
 	x := &enrollment{ledger: l, request: r, panel: panel{names: names}}
-	err = l.view(ctx, func(s *state) (err error) {
-		x.question, err = l.questionByName(s, r.Question)
-		return err
-	})
-	if err != nil {
+	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
 		return EnrollResult{}, err
 	}
 	result, err := l.run(ctx, &bulk{

@@ -3,6 +3,7 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sluicedp/sluice/ledger/store"
@@ -145,6 +146,12 @@ func (r Refusal) String() string {
 	default:
 		return fmt.Sprintf("object %q: %s (%s helps)", r.Object, r.Reason, r.Helps)
 	}
+}
+
+// inOrder sorts refusals by the objects' names.
+func inOrder(refused []Refusal) []Refusal {
+	slices.SortFunc(refused, func(a, b Refusal) int { return strings.Compare(a.Object, b.Object) })
+	return refused
 }
 
 // RefusedError reports that a request was refused as a whole because of some of its objects.

@@ -69,15 +69,10 @@ func (l *Ledger) heldBudget(s *state, x subject, ask charge) (held heldBudget, e
 		if !found {
 			continue // the request that holds will refuse the object
 		}
-		rest := less(one.epsilon(), level)
 		if one.question == ask.question.number {
 			held.raises, held.orders = less(one.raises, level), less(one.orders, level)
 		}
-		sum, above := held.all.Add(rest)
-		if above != nil {
-			sum = privacy.MaxEpsilon()
-		}
-		held.all = sum
+		held.all = plus(held.all, less(one.epsilon(), level))
 	}
 	return held, nil
 }
@@ -114,13 +109,6 @@ func (r *reaches) of(question uint32) *reach {
 		*r = append(*r, reach{question: question})
 	}
 	return &(*r)[i]
-}
-
-func higher(a, b privacy.Epsilon) privacy.Epsilon {
-	if a.Less(b) {
-		return b
-	}
-	return a
 }
 
 // reach adds what the requests that hold in memory hold for an object. A request that holds itself looks

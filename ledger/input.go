@@ -31,6 +31,17 @@ func checkName(what, name string) error {
 	return nil
 }
 
+// checkAsked returns the objects that a request names, in order, or nil if it asks for all.
+func checkAsked(names []string, all bool) ([]string, error) {
+	if all == (names != nil) {
+		return nil, invalid("a request names its objects or asks for all of them")
+	}
+	if all {
+		return nil, nil
+	}
+	return checkObjects(names)
+}
+
 // checkObjects returns the names in order, or says which is bad or given twice.
 func checkObjects(names []string) ([]string, error) {
 	if len(names) == 0 {

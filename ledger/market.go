@@ -209,12 +209,12 @@ func (l *Ledger) someDeliveries(s *state, header Sale, from, through uint64) (fo
 		if !ok || c.sale != header.Number {
 			return nil, orCorrupt(nil, "event %d sells nothing of sale %d", number, header.Number)
 		}
-		recorded, _, err := s.chain(q.number, c.object)
+		all, _, err := s.chain(q.number, c.object)
 		if err != nil {
 			return nil, err
 		}
-		at, found1 := recorded.at(header.Epsilon)
-		if !found1 || at.Response != c.value {
+		at, recorded := all.at(header.Epsilon)
+		if !recorded || at.Response != c.value {
 			return nil, orCorrupt(nil, "object %q: the response sold is not the recorded one", c.object)
 		}
 		r, err := q.response(c.object, at)

@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"encoding/hex"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -97,16 +96,11 @@ type line struct {
 
 // method tells how the response of a line comes about.
 func (n line) method(epsilon privacy.Epsilon) method {
-	switch {
-	case n.verdict == drawn:
-		return methodRaise
-	case n.verdict == reused:
+	at, recorded := findLevel(n.chain.levels, epsilon)
+	if recorded {
 		return methodResale
-	case epsilon.Less(n.chain.levels[0].Epsilon):
-		return methodDegrade
-	default:
-		return methodInsert
 	}
+	return methodAt(at, len(n.chain.levels))
 }
 
 func (l *Ledger) newTrade(ctx context.Context, o Order) (*trade, error) {
@@ -119,15 +113,10 @@ func (l *Ledger) newTrade(ctx context.Context, o Order) (*trade, error) {
 	if o.Epsilon.IsZero() {
 		return nil, invalid("ε must be above 0")
 	}
-	if o.All == (o.Objects != nil) {
-		return nil, invalid("an order names its objects or asks for all of them")
-	}
 	t := &trade{ledger: l, order: o}
 	var err error
-	if !o.All {
-		if t.names, err = checkObjects(o.Objects); err != nil {
-			return nil, err
-		}
+	if t.names, err = checkAsked(o.Objects, o.All); err != nil {
+		return nil, err
 	}
 	t.question, err = l.findQuestion(ctx, o.Question)
 	return t, err
@@ -151,19 +140,9 @@ func (t *trade) digest(operation string) *encoder {
 
 // convene finds out who is asked for: of an order for all, those enrolled by an event.
 func (t *trade) convene(s *state, through uint64) (err error) {
-	if t.order.All {
-		p := panel{all: true, question: t.question.number, through: through}
-		if t.names, _, err = p.after(s, "", MaxPanel+1); err != nil {
-			return err
-		}
-	}
-	if len(t.names) == 0 {
-		return fmt.Errorf("question %q: nobody takes part: %w", t.question.name, ErrUnknown)
-	}
-	if len(t.names) > MaxPanel {
-		return invalid("an order for %d objects; 1 to %d are possible", len(t.names), MaxPanel)
-	}
-	return nil
+	p := panel{names: t.names, all: t.order.All, question: t.question.number, through: through}
+	t.names, err = p.whole(s, t.question)
+	return err
 }
 
 // assess says what the trade means for each object at an instant.

@@ -106,22 +106,12 @@ func (l *Ledger) newRaise(ctx context.Context, r RaiseRequest) (*raise, error) {
 	if r.Epsilon.IsZero() {
 		return nil, invalid("ε must be above 0")
 	}
-	if r.All == (r.Objects != nil) {
-		return nil, invalid("a request names its objects or asks for all of them")
-	}
-	names := r.Objects
-	if !r.All {
-		var err error
-		if names, err = checkObjects(r.Objects); err != nil {
-			return nil, err
-		}
+	names, err := checkAsked(r.Objects, r.All)
+	if err != nil {
+		return nil, err
 	}
 	x := &raise{ledger: l, request: r}
-	err := l.view(ctx, func(s *state) (err error) {
-		x.question, err = l.questionByName(s, r.Question)
-		return err
-	})
-	if err != nil {
+	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
 		return nil, err
 	}
 	x.panel = panel{names: names, all: r.All, question: x.question.number}
@@ -248,7 +238,7 @@ func (x *raise) answer(s *state, name string, p *part) (*Refusal, error) {
 	if v == reused {
 		return nil, nil
 	}
-	r, err := x.ledger.respond(x.question, o, x.request.Epsilon, v, truth)
+	r, err := x.ledger.respond(x.question, o, x.request.Epsilon, truth)
 	if err != nil {
 		return nil, err
 	}

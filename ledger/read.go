@@ -196,11 +196,7 @@ func (s *state) addHeld(name string, o object, out *ObjectState) error {
 		if err != nil {
 			return err
 		}
-		sum, above := out.Held.Add(less(one.epsilon(), c.current()))
-		if above != nil {
-			sum = privacy.MaxEpsilon()
-		}
-		out.Held = sum
+		out.Held = plus(out.Held, less(one.epsilon(), c.current()))
 	}
 	out.Remaining = less(out.Remaining, out.Held)
 	return nil

@@ -225,13 +225,7 @@ func decodeChain(payload []byte) (chain, error) {
 }
 
 // spent returns the ε that the question has cost the object: the highest level and the answers add up.
-func (c chain) spent() privacy.Epsilon {
-	sum, err := c.current().Add(c.answered)
-	if err != nil {
-		return privacy.MaxEpsilon()
-	}
-	return sum
-}
+func (c chain) spent() privacy.Epsilon { return plus(c.current(), c.answered) }
 
 // answers is everything answered to one query about one panel, by rising ε.
 type answers []answerLevel

@@ -179,6 +179,20 @@ func (p *panel) includes(s *state, name string, c chain) (bool, error) {
 	return !o.withdrew(c), nil
 }
 
+// whole returns everybody in a panel of a question, for a request that is one transaction.
+func (p *panel) whole(s *state, q *question) ([]string, error) {
+	names, _, err := p.after(s, "", MaxPanel+1)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(names) == 0:
+		return nil, fmt.Errorf("question %q: nobody takes part: %w", q.name, ErrUnknown)
+	case len(names) > MaxPanel:
+		return nil, invalid("question %q: a request for more than %d objects", q.name, MaxPanel)
+	}
+	return names, nil
+}
+
 // contains tells whether an object belongs to the panel.
 func (p *panel) contains(s *state, name string) (bool, error) {
 	if !p.all {

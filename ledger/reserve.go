@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -44,21 +43,15 @@ type Reservation struct {
 // Its time is that of the log: after a clock that was ahead has been put right, a reservation lasts that
 // much longer, unless it is cancelled.
 func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, error) {
-	t, err := l.newTrade(ctx, r.Order)
-	if err != nil {
-		return Reservation{}, err
-	}
 	if r.For <= 0 {
 		return Reservation{}, invalid("a reservation for %v", r.For)
 	}
-	x := &selling{trade: t, key: r.Key, limits: limits{r.QuoteID, r.MaxPrice, r.Partial}}
-	if err := errors.Join(checkName("idempotency key", r.Key), x.limits.check()); err != nil {
+	x, request, err := l.newSelling(ctx, "reserve", r.Key, r.Order, limits{r.QuoteID, r.MaxPrice, r.Partial})
+	if err != nil {
 		return Reservation{}, err
 	}
-	e := t.digest("reserve")
-	x.limits.encode(e)
-	e.u64(uint64(r.For))
-	x.digest = e.sum()
+	request.u64(uint64(r.For))
+	x.digest = request.sum()
 	var number uint64
 	_, _, err = l.submit(ctx, func(s *state) ([]change, error) {
 		st, err := s.standing(x.key, x.digest)
@@ -159,6 +152,12 @@ type CommitRequest struct {
 // [ErrNotReserved], when the reservation has expired, was cancelled or has been carried out under
 // another key.
 func (l *Ledger) Commit(ctx context.Context, r CommitRequest) (Sale, error) {
+	if l.only {
+		return Sale{}, ErrReadOnly
+	}
+	if err := checkName("idempotency key", r.Key); err != nil {
+		return Sale{}, err
+	}
 	if r.Reservation == 0 {
 		return Sale{}, invalid("no reservation is given")
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/sluicedp/sluice/privacy"
@@ -60,15 +59,29 @@ type Sale struct {
 // [ErrTruthChanged], [ErrTruthKey], [ErrTruthSource] and the error of the Truth function: with these
 // nothing was drawn, charged or recorded. After any other, repeat the request with its key.
 func (l *Ledger) Sell(ctx context.Context, r SellRequest) (Sale, error) {
-	t, err := l.newTrade(ctx, r.Order)
+	x, request, err := l.newSelling(ctx, "sell", r.Key, r.Order, limits{r.QuoteID, r.MaxPrice, r.Partial})
 	if err != nil {
 		return Sale{}, err
 	}
-	x := &selling{trade: t, key: r.Key, limits: limits{r.QuoteID, r.MaxPrice, r.Partial}, truth: r.Truth}
-	e := t.digest("sell")
-	x.limits.encode(e)
-	x.digest = e.sum()
+	x.digest, x.truth = request.sum(), r.Truth
 	return x.run(ctx)
+}
+
+// newSelling begins to sell or reserve an order. It returns also the beginning of the request's digest.
+func (l *Ledger) newSelling(ctx context.Context, operation, key string, o Order, m limits) (*selling, *encoder, error) {
+	if l.only {
+		return nil, nil, ErrReadOnly
+	}
+	if err := errors.Join(checkName("idempotency key", key), m.check()); err != nil {
+		return nil, nil, err
+	}
+	t, err := l.newTrade(ctx, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	e := t.digest(operation)
+	m.encode(e)
+	return &selling{trade: t, key: key, limits: m}, e, nil
 }
 
 // selling is a trade being carried out.
@@ -83,18 +96,11 @@ type selling struct {
 }
 
 func (x *selling) run(ctx context.Context) (Sale, error) {
-	l := x.ledger
-	if l.only {
-		return Sale{}, ErrReadOnly
-	}
-	if err := errors.Join(checkName("idempotency key", x.key), x.limits.check()); err != nil {
-		return Sale{}, err
-	}
 	number, err := untilSettled(func() (uint64, error) { return x.attempt(ctx) })
 	if err != nil {
 		return Sale{}, err
 	}
-	return l.Sale(context.WithoutCancel(ctx), number) // it is done, whatever has become of ctx
+	return x.ledger.Sale(context.WithoutCancel(ctx), number) // it is done, whatever has become of ctx
 }
 
 // attempt looks, asks for truths if they are needed, and decides. It returns the number of the sale.
@@ -196,7 +202,7 @@ func (x *selling) dropUntold() error {
 		kept = append(kept, one)
 	}
 	x.lines = kept
-	slices.SortFunc(x.refused, func(a, b Refusal) int { return strings.Compare(a.Object, b.Object) })
+	x.refused = inOrder(x.refused)
 	return nil
 }
 
@@ -232,7 +238,7 @@ func (x *selling) decide(s *state) ([]change, uint64, error) {
 	changes = append(changes, &saleMade{d, x.tally()})
 	for _, one := range x.lines {
 		truth, _ := x.truths.of(one.name)
-		r, err := x.ledger.respond(x.question, one.subject, d.epsilon, one.verdict, truth)
+		r, err := x.ledger.respond(x.question, one.subject, d.epsilon, truth)
 		if err != nil {
 			return nil, 0, err
 		}
