@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"os"
-	"path/filepath"
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
@@ -15,12 +13,9 @@ import (
 // Two people put their answers up for sale. One buyer comes back for a higher level and pays the difference;
 // another buys in between, which costs nobody any privacy.
 func ExampleLedger_Sell() {
-	dir, err := os.MkdirTemp("", "example")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	if err := trade(context.Background(), filepath.Join(dir, "market.db")); err != nil {
+	path, remove := newFile()
+	defer remove()
+	if err := trade(context.Background(), path); err != nil {
 		log.Fatal(err)
 	}
 	// Output:

@@ -15,18 +15,24 @@ import (
 
 // One person, one question: a first sale, a dearer one, and one that is refused.
 func Example() {
-	dir, err := os.MkdirTemp("", "example")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	if err := embed(context.Background(), filepath.Join(dir, "panel.db")); err != nil {
+	path, remove := newFile()
+	defer remove()
+	if err := embed(context.Background(), path); err != nil {
 		log.Fatal(err)
 	}
 	// Output:
 	// sold at ε=0.5: true
 	// sold at ε=1.5: true
 	// refused: ε=3 asked, ceiling 2, spent 1.5, remaining 0.5
+}
+
+// newFile returns where an example may make its ledger, and how to remove that.
+func newFile() (path string, remove func()) {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		log.Fatal(err)
+	}
+	return filepath.Join(dir, "panel.db"), func() { _ = os.RemoveAll(dir) }
 }
 
 // must is for constants.
@@ -121,12 +127,9 @@ func (db orders) fulfil(ctx context.Context, l *ledger.Ledger, powerCut bool) er
 // A host that keeps its orders in a database of its own gets each order's answer exactly once,
 // without a transaction over both, by using the id of the order as the idempotency key.
 func Example_exactlyOnce() {
-	dir, err := os.MkdirTemp("", "example")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	ctx, path := context.Background(), filepath.Join(dir, "panel.db")
+	path, remove := newFile()
+	defer remove()
+	ctx := context.Background()
 	if err := setUp(ctx, path); err != nil {
 		log.Fatal(err)
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"os"
-	"path/filepath"
 
 	"github.com/sluicedp/sluice/ledger"
 )
@@ -39,12 +37,8 @@ func (s *subscriber) follow(ctx context.Context, l *ledger.Ledger, order string)
 // A subscriber that remembers the last number it handled gets every event once, though it and the
 // ledger stop and start.
 func ExampleLedger_Watch() {
-	dir, err := os.MkdirTemp("", "example")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "panel.db")
+	path, remove := newFile()
+	defer remove()
 	if err := setUp(context.Background(), path); err != nil {
 		log.Fatal(err)
 	}
