@@ -210,3 +210,67 @@ func TestNobodyYet(t *testing.T) {
 		}
 	}
 }
+
+// A sale is one transaction, however many parts a raise of the same objects would have. What is held is not
+// given up in part, and what cannot be delivered is refunded, nothing else.
+func TestALargeSaleIsOneCommit(t *testing.T) {
+	l, s := openShim(t, create(t), Options{})
+	define(t, l, vote())
+	names := crowd(partSize + 1)
+	enrollUnder(t, l, "vote", market(t, "2"), "9", names...)
+	o := purchase(t, "", "acme", "0.5", names...)
+	before := s.commits.Load()
+	r := reserve(t, l, ReserveRequest{Key: "r", Order: o.Order, For: time.Hour})
+	if n := s.commits.Load() - before; n != 1 || r.Objects != uint64(len(names)) {
+		t.Errorf("%d commits for a reservation of %d objects", n, r.Objects)
+	}
+	must(t, l.Withdraw(t.Context(), "w", names[7]))
+	before = s.commits.Load()
+	_, err := l.Commit(t.Context(), CommitRequest{Key: "whole", Reservation: r.Number, Truth: TruthOf("yes")})
+	if got := refusals(t, err); len(got) != 1 || got[0].Object != names[7] || got[0].Reason != Withdrawn {
+		t.Errorf("got the error %v", err)
+	}
+	sold, err := l.Commit(t.Context(), CommitRequest{Key: "part", Reservation: r.Number, Partial: true, Truth: TruthOf("yes")})
+	must(t, err)
+	each := r.Price / int64(len(names))
+	if n := s.commits.Load() - before; n != 1 || sold.Objects != r.Objects-1 || sold.Price != r.Price-each || sold.Refund != each {
+		t.Errorf("%d commits for %+v", n, sold)
+	}
+	before = s.commits.Load()
+	again := purchase(t, "again", "zeta", "0.25", names...)
+	again.Partial, again.Truth = true, never(t)
+	if made := sell(t, l, again); s.commits.Load()-before != 1 || made.Degradations != sold.Objects || made.Refund != 0 {
+		t.Errorf("%d commits for %+v", s.commits.Load()-before, made)
+	}
+	audit(t, l.store)
+}
+
+// Who withdraws and comes back finds everything spent that was spent.
+func TestComingBackRestoresNoBudget(t *testing.T) {
+	l := newLedger(t)
+	define(t, l, vote())
+	enrollUnder(t, l, "vote", market(t, "2"), "1", "ann")
+	sell(t, l, purchase(t, "1", "acme", "0.75", "ann"))
+	must(t, l.Withdraw(t.Context(), "w", "ann"))
+	for name, call := range map[string]func() error{
+		"a resale": func() error { _, err := l.Sell(t.Context(), purchase(t, "2", "zeta", "0.75", "ann")); return err },
+		"a draw":   func() error { _, err := l.Release(t.Context(), releaseOf(t, "3", "ann", "1")); return err },
+		"an answer": func() error {
+			_, err := l.Answer(t.Context(), inquire(t, "4", "majority:yes", "0.1", never(t), "ann"))
+			return err
+		},
+	} {
+		if got := refusals(t, call()); got[0].Reason != Withdrawn || got[0].Helps != HelpsEnrolling {
+			t.Errorf("%s of who has withdrawn: %+v", name, got)
+		}
+	}
+	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: market(t, "2"), Cap: eps(t, "1")})
+	must(t, err)
+	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "0.75") || len(o.Chains[0].Levels) != 1 {
+		t.Errorf("%+v", o)
+	}
+	_, err = l.Sell(t.Context(), purchase(t, "5", "zeta", "1.000000001", "ann"))
+	if got := refusals(t, err); got[0].Reason != ObjectCap || got[0].Remaining != eps(t, "0.25") {
+		t.Errorf("got %+v", got)
+	}
+}
