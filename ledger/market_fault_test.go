@@ -208,7 +208,10 @@ func TestABadSourceOfTruthsSellsNothing(t *testing.T) {
 			t.Run(e.name+" "+kind, func(t *testing.T) {
 				s := &storetest.Memory{}
 				begin(t, s)
-				l := stall(t, s, Options{TruthTimeout: time.Millisecond})
+				l := stall(t, s, Options{})
+				if kind == "slow" || kind == "late" {
+					l.patience = time.Millisecond // what Options.TruthTimeout sets, as long as the source is bad
+				}
 				unchanged(t, s, func() {
 					err := recovered(func() error {
 						_, err := e.call(l, func(ctx context.Context, _ string, objects []string) ([]string, error) { return source(ctx, objects) })
@@ -217,6 +220,7 @@ func TestABadSourceOfTruthsSellsNothing(t *testing.T) {
 					wantBadSource(t, kind, err)
 				})
 				wantNoHolds(t, l)
+				l.patience = 0
 				first, err := e.call(l, TruthOf("yes"))
 				must(t, err)
 				wantDoneOnce(t, l, e, first)
@@ -238,7 +242,7 @@ func secondBatch(bad TruthFunc) TruthFunc {
 
 // A sale is one transaction: a source that fails in its second batch leaves nothing of the first.
 func TestASourceThatFailsLateSellsNothing(t *testing.T) {
-	l := sellers(t, inMemory(t, Options{Now: epoch, TruthTimeout: time.Second}), "1", "1", crowd(big)...)
+	l := sellers(t, inMemory(t, Options{Now: epoch}), "1", "1", crowd(big)...)
 	held := reserve(t, l, ReserveRequest{Key: "r", Order: purchase(t, "", "zeta", "0.5").Order, For: time.Hour})
 	calls := map[string]func(TruthFunc) (Sale, error){
 		"Sell": func(truth TruthFunc) (Sale, error) {
@@ -486,4 +490,22 @@ func TestAClockGoneBackDoesNotBreakAReservation(t *testing.T) {
 		t.Errorf("%+v of %+v", s, r)
 	}
 	audit(t, l.store)
+}
+
+// The option is what ends the wait for a source; without it nothing does but the caller's context.
+func TestTheTimeForTruthsIsAnOption(t *testing.T) {
+	wait := func(ctx context.Context, _ string, _ []string) ([]string, error) { <-ctx.Done(); return nil, ctx.Err() }
+	l := sellers(t, inMemory(t, Options{TruthTimeout: time.Millisecond}), "1", "1", "ann")
+	r := purchase(t, "1", "acme", "0.5", "ann")
+	r.Truth = wait
+	_, err := l.Sell(t.Context(), r)
+	wantErr(t, err, context.DeadlineExceeded)
+	l = sellers(t, inMemory(t, Options{}), "1", "1", "ann")
+	r.Truth = func(ctx context.Context, _ string, _ []string) ([]string, error) {
+		if _, limited := ctx.Deadline(); limited {
+			t.Error("there is a deadline that nobody set")
+		}
+		return []string{"yes"}, nil
+	}
+	sell(t, l, r)
 }
