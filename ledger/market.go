@@ -47,9 +47,7 @@ func (l *Ledger) describeSold(s *state, number uint64, r sale) (out Sale, err er
 		return out, err
 	}
 	out = Sale{
-		Number: number, Epsilon: r.epsilon, Price: int64(r.price), Currency: l.about.currency, Objects: r.objects,
-		Draws: c.tally.draws, Resales: c.tally.resales, Degradations: c.tally.degradations, Insertions: c.tally.insertions,
-		Upgrades: c.tally.upgrades, Refused: end.refused, Key: end.key, Time: begun.time, First: end.first, Last: last,
+		Number: number, Offer: l.offer(c.deal, c.tally), Refused: end.refused, Key: end.key, Time: begun.time, First: end.first, Last: last,
 	}
 	if r.granted != 0 {
 		out.Refund = int64(r.promised - r.price)

@@ -181,7 +181,7 @@ func (t *paperTrade) price() (sum int64) {
 
 // quote is the offer without its ID.
 func (t *paperTrade) quote() Quote {
-	q := Quote{Buyer: t.Buyer, Question: t.Question, Epsilon: t.Epsilon, Price: t.price(), Currency: "EUR", Objects: uint64(len(t.lines)), Refused: t.refused}
+	q := Quote{Offer: Offer{Buyer: t.Buyer, Question: t.Question, Epsilon: t.Epsilon, Price: t.price(), Currency: "EUR", Objects: uint64(len(t.lines))}, Refused: t.refused}
 	for _, n := range t.lines {
 		switch n.method {
 		case "raise":
@@ -291,11 +291,7 @@ func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*pa
 func (m *paper) deliver(d *paperDeal, t *paperTrade) {
 	q := t.quote()
 	d.status = saleSold
-	d.sale = Sale{
-		Number: d.sale.Number, Buyer: q.Buyer, Question: q.Question, Epsilon: q.Epsilon, Price: q.Price, Currency: q.Currency, Refund: d.sale.Refund,
-		Objects: q.Objects, Draws: q.Draws, Resales: q.Resales, Degradations: q.Degradations, Insertions: q.Insertions, Upgrades: q.Upgrades,
-		Refused: q.Refused, Time: m.now(),
-	}
+	d.sale = Sale{Number: d.sale.Number, Offer: q.Offer, Refund: d.sale.Refund, Refused: q.Refused, Time: m.now()}
 	m.write("sale", "")
 	for _, n := range t.lines {
 		event := m.write("sold", n.name)

@@ -20,26 +20,31 @@ type Order struct {
 	All      bool            // everyone enrolled in the question by now, who has not withdrawn
 }
 
-// Quote says what an order would cost and bring. It is a promise only together with a reservation;
-// without one, a sale can be held to it by its ID.
-type Quote struct {
-	// ID stands for the buyer, the question, ε, every object with its price, and every object
-	// refused with the reason. Equal IDs are equal offers.
-	ID       string          `json:"id"`
+// Offer is what a buyer gets and pays.
+type Offer struct {
 	Buyer    string          `json:"buyer"`
 	Question string          `json:"question"`
 	Epsilon  privacy.Epsilon `json:"epsilon"`
 	Price    int64           `json:"price"`    // in all, in minor units of the currency
 	Currency string          `json:"currency"` // the ledger's
-	Objects  uint64          `json:"objects"`  // that would answer
-	// The objects by how their responses would come about; together they are all.
+	Objects  uint64          `json:"objects"`  // that answer
+	// The objects by how their responses come about; together they are all.
 	Draws        uint64 `json:"draws"`        // drawn from the truth and charged to the object
 	Resales      uint64 `json:"resales"`      // recorded before
 	Degradations uint64 `json:"degradations"` // derived from the lowest response
 	Insertions   uint64 `json:"insertions"`   // derived from those below and above
 	// Upgrades are the objects of which the buyer holds a lower level, and pays the difference.
-	Upgrades uint64    `json:"upgrades"`
-	Refused  []Refusal `json:"refused"` // who would not answer, and why
+	Upgrades uint64 `json:"upgrades"`
+}
+
+// Quote says what an order would cost and bring. It is a promise only together with a reservation;
+// without one, a sale can be held to it by its ID.
+type Quote struct {
+	// ID stands for the buyer, the question, ε, every object with its price, and every object
+	// refused with the reason. Equal IDs are equal offers.
+	ID string `json:"id"`
+	Offer
+	Refused []Refusal `json:"refused"` // who would not answer, and why
 }
 
 // Quote says what an order would cost now and whom it would refuse. It charges nobody, changes nothing
@@ -219,12 +224,17 @@ func (t *trade) tally() (n saleTally) {
 }
 
 func (t *trade) quote() Quote {
-	n := t.tally()
-	return Quote{
-		ID: t.id(), Buyer: t.order.Buyer, Question: t.order.Question, Epsilon: t.order.Epsilon,
-		Price: int64(t.total()), Currency: t.ledger.about.currency, Objects: uint64(len(t.lines)),
+	about := deal{epsilon: t.order.Epsilon, price: t.total(), objects: uint64(len(t.lines))}
+	o := t.ledger.offer(about, t.tally())
+	o.Buyer, o.Question = t.order.Buyer, t.order.Question
+	return Quote{ID: t.id(), Offer: o, Refused: slices.Clone(t.refused)}
+}
+
+// offer puts a deal in words, without its names.
+func (l *Ledger) offer(d deal, n saleTally) Offer {
+	return Offer{
+		Epsilon: d.epsilon, Price: int64(d.price), Currency: l.about.currency, Objects: d.objects,
 		Draws: n.draws, Resales: n.resales, Degradations: n.degradations, Insertions: n.insertions, Upgrades: n.upgrades,
-		Refused: slices.Clone(t.refused),
 	}
 }
 

@@ -7,8 +7,6 @@ import (
 	"math"
 	"slices"
 	"time"
-
-	"github.com/sluicedp/sluice/privacy"
 )
 
 // SellRequest asks to carry an order out.
@@ -26,21 +24,11 @@ type SellRequest struct {
 
 // Sale is an order carried out.
 type Sale struct {
-	Number   uint64          `json:"sale"` // 1, 2, …; shared with reservations
-	Buyer    string          `json:"buyer"`
-	Question string          `json:"question"`
-	Epsilon  privacy.Epsilon `json:"epsilon"`
-	Price    int64           `json:"price"` // in all, in minor units of the currency
-	Currency string          `json:"currency"`
+	Number uint64 `json:"sale"` // 1, 2, …; shared with reservations
+	Offer
 	// Refund is what a reservation promised to cost beyond the price: for objects left out, or held by
 	// the buyer by now. What was delivered is not refunded.
-	Refund       int64  `json:"refund"`
-	Objects      uint64 `json:"objects"` // that answered, and as in Quote:
-	Draws        uint64 `json:"draws"`
-	Resales      uint64 `json:"resales"`
-	Degradations uint64 `json:"degradations"`
-	Insertions   uint64 `json:"insertions"`
-	Upgrades     uint64 `json:"upgrades"`
+	Refund int64 `json:"refund"`
 	// Refused were left out, only if the request was partial. Whom a reservation left out before is in that.
 	Refused []Refusal `json:"refused"`
 	Key     string    `json:"key"` // of the request

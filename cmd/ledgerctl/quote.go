@@ -85,34 +85,13 @@ type quoteResult struct {
 }
 
 func (r quoteResult) table(w io.Writer) {
-	r.offer().table(w)
+	tableOffer(w, r.Offer)
 	fmt.Fprintf(w, "refused\t%d\nskipped, without a value\t%d\nquote\t%s\n", len(r.Refused), r.Skipped, r.ID)
 	tableRefusals(w, r.Refused)
 }
 
-func (r quoteResult) offer() offer {
-	return offer{
-		Buyer: r.Buyer, Question: r.Question, Epsilon: r.Epsilon, Price: r.Price, Currency: r.Currency, Objects: r.Objects,
-		Draws: r.Draws, Resales: r.Resales, Degradations: r.Degradations, Insertions: r.Insertions, Upgrades: r.Upgrades,
-	}
-}
-
-// offer is what a quote and a sale have in common.
-type offer struct {
-	Buyer        string          `json:"buyer"`
-	Question     string          `json:"question"`
-	Epsilon      privacy.Epsilon `json:"epsilon"`
-	Price        int64           `json:"price"` // in minor units
-	Currency     string          `json:"currency"`
-	Objects      uint64          `json:"objects"`
-	Draws        uint64          `json:"draws"`
-	Resales      uint64          `json:"resales"`
-	Degradations uint64          `json:"degradations"`
-	Insertions   uint64          `json:"insertions"`
-	Upgrades     uint64          `json:"upgrades"`
-}
-
-func (o offer) table(w io.Writer) {
+// tableOffer writes what a quote and a sale have in common.
+func tableOffer(w io.Writer, o ledger.Offer) {
 	fmt.Fprintf(w, "buyer\t%s\nquestion\t%s\nε\t%s\nprice\t%s\n", o.Buyer, o.Question, o.Epsilon, money(o.Price, o.Currency))
 	fmt.Fprintf(w, "people who answer\t%d\n", o.Objects)
 	fmt.Fprintf(w, "  drawn, and charged\t%d\n  recorded before\t%d\n", o.Draws, o.Resales)

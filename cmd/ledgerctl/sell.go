@@ -129,7 +129,7 @@ func writeDeliveries(ctx context.Context, l *ledger.Ledger, sale uint64, out *cs
 type sellResult struct {
 	ID   string `json:"id,omitempty"` // of the quote that was asked for
 	Sale uint64 `json:"sale"`
-	offer
+	ledger.Offer
 	Refused []ledger.Refusal `json:"refused"`
 	Skipped int              `json:"skipped"` // rows without a value
 	Time    time.Time        `json:"time"`
@@ -140,18 +140,14 @@ type sellResult struct {
 
 func newSellResult(f *sellFlags, key string, s ledger.Sale, skipped int) sellResult {
 	return sellResult{
-		ID: f.quote, Sale: s.Number,
-		offer: offer{
-			Buyer: s.Buyer, Question: s.Question, Epsilon: s.Epsilon, Price: s.Price, Currency: s.Currency, Objects: s.Objects,
-			Draws: s.Draws, Resales: s.Resales, Degradations: s.Degradations, Insertions: s.Insertions, Upgrades: s.Upgrades,
-		},
+		ID: f.quote, Sale: s.Number, Offer: s.Offer,
 		Refused: append([]ledger.Refusal{}, s.Refused...), Skipped: skipped, Time: s.Time, Events: span{s.First, s.Last}, Key: key, Out: f.out,
 	}
 }
 
 func (r sellResult) table(w io.Writer) {
 	fmt.Fprintf(w, "sale\t%d\ntime\t%s\n", r.Sale, stamp(r.Time))
-	r.offer.table(w)
+	tableOffer(w, r.Offer)
 	fmt.Fprintf(w, "refused, and left out\t%d\nskipped, without a value\t%d\n", len(r.Refused), r.Skipped)
 	fmt.Fprintf(w, "events\t%d to %d\nkey\t%s\n", r.Events.First, r.Events.Last, r.Key)
 	if r.Out != "" {
