@@ -17,7 +17,8 @@ var (
 	ErrReplaced = errors.New("file was replaced while open")
 	// ErrUncertain says that a commit failed. The transaction may or may not be found when the data
 	// are opened again, and reads until then may show it although it is not durable: so the store
-	// must be closed, and opened anew to see what holds.
+	// must be closed, and opened anew to see what holds. After a [Copier.Compact] that failed too late to
+	// be undone it says the same of the whole file, and nothing is written any more.
 	ErrUncertain = errors.New("commit failed; its outcome shows only when the ledger is opened again")
 )
 
@@ -39,6 +40,9 @@ type Writer interface {
 	// Put sets the value of a key, neither of them empty. The store keeps references to both until the
 	// transaction ends: the caller must not reuse the memory.
 	Put(bucket string, key, value []byte) error
+	// Delete removes a key, which must not be empty. When there is no such key it does nothing, which
+	// is no error. The bytes may stay where the store keeps them, unreachable: see [Copier].
+	Delete(bucket string, key []byte) error
 }
 
 // Store keeps buckets of ordered keys. Its methods may be called concurrently.
@@ -56,4 +60,39 @@ type Store interface {
 	Size() (int64, error)
 	// Close waits for transactions to end and releases the store. Further calls return an error.
 	Close() error
+}
+
+// Copying is a way to copy a store.
+type Copying int
+
+const (
+	// Pages copies the file as it is. It is the fast way. The copy also holds what lies in parts of the
+	// file that are not in use: what was deleted or replaced, and what was never committed.
+	Pages Copying = iota
+	// Records copies one record after another into a new file. Nothing else is in the copy: neither
+	// what was deleted or replaced, nor a bucket without records.
+	Records
+)
+
+// Copier is a [Store] that can copy itself to a file and rewrite its own. Both may be called while
+// others read and write.
+type Copier interface {
+	// CopyTo writes a copy of one snapshot, which sees what one of View sees, to a new file that only
+	// its owner may use. The file is complete and durable, and check (unless nil) has returned nil on
+	// it, before it gets its name; until then it has a temporary one in the same directory, and check
+	// is called with that. When there is anything at path already, even if it came meanwhile,
+	// the error wraps [io/fs.ErrExist] and it is left alone. After any error there is no copy, and
+	// nothing else is left.
+	//
+	// Nobody waits for a copy. As with View, the space of data replaced meanwhile cannot be used again.
+	CopyTo(path string, how Copying, check func(path string) error) error
+	// Compact rewrites the store's own file so that nothing but the present records is in it. Updates
+	// wait meanwhile, and then go to the new file; views do not wait. It returns when no view of the
+	// old file is left, so calling it within a View or an Update waits for ever.
+	//
+	// At each instant the path leads to the complete old or the complete new file. After an error the
+	// store goes on with one of them. If the error wraps [ErrUncertain], though, it is not known which of
+	// them the path leads to after a loss of power: then views still work, and updates fail until
+	// the store is opened again.
+	Compact() error
 }

@@ -10,7 +10,9 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -23,47 +25,81 @@ import (
 // would wait for ever.
 const lockWait = 500 * time.Millisecond
 
-// Store is a bbolt file, locked against other processes for as long as it is open.
+// Store is a bbolt file, locked against other processes for as long as it is open. It implements
+// [store.Store] and [store.Copier].
+//
+// While the process works on a file it makes others beside it, which it removes; after a crash they
+// may remain, and hold records. For a file NAME they are .NAME.new-* ([Create]), .NAME.copy-*
+// ([Store.CopyTo]) and .NAME.compact-* ([Store.Compact]). Nothing reads them again: delete them.
 type Store struct {
+	path       string
+	compacting sync.Mutex // held by Compact to its end, and by Close
+	writing    sync.Mutex // held by each Update, and by Compact until the new file has its place
+	halted     error      // why nothing may be written any more; guarded by writing
+	mu         sync.Mutex
+	current    *database // changed only with both writing and mu held
+	hook       func(step string) error
+}
+
+// database is an open bbolt file.
+type database struct {
 	db       *bolt.DB
-	path     string
 	file     *os.File // bbolt's; it holds the lock
 	identity fs.FileInfo
-	broken   atomic.Bool // bbolt panicked while it held a lock, so nothing may wait for it any more
+	users    sync.WaitGroup // views and copies; none is added once it is no longer the current one
+	broken   atomic.Bool    // bbolt panicked while it held a lock, so nothing may wait for it any more
 }
 
 // Create makes a new file at path with what fill writes, or none: the file is filled and synced
 // under another name in the same directory before it gets its own. It returns [fs.ErrExist] when
 // there is a file already.
 func Create(path string, fill func(store.Writer) error) error {
-	if _, err := os.Lstat(path); err == nil {
-		return fmt.Errorf("create %s: %w", path, fs.ErrExist)
+	err := place(path, "new", syncDir, func(temp string) error { return fillNew(temp, fill) })
+	if err != nil {
+		return fmt.Errorf("create %s: %w", path, err)
 	}
-	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new-*")
+	return nil
+}
+
+// place makes a new file at path. write writes and syncs it under another name.
+func place(path, kind string, syncDir func(string) error, write func(temp string) error) error {
+	if _, err := os.Lstat(path); err == nil {
+		return fs.ErrExist
+	}
+	temp, err := createTemp(path, kind)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temp.Name())
-	if err := temp.Close(); err != nil {
-		return err
-	}
-	if err := fillNew(temp.Name(), fill); err != nil {
+	defer os.Remove(temp)
+	if err := write(temp); err != nil {
 		return err
 	}
 	// A link, unlike a rename, cannot overwrite a file that somebody made meanwhile.
-	if err := os.Link(temp.Name(), path); err != nil {
-		return fmt.Errorf("create %s: %w", path, err)
+	if err := os.Link(temp, path); err != nil {
+		return err
 	}
-	return syncDir(filepath.Dir(path))
+	if err := errors.Join(os.Remove(temp), syncDir(filepath.Dir(path))); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}
+
+// createTemp makes an empty file beside path, which only its owner may use.
+func createTemp(path, kind string) (name string, err error) {
+	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"."+kind+"-*")
+	if err != nil {
+		return "", err
+	}
+	return temp.Name(), temp.Close()
 }
 
 func fillNew(path string, fill func(store.Writer) error) error {
-	s, err := open(path, false)
+	d, err := open(path, false)
 	if err != nil {
 		return err
 	}
-	err = s.Update(fill)
-	return errors.Join(err, s.Close())
+	err = d.update(fill)
+	return errors.Join(err, d.close())
 }
 
 func syncDir(path string) error {
@@ -81,6 +117,28 @@ func syncDir(path string) error {
 // is none, [store.ErrInUse] when another process has it open in a way that excludes this one, and
 // [store.ErrCorrupt] when it is not a bbolt file.
 func Open(path string, readOnly bool) (*Store, error) {
+	for range 4 {
+		d, err := openExisting(path, readOnly)
+		if err != nil {
+			return nil, err
+		}
+		// Who had the file open may have compacted it while this process waited for the lock, and so may
+		// have left the lock of a file that nobody finds any more.
+		err = d.checkIdentity(path)
+		if err == nil && !readOnly {
+			err = syncName(path)
+		}
+		if err == nil {
+			return &Store{path: path, current: d}, nil
+		}
+		if err = errors.Join(err, d.close()); !errors.Is(err, store.ErrReplaced) {
+			return nil, fmt.Errorf("open %s: %w", path, err)
+		}
+	}
+	return nil, fmt.Errorf("open %s: %w: it is replaced again and again", path, store.ErrInUse)
+}
+
+func openExisting(path string, readOnly bool) (*database, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -92,14 +150,27 @@ func Open(path string, readOnly bool) (*Store, error) {
 	if info.Size() < smallest {
 		return nil, fmt.Errorf("open %s: %w: %d bytes are no ledger", path, store.ErrCorrupt, info.Size())
 	}
-	s, err := open(path, readOnly)
+	d, err := open(path, readOnly)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkSize(info.Size()); err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), s.Close())
+	if err := d.checkSize(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), d.close())
 	}
-	return s, nil
+	return d, nil
+}
+
+// syncName makes the name of a file durable: a process may have died between giving it to the file
+// and that. Not every directory can be synced.
+func syncName(path string) error {
+	target, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		err = syncDir(filepath.Dir(target))
+	}
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	return err
 }
 
 // smallest is the size of an empty database: four pages, which are nowhere below 4 KiB.
@@ -107,34 +178,38 @@ const smallest = 4 * 4096
 
 // checkSize refuses a file that was cut off. Its missing pages would be found one by one, and each
 // as a memory fault.
-func (s *Store) checkSize(size int64) error {
-	tx, err := s.begin(false)
+func (d *database) checkSize() error {
+	info, err := d.file.Stat() // now that it is locked: before, it may have grown
+	if err != nil {
+		return err
+	}
+	tx, err := d.begin(false)
 	if err != nil {
 		return err
 	}
 	want := tx.tx.Size()
 	tx.end(&err)
-	if err == nil && size < want {
-		err = fmt.Errorf("%w: the file has %d bytes of %d", store.ErrCorrupt, size, want)
+	if err == nil && info.Size() < want {
+		err = fmt.Errorf("%w: the file has %d bytes of %d", store.ErrCorrupt, info.Size(), want)
 	}
 	return err
 }
 
-func open(path string, readOnly bool) (opened *Store, err error) {
-	s := &Store{path: path}
+func open(path string, readOnly bool) (opened *database, err error) {
+	d := new(database)
 	defer func() {
-		if s.broken.Load() && s.file != nil {
-			err = errors.Join(err, unlock(s.file))
+		if d.broken.Load() && d.file != nil {
+			err = errors.Join(err, unlock(d.file))
 		}
 	}()
-	defer s.rescueLocked(&err) // bbolt panics on some damaged files
+	defer d.rescueLocked(&err) // bbolt panics on some damaged files
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	s.db, err = bolt.Open(path, 0, &bolt.Options{
+	d.db, err = bolt.Open(path, 0, &bolt.Options{
 		Timeout:         lockWait,
 		ReadOnly:        readOnly,
 		FreelistType:    bolt.FreelistMapType,
 		InitialMmapSize: mapSize(),
-		OpenFile:        s.openFile,
+		OpenFile:        d.openFile,
 	})
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
@@ -144,12 +219,12 @@ func open(path string, readOnly bool) (opened *Store, err error) {
 	case err != nil:
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	s.db.AllocSize = growth
+	d.db.AllocSize = growth
 	// If a process died in its last commit, what it wrote shows, but may not be on disk.
-	if err := s.file.Sync(); err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), s.db.Close())
+	if err := d.file.Sync(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), d.db.Close())
 	}
-	return s, nil
+	return d, nil
 }
 
 // growth is by how much the file grows at a time. bbolt's own choice, with this much address space
@@ -166,22 +241,40 @@ func mapSize() int {
 }
 
 // openFile opens an existing file and remembers which one it was.
-func (s *Store) openFile(path string, flag int, mode os.FileMode) (*os.File, error) {
+func (d *database) openFile(path string, flag int, mode os.FileMode) (*os.File, error) {
 	file, err := os.OpenFile(path, flag&^os.O_CREATE, mode)
 	if err != nil {
 		return nil, err
 	}
-	if s.identity, err = file.Stat(); err != nil {
+	if d.identity, err = file.Stat(); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	s.file = file
+	d.file = file
 	return file, nil
 }
 
 // View implements [store.Store].
-func (s *Store) View(fn func(store.Reader) error) (err error) {
+func (s *Store) View(fn func(store.Reader) error) error {
+	return s.snapshot(func(tx *transaction) error { return fn(tx) })
+}
+
+func (s *Store) snapshot(fn func(*transaction) error) error {
+	d := s.use()
+	defer d.users.Done()
+	return d.view(fn)
+}
+
+// use returns the current file. It stays open until the caller has told its users that it is done.
+func (s *Store) use() *database {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.current.users.Add(1)
+	return s.current
+}
+
+func (d *database) view(fn func(*transaction) error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	tx, err := s.begin(false)
+	tx, err := d.begin(false)
 	if err != nil {
 		return err
 	}
@@ -192,12 +285,21 @@ func (s *Store) View(fn func(store.Reader) error) (err error) {
 
 // Update implements [store.Store]. It refuses with [store.ErrReplaced] when the path no longer
 // leads to the open file.
-func (s *Store) Update(fn func(store.Writer) error) (err error) {
-	if err := s.checkIdentity(); err != nil {
+func (s *Store) Update(fn func(store.Writer) error) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if s.halted != nil {
+		return s.halted
+	}
+	if err := s.current.checkIdentity(s.path); err != nil {
 		return err
 	}
+	return s.current.update(fn)
+}
+
+func (d *database) update(fn func(store.Writer) error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	tx, err := s.begin(true)
+	tx, err := d.begin(true)
 	if err != nil {
 		return err
 	}
@@ -206,16 +308,19 @@ func (s *Store) Update(fn func(store.Writer) error) (err error) {
 	if err := fn(tx); err != nil || !tx.wrote {
 		return err
 	}
-	return tx.commit()
+	if err := tx.commit(); err != nil {
+		return fmt.Errorf("%w: %w", store.ErrUncertain, err)
+	}
+	return nil
 }
 
-func (s *Store) checkIdentity() error {
-	now, err := os.Stat(s.path)
+func (d *database) checkIdentity(path string) error {
+	now, err := os.Stat(path)
 	if err != nil {
 		return fmt.Errorf("%w: %w", store.ErrReplaced, err)
 	}
-	if !os.SameFile(now, s.identity) {
-		return fmt.Errorf("%w: %s", store.ErrReplaced, s.path)
+	if !os.SameFile(now, d.identity) {
+		return fmt.Errorf("%w: %s", store.ErrReplaced, path)
 	}
 	return nil
 }
@@ -232,52 +337,60 @@ func (s *Store) Size() (int64, error) {
 // Close implements [store.Store]. After a panic of bbolt it lets go of the file and leaves the rest to
 // the end of the process.
 func (s *Store) Close() error {
-	if s.broken.Load() {
-		return errors.Join(errBroken(), unlock(s.file))
+	d := s.use()
+	d.users.Done()
+	if d.broken.Load() {
+		return d.close() // whoever works on the file may never be done
 	}
-	return s.db.Close()
+	s.compacting.Lock()
+	defer s.compacting.Unlock()
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	return s.current.close()
+}
+
+func (d *database) close() error {
+	if d.broken.Load() {
+		return errors.Join(errBroken(), unlock(d.file))
+	}
+	return d.db.Close()
 }
 
 func errBroken() error { return fmt.Errorf("%w: bbolt gave up before", store.ErrCorrupt) }
 
 // transaction implements [store.Writer]. It remembers the buckets it has looked up.
 type transaction struct {
-	store   *Store
+	in      *database
 	tx      *bolt.Tx
 	buckets map[string]*bolt.Bucket
 	wrote   bool
 }
 
-func (s *Store) begin(writable bool) (t *transaction, err error) {
-	if s.broken.Load() {
+func (d *database) begin(writable bool) (t *transaction, err error) {
+	if d.broken.Load() {
 		return nil, errBroken()
 	}
-	defer s.rescueLocked(&err)
-	tx, err := s.db.Begin(writable)
+	defer d.rescueLocked(&err)
+	tx, err := d.db.Begin(writable)
 	if err != nil {
 		return nil, err
 	}
-	return &transaction{store: s, tx: tx, buckets: make(map[string]*bolt.Bucket, 8)}, nil
+	return &transaction{in: d, tx: tx, buckets: make(map[string]*bolt.Bucket, 8)}, nil
 }
 
 // end undoes what was not committed.
 func (t *transaction) end(err *error) {
-	if t.store.broken.Load() {
+	if t.in.broken.Load() {
 		return
 	}
-	defer t.store.rescueLocked(err)
+	defer t.in.rescueLocked(err)
 	if undo := t.tx.Rollback(); undo != nil && !errors.Is(undo, bolterrors.ErrTxClosed) && *err == nil {
 		*err = undo
 	}
 }
 
 func (t *transaction) commit() (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("%w: %w", store.ErrUncertain, err)
-		}
-	}()
-	defer t.store.rescueLocked(&err)
+	defer t.in.rescueLocked(&err)
 	return t.tx.Commit()
 }
 
@@ -344,6 +457,20 @@ func (t *transaction) Put(bucket string, key, value []byte) (err error) {
 	return b.Put(key, value)
 }
 
+// Delete implements [store.Writer].
+func (t *transaction) Delete(bucket string, key []byte) (err error) {
+	defer rescue(&err)
+	if len(key) == 0 {
+		return errors.New("empty key")
+	}
+	b := t.bucket(bucket)
+	if b == nil || b.Get(key) == nil {
+		return nil
+	}
+	t.wrote = true
+	return b.Delete(key)
+}
+
 // rescue turns a panic of bbolt, which damaged pages can cause, into an error. It stands around
 // calls of bbolt only, so that it hides no fault of ours.
 func rescue(err *error) {
@@ -353,9 +480,9 @@ func rescue(err *error) {
 }
 
 // rescueLocked is rescue where bbolt holds a lock that its panic leaves locked.
-func (s *Store) rescueLocked(err *error) {
+func (d *database) rescueLocked(err *error) {
 	if p := recover(); p != nil {
-		s.broken.Store(true)
+		d.broken.Store(true)
 		*err = fmt.Errorf("%w: bbolt: %v", store.ErrCorrupt, p)
 	}
 }

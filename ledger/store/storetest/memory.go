@@ -104,7 +104,7 @@ func (t *memoryTx) Scan(bucket string, from []byte, visit func(key, value []byte
 	return nil
 }
 
-// sorted returns the keys of a bucket in order, and remembers them until one is added.
+// sorted returns the keys of a bucket in order, and remembers them until one is added or removed.
 func (t *memoryTx) sorted(bucket string) []string {
 	if order, known := t.order[bucket]; known {
 		return order
@@ -120,16 +120,35 @@ func (t *memoryTx) Put(bucket string, key, value []byte) error {
 	if len(key) == 0 || len(value) == 0 {
 		return errors.New("empty key or value")
 	}
-	if !t.owned[bucket] {
-		t.owned[bucket] = true
-		t.state[bucket] = maps.Clone(t.state[bucket])
-		if t.state[bucket] == nil {
-			t.state[bucket] = map[string][]byte{}
-		}
-	}
+	t.own(bucket)
 	if _, known := t.state[bucket][string(key)]; !known {
 		delete(t.order, bucket)
 	}
 	t.state[bucket][string(key)] = value
 	return nil
+}
+
+func (t *memoryTx) Delete(bucket string, key []byte) error {
+	if len(key) == 0 {
+		return errors.New("empty key")
+	}
+	if _, known := t.state[bucket][string(key)]; !known {
+		return nil
+	}
+	t.own(bucket)
+	delete(t.order, bucket)
+	delete(t.state[bucket], string(key))
+	return nil
+}
+
+// own makes a bucket the transaction's own: others still read the one it began with.
+func (t *memoryTx) own(bucket string) {
+	if t.owned[bucket] {
+		return
+	}
+	t.owned[bucket] = true
+	t.state[bucket] = maps.Clone(t.state[bucket])
+	if t.state[bucket] == nil {
+		t.state[bucket] = map[string][]byte{}
+	}
 }

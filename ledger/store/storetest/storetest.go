@@ -17,6 +17,8 @@ func Run(t *testing.T, forgetful bool, newData func(t *testing.T) (open func() s
 	for name, test := range map[string]func(*testing.T, store.Store){
 		"empty": testEmpty, "put and get": testPutGet, "order": testOrder, "snapshot": testSnapshot,
 		"own writes": testOwnWrites, "failed update": testFailedUpdate, "serial": testSerial, "buckets": testBuckets, "closed": testClosed,
+		"delete": testDelete, "delete own writes": testDeleteOwnWrites, "delete undone": testDeleteUndone,
+		"delete a range": testDeleteRange, "delete and snapshot": testDeleteSnapshot,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newData(t)()
@@ -229,6 +231,178 @@ func testClosed(t *testing.T, s store.Store) {
 	if s.Update(func(w store.Writer) error { return w.Put("b", []byte("k"), []byte("w")) }) == nil {
 		t.Error("Update works on a closed store")
 	}
+}
+
+func remove(bucket string, keys ...string) func(store.Writer) error {
+	return func(w store.Writer) error {
+		for _, key := range keys {
+			if err := w.Delete(bucket, []byte(key)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func update(t *testing.T, s store.Store, fn func(store.Writer) error) {
+	t.Helper()
+	if err := s.Update(fn); err != nil {
+		t.Fatalf("Update: %v", err)
+	}
+}
+
+func testDelete(t *testing.T, s store.Store) {
+	put(t, s, "b", "a", "1", "b", "2", "c", "3")
+	put(t, s, "c", "b", "other bucket")
+	update(t, s, remove("b", "b"))
+	update(t, s, remove("b", "b", "none", "a\x00"))
+	update(t, s, remove("no bucket", "b"))
+	view(t, s, func(r store.Reader) {
+		if v, err := r.Get("b", []byte("b")); v != nil || err != nil {
+			t.Errorf("Get of what was deleted: %q, %v", v, err)
+		}
+		if found := keys(t, r, "b", "", 9); !slices.Equal(found, []string{"a=1", "c=3"}) {
+			t.Errorf("Scan after deleting: %q", found)
+		}
+		if found := keys(t, r, "b", "b", 9); !slices.Equal(found, []string{"c=3"}) {
+			t.Errorf("Scan from what was deleted: %q", found)
+		}
+		if found := keys(t, r, "no bucket", "", 9); found != nil {
+			t.Errorf("deleting made %q", found)
+		}
+	})
+	if got := get(t, s, "c", "b"); got != "other bucket" {
+		t.Errorf("the key of another bucket: %q", got)
+	}
+	for _, bucket := range []string{"b", "no bucket"} {
+		if s.Update(remove(bucket, "")) == nil {
+			t.Errorf("Delete from %s accepts an empty key", bucket)
+		}
+	}
+	update(t, s, remove("b", "a", "c"))
+	view(t, s, func(r store.Reader) {
+		if found := keys(t, r, "b", "", 9); found != nil {
+			t.Errorf("in a bucket that became empty: %q", found)
+		}
+	})
+	put(t, s, "b", "b", "again")
+	if got := get(t, s, "b", "b"); got != "again" {
+		t.Errorf("put again: %q", got)
+	}
+}
+
+func testDeleteOwnWrites(t *testing.T, s store.Store) {
+	put(t, s, "b", "a", "1", "b", "2", "c", "3")
+	update(t, s, func(w store.Writer) error {
+		check := func(when string, want ...string) {
+			t.Helper()
+			if found := keys(t, w, "b", "", 9); !slices.Equal(found, want) {
+				t.Errorf("%s: %q, want %q", when, found, want)
+			}
+		}
+		check("before", "a=1", "b=2", "c=3")
+		err := w.Delete("b", []byte("b"))
+		check("deleted", "a=1", "c=3")
+		if v, missing := w.Get("b", []byte("b")); v != nil || missing != nil {
+			t.Errorf("Get of what was deleted: %q, %v", v, missing)
+		}
+		err = errors.Join(err, w.Put("b", []byte("b"), []byte("new")))
+		check("put again", "a=1", "b=new", "c=3")
+		err = errors.Join(err, w.Put("b", []byte("d"), []byte("4")), w.Delete("b", []byte("d")), w.Delete("b", []byte("d")))
+		check("put and deleted", "a=1", "b=new", "c=3")
+		return errors.Join(err, w.Put("new", []byte("x"), []byte("y")), w.Delete("new", []byte("x")), w.Delete("b", []byte("a")))
+	})
+	view(t, s, func(r store.Reader) {
+		if found := keys(t, r, "b", "", 9); !slices.Equal(found, []string{"b=new", "c=3"}) {
+			t.Errorf("after the commit: %q", found)
+		}
+		if found := keys(t, r, "new", "", 9); found != nil {
+			t.Errorf("in the new bucket: %q", found)
+		}
+	})
+}
+
+func testDeleteUndone(t *testing.T, s store.Store) {
+	put(t, s, "b", "a", "1", "b", "2", "c", "3")
+	failure := errors.New("no")
+	err := s.Update(func(w store.Writer) error {
+		return errors.Join(w.Delete("b", []byte("b")), w.Put("b", []byte("a"), []byte("new")), w.Delete("b", []byte("a")), failure)
+	})
+	if !errors.Is(err, failure) {
+		t.Errorf("Update returned %v", err)
+	}
+	view(t, s, func(r store.Reader) {
+		if found := keys(t, r, "b", "", 9); !slices.Equal(found, []string{"a=1", "b=2", "c=3"}) {
+			t.Errorf("a failed update left %q", found)
+		}
+	})
+}
+
+// A range is larger than any unit of storage, so that some become empty within the transaction.
+func testDeleteRange(t *testing.T, s store.Store) {
+	const pairs, first, last = 3000, 500, 2500
+	name := func(i int) string { return fmt.Sprintf("%06d", i) }
+	value := make([]byte, 100)
+	update(t, s, func(w store.Writer) error {
+		var err error
+		for i := range pairs {
+			err = errors.Join(err, w.Put("b", []byte(name(i)), value))
+		}
+		return err
+	})
+	count := func(r store.Reader, from int) (n int) {
+		before := ""
+		err := r.Scan("b", []byte(name(from)), func(key, _ []byte) bool {
+			if k := string(key); k <= before || k >= name(first) && k < name(last) && k != name(1000) {
+				t.Errorf("found %s after %s", k, before)
+			}
+			before = string(key)
+			n++
+			return true
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	check := func(r store.Reader, again int) {
+		t.Helper()
+		for _, c := range []struct{ from, want int }{
+			{0, pairs - last + first + again}, {first, pairs - last + again}, {1000, pairs - last + again}, {2000, pairs - last}, {last, pairs - last},
+		} {
+			if n := count(r, c.from); n != c.want {
+				t.Errorf("a scan from %d finds %d, want %d", c.from, n, c.want)
+			}
+		}
+	}
+	update(t, s, func(w store.Writer) error {
+		var err error
+		for i := first; i < last; i++ {
+			err = errors.Join(err, w.Delete("b", []byte(name(i))))
+		}
+		check(w, 0)
+		err = errors.Join(err, w.Put("b", []byte(name(1000)), value))
+		check(w, 1)
+		return err
+	})
+	view(t, s, func(r store.Reader) { check(r, 1) })
+}
+
+func testDeleteSnapshot(t *testing.T, s store.Store) {
+	put(t, s, "b", "a", "1", "b", "2")
+	view(t, s, func(r store.Reader) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if err := s.Update(remove("b", "a", "b")); err != nil {
+				t.Errorf("Update: %v", err)
+			}
+		}()
+		<-done
+		if found := keys(t, r, "b", "", 9); !slices.Equal(found, []string{"a=1", "b=2"}) {
+			t.Errorf("a snapshot shows a later delete: %q", found)
+		}
+	})
 }
 
 func testReopened(t *testing.T, open func() store.Store) {

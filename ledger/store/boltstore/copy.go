@@ -1,0 +1,301 @@
+package boltstore
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/sluicedp/sluice/ledger/store"
+)
+
+// What a test can hold up or make fail: the last step that can be undone, and the one after it.
+const (
+	stepName = "give the new file its name"
+	stepSync = "sync the directory"
+)
+
+func (s *Store) at(step string) error {
+	if s.hook == nil {
+		return nil
+	}
+	return s.hook(step)
+}
+
+// CopyTo implements [store.Copier]. It needs a file system with hard links. A writer waits for it
+// only when the file outgrows the address space reserved for it, 4 GiB (on Windows and 32-bit systems:
+// when it grows at all).
+func (s *Store) CopyTo(path string, how store.Copying, check func(path string) error) error {
+	write := s.copyPages
+	switch how {
+	case store.Pages:
+	case store.Records:
+		write = s.copyRecords
+	default:
+		return fmt.Errorf("copy to %s: no way to copy has the number %d", path, how)
+	}
+	sync := func(dir string) error { return errors.Join(s.at(stepSync), syncDir(dir)) }
+	err := place(path, "copy", sync, func(temp string) error {
+		if err := write(temp); err != nil || check == nil {
+			return err
+		}
+		return check(temp)
+	})
+	if err != nil {
+		return fmt.Errorf("copy to %s: %w", path, err)
+	}
+	return nil
+}
+
+// copyPages writes a copy over an empty file. Syncing takes long and needs no snapshot.
+func (s *Store) copyPages(path string) error {
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	err = s.snapshot(func(tx *transaction) error { return tx.writeTo(file) })
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}
+
+func (t *transaction) writeTo(file *os.File) (err error) {
+	defer rescue(&err)
+	_, err = t.tx.WriteTo(file)
+	if errors.Is(err, io.EOF) {
+		err = fmt.Errorf("%w: the file was cut off", store.ErrCorrupt)
+	}
+	return err
+}
+
+func (s *Store) copyRecords(path string) error {
+	d, err := open(path, false)
+	if err != nil {
+		return err
+	}
+	if err = s.snapshot(d.fill); err == nil {
+		err = d.seal()
+	}
+	return errors.Join(err, d.close())
+}
+
+// Compact implements [store.Copier]. The new file has the mode and the owner of the old one, but not
+// its access lists and other attributes. A symbolic link stays one; another hard link goes on
+// leading to the old file, and so to what was deleted.
+//
+// It returns [store.ErrReplaced] when the path no longer leads to the open file, and [store.ErrCorrupt]
+// when the file holds what this package does not write, which is not lost that way. It is refused
+// when the store was opened for reading only. Windows does not let an open file be replaced: there
+// it always fails, and changes nothing.
+func (s *Store) Compact() error {
+	s.compacting.Lock()
+	defer s.compacting.Unlock()
+	old, err := s.replace()
+	if old != nil {
+		old.users.Wait()
+		err = errors.Join(err, old.close())
+	}
+	if err != nil {
+		return fmt.Errorf("compact %s: %w", s.path, err)
+	}
+	return nil
+}
+
+// replace puts a new file in the place of the old one, and the caller has to close what it returns.
+func (s *Store) replace() (old *database, err error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	switch {
+	case s.halted != nil:
+		return nil, s.halted
+	case s.current.broken.Load():
+		return nil, errBroken()
+	case s.current.db.IsReadOnly():
+		return nil, errors.New("the file was opened for reading only")
+	}
+	if err := s.current.checkIdentity(s.path); err != nil {
+		return nil, err
+	}
+	path, err := filepath.EvalSymlinks(s.path) // a rename would replace a symbolic link
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	// Where this does not work, find out while nothing has to be undone.
+	if err := syncDir(dir.Name()); err != nil {
+		return nil, err
+	}
+	next, err := s.rewrite(path)
+	if err != nil {
+		return nil, err
+	}
+	// From here on the path leads to the new file, and what was written to the old one would be lost.
+	if err := errors.Join(s.at(stepSync), dir.Sync()); err != nil {
+		s.halted = fmt.Errorf("%w: the new file is in its place, but perhaps not durably: %w", store.ErrUncertain, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, s.current = s.current, next
+	return old, s.halted
+}
+
+// rewrite makes a new file of the records in the current one, and renames it to path. It is locked
+// before that, so that no other process can come first.
+func (s *Store) rewrite(path string) (made *database, err error) {
+	temp, err := createTemp(path, "compact")
+	if err != nil {
+		return nil, err
+	}
+	named := false
+	defer func() {
+		if !named {
+			os.Remove(temp)
+		}
+	}()
+	next, err := open(temp, false)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if !named {
+			err = errors.Join(err, next.close()) // before it is removed, as Windows demands
+		}
+	}()
+	if err := s.current.view(next.fill); err != nil {
+		return nil, err
+	}
+	if err := next.dress(temp, s.current.file); err != nil {
+		return nil, err
+	}
+	if err := next.seal(); err != nil {
+		return nil, err
+	}
+	if err := s.at(stepName); err != nil {
+		return nil, err
+	}
+	if s.current.broken.Load() {
+		return nil, errBroken()
+	}
+	if err := s.current.checkIdentity(path); err != nil {
+		return nil, err
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return nil, err
+	}
+	named = true
+	return next, nil
+}
+
+// dress gives a new file the owner and the mode of another.
+func (d *database) dress(path string, as *os.File) error {
+	info, err := as.Stat()
+	if err != nil {
+		return err
+	}
+	if err := own(path, info); err != nil {
+		return err
+	}
+	return os.Chmod(path, info.Mode().Perm()) // second: a change of the owner may take rights away
+}
+
+const (
+	// batch is how many bytes of records are written in one transaction: a compromise between memory
+	// and writing the ends of the buckets again and again.
+	batch = 4 << 20
+	// overhead is what a record costs in memory besides its bytes.
+	overhead = 64
+	// fullness leaves room in each page, so that not every change of a size splits one.
+	fullness = 0.9
+)
+
+// fill copies all records into a new file. It is durable only once it is sealed.
+func (d *database) fill(from *transaction) (err error) {
+	d.db.NoSync, d.db.NoGrowSync = true, true
+	var tx *transaction
+	defer func() {
+		if tx != nil {
+			tx.end(&err)
+		}
+	}()
+	size := 0
+	err = from.each(func(bucket string, key, value []byte) (err error) {
+		if tx != nil && size >= batch {
+			if err := tx.commit(); err != nil {
+				return err
+			}
+			tx, size = nil, 0
+		}
+		if tx == nil {
+			if tx, err = d.begin(true); err != nil {
+				return err
+			}
+		}
+		size += len(key) + len(value) + overhead
+		if err := tx.Put(bucket, key, value); err != nil {
+			return err
+		}
+		tx.bucket(bucket).FillPercent = fullness
+		return nil
+	})
+	if err != nil || tx == nil {
+		return err
+	}
+	return tx.commit()
+}
+
+// seal makes what was filled in durable, and whatever is written from now on.
+func (d *database) seal() error {
+	d.db.NoSync, d.db.NoGrowSync = false, false
+	return d.file.Sync()
+}
+
+// each visits all records. What Put never writes, and keys out of order, which are damage that a
+// copy would hide, are errors.
+func (t *transaction) each(visit func(bucket string, key, value []byte) error) error {
+	names, err := t.names()
+	if err != nil {
+		return err
+	}
+	for _, bucket := range names {
+		var failed error
+		var before []byte
+		err := t.Scan(bucket, nil, func(key, value []byte) bool {
+			switch {
+			case len(value) == 0:
+				failed = fmt.Errorf("%w: bucket %q holds a key without a value", store.ErrCorrupt, bucket)
+			case bytes.Compare(key, before) <= 0:
+				failed = fmt.Errorf("%w: the keys of bucket %q are out of order", store.ErrCorrupt, bucket)
+			default:
+				failed = visit(bucket, key, value)
+			}
+			before = key
+			return failed == nil
+		})
+		if err := errors.Join(failed, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// names returns the names of all buckets.
+func (t *transaction) names() (names []string, err error) {
+	defer rescue(&err)
+	err = t.tx.ForEach(func(name []byte, b *bolt.Bucket) error {
+		if b == nil {
+			return fmt.Errorf("%w: %q is no bucket", store.ErrCorrupt, name)
+		}
+		names = append(names, string(name))
+		return nil
+	})
+	return names, err
+}

@@ -1,0 +1,134 @@
+package boltstore
+
+import (
+	"bufio"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/store"
+)
+
+const (
+	crashPath = "SLUICE_TEST_STORE_CRASH_PATH" // tells a process that it is the child
+	crashRun  = "SLUICE_TEST_STORE_CRASH_RUN"
+	kills     = 15
+	// kept is how many of its latest records a child keeps. It deletes those before.
+	kept = 20
+)
+
+// A child process writes, deletes and compacts as fast as it can and prints what is durable; the
+// parent kills it at a random instant. (The page cache survives a kill, so this cannot see a missing
+// flush. It sees a path that leads to no complete file, and a write to a file that nobody finds.)
+func TestCompactOutlivesSIGKILL(t *testing.T) {
+	path := newFile(t)
+	left, commits, compactions := 0, 0, 0
+	for run := range kills {
+		last, compacted := runAndKill(t, path, run)
+		commits, compactions = commits+last+1, compactions+compacted
+		others, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".*"))
+		must(t, err)
+		for _, other := range others {
+			if !strings.HasPrefix(filepath.Base(other), ".data.db.compact-") {
+				t.Errorf("left over: %s", other)
+			}
+			left++
+			must(t, os.Remove(other))
+		}
+		wantFiles(t, path, "data.db")
+		s := mustOpen(t, path)
+		wantSound(t, s)
+		all := records(t, s)
+		for i := max(0, last-kept+2); i <= last; i++ {
+			if all[fmt.Sprintf("log/%d/%08d", run, i)] != fmt.Sprint(i) {
+				t.Errorf("run %d: record %d of %d is lost", run, i, last)
+			}
+		}
+		// At most the transaction that was not acknowledged is there as well.
+		if n := len(all); n > kept+2 {
+			t.Errorf("run %d: %d records", run, n)
+		}
+		must(t, s.Update(func(w store.Writer) error {
+			for name := range all {
+				bucket, key, _ := strings.Cut(name, "/")
+				if err := w.Delete(bucket, []byte(key)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		must(t, s.Close())
+	}
+	t.Logf("%d commits, %d compactions, %d temporary files left by %d kills", commits, compactions, left, kills)
+}
+
+// runAndKill returns the last record that was acknowledged, and how often the child compacted.
+func runAndKill(t *testing.T, path string, run int) (last, compactions int) {
+	t.Helper()
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCrashChild$")
+	child.Env = append(os.Environ(), crashPath+"="+path, fmt.Sprintf("%s=%d", crashRun, run))
+	child.Stderr = os.Stderr
+	out, err := child.StdoutPipe()
+	must(t, err)
+	must(t, child.Start())
+	last = -1
+	lines := bufio.NewReader(out)
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			break // the rest of a line that was cut off acknowledges nothing
+		}
+		if line == "compacted\n" {
+			if compactions++; compactions == 1 {
+				time.AfterFunc(time.Duration(rand.IntN(60_000))*time.Microsecond, func() { _ = child.Process.Kill() })
+			}
+		} else if _, err := fmt.Sscanf(line, "%d\n", &last); err != nil {
+			t.Errorf("the child says %q", line)
+		}
+	}
+	if err := child.Wait(); err == nil || compactions == 0 {
+		t.Errorf("the child ended by itself, after %d records and %d compactions", last+1, compactions)
+	}
+	return last, compactions
+}
+
+// TestCrashChild is the process that gets killed. In any other it does nothing.
+func TestCrashChild(t *testing.T) {
+	path, run := os.Getenv(crashPath), os.Getenv(crashRun)
+	if path == "" {
+		return
+	}
+	s, err := Open(path, false)
+	if err != nil {
+		fmt.Println("open:", err)
+		return
+	}
+	go func() {
+		for {
+			if err := s.Compact(); err != nil {
+				fmt.Println(err)
+				return
+			}
+			fmt.Println("compacted")
+		}
+	}()
+	for i := range 1_000_000 {
+		err := s.Update(func(w store.Writer) error {
+			key := func(i int) []byte { return fmt.Appendf(nil, "%s/%08d", run, i) }
+			if err := w.Put("log", key(i), fmt.Append(nil, i)); err != nil || i < kept {
+				return err
+			}
+			return w.Delete("log", key(i-kept))
+		})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(i)
+	}
+}
