@@ -1,0 +1,279 @@
+package spill
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"hash/maphash"
+	"math/bits"
+	"os"
+	"sort"
+)
+
+const (
+	frame     = 4       // about what the two lengths of a pair take
+	mark      = 48      // what an index entry takes beside its key
+	keyBits   = 10      // of the filter, for each key, if they fit
+	blockSize = 8 << 10 // where a block may end
+	maxBlock  = 1 << 20 // where it must, however little memory is left for the index
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// run is a file of pairs in the order of their keys. A pair is the length of the key, that of the value
+// plus one, or zero if the pair was deleted, both as uvarints, and the two. Pairs form blocks, of
+// which only the first key is in memory.
+type run struct {
+	file   *os.File
+	name   string // if it is still to be removed
+	size   int64
+	count  int
+	held   int // bytes in memory
+	index  []block
+	filter filter
+}
+
+type block struct {
+	first  string
+	offset int64
+	sum    uint32 // a damaged scratch file must not look like a damaged ledger
+}
+
+func (r *run) close() error {
+	err := r.file.Close()
+	if r.name != "" {
+		err = errors.Join(err, os.Remove(r.name))
+	}
+	return err
+}
+
+// get returns the value of a key, nil if it was deleted. The value lasts until c, which serves to read, is
+// used again.
+func (r *run) get(key []byte, c *cursor) (value []byte, found bool, err error) {
+	*c = cursor{run: r, buf: c.buf}
+	if err := c.seek(key); err != nil || !bytes.Equal(c.key, key) {
+		return nil, false, err
+	}
+	return c.value, true, nil
+}
+
+func (r *run) read(i int, buf *[]byte) error {
+	b, end := r.index[i], r.size
+	if i+1 < len(r.index) {
+		end = r.index[i+1].offset
+	}
+	if n := int(end - b.offset); cap(*buf) < n {
+		*buf = make([]byte, n)
+	} else {
+		*buf = (*buf)[:n]
+	}
+	if _, err := r.file.ReadAt(*buf, b.offset); err != nil {
+		return fmt.Errorf("read scratch file: %w", err)
+	}
+	if crc32.Checksum(*buf, castagnoli) != b.sum {
+		return errDamaged
+	}
+	return nil
+}
+
+var errDamaged = errors.New("read scratch file: other bytes than were written")
+
+// cut takes the first pair off a block.
+func cut(b []byte) (key, value, rest []byte, err error) {
+	k, n := binary.Uvarint(b)
+	if n <= 0 {
+		return nil, nil, nil, errDamaged
+	}
+	v, m := binary.Uvarint(b[n:])
+	if b = b[n+max(m, 0):]; m <= 0 || k > uint64(len(b)) || v > uint64(len(b))-k+1 {
+		return nil, nil, nil, errDamaged
+	}
+	key, rest = b[:k], b[k:]
+	if v == 0 {
+		return key, nil, rest, nil
+	}
+	return key, rest[:v-1], rest[v-1:], nil
+}
+
+// writer writes a run.
+type writer struct {
+	run    *run
+	out    *bufio.Writer
+	seed   maphash.Seed
+	block  []byte
+	until  int   // the length at which the block ends
+	size   int64 // expected of the run
+	budget int   // for the index
+}
+
+// newWriter begins a run of at most about size bytes and count pairs that may hold budget bytes in
+// memory, for the index and the filter.
+func newWriter(dir string, seed maphash.Seed, size int64, count, budget int) (*writer, error) {
+	file, err := os.CreateTemp(dir, "sluice-scratch-*")
+	if err != nil {
+		return nil, err
+	}
+	r := &run{file: file, filter: newFilter(count, budget/2)}
+	if os.Remove(file.Name()) != nil {
+		r.name = file.Name() // not while it is open, on this system
+	}
+	r.held = 8 * len(r.filter.words)
+	return &writer{run: r, out: bufio.NewWriterSize(file, 1<<16), seed: seed, size: size, budget: max(budget/2, 1)}, nil
+}
+
+// add appends a pair whose key is above all before it; a nil value is that of a deleted pair.
+func (w *writer) add(key, value []byte) error {
+	r := w.run
+	if len(w.block) >= w.until {
+		if err := w.flush(); err != nil {
+			return err
+		}
+		// The share of a block in the index is no larger than its share in the run.
+		cost := len(key) + mark
+		w.until = max(blockSize, int(min(maxBlock, int64(cost)*w.size/int64(w.budget))))
+		r.index = append(r.index, block{first: string(key), offset: r.size})
+		r.held += cost
+	}
+	w.block = binary.AppendUvarint(w.block, uint64(len(key)))
+	if value == nil {
+		w.block = append(append(w.block, 0), key...)
+	} else {
+		w.block = binary.AppendUvarint(w.block, uint64(len(value))+1)
+		w.block = append(append(w.block, key...), value...)
+	}
+	r.filter.has(maphash.Bytes(w.seed, key), true)
+	r.count++
+	return nil
+}
+
+// flush ends the block.
+func (w *writer) flush() error {
+	if len(w.block) == 0 {
+		return nil
+	}
+	w.run.index[len(w.run.index)-1].sum = crc32.Checksum(w.block, castagnoli)
+	w.run.size += int64(len(w.block))
+	_, err := w.out.Write(w.block)
+	w.block = w.block[:0]
+	return err
+}
+
+func (w *writer) finish() error {
+	return errors.Join(w.flush(), w.out.Flush())
+}
+
+// filter is a Bloom filter.
+type filter struct {
+	words  []uint64
+	probes int
+}
+
+func newFilter(count, budget int) filter {
+	n := max(1, min((count*keyBits+63)/64, budget/8))
+	return filter{make([]uint64, n), min(max(n*64*7/10/max(count, 1), 1), 7)} // ln 2 probes for each bit per key
+}
+
+// has reports whether a hash may have been added. With add, it is from then on.
+func (f filter) has(hash uint64, add bool) bool {
+	step := bits.RotateLeft64(hash, 32) | 1
+	for range f.probes {
+		bit, _ := bits.Mul64(hash, uint64(len(f.words))*64)
+		word, mask := &f.words[bit/64], uint64(1)<<(bit%64)
+		if add {
+			*word |= mask
+		} else if *word&mask == 0 {
+			return false
+		}
+		hash += step
+	}
+	return true
+}
+
+// cursor goes through entries or a run, in order.
+type cursor struct {
+	key, value []byte // where it stands, until it moves; a nil key at the end
+	entries    []*entry
+	run        *run
+	block      int // the next
+	buf, rest  []byte
+}
+
+// seek moves to the first key not below from.
+func (c *cursor) seek(from []byte) error {
+	if c.run == nil {
+		c.entries = c.entries[sort.Search(len(c.entries), func(i int) bool { return c.entries[i].key >= string(from) }):]
+		return c.next()
+	}
+	c.block = max(0, sort.Search(len(c.run.index), func(i int) bool { return c.run.index[i].first > string(from) })-1)
+	for {
+		if err := c.next(); err != nil || c.key == nil || bytes.Compare(c.key, from) >= 0 {
+			return err
+		}
+	}
+}
+
+func (c *cursor) next() (err error) {
+	if c.run == nil {
+		if len(c.entries) == 0 {
+			c.key = nil
+			return nil
+		}
+		c.key, c.value = append(c.key[:0], c.entries[0].key...), c.entries[0].value
+		c.entries = c.entries[1:]
+		return nil
+	}
+	if len(c.rest) == 0 {
+		if c.block == len(c.run.index) {
+			c.key = nil
+			return nil
+		}
+		if err := c.run.read(c.block, &c.buf); err != nil {
+			return err
+		}
+		c.rest = c.buf
+		c.block++
+	}
+	c.key, c.value, c.rest, err = cut(c.rest)
+	return err
+}
+
+// merge visits the pairs from a key on, in order, until visit returns false or an error. Where cursors
+// hold the same key, the first of them counts.
+func merge(cursors []*cursor, from []byte, visit func(key, value []byte) (bool, error)) error {
+	for _, c := range cursors {
+		if err := c.seek(from); err != nil {
+			return err
+		}
+	}
+	for {
+		var least *cursor
+		for _, c := range cursors {
+			if c.key == nil {
+				continue
+			}
+			order := -1
+			if least != nil {
+				order = bytes.Compare(c.key, least.key)
+			}
+			if order < 0 {
+				least = c
+			} else if order == 0 {
+				if err := c.next(); err != nil {
+					return err
+				}
+			}
+		}
+		if least == nil {
+			return nil
+		}
+		if more, err := visit(least.key, least.value); err != nil || !more {
+			return err
+		}
+		if err := least.next(); err != nil {
+			return err
+		}
+	}
+}
