@@ -341,9 +341,6 @@ func (c *chain) reach(epsilon privacy.Epsilon, r response) {
 	at, _ := findLevel(c.levels, epsilon)
 	made := level{Level: rrchain.Level{Epsilon: epsilon, Response: r.value}}
 	c.levels = slices.Insert(c.levels, at, made)
-	if r.bound != nil {
-		c.bound = r.bound
-	}
 }
 
 // mostSteps bounds the events of one part of a sweep: chains that have much to catch up with would
@@ -371,8 +368,7 @@ func (x *sweep) decide(s *state, names []string) (p part, err error) {
 	}
 	for _, number := range slices.Sorted(maps.Keys(swept)) {
 		one := swept[number]
-		p.swept = append(p.swept, one.sweptCount)
-		p.refused = append(p.refused, one.refusals...)
+		p.swept = append(p.swept, one)
 		p.counts[sweepRaised] += one.raised
 		p.counts[sweepUnchanged] += one.unchanged
 	}
@@ -415,12 +411,15 @@ func (x *sweep) follow(todo plan, p *part) error {
 		if step.verdict == drawn && !asked {
 			return errOvertaken
 		}
-		r, err := x.ledger.respond(c.question, c.subject, step.epsilon, truth)
+		r, first, err := x.ledger.respond(c.question, c.subject, step.epsilon, truth)
 		if err != nil {
 			return err
 		}
 		c.chain.reach(step.epsilon, r)
-		p.changes = append(p.changes, &released{c.name, c.question.number, step.epsilon, r})
+		for _, binding := range first {
+			c.chain.bound = &binding.(*truthBound).tag
+		}
+		p.changes = append(append(p.changes, first...), &released{c.name, c.question.number, step.epsilon, r})
 	}
 	return nil
 }

@@ -114,11 +114,16 @@ func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote,
 
 // leftOutOf returns whom a recorded answer left out: the event that settled its request follows it.
 func (s *state) leftOutOf(a answerLevel) ([]Refusal, error) {
-	end, err := s.settlement(a.event + 1)
-	if err != nil {
-		return nil, err
+	for number := a.event + 1; number <= s.counters.events; number++ {
+		ev, err := s.event(number)
+		if err != nil {
+			return nil, err
+		}
+		if end, ok := ev.change.(*settled); ok {
+			return s.refusals(number, end)
+		}
 	}
-	return end.refused, nil
+	return nil, orCorrupt(nil, "the answer of event %d was never settled", a.event)
 }
 
 // inquiry is an AnswerRequest being carried out.
@@ -202,24 +207,23 @@ func (x *inquiry) digest() [sha256.Size]byte {
 func (x *inquiry) attempt(ctx context.Context) (AnswerResult, error) {
 	defer func() { clear(x.truths) }()
 	done, needed, err := x.look(ctx)
-	if err == nil && done == nil && needed {
+	if err == nil && needed {
 		err = x.ask(ctx)
 	}
 	if err != nil {
 		return AnswerResult{}, err
 	}
-	if done == nil {
-		done = &settled{key: x.request.Key, digest: x.digest(), through: x.through, final: true}
-		if _, _, err = x.ledger.submit(ctx, func(s *state) ([]change, error) { return x.decide(s, done) }); err != nil {
+	if done == 0 {
+		if _, done, err = x.ledger.submit(ctx, x.decide); err != nil {
 			return AnswerResult{}, err
 		}
 	}
 	return x.result(context.WithoutCancel(ctx), done) // it is done, whatever has become of ctx
 }
 
-// look returns how the request was settled, if it was, and else whether an answer must be drawn from
+// look returns the event that settled the request, if it was, and else whether an answer must be drawn from
 // truths.
-func (x *inquiry) look(ctx context.Context) (done *settled, needed bool, err error) {
+func (x *inquiry) look(ctx context.Context) (done uint64, needed bool, err error) {
 	err = x.ledger.view(ctx, func(s *state) error {
 		x.at = s.clock
 		st, err := s.standing(x.request.Key, x.digest())
@@ -227,8 +231,8 @@ func (x *inquiry) look(ctx context.Context) (done *settled, needed bool, err err
 			return err
 		}
 		if st.done {
-			done, err = s.settlement(st.last)
-			return err
+			done = st.last
+			return nil
 		}
 		x.through = st.through
 		if err := x.convene(s, st.through); err != nil {
@@ -303,7 +307,8 @@ func (x *inquiry) leftOut() []Refusal {
 }
 
 // decide returns the events of the answer and of its charges.
-func (x *inquiry) decide(s *state, end *settled) ([]change, error) {
+func (x *inquiry) decide(s *state) ([]change, error) {
+	end := &settled{key: x.request.Key, digest: x.digest(), through: x.through, first: s.counters.events + 1, final: true}
 	st, err := s.standing(end.key, end.digest)
 	if err != nil {
 		return nil, err
@@ -312,26 +317,24 @@ func (x *inquiry) decide(s *state, end *settled) ([]change, error) {
 	if err != nil {
 		return nil, err
 	}
-	end.first = s.counters.events + 1
-	base, free := known.best(x.request.Epsilon)
-	if free {
-		if end.refused, err = s.leftOutOf(base); err != nil {
-			return nil, err
-		}
-	}
-	switch {
-	case st.done:
+	if st.done {
 		return nil, errOvertaken
-	case free && base.Epsilon == x.request.Epsilon:
-		end.counts[reused], end.answer = 1, base.event
-		return []change{end}, nil
-	case free:
-		end.counts[derived], end.answer = 1, end.first
-		output, err := x.ledger.queries.Degrade(x.query.Outputs(len(x.question.values)), base.Response, base.Epsilon, x.request.Epsilon)
-		return []change{x.record(output, methodDegrade, base.objects), end}, err
 	}
-	end.counts[drawn] = 1
-	return x.draw(s, end)
+	base, free := known.best(x.request.Epsilon)
+	if !free {
+		return x.draw(s, end)
+	}
+	left, err := s.leftOutOf(base)
+	if err != nil {
+		return nil, err
+	}
+	if base.Epsilon == x.request.Epsilon {
+		end.counts[reused], end.answer = 1, base.event
+		return settling(nil, left, end), nil
+	}
+	end.counts[derived], end.answer = 1, end.first
+	output, err := x.ledger.queries.Degrade(x.query.Outputs(len(x.question.values)), base.Response, base.Epsilon, x.request.Epsilon)
+	return settling([]change{x.record(output, methodDegrade, base.objects)}, left, end), err
 }
 
 func (x *inquiry) record(output int, how method, objects uint64) *answered {
@@ -347,8 +350,7 @@ func (x *inquiry) draw(s *state, end *settled) ([]change, error) {
 	if !slices.Equal(asked, x.able) || len(x.members)+len(x.missing) != len(x.able) {
 		return nil, errOvertaken // somebody was charged since, or nobody's truth was asked for
 	}
-	end.refused = x.leftOut()
-	charges, counts, err := x.count(s)
+	changes, counts, err := x.count(s)
 	if err != nil {
 		return nil, err
 	}
@@ -360,37 +362,46 @@ func (x *inquiry) draw(s *state, end *settled) ([]change, error) {
 	if err != nil {
 		return nil, err
 	}
-	end.answer = end.first + uint64(len(charges))
-	return append(charges, x.record(output, methodFresh, uint64(len(x.members))), end), nil
+	end.counts[drawn], end.answer = 1, end.first+uint64(len(changes))
+	changes = append(changes, x.record(output, methodFresh, uint64(len(x.members))))
+	return settling(changes, x.leftOut(), end), nil
 }
 
-// count returns the charges of the members and counts their true values, after checking these against
-// those that their chains are bound to.
-func (x *inquiry) count(s *state) (charges []change, counts []int64, err error) {
-	charges = make([]change, len(x.members), len(x.members)+2)
+// count returns the charges of the members, behind the changes that bind chains to their truths, and counts
+// the true values, after checking these against those that the chains are bound to.
+func (x *inquiry) count(s *state) (changes []change, counts []int64, err error) {
+	charges := make([]change, len(x.members))
 	counts = make([]int64, len(x.question.values))
 	for i, name := range x.members {
 		c, _, err := s.chain(x.question.number, name)
 		if err != nil {
 			return nil, nil, err
 		}
-		bound, err := x.ledger.bind(x.question, c.bound, name, int(x.truths[i]))
+		first, err := x.ledger.bind(x.question, c.bound, name, int(x.truths[i]))
 		if err != nil {
 			return nil, nil, err
 		}
-		charges[i] = &charged{name, x.question.number, x.request.Epsilon, bound}
+		changes = append(changes, first...)
+		charges[i] = &charged{name, x.question.number, x.request.Epsilon}
 		counts[x.truths[i]]++
 	}
-	return charges, counts, nil
+	return append(changes, charges...), counts, nil
 }
 
 // result reads the answer that a request got, whoever has come or gone since.
-func (x *inquiry) result(ctx context.Context, end *settled) (AnswerResult, error) {
-	out := AnswerResult{Epsilon: x.request.Epsilon, Refused: end.refused, Event: end.answer}
-	if end.counts[drawn] == 1 {
-		out.Charged = x.request.Epsilon
-	}
+func (x *inquiry) result(ctx context.Context, settled uint64) (AnswerResult, error) {
+	out := AnswerResult{Epsilon: x.request.Epsilon}
 	err := x.ledger.view(ctx, func(s *state) error {
+		end, err := s.settlement(settled)
+		if err != nil {
+			return err
+		}
+		if out.Event = end.answer; end.counts[drawn] == 1 {
+			out.Charged = x.request.Epsilon
+		}
+		if out.Refused, err = s.refusals(settled, end); err != nil {
+			return err
+		}
 		ev, err := s.event(end.answer)
 		if err != nil {
 			return err

@@ -9,17 +9,17 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// record appends changes to the log under the next numbers and applies them. It returns the number
-// of the first and of the last event.
+// record appends changes to the log under the next numbers, each with a salt of its own, and applies them.
+// It returns the number of the first and of the last event.
 func (s *state) record(changes []change) (first, last uint64, err error) {
 	first = s.counters.events + 1
-	for _, c := range changes {
-		ev := event{s.counters.events + 1, s.now, c}
-		if err := s.put(bucketEvents, eventKey(ev.number), encodeEvent(ev)); err != nil {
+	salts := make([]salt, len(changes))
+	for i := range salts {
+		s.salts(salts[i][:])
+	}
+	for i, c := range changes {
+		if err := s.append(event{number: s.counters.events + 1, time: s.now, change: c, salt: salts[i]}); err != nil {
 			return 0, 0, err
-		}
-		if err := apply(s, ev); err != nil {
-			return 0, 0, fmt.Errorf("event %d (%s): %w", ev.number, c.kind(), err)
 		}
 	}
 	return first, s.counters.events, nil
@@ -43,15 +43,22 @@ func apply(s *state, ev event) error {
 	if ev.time.Before(s.counters.last) {
 		return fmt.Errorf("%w: event %d is earlier than the one before it", ErrCorrupt, ev.number)
 	}
+	if _, ok := ev.change.(*created); ok != (ev.number == 1) {
+		return orCorrupt(nil, "event %d: the log begins with how the ledger was created", ev.number)
+	}
 	s.counters.events, s.counters.last = ev.number, ev.time
+	s.linked = linked{}
 	if err := s.checkOpen(ev.change); err != nil {
 		return err
 	}
+	if ev.erased != nil {
+		return applyErased(s, ev)
+	}
 	switch c := ev.change.(type) {
 	case *created:
-		return s.put(bucketMeta, []byte(keyAbout), about{*c, ev.time}.encode())
+		return applyCreated(s, c, ev)
 	case *truthKeySet:
-		return s.put(bucketMeta, []byte(keyTruthKey), slices.Clone(c.check[:]))
+		return applyTruthKey(s, c)
 	case *questionDefined:
 		return applyQuestion(s, c)
 	case *policyDefined:
@@ -59,21 +66,29 @@ func apply(s *state, ev event) error {
 	case *enrolled:
 		return applyEnrolled(s, c, ev.number)
 	case *released:
-		return applyReleased(s, c, ev.number)
+		return applyReleased(s, c, ev)
+	case *truthBound:
+		return applyBound(s, c, ev.number)
 	case *charged:
-		return applyCharged(s, c)
+		return applyCharged(s, c, ev)
 	case *answered:
 		return applyAnswered(s, c, ev.number)
+	case *objectRefused:
+		return applyRefused(s, c, ev.number)
 	case *settled:
-		return applySettled(s, c, ev.number)
+		return applySettled(s, c, ev)
 	case *withdrawn:
 		return applyWithdrawn(s, c, ev.number)
+	case *stated:
+		return applyStated(s, c, ev.number)
+	case *forgotten:
+		return applyForgotten(s, c, ev.number)
 	case *buyerNamed:
 		return applyBuyer(s, c)
 	case *reserved:
 		return applyReserved(s, c, ev)
 	case *held:
-		return applyHeld(s, c)
+		return applyHeld(s, c, ev)
 	case *cancelled:
 		return applyCancelled(s, c)
 	case *saleMade:
@@ -84,14 +99,37 @@ func apply(s *state, ev event) error {
 	return fmt.Errorf("%w: event %d is of an unknown kind", ErrCorrupt, ev.number)
 }
 
+func applyCreated(s *state, c *created, ev event) error {
+	if err := checkName("currency", c.currency); err != nil {
+		return orCorrupt(nil, "%v", err)
+	}
+	return s.put(bucketMeta, []byte(keyAbout), about{*c, ev.time}.encode())
+}
+
+func applyTruthKey(s *state, c *truthKeySet) error {
+	if former, err := s.get(bucketMeta, []byte(keyTruthKey)); err != nil || former != nil {
+		return orCorrupt(err, "a second truth key")
+	}
+	return s.put(bucketMeta, []byte(keyTruthKey), slices.Clone(c.check[:]))
+}
+
 func applyQuestion(s *state, c *questionDefined) error {
 	if c.number != s.counters.questions+1 {
 		return fmt.Errorf("%w: question %d follows on question %d", ErrCorrupt, c.number, s.counters.questions)
+	}
+	if err := checkQuestion(Question{c.name, c.values}); err != nil {
+		return orCorrupt(nil, "question %d: %v", c.number, err)
+	}
+	if _, twice, err := s.questionNumber(c.name); err != nil || twice {
+		return orCorrupt(err, "question %q is defined twice", c.name)
 	}
 	s.counters.questions = c.number
 	e := &encoder{}
 	c.encode(e)
 	if err := s.put(bucketQuestions, numberKey(c.number), e.buf); err != nil {
+		return err
+	}
+	if err := s.putDefinition(bucketQuestions, c.number); err != nil {
 		return err
 	}
 	return s.putNumber(bucketQuestions, nameKey(c.name), c.number)
@@ -107,20 +145,35 @@ func applyPolicy(s *state, c *policyDefined) error {
 	if c.number != s.counters.policies+1 {
 		return fmt.Errorf("%w: policy %d follows on policy %d", ErrCorrupt, c.number, s.counters.policies)
 	}
-	if _, err := policy.Parse([]byte(c.json)); err != nil {
+	p, err := policy.Parse([]byte(c.json))
+	if err != nil {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	if _, twice, err := s.policyNumber(p); err != nil || twice || p.String() != c.json {
+		return orCorrupt(err, "policy %d is there already, or is not canonical", c.number)
 	}
 	s.counters.policies = c.number
 	if err := s.put(bucketPolicies, policyNumberKey(c.number), []byte(c.json)); err != nil {
+		return err
+	}
+	if err := s.putDefinition(bucketPolicies, c.number); err != nil {
 		return err
 	}
 	return s.putNumber(bucketPolicies, policyJSONKey(hashText(c.json)), c.number)
 }
 
 func applyEnrolled(s *state, c *enrolled, number uint64) error {
+	if err := s.checkEnrolled(c); err != nil {
+		return err
+	}
 	o, known, err := s.object(c.object)
 	if err != nil {
 		return err
+	}
+	if !known {
+		if o, err = s.introduce(c); err != nil {
+			return err
+		}
 	}
 	ch, again, err := s.chain(c.question, c.object)
 	if err != nil {
@@ -133,20 +186,39 @@ func applyEnrolled(s *state, c *enrolled, number uint64) error {
 		o.chains++
 	case !o.withdrew(ch):
 		return orCorrupt(nil, "object %q is enrolled twice in question %d", c.object, c.question)
-	case ch.policy != c.policy || o.cap != c.cap:
-		return orCorrupt(nil, "object %q comes back to question %d under other ceilings", c.object, c.question)
 	}
-	if !known {
-		s.counters.objects++
+	if ch.policy != c.policy || o.cap != c.cap {
+		return orCorrupt(nil, "object %q comes to question %d under other ceilings than it had", c.object, c.question)
 	}
-	o.cap, ch.enrolled = c.cap, number
-	if err := s.put(bucketObjects, objectKey(c.object), o.encode()); err != nil {
+	ch.enrolled = number
+	s.link(&o, number)
+	if err := s.putObject(c.object, o); err != nil {
 		return err
 	}
 	if err := s.putNumber(bucketObjects, memberKey(c.object, c.question), c.question); err != nil {
 		return err
 	}
 	return s.putChain(c.question, c.object, ch)
+}
+
+func (s *state) checkEnrolled(c *enrolled) error {
+	if err := checkName("object", c.object); err != nil {
+		return orCorrupt(nil, "%v", err)
+	}
+	if c.question == 0 || c.question > s.counters.questions || c.policy > s.counters.policies || c.cap.IsZero() {
+		return orCorrupt(nil, "object %q is enrolled in question %d under policy %d with the cap %s", c.object, c.question, c.policy, c.cap)
+	}
+	return nil
+}
+
+// introduce makes the record of a new object. It takes over what the log has about the stranger.
+func (s *state) introduce(c *enrolled) (object, error) {
+	x, found, err := s.stranger(c.object)
+	if err == nil && found {
+		err = s.writer.Delete(bucketStrangers, []byte(c.object))
+	}
+	s.counters.objects++
+	return object{cap: c.cap, latest: x.latest, events: x.events}, err
 }
 
 func (s *state) putChain(question uint32, name string, c chain) error {
@@ -169,25 +241,23 @@ func (s *state) enrolledIn(question uint32, name string) (chain, object, error) 
 	return c, o, nil
 }
 
-func applyReleased(s *state, c *released, number uint64) error {
+func applyReleased(s *state, c *released, ev event) error {
 	ch, o, err := s.enrolledIn(c.question, c.object)
 	if err != nil {
 		return err
 	}
-	cost, err := s.respond(c.question, &ch, c.epsilon, c.response, number)
+	cost, err := s.respond(c.question, &ch, c.epsilon, c.response, ev.number)
+	if err == nil && !cost.IsZero() {
+		err = s.charge(&o, ch, cost, ch.orders, ev)
+	}
 	if err != nil {
 		return fmt.Errorf("object %q, question %d: %w", c.object, c.question, err)
 	}
+	s.link(&o, ev.number)
 	if err := s.putChain(c.question, c.object, ch); err != nil {
 		return err
 	}
-	if cost.IsZero() {
-		return nil // a level below the current one
-	}
-	if err := o.charge(cost); err != nil {
-		return fmt.Errorf("object %q: %w", c.object, err)
-	}
-	return s.put(bucketObjects, objectKey(c.object), o.encode())
+	return s.putObject(c.object, o)
 }
 
 // respond adds a response to a chain and returns what it costs: what it raises the highest ε by.
@@ -198,14 +268,29 @@ func (s *state) respond(question uint32, c *chain, epsilon privacy.Epsilon, r re
 	}
 	before := c.current()
 	at, recorded := findLevel(c.levels, epsilon)
-	if recorded || epsilon.IsZero() || r.value >= len(q.values) || r.method != methodAt(at, len(c.levels)) || r.bound != nil && c.bound != nil || !r.truthful() {
+	if recorded || epsilon.IsZero() || r.value >= len(q.values) || r.method != methodAt(at, len(c.levels)) {
 		return cost, orCorrupt(nil, "response %d at ε=%s by %s", r.value, epsilon, r.method)
 	}
 	c.levels = slices.Insert(c.levels, at, level{Level: rrchain.Level{Epsilon: epsilon, Response: r.value}, event: number})
-	if r.bound != nil {
-		c.bound = r.bound
-	}
 	return less(c.current(), before), s.countLevel(question, c.levels, at)
+}
+
+// applyBound ties a chain to its truth, once.
+func applyBound(s *state, c *truthBound, number uint64) error {
+	ch, o, err := s.enrolledIn(c.question, c.object)
+	if err != nil {
+		return err
+	}
+	check, err := s.get(bucketMeta, []byte(keyTruthKey))
+	if err != nil || check == nil || ch.bound != nil {
+		return orCorrupt(err, "object %q is bound to a truth in question %d a second time, or without a key", c.object, c.question)
+	}
+	ch.bound = &c.tag
+	s.link(&o, number)
+	if err := s.putChain(c.question, c.object, ch); err != nil {
+		return err
+	}
+	return s.putObject(c.object, o)
 }
 
 // methodAt returns how a response comes about that gets this place among the levels of a chain.
@@ -220,41 +305,79 @@ func methodAt(place, levels int) method {
 	}
 }
 
-// charge adds a cost to what an object has spent.
-func (o *object) charge(cost privacy.Epsilon) error {
+// charge adds a cost to what an object has spent, and checks it against the object's cap and its chain's
+// ceiling, as the chain is after it. A request is bound by the ceiling of the clock; that of the log's time is
+// the same, or is higher if the clock had gone back.
+func (s *state) charge(o *object, after chain, cost privacy.Epsilon, orders uint64, ev event) error {
 	spent, err := o.spent.Add(cost)
 	if err != nil || o.cap.Less(spent) {
 		return orCorrupt(nil, "it spends more than its cap of %s", o.cap)
+	}
+	p, err := s.policy(after.policy)
+	if err != nil {
+		return err
+	}
+	if ceiling := p.Ceiling(ev.time, orders); ceiling.Less(after.spent()) {
+		return orCorrupt(nil, "it spends %s, above the ceiling of %s", after.spent(), ceiling)
 	}
 	o.spent = spent
 	return nil
 }
 
 // applyCharged adds up what answers cost: unlike the levels of a chain, they are independent.
-func applyCharged(s *state, c *charged) error {
+func applyCharged(s *state, c *charged, ev event) error {
 	ch, o, err := s.enrolledIn(c.question, c.object)
 	if err != nil {
 		return err
 	}
+	if err := s.counters.charges.take(c); err != nil {
+		return err
+	}
 	if ch.answered, err = ch.answered.Add(c.epsilon); err == nil {
-		err = o.charge(c.epsilon)
+		err = s.charge(&o, ch, c.epsilon, ch.orders, ev)
 	}
 	if err != nil {
-		return orCorrupt(nil, "object %q is charged too much for question %d: %v", c.object, c.question, err)
+		return orCorrupt(nil, "object %q is charged for question %d: %v", c.object, c.question, err)
 	}
-	if c.bound != nil && ch.bound != nil {
-		return orCorrupt(nil, "object %q is bound twice to a truth in question %d", c.object, c.question)
-	}
-	if c.bound != nil {
-		ch.bound = c.bound
-	}
+	s.link(&o, ev.number)
 	if err := s.putChain(c.question, c.object, ch); err != nil {
 		return err
 	}
-	return s.put(bucketObjects, objectKey(c.object), o.encode())
+	return s.putObject(c.object, o)
+}
+
+// take counts a charge of the answer to come: all of them are alike.
+func (n *charges) take(c *charged) error {
+	if n.epsilon.IsZero() {
+		n.question, n.epsilon = c.question, c.epsilon
+	}
+	if n.question != c.question || n.epsilon != c.epsilon || c.epsilon.IsZero() {
+		return orCorrupt(nil, "object %q is charged %s for question %d, others otherwise", c.object, c.epsilon, c.question)
+	}
+	n.objects++
+	return nil
+}
+
+// settles tells whether the charges are those of an answer. Some of their events may be erased.
+func (n charges) settles(c *answered) bool {
+	if c.method == methodDegrade {
+		return n == charges{}
+	}
+	return n.objects == c.objects && (n.epsilon.IsZero() || n.question == c.question && n.epsilon == c.epsilon)
 }
 
 func applyAnswered(s *state, c *answered, number uint64) error {
+	q, err := s.question(c.question)
+	if err != nil {
+		return err
+	}
+	if _, err := q.answerText(c.query, c.output); err != nil {
+		return err
+	}
+	if c.objects == 0 || !s.counters.charges.settles(c) {
+		return orCorrupt(nil, "query %q: not everybody in the panel of %d was charged for it", c.query, c.objects)
+	}
+	s.counters.charges = charges{}
 	key := answerKey(c.question, c.query, c.panel)
 	a, _, err := s.answers(key)
 	if err != nil {
@@ -277,11 +400,41 @@ func applyWithdrawn(s *state, c *withdrawn, number uint64) error {
 	if err != nil || !found {
 		return orCorrupt(err, "object %q withdraws without being there", c.object)
 	}
+	if out, err := s.isOut(c.object, o); err != nil || out {
+		return orCorrupt(err, "object %q withdraws twice", c.object)
+	}
 	o.withdrawn = number
-	return s.put(bucketObjects, objectKey(c.object), o.encode())
+	s.link(&o, number)
+	return s.putObject(c.object, o)
 }
 
-func applySettled(s *state, c *settled, number uint64) error {
+func applyRefused(s *state, c *objectRefused, number uint64) error {
+	s.counters.refused++
+	return s.linkName(c.Object, number)
+}
+
+// linkName makes an event the last one about an object, or about somebody who is not enrolled.
+func (s *state) linkName(name string, event uint64) error {
+	o, known, err := s.object(name)
+	if err != nil {
+		return err
+	}
+	if known {
+		s.link(&o, event)
+		return s.putObject(name, o)
+	}
+	if err := checkName("object", name); err != nil {
+		return orCorrupt(nil, "%v", err)
+	}
+	x, _, err := s.stranger(name)
+	if err != nil {
+		return err
+	}
+	s.linked.previous = x.latest
+	return s.put(bucketStrangers, []byte(name), stranger{event, x.events + 1}.encode())
+}
+
+func applySettled(s *state, c *settled, ev event) error {
 	r, known, err := s.request(c.key)
 	if err != nil {
 		return err
@@ -289,9 +442,33 @@ func applySettled(s *state, c *settled, number uint64) error {
 	if known && (r.done || r.digest != c.digest) {
 		return orCorrupt(nil, "request %q is settled twice", c.key)
 	}
+	if c.refused != s.counters.refused || c.first == 0 || c.first > ev.number || c.answer >= ev.number || c.final && c.last != "" {
+		return orCorrupt(nil, "request %q, begun by event %d, refuses %d objects where %d were named", c.key, c.first, c.refused, s.counters.refused)
+	}
+	if err := s.checkSettledSale(c, ev.number); err != nil {
+		return err
+	}
+	s.counters.refused = 0
+	if c.last != "" {
+		if err := s.linkName(c.last, ev.number); err != nil {
+			return err
+		}
+	}
 	r.digest, r.done = c.digest, c.final
-	r.settled = append(r.settled, number)
+	r.settled = append(r.settled, ev.number)
 	return s.put(bucketRequests, []byte(c.key), r.encode())
+}
+
+// checkSettledSale checks that the sale that a request made stands right before it, with those left out.
+func (s *state) checkSettledSale(c *settled, number uint64) error {
+	if c.sale == 0 {
+		return nil
+	}
+	r, err := s.sale(c.sale)
+	if err == nil && (r.refused != c.refused || r.event+r.objects+r.refused+1 != number) {
+		err = orCorrupt(nil, "request %q settles sale %d, which is another's", c.key, c.sale)
+	}
+	return err
 }
 
 // orCorrupt returns err, or an ErrCorrupt with the given text if there is none.

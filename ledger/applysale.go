@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -13,8 +15,14 @@ func applyBuyer(s *state, c *buyerNamed) error {
 	if _, twice, err := s.buyerNumber(c.name); err != nil || twice {
 		return orCorrupt(err, "buyer %q is named twice", c.name)
 	}
+	if err := checkName("buyer", c.name); err != nil {
+		return orCorrupt(nil, "%v", err)
+	}
 	s.counters.buyers = c.number
 	if err := s.put(bucketBuyers, numberKey(c.number), buyer{name: c.name}.encode()); err != nil {
+		return err
+	}
+	if err := s.putDefinition(bucketBuyers, c.number); err != nil {
 		return err
 	}
 	return s.putNumber(bucketBuyers, nameKey(c.name), c.number)
@@ -29,7 +37,7 @@ func (s *state) newSale(c deal, status saleStatus, event uint64) (sale, error) {
 		return sale{}, orCorrupt(nil, "sale %d is of nothing, or to nobody", c.sale)
 	}
 	s.counters.sales = c.sale
-	return sale{status: status, buyer: c.buyer, question: c.question, epsilon: c.epsilon, objects: c.objects, price: c.price, event: event}, nil
+	return sale{status: status, buyer: c.buyer, question: c.question, epsilon: c.epsilon, objects: c.objects, price: c.price, refused: c.refused, event: event}, nil
 }
 
 func applyReserved(s *state, c *reserved, ev event) error {
@@ -45,8 +53,23 @@ func applyReserved(s *state, c *reserved, ev event) error {
 	return s.putSale(c.sale, r)
 }
 
-// checkOpen refuses an event in the midst of a sale or reservation that is not about its next object.
+// checkOpen refuses an event in the midst of a sale, a reservation, the charges of an answer or the refusals of a
+// request that does not belong there.
 func (s *state) checkOpen(c change) error {
+	if s.counters.refused > 0 {
+		switch c.(type) {
+		case *objectRefused, *settled:
+			return nil
+		}
+		return orCorrupt(nil, "%d objects are refused by no request", s.counters.refused)
+	}
+	if s.counters.charges.objects > 0 {
+		switch c.(type) {
+		case *charged, *answered:
+			return nil
+		}
+		return orCorrupt(nil, "%d objects are charged for no answer", s.counters.charges.objects)
+	}
 	open := s.counters.open.sale
 	switch c := c.(type) {
 	case *held:
@@ -65,20 +88,37 @@ func (s *state) checkOpen(c change) error {
 	return orCorrupt(nil, "sale %d is not complete, or not begun", open)
 }
 
-// take counts an object of the open sale or reservation, and closes it behind the last one.
+// take counts an object of the open sale or reservation, and closes it behind the last one. The name of one
+// whose event is erased is "".
 func (o *opened) take(object string, price uint64) error {
-	if object <= o.last || o.objects == 0 || price > o.price {
+	if object != "" && object <= o.last || o.objects == 0 || price > o.price {
 		return orCorrupt(nil, "object %q, at %d, is no part of sale %d", object, price, o.sale)
 	}
-	o.last, o.objects, o.price = object, o.objects-1, o.price-price
+	if object != "" {
+		o.last = object
+	} else {
+		o.erased++
+	}
+	o.objects, o.price = o.objects-1, o.price-price
 	if o.objects > 0 {
 		return nil
 	}
-	if o.price != 0 || o.tally != (saleTally{}) {
+	if o.price != 0 || !o.tally.isOf(o.erased) {
 		return orCorrupt(nil, "sale %d is not the sum of its objects", o.sale)
 	}
 	*o = opened{}
 	return nil
+}
+
+// isOf tells whether what is left of a tally can be that of so many erased objects. A reservation has none.
+func (t saleTally) isOf(erased uint64) bool {
+	return t == (saleTally{}) || t.counts(erased)
+}
+
+// counts tells whether a tally can be that of so many objects.
+func (t saleTally) counts(objects uint64) bool {
+	return t.upgrades <= objects && t.draws <= objects && t.resales <= objects && t.degradations <= objects && t.insertions <= objects &&
+		t.draws+t.resales+t.degradations+t.insertions == objects
 }
 
 // count takes an object of the tally off by how its response came about.
@@ -104,7 +144,7 @@ func (t *saleTally) count(m method, upgrade bool) error {
 	return nil
 }
 
-func applyHeld(s *state, c *held) error {
+func applyHeld(s *state, c *held, ev event) error {
 	r, err := s.sale(c.sale)
 	if err != nil {
 		return err
@@ -115,15 +155,49 @@ func applyHeld(s *state, c *held) error {
 	if err := s.counters.open.take(c.object, c.price); err != nil {
 		return err
 	}
-	_, o, err := s.enrolledIn(r.question, c.object)
+	ch, o, err := s.enrolledIn(r.question, c.object)
 	if err != nil {
 		return err
 	}
-	if o.held, err = s.stillHeld(o.held, 0, s.counters.last); err != nil {
+	if err := s.checkPrice(r, ch, c.price, ev); err != nil {
+		return orCorrupt(nil, "object %q, reservation %d: %v", c.object, c.sale, err)
+	}
+	if o.held, err = s.stillHeld(o.held, 0, ev.time); err != nil {
 		return err
 	}
 	o.held = append(o.held, c.sale)
-	return s.put(bucketObjects, objectKey(c.object), o.encode())
+	s.link(&o, ev.number)
+	return s.putObject(c.object, o)
+}
+
+// checkPrice checks that an object's terms sell the response to the buyer at this price. What was reserved was
+// checked then, but for the price.
+func (s *state) checkPrice(r sale, c chain, price uint64, ev event) error {
+	p, err := s.policy(c.policy)
+	if err != nil {
+		return err
+	}
+	terms, due := p.Terms(), uint64(0)
+	if terms != nil {
+		due = uint64(terms.Upgrade(c.heldBy(r.buyer), r.epsilon))
+	}
+	recorded, found := c.at(r.epsilon)
+	switch {
+	case price != due:
+		return fmt.Errorf("the price is %d, not %d", due, price)
+	case found && recorded.isHeldBy(r.buyer), r.status == saleSold && r.granted != 0:
+		return nil
+	case terms == nil:
+		return errors.New("it is not for sale")
+	}
+	b, err := s.buyer(r.buyer)
+	if err != nil {
+		return err
+	}
+	if !terms.Allows(b.name) || !terms.Offers(r.epsilon) || !terms.Open(ev.time) || terms.Holders() > 0 && len(recorded.buyers) >= terms.Holders() {
+		return fmt.Errorf("it is not for sale to %q at ε=%s", b.name, r.epsilon)
+	}
+	return nil
 }
 
 // stillHeld drops reservations that hold nothing any more, and one that is being sold.
@@ -161,6 +235,9 @@ func applySale(s *state, c *saleMade, ev event) error {
 	if err != nil {
 		return err
 	}
+	if !c.tally.counts(c.objects) {
+		return orCorrupt(nil, "sale %d counts other objects than it has", c.sale)
+	}
 	b, err := s.buyer(c.buyer)
 	if err != nil {
 		return err
@@ -192,7 +269,7 @@ func (s *state) begunSale(c *saleMade, ev event) (sale, error) {
 		return r, orCorrupt(nil, "sale %d is not what was reserved", c.sale)
 	}
 	r.status, r.promised, r.expires = saleSold, r.price, time.Time{}
-	r.objects, r.price, r.event = c.objects, c.price, ev.number
+	r.objects, r.price, r.refused, r.event = c.objects, c.price, c.refused, ev.number
 	return r, nil
 }
 
@@ -206,7 +283,7 @@ func applySold(s *state, c *sold, ev event) error {
 	if err != nil {
 		return err
 	}
-	if r.status != saleSold || r.granted != 0 && (!slices.Contains(o.held, c.sale) || o.withdrawn > r.granted) || !c.truthful() {
+	if r.status != saleSold || r.granted != 0 && (!slices.Contains(o.held, c.sale) || o.withdrawn > r.granted) {
 		return orCorrupt(nil, "object %q is sold without sale %d, or was not reserved for it", c.object, c.sale)
 	}
 	had := ch.heldBy(r.buyer)
@@ -216,10 +293,16 @@ func applySold(s *state, c *sold, ev event) error {
 	if err := s.counters.open.take(c.object, c.price); err != nil {
 		return err
 	}
+	if err := s.checkPrice(r, ch, c.price, ev); err != nil {
+		return orCorrupt(nil, "object %q, sale %d: %v", c.object, c.sale, err)
+	}
+	if had.Less(r.epsilon) {
+		ch.orders++
+	}
 	if c.method != methodResale {
 		cost, err := s.respond(r.question, &ch, r.epsilon, c.response, ev.number)
-		if err == nil {
-			err = o.charge(cost)
+		if err == nil && !cost.IsZero() {
+			err = s.charge(&o, ch, cost, ch.orders, ev)
 		}
 		if err != nil {
 			return orCorrupt(err, "object %q, sale %d", c.object, c.sale)
@@ -232,9 +315,6 @@ func applySold(s *state, c *sold, ev event) error {
 	if holders := &ch.levels[at].buyers; !slices.Contains(*holders, r.buyer) {
 		*holders = append(*holders, r.buyer)
 	}
-	if had.Less(r.epsilon) {
-		ch.orders++
-	}
 	if err := s.putChain(r.question, c.object, ch); err != nil {
 		return err
 	}
@@ -245,5 +325,6 @@ func applySold(s *state, c *sold, ev event) error {
 	if o.held, err = s.stillHeld(o.held, c.sale, ev.time); err != nil {
 		return err
 	}
-	return s.put(bucketObjects, objectKey(c.object), o.encode())
+	s.link(&o, ev.number)
+	return s.putObject(c.object, o)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/sluicedp/sluice/ledger/internal/logtree"
 	"github.com/sluicedp/sluice/ledger/store"
 )
 
@@ -275,6 +276,7 @@ func (l *Ledger) commit(batch []*proposal) error {
 		return err
 	}
 	events, last := uint64(0), uint64(0)
+	var edge *logtree.Edge
 	err := l.store.Update(func(w store.Writer) error {
 		now := l.clock()
 		if err := checkTime(now); err != nil {
@@ -288,6 +290,7 @@ func (l *Ledger) commit(batch []*proposal) error {
 		if err != nil {
 			return err
 		}
+		l.lend(s)
 		before := s.counters.events
 		for _, p := range batch {
 			if err := p.carryOut(s); err != nil {
@@ -298,11 +301,13 @@ func (l *Ledger) commit(batch []*proposal) error {
 		if events = last - before; events == 0 {
 			return nil
 		}
+		edge = s.edge
 		return s.flush()
 	})
 	if err != nil {
 		l.log.Error().Err(err).Int("requests", len(batch)).Msg("commit failed")
 	} else if events > 0 {
+		l.edge = edge
 		l.commits.settled(last)
 		l.log.Debug().Int("requests", len(batch)).Uint64("events", events).Msg("committed")
 	}
@@ -310,6 +315,16 @@ func (l *Ledger) commit(batch []*proposal) error {
 		err = fmt.Errorf("%w: %w", ErrStopped, err)
 	}
 	return err
+}
+
+// lend gives a transaction what the ledger has at hand for it. The edge is a copy: the transaction may fail.
+func (l *Ledger) lend(s *state) {
+	if l.salts != nil {
+		s.salts = l.salts
+	}
+	if l.edge != nil && l.edge.Size() == s.counters.events {
+		s.edge = l.edge.Clone()
+	}
 }
 
 // carryOut decides a proposal and records its changes. The error is one of writing; that of a
@@ -323,8 +338,8 @@ func (p *proposal) carryOut(s *state) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	if p.first, p.last, err = s.record(changes); err == nil && s.counters.open.sale != 0 {
-		err = orCorrupt(nil, "half of sale %d", s.counters.open.sale)
+	if p.first, p.last, err = s.record(changes); err != nil {
+		return err
 	}
-	return err
+	return s.counters.checkWhole()
 }

@@ -51,6 +51,9 @@
 //   - A refused call changes nothing, and says why and what would help ([RefusedError], [QuoteError]).
 //   - Prices are integers. What sellers have earned, what buyers have paid and the revenue are equal sums.
 //   - The time of events never runs back, whatever the clock does.
+//   - The log is a Merkle tree. A [Ledger.Checkpoint] kept elsewhere proves later that nothing in the log
+//     before it was changed or dropped; with [Options.Checkpoint], an older copy of the file does not open.
+//   - [Ledger.Verify] derives everything that is stored from the events again, and compares.
 //
 // Calls may come from any number of goroutines. Those that change the ledger share commits; one that
 // comes alone commits at once.
@@ -58,6 +61,22 @@
 // After a failed commit the ledger refuses all further work with [ErrStopped], because only the
 // file, opened again, can tell whether the commit holds. Open it again and repeat the request with
 // its key.
+//
+// # Evidence
+//
+// Three kinds of people need not trust the host, only compare what they got from it:
+//
+//   - A buyer has a [Ledger.Receipt] for each sale: every response and price, proven to be in the log.
+//   - A seller has a [Ledger.Statement]: every event about one object, proven to be all of them.
+//   - An auditor has the file and a checkpoint from somebody else, and runs [Ledger.Verify]: every
+//     balance, level, price and answer follows from the events, and the events are those of the checkpoint.
+//
+// Receipts and statements are verified offline, with nothing but the host's verifier key. They prove what is
+// in the log of a checkpoint. That the log is one that a ledger can have written, that a statement in it is
+// true, say, is what the auditor proves; and that everybody was shown the same log, only comparing
+// checkpoints does. None of them proves that draws were random, or that the host told the ledger the truth.
+//
+// [Ledger.Forget] destroys what there is about an object, and leaves all proofs as they were.
 //
 // # What to do with an error
 //
@@ -73,7 +92,7 @@
 // outcome, the drawn response included. A single function, apply, changes the state, by an event. So
 // the state is the fold of the log, and can be recomputed from it and compared.
 //
-// # File format, version 2
+// # File format, version 3
 //
 // The file is a bbolt database with these buckets. Numbers in keys are big-endian. Every value but
 // that of meta/format ends with the CRC-32C (4 bytes, big-endian) of: name of the bucket, length of
@@ -110,6 +129,8 @@
 //	tallies
 //	  number(4) ε(8) value(4)
 //	                   tally of this response to a question at exactly this ε, in nano-nats
+//	strangers
+//	  name             stranger: somebody whom requests named and refused, and who was never enrolled
 //
 // Names have no zero byte, so no object's keys begin with another's.
 //
@@ -119,56 +140,80 @@
 //
 //	about      i64 time, id 16 bytes, text currency, text log key
 //	counters   n events, i64 last event, u32 questions, u32 policies, n objects, n chains, u32 buyers,
-//	           n sales and reservations, n sales carried out, n revenue, n sale whose objects are to come (0, or
-//	           n objects, n price, 5 × n by method and upgrades, text last object)
+//	           n sales and reservations, n sales carried out, n revenue; then what is 0 between transactions: n refused
+//	           events not settled, n charges not answered, u32 their question, ε of each, n erased events not
+//	           accounted for, n earned by them, n sale whose objects are to come (0, or n objects, n of them erased,
+//	           n price, 5 × n by method and upgrades, text last object)
 //	question   u32 number, text name, [text value]*
-//	object     ε cap, ε spent, n chains, n event of its withdrawal (0: none), n earned,
+//	object     ε cap, ε spent, n chains, n event of its withdrawal (0: none), n event that forgot it (0: none),
+//	           n earned, n last event about it that is not erased, n events about it that are not erased,
 //	           [n reservation that may hold budget]*
+//	stranger   n last event about it, n events about it
 //	chain      n event of its last enrolment, n policy (0: none), n orders, tag of the truth, ε charged by
-//	           answers, levels
+//	           answers or spent before it was forgotten, levels
 //	  levels   [ε, n value, n event, [n buyer]*]* by rising ε
 //	buyer      text name, n sales, n paid
 //	sale       u8 status (1 reserved, 2 sold, 3 cancelled), u32 buyer, u32 question, ε, n objects, n price,
-//	           n event that began it, n event that reserved it (0: none), flag and i64 expiry if reserved,
+//	           n refused, n event that began it, n event that reserved it (0: none), flag and i64 expiry if reserved,
 //	           n price reserved before
 //	answers    [ε, n output, n event, n objects in the panel]* by rising ε
 //	tally      n chains that have this response at this ε, n chains of which it is the current one
 //	request    digest 32 bytes, flag done, [n settling event]*
 //
-// An event has this head, and a body by its kind:
+// The record of an event, the leaf of the log's tree:
+//
+//	u8 form      1 whole, 2 erased
+//	n previous   the event about the same object before it that is not erased; 0: none
+//	n length, public bytes
+//	whole:       n length, salt 16 random bytes, hidden bytes
+//	erased:      commitment 32 bytes, the SHA-256 of salt and hidden bytes
+//	hashes       32 bytes each: those of the tree that the event completes, from its leaf up
+//
+// The leaf is the RFC 6962 hash of the public bytes and the commitment, one after the other. Event number k is
+// the leaf with index k−1; it completes 1 + (trailing ones of k−1 in binary) hashes, numbered as package
+// golang.org/x/mod/sumdb/tlog stores them. Forgetting an object replaces salt and hidden bytes by their commitment.
+//
+// The public bytes begin so, and go on as the table says:
 //
 //	offset size
-//	0      1    version of the encoding, 1
+//	0      1    version of the encoding, 2
 //	1      1    kind
 //	2      8    i64 time
-//	10     ..   body
 //
-//	kind          body
-//	1 created     id 16 bytes, text currency, text log key
-//	2 truth-key   16 bytes
-//	3 question    u32 number, text name, [text value]*
-//	4 policy      u32 number, text JSON
-//	5 enrolled    text object, u32 question, u32 policy, ε cap
-//	6 released    text object, u32 question, ε, n value, u8 method (1 raise, 2 degrade, 3 insert), tag of the truth
-//	7 settled     text key, digest 32 bytes, n first event, n through event, text last object, flag final,
-//	              3 × n counts, [refusal]*, [n question, n raised, n unchanged, n refused]* of a sweep, which
-//	              parts the refusals, n event of an answer (0: none)
+//	kind          public; hidden
+//	1 created     nothing; id 16 bytes, text currency, text log key
+//	2 truth-key   nothing; 16 bytes
+//	3 question    nothing; u32 number, text name, [text value]*
+//	4 policy      nothing; u32 number, text JSON
+//	5 enrolled    nothing; text object, u32 question, u32 policy, ε cap
+//	6 released    nothing; text object, u32 question, ε, n value, u8 method (1 raise, 2 degrade, 3 insert)
+//	7 settled     text key, digest 32 bytes, n first event, n through event, flag final, 3 × n counts, n refused,
+//	              [n question, n raised, n unchanged, n refused]* of a sweep, n event of an answer (0: none),
+//	              n sale or reservation (0: none); text last object ("" of the final part)
+//	8 charged     nothing; text object, u32 question, ε; the answered event follows
+//	9 answered    nothing; u32 question, text query, digest of the panel 32 bytes, n objects, ε, n output,
+//	              u8 method (2 degrade, 4 fresh)
+//	10 buyer      nothing; u32 number, text name
+//	11 reserved   nothing; deal, i64 expiry; its held events follow, then those of who is refused
+//	  deal        n sale, u32 buyer, u32 question, ε, n objects, n price, n refused
+//	12 held       n sale, n price; text object
+//	13 cancelled  nothing; n sale
+//	14 sale       nothing; deal, n draws, n resales, n degradations, n insertions, n upgrades; its sold events follow,
+//	              then those of who is refused
+//	15 sold       n sale, n price; text object, n value, u8 method (1 to 3, or 5 resale)
+//	16 withdrawn  nothing; text object
+//	17 bound      nothing; text object, u32 question, tag 16 bytes of the truth that is drawn from next
+//	18 refused    nothing; u32 question of a sweep (else 0), refusal; the settled event follows
 //	  refusal     text object, u8 reason, u8 help, ε ceiling, ε spent, ε asked, ε cost, ε remaining
 //	  reasons     1 chain-ceiling, 2 object-cap, 3 not-enrolled, 4 no-truth, 5 cap-differs, 6 policy-differs,
 //	              7 withdrawn, 8 not-for-sale, 9 not-on-offer, 10 buyer-refused, 11 sale-closed, 12 holders-full,
 //	              13 truth-changed
 //	  helps       1 nothing, 2 waiting, 3 enrolling, 4 truth
-//	8 charged     text object, u32 question, ε, tag of the truth
-//	9 answered    u32 question, text query, digest of the panel 32 bytes, n objects, ε, n output,
-//	              u8 method (2 degrade, 4 fresh)
-//	10 buyer      u32 number, text name
-//	11 reserved   deal, i64 expiry; its held events follow
-//	  deal        n sale, u32 buyer, u32 question, ε, n objects, n price
-//	12 held       text object, n sale, n price
-//	13 cancelled  n sale
-//	14 sale       deal, n draws, n resales, n degradations, n insertions, n upgrades; its sold events follow
-//	15 sold       text object, n sale, n price, n value, u8 method (1 to 3, or 5 resale), tag of the truth
-//	16 withdrawn  text object
+//	19 stated     nothing; text object, n event that forgot it (0: none), [n event]* about it since, account
+//	  account     ε cap, ε spent, n earned
+//	20 forgotten  nothing; text object, n events erased, account, [u32 question, u32 policy, ε spent]*
+//
+// Kinds 5, 6, 8, 12, 15 to 19, and 7 of a part that is not the last, are about one object and can be erased.
 //
 // The digest of a panel is the SHA-256 of: text "panel", flag partial, [text name]* in order, without
 // the n. That of a request is the SHA-256 of a text that names the operation and then its parameters.

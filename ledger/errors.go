@@ -45,6 +45,10 @@ var (
 	// is settled for good by [Ledger.Cancel].
 	ErrNotReserved = errors.New("not reserved")
 
+	// ErrForgotten says that a request was carried out, and that its response was destroyed since, because the
+	// object was forgotten.
+	ErrForgotten = errors.New("forgotten")
+
 	// ErrPartlyDone comes with a [RefusedError] about the rest of a request over many objects: its first
 	// parts were carried out and stay. It happens if the request was interrupted, or has no hold on what it
 	// needs (an enrolment), and another one came between; if an object withdrew meanwhile; or if the clock

@@ -15,15 +15,24 @@ import (
 
 // fuzz checks the decoder of one bucket's records, beginning with those of the specimen that match.
 func fuzz[T any](f *testing.F, bucket string, match func(key []byte) bool, decode func([]byte) (T, error), encode func(T) []byte, items func(T) int) {
+	var seeds [][]byte
 	for _, p := range specimen(f) {
 		if p.bucket == bucket && match(p.key) {
 			payload, err := unsealed(p)
 			must(f, err)
-			f.Add(payload)
+			seeds = append(seeds, payload)
 		}
 	}
-	for _, odd := range oddPayloads() {
-		f.Add(odd)
+	if len(seeds) == 0 {
+		f.Errorf("the specimen has no such record in %s", bucket)
+	}
+	fuzzFrom(f, seeds, decode, encode, items)
+}
+
+// fuzzFrom checks a decoder, beginning with some records.
+func fuzzFrom[T any](f *testing.F, seeds [][]byte, decode func([]byte) (T, error), encode func(T) []byte, items func(T) int) {
+	for _, seed := range append(seeds, oddPayloads()...) {
+		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		before := bytes.Clone(payload)
@@ -61,7 +70,7 @@ func oddPayloads() [][]byte {
 	// Flags that are neither 0 nor 1.
 	odd = append(odd, []byte{4, 0, 0, 2, 0, 0}, append(make([]byte, 32), 2, 0), append(make([]byte, 32), 0xff, 0))
 	// Sales with a status that there is none of, and one without the expiry that it announces.
-	odd = append(odd, []byte{0, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1, 9, 0, 0, 0}, []byte{4, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1, 9, 0, 0, 0}, []byte{1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1, 9, 9, 1, 0})
+	odd = append(odd, []byte{0, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1, 0, 9, 0, 0, 0}, []byte{4, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1, 0, 9, 0, 0, 0}, []byte{1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1, 0, 9, 9, 1, 0})
 	// A level of a chain at ε = 1001, one with a response that no question can have, one that a buyer
 	// beyond 2³² holds, and one of more buyers than the record has bytes.
 	return append(odd, []byte{4, 0, 0, 0, 0, 1, 0x80, 0x94, 0xd2, 0xa8, 0x91, 0x1d, 0, 5, 0}, []byte{4, 0, 0, 0, 0, 1, 1, 0x80, 0x80, 0x40, 5, 0},
@@ -72,19 +81,54 @@ func anyKey([]byte) bool { return true }
 
 func none[T any](T) int { return 0 }
 
+// The number of an event says how many hashes its record has. Here it is the first byte of what is decoded.
 func FuzzDecodeEvent(f *testing.F) {
-	const number = 7
-	fuzz(f, bucketEvents, anyKey,
-		func(payload []byte) (event, error) { return decodeEvent(number, payload) }, encodeEvent,
-		func(ev event) int {
-			switch c := ev.change.(type) {
-			case *questionDefined:
-				return len(c.values)
-			case *settled:
-				return len(c.refused) + len(c.swept)
+	var seeds [][]byte
+	erased := 0
+	for _, p := range specimen(f) {
+		if p.bucket == bucketEvents {
+			payload, err := unsealed(p)
+			must(f, err)
+			seeds = append(seeds, append([]byte{p.key[7]}, payload...))
+			if payload[0] == formErased {
+				erased++
 			}
-			return 0
-		})
+		}
+	}
+	for _, n := range goldenEntries(f) {
+		seeds = append(seeds, append([]byte{byte(n.number)}, n.encode()...))
+		if erasable(n.change) {
+			seeds = append(seeds, append([]byte{byte(n.number)}, n.erase().encode()...))
+		}
+	}
+	if erased == 0 {
+		f.Error("the specimen has no erased event")
+	}
+	decode := func(numbered []byte) (logged, error) {
+		if len(numbered) == 0 {
+			return logged{}, ErrCorrupt
+		}
+		return decodeEntry(uint64(numbered[0]), numbered[1:])
+	}
+	encode := func(n logged) []byte { return append([]byte{byte(n.number)}, n.encode()...) }
+	fuzzFrom(f, seeds, decode, encode, func(n logged) int {
+		items := len(n.hashes)
+		switch c := n.change.(type) {
+		case *questionDefined:
+			items += len(c.values)
+		case *settled:
+			items += len(c.swept)
+		case *stated:
+			items += len(c.events)
+		case *forgotten:
+			items += len(c.chains)
+		}
+		return items
+	})
+}
+
+func FuzzDecodeStranger(f *testing.F) {
+	fuzz(f, bucketStrangers, anyKey, decodeStranger, stranger.encode, none)
 }
 
 func FuzzDecodeChain(f *testing.F) {
@@ -182,7 +226,7 @@ func TestDecodersRefuseWhatCannotBe(t *testing.T) {
 		}
 	}
 	statuses := func(status byte) error {
-		_, err := decodeSale([]byte{status, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1, 9, 0, 0, 0})
+		_, err := decodeSale([]byte{status, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1, 0, 9, 0, 0, 0})
 		return err
 	}
 	for status := range byte(6) {
@@ -192,37 +236,55 @@ func TestDecodersRefuseWhatCannotBe(t *testing.T) {
 	}
 	// A response of a chain is not released as one that was sold again; an order's may be.
 	for method, want := range map[method]error{methodRaise: nil, methodInsert: nil, methodFresh: ErrCorrupt, methodResale: ErrCorrupt, 0: ErrCorrupt, 6: ErrCorrupt} {
-		payload := encodeEvent(event{1, epoch(), &released{"ann", 1, nano(t, 1), response{0, method, nil}}})
-		if _, err := decodeEvent(1, payload); !errors.Is(err, want) {
+		payload := recordOf(&released{"ann", 1, nano(t, 1), response{0, method}})
+		if _, err := decodeEntry(1, payload); !errors.Is(err, want) {
 			t.Errorf("released by method %d: %v", method, err)
 		}
 		if method == methodResale {
 			want = nil
 		}
-		payload = encodeEvent(event{1, epoch(), &sold{"ann", 1, 0, response{0, method, nil}}})
-		if _, err := decodeEvent(1, payload); !errors.Is(err, want) {
+		payload = recordOf(&sold{"ann", 1, 0, response{0, method}})
+		if _, err := decodeEntry(1, payload); !errors.Is(err, want) {
 			t.Errorf("sold by method %d: %v", method, err)
 		}
 	}
 }
 
+// empty returns a change of a kind that has no public part.
+func empty(k kind) change {
+	return decodeHidden(&decoder{}, k)
+}
+
 // A claimed length must not be believed: no decoder allocates for more items than the record has
 // bytes for.
 func TestDecodersDoNotBelieveLengths(t *testing.T) {
-	event := encodeEvent(event{1, epoch(), &settled{key: "k"}}) // which ends with two empty lists and the number 0
+	settlement := event{change: &settled{key: "k"}}.public() // which ends with an empty list and two numbers 0
+	record := recordOf(&withdrawn{"ann"})
+	public := int(record[2]) // the length of the public part, behind the form and a number
+	said := func(k kind, p []byte) error {
+		ev := event{}
+		return ev.decode(&decoder{rest: event{change: empty(k)}.public()}, &decoder{rest: p})
+	}
 	for name, decoder := range map[string]struct {
 		head   []byte // up to the length
 		decode func([]byte) error
 	}{
 		"holders":  {[]byte{1, 0, 0, 0, 0, 1, 1, 0, 5}, func(p []byte) error { _, err := decodeChain(p); return err }},
-		"holds":    {[]byte{1, 0, 0, 0, 0}, func(p []byte) error { _, err := decodeObject(p); return err }},
+		"holds":    {[]byte{1, 0, 0, 0, 0, 0, 0, 0}, func(p []byte) error { _, err := decodeObject(p); return err }},
 		"buyer":    {nil, func(p []byte) error { _, err := decodeBuyer(p); return err }},
 		"chain":    {[]byte{1, 0, 0, 0, 0}, func(p []byte) error { _, err := decodeChain(p); return err }},
 		"request":  {make([]byte, 33), func(p []byte) error { _, err := decodeRequest(p); return err }},
 		"question": {[]byte{0, 0, 0, 1, 1, 'q'}, func(p []byte) error { _, err := decodeQuestion(p); return err }},
 		"text":     {[]byte{0, 0, 0, 1}, func(p []byte) error { _, err := decodeQuestion(p); return err }},
-		"refusals": {event[:len(event)-3], func(p []byte) error { _, err := decodeEvent(1, p); return err }},
-		"swept":    {event[:len(event)-2], func(p []byte) error { _, err := decodeEvent(1, p); return err }},
+		"public":   {record[:2], func(p []byte) error { _, err := decodeEntry(1, p); return err }},
+		"hidden":   {record[:3+public], func(p []byte) error { _, err := decodeEntry(1, p); return err }},
+		"swept": {settlement[:len(settlement)-3], func(p []byte) error {
+			ev := event{}
+			return ev.decode(&decoder{rest: p}, &decoder{rest: []byte{0}})
+		}},
+		"values":   {[]byte{0, 0, 0, 1, 1, 'q'}, func(p []byte) error { return said(kindQuestion, p) }},
+		"stated":   {[]byte{1, 'a', 0}, func(p []byte) error { return said(kindStated, p) }},
+		"remnants": {[]byte{1, 'a', 1, 1, 0, 0}, func(p []byte) error { return said(kindForgotten, p) }},
 	} {
 		for _, length := range []uint64{100, 1<<20 - 1, 1 << 31, 1 << 62, 1<<64 - 1} {
 			payload := binary.AppendUvarint(slices.Clone(decoder.head), length)

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"os"
@@ -11,6 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/ledger/internal/logtree"
 	"github.com/sluicedp/sluice/ledger/store"
 	"github.com/sluicedp/sluice/ledger/store/boltstore"
 	"github.com/sluicedp/sluice/ledger/store/storetest"
@@ -57,11 +62,12 @@ func dump(t *testing.T, s store.Store) string {
 // by hand and draws that always come out the same; and by hand what calls seldom make.
 func tell(t *testing.T, s store.Store) {
 	t.Helper()
-	begin(t, s)
+	beginWithKey(t, s, goldenLogKey(t, "example.com/golden"))
 	clock := newClock(epoch())
-	l, err := openStore(s, Options{Now: clock.read, TruthKey: truthKey()})
+	l, err := openStore(s, Options{Now: clock.read})
 	must(t, err)
-	l.sampler, l.queries = steadySampler(), zeros()
+	l.sampler, l.queries, l.salts = steadySampler(), zeros(), steadySalts(2)
+	must(t, l.setTruthKey(truthKey(), nil))
 	steps := []func(){
 		func() { define(t, l, vote()) },
 		func() { define(t, l, Question{"Größe", []string{"klein", "groß"}}) },
@@ -84,21 +90,26 @@ func tell(t *testing.T, s store.Store) {
 	}
 	steps = append(steps, marketDay(t, l)...)
 	steps = append(steps, func() { byHand(t, l) })
+	steps = append(steps, forgetfulDay(t, l)...)
 	for i, step := range steps {
 		clock.set(epoch().Add(time.Duration(i) * (time.Hour + time.Nanosecond)))
 		step()
 	}
 }
 
+// goldenLogKey is the key by which the golden ledger says that it is signed.
+func goldenLogKey(t testing.TB, name string) string {
+	t.Helper()
+	_, key, err := note.GenerateKey(bytes.NewReader(make([]byte, 64)), name)
+	must(t, err)
+	return key
+}
+
 // marketDay is what a host calls on a day of the market: two buyers, every way in which a response comes
 // about, every way in which a reservation ends, a sweep, and an object that leaves and comes back.
 func marketDay(t *testing.T, l *Ledger) []func() {
 	t.Helper()
-	terms := market(t, "2", func(m *policy.Market) {
-		m.Stride, m.Floor, m.Holders = eps(t, "0.25"), 30, 2
-		m.Buyers, m.Barred = []string{"zeta", "acme"}, []string{"initech"}
-		m.From, m.Until = epoch(), epoch().Add(365*24*time.Hour)
-	})
+	terms := goldenTerms(t)
 	hold := func(key, buyer, epsilon string, hours int, objects ...string) uint64 {
 		o := purchase(t, "", buyer, epsilon, objects...).Order
 		return reserve(t, l, ReserveRequest{Key: key, Order: o, For: time.Duration(hours) * time.Hour}).Number
@@ -139,25 +150,70 @@ func marketDay(t *testing.T, l *Ledger) []func() {
 	}
 }
 
+// goldenTerms use every field.
+func goldenTerms(t *testing.T) policy.Policy {
+	t.Helper()
+	return market(t, "2", func(m *policy.Market) {
+		m.Stride, m.Floor, m.Holders = eps(t, "0.25"), 30, 2
+		m.Buyers, m.Barred = []string{"zeta", "acme"}, []string{"initech"}
+		m.From, m.Until = epoch(), epoch().Add(365*24*time.Hour)
+	})
+}
+
 // byHand records the part of a large order, with every reason for a refusal, and a high response.
 func byHand(t *testing.T, l *Ledger) {
 	t.Helper()
-	part := &settled{key: "large", digest: [32]byte{31: 1}, last: "bob", counts: counts{1, 300, 1 << 40}}
+	end := &settled{key: "large", digest: [32]byte{31: 1}, last: "bob"}
+	p := part{counts: counts{1, 300, 1 << 40}, swept: []*sweptQuestion{{sweptCount: sweptCount{1, 1, 2, 0}}, {sweptCount: sweptCount{2, 0, 1 << 40, 0}}}}
+	p.changes = []change{&released{object: "bob", question: 1, epsilon: nano(t, 1), response: response{value: 2, method: methodRaise}}}
 	for i, reason := range reasonCodes() {
 		helps := helpCodes()
-		part.refused = append(part.refused, Refusal{fmt.Sprint("object ", i), reason, nano(t, 1), nano(t, 127), nano(t, 128), nano(t, 1<<32), eps(t, "1000"), helps[i%len(helps)]})
+		one := p.swept[0]
+		one.refused++
+		one.refusals = append(one.refusals, Refusal{fmt.Sprint("object ", i), reason, nano(t, 1), nano(t, 127), nano(t, 128), nano(t, 1<<32), eps(t, "1000"), helps[i%len(helps)]})
 	}
 	_, _, err := l.submit(t.Context(), func(s *state) ([]change, error) {
-		part.first, part.swept, part.through = s.counters.events+1, []sweptCount{{1, 1, 2, uint64(len(part.refused))}, {2, 0, 1 << 40, 0}}, s.counters.events
-		return []change{&released{object: "bob", question: 1, epsilon: nano(t, 1), response: response{value: 2, method: methodRaise}}, part}, nil
+		end.first, end.through = s.counters.events+1, s.counters.events
+		return p.settle(end), nil
 	})
 	must(t, err)
+	makeStatement(t, l, "bob")
+	makeStatement(t, l, "fay")
+}
+
+// makeStatement records that a statement about an object was made.
+func makeStatement(t testing.TB, l *Ledger, name string) {
+	t.Helper()
+	_, _, err := l.submit(t.Context(), func(s *state) ([]change, error) {
+		o, _, err := s.object(name)
+		if err != nil {
+			return nil, err
+		}
+		numbers, err := s.eventsAbout(o)
+		return []change{&stated{name, o.forgotten, numbers, o.account()}}, err
+	})
+	must(t, err)
+}
+
+// forgetfulDay is how an object is forgotten that had a part in nearly everything, and comes back; and somebody who
+// had a part in nothing.
+func forgetfulDay(t *testing.T, l *Ledger) []func() {
+	t.Helper()
+	return []func(){
+		func() { must(t, l.Forget(t.Context(), "forget fay", "fay")) },
+		func() { must(t, l.Forget(t.Context(), "forget dot", "dot")) },
+		func() {
+			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "fay again", Question: "vote", Objects: []string{"fay"}, Policy: goldenTerms(t)})
+			must(t, err)
+		},
+		func() { release(t, l, releaseOf(t, "fay's", "fay", "0.25")) },
+	}
 }
 
 func TestGoldenLedger(t *testing.T) {
 	memory := &storetest.Memory{}
 	tell(t, memory)
-	golden(t, "format-v2.txt", dump(t, memory))
+	golden(t, "format-v3.txt", dump(t, memory))
 	audit(t, memory)
 	written := map[kind]bool{}
 	for _, ev := range logOf(t, pairs(t, memory)) {
@@ -175,12 +231,12 @@ func TestGoldenLedger(t *testing.T) {
 	must(t, err)
 	defer file.Close()
 	tell(t, file)
-	golden(t, "format-v2.txt", dump(t, file))
+	golden(t, "format-v3.txt", dump(t, file))
 }
 
 // A ledger that was written when the golden file was is still read, and means what it meant.
 func TestGoldenLedgerIsRead(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("testdata", "golden", "format-v2.txt"))
+	text, err := os.ReadFile(filepath.Join("testdata", "golden", "format-v3.txt"))
 	must(t, err)
 	var records []pair
 	for line := range strings.Lines(string(text)) {
@@ -192,7 +248,7 @@ func TestGoldenLedgerIsRead(t *testing.T) {
 		must(t, err)
 		records = append(records, p)
 	}
-	l, err := openStore(fill(t, records), Options{TruthKey: truthKey(), Now: func() time.Time { return epoch().Add(30 * time.Hour) }})
+	l, err := openStore(fill(t, records), Options{TruthKey: truthKey(), Now: func() time.Time { return epoch().Add(40 * time.Hour) }})
 	must(t, err)
 	o := objectOf(t, l, "ann")
 	if o.Spent != eps(t, "2.5") || len(o.Chains) != 2 || len(o.Chains[0].Levels) != 4 || o.Chains[0].Response != "yes" {
@@ -205,7 +261,7 @@ func TestGoldenLedgerIsRead(t *testing.T) {
 	}
 	wantGoldenMarket(t, l)
 	about := l.About()
-	if about.ID != "01020300-0000-0000-0000-0000000000ff" || !about.Created.Equal(epoch()) || about.Currency != "EUR" || about.LogKey != "log" {
+	if about.ID != "01020300-0000-0000-0000-0000000000ff" || !about.Created.Equal(epoch()) || about.Currency != "EUR" || about.LogKey != goldenLogKey(t, "example.com/golden") || about.Origin != "example.com/golden" {
 		t.Errorf("%+v", about)
 	}
 	audit(t, l.store)
@@ -233,67 +289,114 @@ func wantGoldenMarket(t *testing.T, l *Ledger) {
 	auditMarket(t, l)
 }
 
-// goldenEvents are events of every kind, with fields of every length.
-func goldenEvents(t *testing.T) []event {
+// goldenEntries are events of every kind, with fields of every length, as they are stored. Of the tree they have
+// hashes by which to tell them apart, rather than those of a log that they make.
+func goldenEntries(t testing.TB) []logged {
 	t.Helper()
 	bound := &tag{0, 1, 2, 15: 0xff}
 	changes := []change{
 		&created{id: [16]byte{0xaa, 15: 0xbb}, currency: "USD"},
-		&created{currency: "", logKey: strings.Repeat("k", 128)},
+		&created{currency: "", logKey: goldenLogKey(t, strings.Repeat("k", 100))},
 		&truthKeySet{*bound},
 		&questionDefined{1, "vote", []string{"yes", "no"}},
 		&questionDefined{1<<32 - 1, "", []string{"", "é"}},
 		&policyDefined{1, `{"kind":"fixed","ceiling":"1"}`},
 		&enrolled{"ann", 1, 0, eps(t, "1000")},
 		&enrolled{strings.Repeat("n", 256), 1 << 24, 1<<32 - 1, nano(t, 1)},
-		&released{"ann", 1, eps(t, "0.5"), response{0, methodRaise, nil}},
-		&released{"ann", 1, eps(t, "0.5"), response{127, methodRaise, bound}},
-		&released{"", 2, nano(t, 1), response{128, methodDegrade, nil}},
-		&released{"bob", 3, eps(t, "1000"), response{1<<20 - 1, methodInsert, nil}},
+		&released{"ann", 1, eps(t, "0.5"), response{0, methodRaise}},
+		&released{"ann", 1, eps(t, "0.5"), response{127, methodRaise}},
+		&released{"", 2, nano(t, 1), response{128, methodDegrade}},
+		&released{"bob", 3, eps(t, "1000"), response{1<<20 - 1, methodInsert}},
 		&settled{key: "k", digest: [32]byte{1, 31: 2}, first: 1, through: 2, last: "zoe", final: true, counts: counts{1, 2, 3}},
-		&charged{"zoe", 3, eps(t, "0.5"), &tag{1, 15: 2}},
+		&charged{"zoe", 3, eps(t, "0.5")},
+		&charged{strings.Repeat("é", 128), 1<<32 - 1, nano(t, 1)},
 		&answered{3, "threshold:groß:7", [32]byte{1, 31: 2}, 300, eps(t, "1"), 129, methodFresh},
 		&answered{3, "winner", [32]byte{}, 1, nano(t, 1), 0, methodDegrade},
 		&settled{key: strings.Repeat("k", 256), first: 1 << 40, swept: []sweptCount{{1, 2, 3, 0}, {1<<32 - 1, 1 << 14, 1<<64 - 1, 0}}, answer: 1 << 40, through: 1<<64 - 1, last: "é"},
-		&released{"bob", 1 << 8, nano(t, 127), response{0, methodDegrade, bound}},
+		&released{"bob", 1 << 8, nano(t, 127), response{0, methodDegrade}},
 		&buyerNamed{1, "acme"},
 		&buyerNamed{1<<32 - 1, strings.Repeat("ü", 128)},
-		&reserved{deal{1, 2, 3, eps(t, "0.5"), 4, 5}, time.Date(2027, 1, 1, 0, 0, 0, 1, time.UTC)},
-		&reserved{deal{1<<64 - 1, 1<<32 - 1, 1<<32 - 1, eps(t, "1000"), 1 << 18, 1<<63 - 1}, time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC)},
+		&reserved{deal{1, 2, 3, eps(t, "0.5"), 4, 5, 6}, time.Date(2027, 1, 1, 0, 0, 0, 1, time.UTC)},
+		&reserved{deal{1<<64 - 1, 1<<32 - 1, 1<<32 - 1, eps(t, "1000"), 1 << 18, 1<<63 - 1, 1 << 18}, time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC)},
 		&held{"ann", 1, 0},
 		&held{strings.Repeat("n", 256), 1 << 14, 1_000_000_000_000},
 		&cancelled{127},
 		&cancelled{128},
-		&saleMade{deal{300, 1, 1, nano(t, 1), 15, 1 << 14}, saleTally{1, 2, 3, 4, 5}},
-		&saleMade{deal{1, 1, 1, eps(t, "1"), 1, 0}, saleTally{}},
-		&saleMade{deal{1, 1, 1, eps(t, "1"), 1 << 18, 1}, saleTally{1 << 18, 128, 1<<14 - 1, 1 << 14, 1<<64 - 1}},
-		&sold{"ann", 1, 0, response{0, methodResale, nil}},
-		&sold{"ann", 128, 127, response{1, methodRaise, bound}},
-		&sold{"", 1 << 32, 128, response{127, methodDegrade, nil}},
-		&sold{strings.Repeat("n", 256), 1<<64 - 1, 1_000_000_000_000, response{1<<20 - 1, methodInsert, nil}},
+		&saleMade{deal{300, 1, 1, nano(t, 1), 15, 1 << 14, 0}, saleTally{1, 2, 3, 4, 5}},
+		&saleMade{deal{1, 1, 1, eps(t, "1"), 1, 0, 127}, saleTally{}},
+		&saleMade{deal{1, 1, 1, eps(t, "1"), 1 << 18, 1, 128}, saleTally{1 << 18, 128, 1<<14 - 1, 1 << 14, 1<<64 - 1}},
+		&sold{"ann", 1, 0, response{0, methodResale}},
+		&sold{"ann", 128, 127, response{1, methodRaise}},
+		&sold{"", 1 << 32, 128, response{127, methodDegrade}},
+		&sold{strings.Repeat("n", 256), 1<<64 - 1, 1_000_000_000_000, response{1<<20 - 1, methodInsert}},
 		&withdrawn{"ann"},
 		&withdrawn{strings.Repeat("é", 128)},
-		&settled{key: "k", last: "", swept: []sweptCount{{128, 0, 0, 1}}, refused: []Refusal{{"ann", ObjectCap, eps(t, "1"), eps(t, "0.5"), eps(t, "2"), eps(t, "1.5"), eps(t, "0.5"), HelpsWaiting}}},
+		&settled{key: "k", last: "", swept: []sweptCount{{128, 0, 0, 1}, {129, 0, 0, 127}}, refused: 128, sale: 1<<64 - 1},
+		&settled{key: "k", final: true, refused: 1, answer: 1, sale: 128},
+		&truthBound{"ann", 1, *bound},
+		&truthBound{strings.Repeat("n", 256), 1<<32 - 1, tag{}},
+		&objectRefused{0, Refusal{"ann", ObjectCap, eps(t, "1"), eps(t, "0.5"), eps(t, "2"), eps(t, "1.5"), eps(t, "0.5"), HelpsWaiting}},
+		&objectRefused{1<<32 - 1, Refusal{Object: strings.Repeat("é", 128), Reason: NotEnrolled, Helps: HelpsEnrolling}},
+		&stated{"ann", 0, []uint64{1}, account{eps(t, "1000"), eps(t, "0.5"), 0}},
+		&stated{strings.Repeat("n", 256), 1<<64 - 1, []uint64{1, 127, 128, 1<<64 - 1}, account{nano(t, 1), nano(t, 1), 1<<63 - 1}},
+		&forgotten{"zoe", 1, account{}, nil},
+		&forgotten{"ann", 127, account{eps(t, "1"), eps(t, "0.5"), 100}, []remnant{{1, 0, eps(t, "0.5")}}},
+		&forgotten{strings.Repeat("é", 128), 1<<64 - 1, account{eps(t, "1000"), nano(t, 129), 1<<63 - 1}, []remnant{{1, 1<<32 - 1, nano(t, 1)}, {128, 0, nano(t, 128)}, {1<<32 - 1, 1, nano(t, 0)}}},
 	}
-	log := make([]event, len(changes))
+	log, salts := make([]logged, len(changes)), steadySalts(1<<40)
 	for i, c := range changes {
-		log[i] = event{uint64(i + 1), epoch().Add(time.Duration(i-12) * 10 * 365 * 24 * time.Hour), c} // from before 1970 on
+		at := epoch().Add(time.Duration(i-14) * 5 * 365 * 24 * time.Hour) // from before 1970 on
+		ev := event{number: uint64(i + 1), time: at, change: c}
+		salts(ev.salt[:])
+		log[i] = logged{event: ev, hashes: make([]tlog.Hash, logtree.Completes(uint64(i)))}
+		for j := range log[i].hashes {
+			log[i].hashes[j] = tlog.Hash{byte(i), byte(j), 31: 0xff}
+		}
+		if _, ok := c.(personal); ok {
+			log[i].previous = []uint64{0, 1, 127, 128, 1<<64 - 1}[i%5]
+		}
 	}
 	return log
 }
 
+// erasable tells whether an event can be about an object, and so be erased.
+func erasable(c change) bool {
+	if s, ok := c.(*settled); ok {
+		return s.last != ""
+	}
+	_, ok := c.(personal)
+	return ok
+}
+
+// recordOf returns the record of a change as the first event of a log.
+func recordOf(c change) []byte {
+	return logged{event: event{number: 1, time: epoch(), change: c}, hashes: make([]tlog.Hash, 1)}.encode()
+}
+
 func TestGoldenEvents(t *testing.T) {
-	text := "# kind and encoding of events, in hex\n"
-	for _, ev := range goldenEvents(t) {
-		payload := encodeEvent(ev)
-		text += fmt.Sprintf("%s %x\n", ev.change.kind(), payload)
-		back, err := decodeEvent(ev.number, payload)
+	text := "# kind, record, leaf of the tree, and record when erased, of events, in hex\n"
+	there := func(n logged) string {
+		payload := n.encode()
+		back, err := decodeEntry(n.number, payload)
 		must(t, err)
-		if !reflect.DeepEqual(back, ev) {
-			t.Errorf("%+v became %+v", ev, back)
+		if !reflect.DeepEqual(back, n) {
+			t.Errorf("%+v became %+v", n, back)
+		}
+		return fmt.Sprintf("%x", payload)
+	}
+	for _, n := range goldenEntries(t) {
+		leaf := n.leaf()
+		text += fmt.Sprintf("%s %s\n\tleaf %x\n", n.change.kind(), there(n), leaf[:])
+		if !erasable(n.change) {
+			continue
+		}
+		erased := n.erase()
+		text += fmt.Sprintf("\terased %s\n", there(erased))
+		if erased.leaf() != leaf {
+			t.Errorf("%s: another leaf when erased", n.change.kind())
 		}
 	}
-	golden(t, "events-v2.txt", text)
+	golden(t, "events-v3.txt", text)
 	for k := kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
 		if !strings.Contains(text, "\n"+k.String()+" ") {
 			t.Errorf("there is no event of the kind %s", k)
@@ -316,5 +419,5 @@ func TestGoldenCodes(t *testing.T) {
 	for i, help := range helpCodes() {
 		fmt.Fprintf(&text, "help %d %s\n", i+1, help)
 	}
-	golden(t, "codes-v2.txt", text.String())
+	golden(t, "codes-v3.txt", text.String())
 }

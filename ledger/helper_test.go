@@ -115,6 +115,12 @@ func epoch() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 // begin writes the beginning of a ledger whose id and time are always the same.
 func begin(t testing.TB, s store.Store) {
 	t.Helper()
+	beginWithKey(t, s, "")
+}
+
+// beginWithKey does so for a log that is signed by a key.
+func beginWithKey(t testing.TB, s store.Store, logKey string) {
+	t.Helper()
 	must(t, s.Update(func(w store.Writer) error {
 		if err := w.Put(bucketMeta, []byte(keyFormat), formatRecord()); err != nil {
 			return err
@@ -123,7 +129,8 @@ func begin(t testing.TB, s store.Store) {
 		if err != nil {
 			return err
 		}
-		if _, _, err := st.record([]change{&created{id: [16]byte{1, 2, 3, 15: 255}, currency: "EUR", logKey: "log"}}); err != nil {
+		st.salts = steadySalts(1)
+		if _, _, err := st.record([]change{&created{id: [16]byte{1, 2, 3, 15: 255}, currency: "EUR", logKey: logKey}}); err != nil {
 			return err
 		}
 		return st.flush()
@@ -297,7 +304,7 @@ func countKind(events []Event, kind string) (n int) {
 // What is stored.
 
 func bucketNames() []string {
-	return []string{bucketMeta, bucketQuestions, bucketPolicies, bucketObjects, bucketChains, bucketAnswers, bucketBuyers, bucketSales, bucketRequests, bucketEvents, bucketTallies}
+	return []string{bucketMeta, bucketQuestions, bucketPolicies, bucketObjects, bucketChains, bucketAnswers, bucketBuyers, bucketSales, bucketRequests, bucketEvents, bucketTallies, bucketStrangers}
 }
 
 // pair is one stored record.
@@ -361,14 +368,22 @@ func logOf(t testing.TB, stored []pair) (all []event) {
 		}
 		payload, err := unseal(p.bucket, p.key, p.value)
 		must(t, err)
-		ev, err := decodeEvent(binary.BigEndian.Uint64(p.key), payload)
+		ev, err := decodeEntry(binary.BigEndian.Uint64(p.key), payload)
 		must(t, err)
 		if ev.number != uint64(len(all))+1 {
 			t.Fatalf("event %d stands where event %d should", ev.number, len(all)+1)
 		}
-		all = append(all, ev)
+		all = append(all, ev.event)
 	}
 	return all
+}
+
+// steadySalts fills salts with numbers that count up.
+func steadySalts(from uint64) func([]byte) {
+	return func(b []byte) {
+		binary.BigEndian.PutUint64(b, from)
+		from++
+	}
 }
 
 // audit folds the log anew and compares what comes out with what is stored, byte for byte
@@ -393,10 +408,7 @@ func replay(s store.Store, log []event) error {
 			return err
 		}
 		for _, ev := range log {
-			if err := st.put(bucketEvents, eventKey(ev.number), encodeEvent(ev)); err != nil {
-				return err
-			}
-			if err := apply(st, ev); err != nil {
+			if err := st.append(ev); err != nil {
 				return err
 			}
 		}

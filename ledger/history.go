@@ -25,8 +25,12 @@ type Event struct {
 	//   policy     a policy was first used: Policy
 	//   enrolled   Object in Question under Policy (if any), with Cap from here on
 	//   released   Object answered Question at Epsilon with Response, by Method
-	//   settled    the request with Key ended, or a part of it: Counts, Refused
+	//   refused    a request left Object out: Refused, one of them; the settled event of the request follows
+	//   settled    the request with Key ended, or a part of it: Counts
 	//   charged    Object pays Epsilon for the answer about Question that follows
+	//   bound      the chain of Object in Question belongs to the truth that is drawn from next
+	//   stated     a statement about Object was made
+	//   forgotten  all events about Object, and everything released of it, are destroyed
 	//   withdrawn  Object takes part in nothing any more, until it is enrolled again
 	//   buyer      a Buyer's first order
 	//   reserved   Sale is held for Buyer: Question, Epsilon, Objects and Price in all, until Expires
@@ -35,7 +39,10 @@ type Event struct {
 	//   sale       Sale to Buyer: Question, Epsilon, Objects and Price in all
 	//   sold       Object answered Question at Epsilon with Response, by Method, for Buyer in Sale at Price
 	//   answered   the Query about Question and a panel of Objects has the answer Response at Epsilon, by Method
-	Kind     string           `json:"kind"`
+	Kind string `json:"kind"`
+	// Erased: the object was forgotten since. Of the event only its kind and time are left, and of one about a
+	// Sale the Price.
+	Erased   bool             `json:"erased,omitempty"`
 	ID       string           `json:"id,omitempty"`
 	Currency string           `json:"currency,omitempty"`
 	Object   string           `json:"object,omitempty"`
@@ -127,16 +134,19 @@ func (l *Ledger) openEvent(s *state, key, value []byte) (Event, error) {
 	if err != nil {
 		return Event{}, err
 	}
-	ev, err := decodeEvent(binary.BigEndian.Uint64(key), payload)
+	n, err := decodeEntry(binary.BigEndian.Uint64(key), payload)
 	if err != nil {
 		return Event{}, err
 	}
-	return l.describe(s, ev)
+	return l.describe(s, n.event)
 }
 
 // describe puts an event in words.
 func (l *Ledger) describe(s *state, ev event) (out Event, err error) {
 	out = Event{Number: ev.number, Time: ev.time, Kind: ev.change.kind().String()}
+	if ev.erased != nil {
+		return out, l.describeErased(s, ev, &out)
+	}
 	switch c := ev.change.(type) {
 	case *created:
 		out.ID, out.Currency = uuid.UUID(c.id).String(), c.currency
@@ -167,15 +177,41 @@ func (l *Ledger) describe(s *state, ev event) (out Event, err error) {
 			out.Response, err = q.answerText(c.query, c.output)
 		}
 	case *settled:
-		out.Key, out.Counts, out.Refused = c.key, c.counts[:], c.refused
+		out.Key, out.Counts = c.key, c.counts[:]
+	case *objectRefused:
+		out.Object, out.Refused = c.Object, []Refusal{c.Refusal}
+		if c.question != 0 {
+			_, err = l.nameQuestion(s, c.question, &out)
+		}
+	case *truthBound:
+		out.Object = c.object
+		_, err = l.nameQuestion(s, c.question, &out)
 	case *withdrawn:
 		out.Object = c.object
+	case *stated:
+		out.Object = c.object
+	case *forgotten:
+		out.Object, out.Cap, out.Epsilon = c.object, &c.cap, &c.spent
 	case *buyerNamed:
 		out.Buyer = c.name
 	default:
 		err = l.describeSale(s, ev, &out)
 	}
 	return out, err
+}
+
+// describeErased puts in words what is left of an erased event.
+func (l *Ledger) describeErased(s *state, ev event, out *Event) error {
+	out.Erased = true
+	switch c := ev.change.(type) {
+	case *settled:
+		out.Key, out.Counts = c.key, c.counts[:]
+	case *held:
+		return l.describeShare(s, c.sale, c.price, out)
+	case *sold:
+		return l.describeShare(s, c.sale, c.price, out)
+	}
+	return nil
 }
 
 func (l *Ledger) nameQuestion(s *state, number uint32, out *Event) (*question, error) {

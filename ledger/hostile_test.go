@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -54,7 +55,18 @@ func specimen(t testing.TB) []pair {
 	enrollUnder(t, l, "vote", market(t, "1"), "2", "cid")
 	sell(t, l, soldToAcme(t, "s"))
 	reserve(t, l, heldForAcme(t))
+	forgetDan(t, l)
 	return pairs(t, s)
+}
+
+// forgetDan makes events of an object that are then erased.
+func forgetDan(t testing.TB, l *Ledger) {
+	t.Helper()
+	enrollUnder(t, l, "vote", market(t, "1"), "2", "dan")
+	r := purchase(t, "d", "acme", "0.5", "cid", "dan", "gil")
+	r.Partial = true
+	sell(t, l, r)
+	must(t, l.Forget(t.Context(), "f", "dan"))
 }
 
 // soldToAcme and heldForAcme are the orders of the specimen.
@@ -120,6 +132,10 @@ func probes(t testing.TB) []probe {
 		{"Buyers", func(l *Ledger) (any, error) { return l.Buyers(ctx) }},
 		{"Sales", func(l *Ledger) (any, error) { return collect(l.Sales(ctx, "")) }},
 		{"Deliveries", func(l *Ledger) (any, error) { return collect(l.Deliveries(ctx, 1)) }},
+		{"Object dan", func(l *Ledger) (any, error) { return l.Object(ctx, "dan") }},
+		{"Deliveries of dan", func(l *Ledger) (any, error) { return collect(l.Deliveries(ctx, 3)) }},
+		{"Head", func(l *Ledger) (any, error) { return l.Head(ctx, 0) }},
+		{"Consistency", func(l *Ledger) (any, error) { return l.Consistency(ctx, 5, 20) }},
 		{"Sell by its key", func(l *Ledger) (any, error) { return l.Sell(ctx, soldToAcme(t, "s")) }},
 		{"Reserve by its key", func(l *Ledger) (any, error) { return l.Reserve(ctx, heldForAcme(t)) }},
 		{"Quote", func(l *Ledger) (any, error) { return l.Quote(ctx, purchase(t, "", "zeta", "0.75", "cid").Order) }},
@@ -530,8 +546,11 @@ func TestANewerEventIsRefusedAsSuch(t *testing.T) {
 		if p.bucket == bucketEvents {
 			payload, err := unsealed(p)
 			must(t, err)
+			n, err := decodeEntry(binary.BigEndian.Uint64(p.key), payload)
+			must(t, err)
+			version := bytes.Index(payload, n.public())
 			payload = slices.Clone(payload)
-			payload[0] = eventVersion + 1
+			payload[version] = eventVersion + 1
 			records[i] = sealed(p.bucket, p.key, payload)
 		}
 	}

@@ -196,6 +196,7 @@ func TestAPartialPanelSaysWhomItLeavesOut(t *testing.T) {
 func TestTheTruthDecidesNothingButTheAnswer(t *testing.T) {
 	dump := func(yes ...string) []pair {
 		l := inMemory(t, Options{Now: epoch})
+		l.salts = steadySalts(2)
 		voters(t, l, "2", "ann", "bob", "cy", "dan", "eve")
 		// Bits of ones: the least preferred output, whatever the distance. The other answer of two.
 		l.queries = mechanism.ReplaySampler(exact.ReplayBits(func(p []byte) {
@@ -305,8 +306,8 @@ func TestAnswerRefusesWhatCannotBe(t *testing.T) {
 func TestApplyRefusesBrokenAnswers(t *testing.T) {
 	l := voters(t, newLedger(t), "1", "ann")
 	for _, c := range []change{
-		&charged{"eve", 1, eps(t, "0.5"), nil},
-		&charged{"ann", 1, eps(t, "1.5"), nil},
+		&charged{"eve", 1, eps(t, "0.5")},
+		&charged{"ann", 1, eps(t, "1.5")},
 		&answered{question: 1, query: "winner", epsilon: eps(t, "0"), method: methodFresh},
 	} {
 		_, _, err := l.submit(t.Context(), func(*state) ([]change, error) { return []change{c}, nil })

@@ -13,7 +13,9 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/rs/zerolog"
+	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/ledger/internal/logtree"
 	"github.com/sluicedp/sluice/ledger/store"
 	"github.com/sluicedp/sluice/ledger/store/boltstore"
 	"github.com/sluicedp/sluice/mechanism"
@@ -38,6 +40,16 @@ type Options struct {
 	// later is not used, and the request fails without any change. 0 sets no limit. A source that does not
 	// heed its context is waited for all the same.
 	TruthTimeout time.Duration
+	// Signer signs checkpoints, receipts and statements. Its name must be [About.Origin]; the key stays with
+	// the host. nil signs nothing.
+	Signer note.Signer
+	// Checkpoint is the newest checkpoint that the host has, from wherever it keeps them, and Verifiers are
+	// the keys that it may be signed by. If the file is not a continuation of it, an older copy, say, Open
+	// refuses with a [*RollbackError] before anything can be drawn. nil checks nothing.
+	Checkpoint []byte
+	Verifiers  note.Verifiers
+	// Publish says when checkpoints are signed without being asked for, and who gets them. It needs a Signer.
+	Publish Publishing
 	// ReadOnly opens the file for reading; several processes may do so at a time, if none writes.
 	ReadOnly bool
 }
@@ -48,6 +60,7 @@ type About struct {
 	Created  time.Time `json:"created"`  // by the clock of the machine
 	Currency string    `json:"currency"` // such as "USD"
 	LogKey   string    `json:"log_key"`  // the verifier key of the log, if the host gave one
+	Origin   string    `json:"origin"`   // what checkpoints call the log: the name of that key, or one made of the ID
 }
 
 // Ledger is an open ledger. Its methods may be called concurrently; calls that change it share
@@ -62,23 +75,32 @@ type Ledger struct {
 	// patience is how long a source of truths may take for a batch; 0 for ever.
 	patience time.Duration
 
+	signer    note.Signer
+	publisher *publisher // nil if nothing is published
+
 	commits committer
 	sampler *rrchain.Sampler   // used by the one goroutine that commits
 	queries *mechanism.Sampler // likewise
 	holds   holds
 	known   cache
+	edge    *logtree.Edge // of the log as committed last, used by the one goroutine that commits; nil if not known
+	salts   func([]byte)  // fills salts; nil for random bytes
 }
 
 const (
 	formatName    = "sluice ledger "
-	formatVersion = 2 // 1 had no sales; it was never released
+	formatVersion = 3 // 1 had no sales, 2 no tree; they were never released
 )
 
 // Create makes a new, empty ledger file. It returns [fs.ErrExist] when there is a file already. At
 // any moment there is either no file or a whole one. currency is the code of the currency that
-// prices are in ("" for USD); logKey is the verifier key of the key by which the host will sign the
-// log, "" for none, which is only recorded so far.
+// prices are in ("" for USD); logKey is the verifier key, in the form of [note.NewVerifier], of the key by which
+// the host signs the log, or "" for none. It is recorded, and its name becomes the log's; whoever verifies
+// should have the key from the host, not from the file.
 func Create(path, currency, logKey string) error {
+	if _, err := note.NewVerifier(logKey); err != nil && logKey != "" {
+		return invalid("the log key: %w", err)
+	}
 	return boltstore.Create(path, func(w store.Writer) error { return format(w, time.Now(), currency, logKey) })
 }
 
@@ -109,7 +131,8 @@ func format(w store.Writer, now time.Time, currency, logKey string) error {
 }
 
 // Open opens the ledger in an existing file and locks it against other processes. It returns
-// [fs.ErrNotExist], [ErrInUse], [ErrCorrupt], [ErrVersion] or [ErrTruthKey] as they apply.
+// [fs.ErrNotExist], [ErrInUse], [ErrCorrupt], [ErrVersion], [ErrTruthKey], [ErrCheckpoint], [*RollbackError] or
+// [ErrInvalid] as they apply.
 func Open(path string, options Options) (*Ledger, error) {
 	s, err := boltstore.Open(path, options.ReadOnly)
 	if err != nil {
@@ -123,7 +146,7 @@ func Open(path string, options Options) (*Ledger, error) {
 }
 
 func openStore(s store.Store, options Options) (*Ledger, error) {
-	l := &Ledger{store: s, log: options.Logger, clock: options.Now, only: options.ReadOnly, patience: options.TruthTimeout, sampler: rrchain.NewSampler(), queries: mechanism.NewSampler()}
+	l := &Ledger{store: s, log: options.Logger, clock: options.Now, only: options.ReadOnly, patience: options.TruthTimeout, signer: options.Signer, sampler: rrchain.NewSampler(), queries: mechanism.NewSampler()}
 	if l.clock == nil {
 		l.clock = time.Now
 	}
@@ -135,12 +158,30 @@ func openStore(s store.Store, options Options) (*Ledger, error) {
 	err := l.view(context.Background(), func(s *state) (err error) {
 		l.about, check, err = readHead(s)
 		l.commits.durable = s.counters.events
+		if err == nil && options.Checkpoint != nil {
+			err = l.checkTrusted(s, options)
+		}
 		return err
 	})
+	if err == nil {
+		err = l.checkSigner()
+	}
+	if err == nil {
+		err = l.setTruthKey(options.TruthKey, check)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return l, l.setTruthKey(options.TruthKey, check)
+	return l, l.startPublishing(options.Publish)
+}
+
+// checkTrusted holds the log against the host's checkpoint.
+func (l *Ledger) checkTrusted(s *state, options Options) error {
+	trusted, err := OpenCheckpoint(options.Checkpoint, options.Verifiers)
+	if err != nil {
+		return err
+	}
+	return l.checkExtends(s, trusted)
 }
 
 // checkVersion refuses what this program does not read, before it reads anything else.
@@ -197,12 +238,13 @@ func (l *Ledger) Close() error {
 	if !l.commits.close() {
 		return ErrClosed
 	}
+	l.publisher.close()
 	return l.store.Close()
 }
 
 // About returns what the ledger was created with.
 func (l *Ledger) About() About {
-	return About{ID: uuid.UUID(l.about.id).String(), Created: l.about.at, Currency: l.about.currency, LogKey: l.about.logKey}
+	return About{ID: uuid.UUID(l.about.id).String(), Created: l.about.at, Currency: l.about.currency, LogKey: l.about.logKey, Origin: l.about.origin()}
 }
 
 // view runs fn on a snapshot.

@@ -12,13 +12,7 @@ import (
 func (l *Ledger) Sale(ctx context.Context, number uint64) (Sale, error) {
 	var out Sale
 	err := l.view(ctx, func(s *state) error {
-		if number == 0 || number > s.counters.sales {
-			return fmt.Errorf("sale %d: %w", number, ErrUnknown)
-		}
-		r, err := s.sale(number)
-		if err == nil && r.status != saleSold {
-			err = fmt.Errorf("sale %d: %w", number, ErrUnknown)
-		}
+		r, err := s.carriedOut(number)
 		if err != nil {
 			return err
 		}
@@ -31,6 +25,18 @@ func (l *Ledger) Sale(ctx context.Context, number uint64) (Sale, error) {
 	return out, nil
 }
 
+// carriedOut returns a sale by a number that a caller gave.
+func (s *state) carriedOut(number uint64) (sale, error) {
+	if number == 0 || number > s.counters.sales {
+		return sale{}, fmt.Errorf("sale %d: %w", number, ErrUnknown)
+	}
+	r, err := s.sale(number)
+	if err == nil && r.status != saleSold {
+		err = fmt.Errorf("sale %d: %w", number, ErrUnknown)
+	}
+	return r, err
+}
+
 // describeSold puts a sale in words.
 func (l *Ledger) describeSold(s *state, number uint64, r sale) (out Sale, err error) {
 	begun, err := s.event(r.event)
@@ -41,13 +47,17 @@ func (l *Ledger) describeSold(s *state, number uint64, r sale) (out Sale, err er
 	if !ok {
 		return out, orCorrupt(nil, "event %d makes no sale", begun.number)
 	}
-	last := r.event + r.objects + 1
+	last := r.event + r.objects + r.refused + 1
 	end, err := s.settlement(last)
 	if err != nil {
 		return out, err
 	}
+	left, err := s.refusals(last, end)
+	if err != nil {
+		return out, err
+	}
 	out = Sale{
-		Number: number, Offer: l.offer(c.deal, c.tally), Refused: end.refused, Key: end.key, Time: begun.time, First: end.first, Last: last,
+		Number: number, Offer: l.offer(c.deal, c.tally), Refused: left, Key: end.key, Time: begun.time, First: end.first, Last: last,
 	}
 	if r.granted != 0 {
 		out.Refund = int64(r.promised - r.price)
@@ -161,22 +171,23 @@ type Delivery struct {
 	Price    int64  `json:"price"`  // in minor units of the currency
 	Method   string `json:"method"` // "raise", "degrade", "insert" or "resale"
 	Sold     uint64 `json:"sold"`   // the event of the sale
+	// Erased: the object was forgotten since. Of its response only the price is left.
+	Erased bool `json:"erased,omitempty"`
 }
 
 // Deliveries yields the responses of a sale, in the order of the objects' names. Reading is free, as often
 // as it is done. It yields [ErrUnknown] if there is no such sale.
 func (l *Ledger) Deliveries(ctx context.Context, sale uint64) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
-		header, err := l.Sale(ctx, sale)
-		if err != nil {
-			yield(Delivery{}, err)
-			return
-		}
-		last := header.Last - 1
-		for next := header.Last - header.Objects; next <= last; {
+		for done, last := uint64(0), false; !last; done += scanSize {
 			var found []Delivery
 			err := l.view(ctx, func(s *state) (err error) {
-				found, err = l.someDeliveries(s, header, next, min(next+scanSize-1, last))
+				r, err := s.carriedOut(sale)
+				if err != nil {
+					return err
+				}
+				last = done+scanSize >= r.objects
+				found, err = l.someDeliveries(s, sale, r, done, min(done+scanSize, r.objects))
 				return err
 			})
 			if err != nil {
@@ -188,30 +199,34 @@ func (l *Ledger) Deliveries(ctx context.Context, sale uint64) iter.Seq2[Delivery
 					return
 				}
 			}
-			next += scanSize
 		}
 	}
 }
 
-func (l *Ledger) someDeliveries(s *state, header Sale, from, through uint64) (found []Delivery, err error) {
-	q, err := l.questionByName(s, header.Question)
+// someDeliveries returns the objects of a sale from one up to another, counted from 0.
+func (l *Ledger) someDeliveries(s *state, sale uint64, header sale, from, to uint64) (found []Delivery, err error) {
+	q, err := s.question(header.question)
 	if err != nil {
 		return nil, err
 	}
-	for number := from; number <= through; number++ {
+	for number := header.event + 1 + from; number <= header.event+to; number++ {
 		ev, err := s.event(number)
 		if err != nil {
 			return nil, err
 		}
 		c, ok := ev.change.(*sold)
-		if !ok || c.sale != header.Number {
-			return nil, orCorrupt(nil, "event %d sells nothing of sale %d", number, header.Number)
+		if !ok || c.sale != sale {
+			return nil, orCorrupt(nil, "event %d sells nothing of sale %d", number, sale)
+		}
+		if ev.erased != nil {
+			found = append(found, Delivery{Response: Response{Question: q.name, Epsilon: header.epsilon}, Price: int64(c.price), Sold: number, Erased: true})
+			continue
 		}
 		all, _, err := s.chain(q.number, c.object)
 		if err != nil {
 			return nil, err
 		}
-		at, recorded := all.at(header.Epsilon)
+		at, recorded := all.at(header.epsilon)
 		if !recorded || at.Response != c.value {
 			return nil, orCorrupt(nil, "object %q: the response sold is not the recorded one", c.object)
 		}
@@ -219,7 +234,7 @@ func (l *Ledger) someDeliveries(s *state, header Sale, from, through uint64) (fo
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, Delivery{r, int64(c.price), c.method.String(), number})
+		found = append(found, Delivery{r, int64(c.price), c.method.String(), number, false})
 	}
 	return found, nil
 }
@@ -259,48 +274,44 @@ func (l *Ledger) Buyers(ctx context.Context) (all []BuyerState, err error) {
 
 // describeSale puts an event of the market in words.
 func (l *Ledger) describeSale(s *state, ev event, out *Event) error {
-	price := func(v uint64) { p := int64(v); out.Price = &p }
-	about := func(number uint64) (r sale, err error) {
-		if r, err = s.sale(number); err != nil {
-			return r, err
-		}
-		out.Sale, out.Epsilon = number, &r.epsilon
-		out.Buyer, out.Question, err = l.namesOf(s, r)
-		return r, err
-	}
 	switch c := ev.change.(type) {
 	case *reserved:
-		price(c.price)
 		out.Objects, out.Expires = c.objects, &c.expires
-		_, err := about(c.sale)
-		return err
+		return l.describeShare(s, c.sale, c.price, out)
 	case *saleMade:
-		price(c.price)
 		out.Objects = c.objects
-		_, err := about(c.sale)
-		return err
+		return l.describeShare(s, c.sale, c.price, out)
 	case *held:
-		price(c.price)
 		out.Object = c.object
-		_, err := about(c.sale)
-		return err
+		return l.describeShare(s, c.sale, c.price, out)
 	case *cancelled:
-		_, err := about(c.sale)
+		err := l.describeShare(s, c.sale, 0, out)
+		out.Price = nil
 		return err
 	case *sold:
-		price(c.price)
 		out.Object, out.Method = c.object, c.method.String()
-		r, err := about(c.sale)
+		if err := l.describeShare(s, c.sale, c.price, out); err != nil {
+			return err
+		}
+		q, err := l.questionByName(s, out.Question)
 		if err != nil {
 			return err
 		}
-		q, err := s.question(r.question)
-		if err != nil {
-			return err
-		}
-		answer, err := q.response(c.object, level{Level: rrchain.Level{Epsilon: r.epsilon, Response: c.value}})
+		answer, err := q.response(c.object, level{Level: rrchain.Level{Epsilon: *out.Epsilon, Response: c.value}})
 		out.Response = answer.Value
 		return err
 	}
 	return nil
+}
+
+// describeShare says which sale or reservation an event belongs to, and at what price.
+func (l *Ledger) describeShare(s *state, number, price uint64, out *Event) error {
+	r, err := s.sale(number)
+	if err != nil {
+		return err
+	}
+	amount := int64(price)
+	out.Sale, out.Epsilon, out.Price = number, &r.epsilon, &amount
+	out.Buyer, out.Question, err = l.namesOf(s, r)
+	return err
 }

@@ -26,14 +26,16 @@ type game struct {
 	offers map[string]string // what a quote stands for, by its ID
 	ids    map[string]string // and back
 	latest string            // the ID of the latest quote
-	past   []past
+	past   []*past
 }
 
 // past is a request that was carried out.
 type past struct {
 	again   func() (result string, err error)
 	result  string
-	changed []func() error // other requests with its key
+	refused error             // what there is instead, since the response was destroyed
+	forget  func(name string) // takes somebody out of the result
+	changed []func() error    // other requests with its key
 }
 
 func (g *game) key() string { return fmt.Sprintf("key %d", g.moves) }
@@ -108,10 +110,15 @@ func demand[R, T any](g *game, r R, call func(context.Context, R) (T, error), wa
 		return got, false
 	}
 	g.same(fmt.Sprintf("the result of %T", r), got, want)
-	made := past{result: asJSON(got), again: func() (string, error) {
+	made := &past{result: asJSON(got), again: func() (string, error) {
 		again, err := call(g.Context(), r)
 		return asJSON(again), err
 	}}
+	left := got
+	made.forget = func(name string) {
+		left, made.refused = withoutObject(left, name)
+		made.result = asJSON(left)
+	}
 	for _, change := range changes {
 		made.changed = append(made.changed, func() error {
 			other := r
@@ -122,6 +129,31 @@ func demand[R, T any](g *game, r R, call func(context.Context, R) (T, error), wa
 	}
 	g.past = append(g.past, made)
 	return got, true
+}
+
+// withoutObject returns what is left of a result when somebody is forgotten, or why there is nothing.
+func withoutObject[T any](result T, name string) (T, error) {
+	switch r := any(&result).(type) {
+	case *Response:
+		if r.Object == name || r.Object == "" {
+			*r = Response{}
+			return result, ErrForgotten
+		}
+	case *RaiseResult:
+		r.Refused = without1(r.Refused, name)
+	case *AnswerResult:
+		r.Refused = without1(r.Refused, name)
+	case *Sale:
+		r.Refused = without1(r.Refused, name)
+	case *Reservation:
+		r.Refused = without1(r.Refused, name)
+	case *AdvanceResult:
+		r.Questions = slices.Clone(r.Questions)
+		for i := range r.Questions {
+			r.Questions[i].Refused = without1(r.Questions[i].Refused, name)
+		}
+	}
+	return result, nil
 }
 
 // bare makes a call without a result look like one with one.
@@ -169,6 +201,17 @@ func (one moveDefine) play(g *game) {
 func (one moveWithdraw) play(g *game) {
 	key := g.key()
 	demand(g, one.Object, bare(func(ctx context.Context, name string) error { return g.ledger.Withdraw(ctx, key, name) }), struct{}{}, g.paper.withdraw(one.Object),
+		func(name *string) { *name = "zoe" })
+}
+
+func (one moveForget) play(g *game) {
+	key, want := g.key(), g.paper.forget(one.Object)
+	if want == nil {
+		for _, it := range g.past {
+			it.forget(one.Object)
+		}
+	}
+	demand(g, one.Object, bare(func(ctx context.Context, name string) error { return g.ledger.Forget(ctx, key, name) }), struct{}{}, want,
 		func(name *string) { *name = "zoe" })
 }
 
@@ -250,7 +293,9 @@ func (one moveAgain) play(g *game) {
 		g.wantError(it.changed[one.Change](), ErrKeyConflict)
 		return
 	}
-	if result, err := it.again(); err != nil || result != it.result {
+	if result, err := it.again(); it.refused != nil {
+		g.wantError(err, it.refused)
+	} else if err != nil || result != it.result {
 		g.Fatalf("a request came to\n\t\t%s\n\tand again to\n\t\t%s\n\t\t%v", it.result, result, err)
 	}
 }

@@ -16,6 +16,7 @@ type (
 	moveReopen   struct{}
 	moveDefine   struct{ Other bool } // Other: with other values
 	moveWithdraw struct{ Object string }
+	moveForget   struct{ Object string }
 	moveReturn   struct{ Question, Object string } // under its former policy
 	moveCancel   struct{ Deal int }                // counted from the latest
 	moveAgain    struct {
@@ -141,8 +142,12 @@ func (p *player) question() string {
 
 func (p *player) name() string { return pick(p.Rand, people()...) }
 
+// names are some of the people, and sometimes somebody whom nobody has enrolled yet.
 func (p *player) names() []string {
 	names := people()
+	if p.yes(8) {
+		names = append(names, "new")
+	}
 	p.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	return names[:1+p.IntN(len(names))]
 }
@@ -191,7 +196,8 @@ func (p *player) kinds() []moveKind {
 		{2, func() move { return moveReopen{} }},
 		{1, func() move { return moveDefine{p.yes(3)} }},
 		{2, func() move { return moveWithdraw{p.name()} }},
-		{3, func() move { return moveReturn{p.question(), p.name()} }},
+		{2, func() move { return moveForget{pick(p.Rand, append(people(), "new")...)} }},
+		{4, func() move { return moveReturn{p.question(), p.name()} }},
 		{5, func() move {
 			return moveEnroll{p.question(), p.names(), pick(p.Rand, p.rules...), pick(p.Rand, 0, 0, pick(p.Rand, p.caps...))}
 		}},

@@ -20,6 +20,7 @@ type paper struct {
 	questions []Question
 	policies  map[string]bool // those in the log, by their text
 	people    map[string]*person
+	about     map[string][]int // the places in the log of what was said of somebody, enrolled or not
 	buyers    []*BuyerState
 	deals     []*paperDeal // sales and reservations; number n stands at n−1
 	answers   map[string][]*paperAnswer
@@ -30,6 +31,7 @@ type paper struct {
 type entry struct {
 	kind, object string
 	time         time.Time
+	erased       bool
 }
 
 type person struct {
@@ -52,7 +54,7 @@ type paperLevel struct {
 }
 
 func newPaper(keyed bool) *paper {
-	m := &paper{clock: epoch(), keyed: keyed, policies: map[string]bool{}, people: map[string]*person{}, answers: map[string][]*paperAnswer{}}
+	m := &paper{clock: epoch(), keyed: keyed, policies: map[string]bool{}, people: map[string]*person{}, about: map[string][]int{}, answers: map[string][]*paperAnswer{}}
 	m.write("created", "")
 	if keyed {
 		m.write("truth-key", "")
@@ -70,15 +72,23 @@ func (m *paper) now() time.Time {
 
 // write adds an event to the log and returns its number.
 func (m *paper) write(kind, object string) int {
-	m.log = append(m.log, entry{kind, object, m.now()})
+	if object != "" && kind != "forgotten" {
+		m.about[object] = append(m.about[object], len(m.log))
+	}
+	m.log = append(m.log, entry{kind, object, m.now(), false})
 	return len(m.log)
 }
 
 // next is the number of the next event.
 func (m *paper) next() uint64 { return uint64(len(m.log)) + 1 }
 
-// settle ends a request and returns the number of its last event.
-func (m *paper) settle() uint64 { return uint64(m.write("settled", "")) }
+// settle ends a request, which has left some out, and returns the number of its last event.
+func (m *paper) settle(left ...Refusal) uint64 {
+	for _, r := range left {
+		m.write("refused", r.Object)
+	}
+	return uint64(m.write("settled", ""))
+}
 
 func (m *paper) question(name string) (q Question, err error) {
 	i := slices.IndexFunc(m.questions, func(q Question) bool { return q.Name == name })
@@ -272,9 +282,13 @@ func (m *paper) changed(h host, q Question, names []string) error {
 	return nil
 }
 
-func (m *paper) bind(h host, q Question, names []string) {
+// bind ties chains to the truth they begin with.
+func (m *paper) bind(h host, q Question, names ...string) {
 	for _, name := range names {
-		m.chain(q.Name, name).bound = h.truth(q, name)
+		if c := m.chain(q.Name, name); m.keyed && c.bound == "" {
+			c.bound = h.truth(q, name)
+			m.write("bound", name)
+		}
 	}
 }
 
@@ -382,6 +396,53 @@ func (m *paper) withdraw(name string) error {
 	return nil
 }
 
+// forget destroys what was said of somebody, and what was released. What was spent and earned stays, as if
+// all of it had been for answers.
+func (m *paper) forget(name string) error {
+	p, said := m.people[name], m.about[name]
+	if p == nil && said == nil {
+		return ErrUnknown
+	}
+	if len(said) > 0 {
+		m.write("forgotten", name)
+		m.erase(said)
+		m.about[name] = nil
+	}
+	if p == nil {
+		delete(m.about, name)
+	} else {
+		p.forget()
+	}
+	for _, known := range m.answers {
+		for _, a := range known {
+			a.refused = without1(a.refused, name)
+		}
+	}
+	for _, d := range m.deals {
+		d.forget(name)
+	}
+	m.settle()
+	return nil
+}
+
+// erase leaves of events what says nothing about anybody.
+func (m *paper) erase(places []int) {
+	for _, i := range places {
+		m.log[i].object, m.log[i].erased = "", true
+	}
+}
+
+func (p *person) forget() {
+	for q, c := range p.chains {
+		p.chains[q] = &paperChain{rule: c.rule, withdrawn: true, answered: c.spent(), levels: map[int64]*paperLevel{}}
+	}
+}
+
+// without1 returns refusals without those of somebody.
+func without1(refused []Refusal, name string) []Refusal {
+	return slices.DeleteFunc(slices.Clone(refused), func(r Refusal) bool { return r.Object == name })
+}
+
 func (m *paper) raise(r RaiseRequest, h host) (out RaiseResult, err error) {
 	q, err := m.question(r.Question)
 	if err != nil {
@@ -412,7 +473,6 @@ func (m *paper) raise(r RaiseRequest, h host) (out RaiseResult, err error) {
 	if refusals = append(refusals, untold...); len(refusals) > 0 && !r.Partial {
 		return out, refusedError(q.Name, refusals)
 	}
-	m.bind(h, q, without(needy, untold))
 	out = RaiseResult{Refused: byObject(refusals), First: m.next()}
 	for _, name := range without(names, refusals) {
 		switch verdicts[name] {
@@ -423,10 +483,11 @@ func (m *paper) raise(r RaiseRequest, h host) (out RaiseResult, err error) {
 			out.Derived++
 		case drawn:
 			out.Drawn++
+			m.bind(h, q, name)
 		}
 		m.people[name].take(m.chain(q.Name, name), e, m.write("released", name))
 	}
-	out.Last = m.settle()
+	out.Last = m.settle(out.Refused...)
 	return out, nil
 }
 
@@ -456,17 +517,19 @@ func (m *paper) advance(only string, h host) (out AdvanceResult, err error) {
 		for _, s := range plans[name].steps {
 			p, c := m.people[name], m.chain(s.question.Name, name)
 			if s.e > c.current() {
-				m.bind(h, s.question, []string{name})
+				m.bind(h, s.question, name)
 			}
 			p.take(c, s.e, m.write("released", name))
 		}
 	}
+	var left []Refusal
 	for _, q := range questions {
 		if one := plans.about(q); one.Raised+one.Unchanged+len(one.Refused) > 0 {
 			out.Questions = append(out.Questions, one)
+			left = append(left, one.Refused...)
 		}
 	}
-	out.Last = m.settle()
+	out.Last = m.settle(left...)
 	return out, nil
 }
 
@@ -673,7 +736,7 @@ func (m *paper) answer(r AnswerRequest, h host) (out AnswerResult, made *paperAn
 		slices.SortFunc(known, func(a, b *paperAnswer) int { return int(a.e - b.e) })
 		m.answers[key] = known
 	}
-	m.settle()
+	m.settle(made.refused...)
 	out.Epsilon, out.Objects, out.Refused, out.Event = r.Epsilon, made.objects, made.refused, made.event
 	return out, made, nil
 }
@@ -701,7 +764,7 @@ func (m *paper) inquire(r AnswerRequest, h host, q Question, names, able []strin
 	if err != nil {
 		return nil, err
 	}
-	m.bind(h, q, able)
+	m.bind(h, q, able...)
 	for _, name := range able {
 		m.people[name].spent += r.Epsilon.Nano()
 		m.chain(q.Name, name).answered += r.Epsilon.Nano()

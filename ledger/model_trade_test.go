@@ -17,8 +17,24 @@ type paperDeal struct {
 	promised   map[string]int64 // of a reservation, by object
 	expires    time.Time
 	granted    Reservation
+	gone       int // of those reserved, who were forgotten
 	sale       Sale
 	deliveries []Delivery // without the values
+}
+
+// forget destroys what a deal says of somebody.
+func (d *paperDeal) forget(name string) {
+	d.sale.Refused, d.granted.Refused = without1(d.sale.Refused, name), without1(d.granted.Refused, name)
+	for i, one := range d.deliveries {
+		if one.Object == name {
+			d.deliveries[i] = Delivery{Response: Response{Question: one.Question, Epsilon: one.Epsilon}, Price: one.Price, Sold: one.Sold, Erased: true}
+		}
+	}
+	if i := slices.Index(d.Objects, name); d.granted.Number != 0 && i >= 0 {
+		d.Objects = slices.Delete(slices.Clone(d.Objects), i, i+1)
+		d.gone++
+	}
+	delete(d.promised, name)
 }
 
 func (d *paperDeal) holds(at time.Time) bool { return d.status == saleReserved && at.Before(d.expires) }
@@ -270,9 +286,9 @@ func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*pa
 	if err := m.changed(h, t.question, without(needy, untold)); err != nil {
 		return nil, err
 	}
-	m.bind(h, t.question, without(needy, untold))
 	d, first := reserved, m.next()
 	buyer := m.customer(t.Buyer)
+	m.bind(h, t.question, without(needy, untold)...)
 	if d == nil {
 		d = &paperDeal{Order: t.Order}
 		d.sale.Number = uint64(len(m.deals)) + 1
@@ -283,7 +299,7 @@ func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*pa
 	m.deliver(d, t)
 	buyer.Sales++
 	buyer.Paid += t.price()
-	d.sale.Key, d.sale.First, d.sale.Last = c.key, first, m.settle()
+	d.sale.Key, d.sale.First, d.sale.Last = c.key, first, m.settle(d.sale.Refused...)
 	return d, nil
 }
 
@@ -333,7 +349,7 @@ func (m *paper) reserve(o Order, c consent, during time.Duration) (*paperDeal, e
 		d.promised[n.name] = n.price
 		m.write("held", n.name)
 	}
-	d.granted.Last = m.settle()
+	d.granted.Last = m.settle(d.granted.Refused...)
 	m.deals = append(m.deals, d)
 	return d, nil
 }
@@ -356,6 +372,10 @@ func (m *paper) commit(number uint64, c consent, h host) (*paperDeal, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if d.gone > 0 && (!c.partial || len(d.Objects) == 0) {
+		// Nobody knows any more who it was.
+		return nil, refusedError(d.Question, slices.Repeat([]Refusal{{Reason: Withdrawn, Asked: d.Epsilon, Helps: HelpsNothing}}, d.gone))
 	}
 	t, err := m.trade(d.Order, d)
 	if err != nil {

@@ -101,7 +101,7 @@ func TestAPartialOrderLeavesOutExactlyTheRefused(t *testing.T) {
 	r.Partial, r.Truth = true, listOf("yes", "") // of cid and dot, who alone can need theirs
 	before := stats(t, l).Events
 	got := carryOut(t, l, r)
-	want := RaiseResult{Drawn: 1, Reused: 1, First: before + 1, Last: before + 2, Refused: []Refusal{
+	want := RaiseResult{Drawn: 1, Reused: 1, First: before + 1, Last: before + 5, Refused: []Refusal{
 		{"bob", ObjectCap, eps(t, "1"), eps(t, "0.5"), eps(t, "0.75"), eps(t, "0.75"), eps(t, "0.5"), HelpsNothing},
 		{Object: "dot", Reason: NoTruth, Asked: eps(t, "0.75"), Helps: HelpsTruth},
 		{Object: "zoe", Reason: NotEnrolled, Asked: eps(t, "0.75"), Helps: HelpsEnrolling},

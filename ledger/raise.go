@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/sluicedp/sluice/privacy"
@@ -55,11 +56,11 @@ type RaiseResult struct {
 // Errors: [*RefusedError] (nothing was changed), [ErrUnknown], [ErrInvalid], [ErrKeyConflict],
 // [ErrTruthChanged], [ErrTruthKey], the error of the Truth function, and those of any write.
 func (l *Ledger) Release(ctx context.Context, r ReleaseRequest) (Response, error) {
-	_, err := l.Raise(ctx, RaiseRequest{Key: r.Key, Question: r.Question, Epsilon: r.Epsilon, Objects: []string{r.Object}, Truth: r.Truth})
+	done, err := l.Raise(ctx, RaiseRequest{Key: r.Key, Question: r.Question, Epsilon: r.Epsilon, Objects: []string{r.Object}, Truth: r.Truth})
 	if err != nil {
 		return Response{}, err
 	}
-	return l.recorded(context.WithoutCancel(ctx), r.Question, r.Object, r.Epsilon) // it is done, whatever has become of ctx
+	return l.recorded(context.WithoutCancel(ctx), r, done.Last) // it is done, whatever has become of ctx
 }
 
 // Raise brings many objects to ε as [Ledger.Release] does one. It is whole or nothing, unless the
@@ -238,11 +239,11 @@ func (x *raise) answer(s *state, name string, p *part) (*Refusal, error) {
 	if v == reused {
 		return nil, nil
 	}
-	r, err := x.ledger.respond(x.question, o, x.request.Epsilon, truth)
+	r, first, err := x.ledger.respond(x.question, o, x.request.Epsilon, truth)
 	if err != nil {
 		return nil, err
 	}
-	p.changes = append(p.changes, &released{name, x.question.number, x.request.Epsilon, r})
+	p.changes = append(append(p.changes, first...), &released{name, x.question.number, x.request.Epsilon, r})
 	return nil, nil
 }
 
@@ -256,23 +257,30 @@ func (l *Ledger) refuse(q *question, epsilon privacy.Epsilon, refusals []Refusal
 	return &RefusedError{Question: q.name, Refused: refusals}
 }
 
-// recorded returns the response recorded at exactly this ε.
-func (l *Ledger) recorded(ctx context.Context, questionName, name string, epsilon privacy.Epsilon) (Response, error) {
+// recorded returns the response to a request that an event settled.
+func (l *Ledger) recorded(ctx context.Context, r ReleaseRequest, settled uint64) (Response, error) {
 	var out Response
 	err := l.view(ctx, func(s *state) error {
-		q, err := l.questionByName(s, questionName)
+		q, err := l.questionByName(s, r.Question)
 		if err != nil {
 			return err
 		}
-		c, found, err := s.chain(q.number, name)
+		o, found, err := s.object(r.Object)
+		if err == nil && o.forgotten > settled {
+			return fmt.Errorf("object %q, ε=%s: %w", r.Object, r.Epsilon, ErrForgotten)
+		}
 		if err != nil || !found {
-			return orCorrupt(err, "object %q has lost its chain", name)
+			return orCorrupt(err, "object %q has lost its budget", r.Object)
 		}
-		at, found := c.at(epsilon)
+		c, found, err := s.chain(q.number, r.Object)
+		if err != nil || !found {
+			return orCorrupt(err, "object %q has lost its chain", r.Object)
+		}
+		at, found := c.at(r.Epsilon)
 		if !found {
-			return orCorrupt(nil, "object %q has lost its response at ε=%s", name, epsilon)
+			return orCorrupt(nil, "object %q has lost its response at ε=%s", r.Object, r.Epsilon)
 		}
-		out, err = q.response(name, at)
+		out, err = q.response(r.Object, at)
 		return err
 	})
 	if err != nil {

@@ -2,7 +2,9 @@ package ledger
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"reflect"
 	"slices"
@@ -98,12 +100,14 @@ func TestEventsTellWhatHappened(t *testing.T) {
 		{Number: 5, Time: at, Kind: "policy", Policy: &two},
 		{Number: 6, Time: at, Kind: "enrolled", Object: "ann", Question: "vote", Policy: &two, Cap: &three},
 		{Number: 7, Time: at, Kind: "settled", Key: "e", Counts: []uint64{1, 0, 0}},
-		{Number: 8, Time: at, Kind: "released", Object: "ann", Question: "vote", Epsilon: &half, Response: "yes", Method: "raise"},
-		{Number: 9, Time: at, Kind: "settled", Key: "r", Counts: []uint64{1, 0, 0}},
-		{Number: 10, Time: at, Kind: "released", Object: "ann", Question: "vote", Epsilon: &quarter, Response: "yes", Method: "degrade"},
-		{Number: 11, Time: at, Kind: "settled", Key: "p", Counts: []uint64{0, 0, 1}, Refused: []Refusal{
+		{Number: 8, Time: at, Kind: "bound", Object: "ann", Question: "vote"},
+		{Number: 9, Time: at, Kind: "released", Object: "ann", Question: "vote", Epsilon: &half, Response: "yes", Method: "raise"},
+		{Number: 10, Time: at, Kind: "settled", Key: "r", Counts: []uint64{1, 0, 0}},
+		{Number: 11, Time: at, Kind: "released", Object: "ann", Question: "vote", Epsilon: &quarter, Response: "yes", Method: "degrade"},
+		{Number: 12, Time: at, Kind: "refused", Object: "zoe", Refused: []Refusal{
 			{Object: "zoe", Reason: NotEnrolled, Asked: quarter, Helps: HelpsEnrolling},
 		}},
+		{Number: 13, Time: at, Kind: "settled", Key: "p", Counts: []uint64{0, 0, 1}},
 	}
 	got := events(t, l)
 	for i := range max(len(got), len(want)) {
@@ -293,10 +297,20 @@ func TestAboutIsWhatTheLedgerWasCreatedWith(t *testing.T) {
 		t.Errorf("%+v, then %+v", first, again)
 	}
 	other := t.TempDir() + "/other.db"
-	must(t, Create(other, "EUR", "host+1234+key"))
+	key := goldenLogKey(t, "host.example")
+	must(t, Create(other, "EUR", key))
 	about := open(t, other, Options{}).About()
-	if about.Currency != "EUR" || about.LogKey != "host+1234+key" || about.ID == first.ID {
+	if about.Currency != "EUR" || about.LogKey != key || about.ID == first.ID || about.Origin != "host.example" || first.Origin != "sluice-"+first.ID {
 		t.Errorf("%+v", about)
+	}
+	for _, bad := range []string{"host+1234+key", " ", key + "x", strings.Replace(key, "host", "ghost", 1)} {
+		path := t.TempDir() + "/bad.db"
+		if err := Create(path, "EUR", bad); !errors.Is(err, ErrInvalid) {
+			t.Errorf("a ledger of the log key %q: %v", bad, err)
+		}
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("a ledger that was not to be is there: %v", err)
+		}
 	}
 }
 

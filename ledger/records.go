@@ -23,6 +23,31 @@ type counters struct {
 	sold      uint64 // sales carried out
 	revenue   uint64 // what they brought, in minor units of the currency
 	open      opened
+	refused   uint64 // refused events that no settled event counts yet
+	charges   charges
+	erased    erasure
+}
+
+// charges are those of an answer whose event is still to come. They are empty between transactions.
+type charges struct {
+	objects  uint64
+	question uint32          // 0 if all their events are erased
+	epsilon  privacy.Epsilon // likewise
+}
+
+// checkWhole refuses the end of a transaction in the midst of what belongs together.
+func (c counters) checkWhole() error {
+	if c.open != (opened{}) || c.refused != 0 || c.charges != (charges{}) || c.erased != (erasure{}) {
+		return orCorrupt(nil, "half of sale %d, %d refusals, %d charges or %d erased events", c.open.sale, c.refused, c.charges.objects, c.erased.events)
+	}
+	return nil
+}
+
+// erasure sums up erased events until the forgotten event comes that says what they were part of. In a
+// ledger that erases as it forgets it is always empty; it fills up when an erased log is folded.
+type erasure struct {
+	events uint64
+	earned uint64
 }
 
 // opened is the sale or reservation whose objects are still to come, and what they must add up to. It is
@@ -32,6 +57,7 @@ type opened struct {
 	objects uint64
 	price   uint64
 	tally   saleTally
+	erased  uint64 // objects whose events are erased
 	last    string // the last object: they come in order
 }
 
@@ -47,9 +73,16 @@ func (c counters) encode() []byte {
 	e.uvarint(c.sales)
 	e.uvarint(c.sold)
 	e.uvarint(c.revenue)
+	e.uvarint(c.refused)
+	e.uvarint(c.charges.objects)
+	e.u32(c.charges.question)
+	e.epsilon(c.charges.epsilon)
+	e.uvarint(c.erased.events)
+	e.uvarint(c.erased.earned)
 	e.uvarint(c.open.sale)
 	if c.open.sale != 0 {
 		e.uvarint(c.open.objects)
+		e.uvarint(c.open.erased)
 		e.uvarint(c.open.price)
 		c.open.tally.encode(e)
 		e.text(c.open.last)
@@ -61,8 +94,11 @@ func decodeCounters(payload []byte) (counters, error) {
 	d := &decoder{rest: payload}
 	c := counters{events: d.uvarint(), last: d.time(), questions: d.u32(), policies: d.u32(), objects: d.uvarint(), chains: d.uvarint()}
 	c.buyers, c.sales, c.sold, c.revenue = d.u32(), d.uvarint(), d.uvarint(), d.uvarint()
+	c.refused = d.uvarint()
+	c.charges = charges{d.uvarint(), d.u32(), d.epsilon()}
+	c.erased = erasure{d.uvarint(), d.uvarint()}
 	if c.open.sale = d.uvarint(); c.open.sale != 0 {
-		c.open.objects, c.open.price, c.open.tally, c.open.last = d.uvarint(), d.uvarint(), decodeSaleTally(d), d.text()
+		c.open.objects, c.open.erased, c.open.price, c.open.tally, c.open.last = d.uvarint(), d.uvarint(), d.uvarint(), decodeSaleTally(d), d.text()
 	}
 	return c, d.done()
 }
@@ -116,7 +152,10 @@ type object struct {
 	chains uint64
 	// withdrawn is the event by which the object last withdrew, or 0. What it enrolled in later counts.
 	withdrawn uint64
+	forgotten uint64   // the event that last destroyed what was released of it, or 0
 	earned    uint64   // by sales, in minor units of the currency
+	latest    uint64   // the last event about it that is not destroyed, or 0
+	events    uint64   // how many there are
 	held      []uint64 // reservations that may hold some of its budget, by rising number
 }
 
@@ -129,24 +168,55 @@ func (o object) encode() []byte {
 	e.epsilon(o.spent)
 	e.uvarint(o.chains)
 	e.uvarint(o.withdrawn)
+	e.uvarint(o.forgotten)
 	e.uvarint(o.earned)
+	e.uvarint(o.latest)
+	e.uvarint(o.events)
 	e.numbers(o.held)
 	return e.buf
 }
 
 func decodeObject(payload []byte) (object, error) {
 	d := &decoder{rest: payload}
-	o := object{cap: d.epsilon(), spent: d.epsilon(), chains: d.uvarint(), withdrawn: d.uvarint(), earned: d.uvarint(), held: d.numbers()}
+	o := object{cap: d.epsilon(), spent: d.epsilon(), chains: d.uvarint(), withdrawn: d.uvarint(), forgotten: d.uvarint()}
+	o.earned, o.latest, o.events, o.held = d.uvarint(), d.uvarint(), d.uvarint(), d.numbers()
 	return o, d.done()
+}
+
+// link makes an event the last one about an object.
+func (s *state) link(o *object, event uint64) {
+	s.linked.previous, o.latest = o.latest, event
+	o.events++
+}
+
+// stranger is somebody whom requests named, and refused, and who was never enrolled.
+type stranger struct {
+	latest uint64 // the last event about it
+	events uint64 // how many there are
+}
+
+func (x stranger) encode() []byte {
+	e := &encoder{}
+	e.uvarint(x.latest)
+	e.uvarint(x.events)
+	return e.buf
+}
+
+func decodeStranger(payload []byte) (stranger, error) {
+	d := &decoder{rest: payload}
+	x := stranger{d.uvarint(), d.uvarint()}
+	return x, d.done()
 }
 
 // chain is everything released of one object and question.
 type chain struct {
-	enrolled uint64          // the event that began it, or by which the object came back
-	policy   uint32          // 0 for none
-	orders   uint64          // accepted orders for more than their buyers held
-	bound    *tag            // the keyed hash of the truth it belongs to, if there is one
-	answered privacy.Epsilon // what answers about the question charged the object
+	enrolled uint64 // the event that began it, or by which the object came back
+	policy   uint32 // 0 for none
+	orders   uint64 // accepted orders for more than their buyers held
+	bound    *tag   // the keyed hash of the truth it belongs to, if there is one
+	// answered is what the question cost the object besides its levels: answers about it, and whatever was
+	// destroyed when the object was forgotten.
+	answered privacy.Epsilon
 	levels   []level
 }
 
@@ -377,6 +447,7 @@ type sale struct {
 	epsilon  privacy.Epsilon
 	objects  uint64
 	price    uint64    // in all; of a reservation, what is reserved
+	refused  uint64    // objects left out, whose events follow those of its objects
 	event    uint64    // that began it; those of its objects follow it
 	granted  uint64    // the event that reserved it, 0 without a reservation
 	expires  time.Time // of a reservation, else zero
@@ -398,6 +469,7 @@ func (r sale) encode() []byte {
 	e.epsilon(r.epsilon)
 	e.uvarint(r.objects)
 	e.uvarint(r.price)
+	e.uvarint(r.refused)
 	e.uvarint(r.event)
 	e.uvarint(r.granted)
 	e.flag(!r.expires.IsZero())
@@ -410,7 +482,7 @@ func (r sale) encode() []byte {
 
 func decodeSale(payload []byte) (sale, error) {
 	d := &decoder{rest: payload}
-	r := sale{status: saleStatus(d.u8()), buyer: d.u32(), question: d.u32(), epsilon: d.epsilon(), objects: d.uvarint(), price: d.uvarint(), event: d.uvarint(), granted: d.uvarint()}
+	r := sale{status: saleStatus(d.u8()), buyer: d.u32(), question: d.u32(), epsilon: d.epsilon(), objects: d.uvarint(), price: d.uvarint(), refused: d.uvarint(), event: d.uvarint(), granted: d.uvarint()}
 	if d.flag() {
 		r.expires = d.time()
 	}

@@ -76,7 +76,7 @@ func unsoundLogs(t *testing.T) map[string]func(log []event) []event {
 	}
 	extra := func(c change) func([]event) []event {
 		return func(log []event) []event {
-			return append(log, event{uint64(len(log)) + 1, log[len(log)-1].time, c})
+			return append(log, event{number: uint64(len(log)) + 1, time: log[len(log)-1].time, change: c})
 		}
 	}
 	one := eps(t, "1")
@@ -161,7 +161,7 @@ func replayedSingly(t *testing.T, log []event) *storetest.Memory {
 			if err != nil {
 				return err
 			}
-			if _, _, err := st.record([]change{ev.change}); err != nil {
+			if err := st.append(ev); err != nil {
 				return err
 			}
 			return st.flush()

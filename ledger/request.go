@@ -22,7 +22,7 @@ type Progress func(done, total int)
 type outcome struct {
 	counts  counts
 	refused []Refusal
-	swept   map[uint32]*sweptQuestion // the same by question, of a sweep
+	swept   map[uint32]*sweptQuestion // by question, of a sweep
 	first   uint64
 	last    uint64
 }
@@ -38,11 +38,11 @@ func (e *encoder) sum() [sha256.Size]byte { return sha256.Sum256(e.buf) }
 
 // standing is how far a request has come.
 type standing struct {
-	outcome
-	parts   int
+	settled []uint64 // the events that settled its parts
 	done    bool
 	through uint64
 	cursor  string // the last object of the last part
+	last    uint64 // the last of its events
 }
 
 // standing returns how far the request with this key has come, or [ErrKeyConflict].
@@ -54,50 +54,122 @@ func (s *state) standing(key string, digest [sha256.Size]byte) (standing, error)
 	if r.digest != digest {
 		return standing{}, ErrKeyConflict
 	}
-	st := standing{parts: len(r.settled), done: r.done}
-	for i, number := range r.settled {
+	st := standing{settled: r.settled, done: r.done}
+	// If the object at which it stands was forgotten, it goes on behind the part before: what was done is not
+	// done again, but counted again.
+	for _, number := range slices.Backward(r.settled) {
 		part, err := s.settlement(number)
 		if err != nil {
 			return st, err
 		}
-		if i == 0 {
-			st.first = part.first
+		st.last, st.through, st.cursor = max(st.last, number), part.through, part.last
+		if st.done || part.last != "" {
+			break
 		}
-		st.add(part)
-		st.last, st.through, st.cursor = number, part.through, part.last
 	}
 	return st, nil
+}
+
+// outcome returns what came of the parts of a request that events settled.
+func (s *state) outcome(settled []uint64) (o outcome, err error) {
+	for _, number := range settled {
+		part, err := s.settlement(number)
+		if err != nil {
+			return o, err
+		}
+		refused, err := s.refusedBefore(number, part.refused)
+		if err != nil {
+			return o, err
+		}
+		if o.first == 0 {
+			o.first = part.first
+		}
+		o.add(part, refused)
+		o.last = number
+	}
+	return o, nil
+}
+
+// refusedBefore returns the refusals, erased ones too, whose events stand before the one that settles
+// their request.
+func (s *state) refusedBefore(number, count uint64) (all []*objectRefused, err error) {
+	if count >= number {
+		return nil, orCorrupt(nil, "event %d settles %d refusals", number, count)
+	}
+	for at := number - count; at < number; at++ {
+		ev, err := s.event(at)
+		if err != nil {
+			return nil, err
+		}
+		c, ok := ev.change.(*objectRefused)
+		if !ok {
+			return nil, orCorrupt(nil, "event %d refuses nobody", at)
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// refusals returns whom a request left out, without those forgotten since.
+func (s *state) refusals(number uint64, end *settled) (left []Refusal, err error) {
+	all, err := s.refusedBefore(number, end.refused)
+	for _, c := range all {
+		if c.Object != "" {
+			left = append(left, c.Refusal)
+		}
+	}
+	return left, err
+}
+
+// settling adds the events of those a request left out, and the one that settles it.
+func settling(changes []change, left []Refusal, end *settled) []change {
+	end.refused += uint64(len(left))
+	for _, r := range left {
+		changes = append(changes, &objectRefused{Refusal: r})
+	}
+	return append(changes, end)
 }
 
 // partly tells the refusal of a whole request from that of the rest of one.
 func (st standing) partly(err error) error {
 	var refused *RefusedError
-	if st.parts > 0 && errors.As(err, &refused) {
+	if len(st.settled) > 0 && errors.As(err, &refused) {
 		return fmt.Errorf("%w: %w", ErrPartlyDone, err)
 	}
 	return err
 }
 
-func (o *outcome) add(part *settled) {
+// add adds a part, with the refusals whose events stand before it.
+func (o *outcome) add(part *settled, left []*objectRefused) {
 	for i, n := range part.counts {
 		o.counts[i] += n
 	}
-	o.refused = append(o.refused, part.refused...)
-	rest := part.refused
 	for _, one := range part.swept {
-		if o.swept == nil {
-			o.swept = map[uint32]*sweptQuestion{}
-		}
-		if o.swept[one.question] == nil {
-			o.swept[one.question] = &sweptQuestion{sweptCount: sweptCount{question: one.question}}
-		}
-		sum := o.swept[one.question]
+		sum := o.sweptOf(one.question)
 		sum.raised += one.raised
 		sum.unchanged += one.unchanged
 		sum.refused += one.refused
-		sum.refusals = append(sum.refusals, rest[:one.refused]...)
-		rest = rest[one.refused:]
 	}
+	for _, c := range left {
+		switch {
+		case c.Object == "": // it was forgotten
+		case c.question == 0:
+			o.refused = append(o.refused, c.Refusal)
+		default:
+			sum := o.sweptOf(c.question)
+			sum.refusals = append(sum.refusals, c.Refusal)
+		}
+	}
+}
+
+func (o *outcome) sweptOf(question uint32) *sweptQuestion {
+	if o.swept == nil {
+		o.swept = map[uint32]*sweptQuestion{}
+	}
+	if o.swept[question] == nil {
+		o.swept[question] = &sweptQuestion{sweptCount: sweptCount{question: question}}
+	}
+	return o.swept[question]
 }
 
 // once carries out a request of at most one change, which decide returns, or nil if there is none to make.
@@ -228,8 +300,22 @@ type part struct {
 	changes []change
 	counts  counts
 	refused []Refusal
-	swept   []sweptCount // of a sweep; it parts the refusals by question
-	left    int          // objects at the end that it leaves to the next part
+	swept   []*sweptQuestion // of a sweep, with the refusals of each question
+	left    int              // objects at the end that it leaves to the next part
+}
+
+// settle adds the refusals to the changes, and their numbers to what settles the part.
+func (p part) settle(end *settled) []change {
+	end.counts = p.counts
+	changes := p.changes
+	for _, one := range p.swept {
+		end.swept = append(end.swept, one.sweptCount)
+		end.refused += one.refused
+		for _, r := range one.refusals {
+			changes = append(changes, &objectRefused{one.question, r})
+		}
+	}
+	return settling(changes, p.refused, end)
 }
 
 // errOvertaken says that a request must look at the state anew, because another call with the same
@@ -261,39 +347,54 @@ func (l *Ledger) attempt(ctx context.Context, b *bulk) (outcome, error) {
 		st, err = s.standing(b.key, b.digest)
 		return err
 	})
-	if err != nil || st.done {
-		return st.outcome, err
-	}
-	b.panel.through = st.through
-	total, err := b.prepare(ctx, st.cursor)
 	if err != nil {
-		return outcome{}, st.partly(err)
+		return outcome{}, err
 	}
-	done := 0
-	for !st.done {
+	if !st.done {
+		b.panel.through = st.through
+		total, err := b.prepare(ctx, st.cursor)
+		if err != nil {
+			return outcome{}, st.partly(err)
+		}
+		if err := l.runParts(ctx, b, &st, total); err != nil {
+			return outcome{}, err
+		}
+	}
+	var done outcome
+	err = l.view(context.WithoutCancel(ctx), func(s *state) (err error) { // it is done, whatever has become of ctx
+		done, err = s.outcome(st.settled)
+		return err
+	})
+	return done, err
+}
+
+// runParts carries out what is left of a request over so many objects.
+func (l *Ledger) runParts(ctx context.Context, b *bulk, st *standing, total int) error {
+	for done := 0; !st.done; {
 		if b.ready != nil {
 			if err := b.ready(ctx, st.cursor); err != nil {
-				return st.outcome, err
+				return err
 			}
 		}
-		n, err := l.runPart(ctx, b, &st)
+		n, err := l.runPart(ctx, b, st)
 		if err != nil {
-			return st.outcome, st.partly(err)
+			return st.partly(err)
 		}
 		if done += n; b.progress != nil {
 			b.progress(done, total)
 		}
 	}
-	return st.outcome, nil
+	return nil
 }
 
 // runPart carries out the part behind st.cursor and moves st behind it.
 func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing) (n int, err error) {
 	end := &settled{key: b.key, digest: b.digest, through: st.through}
-	first, last, err := l.submit(ctx, func(s *state) ([]change, error) {
+	cursor := ""
+	_, last, err := l.submit(ctx, func(s *state) ([]change, error) {
 		if now, err := s.standing(b.key, b.digest); err != nil {
 			return nil, err
-		} else if now.parts != st.parts {
+		} else if len(now.settled) != len(st.settled) {
 			return nil, errOvertaken
 		}
 		names, final, err := b.panel.after(s, st.cursor, partSize)
@@ -305,21 +406,19 @@ func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing) (n int, err
 			return nil, err
 		}
 		if n = len(names) - p.left; n > 0 {
-			end.last = names[n-1]
+			cursor = names[n-1]
 		}
 		end.first, end.final = s.counters.events+1, final && p.left == 0
-		end.counts, end.refused, end.swept = p.counts, p.refused, p.swept
-		return append(p.changes, end), nil
+		if !end.final {
+			end.last = cursor
+		}
+		return p.settle(end), nil
 	})
 	if err != nil {
 		return 0, err
 	}
-	if st.parts == 0 {
-		st.first = first
-	}
-	st.add(end)
-	st.last, st.cursor, st.done = last, end.last, end.final
-	st.parts++
+	st.settled = append(slices.Clip(st.settled), last)
+	st.cursor, st.done = cursor, end.final
 	return n, nil
 }
 

@@ -93,7 +93,8 @@ func (x *selling) reserve(s *state, expires time.Time) ([]change, uint64, error)
 	for _, one := range x.lines {
 		changes = append(changes, &held{one.name, d.sale, one.price})
 	}
-	return append(changes, end), d.sale, nil
+	end.sale = d.sale
+	return settling(changes, x.refused, end), d.sale, nil
 }
 
 // Reservation returns a reservation as it was granted, whatever has become of it since, or [ErrUnknown].
@@ -124,14 +125,18 @@ func (l *Ledger) describeReserved(s *state, number uint64, r sale) (out Reservat
 	if !ok {
 		return out, orCorrupt(nil, "event %d makes no reservation", begun.number)
 	}
-	last := begun.number + c.objects + 1
+	last := begun.number + c.objects + c.refused + 1
 	end, err := s.settlement(last)
+	if err != nil {
+		return out, err
+	}
+	left, err := s.refusals(last, end)
 	if err != nil {
 		return out, err
 	}
 	out = Reservation{
 		Number: number, Epsilon: c.epsilon, Price: int64(c.price), Currency: l.about.currency, Objects: c.objects,
-		Refused: end.refused, Key: end.key, Expires: c.expires, First: end.first, Last: last,
+		Refused: left, Key: end.key, Expires: c.expires, First: end.first, Last: last,
 	}
 	out.Buyer, out.Question, err = l.namesOf(s, r)
 	return out, err
@@ -185,6 +190,7 @@ func (x *selling) recall(s *state) error {
 		return err
 	}
 	x.granted, x.names = r.granted, make([]string, 0, r.objects)
+	var gone []Refusal
 	for n := r.event + 1; n <= r.event+r.objects; n++ {
 		ev, err := s.event(n)
 		if err != nil {
@@ -194,7 +200,14 @@ func (x *selling) recall(s *state) error {
 		if !ok {
 			return orCorrupt(nil, "event %d reserves nothing", n)
 		}
+		if ev.erased != nil {
+			gone = append(gone, Refusal{Reason: Withdrawn, Asked: r.epsilon, Helps: HelpsNothing}) // it was forgotten, its name too
+			continue
+		}
 		x.names = append(x.names, c.object)
+	}
+	if len(gone) > 0 && (!x.partial || len(x.names) == 0) {
+		return x.ledger.refuse(x.question, r.epsilon, gone)
 	}
 	return nil
 }

@@ -23,13 +23,13 @@ import (
 // kinds never depend on it.
 
 // The strongest form: if the responses come out equal, everything stored is equal, whatever the
-// truths were.
+// truths were. (The salts are random bits that nothing else has a part in.)
 func TestWhatIsStoredFollowsFromTheResponsesAlone(t *testing.T) {
 	history := func(truth func(name string) string) []pair {
 		s := &storetest.Memory{}
 		begin(t, s)
 		l := openMemory(t, s, Options{Now: epoch})
-		l.sampler = uniformSampler(3) // no response depends on the truth
+		l.sampler, l.salts = uniformSampler(3), steadySalts(2) // no response depends on the truth
 		voters(t, l, "3", "ann", "bob", "cid")
 		ask := func(_ context.Context, _ string, objects []string) (values []string, err error) {
 			for _, name := range objects {
@@ -250,7 +250,7 @@ func TestAMarketTellsNothingButResponses(t *testing.T) {
 		s := &storetest.Memory{}
 		begin(t, s)
 		l := openMemory(t, s, Options{Now: epoch})
-		l.sampler = uniformSampler(7)
+		l.sampler, l.salts = uniformSampler(7), steadySalts(2)
 		sellers(t, l, "2", "2", "ann", "bob", "cid")
 		timed, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.25")})
 		must(t, err)

@@ -140,18 +140,15 @@ func (x *selling) survey(ctx context.Context) (done uint64, err error) {
 }
 
 // soldBy returns the number of the sale or reservation that an event settled.
-func (s *state) soldBy(settled uint64) (uint64, error) {
-	ev, err := s.event(settled - 1)
+func (s *state) soldBy(number uint64) (uint64, error) {
+	end, err := s.settlement(number)
+	if err == nil && end.sale == 0 {
+		err = orCorrupt(nil, "event %d settles no sale", number)
+	}
 	if err != nil {
 		return 0, err
 	}
-	switch c := ev.change.(type) {
-	case *sold:
-		return c.sale, nil
-	case *held:
-		return c.sale, nil
-	}
-	return 0, orCorrupt(nil, "event %d settles no sale", settled)
+	return end.sale, nil
 }
 
 // ask fetches the truths that draws will need, in batches.
@@ -223,28 +220,31 @@ func (x *selling) decide(s *state) ([]change, uint64, error) {
 	if x.reserved != 0 {
 		d.sale = x.reserved
 	}
-	changes = append(changes, &saleMade{d, x.tally()})
+	var lines []change
 	for _, one := range x.lines {
 		truth, _ := x.truths.of(one.name)
-		r, err := x.ledger.respond(x.question, one.subject, d.epsilon, truth)
+		r, first, err := x.ledger.respond(x.question, one.subject, d.epsilon, truth)
 		if err != nil {
 			return nil, 0, err
 		}
 		end.counts[one.verdict]++
-		changes = append(changes, &sold{one.name, d.sale, one.price, r})
+		changes = append(changes, first...) // before the sale, which its objects follow
+		lines = append(lines, &sold{one.name, d.sale, one.price, r})
 	}
-	return append(changes, end), d.sale, nil
+	changes = append(append(changes, &saleMade{d, x.tally()}), lines...)
+	end.sale = d.sale
+	return settling(changes, x.refused, end), d.sale, nil
 }
 
 // settle makes the event that ends the request.
 func (x *selling) settle(s *state) *settled {
-	return &settled{key: x.key, digest: x.digest, first: s.counters.events + 1, through: x.through, final: true, refused: x.trade.refused}
+	return &settled{key: x.key, digest: x.digest, first: s.counters.events + 1, through: x.through, final: true}
 }
 
 // begin returns what a sale or a reservation begins with: the buyer's name, if it is new, and what it is
 // about under the next number.
 func (t *trade) begin(s *state) ([]change, deal) {
-	d := deal{sale: s.counters.sales + 1, buyer: t.buyer, question: t.question.number, epsilon: t.order.Epsilon, objects: uint64(len(t.lines)), price: t.total()}
+	d := deal{sale: s.counters.sales + 1, buyer: t.buyer, question: t.question.number, epsilon: t.order.Epsilon, objects: uint64(len(t.lines)), price: t.total(), refused: uint64(len(t.refused))}
 	if t.buyer != 0 {
 		return nil, d
 	}

@@ -1,11 +1,13 @@
 package ledger
 
 import (
+	"crypto/rand"
 	"encoding/binary"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/logtree"
 	"github.com/sluicedp/sluice/ledger/store"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -23,6 +25,7 @@ const (
 	bucketSales     = "sales"
 	bucketEvents    = "events"
 	bucketTallies   = "tallies"
+	bucketStrangers = "strangers"
 )
 
 const (
@@ -43,6 +46,15 @@ type state struct {
 	known    *cache              // nil if nothing is remembered beyond the transaction
 	latest   numberedSale        // the sale last looked up
 	tallies  map[tallyKey]*tally // those that changed, until flush
+	edge     *logtree.Edge       // of the tree; nil until it is needed
+	salts    func([]byte)        // fills salts with random bytes
+	linked   linked
+}
+
+// linked tells what applying an event found out about the other events of its object.
+type linked struct {
+	previous uint64 // the last one before it, or 0
+	erase    uint64 // the last one of those it destroys, or 0
 }
 
 // numberedSale is a sale with its number, 0 for none.
@@ -67,7 +79,7 @@ func writeState(w store.Writer, now time.Time) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.writer = w
+	s.writer, s.salts = w, randomBytes
 	s.tell(now)
 	return s, nil
 }
@@ -96,6 +108,9 @@ func (s *state) get(bucket string, key []byte) ([]byte, error) {
 	}
 	return unseal(bucket, key, value)
 }
+
+// randomBytes fills b from the operating system's generator.
+func randomBytes(b []byte) { _, _ = rand.Read(b) } // it never fails
 
 func (s *state) put(bucket string, key, payload []byte) error {
 	return s.writer.Put(bucket, key, seal(bucket, key, payload))
@@ -176,6 +191,15 @@ func (s *state) object(name string) (object, bool, error) {
 	return lookup(s, bucketObjects, objectKey(name), decodeObject)
 }
 
+// stranger returns what the log has about somebody who was never enrolled.
+func (s *state) stranger(name string) (stranger, bool, error) {
+	return lookup(s, bucketStrangers, []byte(name), decodeStranger)
+}
+
+func (s *state) putObject(name string, o object) error {
+	return s.put(bucketObjects, objectKey(name), o.encode())
+}
+
 func (s *state) chain(question uint32, name string) (chain, bool, error) {
 	return lookup(s, bucketChains, chainKey(question, name), decodeChain)
 }
@@ -216,17 +240,6 @@ func (s *state) answers(key []byte) (answers, bool, error) {
 
 func (s *state) request(key string) (request, bool, error) {
 	return lookup(s, bucketRequests, []byte(key), decodeRequest)
-}
-
-func (s *state) event(number uint64) (event, error) {
-	payload, err := s.get(bucketEvents, eventKey(number))
-	if err != nil {
-		return event{}, err
-	}
-	if payload == nil {
-		return event{}, fmt.Errorf("%w: event %d is missing", ErrCorrupt, number)
-	}
-	return decodeEvent(number, payload)
 }
 
 // settlement returns the event that settled (a part of) a request.

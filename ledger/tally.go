@@ -117,8 +117,33 @@ func (s *state) flushTallies() error {
 	}
 	slices.SortFunc(records, func(a, b record) int { return bytes.Compare(a.key, b.key) })
 	for _, r := range records {
-		if err := s.put(bucketTallies, r.key, r.encode()); err != nil {
+		var err error
+		if r.recorded == 0 {
+			err = s.writer.Delete(bucketTallies, r.key)
+		} else {
+			err = s.put(bucketTallies, r.key, r.encode())
+		}
+		if err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// uncountLevels takes all levels of a chain off.
+func (s *state) uncountLevels(question uint32, levels []level) error {
+	for i, l := range levels {
+		t, err := s.tally(question, l)
+		if err != nil {
+			return err
+		}
+		current := i == len(levels)-1
+		if t.recorded == 0 || current && t.current == 0 {
+			return orCorrupt(nil, "question %d: nobody was counted at ε=%s", question, l.Epsilon)
+		}
+		t.recorded--
+		if current {
+			t.current--
 		}
 	}
 	return nil

@@ -198,9 +198,13 @@ func TestOnlyTheFirstBoundRaiseRecordsATag(t *testing.T) {
 		release(t, l, releaseOf(t, string(rune('a'+i)), "ann", epsilon))
 	}
 	n := 0
-	for _, ev := range logOf(t, pairs(t, l.store)) {
-		if r, ok := ev.change.(*released); ok && r.bound != nil {
+	log := logOf(t, pairs(t, l.store))
+	for _, ev := range log {
+		if _, ok := ev.change.(*truthBound); ok {
 			n++
+			if next, ok := log[ev.number].change.(*released); !ok || next.epsilon != eps(t, "0.5") {
+				t.Errorf("event %d binds the chain, and is not followed by the first raise", ev.number)
+			}
 		}
 	}
 	if n != 1 {

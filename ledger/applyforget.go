@@ -1,0 +1,171 @@
+package ledger
+
+import (
+	"slices"
+
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// applyErased folds an event of which only the public part is left. What it did to its object is in the
+// forgotten event that destroyed it; what it did to anything else still counts.
+func applyErased(s *state, ev event) error {
+	s.counters.erased.events++
+	switch c := ev.change.(type) {
+	case *held:
+		return s.counters.open.take("", c.price)
+	case *sold:
+		s.counters.erased.earned += c.price // at most the revenue
+		return s.counters.open.take("", c.price)
+	case *objectRefused:
+		s.counters.refused++
+	case *charged:
+		s.counters.charges.objects++
+	case *settled:
+		if c.final {
+			return orCorrupt(nil, "request %q is done, and its end is erased", c.key) // it was about nobody
+		}
+		return applySettled(s, c, ev)
+	}
+	return nil
+}
+
+// applyForgotten destroys everything about an object but what it has spent and earned. It comes to the same
+// whether the object's events were folded, or found erased already: in the second case the forgotten event
+// alone says what the object had come to.
+func applyForgotten(s *state, c *forgotten, number uint64) error {
+	o, known, err := s.object(c.object)
+	if err != nil {
+		return err
+	}
+	if !known {
+		x, found, err := s.stranger(c.object)
+		if err != nil {
+			return err
+		}
+		if o.latest, o.events = x.latest, x.events; found {
+			if err := s.writer.Delete(bucketStrangers, []byte(c.object)); err != nil {
+				return err
+			}
+		}
+	}
+	s.linked.erase = o.latest
+	if err := s.account(c, o, known); err != nil {
+		return err
+	}
+	if c.cap.IsZero() {
+		return nil // a stranger leaves nothing
+	}
+	if !known {
+		s.counters.objects++
+	}
+	for _, r := range c.chains {
+		if err := s.forgetChain(c.object, r); err != nil {
+			return err
+		}
+	}
+	return s.putObject(c.object, object{
+		cap: c.cap, spent: c.spent, chains: uint64(len(c.chains)), withdrawn: number, forgotten: number, earned: c.earned,
+	})
+}
+
+// account checks what a forgotten event says against the object, as far as its events were there to be folded,
+// and against the erased ones that it accounts for.
+func (s *state) account(c *forgotten, o object, known bool) error {
+	if err := checkName("object", c.object); err != nil {
+		return orCorrupt(nil, "%v", err)
+	}
+	if c.events == 0 || c.cap.IsZero() != (len(c.chains) == 0) || c.cap.IsZero() && c.earned > 0 {
+		return orCorrupt(nil, "object %q leaves behind what it cannot have", c.object)
+	}
+	e := &s.counters.erased
+	missing, unpaid := c.events-o.events, c.earned-o.earned
+	if o.events > c.events || missing > e.events || o.earned > c.earned || unpaid > e.earned {
+		return orCorrupt(nil, "object %q: %d events are forgotten, of which %d are there and %d erased", c.object, c.events, o.events, e.events)
+	}
+	e.events, e.earned = e.events-missing, e.earned-unpaid
+	sum, last := privacy.Epsilon{}, uint32(0)
+	for _, r := range c.chains {
+		if r.question <= last || r.question > s.counters.questions || r.policy > s.counters.policies {
+			return orCorrupt(nil, "object %q leaves a chain of question %d under policy %d", c.object, r.question, r.policy)
+		}
+		if spent, err := s.checkRemnant(c.object, r, missing == 0); err != nil {
+			return err
+		} else if spent {
+			o.chains--
+		}
+		sum, last = plus(sum, r.spent), r.question
+	}
+	if sum != c.spent || c.cap.Less(c.spent) || o.chains != 0 || known && c.cap != o.cap || missing == 0 && c.spent != o.spent {
+		return orCorrupt(nil, "object %q leaves behind what it has not spent", c.object)
+	}
+	return nil
+}
+
+// checkRemnant checks what is left of a chain against the chain, and tells whether there is one.
+func (s *state) checkRemnant(name string, r remnant, whole bool) (found bool, err error) {
+	ch, found, err := s.chain(r.question, name)
+	if err != nil {
+		return found, err
+	}
+	if whole && !found || found && (ch.policy != r.policy || whole && ch.spent() != r.spent || r.spent.Less(ch.spent())) {
+		return found, orCorrupt(nil, "object %q has not spent %s on question %d", name, r.spent, r.question)
+	}
+	return found, nil
+}
+
+// forgetChain destroys the levels of a chain.
+func (s *state) forgetChain(name string, r remnant) error {
+	ch, found, err := s.chain(r.question, name)
+	if err != nil {
+		return err
+	}
+	if err := s.uncountLevels(r.question, ch.levels); err != nil {
+		return err
+	}
+	if !found {
+		s.counters.chains++
+	}
+	if err := s.putNumber(bucketObjects, memberKey(name, r.question), r.question); err != nil {
+		return err
+	}
+	return s.putChain(r.question, name, chain{policy: r.policy, answered: r.spent})
+}
+
+// applyStated checks that a statement lists every event about its object.
+func applyStated(s *state, c *stated, number uint64) error {
+	o, known, err := s.object(c.object)
+	if err != nil || !known {
+		return orCorrupt(err, "a statement about object %q, which is not there", c.object)
+	}
+	events, err := s.eventsAbout(o)
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(events, c.events) || c.forgotten != o.forgotten || c.account != o.account() {
+		return orCorrupt(nil, "the statement about object %q leaves something out", c.object)
+	}
+	s.link(&o, number)
+	return s.putObject(c.object, o)
+}
+
+func (o object) account() account { return account{o.cap, o.spent, o.earned} }
+
+// eventsAbout returns the numbers of the events about an object that are not destroyed, in order.
+func (s *state) eventsAbout(o object) (numbers []uint64, err error) {
+	for number := o.latest; number != 0; {
+		n, err := s.entry(number)
+		if err != nil {
+			return nil, err
+		}
+		if n.previous >= number {
+			return nil, orCorrupt(nil, "event %d follows on event %d", number, n.previous)
+		}
+		numbers = append(numbers, number)
+		number = n.previous
+	}
+	slices.Reverse(numbers)
+	if uint64(len(numbers)) != o.events {
+		return nil, orCorrupt(nil, "%d events about an object where there should be %d", len(numbers), o.events)
+	}
+	return numbers, nil
+}

@@ -1,0 +1,108 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/store/boltstore"
+)
+
+// Copied tells what is in a copy of the ledger.
+type Copied struct {
+	Bytes  int64  `json:"bytes"`
+	Events uint64 `json:"events"`
+}
+
+// Backup writes a copy of the ledger, as it is at one instant, to a new file, while calls go on. The copy is
+// verified ([Ledger.Verify]) before it gets its name, and is on disk when Backup returns. It is made page by
+// page, so its unused pages hold whatever those of the original do, which may be what was forgotten:
+// [Ledger.CompactTo] leaves that out, and takes longer.
+//
+// A backup is a ledger of its own. Opened instead of the original it is a rollback, which hands out new
+// draws for what was drawn since: [Options.Checkpoint] refuses that. It returns [fs.ErrExist] when there is
+// such a file, and [ErrCorrupt] with the first problem when the ledger does not verify.
+func (l *Ledger) Backup(ctx context.Context, path string) (Copied, error) {
+	return l.copyTo(ctx, path, store.Pages)
+}
+
+// CompactTo is [Ledger.Backup] record by record: the copy has no unused pages, and nothing in it that was
+// forgotten or replaced.
+func (l *Ledger) CompactTo(ctx context.Context, path string) (Copied, error) {
+	return l.copyTo(ctx, path, store.Records)
+}
+
+func (l *Ledger) copyTo(ctx context.Context, path string, how store.Copying) (out Copied, err error) {
+	if err := errors.Join(ctx.Err(), l.commits.check()); err != nil {
+		return out, err
+	}
+	from, ok := l.store.(store.Copier)
+	if !ok {
+		return out, fmt.Errorf("copy: %w", errors.ErrUnsupported)
+	}
+	err = from.CopyTo(path, how, func(copied string) (err error) {
+		if out, err = verifyCopy(ctx, copied); err != nil {
+			return err
+		}
+		return l.commits.awaitDurable(ctx, out.Events) // it may have caught a commit under way
+	})
+	if err != nil {
+		return Copied{}, fmt.Errorf("copy to %s: %w", path, err)
+	}
+	return out, nil
+}
+
+// verifyCopy verifies a copy that has no name yet.
+func verifyCopy(ctx context.Context, path string) (out Copied, err error) {
+	s, err := boltstore.Open(path, true)
+	if err != nil {
+		return out, err
+	}
+	l, err := openStore(s, Options{ReadOnly: true})
+	if err != nil {
+		return out, errors.Join(err, s.Close())
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	var first *Problem
+	found, err := l.Verify(ctx, VerifyRequest{Report: func(p Problem) {
+		if first == nil {
+			first = &p
+		}
+	}})
+	if err == nil && found.Problems > 0 {
+		err = fmt.Errorf("%w: %d problems, the first: %s", ErrCorrupt, found.Problems, first.Text)
+	}
+	if err != nil {
+		return out, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return out, err
+	}
+	return Copied{info.Size(), found.Events}, nil
+}
+
+// Compact rewrites the ledger's file so that there is nothing in it but the ledger as it is now: what
+// [Ledger.Forget] destroyed is gone from it, and the file is as small as it can be. The file is replaced by
+// a rename, so at any instant there is a whole one. Requests that change the ledger wait until it is done.
+// On Windows an open file cannot be replaced; use [Ledger.CompactTo] there.
+func (l *Ledger) Compact(ctx context.Context) error {
+	if l.only {
+		return ErrReadOnly
+	}
+	if err := errors.Join(ctx.Err(), l.commits.check()); err != nil {
+		return err
+	}
+	from, ok := l.store.(store.Copier)
+	if !ok {
+		return fmt.Errorf("compact: %w", errors.ErrUnsupported)
+	}
+	err := from.Compact()
+	if errors.Is(err, store.ErrUncertain) {
+		err = fmt.Errorf("%w: %w", ErrStopped, err)
+		l.commits.stop(err)
+	}
+	return err
+}

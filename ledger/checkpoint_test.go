@@ -1,0 +1,340 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/ledger/store/storetest"
+)
+
+// logKey is a key pair that is the same in every test.
+func logKey(t testing.TB, name string, seed byte) (note.Signer, note.Verifier, string) {
+	t.Helper()
+	secret, public, err := note.GenerateKey(bytes.NewReader(bytes.Repeat([]byte{seed}, 64)), name)
+	must(t, err)
+	signer, err := note.NewSigner(secret)
+	must(t, err)
+	verifier, err := note.NewVerifier(public)
+	must(t, err)
+	return signer, verifier, public
+}
+
+// witnessed is a ledger file whose log has a key, with voters in it.
+func witnessed(t testing.TB, objects ...string) (path string, options Options) {
+	t.Helper()
+	signer, verifier, public := logKey(t, "sluice-test", 1)
+	path = filepath.Join(t.TempDir(), "ledger.db")
+	must(t, Create(path, "USD", public))
+	options = Options{Signer: signer, Verifiers: note.VerifierList(verifier)}
+	l := open(t, path, options)
+	closed(t, voters(t, l, "5", objects...))
+	return path, options
+}
+
+func checkpointOf(t testing.TB, l *Ledger) []byte {
+	t.Helper()
+	signed, err := l.Checkpoint(t.Context())
+	must(t, err)
+	return signed
+}
+
+func copyFile(t testing.TB, from, to string) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	must(t, err)
+	must(t, os.WriteFile(to, data, 0o600))
+}
+
+func TestCheckpointIsANoteOfTheLog(t *testing.T) {
+	path, options := witnessed(t, "ann")
+	l := open(t, path, options)
+	signed := checkpointOf(t, l)
+	head, err := OpenCheckpoint(signed, options.Verifiers)
+	must(t, err)
+	now, err := l.Head(t.Context(), 0)
+	must(t, err)
+	if head != now || head.Origin != "sluice-test" || head.Origin != l.About().Origin || head.Events != stats(t, l).Events {
+		t.Errorf("the checkpoint says %+v, the ledger is at %+v", head, now)
+	}
+	want := fmt.Sprintf("sluice-test\n%d\n%s\n\n— sluice-test ", head.Events, head.Root)
+	if !strings.HasPrefix(string(signed), want) {
+		t.Errorf("the checkpoint is %q, want it to begin %q", signed, want)
+	}
+	// The root is that of a tree made from nothing but the leaves.
+	var leaves []tlog.Hash
+	must(t, l.view(t.Context(), func(s *state) error {
+		for number := uint64(1); number <= s.counters.events; number++ {
+			ev, err := s.event(number)
+			if err != nil {
+				return err
+			}
+			leaves = append(leaves, ev.leaf())
+		}
+		return nil
+	}))
+	if root := rootOf(leaves); root != head.Root {
+		t.Errorf("the root is %v, that of the leaves %v", head.Root, root)
+	}
+}
+
+// rootOf is RFC 6962, section 2.1, word for word.
+func rootOf(leaves []tlog.Hash) tlog.Hash {
+	if len(leaves) == 1 {
+		return leaves[0]
+	}
+	k := 1
+	for 2*k < len(leaves) {
+		k *= 2
+	}
+	return tlog.NodeHash(rootOf(leaves[:k]), rootOf(leaves[k:]))
+}
+
+func TestACheckpointNeedsTheLogsKey(t *testing.T) {
+	path, options := witnessed(t, "ann")
+	l := open(t, path, Options{})
+	_, err := l.Checkpoint(t.Context())
+	wantErr(t, err, ErrNoSigner)
+	closed(t, l)
+	options.Signer, _, _ = logKey(t, "sluice-another", 1)
+	_, err = Open(path, options)
+	wantErr(t, err, ErrInvalid)
+	wantErr(t, Create(filepath.Join(t.TempDir(), "x.db"), "USD", "no key"), ErrInvalid)
+}
+
+// Without a log key the log is named after the ledger's id.
+func TestOriginWithoutAKey(t *testing.T) {
+	about := newLedger(t).About()
+	if about.Origin != "sluice-"+about.ID {
+		t.Errorf("the origin is %q", about.Origin)
+	}
+}
+
+// Every way in which a file is not the continuation of a checkpoint is a rollback, before anything is drawn.
+func TestOpenRefusesARollback(t *testing.T) {
+	path, options := witnessed(t, "ann", "bob")
+	old := filepath.Join(t.TempDir(), "old.db")
+	copyFile(t, path, old)
+
+	l := open(t, path, options)
+	release(t, l, releaseOf(t, "1", "ann", "0.5"))
+	newest := checkpointOf(t, l)
+	closed(t, l)
+	forked := filepath.Join(t.TempDir(), "forked.db")
+	copyFile(t, old, forked)
+	f := open(t, forked, options)
+	release(t, f, releaseOf(t, "1", "ann", "0.5"))
+	release(t, f, releaseOf(t, "2", "bob", "0.5"))
+	closed(t, f)
+	stranger, strange := witnessed(t, "ann")
+	other := open(t, stranger, strange)
+	foreign := checkpointOf(t, other)
+	closed(t, other)
+
+	options.Checkpoint = newest
+	closed(t, open(t, path, options)) // the ledger itself
+	for name, file := range map[string]string{"an older copy": old, "a fork that has grown longer": forked, "another ledger": stranger} {
+		_, err := Open(file, options)
+		var rolledBack *RollbackError
+		if !errors.As(err, &rolledBack) {
+			t.Errorf("%s: got the error %v, want a RollbackError", name, err)
+			continue
+		}
+		if rolledBack.Checkpoint.Events == 0 || !strings.Contains(err.Error(), "rolled back") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	options.Checkpoint = foreign
+	if _, err := Open(path, options); !errors.As(err, new(*RollbackError)) {
+		t.Errorf("a checkpoint of another ledger: got the error %v", err)
+	}
+}
+
+func TestOpenRefusesACheckpointThatNobodyKnownSigned(t *testing.T) {
+	path, options := witnessed(t, "ann")
+	l := open(t, path, options)
+	signed := checkpointOf(t, l)
+	closed(t, l)
+	_, impostor, _ := logKey(t, "sluice-test", 2)
+	for name, o := range map[string]Options{
+		"no keys":      {Checkpoint: signed},
+		"another key":  {Checkpoint: signed, Verifiers: note.VerifierList(impostor)},
+		"no note":      {Checkpoint: []byte("sluice-test\n1\n"), Verifiers: options.Verifiers},
+		"empty":        {Checkpoint: []byte{}, Verifiers: options.Verifiers},
+		"altered size": {Checkpoint: bytes.Replace(signed, []byte("\n5\n"), []byte("\n4\n"), 1), Verifiers: options.Verifiers},
+	} {
+		if name == "altered size" && bytes.Equal(o.Checkpoint, signed) {
+			t.Fatalf("the checkpoint is %q", signed)
+		}
+		_, err := Open(path, o)
+		if !errors.Is(err, ErrCheckpoint) {
+			t.Errorf("%s: got the error %v, want ErrCheckpoint", name, err)
+		}
+	}
+}
+
+// Invariant 10: the log only grows, between any two sizes.
+func TestConsistencyBetweenAllSizes(t *testing.T) {
+	l := voters(t, newLedger(t), "5", crowd(9)...)
+	last := stats(t, l).Events
+	var heads []Head
+	for size := uint64(1); size <= last; size++ {
+		head, err := l.Head(t.Context(), size)
+		must(t, err)
+		heads = append(heads, head)
+	}
+	for from := uint64(1); from <= last; from++ {
+		for to := from; to <= last; to++ {
+			proof, err := l.Consistency(t.Context(), from, to)
+			must(t, err)
+			must(t, tlog.CheckTree(proof, int64(to), heads[to-1].Root, int64(from), heads[from-1].Root))
+			if to > from && tlog.CheckTree(proof, int64(to), heads[to-1].Root, int64(from), heads[to-1].Root) == nil {
+				t.Errorf("%d and %d events have one root", from, to)
+			}
+		}
+	}
+	for _, bad := range [][2]uint64{{0, 1}, {2, 1}, {1, last + 1}, {1, 1 << 63}} {
+		_, err := l.Consistency(t.Context(), bad[0], bad[1])
+		wantErr(t, err, ErrInvalid)
+	}
+	_, err := l.Head(t.Context(), last+1)
+	wantErr(t, err, ErrInvalid)
+}
+
+// The same events have another root in another ledger: leaves are salted.
+func TestLeavesAreSalted(t *testing.T) {
+	log := history(t)
+	first, second := log[4], log[4]
+	second.salt[0] ^= 1
+	if first.leaf() == second.leaf() {
+		t.Error("the leaf does not depend on the salt")
+	}
+	l := newLedger(t)
+	voters(t, l, "1", "ann", "bob")
+	seen := map[salt]bool{}
+	for _, ev := range logOf(t, pairs(t, l.store)) {
+		if seen[ev.salt] || ev.salt == (salt{}) {
+			t.Errorf("event %d has the salt %x of another", ev.number, ev.salt)
+		}
+		seen[ev.salt] = true
+	}
+}
+
+// published opens a ledger in memory that publishes, in a bubble of its own time.
+func published(t *testing.T, p Publishing) *Ledger {
+	t.Helper()
+	s := &storetest.Memory{}
+	begin(t, s)
+	l := openMemory(t, s, Options{})
+	name := l.About().Origin
+	closed(t, l)
+	signer, _, _ := logKey(t, name, 1)
+	s2 := &storetest.Memory{}
+	begin(t, s2)
+	return openMemory(t, s2, Options{Signer: signer, Publish: p})
+}
+
+// sizes collects the sizes of the checkpoints published.
+func sizes(t *testing.T, into *[]uint64) func(context.Context, []byte) error {
+	return func(_ context.Context, signed []byte) error {
+		var size uint64
+		_, err := fmt.Sscanf(strings.Split(string(signed), "\n")[1], "%d", &size)
+		*into = append(*into, size)
+		return err
+	}
+}
+
+func TestPublishingAfterEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []uint64
+		l := published(t, Publishing{To: sizes(t, &got), Events: 4})
+		synctest.Wait() // size 1, on opening
+		voters(t, l, "5", "ann", "bob")
+		synctest.Wait()
+		release(t, l, releaseOf(t, "1", "ann", "1"))
+		synctest.Wait()
+		closed(t, l)
+		if last := got[len(got)-1]; got[0] != 1 || len(got) != 3 || last != 8 {
+			t.Errorf("checkpoints were published at %d", got)
+		}
+	})
+}
+
+func TestPublishingAfterAnInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []uint64
+		l := published(t, Publishing{To: sizes(t, &got), Interval: time.Hour})
+		voters(t, l, "5", "ann")
+		synctest.Wait()
+		began := len(got)
+		time.Sleep(5 * time.Hour) // nothing new after the first
+		if len(got) > began+1 {
+			t.Errorf("checkpoints were published at %d although nothing was new", got)
+		}
+		release(t, l, releaseOf(t, "1", "ann", "1"))
+		time.Sleep(59 * time.Minute)
+		synctest.Wait()
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if last := got[len(got)-1]; last != 7 {
+			t.Errorf("checkpoints were published at %d", got)
+		}
+		n := len(got)
+		closed(t, l)
+		if len(got) != n {
+			t.Errorf("closing published again what was published: %d", got)
+		}
+	})
+}
+
+// A witness that fails holds nobody up, and gets the newest checkpoint when it works again.
+func TestPublishingGoesOnAfterFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []uint64
+		record, failing := sizes(t, &got), true
+		l := published(t, Publishing{Events: 1, To: func(ctx context.Context, signed []byte) error {
+			if failing {
+				return errors.New("the witness is away")
+			}
+			return record(ctx, signed)
+		}})
+		voters(t, l, "5", "ann")
+		time.Sleep(10 * time.Minute)
+		failing = false
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if len(got) != 1 || got[0] != stats(t, l).Events {
+			t.Errorf("checkpoints were published at %d", got)
+		}
+		closed(t, l)
+	})
+}
+
+// A witness that hangs does not keep the ledger from closing.
+func TestClosingDoesNotWaitForEverForAWitness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := published(t, Publishing{Events: 1, To: func(ctx context.Context, _ []byte) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}})
+		synctest.Wait()
+		closed(t, l)
+	})
+}
+
+func TestPublishingNeedsASigner(t *testing.T) {
+	s := &storetest.Memory{}
+	begin(t, s)
+	_, err := openStore(s, Options{Publish: Publishing{To: func(context.Context, []byte) error { return nil }}})
+	wantErr(t, err, ErrNoSigner)
+}

@@ -1,0 +1,274 @@
+package ledger
+
+import (
+	"crypto/sha256"
+	"fmt"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/ledger/internal/logtree"
+)
+
+// The log is a Merkle tree whose leaves are the events. An event is public bytes and hidden ones; its leaf
+// holds the public bytes and a commitment to the hidden ones, which is a hash over a random salt and them.
+// Without the salt nobody can guess what was hidden, however few possibilities there are; and when salt and
+// hidden bytes are destroyed, leaf and tree stay what they were.
+
+// salt hides what an event says from those who see its commitment.
+type salt [16]byte
+
+// commitment is the SHA-256 of an event's salt and hidden bytes.
+type commitment [sha256.Size]byte
+
+// eventVersion is the version of the event encoding.
+const eventVersion = 2
+
+// The forms of an event's record.
+const (
+	formWhole  = 1
+	formErased = 2
+)
+
+// logged is the record of an event: the event with what follows from the log before it.
+type logged struct {
+	event
+	previous uint64      // the event about the same object before this one, or 0
+	hashes   []tlog.Hash // of the tree, that the event completes: its leaf's and those above it
+}
+
+// public returns the bytes of an event that are never erased.
+func (ev event) public() []byte {
+	e := &encoder{}
+	e.u8(eventVersion)
+	e.u8(uint8(ev.change.kind()))
+	e.time(ev.time)
+	if c, ok := ev.change.(lasting); ok {
+		c.encodePublic(e)
+	}
+	return e.buf
+}
+
+// hidden returns the salt of an event and the bytes that it hides.
+func (ev event) hidden() []byte {
+	e := &encoder{buf: make([]byte, 0, 64)}
+	e.raw(ev.salt[:])
+	ev.change.encode(e)
+	return e.buf
+}
+
+// written is an event in bytes.
+type written struct {
+	public []byte
+	hidden []byte      // nil if it is erased
+	kept   *commitment // to what is erased; nil for a whole event
+}
+
+func (ev event) write() written {
+	if ev.erased != nil {
+		return written{ev.public(), nil, ev.erased}
+	}
+	return written{ev.public(), ev.hidden(), nil}
+}
+
+// leaf returns the event's leaf in the tree.
+func (w written) leaf() tlog.Hash {
+	kept := w.kept
+	if kept == nil {
+		sum := commitment(sha256.Sum256(w.hidden))
+		kept = &sum
+	}
+	data := make([]byte, 0, 128)
+	return tlog.RecordHash(append(append(data, w.public...), kept[:]...))
+}
+
+// record returns the event's record.
+func (w written) record(previous uint64, hashes []tlog.Hash) []byte {
+	e := &encoder{buf: make([]byte, 0, 64+len(w.public)+len(w.hidden)+tlog.HashSize*len(hashes))}
+	if w.kept == nil {
+		e.u8(formWhole)
+	} else {
+		e.u8(formErased)
+	}
+	e.uvarint(previous)
+	e.uvarint(uint64(len(w.public)))
+	e.raw(w.public)
+	if w.kept == nil {
+		e.uvarint(uint64(len(w.hidden)))
+		e.raw(w.hidden)
+	} else {
+		e.raw(w.kept[:])
+	}
+	for _, hash := range hashes {
+		e.raw(hash[:])
+	}
+	return e.buf
+}
+
+// leaf returns the event's leaf in the tree.
+func (ev event) leaf() tlog.Hash { return ev.write().leaf() }
+
+func (n logged) encode() []byte { return n.write().record(n.previous, n.hashes) }
+
+func decodeEntry(number uint64, payload []byte) (logged, error) {
+	d := &decoder{rest: payload}
+	n := logged{event: event{number: number}}
+	form := d.u8()
+	n.previous = d.uvarint()
+	public := &decoder{rest: d.take(d.uvarint())}
+	var hidden *decoder
+	switch form {
+	case formWhole:
+		hidden = &decoder{rest: d.take(d.uvarint())}
+		hidden.array(n.salt[:])
+	case formErased:
+		n.erased = &commitment{}
+		d.array(n.erased[:])
+	default:
+		d.fail("form %d of an event", form)
+	}
+	n.hashes = decodeHashes(d, number)
+	if err := d.done(); err != nil {
+		return logged{}, fmt.Errorf("event %d: %w", number, err)
+	}
+	if err := n.decode(public, hidden); err != nil {
+		return logged{}, fmt.Errorf("event %d: %w", number, err)
+	}
+	return n, nil
+}
+
+// decodeHashes reads the hashes of the tree that an event completes.
+func decodeHashes(d *decoder, number uint64) []tlog.Hash {
+	if number == 0 {
+		d.fail("an event without a number")
+		return nil
+	}
+	hashes := make([]tlog.Hash, logtree.Completes(number-1))
+	for i := range hashes {
+		d.array(hashes[i][:])
+	}
+	return hashes
+}
+
+// decode reads what an event says; hidden is nil if that is erased.
+func (ev *event) decode(public, hidden *decoder) error {
+	if version := public.u8(); public.err == nil && version != eventVersion {
+		return fmt.Errorf("%w (event version %d)", ErrVersion, version)
+	}
+	k := kind(public.u8())
+	ev.time = public.time()
+	ev.change = decodeChange(public, hidden, k)
+	if err := public.done(); err != nil {
+		return err
+	}
+	if hidden == nil {
+		return nil
+	}
+	return hidden.done()
+}
+
+// erase returns the entry without what it hides, and without the way to other events about the object.
+func (n logged) erase() logged {
+	sum := commitment(sha256.Sum256(n.hidden()))
+	erased := logged{event: n.event, hashes: n.hashes}
+	erased.salt, erased.erased, erased.change = salt{}, &sum, withoutHidden(n.change)
+	return erased
+}
+
+// withoutHidden returns what is left of a change when it is erased.
+func withoutHidden(c change) change {
+	switch c := c.(type) {
+	case *held:
+		return &held{sale: c.sale, price: c.price}
+	case *sold:
+		return &sold{sale: c.sale, price: c.price}
+	case *settled:
+		kept := *c
+		kept.last = ""
+		return &kept
+	}
+	return decodeNothing(&decoder{}, c.kind())
+}
+
+// ReadHashes implements [tlog.HashReader] over the records of the events, which hold the hashes they
+// complete: so a hash costs no record of its own.
+func (s *state) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
+	hashes := make([]tlog.Hash, len(indexes))
+	for i, index := range indexes {
+		leaf, at := logtree.Locate(index)
+		if at < 0 {
+			return nil, orCorrupt(nil, "no tree has a hash %d", index)
+		}
+		payload, err := s.get(bucketEvents, eventKey(leaf+1))
+		if err != nil || payload == nil {
+			return nil, orCorrupt(err, "event %d is missing", leaf+1)
+		}
+		start := len(payload) - tlog.HashSize*(logtree.Completes(leaf)-at)
+		if start < 0 {
+			return nil, orCorrupt(nil, "event %d is cut off", leaf+1)
+		}
+		copy(hashes[i][:], payload[start:])
+	}
+	return hashes, nil
+}
+
+// entry returns the record of an event.
+func (s *state) entry(number uint64) (logged, error) {
+	payload, err := s.get(bucketEvents, eventKey(number))
+	if err != nil {
+		return logged{}, err
+	}
+	if payload == nil {
+		return logged{}, fmt.Errorf("%w: event %d is missing", ErrCorrupt, number)
+	}
+	return decodeEntry(number, payload)
+}
+
+func (s *state) event(number uint64) (event, error) {
+	n, err := s.entry(number)
+	return n.event, err
+}
+
+func (s *state) putEntry(n logged) error {
+	return s.put(bucketEvents, eventKey(n.number), n.encode())
+}
+
+// append applies an event and adds it to the log.
+func (s *state) append(ev event) error {
+	if s.edge == nil {
+		edge, err := logtree.LoadEdge(s.counters.events, s)
+		if err != nil {
+			return err
+		}
+		s.edge = edge
+	}
+	if err := apply(s, ev); err != nil {
+		return fmt.Errorf("event %d (%s): %w", ev.number, ev.change.kind(), err)
+	}
+	bytes := ev.write()
+	hashes, err := s.edge.Append(bytes.leaf())
+	if err != nil {
+		return err
+	}
+	if err := s.put(bucketEvents, eventKey(ev.number), bytes.record(s.linked.previous, hashes)); err != nil {
+		return err
+	}
+	return s.eraseFrom(s.linked.erase)
+}
+
+// eraseFrom erases an event and all events about the same object before it.
+func (s *state) eraseFrom(number uint64) error {
+	for number != 0 {
+		n, err := s.entry(number)
+		if err != nil {
+			return err
+		}
+		if n.erased != nil || n.previous >= number {
+			return orCorrupt(nil, "event %d was erased before, or follows on event %d", number, n.previous)
+		}
+		if err := s.putEntry(n.erase()); err != nil {
+			return err
+		}
+		number = n.previous
+	}
+	return nil
+}

@@ -1,0 +1,370 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/ledger/internal/logtree"
+)
+
+// A receipt and a statement say in readable fields what some events of the log say, and prove it: the verifier
+// encodes each event anew from the fields and its salt, compares the hash with the leaf that stands next to
+// them, and the leaves, by one proof, with the root that the checkpoint signs. So what was altered can be named.
+// Nothing opaque is in a document, and it is verified without a ledger.
+//
+// Their formats, whose names have a version, are tied to event version 2 (eventVersion). If the log ever gets
+// another one, its encoder is kept for these documents: they must verify for ever. Golden files see to that.
+// Checkpoints are those of https://c2sp.org/tlog-checkpoint.
+
+// Checked is what came of verifying a receipt or a statement.
+type Checked struct {
+	// Head is the log that the document is about, as its checkpoint names it; zero if that cannot be read.
+	Head Head `json:"head"`
+	// Signed: one of the keys given to Verify, with the name of the log, signed the checkpoint. Without that, a
+	// document without faults only agrees with itself: anybody can make one.
+	Signed bool `json:"signed"`
+	// Faults are all that is wrong. One alteration may show at several places.
+	Faults []Fault `json:"faults"`
+}
+
+// OK tells whether the log says what the document says, on the word of whoever has the key.
+func (c Checked) OK() bool { return c.Signed && len(c.Faults) == 0 }
+
+// Fault is something in a document that cannot be right.
+type Fault struct {
+	Item   int    `json:"item,omitempty"`   // the response of a receipt or the event of a statement, from 1; 0 for the document
+	Event  uint64 `json:"event,omitempty"`  // the event that it says it is, or 0
+	Object string `json:"object,omitempty"` // whom it is about
+	Text   string `json:"text"`
+}
+
+func (f Fault) String() string {
+	switch {
+	case f.Item == 0:
+		return f.Text
+	case f.Object == "":
+		return fmt.Sprintf("no. %d, event %d: %s", f.Item, f.Event, f.Text)
+	default:
+		return fmt.Sprintf("no. %d, event %d, object %q: %s", f.Item, f.Event, f.Object, f.Text)
+	}
+}
+
+// Hex is bytes that text shows as hexadecimal digits in lower case.
+type Hex []byte
+
+// MarshalText implements [encoding.TextMarshaler].
+func (h Hex) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (h *Hex) UnmarshalText(text []byte) (err error) {
+	*h, err = hex.AppendDecode(nil, text)
+	return err
+}
+
+// MaxDocument is the largest size of a receipt or statement that is read, in bytes.
+const MaxDocument = 1 << 30
+
+// smallestItem is less than the bytes that a response or an event takes in a document. It keeps a hostile one
+// from asking for much more memory than it has bytes.
+const smallestItem = 64
+
+// items reads a long list.
+type items[T any] struct{ list []T }
+
+// UnmarshalJSON implements [json.Unmarshaler]. It stops at the first fault, unlike the package json.
+func (l *items[T]) UnmarshalJSON(data []byte) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if begin, err := d.Token(); err != nil || begin != json.Delim('[') {
+		return errors.Join(err, errors.New("a list is expected"))
+	}
+	l.list = []T{}
+	for d.More() {
+		if int64(len(l.list))*smallestItem > d.InputOffset() {
+			return fmt.Errorf("item %d of a list: those before it are too short", len(l.list)+1)
+		}
+		var one T
+		if err := d.Decode(&one); err != nil {
+			return fmt.Errorf("item %d of a list: %w", len(l.list)+1, err)
+		}
+		l.list = append(l.list, one)
+	}
+	return nil
+}
+
+// readDocument reads one JSON object into a document, and holds it against what the document is written as.
+func readDocument(what string, data []byte, into any, document func() any) error {
+	if len(data) > MaxDocument {
+		return invalid("the %s has %d bytes; at most %d are read", what, len(data), MaxDocument)
+	}
+	var read bytes.Buffer
+	read.Grow(len(data))
+	if err := json.Compact(&read, data); err != nil {
+		return invalid("the %s: %w%s", what, err, offset(err))
+	}
+	d := json.NewDecoder(bytes.NewReader(read.Bytes()))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return invalid("the %s: %w", what, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return invalid("the %s is followed by something", what)
+	}
+	written, err := json.Marshal(document())
+	if err != nil {
+		return invalid("the %s: %w", what, err)
+	}
+	if at := firstDifference(read.Bytes(), written); at >= 0 {
+		return invalid("the %s is not written as a ledger writes it: byte %d (without spaces) begins %q where there should be %q",
+			what, at, excerpt(read.Bytes(), at), excerpt(written, at))
+	}
+	return nil
+}
+
+// present returns a list that is written as one, also if it is empty.
+func present[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+func offset(err error) string {
+	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+		return fmt.Sprintf(" (byte %d)", syntax.Offset)
+	}
+	return ""
+}
+
+// firstDifference returns where two texts begin to differ, or -1.
+func firstDifference(a, b []byte) int {
+	if bytes.Equal(a, b) {
+		return -1
+	}
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}
+
+func excerpt(text []byte, from int) []byte {
+	const most = 40
+	return text[from:min(from+most, len(text))]
+}
+
+// header is what every document begins with.
+type header struct {
+	ledger   string
+	created  time.Time
+	currency string
+	logKey   string
+}
+
+// header returns what the documents of a ledger begin with.
+func (a about) header() header {
+	return header{uuid.UUID(a.id).String(), a.at, a.currency, a.logKey}
+}
+
+// about returns what a header says of the ledger.
+func (h header) about() (about, error) {
+	id, err := uuid.Parse(h.ledger)
+	if err == nil && id.String() != h.ledger {
+		err = fmt.Errorf("%q is no UUID in the usual form", h.ledger)
+	}
+	return about{created{id, h.currency, h.logKey}, h.created}, err
+}
+
+// checker collects what is wrong with a document.
+type checker struct {
+	Checked
+	leaves []logtree.Leaf
+}
+
+func (v *checker) fault(format string, args ...any) {
+	v.Faults = append(v.Faults, Fault{Text: fmt.Sprintf(format, args...)})
+}
+
+// item is where a fault is.
+type item struct {
+	number int
+	event  uint64
+	object string
+}
+
+func (v *checker) faultOf(at item, format string, args ...any) {
+	v.Faults = append(v.Faults, Fault{at.number, at.event, at.object, fmt.Sprintf(format, args...)})
+}
+
+// checkFormat checks the first field, by which programs tell documents apart.
+func (v *checker) checkFormat(format, want string) {
+	if format != want {
+		v.fault("the format is %q; this program reads %q", format, want)
+	}
+}
+
+// checkLog checks that a checkpoint is one of the ledger, and reads what it says. keys may be nil.
+func (v *checker) checkLog(about about, checkpoint string, keys note.Verifiers) {
+	read, err := logtree.Read([]byte(checkpoint))
+	if err != nil {
+		v.fault("the checkpoint: %v", err)
+		return
+	}
+	v.Head = Head{read.Origin, read.Size, read.Root}
+	if spelled := checkSpelling(checkpoint); spelled != nil {
+		v.fault("the checkpoint: %v", spelled)
+	}
+	if keys != nil {
+		_, err := OpenCheckpoint([]byte(checkpoint), keys)
+		if v.Signed = err == nil; err != nil {
+			v.fault("the checkpoint: %v", err)
+		}
+	}
+	if origin := about.origin(); v.Head.Origin != origin {
+		v.fault("the checkpoint is of the log %q, the ledger's is %q", v.Head.Origin, origin)
+	}
+}
+
+// checkSpelling refuses signatures that say the same in other digits: package note does not look at the last bits,
+// and of a document there is to be one form only.
+func checkSpelling(checkpoint string) error {
+	_, lines, _ := strings.Cut(checkpoint, "\n\n")
+	for line := range strings.Lines(lines) {
+		digits := strings.TrimSuffix(line[strings.LastIndex(line, " ")+1:], "\n")
+		if _, err := base64.StdEncoding.Strict().DecodeString(digits); err != nil {
+			return fmt.Errorf("a signature is not spelled as usual: %w", err)
+		}
+	}
+	return nil
+}
+
+// proven tells how an event stands in the log: its place in the list of items that it belongs to, its salt, unless
+// it is erased, and the leaf that the document says it has.
+type proven struct {
+	item
+	what string // that it was altered, in words
+	salt Hex
+	leaf tlog.Hash
+}
+
+// check holds an event, as the fields of the document say it is, against its leaf. A nil change is one that the
+// fields do not make; that was said.
+func (v *checker) check(ev event, p proven) {
+	v.leaves = append(v.leaves, logtree.Leaf{Index: ev.number - 1, Hash: p.leaf})
+	if ev.change == nil {
+		return
+	}
+	if ev.erased == nil {
+		if len(p.salt) != len(ev.salt) {
+			v.faultOf(p.item, "a salt of %d bytes; it has %d", len(p.salt), len(ev.salt))
+			return
+		}
+		copy(ev.salt[:], p.salt)
+	}
+	if !inLog(ev.time) {
+		v.faultOf(p.item, "the time %v is none of a log", ev.time)
+		return
+	}
+	if ev.leaf() != p.leaf {
+		v.faultOf(p.item, "%s: this is not what the event of that leaf says", p.what)
+	}
+}
+
+// inLog tells whether a log can have a time. Those beyond would be encoded as others.
+func inLog(at time.Time) bool { return at.Equal(time.Unix(0, at.UnixNano())) }
+
+// methodOf returns the method of a response by its name.
+func methodOf(name string) (method, bool) {
+	for _, m := range []method{methodRaise, methodDegrade, methodInsert, methodResale} {
+		if m.String() == name {
+			return m, true
+		}
+	}
+	return 0, false
+}
+
+// checkRoot holds all leaves against the root, by their proof.
+func (v *checker) checkRoot(proof []tlog.Hash) {
+	if v.Head.Events == 0 {
+		return // what is wrong with the checkpoint was said
+	}
+	slices.SortFunc(v.leaves, func(a, b logtree.Leaf) int {
+		switch {
+		case a.Index < b.Index:
+			return -1
+		case a.Index > b.Index:
+			return 1
+		}
+		return 0
+	})
+	root, err := logtree.Root(v.Head.Events, v.leaves, proof)
+	if err != nil {
+		v.fault("the proof does not belong to these events and this checkpoint: %v", err)
+	} else if root != v.Head.Root {
+		v.fault("the leaves and the proof do not give the root of the checkpoint: one of these hashes was altered, or the events are not in that log")
+	}
+}
+
+// prove signs the log of the first size events, and proves that it has the leaves of some.
+func (l *Ledger) prove(s *state, size uint64, numbers []uint64) (head Head, proof []tlog.Hash, err error) {
+	if head, err = l.head(s, size); err != nil {
+		return head, nil, err
+	}
+	leaves := make([]uint64, len(numbers))
+	for i, number := range slices.Sorted(slices.Values(numbers)) {
+		leaves[i] = number - 1
+	}
+	proof, err = logtree.Prove(size, leaves, s)
+	return head, proof, err
+}
+
+// proof returns an event for a document, whole, or erased if that is allowed.
+func (s *state) evidence(number uint64) (ev event, leaf tlog.Hash, err error) {
+	n, err := s.entry(number)
+	if err != nil {
+		return ev, leaf, err
+	}
+	if leaf = n.leaf(); leaf != n.hashes[0] {
+		return ev, leaf, orCorrupt(nil, "event %d does not have its leaf", number)
+	}
+	return n.event, leaf, nil
+}
+
+// Questions, policies and buyers are defined by an event each, and referred to by numbers. By their number the
+// event is found again.
+
+func definitionKey(number uint32) []byte { return binary.BigEndian.AppendUint32([]byte("e"), number) }
+
+// putDefinition records that the event being applied defines a question, policy or buyer.
+func (s *state) putDefinition(bucket string, number uint32) error {
+	e := &encoder{}
+	e.u64(s.counters.events)
+	return s.put(bucket, definitionKey(number), e.buf)
+}
+
+// definition returns the event that defined a question, policy or buyer.
+func (s *state) definition(bucket string, number uint32) (event uint64, err error) {
+	event, found, err := lookup(s, bucket, definitionKey(number), func(payload []byte) (uint64, error) {
+		d := &decoder{rest: payload}
+		return d.u64(), d.done()
+	})
+	if err == nil && !found {
+		err = orCorrupt(nil, "the event that defined number %d of %s is missing", number, bucket)
+	}
+	return event, err
+}

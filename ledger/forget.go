@@ -1,0 +1,67 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+)
+
+// Forget destroys everything about an object: its responses and the levels they were given at, the truth its
+// chains are bound to, and what every event of the log says of it. What it has spent, of its cap and on each
+// question, stays, and so does what it earned: otherwise it could be enrolled as new and give away its
+// budget again. It takes part in nothing any more, as after [Ledger.Withdraw]; enrolled again, it has a new
+// chain, which costs what it costs besides what was spent.
+//
+// The log stays provable: of each event there is left when it happened, of what kind it was, what was paid,
+// and a hash that says nothing without the salt that is destroyed as well. Receipts, checkpoints and proofs
+// that others have keep their worth, and what buyers were given stays with them.
+//
+// The bytes are gone from the file's records at once, and from its unused pages with the next
+// [Ledger.Compact]. Copies of the file, and the blocks that a file system has freed, are the host's to clean.
+// The object's name stays in the event of this request and with the spending. Answers about panels stay, as
+// they are about everybody in them; whoever has the file and guesses a whole panel can recognize it by its
+// digest. Idempotency keys stay: they should name nobody.
+//
+// It returns [ErrUnknown] if nothing is known of the object. A repeated request for a response that was
+// destroyed returns [ErrForgotten]; other repeated requests leave the object out of what they return.
+func (l *Ledger) Forget(ctx context.Context, key, object string) error {
+	if err := checkName("object", object); err != nil {
+		return err
+	}
+	e := digest("forget")
+	e.text(object)
+	return l.once(ctx, key, e, func(s *state) (change, error) { return s.forget(object) })
+}
+
+// forget returns the change that destroys what there is about an object, or nil if there is nothing.
+func (s *state) forget(name string) (change, error) {
+	o, known, err := s.object(name)
+	if err != nil {
+		return nil, err
+	}
+	if !known {
+		x, found, err := s.stranger(name)
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			return nil, fmt.Errorf("object %q: %w", name, ErrUnknown)
+		}
+		return &forgotten{object: name, events: x.events}, nil
+	}
+	if o.events == 0 {
+		return nil, nil
+	}
+	c := &forgotten{object: name, events: o.events, account: o.account()}
+	numbers, err := s.questionsOf(name)
+	if err != nil {
+		return nil, err
+	}
+	for _, number := range numbers {
+		ch, found, err := s.chain(number, name)
+		if err != nil || !found {
+			return nil, orCorrupt(err, "object %q has lost its chain in question %d", name, number)
+		}
+		c.chains = append(c.chains, remnant{number, ch.policy, ch.spent()})
+	}
+	return c, nil
+}

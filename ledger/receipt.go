@@ -1,0 +1,392 @@
+package ledger
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// receiptFormat is the first field of every receipt, and names the version of its form.
+const receiptFormat = "sluice receipt 1"
+
+// Receipt is what a buyer keeps of a sale: what was bought, and the proof that the log says so. It is a document
+// of its own: as JSON, written by [encoding/json], it can be verified without the ledger, by whoever has the
+// key by which the log is signed ([ReadReceipt], [Receipt.Verify]).
+//
+// It proves that these responses are the ones that the log has for the sale, at these prices, and all of
+// them. That the log itself is what it should be, every draw within its budget, an audit of the log with the
+// same root shows. Nothing in it tells the true values: what chains are bound to is in other events.
+type Receipt struct {
+	Format   string          `json:"format"`  // "sluice receipt 1"
+	Ledger   string          `json:"ledger"`  // [About.ID]
+	Created  time.Time       `json:"created"` // the ledger
+	Currency string          `json:"currency"`
+	LogKey   string          `json:"log_key"`
+	Sale     uint64          `json:"sale"`
+	Buyer    string          `json:"buyer"`
+	Question string          `json:"question"`
+	Values   []string        `json:"values"` // of the question
+	Epsilon  privacy.Epsilon `json:"epsilon"`
+	Objects  uint64          `json:"objects"` // that answer
+	Price    int64           `json:"price"`   // in all, in minor units of the currency
+	Refused  uint64          `json:"refused"` // objects left out
+	Time     time.Time       `json:"time"`
+	// The objects by how their responses came about, and those of which the buyer held a lower level: see
+	// [Offer].
+	Draws        uint64 `json:"draws"`
+	Resales      uint64 `json:"resales"`
+	Degradations uint64 `json:"degradations"`
+	Insertions   uint64 `json:"insertions"`
+	Upgrades     uint64 `json:"upgrades"`
+	// Responses are in the order of the objects' names.
+	Responses []SoldResponse `json:"responses"`
+	Evidence  Evidence       `json:"evidence"`
+}
+
+// SoldResponse is one response of a receipt.
+type SoldResponse struct {
+	Object   string `json:"object,omitempty"`
+	Response string `json:"response,omitempty"`
+	Price    int64  `json:"price"`            // in minor units of the currency
+	Method   string `json:"method,omitempty"` // "raise", "degrade", "insert" or "resale"
+	Event    uint64 `json:"event"`
+	Salt     Hex    `json:"salt,omitempty"`
+	// Erased: the object was forgotten before the receipt was made. There is no Object, Response, Method and Salt
+	// then, but the Commitment to them.
+	Erased     bool      `json:"erased,omitempty"`
+	Commitment Hex       `json:"commitment,omitempty"`
+	Leaf       tlog.Hash `json:"leaf"` // the event's leaf in the log
+}
+
+// Evidence proves that the events of a receipt are in the log.
+type Evidence struct {
+	Created  Proven  `json:"created"`
+	Question Defined `json:"question"`
+	Buyer    Defined `json:"buyer"`
+	Sale     Proven  `json:"sale"`
+	// Proof are the hashes that give, with the leaves of these events and of the responses, the root of the
+	// log's tree (RFC 6962) with as many leaves as the checkpoint says. They come in the order of a walk from
+	// the root, the left side first, one for each widest subtree without any of the leaves.
+	Proof      []tlog.Hash `json:"proof"`
+	Checkpoint string      `json:"checkpoint"` // a signed note, of the log as of the receipt
+}
+
+// Proven is an event that the fields of a document tell, with its salt and its leaf in the log.
+type Proven struct {
+	Event uint64    `json:"event"`
+	Salt  Hex       `json:"salt"`
+	Leaf  tlog.Hash `json:"leaf"`
+}
+
+// Defined is the event that gave a question or a buyer a number.
+type Defined struct {
+	Number uint32    `json:"number"`
+	Time   time.Time `json:"time"`
+	Proven
+}
+
+// Receipt returns the receipt of a sale, with a checkpoint of the log as it is now. It reads only. It returns
+// [ErrUnknown] for what is no sale, and [ErrNoSigner] if the ledger was opened without a key. An object that is
+// forgotten while the receipt is being made is in it whole or erased; either is proven.
+//
+// Two receipts of a sale say the same, but for the objects forgotten in between, and name the log at two sizes;
+// [Ledger.Consistency] proves that it is one log.
+func (l *Ledger) Receipt(ctx context.Context, sale uint64) (Receipt, error) {
+	if l.signer == nil {
+		return Receipt{}, ErrNoSigner
+	}
+	m := receiptMaker{ledger: l}
+	if err := l.view(ctx, func(s *state) error { return m.begin(s, sale) }); err != nil {
+		return Receipt{}, err
+	}
+	// Leaves never change: snapshots of any time go with one checkpoint, and none is long.
+	for from := uint64(0); from < m.sale.objects; from += scanSize {
+		err := l.view(ctx, func(s *state) error { return m.add(s, min(scanSize, m.sale.objects-from)) })
+		if err != nil {
+			return Receipt{}, err
+		}
+	}
+	var head Head
+	err := l.view(ctx, func(s *state) (err error) {
+		head, m.Evidence.Proof, err = l.prove(s, s.counters.events, m.numbers)
+		return err
+	})
+	if err != nil {
+		return Receipt{}, err
+	}
+	signed, err := l.sign(head)
+	if err != nil {
+		return Receipt{}, err
+	}
+	m.Evidence.Checkpoint = string(signed)
+	return m.Receipt, nil
+}
+
+// receiptMaker is a receipt being made.
+type receiptMaker struct {
+	Receipt
+	ledger   *Ledger
+	sale     sale
+	question *question
+	numbers  []uint64 // of the events in it
+}
+
+// begin fills in all but the responses and the proof.
+func (m *receiptMaker) begin(s *state, number uint64) (err error) {
+	if m.sale, err = s.carriedOut(number); err != nil {
+		return err
+	}
+	if m.question, err = s.question(m.sale.question); err != nil {
+		return err
+	}
+	h := m.ledger.about.header()
+	m.Receipt = Receipt{Format: receiptFormat, Ledger: h.ledger, Created: h.created, Currency: h.currency, LogKey: h.logKey}
+	m.Values, m.Responses = m.question.values, make([]SoldResponse, 0, m.sale.objects)
+	if m.Buyer, m.Question, err = m.ledger.namesOf(s, m.sale); err != nil {
+		return err
+	}
+	e := &m.Evidence
+	if _, err = m.prove(s, 1, &e.Created); err != nil {
+		return err
+	}
+	if err = m.define(s, bucketQuestions, m.sale.question, &e.Question); err != nil {
+		return err
+	}
+	if err = m.define(s, bucketBuyers, m.sale.buyer, &e.Buyer); err != nil {
+		return err
+	}
+	ev, err := m.prove(s, m.sale.event, &e.Sale)
+	if err != nil {
+		return err
+	}
+	c, ok := ev.change.(*saleMade)
+	if !ok || c.sale != number {
+		return orCorrupt(nil, "event %d does not make sale %d", ev.number, number)
+	}
+	m.tell(c, ev.time)
+	return nil
+}
+
+// tell fills in what the event of the sale says.
+func (r *Receipt) tell(c *saleMade, at time.Time) {
+	r.Sale, r.Epsilon, r.Objects, r.Price, r.Refused, r.Time = c.sale, c.epsilon, c.objects, int64(c.price), c.refused, at
+	t := c.tally
+	r.Draws, r.Resales, r.Degradations, r.Insertions, r.Upgrades = t.draws, t.resales, t.degradations, t.insertions, t.upgrades
+}
+
+func (m *receiptMaker) prove(s *state, number uint64, into *Proven) (event, error) {
+	ev, leaf, err := s.evidence(number)
+	if err != nil {
+		return ev, err
+	}
+	m.numbers = append(m.numbers, number)
+	*into = Proven{number, ev.salt[:], leaf}
+	return ev, nil
+}
+
+func (m *receiptMaker) define(s *state, bucket string, number uint32, into *Defined) error {
+	at, err := s.definition(bucket, number)
+	if err != nil {
+		return err
+	}
+	ev, err := m.prove(s, at, &into.Proven)
+	into.Number, into.Time = number, ev.time
+	return err
+}
+
+// add adds the next n responses.
+func (m *receiptMaker) add(s *state, n uint64) error {
+	for range n {
+		number := m.sale.event + 1 + uint64(len(m.Responses))
+		ev, leaf, err := s.evidence(number)
+		if err != nil {
+			return err
+		}
+		c, ok := ev.change.(*sold)
+		if !ok || c.sale != m.Sale || !ev.time.Equal(m.Time) || c.value >= len(m.Values) {
+			return orCorrupt(nil, "event %d sells nothing of sale %d", number, m.Sale)
+		}
+		one := SoldResponse{Price: int64(c.price), Event: number, Leaf: leaf}
+		if ev.erased != nil {
+			one.Erased, one.Commitment = true, ev.erased[:]
+		} else {
+			one.Object, one.Response, one.Method, one.Salt = c.object, m.Values[c.value], c.method.String(), ev.salt[:]
+		}
+		m.Responses = append(m.Responses, one)
+		m.numbers = append(m.numbers, number)
+	}
+	return nil
+}
+
+// ReadReceipt reads a receipt from JSON. It is strict: there is one way to write a receipt, that of
+// [encoding/json] up to spaces, and whatever else, an unknown field or another spelling of a number included, is
+// [ErrInvalid]. So two readers of one text cannot see different receipts in it. It takes at most [MaxDocument]
+// bytes. That a receipt can be read does not mean that it is true: see [Receipt.Verify].
+func ReadReceipt(data []byte) (Receipt, error) {
+	type plain Receipt // without what this hides
+	var in struct {
+		plain
+		Responses items[SoldResponse] `json:"responses"`
+	}
+	var r Receipt
+	err := readDocument("receipt", data, &in, func() any {
+		r = Receipt(in.plain)
+		r.Responses = in.Responses.list
+		// Written as read would be also a missing list, and a time with the offset of this machine's zone.
+		r.Values, r.Evidence.Proof = present(r.Values), present(r.Evidence.Proof)
+		for _, at := range []*time.Time{&r.Created, &r.Time, &r.Evidence.Question.Time, &r.Evidence.Buyer.Time} {
+			*at = at.UTC()
+		}
+		return r
+	})
+	if err != nil {
+		return Receipt{}, err
+	}
+	return r, nil
+}
+
+// Verify returns what is wrong with the receipt: nothing, if the log that its checkpoint signs says what
+// the receipt says. It encodes each event anew from the fields and its salt, and compares it with its leaf, so
+// that what was altered is named, and all leaves with the root of the log. It checks also that the
+// responses are all of the sale, and add up. It needs no ledger.
+//
+// keys are those that the log is known to be signed by; the receipt is worth what they are. They should come from
+// the host, not from the receipt. With nil, only [Checked.Faults] means something: whether the receipt
+// agrees with itself.
+func (r Receipt) Verify(keys note.Verifiers) Checked {
+	v := &checker{}
+	v.checkFormat(r.Format, receiptFormat)
+	about, err := header{r.Ledger, r.Created, r.Currency, r.LogKey}.about()
+	if err != nil {
+		v.fault("the ledger: %v", err)
+	}
+	v.checkLog(about, r.Evidence.Checkpoint, keys)
+	r.checkHeads(v, about)
+	q := &questionDefined{r.Evidence.Question.Number, r.Question, r.Values}
+	if err := checkQuestion(Question{r.Question, r.Values}); err != nil {
+		v.fault("%v", err)
+	}
+	values := newQuestion(q).index
+	for i, one := range r.Responses {
+		r.checkResponse(v, i, one, values)
+	}
+	r.checkSums(v)
+	r.checkOrder(v)
+	v.checkRoot(r.Evidence.Proof)
+	return v.Checked
+}
+
+// checkHeads checks the events that the responses rest on.
+func (r *Receipt) checkHeads(v *checker, about about) {
+	e := r.Evidence
+	head := func(name string, p Proven, at time.Time, c change) {
+		v.check(event{number: p.Event, time: at, change: c}, proven{what: "the " + name + " was altered", salt: p.Salt, leaf: p.Leaf, item: item{event: p.Event}})
+	}
+	head("ledger (its id, time of creation, currency or log key)", e.Created, r.Created, &about.created)
+	head("question (its name, values, number or time)", e.Question.Proven, e.Question.Time, &questionDefined{e.Question.Number, r.Question, r.Values})
+	head("buyer (its name, number or time)", e.Buyer.Proven, e.Buyer.Time, &buyerNamed{e.Buyer.Number, r.Buyer})
+	head("sale (its number, ε, objects, price, refused, tally or time)", e.Sale, r.Time, &saleMade{
+		deal{r.Sale, e.Buyer.Number, e.Question.Number, r.Epsilon, r.Objects, uint64(r.Price), r.Refused},
+		saleTally{r.Draws, r.Resales, r.Degradations, r.Insertions, r.Upgrades},
+	})
+}
+
+// checkResponse checks one response against its leaf, and that it stands where it belongs.
+func (r *Receipt) checkResponse(v *checker, i int, one SoldResponse, values map[string]int) {
+	at := item{i + 1, one.Event, one.Object}
+	if want := r.Evidence.Sale.Event + 1 + uint64(i); one.Event != want {
+		v.faultOf(at, "event %d is expected here: responses follow on the sale without gaps", want)
+	}
+	if one.Price < 0 {
+		v.faultOf(at, "the price is %d", one.Price)
+	}
+	c := &sold{sale: r.Sale, price: uint64(one.Price)}
+	ev := event{number: one.Event, time: r.Time, change: c}
+	p := proven{at, "the response was altered (its object, response, price, method or salt)", one.Salt, one.Leaf}
+	if one.Erased {
+		p.what = "what is left of the response was altered (its price or commitment)"
+		if one.Object != "" || one.Response != "" || one.Method != "" || one.Salt != nil || len(one.Commitment) != len(commitment{}) {
+			v.faultOf(at, "an erased response has a price and a commitment, and nothing else")
+		}
+		ev.erased = &commitment{}
+		copy(ev.erased[:], one.Commitment)
+		v.check(ev, p)
+		return
+	}
+	if one.Commitment != nil {
+		v.faultOf(at, "a commitment to a response that is there")
+	}
+	value, known := values[one.Response]
+	how, possible := methodOf(one.Method)
+	if !known {
+		v.faultOf(at, "the response %q is no value of the question", one.Response)
+	}
+	if !possible {
+		v.faultOf(at, "the method %q is none of a sale", one.Method)
+	}
+	c.object, c.response = one.Object, response{value: value, method: how}
+	if !known || !possible {
+		ev.change = nil
+	}
+	v.check(ev, p)
+}
+
+// checkSums checks that the responses are the sale.
+func (r *Receipt) checkSums(v *checker) {
+	if uint64(len(r.Responses)) != r.Objects || r.Objects == 0 {
+		v.fault("there are %d responses of %d", len(r.Responses), r.Objects)
+	}
+	left, erased := saleTally{r.Draws, r.Resales, r.Degradations, r.Insertions, 0}, uint64(0)
+	sum, fits := int64(0), true
+	for _, one := range r.Responses {
+		if one.Price > math.MaxInt64-sum {
+			fits = false
+			break
+		}
+		sum += max(one.Price, 0)
+		if one.Erased {
+			erased++
+		} else if m, known := methodOf(one.Method); known && left.count(m, false) != nil {
+			v.fault("more responses by %s than the sale counts", m)
+		}
+	}
+	if !fits || sum != r.Price {
+		v.fault("the prices of the responses do not add up to that of the sale, %d", r.Price)
+	}
+	if left == (saleTally{}) && erased > 0 || !left.isOf(erased) || r.Upgrades > r.Objects {
+		v.fault("the sale counts other responses than there are: %d draws, %d resales, %d degradations, %d insertions, %d upgrades",
+			r.Draws, r.Resales, r.Degradations, r.Insertions, r.Upgrades)
+	}
+}
+
+// checkOrder checks what comes before what.
+func (r *Receipt) checkOrder(v *checker) {
+	last := ""
+	for i, one := range r.Responses {
+		if one.Erased {
+			continue
+		}
+		if one.Object <= last {
+			v.faultOf(item{i + 1, one.Event, one.Object}, "it comes behind object %q: names come in order, each once", last)
+		}
+		last = one.Object
+	}
+	e := r.Evidence
+	if e.Created.Event != 1 {
+		v.fault("the ledger was created by event %d; a log begins with that", e.Created.Event)
+	}
+	for _, before := range []Defined{e.Question, e.Buyer} {
+		if before.Event >= e.Sale.Event || before.Time.After(r.Time) || before.Time.Before(r.Created) {
+			v.fault("event %d, of %v, does not come before the sale, event %d", before.Event, before.Time, e.Sale.Event)
+		}
+	}
+	// A sale is one transaction: the settled event of its request, behind those refused, is in the log with it.
+	if end := e.Sale.Event + r.Objects + r.Refused + 1; v.Head.Events != 0 && (end < e.Sale.Event || v.Head.Events < end) {
+		v.fault("the checkpoint is of %d events, the sale ends with event %d", v.Head.Events, end)
+	}
+}

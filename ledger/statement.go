@@ -1,0 +1,640 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// statementFormat is the first field of every statement, and names the version of its form.
+const statementFormat = "sluice statement 1"
+
+// Statement is what the ledger has about one object, proven: everything that was ever released of it, or since it
+// was last forgotten, what that cost it, and what it earned; and that nothing is left out as of the
+// checkpoint. Like a [Receipt] it is a document of its own ([ReadStatement], [Statement.Verify]).
+//
+// That it is complete rests on an event of the log. The last of the Events says that it lists all events about the
+// object, and the checkpoint is of the log up to it. The ledger records no such event unless that is so; an
+// operator who writes the log with another program could. An audit of the log finds that, of any log with the
+// root of the checkpoint: a statement is as good as the audit of a log that continues it.
+//
+// For whom it is about it says more than a receipt does: what it was refused for, what holds budget of it, and to
+// whom and for how much in all the sales were that it was part of. Answers to queries about a panel
+// are charged to it, and are in no statement, because they are about the panel. Idempotency keys are shown of
+// requests that ended in parts and stopped at the object.
+type Statement struct {
+	Format   string          `json:"format"`  // "sluice statement 1"
+	Ledger   string          `json:"ledger"`  // [About.ID]
+	Created  time.Time       `json:"created"` // the ledger
+	Currency string          `json:"currency"`
+	LogKey   string          `json:"log_key"`
+	Object   string          `json:"object"`
+	Event    uint64          `json:"event"` // that closes the list, and the log as of the checkpoint
+	Time     time.Time       `json:"time"`
+	Cap      privacy.Epsilon `json:"cap"`
+	Spent    privacy.Epsilon `json:"spent"`  // over all chains; what reservations hold is not in it
+	Earned   int64           `json:"earned"` // by sales, in minor units of the currency
+	// Forgotten is the event that destroyed what came before, or 0. What it had cost is in Chains.
+	Forgotten uint64           `json:"forgotten"`
+	Chains    []StatedChain    `json:"chains"`   // in the order in which the questions were defined
+	Released  []StatedResponse `json:"released"` // in the order of the log, like all below
+	Charges   []StatedCharge   `json:"charges"`
+	Sales     []StatedSale     `json:"sales"`
+	// Events are the log's, as far as they are about the object, or are needed to read those.
+	Events     []Fact      `json:"events"`
+	Proof      []tlog.Hash `json:"proof"` // as in [Evidence]
+	Checkpoint string      `json:"checkpoint"`
+}
+
+// StatedChain is what an object has spent on a question.
+type StatedChain struct {
+	Question  string          `json:"question"`
+	Policy    *policy.Policy  `json:"policy,omitempty"` // nil if only the cap binds
+	Withdrawn bool            `json:"withdrawn"`        // nothing more is released unless the object is enrolled again
+	Epsilon   privacy.Epsilon `json:"epsilon"`          // of the highest response: all of them together cost that
+	Charged   privacy.Epsilon `json:"charged"`          // by answers to queries, besides
+	Forgotten privacy.Epsilon `json:"forgotten"`        // spent by what was destroyed, besides
+	Spent     privacy.Epsilon `json:"spent"`            // the sum
+}
+
+// StatedResponse is a response that was recorded.
+type StatedResponse struct {
+	Question string          `json:"question"`
+	Epsilon  privacy.Epsilon `json:"epsilon"`
+	Response string          `json:"response"`
+	Method   string          `json:"method"` // "raise", "degrade" or "insert"
+	Event    uint64          `json:"event"`
+	Time     time.Time       `json:"time"`
+}
+
+// StatedCharge is what an answer to a query about a panel cost.
+type StatedCharge struct {
+	Question string          `json:"question"`
+	Epsilon  privacy.Epsilon `json:"epsilon"`
+	Event    uint64          `json:"event"`
+	Time     time.Time       `json:"time"`
+}
+
+// StatedSale is a response that was sold.
+type StatedSale struct {
+	Sale     uint64          `json:"sale"`
+	Buyer    string          `json:"buyer"`
+	Question string          `json:"question"`
+	Epsilon  privacy.Epsilon `json:"epsilon"`
+	Response string          `json:"response"`
+	Price    int64           `json:"price"` // to the object, in minor units of the currency
+	Event    uint64          `json:"event"`
+	Time     time.Time       `json:"time"`
+}
+
+// Statement records that a statement about an object is made, and returns it. It takes an idempotency key like
+// every request that changes something: the same key returns the same statement, of the same time, again. It
+// returns [ErrUnknown] if there is no such object (whoever was only ever refused is none), [ErrNoSigner] if the
+// ledger was opened without a key, and [ErrForgotten] if the object was forgotten since the key was used.
+func (l *Ledger) Statement(ctx context.Context, key, object string) (Statement, error) {
+	if l.signer == nil {
+		return Statement{}, ErrNoSigner
+	}
+	if err := checkName("object", object); err != nil {
+		return Statement{}, err
+	}
+	e := digest("state")
+	e.text(object)
+	if err := l.once(ctx, key, e, func(s *state) (change, error) { return s.stateOf(object) }); err != nil {
+		return Statement{}, err
+	}
+	ctx = context.WithoutCancel(ctx) // it is done, whatever has become of ctx
+	m := statementMaker{ledger: l}
+	if err := l.view(ctx, func(s *state) error { return m.begin(s, key) }); err != nil {
+		return Statement{}, err
+	}
+	if err := m.collect(ctx); err != nil {
+		return Statement{}, err
+	}
+	return m.finish(ctx)
+}
+
+// stateOf returns the change that lists all events about an object.
+func (s *state) stateOf(name string) (change, error) {
+	o, known, err := s.object(name)
+	if err != nil {
+		return nil, err
+	}
+	if !known {
+		return nil, fmt.Errorf("object %q: %w", name, ErrUnknown)
+	}
+	events, err := s.eventsAbout(o)
+	return &stated{name, o.forgotten, events, o.account()}, err
+}
+
+// statementMaker is a statement being made.
+type statementMaker struct {
+	ledger *Ledger
+	last   uint64              // the stated event
+	events map[uint64]evidence // those of the statement, by number
+}
+
+// evidence is an event with its leaf.
+type evidence struct {
+	event
+	leaf tlog.Hash
+}
+
+// begin finds the event that the request with this key recorded.
+func (m *statementMaker) begin(s *state, key string) error {
+	r, known, err := s.request(key)
+	if err != nil || !known || len(r.settled) != 1 {
+		return orCorrupt(err, "the request for a statement was not settled")
+	}
+	end, err := s.settlement(r.settled[0])
+	if err != nil {
+		return err
+	}
+	m.last, m.events = end.first, map[uint64]evidence{}
+	return m.add(s, m.last)
+}
+
+// add reads an event, unless it was read before.
+func (m *statementMaker) add(s *state, number uint64) error {
+	if _, known := m.events[number]; known {
+		return nil
+	}
+	ev, leaf, err := s.evidence(number)
+	if err != nil {
+		return err
+	}
+	if ev.erased != nil {
+		return fmt.Errorf("%w: the object of the statement", ErrForgotten)
+	}
+	m.events[number] = evidence{ev, leaf}
+	return m.addNeeded(s, ev.change)
+}
+
+// addNeeded reads the events that one refers to.
+func (m *statementMaker) addNeeded(s *state, c change) error {
+	switch c := c.(type) {
+	case *enrolled:
+		return m.addDefined(s, c.question, c.policy, 0)
+	case *released:
+		return m.addDefined(s, c.question, 0, 0)
+	case *truthBound:
+		return m.addDefined(s, c.question, 0, 0)
+	case *charged:
+		return m.addDefined(s, c.question, 0, 0)
+	case *objectRefused:
+		return m.addDefined(s, c.question, 0, 0)
+	case *reserved:
+		return m.addDefined(s, c.question, 0, c.buyer)
+	case *saleMade:
+		return m.addDefined(s, c.question, 0, c.buyer)
+	case *held:
+		r, err := s.sale(c.sale)
+		if err != nil {
+			return err
+		}
+		return m.add(s, r.granted)
+	case *sold:
+		r, err := s.sale(c.sale)
+		if err != nil {
+			return err
+		}
+		return m.add(s, r.event)
+	case *forgotten:
+		for _, r := range c.chains {
+			if err := m.addDefined(s, r.question, r.policy, 0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// addDefined reads the events that defined a question, a policy and a buyer. 0 is none.
+func (m *statementMaker) addDefined(s *state, question, policy, buyer uint32) error {
+	for _, one := range []struct {
+		bucket string
+		number uint32
+	}{{bucketQuestions, question}, {bucketPolicies, policy}, {bucketBuyers, buyer}} {
+		if one.number == 0 {
+			continue
+		}
+		number, err := s.definition(one.bucket, one.number)
+		if err != nil {
+			return err
+		}
+		if err := m.add(s, number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// collect reads the events of the list, in short snapshots: events do not change unless they are erased.
+func (m *statementMaker) collect(ctx context.Context) error {
+	c, ok := m.events[m.last].change.(*stated)
+	if !ok {
+		return orCorrupt(nil, "event %d states nothing", m.last)
+	}
+	numbers := slices.Concat([]uint64{1}, c.events)
+	if c.forgotten != 0 {
+		numbers = append(numbers, c.forgotten)
+	}
+	for some := range slices.Chunk(numbers, scanSize) {
+		err := m.ledger.view(ctx, func(s *state) error {
+			for _, number := range some {
+				if err := m.add(s, number); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish puts the events in words, and proves them.
+func (m *statementMaker) finish(ctx context.Context) (Statement, error) {
+	numbers := slices.Sorted(maps.Keys(m.events))
+	object := m.events[m.last].change.(*stated).object
+	t := newTeller(object)
+	var fault error
+	t.fault = func(format string, args ...any) {
+		if fault == nil {
+			fault = orCorrupt(nil, format, args...)
+		}
+	}
+	facts := make([]Fact, 0, len(numbers))
+	for _, number := range numbers {
+		ev := m.events[number]
+		t.tell(ev.event)
+		f, err := t.fact(ev.event, ev.leaf)
+		if err != nil {
+			return Statement{}, orCorrupt(nil, "event %d: %v", number, err)
+		}
+		facts = append(facts, f)
+	}
+	out := t.statement()
+	if fault != nil {
+		return Statement{}, fmt.Errorf("object %q: %w", object, fault)
+	}
+	out.Events = facts
+	var head Head
+	err := m.ledger.view(ctx, func(s *state) (err error) {
+		head, out.Proof, err = m.ledger.prove(s, m.last, numbers)
+		return err
+	})
+	if err != nil {
+		return Statement{}, err
+	}
+	signed, err := m.ledger.sign(head)
+	out.Checkpoint = string(signed)
+	return out, err
+}
+
+// teller tells, from the events of a statement alone, what the object comes to. It follows the rules of
+// apply as far as one object shows them.
+type teller struct {
+	glossary
+	out     Statement
+	last    event
+	listed  []uint64 // the events about the object
+	account account
+	chains  map[uint32]*toldChain
+	// withdrawn is the event by which the object last withdrew, or 0.
+	withdrawn uint64
+	// fault is called with what is wrong with the event being told.
+	fault func(format string, args ...any)
+}
+
+type toldChain struct {
+	chain
+	before privacy.Epsilon // spent by what was destroyed; answered is what answers cost since
+}
+
+func newTeller(object string) *teller {
+	return &teller{glossary: newGlossary(), chains: map[uint32]*toldChain{}, out: Statement{
+		Format: statementFormat, Object: object, Chains: []StatedChain{}, Released: []StatedResponse{}, Charges: []StatedCharge{}, Sales: []StatedSale{},
+	}}
+}
+
+// tell takes in the next event.
+func (t *teller) tell(ev event) {
+	if ev.number <= t.last.number || ev.time.Before(t.last.time) {
+		t.fault("it comes behind event %d, of %v", t.last.number, t.last.time)
+	}
+	t.last = ev
+	if err := t.learn(ev); err != nil {
+		t.fault("%v", err)
+	}
+	if c, ok := ev.change.(personal); ok {
+		if c.about() != t.out.Object {
+			t.fault("it is about %q", c.about())
+		}
+		t.about(ev)
+		t.listed = append(t.listed, ev.number)
+		return
+	}
+	switch c := ev.change.(type) {
+	case *created:
+		if ev.number != 1 {
+			t.fault("a log begins with the creation of the ledger")
+		}
+		h := about{*c, ev.time}.header()
+		t.out.Ledger, t.out.Created, t.out.Currency, t.out.LogKey = h.ledger, h.created, h.currency, h.logKey
+	case *forgotten:
+		t.begin(c, ev)
+	}
+}
+
+// begin takes in what stayed of the object when what came before was destroyed.
+func (t *teller) begin(c *forgotten, ev event) {
+	if c.object != t.out.Object || len(t.listed) > 0 || t.out.Forgotten != 0 {
+		t.fault("it destroyed what is there")
+	}
+	t.out.Forgotten, t.withdrawn, t.account = ev.number, ev.number, c.account
+	for _, r := range c.chains {
+		t.chains[r.question] = &toldChain{chain: chain{policy: r.policy}, before: r.spent}
+	}
+	if spent := t.spent(); spent != c.spent {
+		t.fault("the object had spent %s, its chains %s", c.spent, spent)
+	}
+}
+
+// spent adds up what the chains cost.
+func (t *teller) spent() (sum privacy.Epsilon) {
+	for _, c := range t.chains {
+		sum = plus(sum, plus(c.before, c.spent()))
+	}
+	return sum
+}
+
+// about takes in an event about the object.
+func (t *teller) about(ev event) {
+	switch c := ev.change.(type) {
+	case *enrolled:
+		t.enroll(c, ev.number)
+	case *truthBound:
+		if ch := t.chain(c.question); ch.bound == nil {
+			ch.bound = &c.tag
+		} else {
+			t.fault("the chain is bound to its truth twice")
+		}
+	case *released:
+		t.respond(c.question, c.epsilon, c.response, ev)
+	case *charged:
+		ch := t.chain(c.question)
+		ch.answered = plus(ch.answered, c.epsilon)
+		t.out.Charges = append(t.out.Charges, StatedCharge{t.name(c.question), c.epsilon, ev.number, ev.time})
+	case *held:
+		if r, known := t.reservations[c.sale]; !known || !r.holds(ev) {
+			t.fault("it is not part of reservation %d", c.sale)
+		}
+	case *sold:
+		t.sell(c, ev)
+	case *withdrawn:
+		t.withdrawn = ev.number
+	case *stated:
+		t.account.spent = t.spent()
+		if !slices.Equal(c.events, t.listed) || c.forgotten != t.out.Forgotten {
+			t.fault("it lists %d events about the object, behind event %d; there are %d here, behind event %d", len(c.events), c.forgotten, len(t.listed), t.out.Forgotten)
+		}
+		if c.account != t.account {
+			t.fault("it says that the object has spent ε=%s of %s and earned %d; by the events it is ε=%s of %s and %d",
+				c.spent, c.cap, c.earned, t.account.spent, t.account.cap, t.account.earned)
+		}
+	}
+	t.account.spent = t.spent()
+	if t.account.cap.Less(t.account.spent) {
+		t.fault("the object has spent ε=%s of %s", t.account.spent, t.account.cap)
+	}
+}
+
+func (t *teller) name(question uint32) string {
+	if q := t.questions[question]; q != nil {
+		return q.name
+	}
+	return "" // the fact could not be read either
+}
+
+func (t *teller) enroll(c *enrolled, number uint64) {
+	ch, known := t.chains[c.question]
+	if !known {
+		ch = &toldChain{chain: chain{policy: c.policy}}
+		t.chains[c.question] = ch
+	} else if t.withdrawn <= ch.enrolled || ch.policy != c.policy {
+		t.fault("the object takes part in question %q already, or did under another policy", t.name(c.question))
+	}
+	if !t.account.cap.IsZero() && t.account.cap != c.cap {
+		t.fault("the object's cap was %s", t.account.cap)
+	}
+	ch.enrolled, t.account.cap = number, c.cap
+}
+
+// chain returns the chain in which something happens.
+func (t *teller) chain(question uint32) *toldChain {
+	ch, known := t.chains[question]
+	if !known {
+		ch = &toldChain{}
+		t.chains[question] = ch
+	}
+	if !known || t.withdrawn > ch.enrolled {
+		t.fault("the object takes no part in question %q", t.name(question))
+	}
+	return ch
+}
+
+// respond adds a response to a chain.
+func (t *teller) respond(question uint32, epsilon privacy.Epsilon, r response, ev event) {
+	ch := t.chain(question)
+	at, recorded := findLevel(ch.levels, epsilon)
+	if recorded || epsilon.IsZero() || r.method != methodAt(at, len(ch.levels)) {
+		t.fault("a response at ε=%s by %s, where the chain has %d others", epsilon, r.method, len(ch.levels))
+	}
+	n := level{event: ev.number}
+	n.Epsilon, n.Response = epsilon, r.value
+	ch.levels = slices.Insert(ch.levels, at, n)
+	t.out.Released = append(t.out.Released, StatedResponse{t.name(question), epsilon, t.value(question, r.value), r.method.String(), ev.number, ev.time})
+}
+
+func (t *teller) value(question uint32, value int) string {
+	if q := t.questions[question]; q != nil && value < len(q.values) {
+		return q.values[value]
+	}
+	return ""
+}
+
+// sell takes in a sale of a response, recorded now or before.
+func (t *teller) sell(c *sold, ev event) {
+	r, known := t.sales[c.sale]
+	if !known || !r.holds(ev) {
+		t.fault("it is not part of sale %d", c.sale)
+		return
+	}
+	if c.method != methodResale {
+		t.respond(r.question, r.epsilon, c.response, ev)
+	} else if at, recorded := t.chain(r.question).at(r.epsilon); !recorded || at.Response != c.value {
+		t.fault("it sells another response than was recorded")
+	}
+	if t.account.earned += c.price; int64(t.account.earned) < 0 {
+		t.fault("the earnings are more than can be counted")
+	}
+	t.out.Sales = append(t.out.Sales, StatedSale{c.sale, t.buyers[r.buyer], t.name(r.question), r.epsilon, t.value(r.question, c.value), int64(c.price), ev.number, ev.time})
+}
+
+// statement returns what was told. The last event must close it.
+func (t *teller) statement() Statement {
+	if c, ok := t.last.change.(*stated); !ok || c.object != t.out.Object {
+		t.fault("no event closes the list of those about %q", t.out.Object)
+	}
+	t.out.Event, t.out.Time = t.last.number, t.last.time
+	t.out.Cap, t.out.Spent, t.out.Earned = t.account.cap, t.account.spent, int64(t.account.earned)
+	for _, number := range slices.Sorted(maps.Keys(t.chains)) {
+		c := t.chains[number]
+		t.out.Chains = append(t.out.Chains, StatedChain{
+			Question: t.name(number), Policy: t.policies[c.policy], Withdrawn: t.withdrawn > c.enrolled, Epsilon: c.current(),
+			Charged: c.answered, Forgotten: c.before, Spent: plus(c.before, c.spent()),
+		})
+	}
+	return t.out
+}
+
+// ReadStatement reads a statement from JSON, as strictly as [ReadReceipt] reads receipts.
+func ReadStatement(data []byte) (Statement, error) {
+	type plain Statement // without what these hide
+	var in struct {
+		plain
+		Chains   items[StatedChain]    `json:"chains"`
+		Released items[StatedResponse] `json:"released"`
+		Charges  items[StatedCharge]   `json:"charges"`
+		Sales    items[StatedSale]     `json:"sales"`
+		Events   items[Fact]           `json:"events"`
+	}
+	var st Statement
+	err := readDocument("statement", data, &in, func() any {
+		st = Statement(in.plain)
+		st.Chains, st.Released, st.Charges, st.Sales, st.Events = in.Chains.list, in.Released.list, in.Charges.list, in.Sales.list, in.Events.list
+		st.Proof = present(st.Proof)
+		st.inUTC()
+		return st
+	})
+	if err != nil {
+		return Statement{}, err
+	}
+	return st, nil
+}
+
+// inUTC gives all times the one spelling that statements have. Those with the offset of this machine's zone would
+// otherwise be written as they were read.
+func (st *Statement) inUTC() {
+	st.Created, st.Time = st.Created.UTC(), st.Time.UTC()
+	for i := range st.Released {
+		st.Released[i].Time = st.Released[i].Time.UTC()
+	}
+	for i := range st.Charges {
+		st.Charges[i].Time = st.Charges[i].Time.UTC()
+	}
+	for i := range st.Sales {
+		st.Sales[i].Time = st.Sales[i].Time.UTC()
+	}
+	for i := range st.Events {
+		f := &st.Events[i]
+		if f.Time = f.Time.UTC(); f.Expires != nil {
+			*f.Expires = f.Expires.UTC()
+		}
+	}
+}
+
+// Verify returns what is wrong with the statement: nothing, if the log that its checkpoint signs says what the
+// statement says, and says that this is all. It encodes each event anew and compares it with its leaf, so that
+// what was altered is named, and all leaves with the root of the log; and it tells from the events alone what the
+// object has spent and earned, and compares that with the rest of the statement. It needs no ledger.
+//
+// keys are those that the log is known to be signed by, as for [Receipt.Verify].
+func (st Statement) Verify(keys note.Verifiers) Checked {
+	v := &checker{}
+	v.checkFormat(st.Format, statementFormat)
+	about, err := header{st.Ledger, st.Created, st.Currency, st.LogKey}.about()
+	if err != nil {
+		v.fault("the ledger: %v", err)
+	}
+	v.checkLog(about, st.Checkpoint, keys)
+	if v.Head.Events != st.Event && v.Head.Events != 0 {
+		v.fault("the checkpoint is of %d events, the statement of %d", v.Head.Events, st.Event)
+	}
+	t := newTeller(st.Object)
+	for i, f := range st.Events {
+		v.checkFact(t, item{i + 1, f.Event, f.Object}, f)
+	}
+	t.fault = v.fault
+	v.checkTold(t.statement(), st)
+	v.checkRoot(st.Proof)
+	return v.Checked
+}
+
+// checkFact checks a fact against its leaf, and tells it.
+func (v *checker) checkFact(t *teller, at item, f Fact) {
+	t.fault = func(format string, args ...any) { v.faultOf(at, format, args...) }
+	c, err := t.change(f)
+	if err != nil {
+		t.fault("%v", err)
+	}
+	ev := event{number: f.Event, time: f.Time, change: c}
+	v.check(ev, proven{at, "the event was altered, or its salt", f.Salt, f.Leaf})
+	if c == nil {
+		return
+	}
+	t.tell(ev)
+	// Fields that events of the kind do not have are in no hash.
+	whole, err := t.fact(ev, f.Leaf)
+	whole.Salt = f.Salt
+	if err == nil {
+		err = sameText(whole, f)
+	}
+	if err != nil {
+		t.fault("the fields are not those of such an event: %v", err)
+	}
+}
+
+func sameText(want, got any) error {
+	wanted, err := json.Marshal(want)
+	if err != nil {
+		return err
+	}
+	is, err := json.Marshal(got)
+	if err != nil {
+		return err
+	}
+	if at := firstDifference(is, wanted); at >= 0 {
+		return fmt.Errorf("%q where there should be %q", excerpt(is, at), excerpt(wanted, at))
+	}
+	return nil
+}
+
+// checkTold compares the readable part of a statement with what its events tell, field by field.
+func (v *checker) checkTold(told, said Statement) {
+	for _, field := range []struct {
+		name       string
+		told, said any
+	}{
+		{"ledger", told.Ledger, said.Ledger}, {"created", told.Created, said.Created}, {"currency", told.Currency, said.Currency}, {"log_key", told.LogKey, said.LogKey},
+		{"event", told.Event, said.Event}, {"time", told.Time, said.Time}, {"cap", told.Cap, said.Cap}, {"spent", told.Spent, said.Spent},
+		{"earned", told.Earned, said.Earned}, {"forgotten", told.Forgotten, said.Forgotten}, {"chains", told.Chains, said.Chains},
+		{"released", told.Released, said.Released}, {"charges", told.Charges, said.Charges}, {"sales", told.Sales, said.Sales},
+	} {
+		if err := sameText(field.told, field.said); err != nil {
+			v.fault("%s is not what the events come to: %v", field.name, err)
+		}
+	}
+}
