@@ -27,7 +27,7 @@ const (
 	exitUnexpected
 	exitUsage       // wrong usage or input
 	exitRefused     // by a budget, a policy or a price, because a true value changed, or because no mechanism has what is asked for
-	exitIntegrity   // damaged, no ledger, of a newer version, or replaced
+	exitIntegrity   // damaged, no ledger, of a newer version, replaced, rolled back, or not what a signature or proof is of
 	exitKeyConflict // the idempotency key was used for another request
 	exitInUse       // another process has the file open
 )
@@ -67,6 +67,18 @@ func withKey(key string, err error) error {
 		return nil
 	}
 	return &keyed{key, err}
+}
+
+// unfinished says of an error what was done all the same: it is no wrong usage any more.
+func unfinished(done string, err error) error {
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("%s: %w", done, err)
+	if class := classify(err); class.code == exitUsage {
+		return &fault{kind: "unexpected", code: exitUnexpected, err: err}
+	}
+	return err
 }
 
 // started marks the errors of commands, apart from those of cobra, which are all wrong usage.
@@ -113,11 +125,14 @@ func classes() []fault {
 		{"corrupt", exitIntegrity, "", ledger.ErrCorrupt},
 		{"version", exitIntegrity, "use a newer ledgerctl", ledger.ErrVersion},
 		{"replaced", exitIntegrity, "", ledger.ErrReplaced},
+		{"checkpoint", exitIntegrity, "it may be damaged, or signed by another key than the log key", ledger.ErrCheckpoint},
 		{"in-use", exitInUse, "another process has it open, such as a host; try again when that is done", ledger.ErrInUse},
 		{"key-conflict", exitKeyConflict, "give another --key, or the arguments it was first used with", ledger.ErrKeyConflict},
 		{"not-reserved", exitRefused, "", ledger.ErrNotReserved},
+		{"forgotten", exitRefused, "its responses were destroyed, for good", ledger.ErrForgotten},
 		{"truth-changed", exitRefused, "a value that changes over time is a new question each time", ledger.ErrTruthChanged},
 		{"truth-key", exitUsage, "this ledger binds people to their true values; only the host with its truth key can raise them", ledger.ErrTruthKey},
+		{"usage", exitUsage, "--signer FILE gives the signing key", ledger.ErrNoSigner},
 		{"no-responses", exitUsage, `"ledgerctl raise" makes responses; "ledgerctl show OBJECT" lists at which ε there are some`, ledger.ErrNoResponses},
 		{"unknown", exitUsage, `"ledgerctl question list" shows the questions; "ledgerctl enroll" adds people`, ledger.ErrUnknown},
 		{"invalid", exitUsage, "", ledger.ErrInvalid},
@@ -136,9 +151,12 @@ func classify(err error) fault {
 	var refused *ledger.RefusedError
 	var quote *ledger.QuoteError
 	var number *privacy.ParseError
+	var rollback *ledger.RollbackError
 	switch {
 	case errors.Is(err, context.Canceled):
 		return fault{"interrupted", exitUnexpected, "", err}
+	case errors.As(err, &rollback):
+		return fault{"rolled-back", exitIntegrity, rollbackHint(rollback.Checkpoint.Origin != rollback.Ledger.Origin), err}
 	case errors.As(err, &classed):
 		return *classed
 	case errors.As(err, &refused):
@@ -154,6 +172,14 @@ func classify(err error) fault {
 		}
 	}
 	return fault{"unexpected", exitUnexpected, "", err}
+}
+
+// rollbackHint says what helps if a ledger does not go on from a checkpoint, which may be of another log.
+func rollbackHint(foreign bool) string {
+	if foreign {
+		return "--db may name another ledger than the checkpoint is of"
+	}
+	return "use nothing of this file: what was released since would be drawn anew; find the one that goes on from the checkpoint"
 }
 
 func classifyQuote(quote *ledger.QuoteError, err error) fault {
@@ -231,6 +257,9 @@ type details struct {
 	Currency string `json:"currency,omitempty"`
 	MaxPrice *int64 `json:"max_price,omitempty"`
 	Quote    string `json:"quote,omitempty"` // its ID
+	// What a checkpoint says, and what the ledger is instead.
+	Checkpoint *ledger.Head `json:"checkpoint,omitempty"`
+	Ledger     *ledger.Head `json:"ledger,omitempty"`
 }
 
 // explain puts an error in words.
@@ -246,6 +275,10 @@ func explain(err error) (failure, exitCode) {
 		q := quote.Quote
 		f.Details.Question, f.Details.Refused = q.Question, q.Refused
 		f.Details.Price, f.Details.Currency, f.Details.MaxPrice, f.Details.Quote = &q.Price, q.Currency, quote.MaxPrice, q.ID
+	}
+	var rollback *ledger.RollbackError
+	if errors.As(err, &rollback) {
+		f.Details.Checkpoint, f.Details.Ledger = &rollback.Checkpoint, &rollback.Ledger
 	}
 	if class.kind == "interrupted" {
 		f.Message = "interrupted"

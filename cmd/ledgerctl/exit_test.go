@@ -32,6 +32,7 @@ func TestEveryErrorHasItsExitCode(t *testing.T) {
 		{ledger.ErrUnknown, "unknown", 2},
 		{ledger.ErrNoResponses, "no-responses", 2},
 		{ledger.ErrTruthKey, "truth-key", 2},
+		{ledger.ErrNoSigner, "usage", 2},
 		{policy.ErrInvalid, "invalid", 2},
 		{rrchain.ErrInvalid, "invalid", 2},
 		{mechanism.ErrInvalid, "invalid", 2},
@@ -45,9 +46,12 @@ func TestEveryErrorHasItsExitCode(t *testing.T) {
 		{&ledger.QuoteError{Expected: "x", Helps: ledger.HelpsQuoting}, "quote-changed", 3},
 		{ledger.ErrNotReserved, "not-reserved", 3},
 		{ledger.ErrTruthChanged, "truth-changed", 3},
+		{ledger.ErrForgotten, "forgotten", 3},
 		{ledger.ErrCorrupt, "corrupt", 4},
 		{ledger.ErrVersion, "version", 4},
 		{ledger.ErrReplaced, "replaced", 4},
+		{ledger.ErrCheckpoint, "checkpoint", 4},
+		{&ledger.RollbackError{}, "rolled-back", 4},
 		{errors.Join(ledger.ErrStopped, ledger.ErrCorrupt), "corrupt", 4},
 		{ledger.ErrKeyConflict, "key-conflict", 5},
 		{ledger.ErrInUse, "in-use", 6},
@@ -68,6 +72,20 @@ func TestInterruptedRequestTellsItsKey(t *testing.T) {
 		t.Errorf("a wrong request asks to be repeated: %+v", f)
 	}
 	if withKey("k-1", nil) != nil {
+		t.Error("no error became one")
+	}
+}
+
+// What was done for good must not look like a command that was typed wrong.
+func TestUnfinishedWorkIsNoWrongUsage(t *testing.T) {
+	f, code := explain(withKey("k-1", unfinished("sale 7 is made, but", fs.ErrNotExist)))
+	if code != exitUnexpected || f.Details.Key != "k-1" || !strings.HasPrefix(f.Message, "sale 7 is made, but: ") {
+		t.Errorf("%+v, code %d", f, code)
+	}
+	if f, code := explain(unfinished("done", ledger.ErrCorrupt)); code != exitIntegrity || f.Kind != "corrupt" {
+		t.Errorf("%+v, code %d", f, code)
+	}
+	if unfinished("done", nil) != nil {
 		t.Error("no error became one")
 	}
 }

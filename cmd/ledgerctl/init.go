@@ -21,9 +21,16 @@ func (a *app) initCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Create a ledger and the key that signs its log",
-		Long: `Create an empty ledger, and a new key pair by which its log can be signed; nothing signs it yet. The
-signing key goes to a file of its own, readable by its owner only. Keep it apart from the ledger and out of the backups
-of the ledger. Nothing that exists is overwritten.`,
+		Long: `Create an empty ledger, and a new key pair for its log. Nothing that exists is overwritten.
+
+The signing key signs the checkpoints, receipts and statements of "ledgerctl audit checkpoint", "ledgerctl sell
+--receipt", "ledgerctl receipt make" and "ledgerctl statement make". It goes to a file of its own, readable by its
+owner only. Keep it apart from the ledger and out of the backups of the ledger.
+
+The log key is public. It is printed, and kept in the ledger: hand it out now to those who are to verify what the
+signing key signs, buyers and auditors, since whoever can rewrite the ledger can rewrite the log key in it too.`,
+		Example: `  ledgerctl init
+  ledgerctl --db panel.db init --currency EUR --signer /run/secrets/panel.key`,
 		Args: cobra.NoArgs,
 		RunE: action(func(*cobra.Command, []string) error {
 			if signer == "" {
@@ -48,7 +55,7 @@ type initResult struct {
 }
 
 func (r initResult) table(w io.Writer) {
-	fmt.Fprintf(w, "ledger\t%s\nsigning key\t%s (secret: keep it apart from the ledger)\nlog key\t%s\n", r.DB, r.Signer, r.LogKey)
+	fmt.Fprintf(w, "ledger\t%s\nsigning key\t%s (secret: keep it apart from the ledger)\nlog key\t%s (public: buyers and auditors verify by it)\n", r.DB, r.Signer, r.LogKey)
 }
 
 // createLedger makes the key file and then the ledger, or neither.
@@ -57,7 +64,7 @@ func createLedger(db, currency, signer string) (initResult, error) {
 		return initResult{}, usageError("", "the ledger and its signing key cannot be the same file")
 	}
 	if _, err := os.Lstat(db); err == nil {
-		return initResult{}, exists(db)
+		return initResult{}, exists(db, initExists)
 	}
 	secret, public, err := newKey()
 	if err != nil {
@@ -81,8 +88,10 @@ func dropKey(db, signer string, cause error) error {
 	return os.Remove(signer)
 }
 
-func exists(path string) error {
-	return &fault{kind: "exists", code: exitUsage, hint: "nothing was changed; give --db another FILE, or remove it", err: fmt.Errorf("%q exists already", path)}
+const initExists = "nothing was changed; give --db another FILE, or remove it"
+
+func exists(path, hint string) error {
+	return &fault{kind: "exists", code: exitUsage, hint: hint, err: fmt.Errorf("%q exists already", path)}
 }
 
 // newKey generates an Ed25519 key pair in the text form of signed notes.
@@ -98,7 +107,7 @@ func newKey() (secret, public string, err error) {
 func writeSecret(path, secret string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return exists(path)
+		return exists(path, initExists)
 	}
 	if err != nil {
 		return err

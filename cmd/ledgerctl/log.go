@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,10 +22,14 @@ func (a *app) logCommand() *cobra.Command {
 		Use:   "log",
 		Short: "Print the events, one a line",
 		Long: `Print the events of the ledger in order, one a line; with --json, each as a JSON object.
-Prices are in minor units of the ledger's currency.
+Prices are in minor units of the ledger's currency. Of events about a person who was forgotten since,
+marked erased, there is left of what kind they were, when, and what was paid.
 
 With --follow, go on with events as they are recorded, until interrupted. The file is not kept open
 meanwhile, so that others can write to it.`,
+		Example: `  ledgerctl log --since 100
+  ledgerctl log --object 17 --json
+  ledgerctl log --follow`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              action(func(cmd *cobra.Command, _ []string) error { return t.run(cmd.Context()) }),
@@ -139,7 +142,7 @@ func (t *tail) print(events []ledger.Event) error {
 	var out bytes.Buffer
 	for _, ev := range events {
 		t.last, t.next = ev.Number, ev.Number+1
-		if t.object != "" && !concerns(ev, t.object) {
+		if t.object != "" && ev.Object != t.object {
 			continue
 		}
 		t.found = true
@@ -166,10 +169,6 @@ func (t *tail) checkFound(ctx context.Context) error {
 	})
 }
 
-func concerns(ev ledger.Event, object string) bool {
-	return ev.Object == object || slices.ContainsFunc(ev.Refused, func(r ledger.Refusal) bool { return r.Object == object })
-}
-
 // writeEvent writes an event on one line for people.
 func writeEvent(w io.Writer, ev ledger.Event) {
 	fmt.Fprintf(w, "%6d  %s  %-9s", ev.Number, ev.Time.Format("2006-01-02T15:04:05.000Z07:00"), ev.Kind)
@@ -177,6 +176,9 @@ func writeEvent(w io.Writer, ev ledger.Event) {
 		if value != "" {
 			fmt.Fprintf(w, " %s=%s", name, quoted(value))
 		}
+	}
+	if ev.Erased {
+		fmt.Fprint(w, " erased")
 	}
 	field("id", ev.ID)
 	field("currency", ev.Currency)
@@ -190,7 +192,7 @@ func writeEvent(w io.Writer, ev ledger.Event) {
 		field("cap", ev.Cap.String())
 	}
 	if ev.Epsilon != nil {
-		field("epsilon", ev.Epsilon.String())
+		field(epsilonOf(ev), ev.Epsilon.String())
 	}
 	field("query", ev.Query)
 	if ev.Sale > 0 {
@@ -209,17 +211,32 @@ func writeEvent(w io.Writer, ev ledger.Event) {
 		field("expires", stamp(*ev.Expires))
 	}
 	field("key", ev.Key)
-	writeCounts(w, ev)
-	fmt.Fprintln(w)
-}
-
-func writeCounts(w io.Writer, ev ledger.Event) {
 	for i, n := range ev.Counts {
 		fmt.Fprintf(w, "%s%d", [...]string{" counts=", ","}[min(i, 1)], n)
 	}
-	if len(ev.Refused) > 0 {
-		fmt.Fprintf(w, " refused=%d", len(ev.Refused))
+	if ev.LeftOut > 0 {
+		fmt.Fprintf(w, " refused=%d", ev.LeftOut)
 	}
+	for _, r := range ev.Refused {
+		writeRefusal(w, r)
+	}
+	fmt.Fprintln(w)
+}
+
+func writeRefusal(w io.Writer, r ledger.Refusal) {
+	fmt.Fprintf(w, " reason=%s asked=%s", r.Reason, r.Asked)
+	if r.Reason == ledger.ChainCeiling || r.Reason == ledger.ObjectCap {
+		fmt.Fprintf(w, " cost=%s ceiling=%s spent=%s remaining=%s", r.Cost, r.Ceiling, r.Spent, r.Remaining)
+	}
+	fmt.Fprintf(w, " helps=%s", r.Helps)
+}
+
+// epsilonOf names what the ε of an event is.
+func epsilonOf(ev ledger.Event) string {
+	if ev.Kind == "forgotten" {
+		return "spent"
+	}
+	return "epsilon"
 }
 
 // quoted quotes a value that could be taken for more than one field.

@@ -75,6 +75,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"jsonkeys": jsonKeys, "same": same, "hold": hold, "letgo": letGo, "mode": mode, "people": people, "setfrom": setFrom,
+			"replace": replace, "write": write,
 		},
 	})
 }
@@ -152,6 +153,26 @@ func setFrom(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%s: %v in %s", args[2], err, text)
 	}
 	ts.Setenv(args[0], value)
+}
+
+// replace changes a text in a file, where it stands first: "replace FILE OLD NEW".
+func replace(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: replace FILE OLD NEW")
+	}
+	text := ts.ReadFile(args[0])
+	if !strings.Contains(text, args[1]) {
+		ts.Fatalf("%s does not contain %q", args[0], args[1])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Replace(text, args[1], args[2], 1)), 0o600))
+}
+
+// write writes a line to a file: "write FILE TEXT".
+func write(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: write FILE TEXT")
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(args[1]+"\n"), 0o600))
 }
 
 // same checks that two files with one JSON object each agree on a path: "same PATH FILE FILE".
@@ -275,7 +296,7 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("no space 
 
 func TestFailureToPrintIsAnError(t *testing.T) {
 	db, _ := newVote(t, 2)
-	for _, args := range [][]string{{"stats"}, {"stats", "--json"}, {"log"}, {"log", "--json"}, {"kernel", "--m", "2", "--from", "0", "--to", "1"}, {"mechanism", "line", "--alpha", "0.5", "--epsilon", "1", "--n", "3"}} {
+	for _, args := range [][]string{{"stats"}, {"stats", "--json"}, {"log"}, {"log", "--json"}, {"audit", "verify"}, {"audit", "checkpoint"}, {"kernel", "--m", "2", "--from", "0", "--to", "1"}, {"mechanism", "line", "--alpha", "0.5", "--epsilon", "1", "--n", "3"}} {
 		var stderr bytes.Buffer
 		code := run(append([]string{"--db", db}, args...), strings.NewReader(""), brokenWriter{}, &stderr)
 		if code != int(exitUnexpected) || !strings.Contains(stderr.String(), "no space left") {
@@ -291,10 +312,12 @@ func TestFailureToPrintIsAnError(t *testing.T) {
 func TestDamagedFile(t *testing.T) {
 	db, people := newVote(t, 200)
 	mustInvoke(t, "--db", db, "raise", "--question", "vote", "--to", "1", "--truth", people)
+	mustInvoke(t, "--db", db, "sell", "--buyer", "bob", "--question", "vote", "--epsilon", "1")
 	commands := [][]string{
 		{"question", "list"}, {"estimate", "--question", "vote"}, {"show", "7"}, {"log"}, {"stats"},
 		{"quote", "--buyer", "acme", "--question", "vote", "--epsilon", "1"}, {"sell", "--buyer", "acme", "--question", "vote", "--epsilon", "1"},
-		{"advance"}, {"withdraw", "7"},
+		{"advance"}, {"withdraw", "7"}, {"audit", "verify"}, {"audit", "checkpoint"},
+		{"statement", "make", "7", "--out", filepath.Join(t.TempDir(), "s.json")}, {"receipt", "make", "1", "--out", filepath.Join(t.TempDir(), "r.json")},
 		{"raise", "--question", "vote", "--to", "0.5"}, {"answer", "--question", "vote", "--query", "winner", "--epsilon", "1", "--truth", people},
 	}
 	whole, err := os.ReadFile(db)

@@ -59,7 +59,7 @@ func (a *app) raise(cmd *cobra.Command, f *raiseFlags) error {
 	if err != nil {
 		return err
 	}
-	file, err := a.newOutput(f.out, f.truth)
+	file, err := a.newOutput("--out", f.out, f.truth)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (a *app) raise(cmd *cobra.Command, f *raiseFlags) error {
 	err = a.with(writing, func(l *ledger.Ledger) error {
 		done, err := a.draw(cmd.Context(), l, key, f)
 		if err == nil {
-			err = file.save(func(out *csv.Writer) error { return f.write(cmd.Context(), l, done.Last, out) })
+			err = unfinished("the raise is done, but its file is not", file.saveCSV(func(out *csv.Writer) error { return f.write(cmd.Context(), l, done.Last, out) }))
 		}
 		out = newRaiseResult(f, key, done)
 		return withKey(key, err)

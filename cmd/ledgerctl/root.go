@@ -49,13 +49,20 @@ What a policy releases as time passes, and what it sells, in minor units of the 
   ledgerctl quote --buyer acme --question income --epsilon 0.5
   ledgerctl sell --buyer acme --question income --epsilon 0.5 --truth people.csv --value-column income --out acme.csv
 
+What the ledger says can be proven: to a buyer by a receipt, to a person by a statement, to an auditor by the file
+and a checkpoint kept elsewhere. All are verified by the log key that init prints.
+
+  ledgerctl receipt make 1 --out receipt.json
+  ledgerctl receipt verify receipt.json --vkey sluice-1a2b3c4d+5e6f7a8b+AaBb…
+  ledgerctl audit checkpoint > checkpoint.txt
+  ledgerctl audit verify --checkpoint checkpoint.txt --vkey sluice-1a2b3c4d+5e6f7a8b+AaBb…
+
 CSV files have a header row and are UTF-8; the name - stands for standard input. An object's id is
 its row number, from 1, unless --id-column names a column.
 
-Exit codes: 0 done; 1 unexpected; 2 wrong usage or input; 3 refused, by a budget, a policy or a
-price; 4 the file is damaged, not a
-ledger, of a newer version, or was replaced; 5 the idempotency key was used for another request;
-6 the file is in use.`
+Exit codes: 0 done; 1 unexpected; 2 wrong usage or input; 3 refused, by a budget, a policy or a price;
+4 the file is damaged, not a ledger, of another version, was replaced or rolled back, or a receipt or statement
+does not verify; 5 the idempotency key was used for another request; 6 the file is in use.`
 
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
@@ -81,7 +88,9 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
 		a.initCommand(), a.questionCommand(), a.enrollCommand(), a.raiseCommand(), a.advanceCommand(), a.quoteCommand(), a.sellCommand(),
-		a.withdrawCommand(), a.estimateCommand(), a.answerCommand(), a.showCommand(), a.logCommand(), a.statsCommand(), a.kernelCommand(), a.mechanismCommand(), a.completionCommand(),
+		a.withdrawCommand(), a.forgetCommand(), a.estimateCommand(), a.answerCommand(), a.showCommand(), a.logCommand(), a.statsCommand(),
+		a.auditCommand(), a.receiptCommand(), a.statementCommand(), a.backupCommand(), a.compactCommand(),
+		a.kernelCommand(), a.mechanismCommand(), a.completionCommand(),
 	)
 	return root
 }
@@ -119,7 +128,12 @@ const (
 
 // with opens the ledger for as long as use runs.
 func (a *app) with(mode access, use func(*ledger.Ledger) error) error {
-	l, err := ledger.Open(a.db, ledger.Options{ReadOnly: bool(mode), Now: a.clock})
+	return a.withOptions(ledger.Options{ReadOnly: bool(mode)}, use)
+}
+
+func (a *app) withOptions(options ledger.Options, use func(*ledger.Ledger) error) error {
+	options.Now = a.clock
+	l, err := ledger.Open(a.db, options)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &fault{
 			kind: "not-found", code: exitUsage, hint: `run "ledgerctl init" first, or give --db FILE`,

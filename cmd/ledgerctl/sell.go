@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/ledger"
 )
@@ -17,9 +18,10 @@ import (
 type sellFlags struct {
 	orderFlags
 	truthFlags
-	quote, key, out string
-	maxPrice        int64
-	partial         bool
+	quote, key, out, receipt string
+	signer                   signerFlag
+	maxPrice                 int64
+	partial                  bool
 }
 
 func (a *app) sellCommand() *cobra.Command {
@@ -35,11 +37,16 @@ If anybody is refused, nothing is sold and the exit code is 3; with --partial, t
 out. Nothing is sold either if the price is above --max-price, or if the order is not what was quoted as
 --quote ID. The same command with the same --key sells nothing twice and prints the same.
 
+With --receipt, the buyer's receipt goes to a file: the sale and all its responses, with a proof that the log
+has them, signed by the signing key. "ledgerctl receipt verify" needs nothing else but the log key. The receipt of
+a sale made before is to be had by the same --key, or from "ledgerctl receipt make".
+
 ` + truthHelp + `
 
 ` + atHelp,
 		Example: `  ledgerctl sell --buyer acme --question vote --epsilon 0.5 --truth people.csv --out acme.csv
-  ledgerctl sell --buyer acme --question vote --epsilon 1 --truth people.csv --max-price 50000 --key order-7`,
+  ledgerctl sell --buyer acme --question vote --epsilon 1 --truth people.csv --max-price 50000 --key order-7
+  ledgerctl sell --buyer acme --question vote --epsilon 1 --truth people.csv --out acme.csv --receipt receipt.json`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.sell(cmd, f) }),
@@ -52,6 +59,8 @@ out. Nothing is sold either if the price is above --max-price, or if the order i
 	flags.BoolVar(&f.partial, "partial", false, "leave out those who are refused")
 	flags.StringVar(&f.key, "key", "", "the idempotency `KEY` (default: a new one)")
 	flags.StringVar(&f.out, "out", "", "write the responses and prices to a CSV `FILE` that only its owner can read; an existing one is replaced")
+	flags.StringVar(&f.receipt, "receipt", "", "write the buyer's receipt, as JSON, to a `FILE` that only its owner can read; an existing one is replaced")
+	f.signer.flag(cmd)
 	return cmd
 }
 
@@ -60,23 +69,82 @@ func (a *app) sell(cmd *cobra.Command, f *sellFlags) error {
 	if err != nil {
 		return err
 	}
-	file, err := a.newOutput(f.out, f.truth, f.objects)
+	work, err := a.newSelling(cmd, f)
 	if err != nil {
 		return err
 	}
-	defer file.discard()
+	defer work.discard()
 	a.warnAhead()
-	var sale ledger.Sale
-	err = a.with(writing, func(l *ledger.Ledger) error {
-		if sale, err = l.Sell(cmd.Context(), request); err == nil {
-			err = file.save(func(out *csv.Writer) error { return writeDeliveries(cmd.Context(), l, sale.Number, out) })
-		}
-		return withKey(request.Key, refusal(err, f.partial))
+	err = work.open(a, func(l *ledger.Ledger) error {
+		return withKey(request.Key, refusal(work.sell(cmd.Context(), l, request), f.partial))
 	})
 	if err != nil {
 		return err
 	}
-	return a.print(newSellResult(f, request.Key, sale, skipped))
+	if work.erased > 0 {
+		a.warn(fmt.Sprintf("%s left out: what this sale delivered of them has been destroyed since, because they were forgotten", counted(work.erased, "object")))
+	}
+	out := newSellResult(f, request.Key, work.sale, skipped)
+	out.Forgotten = work.erased
+	return a.print(out)
+}
+
+// selling is a sale being made, with everything it needs ready before anything is sold.
+type selling struct {
+	out, receipt *outfile
+	signer       note.Signer // nil without a receipt
+	sale         ledger.Sale
+	erased       int // objects forgotten since the sale, if it was made before
+}
+
+func (a *app) newSelling(cmd *cobra.Command, f *sellFlags) (*selling, error) {
+	w := &selling{}
+	var err error
+	if f.receipt != "" {
+		if w.signer, err = f.signer.load(a, cmd); err != nil {
+			return nil, err
+		}
+	}
+	if w.out, err = a.newOutput("--out", f.out, f.truth, f.objects, f.signer.path, f.receipt); err != nil {
+		return nil, err
+	}
+	if w.receipt, err = a.newOutput("--receipt", f.receipt, f.truth, f.objects, f.signer.path); err != nil {
+		w.discard()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *selling) discard() {
+	w.out.discard()
+	w.receipt.discard()
+}
+
+func (w *selling) open(a *app, use func(*ledger.Ledger) error) error {
+	if w.signer == nil {
+		return a.with(writing, use)
+	}
+	return a.withSigner(writing, w.signer, use)
+}
+
+func (w *selling) sell(ctx context.Context, l *ledger.Ledger, request ledger.SellRequest) (err error) {
+	if w.sale, err = l.Sell(ctx, request); err != nil {
+		return err
+	}
+	return unfinished(fmt.Sprintf("sale %d is made, but not all of its files are", w.sale.Number), w.write(ctx, l))
+}
+
+// write writes the files of a sale.
+func (w *selling) write(ctx context.Context, l *ledger.Ledger) error {
+	err := w.out.saveCSV(func(out *csv.Writer) (err error) {
+		w.erased, err = writeDeliveries(ctx, l, w.sale.Number, out)
+		return err
+	})
+	if err != nil || w.receipt == nil {
+		return err
+	}
+	_, err = writeReceipt(ctx, l, w.sale.Number, w.receipt)
+	return err
 }
 
 // sellRequest puts the flags together, and counts the people left out for want of a value.
@@ -106,23 +174,35 @@ func (f *sellFlags) check(cmd *cobra.Command) error {
 		return usageError("", "--max-price must not be below 0")
 	case f.quote == "" && cmd.Flags().Changed("quote"):
 		return usageError(`"ledgerctl quote" prints the ID`, "--quote is empty")
+	case f.receipt == "" && cmd.Flags().Changed("receipt"):
+		return usageError("", "--receipt is empty")
+	case f.receipt == "" && cmd.Flags().Changed("signer"):
+		return usageError("add --receipt FILE, or leave out --signer", "--signer is given, but nothing is to be signed")
+	}
+	if f.signer.path == "-" && (f.objects == "-" || f.truth == "-") {
+		return usageError("", "--signer and another file cannot both be standard input")
 	}
 	return checkStdin(f.objects, f.truth)
 }
 
-func writeDeliveries(ctx context.Context, l *ledger.Ledger, sale uint64, out *csv.Writer) error {
+// writeDeliveries writes what a sale delivered, but what was destroyed since, and counts that.
+func writeDeliveries(ctx context.Context, l *ledger.Ledger, sale uint64, out *csv.Writer) (erased int, err error) {
 	if err := out.Write([]string{"object", "response", "price"}); err != nil {
-		return err
+		return 0, err
 	}
 	for d, err := range l.Deliveries(ctx, sale) {
 		if err != nil {
-			return err
+			return erased, err
+		}
+		if d.Erased {
+			erased++
+			continue
 		}
 		if err := out.Write([]string{d.Object, d.Value, strconv.FormatInt(d.Price, 10)}); err != nil {
-			return err
+			return erased, err
 		}
 	}
-	return nil
+	return erased, nil
 }
 
 // sellResult is what a sale did.
@@ -130,18 +210,20 @@ type sellResult struct {
 	ID   string `json:"id,omitempty"` // of the quote that was asked for
 	Sale uint64 `json:"sale"`
 	ledger.Offer
-	Refused []ledger.Refusal `json:"refused"`
-	Skipped int              `json:"skipped"` // rows without a value
-	Time    time.Time        `json:"time"`
-	Events  span             `json:"events"`
-	Key     string           `json:"key"`
-	Out     string           `json:"out,omitempty"` // the file with the responses
+	Refused   []ledger.Refusal `json:"refused"`
+	Skipped   int              `json:"skipped"` // rows without a value
+	Time      time.Time        `json:"time"`
+	Events    span             `json:"events"`
+	Key       string           `json:"key"`
+	Out       string           `json:"out,omitempty"`       // the file with the responses
+	Forgotten int              `json:"forgotten,omitempty"` // objects that are left out there
+	Receipt   string           `json:"receipt,omitempty"`   // the file with the receipt
 }
 
 func newSellResult(f *sellFlags, key string, s ledger.Sale, skipped int) sellResult {
 	return sellResult{
 		ID: f.quote, Sale: s.Number, Offer: s.Offer,
-		Refused: append([]ledger.Refusal{}, s.Refused...), Skipped: skipped, Time: s.Time, Events: span{s.First, s.Last}, Key: key, Out: f.out,
+		Refused: append([]ledger.Refusal{}, s.Refused...), Skipped: skipped, Time: s.Time, Events: span{s.First, s.Last}, Key: key, Out: f.out, Receipt: f.receipt,
 	}
 }
 
@@ -152,6 +234,9 @@ func (r sellResult) table(w io.Writer) {
 	fmt.Fprintf(w, "events\t%d to %d\nkey\t%s\n", r.Events.First, r.Events.Last, r.Key)
 	if r.Out != "" {
 		fmt.Fprintf(w, "responses and prices\t%s\n", r.Out)
+	}
+	if r.Receipt != "" {
+		fmt.Fprintf(w, "receipt\t%s\n", r.Receipt)
 	}
 	tableRefusals(w, r.Refused)
 }

@@ -12,8 +12,11 @@ import (
 
 func (a *app) showCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:               "show OBJECT",
-		Short:             "Show the budget and all responses of one person",
+		Use:   "show OBJECT",
+		Short: "Show the budget and all responses of one person",
+		Long: `Show the budget and all responses of one person. Of each question, ε is what the responses cost, and besides
+that is what answers to queries cost, and what was destroyed when the person was forgotten.`,
+		Example:           "  ledgerctl show 17",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: action(func(cmd *cobra.Command, args []string) error {
@@ -35,7 +38,7 @@ type objectResult struct{ ledger.ObjectState }
 func (r objectResult) table(w io.Writer) {
 	fmt.Fprintf(w, "object\t%s\ncap\t%s\nspent\t%s\nheld by reservations\t%s\nremaining\t%s\n", r.Object, r.Cap, r.Spent, r.Held, r.Remaining)
 	fmt.Fprintf(w, "earned\t%s\n\n", money(r.Earned, r.Currency))
-	fmt.Fprintln(w, "QUESTION\tε\tFOR ANSWERS\tCEILING\tRESPONSE\tALL RESPONSES")
+	fmt.Fprintln(w, "QUESTION\tε\tBESIDES\tCEILING\tRESPONSE\tALL RESPONSES")
 	for _, c := range r.Chains {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Question, c.Epsilon, c.Answered, c.Ceiling, c.Response, levels(c.Levels))
 	}

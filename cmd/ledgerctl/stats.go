@@ -40,7 +40,10 @@ type statsResult struct {
 type creation struct{ ledger.About }
 
 func (r statsResult) table(w io.Writer) {
-	fmt.Fprintf(w, "ledger\t%s\ncreated\t%s\n", r.ID, r.Created.Format(time.RFC3339))
+	fmt.Fprintf(w, "ledger\t%s\ncreated\t%s\nlog\t%s\n", r.ID, r.Created.Format(time.RFC3339), r.Origin)
+	if r.LogKey != "" {
+		fmt.Fprintf(w, "log key\t%s\n", r.LogKey)
+	}
 	fmt.Fprintf(w, "objects\t%d\nquestions\t%d\nchains\t%d\nevents\t%d\n", r.Objects, r.Questions, r.Chains, r.Events)
 	fmt.Fprintf(w, "buyers\t%d\nsales\t%d\nrevenue\t%s\n", r.Buyers, r.Sales, money(r.Revenue, r.Currency))
 	fmt.Fprintf(w, "bytes\t%d\n", r.Bytes)

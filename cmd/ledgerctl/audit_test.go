@@ -1,0 +1,54 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+)
+
+// An audit prints all that it found of a damaged file, and an error besides.
+func TestAuditOfDamagedFile(t *testing.T) {
+	db, people := newVote(t, 200)
+	mustInvoke(t, "--db", db, "sell", "--buyer", "acme", "--question", "vote", "--epsilon", "1", "--truth", people)
+	whole, err := os.ReadFile(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := 0
+	for page := 2; page*4096 < len(whole); page++ {
+		damaged := bytes.Clone(whole)
+		for i := range 16 {
+			damaged[page*4096+64+i*251] ^= byte(i + 1)
+		}
+		if err := os.WriteFile(db, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, stdout, stderr := invoke(t, "--db", db, "audit", "verify", "--json")
+		if code == int(exitDone) || stdout == "" {
+			continue // an unused page, or one without which the ledger cannot be opened
+		}
+		listed++
+		var found struct {
+			OK       bool
+			Problems []struct{ Kind, Text string }
+		}
+		if err := json.Unmarshal([]byte(stdout), &found); err != nil {
+			t.Fatal(err)
+		}
+		if code != int(exitIntegrity) || found.OK || len(found.Problems) == 0 || found.Problems[0].Kind == "" || found.Problems[0].Text == "" {
+			t.Errorf("page %d damaged: exit code %d, %s", page, code, stdout)
+		}
+		if strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, `"kind":"problems"`) {
+			t.Errorf("page %d damaged: stderr %q", page, stderr)
+		}
+		_, table, _ := invoke(t, "--db", db, "audit", "verify")
+		if _, lines, _ := strings.Cut(table, "\nPROBLEM "); strings.Count(lines, "\n") != 1+len(found.Problems) {
+			t.Errorf("page %d damaged: %d problems in\n%s", page, len(found.Problems), table)
+		}
+	}
+	if listed == 0 {
+		t.Error("no damage was listed")
+	}
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"bytes"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger"
+)
+
+// What is forgotten is in no byte of the file, nor of a compacted copy. The salts are random and stand in the
+// events next to what these say, so they are looked for.
+func TestForgottenBytesAreGone(t *testing.T) {
+	db, people := newVote(t, 2)
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	mustInvoke(t, "--db", db, "sell", "--buyer", "acme", "--question", "vote", "--epsilon", "1", "--truth", people, "--receipt", at("receipt.json"))
+	receipt, err := ledger.ReadReceipt(mustRead(t, at("receipt.json")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	forgotten, kept := []byte(receipt.Responses[0].Salt), []byte(receipt.Responses[1].Salt)
+	check := func(path string, want bool) {
+		t.Helper()
+		text := mustRead(t, path)
+		if !bytes.Contains(text, kept) {
+			t.Errorf("%s: the salt %s of the other object is not there", path, hex.EncodeToString(kept))
+		}
+		if bytes.Contains(text, forgotten) != want {
+			t.Errorf("%s: the forgotten salt: found %v, want %v", path, !want, want)
+		}
+	}
+	check(db, true)
+	mustInvoke(t, "--db", db, "forget", "1", "--keep-pages")
+	check(db, true)
+	mustInvoke(t, "--db", db, "backup", at("backup.db"))
+	check(at("backup.db"), true)
+	mustInvoke(t, "--db", db, "compact", at("compact.db"))
+	check(at("compact.db"), false)
+	mustInvoke(t, "--db", db, "forget", "1")
+	check(db, false)
+	mustInvoke(t, "--db", db, "audit", "verify")
+}
+
+func mustRead(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/sluicedp/sluice/ledger"
+)
+
+// What receipts and statements have in common.
+
+// document is a receipt or a statement.
+type document interface {
+	Verify(note.Verifiers) ledger.Checked
+}
+
+// writeDocument writes a document so that people can read it too. It stays what its reader accepts: that
+// does not mind spaces, but wants the escapes of encoding/json.
+func writeDocument(file *outfile, d document) error {
+	return file.save(func(w io.Writer) error {
+		text, err := json.MarshalIndent(d, "", " ")
+		if err == nil {
+			_, err = w.Write(append(text, '\n'))
+		}
+		return err
+	})
+}
+
+// oneFile completes the name of a file as the only argument.
+func oneFile(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return nil, cobra.ShellCompDirectiveDefault
+}
+
+// verifyHelp explains what verifying a document shows.
+const verifyHelp = `The ledger is not needed. Everything that was altered is named, and the exit code is then 4.
+
+The log key, --vkey, should come from whoever keeps the ledger, not from the file itself. Without it the file is
+only held against itself: whether it is whole, but not who made it, which could be anybody.`
+
+// verdict is what verifying a document found.
+type verdict struct {
+	OK     bool `json:"ok"`     // nothing is wrong
+	Signed bool `json:"signed"` // by --vkey
+	ledger.Head
+	Problems []string `json:"problems"`
+	hint     string   // what may be the reason
+}
+
+// unsigned says what a document is worth that was verified without a key.
+const unsigned = "without --vkey the file is only held against itself: anybody can have made it"
+
+// verify reads a document and verifies it. If it cannot be read, that is the only problem.
+func verify[D document](a *app, cmd *cobra.Command, path string, f *vkeyFlag, read func([]byte) (D, error)) (d D, v verdict, err error) {
+	key, err := f.load(a, cmd)
+	if err != nil {
+		return d, v, err
+	}
+	text, err := a.textOrFile("@"+path, ledger.MaxDocument+1)
+	if err != nil {
+		return d, v, err
+	}
+	if d, err = read(text); err != nil {
+		v.Problems = []string{strings.TrimPrefix(err.Error(), ledger.ErrInvalid.Error()+": ")}
+		v.hint = "it is not what this command reads, or was damaged or altered"
+		return d, v, nil
+	}
+	var keys note.Verifiers
+	if key == nil {
+		a.warn(unsigned)
+	} else {
+		keys = note.VerifierList(key)
+	}
+	v.Problems = []string{}
+	found := d.Verify(keys)
+	v.Head, v.Signed = found.Head, found.Signed
+	for _, p := range found.Faults {
+		v.Problems = append(v.Problems, p.String())
+	}
+	v.OK = len(v.Problems) == 0 && (key == nil || v.Signed)
+	v.hint = "it was damaged or altered"
+	if key != nil && !v.Signed {
+		v.hint += ", or --vkey is the key of another ledger"
+	}
+	return d, v, nil
+}
+
+// report prints a verdict, and returns it as an error if it is bad.
+func (a *app) report(what, path string, v verdict, r result) error {
+	if err := a.print(r); err != nil || v.OK {
+		return err
+	}
+	return &fault{
+		kind: "problems", code: exitIntegrity, hint: v.hint,
+		err: fmt.Errorf("the %s %q does not verify: %s", what, path, counted(len(v.Problems), "problem")),
+	}
+}
+
+func (v verdict) table(w io.Writer) {
+	if v.Events > 0 {
+		tableHead(w, v.Head)
+	}
+	switch {
+	case !v.OK:
+		fmt.Fprintf(w, "verifies\tNO: %s\n", counted(len(v.Problems), "problem"))
+	case !v.Signed:
+		fmt.Fprint(w, "verifies\tagainst itself only: without --vkey, anybody can have made it\n")
+	default:
+		fmt.Fprint(w, "verifies\tyes, signed by the log key\n")
+	}
+	if len(v.Problems) > 0 {
+		fmt.Fprintln(w, "\nWHAT IS WRONG")
+	}
+	for _, p := range v.Problems {
+		fmt.Fprintln(w, oneLine(p))
+	}
+}
