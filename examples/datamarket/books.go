@@ -17,6 +17,7 @@ type books struct {
 	deliveries map[uint64][]ledger.Delivery // by sale
 	buyers     []ledger.BuyerState
 	subscriber *subscriber
+	evidence   *evidence
 }
 
 // closeBooks reads the books of the ledger.
@@ -51,7 +52,7 @@ func (m *market) closeBooks(ctx context.Context) (*books, error) {
 
 // check holds the books against each other. Nothing in them is a matter of chance.
 func (b *books) check() error {
-	for _, check := range []func() error{b.checkMoney, b.checkBudgets, b.checkDifferences, b.checkSubscriber} {
+	for _, check := range []func() error{b.checkMoney, b.checkBudgets, b.checkDifferences, b.checkSubscriber, b.evidence.check} {
 		if err := check(); err != nil {
 			return fmt.Errorf("the books are wrong: %w", err)
 		}

@@ -52,6 +52,9 @@ func testReport(t *testing.T, report string) {
 		`ESTIMATES`, `midwest +healthy +\d+ +\d+\.\d % +-?\d+\.\d ± \d+\.\d % +– +\d+\.\d ± \d+\.\d %\n`,
 		`the pool, each person's highest`, `INVOICES`, `STATEMENTS`, `BUDGETS`,
 		`revenue is \$\d+\.\d\d: the same\.`, `came to the same earnings, payments and budgets`,
+		`EVIDENCE`, `With one answer altered, the receipt does not verify:\n +no\. \d+, event \d+, object "\d+": `,
+		`nothing left out up to event \d+\.\n`, `: 0 problems\.\n`, `rolled back: the checkpoint is of \d+ events, the ledger has \d+\n`,
+		`is forgotten: no answer is left in the file\. .*\nthe audit finds 0 problems\.\n`,
 	} {
 		if !regexp.MustCompile(want).MatchString(report) {
 			t.Errorf("the report lacks %q:\n%s", want, report)

@@ -45,14 +45,18 @@ func run(out io.Writer, path string, every int) (*market, *books, error) {
 	}
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "market.db")
-	if err := ledger.Create(file, "USD", ""); err != nil {
-		return nil, nil, err
-	}
 	m, err := newMarket(out, people)
 	if err != nil {
 		return nil, nil, err
 	}
-	if m.ledger, err = ledger.Open(file, ledger.Options{Now: m.calendar.Now}); err != nil {
+	if err := ledger.Create(file, "USD", m.keys.public); err != nil {
+		return nil, nil, err
+	}
+	m.dir = dir
+	m.ledger, err = ledger.Open(file, ledger.Options{
+		Now: m.calendar.Now, Signer: m.keys.signer, Publish: ledger.Publishing{To: m.witness.keep, Events: 10_000},
+	})
+	if err != nil {
 		return nil, nil, err
 	}
 	b, err := m.run(context.Background())

@@ -31,6 +31,9 @@ type market struct {
 	quoted    []ledger.Quote     // what Atlas was told on day 10
 	reserved  ledger.Reservation // the latest
 	quitter   string             // who withdraws
+	dir       string             // for the ledger and its backup
+	keys      keys
+	witness   witness
 }
 
 func newMarket(out io.Writer, people survey.Health) (*market, error) {
@@ -40,7 +43,8 @@ func newMarket(out io.Writer, people survey.Health) (*market, error) {
 		return nil, err
 	}
 	m.offerOf = drawOffers(m.offers, people.People)
-	return m, nil
+	m.keys, err = newKeys()
+	return m, err
 }
 
 func questions() []string { return []string{survey.Insured, survey.Healthy} }
@@ -63,7 +67,8 @@ func (m *market) run(ctx context.Context) (*books, error) {
 	if err := s.catchUp(ctx, m.ledger, b.stats.Events); err != nil {
 		return nil, err
 	}
-	return b, nil
+	b.evidence, err = m.prove(ctx, b)
+	return b, err
 }
 
 // report checks the books and prints what they say.
@@ -72,7 +77,7 @@ func (m *market) report(b *books) error {
 		return err
 	}
 	for _, print := range []func(*books) error{
-		m.printOrders, m.printEstimates, m.printPooling, m.printInvoices, m.printStatements, m.printBudgets, m.printTotals,
+		m.printOrders, m.printEstimates, m.printPooling, m.printInvoices, m.printStatements, m.printBudgets, m.printTotals, m.printEvidence,
 	} {
 		if err := print(b); err != nil {
 			return err

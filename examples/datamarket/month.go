@@ -22,6 +22,7 @@ func (m *market) script() map[int]func(context.Context) error {
 		8:  m.reserveSouth,
 		10: m.comeTooLateAndQuote,
 		11: m.honourQuote,
+		12: m.backup,
 		14: m.withdraw,
 		22: m.buyAs(wish{beacon, survey.Insured, epsilon("1"), ""}, "buys"),
 		24: m.buyAs(wish{cobalt, survey.Insured, epsilon("0.7"), ""}, "buys"),
