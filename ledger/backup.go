@@ -49,7 +49,7 @@ func (l *Ledger) copyTo(ctx context.Context, path string, how store.Copying) (ou
 		return l.commits.awaitDurable(ctx, out.Events) // it may have caught a commit under way
 	})
 	if err != nil {
-		return Copied{}, fmt.Errorf("copy to %s: %w", path, err)
+		return Copied{}, err
 	}
 	return out, nil
 }

@@ -26,7 +26,7 @@ type Event struct {
 	//   enrolled   Object in Question under Policy (if any), with Cap from here on
 	//   released   Object answered Question at Epsilon with Response, by Method
 	//   refused    a request left Object out: Refused, one of them; the settled event of the request follows
-	//   settled    the request with Key ended, or a part of it: Counts
+	//   settled    the request with Key ended, or a part of it: Counts, LeftOut, and the Sale it made, if any
 	//   charged    Object pays Epsilon for the answer about Question that follows
 	//   bound      the chain of Object in Question belongs to the truth that is drawn from next
 	//   stated     a statement about Object was made
@@ -62,7 +62,8 @@ type Event struct {
 	Price   *int64     `json:"price,omitempty"` // in minor units of the currency
 	Expires *time.Time `json:"expires,omitempty"`
 	Key     string     `json:"key,omitempty"`
-	Counts  []uint64   `json:"counts,omitempty"` // drawn, reused, derived; or enrolled, already
+	Counts  []uint64   `json:"counts,omitempty"`   // drawn, reused, derived; or enrolled, already
+	LeftOut uint64     `json:"left_out,omitempty"` // how many objects were refused
 	Refused []Refusal  `json:"refused,omitempty"`
 }
 
@@ -177,7 +178,7 @@ func (l *Ledger) describe(s *state, ev event) (out Event, err error) {
 			out.Response, err = q.answerText(c.query, c.output)
 		}
 	case *settled:
-		out.Key, out.Counts = c.key, c.counts[:]
+		out.Key, out.Counts, out.LeftOut, out.Sale = c.key, c.counts[:], c.refused, c.sale
 	case *objectRefused:
 		out.Object, out.Refused = c.Object, []Refusal{c.Refusal}
 		if c.question != 0 {
@@ -205,7 +206,7 @@ func (l *Ledger) describeErased(s *state, ev event, out *Event) error {
 	out.Erased = true
 	switch c := ev.change.(type) {
 	case *settled:
-		out.Key, out.Counts = c.key, c.counts[:]
+		out.Key, out.Counts, out.LeftOut, out.Sale = c.key, c.counts[:], c.refused, c.sale
 	case *held:
 		return l.describeShare(s, c.sale, c.price, out)
 	case *sold:

@@ -40,8 +40,9 @@ type Options struct {
 	// later is not used, and the request fails without any change. 0 sets no limit. A source that does not
 	// heed its context is waited for all the same.
 	TruthTimeout time.Duration
-	// Signer signs checkpoints, receipts and statements. Its name must be [About.Origin]; the key stays with
-	// the host. nil signs nothing.
+	// Signer signs checkpoints, receipts and statements; the key stays with the host. Its name must be
+	// [About.Origin]. It may be another key than the one the ledger was created with: then those who verify need
+	// that one's verifier. nil signs nothing.
 	Signer note.Signer
 	// Checkpoint is the newest checkpoint that the host has, from wherever it keeps them, and Verifiers are
 	// the keys that it may be signed by. If the file is not a continuation of it, an older copy, say, Open

@@ -119,6 +119,7 @@ type ObjectState struct {
 	Held      privacy.Epsilon `json:"held"`      // by reservations, beyond what is spent
 	Remaining privacy.Epsilon `json:"remaining"` // of the cap, without what is held
 	Earned    int64           `json:"earned"`    // by sales, in minor units of the currency
+	Forgotten uint64          `json:"forgotten"` // the event that last destroyed what was released, or 0
 	Currency  string          `json:"currency"`
 	Chains    []ChainState    `json:"chains"`
 }
@@ -132,10 +133,12 @@ type ChainState struct {
 	Policy    *policy.Policy  `json:"policy,omitempty"` // nil if only the cap binds
 	Orders    uint64          `json:"orders"`           // accepted, for more than their buyers held
 	Epsilon   privacy.Epsilon `json:"epsilon"`          // of the current level, which is what the responses cost
-	Answered  privacy.Epsilon `json:"answered"`         // what answers to queries about the question cost besides
-	Response  string          `json:"response"`         // at the current level
-	Ceiling   privacy.Epsilon `json:"ceiling"`          // by the policy, now; the object's cap may bind before
-	Levels    []LevelState    `json:"levels"`           // by rising ε
+	// Answered is what the question cost besides: answers to queries about it, and what was destroyed when the
+	// object was forgotten.
+	Answered privacy.Epsilon `json:"answered"`
+	Response string          `json:"response"` // at the current level
+	Ceiling  privacy.Epsilon `json:"ceiling"`  // by the policy, now; the object's cap may bind before
+	Levels   []LevelState    `json:"levels"`   // by rising ε
 }
 
 // LevelState is one recorded response.
@@ -167,7 +170,7 @@ func (l *Ledger) Object(ctx context.Context, name string) (ObjectState, error) {
 }
 
 func (l *Ledger) objectState(s *state, name string, o object) (ObjectState, error) {
-	out := ObjectState{Object: name, Cap: o.cap, Spent: o.spent, Remaining: less(o.cap, o.spent), Earned: int64(o.earned), Currency: l.about.currency}
+	out := ObjectState{Object: name, Cap: o.cap, Spent: o.spent, Remaining: less(o.cap, o.spent), Earned: int64(o.earned), Forgotten: o.forgotten, Currency: l.about.currency}
 	numbers, err := s.questionsOf(name)
 	if err != nil {
 		return out, err
