@@ -1,0 +1,376 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/store/boltstore"
+)
+
+func forget(t testing.TB, l *Ledger, object string) {
+	t.Helper()
+	// A key stays: it must not name the object.
+	must(t, l.Forget(t.Context(), fmt.Sprintf("forget %x", hashText(object)), object))
+}
+
+// eventful makes a ledger file in which something of every kind has happened to an object.
+func eventful(t *testing.T, object string) (path string, options Options) {
+	t.Helper()
+	path = create(t)
+	options = Options{TruthKey: truthKey()}
+	l := open(t, path, options)
+	define(t, l, vote())
+	carryOut(t, l, func() RaiseRequest { // it is refused before it is known
+		r := order(t, "too early", "1", object, "ann")
+		enroll(t, l, "vote", "8", "ann")
+		r.Partial = true
+		return r
+	}())
+	enrollUnder(t, l, "vote", market(t, "4"), "8", "bob", object)
+	release(t, l, releaseOf(t, "raise", object, "1"))
+	release(t, l, releaseOf(t, "degrade", object, "0.5"))
+	sell(t, l, purchase(t, "sale", "acme", "2", object, "bob"))
+	sell(t, l, purchase(t, "resale", "beta", "2", object))
+	answerTo(t, l, inquire(t, "query", "majority:yes", "0.25", ballots("bob", object), "bob", object))
+	reserve(t, l, ReserveRequest{Key: "hold", Order: purchase(t, "", "acme", "3", object, "bob").Order, For: time.Hour})
+	refused := order(t, "too much", "9", object, "bob")
+	refused.Partial = true
+	_, err := l.Raise(t.Context(), refused)
+	must(t, err)
+	closed(t, l)
+	return path, options
+}
+
+// secretsOf returns salts and hidden bytes of all events about an object.
+func secretsOf(t *testing.T, l *Ledger, name string) (secrets [][]byte) {
+	t.Helper()
+	for _, ev := range logOf(t, pairs(t, l.store)) {
+		if c, ok := ev.change.(personal); ok && c.about() == name {
+			secrets = append(secrets, bytes.Clone(ev.salt[:]), ev.hidden())
+		}
+	}
+	return secrets
+}
+
+// After Forget and Compact no byte of what the events said is in the file, and the name only with what was spent.
+func TestForgetDestroysEveryByte(t *testing.T) {
+	const name = "the one to be forgotten"
+	path, options := eventful(t, name)
+	l := open(t, path, options)
+	secrets := secretsOf(t, l, name)
+	if len(secrets) < 2*10 {
+		t.Fatalf("only %d secrets", len(secrets))
+	}
+	before, err := os.ReadFile(path)
+	must(t, err)
+	for _, secret := range secrets {
+		if !bytes.Contains(before, secret) {
+			t.Fatalf("%x is not in the file to begin with", secret)
+		}
+	}
+	forget(t, l, name)
+	audit(t, l.store)
+	must(t, l.Compact(t.Context()))
+	after, err := os.ReadFile(path)
+	must(t, err)
+	for _, secret := range secrets {
+		if bytes.Contains(after, secret) {
+			t.Errorf("%x is still in the file", secret)
+		}
+	}
+	// The object, its place in the question, its chain, and the event that forgot it; bbolt may repeat a key in a
+	// branch page, which a file of this size does not have.
+	if n := bytes.Count(after, []byte(name)); n != 4 {
+		t.Errorf("the name is %d times in the file", n)
+	}
+	for _, ev := range events(t, l) {
+		if ev.Object == name && ev.Kind != "forgotten" {
+			t.Errorf("the log still says %+v", ev)
+		}
+	}
+	if strings.Count(fmt.Sprint(pairs(t, l.store)), fmt.Sprintf("%x", name)) != 4 {
+		t.Error("a record names the object")
+	}
+	found, err := l.Verify(t.Context(), VerifyRequest{})
+	must(t, err)
+	if found.Problems != 0 {
+		t.Errorf("the audit finds %+v", found)
+	}
+}
+
+// Without compaction the bytes are in unused pages: this is why there is Compact.
+func TestForgottenBytesAreInNoCopyByRecords(t *testing.T) {
+	const name = "the one to be forgotten"
+	path, options := eventful(t, name)
+	l := open(t, path, options)
+	secrets := secretsOf(t, l, name)
+	forget(t, l, name)
+	copied := path + ".compact"
+	made, err := l.CompactTo(t.Context(), copied)
+	must(t, err)
+	data, err := os.ReadFile(copied)
+	must(t, err)
+	for _, secret := range secrets {
+		if bytes.Contains(data, secret) {
+			t.Errorf("%x is in the copy", secret)
+		}
+	}
+	if made.Bytes != int64(len(data)) || made.Events != stats(t, l).Events {
+		t.Errorf("%+v of %d bytes", made, len(data))
+	}
+}
+
+// What was spent stays spent: by the cap, and by the ceiling of the question.
+func TestForgettingBringsNoBudgetBack(t *testing.T) {
+	l := sellers(t, newLedger(t), "2", "3", "ann", "bob")
+	sell(t, l, purchase(t, "1", "acme", "1.5", "ann", "bob"))
+	forget(t, l, "ann")
+	o := objectOf(t, l, "ann")
+	if o.Spent != eps(t, "1.5") || o.Earned != 150 || o.Forgotten == 0 || len(o.Chains) != 1 || len(o.Chains[0].Levels) != 0 || !o.Chains[0].Withdrawn || o.Chains[0].Answered != eps(t, "1.5") {
+		t.Fatalf("%+v", o)
+	}
+	for _, again := range []EnrollRequest{
+		{Key: "another cap", Question: "vote", Objects: []string{"ann"}, Policy: market(t, "2"), Cap: eps(t, "9")},
+		{Key: "another policy", Question: "vote", Objects: []string{"ann"}, Policy: market(t, "9")},
+	} {
+		_, err := l.Enroll(t.Context(), again)
+		refusals(t, err)
+	}
+	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: market(t, "2")})
+	must(t, err)
+	refused := refusals(t, func() error { _, err := l.Release(t.Context(), releaseOf(t, "2", "ann", "0.6")); return err }())
+	if r := refused[0]; r.Reason != ChainCeiling || r.Spent != eps(t, "1.5") || r.Remaining != eps(t, "0.5") {
+		t.Errorf("%+v", r)
+	}
+	// A new chain is independent of the one destroyed, so both are charged.
+	release(t, l, releaseOf(t, "3", "ann", "0.5"))
+	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "2") || o.Chains[0].Epsilon != eps(t, "0.5") {
+		t.Errorf("%+v", o)
+	}
+	forget2 := l.Forget(t.Context(), "forget again", "ann")
+	must(t, forget2)
+	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "2") || o.Earned != 150 {
+		t.Errorf("forgotten a second time: %+v", o)
+	}
+	audit(t, l.store)
+	auditMarket(t, l)
+}
+
+// A request made before is never carried out a second time: there is no answer to give.
+func TestADestroyedAnswerIsNotDrawnAgain(t *testing.T) {
+	l := voters(t, newLedger(t), "9", "ann", "bob")
+	release(t, l, releaseOf(t, "1", "ann", "1"))
+	whole := order(t, "both", "2", "ann", "bob")
+	first := carryOut(t, l, whole)
+	forget(t, l, "ann")
+	again := releaseOf(t, "1", "ann", "1")
+	again.Truth = never(t)
+	_, err := l.Release(t.Context(), again)
+	wantErr(t, err, ErrForgotten)
+	// Also when the object is back, and has another answer at that ε.
+	enroll(t, l, "vote", "9", "ann")
+	release(t, l, releaseOf(t, "2", "ann", "1"))
+	_, err = l.Release(t.Context(), again)
+	wantErr(t, err, ErrForgotten)
+	whole.Truth = never(t)
+	if same := carryOut(t, l, whole); same.Drawn != first.Drawn || same.First != first.First || same.Last != first.Last {
+		t.Errorf("%+v became %+v", first, same)
+	}
+}
+
+func TestForgettingIsARequestLikeOthers(t *testing.T) {
+	l := voters(t, newLedger(t), "9", "ann", "bob")
+	wantErr(t, l.Forget(t.Context(), "k", "zoe"), ErrUnknown)
+	wantErr(t, l.Forget(t.Context(), "k", ""), ErrInvalid)
+	must(t, l.Forget(t.Context(), "k", "ann"))
+	n := stats(t, l).Events
+	must(t, l.Forget(t.Context(), "k", "ann"))
+	wantErr(t, l.Forget(t.Context(), "k", "bob"), ErrKeyConflict)
+	if stats(t, l).Events != n {
+		t.Error("the same key forgot twice")
+	}
+	must(t, l.Forget(t.Context(), "k2", "ann")) // nothing is left to forget
+	if stats(t, l).Events != n+1 || countKind(events(t, l), "forgotten") != 1 {
+		t.Error("nothing was forgotten once more")
+	}
+}
+
+// Estimates no longer count whom was forgotten: the difference would tell the response.
+func TestTheForgottenAreNotCounted(t *testing.T) {
+	l := voters(t, newLedger(t), "9", crowd(50)...)
+	carryOut(t, l, order(t, "1", "1"))
+	carryOut(t, l, order(t, "2", "2", crowd(50)[:20]...))
+	forget(t, l, crowd(50)[3])
+	forget(t, l, crowd(50)[30])
+	wantRecount(t, l, "vote", eps(t, "1"), eps(t, "2"))
+	if got := len(responses(t, l, "vote", eps(t, "1"))); got != 48 {
+		t.Errorf("%d responses are left", got)
+	}
+	audit(t, l.store)
+}
+
+func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
+	l := voters(t, newLedger(t), "9", "ann")
+	r := order(t, "1", "1", "ann", "nobody known")
+	r.Partial = true
+	carryOut(t, l, r)
+	forget(t, l, "nobody known")
+	for _, p := range pairs(t, l.store) {
+		if bytes.Contains(p.value, []byte("nobody known")) && p.bucket != bucketEvents || bytes.Contains(p.key, []byte("nobody known")) {
+			t.Errorf("still there: %s", p)
+		}
+	}
+	if same := carryOut(t, l, r); len(same.Refused) != 0 || same.Drawn != 1 {
+		t.Errorf("%+v", same)
+	}
+	audit(t, l.store)
+	wantErr(t, l.Forget(t.Context(), "again", "nobody known"), ErrUnknown)
+}
+
+// A buyer's list keeps its prices.
+func TestDeliveriesOfTheForgotten(t *testing.T) {
+	l := sellers(t, newLedger(t), "2", "3", "ann", "bob")
+	s := sell(t, l, purchase(t, "1", "acme", "1", "ann", "bob"))
+	forget(t, l, "ann")
+	var got []Delivery
+	for d, err := range l.Deliveries(t.Context(), s.Number) {
+		must(t, err)
+		got = append(got, d)
+	}
+	if len(got) != 2 || !got[0].Erased || got[0].Object != "" || got[0].Value != "" || got[0].Price != 100 || got[1].Object != "bob" || got[1].Erased {
+		t.Errorf("%+v", got)
+	}
+	if again := sell(t, l, purchase(t, "1", "acme", "1", "ann", "bob")); again.Number != s.Number || again.Price != 200 || again.Objects != 2 {
+		t.Errorf("%+v", again)
+	}
+	auditMarket(t, l)
+}
+
+// A reservation loses whoever is forgotten, like whoever withdraws.
+func TestAReservationOfTheForgotten(t *testing.T) {
+	l := sellers(t, newLedger(t), "2", "3", "ann", "bob")
+	r := reserve(t, l, ReserveRequest{Key: "r", Order: purchase(t, "", "acme", "1", "ann", "bob").Order, For: time.Hour})
+	forget(t, l, "ann")
+	_, err := l.Commit(t.Context(), CommitRequest{Key: "whole", Reservation: r.Number, Truth: TruthOf("yes")})
+	if got := refusals(t, err); len(got) != 1 || got[0].Reason != Withdrawn || got[0].Object != "" {
+		t.Errorf("%+v", got)
+	}
+	s, err := l.Commit(t.Context(), CommitRequest{Key: "rest", Reservation: r.Number, Partial: true, Truth: TruthOf("yes")})
+	must(t, err)
+	if s.Objects != 1 || s.Price != 100 || s.Refund != 100 {
+		t.Errorf("%+v", s)
+	}
+	audit(t, l.store)
+	auditMarket(t, l)
+}
+
+// A request in parts that stands at an object which is forgotten goes on, and draws nothing twice.
+func TestARequestThatStandsAtTheForgottenGoesOn(t *testing.T) {
+	path := votersFile(t, "9", crowd(2*partSize+10)...)
+	l, s := openShim(t, path, Options{})
+	parts := 0
+	s.set(func() error {
+		if parts++; parts == 3 {
+			return errors.New("the disk is full")
+		}
+		return nil
+	}, nil)
+	r := order(t, "large", "1")
+	if _, err := l.Raise(t.Context(), r); err == nil {
+		t.Fatal("nothing failed")
+	}
+	s.set(nil, nil)
+	at := crowd(2 * partSize)[2*partSize-1]
+	forget(t, l, at)
+	done := carryOut(t, l, r)
+	if done.Drawn != 2*partSize+10 || done.Reused != partSize-1 {
+		t.Errorf("%+v", done)
+	}
+	audit(t, l.store)
+	if got := len(responses(t, l, "vote", eps(t, "1"))); got != 2*partSize+9 {
+		t.Errorf("%d responses", got)
+	}
+}
+
+// Backups.
+
+func TestABackupIsTheLedgerOfOneInstant(t *testing.T) {
+	path, options := eventful(t, "ann of the backup")
+	l := open(t, path, options)
+	copied := path + ".backup"
+	made, err := l.Backup(t.Context(), copied)
+	must(t, err)
+	before := pairs(t, l.store)
+	file, err := boltstore.Open(copied, true)
+	must(t, err)
+	same(t, "the backup", pairs(t, file), before)
+	must(t, file.Close())
+	info, err := os.Stat(copied)
+	must(t, err)
+	if made.Bytes != info.Size() || made.Events != stats(t, l).Events || info.Mode().Perm() != 0o600 {
+		t.Errorf("%+v of %d bytes, mode %v", made, info.Size(), info.Mode())
+	}
+	_, err = l.Backup(t.Context(), copied)
+	wantErr(t, err, os.ErrExist)
+}
+
+// A backup made while others write is one instant's, verified, and every acknowledged request is in it that was
+// made before it began.
+func TestBackupsWhileOthersWrite(t *testing.T) {
+	l := voters(t, newLedger(t), "9", crowd(64)...)
+	ctx, stop := context.WithCancel(t.Context())
+	writing := async(func() (int, error) {
+		n := 0
+		for ; ctx.Err() == nil; n++ {
+			r := releaseOf(t, fmt.Sprint("write ", n), crowd(64)[n%64], fmt.Sprintf("0.%03d", 1+n/64))
+			if _, err := l.Release(context.WithoutCancel(ctx), r); err != nil {
+				return n, err
+			}
+		}
+		return n, nil
+	})
+	dir := t.TempDir()
+	for i := range 4 {
+		before := stats(t, l).Events
+		copyTo := l.Backup
+		if i%2 == 1 {
+			copyTo = l.CompactTo
+		}
+		made, err := copyTo(t.Context(), fmt.Sprintf("%s/%d.db", dir, i))
+		must(t, err)
+		if made.Events < before {
+			t.Errorf("a backup of %d events, after %d were acknowledged", made.Events, before)
+		}
+		must(t, l.Compact(t.Context()))
+	}
+	stop()
+	if got := await(t, writing); got.err != nil || got.value == 0 {
+		t.Errorf("%d writes, then %v", got.value, got.err)
+	}
+	audit(t, l.store)
+	left, err := os.ReadDir(dir)
+	must(t, err)
+	if len(left) != 4 {
+		t.Errorf("the directory holds %v", left)
+	}
+}
+
+// A ledger that does not verify is not backed up as if it did.
+func TestADamagedLedgerHasNoBackup(t *testing.T) {
+	path := votersFile(t, "9", "ann")
+	l := open(t, path, Options{})
+	o := object{cap: eps(t, "9"), chains: 1, latest: 4, events: 1, spent: eps(t, "0.5")}
+	putRecord(t, l.store, bucketObjects, objectKey("ann"), o.encode())
+	copied := path + ".backup"
+	_, err := l.Backup(t.Context(), copied)
+	wantErr(t, err, ErrCorrupt)
+	if _, err := os.Stat(copied); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("there is a backup: %v", err)
+	}
+}
