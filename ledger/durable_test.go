@@ -234,8 +234,18 @@ func everyCall(t *testing.T, l *Ledger) map[string]func() error {
 			_, err := l.Commit(ctx, CommitRequest{Key: "c", Reservation: 1, Truth: TruthOf("yes")})
 			return err
 		},
-		"Cancel":     func() error { return l.Cancel(ctx, "x", 1) },
-		"Withdraw":   func() error { return l.Withdraw(ctx, "w", "ann") },
+		"Cancel":      func() error { return l.Cancel(ctx, "x", 1) },
+		"Withdraw":    func() error { return l.Withdraw(ctx, "w", "ann") },
+		"Forget":      func() error { return l.Forget(ctx, "f", "ann") },
+		"Head":        func() error { _, err := l.Head(ctx, 0); return err },
+		"Consistency": func() error { _, err := l.Consistency(ctx, 1, 2); return err },
+		"Checkpoint": func() error {
+			if _, err := l.Checkpoint(ctx); !errors.Is(err, ErrNoSigner) { // which comes last
+				return err
+			}
+			return nil
+		},
+		"Verify":     func() error { _, err := l.Verify(ctx, VerifyRequest{}); return err },
 		"Advance":    func() error { _, err := l.Advance(ctx, AdvanceRequest{Key: "day", Truth: TruthOf("yes")}); return err },
 		"Sale":       func() error { return unlessUnknown(func() error { _, err := l.Sale(ctx, 1); return err }()) },
 		"Sales":      func() error { return firstError(l.Sales(ctx, "")) },
@@ -252,7 +262,7 @@ func everyCall(t *testing.T, l *Ledger) map[string]func() error {
 
 // writes tells whether a call of everyCall changes the ledger.
 func writes(name string) bool {
-	return slices.Contains([]string{"Release", "Raise", "DefineQuestion", "Enroll", "Answer", "Sell", "Reserve", "Commit", "Cancel", "Withdraw", "Advance"}, name)
+	return slices.Contains([]string{"Release", "Raise", "DefineQuestion", "Enroll", "Answer", "Sell", "Reserve", "Commit", "Cancel", "Withdraw", "Forget", "Advance"}, name)
 }
 
 // unlessUnknown lets pass that there is no such thing: the call has read what there is.

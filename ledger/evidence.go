@@ -194,6 +194,7 @@ func (h header) about() (about, error) {
 type checker struct {
 	Checked
 	leaves []logtree.Leaf
+	read   bool // the checkpoint could be read
 }
 
 func (v *checker) fault(format string, args ...any) {
@@ -225,7 +226,7 @@ func (v *checker) checkLog(about about, checkpoint string, keys note.Verifiers) 
 		v.fault("the checkpoint: %v", err)
 		return
 	}
-	v.Head = Head{read.Origin, read.Size, read.Root}
+	v.Head, v.read = Head{read.Origin, read.Size, read.Root}, true
 	if spelled := checkSpelling(checkpoint); spelled != nil {
 		v.fault("the checkpoint: %v", spelled)
 	}
@@ -257,7 +258,7 @@ func checkSpelling(checkpoint string) error {
 // it is erased, and the leaf that the document says it has.
 type proven struct {
 	item
-	what string // that it was altered, in words
+	what string // the fault if it does not have that leaf
 	salt Hex
 	leaf tlog.Hash
 }
@@ -281,7 +282,7 @@ func (v *checker) check(ev event, p proven) {
 		return
 	}
 	if ev.leaf() != p.leaf {
-		v.faultOf(p.item, "%s: this is not what the event of that leaf says", p.what)
+		v.faultOf(p.item, "%s", p.what)
 	}
 }
 
@@ -300,7 +301,7 @@ func methodOf(name string) (method, bool) {
 
 // checkRoot holds all leaves against the root, by their proof.
 func (v *checker) checkRoot(proof []tlog.Hash) {
-	if v.Head.Events == 0 {
+	if !v.read {
 		return // what is wrong with the checkpoint was said
 	}
 	slices.SortFunc(v.leaves, func(a, b logtree.Leaf) int {

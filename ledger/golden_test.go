@@ -260,6 +260,7 @@ func TestGoldenLedgerIsRead(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	wantGoldenMarket(t, l)
+	wantGoldenForgotten(t, l)
 	about := l.About()
 	if about.ID != "01020300-0000-0000-0000-0000000000ff" || !about.Created.Equal(epoch()) || about.Currency != "EUR" || about.LogKey != goldenLogKey(t, "example.com/golden") || about.Origin != "example.com/golden" {
 		t.Errorf("%+v", about)
@@ -287,6 +288,33 @@ func wantGoldenMarket(t *testing.T, l *Ledger) {
 		t.Errorf("gus came to %+v, the ledger to %+v", gus, stats(t, l))
 	}
 	auditMarket(t, l)
+}
+
+// wantGoldenForgotten looks at what is left of those who were forgotten, and at what one of them has done since.
+func wantGoldenForgotten(t *testing.T, l *Ledger) {
+	t.Helper()
+	fay := objectOf(t, l, "fay")
+	c := fay.Chains[0]
+	if fay.Forgotten == 0 || fay.Earned != 150 || fay.Spent != eps(t, "2.25") || fay.Chains[1].Answered != eps(t, "1") || !fay.Chains[1].Withdrawn {
+		t.Errorf("fay came to %+v", fay)
+	}
+	if c.Withdrawn || c.Orders != 0 || c.Answered != eps(t, "1") || c.Epsilon != eps(t, "0.25") || len(c.Levels) != 1 || len(c.Levels[0].Buyers) != 0 {
+		t.Errorf("fay came to %+v", c)
+	}
+	again := purchase(t, "two drawn", "acme", "0.5", "eve", "fay")
+	again.Truth = never(t)
+	all, err := collect(l.Deliveries(t.Context(), sell(t, l, again).Number))
+	if err != nil || len(all) != 2 || all[0].Object != "eve" || all[0].Erased || all[1].Object != "" || all[1].Value != "" || !all[1].Erased || all[1].Price != 50 {
+		t.Errorf("what was sold came to %+v, %v", all, err)
+	}
+	_, err = l.Object(t.Context(), "dot")
+	wantErr(t, err, ErrUnknown)
+	must(t, l.Forget(t.Context(), "forget dot", "dot"))
+	partial := order(t, "partial", "2.5", "ann", "bob", "dot")
+	partial.Partial, partial.Truth = true, never(t)
+	if r := carryOut(t, l, partial); len(r.Refused) != 1 || r.Refused[0].Object != "bob" {
+		t.Errorf("what was refused came to %+v", r)
+	}
 }
 
 // goldenEntries are events of every kind, with fields of every length, as they are stored. Of the tree they have

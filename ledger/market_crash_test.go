@@ -45,6 +45,7 @@ type day struct {
 	clock    *fakeClock
 	truth    TruthFunc
 	reserved map[int]Reservation // by the number of the call
+	guests   []string            // who came for a while, and are forgotten
 }
 
 // dawn is later than the creation of any file of the test.
@@ -93,8 +94,17 @@ func (d *day) call(n int) (result any, err error) {
 		return d.ledger.Enroll(ctx, EnrollRequest{Key: key, Question: q, Objects: crowd(12), Policy: terms[q], Cap: epsilonOf(5_000_000_000)})
 	}
 	switch pick := random.IntN(100); {
-	case pick < 40:
+	case pick < 34:
 		return d.delivered(d.ledger.Sell(ctx, SellRequest{Key: key, Order: o, Partial: some, Truth: d.truth}))
+	case pick < 37:
+		guest := fmt.Sprint("guest ", n)
+		done, err := d.ledger.Enroll(ctx, EnrollRequest{Key: key, Question: "diary", Objects: []string{guest}, Policy: terms["diary"], Cap: epsilonOf(5_000_000_000)})
+		d.guests = append(d.guests, guest)
+		return done, err
+	case pick < 40 && len(d.guests) > 0:
+		guest := d.guests[0]
+		d.guests = d.guests[1:]
+		return nil, d.ledger.Forget(ctx, key, guest)
 	case pick < 60:
 		r, err := d.ledger.Reserve(ctx, ReserveRequest{Key: key, Order: o, For: time.Duration(1+random.IntN(40)) * time.Minute, Partial: some})
 		if err == nil {

@@ -66,6 +66,7 @@ func errands(t *testing.T) []errand {
 		}, false, 0},
 		{"Cancel", func(l *Ledger, _ TruthFunc) (any, error) { return nil, l.Cancel(ctx, "errand", 1) }, false, 0},
 		{"Withdraw", func(l *Ledger, _ TruthFunc) (any, error) { return nil, l.Withdraw(ctx, "errand", "bob") }, false, 0},
+		{"Forget", func(l *Ledger, _ TruthFunc) (any, error) { return nil, l.Forget(ctx, "errand", "ann") }, false, 0},
 	}
 }
 
@@ -376,6 +377,14 @@ func TestASourceMayCallTheLedger(t *testing.T) {
 			func(s Sale, err error) bool { return err == nil && s.Resales == 1 && s.Price == 0 }},
 		"withdraws it": {func(l *Ledger) { must(t, l.Withdraw(t.Context(), "other", "bob")) },
 			func(_ Sale, err error) bool { return refusals(t, err)[0].Reason == Withdrawn }},
+		"forgets it": {func(l *Ledger) { must(t, l.Forget(t.Context(), "other", "bob")) },
+			func(_ Sale, err error) bool { return refusals(t, err)[0].Reason == Withdrawn }},
+		"forgets it, and it comes back": {func(l *Ledger) {
+			sell(t, l, purchase(t, "others", "acme", "0.5", "bob"))
+			must(t, l.Forget(t.Context(), "other", "bob"))
+			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "back", Question: "vote", Objects: []string{"bob"}, Policy: market(t, "1")})
+			must(t, err)
+		}, func(s Sale, err error) bool { return err == nil && s.Draws == 1 && s.Price == 50 }},
 		"spends elsewhere": {func(l *Ledger) {
 			release(t, l, ReleaseRequest{Key: "other", Question: "smoker", Object: "bob", Epsilon: eps(t, "0.75"), Truth: TruthOf("yes")})
 		}, func(_ Sale, err error) bool {
@@ -463,6 +472,7 @@ func TestKeysOfTheMarketAreForOneRequest(t *testing.T) {
 			},
 			"cancelled":           func() error { return l.Cancel(t.Context(), "k", 1) },
 			"withdrawn":           func() error { return l.Withdraw(t.Context(), "k", "bob") },
+			"forgotten":           func() error { return l.Forget(t.Context(), "k", "bob") },
 			"swept":               func() error { _, err := l.Advance(t.Context(), AdvanceRequest{Key: "k"}); return err },
 			"the key of a define": with(func(r *SellRequest) { r.Key = "define vote" }),
 		} {

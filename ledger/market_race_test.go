@@ -350,6 +350,85 @@ func TestBuyersOfOneObjectGetOneResponse(t *testing.T) {
 	auditAll(t, l, l.store)
 }
 
+// Objects are forgotten, and come back, while everybody trades in them. What is left adds up, nobody has spent
+// more than the cap, and no response outlives its object's levels.
+func TestForgettingAtTheFair(t *testing.T) {
+	f := newFair(t)
+	names := f.objects[:6]
+	for _, err := range race(t, 600, func(i int) error {
+		random := rand.New(rand.NewPCG(uint64(i), 11))
+		key, o := fmt.Sprint("visitor ", i), f.order(random)
+		o.Objects = names[random.IntN(3):][:1+random.IntN(3)]
+		err := error(nil)
+		switch n := random.IntN(100); {
+		case n < 12:
+			if err = f.ledger.Forget(f.Context(), key, o.Objects[0]); err != nil {
+				break
+			}
+			fallthrough
+		case n < 20:
+			for question, p := range map[string]policy.Policy{"vote": f.terms("vote"), "smoker": f.terms("smoker"), "diary": f.terms("diary")} {
+				if _, err := f.ledger.Enroll(f.Context(), EnrollRequest{Key: key + " back in " + question, Question: question, Objects: o.Objects[:1], Policy: p}); err != nil {
+					return err
+				}
+			}
+		case n < 50:
+			_, err = f.ledger.Sell(f.Context(), SellRequest{Key: key, Order: o, Partial: random.IntN(2) == 0, Truth: f.truth})
+		case n < 70:
+			var r Reservation
+			if r, err = f.ledger.Reserve(f.Context(), ReserveRequest{Key: key, Order: o, For: time.Hour, Partial: random.IntN(2) == 0}); err == nil {
+				_, err = f.ledger.Commit(f.Context(), CommitRequest{Key: key + " paid", Reservation: r.Number, Partial: random.IntN(2) == 0, Truth: f.truth})
+			}
+		case n < 80:
+			_, err = f.ledger.Answer(f.Context(), AnswerRequest{Key: key, Question: o.Question, Query: "majority:yes", Epsilon: nano(f, 1_000_000), Objects: o.Objects, Partial: true, Truth: f.truth})
+		case n < 85:
+			_, err = f.ledger.Advance(f.Context(), AdvanceRequest{Key: key, Truth: f.truth})
+		default:
+			_, err = f.ledger.Release(f.Context(), ReleaseRequest{Key: key, Question: o.Question, Object: o.Objects[0], Epsilon: o.Epsilon, Truth: f.truth})
+			if errors.Is(err, ErrForgotten) {
+				return nil
+			}
+		}
+		return f.pardon(err)
+	}) {
+		t.Error(err)
+	}
+	auditAll(t, f.ledger, f.ledger.store)
+	kinds := map[string]int{}
+	for _, ev := range events(t, f.ledger) {
+		if kinds[ev.Kind]++; ev.Erased {
+			kinds["erased "+ev.Kind]++
+			if ev.Kind == "sold" || ev.Kind == "held" || ev.Kind == "released" {
+				kinds["erased response"]++
+			}
+		}
+	}
+	for _, kind := range []string{"forgotten", "erased enrolled", "erased response", "sold", "held"} {
+		if kinds[kind] == 0 {
+			t.Errorf("there is no event that is %s", kind)
+		}
+	}
+	for number := uint64(1); number <= stats(t, f.ledger).Sales; number++ {
+		for _, err := range f.ledger.Deliveries(f.Context(), number) {
+			if err != nil && !errors.Is(err, ErrUnknown) { // of a reservation
+				t.Errorf("sale %d: %v", number, err)
+			}
+		}
+	}
+	t.Log(kinds)
+}
+
+// terms returns the policy of a question.
+func (f *fair) terms(question string) policy.Policy {
+	for _, c := range objectOf(f, f.ledger, f.objects[20]).Chains {
+		if c.Question == question {
+			return *c.Policy
+		}
+	}
+	f.Fatalf("no question %s", question)
+	return policy.Policy{}
+}
+
 // Two that reserve what only one can have: one of them gets it, whoever sells meanwhile, and what is
 // reserved can be paid for.
 func TestWhatIsReservedCanBePaidFor(t *testing.T) {

@@ -51,7 +51,7 @@ func (m *paper) object(name string) ObjectState {
 	held := m.held(p, name, "", 0).all
 	out := ObjectState{
 		Object: name, Cap: epsilonOf(p.cap), Spent: epsilonOf(p.spent), Held: epsilonOf(held), Remaining: epsilonOf(max(0, p.cap-p.spent-held)),
-		Earned: p.earned, Currency: "EUR",
+		Earned: p.earned, Forgotten: uint64(p.forgotten), Currency: "EUR",
 	}
 	for _, q := range m.questions {
 		c := p.chains[q.Name]

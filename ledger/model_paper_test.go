@@ -36,6 +36,7 @@ type entry struct {
 
 type person struct {
 	cap, spent, earned int64
+	forgotten          int // the event that says so
 	chains             map[string]*paperChain
 }
 
@@ -404,14 +405,12 @@ func (m *paper) forget(name string) error {
 		return ErrUnknown
 	}
 	if len(said) > 0 {
-		m.write("forgotten", name)
+		event := m.write("forgotten", name)
 		m.erase(said)
-		m.about[name] = nil
-	}
-	if p == nil {
 		delete(m.about, name)
-	} else {
-		p.forget()
+		if p != nil {
+			p.forget(event)
+		}
 	}
 	for _, known := range m.answers {
 		for _, a := range known {
@@ -432,7 +431,8 @@ func (m *paper) erase(places []int) {
 	}
 }
 
-func (p *person) forget() {
+func (p *person) forget(event int) {
+	p.forgotten = event
 	for q, c := range p.chains {
 		p.chains[q] = &paperChain{rule: c.rule, withdrawn: true, answered: c.spent(), levels: map[int64]*paperLevel{}}
 	}

@@ -101,6 +101,37 @@ func TestGamesOfNote(t *testing.T) {
 			moveSell{moveOrder{"bolt", "smoker", []string{"ann"}, milli(300)}, false, unquoted, anything, host{}},
 			moveReturn{"vote", "ann"}, moveCommit{0, false, host{}}, moveCommit{0, true, host{}}, moveAgain{0, 9},
 		},
+		// Who is forgotten is out of a reservation without a name; and if that was everybody, nothing is left to sell.
+		"nobody is left": {
+			moveEnroll{"vote", []string{"ann", "bob"}, firstMarket, milli(500)},
+			moveReserve{votes("acme", milli(300)), time.Hour, false, unquoted, anything},
+			moveReserve{moveOrder{"bolt", "vote", nil, milli(200)}, time.Hour, false, unquoted, anything},
+			moveForget{"ann"}, moveReturn{"vote", "ann"}, moveCommit{1, false, host{}}, moveCommit{1, true, host{}},
+			moveCommit{0, false, host{}}, moveCommit{0, true, host{}}, moveAgain{0, 9}, moveForget{"bob"}, moveAgain{1, 9},
+		},
+		// What was spent stays spent, and what was sold is sold anew, at the full price, up to the old ceiling.
+		"a new beginning": {
+			moveEnroll{"vote", []string{"ann"}, firstMarket + 8, milli(1000)},
+			moveSell{votes("acme", milli(300)), false, unquoted, anything, host{}},
+			moveRelease{"vote", "ann", milli(100), host{}},
+			moveAnswer{"vote", "winner", []string{"ann"}, milli(10), false, host{}},
+			moveForget{"ann"}, moveAgain{2, 9}, moveAgain{0, 9}, moveForget{"ann"},
+			moveEnroll{"vote", []string{"ann"}, firstMarket, 0}, moveEnroll{"vote", []string{"ann"}, firstMarket + 8, milli(900)}, moveReturn{"vote", "ann"},
+			moveSell{votes("acme", milli(300)), false, unquoted, anything, host{Lies: true}},
+			moveSell{votes("bolt", milli(200)), false, unquoted, anything, host{Lies: true}},
+			moveSell{votes("acme", milli(700)), false, unquoted, anything, host{Lies: true}},
+			moveAnswer{"vote", "winner", []string{"ann"}, milli(10), false, host{Lies: true}},
+			moveForget{"ann"}, moveReturn{"vote", "ann"}, moveQuote{votes("acme", 1)},
+		},
+		// Somebody who was refused before anybody enrolled it.
+		"a stranger": {
+			moveForget{"new"},
+			moveEnroll{"vote", []string{"ann"}, firstMarket, 0},
+			moveSell{moveOrder{"acme", "vote", []string{"ann", "new"}, milli(300)}, true, unquoted, anything, host{}},
+			moveForget{"new"}, moveAgain{1, 9}, moveForget{"new"},
+			moveRaise{"vote", []string{"ann", "new"}, milli(400), true, host{}},
+			moveEnroll{"vote", []string{"new"}, firstMarket, 0}, moveForget{"new"}, moveAgain{1, 9}, moveReturn{"vote", "new"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if failure := newTable().play(t, 1, moves); failure != "" {

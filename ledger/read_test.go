@@ -107,7 +107,7 @@ func TestEventsTellWhatHappened(t *testing.T) {
 		{Number: 12, Time: at, Kind: "refused", Object: "zoe", Refused: []Refusal{
 			{Object: "zoe", Reason: NotEnrolled, Asked: quarter, Helps: HelpsEnrolling},
 		}},
-		{Number: 13, Time: at, Kind: "settled", Key: "p", Counts: []uint64{0, 0, 1}},
+		{Number: 13, Time: at, Kind: "settled", Key: "p", Counts: []uint64{0, 0, 1}, LeftOut: 1},
 	}
 	got := events(t, l)
 	for i := range max(len(got), len(want)) {

@@ -228,11 +228,12 @@ func (m *receiptMaker) add(s *state, n uint64) error {
 // [ErrInvalid]. So two readers of one text cannot see different receipts in it. It takes at most [MaxDocument]
 // bytes. That a receipt can be read does not mean that it is true: see [Receipt.Verify].
 func ReadReceipt(data []byte) (Receipt, error) {
-	type plain Receipt // without what this hides
-	var in struct {
+	type plain Receipt
+	type document struct {
 		plain
-		Responses items[SoldResponse] `json:"responses"`
+		Responses items[SoldResponse] `json:"responses"` // hides those of plain
 	}
+	var in document
 	var r Receipt
 	err := readDocument("receipt", data, &in, func() any {
 		r = Receipt(in.plain)
@@ -285,12 +286,12 @@ func (r Receipt) Verify(keys note.Verifiers) Checked {
 func (r *Receipt) checkHeads(v *checker, about about) {
 	e := r.Evidence
 	head := func(name string, p Proven, at time.Time, c change) {
-		v.check(event{number: p.Event, time: at, change: c}, proven{what: "the " + name + " was altered", salt: p.Salt, leaf: p.Leaf, item: item{event: p.Event}})
+		v.check(event{number: p.Event, time: at, change: c}, proven{what: "altered: the " + name + ", salt or leaf)", salt: p.Salt, leaf: p.Leaf, item: item{event: p.Event}})
 	}
-	head("ledger (its id, time of creation, currency or log key)", e.Created, r.Created, &about.created)
-	head("question (its name, values, number or time)", e.Question.Proven, e.Question.Time, &questionDefined{e.Question.Number, r.Question, r.Values})
-	head("buyer (its name, number or time)", e.Buyer.Proven, e.Buyer.Time, &buyerNamed{e.Buyer.Number, r.Buyer})
-	head("sale (its number, ε, objects, price, refused, tally or time)", e.Sale, r.Time, &saleMade{
+	head("ledger (its id, time of creation, currency, log key", e.Created, r.Created, &about.created)
+	head("question (its name, values, number, time", e.Question.Proven, e.Question.Time, &questionDefined{e.Question.Number, r.Question, r.Values})
+	head("buyer (its name, number, time", e.Buyer.Proven, e.Buyer.Time, &buyerNamed{e.Buyer.Number, r.Buyer})
+	head("sale (its number, ε, objects, price, refused, tally, time", e.Sale, r.Time, &saleMade{
 		deal{r.Sale, e.Buyer.Number, e.Question.Number, r.Epsilon, r.Objects, uint64(r.Price), r.Refused},
 		saleTally{r.Draws, r.Resales, r.Degradations, r.Insertions, r.Upgrades},
 	})
@@ -307,9 +308,9 @@ func (r *Receipt) checkResponse(v *checker, i int, one SoldResponse, values map[
 	}
 	c := &sold{sale: r.Sale, price: uint64(one.Price)}
 	ev := event{number: one.Event, time: r.Time, change: c}
-	p := proven{at, "the response was altered (its object, response, price, method or salt)", one.Salt, one.Leaf}
+	p := proven{at, "altered: the object, response, price, method, salt or leaf", one.Salt, one.Leaf}
 	if one.Erased {
-		p.what = "what is left of the response was altered (its price or commitment)"
+		p.what = "altered: the price, commitment or leaf of an erased response"
 		if one.Object != "" || one.Response != "" || one.Method != "" || one.Salt != nil || len(one.Commitment) != len(commitment{}) {
 			v.faultOf(at, "an erased response has a price and a commitment, and nothing else")
 		}
@@ -386,7 +387,7 @@ func (r *Receipt) checkOrder(v *checker) {
 		}
 	}
 	// A sale is one transaction: the settled event of its request, behind those refused, is in the log with it.
-	if end := e.Sale.Event + r.Objects + r.Refused + 1; v.Head.Events != 0 && (end < e.Sale.Event || v.Head.Events < end) {
+	if end := e.Sale.Event + r.Objects + r.Refused + 1; v.read && (end < e.Sale.Event || v.Head.Events < end) {
 		v.fault("the checkpoint is of %d events, the sale ends with event %d", v.Head.Events, end)
 	}
 }

@@ -82,6 +82,11 @@ func (w *notingWriter) Put(bucket string, key, value []byte) error {
 	return w.Writer.Put(bucket, key, value)
 }
 
+func (w *notingWriter) Delete(bucket string, key []byte) error {
+	w.wrote = true
+	return w.Writer.Delete(bucket, key)
+}
+
 // gate holds up whoever comes until it is opened, at the latest when the test ends.
 type gate struct {
 	came, went sync.Once

@@ -407,9 +407,7 @@ func (t *teller) about(ev event) {
 		t.withdrawn = ev.number
 	case *stated:
 		t.account.spent = t.spent()
-		if !slices.Equal(c.events, t.listed) || c.forgotten != t.out.Forgotten {
-			t.fault("it lists %d events about the object, behind event %d; there are %d here, behind event %d", len(c.events), c.forgotten, len(t.listed), t.out.Forgotten)
-		}
+		t.compare(c)
 		if c.account != t.account {
 			t.fault("it says that the object has spent ε=%s of %s and earned %d; by the events it is ε=%s of %s and %d",
 				c.spent, c.cap, c.earned, t.account.spent, t.account.cap, t.account.earned)
@@ -418,6 +416,23 @@ func (t *teller) about(ev event) {
 	t.account.spent = t.spent()
 	if t.account.cap.Less(t.account.spent) {
 		t.fault("the object has spent ε=%s of %s", t.account.spent, t.account.cap)
+	}
+}
+
+// compare holds the list of a stated event against the events that are there.
+func (t *teller) compare(c *stated) {
+	if c.forgotten != t.out.Forgotten {
+		t.fault("it lists the events behind event %d, by which the object was forgotten; here that is event %d", c.forgotten, t.out.Forgotten)
+	}
+	for i := range max(len(c.events), len(t.listed)) {
+		switch {
+		case i >= len(t.listed) || i < len(c.events) && c.events[i] < t.listed[i]:
+			t.fault("it lists event %d, which is not here", c.events[i])
+			return
+		case i >= len(c.events) || t.listed[i] < c.events[i]:
+			t.fault("it does not list event %d, which is here", t.listed[i])
+			return
+		}
 	}
 }
 
@@ -512,8 +527,8 @@ func (t *teller) statement() Statement {
 
 // ReadStatement reads a statement from JSON, as strictly as [ReadReceipt] reads receipts.
 func ReadStatement(data []byte) (Statement, error) {
-	type plain Statement // without what these hide
-	var in struct {
+	type plain Statement
+	type document struct { // the lists hide those of plain
 		plain
 		Chains   items[StatedChain]    `json:"chains"`
 		Released items[StatedResponse] `json:"released"`
@@ -521,6 +536,7 @@ func ReadStatement(data []byte) (Statement, error) {
 		Sales    items[StatedSale]     `json:"sales"`
 		Events   items[Fact]           `json:"events"`
 	}
+	var in document
 	var st Statement
 	err := readDocument("statement", data, &in, func() any {
 		st = Statement(in.plain)
@@ -570,7 +586,7 @@ func (st Statement) Verify(keys note.Verifiers) Checked {
 		v.fault("the ledger: %v", err)
 	}
 	v.checkLog(about, st.Checkpoint, keys)
-	if v.Head.Events != st.Event && v.Head.Events != 0 {
+	if v.read && v.Head.Events != st.Event {
 		v.fault("the checkpoint is of %d events, the statement of %d", v.Head.Events, st.Event)
 	}
 	t := newTeller(st.Object)
@@ -591,7 +607,7 @@ func (v *checker) checkFact(t *teller, at item, f Fact) {
 		t.fault("%v", err)
 	}
 	ev := event{number: f.Event, time: f.Time, change: c}
-	v.check(ev, proven{at, "the event was altered, or its salt", f.Salt, f.Leaf})
+	v.check(ev, proven{at, "altered: a field of the event, its salt or leaf", f.Salt, f.Leaf})
 	if c == nil {
 		return
 	}
@@ -617,7 +633,8 @@ func sameText(want, got any) error {
 		return err
 	}
 	if at := firstDifference(is, wanted); at >= 0 {
-		return fmt.Errorf("%q where there should be %q", excerpt(is, at), excerpt(wanted, at))
+		const before = 20 // bytes to show of what is the same
+		return fmt.Errorf("%q where there should be %q", excerpt(is, max(0, at-before)), excerpt(wanted, max(0, at-before)))
 	}
 	return nil
 }

@@ -154,7 +154,10 @@ func openExisting(path string, readOnly bool) (*database, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := d.checkSize(); err != nil {
+	if err = d.checkSize(); err == nil {
+		err = d.checkBuckets()
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), d.close())
 	}
 	return d, nil

@@ -41,6 +41,7 @@ type inspection struct {
 	pages    uint64 // that are in use
 	fault    func(store.Fault)
 	buckets  map[string]tree
+	branches map[uint64][]element // branch pages that were read before
 }
 
 // tree is where the records of a bucket are.
@@ -64,9 +65,41 @@ func (s *Store) Inspect(fault func(store.Fault), fn func(store.Reader) error) er
 	})
 }
 
+// checkBuckets refuses a file whose tree of buckets is damaged, or one of the small buckets that stand in it.
+// bbolt may copy these to the heap, where reading past their end is no fault that can be rescued: it may take
+// the process down.
+func (d *database) checkBuckets() (err error) {
+	tx, err := d.begin(false)
+	if err != nil {
+		return err
+	}
+	defer tx.end(&err)
+	var faults []error
+	i, root, err := tx.inspect(func(f store.Fault) { faults = append(faults, errors.New(f.Text)) })
+	if err != nil {
+		return err
+	}
+	i.findBuckets(root)
+	for name, t := range i.buckets {
+		if t.root == 0 && !i.contains(t.inline) {
+			faults = append(faults, fmt.Errorf("bucket %q reaches beyond its end", name))
+		}
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("%w: the buckets: %w", store.ErrCorrupt, errors.Join(faults...))
+	}
+	return nil
+}
+
+// contains tells whether a page has all its elements within it.
+func (i *inspection) contains(page []byte) bool {
+	kind, elements, err := i.parse(page, 0)
+	return err == nil && kind == leafPage && !slices.ContainsFunc(elements, func(e element) bool { return e.bad == outside })
+}
+
 func (t *transaction) inspect(fault func(store.Fault)) (i *inspection, root uint64, err error) {
 	defer rescue(&err)
-	i = &inspection{file: t.in.file, pageSize: t.in.db.Info().PageSize, fault: fault, buckets: map[string]tree{}}
+	i = &inspection{file: t.in.file, pageSize: t.in.db.Info().PageSize, fault: fault, buckets: map[string]tree{}, branches: map[uint64][]element{}}
 	i.pages = uint64(t.tx.Size()) / uint64(i.pageSize)
 	return i, uint64(t.tx.Cursor().Bucket().Root()), nil
 }
@@ -180,7 +213,7 @@ func (w *walk) tree(t tree) {
 		w.report(nil, nil, "the bucket's own %v", err)
 		return
 	}
-	w.leaf("the bucket's own page", elements, nil, nil)
+	w.leaf(0, elements, nil, nil)
 }
 
 // page visits the records on a page and below it, which have keys from low on and below high. The path leads
@@ -196,20 +229,19 @@ func (w *walk) page(id uint64, low, high []byte, path []uint64) bool {
 		w.report(low, high, "%v", err)
 		return true
 	}
-	name := fmt.Sprintf("page %d", id)
 	if kind == leafPage {
-		return w.leaf(name, elements, low, high)
+		return w.leaf(id, elements, low, high)
 	}
-	return w.branch(name, elements, low, high, append(path, id))
+	return w.branch(id, elements, low, high, append(path, id))
 }
 
-func (w *walk) branch(name string, elements []element, low, high []byte, path []uint64) bool {
+func (w *walk) branch(id uint64, elements []element, low, high []byte, path []uint64) bool {
 	sound := len(elements) > 0
 	for i, e := range elements {
 		sound = sound && e.bad == "" && within(e.key, low, high) && (i == 0 || bytes.Compare(elements[i-1].key, e.key) < 0)
 	}
 	if !sound {
-		w.report(low, high, "%s: its keys are not in order", name)
+		w.report(low, high, "page %d: its keys are not in order", id)
 	}
 	for i, e := range elements {
 		from, to := low, high
@@ -231,14 +263,15 @@ func (w *walk) branch(name string, elements []element, low, high []byte, path []
 	return true
 }
 
-func (w *walk) leaf(name string, elements []element, low, high []byte) bool {
-	elements = w.ordered(name, elements)
+// leaf visits the records on a page; that of a bucket that has no page but its own is page 0.
+func (w *walk) leaf(id uint64, elements []element, low, high []byte) bool {
+	elements = w.ordered(id, elements)
 	for _, e := range elements {
 		if !within(e.key, low, high) {
-			w.report(e.key, nil, "%s: the key %x is not found there", name, e.key)
+			w.report(e.key, nil, "page %d: the key %x is not found there", id, e.key)
 		}
 		if w.last != nil && bytes.Compare(e.key, w.last) <= 0 {
-			w.report(e.key, nil, "%s: the key %x is out of order", name, e.key)
+			w.report(e.key, nil, "page %d: the key %x is out of order", id, e.key)
 			continue
 		}
 		w.last = e.key
@@ -251,7 +284,7 @@ func (w *walk) leaf(name string, elements []element, low, high []byte) bool {
 
 // ordered returns the elements that can be read and stand in order. Of two that do not, the one is left out
 // that does not fit between its neighbours.
-func (w *walk) ordered(name string, elements []element) []element {
+func (w *walk) ordered(id uint64, elements []element) []element {
 	kept := make([]element, 0, len(elements))
 	for i, e := range elements {
 		var before []byte
@@ -272,7 +305,7 @@ func (w *walk) ordered(name string, elements []element) []element {
 			}
 		}
 		if bad != "" {
-			w.report(e.key, nil, "%s: element %d (key %.80x) %s", name, i, e.key, bad)
+			w.report(e.key, nil, "page %d: element %d (key %.80x) %s", id, i, e.key, bad)
 			continue
 		}
 		kept = append(kept, e)
@@ -293,8 +326,13 @@ type element struct {
 	bad        string // what is wrong with it
 }
 
+const outside = "lies outside of its page"
+
 // load reads a page.
 func (i *inspection) load(id uint64) (kind uint16, elements []element, err error) {
+	if elements, known := i.branches[id]; known {
+		return branchPage, elements, nil
+	}
 	if id < metaPages || id >= i.pages {
 		return 0, nil, fmt.Errorf("page %d is beyond the %d in use", id, i.pages)
 	}
@@ -312,9 +350,14 @@ func (i *inspection) load(id uint64) (kind uint16, elements []element, err error
 			return 0, nil, fmt.Errorf("page %d: %w", id, err)
 		}
 	}
-	kind, elements, err = i.parse(page, id)
+	if kind, elements, err = i.parse(page, id); err == nil && kind == branchPage && len(i.branches) < mostBranches {
+		i.branches[id] = elements
+	}
 	return kind, elements, err
 }
+
+// mostBranches is how many branch pages are remembered: they lead to thousands of times as many records.
+const mostBranches = 1024
 
 func (i *inspection) read(into []byte, id uint64) error {
 	if id > math.MaxInt64/uint64(i.pageSize) {
@@ -359,9 +402,12 @@ func parseElement(page []byte, kind uint16, at, behind uint64) element {
 	} else {
 		e.flags, place, keySize, valueSize = uint32(field(0)), field(1), field(2), field(3)
 	}
-	if place < behind || keySize == 0 || at+place+keySize+valueSize > uint64(len(page)) || kind == leafPage && valueSize == 0 {
-		e.bad = "lies outside of its page"
+	if place < behind || at+place+keySize+valueSize > uint64(len(page)) {
+		e.bad = outside
 		return e
+	}
+	if keySize == 0 || kind == leafPage && valueSize == 0 {
+		e.bad = "has no key or no value"
 	}
 	start := at + place
 	e.key = page[start : start+keySize : start+keySize]

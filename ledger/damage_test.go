@@ -1,0 +1,418 @@
+package ledger
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/ledger/internal/logtree"
+	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/store/boltstore"
+	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/policy"
+)
+
+// Whatever byte of a file is changed, and whatever event is dropped, moved or repeated: it is found.
+
+// tellLittle writes a ledger with few events, but some of each kind.
+func tellLittle(t testing.TB, s store.Store) {
+	t.Helper()
+	begin(t, s)
+	clock := newClock(epoch())
+	l, err := openStore(s, Options{Now: clock.read})
+	must(t, err)
+	l.sampler, l.queries, l.salts = steadySampler(), zeros(), steadySalts(2)
+	must(t, l.setTruthKey(truthKey(), nil))
+	terms := policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 200}}}
+	p, err := policy.Sell(terms)
+	must(t, err)
+	define(t, l, vote())
+	enrollUnder(t, l, "vote", p, "2", "ann", "bob")
+	release(t, l, releaseOf(t, "raise", "ann", "1"))
+	release(t, l, releaseOf(t, "degrade", "ann", "0.25"))
+	r := order(t, "partial", "1", "ann", "zoe")
+	r.Partial = true
+	carryOut(t, l, r)
+	answerTo(t, l, inquire(t, "fresh", "majority:yes", "0.5", ballots("bob"), "bob"))
+	sell(t, l, purchase(t, "sale", "acme", "1", "ann", "bob"))
+	held := purchase(t, "", "acme", "1.5", "bob").Order
+	reserve(t, l, ReserveRequest{Key: "hold", Order: held, For: time.Hour})
+	must(t, l.Cancel(t.Context(), "cancel", 2))
+	reserve(t, l, ReserveRequest{Key: "hold again", Order: held, For: time.Hour})
+	makeStatement(t, l, "bob")
+	must(t, l.Withdraw(t.Context(), "leave", "ann"))
+	must(t, l.Forget(t.Context(), "forget", "ann"))
+	makeStatement(t, l, "ann")
+}
+
+// littleFile is the file of that ledger, without unused pages.
+func littleFile(t testing.TB) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "first.db")
+	must(t, boltstore.Create(path, func(store.Writer) error { return nil }))
+	file, err := boltstore.Open(path, false)
+	must(t, err)
+	tellLittle(t, file)
+	compact := filepath.Join(t.TempDir(), "ledger.db")
+	must(t, file.CopyTo(compact, store.Records, nil))
+	must(t, file.Close())
+	data, err := os.ReadFile(compact)
+	must(t, err)
+	return data
+}
+
+func TestTheLittleLedgerHasEverything(t *testing.T) {
+	s := &storetest.Memory{}
+	tellLittle(t, s)
+	l := openMemory(t, s, Options{})
+	wantClean(t, l, VerifyRequest{})
+	written, erased := map[kind]bool{}, 0
+	for _, ev := range logOf(t, pairs(t, s)) {
+		written[ev.change.kind()] = true
+		if ev.erased != nil {
+			erased++
+		}
+	}
+	for k := kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
+		if !written[k] {
+			t.Errorf("no event of the kind %s", k)
+		}
+	}
+	filled := map[string]bool{}
+	for _, p := range pairs(t, s) {
+		filled[p.bucket] = true
+	}
+	if len(filled) != len(bucketNames()) || erased == 0 {
+		t.Errorf("records in %d buckets, %d events are erased", len(filled), erased)
+	}
+	t.Logf("%d events", stats(t, l).Events)
+}
+
+// damager changes bytes of a file of its own, opens it and verifies it.
+type damager struct {
+	t        *testing.T
+	path     string
+	file     *os.File
+	original []byte
+	records  []pair
+	doing    atomic.Pointer[string]
+	watchdog *time.Timer
+}
+
+func newDamager(t *testing.T, original []byte, records []pair) *damager {
+	t.Helper()
+	// In memory where that is possible: opening a file that was changed syncs it.
+	dir, err := os.MkdirTemp("/dev/shm", "sluice-damage-")
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		dir, err = t.TempDir(), nil
+	}
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	d := &damager{t: t, path: filepath.Join(dir, "ledger.db"), original: original, records: records}
+	must(t, os.WriteFile(d.path, original, 0o600))
+	d.file, err = os.OpenFile(d.path, os.O_RDWR, 0)
+	must(t, err)
+	t.Cleanup(func() { d.file.Close() })
+	d.watchdog = time.AfterFunc(time.Hour, func() { panic("hangs with " + *d.doing.Load()) })
+	t.Cleanup(func() { d.watchdog.Stop() })
+	return d
+}
+
+// flip changes the bytes [from, to) and tells whether that was noticed. If it was not, what is stored must be
+// exactly what it was.
+func (d *damager) flip(from, to int, mask byte) (noticed bool) {
+	what := fmt.Sprintf("bytes %d to %d (page %d) xor %#02x", from, to-1, from/os.Getpagesize(), mask)
+	d.doing.Store(&what)
+	d.watchdog.Reset(patience)
+	changed := slices.Clone(d.original[from:to])
+	for i := range changed {
+		changed[i] ^= mask
+	}
+	d.write(changed, from)
+	defer d.write(d.original[from:to], from)
+	l, err := Open(d.path, Options{ReadOnly: true})
+	if err != nil {
+		return true
+	}
+	defer l.Close()
+	done, err := l.Verify(d.t.Context(), VerifyRequest{})
+	if err != nil {
+		d.t.Errorf("%s: %v", what, err) // damage is a problem, not an error
+	}
+	if done.Problems > 0 {
+		return true
+	}
+	d.wantUnchanged(l.store, what)
+	return false
+}
+
+func (d *damager) write(b []byte, at int) {
+	if _, err := d.file.WriteAt(b, int64(at)); err != nil {
+		d.t.Error(err)
+	}
+}
+
+// wantUnchanged fails if anything is not found where it was.
+func (d *damager) wantUnchanged(s store.Store, what string) {
+	same(d.t, what+" was not noticed", pairs(d.t, s), d.records)
+	err := s.View(func(r store.Reader) error {
+		for _, p := range d.records {
+			value, err := r.Get(p.bucket, p.key)
+			if err != nil || string(value) != string(p.value) {
+				return fmt.Errorf("%s %x is %x, %w", p.bucket, p.key, value, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		d.t.Errorf("%s was not noticed: %v", what, err)
+	}
+}
+
+// eachDamager has the parts of the file [0, n) worked on in parallel.
+func eachDamager(t *testing.T, n int, work func(d *damager, part int)) {
+	t.Helper()
+	original := littleFile(t)
+	records := recordsOf(t, original)
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		d := newDamager(t, original, records)
+		group.Go(func() {
+			for part := int(next.Add(1)) - 1; part < n && !t.Failed(); part = int(next.Add(1)) - 1 {
+				work(d, part)
+			}
+		})
+	}
+	group.Wait()
+}
+
+func recordsOf(t *testing.T, file []byte) []pair {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	must(t, os.WriteFile(path, file, 0o600))
+	s, err := boltstore.Open(path, true)
+	must(t, err)
+	defer s.Close()
+	return pairs(t, s)
+}
+
+// The file of a store may be longer than what it uses: it grows by 1 MiB at a time. A copy of its records ends
+// with the last page in use, so every byte of the file is tried here. Blocks that are not used at all are
+// changed as a whole: if that changes nothing, no byte of them does.
+func TestEveryByteOfAFile(t *testing.T) {
+	const block = 64
+	size := len(littleFile(t))
+	stride := 1
+	if raceEnabled || testing.Short() {
+		stride = 41
+	}
+	var tried, found, unused atomic.Int64
+	eachDamager(t, size/block, func(d *damager, part int) {
+		from := part * block
+		if !d.flip(from, from+block, 0xa5) {
+			unused.Add(block)
+			return
+		}
+		for at := from + part%stride; at < from+block; at += stride {
+			tried.Add(1)
+			if d.flip(at, at+1, byte(1+at*7%255)) {
+				found.Add(1)
+			}
+		}
+	})
+	t.Logf("%d bytes: %d unused; of %d others %d were found", size, unused.Load(), tried.Load(), found.Load())
+	if found.Load()*10 < tried.Load()*9 {
+		t.Error("too few matter: what is a record and what is not?")
+	}
+}
+
+// What holds the file together, with more masks: the heads of all pages, and the elements of branch pages,
+// where a page number that leads elsewhere, or in a circle, is a matter of a few bits.
+func TestEveryBitOfTheHeadsOfPages(t *testing.T) {
+	page := os.Getpagesize()
+	size := len(littleFile(t))
+	masks := 256
+	if raceEnabled || testing.Short() {
+		masks = 4
+	}
+	branches := atomic.Int64{}
+	eachDamager(t, size/page, func(d *damager, part int) {
+		const head = 16
+		at := part * page
+		length := head
+		if kind := binary.NativeEndian.Uint16(d.original[at+8:]); kind == 1 {
+			branches.Add(1)
+			length += 16 * int(binary.NativeEndian.Uint16(d.original[at+10:]))
+		}
+		for i := at; i < at+length; i++ {
+			for mask := 1; mask < masks; mask++ {
+				if mask < 32 || mask&(mask-1) == 0 {
+					d.flip(i, i+1, byte(mask))
+				}
+			}
+		}
+	})
+	if branches.Load() == 0 {
+		t.Error("there is no branch page")
+	}
+}
+
+// The newer of the two meta pages leads to the last transaction. When it is damaged, bbolt takes the older one
+// without a word: the file is rolled back, to a state that is sound.
+func TestADamagedMetaPageIsNoQuietRollback(t *testing.T) {
+	for page := range 2 {
+		path := votersFile(t, "5", "ann")
+		l := open(t, path, Options{})
+		release(t, l, releaseOf(t, "1", "ann", "0.5"))
+		closed(t, l)
+		data, err := os.ReadFile(path)
+		must(t, err)
+		data[page*os.Getpagesize()+40] ^= 4
+		must(t, os.WriteFile(path, data, 0o600))
+		found := findings(t, open(t, path, Options{ReadOnly: true}), VerifyRequest{})
+		want := Problem{Kind: "file", Text: fmt.Sprintf("meta page %d is damaged: the last transaction may be missing", page)}
+		if !slices.Equal(found, []Problem{want}) {
+			t.Errorf("found %+v", found)
+		}
+	}
+}
+
+// eventsOf returns the records of all events.
+func eventsOf(t testing.TB, s store.Store) (log []logged) {
+	t.Helper()
+	for _, p := range pairs(t, s) {
+		if p.bucket != bucketEvents {
+			continue
+		}
+		payload, err := unsealed(p)
+		must(t, err)
+		n, err := decodeEntry(binary.BigEndian.Uint64(p.key), payload)
+		must(t, err)
+		log = append(log, n)
+	}
+	return log
+}
+
+// putEvents puts these records in the place of all events, under the numbers of their places.
+func putEvents(t testing.TB, s store.Store, log []logged) {
+	t.Helper()
+	must(t, s.Update(func(w store.Writer) error {
+		var keys [][]byte
+		err := w.Scan(bucketEvents, nil, func(key, _ []byte) bool { keys = append(keys, slices.Clone(key)); return true })
+		for _, key := range keys {
+			err = errors.Join(err, w.Delete(bucketEvents, key))
+		}
+		for i, n := range log {
+			key := eventKey(uint64(i + 1))
+			err = errors.Join(err, w.Put(bucketEvents, key, seal(bucketEvents, key, n.encode())))
+		}
+		return err
+	}))
+}
+
+// replant computes all hashes of the tree anew, as whoever rewrites the log would.
+func replant(t testing.TB, log []logged) []logged {
+	t.Helper()
+	edge := &logtree.Edge{}
+	for i := range log {
+		hashes, err := edge.Append(log[i].leaf())
+		must(t, err)
+		log[i].hashes = hashes
+	}
+	return log
+}
+
+// moved are the ways to drop, swap and repeat the event at some place.
+func moved() map[string]func(log []logged, at int) []logged {
+	return map[string]func([]logged, int) []logged{
+		"dropped": func(log []logged, at int) []logged { return slices.Delete(log, at, at+1) },
+		"swapped with the next": func(log []logged, at int) []logged {
+			next := (at + 1) % len(log)
+			log[at], log[next] = log[next], log[at]
+			return log
+		},
+		"repeated at once":      func(log []logged, at int) []logged { return slices.Insert(log, at, log[at]) },
+		"repeated at the end":   func(log []logged, at int) []logged { return append(log, log[at]) },
+		"put over the next one": func(log []logged, at int) []logged { log[(at+1)%len(log)] = log[at]; return log },
+	}
+}
+
+// Each event of a ledger is moved, with valid checksums. Even if all hashes of the tree are computed anew, the
+// log is not one that could have been, or not that of the state; only what is left of erased events may change
+// places, and that the checkpoint tells.
+func TestEveryEventThatIsMovedIsFound(t *testing.T) {
+	tries, stride := 0, 1
+	if raceEnabled || testing.Short() {
+		stride = 5
+	}
+	for name, tellSome := range map[string]func(*testing.T, store.Store){"little": func(t *testing.T, s store.Store) { tellLittle(t, s) }, "rich": tell} {
+		original := &storetest.Memory{}
+		tellSome(t, original)
+		log, trusted := eventsOf(t, original), trustedHead(t, original)
+		for how, move := range moved() {
+			for at := 0; at < len(log); at += stride {
+				for tree, plant := range trees(log) {
+					tries++
+					s := fill(t, pairs(t, original))
+					l := openMemory(t, s, Options{})
+					putEvents(t, s, plant(t, move(slices.Clone(log), at)))
+					what := fmt.Sprintf("%s: event %d (%s) %s, %s", name, at+1, log[at].change.kind(), how, tree)
+					erased := log[at].erased != nil && log[(at+1)%len(log)].erased != nil
+					if found := findings(t, l, VerifyRequest{}); len(found) == 0 && !(erased && tree == newTree) {
+						t.Errorf("%s: nothing is found", what)
+					}
+					if found := findings(t, l, trusted); len(found) == 0 {
+						t.Errorf("%s: nothing is found with a checkpoint", what)
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d tries", tries)
+}
+
+const newTree = "with a new tree"
+
+// trees are what may become of the hashes in the records of moved events.
+func trees(places []logged) map[string]func(testing.TB, []logged) []logged {
+	return map[string]func(testing.TB, []logged) []logged{
+		"with their hashes":    func(_ testing.TB, log []logged) []logged { return log },
+		"without their hashes": func(_ testing.TB, log []logged) []logged { return withHashesOf(log, places) },
+		newTree:                replant,
+	}
+}
+
+// trustedHead is a request to verify a ledger against its log as it is now.
+func trustedHead(t testing.TB, s store.Store) VerifyRequest {
+	t.Helper()
+	l := openMemory(t, s, Options{})
+	signer, verifier, _ := logKey(t, l.About().Origin, 1)
+	l.signer = signer
+	return VerifyRequest{Checkpoints: [][]byte{checkpointOf(t, l)}, Verifiers: note.VerifierList(verifier)}
+}
+
+// withHashesOf gives each event the hashes of the place where it stands, as far as there are any.
+func withHashesOf(log, places []logged) []logged {
+	for i := range log {
+		if i < len(places) {
+			log[i].hashes = places[i].hashes
+		} else {
+			log[i].hashes = make([]tlog.Hash, logtree.Completes(uint64(i)))
+		}
+	}
+	return log
+}

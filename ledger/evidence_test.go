@@ -1,0 +1,369 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/ledger/internal/logtree"
+	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// What receipts and statements have in common. Whoever holds one has nothing but the key.
+
+// office is a ledger that signs, with what its customers know of it.
+type office struct {
+	*Ledger
+	store *storetest.Memory
+	clock *fakeClock
+	keys  note.Verifiers
+}
+
+const officeName = "example.com/office"
+
+// newOffice opens a ledger in memory that is the same in every run, but for what the seed makes of its key.
+func newOffice(t testing.TB, seed byte) *office {
+	t.Helper()
+	signer, verifier, public := logKey(t, officeName, seed)
+	o := &office{store: &storetest.Memory{}, clock: newClock(epoch()), keys: note.VerifierList(verifier)}
+	beginWithKey(t, o.store, public)
+	o.Ledger = openMemory(t, o.store, Options{Now: o.clock.read, Signer: signer})
+	o.sampler, o.queries, o.salts = steadySampler(), zeros(), countedSalts()
+	must(t, o.setTruthKey(truthKey(), nil))
+	t.Cleanup(func() { _ = o.Close() })
+	return o
+}
+
+// countedSalts fills salts with bytes that are the same in every run, and different for each.
+func countedSalts() func([]byte) {
+	n := byte(0)
+	return func(b []byte) {
+		n++
+		sum := sha256.Sum256([]byte{n})
+		copy(b, sum[:])
+	}
+}
+
+// later moves the clock on.
+func (o *office) later() { o.clock.set(o.clock.read().Add(time.Hour + time.Nanosecond)) }
+
+// document is a receipt or a statement.
+type document interface {
+	Verify(note.Verifiers) Checked
+}
+
+// text is a document as its holder keeps it.
+func text(t testing.TB, d any) []byte {
+	t.Helper()
+	data, err := json.Marshal(d)
+	must(t, err)
+	return data
+}
+
+func wantSound(t testing.TB, what string, d document, keys note.Verifiers) {
+	t.Helper()
+	c := d.Verify(keys)
+	if !c.OK() {
+		t.Errorf("%s: signed %v, faults %q", what, c.Signed, faults(c))
+	}
+	if alone := d.Verify(nil); alone.Signed || alone.OK() || len(alone.Faults) != 0 || alone.Head != c.Head {
+		t.Errorf("%s, without a key: %+v", what, alone)
+	}
+}
+
+func faults(c Checked) (all []string) {
+	for _, f := range c.Faults {
+		all = append(all, f.String())
+	}
+	return all
+}
+
+// wantFault fails unless a document is found to be wrong, in these words.
+func wantFault(t testing.TB, what string, d document, keys note.Verifiers, words string) {
+	t.Helper()
+	c := d.Verify(keys)
+	if found := faults(c); c.OK() || !strings.Contains(strings.Join(found, "\n"), words) {
+		t.Errorf("%s: the faults are %.400q, none of which says %q", what, found, words)
+	}
+}
+
+// copyOf returns a document that shares nothing with another.
+func copyOf[T any](t testing.TB, d T) (other T) {
+	t.Helper()
+	must(t, json.Unmarshal(text(t, d), &other))
+	return other
+}
+
+// altered calls visit with copies of a document, in each of which one field has another value, and with the way to
+// that field.
+func altered[T any](t *testing.T, d T, visit func(way string, other T)) {
+	t.Helper()
+	for n := 0; ; n++ {
+		other := copyOf(t, d)
+		left := n
+		way := falsify(reflect.ValueOf(&other).Elem(), "", &left)
+		if way == "" {
+			return
+		}
+		visit(way, other)
+	}
+}
+
+// falsify changes the field at a place among all of a value, counted from 0, and returns the way to it, or "".
+func falsify(v reflect.Value, way string, left *int) string {
+	take := func() bool { *left--; return *left < 0 }
+	switch value := v.Interface().(type) {
+	case time.Time:
+		if take() {
+			v.Set(reflect.ValueOf(value.Add(1)))
+			return way
+		}
+		return ""
+	case privacy.Epsilon:
+		if take() {
+			other, err := privacy.EpsilonFromNano(value.Nano() ^ 1)
+			if err != nil {
+				panic(err)
+			}
+			v.Set(reflect.ValueOf(other))
+			return way
+		}
+		return ""
+	case policy.Policy:
+		if take() {
+			one, _ := privacy.EpsilonFromNano(12345)
+			v.Set(reflect.ValueOf(policy.Fixed(one)))
+			return way
+		}
+		return ""
+	case tlog.Hash:
+		if take() {
+			value[7] ^= 1
+			v.Set(reflect.ValueOf(value))
+			return way
+		}
+		return ""
+	case Hex:
+		if len(value) > 0 && take() {
+			value[len(value)-1] ^= 1
+			return way
+		}
+		return ""
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			return ""
+		}
+		return falsify(v.Elem(), way, left)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			name := way + "." + v.Type().Field(i).Name
+			if v.Type().Field(i).Anonymous {
+				name = way
+			}
+			if found := falsify(v.Field(i), name, left); found != "" {
+				return found
+			}
+		}
+		return ""
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			if found := falsify(v.Index(i), fmt.Sprintf("%s[%d]", way, i), left); found != "" {
+				return found
+			}
+		}
+		return ""
+	}
+	if !take() {
+		return ""
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(v.String() + "x")
+	case reflect.Bool:
+		v.SetBool(!v.Bool())
+	case reflect.Int, reflect.Int64:
+		v.SetInt(v.Int() + 1)
+	case reflect.Uint32, reflect.Uint64:
+		v.SetUint(v.Uint() ^ 1)
+	default:
+		panic(v.Kind())
+	}
+	return way
+}
+
+// everyByte reads a document with each bit of each byte flipped in turn. What can be read and verified must be what
+// it was.
+func everyByte[T document](t *testing.T, d T, keys note.Verifiers, read func([]byte) (T, error)) {
+	t.Helper()
+	whole := text(t, d)
+	data := slices.Clone(whole)
+	step := 1
+	if testing.Short() || raceEnabled {
+		step = 41
+	}
+	unread, refused := 0, 0
+	for i := 0; i < len(data); i += step {
+		for _, mask := range []byte{1, 2, 4, 8, 16, 32, 64, 128, 255} {
+			data[i] ^= mask
+			got, err := read(data)
+			data[i] ^= mask
+			if err != nil {
+				unread++
+				wantErr(t, err, ErrInvalid)
+				continue
+			}
+			if refused++; got.Verify(keys).OK() && !reflect.DeepEqual(text(t, got), whole) {
+				t.Fatalf("byte %d, ^%#x, in %q: nobody notices", i, mask, excerpt(whole, max(0, i-20)))
+			}
+		}
+	}
+	if unread == 0 || refused == 0 {
+		t.Errorf("%d variants cannot be read, %d can", unread, refused)
+	}
+}
+
+// strictness holds a reader to the one form of a document.
+func strictness[T document](t *testing.T, d T, read func([]byte) (T, error)) {
+	t.Helper()
+	whole := string(text(t, d))
+	for _, same := range []string{whole, " \n" + strings.Replace(whole, ",", " ,\t", 5) + "\r\n ", indented(t, d)} {
+		got, err := read([]byte(same))
+		if err != nil || string(text(t, got)) != whole {
+			t.Errorf("the same with other spaces is read as another (%v)", err)
+		}
+	}
+	for name, change := range map[string]func(string) string{
+		"nothing":            func(string) string { return "" },
+		"null":               func(string) string { return "null" },
+		"list":               func(s string) string { return "[" + s + "]" },
+		"text":               func(string) string { return `"x"` },
+		"two":                func(s string) string { return s + s },
+		"something behind":   func(s string) string { return s + "x" },
+		"cut off":            func(s string) string { return s[:len(s)-1] },
+		"unknown field":      func(s string) string { return `{"more":1,` + s[1:] },
+		"unknown field deep": func(s string) string { return strings.Replace(s, `"leaf":`, `"more":1,"leaf":`, 1) },
+		"field twice":        func(s string) string { return strings.Replace(s, `"currency":`, `"currency":"EUR","currency":`, 1) },
+		"field twice deep":   func(s string) string { return strings.Replace(s, `"leaf":`, `"event":1,"leaf":`, 1) },
+		"capital letters":    func(s string) string { return strings.Replace(s, `"currency"`, `"Currency"`, 1) },
+		"other order":        func(s string) string { return strings.Replace(s, `"format":`, `"checkpoint":"","format":`, 1) },
+		"field missing":      func(s string) string { return strings.Replace(s, `"currency":"EUR",`, "", 1) },
+		"null field":         func(s string) string { return strings.Replace(s, `"currency":"EUR"`, `"currency":null`, 1) },
+		"null list":          func(s string) string { return strings.Replace(s, `"proof":[`, `"proof":null,"x":[`, 1) },
+		"escaped letter":     func(s string) string { return strings.Replace(s, `"EUR"`, `"\u0045UR"`, 1) },
+		"escaped letter in a name": func(s string) string {
+			return strings.Replace(s, `"currency"`, `"c\u0075rrency"`, 1)
+		},
+		"capital hex":      func(s string) string { return strings.Replace(s, `"salt":"`, `"salt":"AA`, 1) },
+		"time with offset": func(s string) string { return strings.Replace(s, `T12:00:00Z`, `T13:00:00+01:00`, 1) },
+		"time with zeros":  func(s string) string { return strings.Replace(s, `T12:00:00Z`, `T12:00:00.000Z`, 1) },
+		"ε as a number":    func(s string) string { return strings.Replace(s, `"epsilon":"0.5"`, `"epsilon":0.5`, 1) },
+		"ε with zeros":     func(s string) string { return strings.Replace(s, `"epsilon":"0.5"`, `"epsilon":"0.50"`, 1) },
+		"number with point": func(s string) string {
+			return strings.Replace(s, `"event":1,`, `"event":1.0,`, 1)
+		},
+		"number with exponent": func(s string) string { return strings.Replace(s, `"event":1,`, `"event":1e0,`, 1) },
+		"negative number":      func(s string) string { return strings.Replace(s, `"event":1,`, `"event":-1,`, 1) },
+		"byte order mark":      func(s string) string { return "\ufeff" + s },
+		"broken UTF-8":         func(s string) string { return strings.Replace(s, "EUR", "EU\xff", 1) },
+		"many short items": func(s string) string {
+			from := strings.Index(s, `s":[{`) + len(`s":[`)
+			return s[:from] + strings.Repeat("{},", 1_000_000) + s[from:]
+		},
+		"an item of another kind": func(s string) string { return strings.Replace(s, `s":[{`, `s":[0,{`, 1) },
+		"no list":                 func(s string) string { return strings.Replace(s, `"values":[`, `"values":7,"x":[`, 1) },
+	} {
+		other := change(whole)
+		if other == whole {
+			t.Errorf("%s: the document has no place for it", name)
+		}
+		_, err := read([]byte(other))
+		if !errors.Is(err, ErrInvalid) || len(err.Error()) > 500 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := read(make([]byte, MaxDocument+1)); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "at most") {
+		t.Errorf("too large: %v", err)
+	}
+}
+
+func indented(t testing.TB, d any) string {
+	t.Helper()
+	data, err := json.MarshalIndent(d, "", "\t")
+	must(t, err)
+	return string(data) + "\n"
+}
+
+// The zone of the machine makes no difference to what is read.
+func strictInAnyZone[T document](t *testing.T, d T, read func([]byte) (T, error)) {
+	t.Helper()
+	local := time.Local
+	defer func() { time.Local = local }()
+	time.Local = time.FixedZone("here", 3600)
+	data := strings.Replace(string(text(t, d)), "T12:00:00Z", "T13:00:00+01:00", 1)
+	if _, err := read([]byte(data)); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a time of the zone of this machine: %v", err)
+	}
+	got, err := read(text(t, d))
+	if err != nil || !bytes.Equal(text(t, got), text(t, d)) {
+		t.Errorf("the document as it was written: %v", err)
+	}
+}
+
+// wrongKeys verifies a document by keys that did not sign it.
+func wrongKeys(t *testing.T, d document) {
+	t.Helper()
+	_, other, _ := logKey(t, officeName, 99)
+	_, named, _ := logKey(t, "example.com/else", 1)
+	wantFault(t, "another key of the name", d, note.VerifierList(other), "not signed by any known key")
+	wantFault(t, "another name", d, note.VerifierList(named), "not signed by any known key")
+	wantFault(t, "no keys", d, note.VerifierList(), "not signed by any known key")
+}
+
+// resigned returns a checkpoint of another log that the key of this one signed.
+func resigned(t *testing.T, o *office, change func(*logtree.Checkpoint)) string {
+	t.Helper()
+	head, err := o.Head(t.Context(), 0)
+	must(t, err)
+	c := logtree.Checkpoint{Origin: head.Origin, Size: head.Events, Root: head.Root}
+	change(&c)
+	signed, err := c.Sign(o.signer)
+	must(t, err)
+	return string(signed)
+}
+
+// wantExtended holds two checkpoints against each other.
+func wantExtended(t *testing.T, o *office, early, late string) {
+	t.Helper()
+	from, err := OpenCheckpoint([]byte(early), o.keys)
+	must(t, err)
+	to, err := OpenCheckpoint([]byte(late), o.keys)
+	must(t, err)
+	proof, err := o.Consistency(t.Context(), from.Events, to.Events)
+	must(t, err)
+	must(t, tlog.CheckTree(proof, int64(to.Events), to.Root, int64(from.Events), from.Root))
+}
+
+// truthsOf tells each object's truth by its name.
+func truthsOf(truths map[string]string) TruthFunc {
+	return func(_ context.Context, _ string, objects []string) (values []string, err error) {
+		for _, name := range objects {
+			values = append(values, truths[name])
+		}
+		return values, nil
+	}
+}

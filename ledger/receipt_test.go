@@ -1,0 +1,588 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/ledger/internal/logtree"
+)
+
+// A buyer keeps a receipt, and trusts nobody but the key.
+
+func receiptOf(t testing.TB, l *Ledger, sale uint64) Receipt {
+	t.Helper()
+	r, err := l.Receipt(t.Context(), sale)
+	must(t, err)
+	return r
+}
+
+// shop is an office that has sold the votes of three people, to two buyers, in every way.
+func shop(t testing.TB) *office {
+	t.Helper()
+	o := newOffice(t, 1)
+	sellers(t, o.Ledger, "2", "5", "ann", "bob", "cid")
+	o.later()
+	sell(t, o.Ledger, purchase(t, "1", "acme", "0.5", "ann", "bob", "cid")) // draws
+	o.later()
+	sell(t, o.Ledger, purchase(t, "2", "zeta", "0.5", "ann", "cid")) // resales
+	o.later()
+	sell(t, o.Ledger, purchase(t, "3", "acme", "1", "ann", "bob")) // upgrades
+	o.later()
+	sell(t, o.Ledger, purchase(t, "4", "zeta", "0.75", "ann", "bob", "cid")) // two insertions and a draw
+	o.later()
+	sell(t, o.Ledger, purchase(t, "5", "acme", "0.25", "ann", "bob")) // degradations, for nothing
+	o.later()
+	return o
+}
+
+func TestABuyerVerifiesWithoutTheLedger(t *testing.T) {
+	signer, verifier, public := logKey(t, officeName, 3)
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	must(t, Create(path, "USD", public))
+	l := open(t, path, Options{Signer: signer})
+	sellers(t, l, "2", "5", "ann", "bob")
+	sold := sell(t, l, purchase(t, "order", "acme", "0.5"))
+	want := delivered(t, l, sold.Number)
+	kept := text(t, receiptOf(t, l, sold.Number))
+	closed(t, l)
+	must(t, os.Remove(path))
+
+	r, err := ReadReceipt(kept)
+	must(t, err)
+	wantSound(t, "the receipt", r, note.VerifierList(verifier))
+	if r.Sale != sold.Number || r.Buyer != "acme" || r.Question != "vote" || r.Epsilon != sold.Epsilon || r.Price != sold.Price || !r.Time.Equal(sold.Time) ||
+		r.Objects != 2 || r.Draws != 2 || r.Currency != "USD" || !slices.Equal(r.Values, vote().Values) || r.LogKey != public {
+		t.Errorf("%+v", r)
+	}
+	for _, one := range r.Responses {
+		d := want[one.Object]
+		if one.Response != d.Value || one.Price != d.Price || one.Method != d.Method || one.Event != d.Sold {
+			t.Errorf("%+v, delivered was %+v", one, d)
+		}
+	}
+	if head := r.Verify(note.VerifierList(verifier)).Head; head.Origin != officeName || head.Events < sold.Last {
+		t.Errorf("the head is %+v", head)
+	}
+}
+
+func TestReceiptsOfEverySale(t *testing.T) {
+	o := shop(t)
+	for number, want := range map[uint64]saleTally{1: {draws: 3}, 2: {resales: 2}, 3: {draws: 2, upgrades: 2}, 4: {insertions: 2, draws: 1, upgrades: 2}, 5: {degradations: 2}} {
+		r := receiptOf(t, o.Ledger, number)
+		wantSound(t, fmt.Sprint("sale ", number), r, o.keys)
+		if got := (saleTally{r.Draws, r.Resales, r.Degradations, r.Insertions, r.Upgrades}); got != want {
+			t.Errorf("sale %d: %+v, want %+v", number, got, want)
+		}
+		back, err := ReadReceipt(text(t, r))
+		must(t, err)
+		if !reflect.DeepEqual(back, r) {
+			t.Errorf("%+v became %+v", r, back)
+		}
+	}
+	if free := receiptOf(t, o.Ledger, 5); free.Price != 0 {
+		t.Errorf("what was below costs %d", free.Price)
+	}
+}
+
+func TestAPartialSaleCountsWhomItLeftOut(t *testing.T) {
+	o := newOffice(t, 1)
+	sellers(t, o.Ledger, "2", "5", "ann", "bob", "cid", "dot")
+	r := purchase(t, "order", "acme", "0.5", "ann", "bob", "nobody", "cid", "dot")
+	r.Partial, r.Truth = true, truthsOf(map[string]string{"ann": "yes", "cid": "no"})
+	sell(t, o.Ledger, r)
+	got := receiptOf(t, o.Ledger, 1)
+	wantSound(t, "a partial sale", got, o.keys)
+	if got.Refused != 3 || got.Objects != 2 || strings.Contains(string(text(t, got)), "nobody") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestASaleFromAReservation(t *testing.T) {
+	o := newOffice(t, 1)
+	sellers(t, o.Ledger, "2", "5", "ann", "bob")
+	held := reserve(t, o.Ledger, ReserveRequest{Key: "r", Order: purchase(t, "", "acme", "0.5").Order, For: time.Hour})
+	if _, err := o.Receipt(t.Context(), held.Number); !errors.Is(err, ErrUnknown) {
+		t.Errorf("the receipt of a reservation: %v", err)
+	}
+	define(t, o.Ledger, smoker())
+	o.clock.set(epoch().Add(time.Minute))
+	commit(t, o.Ledger, "c", held.Number)
+	r := receiptOf(t, o.Ledger, held.Number)
+	wantSound(t, "a sale from a reservation", r, o.keys)
+	if r.Evidence.Buyer.Event >= r.Evidence.Sale.Event-3 || !r.Time.Equal(epoch().Add(time.Minute)) {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestReceiptsThatThereAreNot(t *testing.T) {
+	o := shop(t)
+	for _, number := range []uint64{0, 6, math.MaxUint64} {
+		_, err := o.Receipt(t.Context(), number)
+		wantErr(t, err, ErrUnknown)
+	}
+	_, err := openMemory(t, o.store, Options{}).Receipt(t.Context(), 1)
+	wantErr(t, err, ErrNoSigner)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = o.Receipt(ctx, 1)
+	wantErr(t, err, context.Canceled)
+	reader := openMemory(t, o.store, Options{ReadOnly: true, Signer: o.signer})
+	r, err := reader.Receipt(t.Context(), 1)
+	must(t, err)
+	wantSound(t, "of a ledger that is only read", r, o.keys)
+}
+
+func TestReceiptsOfADamagedLogAreRefused(t *testing.T) {
+	for name, damage := range map[string]func(*logged){
+		"salt": func(n *logged) { n.salt[3]++ },
+		"leaf": func(n *logged) { n.hashes[0][3]++ },
+		"time": func(n *logged) { n.time = n.time.Add(1); n.hashes[0] = n.leaf() },
+		"sale": func(n *logged) { n.change.(*sold).sale = 2; n.hashes[0] = n.leaf() },
+	} {
+		o := shop(t)
+		number := receiptOf(t, o.Ledger, 1).Responses[1].Event
+		var n logged
+		must(t, o.view(t.Context(), func(s *state) (err error) {
+			n, err = s.entry(number)
+			return err
+		}))
+		damage(&n)
+		putRecord(t, o.store, bucketEvents, eventKey(number), n.encode())
+		if _, err := o.Receipt(t.Context(), 1); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// forgetful is a receipt with everything that one can have: an erased response among others.
+func forgetful(t *testing.T) (*office, Receipt) {
+	t.Helper()
+	o := shop(t)
+	must(t, o.Forget(t.Context(), "forget", "bob"))
+	return o, receiptOf(t, o.Ledger, 4)
+}
+
+func TestEveryAlterationOfAReceiptIsNamed(t *testing.T) {
+	o, r := forgetful(t)
+	wantSound(t, "the receipt", r, o.keys)
+	names := map[string]string{
+		".Format": "format", ".Ledger": "ledger", ".Created": "ledger", ".Currency": "ledger", ".LogKey": "ledger",
+		".Sale": "the sale", ".Epsilon": "the sale", ".Objects": "the sale", ".Price": "the sale", ".Refused": "the sale", ".Time": "the sale",
+		".Draws": "the sale", ".Resales": "the sale", ".Degradations": "the sale", ".Insertions": "the sale", ".Upgrades": "the sale",
+		".Buyer": "the buyer", ".Question": "the question", ".Values": "the question",
+		".Evidence.Created.": "the ledger", ".Evidence.Question.": "the question", ".Evidence.Buyer.": "the buyer", ".Evidence.Sale.Salt": "the sale",
+		".Evidence.Sale.Leaf": "the sale", ".Evidence.Sale.Event": "is expected here", ".Evidence.Proof": "do not give the root", ".Evidence.Checkpoint": "the checkpoint",
+		".Evidence.Created.Event": "begins with that", ".Evidence.Question.Event": "the proof", ".Evidence.Buyer.Event": "the proof",
+	}
+	seen, n := map[string]bool{}, 0
+	altered(t, r, func(way string, other Receipt) {
+		n++
+		c := other.Verify(o.keys)
+		if c.OK() || len(other.Verify(nil).Faults) == 0 && way != ".Evidence.Checkpoint" {
+			t.Errorf("%s: nobody notices", way)
+		}
+		var i int
+		if _, err := fmt.Sscanf(way, ".Responses[%d]", &i); err == nil {
+			seen[way[strings.LastIndex(way, "."):]] = true
+			if !slices.ContainsFunc(c.Faults, func(f Fault) bool { return f.Item == i+1 }) {
+				t.Errorf("%s: not named, but %q", way, faults(c))
+			}
+			if slices.ContainsFunc(c.Faults, func(f Fault) bool { return f.Item != i+1 && f.Item != 0 && f.Item != i+2 }) {
+				t.Errorf("%s: others are named: %q", way, faults(c))
+			}
+			return
+		}
+		want := ""
+		for prefix, words := range names {
+			if longest := len(want); strings.HasPrefix(way, prefix) && len(prefix) >= longest {
+				_ = words
+				want = prefix
+			}
+		}
+		if seen[want] = true; want == "" || !strings.Contains(strings.Join(faults(c), "\n"), names[want]) {
+			t.Errorf("%s: not named, but %q", way, faults(c))
+		}
+	})
+	for _, field := range []string{".Object", ".Response", ".Price", ".Method", ".Event", ".Salt", ".Erased", ".Commitment", ".Leaf"} {
+		if !seen[field] {
+			t.Errorf("no response was altered in %s", field)
+		}
+	}
+	for name := range names {
+		if !seen[name] && name != ".Evidence.Created." {
+			t.Errorf("nothing was altered in %s", name)
+		}
+	}
+	if n < 60 {
+		t.Errorf("only %d fields", n)
+	}
+}
+
+func TestEveryByteOfAReceiptMatters(t *testing.T) {
+	o, r := forgetful(t)
+	everyByte(t, r, o.keys, ReadReceipt)
+}
+
+func TestReceiptsAreReadStrictly(t *testing.T) {
+	_, r := forgetful(t)
+	r.Epsilon = eps(t, "0.5")
+	strictness(t, r, ReadReceipt)
+}
+
+func TestReceiptsAreReadAlikeInAnyZone(t *testing.T) {
+	_, r := forgetful(t)
+	strictInAnyZone(t, r, ReadReceipt)
+}
+
+func TestAReceiptByAnotherKey(t *testing.T) {
+	_, r := forgetful(t)
+	wrongKeys(t, r)
+}
+
+// A key vouches for one log: checkpoints of others, by the same key even, do not fit.
+func TestAReceiptWithAnotherCheckpoint(t *testing.T) {
+	o, r := forgetful(t)
+	for name, test := range map[string]struct {
+		change func(*logtree.Checkpoint)
+		words  string
+	}{
+		"other root":   {func(c *logtree.Checkpoint) { c.Root[0]++ }, "do not give the root"},
+		"other size":   {func(c *logtree.Checkpoint) { c.Size *= 2 }, "proof"},
+		"smaller size": {func(c *logtree.Checkpoint) { c.Size = 3 }, "has none with index"},
+		"size 0":       {func(c *logtree.Checkpoint) { c.Size = 0 }, "of 0 events"},
+	} {
+		other := copyOf(t, r)
+		other.Evidence.Checkpoint = resigned(t, o, test.change)
+		wantFault(t, name, other, o.keys, test.words)
+	}
+	elsewhere := newOffice(t, 1) // the same name, key and id
+	sellers(t, elsewhere.Ledger, "2", "5", "ann", "bob", "cid")
+	for len(events(t, elsewhere.Ledger)) < len(events(t, o.Ledger)) {
+		define(t, elsewhere.Ledger, Question{fmt.Sprint(stats(t, elsewhere.Ledger).Events), vote().Values})
+	}
+	other := copyOf(t, r)
+	other.Evidence.Checkpoint = string(checkpointOf(t, elsewhere.Ledger))
+	wantFault(t, "another log", other, o.keys, "do not give the root")
+
+	signer, verifier, _ := logKey(t, "example.com/else", 1)
+	head, err := o.Head(t.Context(), 0)
+	must(t, err)
+	signed, err := logtree.Checkpoint{Origin: "example.com/else", Size: head.Events, Root: head.Root}.Sign(signer)
+	must(t, err)
+	other.Evidence.Checkpoint = string(signed)
+	wantFault(t, "another name", other, note.VerifierList(verifier), "the checkpoint is of the log")
+}
+
+func TestSplicedReceipts(t *testing.T) {
+	o := shop(t)
+	one, two := receiptOf(t, o.Ledger, 4), receiptOf(t, o.Ledger, 1)
+	if one.Objects != two.Objects {
+		t.Fatal("the sales should be of one size")
+	}
+	for name, test := range map[string]struct {
+		change func(*Receipt)
+		words  string
+	}{
+		"responses of another sale": {func(r *Receipt) { r.Responses = two.Responses }, "is expected here"},
+		"one of another sale":       {func(r *Receipt) { r.Responses[1] = two.Responses[1] }, "no. 2, event"},
+		"evidence of another sale":  {func(r *Receipt) { r.Evidence = two.Evidence }, "the sale"},
+		"head of another sale": {func(r *Receipt) {
+			responses := r.Responses
+			*r = two
+			r.Responses = responses
+		}, "is expected here"},
+		"swapped":              {func(r *Receipt) { r.Responses[0], r.Responses[1] = r.Responses[1], r.Responses[0] }, "names come in order"},
+		"dropped":              {func(r *Receipt) { r.Responses = r.Responses[:2] }, "there are 2 responses of 3"},
+		"dropped in the midst": {func(r *Receipt) { r.Responses = slices.Delete(r.Responses, 1, 2) }, "is expected here"},
+		"dropped and counted so": {func(r *Receipt) {
+			r.Price -= r.Responses[2].Price
+			r.Responses, r.Objects, r.Draws = r.Responses[:2], 2, r.Draws-1
+		}, "the sale (its number"},
+		"none":         {func(r *Receipt) { r.Responses = nil }, "there are 0 responses"},
+		"none of none": {func(r *Receipt) { r.Responses, r.Objects = nil, 0 }, "there are 0 responses"},
+		"twice":        {func(r *Receipt) { r.Responses = append(r.Responses, r.Responses[2]) }, "each once"},
+		"one more": {func(r *Receipt) {
+			more := r.Responses[2]
+			more.Event, more.Object = more.Event+1, "dot"
+			r.Responses = append(r.Responses, more)
+		}, "no. 4"},
+		"another buyer": {func(r *Receipt) {
+			r.Buyer, r.Evidence.Buyer = two.Buyer, two.Evidence.Buyer
+		}, "the sale"},
+		"names swapped": {func(r *Receipt) {
+			r.Responses[0].Object, r.Responses[1].Object = r.Responses[1].Object, r.Responses[0].Object
+		}, "no. 1"},
+		"prices swapped": {func(r *Receipt) { r.Responses[0].Price++; r.Responses[2].Price-- }, "no. 3"},
+		"dearer":         {func(r *Receipt) { r.Responses[0].Price += 5; r.Price += 5 }, "no. 1"},
+		"negative":       {func(r *Receipt) { r.Responses[0].Price = -5 }, "the price is -5"},
+		"overflowing":    {func(r *Receipt) { r.Responses[0].Price, r.Responses[1].Price = math.MaxInt64, math.MaxInt64 }, "do not add up"},
+		"erased": {func(r *Receipt) {
+			c := commitment{1}
+			r.Responses[1] = SoldResponse{Price: r.Responses[1].Price, Event: r.Responses[1].Event, Leaf: r.Responses[1].Leaf, Erased: true, Commitment: c[:]}
+		}, "commitment or leaf"},
+		"erased and whole": {func(r *Receipt) { r.Responses[1].Erased = true }, "nothing else"},
+		"hash dropped":     {func(r *Receipt) { r.Evidence.Proof = r.Evidence.Proof[1:] }, "too short"},
+		"hash added":       {func(r *Receipt) { r.Evidence.Proof = append(r.Evidence.Proof, tlog.Hash{}) }, "too long"},
+		"time far away":    {func(r *Receipt) { r.Time = r.Time.AddDate(0, 0, 0).Add(1<<63 - 1).Add(1<<63 - 1).Add(2) }, "none of a log"},
+		"other methods": {func(r *Receipt) {
+			r.Responses[0].Method, r.Responses[2].Method = r.Responses[2].Method, r.Responses[0].Method
+		}, "no. 1"},
+		"other tally": {func(r *Receipt) { r.Draws, r.Insertions = r.Insertions, r.Draws }, "counts"},
+	} {
+		r := copyOf(t, one)
+		test.change(&r)
+		wantFault(t, name, r, o.keys, test.words)
+		wantFault(t, name, r, nil, test.words)
+	}
+}
+
+// Verify takes whatever a program has made.
+func TestVerifyingNonsense(t *testing.T) {
+	o, r := forgetful(t)
+	wantFault(t, "nothing", Receipt{}, nil, "format")
+	huge := copyOf(t, r)
+	huge.Sale, huge.Objects, huge.Refused, huge.Price = math.MaxUint64, math.MaxUint64, math.MaxUint64, math.MinInt64
+	huge.Draws, huge.Resales, huge.Degradations, huge.Insertions, huge.Upgrades = math.MaxUint64, math.MaxUint64, math.MaxUint64, math.MaxUint64, math.MaxUint64
+	huge.Created, huge.Time = time.Time{}, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	huge.Evidence.Sale.Event, huge.Evidence.Question.Number = math.MaxUint64, math.MaxUint32
+	for i := range huge.Responses {
+		huge.Responses[i].Event, huge.Responses[i].Price, huge.Responses[i].Salt = math.MaxUint64, math.MaxInt64, nil
+	}
+	wantFault(t, "large numbers", huge, o.keys, "none of a log")
+	wantFault(t, "nothing but a checkpoint", Receipt{Evidence: Evidence{Checkpoint: r.Evidence.Checkpoint}}, o.keys, "the ledger's is")
+}
+
+func TestForgettingAndReceipts(t *testing.T) {
+	o := shop(t)
+	before := text(t, receiptOf(t, o.Ledger, 4))
+	must(t, o.Forget(t.Context(), "forget", "bob"))
+	o.later()
+	early, err := ReadReceipt(before)
+	must(t, err)
+	wantSound(t, "taken before", early, o.keys)
+	late := receiptOf(t, o.Ledger, 4)
+	wantSound(t, "taken after", late, o.keys)
+	wantExtended(t, o, early.Evidence.Checkpoint, late.Evidence.Checkpoint)
+	if early.Responses[1].Object != "bob" || !late.Responses[1].Erased || late.Responses[1].Price != early.Responses[1].Price || late.Responses[1].Leaf != early.Responses[1].Leaf {
+		t.Errorf("%+v became %+v", early.Responses[1], late.Responses[1])
+	}
+	for _, gone := range []string{"bob", hex.EncodeToString(early.Responses[1].Salt)} {
+		if bytes.Contains(text(t, late), []byte(gone)) {
+			t.Errorf("%q is in a receipt made after", gone)
+		}
+	}
+	must(t, o.Forget(t.Context(), "forget ann", "ann"))
+	must(t, o.Forget(t.Context(), "forget cid", "cid"))
+	wantSound(t, "with everybody forgotten", receiptOf(t, o.Ledger, 4), o.keys)
+	for number := uint64(1); number <= 5; number++ {
+		wantSound(t, fmt.Sprint("sale ", number), receiptOf(t, o.Ledger, number), o.keys)
+	}
+}
+
+func TestTwoReceiptsOfOneSale(t *testing.T) {
+	o := shop(t)
+	early := receiptOf(t, o.Ledger, 2)
+	for i := range 9 {
+		define(t, o.Ledger, Question{fmt.Sprint("more ", i), vote().Values})
+		late := receiptOf(t, o.Ledger, 2)
+		wantSound(t, "the later one", late, o.keys)
+		wantExtended(t, o, early.Evidence.Checkpoint, late.Evidence.Checkpoint)
+		late.Evidence = early.Evidence
+		if !reflect.DeepEqual(late, early) {
+			t.Errorf("%+v\nbecame\n%+v", early, late)
+		}
+		mixed := copyOf(t, early)
+		mixed.Evidence.Checkpoint = receiptOf(t, o.Ledger, 2).Evidence.Checkpoint
+		wantFault(t, "a checkpoint without its proof", mixed, o.keys, "the")
+	}
+	again := receiptOf(t, o.Ledger, 3)
+	if !reflect.DeepEqual(again, receiptOf(t, o.Ledger, 3)) {
+		t.Error("the same log gives another receipt")
+	}
+}
+
+// Invariant 6: nothing in a receipt comes from the truth but the responses, nor does it name requests.
+func TestReceiptsTellNoTruth(t *testing.T) {
+	o := newOffice(t, 1)
+	o.sampler = uniformSampler(5)
+	sellers(t, o.Ledger, "2", "5", "ann", "bob")
+	r := purchase(t, "SECRET-KEY", "acme", "0.5")
+	r.Truth = truthsOf(map[string]string{"ann": "no", "bob": "blank"})
+	sell(t, o.Ledger, r)
+	got := receiptOf(t, o.Ledger, 1)
+	wantSound(t, "the receipt", got, o.keys)
+	data := string(text(t, got))
+	for _, ev := range logOf(t, pairs(t, o.store)) {
+		if c, ok := ev.change.(*truthBound); ok && (strings.Contains(data, hex.EncodeToString(c.tag[:])) || strings.Contains(data, hex.EncodeToString(ev.salt[:]))) {
+			t.Error("what a chain is bound to is in a receipt")
+		}
+	}
+	for _, secret := range []string{"SECRET", "previous", "bound", "truth", "define vote", "enrol"} {
+		if strings.Contains(data, secret) {
+			t.Errorf("%q is in a receipt", secret)
+		}
+	}
+	// With the same responses, other truths make the same receipt.
+	other := newOffice(t, 1)
+	other.sampler = uniformSampler(5)
+	sellers(t, other.Ledger, "2", "5", "ann", "bob")
+	r.Truth = truthsOf(map[string]string{"ann": "yes", "bob": "yes"})
+	sell(t, other.Ledger, r)
+	same := receiptOf(t, other.Ledger, 1)
+	if !reflect.DeepEqual(got.Responses, same.Responses) || got.Price != same.Price {
+		t.Errorf("%+v\nbecame\n%+v", got, same)
+	}
+}
+
+// Names may be anything that JSON spells in more than one way.
+func TestOddNamesInReceipts(t *testing.T) {
+	o := newOffice(t, 1)
+	odd := []string{`"`, "<b>&amp;", "\u2028", "\\u0041", "é", "�", strings.Repeat("ü", 128), "😀"}
+	q := Question{Name: "a<b\u2029", Values: []string{"&", "<", "\\"}}
+	define(t, o.Ledger, q)
+	enrollUnder(t, o.Ledger, q.Name, market(t, "2"), "5", odd...)
+	s, err := o.Sell(t.Context(), SellRequest{Key: "k", Order: Order{Buyer: "\\<'&\">", Question: q.Name, Epsilon: eps(t, "0.5"), All: true}, Truth: TruthOf("<")})
+	must(t, err)
+	r, err := ReadReceipt(text(t, receiptOf(t, o.Ledger, s.Number)))
+	must(t, err)
+	wantSound(t, "odd names", r, o.keys)
+	if r.Objects != uint64(len(odd)) || r.Buyer != "\\<'&\">" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// While a receipt of several snapshots is made, objects are forgotten.
+func TestReceiptsBesideForgetting(t *testing.T) {
+	o := newOffice(t, 1)
+	names := crowd(2*scanSize + 100)
+	sellers(t, o.Ledger, "2", "5", names...)
+	sell(t, o.Ledger, purchase(t, "order", "acme", "0.5"))
+	var wait sync.WaitGroup
+	for from := range 3 {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			for i := from; i < len(names); i += 997 {
+				if err := o.Forget(context.Background(), "forget "+names[i], names[i]); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+	}
+	for range 3 {
+		wantSound(t, "a receipt", receiptOf(t, o.Ledger, 1), o.keys)
+	}
+	wait.Wait()
+	last := receiptOf(t, o.Ledger, 1)
+	wantSound(t, "the last receipt", last, o.keys)
+	if n := count(last.Responses, func(one SoldResponse) bool { return one.Erased }); n == 0 {
+		t.Error("nobody is erased")
+	}
+}
+
+func count[T any](items []T, is func(T) bool) (n int) {
+	for _, one := range items {
+		if is(one) {
+			n++
+		}
+	}
+	return n
+}
+
+// goldenKey is the key by which the golden documents are signed. They verify for ever.
+const goldenKey = "example.com/office+9fdd85bd+AYqI4910CfGV/VLbLTy6XXLKZwm/HZQSG/N0iAG0D29c"
+
+func goldenKeys(t testing.TB) note.Verifiers {
+	t.Helper()
+	v, err := note.NewVerifier(goldenKey)
+	must(t, err)
+	return note.VerifierList(v)
+}
+
+func TestGoldenReceipt(t *testing.T) {
+	_, r := forgetful(t)
+	golden(t, "receipt-v1.json", indented(t, r))
+	data, err := os.ReadFile(filepath.Join("testdata", "golden", "receipt-v1.json"))
+	must(t, err)
+	kept, err := ReadReceipt(data)
+	must(t, err)
+	wantSound(t, "the golden receipt", kept, goldenKeys(t))
+}
+
+func FuzzReadReceipt(f *testing.F) {
+	data, err := os.ReadFile(filepath.Join("testdata", "golden", "receipt-v1.json"))
+	must(f, err)
+	want, err := ReadReceipt(data)
+	must(f, err)
+	f.Add(data)
+	f.Add(text(f, want))
+	f.Add(text(f, Receipt{}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := ReadReceipt(data)
+		if err != nil {
+			wantErr(t, err, ErrInvalid)
+			_ = json.Unmarshal(data, &r) // Verify takes anything
+		}
+		if c := r.Verify(goldenKeys(t)); c.OK() && !reflect.DeepEqual(r, want) {
+			t.Errorf("a forged receipt: %s", data)
+		}
+	})
+}
+
+// BenchmarkReceipt makes and verifies the receipt of a large sale.
+func BenchmarkReceipt(b *testing.B) {
+	const objects = 100_000
+	signer, verifier, public := logKey(b, officeName, 1)
+	path := filepath.Join(b.TempDir(), "ledger.db")
+	must(b, Create(path, "USD", public))
+	l := open(b, path, Options{Signer: signer})
+	define(b, l, vote())
+	enrollUnder(b, l, "vote", market(b, "2"), "5", crowd(objects)...)
+	sell(b, l, purchase(b, "order", "acme", "0.5"))
+	r := receiptOf(b, l, 1)
+	data := text(b, r)
+	b.Run("make", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			receiptOf(b, l, 1)
+		}
+	})
+	b.Run("write", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			text(b, r)
+		}
+		b.ReportMetric(float64(len(data))/objects, "bytes/response")
+	})
+	b.Run("read", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, err := ReadReceipt(data)
+			must(b, err)
+		}
+	})
+	b.Run("verify", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if !r.Verify(note.VerifierList(verifier)).OK() {
+				b.Fatal("it is wrong")
+			}
+		}
+	})
+}

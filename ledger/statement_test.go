@@ -1,0 +1,645 @@
+package ledger
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/sluicedp/sluice/ledger/internal/logtree"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// A seller wants to see all of it, and be able to show it.
+
+func statementOf(t testing.TB, l *Ledger, key, object string) Statement {
+	t.Helper()
+	st, err := l.Statement(t.Context(), key, object)
+	must(t, err)
+	return st
+}
+
+// life is an office in which ann has done whatever an object can do, once each.
+func life(t testing.TB) *office {
+	t.Helper()
+	o := newOffice(t, 1)
+	define(t, o.Ledger, smoker())
+	sellers(t, o.Ledger, "4", "8", "ann", "bob")
+	enrollUnder(t, o.Ledger, "smoker", inSteps(t), "8", "ann", "bob")
+	steps := []func(){
+		func() { release(t, o.Ledger, releaseOf(t, "raised", "ann", "1")) },
+		func() { release(t, o.Ledger, releaseOf(t, "derived", "ann", "0.25")) },
+		func() { sell(t, o.Ledger, purchase(t, "resold", "acme", "1", "ann", "bob")) },
+		func() { sell(t, o.Ledger, purchase(t, "inserted", "zeta", "0.5", "ann")) },
+		func() { sell(t, o.Ledger, purchase(t, "drawn", "acme", "1.5", "ann")) },
+		func() { sell(t, o.Ledger, purchase(t, "bob alone", "acme", "0.5", "bob")) },
+		func() {
+			r := inquire(t, "asked", "majority:yes", "0.5", ballots("ann", "bob"), "ann", "bob")
+			answerTo(t, o.Ledger, r)
+		},
+		func() {
+			r := order(t, "too much", "2", "ann", "bob")
+			r.Question, r.Partial = "smoker", true
+			r.Epsilon = eps(t, "0.75")
+			carryOut(t, o.Ledger, r)
+			r.Key, r.Epsilon, r.Objects, r.All = "far too much", eps(t, "3"), []string{"ann"}, false
+			carryOut(t, o.Ledger, r)
+		},
+		func() {
+			r := purchase(t, "", "zeta", "2", "ann", "bob").Order
+			held := reserve(t, o.Ledger, ReserveRequest{Key: "held", Order: r, For: time.Hour})
+			must(t, o.Cancel(t.Context(), "given up", held.Number))
+			r.Objects = []string{"ann"}
+			held = reserve(t, o.Ledger, ReserveRequest{Key: "held again", Order: r, For: time.Hour})
+			commit(t, o.Ledger, "paid", held.Number)
+			reserve(t, o.Ledger, ReserveRequest{Key: "held still", Order: purchase(t, "", "third", "1", "ann").Order, For: time.Hour})
+		},
+		func() { stopAt(t, o.Ledger, "ann") },
+		func() { must(t, o.Withdraw(t.Context(), "out", "ann")) },
+		func() {
+			_, err := o.Enroll(t.Context(), EnrollRequest{Key: "in", Question: "vote", Objects: []string{"ann"}, Policy: market(t, "4"), Cap: eps(t, "8")})
+			must(t, err)
+		},
+		func() {
+			_, err := o.Advance(t.Context(), AdvanceRequest{Key: "sweep", Question: "smoker", Truth: truthsOf(map[string]string{"bob": "no"})})
+			must(t, err)
+		},
+	}
+	for _, step := range steps {
+		o.later()
+		step()
+	}
+	o.later()
+	return o
+}
+
+// stopAt records the part of a long request that ended at an object.
+func stopAt(t testing.TB, l *Ledger, object string) {
+	t.Helper()
+	_, _, err := l.submit(t.Context(), func(s *state) ([]change, error) {
+		return []change{&settled{key: "long", digest: [32]byte{31: 1}, first: s.counters.events + 1, through: s.counters.events, counts: counts{1, 2, 3}, last: object}}, nil
+	})
+	must(t, err)
+}
+
+// wantWholeLife compares a statement with what the ledger says of the object, and with the log.
+func wantWholeLife(t *testing.T, o *office, st Statement) {
+	t.Helper()
+	known := objectOf(t, o.Ledger, st.Object)
+	if st.Cap != known.Cap || st.Spent != known.Spent || st.Earned != known.Earned || st.Currency != known.Currency || len(st.Chains) != len(known.Chains) {
+		t.Errorf("%+v\nis stated of\n%+v", st, known)
+	}
+	var released []StatedResponse
+	for i, c := range known.Chains {
+		got := st.Chains[i]
+		if got.Question != c.Question || got.Epsilon != c.Epsilon || got.Withdrawn != c.Withdrawn || plus(got.Charged, got.Forgotten) != c.Answered || (got.Policy == nil) != (c.Policy == nil) ||
+			c.Policy != nil && !got.Policy.Equal(*c.Policy) || got.Spent != plus(c.Epsilon, c.Answered) {
+			t.Errorf("the chain %+v is stated as %+v", c, got)
+		}
+		for _, at := range c.Levels {
+			released = append(released, StatedResponse{Question: c.Question, Epsilon: at.Epsilon, Response: at.Response, Event: at.Event})
+		}
+	}
+	want := sortedBy(released, func(r StatedResponse) uint64 { return r.Event })
+	got := slices.Clone(st.Released)
+	for i := range got {
+		got[i].Time, got[i].Method = time.Time{}, ""
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("released was %+v, stated is %+v", want, got)
+	}
+	var about []uint64
+	for _, ev := range logOf(t, pairs(t, o.store)) {
+		if c, ok := ev.change.(personal); ok && c.about() == st.Object && ev.number < st.Event {
+			about = append(about, ev.number)
+		}
+	}
+	if last := st.Events[len(st.Events)-1]; last.Kind != "stated" || last.Event != st.Event || !slices.Equal(last.Events, about) {
+		t.Errorf("stated are %d, the log has %d", last.Events, about)
+	}
+}
+
+func TestAStatementIsWholeAndProven(t *testing.T) {
+	o := life(t)
+	st := statementOf(t, o.Ledger, "state", "ann")
+	wantSound(t, "the statement", st, o.keys)
+	wantWholeLife(t, o, st)
+	if head := st.Verify(o.keys).Head; head.Events != st.Event {
+		t.Errorf("the checkpoint is of %d events, the statement is event %d", head.Events, st.Event)
+	}
+	kinds := map[string]int{}
+	for _, f := range st.Events {
+		kinds[f.Kind]++
+	}
+	want := map[string]int{
+		"created": 1, "question": 2, "policy": 2, "buyer": 3, "enrolled": 3, "bound": 2, "released": 3, "charged": 1, "reserved": 3, "held": 3,
+		"sale": 4, "sold": 4, "withdrawn": 1, "refused": 1, "settled": 1, "stated": 1,
+	}
+	if !reflect.DeepEqual(kinds, want) {
+		t.Errorf("the events are %v, want %v", kinds, want)
+	}
+	if len(st.Sales) != 4 || st.Sales[0].Buyer != "acme" || st.Sales[1].Buyer != "zeta" || len(st.Charges) != 1 || !st.Chains[0].Withdrawn || st.Chains[1].Withdrawn {
+		t.Errorf("%+v %+v %+v", st.Sales, st.Charges, st.Chains)
+	}
+	back, err := ReadStatement(text(t, st))
+	must(t, err)
+	if string(text(t, back)) != string(text(t, st)) {
+		t.Errorf("%+v became %+v", st, back)
+	}
+	wantSound(t, "as it was read", back, o.keys)
+	audit(t, o.store)
+}
+
+func TestAStatementIsRepeated(t *testing.T) {
+	o := life(t)
+	st := statementOf(t, o.Ledger, "state", "ann")
+	n := stats(t, o.Ledger).Events
+	release(t, o.Ledger, releaseOf(t, "more", "ann", "2"))
+	again := statementOf(t, o.Ledger, "state", "ann")
+	if string(text(t, st)) != string(text(t, again)) || stats(t, o.Ledger).Events > n+2 {
+		t.Errorf("%+v\nbecame\n%+v", st, again)
+	}
+	_, err := o.Statement(t.Context(), "state", "bob")
+	wantErr(t, err, ErrKeyConflict)
+	_, err = o.Statement(t.Context(), "raised", "ann")
+	wantErr(t, err, ErrKeyConflict)
+}
+
+func TestALaterStatementHasTheEarlierOne(t *testing.T) {
+	o := life(t)
+	early := statementOf(t, o.Ledger, "early", "ann")
+	o.later()
+	release(t, o.Ledger, releaseOf(t, "more", "ann", "1.75"))
+	late := statementOf(t, o.Ledger, "late", "ann")
+	wantSound(t, "the earlier one, later", early, o.keys)
+	wantSound(t, "the later one", late, o.keys)
+	wantWholeLife(t, o, late)
+	wantExtended(t, o, early.Checkpoint, late.Checkpoint)
+	if !slices.ContainsFunc(late.Events, func(f Fact) bool { return f.Event == early.Event && f.Kind == "stated" }) || len(late.Released) != len(early.Released)+1 {
+		t.Errorf("%+v", late)
+	}
+}
+
+func TestAStatementAfterForgetting(t *testing.T) {
+	o := life(t)
+	before := statementOf(t, o.Ledger, "before", "ann")
+	o.later()
+	must(t, o.Forget(t.Context(), "forget", "ann"))
+	wantSound(t, "the statement from before", before, o.keys)
+	_, err := o.Statement(t.Context(), "before", "ann")
+	wantErr(t, err, ErrForgotten)
+
+	empty := statementOf(t, o.Ledger, "empty", "ann")
+	wantSound(t, "forgotten", empty, o.keys)
+	wantWholeLife(t, o, empty)
+	if empty.Spent != before.Spent || empty.Earned != before.Earned || len(empty.Released)+len(empty.Sales)+len(empty.Charges) != 0 || empty.Forgotten == 0 || !empty.Chains[0].Withdrawn {
+		t.Errorf("%+v", empty)
+	}
+	o.later()
+	_, err = o.Enroll(t.Context(), EnrollRequest{Key: "again", Question: "vote", Objects: []string{"ann"}, Policy: policy.Fixed(eps(t, "5")), Cap: eps(t, "8")})
+	refusals(t, err) // its policy is another
+	_, err = o.Enroll(t.Context(), EnrollRequest{Key: "again", Question: "vote", Objects: []string{"ann"}, Policy: market(t, "4"), Cap: eps(t, "8")})
+	must(t, err)
+	_, err = o.Release(t.Context(), releaseOf(t, "over", "ann", "2"))
+	if len(refusals(t, err)) != 1 {
+		t.Error("it should be over the ceiling")
+	}
+	other := smoker()
+	other.Name = "drinker"
+	define(t, o.Ledger, other)
+	enroll(t, o.Ledger, "drinker", "8", "ann")
+	r := releaseOf(t, "new", "ann", "0.5")
+	r.Question = "drinker"
+	release(t, o.Ledger, r)
+	st := statementOf(t, o.Ledger, "after", "ann")
+	wantSound(t, "enrolled again", st, o.keys)
+	wantWholeLife(t, o, st)
+	if st.Spent != plus(before.Spent, eps(t, "0.5")) || len(st.Released) != 1 || st.Chains[1].Forgotten.IsZero() || st.Chains[1].Withdrawn {
+		t.Errorf("%+v", st)
+	}
+	must(t, o.Forget(t.Context(), "forget again", "ann"))
+	twice := statementOf(t, o.Ledger, "twice", "ann")
+	wantSound(t, "forgotten twice", twice, o.keys)
+	wantWholeLife(t, o, twice)
+	if twice.Spent != st.Spent || twice.Forgotten <= st.Forgotten {
+		t.Errorf("%+v", twice)
+	}
+}
+
+func TestStatementsThatThereAreNot(t *testing.T) {
+	o := life(t)
+	r := order(t, "stranger", "0.5", "ann", "dot")
+	r.Partial = true
+	carryOut(t, o.Ledger, r)
+	for _, name := range []string{"nobody", "dot"} {
+		_, err := o.Statement(t.Context(), "k "+name, name)
+		wantErr(t, err, ErrUnknown)
+	}
+	for _, test := range [][2]string{{"", "ann"}, {"k", ""}, {"k", "a\x00"}, {strings.Repeat("k", 257), "ann"}} {
+		_, err := o.Statement(t.Context(), test[0], test[1])
+		wantErr(t, err, ErrInvalid)
+	}
+	unchanged(t, o.store, func() {
+		_, err := openMemory(t, o.store, Options{}).Statement(t.Context(), "k", "ann")
+		wantErr(t, err, ErrNoSigner)
+		_, err = openMemory(t, o.store, Options{ReadOnly: true, Signer: o.signer}).Statement(t.Context(), "k", "ann")
+		wantErr(t, err, ErrReadOnly)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = o.Statement(ctx, "k", "ann")
+		wantErr(t, err, context.Canceled)
+	})
+}
+
+// full is a statement with events of every kind that one can have.
+func full(t *testing.T) (*office, Statement) {
+	t.Helper()
+	o := life(t)
+	must(t, o.Forget(t.Context(), "forget bob", "bob"))
+	_, err := o.Enroll(t.Context(), EnrollRequest{Key: "bob again", Question: "smoker", Objects: []string{"bob"}, Policy: inSteps(t), Cap: eps(t, "8")})
+	must(t, err)
+	return o, statementOf(t, o.Ledger, "ann's", "ann")
+}
+
+func inSteps(t testing.TB) policy.Policy {
+	t.Helper()
+	p, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "1")})
+	must(t, err)
+	return p
+}
+
+func TestEveryAlterationOfAStatementIsNamed(t *testing.T) {
+	o, st := full(t)
+	bob := statementOf(t, o.Ledger, "bob's", "bob")
+	wantAllNamed(t, o, st, 400)
+	wantAllNamed(t, o, bob, 60)
+}
+
+// wantAllNamed alters every field of a statement, at least so many.
+func wantAllNamed(t *testing.T, o *office, st Statement, least int) {
+	t.Helper()
+	n := 0
+	altered(t, st, func(way string, other Statement) {
+		n++
+		c := other.Verify(o.keys)
+		if c.OK() || len(other.Verify(nil).Faults) == 0 && way != ".Checkpoint" {
+			t.Errorf("%s: nobody notices", way)
+		}
+		all := strings.Join(faults(c), "\n")
+		var i int
+		if _, err := fmt.Sscanf(way, ".Events[%d]", &i); err == nil {
+			// An event's number is in no hash: it is its place in the log, which the proof is about.
+			if !slices.ContainsFunc(c.Faults, func(f Fault) bool { return f.Item == i+1 }) && !strings.HasSuffix(way, "].Event") {
+				t.Errorf("%s: not named, but %q", way, faults(c))
+			}
+			return
+		}
+		field := strings.ToLower(strings.Split(strings.Split(way[1:], "[")[0], ".")[0])
+		words := map[string]string{"logkey": "log_key", "proof": "do not give the root", "format": "format", "object": "closes the list", "checkpoint": "checkpoint", "currency": "currency"}[field]
+		if words == "" {
+			words = field + " is not what the events come to"
+		}
+		if !strings.Contains(all, words) {
+			t.Errorf("%s: not named, but %q", way, faults(c))
+		}
+	})
+	if n < least {
+		t.Errorf("only %d fields", n)
+	}
+}
+
+func TestEveryByteOfAStatementMatters(t *testing.T) {
+	o := newOffice(t, 1)
+	sellers(t, o.Ledger, "2", "5", "ann")
+	sell(t, o.Ledger, purchase(t, "sale", "acme", "0.5", "ann"))
+	must(t, o.Withdraw(t.Context(), "out", "ann"))
+	everyByte(t, statementOf(t, o.Ledger, "ann's", "ann"), o.keys, ReadStatement)
+}
+
+func TestStatementsAreReadStrictly(t *testing.T) {
+	_, st := full(t)
+	st.Released[0].Epsilon = eps(t, "0.5")
+	strictness(t, st, ReadStatement)
+}
+
+func TestStatementsAreReadAlikeInAnyZone(t *testing.T) {
+	_, st := full(t)
+	strictInAnyZone(t, st, ReadStatement)
+}
+
+func TestAStatementByAnotherKey(t *testing.T) {
+	_, st := full(t)
+	wrongKeys(t, st)
+}
+
+// Whatever is left out, the statement does not hold together any more.
+func TestWhatAStatementLeavesOut(t *testing.T) {
+	o, st := full(t)
+	for i, f := range st.Events {
+		other := copyOf(t, st)
+		other.Events = slices.Delete(other.Events, i, i+1)
+		what := fmt.Sprintf("without event %d, %s", f.Event, f.Kind)
+		if c := other.Verify(o.keys); c.OK() || len(other.Verify(nil).Faults) < 2 {
+			t.Errorf("%s: %q", what, faults(c))
+		}
+		// With the right proof for the rest, too, which anybody can ask a ledger for.
+		var numbers []uint64
+		for _, f := range other.Events {
+			numbers = append(numbers, f.Event)
+		}
+		must(t, o.view(t.Context(), func(s *state) (err error) {
+			_, other.Proof, err = o.prove(s, st.Event, numbers)
+			return err
+		}))
+		c := other.Verify(o.keys)
+		if c.OK() || strings.Contains(strings.Join(faults(c), "\n"), "proof") {
+			t.Errorf("%s, proven: %q", what, faults(c))
+		}
+	}
+}
+
+func TestSplicedStatements(t *testing.T) {
+	o, st := full(t)
+	bob := statementOf(t, o.Ledger, "bob's", "bob")
+	later := statementOf(t, o.Ledger, "ann's later", "ann")
+	find := func(s *Statement, kind string) *Fact {
+		i := slices.IndexFunc(s.Events, func(f Fact) bool { return f.Kind == kind })
+		return &s.Events[i]
+	}
+	amount := func(n int64) *int64 { return &n }
+	for name, test := range map[string]struct {
+		change func(*Statement)
+		words  string
+	}{
+		"events of another":     {func(s *Statement) { s.Events = bob.Events }, `it is about "bob"`},
+		"events of a later one": {func(s *Statement) { s.Events, s.Proof = later.Events, later.Proof }, "event is not what"},
+		"a later checkpoint":    {func(s *Statement) { s.Checkpoint = later.Checkpoint }, "the checkpoint is of"},
+		"a later end":           {func(s *Statement) { s.Checkpoint, s.Event = later.Checkpoint, later.Event }, "event is not what"},
+		"another's name":        {func(s *Statement) { s.Object = "bob" }, "closes the list"},
+		"no events":             {func(s *Statement) { s.Events = nil }, "closes the list"},
+		"swapped":               {func(s *Statement) { s.Events[6], s.Events[7] = s.Events[7], s.Events[6] }, "comes behind"},
+		"twice":                 {func(s *Statement) { s.Events = slices.Insert(s.Events, 3, s.Events[3]) }, "comes behind"},
+		"one more":              {func(s *Statement) { s.Events = slices.Insert(s.Events, len(s.Events)-1, *find(&bob, "enrolled")) }, "is about"},
+		"a field too many":      {func(s *Statement) { find(s, "withdrawn").Response = "yes" }, "the fields are not those"},
+		"an amount too many":    {func(s *Statement) { find(s, "bound").Price = amount(0) }, "the fields are not those"},
+		"no price":              {func(s *Statement) { find(s, "sold").Price = nil }, "the fields are not those"},
+		"a negative price":      {func(s *Statement) { find(s, "sold").Price = amount(-1) }, "an amount of -1"},
+		"another kind":          {func(s *Statement) { find(s, "charged").Kind = "bound" }, "bytes where"},
+		"an unknown kind":       {func(s *Statement) { find(s, "charged").Kind = "answered" }, "has no event of the kind"},
+		"another sale":          {func(s *Statement) { find(s, "sold").Sale = 77 }, "is not there before"},
+		"another policy":        {func(s *Statement) { p := policy.Fixed(eps(t, "3")); find(s, "enrolled").Policy = &p }, "is not defined before"},
+		"an empty policy":       {func(s *Statement) { find(s, "policy").Policy = &policy.Policy{} }, "there is no policy"},
+		"another question":      {func(s *Statement) { find(s, "released").Question = "drinker" }, "is not defined before"},
+		"another buyer":         {func(s *Statement) { find(s, "sale").Buyer = "nobody" }, "is not named before"},
+		"another response":      {func(s *Statement) { find(s, "released").Response = "maybe" }, "is none"},
+		"another reason":        {func(s *Statement) { find(s, "refused").Refusal.Reason = "whim" }, "is none"},
+		"a short digest":        {func(s *Statement) { find(s, "settled").Digest = Hex{1} }, "bytes where there should be 32"},
+		"many counts":           {func(s *Statement) { find(s, "settled").Counts = make([]uint64, 9) }, "9 counts"},
+		"a short salt":          {func(s *Statement) { find(s, "sold").Salt = Hex{1} }, "a salt of 1 bytes"},
+		"an early expiry":       {func(s *Statement) { at := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC); find(s, "reserved").Expires = &at }, "none of a log"},
+		"a broken id":           {func(s *Statement) { find(s, "created").ID = "x" }, "the id"},
+		"another spelling of the id": {func(s *Statement) {
+			find(s, "created").ID = strings.ToUpper(find(s, "created").ID)
+		}, "the fields are not those"},
+		"more was spent":  {func(s *Statement) { s.Spent = privacy.MaxEpsilon() }, "spent is not what the events come to"},
+		"nothing earned":  {func(s *Statement) { s.Earned = 0 }, "earned is not what"},
+		"a response less": {func(s *Statement) { s.Released = s.Released[1:] }, "released is not what"},
+		"a sale less":     {func(s *Statement) { s.Sales = s.Sales[:1] }, "sales is not what"},
+		"a chain less":    {func(s *Statement) { s.Chains = s.Chains[:1] }, "chains is not what"},
+		"no charges":      {func(s *Statement) { s.Charges = nil }, "charges is not what"},
+	} {
+		other := copyOf(t, st)
+		test.change(&other)
+		wantFault(t, name, other, o.keys, test.words)
+		wantFault(t, name, other, nil, test.words)
+	}
+	wantFault(t, "nothing", Statement{}, o.keys, "closes the list")
+	wantFault(t, "an empty event", Statement{Events: []Fact{{}}}, o.keys, "has no event of the kind")
+	for name, change := range map[string]func(*logtree.Checkpoint){
+		"other root": func(c *logtree.Checkpoint) { c.Size, c.Root[0] = st.Event, c.Root[0]+1 },
+		"size 0":     func(c *logtree.Checkpoint) { c.Size = 0 },
+	} {
+		other := copyOf(t, st)
+		other.Checkpoint = resigned(t, o, change)
+		wantFault(t, name, other, o.keys, "the checkpoint")
+	}
+}
+
+// Of a log that breaks the rules by itself, with every leaf and every proof as it should be, the statement
+// does not come out right either.
+func TestAStatementOfAFalseLog(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func([]event) []event
+		words  string
+	}{
+		"an event is kept quiet": {func(log []event) []event {
+			c := log[len(log)-1].change.(*stated)
+			c.events = slices.Delete(c.events, 2, 3)
+			return log
+		}, "it does not list"},
+		"less is spent":  {func(log []event) []event { log[len(log)-1].change.(*stated).spent = privacy.Epsilon{}; return log }, "it says that the object has spent"},
+		"more is earned": {func(log []event) []event { log[len(log)-1].change.(*stated).earned++; return log }, "it says that the object has spent"},
+		"another response is resold": {func(log []event) []event {
+			for _, ev := range log {
+				if c, ok := ev.change.(*sold); ok && c.method == methodResale {
+					c.value = 2
+				}
+			}
+			return log
+		}, "it sells another response"},
+		"a derived level is above": {func(log []event) []event {
+			for _, ev := range log {
+				if c, ok := ev.change.(*released); ok && c.method == methodDegrade {
+					c.method = methodRaise
+				}
+			}
+			return log
+		}, "by raise, where the chain has 1 others"},
+		"the cap is lower": {func(log []event) []event {
+			for _, ev := range log {
+				if c, ok := ev.change.(*enrolled); ok {
+					c.cap = eps(t, "0.5")
+				}
+			}
+			return log
+		}, "the object has spent"},
+		"it withdraws earlier": {func(log []event) []event {
+			for i, ev := range log {
+				if c, ok := ev.change.(*charged); ok && c.object == "ann" {
+					log[i].change = &withdrawn{"ann"}
+				}
+			}
+			return log
+		}, "takes no part in"},
+	} {
+		o, st := full(t)
+		st = statementOfLog(t, o, st, test.change)
+		wantFault(t, name, st, o.keys, test.words)
+		if all := strings.Join(faults(st.Verify(o.keys)), "\n"); strings.Contains(all, "root") || strings.Contains(all, "altered") {
+			t.Errorf("%s: the proof is not that of the log: %q", name, all)
+		}
+	}
+}
+
+// statementOfLog makes a statement of a changed log, up to the event of another, by nobody's rules.
+func statementOfLog(t *testing.T, o *office, st Statement, change func([]event) []event) Statement {
+	t.Helper()
+	log := change(logOf(t, pairs(t, o.store))[:st.Event])
+	s := &state{Reader: hashesOnly{map[string][]byte{}}}
+	edge := &logtree.Edge{}
+	facts, g := map[uint64]Fact{}, newGlossary()
+	for _, ev := range log {
+		hashes, err := edge.Append(ev.leaf())
+		must(t, err)
+		key := eventKey(ev.number)
+		s.Reader.(hashesOnly).records[string(key)] = seal(bucketEvents, key, logged{ev, 0, hashes}.encode())
+		_ = g.learn(ev)
+		facts[ev.number], _ = g.fact(ev, hashes[0])
+	}
+	s.counters.events = st.Event
+	numbers := make([]uint64, len(st.Events))
+	for i, f := range st.Events {
+		numbers[i], st.Events[i] = f.Event, facts[f.Event]
+	}
+	head, proof, err := o.prove(s, st.Event, numbers)
+	must(t, err)
+	signed, err := o.sign(head)
+	must(t, err)
+	st.Proof, st.Checkpoint = proof, string(signed)
+	return st
+}
+
+// hashesOnly reads records from a map.
+type hashesOnly struct{ records map[string][]byte }
+
+func (h hashesOnly) Get(_ string, key []byte) ([]byte, error) { return h.records[string(key)], nil }
+func (hashesOnly) Scan(string, []byte, func(key, value []byte) bool) error {
+	return errors.New("not there")
+}
+
+// Others commit in the same transaction: the statement is not the end of the log, but its checkpoint is where it
+// ends.
+func TestStatementsBesideOthers(t *testing.T) {
+	signer, verifier, public := logKey(t, officeName, 4)
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	must(t, Create(path, "USD", public))
+	l, s := openShim(t, path, Options{Signer: signer})
+	voters(t, l, "5", crowd(200)...)
+	commit := s.holdCommit(t)
+	first := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "first", "person-00000", "0.5")) })
+	commit.wait(t)
+	one := async(func() (Statement, error) { return l.Statement(t.Context(), "one", "person-00001") })
+	waitQueued(t, l, 1)
+	behind := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "behind", "person-00001", "0.5")) })
+	waitQueued(t, l, 2)
+	commit.open()
+	await(t, first)
+	await(t, behind)
+	st := await(t, one)
+	must(t, st.err)
+	wantSound(t, "one in a batch", st.value, note.VerifierList(verifier))
+	if n := stats(t, l).Events; st.value.Event >= n || len(st.value.Released) != 0 {
+		t.Errorf("the statement is event %d of %d: %+v", st.value.Event, n, st.value.Released)
+	}
+
+	var wait sync.WaitGroup
+	for i, name := range crowd(200) {
+		wait.Add(2)
+		go func() {
+			defer wait.Done()
+			if _, err := l.Release(context.Background(), releaseOf(t, "r "+name, name, "1")); err != nil {
+				t.Error(err)
+			}
+		}()
+		go func() {
+			defer wait.Done()
+			st, err := l.Statement(context.Background(), "s "+name, name)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if i%10 == 0 {
+				wantSound(t, name, st, note.VerifierList(verifier))
+			}
+		}()
+	}
+	wait.Wait()
+}
+
+// A statement is for the object: of others it has only what is in the sums of their common sales.
+func TestStatementsTellNothingOfOthers(t *testing.T) {
+	o := life(t)
+	st := statementOf(t, o.Ledger, "SECRET", "ann")
+	data := string(text(t, st))
+	for _, ev := range logOf(t, pairs(t, o.store)) {
+		switch c := ev.change.(type) {
+		case *truthBound:
+			if c.object == "bob" && strings.Contains(data, hex.EncodeToString(c.tag[:])) {
+				t.Error("what bob's chain is bound to is in the statement of ann")
+			}
+		case personal:
+			if c.about() == "bob" && strings.Contains(data, hex.EncodeToString(ev.salt[:])) {
+				t.Errorf("the salt of event %d, about bob, is in the statement of ann", ev.number)
+			}
+		}
+	}
+	for _, secret := range []string{"bob", "SECRET", "resold", "previous"} {
+		if strings.Contains(data, secret) {
+			t.Errorf("%q is in the statement of ann", secret)
+		}
+	}
+}
+
+func TestGoldenStatement(t *testing.T) {
+	o := life(t)
+	must(t, o.Forget(t.Context(), "forget bob", "bob"))
+	o.later()
+	st := statementOf(t, o.Ledger, "ann's", "ann")
+	_, err := o.Enroll(t.Context(), EnrollRequest{Key: "bob again", Question: "smoker", Objects: []string{"bob"}, Policy: inSteps(t), Cap: eps(t, "8")})
+	must(t, err)
+	bob := statementOf(t, o.Ledger, "bob's", "bob")
+	for name, one := range map[string]Statement{"statement-v1.json": st, "statement-forgotten-v1.json": bob} {
+		golden(t, name, indented(t, one))
+		data, err := os.ReadFile(filepath.Join("testdata", "golden", name))
+		must(t, err)
+		kept, err := ReadStatement(data)
+		must(t, err)
+		wantSound(t, name, kept, goldenKeys(t))
+	}
+}
+
+func FuzzReadStatement(f *testing.F) {
+	wants := map[string]bool{}
+	for _, name := range []string{"statement-v1.json", "statement-forgotten-v1.json"} {
+		data, err := os.ReadFile(filepath.Join("testdata", "golden", name))
+		must(f, err)
+		want, err := ReadStatement(data)
+		must(f, err)
+		f.Add(data)
+		f.Add(text(f, want))
+		wants[string(text(f, want))] = true
+	}
+	f.Add(text(f, Statement{}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		st, err := ReadStatement(data)
+		if err != nil {
+			wantErr(t, err, ErrInvalid)
+			_ = json.Unmarshal(data, &st) // Verify takes anything
+		}
+		if c := st.Verify(goldenKeys(t)); c.OK() && !wants[string(text(t, st))] {
+			t.Errorf("a forged statement: %s", data)
+		}
+	})
+}

@@ -1,0 +1,308 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/ledger/internal/spill"
+	"github.com/sluicedp/sluice/ledger/store"
+)
+
+// Problem is one difference that [Ledger.Verify] found.
+type Problem struct {
+	// Kind says what it is about:
+	//   file        how the file keeps its records: what cannot be read, or is not as it was written
+	//   checkpoint  the log is not a continuation of the checkpoint
+	//   event       an event is missing, damaged, or cannot follow on those before it
+	//   tree        a hash of the tree is not that of the event, or of the hashes below it
+	//   ledger      what the ledger was created with, its format, its truth key
+	//   counters    the sums over the log, the revenue among them
+	//   question, policy, object, chain, answers, buyer, sale, request, tally, stranger
+	//               the stored record of one of them
+	Kind string `json:"kind"`
+	// Event is the event concerned. Of a record it is the last one known to have changed it; 0 is none.
+	Event    uint64 `json:"event,omitempty"`
+	Object   string `json:"object,omitempty"`
+	Question string `json:"question,omitempty"`
+	Text     string `json:"text"` // value by value: "spent is 0.5, the events say 0.7"
+}
+
+// The kinds of problems that are not those of one bucket.
+const (
+	problemFile       = "file"
+	problemCheckpoint = "checkpoint"
+	problemEvent      = "event"
+	problemTree       = "tree"
+	problemLedger     = "ledger"
+	problemCounters   = "counters"
+)
+
+// VerifyRequest says how to verify. The zero value verifies, and counts the problems.
+type VerifyRequest struct {
+	// Checkpoints are signed by one of the keys in Verifiers. The log must extend each of them.
+	Checkpoints [][]byte
+	Verifiers   note.Verifiers
+	// Report is called for each problem, in the order found. It may use the ledger.
+	Report func(Problem)
+	// Progress is called now and then with the number of events read and of those known to be there.
+	Progress func(done, total uint64)
+}
+
+// Verification tells what was verified.
+type Verification struct {
+	Head            // the log
+	Objects  uint64 `json:"objects"`
+	Problems uint64 `json:"problems"` // 0 if all is as it should be
+}
+
+// Verify makes the whole state anew from the events alone, and compares it with what is stored: the tree hash
+// by hash, and then every chain, level, balance, price, sum, tally, answer and idempotency record, value by
+// value. It checks each event against those before it, by the same rules by which events are recorded: budgets
+// and ceilings, prices and terms of sale, how each response came about, what belongs together. It reports
+// every difference, not only the first.
+//
+// What no problem proves: the log is one that this package can have written; the state is what it says; no
+// byte of a record was changed, and no event dropped, repeated or moved, by anybody who did not write the
+// whole rest of the log anew, tree hashes and state included. Against that, and against an older copy of the
+// file, only a checkpoint helps that is kept elsewhere: with it, no event before it was changed by anybody.
+// Verify needs no secret and no truth. So it does not tell whether responses were drawn from the truth, nor
+// whether the draws were random, nor who is behind an object; and of what was forgotten there is left only
+// what [Ledger.Forget] says.
+//
+// It reads in short snapshots, writes nothing, and can run beside anything else, on a ledger opened for
+// reading, too. Its memory does not grow with the log: what does not fit goes to temporary files. Damaged
+// parts of the file are reported and left out. An error says that the audit could not be carried out:
+// [ErrCheckpoint] for a checkpoint that cannot be trusted, [ErrClosed], [ErrStopped], the error of ctx, those
+// of disks.
+func (l *Ledger) Verify(ctx context.Context, r VerifyRequest) (Verification, error) {
+	return l.verify(ctx, r, usualPace())
+}
+
+// pace bounds what the audit does at a time.
+type pace struct {
+	memory   int // bytes of the state that are kept in memory, about
+	events   int // that a step folds
+	bytes    int // of these events
+	records  int // that a step compares
+	batch    int // events that are decoded together
+	problems int // after which a step ends: they are kept until then
+}
+
+// usualPace keeps snapshots to fractions of a second.
+func usualPace() pace {
+	return pace{memory: 192 << 20, events: 1 << 16, bytes: 16 << 20, records: 1 << 17, batch: 512, problems: 10_000}
+}
+
+func (l *Ledger) verify(ctx context.Context, r VerifyRequest, at pace) (done Verification, err error) {
+	a := &auditor{ledger: l, request: r, pace: at, seen: map[faultID]bool{}}
+	if err := a.trust(); err != nil {
+		return done, err
+	}
+	if a.scratch, err = spill.New("", at.memory); err != nil {
+		return done, err
+	}
+	defer func() { err = errors.Join(err, a.scratch.Close()) }()
+	a.decoder = startDecoder()
+	defer a.decoder.stop()
+	if err := a.begin(); err != nil {
+		return done, err
+	}
+	for !a.done {
+		if err := a.step(ctx); err != nil {
+			return done, fmt.Errorf("verify: %w", err)
+		}
+	}
+	return Verification{a.head, a.fold.counters.objects, a.problems}, nil
+}
+
+// auditor is a Verify being carried out. Each step reads one snapshot: it folds more of the log and then, once
+// it has caught up with the snapshot, compares more of what is stored with the fold. So every record is
+// compared with the fold of exactly the events that it was stored with.
+type auditor struct {
+	ledger  *Ledger
+	request VerifyRequest
+	pace    pace
+	trusted []Head // checkpoints by rising size, those still to come
+	scratch *spill.Scratch
+	source  *foldStore
+	fold    *state
+	decoder *decodeWorker
+	behind  []byte // where to read events on
+	tree    treeCheck
+	loose   bool   // the sale in the counters is only assumed to be open
+	total   uint64 // events known to be there
+	at      place  // where the comparison is
+	done    bool
+	head    Head
+
+	found    []Problem // by this step
+	problems uint64    // told before
+	seen     map[faultID]bool
+}
+
+// faultID is a fault of the file, to report it once.
+type faultID struct{ bucket, from, text string }
+
+// place is one among all records: those of the bucket with this index, from a key on.
+type place struct {
+	bucket int
+	from   []byte
+}
+
+// trust reads the checkpoints.
+func (a *auditor) trust() error {
+	origin := a.ledger.about.origin()
+	for _, signed := range a.request.Checkpoints {
+		c, err := OpenCheckpoint(signed, a.request.Verifiers)
+		if err != nil {
+			return err
+		}
+		if c.Origin != origin {
+			a.reportRollback(RollbackError{Checkpoint: c, Ledger: Head{Origin: origin}})
+			continue
+		}
+		a.trusted = append(a.trusted, c)
+	}
+	slices.SortStableFunc(a.trusted, func(c, d Head) int { return cmp.Compare(c.Events, d.Events) })
+	return nil
+}
+
+// begin makes the empty state that the log is folded into.
+func (a *auditor) begin() error {
+	a.source = &foldStore{scratch: a.scratch}
+	format := binary.BigEndian.AppendUint16([]byte(formatName), formatVersion)
+	if err := a.scratch.Put(bucketMeta, []byte(keyFormat), format); err != nil {
+		return err
+	}
+	a.fold = &state{Reader: a.source, writer: a.source, known: &cache{}}
+	a.checkTrusted()
+	return nil
+}
+
+// step reads one snapshot. What it found is told outside of it.
+func (a *auditor) step(ctx context.Context) error {
+	err := a.ledger.inspect(ctx, a.fault, func(r store.Reader) error {
+		a.source.log = r
+		caughtUp, err := a.foldSome(ctx, r)
+		if err != nil || !caughtUp {
+			return err
+		}
+		return a.compareSome(r)
+	})
+	if err == nil {
+		err = a.ledger.commits.awaitSeen(ctx, a.fold.counters.events)
+	}
+	if err != nil {
+		return err
+	}
+	a.tell()
+	return nil
+}
+
+func (a *auditor) tell() {
+	a.problems += uint64(len(a.found))
+	if a.request.Report != nil {
+		for _, p := range a.found {
+			a.request.Report(p)
+		}
+	}
+	a.found = nil
+	if a.request.Progress != nil {
+		done := a.fold.counters.events
+		a.request.Progress(done, max(done, a.total))
+	}
+}
+
+func (a *auditor) report(p Problem) { a.found = append(a.found, p) }
+
+func (a *auditor) full() bool { return len(a.found) >= a.pace.problems }
+
+// fault reports a part of the file that cannot be read, once.
+func (a *auditor) fault(f store.Fault) {
+	id := faultID{f.Bucket, string(f.From), f.Text}
+	if a.seen[id] {
+		return
+	}
+	a.seen[id] = true
+	text := f.Text
+	if f.Bucket != "" {
+		text += fmt.Sprintf(", in the bucket %q", f.Bucket)
+	}
+	p := a.about(f.Bucket, f.From)
+	p.Kind = problemFile
+	p.Text = text
+	a.report(p)
+}
+
+// inspect runs fn on a snapshot, of a damaged file too.
+func (l *Ledger) inspect(ctx context.Context, fault func(store.Fault), fn func(store.Reader) error) error {
+	if err := errors.Join(ctx.Err(), l.commits.check()); err != nil {
+		return err
+	}
+	var err error
+	if from, ok := l.store.(store.Inspector); ok {
+		err = from.Inspect(fault, fn)
+	} else {
+		err = l.store.View(fn)
+	}
+	if stopped := l.commits.check(); err != nil && stopped != nil {
+		return stopped // the store was closed before the snapshot was taken
+	}
+	return err
+}
+
+// awaitSeen waits until a commit that a snapshot may have shown is durable. Unlike awaitDurable it does not
+// wait for events that nobody is writing: the log may have been tampered with.
+func (c *committer) awaitSeen(ctx context.Context, event uint64) error {
+	err := c.await(ctx, func() bool { return c.durable >= event || c.failure != nil || !c.leading })
+	if err != nil {
+		return err
+	}
+	return c.check()
+}
+
+func (a *auditor) reportRollback(e RollbackError) {
+	a.report(Problem{Kind: problemCheckpoint, Event: e.Checkpoint.Events, Text: e.Error()})
+}
+
+// checkTrusted holds the tree against the checkpoints of its size, and those that it has gone past.
+func (a *auditor) checkTrusted() {
+	for len(a.trusted) > 0 && a.trusted[0].Events <= a.tree.size {
+		c := a.trusted[0]
+		a.trusted = a.trusted[1:]
+		root, known := a.tree.root()
+		switch failure := (RollbackError{c, Head{c.Origin, c.Events, root}}); {
+		case c.Events < a.tree.size || !known:
+			a.report(Problem{Kind: problemCheckpoint, Event: c.Events, Text: fmt.Sprintf("the checkpoint of %d events cannot be compared: events are missing", c.Events)})
+		case root != c.Root:
+			a.reportRollback(failure)
+		}
+	}
+}
+
+// finish ends the audit, at the end of the log and of what is stored.
+func (a *auditor) finish() {
+	a.reportMissing(a.fold.counters.events+1, a.total)
+	for _, c := range a.trusted {
+		a.reportRollback(RollbackError{c, Head{Origin: c.Origin, Events: a.tree.size}})
+	}
+	root, known := a.tree.root()
+	if !known {
+		root = tlog.Hash{}
+	}
+	a.head = Head{a.ledger.about.origin(), a.tree.size, root}
+	a.done = true
+}
+
+// reason is the text of an error that says why something cannot be.
+func reason(err error) string {
+	return strings.ReplaceAll(err.Error(), ErrCorrupt.Error()+": ", "")
+}

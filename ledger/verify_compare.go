@@ -1,0 +1,531 @@
+package ledger
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/store"
+)
+
+// auditedBuckets are the buckets of the state, in the order in which they are compared. The sums come last:
+// they say how many of everything there should be.
+func auditedBuckets() []string {
+	return []string{
+		bucketQuestions, bucketPolicies, bucketBuyers, bucketObjects, bucketStrangers, bucketChains, bucketAnswers, bucketSales, bucketRequests, bucketTallies, bucketMeta,
+	}
+}
+
+// bucketKind returns the kind of problems with the records of a bucket.
+func bucketKind(bucket string) string {
+	switch bucket {
+	case bucketQuestions:
+		return "question"
+	case bucketPolicies:
+		return "policy"
+	case bucketObjects:
+		return "object"
+	case bucketChains:
+		return "chain"
+	case bucketBuyers:
+		return "buyer"
+	case bucketSales:
+		return "sale"
+	case bucketRequests:
+		return "request"
+	case bucketTallies:
+		return "tally"
+	case bucketStrangers:
+		return "stranger"
+	case bucketEvents:
+		return problemEvent
+	case bucketMeta:
+		return problemLedger
+	}
+	return bucket // "answers"
+}
+
+// compareSome compares what is stored with the fold, up to a bound, from where it stopped before. The fold is
+// that of all events in this snapshot.
+func (a *auditor) compareSome(r store.Reader) error {
+	left := a.pace.records
+	buckets := auditedBuckets()
+	for a.at.bucket < len(buckets) {
+		from, err := a.compareBucket(r, buckets[a.at.bucket], a.at.from, &left)
+		if err != nil {
+			return err
+		}
+		if a.at.from = from; from != nil {
+			return nil
+		}
+		a.at.bucket++
+	}
+	a.finish()
+	return nil
+}
+
+// keyValue is a record of the fold.
+type keyValue struct{ key, value []byte }
+
+// compareBucket merges the stored records of a bucket with those of the fold. It returns from where to go on,
+// or nil at the end.
+func (a *auditor) compareBucket(r store.Reader, bucket string, from []byte, left *int) (next []byte, err error) {
+	var fault error
+	step, stop := iter.Pull(func(yield func(keyValue) bool) {
+		fault = a.scratch.Scan(bucket, from, func(key, value []byte) bool { return yield(keyValue{key, value}) })
+	})
+	defer stop()
+	derived, more := step()
+	// missing reports what the fold has below a key, or until the end.
+	missing := func(until []byte) bool {
+		for more && (until == nil || bytes.Compare(derived.key, until) < 0) {
+			if *left--; *left < 0 || a.full() {
+				next = derived.key
+				return false
+			}
+			a.compareRecord(bucket, derived.key, nil, derived.value)
+			derived, more = step()
+		}
+		return true
+	}
+	broken := r.Scan(bucket, from, func(key, value []byte) bool {
+		if !missing(key) {
+			return false
+		}
+		if *left--; *left < 0 || a.full() {
+			next = bytes.Clone(key)
+			return false
+		}
+		if !more || !bytes.Equal(derived.key, key) {
+			a.compareRecord(bucket, key, value, nil)
+			return true
+		}
+		if !bytes.Equal(derived.value, value) {
+			a.compareRecord(bucket, key, value, derived.value)
+		}
+		derived, more = step()
+		return true
+	})
+	if broken != nil && next == nil {
+		a.report(Problem{Kind: bucketKind(bucket), Text: fmt.Sprintf("not all records can be read: %v", broken)})
+	}
+	if next == nil {
+		missing(nil)
+	}
+	return next, fault
+}
+
+// compareRecord reports how a stored record differs from that of the fold. One of them may be nil.
+func (a *auditor) compareRecord(bucket string, key, stored, derived []byte) {
+	p := a.about(bucket, key)
+	what, payload := p.Text, []byte(nil)
+	report := func(text string) {
+		p.Text = what + ": " + text
+		a.report(p)
+	}
+	if derived != nil {
+		payload = derived[:len(derived)-sumLength]
+		p.Event = lastEvent(bucket, key, payload)
+	}
+	switch {
+	case stored == nil:
+		report("the record is missing")
+		return
+	case derived == nil:
+		report("there is such a record, and no event makes one")
+	}
+	if bucket == bucketMeta && string(key) == keyFormat { // which has no checksum
+		report(fmt.Sprintf("is %x, and should be %x", stored, derived))
+		return
+	}
+	found, err := unseal(bucket, key, stored)
+	if err != nil {
+		report("its checksum is wrong")
+		found = stored[:max(0, len(stored)-sumLength)]
+	}
+	if derived == nil {
+		return
+	}
+	fields, fault := a.differences(bucket, key, found, payload)
+	if fault != nil {
+		report("it cannot be read: " + reason(fault))
+		return
+	}
+	for _, text := range fields {
+		report(text)
+	}
+	if len(fields) == 0 && err == nil {
+		report("it is not stored in the form that it has") // decoders accept no such thing
+	}
+}
+
+// about returns a problem with a record by its key: kind, object and question, and as its text what it is.
+func (a *auditor) about(bucket string, key []byte) Problem {
+	p := Problem{Kind: bucketKind(bucket)}
+	d := &decoder{rest: key}
+	switch bucket {
+	case bucketQuestions, bucketBuyers, bucketPolicies:
+		p.Text = a.aboutNumbered(bucket, key, &p)
+	case bucketObjects:
+		name, member, _ := strings.Cut(string(key), "\x00")
+		p.Object, p.Text = name, fmt.Sprintf("object %q", name)
+		if len(member) == 4 {
+			p.Text += fmt.Sprintf(" in question %d", binary.BigEndian.Uint32([]byte(member)))
+			p.Question = a.questionName(binary.BigEndian.Uint32([]byte(member)))
+		}
+	case bucketChains:
+		p.Question = a.questionName(d.u32())
+		p.Object = string(d.rest)
+		p.Text = fmt.Sprintf("chain of %q in %q", p.Object, p.Question)
+	case bucketStrangers:
+		p.Object, p.Text = string(key), fmt.Sprintf("stranger %q", key)
+	case bucketAnswers:
+		p.Question = a.questionName(d.u32())
+		panel := d.take(32)
+		p.Text = fmt.Sprintf("answers to %q about the panel %.4x", d.rest, panel)
+	case bucketTallies:
+		k, err := decodeTallyKey(key)
+		if err != nil {
+			break
+		}
+		p.Question = a.questionName(k.question)
+		p.Text = fmt.Sprintf("tally of %s at ε=%s", a.valueName(k.question, int(k.value)), k.epsilon)
+	case bucketSales:
+		if number := d.u64(); d.done() == nil {
+			p.Text = fmt.Sprintf("sale %d", number)
+		}
+	case bucketEvents:
+		if number := d.u64(); d.done() == nil {
+			p.Event = number
+		}
+	case bucketRequests:
+		p.Text = fmt.Sprintf("request %q", key)
+	case bucketMeta:
+		p.Kind, p.Text = aboutMeta(string(key))
+	}
+	if p.Text == "" {
+		p.Text = fmt.Sprintf("key %x", key)
+	}
+	return p
+}
+
+// aboutMeta is about for the records of which there is one each.
+func aboutMeta(key string) (kind, text string) {
+	switch key {
+	case keyCounters:
+		return problemCounters, "the sums over the log"
+	case keyAbout:
+		return problemLedger, "what the ledger was created with"
+	case keyTruthKey:
+		return problemLedger, "the check of the truth key"
+	case keyFormat:
+		return problemLedger, "the format of the file"
+	}
+	return problemLedger, fmt.Sprintf("%q", key)
+}
+
+// aboutNumbered is about for what has a number and a name.
+func (a *auditor) aboutNumbered(bucket string, key []byte, p *Problem) string {
+	kind := bucketKind(bucket)
+	if len(key) == len(numberKey(0)) && (key[0] == 'q' || key[0] == 'p') {
+		number := binary.BigEndian.Uint32(key[1:])
+		if bucket == bucketQuestions {
+			p.Question = a.questionName(number)
+		}
+		return fmt.Sprintf("%s %d", kind, number)
+	}
+	if len(key) == 0 {
+		return kind
+	}
+	if bucket == bucketPolicies {
+		return fmt.Sprintf("the number of the policy with the hash %x", key[1:])
+	}
+	if bucket == bucketQuestions {
+		p.Question = string(key[1:])
+	}
+	return fmt.Sprintf("the number of the %s %q", kind, key[1:])
+}
+
+// valueName returns a value of a question in words.
+func (a *auditor) valueName(question uint32, value int) string {
+	if q, err := a.fold.question(question); err == nil && value < len(q.values) {
+		return fmt.Sprintf("%q", q.values[value])
+	}
+	return fmt.Sprintf("value %d", value)
+}
+
+// lastEvent returns the last event known to have changed a record of the fold, or 0.
+func lastEvent(bucket string, key, payload []byte) uint64 {
+	switch bucket {
+	case bucketObjects:
+		if o, err := decodeObject(payload); err == nil && key[len(key)-1] == 0 {
+			return max(o.latest, o.withdrawn)
+		}
+	case bucketChains:
+		if c, err := decodeChain(payload); err == nil {
+			last := c.enrolled
+			for _, l := range c.levels {
+				last = max(last, l.event)
+			}
+			return last
+		}
+	case bucketAnswers:
+		last := uint64(0)
+		if a, err := decodeAnswers(payload); err == nil {
+			for _, l := range a {
+				last = max(last, l.event)
+			}
+		}
+		return last
+	case bucketSales:
+		if r, err := decodeSale(payload); err == nil {
+			return r.event
+		}
+	case bucketRequests:
+		if r, err := decodeRequest(payload); err == nil && len(r.settled) > 0 {
+			return r.settled[len(r.settled)-1]
+		}
+	case bucketStrangers:
+		if x, err := decodeStranger(payload); err == nil {
+			return x.latest
+		}
+	}
+	return 0
+}
+
+// differ are the fields in which a record differs, in words.
+type differ []string
+
+func compareField[T comparable](d *differ, name string, stored, derived T) {
+	if stored != derived {
+		*d = append(*d, fmt.Sprintf("%s is %v, the events say %v", name, stored, derived))
+	}
+}
+
+func compareList[T comparable](d *differ, name string, stored, derived []T) {
+	if !slices.Equal(stored, derived) {
+		*d = append(*d, fmt.Sprintf("%s are %v, the events say %v", name, stored, derived))
+	}
+}
+
+func compareTime(d *differ, name string, stored, derived time.Time) {
+	if !stored.Equal(derived) {
+		*d = append(*d, fmt.Sprintf("%s is %s, the events say %s", name, stored.Format(time.RFC3339Nano), derived.Format(time.RFC3339Nano)))
+	}
+}
+
+// differences names the fields in which two payloads of a record differ.
+func (a *auditor) differences(bucket string, key, stored, derived []byte) (differ, error) {
+	switch bucket {
+	case bucketObjects:
+		if key[len(key)-1] != 0 || bytes.Count(key, []byte{0}) > 1 {
+			return between(stored, derived, number32, compareNumber)
+		}
+		return between(stored, derived, decodeObject, compareObjects)
+	case bucketChains:
+		question := binary.BigEndian.Uint32(key)
+		return between(stored, derived, decodeChain, func(d *differ, s, e chain) { a.compareChains(d, question, s, e) })
+	case bucketAnswers:
+		question := binary.BigEndian.Uint32(key)
+		return between(stored, derived, decodeAnswers, func(d *differ, s, e answers) { a.compareAnswers(d, question, s, e) })
+	case bucketSales:
+		return between(stored, derived, decodeSale, compareSales)
+	case bucketRequests:
+		return between(stored, derived, decodeRequest, compareRequests)
+	case bucketTallies:
+		return between(stored, derived, decodeTally, func(d *differ, s, e tally) {
+			compareField(d, "the number of chains with it", s.recorded, e.recorded)
+			compareField(d, "the number of chains where it is the current one", s.current, e.current)
+		})
+	case bucketStrangers:
+		return between(stored, derived, decodeStranger, func(d *differ, s, e stranger) {
+			compareField(d, "the last event", s.latest, e.latest)
+			compareField(d, "the number of events", s.events, e.events)
+		})
+	}
+	return a.moreDifferences(bucket, key, stored, derived)
+}
+
+// moreDifferences is differences for what has few records.
+func (a *auditor) moreDifferences(bucket string, key, stored, derived []byte) (differ, error) {
+	switch {
+	case bucket == bucketMeta && string(key) == keyCounters:
+		return between(stored, derived, decodeCounters, compareCounters)
+	case bucket == bucketMeta && string(key) == keyAbout:
+		return between(stored, derived, decodeAbout, func(d *differ, s, e about) {
+			compareTime(d, "the time of creation", s.at, e.at)
+			compareField(d, "the id", fmt.Sprintf("%x", s.id), fmt.Sprintf("%x", e.id))
+			compareField(d, "the currency", s.currency, e.currency)
+			compareField(d, "the log key", s.logKey, e.logKey)
+		})
+	case bucket == bucketMeta || bucket == bucketPolicies && key[0] == 'p':
+		var d differ
+		compareField(&d, "it", fmt.Sprintf("%q", stored), fmt.Sprintf("%q", derived))
+		return d, nil
+	case bucket == bucketQuestions && key[0] == 'q':
+		return between(stored, derived, decodeQuestion, func(d *differ, s, e *question) {
+			compareField(d, "the number", s.number, e.number)
+			compareField(d, "the name", s.name, e.name)
+			compareList(d, "the values", s.values, e.values)
+		})
+	case bucket == bucketBuyers && key[0] == 'q':
+		return between(stored, derived, decodeBuyer, func(d *differ, s, e buyer) {
+			compareField(d, "the name", s.name, e.name)
+			compareField(d, "the number of sales", s.sold, e.sold)
+			compareField(d, "paid", s.paid, e.paid)
+		})
+	}
+	return between(stored, derived, number32, compareNumber)
+}
+
+// between compares two payloads of the same type.
+func between[T any](stored, derived []byte, decode func([]byte) (T, error), compare func(d *differ, stored, derived T)) (d differ, err error) {
+	s, err := decode(stored)
+	if err != nil {
+		return nil, err
+	}
+	e, err := decode(derived)
+	if err != nil {
+		return nil, err
+	}
+	compare(&d, s, e)
+	return d, nil
+}
+
+func compareNumber(d *differ, s, e uint32) { compareField(d, "the number", s, e) }
+
+func compareObjects(d *differ, s, e object) {
+	compareField(d, "the cap", s.cap, e.cap)
+	compareField(d, "spent", s.spent, e.spent)
+	compareField(d, "the number of chains", s.chains, e.chains)
+	compareField(d, "the event of the withdrawal", s.withdrawn, e.withdrawn)
+	compareField(d, "the event by which it was forgotten", s.forgotten, e.forgotten)
+	compareField(d, "earned", s.earned, e.earned)
+	compareField(d, "the last event", s.latest, e.latest)
+	compareField(d, "the number of events", s.events, e.events)
+	compareList(d, "the reservations", s.held, e.held)
+}
+
+func (a *auditor) compareChains(d *differ, question uint32, s, e chain) {
+	compareField(d, "the event of the enrolment", s.enrolled, e.enrolled)
+	compareField(d, "the policy", s.policy, e.policy)
+	compareField(d, "the number of orders", s.orders, e.orders)
+	compareField(d, "the tag of the truth", tagText(s.bound), tagText(e.bound))
+	compareField(d, "charged by answers", s.answered, e.answered)
+	for len(s.levels) > 0 || len(e.levels) > 0 {
+		switch first := firstOf(s.levels, e.levels, func(l level) int64 { return l.Epsilon.Nano() }); first {
+		case -1:
+			*d = append(*d, fmt.Sprintf("there is a response at ε=%s, by the events there is none", s.levels[0].Epsilon))
+			s.levels = s.levels[1:]
+		case 1:
+			*d = append(*d, fmt.Sprintf("there is no response at ε=%s, by the events there is one", e.levels[0].Epsilon))
+			e.levels = e.levels[1:]
+		default:
+			a.compareLevels(d, question, s.levels[0], e.levels[0])
+			compareList(d, fmt.Sprintf("the buyers at ε=%s", s.levels[0].Epsilon), s.levels[0].buyers, e.levels[0].buyers)
+			s.levels, e.levels = s.levels[1:], e.levels[1:]
+		}
+	}
+}
+
+func (a *auditor) compareAnswers(d *differ, question uint32, s, e answers) {
+	for len(s) > 0 || len(e) > 0 {
+		switch first := firstOf(s, e, func(l answerLevel) int64 { return l.Epsilon.Nano() }); first {
+		case -1:
+			*d = append(*d, fmt.Sprintf("there is an answer at ε=%s, by the events there is none", s[0].Epsilon))
+			s = s[1:]
+		case 1:
+			*d = append(*d, fmt.Sprintf("there is no answer at ε=%s, by the events there is one", e[0].Epsilon))
+			e = e[1:]
+		default:
+			at := s[0].Epsilon
+			compareField(d, fmt.Sprintf("the output at ε=%s", at), s[0].Response, e[0].Response)
+			compareField(d, fmt.Sprintf("the event at ε=%s", at), s[0].event, e[0].event)
+			compareField(d, fmt.Sprintf("the number of objects at ε=%s", at), s[0].objects, e[0].objects)
+			s, e = s[1:], e[1:]
+		}
+	}
+}
+
+// firstOf tells which of two lists comes first in order: -1, 1, or 0 if their heads are equal.
+func firstOf[T any](s, e []T, key func(T) int64) int {
+	switch {
+	case len(s) == 0:
+		return 1
+	case len(e) == 0:
+		return -1
+	}
+	return cmp.Compare(key(s[0]), key(e[0]))
+}
+
+func (a *auditor) compareLevels(d *differ, question uint32, s, e level) {
+	compareField(d, fmt.Sprintf("the response at ε=%s", s.Epsilon), a.valueName(question, s.Response), a.valueName(question, e.Response))
+	compareField(d, fmt.Sprintf("the event at ε=%s", s.Epsilon), s.event, e.event)
+}
+
+func tagText(t *tag) string {
+	if t == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%x", t[:])
+}
+
+func compareSales(d *differ, s, e sale) {
+	compareField(d, "it", statusText(s.status), statusText(e.status))
+	compareField(d, "the buyer", s.buyer, e.buyer)
+	compareField(d, "the question", s.question, e.question)
+	compareField(d, "ε", s.epsilon, e.epsilon)
+	compareField(d, "the number of objects", s.objects, e.objects)
+	compareField(d, "the price", s.price, e.price)
+	compareField(d, "the number of refused objects", s.refused, e.refused)
+	compareField(d, "the event", s.event, e.event)
+	compareField(d, "the event of the reservation", s.granted, e.granted)
+	compareTime(d, "the end of the reservation", s.expires, e.expires)
+	compareField(d, "the price reserved", s.promised, e.promised)
+}
+
+func statusText(s saleStatus) string {
+	switch s {
+	case saleReserved:
+		return "reserved"
+	case saleSold:
+		return "sold"
+	case saleCancelled:
+		return "cancelled"
+	}
+	return fmt.Sprintf("of status %d", uint8(s))
+}
+
+func compareRequests(d *differ, s, e request) {
+	compareField(d, "the digest", fmt.Sprintf("%x", s.digest), fmt.Sprintf("%x", e.digest))
+	compareField(d, "done", s.done, e.done)
+	compareList(d, "the events that settle it", s.settled, e.settled)
+}
+
+func compareCounters(d *differ, s, e counters) {
+	compareField(d, "the number of events", s.events, e.events)
+	compareTime(d, "the time of the last event", s.last, e.last)
+	compareField(d, "the number of questions", s.questions, e.questions)
+	compareField(d, "the number of policies", s.policies, e.policies)
+	compareField(d, "the number of objects", s.objects, e.objects)
+	compareField(d, "the number of chains", s.chains, e.chains)
+	compareField(d, "the number of buyers", s.buyers, e.buyers)
+	compareField(d, "the number of sales and reservations", s.sales, e.sales)
+	compareField(d, "the number of sales carried out", s.sold, e.sold)
+	compareField(d, "the revenue", s.revenue, e.revenue)
+	compareField(d, "the number of refusals that no request settles", s.refused, e.refused)
+	compareField(d, "the number of objects charged for no answer", s.charges.objects, e.charges.objects)
+	compareField(d, "the number of erased events that belong to no forgotten object", s.erased.events, e.erased.events)
+	compareField(d, "the money in erased events that belongs to no forgotten object", s.erased.earned, e.erased.earned)
+	compareField(d, "the sale that is not complete", s.open.sale, e.open.sale)
+	if s.open.sale != 0 && s.open.sale == e.open.sale {
+		compareField(d, "what is missing of it", fmt.Sprintf("%+v", s.open), fmt.Sprintf("%+v", e.open))
+	}
+	compareField(d, "the question of these charges", s.charges.question, e.charges.question)
+	compareField(d, "the ε of these charges", s.charges.epsilon, e.charges.epsilon)
+}

@@ -1,0 +1,757 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/ledger/internal/logtree"
+	"github.com/sluicedp/sluice/ledger/internal/spill"
+	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/policy"
+)
+
+// foldStore is what the audit folds the log into. Events are looked up in the snapshot that they are read
+// from. What one event writes is kept back until it is known to be possible.
+type foldStore struct {
+	scratch *spill.Scratch
+	log     store.Reader
+	pending []keptWrite
+	failure error // of the scratch state; the audit cannot go on
+}
+
+type keptWrite struct {
+	bucket string
+	key    []byte
+	value  []byte // nil to delete
+}
+
+func (f *foldStore) Get(bucket string, key []byte) ([]byte, error) {
+	if bucket == bucketEvents {
+		return f.event(key)
+	}
+	for i := len(f.pending) - 1; i >= 0; i-- {
+		if w := &f.pending[i]; w.bucket == bucket && bytes.Equal(w.key, key) {
+			return w.value, nil
+		}
+	}
+	value, err := f.scratch.Get(bucket, key)
+	return value, f.note(err)
+}
+
+// event returns the record of an event. That its checksum is wrong was reported when it was read.
+func (f *foldStore) event(key []byte) ([]byte, error) {
+	value, err := f.log.Get(bucketEvents, key)
+	if err != nil || len(value) < sumLength {
+		return value, err
+	}
+	if payload, damage := unseal(bucketEvents, key, value); payload == nil && damage != nil {
+		return seal(bucketEvents, key, bytes.Clone(value[:len(value)-sumLength])), nil
+	}
+	return value, nil
+}
+
+// Scan implements store.Reader. Applying an event scans nothing.
+func (f *foldStore) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
+	return f.note(f.scratch.Scan(bucket, from, visit))
+}
+
+func (f *foldStore) Put(bucket string, key, value []byte) error {
+	f.pending = append(f.pending, keptWrite{bucket, key, value})
+	return nil
+}
+
+func (f *foldStore) Delete(bucket string, key []byte) error {
+	f.pending = append(f.pending, keptWrite{bucket, key, nil})
+	return nil
+}
+
+// keep carries out what was kept back.
+func (f *foldStore) keep() error {
+	for _, w := range f.pending {
+		var err error
+		if w.value == nil {
+			err = f.scratch.Delete(w.bucket, w.key)
+		} else {
+			err = f.scratch.Put(w.bucket, w.key, w.value)
+		}
+		if err != nil {
+			return f.note(err)
+		}
+	}
+	f.drop()
+	return nil
+}
+
+func (f *foldStore) drop() {
+	clear(f.pending)
+	f.pending = f.pending[:0]
+}
+
+func (f *foldStore) note(err error) error {
+	if err != nil && f.failure == nil {
+		f.failure = err
+	}
+	return err
+}
+
+// decodeWorker checks, decodes and hashes events in a goroutine of its own, batch by batch.
+type decodeWorker struct {
+	jobs chan *eventBatch
+	done chan *eventBatch
+	free []*eventBatch
+}
+
+// eventBatch is a number of events. Its bytes are copies: reading the file itself may fail in ways that only
+// the goroutine that has the snapshot can handle.
+type eventBatch struct {
+	buf     []byte
+	records []rawEvent
+	events  []readEvent
+}
+
+// rawEvent is the place of a record in the bytes of a batch.
+type rawEvent struct{ key, value, end int }
+
+// readEvent is an event as it was read.
+type readEvent struct {
+	number  uint64
+	entry   logged
+	leaf    tlog.Hash
+	hashes  []tlog.Hash // nil if they cannot be read
+	damage  error       // of the checksum
+	invalid error       // it cannot be decoded
+}
+
+// batchBytes is after how many bytes a batch is full, whatever the number of its events.
+const batchBytes = 256 << 10
+
+func startDecoder() *decodeWorker {
+	w := &decodeWorker{jobs: make(chan *eventBatch, 1), done: make(chan *eventBatch, 1)}
+	go func() {
+		for b := range w.jobs {
+			b.decode()
+			w.done <- b
+		}
+	}()
+	return w
+}
+
+func (w *decodeWorker) stop() { close(w.jobs) }
+
+// batch returns an empty one.
+func (w *decodeWorker) batch() *eventBatch {
+	if n := len(w.free); n > 0 {
+		b := w.free[n-1]
+		w.free = w.free[:n-1]
+		return b
+	}
+	return &eventBatch{}
+}
+
+func (w *decodeWorker) reuse(b *eventBatch) {
+	b.buf, b.records = b.buf[:0], b.records[:0]
+	clear(b.events)
+	b.events = b.events[:0]
+	w.free = append(w.free, b)
+}
+
+func (b *eventBatch) add(key, value []byte) {
+	at := len(b.buf)
+	b.buf = append(append(b.buf, key...), value...)
+	b.records = append(b.records, rawEvent{at, at + len(key), len(b.buf)})
+}
+
+func (b *eventBatch) full(events int) bool {
+	return len(b.records) >= events || len(b.buf) >= batchBytes
+}
+
+func (b *eventBatch) decode() {
+	for _, r := range b.records {
+		b.events = append(b.events, readEntry(b.buf[r.key:r.value], b.buf[r.value:r.end]))
+	}
+}
+
+// readEntry reads as much of an event as can be read. One whose checksum alone is wrong is read all the same:
+// whether it is what it was, the tree tells.
+func readEntry(key, value []byte) readEvent {
+	e := readEvent{number: binary.BigEndian.Uint64(key)}
+	payload, err := unseal(bucketEvents, key, value)
+	if err != nil {
+		e.damage = err
+		payload = value[:max(0, len(value)-sumLength)]
+	}
+	if e.entry, e.invalid = decodeEntry(e.number, payload); e.invalid == nil {
+		e.leaf, e.hashes = e.entry.leaf(), e.entry.hashes
+		return e
+	}
+	d := &decoder{rest: payload[max(0, len(payload)-tlog.HashSize*logtree.Completes(e.number-1)):]}
+	if hashes := decodeHashes(d, e.number); d.done() == nil {
+		e.hashes = hashes
+	}
+	return e
+}
+
+// foldSome folds the events that follow, up to a bound, and tells whether there are no more in this snapshot.
+func (a *auditor) foldSome(ctx context.Context, r store.Reader) (caughtUp bool, err error) {
+	if c, _, err := lookup(&state{Reader: r}, bucketMeta, []byte(keyCounters), decodeCounters); err == nil {
+		a.total = c.events
+	}
+	p := &pipeline{audit: a, next: a.decoder.batch()}
+	caughtUp = true
+	var last []byte
+	read, size := 0, 0
+	scan := r.Scan(bucketEvents, a.behind, func(key, value []byte) bool {
+		if read == a.pace.events || size >= a.pace.bytes || a.full() {
+			caughtUp = false
+			return false
+		}
+		last, read, size = key, read+1, size+len(value)
+		if len(key) != len(eventKey(0)) {
+			a.report(Problem{Kind: problemEvent, Text: fmt.Sprintf("a record with the key %x among the events", key)})
+			return true
+		}
+		p.next.add(key, value)
+		if p.next.full(a.pace.batch) {
+			err = errors.Join(p.push(), ctx.Err())
+		}
+		return err == nil
+	})
+	if err = errors.Join(err, p.push(), p.drain()); err != nil {
+		return false, err
+	}
+	if last != nil {
+		a.behind = append(bytes.Clone(last), 0)
+	}
+	if scan != nil {
+		a.report(Problem{Kind: problemEvent, Event: a.fold.counters.events + 1, Text: fmt.Sprintf("the events from here on cannot be read: %v", scan)})
+		caughtUp = true
+	}
+	if caughtUp {
+		a.closeLoose()
+	}
+	if caughtUp || len(a.fold.tallies) > a.pace.records {
+		err = a.flush()
+	}
+	return caughtUp, err
+}
+
+// flush writes what is summed up in memory.
+func (a *auditor) flush() error {
+	if err := a.fold.flush(); err != nil {
+		return err
+	}
+	a.fold.tallies = nil
+	return a.source.keep()
+}
+
+// pipeline applies one batch while the worker decodes the next.
+type pipeline struct {
+	audit *auditor
+	next  *eventBatch // being filled
+	under bool        // a batch is with the worker
+}
+
+// push gives the worker a batch, and applies the one before.
+func (p *pipeline) push() error {
+	w := p.audit.decoder
+	var before *eventBatch
+	if p.under {
+		before = <-w.done
+	}
+	w.jobs <- p.next
+	p.next, p.under = w.batch(), true
+	return p.apply(before)
+}
+
+func (p *pipeline) drain() error {
+	p.audit.decoder.reuse(p.next)
+	return p.apply(<-p.audit.decoder.done)
+}
+
+func (p *pipeline) apply(b *eventBatch) error {
+	if b == nil {
+		return nil
+	}
+	defer p.audit.decoder.reuse(b)
+	for i := range b.events {
+		if err := p.audit.add(&b.events[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add adds an event to the tree and to the fold. The error says that the audit cannot go on.
+func (a *auditor) add(e *readEvent) error {
+	a.checkNumber(e)
+	a.checkTree(e)
+	n := &e.entry
+	switch {
+	case e.number == 0:
+		return nil
+	case e.invalid != nil:
+		a.report(Problem{Kind: problemEvent, Event: e.number, Text: reason(e.invalid)})
+		a.fold.counters.events = e.number
+		return nil
+	case e.damage != nil:
+		a.report(a.eventProblem(n.event, reason(e.damage)))
+	}
+	applied, err := a.applyEvent(n.event)
+	if err != nil || !applied {
+		return err
+	}
+	a.checkLinks(n)
+	return nil
+}
+
+// checkNumber reports the events that are missing before this one, once.
+func (a *auditor) checkNumber(e *readEvent) {
+	next := a.fold.counters.events + 1
+	switch {
+	case e.number == 0:
+		a.report(Problem{Kind: problemEvent, Text: "there is an event 0; the first one is 1"})
+		return
+	case e.number == next:
+		return
+	}
+	a.reportMissing(next, e.number-1)
+	a.fold.counters.events = e.number - 1
+	a.tree.skip(e.number - 1)
+	a.checkTrusted()
+}
+
+// reportMissing reports that the events from one to another are missing, if there are any.
+func (a *auditor) reportMissing(from, to uint64) {
+	switch {
+	case from == to:
+		a.report(Problem{Kind: problemEvent, Event: from, Text: fmt.Sprintf("event %d is missing", from)})
+	case from < to:
+		a.report(Problem{Kind: problemEvent, Event: from, Text: fmt.Sprintf("the events %d to %d are missing", from, to)})
+	}
+}
+
+// checkTree checks the hashes that came with an event, each against those below it as they are stored: so a
+// wrong one is reported where it is.
+func (a *auditor) checkTree(e *readEvent) {
+	if e.number == 0 || e.number > logtree.MaxSize {
+		return
+	}
+	if e.invalid == nil && e.leaf != e.hashes[0] {
+		a.report(Problem{Kind: problemTree, Event: e.number, Object: objectOfEvent(e.entry.event), Text: fmt.Sprintf("the leaf is %s, that of the event is %s", e.hashes[0], e.leaf)})
+	}
+	if e.hashes == nil {
+		a.tree.skip(e.number)
+	} else {
+		a.tree.add(e.hashes, func(level int, got, want tlog.Hash) {
+			a.report(Problem{Kind: problemTree, Event: e.number, Text: fmt.Sprintf("the hash of the %d events up to here is %s, those below it give %s", uint64(1)<<level, got, want)})
+		})
+	}
+	a.checkTrusted()
+}
+
+// treeCheck follows the tree as it grows.
+type treeCheck struct {
+	size  uint64
+	left  [64]tlog.Hash // by level, the last complete subtree with no right neighbour yet
+	known uint64        // which of them are known, a bit each
+}
+
+// add adds the hashes that came with a leaf.
+func (t *treeCheck) add(hashes []tlog.Hash, wrong func(level int, got, want tlog.Hash)) {
+	for level := 1; level < len(hashes); level++ {
+		if t.known>>(level-1)&1 == 0 {
+			continue
+		}
+		if want := tlog.NodeHash(t.left[level-1], hashes[level-1]); want != hashes[level] {
+			wrong(level, hashes[level], want)
+		}
+	}
+	top := len(hashes) - 1
+	t.left[top] = hashes[top]
+	t.known |= 1 << top
+	t.size++
+}
+
+// skip goes on behind leaves whose hashes are not known.
+func (t *treeCheck) skip(size uint64) {
+	for level := range t.left {
+		if size>>level&1 == 1 && size>>level<<level > t.size {
+			t.known &^= 1 << level
+		}
+	}
+	t.size = size
+}
+
+// root returns the hash of the whole tree, if it is known.
+func (t *treeCheck) root() (root tlog.Hash, known bool) {
+	if t.size == 0 {
+		root, _ = tlog.TreeHash(0, nil)
+		return root, true
+	}
+	for level := range t.left {
+		switch {
+		case t.size>>level&1 == 0:
+		case t.known>>level&1 == 0:
+			return root, false
+		case !known:
+			root, known = t.left[level], true
+		default:
+			root = tlog.NodeHash(t.left[level], root)
+		}
+	}
+	return root, known
+}
+
+// checkLinks checks how an event is tied to the others about the same object.
+func (a *auditor) checkLinks(n *logged) {
+	l := a.fold.linked
+	if n.previous != l.previous {
+		a.report(a.eventProblem(n.event, fmt.Sprintf("the event before it about the same object is %d, by the events it is %d", n.previous, l.previous)))
+	}
+	if l.erase == 0 {
+		return
+	}
+	// What was folded may have been whole then, and be erased since. So look at it now.
+	if before, err := a.fold.entry(l.erase); err == nil && before.erased == nil {
+		p := a.eventProblem(n.event, fmt.Sprintf("the object is forgotten, but not all events about it are erased: the last of them is event %d", l.erase))
+		p.Event = l.erase
+		a.report(p)
+	}
+}
+
+// applyEvent applies an event, and reports why if it cannot be. Then it goes on as if what is wrong were right,
+// as far as that keeps the events after it from being reported for the same reason.
+func (a *auditor) applyEvent(ev event) (applied bool, err error) {
+	a.prepareLoose(ev.change)
+	fault, err := a.try(ev)
+	if fault != nil && a.adopt(ev) {
+		fault, err = a.try(ev)
+	}
+	if err != nil || fault == nil {
+		return err == nil, err
+	}
+	a.report(a.eventProblem(ev, reason(fault)))
+	a.loosen(ev)
+	again, err := a.try(ev)
+	if err != nil || again == nil {
+		return err == nil, err
+	}
+	if again.Error() != fault.Error() {
+		a.report(a.eventProblem(ev, reason(again)))
+	}
+	return false, a.pass(ev)
+}
+
+// try applies an event wholly, or not at all. The fault is the event's.
+func (a *auditor) try(ev event) (fault, err error) {
+	s := a.fold
+	before := s.counters
+	fault = apply(s, ev)
+	if a.source.failure != nil {
+		return nil, a.source.failure
+	}
+	if fault != nil {
+		s.counters, s.latest = before, numberedSale{}
+		a.source.drop()
+		return fault, nil
+	}
+	// Only what an event has made, and not undone, may be remembered.
+	s.durable.questions, s.durable.policies = s.counters.questions, s.counters.policies
+	return nil, a.source.keep()
+}
+
+// pass leaves out an event that cannot be applied. A sale is taken to be there: its objects follow.
+func (a *auditor) pass(ev event) error {
+	s := a.fold
+	s.counters.events, s.counters.last = ev.number, ev.time
+	if err := a.linkPassed(ev); err != nil {
+		return err
+	}
+	var d deal
+	status := saleSold
+	switch c := ev.change.(type) {
+	case *saleMade:
+		d = c.deal
+	case *reserved:
+		d, status = c.deal, saleReserved
+	default:
+		return nil
+	}
+	if d.sale == 0 || d.objects == 0 {
+		return nil
+	}
+	s.counters.sales = max(s.counters.sales, d.sale)
+	a.openLoose(d.sale)
+	r := sale{status: status, buyer: d.buyer, question: d.question, epsilon: d.epsilon, objects: d.objects, price: d.price, refused: d.refused, event: ev.number}
+	if c, ok := ev.change.(*reserved); ok {
+		r.expires, r.granted = c.expires, ev.number
+	}
+	if err := s.putSale(d.sale, r); err != nil {
+		return err
+	}
+	return a.source.keep()
+}
+
+// linkPassed makes an event that is left out the last one about its object all the same: the events after it
+// say so.
+func (a *auditor) linkPassed(ev event) error {
+	name := objectOfEvent(ev)
+	_, known, err := a.fold.object(name)
+	if err == nil && !known {
+		_, known, err = a.fold.stranger(name)
+	}
+	if err == nil && known && ev.change.kind() != kindForgotten {
+		err = a.fold.linkName(name, ev.number)
+	}
+	return errors.Join(err, a.source.keep())
+}
+
+// openLoose lets a sale be open whose objects and sums are not known.
+func (a *auditor) openLoose(number uint64) {
+	const plenty = math.MaxInt64
+	a.loose = true
+	a.fold.counters.open = opened{sale: number, objects: plenty, price: plenty, tally: saleTally{plenty, plenty, plenty, plenty, plenty}}
+}
+
+func (a *auditor) closeLoose() {
+	if a.loose {
+		a.loose, a.fold.counters.open = false, opened{}
+	}
+}
+
+// prepareLoose ends a sale that is only assumed to be open, where its objects end.
+func (a *auditor) prepareLoose(c change) {
+	if number, is := shareOf(c); !is || number != a.fold.counters.open.sale {
+		a.closeLoose()
+	}
+}
+
+// shareOf returns the sale of which a change is one object.
+func shareOf(c change) (sale uint64, is bool) {
+	switch c := c.(type) {
+	case *held:
+		return c.sale, true
+	case *sold:
+		return c.sale, true
+	}
+	return 0, false
+}
+
+// loosen sets the sums of the log to what an event needs.
+func (a *auditor) loosen(ev event) {
+	n := &a.fold.counters
+	if ev.time.Before(n.last) {
+		n.last = ev.time
+	}
+	if number, is := shareOf(ev.change); is {
+		a.openLoose(number)
+	} else {
+		a.loose, n.open = false, opened{}
+	}
+	if _, is := ev.change.(*charged); !is {
+		n.charges = charges{}
+	}
+	if _, is := ev.change.(*objectRefused); !is {
+		n.refused = 0
+	}
+	switch c := ev.change.(type) {
+	case *questionDefined:
+		n.questions = max(n.questions, c.number-1)
+	case *policyDefined:
+		n.policies = max(n.policies, c.number-1)
+	case *buyerNamed:
+		n.buyers = max(n.buyers, c.number-1)
+	case *answered:
+		if c.method == methodFresh {
+			n.charges = charges{c.objects, c.question, c.epsilon}
+		}
+	case *settled:
+		n.refused = c.refused
+	case *reserved:
+		n.sales = max(n.sales, c.sale-1)
+	case *saleMade:
+		if _, err := a.fold.sale(c.sale); err != nil { // else it was reserved
+			n.sales = c.sale - 1
+		}
+	}
+}
+
+// adopt takes over from the stored state what an event refers to and no event defines: so that the rest of what
+// rests on it is audited. It tells whether there was anything.
+func (a *auditor) adopt(ev event) bool {
+	question, under, buyer := questionOfEvent(ev), uint32(0), uint32(0)
+	var found []bool
+	switch c := ev.change.(type) {
+	case *enrolled:
+		under = c.policy
+	case *reserved:
+		buyer = c.buyer
+	case *saleMade:
+		buyer = c.buyer
+	default:
+		number, is := shareOf(ev.change)
+		sold := is && a.adoptSale(ev, number)
+		if r, err := a.fold.sale(number); is && err == nil {
+			question, buyer = r.question, r.buyer
+		}
+		if ch, found, err := a.fold.chain(question, objectOfEvent(ev)); err == nil && found {
+			under = ch.policy
+		}
+		found = append(found, sold)
+	}
+	found = append(found, a.adoptQuestion(ev, question), a.adoptPolicy(ev, under), a.adoptBuyer(ev, buyer))
+	switch c := ev.change.(type) {
+	case *truthBound:
+		found = append(found, a.adoptTruthKey(ev))
+	case *forgotten:
+		for _, r := range c.chains {
+			found = append(found, a.adoptQuestion(ev, r.question), a.adoptPolicy(ev, r.policy))
+		}
+	}
+	return slices.Contains(found, true)
+}
+
+func (a *auditor) adoptQuestion(ev event, number uint32) bool {
+	q, found := adopted(a, bucketQuestions, numberKey(number), decodeQuestion)
+	if !found {
+		return false
+	}
+	a.fold.counters.questions = max(a.fold.counters.questions, number)
+	adopted(a, bucketQuestions, nameKey(q.name), number32)
+	a.reportAdopted(ev, fmt.Sprintf("question %d", number))
+	return true
+}
+
+func (a *auditor) adoptPolicy(ev event, number uint32) bool {
+	p, found := adopted(a, bucketPolicies, policyNumberKey(number), policy.Parse)
+	if !found {
+		return false
+	}
+	a.fold.counters.policies = max(a.fold.counters.policies, number)
+	adopted(a, bucketPolicies, policyJSONKey(hashText(p.String())), number32)
+	a.reportAdopted(ev, fmt.Sprintf("policy %d", number))
+	return true
+}
+
+func (a *auditor) adoptBuyer(ev event, number uint32) bool {
+	b, found := adopted(a, bucketBuyers, numberKey(number), decodeBuyer)
+	if !found {
+		return false
+	}
+	a.fold.counters.buyers = max(a.fold.counters.buyers, number)
+	b.sold, b.paid = 0, 0 // the events say that
+	_ = a.fold.put(bucketBuyers, numberKey(number), b.encode())
+	adopted(a, bucketBuyers, nameKey(b.name), number32)
+	a.reportAdopted(ev, fmt.Sprintf("buyer %d", number))
+	return true
+}
+
+// adoptSale takes over a sale or reservation, as it was when its objects were sold or held.
+func (a *auditor) adoptSale(ev event, number uint64) bool {
+	r, found := adopted(a, bucketSales, eventKey(number), decodeSale)
+	if !found {
+		return false
+	}
+	if r.status = saleSold; ev.change.kind() == kindHeld {
+		r.status, r.event = saleReserved, r.granted
+		if r.expires.IsZero() { // it was sold since
+			r.expires = time.Unix(0, math.MaxInt64).UTC()
+		}
+	}
+	_ = a.fold.putSale(number, r)
+	a.fold.counters.sales = max(a.fold.counters.sales, number)
+	a.openLoose(number)
+	a.reportAdopted(ev, fmt.Sprintf("sale %d", number))
+	return true
+}
+
+func (a *auditor) adoptTruthKey(ev event) bool {
+	_, found := adopted(a, bucketMeta, []byte(keyTruthKey), func(payload []byte) ([]byte, error) { return payload, nil })
+	if found {
+		a.reportAdopted(ev, "the truth key")
+	}
+	return found
+}
+
+func (a *auditor) reportAdopted(ev event, what string) {
+	_ = a.source.keep() // a failure is noted
+	a.report(a.eventProblem(ev, "no event defines "+what+"; what is stored is taken for it"))
+}
+
+// adopted takes over the record with a key, if it is stored and no event has made it.
+func adopted[T any](a *auditor, bucket string, key []byte, decode func([]byte) (T, error)) (record T, found bool) {
+	if made, err := a.fold.get(bucket, key); err != nil || made != nil {
+		return record, false
+	}
+	record, found, err := lookup(&state{Reader: a.source.log}, bucket, key, decode)
+	if err != nil || !found {
+		return record, false
+	}
+	value, err := a.source.log.Get(bucket, key)
+	if err != nil {
+		return record, false
+	}
+	_ = a.source.Put(bucket, key, bytes.Clone(value)) // it only keeps it
+	return record, true
+}
+
+// eventProblem is what is wrong with an event.
+func (a *auditor) eventProblem(ev event, text string) Problem {
+	p := Problem{Kind: problemEvent, Event: ev.number, Object: objectOfEvent(ev), Text: fmt.Sprintf("%s: %s", ev.change.kind(), text)}
+	if number := questionOfEvent(ev); number != 0 {
+		p.Question = a.questionName(number)
+	}
+	return p
+}
+
+// objectOfEvent returns the object that an event is about, or "".
+func objectOfEvent(ev event) string {
+	switch c := ev.change.(type) {
+	case personal:
+		return c.about()
+	case *forgotten:
+		return c.object
+	}
+	return ""
+}
+
+// questionOfEvent returns the question that an event is about, or 0.
+func questionOfEvent(ev event) uint32 {
+	switch c := ev.change.(type) {
+	case *questionDefined:
+		return c.number
+	case *enrolled:
+		return c.question
+	case *released:
+		return c.question
+	case *charged:
+		return c.question
+	case *answered:
+		return c.question
+	case *truthBound:
+		return c.question
+	case *objectRefused:
+		return c.question
+	case *reserved:
+		return c.question
+	case *saleMade:
+		return c.question
+	}
+	return 0
+}
+
+// questionName returns the name of a question by the events, or "".
+func (a *auditor) questionName(number uint32) string {
+	if q, err := a.fold.question(number); err == nil {
+		return q.name
+	}
+	return ""
+}

@@ -1,0 +1,530 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/ledger/internal/logtree"
+	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/store/boltstore"
+	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// What Verify finds in the log itself.
+
+// alterEvent changes the record of an event.
+func alterEvent(t testing.TB, s store.Store, number uint64, change func(*logged)) {
+	t.Helper()
+	alter(t, s, bucketEvents, eventKey(number), func(payload []byte) []byte {
+		n, err := decodeEntry(number, payload)
+		must(t, err)
+		change(&n)
+		return n.encode()
+	})
+}
+
+// Each event of a rich ledger is altered in ways that no rule forbids: the tree says which it is.
+func TestVerifyNamesAnAlteredEvent(t *testing.T) {
+	original := pairs(t, rich(t))
+	log := logOf(t, original)
+	for _, ev := range log {
+		for what, change := range map[string]func(*logged){
+			"salt":       func(n *logged) { n.salt[3]++ },
+			"commitment": func(n *logged) { n.erased[3]++ },
+			"leaf":       func(n *logged) { n.hashes[0][3]++ },
+		} {
+			if (what == "salt") != (ev.erased == nil) && what != "leaf" {
+				continue
+			}
+			s := fill(t, original)
+			l := openMemory(t, s, Options{})
+			alterEvent(t, s, ev.number, change)
+			found := findings(t, l, VerifyRequest{})
+			if len(found) == 0 || found[0].Kind != "tree" || found[0].Event != ev.number || !strings.HasPrefix(found[0].Text, "the leaf is ") || found[0].Object != objectOfEvent(ev) {
+				t.Errorf("%s of event %d: found %+v", what, ev.number, found)
+			}
+			if want := 1; what != "leaf" && len(found) != want {
+				t.Errorf("%s of event %d: found %+v", what, ev.number, found)
+			}
+		}
+	}
+}
+
+func TestVerifyNamesAWrongHash(t *testing.T) {
+	original := pairs(t, rich(t))
+	for _, number := range []uint64{2, 4, 64, 96, 112} {
+		s := fill(t, original)
+		l := openMemory(t, s, Options{})
+		top, width := 0, 0
+		alterEvent(t, s, number, func(n *logged) {
+			top = len(n.hashes) - 1
+			width = 1 << top
+			n.hashes[top][0]++
+		})
+		found := findings(t, l, VerifyRequest{})
+		if len(found) == 0 || found[0].Kind != "tree" || found[0].Event != number || !strings.HasPrefix(found[0].Text, fmt.Sprintf("the hash of the %d events up to here is ", width)) {
+			t.Errorf("hash %d of event %d: found %+v", top, number, found)
+		}
+		if len(found) > 2 { // itself, and where it is used
+			t.Errorf("hash %d of event %d: found %d problems", top, number, len(found))
+		}
+	}
+}
+
+func TestVerifyNamesAWrongLink(t *testing.T) {
+	original := pairs(t, rich(t))
+	for _, n := range eventsOf(t, fill(t, original)) {
+		s := fill(t, original)
+		l := openMemory(t, s, Options{})
+		alterEvent(t, s, n.number, func(n *logged) { n.previous++ })
+		found := findings(t, l, VerifyRequest{})
+		want := fmt.Sprintf("%s: the event before it about the same object is %d, by the events it is %d", n.change.kind(), n.previous+1, n.previous)
+		if !slices.ContainsFunc(found, func(p Problem) bool { return p.Kind == "event" && p.Event == n.number && p.Text == want }) {
+			t.Errorf("event %d: found %+v", n.number, found)
+		}
+		if len(found) > 3 { // a statement may follow the link too
+			t.Errorf("event %d: found %d problems: %+v", n.number, len(found), found)
+		}
+	}
+}
+
+// Whatever is done to the budgets that are stored, and to nothing else, is found, with the object's name.
+func TestVerifyFindsEveryForgedBudget(t *testing.T) {
+	original := pairs(t, rich(t))
+	lower := func(e *privacy.Epsilon) {
+		*e, _ = privacy.EpsilonFromNano(max(0, e.Nano()-1))
+	}
+	tries := 0
+	try := func(name, what string, p pair, payload []byte) {
+		if bytes.Equal(payload, p.value[:len(p.value)-sumLength]) {
+			return // there was nothing to take away
+		}
+		tries++
+		s := fill(t, original)
+		l := openMemory(t, s, Options{})
+		putRecord(t, s, p.bucket, p.key, payload)
+		found := findings(t, l, VerifyRequest{})
+		if len(found) == 0 || slices.ContainsFunc(found, func(p Problem) bool { return p.Object != name }) {
+			t.Errorf("%s of %q: found %+v", what, name, found)
+		}
+	}
+	for _, p := range original {
+		payload, _ := unsealed(p)
+		switch {
+		case p.bucket == bucketObjects && bytes.Count(p.key, []byte{0}) == 1:
+			name := strings.TrimSuffix(string(p.key), "\x00")
+			for what, change := range map[string]func(*object){
+				"spent":     func(o *object) { lower(&o.spent) },
+				"cap":       func(o *object) { o.cap = privacy.MaxEpsilon() },
+				"all":       func(o *object) { *o = object{cap: o.cap} },
+				"holds":     func(o *object) { o.held = nil },
+				"leaving":   func(o *object) { o.withdrawn = 0 },
+				"tombstone": func(o *object) { o.forgotten = 0 },
+			} {
+				try(name, what, p, edited(t, decodeObject, change)(payload))
+			}
+		case p.bucket == bucketChains:
+			name := string(p.key[4:])
+			for what, change := range map[string]func(*chain){
+				"levels":   func(c *chain) { c.levels = nil },
+				"answers":  func(c *chain) { lower(&c.answered) },
+				"policy":   func(c *chain) { c.policy = 0 },
+				"orders":   func(c *chain) { c.orders += 9 },
+				"truth":    func(c *chain) { c.bound = nil },
+				"enrolled": func(c *chain) { c.enrolled++ },
+				"level": func(c *chain) {
+					if n := len(c.levels); n > 0 {
+						lower(&c.levels[n-1].Epsilon)
+					}
+				},
+			} {
+				try(name, what, p, edited(t, decodeChain, change)(payload))
+			}
+		}
+	}
+	if tries < 50 {
+		t.Errorf("only %d tries", tries)
+	}
+}
+
+// A damaged budget is nothing to draw from.
+func TestADamagedBudgetIsNotDrawnFrom(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "1", "ann")
+	release(t, l, releaseOf(t, "1", "ann", "0.5"))
+	original := pairs(t, l.store)
+	for _, p := range original {
+		if p.bucket != bucketObjects && p.bucket != bucketChains || len(p.key) > len("ann")+4 {
+			continue
+		}
+		for i := range p.value {
+			for bit := range 8 {
+				s := fill(t, original)
+				value := slices.Clone(p.value)
+				value[i] ^= 1 << bit
+				putRaw(t, s, p.bucket, p.key, value)
+				l := openMemory(t, s, Options{})
+				for key, epsilon := range map[string]string{"less": "0.75", "more": "1.25"} {
+					if _, err := l.Release(t.Context(), releaseOf(t, key, "ann", epsilon)); !errors.Is(err, ErrCorrupt) {
+						t.Errorf("byte %d of %s %q: ε=%s: %v", i, p.bucket, p.key, epsilon, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Whoever writes the whole log anew, and the state with it, is not found out by the file. The checkpoint tells.
+func TestARewrittenLogIsFoundByACheckpoint(t *testing.T) {
+	for name, change := range rewritings(t) {
+		t.Run(name, func(t *testing.T) {
+			l := sellers(t, inMemory(t, Options{}), "3", "2", "ann", "bob")
+			sell(t, l, purchase(t, "1", "acme", "0.5", "ann", "bob"))
+			sell(t, l, purchase(t, "2", "zeta", "0.5", "ann"))
+			trusted := trustedHead(t, l.store)
+			wantClean(t, l, trusted)
+			forged := &storetest.Memory{}
+			log := logOf(t, pairs(t, l.store))
+			must(t, replay(forged, change(log)))
+			l = openMemory(t, forged, Options{})
+			wantClean(t, l, VerifyRequest{})
+			found := findings(t, l, trusted)
+			if len(found) != 1 || found[0].Kind != "checkpoint" || found[0].Event != uint64(len(log)) || !strings.HasPrefix(found[0].Text, "rolled back: ") {
+				t.Errorf("found %+v", found)
+			}
+		})
+	}
+}
+
+func rewritings(t *testing.T) map[string]func([]event) []event {
+	return map[string]func([]event) []event{
+		"another response": func(log []event) []event {
+			for _, ev := range log {
+				if c, ok := ev.change.(*sold); ok && c.object == "ann" {
+					c.value = (c.value + 1) % 3
+				}
+			}
+			return log
+		},
+		"another price": func(log []event) []event {
+			cheap := market(t, "3", func(m *policy.Market) { m.Prices = []policy.Price{{Epsilon: eps(t, "3"), Amount: 30}} })
+			for _, ev := range log {
+				switch c := ev.change.(type) {
+				case *policyDefined:
+					c.json = cheap.String()
+				case *saleMade:
+					c.price = 5 * c.objects
+				case *sold:
+					c.price = 5
+				}
+			}
+			return log
+		},
+		"another time": func(log []event) []event {
+			for i := range log {
+				log[i].time = log[i].time.Add(time.Hour)
+			}
+			return log
+		},
+		"another salt": func(log []event) []event { log[3].salt[0]++; return log },
+		"less":         func(log []event) []event { return log[:len(log)-1] },
+		"less of an order": func(log []event) []event {
+			i := slices.IndexFunc(log, func(ev event) bool { _, ok := ev.change.(*saleMade); return ok })
+			return log[:i-1]
+		},
+	}
+}
+
+// An older copy of a file is as good as a rewritten one.
+func TestVerifyFindsAnOlderCopy(t *testing.T) {
+	path, options := witnessed(t, "ann", "bob")
+	l := open(t, path, options)
+	older := filepath.Join(t.TempDir(), "older.db")
+	_, err := l.Backup(t.Context(), older)
+	must(t, err)
+	before := checkpointOf(t, l)
+	release(t, l, releaseOf(t, "1", "ann", "0.5"))
+	after := checkpointOf(t, l)
+	foreign, _, key := logKey(t, "elsewhere", 3)
+	other := signedLedger(t, key, Options{Signer: foreign})
+	_, ours, _ := logKey(t, "sluice-test", 1)
+	_, theirs, _ := logKey(t, "elsewhere", 3)
+	r := VerifyRequest{Verifiers: note.VerifierList(ours, theirs), Checkpoints: [][]byte{checkpointOf(t, other), after, before}}
+	found := findings(t, open(t, older, Options{ReadOnly: true}), r)
+	head, err := OpenCheckpoint(after, r.Verifiers)
+	must(t, err)
+	wantProblems(t, found, []Problem{
+		{Kind: "checkpoint", Event: 1, Text: `rolled back: the checkpoint is of the log "elsewhere", the ledger's is "sluice-test"`},
+		{Kind: "checkpoint", Event: head.Events, Text: fmt.Sprintf("rolled back: the checkpoint is of %d events, the ledger has %d", head.Events, stats(t, open(t, older, Options{ReadOnly: true})).Events)},
+	})
+	r.Checkpoints = r.Checkpoints[1:]
+	wantClean(t, l, r)
+}
+
+// Erasing is for Forget alone, and then it is to be done.
+func TestVerifyFindsWhatWasErasedWithoutReason(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "5", "ann", "bob")
+	release(t, l, releaseOf(t, "1", "ann", "0.5"))
+	number := release(t, l, releaseOf(t, "2", "ann", "1")).Event
+	alterEvent(t, l.store, number, func(n *logged) { *n = n.erase() })
+	found := findings(t, l, VerifyRequest{})
+	for _, want := range []Problem{
+		{Kind: "object", Object: "ann", Text: `object "ann": spent is 1, the events say 0.5`},
+		{Kind: "counters", Text: "the sums over the log: the number of erased events that belong to no forgotten object is 0, the events say 1"},
+		{Kind: "chain", Object: "ann", Question: "vote", Text: `chain of "ann" in "vote": there is a response at ε=1, by the events there is none`},
+	} {
+		if !slices.ContainsFunc(found, func(p Problem) bool { p.Event = 0; return p == want }) {
+			t.Errorf("found %+v, want %+v among it", found, want)
+		}
+	}
+}
+
+func TestVerifyFindsWhatWasNotErased(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "5", "ann", "bob")
+	number := release(t, l, releaseOf(t, "1", "ann", "0.5")).Event
+	var whole logged
+	must(t, l.view(t.Context(), func(s *state) (err error) { whole, err = s.entry(number); return err }))
+	must(t, l.Forget(t.Context(), "2", "ann"))
+	wantClean(t, l, VerifyRequest{})
+	alterEvent(t, l.store, number, func(n *logged) { *n = whole })
+	found := findings(t, l, VerifyRequest{})
+	if !slices.ContainsFunc(found, func(p Problem) bool { return p.Event == number && p.Object == "ann" }) {
+		t.Errorf("found %+v", found)
+	}
+}
+
+// The same, where all of it is still there: an attacker who has an older copy can put it back.
+func TestVerifyFindsThatNothingWasErased(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "5", "ann", "bob")
+	release(t, l, releaseOf(t, "1", "ann", "0.5"))
+	before := eventsOf(t, l.store)
+	must(t, l.Forget(t.Context(), "2", "ann"))
+	last := uint64(0)
+	for _, n := range before {
+		if objectOfEvent(n.event) == "ann" {
+			last = n.number
+		}
+		putRecord(t, l.store, bucketEvents, eventKey(n.number), n.encode())
+	}
+	wantProblems(t, findings(t, l, VerifyRequest{}), []Problem{{
+		Kind: "event", Event: last, Object: "ann", Text: fmt.Sprintf("forgotten: the object is forgotten, but not all events about it are erased: the last of them is event %d", last),
+	}})
+}
+
+// What many events rest on is reported once if it is damaged, and they are audited all the same.
+func TestVerifyGoesOnBehindADamagedDefinition(t *testing.T) {
+	names := crowd(100)
+	l := sellers(t, inMemory(t, Options{TruthKey: truthKey()}), "5", "5", names...)
+	sell(t, l, purchase(t, "1", "acme", "0.5", names...))
+	sell(t, l, purchase(t, "2", "zeta", "1", names...))
+	original := pairs(t, l.store)
+	log := logOf(t, original)
+	for _, ev := range log {
+		switch ev.change.kind() {
+		case kindCreated, kindTruthKey, kindQuestion, kindPolicy, kindBuyer, kindSale, kindSettled:
+		default:
+			continue
+		}
+		for how, damage := range map[string]func(s store.Store){
+			"missing":    func(s store.Store) { remove(t, s, bucketEvents, eventKey(ev.number)) },
+			"unreadable": func(s store.Store) { putRaw(t, s, bucketEvents, eventKey(ev.number), []byte("damaged")) },
+			"early":      func(s store.Store) { alterEvent(t, s, ev.number, func(n *logged) { n.time = time.Unix(0, 0) }) },
+			"late":       func(s store.Store) { alterEvent(t, s, ev.number, func(n *logged) { n.time = n.time.Add(time.Hour) }) },
+		} {
+			s := fill(t, original)
+			l := openMemory(t, s, Options{})
+			damage(s)
+			alter(t, s, bucketObjects, objectKey(names[99]), edited(t, decodeObject, func(o *object) { o.spent = eps(t, "0.1") }))
+			found := findings(t, l, VerifyRequest{})
+			want := Problem{Kind: "object", Object: names[99], Text: fmt.Sprintf("object %q: spent is 0.1, the events say 1", names[99])}
+			if len(found) < 2 || len(found) > 10 || !slices.ContainsFunc(found, func(p Problem) bool { p.Event = 0; return p == want }) {
+				t.Errorf("event %d (%s) is %s: found %d problems: %.3000v", ev.number, ev.change.kind(), how, len(found), found)
+			}
+			if !slices.ContainsFunc(found, func(p Problem) bool { return p.Event == ev.number }) {
+				t.Errorf("event %d (%s) is %s: it is not reported: %.3000v", ev.number, ev.change.kind(), how, found)
+			}
+		}
+	}
+}
+
+func TestMissingEventsAreReportedOnce(t *testing.T) {
+	s := rich(t)
+	l := openMemory(t, s, Options{})
+	for number := uint64(93); number <= 105; number++ {
+		remove(t, s, bucketEvents, eventKey(number))
+	}
+	found := findings(t, l, VerifyRequest{})
+	if want := (Problem{Kind: "event", Event: 93, Text: "the events 93 to 105 are missing"}); len(found) == 0 || found[0] != want {
+		t.Errorf("found %+v", found)
+	}
+	putRaw(t, s, bucketEvents, []byte("now"), []byte("and then"))
+	putRaw(t, s, bucketEvents, eventKey(0), []byte("in the beginning"))
+	putRaw(t, s, bucketEvents, eventKey(1<<63), []byte("in the end"))
+	want := []string{
+		"there is an event 0; the first one is 1", "the events 93 to 105 are missing", "a record with the key 6e6f77 among the events",
+		fmt.Sprintf("the events %d to %d are missing", stats(t, l).Events+1, uint64(1)<<63-1), fmt.Sprintf("event %d: record ends early", uint64(1)<<63),
+	}
+	texts := map[string]bool{}
+	for _, p := range findings(t, l, VerifyRequest{}) {
+		texts[p.Text] = true
+	}
+	for _, text := range want {
+		if !texts[text] {
+			t.Errorf("not found: %s\nbut %v", text, texts)
+		}
+	}
+}
+
+// A damaged page is reported, with what it held, and the rest of the file is audited.
+func TestVerifyGoesOnBehindADamagedPage(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	bigLedger(t, path, 3000)
+	data, err := os.ReadFile(path)
+	must(t, err)
+	page := os.Getpagesize()
+	at := bytes.Index(data, []byte("person-0000100")) / page * page
+	marked := 0
+	for ; marked == 0; at += page { // a leaf of the chains: its elements are not larger than 100 bytes
+		if binary.NativeEndian.Uint16(data[at+8:]) == 2 && bytes.Contains(data[at:at+page], []byte("\x00\x00\x00\x01person-0000100")) && inUse(t, data, at/page) {
+			marked = at
+		}
+	}
+	copy(data[marked:], "this page is not what it was")
+	must(t, os.WriteFile(path, data, 0o600))
+	l := open(t, path, Options{})
+	alter(t, l.store, bucketObjects, objectKey("person-0000490"), edited(t, decodeObject, func(o *object) { o.spent = eps(t, "0.1") }))
+	files, missing, forged, others := 0, 0, 0, 0
+	for _, p := range findings(t, l, VerifyRequest{}) {
+		switch {
+		case p.Kind == "file" && strings.Contains(p.Text, fmt.Sprintf("page %d ", marked/page)):
+			files++
+		case p.Kind == "chain" && strings.HasSuffix(p.Text, "the record is missing"):
+			missing++
+		case p.Kind == "object" && p.Object == "person-0000490":
+			forged++
+		default:
+			others++
+			t.Errorf("found %+v", p)
+		}
+	}
+	if files != 1 || missing < 5 || missing > 200 || forged != 1 {
+		t.Errorf("found %d damaged pages, %d missing chains, %d forged objects", files, missing, forged)
+	}
+}
+
+// inUse tells whether a page belongs to the present records, by whether a store can be read without it.
+func inUse(t testing.TB, data []byte, page int) bool {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "without.db")
+	without := slices.Clone(data)
+	clear(without[page*os.Getpagesize():][:16])
+	must(t, os.WriteFile(path, without, 0o600))
+	s, err := boltstore.Open(path, true)
+	must(t, err)
+	defer s.Close()
+	faults := 0
+	must(t, s.Inspect(func(store.Fault) { faults++ }, func(r store.Reader) error {
+		return r.Scan(bucketChains, nil, func(_, _ []byte) bool { return true })
+	}))
+	return faults > 0
+}
+
+func TestTheTreeCheckIsTlogs(t *testing.T) {
+	tree := &treeCheck{}
+	var stored []tlog.Hash
+	reader := tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) {
+		out := make([]tlog.Hash, len(indexes))
+		for i, index := range indexes {
+			out[i] = stored[index]
+		}
+		return out, nil
+	})
+	for n := range int64(300) {
+		hashes, err := tlog.StoredHashes(n, []byte{byte(n), byte(n >> 8)}, reader)
+		must(t, err)
+		stored = append(stored, hashes...)
+		tree.add(hashes, func(int, tlog.Hash, tlog.Hash) { t.Errorf("leaf %d", n) })
+		want, err := tlog.TreeHash(n+1, reader)
+		must(t, err)
+		if root, known := tree.root(); !known || root != want {
+			t.Fatalf("the root of %d leaves is %v, want %v", n+1, root, want)
+		}
+	}
+	// Whatever is missing, no hash is found to be wrong, and no root is made up.
+	const size = 40
+	want, err := tlog.TreeHash(size, reader)
+	must(t, err)
+	for from := range int64(size) {
+		for to := from; to <= size; to++ {
+			tree := &treeCheck{}
+			for n := range int64(size) {
+				if n < from || n >= to {
+					tree.skip(uint64(n))
+					at := tlog.StoredHashIndex(0, n)
+					tree.add(stored[at:at+int64(logtree.Completes(uint64(n)))], func(int, tlog.Hash, tlog.Hash) { t.Errorf("leaf %d without %d to %d", n, from, to) })
+				}
+			}
+			tree.skip(size)
+			if root, known := tree.root(); known && root != want {
+				t.Fatalf("without %d to %d the root is %v", from, to, root)
+			}
+		}
+	}
+}
+
+// brokenStore is a store whose scans of one bucket fail after some records.
+type brokenStore struct {
+	store.Store
+	bucket string
+	after  int
+}
+
+type brokenReader struct {
+	store.Reader
+	*brokenStore
+}
+
+func (b *brokenStore) View(fn func(store.Reader) error) error {
+	return b.Store.View(func(r store.Reader) error { return fn(brokenReader{r, b}) })
+}
+
+func (r brokenReader) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
+	n := 0
+	broken := false
+	err := r.Reader.Scan(bucket, from, func(key, value []byte) bool {
+		n++
+		broken = bucket == r.bucket && n > r.after
+		return !broken && visit(key, value)
+	})
+	if broken {
+		err = fmt.Errorf("%w: page 7", ErrCorrupt)
+	}
+	return err
+}
+
+// A store that cannot be read to the end is a problem too, and not the end of the audit.
+func TestVerifyReportsWhatCannotBeRead(t *testing.T) {
+	memory := rich(t)
+	for bucket, want := range map[string]Problem{
+		bucketEvents:  {Kind: "event", Event: 101, Text: "the events from here on cannot be read: damaged data: page 7"},
+		bucketObjects: {Kind: "object", Text: "not all records can be read: damaged data: page 7"},
+	} {
+		l := openMemory(t, &brokenStore{memory, bucket, map[string]int{bucketEvents: 100, bucketObjects: 2}[bucket]}, Options{})
+		found := findings(t, l, VerifyRequest{})
+		if !slices.Contains(found, want) || len(found) < 5 {
+			t.Errorf("found %+v", found)
+		}
+	}
+}

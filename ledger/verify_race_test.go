@@ -1,0 +1,133 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Verify sees a ledger that others write to, and forget objects of, at every instant, and it never finds
+// anything.
+func TestVerifyBesideWriters(t *testing.T) {
+	wanted := uint64(3000)
+	if raceEnabled || testing.Short() {
+		wanted = 800
+	}
+	signer, _, key := logKey(t, "sluice-test", 1)
+	l := signedLedger(t, key, Options{Signer: signer, TruthKey: truthKey()})
+	crowd := crowd(40)
+	define(t, l, vote())
+	enrollUnder(t, l, "vote", market(t, "900"), "900", crowd[:20]...)
+	enroll(t, l, "vote", "900", crowd[20:30]...) // the rest are strangers
+	ctx, cancel := context.WithCancel(t.Context())
+	var writers sync.WaitGroup
+	for i := range 4 {
+		writers.Go(func() {
+			w := &disturber{t: t, l: l, random: rand.New(rand.NewPCG(1, uint64(i))), names: crowd, id: i}
+			for ctx.Err() == nil {
+				w.act(ctx)
+			}
+		})
+	}
+	pause := VerifyRequest{Progress: func(uint64, uint64) { time.Sleep(time.Millisecond) }} // so that much comes between two snapshots
+	times := 0
+	for i := 0; stats(t, l).Events < wanted; i++ {
+		times++
+		at := slow()
+		at.events, at.records, at.batch, at.problems = 30+17*i, 20+11*i, 1+i%9, 1000
+		found, done := verified(t, l, pause, at)
+		for _, p := range found {
+			t.Errorf("round %d, %d events: %+v", i, done.Events, p)
+		}
+		if t.Failed() {
+			break
+		}
+	}
+	cancel()
+	writers.Wait()
+	wantClean(t, l, VerifyRequest{})
+	audit(t, l.store)
+	t.Logf("verified %d times; in the end there are %d events, %d of them erased", times, stats(t, l).Events, countErased(t, l))
+}
+
+// disturber does anything to a ledger. What is refused is refused.
+type disturber struct {
+	t      *testing.T
+	l      *Ledger
+	random *rand.Rand
+	names  []string
+	id, n  int
+}
+
+func (w *disturber) act(ctx context.Context) {
+	name := w.names[w.random.IntN(len(w.names))]
+	w.n++
+	key := fmt.Sprintf("%d/%d", w.id, w.n)
+	epsilon := nano(w.t, int64(1+w.random.IntN(60))*100_000_000)
+	some := []string{name}
+	for _, other := range w.names {
+		if other != name && w.random.IntN(8) == 0 {
+			some = append(some, other)
+		}
+	}
+	var err error
+	switch w.random.IntN(12) {
+	case 0, 1:
+		_, err = w.l.Release(ctx, ReleaseRequest{Key: key, Question: "vote", Object: name, Epsilon: epsilon, Truth: TruthOf("yes")})
+	case 2, 3:
+		_, err = w.l.Raise(ctx, RaiseRequest{Key: key, Question: "vote", Epsilon: epsilon, Objects: some, Partial: true, Truth: TruthOf("yes")})
+	case 4, 5:
+		r := SellRequest{Key: key, Order: Order{Buyer: fmt.Sprint("buyer ", w.n%3), Question: "vote", Epsilon: epsilon, Objects: some}, Partial: true, Truth: TruthOf("yes")}
+		_, err = w.l.Sell(ctx, r)
+	case 6:
+		var r Reservation
+		r, err = w.l.Reserve(ctx, ReserveRequest{Key: key, Order: Order{Buyer: "acme", Question: "vote", Epsilon: epsilon, Objects: some}, For: time.Hour, Partial: true})
+		if err == nil && w.random.IntN(3) > 0 {
+			_, err = w.l.Commit(ctx, CommitRequest{Key: key + "c", Reservation: r.Number, Partial: true, Truth: TruthOf("yes")})
+		}
+	case 7:
+		_, err = w.l.Answer(ctx, AnswerRequest{Key: key, Question: "vote", Query: "majority:yes", Epsilon: epsilon, Objects: some, Partial: true, Truth: TruthOf("yes")})
+	case 8:
+		err = w.l.Withdraw(ctx, key, name)
+	case 9, 10:
+		err = w.l.Forget(ctx, key, name)
+	case 11:
+		if _, err = w.l.Statement(ctx, key, name); errors.Is(err, ErrUnknown) {
+			_, err = w.l.Enroll(ctx, EnrollRequest{Key: key + "e", Question: "vote", Objects: some, Cap: nano(w.t, 900e9), Policy: market(w.t, "900")})
+		}
+	}
+	if w.random.IntN(3) == 0 { // come back
+		_, _ = w.l.Enroll(ctx, EnrollRequest{Key: key + "e", Question: "vote", Objects: []string{name}, Cap: nano(w.t, 900e9), Policy: market(w.t, "900")})
+	}
+	for _, fine := range []error{context.Canceled, ErrUnknown, ErrForgotten, ErrNotReserved, ErrPartlyDone, nil} {
+		if errors.Is(err, fine) {
+			return
+		}
+	}
+	if refused := (*RefusedError)(nil); !errors.As(err, &refused) {
+		w.t.Errorf("request %s: %v", key, err)
+	}
+}
+
+// signedLedger is a new ledger file whose log has a key.
+func signedLedger(t testing.TB, key string, options Options) *Ledger {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	must(t, Create(path, "USD", key))
+	return open(t, path, options)
+}
+
+func countErased(t testing.TB, l *Ledger) (n int) {
+	t.Helper()
+	for _, ev := range events(t, l) {
+		if ev.Erased {
+			n++
+		}
+	}
+	return n
+}

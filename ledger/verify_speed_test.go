@@ -1,0 +1,125 @@
+package ledger
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/store"
+)
+
+// bigLedger makes a ledger file with about so many events, most of them draws: five levels each of as many
+// objects as that takes.
+func bigLedger(t testing.TB, path string, wanted int) {
+	t.Helper()
+	must(t, Create(path, "USD", ""))
+	l := open(t, path, Options{})
+	define(t, l, vote())
+	names := crowd(wanted / 6)
+	for i := range names {
+		names[i] = fmt.Sprintf("person-%07d", i)
+	}
+	enroll(t, l, "vote", "10", names...)
+	for i, epsilon := range []string{"0.5", "1", "0.25", "1.5", "0.75"} {
+		carryOut(t, l, order(t, fmt.Sprintf("round %d", i), epsilon))
+	}
+	closed(t, l)
+}
+
+// scanned returns how long it takes to read all events and their checksums, and how many there are.
+func scanned(t testing.TB, l *Ledger) (took time.Duration, n uint64) {
+	t.Helper()
+	began := time.Now()
+	must(t, l.store.View(func(r store.Reader) error {
+		var fault error
+		err := r.Scan(bucketEvents, nil, func(key, value []byte) bool {
+			_, fault = unseal(bucketEvents, key, value)
+			n++
+			return fault == nil
+		})
+		must(t, err)
+		return fault
+	}))
+	return time.Since(began), n
+}
+
+// TestVerifyIsFast measures: SLUICE_VERIFY_EVENTS=1000000 go test -run VerifyIsFast -v ./ledger
+func TestVerifyIsFast(t *testing.T) {
+	wanted, err := strconv.Atoi(os.Getenv("SLUICE_VERIFY_EVENTS"))
+	if err != nil {
+		t.Skip("SLUICE_VERIFY_EVENTS is not set")
+	}
+	path := os.Getenv("SLUICE_VERIFY_FILE") // kept, to measure again
+	if path == "" {
+		path = filepath.Join(t.TempDir(), "ledger.db")
+	}
+	if _, err := os.Stat(path); err != nil {
+		began := time.Now()
+		bigLedger(t, path, wanted)
+		t.Logf("made in %v", time.Since(began))
+	}
+	l := open(t, path, Options{ReadOnly: true})
+	scan, events := scanned(t, l)
+	for _, memory := range []int{usualPace().memory, 32 << 20, 4 << 20} {
+		runtime.GC()
+		heap, stop := watchHeap()
+		began := time.Now()
+		at := usualPace()
+		at.memory = memory
+		done, err := l.verify(t.Context(), VerifyRequest{}, at)
+		took := time.Since(began)
+		stop()
+		must(t, err)
+		if done.Problems != 0 || done.Events != events {
+			t.Errorf("%+v", done)
+		}
+		t.Logf("%d events, %d MiB of memory for the state: %v, %.2f µs an event, %.1f times a bare scan (%v); heap up to %d MiB",
+			events, memory>>20, took, float64(took.Microseconds())/float64(events), float64(took)/float64(scan), scan, heap.Load()>>20)
+	}
+}
+
+// watchHeap follows the size of the heap.
+func watchHeap() (most *atomic.Uint64, stop func()) {
+	most, done, gone := new(atomic.Uint64), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		for {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			most.Store(max(most.Load(), m.HeapInuse))
+			select {
+			case <-done:
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	}()
+	return most, func() { close(done); <-gone }
+}
+
+// BenchmarkVerify compares the audit with a scan that only checks the checksums of the events.
+func BenchmarkVerify(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "ledger.db")
+	bigLedger(b, path, 20_000)
+	l := open(b, path, Options{ReadOnly: true})
+	scan, events := scanned(b, l)
+	for range 3 {
+		again, _ := scanned(b, l)
+		scan = min(scan, again)
+	}
+	for b.Loop() {
+		done, err := l.Verify(b.Context(), VerifyRequest{})
+		must(b, err)
+		if done.Problems != 0 || done.Events != events {
+			b.Fatalf("%+v", done)
+		}
+	}
+	each := b.Elapsed() / time.Duration(b.N)
+	b.ReportMetric(float64(each)/float64(scan), "scans")
+	b.ReportMetric(float64(events)/each.Seconds(), "events/s")
+}
