@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 
@@ -191,7 +192,7 @@ func applyEnrolled(s *state, c *enrolled, number uint64) error {
 		return orCorrupt(nil, "object %q comes to question %d under other ceilings than it had", c.object, c.question)
 	}
 	ch.enrolled = number
-	s.link(&o, number)
+	s.link(&o.links, number)
 	if err := s.putObject(c.object, o); err != nil {
 		return err
 	}
@@ -218,7 +219,7 @@ func (s *state) introduce(c *enrolled) (object, error) {
 		err = s.writer.Delete(bucketStrangers, []byte(c.object))
 	}
 	s.counters.objects++
-	return object{cap: c.cap, latest: x.latest, events: x.events}, err
+	return object{cap: c.cap, links: x.links}, err
 }
 
 func (s *state) putChain(question uint32, name string, c chain) error {
@@ -253,7 +254,7 @@ func applyReleased(s *state, c *released, ev event) error {
 	if err != nil {
 		return fmt.Errorf("object %q, question %d: %w", c.object, c.question, err)
 	}
-	s.link(&o, ev.number)
+	s.link(&o.links, ev.number)
 	if err := s.putChain(c.question, c.object, ch); err != nil {
 		return err
 	}
@@ -286,7 +287,7 @@ func applyBound(s *state, c *truthBound, number uint64) error {
 		return orCorrupt(err, "object %q is bound to a truth in question %d a second time, or without a key", c.object, c.question)
 	}
 	ch.bound = &c.tag
-	s.link(&o, number)
+	s.link(&o.links, number)
 	if err := s.putChain(c.question, c.object, ch); err != nil {
 		return err
 	}
@@ -339,7 +340,7 @@ func applyCharged(s *state, c *charged, ev event) error {
 	if err != nil {
 		return orCorrupt(nil, "object %q is charged for question %d: %v", c.object, c.question, err)
 	}
-	s.link(&o, ev.number)
+	s.link(&o.links, ev.number)
 	if err := s.putChain(c.question, c.object, ch); err != nil {
 		return err
 	}
@@ -404,23 +405,23 @@ func applyWithdrawn(s *state, c *withdrawn, number uint64) error {
 		return orCorrupt(err, "object %q withdraws twice", c.object)
 	}
 	o.withdrawn = number
-	s.link(&o, number)
+	s.link(&o.links, number)
 	return s.putObject(c.object, o)
 }
 
 func applyRefused(s *state, c *objectRefused, number uint64) error {
 	s.counters.refused++
-	return s.linkName(c.Object, number)
+	return s.linkName(c.Object, number, s.link)
 }
 
 // linkName makes an event the last one about an object, or about somebody who is not enrolled.
-func (s *state) linkName(name string, event uint64) error {
+func (s *state) linkName(name string, event uint64, link func(*links, uint64)) error {
 	o, known, err := s.object(name)
 	if err != nil {
 		return err
 	}
 	if known {
-		s.link(&o, event)
+		link(&o.links, event)
 		return s.putObject(name, o)
 	}
 	if err := checkName("object", name); err != nil {
@@ -430,8 +431,8 @@ func (s *state) linkName(name string, event uint64) error {
 	if err != nil {
 		return err
 	}
-	s.linked.previous = x.latest
-	return s.put(bucketStrangers, []byte(name), stranger{event, x.events + 1}.encode())
+	link(&x.links, event)
+	return s.put(bucketStrangers, []byte(name), x.encode())
 }
 
 func applySettled(s *state, c *settled, ev event) error {
@@ -439,18 +440,23 @@ func applySettled(s *state, c *settled, ev event) error {
 	if err != nil {
 		return err
 	}
-	if known && (r.done || r.digest != c.digest) {
+	none := [sha256.Size]byte{}
+	if known && (r.done || c.alone || r.digest != c.digest) {
 		return orCorrupt(nil, "request %q is settled twice", c.key)
 	}
-	if c.refused != s.counters.refused || c.first == 0 || c.first > ev.number || c.answer >= ev.number || c.final && c.last != "" {
+	if c.refused != s.counters.refused || c.first == 0 || c.first > ev.number || c.answer >= ev.number {
 		return orCorrupt(nil, "request %q, begun by event %d, refuses %d objects where %d were named", c.key, c.first, c.refused, s.counters.refused)
+	}
+	whole := ev.erased == nil
+	if c.final && (c.done != 0 || !c.alone && c.object != "") || c.alone && (!c.final || whole && c.object == "") || whole && c.digest == none {
+		return orCorrupt(nil, "request %q is settled as one that it is not", c.key)
 	}
 	if err := s.checkSettledSale(c, ev.number); err != nil {
 		return err
 	}
 	s.counters.refused = 0
-	if c.last != "" {
-		if err := s.linkName(c.last, ev.number); err != nil {
+	if c.object != "" {
+		if err := s.linkName(c.object, ev.number, s.linkSettled); err != nil {
 			return err
 		}
 	}

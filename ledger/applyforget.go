@@ -9,19 +9,24 @@ import (
 // applyErased folds an event of which only the public part is left. What it did to its object is in the
 // forgotten event that destroyed it; what it did to anything else still counts.
 func applyErased(s *state, ev event) error {
-	s.counters.erased.events++
+	n := &s.counters.erased
+	n.events++
+	switch ev.change.(type) {
+	case *objectRefused, *settled:
+		n.mentions++
+	}
 	switch c := ev.change.(type) {
 	case *held:
 		return s.counters.open.take("", c.price)
 	case *sold:
-		s.counters.erased.earned += c.price // at most the revenue
+		n.earned += c.price // at most the revenue
 		return s.counters.open.take("", c.price)
 	case *objectRefused:
 		s.counters.refused++
 	case *charged:
 		s.counters.charges.objects++
 	case *settled:
-		if c.final {
+		if c.final && !c.alone {
 			return orCorrupt(nil, "request %q is done, and its end is erased", c.key) // it was about nobody
 		}
 		return applySettled(s, c, ev)
@@ -42,13 +47,13 @@ func applyForgotten(s *state, c *forgotten, number uint64) error {
 		if err != nil {
 			return err
 		}
-		if o.latest, o.events = x.latest, x.events; found {
+		if o.links = x.links; found {
 			if err := s.writer.Delete(bucketStrangers, []byte(c.object)); err != nil {
 				return err
 			}
 		}
 	}
-	s.linked.erase = o.latest
+	s.linked.erase, s.linked.eraseRequests = o.latest, o.settled
 	if err := s.account(c, o, known); err != nil {
 		return err
 	}
@@ -77,12 +82,10 @@ func (s *state) account(c *forgotten, o object, known bool) error {
 	if c.events == 0 || c.cap.IsZero() != (len(c.chains) == 0) || c.cap.IsZero() && c.earned > 0 {
 		return orCorrupt(nil, "object %q leaves behind what it cannot have", c.object)
 	}
-	e := &s.counters.erased
-	missing, unpaid := c.events-o.events, c.earned-o.earned
-	if o.events > c.events || missing > e.events || o.earned > c.earned || unpaid > e.earned {
-		return orCorrupt(nil, "object %q: %d events are forgotten, of which %d are there and %d erased", c.object, c.events, o.events, e.events)
+	if err := s.counters.erased.take(c, o); err != nil {
+		return err
 	}
-	e.events, e.earned = e.events-missing, e.earned-unpaid
+	missing := c.events - o.total()
 	sum, last := privacy.Epsilon{}, uint32(0)
 	for _, r := range c.chains {
 		if r.question <= last || r.question > s.counters.questions || r.policy > s.counters.policies {
@@ -98,6 +101,21 @@ func (s *state) account(c *forgotten, o object, known bool) error {
 	if sum != c.spent || c.cap.Less(c.spent) || o.chains != 0 || known && c.cap != o.cap || missing == 0 && c.spent != o.spent {
 		return orCorrupt(nil, "object %q leaves behind what it has not spent", c.object)
 	}
+	return nil
+}
+
+// take takes off the erased events that a forgotten event accounts for, given those about the object that were
+// whole when they were folded.
+func (e *erasure) take(c *forgotten, o object) error {
+	missing, unpaid := c.events-o.total(), c.earned-o.earned
+	if o.total() > c.events || missing > e.events || o.earned > c.earned || unpaid > e.earned || c.cap.IsZero() && missing > e.mentions {
+		return orCorrupt(nil, "object %q: %d events are forgotten, of which %d are there and %d erased", c.object, c.events, o.total(), e.events)
+	}
+	e.events, e.earned = e.events-missing, e.earned-unpaid
+	if c.cap.IsZero() {
+		e.mentions -= missing // a stranger was never more than mentioned
+	}
+	e.mentions = min(e.mentions, e.events) // of an object we cannot know
 	return nil
 }
 
@@ -144,7 +162,7 @@ func applyStated(s *state, c *stated, number uint64) error {
 	if !slices.Equal(events, c.events) || c.forgotten != o.forgotten || c.account != o.account() {
 		return orCorrupt(nil, "the statement about object %q leaves something out", c.object)
 	}
-	s.link(&o, number)
+	s.link(&o.links, number)
 	return s.putObject(c.object, o)
 }
 

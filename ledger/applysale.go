@@ -33,7 +33,7 @@ func (s *state) newSale(c deal, status saleStatus, event uint64) (sale, error) {
 	if c.sale != s.counters.sales+1 {
 		return sale{}, orCorrupt(nil, "sale %d follows on sale %d", c.sale, s.counters.sales)
 	}
-	if c.buyer == 0 || c.buyer > s.counters.buyers || c.question == 0 || c.question > s.counters.questions || c.epsilon.IsZero() || c.objects == 0 {
+	if c.buyer == 0 || c.buyer > s.counters.buyers || c.question == 0 || c.question > s.counters.questions || c.epsilon.IsZero() || c.objects == 0 || c.objects > MaxPanel {
 		return sale{}, orCorrupt(nil, "sale %d is of nothing, or to nobody", c.sale)
 	}
 	s.counters.sales = c.sale
@@ -166,7 +166,7 @@ func applyHeld(s *state, c *held, ev event) error {
 		return err
 	}
 	o.held = append(o.held, c.sale)
-	s.link(&o, ev.number)
+	s.link(&o.links, ev.number)
 	return s.putObject(c.object, o)
 }
 
@@ -325,6 +325,6 @@ func applySold(s *state, c *sold, ev event) error {
 	if o.held, err = s.stillHeld(o.held, c.sale, ev.time); err != nil {
 		return err
 	}
-	s.link(&o, ev.number)
+	s.link(&o.links, ev.number)
 	return s.putObject(c.object, o)
 }

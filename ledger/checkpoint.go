@@ -46,8 +46,8 @@ var ErrCheckpoint = logtree.ErrCheckpoint
 // worth what the place is worth where it is kept: a witness, another disk, a message bus.
 type Publishing struct {
 	// To is called with each checkpoint, by one goroutine. When it fails it is called again after a while,
-	// with the newest checkpoint then; the ledger goes on meanwhile. Its context ends when the ledger is
-	// closed. nil publishes nothing.
+	// with the newest checkpoint then; the ledger goes on meanwhile. It must return soon after its context ends,
+	// which it does when the ledger is closed, and must not close the ledger itself. nil publishes nothing.
 	To func(ctx context.Context, checkpoint []byte) error
 	// Events is after how many new events there is a checkpoint, Interval after how long, if there are new
 	// events at all. 0 is never. There is also one when the ledger is opened and one when it is closed, which
@@ -234,7 +234,7 @@ func (p *publisher) await(ctx context.Context) {
 		defer cancel()
 	}
 	// The error is that of ctx; whoever called looks at it.
-	_ = c.await(ctx, func() bool { return p.Events > 0 && c.durable >= p.sent+p.Events })
+	_ = c.await(ctx, func() bool { return p.Events > 0 && c.durable-p.sent >= p.Events })
 }
 
 // publish hands out a checkpoint of what is durable, if that is more than before.
@@ -271,7 +271,10 @@ func (p *publisher) close() {
 		return
 	}
 	p.cancel()
-	<-p.done
+	select {
+	case <-p.done:
+	case <-time.After(2 * closing): // its To does not heed the context
+	}
 }
 
 func (c *committer) durableEvents() uint64 {

@@ -197,8 +197,7 @@ func unseal(bucket string, key, value []byte) ([]byte, error) {
 
 func checksum(bucket string, key, payload []byte) uint32 {
 	table := crc32.MakeTable(crc32.Castagnoli)
-	sum := crc32.Update(0, table, []byte(bucket))
-	sum = crc32.Update(sum, table, binary.BigEndian.AppendUint32(nil, uint32(len(key))))
-	sum = crc32.Update(sum, table, key)
-	return crc32.Update(sum, table, payload)
+	head := append(make([]byte, 0, 64), bucket...)
+	head = binary.BigEndian.AppendUint32(head, uint32(len(key)))
+	return crc32.Update(crc32.Update(0, table, append(head, key...)), table, payload)
 }

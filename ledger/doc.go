@@ -106,9 +106,11 @@
 //	questions
 //	  "q" number(4)    question
 //	  "n" name         number(4)
+//	  "e" number(4)    number(8) of the event that defined it
 //	policies
 //	  "p" number(4)    policy as canonical JSON
 //	  "h" sha256(32)   number(4), by the hash of that JSON
+//	  "e" number(4)    number(8) of the event that defined it
 //	objects
 //	  name 0           object
 //	  name 0 number(4) number(4): the object is enrolled in this question
@@ -120,6 +122,7 @@
 //	buyers
 //	  "q" number(4)    buyer
 //	  "n" name         number(4)
+//	  "e" number(4)    number(8) of the event that defined it
 //	sales
 //	  number(8)        sale or reservation
 //	requests
@@ -142,13 +145,14 @@
 //	counters   n events, i64 last event, u32 questions, u32 policies, n objects, n chains, u32 buyers,
 //	           n sales and reservations, n sales carried out, n revenue; then what is 0 between transactions: n refused
 //	           events not settled, n charges not answered, u32 their question, ε of each, n erased events not
-//	           accounted for, n earned by them, n sale whose objects are to come (0, or n objects, n of them erased,
+//	           accounted for, n of them refusals or settled, n earned by them, n sale whose objects are to come (0, or n objects, n of them erased,
 //	           n price, 5 × n by method and upgrades, text last object)
 //	question   u32 number, text name, [text value]*
 //	object     ε cap, ε spent, n chains, n event of its withdrawal (0: none), n event that forgot it (0: none),
-//	           n earned, n last event about it that is not erased, n events about it that are not erased,
-//	           [n reservation that may hold budget]*
-//	stranger   n last event about it, n events about it
+//	           n earned, links, [n reservation that may hold budget]*
+//	stranger   links
+//	  links    n last event about it, n how many there are, n last settled event that names it, n how many there
+//	           are; without those that are erased
 //	chain      n event of its last enrolment, n policy (0: none), n orders, tag of the truth, ε charged by
 //	           answers or spent before it was forgotten, levels
 //	  levels   [ε, n value, n event, [n buyer]*]* by rising ε
@@ -163,7 +167,8 @@
 // The record of an event, the leaf of the log's tree:
 //
 //	u8 form      1 whole, 2 erased
-//	n previous   the event about the same object before it that is not erased; 0: none
+//	n previous   the event about the same object before it that is not erased (of a settled one, the settled one
+//	             before it that names the object); 0: none
 //	n length, public bytes
 //	whole:       n length, salt 16 random bytes, hidden bytes
 //	erased:      commitment 32 bytes, the SHA-256 of salt and hidden bytes
@@ -187,9 +192,12 @@
 //	4 policy      nothing; u32 number, text JSON
 //	5 enrolled    nothing; text object, u32 question, u32 policy, ε cap
 //	6 released    nothing; text object, u32 question, ε, n value, u8 method (1 raise, 2 degrade, 3 insert)
-//	7 settled     text key, digest 32 bytes, n first event, n through event, flag final, 3 × n counts, n refused,
-//	              [n question, n raised, n unchanged, n refused]* of a sweep, n event of an answer (0: none),
-//	              n sale or reservation (0: none); text last object ("" of the final part)
+//	7 settled     text key, flag alone, digest 32 bytes unless alone, n first event, n through event, flag final,
+//	              3 × n counts, n refused, [n question, n raised, n unchanged, n refused]* of a sweep, n event of an
+//	              answer (0: none), n sale or reservation (0: none), n objects dealt with if the request names
+//	              objects and this is not its last part; text object, digest 32 bytes if alone
+//	              alone: the request names this object and no other; of a part that is not the last, of a request
+//	              for all, the object is the last one of the part; else ""
 //	8 charged     nothing; text object, u32 question, ε; the answered event follows
 //	9 answered    nothing; u32 question, text query, digest of the panel 32 bytes, n objects, ε, n output,
 //	              u8 method (2 degrade, 4 fresh)
@@ -213,7 +221,8 @@
 //	  account     ε cap, ε spent, n earned
 //	20 forgotten  nothing; text object, n events erased, account, [u32 question, u32 policy, ε spent]*
 //
-// Kinds 5, 6, 8, 12, 15 to 19, and 7 of a part that is not the last, are about one object and can be erased.
+// Kinds 5, 6, 8, 12, 15 to 19, and 7 where it names an object, are about one object and can be erased. With 7 alone
+// the digest in the record of its request becomes zero.
 //
 // The digest of a panel is the SHA-256 of: text "panel", flag partial, [text name]* in order, without
 // the n. That of a request is the SHA-256 of a text that names the operation and then its parameters.

@@ -33,8 +33,7 @@ func (c *truthBound) about() string    { return c.object }
 func (c *objectRefused) about() string { return c.Object }
 func (c *stated) about() string        { return c.object }
 
-// about returns the object at which an unfinished request stands.
-func (c *settled) about() string { return c.last }
+func (c *settled) about() string { return c.object }
 
 func (c *created) encode(e *encoder) {
 	e.raw(c.id[:])
@@ -310,10 +309,12 @@ func decodeAnswered(d *decoder) change {
 	return c
 }
 
-// Everything but the name of the object at which a request stands is public: a key stays used.
+// A key stays used, whatever becomes of the object.
 func (c *settled) encodePublic(e *encoder) {
 	e.text(c.key)
-	e.raw(c.digest[:])
+	if e.flag(c.alone); !c.alone {
+		e.raw(c.digest[:])
+	}
 	e.uvarint(c.first)
 	e.uvarint(c.through)
 	e.flag(c.final)
@@ -330,22 +331,33 @@ func (c *settled) encodePublic(e *encoder) {
 	}
 	e.uvarint(c.answer)
 	e.uvarint(c.sale)
+	e.uvarint(c.done)
 }
 
-func (c *settled) encode(e *encoder) { e.text(c.last) }
+func (c *settled) encode(e *encoder) {
+	e.text(c.object)
+	if c.alone {
+		e.raw(c.digest[:])
+	}
+}
 
 func decodeSettled(d, hidden *decoder) change {
 	c := &settled{key: d.text()}
-	d.array(c.digest[:])
+	if c.alone = d.flag(); !c.alone {
+		d.array(c.digest[:])
+	}
 	c.first, c.through, c.final = d.uvarint(), d.uvarint(), d.flag()
 	for i := range c.counts {
 		c.counts[i] = d.uvarint()
 	}
 	c.refused = d.uvarint()
 	c.swept = decodeSwept(d, c.refused)
-	c.answer, c.sale = d.uvarint(), d.uvarint()
-	if hidden != nil {
-		c.last = hidden.text()
+	c.answer, c.sale, c.done = d.uvarint(), d.uvarint(), d.uvarint()
+	if hidden == nil {
+		return c
+	}
+	if c.object = hidden.text(); c.alone {
+		hidden.array(c.digest[:])
 	}
 	return c
 }

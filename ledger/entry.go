@@ -38,7 +38,7 @@ type logged struct {
 
 // public returns the bytes of an event that are never erased.
 func (ev event) public() []byte {
-	e := &encoder{}
+	e := &encoder{buf: make([]byte, 0, 32)}
 	e.u8(eventVersion)
 	e.u8(uint8(ev.change.kind()))
 	e.time(ev.time)
@@ -183,7 +183,9 @@ func withoutHidden(c change) change {
 		return &sold{sale: c.sale, price: c.price}
 	case *settled:
 		kept := *c
-		kept.last = ""
+		if kept.object = ""; kept.alone {
+			kept.digest = [sha256.Size]byte{}
+		}
 		return &kept
 	}
 	return decodeNothing(&decoder{}, c.kind())
@@ -252,10 +254,15 @@ func (s *state) append(ev event) error {
 	if err := s.put(bucketEvents, eventKey(ev.number), bytes.record(s.linked.previous, hashes)); err != nil {
 		return err
 	}
-	return s.eraseFrom(s.linked.erase)
+	if err := s.eraseFrom(s.linked.erase); err != nil {
+		return err
+	}
+	return s.eraseFrom(s.linked.eraseRequests)
 }
 
-// eraseFrom erases an event and all events about the same object before it.
+// eraseFrom erases an event and those about the same object before it. The state is then again the fold of the
+// log: what is left of an object's events makes nothing but what its forgotten event says, and requests whose
+// digest nobody knows.
 func (s *state) eraseFrom(number uint64) error {
 	for number != 0 {
 		n, err := s.entry(number)
@@ -268,7 +275,22 @@ func (s *state) eraseFrom(number uint64) error {
 		if err := s.putEntry(n.erase()); err != nil {
 			return err
 		}
+		if c, ok := n.change.(*settled); ok && c.alone {
+			if err := s.eraseDigest(c.key); err != nil {
+				return err
+			}
+		}
 		number = n.previous
 	}
 	return nil
+}
+
+// eraseDigest makes a key one of which nobody can tell any more what was asked with it.
+func (s *state) eraseDigest(key string) error {
+	r, found, err := s.request(key)
+	if err != nil || !found {
+		return orCorrupt(err, "request %q is missing", key)
+	}
+	r.digest = [sha256.Size]byte{}
+	return s.put(bucketRequests, []byte(key), r.encode())
 }

@@ -45,8 +45,8 @@ var (
 	// is settled for good by [Ledger.Cancel].
 	ErrNotReserved = errors.New("not reserved")
 
-	// ErrForgotten says that a request was carried out, and that its response was destroyed since, because the
-	// object was forgotten.
+	// ErrForgotten says that the idempotency key belongs to a request about an object that was forgotten since.
+	// The request was carried out; what came of it, and what exactly was asked, is destroyed.
 	ErrForgotten = errors.New("forgotten")
 
 	// ErrPartlyDone comes with a [RefusedError] about the rest of a request over many objects: its first

@@ -254,7 +254,7 @@ type remnant struct {
 // key gives the same result again. The events of the objects refused stand before it.
 type settled struct {
 	key     string
-	digest  [sha256.Size]byte // of the request
+	digest  [sha256.Size]byte // of the request; zero once it is erased
 	first   uint64            // the first event of this part
 	through uint64            // objects enrolled by later events do not belong to the request
 	final   bool              // no further part follows
@@ -263,7 +263,11 @@ type settled struct {
 	swept   []sweptCount // of a sweep, by question
 	answer  uint64       // the event of the answer that the request got, if it asked for one
 	sale    uint64       // the sale or reservation that the request made, if it did
-	last    string       // the last object of this part, unless it is the final one
+	done    uint64       // of a part that is not the final one: how many of the objects named are dealt with
+	// alone: the request names one object, and no other. Then its digest is as good as the request to anybody who
+	// guesses, so it is erased with the object.
+	alone  bool
+	object string // the one, if it is alone; or the last one of a part that is not the final one, of a request for all
 }
 
 // sweptCount tells how many chains of a question a sweep raised, left unchanged and refused. The refused

@@ -360,10 +360,7 @@ func (s *state) putDefinition(bucket string, number uint32) error {
 
 // definition returns the event that defined a question, policy or buyer.
 func (s *state) definition(bucket string, number uint32) (event uint64, err error) {
-	event, found, err := lookup(s, bucket, definitionKey(number), func(payload []byte) (uint64, error) {
-		d := &decoder{rest: payload}
-		return d.u64(), d.done()
-	})
+	event, found, err := lookup(s, bucket, definitionKey(number), number64)
 	if err == nil && !found {
 		err = orCorrupt(nil, "the event that defined number %d of %s is missing", number, bucket)
 	}

@@ -33,7 +33,6 @@ type Fact struct {
 	//   sold       Sale, Object, Price, Response, Method; the sale tells Question and Epsilon
 	//   withdrawn  Object
 	//   refused    Refusal, Question (if it was one of several)
-	//   settled    a part of a request that ended at Object: Key, Digest, First, Through, Counts, Refused, Swept, Answer
 	//   forgotten  Object, Erased, Cap, Spent, Earned, Chains: what stayed when Erased events were destroyed
 	//   stated     Object, Forgotten, Events, Cap, Spent, Earned
 	Kind         string           `json:"kind"`
@@ -63,28 +62,13 @@ type Fact struct {
 	Upgrades     uint64           `json:"upgrades,omitempty"`
 	Expires      *time.Time       `json:"expires,omitempty"`
 	Refusal      *Refusal         `json:"refusal,omitempty"`
-	Key          string           `json:"key,omitempty"`
-	Digest       Hex              `json:"digest,omitempty"`
-	First        uint64           `json:"first,omitempty"`
-	Through      uint64           `json:"through,omitempty"`
-	Counts       []uint64         `json:"counts,omitempty"`
 	Refused      uint64           `json:"refused,omitempty"`
-	Swept        []FactSwept      `json:"swept,omitempty"`
-	Answer       uint64           `json:"answer,omitempty"`
 	Forgotten    uint64           `json:"forgotten,omitempty"` // the event that destroyed what came before
 	Erased       uint64           `json:"erased,omitempty"`
 	Chains       []FactChain      `json:"chains,omitempty"`
 	Events       []uint64         `json:"events,omitempty"` // all about Object, since then
 	Salt         Hex              `json:"salt"`
 	Leaf         tlog.Hash        `json:"leaf"`
-}
-
-// FactSwept is what a part of a sweep did about one question, given by its number.
-type FactSwept struct {
-	Number    uint32 `json:"number"`
-	Raised    uint64 `json:"raised"`
-	Unchanged uint64 `json:"unchanged"`
-	Refused   uint64 `json:"refused"`
 }
 
 // FactChain is what stayed of an object's chain when the object was forgotten.
@@ -256,12 +240,6 @@ func (w *wording) putLong(c change) {
 		if c.question != 0 {
 			w.Question = w.question(c.question)
 		}
-	case *settled:
-		w.Object, w.Key, w.Digest, w.First, w.Through, w.Counts = c.last, c.key, c.digest[:], c.first, c.through, c.counts[:]
-		w.Refused, w.Answer, w.Sale = c.refused, c.answer, c.sale
-		for _, one := range c.swept {
-			w.Swept = append(w.Swept, FactSwept{one.question, one.raised, one.unchanged, one.refused})
-		}
 	case *forgotten:
 		w.Object, w.Erased = c.object, c.events
 		w.account(c.account)
@@ -430,16 +408,6 @@ func (r *reading) takeLong() change {
 		}
 		if !slices.Contains(reasonCodes(), c.Reason) || !slices.Contains(helpCodes(), c.Helps) {
 			r.fail("the reason %q, helped by %q, is none", c.Reason, c.Helps)
-		}
-		return c
-	case "settled":
-		c := &settled{key: r.Key, first: r.First, through: r.Through, refused: r.Refused, answer: r.Answer, sale: r.Sale, last: r.Object}
-		r.fill(c.digest[:], r.Digest)
-		if copy(c.counts[:], r.Counts) != len(r.Counts) {
-			r.fail("%d counts where there should be %d", len(r.Counts), len(c.counts))
-		}
-		for _, one := range r.Swept {
-			c.swept = append(c.swept, sweptCount{one.Number, one.Raised, one.Unchanged, one.Refused})
 		}
 		return c
 	case "forgotten":

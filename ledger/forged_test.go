@@ -91,7 +91,7 @@ const (
 
 // end settles a request that begins behind the ground.
 func (g ground) end(edits ...func(*settled)) change {
-	c := &settled{key: "x", first: uint64(len(g.log)) + 1, final: true}
+	c := &settled{key: "x", digest: [32]byte{1}, first: uint64(len(g.log)) + 1, final: true}
 	for _, edit := range edits {
 		edit(c)
 	}
@@ -157,6 +157,7 @@ func (g ground) sales(t *testing.T) map[string]pairOfLogs {
 		"settles another's sale": {sound: settledSale(0, ended(third, 0)), forged: settledSale(0, ended(2, 0)), why: "settles sale 2, which is another's"},
 		"settles no sale":        {sound: settledSale(0, ended(third, 0)), forged: settledSale(0, ended(third+1, 0)), why: "sale 4 is missing"},
 		"one left out":           {sound: settledSale(1, ended(third, 1), refusal("zoe")), forged: settledSale(0, ended(third, 1), refusal("zoe")), why: "settles sale 3, which is another's"},
+		"somebody else left out": {sound: settledSale(0, ended(third, 0)), forged: settledSale(1, ended(third, 0), &withdrawn{"bob"}), why: "settles sale 3, which is another's"},
 		"nobody left out":        {sound: settledSale(0, ended(third, 0)), forged: settledSale(1, ended(third, 0)), why: "settles sale 3, which is another's"},
 		"settled late": {
 			sound:  settledSale(0, ended(third, 0)),
@@ -315,8 +316,8 @@ func (g ground) requests(t *testing.T) map[string]pairOfLogs {
 		"begun by no event":           {sound: []change{g.end()}, forged: []change{g.end(func(c *settled) { c.first = 0 })}, why: "begun by event 0"},
 		"begun after its end":         {sound: []change{g.end()}, forged: []change{g.end(func(c *settled) { c.first = next + 1 })}, why: "begun by event"},
 		"answered after its end":      {sound: []change{g.end(func(c *settled) { c.answer = next - 1 })}, forged: []change{g.end(func(c *settled) { c.answer = next })}, why: "begun by event"},
-		"at an end, and not":          {sound: []change{g.end(func(c *settled) { c.final, c.last = false, "ann" })}, forged: []change{g.end(func(c *settled) { c.last = "ann" })}, why: "begun by event"},
-		"stands at an odd name":       {sound: []change{g.end(func(c *settled) { c.final, c.last = false, "new" })}, forged: []change{g.end(func(c *settled) { c.final, c.last = false, "\t" })}, why: "control character"},
+		"at an end, and not":          {sound: []change{g.end(func(c *settled) { c.final, c.object = false, "ann" })}, forged: []change{g.end(func(c *settled) { c.object = "ann" })}, why: "settled as one that it is not"},
+		"stands at an odd name":       {sound: []change{g.end(func(c *settled) { c.final, c.object = false, "new" })}, forged: []change{g.end(func(c *settled) { c.final, c.object = false, "\t" })}, why: "control character"},
 		"done twice":                  {sound: []change{g.end(func(c *settled) { c.final = false }), g.end()}, forged: []change{g.end(), g.end()}, why: `request "x" is settled twice`},
 		"a part of another":           {sound: []change{g.end(func(c *settled) { c.final = false }), g.end()}, forged: []change{g.end(func(c *settled) { c.final = false }), g.end(func(c *settled) { c.digest[0]++ })}, why: `request "x" is settled twice`},
 	}
@@ -454,7 +455,7 @@ func forgottenMarket(t *testing.T) []event {
 	answerTo(t, l, inquire(t, "3", "majority:yes", "0.25", ballots("ann", "bob"), "ann", "bob"))
 	release(t, l, releaseOf(t, "4", "ann", "0.75"))
 	_, _, err := l.submit(t.Context(), func(s *state) ([]change, error) {
-		return []change{&settled{key: "5", first: s.counters.events + 1, last: "ann"}}, nil
+		return []change{&settled{key: "5", digest: [32]byte{5}, first: s.counters.events + 1, object: "ann"}}, nil
 	})
 	must(t, err)
 	makeStatement(t, l, "ann")

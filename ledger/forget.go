@@ -29,7 +29,7 @@ func (l *Ledger) Forget(ctx context.Context, key, object string) error {
 	}
 	e := digest("forget")
 	e.text(object)
-	return l.once(ctx, key, e, func(s *state) (change, error) { return s.forget(object) })
+	return l.once(ctx, key, "", e, func(s *state) (change, error) { return s.forget(object) })
 }
 
 // forget returns the change that destroys what there is about an object, or nil if there is nothing.
@@ -46,12 +46,12 @@ func (s *state) forget(name string) (change, error) {
 		if !found {
 			return nil, fmt.Errorf("object %q: %w", name, ErrUnknown)
 		}
-		return &forgotten{object: name, events: x.events}, nil
+		return &forgotten{object: name, events: x.total()}, nil
 	}
-	if o.events == 0 {
+	if o.total() == 0 {
 		return nil, nil
 	}
-	c := &forgotten{object: name, events: o.events, account: o.account()}
+	c := &forgotten{object: name, events: o.total(), account: o.account()}
 	numbers, err := s.questionsOf(name)
 	if err != nil {
 		return nil, err

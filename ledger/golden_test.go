@@ -163,7 +163,7 @@ func goldenTerms(t *testing.T) policy.Policy {
 // byHand records the part of a large order, with every reason for a refusal, and a high response.
 func byHand(t *testing.T, l *Ledger) {
 	t.Helper()
-	end := &settled{key: "large", digest: [32]byte{31: 1}, last: "bob"}
+	end := &settled{key: "large", digest: [32]byte{31: 1}, object: "bob"}
 	p := part{counts: counts{1, 300, 1 << 40}, swept: []*sweptQuestion{{sweptCount: sweptCount{1, 1, 2, 0}}, {sweptCount: sweptCount{2, 0, 1 << 40, 0}}}}
 	p.changes = []change{&released{object: "bob", question: 1, epsilon: nano(t, 1), response: response{value: 2, method: methodRaise}}}
 	for i, reason := range reasonCodes() {
@@ -335,12 +335,12 @@ func goldenEntries(t testing.TB) []logged {
 		&released{"ann", 1, eps(t, "0.5"), response{127, methodRaise}},
 		&released{"", 2, nano(t, 1), response{128, methodDegrade}},
 		&released{"bob", 3, eps(t, "1000"), response{1<<20 - 1, methodInsert}},
-		&settled{key: "k", digest: [32]byte{1, 31: 2}, first: 1, through: 2, last: "zoe", final: true, counts: counts{1, 2, 3}},
+		&settled{key: "k", digest: [32]byte{1, 31: 2}, first: 1, through: 2, object: "zoe", alone: true, final: true, counts: counts{1, 2, 3}},
 		&charged{"zoe", 3, eps(t, "0.5")},
 		&charged{strings.Repeat("é", 128), 1<<32 - 1, nano(t, 1)},
 		&answered{3, "threshold:groß:7", [32]byte{1, 31: 2}, 300, eps(t, "1"), 129, methodFresh},
 		&answered{3, "winner", [32]byte{}, 1, nano(t, 1), 0, methodDegrade},
-		&settled{key: strings.Repeat("k", 256), first: 1 << 40, swept: []sweptCount{{1, 2, 3, 0}, {1<<32 - 1, 1 << 14, 1<<64 - 1, 0}}, answer: 1 << 40, through: 1<<64 - 1, last: "é"},
+		&settled{key: strings.Repeat("k", 256), first: 1 << 40, swept: []sweptCount{{1, 2, 3, 0}, {1<<32 - 1, 1 << 14, 1<<64 - 1, 0}}, answer: 1 << 40, through: 1<<64 - 1, object: "é", done: 300},
 		&released{"bob", 1 << 8, nano(t, 127), response{0, methodDegrade}},
 		&buyerNamed{1, "acme"},
 		&buyerNamed{1<<32 - 1, strings.Repeat("ü", 128)},
@@ -359,7 +359,7 @@ func goldenEntries(t testing.TB) []logged {
 		&sold{strings.Repeat("n", 256), 1<<64 - 1, 1_000_000_000_000, response{1<<20 - 1, methodInsert}},
 		&withdrawn{"ann"},
 		&withdrawn{strings.Repeat("é", 128)},
-		&settled{key: "k", last: "", swept: []sweptCount{{128, 0, 0, 1}, {129, 0, 0, 127}}, refused: 128, sale: 1<<64 - 1},
+		&settled{key: "k", swept: []sweptCount{{128, 0, 0, 1}, {129, 0, 0, 127}}, refused: 128, sale: 1<<64 - 1},
 		&settled{key: "k", final: true, refused: 1, answer: 1, sale: 128},
 		&truthBound{"ann", 1, *bound},
 		&truthBound{strings.Repeat("n", 256), 1<<32 - 1, tag{}},
@@ -390,7 +390,7 @@ func goldenEntries(t testing.TB) []logged {
 // erasable tells whether an event can be about an object, and so be erased.
 func erasable(c change) bool {
 	if s, ok := c.(*settled); ok {
-		return s.last != ""
+		return s.object != ""
 	}
 	_, ok := c.(personal)
 	return ok

@@ -179,6 +179,9 @@ func (l *Ledger) describe(s *state, ev event) (out Event, err error) {
 		}
 	case *settled:
 		out.Key, out.Counts, out.LeftOut, out.Sale = c.key, c.counts[:], c.refused, c.sale
+		if c.alone {
+			out.Object = c.object
+		}
 	case *objectRefused:
 		out.Object, out.Refused = c.Object, []Refusal{c.Refusal}
 		if c.question != 0 {

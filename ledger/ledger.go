@@ -159,6 +159,9 @@ func openStore(s store.Store, options Options) (*Ledger, error) {
 	err := l.view(context.Background(), func(s *state) (err error) {
 		l.about, check, err = readHead(s)
 		l.commits.durable = s.counters.events
+		if err == nil && !l.only {
+			err = s.counters.checkWhole()
+		}
 		if err == nil && options.Checkpoint != nil {
 			err = l.checkTrusted(s, options)
 		}

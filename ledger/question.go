@@ -27,7 +27,7 @@ func (l *Ledger) DefineQuestion(ctx context.Context, key string, q Question) err
 	for _, value := range q.Values {
 		e.text(value)
 	}
-	return l.once(ctx, key, e, func(s *state) (change, error) { return s.define(q) })
+	return l.once(ctx, key, "", e, func(s *state) (change, error) { return s.define(q) })
 }
 
 // define returns the change that defines a question, or nil if it is defined already.

@@ -56,8 +56,9 @@ type SoldResponse struct {
 	Method   string `json:"method,omitempty"` // "raise", "degrade", "insert" or "resale"
 	Event    uint64 `json:"event"`
 	Salt     Hex    `json:"salt,omitempty"`
-	// Erased: the object was forgotten before the receipt was made. There is no Object, Response, Method and Salt
-	// then, but the Commitment to them.
+	// Erased: the response is not shown, because the object was forgotten before the receipt was made, or because
+	// whoever passed the receipt on left it out. There is no Object, Response, Method and Salt then, but the
+	// Commitment to them; only the price is proven.
 	Erased     bool      `json:"erased,omitempty"`
 	Commitment Hex       `json:"commitment,omitempty"`
 	Leaf       tlog.Hash `json:"leaf"` // the event's leaf in the log
@@ -146,7 +147,7 @@ func (m *receiptMaker) begin(s *state, number uint64) (err error) {
 	}
 	h := m.ledger.about.header()
 	m.Receipt = Receipt{Format: receiptFormat, Ledger: h.ledger, Created: h.created, Currency: h.currency, LogKey: h.logKey}
-	m.Values, m.Responses = m.question.values, make([]SoldResponse, 0, m.sale.objects)
+	m.Values, m.Responses = m.question.values, make([]SoldResponse, 0, min(m.sale.objects, scanSize))
 	if m.Buyer, m.Question, err = m.ledger.namesOf(s, m.sale); err != nil {
 		return err
 	}

@@ -337,9 +337,21 @@ func TestSplicedReceipts(t *testing.T) {
 			r.Responses[1] = SoldResponse{Price: r.Responses[1].Price, Event: r.Responses[1].Event, Leaf: r.Responses[1].Leaf, Erased: true, Commitment: c[:]}
 		}, "commitment or leaf"},
 		"erased and whole": {func(r *Receipt) { r.Responses[1].Erased = true }, "nothing else"},
-		"hash dropped":     {func(r *Receipt) { r.Evidence.Proof = r.Evidence.Proof[1:] }, "too short"},
-		"hash added":       {func(r *Receipt) { r.Evidence.Proof = append(r.Evidence.Proof, tlog.Hash{}) }, "too long"},
-		"time far away":    {func(r *Receipt) { r.Time = r.Time.AddDate(0, 0, 0).Add(1<<63 - 1).Add(1<<63 - 1).Add(2) }, "none of a log"},
+		"erased with a salt": {func(r *Receipt) {
+			c := commitment{1}
+			r.Responses[1] = SoldResponse{Price: r.Responses[1].Price, Event: r.Responses[1].Event, Leaf: r.Responses[1].Leaf, Erased: true, Commitment: c[:], Salt: Hex{1}}
+		}, "nothing else"},
+		"whole with a commitment":           {func(r *Receipt) { r.Responses[1].Commitment = make(Hex, 32) }, "a commitment to a response that is there"},
+		"another spelling of the id":        {func(r *Receipt) { r.Ledger = strings.ToUpper(r.Ledger) }, "no UUID in the usual form"},
+		"another spelling of the signature": {func(r *Receipt) { r.Evidence.Checkpoint = respelled(t, r.Evidence.Checkpoint) }, "not spelled as usual"},
+		"a sale that ends later":            {func(r *Receipt) { r.Refused += 1000 }, "the sale ends with event"},
+		"question defined later":            {func(r *Receipt) { r.Evidence.Question.Time = r.Time.Add(1) }, "does not come before the sale"},
+		"question behind":                   {func(r *Receipt) { r.Evidence.Question.Event = r.Evidence.Sale.Event + 1 }, "does not come before the sale"},
+		"buyer before the ledger":           {func(r *Receipt) { r.Evidence.Buyer.Time = r.Created.Add(-1) }, "does not come before the sale"},
+		"more upgrades than objects":        {func(r *Receipt) { r.Upgrades = 4 }, "the sale counts other responses"},
+		"hash dropped":                      {func(r *Receipt) { r.Evidence.Proof = r.Evidence.Proof[1:] }, "too short"},
+		"hash added":                        {func(r *Receipt) { r.Evidence.Proof = append(r.Evidence.Proof, tlog.Hash{}) }, "too long"},
+		"time far away":                     {func(r *Receipt) { r.Time = r.Time.AddDate(0, 0, 0).Add(1<<63 - 1).Add(1<<63 - 1).Add(2) }, "none of a log"},
 		"other methods": {func(r *Receipt) {
 			r.Responses[0].Method, r.Responses[2].Method = r.Responses[2].Method, r.Responses[0].Method
 		}, "no. 1"},

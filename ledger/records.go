@@ -46,8 +46,9 @@ func (c counters) checkWhole() error {
 // erasure sums up erased events until the forgotten event comes that says what they were part of. In a
 // ledger that erases as it forgets it is always empty; it fills up when an erased log is folded.
 type erasure struct {
-	events uint64
-	earned uint64
+	events   uint64
+	mentions uint64 // of them that only named somebody: refusals and settled events
+	earned   uint64
 }
 
 // opened is the sale or reservation whose objects are still to come, and what they must add up to. It is
@@ -78,6 +79,7 @@ func (c counters) encode() []byte {
 	e.u32(c.charges.question)
 	e.epsilon(c.charges.epsilon)
 	e.uvarint(c.erased.events)
+	e.uvarint(c.erased.mentions)
 	e.uvarint(c.erased.earned)
 	e.uvarint(c.open.sale)
 	if c.open.sale != 0 {
@@ -96,7 +98,7 @@ func decodeCounters(payload []byte) (counters, error) {
 	c.buyers, c.sales, c.sold, c.revenue = d.u32(), d.uvarint(), d.uvarint(), d.uvarint()
 	c.refused = d.uvarint()
 	c.charges = charges{d.uvarint(), d.u32(), d.epsilon()}
-	c.erased = erasure{d.uvarint(), d.uvarint()}
+	c.erased = erasure{d.uvarint(), d.uvarint(), d.uvarint()}
 	if c.open.sale = d.uvarint(); c.open.sale != 0 {
 		c.open.objects, c.open.erased, c.open.price, c.open.tally, c.open.last = d.uvarint(), d.uvarint(), d.uvarint(), decodeSaleTally(d), d.text()
 	}
@@ -152,26 +154,24 @@ type object struct {
 	chains uint64
 	// withdrawn is the event by which the object last withdrew, or 0. What it enrolled in later counts.
 	withdrawn uint64
-	forgotten uint64   // the event that last destroyed what was released of it, or 0
-	earned    uint64   // by sales, in minor units of the currency
-	latest    uint64   // the last event about it that is not destroyed, or 0
-	events    uint64   // how many there are
-	held      []uint64 // reservations that may hold some of its budget, by rising number
+	forgotten uint64 // the event that last destroyed what was released of it, or 0
+	earned    uint64 // by sales, in minor units of the currency
+	links
+	held []uint64 // reservations that may hold some of its budget, by rising number
 }
 
 // withdrew tells whether the object has withdrawn since it was enrolled in a chain.
 func (o object) withdrew(c chain) bool { return o.withdrawn > c.enrolled }
 
 func (o object) encode() []byte {
-	e := &encoder{}
+	e := &encoder{buf: make([]byte, 0, 32)}
 	e.epsilon(o.cap)
 	e.epsilon(o.spent)
 	e.uvarint(o.chains)
 	e.uvarint(o.withdrawn)
 	e.uvarint(o.forgotten)
 	e.uvarint(o.earned)
-	e.uvarint(o.latest)
-	e.uvarint(o.events)
+	o.links.encode(e)
 	e.numbers(o.held)
 	return e.buf
 }
@@ -179,32 +179,55 @@ func (o object) encode() []byte {
 func decodeObject(payload []byte) (object, error) {
 	d := &decoder{rest: payload}
 	o := object{cap: d.epsilon(), spent: d.epsilon(), chains: d.uvarint(), withdrawn: d.uvarint(), forgotten: d.uvarint()}
-	o.earned, o.latest, o.events, o.held = d.uvarint(), d.uvarint(), d.uvarint(), d.numbers()
+	o.earned, o.links, o.held = d.uvarint(), decodeLinks(d), d.numbers()
 	return o, d.done()
 }
 
-// link makes an event the last one about an object.
-func (s *state) link(o *object, event uint64) {
-	s.linked.previous, o.latest = o.latest, event
-	o.events++
+// links lead to what the log has about an object. Events that say something of it, and settled events that only
+// name it (see settled.object), are linked apart: a statement lists the first.
+type links struct {
+	latest  uint64 // the last event about it that is not destroyed, or 0
+	events  uint64 // how many there are
+	settled uint64 // the last settled event that names it, likewise
+	settles uint64 // how many there are
+}
+
+func (l links) encode(e *encoder) {
+	for _, n := range []uint64{l.latest, l.events, l.settled, l.settles} {
+		e.uvarint(n)
+	}
+}
+
+// total is how many events name the object.
+func (l links) total() uint64 { return l.events + l.settles }
+
+func decodeLinks(d *decoder) links {
+	return links{d.uvarint(), d.uvarint(), d.uvarint(), d.uvarint()}
+}
+
+// link makes an event the last one of its sort.
+func (s *state) link(l *links, ev uint64) {
+	s.linked.previous, l.latest = l.latest, ev
+	l.events++
+}
+
+func (s *state) linkSettled(l *links, ev uint64) {
+	s.linked.previous, l.settled = l.settled, ev
+	l.settles++
 }
 
 // stranger is somebody whom requests named, and refused, and who was never enrolled.
-type stranger struct {
-	latest uint64 // the last event about it
-	events uint64 // how many there are
-}
+type stranger struct{ links }
 
 func (x stranger) encode() []byte {
 	e := &encoder{}
-	e.uvarint(x.latest)
-	e.uvarint(x.events)
+	x.links.encode(e)
 	return e.buf
 }
 
 func decodeStranger(payload []byte) (stranger, error) {
 	d := &decoder{rest: payload}
-	x := stranger{d.uvarint(), d.uvarint()}
+	x := stranger{decodeLinks(d)}
 	return x, d.done()
 }
 
@@ -271,7 +294,7 @@ func (c chain) responses(m int) (*rrchain.Chain, error) {
 }
 
 func (c chain) encode() []byte {
-	e := &encoder{}
+	e := &encoder{buf: make([]byte, 0, 24+12*len(c.levels))}
 	e.uvarint(c.enrolled)
 	e.uvarint(uint64(c.policy))
 	e.uvarint(c.orders)
@@ -487,7 +510,7 @@ func decodeSale(payload []byte) (sale, error) {
 		r.expires = d.time()
 	}
 	r.promised = d.uvarint()
-	if r.status < saleReserved || r.status > saleCancelled || r.objects == 0 {
+	if r.status < saleReserved || r.status > saleCancelled || r.objects == 0 || r.objects > MaxPanel {
 		d.fail("sale of %d objects with status %d", r.objects, r.status)
 	}
 	return r, d.done()

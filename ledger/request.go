@@ -41,33 +41,60 @@ type standing struct {
 	settled []uint64 // the events that settled its parts
 	done    bool
 	through uint64
-	cursor  string // the last object of the last part
+	dealt   uint64 // how many of the objects that it names are dealt with
+	cursor  string // the last object of the last part, of a request for all
 	last    uint64 // the last of its events
 }
 
-// standing returns how far the request with this key has come, or [ErrKeyConflict].
+// standing returns how far the request with this key has come, or [ErrKeyConflict]; or [ErrForgotten], if
+// nobody can tell any more which request it was.
 func (s *state) standing(key string, digest [sha256.Size]byte) (standing, error) {
 	r, known, err := s.request(key)
 	if err != nil || !known {
 		return standing{through: s.counters.events}, err
 	}
-	if r.digest != digest {
+	switch r.digest {
+	case digest:
+	case [sha256.Size]byte{}:
+		return standing{}, fmt.Errorf("key %q: %w: the request that it was used for was about an object", key, ErrForgotten)
+	default:
 		return standing{}, ErrKeyConflict
 	}
-	st := standing{settled: r.settled, done: r.done}
-	// If the object at which it stands was forgotten, it goes on behind the part before: what was done is not
-	// done again, but counted again.
-	for _, number := range slices.Backward(r.settled) {
+	st := standing{settled: r.settled, done: r.done, last: r.settled[len(r.settled)-1]}
+	part, err := s.settlement(st.last)
+	if err != nil {
+		return st, err
+	}
+	st.through, st.dealt = part.through, part.done
+	if !st.done && st.dealt == 0 {
+		st.cursor, err = s.cursor(r.settled)
+	}
+	return st, err
+}
+
+// cursor returns the object at which a request for all stands, whose parts were settled by these events. If it
+// was forgotten, that is the last one that an event of the part still names: those behind it have nothing coming,
+// or are looked at, and counted, again.
+func (s *state) cursor(settled []uint64) (name string, err error) {
+	for _, number := range slices.Backward(settled) {
 		part, err := s.settlement(number)
-		if err != nil {
-			return st, err
+		if err != nil || part.object != "" {
+			return part.object, err
 		}
-		st.last, st.through, st.cursor = max(st.last, number), part.through, part.last
-		if st.done || part.last != "" {
+		for at := part.first; at < number; at++ {
+			ev, err := s.event(at)
+			if err != nil {
+				return "", err
+			}
+			if c, ok := ev.change.(personal); ok {
+				name = max(name, c.about())
+			}
+		}
+		if name != "" {
 			break
 		}
 	}
-	return st, nil
+	return name, nil
 }
 
 // outcome returns what came of the parts of a request that events settled.
@@ -173,7 +200,9 @@ func (o *outcome) sweptOf(question uint32) *sweptQuestion {
 }
 
 // once carries out a request of at most one change, which decide returns, or nil if there is none to make.
-func (l *Ledger) once(ctx context.Context, key string, request *encoder, decide func(*state) (change, error)) error {
+//
+// object is the one that the request names; "" if it names none.
+func (l *Ledger) once(ctx context.Context, key, object string, request *encoder, decide func(*state) (change, error)) error {
 	if err := checkName("idempotency key", key); err != nil {
 		return err
 	}
@@ -183,7 +212,7 @@ func (l *Ledger) once(ctx context.Context, key string, request *encoder, decide 
 		if err != nil || st.done {
 			return nil, err
 		}
-		end := &settled{key: key, digest: digest, first: s.counters.events + 1, through: st.through, final: true}
+		end := &settled{key: key, digest: digest, first: s.counters.events + 1, through: st.through, final: true, alone: object != "", object: object}
 		c, err := decide(s)
 		if err != nil || c == nil {
 			return []change{end}, err
@@ -237,6 +266,20 @@ func (p *panel) after(s *state, name string, limit int) (names []string, last bo
 		err = fault
 	}
 	return names, last, err
+}
+
+// stop notes in the event that settles a part how far the request has come: of names given only how many, since
+// the event outlives them.
+func (p *panel) stop(end *settled, dealt uint64, cursor string) {
+	switch {
+	case !p.all && len(p.names) == 1:
+		end.alone, end.object = true, p.names[0]
+	case end.final:
+	case p.all:
+		end.object = cursor
+	default:
+		end.done = dealt
+	}
 }
 
 // includes tells whether a panel of all has an object with this chain.
@@ -352,6 +395,12 @@ func (l *Ledger) attempt(ctx context.Context, b *bulk) (outcome, error) {
 	}
 	if !st.done {
 		b.panel.through = st.through
+		if st.dealt > 0 {
+			if b.panel.all || st.dealt > uint64(len(b.panel.names)) {
+				return outcome{}, orCorrupt(nil, "request %q has dealt with %d objects", b.key, st.dealt)
+			}
+			st.cursor = b.panel.names[st.dealt-1]
+		}
 		total, err := b.prepare(ctx, st.cursor)
 		if err != nil {
 			return outcome{}, st.partly(err)
@@ -409,16 +458,14 @@ func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing) (n int, err
 			cursor = names[n-1]
 		}
 		end.first, end.final = s.counters.events+1, final && p.left == 0
-		if !end.final {
-			end.last = cursor
-		}
+		b.panel.stop(end, st.dealt+uint64(n), cursor)
 		return p.settle(end), nil
 	})
 	if err != nil {
 		return 0, err
 	}
 	st.settled = append(slices.Clip(st.settled), last)
-	st.cursor, st.done = cursor, end.final
+	st.cursor, st.done, st.dealt = cursor, end.final, end.done
 	return n, nil
 }
 

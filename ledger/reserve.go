@@ -189,7 +189,7 @@ func (x *selling) recall(s *state) error {
 	if x.order.Buyer, x.order.Question, err = x.ledger.namesOf(s, r); err != nil {
 		return err
 	}
-	x.granted, x.names = r.granted, make([]string, 0, r.objects)
+	x.granted, x.names = r.granted, nil
 	var gone []Refusal
 	for n := r.event + 1; n <= r.event+r.objects; n++ {
 		ev, err := s.event(n)
@@ -235,7 +235,7 @@ func notReserved(err error, number uint64) error {
 func (l *Ledger) Cancel(ctx context.Context, key string, reservation uint64) error {
 	e := digest("cancel")
 	e.u64(reservation)
-	return l.once(ctx, key, e, func(s *state) (change, error) {
+	return l.once(ctx, key, "", e, func(s *state) (change, error) {
 		r, err := s.reservation(reservation)
 		if err != nil || r.status != saleReserved {
 			return nil, notReserved(err, reservation)

@@ -238,7 +238,11 @@ func (x *selling) decide(s *state) ([]change, uint64, error) {
 
 // settle makes the event that ends the request.
 func (x *selling) settle(s *state) *settled {
-	return &settled{key: x.key, digest: x.digest, first: s.counters.events + 1, through: x.through, final: true}
+	end := &settled{key: x.key, digest: x.digest, first: s.counters.events + 1, through: x.through, final: true}
+	if x.reserved == 0 { // else the request names a reservation
+		(&panel{names: x.names, all: x.order.All}).stop(end, 0, "")
+	}
+	return end
 }
 
 // begin returns what a sale or a reservation begins with: the buyer's name, if it is new, and what it is

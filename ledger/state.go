@@ -55,6 +55,8 @@ type state struct {
 type linked struct {
 	previous uint64 // the last one before it, or 0
 	erase    uint64 // the last one of those it destroys, or 0
+	// eraseRequests is the last of the settled events that it destroys, or 0.
+	eraseRequests uint64
 }
 
 // numberedSale is a sale with its number, 0 for none.
@@ -132,6 +134,11 @@ func number32(payload []byte) (uint32, error) {
 	return d.u32(), d.done()
 }
 
+func number64(payload []byte) (uint64, error) {
+	d := &decoder{rest: payload}
+	return d.u64(), d.done()
+}
+
 // eventKey is the key of an event, or of a sale.
 func eventKey(number uint64) []byte { return binary.BigEndian.AppendUint64(nil, number) }
 
@@ -145,7 +152,9 @@ func policyNumberKey(number uint32) []byte { return binary.BigEndian.AppendUint3
 
 // objectKey ends with a zero byte, which no name contains, so that the records of an object stand
 // together and no name is the beginning of another's.
-func objectKey(name string) []byte { return append([]byte(name), 0) }
+func objectKey(name string) []byte {
+	return append(append(make([]byte, 0, len(name)+5), name...), 0) // with room for a question
+}
 
 // memberKey lists a question of an object right behind the object.
 func memberKey(name string, question uint32) []byte {
@@ -154,7 +163,7 @@ func memberKey(name string, question uint32) []byte {
 
 // chainKey puts all chains of a question together, in the order of the objects' names.
 func chainKey(question uint32, name string) []byte {
-	return append(binary.BigEndian.AppendUint32(nil, question), name...)
+	return append(binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(name)), question), name...)
 }
 
 func (s *state) questionNumber(name string) (number uint32, found bool, err error) {

@@ -29,8 +29,8 @@ const statementFormat = "sluice statement 1"
 //
 // For whom it is about it says more than a receipt does: what it was refused for, what holds budget of it, and to
 // whom and for how much in all the sales were that it was part of. Answers to queries about a panel
-// are charged to it, and are in no statement, because they are about the panel. Idempotency keys are shown of
-// requests that ended in parts and stopped at the object.
+// are charged to it, and are in no statement, because they are about the panel. Nor are requests, and their
+// idempotency keys.
 type Statement struct {
 	Format   string          `json:"format"`  // "sluice statement 1"
 	Ledger   string          `json:"ledger"`  // [About.ID]
@@ -109,7 +109,7 @@ func (l *Ledger) Statement(ctx context.Context, key, object string) (Statement, 
 	}
 	e := digest("state")
 	e.text(object)
-	if err := l.once(ctx, key, e, func(s *state) (change, error) { return s.stateOf(object) }); err != nil {
+	if err := l.once(ctx, key, object, e, func(s *state) (change, error) { return s.stateOf(object) }); err != nil {
 		return Statement{}, err
 	}
 	ctx = context.WithoutCancel(ctx) // it is done, whatever has become of ctx

@@ -72,7 +72,10 @@ type Verification struct {
 // What no problem proves: the log is one that this package can have written; the state is what it says; no
 // byte of a record was changed, and no event dropped, repeated or moved, by anybody who did not write the
 // whole rest of the log anew, tree hashes and state included. Against that, and against an older copy of the
-// file, only a checkpoint helps that is kept elsewhere: with it, no event before it was changed by anybody.
+// file, only a checkpoint helps that is kept elsewhere: with it, no event before it was changed by anybody, or
+// replaced by another. An event before it may have been erased, and to whom erased events belonged cannot be told:
+// whoever writes the file by other means than this package could erase somebody's events in the name of somebody
+// else who is forgotten. An earlier statement about the object shows that, or the receipt of a buyer.
 // Verify needs no secret and no truth. So it does not tell whether responses were drawn from the truth, nor
 // whether the draws were random, nor who is behind an object; and of what was forgotten there is left only
 // what [Ledger.Forget] says.
@@ -137,6 +140,7 @@ type auditor struct {
 	decoder *decodeWorker
 	behind  []byte // where to read events on
 	tree    treeCheck
+	latest  kind   // of the last event that could be read
 	loose   bool   // the sale in the counters is only assumed to be open
 	total   uint64 // events known to be there
 	at      place  // where the comparison is
@@ -147,6 +151,9 @@ type auditor struct {
 	problems uint64    // told before
 	seen     map[faultID]bool
 }
+
+// mostFaults is how many faults of the file are remembered.
+const mostFaults = 10_000
 
 // faultID is a fault of the file, to report it once.
 type faultID struct{ bucket, from, text string }
@@ -231,6 +238,9 @@ func (a *auditor) fault(f store.Fault) {
 	if a.seen[id] {
 		return
 	}
+	if len(a.seen) >= mostFaults {
+		clear(a.seen)
+	}
 	a.seen[id] = true
 	text := f.Text
 	if f.Bucket != "" {
@@ -291,6 +301,7 @@ func (a *auditor) checkTrusted() {
 // finish ends the audit, at the end of the log and of what is stored.
 func (a *auditor) finish() {
 	a.reportMissing(a.fold.counters.events+1, a.total)
+	a.checkEnd()
 	for _, c := range a.trusted {
 		a.reportRollback(RollbackError{c, Head{Origin: c.Origin, Events: a.tree.size}})
 	}
@@ -301,6 +312,25 @@ func (a *auditor) finish() {
 	a.head = Head{a.ledger.about.origin(), a.tree.size, root}
 	a.done = true
 }
+
+// checkEnd reports a log that ends in the midst of what belongs together, or has erased events that no forgotten
+// event accounts for.
+func (a *auditor) checkEnd() {
+	n := a.fold.counters
+	if n.events > 0 && !endsTransaction(a.latest) {
+		a.report(Problem{Kind: problemEvent, Event: n.events, Text: fmt.Sprintf("the log ends with an event of the kind %s; that of a whole request ends with its settled event", a.latest)})
+	}
+	if n.erased != (erasure{}) {
+		a.report(Problem{Kind: problemEvent, Event: n.events, Text: fmt.Sprintf("%d events are erased, which sold for %d, and nobody was forgotten for them", n.erased.events, n.erased.earned)})
+		n.erased = erasure{}
+	}
+	if err := n.checkWhole(); err != nil {
+		a.report(Problem{Kind: problemEvent, Event: n.events, Text: "the log ends in the midst of what belongs together: " + reason(err)})
+	}
+}
+
+// endsTransaction tells whether an event of a kind may be the last one of a log.
+func endsTransaction(k kind) bool { return k == kindSettled || k == kindCreated || k == kindTruthKey }
 
 // reason is the text of an error that says why something cannot be.
 func reason(err error) string {

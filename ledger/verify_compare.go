@@ -3,6 +3,7 @@ package ledger
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"iter"
@@ -112,7 +113,7 @@ func (a *auditor) compareBucket(r store.Reader, bucket string, from []byte, left
 		return true
 	})
 	if broken != nil && next == nil {
-		a.report(Problem{Kind: bucketKind(bucket), Text: fmt.Sprintf("not all records can be read: %v", broken)})
+		a.fault(store.Fault{Bucket: bucket, Text: "not all records can be read: " + reason(broken)})
 	}
 	if next == nil {
 		missing(nil)
@@ -127,6 +128,11 @@ func (a *auditor) compareRecord(bucket string, key, stored, derived []byte) {
 	report := func(text string) {
 		p.Text = what + ": " + text
 		a.report(p)
+	}
+	if bucket == bucketRequests && derived != nil {
+		if derived = a.forgottenSince(key, derived); bytes.Equal(stored, derived) {
+			return
+		}
 	}
 	if derived != nil {
 		payload = derived[:len(derived)-sumLength]
@@ -162,6 +168,21 @@ func (a *auditor) compareRecord(bucket string, key, stored, derived []byte) {
 	if len(fields) == 0 && err == nil {
 		report("it is not stored in the form that it has") // decoders accept no such thing
 	}
+}
+
+// forgottenSince returns the record of a request as it is once the object that it was about is forgotten: if
+// that came between reading the event that settled the request, and this snapshot.
+func (a *auditor) forgottenSince(key, derived []byte) []byte {
+	r, err := decodeRequest(derived[:len(derived)-sumLength])
+	if err != nil || len(r.settled) != 1 {
+		return derived
+	}
+	n, err := a.fold.entry(r.settled[0])
+	if c, ok := n.change.(*settled); err != nil || !ok || !c.alone || n.erased == nil {
+		return derived
+	}
+	r.digest = [sha256.Size]byte{}
+	return seal(bucketRequests, key, r.encode())
 }
 
 // about returns a problem with a record by its key: kind, object and question, and as its text what it is.
@@ -263,7 +284,7 @@ func (a *auditor) valueName(question uint32, value int) string {
 func lastEvent(bucket string, key, payload []byte) uint64 {
 	switch bucket {
 	case bucketObjects:
-		if o, err := decodeObject(payload); err == nil && key[len(key)-1] == 0 {
+		if o, err := decodeObject(payload); err == nil && isObjectKey(key) {
 			return max(o.latest, o.withdrawn)
 		}
 	case bucketChains:
@@ -298,6 +319,9 @@ func lastEvent(bucket string, key, payload []byte) uint64 {
 	return 0
 }
 
+// isObjectKey tells the key of an object from those behind it.
+func isObjectKey(key []byte) bool { return bytes.IndexByte(key, 0) == len(key)-1 }
+
 // differ are the fields in which a record differs, in words.
 type differ []string
 
@@ -323,7 +347,7 @@ func compareTime(d *differ, name string, stored, derived time.Time) {
 func (a *auditor) differences(bucket string, key, stored, derived []byte) (differ, error) {
 	switch bucket {
 	case bucketObjects:
-		if key[len(key)-1] != 0 || bytes.Count(key, []byte{0}) > 1 {
+		if !isObjectKey(key) {
 			return between(stored, derived, number32, compareNumber)
 		}
 		return between(stored, derived, decodeObject, compareObjects)
@@ -336,7 +360,7 @@ func (a *auditor) differences(bucket string, key, stored, derived []byte) (diffe
 	case bucketSales:
 		return between(stored, derived, decodeSale, compareSales)
 	case bucketRequests:
-		return between(stored, derived, decodeRequest, compareRequests)
+		return between(stored, derived, decodeRequest, a.compareRequests)
 	case bucketTallies:
 		return between(stored, derived, decodeTally, func(d *differ, s, e tally) {
 			compareField(d, "the number of chains with it", s.recorded, e.recorded)
@@ -344,8 +368,7 @@ func (a *auditor) differences(bucket string, key, stored, derived []byte) (diffe
 		})
 	case bucketStrangers:
 		return between(stored, derived, decodeStranger, func(d *differ, s, e stranger) {
-			compareField(d, "the last event", s.latest, e.latest)
-			compareField(d, "the number of events", s.events, e.events)
+			compareLinks(d, s.links, e.links)
 		})
 	}
 	return a.moreDifferences(bucket, key, stored, derived)
@@ -367,6 +390,8 @@ func (a *auditor) moreDifferences(bucket string, key, stored, derived []byte) (d
 		var d differ
 		compareField(&d, "it", fmt.Sprintf("%q", stored), fmt.Sprintf("%q", derived))
 		return d, nil
+	case key[0] == 'e':
+		return between(stored, derived, number64, func(d *differ, s, e uint64) { compareField(d, "the event that defined it", s, e) })
 	case bucket == bucketQuestions && key[0] == 'q':
 		return between(stored, derived, decodeQuestion, func(d *differ, s, e *question) {
 			compareField(d, "the number", s.number, e.number)
@@ -406,9 +431,15 @@ func compareObjects(d *differ, s, e object) {
 	compareField(d, "the event of the withdrawal", s.withdrawn, e.withdrawn)
 	compareField(d, "the event by which it was forgotten", s.forgotten, e.forgotten)
 	compareField(d, "earned", s.earned, e.earned)
+	compareLinks(d, s.links, e.links)
+	compareList(d, "the reservations", s.held, e.held)
+}
+
+func compareLinks(d *differ, s, e links) {
 	compareField(d, "the last event", s.latest, e.latest)
 	compareField(d, "the number of events", s.events, e.events)
-	compareList(d, "the reservations", s.held, e.held)
+	compareField(d, "the last request", s.settled, e.settled)
+	compareField(d, "the number of requests", s.settles, e.settles)
 }
 
 func (a *auditor) compareChains(d *differ, question uint32, s, e chain) {
@@ -501,10 +532,26 @@ func statusText(s saleStatus) string {
 	return fmt.Sprintf("of status %d", uint8(s))
 }
 
-func compareRequests(d *differ, s, e request) {
+func (a *auditor) compareRequests(d *differ, s, e request) {
+	if none := [sha256.Size]byte{}; s.digest == none && a.isErased(e) {
+		e.digest = none // its object was forgotten since its event was folded
+	}
 	compareField(d, "the digest", fmt.Sprintf("%x", s.digest), fmt.Sprintf("%x", e.digest))
 	compareField(d, "done", s.done, e.done)
 	compareList(d, "the events that settle it", s.settled, e.settled)
+}
+
+// isErased tells whether the event that settled a request is erased by now.
+func (a *auditor) isErased(r request) bool {
+	if len(r.settled) != 1 {
+		return false
+	}
+	n, err := a.fold.entry(r.settled[0])
+	if err != nil {
+		return false
+	}
+	c, ok := n.change.(*settled)
+	return ok && c.alone && n.erased != nil
 }
 
 func compareCounters(d *differ, s, e counters) {

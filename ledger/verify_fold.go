@@ -126,7 +126,7 @@ type readEvent struct {
 	entry   logged
 	leaf    tlog.Hash
 	hashes  []tlog.Hash // nil if they cannot be read
-	damage  error       // of the checksum
+	damaged bool        // its checksum is wrong
 	invalid error       // it cannot be decoded
 }
 
@@ -185,7 +185,7 @@ func readEntry(key, value []byte) readEvent {
 	e := readEvent{number: binary.BigEndian.Uint64(key)}
 	payload, err := unseal(bucketEvents, key, value)
 	if err != nil {
-		e.damage = err
+		e.damaged = true
 		payload = value[:max(0, len(value)-sumLength)]
 	}
 	if e.entry, e.invalid = decodeEntry(e.number, payload); e.invalid == nil {
@@ -231,7 +231,8 @@ func (a *auditor) foldSome(ctx context.Context, r store.Reader) (caughtUp bool, 
 		a.behind = append(bytes.Clone(last), 0)
 	}
 	if scan != nil {
-		a.report(Problem{Kind: problemEvent, Event: a.fold.counters.events + 1, Text: fmt.Sprintf("the events from here on cannot be read: %v", scan)})
+		next := a.fold.counters.events + 1
+		a.fault(store.Fault{Bucket: bucketEvents, From: eventKey(next), Text: fmt.Sprintf("the events from %d on cannot be read: %s", next, reason(scan))})
 		caughtUp = true
 	}
 	if caughtUp {
@@ -294,6 +295,9 @@ func (a *auditor) add(e *readEvent) error {
 	a.checkNumber(e)
 	a.checkTree(e)
 	n := &e.entry
+	if e.invalid == nil && n.change != nil {
+		a.latest = n.change.kind()
+	}
 	switch {
 	case e.number == 0:
 		return nil
@@ -301,8 +305,8 @@ func (a *auditor) add(e *readEvent) error {
 		a.report(Problem{Kind: problemEvent, Event: e.number, Text: reason(e.invalid)})
 		a.fold.counters.events = e.number
 		return nil
-	case e.damage != nil:
-		a.report(a.eventProblem(n.event, reason(e.damage)))
+	case e.damaged:
+		a.report(a.eventProblem(n.event, "its checksum is wrong"))
 	}
 	applied, err := a.applyEvent(n.event)
 	if err != nil || !applied {
@@ -416,14 +420,13 @@ func (a *auditor) checkLinks(n *logged) {
 	if n.previous != l.previous {
 		a.report(a.eventProblem(n.event, fmt.Sprintf("the event before it about the same object is %d, by the events it is %d", n.previous, l.previous)))
 	}
-	if l.erase == 0 {
-		return
-	}
 	// What was folded may have been whole then, and be erased since. So look at it now.
-	if before, err := a.fold.entry(l.erase); err == nil && before.erased == nil {
-		p := a.eventProblem(n.event, fmt.Sprintf("the object is forgotten, but not all events about it are erased: the last of them is event %d", l.erase))
-		p.Event = l.erase
-		a.report(p)
+	for _, number := range []uint64{l.erase, l.eraseRequests} {
+		if before, err := a.fold.entry(number); number != 0 && err == nil && before.erased == nil {
+			p := a.eventProblem(n.event, fmt.Sprintf("the object is forgotten, but not all events about it are erased: the last of them is event %d", number))
+			p.Event = number
+			a.report(p)
+		}
 	}
 }
 
@@ -509,7 +512,11 @@ func (a *auditor) linkPassed(ev event) error {
 		_, known, err = a.fold.stranger(name)
 	}
 	if err == nil && known && ev.change.kind() != kindForgotten {
-		err = a.fold.linkName(name, ev.number)
+		link := a.fold.link
+		if _, is := ev.change.(*settled); is {
+			link = a.fold.linkSettled
+		}
+		err = a.fold.linkName(name, ev.number, link)
 	}
 	return errors.Join(err, a.source.keep())
 }

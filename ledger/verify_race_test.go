@@ -75,6 +75,11 @@ func (w *disturber) act(ctx context.Context) {
 			some = append(some, other)
 		}
 	}
+	if w.random.IntN(300) == 0 {
+		if err := w.l.Compact(ctx); err != nil && ctx.Err() == nil {
+			w.t.Error(err)
+		}
+	}
 	var err error
 	switch w.random.IntN(12) {
 	case 0, 1:

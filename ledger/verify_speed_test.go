@@ -65,7 +65,7 @@ func TestVerifyIsFast(t *testing.T) {
 	}
 	l := open(t, path, Options{ReadOnly: true})
 	scan, events := scanned(t, l)
-	for _, memory := range []int{usualPace().memory, 32 << 20, 4 << 20} {
+	for _, memory := range []int{usualPace().memory, 32 << 20} {
 		runtime.GC()
 		heap, stop := watchHeap()
 		began := time.Now()

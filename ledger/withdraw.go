@@ -15,7 +15,7 @@ func (l *Ledger) Withdraw(ctx context.Context, key, object string) error {
 	}
 	e := digest("withdraw")
 	e.text(object)
-	return l.once(ctx, key, e, func(s *state) (change, error) {
+	return l.once(ctx, key, object, e, func(s *state) (change, error) {
 		o, found, err := s.object(object)
 		if err != nil {
 			return nil, err

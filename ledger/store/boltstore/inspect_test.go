@@ -330,3 +330,32 @@ func leads(t *testing.T, path string, original []byte, at int) bool {
 	})
 	return err == nil && len(faults) > 0
 }
+
+// bbolt copies small buckets to the heap, where it would read on beyond their end. Such a file is not opened.
+func TestOpenRefusesABucketThatReachesBeyondItsEnd(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "small.db")
+	err := Create(path, func(w store.Writer) error { return w.Put("small", []byte("a key"), []byte("a value")) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	original, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	element := bytes.Index(original, []byte("a keya value")) - elementSize
+	for name, at := range map[string]int{
+		"elements": element - headerSize + 10, "place": element + 5, "key": element + 9, "value": element + 13, "kind": element - headerSize + 8,
+	} {
+		data := slices.Clone(original)
+		data[at] += 9
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, readOnly := range []bool{false, true} {
+			if s, err := Open(path, readOnly); !errors.Is(err, store.ErrCorrupt) {
+				t.Errorf("%s: %v", name, err)
+				_ = s.Close()
+			}
+		}
+	}
+}
