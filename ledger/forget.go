@@ -18,11 +18,12 @@ import (
 // The bytes are gone from the file's records at once, and from its unused pages with the next
 // [Ledger.Compact]. Copies of the file, and the blocks that a file system has freed, are the host's to clean.
 // The object's name stays in the event of this request and with the spending. Answers about panels stay, as
-// they are about everybody in them; whoever has the file and guesses a whole panel can recognize it by its
-// digest. Idempotency keys stay: they should name nobody.
+// they are about everybody in them. Whoever has the file and guesses all of a request that named several objects,
+// or all of a panel, can recognize it by its digest; the digests of requests about this object alone are
+// destroyed. Idempotency keys stay: they should name nobody.
 //
-// It returns [ErrUnknown] if nothing is known of the object. A repeated request for a response that was
-// destroyed returns [ErrForgotten]; other repeated requests leave the object out of what they return.
+// It returns [ErrUnknown] if nothing is known of the object. A repeated request about this object alone returns
+// [ErrForgotten]; other repeated requests leave the object out of what they return.
 func (l *Ledger) Forget(ctx context.Context, key, object string) error {
 	if err := checkName("object", object); err != nil {
 		return err
