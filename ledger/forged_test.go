@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/store"
 	"github.com/sluicedp/sluice/ledger/store/storetest"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -589,6 +590,20 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 			c.refused, c.sale = 0, 0
 			log[i].change = &c
 			return log
+		}},
+		"bob borrows an erased event, and has spent less": {"has not spent", func(t *testing.T, log []event) []event {
+			var o object
+			must(t, replayed(t, log).View(func(r store.Reader) error {
+				s, err := readState(r)
+				must(t, err)
+				o, _, err = s.object("bob")
+				return err
+			}))
+			i := indexOf(t, log, func(c change) bool { f, ok := c.(*forgotten); return ok && f.object == "ann" })
+			bobs := &forgotten{"bob", o.total() + 1, o.account(), []remnant{{1, 1, less(o.spent, eps(t, "0.25"))}}}
+			bobs.spent = bobs.chains[0].spent
+			log = slices.Insert(log, i, event{time: log[i].time, change: bobs})
+			return renumber(forget("ann", func(c *forgotten) { c.events-- })(t, log))
 		}},
 		"an end is erased": {"its end is erased", func(t *testing.T, log []event) []event {
 			i := indexOf(t, log, isSettled("1"))

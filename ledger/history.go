@@ -26,7 +26,8 @@ type Event struct {
 	//   enrolled   Object in Question under Policy (if any), with Cap from here on
 	//   released   Object answered Question at Epsilon with Response, by Method
 	//   refused    a request left Object out: Refused, one of them; the settled event of the request follows
-	//   settled    the request with Key ended, or a part of it: Counts, LeftOut, and the Sale it made, if any
+	//   settled    the request with Key ended, or a part of it: Counts, LeftOut, the Sale it made, if any, and the
+	//              Object that it was about, if it named no other
 	//   charged    Object pays Epsilon for the answer about Question that follows
 	//   bound      the chain of Object in Question belongs to the truth that is drawn from next
 	//   stated     a statement about Object was made

@@ -98,7 +98,7 @@ func (d *day) call(n int) (result any, err error) {
 		return d.delivered(d.ledger.Sell(ctx, SellRequest{Key: key, Order: o, Partial: some, Truth: d.truth}))
 	case pick < 37:
 		guest := fmt.Sprint("guest ", n)
-		done, err := d.ledger.Enroll(ctx, EnrollRequest{Key: key, Question: "diary", Objects: []string{guest}, Policy: terms["diary"], Cap: epsilonOf(5_000_000_000)})
+		done, err := d.ledger.Enroll(ctx, EnrollRequest{Key: key, Question: "diary", Objects: []string{guest, "friend of " + guest}, Policy: terms["diary"], Cap: epsilonOf(5_000_000_000)})
 		d.guests = append(d.guests, guest)
 		return done, err
 	case pick < 40 && len(d.guests) > 0:

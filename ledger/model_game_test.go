@@ -33,7 +33,8 @@ type game struct {
 type past struct {
 	again   func() (result string, err error)
 	result  string
-	refused error             // what there is instead, since the response was destroyed
+	alone   string            // the only object that it names
+	refused error             // what there is instead, since that object was forgotten
 	forget  func(name string) // takes somebody out of the result
 	changed []func() error    // other requests with its key
 }
@@ -110,13 +111,16 @@ func demand[R, T any](g *game, r R, call func(context.Context, R) (T, error), wa
 		return got, false
 	}
 	g.same(fmt.Sprintf("the result of %T", r), got, want)
-	made := &past{result: asJSON(got), again: func() (string, error) {
+	made := &past{result: asJSON(got), alone: aloneIn(r), again: func() (string, error) {
 		again, err := call(g.Context(), r)
 		return asJSON(again), err
 	}}
 	left := got
 	made.forget = func(name string) {
-		left, made.refused = withoutObject(left, name)
+		if made.alone == name {
+			made.refused = ErrForgotten
+		}
+		left = withoutObject(left, name)
 		made.result = asJSON(left)
 	}
 	for _, change := range changes {
@@ -131,14 +135,30 @@ func demand[R, T any](g *game, r R, call func(context.Context, R) (T, error), wa
 	return got, true
 }
 
-// withoutObject returns what is left of a result when somebody is forgotten, or why there is nothing.
-func withoutObject[T any](result T, name string) (T, error) {
+// aloneIn returns the only object that a request names, or "".
+func aloneIn(request any) string {
+	switch r := request.(type) {
+	case string:
+		return r
+	case ReleaseRequest:
+		return r.Object
+	case EnrollRequest:
+		return alone(r.Objects)
+	case RaiseRequest:
+		return alone(r.Objects)
+	case SellRequest:
+		return alone(r.Objects)
+	case ReserveRequest:
+		return alone(r.Objects)
+	case AnswerRequest:
+		return alone(r.Objects)
+	}
+	return ""
+}
+
+// withoutObject returns what is left of a result when somebody is forgotten.
+func withoutObject[T any](result T, name string) T {
 	switch r := any(&result).(type) {
-	case *Response:
-		if r.Object == name || r.Object == "" {
-			*r = Response{}
-			return result, ErrForgotten
-		}
 	case *RaiseResult:
 		r.Refused = without1(r.Refused, name)
 	case *AnswerResult:
@@ -153,7 +173,7 @@ func withoutObject[T any](result T, name string) (T, error) {
 			r.Questions[i].Refused = without1(r.Questions[i].Refused, name)
 		}
 	}
-	return result, nil
+	return result
 }
 
 // bare makes a call without a result look like one with one.
@@ -213,6 +233,9 @@ func (one moveForget) play(g *game) {
 	}
 	demand(g, one.Object, bare(func(ctx context.Context, name string) error { return g.ledger.Forget(ctx, key, name) }), struct{}{}, want,
 		func(name *string) { *name = "zoe" })
+	if want == nil {
+		g.past[len(g.past)-1].alone = "" // that somebody was forgotten is not forgotten
+	}
 }
 
 func (one moveReturn) play(g *game) {
@@ -290,7 +313,11 @@ func (one moveAgain) play(g *game) {
 	g.host = host{Broken: true}
 	it := g.past[len(g.past)-1-one.Request%len(g.past)]
 	if one.Change < len(it.changed) {
-		g.wantError(it.changed[one.Change](), ErrKeyConflict)
+		want := ErrKeyConflict
+		if it.refused != nil {
+			want = it.refused // nobody can tell any more which request it was
+		}
+		g.wantError(it.changed[one.Change](), want)
 		return
 	}
 	if result, err := it.again(); it.refused != nil {

@@ -83,12 +83,20 @@ func (m *paper) write(kind, object string) int {
 // next is the number of the next event.
 func (m *paper) next() uint64 { return uint64(len(m.log)) + 1 }
 
-// settle ends a request, which has left some out, and returns the number of its last event.
-func (m *paper) settle(left ...Refusal) uint64 {
+// settle ends a request for those named, which has left some out, and returns the number of its last event.
+func (m *paper) settle(named []string, left ...Refusal) uint64 {
 	for _, r := range left {
 		m.write("refused", r.Object)
 	}
-	return uint64(m.write("settled", ""))
+	return uint64(m.write("settled", alone(named)))
+}
+
+// alone returns the only object of a request that names no other, or "".
+func alone(named []string) string {
+	if len(named) == 0 || slices.ContainsFunc(named, func(name string) bool { return name != named[0] }) {
+		return ""
+	}
+	return named[0]
 }
 
 func (m *paper) question(name string) (q Question, err error) {
@@ -322,7 +330,7 @@ func (m *paper) define(q Question) error {
 	case !slices.Equal(old.Values, q.Values):
 		return ErrInvalid
 	}
-	m.settle()
+	m.settle(nil)
 	return nil
 }
 
@@ -355,7 +363,7 @@ func (m *paper) enrol(r EnrollRequest, under rule) (out EnrollResult, err error)
 	for _, name := range fresh {
 		m.begin(r, name, under)
 	}
-	out.Last = m.settle()
+	out.Last = m.settle(r.Objects)
 	return out, nil
 }
 
@@ -393,7 +401,7 @@ func (m *paper) withdraw(name string) error {
 			delete(d.promised, name) // also when enrolled again
 		}
 	}
-	m.settle()
+	m.settle([]string{name})
 	return nil
 }
 
@@ -420,7 +428,7 @@ func (m *paper) forget(name string) error {
 	for _, d := range m.deals {
 		d.forget(name)
 	}
-	m.settle()
+	m.settle(nil)
 	return nil
 }
 
@@ -487,7 +495,7 @@ func (m *paper) raise(r RaiseRequest, h host) (out RaiseResult, err error) {
 		}
 		m.people[name].take(m.chain(q.Name, name), e, m.write("released", name))
 	}
-	out.Last = m.settle(out.Refused...)
+	out.Last = m.settle(r.Objects, out.Refused...)
 	return out, nil
 }
 
@@ -529,7 +537,7 @@ func (m *paper) advance(only string, h host) (out AdvanceResult, err error) {
 			left = append(left, one.Refused...)
 		}
 	}
-	out.Last = m.settle(left...)
+	out.Last = m.settle(nil, left...)
 	return out, nil
 }
 
@@ -736,7 +744,7 @@ func (m *paper) answer(r AnswerRequest, h host) (out AnswerResult, made *paperAn
 		slices.SortFunc(known, func(a, b *paperAnswer) int { return int(a.e - b.e) })
 		m.answers[key] = known
 	}
-	m.settle(made.refused...)
+	m.settle(r.Objects, made.refused...)
 	out.Epsilon, out.Objects, out.Refused, out.Event = r.Epsilon, made.objects, made.refused, made.event
 	return out, made, nil
 }

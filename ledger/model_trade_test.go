@@ -286,11 +286,11 @@ func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*pa
 	if err := m.changed(h, t.question, without(needy, untold)); err != nil {
 		return nil, err
 	}
-	d, first := reserved, m.next()
+	d, first, named := reserved, m.next(), []string(nil)
 	buyer := m.customer(t.Buyer)
 	m.bind(h, t.question, without(needy, untold)...)
 	if d == nil {
-		d = &paperDeal{Order: t.Order}
+		d, named = &paperDeal{Order: t.Order}, t.Objects
 		d.sale.Number = uint64(len(m.deals)) + 1
 		m.deals = append(m.deals, d)
 	} else {
@@ -299,7 +299,7 @@ func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*pa
 	m.deliver(d, t)
 	buyer.Sales++
 	buyer.Paid += t.price()
-	d.sale.Key, d.sale.First, d.sale.Last = c.key, first, m.settle(d.sale.Refused...)
+	d.sale.Key, d.sale.First, d.sale.Last = c.key, first, m.settle(named, d.sale.Refused...)
 	return d, nil
 }
 
@@ -349,7 +349,7 @@ func (m *paper) reserve(o Order, c consent, during time.Duration) (*paperDeal, e
 		d.promised[n.name] = n.price
 		m.write("held", n.name)
 	}
-	d.granted.Last = m.settle(d.granted.Refused...)
+	d.granted.Last = m.settle(t.Objects, d.granted.Refused...)
 	m.deals = append(m.deals, d)
 	return d, nil
 }
@@ -392,6 +392,6 @@ func (m *paper) cancel(number uint64) error {
 	}
 	d.status = saleCancelled
 	m.write("cancelled", "")
-	m.settle()
+	m.settle(nil)
 	return nil
 }

@@ -99,10 +99,10 @@ func TestEventsTellWhatHappened(t *testing.T) {
 		{Number: 4, Time: at, Kind: "settled", Key: "define vote", Counts: []uint64{0, 0, 0}},
 		{Number: 5, Time: at, Kind: "policy", Policy: &two},
 		{Number: 6, Time: at, Kind: "enrolled", Object: "ann", Question: "vote", Policy: &two, Cap: &three},
-		{Number: 7, Time: at, Kind: "settled", Key: "e", Counts: []uint64{1, 0, 0}},
+		{Number: 7, Time: at, Kind: "settled", Object: "ann", Key: "e", Counts: []uint64{1, 0, 0}},
 		{Number: 8, Time: at, Kind: "bound", Object: "ann", Question: "vote"},
 		{Number: 9, Time: at, Kind: "released", Object: "ann", Question: "vote", Epsilon: &half, Response: "yes", Method: "raise"},
-		{Number: 10, Time: at, Kind: "settled", Key: "r", Counts: []uint64{1, 0, 0}},
+		{Number: 10, Time: at, Kind: "settled", Object: "ann", Key: "r", Counts: []uint64{1, 0, 0}},
 		{Number: 11, Time: at, Kind: "released", Object: "ann", Question: "vote", Epsilon: &quarter, Response: "yes", Method: "degrade"},
 		{Number: 12, Time: at, Kind: "refused", Object: "zoe", Refused: []Refusal{
 			{Object: "zoe", Reason: NotEnrolled, Asked: quarter, Helps: HelpsEnrolling},

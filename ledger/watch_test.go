@@ -35,7 +35,7 @@ func watchUntil(ctx context.Context, l *Ledger, from, last uint64) (seen []Event
 func write(ctx context.Context, l *Ledger, n int) (last uint64, err error) {
 	for range n {
 		_, last, err = l.submit(ctx, func(s *state) ([]change, error) {
-			return []change{&settled{key: fmt.Sprint("event ", s.counters.events+1), first: s.counters.events + 1, final: true}}, nil
+			return []change{&settled{key: fmt.Sprint("event ", s.counters.events+1), digest: [32]byte{1}, first: s.counters.events + 1, final: true}}, nil
 		})
 		if err != nil {
 			return last, err
