@@ -35,7 +35,8 @@ func (a *app) receiptMakeCommand() *cobra.Command {
 		Short: "Write the buyer's receipt of a sale",
 		Long: `Write the buyer's receipt of a sale made before, by its number: the sale and all its responses, with a proof
 that the log has them, and a checkpoint of the log as it is now, signed by the signing key. It is what
-"ledgerctl sell --receipt" writes. Responses of people who were forgotten since are in it as a price and a hash.
+"ledgerctl sell --receipt" writes. Responses of people who were forgotten before it was made are in it as a
+price and a hash; so may be those that whoever passed it on has left out.
 
 The buyer verifies it with "ledgerctl receipt verify" and the log key that "ledgerctl init" printed.`,
 		Example:           "  ledgerctl receipt make 7 --out receipt-7.json",
@@ -119,7 +120,7 @@ func newSold(r ledger.Receipt) soldResult {
 
 func (r soldResult) table(w io.Writer) {
 	fmt.Fprintf(w, "sale\t%d\ntime\t%s\nbuyer\t%s\nquestion\t%s\nε\t%s\n", r.Sale, stamp(r.Time), oneLine(r.Buyer), oneLine(r.Question), r.Epsilon)
-	fmt.Fprintf(w, "price\t%s\nresponses\t%d\n  of people forgotten since\t%d\n", money(r.Price, oneLine(r.Currency)), r.Responses, r.Erased)
+	fmt.Fprintf(w, "price\t%s\nresponses\t%d\n  of them not shown\t%d\n", money(r.Price, oneLine(r.Currency)), r.Responses, r.Erased)
 }
 
 // madeReceipt is what making a receipt prints.
