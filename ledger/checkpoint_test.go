@@ -233,15 +233,10 @@ func TestLeavesAreSalted(t *testing.T) {
 // published opens a ledger in memory that publishes, in a bubble of its own time.
 func published(t *testing.T, p Publishing) *Ledger {
 	t.Helper()
+	signer, _, public := logKey(t, "sluice-test", 1)
 	s := &storetest.Memory{}
-	begin(t, s)
-	l := openMemory(t, s, Options{})
-	name := l.About().Origin
-	closed(t, l)
-	signer, _, _ := logKey(t, name, 1)
-	s2 := &storetest.Memory{}
-	begin(t, s2)
-	return openMemory(t, s2, Options{Signer: signer, Publish: p})
+	beginWithKey(t, s, public)
+	return openMemory(t, s, Options{Signer: signer, Publish: p})
 }
 
 // sizes collects the sizes of the checkpoints published.

@@ -20,36 +20,17 @@ import (
 func foldedAnew(t testing.TB, log []event) *storetest.Memory {
 	t.Helper()
 	s := &storetest.Memory{}
-	must(t, s.Update(func(w store.Writer) error {
-		if err := w.Put(bucketMeta, []byte(keyFormat), formatRecord()); err != nil {
-			return err
-		}
-		st, err := writeState(w, epoch())
-		if err != nil {
-			return err
-		}
-		for _, ev := range log {
-			if err := st.append(ev); err != nil {
-				return err
-			}
-		}
-		return st.flush()
-	}))
+	must(t, replay(s, log))
 	return s
 }
 
 // spent is a ledger in which ann has spent all she has, with a checkpoint of that.
 func spent(t *testing.T) (log []event, trusted Options) {
 	t.Helper()
+	signer, verifier, public := logKey(t, "sluice-test", 1)
 	s := &storetest.Memory{}
-	begin(t, s)
-	l := openMemory(t, s, Options{})
-	name := l.About().Origin
-	closed(t, l)
-	signer, verifier, _ := logKey(t, name, 1)
-	s = &storetest.Memory{}
-	begin(t, s)
-	l = openMemory(t, s, Options{Signer: signer})
+	beginWithKey(t, s, public)
+	l := openMemory(t, s, Options{Signer: signer})
 	voters(t, l, "1", "ann", "bob")
 	release(t, l, releaseOf(t, "1", "ann", "1"))
 	trusted = Options{Checkpoint: checkpointOf(t, l), Verifiers: note.VerifierList(verifier)}

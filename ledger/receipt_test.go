@@ -399,6 +399,9 @@ func TestForgettingAndReceipts(t *testing.T) {
 			t.Errorf("%q is in a receipt made after", gone)
 		}
 	}
+	uncounted := copyOf(t, late)
+	uncounted.Insertions--
+	wantFault(t, "an erased response that is not counted", uncounted, o.keys, "the sale counts other responses")
 	must(t, o.Forget(t.Context(), "forget ann", "ann"))
 	must(t, o.Forget(t.Context(), "forget cid", "cid"))
 	wantSound(t, "with everybody forgotten", receiptOf(t, o.Ledger, 4), o.keys)

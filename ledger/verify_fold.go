@@ -422,7 +422,10 @@ func (a *auditor) checkLinks(n *logged) {
 	}
 	// What was folded may have been whole then, and be erased since. So look at it now.
 	for _, number := range []uint64{l.erase, l.eraseRequests} {
-		if before, err := a.fold.entry(number); number != 0 && err == nil && before.erased == nil {
+		if number == 0 {
+			continue
+		}
+		if before, err := a.fold.entry(number); err == nil && before.erased == nil {
 			p := a.eventProblem(n.event, fmt.Sprintf("the object is forgotten, but not all events about it are erased: the last of them is event %d", number))
 			p.Event = number
 			a.report(p)
