@@ -396,6 +396,10 @@ func TestForgettingAtTheFair(t *testing.T) {
 		t.Error(err)
 	}
 	auditAll(t, f.ledger, f.ledger.store)
+	for _, name := range names[:3] {
+		must(t, f.ledger.Forget(t.Context(), "at last "+name, name))
+	}
+	auditAll(t, f.ledger, f.ledger.store)
 	kinds := map[string]int{}
 	for _, ev := range events(t, f.ledger) {
 		if kinds[ev.Kind]++; ev.Erased {
