@@ -37,7 +37,11 @@ type objectResult struct{ ledger.ObjectState }
 
 func (r objectResult) table(w io.Writer) {
 	fmt.Fprintf(w, "object\t%s\ncap\t%s\nspent\t%s\nheld by reservations\t%s\nremaining\t%s\n", r.Object, r.Cap, r.Spent, r.Held, r.Remaining)
-	fmt.Fprintf(w, "earned\t%s\n\n", money(r.Earned, r.Currency))
+	fmt.Fprintf(w, "earned\t%s\n", money(r.Earned, r.Currency))
+	if r.Forgotten > 0 {
+		fmt.Fprintf(w, "forgotten\tby event %d: what was released before is destroyed\n", r.Forgotten)
+	}
+	fmt.Fprintln(w)
 	fmt.Fprintln(w, "QUESTION\tε\tBESIDES\tCEILING\tRESPONSE\tALL RESPONSES")
 	for _, c := range r.Chains {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Question, c.Epsilon, c.Answered, c.Ceiling, c.Response, levels(c.Levels))
