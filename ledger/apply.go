@@ -454,7 +454,7 @@ func applySettled(s *state, c *settled, ev event) error {
 	if err := s.checkSettledSale(c, ev.number); err != nil {
 		return err
 	}
-	s.counters.refused = 0
+	s.counters.refused, s.counters.unsettled = 0, 0
 	if c.object != "" {
 		if err := s.linkName(c.object, ev.number, s.linkSettled); err != nil {
 			return err
@@ -467,6 +467,9 @@ func applySettled(s *state, c *settled, ev event) error {
 
 // checkSettledSale checks that the sale that a request made stands right before it, with those left out.
 func (s *state) checkSettledSale(c *settled, number uint64) error {
+	if c.sale != s.counters.unsettled {
+		return orCorrupt(nil, "request %q settles sale %d, which is another's; sale %d is to be settled", c.key, c.sale, s.counters.unsettled)
+	}
 	if c.sale == 0 {
 		return nil
 	}

@@ -17,10 +17,10 @@ func applyErased(s *state, ev event) error {
 	}
 	switch c := ev.change.(type) {
 	case *held:
-		return s.counters.open.take("", c.price)
+		return s.counters.take("", c.price)
 	case *sold:
 		n.earned += c.price // at most the revenue
-		return s.counters.open.take("", c.price)
+		return s.counters.take("", c.price)
 	case *objectRefused:
 		s.counters.refused++
 	case *charged:

@@ -56,12 +56,12 @@ func applyReserved(s *state, c *reserved, ev event) error {
 // checkOpen refuses an event in the midst of a sale, a reservation, the charges of an answer or the refusals of a
 // request that does not belong there.
 func (s *state) checkOpen(c change) error {
-	if s.counters.refused > 0 {
+	if s.counters.refused > 0 || s.counters.unsettled != 0 {
 		switch c.(type) {
 		case *objectRefused, *settled:
 			return nil
 		}
-		return orCorrupt(nil, "%d objects are refused by no request", s.counters.refused)
+		return orCorrupt(nil, "%d objects are refused by no request, or sale %d is settled by none", s.counters.refused, s.counters.unsettled)
 	}
 	if s.counters.charges.objects > 0 {
 		switch c.(type) {
@@ -86,6 +86,16 @@ func (s *state) checkOpen(c change) error {
 		}
 	}
 	return orCorrupt(nil, "sale %d is not complete, or not begun", open)
+}
+
+// take counts an object of the open sale or reservation, which its request settles behind the last one.
+func (c *counters) take(object string, price uint64) error {
+	number := c.open.sale
+	err := c.open.take(object, price)
+	if c.open.sale == 0 {
+		c.unsettled = number
+	}
+	return err
 }
 
 // take counts an object of the open sale or reservation, and closes it behind the last one. The name of one
@@ -152,7 +162,7 @@ func applyHeld(s *state, c *held, ev event) error {
 	if r.status != saleReserved {
 		return orCorrupt(nil, "sale %d is no reservation", c.sale)
 	}
-	if err := s.counters.open.take(c.object, c.price); err != nil {
+	if err := s.counters.take(c.object, c.price); err != nil {
 		return err
 	}
 	ch, o, err := s.enrolledIn(r.question, c.object)
@@ -290,7 +300,7 @@ func applySold(s *state, c *sold, ev event) error {
 	if err := s.counters.open.tally.count(c.method, !had.IsZero() && had.Less(r.epsilon)); err != nil {
 		return err
 	}
-	if err := s.counters.open.take(c.object, c.price); err != nil {
+	if err := s.counters.take(c.object, c.price); err != nil {
 		return err
 	}
 	if err := s.checkPrice(r, ch, c.price, ev); err != nil {

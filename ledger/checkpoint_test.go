@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -240,26 +242,47 @@ func published(t *testing.T, p Publishing) *Ledger {
 }
 
 // sizes collects the sizes of the checkpoints published.
-func sizes(t *testing.T, into *[]uint64) func(context.Context, []byte) error {
-	return func(_ context.Context, signed []byte) error {
-		var size uint64
-		_, err := fmt.Sscanf(strings.Split(string(signed), "\n")[1], "%d", &size)
-		*into = append(*into, size)
-		return err
+type sizes struct {
+	mu      sync.Mutex
+	failing bool
+	all     []uint64
+}
+
+func (s *sizes) take(_ context.Context, signed []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failing {
+		return errors.New("the witness is away")
 	}
+	var size uint64
+	_, err := fmt.Sscanf(strings.Split(string(signed), "\n")[1], "%d", &size)
+	s.all = append(s.all, size)
+	return err
+}
+
+func (s *sizes) fail(failing bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failing = failing
+}
+
+func (s *sizes) got() []uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.all)
 }
 
 func TestPublishingAfterEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var got []uint64
-		l := published(t, Publishing{To: sizes(t, &got), Events: 4})
+		var witness sizes
+		l := published(t, Publishing{To: witness.take, Events: 4})
 		synctest.Wait() // size 1, on opening
 		voters(t, l, "5", "ann", "bob")
 		synctest.Wait()
 		release(t, l, releaseOf(t, "1", "ann", "1"))
 		synctest.Wait()
 		closed(t, l)
-		if last := got[len(got)-1]; got[0] != 1 || len(got) != 3 || last != 8 {
+		if got := witness.got(); len(got) != 3 || got[0] != 1 || got[2] != 8 {
 			t.Errorf("checkpoints were published at %d", got)
 		}
 	})
@@ -267,27 +290,25 @@ func TestPublishingAfterEvents(t *testing.T) {
 
 func TestPublishingAfterAnInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var got []uint64
-		l := published(t, Publishing{To: sizes(t, &got), Interval: time.Hour})
+		var witness sizes
+		l := published(t, Publishing{To: witness.take, Interval: time.Hour})
 		voters(t, l, "5", "ann")
 		synctest.Wait()
-		began := len(got)
+		began := len(witness.got())
 		time.Sleep(5 * time.Hour) // nothing new after the first
-		if len(got) > began+1 {
+		if got := witness.got(); len(got) > began+1 {
 			t.Errorf("checkpoints were published at %d although nothing was new", got)
 		}
 		release(t, l, releaseOf(t, "1", "ann", "1"))
-		time.Sleep(59 * time.Minute)
+		time.Sleep(61 * time.Minute)
 		synctest.Wait()
-		time.Sleep(2 * time.Minute)
-		synctest.Wait()
-		if last := got[len(got)-1]; last != 7 {
+		got := witness.got()
+		if got[len(got)-1] != 7 {
 			t.Errorf("checkpoints were published at %d", got)
 		}
-		n := len(got)
 		closed(t, l)
-		if len(got) != n {
-			t.Errorf("closing published again what was published: %d", got)
+		if len(witness.got()) != len(got) {
+			t.Errorf("closing published again what was published: %d", witness.got())
 		}
 	})
 }
@@ -295,20 +316,15 @@ func TestPublishingAfterAnInterval(t *testing.T) {
 // A witness that fails holds nobody up, and gets the newest checkpoint when it works again.
 func TestPublishingGoesOnAfterFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var got []uint64
-		record, failing := sizes(t, &got), true
-		l := published(t, Publishing{Events: 1, To: func(ctx context.Context, signed []byte) error {
-			if failing {
-				return errors.New("the witness is away")
-			}
-			return record(ctx, signed)
-		}})
+		var witness sizes
+		witness.fail(true)
+		l := published(t, Publishing{Events: 1, To: witness.take})
 		voters(t, l, "5", "ann")
 		time.Sleep(10 * time.Minute)
-		failing = false
+		witness.fail(false)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		if len(got) != 1 || got[0] != stats(t, l).Events {
+		if got := witness.got(); len(got) != 1 || got[0] != stats(t, l).Events {
 			t.Errorf("checkpoints were published at %d", got)
 		}
 		closed(t, l)

@@ -143,8 +143,8 @@
 //
 //	about      i64 time, id 16 bytes, text currency, text log key
 //	counters   n events, i64 last event, u32 questions, u32 policies, n objects, n chains, u32 buyers,
-//	           n sales and reservations, n sales carried out, n revenue; then what is 0 between transactions: n refused
-//	           events not settled, n charges not answered, u32 their question, ε of each, n erased events not
+//	           n sales and reservations, n sales carried out, n revenue; then what is 0 between transactions: n sale not
+//	           settled, n refused events not settled, n charges not answered, u32 their question, ε of each, n erased events not
 //	           accounted for, n of them refusals or settled, n earned by them, n sale whose objects are to come (0, or n objects, n of them erased,
 //	           n price, 5 × n by method and upgrades, text last object)
 //	question   u32 number, text name, [text value]*

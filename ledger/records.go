@@ -23,6 +23,7 @@ type counters struct {
 	sold      uint64 // sales carried out
 	revenue   uint64 // what they brought, in minor units of the currency
 	open      opened
+	unsettled uint64 // the sale or reservation whose settled event is to come, with those of who is refused before it
 	refused   uint64 // refused events that no settled event counts yet
 	charges   charges
 	erased    erasure
@@ -37,8 +38,8 @@ type charges struct {
 
 // checkWhole refuses the end of a transaction in the midst of what belongs together.
 func (c counters) checkWhole() error {
-	if c.open != (opened{}) || c.refused != 0 || c.charges != (charges{}) || c.erased != (erasure{}) {
-		return orCorrupt(nil, "half of sale %d, %d refusals, %d charges or %d erased events", c.open.sale, c.refused, c.charges.objects, c.erased.events)
+	if c.open != (opened{}) || c.unsettled != 0 || c.refused != 0 || c.charges != (charges{}) || c.erased != (erasure{}) {
+		return orCorrupt(nil, "half of sale %d, %d refusals, %d charges or %d erased events", c.open.sale+c.unsettled, c.refused, c.charges.objects, c.erased.events)
 	}
 	return nil
 }
@@ -74,6 +75,7 @@ func (c counters) encode() []byte {
 	e.uvarint(c.sales)
 	e.uvarint(c.sold)
 	e.uvarint(c.revenue)
+	e.uvarint(c.unsettled)
 	e.uvarint(c.refused)
 	e.uvarint(c.charges.objects)
 	e.u32(c.charges.question)
@@ -96,7 +98,7 @@ func decodeCounters(payload []byte) (counters, error) {
 	d := &decoder{rest: payload}
 	c := counters{events: d.uvarint(), last: d.time(), questions: d.u32(), policies: d.u32(), objects: d.uvarint(), chains: d.uvarint()}
 	c.buyers, c.sales, c.sold, c.revenue = d.u32(), d.uvarint(), d.uvarint(), d.uvarint()
-	c.refused = d.uvarint()
+	c.unsettled, c.refused = d.uvarint(), d.uvarint()
 	c.charges = charges{d.uvarint(), d.u32(), d.epsilon()}
 	c.erased = erasure{d.uvarint(), d.uvarint(), d.uvarint()}
 	if c.open.sale = d.uvarint(); c.open.sale != 0 {

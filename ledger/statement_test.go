@@ -476,6 +476,18 @@ func TestAStatementOfAFalseLog(t *testing.T) {
 			}
 			return log
 		}, "takes no part in"},
+		"time runs back":            {each(func(c *charged, ev *event) { ev.time = ev.time.Add(1000 * time.Hour) }), "it comes behind"},
+		"the cap is far lower":      {each(func(c *enrolled, _ *event) { c.cap = eps(t, "0.5") }), `object "ann": the object has spent`},
+		"the cap changes":           {last("ann", func(c *enrolled) { c.cap = eps(t, "9") }), "the object's cap was 8"},
+		"the policy changes":        {last("ann", func(c *enrolled) { c.policy = 3 - c.policy }), "under another policy"},
+		"it is enrolled twice":      {each(func(c *withdrawn, ev *event) { ev.change = refusalOf(c.object) }), "takes part in question"},
+		"it is not enrolled":        {each(func(c *enrolled, ev *event) { ev.change = refusalOf(c.object) }), "takes no part in"},
+		"it is bound twice":         {last("ann", func(c *truthBound) { c.question = 3 - c.question }), "is bound to its truth twice"},
+		"what is resold was not":    {each(func(c *released, _ *event) { c.epsilon = plus(c.epsilon, eps(t, "0.01")) }), "it sells another response"},
+		"a sale of nobody":          {each(func(c *saleMade, _ *event) { c.objects = 0 }), "it is not part of sale"},
+		"a reservation of nobody":   {each(func(c *reserved, _ *event) { c.objects = 0 }), "it is not part of reservation"},
+		"a response at ε = 0":       {each(func(c *released, _ *event) { c.epsilon = privacy.Epsilon{} }), "a response at ε=0"},
+		"a response is given twice": {each(func(c *released, _ *event) { c.epsilon = eps(t, "0.5") }), "a response at ε=0.5"},
 	} {
 		o, st := full(t)
 		st = statementOfLog(t, o, st, test.change)
@@ -484,6 +496,49 @@ func TestAStatementOfAFalseLog(t *testing.T) {
 			t.Errorf("%s: the proof is not that of the log: %q", name, all)
 		}
 	}
+	for name, test := range map[string]struct {
+		change func([]event) []event
+		words  string
+	}{
+		"another was forgotten":        {last("", func(c *forgotten) { c.object = "ann" }), "it destroyed what is there"},
+		"more was spent before":        {last("", func(c *forgotten) { c.spent = eps(t, "7") }), "the object had spent 7"},
+		"it was forgotten before that": {last("bob", func(c *stated) { c.forgotten-- }), "it lists the events behind event"},
+		"it was never forgotten":       {last("bob", func(c *stated) { c.forgotten = 0 }), "it lists the events behind event 0"},
+	} {
+		o, _ := full(t)
+		wantFault(t, name, statementOfLog(t, o, statementOf(t, o.Ledger, "bob's", "bob"), test.change), o.keys, test.words)
+	}
+}
+
+// each changes all events of a kind, if they are about ann or about nobody.
+func each[C change](alter func(C, *event)) func([]event) []event {
+	return func(log []event) []event {
+		for i := range log {
+			c, ok := log[i].change.(C)
+			if about, is := any(c).(personal); ok && (!is || about.about() == "ann") {
+				alter(c, &log[i])
+			}
+		}
+		return log
+	}
+}
+
+// last changes the last event of a kind that is about an object, or about nobody.
+func last[C change](object string, alter func(C)) func([]event) []event {
+	return func(log []event) []event {
+		for _, ev := range slices.Backward(log) {
+			c, ok := ev.change.(C)
+			if about, is := any(c).(personal); ok && (!is || about.about() == object) {
+				alter(c)
+				break
+			}
+		}
+		return log
+	}
+}
+
+func refusalOf(object string) change {
+	return &objectRefused{Refusal: Refusal{Object: object, Reason: NoTruth, Helps: HelpsTruth}}
 }
 
 // statementOfLog makes a statement of a changed log, up to the event of another, by nobody's rules.

@@ -569,6 +569,7 @@ func compareCounters(d *differ, s, e counters) {
 	compareField(d, "the number of objects charged for no answer", s.charges.objects, e.charges.objects)
 	compareField(d, "the number of erased events that belong to no forgotten object", s.erased.events, e.erased.events)
 	compareField(d, "the money in erased events that belongs to no forgotten object", s.erased.earned, e.erased.earned)
+	compareField(d, "the sale that no request settles", s.unsettled, e.unsettled)
 	compareField(d, "the sale that is not complete", s.open.sale, e.open.sale)
 	if s.open.sale != 0 && s.open.sale == e.open.sale {
 		compareField(d, "what is missing of it", fmt.Sprintf("%+v", s.open), fmt.Sprintf("%+v", e.open))

@@ -570,7 +570,7 @@ func (a *auditor) loosen(ev event) {
 		n.charges = charges{}
 	}
 	if _, is := ev.change.(*objectRefused); !is {
-		n.refused = 0
+		n.refused, n.unsettled = 0, 0
 	}
 	switch c := ev.change.(type) {
 	case *questionDefined:
@@ -584,7 +584,7 @@ func (a *auditor) loosen(ev event) {
 			n.charges = charges{c.objects, c.question, c.epsilon}
 		}
 	case *settled:
-		n.refused = c.refused
+		n.refused, n.unsettled = c.refused, c.sale
 	case *reserved:
 		n.sales = max(n.sales, c.sale-1)
 	case *saleMade:
