@@ -394,6 +394,7 @@ func TestSplicedStatements(t *testing.T) {
 		"another sale":          {func(s *Statement) { find(s, "sold").Sale = 77 }, "is not there before"},
 		"another policy":        {func(s *Statement) { p := policy.Fixed(eps(t, "3")); find(s, "enrolled").Policy = &p }, "is not defined before"},
 		"an empty policy":       {func(s *Statement) { find(s, "policy").Policy = &policy.Policy{} }, "there is no policy"},
+		"created later":         {func(s *Statement) { s.Events[0].Event = 2 }, "a log begins with the creation"},
 		"another question":      {func(s *Statement) { find(s, "released").Question = "drinker" }, "is not defined before"},
 		"another buyer":         {func(s *Statement) { find(s, "sale").Buyer = "nobody" }, "is not named before"},
 		"another response":      {func(s *Statement) { find(s, "released").Response = "maybe" }, "is none"},
@@ -624,6 +625,32 @@ func TestStatementsBesideOthers(t *testing.T) {
 		}()
 	}
 	wait.Wait()
+}
+
+// The object is forgotten while the statement is made, at each of its reads.
+func TestForgettingWhileAStatementIsMade(t *testing.T) {
+	signer, verifier, public := logKey(t, officeName, 4)
+	for read := range 3 {
+		path := filepath.Join(t.TempDir(), "ledger.db")
+		must(t, Create(path, "USD", public))
+		l, s := openShim(t, path, Options{Signer: signer})
+		voters(t, l, "5", "ann", "bob")
+		reads := 0
+		s.onRead(func() {
+			if reads++; reads == read+1 {
+				must(t, l.Forget(t.Context(), "forget", "ann"))
+			}
+		})
+		st, err := l.Statement(t.Context(), "k", "ann")
+		if err == nil {
+			wantSound(t, fmt.Sprint("forgotten at read ", read), st, note.VerifierList(verifier))
+		} else {
+			wantErr(t, err, ErrForgotten)
+		}
+		if done := err == nil; done != (read == 2) || reads < read+1 {
+			t.Errorf("forgotten at read %d of %d: %v", read, reads, err)
+		}
+	}
 }
 
 // A statement is for the object: of others it has only what is in the sums of their common sales.
