@@ -41,7 +41,8 @@
 //   - Every draw is checked against the chain's ceiling and the object's cap in the transaction that
 //     records it, in integers.
 //   - Nothing is read that could still be lost: a reader who meets a commit under way waits for it.
-//   - For an object, question and ε there is one response, for ever, for everyone.
+//   - For an object, question and ε there is one response, for ever, for everyone; unless the object is
+//     forgotten ([Ledger.Forget]) and comes back, for what it had spent and the new ε together.
 //   - Every request that changes something takes an idempotency key of the caller's choice. The same key
 //     with the same request returns the same result; with another request, [ErrKeyConflict]. So a host
 //     that uses the id of its own order row as the key gets exactly one draw for each order, however
