@@ -82,10 +82,12 @@
 // # What to do with an error
 //
 // A request is decided for good by [ErrInvalid] (unless it is an [ErrTruthSource]) and [ErrKeyConflict]: the
-// same request fails again. [RefusedError], [QuoteError], [ErrUnknown] and [ErrNotReserved] say what the
-// state did not allow; nothing has happened, the key is free, and the same request may succeed later, so a
-// host that takes a refusal for final writes that down itself. After every other error, among them those of
-// the source of truths, of ctx and of the disk, repeat the request with its key until it is answered.
+// same request fails again. [ErrForgotten] says that it was carried out, and that what came of it is destroyed.
+// [RefusedError], [QuoteError], [ErrUnknown] and [ErrNotReserved] say what the state did not allow; nothing has
+// happened, the key is free, and the same request may succeed later, so a host that takes a refusal for final
+// writes that down itself. After every other error, among them those of the source of truths, of ctx and of the
+// disk, repeat the request with its key until it is answered. A [*RollbackError] of Open is for people: the file
+// is not the ledger that the checkpoint is of, and whatever is drawn from it may have been drawn before.
 //
 // # One way to change the state
 //
