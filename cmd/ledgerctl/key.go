@@ -104,7 +104,12 @@ func (f *vkeyFlag) load(a *app, cmd *cobra.Command) (note.Verifier, error) {
 	if !cmd.Flags().Changed("vkey") {
 		return nil, nil
 	}
-	text, err := a.textOrFile(f.text, maxKey)
+	return a.verifier("--vkey", f.text)
+}
+
+// verifier reads a verifier key that a flag gave.
+func (a *app) verifier(flag, given string) (note.Verifier, error) {
+	text, err := a.textOrFile(given, maxKey)
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +120,8 @@ func (f *vkeyFlag) load(a *app, cmd *cobra.Command) (note.Verifier, error) {
 		return verifier, nil
 	case strings.HasPrefix(key, secretPrefix):
 		// Whoever checks should not have it: it would prove nothing to them.
-		return nil, usageError("the log key is the public one of the pair", "--vkey is given a signing key, which must stay secret")
+		return nil, usageError("the log key is the public one of the pair", "%s is given a signing key, which must stay secret", flag)
 	default:
-		return nil, usageError(`it looks like sluice-1a2b3c4d+5e6f7a8b+AaBb…; "ledgerctl init" printed it as log key; @FILE reads it from a file`, "--vkey is no verifier key")
+		return nil, usageError(`it looks like sluice-1a2b3c4d+5e6f7a8b+AaBb…; "ledgerctl init" printed it as log key; @FILE reads it from a file`, "%s is no verifier key", flag)
 	}
 }

@@ -21,6 +21,7 @@ type app struct {
 	stdout, stderr io.Writer
 	db             string
 	json, quiet    bool
+	trust          trust
 	clock          func() time.Time // nil for the machine's
 }
 
@@ -85,6 +86,7 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVar(&a.db, "db", "", "the ledger's `FILE` (default $LEDGER_DB, then ledger.db)")
 	flags.BoolVar(&a.json, "json", false, "print JSON, for programs: one object, or one a line for log")
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress bar and no warnings")
+	a.trust.flags(flags)
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
 		a.initCommand(), a.questionCommand(), a.enrollCommand(), a.raiseCommand(), a.advanceCommand(), a.quoteCommand(), a.sellCommand(),
@@ -115,6 +117,7 @@ func (a *app) settle(cmd *cobra.Command, _ []string) error {
 	if a.db == "" {
 		a.db = "ledger.db"
 	}
+	a.trust.settle()
 	return nil
 }
 
@@ -133,6 +136,9 @@ func (a *app) with(mode access, use func(*ledger.Ledger) error) error {
 
 func (a *app) withOptions(options ledger.Options, use func(*ledger.Ledger) error) error {
 	options.Now = a.clock
+	if err := a.trust.set(a, &options); err != nil {
+		return err
+	}
 	l, err := ledger.Open(a.db, options)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &fault{
