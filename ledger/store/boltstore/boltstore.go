@@ -4,6 +4,7 @@ package boltstore
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -472,6 +473,29 @@ func (t *transaction) Delete(bucket string, key []byte) (err error) {
 	}
 	t.wrote = true
 	return b.Delete(key)
+}
+
+// names returns the names of all buckets.
+func (t *transaction) names() (names []string, err error) {
+	defer rescue(&err)
+	err = t.tx.ForEach(func(name []byte, b *bolt.Bucket) error {
+		if b == nil {
+			return fmt.Errorf("%w: %q is no bucket", store.ErrCorrupt, name)
+		}
+		names = append(names, string(name))
+		return nil
+	})
+	return names, err
+}
+
+// writeTo writes the file as it is in the snapshot.
+func (t *transaction) writeTo(file *os.File) (err error) {
+	defer rescue(&err)
+	_, err = t.tx.WriteTo(file)
+	if errors.Is(err, io.EOF) {
+		err = fmt.Errorf("%w: the file was cut off", store.ErrCorrupt)
+	}
+	return err
 }
 
 // rescue turns a panic of bbolt, which damaged pages can cause, into an error. It stands around

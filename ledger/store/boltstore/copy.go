@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-
-	bolt "go.etcd.io/bbolt"
 
 	"github.com/sluicedp/sluice/ledger/store"
 )
@@ -62,15 +59,6 @@ func (s *Store) copyPages(path string) error {
 		err = file.Sync()
 	}
 	return errors.Join(err, file.Close())
-}
-
-func (t *transaction) writeTo(file *os.File) (err error) {
-	defer rescue(&err)
-	_, err = t.tx.WriteTo(file)
-	if errors.Is(err, io.EOF) {
-		err = fmt.Errorf("%w: the file was cut off", store.ErrCorrupt)
-	}
-	return err
 }
 
 func (s *Store) copyRecords(path string) error {
@@ -285,17 +273,4 @@ func (t *transaction) each(visit func(bucket string, key, value []byte) error) e
 		}
 	}
 	return nil
-}
-
-// names returns the names of all buckets.
-func (t *transaction) names() (names []string, err error) {
-	defer rescue(&err)
-	err = t.tx.ForEach(func(name []byte, b *bolt.Bucket) error {
-		if b == nil {
-			return fmt.Errorf("%w: %q is no bucket", store.ErrCorrupt, name)
-		}
-		names = append(names, string(name))
-		return nil
-	})
-	return names, err
 }

@@ -17,8 +17,6 @@ import (
 	"testing"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/sluicedp/sluice/ledger/store"
 )
 
@@ -674,15 +672,19 @@ func TestCompactRefuses(t *testing.T) {
 	must(t, s.Close())
 	wantFiles(t, path, "data.db")
 	// What this package never writes would be lost.
-	for name, write := range map[string]func(*bolt.Bucket) error{
-		"a nested bucket": func(b *bolt.Bucket) error { _, err := b.CreateBucket([]byte("inner")); return err },
-		"an empty value":  func(b *bolt.Bucket) error { return b.Put([]byte("empty"), nil) },
+	for name, write := range map[string]func(*transaction) error{
+		"a nested bucket": func(tx *transaction) error { _, err := tx.bucket("first").CreateBucket([]byte("inner")); return err },
+		"an empty value":  func(tx *transaction) error { return tx.bucket("first").Put([]byte("empty"), nil) },
 	} {
 		path := newFile(t)
-		db, err := bolt.Open(path, 0, nil)
+		d, err := open(path, false)
 		must(t, err)
-		must(t, db.Update(func(tx *bolt.Tx) error { return write(tx.Bucket([]byte("first"))) }))
-		must(t, db.Close())
+		must(t, d.update(func(w store.Writer) error {
+			tx := w.(*transaction)
+			tx.wrote = true
+			return write(tx)
+		}))
+		must(t, d.close())
 		before, err := os.ReadFile(path)
 		must(t, err)
 		s := mustOpen(t, path)
