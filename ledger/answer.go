@@ -309,7 +309,7 @@ func (x *inquiry) leftOut() []Refusal {
 // decide returns the events of the answer and of its charges.
 func (x *inquiry) decide(s *state) ([]change, error) {
 	end := &settled{key: x.request.Key, digest: x.digest(), through: x.through, first: s.counters.events + 1, final: true}
-	(&panel{names: x.names, all: x.request.All}).stop(end, 0, "")
+	end.names(x.names, x.request.All)
 	st, err := s.standing(end.key, end.digest)
 	if err != nil {
 		return nil, err

@@ -11,10 +11,6 @@ import (
 func applyErased(s *state, ev event) error {
 	n := &s.counters.erased
 	n.events++
-	switch ev.change.(type) {
-	case *objectRefused, *settled:
-		n.mentions++
-	}
 	switch c := ev.change.(type) {
 	case *held:
 		return s.counters.take("", c.price)
@@ -22,10 +18,12 @@ func applyErased(s *state, ev event) error {
 		n.earned += c.price // at most the revenue
 		return s.counters.take("", c.price)
 	case *objectRefused:
+		n.mentions++
 		s.counters.refused++
 	case *charged:
 		s.counters.charges.objects++
 	case *settled:
+		n.mentions++
 		if c.final && !c.alone {
 			return orCorrupt(nil, "request %q is done, and its end is erased", c.key) // it was about nobody
 		}
@@ -91,9 +89,11 @@ func (s *state) account(c *forgotten, o object, known bool) error {
 		if r.question <= last || r.question > s.counters.questions || r.policy > s.counters.policies {
 			return orCorrupt(nil, "object %q leaves a chain of question %d under policy %d", c.object, r.question, r.policy)
 		}
-		if spent, err := s.checkRemnant(c.object, r, missing == 0); err != nil {
+		there, err := s.checkRemnant(c.object, r, missing == 0)
+		if err != nil {
 			return err
-		} else if spent {
+		}
+		if there {
 			o.chains--
 		}
 		sum, last = plus(sum, r.spent), r.question

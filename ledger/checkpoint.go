@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -38,9 +37,6 @@ func (e *RollbackError) Error() string {
 		return fmt.Sprintf("rolled back: the ledger's first %d events are not those of the checkpoint", at.Events)
 	}
 }
-
-// ErrCheckpoint says that a checkpoint cannot be read or is not signed by a known key.
-var ErrCheckpoint = logtree.ErrCheckpoint
 
 // Publishing says when the ledger signs checkpoints by itself, and who gets them. The newest checkpoint is
 // worth what the place is worth where it is kept: a witness, another disk, a message bus.
@@ -282,7 +278,3 @@ func (c *committer) durableEvents() uint64 {
 	defer c.mu.Unlock()
 	return c.durable
 }
-
-// ErrNoSigner says that a checkpoint, receipt or statement was wanted of a ledger opened without a key to
-// sign by.
-var ErrNoSigner = errors.New("the ledger was opened without a signer")

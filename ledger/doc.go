@@ -93,7 +93,8 @@
 //
 // A request is decided against the state in its transaction and yields events that hold every
 // outcome, the drawn response included. A single function, apply, changes the state, by an event. So
-// the state is the fold of the log, and can be recomputed from it and compared.
+// the state is the fold of the log, and can be recomputed from it and compared. Forgetting an object also erases
+// what events say of it, and makes the state the fold of what is left.
 //
 // # File format, version 3
 //

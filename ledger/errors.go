@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sluicedp/sluice/ledger/internal/logtree"
 	"github.com/sluicedp/sluice/ledger/store"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -54,6 +55,12 @@ var (
 	// needs (an enrolment), and another one came between; if an object withdrew meanwhile; or if the clock
 	// went back. The same request with the same key goes on once the reason is gone.
 	ErrPartlyDone = errors.New("carried out in part")
+
+	// ErrNoSigner says that a checkpoint, receipt or statement was wanted of a ledger opened without a key to
+	// sign by.
+	ErrNoSigner = errors.New("the ledger was opened without a signer")
+	// ErrCheckpoint says that a checkpoint cannot be read or is not signed by a known key.
+	ErrCheckpoint = logtree.ErrCheckpoint
 
 	// ErrCorrupt says that stored bytes are damaged, or that the file is no ledger.
 	ErrCorrupt = store.ErrCorrupt

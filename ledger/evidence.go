@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
@@ -304,15 +305,7 @@ func (v *checker) checkRoot(proof []tlog.Hash) {
 	if !v.read {
 		return // what is wrong with the checkpoint was said
 	}
-	slices.SortFunc(v.leaves, func(a, b logtree.Leaf) int {
-		switch {
-		case a.Index < b.Index:
-			return -1
-		case a.Index > b.Index:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(v.leaves, func(a, b logtree.Leaf) int { return cmp.Compare(a.Index, b.Index) })
 	root, err := logtree.Root(v.Head.Events, v.leaves, proof)
 	if err != nil {
 		v.fault("the proof does not belong to these events and this checkpoint: %v", err)
@@ -321,7 +314,7 @@ func (v *checker) checkRoot(proof []tlog.Hash) {
 	}
 }
 
-// prove signs the log of the first size events, and proves that it has the leaves of some.
+// prove returns the log of the first size events, and proves that it has the leaves of some.
 func (l *Ledger) prove(s *state, size uint64, numbers []uint64) (head Head, proof []tlog.Hash, err error) {
 	if head, err = l.head(s, size); err != nil {
 		return head, nil, err
@@ -334,7 +327,7 @@ func (l *Ledger) prove(s *state, size uint64, numbers []uint64) (head Head, proo
 	return head, proof, err
 }
 
-// proof returns an event for a document, whole, or erased if that is allowed.
+// evidence returns an event for a document, whole or erased, and its leaf.
 func (s *state) evidence(number uint64) (ev event, leaf tlog.Hash, err error) {
 	n, err := s.entry(number)
 	if err != nil {

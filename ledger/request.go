@@ -272,14 +272,21 @@ func (p *panel) after(s *state, name string, limit int) (names []string, last bo
 // the event outlives them.
 func (p *panel) stop(end *settled, dealt uint64, cursor string) {
 	switch {
-	case !p.all && len(p.names) == 1:
-		end.alone, end.object = true, p.names[0]
-	case end.final:
+	case end.names(p.names, p.all), end.final:
 	case p.all:
 		end.object = cursor
 	default:
 		end.done = dealt
 	}
+}
+
+// names notes the object of a request that names just one, and tells whether it does.
+func (c *settled) names(objects []string, all bool) bool {
+	if all || len(objects) != 1 {
+		return false
+	}
+	c.alone, c.object = true, objects[0]
+	return true
 }
 
 // includes tells whether a panel of all has an object with this chain.

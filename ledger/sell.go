@@ -240,7 +240,7 @@ func (x *selling) decide(s *state) ([]change, uint64, error) {
 func (x *selling) settle(s *state) *settled {
 	end := &settled{key: x.key, digest: x.digest, first: s.counters.events + 1, through: x.through, final: true}
 	if x.reserved == 0 { // else the request names a reservation
-		(&panel{names: x.names, all: x.order.All}).stop(end, 0, "")
+		end.names(x.names, x.order.All)
 	}
 	return end
 }

@@ -263,6 +263,9 @@ func (a *auditor) aboutNumbered(bucket string, key []byte, p *Problem) string {
 	if len(key) == 0 {
 		return kind
 	}
+	if len(key) == len(definitionKey(0)) && key[0] == 'e' {
+		return fmt.Sprintf("the event of %s %d", kind, binary.BigEndian.Uint32(key[1:]))
+	}
 	if bucket == bucketPolicies {
 		return fmt.Sprintf("the number of the policy with the hash %x", key[1:])
 	}
@@ -360,7 +363,7 @@ func (a *auditor) differences(bucket string, key, stored, derived []byte) (diffe
 	case bucketSales:
 		return between(stored, derived, decodeSale, compareSales)
 	case bucketRequests:
-		return between(stored, derived, decodeRequest, a.compareRequests)
+		return between(stored, derived, decodeRequest, compareRequests)
 	case bucketTallies:
 		return between(stored, derived, decodeTally, func(d *differ, s, e tally) {
 			compareField(d, "the number of chains with it", s.recorded, e.recorded)
@@ -532,26 +535,10 @@ func statusText(s saleStatus) string {
 	return fmt.Sprintf("of status %d", uint8(s))
 }
 
-func (a *auditor) compareRequests(d *differ, s, e request) {
-	if none := [sha256.Size]byte{}; s.digest == none && a.isErased(e) {
-		e.digest = none // its object was forgotten since its event was folded
-	}
+func compareRequests(d *differ, s, e request) {
 	compareField(d, "the digest", fmt.Sprintf("%x", s.digest), fmt.Sprintf("%x", e.digest))
 	compareField(d, "done", s.done, e.done)
 	compareList(d, "the events that settle it", s.settled, e.settled)
-}
-
-// isErased tells whether the event that settled a request is erased by now.
-func (a *auditor) isErased(r request) bool {
-	if len(r.settled) != 1 {
-		return false
-	}
-	n, err := a.fold.entry(r.settled[0])
-	if err != nil {
-		return false
-	}
-	c, ok := n.change.(*settled)
-	return ok && c.alone && n.erased != nil
 }
 
 func compareCounters(d *differ, s, e counters) {
