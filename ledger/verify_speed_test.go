@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -75,6 +76,21 @@ func TestALogVerifiesInLittleMemory(t *testing.T) {
 		t.Logf("%d events, %d KiB of memory for the state: %v, %.2f µs an event, %.1f times a bare scan (%v); heap up to %d MiB",
 			events, memory>>10, took, float64(took.Microseconds())/float64(events), float64(took)/float64(scan), scan, heap.Load()>>20)
 	}
+}
+
+// What does not fit goes to temporary files, and nowhere else: without a place for them, only the audit fails that
+// needs them.
+func TestTheStateOfAnAuditLeavesTheMemory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	bigLedger(t, path, 6_000)
+	l := open(t, path, Options{ReadOnly: true})
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "nowhere"))
+	_, err := l.verify(t.Context(), VerifyRequest{}, usualPace())
+	must(t, err)
+	at := usualPace()
+	at.memory = 256 << 10
+	_, err = l.verify(t.Context(), VerifyRequest{}, at)
+	wantErr(t, err, fs.ErrNotExist)
 }
 
 // watchHeap follows the size of the heap.
