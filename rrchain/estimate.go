@@ -39,21 +39,37 @@ type Frequency struct {
 // Estimate returns [ErrInvalid] for no responses, a negative count, ε = 0, fewer than 2 values,
 // different numbers of values, or a confidence not strictly between 0 and 1.
 func Estimate(confidence float64, levels ...Counts) ([]Frequency, error) {
-	if !(confidence > 0 && confidence < 1) {
-		return nil, fmt.Errorf("%w: confidence %v is not between 0 and 1", ErrInvalid, confidence)
-	}
-	pooled, err := pool(levels)
+	return shares(confidence, levels, newStratum)
+}
+
+// shares pools levels of some kind of counts.
+func shares[C any](confidence float64, levels []C, stratify func(C) (stratum, error)) ([]Frequency, error) {
+	z, err := quantile(confidence)
 	if err != nil {
 		return nil, err
 	}
-	z := math.Sqrt2 * math.Erfinv(confidence)
-	result := make([]Frequency, pooled.values)
+	all, err := pool(levels, stratify)
+	if err != nil {
+		return nil, err
+	}
+	result := make([]Frequency, all.values)
 	for v := range result {
-		share := pooled.share(v)
-		stdErr := math.Sqrt(pooled.variance(min(max(share, 0), 1)))
-		result[v] = Frequency{share, stdErr, share - z*stdErr, share + z*stdErr}
+		share := all.share(v)
+		result[v] = around(share, math.Sqrt(all.variance(min(max(share, 0), 1))), z)
 	}
 	return result, nil
+}
+
+// quantile returns how many standard errors an interval reaches to each side.
+func quantile(confidence float64) (z float64, err error) {
+	if !(confidence > 0 && confidence < 1) {
+		return 0, fmt.Errorf("%w: confidence %v is not between 0 and 1", ErrInvalid, confidence)
+	}
+	return math.Sqrt2 * math.Erfinv(confidence), nil
+}
+
+func around(estimate, stdErr, z float64) Frequency {
+	return Frequency{estimate, stdErr, estimate - z*stdErr, estimate + z*stdErr}
 }
 
 // Variance returns, for each value, the exact variance of the estimate from a fixed population of
@@ -61,7 +77,12 @@ func Estimate(confidence float64, levels ...Counts) ([]Frequency, error) {
 // (n_v·p(1−p) + (n−n_v)·q(1−q)) / (n²(p−q)²), pan2024 Appendix G. It serves to plan: how good will
 // an estimate at this ε be. Errors are those of [Estimate].
 func Variance(truth Counts) ([]float64, error) {
-	part, err := newStratum(truth)
+	return planned(truth, newStratum)
+}
+
+// planned returns the variances of the estimates from objects whose true values are counted.
+func planned(truth Counts, stratify func(Counts) (stratum, error)) ([]float64, error) {
+	part, err := stratify(truth)
 	if err != nil {
 		return nil, err
 	}
@@ -75,33 +96,50 @@ func Variance(truth Counts) ([]float64, error) {
 	return variances, nil
 }
 
-// stratum is the part of a population at one level.
+// stratum is the part of a population at one level. A response counts for the true value with
+// probability p, and for each other with q.
 type stratum struct {
 	counts []int64
 	n      float64 // how many objects
-	p, q   float64 // probability of the truth, and of each other value
-	gap    float64 // the retention λ = p − q
+	own    float64 // p(1−p)
+	q      float64
+	gap    float64 // p − q
+	// prior is the variance of one object's count if all values are equally common, up to a factor that
+	// is the same for all levels.
+	prior float64
 }
 
 func newStratum(c Counts) (stratum, error) {
-	m := len(c.ByValue)
-	if err := checkValues(m); err != nil {
+	s, err := countStratum(c)
+	if err != nil {
+		return s, err
+	}
+	for _, count := range c.ByValue {
+		s.n += float64(count)
+	}
+	others := float64(len(c.ByValue) - 1)
+	decay := expNeg(c.Epsilon)
+	scale := 1 + others*decay
+	s.q, s.gap = decay/scale, expm1Neg(c.Epsilon)/scale
+	s.own = others * s.q / scale // 1 − p = (m−1)q, without cancellation
+	s.prior = 1
+	return s, nil
+}
+
+// countStratum checks what all kinds of counts have in common.
+func countStratum(c Counts) (stratum, error) {
+	if err := checkValues(len(c.ByValue)); err != nil {
 		return stratum{}, err
 	}
 	if c.Epsilon.IsZero() {
 		return stratum{}, fmt.Errorf("%w: responses at ε=0 tell nothing", ErrInvalid)
 	}
-	s := stratum{counts: c.ByValue}
 	for v, count := range c.ByValue {
 		if count < 0 {
 			return stratum{}, fmt.Errorf("%w: value %d was counted %d times", ErrInvalid, v, count)
 		}
-		s.n += float64(count)
 	}
-	decay := expNeg(c.Epsilon)
-	scale := 1 + float64(m-1)*decay
-	s.p, s.q, s.gap = 1/scale, decay/scale, expm1Neg(c.Epsilon)/scale
-	return s, nil
+	return stratum{counts: c.ByValue}, nil
 }
 
 // share returns the unbiased estimate for value v.
@@ -109,13 +147,11 @@ func (s stratum) share(v int) float64 { return (float64(s.counts[v])/s.n - s.q) 
 
 // variance returns the variance of the estimate of a value whose true share is given.
 func (s stratum) variance(share float64) float64 {
-	truth := share * s.p * s.q * float64(len(s.counts)-1) // 1 − p = (m−1)q, without cancellation
-	other := (1 - share) * s.q * (1 - s.q)
-	return (truth + other) / (s.n * s.gap * s.gap)
+	return (share*s.own + (1-share)*s.q*(1-s.q)) / (s.n * s.gap * s.gap)
 }
 
 // weight is the inverse of the variance when all values are equally common, up to a constant.
-func (s stratum) weight() float64 { return s.n * s.gap * s.gap }
+func (s stratum) weight() float64 { return s.n * s.gap * s.gap / s.prior }
 
 // pooled is a population over several levels.
 type pooled struct {
@@ -125,17 +161,17 @@ type pooled struct {
 	weight float64
 }
 
-func pool(levels []Counts) (pooled, error) {
+func pool[C any](levels []C, stratify func(C) (stratum, error)) (pooled, error) {
 	var all pooled
 	for _, level := range levels {
-		part, err := newStratum(level)
+		part, err := stratify(level)
 		if err != nil {
 			return all, err
 		}
-		if all.values != 0 && all.values != len(level.ByValue) {
-			return all, fmt.Errorf("%w: levels with %d and with %d values", ErrInvalid, all.values, len(level.ByValue))
+		if all.values != 0 && all.values != len(part.counts) {
+			return all, fmt.Errorf("%w: levels with %d and with %d values", ErrInvalid, all.values, len(part.counts))
 		}
-		all.values = len(level.ByValue)
+		all.values = len(part.counts)
 		if part.n > 0 {
 			all.parts = append(all.parts, part)
 			all.n += part.n
@@ -171,4 +207,15 @@ func (all pooled) variance(share float64) float64 {
 	}
 	spread := share * (1 - share) * all.n / (all.n - 1)
 	return responses + spread*max(partition, 0)
+}
+
+// sampling is the variance of the estimate for value v if every object was drawn from a population at
+// random: its response then counts for v with one and the same probability at each level.
+func (all pooled) sampling(v int) float64 {
+	sum, share := 0.0, min(max(all.share(v), 0), 1)
+	for _, part := range all.parts {
+		w, often := part.weight()/all.weight, part.q+part.gap*share
+		sum += w * w * often * (1 - often) / (part.n * part.gap * part.gap)
+	}
+	return sum
 }

@@ -127,7 +127,7 @@ func (x experiment) stated(t *testing.T) pooled {
 		counts[0] = int64(level.objects)
 		levels = append(levels, Counts{eps(t, level.epsilon), counts})
 	}
-	all, err := pool(levels)
+	all, err := pool(levels, newStratum)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +279,7 @@ func TestIntervalIsTheNormalOne(t *testing.T) {
 			{{eps(t, "1"), []int64{60, 0, 0}}},
 			{{eps(t, "1"), []int64{60, 0, 1}}, {eps(t, "2"), []int64{7, 8, 9}}},
 		} {
-			all, err := pool(levels)
+			all, err := pool(levels, newStratum)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -87,9 +87,24 @@ func ReplaySampler(bits *exact.Bits) *Sampler {
 	return &Sampler{bits: bits, laws: make(map[law]*exact.Mixture)}
 }
 
+// upwards is the law of a response at an ε given the one below and the truth.
+func upwards(m int, below, at privacy.Epsilon) law {
+	return law{int64(m), below.Nano(), at.Nano(), truthAbove}
+}
+
+// between is the law of a response at an ε given the ones below and above.
+func between(m int, below, at, above privacy.Epsilon) law {
+	return law{int64(m), below.Nano(), at.Nano(), above.Nano()}
+}
+
 // draw returns a response under l, given the responses above (or the truth) and below. Where there
 // is no level below, its response has no weight and any value will do.
 func (s *Sampler) draw(l law, above, below int) int {
+	return int(s.mixture(l).Draw(s.bits, uint32(above), uint32(below)))
+}
+
+// mixture returns the thresholds of a law.
+func (s *Sampler) mixture(l law) *exact.Mixture {
 	mix, ok := s.laws[l]
 	if !ok {
 		if len(s.laws) >= cached {
@@ -98,15 +113,5 @@ func (s *Sampler) draw(l law, above, below int) int {
 		mix = exact.NewMixture(uint32(l.m), l.weights)
 		s.laws[l] = mix
 	}
-	return int(mix.Draw(s.bits, uint32(above), uint32(below)))
-}
-
-// raise draws the response at to, above last, from the truth.
-func (s *Sampler) raise(m int, last Level, to privacy.Epsilon, truth int) int {
-	return s.draw(law{int64(m), last.Epsilon.Nano(), to.Nano(), truthAbove}, truth, last.Response)
-}
-
-// bridge draws the response at a level between below and above, without the truth.
-func (s *Sampler) bridge(m int, below, above Level, at privacy.Epsilon) int {
-	return s.draw(law{int64(m), below.Epsilon.Nano(), at.Nano(), above.Epsilon.Nano()}, above.Response, below.Response)
+	return mix
 }

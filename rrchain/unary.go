@@ -1,0 +1,156 @@
+package rrchain
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// UnaryChain is everything one object ever answered to a question in unary encoding, by rising ε. A
+// response has a bit for each value: that of the true value is set with probability 1/2, each other
+// with 1/(e^ε+1). This is the optimized unary encoding of Wang, Blocki, Li and Jha, "Locally
+// Differentially Private Protocols for Frequency Estimation" (USENIX Security 2017), ε-differentially
+// private, and for questions with many values better than randomized response; see [UnaryFrom].
+//
+// Raising it is ours. Let H be a row of hidden bits: 0 for each value but the true one, and a fair coin
+// for that. A unary response at ε is a randomized response at ε (m = 2) to every bit of H, for a bit
+// that is 0 is then set with probability 1/(e^ε+1) and a coin with 1/2. So the chain of every bit is a
+// chain of randomized responses, and has its properties: each response has the law of its own ε, and
+// by Lemma 3.1 the ones below the highest say nothing more about H, hence about the truth. All
+// responses together cost the largest ε, colluding buyers gain nothing, and a response below or between
+// others is drawn from these alone. Nobody has to keep the coin: it is a response to the last response
+// and drawn anew from it for each raise, with the probability that Bayes' rule gives.
+//
+// A chain belongs to one truth. The zero value is not usable; see [NewUnaryChain].
+type UnaryChain struct{ bitChain }
+
+// NewUnaryChain returns a chain over m values with the levels recorded so far, in rising ε. It returns
+// [ErrInvalid] unless 2 ≤ m ≤ [MaxValues], every ε is above 0 and above the one before, and every
+// response has m bits.
+func NewUnaryChain(m int, recorded ...BitLevel) (*UnaryChain, error) {
+	if err := checkValues(m); err != nil {
+		return nil, err
+	}
+	c, err := newBitChain(m, recorded)
+	if err != nil {
+		return nil, err
+	}
+	return &UnaryChain{c}, nil
+}
+
+// Raise draws the response at an ε above the current one and records it. The chain's privacy loss
+// rises to that ε. truth is the number of the object's true value; it must be the same in every call
+// and is not kept. Raise returns [ErrInvalid], and leaves the chain as it was, when the ε is not above
+// the current one or truth is not a value of the question.
+func (c *UnaryChain) Raise(s *Sampler, to privacy.Epsilon, truth int) (BitLevel, error) {
+	current, err := c.raisable(to)
+	if err != nil {
+		return BitLevel{}, err
+	}
+	if err := checkTruth(truth, c.n); err != nil {
+		return BitLevel{}, err
+	}
+	hidden := s.hidden(c.n, current, truth)
+	return c.put(to, s.drawBits(upwards(2, current.Epsilon, to), c.n, hidden, current.Response.packed)), nil
+}
+
+// hidden draws the hidden bits given the truth and the highest response. Nothing about its time or the
+// memory it touches depends on the truth.
+func (s *Sampler) hidden(m int, current BitLevel, truth int) string {
+	coin := byte(s.coin(current, truth))
+	row := make([]byte, packedLen(m))
+	for i := range row {
+		row[i] = coin << (truth & 7) & isEqual(i, truth>>3)
+	}
+	return string(row)
+}
+
+// coin draws the hidden bit of the true value: fair before the first response, and then what the last
+// response says with probability e^ε/(e^ε+1), as if that were a truth to respond to.
+func (s *Sampler) coin(current BitLevel, truth int) int {
+	if current.Epsilon.IsZero() {
+		return int(s.bits.Uint64() & 1)
+	}
+	last := byte(0)
+	for i := range len(current.Response.packed) {
+		last |= current.Response.packed[i] & isEqual(i, truth>>3)
+	}
+	return s.draw(upwards(2, privacy.Epsilon{}, current.Epsilon), int(last>>(truth&7)&1), 0)
+}
+
+// isEqual returns all ones if a == b, and zero otherwise, without a branch.
+func isEqual(a, b int) byte {
+	_, same := bits.Sub64(uint64(a^b), 1, 0)
+	return -byte(same)
+}
+
+// UnaryCounts says in how many responses in unary encoding the bit of each value was set, among objects
+// at one ε.
+type UnaryCounts struct {
+	Epsilon privacy.Epsilon // above 0
+	Objects int64           // how many responses there are
+	ByValue []int64         // one count for each of the m values, at most Objects
+}
+
+// EstimateUnary returns the share of each value in the whole population from responses in unary
+// encoding, each object counted once, at the level it has reached.
+//
+// Within one level the estimate is π̂ = (n_v/n − q)/(1/2 − q) with q = 1/(e^ε+1). Levels are combined
+// with weights proportional to the inverse of their variance when all values are equally common.
+// Everything else, the errors included, is as for [Estimate].
+func EstimateUnary(confidence float64, levels ...UnaryCounts) ([]Frequency, error) {
+	return shares(confidence, levels, newUnaryStratum)
+}
+
+// UnaryVariance returns, for each value, the exact variance of the estimate in unary encoding from a
+// fixed population of objects whose true values have the given counts and who all answer at the same
+// ε: (n_v/4 + (n−n_v)·q(1−q)) / (n²(1/2−q)²). Errors are those of [Estimate].
+func UnaryVariance(truth Counts) ([]float64, error) {
+	return planned(truth, func(c Counts) (stratum, error) {
+		n := 0.0
+		for _, count := range c.ByValue {
+			n += float64(count)
+		}
+		return unaryStratum(c, n)
+	})
+}
+
+func newUnaryStratum(c UnaryCounts) (stratum, error) {
+	for v, count := range c.ByValue {
+		if count > c.Objects {
+			return stratum{}, fmt.Errorf("%w: value %d was counted %d times in %d responses", ErrInvalid, v, count, c.Objects)
+		}
+	}
+	return unaryStratum(Counts{c.Epsilon, c.ByValue}, float64(c.Objects))
+}
+
+func unaryStratum(c Counts, n float64) (stratum, error) {
+	s, err := countStratum(c)
+	if err != nil {
+		return s, err
+	}
+	decay := expNeg(c.Epsilon)
+	s.n = n
+	s.q = decay / (1 + decay)
+	s.gap = expm1Neg(c.Epsilon) / (1 + decay) / 2
+	s.own = 0.25
+	often := s.q + s.gap/float64(len(c.ByValue))
+	s.prior = often * (1 - often)
+	return s, nil
+}
+
+// UnaryFrom returns the smallest number of values for which unary encoding at an ε estimates better
+// than randomized response, or [MaxValues]+1 if there is none.
+//
+// Better means a smaller mean squared error summed over all values. That sum does not depend on how
+// common the values are: with E = e^ε it is (m−1)(2E+m−2)/(n(E−1)²) for randomized response and
+// ((E+1)²+4(m−1)E)/(n(E−1)²) for unary encoding. The two meet at
+// m = 1 + (2E+1+√((2E+1)²+4(E+1)²))/2: 6 values for a small ε, 10 at ε=1, 21 at ε=2, and (1+√2)E for
+// a large one. (For a single rare value, which is what Wang et al. compare, they meet at 3E+2.)
+func UnaryFrom(epsilon privacy.Epsilon) int {
+	e := math.Exp(min(epsilon.Float64(), 20)) // far above MaxValues already
+	meet := 1 + (2*e+1+math.Hypot(2*e+1, 2*(e+1)))/2
+	return min(int(math.Floor(meet))+1, MaxValues+1)
+}
