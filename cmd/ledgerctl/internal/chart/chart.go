@@ -1,0 +1,58 @@
+// Package chart gives the command's pictures one look: colours that colour-blind people can tell apart,
+// grey grids behind the data, and files as PNG or SVG.
+package chart
+
+import (
+	"fmt"
+	"image/color"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// Color returns one of eight colours that people with any kind of colour blindness can tell apart (M. Okabe
+// and K. Ito, "Color Universal Design", 2008), the darkest first, the first again after the last.
+func Color(i int) color.NRGBA {
+	palette := [...]color.NRGBA{
+		{0, 0, 0, 255}, {0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255},
+		{204, 121, 167, 255}, {230, 159, 0, 255}, {86, 180, 233, 255}, {240, 228, 66, 255},
+	}
+	return palette[i%len(palette)]
+}
+
+// New returns an empty plot with a title, labelled axes and a grid.
+func New(title, x, y string) *plot.Plot {
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
+	p.Title.Padding, p.X.Label.Padding, p.Y.Label.Padding = vg.Points(6), vg.Points(4), vg.Points(4)
+	grid := plotter.NewGrid()
+	pale := draw.LineStyle{Color: color.Gray{225}, Width: vg.Points(0.5)}
+	grid.Vertical, grid.Horizontal = pale, pale
+	p.Add(grid)
+	return p
+}
+
+// Format returns the format that the name of a file asks for, "png" or "svg".
+func Format(path string) (string, error) {
+	switch format := strings.ToLower(strings.TrimPrefix(filepath.Ext(path), ".")); format {
+	case "png", "svg":
+		return format, nil
+	default:
+		return "", fmt.Errorf("%q is neither a .png nor a .svg file", path)
+	}
+}
+
+// Write writes a plot as a picture of a size in points: 1/72 inch on paper, 1⅓ pixels in a PNG.
+func Write(w io.Writer, p *plot.Plot, format string, width, height float64) error {
+	picture, err := p.WriterTo(vg.Points(width), vg.Points(height), format)
+	if err != nil {
+		return err
+	}
+	_, err = picture.WriteTo(w)
+	return err
+}
