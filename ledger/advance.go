@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 // AdvanceRequest asks for everything that policies have released by now.
@@ -216,8 +215,7 @@ type planned struct {
 // those that are stored, and moves it up from step to step.
 func (c *planned) raise(epsilon privacy.Epsilon) {
 	stored := len(c.chain.levels)
-	top := level{Level: rrchain.Level{Epsilon: epsilon}}
-	c.after.levels = append(c.after.levels[:stored], top)
+	c.after.levels = append(c.after.levels[:stored], newLevel(epsilon, value{}, 0))
 }
 
 // step is a level that one of the chains gets.
@@ -339,8 +337,7 @@ func (p *plan) level(question uint32) (epsilon privacy.Epsilon, known bool) {
 // reach adds a response to the chain as it is in memory.
 func (c *chain) reach(epsilon privacy.Epsilon, r response) {
 	at, _ := findLevel(c.levels, epsilon)
-	made := level{Level: rrchain.Level{Epsilon: epsilon, Response: r.value}}
-	c.levels = slices.Insert(c.levels, at, made)
+	c.levels = slices.Insert(c.levels, at, newLevel(epsilon, r.value, 0))
 }
 
 // mostSteps bounds the events of one part of a sweep: chains that have much to catch up with would

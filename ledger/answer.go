@@ -334,7 +334,7 @@ func (x *inquiry) decide(s *state) ([]change, error) {
 		return settling(nil, left, end), nil
 	}
 	end.counts[derived], end.answer = 1, end.first
-	output, err := x.ledger.queries.Degrade(x.query.Outputs(len(x.question.values)), base.Response, base.Epsilon, x.request.Epsilon)
+	output, err := x.ledger.queries.Degrade(x.query.Outputs(len(x.question.values)), base.Response.index, base.Epsilon, x.request.Epsilon)
 	return settling([]change{x.record(output, methodDegrade, base.objects)}, left, end), err
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 // record appends changes to the log under the next numbers, each with a salt of its own, and applies them.
@@ -118,11 +117,11 @@ func applyQuestion(s *state, c *questionDefined) error {
 	if c.number != s.counters.questions+1 {
 		return fmt.Errorf("%w: question %d follows on question %d", ErrCorrupt, c.number, s.counters.questions)
 	}
-	if err := checkQuestion(Question{c.name, c.values}); err != nil {
+	if err := checkQuestion(c.Question); err != nil {
 		return orCorrupt(nil, "question %d: %v", c.number, err)
 	}
-	if _, twice, err := s.questionNumber(c.name); err != nil || twice {
-		return orCorrupt(err, "question %q is defined twice", c.name)
+	if _, twice, err := s.questionNumber(c.Name); err != nil || twice {
+		return orCorrupt(err, "question %q is defined twice", c.Name)
 	}
 	s.counters.questions = c.number
 	e := &encoder{}
@@ -133,7 +132,7 @@ func applyQuestion(s *state, c *questionDefined) error {
 	if err := s.putDefinition(bucketQuestions, c.number); err != nil {
 		return err
 	}
-	return s.putNumber(bucketQuestions, nameKey(c.name), c.number)
+	return s.putNumber(bucketQuestions, nameKey(c.Name), c.number)
 }
 
 func (s *state) putNumber(bucket string, key []byte, number uint32) error {
@@ -269,11 +268,11 @@ func (s *state) respond(question uint32, c *chain, epsilon privacy.Epsilon, r re
 	}
 	before := c.current()
 	at, recorded := findLevel(c.levels, epsilon)
-	if recorded || epsilon.IsZero() || r.value >= len(q.values) || r.method != methodAt(at, len(c.levels)) {
-		return cost, orCorrupt(nil, "response %d at ε=%s by %s", r.value, epsilon, r.method)
+	if recorded || epsilon.IsZero() || !q.has(r.value) || r.method != methodAt(at, len(c.levels)) {
+		return cost, orCorrupt(nil, "a response of %v at ε=%s by %s", r.value, epsilon, r.method)
 	}
-	c.levels = slices.Insert(c.levels, at, level{Level: rrchain.Level{Epsilon: epsilon, Response: r.value}, event: number})
-	return less(c.current(), before), s.countLevel(question, c.levels, at)
+	c.levels = slices.Insert(c.levels, at, newLevel(epsilon, r.value, number))
+	return less(c.current(), before), s.countLevel(q, c.levels, at)
 }
 
 // applyBound ties a chain to its truth, once.
@@ -391,7 +390,7 @@ func applyAnswered(s *state, c *answered, number uint64) error {
 	if base, found := a.best(c.epsilon); c.method == methodDegrade && (!found || base.objects != c.objects) {
 		return orCorrupt(nil, "query %q, question %d: an answer about %d objects is derived from none", c.query, c.question, c.objects)
 	}
-	made := answerLevel{level{Level: rrchain.Level{Epsilon: c.epsilon, Response: c.output}, event: number}, c.objects}
+	made := answerLevel{newLevel(c.epsilon, value{index: c.output}, number), c.objects}
 	return s.put(bucketAnswers, key, slices.Insert(a, at, made).encode())
 }
 

@@ -137,7 +137,11 @@ func (s *state) forgetChain(name string, r remnant) error {
 	if err != nil {
 		return err
 	}
-	if err := s.uncountLevels(r.question, ch.levels); err != nil {
+	q, err := s.question(r.question)
+	if err != nil {
+		return err
+	}
+	if err := s.uncountLevels(q, ch.levels); err != nil {
 		return err
 	}
 	if !found {

@@ -150,11 +150,11 @@ func (d *decoder) epsilon() privacy.Epsilon {
 	return e
 }
 
-// response reads the number of a value of some question.
-func (d *decoder) response() int {
+// output reads the number of an answer.
+func (d *decoder) output() int {
 	n := d.uvarint()
 	if n >= rrchain.MaxValues {
-		d.fail("response %d of a question", n)
+		d.fail("answer %d to a query", n)
 		return 0
 	}
 	return int(n)

@@ -9,8 +9,9 @@
 //
 // An object is one privacy unit, such as a person; a question has a fixed list of values; the truth
 // stays with the host. The responses of one object to one question form a chain (package rrchain):
-// each is a randomized response at its ε, all of them together cost the object the largest ε only,
-// and a response at or below the current level is free and needs no truth. Across its chains an
+// each is a randomized response at its ε, or for a question of many values a row of bits in unary
+// encoding ([Encoding]); all of them together cost the object the largest ε only, and a response at or
+// below the current level is free and needs no truth. Across its chains an
 // object's spending adds up, and never exceeds its cap.
 //
 // A query about a panel of objects, such as whether a majority says yes, has one [Ledger.Answer] by
@@ -96,7 +97,7 @@
 // the state is the fold of the log, and can be recomputed from it and compared. Forgetting an object also erases
 // what events say of it, and makes the state the fold of what is left.
 //
-// # File format, version 3
+// # File format, version 4
 //
 // The file is a bbolt database with these buckets. Numbers in keys are big-endian. Every value but
 // that of meta/format ends with the CRC-32C (4 bytes, big-endian) of: name of the bucket, length of
@@ -151,7 +152,7 @@
 //	           settled, n refused events not settled, n charges not answered, u32 their question, ε of each, n erased events not
 //	           accounted for, n of them refusals or settled, n earned by them, n sale whose objects are to come (0, or n objects, n of them erased,
 //	           n price, 5 × n by method and upgrades, text last object)
-//	question   u32 number, text name, [text value]*
+//	question   u32 number, text name, u8 encoding (1 direct, 2 unary), [text value]*
 //	object     ε cap, ε spent, n chains, n event of its withdrawal (0: none), n event that forgot it (0: none),
 //	           n earned, links, [n reservation that may hold budget]*
 //	stranger   links
@@ -159,13 +160,16 @@
 //	           are; without those that are erased
 //	chain      n event of its last enrolment, n policy (0: none), n orders, tag of the truth, ε charged by
 //	           answers or spent before it was forgotten, levels
-//	  levels   [ε, n value, n event, [n buyer]*]* by rising ε
+//	  levels   [ε, response, n event, [n buyer]*]* by rising ε
+//	  response direct: n number of the value; unary: n 2²⁰ + m, then m bits in ⌈m/8⌉ bytes, bit v%8 of byte
+//	           v/8 for value v
 //	buyer      text name, n sales, n paid
 //	sale       u8 status (1 reserved, 2 sold, 3 cancelled), u32 buyer, u32 question, ε, n objects, n price,
 //	           n refused, n event that began it, n event that reserved it (0: none), flag and i64 expiry if reserved,
 //	           n price reserved before
 //	answers    [ε, n output, n event, n objects in the panel]* by rising ε
-//	tally      n chains that have this response at this ε, n chains of which it is the current one
+//	tally      n chains that have this response at this ε, n chains of which it is the current one; in unary
+//	           encoding of all responses, and then of those with the bit of each value, in their order
 //	request    digest 32 bytes, flag done, [n settling event]*
 //
 // The record of an event, the leaf of the log's tree:
@@ -185,17 +189,17 @@
 // The public bytes begin so, and go on as the table says:
 //
 //	offset size
-//	0      1    version of the encoding, 2
+//	0      1    version of the encoding, 3
 //	1      1    kind
 //	2      8    i64 time
 //
 //	kind          public; hidden
 //	1 created     nothing; id 16 bytes, text currency, text log key
 //	2 truth-key   nothing; 16 bytes
-//	3 question    nothing; u32 number, text name, [text value]*
+//	3 question    nothing; u32 number, text name, u8 encoding, [text value]*
 //	4 policy      nothing; u32 number, text JSON
 //	5 enrolled    nothing; text object, u32 question, u32 policy, ε cap
-//	6 released    nothing; text object, u32 question, ε, n value, u8 method (1 raise, 2 degrade, 3 insert)
+//	6 released    nothing; text object, u32 question, ε, response, u8 method (1 raise, 2 degrade, 3 insert)
 //	7 settled     text key, flag alone, digest 32 bytes unless alone, n first event, n through event, flag final,
 //	              3 × n counts, n refused, [n question, n raised, n unchanged, n refused]* of a sweep, n event of an
 //	              answer (0: none), n sale or reservation (0: none), n objects dealt with if the request names
@@ -212,7 +216,7 @@
 //	13 cancelled  nothing; n sale
 //	14 sale       nothing; deal, n draws, n resales, n degradations, n insertions, n upgrades; its sold events follow,
 //	              then those of who is refused
-//	15 sold       n sale, n price; text object, n value, u8 method (1 to 3, or 5 resale)
+//	15 sold       n sale, n price; text object, response, u8 method (1 to 3, or 5 resale)
 //	16 withdrawn  nothing; text object
 //	17 bound      nothing; text object, u32 question, tag 16 bytes of the truth that is drawn from next
 //	18 refused    nothing; u32 question of a sweep (else 0), refusal; the settled event follows

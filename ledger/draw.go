@@ -9,7 +9,7 @@ import (
 
 // response is how a chain answers at one ε.
 type response struct {
-	value  int
+	value  value
 	method method
 }
 
@@ -19,25 +19,64 @@ func (l *Ledger) respond(q *question, x subject, epsilon privacy.Epsilon, truth 
 	if at, recorded := x.chain.at(epsilon); recorded {
 		return response{value: at.Response, method: methodResale}, nil, nil
 	}
-	responses, err := x.chain.responses(len(q.values))
-	if err != nil {
-		return out, nil, fmt.Errorf("%w: object %q: %w", ErrCorrupt, x.name, err)
-	}
-	var made rrchain.Level
 	place, _ := findLevel(x.chain.levels, epsilon)
-	switch out.method = methodAt(place, len(x.chain.levels)); out.method {
-	case methodRaise:
+	if out.method = methodAt(place, len(x.chain.levels)); out.method == methodRaise {
 		if first, err = l.bind(q, x.chain.bound, x.name, int(truth)); err != nil {
 			return out, nil, err
 		}
-		made, err = responses.Raise(l.sampler, epsilon, int(truth))
-	case methodDegrade:
-		made, err = responses.Degrade(l.sampler, epsilon)
-	default:
-		made, err = responses.Insert(l.sampler, epsilon)
 	}
-	out.value = made.Response
-	return out, first, err
+	for _, at := range x.chain.levels {
+		if !q.has(at.Response) {
+			return out, nil, orCorrupt(nil, "object %q answers with %v", x.name, at.Response)
+		}
+	}
+	order := draw{l.sampler, out.method, epsilon, int(truth)}
+	if q.encoding == Unary {
+		out.value.bits, err = drawFrom(order, len(q.values), x.chain.levels, rrchain.NewUnaryChain, func(v value) rrchain.Bits { return v.bits })
+	} else {
+		out.value.index, err = drawFrom(order, len(q.values), x.chain.levels, rrchain.NewChain, func(v value) int { return v.index })
+	}
+	if err != nil {
+		return out, nil, fmt.Errorf("object %q: %w", x.name, err)
+	}
+	return out, first, nil
+}
+
+// draw says what is to be drawn.
+type draw struct {
+	sampler *rrchain.Sampler
+	method  method
+	epsilon privacy.Epsilon
+	truth   int
+}
+
+// drawable is a chain that can be drawn from, with responses of type R.
+type drawable[R any] interface {
+	Raise(s *rrchain.Sampler, to privacy.Epsilon, truth int) (rrchain.LevelOf[R], error)
+	Degrade(s *rrchain.Sampler, to privacy.Epsilon) (rrchain.LevelOf[R], error)
+	Insert(s *rrchain.Sampler, at privacy.Epsilon) (rrchain.LevelOf[R], error)
+}
+
+// drawFrom draws a response in the encoding that open makes chains of.
+func drawFrom[R any, C drawable[R]](o draw, m int, levels []level, open func(m int, recorded ...rrchain.LevelOf[R]) (C, error), of func(value) R) (R, error) {
+	recorded := make([]rrchain.LevelOf[R], len(levels))
+	for i, l := range levels {
+		recorded[i] = rrchain.LevelOf[R]{Epsilon: l.Epsilon, Response: of(l.Response)}
+	}
+	var made rrchain.LevelOf[R]
+	c, err := open(m, recorded...)
+	if err != nil {
+		return made.Response, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	switch o.method {
+	case methodRaise:
+		made, err = c.Raise(o.sampler, o.epsilon, o.truth)
+	case methodDegrade:
+		made, err = c.Degrade(o.sampler, o.epsilon)
+	default:
+		made, err = c.Insert(o.sampler, o.epsilon)
+	}
+	return made.Response, err
 }
 
 // bind checks a truth against the one a chain is bound to. It returns the change that binds it if it is

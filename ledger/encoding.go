@@ -58,18 +58,19 @@ func decodeTruthKeySet(d *decoder) change {
 
 func (c *questionDefined) encode(e *encoder) {
 	e.u32(c.number)
-	e.text(c.name)
-	e.uvarint(uint64(len(c.values)))
-	for _, value := range c.values {
+	e.text(c.Name)
+	e.u8(c.Encoding.code())
+	e.uvarint(uint64(len(c.Values)))
+	for _, value := range c.Values {
 		e.text(value)
 	}
 }
 
 func decodeQuestionDefined(d *decoder) change {
-	c := &questionDefined{number: d.u32(), name: d.text()}
-	c.values = make([]string, d.count(1))
-	for i := range c.values {
-		c.values[i] = d.text()
+	c := &questionDefined{d.u32(), Question{Name: d.text(), Encoding: decodeEncoding(d)}}
+	c.Values = make([]string, d.count(1))
+	for i := range c.Values {
+		c.Values[i] = d.text()
 	}
 	return c
 }
@@ -110,12 +111,12 @@ func decodeReleased(d *decoder) change {
 }
 
 func encodeResponse(e *encoder, r response) {
-	e.uvarint(uint64(r.value))
+	encodeValue(e, r.value)
 	e.u8(uint8(r.method))
 }
 
 func decodeResponse(d *decoder) response {
-	r := response{value: d.response(), method: method(d.u8())}
+	r := response{value: decodeValue(d), method: method(d.u8())}
 	if (r.method < methodRaise || r.method > methodInsert) && r.method != methodResale {
 		d.fail("unknown method %d", r.method)
 	}
@@ -302,7 +303,7 @@ func (c *answered) encode(e *encoder) {
 func decodeAnswered(d *decoder) change {
 	c := &answered{question: d.u32(), query: d.text()}
 	d.array(c.panel[:])
-	c.objects, c.epsilon, c.output, c.method = d.uvarint(), d.epsilon(), d.response(), method(d.u8())
+	c.objects, c.epsilon, c.output, c.method = d.uvarint(), d.epsilon(), d.output(), method(d.u8())
 	if c.method != methodFresh && c.method != methodDegrade {
 		d.fail("unknown method %d", c.method)
 	}

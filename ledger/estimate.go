@@ -1,10 +1,12 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/sluicedp/sluice/privacy"
@@ -82,14 +84,10 @@ func (l *Ledger) Estimate(ctx context.Context, r EstimateRequest) (Estimate, err
 	}
 	out := Estimate{Question: r.Question}
 	for _, level := range counts {
-		n := int64(0)
-		for _, count := range level.ByValue {
-			n += count
-		}
-		out.N += n
-		out.Levels = append(out.Levels, LevelCount{level.Epsilon, n})
+		out.N += level.Objects
+		out.Levels = append(out.Levels, LevelCount{level.Epsilon, level.Objects})
 	}
-	shares, err := rrchain.Estimate(r.Confidence, counts...)
+	shares, err := q.estimate(r.Confidence, counts)
 	if err != nil {
 		return Estimate{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
@@ -100,8 +98,20 @@ func (l *Ledger) Estimate(ctx context.Context, r EstimateRequest) (Estimate, err
 	return out, nil
 }
 
+// estimate returns the shares of the question's values from counts of responses.
+func (q *question) estimate(confidence float64, levels []rrchain.UnaryCounts) ([]rrchain.Frequency, error) {
+	if q.encoding == Unary {
+		return rrchain.EstimateUnary(confidence, levels...)
+	}
+	counts := make([]rrchain.Counts, len(levels))
+	for i, l := range levels {
+		counts[i] = rrchain.Counts{Epsilon: l.Epsilon, ByValue: l.ByValue}
+	}
+	return rrchain.Estimate(confidence, counts...)
+}
+
 // readTallies returns the running counts of the responses that a request takes, by rising ε.
-func (l *Ledger) readTallies(ctx context.Context, r EstimateRequest) (q *question, counts []rrchain.Counts, err error) {
+func (l *Ledger) readTallies(ctx context.Context, r EstimateRequest) (q *question, counts []rrchain.UnaryCounts, err error) {
 	err = l.view(ctx, func(s *state) error {
 		if q, err = l.questionByName(s, r.Question); err != nil {
 			return err
@@ -111,10 +121,12 @@ func (l *Ledger) readTallies(ctx context.Context, r EstimateRequest) (q *questio
 			if seen++; seen%scanSize == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			if r.Epsilon.IsZero() {
-				return sum.add(key, t.current)
-			}
-			return sum.add(key, t.recorded)
+			return sum.add(key, t, func(c tallied) uint64 {
+				if r.Epsilon.IsZero() {
+					return c.current
+				}
+				return c.recorded
+			})
 		})
 		counts = sum.levels
 		return err
@@ -125,18 +137,22 @@ func (l *Ledger) readTallies(ctx context.Context, r EstimateRequest) (q *questio
 // counting gathers tallies of a question, which come by rising ε.
 type counting struct {
 	question *question
-	chains   uint64 // in the ledger
-	total    uint64 // counted so far
-	levels   []rrchain.Counts
+	chains   uint64                // in the ledger
+	total    uint64                // counted so far
+	levels   []rrchain.UnaryCounts // in direct encoding too
 }
 
-// add adds the n chains of one tally. Each chain is counted once, so that there are never more of them
-// than chains, and no sum runs over.
-func (c *counting) add(key tallyKey, n uint64) error {
+// add adds the chains of one tally, as many as taken says of a count. Each chain is counted once, so that
+// there are never more of them than chains, and no sum runs over.
+func (c *counting) add(key tallyKey, t tally, taken func(tallied) uint64) error {
 	m := len(c.question.values)
-	if uint64(key.value) >= uint64(m) {
+	if int(key.value) >= m || c.question.encoding == Unary && key.value != 0 {
 		return orCorrupt(nil, "question %q has %d values, and a tally of response %d", c.question.name, m, key.value)
 	}
+	if err := t.fit(c.question); err != nil {
+		return err
+	}
+	n := taken(t.tallied)
 	if n == 0 {
 		return nil
 	}
@@ -145,38 +161,54 @@ func (c *counting) add(key tallyKey, n uint64) error {
 	}
 	c.total += n
 	if last := len(c.levels) - 1; last < 0 || c.levels[last].Epsilon != key.epsilon {
-		c.levels = append(c.levels, rrchain.Counts{Epsilon: key.epsilon, ByValue: make([]int64, m)})
+		c.levels = append(c.levels, rrchain.UnaryCounts{Epsilon: key.epsilon, ByValue: make([]int64, m)})
 	}
-	c.levels[len(c.levels)-1].ByValue[key.value] = int64(n)
+	level := &c.levels[len(c.levels)-1]
+	level.Objects += int64(n)
+	if c.question.encoding == Direct {
+		level.ByValue[key.value] = int64(n)
+	}
+	for v, bit := range t.bits {
+		level.ByValue[v] = int64(taken(bit))
+	}
 	return nil
 }
 
 // recount counts the responses that a request takes in the chains themselves, by rising ε.
-func (l *Ledger) recount(ctx context.Context, r EstimateRequest) (q *question, counts []rrchain.Counts, err error) {
+func (l *Ledger) recount(ctx context.Context, r EstimateRequest) (q *question, counts []rrchain.UnaryCounts, err error) {
 	if q, err = l.findQuestion(ctx, r.Question); err != nil {
 		return nil, nil, err
 	}
-	found := map[privacy.Epsilon][]int64{}
+	found := map[tallyKey]*tally{}
 	var fault error
 	err = l.eachChain(ctx, q, func(name string, c chain) bool {
 		at, taken := r.take(c)
 		if !taken || !r.Include(name) {
 			return true
 		}
-		if at.Response >= len(q.values) {
+		if !q.has(at.Response) {
 			_, fault = q.response(name, at)
 			return false
 		}
-		if found[at.Epsilon] == nil {
-			found[at.Epsilon] = make([]int64, len(q.values))
+		key := q.tallyKey(at)
+		if found[key] == nil {
+			found[key] = &tally{}
 		}
-		found[at.Epsilon][at.Response]++
-		return true
+		if fault = found[key].fit(q); fault == nil {
+			found[key].each(at.Response, func(c *tallied) bool { c.recorded++; return true })
+		}
+		return fault == nil
 	})
-	for _, epsilon := range slices.SortedFunc(maps.Keys(found), privacy.Epsilon.Compare) {
-		counts = append(counts, rrchain.Counts{Epsilon: epsilon, ByValue: found[epsilon]})
+	if err = errors.Join(err, fault); err != nil {
+		return q, nil, err
 	}
-	return q, counts, errors.Join(err, fault)
+	sum := counting{question: q, chains: math.MaxInt64}
+	for _, key := range slices.SortedFunc(maps.Keys(found), func(a, b tallyKey) int { return bytes.Compare(a.bytes(), b.bytes()) }) {
+		if err := sum.add(key, *found[key], func(c tallied) uint64 { return c.recorded }); err != nil {
+			return q, nil, err
+		}
+	}
+	return q, sum.levels, nil
 }
 
 // take returns the level of a chain that a request takes.

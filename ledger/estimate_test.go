@@ -12,9 +12,9 @@ import (
 // An estimate is rrchain's, of the responses as they are recorded: so the tests record them by hand.
 
 // responseOf is an answer to the first question that nobody has drawn.
-func responseOf(t *testing.T, object, epsilon string, value int) change {
+func responseOf(t *testing.T, object, epsilon string, v int) change {
 	t.Helper()
-	return &released{object: object, question: 1, epsilon: eps(t, epsilon), response: response{value: value, method: methodRaise}}
+	return &released{object: object, question: 1, epsilon: eps(t, epsilon), response: response{value: value{index: v}, method: methodRaise}}
 }
 
 // tryResponse records a response without drawing it.
@@ -129,7 +129,7 @@ func TestABadConfidenceIsInvalid(t *testing.T) {
 // A response that the question does not have is damage, not a seventh value.
 func TestAnImpossibleResponseIsNotCounted(t *testing.T) {
 	l := polled(t)
-	broken := chain{enrolled: 4, levels: []level{{Level: rrchain.Level{Epsilon: eps(t, "1"), Response: 3}, event: 5}}}
+	broken := chain{enrolled: 4, levels: []level{newLevel(eps(t, "1"), value{index: 3}, 5)}}
 	putRecord(t, l.store, bucketChains, chainKey(1, "b"), broken.encode())
 	_, err := l.Estimate(t.Context(), EstimateRequest{Question: "vote", Include: everybody})
 	wantErr(t, err, ErrCorrupt)

@@ -87,8 +87,7 @@ type truthKeySet struct{ check tag }
 // questionDefined adds a question under the next free number.
 type questionDefined struct {
 	number uint32
-	name   string
-	values []string
+	Question
 }
 
 // policyDefined gives a policy a number, by which chains refer to it.

@@ -45,6 +45,7 @@ type Fact struct {
 	Object       string           `json:"object,omitempty"`
 	Question     string           `json:"question,omitempty"`
 	Values       []string         `json:"values,omitempty"`
+	Encoding     Encoding         `json:"encoding,omitempty"`
 	Policy       *policy.Policy   `json:"policy,omitempty"`
 	Cap          *privacy.Epsilon `json:"cap,omitempty"`
 	Epsilon      *privacy.Epsilon `json:"epsilon,omitempty"`
@@ -112,8 +113,8 @@ func (g *glossary) learn(ev event) error {
 	twice := false
 	switch c := ev.change.(type) {
 	case *questionDefined:
-		twice = g.named[c.name] != 0 || g.questions[c.number] != nil
-		g.named[c.name], g.questions[c.number] = c.number, newQuestion(c)
+		twice = g.named[c.Name] != 0 || g.questions[c.number] != nil
+		g.named[c.Name], g.questions[c.number] = c.number, newQuestion(c)
 	case *policyDefined:
 		p, err := policy.Parse([]byte(c.json))
 		if err != nil {
@@ -176,11 +177,11 @@ func (w *wording) policy(number uint32) *policy.Policy {
 
 func (w *wording) respond(number uint32, r response) {
 	q := w.questions[number]
-	if q == nil || r.value < 0 || r.value >= len(q.values) {
-		w.missing("question %d is not defined before, with %d values", number, r.value+1)
+	if q == nil || !q.has(r.value) {
+		w.missing("question %d is not defined before, with a response of %v", number, r.value)
 		return
 	}
-	w.Response, w.Method = q.values[r.value], r.method.String()
+	w.Response, w.Method = q.text(r.value), r.method.String()
 }
 
 func (w *wording) deal(d deal) {
@@ -201,7 +202,7 @@ func (w *wording) put(c change) {
 	case *created:
 		w.ID, w.Currency, w.LogKey = uuid.UUID(c.id).String(), c.currency, c.logKey
 	case *questionDefined:
-		w.Number, w.Question, w.Values = c.number, c.name, c.values
+		w.Number, w.Question, w.Values, w.Encoding = c.number, c.Name, c.Values, c.Encoding
 	case *policyDefined:
 		w.Number, w.Policy = c.number, w.policy(c.number)
 	case *buyerNamed:
@@ -302,7 +303,7 @@ func (r *reading) respond(number uint32) response {
 		r.fail("the sale or question it belongs to is not there before")
 		return response{}
 	}
-	value, known := q.index[r.Response]
+	value, known := q.read(r.Response)
 	how, possible := methodOf(r.Method)
 	if !known || !possible {
 		r.fail("the response %q by the method %q is none", r.Response, r.Method)
@@ -354,10 +355,11 @@ func (r *reading) take() change {
 		}
 		return &created{id, r.Currency, r.LogKey}
 	case "question":
-		if err := checkQuestion(Question{r.Question, r.Values}); err != nil {
+		q := Question{r.Question, r.Values, r.Encoding}
+		if err := checkQuestion(q); err != nil {
 			r.fail("%w", err)
 		}
-		return &questionDefined{r.Number, r.Question, r.Values}
+		return &questionDefined{r.Number, q}
 	case "policy":
 		if r.Policy == nil || r.Policy.IsZero() {
 			r.fail("there is no policy")

@@ -133,7 +133,7 @@ type pairOfLogs struct {
 
 func (g ground) sales(t *testing.T) map[string]pairOfLogs {
 	t.Helper()
-	again, fresh := response{1, methodResale}, response{1, methodRaise}
+	again, fresh := response{value{index: 1}, methodResale}, response{value{index: 1}, methodRaise}
 	draw, resale := saleTally{draws: 1}, saleTally{resales: 1}
 	of := func(buyer uint32, epsilon string, price uint64) deal { return aSale(t, third, buyer, epsilon, price) }
 	sale := func(d deal, n saleTally, name string, r response) []change {
@@ -197,7 +197,7 @@ func TestNothingIsSoldAfterTheMarketHasClosed(t *testing.T) {
 	g := newGround(t)
 	d := aSale(t, third, hooli, "1", 100)
 	for name, changes := range map[string][]change{
-		"sold": {&saleMade{d, saleTally{draws: 1}}, &sold{"cid", third, 100, response{1, methodRaise}}},
+		"sold": {&saleMade{d, saleTally{draws: 1}}, &sold{"cid", third, 100, response{value{index: 1}, methodRaise}}},
 		"held": {&reserved{d, epoch().Add(200 * time.Hour)}, &held{"cid", third, 100}},
 	} {
 		at := func(after time.Duration) error {
@@ -217,7 +217,7 @@ func TestNothingIsSoldAfterTheMarketHasClosed(t *testing.T) {
 func (g ground) definitions(t *testing.T) map[string]pairOfLogs {
 	t.Helper()
 	q := func(number uint32, name string, values ...string) []change {
-		return []change{&questionDefined{number, name, values}}
+		return []change{&questionDefined{number, Question{name, values, Direct}}}
 	}
 	p := func(json string) []change { return []change{&policyDefined{3, json}} }
 	in := func(name string, question, policy uint32, limit string) []change {
@@ -269,7 +269,7 @@ func (g ground) policy(t *testing.T, number uint32) string {
 func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 	t.Helper()
 	raise := func(name string, question uint32, epsilon string) []change {
-		return []change{&released{name, question, eps(t, epsilon), response{1, methodRaise}}}
+		return []change{&released{name, question, eps(t, epsilon), response{value{index: 1}, methodRaise}}}
 	}
 	binding := func(name string, question uint32) change { return &truthBound{name, question, tag{1}} }
 	charge := func(name string, epsilon string) change { return &charged{name, 1, eps(t, epsilon)} }
@@ -316,7 +316,7 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 		"bound in no question":          {sound: []change{binding("ann", 2)}, forged: []change{binding("bob", 2)}, why: "without being enrolled"},
 		"a stranger is bound":           {sound: []change{binding("ann", 2)}, forged: []change{binding("zoe", 1)}, why: "without being enrolled"},
 		"bound after it has gone":       {sound: []change{binding("ann", 2)}, forged: []change{binding("dan", 1)}, why: "after it has withdrawn"},
-		"a response that there is not":  {sound: []change{&released{"ann", 2, eps(t, "0.1"), response{1, methodRaise}}}, forged: []change{&released{"ann", 2, eps(t, "0.1"), response{2, methodRaise}}}, why: "response 2"},
+		"a response that there is not":  {sound: []change{&released{"ann", 2, eps(t, "0.1"), response{value{index: 1}, methodRaise}}}, forged: []change{&released{"ann", 2, eps(t, "0.1"), response{value{index: 2}, methodRaise}}}, why: "a response of value 2"},
 		"drawn below the current level": {sound: raise("ann", 1, "0.3"), forged: raise("ann", 1, "0.2"), why: "by raise"},
 	}
 }
@@ -400,9 +400,9 @@ func (g ground) ends(t *testing.T) map[string]pairOfLogs {
 		"forgotten without a name":       {sound: stranger, forged: forgets(zoe, func(c *forgotten) { c.object = "" }), why: "is empty"},
 		"forgotten twice":                {sound: all, forged: append(slices.Clone(all), all...), why: "events are forgotten"},
 		"forgotten twice of no events":   {sound: all, forged: append(slices.Clone(all), forgets(ann, func(c *forgotten) { c.events = 0 })...), why: "leaves behind what it cannot have"},
-		"a response of the forgotten":    {sound: all, forged: append(slices.Clone(all), &released{"ann", 1, eps(t, "0.3"), response{1, methodRaise}}), why: "after it has withdrawn"},
-		"the forgotten spend it again":   {sound: append(slices.Clone(all), &enrolled{"ann", 2, 0, eps(t, "2")}, &released{"ann", 2, eps(t, "1.65"), response{1, methodRaise}}), forged: append(slices.Clone(all), &enrolled{"ann", 2, 0, eps(t, "2")}, &released{"ann", 2, eps(t, "1.650000001"), response{1, methodRaise}}), why: "more than its cap"},
-		"and under the same ceiling":     {sound: append(slices.Clone(all), &enrolled{"ann", 1, 1, eps(t, "2")}, &released{"ann", 1, eps(t, "0.15"), response{1, methodRaise}}), forged: append(slices.Clone(all), &enrolled{"ann", 1, 1, eps(t, "2")}, &released{"ann", 1, eps(t, "0.150000001"), response{1, methodRaise}}), why: "above the ceiling of 0.5"},
+		"a response of the forgotten":    {sound: all, forged: append(slices.Clone(all), &released{"ann", 1, eps(t, "0.3"), response{value{index: 1}, methodRaise}}), why: "after it has withdrawn"},
+		"the forgotten spend it again":   {sound: append(slices.Clone(all), &enrolled{"ann", 2, 0, eps(t, "2")}, &released{"ann", 2, eps(t, "1.65"), response{value{index: 1}, methodRaise}}), forged: append(slices.Clone(all), &enrolled{"ann", 2, 0, eps(t, "2")}, &released{"ann", 2, eps(t, "1.650000001"), response{value{index: 1}, methodRaise}}), why: "more than its cap"},
+		"and under the same ceiling":     {sound: append(slices.Clone(all), &enrolled{"ann", 1, 1, eps(t, "2")}, &released{"ann", 1, eps(t, "0.15"), response{value{index: 1}, methodRaise}}), forged: append(slices.Clone(all), &enrolled{"ann", 1, 1, eps(t, "2")}, &released{"ann", 1, eps(t, "0.150000001"), response{value{index: 1}, methodRaise}}), why: "above the ceiling of 0.5"},
 		"back under another policy":      {sound: append(slices.Clone(all), &enrolled{"ann", 1, 1, eps(t, "2")}), forged: append(slices.Clone(all), &enrolled{"ann", 1, 2, eps(t, "2")}), why: "under other ceilings"},
 		"back with another cap":          {sound: append(slices.Clone(all), &enrolled{"ann", 1, 1, eps(t, "2")}), forged: append(slices.Clone(all), &enrolled{"ann", 1, 1, eps(t, "3")}), why: "under other ceilings"},
 

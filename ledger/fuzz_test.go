@@ -115,7 +115,7 @@ func FuzzDecodeEvent(f *testing.F) {
 		items := len(n.hashes)
 		switch c := n.change.(type) {
 		case *questionDefined:
-			items += len(c.values)
+			items += len(c.Values)
 		case *settled:
 			items += len(c.swept)
 		case *stated:
@@ -166,7 +166,7 @@ func FuzzDecodeRequest(f *testing.F) {
 func FuzzDecodeQuestion(f *testing.F) {
 	encode := func(q *question) []byte {
 		e := &encoder{}
-		(&questionDefined{q.number, q.name, q.values}).encode(e)
+		(&questionDefined{q.number, Question{q.name, q.values, q.encoding}}).encode(e)
 		return e.buf
 	}
 	isNumber := func(key []byte) bool { return key[0] == 'q' }
@@ -236,14 +236,14 @@ func TestDecodersRefuseWhatCannotBe(t *testing.T) {
 	}
 	// A response of a chain is not released as one that was sold again; an order's may be.
 	for method, want := range map[method]error{methodRaise: nil, methodInsert: nil, methodFresh: ErrCorrupt, methodResale: ErrCorrupt, 0: ErrCorrupt, 6: ErrCorrupt} {
-		payload := recordOf(&released{"ann", 1, nano(t, 1), response{0, method}})
+		payload := recordOf(&released{"ann", 1, nano(t, 1), response{value{}, method}})
 		if _, err := decodeEntry(1, payload); !errors.Is(err, want) {
 			t.Errorf("released by method %d: %v", method, err)
 		}
 		if method == methodResale {
 			want = nil
 		}
-		payload = recordOf(&sold{"ann", 1, 0, response{0, method}})
+		payload = recordOf(&sold{"ann", 1, 0, response{value{}, method}})
 		if _, err := decodeEntry(1, payload); !errors.Is(err, want) {
 			t.Errorf("sold by method %d: %v", method, err)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/store/boltstore"
 	"github.com/sluicedp/sluice/ledger/store/storetest"
 	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/rrchain"
 )
 
 // The golden files hold the format still: files that people have must stay readable, and mean the
@@ -70,7 +71,7 @@ func tell(t *testing.T, s store.Store) {
 	must(t, l.setTruthKey(truthKey(), nil))
 	steps := []func(){
 		func() { define(t, l, vote()) },
-		func() { define(t, l, Question{"Größe", []string{"klein", "groß"}}) },
+		func() { define(t, l, Question{"Größe", []string{"klein", "groß"}, Direct}) },
 		func() { enroll(t, l, "vote", "2.5", "ann", "bob") },
 		func() {
 			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "policy", Question: "Größe", Objects: []string{"ann", "çid"}, Policy: policy.Fixed(eps(t, "0.000000001"))})
@@ -165,7 +166,7 @@ func byHand(t *testing.T, l *Ledger) {
 	t.Helper()
 	end := &settled{key: "large", digest: [32]byte{31: 1}, object: "bob"}
 	p := part{counts: counts{1, 300, 1 << 40}, swept: []*sweptQuestion{{sweptCount: sweptCount{1, 1, 2, 0}}, {sweptCount: sweptCount{2, 0, 1 << 40, 0}}}}
-	p.changes = []change{&released{object: "bob", question: 1, epsilon: nano(t, 1), response: response{value: 2, method: methodRaise}}}
+	p.changes = []change{&released{object: "bob", question: 1, epsilon: nano(t, 1), response: response{value: value{index: 2}, method: methodRaise}}}
 	for i, reason := range reasonCodes() {
 		helps := helpCodes()
 		one := p.swept[0]
@@ -207,13 +208,25 @@ func forgetfulDay(t *testing.T, l *Ledger) []func() {
 			must(t, err)
 		},
 		func() { release(t, l, releaseOf(t, "fay's", "fay", "0.25")) },
+		func() {
+			define(t, l, Question{"home", []string{"Aachen", "Bonn", "Celle", "Dresden", "Erfurt", "Fulda", "Gera", "Halle", "Jena"}, Unary})
+		},
+		func() { enrollUnder(t, l, "home", goldenTerms(t), "9", "ida", "jon") },
+		func() {
+			carryOut(t, l, RaiseRequest{Key: "homes", Question: "home", All: true, Epsilon: eps(t, "1"), Truth: TruthOf("Celle")})
+		},
+		func() {
+			r := purchase(t, "a home", "acme", "0.75", "ida")
+			r.Question, r.Truth = "home", never(t)
+			sell(t, l, r)
+		},
 	}
 }
 
 func TestGoldenLedger(t *testing.T) {
 	memory := &storetest.Memory{}
 	tell(t, memory)
-	golden(t, "format-v3.txt", dump(t, memory))
+	golden(t, "format-v4.txt", dump(t, memory))
 	audit(t, memory)
 	written := map[kind]bool{}
 	for _, ev := range logOf(t, pairs(t, memory)) {
@@ -231,12 +244,12 @@ func TestGoldenLedger(t *testing.T) {
 	must(t, err)
 	defer file.Close()
 	tell(t, file)
-	golden(t, "format-v3.txt", dump(t, file))
+	golden(t, "format-v4.txt", dump(t, file))
 }
 
 // A ledger that was written when the golden file was is still read, and means what it meant.
 func TestGoldenLedgerIsRead(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("testdata", "golden", "format-v3.txt"))
+	text, err := os.ReadFile(filepath.Join("testdata", "golden", "format-v4.txt"))
 	must(t, err)
 	var records []pair
 	for line := range strings.Lines(string(text)) {
@@ -276,7 +289,7 @@ func wantGoldenMarket(t *testing.T, l *Ledger) {
 		must(t, err)
 		sales = append(sales, fmt.Sprintf("%d %s %s %d-%d %d/%d/%d/%d/%d", s.Number, s.Buyer, s.Epsilon, s.Price, s.Refund, s.Draws, s.Resales, s.Degradations, s.Insertions, s.Upgrades))
 	}
-	want := []string{"1 acme 0.5 100-0 2/0/0/0/0", "2 zeta 0.5 100-0 0/2/0/0/0", "3 acme 1 50-0 1/0/0/0/1", "4 zeta 0.75 25-0 0/0/0/1/1", "5 acme 0.25 0-0 0/0/1/0/0", "6 zeta 1 75-0 1/1/0/0/2"}
+	want := []string{"1 acme 0.5 100-0 2/0/0/0/0", "2 zeta 0.5 100-0 0/2/0/0/0", "3 acme 1 50-0 1/0/0/0/1", "4 zeta 0.75 25-0 0/0/0/1/1", "5 acme 0.25 0-0 0/0/1/0/0", "6 zeta 1 75-0 1/1/0/0/2", "10 acme 0.75 75-0 0/0/1/0/0"}
 	if !slices.Equal(sales, want) {
 		t.Errorf("the sales are %q, want %q", sales, want)
 	}
@@ -284,7 +297,7 @@ func wantGoldenMarket(t *testing.T, l *Ledger) {
 	if c := eve.Chains[0]; eve.Earned != 200 || eve.Spent != eps(t, "1") || c.Withdrawn || c.Orders != 5 || !slices.Equal(c.Levels[1].Buyers, []string{"acme", "zeta"}) {
 		t.Errorf("eve came to %+v", eve)
 	}
-	if gus.Held.IsZero() || !objectOf(t, l, "çid").Chains[0].Withdrawn || stats(t, l).Revenue != 350 {
+	if gus.Held.IsZero() || !objectOf(t, l, "çid").Chains[0].Withdrawn || stats(t, l).Revenue != 425 {
 		t.Errorf("gus came to %+v, the ledger to %+v", gus, stats(t, l))
 	}
 	auditMarket(t, l)
@@ -317,6 +330,13 @@ func wantGoldenForgotten(t *testing.T, l *Ledger) {
 	}
 }
 
+func bitsOf(t testing.TB, text string) rrchain.Bits {
+	t.Helper()
+	bits, err := rrchain.ParseBits(text)
+	must(t, err)
+	return bits
+}
+
 // goldenEntries are events of every kind, with fields of every length, as they are stored. Of the tree they have
 // hashes by which to tell them apart, rather than those of a log that they make.
 func goldenEntries(t testing.TB) []logged {
@@ -326,22 +346,24 @@ func goldenEntries(t testing.TB) []logged {
 		&created{id: [16]byte{0xaa, 15: 0xbb}, currency: "USD"},
 		&created{currency: "", logKey: goldenLogKey(t, strings.Repeat("k", 100))},
 		&truthKeySet{*bound},
-		&questionDefined{1, "vote", []string{"yes", "no"}},
-		&questionDefined{1<<32 - 1, "", []string{"", "é"}},
+		&questionDefined{1, Question{"vote", []string{"yes", "no"}, Direct}},
+		&questionDefined{1<<32 - 1, Question{"", []string{"", "é"}, Unary}},
 		&policyDefined{1, `{"kind":"fixed","ceiling":"1"}`},
 		&enrolled{"ann", 1, 0, eps(t, "1000")},
 		&enrolled{strings.Repeat("n", 256), 1 << 24, 1<<32 - 1, nano(t, 1)},
-		&released{"ann", 1, eps(t, "0.5"), response{0, methodRaise}},
-		&released{"ann", 1, eps(t, "0.5"), response{127, methodRaise}},
-		&released{"", 2, nano(t, 1), response{128, methodDegrade}},
-		&released{"bob", 3, eps(t, "1000"), response{1<<20 - 1, methodInsert}},
+		&released{"ann", 1, eps(t, "0.5"), response{value{index: 0}, methodRaise}},
+		&released{"ann", 1, eps(t, "0.5"), response{value{index: 127}, methodRaise}},
+		&released{"", 2, nano(t, 1), response{value{index: 128}, methodDegrade}},
+		&released{"bob", 3, eps(t, "1000"), response{value{index: 1<<20 - 1}, methodInsert}},
+		&released{"bob", 3, eps(t, "1"), response{value{bits: bitsOf(t, "1")}, methodRaise}},
+		&released{"bob", 3, eps(t, "1"), response{value{bits: bitsOf(t, "01000001"+"1")}, methodInsert}},
 		&settled{key: "k", digest: [32]byte{1, 31: 2}, first: 1, through: 2, object: "zoe", alone: true, final: true, counts: counts{1, 2, 3}},
 		&charged{"zoe", 3, eps(t, "0.5")},
 		&charged{strings.Repeat("é", 128), 1<<32 - 1, nano(t, 1)},
 		&answered{3, "threshold:groß:7", [32]byte{1, 31: 2}, 300, eps(t, "1"), 129, methodFresh},
 		&answered{3, "winner", [32]byte{}, 1, nano(t, 1), 0, methodDegrade},
 		&settled{key: strings.Repeat("k", 256), first: 1 << 40, swept: []sweptCount{{1, 2, 3, 0}, {1<<32 - 1, 1 << 14, 1<<64 - 1, 0}}, answer: 1 << 40, through: 1<<64 - 1, object: "é", done: 300},
-		&released{"bob", 1 << 8, nano(t, 127), response{0, methodDegrade}},
+		&released{"bob", 1 << 8, nano(t, 127), response{value{index: 0}, methodDegrade}},
 		&buyerNamed{1, "acme"},
 		&buyerNamed{1<<32 - 1, strings.Repeat("ü", 128)},
 		&reserved{deal{1, 2, 3, eps(t, "0.5"), 4, 5, 6}, time.Date(2027, 1, 1, 0, 0, 0, 1, time.UTC)},
@@ -353,10 +375,11 @@ func goldenEntries(t testing.TB) []logged {
 		&saleMade{deal{300, 1, 1, nano(t, 1), 15, 1 << 14, 0}, saleTally{1, 2, 3, 4, 5}},
 		&saleMade{deal{1, 1, 1, eps(t, "1"), 1, 0, 127}, saleTally{}},
 		&saleMade{deal{1, 1, 1, eps(t, "1"), 1 << 18, 1, 128}, saleTally{1 << 18, 128, 1<<14 - 1, 1 << 14, 1<<64 - 1}},
-		&sold{"ann", 1, 0, response{0, methodResale}},
-		&sold{"ann", 128, 127, response{1, methodRaise}},
-		&sold{"", 1 << 32, 128, response{127, methodDegrade}},
-		&sold{strings.Repeat("n", 256), 1<<64 - 1, 1_000_000_000_000, response{1<<20 - 1, methodInsert}},
+		&sold{"ann", 1, 0, response{value{index: 0}, methodResale}},
+		&sold{"ann", 128, 127, response{value{index: 1}, methodRaise}},
+		&sold{"", 1 << 32, 128, response{value{index: 127}, methodDegrade}},
+		&sold{strings.Repeat("n", 256), 1<<64 - 1, 1_000_000_000_000, response{value{index: 1<<20 - 1}, methodInsert}},
+		&sold{"ann", 1, 0, response{value{bits: bitsOf(t, strings.Repeat("10", 50))}, methodResale}},
 		&withdrawn{"ann"},
 		&withdrawn{strings.Repeat("é", 128)},
 		&settled{key: "k", swept: []sweptCount{{128, 0, 0, 1}, {129, 0, 0, 127}}, refused: 128, sale: 1<<64 - 1},
@@ -424,7 +447,7 @@ func TestGoldenEvents(t *testing.T) {
 			t.Errorf("%s: another leaf when erased", n.change.kind())
 		}
 	}
-	golden(t, "events-v3.txt", text)
+	golden(t, "events-v4.txt", text)
 	for k := kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
 		if !strings.Contains(text, "\n"+k.String()+" ") {
 			t.Errorf("there is no event of the kind %s", k)
@@ -447,5 +470,5 @@ func TestGoldenCodes(t *testing.T) {
 	for i, help := range helpCodes() {
 		fmt.Fprintf(&text, "help %d %s\n", i+1, help)
 	}
-	golden(t, "codes-v3.txt", text.String())
+	golden(t, "codes-v4.txt", text.String())
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 // Event is one entry of the log in words. Which fields are set depends on the kind.
@@ -49,6 +48,7 @@ type Event struct {
 	Object   string           `json:"object,omitempty"`
 	Question string           `json:"question,omitempty"`
 	Values   []string         `json:"values,omitempty"`
+	Encoding Encoding         `json:"encoding,omitempty"`
 	Policy   *policy.Policy   `json:"policy,omitempty"`
 	Cap      *privacy.Epsilon `json:"cap,omitempty"`
 	Epsilon  *privacy.Epsilon `json:"epsilon,omitempty"`
@@ -153,7 +153,7 @@ func (l *Ledger) describe(s *state, ev event) (out Event, err error) {
 	case *created:
 		out.ID, out.Currency = uuid.UUID(c.id).String(), c.currency
 	case *questionDefined:
-		out.Question, out.Values = c.name, c.values
+		out.Question, out.Values, out.Encoding = c.Name, c.Values, c.Encoding
 	case *policyDefined:
 		out.Policy, err = l.policyOf(s, c.number)
 	case *enrolled:
@@ -166,7 +166,7 @@ func (l *Ledger) describe(s *state, ev event) (out Event, err error) {
 		var q *question
 		if q, err = l.nameQuestion(s, c.question, &out); err == nil {
 			var r Response
-			r, err = q.response(c.object, level{Level: rrchain.Level{Epsilon: c.epsilon, Response: c.value}, event: ev.number})
+			r, err = q.response(c.object, newLevel(c.epsilon, c.value, ev.number))
 			out.Response = r.Value
 		}
 	case *charged:

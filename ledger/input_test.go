@@ -29,7 +29,7 @@ func nameFields(t *testing.T, l *Ledger) map[string]func(name string) error {
 		return err
 	}
 	define := func(key, name, value string) error {
-		return l.DefineQuestion(ctx, key, Question{name, []string{"other", value}})
+		return l.DefineQuestion(ctx, key, Question{name, []string{"other", value}, Direct})
 	}
 	return map[string]func(name string) error{
 		"question":   func(name string) error { return define(fresh(), name, "a") },
@@ -81,12 +81,12 @@ func TestQuestionsNeedTwoDifferentValues(t *testing.T) {
 		"none": nil, "one": {"a"}, "twice": {"a", "b", "a"}, "empty": {"a", ""}, "too many": make([]string, rrchain.MaxValues+1),
 	} {
 		unchanged(t, l.store, func() {
-			if err := l.DefineQuestion(t.Context(), "k", Question{"q", values}); !errors.Is(err, ErrInvalid) {
+			if err := l.DefineQuestion(t.Context(), "k", Question{Name: "q", Values: values}); !errors.Is(err, ErrInvalid) {
 				t.Errorf("%s: got the error %v", name, err)
 			}
 		})
 	}
-	must(t, l.DefineQuestion(t.Context(), "k", Question{"q", []string{"a", "A"}}))
+	must(t, l.DefineQuestion(t.Context(), "k", Question{"q", []string{"a", "A"}, Direct}))
 }
 
 // A question of 70,000 values, such as postcodes, on disk and back; and the last of its values as a
@@ -99,7 +99,7 @@ func TestAQuestionOfManyValues(t *testing.T) {
 	}
 	path := create(t)
 	l := open(t, path, Options{})
-	q := Question{"home", values}
+	q := Question{Name: "home", Values: values}
 	define(t, l, q)
 	enroll(t, l, "home", "1000", "ann")
 	closed(t, l)
@@ -120,7 +120,7 @@ func TestAQuestionOfManyValues(t *testing.T) {
 func TestAQuestionIsTheLedgersOwnCopy(t *testing.T) {
 	l := inMemory(t, Options{})
 	values := []string{"yes", "no"}
-	define(t, l, Question{"q", values})
+	define(t, l, Question{Name: "q", Values: values})
 	values[0] = "maybe"
 	all, err := l.Questions(t.Context())
 	must(t, err)

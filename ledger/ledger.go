@@ -90,7 +90,7 @@ type Ledger struct {
 
 const (
 	formatName    = "sluice ledger "
-	formatVersion = 3 // 1 had no sales, 2 no tree; they were never released
+	formatVersion = 4 // 1 had no sales, 2 no tree, 3 no encodings; they were never released
 )
 
 // Create makes a new, empty ledger file. It returns [fs.ErrExist] when there is a file already. At

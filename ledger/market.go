@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 // Sale returns a sale by its number, or [ErrUnknown]. A reservation that was not carried out is no sale.
@@ -297,7 +295,7 @@ func (l *Ledger) describeSale(s *state, ev event, out *Event) error {
 		if err != nil {
 			return err
 		}
-		answer, err := q.response(c.object, level{Level: rrchain.Level{Epsilon: *out.Epsilon, Response: c.value}})
+		answer, err := q.response(c.object, newLevel(*out.Epsilon, c.value, ev.number))
 		out.Response = answer.Value
 		return err
 	}

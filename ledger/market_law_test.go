@@ -92,7 +92,7 @@ func enumerate(t *testing.T, m int, onFile bool, levels ...string) *tree {
 	l, _ := tr.open(root.place)
 	q := Question{Name: "q"}
 	for v := range m {
-		q.Values = append(q.Values, value(v))
+		q.Values = append(q.Values, valueName(v))
 	}
 	define(t, l, q)
 	enrollUnder(t, l, "q", market(t, "3", func(m *policy.Market) { m.Stride = eps(t, "0.1") }), "3", "ann")
@@ -102,7 +102,7 @@ func enumerate(t *testing.T, m int, onFile bool, levels ...string) *tree {
 	return tr
 }
 
-func value(v int) string { return fmt.Sprint("value ", v) }
+func valueName(v int) string { return fmt.Sprint("value ", v) }
 
 // open opens the ledger at a place.
 func (tr *tree) open(place any) (*Ledger, *undone) {
@@ -170,7 +170,7 @@ func (tr *tree) probe(l *Ledger, n int, truth TruthFunc, word, choice uint64) (r
 		c, _, err := s.chain(1, "ann")
 		must(tr, err)
 		if at, found := c.at(tr.levels[n]); found {
-			response = at.Response
+			response = at.Response.index
 		}
 	}
 	l.sampler = seeing(word, choice)
@@ -187,8 +187,8 @@ func (tr *tree) wantEvenChoices(root node, l *Ledger) {
 	tr.Helper()
 	for v := 1; v < tr.m; v++ {
 		border, _ := bits.Div64(uint64(v), 0, uint64(tr.m))
-		below := tr.probe(l, 0, TruthOf(value(0)), math.MaxUint64, border-1<<(64-thresholdBits))
-		above := tr.probe(l, 0, TruthOf(value(0)), math.MaxUint64, border+1<<(64-thresholdBits))
+		below := tr.probe(l, 0, TruthOf(valueName(0)), math.MaxUint64, border-1<<(64-thresholdBits))
+		above := tr.probe(l, 0, TruthOf(valueName(0)), math.MaxUint64, border+1<<(64-thresholdBits))
 		if below != v-1 || above != v {
 			tr.Errorf("around %d/%d of all words the values %d and %d are chosen", v, tr.m, below, above)
 		}
@@ -267,7 +267,7 @@ func (tr *tree) truth(free bool, v int) TruthFunc {
 	if free {
 		return never(tr)
 	}
-	return TruthOf(value(v))
+	return TruthOf(valueName(v))
 }
 
 // sell makes the sale that leads to a node, for good.
@@ -281,7 +281,7 @@ func (tr *tree) sell(child node, free bool, draws *rrchain.Sampler) {
 	before := objectOf(tr, l, "ann")
 	sold := sell(tr, l, tr.order(n, tr.truth(free, 0)))
 	after, got := objectOf(tr, l, "ann"), delivered(tr, l, sold.Number)["ann"]
-	if got.Value != value(child.responses[n]) || got.Epsilon != tr.levels[n] {
+	if got.Value != valueName(child.responses[n]) || got.Epsilon != tr.levels[n] {
 		tr.Fatalf("%v was to come, the buyer got %+v", child.responses, got)
 	}
 	cost := less(after.Spent, before.Spent)
@@ -302,7 +302,7 @@ func (tr *tree) leaf(at node, l *Ledger) {
 		r := tr.order(n, never(tr))
 		r.Key, r.Buyer = "again "+r.Key, []string{"zeta", "acme", "initech"}[n%3]
 		again := sell(tr, l, r)
-		if got := delivered(tr, l, again.Number)["ann"]; again.Resales != 1 || got.Value != value(at.responses[n]) {
+		if got := delivered(tr, l, again.Number)["ann"]; again.Resales != 1 || got.Value != valueName(at.responses[n]) {
 			tr.Errorf("after %v, %q got %+v", at.responses, r.Buyer, got)
 		}
 	}

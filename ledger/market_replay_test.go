@@ -90,8 +90,8 @@ func wantForged(t *testing.T, err error, why string) {
 // unsoundMarkets are events that cannot follow on marketHistory.
 func unsoundMarkets(t *testing.T) map[string]forgery {
 	half := eps(t, "0.5")
-	again := response{0, methodResale}
-	fresh := response{0, methodRaise}
+	again := response{value{index: 0}, methodResale}
+	fresh := response{value{index: 0}, methodRaise}
 	made := func(d deal, n ...saleTally) change { return &saleMade{d, append(n, saleTally{})[0]} }
 	draw, resale := saleTally{draws: 1}, saleTally{resales: 1}
 	dearer := func(n saleTally) saleTally { n.upgrades++; return n }
@@ -107,9 +107,9 @@ func unsoundMarkets(t *testing.T) map[string]forgery {
 		"sold once more than the sale has": {"sale 7 is settled by none", []change{made(aSale(t, nextSale, 1, "0.5", 0), resale), &sold{"ann", nextSale, 0, again}, &sold{"bob", nextSale, 0, again}}},
 		"sold after withdrawal":            {"object \"cid\" takes part in question 1 after it has withdrawn", []change{made(aSale(t, nextSale, 1, "0.5", 50), draw), &sold{"cid", nextSale, 50, fresh}}},
 		"sold by a stranger":               {"object \"zoe\" takes part in question 1 without being enrolled", []change{made(aSale(t, nextSale, 1, "0.5", 50), draw), &sold{"zoe", nextSale, 50, fresh}}},
-		"sold with another response":       {"object \"ann\", sale 7: the response is not the recorded one", []change{made(aSale(t, nextSale, 1, "0.5", 0), resale), &sold{"ann", nextSale, 0, response{2, methodResale}}}},
+		"sold with another response":       {"object \"ann\", sale 7: the response is not the recorded one", []change{made(aSale(t, nextSale, 1, "0.5", 0), resale), &sold{"ann", nextSale, 0, response{value{index: 2}, methodResale}}}},
 		"resold without a record":          {"object \"ann\", sale 7: the response is not the recorded one", []change{made(aSale(t, nextSale, 1, "0.75", 25), dearer(resale)), &sold{"ann", nextSale, 25, again}}},
-		"drawn twice":                      {"response 0 at ε=0.5 by raise", []change{made(aSale(t, nextSale, 1, "0.5", 0), draw), &sold{"ann", nextSale, 0, fresh}}},
+		"drawn twice":                      {"a response of value 0 at ε=0.5 by raise", []change{made(aSale(t, nextSale, 1, "0.5", 0), draw), &sold{"ann", nextSale, 0, fresh}}},
 		"drawn over the cap":               {"it spends more than its cap of 2", []change{made(aSale(t, nextSale, 1, "2.000000001", 150), dearer(draw)), &sold{"ann", nextSale, 150, fresh}}},
 		"a buyer named twice":              {"buyer \"acme\" is named twice", []change{&buyerNamed{3, "acme"}}},
 		"a buyer's number twice":           {"buyer 2 follows on buyer 2", []change{&buyerNamed{2, "initech"}}},
@@ -130,7 +130,7 @@ func unsoundMarkets(t *testing.T) map[string]forgery {
 		"a price above the reserved one":   {"sale 6 is not what was reserved", []change{made(with(carriedOut, func(d *deal) { d.price++ }))}},
 		"more objects than reserved":       {"sale 6 is not what was reserved", []change{made(with(carriedOut, func(d *deal) { d.objects++ }))}},
 		"another buyer than reserved":      {"sale 6 is not what was reserved", []change{made(with(carriedOut, func(d *deal) { d.buyer = 2 }))}},
-		"another question than reserved":   {"sale 6 is not what was reserved", []change{&questionDefined{2, "q", []string{"a", "b"}}, made(with(carriedOut, func(d *deal) { d.question = 2 }))}},
+		"another question than reserved":   {"sale 6 is not what was reserved", []change{&questionDefined{2, Question{"q", []string{"a", "b"}, Direct}}, made(with(carriedOut, func(d *deal) { d.question = 2 }))}},
 		"another ε than reserved":          {"sale 6 is not what was reserved", []change{made(with(carriedOut, func(d *deal) { d.epsilon = half }))}},
 		"a sale of what was given up":      {"sale 4 is not what was reserved", []change{made(aSale(t, givenUp, 1, "1", 50))}},
 		"a sale of what has expired":       {"sale 5 is not what was reserved", []change{made(aSale(t, outOfTime, 2, "1", 50))}},
@@ -170,7 +170,7 @@ func TestApplyRefusesAMarketThatCannotBe(t *testing.T) {
 // What makes them unsound is what the names say: these differ in that alone, and are sound.
 func TestApplyAcceptsTheNearestMarketThatCanBe(t *testing.T) {
 	log := marketHistory(t)
-	again, fresh := response{0, methodResale}, response{0, methodRaise}
+	again, fresh := response{value{index: 0}, methodResale}, response{value{index: 0}, methodRaise}
 	for name, changes := range map[string][]change{
 		"resold":     {&saleMade{aSale(t, nextSale, 1, "0.5", 0), saleTally{resales: 1}}, &sold{"ann", nextSale, 0, again}},
 		"drawn":      {&saleMade{aSale(t, nextSale, 1, "2", 150), saleTally{draws: 1, upgrades: 1}}, &sold{"ann", nextSale, 150, fresh}},
@@ -209,8 +209,8 @@ func TestApplyIsASecondGuardOfTheMarket(t *testing.T) {
 	sellers(t, l, "3", "2", "ann", "bob", "cid")
 	sell(t, l, purchase(t, "1", "acme", "0.5", "ann"))
 	for name, changes := range map[string][]change{
-		"over the cap":     {&saleMade{aSale(t, 2, 1, "2.1", 160), saleTally{draws: 1, upgrades: 1}}, &sold{"ann", 2, 160, response{0, methodRaise}}},
-		"another response": {&saleMade{aSale(t, 2, 1, "0.5", 0), saleTally{resales: 1}}, &sold{"ann", 2, 0, response{9, methodResale}}},
+		"over the cap":     {&saleMade{aSale(t, 2, 1, "2.1", 160), saleTally{draws: 1, upgrades: 1}}, &sold{"ann", 2, 160, response{value{index: 0}, methodRaise}}},
+		"another response": {&saleMade{aSale(t, 2, 1, "0.5", 0), saleTally{resales: 1}}, &sold{"ann", 2, 0, response{value{index: 9}, methodResale}}},
 	} {
 		unchanged(t, s, func() {
 			_, _, err := l.submit(t.Context(), func(*state) ([]change, error) { return changes, nil })
@@ -225,7 +225,7 @@ func TestApplyIsASecondGuardOfTheMarket(t *testing.T) {
 // These logs no ledger can have written either. What a sale says of itself must be what its objects say.
 func TestApplyRefusesASaleThatContradictsItself(t *testing.T) {
 	log := marketHistory(t)
-	again, fresh := response{0, methodResale}, response{0, methodRaise}
+	again, fresh := response{value{index: 0}, methodResale}, response{value{index: 0}, methodRaise}
 	two := func(d deal) deal { d.objects = 2; return d }
 	draw, resale := saleTally{draws: 1}, saleTally{resales: 1}
 	dearer := func(n saleTally) saleTally { n.upgrades++; return n }
@@ -244,11 +244,11 @@ func TestApplyRefusesASaleThatContradictsItself(t *testing.T) {
 		"no object is reserved":            {"sale 7 is not complete, or not begun", []change{&reserved{aSale(t, nextSale, 1, "0.5", 0), epoch().Add(9 * time.Hour)}, end("x")}},
 		"reserved for a time that is over": {"reservation 7 ends before it begins", []change{&reserved{aSale(t, nextSale, 1, "0.5", 0), epoch().Add(time.Hour)}, &held{"ann", nextSale, 0}}},
 		"reserved objects cost less":       {"sale 7 is not the sum of its objects", []change{&reserved{aSale(t, nextSale, 1, "1", 51), epoch().Add(9 * time.Hour)}, &held{"ann", nextSale, 50}}},
-		"a raise below the current level":  {"response 0 at ε=0.25 by raise", []change{&saleMade{aSale(t, nextSale, 1, "0.25", 0), draw}, &sold{"ann", nextSale, 0, fresh}}},
-		"a derivation above the current":   {"response 0 at ε=1 by insert", []change{&saleMade{aSale(t, nextSale, 1, "1", 50), saleTally{insertions: 1, upgrades: 1}}, &sold{"ann", nextSale, 50, response{0, methodInsert}}}},
-		"an insertion below the lowest":    {"response 0 at ε=0.25 by insert", []change{&saleMade{aSale(t, nextSale, 1, "0.25", 0), saleTally{insertions: 1}}, &sold{"ann", nextSale, 0, response{0, methodInsert}}}},
-		"a degradation between two levels": {"response 0 at ε=0.75 by degrade", []change{&saleMade{aSale(t, nextSale, 1, "0.75", 25), saleTally{degradations: 1, upgrades: 1}}, &sold{"bob", nextSale, 25, response{0, methodDegrade}}}},
-		"a response the question has not":  {"response 3 at ε=1 by raise", []change{&saleMade{aSale(t, nextSale, 1, "1", 50), dearer(draw)}, &sold{"ann", nextSale, 50, response{3, methodRaise}}}},
+		"a raise below the current level":  {"a response of value 0 at ε=0.25 by raise", []change{&saleMade{aSale(t, nextSale, 1, "0.25", 0), draw}, &sold{"ann", nextSale, 0, fresh}}},
+		"a derivation above the current":   {"a response of value 0 at ε=1 by insert", []change{&saleMade{aSale(t, nextSale, 1, "1", 50), saleTally{insertions: 1, upgrades: 1}}, &sold{"ann", nextSale, 50, response{value{index: 0}, methodInsert}}}},
+		"an insertion below the lowest":    {"a response of value 0 at ε=0.25 by insert", []change{&saleMade{aSale(t, nextSale, 1, "0.25", 0), saleTally{insertions: 1}}, &sold{"ann", nextSale, 0, response{value{index: 0}, methodInsert}}}},
+		"a degradation between two levels": {"a response of value 0 at ε=0.75 by degrade", []change{&saleMade{aSale(t, nextSale, 1, "0.75", 25), saleTally{degradations: 1, upgrades: 1}}, &sold{"bob", nextSale, 25, response{value{index: 0}, methodDegrade}}}},
+		"a response the question has not":  {"a response of value 3 at ε=1 by raise", []change{&saleMade{aSale(t, nextSale, 1, "1", 50), dearer(draw)}, &sold{"ann", nextSale, 50, response{value{index: 3}, methodRaise}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wantForged(t, replay(&storetest.Memory{}, followedBy(forged.changes...)(log[:len(log):len(log)])), forged.why)

@@ -211,7 +211,7 @@ func (g *game) define(q Question) {
 }
 
 func (one moveDefine) play(g *game) {
-	q := Question{"late", []string{"no", "yes", "unsure", "other"}}
+	q := Question{"late", []string{"no", "yes", "unsure", "other"}, Direct}
 	if one.Other {
 		slices.Reverse(q.Values)
 	}

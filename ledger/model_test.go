@@ -214,7 +214,7 @@ func (b *table) play(t *testing.T, seed uint64, moves []move) (failure string) {
 	defer func() { _ = g.ledger.Close() }()
 	g.define(vote())
 	g.moves++
-	g.define(Question{"smoker", []string{"yes", "no"}})
+	g.define(Question{"smoker", []string{"yes", "no"}, Direct})
 	for _, one := range moves {
 		g.play(one)
 		b.moves++

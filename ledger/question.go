@@ -13,35 +13,48 @@ import (
 type Question struct {
 	Name   string   `json:"question"`
 	Values []string `json:"values"`
+	// Encoding is what a response is. If it is empty when the question is defined, the ledger picks the one
+	// that estimates better at ε = 2: unary from 21 values on, see [rrchain.UnaryFrom]. A host that means to
+	// release less or more may know better: unary is better from 10 values on at ε = 1, from 135 at ε = 4.
+	Encoding Encoding `json:"encoding"`
 }
 
 // DefineQuestion adds a question. It never changes afterwards. The name is unique; there are 2 to
-// 2²⁰ values, all different; names and values have 1 to 256 bytes. Defining the same question again,
+// 2²⁰ values, in unary encoding 2¹⁶, all different; names and values have 1 to 256 bytes. Defining the same question again,
 // with whatever key, does nothing; another one under its name is [ErrInvalid].
 func (l *Ledger) DefineQuestion(ctx context.Context, key string, q Question) error {
+	asked := q.Encoding
+	if asked == "" {
+		q.Encoding = encodingFor(len(q.Values))
+	}
 	if err := checkQuestion(q); err != nil {
 		return err
 	}
 	e := digest("question")
+	e.text(string(asked))
 	e.text(q.Name)
 	for _, value := range q.Values {
 		e.text(value)
 	}
-	return l.once(ctx, key, "", e, func(s *state) (change, error) { return s.define(q) })
+	return l.once(ctx, key, "", e, func(s *state) (change, error) { return s.define(q, asked != "") })
 }
 
-// define returns the change that defines a question, or nil if it is defined already.
-func (s *state) define(q Question) (change, error) {
+// define returns the change that defines a question, or nil if it is defined already. strict: in this
+// encoding, and no other.
+func (s *state) define(q Question, strict bool) (change, error) {
 	number, found, err := s.questionNumber(q.Name)
 	if err != nil {
 		return nil, err
 	}
 	if !found {
-		return &questionDefined{s.counters.questions + 1, q.Name, slices.Clone(q.Values)}, nil
+		return &questionDefined{s.counters.questions + 1, Question{q.Name, slices.Clone(q.Values), q.Encoding}}, nil
 	}
 	old, err := s.question(number)
 	if err == nil && !slices.Equal(old.values, q.Values) {
 		err = invalid("question %q is defined with other values", q.Name)
+	}
+	if err == nil && strict && old.encoding != q.Encoding {
+		err = invalid("question %q is defined in %s encoding", q.Name, old.encoding)
 	}
 	return nil, err
 }
@@ -52,6 +65,9 @@ func checkQuestion(q Question) error {
 	}
 	if len(q.Values) < 2 || len(q.Values) > rrchain.MaxValues {
 		return invalid("question %q has %d values; 2 to %d are possible", q.Name, len(q.Values), rrchain.MaxValues)
+	}
+	if err := q.Encoding.check(len(q.Values)); err != nil {
+		return invalid("question %q: %v", q.Name, err)
 	}
 	seen := make(map[string]bool, len(q.Values))
 	for _, value := range q.Values {
@@ -84,7 +100,7 @@ func (l *Ledger) Questions(ctx context.Context) ([]Question, error) {
 		if err != nil {
 			return false, err
 		}
-		all = append(all, Question{q.name, q.values})
+		all = append(all, Question{q.name, q.values, q.encoding})
 		return true, nil
 	})
 	if err != nil {

@@ -291,8 +291,8 @@ func (l *Ledger) recorded(ctx context.Context, r ReleaseRequest, settled uint64)
 
 // response puts a recorded level in words.
 func (q *question) response(object string, at level) (Response, error) {
-	if at.Response >= len(q.values) {
-		return Response{}, orCorrupt(nil, "object %q answers with value %d of %d", object, at.Response, len(q.values))
+	if !q.has(at.Response) {
+		return Response{}, orCorrupt(nil, "object %q answers with %v", object, at.Response)
 	}
-	return Response{Object: object, Question: q.name, Epsilon: at.Epsilon, Value: q.values[at.Response], Event: at.event}, nil
+	return Response{Object: object, Question: q.name, Epsilon: at.Epsilon, Value: q.text(at.Response), Event: at.event}, nil
 }

@@ -95,7 +95,7 @@ func TestEventsTellWhatHappened(t *testing.T) {
 	want := []Event{
 		{Number: 1, Time: at, Kind: "created", ID: l.About().ID, Currency: "EUR"},
 		{Number: 2, Time: at, Kind: "truth-key"},
-		{Number: 3, Time: at, Kind: "question", Question: "vote", Values: vote().Values},
+		{Number: 3, Time: at, Kind: "question", Question: "vote", Values: vote().Values, Encoding: Direct},
 		{Number: 4, Time: at, Kind: "settled", Key: "define vote", Counts: []uint64{0, 0, 0}},
 		{Number: 5, Time: at, Kind: "policy", Policy: &two},
 		{Number: 6, Time: at, Kind: "enrolled", Object: "ann", Question: "vote", Policy: &two, Cap: &three},
@@ -155,7 +155,7 @@ func TestObjectShowsAllItsQuestions(t *testing.T) {
 	l := inMemory(t, Options{})
 	for i := range many {
 		name := fmt.Sprint("question ", i)
-		define(t, l, Question{name, []string{"a", "b"}})
+		define(t, l, Question{name, []string{"a", "b"}, Direct})
 		enroll(t, l, name, "9", "ann", "ann ")
 	}
 	o := objectOf(t, l, "ann")
@@ -175,7 +175,7 @@ func TestQuestionsAreListedAsDefined(t *testing.T) {
 	l := inMemory(t, Options{})
 	_, _, err := l.submit(t.Context(), func(*state) (changes []change, err error) {
 		for i := range uint32(many) {
-			changes = append(changes, &questionDefined{i + 1, fmt.Sprint("question ", many-i), []string{"a", "b"}})
+			changes = append(changes, &questionDefined{i + 1, Question{fmt.Sprint("question ", many-i), []string{"a", "b"}, Direct}})
 		}
 		return changes, nil
 	})

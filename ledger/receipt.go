@@ -12,7 +12,7 @@ import (
 )
 
 // receiptFormat is the first field of every receipt, and names the version of its form.
-const receiptFormat = "sluice receipt 1"
+const receiptFormat = "sluice receipt 2"
 
 // Receipt is what a buyer keeps of a sale: what was bought, and the proof that the log says so. It is a document
 // of its own: as JSON, written by [encoding/json], it can be verified without the ledger, by whoever has the
@@ -22,7 +22,7 @@ const receiptFormat = "sluice receipt 1"
 // them. That the log itself is what it should be, every draw within its budget, an audit of the log with the
 // same root shows. Nothing in it tells the true values: what chains are bound to is in other events.
 type Receipt struct {
-	Format   string          `json:"format"`  // "sluice receipt 1"
+	Format   string          `json:"format"`  // "sluice receipt 2"
 	Ledger   string          `json:"ledger"`  // [About.ID]
 	Created  time.Time       `json:"created"` // the ledger
 	Currency string          `json:"currency"`
@@ -30,7 +30,8 @@ type Receipt struct {
 	Sale     uint64          `json:"sale"`
 	Buyer    string          `json:"buyer"`
 	Question string          `json:"question"`
-	Values   []string        `json:"values"` // of the question
+	Values   []string        `json:"values"`   // of the question
+	Encoding Encoding        `json:"encoding"` // of the responses
 	Epsilon  privacy.Epsilon `json:"epsilon"`
 	Objects  uint64          `json:"objects"` // that answer
 	Price    int64           `json:"price"`   // in all, in minor units of the currency
@@ -147,7 +148,7 @@ func (m *receiptMaker) begin(s *state, number uint64) (err error) {
 	}
 	h := m.ledger.about.header()
 	m.Receipt = Receipt{Format: receiptFormat, Ledger: h.ledger, Created: h.created, Currency: h.currency, LogKey: h.logKey}
-	m.Values, m.Responses = m.question.values, make([]SoldResponse, 0, min(m.sale.objects, scanSize))
+	m.Values, m.Encoding, m.Responses = m.question.values, m.question.encoding, make([]SoldResponse, 0, min(m.sale.objects, scanSize))
 	if m.Buyer, m.Question, err = m.ledger.namesOf(s, m.sale); err != nil {
 		return err
 	}
@@ -209,14 +210,14 @@ func (m *receiptMaker) add(s *state, n uint64) error {
 			return err
 		}
 		c, ok := ev.change.(*sold)
-		if !ok || c.sale != m.Sale || !ev.time.Equal(m.Time) || c.value >= len(m.Values) {
+		if !ok || c.sale != m.Sale || !ev.time.Equal(m.Time) || ev.erased == nil && !m.question.has(c.value) {
 			return orCorrupt(nil, "event %d sells nothing of sale %d", number, m.Sale)
 		}
 		one := SoldResponse{Price: int64(c.price), Event: number, Leaf: leaf}
 		if ev.erased != nil {
 			one.Erased, one.Commitment = true, ev.erased[:]
 		} else {
-			one.Object, one.Response, one.Method, one.Salt = c.object, m.Values[c.value], c.method.String(), ev.salt[:]
+			one.Object, one.Response, one.Method, one.Salt = c.object, m.question.text(c.value), c.method.String(), ev.salt[:]
 		}
 		m.Responses = append(m.Responses, one)
 		m.numbers = append(m.numbers, number)
@@ -269,13 +270,13 @@ func (r Receipt) Verify(keys note.Verifiers) Checked {
 	}
 	v.checkLog(about, r.Evidence.Checkpoint, keys)
 	r.checkHeads(v, about)
-	q := &questionDefined{r.Evidence.Question.Number, r.Question, r.Values}
-	if err := checkQuestion(Question{r.Question, r.Values}); err != nil {
+	asked := Question{r.Question, r.Values, r.Encoding}
+	if err := checkQuestion(asked); err != nil {
 		v.fault("%v", err)
 	}
-	values := newQuestion(q).index
+	q := newQuestion(&questionDefined{r.Evidence.Question.Number, asked})
 	for i, one := range r.Responses {
-		r.checkResponse(v, i, one, values)
+		r.checkResponse(v, i, one, q)
 	}
 	r.checkSums(v)
 	r.checkOrder(v)
@@ -290,7 +291,7 @@ func (r *Receipt) checkHeads(v *checker, about about) {
 		v.check(event{number: p.Event, time: at, change: c}, proven{what: "altered: the " + name + ", salt or leaf)", salt: p.Salt, leaf: p.Leaf, item: item{event: p.Event}})
 	}
 	head("ledger (its id, time of creation, currency, log key", e.Created, r.Created, &about.created)
-	head("question (its name, values, number, time", e.Question.Proven, e.Question.Time, &questionDefined{e.Question.Number, r.Question, r.Values})
+	head("question (its name, values, encoding, number, time", e.Question.Proven, e.Question.Time, &questionDefined{e.Question.Number, Question{r.Question, r.Values, r.Encoding}})
 	head("buyer (its name, number, time", e.Buyer.Proven, e.Buyer.Time, &buyerNamed{e.Buyer.Number, r.Buyer})
 	head("sale (its number, ε, objects, price, refused, tally, time", e.Sale, r.Time, &saleMade{
 		deal{r.Sale, e.Buyer.Number, e.Question.Number, r.Epsilon, r.Objects, uint64(r.Price), r.Refused},
@@ -299,7 +300,7 @@ func (r *Receipt) checkHeads(v *checker, about about) {
 }
 
 // checkResponse checks one response against its leaf, and that it stands where it belongs.
-func (r *Receipt) checkResponse(v *checker, i int, one SoldResponse, values map[string]int) {
+func (r *Receipt) checkResponse(v *checker, i int, one SoldResponse, q *question) {
 	at := item{i + 1, one.Event, one.Object}
 	if want := r.Evidence.Sale.Event + 1 + uint64(i); one.Event != want {
 		v.faultOf(at, "event %d is expected here: responses follow on the sale without gaps", want)
@@ -323,7 +324,7 @@ func (r *Receipt) checkResponse(v *checker, i int, one SoldResponse, values map[
 	if one.Commitment != nil {
 		v.faultOf(at, "a commitment to a response that is there")
 	}
-	value, known := values[one.Response]
+	value, known := q.read(one.Response)
 	how, possible := methodOf(one.Method)
 	if !known {
 		v.faultOf(at, "the response %q is no value of the question", one.Response)

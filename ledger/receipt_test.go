@@ -185,7 +185,7 @@ func TestEveryAlterationOfAReceiptIsNamed(t *testing.T) {
 		".Format": "format", ".Ledger": "ledger", ".Created": "ledger", ".Currency": "ledger", ".LogKey": "ledger",
 		".Sale": "the sale", ".Epsilon": "the sale", ".Objects": "the sale", ".Price": "the sale", ".Refused": "the sale", ".Time": "the sale",
 		".Draws": "the sale", ".Resales": "the sale", ".Degradations": "the sale", ".Insertions": "the sale", ".Upgrades": "the sale",
-		".Buyer": "the buyer", ".Question": "the question", ".Values": "the question",
+		".Buyer": "the buyer", ".Question": "the question", ".Values": "the question", ".Encoding": "question",
 		".Evidence.Created.": "the ledger", ".Evidence.Question.": "the question", ".Evidence.Buyer.": "the buyer", ".Evidence.Sale.Salt": "the sale",
 		".Evidence.Sale.Leaf": "the sale", ".Evidence.Sale.Event": "is expected here", ".Evidence.Proof": "do not give the root", ".Evidence.Checkpoint": "the checkpoint",
 		".Evidence.Created.Event": "begins with that", ".Evidence.Question.Event": "the proof", ".Evidence.Buyer.Event": "the proof",
@@ -274,7 +274,7 @@ func TestAReceiptWithAnotherCheckpoint(t *testing.T) {
 	elsewhere := newOffice(t, 1) // the same name, key and id
 	sellers(t, elsewhere.Ledger, "2", "5", "ann", "bob", "cid")
 	for len(events(t, elsewhere.Ledger)) < len(events(t, o.Ledger)) {
-		define(t, elsewhere.Ledger, Question{fmt.Sprint(stats(t, elsewhere.Ledger).Events), vote().Values})
+		define(t, elsewhere.Ledger, Question{fmt.Sprint(stats(t, elsewhere.Ledger).Events), vote().Values, Direct})
 	}
 	other := copyOf(t, r)
 	other.Evidence.Checkpoint = string(checkpointOf(t, elsewhere.Ledger))
@@ -414,7 +414,7 @@ func TestTwoReceiptsOfOneSale(t *testing.T) {
 	o := shop(t)
 	early := receiptOf(t, o.Ledger, 2)
 	for i := range 9 {
-		define(t, o.Ledger, Question{fmt.Sprint("more ", i), vote().Values})
+		define(t, o.Ledger, Question{fmt.Sprint("more ", i), vote().Values, Direct})
 		late := receiptOf(t, o.Ledger, 2)
 		wantSound(t, "the later one", late, o.keys)
 		wantExtended(t, o, early.Evidence.Checkpoint, late.Evidence.Checkpoint)
@@ -532,8 +532,8 @@ func goldenKeys(t testing.TB) note.Verifiers {
 
 func TestGoldenReceipt(t *testing.T) {
 	_, r := forgetful(t)
-	golden(t, "receipt-v1.json", indented(t, r))
-	data, err := os.ReadFile(filepath.Join("testdata", "golden", "receipt-v1.json"))
+	golden(t, "receipt-v2.json", indented(t, r))
+	data, err := os.ReadFile(filepath.Join("testdata", "golden", "receipt-v2.json"))
 	must(t, err)
 	kept, err := ReadReceipt(data)
 	must(t, err)
@@ -541,7 +541,7 @@ func TestGoldenReceipt(t *testing.T) {
 }
 
 func FuzzReadReceipt(f *testing.F) {
-	data, err := os.ReadFile(filepath.Join("testdata", "golden", "receipt-v1.json"))
+	data, err := os.ReadFile(filepath.Join("testdata", "golden", "receipt-v2.json"))
 	must(f, err)
 	want, err := ReadReceipt(data)
 	must(f, err)

@@ -129,15 +129,16 @@ func decodeAbout(payload []byte) (about, error) {
 
 // question is a question as it was defined; it never changes.
 type question struct {
-	number uint32
-	name   string
-	values []string
-	index  map[string]int // value to its place in values
+	number   uint32
+	name     string
+	values   []string
+	encoding Encoding
+	index    map[string]int // value to its place in values
 }
 
 func newQuestion(c *questionDefined) *question {
-	q := &question{number: c.number, name: c.name, values: c.values, index: make(map[string]int, len(c.values))}
-	for i, value := range c.values {
+	q := &question{number: c.number, name: c.Name, values: c.Values, encoding: c.Encoding, index: make(map[string]int, len(c.Values))}
+	for i, value := range c.Values {
 		q.index[value] = i
 	}
 	return q
@@ -247,9 +248,13 @@ type chain struct {
 
 // level is a recorded response with the event that recorded it and the buyers who hold it.
 type level struct {
-	rrchain.Level
+	rrchain.LevelOf[value]
 	event  uint64
 	buyers []uint32
+}
+
+func newLevel(epsilon privacy.Epsilon, response value, event uint64) level {
+	return level{LevelOf: rrchain.LevelOf[value]{Epsilon: epsilon, Response: response}, event: event}
 }
 
 // current returns the ε of the highest level.
@@ -284,15 +289,6 @@ func (c chain) heldBy(buyer uint32) privacy.Epsilon {
 		}
 	}
 	return privacy.Epsilon{}
-}
-
-// responses returns the chain in the form that can be drawn from.
-func (c chain) responses(m int) (*rrchain.Chain, error) {
-	levels := make([]rrchain.Level, len(c.levels))
-	for i, l := range c.levels {
-		levels[i] = l.Level
-	}
-	return rrchain.NewChain(m, levels...)
 }
 
 func (c chain) encode() []byte {
@@ -366,18 +362,21 @@ func decodeAnswers(payload []byte) (answers, error) {
 	a := make(answers, d.count(smallest))
 	for i := range a {
 		a[i] = answerLevel{decodeLevel(d), d.uvarint()}
+		if a[i].Response.isUnary() {
+			d.fail("an answer of %v", a[i].Response)
+		}
 	}
 	return a, d.done()
 }
 
 func encodeLevel(e *encoder, l level) {
 	e.epsilon(l.Epsilon)
-	e.uvarint(uint64(l.Response))
+	encodeValue(e, l.Response)
 	e.uvarint(l.event)
 }
 
 func decodeLevel(d *decoder) level {
-	return level{Level: rrchain.Level{Epsilon: d.epsilon(), Response: d.response()}, event: d.uvarint()}
+	return newLevel(d.epsilon(), decodeValue(d), d.uvarint())
 }
 
 func decodeLevels(d *decoder) []level {

@@ -16,7 +16,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/store/storetest"
 	"github.com/sluicedp/sluice/policy"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 // Invariant 6: the truth is in no file, log line, error text, metric or receipt. Refusals and error
@@ -62,7 +61,7 @@ func TestWhatIsStoredFollowsFromTheResponsesAlone(t *testing.T) {
 func TestNoLabelStandsInTheFileButInItsDefinition(t *testing.T) {
 	path := create(t)
 	l := open(t, path, Options{TruthKey: []byte("0123456789abcdef")})
-	q := Question{"vote", []string{"label-of-the-truth", "label-of-others-1", "label-of-others-2"}}
+	q := Question{"vote", []string{"label-of-the-truth", "label-of-others-1", "label-of-others-2"}, Direct}
 	define(t, l, q)
 	enroll(t, l, "vote", "9", crowd(100)...)
 	for i, epsilon := range []string{"0.5", "2", "1", "0.25", "8"} {
@@ -74,7 +73,7 @@ func TestNoLabelStandsInTheFileButInItsDefinition(t *testing.T) {
 	file, err := os.ReadFile(path)
 	must(t, err)
 	definition := &encoder{}
-	(&questionDefined{1, q.Name, q.Values}).encode(definition)
+	(&questionDefined{1, q}).encode(definition)
 	if bytes.Count(file, definition.buf) < 2 {
 		t.Error("the definition is not found where it must be: in its event and in its record")
 	}
@@ -88,7 +87,7 @@ func TestNoLabelStandsInTheFileButInItsDefinition(t *testing.T) {
 
 // secret is a question whose labels are told apart from everything else in a text.
 func secret() Question {
-	return Question{"secret", []string{"zwölf-Zitronen", "vier-Feigen"}}
+	return Question{"secret", []string{"zwölf-Zitronen", "vier-Feigen"}, Direct}
 }
 
 func mentionsSecret(text string) bool {
@@ -158,7 +157,7 @@ func TestABrokenChainDoesNotTellTheTruth(t *testing.T) {
 	l := openMemory(t, s, Options{})
 	define(t, l, secret())
 	enroll(t, l, "secret", "9", "ann")
-	broken := chain{enrolled: 4, levels: []level{{Level: rrchain.Level{Epsilon: eps(t, "1"), Response: 7}, event: 5}}} // of 2 values
+	broken := chain{enrolled: 4, levels: []level{newLevel(eps(t, "1"), value{index: 7}, 5)}} // of 2 values
 	putRecord(t, s, bucketChains, chainKey(1, "ann"), broken.encode())
 	_, err := l.Release(t.Context(), ReleaseRequest{Key: "k", Question: "secret", Object: "ann", Epsilon: eps(t, "2"), Truth: TruthOf(secret().Values[0])})
 	wantErr(t, err, ErrCorrupt)
@@ -254,7 +253,7 @@ func TestAMarketTellsNothingButResponses(t *testing.T) {
 		sellers(t, l, "2", "2", "ann", "bob", "cid")
 		timed, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.25")})
 		must(t, err)
-		define(t, l, Question{"diary", vote().Values})
+		define(t, l, Question{"diary", vote().Values, Direct})
 		enrollUnder(t, l, "diary", timed, "2", "ann", "bob")
 		ask := func(_ context.Context, _ string, objects []string) (values []string, err error) {
 			for _, name := range objects {
@@ -366,7 +365,7 @@ func TestNoCallOfTheMarketNamesATruth(t *testing.T) {
 	file, err := os.ReadFile(path)
 	must(t, err)
 	definition := &encoder{}
-	(&questionDefined{1, secret().Name, secret().Values}).encode(definition)
+	(&questionDefined{1, secret()}).encode(definition)
 	if rest := bytes.ReplaceAll(file, definition.buf, nil); mentionsSecret(string(rest)) || bytes.Contains(file, truthKey()) {
 		t.Error("a label, or the truth key, stands in the file")
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // statementFormat is the first field of every statement, and names the version of its form.
-const statementFormat = "sluice statement 1"
+const statementFormat = "sluice statement 2"
 
 // Statement is what the ledger has about one object, proven: everything that was ever released of it, or since it
 // was last forgotten, what that cost it, and what it earned; and that nothing is left out as of the
@@ -32,7 +32,7 @@ const statementFormat = "sluice statement 1"
 // are charged to it, and are in no statement, because they are about the panel. Nor are requests, and their
 // idempotency keys.
 type Statement struct {
-	Format   string          `json:"format"`  // "sluice statement 1"
+	Format   string          `json:"format"`  // "sluice statement 2"
 	Ledger   string          `json:"ledger"`  // [About.ID]
 	Created  time.Time       `json:"created"` // the ledger
 	Currency string          `json:"currency"`
@@ -483,9 +483,9 @@ func (t *teller) respond(question uint32, epsilon privacy.Epsilon, r response, e
 	t.out.Released = append(t.out.Released, StatedResponse{t.name(question), epsilon, t.value(question, r.value), r.method.String(), ev.number, ev.time})
 }
 
-func (t *teller) value(question uint32, value int) string {
-	if q := t.questions[question]; q != nil && value < len(q.values) {
-		return q.values[value]
+func (t *teller) value(question uint32, v value) string {
+	if q := t.questions[question]; q != nil && q.has(v) {
+		return q.text(v)
 	}
 	return ""
 }

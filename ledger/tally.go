@@ -3,6 +3,7 @@ package ledger
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"slices"
 
 	"github.com/sluicedp/sluice/privacy"
@@ -11,11 +12,17 @@ import (
 // Tallies count the responses as they are recorded, so that an estimate need not read the chains. What
 // they hold follows from the chains, which stay the truth about it.
 
-// tallyKey names what a tally counts: a value as the response to a question at exactly one ε.
+// tallyKey names what a tally counts: a value as the response to a question at exactly one ε or, in unary
+// encoding, all responses at that ε.
 type tallyKey struct {
 	question uint32
 	epsilon  privacy.Epsilon
-	value    uint32
+	value    uint32 // 0 in unary encoding
+}
+
+// tallyKey returns the key of the tally that counts a level.
+func (q *question) tallyKey(l level) tallyKey {
+	return tallyKey{q.number, l.Epsilon, uint32(l.Response.index)}
 }
 
 // levelPrefix begins the keys of all tallies of a question at an ε.
@@ -40,62 +47,107 @@ func decodeTallyKey(key []byte) (tallyKey, error) {
 	return k, d.done()
 }
 
-// tally is how many chains of a question have a response at one ε, and of how many it is the current
-// one. There is none where nobody has.
-type tally struct{ recorded, current uint64 }
+// tally counts chains of a question whose responses at one ε say the same. There is none where there are no
+// such chains.
+type tally struct {
+	tallied
+	// bits counts, in unary encoding, for each value the responses whose bit is set. Else it is empty.
+	bits []tallied
+}
+
+// tallied is how many chains have such a response, and of how many it is the current one.
+type tallied struct{ recorded, current uint64 }
 
 func (t tally) encode() []byte {
 	e := &encoder{}
-	e.uvarint(t.recorded)
-	e.uvarint(t.current)
+	for _, c := range append([]tallied{t.tallied}, t.bits...) {
+		e.uvarint(c.recorded)
+		e.uvarint(c.current)
+	}
 	return e.buf
 }
 
 func decodeTally(payload []byte) (tally, error) {
 	d := &decoder{rest: payload}
-	t := tally{d.uvarint(), d.uvarint()}
+	t := tally{tallied: tallied{d.uvarint(), d.uvarint()}}
 	if t.recorded == 0 || t.recorded < t.current {
 		d.fail("tally of %d responses, %d of them current", t.recorded, t.current)
+	}
+	for len(d.rest) > 0 && d.err == nil {
+		bit := tallied{d.uvarint(), d.uvarint()}
+		if bit.recorded > t.recorded || bit.current > min(bit.recorded, t.current) {
+			d.fail("tally of a bit in %d responses, %d of them current", bit.recorded, bit.current)
+		}
+		t.bits = append(t.bits, bit)
 	}
 	return t, d.done()
 }
 
-// countLevel counts a level that was just put in its place among those of a chain.
-func (s *state) countLevel(question uint32, levels []level, at int) error {
-	added, err := s.tally(question, levels[at])
-	if err != nil {
-		return err
+// each changes every count that a response is part of, and tells whether all of them could be.
+func (t *tally) each(response value, change func(*tallied) bool) bool {
+	done := change(&t.tallied)
+	for v := range response.bits.Ones() {
+		done = done && change(&t.bits[v])
 	}
-	added.recorded++
-	if at < len(levels)-1 {
-		return nil
+	return done
+}
+
+// fit makes room for the bits of a question's responses. It refuses a tally of another question.
+func (t *tally) fit(q *question) error {
+	m := 0
+	if q.encoding == Unary {
+		m = len(q.values)
 	}
-	added.current++
-	if at == 0 {
-		return nil
+	if len(t.bits) == 0 && t.recorded == 0 {
+		t.bits = make([]tallied, m)
 	}
-	former, err := s.tally(question, levels[at-1])
-	if err != nil {
-		return err
+	if len(t.bits) != m {
+		return orCorrupt(nil, "question %q: a tally of %d bits", q.name, len(t.bits))
 	}
-	if former.current == 0 {
-		return orCorrupt(nil, "question %d: nobody was counted at ε=%s", question, levels[at-1].Epsilon)
-	}
-	former.current--
 	return nil
 }
 
-// tally returns the tally that counts a level, to be changed in place. It is read when it is first
-// asked for, and written by flushTallies.
-func (s *state) tally(question uint32, l level) (*tally, error) {
-	key := tallyKey{question, l.Epsilon, uint32(l.Response)}
+// countLevel counts a level that was just put in its place among those of a chain.
+func (s *state) countLevel(q *question, levels []level, at int) error {
+	last := at == len(levels)-1
+	err := s.recount(q, levels[at], func(c *tallied) bool {
+		c.recorded++
+		if last {
+			c.current++
+		}
+		return true
+	})
+	if err != nil || !last || at == 0 {
+		return err
+	}
+	return s.recount(q, levels[at-1], func(c *tallied) bool {
+		c.current--
+		return c.current != math.MaxUint64
+	})
+}
+
+// recount changes the counts that a level is part of; change returns false for one that cannot be right.
+func (s *state) recount(q *question, l level, change func(*tallied) bool) error {
+	t, err := s.tally(q.tallyKey(l))
+	if err == nil {
+		err = t.fit(q)
+	}
+	if err == nil && !t.each(l.Response, change) {
+		err = orCorrupt(nil, "question %d: nobody was counted at ε=%s", q.number, l.Epsilon)
+	}
+	return err
+}
+
+// tally returns a tally, to be changed in place. It is read when it is first asked for, and written by
+// flushTallies.
+func (s *state) tally(key tallyKey) (*tally, error) {
 	if t := s.tallies[key]; t != nil {
 		return t, nil
 	}
 	t, _, err := lookup(s, bucketTallies, key.bytes(), decodeTally)
 	// Each response is recorded by an event of its own, and the one being applied is not counted yet.
 	if err != nil || t.recorded >= s.counters.events {
-		return nil, orCorrupt(err, "question %d: %d responses by %d events", question, t.recorded, s.counters.events)
+		return nil, orCorrupt(err, "question %d: %d responses by %d events", key.question, t.recorded, s.counters.events)
 	}
 	if s.tallies == nil {
 		s.tallies = make(map[tallyKey]*tally)
@@ -131,19 +183,17 @@ func (s *state) flushTallies() error {
 }
 
 // uncountLevels takes all levels of a chain off.
-func (s *state) uncountLevels(question uint32, levels []level) error {
+func (s *state) uncountLevels(q *question, levels []level) error {
 	for i, l := range levels {
-		t, err := s.tally(question, l)
+		err := s.recount(q, l, func(c *tallied) bool {
+			if i == len(levels)-1 {
+				c.current--
+			}
+			c.recorded--
+			return c.recorded != math.MaxUint64 && c.current <= c.recorded
+		})
 		if err != nil {
 			return err
-		}
-		current := i == len(levels)-1
-		if t.recorded == 0 || current && t.current == 0 {
-			return orCorrupt(nil, "question %d: nobody was counted at ε=%s", question, l.Epsilon)
-		}
-		t.recorded--
-		if current {
-			t.current--
 		}
 	}
 	return nil

@@ -37,6 +37,14 @@ func wantRecount(t testing.TB, l *Ledger, question string, levels ...privacy.Eps
 	}
 }
 
+func (c tallied) plus(current bool) tallied {
+	c.recorded++
+	if current {
+		c.current++
+	}
+	return c
+}
+
 // talliesOf returns the stored tallies, decoded.
 func talliesOf(t testing.TB, s store.Store) map[tallyKey]tally {
 	t.Helper()
@@ -61,11 +69,17 @@ func auditTallies(t testing.TB, stored []pair) {
 			c, err := openChain(p.key, p.value)
 			must(t, err)
 			for i, l := range c.levels {
-				key := tallyKey{binary.BigEndian.Uint32(p.key), l.Epsilon, uint32(l.Response)}
+				key := tallyKey{binary.BigEndian.Uint32(p.key), l.Epsilon, uint32(l.Response.index)}
 				n := want[key]
-				n.recorded++
-				if i == len(c.levels)-1 {
-					n.current++
+				current := i == len(c.levels)-1
+				n.tallied = n.plus(current)
+				if bits := l.Response.bits.String(); n.bits == nil && bits != "" {
+					n.bits = make([]tallied, len(bits))
+				}
+				for v := range n.bits {
+					if l.Response.bits.Bit(v) == 1 {
+						n.bits[v] = n.bits[v].plus(current)
+					}
 				}
 				want[key] = n
 			}
@@ -91,7 +105,9 @@ func pollQuestions() []Question {
 	for i := range many.Values {
 		many.Values[i] = fmt.Sprint("value ", i)
 	}
-	return []Question{vote(), smoker(), many}
+	home := Question{Name: "home", Values: many.Values[:11], Encoding: Unary}
+	many.Encoding = Direct
+	return []Question{vote(), smoker(), many, home}
 }
 
 func newPoll(t *testing.T, seed uint64) *poll {
@@ -120,7 +136,7 @@ func (p *poll) levels() []privacy.Epsilon {
 
 func (p *poll) move() {
 	p.keys++
-	q := pollQuestions()[p.random.IntN(3)]
+	q := pollQuestions()[p.random.IntN(4)]
 	levels := p.levels()
 	epsilon := levels[p.random.IntN(len(levels))]
 	switch n := p.random.IntN(20); {
@@ -156,11 +172,16 @@ func (p *poll) want() map[tallyKey]tally {
 				}
 			}
 			for epsilon, value := range chain {
-				key := tallyKey{uint32(i + 1), epsilon, uint32(slices.Index(q.Values, value))}
+				key := tallyKey{uint32(i + 1), epsilon, uint32(max(slices.Index(q.Values, value), 0))}
 				n := want[key]
-				n.recorded++
-				if epsilon == highest {
-					n.current++
+				n.tallied = n.plus(epsilon == highest)
+				if q.Encoding == Unary && n.bits == nil {
+					n.bits = make([]tallied, len(q.Values))
+				}
+				for v := range n.bits {
+					if value[v] == '1' {
+						n.bits[v] = n.bits[v].plus(epsilon == highest)
+					}
 				}
 				want[key] = n
 			}
@@ -357,7 +378,7 @@ func TestLevelsOfOneTransactionAreCountedTogether(t *testing.T) {
 		return []change{responseOf(t, "ann", "1", 0), responseOf(t, "ann", "3", 1), between}, nil
 	})
 	must(t, err)
-	want := map[tallyKey]tally{{1, eps(t, "1"), 0}: {1, 0}, {1, eps(t, "2"), 2}: {1, 0}, {1, eps(t, "3"), 1}: {1, 1}}
+	want := map[tallyKey]tally{{1, eps(t, "1"), 0}: {tallied: tallied{1, 0}}, {1, eps(t, "2"), 2}: {tallied: tallied{1, 0}}, {1, eps(t, "3"), 1}: {tallied: tallied{1, 1}}}
 	if got := talliesOf(t, l.store); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -368,16 +389,16 @@ func TestLevelsOfOneTransactionAreCountedTogether(t *testing.T) {
 func TestAQuestionOfManyValuesCostsLittle(t *testing.T) {
 	s := &storetest.Memory{}
 	begin(t, s)
-	levels := func(value int) []level {
-		return []level{{Level: rrchain.Level{Epsilon: eps(t, "1"), Response: value}}}
+	levels := func(v int) []level {
+		return []level{newLevel(eps(t, "1"), value{index: v}, 0)}
 	}
 	var before, after runtime.MemStats
 	must(t, s.Update(func(w store.Writer) error {
 		st, err := writeState(w, epoch())
 		must(t, err)
 		runtime.ReadMemStats(&before)
-		must(t, st.countLevel(1, levels(rrchain.MaxValues-1), 0))
-		must(t, st.countLevel(2, levels(0), 0))
+		must(t, st.countLevel(&question{number: 1}, levels(rrchain.MaxValues-1), 0))
+		must(t, st.countLevel(&question{number: 2}, levels(0), 0))
 		must(t, st.flush())
 		runtime.ReadMemStats(&after)
 		return nil

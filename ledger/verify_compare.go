@@ -215,7 +215,10 @@ func (a *auditor) about(bucket string, key []byte) Problem {
 			break
 		}
 		p.Question = a.questionName(k.question)
-		p.Text = fmt.Sprintf("tally of %s at ε=%s", a.valueName(k.question, int(k.value)), k.epsilon)
+		p.Text = fmt.Sprintf("tally at ε=%s", k.epsilon)
+		if q, err := a.fold.question(k.question); err != nil || q.encoding != Unary {
+			p.Text = fmt.Sprintf("tally of %s at ε=%s", a.valueName(k.question, value{index: int(k.value)}), k.epsilon)
+		}
 	case bucketSales:
 		if number := d.u64(); d.done() == nil {
 			p.Text = fmt.Sprintf("sale %d", number)
@@ -276,11 +279,11 @@ func (a *auditor) aboutNumbered(bucket string, key []byte, p *Problem) string {
 }
 
 // valueName returns a value of a question in words.
-func (a *auditor) valueName(question uint32, value int) string {
-	if q, err := a.fold.question(question); err == nil && value < len(q.values) {
-		return fmt.Sprintf("%q", q.values[value])
+func (a *auditor) valueName(question uint32, v value) string {
+	if q, err := a.fold.question(question); err == nil && q.has(v) {
+		return fmt.Sprintf("%q", q.text(v))
 	}
-	return fmt.Sprintf("value %d", value)
+	return v.String()
 }
 
 // lastEvent returns the last event known to have changed a record of the fold, or 0.
@@ -368,6 +371,11 @@ func (a *auditor) differences(bucket string, key, stored, derived []byte) (diffe
 		return between(stored, derived, decodeTally, func(d *differ, s, e tally) {
 			compareField(d, "the number of chains with it", s.recorded, e.recorded)
 			compareField(d, "the number of chains where it is the current one", s.current, e.current)
+			compareField(d, "the number of bits", len(s.bits), len(e.bits))
+			for i := range min(len(s.bits), len(e.bits)) {
+				compareField(d, fmt.Sprintf("the chains with bit %d", i), s.bits[i].recorded, e.bits[i].recorded)
+				compareField(d, fmt.Sprintf("the chains where bit %d is current", i), s.bits[i].current, e.bits[i].current)
+			}
 		})
 	case bucketStrangers:
 		return between(stored, derived, decodeStranger, func(d *differ, s, e stranger) {
@@ -400,6 +408,7 @@ func (a *auditor) moreDifferences(bucket string, key, stored, derived []byte) (d
 			compareField(d, "the number", s.number, e.number)
 			compareField(d, "the name", s.name, e.name)
 			compareList(d, "the values", s.values, e.values)
+			compareField(d, "the encoding", s.encoding, e.encoding)
 		})
 	case bucket == bucketBuyers && key[0] == 'q':
 		return between(stored, derived, decodeBuyer, func(d *differ, s, e buyer) {
@@ -478,7 +487,7 @@ func (a *auditor) compareAnswers(d *differ, question uint32, s, e answers) {
 			e = e[1:]
 		default:
 			at := s[0].Epsilon
-			compareField(d, fmt.Sprintf("the output at ε=%s", at), s[0].Response, e[0].Response)
+			compareField(d, fmt.Sprintf("the output at ε=%s", at), s[0].Response.index, e[0].Response.index)
 			compareField(d, fmt.Sprintf("the event at ε=%s", at), s[0].event, e[0].event)
 			compareField(d, fmt.Sprintf("the number of objects at ε=%s", at), s[0].objects, e[0].objects)
 			s, e = s[1:], e[1:]

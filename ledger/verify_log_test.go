@@ -213,7 +213,7 @@ func rewritings(t *testing.T) map[string]func([]event) []event {
 		"another response": func(log []event) []event {
 			for _, ev := range log {
 				if c, ok := ev.change.(*sold); ok && c.object == "ann" {
-					c.value = (c.value + 1) % 3
+					c.value.index = (c.value.index + 1) % 3
 				}
 			}
 			return log

@@ -288,8 +288,8 @@ func tamperings(t *testing.T) map[string]tampering {
 		"chain's answers":   chainTampering("charged by answers", func(c *chain) any { return c.answered }, func(c *chain) { c.answered = e("0.1") }),
 		"chain's event":     chainTampering("the event at ε=1", func(c *chain) any { return c.levels[3].event }, func(c *chain) { c.levels[3].event = 5 }),
 		"chain's buyers":    chainTampering("the buyers at ε=0.5", func(c *chain) any { return c.levels[1].buyers }, func(c *chain) { c.levels[1].buyers = nil }),
-		"chain's response": chainTampering("the response at ε=0.25", func(c *chain) any { return fmt.Sprintf("%q", vote().Values[c.levels[0].Response]) },
-			func(c *chain) { c.levels[0].Response = (c.levels[0].Response + 1) % 3 }),
+		"chain's response": chainTampering("the response at ε=0.25", func(c *chain) any { return fmt.Sprintf("%q", vote().Values[c.levels[0].Response.index]) },
+			func(c *chain) { c.levels[0].Response.index = (c.levels[0].Response.index + 1) % 3 }),
 
 		"time":             sumTampering("the time of the last event", func(c *counters) any { return rfc(c.last) }, func(c *counters) { c.last = epoch() }),
 		"questions":        sumTampering("the number of questions", func(c *counters) any { return c.questions }, func(c *counters) { c.questions++ }),
@@ -338,7 +338,7 @@ func moreTamperings(t *testing.T) map[string]tampering {
 		"question": then(func(t testing.TB, s store.Store) {
 			alter(t, s, bucketQuestions, numberKey(1), func([]byte) []byte {
 				e := &encoder{}
-				(&questionDefined{1, "vote", []string{"yes", "nay", "blank"}}).encode(e)
+				(&questionDefined{1, Question{"vote", []string{"yes", "nay", "blank"}, Direct}}).encode(e)
 				return e.buf
 			})
 		}, Problem{Kind: "question", Question: "vote", Text: "question 1: the values are [yes nay blank], the events say [yes no blank]"}),
@@ -360,7 +360,7 @@ func moreTamperings(t *testing.T) map[string]tampering {
 		"buyer's sales": changed(bucketBuyers, numberKey(2), decodeBuyer, aboutBuyer, "the number of sales", func(b *buyer) any { return b.sold }, func(b *buyer) { b.sold++ }),
 		"buyer's bill":  changed(bucketBuyers, numberKey(2), decodeBuyer, aboutBuyer, "paid", func(b *buyer) any { return b.paid }, func(b *buyer) { b.paid-- }),
 		"answer": func(t testing.TB, s store.Store) []Problem {
-			return answersTampering(answersKey(t, s), "the output at ε=0.25", func(a *answers) any { return (*a)[0].Response }, func(a *answers) { (*a)[0].Response ^= 1 })(t, s)
+			return answersTampering(answersKey(t, s), "the output at ε=0.25", func(a *answers) any { return (*a)[0].Response.index }, func(a *answers) { (*a)[0].Response.index ^= 1 })(t, s)
 		},
 		"answer's panel": func(t testing.TB, s store.Store) []Problem {
 			return answersTampering(answersKey(t, s), "the number of objects at ε=0.25", func(a *answers) any { return (*a)[0].objects }, func(a *answers) { (*a)[0].objects++ })(t, s)
@@ -462,7 +462,7 @@ func brokenRecords(t *testing.T) map[string]tampering {
 		"another chain": then(func(t testing.TB, s store.Store) { putRecord(t, s, bucketChains, chainKey(2, "bob"), chain{}.encode()) },
 			Problem{Kind: "chain", Object: "bob", Question: "Größe", Text: `chain of "bob" in "Größe": there is such a record, and no event makes one`}),
 		"another tally": then(func(t testing.TB, s store.Store) {
-			putRecord(t, s, bucketTallies, tallyKey{1, e("7"), 0}.bytes(), tally{1, 1}.encode())
+			putRecord(t, s, bucketTallies, tallyKey{1, e("7"), 0}.bytes(), tally{tallied: tallied{1, 1}}.encode())
 		}, Problem{Kind: "tally", Question: "vote", Text: `tally of "yes" at ε=7: there is such a record, and no event makes one`}),
 		"another record in meta": then(func(t testing.TB, s store.Store) { putRecord(t, s, bucketMeta, []byte("note"), []byte("hi")) }, Problem{Kind: "ledger", Text: `"note": there is such a record, and no event makes one`}),
 		"a key that none is": then(func(t testing.TB, s store.Store) {

@@ -185,6 +185,7 @@ func writeEvent(w io.Writer, ev ledger.Event) {
 	field("object", ev.Object)
 	field("question", ev.Question)
 	field("values", strings.ReplaceAll(listed(ev.Values), ", ", ","))
+	field("encoding", string(ev.Encoding))
 	if ev.Policy != nil {
 		fmt.Fprintf(w, " policy=%s", ev.Policy)
 	}
@@ -202,7 +203,7 @@ func writeEvent(w io.Writer, ev ledger.Event) {
 	if ev.Objects > 0 {
 		fmt.Fprintf(w, " objects=%d", ev.Objects)
 	}
-	field("response", ev.Response)
+	field("response", brief(ev.Response))
 	field("method", ev.Method)
 	if ev.Price != nil {
 		fmt.Fprintf(w, " price=%d", *ev.Price)

@@ -3,6 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
+	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -25,12 +28,17 @@ func (a *app) questionCommand() *cobra.Command {
 
 func (a *app) questionAddCommand() *cobra.Command {
 	var values []string
+	var encoding string
 	cmd := &cobra.Command{
-		Use:   "add NAME --values A,B,…",
+		Use:   "add NAME --values A,B,… [--encoding direct|unary]",
 		Short: "Add a question with its possible values",
 		Long: `Add a question with the list of its possible values, which never changes afterwards. Adding the
-same question again does nothing.`,
-		Example:           "  ledgerctl question add vote --values Y,N,U,A",
+same question again does nothing.
+
+A response is one of the values (direct encoding, randomized response), or a row with a 0 or 1 for each of
+them (unary encoding), which tells more about questions of many values. Unless told, the ledger picks what
+estimates better at ε=2: unary encoding from 21 values on.`,
+		Example:           "  ledgerctl question add vote --values Y,N,U,A\n  ledgerctl question add name --values @names.txt",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: action(func(cmd *cobra.Command, args []string) error {
@@ -38,23 +46,55 @@ same question again does nothing.`,
 			if err != nil {
 				return err
 			}
-			q := questionResult{ledger.Question{Name: args[0], Values: values}}
-			err = a.with(writing, func(l *ledger.Ledger) error { return l.DefineQuestion(cmd.Context(), key.String(), q.Question) })
+			q := ledger.Question{Name: args[0], Encoding: ledger.Encoding(encoding)}
+			if q.Values, err = readValues(values); err != nil {
+				return err
+			}
+			err = a.with(writing, func(l *ledger.Ledger) error {
+				if err := l.DefineQuestion(cmd.Context(), key.String(), q); err != nil {
+					return err
+				}
+				all, err := l.Questions(cmd.Context())
+				if at := slices.IndexFunc(all, func(other ledger.Question) bool { return other.Name == q.Name }); at >= 0 {
+					q = all[at]
+				}
+				return err
+			})
 			if err != nil {
 				return err
 			}
-			return a.print(q)
+			return a.print(questionResult{q})
 		}),
 	}
-	cmd.Flags().StringSliceVar(&values, "values", nil, "the possible `VALUES`, separated by commas; one with a comma in double quotes")
+	flags := cmd.Flags()
+	flags.StringSliceVar(&values, "values", nil, "the possible `VALUES`, separated by commas; one with a comma in double quotes; or @FILE, with one on each line")
+	flags.StringVar(&encoding, "encoding", "", "what a response is: a value (direct) or a bit for each value (unary); picked by the number of values otherwise")
+	_ = cmd.RegisterFlagCompletionFunc("encoding", cobra.FixedCompletions([]cobra.Completion{string(ledger.Direct), string(ledger.Unary)}, cobra.ShellCompDirectiveNoFileComp))
 	require(cmd, "values")
 	return cmd
+}
+
+// readValues returns the values that a flag lists, or those in the file that it names. A question has more than
+// one value, so that a single one that begins with @ cannot be meant as such.
+func readValues(values []string) ([]string, error) {
+	if len(values) != 1 || !strings.HasPrefix(values[0], "@") {
+		return values, nil
+	}
+	text, err := os.ReadFile(values[0][1:])
+	if err != nil {
+		return nil, inputError("", "--values: %w", err)
+	}
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimSuffix(lines[i], "\r")
+	}
+	return lines, nil
 }
 
 type questionResult struct{ ledger.Question }
 
 func (r questionResult) table(w io.Writer) {
-	fmt.Fprintf(w, "question\t%s\nvalues\t%s\n", r.Name, listed(r.Values))
+	fmt.Fprintf(w, "question\t%s\nvalues\t%s\nencoding\t%s\n", r.Name, listedValues(r.Values), r.Encoding)
 }
 
 func (a *app) questionListCommand() *cobra.Command {
@@ -83,8 +123,26 @@ type questionsResult struct {
 }
 
 func (r questionsResult) table(w io.Writer) {
-	fmt.Fprintln(w, "QUESTION\tVALUES")
+	fmt.Fprintln(w, "QUESTION\tENCODING\tVALUES")
 	for _, q := range r.Questions {
-		fmt.Fprintf(w, "%s\t%s\n", q.Name, listed(q.Values))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", q.Name, q.Encoding, listedValues(q.Values))
 	}
+}
+
+// listedValues lists a few of many values.
+func listedValues(values []string) string {
+	const few, most = 5, 20
+	if len(values) <= most {
+		return listed(values)
+	}
+	return fmt.Sprintf("%s and %d more", listed(values[:few]), len(values)-few)
+}
+
+// brief shortens a response in unary encoding for people.
+func brief(response string) string {
+	const most = 40
+	if len(response) <= most || strings.Trim(response, "01") != "" {
+		return response
+	}
+	return fmt.Sprintf("%d of %d bits set", strings.Count(response, "1"), len(response))
 }

@@ -44,7 +44,7 @@ func (r objectResult) table(w io.Writer) {
 	fmt.Fprintln(w)
 	fmt.Fprintln(w, "QUESTION\tε\tBESIDES\tCEILING\tRESPONSE\tALL RESPONSES")
 	for _, c := range r.Chains {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Question, c.Epsilon, c.Answered, c.Ceiling, c.Response, levels(c.Levels))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Question, c.Epsilon, c.Answered, c.Ceiling, brief(c.Response), levels(c.Levels))
 	}
 	fmt.Fprintln(w, "\nQUESTION\tTAKES PART\tORDERS\tPOLICY")
 	for _, c := range r.Chains {
@@ -76,7 +76,7 @@ func levels(all []ledger.LevelState) string {
 		if len(at.Buyers) > 0 {
 			holders = "; bought by " + listed(at.Buyers)
 		}
-		texts[i] = fmt.Sprintf("%s at ε=%s (event %d%s)", at.Response, at.Epsilon, at.Event, holders)
+		texts[i] = fmt.Sprintf("%s at ε=%s (event %d%s)", brief(at.Response), at.Epsilon, at.Event, holders)
 	}
 	return strings.Join(texts, ", ")
 }

@@ -1,0 +1,136 @@
+package ledger
+
+import (
+	"fmt"
+
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// Encoding tells what a response to a question is.
+type Encoding string
+
+const (
+	// Direct: a response is one of the question's values, drawn by randomized response.
+	Direct Encoding = "direct"
+	// Unary: a response has a bit for each of the question's values, drawn in optimized unary encoding (see
+	// [rrchain.UnaryChain]). It is written as a 0 or 1 for each value, in the order of the values. For
+	// questions with many values it tells more at the same ε.
+	Unary Encoding = "unary"
+)
+
+// MaxUnaryValues is the largest number of values a question in unary encoding may have: every response takes
+// a bit, and a draw, for each of them.
+const MaxUnaryValues = 1 << 16
+
+// usualEpsilon is the ε, in nano-nats, for which the encoding of a question is picked.
+const usualEpsilon = 2_000_000_000
+
+// encodingFor picks the encoding that estimates better at the usual ε.
+func encodingFor(values int) Encoding {
+	usual, _ := privacy.EpsilonFromNano(usualEpsilon)
+	if values >= rrchain.UnaryFrom(usual) && values <= MaxUnaryValues {
+		return Unary
+	}
+	return Direct
+}
+
+// check refuses what is no encoding of a question with some values.
+func (e Encoding) check(values int) error {
+	switch {
+	case e != Direct && e != Unary:
+		return fmt.Errorf("the encoding %q is neither %q nor %q", string(e), Direct, Unary)
+	case e == Unary && values > MaxUnaryValues:
+		return fmt.Errorf("%d values; unary encoding is possible for up to %d", values, MaxUnaryValues)
+	}
+	return nil
+}
+
+// code is how events name an encoding.
+func (e Encoding) code() uint8 {
+	if e == Unary {
+		return 2
+	}
+	return 1
+}
+
+func decodeEncoding(d *decoder) Encoding {
+	switch code := d.u8(); code {
+	case Direct.code():
+		return Direct
+	case Unary.code():
+		return Unary
+	default:
+		d.fail("unknown encoding %d", code)
+		return ""
+	}
+}
+
+// value is a response as it is kept, or the output of an answer.
+type value struct {
+	index int          // of one of the question's values
+	bits  rrchain.Bits // in unary encoding, where index is 0; else none
+}
+
+func (v value) isUnary() bool { return v.bits != rrchain.Bits{} }
+
+// String is for errors about damage; what people read is [question.text].
+func (v value) String() string {
+	if v.isUnary() {
+		return fmt.Sprintf("%d bits", v.bits.Len())
+	}
+	return fmt.Sprintf("value %d", v.index)
+}
+
+// has tells whether a response is one that the question can have.
+func (q *question) has(v value) bool {
+	if q.encoding == Unary {
+		return v.index == 0 && v.bits.Len() == len(q.values)
+	}
+	return !v.isUnary() && v.index < len(q.values)
+}
+
+// text writes a response that the question has.
+func (q *question) text(v value) string {
+	if q.encoding == Unary {
+		return v.bits.String()
+	}
+	return q.values[v.index]
+}
+
+// read reads what text writes.
+func (q *question) read(text string) (v value, known bool) {
+	if q.encoding == Unary {
+		bits, err := rrchain.ParseBits(text)
+		v = value{bits: bits}
+		return v, err == nil && q.has(v)
+	}
+	v.index, known = q.index[text]
+	return v, known
+}
+
+// encodeValue writes the number of a value or, above all of these, the number of bits and then the bits.
+func encodeValue(e *encoder, v value) {
+	if !v.isUnary() {
+		e.uvarint(uint64(v.index))
+		return
+	}
+	e.uvarint(uint64(rrchain.MaxValues + v.bits.Len()))
+	e.raw(v.bits.Pack())
+}
+
+func decodeValue(d *decoder) value {
+	n := d.uvarint()
+	if n < rrchain.MaxValues {
+		return value{index: int(n)}
+	}
+	if n -= rrchain.MaxValues; n > MaxUnaryValues {
+		d.fail("a response of %d bits", n)
+		return value{}
+	}
+	bits, err := rrchain.UnpackBits(int(n), d.take((n+7)/8))
+	if err != nil {
+		d.fail("%v", err)
+	}
+	return value{bits: bits}
+}
