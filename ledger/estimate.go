@@ -134,6 +134,30 @@ func (l *Ledger) readTallies(ctx context.Context, r EstimateRequest) (q *questio
 	return q, counts, err
 }
 
+// Levels returns every ε at which there are responses to a question, rising, and how many: also those that
+// are nobody's highest any more, of which [Estimate.Levels] says nothing. It takes a time proportional to
+// values times levels. The errors are [ErrUnknown] and [ErrCorrupt].
+func (l *Ledger) Levels(ctx context.Context, question string) (levels []LevelCount, err error) {
+	err = l.view(ctx, func(s *state) error {
+		levels = nil
+		q, err := l.questionByName(s, question)
+		if err != nil {
+			return err
+		}
+		return s.scanTallies(q.number, privacy.Epsilon{}, func(key tallyKey, t tally) error {
+			if last := len(levels) - 1; last < 0 || levels[last].Epsilon != key.epsilon {
+				levels = append(levels, LevelCount{Epsilon: key.epsilon})
+			}
+			levels[len(levels)-1].N += int64(min(t.recorded, s.counters.chains))
+			return ctx.Err()
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return levels, nil
+}
+
 // counting gathers tallies of a question, which come by rising ε.
 type counting struct {
 	question *question

@@ -1,8 +1,10 @@
 package ledger
 
 import (
+	"context"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -136,4 +138,23 @@ func TestAnImpossibleResponseIsNotCounted(t *testing.T) {
 	wantErr(t, firstError(l.Responses(t.Context(), "vote", eps(t, "1"))), ErrCorrupt)
 	_, err = l.Object(t.Context(), "b")
 	wantErr(t, err, ErrCorrupt)
+}
+
+func TestLevelsAreThoseOfAllResponses(t *testing.T) {
+	l := polled(t)
+	want := []LevelCount{{eps(t, "0.5"), 3}, {eps(t, "1"), 4}}
+	if got, err := l.Levels(t.Context(), "vote"); err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v, %v, want %v", got, err, want)
+	}
+	must(t, l.Forget(t.Context(), "forget", "a"))
+	want[0].N = 2
+	if got, err := l.Levels(t.Context(), "vote"); err != nil || !slices.Equal(got, want) {
+		t.Errorf("after one was forgotten: %v, %v, want %v", got, err, want)
+	}
+	_, err := l.Levels(t.Context(), "nothing")
+	wantErr(t, err, ErrUnknown)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = l.Levels(ctx, "vote")
+	wantErr(t, err, context.Canceled)
 }

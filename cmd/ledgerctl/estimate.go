@@ -11,37 +11,56 @@ import (
 )
 
 func (a *app) estimateCommand() *cobra.Command {
-	request := ledger.EstimateRequest{}
+	request, picture := ledger.EstimateRequest{}, ""
 	cmd := &cobra.Command{
 		Use:   "estimate",
 		Short: "Estimate the true shares of a question's values",
 		Long: `Estimate the true shares of a question's values from the responses released so far. It costs nobody
-anything. Everybody counts once, with the highest ε; with --epsilon, only responses at that ε count.`,
-		Example:           "  ledgerctl estimate --question vote",
+anything. Everybody counts once, with the highest ε; with --epsilon, only responses at that ε count.
+
+With --plot the shares are drawn as well, as bars with intervals: for each value one bar for each ε at which
+there are responses, the higher the darker.`,
+		Example: `  ledgerctl estimate --question vote
+  ledgerctl estimate --question vote --plot vote.svg`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.estimate(cmd, request) }),
+		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.estimate(cmd, request, picture) }),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&request.Question, "question", "", "the question's `NAME`")
 	flags.TextVar(&request.Epsilon, "epsilon", privacy.Epsilon{}, "count only responses at this ε, `E`")
 	flags.Float64Var(&request.Confidence, "confidence", 0.95, "the `PROBABILITY` with which the intervals are to hold the true shares")
+	flags.StringVar(&picture, "plot", "", "draw the shares into `FILE`, a .svg or .png")
+	// It fails only for a flag that was not defined.
+	_ = cmd.MarkFlagFilename("plot", "svg", "png")
 	require(cmd, "question")
 	return cmd
 }
 
-func (a *app) estimate(cmd *cobra.Command, r ledger.EstimateRequest) error {
+func (a *app) estimate(cmd *cobra.Command, r ledger.EstimateRequest, path string) error {
 	if cmd.Flags().Changed("epsilon") && r.Epsilon.IsZero() {
 		return usageError("", "--epsilon must be above 0")
 	}
 	if !(r.Confidence > 0 && r.Confidence < 1) {
 		return usageError("", "--confidence must be between 0 and 1")
 	}
-	var out estimateResult
-	err := a.with(reading, func(l *ledger.Ledger) error {
-		e, err := l.Estimate(cmd.Context(), r)
-		out = newEstimateResult(e, r.Confidence)
+	format, err := pictureFormat("--plot", path)
+	if err != nil {
 		return err
+	}
+	file, err := a.newOutput("--plot", path)
+	if err != nil {
+		return err
+	}
+	defer file.discard()
+	var out estimateResult
+	err = a.with(reading, func(l *ledger.Ledger) error {
+		e, err := l.Estimate(cmd.Context(), r)
+		if err != nil {
+			return err
+		}
+		out = newEstimateResult(e, r.Confidence)
+		return saveEstimatePicture(cmd.Context(), l, r, e, file, format)
 	})
 	if err != nil {
 		return err

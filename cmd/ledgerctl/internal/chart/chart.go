@@ -3,6 +3,7 @@
 package chart
 
 import (
+	"bytes"
 	"fmt"
 	"image/color"
 	"io"
@@ -30,6 +31,7 @@ func New(title, x, y string) *plot.Plot {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
 	p.Title.Padding, p.X.Label.Padding, p.Y.Label.Padding = vg.Points(6), vg.Points(4), vg.Points(4)
+	p.X.Tick.Marker, p.Y.Tick.Marker = Ticks{}, Ticks{}
 	grid := plotter.NewGrid()
 	pale := draw.LineStyle{Color: color.Gray{225}, Width: vg.Points(0.5)}
 	grid.Vertical, grid.Horizontal = pale, pale
@@ -53,6 +55,21 @@ func Write(w io.Writer, p *plot.Plot, format string, width, height float64) erro
 	if err != nil {
 		return err
 	}
-	_, err = picture.WriteTo(w)
+	return write(w, picture, format)
+}
+
+// write writes a finished picture. An SVG leaves the letters to the viewer, and gonum asks for Liberation
+// Serif alone; fonts with letters of the same widths keep the text in its place where that is not installed.
+func write(w io.Writer, picture io.WriterTo, format string) error {
+	if format != "svg" {
+		_, err := picture.WriteTo(w)
+		return err
+	}
+	var text bytes.Buffer
+	if _, err := picture.WriteTo(&text); err != nil {
+		return err
+	}
+	const font = "font-family:Liberation Serif"
+	_, err := w.Write(bytes.ReplaceAll(text.Bytes(), []byte(font), []byte(font+",Times New Roman,Times,serif")))
 	return err
 }

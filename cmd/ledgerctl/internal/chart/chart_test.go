@@ -1,0 +1,259 @@
+package chart
+
+import (
+	"bytes"
+	"fmt"
+	"image/png"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/plot"
+)
+
+func TestFormat(t *testing.T) {
+	for path, want := range map[string]string{"a.png": "png", "a.b.SVG": "svg", "dir.png/x.svg": "svg"} {
+		if got, err := Format(path); err != nil || got != want {
+			t.Errorf("%q: %q, %v", path, got, err)
+		}
+	}
+	for _, path := range []string{"", "png", "a.jpg", "a.svg.gz", "a.png/b"} {
+		if got, err := Format(path); err == nil {
+			t.Errorf("%q: %q", path, got)
+		}
+	}
+}
+
+// The colours differ in brightness too, which is what remains for those who see no colours.
+func TestColorsDiffer(t *testing.T) {
+	seen := map[string]bool{}
+	for i := range 8 {
+		seen[fmt.Sprint(Color(i))] = true
+	}
+	if len(seen) != 8 || Color(8) != Color(0) {
+		t.Errorf("%d colours", len(seen))
+	}
+}
+
+func names(ticks []plot.Tick) string {
+	var all []string
+	for _, tick := range ticks {
+		if tick.Label != "" {
+			all = append(all, tick.Label)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+func TestTicks(t *testing.T) {
+	for _, test := range []struct {
+		low, high float64
+		want      string
+	}{
+		{0, 1, "0.0 0.2 0.4 0.6 0.8 1.0"},
+		{0.1, 1, "0.2 0.4 0.6 0.8 1.0"},
+		{1, 20, "5 10 15 20"},
+		{-0.8, 1.1, "-0.5 0.0 0.5 1.0"},
+		{0, 1e6, "0 200000 400000 600000 800000 1000000"},
+		{0.2581, 0.3065, "0.26 0.27 0.28 0.29 0.30"},
+		{-3e-5, 4e-5, "-0.00003 -0.00002 -0.00001 0.00000 0.00001 0.00002 0.00003 0.00004"},
+	} {
+		ticks := Ticks{}.Ticks(test.low, test.high)
+		if got := names(ticks); got != test.want {
+			t.Errorf("%v to %v: %s, want %s", test.low, test.high, got, test.want)
+		}
+		for _, tick := range ticks {
+			if value, err := strconv.ParseFloat(tick.Label, 64); err != nil || math.Abs(value-tick.Value) > 1e-12 {
+				t.Errorf("%v to %v: the tick at %v is called %s", test.low, test.high, tick.Value, tick.Label)
+			}
+		}
+	}
+}
+
+func TestLogTicks(t *testing.T) {
+	for _, test := range []struct {
+		low, high float64
+		all       int
+		want      string
+	}{
+		{0.9, 99, 19, "1 2 5 10 20 50"},
+		{0.0008, 0.02, 2 + 9 + 2, "0.001 0.002 0.005 0.01 0.02"},
+		{3, 4, 2, ""},
+		{1, 10, 10, "1 2 5 10"},
+	} {
+		ticks := LogTicks{}.Ticks(test.low, test.high)
+		if got := names(ticks); got != test.want || len(ticks) != test.all {
+			t.Errorf("%v to %v: %d ticks, %s; want %d, %s", test.low, test.high, len(ticks), got, test.all, test.want)
+		}
+	}
+}
+
+// sample is a plot with all kinds of series.
+func sample(t *testing.T) *plot.Plot {
+	t.Helper()
+	p := New("A <title>", "x", "y")
+	long := Series{Name: "long line", Line: true, Marks: true, Look: Look{Color: 3, Mark: 2, Dash: 1}}
+	for i := range 100 {
+		long.X, long.Y = append(long.X, float64(i)), append(long.Y, 50)
+	}
+	few := []float64{0, 50, 99}
+	for _, s := range []Series{
+		long,
+		{Name: "bars", Marks: true, X: few, Y: few, Low: []float64{-10, 40, 90}, High: []float64{10, 60, 110}},
+		{Name: "band", Line: true, X: few, Y: few, Low: []float64{-20, 30, 80}, High: []float64{20, 70, 120}, Look: Look{Dash: 2}},
+		{X: few, Y: few, Marks: true, Look: Look{Color: 4, Mark: 1}},
+	} {
+		if err := Add(p, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	AddVertical(p, "here", 25, Look{Color: 5, Dash: 2})
+	return p
+}
+
+func render(t *testing.T, p *plot.Plot, format string) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := WriteWithLegend(&out, p, format, 600, 340); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestPNG(t *testing.T) {
+	for _, write := range []func(*bytes.Buffer) error{
+		func(out *bytes.Buffer) error { return Write(out, sample(t), "png", 600, 330) },
+		func(out *bytes.Buffer) error { return WriteWithLegend(out, sample(t), "png", 600, 330) },
+	} {
+		var out bytes.Buffer
+		if err := write(&out); err != nil {
+			t.Fatal(err)
+		}
+		picture, err := png.Decode(&out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if size := picture.Bounds().Size(); size.X != 800 || size.Y != 440 {
+			t.Errorf("%v pixels", size)
+		}
+		if r, g, b, a := picture.At(799, 439).RGBA(); r&g&b&a != 0xffff {
+			t.Errorf("the corner is %x %x %x %x, not white", r, g, b, a)
+		}
+	}
+	if err := WriteWithLegend(&bytes.Buffer{}, sample(t), "bmp", 600, 330); err == nil {
+		t.Error("an unknown format was written")
+	}
+}
+
+var (
+	svgText = regexp.MustCompile(`(?s)<text x="([-0-9.]+)" y="([-0-9.]+)"[^>]*>([^<]*)</text>`)
+	svgPath = regexp.MustCompile(`<path d="([^"]*)" style="([^"]*)"`)
+	svgPair = regexp.MustCompile(`[ML](-?[0-9.]+),(-?[0-9.]+)`)
+)
+
+func float(t *testing.T, text string) float64 {
+	t.Helper()
+	value, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// The legend is to the right of all data and below the title, its lines do not overlap, and all is in the picture.
+func TestLegendIsBesideThePlot(t *testing.T) {
+	svg := render(t, sample(t), "svg")
+	left, top, last := math.Inf(1), 0.0, math.Inf(1)
+	var entries []string
+	for _, text := range svgText.FindAllStringSubmatch(svg, -1) {
+		x, y, name := float(t, text[1]), -float(t, text[2]), text[3]
+		if x < 0 || x > 590 || y < 0 || y > 340 {
+			if !strings.HasPrefix(name, "y") { // it is turned by a quarter, so its coordinates are others
+				t.Errorf("%q is at %v, %v", name, x, y)
+			}
+		}
+		switch {
+		case name == "A &lt;title&gt;":
+			top = y
+		case strings.HasPrefix(name, "\u00a0"):
+			entries = append(entries, strings.TrimPrefix(name, "\u00a0"))
+			if y > last-12 || y > top-12 {
+				t.Errorf("%q is at a height of %v, what is above it at %v, the title at %v", name, y, last, top)
+			}
+			left, last = min(left, x-30), y // the sample line is 30 points wide
+		}
+	}
+	if got := strings.Join(entries, ", "); got != "long line, bars, band, here" {
+		t.Errorf("the legend has %s", got)
+	}
+	data := 0
+	for _, path := range svgPath.FindAllStringSubmatch(svg, -1) {
+		pairs := svgPair.FindAllStringSubmatch(path[1], -1)
+		if len(pairs) < 3 || !strings.Contains(path[2], "fill:none") {
+			continue
+		}
+		data++
+		for _, pair := range pairs {
+			if x := float(t, pair[1]); x > left-6 {
+				t.Errorf("data at %v, the legend begins at %v", x, left)
+			}
+		}
+	}
+	if data < 4 {
+		t.Errorf("%d lines of data", data)
+	}
+}
+
+// A plot can be written twice.
+func TestWritingLeavesThePlotAlone(t *testing.T) {
+	p := sample(t)
+	if one, two := render(t, p, "svg"), render(t, p, "svg"); one != two || !strings.Contains(two, "long line") {
+		t.Error("the second picture is another one")
+	}
+}
+
+func TestSVGNamesFontsOfTheSameWidth(t *testing.T) {
+	svg := render(t, sample(t), "svg")
+	all := strings.Count(svg, "font-family:")
+	if good := strings.Count(svg, "font-family:Liberation Serif,Times New Roman,Times,serif;"); good != all || all == 0 {
+		t.Errorf("%d of %d fonts: %.500s", good, all, svg)
+	}
+}
+
+// A long line is marked at some of its points, the last among them; points without a line are all marked.
+func TestMarked(t *testing.T) {
+	line := Series{Line: true}
+	for _, n := range []int{1, 2, marks, marks + 1, 100, 1000} {
+		points := pairs(make([]float64, n), make([]float64, n))
+		points[n-1].X = 7
+		some := line.marked(points)
+		if len(some) > marks+1 || n <= marks && len(some) != n || some[len(some)-1].X != 7 {
+			t.Errorf("%d of %d points are marked, the last at %v", len(some), n, some[len(some)-1].X)
+		}
+		if all := (Series{}).marked(points); len(all) != n {
+			t.Errorf("%d of %d points without a line are marked", len(all), n)
+		}
+	}
+}
+
+// Curves of different looks are drawn in different ways.
+func TestLooksDiffer(t *testing.T) {
+	dashes, shapes := map[string]bool{}, map[string]bool{}
+	for i := range 8 {
+		dashes[fmt.Sprint(Look{Dash: i}.line(1).Dashes)] = true
+		shapes[fmt.Sprintf("%T", Look{Mark: i}.glyph().Shape)] = true
+	}
+	if len(dashes) != 5 || len(shapes) != 8 {
+		t.Errorf("%d kinds of dashes, %d of marks", len(dashes), len(shapes))
+	}
+}
+
+func TestNoPicturesOfNothing(t *testing.T) {
+	for _, s := range []Series{{X: []float64{1}, Y: []float64{math.NaN()}}, {X: []float64{math.Inf(1)}, Y: []float64{1}}} {
+		if err := Add(New("", "", ""), s); err == nil {
+			t.Errorf("%+v was drawn", s)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package chart
+
+import (
+	"math"
+	"strconv"
+
+	"gonum.org/v1/plot"
+)
+
+// Ticks marks an axis at round numbers: multiples of 1, 2 or 5 times a power of ten, about six of them.
+type Ticks struct{}
+
+// Ticks implements [plot.Ticker].
+func (Ticks) Ticks(low, high float64) []plot.Tick {
+	const most = 8
+	step := math.Pow(10, math.Floor(math.Log10((high-low)/most)))
+	for _, factor := range []float64{1, 2, 5, 10} {
+		if (high-low)/(step*factor) <= most {
+			step *= factor
+			break
+		}
+	}
+	decimals := max(0, -int(math.Floor(math.Log10(step)+slack)))
+	var ticks []plot.Tick
+	for n := math.Ceil(low/step - slack); n <= high/step+slack; n++ {
+		ticks = append(ticks, plot.Tick{Value: n * step, Label: strconv.FormatFloat(n*step+0, 'f', decimals, 64)})
+	}
+	return ticks
+}
+
+// slack is the part of a step by which rounding may move the ends of an axis.
+const slack = 1e-9
+
+// LogTicks marks a logarithmic axis at the powers of ten, twice and five times these by name, and their other
+// multiples without.
+type LogTicks struct{}
+
+// Ticks implements [plot.Ticker].
+func (LogTicks) Ticks(low, high float64) []plot.Tick {
+	var ticks []plot.Tick
+	for power := math.Pow(10, math.Floor(math.Log10(low))); power <= high; power *= 10 {
+		for n := 1.0; n < 10; n++ {
+			tick := plot.Tick{Value: n * power}
+			if tick.Value < low || tick.Value > high {
+				continue
+			}
+			if n == 1 || n == 2 || n == 5 {
+				tick.Label = strconv.FormatFloat(tick.Value, 'g', 3, 64)
+			}
+			ticks = append(ticks, tick)
+		}
+	}
+	return ticks
+}
