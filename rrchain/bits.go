@@ -87,6 +87,9 @@ func (b Bits) String() string {
 
 // ParseBits returns the bits that [Bits.String] writes as text, or [ErrInvalid] if there are none.
 func ParseBits(text string) (Bits, error) {
+	if len(text) > MaxValues {
+		return NewBits(len(text))
+	}
 	var ones []int
 	for i := range len(text) {
 		switch text[i] {

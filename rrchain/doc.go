@@ -30,6 +30,28 @@
 // be the truth, hence only a raise needs it. The exact sampler knows just this law; the kernel in the
 // closed form of the paper is a special case, and a test holds the two against each other.
 //
+// # Many values, many bits, numbers
+//
+// A [Chain] is one value of m. Three more kinds of answers are made of chains with m = 2.
+//
+// A [UnaryChain] answers a question with many values, where a randomized response tells little: from
+// [UnaryFrom] values on it estimates better. A response has a bit for each value. It is optimized unary
+// encoding (Wang, Blocki, Li and Jha 2017), raised gradually, which is ours; its law follows from Lemma
+// 3.1 for each bit, and its privacy loss is that of a [Chain], the ε of its highest level.
+//
+//	chain, err := rrchain.NewUnaryChain(500)
+//	first, err := chain.Raise(sampler, one, truth)   // 500 bits
+//	shares, err := rrchain.EstimateUnary(0.95, rrchain.UnaryCounts{…})
+//
+// A [BitChain] answers with a row of true bits, such as a Bloom filter, all raised together (pan2024 §5.1).
+// Its ε is that of one bit: two truths that differ in d bits can be told apart with a loss of d·ε.
+//
+// A [Range] is for the mean of bounded numbers (pan2024 §5.2). Each number is rounded to an end of the
+// range, once and for all. That end is the truth of a [Chain] with m = 2, and [Range.Mean] estimates the
+// mean of the numbers from the responses.
+//
+// # Exact draws
+//
 // Drawing is exact: no float takes part (see [Sampler]). Everything here is pure, without clock,
 // disk, logger or goroutine; randomness is the operating system's.
 package rrchain

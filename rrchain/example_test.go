@@ -69,6 +69,101 @@ func ExampleEstimate() {
 	// value 2: 0.076, from 0.046 to 0.107
 }
 
+// A question with so many values that a randomized response would tell little: the object answers with
+// a bit for each.
+func ExampleUnaryChain() {
+	sampler := rrchain.NewSampler()
+	chain, err := rrchain.NewUnaryChain(500)
+	check(err)
+
+	const truth = 123
+	_, err = chain.Raise(sampler, epsilon("1"), truth)
+	check(err)
+	_, err = chain.Raise(sampler, epsilon("3"), truth) // costs 2 more, not 3
+	check(err)
+	_, err = chain.Insert(sampler, epsilon("2")) // free
+	check(err)
+
+	for _, level := range chain.Levels() {
+		fmt.Printf("%d bits at ε = %v\n", level.Response.Len(), level.Epsilon)
+	}
+	fmt.Println("privacy loss:", chain.Current().Epsilon)
+	// Output:
+	// 500 bits at ε = 1
+	// 500 bits at ε = 2
+	// 500 bits at ε = 3
+	// privacy loss: 3
+}
+
+// 1,000 objects answered in unary encoding. The bit of its true value is set in half of the responses,
+// each other bit in 27 % of them.
+func ExampleEstimateUnary() {
+	shares, err := rrchain.EstimateUnary(0.95,
+		rrchain.UnaryCounts{Epsilon: epsilon("1"), Objects: 1000, ByValue: []int64{412, 335, 281, 274, 266, 262}},
+	)
+	check(err)
+	for value, f := range shares {
+		fmt.Printf("value %d: %.3f, from %.3f to %.3f\n", value, f.Estimate, f.Low, f.High)
+	}
+	// Output:
+	// value 0: 0.619, from 0.491 to 0.748
+	// value 1: 0.286, from 0.162 to 0.409
+	// value 2: 0.052, from -0.068 to 0.172
+	// value 3: 0.022, from -0.097 to 0.141
+	// value 4: -0.013, from -0.132 to 0.106
+	// value 5: -0.030, from -0.149 to 0.089
+}
+
+// From how many values on unary encoding is the better choice.
+func ExampleUnaryFrom() {
+	for _, e := range []string{"0.1", "1", "2", "4"} {
+		fmt.Printf("ε = %s: from %d values on\n", e, rrchain.UnaryFrom(epsilon(e)))
+	}
+	// Output:
+	// ε = 0.1: from 6 values on
+	// ε = 1: from 10 values on
+	// ε = 2: from 21 values on
+	// ε = 4: from 135 values on
+}
+
+// A row of bits, all raised together. Its ε is that of one bit; these truths differ in up to four.
+func ExampleBitChain() {
+	sampler := rrchain.NewSampler()
+	truth, err := rrchain.NewBits(16, 3, 11) // two of 16 bits are set for each possible truth
+	check(err)
+	chain, err := rrchain.NewBitChain(truth.Len())
+	check(err)
+	for _, e := range []string{"0.25", "0.5"} {
+		level, err := chain.Raise(sampler, epsilon(e), truth)
+		check(err)
+		fmt.Printf("%d bits at ε = %v each, at most %v for the whole\n", level.Response.Len(), level.Epsilon, 4*level.Epsilon.Float64())
+	}
+	// Output:
+	// 16 bits at ε = 0.25 each, at most 1 for the whole
+	// 16 bits at ε = 0.5 each, at most 2 for the whole
+}
+
+// The mean of numbers from 0 to 100. Each is rounded to 0 or 100 by a key, so that nobody has to keep
+// to which, and that end is what a chain with two values responds to.
+func ExampleRange() {
+	hours, err := rrchain.NewRange(0, 100)
+	check(err)
+	key := []byte("sixteen bytes or") // from crypto/rand, and secret
+	end, err := hours.RoundKeyed(key, "hours a week", "object 17", 38.5)
+	check(err)
+	chain, err := rrchain.NewChain(2)
+	check(err)
+	_, err = chain.Raise(rrchain.NewSampler(), epsilon("1"), end)
+	check(err)
+
+	// What a thousand such objects answered at ε = 1.
+	mean, err := hours.Mean(0.95, rrchain.Counts{Epsilon: epsilon("1"), ByValue: []int64{552, 448}})
+	check(err)
+	fmt.Printf("mean: %.1f, from %.1f to %.1f\n", mean.Estimate, mean.Low, mean.High)
+	// Output:
+	// mean: 38.7, from 32.1 to 45.4
+}
+
 func epsilon(text string) privacy.Epsilon {
 	e, err := privacy.ParseEpsilon(text)
 	check(err)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"math/big"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
@@ -154,4 +155,54 @@ func replay(words ...uint64) *Sampler {
 			binary.BigEndian.PutUint64(p, word)
 		}
 	}))
+}
+
+// row returns a row of n bits with some of them set.
+func row(t testing.TB, n int, ones ...int) Bits {
+	t.Helper()
+	b, err := NewBits(n, ones...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// parsed returns the row that is written as text.
+func parsed(t testing.TB, text string) Bits {
+	t.Helper()
+	b, err := ParseBits(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// randomRow returns a row of n fair bits.
+func randomRow(t testing.TB, random *rand.Rand, n int) Bits {
+	t.Helper()
+	var ones []int
+	for i := range n {
+		if random.IntN(2) == 1 {
+			ones = append(ones, i)
+		}
+	}
+	return row(t, n, ones...)
+}
+
+func newBits(t testing.TB, n int, recorded ...BitLevel) *BitChain {
+	t.Helper()
+	chain, err := NewBitChain(n, recorded...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chain
+}
+
+func newUnary(t testing.TB, m int, recorded ...BitLevel) *UnaryChain {
+	t.Helper()
+	chain, err := NewUnaryChain(m, recorded...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chain
 }

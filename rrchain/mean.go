@@ -19,8 +19,18 @@ import (
 // The rounding protects nothing; the chain does. What it must be is final: a number rounded anew for
 // every raise is a truth that changes. So the host stores the end ([Range.Round]), or has it from a key
 // again whenever it is needed ([Range.RoundKeyed]).
+//
+// The zero value is not usable; see [NewRange].
 type Range struct {
 	low, high float64
+}
+
+// check refuses the zero value.
+func (r Range) check() error {
+	if !(r.low < r.high) {
+		return fmt.Errorf("%w: a range without numbers", ErrInvalid)
+	}
+	return nil
 }
 
 // NewRange returns the numbers from low to high. It returns [ErrInvalid] unless both are finite, low
@@ -43,10 +53,11 @@ func (r Range) Round(s *Sampler, x float64) (int, error) {
 	return r.round(x, s.bits.Uint64)
 }
 
-// RoundKeyed is [Range.Round] with HMAC-SHA256 in the place of chance: the same key, question, object,
-// range and number always have the same end. To whoever does not know the key, which must have at least
-// 16 bytes, the ends are as good as drawn. A number that changes may change its end, though most often
-// it does not; then it is another truth, and needs another question.
+// RoundKeyed is [Range.Round] with HMAC-SHA256 in the place of chance: the same key, question, object, range
+// and number always have the same end. To whoever does not know the key, which must have at least 16 bytes,
+// the ends are as good as drawn. (A key and the same key with zero bytes behind it are one key, as always with
+// HMAC.) A number that changes may change its end, though most often it does not; then it is another truth,
+// and needs another question.
 func (r Range) RoundKeyed(key []byte, question, object string, x float64) (int, error) {
 	if len(key) < 16 {
 		return 0, fmt.Errorf("%w: a key of %d bytes; at least 16 are needed", ErrInvalid, len(key))
@@ -67,6 +78,9 @@ func (r Range) RoundKeyed(key []byte, question, object string, x float64) (int, 
 // round tells whether a uniform real number in [0,1), of which next returns 64 more bits, is below
 // (x−low)/(high−low).
 func (r Range) round(x float64, next func() uint64) (int, error) {
+	if err := r.check(); err != nil {
+		return 0, err
+	}
 	if math.IsNaN(x) {
 		return 0, fmt.Errorf("%w: the number is not one", ErrInvalid)
 	}
@@ -87,9 +101,12 @@ func rational(x float64) *big.Rat { return new(big.Rat).SetFloat64(x) }
 //
 // The standard error is that of responses and rounding together for a random sample of a large
 // population; it is never too small, and too large by what the numbers themselves vary: its square by
-// Var(x)/n, which only at an ε far above 1 is worth mentioning. The estimate may lie outside of the
+// Var(x)/n for one level and by less for several, which only at an ε far above 1 is worth mentioning. The estimate may lie outside of the
 // range. Errors are those of [Estimate]; there must be 2 values.
 func (r Range) Mean(confidence float64, levels ...Counts) (Frequency, error) {
+	if err := r.check(); err != nil {
+		return Frequency{}, err
+	}
 	z, err := quantile(confidence)
 	if err != nil {
 		return Frequency{}, err

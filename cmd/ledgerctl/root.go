@@ -92,7 +92,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.initCommand(), a.questionCommand(), a.enrollCommand(), a.raiseCommand(), a.advanceCommand(), a.quoteCommand(), a.sellCommand(),
 		a.withdrawCommand(), a.forgetCommand(), a.estimateCommand(), a.answerCommand(), a.showCommand(), a.logCommand(), a.statsCommand(),
 		a.auditCommand(), a.receiptCommand(), a.statementCommand(), a.backupCommand(), a.compactCommand(),
-		a.kernelCommand(), a.mechanismCommand(), a.completionCommand(),
+		a.kernelCommand(), a.mechanismCommand(), a.simulateCommand(), a.completionCommand(),
 	)
 	return root
 }

@@ -26,7 +26,6 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// The colours differ in brightness too, which is what remains for those who see no colours.
 func TestColorsDiffer(t *testing.T) {
 	seen := map[string]bool{}
 	for i := range 8 {

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"gonum.org/v1/plot"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/chart"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/simulate"
+)
+
+// pictures are files for figures, by the figure's number.
+type pictures map[string][]picture
+
+// picture is a file in one format.
+type picture struct {
+	format string
+	file   *outfile
+}
+
+// The size of a figure in points.
+const figureWidth, figureHeight = 600, 340
+
+func pictureName(dir, figure, format string) string {
+	return filepath.Join(dir, "figure-"+figure+"."+format)
+}
+
+// newPictures begins the files of all figures in a directory, which it makes if there is none. Without a
+// name there are no files.
+func (a *app) newPictures(dir string, figures []string) (pictures, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	const hint = "--out needs a directory that you may write to"
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, inputError(hint, "--out: %w", err)
+	}
+	all := pictures{}
+	for _, figure := range figures {
+		for _, format := range []string{"png", "svg"} {
+			file, err := a.newOutput("--out", pictureName(dir, figure, format))
+			if err != nil {
+				var classed *fault
+				if errors.As(err, &classed) && classed.kind == "input" {
+					classed.hint = hint
+				}
+				return all, err
+			}
+			all[figure] = append(all[figure], picture{format, file})
+		}
+	}
+	return all, nil
+}
+
+// save draws the figures, and returns the names of the files.
+func (p pictures) save(ctx context.Context, figures []simulate.Figure) ([]string, error) {
+	names := []string{}
+	for _, figure := range figures {
+		for _, picture := range p[figure.ID] {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			drawn, err := drawFigure(figure)
+			if err != nil {
+				return nil, fmt.Errorf("figure %s: %w", figure.ID, err)
+			}
+			err = picture.file.save(func(w io.Writer) error {
+				return chart.WriteWithLegend(w, drawn, picture.format, figureWidth, figureHeight)
+			})
+			if err != nil {
+				return nil, fmt.Errorf("figure %s: %w", figure.ID, err)
+			}
+			names = append(names, picture.file.path)
+		}
+	}
+	return names, nil
+}
+
+func (p pictures) discard() {
+	for _, files := range p {
+		for _, picture := range files {
+			picture.file.discard()
+		}
+	}
+}
+
+// drawFigure draws theory over measurements: they are marks and bars, and it is lines. Where there is theory
+// alone, its lines are marked too.
+func drawFigure(f simulate.Figure) (*plot.Plot, error) {
+	p := chart.New(fmt.Sprintf("pan2024 Figure %s(%s): %s", f.ID[:1], f.ID[1:], f.Title), f.X, f.Y)
+	if f.LogY {
+		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, chart.LogTicks{}
+	}
+	if f.Ticks != nil {
+		var ticks []plot.Tick
+		for _, tick := range f.Ticks {
+			ticks = append(ticks, plot.Tick{Value: tick.At, Label: tick.Name})
+		}
+		p.X.Tick.Marker = plot.ConstantTicks(ticks)
+	}
+	measured := 0
+	for _, s := range f.Series {
+		if s.Measured {
+			measured++
+		}
+	}
+	beside := -float64(measured-1) / 2
+	for _, s := range f.Series {
+		x := s.X
+		if s.Measured {
+			x = shifted(x, beside)
+			beside++
+		}
+		err := chart.Add(p, chart.Series{
+			Name: s.Name, X: x, Y: s.Y, Low: s.Low, High: s.High,
+			Line: !s.Measured, Marks: s.Measured || measured == 0 && len(s.X) > 2,
+			Look: chart.Look{Color: s.Look.Color, Mark: s.Look.Color - 1, Dash: s.Look.Dash},
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// shifted moves points, which are 1 apart, a little to the side, so that bars of several series do not hide
+// one another.
+func shifted(x []float64, by float64) []float64 {
+	moved := make([]float64, len(x))
+	for i := range x {
+		moved[i] = x[i] + 0.15*by
+	}
+	return moved
+}

@@ -1,0 +1,114 @@
+package exact
+
+import (
+	"fmt"
+	"math/big"
+	"testing"
+)
+
+// rationals have a finite binary expansion and an infinite one, within one word and beyond it, and are next to
+// either end of [0,1] or are that end.
+func rationals() []*big.Rat {
+	power := func(n uint) *big.Int { return new(big.Int).Lsh(big.NewInt(1), n) }
+	tiny := new(big.Rat).SetFrac(big.NewInt(1), power(200))
+	return []*big.Rat{
+		big.NewRat(0, 1), big.NewRat(1, 1), big.NewRat(1, 2), big.NewRat(1, 3), big.NewRat(2, 3), big.NewRat(3, 8),
+		big.NewRat(1, 1<<62), big.NewRat(999_999_999, 1_000_000_000), big.NewRat(355, 1130),
+		new(big.Rat).SetFrac(big.NewInt(5), power(64)),
+		new(big.Rat).SetFrac(big.NewInt(5), power(65)),
+		new(big.Rat).SetFrac(power(127), new(big.Int).Add(power(128), big.NewInt(3))),
+		tiny,
+		new(big.Rat).Sub(big.NewRat(1, 1), tiny),
+		new(big.Rat).Add(big.NewRat(1, 4), tiny),
+		new(big.Rat).Quo(tiny, big.NewRat(7, 1)),
+	}
+}
+
+// TestBelowFlipsAtTheNumber finds the U from which on the answer is no, as for a Mixture.
+func TestBelowFlipsAtTheNumber(t *testing.T) {
+	var bits tape
+	for _, number := range rationals() {
+		t.Run(number.RatString(), func(t *testing.T) {
+			at := new(big.Float).SetPrec(1000).SetRat(number)
+			checkFlip(t, at, func(_ uint64, u ...uint64) bool {
+				bits.load(1, u...) // with zeros behind it, U could be the number itself, and never be told from it
+				return Below(bits.Uint64, number)
+			})
+		})
+	}
+}
+
+// TestBelowOverTheSecondWord goes through numbers whose first 64 bits are some word and whose next four are
+// any, and through the words around these: where the first is equal, the second decides.
+func TestBelowOverTheSecondWord(t *testing.T) {
+	const steps = 16
+	scale := new(big.Int).Lsh(big.NewInt(steps), 64)
+	var bits tape
+	for _, cell := range []uint64{0, 1, 1 << 63, ones - 1, ones} {
+		for j := range uint64(steps) {
+			numerator := new(big.Int).SetUint64(cell)
+			numerator.Mul(numerator, big.NewInt(steps)).Add(numerator, new(big.Int).SetUint64(j))
+			number := new(big.Rat).SetFrac(numerator, scale)
+			for step := range uint64(steps) {
+				checkBelow(t, &bits, number, step < j, 2, cell, step<<60|1)
+			}
+			if cell > 0 {
+				checkBelow(t, &bits, number, true, 1, cell-1)
+			}
+			if cell < ones {
+				checkBelow(t, &bits, number, false, 1, cell+1)
+			}
+		}
+	}
+}
+
+// checkBelow checks an answer, and how many words were read for it.
+func checkBelow(t *testing.T, bits *tape, number *big.Rat, want bool, read int, u ...uint64) {
+	t.Helper()
+	bits.load(ones, u...)
+	if got := Below(bits.Uint64, number); got != want || bits.read() != read {
+		t.Errorf("U = %#x… below %v is %v after %d words, want %v after %d", u, number, got, bits.read(), want, read)
+	}
+}
+
+// TestBelowAtTheEnds has a sure answer: no real number in [0,1) is below 0, and every one is below 1.
+func TestBelowAtTheEnds(t *testing.T) {
+	var bits tape
+	for _, word := range []uint64{1, 1 << 63, ones} {
+		checkBelow(t, &bits, big.NewRat(0, 1), false, 1, word)
+		checkBelow(t, &bits, big.NewRat(1, 1), true, 1, word)
+	}
+	checkBelow(t, &bits, big.NewRat(1, 1), true, 1, 0)
+}
+
+// TestBelowLeavesTheNumber asks twice for the same one.
+func TestBelowLeavesTheNumber(t *testing.T) {
+	for _, number := range rationals() {
+		before := fmt.Sprint(number)
+		var bits tape
+		bits.load(ones, 1<<63, 1<<62)
+		Below(bits.Uint64, number)
+		if after := fmt.Sprint(number); after != before {
+			t.Errorf("%s became %s", before, after)
+		}
+	}
+}
+
+// TestBelowComesAsOftenAsTheNumber draws with the randomness of the operating system; the bounds, and a false
+// alarm in 10¹⁰ runs for each number, are those of [surprising].
+func TestBelowComesAsOftenAsTheNumber(t *testing.T) {
+	const n = 100_000
+	bits := NewBits()
+	for _, number := range []*big.Rat{big.NewRat(1, 3), big.NewRat(1, 100), big.NewRat(19, 20)} {
+		p, _ := number.Float64()
+		yes := 0.0
+		for range n {
+			if Below(bits.Uint64, number) {
+				yes++
+			}
+		}
+		if v := surprising([]float64{yes, n - yes}, []float64{p, 1 - p}); v != "" {
+			t.Errorf("%v: %s", number, v)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package rappor
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// BenchmarkRaise raises reports of 128 bits from ε=1 to ε=2, and for comparison draws nothing but a word of the
+// same random numbers for each bit.
+func BenchmarkRaise(b *testing.B) {
+	p, low, high := Params{64, 128, 2}, eps(b, "1"), eps(b, "2")
+	sampler := rrchain.NewSampler()
+	first, err := NewClient(p, 0, "Emma")
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := first.Raise(sampler, low); err != nil {
+		b.Fatal(err)
+	}
+	recorded := first.Reports()
+	b.Run("raise", func(b *testing.B) {
+		for b.Loop() {
+			b.StopTimer()
+			client, err := NewClient(p, 0, "Emma", recorded...)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.StartTimer()
+			if _, err := client.Raise(sampler, high); err != nil {
+				b.Fatal(err)
+			}
+		}
+		bitsPerSecond(b, p.Bits)
+	})
+	b.Run("restart-and-raise", func(b *testing.B) {
+		for b.Loop() {
+			client, err := NewClient(p, 0, "Emma", recorded...)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if _, err := client.Raise(sampler, high); err != nil {
+				b.Fatal(err)
+			}
+		}
+		bitsPerSecond(b, p.Bits)
+	})
+	b.Run("baseline", func(b *testing.B) {
+		source, sum := exact.NewBits(), uint64(0)
+		for b.Loop() {
+			for range p.Bits {
+				sum += source.Uint64() & 1
+			}
+		}
+		bitsPerSecond(b, p.Bits)
+		_ = sum
+	})
+}
+
+func bitsPerSecond(b *testing.B, bits int) {
+	b.ReportMetric(float64(bits)*float64(b.N)/b.Elapsed().Seconds(), "bits/s")
+}
+
+func BenchmarkTally(b *testing.B) {
+	p := Params{64, 128, 2}
+	client, err := NewClient(p, 0, "Emma")
+	if err != nil {
+		b.Fatal(err)
+	}
+	report, err := client.Raise(rrchain.NewSampler(), eps(b, "2"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	tally, err := NewTally(p, eps(b, "2"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if err := tally.Add(report); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	p := Params{64, 128, 2}
+	for _, candidates := range []int{100, 1000} {
+		listed := names("name", candidates)
+		tally, err := NewTally(p, eps(b, "4"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		sampler := rrchain.NewSampler()
+		for i := range 2000 {
+			client, err := NewClient(p, i%64, listed[i*i%candidates])
+			if err != nil {
+				b.Fatal(err)
+			}
+			report, err := client.Raise(sampler, tally.Epsilon())
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := tally.Add(report); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.Run(fmt.Sprintf("candidates=%d", candidates), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := Decode(tally, listed, 0.95); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,187 @@
+package rappor
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// Share is the estimated share of one candidate string among the clients of a tally.
+type Share struct {
+	String string
+	rrchain.Frequency
+	// P is the one-sided p-value of "no client has this string" after Holm's correction for all candidates.
+	P float64
+	// Significant says that P is at most 1 − confidence. The probability that this is said of any candidate
+	// that nobody has is at most that, for all candidates together.
+	Significant bool
+}
+
+// Decoding is what a tally says about a list of candidates.
+type Decoding struct {
+	Shares []Share           // by falling estimate; equal ones in the order of the candidates
+	Others rrchain.Frequency // the share of clients with none of the candidates
+	// Misfit is the sum of squared residuals over its expectation if no string outside of the list were common.
+	// It is about 1 when the list holds all common strings. Far above 1, either some are missing (the
+	// intervals are wider then, and hold), or the parameters are not those of the clients.
+	Misfit float64
+}
+
+// UndecodableError says that a tally's counts cannot tell the candidates apart. It wraps
+// [rrchain.ErrInvalid].
+type UndecodableError struct {
+	Candidates int      // how many there are
+	Counts     int      // how many independent counts there are
+	Alike      []string // two candidates with the same filter in every cohort that has clients, if there are any
+}
+
+// Error says what would help.
+func (e *UndecodableError) Error() string {
+	switch {
+	case len(e.Alike) > 0:
+		return fmt.Sprintf("candidates %q and %q have the same filter in every cohort: "+
+			"leave one out, or collect with more cohorts or bits", e.Alike[0], e.Alike[1])
+	case e.Candidates >= e.Counts:
+		return fmt.Sprintf("%d candidates cannot be told apart by %d counts: "+
+			"give fewer than that, or collect with more cohorts or bits", e.Candidates, e.Counts)
+	}
+	return fmt.Sprintf("the filters of the %d candidates are not independent of each other: "+
+		"give fewer, or collect with more cohorts or bits", e.Candidates)
+}
+
+// Unwrap returns [rrchain.ErrInvalid].
+func (e *UndecodableError) Unwrap() error { return rrchain.ErrInvalid }
+
+// Decode estimates the share of clients who have each of the candidate strings, with intervals of a
+// nominal coverage such as 0.95.
+//
+// Let x be the filter of a string in a cohort, less its mean h/k. Every filter has h bits set, so what
+// strings outside of the list add is h/k on average over the hash, and the unbiased bit counts of the
+// cohort, divided by its number of clients n_c, less h/k, have the expectation Σ share·x. The
+// estimates are the least-squares solution over all cohorts and bits with weights n_c. As the weights do
+// not depend on the reports, they are exactly unbiased for these clients, over the draws of cohorts and
+// reports, if the list is complete, and else over the hash too. (The original selects candidates by lasso,
+// and fits the chosen ones to the same data; non-negative least squares would bias every rare string
+// upwards. After either the usual intervals and p-values are not valid.)
+//
+// The standard error has three parts: the noise of the reports, exactly; that of having parted the clients
+// into cohorts at random, a sample without replacement in each, with the estimates for the shares; and that
+// of common strings outside of the list. These shift each bit of a cohort by an unknown amount, the same
+// in all reports, whose variance is estimated from by how much the residuals exceed what the first two
+// parts explain. Intervals and p-values are those of Student's t with as many degrees of freedom as the
+// residuals have; trust them from about 30 clients in each cohort on. Far out the errors are not normal where
+// a few strings share bits with a rare one: they err upwards. So a p-value is the larger one of Student's and
+// that of a gamma distribution with the skewness that the third moment of the residuals shows.
+//
+// The p-values are corrected by Holm's method. Like Bonferroni's it bounds the probability of a single
+// false alarm however the estimates depend on each other, and it finds more.
+//
+// Decode returns [*UndecodableError] when the counts cannot tell the candidates apart, and
+// [rrchain.ErrInvalid] for an empty tally, no candidates, one given twice, or a confidence not strictly
+// between 0 and 1. It returns [rrchain.ErrInvalid], too, when the number of ones in all reports is one
+// that clients with these parameters report with a probability below 10⁻¹²: with another number of
+// hashes, or at another ε.
+func Decode(t *Tally, candidates []string, confidence float64) (Decoding, error) {
+	if !(confidence > 0 && confidence < 1) {
+		return Decoding{}, fmt.Errorf("%w: confidence %v is not between 0 and 1", rrchain.ErrInvalid, confidence)
+	}
+	if err := checkCandidates(candidates); err != nil {
+		return Decoding{}, err
+	}
+	if err := t.checkOnes(); err != nil {
+		return Decoding{}, err
+	}
+	d, err := newDesign(t, candidates)
+	if err != nil {
+		return Decoding{}, err
+	}
+	return d.fit().decoding(candidates, confidence), nil
+}
+
+func checkCandidates(candidates []string) error {
+	if len(candidates) == 0 {
+		return fmt.Errorf("%w: no candidates", rrchain.ErrInvalid)
+	}
+	seen := make(map[string]bool, len(candidates))
+	for _, s := range candidates {
+		if seen[s] {
+			return fmt.Errorf("%w: the candidate %q is given twice", rrchain.ErrInvalid, s)
+		}
+		seen[s] = true
+	}
+	return nil
+}
+
+// checkOnes compares the number of ones in all reports with its expectation, which the strings do not
+// change. The bound is Bernstein's: a sum of independent bits with variance V in all is x or more away from
+// its expectation with a probability of at most 2·exp(−x²/(2(V+x/3))).
+func (t *Tally) checkOnes() error {
+	clients, ones := t.Clients(), int64(0)
+	if clients == 0 {
+		return fmt.Errorf("%w: no reports to decode", rrchain.ErrInvalid)
+	}
+	for _, n := range t.ones {
+		ones += n
+	}
+	reported := clients * int64(t.params.Bits)
+	want := t.noise.q*float64(reported) + t.noise.gap*float64(t.params.Hashes)*float64(clients)
+	away, variance := math.Abs(float64(ones)-want), t.noise.q*(1-t.noise.q)*float64(reported)
+	if away*away > 2*(variance+away/3)*math.Log(2e12) {
+		return fmt.Errorf("%w: the filters behind these reports have %.2f bits set, not %d: are parameters and ε those of the clients?",
+			rrchain.ErrInvalid, t.noise.estimate(ones, reported)/float64(clients), t.params.Hashes)
+	}
+	return nil
+}
+
+// decoding puts the fit in the form that callers see.
+func (f fit) decoding(candidates []string, confidence float64) Decoding {
+	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: f.freedom}
+	reach := t.Quantile((1 + confidence) / 2)
+	shares := make([]Share, len(candidates))
+	p := make([]float64, len(candidates))
+	for j, s := range candidates {
+		shares[j] = Share{String: s, Frequency: around(f.shares[j], f.stdErr[j], reach)}
+		z := f.shares[j] / f.stdErr[j]
+		p[j] = max(t.Survival(z), skewTail(z, f.skewness[j]))
+	}
+	for j, corrected := range holm(p) {
+		shares[j].P, shares[j].Significant = corrected, corrected <= 1-confidence
+	}
+	slices.SortStableFunc(shares, func(a, b Share) int { return cmp.Compare(b.Estimate, a.Estimate) })
+	return Decoding{shares, around(f.others, f.othersStdErr, reach), f.misfit}
+}
+
+func around(estimate, stdErr, reach float64) rrchain.Frequency {
+	return rrchain.Frequency{Estimate: estimate, StdErr: stdErr, Low: estimate - reach*stdErr, High: estimate + reach*stdErr}
+}
+
+// skewTail returns the probability that a gamma variable, shifted and scaled to mean 0, variance 1 and the
+// given skewness, is above z. A skewness too small to matter counts as none, and gets 0.
+func skewTail(z, skewness float64) float64 {
+	if skewness < 1e-3 {
+		return 0
+	}
+	shape := 4 / (skewness * skewness)
+	return distuv.Gamma{Alpha: shape, Beta: 1}.Survival(max(shape+z*math.Sqrt(shape), 0))
+}
+
+// holm corrects p-values for their number (S. Holm, "A Simple Sequentially Rejective Multiple Test
+// Procedure", 1979): the i-th smallest of m, counted from 0, times m − i, and never below a smaller one's.
+func holm(p []float64) []float64 {
+	order := make([]int, len(p))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(p[a], p[b]) })
+	corrected, last := make([]float64, len(p)), 0.0
+	for i, j := range order {
+		last = min(1, max(last, float64(len(p)-i)*p[j]))
+		corrected[j] = last
+	}
+	return corrected
+}

@@ -1,0 +1,418 @@
+package rappor
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// TestDecodingIsUnbiased goes through all ways to part four clients into cohorts of given sizes, and all reports
+// that they can make. The mean of each estimate is the true share, its variance is the one that the standard
+// error is made of, and the mean of the squared residuals is the expectation they are compared with.
+func TestDecodingIsUnbiased(t *testing.T) {
+	for _, x := range []struct {
+		params  Params
+		people  []string
+		sizes   []int
+		epsilon string
+	}{
+		{Params{2, 3, 1}, []string{"Emma", "Noah", "Noah", "Emma"}, []int{2, 2}, "1"},
+		{Params{2, 3, 1}, []string{"Emma", "Noah", "Noah", "Noah"}, []int{3, 1}, "6"},
+		{Params{2, 3, 2}, []string{"Emma", "Noah", "Noah", "Noah"}, []int{1, 3}, "40"},
+		{Params{3, 3, 1}, []string{"Emma", "Noah", "Ava"}, []int{1, 1, 1}, "9"},
+		{Params{1, 4, 1}, []string{"Emma", "Noah", "Noah"}, []int{3}, "3"},
+		{Params{2, 4, 1}, []string{"Emma", "Noah", "Noah"}, []int{3, 0}, "5"},
+	} {
+		candidates := slices.Compact(slices.Sorted(slices.Values(x.people)))
+		truth := make([]float64, len(candidates))
+		for _, s := range x.people {
+			truth[slices.Index(candidates, s)] += 1 / float64(len(x.people))
+		}
+		mean, square, total := make([]float64, len(truth)), make([]float64, len(truth)), 0.0
+		residual, others := 0.0, 0.0
+		everySurvey(t, x.params, x.people, x.sizes, x.epsilon, func(chance float64, tally *Tally) {
+			result, err := Decode(tally, candidates, 0.9)
+			if err != nil {
+				t.Fatal(err)
+			}
+			total += chance
+			others += chance * result.Others.Estimate * result.Others.Estimate
+			for _, share := range result.Shares {
+				j := slices.Index(candidates, share.String)
+				mean[j] += chance * share.Estimate
+				square[j] += chance * (share.Estimate - truth[j]) * (share.Estimate - truth[j])
+			}
+			residual += chance * squaredResiduals(t, tally, candidates)
+		})
+		wantNear(t, "the sum of all probabilities", total, 1, 1e-9)
+		stated := trueAudit(t, x.params, x.sizes, x.epsilon, candidates, truth)
+		for j, s := range candidates {
+			if math.Abs(mean[j]-truth[j]) > 1e-9 {
+				t.Errorf("%+v: the mean share of %s is %v, want %v", x, s, mean[j], truth[j])
+			}
+			wantNear(t, fmt.Sprintf("%+v: variance for %s", x, s), stated.errors[j].variance(0), square[j], 1e-8)
+		}
+		wantNear(t, fmt.Sprintf("%+v: variance for others", x), stated.others.variance(0), others, 1e-8)
+		wantNear(t, fmt.Sprintf("%+v: squared residuals", x), stated.residual, residual, 1e-8)
+	}
+}
+
+// everySurvey visits all tallies that clients with the given strings, parted into cohorts of the given sizes, can
+// lead to. Each way to part them is as likely as the others.
+func everySurvey(
+	t *testing.T, p Params, people []string, sizes []int, epsilon string, visit func(chance float64, tally *Tally),
+) {
+	t.Helper()
+	ways := partitions(sizes, len(people), nil)
+	for _, cohorts := range ways {
+		var filters [][]int
+		for i, s := range people {
+			filters = append(filters, bitsOf(t, p, cohorts[i], s))
+		}
+		for code := range 1 << (len(people) * p.Bits) {
+			tally, chance := newTally(t, p, epsilon), 1/float64(len(ways))
+			for i, cohort := range cohorts {
+				tally.clients[cohort]++
+				for bit := range p.Bits {
+					reported := code >> (i*p.Bits + bit) & 1
+					tally.ones[cohort*p.Bits+bit] += int64(reported)
+					if (reported == 1) == slices.Contains(filters[i], bit) {
+						chance *= 1 - tally.noise.q
+					} else {
+						chance *= tally.noise.q
+					}
+				}
+			}
+			if chance > 1e-25 {
+				visit(chance, tally)
+			}
+		}
+	}
+}
+
+// partitions returns all ways to give n clients their cohorts, after those in start.
+func partitions(sizes []int, n int, start []int) [][]int {
+	if len(start) == n {
+		return [][]int{start}
+	}
+	var all [][]int
+	for cohort, size := range sizes {
+		used := 0
+		for _, c := range start {
+			if c == cohort {
+				used++
+			}
+		}
+		if used < size {
+			all = append(all, partitions(sizes, n, append(start[:len(start):len(start)], cohort))...)
+		}
+	}
+	return all
+}
+
+func squaredResiduals(t *testing.T, tally *Tally, candidates []string) float64 {
+	t.Helper()
+	d := mustDesign(t, tally, candidates)
+	fitted, sum := d.combine(d.solve()), 0.0
+	for i, count := range d.counts {
+		sum += d.clients[i/d.params.Bits] * (count - fitted[i]) * (count - fitted[i])
+	}
+	return sum
+}
+
+func mustDesign(t *testing.T, tally *Tally, candidates []string) *design {
+	t.Helper()
+	d, err := newDesign(tally, candidates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+type stated struct {
+	errors   []parts
+	others   parts
+	residual float64
+}
+
+// trueAudit returns the variances that the package would state if it knew the true shares.
+func trueAudit(t *testing.T, p Params, sizes []int, epsilon string, candidates []string, truth []float64) stated {
+	t.Helper()
+	tally := newTally(t, p, epsilon)
+	for cohort, n := range sizes {
+		tally.clients[cohort] = int64(n)
+	}
+	d := mustDesign(t, tally, candidates)
+	a := newAudit(d, truth)
+	var result stated
+	all := make([]float64, d.candidates)
+	for j := range truth {
+		coefficients := make([]float64, d.candidates)
+		for s := range coefficients {
+			coefficients[s] = d.inverse.At(j, s)
+		}
+		result.errors = append(result.errors, a.candidate(j, coefficients))
+		floats.Add(all, coefficients)
+	}
+	result.others, _ = a.estimate(all, a.others)
+	result.residual = a.expectation(float64(d.independent() - d.candidates))
+	return result
+}
+
+// TestDecodeIsLeastSquares solves the same regression by a QR factorization, with a column for the strings outside of
+// the list, which sets every bit to h/k.
+func TestDecodeIsLeastSquares(t *testing.T) {
+	p, candidates := Params{5, 16, 2}, names("x", 12)
+	tally := survey(t, seeded(1), p, eps(t, "3"), population{"x/0": 90, "x/1": 60, "x/5": 30, "y": 40}, nil)
+	tally.clients[4] = 0 // a cohort without clients
+	for i := range p.Bits {
+		tally.ones[4*p.Bits+i] = 0
+	}
+	rows := (p.Cohorts - 1) * p.Bits
+	left, right := mat.NewDense(rows, len(candidates)+1, nil), mat.NewVecDense(rows, nil)
+	for c := range p.Cohorts - 1 {
+		clients, bits := cohort(t, tally, c)
+		weight := math.Sqrt(float64(clients))
+		for i, count := range bits {
+			right.SetVec(c*p.Bits+i, weight*count.Estimate/float64(clients))
+			left.Set(c*p.Bits+i, len(candidates), weight*float64(p.Hashes)/float64(p.Bits))
+		}
+		for j, s := range candidates {
+			for _, i := range bitsOf(t, p, c, s) {
+				left.Set(c*p.Bits+i, j, weight)
+			}
+		}
+	}
+	var qr mat.QR
+	qr.Factorize(left)
+	var want mat.VecDense
+	if err := qr.SolveVecTo(&want, false, right); err != nil {
+		t.Fatal(err)
+	}
+	result := decode(t, tally, candidates, 0.95)
+	sum := 0.0
+	for _, share := range result.Shares {
+		sum += share.Estimate
+		wantNear(t, share.String, 1+share.Estimate, 1+want.AtVec(slices.Index(candidates, share.String)), 1e-10)
+	}
+	wantNear(t, "others", 1+result.Others.Estimate, 2-sum, 1e-12)
+}
+
+func decode(t *testing.T, tally *Tally, candidates []string, confidence float64) Decoding {
+	t.Helper()
+	result, err := Decode(tally, candidates, confidence)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// TestRealClients lets 4,000 clients report and raise, and decodes both reports. Each estimate, 14 in all, is
+// more than 7 standard errors away with a probability of about 10⁻¹¹.
+func TestRealClients(t *testing.T) {
+	p, sampler := Params{16, 32, 1}, rrchain.NewSampler()
+	people := population{"Emma": 1600, "Olivia": 1000, "Noah": 600, "Ava": 0, "Liam": 300, "not listed": 500}
+	candidates := []string{"Ava", "Emma", "Liam", "Noah", "Olivia", "nobody"}
+	low, high := newTally(t, p, "1"), newTally(t, p, "5")
+	for s, n := range people {
+		for range n {
+			cohort, err := p.DrawCohort()
+			if err != nil {
+				t.Fatal(err)
+			}
+			client := newClient(t, p, cohort, s)
+			for _, tally := range []*Tally{low, high} {
+				report, err := client.Raise(sampler, tally.Epsilon())
+				if err != nil {
+					t.Fatal(err)
+				}
+				add(t, tally, report)
+			}
+		}
+	}
+	for _, tally := range []*Tally{low, high} {
+		result := decode(t, tally, candidates, 0.95)
+		for _, share := range result.Shares {
+			wantWithin(t, share.String, share.Frequency, float64(people[share.String])/4000)
+		}
+		wantWithin(t, "others", result.Others, 500.0/4000)
+	}
+	result := decode(t, high, candidates, 0.95)
+	if top := result.Shares[0]; top.String != "Emma" || !top.Significant || top.P > 1e-6 || top.StdErr > 0.02 {
+		t.Errorf("the commonest name: %+v", top)
+	}
+	if !slices.IsSortedFunc(result.Shares, func(a, b Share) int { return cmp.Compare(b.Estimate, a.Estimate) }) {
+		t.Errorf("not sorted: %+v", result.Shares)
+	}
+}
+
+func wantWithin(t *testing.T, name string, f rrchain.Frequency, truth float64) {
+	t.Helper()
+	if math.Abs(f.Estimate-truth) > 7*f.StdErr {
+		t.Errorf("%s: %.4f ± %.4f, in truth %.4f", name, f.Estimate, f.StdErr, truth)
+	}
+}
+
+// TestIntervalsAreThoseOfStudent compares with tables of Student's distribution.
+func TestIntervalsAreThoseOfStudent(t *testing.T) {
+	for _, c := range []struct {
+		params     Params
+		candidates int
+		confidence float64
+		reach      float64 // from mpmath
+	}{
+		{Params{1, 14, 2}, 3, 0.95, 2.22813885198627},
+		{Params{1, 5, 1}, 3, 0.9, 6.31375151467504},
+		{Params{64, 128, 1}, 128, 0.95, 1.96026056255037}, // 8,000 degrees of freedom
+	} {
+		tally := survey(t, seeded(2), c.params, eps(t, "2"), population{"s/0": 900, "s/1": 600}, nil)
+		candidates := distinguishable(t, c.params, c.candidates)
+		for _, share := range decode(t, tally, candidates, c.confidence).Shares {
+			wantNear(t, "half the interval", (share.High-share.Low)/2, c.reach*share.StdErr, 1e-8)
+			wantNear(t, "the middle", 1+(share.High+share.Low)/2, 1+share.Estimate, 1e-12)
+		}
+	}
+}
+
+// distinguishable returns strings of which no two have the same filters.
+func distinguishable(t *testing.T, p Params, n int) []string {
+	t.Helper()
+	var all []string
+	seen := map[string]bool{}
+	for i := 0; len(all) < n; i++ {
+		s, key := fmt.Sprint("s/", i), ""
+		for c := range p.Cohorts {
+			key += fmt.Sprint(bitsOf(t, p, c, s))
+		}
+		if !seen[key] {
+			seen[key], all = true, append(all, s)
+		}
+	}
+	return all
+}
+
+func TestHolm(t *testing.T) {
+	for _, c := range []struct{ p, want []float64 }{
+		{[]float64{0.01, 0.04, 0.03, 0.005}, []float64{0.03, 0.06, 0.06, 0.02}},
+		{[]float64{0.5, 0.9, 0.001}, []float64{1, 1, 0.003}},
+		{[]float64{0.2}, []float64{0.2}},
+		{[]float64{0, 1}, []float64{0, 1}},
+	} {
+		for i, got := range holm(c.p) {
+			wantNear(t, fmt.Sprintf("%v, number %d", c.p, i), got, c.want[i], 1e-15)
+		}
+	}
+}
+
+// TestSkewTail: with skewness 2 it is the tail of an exponential variable less 1, with next to none the normal one.
+func TestSkewTail(t *testing.T) {
+	for _, z := range []float64{-0.5, 0, 1, 4, 10} {
+		wantNear(t, "exponential", skewTail(z, 2), math.Exp(-1-z), 1e-12)
+		if z <= 4 {
+			wantNear(t, "normal", skewTail(z, 1.0001e-3), distuv.UnitNormal.Survival(z), 0.015)
+		}
+	}
+	if got := skewTail(-3, 2); got != 1 {
+		t.Errorf("below the smallest value: %v", got)
+	}
+	if got := skewTail(3, 0); got != 0 {
+		t.Errorf("without skewness: %v", got)
+	}
+}
+
+// TestDecodeAtTheEdges takes next to no noise and next to nothing but noise, one client and one cohort: all numbers
+// are finite.
+func TestDecodeAtTheEdges(t *testing.T) {
+	candidates := []string{"a", "n/0"}
+	for _, p := range []Params{{1, 8, 1}, {1, 8, 2}, {4, 16, 3}} {
+		for _, e := range []int64{int64(p.Distance()), 1_000_000, 1_000_000_000, privacy.MaxEpsilonNano} {
+			for _, people := range []population{{"a": 1}, {"a": 2}, {"a": 40, "b": 7}} {
+				result := decode(t, survey(t, seeded(uint64(e)), p, nano(t, e), people, nil), candidates, 0.95)
+				for _, s := range append(result.Shares, Share{Frequency: result.Others}) {
+					x := s.Estimate + s.StdErr + s.Low + s.High + s.P + result.Misfit
+					if math.IsNaN(x) || math.IsInf(x, 0) || s.StdErr <= 0 || s.P < 0 || s.P > 1 {
+						t.Errorf("%+v at %d nano-nats, %v: %+v, misfit %v", p, e, people, s, result.Misfit)
+					}
+				}
+				if e == privacy.MaxEpsilonNano && len(people) == 1 { // no noise left
+					if top := result.Shares[0]; top.String != "a" || math.Abs(top.Estimate-1) > 1e-9 || !top.Significant {
+						t.Errorf("%+v without noise: %+v", p, result)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	p := Params{2, 4, 2}
+	empty, full := newTally(t, p, "1"), survey(t, seeded(3), p, eps(t, "1"), population{"a": 50, "b": 50}, nil)
+	for _, c := range []struct {
+		name       string
+		tally      *Tally
+		candidates []string
+		confidence float64
+		says       string
+	}{
+		{"confidence 0", full, []string{"a"}, 0, "confidence 0 "},
+		{"confidence 1", full, []string{"a"}, 1, "confidence 1 "},
+		{"confidence NaN", full, []string{"a"}, math.NaN(), "confidence NaN"},
+		{"no candidates", full, nil, 0.9, "no candidates"},
+		{"a candidate twice", full, []string{"a", "b", "a"}, 0.9, `"a" is given twice`},
+		{"no reports", empty, []string{"a"}, 0.9, "no reports"},
+	} {
+		result, err := Decode(c.tally, c.candidates, c.confidence)
+		if !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.says) || result.Shares != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// TestUndecodable has lists that no counts of this kind can tell apart. The error says why.
+func TestUndecodable(t *testing.T) {
+	p := Params{1, 4, 2}
+	tally := survey(t, seeded(4), p, eps(t, "1"), population{"a": 50}, nil)
+	byFilter := map[string][]string{}
+	for _, s := range names("s", 60) {
+		filter, err := p.Filter(0, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		byFilter[filter.String()] = append(byFilter[filter.String()], s)
+	}
+	alike := byFilter["0110"][:2]
+	opposite := []string{byFilter["1100"][0], byFilter["0011"][0]} // a filter and its complement sum to a constant
+	independent := []string{byFilter["1100"][0], byFilter["1010"][0], byFilter["1001"][0]}
+	for _, c := range []struct {
+		candidates []string
+		alike      bool
+		says       string
+	}{
+		{alike, true, fmt.Sprintf("%q and %q have the same filter", alike[0], alike[1])},
+		{independent, false, "3 candidates cannot be told apart by 3 counts"},
+		{opposite, false, "filters of the 2 candidates are not independent"},
+	} {
+		_, err := Decode(tally, c.candidates, 0.9)
+		var undecodable *UndecodableError
+		if !errors.As(err, &undecodable) || !errors.Is(err, rrchain.ErrInvalid) {
+			t.Fatalf("%q: %v", c.candidates, err)
+		}
+		if undecodable.Candidates != len(c.candidates) || undecodable.Counts != 3 ||
+			(len(undecodable.Alike) == 2) != c.alike ||
+			!strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "more cohorts or bits") {
+			t.Errorf("%q: %+v, %v", c.candidates, undecodable, err)
+		}
+	}
+	decode(t, tally, independent[:2], 0.9)
+}

@@ -1,0 +1,189 @@
+package rappor
+
+import "gonum.org/v1/gonum/mat"
+
+// design is the regression of the bit counts on the candidates' filters. A filter is centred: the mean
+// h/k of its bits is taken off, in theory; in fact only the numbers of its set bits are kept.
+type design struct {
+	params     Params
+	candidates int
+	variance   float64   // of one client's bit, from the noise
+	n          float64   // clients in all
+	clients    []float64 // by cohort; only those with clients take part
+	counts     []float64 // mean unbiased bit less h/k, cohort by cohort
+	ones       []int     // Hashes set bits for each candidate, cohort by cohort; indices into counts
+	// inverse is that of Σ_c w_c X_cᵀX_c, with w_c a cohort's share of the clients and the filters as columns of X_c.
+	inverse mat.SymDense
+}
+
+// worstCondition is the largest condition number of the normal equations at which estimates are still
+// given: half of the digits are left.
+const worstCondition = 1e8
+
+// leastVariance stands for smaller variances of a bit: at such an ε, rounding outweighs the noise.
+const leastVariance = 1e-20
+
+func newDesign(t *Tally, candidates []string) (*design, error) {
+	d := &design{
+		params: t.params, candidates: len(candidates),
+		variance: max(t.noise.variance(), leastVariance), n: float64(t.Clients()),
+	}
+	alike := make([][]byte, len(candidates)) // what the filters are, to compare them
+	for cohort, clients := range t.clients {
+		if clients == 0 {
+			continue
+		}
+		d.addCounts(t.cohortOnes(cohort), clients, t.noise)
+		for j, s := range candidates {
+			filter, err := t.params.Filter(cohort, s)
+			if err != nil {
+				return nil, err
+			}
+			alike[j] = append(alike[j], filter.Pack()...)
+			for bit := range filter.Ones() {
+				d.ones = append(d.ones, len(d.counts)-t.params.Bits+bit)
+			}
+		}
+	}
+	undecodable := &UndecodableError{Candidates: len(candidates), Counts: d.independent()}
+	if a, b, found := twins(alike); found {
+		undecodable.Alike = []string{candidates[a], candidates[b]}
+		return nil, undecodable
+	}
+	if undecodable.Candidates >= undecodable.Counts || !d.invert() {
+		return nil, undecodable
+	}
+	return d, nil
+}
+
+// addCounts adds the counts of one cohort. Centring them takes off what the noise adds to all bits at once;
+// their true mean is h/k.
+func (d *design) addCounts(ones []int64, clients int64, noise channel) {
+	d.clients = append(d.clients, float64(clients))
+	mean := 0.0
+	first := len(d.counts)
+	for _, n := range ones {
+		share := noise.estimate(n, clients) / float64(clients)
+		d.counts = append(d.counts, share)
+		mean += share / float64(len(ones))
+	}
+	for i := first; i < len(d.counts); i++ {
+		d.counts[i] -= mean
+	}
+}
+
+// twins finds two equal rows.
+func twins(rows [][]byte) (a, b int, found bool) {
+	seen := make(map[string]int, len(rows))
+	for b, row := range rows {
+		if a, found := seen[string(row)]; found {
+			return a, b, true
+		}
+		seen[string(row)] = b
+	}
+	return 0, 0, false
+}
+
+// set returns the set bits of a candidate's filter in a cohort.
+func (d *design) set(cohort, candidate int) []int {
+	h := d.params.Hashes
+	at := (cohort*d.candidates + candidate) * h
+	return d.ones[at : at+h]
+}
+
+// row returns the part of a row of counts, or of weights for them, that is a cohort's.
+func (d *design) row(counts []float64, cohort int) []float64 {
+	return counts[cohort*d.params.Bits : (cohort+1)*d.params.Bits]
+}
+
+// independent is the number of counts that do not follow from others: in each cohort they sum to 0.
+func (d *design) independent() int { return len(d.clients) * (d.params.Bits - 1) }
+
+func (d *design) weight(cohort int) float64 { return d.clients[cohort] / d.n }
+
+// density is the mean h/k of a filter's bits, and length the squared length h(1−h/k) of a centred filter.
+func (d *design) density() float64 { return float64(d.params.Hashes) / float64(d.params.Bits) }
+func (d *design) length() float64  { return float64(d.params.Hashes) * (1 - d.density()) }
+
+// spread is the variance of a random filter along any direction across the mean.
+func (d *design) spread() float64 { return d.length() / float64(d.params.Bits-1) }
+
+// invert computes the inverse, and tells whether there is one. X_cᵀX_c is the number of bits that two
+// filters share, less h²/k; bits are shared by few, so it goes through the candidates of each bit.
+func (d *design) invert() bool {
+	gram := mat.NewSymDense(d.candidates, nil)
+	overlap := gram.RawSymmetric()
+	for c := range d.clients {
+		holders := make([][]int, d.params.Bits)
+		for j := range d.candidates {
+			for _, bit := range d.set(c, j) {
+				bit -= c * d.params.Bits
+				for _, i := range holders[bit] { // rising, and below j
+					overlap.Data[i*overlap.Stride+j] += d.weight(c)
+				}
+				overlap.Data[j*overlap.Stride+j] += d.weight(c)
+				holders[bit] = append(holders[bit], j)
+			}
+		}
+	}
+	mean := d.density() * float64(d.params.Hashes)
+	for i := range d.candidates {
+		for j := i; j < d.candidates; j++ {
+			overlap.Data[i*overlap.Stride+j] -= mean
+		}
+	}
+	var factor mat.Cholesky
+	if !factor.Factorize(gram) || factor.Cond() > worstCondition {
+		return false
+	}
+	return factor.InverseTo(&d.inverse) == nil
+}
+
+// along returns x_csᵀv_c for each candidate s, the sum of a row's values at the set bits. The row sums
+// to 0 in each cohort, so the filters' mean makes no difference.
+func (d *design) along(cohort int, row []float64, products []float64) {
+	for s := range products {
+		sum := 0.0
+		for _, at := range d.set(cohort, s) {
+			sum += row[at]
+		}
+		products[s] = sum
+	}
+}
+
+// combine returns Σ_s coefficients_s·x_cs for all cohorts c.
+func (d *design) combine(coefficients []float64) []float64 {
+	row := make([]float64, len(d.counts))
+	total := 0.0
+	for _, b := range coefficients {
+		total += b
+	}
+	for i := range row {
+		row[i] = -d.density() * total
+	}
+	for c := range d.clients {
+		for s, b := range coefficients {
+			if b == 0 {
+				continue
+			}
+			for _, at := range d.set(c, s) {
+				row[at] += b
+			}
+		}
+	}
+	return row
+}
+
+// solve returns the least-squares estimates.
+func (d *design) solve() []float64 {
+	right, products := make([]float64, d.candidates), make([]float64, d.candidates)
+	for c := range d.clients {
+		d.along(c, d.counts, products)
+		for s, product := range products {
+			right[s] += d.weight(c) * product
+		}
+	}
+	var shares mat.VecDense
+	shares.MulVec(&d.inverse, mat.NewVecDense(d.candidates, right))
+	return shares.RawVector().Data
+}

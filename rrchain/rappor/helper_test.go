@@ -1,0 +1,109 @@
+package rappor
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/sluicedp/sluice/privacy"
+)
+
+func eps(t testing.TB, text string) privacy.Epsilon {
+	t.Helper()
+	e, err := privacy.ParseEpsilon(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func nano(t testing.TB, n int64) privacy.Epsilon {
+	t.Helper()
+	e, err := privacy.EpsilonFromNano(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// wantNear reports a number that is not within a relative tolerance of want.
+func wantNear(t *testing.T, name string, got, want, tolerance float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= tolerance*math.Abs(want)) {
+		t.Errorf("%s = %.17g, want %.17g", name, got, want)
+	}
+}
+
+// population is how many clients have each string.
+type population map[string]int
+
+// names returns strings that no other prefix has. With a prefix for each survey the hash is as good as
+// drawn for each survey.
+func names(prefix string, n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = prefix + "/" + strconv.Itoa(i)
+	}
+	return all
+}
+
+// survey counts one report of each client at an ε. It uses ordinary random numbers, for speed: here it
+// is the server that is tested. Given the true filters, the ones of different bits are independent, and
+// each count is a sum of two binomial numbers. faulty, if not nil, changes the filters that clients use.
+func survey(
+	t *testing.T, random *rand.Rand, p Params, epsilon privacy.Epsilon, people population,
+	faulty func(cohort int, s string) (Params, int),
+) *Tally {
+	t.Helper()
+	tally, err := NewTally(p, epsilon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := make([]int64, len(tally.ones))
+	for s, count := range people {
+		filters := map[int][]int{}
+		for range count {
+			cohort := random.IntN(p.Cohorts)
+			tally.clients[cohort]++
+			positions, ok := filters[cohort]
+			if !ok {
+				used, at := p, cohort
+				if faulty != nil {
+					used, at = faulty(cohort, s)
+				}
+				positions = bitsOf(t, used, at, s)
+				filters[cohort] = positions
+			}
+			for _, bit := range positions {
+				set[cohort*p.Bits+bit]++
+			}
+		}
+	}
+	for i := range tally.ones {
+		right := binomial(random, set[i], 1-tally.noise.q)
+		wrong := binomial(random, tally.clients[i/p.Bits]-set[i], tally.noise.q)
+		tally.ones[i] = right + wrong
+	}
+	return tally
+}
+
+func binomial(random *rand.Rand, n int64, p float64) int64 {
+	if n == 0 {
+		return 0
+	}
+	return int64(distuv.Binomial{N: float64(n), P: p, Src: random}.Rand())
+}
+
+// bitsOf returns the numbers of the bits that a string sets.
+func bitsOf(t *testing.T, p Params, cohort int, s string) []int {
+	t.Helper()
+	filter, err := p.Filter(cohort, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Collect(filter.Ones())
+}

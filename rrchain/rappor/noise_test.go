@@ -1,0 +1,317 @@
+package rappor
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"gonum.org/v1/gonum/stat/combin"
+
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// symmetric returns the noise that pan2024 compares with, whose permanent and instantaneous randomized
+// responses are at two ε.
+func symmetric(alpha, beta float64) Noise {
+	return Noise{F: 2 / (1 + math.Exp(alpha)), P: 1 / (1 + math.Exp(-beta)), Q: 1 / (1 + math.Exp(beta))}
+}
+
+// TestNoiseVectors checks pan2024 Eq. (65) and Eq. (68) with N = 1.
+func TestNoiseVectors(t *testing.T) {
+	for i, row := range noisyRows(t) {
+		noise := symmetric(number(t, row.Alpha), number(t, row.Beta))
+		one, zero := bitLoss(t, noise, row.K)
+		wantNear(t, fmt.Sprintf("row %d: loss towards 1", i), one, number(t, row.Loss), 1e-13)
+		wantNear(t, fmt.Sprintf("row %d: loss towards 0", i), zero, number(t, row.Loss), 1e-13)
+		for _, share := range []float64{0, 0.3, 1} {
+			wantNear(t, fmt.Sprintf("row %d: variance", i), clientVariance(t, noise, row.K, share), number(t, row.Noisy), 1e-12)
+		}
+	}
+}
+
+// uneven is noise with p ≠ 1 − q, the first as in the experiments of Erlingsson et al.
+var uneven = []Noise{{0.5, 0.75, 0.5}, {0.2, 0.9, 0.3}, {0.75, 0.35, 0.1}, {0.5, 1, 0.5}, {0.5, 0.4, 0}}
+
+// TestNoiseLossIsTheLargest goes through all numbers of ones in K reports of a bit.
+func TestNoiseLossIsTheLargest(t *testing.T) {
+	for _, n := range uneven {
+		for _, reports := range []int{1, 2, 5, 17} {
+			largest, smallest := math.Inf(-1), math.Inf(1)
+			for ones := range reports + 1 {
+				of1, of0 := n.chances(reports, ones)
+				if of0 > 0 {
+					largest, smallest = max(largest, math.Log(of1/of0)), min(smallest, math.Log(of1/of0))
+				}
+			}
+			one, zero := bitLoss(t, n, reports)
+			wantNear(t, fmt.Sprintf("%+v, %d reports, towards 1", n, reports), one, largest, 1e-12)
+			wantNear(t, fmt.Sprintf("%+v, %d reports, towards 0", n, reports), zero, -smallest, 1e-12)
+		}
+	}
+}
+
+// chances returns the probability that some of a bit's reports are 1, for a true 1 and a true 0.
+func (n Noise) chances(reports, ones int) (of1, of0 float64) {
+	k, j := float64(reports), float64(ones)
+	ways := combin.GeneralizedBinomial(k, j)
+	set := ways * math.Pow(n.P, j) * math.Pow(1-n.P, k-j)
+	unset := ways * math.Pow(n.Q, j) * math.Pow(1-n.Q, k-j)
+	wrong := n.F / 2
+	return (1-wrong)*set + wrong*unset, wrong*set + (1-wrong)*unset
+}
+
+// TestNoiseLossOfStrings compares with Theorems 1 and 2 of Erlingsson et al., whose q and p are P and Q here.
+func TestNoiseLossOfStrings(t *testing.T) {
+	for _, p := range []Params{{1, 128, 2}, {1, 16, 1}, {1, 5, 4}} {
+		h := float64(min(p.Hashes, p.Bits-p.Hashes))
+		for _, n := range []Noise{{0.5, 0.75, 0.5}, {0.2, 0.9, 0.3}, {0.75, 0.35, 0.1}} {
+			q := n.F/2*(n.P+n.Q) + (1-n.F)*n.P
+			pp := n.F/2*(n.P+n.Q) + (1-n.F)*n.Q
+			wantNear(t, fmt.Sprintf("%+v: one report", n), stringLoss(t, n, p, 1), h*math.Log(q*(1-pp)/(pp*(1-q))), 1e-12)
+			limit := 2 * h * math.Log((1-n.F/2)/(n.F/2))
+			wantNear(t, fmt.Sprintf("%+v: a million reports", n), stringLoss(t, n, p, 1_000_000), limit, 1e-12)
+			if got := stringLoss(t, n, p, 20); !(got < limit) {
+				t.Errorf("%+v: 20 reports cost %v, more than ever so many, %v", n, got, limit)
+			}
+			if got := stringLoss(t, n, p, 0); got != 0 {
+				t.Errorf("%+v: no reports cost %v", n, got)
+			}
+		}
+	}
+}
+
+// TestNoiseLossOfSmallNoise is close to linear in K where a report says nearly nothing: the closed form as it
+// stands in the paper would lose all digits.
+func TestNoiseLossOfSmallNoise(t *testing.T) {
+	n := symmetric(1, 1e-12)
+	retention := math.Tanh(0.5)
+	for _, reports := range []int{1, 1000} {
+		one, _ := bitLoss(t, n, reports)
+		ratio := math.Log(n.P / n.Q) // P and Q themselves have been rounded
+		wantNear(t, fmt.Sprint(reports, " reports"), one, float64(reports)*retention*ratio, 1e-8)
+	}
+}
+
+// TestNoiseEstimateIsUnbiased goes through all reports of clients with a known bit: the mean is the bit, and
+// the variance is the one that Variance states.
+func TestNoiseEstimateIsUnbiased(t *testing.T) {
+	for _, n := range append(uneven, symmetric(1, 0.5)) {
+		for _, reports := range []int{1, 2, 7} {
+			for truth := range 2 {
+				mean, square := 0.0, 0.0
+				for ones := range reports + 1 {
+					of1, of0 := n.chances(reports, ones)
+					chance := []float64{of0, of1}[truth]
+					estimate, err := n.Estimate(int64(ones), 1, reports)
+					if err != nil {
+						t.Fatal(err)
+					}
+					mean += chance * estimate
+					square += chance * (estimate - float64(truth)) * (estimate - float64(truth))
+				}
+				if math.Abs(mean-float64(truth)) > 1e-12 {
+					t.Errorf("%+v, %d reports of a %d: mean %v", n, reports, truth, mean)
+				}
+				wantNear(t, fmt.Sprintf("%+v, %d reports of a %d: variance", n, reports, truth),
+					clientVariance(t, n, reports, float64(truth)), square, 1e-11)
+			}
+			half := (clientVariance(t, n, reports, 0) + clientVariance(t, n, reports, 1)) / 2
+			wantNear(t, "variance of a mixed population", clientVariance(t, n, reports, 0.5), half, 1e-12)
+		}
+	}
+}
+
+// TestEstimateOfManyClients is that of one client many times.
+func TestEstimateOfManyClients(t *testing.T) {
+	n := Noise{0.5, 0.75, 0.5}
+	want := 0.0
+	for _, ones := range []int64{0, 3, 2, 3} {
+		estimate, err := n.Estimate(ones, 1, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want += estimate
+	}
+	got, err := n.Estimate(8, 4, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantNear(t, "four clients", got, want, 1e-12)
+}
+
+// TestNoisyClientsFollowTheLaw draws 30,000 clients of two reports each. For every bit the number of ones in the
+// two has the law of the permanent bit that both share, whether or not the client restarts in between; a fair draw
+// fails with probability 2·10⁻⁹. Clients that draw a new permanent filter for the second report are noticed.
+func TestNoisyClientsFollowTheLaw(t *testing.T) {
+	const clients = 30_000
+	p, n, sampler := Params{2, 4, 1}, Noise{0.5, 0.8, 0.3}, NewNoiseSampler()
+	truth := bitsOf(t, p, 1, "Emma")[0]
+	again := func(*NoisyClient) *NoisyClient { return newNoisy(t, sampler, p, n, "Emma") }
+	resumed := func(c *NoisyClient) *NoisyClient {
+		r, err := ResumeNoisyClient(n, c.Permanent())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	measure := func(second func(*NoisyClient) *NoisyClient) (chi2 float64) {
+		counts := make([][3]float64, p.Bits)
+		for range clients {
+			client := newNoisy(t, sampler, p, n, "Emma")
+			a, b := noisyReport(t, sampler, client), noisyReport(t, sampler, second(client))
+			for bit := range counts {
+				counts[bit][a.Bit(bit)+b.Bit(bit)]++
+			}
+		}
+		for bit := range counts {
+			for ones, got := range counts[bit] {
+				want, of0 := n.chances(2, ones)
+				if bit != truth {
+					want = of0
+				}
+				chi2 += (got - clients*want) * (got - clients*want) / (clients * want)
+			}
+		}
+		return chi2
+	}
+	limit := chiLimit(float64(2 * p.Bits))
+	for name, second := range map[string]func(*NoisyClient) *NoisyClient{
+		"the same client": func(c *NoisyClient) *NoisyClient { return c },
+		"after a restart": resumed,
+	} {
+		if chi2 := measure(second); chi2 > limit {
+			t.Errorf("%s: χ² = %.1f, at most %.1f expected", name, chi2, limit)
+		}
+	}
+	if chi2 := measure(again); chi2 <= limit {
+		t.Errorf("clients with a new permanent filter: χ² = %.1f, and nobody notices", chi2)
+	}
+}
+
+// TestCoinsAreExact compares 64 bits with the number times 2⁶⁴, and more bits where these are equal.
+func TestCoinsAreExact(t *testing.T) {
+	for _, c := range []struct {
+		probability float64
+		words       []uint64
+		want        byte
+		read        int
+	}{
+		{1, nil, 1, 0},
+		{0, []uint64{0, 1}, 0, 2},
+		{0.5, []uint64{1<<63 - 1}, 1, 1},
+		{0.5, []uint64{1 << 63, 1}, 0, 2},
+		{0.75, []uint64{3<<62 + 1}, 0, 1},
+		{math.Ldexp(1, -65), []uint64{1}, 0, 1},
+		{math.Ldexp(1, -65), []uint64{0, 1<<63 - 1}, 1, 2},
+		{math.Ldexp(1, -65), []uint64{0, 1<<63 + 1}, 0, 2},
+	} {
+		words, read := c.words, 0
+		source := exact.ReplayBits(func(page []byte) {
+			for i, word := range words {
+				binary.BigEndian.PutUint64(page[8*i:], word)
+			}
+			binary.BigEndian.PutUint64(page[8*len(words):], 0x5ea1)
+		})
+		if got := newCoin(c.probability).draw(source); got != c.want {
+			t.Errorf("probability %v, words %#x: %d", c.probability, words, got)
+		}
+		for source.Uint64() != 0x5ea1 {
+			read++
+		}
+		if len(words)-read != c.read {
+			t.Errorf("probability %v: %d of the words %#x were read", c.probability, len(words)-read, words)
+		}
+	}
+}
+
+func TestNoiseRefuses(t *testing.T) {
+	nan := math.NaN()
+	p := Params{2, 8, 1}
+	for _, n := range []Noise{
+		{}, {0, 0.75, 0.25}, {1, 0.75, 0.25}, {-0.5, 0.75, 0.25}, {nan, 0.75, 0.25}, {0.5, 0.25, 0.25},
+		{0.5, 0.25, 0.75}, {0.5, 1.5, 0.25}, {0.5, 0.75, -0.25}, {0.5, nan, 0.25}, {0.5, 0.75, nan},
+	} {
+		_, _, errBit := n.BitLoss(1)
+		_, errLoss := n.Loss(p, 1)
+		_, errEstimate := n.Estimate(1, 2, 3)
+		_, errVariance := n.Variance(1, 0.5)
+		_, errNew := NewNoisyClient(NewNoiseSampler(), p, n, 0, "secret")
+		_, errResume := ResumeNoisyClient(n, bitsWith(t, 8, 1))
+		for _, err := range []error{errBit, errLoss, errEstimate, errVariance, errNew, errResume} {
+			if !errors.Is(err, rrchain.ErrInvalid) {
+				t.Errorf("%+v: error %v", n, err)
+			}
+		}
+	}
+	good := Noise{0.5, 0.75, 0.25}
+	_, _, errBit := good.BitLoss(-1)
+	_, errLoss := good.Loss(p, -1)
+	_, errCohort := NewNoisyClient(NewNoiseSampler(), p, good, 2, "secret")
+	_, errBits := ResumeNoisyClient(good, rrchain.Bits{})
+	errs := []error{errBit, errLoss, errCohort, errBits}
+	for _, c := range []struct {
+		ones, clients int64
+		reports       int
+	}{{1, 1, 0}, {1, 1, -1}, {-1, 1, 1}, {2, 1, 1}, {0, -1, 1}, {7, 2, 3}} {
+		_, err := good.Estimate(c.ones, c.clients, c.reports)
+		errs = append(errs, err)
+	}
+	for _, share := range []float64{-0.1, 1.1, nan} {
+		_, err := good.Variance(1, share)
+		errs = append(errs, err)
+	}
+	_, errNone := good.Variance(0, 0.5)
+	for i, err := range append(errs, errNone) {
+		if !errors.Is(err, rrchain.ErrInvalid) {
+			t.Errorf("case %d: error %v", i, err)
+		}
+	}
+}
+
+func bitLoss(t *testing.T, n Noise, reports int) (one, zero float64) {
+	t.Helper()
+	one, zero, err := n.BitLoss(reports)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return one, zero
+}
+
+func stringLoss(t *testing.T, n Noise, p Params, reports int) float64 {
+	t.Helper()
+	loss, err := n.Loss(p, reports)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loss
+}
+
+func clientVariance(t *testing.T, n Noise, reports int, share float64) float64 {
+	t.Helper()
+	variance, err := n.Variance(reports, share)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return variance
+}
+
+func newNoisy(t *testing.T, s *NoiseSampler, p Params, n Noise, text string) *NoisyClient {
+	t.Helper()
+	c, err := NewNoisyClient(s, p, n, 1, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func noisyReport(t *testing.T, s *NoiseSampler, c *NoisyClient) rrchain.Bits {
+	t.Helper()
+	report, err := c.Report(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}

@@ -1,0 +1,188 @@
+package rappor
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math/big"
+
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// MaxCounts is the largest number of counts, cohorts × bits, that a server keeps for one ε.
+const MaxCounts = 1 << 24
+
+// Params are what all clients and the server agree on. They are public.
+type Params struct {
+	Cohorts int // groups of clients, each with a hash of its own; at least 1
+	Bits    int // k, the length of the Bloom filter; at least 2, and Cohorts × Bits at most MaxCounts
+	Hashes  int // h, how many bits a string sets; at least 1, less than Bits
+}
+
+// check returns [rrchain.ErrInvalid] for parameters out of range.
+func (p Params) check() error {
+	if p.Bits < 2 || p.Bits > rrchain.MaxValues {
+		return fmt.Errorf("%w: a filter of %d bits; 2 to %d are possible", rrchain.ErrInvalid, p.Bits, rrchain.MaxValues)
+	}
+	if p.Cohorts < 1 || p.Cohorts > MaxCounts/p.Bits {
+		return fmt.Errorf("%w: %d cohorts of filters of %d bits; 1 to %d are possible",
+			rrchain.ErrInvalid, p.Cohorts, p.Bits, MaxCounts/p.Bits)
+	}
+	if p.Hashes < 1 || p.Hashes >= p.Bits {
+		return fmt.Errorf("%w: %d hashes into %d bits; 1 to %d are possible", rrchain.ErrInvalid, p.Hashes, p.Bits, p.Bits-1)
+	}
+	return nil
+}
+
+func (p Params) checkCohort(cohort int) error {
+	if err := p.check(); err != nil {
+		return err
+	}
+	if cohort < 0 || cohort >= p.Cohorts {
+		return fmt.Errorf("%w: cohort %d of %d", rrchain.ErrInvalid, cohort, p.Cohorts)
+	}
+	return nil
+}
+
+// DrawCohort draws the cohort of a new client, each with the same probability, from the operating
+// system's randomness. A client draws it once, before anything is known of its string, and keeps it. It
+// returns [rrchain.ErrInvalid] for parameters out of range.
+func (p Params) DrawCohort() (int, error) {
+	if err := p.check(); err != nil {
+		return 0, err
+	}
+	cohort, err := rand.Int(rand.Reader, big.NewInt(int64(p.Cohorts)))
+	if err != nil {
+		return 0, fmt.Errorf("drawing a cohort: %w", err)
+	}
+	return int(cohort.Int64()), nil
+}
+
+// Filter returns the Bloom filter of a string in a cohort, 0 ≤ cohort < Cohorts: exactly Hashes of its
+// Bits are set. It is the same on every machine and in every version of this package, and anybody can
+// compute it. It returns [rrchain.ErrInvalid] for parameters or a cohort out of range.
+func (p Params) Filter(cohort int, s string) (rrchain.Bits, error) {
+	if err := p.checkCohort(cohort); err != nil {
+		return rrchain.Bits{}, err
+	}
+	words := hashWords{cohort: cohort, text: s}
+	return rrchain.NewBits(p.Bits, distinct(p.Hashes, p.Bits, words.next)...)
+}
+
+// distinct draws different numbers below k, uniformly, by words of 64 random bits. A word that would favour
+// some numbers is thrown away, as is a number drawn before.
+func distinct(numbers, k int, next func() uint64) []int {
+	drawn := make([]int, 0, numbers)
+	seen := make(map[int]bool, numbers)
+	fair := -(-uint64(k) % uint64(k)) // the largest multiple of k up to 2⁶⁴, where 0 stands for 2⁶⁴
+	for len(drawn) < numbers {
+		word := next()
+		if number := int(word % uint64(k)); (fair == 0 || word < fair) && !seen[number] {
+			seen[number] = true
+			drawn = append(drawn, number)
+		}
+	}
+	return drawn
+}
+
+// domain separates these hashes from all others, and from another way to make filters of them.
+const domain = "sluice rappor filter 1"
+
+// hashWords are the 64-bit words, four a block, of SHA-256 over the domain, the cohort, the string and
+// the number of the block. Texts come after their length, numbers in 8 bytes; all of it is big-endian.
+type hashWords struct {
+	cohort int
+	text   string
+	block  uint64
+	unread []byte
+}
+
+func (w *hashWords) next() uint64 {
+	if len(w.unread) == 0 {
+		message := appendText(nil, domain)
+		message = binary.BigEndian.AppendUint64(message, uint64(w.cohort))
+		message = appendText(message, w.text)
+		message = binary.BigEndian.AppendUint64(message, w.block)
+		digest := sha256.Sum256(message)
+		w.block, w.unread = w.block+1, digest[:]
+	}
+	word := binary.BigEndian.Uint64(w.unread)
+	w.unread = w.unread[8:]
+	return word
+}
+
+func appendText(b []byte, text string) []byte {
+	return append(binary.BigEndian.AppendUint64(b, uint64(len(text))), text...)
+}
+
+// Distance returns D = 2·min(h, k−h), the largest number of bits in which the filters of two strings can
+// differ: all have h bits set.
+func (p Params) Distance() int { return 2 * min(p.Hashes, p.Bits-p.Hashes) }
+
+// BitEpsilon returns the ε of each bit in a report at ε: ε/D, rounded down to a nano-nat so that the
+// report never costs more. It returns [rrchain.ErrInvalid] if that is 0, or parameters are out of range.
+func (p Params) BitEpsilon(report privacy.Epsilon) (privacy.Epsilon, error) {
+	if err := p.check(); err != nil {
+		return privacy.Epsilon{}, err
+	}
+	bit, err := privacy.EpsilonFromNano(report.Nano() / int64(p.Distance()))
+	if err != nil {
+		return privacy.Epsilon{}, err
+	}
+	if bit.IsZero() {
+		return bit, fmt.Errorf("%w: a report at ε=%v leaves nothing for a bit: two filters differ in up to %d bits",
+			rrchain.ErrInvalid, report, p.Distance())
+	}
+	return bit, nil
+}
+
+// ReportEpsilon returns D·ε, the cost of a report whose bits each are at ε. It returns
+// [rrchain.ErrInvalid] for parameters out of range and [privacy.ErrRange] for a cost above the largest ε.
+func (p Params) ReportEpsilon(bit privacy.Epsilon) (privacy.Epsilon, error) {
+	if err := p.check(); err != nil {
+		return privacy.Epsilon{}, err
+	}
+	return times(p.Distance(), bit)
+}
+
+// times returns n·ε for n ≥ 0, or [privacy.ErrRange].
+func times(n int, epsilon privacy.Epsilon) (privacy.Epsilon, error) {
+	if n > 0 && epsilon.Nano() > privacy.MaxEpsilonNano/int64(n) {
+		return privacy.Epsilon{}, fmt.Errorf("%d times ε=%v: %w", n, epsilon, privacy.ErrRange)
+	}
+	return privacy.EpsilonFromNano(int64(n) * epsilon.Nano())
+}
+
+// atMost returns the largest ε up to the given one that a report can cost, and the ε of its bits.
+func (p Params) atMost(report privacy.Epsilon) (cost, bit privacy.Epsilon, err error) {
+	if bit, err = p.BitEpsilon(report); err != nil {
+		return cost, bit, err
+	}
+	cost, err = p.ReportEpsilon(bit)
+	return cost, bit, err
+}
+
+// Loss returns the exact privacy loss of a report at ε, and of all below it, between two strings in
+// one cohort: the ε of a bit times the number of bits in which their filters differ. It is at most ε. It
+// returns the errors of [Params.Filter] and [Params.BitEpsilon].
+func (p Params) Loss(cohort int, a, b string, report privacy.Epsilon) (privacy.Epsilon, error) {
+	bit, err := p.BitEpsilon(report)
+	if err != nil {
+		return privacy.Epsilon{}, err
+	}
+	first, err := p.Filter(cohort, a)
+	if err != nil {
+		return privacy.Epsilon{}, err
+	}
+	second, err := p.Filter(cohort, b)
+	if err != nil {
+		return privacy.Epsilon{}, err
+	}
+	differ := 0
+	for i := range p.Bits {
+		differ += first.Bit(i) ^ second.Bit(i)
+	}
+	return times(differ, bit)
+}

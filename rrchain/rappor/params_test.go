@@ -1,0 +1,224 @@
+package rappor
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// TestFilterVectors holds filters that a program in another language computed from the description alone. Clients
+// of all versions must agree on them.
+func TestFilterVectors(t *testing.T) {
+	for _, c := range []struct {
+		params Params
+		cohort int
+		text   string
+		ones   []int
+	}{
+		{Params{1, 128, 2}, 0, "Emma", []int{3, 113}},
+		{Params{2, 128, 2}, 1, "Emma", []int{74, 90}},
+		{Params{1, 128, 1}, 0, "Emma", []int{3}},
+		{Params{1, 128, 2}, 0, "Olivia", []int{83, 118}},
+		{Params{64, 128, 2}, 63, "", []int{15, 27}},
+		{Params{8, 100, 5}, 7, "Zoë", []int{11, 22, 87, 93, 96}},
+		{Params{4, 7, 6}, 3, "a", []int{0, 1, 2, 3, 5, 6}},
+		{Params{1, 2, 1}, 0, "\x00", []int{0}},
+		{Params{16777, 1000, 20}, 16776, strings.Repeat("x", 100), []int{
+			4, 19, 57, 94, 105, 166, 258, 282, 304, 372, 408,
+			467, 502, 586, 594, 617, 760, 788, 889, 949,
+		}},
+		{Params{16, 1048576, 3}, 15, "Noah", []int{25646, 564278, 1043394}},
+	} {
+		if got := bitsOf(t, c.params, c.cohort, c.text); !slices.Equal(got, c.ones) {
+			t.Errorf("%+v, cohort %d, %q: bits %v, want %v", c.params, c.cohort, c.text, got, c.ones)
+		}
+	}
+}
+
+func TestFilterSetsExactlyHashesBits(t *testing.T) {
+	for _, p := range []Params{{3, 2, 1}, {3, 3, 2}, {2, 5, 4}, {9, 128, 2}, {5, 100, 7}, {2, 4096, 4095}} {
+		for i := range 50 {
+			filter, err := p.Filter(i%p.Cohorts, fmt.Sprint("name ", i))
+			if err != nil || filter.Len() != p.Bits || filter.Count() != p.Hashes {
+				t.Fatalf("%+v: %d of %d bits are set, %v", p, filter.Count(), filter.Len(), err)
+			}
+		}
+	}
+}
+
+// TestFiltersAreUniform counts how often each pair of bits comes up, over strings and over cohorts. The hash
+// is fixed, so the test always has the same outcome; the bound is one that a uniform hash exceeds with
+// probability 10⁻⁹.
+func TestFiltersAreUniform(t *testing.T) {
+	const filters = 21_000
+	p := Params{filters, 7, 2}
+	for name, filter := range map[string]func(i int) []int{
+		"strings": func(i int) []int { return bitsOf(t, p, 0, fmt.Sprint("name ", i)) },
+		"cohorts": func(i int) []int { return bitsOf(t, p, i, "Emma") },
+	} {
+		counts := map[[2]int]int{}
+		for i := range filters {
+			counts[[2]int(filter(i))]++
+		}
+		if chi2, limit := chiSquare(counts, 21, filters), chiLimit(20); chi2 > limit {
+			t.Errorf("over %s: χ² = %.1f, at most %.1f expected: %v", name, chi2, limit, counts)
+		}
+	}
+}
+
+// chiSquare compares counts with a uniform law on a number of cells.
+func chiSquare[K comparable](counts map[K]int, cells, total int) float64 {
+	want := float64(total) / float64(cells)
+	sum := float64(cells-len(counts)) * want
+	for _, n := range counts {
+		sum += (float64(n) - want) * (float64(n) - want) / want
+	}
+	return sum
+}
+
+// chiLimit is exceeded with a probability of 10⁻⁹.
+func chiLimit(freedom float64) float64 { return distuv.ChiSquared{K: freedom}.Quantile(1 - 1e-9) }
+
+// TestDistinctThrowsAway words that would favour small numbers, and numbers drawn before.
+func TestDistinctThrowsAway(t *testing.T) {
+	words := []uint64{math.MaxUint64, math.MaxUint64 - 1, 7, 4, 1, 3, 8}
+	left := words
+	next := func() uint64 {
+		word := left[0]
+		left = left[1:]
+		return word
+	}
+	// 2⁶⁴ − 1 is a multiple of 3, and 2⁶⁴ itself is not: one word is too many. The next is 2 modulo 3.
+	if got := distinct(3, 3, next); !slices.Equal(got, []int{2, 1, 0}) || len(left) != 1 {
+		t.Errorf("drawn %v, %d words left", got, len(left))
+	}
+	left = words
+	if got := distinct(2, 4, next); !slices.Equal(got, []int{3, 2}) || len(left) != 5 { // nothing to throw away for 4
+		t.Errorf("drawn %v, %d words left", got, len(left))
+	}
+}
+
+// TestCohortsAreUniform draws 50,000 cohorts; a fair draw fails with probability 10⁻⁹.
+func TestCohortsAreUniform(t *testing.T) {
+	const draws = 50_000
+	p, counts := Params{5, 8, 1}, map[int]int{}
+	for range draws {
+		cohort, err := p.DrawCohort()
+		if err != nil || cohort < 0 || cohort >= p.Cohorts {
+			t.Fatal(cohort, err)
+		}
+		counts[cohort]++
+	}
+	if chi2, limit := chiSquare(counts, p.Cohorts, draws), chiLimit(4); chi2 > limit {
+		t.Errorf("χ² = %.1f, at most %.1f expected: %v", chi2, limit, counts)
+	}
+}
+
+func TestBitEpsilonNeverCostsMore(t *testing.T) {
+	for _, p := range []Params{{1, 2, 1}, {1, 128, 2}, {1, 128, 3}, {1, 10, 7}, {1, 1 << 20, 1000}} {
+		d := int64(p.Distance())
+		for _, e := range []int64{d, d + 1, 2*d - 1, 1_000_000_000, 7_777_777_777, privacy.MaxEpsilonNano} {
+			bit, err := p.BitEpsilon(nano(t, e))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if used := d * bit.Nano(); used > e || used+d <= e {
+				t.Errorf("%+v: a bit at %v nano-nats in a report at %v", p, bit.Nano(), e)
+			}
+			report, err := p.ReportEpsilon(bit)
+			if err != nil || report.Nano() != d*bit.Nano() {
+				t.Errorf("%+v: a report of bits at ε=%v costs %v, %v", p, bit, report, err)
+			}
+		}
+	}
+}
+
+func TestDistance(t *testing.T) {
+	for p, want := range map[Params]int{{1, 128, 2}: 4, {1, 128, 1}: 2, {1, 4, 2}: 4, {1, 4, 3}: 2, {1, 5, 3}: 4, {1, 2, 1}: 2} {
+		if got := p.Distance(); got != want {
+			t.Errorf("%+v: %d, want %d", p, got, want)
+		}
+	}
+}
+
+// TestLoss counts the bits in which filters differ, and finds pairs that differ in as many as can be.
+func TestLoss(t *testing.T) {
+	p, one := Params{3, 6, 2}, eps(t, "1")
+	bit, largest := int64(250_000_000), privacy.Epsilon{}
+	for i := range 30 {
+		a, b := fmt.Sprint("a", i), fmt.Sprint("b", i)
+		first, second := bitsOf(t, p, i%3, a), bitsOf(t, p, i%3, b)
+		differ := 0
+		for n := range p.Bits {
+			if slices.Contains(first, n) != slices.Contains(second, n) {
+				differ++
+			}
+		}
+		loss, err := p.Loss(i%3, a, b, one)
+		if err != nil || loss.Nano() != int64(differ)*bit {
+			t.Errorf("%v and %v: loss %v, %v", first, second, loss, err)
+		}
+		if largest.Less(loss) {
+			largest = loss
+		}
+		if same, err := p.Loss(i%3, a, a, one); err != nil || !same.IsZero() {
+			t.Errorf("loss between a string and itself %v, %v", same, err)
+		}
+	}
+	if largest != one {
+		t.Errorf("the largest loss is %v, of ε=%v", largest, one)
+	}
+}
+
+func TestParamsRefuse(t *testing.T) {
+	one := eps(t, "1")
+	for _, p := range []Params{
+		{}, {0, 8, 1}, {-1, 8, 1}, {1, 1, 1}, {1, 0, 1}, {1, -8, 1}, {1, 8, 0}, {1, 8, 8}, {1, 8, 9}, {1, 8, -1},
+		{1, rrchain.MaxValues + 1, 1}, {MaxCounts/8 + 1, 8, 1}, {math.MaxInt, math.MaxInt, 1},
+	} {
+		_, errFilter := p.Filter(0, "a")
+		_, errCohort := p.DrawCohort()
+		_, errBit := p.BitEpsilon(one)
+		_, errReport := p.ReportEpsilon(one)
+		_, errLoss := p.Loss(0, "a", "b", one)
+		_, errTally := NewTally(p, one)
+		_, errClient := NewClient(p, 0, "a")
+		_, errNoise := Noise{0.5, 0.75, 0.25}.Loss(p, 1)
+		_, errNoisy := NewNoisyClient(NewNoiseSampler(), p, Noise{0.5, 0.75, 0.25}, 0, "a")
+		for _, err := range []error{errFilter, errCohort, errBit, errReport, errLoss, errTally, errClient, errNoise, errNoisy} {
+			if !errors.Is(err, rrchain.ErrInvalid) {
+				t.Errorf("%+v: error %v", p, err)
+			}
+		}
+	}
+	good := Params{2, 8, 2}
+	for _, cohort := range []int{-1, 2} {
+		if _, err := good.Filter(cohort, "secret"); !errors.Is(err, rrchain.ErrInvalid) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("cohort %d: %v", cohort, err)
+		}
+		if _, err := good.Loss(cohort, "a", "b", one); !errors.Is(err, rrchain.ErrInvalid) {
+			t.Errorf("loss in cohort %d: %v", cohort, err)
+		}
+	}
+	for _, e := range []int64{0, 3} {
+		if _, err := good.BitEpsilon(nano(t, e)); !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), "up to 4 bits") {
+			t.Errorf("%d nano-nats for 4 bits: %v", e, err)
+		}
+		if _, err := good.Loss(0, "a", "b", nano(t, e)); !errors.Is(err, rrchain.ErrInvalid) {
+			t.Errorf("loss at %d nano-nats: %v", e, err)
+		}
+	}
+	for _, e := range []int64{privacy.MaxEpsilonNano/4 + 1, privacy.MaxEpsilonNano} {
+		if _, err := good.ReportEpsilon(nano(t, e)); !errors.Is(err, privacy.ErrRange) {
+			t.Errorf("4 bits at %d nano-nats: %v", e, err)
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package rappor
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// joint is the law of what a client reports at several ε, all reports together, given its filter. Reports
+// are written as numbers: bit i of the number is bit i of the report.
+type joint struct {
+	bits int
+	bit  []map[int]float64 // for a true bit 0 and 1: the probability of the bit's values at all levels, likewise a number
+}
+
+// newJoint multiplies the kernels of pan2024 Eq. (54) for m = 2 along the chain of a bit.
+func newJoint(t *testing.T, p Params, reports ...privacy.Epsilon) joint {
+	t.Helper()
+	law := joint{bits: p.Bits, bit: []map[int]float64{{}, {}}}
+	for truth := range law.bit {
+		for path := range 1 << len(reports) {
+			chance, from, last := 1.0, privacy.Epsilon{}, 0
+			for level, report := range reports {
+				to, err := p.BitEpsilon(report)
+				if err != nil {
+					t.Fatal(err)
+				}
+				k, err := rrchain.NewKernel(2, from, to)
+				if err != nil {
+					t.Fatal(err)
+				}
+				right := k.PBA // the probability of the truth; the same from both values before the first report
+				if last == truth {
+					right = k.PAA
+				}
+				now := path >> level & 1
+				if now == truth {
+					chance *= right
+				} else {
+					chance *= 1 - right
+				}
+				from, last = to, now
+			}
+			law.bit[truth][path] = chance
+		}
+	}
+	return law
+}
+
+// of returns the probability of reports, one number for each level, given a filter.
+func (j joint) of(filter []int, reports []int) float64 {
+	chance := 1.0
+	for i := range j.bits {
+		truth, path := 0, 0
+		for _, one := range filter {
+			if one == i {
+				truth = 1
+			}
+		}
+		for level, report := range reports {
+			path |= report >> i & 1 << level
+		}
+		chance *= j.bit[truth][path]
+	}
+	return chance
+}
+
+// TestAllReportsTogetherCostTheLargest goes through everything that a client with a small filter can report at up
+// to three levels. Between the filters of any two strings the largest log-likelihood ratio is the number of
+// bits in which they differ times the largest ε of a bit, no more and no less; over all pairs it is D times that.
+func TestAllReportsTogetherCostTheLargest(t *testing.T) {
+	levels := []privacy.Epsilon{eps(t, "0.4"), eps(t, "1.5"), eps(t, "3")}
+	for _, p := range []Params{{1, 2, 1}, {1, 3, 1}, {1, 3, 2}, {1, 4, 1}, {1, 4, 2}, {1, 4, 3}} {
+		for n := 1; n <= len(levels); n++ {
+			law := newJoint(t, p, levels[:n]...)
+			bit, err := p.BitEpsilon(levels[n-1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			largest := 0.0
+			filters := subsets(p.Bits, p.Hashes)
+			for _, a := range filters {
+				for _, b := range filters {
+					loss := law.loss(t, n, a, b)
+					want := float64(len(union(a, b))*2-len(a)-len(b)) * bit.Float64()
+					if math.Abs(loss-want) > 1e-12 {
+						t.Errorf("%+v, %d levels, filters %v and %v: loss %v, want %v", p, n, a, b, loss, want)
+					}
+					largest = max(largest, loss)
+				}
+			}
+			report := levels[n-1].Float64()
+			if math.Abs(largest-report) > 1e-12 {
+				t.Errorf("%+v: the largest loss of %d reports is %v, want %v", p, n, largest, report)
+			}
+		}
+	}
+}
+
+// loss returns the largest log-likelihood ratio between two filters over all reports, and checks that their
+// probabilities sum to 1.
+func (j joint) loss(t *testing.T, levels int, a, b []int) float64 {
+	t.Helper()
+	largest, sum := 0.0, 0.0
+	reports := make([]int, levels)
+	for code := range 1 << (levels * j.bits) {
+		for level := range reports {
+			reports[level] = code >> (level * j.bits) & (1<<j.bits - 1)
+		}
+		of := j.of(a, reports)
+		largest = max(largest, math.Log(of/j.of(b, reports)))
+		sum += of
+	}
+	if math.Abs(sum-1) > 1e-12 {
+		t.Fatalf("the probabilities sum to %v", sum)
+	}
+	return largest
+}
+
+// subsets returns all sets of a size of the numbers below n.
+func subsets(n, size int) [][]int {
+	var all [][]int
+	for code := range 1 << n {
+		var set []int
+		for i := range n {
+			if code>>i&1 == 1 {
+				set = append(set, i)
+			}
+		}
+		if len(set) == size {
+			all = append(all, set)
+		}
+	}
+	return all
+}
+
+func union(a, b []int) map[int]bool {
+	all := map[int]bool{}
+	for _, i := range a {
+		all[i] = true
+	}
+	for _, i := range b {
+		all[i] = true
+	}
+	return all
+}
+
+// TestClientsFollowTheLaw draws 60,000 clients that report twice, with a restart in between, and once more
+// between the two. What they report together has the law above; a fair draw fails with probability 10⁻⁹. The
+// same test notices clients that forget the first report at the restart and draw the second afresh.
+func TestClientsFollowTheLaw(t *testing.T) {
+	p := Params{3, 3, 1}
+	low, mid, high := eps(t, "0.5"), eps(t, "1"), eps(t, "2.5")
+	law := newJoint(t, p, low, mid, high)
+	sampler := rrchain.NewSampler()
+	reported := func(restart func(c *Client) *Client) float64 {
+		const clients = 60_000
+		counts := map[string]float64{}
+		for range clients {
+			first := raise(t, sampler, newClient(t, p, 1, "Emma"), low)
+			again := restart(first)
+			raise(t, sampler, again, high)
+			if _, err := again.Insert(sampler, mid); err != nil {
+				// The client that forgot has nothing below: what it would be asked for is lower than all it has.
+				if _, err := again.Degrade(sampler, mid); err != nil {
+					t.Fatal(err)
+				}
+			}
+			key := first.Reports()[0].Bits.String()
+			for _, r := range again.Reports()[len(again.Reports())-2:] {
+				key += r.Bits.String()
+			}
+			counts[key]++
+		}
+		chi2 := 0.0
+		for code := range 1 << 9 {
+			reports := []int{code & 7, code >> 3 & 7, code >> 6 & 7}
+			want := clients * law.of(bitsOf(t, p, 1, "Emma"), reports)
+			got := counts[written(reports)]
+			chi2 += (got - want) * (got - want) / want
+		}
+		return chi2
+	}
+	limit := chiLimit(1<<9 - 1)
+	if chi2 := reported(func(c *Client) *Client { return newClient(t, p, 1, "Emma", c.Reports()...) }); chi2 > limit {
+		t.Errorf("χ² = %.1f, at most %.1f expected", chi2, limit)
+	}
+	if chi2 := reported(func(*Client) *Client { return newClient(t, p, 1, "Emma") }); chi2 <= limit {
+		t.Errorf("clients that forget what they reported: χ² = %.1f, and nobody notices", chi2)
+	}
+}
+
+// written returns reports of 3 bits as Bits.String writes them.
+func written(reports []int) (text string) {
+	for _, report := range reports {
+		for i := range 3 {
+			text += fmt.Sprint(report >> i & 1)
+		}
+	}
+	return text
+}
+
+func newClient(t *testing.T, p Params, cohort int, s string, recorded ...Report) *Client {
+	t.Helper()
+	c, err := NewClient(p, cohort, s, recorded...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func raise(t *testing.T, s *rrchain.Sampler, c *Client, to privacy.Epsilon) *Client {
+	t.Helper()
+	if _, err := c.Raise(s, to); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

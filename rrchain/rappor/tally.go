@@ -1,0 +1,140 @@
+package rappor
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// Tally counts the reports of clients at one ε, at most one of each client. It needs nothing but
+// the counts, so its size does not grow with the number of clients. It is not safe for concurrent use;
+// count in several tallies and merge them.
+type Tally struct {
+	params  Params
+	epsilon privacy.Epsilon
+	noise   channel
+	clients []int64 // by cohort
+	ones    []int64 // how often each bit was set, cohort by cohort
+}
+
+// NewTally returns an empty tally of reports at an ε, which is rounded down as clients do it. It returns
+// the errors of [Params.BitEpsilon].
+func NewTally(p Params, epsilon privacy.Epsilon) (*Tally, error) {
+	cost, bit, err := p.atMost(epsilon)
+	if err != nil {
+		return nil, err
+	}
+	return &Tally{p, cost, newChannel(bit.Float64()), make([]int64, p.Cohorts), make([]int64, p.Cohorts*p.Bits)}, nil
+}
+
+// Params returns the parameters of the reports.
+func (t *Tally) Params() Params { return t.params }
+
+// Epsilon returns what a report costs.
+func (t *Tally) Epsilon() privacy.Epsilon { return t.epsilon }
+
+// Add counts a report. It returns [rrchain.ErrInvalid], and counts nothing, for a report at another ε,
+// of another length or of a cohort that does not exist.
+func (t *Tally) Add(r Report) error {
+	if r.Epsilon != t.epsilon {
+		return fmt.Errorf("%w: a report at ε=%v in a tally at ε=%v", rrchain.ErrInvalid, r.Epsilon, t.epsilon)
+	}
+	if r.Bits.Len() != t.params.Bits {
+		return fmt.Errorf("%w: a report of %d bits instead of %d", rrchain.ErrInvalid, r.Bits.Len(), t.params.Bits)
+	}
+	if err := t.params.checkCohort(r.Cohort); err != nil {
+		return err
+	}
+	t.clients[r.Cohort]++
+	ones := t.ones[r.Cohort*t.params.Bits:]
+	for bit := range r.Bits.Ones() {
+		ones[bit]++
+	}
+	return nil
+}
+
+// Merge counts everything that another tally has counted. It returns [rrchain.ErrInvalid], and counts
+// nothing, unless both have the same parameters and the same ε.
+func (t *Tally) Merge(other *Tally) error {
+	if t.params != other.params || t.epsilon != other.epsilon {
+		return fmt.Errorf("%w: tallies of %+v at ε=%v and of %+v at ε=%v",
+			rrchain.ErrInvalid, t.params, t.epsilon, other.params, other.epsilon)
+	}
+	for i, n := range other.clients {
+		t.clients[i] += n
+	}
+	for i, n := range other.ones {
+		t.ones[i] += n
+	}
+	return nil
+}
+
+// Clients returns the number of reports counted.
+func (t *Tally) Clients() int64 {
+	total := int64(0)
+	for _, n := range t.clients {
+		total += n
+	}
+	return total
+}
+
+// BitCount estimates in how many filters of a cohort's clients a bit is set.
+type BitCount struct {
+	// Estimate is unbiased, (n₁ − q·n)/(p − q) for n₁ ones in n reports, so it may lie outside of 0 to n.
+	Estimate float64
+	// Noise is the variance of Estimate for these clients, exactly n·pq/(p−q)²: only their reports are
+	// random.
+	Noise float64
+	// Sampling is the variance if the clients are a random sample too: n·r(1−r)/(p−q)², where the share of
+	// ones, moved to the nearest possible one, stands for their probability r. It is never below Noise.
+	Sampling float64
+}
+
+// Cohort returns the number of reports of a cohort, and the count of each bit. It returns
+// [rrchain.ErrInvalid] if there is no such cohort.
+func (t *Tally) Cohort(cohort int) (clients int64, bits []BitCount, err error) {
+	if err := t.params.checkCohort(cohort); err != nil {
+		return 0, nil, err
+	}
+	clients = t.clients[cohort]
+	bits = make([]BitCount, t.params.Bits)
+	for i, ones := range t.cohortOnes(cohort) {
+		bits[i] = t.noise.count(ones, clients)
+	}
+	return clients, bits, nil
+}
+
+func (t *Tally) cohortOnes(cohort int) []int64 {
+	return t.ones[cohort*t.params.Bits : (cohort+1)*t.params.Bits]
+}
+
+// channel is a randomized response with m = 2: a bit is reported as it is with probability p, and
+// else, with probability q = 1 − p, as its opposite.
+type channel struct {
+	q   float64
+	gap float64 // p − q
+}
+
+// newChannel returns the channel of a bit at an ε in nats, q = e^−ε/(1+e^−ε) and p − q = (1−e^−ε)/(1+e^−ε), so
+// that nothing cancels and nothing overflows.
+func newChannel(epsilon float64) channel {
+	decay := math.Exp(-epsilon)
+	return channel{decay / (1 + decay), -math.Expm1(-epsilon) / (1 + decay)}
+}
+
+// variance returns pq/(p−q)², that of one client's unbiased bit; pan2024 Eq. (67) with N = 1.
+func (c channel) variance() float64 { return c.q * (1 - c.q) / (c.gap * c.gap) }
+
+// estimate returns the unbiased number of set bits behind some ones in n reports.
+func (c channel) estimate(ones, n int64) float64 { return (float64(ones) - c.q*float64(n)) / c.gap }
+
+func (c channel) count(ones, n int64) BitCount {
+	count := BitCount{Estimate: c.estimate(ones, n), Noise: float64(n) * c.variance()}
+	if n > 0 {
+		often := min(max(float64(ones)/float64(n), c.q), 1-c.q)
+		count.Sampling = float64(n) * often * (1 - often) / (c.gap * c.gap)
+	}
+	return count
+}

@@ -1,0 +1,202 @@
+package rappor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// TestBitCountsAreUnbiased goes through all reports of three clients and sums: the mean of a bit's estimate is
+// how many have it set, and its variance is Noise.
+func TestBitCountsAreUnbiased(t *testing.T) {
+	p := Params{2, 3, 1}
+	people := []string{"a", "b", "c"}
+	for _, e := range []string{"0.1", "2", "9"} {
+		q := newTally(t, p, e).noise.q
+		mean, square, noise := make([]float64, p.Bits), make([]float64, p.Bits), 0.0
+		holders := make([]float64, p.Bits)
+		for _, s := range people {
+			for _, bit := range bitsOf(t, p, 1, s) {
+				holders[bit]++
+			}
+		}
+		for code := range 1 << (len(people) * p.Bits) {
+			tally, chance := newTally(t, p, e), 1.0
+			for i, s := range people {
+				var ones []int
+				truth := bitsOf(t, p, 1, s)
+				for bit := range p.Bits {
+					reported := code>>(i*p.Bits+bit)&1 == 1
+					if reported {
+						ones = append(ones, bit)
+					}
+					if reported == slices.Contains(truth, bit) {
+						chance *= 1 - q
+					} else {
+						chance *= q
+					}
+				}
+				add(t, tally, Report{1, tally.Epsilon(), bitsWith(t, p.Bits, ones...)})
+			}
+			clients, bits := cohort(t, tally, 1)
+			if clients != 3 {
+				t.Fatalf("%d clients", clients)
+			}
+			for bit, count := range bits {
+				mean[bit] += chance * count.Estimate
+				square[bit] += chance * (count.Estimate - holders[bit]) * (count.Estimate - holders[bit])
+				noise = count.Noise
+			}
+		}
+		for bit := range mean {
+			if math.Abs(mean[bit]-holders[bit]) > 1e-10 {
+				t.Errorf("ε=%s, bit %d: mean %v, want %v", e, bit, mean[bit], holders[bit])
+			}
+			wantNear(t, fmt.Sprintf("ε=%s: the variance of bit %d", e, bit), noise, square[bit], 1e-10)
+		}
+	}
+}
+
+// TestSamplingVariance compares with n·r(1−r)/(p−q)² by hand; r is never outside of what it can be.
+func TestSamplingVariance(t *testing.T) {
+	noise := newChannel(math.Log(3)) // p = 3/4, q = 1/4
+	for ones, r := range map[int64]float64{0: 0.25, 10: 0.25, 30: 0.3, 50: 0.5, 60: 0.6, 80: 0.75, 100: 0.75} {
+		got := noise.count(ones, 100)
+		wantNear(t, fmt.Sprint("variance for ", ones, " ones"), got.Sampling, 100*r*(1-r)/0.25, 1e-12)
+		wantNear(t, "noise", got.Noise, 100*0.1875/0.25, 1e-12)
+		wantNear(t, "estimate", 1+got.Estimate, 1+(float64(ones)-25)/0.5, 1e-12)
+	}
+	if got := noise.count(0, 0); got != (BitCount{}) {
+		t.Errorf("without clients: %+v", got)
+	}
+}
+
+// noisyRow is a row of noisy_sampling.json (testdata/README.md).
+type noisyRow struct {
+	Alpha   string `json:"eps_alpha"`
+	Beta    string `json:"eps_beta"`
+	K       int    `json:"K"`
+	Loss    string `json:"eps_ns"`
+	Noisy   string `json:"variance_noisy_sampling_n1"`
+	Relaxed string `json:"variance_relaxation_n1"`
+}
+
+func noisyRows(t *testing.T) []noisyRow {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "vectors", "noisy_sampling.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct{ Rows []noisyRow }
+	if err := json.Unmarshal(data, &file); err != nil {
+		t.Fatal(err)
+	}
+	if len(file.Rows) < 20 {
+		t.Fatalf("%d rows", len(file.Rows))
+	}
+	return file.Rows
+}
+
+func number(t *testing.T, text string) float64 {
+	t.Helper()
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// TestNoiseVarianceVectors checks pan2024 Eq. (67) with N = 1.
+func TestNoiseVarianceVectors(t *testing.T) {
+	for i, row := range noisyRows(t) {
+		wantNear(t, fmt.Sprint("row ", i), newChannel(number(t, row.Loss)).variance(), number(t, row.Relaxed), 1e-12)
+	}
+}
+
+func TestTalliesMerge(t *testing.T) {
+	p := Params{2, 4, 2}
+	all, parts := newTally(t, p, "1"), []*Tally{newTally(t, p, "1"), newTally(t, p, "1")}
+	for i := range 20 {
+		report := Report{i % 3 % 2, all.Epsilon(), bitsWith(t, 4, i%4, i%3)}
+		add(t, all, report)
+		add(t, parts[i%2], report)
+	}
+	if err := parts[0].Merge(parts[1]); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(parts[0].ones, all.ones) || !slices.Equal(parts[0].clients, all.clients) ||
+		all.Clients() != 20 || parts[1].Clients() != 10 {
+		t.Errorf("merged %+v, want %+v", parts[0], all)
+	}
+	if all.Params() != p || all.Epsilon() != eps(t, "1") {
+		t.Errorf("a tally of %+v at ε=%v", all.Params(), all.Epsilon())
+	}
+	for _, other := range []*Tally{newTally(t, Params{2, 4, 1}, "1"), newTally(t, Params{4, 2, 1}, "1"), newTally(t, p, "2")} {
+		if err := all.Merge(other); !errors.Is(err, rrchain.ErrInvalid) || all.Clients() != 20 {
+			t.Errorf("merging another kind of tally: %v", err)
+		}
+	}
+}
+
+func TestTallyRefuses(t *testing.T) {
+	tally := newTally(t, Params{2, 4, 1}, "1")
+	for name, report := range map[string]Report{
+		"another ε":      {0, eps(t, "2"), bitsWith(t, 4, 1)},
+		"another length": {0, eps(t, "1"), bitsWith(t, 5, 1)},
+		"no bits":        {0, eps(t, "1"), rrchain.Bits{}},
+		"no cohort":      {2, eps(t, "1"), bitsWith(t, 4, 1)},
+		"cohort −1":      {-1, eps(t, "1"), bitsWith(t, 4, 1)},
+	} {
+		err := tally.Add(report)
+		if !errors.Is(err, rrchain.ErrInvalid) || tally.Clients() != 0 || slices.Max(tally.ones) != 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, c := range []int{-1, 2} {
+		if _, _, err := tally.Cohort(c); !errors.Is(err, rrchain.ErrInvalid) {
+			t.Errorf("cohort %d: %v", c, err)
+		}
+	}
+}
+
+func newTally(t *testing.T, p Params, epsilon string) *Tally {
+	t.Helper()
+	tally, err := NewTally(p, eps(t, epsilon))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tally
+}
+
+func add(t *testing.T, tally *Tally, report Report) {
+	t.Helper()
+	if err := tally.Add(report); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func cohort(t *testing.T, tally *Tally, cohort int) (int64, []BitCount) {
+	t.Helper()
+	clients, bits, err := tally.Cohort(cohort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return clients, bits
+}
+
+func bitsWith(t *testing.T, n int, ones ...int) rrchain.Bits {
+	t.Helper()
+	bits, err := rrchain.NewBits(n, ones...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bits
+}
