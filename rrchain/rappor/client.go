@@ -25,7 +25,8 @@ type Client struct {
 
 // NewClient returns the client of a string in a cohort that [Params.DrawCohort] drew, with the reports
 // made so far by rising ε. Whoever keeps the string, the cohort and [Client.Reports] has the client again
-// after a restart; one that forgot its reports would draw them anew, and that costs anew.
+// after a restart; one that forgot its reports would draw them anew, and that costs anew. How long NewClient takes
+// depends on the string; how long its reports take does not.
 //
 // NewClient returns [rrchain.ErrInvalid] for parameters or a cohort out of range, and for recorded
 // reports that no client with these parameters in this cohort makes, or not by rising ε.

@@ -65,9 +65,11 @@ func TestReportsAreTrueAtALargeEpsilon(t *testing.T) {
 // TestWhatDoesNotDivideIsNotSpent reports at ε=1 with D = 6: 4 nano-nats are left.
 func TestWhatDoesNotDivideIsNotSpent(t *testing.T) {
 	p, sampler := Params{1, 16, 3}, rrchain.NewSampler()
-	client := raise(t, sampler, newClient(t, p, 0, "Emma"), eps(t, "1"))
-	if want := eps(t, "0.999999996"); client.Spent() != want || client.Reports()[0].Epsilon != want {
-		t.Errorf("spent %v", client.Spent())
+	client := newClient(t, p, 0, "Emma")
+	report, err := client.Raise(sampler, eps(t, "1"))
+	want := eps(t, "0.999999996")
+	if err != nil || client.Spent() != want || report.Epsilon != want || report != client.Reports()[0] {
+		t.Errorf("spent %v for %+v, %v", client.Spent(), report, err)
 	}
 	tally, err := NewTally(p, eps(t, "1"))
 	if err != nil {

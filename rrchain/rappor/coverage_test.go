@@ -190,6 +190,31 @@ func TestFalseAlarmsFromSkewedErrors(t *testing.T) {
 	}
 }
 
+// TestShiftIsFound has little noise, and a third of the clients with one of 30 strings outside of the list. The variance
+// of the shift that the residuals show is that of these strings' filters, Σq²·h(k−h)/(k(k−1)) for their shares q, within
+// 6.2 standard deviations of the mean of 150 surveys, measured from their spread.
+func TestShiftIsFound(t *testing.T) {
+	const surveys = 150
+	x := trial{Params{12, 24, 2}, "40", true}
+	var ratios []float64
+	for number := range surveys {
+		listed, people := x.people(number)
+		tally := survey(t, seeded(uint64(number)), x.params, eps(t, x.epsilon), people, nil)
+		squares := 0.0
+		for _, n := range people {
+			squares += float64(n) * float64(n) / clients / clients
+		}
+		for _, s := range listed {
+			squares -= float64(people[s]) * float64(people[s]) / clients / clients
+		}
+		ratios = append(ratios, mustDesign(t, tally, listed).fit().shift/(squares*2*22/(24*23.0)))
+	}
+	mean, sd := stat.MeanStdDev(ratios, nil)
+	if slack := 6.2 * sd / math.Sqrt(surveys); math.Abs(mean-1) > slack || slack > 0.15 {
+		t.Errorf("the shift is %.3f ± %.3f times what it should be", mean, slack)
+	}
+}
+
 // TestFaultsAreNoticed plants faults in the clients.
 func TestFaultsAreNoticed(t *testing.T) {
 	p := Params{16, 32, 2}

@@ -8,9 +8,9 @@
 // cost the largest ε.
 //
 //	params := rappor.Params{Cohorts: 64, Bits: 128, Hashes: 1} // public, the same for all
-//	cohort, err := params.DrawCohort()                          // once for each client, kept
+//	cohort, err := params.DrawCohort()                         // once for each client, and kept
 //	client, err := rappor.NewClient(params, cohort, "Emma")
-//	first, err := client.Raise(sampler, one)  // ε = 1
+//	first, err := client.Raise(sampler, one)   // ε = 1
 //	second, err := client.Raise(sampler, four) // ε = 4: costs 3 more, not 4
 //
 //	tally, err := rappor.NewTally(params, four)
@@ -24,19 +24,21 @@
 // most D = 2·min(h, k−h) bits. A report at ε is a randomized response (m = 2) to every bit at ε/D,
 // rounded down to a nano-nat. So the reports of one client, all together, are ε-differentially private
 // for the largest ε among them: for no two strings does the likelihood of any set of reports differ
-// by a factor above e^ε ([rrchain.BitChain]). The bound is exact for strings without a common bit. For
-// others the loss is smaller, see [Params.Loss]. D is what the original calls 2h, for h ≤ k/2.
+// by a factor above e^ε ([rrchain.BitChain]). For strings whose filters have as little in common as can be
+// that factor is reached. For others the loss is smaller, see [Params.Loss]. Where h ≤ k/2, D is the 2h of the
+// original.
 //
 // A client that gets another string, or another cohort, begins a new chain, and what the two cost adds
 // up. Two clients of one person add up too.
 //
 // # Choosing parameters
 //
-// At the same ε one hash is best for estimates of a list's strings: with h hashes each bit gets only
-// ε/(2h), and the variance grows h-fold for small ε and faster for large ones. More bits tell more
-// strings apart and cost bandwidth only; above a report ε of about 4 the error is mostly that of
-// strings that share bits, of variance 1/(nk). Cohorts each have a hash of their own, so that strings
-// which collide in one do not in others. A list needs (much) fewer strings than cohorts × bits.
+// From n clients, the variance of a rare string's estimated share is about (pq/(h(p−q)²) + 1/k)/n, with
+// p = e^x/(e^x+1) and q = 1 − p for the ε of a bit, x = ε/(2h). The first part is the noise. It is
+// smallest for one hash: with h of them it is h times as large for small ε, and more for large ones. The
+// second part are strings that share bits. More bits make it smaller and cost bandwidth only. Every cohort
+// has a hash of its own, so that strings which collide in one do not in others; a list must be shorter
+// than cohorts × (k−1), and should be much shorter.
 //
 // [Decode] says how the estimates are made and tested. [Noise] is the original noise, for comparison.
 package rappor

@@ -12,7 +12,7 @@ type fit struct {
 	skewness             []float64 // of each estimate, 0 or above
 	others, othersStdErr float64
 	freedom              float64 // degrees of freedom of the residuals
-	misfit               float64
+	residuals
 }
 
 // fit solves the regression and finds the standard errors in two rounds: what each estimate takes from
@@ -32,12 +32,12 @@ func (d *design) fit() fit {
 	others, _ := audit.estimate(sum, audit.others)
 
 	f := fit{shares: shares, others: 1 - floats.Sum(shares), freedom: float64(d.independent() - d.candidates)}
-	r := audit.residuals(f.freedom)
-	f.misfit, f.othersStdErr = r.misfit, math.Sqrt(others.variance(r.shift))
+	f.residuals = audit.residuals(f.freedom)
+	f.othersStdErr = math.Sqrt(others.variance(f.shift))
 	for _, p := range errors {
-		stdErr := math.Sqrt(p.variance(r.shift))
+		stdErr := math.Sqrt(p.variance(f.shift))
 		f.stdErr = append(f.stdErr, stdErr)
-		f.skewness = append(f.skewness, max(r.third*p.cubes/(stdErr*stdErr*stdErr), 0))
+		f.skewness = append(f.skewness, max(f.third*p.cubes/(stdErr*stdErr*stdErr), 0))
 	}
 	return f
 }

@@ -118,7 +118,8 @@ func (n Noise) Variance(reports int, share float64) (float64, error) {
 }
 
 // NoiseSampler draws the original noise from the operating system's randomness, with exactly the
-// probabilities that the float64 values of a [Noise] are. It is not safe for concurrent use.
+// probabilities that the float64 values of a [Noise] are. Unlike those of an [rrchain.Sampler], its draws take a
+// time that depends on the bits. It is not safe for concurrent use.
 type NoiseSampler struct{ source *exact.Bits }
 
 // NewNoiseSampler returns a sampler.

@@ -1,0 +1,68 @@
+// Package names reads the first names of the births of a year.
+package names
+
+import (
+	"cmp"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+)
+
+// Name is a first name, and how many children were given it.
+type Name struct {
+	Name  string
+	Count int // above 0
+}
+
+// Read reads a CSV file with the columns name, sex and count. It adds up the sexes, and returns each name once,
+// the commonest first, equally common ones in the order of the alphabet.
+func Read(path string) ([]Name, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w (run from the top of the repository, or give -data FILE)", err)
+	}
+	defer file.Close()
+	rows, err := csv.NewReader(file).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	counts, err := add(rows)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	all := make([]Name, 0, len(counts))
+	for name, count := range counts {
+		all = append(all, Name{name, count})
+	}
+	slices.SortFunc(all, func(a, b Name) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
+	})
+	return all, nil
+}
+
+func add(rows [][]string) (map[string]int, error) {
+	if len(rows) < 2 || !slices.Equal(rows[0], []string{"name", "sex", "count"}) {
+		return nil, errors.New("no columns name, sex and count, or no names")
+	}
+	counts := map[string]int{}
+	for i, row := range rows[1:] {
+		count, err := strconv.Atoi(row[2])
+		if err != nil || count <= 0 {
+			return nil, fmt.Errorf("row %d: there is no count %q", i+1, row[2])
+		}
+		counts[row[0]] += count
+	}
+	return counts, nil
+}
+
+// Births returns the number of births in all.
+func Births(all []Name) int {
+	births := 0
+	for _, name := range all {
+		births += name.Count
+	}
+	return births
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"bytes"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// births in the test, for speed.
+const few = 20_000
+
+// TestRappor holds what is printed against the truth beside it. Tolerances are 6.5 standard deviations or more, so
+// each comparison fails by chance with a probability of at most about 10⁻¹⁰.
+func TestRappor(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(&out, "../../testdata/us_baby_names_2016.csv", few); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`20000 births of 2016 in the United States, drawn from 3637321\.`,
+		`A name sets 1 of 128 bits, by a public hash for each of 64 groups`,
+		`ε = 1 +0\.5 +1 +1\n`, `ε = 2 +1 +2 +3\n`, `ε = 4 +2 +4 +7\n`, `ε = 8 +4 +8 +15\n`,
+		`commonest of 520 candidates`, `20 candidates are made up`,
+		`If a name set 2 bits, .* finds \d+ at ε = 8`,
+		`8192 bits of 2000 clients`,
+	} {
+		if !regexp.MustCompile(want).MatchString(out.String()) {
+			t.Errorf("the output lacks %q", want)
+		}
+	}
+	checkNames(t, out.String())
+	checkFound(t, out.String())
+	checkContest(t, out.String())
+	if t.Failed() {
+		t.Log(out.String())
+	}
+}
+
+// checkNames: no estimate is more than 7 standard errors from the real share, 3.6 times half an interval.
+func checkNames(t *testing.T, out string) {
+	t.Helper()
+	rows := rows(out, `\S+|not listed`, `\d+\.\d+ %`, ` *-?\d+\.\d+ ± \d+\.\d+ % [* ]`, ` *-?\d+\.\d+ ± \d+\.\d+ % [* ]`,
+		` *-?\d+\.\d+ ± \d+\.\d+ % [* ]`, ` *-?\d+\.\d+ ± \d+\.\d+ % [* ]`)
+	if len(rows) != shown+1 {
+		t.Fatalf("%d rows of names", len(rows))
+	}
+	for _, row := range rows {
+		real := numbers(t, row[1])[0]
+		for _, cell := range row[2:] {
+			n := numbers(t, cell) // the estimate, and half its interval
+			if math.Abs(n[0]-real) > 3.6*n[1] {
+				t.Errorf("%s: %s, in truth %v", row[0], cell, real)
+			}
+		}
+	}
+}
+
+// checkFound: 520 nearly independent intervals cover 95 % ± 6.5·0.96 %, the errors are as large as stated ± 6.5·3.1 %,
+// and with a chance of 5 % for any invented name more than 5 of them are next to impossible.
+func checkFound(t *testing.T, out string) {
+	t.Helper()
+	rows := rows(out, `ε = \d`, `\d+`, `\d+`, `\d+\.\d+ %|–`, `\d+\.\d+ %`, `\d+\.\d+ %`, `\d+\.\d+ %`)
+	if len(rows) != 4 {
+		t.Fatalf("%d rows of what was found", len(rows))
+	}
+	for _, row := range rows {
+		n := numbers(t, row[2]+" "+strings.Join(row[4:], " ")) // made up, covered, error, stated
+		if n[0] > 5 || n[1] < 88.5 || math.Abs(n[2]/n[3]-1) > 0.21 {
+			t.Errorf("at %s: %q", row[0], row[1:])
+		}
+	}
+	if found := numbers(t, rows[3][1])[0]; found < 1 {
+		t.Errorf("nothing was found at ε=8")
+	}
+}
+
+// checkContest: the mean of 8,192 squared errors is off by 6.5·1.6 %, and a little more as they are not quite normal.
+func checkContest(t *testing.T, out string) {
+	t.Helper()
+	number := `\d+\.\d+`
+	rows := rows(out, `\d+`, number, number, number, number, number, number+` × the clients`)
+	if len(rows) != 5 {
+		t.Fatalf("%d rows of the contest", len(rows))
+	}
+	for _, row := range rows {
+		n := numbers(t, strings.Join(row, " ")) // reports, ε, original, theory, chain, theory, ratio
+		if math.Abs(n[2]/n[3]-1) > 0.12 || math.Abs(n[4]/n[5]-1) > 0.12 || math.Abs(n[3]/n[5]-n[6]) > 0.06 {
+			t.Errorf("%q", row)
+		}
+		if (n[0] > 1) != (n[3] > n[5]) {
+			t.Errorf("after %v reports the chain should win, unless there is only one: %q", n[0], row)
+		}
+	}
+}
+
+// rows returns the cells of the lines of out that consist of cells of these forms.
+func rows(out string, cells ...string) [][]string {
+	line := regexp.MustCompile(`(?m)^ *(` + strings.Join(cells, `) +(`) + `) *$`)
+	var all [][]string
+	for _, match := range line.FindAllStringSubmatch(out, -1) {
+		all = append(all, match[1:])
+	}
+	return all
+}
+
+func numbers(t *testing.T, text string) (all []float64) {
+	t.Helper()
+	for _, number := range regexp.MustCompile(`-?\d+(\.\d+)?`).FindAllString(text, -1) {
+		x, err := strconv.ParseFloat(number, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, x)
+	}
+	return all
+}
+
+func TestMissingDataSaysWhereToRun(t *testing.T) {
+	err := run(new(bytes.Buffer), "nowhere.csv", few)
+	if err == nil || !strings.Contains(err.Error(), "top of the repository") {
+		t.Errorf("error %v", err)
+	}
+	if err := run(new(bytes.Buffer), "../../testdata/us_baby_names_2016.csv", 0); err == nil {
+		t.Error("no births, no error")
+	}
+}
