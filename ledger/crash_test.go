@@ -56,7 +56,7 @@ func TestEveryAnswerOutlivesSIGKILL(t *testing.T) {
 }
 
 func crashQuestions() []Question {
-	return []Question{vote(), {Name: "smoker", Values: []string{"yes", "no"}}}
+	return []Question{vote(), {Name: "smoker", Values: []string{"yes", "no"}}, home(30)}
 }
 
 // runAndKill starts a child, lets it sell for a moment, kills it and returns what it printed.

@@ -16,6 +16,11 @@ type response struct {
 // respond returns the chain's response at ε: the recorded one, or one drawn now, from the truth if ε is
 // above all others. With it comes the change that binds the chain to the truth, if it is to be.
 func (l *Ledger) respond(q *question, x subject, epsilon privacy.Epsilon, truth int32) (out response, first []change, err error) {
+	for _, at := range x.chain.levels {
+		if !q.has(at.Response) {
+			return out, nil, orCorrupt(nil, "object %q answers with %v", x.name, at.Response)
+		}
+	}
 	if at, recorded := x.chain.at(epsilon); recorded {
 		return response{value: at.Response, method: methodResale}, nil, nil
 	}
@@ -23,11 +28,6 @@ func (l *Ledger) respond(q *question, x subject, epsilon privacy.Epsilon, truth 
 	if out.method = methodAt(place, len(x.chain.levels)); out.method == methodRaise {
 		if first, err = l.bind(q, x.chain.bound, x.name, int(truth)); err != nil {
 			return out, nil, err
-		}
-	}
-	for _, at := range x.chain.levels {
-		if !q.has(at.Response) {
-			return out, nil, orCorrupt(nil, "object %q answers with %v", x.name, at.Response)
 		}
 	}
 	order := draw{l.sampler, out.method, epsilon, int(truth)}

@@ -20,7 +20,7 @@ type Fact struct {
 	Time  time.Time `json:"time"`
 	// Kind tells which fields there are:
 	//   created    ID, Currency, LogKey of the ledger
-	//   question   Number, Question, Values
+	//   question   Number, Question, Values, Encoding
 	//   policy     Number, Policy
 	//   buyer      Number, Buyer
 	//   enrolled   Object, Question, Policy (if any), Cap

@@ -71,6 +71,11 @@ func oddPayloads() [][]byte {
 	odd = append(odd, []byte{4, 0, 0, 2, 0, 0}, append(make([]byte, 32), 2, 0), append(make([]byte, 32), 0xff, 0))
 	// Sales with a status that there is none of, and one without the expiry that it announces.
 	odd = append(odd, []byte{0, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1, 0, 9, 0, 0, 0}, []byte{4, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1, 0, 9, 0, 0, 0}, []byte{1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1, 0, 9, 9, 1, 0})
+	// A level of a chain with 8 bits, with 9 and one beyond the last, with fewer bytes than bits, and with no bits.
+	odd = append(odd, []byte{4, 0, 0, 0, 0, 1, 1, 0x88, 0x80, 0x40, 0xff, 5, 0}, []byte{4, 0, 0, 0, 0, 1, 1, 0x89, 0x80, 0x40, 0xff, 3, 5, 0},
+		[]byte{4, 0, 0, 0, 0, 1, 1, 0xff, 0xff, 0x43, 0xff, 5, 0}, []byte{4, 0, 0, 0, 0, 1, 1, 0x80, 0x80, 0x40, 5, 0})
+	// Tallies of bits: one in all responses, one in more, one current in none, and half of one.
+	odd = append(odd, []byte{2, 1, 2, 1, 0, 0}, []byte{2, 1, 3, 1}, []byte{2, 1, 1, 2}, []byte{2, 1, 2})
 	// A level of a chain at ε = 1001, one with a response that no question can have, one that a buyer
 	// beyond 2³² holds, and one of more buyers than the record has bytes.
 	return append(odd, []byte{4, 0, 0, 0, 0, 1, 0x80, 0x94, 0xd2, 0xa8, 0x91, 0x1d, 0, 5, 0}, []byte{4, 0, 0, 0, 0, 1, 1, 0x80, 0x80, 0x40, 5, 0},

@@ -56,6 +56,10 @@ func specimen(t testing.TB) []pair {
 	sell(t, l, soldToAcme(t, "s"))
 	reserve(t, l, heldForAcme(t))
 	forgetDan(t, l)
+	define(t, l, home(9))
+	enroll(t, l, "home", "2", "ann")
+	release(t, l, homeOf(t, "b", "ann", "0.5"))
+	release(t, l, homeOf(t, "b2", "ann", "0.25"))
 	return pairs(t, s)
 }
 
@@ -158,6 +162,19 @@ func probes(t testing.TB) []probe {
 		{"sale of what is held", func(l *Ledger) (any, error) {
 			r, err := l.Commit(ctx, CommitRequest{Key: "c", Reservation: 2, Truth: TruthOf("yes")})
 			r.First, r.Last = 0, 0
+			return r, err
+		}},
+		{"Responses of home", func(l *Ledger) (any, error) { return collect(l.Responses(ctx, "home", eps(t, "0.5"))) }},
+		{"Estimate of homes", func(l *Ledger) (any, error) {
+			return l.Estimate(ctx, EstimateRequest{Question: "home", Epsilon: eps(t, "0.25")})
+		}},
+		{"Recount of homes", func(l *Ledger) (any, error) {
+			return l.Estimate(ctx, EstimateRequest{Question: "home", Include: everybody})
+		}},
+		{"home by its key", func(l *Ledger) (any, error) { return l.Release(ctx, homeOf(t, "b", "ann", "0.5")) }},
+		{"home raised", func(l *Ledger) (any, error) {
+			r, err := l.Release(ctx, homeOf(t, "b3", "ann", "1"))
+			r.Event = 0
 			return r, err
 		}},
 		{"raise for another truth", func(l *Ledger) (any, error) {

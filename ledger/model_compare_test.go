@@ -1,7 +1,8 @@
 package ledger
 
 import (
-	"slices"
+	"fmt"
+	"testing"
 
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -141,14 +142,81 @@ func (g *game) compareLog() {
 		if got, want := (entry{ev.Kind, ev.Object, ev.Time, ev.Erased}), g.paper.log[i]; got != want || ev.Number != uint64(i)+1 {
 			g.Fatalf("event %d is %v as number %d, want %v", i+1, got, ev.Number, want)
 		}
+		g.compareEvent(ev)
 	}
 	audit(g, g.store)
 	auditMarket(g, g.ledger)
 }
 
-// counts are the responses to be counted by an estimate, by rising ε.
-func (m *paper) counts(q Question, e int64, but string) (all []rrchain.Counts) {
-	byLevel := map[int64][]int64{}
+// compareEvent holds what an event says of a response or a question against the paper.
+func (g *game) compareEvent(ev Event) {
+	g.Helper()
+	switch {
+	case (ev.Kind == "released" || ev.Kind == "sold") && !ev.Erased:
+		g.see(ev.Question, ev.Object, ev.Epsilon.Nano(), ev.Response)
+	case ev.Kind == "question":
+		q, _ := g.paper.question(ev.Question)
+		g.same("the question", Question{ev.Question, ev.Values, ev.Encoding}, q)
+	}
+}
+
+// compareEvidence has the receipts of all sales and the statements of all people made, and compares what they say.
+// Statements are events, which the paper knows nothing of: so this comes last.
+func (g *game) compareEvidence() {
+	for _, d := range g.paper.deals {
+		if d.status == saleSold {
+			g.compareReceipt(d)
+		}
+	}
+	for name, p := range g.paper.people {
+		g.compareStatement(name, p)
+	}
+	audit(g, g.store)
+}
+
+func (g *game) compareReceipt(d *paperDeal) {
+	g.Helper()
+	r, err := g.ledger.Receipt(g.Context(), d.sale.Number)
+	must(g, err)
+	wantSound(g, "a receipt", r, g.verifiers)
+	q, _ := g.paper.question(d.Question)
+	g.same("the question of a receipt", Question{r.Question, r.Values, r.Encoding}, q)
+	var got, want []SoldResponse
+	for _, one := range r.Responses {
+		got = append(got, SoldResponse{Object: one.Object, Response: one.Response, Price: one.Price, Method: one.Method, Event: one.Event, Erased: one.Erased})
+	}
+	for _, one := range d.deliveries {
+		sold := SoldResponse{Object: one.Object, Price: one.Price, Method: one.Method, Event: one.Sold, Erased: one.Erased}
+		if !one.Erased {
+			sold.Response = g.paper.chain(d.Question, one.Object).levels[d.epsilon()].response
+		}
+		want = append(want, sold)
+	}
+	g.same("the receipt", got, want)
+}
+
+func (g *game) compareStatement(name string, p *person) {
+	g.Helper()
+	st, err := g.ledger.Statement(g.Context(), "statement of "+name, name)
+	must(g, err)
+	wantSound(g, "a statement", st, g.verifiers)
+	g.same("the account", []any{st.Cap.Nano(), st.Spent.Nano(), st.Earned, st.Forgotten}, []any{p.cap, p.spent, p.earned, p.forgotten})
+	got, want := map[string]string{}, map[string]string{}
+	for _, one := range st.Released {
+		got[fmt.Sprintf("%q at %d", one.Question, one.Epsilon.Nano())] = fmt.Sprintf("%s, event %d", one.Response, one.Event)
+	}
+	for question, c := range p.chains {
+		for e, l := range c.levels {
+			want[fmt.Sprintf("%q at %d", question, e)] = fmt.Sprintf("%s, event %d", l.response, l.event)
+		}
+	}
+	g.same("what was released", got, want)
+}
+
+// counts are the responses to be counted by an estimate, by rising ε: how many there are, and how many say each
+// value or, in unary encoding, have its bit.
+func (m *paper) counts(q Question, e int64, but string) (all []rrchain.UnaryCounts) {
+	byLevel := map[int64]*rrchain.UnaryCounts{}
 	for name := range m.people {
 		c := m.chain(q.Name, name)
 		if c == nil || name == but {
@@ -163,12 +231,34 @@ func (m *paper) counts(q Question, e int64, but string) (all []rrchain.Counts) {
 			continue
 		}
 		if byLevel[at] == nil {
-			byLevel[at] = make([]int64, len(q.Values))
+			byLevel[at] = &rrchain.UnaryCounts{Epsilon: epsilonOf(at), ByValue: make([]int64, len(q.Values))}
 		}
-		byLevel[at][slices.Index(q.Values, l.response)]++
+		byLevel[at].Objects++
+		for i, value := range q.Values {
+			if l.response == value || q.Encoding == Unary && l.response[i] == '1' {
+				byLevel[at].ByValue[i]++
+			}
+		}
 	}
 	for _, at := range sortedKeys(byLevel) {
-		all = append(all, rrchain.Counts{Epsilon: epsilonOf(at), ByValue: byLevel[at]})
+		all = append(all, *byLevel[at])
 	}
 	return all
+}
+
+// sharesOf estimates the shares of a question's values from counts of responses.
+func sharesOf(t testing.TB, q Question, counts []rrchain.UnaryCounts) []rrchain.Frequency {
+	t.Helper()
+	if q.Encoding == Unary {
+		shares, err := rrchain.EstimateUnary(0.95, counts...)
+		must(t, err)
+		return shares
+	}
+	direct := make([]rrchain.Counts, len(counts))
+	for i, c := range counts {
+		direct[i] = rrchain.Counts{Epsilon: c.Epsilon, ByValue: c.ByValue}
+	}
+	shares, err := rrchain.Estimate(0.95, direct...)
+	must(t, err)
+	return shares
 }

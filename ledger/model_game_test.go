@@ -9,8 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/mod/sumdb/note"
+
 	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 // game plays moves on the ledger and on paper, and compares what comes of each.
@@ -27,6 +28,8 @@ type game struct {
 	ids    map[string]string // and back
 	latest string            // the ID of the latest quote
 	past   []*past
+
+	verifiers note.Verifiers // of receipts and statements
 }
 
 // past is a request that was carried out.
@@ -189,11 +192,19 @@ func (g *game) see(question, object string, e int64, response string) {
 		g.Fatalf("object %q has a response to %q at ε=%d", object, question, e)
 	}
 	q, _ := g.paper.question(question)
-	if known := &c.levels[e].response; *known == "" && slices.Contains(q.Values, response) {
+	if known := &c.levels[e].response; *known == "" && isResponse(q, response) {
 		*known = response
 	} else if *known != response {
 		g.Fatalf("object %q answers %q at ε=%d with %q, before with %q", object, question, e, response, *known)
 	}
+}
+
+// isResponse tells whether a text is one of the values or, in unary encoding, a 0 or 1 for each.
+func isResponse(q Question, text string) bool {
+	if q.Encoding == Unary {
+		return len(text) == len(q.Values) && strings.Trim(text, "01") == ""
+	}
+	return slices.Contains(q.Values, text)
 }
 
 // The moves.
@@ -211,7 +222,7 @@ func (g *game) define(q Question) {
 }
 
 func (one moveDefine) play(g *game) {
-	q := Question{"late", []string{"no", "yes", "unsure", "other"}, Direct}
+	q := Question{"late", []string{"no", "yes", "unsure", "other"}, one.As}
 	if one.Other {
 		slices.Reverse(q.Values)
 	}
@@ -496,19 +507,13 @@ func (one moveEstimate) play(g *game) {
 		g.wantError(err, refused)
 		return
 	}
-	shares, err := rrchain.Estimate(0.95, counts...)
-	must(g, err)
 	want := Estimate{Question: q.Name}
-	for i, s := range shares {
+	for i, s := range sharesOf(g, q, counts) {
 		want.Values = append(want.Values, ValueEstimate{q.Values[i], s.Estimate, s.StdErr, s.Low, s.High})
 	}
 	for _, level := range counts {
-		n := int64(0)
-		for _, count := range level.ByValue {
-			n += count
-		}
-		want.N += n
-		want.Levels = append(want.Levels, LevelCount{level.Epsilon, n})
+		want.N += level.Objects
+		want.Levels = append(want.Levels, LevelCount{level.Epsilon, level.Objects})
 	}
 	g.same("the estimate", got, want)
 }

@@ -12,9 +12,12 @@ import (
 type move interface{ play(g *game) }
 
 type (
-	movePass     struct{ By time.Duration }
-	moveReopen   struct{}
-	moveDefine   struct{ Other bool } // Other: with other values
+	movePass   struct{ By time.Duration }
+	moveReopen struct{}
+	moveDefine struct {
+		Other bool // with other values
+		As    Encoding
+	}
 	moveWithdraw struct{ Object string }
 	moveForget   struct{ Object string }
 	moveReturn   struct{ Question, Object string } // under its former policy
@@ -111,6 +114,20 @@ type player struct {
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
+// questions are those that the game of a seed begins with. Their encodings are told, or left to the ledger.
+func questions(seed uint64) []Question {
+	r := rand.New(rand.NewPCG(seed, 2))
+	first, second := vote(), smoker()
+	if seed%3 == 1 {
+		first.Encoding = Unary
+	}
+	if seed%3 != 0 {
+		first.Values = append(first.Values, crowd(r.IntN(28))...)
+	}
+	second.Encoding = pick(r, Direct, Unary)
+	return []Question{first, second}
+}
+
 func people() []string { return []string{"ann", "bob", "cid", "dot", "mute"} }
 
 // newMoves makes up the game of a seed. Few policies meet in one game, and some kinds of moves are its
@@ -194,7 +211,7 @@ func (p *player) kinds() []moveKind {
 	return []moveKind{
 		{12, func() move { return movePass{p.pass()} }},
 		{2, func() move { return moveReopen{} }},
-		{1, func() move { return moveDefine{p.yes(3)} }},
+		{1, func() move { return moveDefine{p.yes(3), pick(p.Rand, "", Direct, Unary)} }},
 		{2, func() move { return moveWithdraw{p.name()} }},
 		{2, func() move { return moveForget{pick(p.Rand, append(people(), "new")...)} }},
 		{4, func() move { return moveReturn{p.question(), p.name()} }},

@@ -325,13 +325,24 @@ func (m *paper) define(q Question) error {
 	old, err := m.question(q.Name)
 	switch {
 	case err != nil:
-		m.questions = append(m.questions, q)
+		m.questions = append(m.questions, Question{q.Name, q.Values, encodingOnPaper(q)})
 		m.write("question", "")
-	case !slices.Equal(old.Values, q.Values):
+	case !slices.Equal(old.Values, q.Values), q.Encoding != "" && q.Encoding != old.Encoding:
 		return ErrInvalid
 	}
 	m.settle(nil)
 	return nil
+}
+
+// encodingOnPaper is what the question says or else, from 21 values on, unary.
+func encodingOnPaper(q Question) Encoding {
+	switch {
+	case q.Encoding != "":
+		return q.Encoding
+	case len(q.Values) > 20:
+		return Unary
+	}
+	return Direct
 }
 
 func (m *paper) enrol(r EnrollRequest, under rule) (out EnrollResult, err error) {

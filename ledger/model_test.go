@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/mod/sumdb/note"
+
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/ledger/store"
 	"github.com/sluicedp/sluice/ledger/store/boltstore"
@@ -134,8 +136,10 @@ func TestGamesOfNote(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if failure := newTable().play(t, 1, moves); failure != "" {
-				t.Error(failure)
+			for seed := range uint64(3) { // with votes in direct encoding, in unary, and as the ledger picks
+				if failure := newTable().play(t, seed, moves); failure != "" {
+					t.Errorf("seed %d: %s", seed, failure)
+				}
 			}
 		})
 	}
@@ -199,6 +203,9 @@ func (b *table) shorten(t *testing.T, seed uint64, moves []move) []move {
 // realFiles is how many games go without one on a real file.
 const realFiles = 200
 
+// documented is how many games go without one that ends with everybody's receipts and statements.
+const documented = 5
+
 // play plays moves and returns in what the ledger differs from the paper, or "".
 func (b *table) play(t *testing.T, seed uint64, moves []move) (failure string) {
 	w := &witness{TB: t}
@@ -212,26 +219,32 @@ func (b *table) play(t *testing.T, seed uint64, moves []move) (failure string) {
 	b.shuffle(seed)
 	b.open(g, seed%realFiles == 0)
 	defer func() { _ = g.ledger.Close() }()
-	g.define(vote())
-	g.moves++
-	g.define(Question{"smoker", []string{"yes", "no"}, Direct})
+	for _, q := range questions(seed) {
+		g.define(q)
+		g.moves++
+	}
 	for _, one := range moves {
 		g.play(one)
 		b.moves++
 	}
 	g.compareState()
 	g.compareLog()
+	if seed%documented == 0 {
+		g.compareEvidence()
+	}
 	b.games++
 	return ""
 }
 
 // open gives a game its ledger, and the means to open it anew: nothing may depend on what is only in memory.
 func (b *table) open(g *game, onDisk bool) {
-	options := Options{Now: func() time.Time { return g.paper.clock }}
+	signer, verifier, public := logKey(g, "example.com/games", 1)
+	g.verifiers = note.VerifierList(verifier)
+	options := Options{Now: func() time.Time { return g.paper.clock }, Signer: signer}
 	if g.paper.keyed {
 		options.TruthKey = []byte("a key for the games")
 	}
-	begin := func(w store.Writer) error { return format(w, epoch(), "EUR", "") }
+	begin := func(w store.Writer) error { return format(w, epoch(), "EUR", public) }
 	memory, path := &storetest.Memory{}, ""
 	if onDisk {
 		path = filepath.Join(g.TempDir(), "ledger.db")

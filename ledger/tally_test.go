@@ -392,13 +392,17 @@ func TestAQuestionOfManyValuesCostsLittle(t *testing.T) {
 	levels := func(v int) []level {
 		return []level{newLevel(eps(t, "1"), value{index: v}, 0)}
 	}
+	large := func(number uint32) *question {
+		return &question{number: number, values: make([]string, rrchain.MaxValues), encoding: Direct}
+	}
+	one, two := large(1), large(2)
 	var before, after runtime.MemStats
 	must(t, s.Update(func(w store.Writer) error {
 		st, err := writeState(w, epoch())
 		must(t, err)
 		runtime.ReadMemStats(&before)
-		must(t, st.countLevel(&question{number: 1}, levels(rrchain.MaxValues-1), 0))
-		must(t, st.countLevel(&question{number: 2}, levels(0), 0))
+		must(t, st.countLevel(one, levels(rrchain.MaxValues-1), 0))
+		must(t, st.countLevel(two, levels(0), 0))
 		must(t, st.flush())
 		runtime.ReadMemStats(&after)
 		return nil

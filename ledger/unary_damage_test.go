@@ -1,0 +1,637 @@
+package ledger
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// Invariants 9 and 11 for bits: whatever is changed past the log is found and named, no forged event is applied, and
+// nothing panics.
+
+// village is a ledger in which ann and bob have answered home, a question of 11 values, at 1 and 2; ann at 1.5 as well.
+// Both sold at 2 to acme. vote is the second question, with one response of ann's.
+func village(t testing.TB) *storetest.Memory {
+	t.Helper()
+	s := &storetest.Memory{}
+	begin(t, s)
+	l := dwellers(t, openMemory(t, s, Options{Now: epoch}), villagers, "ann", "bob")
+	l.sampler, _ = sampler(11)
+	carryOut := func(r RaiseRequest) { _, err := l.Raise(t.Context(), r); must(t, err) }
+	carryOut(homesOf(t, "1", "1"))
+	sell(t, l, homesFor(t, "2", "acme", "2", "ann", "bob"))
+	carryOut(homesOf(t, "3", "1.5", "ann"))
+	define(t, l, vote())
+	enrollUnder(t, l, "vote", market(t, "9"), "9", "ann")
+	sell(t, l, purchase(t, "4", "acme", "1", "ann"))
+	return s
+}
+
+const villagers = 11
+
+// flippedBit is a row of bits with one of them the other way.
+func flippedBit(t testing.TB, bits rrchain.Bits, at int) rrchain.Bits {
+	t.Helper()
+	packed := bits.Pack()
+	packed[at/8] ^= 1 << (at % 8)
+	other, err := rrchain.UnpackBits(bits.Len(), packed)
+	must(t, err)
+	return other
+}
+
+// Every bit of every response of a chain, and every count of a tally, is compared with the events.
+func TestEveryAlteredBitIsNamed(t *testing.T) {
+	original := pairs(t, village(t))
+	wantOne := func(change func(s *storetest.Memory), want Problem) {
+		t.Helper()
+		s := fill(t, original)
+		l := openMemory(t, s, Options{})
+		change(s)
+		wantProblems(t, findings(t, l, VerifyRequest{}), []Problem{want})
+		if again, _ := verified(t, l, VerifyRequest{}, slow()); len(again) != 1 || again[0].Text != want.Text {
+			t.Errorf("step by step there is %+v, want %+v", again, want)
+		}
+	}
+	levels := chainOfMemory(t, fill(t, original), 1, "ann").levels
+	for i, at := range levels {
+		for bit := range villagers {
+			is := flippedBit(t, at.Response.bits, bit)
+			wantOne(func(s *storetest.Memory) {
+				alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[i].Response.bits = is }))
+			}, Problem{Kind: "chain", Object: "ann", Question: "home",
+				Text: fmt.Sprintf(`chain of "ann" in "home": the response at ε=%s is %q, the events say %q`, at.Epsilon, is, at.Response.bits)})
+		}
+	}
+	key := tallyKey{1, eps(t, "2"), 0}.bytes()
+	tally2 := talliesOf(t, fill(t, original))[tallyKey{1, eps(t, "2"), 0}]
+	changes := 0
+	for bit := range villagers {
+		for _, now := range []tallied{{0, 0}, {1, 0}, {1, 1}, {2, 0}, {2, 1}, {2, 2}} {
+			was := tally2.bits[bit]
+			if was == now {
+				continue
+			}
+			changes++
+			s := fill(t, original)
+			l := openMemory(t, s, Options{})
+			alter(t, s, bucketTallies, key, edited(t, decodeTally, func(n *tally) { n.bits[bit] = now }))
+			found := fmt.Sprint(findings(t, l, VerifyRequest{}))
+			for what, differs := range map[string]bool{
+				"tally at ε=2": true,
+				fmt.Sprintf("the chains with bit %d", bit):             was.recorded != now.recorded,
+				fmt.Sprintf("the chains where bit %d is current", bit): was.current != now.current,
+			} {
+				if strings.Contains(found, what) != differs {
+					t.Errorf("bit %d counted %v instead of %v: found %s", bit, now, was, found)
+				}
+			}
+		}
+	}
+	if changes != villagers*5 {
+		t.Errorf("%d changes", changes)
+	}
+}
+
+func chainOfMemory(t testing.TB, s *storetest.Memory, question uint32, name string) (c chain) {
+	t.Helper()
+	l := openMemory(t, s, Options{})
+	must(t, l.view(t.Context(), func(st *state) (err error) {
+		c, _, err = st.chain(question, name)
+		return err
+	}))
+	return c
+}
+
+// Other ways in which stored records can disagree with the events.
+func TestVerifyNamesWhatIsNotUnary(t *testing.T) {
+	original := pairs(t, village(t))
+	numbers := func(pairs int) (payload []byte) {
+		for range pairs {
+			payload = append(payload, 2, 2)
+		}
+		return payload
+	}
+	for name, test := range map[string]struct {
+		change func(s *storetest.Memory)
+		words  string
+	}{
+		"a question is direct": {func(s *storetest.Memory) {
+			alter(t, s, bucketQuestions, numberKey(1), func([]byte) []byte { return defined(1, home(villagers), Direct) })
+		}, "question 1: the encoding is direct, the events say unary"},
+		"a question is unary": {func(s *storetest.Memory) {
+			alter(t, s, bucketQuestions, numberKey(2), func([]byte) []byte { return defined(2, vote(), Unary) })
+		}, "question 2: the encoding is unary, the events say direct"},
+		"a response of a value": {func(s *storetest.Memory) {
+			alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[0].Response = value{index: 2} }))
+		}, `chain of "ann" in "home": the response at ε=1 is value 2`},
+		"a response of fewer bits": {func(s *storetest.Memory) {
+			alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[0].Response.bits = bitsOf(t, "1010101010") }))
+		}, `chain of "ann" in "home": the response at ε=1 is 10 bits`},
+		"bits to a direct question": {func(s *storetest.Memory) {
+			alter(t, s, bucketChains, chainKey(2, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[0].Response = value{bits: bitsOf(t, "100")} }))
+		}, `chain of "ann" in "vote": the response at ε=1 is 3 bits`},
+		"a tally of fewer bits": {func(s *storetest.Memory) {
+			putRecord(t, s, bucketTallies, tallyKey{1, eps(t, "2"), 0}.bytes(), numbers(villagers))
+		}, "tally at ε=2: the number of bits is 10"},
+		"a tally of no bits": {func(s *storetest.Memory) {
+			putRecord(t, s, bucketTallies, tallyKey{1, eps(t, "2"), 0}.bytes(), numbers(1))
+		}, "tally at ε=2: the number of bits is 0"},
+		"a tally of a value": {func(s *storetest.Memory) {
+			putRecord(t, s, bucketTallies, tallyKey{1, eps(t, "2"), 1}.bytes(), numbers(1))
+		}, "tally at ε=2"},
+		"a tally is missing": {func(s *storetest.Memory) { remove(t, s, bucketTallies, tallyKey{1, eps(t, "2"), 0}.bytes()) }, "tally at ε=2"},
+		"a tally with more bits than responses": {func(s *storetest.Memory) {
+			putRecord(t, s, bucketTallies, tallyKey{1, eps(t, "2"), 0}.bytes(), append(numbers(villagers), 3, 2))
+		}, "tally at ε=2"},
+		"a chain that cannot be read": {func(s *storetest.Memory) {
+			alter(t, s, bucketChains, chainKey(1, "bob"), func(p []byte) []byte { return p[:len(p)-8] })
+		}, `chain of "bob" in "home"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := fill(t, original)
+			l := openMemory(t, s, Options{})
+			test.change(s)
+			found := findings(t, l, VerifyRequest{})
+			if len(found) == 0 || !slices.ContainsFunc(found, func(p Problem) bool { return strings.Contains(p.Text, test.words) }) {
+				t.Errorf("found %+v, want %q", found, test.words)
+			}
+			if again, _ := verified(t, l, VerifyRequest{}, slow()); !slices.Equal(again, found) {
+				t.Errorf("step by step there is %+v", again)
+			}
+		})
+	}
+}
+
+// defined is the record of a question.
+func defined(number uint32, q Question, encoding Encoding) []byte {
+	q.Encoding = encoding
+	e := &encoder{}
+	(&questionDefined{number, q}).encode(e)
+	return e.buf
+}
+
+// In the log every bit counts as well: a changed one does not fit its leaf and, with a new tree, neither the state nor
+// the checkpoint.
+func TestEveryAlteredBitOfTheLogIsNamed(t *testing.T) {
+	original := village(t)
+	trusted, log := trustedHead(t, original), eventsOf(t, original)
+	tries := 0
+	for i, n := range log {
+		bits := responseOfEvent(n.change)
+		if bits.Len() == 0 {
+			continue
+		}
+		for bit := range bits.Len() {
+			for tree, plant := range trees(log) {
+				if tree == "without their hashes" {
+					continue // they are the same here
+				}
+				tries++
+				altered := slices.Clone(log)
+				altered[i].change = withBits(n.change, flippedBit(t, bits, bit))
+				s := fill(t, pairs(t, original))
+				l := openMemory(t, s, Options{})
+				putEvents(t, s, plant(t, altered))
+				what := fmt.Sprintf("event %d (%s), bit %d, %s", n.number, n.change.kind(), bit, tree)
+				found := findings(t, l, VerifyRequest{})
+				if len(found) == 0 || tree == newTree && n.change.kind() == kindReleased && !strings.Contains(fmt.Sprint(found), "the response at ε=") {
+					t.Errorf("%s: found %+v", what, found)
+				}
+				if found := findings(t, l, trusted); len(found) == 0 {
+					t.Errorf("%s: nothing is found with a checkpoint", what)
+				}
+			}
+		}
+	}
+	if tries != 2*villagers*5 { // three released, two sold
+		t.Errorf("%d tries", tries)
+	}
+}
+
+func responseOfEvent(c change) rrchain.Bits {
+	switch c := c.(type) {
+	case *released:
+		return c.response.value.bits
+	case *sold:
+		return c.response.value.bits
+	}
+	return rrchain.Bits{}
+}
+
+// withBits is a change with another response.
+func withBits(c change, bits rrchain.Bits) change {
+	switch c := c.(type) {
+	case *released:
+		other := *c
+		other.response.value.bits = bits
+		return &other
+	case *sold:
+		other := *c
+		other.response.value.bits = bits
+		return &other
+	}
+	return c
+}
+
+// Forgeries of events, each beside the sound one that it was made from.
+func TestApplyRefusesForgedBits(t *testing.T) {
+	log := logOf(t, pairs(t, village(t)))
+	must(t, replayWhole(&storetest.Memory{}, log))
+	row := func(n int) value { return value{bits: bitsOf(t, strings.Repeat("10", n)[:n])} }
+	draw := func(question uint32, epsilon string, v value, how method) []change {
+		return []change{&released{"ann", question, eps(t, epsilon), response{v, how}}}
+	}
+	isHere := func(question uint32, epsilon string) value {
+		at, _ := chainOfMemory(t, replayed(t, log), question, "ann").at(eps(t, epsilon))
+		return at.Response
+	}
+	sale := func(question uint32, v value, how method) []change {
+		d := deal{sale: 3, buyer: 1, question: question, epsilon: eps(t, "3"), objects: 1, price: 100}
+		tally := saleTally{draws: 1, upgrades: 1}
+		if question == 2 {
+			d.price = 200
+		}
+		if how == methodResale {
+			d.epsilon, d.price, tally = eps(t, map[uint32]string{1: "2", 2: "1"}[question]), 0, saleTally{resales: 1}
+		}
+		return []change{&saleMade{d, tally}, &sold{"ann", 3, d.price, response{v, how}}}
+	}
+	more := func(q Question, encoding Encoding) []change {
+		q.Name, q.Encoding = "more", encoding
+		return []change{&questionDefined{3, q}}
+	}
+	sound := draw(1, "3", row(villagers), methodRaise)
+	votes := draw(2, "3", value{index: 1}, methodRaise)
+	bought := sale(1, row(villagers), methodRaise)
+	again := sale(1, isHere(1, "2"), methodResale)
+	for name, one := range map[string]pairOfLogs{
+		"a bit too few":                {sound: sound, forged: draw(1, "3", row(villagers-1), methodRaise), why: "a response of 10 bits"},
+		"a bit too many":               {sound: sound, forged: draw(1, "3", row(villagers+1), methodRaise), why: "a response of 12 bits"},
+		"as many as there may be":      {sound: sound, forged: draw(1, "3", row(MaxUnaryValues), methodRaise), why: "a response of 65536 bits"},
+		"a single bit":                 {sound: sound, forged: draw(1, "3", row(1), methodRaise), why: "a response of 1 bits"},
+		"a value for bits":             {sound: sound, forged: draw(1, "3", value{index: 2}, methodRaise), why: "a response of value 2"},
+		"the first value for bits":     {sound: sound, forged: draw(1, "3", value{}, methodRaise), why: "a response of value 0"},
+		"bits for a value":             {sound: votes, forged: draw(2, "3", row(3), methodRaise), why: "a response of 3 bits"},
+		"many bits for a value":        {sound: votes, forged: draw(2, "3", row(villagers), methodRaise), why: "a response of 11 bits"},
+		"bits raised below":            {sound: draw(1, "1.25", row(villagers), methodInsert), forged: draw(1, "1.25", row(villagers), methodRaise), why: "by raise"},
+		"bits twice":                   {sound: sound, forged: draw(1, "2", row(villagers), methodRaise), why: "at ε=2"},
+		"bits at 0":                    {sound: draw(1, "0.5", row(villagers), methodDegrade), forged: draw(1, "0", row(villagers), methodDegrade), why: "at ε=0"},
+		"sold a bit too few":           {sound: bought, forged: sale(1, row(villagers-1), methodRaise), why: "a response of 10 bits"},
+		"sold a value for bits":        {sound: bought, forged: sale(1, value{index: 1}, methodRaise), why: "a response of value 1"},
+		"sold bits for a value":        {sound: sale(2, value{index: 1}, methodRaise), forged: sale(2, row(3), methodRaise), why: "a response of 3 bits"},
+		"resold with a bit flipped":    {sound: again, forged: sale(1, value{bits: flippedBit(t, isHere(1, "2").bits, 10)}, methodResale), why: "not the recorded one"},
+		"resold as the level below":    {sound: again, forged: sale(1, isHere(1, "1"), methodResale), why: "not the recorded one"},
+		"resold with a bit more":       {sound: again, forged: sale(1, value{bits: bitsOf(t, isHere(1, "2").bits.String()+"0")}, methodResale), why: "not the recorded one"},
+		"resold as a value":            {sound: again, forged: sale(1, value{}, methodResale), why: "not the recorded one"},
+		"resold bits for a value":      {sound: sale(2, isHere(2, "1"), methodResale), forged: sale(2, row(3), methodResale), why: "not the recorded one"},
+		"too many values to be unary":  {sound: more(Question{Values: valuesOf(MaxUnaryValues + 1)}, Direct), forged: more(Question{Values: valuesOf(MaxUnaryValues + 1)}, Unary), why: "up to 65536"},
+		"a unary question of a value":  {sound: more(home(2), Unary), forged: more(home(1), Unary), why: "has 1 values"},
+		"a unary value twice":          {sound: more(home(2), Unary), forged: more(Question{Values: []string{"a", "a"}}, Unary), why: "twice"},
+		"a question of its name twice": {sound: more(home(2), Unary), forged: []change{&questionDefined{3, home(12)}}, why: "defined twice"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			follow := func(changes []change) error {
+				return replayWhole(&storetest.Memory{}, followedBy(withSettled(changes)...)(slices.Clone(log)))
+			}
+			must(t, follow(one.sound))
+			wantForged(t, follow(one.forged), one.why)
+		})
+	}
+	// The encoding of the question itself, which the responses then do not fit.
+	for number, encoding := range map[uint32]Encoding{1: Direct, 2: Unary} {
+		other := slices.Clone(log)
+		i := indexOf(t, other, func(c change) bool { q, ok := c.(*questionDefined); return ok && q.number == number })
+		q := other[i].change.(*questionDefined).Question
+		q.Encoding = encoding
+		other[i].change = &questionDefined{number, q}
+		wantForged(t, replayWhole(&storetest.Memory{}, other), "a response of")
+	}
+}
+
+// What is no record of bits is refused before anything is made of it; and what is one has a single spelling.
+func TestDecodersRefuseWhatAreNoBits(t *testing.T) {
+	levelOf := func(response ...byte) []byte { return append(append([]byte{4, 0, 0, 0, 0, 1, 1}, response...), 5, 0) }
+	count := func(n uint64) []byte { return binary.AppendUvarint(nil, rrchain.MaxValues+n) }
+	eight, nine := count(8), count(9)
+	for name, response := range map[string][]byte{
+		"no bits":                  count(0),
+		"no bits, and a byte":      append(count(0), 0),
+		"a bit beyond the last":    append(nine, 0xff, 0x02),
+		"bits beyond the last":     append(nine, 0xff, 0xff),
+		"only a bit beyond":        append(count(1), 0x02),
+		"fewer bytes":              append(nine, 0xff)[:len(nine)+1],
+		"more than there may be":   append(count(MaxUnaryValues+1), make([]byte, MaxUnaryValues/8+1)...),
+		"as many as values may be": append(count(rrchain.MaxValues), make([]byte, rrchain.MaxValues/8)...),
+		"a count of 2⁶⁴−1":         binary.AppendUvarint(nil, 1<<64-1),
+		"a count of 2⁶³":           binary.AppendUvarint(nil, 1<<63),
+		"a count of many bytes":    append(append(slices.Clone(eight[:len(eight)-1]), eight[len(eight)-1]|0x80, 0), 0xff),
+	} {
+		if c, err := decodeChain(levelOf(response...)); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: got %+v, %v", name, c, err)
+		}
+		hidden := append([]byte{1, 'a', 0, 0, 0, 1, 1}, response...)
+		ev := event{}
+		if err := ev.decode(&decoder{rest: event{change: empty(kindReleased)}.public()}, &decoder{rest: append(hidden, 1)}); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s released: got %+v, %v", name, ev.change, err)
+		}
+	}
+	for name, response := range map[string][]byte{
+		"8 bits":                append(eight, 0xff),
+		"9 bits":                append(nine, 0xff, 0x01),
+		"1 bit":                 append(count(1), 0x01),
+		"as many as may be":     append(count(MaxUnaryValues), make([]byte, MaxUnaryValues/8)...),
+		"the last of so many":   append(count(MaxUnaryValues-1), append(make([]byte, MaxUnaryValues/8-1), 0x40)...),
+		"the highest of values": {0xff, 0xff, 0x3f},
+	} {
+		c, err := decodeChain(levelOf(response...))
+		if err != nil || !slices.Equal(c.encode(), levelOf(response...)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// A query's answer is never bits.
+	if a, err := decodeAnswers(append(append([]byte{1, 1}, append(eight, 0xff)...), 5, 1)); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("answers of bits: got %+v, %v", a, err)
+	}
+	for code := range 256 {
+		payload := defined(1, home(3), Direct)
+		payload[4+1+len("home")] = byte(code)
+		q, err := decodeQuestion(payload)
+		if known := code == 1 || code == 2; (err == nil) != known || err != nil && !errors.Is(err, ErrCorrupt) {
+			t.Errorf("encoding %d: got %+v, %v", code, q, err)
+		}
+	}
+}
+
+// A claim of many bits must not be believed.
+func TestDecodersDoNotBelieveNumbersOfBits(t *testing.T) {
+	for _, n := range []uint64{1000, MaxUnaryValues, MaxUnaryValues + 1, 1 << 40} {
+		payload := binary.AppendUvarint([]byte{4, 0, 0, 0, 0, 1, 1}, rrchain.MaxValues+n)
+		var err error
+		used := uint64(math.MaxUint64)
+		for range 20 { // others may allocate something at the same time, but not always
+			used = min(used, bytesAllocated(func() { _, err = decodeChain(payload) }))
+		}
+		if used > 1<<12 {
+			t.Errorf("%d bytes are allocated for a claim of %d bits", used, n)
+		}
+		wantErr(t, err, ErrCorrupt)
+	}
+}
+
+func TestASpoiledUnaryTallyIsNoticed(t *testing.T) {
+	bits := func(n int, all ...byte) []byte { return append(all, make([]byte, 2*n-len(all)+2)...) }
+	one := eps(t, "1")
+	for name, spoiled := range map[string]struct {
+		key     tallyKey
+		payload []byte
+	}{
+		"of a value":                      {tallyKey{1, one, 1}, bits(villagers, 2, 0)},
+		"of the last value":               {tallyKey{1, one, villagers - 1}, bits(villagers, 2, 0)},
+		"of another level's value":        {tallyKey{1, eps(t, "0.75"), 3}, bits(villagers, 1, 1)},
+		"of a value, without bits":        {tallyKey{1, one, 1}, []byte{2, 0}},
+		"without bits":                    {tallyKey{1, one, 0}, []byte{2, 0}},
+		"of a bit too few":                {tallyKey{1, one, 0}, bits(villagers-1, 2, 0)},
+		"of a bit too many":               {tallyKey{1, one, 0}, bits(villagers+1, 2, 0)},
+		"of half a bit":                   {tallyKey{1, one, 0}, append(bits(villagers, 2, 0), 0)},
+		"of nobody":                       {tallyKey{1, one, 0}, bits(villagers, 0, 0)},
+		"with a bit more":                 {tallyKey{1, one, 0}, bits(villagers, 2, 0, 3, 0)},
+		"with more current":               {tallyKey{1, one, 0}, bits(villagers, 2, 0, 2, 1)},
+		"with more current than recorded": {tallyKey{1, eps(t, "2"), 0}, bits(villagers, 2, 2, 1, 2)},
+		"of more than there are":          {tallyKey{1, one, 0}, bits(villagers, 4, 4)},
+		"of more than can be counted":     {tallyKey{1, one, 0}, append(binary.AppendUvarint(binary.AppendUvarint(nil, 1<<64-1), 1<<64-1), make([]byte, 2*villagers)...)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := village(t)
+			l := openMemory(t, s, Options{})
+			putRecord(t, s, bucketTallies, spoiled.key.bytes(), spoiled.payload)
+			for _, epsilon := range []privacy.Epsilon{{}, spoiled.key.epsilon} {
+				e, err := l.Estimate(t.Context(), EstimateRequest{Question: "home", Epsilon: epsilon})
+				if !errors.Is(err, ErrCorrupt) {
+					t.Errorf("at ε=%s got %+v, %v, want ErrCorrupt", epsilon, e, err)
+				}
+			}
+			if len(findings(t, l, VerifyRequest{})) == 0 {
+				t.Error("the audit finds nothing")
+			}
+		})
+	}
+}
+
+// A chain with a response that its question cannot have, and a valid checksum: every call that needs the response says
+// so, and none panics.
+func TestAnImpossibleRowOfBitsIsNoPanic(t *testing.T) {
+	for name, broken := range map[string]struct {
+		question string
+		response value
+	}{
+		"a bit too few":         {"home", value{bits: bitsOf(t, strings.Repeat("1", villagers-1))}},
+		"a bit too many":        {"home", value{bits: bitsOf(t, strings.Repeat("1", villagers+1))}},
+		"the bits and one more": {"home", value{bits: bitsOf(t, chainOfMemory(t, village(t), 1, "ann").levels[2].Response.bits.String()+"1")}},
+		"many bits":             {"home", value{bits: bitsOf(t, strings.Repeat("1", MaxUnaryValues))}},
+		"a value":               {"home", value{index: 2}},
+		"bits for a value":      {"vote", value{bits: bitsOf(t, "111")}},
+		"a value too high":      {"vote", value{index: 3}},
+		"the highest of values": {"vote", value{index: rrchain.MaxValues - 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			number, epsilon := uint32(1), "2"
+			if broken.question == "vote" {
+				number, epsilon = 2, "1"
+			}
+			original := village(t)
+			alter(t, original, bucketChains, chainKey(number, "ann"), edited(t, decodeChain, func(c *chain) {
+				c.levels[len(c.levels)-1].Response = broken.response
+			}))
+			if broken.question == "vote" { // which is counted, so that nothing else is wrong
+				putRecord(t, original, bucketTallies, tallyKey{2, eps(t, "1"), uint32(broken.response.index)}.bytes(), []byte{1, 1})
+			}
+			damaged := pairs(t, original)
+			ask := func(key, epsilon string) ReleaseRequest {
+				r := homeOf(t, key, "ann", epsilon)
+				if r.Question = broken.question; broken.question == "vote" {
+					r.Truth = TruthOf("yes")
+				}
+				return r
+			}
+			for call, make := range map[string]func(*Ledger) error{
+				"raise":     func(l *Ledger) error { _, err := l.Release(t.Context(), ask("k", "5")); return err },
+				"derive":    func(l *Ledger) error { _, err := l.Release(t.Context(), ask("k", "0.125")); return err },
+				"again":     func(l *Ledger) error { _, err := l.Release(t.Context(), ask("k", epsilon)); return err },
+				"object":    func(l *Ledger) error { _, err := l.Object(t.Context(), "ann"); return err },
+				"responses": func(l *Ledger) error { return firstError(l.Responses(t.Context(), broken.question, eps(t, epsilon))) },
+				"recount": func(l *Ledger) error {
+					_, err := l.Estimate(t.Context(), EstimateRequest{Question: broken.question, Include: everybody})
+					return err
+				},
+				"resale": func(l *Ledger) error {
+					r := homesFor(t, "k", "zeta", epsilon, "ann")
+					if r.Question = broken.question; broken.question == "vote" {
+						r.Truth = TruthOf("yes")
+					}
+					var err error
+					unchanged(t, l.store, func() { _, err = l.Sell(t.Context(), r) })
+					return err
+				},
+				"deliveries": func(l *Ledger) error { return firstError(l.Deliveries(t.Context(), uint64(number))) },
+				"forget":     func(l *Ledger) error { return l.Forget(t.Context(), "k", "ann") },
+			} {
+				t.Run(call, func(t *testing.T) {
+					s := fill(t, damaged)
+					l := openMemory(t, s, Options{})
+					err := recovered(func() error { return make(l) })
+					if !errors.Is(err, ErrCorrupt) {
+						t.Errorf("got the error %v, want ErrCorrupt", err)
+					}
+				})
+			}
+		})
+	}
+}
+
+// Evidence.
+
+// hamlet is an office that has sold homes in every way, and a receipt.
+func hamlet(t testing.TB) (*office, Receipt) {
+	t.Helper()
+	o := newOffice(t, 1)
+	o.sampler, _ = sampler(5)
+	dwellers(t, o.Ledger, villagers, "ann", "bob", "cid", "dan")
+	for i, step := range []struct {
+		buyer, epsilon string
+		objects        []string
+	}{
+		{"acme", "0.5", []string{"ann", "bob", "dan"}}, // draws
+		{"zeta", "2", []string{"ann", "dan"}},          // draws
+		{"acme", "3", []string{"bob"}},
+		{"acme", "1", []string{"ann", "bob", "cid", "dan"}}, // insertions, a draw
+		{"acme", "0.25", []string{"ann", "bob"}},            // degradations
+		{"zeta", "1", []string{"ann", "bob"}},               // resales
+	} {
+		o.later()
+		sell(t, o.Ledger, homesFor(t, fmt.Sprint(i), step.buyer, step.epsilon, step.objects...))
+	}
+	must(t, o.Forget(t.Context(), "f", "dan"))
+	o.later()
+	return o, receiptOf(t, o.Ledger, 4)
+}
+
+// Every field is named when it is altered, and the encoding is one; every bit of a response is, too.
+func TestEveryAlterationOfAReceiptOfBitsIsNamed(t *testing.T) {
+	o, r := hamlet(t)
+	wantSound(t, "the receipt", r, o.keys)
+	if r.Encoding != Unary || !r.Responses[3].Erased || len(r.Responses[0].Response) != villagers {
+		t.Fatalf("%+v", r)
+	}
+	n := 0
+	altered(t, r, func(way string, other Receipt) {
+		n++
+		if c := other.Verify(o.keys); c.OK() || len(c.Faults) == 0 {
+			t.Errorf("%s: nobody notices", way)
+		}
+	})
+	if n < 60 {
+		t.Errorf("only %d fields", n)
+	}
+	for _, encoding := range []Encoding{Direct, "", "unary ", "Unary", "2"} {
+		other := copyOf(t, r)
+		other.Encoding = encoding
+		wantFault(t, fmt.Sprintf("the encoding %q", encoding), other, o.keys, "question")
+		wantFault(t, fmt.Sprintf("the encoding %q", encoding), other, nil, "question")
+		for i := range 3 {
+			if encoding == Direct {
+				wantFault(t, "a row of bits as a value", other, o.keys, fmt.Sprintf("no. %d", i+1))
+			}
+		}
+	}
+	for i, one := range r.Responses[:3] {
+		for _, text := range alteredTexts(one.Response) {
+			other := copyOf(t, r)
+			other.Responses[i].Response = text
+			c := other.Verify(o.keys)
+			if c.OK() || !slices.ContainsFunc(c.Faults, func(f Fault) bool { return f.Item == i+1 }) || slices.ContainsFunc(c.Faults, func(f Fault) bool { return f.Item != i+1 && f.Item != 0 }) {
+				t.Errorf("response %d as %.40q: %.400q", i+1, text, faults(c))
+			}
+			if strange := "is no value of the question"; strings.Contains(strings.Join(faults(c), "\n"), strange) == isResponse(home(villagers), text) {
+				t.Errorf("response %d as %.40q: %.400q, one of which says that it %s", i+1, text, faults(c), strange)
+			}
+		}
+	}
+	_, small := cottage(t)
+	everyByte(t, small, o.keys, ReadReceipt)
+}
+
+// cottage is an office that has sold one home, and the receipt.
+func cottage(t testing.TB) (*office, Receipt) {
+	t.Helper()
+	o := newOffice(t, 1)
+	o.sampler, _ = sampler(6)
+	dwellers(t, o.Ledger, villagers, "ann")
+	sell(t, o.Ledger, homesFor(t, "s", "acme", "0.5", "ann"))
+	return o, receiptOf(t, o.Ledger, 1)
+}
+
+// alteredTexts are a row of bits with one of them altered, one more and one less, and what is none.
+func alteredTexts(text string) (all []string) {
+	for i := range text {
+		for _, char := range "012x" {
+			if other := text[:i] + string(char) + text[i+1:]; other != text {
+				all = append(all, other)
+			}
+		}
+	}
+	return append(all, text+"0", text+"1", "0"+text, text[1:], "", valueName(2), strings.Repeat("0", 1<<17))
+}
+
+func TestEveryAlterationOfAStatementOfBitsIsNamed(t *testing.T) {
+	o, _ := hamlet(t)
+	st := statementOf(t, o.Ledger, "ann's", "ann")
+	wantSound(t, "the statement", st, o.keys)
+	wantWholeLife(t, o, st)
+	wantAllNamed(t, o, st, 100)
+	for i, f := range st.Events {
+		if f.Response == "" {
+			continue
+		}
+		for _, text := range alteredTexts(f.Response) {
+			other := copyOf(t, st)
+			other.Events[i].Response = text
+			if c := other.Verify(o.keys); c.OK() || !slices.ContainsFunc(c.Faults, func(f Fault) bool { return f.Item == i+1 }) {
+				t.Errorf("event %d with %q: %q", f.Event, text, faults(c))
+			}
+		}
+	}
+	for i, f := range st.Events {
+		if f.Kind != "question" {
+			continue
+		}
+		for _, encoding := range []Encoding{Direct, "", "Unary"} {
+			other := copyOf(t, st)
+			other.Events[i].Encoding = encoding
+			if c := other.Verify(o.keys); c.OK() || !slices.ContainsFunc(c.Faults, func(f Fault) bool { return f.Item == i+1 }) {
+				t.Errorf("the encoding %q: %q", encoding, faults(c))
+			}
+		}
+	}
+	for i := range st.Released {
+		other := copyOf(t, st)
+		other.Released[i].Response = flippedBit(t, bitsOf(t, st.Released[i].Response), i).String()
+		wantFault(t, "a bit of what was released", other, o.keys, "released is not what the events come to")
+	}
+	small, _ := cottage(t)
+	whole := text(t, statementOf(t, small.Ledger, "ann's", "ann"))
+	for i := range whole { // a bit of each character: of a row of bits, the one that makes a 1 of a 0
+		data := slices.Clone(whole)
+		data[i] ^= 1
+		if got, err := ReadStatement(data); err == nil && got.Verify(small.keys).OK() {
+			t.Errorf("byte %d, in %q: nobody notices", i, excerpt(whole, max(0, i-20)))
+		}
+	}
+}

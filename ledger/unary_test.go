@@ -1,0 +1,824 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/store/boltstore"
+	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/mechanism"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// Questions in unary encoding do all that others do. Their law is in unary_law_test.go, what altered and forged
+// records come to in unary_damage_test.go, and real data in unary_data_test.go.
+
+// valuesOf returns n values.
+func valuesOf(n int) []string {
+	values := make([]string, n)
+	for v := range values {
+		values[v] = valueName(v)
+	}
+	return values
+}
+
+// home is a question in unary encoding.
+func home(values int) Question {
+	return Question{Name: "home", Values: valuesOf(values), Encoding: Unary}
+}
+
+// dwellers defines home and puts objects in it on the market, for 100 minor units of ε=1.
+func dwellers(t testing.TB, l *Ledger, values int, objects ...string) *Ledger {
+	t.Helper()
+	define(t, l, home(values))
+	enrollUnder(t, l, "home", market(t, "9"), "9", objects...)
+	return l
+}
+
+// homeOf asks for an object's home, which is value 2.
+func homeOf(t testing.TB, key, object, epsilon string) ReleaseRequest {
+	t.Helper()
+	return ReleaseRequest{Key: key, Question: "home", Object: object, Epsilon: eps(t, epsilon), Truth: TruthOf(valueName(2))}
+}
+
+// homesOf asks for the homes of many objects, or of all.
+func homesOf(t testing.TB, key, epsilon string, objects ...string) RaiseRequest {
+	t.Helper()
+	r := order(t, key, epsilon, objects...)
+	r.Question, r.Truth = "home", TruthOf(valueName(2))
+	return r
+}
+
+// homesFor is an order for homes.
+func homesFor(t testing.TB, key, buyer, epsilon string, objects ...string) SellRequest {
+	t.Helper()
+	r := purchase(t, key, buyer, epsilon, objects...)
+	r.Question, r.Truth = "home", TruthOf(valueName(2))
+	return r
+}
+
+func questionsOf(t testing.TB, l *Ledger) []Question {
+	t.Helper()
+	all, err := l.Questions(t.Context())
+	must(t, err)
+	return all
+}
+
+// Definitions.
+
+func TestTheEncodingIsPickedByTheNumberOfValues(t *testing.T) {
+	all := valuesOf(MaxUnaryValues + 1)
+	l := inMemory(t, Options{})
+	var want []Question
+	for n, encoding := range map[int]Encoding{2: Direct, 3: Direct, 20: Direct, 21: Unary, 22: Unary, 500: Unary, MaxUnaryValues: Unary, MaxUnaryValues + 1: Direct} {
+		q := Question{Name: fmt.Sprint(n), Values: all[:n]}
+		define(t, l, q)
+		q.Encoding = encoding
+		want = append(want, q)
+	}
+	for i, got := range questionsOf(t, l) {
+		if !reflect.DeepEqual(got, want[i]) {
+			t.Errorf("%s values are encoded %s, want %s", want[i].Name, got.Encoding, want[i].Encoding)
+		}
+	}
+	told := map[string]Encoding{}
+	for _, ev := range events(t, l) {
+		if ev.Kind == "question" {
+			told[ev.Question] = ev.Encoding
+		}
+	}
+	for _, q := range want {
+		if told[q.Name] != q.Encoding {
+			t.Errorf("the log says that %s values are encoded %q", q.Name, told[q.Name])
+		}
+	}
+	audit(t, l.store)
+}
+
+func TestAnEncodingThatCannotBeIsInvalid(t *testing.T) {
+	l := inMemory(t, Options{})
+	for name, q := range map[string]Question{
+		"another name":    {"q", valuesOf(30), "oue"},
+		"upper case":      {"q", valuesOf(30), "Unary"},
+		"a space":         {"q", valuesOf(30), "unary "},
+		"a zero byte":     {"q", valuesOf(30), "\x00"},
+		"a long name":     {"q", valuesOf(30), Encoding(strings.Repeat("x", 300))},
+		"too many values": {"q", valuesOf(MaxUnaryValues + 1), Unary},
+		"one value":       {"q", valuesOf(1), Unary},
+		"no value":        {"q", nil, Unary},
+		"no value at all": {"q", nil, ""},
+	} {
+		unchanged(t, l.store, func() {
+			if err := l.DefineQuestion(t.Context(), "k", q); !errors.Is(err, ErrInvalid) {
+				t.Errorf("%s: got the error %v", name, err)
+			}
+		})
+	}
+	must(t, l.DefineQuestion(t.Context(), "k", Question{"q", valuesOf(2), Unary}))
+}
+
+// The same question is the same with its encoding told or not. Another encoding is another question.
+func TestAQuestionKeepsItsEncoding(t *testing.T) {
+	for _, test := range []struct {
+		values        int
+		first, second Encoding
+		want          error // under another key
+	}{
+		{30, "", "", nil}, {30, "", Unary, nil}, {30, "", Direct, ErrInvalid},
+		{30, Unary, "", nil}, {30, Unary, Unary, nil}, {30, Unary, Direct, ErrInvalid},
+		{30, Direct, "", nil}, {30, Direct, Direct, nil}, {30, Direct, Unary, ErrInvalid},
+		{3, "", "", nil}, {3, "", Direct, nil}, {3, "", Unary, ErrInvalid},
+		{3, Unary, "", nil}, {3, Direct, "", nil}, {3, Unary, Direct, ErrInvalid},
+	} {
+		name := fmt.Sprintf("%d values, %q and then %q", test.values, test.first, test.second)
+		l := inMemory(t, Options{})
+		first, second := Question{"q", valuesOf(test.values), test.first}, Question{"q", valuesOf(test.values), test.second}
+		must(t, l.DefineQuestion(t.Context(), "k", first))
+		before := questionsOf(t, l)
+		unchanged(t, l.store, func() {
+			must(t, l.DefineQuestion(t.Context(), "k", first))
+			if test.first != test.second {
+				wantErr(t, l.DefineQuestion(t.Context(), "k", second), ErrKeyConflict)
+			}
+		})
+		if err := l.DefineQuestion(t.Context(), "other", second); !errors.Is(err, test.want) {
+			t.Errorf("%s: got the error %v, want %v", name, err, test.want)
+		}
+		more := first
+		more.Values = valuesOf(test.values + 1)
+		wantErr(t, l.DefineQuestion(t.Context(), "more", more), ErrInvalid)
+		if after := questionsOf(t, l); !reflect.DeepEqual(after, before) || countKind(events(t, l), "question") != 1 {
+			t.Errorf("%s: the question has changed from %v to %v", name, before, after)
+		}
+		audit(t, l.store)
+	}
+}
+
+// A definition whose commit fails, or may have failed, is repeated with its key.
+func TestADefinitionThatMayBeLostIsRepeated(t *testing.T) {
+	q := Question{Name: "home", Values: valuesOf(21)}
+	for name, after := range map[string]func() error{"lost": nil, "held": uncertain} {
+		t.Run(name, func(t *testing.T) {
+			path := create(t)
+			l, s := openShim(t, path, Options{})
+			if s.set(failing, nil); after != nil {
+				s.set(nil, after)
+			}
+			if err := l.DefineQuestion(t.Context(), "k", q); !errors.Is(err, errDisk) {
+				t.Errorf("got the error %v", err)
+			}
+			closed(t, l)
+			l = open(t, path, Options{})
+			for range 2 {
+				must(t, l.DefineQuestion(t.Context(), "k", q))
+			}
+			told := q
+			told.Encoding = Unary
+			wantErr(t, l.DefineQuestion(t.Context(), "k", told), ErrKeyConflict)
+			must(t, l.DefineQuestion(t.Context(), "k2", told))
+			if all := questionsOf(t, l); !reflect.DeepEqual(all, []Question{told}) || countKind(events(t, l), "question") != 1 {
+				t.Errorf("the questions are %.300v", all)
+			}
+			audit(t, l.store)
+		})
+	}
+}
+
+// The largest question there may be, on disk and back.
+func TestTheLargestUnaryQuestion(t *testing.T) {
+	path := create(t)
+	l := dwellers(t, open(t, path, Options{}), MaxUnaryValues, "ann", "bob")
+	first := release(t, l, homeOf(t, "1", "ann", "1"))
+	closed(t, l)
+	l = open(t, path, Options{})
+	if again := release(t, l, ReleaseRequest{Key: "1", Question: "home", Object: "ann", Epsilon: eps(t, "1"), Truth: never(t)}); again != first {
+		t.Error("the response has changed")
+	}
+	release(t, l, homeOf(t, "2", "ann", "2"))
+	release(t, l, homeOf(t, "3", "bob", "2"))
+	if n := len(first.Value); n != MaxUnaryValues || strings.Trim(first.Value, "01") != "" {
+		t.Errorf("a response of %d bits", n)
+	}
+	wantRecount(t, l, "home", eps(t, "1"), eps(t, "2"))
+	// At ε=1 a bit is set with probability 0.269: here within 8 standard deviations, which fails once in 10¹⁴ runs.
+	if ones := strings.Count(first.Value, "1"); ones < 16_700 || ones > 18_540 {
+		t.Errorf("%d bits are set", ones)
+	}
+	e, err := l.Estimate(t.Context(), EstimateRequest{Question: "home"})
+	must(t, err)
+	if e.N != 2 || len(e.Values) != MaxUnaryValues {
+		t.Errorf("an estimate of %d values from %d objects", len(e.Values), e.N)
+	}
+	audit(t, l.store)
+	wantClean(t, l, VerifyRequest{})
+	must(t, l.Forget(t.Context(), "f", "ann"))
+	wantRecount(t, l, "home", eps(t, "1"), eps(t, "2"))
+}
+
+// Requests.
+
+// Invariants 3 and 5 for every way to get bits: the same key gives the same bits, also from the file, and so does
+// every other request for them. Nobody is asked for the truth again.
+func TestBitsAreTheSameForEverybody(t *testing.T) {
+	path := create(t)
+	l := dwellers(t, open(t, path, Options{}), 100, "ann", "bob")
+	truth := func() TruthFunc { return TruthOf(valueName(2)) }
+	calls := []func(TruthFunc) (any, error){
+		func(truth TruthFunc) (any, error) {
+			r := homeOf(t, "first", "ann", "1")
+			r.Truth = truth
+			return l.Release(t.Context(), r)
+		},
+		func(truth TruthFunc) (any, error) {
+			r := homesFor(t, "raise", "acme", "2", "ann", "bob")
+			r.Truth = truth
+			s, err := l.Sell(t.Context(), r)
+			if err != nil {
+				return nil, err
+			}
+			return delivered(t, l, s.Number), nil
+		},
+		func(truth TruthFunc) (any, error) {
+			r := homeOf(t, "insert", "ann", "1.5")
+			r.Truth = truth
+			return l.Release(t.Context(), r)
+		},
+		func(truth TruthFunc) (any, error) {
+			r := homesOf(t, "degrade", "0.5")
+			r.Truth = truth
+			result, err := l.Raise(t.Context(), r)
+			if err != nil {
+				return nil, err
+			}
+			return []any{result, responses(t, l, "home", eps(t, "0.5"))}, nil
+		},
+	}
+	var first []any
+	for i, call := range calls {
+		source := truth()
+		if i > 1 {
+			source = never(t)
+		}
+		result, err := call(source)
+		must(t, err)
+		first = append(first, result)
+	}
+	before := pairs(t, l.store)
+	for range 2 {
+		for i, call := range calls {
+			if again, err := call(never(t)); err != nil || !reflect.DeepEqual(again, first[i]) {
+				t.Errorf("call %d came to\n%v\nand again to\n%v, %v", i, first[i], again, err)
+			}
+		}
+		same(t, "stored after repetitions", pairs(t, l.store), before)
+		closed(t, l)
+		l = open(t, path, Options{})
+	}
+	// Another buyer, and the host under other keys, get the same bits.
+	for _, epsilon := range []string{"0.5", "1", "1.5", "2"} {
+		r := homesFor(t, "again "+epsilon, "zeta", epsilon, "ann")
+		r.Truth = never(t)
+		s := sell(t, l, r)
+		one := homeOf(t, "host "+epsilon, "ann", epsilon)
+		one.Truth = never(t)
+		if got := delivered(t, l, s.Number)["ann"]; s.Resales != 1 || got.Response != release(t, l, one) || got.Response != responses(t, l, "home", eps(t, epsilon))["ann"] {
+			t.Errorf("at ε=%s zeta got %+v", epsilon, got)
+		}
+	}
+	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "2") || len(o.Chains[0].Levels) != 4 || o.Chains[0].Response != o.Chains[0].Levels[3].Response {
+		t.Errorf("ann came to %+v", o)
+	}
+	auditAll(t, l, l.store)
+	wantClean(t, l, VerifyRequest{})
+}
+
+// Whoever watches is told the bits that were released.
+func TestBitsAreWatched(t *testing.T) {
+	l := dwellers(t, inMemory(t, Options{}), 30, "ann", "bob")
+	var want []string
+	for i, epsilon := range []string{"1", "2", "1.5"} {
+		want = append(want, release(t, l, homeOf(t, fmt.Sprint(i), "ann", epsilon)).Value)
+	}
+	s := sell(t, l, homesFor(t, "s", "acme", "1", "bob"))
+	want = append(want, delivered(t, l, s.Number)["bob"].Value)
+	var got []string
+	for ev, err := range l.Watch(t.Context(), 1) {
+		must(t, err)
+		if ev.Kind == "released" || ev.Kind == "sold" {
+			got = append(got, ev.Response)
+		}
+		if ev.Number == s.Last {
+			break
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("watched %q, released was %q", got, want)
+	}
+}
+
+// Answers to queries are about truths, whatever the encoding, and cost the same.
+func TestAnswersDoNotDependOnTheEncoding(t *testing.T) {
+	names := []string{"ann", "bob", "cid"}
+	var came [][]any
+	for _, encoding := range []Encoding{Direct, Unary} {
+		l := inMemory(t, Options{Now: epoch, TruthKey: truthKey()})
+		_, random := sampler(7)
+		l.queries = mechanism.ReplaySampler(random)
+		q := vote()
+		q.Encoding = encoding
+		define(t, l, q)
+		enroll(t, l, "vote", "3", names...)
+		carryOut(t, l, func() RaiseRequest {
+			r := order(t, "0", "1", names...)
+			r.Truth = ballots("ann", "cid")
+			return r
+		}())
+		var all []any
+		for i, query := range []string{"majority:yes", "majority:no", "threshold:yes:2", "threshold:yes:3", "plurality", "winner"} {
+			r := inquire(t, fmt.Sprint("q", i), query, "0.25", ballots("ann", "cid"), names...)
+			quote, err := l.QuoteAnswer(t.Context(), r)
+			all = append(all, quote, err, answerTo(t, l, r))
+			r.Key, r.Epsilon, r.Truth = fmt.Sprint("d", i), eps(t, "0.125"), never(t)
+			lower := answerTo(t, l, r)
+			if !lower.Charged.IsZero() {
+				t.Errorf("%s, %s: a lower answer costs %s", encoding, query, lower.Charged)
+			}
+		}
+		over := inquire(t, "over", "majority:yes", "0.75", ballots("ann"), names...)
+		_, err := l.Answer(t.Context(), over)
+		all = append(all, refusals(t, err))
+		for _, name := range names {
+			o := objectOf(t, l, name)
+			all = append(all, o.Spent, o.Chains[0].Answered, o.Chains[0].Epsilon)
+		}
+		came = append(came, all)
+		audit(t, l.store)
+		wantClean(t, l, VerifyRequest{})
+	}
+	if !reflect.DeepEqual(came[0], came[1]) {
+		t.Errorf("in direct encoding it came to\n%+v\nin unary encoding to\n%+v", came[0], came[1])
+	}
+}
+
+// Estimates.
+
+// countsOfTexts counts anew from what anybody is told: of each object in some set, the response at one ε or, if that
+// is "", at its highest.
+func countsOfTexts(t testing.TB, l *Ledger, q Question, epsilon string, among []string) []rrchain.UnaryCounts {
+	t.Helper()
+	byLevel := map[int64]*rrchain.UnaryCounts{}
+	for _, name := range among {
+		o, err := l.Object(t.Context(), name)
+		must(t, err)
+		for i, at := range o.Chains[0].Levels {
+			if epsilon == "" && i < len(o.Chains[0].Levels)-1 || epsilon != "" && at.Epsilon != eps(t, epsilon) {
+				continue
+			}
+			c := byLevel[at.Epsilon.Nano()]
+			if c == nil {
+				c = &rrchain.UnaryCounts{Epsilon: at.Epsilon, ByValue: make([]int64, len(q.Values))}
+				byLevel[at.Epsilon.Nano()] = c
+			}
+			c.Objects++
+			for v, bit := range at.Response {
+				c.ByValue[v] += int64(bit - '0')
+			}
+		}
+	}
+	var counts []rrchain.UnaryCounts
+	for _, at := range sortedKeys(byLevel) {
+		counts = append(counts, *byLevel[at])
+	}
+	return counts
+}
+
+// wantTexts compares estimates with those of the texts.
+func wantTexts(t testing.TB, l *Ledger, q Question, names []string, levels ...string) {
+	t.Helper()
+	some := func(name string) bool { return strings.HasSuffix(name, "3") || strings.HasSuffix(name, "7") }
+	for _, epsilon := range append(levels, "") {
+		for what, include := range map[string]func(string) bool{"tallies": nil, "recount": everybody, "some": some} {
+			among := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return what == "some" && !some(name) })
+			r := EstimateRequest{Question: q.Name, Include: include}
+			if epsilon != "" {
+				r.Epsilon = eps(t, epsilon)
+			}
+			counts := countsOfTexts(t, l, q, epsilon, among)
+			got, err := l.Estimate(t.Context(), r)
+			if len(counts) == 0 {
+				wantErr(t, err, ErrNoResponses)
+				continue
+			}
+			want := Estimate{Question: q.Name}
+			for v, s := range sharesOf(t, q, counts) {
+				want.Values = append(want.Values, ValueEstimate{q.Values[v], s.Estimate, s.StdErr, s.Low, s.High})
+			}
+			for _, c := range counts {
+				want.N += c.Objects
+				want.Levels = append(want.Levels, LevelCount{c.Epsilon, c.Objects})
+			}
+			if err != nil || !reflect.DeepEqual(got, want) {
+				t.Fatalf("%s at ε=%q: the estimate is\n%+v, %v\nof the texts\n%+v", what, epsilon, got, err, want)
+			}
+		}
+	}
+}
+
+func TestUnaryEstimatesAreThoseOfTheTexts(t *testing.T) {
+	names, levels := crowd(60), []string{"0.25", "0.5", "0.500000001", "1", "1.5", "2", "4"}
+	s := &storetest.Memory{}
+	begin(t, s)
+	l := dwellers(t, openMemory(t, s, Options{}), 37, names...)
+	steps := []func(){
+		func() {},
+		func() { carryOut(t, l, homesOf(t, "1", "1")) },
+		func() { carryOut(t, l, homesOf(t, "2", "2", names[:20]...)) },
+		func() { carryOut(t, l, homesOf(t, "3", "0.5", names[10:30]...)) },
+		func() { carryOut(t, l, homesOf(t, "4", "0.500000001", names[5:15]...)) },
+		func() { carryOut(t, l, homesOf(t, "5", "1.5", names[:30]...)) },
+		func() { sell(t, l, homesFor(t, "6", "acme", "4", names[3])) },
+		func() { sell(t, l, homesFor(t, "7", "zeta", "0.25", names[:8]...)) },
+		func() { l = openMemory(t, s, Options{}) },
+		func() { forget(t, l, names[3]); forget(t, l, names[27]) },
+		func() { // back, with a new chain
+			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "back", Question: "home", Objects: []string{names[3]}, Policy: market(t, "9")})
+			must(t, err)
+			release(t, l, homeOf(t, "8", names[3], "0.5"))
+		},
+		func() { must(t, l.Withdraw(t.Context(), "9", names[7])) },
+	}
+	for _, step := range steps {
+		step()
+		wantTexts(t, l, home(37), names, levels...)
+		audit(t, s)
+	}
+	for _, name := range names {
+		must(t, l.Forget(t.Context(), "at last "+name, name))
+	}
+	wantTexts(t, l, home(37), names, levels...)
+	if n := len(talliesOf(t, s)); n != 0 {
+		t.Errorf("%d tallies are left when everybody is forgotten", n)
+	}
+	audit(t, s)
+}
+
+// Forgetting.
+
+// After Forget and Compact no bit that was released is in the file: neither in the events nor in the chain, and no
+// tally of nobody else.
+func TestForgetDestroysEveryBit(t *testing.T) {
+	const name, values = "the one to be forgotten", 400
+	path := create(t)
+	options := Options{TruthKey: truthKey()}
+	l := dwellers(t, open(t, path, options), values, name, "bob")
+	for i, epsilon := range []string{"1", "3", "0.5", "2"} { // raised, raised, degraded, inserted
+		release(t, l, homeOf(t, fmt.Sprint(i), name, epsilon))
+	}
+	sell(t, l, homesFor(t, "s", "acme", "4", name, "bob"))
+	sell(t, l, homesFor(t, "s2", "zeta", "1", name))
+	secrets := secretsOf(t, l, name)
+	for _, at := range objectOf(t, l, name).Chains[0].Levels {
+		secrets = append(secrets, bitsOf(t, at.Response).Pack())
+	}
+	kept := bitsOf(t, responses(t, l, "home", eps(t, "4"))["bob"].Value).Pack()
+	before, err := os.ReadFile(path)
+	must(t, err)
+	for _, secret := range secrets {
+		if !bytes.Contains(before, secret) {
+			t.Fatalf("%x is not in the file to begin with", secret)
+		}
+	}
+	forget(t, l, name)
+	must(t, l.Compact(t.Context()))
+	after, err := os.ReadFile(path)
+	must(t, err)
+	for _, secret := range secrets {
+		if bytes.Contains(after, secret) {
+			t.Errorf("%x is still in the file", secret)
+		}
+	}
+	if !bytes.Contains(after, kept) {
+		t.Error("bob's bits are gone as well")
+	}
+	// One tally is left, that of bob's response, and says nothing else.
+	tallies := talliesOf(t, l.store)
+	left := tallies[tallyKey{1, eps(t, "4"), 0}]
+	if len(tallies) != 1 || left.tallied != (tallied{1, 1}) {
+		t.Errorf("the tallies are %v", tallies)
+	}
+	for v, bit := range responses(t, l, "home", eps(t, "4"))["bob"].Value {
+		if n := uint64(bit - '0'); left.bits[v] != (tallied{n, n}) {
+			t.Errorf("bit %d is counted %v", v, left.bits[v])
+		}
+	}
+	_, err = l.Release(t.Context(), homeOf(t, "1", name, "3"))
+	wantErr(t, err, ErrForgotten)
+	audit(t, l.store)
+	wantClean(t, l, VerifyRequest{})
+}
+
+// Secrecy.
+
+// wordsFor are the random words of draws from unary chains of m values, each of which ends in "one of both values
+// uniformly", so that no bit has anything to do with the truth. A draw reads a word to compare with thresholds, and
+// one that chooses; a first response reads a word for its coin before, and a raise makes a draw for it.
+func wordsFor(m int, methods ...method) *rrchain.Sampler {
+	random := uint64(1)
+	next := func() uint64 {
+		random = random*6364136223846793005 + 1442695040888963407
+		return random
+	}
+	var words []uint64
+	for _, how := range methods {
+		draws := m
+		if how == methodFresh {
+			words = append(words, next()>>32) // the coin is the lowest bit
+		} else if how == methodRaise {
+			draws++
+		}
+		for range draws {
+			words = append(words, ^uint64(0), next())
+		}
+	}
+	return rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
+		for i := 0; i < len(p); i += 8 {
+			word := ^uint64(0)
+			if len(words) > 0 {
+				word, words = words[0], words[1:]
+			}
+			for j := range 8 {
+				p[i+j] = byte(word >> (56 - 8*j))
+			}
+		}
+	}))
+}
+
+// Invariant 6: if the responses come out equal, everything stored is equal, whatever the truths were; and so is every
+// error, word for word.
+func TestWhatIsStoredOfBitsFollowsFromTheResponsesAlone(t *testing.T) {
+	const values = 25
+	type outcome struct {
+		stored []pair
+		told   []any
+		bits   map[string]bool
+	}
+	history := func(truth func(name string) string) (out outcome) {
+		s := &storetest.Memory{}
+		begin(t, s)
+		l := openMemory(t, s, Options{Now: epoch})
+		l.salts = steadySalts(2)
+		l.sampler = wordsFor(values, methodFresh, methodFresh, methodFresh, methodRaise, methodRaise, methodRaise,
+			methodInsert, methodInsert, methodInsert, methodDegrade, methodRaise)
+		define(t, l, home(values))
+		enrollUnder(t, l, "home", market(t, "4"), "3", "ann", "bob", "cid")
+		ask := func(_ context.Context, _ string, objects []string) (all []string, err error) {
+			for _, name := range objects {
+				all = append(all, truth(name))
+			}
+			return all, nil
+		}
+		note := func(result any, err error) { out.told = append(out.told, result, err) }
+		for i, epsilon := range []string{"0.5", "2", "1"} {
+			r := homesOf(t, fmt.Sprint(i), epsilon)
+			r.Truth = ask
+			carryOut(t, l, r)
+		}
+		for i, epsilon := range []string{"0.25", "2.5"} {
+			r := homesFor(t, fmt.Sprint("s", i), "acme", epsilon, "bob")
+			r.Truth = ask
+			note(l.Sell(t.Context(), r))
+		}
+		for i, r := range []RaiseRequest{homesOf(t, "over", "3.5"), homesOf(t, "strange", "2.75", "ann", "zoe"), homesOf(t, "0", "2.75")} {
+			r.Truth = ask
+			if _, err := l.Raise(t.Context(), r); err == nil {
+				t.Errorf("request %d was not refused", i)
+			} else {
+				note(nil, err)
+			}
+		}
+		partial := homesOf(t, "partial", "3.5")
+		partial.Partial, partial.Truth = true, ask
+		note(l.Raise(t.Context(), partial))
+		note(l.Estimate(t.Context(), EstimateRequest{Question: "home"}))
+		out.stored, out.bits = pairs(t, s), map[string]bool{}
+		for _, name := range []string{"ann", "bob", "cid"} {
+			for _, at := range objectOf(t, l, name).Chains[0].Levels {
+				out.bits[at.Response] = true
+			}
+		}
+		return out
+	}
+	want := history(func(string) string { return valueName(0) })
+	if len(want.bits) != 3*3+2 {
+		t.Errorf("the test is to be about many different bits, and there are %d of them", len(want.bits))
+	}
+	for name, truth := range map[string]func(string) string{
+		"the last": func(string) string { return valueName(values - 1) },
+		"mixed":    func(name string) string { return valueName(int(name[0]+name[1]) % values) },
+	} {
+		got := history(truth)
+		same(t, "stored for the truths "+name, got.stored, want.stored)
+		if !reflect.DeepEqual(got.told, want.told) {
+			t.Errorf("for the truths %s a host is told\n%v\nelse\n%v", name, got.told, want.told)
+		}
+	}
+}
+
+// Every way to fail with a truth at hand: no log line, no error and no byte of the file names a value.
+func TestNothingNamesATruthOfAUnaryQuestion(t *testing.T) {
+	var log bytes.Buffer
+	path := create(t)
+	l, s := openShim(t, path, Options{Logger: zerolog.New(&log).Level(zerolog.TraceLevel), TruthKey: truthKey()})
+	q := secret()
+	q.Values, q.Encoding = append(q.Values, valuesOf(30)...), Unary
+	define(t, l, q)
+	enroll(t, l, q.Name, "2", "ann", "bob")
+	raise := func(key, epsilon string, truth TruthFunc) error {
+		_, err := l.Raise(t.Context(), RaiseRequest{Key: key, Question: q.Name, Epsilon: eps(t, epsilon), All: true, Truth: truth})
+		return err
+	}
+	right := TruthOf(q.Values[0])
+	must(t, raise("1", "0.5", right))
+	for name, call := range map[string]func() error{
+		"an unknown value": func() error { return raise("a", "1", TruthOf("acht-Birnen")) },
+		"too few":          func() error { return raise("b", "1", listOf(q.Values[0])) },
+		"too many":         func() error { return raise("c", "1", listOf(q.Values[0], q.Values[0], q.Values[1])) },
+		"over the cap":     func() error { return raise("d", "3", right) },
+		"no truth":         func() error { return raise("e", "1", listOf(q.Values[0], "")) },
+		"another truth":    func() error { return raise("f", "1", TruthOf(q.Values[1])) },
+		"another request":  func() error { return raise("1", "1", right) },
+		"a failing disk":   func() error { s.set(failing, nil); return raise("g", "1", right) },
+		"another encoding": func() error { return l.DefineQuestion(t.Context(), "h", Question{q.Name, q.Values, Direct}) },
+		"a damaged chain":  func() error { return raiseOnDamage(t, path, q) },
+		"a question twice": func() error { return l.DefineQuestion(t.Context(), "i", Question{q.Name, q.Values[1:], Unary}) },
+		"a failing host":   func() error { return raise("j", "1", failingHost(q)) },
+		"bits for a truth": func() error { return raise("k", "1", TruthOf(strings.Repeat("0", 31)+"1")) },
+		"estimate of no ε": func() error {
+			_, err := l.Estimate(t.Context(), EstimateRequest{Question: q.Name, Epsilon: eps(t, "9")})
+			return err
+		},
+		"an unknown object": func() error { _, err := l.Object(t.Context(), "zoe"); return err },
+	} {
+		err := call()
+		s.set(nil, nil)
+		if err == nil || mentionsSecret(err.Error()) {
+			t.Errorf("%s: the error is %v", name, err)
+		}
+	}
+	must(t, raise("2", "1.5", right))
+	must(t, raise("3", "1", never(t)))
+	if log.Len() == 0 || mentionsSecret(log.String()) {
+		t.Errorf("the log says %s", log.String())
+	}
+	closed(t, l)
+	file, err := os.ReadFile(path)
+	must(t, err)
+	definition := &encoder{}
+	(&questionDefined{1, q}).encode(definition)
+	if bytes.Count(file, definition.buf) < 2 {
+		t.Error("the definition is not found where it must be: in its event and in its record")
+	}
+	if rest := bytes.ReplaceAll(file, definition.buf, nil); mentionsSecret(string(rest)) || bytes.Contains(rest, []byte(valueName(0))) || bytes.Contains(file, truthKey()) {
+		t.Error("a value, or the truth key, stands in the file")
+	}
+}
+
+func failingHost(q Question) TruthFunc {
+	return func(context.Context, string, []string) ([]string, error) { return q.Values, errDisk }
+}
+
+// raiseOnDamage raises a chain whose response has a bit too few, in a copy of the file.
+func raiseOnDamage(t *testing.T, path string, q Question) error {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	must(t, err)
+	copied := path + ".damaged"
+	must(t, os.WriteFile(copied, data, 0o600))
+	file, err := boltstore.Open(copied, false)
+	must(t, err)
+	broken := chain{enrolled: 4, levels: []level{newLevel(eps(t, "1"), value{bits: bitsOf(t, strings.Repeat("1", len(q.Values)-1))}, 5)}}
+	putRecord(t, file, bucketChains, chainKey(1, "ann"), broken.encode())
+	must(t, file.Close())
+	l := open(t, copied, Options{})
+	_, err = l.Release(t.Context(), ReleaseRequest{Key: "k", Question: q.Name, Object: "ann", Epsilon: eps(t, "1.25"), Truth: TruthOf(q.Values[0])})
+	wantErr(t, err, ErrCorrupt)
+	return err
+}
+
+// Costs.
+
+// countingHomes is a ledger in which n objects have answered a question of m values in some encoding.
+func countingHomes(t *testing.T, n, m int, encoding Encoding) (*Ledger, *putCounter) {
+	t.Helper()
+	s := &putCounter{Store: &storetest.Memory{}}
+	begin(t, s)
+	l := openMemory(t, s, Options{Now: epoch})
+	define(t, l, Question{"home", valuesOf(m), encoding})
+	enroll(t, l, "home", "9", crowd(n)...)
+	carryOut(t, l, homesOf(t, "all", "0.1"))
+	return l, s
+}
+
+// In unary encoding as in direct encoding a lone raise writes the tallies of the new and of the former level, and a
+// derived response its own, however many objects and values there are.
+func TestAUnaryDrawWritesTwoTallies(t *testing.T) {
+	for _, c := range []struct{ objects, values int }{{2, 4}, {2, 1000}, {500, 4}, {500, 1000}} {
+		for _, encoding := range []Encoding{Direct, Unary} {
+			l, s := countingHomes(t, c.objects, c.values, encoding)
+			for i, want := range []struct {
+				epsilon string
+				tallies int
+			}{{"2", 2}, {"1", 1}, {"0.05", 1}, {"2", 0}} {
+				s.puts = nil
+				release(t, l, homeOf(t, fmt.Sprint(i), "person-00000", want.epsilon))
+				if n := s.puts[bucketTallies]; n != want.tallies {
+					t.Errorf("%+v, %s: ε=%s writes %d tallies, want %d", c, encoding, want.epsilon, n, want.tallies)
+				}
+				if n := s.puts[bucketChains]; n > 1 {
+					t.Errorf("%+v, %s: ε=%s writes %d chains", c, encoding, want.epsilon, n)
+				}
+			}
+			wantRecount(t, l, "home", eps(t, "0.1"), eps(t, "1"), eps(t, "2"))
+		}
+	}
+}
+
+// A raise of many writes each tally once, and there are only as many as levels.
+func TestARaiseWritesAUnaryTallyOnce(t *testing.T) {
+	l, s := countingHomes(t, 500, 40, Unary)
+	carryOut(t, l, homesOf(t, "2", "2"))
+	if n := s.puts[bucketTallies]; n != 2 {
+		t.Errorf("500 draws write %d tallies, want those of two levels", n)
+	}
+	if n := len(talliesOf(t, s)); n != 2 {
+		t.Errorf("%d tallies, want one for each level", n)
+	}
+}
+
+// What a raise over many objects and values keeps in memory is bounded by the part that it commits at a time.
+func TestARaiseOfManyBitsTakesLittleMemory(t *testing.T) {
+	const objects, values = 5000, 501
+	s := &measured{Store: newBolt(t)}
+	l := openMemory(t, s, Options{})
+	define(t, l, home(values))
+	enroll(t, l, "home", "9", crowd(objects)...)
+	runtime.GC()
+	var before runtime.MemStats
+	runtime.ReadMemStats(&before)
+	s.most = 0
+	r := homesOf(t, "1", "1")
+	result := carryOut(t, l, r)
+	if result.Drawn != objects {
+		t.Errorf("%+v", result)
+	}
+	// A part has 4,096 responses of 63 bytes, and their events, hashes and records: a few hundred bytes each. If all
+	// responses were kept as a number for each value, they would take 20 MB.
+	grown := int64(s.most) - int64(before.HeapAlloc)
+	if grown > 16<<20 {
+		t.Errorf("the heap grew by %d MiB", grown>>20)
+	}
+	e, err := l.Estimate(t.Context(), EstimateRequest{Question: "home"})
+	must(t, err)
+	if e.N != objects {
+		t.Errorf("%d objects are counted", e.N)
+	}
+	t.Logf("%d responses of %d bits: the heap grew by %.1f MiB at most", objects, values, float64(grown)/(1<<20))
+}
+
+// newBolt is a store on a file in which a ledger begins.
+func newBolt(t *testing.T) store.Store {
+	t.Helper()
+	file, err := boltstore.Open(create(t), false)
+	must(t, err)
+	t.Cleanup(func() { _ = file.Close() })
+	return file
+}
+
+// measured notes how large the heap is, garbage collected, at the end of each transaction.
+type measured struct {
+	store.Store
+	most uint64
+}
+
+func (m *measured) Update(fn func(store.Writer) error) error {
+	return m.Store.Update(func(w store.Writer) error {
+		err := fn(w)
+		runtime.GC()
+		var now runtime.MemStats
+		runtime.ReadMemStats(&now)
+		m.most = max(m.most, now.HeapAlloc)
+		return err
+	})
+}
