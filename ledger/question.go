@@ -20,7 +20,7 @@ type Question struct {
 }
 
 // DefineQuestion adds a question. It never changes afterwards. The name is unique; there are 2 to
-// 2²⁰ values, in unary encoding 2¹⁶, all different; names and values have 1 to 256 bytes. Defining the same question again,
+// 2²⁰ values, in unary encoding 2¹², all different; names and values have 1 to 256 bytes. Defining the same question again,
 // with whatever key, does nothing; another one under its name is [ErrInvalid].
 func (l *Ledger) DefineQuestion(ctx context.Context, key string, q Question) error {
 	asked := q.Encoding

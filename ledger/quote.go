@@ -16,7 +16,7 @@ type Order struct {
 	Buyer    string // 1 to 256 bytes; the ledger does not know who it is
 	Question string
 	Epsilon  privacy.Epsilon // above 0
-	Objects  []string        // the objects, at most MaxPanel, or
+	Objects  []string        // the objects, at most MaxPanel, in unary encoding 2²⁸ divided by the number of values, or
 	All      bool            // everyone enrolled in the question by now, who has not withdrawn
 }
 
@@ -146,8 +146,13 @@ func (t *trade) digest(operation string) *encoder {
 // convene finds out who is asked for: of an order for all, those enrolled by an event.
 func (t *trade) convene(s *state, through uint64) (err error) {
 	p := panel{names: t.names, all: t.order.All, question: t.question.number, through: through}
-	t.names, err = p.whole(s, t.question)
-	return err
+	if t.names, err = p.whole(s, t.question); err != nil {
+		return err
+	}
+	if m := len(t.question.values); t.question.encoding == Unary && len(t.names) > mostBits/m {
+		return invalid("question %q: an order about %d objects with %d bits each; %d objects are possible at a time", t.question.name, len(t.names), m, mostBits/m)
+	}
+	return nil
 }
 
 // assess says what the trade means for each object at an instant.

@@ -101,7 +101,7 @@ func (x *selling) attempt(ctx context.Context) (number uint64, err error) {
 		return 0, err
 	}
 	_, _, err = x.ledger.submit(ctx, func(s *state) (changes []change, err error) {
-		changes, number, err = x.decide(s)
+		changes, number, err = x.decide(ctx, s)
 		return changes, err
 	})
 	return number, err
@@ -192,7 +192,7 @@ func (x *selling) dropUntold() error {
 }
 
 // decide makes the events of the sale.
-func (x *selling) decide(s *state) ([]change, uint64, error) {
+func (x *selling) decide(ctx context.Context, s *state) ([]change, uint64, error) {
 	if st, err := s.standing(x.key, x.digest); err != nil {
 		return nil, 0, err
 	} else if st.done {
@@ -222,6 +222,9 @@ func (x *selling) decide(s *state) ([]change, uint64, error) {
 	}
 	var lines []change
 	for _, one := range x.lines {
+		if err := ctx.Err(); err != nil {
+			return nil, 0, err // nothing has happened yet
+		}
 		truth, _ := x.truths.of(one.name)
 		r, first, err := x.ledger.respond(x.question, one.subject, d.epsilon, truth)
 		if err != nil {

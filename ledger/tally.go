@@ -159,6 +159,15 @@ func (s *state) tally(key tallyKey) (*tally, error) {
 	return &t, nil
 }
 
+// countedInMemory returns how many counts are to be written.
+func (s *state) countedInMemory() int {
+	n := 0
+	for _, t := range s.tallies {
+		n += 1 + len(t.bits)
+	}
+	return n
+}
+
 // flushTallies writes what was counted, in the order of the keys: a draw at an ε where many others were
 // drawn costs nothing more, and the same transaction always makes the same writes.
 func (s *state) flushTallies() error {

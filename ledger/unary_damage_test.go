@@ -275,7 +275,7 @@ func TestApplyRefusesForgedBits(t *testing.T) {
 	for name, one := range map[string]pairOfLogs{
 		"a bit too few":                {sound: sound, forged: draw(1, "3", row(villagers-1), methodRaise), why: "a response of 10 bits"},
 		"a bit too many":               {sound: sound, forged: draw(1, "3", row(villagers+1), methodRaise), why: "a response of 12 bits"},
-		"as many as there may be":      {sound: sound, forged: draw(1, "3", row(MaxUnaryValues), methodRaise), why: "a response of 65536 bits"},
+		"as many as there may be":      {sound: sound, forged: draw(1, "3", row(MaxUnaryValues), methodRaise), why: "a response of 4096 bits"},
 		"a single bit":                 {sound: sound, forged: draw(1, "3", row(1), methodRaise), why: "a response of 1 bits"},
 		"a value for bits":             {sound: sound, forged: draw(1, "3", value{index: 2}, methodRaise), why: "a response of value 2"},
 		"the first value for bits":     {sound: sound, forged: draw(1, "3", value{}, methodRaise), why: "a response of value 0"},
@@ -292,7 +292,7 @@ func TestApplyRefusesForgedBits(t *testing.T) {
 		"resold with a bit more":       {sound: again, forged: sale(1, value{bits: bitsOf(t, isHere(1, "2").bits.String()+"0")}, methodResale), why: "not the recorded one"},
 		"resold as a value":            {sound: again, forged: sale(1, value{}, methodResale), why: "not the recorded one"},
 		"resold bits for a value":      {sound: sale(2, isHere(2, "1"), methodResale), forged: sale(2, row(3), methodResale), why: "not the recorded one"},
-		"too many values to be unary":  {sound: more(Question{Values: valuesOf(MaxUnaryValues + 1)}, Direct), forged: more(Question{Values: valuesOf(MaxUnaryValues + 1)}, Unary), why: "up to 65536"},
+		"too many values to be unary":  {sound: more(Question{Values: valuesOf(MaxUnaryValues + 1)}, Direct), forged: more(Question{Values: valuesOf(MaxUnaryValues + 1)}, Unary), why: "up to 4096"},
 		"a unary question of a value":  {sound: more(home(2), Unary), forged: more(home(1), Unary), why: "has 1 values"},
 		"a unary value twice":          {sound: more(home(2), Unary), forged: more(Question{Values: []string{"a", "a"}}, Unary), why: "twice"},
 		"a question of its name twice": {sound: more(home(2), Unary), forged: []change{&questionDefined{3, home(12)}}, why: "defined twice"},

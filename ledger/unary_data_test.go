@@ -250,24 +250,20 @@ func TestBabyNamesAreEstimatedAsPlanned(t *testing.T) {
 	}
 }
 
-// The native countries of the Adult data set, which is not part of this project. To check them, tell where it is:
-// SLUICE_ADULT=adult.csv go test -run NativeCountries -v ./ledger (a CSV file with a header that names native-country).
+// The native countries of the Adult data set (B. Becker and R. Kohavi, UCI Machine Learning Repository, DOI
+// 10.24432/C5XW20; adult.data): how many of the 32,561 people have each of 42 values, "?" among them. The data set
+// itself is not part of this project.
+func nativeCountries() []int {
+	return []int{
+		29170, 643, 583, 198, 137, 121, 114, 106, 100, 95, 90, 81, 80, 75, 73, 70, 67, 64, 62, 60, 59,
+		51, 44, 43, 37, 34, 31, 29, 29, 28, 24, 20, 19, 19, 18, 18, 16, 14, 13, 13, 12, 1,
+	}
+}
+
 func TestNativeCountriesAreEstimatedAsPlanned(t *testing.T) {
-	path := os.Getenv("SLUICE_ADULT")
-	if path == "" {
-		t.Log("not checked: SLUICE_ADULT is not set to the path of adult.csv, with a column native-country")
-		return
+	a := attribute{values: valuesOf(len(nativeCountries()))}
+	for v, n := range nativeCountries() {
+		a.truths = append(a.truths, slices.Repeat([]int{v}, n)...)
 	}
-	rows, at := rowsOf(t, path, "native-country")
-	a, number := attribute{}, map[string]int{}
-	for _, row := range rows {
-		country := row[at[0]]
-		if _, known := number[country]; !known {
-			number[country] = len(a.values)
-			a.values = append(a.values, country)
-		}
-		a.truths = append(a.truths, number[country])
-	}
-	t.Logf("%d people of %d countries", len(a.truths), len(a.values))
 	wantBothEncodings(t, a, eps(t, "1"), eps(t, "2"), eps(t, "4"))
 }

@@ -20,8 +20,11 @@ const (
 )
 
 // MaxUnaryValues is the largest number of values a question in unary encoding may have: every response takes
-// a bit, and a draw, for each of them.
-const MaxUnaryValues = 1 << 16
+// a bit, and a draw, for each of them. For longer lists, strings say, there is package rrchain/rappor.
+const MaxUnaryValues = 1 << 12
+
+// mostBits is how many bits one transaction may draw: some ten seconds' work, while others wait.
+const mostBits = 1 << 28
 
 // usualEpsilon is the ε, in nano-nats, for which the encoding of a question is picked.
 const usualEpsilon = 2_000_000_000

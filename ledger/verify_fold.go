@@ -238,7 +238,7 @@ func (a *auditor) foldSome(ctx context.Context, r store.Reader) (caughtUp bool, 
 	if caughtUp {
 		a.closeLoose()
 	}
-	if caughtUp || len(a.fold.tallies) > a.pace.records {
+	if caughtUp || a.fold.countedInMemory() > a.pace.records {
 		err = a.flush()
 	}
 	return caughtUp, err

@@ -48,8 +48,13 @@ func packedLen(n int) int { return (n + 7) / 8 }
 // Len returns the number of bits.
 func (b Bits) Len() int { return b.n }
 
-// Bit returns bit i, 0 or 1; 0 ≤ i < Len.
-func (b Bits) Bit(i int) int { return int(b.packed[i/8] >> (i % 8) & 1) }
+// Bit returns bit i, 0 or 1; of a number that is not from 0 to Len−1, it is 0.
+func (b Bits) Bit(i int) int {
+	if i < 0 || i >= b.n {
+		return 0
+	}
+	return int(b.packed[i/8] >> (i % 8) & 1)
+}
 
 // Count returns how many bits are set.
 func (b Bits) Count() int {

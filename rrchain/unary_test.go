@@ -205,3 +205,30 @@ func TestUnaryFirstResponse(t *testing.T) {
 		}
 	}
 }
+
+// At ε=50 and above nothing but the coin is left to chance (but for 10⁻¹⁵), and it must not be tossed again: so the
+// place of the true value is the same for its writing, its reading and the response, however wide the row.
+func TestTheCoinLiesInItsPlace(t *testing.T) {
+	s, seen := NewSampler(), [2]int{}
+	for i := range 200 {
+		m := 257 + 3*i
+		for _, truth := range []int{0, 255, 256, m - 1} {
+			c, err := NewUnaryChain(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			first, err1 := c.Raise(s, eps(t, "50"), truth)
+			second, err2 := c.Raise(s, eps(t, "100"), truth)
+			if err1 != nil || err2 != nil {
+				t.Fatal(err1, err2)
+			}
+			if first.Response != second.Response || first.Response.Count() != first.Response.Bit(truth) {
+				t.Fatalf("m=%d, value %d: %d bits are set, and then %d", m, truth, first.Response.Count(), second.Response.Count())
+			}
+			seen[first.Response.Bit(truth)]++
+		}
+	}
+	if seen[0] < 200 || seen[1] < 200 { // 400 are expected of each; fails once in 10⁴⁰ runs
+		t.Errorf("the coin came out %v", seen)
+	}
+}

@@ -44,6 +44,9 @@ func (a *app) estimate(cmd *cobra.Command, r ledger.EstimateRequest, path string
 	if !(r.Confidence > 0 && r.Confidence < 1) {
 		return usageError("", "--confidence must be between 0 and 1")
 	}
+	if cmd.Flags().Changed("plot") && path == "" {
+		return usageError("name a file that ends in .svg or .png", "--plot must not be empty")
+	}
 	format, err := pictureFormat("--plot", path)
 	if err != nil {
 		return err

@@ -43,6 +43,9 @@ func saveEstimatePicture(ctx context.Context, l *ledger.Ledger, r ledger.Estimat
 	if err != nil {
 		return err
 	}
+	if names, _ := picture.labels(); format == "png" && !chart.CanDraw(picture.title()+strings.Join(names, "")) {
+		return usageError("name a .svg file: who shows it has more letters", "a .png file cannot show all letters of these values")
+	}
 	return file.save(func(w io.Writer) error { return picture.write(w, format) })
 }
 
@@ -70,8 +73,23 @@ func newEstimatePicture(ctx context.Context, l *ledger.Ledger, r ledger.Estimate
 	return p, nil
 }
 
-// shownLevels returns all levels if they are few, and else the first, the last and some between, evenly.
-func shownLevels(levels []ledger.LevelCount) []ledger.LevelCount {
+// fewest is the part of the responses of the fullest level that another one must have to be shown: the intervals of
+// one with fewer would be ten times as wide, and make the others too small to see.
+const fewest = 0.01
+
+// shownLevels returns all levels that are not too empty if they are few, and else the first, the last and some
+// between, evenly.
+func shownLevels(all []ledger.LevelCount) []ledger.LevelCount {
+	most := int64(0)
+	for _, l := range all {
+		most = max(most, l.N)
+	}
+	var levels []ledger.LevelCount
+	for _, l := range all {
+		if float64(l.N) >= fewest*float64(most) {
+			levels = append(levels, l)
+		}
+	}
 	if len(levels) <= mostLevels {
 		return levels
 	}
@@ -99,8 +117,13 @@ func shownValues(values []ledger.ValueEstimate) []int {
 // shortened makes a name fit on a line of a picture: the middle of a long one is left out.
 func shortened(name string, most int) string {
 	letters := []rune(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		switch {
+		case unicode.IsControl(r):
 			return ' '
+		case unicode.Is(unicode.Cf, r): // would turn the text around it
+			return -1
+		case r == 0xfffe || r == 0xffff: // no XML can have them
+			return unicode.ReplacementChar
 		}
 		return r
 	}, name))
@@ -123,7 +146,7 @@ func (p *estimatePicture) caption() string {
 		lines = append(lines, "The diamond takes everybody once, with the highest ε.")
 	}
 	if n := len(p.levels); n < p.recorded {
-		lines = append(lines, fmt.Sprintf("%d of %d levels of ε are shown.", n, p.recorded))
+		lines = append(lines, fmt.Sprintf("%d of %d levels of ε are shown; not those of few people.", n, p.recorded))
 	}
 	if n, all := len(p.values), len(p.whole.Values); n < all {
 		lines = append(lines, fmt.Sprintf("The %d values with the largest estimates are shown, and %d are not.", n, all-n))

@@ -247,3 +247,27 @@ func TestPictureAsPNG(t *testing.T) {
 		t.Errorf("%d pixels wide, %d of them blue", width, blue)
 	}
 }
+
+func TestLevelsOfFewAreNotShown(t *testing.T) {
+	at := func(epsilon string, n int64) ledger.LevelCount {
+		e, err := privacy.ParseEpsilon(epsilon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ledger.LevelCount{Epsilon: e, N: n}
+	}
+	got := shownLevels([]ledger.LevelCount{at("1", 10), at("2", 1000), at("3", 9), at("4", 500)})
+	if want := []ledger.LevelCount{at("1", 10), at("2", 1000), at("4", 500)}; !slices.Equal(got, want) {
+		t.Errorf("shown are %v, want %v", got, want)
+	}
+}
+
+func TestNamesAreFitForAPicture(t *testing.T) {
+	for name, want := range map[string]string{
+		"a\tb": "a b", "x\ufffey": "x\ufffdy", "left\u202eright": "leftright", "naïve ε": "naïve ε",
+	} {
+		if got := shortened(name, 28); got != want {
+			t.Errorf("%q is written %q, want %q", name, got, want)
+		}
+	}
+}

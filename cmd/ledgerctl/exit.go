@@ -123,7 +123,7 @@ func classes() []fault {
 	return []fault{
 		{"interrupted", exitUnexpected, "", context.Canceled},
 		{"corrupt", exitIntegrity, "", ledger.ErrCorrupt},
-		{"version", exitIntegrity, "use a newer ledgerctl", ledger.ErrVersion},
+		{"version", exitIntegrity, "use the ledgerctl of that version", ledger.ErrVersion},
 		{"replaced", exitIntegrity, "", ledger.ErrReplaced},
 		{"checkpoint", exitIntegrity, "it may be damaged, or signed by another key than the log key", ledger.ErrCheckpoint},
 		{"in-use", exitInUse, "another process has it open, such as a host; try again when that is done", ledger.ErrInUse},

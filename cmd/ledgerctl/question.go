@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/rrchain"
 )
 
 func (a *app) questionCommand() *cobra.Command {
@@ -77,18 +79,38 @@ estimates better at ε=2: unary encoding from 21 values on.`,
 // readValues returns the values that a flag lists, or those in the file that it names. A question has more than
 // one value, so that a single one that begins with @ cannot be meant as such.
 func readValues(values []string) ([]string, error) {
-	if len(values) != 1 || !strings.HasPrefix(values[0], "@") {
+	if !slices.ContainsFunc(values, func(v string) bool { return strings.HasPrefix(v, "@") }) {
 		return values, nil
 	}
-	text, err := os.ReadFile(values[0][1:])
+	if len(values) > 1 {
+		return nil, usageError("a file's name cannot have a comma in it; a value that begins with @ can stand in a file", "--values takes a list of values or one @FILE, not both")
+	}
+	text, err := readText(values[0][1:], rrchain.MaxValues*(256+2))
 	if err != nil {
 		return nil, inputError("", "--values: %w", err)
 	}
-	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
-	for i := range lines {
-		lines[i] = strings.TrimSuffix(lines[i], "\r")
+	lines := strings.Split(strings.TrimSuffix(strings.TrimPrefix(text, "\ufeff"), "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimSuffix(line, "\r")
+		if strings.TrimSpace(lines[i]) != lines[i] {
+			return nil, inputError("", "--values: line %d of %s begins or ends with a blank", i+1, values[0][1:])
+		}
 	}
 	return lines, nil
+}
+
+// readText reads a regular file of up to so many bytes.
+func readText(path string, most int64) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > most {
+		return "", errors.Join(err, fmt.Errorf("%q is not a file of up to %d bytes", path, most))
+	}
+	text, err := io.ReadAll(io.LimitReader(file, most))
+	return string(text), err
 }
 
 type questionResult struct{ ledger.Question }

@@ -58,6 +58,9 @@ func (t *Tally) Add(r Report) error {
 // Merge counts everything that another tally has counted. It returns [rrchain.ErrInvalid], and counts
 // nothing, unless both have the same parameters and the same ε.
 func (t *Tally) Merge(other *Tally) error {
+	if other == nil || other == t {
+		return fmt.Errorf("%w: nothing, or the tally itself, to merge", rrchain.ErrInvalid)
+	}
 	if t.params != other.params || t.epsilon != other.epsilon {
 		return fmt.Errorf("%w: tallies of %+v at ε=%v and of %+v at ε=%v",
 			rrchain.ErrInvalid, t.params, t.epsilon, other.params, other.epsilon)

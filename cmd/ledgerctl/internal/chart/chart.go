@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -49,13 +50,15 @@ func Format(path string) (string, error) {
 	}
 }
 
-// Write writes a plot as a picture of a size in points: 1/72 inch on paper, 1⅓ pixels in a PNG.
-func Write(w io.Writer, p *plot.Plot, format string, width, height float64) error {
-	picture, err := p.WriterTo(vg.Points(width), vg.Points(height), format)
-	if err != nil {
-		return err
+// CanDraw tells whether the font of a PNG has all letters of a text. An SVG leaves them to the viewer.
+func CanDraw(text string) bool {
+	face := font.DefaultCache.Lookup(plot.DefaultFont, 12).Face
+	for _, r := range text {
+		if glyph, err := face.GlyphIndex(nil, r); err != nil || glyph == 0 {
+			return false
+		}
 	}
-	return write(w, picture, format)
+	return true
 }
 
 // write writes a finished picture. An SVG leaves the letters to the viewer, and gonum asks for Liberation

@@ -123,7 +123,6 @@ func render(t *testing.T, p *plot.Plot, format string) string {
 
 func TestPNG(t *testing.T) {
 	for _, write := range []func(*bytes.Buffer) error{
-		func(out *bytes.Buffer) error { return Write(out, sample(t), "png", 600, 330) },
 		func(out *bytes.Buffer) error { return WriteWithLegend(out, sample(t), "png", 600, 330) },
 	} {
 		var out bytes.Buffer
@@ -253,6 +252,14 @@ func TestNoPicturesOfNothing(t *testing.T) {
 	for _, s := range []Series{{X: []float64{1}, Y: []float64{math.NaN()}}, {X: []float64{math.Inf(1)}, Y: []float64{1}}} {
 		if err := Add(New("", "", ""), s); err == nil {
 			t.Errorf("%+v was drawn", s)
+		}
+	}
+}
+
+func TestCanDraw(t *testing.T) {
+	for text, want := range map[string]bool{"": true, "share, % of Größe ε ≥ Ж": true, "是": false, "a\U0001f600": false} {
+		if got := CanDraw(text); got != want {
+			t.Errorf("%q: %t", text, got)
 		}
 	}
 }

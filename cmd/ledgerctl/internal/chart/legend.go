@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// WriteWithLegend is [Write] with the title above everything and the legend to the right of the plot, where
+// WriteWithLegend writes a plot as a picture of a size in points, 1/72 inch on paper, 1⅓ pixels in a PNG, with the title above everything and the legend to the right of the plot, where
 // it can hide no data.
 func WriteWithLegend(w io.Writer, p *plot.Plot, format string, width, height float64) error {
 	picture, err := draw.NewFormattedCanvas(vg.Points(width), vg.Points(height), format)
@@ -28,7 +28,10 @@ func WriteWithLegend(w io.Writer, p *plot.Plot, format string, width, height flo
 
 	legend := p.Legend
 	legend.Top, legend.Left, legend.Padding, legend.ThumbnailWidth = true, true, vg.Points(4), vg.Points(30)
-	const slack = 1.08 // the viewer of an SVG may have wider letters
+	slack := vg.Length(1.02)
+	if format == "svg" {
+		slack = 1.3 // the viewer of an SVG may have wider letters
+	}
 	legendWidth := slack * legend.Rectangle(all).Size().X
 	legend.Draw(draw.Crop(all, all.Size().X-legendWidth, 0, 0, 0))
 
