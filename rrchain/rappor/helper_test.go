@@ -1,6 +1,7 @@
 package rappor
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -64,9 +65,9 @@ func survey(
 		t.Fatal(err)
 	}
 	set := make([]int64, len(tally.ones))
-	for s, count := range people {
+	for _, s := range slices.Sorted(maps.Keys(people)) { // the same survey for the same random numbers
 		filters := map[int][]int{}
-		for range count {
+		for range people[s] {
 			cohort := random.IntN(p.Cohorts)
 			tally.clients[cohort]++
 			positions, ok := filters[cohort]
