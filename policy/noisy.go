@@ -99,7 +99,7 @@ func noisyEpsilon(alpha, beta, k, n int64, prec uint) int64 {
 
 // noisyRatio encloses e^ε(k).
 func noisyRatio(alpha, beta, k int64, prec uint) exact.Interval {
-	a, b := exact.Exp(alpha, prec), exact.Exp(beta, prec).Pow(uint32(k))
+	a, b := exact.Exp(alpha, prec), exact.Exp(beta, prec).Pow(uint64(k))
 	return a.Mul(b).Add(exact.Int(1)).Quo(a.Add(b))
 }
 

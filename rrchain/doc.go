@@ -54,4 +54,21 @@
 //
 // Drawing is exact: no float takes part (see [Sampler]). Everything here is pure, without clock,
 // disk, logger or goroutine; randomness is the operating system's.
+//
+// # Noise from a key
+//
+// A chain must be kept: a response that was lost, and is drawn again, costs again. A [NoiseKey] keeps nothing. Its
+// [Staircase] holds all responses of an object at once, at every ε, as a function of the key and the
+// truth; so any order of questions, a repeated one and a restored backup all give the same answers.
+//
+//	key, err := rrchain.NewNoiseKey(secret)           // 32 random bytes, kept apart from the responses
+//	stairs, err := key.Staircase("colour v1", "ann", 4)
+//	high, err := stairs.Response(two, truth)          // ε = 2
+//	low, err := stairs.Response(half, high)           // ε = 0.5: free, and needs no truth
+//
+// The law is that of a chain, by the other reading of Lemma 3.1: going down from the truth, the response is
+// replaced by a uniform value at the arrivals of a Poisson process in −ln λ(ε). Where the process
+// stands at an ε does not depend on which levels were asked for. That the noise is a function of a key, and
+// not random, is the one thing that is computational here: see [NoiseKey]. [UnaryStaircase] is the same in
+// unary encoding. This construction is ours.
 package rrchain

@@ -37,6 +37,34 @@ func Example() {
 	// privacy loss: 2
 }
 
+// Responses that nobody keeps: the key and the truth give them again, in any order, and a lower one needs
+// the higher one alone.
+func ExampleNoiseKey() {
+	secret := make([]byte, rrchain.NoiseKeySize) // all zero here; a real one is random, see crypto/rand
+	key, err := rrchain.NewNoiseKey(secret)
+	check(err)
+	stairs, err := key.Staircase("colour v1", "ann", 4)
+	check(err)
+
+	const truth = 3
+	for _, e := range []string{"0.5", "8", "2", "0.5"} {
+		response, err := stairs.Response(epsilon(e), truth)
+		check(err)
+		fmt.Printf("ε = %s: value %d\n", e, response)
+	}
+	high, err := stairs.Response(epsilon("2"), truth)
+	check(err)
+	low, err := stairs.Response(epsilon("0.5"), high) // free
+	check(err)
+	fmt.Printf("ε = 0.5 from ε = 2: value %d\n", low)
+	// Output:
+	// ε = 0.5: value 2
+	// ε = 8: value 3
+	// ε = 2: value 1
+	// ε = 0.5: value 2
+	// ε = 0.5 from ε = 2: value 2
+}
+
 // The kernel that raises a response of four values from ε = 0.5 to ε = 1, as in the tables of the
 // paper.
 func ExampleNewKernel() {

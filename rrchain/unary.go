@@ -59,7 +59,11 @@ func (c *UnaryChain) Raise(s *Sampler, to privacy.Epsilon, truth int) (BitLevel,
 // hidden draws the hidden bits given the truth and the highest response. Nothing about its time or the
 // memory it touches depends on the truth.
 func (s *Sampler) hidden(m int, current BitLevel, truth int) string {
-	coin := byte(s.coin(current, truth))
+	return hiddenRow(m, byte(s.coin(current, truth)), truth)
+}
+
+// hiddenRow returns a row of zeros but for the coin in the place of the true value.
+func hiddenRow(m int, coin byte, truth int) string {
 	row := make([]byte, packedLen(m))
 	for i := range row {
 		row[i] = coin << (truth & 7) & isEqual(i, truth>>3)

@@ -60,7 +60,7 @@ func TestBitsAreFilledPageByPage(t *testing.T) {
 // that define them.
 var replaying = map[string][]string{
 	"ReplayBits":    {"internal/exact/bits.go"},
-	"ReplaySampler": {"rrchain/law.go", "mechanism/answer.go"},
+	"ReplaySampler": {"rrchain/law.go", "mechanism/answer.go", "rrchain/finite/sampler.go"},
 }
 
 // TestNothingReplaysBits is the promise made at ReplayBits: outside tests, randomness is the

@@ -93,13 +93,26 @@ func Exp(nano int64, prec uint) Interval {
 	return sum
 }
 
-// Pow encloses xⁿ. It takes the same steps for every n below 2³², because n may depend on the truth.
-func (x Interval) Pow(n uint32) Interval {
+// Pow encloses xⁿ. It takes the same steps for every n, because n may depend on the truth.
+func (x Interval) Pow(n uint64) Interval {
 	power := Interval{new(big.Float).SetPrec(x.lo.Prec()).SetInt64(1), new(big.Float).SetPrec(x.hi.Prec()).SetInt64(1)}
-	for bit := 31; bit >= 0; bit-- {
+	for bit := 63; bit >= 0; bit-- {
 		power = power.Mul(power)
 		choices := [2]Interval{power, power.Mul(x)}
 		power = choices[n>>bit&1]
 	}
 	return power
+}
+
+// OrLess encloses all numbers from 0 to x.
+func (x Interval) OrLess() Interval {
+	return Interval{new(big.Float).SetPrec(x.hi.Prec()), x.hi}
+}
+
+// Rational encloses a rational number x ≥ 0, with a relative width below 2^−prec.
+func Rational(x *big.Rat, prec uint) Interval {
+	return Interval{
+		new(big.Float).SetPrec(prec + 1).SetMode(big.ToNegativeInf).SetRat(x),
+		new(big.Float).SetPrec(prec + 1).SetMode(big.ToPositiveInf).SetRat(x),
+	}
 }

@@ -160,7 +160,7 @@ func TestPowIsRepeatedMultiplication(t *testing.T) {
 	for range 300 {
 		base := randomRat(random)
 		x, exact := outward(base, random), big.NewRat(1, 1)
-		for n := range uint32(20) {
+		for n := range uint64(20) {
 			power := x.Pow(n)
 			if rat(power.lo).Cmp(exact) > 0 || rat(power.hi).Cmp(exact) < 0 {
 				t.Fatalf("%v to the power of %d is not in [%v, %v]", base, n, power.lo, power.hi)
@@ -172,7 +172,7 @@ func TestPowIsRepeatedMultiplication(t *testing.T) {
 
 // TestPowUpToTheLargestExponent uses that the n-th power of e^ε is e^(nε).
 func TestPowUpToTheLargestExponent(t *testing.T) {
-	for _, n := range []uint32{0, 1, 2, 3, 1 << 16, 1_000_000_000, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
+	for _, n := range []uint64{0, 1, 2, 3, 1 << 16, 1_000_000_000, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
 		const prec = 512
 		power, want := Exp(1, prec).Pow(n), taylor(int64(n), prec+256)
 		if power.lo.Cmp(want) > 0 || power.hi.Cmp(want) < 0 {
@@ -247,4 +247,51 @@ func outward(r *big.Rat, random *rand.Rand) Interval {
 func rat(x *big.Float) *big.Rat {
 	r, _ := x.Rat(nil)
 	return r
+}
+
+// TestPowOfTheLargestAndTheSmallest uses that the n-th power of e^x is e^(nx), up to e^1000, and that a
+// number below 1 may have a power that is below any float.
+func TestPowOfTheLargestAndTheSmallest(t *testing.T) {
+	want := taylor(1_000_000_000_000, 1024)
+	if power := Exp(1, 512).Pow(1_000_000_000_000); power.lo.Cmp(want) > 0 || power.hi.Cmp(want) < 0 {
+		t.Errorf("e^1000 is not in [%.20g, %.20g]", power.lo, power.hi)
+	}
+	const most = 1<<64 - 1
+	if power := Int(1).Pow(most); power.lo.Cmp(power.hi) != 0 || power.Float64() != 1 {
+		t.Errorf("1 to the largest power is in [%v, %v]", power.lo, power.hi)
+	}
+	if power := fraction(1, 2, 64).Pow(most); power.lo.Sign() < 0 || power.hi.Cmp(powerOfTwo(-1<<20)) > 0 {
+		t.Errorf("1/2 to the largest power is in [%v, %v]", power.lo, power.hi)
+	}
+}
+
+func TestOrLessBeginsAtZero(t *testing.T) {
+	x := Exp(1_000_000_000, 128)
+	less := x.OrLess()
+	if less.lo.Sign() != 0 || less.hi.Cmp(x.hi) != 0 || less.lo.Prec() != x.hi.Prec() {
+		t.Errorf("e or less is [%v, %v]", less.lo, less.hi)
+	}
+	if x.lo.Sign() == 0 {
+		t.Error("OrLess wrote to its interval")
+	}
+}
+
+// TestRationalEncloses rounds random rationals outward, and keeps those that are floats.
+func TestRationalEncloses(t *testing.T) {
+	random := rand.New(rand.NewPCG(13, 14))
+	for range 2000 {
+		r, prec := randomRat(random), 2+uint(random.IntN(300))
+		x := Rational(r, prec)
+		if rat(x.lo).Cmp(r) > 0 || rat(x.hi).Cmp(r) < 0 {
+			t.Fatalf("%v is not in [%v, %v]", r, x.lo, x.hi)
+		}
+		if x.relativeWidth().Cmp(powerOfTwo(-int(prec))) >= 0 {
+			t.Fatalf("%v at precision %d has the relative width %.3g", r, prec, x.relativeWidth())
+		}
+	}
+	for _, r := range []*big.Rat{new(big.Rat), big.NewRat(1, 1), big.NewRat(5, 8)} {
+		if x := Rational(r, 16); rat(x.lo).Cmp(r) != 0 || rat(x.hi).Cmp(r) != 0 {
+			t.Errorf("%v became [%v, %v]", r, x.lo, x.hi)
+		}
+	}
 }

@@ -145,6 +145,10 @@ func lemire(word uint64, width uint, m uint64) (value uint64, ok bool) {
 	return value, true
 }
 
+// Lemire maps a uniform word to a value below m, each with the same probability exactly, or refuses it: m
+// words at most of all 2⁶⁴.
+func Lemire(word, m uint64) (value uint64, ok bool) { return lemire(word, 64, m) }
+
 // equalMask returns all ones if a == b, and zero otherwise, without a branch.
 func equalMask(a, b uint32) uint64 {
 	_, same := bits.Sub64(uint64(a^b), 1, 0)

@@ -1,6 +1,10 @@
 package exact
 
-import "testing"
+import (
+	"math/big"
+	"math/rand/v2"
+	"testing"
+)
 
 // TestUniformOverAllWords goes through all words of a small width for every m that fits: each value
 // has the same number of words, and only the 2^width mod m words too many are refused.
@@ -76,5 +80,42 @@ func TestUniformTriesAgain(t *testing.T) {
 	bits.load(0, 0, 0, 1<<63) // for m = 3, the word 0 is the one too many
 	if got := uniform(&bits.Bits, 3); got != 1 || bits.read() != 3 {
 		t.Errorf("got %d after %d words, want 1 after 3", got, bits.read())
+	}
+}
+
+// TestLemireIsItsDefinition holds the exported function against integers of any size: the value is
+// ⌊word·m/2⁶⁴⌋, and a word is refused if the remainder is below 2⁶⁴ mod m.
+func TestLemireIsItsDefinition(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	all := new(big.Int).Lsh(big.NewInt(1), 64)
+	refusals := 0
+	check := func(word, m uint64) {
+		divisor := new(big.Int).SetUint64(m)
+		product := new(big.Int).Mul(new(big.Int).SetUint64(word), divisor)
+		want, rest := product.DivMod(product, all, new(big.Int))
+		refused := rest.Cmp(new(big.Int).Mod(all, divisor)) < 0
+		if value, fits := Lemire(word, m); value != want.Uint64() || fits == refused {
+			t.Errorf("word %#x, m=%d: %d, %v; want %d, %v", word, m, value, fits, want, !refused)
+		}
+		if refused {
+			refusals++
+		}
+	}
+	for _, m := range []uint64{1, 2, 3, 4, 5, 7, 1000, 1<<20 - 1, 1 << 20, 1<<32 - 1, 1 << 32, 1<<63 - 1, 1 << 63, 1<<63 + 1, ones} {
+		for _, word := range []uint64{0, 1, 2, 1 << 32, 1 << 63, ones - 1, ones} {
+			check(word, m)
+		}
+		for range 100 {
+			check(random.Uint64(), m)
+			// The first word of a value, which may be refused, and its neighbours.
+			value := new(big.Int).SetUint64(random.Uint64N(m))
+			word := value.Quo(value.Lsh(value, 64), new(big.Int).SetUint64(m)).Uint64()
+			check(word-1, m)
+			check(word, m)
+			check(word+1, m)
+		}
+	}
+	if refusals < 100 {
+		t.Errorf("only %d words were refused", refusals)
 	}
 }

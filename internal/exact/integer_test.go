@@ -1,0 +1,115 @@
+package exact
+
+import (
+	"fmt"
+	"math/big"
+	"testing"
+)
+
+// geometric is two-sided geometric noise with α = 1/2 around a center: Pr(k) = 2^−|k−center|/3. A sum of
+// numbers that are too different in size takes for ever; what is below 2^−2prec is enclosed with 0 instead.
+func geometric(center int64) func(u int64, prec uint) Interval {
+	return func(u int64, prec uint) Interval {
+		n, most := max(center-u-1, u-center), int64(2*prec)
+		power := powerOfTwo(-int(min(n, most)))
+		tail := fraction(1, 3, prec).Mul(Interval{power, power})
+		if n > most {
+			tail = tail.OrLess()
+		}
+		if u < center {
+			return tail
+		}
+		return Int(1).Sub(tail)
+	}
+}
+
+// geometricAtMost is the same probability, computed in another way.
+func geometricAtMost(u int64) *big.Float {
+	third := quo(big.NewFloat(1), big.NewFloat(3))
+	if u < 0 {
+		return third.SetMantExp(third, int(u)+1)
+	}
+	return sum(big.NewFloat(1), third.Neg(third.SetMantExp(third, -int(u))))
+}
+
+// TestIntegersHaveTheirProbabilities finds the U at which each integer begins, as for a Mixture.
+func TestIntegersHaveTheirProbabilities(t *testing.T) {
+	for _, center := range []int64{0, 1 << 61} {
+		for u := int64(-3); u <= 3; u++ {
+			atMost := func(tail uint64, words ...uint64) bool {
+				var bits tape
+				bits.load(tail, words...)
+				return DrawInteger(&bits.Bits, geometric(center)) <= center+u
+			}
+			t.Run(fmt.Sprintf("%d at most %d", center, u), func(t *testing.T) { checkFlip(t, geometricAtMost(u), atMost) })
+		}
+	}
+}
+
+// TestIntegersAtTheEnds draws from laws of a single integer.
+func TestIntegersAtTheEnds(t *testing.T) {
+	for _, only := range []int64{1 - 1<<62, 2 - 1<<62, -1, 0, 1, 1<<62 - 1, 1 << 62} {
+		law := func(u int64, _ uint) Interval {
+			if u < only {
+				return Int(0)
+			}
+			return Int(1)
+		}
+		for _, word := range []uint64{0, 1 << 63, ones} {
+			var bits tape
+			bits.load(word)
+			if got := DrawInteger(&bits.Bits, law); got != only || bits.read() != 1 {
+				t.Errorf("%d after %d words, want %d after one", got, bits.read(), only)
+			}
+		}
+	}
+}
+
+// TestIntegersTakeTheSameComparisons counts how often the law is asked, for near and far integers.
+func TestIntegersTakeTheSameComparisons(t *testing.T) {
+	for _, center := range []int64{0, 1, -12345, 1 << 40, -1 << 61} {
+		for _, word := range []uint64{1 << 20, 1 << 62, 1 << 63, ones - 1<<20} {
+			asked, law := 0, geometric(center)
+			var bits tape
+			bits.load(ones/7, word)
+			DrawInteger(&bits.Bits, func(u int64, prec uint) Interval {
+				asked++
+				return law(u, prec)
+			})
+			if asked != 2+63 || bits.read() != 1 {
+				t.Errorf("center %d, U = %#x…: asked %d times, %d words", center, word, asked, bits.read())
+			}
+		}
+	}
+}
+
+// TestIntegersBeyondAreNotReturned gives an eighth of the probability to integers on either side of the range: it
+// reads on until the bits end.
+func TestIntegersBeyondAreNotReturned(t *testing.T) {
+	eighth := Int(1).Quo(Int(8))
+	law := func(u int64, _ uint) Interval {
+		if u < 0 {
+			return eighth
+		}
+		return Int(1).Sub(eighth)
+	}
+	const enough = 3
+	draw := func(word uint64) (n int64, ended bool) {
+		pages := 0
+		bits := ReplayBits(func(p []byte) {
+			if pages++; pages > enough {
+				panic("no more bits")
+			}
+			for i := range p {
+				p[i] = byte(word >> 56)
+			}
+		})
+		defer func() { ended = recover() == nil }()
+		return DrawInteger(bits, law), true
+	}
+	for word, ends := range map[uint64]bool{0: false, ones: false, 1 << 63: true} {
+		if n, ended := draw(word); ended != ends || ended && n != 0 {
+			t.Errorf("U = %#x…: %d, ended: %v", word, n, ended)
+		}
+	}
+}

@@ -1,0 +1,420 @@
+package rrchain
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash"
+	"math"
+	"math/big"
+	"math/bits"
+
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// NoiseKeySize is the length of a noise key in bytes.
+const NoiseKeySize = 32
+
+// NoiseKey draws responses that are functions of a secret key, the question, the object, the ε and the
+// truth, and of nothing else: drawn again, in whatever order, on whatever machine, they are the same.
+//
+// The law of all responses of an object together is that of a [Chain] (or a [UnaryChain]). Put t = −ln λ(ε).
+// Downwards from the truth, at t = 0, a chain is a Poisson process of rate 1 in t, each arrival of which
+// replaces the response by a uniform draw: the retention between two levels is e^−Δt, which is the
+// probability that nothing arrives. With W₁, W₂, … uniform on (0,1) and V_j = W₁⋯W_j, the arrivals are at
+// −ln V_j, and the response at ε is
+//
+//	the truth           if V₁ < λ(ε),
+//	U_j, j = max{j : V_j ≥ λ(ε)}, otherwise,
+//
+// with U_j uniform on the m values. V_j and λ(ε) are compared exactly, by as many digits as it takes.
+//
+// W and U come from the key: AES-256 in the place of a random function, under a key of its own for each
+// object and question, which HMAC-SHA256 derives. Whoever does not know the key cannot tell them from
+// random ones, and what follows from that for privacy is computational: it holds against whoever cannot
+// break AES or HMAC. That AES never gives a block twice, as a random function might, tells it from one with
+// an advantage of at most q²/2¹²⁹ after q blocks: a staircase has fewer than 2⁷ blocks in use for a value or
+// a bit, so that it is below 2⁻¹¹⁵ for a response of one value and 2⁻⁷⁵ for 2²⁰ bits. These add over the staircases.
+//
+// Whoever knows the key and the responses knows, most often, the truth. So the key must not be kept with
+// the responses.
+//
+// The work that a draw takes does not depend on the truth. It depends on the noise only where 64 bits do
+// not decide, which for one value or one bit has a probability below 2⁻⁵⁴ + m·2⁻⁵⁷.
+//
+// A NoiseKey is not safe for concurrent use, and neither are its staircases together: they share what it
+// computed of recent levels. It is cheap, so make one for each goroutine.
+type NoiseKey struct {
+	mac    hash.Hash // HMAC-SHA256 under the key
+	floors map[law]floor
+}
+
+// NewNoiseKey returns the noise of a key, which must be [NoiseKeySize] bytes drawn at random. It returns
+// [ErrInvalid] for another length.
+func NewNoiseKey(key []byte) (*NoiseKey, error) {
+	if len(key) != NoiseKeySize {
+		return nil, fmt.Errorf("%w: a noise key of %d bytes instead of %d", ErrInvalid, len(key), NoiseKeySize)
+	}
+	return &NoiseKey{hmac.New(sha256.New, key), make(map[law]floor)}, nil
+}
+
+// Staircase returns the noise of one object in its responses to one question of m values. It returns
+// [ErrInvalid] unless 2 ≤ m ≤ [MaxValues].
+//
+// A staircase belongs to one truth. The same noise on two truths betrays both, where the responses differ.
+// So question must stand for the question's definition, not only its name, and an object whose truth
+// changed needs another question or another name.
+func (k *NoiseKey) Staircase(question, object string, m int) (*Staircase, error) {
+	if err := checkValues(m); err != nil {
+		return nil, err
+	}
+	return &Staircase{k, k.noise("direct", question, object, m), m}, nil
+}
+
+// noise returns the random function of an object and a question of m values. HMAC gets each text after its
+// length, and m; a number is 8 bytes, the highest first. So different questions never give the same bytes.
+func (k *NoiseKey) noise(use, question, object string, m int) noise {
+	k.mac.Reset()
+	message := make([]byte, 0, 128)
+	for _, text := range []string{"sluice noise v1", use, question, object} {
+		message = binary.BigEndian.AppendUint64(message, uint64(len(text)))
+		message = append(message, text...)
+	}
+	k.mac.Write(binary.BigEndian.AppendUint64(message, uint64(m)))
+	block, _ := aes.NewCipher(k.mac.Sum(nil)) // 32 bytes are a key of AES-256
+	return noise{block: block}
+}
+
+// Staircase is the noise of one object and one question of m values, at every ε: see [NoiseKey]. Its zero
+// value is not usable.
+type Staircase struct {
+	key   *NoiseKey
+	noise noise
+	m     int
+}
+
+// Response returns the response at an ε, given the truth or, which comes to the same, the response of this
+// staircase at any higher ε: so a response below another one needs no truth. It returns [ErrInvalid] for
+// ε = 0, or a value that the question does not have.
+func (s *Staircase) Response(epsilon privacy.Epsilon, above int) (int, error) {
+	if epsilon.IsZero() {
+		return 0, fmt.Errorf("%w: a response at ε=0 is noise", ErrInvalid)
+	}
+	if err := checkTruth(above, s.m); err != nil {
+		return 0, err
+	}
+	return int(s.noise.fall(s.key.floor(s.m, epsilon), uint64(s.m), uint64(above))), nil
+}
+
+// UnaryStaircase is the noise of one object and one question of m values in unary encoding, at every ε. Each
+// bit has a staircase of its own (m = 2), and the hidden bit of the true value (see [UnaryChain]) comes from
+// the key as well. The zero value is not usable; see [NoiseKey.UnaryStaircase].
+type UnaryStaircase struct {
+	key   *NoiseKey
+	noise noise
+	m     int
+}
+
+// UnaryStaircase is [NoiseKey.Staircase] for a question in unary encoding.
+func (k *NoiseKey) UnaryStaircase(question, object string, m int) (*UnaryStaircase, error) {
+	if err := checkValues(m); err != nil {
+		return nil, err
+	}
+	return &UnaryStaircase{k, k.noise("unary", question, object, m), m}, nil
+}
+
+// Response returns the response at an ε from the number of the true value. It returns [ErrInvalid] for ε = 0,
+// or a value that the question does not have.
+func (s *UnaryStaircase) Response(epsilon privacy.Epsilon, truth int) (Bits, error) {
+	if err := checkTruth(truth, s.m); err != nil {
+		return Bits{}, err
+	}
+	s.noise.lane = 0
+	word, _ := s.noise.words(0, 0) // steps count from 1
+	return s.fall(epsilon, hiddenRow(s.m, byte(word&1), truth))
+}
+
+// Below returns the response at an ε from the response of this staircase at any higher one. It returns
+// [ErrInvalid] for ε = 0, or another number of bits.
+func (s *UnaryStaircase) Below(epsilon privacy.Epsilon, above Bits) (Bits, error) {
+	if above.n != s.m {
+		return Bits{}, fmt.Errorf("%w: a response of %d bits to a question of %d values", ErrInvalid, above.n, s.m)
+	}
+	return s.fall(epsilon, above.packed)
+}
+
+func (s *UnaryStaircase) fall(epsilon privacy.Epsilon, above string) (Bits, error) {
+	if epsilon.IsZero() {
+		return Bits{}, fmt.Errorf("%w: a response at ε=0 is noise", ErrInvalid)
+	}
+	to := s.key.floor(2, epsilon)
+	packed := []byte(above)
+	for first := 0; first < s.m; first += runLanes {
+		n := min(runLanes, s.m-first)
+		row := packed[first/8 : first/8+packedLen(n)]
+		if !s.fallTogether(to, first, n, row) {
+			s.fallApart(to, first, n, row)
+		}
+	}
+	return Bits{s.m, string(packed)}, nil
+}
+
+// runLanes is how many bits fall together, a multiple of 8.
+const runLanes = 512
+
+// fallTogether is [noise.fall] with m = 2 for the n bits of row, those of the lanes from first on: each becomes
+// what falls from it. The words of all lanes in a step come together from AES in counter mode, which is
+// much quicker than block by block. If 64 bits, or the steps of the floor, do not decide all lanes, it returns
+// false and leaves the row as it is.
+func (s *UnaryStaircase) fallTogether(to floor, first, n int, row []byte) bool {
+	var values [runLanes]uint64
+	var products [runLanes]product
+	for i := range n {
+		values[i], products[i] = uint64(row[i/8]>>(i%8)&1), one()
+	}
+	s.noise.lane = uint32(first)
+	blocks := make([]byte, n*aes.BlockSize)
+	undecided := uint64(0)
+	for j := uint32(1); j <= to.steps; j++ {
+		clear(blocks)
+		cipher.NewCTR(s.noise.block, s.noise.counter(j, 0)).XORKeyStream(blocks, blocks)
+		stillAbove := uint64(0)
+		for i := range n {
+			w, u := halves(blocks[i*aes.BlockSize:])
+			products[i] = products[i].times(w)
+			isAbove, open := products[i].compare(to.cell)
+			values[i] ^= isAbove & (values[i] ^ u>>63) // u>>63 is Lemire's value, which always fits
+			undecided |= open
+			stillAbove |= isAbove
+		}
+		if j == to.steps {
+			undecided |= stillAbove
+		}
+	}
+	if undecided != 0 {
+		return false
+	}
+	clear(row)
+	for i := range n {
+		row[i/8] |= byte(values[i]) << (i % 8)
+	}
+	return true
+}
+
+// fallApart is fallTogether lane by lane, with as many words and steps as it takes.
+func (s *UnaryStaircase) fallApart(to floor, first, n int, row []byte) {
+	for i := range n {
+		s.noise.lane = uint32(first + i)
+		above := row[i/8] >> (i % 8) & 1
+		row[i/8] ^= (above ^ byte(s.noise.fall(to, 2, uint64(above)))) << (i % 8)
+	}
+}
+
+// noise is the random function behind the staircases of one object and question.
+type noise struct {
+	block   cipher.Block
+	lane    uint32              // the bit of a response that the staircase is of
+	scratch [aes.BlockSize]byte // here, because what a cipher.Block gets escapes to the heap
+}
+
+// words returns 64 more bits of W_j and of U_j, those that come after k words of each: the two halves of the
+// block to which AES takes k, j and the lane, in 8, 4 and 4 bytes.
+func (n *noise) words(j uint32, k uint64) (w, u uint64) {
+	b := n.counter(j, k)
+	n.block.Encrypt(b, b)
+	return halves(b)
+}
+
+// counter returns the block that words encrypts. That of the next lane is the next number.
+func (n *noise) counter(j uint32, k uint64) []byte {
+	b := n.scratch[:]
+	binary.BigEndian.PutUint64(b, k)
+	binary.BigEndian.PutUint32(b[8:], j)
+	binary.BigEndian.PutUint32(b[12:], n.lane)
+	return b
+}
+
+func halves(b []byte) (w, u uint64) {
+	return binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
+}
+
+// floor is λ(ε) as a staircase meets it.
+type floor struct {
+	cell  uint128 // ⌊λ·2¹²⁸⌋; λ is irrational, so it lies inside of the cell
+	steps uint32  // how many steps are looked at in any case: more are above the floor with probability 2⁻⁶⁴
+	law   law
+}
+
+// floor returns λ(ε) for m values.
+func (k *NoiseKey) floor(m int, epsilon privacy.Epsilon) floor {
+	l := upwards(m, privacy.Epsilon{}, epsilon)
+	f, known := k.floors[l]
+	if !known {
+		if len(k.floors) >= cached {
+			clear(k.floors)
+		}
+		f = newFloor(l)
+		k.floors[l] = f
+	}
+	return f
+}
+
+func newFloor(l law) floor {
+	f := floor{law: l}
+	for prec := uint(192); ; prec *= 2 {
+		keep := l.keep(prec)
+		lo, hi := keep.Bounds()
+		low, high := scaled(lo, 128), scaled(hi, 128)
+		if low.Cmp(high) == 0 {
+			f.cell.hi = new(big.Int).Rsh(low, 64).Uint64()
+			f.cell.lo = low.And(low, new(big.Int).SetUint64(math.MaxUint64)).Uint64()
+			break
+		}
+	}
+	f.steps = stepsAbove(f.cell.float64())
+	return f
+}
+
+// keep is λ(ε), the probability of the truth over and above a uniform draw.
+func (l law) keep(prec uint) exact.Interval { return l.retention(exact.Exp(l.at, prec)).keep }
+
+// scaled returns ⌊x·2ⁿ⌋.
+func scaled(x *big.Float, n int) *big.Int {
+	i, _ := new(big.Float).SetMantExp(x, n).Int(nil)
+	return i
+}
+
+// stepsAbove returns a number of steps that with probability 2⁻⁶⁴ at most are all above the floor: there
+// are as many above it as a Poisson process of rate 1 has arrivals until t = −ln λ. From n ≥ 2t on the
+// probability of n arrivals or more is at most twice that of n.
+func stepsAbove(lambda float64) uint32 {
+	t := max(-math.Log(lambda), 0x1p-53)
+	for n := math.Ceil(2*t) + 1; ; n++ {
+		factorial, _ := math.Lgamma(n + 1)
+		if n*math.Log(t)-t-factorial < -65*math.Ln2 {
+			return uint32(n)
+		}
+	}
+}
+
+// fall returns what becomes of a value from above on its way down to the floor: the uniform draw of the
+// last step that is not below it or, if there is none, the value. All steps are looked at, and their draws
+// selected without a branch.
+func (n *noise) fall(to floor, m, above uint64) uint64 {
+	value, v := above, one()
+	for j := uint32(1); ; j++ {
+		w, u := n.words(j, 0)
+		drawn, fits := exact.Lemire(u, m)
+		v = v.times(w)
+		isAbove, open := v.compare(to.cell)
+		if open != 0 || !fits {
+			return n.slowFall(to, m, above)
+		}
+		value ^= isAbove & (value ^ drawn)
+		if j >= to.steps && isAbove == 0 {
+			return value
+		}
+	}
+}
+
+// slowFall is fall with as many words as it takes.
+func (n *noise) slowFall(to floor, m, above uint64) uint64 {
+	for words := uint64(2); ; words *= 2 {
+		if last, decided := n.lastStep(to, words); decided {
+			if last == 0 {
+				return above
+			}
+			return n.uniform(last, m)
+		}
+	}
+}
+
+// lastStep returns the last step that is not below the floor, or 0, if so many words of each W decide it.
+func (n *noise) lastStep(to floor, words uint64) (last uint32, decided bool) {
+	length := int(64 * words)
+	lambda := to.law.keep(uint(length + 64))
+	low, high := lambda.Bounds()
+	lo, hi := big.NewInt(1), big.NewInt(1)
+	for j := uint32(1); ; j++ {
+		w := new(big.Int)
+		for k := range words {
+			word, _ := n.words(j, k)
+			w.Or(w.Lsh(w, 64), new(big.Int).SetUint64(word))
+		}
+		lo.Mul(lo, w)
+		hi.Mul(hi, w.Add(w, big.NewInt(1)))
+		switch shift := -length * int(j); {
+		case fraction(hi, shift).Cmp(low) <= 0:
+			return j - 1, true
+		case fraction(lo, shift).Cmp(high) < 0:
+			return 0, false
+		}
+	}
+}
+
+// fraction returns n·2^shift, exactly.
+func fraction(n *big.Int, shift int) *big.Float {
+	f := new(big.Float).SetPrec(uint(max(n.BitLen(), 1))).SetInt(n)
+	return f.SetMantExp(f, shift)
+}
+
+// uniform returns U_j, one of m values.
+func (n *noise) uniform(j uint32, m uint64) uint64 {
+	for k := uint64(0); ; k++ {
+		_, word := n.words(j, k)
+		if value, fits := exact.Lemire(word, m); fits {
+			return value
+		}
+	}
+}
+
+// uint128 is a number of 2⁻¹²⁸.
+type uint128 struct{ hi, lo uint64 }
+
+func (x uint128) float64() float64 { return float64(x.hi)*0x1p-64 + float64(x.lo)*0x1p-128 }
+
+// less returns all ones if x < y, and zero otherwise.
+func (x uint128) less(y uint128) uint64 {
+	_, borrow := bits.Sub64(x.lo, y.lo, 0)
+	_, borrow = bits.Sub64(x.hi, y.hi, borrow)
+	return -borrow
+}
+
+// product is a number V in [0,1] as it is known: lo·2⁻¹²⁸ ≤ V ≤ (hi+1)·2⁻¹²⁸.
+type product struct{ lo, hi uint128 }
+
+// one is V₀. Its lower end is a little too low, which does no harm.
+func one() product {
+	all := uint128{math.MaxUint64, math.MaxUint64}
+	return product{all, all}
+}
+
+// times multiplies by a real number of which w is the first 64 bits: it is from w to w+1, times 2⁻⁶⁴.
+func (v product) times(w uint64) product {
+	return product{v.lo.times(w, uint128{}, 0), v.hi.times(w, v.hi, w)}
+}
+
+// times returns ⌊(x·w + y + z)·2⁻⁶⁴⌋.
+func (x uint128) times(w uint64, y uint128, z uint64) uint128 {
+	carry, low := bits.Mul64(x.lo, w)
+	top, mid := bits.Mul64(x.hi, w)
+	mid, c := bits.Add64(mid, carry, 0)
+	top += c
+	low, c = bits.Add64(low, y.lo, 0)
+	mid, c = bits.Add64(mid, y.hi, c)
+	top += c
+	_, c = bits.Add64(low, z, 0)
+	mid, c = bits.Add64(mid, 0, c)
+	return uint128{top + c, mid}
+}
+
+// compare returns all ones for "above" if the number is certainly above a real number inside of a cell, and
+// all ones for "open" if it is neither certainly above nor certainly below.
+func (v product) compare(cell uint128) (above, open uint64) {
+	above = cell.less(v.lo)
+	return above, ^(above | v.hi.less(cell))
+}

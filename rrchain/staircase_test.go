@@ -1,0 +1,529 @@
+package rrchain
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Two slow implementations stand beside the staircases: the one below, in integers of any size, and a
+// program in another language, see goldenDirect. This one shares no code with the package: it has its own
+// words, its own exponential and its own comparison.
+
+// definition is the definition of a staircase: the words of one lane.
+type definition struct {
+	block cipher.Block
+	lane  uint32
+	m     int64
+}
+
+// define derives the words from a key.
+func define(t testing.TB, key []byte, use, question, object string, m int) definition {
+	t.Helper()
+	mac := hmac.New(sha256.New, key)
+	number := func(n int) { mac.Write(binary.BigEndian.AppendUint64(nil, uint64(n))) }
+	for _, text := range []string{"sluice noise v1", use, question, object} {
+		number(len(text))
+		mac.Write([]byte(text))
+	}
+	number(m)
+	block, err := aes.NewCipher(mac.Sum(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return definition{block, 0, int64(m)}
+}
+
+// word returns word k of W_j (half 0) or of U_j (half 1).
+func (d definition) word(half int, j uint32, k uint64) uint64 {
+	block := binary.BigEndian.AppendUint64(nil, k)
+	block = binary.BigEndian.AppendUint64(block, uint64(j)<<32|uint64(d.lane))
+	d.block.Encrypt(block, block)
+	return binary.BigEndian.Uint64(block[8*half:])
+}
+
+// factor returns W_j·2⁶⁴ⁿ, rounded down to an integer.
+func (d definition) factor(j uint32, n int) *big.Int {
+	w := new(big.Int)
+	for k := range n {
+		w.Lsh(w, 64).Add(w, new(big.Int).SetUint64(d.word(0, j, uint64(k))))
+	}
+	return w
+}
+
+// uniform returns U_j: of the words those that the remainder of 2⁶⁴ by m makes too many are left out.
+func (d definition) uniform(j uint32) int {
+	all, m := new(big.Int).Lsh(big.NewInt(1), 64), big.NewInt(d.m)
+	tooMany := new(big.Int).Mod(all, m)
+	for k := uint64(0); ; k++ {
+		scaled := new(big.Int).Mul(m, new(big.Int).SetUint64(d.word(1, j, k)))
+		value, rest := scaled.DivMod(scaled, all, new(big.Int))
+		if rest.Cmp(tooMany) >= 0 {
+			return int(value.Int64())
+		}
+	}
+}
+
+// response returns the response at an ε, given that at a higher one or the truth.
+func (d definition) response(nano int64, above int) int {
+	last := d.lastStep(nano)
+	if last == 0 {
+		return above
+	}
+	return d.uniform(last)
+}
+
+// lastStep returns max{j : V_j ≥ λ}, where V₀ = 1.
+func (d definition) lastStep(nano int64) uint32 {
+	for words := 4; ; words *= 2 {
+		places := uint(64 * words)
+		low, high := retained(d.m, nano, places)
+		v, width := big.NewInt(1), big.NewInt(0) // v ≤ V_j·2^(places·j) ≤ v+width
+		last, decided := uint32(0), true
+		for decided {
+			w := d.factor(last+1, words)
+			// (v+width)(w+1) − v·w
+			width = new(big.Int).Add(new(big.Int).Add(new(big.Int).Mul(width, w), width), v)
+			v = new(big.Int).Mul(v, w)
+			shift := places * uint(last) // λ is given to the places of the first step
+			isAbove := v.Cmp(new(big.Int).Lsh(high, shift)) >= 0
+			isBelow := new(big.Int).Add(v, width).Cmp(new(big.Int).Lsh(low, shift)) <= 0
+			if isBelow {
+				return last
+			}
+			decided = isAbove
+			last++
+		}
+	}
+}
+
+// retained encloses λ·2^places.
+func retained(m, nano int64, places uint) (low, high *big.Int) {
+	one := new(big.Int).Lsh(big.NewInt(1), places+64)
+	quotient := func(e *big.Int) *big.Int { // rises with e
+		above := new(big.Int).Sub(e, one)
+		below := new(big.Int).Add(e, new(big.Int).Mul(one, big.NewInt(m-1)))
+		return above.Lsh(above, places).Quo(above, below)
+	}
+	e1, e2 := powerSeries(nano, places+64)
+	low, high = quotient(e1), quotient(e2)
+	return low, high.Add(high, big.NewInt(1))
+}
+
+// powerSeries encloses e^(nano·10⁻⁹)·2^places by the sums of the series with terms rounded down and up. It
+// ends where the terms fall to half and less each time and the last one is 1: what is left out is below 1.
+func powerSeries(nano int64, places uint) (low, high *big.Int) {
+	down, up := new(big.Int).Lsh(big.NewInt(1), places), new(big.Int).Lsh(big.NewInt(1), places)
+	low, high = new(big.Int).Set(down), new(big.Int).Set(up)
+	x := big.NewInt(nano)
+	for n := int64(1); ; n++ {
+		divisor := new(big.Int).Mul(big.NewInt(n), big.NewInt(1_000_000_000))
+		down.Quo(down.Mul(down, x), divisor)
+		up.Add(up.Quo(up.Mul(up, x), divisor), big.NewInt(1))
+		low.Add(low, down)
+		high.Add(high, up)
+		if n > nano/500_000_000 && up.Cmp(big.NewInt(1)) == 0 {
+			return low, high.Add(high, big.NewInt(1))
+		}
+	}
+}
+
+// stairEpsilons has the smallest ε, the largest, and some between.
+var stairEpsilons = []int64{
+	1, 2, 1000, 100_000_000, 500_000_000, 999_999_999, 1_000_000_000, 2_000_000_000, 4_000_000_000,
+	9_000_000_000, 15_000_000_000, 40_000_000_000, 300_000_000_000, 1_000_000_000_000,
+}
+
+func newKey(t testing.TB, key []byte) *NoiseKey {
+	t.Helper()
+	k, err := NewNoiseKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func newStaircase(t testing.TB, k *NoiseKey, question, object string, m int) *Staircase {
+	t.Helper()
+	s, err := k.Staircase(question, object, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func newUnaryStaircase(t testing.TB, k *NoiseKey, question, object string, m int) *UnaryStaircase {
+	t.Helper()
+	s, err := k.UnaryStaircase(question, object, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func respond(t testing.TB, s *Staircase, nano int64, above int) int {
+	t.Helper()
+	response, err := s.Response(fromNano(t, nano), above)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response
+}
+
+func randomKey(random *rand.Rand) []byte {
+	key := make([]byte, 0, NoiseKeySize)
+	for len(key) < NoiseKeySize {
+		key = binary.LittleEndian.AppendUint64(key, random.Uint64())
+	}
+	return key
+}
+
+// fixedKey is the bytes 0, 1, …, 31.
+func fixedKey() []byte {
+	key := make([]byte, NoiseKeySize)
+	for i := range key {
+		key[i] = byte(i)
+	}
+	return key
+}
+
+// TestStaircaseIsItsDefinition holds responses of random keys against the definition.
+func TestStaircaseIsItsDefinition(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, m := range []int{2, 3, 4, 10, 255, 1000, 1<<20 - 1, 1 << 20} {
+		moved := 0
+		for i := range 12 {
+			key, object := randomKey(random), fmt.Sprint("object ", i)
+			slow := define(t, key, "direct", "question", object, m)
+			fast := newStaircase(t, newKey(t, key), "question", object, m)
+			truth := random.IntN(m)
+			for _, nano := range stairEpsilons {
+				want := slow.response(nano, truth)
+				if got := respond(t, fast, nano, truth); got != want {
+					t.Fatalf("m=%d, ε=%d nano-nats, key %x: got %d, want %d", m, nano, key, got, want)
+				}
+				if want != truth {
+					moved++
+				}
+			}
+		}
+		if moved < 12 {
+			t.Errorf("m=%d: only %d responses were not the truth", m, moved)
+		}
+	}
+}
+
+// TestUnaryStaircaseIsItsDefinition does the same in unary encoding, and for Below.
+func TestUnaryStaircaseIsItsDefinition(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	coins := [2]int{}
+	for i := range 20 {
+		key, m := randomKey(random), 2+i%12
+		slow := define(t, key, "unary", "question", "object", m)
+		fast := newUnaryStaircase(t, newKey(t, key), "question", "object", m)
+		truth, coin := random.IntN(m), int(slow.word(0, 0, 0)&1)
+		coins[coin]++
+		for _, nano := range stairEpsilons {
+			want := ""
+			for v := range m {
+				hidden := 0
+				if v == truth {
+					hidden = coin
+				}
+				bit := definition{slow.block, uint32(v), 2}
+				want += fmt.Sprint(bit.response(nano, hidden))
+			}
+			got, err := fast.Response(fromNano(t, nano), truth)
+			if err != nil || got.String() != want {
+				t.Fatalf("m=%d, ε=%d nano-nats, key %x: got %v (%v), want %s", m, nano, key, got, err, want)
+			}
+		}
+	}
+	if coins[0] == 0 || coins[1] == 0 {
+		t.Errorf("of the coins %v were 0 and 1", coins)
+	}
+}
+
+// TestStaircaseForgetsTheOrder asks at all ε in many orders, from the truth and from any higher response, by
+// the same key object and by new ones: every answer stays what it was.
+func TestStaircaseForgetsTheOrder(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	for i := range 40 {
+		key, m := randomKey(random), 2+random.IntN(20)
+		object, truth := fmt.Sprint(i), random.IntN(m)
+		first := newStaircase(t, newKey(t, key), "q", object, m)
+		firstRow := newUnaryStaircase(t, newKey(t, key), "q", object, m)
+		var direct []int
+		var unary []Bits
+		for _, nano := range stairEpsilons {
+			row, err := firstRow.Response(fromNano(t, nano), truth)
+			if err != nil {
+				t.Fatal(err)
+			}
+			direct, unary = append(direct, respond(t, first, nano, truth)), append(unary, row)
+		}
+		k := newKey(t, key)
+		for range 3 {
+			for _, at := range random.Perm(len(stairEpsilons)) {
+				epsilon := fromNano(t, stairEpsilons[at])
+				above, rowAbove := truth, Bits{}
+				if higher := at + random.IntN(len(stairEpsilons)-at+1); higher < len(stairEpsilons) {
+					above, rowAbove = direct[higher], unary[higher]
+				}
+				if got := respond(t, newStaircase(t, k, "q", object, m), epsilon.Nano(), above); got != direct[at] {
+					t.Fatalf("ε=%v from %d: %d, but at first %d", epsilon, above, got, direct[at])
+				}
+				s := newUnaryStaircase(t, k, "q", object, m)
+				got, err := s.Response(epsilon, truth)
+				if rowAbove.Len() > 0 {
+					got, err = s.Below(epsilon, rowAbove)
+				}
+				if err != nil || got != unary[at] {
+					t.Fatalf("ε=%v from %v: %v (%v), but at first %v", epsilon, rowAbove, got, err, unary[at])
+				}
+			}
+		}
+	}
+}
+
+// TestNoiseDependsOnEverything changes one thing at a time. 2²⁰ values at a small ε show the noise: two
+// independent rows of 40 bits agree with a probability of 10⁻¹².
+func TestNoiseDependsOnEverything(t *testing.T) {
+	other := fixedKey()
+	other[31] ^= 1
+	type name struct {
+		key, question, object string
+		m                     int
+	}
+	seen := map[string]name{}
+	for _, n := range []name{
+		{string(fixedKey()), "ab", "c", 1 << 20},
+		{string(other), "ab", "c", 1 << 20},
+		{string(fixedKey()), "a", "bc", 1 << 20},
+		{string(fixedKey()), "abc", "", 1 << 20},
+		{string(fixedKey()), "", "abc", 1 << 20},
+		{string(fixedKey()), "ab", "C", 1 << 20},
+		{string(fixedKey()), "AB", "c", 1 << 20},
+		{string(fixedKey()), "c", "ab", 1 << 20},
+		{string(fixedKey()), "ab\x00", "c", 1 << 20},
+		{string(fixedKey()), "ab", "\x00c", 1 << 20},
+		{string(fixedKey()), "ab", "c", 1<<20 - 1},
+	} {
+		k := newKey(t, []byte(n.key))
+		two := fmt.Sprint(respond(t, newStaircase(t, k, n.question, n.object, n.m), 1, 0),
+			respond(t, newStaircase(t, k, n.question, n.object, n.m), 20, 0))
+		if before, ok := seen[two]; ok {
+			t.Errorf("%+v and %+v have the same noise, %s", before, n, two)
+		}
+		seen[two] = n
+	}
+}
+
+// TestDirectAndUnaryNoiseAreApart compares the bit of value 1 in unary encoding with a question of two
+// values: that is one staircase, if nothing else than the lane told them apart.
+func TestDirectAndUnaryNoiseAreApart(t *testing.T) {
+	k, equal := newKey(t, fixedKey()), 0
+	for i := range 100 {
+		object := fmt.Sprint(i)
+		row, err := newUnaryStaircase(t, k, "q", object, 2).Response(fromNano(t, 1), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if row.Bit(0) == respond(t, newStaircase(t, k, "q", object, 2), 1, 0) {
+			equal++
+		}
+	}
+	if equal < 10 || equal > 90 { // Pr < 10⁻¹⁶ for fair bits
+		t.Errorf("%d of 100 bits agree", equal)
+	}
+}
+
+// TestNoiseKeyIsCopied changes the bytes after the key was made.
+func TestNoiseKeyIsCopied(t *testing.T) {
+	bytes := fixedKey()
+	k := newKey(t, bytes)
+	before := respond(t, newStaircase(t, k, "q", "o", 1<<20), 1, 0)
+	clear(bytes)
+	if after := respond(t, newStaircase(t, k, "q", "o", 1<<20), 1, 0); after != before {
+		t.Errorf("the noise changed from %d to %d with the caller's bytes", before, after)
+	}
+}
+
+// TestNoiseKeyIsNotPrinted prints a key and a staircase in every way: a log must not hold the key.
+func TestNoiseKeyIsNotPrinted(t *testing.T) {
+	k := newKey(t, slices.Repeat([]byte{0xab}, NoiseKeySize))
+	s, u := newStaircase(t, k, "q", "o", 2), newUnaryStaircase(t, k, "q", "o", 2)
+	for _, format := range []string{"%v", "%+v", "%#v", "%x", "%s"} {
+		for _, x := range []any{k, *k, s, *s, u, *u} {
+			text := strings.ToLower(fmt.Sprintf(format, x))
+			for _, part := range []string{"171 171", "abab", "0xab, 0xab"} {
+				if strings.Contains(text, part) {
+					t.Errorf("%s of %T prints the key", format, x)
+				}
+			}
+		}
+	}
+}
+
+// TestNoiseKeyForgets asks for more levels than a key keeps.
+func TestNoiseKeyForgets(t *testing.T) {
+	k := newKey(t, fixedKey())
+	s := newStaircase(t, k, "q", "o", 1<<20)
+	first := respond(t, s, 1_000_000_000, 7)
+	for i := range int64(cached + 10) {
+		respond(t, s, 1_000_000_000+i, 7)
+		if want := min(int(i)+1, cached); i < cached && len(k.floors) != want || len(k.floors) > cached {
+			t.Fatalf("the key keeps %d levels after %d", len(k.floors), i+1)
+		}
+	}
+	respond(t, s, 1_000_000_000, 7)
+	levels := maps.Clone(k.floors)
+	if again := respond(t, s, 1_000_000_000, 7); again != first {
+		t.Errorf("the response changed from %d to %d", first, again)
+	}
+	if !maps.Equal(k.floors, levels) {
+		t.Error("a known level was computed again")
+	}
+}
+
+func TestStaircaseRefuses(t *testing.T) {
+	for n := range 2*NoiseKeySize + 1 {
+		k, err := NewNoiseKey(make([]byte, n))
+		if right := n == NoiseKeySize; right != (err == nil) || !right && (!errors.Is(err, ErrInvalid) || k != nil) {
+			t.Errorf("a key of %d bytes: %v", n, err)
+		}
+	}
+	k := newKey(t, fixedKey())
+	for _, m := range []int{-1, 0, 1, 2, MaxValues, MaxValues + 1} {
+		s, err := k.Staircase("q", "o", m)
+		u, err2 := k.UnaryStaircase("q", "o", m)
+		if right := m >= 2 && m <= MaxValues; right {
+			if err != nil || err2 != nil {
+				t.Errorf("m=%d: %v, %v", m, err, err2)
+			}
+		} else if !errors.Is(err, ErrInvalid) || !errors.Is(err2, ErrInvalid) || s != nil || u != nil {
+			t.Errorf("m=%d: %v, %v", m, err, err2)
+		}
+	}
+	s, u := newStaircase(t, k, "q", "o", 9), newUnaryStaircase(t, k, "q", "o", 9)
+	one := fromNano(t, 1_000_000_000)
+	refused := func(name string, err error) {
+		t.Helper()
+		if !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		} else if strings.ContainsAny(strings.ReplaceAll(err.Error(), "9 values", ""), "12345678") {
+			t.Errorf("%s: %q holds the value", name, err)
+		}
+	}
+	for _, truth := range []int{-1234567, -1, 9, 10, 1234567} {
+		_, err := s.Response(one, truth)
+		refused(fmt.Sprint("direct, truth ", truth), err)
+		_, err = u.Response(one, truth)
+		refused(fmt.Sprint("unary, truth ", truth), err)
+	}
+	_, err := s.Response(privacy.Epsilon{}, 1)
+	refused("direct, ε=0", err)
+	_, err = u.Response(privacy.Epsilon{}, 1)
+	refused("unary, ε=0", err)
+	all, err := NewBits(9, 1, 2, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = u.Below(privacy.Epsilon{}, all)
+	refused("below, ε=0", err)
+	for _, n := range []int{1, 8, 10, 16} {
+		row, err := NewBits(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := u.Below(one, row); !errors.Is(err, ErrInvalid) {
+			t.Errorf("below %d bits: %v", n, err)
+		}
+	}
+	if _, err := u.Below(one, Bits{}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("below no bits: %v", err)
+	}
+}
+
+// TestTheLargestStaircases draws in the largest questions.
+func TestTheLargestStaircases(t *testing.T) {
+	k := newKey(t, fixedKey())
+	row, err := newUnaryStaircase(t, k, "q", "o", MaxValues).Response(fromNano(t, 4_000_000_000), MaxValues-1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 1/(e⁴+1) = 0.017986 of the bits are set: 18,860 ± 136. Off by 10 standard deviations fails.
+	if n := row.Count(); n < 17_500 || n > 20_220 {
+		t.Errorf("%d bits of %d are set", n, MaxValues)
+	}
+	seen := map[int]bool{}
+	for i := range 100 {
+		seen[respond(t, newStaircase(t, k, "q", fmt.Sprint(i), MaxValues), 1, 0)] = true
+	}
+	if len(seen) < 95 {
+		t.Errorf("100 objects have only %d responses at ε=10⁻⁹", len(seen))
+	}
+}
+
+// BenchmarkStaircase is a response from a key, beside a raise in a chain. "object" makes the staircase of an object
+// and asks once.
+func BenchmarkStaircase(b *testing.B) {
+	k, s := newKey(b, fixedKey()), NewSampler()
+	one := fromNano(b, 1_000_000_000)
+	must := func(err error) {
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("object", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, err := newStaircase(b, k, "question", "object", 4).Response(one, 1)
+			must(err)
+		}
+	})
+	b.Run("response", func(b *testing.B) {
+		b.ReportAllocs()
+		stairs := newStaircase(b, k, "question", "object", 4)
+		for b.Loop() {
+			_, err := stairs.Response(one, 1)
+			must(err)
+		}
+	})
+	b.Run("Chain.Raise", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, err := (&Chain{m: 4}).Raise(s, one, 1)
+			must(err)
+		}
+	})
+	b.Run("unary 500", func(b *testing.B) {
+		b.ReportAllocs()
+		stairs := newUnaryStaircase(b, k, "question", "object", 500)
+		for b.Loop() {
+			_, err := stairs.Response(one, 1)
+			must(err)
+		}
+	})
+	b.Run("UnaryChain.Raise 500", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			chain, err := NewUnaryChain(500)
+			must(err)
+			_, err = chain.Raise(s, one, 1)
+			must(err)
+		}
+	})
+}
