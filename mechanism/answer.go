@@ -71,7 +71,7 @@ type answerLaw struct {
 // probability e^(−10⁹), and to answer from farther away as from there costs no privacy.
 func (l answerLaw) farthest() uint64 {
 	const nats = 1_000_000_000
-	return min(nats*1_000_000_000/uint64(l.nano), math.MaxUint32)
+	return nats * 1_000_000_000 / uint64(l.nano)
 }
 
 // cumulative encloses the prefix sums S_j(d) = U^d((e^ε+j−1)/(e^ε+k−1)), j = 1 … k−1: with g growing
@@ -82,8 +82,8 @@ func (l answerLaw) cumulative(prec uint) []exact.Interval {
 	for i := range sums {
 		g := min(l.distance, l.growth[i])
 		start := e.Add(exact.Int(int64(i))).Quo(e.Add(exact.Int(l.outputs - 1)))
-		rest := one.Sub(e.Pow(uint32(g)).Mul(start))
-		sums[i] = one.Sub(rest.Quo(e.Pow(uint32(l.distance - g))))
+		rest := one.Sub(e.Pow(g).Mul(start))
+		sums[i] = one.Sub(rest.Quo(e.Pow(l.distance - g)))
 	}
 	return sums
 }
@@ -126,7 +126,7 @@ func correctSteps(epsilon privacy.Epsilon, i, outputs int64, guess uint64) uint6
 func exceedsBound(epsilon privacy.Epsilon, i, outputs int64, t uint64) bool {
 	for prec := uint(128); ; prec *= 2 {
 		e := exact.Exp(epsilon.Nano(), prec)
-		left := e.Pow(uint32(t)).Mul(e.Add(exact.Int(i))).Mul(e.Add(exact.Int(1)))
+		left := e.Pow(t).Mul(e.Add(exact.Int(i))).Mul(e.Add(exact.Int(1)))
 		right := e.Add(exact.Int(outputs - 1))
 		switch {
 		case right.Below(left):

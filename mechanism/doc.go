@@ -28,6 +28,11 @@
 // [Extend] for given answers that differ, [Homogeneous] for any number of outputs, and [SolveLP] where
 // there may be no single optimum and weights must choose.
 //
+// Answers can be released gradually, at rising ε, such that all of them together cost the largest ε only: with
+// two outputs as a [Score] ([Sampler.Raise]), on a line with any boundary and any number of outputs as its
+// [Sampler.Rank]. Where several regions of more than two outputs meet, [Gradual] decides whether there is such
+// a release, and proves it.
+//
 // A component without a boundary has the same true answer everywhere; it is given with probability 1, and
 // tells nothing.
 package mechanism
