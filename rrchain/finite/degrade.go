@@ -1,0 +1,217 @@
+package finite
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+
+	"github.com/sluicedp/sluice/internal/lp"
+)
+
+// ErrNoCertificate says that a linear program was given up without a proven answer.
+var ErrNoCertificate = lp.ErrNoCertificate
+
+// NotDegradationError says that one mechanism is no degradation of another. It wraps [ErrInvalid].
+//
+// Gain proves it (D. Blackwell, "Equivalent Comparisons of Experiments", 1953). It is a game: who guesses o
+// when the input is x gains Gain[x][o]. By guessing the output of the lower mechanism one gains Lower,
+// summed over all inputs; whatever one makes of the output of the higher mechanism, one gains at most
+// Higher, the sum over its outputs of the best guess's gain, which is less.
+type NotDegradationError struct {
+	Gain          [][]*big.Rat // by input, then output of the lower mechanism
+	Lower, Higher *big.Rat
+}
+
+func (e *NotDegradationError) Error() string {
+	lower, _ := e.Lower.Float64()
+	higher, _ := e.Higher.Float64()
+	return fmt.Sprintf("not a degradation: there is a game in which the lower mechanism gains %.6g, and the higher one %.6g at most",
+		lower, higher)
+}
+
+// Unwrap returns [ErrInvalid].
+func (e *NotDegradationError) Unwrap() error { return ErrInvalid }
+
+// Degradation returns a channel from the outputs of a higher mechanism to those of a lower one, such that
+// the higher one followed by the channel is the lower one, exactly. Only then can a response of the lower one be
+// raised to one of the higher, such that both together tell no more than the higher one alone.
+//
+// If the lower mechanism is the higher one whose output is kept with one probability for all outputs and else
+// replaced by a draw from a fixed law, as it is between any two ε of a [Design], the channel is that one. If
+// not, whether there is a channel is a linear program in its probabilities, whose answer is proven in rational
+// arithmetic; where there are several channels, it is one that keeps the number of the output as often as
+// possible.
+//
+// A linear program for 1,000 probabilities takes seconds, and one for 4,000 minutes.
+//
+// It returns a [*NotDegradationError] if there is no channel, [ErrInvalid] for different numbers of inputs or
+// more than [MaxCells] probabilities in the channel (4,000 where it takes a linear program), and
+// [ErrNoCertificate] if no proof was found with a bounded effort.
+func Degradation(higher, lower *Matrix) (*Matrix, error) {
+	for _, m := range []*Matrix{higher, lower} {
+		if err := m.usable(); err != nil {
+			return nil, err
+		}
+	}
+	if higher.inputs != lower.inputs {
+		return nil, invalid("mechanisms with %d and with %d inputs", higher.inputs, lower.inputs)
+	}
+	if higher.outputs*lower.outputs > MaxCells {
+		return nil, invalid("a channel of %d by %d outputs; %d probabilities are possible",
+			higher.outputs, lower.outputs, MaxCells)
+	}
+	if channel := redraw(higher, lower); channel != nil {
+		return channel, nil
+	}
+	program, err := channelProgram(higher, lower)
+	if err != nil {
+		return nil, err
+	}
+	var stay []lp.Term
+	for o := range min(higher.outputs, lower.outputs) {
+		stay = append(stay, lp.Term{Var: o*lower.outputs + o, Coef: big.NewRat(1, 1)})
+	}
+	optimum, err := program.Maximize(stay)
+	return settle(higher, lower, optimum, err)
+}
+
+// settle says what the answer of the linear program means.
+func settle(higher, lower *Matrix, optimum *lp.Optimum, err error) (*Matrix, error) {
+	var infeasible *lp.InfeasibleError
+	if errors.As(err, &infeasible) {
+		return nil, game(higher, lower, infeasible.Multipliers)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("whether one mechanism is a degradation of the other: %w", err)
+	}
+	var rows [][]*big.Rat
+	for from := range higher.outputs {
+		rows = append(rows, optimum.X[from*lower.outputs:(from+1)*lower.outputs])
+	}
+	channel, err := NewMatrix(rows)
+	if err != nil || !higher.then(channel).equal(lower) {
+		return nil, fmt.Errorf("%w: the channel found does not lead from one mechanism to the other", ErrNoCertificate)
+	}
+	return channel, nil
+}
+
+// redraw returns the channel that keeps an output with probability s and else draws from a fixed law, if one
+// leads from the higher mechanism to the lower one: if lower(o|x) = s·higher(o|x) + rest(o) with rest ≥ 0.
+func redraw(higher, lower *Matrix) *Matrix {
+	keep := scale(higher, lower)
+	if keep == nil || keep.Sign() < 0 {
+		return nil
+	}
+	rest := make([]*big.Rat, lower.outputs) // it adds up to 1 − s, so that s ≤ 1 unless some of it is negative
+	for o := range rest {
+		rest[o] = new(big.Rat).Sub(lower.at(0, o), new(big.Rat).Mul(keep, higher.at(0, o)))
+		if rest[o].Sign() < 0 {
+			return nil
+		}
+	}
+	var channel []*big.Rat
+	for from := range higher.outputs {
+		for to, p := range rest {
+			p = new(big.Rat).Set(p)
+			if from == to {
+				p.Add(p, keep)
+			}
+			channel = append(channel, p)
+		}
+	}
+	return newMatrix(higher.outputs, lower.outputs, channel)
+}
+
+// scale returns the number s, if there is exactly one, with lower(o|x) − lower(o|0) = s·(higher(o|x) −
+// higher(o|0)) for all x and o. Then lower(o|x) − s·higher(o|x) is the same for all inputs x.
+func scale(higher, lower *Matrix) *big.Rat {
+	if higher.outputs != lower.outputs {
+		return nil
+	}
+	var s *big.Rat
+	differences := func(i int) (high, low *big.Rat) {
+		first := i % higher.outputs
+		return new(big.Rat).Sub(higher.p[i], higher.p[first]), new(big.Rat).Sub(lower.p[i], lower.p[first])
+	}
+	for i := range higher.p {
+		if high, low := differences(i); high.Sign() != 0 {
+			s = low.Quo(low, high)
+			break
+		}
+	}
+	if s == nil {
+		return nil // the higher mechanism tells nothing
+	}
+	for i := range higher.p {
+		if high, low := differences(i); low.Cmp(high.Mul(high, s)) != 0 {
+			return nil
+		}
+	}
+	return s
+}
+
+// channelProgram has a variable for each probability of the channel, and an equation for each input and
+// output of the lower mechanism, then one for each row of the channel.
+func channelProgram(higher, lower *Matrix) (*lp.Program, error) {
+	vars := higher.outputs * lower.outputs
+	if vars > lp.MaxVars {
+		return nil, invalid("a channel of %d by %d outputs; a linear program finds up to %d probabilities",
+			higher.outputs, lower.outputs, lp.MaxVars)
+	}
+	program, err := lp.New(vars)
+	if err != nil {
+		return nil, err
+	}
+	for x := range higher.inputs {
+		for to := range lower.outputs {
+			row := lp.Row{Equal: true, Bound: lower.at(x, to)}
+			for from := range higher.outputs {
+				if p := higher.at(x, from); p.Sign() != 0 {
+					row.Terms = append(row.Terms, lp.Term{Var: from*lower.outputs + to, Coef: p})
+				}
+			}
+			if err := program.Add(row); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for from := range higher.outputs {
+		row := lp.Row{Equal: true, Bound: big.NewRat(1, 1)}
+		for to := range lower.outputs {
+			row.Terms = append(row.Terms, lp.Term{Var: from*lower.outputs + to, Coef: big.NewRat(1, 1)})
+		}
+		if err := program.Add(row); err != nil {
+			return nil, err
+		}
+	}
+	return program, nil
+}
+
+// game turns the multipliers y of an infeasible program into a game. They combine its rows to coefficients
+// Σ_x y(x,to)·M(from|x) + y(from) ≥ 0 and a bound Σ y(x,to)·m(to|x) + Σ y(from) < 0. So with the gain −y(x,to)
+// the higher mechanism gains at most Σ y(from), and the lower one more.
+func game(higher, lower *Matrix, multipliers []*big.Rat) *NotDegradationError {
+	e := &NotDegradationError{Lower: new(big.Rat), Higher: new(big.Rat)}
+	for x := range higher.inputs {
+		e.Gain = append(e.Gain, make([]*big.Rat, lower.outputs))
+		for to := range lower.outputs {
+			gain := new(big.Rat).Neg(multipliers[x*lower.outputs+to])
+			e.Gain[x][to] = gain
+			e.Lower.Add(e.Lower, new(big.Rat).Mul(gain, lower.at(x, to)))
+		}
+	}
+	for from := range higher.outputs {
+		var best *big.Rat
+		for to := range lower.outputs {
+			sum := new(big.Rat)
+			for x := range higher.inputs {
+				sum.Add(sum, new(big.Rat).Mul(e.Gain[x][to], higher.at(x, from)))
+			}
+			if best == nil || sum.Cmp(best) > 0 {
+				best = sum
+			}
+		}
+		e.Higher.Add(e.Higher, best)
+	}
+	return e
+}

@@ -1,0 +1,454 @@
+package finite
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/internal/lp"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// byProgram is [Degradation] without its short cut.
+func byProgram(t testing.TB, higher, lower *Matrix) (*Matrix, error) {
+	t.Helper()
+	optimum, err := must[*lp.Program](t)(channelProgram(higher, lower)).Maximize(nil)
+	return settle(higher, lower, optimum, err)
+}
+
+// wantEqual reports a matrix that is not exactly as wanted.
+func wantEqual(t *testing.T, name string, got *Matrix, want func(from, to int) *big.Rat) {
+	t.Helper()
+	for from := range got.inputs {
+		for to := range got.outputs {
+			if w := want(from, to); got.at(from, to).Cmp(w) != 0 {
+				t.Errorf("%s: from %d to %d with probability %v, want %v", name, from, to, got.at(from, to), w)
+				return
+			}
+		}
+	}
+}
+
+// retention of randomized response: λ = (E−1)/(E+m−1).
+func retention(m int, odds *big.Rat) *big.Rat {
+	return over(minus(odds, integer(1)), plus(odds, integer(m-1)))
+}
+
+// TestRandomizedResponse holds channel and kernel against the closed forms of the papers, in rational numbers.
+func TestRandomizedResponse(t *testing.T) {
+	for m := 2; m <= 8; m++ {
+		for _, pair := range [][2]string{{"2", "4"}, {"11/10", "6/5"}, {"3/2", "1000"}, {"5/4", "1000000001/800000000"}} {
+			name := fmt.Sprintf("m=%d, E=%s and %s", m, pair[0], pair[1])
+			odds1, odds2 := rat(pair[0]), rat(pair[1])
+			lower, higher := randomized(t, m, odds1), randomized(t, m, odds2)
+			f := family(t, lower, higher)
+
+			// Down, it stays with (1+(m−1)s)/m and moves to each other value with (1−s)/m, s = λ₁/λ₂.
+			s := over(retention(m, odds1), retention(m, odds2))
+			channel := func(from, to int) *big.Rat {
+				if from == to {
+					return over(plus(integer(1), times(integer(m-1), s)), integer(m))
+				}
+				return over(minus(integer(1), s), integer(m))
+			}
+			wantEqual(t, name+", channel", f.channels[0], channel)
+			wantEqual(t, name+", channel by linear program", must[*Matrix](t)(byProgram(t, higher, lower)), channel)
+
+			levels := f.Epsilons()
+			for truth := range m {
+				for last := range m {
+					kernel := must[[]*big.Rat](t)(f.Kernel(levels[0], levels[1], truth, last))
+					for next, p := range kernel {
+						if want := gradual(m, odds1, odds2, truth, last, next); p.Cmp(want) != 0 {
+							t.Fatalf("%s: from %d to %d with the truth %d: %v, want %v", name, last, next, truth, p, want)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// gradual is the kernel of pan2024 Eq. (50) and (54), as printed, with E = e^ε: from the last response to the next.
+func gradual(m int, odds1, odds2 *big.Rat, truth, last, next int) *big.Rat {
+	one, others := integer(1), integer(m-1)
+	rise, scale := minus(odds2, one), times(minus(odds2, one), plus(odds2, others))
+	stays := minus(over(odds2, rise), over(times(over(odds2, odds1), plus(odds1, others)), scale)) // p_aa
+	rights := over(minus(times(odds2, odds2), times(odds1, odds2)), scale)                         // p_ba
+	persists := minus(over(odds1, rise), over(plus(odds1, others), scale))                         // p_bb
+	switch {
+	case last == truth && next == truth:
+		return stays
+	case last == truth:
+		return over(minus(one, stays), others)
+	case next == truth:
+		return rights
+	case next == last:
+		return persists
+	default:
+		return over(minus(one, plus(rights, persists)), integer(m-2))
+	}
+}
+
+// TestKernelIsThatOfPackageRrchain compares with rrchain.NewKernel, at E so near to e^ε that it makes no difference.
+func TestKernelIsThatOfPackageRrchain(t *testing.T) {
+	for m := 2; m <= 8; m++ {
+		for _, pair := range [][2]string{{"0.5", "1"}, {"0.001", "5"}, {"1", "1.000001"}, {"2", "20"}} {
+			from, to := eps(t, pair[0]), eps(t, pair[1])
+			f := family(t, randomized(t, m, power(from)), randomized(t, m, power(to)))
+			want := must[rrchain.Kernel](t)(rrchain.NewKernel(m, from, to))
+			for _, c := range []struct {
+				name              string
+				truth, last, next int
+				want              float64
+			}{
+				{"PAA", 0, 0, 0, want.PAA}, {"PBA", 0, 1, 0, want.PBA}, {"PBB", 0, 1, 1, want.PBB},
+				{"PBC", 0, 1, m - 1, want.PBC}, {"1−PAA", 1, 1, 0, want.OneMinusPAA / float64(m-1)},
+			} {
+				if c.name == "PBC" && m == 2 {
+					continue
+				}
+				kernel := must[[]*big.Rat](t)(f.Kernel(from, to, c.truth, c.last))
+				if got, _ := kernel[c.next].Float64(); math.Abs(got-c.want) > 1e-12*c.want {
+					t.Errorf("m=%d, ε=%v to %v: %s = %v, want %v", m, from, to, c.name, got, c.want)
+				}
+			}
+		}
+	}
+}
+
+// power returns a fraction that is below e^ε by less than 2⁻²⁰⁰ of it.
+func power(epsilon privacy.Epsilon) *big.Rat {
+	low, _ := exact.Exp(epsilon.Nano(), 200).Bounds()
+	odds, _ := low.Rat(nil)
+	return odds
+}
+
+// bitwise is the channel that keeps each bit of the number of an output with retention λ₁/λ₂ for m = 2.
+func bitwise(t testing.TB, m int, odds1, odds2 *big.Rat) *Matrix {
+	s := over(retention(2, odds1), retention(2, odds2))
+	flip := over(minus(integer(1), s), integer(2))
+	rows := make([][]*big.Rat, 1<<m)
+	for from := range rows {
+		for to := range 1 << m {
+			p := integer(1)
+			for v := range m {
+				if (from^to)>>v&1 == 1 {
+					p.Mul(p, flip)
+				} else {
+					p.Mul(p, minus(integer(1), flip))
+				}
+			}
+			rows[from] = append(rows[from], p)
+		}
+	}
+	return matrix(t, rows...)
+}
+
+// TestUnaryEncoding finds a channel for whole rows of bits. The one of rrchain.UnaryChain, bit by bit, is another;
+// with it the kernel is that of a UnaryChain.
+func TestUnaryEncoding(t *testing.T) {
+	for m := 2; m <= 4; m++ {
+		for _, pair := range [][2]string{{"2", "4"}, {"5/4", "3/2"}} {
+			odds1, odds2 := rat(pair[0]), rat(pair[1])
+			lower, higher := unary(t, m, odds1), unary(t, m, odds2)
+			f := family(t, lower, higher)
+			if !higher.then(f.channels[0]).equal(lower) {
+				t.Errorf("m=%d: the channel found does not lead to the lower level", m)
+			}
+			f.channels[0] = bitwise(t, m, odds1, odds2)
+			if !higher.then(f.channels[0]).equal(lower) {
+				t.Errorf("m=%d: the bitwise channel does not lead to the lower level", m)
+			}
+			for last := range 1 << m {
+				for truth := range m {
+					kernel := must[[]*big.Rat](t)(f.Kernel(f.epsilons[0], f.epsilons[1], truth, last))
+					for next, p := range kernel {
+						if want := unaryKernel(m, odds1, odds2, truth, last, next); p.Cmp(want) != 0 {
+							t.Fatalf("m=%d, truth %d, from %b to %b: %v, want %v", m, truth, last, next, p, want)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// unaryKernel is what rrchain.UnaryChain does: the hidden bit of the true value is drawn from the last response, all
+// others are 0, and every bit is then raised by the kernel for m = 2.
+func unaryKernel(m int, odds1, odds2 *big.Rat, truth, last, next int) *big.Rat {
+	sum := new(big.Rat)
+	for coin := range 2 {
+		agrees := over(integer(1), plus(odds1, integer(1)))
+		if last>>truth&1 == coin {
+			agrees.Mul(agrees, odds1)
+		}
+		for v := range m {
+			hidden := 0
+			if v == truth {
+				hidden = coin
+			}
+			agrees.Mul(agrees, gradual(2, odds1, odds2, hidden, last>>v&1, next>>v&1))
+		}
+		sum.Add(sum, agrees)
+	}
+	return sum
+}
+
+// wantGame checks by multiplication that the error proves what it says.
+func wantGame(t *testing.T, name string, higher, lower *Matrix, err error) {
+	t.Helper()
+	var no *NotDegradationError
+	if !errors.As(err, &no) || !errors.Is(err, ErrInvalid) {
+		t.Errorf("%s: %v; want a NotDegradationError", name, err)
+		return
+	}
+	low, high := new(big.Rat), new(big.Rat)
+	for x := range lower.inputs {
+		for o := range lower.outputs {
+			low.Add(low, times(no.Gain[x][o], lower.At(x, o)))
+		}
+	}
+	for seen := range higher.outputs {
+		var best *big.Rat
+		for guess := range lower.outputs {
+			gain := new(big.Rat)
+			for x := range higher.inputs {
+				gain.Add(gain, times(higher.At(x, seen), no.Gain[x][guess]))
+			}
+			if best == nil || gain.Cmp(best) > 0 {
+				best = gain
+			}
+		}
+		high.Add(high, best)
+	}
+	if low.Cmp(no.Lower) != 0 || high.Cmp(no.Higher) != 0 || low.Cmp(high) <= 0 {
+		t.Errorf("%s: the lower mechanism gains %v, said to be %v; the higher one %v, said to be %v",
+			name, low, no.Lower, high, no.Higher)
+	}
+}
+
+func TestNotDegradations(t *testing.T) {
+	three := func(text string) *Matrix { return randomized(t, 3, rat(text)) }
+	for _, c := range []struct {
+		name          string
+		higher, lower *Matrix
+	}{
+		{"the wrong way round", three("2"), three("3")},
+		{"by a little", three("2"), three("2000000001/1000000000")},
+		{"the lower one tells the truth", three("1000"), written(t, "1 0 0", "0 1 0", "0 0 1")},
+		{"the higher one tells nothing", written(t, "1/2 1/2", "1/2 1/2"), randomized(t, 2, rat("11/10"))},
+		{"unary encoding from randomized response", randomized(t, 4, rat("3")), unary(t, 4, rat("2"))},
+		{"randomized response from unary encoding", unary(t, 3, rat("3")), three("29/10")},
+		{"randomized response from Hadamard response", hadamard(t, 3, rat("3")), three("11/4")},
+		{"outputs told apart that the higher one does not tell apart",
+			written(t, "3/4 1/4", "1/4 3/4", "1/4 3/4"), three("11/10")},
+		{"a negative retention that is too large",
+			written(t, "3/5 2/5", "2/5 3/5"), written(t, "1/5 4/5", "4/5 1/5")},
+		{"a retention below 1, with a rest below 0",
+			written(t, "3/5 2/5", "2/5 3/5"), written(t, "1/4 3/4", "3/20 17/20")},
+	} {
+		channel, err := Degradation(c.higher, c.lower)
+		if channel != nil {
+			t.Errorf("%s: a channel", c.name)
+		}
+		wantGame(t, c.name, c.higher, c.lower, err)
+	}
+}
+
+// TestDegradations has pairs with a channel that are not of the simple kind.
+func TestDegradations(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		higher, lower *Matrix
+	}{
+		{"the same", randomized(t, 3, rat("2")), randomized(t, 3, rat("2"))},
+		{"the opposite", randomized(t, 2, rat("2")), randomized(t, 2, rat("1/2"))},
+		{"nothing told by both", written(t, "1/2 1/2", "1/2 1/2"), written(t, "1/3 2/3", "1/3 2/3")},
+		{"nothing told by the lower", randomized(t, 2, rat("5")), written(t, "1/3 1/3 1/3", "1/3 1/3 1/3")},
+		{"outputs that never happen",
+			written(t, "3/4 0 1/4", "1/4 0 3/4"),
+			written(t, "2/5 3/5 0", "3/5 2/5 0")},
+		{"an output twice", written(t, "3/8 3/8 1/4", "1/8 1/8 3/4"), randomized(t, 2, rat("2"))},
+		{"an output in two parts", randomized(t, 2, rat("3")), written(t, "3/8 3/8 1/4", "1/8 1/8 3/4")},
+		{"the truth", written(t, "1 0", "0 1"), randomized(t, 2, rat("7"))},
+	} {
+		channel, err := Degradation(c.higher, c.lower)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		wantChannel(t, c.name, channel, c.higher, c.lower)
+	}
+}
+
+// wantChannel checks that a channel is one, and leads from the higher mechanism to the lower one.
+func wantChannel(t *testing.T, name string, channel, higher, lower *Matrix) {
+	t.Helper()
+	rows := make([][]*big.Rat, channel.inputs)
+	for from := range rows {
+		rows[from] = lawOf(channel, from)
+	}
+	if _, err := NewMatrix(rows); err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	for x := range higher.inputs {
+		for o := range lower.outputs {
+			sum := new(big.Rat)
+			for middle := range higher.outputs {
+				sum.Add(sum, times(higher.At(x, middle), channel.At(middle, o)))
+			}
+			if sum.Cmp(lower.At(x, o)) != 0 {
+				t.Errorf("%s: input %d leads to %d with probability %v, want %v", name, x, o, sum, lower.At(x, o))
+			}
+		}
+	}
+}
+
+// TestRandomPairs degrades random mechanisms by random channels, which must be found out. It then spoils what
+// came out by a little: whatever the answer is, its proof is checked. The way back is refused.
+func TestRandomPairs(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	still, gone := 0, 0
+	for i := range 60 {
+		inputs, outputs, fewer := 2+random.IntN(3), 2+random.IntN(4), 2+random.IntN(4)
+		higher := haphazard(t, random, inputs, outputs)
+		lower := higher.then(haphazard(t, random, outputs, fewer))
+		name := fmt.Sprintf("pair %d", i)
+		channel, err := Degradation(higher, lower)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		wantChannel(t, name, channel, higher, lower)
+
+		_, err = Degradation(lower, higher)
+		wantGame(t, name+", back", lower, higher, err)
+
+		spoilt := lower.then(matrix(t, spoil(random, fewer)...))
+		if channel, err = Degradation(higher, spoilt); err == nil {
+			still++
+			wantChannel(t, name+", mixed", channel, higher, spoilt)
+		}
+		x := random.IntN(inputs)
+		bit := times(rat("1/2"), lower.p[x*fewer])
+		lower.p[x*fewer].Sub(lower.p[x*fewer], bit)
+		lower.p[x*fewer+1].Add(lower.p[x*fewer+1], bit)
+		if channel, err = Degradation(higher, lower); err == nil {
+			wantChannel(t, name+", spoilt", channel, higher, lower)
+		} else {
+			gone++
+			wantGame(t, name+", spoilt", higher, lower, err)
+		}
+	}
+	if still != 60 || gone < 10 || gone == 60 {
+		t.Errorf("%d of 60 mixed and %d of 60 spoilt mechanisms are degradations", still, 60-gone)
+	}
+}
+
+// spoil returns a channel that leaves most outputs as they are.
+func spoil(random *rand.Rand, outputs int) [][]*big.Rat {
+	rows := make([][]*big.Rat, outputs)
+	for from := range rows {
+		moved := random.IntN(outputs)
+		for to := range outputs {
+			p := new(big.Rat)
+			if to == from {
+				p.Add(p, rat("99/100"))
+			}
+			if to == moved {
+				p.Add(p, rat("1/100"))
+			}
+			rows[from] = append(rows[from], p)
+		}
+	}
+	return rows
+}
+
+func TestDegradationRefuses(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	two, three := randomized(t, 2, rat("2")), randomized(t, 3, rat("2"))
+	wide := make([]*big.Rat, 65)
+	for o := range wide {
+		wide[o] = rat("1/65")
+	}
+	for _, c := range []struct {
+		name          string
+		higher, lower *Matrix
+	}{
+		{"other inputs", two, three},
+		{"no higher one", nil, two},
+		{"no lower one", two, nil},
+		{"an empty one", &Matrix{}, two},
+		{"a channel of 65 by 65", matrix(t, wide, wide), matrix(t, wide, wide)},
+		{"a linear program of 64 by 64", haphazard(t, random, 2, 64), haphazard(t, random, 2, 64)},
+	} {
+		channel, err := Degradation(c.higher, c.lower)
+		var no *NotDegradationError
+		if channel != nil || !errors.Is(err, ErrInvalid) || errors.As(err, &no) {
+			t.Errorf("%s: %v, %v", c.name, channel, err)
+		}
+	}
+}
+
+// TestDegradationAtTheLimit finds a channel of 64 by 64 where that takes no linear program.
+func TestDegradationAtTheLimit(t *testing.T) {
+	higher, lower := hadamard(t, 63, rat("3")), hadamard(t, 63, rat("2"))
+	channel := must[*Matrix](t)(Degradation(higher, lower))
+	if !higher.then(channel).equal(lower) {
+		t.Error("the channel is wrong")
+	}
+}
+
+// TestNoProof checks what becomes of a linear program without a proven answer, and of one with a wrong answer.
+func TestNoProof(t *testing.T) {
+	two := randomized(t, 2, rat("2"))
+	if _, err := settle(two, two, nil, lp.ErrNoCertificate); !errors.Is(err, ErrNoCertificate) || errors.Is(err, ErrInvalid) {
+		t.Errorf("without a certificate: %v", err)
+	}
+	flat := written(t, "1/2 1/2", "1/2 1/2")
+	for _, c := range []struct {
+		m     *Matrix
+		wrong []*big.Rat
+	}{
+		{two, fractions("1/2", "1/2", "1/2", "1/2")}, // a channel, but not from two to itself
+		{flat, fractions("2", "-1", "-1", "2")},      // no channel, though it leads from flat to itself
+	} {
+		if channel, err := settle(c.m, c.m, &lp.Optimum{X: c.wrong}, nil); channel != nil || !errors.Is(err, ErrNoCertificate) {
+			t.Errorf("with a wrong answer: %v, %v", channel, err)
+		}
+	}
+}
+
+// TestRetentionNeedsNoProgram compares the short cut with the linear program, on pairs that have it and pairs
+// that do not.
+func TestRetentionNeedsNoProgram(t *testing.T) {
+	random := rand.New(rand.NewPCG(9, 10))
+	for i := range 30 {
+		higher := haphazard(t, random, 3, 3)
+		rest := lawOf(haphazard(t, random, 2, 3), 0)
+		keep := big.NewRat(random.Int64N(11), 10)
+		rows := make([][]*big.Rat, 3)
+		for x := range rows {
+			for o, p := range lawOf(higher, x) {
+				rows[x] = append(rows[x], plus(times(keep, p), times(minus(integer(1), keep), rest[o])))
+			}
+		}
+		lower := matrix(t, rows...)
+		channel := redraw(higher, lower)
+		if channel == nil {
+			t.Fatalf("pair %d: no channel", i)
+		}
+		wantChannel(t, fmt.Sprintf("pair %d", i), channel, higher, lower)
+		if _, err := byProgram(t, higher, lower); err != nil {
+			t.Errorf("pair %d: by linear program: %v", i, err)
+		}
+		if other := haphazard(t, random, 3, 3); redraw(higher, other) != nil {
+			t.Errorf("pair %d: a channel to something else", i)
+		}
+	}
+}

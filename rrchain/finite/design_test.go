@@ -1,0 +1,282 @@
+package finite
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+func TestNewDesignRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		inputs int
+		blocks [][]int
+		names  string
+	}{
+		{"one input", 1, [][]int{{0}, {}}, "at least 2 inputs"},
+		{"a negative number of inputs", -3, [][]int{{0}, {}}, "at least 2 inputs"},
+		{"no blocks", 2, nil, "2 blocks"},
+		{"one block", 2, [][]int{{0, 1}}, "2 blocks"},
+		{"too many inputs", MaxCells, [][]int{{0}, {1}}, "at most 4096"},
+		{"too many blocks", 2, make([][]int, MaxCells/2+1), "at most 4096"},
+		{"an input that there is not", 2, [][]int{{0}, {2}}, "block 1 "},
+		{"a negative input", 2, [][]int{{-1}, {0}}, "block 0 "},
+		{"an input twice", 2, [][]int{{0, 1}, {1, 0, 1}}, "block 1 has the input 1 twice"},
+		{"out of balance", 3, [][]int{{0, 1}, {1, 2}, {2}}, "input 1 is in 2 blocks, and input 0 is in 1"},
+		{"blocks that tell nothing", 2, [][]int{{0, 1}, {}, {1, 0}}, "all inputs or none"},
+	} {
+		d, err := NewDesign(c.inputs, c.blocks)
+		if d != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+			t.Errorf("%s: %v, %v; want an error that names %q", c.name, d, err, c.names)
+		}
+	}
+}
+
+// TestDesignIsACopy changes what went into a design, and what came out of it.
+func TestDesignIsACopy(t *testing.T) {
+	blocks := [][]int{{1, 0}, {2, 1}, {0, 2}}
+	d := must[*Design](t)(NewDesign(3, blocks))
+	blocks[0][0] = 2
+	d.Blocks()[1][0] = 0
+	if want := [][]int{{0, 1}, {1, 2}, {0, 2}}; !reflect.DeepEqual(d.Blocks(), want) || d.Inputs() != 3 {
+		t.Errorf("%d inputs in the blocks %v, want %v", d.Inputs(), d.Blocks(), want)
+	}
+}
+
+func TestSubsetSelection(t *testing.T) {
+	d := must[*Design](t)(SubsetSelection(4, 2))
+	if want := [][]int{{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}}; !reflect.DeepEqual(d.Blocks(), want) {
+		t.Errorf("blocks %v, want %v", d.Blocks(), want)
+	}
+	// A subset with the input has E/(C(k−1,d−1)E + C(k−1,d)), each other one 1 in place of E.
+	m := subsets(t, 5, 3, rat("7/2"))
+	weight := plus(times(integer(6), rat("7/2")), integer(4))
+	for o, block := range must[*Design](t)(SubsetSelection(5, 3)).Blocks() {
+		for x := range 5 {
+			want := over(integer(1), weight)
+			for _, member := range block {
+				if member == x {
+					want.Mul(want, rat("7/2"))
+				}
+			}
+			if m.At(x, o).Cmp(want) != 0 {
+				t.Errorf("block %v given %d: %v, want %v", block, x, m.At(x, o), want)
+			}
+		}
+	}
+	for m := 2; m < 8; m++ {
+		if !subsets(t, m, 1, rat("5/2")).equal(randomized(t, m, rat("5/2"))) {
+			t.Errorf("subsets of one of %d are not randomized response", m)
+		}
+		for size := 1; size < m; size++ {
+			got := len(must[*Design](t)(SubsetSelection(m, size)).Blocks())
+			if want := new(big.Int).Binomial(int64(m), int64(size)).Int64(); int64(got) != want {
+				t.Errorf("%d subsets of %d of %d, want %d", got, size, m, want)
+			}
+		}
+	}
+	for _, c := range [][2]int{{0, 0}, {5, 0}, {5, 5}, {1, 1}, {-1, -2}, {MaxCells + 1, 1}, {65, 1}, {12, 5}, {4000, 2000}} {
+		if d, err := SubsetSelection(c[0], c[1]); d != nil || !errors.Is(err, ErrInvalid) {
+			t.Errorf("subsets of %d of %d: %v, %v", c[1], c[0], d, err)
+		}
+	}
+}
+
+// TestHadamardResponse checks what makes a matrix one of Hadamard: every input has half of the blocks, and two inputs
+// a quarter in common.
+func TestHadamardResponse(t *testing.T) {
+	for _, c := range []struct{ inputs, blocks int }{{2, 4}, {3, 4}, {4, 8}, {7, 8}, {8, 16}, {31, 32}, {63, 64}} {
+		blocks := must[*Design](t)(HadamardResponse(c.inputs)).Blocks()
+		common := make(map[[2]int]int)
+		for _, block := range blocks {
+			for _, x := range block {
+				for _, y := range block {
+					common[[2]int{x, y}]++
+				}
+			}
+		}
+		for x := range c.inputs {
+			for y := range c.inputs {
+				want := c.blocks / 4
+				if x == y {
+					want = c.blocks / 2
+				}
+				if len(blocks) != c.blocks || common[[2]int{x, y}] != want {
+					t.Errorf("%d inputs: %d blocks, %d of them with both %d and %d", c.inputs, len(blocks), common[[2]int{x, y}], x, y)
+				}
+			}
+		}
+	}
+	for _, inputs := range []int{-1, 0, 1, 64, 100_000} {
+		if d, err := HadamardResponse(inputs); d != nil || !errors.Is(err, ErrInvalid) {
+			t.Errorf("%d inputs: %v, %v", inputs, d, err)
+		}
+	}
+}
+
+// designs are the mechanisms of the literature, and the projective plane of order 2.
+func designs(t *testing.T) map[string]*Design {
+	fano := [][]int{{0, 1, 2}, {0, 3, 4}, {0, 5, 6}, {1, 3, 5}, {1, 4, 6}, {2, 3, 6}, {2, 4, 5}}
+	return map[string]*Design{
+		"randomized response": must[*Design](t)(SubsetSelection(4, 1)),
+		"subset selection":    must[*Design](t)(SubsetSelection(5, 2)),
+		"Hadamard response":   must[*Design](t)(HadamardResponse(5)),
+		"projective plane":    must[*Design](t)(NewDesign(7, fano)),
+	}
+}
+
+// TestDesignsAreFamilies: from any ε to any lower one a design keeps the output with λ₁/λ₂ and else draws a block anew.
+func TestDesignsAreFamilies(t *testing.T) {
+	epsilons := []privacy.Epsilon{fromNano(t, 1), eps(t, "0.1"), eps(t, "0.5"), eps(t, "2"), privacy.MaxEpsilon()}
+	for name, d := range designs(t) {
+		blocks := len(d.blocks)
+		lambda := func(epsilon privacy.Epsilon) *big.Rat {
+			rise := minus(must[*big.Rat](t)(Odds(epsilon)), integer(1))
+			each := 0
+			for _, block := range d.blocks {
+				each += len(block)
+			}
+			rise.Mul(rise, integer(each/d.inputs))
+			return over(rise, plus(rise, integer(blocks)))
+		}
+		f := must[*Family](t)(d.Family(epsilons...))
+		if !reflect.DeepEqual(f.Epsilons(), epsilons) {
+			t.Errorf("%s: ε = %v, want %v", name, f.Epsilons(), epsilons)
+		}
+		for i, channel := range f.channels {
+			keep := over(lambda(epsilons[i]), lambda(epsilons[i+1]))
+			anew := over(minus(integer(1), keep), integer(blocks))
+			wantEqual(t, fmt.Sprintf("%s from ε = %v", name, epsilons[i+1]), channel, func(from, to int) *big.Rat {
+				if from == to {
+					return plus(keep, anew)
+				}
+				return anew
+			})
+			if _, err := byProgram(t, f.levels[i+1], f.levels[i]); err != nil {
+				t.Errorf("%s: by linear program: %v", name, err)
+			}
+			_, err := Degradation(f.levels[i], f.levels[i+1])
+			wantGame(t, name+", back", f.levels[i], f.levels[i+1], err)
+		}
+	}
+}
+
+// TestSubsetsOfAnotherSize checks the condition under which subsets of one size become subsets of another, on both
+// sides of the border and on it.
+func TestSubsetsOfAnotherSize(t *testing.T) {
+	possible, impossible := 0, 0
+	for m := 3; m <= 5; m++ {
+		for size := 1; size < m; size++ {
+			for other := 1; other < m; other++ {
+				odds := rat("3")
+				border := mostOdds(m, size, other, odds)
+				for _, factor := range []string{"1/2", "999999/1000000", "1", "1000001/1000000", "2"} {
+					e := times(border, rat(factor))
+					if e.Cmp(integer(1)) <= 0 {
+						continue
+					}
+					higher, lower := subsets(t, m, size, odds), subsets(t, m, other, e)
+					name := fmt.Sprintf("m=%d, from %d at E=%v to %d at E=%v", m, size, odds, other, e)
+					channel, err := Degradation(higher, lower)
+					if e.Cmp(border) <= 0 {
+						possible++
+						if err != nil {
+							t.Errorf("%s: %v", name, err)
+							continue
+						}
+						wantChannel(t, name, channel, higher, lower)
+					} else {
+						impossible++
+						wantGame(t, name, higher, lower, err)
+					}
+				}
+			}
+		}
+	}
+	if possible < 50 || impossible < 50 {
+		t.Errorf("%d possible, %d impossible", possible, impossible)
+	}
+}
+
+// mostOdds is the largest E′ of subsets of another size that are made from those of one size at E.
+func mostOdds(m, size, other int, odds *big.Rat) *big.Rat {
+	if other >= size { // other·(E′−1) = size·(E−1)
+		return plus(integer(1), over(times(integer(size), minus(odds, integer(1))), integer(other)))
+	}
+	return over(times(odds, integer(m-other)), plus(times(integer(size-other), odds), integer(m-size)))
+}
+
+// TestLargerSubsetsBelow makes a family of subset selection with the size that is best for each ε.
+func TestLargerSubsetsBelow(t *testing.T) {
+	var levels []*Matrix
+	for _, c := range []struct {
+		size    int
+		epsilon string
+	}{{3, "0.2"}, {2, "1"}, {1, "2"}} { // inputs/(e^ε+1) is 2.7, 1.6 and 0.7
+		d := must[*Design](t)(SubsetSelection(6, c.size))
+		levels = append(levels, must[*Matrix](t)(d.At(eps(t, c.epsilon))))
+	}
+	f := family(t, levels...)
+	for i, channel := range f.channels {
+		wantChannel(t, fmt.Sprintf("channel %d", i), channel, levels[i+1], levels[i])
+	}
+}
+
+func TestDesignRefusesNoEpsilon(t *testing.T) {
+	d := must[*Design](t)(SubsetSelection(3, 1))
+	if m, err := d.At(privacy.Epsilon{}); m != nil || !errors.Is(err, ErrInvalid) {
+		t.Errorf("%v, %v", m, err)
+	}
+	if f, err := d.Family(eps(t, "1"), privacy.Epsilon{}); f != nil || !errors.Is(err, ErrInvalid) {
+		t.Errorf("%v, %v", f, err)
+	}
+}
+
+// TestOdds checks that the mechanisms made with them have exactly the ε asked for.
+func TestOdds(t *testing.T) {
+	for _, nano := range []int64{1, 2, 3, 1000, 1_000_003, 500_000_000, 693_147_180, 693_147_181, 1_000_000_000,
+		2_302_585_093, 12_345_678_901, privacy.MaxEpsilonNano - 1, privacy.MaxEpsilonNano} {
+		epsilon := fromNano(t, nano)
+		odds := must[*big.Rat](t)(Odds(epsilon))
+		if got, err := randomized(t, 2, odds).Epsilon(); err != nil || got != epsilon {
+			t.Errorf("ε = %v: odds of %v have ε = %v, %v", epsilon, odds, got, err)
+		}
+	}
+}
+
+// TestOddsAreSimple looks for a fraction with a smaller denominator.
+func TestOddsAreSimple(t *testing.T) {
+	for _, text := range []string{"0.5", "0.693147181", "1", "2", "7", "30"} {
+		epsilon := eps(t, text)
+		odds := must[*big.Rat](t)(Odds(epsilon))
+		below, _ := exact.Exp(epsilon.Nano()-1, 128).Bounds()
+		above, _ := exact.Exp(epsilon.Nano(), 128).Bounds()
+		least := int64(0)
+		for q := int64(1); least == 0; q++ {
+			n, _ := new(big.Float).Mul(below, big.NewFloat(float64(q))).Int(nil)
+			if next := new(big.Float).SetInt(n.Add(n, big.NewInt(1))); next.Cmp(new(big.Float).Mul(above, big.NewFloat(float64(q)))) < 0 {
+				least = q
+				if odds.Cmp(new(big.Rat).SetFrac(n, big.NewInt(q))) != 0 {
+					t.Errorf("ε = %s: odds of %v; %v/%d are simpler", text, odds, n, q)
+				}
+			}
+		}
+	}
+}
+
+func TestSimplest(t *testing.T) {
+	for _, c := range [][3]string{
+		{"0", "1", "1/2"}, {"0", "1/2", "1/3"}, {"0", "2", "1"}, {"1", "2", "3/2"}, {"1", "3/2", "4/3"}, {"5/2", "7/2", "3"},
+		{"3.1415", "3.1416", "333/106"}, {"2.71828", "2.71829", "1457/536"}, {"1/3", "1/2", "2/5"}, {"2/5", "1/2", "3/7"},
+	} {
+		if got := simplest(rat(c[0]), rat(c[1])); got.Cmp(rat(c[2])) != 0 {
+			t.Errorf("between %s and %s: %v, want %s", c[0], c[1], got, c[2])
+		}
+	}
+}

@@ -1,0 +1,431 @@
+package finite
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// mechanisms to estimate from: with as many outputs as inputs and with more, likely and unlikely ones.
+func mechanisms(t *testing.T) map[string]*Matrix {
+	random := rand.New(rand.NewPCG(13, 14))
+	return map[string]*Matrix{
+		"randomized response":   randomized(t, 4, rat("3")),
+		"at ε=10⁻⁹":             randomized(t, 3, power(fromNano(t, 1))),
+		"at ε=1000":             randomized(t, 3, power(privacy.MaxEpsilon())),
+		"subset selection":      subsets(t, 5, 2, rat("3/2")),
+		"Hadamard response":     hadamard(t, 5, rat("5/2")),
+		"unary encoding":        unary(t, 3, rat("2")),
+		"any square one":        haphazard(t, random, 4, 4),
+		"any wide one":          haphazard(t, random, 3, 7),
+		"one that never":        written(t, "2/5 0 3/5", "3/5 0 2/5"),
+		"rare and common alike": written(t, "1/1000 1/2 499/1000", "2/1000 3/4 248/1000", "3/1000 1/4 747/1000"),
+	}
+}
+
+// TestGainsAreUnbiased sums over all outputs: the mean gain for an input is 1 if it is the true one, and 0 if not.
+// The estimate is the mean of the gains of all responses, hence unbiased for every population.
+func TestGainsAreUnbiased(t *testing.T) {
+	for name, m := range mechanisms(t) {
+		e := must[*estimator](t)(newEstimator(m))
+		for x := range m.inputs {
+			for truth := range m.inputs {
+				mean, size, want := 0.0, 0.0, 0.0
+				if x == truth {
+					want = 1
+				}
+				for o, p := range lawOf(m, truth) {
+					often, _ := p.Float64()
+					mean += often * e.gain[x*m.outputs+o]
+					size = max(size, math.Abs(often*e.gain[x*m.outputs+o]))
+				}
+				if math.Abs(mean-want) > 1e-13*max(size, 1) {
+					t.Errorf("%s: the mean gain for %d, the truth being %d, is %v", name, x, truth, mean)
+				}
+			}
+		}
+		for o := range m.outputs {
+			sum, size := 0.0, 1.0
+			for x := range m.inputs {
+				sum += e.gain[x*m.outputs+o]
+				size = max(size, math.Abs(e.gain[x*m.outputs+o]))
+			}
+			if math.Abs(sum-1) > 1e-13*size {
+				t.Errorf("%s: the gains of output %d add up to %v, not to 1", name, o, sum)
+			}
+		}
+	}
+}
+
+// TestEstimateIsThatOfPackageRrchain compares with rrchain.Estimate and rrchain.Variance for randomized response.
+func TestEstimateIsThatOfPackageRrchain(t *testing.T) {
+	random := rand.New(rand.NewPCG(15, 16))
+	for _, epsilons := range [][]string{{"1"}, {"0.000000001"}, {"1000"}, {"0.5", "2"}, {"0.01", "1", "7"}} {
+		for m := 2; m <= 6; m++ {
+			var here []Counts
+			var there []rrchain.Counts
+			for _, text := range epsilons {
+				byValue := make([]int64, m)
+				for v := range byValue {
+					byValue[v] = random.Int64N(500)
+				}
+				byValue[0] = 3000 // so that some estimates are above 1 and some below 0
+				here = append(here, Counts{randomized(t, m, power(eps(t, text))), byValue})
+				there = append(there, rrchain.Counts{Epsilon: eps(t, text), ByValue: byValue})
+			}
+			name := fmt.Sprintf("ε=%v, m=%d", epsilons, m)
+			got := must[[]rrchain.Frequency](t)(Estimate(0.9, here...))
+			for v, want := range must[[]rrchain.Frequency](t)(rrchain.Estimate(0.9, there...)) {
+				wantNear(t, name+": estimate", got[v].Estimate, want.Estimate, 1e-11)
+				if epsilons[0] != "1000" {
+					wantNear(t, name+": standard error", got[v].StdErr, want.StdErr, 1e-11)
+				} else if got[v].StdErr > 1e-16 || want.StdErr > 1e-16 {
+					t.Errorf("%s: standard error is %v, want %v, where responses are the truth", name, got[v].StdErr, want.StdErr)
+				}
+				wantNear(t, name+": lower end", got[v].Low, want.Low, 1e-11)
+				wantNear(t, name+": upper end", got[v].High, want.High, 1e-11)
+			}
+			variances := must[[]float64](t)(Variance(here[0].Mechanism, here[0].ByOutput))
+			for v, want := range must[[]float64](t)(rrchain.Variance(there[0])) {
+				if epsilons[0] != "1000" { // there float64 does not see what is left of a variance of 10⁻⁴³⁵
+					wantNear(t, name+": variance", variances[v], want, 1e-11)
+				}
+			}
+		}
+	}
+}
+
+func wantNear(t *testing.T, name string, got, want, tolerance float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= tolerance*max(math.Abs(want), 1e-12)) {
+		t.Errorf("%s is %v, want %v", name, got, want)
+	}
+}
+
+// TestEstimateBesideUnary compares with rrchain.EstimateUnary. Both are unbiased. The one here also looks at how bits
+// come together, which serves: its variance is never larger when all values are equally common.
+func TestEstimateBesideUnary(t *testing.T) {
+	for m := 2; m <= 5; m++ {
+		for _, text := range []string{"0.1", "1", "3"} {
+			epsilon := eps(t, text)
+			mechanism := unary(t, m, power(epsilon))
+			even := make([]int64, m)
+			for v := range even {
+				even[v] = 1000
+			}
+			bitwise := must[[]float64](t)(rrchain.UnaryVariance(rrchain.Counts{Epsilon: epsilon, ByValue: even}))
+			for v, variance := range must[[]float64](t)(Variance(mechanism, even)) {
+				if variance >= bitwise[v] || variance < 0.49*bitwise[v] { // half of it for 2 values
+					t.Errorf("m=%d, ε=%s: variance %v, and %v bit by bit", m, text, variance, bitwise[v])
+				}
+			}
+			// Responses exactly as often as they are expected give the true shares in both.
+			counts, byValue := make([]int64, 1<<m), make([]int64, m)
+			const n = 1e9
+			for o, p := range lawOf(mechanism, 1) {
+				often, _ := p.Float64()
+				counts[o] = int64(math.Round(n * often))
+				for v := range m {
+					if o>>v&1 == 1 {
+						byValue[v] += counts[o]
+					}
+				}
+			}
+			rows := must[[]rrchain.Frequency](t)(Estimate(0.9, Counts{mechanism, counts}))
+			seen := rrchain.UnaryCounts{Epsilon: epsilon, Objects: n, ByValue: byValue}
+			bits := must[[]rrchain.Frequency](t)(rrchain.EstimateUnary(0.9, seen))
+			for v := range m {
+				if math.Abs(rows[v].Estimate-bits[v].Estimate) > 1e-6 {
+					t.Errorf("m=%d, ε=%s, value %d: %v, and %v bit by bit", m, text, v, rows[v].Estimate, bits[v].Estimate)
+				}
+			}
+		}
+	}
+}
+
+// TestGainsHaveTheLeastVariance changes the gains in directions that leave them unbiased: the variance grows.
+func TestGainsHaveTheLeastVariance(t *testing.T) {
+	random := rand.New(rand.NewPCG(17, 18))
+	for _, name := range []string{"subset selection", "Hadamard response", "unary encoding", "any wide one"} {
+		m := mechanisms(t)[name]
+		e := must[*estimator](t)(newEstimator(m))
+		for range 20 {
+			// A random row, less what it gains on average for each input, is a row of gains that adds nothing.
+			noise, mean := make([]float64, m.outputs), make([]float64, m.inputs)
+			for o := range noise {
+				noise[o] = random.NormFloat64()
+			}
+			for truth := range mean {
+				for o, p := range lawOf(m, truth) {
+					often, _ := p.Float64()
+					mean[truth] += often * noise[o]
+				}
+			}
+			for o := range noise {
+				for truth := range mean {
+					noise[o] -= mean[truth] * e.gain[truth*m.outputs+o]
+				}
+			}
+			for x := range m.inputs {
+				base, up, down := 0.0, 0.0, 0.0
+				for o, p := range m.mean() {
+					often, _ := p.Float64()
+					gain := e.gain[x*m.outputs+o]
+					base += often * gain * gain
+					up += often * (gain + noise[o]/100) * (gain + noise[o]/100)
+					down += often * (gain - noise[o]/100) * (gain - noise[o]/100)
+				}
+				if up <= base || down <= base {
+					t.Errorf("%s: the mean square of the gains for %d is %v, and less beside: %v, %v", name, x, base, up, down)
+				}
+			}
+		}
+	}
+}
+
+// TestEstimateIsUnbiased goes through all ways to part a small population into two levels with different mechanisms, and
+// all responses: the mean of the estimate is the true share, and its variance the one that the package states.
+func TestEstimateIsUnbiased(t *testing.T) {
+	low, high := subsets(t, 3, 2, rat("2")), unary(t, 3, rat("4"))
+	truths := []int{0, 1, 1, 1}
+	shares := []float64{0.25, 0.75, 0}
+	estimators := make(map[*Matrix]*estimator)
+	for _, m := range []*Matrix{low, high} {
+		estimators[m] = must[*estimator](t)(newEstimator(m))
+	}
+	for _, size := range []int{1, 2, 3, 4} { // of the lower level
+		mean, square, total, parted := make([]float64, 3), make([]float64, 3), 0.0, 0.0
+		var stated pooled
+		for lower := range 1 << len(truths) {
+			if ones(lower) != size {
+				continue
+			}
+			parted++
+			enumerate(t, truths, func(object int) *Matrix {
+				if lower>>object&1 == 1 {
+					return low
+				}
+				return high
+			}, func(p float64, responses []int) {
+				levels := []Counts{{low, make([]int64, low.outputs)}, {high, make([]int64, high.outputs)}}
+				for object, response := range responses {
+					levels[1-lower>>object&1].ByOutput[response]++
+				}
+				stated = parts(estimators, levels)
+				total += p
+				for x, share := range stated.shares() {
+					mean[x] += p * share
+					square[x] += p * (share - shares[x]) * (share - shares[x])
+				}
+			})
+		}
+		wantNear(t, "the sum of all probabilities", total/parted, 1, 1e-12)
+		for x := range mean {
+			if math.Abs(mean[x]/parted-shares[x]) > 1e-12 {
+				t.Errorf("%d at the lower level: the mean estimate for %d is %v, want %v", size, x, mean[x]/parted, shares[x])
+			}
+			name := fmt.Sprintf("%d at the lower level: the variance for %d", size, x)
+			wantNear(t, name, stated.variance(x, shares), square[x]/parted, 1e-10)
+		}
+		if size == len(truths) {
+			for x, variance := range must[[]float64](t)(Variance(low, []int64{1, 3, 0})) {
+				wantNear(t, "Variance", variance, square[x]/parted, 1e-10)
+			}
+		}
+	}
+}
+
+// parts is pool with estimators made before: the enumeration asks for the same ones again and again.
+func parts(estimators map[*Matrix]*estimator, levels []Counts) pooled {
+	var all pooled
+	for _, level := range levels {
+		p := part{estimator: estimators[level.Mechanism], counts: level.ByOutput}
+		for _, count := range level.ByOutput {
+			p.n += float64(count)
+		}
+		if p.n > 0 {
+			all.parts = append(all.parts, p)
+			all.n += p.n
+			all.weight += p.weight()
+		}
+	}
+	return all
+}
+
+func ones(x int) (n int) {
+	for ; x > 0; x &= x - 1 {
+		n++
+	}
+	return n
+}
+
+// enumerate visits all responses of some objects.
+func enumerate(t *testing.T, truths []int, mechanism func(object int) *Matrix, visit func(p float64, responses []int)) {
+	responses := make([]int, len(truths))
+	var extend func(object int, p float64)
+	extend = func(object int, p float64) {
+		if object == len(truths) {
+			visit(p, responses)
+			return
+		}
+		for o, q := range lawOf(mechanism(object), truths[object]) {
+			often, _ := q.Float64()
+			responses[object] = o
+			extend(object+1, p*often)
+		}
+	}
+	extend(0, 1)
+}
+
+// TestIntervalCoversAsOftenAsItSays draws 2,000 surveys of 600 objects at mixed levels, with a fixed seed. The true
+// share lies in the interval in 95 % of them, give or take 0.5 % for the normal approximation and, by Bernstein's
+// inequality with a probability of 10⁻¹⁰ to fail for each of the four inputs, 3.8 % for chance. An interval that is 25 %
+// too short covers 86 %, which would be seen.
+func TestIntervalCoversAsOftenAsItSays(t *testing.T) {
+	const surveys, slack = 2000, 0.005 + 0.038
+	random := rand.New(rand.NewPCG(19, 20))
+	levels := []*Matrix{hadamard(t, 4, rat("3/2")), subsets(t, 4, 2, rat("3")), randomized(t, 4, rat("7"))}
+	sums := make([][][]float64, len(levels)) // cumulative, by level and input
+	for i, m := range levels {
+		for x := range 4 {
+			var law []float64
+			sum := 0.0
+			for _, p := range lawOf(m, x) {
+				often, _ := p.Float64()
+				sum += often
+				law = append(law, sum)
+			}
+			sums[i] = append(sums[i], law)
+		}
+	}
+	truths, levelOf := make([]int, 600), make([]int, 600)
+	shares := make([]float64, 4)
+	for i := range truths {
+		truths[i] = min(i%16/4*i%4, 3)
+		shares[truths[i]] += 1.0 / 600
+		levelOf[i] = i % 3
+	}
+	covered, short := make([]float64, 4), make([]float64, 4)
+	for range surveys {
+		random.Shuffle(len(levelOf), func(i, j int) { levelOf[i], levelOf[j] = levelOf[j], levelOf[i] })
+		counts := make([]Counts, len(levels))
+		for i, m := range levels {
+			counts[i] = Counts{m, make([]int64, m.outputs)}
+		}
+		for object, truth := range truths {
+			u, o, law := random.Float64(), 0, sums[levelOf[object]][truth]
+			for o < len(law)-1 && u >= law[o] {
+				o++
+			}
+			counts[levelOf[object]].ByOutput[o]++
+		}
+		for x, f := range must[[]rrchain.Frequency](t)(Estimate(0.95, counts...)) {
+			off, half := math.Abs(f.Estimate-shares[x]), (f.High-f.Low)/2
+			if off <= half {
+				covered[x]++
+			}
+			if off <= 0.75*half {
+				short[x]++
+			}
+		}
+	}
+	for x := range shares {
+		if share := covered[x] / surveys; math.Abs(share-0.95) > slack {
+			t.Errorf("input %d: the interval covers the true share in %.4f of the surveys", x, share)
+		}
+		if share := short[x] / surveys; share > 0.95-slack {
+			t.Errorf("input %d: an interval that is 25 %% too short covers %.4f, and nobody notices", x, share)
+		}
+	}
+}
+
+// TestEstimateAtTheEdges takes counts at their limits: the numbers stay finite.
+func TestEstimateAtTheEdges(t *testing.T) {
+	m := subsets(t, 3, 2, rat("2"))
+	for _, counts := range [][]int64{{1, 0, 0}, {math.MaxInt64, math.MaxInt64, 0}, {0, 0, 1}} {
+		for _, levels := range [][]Counts{{{m, counts}}, {{m, counts}, {m, counts}}} {
+			sum := 0.0
+			for x, f := range must[[]rrchain.Frequency](t)(Estimate(math.Nextafter(1, 0), levels...)) {
+				sum += f.Estimate
+				if math.IsNaN(f.Estimate) || math.IsInf(f.Low, 0) || math.IsInf(f.High, 0) || !(f.StdErr >= 0) || f.Low > f.High {
+					t.Errorf("%v: input %d: %+v", counts, x, f)
+				}
+			}
+			wantNear(t, "the sum of all shares", sum, 1, 1e-12)
+		}
+	}
+}
+
+// TestPopulated keeps one share as it is, and makes the others add up to the rest.
+func TestPopulated(t *testing.T) {
+	for _, c := range []struct {
+		estimates []float64
+		x         int
+		want      []float64
+	}{
+		{[]float64{0.5, 0.25, 0.25}, 0, []float64{0.5, 0.25, 0.25}},
+		{[]float64{1.5, -0.25, -0.25}, 0, []float64{1, 0, 0}},
+		{[]float64{1.5, -0.25, -0.25}, 1, []float64{1, 0, 0}},
+		{[]float64{0.75, 0.75, -0.5}, 2, []float64{0.5, 0.5, 0}},
+		{[]float64{0.75, 0.75, -0.5}, 0, []float64{0.75, 0.25, 0}},
+		{[]float64{0.5, -1, -1}, 0, []float64{0.5, 0.25, 0.25}},
+	} {
+		for i, got := range populated(c.estimates, c.x) {
+			wantNear(t, fmt.Sprintf("share %d of %v, for %d", i, c.estimates, c.x), got, c.want[i], 1e-15)
+		}
+	}
+}
+
+func TestEstimateRefuses(t *testing.T) {
+	m, other := randomized(t, 3, rat("2")), randomized(t, 2, rat("2"))
+	never := written(t, "2/5 0 3/5", "3/5 0 2/5")
+	alike := written(t, "1/3 1/3 1/3", "1/2 1/4 1/4", "1/2 1/4 1/4")
+	middle := written(t, "1/3 1/3 1/3", "1/2 1/4 1/4", "5/12 7/24 7/24")
+	nearly := written(t,
+		"1/2 1/4 1/4", "1/4 1/2 1/4", "250000000001/1000000000000 1/2 249999999999/1000000000000")
+	good := Counts{m, []int64{1, 2, 3}}
+	for _, c := range []struct {
+		name       string
+		confidence float64
+		levels     []Counts
+		names      string
+	}{
+		{"confidence 0", 0, []Counts{good}, "confidence 0 "},
+		{"confidence 1", 1, []Counts{good}, "confidence 1 "},
+		{"confidence NaN", math.NaN(), []Counts{good}, "confidence NaN"},
+		{"no level", 0.9, nil, "no responses"},
+		{"no responses", 0.9, []Counts{{m, []int64{0, 0, 0}}}, "no responses"},
+		{"no mechanism", 0.9, []Counts{{nil, []int64{1}}}, "without probabilities"},
+		{"too few counts", 0.9, []Counts{{m, []int64{1, 2}}}, "2 counts for 3 outputs"},
+		{"negative count", 0.9, []Counts{good, {m, []int64{1, 2, -3}}}, "number 2 was counted -3 times"},
+		{"an output that never happens", 0.9, []Counts{{never, []int64{1, 1, 1}}}, "output 1, which never happens"},
+		{"other inputs", 0.9, []Counts{good, {other, []int64{1, 2}}}, "3 and with 2 inputs"},
+		{"two inputs alike", 0.9, []Counts{{alike, []int64{1, 2, 3}}}, "tell its 3 inputs apart"},
+		{"an input that mixes others", 0.9, []Counts{{middle, []int64{1, 2, 3}}}, "tell its 3 inputs apart"},
+		{"two inputs nearly alike", 0.9, []Counts{{nearly, []int64{1, 2, 0}}}, "tell its 3 inputs apart"},
+		{"fewer outputs than inputs", 0.9, []Counts{{written(t, "1/2 1/2", "1/3 2/3", "1/4 3/4"), []int64{1, 2}}}, "apart"},
+		{"nothing told", 0.9, []Counts{{written(t, "1/2 1/2", "1/2 1/2"), []int64{1, 2}}}, "apart"},
+	} {
+		got, err := Estimate(c.confidence, c.levels...)
+		if got != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+			t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
+		}
+	}
+	for name, c := range map[string]Counts{
+		"no objects":      {m, []int64{0, 0, 0}},
+		"other inputs":    {m, []int64{1, 2}},
+		"negative count":  {m, []int64{1, 2, -1}},
+		"inputs alike":    {alike, []int64{1, 2, 3}},
+		"an empty matrix": {&Matrix{}, []int64{1, 2, 3}},
+	} {
+		if got, err := Variance(c.Mechanism, c.ByOutput); got != nil || !errors.Is(err, ErrInvalid) {
+			t.Errorf("Variance with %s: %v, %v", name, got, err)
+		}
+	}
+}

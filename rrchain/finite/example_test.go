@@ -1,0 +1,122 @@
+package finite_test
+
+import (
+	"errors"
+	"fmt"
+	"log"
+	"math/big"
+	"strings"
+
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/finite"
+)
+
+// Subset selection: a response is two of six values, more often than not with the true one among them. It is raised,
+// and a response between is free.
+func Example() {
+	design, err := finite.SubsetSelection(6, 2)
+	check(err)
+	family, err := design.Family(epsilon("0.5"), epsilon("1"), epsilon("2"))
+	check(err)
+
+	const truth = 3
+	sampler := finite.NewSampler()
+	first, err := sampler.Raise(family, rrchain.Level{}, epsilon("0.5"), truth)
+	check(err)
+	next, err := sampler.Raise(family, first, epsilon("2"), truth) // costs 1.5 more, not 2
+	check(err)
+	middle, err := sampler.Between(family, first, next, epsilon("1")) // free
+	check(err)
+
+	for _, level := range []rrchain.Level{first, middle, next} {
+		fmt.Printf("at ε = %v: %d values\n", level.Epsilon, len(design.Blocks()[level.Response]))
+	}
+	// Output:
+	// at ε = 0.5: 2 values
+	// at ε = 1: 2 values
+	// at ε = 2: 2 values
+}
+
+// A mechanism of one's own, and what becomes of the lower level when the higher one is not made for it. Both have three
+// inputs, "no", "yes" and "often".
+func ExampleDegradation() {
+	lower := mechanism(
+		"3/6 2/6 1/6",
+		"2/6 2/6 2/6",
+		"1/6 2/6 3/6",
+	)
+	higher := mechanism(
+		"8/12 3/12 1/12",
+		"3/12 6/12 3/12",
+		"1/12 3/12 8/12",
+	)
+	channel, err := finite.Degradation(higher, lower)
+	check(err)
+	fmt.Println("from the first output to the first:", channel.At(0, 0).RatString())
+
+	blunt := mechanism( // does not tell "yes" from "often"
+		"8/12 4/12",
+		"1/12 11/12",
+		"1/12 11/12",
+	)
+	_, err = finite.Degradation(blunt, lower)
+	var no *finite.NotDegradationError
+	fmt.Println("no degradation:", errors.As(err, &no), no.Lower.Cmp(no.Higher) > 0)
+	// Output:
+	// from the first output to the first: 13/21
+	// no degradation: true true
+}
+
+// Two kinds of responses, in one estimate.
+func ExampleEstimate() {
+	design, err := finite.HadamardResponse(3)
+	check(err)
+	low, err := design.At(epsilon("0.5"))
+	check(err)
+	high, err := design.At(epsilon("2"))
+	check(err)
+	shares, err := finite.Estimate(0.95,
+		finite.Counts{Mechanism: low, ByOutput: []int64{291, 225, 248, 236}},
+		finite.Counts{Mechanism: high, ByOutput: []int64{442, 164, 216, 178}},
+	)
+	check(err)
+	for input, f := range shares {
+		fmt.Printf("input %d: %.3f, from %.3f to %.3f\n", input, f.Estimate, f.Low, f.High)
+	}
+	// Output:
+	// input 0: 0.413, from 0.361 to 0.466
+	// input 1: 0.273, from 0.223 to 0.323
+	// input 2: 0.314, from 0.263 to 0.364
+}
+
+// mechanism reads a row of fractions for each input.
+func mechanism(rows ...string) *finite.Matrix {
+	var all [][]*big.Rat
+	for _, row := range rows {
+		var p []*big.Rat
+		for _, text := range strings.Fields(row) {
+			x, ok := new(big.Rat).SetString(text)
+			if !ok {
+				log.Fatal("not a fraction: ", text)
+			}
+			p = append(p, x)
+		}
+		all = append(all, p)
+	}
+	m, err := finite.NewMatrix(all)
+	check(err)
+	return m
+}
+
+func epsilon(text string) privacy.Epsilon {
+	e, err := privacy.ParseEpsilon(text)
+	check(err)
+	return e
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}

@@ -1,0 +1,390 @@
+package finite
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"math/bits"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// families of all kinds, some of which have levels with different numbers of outputs.
+func families(t *testing.T) map[string]*Family {
+	random := rand.New(rand.NewPCG(11, 12))
+	top := written(t, "1/10 2/10 3/10 4/10", "4/10 1/10 1/10 4/10", "3/10 3/10 3/10 1/10")
+	middle := top.then(haphazard(t, random, 4, 2))
+	bottom := middle.then(haphazard(t, random, 2, 3))
+	return map[string]*Family{
+		"randomized response":     rising(t, func(odds *big.Rat) *Matrix { return randomized(t, 3, odds) }, "3/2", "2", "4"),
+		"randomized, four levels": rising(t, func(odds *big.Rat) *Matrix { return randomized(t, 2, odds) }, "3/2", "2", "4", "5"),
+		"unary encoding":          rising(t, func(odds *big.Rat) *Matrix { return unary(t, 2, odds) }, "3/2", "2", "4"),
+		"Hadamard response":       rising(t, func(odds *big.Rat) *Matrix { return hadamard(t, 3, odds) }, "3/2", "2", "4"),
+		"unary beside subsets": family(t,
+			subsets(t, 3, 2, rat("11/10")), randomized(t, 3, rat("5/4")), unary(t, 3, rat("4"))),
+		"subsets of several sizes": family(t,
+			subsets(t, 4, 3, rat("11/10")), subsets(t, 4, 2, rat("3/2")), subsets(t, 4, 1, rat("4"))),
+		"random channels": family(t, bottom, middle, top),
+		"outputs that never happen": family(t,
+			written(t, "2/5 0 3/5", "3/5 0 2/5"),
+			written(t, "3/4 0 1/4 0", "1/4 0 3/4 0")),
+		"a single level": family(t, unary(t, 2, rat("3"))),
+	}
+}
+
+// rising is the family of one mechanism at several odds.
+func rising(t *testing.T, mechanism func(odds *big.Rat) *Matrix, odds ...string) *Family {
+	var levels []*Matrix
+	for _, text := range odds {
+		levels = append(levels, mechanism(rat(text)))
+	}
+	return family(t, levels...)
+}
+
+// draws returns the places at which the levels of a family are drawn in some order: each a raise, a degradation or an
+// insertion, as its neighbours among those drawn before decide.
+func draws(f *Family, order []int) []place {
+	var places []place
+	for k, at := range order {
+		p := place{below: none, at: at, above: f.truth()}
+		for _, other := range order[:k] {
+			if other < at {
+				p.below = max(p.below, other)
+			} else {
+				p.above = min(p.above, other)
+			}
+		}
+		places = append(places, p)
+	}
+	return places
+}
+
+// joint is the law of all responses for each truth, by the text of the responses.
+type joint []map[string]*big.Rat
+
+// jointLaw multiplies the laws of the draws, in the order given.
+func jointLaw(t *testing.T, f *Family, order []int, laws func(place, []int) ([][]*big.Int, error)) joint {
+	all := make(joint, f.levels[0].inputs)
+	for truth := range all {
+		all[truth] = make(map[string]*big.Rat)
+		var extend func(places []place, responses []int, p *big.Rat)
+		extend = func(places []place, responses []int, p *big.Rat) {
+			if p.Sign() == 0 {
+				return
+			}
+			if len(places) == 0 {
+				all[truth][fmt.Sprint(responses[:f.truth()])] = p
+				return
+			}
+			here := places[0]
+			if here.below != none {
+				here.lower = responses[here.below]
+			}
+			law := probabilities(must[[][]*big.Int](t)(laws(here, responses[here.above:here.above+1]))[0])
+			for o, q := range law {
+				next := slices.Clone(responses)
+				next[here.at] = o
+				extend(places[1:], next, times(p, q))
+			}
+		}
+		responses := make([]int, f.truth()+1)
+		responses[f.truth()] = truth
+		extend(draws(f, order), responses, integer(1))
+	}
+	return all
+}
+
+func permutations(n int) [][]int {
+	if n == 0 {
+		return [][]int{{}}
+	}
+	var all [][]int
+	for _, shorter := range permutations(n - 1) {
+		for i := range n {
+			all = append(all, slices.Insert(slices.Clone(shorter), i, n-1))
+		}
+	}
+	return all
+}
+
+// What the enumeration may find wrong with a law.
+const (
+	orderMatters  = "the order of drawing changes the joint law"
+	wrongMarginal = "a response does not have the law of its ε"
+	lossAdds      = "responses together cost more than the highest ε"
+	ratioDiffers  = "the likelihood ratio is not that of the highest response"
+)
+
+// inspect enumerates the joint law of the responses for each truth, in every order in which they can be drawn, and what
+// each coalition of buyers sees of them. It returns what is wrong.
+func inspect(t *testing.T, f *Family, laws func(place, []int) ([][]*big.Int, error)) []string {
+	wrong := map[string]bool{}
+	var first joint
+	for _, order := range permutations(f.truth()) {
+		all := jointLaw(t, f, order, laws)
+		if first == nil {
+			first = all
+		}
+		if !sameJoint(first, all) {
+			wrong[orderMatters] = true
+		}
+		for coalition := uint(1); coalition < 1<<f.truth(); coalition++ {
+			inspectCoalition(f, all, coalition, wrong)
+		}
+	}
+	var found []string
+	for what := range wrong {
+		found = append(found, what)
+	}
+	slices.Sort(found)
+	return found
+}
+
+func sameJoint(a, b joint) bool {
+	for truth := range a {
+		if len(a[truth]) != len(b[truth]) {
+			return false
+		}
+		for responses, p := range a[truth] {
+			if q, ok := b[truth][responses]; !ok || p.Cmp(q) != 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// inspectCoalition looks at what the buyers of some levels see together.
+func inspectCoalition(f *Family, all joint, coalition uint, wrong map[string]bool) {
+	highest := bits.Len(coalition) - 1
+	top := f.levels[highest]
+	most := big.NewRat(1, 1) // the largest ratio of probabilities at the highest level
+	for o := range top.outputs {
+		if low, high := top.extremes(o); low.Sign() > 0 && over(high, low).Cmp(most) > 0 {
+			most = over(high, low)
+		}
+	}
+	seen := make(joint, len(all))
+	for truth := range all {
+		seen[truth] = make(map[string]*big.Rat)
+		for text, p := range all[truth] {
+			key := visible(text, coalition)
+			if seen[truth][key] == nil {
+				seen[truth][key] = new(big.Rat)
+			}
+			seen[truth][key].Add(seen[truth][key], p)
+		}
+	}
+	for key, p := range seen[0] {
+		best := output(key, highest)
+		for a := range seen {
+			pa := seen[a][key]
+			if pa == nil {
+				wrong[lossAdds] = true
+				continue
+			}
+			if bits.OnesCount(coalition) == 1 && pa.Cmp(top.at(a, best)) != 0 {
+				wrong[wrongMarginal] = true
+			}
+			if times(pa, top.at(0, best)).Cmp(times(p, top.at(a, best))) != 0 {
+				wrong[ratioDiffers] = true
+			}
+			for b := range seen {
+				if pb := seen[b][key]; pb == nil || pa.Cmp(times(most, pb)) > 0 {
+					wrong[lossAdds] = true
+				}
+			}
+		}
+	}
+}
+
+// visible blots out the responses of the levels that are not in a coalition.
+func visible(responses string, coalition uint) string {
+	fields := strings.Fields(strings.Trim(responses, "[]"))
+	for level := range fields {
+		if coalition>>level&1 == 0 {
+			fields[level] = "-"
+		}
+	}
+	return strings.Join(fields, " ")
+}
+
+// output returns the response at a level out of what [visible] returned.
+func output(key string, level int) (o int) {
+	_, _ = fmt.Sscan(strings.Fields(key)[level], &o)
+	return o
+}
+
+// TestFamiliesAreCollusionProof proves for small families what the package promises: over all responses, all orders of
+// drawing, all pairs of truths and all coalitions of buyers, in rational numbers.
+func TestFamiliesAreCollusionProof(t *testing.T) {
+	for name, f := range families(t) {
+		t.Run(name, func(t *testing.T) {
+			for _, violation := range inspect(t, f, f.laws) {
+				t.Error(violation)
+			}
+		})
+	}
+}
+
+// TestASpoiltLawIsFoundOut tests the test above, with a raise that asks anew, and an insertion that looks at one
+// neighbour only.
+func TestASpoiltLawIsFoundOut(t *testing.T) {
+	f := families(t)["subsets of several sizes"]
+	spoilt := func(spoil func(place) bool) func(place, []int) ([][]*big.Int, error) {
+		return func(p place, uppers []int) ([][]*big.Int, error) {
+			if spoil(p) {
+				p.below = none
+			}
+			return f.laws(p, uppers)
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		spoil func(place) bool
+		want  []string
+	}{
+		{"fresh", func(p place) bool { return p.above == f.truth() }, []string{orderMatters, wrongMarginal, lossAdds, ratioDiffers}},
+		{"hasty", func(p place) bool { return p.above != f.truth() }, []string{orderMatters, lossAdds, ratioDiffers}},
+		{"true", func(place) bool { return false }, nil},
+	} {
+		slices.Sort(c.want)
+		if got := inspect(t, f, spoilt(c.spoil)); !slices.Equal(got, c.want) {
+			t.Errorf("%s: found %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestKernelAcrossLevels raises past a level that is left out: as if it had been drawn and forgotten.
+func TestKernelAcrossLevels(t *testing.T) {
+	for name, f := range families(t) {
+		levels := f.Epsilons()
+		if len(levels) < 3 {
+			continue
+		}
+		without := must[[]*big.Rat](t)(f.Kernel(levels[0], levels[2], 1, 0))
+		sums := make([]*big.Rat, len(without))
+		for i := range sums {
+			sums[i] = new(big.Rat)
+		}
+		for middle, p := range must[[]*big.Rat](t)(f.Kernel(levels[0], levels[1], 1, 0)) {
+			for o, q := range must[[]*big.Rat](t)(f.Kernel(levels[1], levels[2], 1, middle)) {
+				sums[o].Add(sums[o], times(p, q))
+			}
+		}
+		for o, want := range sums {
+			if without[o].Cmp(want) != 0 {
+				t.Errorf("%s: output %d with probability %v, want %v", name, o, without[o], want)
+			}
+		}
+	}
+}
+
+func TestFamily(t *testing.T) {
+	levels := []*Matrix{randomized(t, 3, rat("3/2")), randomized(t, 3, rat("2"))}
+	low, high := levels[0], levels[1]
+	f := family(t, levels...)
+	levels[0], levels[1] = nil, nil // it has its own list
+	f.Epsilons()[0] = privacy.Epsilon{}
+	if want := []privacy.Epsilon{eps(t, "0.405465109"), eps(t, "0.693147181")}; !reflect.DeepEqual(f.Epsilons(), want) {
+		t.Errorf("ε = %v, want %v", f.Epsilons(), want)
+	}
+	for i, want := range []*Matrix{low, high} {
+		if got, ok := f.Level(f.Epsilons()[i]); !ok || got != want {
+			t.Errorf("level %d is %v, %v", i, got, ok)
+		}
+	}
+	if m, ok := f.Level(eps(t, "0.5")); m != nil || ok {
+		t.Errorf("a level at ε = 0.5: %v, %v", m, ok)
+	}
+}
+
+func TestNewFamilyRefuses(t *testing.T) {
+	two := func(text string) *Matrix { return randomized(t, 2, rat(text)) }
+	flat := written(t, "1/2 1/2", "1/2 1/2")
+	for _, c := range []struct {
+		name   string
+		levels []*Matrix
+		names  string
+	}{
+		{"nothing", nil, "no mechanisms"},
+		{"a missing one", []*Matrix{two("2"), nil}, "mechanism 1: "},
+		{"ε = 0", []*Matrix{flat}, "mechanism 0 has ε = 0"},
+		{"falling ε", []*Matrix{two("2"), two("3"), two("5/2")}, "mechanism 2 has ε = 0.916290732"},
+		{"the same ε", []*Matrix{two("2"), two("1/2")}, "mechanism 1 has ε = 0.693147181"},
+		{"not private", []*Matrix{two("2"), written(t, "1 0", "0 1")}, "mechanism 1: "},
+		{"other inputs", []*Matrix{two("2"), randomized(t, 3, rat("3"))}, "2 inputs"},
+	} {
+		f, err := NewFamily(c.levels...)
+		if f != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+			t.Errorf("%s: %v, %v; want an error that names %q", c.name, f, err, c.names)
+		}
+	}
+	first, second := randomized(t, 3, rat("29/10")), unary(t, 3, rat("3"))
+	f, err := NewFamily(randomized(t, 3, rat("2")), first, second)
+	if f != nil || !strings.Contains(err.Error(), "mechanism 1, at ε = 1.064710737, and the next, at ε = 1.098612289") {
+		t.Errorf("%v, %v", f, err)
+	}
+	wantGame(t, "no degradation of the next", second, first, err)
+}
+
+func TestKernelRefuses(t *testing.T) {
+	f := families(t)["outputs that never happen"]
+	low, high := f.Epsilons()[0], f.Epsilons()[1]
+	for _, c := range []struct {
+		name        string
+		from, to    privacy.Epsilon
+		truth, last int
+	}{
+		{"down", high, low, 0, 0},
+		{"nowhere", low, low, 0, 0},
+		{"from an unknown level", eps(t, "0.3"), high, 0, 0},
+		{"from nothing", privacy.Epsilon{}, high, 0, 0},
+		{"to an unknown level", low, eps(t, "7"), 0, 0},
+		{"a truth that is none", low, high, 2, 0},
+		{"a negative truth", low, high, -1, 0},
+		{"a response that is none", low, high, 0, 3},
+		{"a negative response", low, high, 0, -1},
+		{"a response that never occurs", low, high, 0, 1},
+	} {
+		if law, err := f.Kernel(c.from, c.to, c.truth, c.last); law != nil || !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v, %v", c.name, law, err)
+		}
+	}
+	if law, err := new(Family).Kernel(low, high, 0, 0); law != nil || !errors.Is(err, ErrInvalid) {
+		t.Errorf("of a family without levels: %v, %v", law, err)
+	}
+}
+
+// TestFamilyIsForSeveralGoroutines draws from one family in several; the race detector sees what they share.
+func TestFamilyIsForSeveralGoroutines(t *testing.T) {
+	f := families(t)["random channels"]
+	levels := f.Epsilons()
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			s := NewSampler()
+			for truth := range 3 {
+				low, err := s.Raise(f, rrchain.Level{}, levels[0], truth)
+				if err != nil {
+					t.Error(err)
+				}
+				high, err := s.Raise(f, low, levels[2], truth)
+				if err != nil {
+					t.Error(err)
+				}
+				if _, err := s.Between(f, low, high, levels[1]); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}

@@ -1,0 +1,243 @@
+package finite
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"sync"
+
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// ErrInvalid says that an argument is outside the domain of a function; the error that wraps it says which
+// and why.
+var ErrInvalid = errors.New("invalid argument")
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
+}
+
+// MaxCells is the largest number of probabilities of a matrix. It keeps the linear programs small.
+const MaxCells = 4096
+
+// Matrix is a random map from some inputs to some outputs: the probability of each output given each input,
+// as rational numbers. It does not change, and may be used by several goroutines. The zero value is not usable;
+// see [NewMatrix].
+type Matrix struct {
+	inputs, outputs int
+	p               []*big.Rat // by input, then output
+	scaled          func() []*big.Int
+}
+
+// newMatrix returns a matrix that keeps p, which must be right.
+func newMatrix(inputs, outputs int, p []*big.Rat) *Matrix {
+	return &Matrix{inputs, outputs, p, sync.OnceValue(func() []*big.Int { return whole(p) })}
+}
+
+// whole returns numbers times their common denominator. Laws are told from proportions, and whole numbers are
+// multiplied and added without a search for common divisors.
+func whole(numbers []*big.Rat) []*big.Int {
+	common := big.NewInt(1)
+	for _, x := range numbers {
+		if new(big.Int).Rem(common, x.Denom()).Sign() != 0 {
+			divisor := new(big.Int).GCD(nil, nil, common, x.Denom())
+			common.Mul(common, divisor.Quo(x.Denom(), divisor))
+		}
+	}
+	scaled := make([]*big.Int, len(numbers))
+	for i, x := range numbers {
+		scaled[i] = new(big.Int).Quo(common, x.Denom())
+		scaled[i].Mul(scaled[i], x.Num())
+	}
+	return scaled
+}
+
+// NewMatrix returns the matrix with a row of probabilities for each input. It returns [ErrInvalid] unless
+// there are at least 2 rows, all of the same length of at least 2, [MaxCells] probabilities at most, none
+// negative or missing, and each row adds up to 1 exactly.
+func NewMatrix(rows [][]*big.Rat) (*Matrix, error) {
+	if len(rows) < 2 || len(rows[0]) < 2 || len(rows)*len(rows[0]) > MaxCells {
+		return nil, invalid("a mechanism has at least 2 inputs and 2 outputs, and at most %d probabilities", MaxCells)
+	}
+	outputs := len(rows[0])
+	var all []*big.Rat
+	for x, row := range rows {
+		if len(row) != outputs {
+			return nil, invalid("input %d has %d probabilities, and input 0 has %d", x, len(row), outputs)
+		}
+		sum := new(big.Rat)
+		for o, p := range row {
+			if p == nil || p.Sign() < 0 {
+				return nil, invalid("the probability of output %d given input %d is missing or negative", o, x)
+			}
+			sum.Add(sum, p)
+			all = append(all, new(big.Rat).Set(p))
+		}
+		if sum.Cmp(big.NewRat(1, 1)) != 0 {
+			return nil, invalid("the probabilities given input %d add up to %s, not to 1", x, sum.RatString())
+		}
+	}
+	return newMatrix(len(rows), outputs, all), nil
+}
+
+// Inputs returns the number of inputs.
+func (m *Matrix) Inputs() int { return m.inputs }
+
+// Outputs returns the number of outputs.
+func (m *Matrix) Outputs() int { return m.outputs }
+
+// At returns the probability of an output given an input; 0 ≤ input < Inputs, 0 ≤ output < Outputs.
+func (m *Matrix) At(input, output int) *big.Rat { return new(big.Rat).Set(m.at(input, output)) }
+
+func (m *Matrix) at(input, output int) *big.Rat { return m.p[input*m.outputs+output] }
+
+// usable refuses what [NewMatrix] did not make.
+func (m *Matrix) usable() error {
+	if m == nil || m.inputs == 0 {
+		return invalid("a matrix without probabilities")
+	}
+	return nil
+}
+
+// then returns the map that is m first, and then next.
+func (m *Matrix) then(next *Matrix) *Matrix {
+	var both []*big.Rat
+	for x := range m.inputs {
+		row := m.p[x*m.outputs : (x+1)*m.outputs]
+		for to := range next.outputs {
+			sum, product := new(big.Rat), new(big.Rat)
+			for middle, p := range row {
+				sum.Add(sum, product.Mul(p, next.at(middle, to)))
+			}
+			both = append(both, sum)
+		}
+	}
+	return newMatrix(m.inputs, next.outputs, both)
+}
+
+// row returns the probabilities of the outputs given an input, in proportion to all others of the matrix.
+func (m *Matrix) row(input int) []*big.Int {
+	return m.scaled()[input*m.outputs : (input+1)*m.outputs]
+}
+
+// column returns the probabilities of an output given each input, in proportion to all others of the matrix.
+func (m *Matrix) column(output int) []*big.Int {
+	column := make([]*big.Int, m.inputs)
+	for x := range column {
+		column[x] = m.row(x)[output]
+	}
+	return column
+}
+
+// after returns the probabilities of the outputs, if those of the inputs are given, in proportion to each other.
+func (m *Matrix) after(law []*big.Int) []*big.Int {
+	outputs := make([]*big.Int, m.outputs)
+	for o := range outputs {
+		outputs[o] = dot(law, m.column(o))
+	}
+	return outputs
+}
+
+// before returns the mean of some numbers, one for each output, given each input, in proportion to each other.
+func (m *Matrix) before(numbers []*big.Int) []*big.Int {
+	means := make([]*big.Int, m.inputs)
+	for x := range means {
+		means[x] = dot(m.row(x), numbers)
+	}
+	return means
+}
+
+func dot(a, b []*big.Int) *big.Int {
+	sum, product := new(big.Int), new(big.Int)
+	for i := range a {
+		sum.Add(sum, product.Mul(a[i], b[i]))
+	}
+	return sum
+}
+
+// equal tells whether two matrices are the same.
+func (m *Matrix) equal(other *Matrix) bool {
+	if m.inputs != other.inputs || m.outputs != other.outputs {
+		return false
+	}
+	for i, p := range m.p {
+		if p.Cmp(other.p[i]) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Epsilon returns the smallest ε, in whole nano-nats, at which the mechanism is ε-locally differentially
+// private: the logarithm of the largest ratio of two probabilities of the same output, rounded up. It
+// returns [ErrInvalid] if there is none: an output that is possible for some inputs only, or an ε above
+// 1,000.
+func (m *Matrix) Epsilon() (privacy.Epsilon, error) {
+	if err := m.usable(); err != nil {
+		return privacy.Epsilon{}, err
+	}
+	largest := big.NewRat(1, 1)
+	for o := range m.outputs {
+		low, high := m.extremes(o)
+		if high.Sign() == 0 {
+			continue // never happens
+		}
+		if low.Sign() == 0 {
+			return privacy.Epsilon{}, invalid("output %d is possible for some inputs only: no ε bounds what it tells", o)
+		}
+		if ratio := new(big.Rat).Quo(high, low); ratio.Cmp(largest) > 0 {
+			largest = ratio
+		}
+	}
+	return logarithm(largest)
+}
+
+// extremes returns the least and the largest probability of an output.
+func (m *Matrix) extremes(output int) (low, high *big.Rat) {
+	low, high = m.at(0, output), m.at(0, output)
+	for x := range m.inputs {
+		if p := m.at(x, output); p.Cmp(low) < 0 {
+			low = p
+		} else if p.Cmp(high) > 0 {
+			high = p
+		}
+	}
+	return low, high
+}
+
+// logarithm returns ln x for x ≥ 1, rounded up to nano-nats. For x > 1 it is irrational, as is e to the power
+// of a rational number, so that enough digits always decide.
+func logarithm(x *big.Rat) (privacy.Epsilon, error) {
+	if x.Cmp(big.NewRat(1, 1)) == 0 {
+		return privacy.Epsilon{}, nil
+	}
+	if !reaches(privacy.MaxEpsilonNano, x) {
+		return privacy.Epsilon{}, invalid("the mechanism is not differentially private for any ε up to %v",
+			privacy.MaxEpsilon())
+	}
+	below, enough := int64(0), int64(privacy.MaxEpsilonNano)
+	for enough-below > 1 {
+		if mid := below + (enough-below)/2; reaches(mid, x) {
+			enough = mid
+		} else {
+			below = mid
+		}
+	}
+	return privacy.EpsilonFromNano(enough)
+}
+
+// reaches tells whether e^(nano·10⁻⁹) is at least x, which it never equals.
+func reaches(nano int64, x *big.Rat) bool {
+	for prec := uint(128); ; prec *= 2 {
+		low, high := exact.Exp(nano, prec).Bounds()
+		l, _ := low.Rat(nil)
+		h, _ := high.Rat(nil)
+		switch {
+		case l.Cmp(x) >= 0:
+			return true
+		case h.Cmp(x) <= 0:
+			return false
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package finite
+
+import (
+	"math"
+	"math/big"
+	"math/bits"
+
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// Sampler draws responses of families. A draw compares a uniform real number, revealed bit by bit from the
+// operating system's generator, with the rational thresholds of its law, so it has exactly the probabilities of
+// the matrices. How long it takes does not depend on the truth, except with probability below 2⁻⁵⁰. A Sampler
+// keeps the thresholds of recent laws.
+//
+// A Sampler is not safe for concurrent use; it is cheap, so make one for each goroutine.
+type Sampler struct {
+	bits   *exact.Bits
+	tables map[source]*table
+	cells  int // of all tables
+}
+
+// NewSampler returns a sampler on the operating system's randomness.
+func NewSampler() *Sampler { return ReplaySampler(exact.NewBits()) }
+
+// ReplaySampler returns a sampler on given bits. It serves the tests of this module alone: nobody else can
+// make such bits, and a test sees to it that no other code of the module replays any.
+func ReplaySampler(bits *exact.Bits) *Sampler {
+	return &Sampler{bits: bits, tables: make(map[source]*table)}
+}
+
+// Raise draws the response at an ε above that of the last one, or a first one if that is the zero Level. The
+// cost of all of them rises to ε. truth is the number of the input; it must be the same in every call and is
+// not kept. Raise returns [ErrInvalid] unless both ε are levels of the family, to the higher one, and the last
+// response one that can occur at its level.
+func (s *Sampler) Raise(f *Family, last rrchain.Level, to privacy.Epsilon, truth int) (rrchain.Level, error) {
+	if err := f.checkTruth(truth); err != nil {
+		return rrchain.Level{}, err
+	}
+	p, err := f.place(last, to, f.truth())
+	if err != nil {
+		return rrchain.Level{}, err
+	}
+	return s.draw(source{family: f, place: p}, truth)
+}
+
+// Between draws the response at an ε between those of two others or, if below is the zero Level, below the
+// lowest one. It is free: it needs no truth. It returns [ErrInvalid] unless all are levels of the family, in
+// this order, and the responses can occur together.
+func (s *Sampler) Between(f *Family, below, above rrchain.Level, at privacy.Epsilon) (rrchain.Level, error) {
+	top := f.find(above.Epsilon)
+	if top < 0 {
+		return rrchain.Level{}, invalid("ε = %v is no level of the family", above.Epsilon)
+	}
+	if err := f.checkResponse(above.Response, top); err != nil {
+		return rrchain.Level{}, err
+	}
+	p, err := f.place(below, at, top)
+	if err != nil {
+		return rrchain.Level{}, err
+	}
+	return s.draw(source{family: f, place: p, upper: above.Response}, 0)
+}
+
+// place finds the levels of a draw.
+func (f *Family) place(below rrchain.Level, at privacy.Epsilon, above int) (place, error) {
+	p := place{below: none, at: f.find(at), above: above}
+	if p.at < 0 || p.at >= above {
+		return p, invalid("ε = %v is no level of the family below the one above", at)
+	}
+	if below == (rrchain.Level{}) {
+		return p, nil
+	}
+	p.below, p.lower = f.find(below.Epsilon), below.Response
+	if p.below < 0 || p.below >= p.at {
+		return p, invalid("ε = %v is no level of the family below ε = %v", below.Epsilon, at)
+	}
+	return p, f.checkResponse(below.Response, p.below)
+}
+
+// source is what the law of a draw depends on, but for the truth. upper is the response at the level above; where
+// that is the truth, it is 0, and there is a law for each truth.
+type source struct {
+	family *Family
+	place
+	upper int
+}
+
+// uppers returns the responses above, or truths, that there are laws for.
+func (c source) uppers() []int {
+	if c.above != c.family.truth() {
+		return []int{c.upper}
+	}
+	truths := make([]int, c.family.levels[0].inputs)
+	for x := range truths {
+		truths[x] = x
+	}
+	return truths
+}
+
+// draw returns a response by one of the laws of a source. The memory that it looks at is the same for all of
+// them: the law may be that of the truth.
+func (s *Sampler) draw(c source, law int) (rrchain.Level, error) {
+	t, err := s.table(c)
+	if err != nil {
+		return rrchain.Level{}, err
+	}
+	u := s.bits.Uint64()
+	response, open := t.rank(law, u)
+	if open {
+		response, err = s.refine(c, law, u)
+	}
+	return rrchain.Level{Epsilon: c.family.epsilons[c.at], Response: response}, err
+}
+
+// refine draws as [table.rank] does, from a number that begins with u, with as many more bits as it takes.
+func (s *Sampler) refine(c source, law int, u uint64) (int, error) {
+	laws, err := c.family.laws(c.place, c.uppers())
+	if err != nil {
+		return 0, err
+	}
+	x := &uniform{new(big.Int).SetUint64(u), 64}
+	for {
+		if rank, open := x.rank(laws[law]); !open {
+			return rank, nil
+		}
+		x.extend(s.bits.Uint64())
+	}
+}
+
+// cachedCells is how many thresholds a sampler keeps: many more than the laws in use at a time, and few enough
+// (8 MiB) that ever new responses from outside cannot fill the memory.
+const cachedCells = 1 << 20
+
+// table returns the thresholds of a source.
+func (s *Sampler) table(c source) (*table, error) {
+	if t, ok := s.tables[c]; ok {
+		return t, nil
+	}
+	laws, err := c.family.laws(c.place, c.uppers())
+	if err != nil {
+		return nil, err
+	}
+	t := newTable(laws)
+	if s.cells+len(t.cells) > cachedCells {
+		clear(s.tables)
+		s.cells = 0
+	}
+	s.tables[c] = t
+	s.cells += len(t.cells)
+	return t, nil
+}
+
+// table is some laws on the same outputs as the first 64 bits of a uniform number U see them. U is below the
+// threshold t of an output if its first bits are below ⌊t·2⁶⁴⌋, not below it if they are above, and undecided
+// if they are equal.
+type table struct {
+	laws, thresholds int
+	cells            []uint64 // by law, then threshold
+}
+
+func newTable(laws [][]*big.Int) *table {
+	t := &table{laws: len(laws), thresholds: len(laws[0]) - 1}
+	for _, law := range laws {
+		whole := law[t.thresholds]
+		for _, sum := range law[:t.thresholds] {
+			cell := new(big.Int).Lsh(sum, 64)
+			if cell.Quo(cell, whole); !cell.IsUint64() { // the threshold is 1
+				cell.SetUint64(math.MaxUint64)
+			}
+			t.cells = append(t.cells, cell.Uint64())
+		}
+	}
+	return t
+}
+
+// rank counts the thresholds of a law that U, whose first bits are u, is not below. It looks at all laws.
+func (t *table) rank(law int, u uint64) (rank int, open bool) {
+	undecided := uint64(0)
+	for o := range t.thresholds {
+		cell := uint64(0)
+		for l := range t.laws {
+			cell |= t.cells[l*t.thresholds+o] & isEqual(l, law)
+		}
+		_, below := bits.Sub64(u, cell, 0)
+		rank += int(1 - below)
+		_, equal := bits.Sub64(u^cell, 1, 0)
+		undecided |= equal
+	}
+	return rank, undecided != 0
+}
+
+// isEqual returns all ones if a == b, and zero otherwise, without a branch.
+func isEqual(a, b int) uint64 {
+	_, same := bits.Sub64(uint64(a^b), 1, 0)
+	return -same
+}
+
+// uniform is a uniform number in [0,1) of which some bits are known.
+type uniform struct {
+	prefix *big.Int
+	length uint
+}
+
+// extend reveals 64 more bits.
+func (x *uniform) extend(word uint64) {
+	x.prefix.Lsh(x.prefix, 64)
+	x.prefix.Or(x.prefix, new(big.Int).SetUint64(word))
+	x.length += 64
+}
+
+// rank counts the thresholds of a cumulative law that x is not below, unless for one it is open.
+func (x *uniform) rank(law []*big.Int) (rank int, open bool) {
+	last := len(law) - 1
+	low := new(big.Int).Mul(x.prefix, law[last])
+	high := new(big.Int).Add(low, law[last])
+	for _, sum := range law[:last] {
+		threshold := new(big.Int).Lsh(sum, x.length)
+		if low.Cmp(threshold) >= 0 {
+			rank++
+		} else if high.Cmp(threshold) > 0 {
+			open = true
+		}
+	}
+	return rank, open
+}

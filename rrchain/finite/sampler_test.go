@@ -1,0 +1,354 @@
+package finite
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// TestDrawByEveryWord draws by a law in eighths with each of the eight beginnings of a random number.
+func TestDrawByEveryWord(t *testing.T) {
+	f := family(t, written(t, "1/8 3/8 0 1/2", "1/4 1/4 0 1/2", "1/4 3/8 0 3/8"))
+	level := f.Epsilons()[0]
+	for truth, want := range []string{"01113333", "00113333", "00111333"} {
+		got := ""
+		for u := range uint64(8) {
+			for _, rest := range []uint64{0, math.MaxUint64 >> 3} {
+				s := replay(u<<61 | rest)
+				drawn := must[rrchain.Level](t)(s.Raise(f, rrchain.Level{}, level, truth))
+				if rest == 0 {
+					got += fmt.Sprint(drawn.Response)
+				} else if !strings.HasSuffix(got, fmt.Sprint(drawn.Response)) {
+					t.Errorf("truth %d: the end of the eighth %d gives %d", truth, u, drawn.Response)
+				}
+			}
+		}
+		if got != want {
+			t.Errorf("truth %d: the eighths give %s, want %s", truth, got, want)
+		}
+	}
+}
+
+// TestThresholdsAreExact draws with random numbers that agree with a threshold in 64, 128 and 192 bits, and then are
+// above or below it by one bit: which side decides.
+func TestThresholdsAreExact(t *testing.T) {
+	for name, f := range families(t) {
+		levels := f.Epsilons()
+		top := levels[len(levels)-1]
+		for truth := range f.levels[0].inputs {
+			law := lawOf(f.levels[len(levels)-1], truth)
+			threshold := new(big.Rat)
+			for o, p := range law {
+				threshold = plus(threshold, p)
+				if threshold.Cmp(integer(1)) >= 0 || p.Sign() == 0 {
+					continue
+				}
+				above := o + 1
+				for law[above].Sign() == 0 {
+					above++
+				}
+				for digits := 1; digits < 4; digits++ {
+					unit := new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Lsh(big.NewInt(1), uint(64*digits)))
+					under, over := wordsOf(minus(threshold, unit), digits), wordsOf(plus(threshold, unit), digits)
+					at := wordsOf(threshold, digits+2)
+					for got, c := range map[string]struct {
+						words []uint64
+						want  int
+					}{
+						"below": {append(under, math.MaxUint64), o},
+						"at":    {append(at, math.MaxUint64), above},
+						"above": {append(over, 0), above},
+					} {
+						s := replay(c.words...)
+						drawn := must[rrchain.Level](t)(s.Raise(f, rrchain.Level{}, top, truth))
+						if drawn.Response != c.want || drawn.Epsilon != top {
+							t.Errorf("%s, truth %d, %s threshold %d in digit %d: %v, want %d", name, truth, got, o, digits, drawn, c.want)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// wordsOf returns the first digits of a number in [0,1) to base 2⁶⁴.
+func wordsOf(x *big.Rat, n int) []uint64 {
+	var words []uint64
+	scale := new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 64))
+	for range n {
+		x = times(x, scale)
+		digit := new(big.Int).Quo(x.Num(), x.Denom())
+		words = append(words, digit.Uint64())
+		x = minus(x, new(big.Rat).SetInt(digit))
+	}
+	return words
+}
+
+// TestTableIsTheLaw compares the thresholds that a sampler keeps with the laws of the family, for all draws.
+func TestTableIsTheLaw(t *testing.T) {
+	for name, f := range families(t) {
+		for _, order := range permutations(f.truth()) {
+			for _, p := range draws(f, order) {
+				c := source{family: f, place: p}
+				table := must[*table](t)(NewSampler().table(c))
+				laws := must[[][]*big.Int](t)(f.laws(p, c.uppers()))
+				if table.laws != len(laws) || len(table.cells) != table.laws*table.thresholds {
+					t.Fatalf("%s, %+v: %d laws with %d cells", name, p, table.laws, len(table.cells))
+				}
+				for l, law := range laws {
+					sum, single := new(big.Rat), probabilities(law)
+					for o := range table.thresholds {
+						sum.Add(sum, single[o])
+						cell := new(big.Rat).SetInt(new(big.Int).SetUint64(table.cells[l*table.thresholds+o]))
+						scaled := times(sum, new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 64)))
+						if scaled.Cmp(cell) < 0 || scaled.Cmp(plus(cell, integer(1))) > 0 {
+							t.Errorf("%s, %+v: threshold %d is in the cell %v, want %v", name, p, o, cell, scaled)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestTruthIsNotInTheRandomness reads the same number of random words, whatever the truth is.
+func TestTruthIsNotInTheRandomness(t *testing.T) {
+	for name, f := range families(t) {
+		for truth := range f.levels[0].inputs {
+			s := replay()
+			last := rrchain.Level{}
+			for i, epsilon := range f.Epsilons() {
+				s.bits.Uint64() // 0, 2, 4 …: so each draw has the odd number behind, all below any threshold
+				last = must[rrchain.Level](t)(s.Raise(f, last, epsilon, truth))
+				if next := s.bits.Uint64(); next != uint64(3*i+2) {
+					t.Errorf("%s, truth %d: after draw %d comes word %d, want %d", name, truth, i, next, 3*i+2)
+				}
+			}
+		}
+	}
+}
+
+// TestChainsHaveTheJointLaw draws chains with the randomness of the operating system: the two outer levels, then the
+// one between. Pearson's statistic of a right sampler exceeds k + 2√(kx) + 2x with a probability of at most e⁻ˣ
+// (Laurent and Massart 2000, Lemma 1), as far as it is χ² with k degrees of freedom. With x = 27.6 that is 10⁻¹²: three
+// orders of magnitude are left for the approximation before one false alarm in 10⁹ runs. A sampler that looks at one
+// neighbour only is found out: its statistic is about 27 times the bound.
+func TestChainsHaveTheJointLaw(t *testing.T) {
+	const n, x = 20_000, 27.6
+	for name, samplers := range map[string][]bool{"subsets of several sizes": {false, true}, "random channels": {false}} {
+		f := families(t)[name]
+		law := jointLaw(t, f, []int{0, 1, 2}, f.laws)
+		for truth, want := range law {
+			for _, hasty := range samplers {
+				statistic, rare, rareCount, classes := 0.0, 0.0, 0.0, -1.0
+				counts := drawChains(t, f, truth, n, hasty)
+				for responses, p := range want {
+					expected, _ := p.Float64()
+					expected *= n
+					if expected < 100 {
+						rare, rareCount = rare+expected, rareCount+float64(counts[responses])
+					} else {
+						statistic += (float64(counts[responses]) - expected) * (float64(counts[responses]) - expected) / expected
+						classes++
+					}
+					delete(counts, responses)
+				}
+				if rare > 0 {
+					statistic += (rareCount - rare) * (rareCount - rare) / rare
+					classes++
+				}
+				bound := classes + 2*math.Sqrt(classes*x) + 2*x
+				if surprising := statistic > bound || len(counts) > 0; surprising != hasty {
+					t.Errorf("%s, truth %d, hasty %v: Pearson's statistic is %.3g, its bound %.3g; %d impossible",
+						name, truth, hasty, statistic, bound, len(counts))
+				}
+			}
+		}
+	}
+}
+
+// drawChains counts the responses of n chains of three levels. Hasty ones draw the middle one as if there were none
+// below.
+func drawChains(t *testing.T, f *Family, truth, n int, hasty bool) map[string]int {
+	s, counts, levels := NewSampler(), make(map[string]int), f.Epsilons()
+	for range n {
+		low := must[rrchain.Level](t)(s.Raise(f, rrchain.Level{}, levels[0], truth))
+		high := must[rrchain.Level](t)(s.Raise(f, low, levels[2], truth))
+		below := low
+		if hasty {
+			below = rrchain.Level{}
+		}
+		middle := must[rrchain.Level](t)(s.Between(f, below, high, levels[1]))
+		counts[fmt.Sprint([]int{low.Response, middle.Response, high.Response})]++
+	}
+	return counts
+}
+
+func TestRaiseRefuses(t *testing.T) {
+	f := families(t)["outputs that never happen"]
+	low, high := f.Epsilons()[0], f.Epsilons()[1]
+	for _, c := range []struct {
+		name  string
+		last  rrchain.Level
+		to    privacy.Epsilon
+		names string
+	}{
+		{"to an unknown level", rrchain.Level{}, eps(t, "0.25"), "ε = 0.25"},
+		{"to nothing", rrchain.Level{}, privacy.Epsilon{}, "ε = 0"},
+		{"from an unknown level", rrchain.Level{Epsilon: eps(t, "0.25")}, high, "ε = 0.25"},
+		{"from a response at ε = 0", rrchain.Level{Response: 1}, high, "ε = 0"},
+		{"not upwards", rrchain.Level{Epsilon: low}, low, "ε = 0.405465109"},
+		{"downwards", rrchain.Level{Epsilon: high}, low, "ε = 1.098612289"},
+		{"a response that is none", rrchain.Level{Epsilon: low, Response: 3}, high, "response 3"},
+		{"a negative response", rrchain.Level{Epsilon: low, Response: -1}, high, "response -1"},
+		{"a response that never occurs", rrchain.Level{Epsilon: low, Response: 1}, high, "never occurs"},
+	} {
+		for truth := range 2 {
+			s := replay()
+			got, err := s.Raise(f, c.last, c.to, truth)
+			if got != (rrchain.Level{}) || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+				t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
+			}
+			if s.bits.Uint64() != 0 {
+				t.Errorf("%s: randomness was used", c.name)
+			}
+		}
+	}
+	for _, truth := range []int{-987654, 2, 987654} {
+		_, err := NewSampler().Raise(f, rrchain.Level{}, low, truth)
+		if want := "invalid argument: the truth is not one of the 2 inputs"; err == nil || err.Error() != want {
+			t.Errorf("the error for another truth is %v, want %s", err, want)
+		}
+	}
+	if _, err := NewSampler().Raise(new(Family), rrchain.Level{}, low, 0); !errors.Is(err, ErrInvalid) {
+		t.Errorf("in a family without levels: %v", err)
+	}
+}
+
+func TestBetweenRefuses(t *testing.T) {
+	f := family(t, randomized(t, 2, rat("5/4")),
+		written(t, "2/5 3/5 0", "3/5 2/5 0"),
+		written(t, "3/4 0 1/4", "1/4 0 3/4"))
+	levels := f.Epsilons()
+	at := func(i, response int) rrchain.Level { return rrchain.Level{Epsilon: levels[i], Response: response} }
+	none := rrchain.Level{}
+	for _, c := range []struct {
+		name         string
+		below, above rrchain.Level
+		at           privacy.Epsilon
+		names        string
+	}{
+		{"below nothing", none, none, levels[0], "ε = 0 "},
+		{"below an unknown level", none, rrchain.Level{Epsilon: eps(t, "3")}, levels[0], "ε = 3 "},
+		{"at an unknown level", none, at(2, 0), eps(t, "1"), "ε = 1 "},
+		{"at the one above", none, at(2, 0), levels[2], "no level of the family below"},
+		{"at one higher than the one above", none, at(1, 0), levels[2], "no level of the family below"},
+		{"above an unknown level", rrchain.Level{Epsilon: eps(t, "0.1")}, at(2, 0), levels[1], "ε = 0.1 "},
+		{"at the one below", at(1, 0), at(2, 0), levels[1], "ε = "},
+		{"at one lower than the one below", at(1, 0), at(2, 0), levels[0], "ε = "},
+		{"a response above that is none", none, at(2, 3), levels[0], "response 3"},
+		{"a negative response above", none, at(2, -1), levels[0], "response -1"},
+		{"a response above that never occurs", none, at(2, 1), levels[0], "never occurs"},
+		{"a response below that is none", at(0, 2), at(2, 0), levels[1], "response 2"},
+	} {
+		got, err := NewSampler().Between(f, c.below, c.above, c.at)
+		if got != none || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+			t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
+		}
+	}
+}
+
+// TestResponsesThatCannotOccurTogether has a family in which the highest response decides what the lowest can be.
+func TestResponsesThatCannotOccurTogether(t *testing.T) {
+	top := written(t, "3/5 1/5 1/5", "1/5 1/5 3/5")
+	apart := written(t, "1/2 1/2 0", "1/2 0 1/2", "0 1/2 1/2")
+	middle := top.then(apart)
+	low := middle.then(written(t, "1 0", "1/2 1/2", "0 1"))
+	f := family(t, low, middle, top)
+	for upper := range 3 {
+		for lower := range 2 {
+			below := rrchain.Level{Epsilon: f.epsilons[0], Response: lower}
+			above := rrchain.Level{Epsilon: f.epsilons[2], Response: upper}
+			chance := f.likelihood(2, 0, lower)[upper]
+			drawn, err := NewSampler().Between(f, below, above, f.epsilons[1])
+			if chance.Sign() == 0 && !errors.Is(err, ErrInvalid) || chance.Sign() != 0 && err != nil {
+				t.Errorf("%d below and %d above, with probability %v: %v, %v", lower, upper, chance, drawn, err)
+			}
+		}
+	}
+	impossible := place{below: 0, at: 1, above: 2}
+	f.channels[1] = written(t, "0 0 1", "1 0 0", "1 0 0")
+	f.channels[0] = written(t, "1 0", "1 0", "0 1")
+	if laws, err := f.laws(impossible, []int{0}); laws != nil || !errors.Is(err, ErrInvalid) {
+		t.Errorf("%v, %v", laws, err)
+	}
+	below, above := rrchain.Level{Epsilon: f.epsilons[0]}, rrchain.Level{Epsilon: f.epsilons[2]}
+	if drawn, err := NewSampler().Between(f, below, above, f.epsilons[1]); drawn != (rrchain.Level{}) || !errors.Is(err, ErrInvalid) {
+		t.Errorf("%v, %v", drawn, err)
+	}
+}
+
+// TestSamplerForgets draws more laws than a sampler keeps.
+func TestSamplerForgets(t *testing.T) {
+	f := family(t, randomized(t, 32, rat("2")), randomized(t, 32, rat("3")))
+	s := NewSampler()
+	most := 0
+	for i := range cachedCells/(32*31) + 20 {
+		c := source{family: f, place: place{below: 0, lower: i % 32, at: 1, above: f.truth()}, upper: -i}
+		if _, err := s.table(c); err != nil {
+			t.Fatal(err)
+		}
+		cells := 0
+		if most < len(s.tables) {
+			most = len(s.tables)
+			continue
+		}
+		for _, table := range s.tables {
+			cells += len(table.cells)
+		}
+		if cells != s.cells || cells > cachedCells {
+			t.Fatalf("the sampler has %d thresholds, says %d, may have %d", cells, s.cells, cachedCells)
+		}
+	}
+	if most != cachedCells/(32*31) || len(s.tables) >= most {
+		t.Errorf("%d tables at most, %d now", most, len(s.tables))
+	}
+}
+
+// TestSamplerRemembers builds a table once for all truths.
+func TestSamplerRemembers(t *testing.T) {
+	f := families(t)["random channels"]
+	s := NewSampler()
+	for i := range 300 {
+		low := must[rrchain.Level](t)(s.Raise(f, rrchain.Level{}, f.epsilons[0], i%3))
+		if must[rrchain.Level](t)(s.Raise(f, low, f.epsilons[2], i%3)); len(s.tables) > 4 {
+			t.Fatalf("%d tables for a first response and a raise from each of 3", len(s.tables))
+		}
+	}
+}
+
+// BenchmarkRaise raises a response of 16 outputs: by laws that the sampler has already, and by new ones.
+func BenchmarkRaise(b *testing.B) {
+	d := must[*Design](b)(SubsetSelection(16, 1))
+	f := must[*Family](b)(d.Family(eps(b, "0.5"), eps(b, "1"), eps(b, "2")))
+	s := NewSampler()
+	b.Run("again", func(b *testing.B) {
+		for i := range b.N {
+			low := must[rrchain.Level](b)(s.Raise(f, rrchain.Level{}, f.epsilons[0], i%16))
+			must[rrchain.Level](b)(s.Raise(f, low, f.epsilons[2], i%16))
+		}
+	})
+	b.Run("first", func(b *testing.B) {
+		for i := range b.N {
+			s := NewSampler()
+			low := must[rrchain.Level](b)(s.Raise(f, rrchain.Level{}, f.epsilons[0], i%16))
+			must[rrchain.Level](b)(s.Raise(f, low, f.epsilons[2], i%16))
+		}
+	})
+}
