@@ -43,18 +43,21 @@ type AnswerResult struct {
 // changes it would take ([mechanism.Sampler.Draw]). The answer is ε-differentially private for each
 // object's value; who belongs to the panel is not hidden.
 //
-// It charges ε to every object of the panel, in the transaction that records the answer and under the
-// ceilings that bind releases: answers about a question add up with each other and with its chain. If
-// any object is refused, nothing happens, unless the request is partial: then the panel is what is
-// left, and a panel of nobody is refused.
+// It charges every object of the panel, in the transaction that records the answer and under the ceilings
+// that bind releases: answers about a question add up with each other and with its chain. If any object is
+// refused, nothing happens, unless the request is partial: then the panel is what is left, and a panel of
+// nobody is refused.
 //
-// A query asked again about the same panel has the recorded answer at the same ε, and a degradation of
-// the nearest higher one at a lower ε ([mechanism.Sampler.Degrade]); both are free. At a higher ε it is
-// asked anew, and the full ε is charged: what was paid before is not credited. The panel of a partial
-// request is recognized by the objects asked for.
+// A query asked again about the same panel has the recorded answer at the same ε; at a lower ε one that is
+// derived from those recorded, for free; at a higher ε a majority or threshold, or any query about two values, is
+// raised, as a chain of responses is, and the difference is charged: all answers together cost the largest ε
+// ([mechanism.Score]). Other queries are asked anew at a higher ε, and the full ε is charged. So are partial
+// requests, whose panels may differ, and panels of which somebody was forgotten since, who may be back with another
+// value. The panel of a partial request is recognized by the objects asked for.
 //
 // Neither the distance to another answer nor anything else that is computed from true values appears in
-// a result, an error, the log or the file.
+// a result, an error, the log or the file, but for a score: that is the signed distance with ε-differentially
+// private noise.
 func (l *Ledger) Answer(ctx context.Context, r AnswerRequest) (AnswerResult, error) {
 	if l.only {
 		return AnswerResult{}, ErrReadOnly
@@ -72,10 +75,12 @@ func (l *Ledger) Answer(ctx context.Context, r AnswerRequest) (AnswerResult, err
 // AnswerQuote says what an answer would cost.
 type AnswerQuote struct {
 	Objects uint64          // the size of the panel, without those refused
-	Charge  privacy.Epsilon // to each object: ε, or 0 if the answer is recorded or can be derived
-	// Held is the highest ε at which this query about this panel is answered already, or 0. An answer
-	// above it is charged in full: what was paid for Held is not credited.
-	Held    privacy.Epsilon
+	Charge  privacy.Epsilon // to each object: see Answer
+	// Held is the highest ε at which this query about this panel is answered already, or 0.
+	Held privacy.Epsilon
+	// Anew is what it would cost to ask anew: ε, or 0 if the answer is recorded or can be derived. If Charge is
+	// less, it is because the answer at Held is raised.
+	Anew    privacy.Epsilon
 	Refused []Refusal
 }
 
@@ -96,14 +101,14 @@ func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote,
 		if err != nil {
 			return err
 		}
-		q.Held = known.highest()
+		q.Held = known.top().epsilon
 		if base, free := known.best(r.Epsilon); free {
 			q.Objects = base.objects
 			q.Refused, err = s.leftOutOf(base)
 			return err
 		}
-		err = x.assess(s, x.at)
-		q.Objects, q.Charge, q.Refused = uint64(len(x.able)), r.Epsilon, x.refused
+		err = x.assess(s, known, x.at)
+		q.Objects, q.Charge, q.Anew, q.Refused = uint64(len(x.able)), x.cost, r.Epsilon, x.refused
 		return err
 	})
 	if err != nil {
@@ -136,11 +141,13 @@ type inquiry struct {
 	at       time.Time
 	through  uint64 // of a request for all, the last event whose enrolments count
 	// What an attempt learns before it decides.
-	able    []string  // who can be charged
-	refused []Refusal // who cannot
-	members []string  // who can be charged and has a truth
-	truths  []int32   // the members' truths
-	missing []Refusal // who can be charged and has none
+	base    answerLevel     // what is raised, if anything
+	cost    privacy.Epsilon // to each
+	able    []string        // who can be charged
+	refused []Refusal       // who cannot
+	members []string        // who can be charged and has a truth
+	truths  []int32         // the members' truths
+	missing []Refusal       // who can be charged and has none
 }
 
 func (l *Ledger) newAnswer(ctx context.Context, r AnswerRequest) (*inquiry, error) {
@@ -246,7 +253,7 @@ func (x *inquiry) look(ctx context.Context) (done uint64, needed bool, err error
 			return nil
 		}
 		needed = true
-		if err := x.assess(s, x.at); err != nil {
+		if err := x.assess(s, known, x.at); err != nil {
 			return err
 		}
 		return x.refuse(x.refused)
@@ -254,13 +261,38 @@ func (x *inquiry) look(ctx context.Context) (done uint64, needed bool, err error
 	return done, needed, err
 }
 
-// assess parts the panel into those who can be charged and those who cannot, without looking at truths.
-func (x *inquiry) assess(s *state, at time.Time) error {
+// raisable returns the answer that a new one can be raised from, if there is one: the highest of all, of a
+// request that must be whole, about people none of whom was forgotten since it was first drawn. Of those
+// forgotten, the truth may be another one now.
+func (x *inquiry) raisable(s *state, known answers) (answerLevel, bool, error) {
+	top := known.top()
+	if !top.scored || x.request.Partial || top.objects != uint64(len(x.names)) {
+		return top, false, nil
+	}
+	for _, name := range x.names {
+		o, _, err := s.object(name)
+		if err != nil || o.forgotten > top.began {
+			return top, false, err
+		}
+	}
+	return top, true, nil
+}
+
+// assess says what each object is to be charged, and parts the panel into those who can be and those who
+// cannot, without looking at truths.
+func (x *inquiry) assess(s *state, known answers, at time.Time) error {
+	base, raised, err := x.raisable(s, known)
+	if err != nil {
+		return err
+	}
+	if x.base, x.cost = (answerLevel{}), x.request.Epsilon; raised {
+		x.base, x.cost = base, less(x.request.Epsilon, base.epsilon)
+	}
 	x.able, x.refused = nil, nil
 	for _, name := range x.names {
 		o, refusal, err := x.ledger.subject(s, x.question, name, x.request.Epsilon)
 		if err == nil && refusal == nil {
-			refusal, err = x.ledger.checkBudget(s, o, charge{asking{question: x.question, epsilon: x.request.Epsilon, at: at}, x.request.Epsilon, o.chain.current()})
+			refusal, err = x.ledger.checkBudget(s, o, charge{asking{question: x.question, epsilon: x.request.Epsilon, at: at}, x.cost, o.chain.current()})
 		}
 		if err != nil {
 			return err
@@ -323,32 +355,62 @@ func (x *inquiry) decide(s *state) ([]change, error) {
 	}
 	base, free := known.best(x.request.Epsilon)
 	if !free {
-		return x.draw(s, end)
+		return x.draw(s, known, end)
 	}
 	left, err := s.leftOutOf(base)
 	if err != nil {
 		return nil, err
 	}
-	if base.Epsilon == x.request.Epsilon {
+	if base.epsilon == x.request.Epsilon {
 		end.counts[reused], end.answer = 1, base.event
 		return settling(nil, left, end), nil
 	}
 	end.counts[derived], end.answer = 1, end.first
-	output, err := x.ledger.queries.Degrade(x.query.Outputs(len(x.question.values)), base.Response.index, base.Epsilon, x.request.Epsilon)
-	return settling([]change{x.record(output, methodDegrade, base.objects)}, left, end), err
+	made, how, err := x.derive(known, base)
+	return settling([]change{x.record(made, how, base.objects)}, left, end), err
 }
 
-func (x *inquiry) record(output int, how method, objects uint64) *answered {
-	return &answered{x.question.number, x.request.Query, x.panelDigest(), objects, x.request.Epsilon, output, how}
+func (x *inquiry) record(r result, how method, objects uint64) *answered {
+	return &answered{x.question.number, x.request.Query, x.panelDigest(), objects, x.request.Epsilon, r, how}
+}
+
+// derive draws an answer from the nearest one above it and, if they have scores, the nearest below it that belongs
+// to the same ones.
+func (x *inquiry) derive(known answers, base answerLevel) (result, method, error) {
+	if !base.scored {
+		output, err := x.ledger.queries.Degrade(x.query.Outputs(len(x.question.values)), base.output, base.epsilon, x.request.Epsilon)
+		return result{output: output}, methodDegrade, err
+	}
+	how, lower := methodDegrade, mechanism.Score{}
+	if below, found := known.below(x.request.Epsilon, base); found {
+		how, lower = methodInsert, below.asScore()
+	}
+	score, err := x.ledger.queries.Between(lower, base.asScore(), x.request.Epsilon)
+	return result{scored: true, score: score.Value}, how, err
+}
+
+// drawAnswer draws an answer from the panel's place: a score, if the query has one, raised from the base if there
+// is one.
+func (x *inquiry) drawAnswer(place mechanism.Place) (result, method, error) {
+	if _, ok := place.Position(); !ok {
+		output, err := x.ledger.queries.Draw(place, x.request.Epsilon)
+		return result{output: output}, methodFresh, err
+	}
+	how, last := methodFresh, mechanism.Score{}
+	if x.base.scored {
+		how, last = methodRaise, x.base.asScore()
+	}
+	score, err := x.ledger.queries.Raise(last, x.request.Epsilon, place)
+	return result{scored: true, score: score.Value}, how, err
 }
 
 // draw charges the panel and answers from its truths.
-func (x *inquiry) draw(s *state, end *settled) ([]change, error) {
-	asked := x.able
-	if err := x.assess(s, earlier(x.at, s.clock)); err != nil {
+func (x *inquiry) draw(s *state, known answers, end *settled) ([]change, error) {
+	asked, base := x.able, x.base
+	if err := x.assess(s, known, earlier(x.at, s.clock)); err != nil {
 		return nil, err
 	}
-	if !slices.Equal(asked, x.able) || len(x.members)+len(x.missing) != len(x.able) {
+	if !slices.Equal(asked, x.able) || base != x.base || len(x.members)+len(x.missing) != len(x.able) {
 		return nil, errOvertaken // somebody was charged since, or nobody's truth was asked for
 	}
 	changes, counts, err := x.count(s)
@@ -359,12 +421,12 @@ func (x *inquiry) draw(s *state, end *settled) ([]change, error) {
 	if err != nil {
 		return nil, err
 	}
-	output, err := x.ledger.queries.Draw(place, x.request.Epsilon)
+	made, how, err := x.drawAnswer(place)
 	if err != nil {
 		return nil, err
 	}
 	end.counts[drawn], end.answer = 1, end.first+uint64(len(changes))
-	changes = append(changes, x.record(output, methodFresh, uint64(len(x.members))))
+	changes = append(changes, x.record(made, how, uint64(len(x.members))))
 	return settling(changes, x.leftOut(), end), nil
 }
 
@@ -383,7 +445,7 @@ func (x *inquiry) count(s *state) (changes []change, counts []int64, err error) 
 			return nil, nil, err
 		}
 		changes = append(changes, first...)
-		charges[i] = &charged{name, x.question.number, x.request.Epsilon}
+		charges[i] = &charged{name, x.question.number, x.cost}
 		counts[x.truths[i]]++
 	}
 	return append(changes, charges...), counts, nil
@@ -397,9 +459,7 @@ func (x *inquiry) result(ctx context.Context, settled uint64) (AnswerResult, err
 		if err != nil {
 			return err
 		}
-		if out.Event = end.answer; end.counts[drawn] == 1 {
-			out.Charged = x.request.Epsilon
-		}
+		out.Event = end.answer
 		if out.Refused, err = s.refusals(settled, end); err != nil {
 			return err
 		}
@@ -411,8 +471,13 @@ func (x *inquiry) result(ctx context.Context, settled uint64) (AnswerResult, err
 		if !ok || c.epsilon != x.request.Epsilon || c.query != x.request.Query {
 			return orCorrupt(nil, "event %d does not answer %q at ε=%s", end.answer, x.request.Query, x.request.Epsilon)
 		}
+		if end.counts[drawn] == 1 {
+			if out.Charged, err = s.costOf(c, end.answer); err != nil {
+				return err
+			}
+		}
 		out.Objects = c.objects
-		out.Answer, err = x.question.answerText(c.query, c.output)
+		out.Answer, err = x.question.answerText(c.query, c.result)
 		return err
 	})
 	if err != nil {
@@ -421,8 +486,36 @@ func (x *inquiry) result(ctx context.Context, settled uint64) (AnswerResult, err
 	return out, nil
 }
 
-// answerText puts an output of a query in words.
-func (q *question) answerText(query string, output int) (string, error) {
+// costOf returns what an answer drawn from truths cost each object: of a raised one, the difference to the answer
+// below it at that time. What was derived since lies between, and has later events.
+func (s *state) costOf(c *answered, event uint64) (privacy.Epsilon, error) {
+	if c.method != methodRaise {
+		return c.epsilon, nil
+	}
+	known, _, err := s.answers(answerKey(c.question, c.query, c.panel))
+	if err != nil {
+		return privacy.Epsilon{}, err
+	}
+	before := slices.DeleteFunc(known, func(l answerLevel) bool { return l.event >= event })
+	return less(c.epsilon, before.top().epsilon), nil
+}
+
+// checkAnswer refuses what cannot be an answer to a query.
+func (q *question) checkAnswer(query string, r result) error {
+	parsed, err := mechanism.ParseQuery(query, q.values)
+	if err == nil && r.scored && parsed.Outputs(len(q.values)) != 2 {
+		err = orCorrupt(nil, "a score for a query with %d answers", parsed.Outputs(len(q.values)))
+	}
+	if err != nil {
+		return orCorrupt(nil, "query %q: %v", query, err)
+	}
+	_, err = q.answerText(query, r)
+	return err
+}
+
+// answerText puts an answer to a query in words.
+func (q *question) answerText(query string, r result) (string, error) {
+	output := r.answer()
 	parsed, err := mechanism.ParseQuery(query, q.values)
 	if err != nil {
 		return "", orCorrupt(nil, "query %q: %v", query, err)

@@ -59,6 +59,8 @@ func apply(s *state, ev event) error {
 		return applyCreated(s, c, ev)
 	case *truthKeySet:
 		return applyTruthKey(s, c)
+	case *noiseKeySet:
+		return applyNoiseKey(s, c)
 	case *questionDefined:
 		return applyQuestion(s, c)
 	case *policyDefined:
@@ -181,7 +183,7 @@ func applyEnrolled(s *state, c *enrolled, number uint64) error {
 	}
 	switch {
 	case !again:
-		ch = chain{policy: c.policy}
+		ch = chain{policy: c.policy, noise: c.noise}
 		s.counters.chains++
 		o.chains++
 	case !o.withdrew(ch):
@@ -189,6 +191,12 @@ func applyEnrolled(s *state, c *enrolled, number uint64) error {
 	}
 	if ch.policy != c.policy || o.cap != c.cap {
 		return orCorrupt(nil, "object %q comes to question %d under other ceilings than it had", c.object, c.question)
+	}
+	if again && o.forgotten > ch.enrolled {
+		ch.noise = 0 // buyers may still have responses that were drawn from the key, about another truth perhaps
+	}
+	if ch.noise != c.noise {
+		return orCorrupt(nil, "object %q comes to question %d with another noise key than its chain began with", c.object, c.question)
 	}
 	ch.enrolled = number
 	s.link(&o.links, number)
@@ -205,7 +213,7 @@ func (s *state) checkEnrolled(c *enrolled) error {
 	if err := checkName("object", c.object); err != nil {
 		return orCorrupt(nil, "%v", err)
 	}
-	if c.question == 0 || c.question > s.counters.questions || c.policy > s.counters.policies || c.cap.IsZero() {
+	if c.question == 0 || c.question > s.counters.questions || c.policy > s.counters.policies || c.noise > s.counters.noises || c.cap.IsZero() {
 		return orCorrupt(nil, "object %q is enrolled in question %d under policy %d with the cap %s", c.object, c.question, c.policy, c.cap)
 	}
 	return nil
@@ -324,7 +332,8 @@ func (s *state) charge(o *object, after chain, cost privacy.Epsilon, orders uint
 	return nil
 }
 
-// applyCharged adds up what answers cost: unlike the levels of a chain, they are independent.
+// applyCharged adds up what answers cost: a chain's levels and the answers are independent of each other, and so are
+// answers but for those that are raised, which cost the difference.
 func applyCharged(s *state, c *charged, ev event) error {
 	ch, o, err := s.enrolledIn(c.question, c.object)
 	if err != nil {
@@ -333,6 +342,7 @@ func applyCharged(s *state, c *charged, ev event) error {
 	if err := s.counters.charges.take(c); err != nil {
 		return err
 	}
+	s.counters.charges.forgotten = max(s.counters.charges.forgotten, o.forgotten)
 	if ch.answered, err = ch.answered.Add(c.epsilon); err == nil {
 		err = s.charge(&o, ch, c.epsilon, ch.orders, ev)
 	}
@@ -358,12 +368,13 @@ func (n *charges) take(c *charged) error {
 	return nil
 }
 
-// settles tells whether the charges are those of an answer. Some of their events may be erased.
-func (n charges) settles(c *answered) bool {
-	if c.method == methodDegrade {
+// settles tells whether the charges are those of an answer that costs everybody so much. Some of their events
+// may be erased.
+func (n charges) settles(c *answered, cost privacy.Epsilon) bool {
+	if cost.IsZero() {
 		return n == charges{}
 	}
-	return n.objects == c.objects && (n.epsilon.IsZero() || n.question == c.question && n.epsilon == c.epsilon)
+	return n.objects == c.objects && (n.epsilon.IsZero() || n.question == c.question && n.epsilon == cost)
 }
 
 func applyAnswered(s *state, c *answered, number uint64) error {
@@ -371,27 +382,61 @@ func applyAnswered(s *state, c *answered, number uint64) error {
 	if err != nil {
 		return err
 	}
-	if _, err := q.answerText(c.query, c.output); err != nil {
+	if err := q.checkAnswer(c.query, c.result); err != nil {
 		return err
 	}
-	if c.objects == 0 || !s.counters.charges.settles(c) {
-		return orCorrupt(nil, "query %q: not everybody in the panel of %d was charged for it", c.query, c.objects)
-	}
-	s.counters.charges = charges{}
 	key := answerKey(c.question, c.query, c.panel)
 	a, _, err := s.answers(key)
 	if err != nil {
 		return err
 	}
-	at, recorded := slices.BinarySearchFunc(a, c.epsilon, func(l answerLevel, e privacy.Epsilon) int { return l.Epsilon.Compare(e) })
-	if recorded || c.epsilon.IsZero() {
-		return orCorrupt(nil, "query %q, question %d: a second answer at ε=%s", c.query, c.question, c.epsilon)
+	began, cost, err := a.admit(c, number)
+	if err != nil {
+		return fmt.Errorf("query %q, question %d: %w", c.query, c.question, err)
 	}
-	if base, found := a.best(c.epsilon); c.method == methodDegrade && (!found || base.objects != c.objects) {
-		return orCorrupt(nil, "query %q, question %d: an answer about %d objects is derived from none", c.query, c.question, c.objects)
+	charged := s.counters.charges
+	if c.objects == 0 || !charged.settles(c, cost) {
+		return orCorrupt(nil, "query %q: not everybody in the panel of %d was charged for it", c.query, c.objects)
 	}
-	made := answerLevel{newLevel(c.epsilon, value{index: c.output}, number), c.objects}
+	if charged.forgotten > began {
+		return orCorrupt(nil, "query %q: an answer is raised after somebody in its panel was forgotten", c.query)
+	}
+	s.counters.charges = charges{}
+	at, _ := a.find(c.epsilon)
+	made := answerLevel{c.epsilon, c.result, number, began, c.objects}
 	return s.put(bucketAnswers, key, slices.Insert(a, at, made).encode())
+}
+
+// admit says by which event the answers began that a new one belongs to, and what it costs each object. It
+// refuses one that cannot have come about as it says.
+func (a answers) admit(c *answered, number uint64) (began uint64, cost privacy.Epsilon, err error) {
+	at, recorded := a.find(c.epsilon)
+	if recorded || c.epsilon.IsZero() {
+		return 0, cost, orCorrupt(nil, "a second answer at ε=%s", c.epsilon)
+	}
+	base, above := a.best(c.epsilon)
+	switch c.method {
+	case methodFresh:
+		if above {
+			return 0, cost, orCorrupt(nil, "a fresh answer at ε=%s, below one that is there", c.epsilon)
+		}
+		return number, c.epsilon, nil
+	case methodRaise:
+		if at < len(a) || at == 0 {
+			return 0, cost, orCorrupt(nil, "a raise to ε=%s, with %d answers below and %d above", c.epsilon, at, len(a)-at)
+		}
+		base = a.top()
+		cost = less(c.epsilon, base.epsilon)
+	default:
+		_, below := a.below(c.epsilon, base)
+		if !above || c.scored && (c.method == methodInsert) != below {
+			return 0, cost, orCorrupt(nil, "an answer at ε=%s by %s among %d", c.epsilon, c.method, len(a))
+		}
+	}
+	if base.scored != c.scored || base.objects != c.objects {
+		return 0, cost, orCorrupt(nil, "an answer about %d objects is derived from none", c.objects)
+	}
+	return base.began, cost, nil
 }
 
 // applyWithdrawn ends the object's part in everything it was enrolled in so far.

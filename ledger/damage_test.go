@@ -34,7 +34,7 @@ func tellLittle(t testing.TB, s store.Store) {
 	clock := newClock(epoch())
 	l, err := openStore(s, Options{Now: clock.read})
 	must(t, err)
-	l.sampler, l.queries, l.salts = steadySampler(), zeros(), steadySalts(2)
+	l.sampler, l.queries, l.salts = steadySampler(), medians(), steadySalts(2)
 	must(t, l.setTruthKey(truthKey(), nil))
 	terms := policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 200}}}
 	p, err := policy.Sell(terms)
@@ -60,6 +60,12 @@ func tellLittle(t testing.TB, s store.Store) {
 	must(t, l.Forget(t.Context(), "forget", "ann"))
 	makeStatement(t, l, "ann")
 	must(t, l.Withdraw(t.Context(), "leave, too", "bob"))
+	must(t, l.setNoiseKeys(noiseKeys("2026")))
+	enroll(t, l, "vote", "9", "eve", "dan")
+	release(t, l, releaseOf(t, "keyed", "eve", "1"))
+	answerTo(t, l, inquire(t, "score", "majority:yes", "0.5", ballots("eve"), "eve", "dan"))
+	answerTo(t, l, inquire(t, "raised", "majority:yes", "1", ballots("eve"), "eve", "dan"))
+	answerTo(t, l, inquire(t, "between", "majority:yes", "0.75", never(t), "eve", "dan"))
 }
 
 // littleFile is the file of that ledger, without unused pages.

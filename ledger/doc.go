@@ -16,7 +16,12 @@
 //
 // A query about a panel of objects, such as whether a majority says yes, has one [Ledger.Answer] by
 // the mechanism that is optimal at its ε (package mechanism). It is charged to everybody in the panel:
-// answers add up with each other and with the chains.
+// answers to different queries add up with each other and with the chains. The answers to one query that
+// has two of them, about a majority or a threshold, are raised as the responses of a chain are, and cost the
+// largest ε together.
+//
+// Responses are drawn from chance or, with [Options.NoiseKey], from a key of the host's, so that a ledger that
+// is lost can be made again with the same responses ([NoiseKeys] says what that costs).
 //
 // # The market
 //
@@ -97,7 +102,7 @@
 // the state is the fold of the log, and can be recomputed from it and compared. Forgetting an object also erases
 // what events say of it, and makes the state the fold of what is left.
 //
-// # File format, version 4
+// # File format, version 5
 //
 // The file is a bbolt database with these buckets. Numbers in keys are big-endian. Every value but
 // that of meta/format ends with the CRC-32C (4 bytes, big-endian) of: name of the bucket, length of
@@ -108,6 +113,8 @@
 //	  "about"          what the ledger was created with
 //	  "counters"       sums over the log; written once a transaction
 //	  "truth key"      16 bytes that recognize the truth key; absent without one
+//	  "noise" number(4)
+//	                   noise key
 //	questions
 //	  "q" number(4)    question
 //	  "n" name         number(4)
@@ -147,19 +154,21 @@
 // UTF-8 after n; tag is 0, or 1 and 16 bytes; flag is 0 or 1; [..]* is n items after n.
 //
 //	about      i64 time, id 16 bytes, text currency, text log key
-//	counters   n events, i64 last event, u32 questions, u32 policies, n objects, n chains, u32 buyers,
+//	counters   n events, i64 last event, u32 noise keys, u32 questions, u32 policies, n objects, n chains, u32 buyers,
 //	           n sales and reservations, n sales carried out, n revenue; then what is 0 between transactions: n sale not
-//	           settled, n refused events not settled, n charges not answered, u32 their question, ε of each, n erased events not
-//	           accounted for, n of them refusals or settled, n earned by them, n sale whose objects are to come (0, or n objects, n of them erased,
-//	           n price, 5 × n by method and upgrades, text last object)
+//	           settled, n refused events not settled, n charges not answered, u32 their question, ε of each, n last event that
+//	           forgot one of those charged (0: none), n erased events not accounted for, n of them refusals or settled, n
+//	           earned by them, n sale whose objects are to come (0, or n objects, n of them erased, n price, 5 × n by method
+//	           and upgrades, text last object)
+//	noise key  u32 number, text name, 16 bytes that recognize the key
 //	question   u32 number, text name, u8 encoding (1 direct, 2 unary), [text value]*
 //	object     ε cap, ε spent, n chains, n event of its withdrawal (0: none), n event that forgot it (0: none),
 //	           n earned, links, [n reservation that may hold budget]*
 //	stranger   links
 //	  links    n last event about it, n how many there are, n last settled event that names it, n how many there
 //	           are; without those that are erased
-//	chain      n event of its last enrolment, n policy (0: none), n orders, tag of the truth, ε charged by
-//	           answers or spent before it was forgotten, levels
+//	chain      n event of its last enrolment, n policy (0: none), n noise key (0: chance), n orders, tag of the truth,
+//	           ε charged by answers or spent before it was forgotten, levels
 //	  levels   [ε, response, n event, [n buyer]*]* by rising ε
 //	  response direct: n number of the value; unary: n 2²⁰ + m, then m bits in ⌈m/8⌉ bytes, bit v%8 of byte
 //	           v/8 for value v
@@ -167,7 +176,9 @@
 //	sale       u8 status (1 reserved, 2 sold, 3 cancelled), u32 buyer, u32 question, ε, n objects, n price,
 //	           n refused, n event that began it, n event that reserved it (0: none), flag and i64 expiry if reserved,
 //	           n price reserved before
-//	answers    [ε, n output, n event, n objects in the panel]* by rising ε
+//	answers    [ε, result, n event, n event of the fresh answer that it comes from (or its own), n objects in the
+//	           panel]* by rising ε
+//	  result   flag scored, n output; of a score 2y for y ≥ 0 and −2y − 1 for y < 0 instead of the output
 //	tally      n chains that have this response at this ε, n chains of which it is the current one; in unary
 //	           encoding of all responses, and then of those with the bit of each value, in their order
 //	request    digest 32 bytes, flag done, [n settling event]*
@@ -189,7 +200,7 @@
 // The public bytes begin so, and go on as the table says:
 //
 //	offset size
-//	0      1    version of the encoding, 3
+//	0      1    version of the encoding, 4
 //	1      1    kind
 //	2      8    i64 time
 //
@@ -198,7 +209,7 @@
 //	2 truth-key   nothing; 16 bytes
 //	3 question    nothing; u32 number, text name, u8 encoding, [text value]*
 //	4 policy      nothing; u32 number, text JSON
-//	5 enrolled    nothing; text object, u32 question, u32 policy, ε cap
+//	5 enrolled    nothing; text object, u32 question, u32 policy, u32 noise key (0: chance), ε cap
 //	6 released    nothing; text object, u32 question, ε, response, u8 method (1 raise, 2 degrade, 3 insert)
 //	7 settled     text key, flag alone, digest 32 bytes unless alone, n first event, n through event, flag final,
 //	              3 × n counts, n refused, [n question, n raised, n unchanged, n refused]* of a sweep, n event of an
@@ -207,8 +218,8 @@
 //	              alone: the request names this object and no other; of a part that is not the last, of a request
 //	              for all, the object is the last one of the part; else ""
 //	8 charged     nothing; text object, u32 question, ε; the answered event follows
-//	9 answered    nothing; u32 question, text query, digest of the panel 32 bytes, n objects, ε, n output,
-//	              u8 method (2 degrade, 4 fresh)
+//	9 answered    nothing; u32 question, text query, digest of the panel 32 bytes, n objects, ε, result,
+//	              u8 method (2 degrade, 4 fresh; of a score also 1 raise, 3 insert)
 //	10 buyer      nothing; u32 number, text name
 //	11 reserved   nothing; deal, i64 expiry; its held events follow, then those of who is refused
 //	  deal        n sale, u32 buyer, u32 question, ε, n objects, n price, n refused
@@ -228,6 +239,7 @@
 //	19 stated     nothing; text object, n event that forgot it (0: none), [n event]* about it since, account
 //	  account     ε cap, ε spent, n earned
 //	20 forgotten  nothing; text object, n events erased, account, [u32 question, u32 policy, ε spent]*
+//	21 noise-key  nothing; u32 number, text name, 16 bytes that recognize the key
 //
 // Kinds 5, 6, 8, 12, 15 to 19, and 7 where it names an object, are about one object and can be erased. With 7 alone
 // the digest in the record of its request becomes zero.

@@ -30,6 +30,10 @@ func (l *Ledger) respond(q *question, x subject, epsilon privacy.Epsilon, truth 
 			return out, nil, err
 		}
 	}
+	if x.chain.noise != 0 {
+		out.value, err = l.keyed(q, x, place, epsilon, truth)
+		return out, first, err
+	}
 	order := draw{l.sampler, out.method, epsilon, int(truth)}
 	if q.encoding == Unary {
 		out.value.bits, err = drawFrom(order, len(q.values), x.chain.levels, rrchain.NewUnaryChain, func(v value) rrchain.Bits { return v.bits })

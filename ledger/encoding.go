@@ -4,6 +4,7 @@ import "github.com/sluicedp/sluice/privacy"
 
 func (*created) kind() kind         { return kindCreated }
 func (*truthKeySet) kind() kind     { return kindTruthKey }
+func (*noiseKeySet) kind() kind     { return kindNoiseKey }
 func (*questionDefined) kind() kind { return kindQuestion }
 func (*policyDefined) kind() kind   { return kindPolicy }
 func (*enrolled) kind() kind        { return kindEnrolled }
@@ -88,11 +89,12 @@ func (c *enrolled) encode(e *encoder) {
 	e.text(c.object)
 	e.u32(c.question)
 	e.u32(c.policy)
+	e.u32(c.noise)
 	e.epsilon(c.cap)
 }
 
 func decodeEnrolled(d *decoder) change {
-	return &enrolled{object: d.text(), question: d.u32(), policy: d.u32(), cap: d.epsilon()}
+	return &enrolled{object: d.text(), question: d.u32(), policy: d.u32(), noise: d.u32(), cap: d.epsilon()}
 }
 
 func (c *released) encode(e *encoder) {
@@ -296,18 +298,44 @@ func (c *answered) encode(e *encoder) {
 	e.raw(c.panel[:])
 	e.uvarint(c.objects)
 	e.epsilon(c.epsilon)
-	e.uvarint(uint64(c.output))
+	encodeResult(e, c.result)
 	e.u8(uint8(c.method))
 }
 
 func decodeAnswered(d *decoder) change {
 	c := &answered{question: d.u32(), query: d.text()}
 	d.array(c.panel[:])
-	c.objects, c.epsilon, c.output, c.method = d.uvarint(), d.epsilon(), d.output(), method(d.u8())
-	if c.method != methodFresh && c.method != methodDegrade {
+	c.objects, c.epsilon, c.result, c.method = d.uvarint(), d.epsilon(), decodeResult(d), method(d.u8())
+	derived := c.method == methodRaise || c.method == methodInsert
+	if c.method != methodFresh && c.method != methodDegrade && !(derived && c.scored) {
 		d.fail("unknown method %d", c.method)
 	}
 	return c
+}
+
+// farthestScore is the size of a score at most: see [mechanism.Score].
+const farthestScore = 1 << 61
+
+// encodeResult writes an output, or a score with its sign in the last bit.
+func encodeResult(e *encoder, r result) {
+	e.flag(r.scored)
+	if r.scored {
+		e.uvarint(uint64(r.score<<1 ^ r.score>>63))
+	} else {
+		e.uvarint(uint64(r.output))
+	}
+}
+
+func decodeResult(d *decoder) result {
+	if !d.flag() {
+		return result{output: d.output()}
+	}
+	n := d.uvarint()
+	r := result{scored: true, score: int64(n>>1) ^ -int64(n&1)}
+	if r.score < -farthestScore || r.score > farthestScore {
+		d.fail("a score beyond ±2^61")
+	}
+	return r
 }
 
 // A key stays used, whatever becomes of the object.
@@ -479,6 +507,8 @@ func decodeHidden(d *decoder, k kind) change {
 		return decodeCreated(d)
 	case kindTruthKey:
 		return decodeTruthKeySet(d)
+	case kindNoiseKey:
+		return decodeNoiseKeySet(d)
 	case kindQuestion:
 		return decodeQuestionDefined(d)
 	case kindPolicy:

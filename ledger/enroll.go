@@ -137,7 +137,11 @@ func (x *enrollment) plan(s *state, names []string, policyNumber uint32) (p part
 			p.refused = append(p.refused, Refusal{Object: name, Reason: CapDiffers, Ceiling: o.cap, Spent: o.spent, Asked: limit, Helps: HelpsNothing})
 			continue
 		}
+		noise := x.ledger.noise.current
 		if already {
+			if noise = c.noise; o.forgotten > c.enrolled {
+				noise = 0 // see NoiseKeys
+			}
 			same, err := x.samePolicy(s, c)
 			if err != nil {
 				return p, err
@@ -152,7 +156,7 @@ func (x *enrollment) plan(s *state, names []string, policyNumber uint32) (p part
 			}
 		}
 		p.counts[enrolledNow]++
-		p.changes = append(p.changes, &enrolled{name, x.question.number, policyNumber, limit})
+		p.changes = append(p.changes, &enrolled{name, x.question.number, policyNumber, noise, limit})
 	}
 	return p, nil
 }

@@ -21,7 +21,7 @@ type salt [16]byte
 type commitment [sha256.Size]byte
 
 // eventVersion is the version of the event encoding.
-const eventVersion = 3
+const eventVersion = 4
 
 // The forms of an event's record.
 const (

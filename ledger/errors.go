@@ -29,6 +29,9 @@ var (
 	ErrTruthChanged = errors.New("the true value is not the one the chain began with")
 	// ErrTruthKey says that the truth key is missing or is not the ledger's.
 	ErrTruthKey = errors.New("wrong truth key")
+	// ErrNoiseKey says that a key is not the one that the ledger knows by its name, or that a chain began with a key
+	// that the ledger was opened without.
+	ErrNoiseKey = errors.New("not the noise key of this ledger")
 	// ErrVersion says that the file was written by another version of this package, in a format that this
 	// one does not read.
 	ErrVersion = errors.New("file format is of another version")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -63,11 +64,12 @@ const (
 	kindRefused
 	kindStated
 	kindForgotten
+	kindNoiseKey
 )
 
 func (k kind) String() string {
 	names := [...]string{"", "created", "truth-key", "question", "policy", "enrolled", "released", "settled", "charged", "answered",
-		"buyer", "reserved", "held", "cancelled", "sale", "sold", "withdrawn", "bound", "refused", "stated", "forgotten"}
+		"buyer", "reserved", "held", "cancelled", "sale", "sold", "withdrawn", "bound", "refused", "stated", "forgotten", "noise-key"}
 	if int(k) < len(names) {
 		return names[k]
 	}
@@ -101,6 +103,7 @@ type enrolled struct {
 	object   string
 	question uint32
 	policy   uint32 // 0 for none
+	noise    uint32 // the key that the chain is drawn from; 0 for chance
 	cap      privacy.Epsilon
 }
 
@@ -111,7 +114,7 @@ const (
 	methodRaise method = iota + 1
 	methodDegrade
 	methodInsert
-	methodFresh  // an answer to a query drawn from the truth, whatever was answered before
+	methodFresh  // an answer to a query drawn from the truths, whatever was answered before
 	methodResale // a recorded response sold again
 )
 
@@ -146,8 +149,24 @@ type answered struct {
 	panel    [sha256.Size]byte // see inquiry.panelDigest
 	objects  uint64            // the size of the panel
 	epsilon  privacy.Epsilon
-	output   int
-	method   method // methodFresh or methodDegrade
+	result
+	method method // methodFresh or methodDegrade; of a score also methodRaise or methodInsert
+}
+
+// result is what a query about a panel is answered by: an output or, of a query with two outputs and a boundary
+// between them, a score, which can be raised.
+type result struct {
+	scored bool
+	output int
+	score  int64
+}
+
+// answer returns the output.
+func (r result) answer() int {
+	if r.scored {
+		return mechanism.Score{Value: r.score}.Output()
+	}
+	return r.output
 }
 
 // buyerNamed gives a buyer a number, by which chains and sales refer to it.

@@ -26,7 +26,7 @@ import (
 // them, and the leaves, by one proof, with the root that the checkpoint signs. So what was altered can be named.
 // Nothing opaque is in a document, and it is verified without a ledger.
 //
-// Their formats, whose names have a version, are tied to event version 3 (eventVersion). If the log ever gets
+// Their formats, whose names have a version, are tied to event version 4 (eventVersion). If the log ever gets
 // another one, its encoder is kept for these documents: they must verify for ever. Golden files see to that.
 // Checkpoints are those of https://c2sp.org/tlog-checkpoint.
 

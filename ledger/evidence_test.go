@@ -42,7 +42,7 @@ func newOffice(t testing.TB, seed byte) *office {
 	o := &office{store: &storetest.Memory{}, clock: newClock(epoch()), keys: note.VerifierList(verifier)}
 	beginWithKey(t, o.store, public)
 	o.Ledger = openMemory(t, o.store, Options{Now: o.clock.read, Signer: signer})
-	o.sampler, o.queries, o.salts = steadySampler(), zeros(), countedSalts()
+	o.sampler, o.queries, o.salts = steadySampler(), medians(), countedSalts()
 	must(t, o.setTruthKey(truthKey(), nil))
 	t.Cleanup(func() { _ = o.Close() })
 	return o

@@ -46,6 +46,7 @@ type Fact struct {
 	Question     string           `json:"question,omitempty"`
 	Values       []string         `json:"values,omitempty"`
 	Encoding     Encoding         `json:"encoding,omitempty"`
+	NoiseKey     uint32           `json:"noise_key,omitempty"` // its number; 0 for chance
 	Policy       *policy.Policy   `json:"policy,omitempty"`
 	Cap          *privacy.Epsilon `json:"cap,omitempty"`
 	Epsilon      *privacy.Epsilon `json:"epsilon,omitempty"`
@@ -208,7 +209,7 @@ func (w *wording) put(c change) {
 	case *buyerNamed:
 		w.Number, w.Buyer = c.number, c.name
 	case *enrolled:
-		w.Object, w.Question, w.Policy, w.Cap = c.object, w.question(c.question), w.policy(c.policy), &c.cap
+		w.Object, w.Question, w.Policy, w.NoiseKey, w.Cap = c.object, w.question(c.question), w.policy(c.policy), c.noise, &c.cap
 	case *truthBound:
 		w.Object, w.Question, w.Truth = c.object, w.question(c.question), c.tag[:]
 	case *released:
@@ -369,7 +370,7 @@ func (r *reading) take() change {
 	case "buyer":
 		return &buyerNamed{r.Number, r.Buyer}
 	case "enrolled":
-		return &enrolled{r.Object, r.question(r.Question), r.policy(r.Policy), zeroIfNil(r.Cap)}
+		return &enrolled{r.Object, r.question(r.Question), r.policy(r.Policy), r.NoiseKey, zeroIfNil(r.Cap)}
 	case "bound":
 		c := &truthBound{object: r.Object, question: r.question(r.Question)}
 		r.fill(c.tag[:], r.Truth)

@@ -40,7 +40,7 @@ func newGround(t *testing.T) ground {
 	s := &storetest.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()})
-	l.sampler, l.queries = steadySampler(), zeros()
+	l.sampler, l.queries = steadySampler(), medians()
 	timed, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}, policy.Step{At: epoch().Add(10 * time.Hour), Ceiling: eps(t, "1")})
 	must(t, err)
 	terms := market(t, "1.5", func(m *policy.Market) {
@@ -221,7 +221,7 @@ func (g ground) definitions(t *testing.T) map[string]pairOfLogs {
 	}
 	p := func(json string) []change { return []change{&policyDefined{3, json}} }
 	in := func(name string, question, policy uint32, limit string) []change {
-		return []change{&enrolled{name, question, policy, eps(t, limit)}}
+		return []change{&enrolled{name, question, policy, 0, eps(t, limit)}}
 	}
 	b := func(name string) []change { return []change{&buyerNamed{5, name}} }
 	fixed := policy.Fixed(eps(t, "0.125")).String()
@@ -255,7 +255,7 @@ func (g ground) definitions(t *testing.T) map[string]pairOfLogs {
 		"another policy when back":      {sound: append([]change{&withdrawn{"bob"}}, in("bob", 1, 1, "2")...), forged: append([]change{&withdrawn{"bob"}}, in("bob", 1, 2, "2")...), why: "under other ceilings"},
 		"withdrawn twice":               {sound: []change{&withdrawn{"bob"}}, forged: []change{&withdrawn{"dan"}}, why: `"dan" withdraws twice`},
 		"a stranger withdraws":          {sound: []change{&withdrawn{"bob"}}, forged: []change{&withdrawn{"zoe"}}, why: "without being there"},
-		"withdrawn after all is forgot": {sound: []change{&bob, &enrolled{"bob", 1, 1, eps(t, "2")}, &withdrawn{"bob"}}, forged: []change{&bob, &withdrawn{"bob"}}, why: `"bob" withdraws twice`},
+		"withdrawn after all is forgot": {sound: []change{&bob, &enrolled{"bob", 1, 1, 0, eps(t, "2")}, &withdrawn{"bob"}}, forged: []change{&bob, &withdrawn{"bob"}}, why: `"bob" withdraws twice`},
 	}
 }
 
@@ -273,7 +273,7 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 	}
 	binding := func(name string, question uint32) change { return &truthBound{name, question, tag{1}} }
 	charge := func(name string, epsilon string) change { return &charged{name, 1, eps(t, epsilon)} }
-	bobs := &answered{question: 1, query: "winner", panel: [32]byte{1}, objects: 1, epsilon: eps(t, "0.1"), output: 1, method: methodFresh}
+	bobs := &answered{question: 1, query: "winner", panel: [32]byte{1}, objects: 1, epsilon: eps(t, "0.1"), result: result{output: 1}, method: methodFresh}
 	with := func(a answered, edit func(*answered)) change { edit(&a); return &a }
 	answer := []change{charge("bob", "0.1"), bobs}
 	former := *g.log[indexOf(t, g.log, func(c change) bool { return c.kind() == kindAnswered })].change.(*answered)
@@ -281,6 +281,17 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 		return []change{with(former, func(a *answered) { a.epsilon, a.method = eps(t, "0.05"), methodDegrade; edit(a) })}
 	}
 	nothing := func(*answered) {}
+	// A raise of the former answer from ε=0.1, which costs everybody the difference.
+	to := func(epsilon, cost string, how method, edit func(*answered)) (changes []change) {
+		if cost != "" {
+			changes = []change{charge("ann", cost), charge("bob", cost)}
+		}
+		return append(changes, with(former, func(a *answered) { a.epsilon, a.method, a.score = eps(t, epsilon), how, -7; edit(a) }))
+	}
+	raised := to("0.2", "0.1", methodRaise, nothing)
+	after := func(first []change, then ...change) []change { return append(slices.Clone(first), then...) }
+	bobForgotten := g.forgotten["bob"]
+	bobBack := []change{&bobForgotten, &enrolled{"bob", 1, 1, 0, eps(t, "2")}}
 	both := []change{charge("ann", "0.1"), charge("bob", "0.1"), with(*bobs, func(a *answered) { a.objects = 2 })}
 	return map[string]pairOfLogs{
 		"released above the ceiling":    {sound: raise("ann", 1, "0.4"), forged: raise("ann", 1, "0.400000001"), why: "above the ceiling of 0.5"}, // 0.1 was for the answer
@@ -307,10 +318,32 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 		"a query about no value":        {sound: answer, forged: []change{answer[0], with(*bobs, func(a *answered) { a.query = "majority:maybe" })}, why: "maybe"},
 		"an answer at 0":                {sound: answer, forged: []change{with(former, func(a *answered) { a.epsilon, a.method = eps(t, "0"), methodDegrade })}, why: "at ε=0"},
 		"a second answer":               {sound: answer, forged: []change{charge("ann", "0.1"), charge("bob", "0.1"), &former}, why: "a second answer at ε=0.1"},
-		"a derived answer is charged":   {sound: lower(nothing), forged: append([]change{charge("bob", "0.05")}, lower(func(a *answered) { a.objects = 1 })...), why: "not everybody in the panel"},
-		"derived from none":             {sound: lower(nothing), forged: lower(func(a *answered) { a.panel[0]++ }), why: "is derived from none"},
-		"derived from below":            {sound: lower(nothing), forged: lower(func(a *answered) { a.epsilon = eps(t, "0.2") }), why: "is derived from none"},
+		"a derived answer is charged":   {sound: lower(nothing), forged: append([]change{charge("ann", "0.05"), charge("bob", "0.05")}, lower(nothing)...), why: "not everybody in the panel"},
+		"derived from none":             {sound: lower(nothing), forged: lower(func(a *answered) { a.panel[0]++ }), why: "at ε=0.05 by degrade among 0"},
+		"derived from below":            {sound: lower(nothing), forged: lower(func(a *answered) { a.epsilon = eps(t, "0.2") }), why: "at ε=0.2 by degrade among 1"},
 		"derived about others":          {sound: lower(nothing), forged: lower(func(a *answered) { a.objects = 3 }), why: "is derived from none"},
+		"raised for less":               {sound: raised, forged: to("0.2", "0.099999999", methodRaise, nothing), why: "not everybody in the panel"},
+		"raised for more":               {sound: raised, forged: to("0.2", "0.15", methodRaise, nothing), why: "not everybody in the panel"},
+		"raised for nothing":            {sound: raised, forged: to("0.2", "", methodRaise, nothing), why: "not everybody in the panel of 2"},
+		"raised for one alone":          {sound: raised, forged: []change{charge("bob", "0.1"), raised[2]}, why: "not everybody in the panel of 2"},
+		"raised about fewer":            {sound: raised, forged: []change{charge("bob", "0.1"), with(former, func(a *answered) { a.epsilon, a.method, a.objects = eps(t, "0.2"), methodRaise, 1 })}, why: "an answer about 1 objects is derived from none"},
+		"fresh for the difference":      {sound: raised, forged: to("0.2", "0.1", methodFresh, nothing), why: "not everybody in the panel", after: 10 * time.Hour},
+		"raised in full":                {sound: to("0.2", "0.2", methodFresh, nothing), forged: to("0.2", "0.2", methodRaise, nothing), why: "not everybody in the panel", after: 10 * time.Hour},
+		"raised below the top":          {sound: after(raised, to("0.3", "0.1", methodRaise, nothing)...), forged: after(raised, to("0.15", "0.05", methodRaise, nothing)...), why: "a raise to ε=0.15, with 1 answers below and 1 above", after: 10 * time.Hour},
+		"raised from none":              {sound: raised, forged: to("0.2", "0.1", methodRaise, func(a *answered) { a.panel[0]++ }), why: "a raise to ε=0.2, with 0 answers below and 0 above"},
+		"raised to where it is":         {sound: raised, forged: to("0.1", "0.1", methodRaise, nothing), why: "a second answer at ε=0.1"},
+		"raised as an output":           {sound: raised, forged: to("0.2", "0.1", methodRaise, func(a *answered) { a.result = result{output: 1} }), why: "is derived from none"},
+		"raised from an output":         {sound: after(answer, charge("bob", "0.2"), with(*bobs, func(a *answered) { a.epsilon = eps(t, "0.2") })), forged: after(answer, charge("bob", "0.1"), with(*bobs, func(a *answered) { a.epsilon, a.method, a.result = eps(t, "0.2"), methodRaise, result{scored: true} })), why: "a score for a query with 3 answers"},
+		"an output that there is not":   {sound: to("0.2", "0.2", methodFresh, nothing), forged: to("0.2", "0.2", methodFresh, func(a *answered) { a.result = result{output: 2} }), why: "2", after: 10 * time.Hour},
+		"a score for the winner":        {sound: answer, forged: []change{answer[0], with(*bobs, func(a *answered) { a.result = result{scored: true} })}, why: "a score for a query with 3 answers"},
+		"fresh below one that is there": {sound: to("0.2", "0.2", methodFresh, nothing), forged: to("0.05", "0.05", methodFresh, nothing), why: "a fresh answer at ε=0.05, below one that is there", after: 10 * time.Hour},
+		"inserted below all":            {sound: lower(nothing), forged: lower(func(a *answered) { a.method = methodInsert }), why: "at ε=0.05 by insert among 1"},
+		"degraded between two":          {sound: after(raised, to("0.15", "", methodInsert, nothing)...), forged: after(raised, to("0.15", "", methodDegrade, nothing)...), why: "at ε=0.15 by degrade among 2"},
+		"inserted above all":            {sound: after(raised, to("0.15", "", methodInsert, nothing)...), forged: after(raised, to("0.25", "", methodInsert, nothing)...), why: "at ε=0.25 by insert among 2"},
+		"inserted as an output":         {sound: after(raised, to("0.15", "", methodInsert, nothing)...), forged: after(raised, to("0.15", "", methodDegrade, func(a *answered) { a.result = result{output: 1} })...), why: "is derived from none"},
+		"inserted for a charge":         {sound: after(raised, to("0.15", "", methodInsert, nothing)...), forged: after(raised, to("0.15", "0.05", methodInsert, nothing)...), why: "not everybody in the panel", after: 10 * time.Hour},
+		"raised after forgetting":       {sound: after(bobBack, to("0.2", "0.2", methodFresh, nothing)...), forged: after(bobBack, raised...), why: "is raised after somebody in its panel was forgotten", after: 10 * time.Hour},
+		"inserted between beginnings":   {sound: after(after(bobBack, to("0.2", "0.2", methodFresh, nothing)...), to("0.15", "", methodDegrade, nothing)...), forged: after(after(bobBack, to("0.2", "0.2", methodFresh, nothing)...), to("0.15", "", methodInsert, nothing)...), why: "at ε=0.15 by insert among 2", after: 10 * time.Hour},
 		"bound twice":                   {sound: []change{binding("ann", 2)}, forged: []change{binding("ann", 1)}, why: "a second time"},
 		"bound twice in a row":          {sound: []change{binding("ann", 2)}, forged: []change{binding("ann", 2), binding("ann", 2)}, why: "a second time"},
 		"bound in no question":          {sound: []change{binding("ann", 2)}, forged: []change{binding("bob", 2)}, why: "without being enrolled"},
@@ -401,10 +434,10 @@ func (g ground) ends(t *testing.T) map[string]pairOfLogs {
 		"forgotten twice":                {sound: all, forged: append(slices.Clone(all), all...), why: "events are forgotten"},
 		"forgotten twice of no events":   {sound: all, forged: append(slices.Clone(all), forgets(ann, func(c *forgotten) { c.events = 0 })...), why: "leaves behind what it cannot have"},
 		"a response of the forgotten":    {sound: all, forged: append(slices.Clone(all), &released{"ann", 1, eps(t, "0.3"), response{value{index: 1}, methodRaise}}), why: "after it has withdrawn"},
-		"the forgotten spend it again":   {sound: append(slices.Clone(all), &enrolled{"ann", 2, 0, eps(t, "2")}, &released{"ann", 2, eps(t, "1.65"), response{value{index: 1}, methodRaise}}), forged: append(slices.Clone(all), &enrolled{"ann", 2, 0, eps(t, "2")}, &released{"ann", 2, eps(t, "1.650000001"), response{value{index: 1}, methodRaise}}), why: "more than its cap"},
-		"and under the same ceiling":     {sound: append(slices.Clone(all), &enrolled{"ann", 1, 1, eps(t, "2")}, &released{"ann", 1, eps(t, "0.15"), response{value{index: 1}, methodRaise}}), forged: append(slices.Clone(all), &enrolled{"ann", 1, 1, eps(t, "2")}, &released{"ann", 1, eps(t, "0.150000001"), response{value{index: 1}, methodRaise}}), why: "above the ceiling of 0.5"},
-		"back under another policy":      {sound: append(slices.Clone(all), &enrolled{"ann", 1, 1, eps(t, "2")}), forged: append(slices.Clone(all), &enrolled{"ann", 1, 2, eps(t, "2")}), why: "under other ceilings"},
-		"back with another cap":          {sound: append(slices.Clone(all), &enrolled{"ann", 1, 1, eps(t, "2")}), forged: append(slices.Clone(all), &enrolled{"ann", 1, 1, eps(t, "3")}), why: "under other ceilings"},
+		"the forgotten spend it again":   {sound: append(slices.Clone(all), &enrolled{"ann", 2, 0, 0, eps(t, "2")}, &released{"ann", 2, eps(t, "1.65"), response{value{index: 1}, methodRaise}}), forged: append(slices.Clone(all), &enrolled{"ann", 2, 0, 0, eps(t, "2")}, &released{"ann", 2, eps(t, "1.650000001"), response{value{index: 1}, methodRaise}}), why: "more than its cap"},
+		"and under the same ceiling":     {sound: append(slices.Clone(all), &enrolled{"ann", 1, 1, 0, eps(t, "2")}, &released{"ann", 1, eps(t, "0.15"), response{value{index: 1}, methodRaise}}), forged: append(slices.Clone(all), &enrolled{"ann", 1, 1, 0, eps(t, "2")}, &released{"ann", 1, eps(t, "0.150000001"), response{value{index: 1}, methodRaise}}), why: "above the ceiling of 0.5"},
+		"back under another policy":      {sound: append(slices.Clone(all), &enrolled{"ann", 1, 1, 0, eps(t, "2")}), forged: append(slices.Clone(all), &enrolled{"ann", 1, 2, 0, eps(t, "2")}), why: "under other ceilings"},
+		"back with another cap":          {sound: append(slices.Clone(all), &enrolled{"ann", 1, 1, 0, eps(t, "2")}), forged: append(slices.Clone(all), &enrolled{"ann", 1, 1, 0, eps(t, "3")}), why: "under other ceilings"},
 
 		"stated, but one event":             {sound: whole, forged: states("ann", func(c *stated) { c.events = c.events[1:] }), why: "leaves something out"},
 		"stated, but the last":              {sound: whole, forged: states("ann", func(c *stated) { c.events = c.events[:len(c.events)-1] }), why: "leaves something out"},
@@ -473,7 +506,7 @@ func forgottenMarket(t *testing.T) []event {
 	s := &storetest.Memory{}
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()}), "3", "2", "ann", "bob")
-	l.sampler, l.queries = steadySampler(), zeros()
+	l.sampler, l.queries = steadySampler(), medians()
 	r := purchase(t, "1", "acme", "0.5", "ann", "bob", "zoe")
 	r.Partial = true
 	sell(t, l, r)

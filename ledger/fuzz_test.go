@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math"
 	"runtime"
 	"slices"
 	"testing"
@@ -61,14 +62,14 @@ func oddPayloads() [][]byte {
 	numbers := [][]byte{{}, {0}, {0x80, 0}, {0x80}, {0xff, 0xff, 0xff, 0xff, 0x0f}, {0x80, 0x80, 0x80, 0x80, 0x10}, append(long, 1), append(long, 2), append(long, 0x7f)}
 	var odd [][]byte
 	for _, n := range numbers {
-		for before := range 7 { // the number as each of the first fields, with any number of zeros behind
-			for behind := range 7 {
-				odd = append(odd, slices.Concat([]byte{4, 0, 0, 0, 0, 0}[:before], n, make([]byte, behind)))
+		for before := range 8 { // the number as each of the first fields, with any number of zeros behind
+			for behind := range 8 {
+				odd = append(odd, slices.Concat([]byte{4, 0, 0, 0, 0, 0, 0}[:before], n, make([]byte, behind)))
 			}
 		}
 	}
 	// Flags that are neither 0 nor 1.
-	odd = append(odd, []byte{4, 0, 0, 2, 0, 0}, append(make([]byte, 32), 2, 0), append(make([]byte, 32), 0xff, 0))
+	odd = append(odd, []byte{4, 0, 0, 0, 2, 0, 0}, []byte{1, 4, 2, 0, 1, 1, 1}, append(make([]byte, 32), 2, 0), append(make([]byte, 32), 0xff, 0))
 	// Sales with a status that there is none of, and one without the expiry that it announces.
 	odd = append(odd, []byte{0, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1, 0, 9, 0, 0, 0}, []byte{4, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1, 0, 9, 0, 0, 0}, []byte{1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1, 0, 9, 9, 1, 0})
 	// A level of a chain with 8 bits, with 9 and one beyond the last, with fewer bytes than bits, and with no bits.
@@ -78,8 +79,8 @@ func oddPayloads() [][]byte {
 	odd = append(odd, []byte{2, 1, 2, 1, 0, 0}, []byte{2, 1, 3, 1}, []byte{2, 1, 1, 2}, []byte{2, 1, 2})
 	// A level of a chain at ε = 1001, one with a response that no question can have, one that a buyer
 	// beyond 2³² holds, and one of more buyers than the record has bytes.
-	return append(odd, []byte{4, 0, 0, 0, 0, 1, 0x80, 0x94, 0xd2, 0xa8, 0x91, 0x1d, 0, 5, 0}, []byte{4, 0, 0, 0, 0, 1, 1, 0x80, 0x80, 0x40, 5, 0},
-		[]byte{4, 0, 0, 0, 0, 1, 1, 0, 5, 1, 0x80, 0x80, 0x80, 0x80, 0x10}, []byte{4, 0, 0, 0, 0, 1, 1, 0, 5, 9, 1})
+	return append(odd, []byte{4, 0, 0, 0, 0, 0, 1, 0x80, 0x94, 0xd2, 0xa8, 0x91, 0x1d, 0, 5, 0}, []byte{4, 0, 0, 0, 0, 0, 1, 1, 0x80, 0x80, 0x40, 5, 0},
+		[]byte{4, 0, 0, 0, 0, 0, 1, 1, 0, 5, 1, 0x80, 0x80, 0x80, 0x80, 0x10}, []byte{4, 0, 0, 0, 0, 0, 1, 1, 0, 5, 9, 1})
 }
 
 func anyKey([]byte) bool { return true }
@@ -212,10 +213,11 @@ func FuzzUnseal(f *testing.F) {
 // Values that no ledger writes are refused, however well they are encoded.
 func TestDecodersRefuseWhatCannotBe(t *testing.T) {
 	for name, payload := range map[string][]byte{
-		"response 2²⁰":  {4, 0, 0, 0, 0, 1, 1, 0x80, 0x80, 0x40, 5, 0},
-		"ε above 1,000": {4, 0, 0, 0, 0, 1, 0x81, 0xa0, 0x94, 0xa5, 0x8d, 0x1d, 0, 5, 0},
-		"policy 2³²":    {4, 0x80, 0x80, 0x80, 0x80, 0x10, 0, 0, 0, 0},
-		"buyer 2³²":     {4, 0, 0, 0, 0, 1, 1, 0, 5, 1, 0x80, 0x80, 0x80, 0x80, 0x10},
+		"response 2²⁰":  {4, 0, 0, 0, 0, 0, 1, 1, 0x80, 0x80, 0x40, 5, 0},
+		"ε above 1,000": {4, 0, 0, 0, 0, 0, 1, 0x81, 0xa0, 0x94, 0xa5, 0x8d, 0x1d, 0, 5, 0},
+		"policy 2³²":    {4, 0x80, 0x80, 0x80, 0x80, 0x10, 0, 0, 0, 0, 0},
+		"noise key 2³²": {4, 0, 0x80, 0x80, 0x80, 0x80, 0x10, 0, 0, 0, 0},
+		"buyer 2³²":     {4, 0, 0, 0, 0, 0, 1, 1, 0, 5, 1, 0x80, 0x80, 0x80, 0x80, 0x10},
 	} {
 		if c, err := decodeChain(payload); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: got %+v, %v", name, c, err)
@@ -223,11 +225,18 @@ func TestDecodersRefuseWhatCannotBe(t *testing.T) {
 	}
 	// The nearest ones that can be, so that the test is about what it says.
 	for _, payload := range [][]byte{
-		{4, 0, 0, 0, 0, 1, 1, 0xff, 0xff, 0x3f, 5, 0}, {4, 0, 0, 0, 0, 1, 0x80, 0xa0, 0x94, 0xa5, 0x8d, 0x1d, 0, 5, 0},
-		{4, 0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0, 0}, {4, 0, 0, 0, 0, 1, 1, 0, 5, 1, 0xff, 0xff, 0xff, 0xff, 0x0f},
+		{4, 0, 0, 0, 0, 0, 1, 1, 0xff, 0xff, 0x3f, 5, 0}, {4, 0, 0, 0, 0, 0, 1, 0x80, 0xa0, 0x94, 0xa5, 0x8d, 0x1d, 0, 5, 0},
+		{4, 0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0, 0, 0}, {4, 0, 0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0, 0},
+		{4, 0, 0, 0, 0, 0, 1, 1, 0, 5, 1, 0xff, 0xff, 0xff, 0xff, 0x0f},
 	} {
 		if _, err := decodeChain(payload); err != nil {
 			t.Errorf("%x: %v", payload, err)
+		}
+	}
+	for score, want := range map[int64]error{0: nil, 1 << 61: nil, -1 << 61: nil, 1<<61 + 1: ErrCorrupt, -1<<61 - 1: ErrCorrupt, math.MaxInt64: ErrCorrupt, math.MinInt64: ErrCorrupt} {
+		recorded := answers{{epsilon: nano(t, 1), result: result{scored: true, score: score}, event: 1, began: 1, objects: 1}}
+		if back, err := decodeAnswers(recorded.encode()); !errors.Is(err, want) || err == nil && !slices.Equal(back, recorded) {
+			t.Errorf("a score of %d: %+v, %v", score, back, err)
 		}
 	}
 	statuses := func(status byte) error {
@@ -274,10 +283,11 @@ func TestDecodersDoNotBelieveLengths(t *testing.T) {
 		head   []byte // up to the length
 		decode func([]byte) error
 	}{
-		"holders":  {[]byte{1, 0, 0, 0, 0, 1, 1, 0, 5}, func(p []byte) error { _, err := decodeChain(p); return err }},
+		"holders":  {[]byte{1, 0, 0, 0, 0, 0, 1, 1, 0, 5}, func(p []byte) error { _, err := decodeChain(p); return err }},
 		"holds":    {[]byte{1, 0, 0, 0, 0, 0, 0, 0}, func(p []byte) error { _, err := decodeObject(p); return err }},
 		"buyer":    {nil, func(p []byte) error { _, err := decodeBuyer(p); return err }},
-		"chain":    {[]byte{1, 0, 0, 0, 0}, func(p []byte) error { _, err := decodeChain(p); return err }},
+		"chain":    {[]byte{1, 0, 0, 0, 0, 0}, func(p []byte) error { _, err := decodeChain(p); return err }},
+		"answers":  {nil, func(p []byte) error { _, err := decodeAnswers(p); return err }},
 		"request":  {make([]byte, 33), func(p []byte) error { _, err := decodeRequest(p); return err }},
 		"question": {[]byte{0, 0, 0, 1, 1, 'q'}, func(p []byte) error { _, err := decodeQuestion(p); return err }},
 		"text":     {[]byte{0, 0, 0, 1}, func(p []byte) error { _, err := decodeQuestion(p); return err }},

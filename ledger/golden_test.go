@@ -67,7 +67,7 @@ func tell(t *testing.T, s store.Store) {
 	clock := newClock(epoch())
 	l, err := openStore(s, Options{Now: clock.read})
 	must(t, err)
-	l.sampler, l.queries, l.salts = steadySampler(), zeros(), steadySalts(2)
+	l.sampler, l.queries, l.salts = steadySampler(), medians(), steadySalts(2)
 	must(t, l.setTruthKey(truthKey(), nil))
 	steps := []func(){
 		func() { define(t, l, vote()) },
@@ -92,6 +92,7 @@ func tell(t *testing.T, s store.Store) {
 	steps = append(steps, marketDay(t, l)...)
 	steps = append(steps, func() { byHand(t, l) })
 	steps = append(steps, forgetfulDay(t, l)...)
+	steps = append(steps, noisyDay(t, l)...)
 	for i, step := range steps {
 		clock.set(epoch().Add(time.Duration(i) * (time.Hour + time.Nanosecond)))
 		step()
@@ -223,10 +224,37 @@ func forgetfulDay(t *testing.T, l *Ledger) []func() {
 	}
 }
 
+// noisyDay is a day of answers that are raised, and of responses that are drawn from a key.
+func noisyDay(t *testing.T, l *Ledger) []func() {
+	t.Helper()
+	return []func(){
+		func() { enroll(t, l, "vote", "9", "kim", "lea") },
+		func() { answerTo(t, l, inquire(t, "first score", "majority:yes", "0.5", ballots("kim"), "kim", "lea")) },
+		func() { answerTo(t, l, inquire(t, "raised score", "majority:yes", "1", ballots("kim"), "kim", "lea")) },
+		func() {
+			answerTo(t, l, inquire(t, "score between", "majority:yes", "0.75", never(t), "kim", "lea"))
+		},
+		func() {
+			answerTo(t, l, inquire(t, "score below", "majority:yes", "0.25", never(t), "kim", "lea"))
+		},
+		func() {
+			answerTo(t, l, inquire(t, "no score", "plurality", "1", ballots("kim"), "kim", "lea"))
+		},
+		func() { must(t, l.setNoiseKeys(noiseKeys("2026"))) },
+		func() { enroll(t, l, "vote", "9", "max") },
+		func() { enroll(t, l, "home", "9", "max") },
+		func() { release(t, l, releaseOf(t, "keyed", "max", "1")) },
+		func() { release(t, l, releaseOf(t, "keyed, below", "max", "0.5")) },
+		func() {
+			release(t, l, ReleaseRequest{Key: "keyed home", Question: "home", Object: "max", Epsilon: eps(t, "1"), Truth: TruthOf("Jena")})
+		},
+	}
+}
+
 func TestGoldenLedger(t *testing.T) {
 	memory := &storetest.Memory{}
 	tell(t, memory)
-	golden(t, "format-v4.txt", dump(t, memory))
+	golden(t, "format-v5.txt", dump(t, memory))
 	audit(t, memory)
 	written := map[kind]bool{}
 	for _, ev := range logOf(t, pairs(t, memory)) {
@@ -244,12 +272,12 @@ func TestGoldenLedger(t *testing.T) {
 	must(t, err)
 	defer file.Close()
 	tell(t, file)
-	golden(t, "format-v4.txt", dump(t, file))
+	golden(t, "format-v5.txt", dump(t, file))
 }
 
 // A ledger that was written when the golden file was is still read, and means what it meant.
 func TestGoldenLedgerIsRead(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("testdata", "golden", "format-v4.txt"))
+	text, err := os.ReadFile(filepath.Join("testdata", "golden", "format-v5.txt"))
 	must(t, err)
 	var records []pair
 	for line := range strings.Lines(string(text)) {
@@ -349,8 +377,8 @@ func goldenEntries(t testing.TB) []logged {
 		&questionDefined{1, Question{"vote", []string{"yes", "no"}, Direct}},
 		&questionDefined{1<<32 - 1, Question{"", []string{"", "é"}, Unary}},
 		&policyDefined{1, `{"kind":"fixed","ceiling":"1"}`},
-		&enrolled{"ann", 1, 0, eps(t, "1000")},
-		&enrolled{strings.Repeat("n", 256), 1 << 24, 1<<32 - 1, nano(t, 1)},
+		&enrolled{"ann", 1, 0, 0, eps(t, "1000")},
+		&enrolled{strings.Repeat("n", 256), 1 << 24, 1<<32 - 1, 0, nano(t, 1)},
 		&released{"ann", 1, eps(t, "0.5"), response{value{index: 0}, methodRaise}},
 		&released{"ann", 1, eps(t, "0.5"), response{value{index: 127}, methodRaise}},
 		&released{"", 2, nano(t, 1), response{value{index: 128}, methodDegrade}},
@@ -360,8 +388,8 @@ func goldenEntries(t testing.TB) []logged {
 		&settled{key: "k", digest: [32]byte{1, 31: 2}, first: 1, through: 2, object: "zoe", alone: true, final: true, counts: counts{1, 2, 3}},
 		&charged{"zoe", 3, eps(t, "0.5")},
 		&charged{strings.Repeat("é", 128), 1<<32 - 1, nano(t, 1)},
-		&answered{3, "threshold:groß:7", [32]byte{1, 31: 2}, 300, eps(t, "1"), 129, methodFresh},
-		&answered{3, "winner", [32]byte{}, 1, nano(t, 1), 0, methodDegrade},
+		&answered{3, "threshold:groß:7", [32]byte{1, 31: 2}, 300, eps(t, "1"), result{output: 129}, methodFresh},
+		&answered{3, "winner", [32]byte{}, 1, nano(t, 1), result{}, methodDegrade},
 		&settled{key: strings.Repeat("k", 256), first: 1 << 40, swept: []sweptCount{{1, 2, 3, 0}, {1<<32 - 1, 1 << 14, 1<<64 - 1, 0}}, answer: 1 << 40, through: 1<<64 - 1, object: "é", done: 300},
 		&released{"bob", 1 << 8, nano(t, 127), response{value{index: 0}, methodDegrade}},
 		&buyerNamed{1, "acme"},
@@ -393,6 +421,13 @@ func goldenEntries(t testing.TB) []logged {
 		&forgotten{"zoe", 1, account{}, nil},
 		&forgotten{"ann", 127, account{eps(t, "1"), eps(t, "0.5"), 100}, []remnant{{1, 0, eps(t, "0.5")}}},
 		&forgotten{strings.Repeat("é", 128), 1<<64 - 1, account{eps(t, "1000"), nano(t, 129), 1<<63 - 1}, []remnant{{1, 1<<32 - 1, nano(t, 1)}, {128, 0, nano(t, 128)}, {1<<32 - 1, 1, nano(t, 0)}}},
+		&noiseKeySet{1, "2026", tag{1, 15: 2}},
+		&noiseKeySet{1<<32 - 1, strings.Repeat("é", 128), tag{}},
+		&enrolled{"ann", 1, 2, 1<<32 - 1, eps(t, "1")},
+		&answered{1, "majority:yes", [32]byte{1, 31: 2}, 2, eps(t, "0.5"), result{scored: true}, methodFresh},
+		&answered{1, "majority:yes", [32]byte{1, 31: 2}, 2, eps(t, "1"), result{scored: true, score: -1}, methodRaise},
+		&answered{1, "majority:yes", [32]byte{1, 31: 2}, 2, eps(t, "0.7"), result{scored: true, score: 64}, methodInsert},
+		&answered{1, "majority:yes", [32]byte{1, 31: 2}, 2, eps(t, "0.2"), result{scored: true, score: -1 << 61}, methodDegrade},
 	}
 	log, salts := make([]logged, len(changes)), steadySalts(1<<40)
 	for i, c := range changes {
@@ -447,7 +482,7 @@ func TestGoldenEvents(t *testing.T) {
 			t.Errorf("%s: another leaf when erased", n.change.kind())
 		}
 	}
-	golden(t, "events-v4.txt", text)
+	golden(t, "events-v5.txt", text)
 	for k := kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
 		if !strings.Contains(text, "\n"+k.String()+" ") {
 			t.Errorf("there is no event of the kind %s", k)
@@ -470,5 +505,5 @@ func TestGoldenCodes(t *testing.T) {
 	for i, help := range helpCodes() {
 		fmt.Fprintf(&text, "help %d %s\n", i+1, help)
 	}
-	golden(t, "codes-v4.txt", text.String())
+	golden(t, "codes-v5.txt", text.String())
 }

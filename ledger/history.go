@@ -49,6 +49,7 @@ type Event struct {
 	Question string           `json:"question,omitempty"`
 	Values   []string         `json:"values,omitempty"`
 	Encoding Encoding         `json:"encoding,omitempty"`
+	NoiseKey string           `json:"noise_key,omitempty"`
 	Policy   *policy.Policy   `json:"policy,omitempty"`
 	Cap      *privacy.Epsilon `json:"cap,omitempty"`
 	Epsilon  *privacy.Epsilon `json:"epsilon,omitempty"`
@@ -152,6 +153,8 @@ func (l *Ledger) describe(s *state, ev event) (out Event, err error) {
 	switch c := ev.change.(type) {
 	case *created:
 		out.ID, out.Currency = uuid.UUID(c.id).String(), c.currency
+	case *noiseKeySet:
+		out.NoiseKey = c.name
 	case *questionDefined:
 		out.Question, out.Values, out.Encoding = c.Name, c.Values, c.Encoding
 	case *policyDefined:
@@ -176,7 +179,7 @@ func (l *Ledger) describe(s *state, ev event) (out Event, err error) {
 		out.Query, out.Objects, out.Epsilon, out.Method = c.query, c.objects, &c.epsilon, c.method.String()
 		var q *question
 		if q, err = l.nameQuestion(s, c.question, &out); err == nil {
-			out.Response, err = q.answerText(c.query, c.output)
+			out.Response, err = q.answerText(c.query, c.result)
 		}
 	case *settled:
 		out.Key, out.Counts, out.LeftOut, out.Sale = c.key, c.counts[:], c.refused, c.sale

@@ -42,7 +42,7 @@ func specimen(t testing.TB) []pair {
 	s := &storetest.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()})
-	l.sampler, l.queries = steadySampler(), zeros()
+	l.sampler, l.queries = steadySampler(), medians()
 	voters(t, l, "2", "ann")
 	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Policy: policy.Fixed(eps(t, "1"))})
 	must(t, err)
@@ -220,7 +220,7 @@ func (l *lab) fault(format string, args ...any) {
 }
 
 func newLab(t testing.TB) *lab {
-	l := &lab{TB: t, sound: specimen(t), probes: probes(t), sampler: steadySampler(), queries: zeros()}
+	l := &lab{TB: t, sound: specimen(t), probes: probes(t), sampler: steadySampler(), queries: medians()}
 	ledger, err := l.open(l.sound)
 	must(t, err)
 	for _, p := range l.probes {

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -40,15 +41,20 @@ func answerTo(t testing.TB, l *Ledger, r AnswerRequest) AnswerResult {
 	return result
 }
 
-// zeros makes every comparison come out "below", so that an answer is the true one.
-func zeros() *mechanism.Sampler {
-	return mechanism.ReplaySampler(exact.ReplayBits(func(p []byte) { clear(p) }))
+// medians makes every draw come out just below the middle: a score is the position itself, and of two answers
+// the true one is given.
+func medians() *mechanism.Sampler {
+	return mechanism.ReplaySampler(exact.ReplayBits(func(p []byte) {
+		for i := range p {
+			p[i] = 0x7f
+		}
+	}))
 }
 
 func TestAnAnswerChargesEverybodyOnce(t *testing.T) {
 	names := []string{"ann", "bob", "cy"}
 	l := voters(t, newLedger(t), "2", names...)
-	l.queries = zeros()
+	l.queries = medians()
 	got := answerTo(t, l, inquire(t, "1", "majority:yes", "0.5", ballots("ann", "cy"), names...))
 	if got.Answer != "yes" || got.Objects != 3 || got.Charged != eps(t, "0.5") || got.Epsilon != eps(t, "0.5") || len(got.Refused) != 0 {
 		t.Errorf("the answer came to %+v", got)
@@ -108,14 +114,22 @@ func TestALowerAnswerIsDerivedForFree(t *testing.T) {
 	audit(t, l.store)
 }
 
-// Until answers can be raised, a higher one is asked anew, and the quote says so beforehand.
-func TestAHigherAnswerIsChargedInFull(t *testing.T) {
+// Of three values, the plurality and the winner have no score that could be raised, and a threshold beyond all
+// counts needs none: they are asked anew, and the quote says so beforehand.
+func TestAHigherAnswerWithoutAScoreIsChargedInFull(t *testing.T) {
+	for _, query := range []string{"plurality", "winner", "threshold:yes:0", "threshold:yes:4"} {
+		t.Run(query, func(t *testing.T) { wantAskedAnew(t, query) })
+	}
+}
+
+func wantAskedAnew(t *testing.T, query string) {
+	t.Helper()
 	l := voters(t, newLedger(t), "2", "ann", "bob", "cy")
-	answerTo(t, l, inquire(t, "1", "majority:yes", "0.5", ballots(), "ann", "bob", "cy"))
-	higher := inquire(t, "2", "majority:yes", "1", ballots(), "ann", "bob", "cy")
+	answerTo(t, l, inquire(t, "1", query, "0.5", ballots(), "ann", "bob", "cy"))
+	higher := inquire(t, "2", query, "1", ballots(), "ann", "bob", "cy")
 	quote, err := l.QuoteAnswer(t.Context(), higher)
 	must(t, err)
-	if quote.Charge != eps(t, "1") || quote.Held != eps(t, "0.5") || quote.Objects != 3 || quote.Refused != nil {
+	if quote.Charge != eps(t, "1") || quote.Anew != quote.Charge || quote.Held != eps(t, "0.5") || quote.Objects != 3 || quote.Refused != nil {
 		t.Errorf("the quote is %+v", quote)
 	}
 	if got := answerTo(t, l, higher); got.Charged != quote.Charge {
@@ -194,23 +208,52 @@ func TestAPartialPanelSaysWhomItLeavesOut(t *testing.T) {
 }
 
 func TestTheTruthDecidesNothingButTheAnswer(t *testing.T) {
-	dump := func(yes ...string) []pair {
+	dump := func(query string, yes ...string) []pair {
 		l := inMemory(t, Options{Now: epoch})
-		l.salts = steadySalts(2)
+		l.salts, l.queries = steadySalts(2), medians()
 		voters(t, l, "2", "ann", "bob", "cy", "dan", "eve")
-		// Bits of ones: the least preferred output, whatever the distance. The other answer of two.
-		l.queries = mechanism.ReplaySampler(exact.ReplayBits(func(p []byte) {
-			for i := range p {
-				p[i] = 0x7f
-			}
-		}))
-		answerTo(t, l, inquire(t, "1", "threshold:yes:2", "0.001", ballots(yes...), "ann", "bob", "cy", "dan", "eve"))
+		answerTo(t, l, inquire(t, "1", query, "0.001", ballots(yes...), "ann", "bob", "cy", "dan", "eve"))
 		return pairs(t, l.store)
 	}
-	// Near ε = 0 every answer is a coin toss, so the same bits give the opposite outputs for opposite
-	// truths; for truths with the same answer at different distances everything is the same.
-	same(t, "the ledger of another truth", dump("ann"), dump())
-	same(t, "the ledger of another truth", dump("ann", "bob"), dump("ann", "bob", "cy", "dan"))
+	// For truths with the same answer at different distances everything is the same, down to the hashes of the log.
+	same(t, "another lead", dump("winner"), dump("winner", "ann"))
+	same(t, "another lead", dump("winner", "ann", "bob", "cy"), dump("winner", "ann", "bob", "cy", "eve"))
+	// A score is the distance, but for noise. Nothing else may follow from it.
+	scored := func(yes ...string) []pair { return withoutScores(t, dump("threshold:yes:2", yes...)) }
+	same(t, "another score", scored("ann"), scored())
+	same(t, "another score", scored("ann"), scored("ann", "bob", "cy", "dan"))
+}
+
+// withoutScores returns what is stored with 0 in the place of every score, and of the hashes that follow from it.
+func withoutScores(t *testing.T, stored []pair) []pair {
+	t.Helper()
+	found := 0
+	for i, p := range stored {
+		payload, err := unsealed(p)
+		must(t, err)
+		switch p.bucket {
+		case bucketAnswers:
+			a, err := decodeAnswers(payload)
+			must(t, err)
+			for j := range a {
+				found++
+				a[j].score = 0
+			}
+			stored[i].value = a.encode()
+		case bucketEvents:
+			n, err := decodeEntry(binary.BigEndian.Uint64(p.key), payload)
+			must(t, err)
+			if c, ok := n.change.(*answered); ok {
+				c.score = 0
+			}
+			clear(n.hashes)
+			stored[i].value = n.encode()
+		}
+	}
+	if found == 0 {
+		t.Error("there is no score")
+	}
+	return stored
 }
 
 func TestAnswersToAllAreAboutThoseEnrolledThen(t *testing.T) {

@@ -36,6 +36,9 @@ type Options struct {
 	// a key, Open refuses any other ([ErrTruthKey]), and chains that were bound cannot be raised
 	// without it. Chains drawn from before are bound at their next raise.
 	TruthKey []byte
+	// NoiseKey, if set, draws the responses of new chains from a key of the host's, so that a lost file can be made
+	// again with the same responses: read first what that costs.
+	NoiseKey NoiseKeys
 	// TruthTimeout is how long one call of a [TruthFunc] may take. Its context ends then; what it returns
 	// later is not used, and the request fails without any change. 0 sets no limit. A source that does not
 	// heed its context is waited for all the same.
@@ -80,6 +83,7 @@ type Ledger struct {
 	publisher *publisher // nil if nothing is published
 
 	commits committer
+	noise   noises             // used by the one goroutine that commits, but for Open
 	sampler *rrchain.Sampler   // used by the one goroutine that commits
 	queries *mechanism.Sampler // likewise
 	holds   holds
@@ -90,7 +94,7 @@ type Ledger struct {
 
 const (
 	formatName    = "sluice ledger "
-	formatVersion = 4 // 1 had no sales, 2 no tree, 3 no encodings; they were never released
+	formatVersion = 5 // 1 had no sales, 2 no tree, 3 no encodings, 4 no scores; they were never released
 )
 
 // Create makes a new, empty ledger file. It returns [fs.ErrExist] when there is a file already. At
@@ -132,7 +136,7 @@ func format(w store.Writer, now time.Time, currency, logKey string) error {
 }
 
 // Open opens the ledger in an existing file and locks it against other processes. It returns
-// [fs.ErrNotExist], [ErrInUse], [ErrCorrupt], [ErrVersion], [ErrTruthKey], [ErrCheckpoint], [*RollbackError] or
+// [fs.ErrNotExist], [ErrInUse], [ErrCorrupt], [ErrVersion], [ErrTruthKey], [ErrNoiseKey], [ErrCheckpoint], [*RollbackError] or
 // [ErrInvalid] as they apply.
 func Open(path string, options Options) (*Ledger, error) {
 	s, err := boltstore.Open(path, options.ReadOnly)
@@ -172,6 +176,9 @@ func openStore(s store.Store, options Options) (*Ledger, error) {
 	}
 	if err == nil {
 		err = l.setTruthKey(options.TruthKey, check)
+	}
+	if err == nil {
+		err = l.setNoiseKeys(options.NoiseKey)
 	}
 	if err != nil {
 		return nil, err

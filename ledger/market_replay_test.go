@@ -149,9 +149,9 @@ func unsoundMarkets(t *testing.T) map[string]forgery {
 		"a stranger withdraws":             {"object \"zoe\" withdraws without being there", []change{&withdrawn{"zoe"}}},
 		"released after withdrawal":        {"object \"cid\" takes part in question 1 after it has withdrawn", []change{&released{"cid", 1, half, fresh}}},
 		"charged after withdrawal":         {"object \"cid\" takes part in question 1 after it has withdrawn", []change{&charged{"cid", 1, half}}},
-		"enrolled while taking part":       {"object \"ann\" is enrolled twice in question 1", []change{&enrolled{"ann", 1, 1, eps(t, "2")}}},
-		"back under another cap":           {"object \"cid\" comes to question 1 under other ceilings than it had", []change{&enrolled{"cid", 1, 1, eps(t, "3")}}},
-		"back without a policy":            {"object \"cid\" comes to question 1 under other ceilings than it had", []change{&enrolled{"cid", 1, 0, eps(t, "2")}}},
+		"enrolled while taking part":       {"object \"ann\" is enrolled twice in question 1", []change{&enrolled{"ann", 1, 1, 0, eps(t, "2")}}},
+		"back under another cap":           {"object \"cid\" comes to question 1 under other ceilings than it had", []change{&enrolled{"cid", 1, 1, 0, eps(t, "3")}}},
+		"back without a policy":            {"object \"cid\" comes to question 1 under other ceilings than it had", []change{&enrolled{"cid", 1, 0, 0, eps(t, "2")}}},
 		"more revenue than can be counted": {"sale 7 brings more than can be counted", []change{made(aSale(t, nextSale, 1, "0.5", math.MaxInt64), resale)}},
 	}
 }
@@ -178,7 +178,7 @@ func TestApplyAcceptsTheNearestMarketThatCanBe(t *testing.T) {
 		"given up":   {&cancelled{running}},
 		"a buyer":    {&buyerNamed{3, "initech"}},
 		"held":       {&reserved{aSale(t, nextSale, 1, "0.5", 0), epoch().Add(9 * time.Hour)}, &held{"ann", nextSale, 0}},
-		"back again": {&enrolled{"cid", 1, 1, eps(t, "2")}, &released{"cid", 1, eps(t, "0.5"), fresh}},
+		"back again": {&enrolled{"cid", 1, 1, 0, eps(t, "2")}, &released{"cid", 1, eps(t, "0.5"), fresh}},
 	} {
 		if err := replay(&storetest.Memory{}, followedBy(changes...)(log[:len(log):len(log)])); err != nil {
 			t.Errorf("%s: %v", name, err)

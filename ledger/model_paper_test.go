@@ -1,10 +1,12 @@
 package ledger
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -680,9 +682,25 @@ func (all paperPlans) about(q Question) Advanced {
 type paperAnswer struct {
 	e       int64
 	answer  string // "" until somebody has looked
+	scored  bool
 	objects uint64
 	refused []Refusal
 	event   uint64
+	began   uint64 // the event of the fresh answer that it comes from; 0 of one that is not recorded yet
+}
+
+// hasScore tells whether a query about so many has two answers and a boundary between them.
+func hasScore(q Question, query string, objects int) bool {
+	kind, rest, _ := strings.Cut(query, ":")
+	switch kind {
+	case "majority":
+		return true
+	case "threshold":
+		_, threshold, _ := strings.Cut(rest, ":")
+		n, err := strconv.Atoi(threshold)
+		return err == nil && n >= 1 && n <= objects
+	}
+	return len(q.Values) == 2
 }
 
 // answered returns what is known of a query about a panel, by rising ε, and the answer at an ε or else the
@@ -698,6 +716,32 @@ func (m *paper) answered(r AnswerRequest, names []string) (key string, known []*
 	return key, known, best
 }
 
+// raisable returns the highest answer, if a higher one can be raised from it: it has a score, the request is
+// whole, and nobody was forgotten since it began.
+func (m *paper) raisable(r AnswerRequest, names []string) *paperAnswer {
+	_, known, _ := m.answered(r, names)
+	if len(known) == 0 || r.Partial {
+		return nil
+	}
+	top := known[len(known)-1]
+	another := func(name string) bool {
+		p := m.people[name]
+		return p != nil && uint64(p.forgotten) > top.began
+	}
+	if !top.scored || top.objects != uint64(len(names)) || slices.ContainsFunc(names, another) {
+		return nil
+	}
+	return top
+}
+
+// priceOfAnswer is what an answer from truths costs each object: if it is raised, the difference.
+func (m *paper) priceOfAnswer(r AnswerRequest, names []string) int64 {
+	if base := m.raisable(r, names); base != nil {
+		return max(0, r.Epsilon.Nano()-base.e)
+	}
+	return r.Epsilon.Nano()
+}
+
 // panel returns who is asked, who can pay and who cannot.
 func (m *paper) panel(r AnswerRequest) (q Question, names, able []string, refusals []Refusal, err error) {
 	if q, err = m.question(r.Question); err != nil {
@@ -706,11 +750,12 @@ func (m *paper) panel(r AnswerRequest) (q Question, names, able []string, refusa
 	if names = m.members(q.Name, r.Objects); len(names) == 0 {
 		return q, nil, nil, nil, ErrUnknown
 	}
+	cost := m.priceOfAnswer(r, names)
 	for _, name := range names {
 		refusal := m.look(q.Name, name, r.Epsilon.Nano())
 		if refusal == nil {
 			c, e := m.chain(q.Name, name), r.Epsilon.Nano()
-			refusal = m.budget(m.people[name], c, wish{question: q.Name, object: name, e: e, orders: c.orders}, e, c.current())
+			refusal = m.budget(m.people[name], c, wish{question: q.Name, object: name, e: e, orders: c.orders}, cost, c.current())
 		}
 		if refusal != nil {
 			refusals = append(refusals, *refusal)
@@ -725,14 +770,15 @@ func (m *paper) quoteAnswer(r AnswerRequest) (AnswerQuote, error) {
 		return AnswerQuote{}, err
 	}
 	_, known, best := m.answered(r, names)
-	out := AnswerQuote{Objects: uint64(len(able)), Charge: r.Epsilon, Refused: refusals}
+	var held privacy.Epsilon
 	if len(known) > 0 {
-		out.Held = epsilonOf(known[len(known)-1].e)
+		held = epsilonOf(known[len(known)-1].e)
 	}
 	if best != nil {
-		out.Objects, out.Charge, out.Refused = best.objects, privacy.Epsilon{}, best.refused
+		return AnswerQuote{Objects: best.objects, Held: held, Refused: best.refused}, nil
 	}
-	return out, nil
+	cost := epsilonOf(m.priceOfAnswer(r, names))
+	return AnswerQuote{Objects: uint64(len(able)), Charge: cost, Held: held, Anew: r.Epsilon, Refused: refusals}, nil
 }
 
 // answer returns the result and the recorded answer, whose text is for the ledger to say.
@@ -744,13 +790,17 @@ func (m *paper) answer(r AnswerRequest, h host) (out AnswerResult, made *paperAn
 	key, known, made := m.answered(r, names)
 	e := r.Epsilon.Nano()
 	if made == nil {
+		base, cost := m.raisable(r, names), m.priceOfAnswer(r, names)
 		if made, err = m.inquire(r, h, q, names, able, refusals); err != nil {
 			return out, nil, err
 		}
-		out.Charged = r.Epsilon
+		if out.Charged = epsilonOf(cost); base != nil {
+			made.began = base.began
+		}
 	}
 	if made.e != e {
-		made = &paperAnswer{e: e, objects: made.objects, refused: made.refused, event: uint64(m.write("answered", ""))}
+		event := uint64(m.write("answered", ""))
+		made = &paperAnswer{e: e, scored: made.scored, objects: made.objects, refused: made.refused, event: event, began: cmp.Or(made.began, event)}
 		known = append(slices.Clone(known), made)
 		slices.SortFunc(known, func(a, b *paperAnswer) int { return int(a.e - b.e) })
 		m.answers[key] = known
@@ -784,10 +834,11 @@ func (m *paper) inquire(r AnswerRequest, h host, q Question, names, able []strin
 		return nil, err
 	}
 	m.bind(h, q, able...)
+	cost := m.priceOfAnswer(r, names)
 	for _, name := range able {
-		m.people[name].spent += r.Epsilon.Nano()
-		m.chain(q.Name, name).answered += r.Epsilon.Nano()
+		m.people[name].spent += cost
+		m.chain(q.Name, name).answered += cost
 		m.write("charged", name)
 	}
-	return &paperAnswer{objects: uint64(len(able)), refused: byObject(refusals)}, nil
+	return &paperAnswer{scored: hasScore(q, r.Query, len(able)), objects: uint64(len(able)), refused: byObject(refusals)}, nil
 }

@@ -125,6 +125,37 @@ func TestGamesOfNote(t *testing.T) {
 			moveAnswer{"vote", "winner", []string{"ann"}, milli(10), false, host{Lies: true}},
 			moveForget{"ann"}, moveReturn{"vote", "ann"}, moveQuote{votes("acme", 1)},
 		},
+		// Answers are raised for the difference, until somebody is forgotten; then they begin anew.
+		"answers that rise": {
+			moveEnroll{"vote", []string{"ann", "bob", "cid"}, 0, milli(1000)},
+			moveAnswer{"vote", "majority:yes", nil, milli(100), false, host{}},
+			moveAnswer{"vote", "majority:yes", nil, milli(300), false, host{}},
+			moveAnswer{"vote", "majority:yes", []string{"bob", "cid", "ann"}, milli(200), false, host{}},
+			moveAnswer{"vote", "majority:yes", nil, milli(600), true, host{}},
+			moveAnswer{"vote", "majority:yes", nil, milli(400), true, host{}},
+			moveWithdraw{"ann"}, moveAnswer{"vote", "majority:yes", []string{"ann", "bob", "cid"}, milli(400), false, host{}},
+			moveReturn{"vote", "ann"}, moveAnswer{"vote", "majority:yes", nil, milli(350), false, host{}},
+			moveForget{"bob"}, moveReturn{"vote", "bob"}, moveAnswer{"vote", "majority:yes", nil, milli(50), false, host{}},
+			moveAnswer{"vote", "majority:yes", nil, milli(360), false, host{}},
+			moveEnroll{"vote", []string{"dan", "eve"}, 0, 0},
+			moveAnswer{"vote", "majority:no", []string{"dan", "eve"}, milli(100), false, host{}},
+			moveForget{"dan"}, moveReturn{"vote", "dan"},
+			moveAnswer{"vote", "majority:no", []string{"dan", "eve"}, milli(50), false, host{}},
+			moveAnswer{"vote", "majority:no", []string{"dan", "eve"}, milli(200), false, host{}},
+			moveAnswer{"vote", "majority:no", []string{"dan", "eve"}, milli(150), false, host{}},
+			moveAnswer{"vote", "majority:no", []string{"dan", "eve"}, milli(300), false, host{}},
+			moveAgain{1, 9}, moveForget{"eve"}, moveAgain{1, 9},
+		},
+		// A question of two values has scores for all queries, and a threshold beyond all counts has none.
+		"answers that do not rise": {
+			moveEnroll{"vote", []string{"ann", "bob"}, 0, 0}, moveEnroll{"smoker", []string{"ann", "bob"}, 0, 0},
+			moveAnswer{"vote", "plurality", nil, milli(100), false, host{}}, moveAnswer{"vote", "plurality", nil, milli(200), false, host{}},
+			moveAnswer{"smoker", "plurality", nil, milli(100), false, host{}}, moveAnswer{"smoker", "plurality", nil, milli(200), false, host{}},
+			moveAnswer{"vote", "threshold:yes:3", nil, milli(100), false, host{}}, moveAnswer{"vote", "threshold:yes:3", nil, milli(200), false, host{}},
+			moveAnswer{"vote", "threshold:yes:2", nil, milli(100), false, host{}}, moveAnswer{"vote", "threshold:yes:2", nil, milli(200), false, host{}},
+			moveAnswer{"vote", "threshold:yes:0", nil, milli(100), false, host{}}, moveAnswer{"vote", "threshold:yes:0", nil, milli(200), false, host{}},
+			moveAnswer{"vote", "threshold:yes:3", nil, milli(150), false, host{}}, moveAnswer{"vote", "threshold:yes:3", nil, milli(300), true, host{}},
+		},
 		// Somebody who was refused before anybody enrolled it.
 		"a stranger": {
 			moveForget{"new"},

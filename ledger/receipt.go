@@ -12,7 +12,7 @@ import (
 )
 
 // receiptFormat is the first field of every receipt, and names the version of its form.
-const receiptFormat = "sluice receipt 2"
+const receiptFormat = "sluice receipt 3"
 
 // Receipt is what a buyer keeps of a sale: what was bought, and the proof that the log says so. It is a document
 // of its own: as JSON, written by [encoding/json], it can be verified without the ledger, by whoever has the
@@ -22,7 +22,7 @@ const receiptFormat = "sluice receipt 2"
 // them. That the log itself is what it should be, every draw within its budget, an audit of the log with the
 // same root shows. Nothing in it tells the true values: what chains are bound to is in other events.
 type Receipt struct {
-	Format   string          `json:"format"`  // "sluice receipt 2"
+	Format   string          `json:"format"`  // "sluice receipt 3"
 	Ledger   string          `json:"ledger"`  // [About.ID]
 	Created  time.Time       `json:"created"` // the ledger
 	Currency string          `json:"currency"`

@@ -532,8 +532,8 @@ func goldenKeys(t testing.TB) note.Verifiers {
 
 func TestGoldenReceipt(t *testing.T) {
 	_, r := forgetful(t)
-	golden(t, "receipt-v2.json", indented(t, r))
-	data, err := os.ReadFile(filepath.Join("testdata", "golden", "receipt-v2.json"))
+	golden(t, "receipt-v3.json", indented(t, r))
+	data, err := os.ReadFile(filepath.Join("testdata", "golden", "receipt-v3.json"))
 	must(t, err)
 	kept, err := ReadReceipt(data)
 	must(t, err)
@@ -541,7 +541,7 @@ func TestGoldenReceipt(t *testing.T) {
 }
 
 func FuzzReadReceipt(f *testing.F) {
-	data, err := os.ReadFile(filepath.Join("testdata", "golden", "receipt-v2.json"))
+	data, err := os.ReadFile(filepath.Join("testdata", "golden", "receipt-v3.json"))
 	must(f, err)
 	want, err := ReadReceipt(data)
 	must(f, err)

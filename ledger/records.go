@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -27,6 +28,7 @@ type counters struct {
 	refused   uint64 // refused events that no settled event counts yet
 	charges   charges
 	erased    erasure
+	noises    uint32 // noise keys
 }
 
 // charges are those of an answer whose event is still to come. They are empty between transactions.
@@ -34,6 +36,8 @@ type charges struct {
 	objects  uint64
 	question uint32          // 0 if all their events are erased
 	epsilon  privacy.Epsilon // likewise
+	// forgotten is the last event by which one of those charged was forgotten, or 0.
+	forgotten uint64
 }
 
 // checkWhole refuses the end of a transaction in the midst of what belongs together.
@@ -67,6 +71,7 @@ func (c counters) encode() []byte {
 	e := &encoder{}
 	e.uvarint(c.events)
 	e.time(c.last)
+	e.u32(c.noises)
 	e.u32(c.questions)
 	e.u32(c.policies)
 	e.uvarint(c.objects)
@@ -80,6 +85,7 @@ func (c counters) encode() []byte {
 	e.uvarint(c.charges.objects)
 	e.u32(c.charges.question)
 	e.epsilon(c.charges.epsilon)
+	e.uvarint(c.charges.forgotten)
 	e.uvarint(c.erased.events)
 	e.uvarint(c.erased.mentions)
 	e.uvarint(c.erased.earned)
@@ -96,10 +102,10 @@ func (c counters) encode() []byte {
 
 func decodeCounters(payload []byte) (counters, error) {
 	d := &decoder{rest: payload}
-	c := counters{events: d.uvarint(), last: d.time(), questions: d.u32(), policies: d.u32(), objects: d.uvarint(), chains: d.uvarint()}
+	c := counters{events: d.uvarint(), last: d.time(), noises: d.u32(), questions: d.u32(), policies: d.u32(), objects: d.uvarint(), chains: d.uvarint()}
 	c.buyers, c.sales, c.sold, c.revenue = d.u32(), d.uvarint(), d.uvarint(), d.uvarint()
 	c.unsettled, c.refused = d.uvarint(), d.uvarint()
-	c.charges = charges{d.uvarint(), d.u32(), d.epsilon()}
+	c.charges = charges{d.uvarint(), d.u32(), d.epsilon(), d.uvarint()}
 	c.erased = erasure{d.uvarint(), d.uvarint(), d.uvarint()}
 	if c.open.sale = d.uvarint(); c.open.sale != 0 {
 		c.open.objects, c.open.erased, c.open.price, c.open.tally, c.open.last = d.uvarint(), d.uvarint(), d.uvarint(), decodeSaleTally(d), d.text()
@@ -133,7 +139,8 @@ type question struct {
 	name     string
 	values   []string
 	encoding Encoding
-	index    map[string]int // value to its place in values
+	index    map[string]int    // value to its place in values
+	id       [sha256.Size]byte // stands for the definition, in every ledger
 }
 
 func newQuestion(c *questionDefined) *question {
@@ -141,7 +148,19 @@ func newQuestion(c *questionDefined) *question {
 	for i, value := range c.Values {
 		q.index[value] = i
 	}
+	q.id = definitionDigest(c.Question)
 	return q
+}
+
+// definitionDigest is the same for the same question in every ledger.
+func definitionDigest(q Question) [sha256.Size]byte {
+	e := digest("definition")
+	e.text(q.Name)
+	e.u8(q.Encoding.code())
+	for _, value := range q.Values {
+		e.text(value)
+	}
+	return e.sum()
 }
 
 func decodeQuestion(payload []byte) (*question, error) {
@@ -238,6 +257,7 @@ func decodeStranger(payload []byte) (stranger, error) {
 type chain struct {
 	enrolled uint64 // the event that began it, or by which the object came back
 	policy   uint32 // 0 for none
+	noise    uint32 // the key that responses are drawn from; 0 for chance
 	orders   uint64 // accepted orders for more than their buyers held
 	bound    *tag   // the keyed hash of the truth it belongs to, if there is one
 	// answered is what the question cost the object besides its levels: answers about it, and whatever was
@@ -295,6 +315,7 @@ func (c chain) encode() []byte {
 	e := &encoder{buf: make([]byte, 0, 24+12*len(c.levels))}
 	e.uvarint(c.enrolled)
 	e.uvarint(uint64(c.policy))
+	e.uvarint(uint64(c.noise))
 	e.uvarint(c.orders)
 	encodeTag(e, c.bound)
 	e.epsilon(c.answered)
@@ -311,7 +332,7 @@ func (c chain) encode() []byte {
 
 func decodeChain(payload []byte) (chain, error) {
 	d := &decoder{rest: payload}
-	c := chain{enrolled: d.uvarint(), policy: d.uvarint32(), orders: d.uvarint(), bound: decodeTag(d), answered: d.epsilon(), levels: decodeLevels(d)}
+	c := chain{enrolled: d.uvarint(), policy: d.uvarint32(), noise: d.uvarint32(), orders: d.uvarint(), bound: decodeTag(d), answered: d.epsilon(), levels: decodeLevels(d)}
 	return c, d.done()
 }
 
@@ -321,36 +342,62 @@ func (c chain) spent() privacy.Epsilon { return plus(c.current(), c.answered) }
 // answers is everything answered to one query about one panel, by rising ε.
 type answers []answerLevel
 
-// answerLevel is one answer with the size of the panel it is about: that of a partial request may have
-// become another by the time of the next answer.
+// answerLevel is one answer.
 type answerLevel struct {
-	level
+	epsilon privacy.Epsilon
+	result
+	event uint64
+	began uint64 // the event of the fresh answer that it was raised or derived from, or its own
+	// objects is the size of the panel it is about: that of a partial request may have become another by the
+	// time of the next answer.
 	objects uint64
 }
 
-// best returns the answer at an ε or, if there is none, the lowest above it.
-func (a answers) best(epsilon privacy.Epsilon) (answerLevel, bool) {
-	for _, l := range a {
-		if !l.Epsilon.Less(epsilon) {
+func (l answerLevel) asScore() mechanism.Score {
+	return mechanism.Score{Epsilon: l.epsilon, Value: l.score}
+}
+
+// find returns the place of an answer, or where it would stand.
+func (a answers) find(epsilon privacy.Epsilon) (place int, recorded bool) {
+	return slices.BinarySearchFunc(a, epsilon, func(l answerLevel, e privacy.Epsilon) int { return l.epsilon.Compare(e) })
+}
+
+// below returns the highest answer below an ε that has the same beginning as another, or none.
+func (a answers) below(epsilon privacy.Epsilon, other answerLevel) (answerLevel, bool) {
+	for _, l := range slices.Backward(a) {
+		if l.epsilon.Less(epsilon) && l.began == other.began {
 			return l, true
 		}
 	}
 	return answerLevel{}, false
 }
 
-// highest returns the largest ε of an answer, or 0.
-func (a answers) highest() privacy.Epsilon {
+// top returns the highest answer, or none.
+func (a answers) top() answerLevel {
 	if len(a) == 0 {
-		return privacy.Epsilon{}
+		return answerLevel{}
 	}
-	return a[len(a)-1].Epsilon
+	return a[len(a)-1]
+}
+
+// best returns the answer at an ε or, if there is none, the lowest above it.
+func (a answers) best(epsilon privacy.Epsilon) (answerLevel, bool) {
+	for _, l := range a {
+		if !l.epsilon.Less(epsilon) {
+			return l, true
+		}
+	}
+	return answerLevel{}, false
 }
 
 func (a answers) encode() []byte {
 	e := &encoder{}
 	e.uvarint(uint64(len(a)))
 	for _, l := range a {
-		encodeLevel(e, l.level)
+		e.epsilon(l.epsilon)
+		encodeResult(e, l.result)
+		e.uvarint(l.event)
+		e.uvarint(l.began)
 		e.uvarint(l.objects)
 	}
 	return e.buf
@@ -358,13 +405,10 @@ func (a answers) encode() []byte {
 
 func decodeAnswers(payload []byte) (answers, error) {
 	d := &decoder{rest: payload}
-	const smallest = 4 // bytes of an answer
+	const smallest = 6 // bytes of an answer
 	a := make(answers, d.count(smallest))
 	for i := range a {
-		a[i] = answerLevel{decodeLevel(d), d.uvarint()}
-		if a[i].Response.isUnary() {
-			d.fail("an answer of %v", a[i].Response)
-		}
+		a[i] = answerLevel{d.epsilon(), decodeResult(d), d.uvarint(), d.uvarint(), d.uvarint()}
 	}
 	return a, d.done()
 }

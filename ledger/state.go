@@ -33,6 +33,7 @@ const (
 	keyAbout    = "about"
 	keyCounters = "counters"
 	keyTruthKey = "truth key"
+	keyNoise    = "noise" // with a number behind it
 )
 
 // state is the ledger's state inside one transaction, as typed records.

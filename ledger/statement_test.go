@@ -685,7 +685,7 @@ func TestGoldenStatement(t *testing.T) {
 	_, err := o.Enroll(t.Context(), EnrollRequest{Key: "bob again", Question: "smoker", Objects: []string{"bob"}, Policy: inSteps(t), Cap: eps(t, "8")})
 	must(t, err)
 	bob := statementOf(t, o.Ledger, "bob's", "bob")
-	for name, one := range map[string]Statement{"statement-v2.json": st, "statement-forgotten-v2.json": bob} {
+	for name, one := range map[string]Statement{"statement-v3.json": st, "statement-forgotten-v3.json": bob} {
 		golden(t, name, indented(t, one))
 		data, err := os.ReadFile(filepath.Join("testdata", "golden", name))
 		must(t, err)
@@ -697,7 +697,7 @@ func TestGoldenStatement(t *testing.T) {
 
 func FuzzReadStatement(f *testing.F) {
 	wants := map[string]bool{}
-	for _, name := range []string{"statement-v2.json", "statement-forgotten-v2.json"} {
+	for _, name := range []string{"statement-v3.json", "statement-forgotten-v3.json"} {
 		data, err := os.ReadFile(filepath.Join("testdata", "golden", name))
 		must(f, err)
 		want, err := ReadStatement(data)

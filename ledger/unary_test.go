@@ -356,7 +356,7 @@ func TestAnswersDoNotDependOnTheEncoding(t *testing.T) {
 				t.Errorf("%s, %s: a lower answer costs %s", encoding, query, lower.Charged)
 			}
 		}
-		over := inquire(t, "over", "majority:yes", "0.75", ballots("ann"), names...)
+		over := inquire(t, "over", "majority:yes", "1.5", ballots("ann"), names...)
 		_, err := l.Answer(t.Context(), over)
 		all = append(all, refusals(t, err))
 		for _, name := range names {

@@ -250,6 +250,9 @@ func aboutMeta(key string) (kind, text string) {
 	case keyFormat:
 		return problemLedger, "the format of the file"
 	}
+	if strings.HasPrefix(key, keyNoise) {
+		return problemLedger, fmt.Sprintf("noise key %x", key[len(keyNoise):])
+	}
 	return problemLedger, fmt.Sprintf("%q", key)
 }
 
@@ -457,6 +460,7 @@ func compareLinks(d *differ, s, e links) {
 func (a *auditor) compareChains(d *differ, question uint32, s, e chain) {
 	compareField(d, "the event of the enrolment", s.enrolled, e.enrolled)
 	compareField(d, "the policy", s.policy, e.policy)
+	compareField(d, "the noise key", s.noise, e.noise)
 	compareField(d, "the number of orders", s.orders, e.orders)
 	compareField(d, "the tag of the truth", tagText(s.bound), tagText(e.bound))
 	compareField(d, "charged by answers", s.answered, e.answered)
@@ -478,17 +482,20 @@ func (a *auditor) compareChains(d *differ, question uint32, s, e chain) {
 
 func (a *auditor) compareAnswers(d *differ, question uint32, s, e answers) {
 	for len(s) > 0 || len(e) > 0 {
-		switch first := firstOf(s, e, func(l answerLevel) int64 { return l.Epsilon.Nano() }); first {
+		switch first := firstOf(s, e, func(l answerLevel) int64 { return l.epsilon.Nano() }); first {
 		case -1:
-			*d = append(*d, fmt.Sprintf("there is an answer at ε=%s, by the events there is none", s[0].Epsilon))
+			*d = append(*d, fmt.Sprintf("there is an answer at ε=%s, by the events there is none", s[0].epsilon))
 			s = s[1:]
 		case 1:
-			*d = append(*d, fmt.Sprintf("there is no answer at ε=%s, by the events there is one", e[0].Epsilon))
+			*d = append(*d, fmt.Sprintf("there is no answer at ε=%s, by the events there is one", e[0].epsilon))
 			e = e[1:]
 		default:
-			at := s[0].Epsilon
-			compareField(d, fmt.Sprintf("the output at ε=%s", at), s[0].Response.index, e[0].Response.index)
+			at := s[0].epsilon
+			compareField(d, fmt.Sprintf("whether there is a score at ε=%s", at), s[0].scored, e[0].scored)
+			compareField(d, fmt.Sprintf("the output at ε=%s", at), s[0].output, e[0].output)
+			compareField(d, fmt.Sprintf("the score at ε=%s", at), s[0].score, e[0].score)
 			compareField(d, fmt.Sprintf("the event at ε=%s", at), s[0].event, e[0].event)
+			compareField(d, fmt.Sprintf("the first event of the answers with that at ε=%s", at), s[0].began, e[0].began)
 			compareField(d, fmt.Sprintf("the number of objects at ε=%s", at), s[0].objects, e[0].objects)
 			s, e = s[1:], e[1:]
 		}
@@ -553,6 +560,7 @@ func compareRequests(d *differ, s, e request) {
 func compareCounters(d *differ, s, e counters) {
 	compareField(d, "the number of events", s.events, e.events)
 	compareTime(d, "the time of the last event", s.last, e.last)
+	compareField(d, "the number of noise keys", s.noises, e.noises)
 	compareField(d, "the number of questions", s.questions, e.questions)
 	compareField(d, "the number of policies", s.policies, e.policies)
 	compareField(d, "the number of objects", s.objects, e.objects)
@@ -572,4 +580,5 @@ func compareCounters(d *differ, s, e counters) {
 	}
 	compareField(d, "the question of these charges", s.charges.question, e.charges.question)
 	compareField(d, "the ε of these charges", s.charges.epsilon, e.charges.epsilon)
+	compareField(d, "the last event that forgot one of them", s.charges.forgotten, e.charges.forgotten)
 }

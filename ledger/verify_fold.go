@@ -573,6 +573,8 @@ func (a *auditor) loosen(ev event) {
 		n.refused, n.unsettled = 0, 0
 	}
 	switch c := ev.change.(type) {
+	case *noiseKeySet:
+		n.noises = max(n.noises, c.number-1)
 	case *questionDefined:
 		n.questions = max(n.questions, c.number-1)
 	case *policyDefined:
@@ -580,8 +582,8 @@ func (a *auditor) loosen(ev event) {
 	case *buyerNamed:
 		n.buyers = max(n.buyers, c.number-1)
 	case *answered:
-		if c.method == methodFresh {
-			n.charges = charges{c.objects, c.question, c.epsilon}
+		if c.method == methodFresh || c.method == methodRaise {
+			n.charges = charges{objects: c.objects}
 		}
 	case *settled:
 		n.refused, n.unsettled = c.refused, c.sale

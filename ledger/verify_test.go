@@ -360,7 +360,7 @@ func moreTamperings(t *testing.T) map[string]tampering {
 		"buyer's sales": changed(bucketBuyers, numberKey(2), decodeBuyer, aboutBuyer, "the number of sales", func(b *buyer) any { return b.sold }, func(b *buyer) { b.sold++ }),
 		"buyer's bill":  changed(bucketBuyers, numberKey(2), decodeBuyer, aboutBuyer, "paid", func(b *buyer) any { return b.paid }, func(b *buyer) { b.paid-- }),
 		"answer": func(t testing.TB, s store.Store) []Problem {
-			return answersTampering(answersKey(t, s), "the output at ε=0.25", func(a *answers) any { return (*a)[0].Response.index }, func(a *answers) { (*a)[0].Response.index ^= 1 })(t, s)
+			return answersTampering(answersKey(t, s), "the score at ε=0.25", func(a *answers) any { return (*a)[0].score }, func(a *answers) { (*a)[0].score ^= 1 })(t, s)
 		},
 		"answer's panel": func(t testing.TB, s store.Store) []Problem {
 			return answersTampering(answersKey(t, s), "the number of objects at ε=0.25", func(a *answers) any { return (*a)[0].objects }, func(a *answers) { (*a)[0].objects++ })(t, s)

@@ -34,11 +34,12 @@ file, with ε-differential privacy. The queries are
 The more of them would have to change their values to change the answer, the likelier the true one is
 given. How many that are is printed nowhere. Who belongs to the panel is not hidden.
 
-Each member of the panel is charged ε, in full, beside what raises and other answers cost. To ask the
-same again about the same panel at the same ε, or a lower one, is free: the answer is handed out again,
-or one is derived from it. At a higher ε it is drawn anew, and the higher ε is charged in full: what
-was paid before is not credited. A query that no change of values could decide otherwise is charged all
-the same.
+Each member of the panel is charged ε, beside what raises and other answers cost. To ask the same again
+about the same panel at the same ε, or a lower one, is free: the answer is handed out again, or one is
+derived from it. At a higher ε an answer that is one of two, such as a majority or threshold, is raised, and
+only the difference is charged; a winner or plurality of more values, and any answer with --partial, is
+drawn anew and charged in full. A query that no
+change of values could decide otherwise is charged all the same.
 
 If anybody would go over a ceiling, nobody is charged and the exit code is 3; with --partial, those
 people are left out of the panel. An answer with --partial and one without are not the same, and both

@@ -56,7 +56,8 @@ func (h *host) printPrivacy(ctx context.Context) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(h.out, "A higher ε is drawn anew and charged in full. Asked at ε = 1 first, each lower one would have been free.")
+	_, err = fmt.Fprintln(h.out, "A winner at a higher ε is drawn anew and charged in full: asked at ε = 1 first, each lower one would have been free.\n"+
+		"A majority at a higher ε would be raised, for the difference.")
 	return err
 }
 

@@ -1,0 +1,532 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/mechanism"
+)
+
+// Answers that are raised: each costs the difference to the one before, so that all together cost the largest ε.
+
+// gradually are queries that have scores.
+func gradually() map[string]Question {
+	return map[string]Question{
+		"majority:yes":    vote(),
+		"threshold:yes:1": vote(),
+		"threshold:no:3":  vote(),
+		"winner":          smoker(), // of two values, all queries have them
+		"plurality":       smoker(),
+	}
+}
+
+// panelFile is a closed ledger file with three people in a question.
+func panelFile(t *testing.T, q Question, limit string) (path string) {
+	t.Helper()
+	path = create(t)
+	l := open(t, path, Options{})
+	define(t, l, q)
+	enroll(t, l, q.Name, limit, "ann", "bob", "cy")
+	closed(t, l)
+	return path
+}
+
+func TestAnswersTogetherCostTheLargestEpsilon(t *testing.T) {
+	for query, q := range gradually() {
+		t.Run(query+" "+q.Name, func(t *testing.T) { wantRaised(t, query, q) })
+	}
+}
+
+// wantRaised raises an answer step by step, with the ledger opened anew each time.
+func wantRaised(t *testing.T, query string, q Question) {
+	t.Helper()
+	path, held := panelFile(t, q, "2"), eps(t, "0")
+	var given []AnswerResult
+	for i, epsilon := range []string{"0.000000001", "0.25", "0.250000001", "1", "2"} {
+		l := open(t, path, Options{})
+		r := inquire(t, epsilon, query, epsilon, ballots("ann"), "ann", "bob", "cy")
+		r.Question = q.Name
+		quote, err := l.QuoteAnswer(t.Context(), r)
+		must(t, err)
+		if quote.Charge != less(r.Epsilon, held) || quote.Anew != r.Epsilon || quote.Held != held || quote.Objects != 3 || len(quote.Refused) != 0 {
+			t.Errorf("at ε=%s the quote is %+v", epsilon, quote)
+		}
+		got := answerTo(t, l, r)
+		if got.Charged != quote.Charge || got.Epsilon != r.Epsilon || got.Objects != 3 {
+			t.Errorf("quoted %+v, got %+v", quote, got)
+		}
+		wantSpent(t, l, epsilon, "ann", "bob", "cy")
+		if how := eventAt(t, l, got.Event).Method; how != []string{"fresh", "raise", "raise", "raise", "raise"}[i] {
+			t.Errorf("at ε=%s it came about by %q", epsilon, how)
+		}
+		audit(t, l.store)
+		closed(t, l)
+		held, given = r.Epsilon, append(given, got)
+	}
+	l := open(t, path, Options{})
+	for _, want := range given {
+		epsilon := want.Epsilon.String()
+		r := inquire(t, epsilon, query, epsilon, never(t), "cy", "ann", "bob")
+		r.Question = q.Name
+		if got := answerTo(t, l, r); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("the same key gives %+v, then %+v", want, got)
+		}
+		r.Key += " of another"
+		if got := answerTo(t, l, r); got.Answer != want.Answer || got.Event != want.Event || !got.Charged.IsZero() {
+			t.Errorf("another buyer gets %+v after %+v", got, want)
+		}
+	}
+	wantClean(t, l, VerifyRequest{})
+}
+
+// wantSpent checks what objects have spent, all of it for answers about one question.
+func wantSpent(t *testing.T, l *Ledger, epsilon string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if o := objectOf(t, l, name); o.Spent != eps(t, epsilon) || o.Chains[0].Answered != o.Spent {
+			t.Errorf("%s has spent %s, %s of it for answers, want %s", name, o.Spent, o.Chains[0].Answered, epsilon)
+		}
+	}
+}
+
+// What is charged is what must be affordable, to the nano-nat.
+func TestARaiseNeedsBudgetForTheDifferenceOnly(t *testing.T) {
+	l := voters(t, newLedger(t), "1", "ann", "bob", "cy")
+	ask := func(epsilon string) AnswerRequest {
+		return inquire(t, epsilon, "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy")
+	}
+	answerTo(t, l, ask("0.9"))
+	unchanged(t, l.store, func() {
+		_, err := l.Answer(t.Context(), ask("1.000000001"))
+		for _, r := range refusals(t, err) {
+			if r.Cost != eps(t, "0.100000001") || r.Remaining != eps(t, "0.1") || r.Asked != eps(t, "1.000000001") || r.Spent != eps(t, "0.9") {
+				t.Errorf("refused as %+v", r)
+			}
+		}
+	})
+	if got := answerTo(t, l, ask("1")); got.Charged != eps(t, "0.1") {
+		t.Errorf("charged %s", got.Charged)
+	}
+	wantSpent(t, l, "1", "ann", "bob", "cy")
+}
+
+// Below the top nobody needs truths or budget, in whatever order.
+func TestAnswersBelowTheTopAreFree(t *testing.T) {
+	for _, order := range permutations([]string{"0.2", "0.4", "0.6", "0.8"}) {
+		path := votersFile(t, "1", "ann", "bob", "cy")
+		l := open(t, path, Options{})
+		answerTo(t, l, inquire(t, "first", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cy"))
+		answerTo(t, l, inquire(t, "top", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy"))
+		lowest := "0.5"
+		for _, epsilon := range order {
+			must(t, l.Withdraw(t.Context(), "leave "+epsilon, "bob")) // it does not matter who is still there
+			r := inquire(t, epsilon, "majority:yes", epsilon, never(t), "ann", "bob", "cy")
+			quote, err := l.QuoteAnswer(t.Context(), r)
+			must(t, err)
+			got := answerTo(t, l, r)
+			if !got.Charged.IsZero() || !quote.Charge.IsZero() || !quote.Anew.IsZero() || quote.Held != eps(t, "1") || got.Objects != 3 {
+				t.Errorf("%v: at ε=%s quoted %+v, got %+v", order, epsilon, quote, got)
+			}
+			how := "insert"
+			if epsilon < lowest {
+				how, lowest = "degrade", epsilon
+			}
+			if method := eventAt(t, l, got.Event).Method; method != how {
+				t.Errorf("%v: at ε=%s by %q, want %q", order, epsilon, method, how)
+			}
+		}
+		wantSpent(t, l, "1", "ann", "bob", "cy")
+		audit(t, l.store)
+		closed(t, l)
+	}
+}
+
+// answersOf returns the recorded answers of a request.
+func answersOf(t *testing.T, l *Ledger, r AnswerRequest) (a answers) {
+	t.Helper()
+	x, err := l.newAnswer(t.Context(), r)
+	must(t, err)
+	must(t, l.view(t.Context(), func(s *state) error {
+		must(t, x.convene(s, s.counters.events))
+		a, _, err = s.answers(x.key())
+		return err
+	}))
+	return a
+}
+
+// A score may be kept, so it is not kept twice: what is derived lies where its law puts it, given the scores next
+// to it that belong to the same beginning, and no other.
+func TestScoresOfTwoBeginningsAreNotMixed(t *testing.T) {
+	names := crowd(9)
+	mixed := false
+	for seed := range uint64(40) {
+		l := voters(t, inMemory(t, Options{}), "9", names...)
+		ask := func(epsilon string, truth TruthFunc) AnswerRequest {
+			return inquire(t, epsilon, "majority:yes", epsilon, truth, names...)
+		}
+		answerTo(t, l, ask("0.5", TruthOf("no")))
+		must(t, l.Forget(t.Context(), "forget", names[4]))
+		_, err := l.Enroll(t.Context(), EnrollRequest{Key: "back", Question: "vote", Objects: names[4:5], Cap: eps(t, "9")})
+		must(t, err)
+		if got := answerTo(t, l, ask("1", TruthOf("yes"))); got.Charged != eps(t, "1") {
+			t.Fatalf("charged %s", got.Charged)
+		}
+		before := answersOf(t, l, ask("0.7", nil))
+		l.queries = queriesOf(seed)
+		got := answerTo(t, l, ask("0.7", never(t)))
+		if how := eventAt(t, l, got.Event).Method; how != "degrade" {
+			t.Errorf("it came about by %q", how)
+		}
+		want, err := queriesOf(seed).Between(mechanism.Score{}, before[1].asScore(), eps(t, "0.7"))
+		must(t, err)
+		wrong, err := queriesOf(seed).Between(before[0].asScore(), before[1].asScore(), eps(t, "0.7"))
+		must(t, err)
+		made := answersOf(t, l, ask("0.7", nil))[1]
+		if made.score != want.Value || made.began != before[1].began || before[0].began == before[1].began {
+			t.Errorf("seed %d: it is %+v, want a score of %d, among %+v", seed, made, want.Value, before)
+		}
+		mixed = mixed || want != wrong
+	}
+	if !mixed {
+		t.Error("mixing them would have made no difference")
+	}
+}
+
+// queriesOf returns a sampler on repeatable random bits.
+func queriesOf(seed uint64) *mechanism.Sampler {
+	_, bits := sampler(seed)
+	return mechanism.ReplaySampler(bits)
+}
+
+// Whoever was forgotten may be back with another truth. So answers about it begin anew, and cost all of ε; those
+// before remain, and what is derived from them belongs to them.
+func TestAnswersBeginAnewWithSomebodyForgotten(t *testing.T) {
+	path := votersFile(t, "5", "ann", "bob", "cy")
+	l := open(t, path, Options{})
+	ask := func(key, epsilon string, truth TruthFunc) (AnswerResult, AnswerQuote) {
+		r := inquire(t, key, "majority:yes", epsilon, truth, "ann", "bob", "cy")
+		quote, err := l.QuoteAnswer(t.Context(), r)
+		must(t, err)
+		got := answerTo(t, l, r)
+		if got.Charged != quote.Charge {
+			t.Errorf("at ε=%s quoted %s, charged %s", epsilon, quote.Charge, got.Charged)
+		}
+		return got, quote
+	}
+	first, _ := ask("1", "0.5", ballots("ann"))
+	second, _ := ask("2", "1", ballots("ann"))
+	must(t, l.Forget(t.Context(), "forget", "bob"))
+	_, err := l.Answer(t.Context(), inquire(t, "3", "majority:yes", "1.5", never(t), "ann", "bob", "cy"))
+	if r := refusals(t, err); len(r) != 1 || r[0].Object != "bob" || r[0].Cost != eps(t, "0") {
+		t.Errorf("refused %+v", r)
+	}
+	_, err = l.Enroll(t.Context(), EnrollRequest{Key: "back", Question: "vote", Objects: []string{"bob"}})
+	must(t, err)
+	closed(t, l)
+	l = open(t, path, Options{})
+	below, _ := ask("4", "0.75", never(t)) // from those before
+	third, quote := ask("5", "1.5", ballots("bob"))
+	if quote.Charge != eps(t, "1.5") || quote.Held != eps(t, "1") || quote.Anew != eps(t, "1.5") {
+		t.Errorf("after somebody was forgotten the quote is %+v", quote)
+	}
+	between, _ := ask("6", "1.25", never(t))
+	fourth, quote := ask("7", "2", ballots("bob"))
+	if quote.Charge != eps(t, "0.5") {
+		t.Errorf("the new ones are not raised: %+v", quote)
+	}
+	top, _ := ask("8", "1.75", never(t))
+	for _, name := range []string{"ann", "cy", "bob"} {
+		if o := objectOf(t, l, name); o.Spent != eps(t, "3") { // 1 before and 2 after, also of who was forgotten
+			t.Errorf("%s has spent %s", name, o.Spent)
+		}
+	}
+	var got []string
+	for _, a := range answersOf(t, l, inquire(t, "", "majority:yes", "1", nil, "ann", "bob", "cy")) {
+		got = append(got, fmt.Sprintf("%s %d %s %d", a.epsilon, a.event, eventAt(t, l, a.event).Method, a.began))
+	}
+	var want []string
+	for _, one := range []struct {
+		AnswerResult
+		how   string
+		began AnswerResult
+	}{{first, "fresh", first}, {below, "insert", first}, {second, "raise", first}, {between, "degrade", third}, {third, "fresh", third}, {top, "insert", third}, {fourth, "raise", third}} {
+		want = append(want, fmt.Sprintf("%s %d %s %d", one.Epsilon, one.Event, one.how, one.began.Event))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the answers are %q, want %q", got, want)
+	}
+	if again := answerTo(t, l, inquire(t, "2", "majority:yes", "1", never(t), "ann", "bob", "cy")); fmt.Sprint(again) != fmt.Sprint(second) {
+		t.Errorf("the same key gives %+v, then %+v", second, again)
+	}
+	audit(t, l.store)
+	wantClean(t, l, VerifyRequest{})
+}
+
+// A partial request is asked anew: whom it leaves out is decided anew, and its panel may be another.
+func TestPartialAnswersAreNotRaised(t *testing.T) {
+	l := voters(t, newLedger(t), "5", "ann", "bob", "cy")
+	for i, epsilon := range []string{"0.5", "1", "2"} {
+		r := inquire(t, epsilon, "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy")
+		r.Partial = true
+		quote, err := l.QuoteAnswer(t.Context(), r)
+		must(t, err)
+		got := answerTo(t, l, r)
+		if got.Charged != r.Epsilon || quote.Charge != r.Epsilon || quote.Anew != r.Epsilon || eventAt(t, l, got.Event).Method != "fresh" {
+			t.Errorf("quoted %+v, got %+v", quote, got)
+		}
+		wantSpent(t, l, []string{"0.5", "1.5", "3.5"}[i], "ann", "bob", "cy")
+	}
+	// The whole request about the same people has answers of its own.
+	whole := answerTo(t, l, inquire(t, "whole", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy"))
+	if whole.Charged != eps(t, "1") {
+		t.Errorf("the whole panel is charged %s", whole.Charged)
+	}
+	audit(t, l.store)
+}
+
+// An answer about other people, of another kind or to another question has nothing to do with it.
+func TestOtherPanelsAndQueriesAreNotRaised(t *testing.T) {
+	l := voters(t, newLedger(t), "9", "ann", "bob", "cy", "dan")
+	answerTo(t, l, inquire(t, "first", "majority:yes", "0.5", ballots(), "ann", "bob", "cy"))
+	for key, r := range map[string]AnswerRequest{
+		"one more":      inquire(t, "", "majority:yes", "1", ballots(), "ann", "bob", "cy", "dan"),
+		"one fewer":     inquire(t, "", "majority:yes", "1", ballots(), "ann", "bob"),
+		"another":       inquire(t, "", "majority:yes", "1", ballots(), "ann", "bob", "dan"),
+		"another value": inquire(t, "", "majority:no", "1", ballots(), "ann", "bob", "cy"),
+		"same in words": inquire(t, "", "threshold:yes:2", "1", ballots(), "ann", "bob", "cy"),
+	} {
+		r.Key = key
+		if got := answerTo(t, l, r); got.Charged != eps(t, "1") {
+			t.Errorf("%s: charged %s", key, got.Charged)
+		}
+	}
+	// All who are enrolled are the same panel as the same people by name, until somebody else comes.
+	all := inquire(t, "all", "majority:yes", "2", ballots())
+	all.Objects, all.All = nil, true
+	if got := answerTo(t, l, all); got.Charged != eps(t, "1") {
+		t.Errorf("all are charged %s, after they were asked by name", got.Charged)
+	}
+	again := answerTo(t, l, all)
+	enroll(t, l, "vote", "9", "eve")
+	if later := answerTo(t, l, all); again.Charged != eps(t, "1") || fmt.Sprint(later) != fmt.Sprint(again) {
+		t.Errorf("the same key gives %+v, then %+v", again, later)
+	}
+	all.Key = "all and eve"
+	if got := answerTo(t, l, all); got.Charged != eps(t, "2") {
+		t.Errorf("with somebody else they are charged %s", got.Charged)
+	}
+	audit(t, l.store)
+}
+
+// Whoever comes first, all answers together cost the largest ε, and each is made once.
+func TestConcurrentAnswersAreRaisedOnce(t *testing.T) {
+	l := voters(t, newLedger(t), "1", "ann", "bob", "cy")
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	seen := map[string]map[string]bool{}
+	for i := range 32 {
+		group.Go(func() {
+			epsilon := fmt.Sprintf("%.3f", 0.125*float64(1+i%8))
+			got, err := l.Answer(t.Context(), inquire(t, fmt.Sprint("key ", i/2), "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy"))
+			if errors.Is(err, ErrKeyConflict) {
+				return // half of the keys are used for two
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				t.Error(err)
+			}
+			if seen[epsilon] == nil {
+				seen[epsilon] = map[string]bool{}
+			}
+			seen[epsilon][fmt.Sprint(got.Answer, got.Event)] = true
+		})
+	}
+	group.Wait()
+	answerTo(t, l, inquire(t, "last", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy"))
+	wantSpent(t, l, "1", "ann", "bob", "cy")
+	for epsilon, results := range seen {
+		if len(results) != 1 {
+			t.Errorf("at ε=%s there are the answers %v", epsilon, results)
+		}
+	}
+	methods := map[string]int{}
+	for _, ev := range events(t, l) {
+		if ev.Kind == "answered" {
+			methods[ev.Method]++
+		}
+	}
+	if methods["fresh"] != 1 {
+		t.Errorf("answers came about by %v", methods)
+	}
+	audit(t, l.store)
+	wantClean(t, l, VerifyRequest{})
+}
+
+// The process dies, or the commit fails, while an answer is raised: it is raised once, or not at all.
+func TestARaisedAnswerIsRaisedOnceInSpiteOfAFailure(t *testing.T) {
+	for name, hooks := range map[string]struct {
+		before, after func() error
+		recorded      bool
+	}{
+		"before the commit":           {uncertain, nil, false},
+		"after the commit":            {nil, uncertain, true},
+		"the disk, before the commit": {failing, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := votersFile(t, "1", "ann", "bob", "cy")
+			l, s := openShim(t, path, Options{})
+			answerTo(t, l, inquire(t, "1", "majority:yes", "0.25", ballots("ann"), "ann", "bob", "cy"))
+			raise := inquire(t, "2", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy")
+			s.set(hooks.before, hooks.after)
+			if _, err := l.Answer(t.Context(), raise); !errors.Is(err, errDisk) {
+				t.Fatalf("got the error %v", err)
+			}
+			_ = l.Close()
+			l = open(t, path, Options{})
+			spent := "0.25"
+			if hooks.recorded {
+				spent, raise.Truth = "1", never(t)
+			}
+			wantSpent(t, l, spent, "ann", "bob", "cy")
+			first := answerTo(t, l, raise)
+			raise.Truth = never(t)
+			if again := answerTo(t, l, raise); fmt.Sprint(again) != fmt.Sprint(first) || first.Charged != eps(t, "0.75") {
+				t.Errorf("the same key gives %+v, then %+v", first, again)
+			}
+			wantSpent(t, l, "1", "ann", "bob", "cy")
+			audit(t, l.store)
+		})
+	}
+}
+
+// A truth that is bound binds raises as well.
+func TestARaiseRefusesAnotherTruth(t *testing.T) {
+	l := voters(t, open(t, create(t), Options{TruthKey: truthKey()}), "2", "ann", "bob")
+	answerTo(t, l, inquire(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob"))
+	unchanged(t, l.store, func() {
+		_, err := l.Answer(t.Context(), inquire(t, "2", "majority:yes", "1", ballots("bob"), "ann", "bob"))
+		wantErr(t, err, ErrTruthChanged)
+	})
+	wantSpent(t, l, "0.5", "ann", "bob")
+}
+
+// A raise that somebody overtakes, between its look at the truths and its decision, is decided anew.
+func TestARaiseIsOvertaken(t *testing.T) {
+	l := voters(t, newLedger(t), "2", "ann", "bob", "cy")
+	answerTo(t, l, inquire(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cy"))
+	overtaking := []string{"0.75", "1.5"}
+	truth := func(ctx context.Context, question string, objects []string) ([]string, error) {
+		if len(overtaking) > 0 {
+			epsilon := overtaking[0]
+			overtaking = overtaking[1:]
+			answerTo(t, l, inquire(t, epsilon, "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy"))
+		}
+		return ballots("ann")(ctx, question, objects)
+	}
+	got := answerTo(t, l, inquire(t, "2", "majority:yes", "1", truth, "ann", "bob", "cy"))
+	if !got.Charged.IsZero() || eventAt(t, l, got.Event).Method != "insert" {
+		t.Errorf("overtaken twice, it came to %+v", got)
+	}
+	wantSpent(t, l, "1.5", "ann", "bob", "cy")
+	audit(t, l.store)
+}
+
+// Verify holds every part of a recorded answer against the events.
+func TestVerifyNamesWhatWasAlteredOfScores(t *testing.T) {
+	for name, one := range map[string]struct {
+		alter func(a answers)
+		text  string
+	}{
+		"a score":    {func(a answers) { a[1].score += 2 }, "the score at ε=0.75 is "},
+		"a top":      {func(a answers) { a[2].score = -a[2].score - 1 }, "the score at ε=1 is "},
+		"a began":    {func(a answers) { a[1].began++ }, "the first event of the answers with that at ε=0.75 is "},
+		"an output":  {func(a answers) { a[0].result = result{output: 1} }, "whether there is a score at ε=0.5 is "},
+		"the number": {func(a answers) { a[0].objects++ }, "the number of objects at ε=0.5 is "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := voters(t, inMemory(t, Options{}), "2", "ann", "bob", "cy")
+			r := inquire(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cy")
+			for _, epsilon := range []string{"0.5", "1", "0.75"} {
+				r.Key, r.Epsilon = epsilon, eps(t, epsilon)
+				answerTo(t, l, r)
+			}
+			wantClean(t, l, VerifyRequest{})
+			a, key := answersOf(t, l, r), firstKey(t, l.store, bucketAnswers, nil)
+			one.alter(a)
+			putRecord(t, l.store, bucketAnswers, key, a.encode())
+			found := findings(t, l, VerifyRequest{})
+			if len(found) == 0 || found[0].Kind != "answers" || !strings.Contains(found[0].Text, one.text) {
+				t.Errorf("found %+v, want %q first", found, one.text)
+			}
+		})
+	}
+}
+
+// A backup of a ledger with scores is the ledger.
+func TestScoresOutliveABackup(t *testing.T) {
+	l := voters(t, newLedger(t), "2", "ann", "bob", "cy")
+	answerTo(t, l, inquire(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cy"))
+	path := filepath.Join(t.TempDir(), "copy.db")
+	_, err := l.Backup(t.Context(), path)
+	must(t, err)
+	restored := open(t, path, Options{})
+	if got := answerTo(t, restored, inquire(t, "2", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy")); got.Charged != eps(t, "0.5") {
+		t.Errorf("charged %s", got.Charged)
+	}
+	audit(t, restored.store)
+}
+
+// A stored answer that its own beginning contradicts is damage, and draws nothing.
+func TestAScoreOutOfRangeIsDamage(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "2", "ann", "bob", "cy")
+	r := inquire(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cy")
+	answerTo(t, l, r)
+	a, key := answersOf(t, l, r), firstKey(t, l.store, bucketAnswers, nil)
+	a[0].score = 1<<61 + 1
+	putRecord(t, l.store, bucketAnswers, key, a.encode())
+	for _, epsilon := range []string{"0.25", "1"} {
+		unchanged(t, l.store, func() {
+			_, err := l.Answer(t.Context(), inquire(t, "at "+epsilon, "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy"))
+			wantErr(t, err, ErrCorrupt)
+		})
+	}
+}
+
+// farBits makes every draw come out in the far tail, with a probability of about 2⁻⁶⁰ each.
+func farBits(fill byte) *mechanism.Sampler {
+	return mechanism.ReplaySampler(exact.ReplayBits(func(p []byte) {
+		for i := range p {
+			if p[i] = fill; i%8 == 7 {
+				p[i] ^= 0x10
+			}
+		}
+	}))
+}
+
+// Whatever the noise is, the answer is one that its score gives, and the steps go on from it.
+func TestScoresFarOut(t *testing.T) {
+	for _, fill := range []byte{0x00, 0xff} {
+		l := voters(t, inMemory(t, Options{}), "2", "ann", "bob", "cy")
+		l.queries = farBits(fill)
+		r := inquire(t, "", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy")
+		var given []string
+		for _, epsilon := range []string{"0.000000001", "0.000000002", "1"} {
+			r.Key, r.Epsilon = epsilon, eps(t, epsilon)
+			given = append(given, answerTo(t, l, r).Answer)
+		}
+		for i, a := range answersOf(t, l, r) {
+			if (a.score >= 0) != (given[i] == "yes") {
+				t.Errorf("a score of %d answers %q", a.score, given[i])
+			}
+		}
+		audit(t, l.store)
+	}
+}

@@ -1,0 +1,212 @@
+package ledger
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// NoiseKeys are the host's keys for responses that are drawn from a key instead of from chance
+// ([rrchain.NoiseKey]). The zero value is none.
+//
+// A response then is a function of the key, the question's definition, the object's name, the ε and the truth. So
+// when the file is lost, and the same people are enrolled in the same questions and the same orders carried out
+// again, in whatever order, all responses are the same; a backup that is restored gives the responses that were
+// given since it was made, and no second draw leaks; and two ledgers with one key agree without talking.
+//
+// What it costs: who has the key and a response has, most often, the truth. Without a key, a stolen file tells no
+// more than ε allows; with one, that is so only as long as the key is not stolen too. So the key must never be
+// where the file is. Nobody can prove, besides, that responses were drawn from a key that was drawn at random.
+//
+// A chain keeps the key that was current when its object was enrolled in the question, for ever: under another key
+// its next response would be independent noise about the same truth, and both together would tell more than the
+// higher ε allows. That is why rotation is for new chains only, and why a ledger that is rebuilt after a rotation
+// must be rebuilt with each chain under its old key. Chains that began without a key stay without.
+//
+// A chain that was forgotten and begins again is drawn from chance: buyers may still have what was drawn from the key,
+// and if the truth is another one now, the same noise on both would betray both. For the same reason set
+// [Options.TruthKey] too, which refuses a changed truth, and do not rebuild a ledger with truths that have changed.
+//
+// Answers about panels ([Ledger.Answer]) are drawn from chance all the same.
+type NoiseKeys struct {
+	// Current names the key of chains that begin from now on, 1 to 256 bytes. If it is empty, they have none.
+	Current string
+	// Key returns the key of a name, [rrchain.NoiseKeySize] bytes drawn at random. Open calls it for each name that the
+	// ledger has seen, and for the current one. The ledger keeps the keys in memory, and in the file only what
+	// recognizes them: Open refuses another key under a known name ([ErrNoiseKey]). If it is nil, the ledger has no
+	// keys, and chains that began with one cannot be drawn from.
+	Key func(name string) ([]byte, error)
+}
+
+// noiseKeySet gives a noise key a number, by which chains refer to it.
+type noiseKeySet struct {
+	number uint32
+	name   string
+	check  tag
+}
+
+// noises are the keys that a ledger was opened with.
+type noises struct {
+	keys    map[uint32]*rrchain.NoiseKey
+	current uint32 // 0 for none
+}
+
+// noiseCheck recognizes a key.
+func noiseCheck(key []byte) (t tag) {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("sluice noise key check v1"))
+	copy(t[:], mac.Sum(nil))
+	return t
+}
+
+// setNoiseKeys checks the host's noise keys against the ledger's, and makes a current one that is new the
+// ledger's.
+func (l *Ledger) setNoiseKeys(given NoiseKeys) error {
+	if given.Key == nil {
+		if given.Current != "" {
+			return invalid("the current noise key has a name, and there is nothing to get keys from")
+		}
+		return nil
+	}
+	var known []noiseKeySet
+	err := l.view(context.Background(), func(s *state) (err error) {
+		known, err = s.noiseKeys()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	l.noise.keys = make(map[uint32]*rrchain.NoiseKey)
+	for _, k := range known {
+		check, err := l.addNoiseKey(given, k.number, k.name)
+		if err != nil {
+			return err
+		}
+		if !check.equal(k.check) {
+			return fmt.Errorf("%w: key %q", ErrNoiseKey, k.name)
+		}
+		if k.name == given.Current {
+			l.noise.current = k.number
+		}
+	}
+	if given.Current == "" || l.noise.current != 0 || l.only {
+		return nil
+	}
+	return l.beginNoiseKey(given, uint32(len(known)+1))
+}
+
+// beginNoiseKey records the current key, which is new.
+func (l *Ledger) beginNoiseKey(given NoiseKeys, number uint32) error {
+	if err := checkName("noise key", given.Current); err != nil {
+		return err
+	}
+	check, err := l.addNoiseKey(given, number, given.Current)
+	if err != nil {
+		return err
+	}
+	set := &noiseKeySet{number, given.Current, check}
+	if _, _, err := l.submit(context.Background(), func(*state) ([]change, error) { return []change{set}, nil }); err != nil {
+		return err
+	}
+	l.noise.current = number
+	return nil
+}
+
+// addNoiseKey gets a key from the host.
+func (l *Ledger) addNoiseKey(given NoiseKeys, number uint32, name string) (check tag, err error) {
+	key, err := given.Key(name)
+	if err != nil {
+		return check, fmt.Errorf("noise key %q: %w", name, err)
+	}
+	if l.noise.keys[number], err = rrchain.NewNoiseKey(key); err != nil {
+		return check, fmt.Errorf("%w: noise key %q: %w", ErrInvalid, name, err)
+	}
+	return noiseCheck(key), nil
+}
+
+// keyed returns the response of a chain that began with a noise key.
+func (l *Ledger) keyed(q *question, x subject, place int, epsilon privacy.Epsilon, truth int32) (v value, err error) {
+	key := l.noise.keys[x.chain.noise]
+	if key == nil {
+		return v, fmt.Errorf("object %q: %w: its chain began with a key, and the ledger was opened without", x.name, ErrNoiseKey)
+	}
+	derived := place < len(x.chain.levels)
+	if q.encoding == Unary {
+		stairs, err := key.UnaryStaircase(string(q.id[:]), x.name, len(q.values))
+		if err == nil && derived {
+			v.bits, err = stairs.Below(epsilon, x.chain.levels[place].Response.bits)
+		} else if err == nil {
+			v.bits, err = stairs.Response(epsilon, int(truth))
+		}
+		return v, err
+	}
+	above := int(truth)
+	if derived {
+		above = x.chain.levels[place].Response.index
+	}
+	stairs, err := key.Staircase(string(q.id[:]), x.name, len(q.values))
+	if err == nil {
+		v.index, err = stairs.Response(epsilon, above)
+	}
+	return v, err
+}
+
+func (c *noiseKeySet) encode(e *encoder) {
+	e.u32(c.number)
+	e.text(c.name)
+	e.raw(c.check[:])
+}
+
+func decodeNoiseKeySet(d *decoder) change {
+	c := &noiseKeySet{number: d.u32(), name: d.text()}
+	d.array(c.check[:])
+	return c
+}
+
+// noiseKey is where a noise key is kept.
+func noiseKey(number uint32) []byte {
+	return binary.BigEndian.AppendUint32([]byte(keyNoise), number)
+}
+
+// noiseKeys returns all noise keys that the ledger has seen.
+func (s *state) noiseKeys() ([]noiseKeySet, error) {
+	var all []noiseKeySet // not as many as are claimed, until they are found
+	for number := uint32(1); number <= s.counters.noises; number++ {
+		k, found, err := lookup(s, bucketMeta, noiseKey(number), decodeNoise)
+		if err != nil || !found || k.number != number {
+			return nil, orCorrupt(err, "noise key %d is missing", number)
+		}
+		all = append(all, k)
+	}
+	return all, nil
+}
+
+func decodeNoise(payload []byte) (noiseKeySet, error) {
+	d := &decoder{rest: payload}
+	k := *decodeNoiseKeySet(d).(*noiseKeySet)
+	return k, d.done()
+}
+
+func applyNoiseKey(s *state, c *noiseKeySet) error {
+	known, err := s.noiseKeys()
+	if err != nil {
+		return err
+	}
+	if c.number != s.counters.noises+1 || checkName("noise key", c.name) != nil {
+		return orCorrupt(nil, "noise key %d, %q, follows on %d", c.number, c.name, s.counters.noises)
+	}
+	for _, k := range known {
+		if k.name == c.name {
+			return orCorrupt(nil, "noise key %q is set twice", c.name)
+		}
+	}
+	s.counters.noises = c.number
+	e := &encoder{}
+	c.encode(e)
+	return s.put(bucketMeta, noiseKey(c.number), e.buf)
+}

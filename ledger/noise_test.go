@@ -1,0 +1,673 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// Responses that are drawn from a key of the host's: they follow from the key, the question, the object, ε and the
+// truth alone.
+
+// theNoiseKey is the key of a name: of every name another one.
+func theNoiseKey(name string) []byte {
+	key := sha256.Sum256([]byte("for tests, the key " + name))
+	return key[:]
+}
+
+// noiseKeys is a host with a key of every name.
+func noiseKeys(current string) NoiseKeys {
+	return NoiseKeys{Current: current, Key: func(name string) ([]byte, error) { return theNoiseKey(name), nil }}
+}
+
+// cities has many values, so that responses agree by chance seldom.
+func cities(encoding Encoding) Question {
+	q := Question{Name: fmt.Sprint("city ", encoding.code()), Encoding: encoding}
+	for i := range 97 {
+		q.Values = append(q.Values, fmt.Sprint("city ", i))
+	}
+	return q
+}
+
+// cityOf is where somebody lives.
+func cityOf(q Question) TruthFunc {
+	return func(_ context.Context, _ string, objects []string) (values []string, err error) {
+		for _, name := range objects {
+			values = append(values, q.Values[len(name)*int(name[len(name)-1])%len(q.Values)])
+		}
+		return values, nil
+	}
+}
+
+// keyed opens a new ledger in memory whose responses are drawn from a key, with the given questions about people
+// who sell.
+func keyed(t *testing.T, keys NoiseKeys, names []string, questions ...Question) *Ledger {
+	t.Helper()
+	l := inMemory(t, Options{NoiseKey: keys})
+	for _, q := range questions {
+		define(t, l, q)
+		enrollUnder(t, l, q.Name, market(t, "9"), "40", names...)
+	}
+	return l
+}
+
+// allResponses are the responses of a ledger, by question, object and ε.
+func allResponses(t *testing.T, l *Ledger, names []string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, name := range names {
+		for _, c := range objectOf(t, l, name).Chains {
+			for _, at := range c.Levels {
+				all[fmt.Sprint(c.Question, " ", name, " ", at.Epsilon)] = at.Response
+			}
+		}
+	}
+	return all
+}
+
+// orders are the things that a host does in the same way whenever it does them: releases, raises of all, sales.
+func orders(t *testing.T, l *Ledger, names []string, q Question) (all []func()) {
+	truth := cityOf(q)
+	add := func(do func()) { all = append(all, do) }
+	for _, epsilon := range []string{"0.5", "1.5", "6"} {
+		for _, name := range names[:3] {
+			r := ReleaseRequest{Key: fmt.Sprint("release ", q.Name, name, epsilon), Question: q.Name, Object: name, Epsilon: eps(t, epsilon), Truth: truth}
+			add(func() { release(t, l, r) })
+		}
+	}
+	for _, epsilon := range []string{"0.75", "3"} {
+		r := RaiseRequest{Key: "raise " + q.Name + epsilon, Question: q.Name, Epsilon: eps(t, epsilon), All: true, Truth: truth}
+		add(func() { carryOut(t, l, r) })
+	}
+	for i, epsilon := range []string{"0.25", "1", "2", "1.5"} {
+		r := purchase(t, fmt.Sprint("sell ", q.Name, i), []string{"acme", "zeta"}[i%2], epsilon, names...)
+		r.Question, r.Truth = q.Name, truth
+		add(func() { sell(t, l, r) })
+	}
+	return all
+}
+
+// The file is lost, and made again by the same orders in another order: all responses are the same, to the byte.
+func TestALostLedgerIsMadeAgainFromItsNoiseKey(t *testing.T) {
+	names, questions := crowd(6), []Question{cities(Direct), cities(Unary)}
+	made := func(seed uint64, current string) map[string]string {
+		random := rand.New(rand.NewPCG(seed, 7))
+		asked := slices.Clone(questions)
+		random.Shuffle(len(asked), func(i, j int) { asked[i], asked[j] = asked[j], asked[i] }) // their numbers do not matter
+		l := keyed(t, noiseKeys(current), names, asked...)
+		var todo []func()
+		for _, q := range questions {
+			todo = append(todo, orders(t, l, names, q)...)
+		}
+		random.Shuffle(len(todo), func(i, j int) { todo[i], todo[j] = todo[j], todo[i] })
+		for _, do := range todo {
+			do()
+		}
+		audit(t, l.store)
+		wantClean(t, l, VerifyRequest{})
+		return allResponses(t, l, names)
+	}
+	want := made(1, "2026")
+	for seed := range uint64(5) {
+		if got := made(seed+2, "2026"); !maps.Equal(got, want) {
+			t.Errorf("in the order of seed %d the responses are\n%.300v\nwant\n%.300v", seed, got, want)
+		}
+	}
+	for _, other := range []string{"2027", ""} { // another key, or none, gives others
+		if got := made(1, other); len(got) != len(want) || maps.Equal(got, want) {
+			t.Errorf("with the key %q the responses are the same", other)
+		}
+	}
+}
+
+// A backup is restored: what was given since is given again, and no second draw.
+func TestARestoredBackupGivesTheSameResponses(t *testing.T) {
+	names, q := crowd(5), cities(Direct)
+	path, copied := create(t), filepath.Join(t.TempDir(), "copy.db")
+	l := open(t, path, Options{NoiseKey: noiseKeys("2026")})
+	define(t, l, q)
+	enrollUnder(t, l, q.Name, market(t, "9"), "40", names...)
+	todo := orders(t, l, names, q)
+	for _, do := range todo[:4] {
+		do()
+	}
+	_, err := l.Backup(t.Context(), copied)
+	must(t, err)
+	for _, do := range todo[4:] {
+		do()
+	}
+	want := allResponses(t, l, names)
+	restored := open(t, copied, Options{NoiseKey: noiseKeys("2026")})
+	todo = orders(t, restored, names, q)
+	slices.Reverse(todo)
+	for _, do := range todo {
+		do()
+	}
+	if got := allResponses(t, restored, names); !maps.Equal(got, want) {
+		t.Errorf("the backup gives\n%.300v\nand gave\n%.300v", got, want)
+	}
+}
+
+// Two ledgers with one key agree, whatever either was asked for.
+func TestReplicasAgree(t *testing.T) {
+	names, q := crowd(40), cities(Direct)
+	here, there := keyed(t, noiseKeys("2026"), names, q), keyed(t, noiseKeys("2026"), names, vote(), q)
+	for i, epsilon := range []string{"0.5", "2", "1"} {
+		r := RaiseRequest{Key: epsilon, Question: q.Name, Epsilon: eps(t, epsilon), All: true, Truth: cityOf(q)}
+		carryOut(t, here, r)
+		if i > 0 {
+			carryOut(t, there, r)
+		}
+	}
+	for _, epsilon := range []string{"1", "2"} {
+		if a, b := responses(t, here, q.Name, eps(t, epsilon)), responses(t, there, q.Name, eps(t, epsilon)); len(a) != len(names) || !sameValues(a, b) {
+			t.Errorf("at ε=%s they disagree", epsilon)
+		}
+	}
+}
+
+func sameValues(a, b map[string]Response) bool {
+	return maps.EqualFunc(a, b, func(x, y Response) bool { return x.Value == y.Value })
+}
+
+// agreement is how many of many objects give the same response in two ledgers, drawn at a small ε.
+func agreement(t *testing.T, a, b *Ledger, questionA, questionB Question, names []string) (n int) {
+	t.Helper()
+	at := func(l *Ledger, q Question) map[string]Response {
+		carryOut(t, l, RaiseRequest{Key: "agree", Question: q.Name, Epsilon: eps(t, "0.01"), Objects: names, Truth: TruthOf(q.Values[0])})
+		return responses(t, l, q.Name, eps(t, "0.01"))
+	}
+	ones, others := at(a, questionA), at(b, questionB)
+	for _, name := range names {
+		if ones[name].Value == others[name].Value {
+			n++
+		}
+	}
+	return n
+}
+
+// The noise belongs to the question as it is defined: of 400 objects, independent responses out of 97 agree in
+// about 4, and in more than 40 with a probability below 1e-25; rows of 97 bits never.
+func TestAnotherDefinitionHasOtherNoise(t *testing.T) {
+	t.Run("direct", func(t *testing.T) { wantOtherNoise(t, cities(Direct)) })
+	t.Run("unary", func(t *testing.T) { wantOtherNoise(t, cities(Unary)) })
+}
+
+func wantOtherNoise(t *testing.T, q Question) {
+	t.Helper()
+	names := crowd(400)
+	with := func(edit func(*Question)) Question {
+		other := Question{q.Name, slices.Clone(q.Values), q.Encoding}
+		edit(&other)
+		return other
+	}
+	if n := agreement(t, keyed(t, noiseKeys("2026"), names, q), keyed(t, noiseKeys("2026"), names, q), q, q, names); n != len(names) {
+		t.Errorf("the same question: %d of %d agree", n, len(names))
+	}
+	for what, other := range map[string]Question{
+		"another name":     with(func(q *Question) { q.Name += "!" }),
+		"another value":    with(func(q *Question) { q.Values[96] = "elsewhere" }),
+		"one value more":   with(func(q *Question) { q.Values = append(q.Values, "elsewhere") }),
+		"one value less":   with(func(q *Question) { q.Values = q.Values[:96] }),
+		"in another order": with(func(q *Question) { q.Values[95], q.Values[96] = q.Values[96], q.Values[95] }),
+	} {
+		if n := agreement(t, keyed(t, noiseKeys("2026"), names, q), keyed(t, noiseKeys("2026"), names, other), q, other, names); n > 40 {
+			t.Errorf("%s: %d of %d agree", what, n, len(names))
+		}
+	}
+	if n := agreement(t, keyed(t, noiseKeys("2026"), names, q), keyed(t, noiseKeys("2027"), names, q), q, q, names); n > 40 {
+		t.Errorf("another key: %d of %d agree", n, len(names))
+	}
+	l := keyed(t, noiseKeys("2026"), names, q)
+	carryOut(t, l, RaiseRequest{Key: "all", Question: q.Name, Epsilon: eps(t, "0.01"), All: true, Truth: TruthOf(q.Values[0])})
+	values, same := responses(t, l, q.Name, eps(t, "0.01")), 0
+	for i, name := range names {
+		if values[name].Value == values[names[(i+1)%len(names)]].Value {
+			same++
+		}
+	}
+	if same > 40 {
+		t.Errorf("another object: %d of %d agree", same, len(names))
+	}
+}
+
+func TestDefinitionsHaveDigestsOfTheirOwn(t *testing.T) {
+	seen := map[[32]byte]Question{}
+	for _, q := range []Question{
+		{"q", []string{"a", "b"}, Direct},
+		{"q", []string{"a", "b"}, Unary},
+		{"q", []string{"b", "a"}, Direct},
+		{"q", []string{"a", "b", "c"}, Direct},
+		{"q", []string{"ab", "c"}, Direct},
+		{"q", []string{"a", "bc"}, Direct},
+		{"qa", []string{"b", "c"}, Direct},
+	} {
+		id := definitionDigest(q)
+		if other, twice := seen[id]; twice {
+			t.Errorf("%+v has the digest of %+v", q, other)
+		}
+		seen[id] = q
+	}
+}
+
+// keyOf returns the name of the key that a chain is drawn from.
+func keyOf(t *testing.T, l *Ledger, question uint32, name string) (key string) {
+	t.Helper()
+	c := chainOf(t, l, question, name)
+	must(t, l.view(t.Context(), func(s *state) error {
+		known, err := s.noiseKeys()
+		if c.noise != 0 {
+			key = known[c.noise-1].name
+		}
+		return err
+	}))
+	return key
+}
+
+// Rotation is for new chains. A chain keeps the key that it began with; one that is forgotten and begins anew has none:
+// its object may be back with another truth, and the same noise on both would betray both.
+func TestNoiseKeysAreRotatedForNewChains(t *testing.T) {
+	path := create(t)
+	q := cities(Direct)
+	reopen := func(l *Ledger, keys NoiseKeys) *Ledger {
+		if l != nil {
+			closed(t, l)
+		}
+		return open(t, path, Options{NoiseKey: keys})
+	}
+	l := reopen(nil, NoiseKeys{})
+	define(t, l, q)
+	enroll(t, l, q.Name, "40", "old")
+	l = reopen(l, noiseKeys("2026"))
+	enroll(t, l, q.Name, "40", "ann", "bob", "cid")
+	l = reopen(l, noiseKeys("2027"))
+	enroll(t, l, q.Name, "40", "dan")
+	must(t, l.Withdraw(t.Context(), "leave", "bob"))
+	must(t, l.Forget(t.Context(), "forget", "cid"))
+	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "back", Question: q.Name, Objects: []string{"ann", "bob", "cid", "old"}})
+	must(t, err)
+	l = reopen(l, noiseKeys("2026")) // and back
+	enroll(t, l, q.Name, "40", "eve")
+	l = reopen(l, noiseKeys(""))
+	enroll(t, l, q.Name, "40", "fay")
+	want := map[string]string{"old": "", "ann": "2026", "bob": "2026", "cid": "", "dan": "2027", "eve": "2026", "fay": ""}
+	for name, key := range want {
+		if got := keyOf(t, l, 1, name); got != key {
+			t.Errorf("%s is drawn from the key %q, want %q", name, got, key)
+		}
+	}
+	var recorded []string
+	for _, ev := range events(t, l) {
+		if ev.Kind == "noise-key" {
+			recorded = append(recorded, ev.NoiseKey)
+		}
+	}
+	if !slices.Equal(recorded, []string{"2026", "2027"}) {
+		t.Errorf("the log has the keys %q", recorded)
+	}
+	carryOut(t, l, RaiseRequest{Key: "all", Question: q.Name, Epsilon: eps(t, "0.01"), All: true, Truth: cityOf(q)})
+	wantDrawnFrom(t, l, q, want)
+	audit(t, l.store)
+	wantClean(t, l, VerifyRequest{})
+}
+
+// wantDrawnFrom checks responses at ε = 0.01 against those of package rrchain.
+func wantDrawnFrom(t *testing.T, l *Ledger, q Question, keys map[string]string) {
+	t.Helper()
+	id, got := definitionDigest(q), responses(t, l, q.Name, eps(t, "0.01"))
+	for name, key := range keys {
+		if key == "" {
+			continue
+		}
+		k, err := rrchain.NewNoiseKey(theNoiseKey(key))
+		must(t, err)
+		stairs, err := k.Staircase(string(id[:]), name, len(q.Values))
+		must(t, err)
+		truth, err := cityOf(q)(t.Context(), q.Name, []string{name})
+		must(t, err)
+		n, err := stairs.Response(eps(t, "0.01"), slices.Index(q.Values, truth[0]))
+		must(t, err)
+		if got[name].Value != q.Values[n] {
+			t.Errorf("%s answers %q, by the key %q it is %q", name, got[name].Value, key, q.Values[n])
+		}
+	}
+}
+
+func TestOpenRefusesAnotherNoiseKey(t *testing.T) {
+	path := create(t)
+	closed(t, open(t, path, Options{NoiseKey: noiseKeys("2026")}))
+	other := func(key []byte, err error) func(string) ([]byte, error) {
+		return func(string) ([]byte, error) { return key, err }
+	}
+	changed := theNoiseKey("2026")
+	changed[31] ^= 1
+	unreachable := errors.New("the vault is closed")
+	for name, one := range map[string]struct {
+		keys NoiseKeys
+		want error
+	}{
+		"another key":               {NoiseKeys{"2026", other(changed, nil)}, ErrNoiseKey},
+		"another key, not current":  {NoiseKeys{"2027", other(changed, nil)}, ErrNoiseKey},
+		"another key, none current": {NoiseKeys{"", other(changed, nil)}, ErrNoiseKey},
+		"too short":                 {NoiseKeys{"2026", other(changed[:31], nil)}, ErrInvalid},
+		"too long":                  {NoiseKeys{"2026", other(append(changed, 0), nil)}, ErrInvalid},
+		"no bytes":                  {NoiseKeys{"2026", other(nil, nil)}, ErrInvalid},
+		"an error":                  {NoiseKeys{"2026", other(nil, unreachable)}, unreachable},
+		"a name that cannot be":     {NoiseKeys{"20\n26", noiseKeys("").Key}, ErrInvalid},
+		"a name that is too long":   {NoiseKeys{strings.Repeat("n", 257), noiseKeys("").Key}, ErrInvalid},
+		"nothing to get keys from":  {NoiseKeys{Current: "2026"}, ErrInvalid},
+	} {
+		for _, only := range []bool{false, true} {
+			if only && strings.HasPrefix(name, "a name") {
+				continue // a ledger that is only read begins no key
+			}
+			l, err := Open(path, Options{NoiseKey: one.keys, ReadOnly: only})
+			if err == nil {
+				t.Errorf("%s (read-only: %t): opened", name, only)
+				closed(t, l)
+				continue
+			}
+			wantErr(t, err, one.want)
+			if strings.Contains(err.Error(), string(changed[:4])) {
+				t.Errorf("%s: the error has the key: %v", name, err)
+			}
+		}
+	}
+	l := open(t, path, Options{NoiseKey: noiseKeys("2026")}) // and the refused ones left no lock behind
+	if n := countKind(events(t, l), "noise-key"); n != 1 {
+		t.Errorf("%d noise-key events", n)
+	}
+}
+
+// Without its key a chain gives away what it has given already, and nothing more.
+func TestWithoutTheNoiseKeyChainsAreOnlyResold(t *testing.T) {
+	path := create(t)
+	l := open(t, path, Options{NoiseKey: noiseKeys("2026")})
+	define(t, l, vote())
+	enrollUnder(t, l, "vote", market(t, "3"), "9", "ann", "bob")
+	first := release(t, l, releaseOf(t, "1", "ann", "1"))
+	closed(t, l)
+	l = open(t, path, Options{})
+	enroll(t, l, "vote", "9", "cid") // begun without a key
+	for name, call := range map[string]func() error{
+		"raise":   func() error { _, err := l.Release(t.Context(), releaseOf(t, "2", "ann", "2")); return err },
+		"degrade": func() error { _, err := l.Release(t.Context(), releaseOf(t, "3", "ann", "0.5")); return err },
+		"begin":   func() error { _, err := l.Release(t.Context(), releaseOf(t, "4", "bob", "0.5")); return err },
+		"an order for all": func() error {
+			_, err := l.Raise(t.Context(), order(t, "5", "0.5"))
+			return err
+		},
+		"a partial order": func() error {
+			r := order(t, "6", "0.5")
+			r.Partial = true
+			_, err := l.Raise(t.Context(), r)
+			return err
+		},
+		"a sale": func() error { _, err := l.Sell(t.Context(), purchase(t, "7", "acme", "2", "ann")); return err },
+	} {
+		unchanged(t, l.store, func() {
+			if err := call(); !errors.Is(err, ErrNoiseKey) {
+				t.Errorf("%s: got the error %v", name, err)
+			}
+		})
+	}
+	if again := release(t, l, releaseOf(t, "8", "ann", "1")); again != first {
+		t.Errorf("%v, then %v", first, again)
+	}
+	sell(t, l, purchase(t, "9", "acme", "1", "ann"))
+	release(t, l, releaseOf(t, "10", "cid", "1"))
+	answerTo(t, l, inquire(t, "11", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cid")) // is drawn from chance
+	if got := objectOf(t, l, "ann"); len(got.Chains[0].Levels) != 1 {
+		t.Errorf("ann came to %+v", got)
+	}
+	wantClean(t, l, VerifyRequest{})
+	closed(t, l)
+	l = open(t, path, Options{NoiseKey: noiseKeys("2026")}) // the calls' keys are free
+	release(t, l, releaseOf(t, "2", "ann", "2"))
+	audit(t, l.store)
+}
+
+func TestAReadOnlyLedgerBeginsNoNoiseKey(t *testing.T) {
+	path := votersFile(t, "3", "ann")
+	before, err := os.ReadFile(path)
+	must(t, err)
+	l := open(t, path, Options{NoiseKey: noiseKeys("2026"), ReadOnly: true})
+	if n := countKind(events(t, l), "noise-key"); n != 0 {
+		t.Errorf("%d noise-key events", n)
+	}
+	wantClean(t, l, VerifyRequest{})
+	closed(t, l)
+	after, err := os.ReadFile(path)
+	must(t, err)
+	if !bytes.Equal(before, after) {
+		t.Error("the file was changed")
+	}
+}
+
+// The key stands in no file, log line or error, whatever goes wrong; nor does its digest under any fixed text.
+func TestTheNoiseKeyIsNowhere(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "ledger.db")
+	must(t, Create(path, "USD", ""))
+	var told bytes.Buffer
+	options := Options{NoiseKey: noiseKeys("2026"), Logger: zerolog.New(&told).Level(zerolog.TraceLevel)}
+	l, s := openShim(t, path, options)
+	voters(t, l, "3", "ann", "bob")
+	release(t, l, releaseOf(t, "1", "ann", "1"))
+	s.set(failing, nil)
+	_, err := l.Release(t.Context(), releaseOf(t, "2", "ann", "2"))
+	wantErr(t, err, errDisk)
+	told.WriteString(err.Error())
+	s.set(nil, nil)
+	closed(t, l)
+	l = open(t, path, options)
+	_, err = l.Backup(t.Context(), filepath.Join(dir, "copy.db"))
+	must(t, err)
+	closed(t, l)
+	changed := theNoiseKey("2026")
+	changed[0] ^= 1
+	options.NoiseKey.Key = func(string) ([]byte, error) { return changed, nil }
+	_, err = Open(path, options)
+	wantErr(t, err, ErrNoiseKey)
+	told.WriteString(err.Error())
+	must(t, filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			data, readErr := os.ReadFile(name)
+			told.Write(data)
+			err = readErr
+		}
+		return err
+	}))
+	check := noiseCheck(theNoiseKey("2026"))
+	if !bytes.Contains(told.Bytes(), check[:]) {
+		t.Error("the check of the key is not found where it must be")
+	}
+	for _, key := range [][]byte{theNoiseKey("2026"), changed} {
+		for i := range len(key) - 8 {
+			if bytes.Contains(told.Bytes(), key[i:i+8]) {
+				t.Fatalf("%q, of the key, is told", key[i:i+8])
+			}
+		}
+	}
+}
+
+// The host may wipe its copy of the key once the ledger is open.
+func TestTheNoiseKeyIsTheLedgersOwnCopy(t *testing.T) {
+	names, q := crowd(50), cities(Direct)
+	key := theNoiseKey("2026")
+	l := keyed(t, NoiseKeys{"2026", func(string) ([]byte, error) { return key, nil }}, names, q)
+	clear(key)
+	if n := agreement(t, l, keyed(t, noiseKeys("2026"), names, q), q, q, names); n != len(names) {
+		t.Errorf("%d of %d agree", n, len(names))
+	}
+}
+
+// The commit that begins a key fails, before or after it is durable: opened again, the ledger has the key once.
+func TestAFailureWhileANoiseKeyBegins(t *testing.T) {
+	s := &storetest.Memory{}
+	begin(t, s)
+	for name, fault := range map[string]func(*shim){
+		"before": func(x *shim) { x.set(uncertain, nil) },
+		"after":  func(x *shim) { x.set(nil, uncertain) },
+	} {
+		x := &shim{Store: s}
+		fault(x)
+		if _, err := openStore(x, Options{NoiseKey: noiseKeys(name)}); !errors.Is(err, store.ErrUncertain) {
+			t.Errorf("%s: got the error %v", name, err)
+		}
+		l := openMemory(t, s, Options{NoiseKey: noiseKeys(name)})
+		if l.noise.current == 0 {
+			t.Errorf("%s: no key", name)
+		}
+	}
+	l := openMemory(t, s, Options{NoiseKey: noiseKeys("")})
+	if n := countKind(events(t, l), "noise-key"); n != 2 {
+		t.Errorf("%d noise-key events, want 2", n)
+	}
+	audit(t, s)
+}
+
+// What is proven does not depend on how it was drawn.
+func TestEvidenceOfKeyedChains(t *testing.T) {
+	signer, verifier, public := logKey(t, officeName, 9)
+	s := &storetest.Memory{}
+	beginWithKey(t, s, public)
+	l := openMemory(t, s, Options{Signer: signer, NoiseKey: noiseKeys("2026"), TruthKey: truthKey()})
+	for _, q := range []Question{vote(), cities(Unary)} {
+		define(t, l, q)
+		enrollUnder(t, l, q.Name, market(t, "9"), "40", "ann", "bob")
+		for _, epsilon := range []string{"2", "0.5", "1"} {
+			r := purchase(t, q.Name+epsilon, "acme", epsilon, "ann", "bob")
+			r.Question, r.Truth = q.Name, TruthOf(q.Values[1])
+			sell(t, l, r)
+		}
+	}
+	keys := note.VerifierList(verifier)
+	for sale := range uint64(6) {
+		wantSound(t, fmt.Sprint("the receipt of sale ", sale+1), receiptOf(t, l, sale+1), keys)
+	}
+	st := statementOf(t, l, "ann's", "ann")
+	wantSound(t, "the statement", st, keys)
+	altered(t, st, func(way string, other Statement) {
+		if strings.Contains(way, "NoiseKey") && other.Verify(keys).OK() {
+			t.Errorf("%s is altered, and nobody sees", way)
+		}
+	})
+	if !bytes.Contains(text(t, st), []byte(`"noise_key":1`)) {
+		t.Error("the statement does not say that the chain is drawn from a key")
+	}
+	audit(t, s)
+}
+
+func TestVerifyNamesWhatWasAlteredOfNoise(t *testing.T) {
+	for name, one := range map[string]struct {
+		alter func(t *testing.T, s store.Store)
+		text  string
+	}{
+		"a chain's key": {func(t *testing.T, s store.Store) {
+			alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.noise = 2 }))
+		}, `chain of "ann" in "vote": the noise key is 2, the events say 1`},
+		"no key": {func(t *testing.T, s store.Store) {
+			alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.noise = 0 }))
+		}, `chain of "ann" in "vote": the noise key is 0, the events say 1`},
+		"the sum": {func(t *testing.T, s store.Store) {
+			alter(t, s, bucketMeta, []byte(keyCounters), edited(t, decodeCounters, func(c *counters) { c.noises = 1 }))
+		}, "the sums over the log: the number of noise keys is 1, the events say 2"},
+		"a check": {func(t *testing.T, s store.Store) {
+			alter(t, s, bucketMeta, noiseKey(2), func(p []byte) []byte { p[len(p)-1]++; return p })
+		}, "noise key 00000002"},
+		"a name": {func(t *testing.T, s store.Store) {
+			alter(t, s, bucketMeta, noiseKey(2), func(p []byte) []byte { p[5]++; return p })
+		}, "noise key 00000002"},
+		"one key gone": {func(t *testing.T, s store.Store) { remove(t, s, bucketMeta, noiseKey(1)) }, "noise key 00000001"},
+		"one key more": {func(t *testing.T, s store.Store) {
+			e := &encoder{}
+			(&noiseKeySet{3, "2028", tag{}}).encode(e)
+			putRecord(t, s, bucketMeta, noiseKey(3), e.buf)
+		}, "noise key 00000003"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &storetest.Memory{}
+			begin(t, s)
+			voters(t, openMemory(t, s, Options{NoiseKey: noiseKeys("2026")}), "3", "ann")
+			l := openMemory(t, s, Options{NoiseKey: noiseKeys("2027")})
+			release(t, l, releaseOf(t, "1", "ann", "1"))
+			wantClean(t, l, VerifyRequest{})
+			one.alter(t, s)
+			if found := findings(t, l, VerifyRequest{}); len(found) != 1 || !strings.Contains(found[0].Text, one.text) {
+				t.Errorf("found %+v, want %q", found, one.text)
+			}
+		})
+	}
+}
+
+func TestApplyRefusesForgedNoiseKeys(t *testing.T) {
+	s := &storetest.Memory{}
+	begin(t, s)
+	l := openMemory(t, s, Options{NoiseKey: noiseKeys("2026")})
+	define(t, l, vote())
+	enroll(t, l, "vote", "3", "ann", "bob")
+	release(t, l, releaseOf(t, "1", "ann", "1"))
+	l = openMemory(t, s, Options{NoiseKey: noiseKeys("2027")})
+	log := logOf(t, pairs(t, s))
+	var forget change
+	must(t, l.view(t.Context(), func(s *state) (err error) {
+		forget, err = s.forget("ann")
+		return err
+	}))
+	in := func(name string, noise uint32) change { return &enrolled{name, 1, 0, noise, eps(t, "3")} }
+	key := func(number uint32, name string) []change { return []change{&noiseKeySet{number, name, tag{1}}} }
+	gone := &withdrawn{"ann"}
+	for name, one := range map[string]pairOfLogs{
+		"a gap":                       {sound: key(3, "2028"), forged: key(4, "2028"), why: `noise key 4, "2028", follows on 2`},
+		"a number twice":              {sound: key(3, "2028"), forged: key(2, "2028"), why: "follows on 2"},
+		"number 0":                    {sound: key(3, "2028"), forged: key(0, "2028"), why: "follows on 2"},
+		"a name twice":                {sound: key(3, "2028"), forged: key(3, "2026"), why: `noise key "2026" is set twice`},
+		"no name":                     {sound: key(3, "2028"), forged: key(3, ""), why: "follows on 2"},
+		"an odd name":                 {sound: key(3, "2028"), forged: key(3, "20\n28"), why: "follows on 2"},
+		"drawn from no key there is":  {sound: []change{in("cid", 2)}, forged: []change{in("cid", 3)}, why: "is enrolled in question 1"},
+		"back with another key":       {sound: []change{gone, in("ann", 1)}, forged: []change{gone, in("ann", 2)}, why: "with another noise key than its chain began with"},
+		"back without a key":          {sound: []change{gone, in("ann", 1)}, forged: []change{gone, in("ann", 0)}, why: "with another noise key than its chain began with"},
+		"forgotten, and twice back":   {sound: []change{forget, in("ann", 0), gone, in("ann", 0)}, forged: []change{forget, in("ann", 0), gone, in("ann", 1)}, why: "with another noise key"},
+		"forgotten, and back to it":   {sound: []change{forget, in("ann", 0)}, forged: []change{forget, in("ann", 1)}, why: "with another noise key"},
+		"a second key for a new name": {sound: append(key(3, "2028"), key(4, "2029")...), forged: append(key(3, "2028"), key(4, "2028")...), why: "is set twice"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			follow := func(changes []change) error {
+				return replayWhole(&storetest.Memory{}, followedBy(changes...)(slices.Clone(log)))
+			}
+			must(t, follow(one.sound))
+			wantForged(t, follow(one.forged), one.why)
+		})
+	}
+}
+
+// A file that claims more noise keys than it has is damaged, and takes no memory.
+func TestAClaimOfManyNoiseKeysIsNotBelieved(t *testing.T) {
+	s := &storetest.Memory{}
+	begin(t, s)
+	openMemory(t, s, Options{NoiseKey: noiseKeys("2026")})
+	alter(t, s, bucketMeta, []byte(keyCounters), edited(t, decodeCounters, func(c *counters) { c.noises = 1<<32 - 1 }))
+	var err error
+	if n := bytesAllocated(func() { _, err = openStore(s, Options{NoiseKey: noiseKeys("2026")}) }); n > 1<<20 {
+		t.Errorf("%d bytes are allocated", n)
+	}
+	wantErr(t, err, ErrCorrupt)
+}
