@@ -263,3 +263,23 @@ func TestCanDraw(t *testing.T) {
 		}
 	}
 }
+
+// The viewer of an SVG may have wider letters than those that the text was measured with: a title that is as wide as
+// it may be is still whole then.
+func TestTheTitleHasRoomInAnyFont(t *testing.T) {
+	p := sample(t)
+	p.Title.Text = strings.Repeat("wide ", 16)
+	measured := p.Title.TextStyle.Width(p.Title.Text).Points()
+	if measured*1.3 < 400 || measured*1.3 > 588 {
+		t.Fatalf("the title is %v points wide, which shows nothing", measured)
+	}
+	for _, text := range svgText.FindAllStringSubmatch(render(t, p, "svg"), -1) {
+		if strings.HasPrefix(text[3], "wide") {
+			if x := float(t, text[1]); x < 6 || x+1.3*measured > 595 {
+				t.Errorf("the title begins at %v and is up to %v wide", x, 1.3*measured)
+			}
+			return
+		}
+	}
+	t.Error("there is no title")
+}

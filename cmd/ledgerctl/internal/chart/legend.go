@@ -9,8 +9,16 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// WriteWithLegend writes a plot as a picture of a size in points, 1/72 inch on paper, 1⅓ pixels in a PNG, with the title above everything and the legend to the right of the plot, where
-// it can hide no data.
+// widening is by how much text may turn out wider than it is measured: the viewer of an SVG may have wider letters.
+func widening(format string) vg.Length {
+	if format == "svg" {
+		return 1.3
+	}
+	return 1.02
+}
+
+// WriteWithLegend writes a plot as a picture of a size in points, 1/72 inch on paper, 1⅓ pixels in a PNG, with the
+// title above everything and the legend to the right of the plot, where it can hide no data.
 func WriteWithLegend(w io.Writer, p *plot.Plot, format string, width, height float64) error {
 	picture, err := draw.NewFormattedCanvas(vg.Points(width), vg.Points(height), format)
 	if err != nil {
@@ -23,16 +31,14 @@ func WriteWithLegend(w io.Writer, p *plot.Plot, format string, width, height flo
 	margin := vg.Points(6)
 	all = draw.Crop(all, margin, -margin, margin, -margin)
 	title := p.Title.TextStyle
-	all.FillText(title, vg.Point{X: all.Center().X, Y: all.Max.Y}, p.Title.Text)
+	title.XAlign = draw.XLeft
+	room := widening(format) * title.Width(p.Title.Text)
+	all.FillText(title, vg.Point{X: max(all.Min.X, all.Center().X-room/2), Y: all.Max.Y}, p.Title.Text)
 	all = draw.Crop(all, 0, 0, 0, -title.Rectangle(p.Title.Text).Size().Y-2*margin)
 
 	legend := p.Legend
 	legend.Top, legend.Left, legend.Padding, legend.ThumbnailWidth = true, true, vg.Points(4), vg.Points(30)
-	slack := vg.Length(1.02)
-	if format == "svg" {
-		slack = 1.3 // the viewer of an SVG may have wider letters
-	}
-	legendWidth := slack * legend.Rectangle(all).Size().X
+	legendWidth := widening(format) * legend.Rectangle(all).Size().X
 	legend.Draw(draw.Crop(all, all.Size().X-legendWidth, 0, 0, 0))
 
 	alone := *p
