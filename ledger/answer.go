@@ -500,25 +500,15 @@ func (s *state) costOf(c *answered, event uint64) (privacy.Epsilon, error) {
 	return less(c.epsilon, before.top().epsilon), nil
 }
 
-// checkAnswer refuses what cannot be an answer to a query.
-func (q *question) checkAnswer(query string, r result) error {
-	parsed, err := mechanism.ParseQuery(query, q.values)
-	if err == nil && r.scored && parsed.Outputs(len(q.values)) != 2 {
-		err = orCorrupt(nil, "a score for a query with %d answers", parsed.Outputs(len(q.values)))
-	}
-	if err != nil {
-		return orCorrupt(nil, "query %q: %v", query, err)
-	}
-	_, err = q.answerText(query, r)
-	return err
-}
-
-// answerText puts an answer to a query in words.
+// answerText puts an answer to a query in words. It refuses what cannot be one.
 func (q *question) answerText(query string, r result) (string, error) {
 	output := r.answer()
 	parsed, err := mechanism.ParseQuery(query, q.values)
 	if err != nil {
 		return "", orCorrupt(nil, "query %q: %v", query, err)
+	}
+	if r.scored && parsed.Outputs(len(q.values)) != 2 {
+		return "", orCorrupt(nil, "query %q: a score for a query with %d answers", query, parsed.Outputs(len(q.values)))
 	}
 	texts, err := parsed.Answers(q.values)
 	if err != nil || output >= len(texts) {

@@ -382,7 +382,7 @@ func applyAnswered(s *state, c *answered, number uint64) error {
 	if err != nil {
 		return err
 	}
-	if err := q.checkAnswer(c.query, c.result); err != nil {
+	if _, err := q.answerText(c.query, c.result); err != nil {
 		return err
 	}
 	key := answerKey(c.question, c.query, c.panel)

@@ -1,6 +1,9 @@
 package ledger
 
-import "github.com/sluicedp/sluice/privacy"
+import (
+	"github.com/sluicedp/sluice/mechanism"
+	"github.com/sluicedp/sluice/privacy"
+)
 
 func (*created) kind() kind         { return kindCreated }
 func (*truthKeySet) kind() kind     { return kindTruthKey }
@@ -313,9 +316,6 @@ func decodeAnswered(d *decoder) change {
 	return c
 }
 
-// farthestScore is the size of a score at most: see [mechanism.Score].
-const farthestScore = 1 << 61
-
 // encodeResult writes an output, or a score with its sign in the last bit.
 func encodeResult(e *encoder, r result) {
 	e.flag(r.scored)
@@ -332,7 +332,7 @@ func decodeResult(d *decoder) result {
 	}
 	n := d.uvarint()
 	r := result{scored: true, score: int64(n>>1) ^ -int64(n&1)}
-	if r.score < -farthestScore || r.score > farthestScore {
+	if r.score < -mechanism.MaxScore || r.score > mechanism.MaxScore {
 		d.fail("a score beyond ±2^61")
 	}
 	return r

@@ -148,8 +148,11 @@ func (l *Ledger) Levels(ctx context.Context, question string) (levels []LevelCou
 			if last := len(levels) - 1; last < 0 || levels[last].Epsilon != key.epsilon {
 				levels = append(levels, LevelCount{Epsilon: key.epsilon})
 			}
-			levels[len(levels)-1].N += int64(min(t.recorded, s.counters.chains))
-			return ctx.Err()
+			if last := &levels[len(levels)-1]; t.recorded <= s.counters.chains-uint64(last.N) {
+				last.N += int64(t.recorded)
+				return ctx.Err()
+			}
+			return orCorrupt(nil, "question %q: more responses are counted at ε=%s than there are chains", question, key.epsilon)
 		})
 	})
 	if err != nil {

@@ -34,13 +34,22 @@ import (
 // tree is the enumeration of one order of sales.
 type tree struct {
 	*testing.T
+	outcomeLaw
 	m       int
 	onFile  bool // a bbolt file for each node; else the store in memory
 	levels  []privacy.Epsilon
 	choices []uint64             // for each value, a word that chooses it among all
-	joint   map[string][]float64 // by the responses, in the order of rising ε: the probability for each truth
+	found   map[string][]float64 // by the responses, in the order of rising ε: the probability for each truth
 	probes  int
 	sales   int
+}
+
+// outcomeLaw is what tells the responses of one encoding from those of another. Outcomes of a sale are numbers from 0.
+type outcomeLaw struct {
+	outcomes int // of each sale
+	text     func(outcome int) string
+	alone    func(epsilon privacy.Epsilon, truth, outcome int) float64         // the law of a single response
+	joint    func(levels []privacy.Epsilon, truth int, outcomes []int) float64 // that of all at rising ε
 }
 
 // node is a history: the responses so far, its probability for each truth, and where its ledger is: the
@@ -72,24 +81,43 @@ func (u *undone) Update(fn func(store.Writer) error) error {
 // thresholdBits is to how many bits a threshold is located.
 const thresholdBits = 44
 
-func enumerate(t *testing.T, m int, onFile bool, levels ...string) *tree {
+func seedling(t *testing.T, m int, onFile bool, levels []string, k outcomeLaw) *tree {
 	t.Helper()
-	tr := &tree{T: t, m: m, onFile: onFile, joint: map[string][]float64{}}
+	tr := &tree{T: t, outcomeLaw: k, m: m, onFile: onFile, found: map[string][]float64{}}
 	for _, text := range levels {
 		tr.levels = append(tr.levels, eps(t, text))
 	}
+	return tr
+}
+
+// plant returns a root, with its ledger open.
+func (tr *tree) plant() (node, *Ledger) {
+	tr.Helper()
+	root := node{given: slices.Repeat([]float64{1}, tr.m)}
+	if memory := (&storetest.Memory{}); tr.onFile {
+		root.place = create(tr)
+	} else {
+		begin(tr, memory)
+		root.place = memory
+	}
+	l, _ := tr.open(root.place)
+	return root, l
+}
+
+func enumerate(t *testing.T, m int, onFile bool, levels ...string) *tree {
+	t.Helper()
+	tr := seedling(t, m, onFile, levels, outcomeLaw{
+		m, valueName,
+		func(epsilon privacy.Epsilon, truth, o int) float64 {
+			return firstResponse(m, epsilon.Float64(), truth, o)
+		},
+		func(levels []privacy.Epsilon, truth int, o []int) float64 { return jointLaw(m, levels, truth, o) },
+	})
 	for v := range m {
 		word, _ := bits.Div64(uint64(2*v+1), 0, uint64(2*m)) // the middle of the v-th of m equal stretches
 		tr.choices = append(tr.choices, word)
 	}
-	root := node{given: slices.Repeat([]float64{1}, m)}
-	if memory := (&storetest.Memory{}); onFile {
-		root.place = create(t)
-	} else {
-		begin(t, memory)
-		root.place = memory
-	}
-	l, _ := tr.open(root.place)
+	root, l := tr.plant()
 	q := Question{Name: "q"}
 	for v := range m {
 		q.Values = append(q.Values, valueName(v))
@@ -281,7 +309,7 @@ func (tr *tree) sell(child node, free bool, draws *rrchain.Sampler) {
 	before := objectOf(tr, l, "ann")
 	sold := sell(tr, l, tr.order(n, tr.truth(free, 0)))
 	after, got := objectOf(tr, l, "ann"), delivered(tr, l, sold.Number)["ann"]
-	if got.Value != valueName(child.responses[n]) || got.Epsilon != tr.levels[n] {
+	if got.Value != tr.text(child.responses[n]) || got.Epsilon != tr.levels[n] {
 		tr.Fatalf("%v was to come, the buyer got %+v", child.responses, got)
 	}
 	cost := less(after.Spent, before.Spent)
@@ -297,12 +325,12 @@ func (tr *tree) leaf(at node, l *Ledger) {
 	for _, epsilon := range tr.rising() {
 		rising = append(rising, at.responses[slices.Index(tr.levels, epsilon)])
 	}
-	tr.joint[fmt.Sprint(rising)] = at.given
+	tr.found[fmt.Sprint(rising)] = at.given
 	for n := range tr.levels {
 		r := tr.order(n, never(tr))
 		r.Key, r.Buyer = "again "+r.Key, []string{"zeta", "acme", "initech"}[n%3]
 		again := sell(tr, l, r)
-		if got := delivered(tr, l, again.Number)["ann"]; again.Resales != 1 || got.Value != valueName(at.responses[n]) {
+		if got := delivered(tr, l, again.Number)["ann"]; again.Resales != 1 || got.Value != tr.text(at.responses[n]) {
 			tr.Errorf("after %v, %q got %+v", at.responses, r.Buyer, got)
 		}
 	}
@@ -383,16 +411,17 @@ func near(a, b float64) bool {
 func (tr *tree) wantLaw() {
 	tr.Helper()
 	levels, largest := tr.rising(), 0.0
+	top := levels[len(levels)-1]
 	sums := make([]float64, tr.m)
 	type at struct{ level, truth, response int }
 	marginal := map[at]float64{}
-	histories(tr.m, len(levels), func(o []int) {
-		got := tr.joint[fmt.Sprint(o)]
+	histories(tr.outcomes, len(levels), func(o []int) {
+		got := tr.found[fmt.Sprint(o)]
 		if got == nil {
 			tr.Fatalf("no history came to %v", o)
 		}
 		for truth, p := range got {
-			if want := jointLaw(tr.m, levels, truth, o); !near(p, want) {
+			if want := tr.joint(levels, truth, o); !near(p, want) {
 				tr.Errorf("truth %d, responses %v: measured %.15g, want %.15g", truth, o, p, want)
 			}
 			sums[truth] += p
@@ -401,7 +430,7 @@ func (tr *tree) wantLaw() {
 			}
 			// Whoever has all responses knows as much of the truth as whoever has the highest (Lemma 3.1).
 			for other, q := range got {
-				alone := firstResponse(tr.m, levels[len(o)-1].Float64(), truth, o[len(o)-1]) / firstResponse(tr.m, levels[len(o)-1].Float64(), other, o[len(o)-1])
+				alone := tr.alone(top, truth, o[len(o)-1]) / tr.alone(top, other, o[len(o)-1])
 				if math.Abs(p/q-alone) > 1e-8*alone {
 					tr.Errorf("responses %v: the ratio for the truths %d and %d is %.12g, of the highest alone %.12g", o, truth, other, p/q, alone)
 				}
@@ -415,15 +444,15 @@ func (tr *tree) wantLaw() {
 		}
 	}
 	for at, p := range marginal {
-		if want := firstResponse(tr.m, levels[at.level].Float64(), at.truth, at.response); !near(p, want) {
-			tr.Errorf("truth %d: value %d comes with %.15g at ε=%s, want %.15g", at.truth, at.response, p, levels[at.level], want)
+		if want := tr.alone(levels[at.level], at.truth, at.response); !near(p, want) {
+			tr.Errorf("truth %d: %q comes with %.15g at ε=%s, want %.15g", at.truth, tr.text(at.response), p, levels[at.level], want)
 		}
 	}
 	// The loss is the highest ε, not the sum.
-	if want := math.Exp(levels[len(levels)-1].Float64()); math.Abs(largest-want) > 1e-8*want {
+	if want := math.Exp(top.Float64()); math.Abs(largest-want) > 1e-8*want {
 		tr.Errorf("the largest ratio of likelihoods is %.12g, want %.12g", largest, want)
 	}
-	tr.Logf("%d histories of %d sales on m=%d, %d probes; the largest ratio is %.10g", len(tr.joint), tr.sales, tr.m, tr.probes, largest)
+	tr.Logf("%d histories of %d sales on m=%d, %d probes; the largest ratio is %.10g", len(tr.found), tr.sales, tr.m, tr.probes, largest)
 }
 
 // The order of math.md's example: up, up, between, up, between; each sale by the real Sell on a bbolt file.

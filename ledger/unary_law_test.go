@@ -38,18 +38,18 @@ const (
 
 func enumerateUnary(t *testing.T, m int, onFile bool, levels ...string) *unaryTree {
 	t.Helper()
-	tr := &unaryTree{&tree{T: t, m: m, onFile: onFile, joint: map[string][]float64{}}, rand.New(rand.NewPCG(1, uint64(m)))}
-	for _, text := range levels {
-		tr.levels = append(tr.levels, eps(t, text))
-	}
-	root := node{given: slices.Repeat([]float64{1}, m)}
-	if memory := (&storetest.Memory{}); onFile {
-		root.place = create(t)
-	} else {
-		begin(t, memory)
-		root.place = memory
-	}
-	l, _ := tr.open(root.place)
+	tr := &unaryTree{seedling(t, m, onFile, levels, outcomeLaw{
+		1 << m,
+		func(outcome int) (text string) {
+			for v := range m {
+				text += string('0' + byte(outcome>>v&1))
+			}
+			return text
+		},
+		func(epsilon privacy.Epsilon, truth, outcome int) float64 { return encoded(m, epsilon, truth, outcome) },
+		func(levels []privacy.Epsilon, truth int, o []int) float64 { return unaryLaw(m, levels, truth, o) },
+	}), rand.New(rand.NewPCG(1, uint64(m)))}
+	root, l := tr.plant()
 	define(t, l, Question{"q", valuesOf(m), Unary})
 	enrollUnder(t, l, "q", market(t, "3"), "3", "ann")
 	tr.shut(l)
@@ -306,7 +306,7 @@ func (tr *unaryTree) grow(at node) {
 		given = append(given, ways)
 	}
 	tr.shut(l)
-	for outcome := range 1 << tr.m {
+	for outcome := range tr.outcomes {
 		child := node{responses: append(slices.Clone(at.responses), outcome)}
 		for truth := range tr.m {
 			child.given = append(child.given, at.given[truth]*probability(given[truth], outcome))
@@ -316,54 +316,9 @@ func (tr *unaryTree) grow(at node) {
 		for v := range row {
 			row[v][1] = bitChoices()[outcome>>v&1]
 		}
-		tr.sellRow(child, free, fedWith(given[0][0].coin, row))
+		tr.sell(child, free, fedWith(given[0][0].coin, row))
 		tr.grow(child)
 	}
-}
-
-func (tr *unaryTree) text(outcome int) (text string) {
-	for v := range tr.m {
-		text += string('0' + byte(outcome>>v&1))
-	}
-	return text
-}
-
-// sellRow makes the sale that leads to a node, for good.
-func (tr *unaryTree) sellRow(child node, free bool, draws *rrchain.Sampler) {
-	tr.Helper()
-	tr.sales++
-	n := len(child.responses) - 1
-	l, _ := tr.open(child.place)
-	defer tr.shut(l)
-	l.sampler = draws
-	before := objectOf(tr, l, "ann")
-	sold := sell(tr, l, tr.order(n, tr.truth(free, 0)))
-	after, got := objectOf(tr, l, "ann"), delivered(tr, l, sold.Number)["ann"]
-	if want := tr.text(child.responses[n]); got.Value != want || got.Epsilon != tr.levels[n] {
-		tr.Fatalf("%s was to come, the buyer got %+v", want, got)
-	}
-	if cost := less(after.Spent, before.Spent); free && (sold.Draws != 0 || !cost.IsZero()) || !free && (sold.Draws != 1 || after.Spent != tr.levels[n]) {
-		tr.Errorf("%v: %d draws for ε=%s, which cost %s", child.responses, sold.Draws, tr.levels[n], cost)
-	}
-}
-
-// leaf notes the probabilities of a whole history. All buyers get what was sold to one, without any truth.
-func (tr *unaryTree) leaf(at node, l *Ledger) {
-	tr.Helper()
-	rising := make([]int, 0, len(tr.levels))
-	for _, epsilon := range tr.rising() {
-		rising = append(rising, at.responses[slices.Index(tr.levels, epsilon)])
-	}
-	tr.joint[fmt.Sprint(rising)] = at.given
-	for n := range tr.levels {
-		r := tr.order(n, never(tr))
-		r.Key, r.Buyer = "again "+r.Key, "initech"
-		again := sell(tr, l, r)
-		if got := delivered(tr, l, again.Number)["ann"]; again.Resales != 1 || got.Value != tr.text(at.responses[n]) {
-			tr.Errorf("after %v, %q got %+v", at.responses, r.Buyer, got)
-		}
-	}
-	auditAll(tr, l, l.store)
 }
 
 // unaryLaw is the probability of rows of bits at rising ε, by math.md: each bit but the true value's is a chain of
@@ -397,52 +352,6 @@ func encoded(m int, epsilon privacy.Epsilon, truth, outcome int) float64 {
 		}
 	}
 	return p
-}
-
-// wantLaw compares everything measured with the formulas.
-func (tr *unaryTree) wantLaw() {
-	tr.Helper()
-	levels, largest := tr.rising(), 0.0
-	top := levels[len(levels)-1]
-	type at struct{ level, truth, outcome int }
-	marginal, sums := map[at]float64{}, make([]float64, tr.m)
-	histories(1<<tr.m, len(levels), func(o []int) {
-		got := tr.joint[fmt.Sprint(o)]
-		if got == nil {
-			tr.Fatalf("no history came to %v", o)
-		}
-		for truth, p := range got {
-			if want := unaryLaw(tr.m, levels, truth, o); !near(p, want) {
-				tr.Errorf("truth %d, outcomes %b: measured %.15g, want %.15g", truth, o, p, want)
-			}
-			sums[truth] += p
-			for level, outcome := range o {
-				marginal[at{level, truth, outcome}] += p
-			}
-			for other, q := range got { // all responses tell what the highest does (Lemma 3.1)
-				last := o[len(o)-1]
-				alone := encoded(tr.m, top, truth, last) / encoded(tr.m, top, other, last)
-				if math.Abs(p/q-alone) > 1e-8*alone {
-					tr.Errorf("outcomes %b: the ratio for the truths %d and %d is %.12g, of the highest alone %.12g", o, truth, other, p/q, alone)
-				}
-				largest = max(largest, p/q)
-			}
-		}
-	})
-	for truth, sum := range sums {
-		if !near(sum, 1) {
-			tr.Errorf("truth %d: the probabilities add up to %.15g", truth, sum)
-		}
-	}
-	for at, p := range marginal {
-		if want := encoded(tr.m, levels[at.level], at.truth, at.outcome); !near(p, want) {
-			tr.Errorf("truth %d: the bits %b come with %.15g at ε=%s, want %.15g", at.truth, at.outcome, p, levels[at.level], want)
-		}
-	}
-	if want := math.Exp(top.Float64()); math.Abs(largest-want) > 1e-8*want {
-		tr.Errorf("the largest ratio of likelihoods is %.12g, want %.12g", largest, want)
-	}
-	tr.Logf("%d histories of %d sales of %d bits, %d probes; the largest ratio is %.10g", len(tr.joint), tr.sales, tr.m, tr.probes, largest)
 }
 
 // On a file, which is closed and opened between the first response and the raise.

@@ -27,16 +27,16 @@ import (
 // outputs.
 type Score struct {
 	Epsilon privacy.Epsilon // above 0
-	Value   int64           // of a size of at most 2⁶¹
+	Value   int64           // from −MaxScore to MaxScore
 }
 
 // Positions and scores are bounded, so that the difference of any two, and the score drawn for them, is an
 // int64. A position beyond the bound is taken for the bound: that keeps neighbours neighbours, and a distance of
 // 2⁶⁰ is as good as infinite. A score beyond its own bound would have a probability below e^(−10⁹).
-const (
-	farthestPosition = 1 << 60
-	farthestScore    = 1 << 61
-)
+const farthestPosition = 1 << 60
+
+// MaxScore is the largest size of a score's value.
+const MaxScore = 1 << 61
 
 // ScoreError says why a query has no score at a place. It wraps [ErrInvalid].
 type ScoreError struct {
@@ -59,7 +59,7 @@ func (s Score) Output() int { return AnswerYes &^ int(s.Value>>63) }
 
 // check refuses what no Sampler makes. The error does not contain the value.
 func (s Score) check() error {
-	if s.Epsilon.IsZero() || s.Value < -farthestScore || s.Value > farthestScore {
+	if s.Epsilon.IsZero() || s.Value < -MaxScore || s.Value > MaxScore {
 		return invalid("not a score: ε = %v, or a value of a size above 2^61", s.Epsilon)
 	}
 	return nil

@@ -179,14 +179,14 @@ func TestRanksOfFarScores(t *testing.T) {
 			law   []*big.Rat
 			want  int
 		}{
-			{farthestScore, rats(t, "1/1000", "999/1000"), 0},
-			{-farthestScore, rats(t, "999/1000", "1/1000"), 1},
-			{farthestScore, rats(t, "0", "1"), 1},
-			{-farthestScore, rats(t, "1", "0"), 0},
-			{farthestScore, []*big.Rat{close, nearly}, 0},
-			{-farthestScore, []*big.Rat{nearly, close}, 1},
-			{farthestScore, rats(t, "0", "1/2", "0", "1/2"), 1},
-			{-farthestScore, rats(t, "0", "1/2", "0", "1/2", "0"), 3},
+			{MaxScore, rats(t, "1/1000", "999/1000"), 0},
+			{-MaxScore, rats(t, "999/1000", "1/1000"), 1},
+			{MaxScore, rats(t, "0", "1"), 1},
+			{-MaxScore, rats(t, "1", "0"), 0},
+			{MaxScore, []*big.Rat{close, nearly}, 0},
+			{-MaxScore, []*big.Rat{nearly, close}, 1},
+			{MaxScore, rats(t, "0", "1/2", "0", "1/2"), 1},
+			{-MaxScore, rats(t, "0", "1/2", "0", "1/2", "0"), 3},
 		} {
 			if got, err := s.Rank(Score{epsilonOf(t, text), c.value}, c.law); err != nil || got != c.want {
 				t.Errorf("ε=%s, score %d, %v: rank %d, %v, want %d", text, c.value, c.law, got, err, c.want)

@@ -421,7 +421,7 @@ func TestScoresBetweenFollowTheirLaws(t *testing.T) {
 // TestScoresAtTheEnds takes the smallest and largest ε, positions and scores: each draw ends, and lands where
 // the law has nearly all of its probability.
 func TestScoresAtTheEnds(t *testing.T) {
-	const bound = farthestScore
+	const bound = MaxScore
 	tiny, nano, huge, full := epsilonOf(t, "0.000000001"), epsilonOf(t, "0.000000002"), epsilonOf(t, "999.999999999"), epsilonOf(t, "1000")
 	s := NewSampler()
 	for _, z := range []int64{0, -1, 1 << 40, -1 << 40, 1 << 62, -1 << 62, math.MaxInt64, math.MinInt64} {
@@ -507,7 +507,7 @@ func TestScoresRefuse(t *testing.T) {
 	s, at := NewSampler(), placeOf(4)
 	raise := func(last Score, to privacy.Epsilon, at Place) error { _, err := s.Raise(last, to, at); return err }
 	between := func(below, above Score, at privacy.Epsilon) error { _, err := s.Between(below, above, at); return err }
-	const beyond = farthestScore + 1
+	const beyond = MaxScore + 1
 	for name, err := range map[string]error{
 		"ε = 0":                raise(Score{}, privacy.Epsilon{}, at),
 		"not above":            raise(Score{two, 1}, two, at),

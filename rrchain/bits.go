@@ -124,32 +124,14 @@ func newBitChain(n int, recorded []BitLevel) (bitChain, error) {
 			return fmt.Errorf("has %d bits instead of %d", response.n, n)
 		}
 		return nil
+	}, func(s *Sampler, below, above BitLevel, at privacy.Epsilon) Bits {
+		return s.drawBits(between(2, below.Epsilon, at, above.Epsilon), n, above.Response.packed, below.Response.packed)
 	})
 	return bitChain{n, levels}, err
 }
 
 // Len returns the number of bits of every response.
 func (c *bitChain) Len() int { return c.n }
-
-// Degrade draws a response at an ε below every recorded one from the lowest response and records
-// it. It costs nothing and needs no truth (it is post-processing). It returns [ErrInvalid] when the
-// chain is empty, or ε is 0 or not below the lowest level.
-func (c *bitChain) Degrade(s *Sampler, to privacy.Epsilon) (BitLevel, error) {
-	return c.degrade(to, c.bridge(s))
-}
-
-// Insert draws a response at an ε between two recorded ones from these two and records it. It costs
-// nothing and needs no truth. It returns [ErrInvalid] unless there is a level below and one above,
-// and none at this ε.
-func (c *bitChain) Insert(s *Sampler, at privacy.Epsilon) (BitLevel, error) {
-	return c.insert(at, c.bridge(s))
-}
-
-func (c *bitChain) bridge(s *Sampler) bridge[Bits] {
-	return func(below, above BitLevel, at privacy.Epsilon) Bits {
-		return s.drawBits(between(2, below.Epsilon, at, above.Epsilon), c.n, above.Response.packed, below.Response.packed)
-	}
-}
 
 // drawBits draws n bits under a law for m = 2, each given its neighbours above and below. Without a
 // level below, that is an empty string. The time it takes does not depend on any bit.

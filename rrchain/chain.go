@@ -32,6 +32,8 @@ func NewChain(m int, recorded ...Level) (*Chain, error) {
 			return fmt.Errorf("answers with value %d of %d", response, m)
 		}
 		return nil
+	}, func(s *Sampler, below, above Level, at privacy.Epsilon) int {
+		return s.draw(between(m, below.Epsilon, at, above.Epsilon), above.Response, below.Response)
 	})
 	if err != nil {
 		return nil, err
@@ -64,24 +66,4 @@ func checkTruth(truth, m int) error {
 		return fmt.Errorf("%w: the true value is not one of the question's %d values", ErrInvalid, m)
 	}
 	return nil
-}
-
-// Degrade draws a response at an ε below every recorded one from the lowest response and records
-// it. It costs nothing and needs no truth (it is post-processing). It returns [ErrInvalid] when the
-// chain is empty, or ε is 0 or not below the lowest level.
-func (c *Chain) Degrade(s *Sampler, to privacy.Epsilon) (Level, error) {
-	return c.degrade(to, c.bridge(s))
-}
-
-// Insert draws a response at an ε between two recorded ones from these two and records it. It costs
-// nothing and needs no truth. It returns [ErrInvalid] unless there is a level below and one above,
-// and none at this ε.
-func (c *Chain) Insert(s *Sampler, at privacy.Epsilon) (Level, error) {
-	return c.insert(at, c.bridge(s))
-}
-
-func (c *Chain) bridge(s *Sampler) bridge[int] {
-	return func(below, above Level, at privacy.Epsilon) int {
-		return s.draw(between(c.m, below.Epsilon, at, above.Epsilon), above.Response, below.Response)
-	}
 }

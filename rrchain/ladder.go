@@ -7,10 +7,16 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// ladder is what all kinds of chains have in common: responses by rising ε.
+// ladder is what all kinds of chains have in common: responses by rising ε, of which those below the highest
+// need no truth.
 type ladder[R any] struct {
 	levels []LevelOf[R]
+	bridge bridge[R]
 }
+
+// bridge draws a response between two levels, without the truth. Where there is none below, that is the
+// zero level.
+type bridge[R any] func(s *Sampler, below, above LevelOf[R], at privacy.Epsilon) R
 
 // LevelOf is one response of a chain: what was handed out at one ε.
 type LevelOf[R any] struct {
@@ -19,7 +25,7 @@ type LevelOf[R any] struct {
 }
 
 // newLadder checks that the ε of recorded levels rise, and each response.
-func newLadder[R any](recorded []LevelOf[R], check func(R) error) (ladder[R], error) {
+func newLadder[R any](recorded []LevelOf[R], check func(R) error, draw bridge[R]) (ladder[R], error) {
 	last := privacy.Epsilon{}
 	for i, level := range recorded {
 		if !last.Less(level.Epsilon) {
@@ -30,7 +36,7 @@ func newLadder[R any](recorded []LevelOf[R], check func(R) error) (ladder[R], er
 		}
 		last = level.Epsilon
 	}
-	return ladder[R]{slices.Clone(recorded)}, nil
+	return ladder[R]{slices.Clone(recorded), draw}, nil
 }
 
 // Levels returns a copy of all levels by rising ε.
@@ -74,33 +80,33 @@ func (l *ladder[R]) put(epsilon privacy.Epsilon, response R) LevelOf[R] {
 	return level
 }
 
-// bridge draws a response between two levels, without the truth. Where there is none below, that is the
-// zero level.
-type bridge[R any] func(below, above LevelOf[R], at privacy.Epsilon) R
-
-// degrade draws and records a response below every other.
-func (l *ladder[R]) degrade(to privacy.Epsilon, draw bridge[R]) (LevelOf[R], error) {
+// Degrade draws a response at an ε below every recorded one from the lowest response and records
+// it. It costs nothing and needs no truth (it is post-processing). It returns [ErrInvalid] when the
+// chain is empty, or ε is 0 or not below the lowest level.
+func (l *ladder[R]) Degrade(s *Sampler, to privacy.Epsilon) (LevelOf[R], error) {
 	if len(l.levels) == 0 || !to.Less(l.levels[0].Epsilon) {
 		return LevelOf[R]{}, fmt.Errorf("%w: a degradation to ε=%v needs a recorded level above it and none below", ErrInvalid, to)
 	}
 	if to.IsZero() {
 		return LevelOf[R]{}, fmt.Errorf("%w: a response at ε=0 is noise", ErrInvalid)
 	}
-	return l.derive(0, LevelOf[R]{}, to, draw), nil
+	return l.derive(s, 0, LevelOf[R]{}, to), nil
 }
 
-// insert draws and records a response between two others.
-func (l *ladder[R]) insert(at privacy.Epsilon, draw bridge[R]) (LevelOf[R], error) {
+// Insert draws a response at an ε between two recorded ones from these two and records it. It costs
+// nothing and needs no truth. It returns [ErrInvalid] unless there is a level below and one above,
+// and none at this ε.
+func (l *ladder[R]) Insert(s *Sampler, at privacy.Epsilon) (LevelOf[R], error) {
 	i, found := l.find(at)
 	if found || i == 0 || i == len(l.levels) {
 		return LevelOf[R]{}, fmt.Errorf("%w: an insertion at ε=%v needs a level below it, one above it, and none at it", ErrInvalid, at)
 	}
-	return l.derive(i, l.levels[i-1], at, draw), nil
+	return l.derive(s, i, l.levels[i-1], at), nil
 }
 
 // derive draws and records the response at an ε just below level i.
-func (l *ladder[R]) derive(i int, below LevelOf[R], at privacy.Epsilon, draw bridge[R]) LevelOf[R] {
-	level := LevelOf[R]{at, draw(below, l.levels[i], at)}
+func (l *ladder[R]) derive(s *Sampler, i int, below LevelOf[R], at privacy.Epsilon) LevelOf[R] {
+	level := LevelOf[R]{at, l.bridge(s, below, l.levels[i], at)}
 	l.levels = slices.Insert(l.levels, i, level)
 	return level
 }

@@ -3,8 +3,8 @@ package rrchain
 import (
 	"fmt"
 	"math"
-	"math/bits"
 
+	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -66,7 +66,7 @@ func (s *Sampler) hidden(m int, current BitLevel, truth int) string {
 func hiddenRow(m int, coin byte, truth int) string {
 	row := make([]byte, packedLen(m))
 	for i := range row {
-		row[i] = coin << (truth & 7) & isEqual(i, truth>>3)
+		row[i] = coin << (truth & 7) & byte(exact.EqualMask(uint64(i), uint64(truth>>3)))
 	}
 	return string(row)
 }
@@ -79,15 +79,9 @@ func (s *Sampler) coin(current BitLevel, truth int) int {
 	}
 	last := byte(0)
 	for i := range len(current.Response.packed) {
-		last |= current.Response.packed[i] & isEqual(i, truth>>3)
+		last |= current.Response.packed[i] & byte(exact.EqualMask(uint64(i), uint64(truth>>3)))
 	}
 	return s.draw(upwards(2, privacy.Epsilon{}, current.Epsilon), int(last>>(truth&7)&1), 0)
-}
-
-// isEqual returns all ones if a == b, and zero otherwise, without a branch.
-func isEqual(a, b int) byte {
-	_, same := bits.Sub64(uint64(a^b), 1, 0)
-	return -byte(same)
 }
 
 // UnaryCounts says in how many responses in unary encoding the bit of each value was set, among objects

@@ -162,26 +162,6 @@ func TestUnaryWithTheLargestQuestion(t *testing.T) {
 	}
 }
 
-// TestIsEqual goes over numbers that differ in one bit, and more.
-func TestIsEqual(t *testing.T) {
-	for a := range 64 {
-		for b := range 64 {
-			want := byte(0)
-			if a == b {
-				want = 0xff
-			}
-			if got := isEqual(a, b); got != want {
-				t.Fatalf("isEqual(%d, %d) = %#x", a, b, got)
-			}
-		}
-	}
-	for shift := range 63 {
-		if isEqual(1<<shift, 0) != 0 || isEqual(1<<shift, 1<<shift) != 0xff {
-			t.Errorf("1<<%d: %#x, %#x", shift, isEqual(1<<shift, 0), isEqual(1<<shift, 1<<shift))
-		}
-	}
-}
-
 // TestUnaryFirstResponse checks, with chosen words, that a first response at U just below and
 // above λ is the hidden bit or the uniform one, for a coin of either side.
 func TestUnaryFirstResponse(t *testing.T) {

@@ -70,7 +70,7 @@ func (mix *Mixture) Draw(source *Bits, first, second uint32) uint32 {
 	if open1|open2|open3 != 0 {
 		isFirst, isEither, isSame = mix.refine(u, source)
 	}
-	equal := equalMask(first, second)
+	equal := EqualMask(uint64(first), uint64(second))
 	isFirst = choose(equal, isSame, isFirst)
 	isEither = choose(equal, isSame, isEither)
 	value := choose(isEither, uint64(second), other)
@@ -149,9 +149,9 @@ func lemire(word uint64, width uint, m uint64) (value uint64, ok bool) {
 // words at most of all 2⁶⁴.
 func Lemire(word, m uint64) (value uint64, ok bool) { return lemire(word, 64, m) }
 
-// equalMask returns all ones if a == b, and zero otherwise, without a branch.
-func equalMask(a, b uint32) uint64 {
-	_, same := bits.Sub64(uint64(a^b), 1, 0)
+// EqualMask returns all ones if a == b, and zero otherwise, without a branch.
+func EqualMask(a, b uint64) uint64 {
+	_, same := bits.Sub64(a^b, 1, 0)
 	return -same
 }
 

@@ -254,15 +254,18 @@ func TestUniformPartIsIndependent(t *testing.T) {
 }
 
 func TestMasks(t *testing.T) {
-	edges32 := []uint32{0, 1, 2, 1<<31 - 1, 1 << 31, 1<<31 + 1, 1<<32 - 2, 1<<32 - 1}
-	for _, a := range edges32 {
-		for _, b := range edges32 {
+	edges := []uint64{0, 1, 2, 1<<31 - 1, 1 << 31, 1<<31 + 1, 1<<32 - 2, 1<<32 - 1}
+	for shift := range 64 {
+		edges = append(edges, 1<<shift, ones<<shift)
+	}
+	for _, a := range edges {
+		for _, b := range edges {
 			want := uint64(0)
 			if a == b {
 				want = ones
 			}
-			if got := equalMask(a, b); got != want {
-				t.Errorf("equalMask(%#x, %#x) = %#x", a, b, got)
+			if got := EqualMask(a, b); got != want {
+				t.Errorf("EqualMask(%#x, %#x) = %#x", a, b, got)
 			}
 		}
 	}

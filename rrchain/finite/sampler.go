@@ -182,20 +182,13 @@ func (t *table) rank(law int, u uint64) (rank int, open bool) {
 	for o := range t.thresholds {
 		cell := uint64(0)
 		for l := range t.laws {
-			cell |= t.cells[l*t.thresholds+o] & isEqual(l, law)
+			cell |= t.cells[l*t.thresholds+o] & exact.EqualMask(uint64(l), uint64(law))
 		}
 		_, below := bits.Sub64(u, cell, 0)
 		rank += int(1 - below)
-		_, equal := bits.Sub64(u^cell, 1, 0)
-		undecided |= equal
+		undecided |= exact.EqualMask(u, cell)
 	}
 	return rank, undecided != 0
-}
-
-// isEqual returns all ones if a == b, and zero otherwise, without a branch.
-func isEqual(a, b int) uint64 {
-	_, same := bits.Sub64(uint64(a^b), 1, 0)
-	return -same
 }
 
 // uniform is a uniform number in [0,1) of which some bits are known.
