@@ -268,8 +268,12 @@ func (x *sweep) due(s *state, name string, at time.Time) (p plan, dues []due, er
 		if refusal != nil || o.chain.enrolled > x.through {
 			continue // it has withdrawn, or came later
 		}
+		last := privacy.Epsilon{}
 		for _, one := range o.policy.Releases(at, o.chain.orders) {
-			dues = append(dues, due{len(p.chains), one.At, one.Ceiling})
+			if level, found := q.released(one.Ceiling); found && last.Less(level) {
+				dues = append(dues, due{len(p.chains), one.At, level})
+				last = level
+			}
 		}
 		p.object = o.object
 		p.chains = append(p.chains, planned{subject: o, question: q, after: o.chain})

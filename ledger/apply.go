@@ -216,7 +216,11 @@ func (s *state) checkEnrolled(c *enrolled) error {
 	if c.question == 0 || c.question > s.counters.questions || c.policy > s.counters.policies || c.noise > s.counters.noises || c.cap.IsZero() {
 		return orCorrupt(nil, "object %q is enrolled in question %d under policy %d with the cap %s", c.object, c.question, c.policy, c.cap)
 	}
-	return nil
+	q, err := s.question(c.question)
+	if err == nil && q.encoding == Finite && c.noise != 0 {
+		err = orCorrupt(nil, "object %q has a noise key in question %d, which has a mechanism of its own", c.object, c.question)
+	}
+	return err
 }
 
 // introduce makes the record of a new object. It takes over what the log has about the stranger.
@@ -276,7 +280,7 @@ func (s *state) respond(question uint32, c *chain, epsilon privacy.Epsilon, r re
 	}
 	before := c.current()
 	at, recorded := findLevel(c.levels, epsilon)
-	if recorded || epsilon.IsZero() || !q.has(r.value) || r.method != methodAt(at, len(c.levels)) {
+	if recorded || epsilon.IsZero() || !q.has(epsilon, r.value) || r.method != methodAt(at, len(c.levels)) {
 		return cost, orCorrupt(nil, "a response of %v at ε=%s by %s", r.value, epsilon, r.method)
 	}
 	c.levels = slices.Insert(c.levels, at, newLevel(epsilon, r.value, number))

@@ -48,7 +48,7 @@ func TestTheLastBitOfABudgetGoesToNoMoreThanFit(t *testing.T) {
 	l := voters(t, newLedger(t), "1", "ann")
 	for i := range buyers {
 		name := fmt.Sprintf("question %d", i)
-		define(t, l, Question{name, []string{"yes", "no"}, Direct})
+		define(t, l, Question{Name: name, Values: []string{"yes", "no"}, Encoding: Direct})
 		enroll(t, l, name, "1", "ann")
 	}
 	release(t, l, releaseOf(t, "first", "ann", "0.9"))
@@ -93,7 +93,7 @@ func TestBuyersOfOneQuestionPayForTheHighestOnly(t *testing.T) {
 // In floats 0.1 + 0.2 is more than 0.3.
 func TestTwoPartsThatMakeTheWholeFitExactly(t *testing.T) {
 	l := voters(t, newLedger(t), "0.3", "ann")
-	define(t, l, Question{"smoker", []string{"yes", "no"}, Direct})
+	define(t, l, Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: Direct})
 	enroll(t, l, "smoker", "0.3", "ann")
 	release(t, l, releaseOf(t, "1", "ann", "0.1"))
 	r := releaseOf(t, "2", "ann", "0.200000001")
@@ -149,7 +149,7 @@ func TestSpendingOfManyChainsStopsAtTheLargestCap(t *testing.T) {
 	l := inMemory(t, Options{})
 	for i := range 3 {
 		name := fmt.Sprintf("question %d", i)
-		define(t, l, Question{name, []string{"yes", "no"}, Direct})
+		define(t, l, Question{Name: name, Values: []string{"yes", "no"}, Encoding: Direct})
 		if _, err := l.Enroll(t.Context(), EnrollRequest{Key: name, Question: name, Objects: []string{"ann"}}); err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +186,7 @@ func TestACeilingOfZeroAllowsNothing(t *testing.T) {
 // An enrolment cannot raise the cap, whoever asks and for whatever question.
 func TestEnrollingAgainDoesNotMoveTheCap(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "1", "ann")
-	define(t, l, Question{"smoker", []string{"yes", "no"}, Direct})
+	define(t, l, Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: Direct})
 	for _, question := range []string{"vote", "smoker"} {
 		unchanged(t, l.store, func() {
 			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "more " + question, Question: question, Objects: []string{"ann"}, Cap: eps(t, "2")})

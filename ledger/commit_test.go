@@ -426,7 +426,7 @@ func oneOfAll(t *testing.T, l *Ledger, kind, n int) (err error) {
 		r := order(t, key, fmt.Sprint("0.", n+1))
 		_, err = l.Raise(ctx, r)
 	case 2:
-		err = l.DefineQuestion(ctx, key, Question{key, []string{"a", "b"}, Direct})
+		err = l.DefineQuestion(ctx, key, Question{Name: key, Values: []string{"a", "b"}, Encoding: Direct})
 	case 3:
 		_, err = l.Enroll(ctx, EnrollRequest{Key: key, Question: "vote", Objects: []string{key}})
 	case 4:

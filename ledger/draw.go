@@ -17,7 +17,7 @@ type response struct {
 // above all others. With it comes the change that binds the chain to the truth, if it is to be.
 func (l *Ledger) respond(q *question, x subject, epsilon privacy.Epsilon, truth int32) (out response, first []change, err error) {
 	for _, at := range x.chain.levels {
-		if !q.has(at.Response) {
+		if !q.has(at.Epsilon, at.Response) {
 			return out, nil, orCorrupt(nil, "object %q answers with %v", x.name, at.Response)
 		}
 	}
@@ -35,9 +35,12 @@ func (l *Ledger) respond(q *question, x subject, epsilon privacy.Epsilon, truth 
 		return out, first, err
 	}
 	order := draw{l.sampler, out.method, epsilon, int(truth)}
-	if q.encoding == Unary {
+	switch q.encoding {
+	case Unary:
 		out.value.bits, err = drawFrom(order, len(q.values), x.chain.levels, rrchain.NewUnaryChain, func(v value) rrchain.Bits { return v.bits })
-	} else {
+	case Finite:
+		out.value.index, err = q.mechanism.draw(l.outputs, x.chain.levels, place, epsilon, truth)
+	default:
 		out.value.index, err = drawFrom(order, len(q.values), x.chain.levels, rrchain.NewChain, func(v value) int { return v.index })
 	}
 	if err != nil {

@@ -116,7 +116,7 @@ func TestAFailureBeforeTheCommitChangesNothing(t *testing.T) {
 func TestARefusalDoesNotRestOnACommitThatFailed(t *testing.T) {
 	path := votersFile(t, "1", "ann", "bob")
 	l, s := openShim(t, path, Options{})
-	define(t, l, Question{"smoker", []string{"yes", "no"}, Direct})
+	define(t, l, Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: Direct})
 	enroll(t, l, "smoker", "1", "ann")
 
 	first := s.holdCommit(t)
@@ -209,9 +209,11 @@ func wantStopped(t *testing.T, l *Ledger) {
 func everyCall(t *testing.T, l *Ledger) map[string]func() error {
 	ctx := t.Context()
 	return map[string]func() error{
-		"Release":        func() error { _, err := l.Release(ctx, releaseOf(t, "r", "ann", "0.25")); return err },
-		"Raise":          func() error { _, err := l.Raise(ctx, order(t, "R", "0.25")); return err },
-		"DefineQuestion": func() error { return l.DefineQuestion(ctx, "d", Question{"q", []string{"a", "b"}, Direct}) },
+		"Release": func() error { _, err := l.Release(ctx, releaseOf(t, "r", "ann", "0.25")); return err },
+		"Raise":   func() error { _, err := l.Raise(ctx, order(t, "R", "0.25")); return err },
+		"DefineQuestion": func() error {
+			return l.DefineQuestion(ctx, "d", Question{Name: "q", Values: []string{"a", "b"}, Encoding: Direct})
+		},
 		"Enroll": func() error {
 			_, err := l.Enroll(ctx, EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}})
 			return err

@@ -68,6 +68,9 @@ func (c *questionDefined) encode(e *encoder) {
 	for _, value := range c.Values {
 		e.text(value)
 	}
+	if c.Encoding == Finite {
+		e.text(string(c.Mechanism.encode()))
+	}
 }
 
 func decodeQuestionDefined(d *decoder) change {
@@ -75,6 +78,9 @@ func decodeQuestionDefined(d *decoder) change {
 	c.Values = make([]string, d.count(1))
 	for i := range c.Values {
 		c.Values[i] = d.text()
+	}
+	if c.Encoding == Finite {
+		c.Mechanism = decodeMechanism(d, len(c.Values))
 	}
 	return c
 }

@@ -100,14 +100,25 @@ func (l *Ledger) Estimate(ctx context.Context, r EstimateRequest) (Estimate, err
 
 // estimate returns the shares of the question's values from counts of responses.
 func (q *question) estimate(confidence float64, levels []rrchain.UnaryCounts) ([]rrchain.Frequency, error) {
-	if q.encoding == Unary {
+	switch q.encoding {
+	case Unary:
 		return rrchain.EstimateUnary(confidence, levels...)
+	case Finite:
+		return q.mechanism.estimate(confidence, levels)
 	}
 	counts := make([]rrchain.Counts, len(levels))
 	for i, l := range levels {
 		counts[i] = rrchain.Counts{Epsilon: l.Epsilon, ByValue: l.ByValue}
 	}
 	return rrchain.Estimate(confidence, counts...)
+}
+
+// counted returns how many counts there are of the responses at an ε.
+func (q *question) counted(epsilon privacy.Epsilon) int {
+	if q.encoding == Finite {
+		return len(q.mechanism.outputs(epsilon))
+	}
+	return len(q.values)
 }
 
 // readTallies returns the running counts of the responses that a request takes, by rising ε.
@@ -166,15 +177,15 @@ type counting struct {
 	question *question
 	chains   uint64                // in the ledger
 	total    uint64                // counted so far
-	levels   []rrchain.UnaryCounts // in direct encoding too
+	levels   []rrchain.UnaryCounts // in other encodings too
 }
 
 // add adds the chains of one tally, as many as taken says of a count. Each chain is counted once, so that
 // there are never more of them than chains, and no sum runs over.
 func (c *counting) add(key tallyKey, t tally, taken func(tallied) uint64) error {
-	m := len(c.question.values)
+	m := c.question.counted(key.epsilon)
 	if int(key.value) >= m || c.question.encoding == Unary && key.value != 0 {
-		return orCorrupt(nil, "question %q has %d values, and a tally of response %d", c.question.name, m, key.value)
+		return orCorrupt(nil, "question %q has %d responses at ε=%s, and a tally of response %d", c.question.name, m, key.epsilon, key.value)
 	}
 	if err := t.fit(c.question); err != nil {
 		return err
@@ -192,7 +203,7 @@ func (c *counting) add(key tallyKey, t tally, taken func(tallied) uint64) error 
 	}
 	level := &c.levels[len(c.levels)-1]
 	level.Objects += int64(n)
-	if c.question.encoding == Direct {
+	if c.question.encoding != Unary {
 		level.ByValue[key.value] = int64(n)
 	}
 	for v, bit := range t.bits {
@@ -213,7 +224,7 @@ func (l *Ledger) recount(ctx context.Context, r EstimateRequest) (q *question, c
 		if !taken || !r.Include(name) {
 			return true
 		}
-		if !q.has(at.Response) {
+		if !q.has(at.Epsilon, at.Response) {
 			_, fault = q.response(name, at)
 			return false
 		}

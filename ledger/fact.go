@@ -20,7 +20,7 @@ type Fact struct {
 	Time  time.Time `json:"time"`
 	// Kind tells which fields there are:
 	//   created    ID, Currency, LogKey of the ledger
-	//   question   Number, Question, Values, Encoding
+	//   question   Number, Question, Values, Encoding, Mechanism
 	//   policy     Number, Policy
 	//   buyer      Number, Buyer
 	//   enrolled   Object, Question, Policy (if any), Cap
@@ -46,6 +46,7 @@ type Fact struct {
 	Question     string           `json:"question,omitempty"`
 	Values       []string         `json:"values,omitempty"`
 	Encoding     Encoding         `json:"encoding,omitempty"`
+	Mechanism    *Mechanism       `json:"mechanism,omitempty"`
 	NoiseKey     uint32           `json:"noise_key,omitempty"` // its number; 0 for chance
 	Policy       *policy.Policy   `json:"policy,omitempty"`
 	Cap          *privacy.Epsilon `json:"cap,omitempty"`
@@ -176,13 +177,13 @@ func (w *wording) policy(number uint32) *policy.Policy {
 	return p
 }
 
-func (w *wording) respond(number uint32, r response) {
+func (w *wording) respond(number uint32, epsilon privacy.Epsilon, r response) {
 	q := w.questions[number]
-	if q == nil || !q.has(r.value) {
+	if q == nil || !q.has(epsilon, r.value) {
 		w.missing("question %d is not defined before, with a response of %v", number, r.value)
 		return
 	}
-	w.Response, w.Method = q.text(r.value), r.method.String()
+	w.Response, w.Method = q.text(epsilon, r.value), r.method.String()
 }
 
 func (w *wording) deal(d deal) {
@@ -203,7 +204,7 @@ func (w *wording) put(c change) {
 	case *created:
 		w.ID, w.Currency, w.LogKey = uuid.UUID(c.id).String(), c.currency, c.logKey
 	case *questionDefined:
-		w.Number, w.Question, w.Values, w.Encoding = c.number, c.Name, c.Values, c.Encoding
+		w.Number, w.Question, w.Values, w.Encoding, w.Mechanism = c.number, c.Name, c.Values, c.Encoding, c.Mechanism
 	case *policyDefined:
 		w.Number, w.Policy = c.number, w.policy(c.number)
 	case *buyerNamed:
@@ -214,7 +215,7 @@ func (w *wording) put(c change) {
 		w.Object, w.Question, w.Truth = c.object, w.question(c.question), c.tag[:]
 	case *released:
 		w.Object, w.Question, w.Epsilon = c.object, w.question(c.question), &c.epsilon
-		w.respond(c.question, c.response)
+		w.respond(c.question, c.epsilon, c.response)
 	case *charged:
 		w.Object, w.Question, w.Epsilon = c.object, w.question(c.question), &c.epsilon
 	case *reserved:
@@ -227,7 +228,7 @@ func (w *wording) put(c change) {
 		w.Draws, w.Resales, w.Degradations, w.Insertions, w.Upgrades = c.tally.draws, c.tally.resales, c.tally.degradations, c.tally.insertions, c.tally.upgrades
 	case *sold:
 		w.Sale, w.Object, w.Price = c.sale, c.object, amount(c.price)
-		w.respond(w.sales[c.sale].question, c.response)
+		w.respond(w.sales[c.sale].question, w.sales[c.sale].epsilon, c.response)
 	case *withdrawn:
 		w.Object = c.object
 	default:
@@ -298,13 +299,13 @@ func (r *reading) policy(p *policy.Policy) uint32 {
 	return number
 }
 
-func (r *reading) respond(number uint32) response {
+func (r *reading) respond(number uint32, epsilon privacy.Epsilon) response {
 	q := r.questions[number]
 	if q == nil {
 		r.fail("the sale or question it belongs to is not there before")
 		return response{}
 	}
-	value, known := q.read(r.Response)
+	value, known := q.read(epsilon, r.Response)
 	how, possible := methodOf(r.Method)
 	if !known || !possible {
 		r.fail("the response %q by the method %q is none", r.Response, r.Method)
@@ -356,7 +357,7 @@ func (r *reading) take() change {
 		}
 		return &created{id, r.Currency, r.LogKey}
 	case "question":
-		q := Question{r.Question, r.Values, r.Encoding}
+		q := Question{r.Question, r.Values, r.Encoding, r.Mechanism}
 		if err := checkQuestion(q); err != nil {
 			r.fail("%w", err)
 		}
@@ -377,7 +378,7 @@ func (r *reading) take() change {
 		return c
 	case "released":
 		number := r.question(r.Question)
-		return &released{r.Object, number, zeroIfNil(r.Epsilon), r.respond(number)}
+		return &released{r.Object, number, zeroIfNil(r.Epsilon), r.respond(number, zeroIfNil(r.Epsilon))}
 	case "charged":
 		return &charged{r.Object, r.question(r.Question), zeroIfNil(r.Epsilon)}
 	case "reserved":
@@ -387,7 +388,7 @@ func (r *reading) take() change {
 	case "sale":
 		return &saleMade{r.deal(), saleTally{r.Draws, r.Resales, r.Degradations, r.Insertions, r.Upgrades}}
 	case "sold":
-		return &sold{r.Object, r.Sale, r.amount(r.Price), r.respond(r.sales[r.Sale].question)}
+		return &sold{r.Object, r.Sale, r.amount(r.Price), r.respond(r.sales[r.Sale].question, r.sales[r.Sale].epsilon)}
 	case "withdrawn":
 		return &withdrawn{r.Object}
 	}

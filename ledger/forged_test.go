@@ -217,7 +217,7 @@ func TestNothingIsSoldAfterTheMarketHasClosed(t *testing.T) {
 func (g ground) definitions(t *testing.T) map[string]pairOfLogs {
 	t.Helper()
 	q := func(number uint32, name string, values ...string) []change {
-		return []change{&questionDefined{number, Question{name, values, Direct}}}
+		return []change{&questionDefined{number, Question{Name: name, Values: values, Encoding: Direct}}}
 	}
 	p := func(json string) []change { return []change{&policyDefined{3, json}} }
 	in := func(name string, question, policy uint32, limit string) []change {

@@ -172,7 +172,7 @@ func FuzzDecodeRequest(f *testing.F) {
 func FuzzDecodeQuestion(f *testing.F) {
 	encode := func(q *question) []byte {
 		e := &encoder{}
-		(&questionDefined{q.number, Question{q.name, q.values, q.encoding}}).encode(e)
+		(&questionDefined{q.number, Question{Name: q.name, Values: q.values, Encoding: q.encoding}}).encode(e)
 		return e.buf
 	}
 	isNumber := func(key []byte) bool { return key[0] == 'q' }

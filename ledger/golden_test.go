@@ -71,7 +71,7 @@ func tell(t *testing.T, s store.Store) {
 	must(t, l.setTruthKey(truthKey(), nil))
 	steps := []func(){
 		func() { define(t, l, vote()) },
-		func() { define(t, l, Question{"Größe", []string{"klein", "groß"}, Direct}) },
+		func() { define(t, l, Question{Name: "Größe", Values: []string{"klein", "groß"}, Encoding: Direct}) },
 		func() { enroll(t, l, "vote", "2.5", "ann", "bob") },
 		func() {
 			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "policy", Question: "Größe", Objects: []string{"ann", "çid"}, Policy: policy.Fixed(eps(t, "0.000000001"))})
@@ -210,7 +210,7 @@ func forgetfulDay(t *testing.T, l *Ledger) []func() {
 		},
 		func() { release(t, l, releaseOf(t, "fay's", "fay", "0.25")) },
 		func() {
-			define(t, l, Question{"home", []string{"Aachen", "Bonn", "Celle", "Dresden", "Erfurt", "Fulda", "Gera", "Halle", "Jena"}, Unary})
+			define(t, l, Question{Name: "home", Values: []string{"Aachen", "Bonn", "Celle", "Dresden", "Erfurt", "Fulda", "Gera", "Halle", "Jena"}, Encoding: Unary})
 		},
 		func() { enrollUnder(t, l, "home", goldenTerms(t), "9", "ida", "jon") },
 		func() {
@@ -374,8 +374,8 @@ func goldenEntries(t testing.TB) []logged {
 		&created{id: [16]byte{0xaa, 15: 0xbb}, currency: "USD"},
 		&created{currency: "", logKey: goldenLogKey(t, strings.Repeat("k", 100))},
 		&truthKeySet{*bound},
-		&questionDefined{1, Question{"vote", []string{"yes", "no"}, Direct}},
-		&questionDefined{1<<32 - 1, Question{"", []string{"", "é"}, Unary}},
+		&questionDefined{1, Question{Name: "vote", Values: []string{"yes", "no"}, Encoding: Direct}},
+		&questionDefined{1<<32 - 1, Question{Name: "", Values: []string{"", "é"}, Encoding: Unary}},
 		&policyDefined{1, `{"kind":"fixed","ceiling":"1"}`},
 		&enrolled{"ann", 1, 0, 0, eps(t, "1000")},
 		&enrolled{strings.Repeat("n", 256), 1 << 24, 1<<32 - 1, 0, nano(t, 1)},

@@ -230,7 +230,7 @@ func TestKeyedResponsesFollowTheLawOfAChain(t *testing.T) {
 // with 1/(1+e^ε), independently.
 func TestKeyedUnaryResponsesFollowTheirLaw(t *testing.T) {
 	names := crowd(20_000)
-	q := Question{"vote", []string{"a", "b", "c"}, Unary}
+	q := Question{Name: "vote", Values: []string{"a", "b", "c"}, Encoding: Unary}
 	l := inMemory(t, Options{NoiseKey: noiseKeys("law")})
 	define(t, l, q)
 	enroll(t, l, q.Name, "9", names...)

@@ -42,20 +42,21 @@ type Event struct {
 	Kind string `json:"kind"`
 	// Erased: the object was forgotten since. Of the event only its kind and time are left, and of one about a
 	// Sale the Price.
-	Erased   bool             `json:"erased,omitempty"`
-	ID       string           `json:"id,omitempty"`
-	Currency string           `json:"currency,omitempty"`
-	Object   string           `json:"object,omitempty"`
-	Question string           `json:"question,omitempty"`
-	Values   []string         `json:"values,omitempty"`
-	Encoding Encoding         `json:"encoding,omitempty"`
-	NoiseKey string           `json:"noise_key,omitempty"`
-	Policy   *policy.Policy   `json:"policy,omitempty"`
-	Cap      *privacy.Epsilon `json:"cap,omitempty"`
-	Epsilon  *privacy.Epsilon `json:"epsilon,omitempty"`
-	Query    string           `json:"query,omitempty"`
-	Objects  uint64           `json:"objects,omitempty"`
-	Response string           `json:"response,omitempty"`
+	Erased    bool             `json:"erased,omitempty"`
+	ID        string           `json:"id,omitempty"`
+	Currency  string           `json:"currency,omitempty"`
+	Object    string           `json:"object,omitempty"`
+	Question  string           `json:"question,omitempty"`
+	Values    []string         `json:"values,omitempty"`
+	Encoding  Encoding         `json:"encoding,omitempty"`
+	Mechanism *Mechanism       `json:"mechanism,omitempty"`
+	NoiseKey  string           `json:"noise_key,omitempty"`
+	Policy    *policy.Policy   `json:"policy,omitempty"`
+	Cap       *privacy.Epsilon `json:"cap,omitempty"`
+	Epsilon   *privacy.Epsilon `json:"epsilon,omitempty"`
+	Query     string           `json:"query,omitempty"`
+	Objects   uint64           `json:"objects,omitempty"`
+	Response  string           `json:"response,omitempty"`
 	// Method is "raise", "degrade" or "insert"; of an answer "fresh" or "degrade"; of a sold response also
 	// "resale".
 	Method  string     `json:"method,omitempty"`
@@ -156,7 +157,7 @@ func (l *Ledger) describe(s *state, ev event) (out Event, err error) {
 	case *noiseKeySet:
 		out.NoiseKey = c.name
 	case *questionDefined:
-		out.Question, out.Values, out.Encoding = c.Name, c.Values, c.Encoding
+		out.Question, out.Values, out.Encoding, out.Mechanism = c.Name, c.Values, c.Encoding, c.Mechanism
 	case *policyDefined:
 		out.Policy, err = l.policyOf(s, c.number)
 	case *enrolled:

@@ -141,7 +141,7 @@ func TestKeysUsedByManyAtOnceActOnce(t *testing.T) {
 
 func TestAKeyIsNotGoodForAnotherRequest(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "3", "ann", "bob")
-	define(t, l, Question{"smoker", []string{"yes", "no"}, Direct})
+	define(t, l, Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: Direct})
 	enroll(t, l, "smoker", "3", "ann", "bob")
 	used := order(t, "used", "0.5", "ann", "bob")
 	carryOut(t, l, used)

@@ -29,7 +29,7 @@ func nameFields(t *testing.T, l *Ledger) map[string]func(name string) error {
 		return err
 	}
 	define := func(key, name, value string) error {
-		return l.DefineQuestion(ctx, key, Question{name, []string{"other", value}, Direct})
+		return l.DefineQuestion(ctx, key, Question{Name: name, Values: []string{"other", value}, Encoding: Direct})
 	}
 	return map[string]func(name string) error{
 		"question":   func(name string) error { return define(fresh(), name, "a") },
@@ -86,7 +86,7 @@ func TestQuestionsNeedTwoDifferentValues(t *testing.T) {
 			}
 		})
 	}
-	must(t, l.DefineQuestion(t.Context(), "k", Question{"q", []string{"a", "A"}, Direct}))
+	must(t, l.DefineQuestion(t.Context(), "k", Question{Name: "q", Values: []string{"a", "A"}, Encoding: Direct}))
 }
 
 // A question of 70,000 values, such as postcodes, on disk and back; and the last of its values as a

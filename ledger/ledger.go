@@ -20,6 +20,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/store/boltstore"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
 // Options are the settings of an open ledger. The zero value is ready for use.
@@ -85,6 +86,7 @@ type Ledger struct {
 	commits committer
 	noise   noises             // used by the one goroutine that commits, but for Open
 	sampler *rrchain.Sampler   // used by the one goroutine that commits
+	outputs *finite.Sampler    // likewise, for questions with a mechanism of their own
 	queries *mechanism.Sampler // likewise
 	holds   holds
 	known   cache
@@ -151,7 +153,7 @@ func Open(path string, options Options) (*Ledger, error) {
 }
 
 func openStore(s store.Store, options Options) (*Ledger, error) {
-	l := &Ledger{store: s, log: options.Logger, clock: options.Now, only: options.ReadOnly, patience: options.TruthTimeout, signer: options.Signer, sampler: rrchain.NewSampler(), queries: mechanism.NewSampler()}
+	l := &Ledger{store: s, log: options.Logger, clock: options.Now, only: options.ReadOnly, patience: options.TruthTimeout, signer: options.Signer, sampler: rrchain.NewSampler(), outputs: finite.NewSampler(), queries: mechanism.NewSampler()}
 	if l.clock == nil {
 		l.clock = time.Now
 	}

@@ -86,9 +86,9 @@ func (d *day) call(n int) (result any, err error) {
 	case n == 0:
 		return nil, d.ledger.DefineQuestion(ctx, key, vote())
 	case n == 1:
-		return nil, d.ledger.DefineQuestion(ctx, key, Question{"smoker", []string{"yes", "no"}, Direct})
+		return nil, d.ledger.DefineQuestion(ctx, key, Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: Direct})
 	case n == 2:
-		return nil, d.ledger.DefineQuestion(ctx, key, Question{"diary", []string{"yes", "no"}, Direct})
+		return nil, d.ledger.DefineQuestion(ctx, key, Question{Name: "diary", Values: []string{"yes", "no"}, Encoding: Direct})
 	case n < 6:
 		q := []string{"vote", "smoker", "diary"}[n%3]
 		return d.ledger.Enroll(ctx, EnrollRequest{Key: key, Question: q, Objects: crowd(12), Policy: terms[q], Cap: epsilonOf(5_000_000_000)})

@@ -46,7 +46,7 @@ func newFair(t *testing.T) *fair {
 	define(t, f.ledger, smoker())
 	enrollUnder(t, f.ledger, "vote", growing, fairCap, f.objects...)
 	enrollUnder(t, f.ledger, "smoker", market(t, "2"), fairCap, f.objects...)
-	define(t, f.ledger, Question{"diary", []string{"yes", "no"}, Direct})
+	define(t, f.ledger, Question{Name: "diary", Values: []string{"yes", "no"}, Encoding: Direct})
 	enrollUnder(t, f.ledger, "diary", timed, fairCap, f.objects...) // not for sale: it comes by itself
 	return f
 }

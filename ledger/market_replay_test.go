@@ -130,7 +130,7 @@ func unsoundMarkets(t *testing.T) map[string]forgery {
 		"a price above the reserved one":   {"sale 6 is not what was reserved", []change{made(with(carriedOut, func(d *deal) { d.price++ }))}},
 		"more objects than reserved":       {"sale 6 is not what was reserved", []change{made(with(carriedOut, func(d *deal) { d.objects++ }))}},
 		"another buyer than reserved":      {"sale 6 is not what was reserved", []change{made(with(carriedOut, func(d *deal) { d.buyer = 2 }))}},
-		"another question than reserved":   {"sale 6 is not what was reserved", []change{&questionDefined{2, Question{"q", []string{"a", "b"}, Direct}}, made(with(carriedOut, func(d *deal) { d.question = 2 }))}},
+		"another question than reserved":   {"sale 6 is not what was reserved", []change{&questionDefined{2, Question{Name: "q", Values: []string{"a", "b"}, Encoding: Direct}}, made(with(carriedOut, func(d *deal) { d.question = 2 }))}},
 		"another ε than reserved":          {"sale 6 is not what was reserved", []change{made(with(carriedOut, func(d *deal) { d.epsilon = half }))}},
 		"a sale of what was given up":      {"sale 4 is not what was reserved", []change{made(aSale(t, givenUp, 1, "1", 50))}},
 		"a sale of what has expired":       {"sale 5 is not what was reserved", []change{made(aSale(t, outOfTime, 2, "1", 50))}},

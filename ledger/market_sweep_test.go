@@ -36,7 +36,7 @@ func newMonth(t *testing.T, limit string) *month {
 	must(t, err)
 	define(t, l, vote())
 	define(t, l, smoker())
-	define(t, l, Question{"still", []string{"yes", "no"}, Direct})
+	define(t, l, Question{Name: "still", Values: []string{"yes", "no"}, Encoding: Direct})
 	enrollUnder(t, l, "vote", slow, limit, "ann", "bob", "cid")
 	enrollUnder(t, l, "smoker", both, limit, "ann", "bob")
 	enrollUnder(t, l, "still", market(t, "2"), limit, "bob", "dot") // nothing of it comes by itself

@@ -222,7 +222,7 @@ func (g *game) define(q Question) {
 }
 
 func (one moveDefine) play(g *game) {
-	q := Question{"late", []string{"no", "yes", "unsure", "other"}, one.As}
+	q := Question{Name: "late", Values: []string{"no", "yes", "unsure", "other"}, Encoding: one.As}
 	if one.Other {
 		slices.Reverse(q.Values)
 	}

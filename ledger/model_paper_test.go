@@ -327,7 +327,7 @@ func (m *paper) define(q Question) error {
 	old, err := m.question(q.Name)
 	switch {
 	case err != nil:
-		m.questions = append(m.questions, Question{q.Name, q.Values, encodingOnPaper(q)})
+		m.questions = append(m.questions, Question{Name: q.Name, Values: q.Values, Encoding: encodingOnPaper(q)})
 		m.write("question", "")
 	case !slices.Equal(old.Values, q.Values), q.Encoding != "" && q.Encoding != old.Encoding:
 		return ErrInvalid

@@ -32,7 +32,8 @@ import (
 // and if the truth is another one now, the same noise on both would betray both. For the same reason set
 // [Options.TruthKey] too, which refuses a changed truth, and do not rebuild a ledger with truths that have changed.
 //
-// Answers about panels ([Ledger.Answer]) are drawn from chance all the same.
+// Questions with a mechanism of their own ([Mechanism]) and answers about panels ([Ledger.Answer]) are drawn from
+// chance all the same.
 type NoiseKeys struct {
 	// Current names the key of chains that begin from now on, 1 to 256 bytes. If it is empty, they have none.
 	Current string
@@ -54,6 +55,14 @@ type noiseKeySet struct {
 type noises struct {
 	keys    map[uint32]*rrchain.NoiseKey
 	current uint32 // 0 for none
+}
+
+// of returns the key of a question's chains that begin now.
+func (n *noises) of(q *question) uint32 {
+	if q.encoding == Finite {
+		return 0
+	}
+	return n.current
 }
 
 // noiseCheck recognizes a key.

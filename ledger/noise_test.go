@@ -214,7 +214,7 @@ func wantOtherNoise(t *testing.T, q Question) {
 	t.Helper()
 	names := crowd(400)
 	with := func(edit func(*Question)) Question {
-		other := Question{q.Name, slices.Clone(q.Values), q.Encoding}
+		other := Question{Name: q.Name, Values: slices.Clone(q.Values), Encoding: q.Encoding}
 		edit(&other)
 		return other
 	}
@@ -251,13 +251,13 @@ func wantOtherNoise(t *testing.T, q Question) {
 func TestDefinitionsHaveDigestsOfTheirOwn(t *testing.T) {
 	seen := map[[32]byte]Question{}
 	for _, q := range []Question{
-		{"q", []string{"a", "b"}, Direct},
-		{"q", []string{"a", "b"}, Unary},
-		{"q", []string{"b", "a"}, Direct},
-		{"q", []string{"a", "b", "c"}, Direct},
-		{"q", []string{"ab", "c"}, Direct},
-		{"q", []string{"a", "bc"}, Direct},
-		{"qa", []string{"b", "c"}, Direct},
+		{Name: "q", Values: []string{"a", "b"}, Encoding: Direct},
+		{Name: "q", Values: []string{"a", "b"}, Encoding: Unary},
+		{Name: "q", Values: []string{"b", "a"}, Encoding: Direct},
+		{Name: "q", Values: []string{"a", "b", "c"}, Encoding: Direct},
+		{Name: "q", Values: []string{"ab", "c"}, Encoding: Direct},
+		{Name: "q", Values: []string{"a", "bc"}, Encoding: Direct},
+		{Name: "qa", Values: []string{"b", "c"}, Encoding: Direct},
 	} {
 		id := definitionDigest(q)
 		if other, twice := seen[id]; twice {

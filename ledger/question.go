@@ -17,16 +17,21 @@ type Question struct {
 	// that estimates better at ε = 2: unary from 21 values on, see [rrchain.UnaryFrom]. A host that means to
 	// release less or more may know better: unary is better from 10 values on at ε = 1, from 135 at ε = 4.
 	Encoding Encoding `json:"encoding"`
+	// Mechanism is how the question is answered, in finite encoding, which is the one that the ledger picks if there
+	// is a mechanism. Else it is nil.
+	Mechanism *Mechanism `json:"mechanism,omitempty"`
 }
 
 // DefineQuestion adds a question. It never changes afterwards. The name is unique; there are 2 to
 // 2²⁰ values, in unary encoding 2¹², all different; names and values have 1 to 256 bytes. Defining the same question again,
-// with whatever key, does nothing; another one under its name is [ErrInvalid].
+// with whatever key, does nothing; another one under its name is [ErrInvalid]. (Mechanisms are the same if their
+// levels and outputs are. Channels stay what they were at first.)
 func (l *Ledger) DefineQuestion(ctx context.Context, key string, q Question) error {
 	asked := q.Encoding
 	if asked == "" {
-		q.Encoding = encodingFor(len(q.Values))
+		q.Encoding = encodingFor(q)
 	}
+	q.Values, q.Mechanism = slices.Clone(q.Values), q.Mechanism.named()
 	if err := checkQuestion(q); err != nil {
 		return err
 	}
@@ -36,6 +41,7 @@ func (l *Ledger) DefineQuestion(ctx context.Context, key string, q Question) err
 	for _, value := range q.Values {
 		e.text(value)
 	}
+	e.raw(q.Mechanism.levels())
 	return l.once(ctx, key, "", e, func(s *state) (change, error) { return s.define(q, asked != "") })
 }
 
@@ -47,7 +53,7 @@ func (s *state) define(q Question, strict bool) (change, error) {
 		return nil, err
 	}
 	if !found {
-		return &questionDefined{s.counters.questions + 1, Question{q.Name, slices.Clone(q.Values), q.Encoding}}, nil
+		return &questionDefined{s.counters.questions + 1, q}, nil
 	}
 	old, err := s.question(number)
 	if err == nil && !slices.Equal(old.values, q.Values) {
@@ -55,6 +61,9 @@ func (s *state) define(q Question, strict bool) (change, error) {
 	}
 	if err == nil && strict && old.encoding != q.Encoding {
 		err = invalid("question %q is defined in %s encoding", q.Name, old.encoding)
+	}
+	if err == nil && !old.mechanism.answersAs(q.Mechanism) {
+		err = invalid("question %q is defined with another mechanism", q.Name)
 	}
 	return nil, err
 }
@@ -66,7 +75,7 @@ func checkQuestion(q Question) error {
 	if len(q.Values) < 2 || len(q.Values) > rrchain.MaxValues {
 		return invalid("question %q has %d values; 2 to %d are possible", q.Name, len(q.Values), rrchain.MaxValues)
 	}
-	if err := q.Encoding.check(len(q.Values)); err != nil {
+	if err := checkEncoding(q); err != nil {
 		return invalid("question %q: %v", q.Name, err)
 	}
 	seen := make(map[string]bool, len(q.Values))
@@ -100,7 +109,7 @@ func (l *Ledger) Questions(ctx context.Context) ([]Question, error) {
 		if err != nil {
 			return false, err
 		}
-		all = append(all, Question{q.name, q.values, q.encoding})
+		all = append(all, Question{q.name, q.values, q.encoding, q.mechanism})
 		return true, nil
 	})
 	if err != nil {

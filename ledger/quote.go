@@ -16,7 +16,7 @@ type Order struct {
 	Buyer    string // 1 to 256 bytes; the ledger does not know who it is
 	Question string
 	Epsilon  privacy.Epsilon // above 0
-	Objects  []string        // the objects, at most MaxPanel, in unary encoding 2²⁸ divided by the number of values, or
+	Objects  []string        // the objects, at most MaxPanel (of questions in unary or finite encoding fewer), or
 	All      bool            // everyone enrolled in the question by now, who has not withdrawn
 }
 
@@ -115,16 +115,15 @@ func (l *Ledger) newTrade(ctx context.Context, o Order) (*trade, error) {
 	if strings.ContainsRune(o.Buyer, utf8.RuneError) {
 		return nil, invalid("the buyer %q contains U+FFFD, the sign of broken text", o.Buyer)
 	}
-	if o.Epsilon.IsZero() {
-		return nil, invalid("ε must be above 0")
-	}
 	t := &trade{ledger: l, order: o}
 	var err error
 	if t.names, err = checkAsked(o.Objects, o.All); err != nil {
 		return nil, err
 	}
-	t.question, err = l.findQuestion(ctx, o.Question)
-	return t, err
+	if t.question, err = l.findQuestion(ctx, o.Question); err != nil {
+		return nil, err
+	}
+	return t, t.question.checkLevel(o.Epsilon)
 }
 
 // digest begins the canonical form of a request with the order.
@@ -149,8 +148,8 @@ func (t *trade) convene(s *state, through uint64) (err error) {
 	if t.names, err = p.whole(s, t.question); err != nil {
 		return err
 	}
-	if m := len(t.question.values); t.question.encoding == Unary && len(t.names) > mostBits/m {
-		return invalid("question %q: an order about %d objects with %d bits each; %d objects are possible at a time", t.question.name, len(t.names), m, mostBits/m)
+	if most := mostWork / t.question.work(); len(t.names) > most {
+		return invalid("question %q: an order about %d objects; %d are possible at a time", t.question.name, len(t.names), most)
 	}
 	return nil
 }

@@ -104,15 +104,15 @@ func (l *Ledger) newRaise(ctx context.Context, r RaiseRequest) (*raise, error) {
 	if err := checkName("idempotency key", r.Key); err != nil {
 		return nil, err
 	}
-	if r.Epsilon.IsZero() {
-		return nil, invalid("ε must be above 0")
-	}
 	names, err := checkAsked(r.Objects, r.All)
 	if err != nil {
 		return nil, err
 	}
 	x := &raise{ledger: l, request: r}
 	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
+		return nil, err
+	}
+	if err := x.question.checkLevel(r.Epsilon); err != nil {
 		return nil, err
 	}
 	x.panel = panel{names: names, all: r.All, question: x.question.number}
@@ -291,8 +291,8 @@ func (l *Ledger) recorded(ctx context.Context, r ReleaseRequest, settled uint64)
 
 // response puts a recorded level in words.
 func (q *question) response(object string, at level) (Response, error) {
-	if !q.has(at.Response) {
+	if !q.has(at.Epsilon, at.Response) {
 		return Response{}, orCorrupt(nil, "object %q answers with %v", object, at.Response)
 	}
-	return Response{Object: object, Question: q.name, Epsilon: at.Epsilon, Value: q.text(at.Response), Event: at.event}, nil
+	return Response{Object: object, Question: q.name, Epsilon: at.Epsilon, Value: q.text(at.Epsilon, at.Response), Event: at.event}, nil
 }

@@ -155,7 +155,7 @@ func TestObjectShowsAllItsQuestions(t *testing.T) {
 	l := inMemory(t, Options{})
 	for i := range many {
 		name := fmt.Sprint("question ", i)
-		define(t, l, Question{name, []string{"a", "b"}, Direct})
+		define(t, l, Question{Name: name, Values: []string{"a", "b"}, Encoding: Direct})
 		enroll(t, l, name, "9", "ann", "ann ")
 	}
 	o := objectOf(t, l, "ann")
@@ -175,7 +175,7 @@ func TestQuestionsAreListedAsDefined(t *testing.T) {
 	l := inMemory(t, Options{})
 	_, _, err := l.submit(t.Context(), func(*state) (changes []change, err error) {
 		for i := range uint32(many) {
-			changes = append(changes, &questionDefined{i + 1, Question{fmt.Sprint("question ", many-i), []string{"a", "b"}, Direct}})
+			changes = append(changes, &questionDefined{i + 1, Question{Name: fmt.Sprint("question ", many-i), Values: []string{"a", "b"}, Encoding: Direct}})
 		}
 		return changes, nil
 	})

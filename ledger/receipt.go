@@ -22,21 +22,23 @@ const receiptFormat = "sluice receipt 3"
 // them. That the log itself is what it should be, every draw within its budget, an audit of the log with the
 // same root shows. Nothing in it tells the true values: what chains are bound to is in other events.
 type Receipt struct {
-	Format   string          `json:"format"`  // "sluice receipt 3"
-	Ledger   string          `json:"ledger"`  // [About.ID]
-	Created  time.Time       `json:"created"` // the ledger
-	Currency string          `json:"currency"`
-	LogKey   string          `json:"log_key"`
-	Sale     uint64          `json:"sale"`
-	Buyer    string          `json:"buyer"`
-	Question string          `json:"question"`
-	Values   []string        `json:"values"`   // of the question
-	Encoding Encoding        `json:"encoding"` // of the responses
-	Epsilon  privacy.Epsilon `json:"epsilon"`
-	Objects  uint64          `json:"objects"` // that answer
-	Price    int64           `json:"price"`   // in all, in minor units of the currency
-	Refused  uint64          `json:"refused"` // objects left out
-	Time     time.Time       `json:"time"`
+	Format   string    `json:"format"`  // "sluice receipt 3"
+	Ledger   string    `json:"ledger"`  // [About.ID]
+	Created  time.Time `json:"created"` // the ledger
+	Currency string    `json:"currency"`
+	LogKey   string    `json:"log_key"`
+	Sale     uint64    `json:"sale"`
+	Buyer    string    `json:"buyer"`
+	Question string    `json:"question"`
+	Values   []string  `json:"values"`   // of the question
+	Encoding Encoding  `json:"encoding"` // of the responses
+	// Mechanism is how the question is answered, in finite encoding.
+	Mechanism *Mechanism      `json:"mechanism,omitempty"`
+	Epsilon   privacy.Epsilon `json:"epsilon"`
+	Objects   uint64          `json:"objects"` // that answer
+	Price     int64           `json:"price"`   // in all, in minor units of the currency
+	Refused   uint64          `json:"refused"` // objects left out
+	Time      time.Time       `json:"time"`
 	// The objects by how their responses came about, and those of which the buyer held a lower level: see
 	// [Offer].
 	Draws        uint64 `json:"draws"`
@@ -148,7 +150,7 @@ func (m *receiptMaker) begin(s *state, number uint64) (err error) {
 	}
 	h := m.ledger.about.header()
 	m.Receipt = Receipt{Format: receiptFormat, Ledger: h.ledger, Created: h.created, Currency: h.currency, LogKey: h.logKey}
-	m.Values, m.Encoding, m.Responses = m.question.values, m.question.encoding, make([]SoldResponse, 0, min(m.sale.objects, scanSize))
+	m.Values, m.Encoding, m.Mechanism, m.Responses = m.question.values, m.question.encoding, m.question.mechanism, make([]SoldResponse, 0, min(m.sale.objects, scanSize))
 	if m.Buyer, m.Question, err = m.ledger.namesOf(s, m.sale); err != nil {
 		return err
 	}
@@ -210,14 +212,14 @@ func (m *receiptMaker) add(s *state, n uint64) error {
 			return err
 		}
 		c, ok := ev.change.(*sold)
-		if !ok || c.sale != m.Sale || !ev.time.Equal(m.Time) || ev.erased == nil && !m.question.has(c.value) {
+		if !ok || c.sale != m.Sale || !ev.time.Equal(m.Time) || ev.erased == nil && !m.question.has(m.Epsilon, c.value) {
 			return orCorrupt(nil, "event %d sells nothing of sale %d", number, m.Sale)
 		}
 		one := SoldResponse{Price: int64(c.price), Event: number, Leaf: leaf}
 		if ev.erased != nil {
 			one.Erased, one.Commitment = true, ev.erased[:]
 		} else {
-			one.Object, one.Response, one.Method, one.Salt = c.object, m.question.text(c.value), c.method.String(), ev.salt[:]
+			one.Object, one.Response, one.Method, one.Salt = c.object, m.question.text(m.Epsilon, c.value), c.method.String(), ev.salt[:]
 		}
 		m.Responses = append(m.Responses, one)
 		m.numbers = append(m.numbers, number)
@@ -270,7 +272,7 @@ func (r Receipt) Verify(keys note.Verifiers) Checked {
 	}
 	v.checkLog(about, r.Evidence.Checkpoint, keys)
 	r.checkHeads(v, about)
-	asked := Question{r.Question, r.Values, r.Encoding}
+	asked := r.asked()
 	if err := checkQuestion(asked); err != nil {
 		v.fault("%v", err)
 	}
@@ -284,6 +286,9 @@ func (r Receipt) Verify(keys note.Verifiers) Checked {
 	return v.Checked
 }
 
+// asked returns the question.
+func (r *Receipt) asked() Question { return Question{r.Question, r.Values, r.Encoding, r.Mechanism} }
+
 // checkHeads checks the events that the responses rest on.
 func (r *Receipt) checkHeads(v *checker, about about) {
 	e := r.Evidence
@@ -291,7 +296,7 @@ func (r *Receipt) checkHeads(v *checker, about about) {
 		v.check(event{number: p.Event, time: at, change: c}, proven{what: "altered: the " + name + ", salt or leaf)", salt: p.Salt, leaf: p.Leaf, item: item{event: p.Event}})
 	}
 	head("ledger (its id, time of creation, currency, log key", e.Created, r.Created, &about.created)
-	head("question (its name, values, encoding, number, time", e.Question.Proven, e.Question.Time, &questionDefined{e.Question.Number, Question{r.Question, r.Values, r.Encoding}})
+	head("question (its name, values, encoding, number, time", e.Question.Proven, e.Question.Time, &questionDefined{e.Question.Number, r.asked()})
 	head("buyer (its name, number, time", e.Buyer.Proven, e.Buyer.Time, &buyerNamed{e.Buyer.Number, r.Buyer})
 	head("sale (its number, ε, objects, price, refused, tally, time", e.Sale, r.Time, &saleMade{
 		deal{r.Sale, e.Buyer.Number, e.Question.Number, r.Epsilon, r.Objects, uint64(r.Price), r.Refused},
@@ -324,7 +329,7 @@ func (r *Receipt) checkResponse(v *checker, i int, one SoldResponse, q *question
 	if one.Commitment != nil {
 		v.faultOf(at, "a commitment to a response that is there")
 	}
-	value, known := q.read(one.Response)
+	value, known := q.read(r.Epsilon, one.Response)
 	how, possible := methodOf(one.Method)
 	if !known {
 		v.faultOf(at, "the response %q is no value of the question", one.Response)

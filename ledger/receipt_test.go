@@ -274,7 +274,7 @@ func TestAReceiptWithAnotherCheckpoint(t *testing.T) {
 	elsewhere := newOffice(t, 1) // the same name, key and id
 	sellers(t, elsewhere.Ledger, "2", "5", "ann", "bob", "cid")
 	for len(events(t, elsewhere.Ledger)) < len(events(t, o.Ledger)) {
-		define(t, elsewhere.Ledger, Question{fmt.Sprint(stats(t, elsewhere.Ledger).Events), vote().Values, Direct})
+		define(t, elsewhere.Ledger, Question{Name: fmt.Sprint(stats(t, elsewhere.Ledger).Events), Values: vote().Values, Encoding: Direct})
 	}
 	other := copyOf(t, r)
 	other.Evidence.Checkpoint = string(checkpointOf(t, elsewhere.Ledger))
@@ -414,7 +414,7 @@ func TestTwoReceiptsOfOneSale(t *testing.T) {
 	o := shop(t)
 	early := receiptOf(t, o.Ledger, 2)
 	for i := range 9 {
-		define(t, o.Ledger, Question{fmt.Sprint("more ", i), vote().Values, Direct})
+		define(t, o.Ledger, Question{Name: fmt.Sprint("more ", i), Values: vote().Values, Encoding: Direct})
 		late := receiptOf(t, o.Ledger, 2)
 		wantSound(t, "the later one", late, o.keys)
 		wantExtended(t, o, early.Evidence.Checkpoint, late.Evidence.Checkpoint)

@@ -135,18 +135,22 @@ func decodeAbout(payload []byte) (about, error) {
 
 // question is a question as it was defined; it never changes.
 type question struct {
-	number   uint32
-	name     string
-	values   []string
-	encoding Encoding
-	index    map[string]int    // value to its place in values
-	id       [sha256.Size]byte // stands for the definition, in every ledger
+	number    uint32
+	name      string
+	values    []string
+	encoding  Encoding
+	mechanism *Mechanism        // of finite encoding
+	index     map[string]int    // value to its place in values
+	id        [sha256.Size]byte // stands for the definition, in every ledger
 }
 
 func newQuestion(c *questionDefined) *question {
 	q := &question{number: c.number, name: c.Name, values: c.Values, encoding: c.Encoding, index: make(map[string]int, len(c.Values))}
 	for i, value := range c.Values {
 		q.index[value] = i
+	}
+	if c.Mechanism.check(len(c.Values)) == nil { // as it is, but for what somebody says a question is
+		q.mechanism = c.Mechanism
 	}
 	q.id = definitionDigest(c.Question)
 	return q
@@ -159,6 +163,9 @@ func definitionDigest(q Question) [sha256.Size]byte {
 	e.u8(q.Encoding.code())
 	for _, value := range q.Values {
 		e.text(value)
+	}
+	if q.Mechanism != nil {
+		e.raw(q.Mechanism.encode())
 	}
 	return e.sum()
 }

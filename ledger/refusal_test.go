@@ -54,7 +54,7 @@ func refusedCases(t *testing.T) map[string]refusedCase {
 func refusing(t *testing.T) *Ledger {
 	l := inMemory(t, Options{Now: epoch})
 	define(t, l, vote())
-	define(t, l, Question{"smoker", []string{"yes", "no"}, Direct})
+	define(t, l, Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: Direct})
 	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "limited", Question: "vote", Objects: []string{"limited"}, Policy: policy.Fixed(eps(t, "2"))})
 	must(t, err)
 	enroll(t, l, "vote", "3", "capped")
@@ -172,7 +172,7 @@ func TestUnknownAndInvalidAreNotRefusals(t *testing.T) {
 			return err
 		}, ErrInvalid},
 		"redefined": {func() error {
-			return l.DefineQuestion(t.Context(), "k", Question{"vote", []string{"no", "yes", "blank"}, Direct})
+			return l.DefineQuestion(t.Context(), "k", Question{Name: "vote", Values: []string{"no", "yes", "blank"}, Encoding: Direct})
 		}, ErrInvalid},
 	} {
 		unchanged(t, l.store, func() {

@@ -98,8 +98,8 @@ func unsoundLogs(t *testing.T) map[string]func(log []event) []event {
 		"an ε of 0":               extra(&released{object: "ann", question: 1, response: response{method: methodDegrade}}),
 		"a stranger's answer":     extra(&released{object: "zoe", question: 1, epsilon: one, response: response{method: methodRaise}}),
 		"another question":        extra(&released{object: "ann", question: 2, epsilon: one, response: response{method: methodRaise}}),
-		"a question's number":     extra(&questionDefined{3, Question{"q", []string{"a", "b"}, Direct}}),
-		"a question twice":        extra(&questionDefined{1, Question{"q", []string{"a", "b"}, Direct}}),
+		"a question's number":     extra(&questionDefined{3, Question{Name: "q", Values: []string{"a", "b"}, Encoding: Direct}}),
+		"a question twice":        extra(&questionDefined{1, Question{Name: "q", Values: []string{"a", "b"}, Encoding: Direct}}),
 		"a policy's number":       extra(&policyDefined{number: 2, json: `{"kind":"fixed","ceiling":"1"}`}),
 		"a policy of another age": extra(&policyDefined{number: 1, json: `{"kind":"martian"}`}),
 		"a part of another": func(log []event) []event {

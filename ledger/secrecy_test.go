@@ -61,7 +61,7 @@ func TestWhatIsStoredFollowsFromTheResponsesAlone(t *testing.T) {
 func TestNoLabelStandsInTheFileButInItsDefinition(t *testing.T) {
 	path := create(t)
 	l := open(t, path, Options{TruthKey: []byte("0123456789abcdef")})
-	q := Question{"vote", []string{"label-of-the-truth", "label-of-others-1", "label-of-others-2"}, Direct}
+	q := Question{Name: "vote", Values: []string{"label-of-the-truth", "label-of-others-1", "label-of-others-2"}, Encoding: Direct}
 	define(t, l, q)
 	enroll(t, l, "vote", "9", crowd(100)...)
 	for i, epsilon := range []string{"0.5", "2", "1", "0.25", "8"} {
@@ -87,7 +87,7 @@ func TestNoLabelStandsInTheFileButInItsDefinition(t *testing.T) {
 
 // secret is a question whose labels are told apart from everything else in a text.
 func secret() Question {
-	return Question{"secret", []string{"zwölf-Zitronen", "vier-Feigen"}, Direct}
+	return Question{Name: "secret", Values: []string{"zwölf-Zitronen", "vier-Feigen"}, Encoding: Direct}
 }
 
 func mentionsSecret(text string) bool {
@@ -253,7 +253,7 @@ func TestAMarketTellsNothingButResponses(t *testing.T) {
 		sellers(t, l, "2", "2", "ann", "bob", "cid")
 		timed, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.25")})
 		must(t, err)
-		define(t, l, Question{"diary", vote().Values, Direct})
+		define(t, l, Question{Name: "diary", Values: vote().Values, Encoding: Direct})
 		enrollUnder(t, l, "diary", timed, "2", "ann", "bob")
 		ask := func(_ context.Context, _ string, objects []string) (values []string, err error) {
 			for _, name := range objects {

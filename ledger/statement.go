@@ -480,12 +480,12 @@ func (t *teller) respond(question uint32, epsilon privacy.Epsilon, r response, e
 	n := level{event: ev.number}
 	n.Epsilon, n.Response = epsilon, r.value
 	ch.levels = slices.Insert(ch.levels, at, n)
-	t.out.Released = append(t.out.Released, StatedResponse{t.name(question), epsilon, t.value(question, r.value), r.method.String(), ev.number, ev.time})
+	t.out.Released = append(t.out.Released, StatedResponse{t.name(question), epsilon, t.value(question, epsilon, r.value), r.method.String(), ev.number, ev.time})
 }
 
-func (t *teller) value(question uint32, v value) string {
-	if q := t.questions[question]; q != nil && q.has(v) {
-		return q.text(v)
+func (t *teller) value(question uint32, epsilon privacy.Epsilon, v value) string {
+	if q := t.questions[question]; q != nil && q.has(epsilon, v) {
+		return q.text(epsilon, v)
 	}
 	return ""
 }
@@ -505,7 +505,7 @@ func (t *teller) sell(c *sold, ev event) {
 	if t.account.earned += c.price; int64(t.account.earned) < 0 {
 		t.fault("the earnings are more than can be counted")
 	}
-	t.out.Sales = append(t.out.Sales, StatedSale{c.sale, t.buyers[r.buyer], t.name(r.question), r.epsilon, t.value(r.question, c.value), int64(c.price), ev.number, ev.time})
+	t.out.Sales = append(t.out.Sales, StatedSale{c.sale, t.buyers[r.buyer], t.name(r.question), r.epsilon, t.value(r.question, r.epsilon, c.value), int64(c.price), ev.number, ev.time})
 }
 
 // statement returns what was told. The last event must close it.

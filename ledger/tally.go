@@ -128,7 +128,7 @@ func (s *state) countLevel(q *question, levels []level, at int) error {
 
 // recount changes the counts that a level is part of; change returns false for one that cannot be right.
 func (s *state) recount(q *question, l level, change func(*tallied) bool) error {
-	if !q.has(l.Response) {
+	if !q.has(l.Epsilon, l.Response) {
 		return orCorrupt(nil, "question %q: a response of %v", q.name, l.Response)
 	}
 	t, err := s.tally(q.tallyKey(l))

@@ -86,7 +86,7 @@ func survey(t *testing.T, a attribute, encoding Encoding, levels []privacy.Epsil
 	t.Helper()
 	l := inMemory(t, Options{Now: epoch})
 	l.sampler, _ = sampler(2017)
-	define(t, l, Question{"home", a.values, encoding})
+	define(t, l, Question{Name: "home", Values: a.values, Encoding: encoding})
 	names, truths := crowd(len(a.truths)), map[string]string{}
 	for i, name := range names {
 		truths[name] = a.values[a.truths[i]]

@@ -50,7 +50,7 @@ func enumerateUnary(t *testing.T, m int, onFile bool, levels ...string) *unaryTr
 		func(levels []privacy.Epsilon, truth int, o []int) float64 { return unaryLaw(m, levels, truth, o) },
 	}), rand.New(rand.NewPCG(1, uint64(m)))}
 	root, l := tr.plant()
-	define(t, l, Question{"q", valuesOf(m), Unary})
+	define(t, l, Question{Name: "q", Values: valuesOf(m), Encoding: Unary})
 	enrollUnder(t, l, "q", market(t, "3"), "3", "ann")
 	tr.shut(l)
 	tr.grow(root)

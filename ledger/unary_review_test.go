@@ -12,9 +12,9 @@ import (
 // What one transaction draws is bounded, because others wait for it.
 func TestAnOrderOfTooManyBitsIsInvalid(t *testing.T) {
 	l := inMemory(t, Options{})
-	define(t, l, Question{"home", valuesOf(MaxUnaryValues), Unary})
+	define(t, l, Question{Name: "home", Values: valuesOf(MaxUnaryValues), Encoding: Unary})
 	enroll(t, l, "home", "9", "ann")
-	most := mostBits / MaxUnaryValues
+	most := mostWork / MaxUnaryValues
 	o := purchase(t, "", "acme", "1", crowd(most+1)...).Order
 	o.Question = "home"
 	_, err := l.Quote(t.Context(), o)

@@ -110,15 +110,15 @@ func TestTheEncodingIsPickedByTheNumberOfValues(t *testing.T) {
 func TestAnEncodingThatCannotBeIsInvalid(t *testing.T) {
 	l := inMemory(t, Options{})
 	for name, q := range map[string]Question{
-		"another name":    {"q", valuesOf(30), "oue"},
-		"upper case":      {"q", valuesOf(30), "Unary"},
-		"a space":         {"q", valuesOf(30), "unary "},
-		"a zero byte":     {"q", valuesOf(30), "\x00"},
-		"a long name":     {"q", valuesOf(30), Encoding(strings.Repeat("x", 300))},
-		"too many values": {"q", valuesOf(MaxUnaryValues + 1), Unary},
-		"one value":       {"q", valuesOf(1), Unary},
-		"no value":        {"q", nil, Unary},
-		"no value at all": {"q", nil, ""},
+		"another name":    {Name: "q", Values: valuesOf(30), Encoding: "oue"},
+		"upper case":      {Name: "q", Values: valuesOf(30), Encoding: "Unary"},
+		"a space":         {Name: "q", Values: valuesOf(30), Encoding: "unary "},
+		"a zero byte":     {Name: "q", Values: valuesOf(30), Encoding: "\x00"},
+		"a long name":     {Name: "q", Values: valuesOf(30), Encoding: Encoding(strings.Repeat("x", 300))},
+		"too many values": {Name: "q", Values: valuesOf(MaxUnaryValues + 1), Encoding: Unary},
+		"one value":       {Name: "q", Values: valuesOf(1), Encoding: Unary},
+		"no value":        {Name: "q", Values: nil, Encoding: Unary},
+		"no value at all": {Name: "q"},
 	} {
 		unchanged(t, l.store, func() {
 			if err := l.DefineQuestion(t.Context(), "k", q); !errors.Is(err, ErrInvalid) {
@@ -126,7 +126,7 @@ func TestAnEncodingThatCannotBeIsInvalid(t *testing.T) {
 			}
 		})
 	}
-	must(t, l.DefineQuestion(t.Context(), "k", Question{"q", valuesOf(2), Unary}))
+	must(t, l.DefineQuestion(t.Context(), "k", Question{Name: "q", Values: valuesOf(2), Encoding: Unary}))
 }
 
 // The same question is the same with its encoding told or not. Another encoding is another question.
@@ -144,7 +144,7 @@ func TestAQuestionKeepsItsEncoding(t *testing.T) {
 	} {
 		name := fmt.Sprintf("%d values, %q and then %q", test.values, test.first, test.second)
 		l := inMemory(t, Options{})
-		first, second := Question{"q", valuesOf(test.values), test.first}, Question{"q", valuesOf(test.values), test.second}
+		first, second := Question{Name: "q", Values: valuesOf(test.values), Encoding: test.first}, Question{Name: "q", Values: valuesOf(test.values), Encoding: test.second}
 		must(t, l.DefineQuestion(t.Context(), "k", first))
 		before := questionsOf(t, l)
 		unchanged(t, l.store, func() {
@@ -660,9 +660,13 @@ func TestNothingNamesATruthOfAUnaryQuestion(t *testing.T) {
 		"another truth":    func() error { return raise("f", "1", TruthOf(q.Values[1])) },
 		"another request":  func() error { return raise("1", "1", right) },
 		"a failing disk":   func() error { s.set(failing, nil); return raise("g", "1", right) },
-		"another encoding": func() error { return l.DefineQuestion(t.Context(), "h", Question{q.Name, q.Values, Direct}) },
-		"a damaged chain":  func() error { return raiseOnDamage(t, path, q) },
-		"a question twice": func() error { return l.DefineQuestion(t.Context(), "i", Question{q.Name, q.Values[1:], Unary}) },
+		"another encoding": func() error {
+			return l.DefineQuestion(t.Context(), "h", Question{Name: q.Name, Values: q.Values, Encoding: Direct})
+		},
+		"a damaged chain": func() error { return raiseOnDamage(t, path, q) },
+		"a question twice": func() error {
+			return l.DefineQuestion(t.Context(), "i", Question{Name: q.Name, Values: q.Values[1:], Encoding: Unary})
+		},
 		"a failing host":   func() error { return raise("j", "1", failingHost(q)) },
 		"bits for a truth": func() error { return raise("k", "1", TruthOf(strings.Repeat("0", 31)+"1")) },
 		"estimate of no ε": func() error {
@@ -725,7 +729,7 @@ func countingHomes(t *testing.T, n, m int, encoding Encoding) (*Ledger, *putCoun
 	s := &putCounter{Store: &storetest.Memory{}}
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch})
-	define(t, l, Question{"home", valuesOf(m), encoding})
+	define(t, l, Question{Name: "home", Values: valuesOf(m), Encoding: encoding})
 	enroll(t, l, "home", "9", crowd(n)...)
 	carryOut(t, l, homesOf(t, "all", "0.1"))
 	return l, s

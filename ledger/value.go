@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -17,42 +18,56 @@ const (
 	// [rrchain.UnaryChain]). It is written as a 0 or 1 for each value, in the order of the values. For
 	// questions with many values it tells more at the same ε.
 	Unary Encoding = "unary"
+	// Finite: a response is an output of the question's own mechanism (see [Mechanism]).
+	Finite Encoding = "finite"
 )
 
 // MaxUnaryValues is the largest number of values a question in unary encoding may have: every response takes
 // a bit, and a draw, for each of them. For longer lists, strings say, there is package rrchain/rappor.
 const MaxUnaryValues = 1 << 12
 
-// mostBits is how many bits one transaction may draw: some ten seconds' work, while others wait.
-const mostBits = 1 << 28
+// mostWork is how many bits one transaction may draw, or probabilities look at: some ten seconds' work, while
+// others wait.
+const mostWork = 1 << 28
 
 // usualEpsilon is the ε, in nano-nats, for which the encoding of a question is picked.
 const usualEpsilon = 2_000_000_000
 
-// encodingFor picks the encoding that estimates better at the usual ε.
-func encodingFor(values int) Encoding {
+// encodingFor picks the encoding of a question: that of its own mechanism, or the one that estimates better at the
+// usual ε.
+func encodingFor(q Question) Encoding {
 	usual, _ := privacy.EpsilonFromNano(usualEpsilon)
-	if values >= rrchain.UnaryFrom(usual) && values <= MaxUnaryValues {
+	switch {
+	case q.Mechanism != nil:
+		return Finite
+	case len(q.Values) >= rrchain.UnaryFrom(usual) && len(q.Values) <= MaxUnaryValues:
 		return Unary
 	}
 	return Direct
 }
 
-// check refuses what is no encoding of a question with some values.
-func (e Encoding) check(values int) error {
+// checkEncoding refuses what is no encoding of a question.
+func checkEncoding(q Question) error {
 	switch {
-	case e != Direct && e != Unary:
-		return fmt.Errorf("the encoding %q is neither %q nor %q", string(e), Direct, Unary)
-	case e == Unary && values > MaxUnaryValues:
-		return fmt.Errorf("%d values; unary encoding is possible for up to %d", values, MaxUnaryValues)
+	case q.Encoding == Finite:
+		return q.Mechanism.check(len(q.Values))
+	case q.Encoding != Direct && q.Encoding != Unary:
+		return fmt.Errorf("the encoding %q is none of %q, %q and %q", string(q.Encoding), Direct, Unary, Finite)
+	case q.Mechanism != nil:
+		return fmt.Errorf("%s encoding, and a mechanism of its own", q.Encoding)
+	case q.Encoding == Unary && len(q.Values) > MaxUnaryValues:
+		return fmt.Errorf("%d values; unary encoding is possible for up to %d", len(q.Values), MaxUnaryValues)
 	}
 	return nil
 }
 
 // code is how events name an encoding.
 func (e Encoding) code() uint8 {
-	if e == Unary {
+	switch e {
+	case Unary:
 		return 2
+	case Finite:
+		return 3
 	}
 	return 1
 }
@@ -63,6 +78,8 @@ func decodeEncoding(d *decoder) Encoding {
 		return Direct
 	case Unary.code():
 		return Unary
+	case Finite.code():
+		return Finite
 	default:
 		d.fail("unknown encoding %d", code)
 		return ""
@@ -71,7 +88,7 @@ func decodeEncoding(d *decoder) Encoding {
 
 // value is a response as it is kept, or the output of an answer.
 type value struct {
-	index int          // of one of the question's values
+	index int          // of one of the question's values, or of an output of its own mechanism
 	bits  rrchain.Bits // in unary encoding, where index is 0; else none
 }
 
@@ -85,28 +102,38 @@ func (v value) String() string {
 	return fmt.Sprintf("value %d", v.index)
 }
 
-// has tells whether a response is one that the question can have.
-func (q *question) has(v value) bool {
-	if q.encoding == Unary {
+// has tells whether a response is one that the question can have at an ε.
+func (q *question) has(epsilon privacy.Epsilon, v value) bool {
+	switch q.encoding {
+	case Unary:
 		return v.index == 0 && v.bits.Len() == len(q.values)
+	case Finite:
+		return !v.isUnary() && q.mechanism.possible(epsilon, v.index)
 	}
 	return !v.isUnary() && v.index < len(q.values)
 }
 
-// text writes a response that the question has.
-func (q *question) text(v value) string {
-	if q.encoding == Unary {
+// text writes a response that the question has at an ε.
+func (q *question) text(epsilon privacy.Epsilon, v value) string {
+	switch q.encoding {
+	case Unary:
 		return v.bits.String()
+	case Finite:
+		return q.mechanism.outputs(epsilon)[v.index]
 	}
 	return q.values[v.index]
 }
 
 // read reads what text writes.
-func (q *question) read(text string) (v value, known bool) {
-	if q.encoding == Unary {
+func (q *question) read(epsilon privacy.Epsilon, text string) (v value, known bool) {
+	switch q.encoding {
+	case Unary:
 		bits, err := rrchain.ParseBits(text)
 		v = value{bits: bits}
-		return v, err == nil && q.has(v)
+		return v, err == nil && q.has(epsilon, v)
+	case Finite:
+		v.index = slices.Index(q.mechanism.outputs(epsilon), text)
+		return v, q.has(epsilon, v)
 	}
 	v.index, known = q.index[text]
 	return v, known

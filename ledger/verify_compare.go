@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // auditedBuckets are the buckets of the state, in the order in which they are compared. The sums come last:
@@ -217,7 +218,7 @@ func (a *auditor) about(bucket string, key []byte) Problem {
 		p.Question = a.questionName(k.question)
 		p.Text = fmt.Sprintf("tally at ε=%s", k.epsilon)
 		if q, err := a.fold.question(k.question); err != nil || q.encoding != Unary {
-			p.Text = fmt.Sprintf("tally of %s at ε=%s", a.valueName(k.question, value{index: int(k.value)}), k.epsilon)
+			p.Text = fmt.Sprintf("tally of %s at ε=%s", a.valueName(k.question, k.epsilon, value{index: int(k.value)}), k.epsilon)
 		}
 	case bucketSales:
 		if number := d.u64(); d.done() == nil {
@@ -282,9 +283,9 @@ func (a *auditor) aboutNumbered(bucket string, key []byte, p *Problem) string {
 }
 
 // valueName returns a value of a question in words.
-func (a *auditor) valueName(question uint32, v value) string {
-	if q, err := a.fold.question(question); err == nil && q.has(v) {
-		return fmt.Sprintf("%q", q.text(v))
+func (a *auditor) valueName(question uint32, epsilon privacy.Epsilon, v value) string {
+	if q, err := a.fold.question(question); err == nil && q.has(epsilon, v) {
+		return fmt.Sprintf("%q", q.text(epsilon, v))
 	}
 	return v.String()
 }
@@ -412,6 +413,7 @@ func (a *auditor) moreDifferences(bucket string, key, stored, derived []byte) (d
 			compareField(d, "the name", s.name, e.name)
 			compareList(d, "the values", s.values, e.values)
 			compareField(d, "the encoding", s.encoding, e.encoding)
+			compareField(d, "the mechanism", string(s.mechanism.encode()), string(e.mechanism.encode()))
 		})
 	case bucket == bucketBuyers && key[0] == 'q':
 		return between(stored, derived, decodeBuyer, func(d *differ, s, e buyer) {
@@ -514,7 +516,7 @@ func firstOf[T any](s, e []T, key func(T) int64) int {
 }
 
 func (a *auditor) compareLevels(d *differ, question uint32, s, e level) {
-	compareField(d, fmt.Sprintf("the response at ε=%s", s.Epsilon), a.valueName(question, s.Response), a.valueName(question, e.Response))
+	compareField(d, fmt.Sprintf("the response at ε=%s", s.Epsilon), a.valueName(question, s.Epsilon, s.Response), a.valueName(question, e.Epsilon, e.Response))
 	compareField(d, fmt.Sprintf("the event at ε=%s", s.Epsilon), s.event, e.event)
 }
 

@@ -338,7 +338,7 @@ func moreTamperings(t *testing.T) map[string]tampering {
 		"question": then(func(t testing.TB, s store.Store) {
 			alter(t, s, bucketQuestions, numberKey(1), func([]byte) []byte {
 				e := &encoder{}
-				(&questionDefined{1, Question{"vote", []string{"yes", "nay", "blank"}, Direct}}).encode(e)
+				(&questionDefined{1, Question{Name: "vote", Values: []string{"yes", "nay", "blank"}, Encoding: Direct}}).encode(e)
 				return e.buf
 			})
 		}, Problem{Kind: "question", Question: "vote", Text: "question 1: the values are [yes nay blank], the events say [yes no blank]"}),

@@ -89,7 +89,7 @@ func settle(higher, lower *Matrix, optimum *lp.Optimum, err error) (*Matrix, err
 		rows = append(rows, optimum.X[from*lower.outputs:(from+1)*lower.outputs])
 	}
 	channel, err := NewMatrix(rows)
-	if err != nil || !higher.then(channel).equal(lower) {
+	if err != nil || !higher.leads(channel, lower) {
 		return nil, fmt.Errorf("%w: the channel found does not lead from one mechanism to the other", ErrNoCertificate)
 	}
 	return channel, nil

@@ -338,6 +338,7 @@ func TestRandomPairs(t *testing.T) {
 		bit := times(rat("1/2"), lower.p[x*fewer])
 		lower.p[x*fewer].Sub(lower.p[x*fewer], bit)
 		lower.p[x*fewer+1].Add(lower.p[x*fewer+1], bit)
+		lower = newMatrix(inputs, fewer, lower.p)
 		if channel, err = Degradation(higher, lower); err == nil {
 			wantChannel(t, name+", spoilt", channel, higher, lower)
 		} else {

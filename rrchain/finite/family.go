@@ -33,10 +33,26 @@ type Family struct {
 // returns [ErrInvalid] for fewer than one, or an ε that is 0 or not above the one before, and the errors of
 // [Degradation] for one that is no degradation of the next.
 func NewFamily(levels ...*Matrix) (*Family, error) {
+	f, err := ladder(levels)
+	if err != nil {
+		return nil, err
+	}
+	for i, higher := range levels[1:] {
+		channel, err := Degradation(higher, levels[i])
+		if err != nil {
+			return nil, fmt.Errorf("mechanism %d, at ε = %v, and the next, at ε = %v: %w", i, f.epsilons[i], f.epsilons[i+1], err)
+		}
+		f.channels = append(f.channels, channel)
+	}
+	return f, nil
+}
+
+// ladder returns a family that still lacks its channels.
+func ladder(levels []*Matrix) (*Family, error) {
 	if len(levels) == 0 {
 		return nil, invalid("a family of no mechanisms")
 	}
-	f := &Family{}
+	f := &Family{levels: slices.Clone(levels)}
 	for i, m := range levels {
 		epsilon, err := m.Epsilon()
 		if err != nil {
@@ -45,24 +61,9 @@ func NewFamily(levels ...*Matrix) (*Family, error) {
 		if epsilon.IsZero() || i > 0 && !f.epsilons[i-1].Less(epsilon) {
 			return nil, invalid("mechanism %d has ε = %v, which does not lie above the one before", i, epsilon)
 		}
-		if err := f.add(m, epsilon); err != nil {
-			return nil, err
-		}
+		f.epsilons = append(f.epsilons, epsilon)
 	}
 	return f, nil
-}
-
-// add puts a level on top.
-func (f *Family) add(m *Matrix, epsilon privacy.Epsilon) error {
-	if top := len(f.levels) - 1; top >= 0 {
-		channel, err := Degradation(m, f.levels[top])
-		if err != nil {
-			return fmt.Errorf("mechanism %d, at ε = %v, and the next, at ε = %v: %w", top, f.epsilons[top], epsilon, err)
-		}
-		f.channels = append(f.channels, channel)
-	}
-	f.levels, f.epsilons = append(f.levels, m), append(f.epsilons, epsilon)
-	return nil
 }
 
 // Epsilons returns the ε of all levels, rising.

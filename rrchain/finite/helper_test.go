@@ -174,3 +174,31 @@ func replay(words ...uint64) *Sampler {
 		}
 	}))
 }
+
+// then returns the map that is m first, and then next.
+func (m *Matrix) then(next *Matrix) *Matrix {
+	var both []*big.Rat
+	for x := range m.inputs {
+		for to := range next.outputs {
+			sum := new(big.Rat)
+			for middle := range m.outputs {
+				sum.Add(sum, times(m.at(x, middle), next.at(middle, to)))
+			}
+			both = append(both, sum)
+		}
+	}
+	return newMatrix(m.inputs, next.outputs, both)
+}
+
+// equal tells whether two matrices are the same.
+func (m *Matrix) equal(other *Matrix) bool {
+	if m.inputs != other.inputs || m.outputs != other.outputs {
+		return false
+	}
+	for i, p := range m.p {
+		if p.Cmp(other.p[i]) != 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -3,6 +3,7 @@ package finite
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/big"
 	"sync"
 
@@ -38,13 +39,7 @@ func newMatrix(inputs, outputs int, p []*big.Rat) *Matrix {
 // whole returns numbers times their common denominator. Laws are told from proportions, and whole numbers are
 // multiplied and added without a search for common divisors.
 func whole(numbers []*big.Rat) []*big.Int {
-	common := big.NewInt(1)
-	for _, x := range numbers {
-		if new(big.Int).Rem(common, x.Denom()).Sign() != 0 {
-			divisor := new(big.Int).GCD(nil, nil, common, x.Denom())
-			common.Mul(common, divisor.Quo(x.Denom(), divisor))
-		}
-	}
+	common := denominator(numbers, math.MaxInt)
 	scaled := make([]*big.Int, len(numbers))
 	for i, x := range numbers {
 		scaled[i] = new(big.Int).Quo(common, x.Denom())
@@ -53,9 +48,29 @@ func whole(numbers []*big.Rat) []*big.Int {
 	return scaled
 }
 
+// denominator returns the common denominator of some numbers, or nil if it has more than some bits.
+func denominator(numbers []*big.Rat, bits int) *big.Int {
+	common := big.NewInt(1)
+	for _, x := range numbers {
+		if new(big.Int).Rem(common, x.Denom()).Sign() != 0 {
+			divisor := new(big.Int).GCD(nil, nil, common, x.Denom())
+			common.Mul(common, divisor.Quo(x.Denom(), divisor))
+		}
+		if common.BitLen() > bits {
+			return nil
+		}
+	}
+	return common
+}
+
+// mostBits bounds the common denominator of a matrix that has n probabilities, such that they take no more than 16
+// MiB when they are brought to it.
+func mostBits(n int) int { return 1 << 27 / n }
+
 // NewMatrix returns the matrix with a row of probabilities for each input. It returns [ErrInvalid] unless
 // there are at least 2 rows, all of the same length of at least 2, [MaxCells] probabilities at most, none
-// negative or missing, and each row adds up to 1 exactly.
+// negative or missing, each row adds up to 1 exactly, and the common denominator has at most 2²⁷ bits divided by the
+// number of probabilities (32,768 for the largest matrix).
 func NewMatrix(rows [][]*big.Rat) (*Matrix, error) {
 	if len(rows) < 2 || len(rows[0]) < 2 || len(rows)*len(rows[0]) > MaxCells {
 		return nil, invalid("a mechanism has at least 2 inputs and 2 outputs, and at most %d probabilities", MaxCells)
@@ -66,19 +81,32 @@ func NewMatrix(rows [][]*big.Rat) (*Matrix, error) {
 		if len(row) != outputs {
 			return nil, invalid("input %d has %d probabilities, and input 0 has %d", x, len(row), outputs)
 		}
-		sum := new(big.Rat)
 		for o, p := range row {
 			if p == nil || p.Sign() < 0 {
 				return nil, invalid("the probability of output %d given input %d is missing or negative", o, x)
 			}
-			sum.Add(sum, p)
 			all = append(all, new(big.Rat).Set(p))
 		}
-		if sum.Cmp(big.NewRat(1, 1)) != 0 {
-			return nil, invalid("the probabilities given input %d add up to %s, not to 1", x, sum.RatString())
+	}
+	common := denominator(all, mostBits(len(all)))
+	if common == nil {
+		return nil, invalid("the probabilities have a common denominator of more than %d bits", mostBits(len(all)))
+	}
+	m := newMatrix(len(rows), outputs, all)
+	for x := range rows {
+		if all := sum(m.row(x)); all.Cmp(common) != 0 {
+			return nil, invalid("the probabilities given input %d add up to %s, not to 1", x, new(big.Rat).SetFrac(all, common).RatString())
 		}
 	}
-	return newMatrix(len(rows), outputs, all), nil
+	return m, nil
+}
+
+func sum(numbers []*big.Int) *big.Int {
+	all := new(big.Int)
+	for _, n := range numbers {
+		all.Add(all, n)
+	}
+	return all
 }
 
 // Inputs returns the number of inputs.
@@ -100,20 +128,23 @@ func (m *Matrix) usable() error {
 	return nil
 }
 
-// then returns the map that is m first, and then next.
-func (m *Matrix) then(next *Matrix) *Matrix {
-	var both []*big.Rat
-	for x := range m.inputs {
-		row := m.p[x*m.outputs : (x+1)*m.outputs]
-		for to := range next.outputs {
-			sum, product := new(big.Rat), new(big.Rat)
-			for middle, p := range row {
-				sum.Add(sum, product.Mul(p, next.at(middle, to)))
+// leads tells whether a map followed by a channel is another map, exactly.
+func (m *Matrix) leads(channel, to *Matrix) bool {
+	if m.outputs != channel.inputs || m.inputs != to.inputs || channel.outputs != to.outputs {
+		return false
+	}
+	// All rows of a matrix, in whole numbers, have the same sum, which stands for 1.
+	scale, whole := sum(to.row(0)), new(big.Int).Mul(sum(m.row(0)), sum(channel.row(0)))
+	left, right := new(big.Int), new(big.Int)
+	for o := range to.outputs {
+		column := channel.column(o)
+		for x := range m.inputs {
+			if left.Mul(dot(m.row(x), column), scale).Cmp(right.Mul(to.row(x)[o], whole)) != 0 {
+				return false
 			}
-			both = append(both, sum)
 		}
 	}
-	return newMatrix(m.inputs, next.outputs, both)
+	return true
 }
 
 // row returns the probabilities of the outputs given an input, in proportion to all others of the matrix.
@@ -154,19 +185,6 @@ func dot(a, b []*big.Int) *big.Int {
 		sum.Add(sum, product.Mul(a[i], b[i]))
 	}
 	return sum
-}
-
-// equal tells whether two matrices are the same.
-func (m *Matrix) equal(other *Matrix) bool {
-	if m.inputs != other.inputs || m.outputs != other.outputs {
-		return false
-	}
-	for i, p := range m.p {
-		if p.Cmp(other.p[i]) != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // Epsilon returns the smallest ε, in whole nano-nats, at which the mechanism is ε-locally differentially
