@@ -10,9 +10,9 @@
 // An object is one privacy unit, such as a person; a question has a fixed list of values; the truth
 // stays with the host. The responses of one object to one question form a chain (package rrchain):
 // each is a randomized response at its ε, or for a question of many values a row of bits in unary
-// encoding ([Encoding]); all of them together cost the object the largest ε only, and a response at or
-// below the current level is free and needs no truth. Across its chains an
-// object's spending adds up, and never exceeds its cap.
+// encoding, or an output of a mechanism of the host's own ([Encoding], [Mechanism]); all of them together cost the
+// object the largest ε only, and a response at or below the current level is free and needs no truth. Across its
+// chains an object's spending adds up, and never exceeds its cap.
 //
 // A query about a panel of objects, such as whether a majority says yes, has one [Ledger.Answer] by
 // the mechanism that is optimal at its ε (package mechanism). It is charged to everybody in the panel:
@@ -161,7 +161,8 @@
 //	           earned by them, n sale whose objects are to come (0, or n objects, n of them erased, n price, 5 × n by method
 //	           and upgrades, text last object)
 //	noise key  u32 number, text name, 16 bytes that recognize the key
-//	question   u32 number, text name, u8 encoding (1 direct, 2 unary), [text value]*
+//	question   u32 number, text name, u8 encoding (1 direct, 2 unary, 3 finite), [text value]*, and in finite
+//	           encoding text mechanism as canonical JSON
 //	object     ε cap, ε spent, n chains, n event of its withdrawal (0: none), n event that forgot it (0: none),
 //	           n earned, links, [n reservation that may hold budget]*
 //	stranger   links
@@ -170,8 +171,8 @@
 //	chain      n event of its last enrolment, n policy (0: none), n noise key (0: chance), n orders, tag of the truth,
 //	           ε charged by answers or spent before it was forgotten, levels
 //	  levels   [ε, response, n event, [n buyer]*]* by rising ε
-//	  response direct: n number of the value; unary: n 2²⁰ + m, then m bits in ⌈m/8⌉ bytes, bit v%8 of byte
-//	           v/8 for value v
+//	  response direct: n number of the value; finite: n number of the output at this ε; unary: n 2²⁰ + m, then m
+//	           bits in ⌈m/8⌉ bytes, bit v%8 of byte v/8 for value v
 //	buyer      text name, n sales, n paid
 //	sale       u8 status (1 reserved, 2 sold, 3 cancelled), u32 buyer, u32 question, ε, n objects, n price,
 //	           n refused, n event that began it, n event that reserved it (0: none), flag and i64 expiry if reserved,
@@ -207,7 +208,7 @@
 //	kind          public; hidden
 //	1 created     nothing; id 16 bytes, text currency, text log key
 //	2 truth-key   nothing; 16 bytes
-//	3 question    nothing; u32 number, text name, u8 encoding, [text value]*
+//	3 question    nothing; u32 number, text name, u8 encoding, [text value]*, and in finite encoding text mechanism
 //	4 policy      nothing; u32 number, text JSON
 //	5 enrolled    nothing; text object, u32 question, u32 policy, u32 noise key (0: chance), ε cap
 //	6 released    nothing; text object, u32 question, ε, response, u8 method (1 raise, 2 degrade, 3 insert)
@@ -250,7 +251,7 @@
 // Encodings are canonical: equal contents have equal bytes, and a decoder accepts no others.
 //
 // A program that meets a newer format version refuses with [ErrVersion]. Without a new version,
-// buckets, keys in meta, and kinds, methods, reasons and helps under new numbers may be added: an
+// buckets, keys in meta, and encodings, kinds, methods, reasons and helps under new numbers may be added: an
 // older program reports them as [ErrCorrupt] where it meets them and guesses nothing. The layout of
 // what exists does not change, and no number gets a second meaning.
 package ledger
