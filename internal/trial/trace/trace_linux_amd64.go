@@ -1,0 +1,287 @@
+package trace
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+)
+
+// Supported tells whether processes can be traced here. Some sandboxes forbid it.
+func Supported() bool {
+	cmd := exec.Command("/proc/self/exe") // which is killed before it does anything
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
+	if cmd.Start() != nil {
+		return false
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	return true
+}
+
+// Options of ptrace that package syscall has no names for: the process must not outlive its tracer.
+const exitKill = 0x100000
+
+// noCall stands for a call that is not carried out.
+const noCall = ^uint64(0)
+
+// Run starts a command and returns when it has ended, which is not an error, however it ended.
+func Run(cmd *exec.Cmd, w Watcher) (syscall.WaitStatus, error) {
+	runtime.LockOSThread() // a process is traced by one thread
+	defer runtime.UnlockOSThread()
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Ptrace = true
+	if err := cmd.Start(); err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrUnsupported, err)
+	}
+	t := &tracer{pid: cmd.Process.Pid, watcher: w, threads: map[int]*thread{}}
+	status, err := t.run()
+	if err != nil {
+		_ = cmd.Process.Kill()
+	}
+	_ = cmd.Wait() // for what copies its output; the status is gone
+	return status, err
+}
+
+type tracer struct {
+	pid     int
+	watcher Watcher
+	threads map[int]*thread
+}
+
+// thread is a thread that may be in a system call.
+type thread struct {
+	inside bool
+	call   *Call         // that it is in, unless it does not matter
+	fail   syscall.Errno // that the call is to return
+}
+
+func (t *tracer) run() (status syscall.WaitStatus, err error) {
+	if _, err := syscall.Wait4(t.pid, &status, syscall.WALL, nil); err != nil || !status.Stopped() {
+		return status, fmt.Errorf("%w: the process did not stop: %w", ErrUnsupported, err)
+	}
+	options := syscall.PTRACE_O_TRACECLONE | syscall.PTRACE_O_TRACESYSGOOD | exitKill
+	if err := syscall.PtraceSetOptions(t.pid, options); err != nil {
+		return status, fmt.Errorf("%w: %w", ErrUnsupported, err)
+	}
+	if err := syscall.PtraceSyscall(t.pid, 0); err != nil {
+		return status, err
+	}
+	for {
+		tid, err := syscall.Wait4(-1, &status, syscall.WALL|syscall.WNOTHREAD, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case err != nil:
+			return status, err
+		case status.Exited() || status.Signaled():
+			if delete(t.threads, tid); tid == t.pid {
+				return status, nil
+			}
+			continue
+		}
+		signal, err := t.stopped(tid, status)
+		if err == nil {
+			err = syscall.PtraceSyscall(tid, int(signal))
+		}
+		if err != nil && !errors.Is(err, syscall.ESRCH) { // it was killed meanwhile
+			return status, err
+		}
+	}
+}
+
+// stopped deals with a thread that has stopped, and returns the signal that it is to get.
+func (t *tracer) stopped(tid int, status syscall.WaitStatus) (syscall.Signal, error) {
+	th := t.threads[tid]
+	if th == nil {
+		th = &thread{}
+		t.threads[tid] = th
+		if status.StopSignal() == syscall.SIGSTOP {
+			return 0, nil // a new thread begins so
+		}
+	}
+	switch status.StopSignal() {
+	case syscall.SIGTRAP | 0x80:
+		th.inside = !th.inside
+		var regs syscall.PtraceRegs
+		if err := syscall.PtraceGetRegs(tid, &regs); err != nil {
+			return 0, err
+		}
+		if th.inside {
+			return 0, t.enter(tid, th, &regs)
+		}
+		return 0, t.leave(tid, th, &regs)
+	case syscall.SIGTRAP: // a thread was made
+		return 0, nil
+	case syscall.SIGSTOP:
+		return 0, nil
+	}
+	return status.StopSignal(), nil
+}
+
+func (t *tracer) enter(tid int, th *thread, regs *syscall.PtraceRegs) error {
+	call, err := t.decode(regs)
+	if err != nil || call == nil {
+		return err
+	}
+	th.call = call
+	switch t.watcher.Before(call) {
+	case Kill:
+		return syscall.Kill(t.pid, syscall.SIGKILL)
+	case FailIO:
+		th.fail = syscall.EIO
+	case FailFull:
+		th.fail = syscall.ENOSPC
+	default:
+		return nil
+	}
+	regs.Orig_rax = noCall
+	return syscall.PtraceSetRegs(tid, regs)
+}
+
+func (t *tracer) leave(tid int, th *thread, regs *syscall.PtraceRegs) error {
+	call, fail := th.call, th.fail
+	th.call, th.fail = nil, 0
+	if fail != 0 {
+		regs.Rax = uint64(-int64(fail))
+		return syscall.PtraceSetRegs(tid, regs)
+	}
+	result := int64(regs.Rax)
+	if call == nil || result < 0 {
+		return nil
+	}
+	if call.Kind == Write {
+		call.Data = call.Data[:result]
+	}
+	t.watcher.After(call)
+	return nil
+}
+
+// decode returns the call that a thread is about to make, or nil if it changes no files.
+func (t *tracer) decode(r *syscall.PtraceRegs) (*Call, error) {
+	switch r.Orig_rax {
+	case syscall.SYS_WRITE:
+		return t.write(int(r.Rdi), r.Rsi, r.Rdx, -1)
+	case syscall.SYS_PWRITE64:
+		return t.write(int(r.Rdi), r.Rsi, r.Rdx, int64(r.R10))
+	case syscall.SYS_FSYNC, syscall.SYS_FDATASYNC:
+		return t.onFile(Sync, r.Rdi, 0)
+	case syscall.SYS_FTRUNCATE:
+		return t.onFile(Truncate, r.Rdi, int64(r.Rsi))
+	case syscall.SYS_FALLOCATE:
+		return t.onFile(Allocate, r.Rdi, int64(r.Rdx)+int64(r.R10))
+	case syscall.SYS_OPENAT:
+		if r.Rdx&syscall.O_CREAT == 0 {
+			return nil, nil
+		}
+		return t.named(Create, r.Rdi, r.Rsi, 0, 0)
+	case syscall.SYS_LINKAT:
+		return t.named(Link, r.Rdi, r.Rsi, r.Rdx, r.R10)
+	case syscall.SYS_RENAMEAT, sysRenameat2:
+		return t.named(Rename, r.Rdi, r.Rsi, r.Rdx, r.R10)
+	case syscall.SYS_UNLINKAT:
+		return t.named(Remove, r.Rdi, r.Rsi, 0, 0)
+	case syscall.SYS_WRITEV, syscall.SYS_PWRITEV, sysPwritev2, syscall.SYS_CREAT, syscall.SYS_OPEN, syscall.SYS_RENAME, syscall.SYS_LINK,
+		syscall.SYS_UNLINK, syscall.SYS_TRUNCATE, syscall.SYS_SENDFILE, syscall.SYS_SPLICE, sysCopyFileRange, syscall.SYS_MSYNC, syscall.SYS_SYNC_FILE_RANGE:
+		if r.Orig_rax == syscall.SYS_OPEN && r.Rsi&syscall.O_CREAT == 0 {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("system call %d, which changes files in a way that is not followed", r.Orig_rax)
+	}
+	return nil, nil
+}
+
+// Calls that package syscall has no names for.
+const (
+	sysRenameat2     = 316
+	sysCopyFileRange = 326
+	sysPwritev2      = 328
+)
+
+func (t *tracer) write(fd int, address, length uint64, offset int64) (*Call, error) {
+	c, err := t.onFile(Write, uint64(fd), offset)
+	if err != nil {
+		return nil, err
+	}
+	if offset < 0 {
+		c.Offset = t.position(fd)
+	}
+	c.Data, err = t.memory(address, length)
+	return c, err
+}
+
+func (t *tracer) onFile(kind Kind, fd uint64, offset int64) (*Call, error) {
+	path, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", t.pid, int32(fd)))
+	return &Call{Kind: kind, FD: int(int32(fd)), Path: path, Offset: offset}, err
+}
+
+// position returns where a descriptor writes next.
+func (t *tracer) position(fd int) (offset int64) {
+	info, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%d", t.pid, fd))
+	if err == nil {
+		_, _ = fmt.Sscanf(string(info), "pos: %d", &offset)
+	}
+	return offset
+}
+
+func (t *tracer) named(kind Kind, at, name, toAt, to uint64) (*Call, error) {
+	c := &Call{Kind: kind}
+	var err error
+	if c.Path, err = t.path(at, name); err == nil && to != 0 {
+		c.To, err = t.path(toAt, to)
+	}
+	return c, err
+}
+
+// path returns a name that a call gives, relative to an open directory, as an absolute one.
+func (t *tracer) path(at, address uint64) (string, error) {
+	var name []byte
+	for {
+		// Up to the end of a page: the next one may not be there.
+		part, err := t.memory(address+uint64(len(name)), pageSize-(address+uint64(len(name)))%pageSize)
+		if err != nil {
+			return "", err
+		}
+		text, _, ended := bytes.Cut(part, []byte{0})
+		if name = append(name, text...); ended {
+			return t.absolute(at, string(name))
+		}
+	}
+}
+
+const pageSize = 4096
+
+func (t *tracer) absolute(at uint64, name string) (string, error) {
+	if filepath.IsAbs(name) {
+		return filepath.Clean(name), nil
+	}
+	of := fmt.Sprintf("/proc/%d/cwd", t.pid)
+	if int32(at) != atWorkingDir {
+		of = fmt.Sprintf("/proc/%d/fd/%d", t.pid, int32(at))
+	}
+	dir, err := os.Readlink(of)
+	return filepath.Join(dir, name), err
+}
+
+// atWorkingDir stands for the directory that the process is in.
+const atWorkingDir = -100
+
+// memory reads what the process has in its memory.
+func (t *tracer) memory(address, length uint64) ([]byte, error) {
+	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", t.pid))
+	if err != nil {
+		return nil, err
+	}
+	defer mem.Close()
+	data := make([]byte, length)
+	_, err = mem.ReadAt(data, int64(address))
+	return data, err
+}

@@ -1,0 +1,17 @@
+//go:build !(linux && amd64)
+
+package trace
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// Supported tells whether processes can be traced here.
+func Supported() bool { return false }
+
+// Run returns [ErrUnsupported].
+func Run(*exec.Cmd, Watcher) (syscall.WaitStatus, error) {
+	var none syscall.WaitStatus
+	return none, ErrUnsupported
+}
