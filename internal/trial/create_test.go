@@ -1,0 +1,128 @@
+package trial
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/trial/trace"
+	"github.com/sluicedp/sluice/ledger"
+)
+
+// creating tells a host to make a file, and to say so.
+const creating = "create"
+
+func hostCreates(path string) error {
+	err := ledger.Create(path, "USD", "")
+	if err == nil {
+		_, err = os.Stdout.WriteString("created\n")
+	}
+	return err
+}
+
+func create(t testing.TB, path string) {
+	t.Helper()
+	if err := ledger.Create(path, "USD", ""); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func creator(t *testing.T, path string) *exec.Cmd {
+	cmd := hostCommand(t.Context(), path, 0, 0, 0)
+	cmd.Env = append(cmd.Env, hostCalls+"="+creating)
+	return cmd
+}
+
+// wantNoneOrGood looks for a ledger. There is none, and then one can be made; or it is whole, and can be used.
+func wantNoneOrGood(t *testing.T, path string, told bool) (made bool) {
+	t.Helper()
+	_, err := os.Stat(path)
+	if made = !errors.Is(err, fs.ErrNotExist); !made {
+		if told {
+			t.Error("a file was told of, and is not there")
+		}
+		create(t, path)
+	}
+	wantTold(t, path, nil, 0, 1, 2, 3, 4, 5, 6, 7)
+	return made
+}
+
+// TestCreatingIsWholeOrNothing ends the creation of a ledger at each of its calls, and makes each of these fail.
+func TestCreatingIsWholeOrNothing(t *testing.T) {
+	if !trace.Supported() {
+		t.Skip("NO TRACING OF PROCESSES HERE: nothing is tested")
+	}
+	dir := t.TempDir()
+	quiet := &watched{dir: dir}
+	if status, err := trace.Run(creator(t, filepath.Join(dir, "shop.db")), quiet); err != nil || status != 0 || quiet.n < 8 {
+		t.Fatalf("%d calls, %v, %v", quiet.n, status, err)
+	}
+	for at := 1; at <= quiet.n; at++ {
+		for _, verdict := range []trace.Verdict{trace.Kill, trace.FailIO, trace.FailFull} {
+			w := &watched{dir: t.TempDir(), at: at, verdict: verdict}
+			path := filepath.Join(w.dir, "shop.db")
+			status, err := trace.Run(creator(t, path), w)
+			told := w.told.String() == "created\n"
+			_, stat := os.Stat(path)
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case verdict == trace.Kill && (!status.Signaled() || status.Signal() != syscall.SIGKILL):
+				t.Errorf("killed at call %d: it ended with %v", at, status)
+			case verdict != trace.Kill && told != (status == 0):
+				t.Errorf("failed at call %d: it ended with %v, and told so: %v", at, status, told)
+			case verdict != trace.Kill && !told && stat == nil:
+				t.Errorf("failed at call %d, %s: it says that it failed, and the file is there", at, w.what.Kind)
+			}
+			if wantNoneOrGood(t, path, told); t.Failed() {
+				t.Fatalf("verdict %d at call %d, %s of %s", verdict, at, w.what.Kind, w.what.Path)
+			}
+		}
+	}
+}
+
+// TestAPowerCutWhileCreatingLeavesNothingOrAll cuts the power at each call of the creation of a ledger.
+func TestAPowerCutWhileCreatingLeavesNothingOrAll(t *testing.T) {
+	if !trace.Supported() {
+		t.Skip("NO TRACING OF PROCESSES HERE: nothing is tested")
+	}
+	r := newRecord(t.TempDir())
+	if status, err := trace.Run(creator(t, filepath.Join(r.dir, "shop.db")), r); err != nil || status != 0 {
+		t.Fatal(status, err)
+	}
+	random, scratch := rand.New(rand.NewPCG(rand.Uint64(), 1)), t.TempDir()
+	each, made, all := scale(20, 2000), 0, 0
+	d, err := newDisk(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := false
+	for n, e := range r.events {
+		if told = told || e.told != ""; e.told == "" {
+			d.play(n, e, false)
+		}
+		for range each {
+			all++
+			dir := filepath.Join(scratch, fmt.Sprint(all))
+			if err := errors.Join(os.Mkdir(dir, 0o700), d.image(random, r.dir, dir)); err != nil {
+				t.Fatal(err)
+			}
+			if wantNoneOrGood(t, filepath.Join(dir, "shop.db"), told) {
+				made++
+			}
+			if err := os.RemoveAll(dir); err != nil || t.Failed() {
+				t.Fatalf("after event %d of %d, %s of %s: %v", n+1, len(r.events), e.Kind, e.Path, err)
+			}
+		}
+	}
+	if made == 0 || made == all {
+		t.Errorf("in %d of %d images there is a ledger", made, all)
+	}
+	t.Logf("in %d of %d images there is a ledger", made, all)
+}

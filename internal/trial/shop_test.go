@@ -1,0 +1,297 @@
+package trial
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// long tells whether the long forms of the tests are asked for.
+func long() bool { return os.Getenv("SLUICE_LONG") != "" }
+
+// scale is how often something is tried in the quick and in the long form.
+func scale(quick, thorough int) int {
+	if long() {
+		return thorough
+	}
+	return quick
+}
+
+// A shop is a host whose calls are numbered. What call n asks for depends on n alone, so that whoever was told what came
+// of it can ask again, in another life of the process.
+type shop struct {
+	ledger *ledger.Ledger
+	clock  atomic.Int64 // the highest number of a call so far, in minutes
+	truth  ledger.TruthFunc
+}
+
+// opening is later than the creation of any file of the tests.
+func opening() time.Time { return time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+func openShop(path string, truth ledger.TruthFunc) (*shop, error) {
+	s := &shop{truth: truth}
+	var err error
+	s.ledger, err = ledger.Open(path, ledger.Options{TruthKey: []byte("a key of the tests"), Now: func() time.Time {
+		return opening().Add(time.Duration(s.clock.Load()) * time.Minute)
+	}})
+	return s, err
+}
+
+// truths are the host's.
+func truths(_ context.Context, question string, objects []string) (values []string, err error) {
+	for _, name := range objects {
+		at := int(name[len(name)-1]) + len(question)
+		values = append(values, valuesOf(question)[at%len(valuesOf(question))])
+	}
+	return values, nil
+}
+
+var errAskedAgain = errors.New("asked for a truth again")
+
+// noTruths are for requests that have been carried out.
+func noTruths(context.Context, string, []string) ([]string, error) { return nil, errAskedAgain }
+
+// Questions of the shop: one of two values, one in unary encoding, one that comes by itself.
+const (
+	vote  = "vote"
+	home  = "home"
+	diary = "diary"
+)
+
+func valuesOf(question string) []string {
+	if question != home {
+		return []string{"yes", "no"}
+	}
+	var values []string
+	for v := range 12 {
+		values = append(values, fmt.Sprint("district ", v))
+	}
+	return values
+}
+
+// people are those who take part from the beginning.
+func people() (names []string) {
+	for i := range 12 {
+		names = append(names, fmt.Sprintf("person %02d", i))
+	}
+	return names
+}
+
+func tenths(n int) privacy.Epsilon {
+	e, err := privacy.EpsilonFromNano(int64(n) * 100_000_000)
+	if err != nil {
+		panic(err) // a constant of the tests
+	}
+	return e
+}
+
+// terms returns the policy of a question's chains.
+func terms(question string) (policy.Policy, error) {
+	if question == diary {
+		return policy.Linear(tenths(2), tenths(30), opening(), opening().Add(2000*time.Minute), tenths(1))
+	}
+	return policy.Sell(policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(5), Amount: 35}, {Epsilon: tenths(20), Amount: 140}}, Floor: 3})
+}
+
+// opened is how many calls it takes until the shop is open.
+const opened = 6
+
+// call makes the n-th call.
+func (s *shop) call(ctx context.Context, n int) (any, error) {
+	for {
+		now := s.clock.Load()
+		if now >= int64(n) || s.clock.CompareAndSwap(now, int64(n)) {
+			break
+		}
+	}
+	key := fmt.Sprint("call ", n)
+	if n < opened {
+		return s.open(ctx, key, n)
+	}
+	question := []string{vote, home}[n%2]
+	order := ledger.Order{Buyer: []string{"acme", "zeta", "hooli"}[n/2%3], Question: question, Epsilon: tenths(1 + n*7%22), Objects: some(n)}
+	switch n % 10 {
+	case 0, 1, 6:
+		return s.delivered(ctx)(s.ledger.Sell(ctx, ledger.SellRequest{Key: key, Order: order, Partial: true, Truth: s.truth}))
+	case 2:
+		return s.ledger.Release(ctx, ledger.ReleaseRequest{Key: key, Question: question, Object: some(n)[0], Epsilon: tenths(1 + n%29), Truth: s.truth})
+	case 3:
+		return s.ledger.Advance(ctx, ledger.AdvanceRequest{Key: key, Question: diary, Truth: s.truth})
+	case 4:
+		return s.ledger.Raise(ctx, ledger.RaiseRequest{Key: key, Question: question, All: true, Partial: true, Epsilon: tenths(1 + n%20), Truth: s.truth})
+	case 5:
+		return s.ledger.Answer(ctx, ledger.AnswerRequest{Key: key, Question: vote, Query: "majority:yes", Epsilon: tenths(1 + n/10%5), Objects: people()[:5], Partial: true, Truth: s.truth})
+	case 7:
+		return s.ledger.Reserve(ctx, ledger.ReserveRequest{Key: key, Order: order, For: 1000 * time.Hour, Partial: true})
+	case 8:
+		return s.commit(ctx, n)
+	}
+	return s.guest(ctx, n)
+}
+
+// open makes one of the calls that open the shop.
+func (s *shop) open(ctx context.Context, key string, n int) (any, error) {
+	question := []string{vote, home, diary}[n%3]
+	if n < 3 {
+		q := ledger.Question{Name: question, Values: valuesOf(question)}
+		if question == home {
+			q.Encoding = ledger.Unary
+		}
+		return nil, s.ledger.DefineQuestion(ctx, key, q)
+	}
+	p, err := terms(question)
+	if err != nil {
+		return nil, err
+	}
+	return s.ledger.Enroll(ctx, ledger.EnrollRequest{Key: key, Question: question, Objects: people(), Policy: p, Cap: tenths(60)})
+}
+
+// some returns a few of the people, in an order that is not theirs.
+func some(n int) (names []string) {
+	for i := range 1 + n%4 {
+		names = append(names, people()[(n*5+i*7)%12])
+	}
+	return names
+}
+
+// delivered returns a sale with everything it delivers.
+func (s *shop) delivered(ctx context.Context) func(ledger.Sale, error) (any, error) {
+	return func(sale ledger.Sale, err error) (any, error) {
+		if err != nil {
+			return nil, err
+		}
+		out := struct {
+			Sale       ledger.Sale
+			Deliveries []ledger.Delivery
+		}{Sale: sale}
+		for one, err := range s.ledger.Deliveries(ctx, sale.Number) {
+			if err != nil {
+				return nil, err
+			}
+			out.Deliveries = append(out.Deliveries, one)
+		}
+		return out, nil
+	}
+}
+
+// commit carries out the reservation of the call before, or cancels it, or does so to one that is not there.
+func (s *shop) commit(ctx context.Context, n int) (any, error) {
+	made, err := s.call(ctx, n-1)
+	if err != nil {
+		return nil, err
+	}
+	number := made.(ledger.Reservation).Number
+	if key := fmt.Sprint("call ", n); n%20 == 8 {
+		return s.delivered(ctx)(s.ledger.Commit(ctx, ledger.CommitRequest{Key: key, Reservation: number, Partial: true, Truth: s.truth}))
+	} else {
+		return nil, s.ledger.Cancel(ctx, key, number)
+	}
+}
+
+// guest lets somebody come, answer, and be forgotten, by turns.
+func (s *shop) guest(ctx context.Context, n int) (any, error) {
+	key, name := fmt.Sprint("call ", n), fmt.Sprint("guest ", n/40)
+	switch n / 10 % 4 {
+	case 0:
+		return s.ledger.Enroll(ctx, ledger.EnrollRequest{Key: key, Question: vote, Objects: []string{name}, Cap: tenths(60)})
+	case 1:
+		return s.ledger.Release(ctx, ledger.ReleaseRequest{Key: key, Question: vote, Object: name, Epsilon: tenths(3), Truth: s.truth})
+	case 2:
+		return nil, s.ledger.Withdraw(ctx, key, name)
+	}
+	return nil, s.ledger.Forget(ctx, key, name)
+}
+
+// reply is what somebody was told of a call that was carried out.
+type reply struct {
+	N      int
+	Result json.RawMessage
+}
+
+// tell makes a call and writes down what it came to. Nobody is told of one that was not carried out.
+func (s *shop) tell(ctx context.Context, n int) (reply, error) {
+	result, err := s.call(ctx, n)
+	if err != nil {
+		return reply{}, err
+	}
+	text, err := json.Marshal(result)
+	return reply{n, text}, err
+}
+
+// check opens a ledger, lets an auditor look at it, and asks for everything that anybody was told, which must be the same, without
+// any truth. Then it makes other calls, with the truths: those that were under way; and again, without. All of it must follow
+// from the log. It returns what the calls came to, and everything that is wrong.
+func check(ctx context.Context, path string, told map[int]json.RawMessage, others ...int) (more map[int]json.RawMessage, err error) {
+	s, err := openShop(path, noTruths)
+	if err != nil {
+		return nil, fmt.Errorf("open: %w", err)
+	}
+	defer s.ledger.Close()
+	faults := verify(ctx, s.ledger)
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...) // nobody goes on with a damaged file
+	}
+	faults = s.repeat(ctx, told)
+	s.truth = truths
+	more = map[int]json.RawMessage{}
+	for _, n := range others {
+		one, err := s.tell(ctx, n)
+		if err == nil {
+			more[n] = one.Result
+		} else if !refused(err) {
+			faults = append(faults, fmt.Errorf("call %d, which was under way, comes to %w", n, err))
+		}
+	}
+	s.truth = noTruths
+	if len(more) > 0 {
+		faults = append(append(faults, s.repeat(ctx, more)...), verify(ctx, s.ledger)...)
+	}
+	return more, errors.Join(faults...)
+}
+
+func wantTold(t testing.TB, path string, told map[int]json.RawMessage, others ...int) map[int]json.RawMessage {
+	t.Helper()
+	more, err := check(t.Context(), path, told, others...)
+	if err != nil {
+		t.Error(err)
+	}
+	return more
+}
+
+// repeat makes calls again that were told of.
+func (s *shop) repeat(ctx context.Context, told map[int]json.RawMessage) (faults []error) {
+	for n, was := range told {
+		one, err := s.tell(ctx, n)
+		if errors.Is(err, ledger.ErrForgotten) && n%10 == 9 {
+			continue // the guest is forgotten by now
+		}
+		if err != nil || string(one.Result) != string(was) {
+			faults = append(faults, fmt.Errorf("call %d came to\n%s\nand later to\n%s %w", n, was, one.Result, err))
+		}
+	}
+	return faults
+}
+
+// verify lets an auditor look at a ledger.
+func verify(ctx context.Context, l *ledger.Ledger) (faults []error) {
+	found, err := l.Verify(ctx, ledger.VerifyRequest{Report: func(p ledger.Problem) { faults = append(faults, fmt.Errorf("audit: %+v", p)) }})
+	if err != nil || found.Problems != uint64(len(faults)) {
+		faults = append(faults, fmt.Errorf("audit: %d problems, %w", found.Problems, err))
+	}
+	return faults
+}
+
+// refused tells whether a call was decided, and not carried out.
+func refused(err error) bool {
+	var r *ledger.RefusedError
+	return errors.As(err, &r) || errors.Is(err, ledger.ErrUnknown) || errors.Is(err, ledger.ErrNotReserved) || errors.Is(err, ledger.ErrForgotten)
+}
