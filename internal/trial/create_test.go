@@ -96,7 +96,7 @@ func TestAPowerCutWhileCreatingLeavesNothingOrAll(t *testing.T) {
 	if status, err := trace.Run(creator(t, filepath.Join(r.dir, "shop.db")), r); err != nil || status != 0 {
 		t.Fatal(status, err)
 	}
-	random, scratch := rand.New(rand.NewPCG(rand.Uint64(), 1)), t.TempDir()
+	random, images := rand.New(rand.NewPCG(rand.Uint64(), 1)), scratch(t)
 	each, made, all := scale(20, 2000), 0, 0
 	d, err := newDisk(t.TempDir())
 	if err != nil {
@@ -109,7 +109,7 @@ func TestAPowerCutWhileCreatingLeavesNothingOrAll(t *testing.T) {
 		}
 		for range each {
 			all++
-			dir := filepath.Join(scratch, fmt.Sprint(all))
+			dir := filepath.Join(images, fmt.Sprint(all))
 			if err := errors.Join(os.Mkdir(dir, 0o700), d.image(random, r.dir, dir)); err != nil {
 				t.Fatal(err)
 			}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"testing"
 
 	"github.com/sluicedp/sluice/internal/trial/trace"
 )
@@ -19,6 +20,7 @@ type record struct {
 	dir     string
 	events  []event
 	pending map[*trace.Call]int // the calls that have begun, and how many events there were then
+	kill    int                 // at the call that is so many from now; 0 for never
 }
 
 // event is a call that was carried out, or something that was told.
@@ -33,6 +35,11 @@ func newRecord(dir string) *record { return &record{dir: dir, pending: map[*trac
 
 // Before implements [trace.Watcher].
 func (r *record) Before(c *trace.Call) trace.Verdict {
+	if strings.HasPrefix(c.Path, r.dir) && r.kill > 0 {
+		if r.kill--; r.kill == 0 {
+			return trace.Kill
+		}
+	}
 	r.pending[c] = len(r.events)
 	return trace.Proceed
 }
@@ -146,6 +153,18 @@ func (c change) apply(content []byte, from, to int64) []byte {
 		content = content[:length]
 	}
 	return content
+}
+
+// scratch returns a directory for images. What is written there need not outlive anything, so it is in memory where that
+// is possible: to sync it would be most of the time.
+func scratch(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "sluice-trial-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
 
 // Grains of what a disk writes whole: sectors, pages, all of a write.

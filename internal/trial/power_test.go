@@ -22,14 +22,16 @@ type recorded struct {
 	all    map[int]json.RawMessage // that it told
 }
 
-// recordLife lets a host make the calls of the script.
-func recordLife(t *testing.T) *recorded {
+// recordLives lets a host make the calls of the script. It is killed now and then, and begins again where it was: what it
+// wrote before shows in its next life, whether or not it was synced.
+func recordLives(t *testing.T, kills ...int) *recorded {
 	t.Helper()
 	dir, before := t.TempDir(), t.TempDir()
-	create(t, filepath.Join(before, "shop.db"))
-	text, err := os.ReadFile(filepath.Join(before, "shop.db"))
+	path, blank := filepath.Join(dir, "shop.db"), filepath.Join(before, "shop.db")
+	create(t, blank)
+	text, err := os.ReadFile(blank)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "shop.db"), text, 0o600)
+		err = os.WriteFile(path, text, 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -38,21 +40,24 @@ func recordLife(t *testing.T) *recorded {
 	r.before = func() (*disk, error) {
 		d, err := newDisk(before)
 		if err == nil {
-			f := d.files[filepath.Join(before, "shop.db")]
-			d.files = map[string]*file{filepath.Join(dir, "shop.db"): f}
+			d.files = map[string]*file{path: d.files[blank]}
 			d.kept = maps.Clone(d.files)
 		}
 		return d, err
 	}
-	cmd := hostCommand(t.Context(), filepath.Join(dir, "shop.db"), 0, scripted-1, 1)
-	cmd.Stderr = os.Stderr
-	status, err := trace.Run(cmd, r)
-	if err != nil || status != 0 {
-		t.Fatalf("the host ended with %v, %v", status, err)
-	}
-	for _, e := range r.events {
-		if e.told != "" {
-			collect(t, r.all, e.told)
+	first, seen := 0, 0
+	for _, kill := range append(kills, 0) {
+		r.kill = kill
+		cmd := hostCommand(t.Context(), path, first, scripted-1, 1)
+		cmd.Stderr = os.Stderr
+		if status, err := trace.Run(cmd, r); err != nil || status.Signaled() != (kill > 0) {
+			t.Fatalf("the host ended with %v, %v", status, err)
+		}
+		for ; seen < len(r.events); seen++ {
+			if told := r.events[seen].told; told != "" {
+				n, _ := collect(t, r.all, told)
+				first = max(first, n+1)
+			}
 		}
 	}
 	return r
@@ -131,16 +136,16 @@ func lookAtCopies(ctx context.Context, dir string) (fault, err error) {
 	return nil, err
 }
 
-// TestNoPowerCutLosesWhatWasTold cuts the power of a host at random and opens what may be left on its disk: everything that
+// TestNoPowerCutLosesWhatWasTold cuts the power of a host that was killed a few times before, at random, and opens what may be left on its disk: everything that
 // was told is there, and nothing is damaged.
 func TestNoPowerCutLosesWhatWasTold(t *testing.T) {
 	if !trace.Supported() {
 		t.Skip("NO TRACING OF PROCESSES HERE: nothing is tested")
 	}
-	r := recordLife(t)
+	r := recordLives(t, 100+rand.IntN(200), 10+rand.IntN(100), 10+rand.IntN(100))
 	images := scale(2000, 200_000)
 	seed := rand.Uint64()
-	if losses, err := r.cut(t.Context(), rand.New(rand.NewPCG(seed, 1)), t.TempDir(), images, false); err != nil || losses != 0 {
+	if losses, err := r.cut(t.Context(), rand.New(rand.NewPCG(seed, 1)), scratch(t), images, false); err != nil || losses != 0 {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
 	t.Logf("%d images of %d events", images, len(r.events))
@@ -152,9 +157,9 @@ func TestPowerCutsWithoutSyncingAreNoticed(t *testing.T) {
 	if !trace.Supported() {
 		t.Skip("NO TRACING OF PROCESSES HERE: nothing is tested")
 	}
-	r := recordLife(t)
+	r := recordLives(t)
 	const images = 100
-	losses, err := r.cut(t.Context(), rand.New(rand.NewPCG(1, 1)), t.TempDir(), images, true)
+	losses, err := r.cut(t.Context(), rand.New(rand.NewPCG(1, 1)), scratch(t), images, true)
 	if err != nil {
 		t.Fatal(err)
 	}
