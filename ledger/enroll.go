@@ -137,8 +137,12 @@ func (x *enrollment) plan(s *state, names []string, policyNumber uint32) (p part
 			p.refused = append(p.refused, Refusal{Object: name, Reason: CapDiffers, Ceiling: o.cap, Spent: o.spent, Asked: limit, Helps: HelpsNothing})
 			continue
 		}
-		noise := x.ledger.noise.of(x.question)
-		if already {
+		noise := uint32(0)
+		if !already {
+			if noise, err = x.ledger.noise.of(x.question); err != nil {
+				return p, err
+			}
+		} else {
 			if noise = c.noise; o.forgotten > c.enrolled {
 				noise = 0 // see NoiseKeys
 			}

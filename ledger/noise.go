@@ -40,7 +40,8 @@ type NoiseKeys struct {
 	// Key returns the key of a name, [rrchain.NoiseKeySize] bytes drawn at random. Open calls it for each name that the
 	// ledger has seen, and for the current one. The ledger keeps the keys in memory, and in the file only what
 	// recognizes them: Open refuses another key under a known name ([ErrNoiseKey]). If it is nil, the ledger has no
-	// keys, and chains that began with one cannot be drawn from.
+	// keys: chains that began with one cannot be drawn from, and if there are keys that the ledger has seen, nobody can
+	// be enrolled ([ErrNoiseKey]), so that no chain begins without a key by mistake.
 	Key func(name string) ([]byte, error)
 }
 
@@ -53,16 +54,31 @@ type noiseKeySet struct {
 
 // noises are the keys that a ledger was opened with.
 type noises struct {
-	keys    map[uint32]*rrchain.NoiseKey
-	current uint32 // 0 for none
+	known   []noiseKeySet                // that the ledger has seen
+	keys    map[uint32]*rrchain.NoiseKey // nil if the host has none
+	current uint32                       // 0 for none
 }
 
-// of returns the key of a question's chains that begin now.
-func (n *noises) of(q *question) uint32 {
-	if q.encoding == Finite {
-		return 0
+// of returns the key of a question's chains that begin now. A host that has used keys, and does not say what is to
+// be used now, has forgotten to.
+func (n *noises) of(q *question) (number uint32, err error) {
+	switch {
+	case q.encoding == Finite:
+		return 0, nil
+	case n.keys == nil && len(n.known) > 0:
+		return 0, fmt.Errorf("%w: chains of this ledger began with keys, and it was opened without", ErrNoiseKey)
 	}
-	return n.current
+	return n.current, nil
+}
+
+// name returns the name of a key.
+func (n *noises) name(number uint32) string {
+	for _, k := range n.known {
+		if k.number == number {
+			return k.name
+		}
+	}
+	return ""
 }
 
 // noiseCheck recognizes a key.
@@ -76,22 +92,18 @@ func noiseCheck(key []byte) (t tag) {
 // setNoiseKeys checks the host's noise keys against the ledger's, and makes a current one that is new the
 // ledger's.
 func (l *Ledger) setNoiseKeys(given NoiseKeys) error {
-	if given.Key == nil {
-		if given.Current != "" {
-			return invalid("the current noise key has a name, and there is nothing to get keys from")
-		}
-		return nil
+	if given.Key == nil && given.Current != "" {
+		return invalid("the current noise key has a name, and there is nothing to get keys from")
 	}
-	var known []noiseKeySet
 	err := l.view(context.Background(), func(s *state) (err error) {
-		known, err = s.noiseKeys()
+		l.noise.known, err = s.noiseKeys()
 		return err
 	})
-	if err != nil {
+	if err != nil || given.Key == nil {
 		return err
 	}
 	l.noise.keys = make(map[uint32]*rrchain.NoiseKey)
-	for _, k := range known {
+	for _, k := range l.noise.known {
 		check, err := l.addNoiseKey(given, k.number, k.name)
 		if err != nil {
 			return err
@@ -106,7 +118,7 @@ func (l *Ledger) setNoiseKeys(given NoiseKeys) error {
 	if given.Current == "" || l.noise.current != 0 || l.only {
 		return nil
 	}
-	return l.beginNoiseKey(given, uint32(len(known)+1))
+	return l.beginNoiseKey(given, uint32(len(l.noise.known)+1))
 }
 
 // beginNoiseKey records the current key, which is new.
@@ -123,6 +135,7 @@ func (l *Ledger) beginNoiseKey(given NoiseKeys, number uint32) error {
 		return err
 	}
 	l.noise.current = number
+	l.noise.known = append(l.noise.known, *set)
 	return nil
 }
 
@@ -142,7 +155,7 @@ func (l *Ledger) addNoiseKey(given NoiseKeys, number uint32, name string) (check
 func (l *Ledger) keyed(q *question, x subject, place int, epsilon privacy.Epsilon, truth int32) (v value, err error) {
 	key := l.noise.keys[x.chain.noise]
 	if key == nil {
-		return v, fmt.Errorf("object %q: %w: its chain began with a key, and the ledger was opened without", x.name, ErrNoiseKey)
+		return v, fmt.Errorf("object %q: %w: its chain began with the key %q, and the ledger was opened without", x.name, ErrNoiseKey, l.noise.name(x.chain.noise))
 	}
 	derived := place < len(x.chain.levels)
 	if q.encoding == Unary {

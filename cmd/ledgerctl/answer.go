@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -15,7 +16,7 @@ type answerFlags struct {
 	truthFlags
 	question, query, objects, key string
 	epsilon                       privacy.Epsilon
-	partial                       bool
+	partial, quote                bool
 }
 
 func (a *app) answerCommand() *cobra.Command {
@@ -36,10 +37,12 @@ given. How many that are is printed nowhere. Who belongs to the panel is not hid
 
 Each member of the panel is charged ε, beside what raises and other answers cost. To ask the same again
 about the same panel at the same ε, or a lower one, is free: the answer is handed out again, or one is
-derived from it. At a higher ε an answer that is one of two, such as a majority or threshold, is raised, and
-only the difference is charged; a winner or plurality of more values, and any answer with --partial, is
-drawn anew and charged in full. A query that no
-change of values could decide otherwise is charged all the same.
+derived from it. At a higher ε a majority or threshold is raised, and only the difference is charged; so is a
+winner or plurality of two values. One of more values, and any answer with --partial, is drawn anew and charged
+in full. A query that no change of values could decide otherwise is charged all the same.
+
+--quote says what the answer would cost, beside what it would cost to draw it anew, and who would be refused. It
+charges nobody and draws nothing. The file with the true values is not opened, so nobody is refused for want of one.
 
 If anybody would go over a ceiling, nobody is charged and the exit code is 3; with --partial, those
 people are left out of the panel. An answer with --partial and one without are not the same, and both
@@ -47,7 +50,8 @@ are charged.
 
 ` + truthHelp,
 		Example: `  ledgerctl answer --question vote --query majority:Y --epsilon 0.5 --truth people.csv --value-column vote
-  ledgerctl answer --question vote --query winner --epsilon 0.5 --truth people.csv --id-column name --objects some.csv`,
+  ledgerctl answer --question vote --query winner --epsilon 0.5 --truth people.csv --id-column name --objects some.csv
+  ledgerctl answer --question vote --query majority:Y --epsilon 1 --quote`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.answer(cmd, f) }),
@@ -59,6 +63,7 @@ are charged.
 	f.truthFlags.flags(flags)
 	flags.StringVar(&f.objects, "objects", "", "the CSV `FILE` with the panel, by the same --id-column (default: all who are enrolled)")
 	flags.BoolVar(&f.partial, "partial", false, "leave out those who are refused")
+	flags.BoolVar(&f.quote, "quote", false, "say what the answer would cost, and whom it would be refused, and charge nobody")
 	flags.StringVar(&f.key, "key", "", "the idempotency `KEY` (default: a new one)")
 	require(cmd, "question", "query", "epsilon")
 	return cmd
@@ -76,12 +81,16 @@ func (a *app) answer(cmd *cobra.Command, f *answerFlags) error {
 	if err != nil {
 		return err
 	}
+	request := ledger.AnswerRequest{
+		Key: key, Question: f.question, Query: f.query, Epsilon: f.epsilon,
+		Objects: panel, All: panel == nil, Partial: f.partial, Truth: f.source(a).ask,
+	}
+	if f.quote {
+		return a.quoteAnswer(cmd.Context(), request)
+	}
 	out := answerResult{Question: f.question, Query: f.query, Key: key}
 	err = a.with(writing, func(l *ledger.Ledger) error {
-		out.AnswerResult, err = l.Answer(cmd.Context(), ledger.AnswerRequest{
-			Key: key, Question: f.question, Query: f.query, Epsilon: f.epsilon,
-			Objects: panel, All: panel == nil, Partial: f.partial, Truth: f.source(a).ask,
-		})
+		out.AnswerResult, err = l.Answer(cmd.Context(), request)
 		return withKey(key, refusal(err, f.partial))
 	})
 	if err != nil {
@@ -107,4 +116,66 @@ func (r answerResult) table(w io.Writer) {
 	fmt.Fprintf(w, "people in the panel\t%d\ncharged to each\t%s\n", r.Objects, charged)
 	fmt.Fprintf(w, "refused, and left out\t%d\nevent\t%d\nkey\t%s\n", len(r.Refused), r.Event, r.Key)
 	tableRefusals(w, r.Refused)
+}
+
+// quoteAnswer says what an answer would cost.
+func (a *app) quoteAnswer(ctx context.Context, r ledger.AnswerRequest) error {
+	out := answerQuoteResult{Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, partial: r.Partial}
+	err := a.with(reading, func(l *ledger.Ledger) error {
+		quote, err := l.QuoteAnswer(ctx, r)
+		out.Objects, out.Charge, out.Anew, out.Held = quote.Objects, quote.Charge, quote.Anew, quote.Held
+		out.Refused = append([]ledger.Refusal{}, quote.Refused...)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return a.print(out)
+}
+
+// answerQuoteResult is what an answer would cost.
+type answerQuoteResult struct {
+	Question string           `json:"question"`
+	Query    string           `json:"query"`
+	Epsilon  privacy.Epsilon  `json:"epsilon"`
+	Objects  uint64           `json:"objects"` // without those refused
+	Charge   privacy.Epsilon  `json:"charge"`  // to each
+	Anew     privacy.Epsilon  `json:"anew"`    // what it would be if the answer at Held were not raised
+	Held     privacy.Epsilon  `json:"held"`    // the highest ε at which it is answered, or 0
+	Refused  []ledger.Refusal `json:"refused"`
+
+	partial bool
+}
+
+func (r answerQuoteResult) table(w io.Writer) {
+	fmt.Fprintf(w, "question\t%s\nquery\t%s\nε\t%s\n", r.Question, r.Query, r.Epsilon)
+	fmt.Fprintf(w, "people in the panel\t%d\nanswered already\t%s\nwould be charged to each\t%s\n", r.Objects, r.held(), r.charge())
+	fmt.Fprintf(w, "would be refused\t%d%s\n", len(r.Refused), r.consequence())
+	tableRefusals(w, r.Refused)
+}
+
+func (r answerQuoteResult) held() string {
+	if r.Held.IsZero() {
+		return "no"
+	}
+	return fmt.Sprintf("up to ε=%s", r.Held)
+}
+
+// charge puts the charge in words, beside what it would be without the answer before.
+func (r answerQuoteResult) charge() string {
+	switch {
+	case r.Charge.IsZero():
+		return "nothing: the answer is, or follows from, one given before"
+	case r.Charge.Less(r.Anew):
+		return fmt.Sprintf("%s, as the answer at ε=%s is raised (drawn anew it would be %s)", r.Charge, r.Held, r.Anew)
+	}
+	return r.Charge.String()
+}
+
+// consequence says what becomes of the others if somebody would be refused.
+func (r answerQuoteResult) consequence() string {
+	if len(r.Refused) == 0 || r.partial || r.Charge.IsZero() {
+		return ""
+	}
+	return ", so that nobody would be answered for; --partial leaves them out"
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
 // exitCode is what the program ends with. Scripts rely on the numbers.
@@ -131,13 +132,16 @@ func classes() []fault {
 		{"not-reserved", exitRefused, "", ledger.ErrNotReserved},
 		{"forgotten", exitRefused, "its responses were destroyed, for good", ledger.ErrForgotten},
 		{"truth-changed", exitRefused, "a value that changes over time is a new question each time", ledger.ErrTruthChanged},
-		{"truth-key", exitUsage, "this ledger binds people to their true values; only the host with its truth key can raise them", ledger.ErrTruthKey},
+		{"truth-key", exitUsage, "this ledger binds people to their true values; --truth-key FILE gives it the key by which it does", ledger.ErrTruthKey},
+		{"noise-key", exitUsage, "responses are drawn from a key here; --noise-key NAME=FILE gives it the key of each name, the former ones too", ledger.ErrNoiseKey},
 		{"usage", exitUsage, "--signer FILE gives the signing key", ledger.ErrNoSigner},
 		{"no-responses", exitUsage, `"ledgerctl raise" makes responses; "ledgerctl show OBJECT" lists at which ε there are some`, ledger.ErrNoResponses},
 		{"unknown", exitUsage, `"ledgerctl question list" shows the questions; "ledgerctl enroll" adds people`, ledger.ErrUnknown},
 		{"invalid", exitUsage, "", ledger.ErrInvalid},
 		{"invalid", exitUsage, "", policy.ErrInvalid},
 		{"invalid", exitUsage, "", rrchain.ErrInvalid},
+		{"invalid", exitUsage, "", finite.ErrInvalid},
+		{"no-certificate", exitUsage, "fewer outputs", finite.ErrNoCertificate},
 		{"invalid", exitUsage, "", mechanism.ErrInvalid},
 		{"not-found", exitUsage, "", fs.ErrNotExist},
 		{"exists", exitUsage, "", fs.ErrExist},

@@ -14,6 +14,7 @@ import (
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
 func TestEveryErrorHasItsExitCode(t *testing.T) {
@@ -32,10 +33,13 @@ func TestEveryErrorHasItsExitCode(t *testing.T) {
 		{ledger.ErrUnknown, "unknown", 2},
 		{ledger.ErrNoResponses, "no-responses", 2},
 		{ledger.ErrTruthKey, "truth-key", 2},
+		{ledger.ErrNoiseKey, "noise-key", 2},
 		{ledger.ErrNoSigner, "usage", 2},
 		{policy.ErrInvalid, "invalid", 2},
 		{rrchain.ErrInvalid, "invalid", 2},
 		{mechanism.ErrInvalid, "invalid", 2},
+		{finite.ErrInvalid, "invalid", 2},
+		{finite.ErrNoCertificate, "no-certificate", 2},
 		{&privacy.ParseError{Kind: "epsilon"}, "invalid", 2},
 		{fs.ErrNotExist, "not-found", 2},
 		{fs.ErrExist, "exists", 2},

@@ -186,6 +186,10 @@ func writeEvent(w io.Writer, ev ledger.Event) {
 	field("question", ev.Question)
 	field("values", strings.ReplaceAll(listed(ev.Values), ", ", ","))
 	field("encoding", string(ev.Encoding))
+	if ev.Mechanism != nil {
+		field("levels", strings.ReplaceAll(listed(levelsOf(ev.Mechanism)), ", ", ","))
+	}
+	field("noise-key", ev.NoiseKey)
 	if ev.Policy != nil {
 		fmt.Fprintf(w, " policy=%s", ev.Policy)
 	}

@@ -296,7 +296,7 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("no space 
 
 func TestFailureToPrintIsAnError(t *testing.T) {
 	db, _ := newVote(t, 2)
-	for _, args := range [][]string{{"stats"}, {"stats", "--json"}, {"log"}, {"log", "--json"}, {"audit", "verify"}, {"audit", "checkpoint"}, {"kernel", "--m", "2", "--from", "0", "--to", "1"}, {"mechanism", "line", "--alpha", "0.5", "--epsilon", "1", "--n", "3"}} {
+	for _, args := range [][]string{{"stats"}, {"stats", "--json"}, {"log"}, {"log", "--json"}, {"audit", "verify"}, {"audit", "checkpoint"}, {"kernel", "--m", "2", "--from", "0", "--to", "1"}, {"mechanism", "line", "--alpha", "0.5", "--epsilon", "1", "--n", "3"}, {"mechanism", "family", "subset", "--values", "a,b,c", "--epsilon", "1"}, {"answer", "--question", "vote", "--query", "winner", "--epsilon", "1", "--quote"}} {
 		var stderr bytes.Buffer
 		code := run(append([]string{"--db", db}, args...), strings.NewReader(""), brokenWriter{}, &stderr)
 		if code != int(exitUnexpected) || !strings.Contains(stderr.String(), "no space left") {
@@ -318,7 +318,7 @@ func TestDamagedFile(t *testing.T) {
 		{"quote", "--buyer", "acme", "--question", "vote", "--epsilon", "1"}, {"sell", "--buyer", "acme", "--question", "vote", "--epsilon", "1"},
 		{"advance"}, {"withdraw", "7"}, {"audit", "verify"}, {"audit", "checkpoint"},
 		{"statement", "make", "7", "--out", filepath.Join(t.TempDir(), "s.json")}, {"receipt", "make", "1", "--out", filepath.Join(t.TempDir(), "r.json")},
-		{"raise", "--question", "vote", "--to", "0.5"}, {"answer", "--question", "vote", "--query", "winner", "--epsilon", "1", "--truth", people},
+		{"answer", "--question", "vote", "--query", "winner", "--epsilon", "1", "--quote"}, {"raise", "--question", "vote", "--to", "0.5"}, {"answer", "--question", "vote", "--query", "winner", "--epsilon", "1", "--truth", people},
 	}
 	whole, err := os.ReadFile(db)
 	if err != nil {

@@ -19,17 +19,21 @@ import (
 func (a *app) mechanismCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mechanism",
-		Short: "Compute optimal differentially private mechanisms on graphs of datasets",
-		Long: `Compute optimal (ε,δ)-differentially private mechanisms on a graph whose vertices are datasets: an edge
-joins two that differ by one individual, and the colour of a vertex is its true answer. A vertex with a
-neighbour of another colour is on the boundary. What is given there decides all the rest; the farther
-from the boundary, the likelier the true answer. No ledger is needed.`,
+		Short: "Compute differentially private mechanisms",
+		Long: `Compute differentially private mechanisms. No ledger is needed.
+
+line, rainbow and solve compute optimal (ε,δ)-differentially private mechanisms on a graph whose vertices are
+datasets: an edge joins two that differ by one individual, and the colour of a vertex is its true answer. A vertex
+with a neighbour of another colour is on the boundary. What is given there decides all the rest; the farther from
+the boundary, the likelier the true answer.
+
+family makes mechanisms by which single people answer a question, at several ε.`,
 		Args: cobra.NoArgs,
 		RunE: action(func(*cobra.Command, []string) error {
-			return usageError(`run "ledgerctl mechanism --help"`, "say which mechanism to compute: line, rainbow or solve")
+			return usageError(`run "ledgerctl mechanism --help"`, "say which mechanism to compute: line, rainbow, solve or family")
 		}),
 	}
-	cmd.AddCommand(a.lineCommand(), a.rainbowCommand(), a.solveCommand())
+	cmd.AddCommand(a.lineCommand(), a.rainbowCommand(), a.solveCommand(), a.familyCommand())
 	return cmd
 }
 

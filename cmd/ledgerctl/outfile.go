@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // outfile is a file of results that gets its name only when it is complete. A nil one is none.
@@ -24,7 +25,7 @@ func (a *app) newOutput(flag, path string, others ...string) (*outfile, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, usageError("", "%s: %q is not a regular file", flag, path)
 	}
-	for _, other := range append([]string{a.db, a.db + ".key"}, others...) {
+	for _, other := range slices.Concat([]string{a.db, a.db + ".key"}, a.keys.files(), others) {
 		if sameFile(path, other) {
 			return nil, usageError("", "%s would overwrite %q", flag, other)
 		}

@@ -70,7 +70,7 @@ func (a *app) quote(cmd *cobra.Command, f *orderFlags, c columns) error {
 	out := quoteResult{Skipped: skipped}
 	err = a.with(reading, func(l *ledger.Ledger) error {
 		out.Quote, err = l.Quote(cmd.Context(), order)
-		return err
+		return atLevels(cmd.Context(), l, order.Question, order.Epsilon, err)
 	})
 	if err != nil {
 		return err

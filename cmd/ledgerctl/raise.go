@@ -86,7 +86,7 @@ func (a *app) draw(ctx context.Context, l *ledger.Ledger, key string, f *raiseFl
 		Key: key, Question: f.question, Epsilon: f.to, Objects: f.objects, All: f.objects == nil,
 		Partial: f.partial, Truth: f.source(a).ask, Progress: progress,
 	})
-	return done, refusal(err, f.partial)
+	return done, refusal(atLevels(ctx, l, f.question, f.to, err), f.partial)
 }
 
 // write writes the responses that a raise brought about or found.

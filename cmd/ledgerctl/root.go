@@ -22,6 +22,7 @@ type app struct {
 	db             string
 	json, quiet    bool
 	trust          trust
+	keys           hostKeys
 	clock          func() time.Time // nil for the machine's
 }
 
@@ -58,6 +59,8 @@ and a checkpoint kept elsewhere. All are verified by the log key that init print
   ledgerctl audit checkpoint > checkpoint.txt
   ledgerctl audit verify --checkpoint checkpoint.txt --vkey sluice-1a2b3c4d+5e6f7a8b+AaBb…
 
+` + keysHelp + `
+
 CSV files have a header row and are UTF-8; the name - stands for standard input. An object's id is
 its row number, from 1, unless --id-column names a column.
 
@@ -87,6 +90,7 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.BoolVar(&a.json, "json", false, "print JSON, for programs: one object, or one a line for log")
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress bar and no warnings")
 	a.trust.flags(flags)
+	a.keys.flags(root)
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
 		a.initCommand(), a.questionCommand(), a.enrollCommand(), a.raiseCommand(), a.advanceCommand(), a.quoteCommand(), a.sellCommand(),
@@ -118,7 +122,7 @@ func (a *app) settle(cmd *cobra.Command, _ []string) error {
 		a.db = "ledger.db"
 	}
 	a.trust.settle()
-	return nil
+	return a.keys.settle(cmd)
 }
 
 // access says what a command does with the ledger.
@@ -137,6 +141,9 @@ func (a *app) with(mode access, use func(*ledger.Ledger) error) error {
 func (a *app) withOptions(options ledger.Options, use func(*ledger.Ledger) error) error {
 	options.Now = a.clock
 	if err := a.trust.set(a, &options); err != nil {
+		return err
+	}
+	if err := a.keys.set(a, &options); err != nil {
 		return err
 	}
 	l, err := ledger.Open(a.db, options)

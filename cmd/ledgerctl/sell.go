@@ -129,7 +129,7 @@ func (w *selling) open(a *app, use func(*ledger.Ledger) error) error {
 
 func (w *selling) sell(ctx context.Context, l *ledger.Ledger, request ledger.SellRequest) (err error) {
 	if w.sale, err = l.Sell(ctx, request); err != nil {
-		return err
+		return atLevels(ctx, l, request.Question, request.Epsilon, err)
 	}
 	return unfinished(fmt.Sprintf("sale %d is made, but not all of its files are", w.sale.Number), w.write(ctx, l))
 }

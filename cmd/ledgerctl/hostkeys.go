@@ -1,0 +1,201 @@
+package main
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// hostKeys are the flags for the secret keys of the host: by the truth key people are bound to their true values, and
+// responses are drawn from noise keys ([ledger.Options]). Commands that only read need none, and open none of the
+// files.
+type hostKeys struct {
+	truth   string
+	noise   []string // NAME=FILE
+	current string
+
+	truthGiven, currentGiven bool
+}
+
+// flags adds the flags to all commands.
+func (k *hostKeys) flags(root *cobra.Command) {
+	flags := root.PersistentFlags()
+	flags.StringVar(&k.truth, "truth-key", "", "a `FILE` with the secret key by which the ledger binds people to their true values, for commands that write")
+	flags.StringArrayVar(&k.noise, "noise-key", nil, "a secret key, `NAME=FILE`, from which responses are drawn, for commands that write; one flag for each key that the ledger has had")
+	flags.StringVar(&k.current, "noise-key-current", "", "the `NAME` of the noise key for people who are enrolled from now on (default: the only one)")
+	// It fails only for a flag that was not defined.
+	_ = root.RegisterFlagCompletionFunc("noise-key-current", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return k.names(), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// keysHelp explains the flags.
+const keysHelp = `A ledger may have secret keys of its host's. Give them to all commands that write: --truth-key FILE to refuse a true
+value that is not the one drawn from before, and --noise-key NAME=FILE to draw responses from the key instead of
+from chance, so that a lost ledger can be made again with the same ones. (Answers about a panel, and questions with
+a mechanism of their own, are drawn from chance all the same.) The first such command makes a key the ledger's for
+good: no other one is taken in its place, and of noise keys the former ones are wanted as well. With several,
+--noise-key-current NAME says which one is for people who are enrolled from now on (an empty NAME: none); everybody
+else keeps theirs. Who has a noise key and a response has, most often, the true value: keep it apart from the
+ledger. A file holds 32 random bytes, as they are or as 64 hexadecimal digits (a truth key in digits may have from
+16 bytes on):
+
+  (umask 077; openssl rand -hex 32 > truth.key)
+  ledgerctl --truth-key truth.key --noise-key 2027=noise.key enroll --question vote --objects people.csv
+  ledgerctl --truth-key truth.key --noise-key 2027=noise.key raise --question vote --to 1 --truth people.csv`
+
+// settle notes which flags are given, and refuses those without a file.
+func (k *hostKeys) settle(cmd *cobra.Command) error {
+	k.truthGiven, k.currentGiven = cmd.Flags().Changed("truth-key"), cmd.Flags().Changed("noise-key-current")
+	if k.truthGiven && k.truth == "" {
+		return usageError("", "--truth-key is empty")
+	}
+	names := k.names()
+	for i, given := range k.noise {
+		if name, file, _ := strings.Cut(given, "="); name == "" || file == "" {
+			// What is given instead may be the key itself: it is not repeated.
+			return usageError("such as --noise-key 2027=noise.key", "--noise-key is not NAME=FILE")
+		}
+		if slices.Contains(names[:i], names[i]) {
+			return usageError("", "--noise-key is given twice for %q", names[i])
+		}
+	}
+	switch {
+	case len(names) > 1 && !k.currentGiven:
+		return usageError("--noise-key-current NAME; nobody's key changes by it", "%d noise keys, and nothing says which is for people who are enrolled from now on", len(names))
+	case k.current != "" && !slices.Contains(names, k.current):
+		return usageError("", "--noise-key-current is %q, and no --noise-key has that name", k.current)
+	case k.currentGiven && len(names) == 0:
+		return usageError("", "--noise-key-current is for --noise-key")
+	}
+	return nil
+}
+
+// names returns the names of the noise keys, as they were given.
+func (k *hostKeys) names() []string {
+	names := make([]string, len(k.noise))
+	for i, given := range k.noise {
+		names[i], _, _ = strings.Cut(given, "=")
+	}
+	return names
+}
+
+// files returns the names of all files with keys.
+func (k *hostKeys) files() []string {
+	files := []string{k.truth}
+	for _, given := range k.noise {
+		_, file, _ := strings.Cut(given, "=")
+		files = append(files, file)
+	}
+	return files
+}
+
+// set reads the keys for a ledger that is to be opened for writing.
+func (k *hostKeys) set(a *app, options *ledger.Options) (err error) {
+	if options.ReadOnly {
+		return nil
+	}
+	if k.truthGiven {
+		if options.TruthKey, err = a.secret("--truth-key", k.truth); err != nil {
+			return err
+		}
+	}
+	if len(k.noise) == 0 {
+		return nil
+	}
+	keys := map[string][]byte{}
+	for _, given := range k.noise {
+		name, file, _ := strings.Cut(given, "=")
+		key, err := a.secret("--noise-key "+name, file)
+		if err != nil {
+			return err
+		}
+		if len(key) != rrchain.NoiseKeySize {
+			return inputError(secretHint, "--noise-key %s: the key in %q has %d bytes, not %d", name, file, len(key), rrchain.NoiseKeySize)
+		}
+		keys[name] = key
+	}
+	options.NoiseKey = ledger.NoiseKeys{Current: k.currentName(), Key: func(name string) ([]byte, error) {
+		key, given := keys[name]
+		if !given {
+			return nil, usageError("--noise-key "+name+"=FILE gives it", "this ledger has had a key of that name, which is not given")
+		}
+		return key, nil
+	}}
+	return nil
+}
+
+// currentName returns the name of the key for chains that begin.
+func (k *hostKeys) currentName() string {
+	if k.currentGiven {
+		return k.current
+	}
+	return k.names()[0]
+}
+
+// leastSecret and mostSecret are the smallest and the largest number of bytes of a key. mostSecretFile is more than any
+// file with one has.
+const (
+	leastSecret    = 16
+	mostSecret     = 1 << 10
+	mostSecretFile = 4 << 10
+)
+
+const secretHint = `such a file holds 32 random bytes, as they are or as 64 hexadecimal digits: (umask 077; openssl rand -hex 32 > FILE)`
+
+// secret reads a key from the file that a flag names. No error says anything of what is in the file.
+func (a *app) secret(flag, path string) ([]byte, error) {
+	if path == "-" {
+		return nil, usageError("", "%s: a key cannot be standard input", flag)
+	}
+	text, err := a.textOrFile("@"+path, mostSecretFile)
+	if errors.Is(err, fs.ErrNotExist) && len(path) >= 2*leastSecret && allDigits(path) {
+		return nil, usageError(secretHint, "%s is given a key, not the name of a file with one; whoever sees this command line has it now", flag)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &fault{kind: "not-found", code: exitUsage, hint: secretHint, err: fmt.Errorf("%s: there is no key at %q", flag, path)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	key, ok := parseSecret(text)
+	if !ok {
+		return nil, inputError(secretHint, "%s: %q holds no key", flag, path)
+	}
+	a.warnExposed(path)
+	return key, nil
+}
+
+// parseSecret reads a key: hexadecimal digits in one line, or 32 bytes as they are. (Of such bytes, drawn at random,
+// all are digits once in 10³⁴ times.)
+func parseSecret(text []byte) (key []byte, ok bool) {
+	digits := strings.TrimRight(string(text), "\r\n")
+	if allDigits(digits) {
+		key, err := hex.DecodeString(digits)
+		return key, err == nil && len(key) >= leastSecret && len(key) <= mostSecret
+	}
+	return text, len(text) == rrchain.NoiseKeySize
+}
+
+func allDigits(text string) bool { return strings.Trim(text, "0123456789abcdefABCDEF") == "" }
+
+// warnExposed warns of a key that others can read.
+func (a *app) warnExposed(path string) {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || runtime.GOOS == "windows" {
+		return
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		a.warn(fmt.Sprintf("the key in %q can be read by others than its owner (mode %04o): chmod 600", path, mode))
+	}
+}
