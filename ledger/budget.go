@@ -74,6 +74,9 @@ func (l *Ledger) assess(s *state, x subject, ask asking) (verdict, *Refusal, err
 	if _, recorded := x.chain.at(ask.epsilon); recorded {
 		return reused, nil, nil
 	}
+	if l.noise.lacks(x.chain) {
+		return drawn, &Refusal{Object: x.name, Reason: NoNoiseKey, Asked: ask.epsilon, Helps: HelpsKey}, nil
+	}
 	current := x.chain.current()
 	if ask.epsilon.Less(current) {
 		return derived, nil, nil

@@ -35,7 +35,7 @@ func tellLittle(t testing.TB, s store.Store) {
 	l, err := openStore(s, Options{Now: clock.read})
 	must(t, err)
 	l.sampler, l.queries, l.salts = steadySampler(), medians(), steadySalts(2)
-	must(t, l.setTruthKey(truthKey(), nil))
+	must(t, l.useKeys(truthKey(), nil, NoiseKeys{}))
 	terms := policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 200}}}
 	p, err := policy.Sell(terms)
 	must(t, err)
@@ -60,7 +60,7 @@ func tellLittle(t testing.TB, s store.Store) {
 	must(t, l.Forget(t.Context(), "forget", "ann"))
 	makeStatement(t, l, "ann")
 	must(t, l.Withdraw(t.Context(), "leave, too", "bob"))
-	must(t, l.setNoiseKeys(noiseKeys("2026")))
+	must(t, l.useKeys(nil, nil, noiseKeys("2026")))
 	enroll(t, l, "vote", "9", "eve", "dan")
 	release(t, l, releaseOf(t, "keyed", "eve", "1"))
 	answerTo(t, l, inquire(t, "score", "majority:yes", "0.5", ballots("eve"), "eve", "dan"))
@@ -221,15 +221,11 @@ func recordsOf(t *testing.T, file []byte) []pair {
 }
 
 // The file of a store may be longer than what it uses: it grows by 1 MiB at a time. A copy of its records ends
-// with the last page in use, so every byte of the file is tried here. Blocks that are not used at all are
-// changed as a whole: if that changes nothing, no byte of them does.
+// with the last page in use, so every byte of the file can be tried here, and some in each block are. Blocks that are
+// not used at all are changed as a whole: if that changes nothing, no byte of them does.
 func TestEveryByteOfAFile(t *testing.T) {
 	const block = 64
-	size := len(littleFile(t))
-	stride := 1
-	if raceEnabled || testing.Short() {
-		stride = 41
-	}
+	size, stride := len(littleFile(t)), oneIn(5, 41)
 	var tried, found, unused atomic.Int64
 	eachDamager(t, size/block, func(d *damager, part int) {
 		from := part * block
@@ -255,10 +251,7 @@ func TestEveryByteOfAFile(t *testing.T) {
 func TestEveryBitOfTheHeadsOfPages(t *testing.T) {
 	page := os.Getpagesize()
 	size := len(littleFile(t))
-	masks := 256
-	if raceEnabled || testing.Short() {
-		masks = 4
-	}
+	step := oneIn(3, 16)
 	branches := atomic.Int64{}
 	eachDamager(t, size/page, func(d *damager, part int) {
 		const head = 16
@@ -269,8 +262,9 @@ func TestEveryBitOfTheHeadsOfPages(t *testing.T) {
 			length += 16 * int(binary.NativeEndian.Uint16(d.original[at+10:]))
 		}
 		for i := at; i < at+length; i++ {
-			for mask := 1; mask < masks; mask++ {
-				if mask < 32 || mask&(mask-1) == 0 {
+			for mask := 1; mask < 256; mask++ {
+				single := mask&(mask-1) == 0
+				if (single || mask < 32) && (mask+i)%step == 0 {
 					d.flip(i, i+1, byte(mask))
 				}
 			}
@@ -361,25 +355,22 @@ func moved() map[string]func(log []logged, at int) []logged {
 	}
 }
 
-// Each event of a ledger is moved, with valid checksums. Even if all hashes of the tree are computed anew, the
+// Each event of a ledger is moved, in some of the ways, with valid checksums. Even if all hashes of the tree are computed anew, the
 // log is not one that could have been, or not that of the state; only what is left of erased events may change
 // places, and that the checkpoint tells.
 func TestEveryEventThatIsMovedIsFound(t *testing.T) {
-	tries, stride := 0, 1
-	if raceEnabled || testing.Short() {
-		stride = 5
-	}
+	tries, stride := 0, oneIn(3, 12)
 	for name, tellSome := range map[string]func(*testing.T, store.Store){"little": func(t *testing.T, s store.Store) { tellLittle(t, s) }, "rich": tell} {
 		original := &storetest.Memory{}
 		tellSome(t, original)
-		log, trusted := eventsOf(t, original), trustedHead(t, original)
-		for how, move := range moved() {
-			for at := 0; at < len(log); at += stride {
-				for tree, plant := range trees(log) {
+		log, trusted, stored := eventsOf(t, original), trustedHead(t, original), pairs(t, original)
+		for i, how := range sortedKeys(moved()) {
+			for j, tree := range sortedKeys(trees(log)) {
+				for at := (3*i + j) % stride; at < len(log); at += stride {
 					tries++
-					s := fill(t, pairs(t, original))
+					s := fill(t, stored)
 					l := openMemory(t, s, Options{})
-					putEvents(t, s, plant(t, move(slices.Clone(log), at)))
+					putEvents(t, s, trees(log)[tree](t, moved()[how](slices.Clone(log), at)))
 					what := fmt.Sprintf("%s: event %d (%s) %s, %s", name, at+1, log[at].change.kind(), how, tree)
 					erased := log[at].erased != nil && log[(at+1)%len(log)].erased != nil
 					if found := findings(t, l, VerifyRequest{}); len(found) == 0 && !(erased && tree == newTree) {

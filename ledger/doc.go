@@ -60,6 +60,8 @@
 //   - The time of events never runs back, whatever the clock does.
 //   - The log is a Merkle tree. A [Ledger.Checkpoint] kept elsewhere proves later that nothing in the log
 //     before it was changed or dropped; with [Options.Checkpoint], an older copy of the file does not open.
+//   - On one machine with Linux, a ledger and a copy of it are not open for writing at the same time ([Open] says how
+//     far that reaches).
 //   - [Ledger.Verify] derives everything that is stored from the events again, and compares.
 //
 // Calls may come from any number of goroutines. Those that change the ledger share commits; one that
@@ -235,8 +237,8 @@
 //	  refusal     text object, u8 reason, u8 help, ε ceiling, ε spent, ε asked, ε cost, ε remaining
 //	  reasons     1 chain-ceiling, 2 object-cap, 3 not-enrolled, 4 no-truth, 5 cap-differs, 6 policy-differs,
 //	              7 withdrawn, 8 not-for-sale, 9 not-on-offer, 10 buyer-refused, 11 sale-closed, 12 holders-full,
-//	              13 truth-changed
-//	  helps       1 nothing, 2 waiting, 3 enrolling, 4 truth
+//	              13 truth-changed, 14 no-noise-key
+//	  helps       1 nothing, 2 waiting, 3 enrolling, 4 truth, 5 key
 //	19 stated     nothing; text object, n event that forgot it (0: none), [n event]* about it since, account
 //	  account     ε cap, ε spent, n earned
 //	20 forgotten  nothing; text object, n events erased, account, [u32 question, u32 policy, ε spent]*

@@ -424,12 +424,12 @@ func decodeSwept(d *decoder, refusals uint64) []sweptCount {
 func reasonCodes() []Reason {
 	return []Reason{
 		ChainCeiling, ObjectCap, NotEnrolled, NoTruth, CapDiffers, PolicyDiffers,
-		Withdrawn, NotForSale, NotOnOffer, BuyerRefused, SaleClosed, HoldersFull, TruthChanged,
+		Withdrawn, NotForSale, NotOnOffer, BuyerRefused, SaleClosed, HoldersFull, TruthChanged, NoNoiseKey,
 	}
 }
 
 func helpCodes() []Help {
-	return []Help{HelpsNothing, HelpsWaiting, HelpsEnrolling, HelpsTruth}
+	return []Help{HelpsNothing, HelpsWaiting, HelpsEnrolling, HelpsTruth, HelpsKey}
 }
 
 func encodeRefusal(e *encoder, r Refusal) {

@@ -29,8 +29,8 @@ var (
 	ErrTruthChanged = errors.New("the true value is not the one the chain began with")
 	// ErrTruthKey says that the truth key is missing or is not the ledger's.
 	ErrTruthKey = errors.New("wrong truth key")
-	// ErrNoiseKey says that a key is not the one that the ledger knows by its name, or that a chain began with a key
-	// that the ledger was opened without.
+	// ErrNoiseKey says that a key is not the one that the ledger knows by its name, or that a chain would begin without
+	// one by mistake.
 	ErrNoiseKey = errors.New("not the noise key of this ledger")
 	// ErrVersion says that the file was written by another version of this package, in a format that this
 	// one does not read.
@@ -120,6 +120,8 @@ const (
 	BuyerRefused Reason = "buyer-refused"
 	// SaleClosed: the terms' first day has not come yet, or their last is over.
 	SaleClosed Reason = "sale-closed"
+	// NoNoiseKey: the chain began with a noise key that the ledger was opened without, so nothing new can be drawn.
+	NoNoiseKey Reason = "no-noise-key"
 	// HoldersFull: as many buyers as the terms allow hold this level, or have reserved it.
 	HoldersFull Reason = "holders-full"
 )
@@ -133,6 +135,7 @@ const (
 	HelpsWaiting   Help = "waiting"
 	HelpsEnrolling Help = "enrolling"
 	HelpsTruth     Help = "truth"
+	HelpsKey       Help = "key"
 	HelpsPaying    Help = "paying"  // more than the limit; see QuoteError
 	HelpsQuoting   Help = "quoting" // anew; see QuoteError
 )

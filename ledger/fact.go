@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -79,6 +80,21 @@ type FactChain struct {
 	Question string          `json:"question"`
 	Policy   *policy.Policy  `json:"policy,omitempty"`
 	Spent    privacy.Epsilon `json:"spent"`
+}
+
+// UnmarshalJSON reads a fact as statements have it. A mechanism is one with the channels of its family.
+func (f *Fact) UnmarshalJSON(data []byte) error {
+	type plain Fact
+	in := struct {
+		plain
+		Mechanism *recordedMechanism `json:"mechanism,omitempty"` // hides that of plain
+	}{}
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	*f = Fact(in.plain)
+	f.Mechanism = (*Mechanism)(in.Mechanism)
+	return nil
 }
 
 // glossary is what facts refer to: what the events before them defined and began.

@@ -105,13 +105,41 @@ func (m *Mechanism) encode() []byte {
 	return text
 }
 
+// recordedMechanism is a mechanism as the log and documents have it: with the channels of its family. To find channels
+// is work without a useful bound, which nobody does for what comes from outside.
+type recordedMechanism Mechanism
+
+// UnmarshalJSON reads what [Mechanism.encode] writes.
+func (m *recordedMechanism) UnmarshalJSON(data []byte) error {
+	if len(data) > MaxMechanism {
+		return invalid("a mechanism of %d bytes; at most %d are possible", len(data), MaxMechanism)
+	}
+	var in struct {
+		Family  json.RawMessage `json:"family"`
+		Outputs [][]string      `json:"outputs"`
+	}
+	if err := json.Unmarshal(data, &in); err != nil {
+		return invalid("a mechanism: %v", err)
+	}
+	var parts struct {
+		Channels json.RawMessage `json:"channels"`
+	}
+	if err := json.Unmarshal(in.Family, &parts); err != nil || parts.Channels == nil || string(parts.Channels) == "null" {
+		return invalid("a mechanism without the channels of its family")
+	}
+	family := &finite.Family{}
+	if err := json.Unmarshal(in.Family, family); err != nil {
+		return err
+	}
+	*m = recordedMechanism{family, in.Outputs}
+	return nil
+}
+
 // decodeMechanism reads what encode writes of a question with some values, and nothing else.
 func decodeMechanism(d *decoder, values int) *Mechanism {
 	text := d.take(d.uvarint())
 	m := &Mechanism{}
-	if len(text) > MaxMechanism {
-		d.fail("a mechanism of %d bytes", len(text))
-	} else if err := json.Unmarshal(text, m); err != nil {
+	if err := json.Unmarshal(text, (*recordedMechanism)(m)); err != nil {
 		d.fail("a mechanism: %v", err)
 	} else if !bytes.Equal(m.encode(), text) {
 		d.fail("a mechanism that is not in its canonical form")

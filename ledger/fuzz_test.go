@@ -101,7 +101,7 @@ func FuzzDecodeEvent(f *testing.F) {
 			}
 		}
 	}
-	for _, n := range goldenEntries(f) {
+	for _, n := range append(goldenEntries(f), goldenFiniteEntries(f)...) {
 		seeds = append(seeds, append([]byte{byte(n.number)}, n.encode()...))
 		if erasable(n.change) {
 			seeds = append(seeds, append([]byte{byte(n.number)}, n.erase().encode()...))
@@ -121,7 +121,7 @@ func FuzzDecodeEvent(f *testing.F) {
 		items := len(n.hashes)
 		switch c := n.change.(type) {
 		case *questionDefined:
-			items += len(c.Values)
+			items += len(c.Values) + cellsOf(c.Mechanism)
 		case *settled:
 			items += len(c.swept)
 		case *stated:
@@ -172,11 +172,32 @@ func FuzzDecodeRequest(f *testing.F) {
 func FuzzDecodeQuestion(f *testing.F) {
 	encode := func(q *question) []byte {
 		e := &encoder{}
-		(&questionDefined{q.number, Question{Name: q.name, Values: q.values, Encoding: q.encoding}}).encode(e)
+		(&questionDefined{q.number, Question{q.name, q.values, q.encoding, q.mechanism}}).encode(e)
 		return e.buf
 	}
-	isNumber := func(key []byte) bool { return key[0] == 'q' }
-	fuzz(f, bucketQuestions, isNumber, decodeQuestion, encode, func(q *question) int { return len(q.values) })
+	odds := oddsQuestion(f)
+	odds.Encoding = Finite
+	seeds := [][]byte{defined(1, finiteParty(f), Finite), defined(2, odds, Finite)}
+	for _, p := range specimen(f) {
+		if p.bucket == bucketQuestions && p.key[0] == 'q' {
+			payload, err := unsealed(p)
+			must(f, err)
+			seeds = append(seeds, payload)
+		}
+	}
+	fuzzFrom(f, seeds, decodeQuestion, encode, func(q *question) int { return len(q.values) + cellsOf(q.mechanism) })
+}
+
+// cellsOf counts the probabilities of a mechanism's levels. Each takes a byte at least.
+func cellsOf(m *Mechanism) (cells int) {
+	if m == nil {
+		return 0
+	}
+	for _, epsilon := range m.Family.Epsilons() {
+		level, _ := m.Family.Level(epsilon)
+		cells += level.Inputs() * level.Outputs()
+	}
+	return cells
 }
 
 func FuzzDecodeCounters(f *testing.F) {

@@ -92,6 +92,7 @@ type Ledger struct {
 	known   cache
 	edge    *logtree.Edge // of the log as committed last, used by the one goroutine that commits; nil if not known
 	salts   func([]byte)  // fills salts; nil for random bytes
+	claim   *claim        // on the id, so that no copy is open for writing too; nil if this one is not, or has no file
 }
 
 const (
@@ -139,31 +140,63 @@ func format(w store.Writer, now time.Time, currency, logKey string) error {
 
 // Open opens the ledger in an existing file and locks it against other processes. It returns
 // [fs.ErrNotExist], [ErrInUse], [ErrCorrupt], [ErrVersion], [ErrTruthKey], [ErrNoiseKey], [ErrCheckpoint], [*RollbackError] or
-// [ErrInvalid] as they apply.
+// [ErrInvalid] as they apply. An ErrInUse comes within a second.
+//
+// Two copies of a ledger that are both drawn from tell two independent responses about the same people. So, on Linux,
+// ErrInUse also meets who opens a ledger for writing while a copy of it, a file with the same [About.ID], is open for
+// writing, in this process or another; the text says in which. That reaches as far as a network namespace of one
+// machine, and containers commonly have their own. Any user of the machine who knows the ID can cause it. Where a
+// process may not make a Unix socket, no copy is noticed. Against copies elsewhere, or opened one after the other,
+// there is [Options.Checkpoint].
 func Open(path string, options Options) (*Ledger, error) {
 	s, err := boltstore.Open(path, options.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
-	l, err := openStore(s, options)
+	l, err := openClaimed(s, options)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, errors.Join(err, s.Close()))
 	}
 	return l, nil
 }
 
+// openClaimed opens the ledger in a file and, if it is for writing, claims it before anything is written. What is wrong
+// with a copy is told before that another one is open.
+func openClaimed(s store.Store, options Options) (*Ledger, error) {
+	l, truthKey, err := readStore(s, options)
+	if err == nil && !l.only {
+		l.claim, err = claimLedger(l.about.id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := l.begin(options, truthKey); err != nil {
+		return nil, errors.Join(err, l.claim.release())
+	}
+	return l, nil
+}
+
+// openStore opens the ledger in a store that nobody can have a copy of.
 func openStore(s store.Store, options Options) (*Ledger, error) {
-	l := &Ledger{store: s, log: options.Logger, clock: options.Now, only: options.ReadOnly, patience: options.TruthTimeout, signer: options.Signer, sampler: rrchain.NewSampler(), outputs: finite.NewSampler(), queries: mechanism.NewSampler()}
+	l, truthKey, err := readStore(s, options)
+	if err != nil {
+		return nil, err
+	}
+	return l, l.begin(options, truthKey)
+}
+
+// readStore reads what every ledger begins with, and the check of its truth key, if any. It writes nothing.
+func readStore(s store.Store, options Options) (l *Ledger, truthKey []byte, err error) {
+	l = &Ledger{store: s, log: options.Logger, clock: options.Now, only: options.ReadOnly, patience: options.TruthTimeout, signer: options.Signer, sampler: rrchain.NewSampler(), outputs: finite.NewSampler(), queries: mechanism.NewSampler()}
 	if l.clock == nil {
 		l.clock = time.Now
 	}
 	if err := s.View(checkVersion); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var check []byte
 	l.commits.durable = math.MaxUint64 // nothing is being committed yet
-	err := l.view(context.Background(), func(s *state) (err error) {
-		l.about, check, err = readHead(s)
+	err = l.view(context.Background(), func(s *state) (err error) {
+		l.about, truthKey, err = readHead(s)
 		l.commits.durable = s.counters.events
 		if err == nil && !l.only {
 			err = s.counters.checkWhole()
@@ -176,16 +209,37 @@ func openStore(s store.Store, options Options) (*Ledger, error) {
 	if err == nil {
 		err = l.checkSigner()
 	}
-	if err == nil {
-		err = l.setTruthKey(options.TruthKey, check)
+	return l, truthKey, err
+}
+
+// begin sets the host's keys, which may write, and begins to publish.
+func (l *Ledger) begin(options Options, truthKey []byte) error {
+	if err := l.useKeys(options.TruthKey, truthKey, options.NoiseKey); err != nil {
+		return err
 	}
-	if err == nil {
-		err = l.setNoiseKeys(options.NoiseKey)
+	return l.startPublishing(options.Publish)
+}
+
+// useKeys checks the host's keys against the ledger's, and makes those that are new the ledger's: all of them, or none.
+// check recognizes the ledger's truth key; nil if it has none.
+func (l *Ledger) useKeys(truth, check []byte, noise NoiseKeys) error {
+	var fresh []change
+	if truth != nil {
+		set, err := l.useTruthKey(truth, check)
+		if err != nil {
+			return err
+		}
+		fresh = append(fresh, set...)
 	}
+	set, err := l.useNoiseKeys(noise)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return l, l.startPublishing(options.Publish)
+	if fresh = append(fresh, set...); len(fresh) == 0 || l.only {
+		return nil
+	}
+	_, _, err = l.submit(context.Background(), func(*state) ([]change, error) { return fresh, nil })
+	return err
 }
 
 // checkTrusted holds the log against the host's checkpoint.
@@ -223,27 +277,20 @@ func readHead(s *state) (head about, check []byte, err error) {
 	return head, check, err
 }
 
-// setTruthKey checks the host's truth key against the ledger's, or makes it the ledger's.
-func (l *Ledger) setTruthKey(key, check []byte) error {
-	if key == nil {
-		return nil
-	}
+// useTruthKey checks a truth key. It returns the change that makes it the ledger's, unless it is.
+func (l *Ledger) useTruthKey(key, check []byte) (set []change, err error) {
 	if len(key) < minTruthKey {
-		return invalid("a truth key of %d bytes; it has at least %d", len(key), minTruthKey)
+		return nil, invalid("a truth key of %d bytes; it has at least %d", len(key), minTruthKey)
 	}
 	l.binder = &binder{key: slices.Clone(key), ledger: l.about.id}
 	ours := l.binder.check()
-	if check != nil {
-		if string(check) != string(ours[:]) {
-			return ErrTruthKey
-		}
-		return nil
+	switch {
+	case check == nil:
+		return []change{&truthKeySet{ours}}, nil
+	case string(check) != string(ours[:]):
+		return nil, ErrTruthKey
 	}
-	if l.only {
-		return nil
-	}
-	_, _, err := l.submit(context.Background(), func(*state) ([]change, error) { return []change{&truthKeySet{ours}}, nil })
-	return err
+	return nil, nil
 }
 
 // Close waits for running commits and releases the file. Calls made afterwards return [ErrClosed].
@@ -252,7 +299,7 @@ func (l *Ledger) Close() error {
 		return ErrClosed
 	}
 	l.publisher.close()
-	return l.store.Close()
+	return errors.Join(l.store.Close(), l.claim.release())
 }
 
 // About returns what the ledger was created with.
@@ -299,7 +346,7 @@ func (l *Ledger) questionByName(s *state, name string) (*question, error) {
 		return nil, err
 	}
 	if !found {
-		return nil, fmt.Errorf("question %q: %w", name, ErrUnknown)
+		return nil, fmt.Errorf("question %.256q: %w", name, ErrUnknown)
 	}
 	return s.question(number)
 }

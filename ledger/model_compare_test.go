@@ -2,9 +2,11 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
 // The state of the ledger against that of the paper.
@@ -156,7 +158,7 @@ func (g *game) compareEvent(ev Event) {
 		g.see(ev.Question, ev.Object, ev.Epsilon.Nano(), ev.Response)
 	case ev.Kind == "question":
 		q, _ := g.paper.question(ev.Question)
-		g.same("the question", Question{Name: ev.Question, Values: ev.Values, Encoding: ev.Encoding}, q)
+		g.same("the question", Question{ev.Question, ev.Values, ev.Encoding, ev.Mechanism}, q)
 	}
 }
 
@@ -180,7 +182,7 @@ func (g *game) compareReceipt(d *paperDeal) {
 	must(g, err)
 	wantSound(g, "a receipt", r, g.verifiers)
 	q, _ := g.paper.question(d.Question)
-	g.same("the question of a receipt", Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding}, q)
+	g.same("the question of a receipt", Question{r.Question, r.Values, r.Encoding, r.Mechanism}, q)
 	var got, want []SoldResponse
 	for _, one := range r.Responses {
 		got = append(got, SoldResponse{Object: one.Object, Response: one.Response, Price: one.Price, Method: one.Method, Event: one.Event, Erased: one.Erased})
@@ -214,7 +216,7 @@ func (g *game) compareStatement(name string, p *person) {
 }
 
 // counts are the responses to be counted by an estimate, by rising ε: how many there are, and how many say each
-// value or, in unary encoding, have its bit.
+// value or, in unary encoding, have its bit; of a mechanism, how many are each output.
 func (m *paper) counts(q Question, e int64, but string) (all []rrchain.UnaryCounts) {
 	byLevel := map[int64]*rrchain.UnaryCounts{}
 	for name := range m.people {
@@ -231,10 +233,10 @@ func (m *paper) counts(q Question, e int64, but string) (all []rrchain.UnaryCoun
 			continue
 		}
 		if byLevel[at] == nil {
-			byLevel[at] = &rrchain.UnaryCounts{Epsilon: epsilonOf(at), ByValue: make([]int64, len(q.Values))}
+			byLevel[at] = &rrchain.UnaryCounts{Epsilon: epsilonOf(at), ByValue: make([]int64, len(responsesOnPaper(q, at)))}
 		}
 		byLevel[at].Objects++
-		for i, value := range q.Values {
+		for i, value := range responsesOnPaper(q, at) {
 			if l.response == value || q.Encoding == Unary && l.response[i] == '1' {
 				byLevel[at].ByValue[i]++
 			}
@@ -246,11 +248,29 @@ func (m *paper) counts(q Question, e int64, but string) (all []rrchain.UnaryCoun
 	return all
 }
 
+// responsesOnPaper are what a question can be answered with at an ε; in unary encoding, the values that have bits.
+func responsesOnPaper(q Question, e int64) []string {
+	if i := slices.Index(levelsOnPaper(q), e); i >= 0 {
+		return q.Mechanism.Outputs[i]
+	}
+	return q.Values
+}
+
 // sharesOf estimates the shares of a question's values from counts of responses.
 func sharesOf(t testing.TB, q Question, counts []rrchain.UnaryCounts) []rrchain.Frequency {
 	t.Helper()
 	if q.Encoding == Unary {
 		shares, err := rrchain.EstimateUnary(0.95, counts...)
+		must(t, err)
+		return shares
+	}
+	if q.Mechanism != nil {
+		outputs := make([]finite.Counts, len(counts))
+		for i, c := range counts {
+			level, _ := q.Mechanism.Family.Level(c.Epsilon)
+			outputs[i] = finite.Counts{Mechanism: level, ByOutput: c.ByValue}
+		}
+		shares, err := finite.Estimate(0.95, outputs...)
 		must(t, err)
 		return shares
 	}

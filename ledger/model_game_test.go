@@ -12,6 +12,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // game plays moves on the ledger and on paper, and compares what comes of each.
@@ -192,19 +193,31 @@ func (g *game) see(question, object string, e int64, response string) {
 		g.Fatalf("object %q has a response to %q at ε=%d", object, question, e)
 	}
 	q, _ := g.paper.question(question)
-	if known := &c.levels[e].response; *known == "" && isResponse(q, response) {
+	if known := &c.levels[e].response; *known == "" && isResponse(q, e, response) {
 		*known = response
 	} else if *known != response {
 		g.Fatalf("object %q answers %q at ε=%d with %q, before with %q", object, question, e, response, *known)
 	}
 }
 
-// isResponse tells whether a text is one of the values or, in unary encoding, a 0 or 1 for each.
-func isResponse(q Question, text string) bool {
+// isResponse tells whether a text is one of the values or, in unary encoding, a 0 or 1 for each; of a mechanism, whether
+// it is an output at an ε.
+func isResponse(q Question, e int64, text string) bool {
 	if q.Encoding == Unary {
 		return len(text) == len(q.Values) && strings.Trim(text, "01") == ""
 	}
-	return slices.Contains(q.Values, text)
+	return slices.Contains(responsesOnPaper(q, e), text)
+}
+
+// another is an ε other than one, at which the question has responses too.
+func (g *game) another(question string, e privacy.Epsilon) privacy.Epsilon {
+	q, _ := g.paper.question(question)
+	for _, level := range levelsOnPaper(q) {
+		if level != e.Nano() {
+			return epsilonOf(level)
+		}
+	}
+	return epsilonOf(e.Nano() + 3)
 }
 
 // The moves.
@@ -217,12 +230,15 @@ func (moveReopen) play(g *game) { g.store, g.ledger = g.reopen() }
 func (g *game) define(q Question) {
 	key := g.key()
 	demand(g, q, bare(func(ctx context.Context, q Question) error { return g.ledger.DefineQuestion(ctx, key, q) }), struct{}{}, g.paper.define(q),
-		func(q *Question) { q.Values = append([]string{"new"}, q.Values...) },
+		func(q *Question) { q.Values = append([]string{"new"}, q.Values[1:]...) },
 		func(q *Question) { q.Name += "!" })
 }
 
 func (one moveDefine) play(g *game) {
 	q := Question{Name: "late", Values: []string{"no", "yes", "unsure", "other"}, Encoding: one.As}
+	if one.As == Finite {
+		q.Mechanism = mechanisms()[len(q.Values)]
+	}
 	if one.Other {
 		slices.Reverse(q.Values)
 	}
@@ -276,7 +292,7 @@ func (one moveRaise) play(g *game) {
 	call := func(ctx context.Context, r RaiseRequest) (RaiseResult, error) { return g.ledger.Raise(ctx, r) }
 	_, done := demand(g, r, call, want, refused,
 		func(r *RaiseRequest) { r.Partial = !r.Partial },
-		func(r *RaiseRequest) { r.Epsilon = epsilonOf(r.Epsilon.Nano() + 3) },
+		func(r *RaiseRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) },
 		func(r *RaiseRequest) { r.All, r.Objects = false, []string{"zoe"} })
 	if done {
 		g.compareResponses(one.Question, one.Epsilon)
@@ -298,7 +314,7 @@ func (one moveRelease) play(g *game) {
 	g.same("the response", got, want)
 	call := func(ctx context.Context, r ReleaseRequest) (Response, error) { return g.ledger.Release(ctx, r) }
 	g.host = host{Broken: true} // nobody may ask again
-	demand(g, r, call, want, nil, func(r *ReleaseRequest) { r.Epsilon = epsilonOf(r.Epsilon.Nano() + 3) })
+	demand(g, r, call, want, nil, func(r *ReleaseRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) })
 }
 
 func (one moveAdvance) play(g *game) {
@@ -398,7 +414,7 @@ func (one moveSell) play(g *game) {
 	g.sold(d, func(want Sale) bool {
 		_, done := demand(g, r, call, want, refused,
 			func(r *SellRequest) { r.Partial = !r.Partial },
-			func(r *SellRequest) { r.Epsilon = epsilonOf(r.Epsilon.Nano() + 3) },
+			func(r *SellRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) },
 			func(r *SellRequest) { r.Buyer = "zoe" },
 			func(r *SellRequest) { r.QuoteID += "!" },
 			func(r *SellRequest) { r.MaxPrice = new(int64(123456)) },

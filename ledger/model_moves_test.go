@@ -114,14 +114,20 @@ type player struct {
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
+// mechanical is how many games go without one whose first question has a mechanism of its own: to read it takes time.
+const mechanical = 80
+
 // questions are those that the game of a seed begins with. Their encodings are told, or left to the ledger.
 func questions(seed uint64) []Question {
 	r := rand.New(rand.NewPCG(seed, 2))
 	first, second := vote(), smoker()
-	if seed%3 == 1 {
+	switch {
+	case seed%mechanical == 3:
+		first.Mechanism = mechanisms()[len(first.Values)]
+	case seed%3 == 1:
 		first.Encoding = Unary
 	}
-	if seed%3 != 0 {
+	if seed%3 != 0 && first.Mechanism == nil {
 		first.Values = append(first.Values, crowd(r.IntN(28))...)
 	}
 	second.Encoding = pick(r, Direct, Unary)
@@ -149,6 +155,14 @@ func newMoves(seed uint64, moves int) []move {
 		game = append(game, p.move())
 	}
 	return game
+}
+
+// encoding is one for a question that is defined late.
+func (p *player) encoding() Encoding {
+	if p.yes(mechanical) {
+		return Finite
+	}
+	return pick(p.Rand, "", Direct, Unary)
 }
 
 func (p *player) yes(in int) bool { return p.IntN(in) == 0 }
@@ -211,7 +225,7 @@ func (p *player) kinds() []moveKind {
 	return []moveKind{
 		{12, func() move { return movePass{p.pass()} }},
 		{2, func() move { return moveReopen{} }},
-		{1, func() move { return moveDefine{p.yes(3), pick(p.Rand, "", Direct, Unary)} }},
+		{1, func() move { return moveDefine{p.yes(3), p.encoding()} }},
 		{2, func() move { return moveWithdraw{p.name()} }},
 		{2, func() move { return moveForget{pick(p.Rand, append(people(), "new")...)} }},
 		{4, func() move { return moveReturn{p.question(), p.name()} }},

@@ -327,24 +327,64 @@ func (m *paper) define(q Question) error {
 	old, err := m.question(q.Name)
 	switch {
 	case err != nil:
-		m.questions = append(m.questions, Question{Name: q.Name, Values: q.Values, Encoding: encodingOnPaper(q)})
+		m.questions = append(m.questions, Question{Name: q.Name, Values: q.Values, Encoding: encodingOnPaper(q), Mechanism: q.Mechanism})
 		m.write("question", "")
-	case !slices.Equal(old.Values, q.Values), q.Encoding != "" && q.Encoding != old.Encoding:
+	case !slices.Equal(old.Values, q.Values), q.Encoding != "" && q.Encoding != old.Encoding, asJSON(old.Mechanism) != asJSON(q.Mechanism):
 		return ErrInvalid
 	}
 	m.settle(nil)
 	return nil
 }
 
-// encodingOnPaper is what the question says or else, from 21 values on, unary.
+// encodingOnPaper is what the question says or else, with a mechanism, finite and, from 21 values on, unary.
 func encodingOnPaper(q Question) Encoding {
 	switch {
 	case q.Encoding != "":
 		return q.Encoding
+	case q.Mechanism != nil:
+		return Finite
 	case len(q.Values) > 20:
 		return Unary
 	}
 	return Direct
+}
+
+// levelsOnPaper are the ε of a question's responses, rising; nil for all there are.
+func levelsOnPaper(q Question) (all []int64) {
+	if q.Mechanism != nil {
+		for _, epsilon := range q.Mechanism.Family.Epsilons() {
+			all = append(all, epsilon.Nano())
+		}
+	}
+	return all
+}
+
+// hasLevel tells whether a question has responses at an ε.
+func hasLevel(q Question, e int64) bool {
+	levels := levelsOnPaper(q)
+	return levels == nil || slices.Contains(levels, e)
+}
+
+// levelsReleased returns the levels that released ceilings come to: each the highest at or below one, once.
+func levelsReleased(q Question, due []paperStep) (out []paperStep) {
+	levels := levelsOnPaper(q)
+	if levels == nil {
+		return due
+	}
+	top := int64(0)
+	for _, s := range due {
+		reached := int64(0)
+		for _, e := range levels {
+			if e <= s.e {
+				reached = e
+			}
+		}
+		if reached > top {
+			top = reached
+			out = append(out, paperStep{e: reached, at: s.at})
+		}
+	}
+	return out
 }
 
 func (m *paper) enrol(r EnrollRequest, under rule) (out EnrollResult, err error) {
@@ -468,6 +508,9 @@ func (m *paper) raise(r RaiseRequest, h host) (out RaiseResult, err error) {
 	q, err := m.question(r.Question)
 	if err != nil {
 		return out, err
+	}
+	if !hasLevel(q, r.Epsilon.Nano()) {
+		return out, ErrInvalid
 	}
 	e, names := r.Epsilon.Nano(), m.members(r.Question, r.Objects)
 	verdicts := map[string]verdict{}
@@ -609,7 +652,7 @@ func (m *paper) plan(name string, questions []Question, asked map[[2]string]bool
 			continue
 		}
 		out.parts[q.Name] = true
-		for _, s := range c.rule.releases(m.clock, c.orders) {
+		for _, s := range levelsReleased(q, c.rule.releases(m.clock, c.orders)) {
 			due = append(due, paperStep{q, s.e, s.at})
 		}
 	}

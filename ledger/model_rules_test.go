@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
 // What the paper knows of policies: their documentation, computed anew in rationals. On paper ε is a
@@ -237,6 +238,41 @@ var rules = sync.OnceValue(func() []rule {
 		minRule(plain(), fixedRule(milli(500))),
 	}
 })
+
+// mechanisms are those of the games' questions, by their number of values: pairs of values at ε=0.1, and single ones at
+// 0.3, 0.5 and 1. To find their channels takes a while.
+var mechanisms = sync.OnceValue(func() map[int]*Mechanism {
+	all := map[int]*Mechanism{}
+	for inputs := 3; inputs <= 4; inputs++ {
+		levels := []*finite.Matrix{subsetsOnPaper(inputs, 2, 100), subsetsOnPaper(inputs, 1, 300), subsetsOnPaper(inputs, 1, 500), subsetsOnPaper(inputs, 1, 1000)}
+		family, err := finite.NewFamily(levels...)
+		if err != nil {
+			panic(err)
+		}
+		m := &Mechanism{Family: family}
+		for i, level := range levels {
+			var names []string
+			for o := range level.Outputs() {
+				names = append(names, string("uvwx"[i])+string(rune('0'+o)))
+			}
+			m.Outputs = append(m.Outputs, names)
+		}
+		all[inputs] = m
+	}
+	return all
+})
+
+func subsetsOnPaper(inputs, size int, e int64) *finite.Matrix {
+	design, err := finite.SubsetSelection(inputs, size)
+	if err != nil {
+		panic(err)
+	}
+	level, err := design.At(milliNat(e))
+	if err != nil {
+		panic(err)
+	}
+	return level
+}
 
 // firstMarket is the number of the first rule with terms of sale.
 const firstMarket = 12

@@ -72,6 +72,9 @@ func (m *paper) trade(o Order, reserved *paperDeal) (*paperTrade, error) {
 	if t.question, err = m.question(o.Question); err != nil {
 		return nil, err
 	}
+	if !hasLevel(t.question, o.Epsilon.Nano()) {
+		return nil, ErrInvalid
+	}
 	names := m.members(o.Question, o.Objects)
 	if len(names) == 0 {
 		return nil, ErrUnknown

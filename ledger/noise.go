@@ -37,9 +37,10 @@ import (
 type NoiseKeys struct {
 	// Current names the key of chains that begin from now on, 1 to 256 bytes. If it is empty, they have none.
 	Current string
-	// Key returns the key of a name, [rrchain.NoiseKeySize] bytes drawn at random. Open calls it for each name that the
-	// ledger has seen, and for the current one. The ledger keeps the keys in memory, and in the file only what
-	// recognizes them: Open refuses another key under a known name ([ErrNoiseKey]). If it is nil, the ledger has no
+	// Key returns the key of a name, [rrchain.NoiseKeySize] bytes drawn at random, or nil if the host does not have it any
+	// more: then chains that began with it only resell what they have released ([NoNoiseKey]). Open calls it for each name
+	// that the ledger has seen, and for the current one. The ledger keeps the keys in memory, and in the file only what
+	// recognizes them: Open refuses another key under a known name, and a known key under another ([ErrNoiseKey]). If it is nil, the ledger has no
 	// keys: chains that began with one cannot be drawn from, and if there are keys that the ledger has seen, nobody can
 	// be enrolled ([ErrNoiseKey]), so that no chain begins without a key by mistake.
 	Key func(name string) ([]byte, error)
@@ -71,15 +72,8 @@ func (n *noises) of(q *question) (number uint32, err error) {
 	return n.current, nil
 }
 
-// name returns the name of a key.
-func (n *noises) name(number uint32) string {
-	for _, k := range n.known {
-		if k.number == number {
-			return k.name
-		}
-	}
-	return ""
-}
+// lacks tells whether a chain cannot be drawn from, because the host does not have its key.
+func (n *noises) lacks(c chain) bool { return c.noise != 0 && n.keys[c.noise] == nil }
 
 // noiseCheck recognizes a key.
 func noiseCheck(key []byte) (t tag) {
@@ -89,73 +83,90 @@ func noiseCheck(key []byte) (t tag) {
 	return t
 }
 
-// setNoiseKeys checks the host's noise keys against the ledger's, and makes a current one that is new the
-// ledger's.
-func (l *Ledger) setNoiseKeys(given NoiseKeys) error {
+// useNoiseKeys checks the host's noise keys against the ledger's. It returns the change that makes a current one that is new
+// the ledger's.
+func (l *Ledger) useNoiseKeys(given NoiseKeys) (set []change, err error) {
 	if given.Key == nil && given.Current != "" {
-		return invalid("the current noise key has a name, and there is nothing to get keys from")
+		return nil, invalid("the current noise key has a name, and there is nothing to get keys from")
 	}
-	err := l.view(context.Background(), func(s *state) (err error) {
+	err = l.view(context.Background(), func(s *state) (err error) {
 		l.noise.known, err = s.noiseKeys()
 		return err
 	})
 	if err != nil || given.Key == nil {
-		return err
+		return nil, err
 	}
 	l.noise.keys = make(map[uint32]*rrchain.NoiseKey)
 	for _, k := range l.noise.known {
-		check, err := l.addNoiseKey(given, k.number, k.name)
-		if err != nil {
-			return err
+		key, err := given.get(k.name)
+		switch {
+		case err != nil:
+			return nil, err
+		case key == nil && k.name == given.Current:
+			return nil, fmt.Errorf("%w: the current key %q is one that the host does not have", ErrNoiseKey, k.name)
+		case key == nil:
+			continue
 		}
-		if !check.equal(k.check) {
-			return fmt.Errorf("%w: key %q", ErrNoiseKey, k.name)
+		if err := l.noise.add(k.number, k.name, key); err != nil {
+			return nil, err
+		}
+		if check := noiseCheck(key); !check.equal(k.check) {
+			return nil, fmt.Errorf("%w: key %q", ErrNoiseKey, k.name)
 		}
 		if k.name == given.Current {
 			l.noise.current = k.number
 		}
 	}
 	if given.Current == "" || l.noise.current != 0 || l.only {
-		return nil
+		return nil, nil
 	}
-	return l.beginNoiseKey(given, uint32(len(l.noise.known)+1))
+	return l.newNoiseKey(given)
 }
 
-// beginNoiseKey records the current key, which is new.
-func (l *Ledger) beginNoiseKey(given NoiseKeys, number uint32) error {
+// newNoiseKey returns the change that makes the current key, which is new, the ledger's.
+func (l *Ledger) newNoiseKey(given NoiseKeys) ([]change, error) {
 	if err := checkName("noise key", given.Current); err != nil {
-		return err
+		return nil, err
 	}
-	check, err := l.addNoiseKey(given, number, given.Current)
+	key, err := given.get(given.Current)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	set := &noiseKeySet{number, given.Current, check}
-	if _, _, err := l.submit(context.Background(), func(*state) ([]change, error) { return []change{set}, nil }); err != nil {
-		return err
+	set := &noiseKeySet{uint32(len(l.noise.known) + 1), given.Current, noiseCheck(key)}
+	for _, k := range l.noise.known {
+		if k.check.equal(set.check) {
+			return nil, fmt.Errorf("%w: key %q is the one that is called %q", ErrNoiseKey, set.name, k.name)
+		}
 	}
-	l.noise.current = number
-	l.noise.known = append(l.noise.known, *set)
-	return nil
+	if err := l.noise.add(set.number, set.name, key); err != nil {
+		return nil, err
+	}
+	l.noise.known, l.noise.current = append(l.noise.known, *set), set.number
+	return []change{set}, nil
 }
 
-// addNoiseKey gets a key from the host.
-func (l *Ledger) addNoiseKey(given NoiseKeys, number uint32, name string) (check tag, err error) {
-	key, err := given.Key(name)
+// get asks the host for a key.
+func (n NoiseKeys) get(name string) ([]byte, error) {
+	key, err := n.Key(name)
 	if err != nil {
-		return check, fmt.Errorf("noise key %q: %w", name, err)
+		return nil, fmt.Errorf("noise key %q: %w", name, err)
 	}
-	if l.noise.keys[number], err = rrchain.NewNoiseKey(key); err != nil {
-		return check, fmt.Errorf("%w: noise key %q: %w", ErrInvalid, name, err)
+	return key, nil
+}
+
+// add takes a key into use.
+func (n *noises) add(number uint32, name string, key []byte) (err error) {
+	if n.keys[number], err = rrchain.NewNoiseKey(key); err != nil {
+		return fmt.Errorf("%w: noise key %q: %w", ErrInvalid, name, err)
 	}
-	return noiseCheck(key), nil
+	return nil
 }
 
 // keyed returns the response of a chain that began with a noise key.
 func (l *Ledger) keyed(q *question, x subject, place int, epsilon privacy.Epsilon, truth int32) (v value, err error) {
 	key := l.noise.keys[x.chain.noise]
 	if key == nil {
-		return v, fmt.Errorf("object %q: %w: its chain began with the key %q, and the ledger was opened without", x.name, ErrNoiseKey, l.noise.name(x.chain.noise))
+		return v, orCorrupt(nil, "object %q was not refused, and there is no noise key for it", x.name)
 	}
 	derived := place < len(x.chain.levels)
 	if q.encoding == Unary {

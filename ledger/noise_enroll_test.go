@@ -1,8 +1,10 @@
 package ledger
 
 import (
+	"bytes"
 	"errors"
-	"strings"
+	"fmt"
+	"os"
 	"testing"
 )
 
@@ -21,8 +23,9 @@ func TestNobodyBeginsWithoutAKeyByMistake(t *testing.T) {
 		t.Errorf("somebody was enrolled without a key: %v", err)
 	}
 	_, err = l.Release(t.Context(), ReleaseRequest{Key: "ann", Question: "vote", Object: "ann", Epsilon: eps(t, "1"), Truth: TruthOf("yes")})
-	if !errors.Is(err, ErrNoiseKey) || !strings.Contains(err.Error(), `"2026"`) {
-		t.Errorf("a response without the key, or an error that does not name it: %v", err)
+	var refused *RefusedError
+	if !errors.As(err, &refused) || refused.Refused[0].Reason != NoNoiseKey {
+		t.Errorf("a response without the key: %v", err)
 	}
 	enroll(t, l, "vote", "4", "ann") // is nothing new
 	closed(t, l)
@@ -32,4 +35,74 @@ func TestNobodyBeginsWithoutAKeyByMistake(t *testing.T) {
 	if c := chainOf(t, l, 1, "bob"); c.noise != 0 {
 		t.Errorf("a chain that was to have no key has number %d", c.noise)
 	}
+}
+
+// TestWhoseKeyIsLostHoldsNobodyUp carries out what is possible when the host has lost one of its keys: it refuses the chains
+// that began with it.
+func TestWhoseKeyIsLostHoldsNobodyUp(t *testing.T) {
+	path := create(t)
+	for _, year := range []string{"2025", "2026"} {
+		l := open(t, path, Options{NoiseKey: noiseKeys(year)})
+		define(t, l, vote())
+		enrollUnder(t, l, "vote", market(t, "3"), "9", "of "+year)
+		closed(t, l)
+	}
+	keys := noiseKeys("2026")
+	keys.Key = func(name string) ([]byte, error) {
+		if name == "2025" {
+			return nil, nil
+		}
+		return theNoiseKey(name), nil
+	}
+	l := open(t, path, Options{NoiseKey: keys})
+	refusedFor := func(refused []Refusal) {
+		t.Helper()
+		if len(refused) != 1 || refused[0].Object != "of 2025" || refused[0].Reason != NoNoiseKey || refused[0].Helps != HelpsKey {
+			t.Errorf("refused: %v", refused)
+		}
+	}
+	raised := order(t, "1", "0.5")
+	raised.Partial = true
+	refusedFor(carryOut(t, l, raised).Refused)
+	bought := purchase(t, "2", "acme", "1", "of 2025", "of 2026")
+	bought.Partial = true
+	refusedFor(sell(t, l, bought).Refused)
+	audit(t, l.store)
+}
+
+// TestASweepGoesOnWithoutAKey is [TestWhoseKeyIsLostHoldsNobodyUp] for what comes by itself.
+func TestASweepGoesOnWithoutAKey(t *testing.T) {
+	path := create(t)
+	for _, year := range []string{"2025", ""} {
+		l := open(t, path, Options{NoiseKey: noiseKeys(year), Now: newClock(dawn()).read})
+		define(t, l, vote())
+		terms, err := dayPolicies()
+		must(t, err)
+		enrollUnder(t, l, "vote", terms["diary"], "9", "of "+year)
+		closed(t, l)
+	}
+	l := open(t, path, Options{Now: newClock(dawn().AddDate(1, 0, 0)).read})
+	done, err := l.Advance(t.Context(), AdvanceRequest{Key: "1", Truth: TruthOf("yes")})
+	must(t, err)
+	if one := done.Questions[0]; one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0].Object != "of 2025" || one.Refused[0].Reason != NoNoiseKey {
+		t.Errorf("%+v", one)
+	}
+	audit(t, l.store)
+}
+
+// TestARefusedOpenLeavesTheFileAlone opens a ledger with two new keys, one of which cannot be.
+func TestARefusedOpenLeavesTheFileAlone(t *testing.T) {
+	path := create(t)
+	closed(t, open(t, path, Options{NoiseKey: noiseKeys("2026")}))
+	before, err := os.ReadFile(path)
+	must(t, err)
+	wrong := NoiseKeys{"2026", func(string) ([]byte, error) { return theNoiseKey("another"), nil }}
+	_, err = Open(path, Options{TruthKey: truthKey(), NoiseKey: wrong})
+	wantErr(t, err, ErrNoiseKey)
+	after, err := os.ReadFile(path)
+	must(t, err)
+	if !bytes.Equal(before, after) {
+		t.Error("the file is another one")
+	}
+	closed(t, open(t, path, Options{TruthKey: []byte(fmt.Sprint("another key of ", 16, " bytes")), NoiseKey: noiseKeys("2026")}))
 }

@@ -370,14 +370,15 @@ func TestOpenRefusesAnotherNoiseKey(t *testing.T) {
 		"another key, none current": {NoiseKeys{"", other(changed, nil)}, ErrNoiseKey},
 		"too short":                 {NoiseKeys{"2026", other(changed[:31], nil)}, ErrInvalid},
 		"too long":                  {NoiseKeys{"2026", other(append(changed, 0), nil)}, ErrInvalid},
-		"no bytes":                  {NoiseKeys{"2026", other(nil, nil)}, ErrInvalid},
+		"no bytes":                  {NoiseKeys{"2026", other(nil, nil)}, ErrNoiseKey},
+		"another name of a key":     {NoiseKeys{"2027", other(theNoiseKey("2026"), nil)}, ErrNoiseKey},
 		"an error":                  {NoiseKeys{"2026", other(nil, unreachable)}, unreachable},
 		"a name that cannot be":     {NoiseKeys{"20\n26", noiseKeys("").Key}, ErrInvalid},
 		"a name that is too long":   {NoiseKeys{strings.Repeat("n", 257), noiseKeys("").Key}, ErrInvalid},
 		"nothing to get keys from":  {NoiseKeys{Current: "2026"}, ErrInvalid},
 	} {
 		for _, only := range []bool{false, true} {
-			if only && strings.HasPrefix(name, "a name") {
+			if only && (strings.HasPrefix(name, "a name") || name == "another name of a key") {
 				continue // a ledger that is only read begins no key
 			}
 			l, err := Open(path, Options{NoiseKey: one.keys, ReadOnly: only})
@@ -418,16 +419,11 @@ func TestWithoutTheNoiseKeyChainsAreOnlyResold(t *testing.T) {
 			_, err := l.Raise(t.Context(), order(t, "5", "0.5"))
 			return err
 		},
-		"a partial order": func() error {
-			r := order(t, "6", "0.5")
-			r.Partial = true
-			_, err := l.Raise(t.Context(), r)
-			return err
-		},
 		"a sale": func() error { _, err := l.Sell(t.Context(), purchase(t, "7", "acme", "2", "ann")); return err },
 	} {
 		unchanged(t, l.store, func() {
-			if err := call(); !errors.Is(err, ErrNoiseKey) {
+			var refused *RefusedError
+			if err := call(); !errors.As(err, &refused) || refused.Refused[0].Reason != NoNoiseKey {
 				t.Errorf("%s: got the error %v", name, err)
 			}
 		})

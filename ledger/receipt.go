@@ -235,13 +235,14 @@ func ReadReceipt(data []byte) (Receipt, error) {
 	type plain Receipt
 	type document struct {
 		plain
-		Responses items[SoldResponse] `json:"responses"` // hides those of plain
+		Mechanism *recordedMechanism  `json:"mechanism,omitempty"` // these hide those of plain
+		Responses items[SoldResponse] `json:"responses"`
 	}
 	var in document
 	var r Receipt
 	err := readDocument("receipt", data, &in, func() any {
 		r = Receipt(in.plain)
-		r.Responses = in.Responses.list
+		r.Mechanism, r.Responses = (*Mechanism)(in.Mechanism), in.Responses.list
 		// Written as read would be also a missing list, and a time with the offset of this machine's zone.
 		r.Values, r.Evidence.Proof = present(r.Values), present(r.Evidence.Proof)
 		for _, at := range []*time.Time{&r.Created, &r.Time, &r.Evidence.Question.Time, &r.Evidence.Buyer.Time} {

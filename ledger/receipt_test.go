@@ -562,6 +562,7 @@ func FuzzReadReceipt(f *testing.F) {
 
 // BenchmarkReceipt makes and verifies the receipt of a large sale.
 func BenchmarkReceipt(b *testing.B) {
+	usualGarbage(b)
 	const objects = 100_000
 	signer, verifier, public := logKey(b, officeName, 1)
 	path := filepath.Join(b.TempDir(), "ledger.db")

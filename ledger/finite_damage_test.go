@@ -1,0 +1,725 @@
+package ledger
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain/finite"
+)
+
+// Invariants 9 and 11 for outputs: whatever is changed past the log is found and named, no forged event is applied,
+// and nothing panics.
+
+// ball is a ledger in which ann and bob have answered party, the first question, at 1 and 2; ann at 0.5 as well. Both
+// sold at 2 to acme. The second question is odds, with the mechanism of skewed, which ann has answered at the odds 3; vote
+// is the third, with one response.
+func ball(t testing.TB) *storetest.Memory {
+	t.Helper()
+	s := &storetest.Memory{}
+	begin(t, s)
+	l := guests(t, openMemory(t, s, Options{Now: epoch, NoiseKey: noiseKeys("2026")}), "ann", "bob")
+	l.sampler, _ = sampler(11)
+	l.outputs = steadyOutputs(11)
+	carryOut(t, l, partiesOf(t, "1", "1"))
+	sell(t, l, partiesFor(t, "2", "acme", "2", "ann", "bob"))
+	carryOut(t, l, partiesOf(t, "3", "0.5", "ann"))
+	define(t, l, oddsQuestion(t))
+	enroll(t, l, "odds", "9", "ann")
+	release(t, l, ReleaseRequest{Key: "4", Question: "odds", Object: "ann", Epsilon: eps(t, threeToOne), Truth: TruthOf("yes")})
+	define(t, l, vote())
+	enrollUnder(t, l, "vote", market(t, "9"), "9", "ann")
+	sell(t, l, purchase(t, "5", "acme", "1", "ann"))
+	return s
+}
+
+// threeToOne is the level of odds whose middle output never occurs.
+const threeToOne = "1.098612289"
+
+func oddsQuestion(t testing.TB) Question {
+	t.Helper()
+	return Question{Name: "odds", Values: []string{"no", "yes"}, Mechanism: &Mechanism{
+		Family: skewed(t), Outputs: [][]string{{"N", "Y"}, {"N", "Y"}, {"N", "never", "Y"}, {"N1", "N2", "Y1", "Y2"}},
+	}}
+}
+
+// Every other output of every level of a chain is noticed, and called by its name.
+func TestEveryAlteredOutputIsNamed(t *testing.T) {
+	original := pairs(t, ball(t))
+	levels := chainOfMemory(t, fill(t, original), 1, "ann").levels
+	tries := 0
+	for i, at := range levels {
+		names := party(t).Mechanism.Outputs[i]
+		for is := range names {
+			if is == at.Response.index {
+				continue
+			}
+			tries++
+			s := fill(t, original)
+			l := openMemory(t, s, Options{})
+			alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[i].Response.index = is }))
+			want := Problem{Kind: "chain", Object: "ann", Question: "party",
+				Text: fmt.Sprintf(`chain of "ann" in "party": the response at ε=%s is %q, the events say %q`, at.Epsilon, names[is], names[at.Response.index])}
+			wantProblems(t, findings(t, l, VerifyRequest{}), []Problem{want})
+			if again, _ := verified(t, l, VerifyRequest{}, slow()); len(again) != 1 || again[0].Text != want.Text {
+				t.Errorf("step by step there is %+v, want %+v", again, want)
+			}
+		}
+	}
+	if tries != 5+3+3 {
+		t.Errorf("%d tries", tries)
+	}
+}
+
+// written as the record of a question.
+func recordOfQuestion(number uint32, q Question) []byte { return defined(number, q, q.Encoding) }
+
+// finiteParty is party with what the ledger fills in.
+func finiteParty(t testing.TB) Question {
+	t.Helper()
+	q := party(t)
+	q.Encoding = Finite
+	return q
+}
+
+// Other ways in which stored records can disagree with the events.
+func TestVerifyNamesWhatIsNotFinite(t *testing.T) {
+	original := pairs(t, ball(t))
+	question := func(change func(q *Question)) func(s *storetest.Memory) {
+		return func(s *storetest.Memory) {
+			q := finiteParty(t)
+			change(&q)
+			alter(t, s, bucketQuestions, numberKey(1), func([]byte) []byte { return recordOfQuestion(1, q) })
+		}
+	}
+	response := func(question uint32, v value) func(s *storetest.Memory) {
+		return func(s *storetest.Memory) {
+			alter(t, s, bucketChains, chainKey(question, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[0].Response = v }))
+		}
+	}
+	for name, test := range map[string]struct {
+		change func(s *storetest.Memory)
+		words  string
+	}{
+		"a question is direct": {question(func(q *Question) { q.Encoding, q.Mechanism = Direct, nil }), "question 1: the encoding is direct, the events say finite"},
+		"a name of an output":  {question(func(q *Question) { q.Mechanism.Outputs[0][5] = "DC" }), "question 1: the mechanism is"},
+		"other levels": {question(func(q *Question) {
+			q.Mechanism.Family = familyOf(t, subsetsAt(t, 4, 2, "0.500000001"), subsetsAt(t, 4, 1, "1"), subsetsAt(t, 4, 1, "2"))
+		}), "question 1: the mechanism is"},
+		"no mechanism":     {question(func(q *Question) { q.Mechanism = nil }), "question 1"},
+		"half a mechanism": {question(func(q *Question) { q.Mechanism.Outputs = q.Mechanism.Outputs[:2] }), "question 1"},
+		"other channels": {func(s *storetest.Memory) {
+			q := oddsQuestion(t)
+			q.Encoding, q.Mechanism.Family = Finite, otherChannels(t, skewed(t))
+			alter(t, s, bucketQuestions, numberKey(2), func([]byte) []byte { return recordOfQuestion(2, q) })
+		}, "question 2: the mechanism is"},
+		"an output too high":      {response(1, value{index: 6}), `chain of "ann" in "party": the response at ε=0.5 is value 6`},
+		"bits":                    {response(1, value{bits: bitsOf(t, "100000")}), `chain of "ann" in "party": the response at ε=0.5 is 6 bits`},
+		"an output that is never": {response(2, value{index: 1}), `chain of "ann" in "odds": the response at ε=` + threeToOne + ` is value 1`},
+		"an ε that is no level": {func(s *storetest.Memory) {
+			alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[0].Epsilon = eps(t, "0.75") }))
+		}, `chain of "ann" in "party"`},
+		"a tally too high": {func(s *storetest.Memory) {
+			putRecord(t, s, bucketTallies, tallyKey{1, eps(t, "1"), 4}.bytes(), []byte{1, 0})
+		}, "tally of value 4 at ε=1"},
+		"a tally at an ε of no level": {func(s *storetest.Memory) {
+			putRecord(t, s, bucketTallies, tallyKey{1, eps(t, "0.75"), 0}.bytes(), []byte{1, 0})
+		}, "tally of value 0 at ε=0.75"},
+		"a tally of what never happens": {func(s *storetest.Memory) {
+			putRecord(t, s, bucketTallies, tallyKey{2, eps(t, threeToOne), 1}.bytes(), []byte{1, 0})
+		}, "tally of value 1 at ε=" + threeToOne},
+		"a noise key": {func(s *storetest.Memory) {
+			alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.noise = 1 }))
+		}, `chain of "ann" in "party"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := fill(t, original)
+			l := openMemory(t, s, Options{})
+			test.change(s)
+			found := findings(t, l, VerifyRequest{})
+			if !slices.ContainsFunc(found, func(p Problem) bool { return strings.Contains(p.Text, test.words) }) {
+				t.Errorf("found %.600s, want %q", fmt.Sprint(found), test.words)
+			}
+			if again, _ := verified(t, l, VerifyRequest{}, slow()); !slices.Equal(again, found) {
+				t.Errorf("step by step there is %.600s", fmt.Sprint(again))
+			}
+			for _, r := range []EstimateRequest{{Question: "party"}, {Question: "odds"}, {Question: "odds", Epsilon: eps(t, threeToOne)}, {Question: "party", Include: everybody}} {
+				if err := recovered(func() error { _, err := l.Estimate(t.Context(), r); return err }); errors.Is(err, errPanicked) {
+					t.Errorf("an estimate panics: %v", err)
+				}
+			}
+		})
+	}
+}
+
+// A tally that cannot be is damage, and no estimate is made of it.
+func TestASpoiledFiniteTallyIsNoticed(t *testing.T) {
+	for name, spoiled := range map[string]struct {
+		question string
+		key      tallyKey
+		payload  []byte
+	}{
+		"of an output too high":  {"party", tallyKey{1, eps(t, "1"), 4}, []byte{1, 0}},
+		"of the highest number":  {"party", tallyKey{1, eps(t, "1"), 1 << 31}, []byte{1, 0}},
+		"at an ε of no level":    {"party", tallyKey{1, eps(t, "0.75"), 0}, []byte{1, 1}},
+		"of bits":                {"party", tallyKey{1, eps(t, "1"), 0}, []byte{1, 0, 1, 0}},
+		"of more than there are": {"party", tallyKey{1, eps(t, "2"), 0}, []byte{9, 9}},
+	} {
+		s := ball(t)
+		l := openMemory(t, s, Options{})
+		putRecord(t, s, bucketTallies, spoiled.key.bytes(), spoiled.payload)
+		for _, epsilon := range []privacy.Epsilon{{}, spoiled.key.epsilon} {
+			e, err := l.Estimate(t.Context(), EstimateRequest{Question: spoiled.question, Epsilon: epsilon})
+			if !errors.Is(err, ErrCorrupt) {
+				t.Errorf("%s: at ε=%s got %+v, %v, want ErrCorrupt", name, epsilon, e, err)
+			}
+		}
+		if len(findings(t, l, VerifyRequest{})) == 0 {
+			t.Errorf("%s: the audit finds nothing", name)
+		}
+	}
+}
+
+// In the log every output counts as well: another one does not fit its leaf and, with a new tree, neither the state nor
+// the checkpoint.
+func TestEveryAlteredOutputOfTheLogIsNamed(t *testing.T) {
+	original := ball(t)
+	trusted, log := trustedHead(t, original), eventsOf(t, original)
+	tries := 0
+	for i, n := range log {
+		v, of := outputOfEvent(n.change)
+		for other := range of {
+			if other == v {
+				continue
+			}
+			for tree, plant := range trees(log) {
+				if tree == "without their hashes" {
+					continue // they are the same here
+				}
+				tries++
+				changed := slices.Clone(log)
+				changed[i].change = withOutput(n.change, other)
+				s := fill(t, pairs(t, original))
+				l := openMemory(t, s, Options{})
+				putEvents(t, s, plant(t, changed))
+				what := fmt.Sprintf("event %d (%s), output %d, %s", n.number, n.change.kind(), other, tree)
+				if found := findings(t, l, VerifyRequest{}); len(found) == 0 {
+					t.Errorf("%s: nothing is found", what)
+				}
+				if found := findings(t, l, trusted); len(found) == 0 {
+					t.Errorf("%s: nothing is found with a checkpoint", what)
+				}
+			}
+		}
+	}
+	if tries != 2*(2*3+2*3+5) {
+		t.Errorf("%d tries", tries)
+	}
+}
+
+// outputOfEvent returns the output of an event about party, and how many there could be.
+func outputOfEvent(c change) (v, of int) {
+	switch c := c.(type) {
+	case *released:
+		if c.question == 1 {
+			return c.value.index, map[bool]int{true: 4, false: 6}[c.epsilon.Nano() >= 1e9]
+		}
+	case *sold:
+		if c.sale == 1 {
+			return c.value.index, 4
+		}
+	}
+	return 0, 0
+}
+
+// withOutput is a change with another output.
+func withOutput(c change, output int) change {
+	switch c := c.(type) {
+	case *released:
+		other := *c
+		other.value.index = output
+		return &other
+	case *sold:
+		other := *c
+		other.value.index = output
+		return &other
+	}
+	return c
+}
+
+// Forgeries of events, each beside the sound one that it was made from.
+func TestApplyRefusesForgedOutputs(t *testing.T) {
+	log := logOf(t, pairs(t, ball(t)))
+	must(t, replayWhole(&storetest.Memory{}, log))
+	draw := func(object string, question uint32, epsilon string, v value, how method) []change {
+		return []change{&released{object, question, eps(t, epsilon), response{v, how}}}
+	}
+	has := func(object string, epsilon string) value {
+		at, _ := chainOfMemory(t, replayed(t, log), 1, object).at(eps(t, epsilon))
+		return at.Response
+	}
+	sale := func(epsilon string, price uint64, v value, how method) []change {
+		d := deal{sale: 3, buyer: 1, question: 1, epsilon: eps(t, epsilon), objects: 1, price: price}
+		tally := saleTally{resales: 1}
+		switch how {
+		case methodDegrade:
+			tally = saleTally{degradations: 1}
+		case methodInsert:
+			tally = saleTally{insertions: 1}
+		}
+		return []change{&saleMade{d, tally}, &sold{"bob", 3, price, response{v, how}}}
+	}
+	join := func(noise uint32, question uint32) []change {
+		return []change{&enrolled{"cid", question, 0, noise, eps(t, "9")}}
+	}
+	more := func(edit func(q *Question)) []change {
+		q := finiteParty(t)
+		q.Name = "more"
+		edit(&q)
+		return []change{&questionDefined{4, q}}
+	}
+	sound, below := draw("bob", 1, "0.5", value{index: 5}, methodDegrade), sale("0.5", 0, value{index: 5}, methodDegrade)
+	first := draw("ann", 2, "1.609437913", value{index: 3}, methodRaise)
+	again := sale("1", 0, has("bob", "1"), methodResale)
+	other := value{index: (has("bob", "1").index + 1) % 4}
+	whole := more(func(*Question) {})
+	seen := map[*change]bool{}
+	for name, one := range map[string]pairOfLogs{
+		"an output too high":              {sound: sound, forged: draw("bob", 1, "0.5", value{index: 6}, methodDegrade), why: "a response of value 6"},
+		"an output of the level above":    {sound: first, forged: draw("ann", 2, "1.609437913", value{index: 4}, methodRaise), why: "a response of value 4"},
+		"the highest number":              {sound: sound, forged: draw("bob", 1, "0.5", value{index: 1<<20 - 1}, methodDegrade), why: "a response of value 1048575"},
+		"bits for an output":              {sound: sound, forged: draw("bob", 1, "0.5", value{bits: bitsOf(t, "100000")}, methodDegrade), why: "a response of 6 bits"},
+		"an output that never occurs":     {sound: slices.Concat(join(0, 2), draw("cid", 2, threeToOne, value{index: 2}, methodRaise)), forged: slices.Concat(join(0, 2), draw("cid", 2, threeToOne, value{index: 1}, methodRaise)), why: "a response of value 1"},
+		"below all levels":                {sound: sound, forged: draw("bob", 1, "0.499999999", value{index: 1}, methodDegrade), why: "at ε=0.499999999"},
+		"between levels":                  {sound: sound, forged: draw("bob", 1, "1.5", value{index: 1}, methodInsert), why: "at ε=1.5"},
+		"above all levels":                {sound: sound, forged: draw("bob", 1, "3", value{index: 1}, methodRaise), why: "at ε=3"},
+		"at 0":                            {sound: sound, forged: draw("bob", 1, "0", value{index: 1}, methodDegrade), why: "at ε=0"},
+		"a level twice":                   {sound: sound, forged: draw("bob", 1, "2", has("bob", "2"), methodRaise), why: "at ε=2"},
+		"degraded by a raise":             {sound: sound, forged: draw("bob", 1, "0.5", value{index: 5}, methodRaise), why: "by raise"},
+		"sold an output too high":         {sound: below, forged: sale("0.5", 0, value{index: 6}, methodDegrade), why: "a response of value 6"},
+		"sold between levels":             {sound: below, forged: sale("1.5", 0, value{index: 1}, methodInsert), why: "at ε=1.5"},
+		"sold bits":                       {sound: below, forged: sale("0.5", 0, value{bits: bitsOf(t, "1000")}, methodDegrade), why: "a response of 4 bits"},
+		"resold as another":               {sound: again, forged: sale("1", 0, other, methodResale), why: "not the recorded one"},
+		"a noise key":                     {sound: join(0, 1), forged: join(1, 1), why: "which has a mechanism of its own"},
+		"a noise key of a vote is sound":  {sound: join(1, 3), forged: join(2, 3), why: "is enrolled"},
+		"no mechanism":                    {sound: whole, forged: more(func(q *Question) { q.Mechanism = nil }), why: "has none"},
+		"a mechanism for direct encoding": {sound: whole, forged: more(func(q *Question) { q.Encoding = Direct }), why: "direct encoding, and a mechanism"},
+		"a mechanism of fewer inputs":     {sound: whole, forged: more(func(q *Question) { q.Values = append(q.Values, "E") }), why: "4 inputs, and the question has 5 values"},
+		"names of fewer outputs":          {sound: whole, forged: more(func(q *Question) { q.Mechanism.Outputs[0] = q.Mechanism.Outputs[0][1:] }), why: "names for 5"},
+		"an output's name twice":          {sound: whole, forged: more(func(q *Question) { q.Mechanism.Outputs[0][1] = "AB" }), why: `two outputs are named "AB"`},
+		"names of fewer levels":           {sound: whole, forged: more(func(q *Question) { q.Mechanism.Outputs = q.Mechanism.Outputs[1:] }), why: "2 of its 3 levels"},
+		"a name twice":                    {sound: whole, forged: more(func(q *Question) { q.Name = "party" }), why: "defined twice"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			follow := func(changes []change) error {
+				return replayWhole(&storetest.Memory{}, followedBy(withSettled(changes)...)(slices.Clone(log)))
+			}
+			if !seen[&one.sound[0]] { // which several forgeries are made from
+				must(t, follow(one.sound))
+			}
+			seen[&one.sound[0]] = true
+			wantForged(t, follow(one.forged), one.why)
+		})
+	}
+	// Another mechanism of the question itself, which the responses then do not fit.
+	changed := slices.Clone(log)
+	i := indexOf(t, changed, func(c change) bool { q, ok := c.(*questionDefined); return ok && q.number == 1 })
+	q := finiteParty(t)
+	q.Mechanism = &Mechanism{Family: familyOf(t, subsetsAt(t, 4, 1, "1")), Outputs: [][]string{{"A", "B", "C", "D"}}}
+	changed[i].change = &questionDefined{1, q}
+	wantForged(t, replayWhole(&storetest.Memory{}, changed), "a response of")
+}
+
+// A mechanism is stored in one form only.
+func TestDecodersRefuseOtherFormsOfAMechanism(t *testing.T) {
+	q := finiteParty(t)
+	sound := recordOfQuestion(1, q)
+	back, err := decodeQuestion(sound)
+	must(t, err)
+	e := &encoder{}
+	(&questionDefined{1, Question{back.name, back.values, back.encoding, back.mechanism}}).encode(e)
+	if !slices.Equal(e.buf, sound) {
+		t.Error("the record came back as another")
+	}
+	whole := string(q.Mechanism.encode())
+	head := strings.TrimSuffix(string(sound), whole)
+	head = head[:len(head)-2] // the length
+	record := func(text string) []byte {
+		e := &encoder{}
+		e.raw([]byte(head))
+		e.text(text)
+		return e.buf
+	}
+	if !slices.Equal(record(whole), sound) {
+		t.Fatal("the record is written otherwise")
+	}
+	for name, text := range map[string]string{
+		"nothing":               "",
+		"null":                  "null",
+		"an empty object":       "{}",
+		"a list":                "[" + whole + "]",
+		"no JSON":               whole[:len(whole)-1],
+		"a space":               " " + whole,
+		"a space behind":        whole + " ",
+		"something behind":      whole + "{}",
+		"another field":         strings.Replace(whole, `{"family"`, `{"more":1,"family"`, 1),
+		"another order":         `{"outputs":` + strings.SplitN(whole, `"outputs":`, 2)[1][:len(strings.SplitN(whole, `"outputs":`, 2)[1])-1] + `,"family":` + string(text(t, q.Mechanism.Family)) + `}`,
+		"capital letters":       strings.Replace(whole, `"family"`, `"Family"`, 1),
+		"no family":             strings.Replace(whole, `"family":`+string(text(t, q.Mechanism.Family)), `"family":null`, 1),
+		"no names":              strings.Replace(whole, `"outputs":`, `"outputs":null,"outputs_":`, 1),
+		"null for names":        whole[:strings.Index(whole, `"outputs":`)] + `"outputs":null}`,
+		"escaped letters":       strings.Replace(whole, `"AB"`, `"\u0041B"`, 1),
+		"no channels":           whole[:strings.Index(whole, `,"channels"`)] + whole[strings.Index(whole, `},"outputs"`):],
+		"a fraction not lowest": regexp.MustCompile(`"([0-9]+)/([0-9]+)"`).ReplaceAllString(whole, `"${1}0/${2}0"`),
+	} {
+		if text == whole {
+			t.Errorf("%s: there is no place for it", name)
+		}
+		got, err := decodeQuestion(record(text))
+		if !errors.Is(err, ErrCorrupt) || name == "no channels" && !strings.Contains(err.Error(), "without the channels") {
+			t.Errorf("%s: got %+v, %v", name, got, err)
+		}
+	}
+	if got, err := decodeQuestion(record(`{"family":` + strings.Repeat(" ", MaxMechanism) + whole[10:])); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "bytes") {
+		t.Errorf("a large one: got %+v, %v", got, err)
+	}
+	if got, err := decodeQuestion(sound[:len(sound)-1]); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("one cut off: got %+v, %v", got, err)
+	}
+}
+
+// A chain with an output that its question cannot have, and a valid checksum: every call that needs the response says
+// so, and none panics.
+func TestAnImpossibleOutputIsNoPanic(t *testing.T) {
+	for name, broken := range map[string]struct {
+		question uint32
+		change   func(c *chain)
+	}{
+		"an output too high":      {1, func(c *chain) { c.levels[len(c.levels)-1].Response.index = 4 }},
+		"the highest of values":   {1, func(c *chain) { c.levels[len(c.levels)-1].Response.index = 1<<20 - 1 }},
+		"bits":                    {1, func(c *chain) { c.levels[len(c.levels)-1].Response = value{bits: bitsOf(t, "0100")} }},
+		"an output that is never": {2, func(c *chain) { c.levels[0].Response.index = 1 }},
+		"an ε that is no level":   {1, func(c *chain) { c.levels[len(c.levels)-1].Epsilon = eps(t, "1.75") }},
+	} {
+		original := ball(t)
+		alter(t, original, bucketChains, chainKey(broken.question, "ann"), edited(t, decodeChain, broken.change))
+		damaged := pairs(t, original)
+		question, above, lower, at := "party", "2", "0.5", "2"
+		if name == "an ε that is no level" {
+			at = "1.75"
+		}
+		if broken.question == 2 {
+			question, above, lower, at = "odds", "1.609437913", "0.693147181", threeToOne
+		}
+		truth := map[string]string{"party": "C", "odds": "yes"}[question]
+		ask := func(key, epsilon string) ReleaseRequest {
+			return ReleaseRequest{Key: key, Question: question, Object: "ann", Epsilon: eps(t, epsilon), Truth: TruthOf(truth)}
+		}
+		calls := map[string]func(*Ledger) error{
+			"derive":    func(l *Ledger) error { _, err := l.Release(t.Context(), ask("k", lower)); return err },
+			"object":    func(l *Ledger) error { _, err := l.Object(t.Context(), "ann"); return err },
+			"responses": func(l *Ledger) error { return firstError(l.Responses(t.Context(), question, eps(t, at))) },
+			"recount": func(l *Ledger) error {
+				_, err := l.Estimate(t.Context(), EstimateRequest{Question: question, Include: everybody})
+				return err
+			},
+			"forget": func(l *Ledger) error { return l.Forget(t.Context(), "k", "ann") },
+		}
+		if lower == "0.5" { // which ann has already
+			delete(calls, "derive")
+		}
+		if broken.question == 2 || at == "1.75" {
+			calls["raise"] = func(l *Ledger) error { _, err := l.Release(t.Context(), ask("k", above)); return err }
+		}
+		for call, make := range calls {
+			s := fill(t, damaged)
+			l := openMemory(t, s, Options{})
+			if err := recovered(func() error { return make(l) }); !errors.Is(err, ErrCorrupt) {
+				t.Errorf("%s, %s: got the error %v, want ErrCorrupt", name, call, err)
+			}
+		}
+	}
+}
+
+// Evidence.
+
+// gala is an office that has sold parties in every way, and a receipt.
+func gala(t testing.TB) (*office, Receipt) {
+	t.Helper()
+	o := newOffice(t, 1)
+	o.outputs = steadyOutputs(5)
+	guests(t, o.Ledger, "ann", "bob", "cid", "dan")
+	for i, step := range []struct {
+		buyer, epsilon string
+		objects        []string
+	}{
+		{"acme", "0.5", []string{"ann", "bob", "dan"}},      // draws
+		{"zeta", "2", []string{"ann", "dan"}},               // draws
+		{"acme", "1", []string{"ann", "bob", "cid", "dan"}}, // insertions and draws
+		{"acme", "0.5", []string{"cid"}},                    // a degradation
+		{"zeta", "1", []string{"ann", "bob"}},               // resales
+	} {
+		o.later()
+		sell(t, o.Ledger, partiesFor(t, fmt.Sprint(i), step.buyer, step.epsilon, step.objects...))
+	}
+	must(t, o.Forget(t.Context(), "f", "dan"))
+	o.later()
+	return o, receiptOf(t, o.Ledger, 3)
+}
+
+func TestEvidenceOfOutputsIsSound(t *testing.T) {
+	o, _ := gala(t)
+	for number := range uint64(5) {
+		r := receiptOf(t, o.Ledger, number+1)
+		wantSound(t, fmt.Sprint("receipt ", number+1), r, o.keys)
+		back, err := ReadReceipt(text(t, r))
+		must(t, err)
+		wantSound(t, "the receipt, read", back, o.keys)
+		if string(text(t, back)) != string(text(t, r)) || string(text(t, r.Mechanism)) != string(text(t, party(t).Mechanism)) || r.Encoding != Finite {
+			t.Errorf("receipt %d came back as another", number+1)
+		}
+		got := delivered2(t, o.Ledger, number+1)
+		for i, one := range r.Responses {
+			if one.Response != got[i].Value || one.Object != got[i].Object {
+				t.Errorf("receipt %d has %+v, delivered was %+v", number+1, one, got[i])
+			}
+		}
+	}
+	for _, name := range []string{"ann", "bob", "cid"} {
+		st := statementOf(t, o.Ledger, name+"'s", name)
+		wantSound(t, "the statement", st, o.keys)
+		wantWholeLife(t, o, st)
+		back, err := ReadStatement(text(t, st))
+		must(t, err)
+		wantSound(t, "the statement, read", back, o.keys)
+	}
+	audit(t, o.store)
+	wantClean(t, o.Ledger, VerifyRequest{})
+}
+
+// delivered2 returns what a sale delivered, in order, also of objects that were forgotten.
+func delivered2(t testing.TB, l *Ledger, sale uint64) []Delivery {
+	t.Helper()
+	all, err := collect(l.Deliveries(t.Context(), sale))
+	must(t, err)
+	return all
+}
+
+// mechanisms are others than that of a question; among them none at all.
+func otherMechanisms(t testing.TB, m *Mechanism) map[string]*Mechanism {
+	t.Helper()
+	of := func(change func(m *Mechanism)) *Mechanism {
+		other := m.named()
+		change(other)
+		return other
+	}
+	return map[string]*Mechanism{
+		"absent":          nil,
+		"empty":           {},
+		"without family":  of(func(m *Mechanism) { m.Family = nil }),
+		"of no levels":    of(func(m *Mechanism) { m.Family = &finite.Family{} }),
+		"without names":   of(func(m *Mechanism) { m.Outputs = nil }),
+		"names missing":   of(func(m *Mechanism) { m.Outputs = m.Outputs[:1] }),
+		"names of none":   of(func(m *Mechanism) { m.Outputs[1] = nil }),
+		"another name":    of(func(m *Mechanism) { m.Outputs[1][0] = "Z" }),
+		"names exchanged": of(func(m *Mechanism) { m.Outputs[1][0], m.Outputs[1][1] = m.Outputs[1][1], m.Outputs[1][0] }),
+		"another family": of(func(m *Mechanism) {
+			m.Family = familyOf(t, subsetsAt(t, 4, 2, "0.5"), subsetsAt(t, 4, 1, "1"), subsetsAt(t, 4, 1, "2.5"))
+		}),
+		"of other inputs": {Family: skewed(t), Outputs: [][]string{{"a", "b"}, {"a", "b"}, {"a", "b", "c"}, {"a", "b", "c", "d"}}},
+	}
+}
+
+// Every field is named when it is altered, and the mechanism is one; every response is, too.
+func TestEveryAlterationOfAReceiptOfOutputsIsNamed(t *testing.T) {
+	o, r := gala(t)
+	wantSound(t, "the receipt", r, o.keys)
+	if r.Encoding != Finite || !r.Responses[3].Erased {
+		t.Fatalf("%+v", r)
+	}
+	for name, m := range otherMechanisms(t, r.Mechanism) {
+		other := r
+		other.Mechanism = m
+		wantFault(t, "a mechanism "+name, other, o.keys, "question")
+		wantFault(t, "a mechanism "+name, other, nil, "question")
+	}
+	for _, encoding := range []Encoding{Direct, Unary, "", "Finite", "3"} {
+		other := copyOf(t, r)
+		other.Encoding = encoding
+		wantFault(t, fmt.Sprintf("the encoding %q", encoding), other, o.keys, "question")
+		other.Mechanism = nil
+		wantFault(t, fmt.Sprintf("the encoding %q, without mechanism", encoding), other, o.keys, "question")
+	}
+	for i, one := range r.Responses[:3] {
+		for _, text := range []string{"A", "B", "C", "D", "AB", "0", "", "a", "E"} {
+			if text == one.Response {
+				continue
+			}
+			other := copyOf(t, r)
+			other.Responses[i].Response = text
+			c := other.Verify(o.keys)
+			if c.OK() || !slices.ContainsFunc(c.Faults, func(f Fault) bool { return f.Item == i+1 }) || slices.ContainsFunc(c.Faults, func(f Fault) bool { return f.Item != i+1 && f.Item != 0 }) {
+				t.Errorf("response %d as %q: %.400q", i+1, text, faults(c))
+			}
+			if strange := "is no value of the question"; strings.Contains(strings.Join(faults(c), "\n"), strange) == strings.Contains("A B C D", text) && text != "" && text != " " {
+				t.Errorf("response %d as %q: %.400q, one of which says that it %s", i+1, text, faults(c), strange)
+			}
+		}
+	}
+	n := 0
+	small := copyOf(t, r)
+	altered(t, struct{ Responses []SoldResponse }{small.Responses}, func(way string, other struct{ Responses []SoldResponse }) {
+		n++
+		changed := small
+		changed.Responses = other.Responses
+		if c := changed.Verify(o.keys); c.OK() || len(c.Faults) == 0 {
+			t.Errorf("%s: nobody notices", way)
+		}
+	})
+	if n < 20 {
+		t.Errorf("only %d fields", n)
+	}
+}
+
+// A receipt whose mechanism is altered in JSON is not read, or is found out.
+func TestAMechanismInJSONIsReadStrictly(t *testing.T) {
+	o, r := gala(t)
+	whole := string(text(t, r))
+	mechanism := string(text(t, r.Mechanism))
+	family := string(text(t, r.Mechanism.Family))
+	for name, other := range map[string]string{
+		"absent":          strings.Replace(whole, `"mechanism":`+mechanism+`,`, ``, 1),
+		"null":            strings.Replace(whole, mechanism, `null`, 1),
+		"empty":           strings.Replace(whole, mechanism, `{}`, 1),
+		"a text":          strings.Replace(whole, mechanism, `"x"`, 1),
+		"a list":          strings.Replace(whole, mechanism, `[]`, 1),
+		"null inside":     strings.Replace(whole, mechanism, `{"family":null,"outputs":null}`, 1),
+		"no family":       strings.Replace(whole, family, `null`, 1),
+		"an empty family": strings.Replace(whole, family, `{}`, 1),
+		"no levels":       strings.Replace(whole, family, `{"levels":[],"channels":[]}`, 1),
+		"null levels":     strings.Replace(whole, family, `{"levels":[null],"channels":[]}`, 1),
+		"no channels":     strings.Replace(whole, family, family[:strings.Index(family, `,"channels"`)]+"}", 1),
+		"a space":         strings.Replace(whole, `"outputs"`, ` "outputs"`, 1),
+		"a name":          strings.Replace(whole, `"AB"`, `"BA"`, 1),
+		"more":            strings.Replace(whole, `{"levels"`, `{"more":1,"levels"`, 1),
+	} {
+		if other == whole {
+			t.Errorf("%s: there is no place for it", name)
+		}
+		got, err := ReadReceipt([]byte(other))
+		if name == "no channels" && (err == nil || !strings.Contains(err.Error(), "without the channels")) {
+			t.Errorf("%s: %v", name, err) // nobody looks for them
+		}
+		if err != nil {
+			wantErr(t, err, ErrInvalid)
+			continue
+		}
+		if name != "a space" && got.Verify(o.keys).OK() {
+			t.Errorf("%s: nobody notices", name)
+		}
+		if name == "a space" && !got.Verify(o.keys).OK() {
+			t.Errorf("a space makes a fault: %q", faults(got.Verify(o.keys)))
+		}
+	}
+	// A receipt without any mechanism has no field for it.
+	if plain := string(text(t, receiptOf(t, shop(t).Ledger, 1))); strings.Contains(plain, "mechanism") {
+		t.Errorf("a receipt of values has a mechanism: %.300s", plain)
+	}
+}
+
+func TestEveryAlterationOfAStatementOfOutputsIsNamed(t *testing.T) {
+	o, _ := gala(t)
+	st := statementOf(t, o.Ledger, "ann's", "ann")
+	questions := 0
+	for i, f := range st.Events {
+		named := func(what string, change func(f *Fact)) {
+			t.Helper()
+			other := st
+			other.Events = slices.Clone(st.Events)
+			change(&other.Events[i])
+			if c := other.Verify(o.keys); c.OK() || !slices.ContainsFunc(c.Faults, func(f Fault) bool { return f.Item == i+1 }) {
+				t.Errorf("event %d, %s: %q", f.Event, what, faults(c))
+			}
+		}
+		if f.Kind == "question" {
+			questions++
+			for name, m := range otherMechanisms(t, f.Mechanism) {
+				named("a mechanism "+name, func(f *Fact) { f.Mechanism = m })
+			}
+			for _, encoding := range []Encoding{Direct, Unary, ""} {
+				named(string(encoding), func(f *Fact) { f.Encoding = encoding })
+			}
+		} else {
+			named("a mechanism where there is none", func(f *Fact) { f.Mechanism = &Mechanism{} })
+		}
+		if f.Response == "" {
+			continue
+		}
+		for _, text := range []string{"A", "B", "C", "D", "AB", "BD", "", "0", "a"} {
+			if text != f.Response {
+				named(text, func(f *Fact) { f.Response = text })
+			}
+		}
+	}
+	if questions != 1 {
+		t.Errorf("%d questions", questions)
+	}
+	for i := range st.Released {
+		other := copyOf(t, st)
+		other.Released[i].Response = map[bool]string{true: "B", false: "A"}[st.Released[i].Response == "A"]
+		wantFault(t, "another output released", other, o.keys, "released is not what the events come to")
+	}
+	// With other channels than the log's, too.
+	channels := newOffice(t, 1)
+	define(t, channels.Ledger, oddsQuestion(t))
+	enroll(t, channels.Ledger, "odds", "9", "ann")
+	st = statementOf(t, channels.Ledger, "ann's", "ann")
+	wantSound(t, "the statement", st, channels.keys)
+	i := slices.IndexFunc(st.Events, func(f Fact) bool { return f.Kind == "question" })
+	m := *st.Events[i].Mechanism
+	m.Family = otherChannels(t, m.Family)
+	st.Events[i].Mechanism = &m
+	wantFault(t, "other channels", st, channels.keys, "altered")
+}
+
+// Nothing that a question with a mechanism comes to names a truth: of everybody the truth is value "C".
+func TestNothingNamesATruthOfAMechanism(t *testing.T) {
+	o := newOffice(t, 1)
+	q := party(t)
+	q.Values = []string{"truth A", "truth B", "truth C", "truth D"}
+	define(t, o.Ledger, q)
+	enrollUnder(t, o.Ledger, "party", market(t, "9"), "9", "ann", "bob")
+	r := partiesFor(t, "s", "acme", "1", "ann", "bob")
+	r.Truth = TruthOf("truth C")
+	sell(t, o.Ledger, r)
+	for _, p := range pairs(t, o.store) {
+		if p.bucket != bucketQuestions && p.bucket != bucketEvents && strings.Contains(string(p.value), "truth") {
+			t.Errorf("%s", p)
+		}
+	}
+	other := partiesFor(t, "t", "acme", "2", "ann")
+	for name, truth := range map[string]TruthFunc{"another": TruthOf("truth D"), "none": TruthOf("truth of mine"), "an output": TruthOf("AB")} {
+		other.Truth = truth
+		if _, err := o.Sell(t.Context(), other); err == nil || strings.Contains(err.Error(), "truth D") || strings.Contains(err.Error(), "truth C") || strings.Contains(err.Error(), "mine") || strings.Contains(err.Error(), "AB") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	var told []string
+	for ev, err := range o.Events(t.Context(), 1) {
+		must(t, err)
+		if ev.Kind != "question" {
+			data, err := json.Marshal(ev)
+			must(t, err)
+			told = append(told, string(data))
+		}
+	}
+	if strings.Contains(strings.Join(told, ""), "truth ") {
+		t.Errorf("the log tells a truth: %.500s", told)
+	}
+}

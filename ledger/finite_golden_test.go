@@ -1,0 +1,112 @@
+package ledger
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/store/storetest"
+)
+
+// The golden files of questions with a mechanism; see golden_test.go.
+
+// tellOfMechanisms writes the same small ledger whenever it is called, with responses to questions with a mechanism in
+// every way in which they come about.
+func tellOfMechanisms(t testing.TB, s store.Store) {
+	t.Helper()
+	begin(t, s)
+	clock := newClock(epoch())
+	l := openMemory(t, s, Options{Now: clock.read})
+	l.outputs, l.salts = steadyOutputs(1), steadySalts(2)
+	guests(t, l, "ann", "bob")
+	define(t, l, oddsQuestion(t))
+	enroll(t, l, "odds", "9", "ann")
+	carryOut(t, l, partiesOf(t, "1", "1"))
+	sell(t, l, partiesFor(t, "2", "acme", "2", "ann"))
+	release(t, l, partyOf(t, "3", "bob", "0.5"))
+	release(t, l, partyOf(t, "4", "bob", "2"))
+	sell(t, l, partiesFor(t, "5", "zeta", "1", "bob"))
+	release(t, l, ReleaseRequest{Key: "6", Question: "odds", Object: "ann", Epsilon: eps(t, "1.609437913"), Truth: TruthOf("yes")})
+	release(t, l, ReleaseRequest{Key: "7", Question: "odds", Object: "ann", Epsilon: eps(t, threeToOne), Truth: TruthOf("yes")})
+}
+
+func TestGoldenMechanisms(t *testing.T) {
+	memory := &storetest.Memory{}
+	tellOfMechanisms(t, memory)
+	golden(t, "finite-v5.txt", dump(t, memory))
+	audit(t, memory)
+}
+
+// A ledger that was written when the golden file was is still read, and means what it meant.
+func TestGoldenMechanismsAreRead(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join("testdata", "golden", "finite-v5.txt"))
+	must(t, err)
+	var records []pair
+	for line := range strings.Lines(string(content)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		var p pair
+		_, err := fmt.Sscanf(line, "%s %x %x", &p.bucket, &p.key, &p.value)
+		must(t, err)
+		records = append(records, p)
+	}
+	l := openMemory(t, fill(t, records), Options{Now: epoch})
+	all := questionsOf(t, l)
+	for i, want := range []Question{finiteParty(t), oddsQuestion(t)} {
+		want.Encoding = Finite
+		if got := all[i]; got.Name != want.Name || string(text(t, got)) != string(text(t, want)) {
+			t.Errorf("question %d is %s, want %s", i+1, text(t, got), text(t, want))
+		}
+	}
+	got := allResponses(t, l, []string{"ann", "bob"})
+	want := map[string]string{
+		"party ann 1": "C", "party ann 2": "C", "party bob 0.5": "AC", "party bob 1": "C", "party bob 2": "B",
+		"odds ann 1.098612289": "Y", "odds ann 1.609437913": "Y2",
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("the responses are %v", got)
+	}
+	r := partyOf(t, "8", "ann", "1")
+	r.Truth = never(t)
+	if got := release(t, l, r); got.Value != want["party ann 1"] {
+		t.Errorf("%+v", got)
+	}
+	r = partyOf(t, "9", "ann", "0.5")
+	r.Truth = never(t)
+	release(t, l, r)
+	audit(t, l.store)
+	wantClean(t, l, VerifyRequest{})
+}
+
+// goldenFiniteEntries are events of questions with a mechanism, as they are stored; see goldenEntries.
+func goldenFiniteEntries(t testing.TB) []logged {
+	t.Helper()
+	odds := oddsQuestion(t)
+	odds.Encoding, odds.Mechanism = Finite, odds.Mechanism.named()
+	return entries([]change{
+		&questionDefined{1, finiteParty(t)},
+		&questionDefined{1<<32 - 1, odds},
+		&released{"ann", 1, eps(t, "0.5"), response{value{index: 5}, methodDegrade}},
+		&released{"ann", 1, eps(t, "2"), response{value{index: 3}, methodRaise}},
+		&sold{"ann", 1, 0, response{value{index: 2}, methodInsert}},
+	})
+}
+
+func TestGoldenFiniteEvents(t *testing.T) {
+	lines := "# kind, record and leaf of the tree, of events about questions with a mechanism, in hex\n"
+	for _, n := range goldenFiniteEntries(t) {
+		back, err := decodeEntry(n.number, n.encode())
+		must(t, err)
+		if string(back.encode()) != string(n.encode()) {
+			t.Errorf("%+v became %+v", n, back)
+		}
+		leaf := n.leaf()
+		lines += fmt.Sprintf("%s %x\n\tleaf %x\n", n.change.kind(), n.encode(), leaf[:])
+	}
+	golden(t, "events-finite-v5.txt", lines)
+}

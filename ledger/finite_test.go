@@ -1,0 +1,906 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	rational "math/big"
+	"math/rand/v2"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/mechanism"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain/finite"
+)
+
+// Questions with a mechanism of their own do all that others do, at the ε of their levels. Their law is in
+// finite_law_test.go, what altered and forged records come to in finite_damage_test.go.
+
+// subsetsAt is subset selection at one ε.
+func subsetsAt(t testing.TB, inputs, size int, epsilon string) *finite.Matrix {
+	t.Helper()
+	design, err := finite.SubsetSelection(inputs, size)
+	must(t, err)
+	m, err := design.At(eps(t, epsilon))
+	must(t, err)
+	return m
+}
+
+func familyOf(t testing.TB, levels ...*finite.Matrix) *finite.Family {
+	t.Helper()
+	f, err := finite.NewFamily(levels...)
+	must(t, err)
+	return f
+}
+
+// party is a question of four values: a response is a pair of them at ε=0.5, and one at 1 and 2.
+func party(t testing.TB) Question {
+	t.Helper()
+	singles := []string{"A", "B", "C", "D"}
+	return Question{Name: "party", Values: singles, Mechanism: &Mechanism{
+		Family:  familyOf(t, subsetsAt(t, 4, 2, "0.5"), subsetsAt(t, 4, 1, "1"), subsetsAt(t, 4, 1, "2")),
+		Outputs: [][]string{{"AB", "AC", "AD", "BC", "BD", "CD"}, singles, singles},
+	}}
+}
+
+// guests defines party and puts objects in it on the market, for 100 minor units of ε=1.
+func guests(t testing.TB, l *Ledger, objects ...string) *Ledger {
+	t.Helper()
+	define(t, l, party(t))
+	enrollUnder(t, l, "party", market(t, "9"), "9", objects...)
+	return l
+}
+
+// partyOf asks for an object's party, which is C.
+func partyOf(t testing.TB, key, object, epsilon string) ReleaseRequest {
+	t.Helper()
+	return ReleaseRequest{Key: key, Question: "party", Object: object, Epsilon: eps(t, epsilon), Truth: TruthOf("C")}
+}
+
+// partiesOf asks for the parties of many objects, or of all.
+func partiesOf(t testing.TB, key, epsilon string, objects ...string) RaiseRequest {
+	t.Helper()
+	r := order(t, key, epsilon, objects...)
+	r.Question, r.Truth = "party", TruthOf("C")
+	return r
+}
+
+// partiesFor is an order for parties.
+func partiesFor(t testing.TB, key, buyer, epsilon string, objects ...string) SellRequest {
+	t.Helper()
+	r := purchase(t, key, buyer, epsilon, objects...)
+	r.Question, r.Truth = "party", TruthOf("C")
+	return r
+}
+
+// matrixOf is a matrix of rows of fractions, such as "1/2 1/3 1/6".
+func matrixOf(t testing.TB, rows ...string) *finite.Matrix {
+	t.Helper()
+	var all [][]*rational.Rat
+	for _, row := range rows {
+		var numbers []*rational.Rat
+		for _, text := range strings.Fields(row) {
+			x, ok := new(rational.Rat).SetString(text)
+			if !ok {
+				t.Fatalf("%q is no fraction", text)
+			}
+			numbers = append(numbers, x)
+		}
+		all = append(all, numbers)
+	}
+	m, err := finite.NewMatrix(all)
+	must(t, err)
+	return m
+}
+
+// skewed is a family at the odds 3/2, 2, 3 and 5. The highest level has two outputs for each input, of equal
+// probabilities, so that the channel from it is not the only one; at the odds 3, output 1 never occurs.
+func skewed(t testing.TB) *finite.Family {
+	t.Helper()
+	return familyOf(t,
+		matrixOf(t, "3/5 2/5", "2/5 3/5"), matrixOf(t, "2/3 1/3", "1/3 2/3"), matrixOf(t, "3/4 0 1/4", "1/4 0 3/4"),
+		matrixOf(t, "5/12 5/12 1/12 1/12", "1/12 1/12 5/12 5/12"))
+}
+
+// otherChannels is a family like skewed with the highest level's first two outputs in each other's place in the channel.
+func otherChannels(t testing.TB, f *finite.Family) *finite.Family {
+	t.Helper()
+	var all struct {
+		Levels   []any        `json:"levels"`
+		Channels [][][]string `json:"channels"`
+	}
+	must(t, json.Unmarshal(text(t, f), &all))
+	top := all.Channels[len(all.Channels)-1]
+	top[0], top[1] = top[1], top[0]
+	other := &finite.Family{}
+	must(t, json.Unmarshal(text(t, all), other))
+	if bytes.Equal(text(t, f), text(t, other)) {
+		t.Fatal("the channels are the same")
+	}
+	return other
+}
+
+// Definitions.
+
+func TestAMechanismIsKeptWithItsQuestion(t *testing.T) {
+	path := create(t)
+	l := open(t, path, Options{})
+	q := party(t)
+	whole := text(t, q.Mechanism)
+	define(t, l, q)
+	for _, names := range q.Mechanism.Outputs {
+		names[0] = "the host's"
+	}
+	q.Values[0] = "the host's"
+	q.Mechanism.Family = skewed(t)
+	numbered := Question{Name: "numbered", Values: []string{"no", "yes"}, Encoding: Finite, Mechanism: &Mechanism{Family: skewed(t)}}
+	define(t, l, numbered)
+	for range 2 {
+		all := questionsOf(t, l)
+		if len(all) != 2 || all[0].Encoding != Finite || all[0].Values[0] != "A" || !bytes.Equal(text(t, all[0].Mechanism), whole) {
+			t.Errorf("party is kept as %+v", all[0])
+		}
+		if got, want := all[1].Mechanism.Outputs, [][]string{{"0", "1"}, {"0", "1"}, {"0", "1", "2"}, {"0", "1", "2", "3"}}; !reflect.DeepEqual(got, want) || all[1].Encoding != Finite {
+			t.Errorf("without names outputs are called %q", got)
+		}
+		if !bytes.Equal(text(t, all[1].Mechanism.Family), text(t, skewed(t))) {
+			t.Error("the family is kept as another")
+		}
+		closed(t, l)
+		l = open(t, path, Options{})
+	}
+	for _, ev := range events(t, l) {
+		if ev.Kind == "question" && ev.Question == "party" && (ev.Encoding != Finite || !bytes.Equal(text(t, ev.Mechanism), whole)) {
+			t.Errorf("the log says %+v", ev)
+		}
+	}
+	if numbered.Mechanism.Outputs != nil {
+		t.Error("the host's mechanism was given names")
+	}
+	audit(t, l.store)
+	wantClean(t, l, VerifyRequest{})
+}
+
+func TestWhatIsNoMechanismOfAQuestionIsInvalid(t *testing.T) {
+	pair := []string{"no", "yes"}
+	two := func() *finite.Family {
+		return familyOf(t, matrixOf(t, "3/5 2/5", "2/5 3/5"), matrixOf(t, "2/3 1/3", "1/3 2/3"))
+	}
+	named := func(names ...[]string) *Mechanism { return &Mechanism{Family: two(), Outputs: names} }
+	var large []*finite.Matrix
+	for i := 1; i <= 30; i++ { // each of them some 50 kB, with 4096 probabilities of many digits
+		epsilon := fmt.Sprintf("0.%02d", i)
+		large = append(large, subsetsAt(t, 64, 1, epsilon))
+	}
+	l := inMemory(t, Options{})
+	for name, test := range map[string]struct {
+		q     Question
+		words string
+	}{
+		"no family":                 {Question{Values: pair, Mechanism: &Mechanism{}}, "has none"},
+		"no family, but names":      {Question{Values: pair, Mechanism: &Mechanism{Outputs: [][]string{pair}}}, "has none"},
+		"a family of no levels":     {Question{Values: pair, Mechanism: &Mechanism{Family: &finite.Family{}}}, "has none"},
+		"finite without":            {Question{Values: pair, Encoding: Finite}, "has none"},
+		"more inputs":               {Question{Values: pair, Mechanism: party(t).Mechanism}, "4 inputs, and the question has 2 values"},
+		"fewer inputs":              {Question{Values: []string{"a", "b", "c"}, Mechanism: named(pair, pair)}, "2 inputs, and the question has 3 values"},
+		"no value":                  {Question{Mechanism: named(pair, pair)}, "0 values"},
+		"direct encoding":           {Question{Values: pair, Encoding: Direct, Mechanism: named(pair, pair)}, "direct encoding, and a mechanism"},
+		"unary encoding":            {Question{Values: pair, Encoding: Unary, Mechanism: named(pair, pair)}, "unary encoding, and a mechanism"},
+		"another encoding":          {Question{Values: pair, Encoding: "Finite", Mechanism: named(pair, pair)}, "none of"},
+		"names of a level too few":  {Question{Values: pair, Mechanism: named(pair)}, "names of outputs for 1 of its 2 levels"},
+		"names, but of no level":    {Question{Values: pair, Mechanism: &Mechanism{Family: two(), Outputs: [][]string{}}}, "names of outputs for 0 of its 2 levels"},
+		"names of a level too many": {Question{Values: pair, Mechanism: named(pair, pair, pair)}, "names of outputs for 3 of its 2 levels"},
+		"a name too few":            {Question{Values: pair, Mechanism: named(pair, pair[:1])}, "2 outputs, and names for 1"},
+		"a name too many":           {Question{Values: pair, Mechanism: named([]string{"a", "b", "c"}, pair)}, "2 outputs, and names for 3"},
+		"no names of a level":       {Question{Values: pair, Mechanism: named(pair, nil)}, "2 outputs, and names for 0"},
+		"a name twice":              {Question{Values: pair, Mechanism: named(pair, []string{"x", "x"})}, `two outputs are named "x"`},
+		"a name of no length":       {Question{Values: pair, Mechanism: named(pair, []string{"x", ""})}, "output"},
+		"a long name":               {Question{Values: pair, Mechanism: named(pair, []string{"x", strings.Repeat("y", 257)})}, "output"},
+		"a name that is no text":    {Question{Values: pair, Mechanism: named(pair, []string{"x", "\xff"})}, "output"},
+		"a name with a zero byte":   {Question{Values: pair, Mechanism: named(pair, []string{"x", "\x00"})}, "output"},
+		"a large one":               {Question{Values: valuesOf(64), Mechanism: &Mechanism{Family: familyOf(t, large...)}}, "at most 1048576"},
+	} {
+		unchanged(t, l.store, func() {
+			test.q.Name = "q"
+			if err := l.DefineQuestion(t.Context(), "k", test.q); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), test.words) {
+				t.Errorf("%s: got the error %.300v, want %q", name, err, test.words)
+			}
+		})
+	}
+	must(t, l.DefineQuestion(t.Context(), "k", Question{Name: "q", Values: pair, Mechanism: named([]string{"a", strings.Repeat("y", 256)}, []string{"a", "b"})}))
+	must(t, l.DefineQuestion(t.Context(), "half", Question{Name: "half", Values: valuesOf(64), Mechanism: &Mechanism{Family: familyOf(t, large[:3]...)}}))
+	audit(t, l.store)
+}
+
+// The same question is the same with its encoding told or not, and with other channels; another mechanism is another
+// question. The channels that count are the first.
+func TestAQuestionKeepsItsMechanism(t *testing.T) {
+	like := func(f *finite.Family, names ...[]string) Question {
+		q := Question{Name: "q", Values: []string{"no", "yes"}, Mechanism: &Mechanism{Family: f}}
+		if names != nil {
+			q.Mechanism.Outputs = names
+		}
+		return q
+	}
+	numbers := [][]string{{"0", "1"}, {"0", "1"}, {"0", "1", "2"}, {"0", "1", "2", "3"}}
+	renamed := [][]string{{"0", "1"}, {"0", "1"}, {"0", "1", "2"}, {"0", "1", "3", "2"}}
+	first, other := skewed(t), otherChannels(t, skewed(t))
+	told := like(first)
+	told.Encoding = Finite
+	direct := like(nil)
+	direct.Mechanism = nil
+	explicit := direct
+	explicit.Encoding = Direct
+	for name, test := range map[string]struct {
+		q    Question
+		want error // under another key
+		same error // under the same key
+	}{
+		"again":             {like(first), nil, nil},
+		"another copy":      {like(skewed(t)), nil, nil},
+		"with its encoding": {told, nil, ErrKeyConflict},
+		"with names":        {like(first, numbers...), nil, nil},
+		"other channels":    {like(other), nil, nil},
+		"other names":       {like(first, renamed...), ErrInvalid, ErrKeyConflict},
+		"a level less":      {like(familyOf(t, matrixOf(t, "3/5 2/5", "2/5 3/5"))), ErrInvalid, ErrKeyConflict},
+		"other levels":      {like(familyOf(t, matrixOf(t, "3/5 2/5", "2/5 3/5"), matrixOf(t, "2/3 1/3", "1/3 2/3"), matrixOf(t, "3/4 0 1/4", "1/4 0 3/4"), matrixOf(t, "1/12 5/12 5/12 1/12", "5/12 1/12 1/12 5/12"))), ErrInvalid, ErrKeyConflict},
+		"no mechanism":      {direct, ErrInvalid, ErrKeyConflict},
+		"direct encoding":   {explicit, ErrInvalid, ErrKeyConflict},
+	} {
+		l := inMemory(t, Options{})
+		must(t, l.DefineQuestion(t.Context(), "k", like(first)))
+		before := questionsOf(t, l)
+		for key, want := range map[string]error{"other": test.want, "k": test.same} {
+			if err := l.DefineQuestion(t.Context(), key, test.q); !errors.Is(err, want) {
+				t.Errorf("%s, with the key %q: got the error %v, want %v", name, key, err, want)
+			}
+		}
+		if after := questionsOf(t, l); !bytes.Equal(text(t, after), text(t, before)) || len(after) != 1 {
+			t.Errorf("%s: the question is %s now", name, text(t, after))
+		}
+		audit(t, l.store)
+	}
+	// A question without a mechanism is none with one.
+	l := inMemory(t, Options{})
+	define(t, l, direct)
+	wantErr(t, l.DefineQuestion(t.Context(), "k", like(first)), ErrInvalid)
+}
+
+// Responses below others come from the channels that the question was defined with, not from those that somebody
+// defined it with again.
+func TestTheFirstChannelsCount(t *testing.T) {
+	one, other := skewed(t), otherChannels(t, skewed(t))
+	for _, f := range []*finite.Family{one, other} {
+		q := Question{Name: "q", Values: valuesOf(2), Mechanism: &Mechanism{Family: f}}
+		enumerateFinite(t, false, q, "1.609437913", "1.098612289")
+	}
+	path := create(t)
+	l := open(t, path, Options{})
+	q := Question{Name: "q", Values: valuesOf(2), Mechanism: &Mechanism{Family: one}}
+	define(t, l, q)
+	q.Mechanism = &Mechanism{Family: other}
+	must(t, l.DefineQuestion(t.Context(), "again", q))
+	closed(t, l)
+	l = open(t, path, Options{})
+	if got := questionsOf(t, l)[0].Mechanism.Family; !bytes.Equal(text(t, got), text(t, one)) {
+		t.Error("the channels are not the first")
+	}
+}
+
+// Requests.
+
+// Invariants 3 and 5: the same key gives the same output, also from the file, and so does every other request for it.
+// Nobody is asked for the truth again, nor for what lies below. What all cost together is the highest ε.
+func TestOutputsAreTheSameForEverybody(t *testing.T) {
+	path := create(t)
+	l := guests(t, open(t, path, Options{}), "ann", "bob")
+	released := func(r ReleaseRequest) func(*Ledger, TruthFunc) any {
+		return func(l *Ledger, truth TruthFunc) any { r.Truth = truth; return release(t, l, r) }
+	}
+	calls := []func(*Ledger, TruthFunc) any{
+		released(partyOf(t, "first", "ann", "1")),
+		func(l *Ledger, truth TruthFunc) any {
+			r := partiesFor(t, "raise", "acme", "2", "ann", "bob")
+			r.Truth = truth
+			return delivered(t, l, sell(t, l, r).Number)
+		},
+		released(partyOf(t, "insert", "bob", "1")),
+		func(l *Ledger, truth TruthFunc) any {
+			r := partiesOf(t, "degrade", "0.5")
+			r.Truth = truth
+			return []any{carryOut(t, l, r), responses(t, l, "party", eps(t, "0.5"))}
+		},
+	}
+	var first []any
+	for i, call := range calls {
+		truth := TruthOf("C")
+		if i > 1 {
+			truth = never(t)
+		}
+		first = append(first, call(l, truth))
+	}
+	if got := delivered(t, l, 1)["ann"]; got.Price != 200 || got.Epsilon != eps(t, "2") {
+		t.Errorf("ann sold %+v", got)
+	}
+	before := pairs(t, l.store)
+	for range 2 {
+		for i, call := range calls {
+			if again := call(l, never(t)); !reflect.DeepEqual(again, first[i]) {
+				t.Errorf("call %d came to\n%v\nand again to\n%v", i, first[i], again)
+			}
+		}
+		same(t, "stored after repetitions", pairs(t, l.store), before)
+		closed(t, l)
+		l = open(t, path, Options{})
+	}
+	for i, epsilon := range []string{"0.5", "1", "2"} {
+		r := partiesFor(t, "again "+epsilon, "zeta", epsilon, "ann")
+		r.Truth = never(t)
+		s := sell(t, l, r)
+		one := partyOf(t, "host "+epsilon, "ann", epsilon)
+		one.Truth = never(t)
+		got := delivered(t, l, s.Number)["ann"]
+		if s.Resales != 1 || got.Response != release(t, l, one) || got.Response != responses(t, l, "party", eps(t, epsilon))["ann"] || got.Price != []int64{50, 50, 100}[i] {
+			t.Errorf("at ε=%s zeta got %+v", epsilon, got)
+		}
+		if !slices.Contains(party(t).Mechanism.Outputs[i], got.Value) {
+			t.Errorf("at ε=%s the output is %q", epsilon, got.Value)
+		}
+	}
+	for _, name := range []string{"ann", "bob"} {
+		o := objectOf(t, l, name)
+		if o.Spent != eps(t, "2") || len(o.Chains[0].Levels) != 3 || o.Chains[0].Response != o.Chains[0].Levels[2].Response || o.Chains[0].Epsilon != eps(t, "2") {
+			t.Errorf("%s came to %+v", name, o)
+		}
+	}
+	auditAll(t, l, l.store)
+	wantClean(t, l, VerifyRequest{})
+}
+
+// What a raise costs is the difference of the levels' ε: also of what reservations hold, and of what budgets refuse.
+func TestARaiseOfAnOutputCostsTheDifference(t *testing.T) {
+	l := inMemory(t, Options{Now: epoch})
+	define(t, l, party(t))
+	enrollUnder(t, l, "party", market(t, "9"), "1.75", "ann")
+	spent := func(want string) {
+		t.Helper()
+		if o := objectOf(t, l, "ann"); o.Spent != eps(t, want) {
+			t.Errorf("ann has spent %s, want %s", o.Spent, want)
+		}
+	}
+	release(t, l, partyOf(t, "1", "ann", "0.5"))
+	spent("0.5")
+	r := reserve(t, l, ReserveRequest{Key: "r", Order: partiesFor(t, "", "acme", "1", "ann").Order, For: time.Hour})
+	if o := objectOf(t, l, "ann"); o.Held != eps(t, "0.5") {
+		t.Errorf("%s is held", o.Held)
+	}
+	_, err := l.Commit(t.Context(), CommitRequest{Key: "c", Reservation: r.Number, Truth: TruthOf("C")})
+	must(t, err)
+	spent("1")
+	_, err = l.Release(t.Context(), partyOf(t, "2", "ann", "2"))
+	if all := refusals(t, err); len(all) != 1 || all[0].Reason != ObjectCap || all[0].Cost != eps(t, "1") || all[0].Remaining != eps(t, "0.75") {
+		t.Errorf("refused: %+v", all)
+	}
+	spent("1")
+	audit(t, l.store)
+}
+
+// An ε that is no level is invalid wherever a response is asked for, the text names the levels, and nothing changes.
+// Not even the host is asked.
+func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
+	l := guests(t, inMemory(t, Options{Now: epoch}), "ann", "bob")
+	release(t, l, partyOf(t, "1", "ann", "1"))
+	for _, epsilon := range []string{"0.000000001", "0.25", "0.499999999", "0.500000001", "0.75", "1.5", "1.999999999", "2.000000001", "1000"} {
+		at := eps(t, epsilon)
+		unchanged(t, l.store, func() {
+			for call, make := range map[string]func() error{
+				"release": func() error {
+					r := partyOf(t, "k", "ann", epsilon)
+					r.Truth = never(t)
+					_, err := l.Release(t.Context(), r)
+					return err
+				},
+				"raise": func() error {
+					r := partiesOf(t, "k", epsilon)
+					r.Partial, r.Truth = true, never(t)
+					_, err := l.Raise(t.Context(), r)
+					return err
+				},
+				"quote": func() error { _, err := l.Quote(t.Context(), partiesFor(t, "", "acme", epsilon).Order); return err },
+				"reserve": func() error {
+					_, err := l.Reserve(t.Context(), ReserveRequest{Key: "k", Order: partiesFor(t, "", "acme", epsilon).Order, For: time.Hour, Partial: true})
+					return err
+				},
+				"sell": func() error {
+					r := partiesFor(t, "k", "acme", epsilon, "ann")
+					r.Partial, r.Truth = true, never(t)
+					_, err := l.Sell(t.Context(), r)
+					return err
+				},
+			} {
+				if err := make(); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "0.5, 1, 2 only, not at "+at.String()) {
+					t.Errorf("%s at ε=%s: %v", call, epsilon, err)
+				}
+			}
+		})
+	}
+	// An estimate of what cannot be there is one of no responses.
+	_, err := l.Estimate(t.Context(), EstimateRequest{Question: "party", Epsilon: eps(t, "1.5")})
+	wantErr(t, err, ErrNoResponses)
+	if all := responses(t, l, "party", eps(t, "1.5")); len(all) != 0 {
+		t.Errorf("at ε=1.5 there is %v", all)
+	}
+}
+
+// Sweeps.
+
+// stair is a policy that releases ceilings at whole days after epoch.
+func stair(t testing.TB, ceilings ...string) policy.Policy {
+	t.Helper()
+	var steps []policy.Step
+	for i, ceiling := range ceilings {
+		steps = append(steps, policy.Step{At: epoch().Add(time.Duration(24*(i+1)) * time.Hour), Ceiling: eps(t, ceiling)})
+	}
+	p, err := policy.Steps(steps...)
+	must(t, err)
+	return p
+}
+
+// levelsOf returns the levels of an object's chain, by rising ε, with the number of their events.
+func levelsOf(t testing.TB, l *Ledger, name string) (text string) {
+	t.Helper()
+	for _, at := range objectOf(t, l, name).Chains[0].Levels {
+		text += at.Epsilon.String() + " "
+	}
+	return strings.TrimSpace(text)
+}
+
+// Each ceiling that was released takes a chain to the highest level at or below it, once: whether the host sweeps every
+// day or after a month, and whatever was sold before. Below the first level there is nothing.
+func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
+	names := []string{"ann", "bob", "cid"}
+	calendar := []string{"0.1", "0.499999999", "0.5", "0.75", "0.999999999", "1.25", "1.5", "3"}
+	came := []string{"", "", "0.5", "0.5", "0.5", "0.5 1", "0.5 1", "0.5 1 2"}
+	for name, days := range map[string][]int{"daily": {0, 1, 2, 3, 4, 5, 6, 7, 8}, "twice": {4, 8}, "after all": {8}, "and again": {3, 3, 8, 8}} {
+		clock := newClock(epoch())
+		l := inMemory(t, Options{Now: clock.read})
+		define(t, l, party(t))
+		enrollUnder(t, l, "party", stair(t, calendar...), "9", names...)
+		released := 0
+		for i, day := range days {
+			clock.set(epoch().Add(time.Duration(24*day) * time.Hour))
+			r, err := l.Advance(t.Context(), AdvanceRequest{Key: fmt.Sprint(i), Truth: TruthOf("C")})
+			must(t, err)
+			want := ""
+			if day > 0 {
+				want = came[day-1]
+			}
+			for _, one := range names {
+				if got := levelsOf(t, l, one); got != want {
+					t.Errorf("%s: on day %d %s has the levels %q, want %q", name, day, one, got, want)
+				}
+			}
+			if one := r.Questions[0]; len(one.Refused) != 0 || one.Raised+one.Unchanged != len(names) {
+				t.Errorf("%s: on day %d it came to %+v", name, day, r)
+			}
+			now := 0
+			for range strings.Fields(want) {
+				now += len(names)
+			}
+			if got := countKind(events(t, l), "released"); got != now {
+				t.Errorf("%s: on day %d there are %d releases, want %d", name, day, got, now)
+			}
+			released = now
+		}
+		if released != 3*len(names) || objectOf(t, l, "ann").Spent != eps(t, "2") {
+			t.Errorf("%s: %d releases", name, released)
+		}
+		audit(t, l.store)
+		wantClean(t, l, VerifyRequest{})
+	}
+}
+
+// What was sold before is there already; a sweep adds what lies below it, for nothing and without the truth.
+func TestASweepBehindASale(t *testing.T) {
+	clock := newClock(epoch())
+	l := inMemory(t, Options{Now: clock.read})
+	define(t, l, party(t))
+	p, err := policy.Min(market(t, "9"), stair(t, "0.6", "1.5", "2.5"))
+	must(t, err)
+	enrollUnder(t, l, "party", p, "9", "ann", "bob")
+	clock.set(epoch().Add(48 * time.Hour))
+	sell(t, l, partiesFor(t, "s", "acme", "1", "ann"))
+	if got := levelsOf(t, l, "ann"); got != "1" {
+		t.Errorf("after the sale ann has the levels %q", got)
+	}
+	a := &asked{}
+	_, err = l.Advance(t.Context(), AdvanceRequest{Key: "1", Truth: a.truth("C")})
+	must(t, err)
+	if !slices.Equal(a.names(), []string{"bob"}) || levelsOf(t, l, "ann") != "0.5 1" || levelsOf(t, l, "bob") != "0.5 1" {
+		t.Errorf("asked about %q; ann has %q, bob %q", a.names(), levelsOf(t, l, "ann"), levelsOf(t, l, "bob"))
+	}
+	clock.set(epoch().Add(30 * 24 * time.Hour))
+	_, err = l.Advance(t.Context(), AdvanceRequest{Key: "2", Truth: a.truth("C")})
+	must(t, err)
+	if levelsOf(t, l, "ann") != "0.5 1 2" || levelsOf(t, l, "bob") != "0.5 1 2" {
+		t.Errorf("ann has %q, bob %q", levelsOf(t, l, "ann"), levelsOf(t, l, "bob"))
+	}
+	auditAll(t, l, l.store)
+	wantClean(t, l, VerifyRequest{})
+}
+
+// A budget ends a sweep at the level before, and the refusal names the level, not the ceiling.
+func TestASweepRefusesALevelNotACeiling(t *testing.T) {
+	clock := newClock(epoch())
+	l := inMemory(t, Options{Now: clock.read})
+	define(t, l, party(t))
+	enrollUnder(t, l, "party", stair(t, "0.75", "1.5", "3"), "1.9", "ann")
+	clock.set(epoch().Add(100 * time.Hour))
+	r, err := l.Advance(t.Context(), AdvanceRequest{Key: "1", Truth: TruthOf("C")})
+	must(t, err)
+	if left := r.Questions[0].Refused; len(left) != 1 || left[0].Asked != eps(t, "2") || left[0].Cost != eps(t, "1") || left[0].Reason != ObjectCap {
+		t.Errorf("it came to %+v", r)
+	}
+	if got := levelsOf(t, l, "ann"); got != "0.5 1" {
+		t.Errorf("ann has the levels %q", got)
+	}
+}
+
+// Keys.
+
+// Chains of a question with a mechanism begin without a noise key, also if the ledger has one; others begin with it.
+func TestNoiseKeysAreNotForMechanisms(t *testing.T) {
+	l := inMemory(t, Options{NoiseKey: noiseKeys("2026")})
+	guests(t, l, "ann", "bob")
+	define(t, l, vote())
+	enroll(t, l, "vote", "9", "ann")
+	for question, want := range map[uint32]uint32{1: 0, 2: 1} {
+		if got := chainOf(t, l, question, "ann").noise; got != want {
+			t.Errorf("the chain of question %d has the noise key %d, want %d", question, got, want)
+		}
+	}
+	must(t, l.Withdraw(t.Context(), "w", "ann"))
+	enrollUnder(t, l, "party", market(t, "9"), "9", "ann")
+	must(t, l.Forget(t.Context(), "f", "bob"))
+	enrollUnder(t, l, "party", market(t, "9"), "9", "bob")
+	for _, name := range []string{"ann", "bob"} {
+		if got := chainOf(t, l, 1, name).noise; got != 0 {
+			t.Errorf("%s came back with the noise key %d", name, got)
+		}
+	}
+	carryOut(t, l, partiesOf(t, "r", "1"))
+	audit(t, l.store)
+	wantClean(t, l, VerifyRequest{})
+	// Whoever opens it without the keys can go on.
+	l = openMemory(t, l.store, Options{})
+	carryOut(t, l, partiesOf(t, "r2", "2"))
+	carryOut(t, l, partiesOf(t, "r3", "0.5"))
+}
+
+// Two ledgers with one noise key and the same orders draw different outputs. They are the same for all of 60 objects at
+// ε=0.5 with a probability of (Σ p²)⁶⁰ < 0.19⁶⁰ < 10⁻⁴³.
+func TestOutputsAreDrawnFromChance(t *testing.T) {
+	names := crowd(60)
+	came := make([]map[string]string, 2)
+	for i := range came {
+		l := inMemory(t, Options{NoiseKey: noiseKeys("2026")})
+		guests(t, l, names...)
+		carryOut(t, l, partiesOf(t, "r", "0.5"))
+		came[i] = allResponses(t, l, names)
+	}
+	if reflect.DeepEqual(came[0], came[1]) {
+		t.Error("two ledgers have drawn the same")
+	}
+}
+
+// A chain is bound to its truth, and refuses another one when it is raised; below its highest level nobody asks.
+func TestAnOutputIsBoundToItsTruth(t *testing.T) {
+	path := create(t)
+	l := guests(t, open(t, path, Options{TruthKey: truthKey()}), "ann")
+	release(t, l, partyOf(t, "1", "ann", "1"))
+	closed(t, l)
+	l = open(t, path, Options{TruthKey: truthKey()})
+	other := partyOf(t, "2", "ann", "2")
+	other.Truth = TruthOf("B")
+	unchanged(t, l.store, func() {
+		_, err := l.Release(t.Context(), other)
+		wantErr(t, err, ErrTruthChanged)
+	})
+	lower := partyOf(t, "3", "ann", "0.5")
+	lower.Truth = never(t)
+	release(t, l, lower)
+	release(t, l, partyOf(t, "4", "ann", "2"))
+	closed(t, l)
+	l = open(t, path, Options{})
+	define(t, l, Question{Name: "q", Values: valuesOf(2), Mechanism: &Mechanism{Family: skewed(t)}})
+	must(t, l.Close())
+	if all := countKind(events(t, open(t, path, Options{TruthKey: truthKey()})), "bound"); all != 1 {
+		t.Errorf("bound %d times", all)
+	}
+}
+
+// A truth that is none of the values, or an output for a truth, is refused, and the error does not contain it.
+func TestAnOutputIsNoTruth(t *testing.T) {
+	l := guests(t, inMemory(t, Options{}), "ann")
+	for _, truth := range []string{"AB", "2", "E", "c"} {
+		r := partyOf(t, "k", "ann", "1")
+		r.Truth = TruthOf(truth)
+		unchanged(t, l.store, func() {
+			_, err := l.Release(t.Context(), r)
+			if err == nil || strings.Contains(err.Error(), fmt.Sprintf("%q", truth)) {
+				t.Errorf("the truth %q: %v", truth, err)
+			}
+		})
+	}
+}
+
+// Answers to queries are about truths, at any ε, whatever the question's mechanism.
+func TestAnswersDoNotDependOnTheMechanism(t *testing.T) {
+	var came []any
+	for _, with := range []bool{false, true} {
+		l := inMemory(t, Options{Now: epoch})
+		_, random := sampler(7)
+		l.queries = mechanism.ReplaySampler(random)
+		q := Question{Name: "vote", Values: []string{"yes", "no"}}
+		if with {
+			q.Mechanism = &Mechanism{Family: skewed(t)}
+		}
+		define(t, l, q)
+		enroll(t, l, "vote", "3", "ann", "bob", "cid")
+		var all []any
+		for i, epsilon := range []string{"0.25", "0.7", "0.5"} {
+			r := inquire(t, fmt.Sprint(i), "majority:yes", epsilon, ballots("ann", "cid"), "ann", "bob", "cid")
+			all = append(all, answerTo(t, l, r))
+		}
+		all = append(all, objectOf(t, l, "ann").Spent)
+		came = append(came, all)
+		audit(t, l.store)
+	}
+	if !reflect.DeepEqual(came[0], came[1]) {
+		t.Errorf("without a mechanism it came to\n%+v\nwith one to\n%+v", came[0], came[1])
+	}
+}
+
+// Estimates.
+
+// finiteCounts counts the responses of a question at one ε, or at the current levels, from what the ledger tells.
+func finiteCounts(t testing.TB, l *Ledger, q Question, names []string, only privacy.Epsilon) (counts []finite.Counts, sizes []LevelCount) {
+	t.Helper()
+	for i, epsilon := range q.Mechanism.Family.Epsilons() {
+		m, _ := q.Mechanism.Family.Level(epsilon)
+		c := finite.Counts{Mechanism: m, ByOutput: make([]int64, m.Outputs())}
+		n := int64(0)
+		for _, name := range names {
+			chain := objectOf(t, l, name).Chains[0]
+			for _, at := range chain.Levels {
+				if at.Epsilon == epsilon && (epsilon == only || only.IsZero() && epsilon == chain.Epsilon) {
+					c.ByOutput[slices.Index(q.Mechanism.Outputs[i], at.Response)]++
+					n++
+				}
+			}
+		}
+		if n > 0 {
+			counts, sizes = append(counts, c), append(sizes, LevelCount{epsilon, n})
+		}
+	}
+	return counts, sizes
+}
+
+// Estimates are those of finite.Estimate from the responses, whether they are kept running or counted anew, over one
+// level or all, and go on being so when somebody withdraws, is forgotten and comes back.
+func TestFiniteEstimatesAreThoseOfTheResponses(t *testing.T) {
+	names := crowd(40)
+	path := create(t)
+	l := guests(t, open(t, path, Options{}), names...)
+	q := questionsOf(t, l)[0]
+	check := func(what string, present []string) {
+		t.Helper()
+		for _, epsilon := range []privacy.Epsilon{{}, eps(t, "0.5"), eps(t, "1"), eps(t, "2")} {
+			counts, sizes := finiteCounts(t, l, q, present, epsilon)
+			got, err := l.Estimate(t.Context(), EstimateRequest{Question: "party", Epsilon: epsilon, Confidence: 0.9})
+			if len(counts) == 0 {
+				wantErr(t, err, ErrNoResponses)
+				continue
+			}
+			must(t, err)
+			shares, err := finite.Estimate(0.9, counts...)
+			must(t, err)
+			want := Estimate{Question: "party", Levels: sizes}
+			for i, s := range shares {
+				want.Values = append(want.Values, ValueEstimate{q.Values[i], s.Estimate, s.StdErr, s.Low, s.High})
+			}
+			for _, size := range sizes {
+				want.N += size.N
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%s, at ε=%s: got\n%+v\nwant\n%+v", what, epsilon, got, want)
+			}
+		}
+		wantRecount(t, l, "party", eps(t, "0.5"), eps(t, "1"), eps(t, "2"))
+	}
+	check("nobody", names)
+	carryOut(t, l, partiesOf(t, "1", "1", names[:30]...))
+	check("some", names)
+	carryOut(t, l, partiesOf(t, "2", "2", names[20:35]...))
+	carryOut(t, l, partiesOf(t, "3", "0.5"))
+	check("all", names)
+	must(t, l.Withdraw(t.Context(), "w", names[1]))
+	check("one has withdrawn", names)
+	for i, name := range []string{names[2], names[25], names[39]} {
+		must(t, l.Forget(t.Context(), fmt.Sprint("f", i), name))
+	}
+	check("three are forgotten", names)
+	enrollUnder(t, l, "party", market(t, "9"), "9", names[2])
+	carryOut(t, l, partiesOf(t, "4", "1", names[2]))
+	check("one came back", names)
+	closed(t, l)
+	l = open(t, path, Options{})
+	check("opened again", names)
+	audit(t, l.store)
+	wantClean(t, l, VerifyRequest{})
+}
+
+// The estimate is unbiased: of 4,000 objects with planned truths, each share is found within 7 of the standard
+// deviations that finite.Variance plans. Each estimate is a mean of so many bounded gains that the normal law holds far
+// out; 7 deviations are exceeded once in 4·10¹¹ times, and there are 12 shares.
+func TestFiniteEstimatesAreUnbiased(t *testing.T) {
+	names := crowd(4000)
+	shares, truths := []int{2200, 1200, 500, 100}, map[string]string{}
+	q := party(t)
+	who := 0
+	for v, n := range shares {
+		for range n {
+			truths[names[who]] = q.Values[v]
+			who++
+		}
+	}
+	l := guests(t, inMemory(t, Options{}), names...)
+	for i, epsilon := range []string{"1", "0.5", "2"} { // drawn, degraded, raised
+		r := partiesOf(t, fmt.Sprint(i), epsilon)
+		r.Truth = truthsOf(truths)
+		carryOut(t, l, r)
+	}
+	for i, epsilon := range q.Mechanism.Family.Epsilons() {
+		m, _ := q.Mechanism.Family.Level(epsilon)
+		variances, err := finite.Variance(m, []int64{2200, 1200, 500, 100})
+		must(t, err)
+		e, err := l.Estimate(t.Context(), EstimateRequest{Question: "party", Epsilon: epsilon})
+		must(t, err)
+		for v, one := range e.Values {
+			off := one.Estimate - float64(shares[v])/4000
+			if off*off > 49*variances[v] {
+				t.Errorf("level %d, %s: the estimate %.4f is off by %.4f, planned deviation² %.2g", i, one.Value, one.Estimate, off, variances[v])
+			}
+		}
+	}
+}
+
+// A mechanism that does not tell the inputs apart has responses, and no estimate.
+func TestAMechanismWithoutAnEstimate(t *testing.T) {
+	blind := familyOf(t, matrixOf(t, "2/3 1/3", "1/2 1/2", "1/3 2/3"), matrixOf(t, "4/5 1/5", "1/2 1/2", "1/5 4/5"))
+	l := inMemory(t, Options{})
+	define(t, l, Question{Name: "q", Values: []string{"a", "b", "c"}, Mechanism: &Mechanism{Family: blind}})
+	enroll(t, l, "q", "9", "ann", "bob")
+	top := blind.Epsilons()[1]
+	carryOut(t, l, RaiseRequest{Key: "r", Question: "q", Epsilon: top, All: true, Truth: TruthOf("b")})
+	for _, r := range []EstimateRequest{{Question: "q"}, {Question: "q", Epsilon: top}, {Question: "q", Include: everybody}} {
+		_, err := l.Estimate(t.Context(), r)
+		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "apart") {
+			t.Errorf("%+v: got the error %v", r, err)
+		}
+	}
+	audit(t, l.store)
+	wantClean(t, l, VerifyRequest{})
+}
+
+// Keeping and copying.
+
+// A backup, a compacted copy and the file compacted in place have the mechanism and go on with it.
+func TestCopiesHaveTheMechanism(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "ledger.db")
+	must(t, Create(path, "USD", ""))
+	l := guests(t, open(t, path, Options{}), "ann", "bob", "cid")
+	carryOut(t, l, partiesOf(t, "1", "1"))
+	release(t, l, partyOf(t, "2", "ann", "0.5"))
+	must(t, l.Forget(t.Context(), "f", "cid"))
+	want, stored := allResponses(t, l, []string{"ann", "bob"}), pairs(t, l.store)
+	_, err := l.Backup(t.Context(), filepath.Join(dir, "backup.db"))
+	must(t, err)
+	_, err = l.CompactTo(t.Context(), filepath.Join(dir, "compact.db"))
+	must(t, err)
+	must(t, l.Compact(t.Context()))
+	closed(t, l)
+	for _, name := range []string{"backup.db", "compact.db", "ledger.db"} {
+		l := open(t, filepath.Join(dir, name), Options{})
+		if got := allResponses(t, l, []string{"ann", "bob"}); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s has %v, want %v", name, got, want)
+		}
+		same(t, name, pairs(t, l.store), stored)
+		wantClean(t, l, VerifyRequest{})
+		release(t, l, partyOf(t, "3", "bob", "2"))
+		audit(t, l.store)
+		closed(t, l)
+	}
+}
+
+// What was released is gone when somebody is forgotten, and comes anew when they come back; what was spent stays.
+func TestForgetDestroysOutputs(t *testing.T) {
+	s := &storetest.Memory{}
+	begin(t, s)
+	l := guests(t, openMemory(t, s, Options{Now: epoch}), "ann", "bob")
+	sell(t, l, partiesFor(t, "1", "acme", "1", "ann", "bob"))
+	release(t, l, partyOf(t, "2", "ann", "0.5"))
+	must(t, l.Forget(t.Context(), "f", "ann"))
+	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "1") || len(o.Chains[0].Levels) != 0 || o.Chains[0].Answered != eps(t, "1") {
+		t.Errorf("ann came to %+v", o)
+	}
+	if all, err := collect(l.Deliveries(t.Context(), 1)); err != nil || !all[0].Erased || all[0].Value != "" || all[1].Erased || all[1].Value == "" {
+		t.Errorf("delivered is %+v, %v", all, err)
+	}
+	must(t, l.Withdraw(t.Context(), "w", "bob"))
+	_, err := l.Release(t.Context(), partyOf(t, "3", "bob", "2"))
+	if all := refusals(t, err); all[0].Reason != Withdrawn {
+		t.Errorf("refused: %+v", all)
+	}
+	before := objectOf(t, l, "bob").Chains[0].Levels
+	enrollUnder(t, l, "party", market(t, "9"), "9", "bob", "ann")
+	release(t, l, partyOf(t, "4", "bob", "2"))
+	release(t, l, partyOf(t, "5", "ann", "2"))
+	if o := objectOf(t, l, "bob"); o.Spent != eps(t, "2") || o.Chains[0].Levels[0].Response != before[0].Response {
+		t.Errorf("bob came to %+v", o)
+	}
+	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "3") || len(o.Chains[0].Levels) != 1 {
+		t.Errorf("ann came to %+v", o)
+	}
+	audit(t, s)
+	wantClean(t, l, VerifyRequest{})
+}
+
+// steadyOutputs returns a sampler of outputs on repeatable random bits.
+func steadyOutputs(seed uint64) *finite.Sampler {
+	random := rand.NewChaCha8([32]byte{byte(seed)})
+	return finite.ReplaySampler(exact.ReplayBits(func(p []byte) { _, _ = random.Read(p) }))
+}
+
+// Whoever watches is told the outputs, and the mechanism of a question that is defined.
+func TestOutputsAreWatched(t *testing.T) {
+	l := guests(t, inMemory(t, Options{}), "ann", "bob")
+	l.outputs = steadyOutputs(1)
+	var want []string
+	for i, epsilon := range []string{"1", "2", "0.5"} {
+		want = append(want, release(t, l, partyOf(t, fmt.Sprint(i), "ann", epsilon)).Value)
+	}
+	s := sell(t, l, partiesFor(t, "s", "acme", "0.5", "bob"))
+	want = append(want, delivered(t, l, s.Number)["bob"].Value)
+	var got []string
+	mechanisms := 0
+	for ev, err := range l.Watch(t.Context(), 1) {
+		must(t, err)
+		switch ev.Kind {
+		case "released", "sold":
+			got = append(got, ev.Response)
+		case "question":
+			mechanisms += len(ev.Mechanism.Outputs)
+		default:
+			if ev.Mechanism != nil {
+				t.Errorf("%+v has a mechanism", ev)
+			}
+		}
+		if ev.Number == s.Last {
+			break
+		}
+	}
+	if !slices.Equal(got, want) || mechanisms != 3 {
+		t.Errorf("watched %q, released was %q; %d levels", got, want, mechanisms)
+	}
+}

@@ -1,0 +1,394 @@
+package finite
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// inJSON returns what a value is written as.
+func inJSON(t testing.TB, v any) string {
+	t.Helper()
+	return string(must[[]byte](t)(json.Marshal(v)))
+}
+
+func TestAMatrixIsWrittenInLowestTerms(t *testing.T) {
+	m := written(t, "6/8 2/8 0", "1/4 3/4 0.0")
+	const want = `[["3/4","1/4","0"],["1/4","3/4","0"]]`
+	if got := inJSON(t, m); got != want {
+		t.Errorf("written as %s, want %s", got, want)
+	}
+	for _, text := range []string{
+		want, `[["6/8","0.25",0],[0.25,0.750,"0/7"]]`, ` [ [ "3/4" , 0.25 , 0.000 ] , [ "1/4" , 0.75 , 0 ] ] `,
+		`[["\u0033/4","0.25","0"],["25/100","75/100","0."]]`,
+	} {
+		var got Matrix
+		if err := json.Unmarshal([]byte(text), &got); err != nil || !got.equal(m) || inJSON(t, &got) != want {
+			t.Errorf("%s is read as %v, %v", text, inJSON(t, &got), err)
+		}
+		if got.At(0, 0).Cmp(rat("3/4")) != 0 || got.Inputs() != 2 || got.Outputs() != 3 {
+			t.Errorf("%s is read as another matrix", text)
+		}
+	}
+	for i := range 20 {
+		random := rand.New(rand.NewPCG(uint64(i), 9))
+		m := haphazard(t, random, 2+random.IntN(5), 2+random.IntN(5))
+		var back Matrix
+		if err := json.Unmarshal([]byte(inJSON(t, m)), &back); err != nil || !back.equal(m) {
+			t.Errorf("%v came back as %v, %v", inJSON(t, m), inJSON(t, &back), err)
+		}
+	}
+}
+
+// What is no probability is refused, whether a number or a text, and the matrix stays as it was.
+func TestWhatIsNoProbability(t *testing.T) {
+	before := written(t, "3/4 1/4", "1/4 3/4")
+	for _, text := range []string{
+		`""`, `".25"`, `"/"`, `"1/"`, `"/2"`, `"."`, `"0/0"`, `"1/0"`, `"1/00"`, `"010/3"`, `"00"`, `"01"`, `"1/02"`, `"0x1"`, `"0b1"`, `"0o1"`, `"1_0"`,
+		`"1e0"`, `"1E0"`, `"1e-3"`, `"1p3"`, `"0.5e1"`, `"1/1e9"`, `1e0`, `1E-1`, `1e999999999`, `"1e999999999"`, `"1e-999999999"`, `"1p-999999999"`,
+		`-1`, `"-1"`, `"+1"`, `"-0"`, `-0`, `"1/-2"`, `"1/+2"`, `" 1"`, `"1 "`, `"1 /2"`, `"1/ 2"`, `"1,0"`, `"1/2/3"`, `"1.0.0"`, `"0.5/2"`, `"1/2.0"`, `"1/2."`,
+		`"Inf"`, `"NaN"`, `"½"`, `"１"`, `"1\u0000"`, `null`, `true`, `[]`, `["1"]`, `{}`, `"\ud800"`,
+	} {
+		m := *before
+		err := json.Unmarshal(fmt.Appendf(nil, `[[%s,1],[1,0]]`, text), &m)
+		if !errors.Is(err, ErrInvalid) || len(err.Error()) > 500 {
+			t.Errorf("%s: %v", text, err)
+		}
+		if !m.equal(before) {
+			t.Errorf("%s: the matrix is another", text)
+		}
+	}
+	// A long one is not repeated in the error.
+	err := json.Unmarshal([]byte(`[["`+strings.Repeat("7", 100_000)+`x",1],[1,0]]`), new(Matrix))
+	if !errors.Is(err, ErrInvalid) || len(err.Error()) > 500 {
+		t.Errorf("the error has %d bytes: %.100v", len(err.Error()), err)
+	}
+}
+
+func TestWhatIsNoMatrix(t *testing.T) {
+	many := strings.Repeat(`"0",`, MaxCells/2)
+	for name, text := range map[string]string{
+		"null":               `null`, // which a decoder passes on
+		"a number":           `1`,
+		"a text":             `"[[1,0],[0,1]]"`,
+		"an object":          `{"0":[1,0],"1":[0,1]}`,
+		"nothing":            `[]`,
+		"a row":              `[1,0]`,
+		"a single row":       `[[1,0]]`,
+		"no row":             `[null,null]`,
+		"rows of nothing":    `[[],[]]`,
+		"rows of one":        `[[1],[1]]`,
+		"a row that differs": `[[1,0],[1]]`,
+		"a missing row":      `[[1,0],null]`,
+		"too little":         `[["1/2","1/3"],[1,0]]`,
+		"too much":           `[["1/2","2/3"],[1,0]]`,
+		"too many":           `[[` + many + `1,0],[` + many + `1,0]]`,
+	} {
+		m := *written(t, "3/4 1/4", "1/4 3/4")
+		if err := m.UnmarshalJSON([]byte(text)); !errors.Is(err, ErrInvalid) || len(err.Error()) > 500 {
+			t.Errorf("%s: %v", name, err)
+		} else if m.outputs != 2 {
+			t.Errorf("%s: the matrix is another", name)
+		}
+	}
+	for _, m := range []*Matrix{{}, nil} {
+		if _, err := m.MarshalJSON(); !errors.Is(err, ErrInvalid) {
+			t.Errorf("a matrix without probabilities: %v", err)
+		}
+	}
+}
+
+// oneToTwo is a family of two levels, in whose highest there are two equal columns.
+func oneToTwo(t testing.TB) *Family {
+	t.Helper()
+	return family(t, written(t, "2/3 1/3", "1/3 2/3"), written(t, "3/8 3/8 1/4", "1/8 1/8 3/4"))
+}
+
+func TestAFamilyIsWrittenWithItsChannels(t *testing.T) {
+	for name, f := range map[string]*Family{
+		"two levels":  oneToTwo(t),
+		"one level":   family(t, written(t, "2/3 1/3", "1/3 2/3")),
+		"a design":    must[*Family](t)(must[*Design](t)(SubsetSelection(4, 2)).Family(eps(t, "0.5"), eps(t, "1"), eps(t, "2"))),
+		"two designs": family(t, subsets(t, 4, 2, rat("3/2")), subsets(t, 4, 1, rat("3"))),
+	} {
+		text := inJSON(t, f)
+		if !strings.HasPrefix(text, `{"levels":[[["`) || !strings.Contains(text, `"channels":[`) {
+			t.Errorf("%s is written as %.100s", name, text)
+		}
+		back := &Family{}
+		if err := json.Unmarshal([]byte(text), back); err != nil || inJSON(t, back) != text {
+			t.Fatalf("%s came back as %s, %v", name, inJSON(t, back), err)
+		}
+		for i, epsilon := range f.Epsilons() {
+			level, found := back.Level(epsilon)
+			if !found || !level.equal(f.levels[i]) || len(back.Epsilons()) != len(f.levels) {
+				t.Errorf("%s: the level at ε=%s is another", name, epsilon)
+			}
+		}
+		for i, channel := range f.channels {
+			if !back.channels[i].equal(channel) {
+				t.Errorf("%s: channel %d is another", name, i)
+			}
+		}
+		// Without channels they are found, and are those of NewFamily.
+		levels, _, _ := strings.Cut(text, `,"channels"`)
+		for _, short := range []string{levels + "}", levels + `,"channels":null}`} {
+			found := &Family{}
+			if err := json.Unmarshal([]byte(short), found); err != nil || inJSON(t, found) != text {
+				t.Errorf("%s, without channels, is read as %s, %v", name, inJSON(t, found), err)
+			}
+		}
+	}
+}
+
+// Channels that are others than those that NewFamily finds are kept: responses below others follow them.
+func TestOtherChannelsAreKept(t *testing.T) {
+	f := oneToTwo(t)
+	text := inJSON(t, f)
+	a, b := inJSON(t, f.channels[0]), `[["5/6","1/6"],["5/6","1/6"],["1/6","5/6"]]`
+	if a == b {
+		b = `[["1","0"],["2/3","1/3"],["1/6","5/6"]]`
+	}
+	other := &Family{}
+	if err := json.Unmarshal([]byte(strings.Replace(text, a, b, 1)), other); err != nil {
+		t.Fatal(err)
+	}
+	if got := inJSON(t, other); got == text || !strings.Contains(got, b) {
+		t.Errorf("the channels are %s", got)
+	}
+	if !f.levels[1].then(other.channels[0]).equal(f.levels[0]) {
+		t.Error("the channel does not lead down")
+	}
+}
+
+func TestWhatIsNoFamily(t *testing.T) {
+	low, high := `[["2/3","1/3"],["1/3","2/3"]]`, `[["3/4","1/4"],["1/4","3/4"]]`
+	channel := inJSON(t, family(t, written(t, "2/3 1/3", "1/3 2/3"), written(t, "3/4 1/4", "1/4 3/4")).channels[0])
+	of := func(levels, channels string) string {
+		return `{"levels":[` + levels + `],"channels":[` + channels + `]}`
+	}
+	must[any](t)(nil, new(Family).UnmarshalJSON([]byte(of(low+","+high, channel))))
+	for name, text := range map[string]string{
+		"null":                           `null`,
+		"a list":                         `[` + low + `]`,
+		"nothing":                        `{}`,
+		"no levels":                      `{"levels":[]}`,
+		"no levels, no channels":         `{"levels":[],"channels":[]}`,
+		"null levels":                    `{"levels":null,"channels":null}`,
+		"a null level":                   `{"levels":[null]}`,
+		"a null level, no channels":      `{"levels":[null],"channels":[]}`,
+		"a null level above":             of(low+",null", channel),
+		"a null channel":                 of(low+","+high, `null`),
+		"an empty channel":               of(low+","+high, `[]`),
+		"no channel":                     of(low+","+high, ``),
+		"a channel too many":             of(low+","+high, channel+","+channel),
+		"a channel of one level":         of(low, channel),
+		"channels that are no list":      `{"levels":[` + low + `,` + high + `],"channels":{}}`,
+		"another channel":                of(low+","+high, `[["1","0"],["0","1"]]`),
+		"a channel upside down":          of(low+","+high, `[["1/6","5/6"],["5/6","1/6"]]`),
+		"a wider channel":                of(low+","+high, `[["5/6","1/6","0"],["1/6","5/6","0"]]`),
+		"a longer channel":               of(low+","+high, `[["5/6","1/6"],["1/6","5/6"],["1","0"]]`),
+		"a channel that adds up to more": of(low+","+high, `[["5/6","1/3"],["1/6","5/6"]]`),
+		"a falling ε":                    of(high+","+low, channel),
+		"an ε twice":                     of(low+","+low, `[["1","0"],["0","1"]]`),
+		"ε = 0":                          of(`[["1/2","1/2"],["1/2","1/2"]]`, ``),
+		"no ε":                           of(`[["1","0"],["1/2","1/2"]]`, ``),
+		"other inputs":                   of(low+`,[["3/4","1/4"],["1/4","3/4"],["1/2","1/2"]]`, channel),
+		"no degradation":                 `{"levels":[[["6/10","4/10","0"],["4/10","6/10","0"]],[["2/3","1/3"],["2/3","1/3"]]]}`,
+		"a level that is no matrix":      of(low+`,[["3/4"]]`, channel),
+	} {
+		f := oneToTwo(t)
+		before := inJSON(t, f)
+		if err := f.UnmarshalJSON([]byte(text)); !errors.Is(err, ErrInvalid) || len(err.Error()) > 500 {
+			t.Errorf("%s: %v", name, err)
+		}
+		if inJSON(t, f) != before {
+			t.Errorf("%s: the family is another", name)
+		}
+	}
+	if _, err := (&Family{}).MarshalJSON(); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a family of no levels: %v", err)
+	}
+	var refused *NotDegradationError
+	text := `{"levels":[[["2/3","1/3","0"],["1/3","1/3","1/3"],["1/3","1/3","1/3"]],[["3/4","1/4"],["3/4","1/4"],["1/4","3/4"]]]}`
+	text = strings.Replace(text, `"0"`, `"0"`, 1)
+	if err := new(Family).UnmarshalJSON([]byte(text)); err == nil || errors.As(err, &refused) {
+		t.Errorf("an output possible for some inputs only: %v", err)
+	}
+	text = `{"levels":[` + low + `,[["3/4","1/4"],["3/4","1/4"]],[["4/5","1/5"],["1/5","4/5"]]]}`
+	if err := new(Family).UnmarshalJSON([]byte(text)); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a level that tells nothing: %v", err)
+	}
+	text = `{"levels":[[["1/2","1/4","1/4"],["1/4","1/2","1/4"],["1/4","1/4","1/2"]],[["3/4","1/4"],["3/4","1/4"],["1/4","3/4"]]]}`
+	if err := new(Family).UnmarshalJSON([]byte(text)); !errors.As(err, &refused) {
+		t.Errorf("no degradation: %v", err)
+	}
+}
+
+// primes returns the first n prime numbers above a number.
+func primes(above int64, n int) (all []int64) {
+	for p := above + 1; len(all) < n; p++ {
+		if big.NewInt(p).ProbablyPrime(0) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// bulky is a matrix in JSON whose probabilities have as many denominators as can be: each pair of cells of a row shares
+// a prime of its own. That is what takes most memory for its length.
+func bulky(inputs, outputs int, above int64) string {
+	var text strings.Builder
+	odd := primes(above, inputs*outputs/2)
+	for x := range inputs {
+		text.WriteString(map[bool]string{true: "[[", false: ",["}[x == 0])
+		for pair := range outputs / 2 {
+			p := odd[x*outputs/2+pair]
+			if pair > 0 {
+				text.WriteString(",")
+			}
+			fmt.Fprintf(&text, `"1/%d","%d/%d"`, p*int64(outputs/2), p-1, p*int64(outputs/2))
+		}
+		text.WriteString("]")
+	}
+	return text.String() + "]"
+}
+
+// allocated returns how many bytes a call allocates in all, which is no less than what it has at any time.
+func allocated(call func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	call()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// With channels, a family takes no more than 1,000 times the memory of its text.
+func TestAFamilyTakesBoundedMemory(t *testing.T) {
+	wide := strings.Repeat("0,", MaxCells/2-1)
+	texts := map[string]string{
+		"cells of two bytes":       `[[` + wide + `1],[` + wide + `1]]`,
+		"many cells of two bytes":  `[[` + strings.Repeat("0,", 400_000) + `1],[1]]`,
+		"many rows":                `[` + strings.Repeat("[],", 300_000) + `[]]`,
+		"rows that are null":       `[` + strings.Repeat("null,", 200_000) + `null]`,
+		"many denominators":        bulky(64, 64, 2),
+		"many in two rows":         bulky(2, 2048, 2),
+		"some denominators":        bulky(16, 32, 2),
+		"a long number":            `[["1/` + strings.Repeat("7", 200_000) + `",1],[1,0]]`,
+		"a number of many places":  `[[0.` + strings.Repeat("3", 50_000) + `,0.` + strings.Repeat("6", 49_999) + `7],[1,0]]`,
+		"many numbers of a length": `[["1/` + strings.Repeat("7", 300) + `"` + strings.Repeat(`,"1/`+strings.Repeat("3", 300)+`"`, 2000) + `],[1,0]]`,
+	}
+	for name, text := range texts {
+		for way, whole := range map[string]string{"alone": text, "in a family": `{"levels":[` + text + `],"channels":[]}`} {
+			var err error
+			used := allocated(func() {
+				if way == "alone" {
+					err = new(Matrix).UnmarshalJSON([]byte(whole))
+				} else {
+					err = new(Family).UnmarshalJSON([]byte(whole))
+				}
+			})
+			if err != nil && !errors.Is(err, ErrInvalid) {
+				t.Errorf("%s, %s: %v", name, way, err)
+			}
+			if used > 1000*uint64(len(whole)) {
+				t.Errorf("%s, %s: %d bytes are allocated for %d (%v)", name, way, used, len(whole), err)
+			}
+			t.Logf("%s, %s: %d bytes, %d times as much (%.60v)", name, way, len(whole), used/uint64(len(whole)), err)
+		}
+	}
+}
+
+// The common denominator of a matrix is bounded; one with more bits is refused before anything is brought to it.
+func TestAMatrixOfTooManyDenominatorsIsRefused(t *testing.T) {
+	n := MaxCells
+	text := bulky(64, 64, 1<<20)
+	err := new(Matrix).UnmarshalJSON([]byte(text))
+	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprint(mostBits(n), " bits")) {
+		t.Errorf("got the error %.300v", err)
+	}
+}
+
+// fuzzTexts are families and matrices, sound ones and nearly sound ones.
+func fuzzTexts(f *testing.F) (texts []string) {
+	low, high := `[["2/3","1/3"],["1/3","2/3"]]`, `[["3/4","1/4"],["1/4","3/4"]]`
+	return append(texts,
+		inJSON(f, oneToTwo(f)), inJSON(f, family(f, written(f, "2/3 1/3", "1/3 2/3"))), inJSON(f, family(f, randomized(f, 3, rat("2")), randomized(f, 3, rat("3")))),
+		low, high, `{"levels":[`+low+`,`+high+`]}`, `{"levels":[`+low+`],"channels":[]}`, `{"levels":[`+low+`,`+high+`],"channels":[[["5/6","1/6"],["1/6","5/6"]]]}`,
+		`{"levels":[`+low+`,`+high+`],"channels":[[["1","0"],["0","1"]]]}`, `{"levels":[null],"channels":null}`, `{"levels":[`+low+`,`+high+`],"channels":[null]}`,
+		`[[0.75,0.25],["25/100",".75"]]`, `[["010/3","1/0"],["1e9","-1"]]`, `[]`, `[[],[]]`, `null`, `{}`)
+}
+
+// longestFuzzed is how long the texts are that are read: from longer ones a linear program could have too much to do.
+const longestFuzzed = 400
+
+// FuzzMatrixJSON: what is read is a matrix, and written in one form only; what is refused leaves nothing.
+func FuzzMatrixJSON(f *testing.F) {
+	for _, text := range fuzzTexts(f) {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if len(text) > longestFuzzed {
+			return
+		}
+		m := &Matrix{}
+		if err := m.UnmarshalJSON(text); err != nil {
+			if !errors.Is(err, ErrInvalid) || m.inputs != 0 {
+				t.Errorf("%q: %v", text, err)
+			}
+			return
+		}
+		for x := range m.inputs {
+			sum := integer(0)
+			for o := range m.outputs {
+				if m.At(x, o).Sign() < 0 {
+					t.Errorf("%q has the probability %v", text, m.At(x, o))
+				}
+				sum.Add(sum, m.At(x, o))
+			}
+			if sum.Cmp(integer(1)) != 0 {
+				t.Errorf("%q: input %d adds up to %v", text, x, sum)
+			}
+		}
+		back, whole := &Matrix{}, inJSON(t, m)
+		if err := back.UnmarshalJSON([]byte(whole)); err != nil || !back.equal(m) || inJSON(t, back) != whole {
+			t.Errorf("%q is written as %s and read as %s, %v", text, whole, inJSON(t, back), err)
+		}
+	})
+}
+
+// FuzzFamilyJSON: what is read is a family, whose channels lead down, and is written in one form only.
+func FuzzFamilyJSON(f *testing.F) {
+	for _, text := range fuzzTexts(f) {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if len(text) > longestFuzzed {
+			return
+		}
+		read := &Family{}
+		if err := read.UnmarshalJSON(text); err != nil {
+			if !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrNoCertificate) || read.levels != nil {
+				t.Errorf("%q: %v", text, err)
+			}
+			return
+		}
+		for i, epsilon := range read.epsilons {
+			if exact, err := read.levels[i].Epsilon(); err != nil || exact != epsilon || i > 0 && !read.epsilons[i-1].Less(epsilon) {
+				t.Errorf("%q: level %d has ε=%s, %v", text, i, exact, err)
+			}
+			if i > 0 && !read.levels[i].then(read.channels[i-1]).equal(read.levels[i-1]) {
+				t.Errorf("%q: the channel from level %d does not lead down", text, i)
+			}
+		}
+		back, whole := &Family{}, inJSON(t, read)
+		if err := back.UnmarshalJSON([]byte(whole)); err != nil || inJSON(t, back) != whole {
+			t.Errorf("%q is written as %s and read as %s, %v", text, whole, inJSON(t, back), err)
+		}
+	})
+}
