@@ -405,10 +405,38 @@ func applyAnswered(s *state, c *answered, number uint64) error {
 	if charged.forgotten > began {
 		return orCorrupt(nil, "query %q: an answer is raised after somebody in its panel was forgotten", c.query)
 	}
+	if c.method == methodRaise {
+		if name, other := s.chargedOther(began, number, c.objects); other {
+			return orCorrupt(nil, "query %q: object %q is charged for an answer about others", c.query, name)
+		}
+	}
 	s.counters.charges = charges{}
 	at, _ := a.find(c.epsilon)
 	made := answerLevel{c.epsilon, c.result, number, began, c.objects}
 	return s.put(bucketAnswers, key, slices.Insert(a, at, made).encode())
+}
+
+// chargedOther compares whom a raised answer charges with whom the answer that it comes from charged, in the events
+// before both. It returns one that is new. What is erased or missing is compared with nothing.
+func (s *state) chargedOther(began, raised, objects uint64) (name string, other bool) {
+	for back := uint64(1); back <= objects; back++ {
+		before, known := s.chargedBy(began - back)
+		now, stands := s.chargedBy(raised - back)
+		if known && stands && before != now {
+			return now, true
+		}
+	}
+	return "", false
+}
+
+// chargedBy returns the object that an event charges for an answer, if it does.
+func (s *state) chargedBy(number uint64) (object string, known bool) {
+	ev, err := s.event(number)
+	c, is := ev.change.(*charged)
+	if err != nil || !is || ev.erased != nil {
+		return "", false
+	}
+	return c.object, true
 }
 
 // admit says by which event the answers began that a new one belongs to, and what it costs each object. It

@@ -74,7 +74,7 @@ func (l *Ledger) assess(s *state, x subject, ask asking) (verdict, *Refusal, err
 	if _, recorded := x.chain.at(ask.epsilon); recorded {
 		return reused, nil, nil
 	}
-	if l.noise.lacks(x.chain) {
+	if !l.only && l.noise.lacks(x.chain) { // who only reads has no need of keys, and quotes as who has them
 		return drawn, &Refusal{Object: x.name, Reason: NoNoiseKey, Asked: ask.epsilon, Helps: HelpsKey}, nil
 	}
 	current := x.chain.current()

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -80,21 +79,6 @@ type FactChain struct {
 	Question string          `json:"question"`
 	Policy   *policy.Policy  `json:"policy,omitempty"`
 	Spent    privacy.Epsilon `json:"spent"`
-}
-
-// UnmarshalJSON reads a fact as statements have it. A mechanism is one with the channels of its family.
-func (f *Fact) UnmarshalJSON(data []byte) error {
-	type plain Fact
-	in := struct {
-		plain
-		Mechanism *recordedMechanism `json:"mechanism,omitempty"` // hides that of plain
-	}{}
-	if err := json.Unmarshal(data, &in); err != nil {
-		return err
-	}
-	*f = Fact(in.plain)
-	f.Mechanism = (*Mechanism)(in.Mechanism)
-	return nil
 }
 
 // glossary is what facts refer to: what the events before them defined and began.

@@ -105,33 +105,17 @@ func (m *Mechanism) encode() []byte {
 	return text
 }
 
-// recordedMechanism is a mechanism as the log and documents have it: with the channels of its family. To find channels
-// is work without a useful bound, which nobody does for what comes from outside.
-type recordedMechanism Mechanism
-
-// UnmarshalJSON reads what [Mechanism.encode] writes.
-func (m *recordedMechanism) UnmarshalJSON(data []byte) error {
+// UnmarshalJSON reads a mechanism of up to [MaxMechanism] bytes, whose family has its channels.
+func (m *Mechanism) UnmarshalJSON(data []byte) error {
 	if len(data) > MaxMechanism {
 		return invalid("a mechanism of %d bytes; at most %d are possible", len(data), MaxMechanism)
 	}
-	var in struct {
-		Family  json.RawMessage `json:"family"`
-		Outputs [][]string      `json:"outputs"`
-	}
+	type plain Mechanism
+	var in plain
 	if err := json.Unmarshal(data, &in); err != nil {
-		return invalid("a mechanism: %v", err)
+		return fmt.Errorf("%w: a mechanism: %w", ErrInvalid, err)
 	}
-	var parts struct {
-		Channels json.RawMessage `json:"channels"`
-	}
-	if err := json.Unmarshal(in.Family, &parts); err != nil || parts.Channels == nil || string(parts.Channels) == "null" {
-		return invalid("a mechanism without the channels of its family")
-	}
-	family := &finite.Family{}
-	if err := json.Unmarshal(in.Family, family); err != nil {
-		return err
-	}
-	*m = recordedMechanism{family, in.Outputs}
+	*m = Mechanism(in)
 	return nil
 }
 
@@ -139,7 +123,7 @@ func (m *recordedMechanism) UnmarshalJSON(data []byte) error {
 func decodeMechanism(d *decoder, values int) *Mechanism {
 	text := d.take(d.uvarint())
 	m := &Mechanism{}
-	if err := json.Unmarshal(text, (*recordedMechanism)(m)); err != nil {
+	if err := json.Unmarshal(text, m); err != nil {
 		d.fail("a mechanism: %v", err)
 	} else if !bytes.Equal(m.encode(), text) {
 		d.fail("a mechanism that is not in its canonical form")

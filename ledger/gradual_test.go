@@ -477,6 +477,7 @@ func TestScoresOutliveABackup(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "copy.db")
 	_, err := l.Backup(t.Context(), path)
 	must(t, err)
+	closed(t, l)
 	restored := open(t, path, Options{})
 	if got := answerTo(t, restored, inquire(t, "2", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy")); got.Charged != eps(t, "0.5") {
 		t.Errorf("charged %s", got.Charged)

@@ -34,8 +34,8 @@ func stall(t *testing.T, s store.Store, options Options) *Ledger {
 func stallFile(t *testing.T) (path string) {
 	t.Helper()
 	path = create(t)
-	file := open(t, path, Options{Now: epoch})
-	closed(t, stall(t, file.store, Options{}))
+	_, file := openShim(t, path, Options{Now: epoch})
+	closed(t, stall(t, file, Options{}))
 	return path
 }
 
@@ -278,24 +278,29 @@ func TestASourceThatFailsLateSellsNothing(t *testing.T) {
 
 // A sweep goes part by part: what was done before its source failed stays, and the same key goes on there.
 func TestASweepGoesOnWhereItsSourceFailed(t *testing.T) {
-	for kind, source := range badSources() {
-		if kind == "slow" || kind == "late" {
-			continue
+	sources := badSources()
+	delete(sources, "slow")
+	delete(sources, "late")
+	for i, kind := range sortedKeys(sources) {
+		if source := sources[kind]; (i+1)%oneIn(1, 3) == 0 { // the panicking one and another, under the race detector
+			t.Run(kind, func(t *testing.T) { goesOnAfter(t, kind, source) })
 		}
-		t.Run(kind, func(t *testing.T) {
-			l := sweepers(t, open(t, create(t), Options{Now: epoch}), crowd(big)...)
-			bad := secondBatch(func(ctx context.Context, _ string, objects []string) ([]string, error) { return source(ctx, objects) })
-			err := recovered(func() error {
-				_, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: bad})
-				return err
-			})
-			wantBadSource(t, kind, err)
-			if n := len(responses(t, l, "vote", eps(t, "0.5"))); n != partSize {
-				t.Errorf("%d objects have answered, want %d", n, partSize)
-			}
-			wantSweptOnce(t, l)
-		})
 	}
+}
+
+func goesOnAfter(t *testing.T, kind string, source func(context.Context, []string) ([]string, error)) {
+	t.Helper()
+	l := sweepers(t, open(t, create(t), Options{Now: epoch}), crowd(big)...)
+	bad := secondBatch(func(ctx context.Context, _ string, objects []string) ([]string, error) { return source(ctx, objects) })
+	err := recovered(func() error {
+		_, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: bad})
+		return err
+	})
+	wantBadSource(t, kind, err)
+	if n := len(responses(t, l, "vote", eps(t, "0.5"))); n != partSize {
+		t.Errorf("%d objects have answered, want %d", n, partSize)
+	}
+	wantSweptOnce(t, l)
 }
 
 // sweepers puts objects under a policy that has released two levels.

@@ -20,6 +20,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/store/storetest"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
 // Invariants 2 to 9 and 12 on random histories: the ledger against a model of it, in plain integers, with
@@ -50,11 +51,7 @@ func fromEnvironment(name string, otherwise int) int {
 }
 
 func TestTheLedgerGoesAsOnPaper(t *testing.T) {
-	seeds, first := 4000, fromEnvironment(modelFirst, 0)
-	if testing.Short() || raceEnabled {
-		seeds /= 10
-	}
-	seeds = fromEnvironment(modelSeeds, seeds)
+	seeds, first := fromEnvironment(modelSeeds, 12_000/oneIn(3, 60)), fromEnvironment(modelFirst, 0)
 	const tables = 4
 	for n := range tables {
 		t.Run(fmt.Sprint("table ", n+1), func(t *testing.T) {
@@ -156,6 +153,18 @@ func TestGamesOfNote(t *testing.T) {
 			moveAnswer{"vote", "threshold:yes:0", nil, milli(100), false, host{}}, moveAnswer{"vote", "threshold:yes:0", nil, milli(200), false, host{}},
 			moveAnswer{"vote", "threshold:yes:3", nil, milli(150), false, host{}}, moveAnswer{"vote", "threshold:yes:3", nil, milli(300), true, host{}},
 		},
+		// Ceilings between the levels of a mechanism release the level below; orders between levels are invalid.
+		"levels of a mechanism": {
+			moveEnroll{"vote", []string{"ann", "bob"}, 10, milli(1300) + 1}, moveAdvance{"", host{}},
+			wait(3 * time.Hour), moveAdvance{"vote", host{}}, moveRaise{"vote", []string{"bob"}, milli(200), true, host{}},
+			moveEnroll{"vote", []string{"cid"}, firstMarket, 0}, moveSell{moveOrder{"acme", "vote", []string{"cid"}, milli(500)}, false, freshQuote, exactly, host{}},
+			moveReserve{moveOrder{"bolt", "vote", nil, milli(700)}, time.Hour, true, unquoted, anything},
+			moveReserve{moveOrder{"bolt", "vote", nil, milli(1000)}, time.Hour, true, freshQuote, exactly}, moveCommit{0, true, host{}},
+			moveEstimate{"vote", 0, ""}, moveEstimate{"vote", milli(200), ""}, moveEstimate{"vote", milli(300), "ann"},
+			wait(24 * time.Hour), moveReopen{}, moveRelease{"vote", "ann", milli(300), host{}}, moveAdvance{"", host{}},
+			wait(300 * time.Hour), moveAdvance{"", host{Lies: true}}, moveAdvance{"", host{}}, moveEstimate{"vote", 0, "cid"}, moveAgain{2, 1},
+			moveForget{"ann"}, moveReturn{"vote", "ann"}, moveRelease{"vote", "ann", milli(100), host{}}, moveEstimate{"vote", 0, ""},
+		},
 		// Somebody who was refused before anybody enrolled it.
 		"a stranger": {
 			moveForget{"new"},
@@ -167,7 +176,7 @@ func TestGamesOfNote(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(3) { // with votes in direct encoding, in unary, and as the ledger picks
+			for seed := range uint64(4) { // with votes in direct encoding, in unary, as the ledger picks, and with a mechanism
 				if failure := newTable().play(t, seed, moves); failure != "" {
 					t.Errorf("seed %d: %s", seed, failure)
 				}
@@ -182,6 +191,7 @@ type table struct {
 	fills        int
 	bits         *exact.Bits
 	draws        *rrchain.Sampler
+	outputs      *finite.Sampler
 	queries      *mechanism.Sampler
 	games, moves int
 }
@@ -192,7 +202,7 @@ func newTable() *table {
 		b.fills++
 		_, _ = b.random.Read(p)
 	})
-	b.draws, b.queries = rrchain.ReplaySampler(b.bits), mechanism.ReplaySampler(b.bits)
+	b.draws, b.outputs, b.queries = rrchain.ReplaySampler(b.bits), finite.ReplaySampler(b.bits), mechanism.ReplaySampler(b.bits)
 	return b
 }
 
@@ -295,7 +305,7 @@ func (b *table) open(g *game, onDisk bool) {
 		}
 		l, err := openStore(s, options)
 		must(g, err)
-		l.sampler, l.queries = b.draws, b.queries
+		l.sampler, l.outputs, l.queries = b.draws, b.outputs, b.queries
 		return s, l
 	}
 	g.store, g.ledger = g.reopen()

@@ -106,3 +106,19 @@ func TestARefusedOpenLeavesTheFileAlone(t *testing.T) {
 	}
 	closed(t, open(t, path, Options{TruthKey: []byte(fmt.Sprint("another key of ", 16, " bytes")), NoiseKey: noiseKeys("2026")}))
 }
+
+// TestAQuoteNeedsNoKey opens a ledger for reading, without its keys: it quotes as one with them.
+func TestAQuoteNeedsNoKey(t *testing.T) {
+	path := create(t)
+	l := open(t, path, Options{NoiseKey: noiseKeys("2026")})
+	define(t, l, vote())
+	enrollUnder(t, l, "vote", market(t, "3"), "9", "ann")
+	want, err := l.Quote(t.Context(), purchase(t, "1", "acme", "1", "ann").Order)
+	must(t, err)
+	closed(t, l)
+	got, err := open(t, path, Options{ReadOnly: true}).Quote(t.Context(), purchase(t, "1", "acme", "1", "ann").Order)
+	must(t, err)
+	if got.ID != want.ID || got.Objects != 1 {
+		t.Errorf("%+v, with the keys %+v", got, want)
+	}
+}

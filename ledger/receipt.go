@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
@@ -150,7 +151,7 @@ func (m *receiptMaker) begin(s *state, number uint64) (err error) {
 	}
 	h := m.ledger.about.header()
 	m.Receipt = Receipt{Format: receiptFormat, Ledger: h.ledger, Created: h.created, Currency: h.currency, LogKey: h.logKey}
-	m.Values, m.Encoding, m.Mechanism, m.Responses = m.question.values, m.question.encoding, m.question.mechanism, make([]SoldResponse, 0, min(m.sale.objects, scanSize))
+	m.Values, m.Encoding, m.Mechanism, m.Responses = slices.Clone(m.question.values), m.question.encoding, m.question.mechanism.named(), make([]SoldResponse, 0, min(m.sale.objects, scanSize))
 	if m.Buyer, m.Question, err = m.ledger.namesOf(s, m.sale); err != nil {
 		return err
 	}
@@ -235,14 +236,13 @@ func ReadReceipt(data []byte) (Receipt, error) {
 	type plain Receipt
 	type document struct {
 		plain
-		Mechanism *recordedMechanism  `json:"mechanism,omitempty"` // these hide those of plain
-		Responses items[SoldResponse] `json:"responses"`
+		Responses items[SoldResponse] `json:"responses"` // hides those of plain
 	}
 	var in document
 	var r Receipt
 	err := readDocument("receipt", data, &in, func() any {
 		r = Receipt(in.plain)
-		r.Mechanism, r.Responses = (*Mechanism)(in.Mechanism), in.Responses.list
+		r.Responses = in.Responses.list
 		// Written as read would be also a missing list, and a time with the offset of this machine's zone.
 		r.Values, r.Evidence.Proof = present(r.Values), present(r.Evidence.Proof)
 		for _, at := range []*time.Time{&r.Created, &r.Time, &r.Evidence.Question.Time, &r.Evidence.Buyer.Time} {

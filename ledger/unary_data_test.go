@@ -18,7 +18,7 @@ import (
 
 // Real data, through a ledger, in both encodings: estimates are unbiased, as exact as rrchain says, and better in the
 // encoding that rrchain.UnaryFrom says. Draws come from repeatable bits, so that a test that has passed does not fail;
-// with others the tests here would fail once in 10⁹ runs, or less.
+// with others the tests here would fail once in 10⁹ runs, or less. Under the race detector there are fewer people.
 
 // attribute is a question about people whose true values are known.
 type attribute struct {
@@ -236,9 +236,10 @@ func total(all []float64) (sum float64) {
 
 // The names of babies: 500 that are common and all others, raised from 1 over 2 to 4.
 func TestBabyNamesAreEstimatedAsPlanned(t *testing.T) {
-	a := babyNames(t, 20_000, 500)
+	births := int64(20_000 / oneIn(1, 4))
+	a := babyNames(t, int(births), 500)
 	other := a.counts()[500]
-	if rare := slices.Min(a.counts()); len(a.values) != 501 || other < 6_000 || other > 12_000 || rare > 30 {
+	if rare := slices.Min(a.counts()); len(a.values) != 501 || other < births*3/10 || other > births*6/10 || rare > 30 {
 		t.Fatalf("%d values, %d births of others, %d of the rarest", len(a.values), other, rare)
 	}
 	// Plans differ by a factor of 2.7 or more. A total of 501 values varies by a 16th of itself, so that the other order
@@ -262,8 +263,9 @@ func nativeCountries() []int {
 
 func TestNativeCountriesAreEstimatedAsPlanned(t *testing.T) {
 	a := attribute{values: valuesOf(len(nativeCountries()))}
+	step := oneIn(1, 8)
 	for v, n := range nativeCountries() {
-		a.truths = append(a.truths, slices.Repeat([]int{v}, n)...)
+		a.truths = append(a.truths, slices.Repeat([]int{v}, (n+step-1)/step)...)
 	}
 	wantBothEncodings(t, a, eps(t, "1"), eps(t, "2"), eps(t, "4"))
 }

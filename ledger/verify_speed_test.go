@@ -52,6 +52,7 @@ func scanned(t testing.TB, l *Ledger) (took time.Duration, n uint64) {
 // A log verifies also if the state that it makes does not fit into the memory allowed. With more events this
 // measures: SLUICE_VERIFY_EVENTS=1000000 go test -run VerifiesInLittleMemory -v ./ledger
 func TestALogVerifiesInLittleMemory(t *testing.T) {
+	usualGarbage(t)
 	wanted, little := 12_000, 256<<10
 	if asked, err := strconv.Atoi(os.Getenv("SLUICE_VERIFY_EVENTS")); err == nil {
 		wanted, little = asked, 32<<20
@@ -114,6 +115,7 @@ func watchHeap() (most *atomic.Uint64, stop func()) {
 
 // BenchmarkVerify compares the audit with a scan that only checks the checksums of the events.
 func BenchmarkVerify(b *testing.B) {
+	usualGarbage(b)
 	path := filepath.Join(b.TempDir(), "ledger.db")
 	bigLedger(b, path, 20_000)
 	l := open(b, path, Options{ReadOnly: true})

@@ -128,7 +128,7 @@ func (s *Sampler) score(l scoreLaw, below, above int64) int64 {
 	sign := difference >> 63 // −1 if the score below lies lower, else 0
 	p := placed{law: l, distance: (difference ^ sign) - sign, known: map[uint]terms{}}
 	u := exact.DrawInteger(s.bits, p.cumulative)
-	return above + (u ^ sign) - sign
+	return min(max(above+(u^sign)-sign, -MaxScore), MaxScore)
 }
 
 // placed is a law with the distance D of the neighbours.

@@ -15,8 +15,8 @@ import (
 const rowBits = 9
 
 const (
-	rowsDrawn  = 200_000 // a right sampler
-	wrongDrawn = 30_000  // a wrong one, which is far off
+	rowsDrawn  = 200_000 / (coarser * coarser) // a right sampler
+	wrongDrawn = 30_000                        // a wrong one, which is far off
 )
 
 var (

@@ -12,8 +12,8 @@ import (
 // staircase would fail one of them once in 10⁹ times at most, see [excess]. There are ten million responses
 // to them together.
 const (
-	stairObjects = 500_000 // direct, at the five levels of chainLevels
-	stairRows    = 5_000   // unary, at three levels
+	stairObjects = 500_000 / (coarser * coarser) // direct, at the five levels of chainLevels
+	stairRows    = 5_000 / coarser               // unary, at three levels
 	stairBits    = 500
 )
 
@@ -77,17 +77,18 @@ func TestStaircasesAreDrawnByTheirLaw(t *testing.T) {
 	}
 }
 
-// TestASpoiltFloorIsFoundOut tests the test above: the floor of one level is that of an ε that is 10 % higher.
+// TestASpoiltFloorIsFoundOut tests the test above: the floor of one level is that of an ε that is 10 % higher, or more.
 func TestASpoiltFloorIsFoundOut(t *testing.T) {
 	t.Parallel()
+	const objects = 100_000 / (coarser * coarser)
 	expected := expectedPatterns()
 	for _, level := range []int{0, 2, 4} {
 		k := newKey(t, fixedKey())
 		l := law{m: chainValues, at: chainLevels[level], above: truthAbove}
 		higher := l
-		higher.at += l.at / 10
+		higher.at += l.at / 10 * coarser
 		k.floors[l] = newFloor(higher)
-		if e := excess(drawStairs(t, k, 100_000), expected, 100_000); e <= 1 {
+		if e := excess(drawStairs(t, k, objects), expected, objects); e <= 1 {
 			t.Errorf("level %d: Pearson's statistic is only %.3g of its bound", level, e)
 		} else {
 			t.Logf("level %d: %.3g times the bound", level, e)
@@ -193,7 +194,7 @@ func TestUnaryStaircasesAreDrawnByTheirLaw(t *testing.T) {
 // encoding. A pair with the same noise shows that the test would notice.
 func TestNoiseIsIndependent(t *testing.T) {
 	t.Parallel()
-	const n = 40_000
+	const n = 40_000 / (coarser * coarser)
 	k, one := newKey(t, fixedKey()), fromNano(t, 1_000_000_000)
 	direct := func(question, object string, m int) int {
 		return respond(t, newStaircase(t, k, question, object, m), one.Nano(), 0)

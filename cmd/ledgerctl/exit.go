@@ -222,6 +222,8 @@ func explainReason(r ledger.Refusal) string {
 	switch r.Reason {
 	case ledger.NotEnrolled:
 		return `not-enrolled: "ledgerctl enroll" adds people to a question`
+	case ledger.NoNoiseKey:
+		return "no-noise-key: --noise-key NAME=FILE gives the key that they began with"
 	case ledger.NoTruth:
 		return "no-truth: a draw is needed, and the truth file has no value for them (does --id-column name their ids?)"
 	case ledger.PolicyDiffers:

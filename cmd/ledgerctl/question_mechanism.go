@@ -101,10 +101,15 @@ func readFamily(text json.RawMessage) (*finite.Family, error) {
 	if err := strictJSON(string(text), &parts); err != nil {
 		return nil, formError{fmt.Errorf("the family: %w", err)}
 	}
+	levels := make([]*finite.Matrix, len(parts.Levels))
 	for i, level := range parts.Levels {
-		if err := new(finite.Matrix).UnmarshalJSON(level); err != nil {
+		levels[i] = &finite.Matrix{}
+		if err := levels[i].UnmarshalJSON(level); err != nil {
 			return nil, fmt.Errorf("mechanism %d: %w", i, err)
 		}
+	}
+	if parts.Channels == nil {
+		return finite.NewFamily(levels...)
 	}
 	for i, channel := range parts.Channels {
 		if err := new(finite.Matrix).UnmarshalJSON(channel); err != nil {

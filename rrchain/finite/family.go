@@ -79,7 +79,12 @@ func (f *Family) Level(epsilon privacy.Epsilon) (*Matrix, bool) {
 }
 
 // find returns the number of a level, or −1.
-func (f *Family) find(epsilon privacy.Epsilon) int { return slices.Index(f.epsilons, epsilon) }
+func (f *Family) find(epsilon privacy.Epsilon) int {
+	if f == nil {
+		return none
+	}
+	return slices.Index(f.epsilons, epsilon)
+}
 
 // place says where in a family a response is drawn: at which level, by number, and which are the levels drawn
 // before that are nearest to it. below is none where there is none; above is the truth, the number behind the
@@ -171,7 +176,7 @@ func probabilities(law []*big.Int) []*big.Rat {
 
 // checkTruth refuses what is no input. The error does not contain it.
 func (f *Family) checkTruth(input int) error {
-	if len(f.levels) == 0 {
+	if f == nil || len(f.levels) == 0 {
 		return invalid("a family of no mechanisms")
 	}
 	if inputs := f.levels[0].inputs; input < 0 || input >= inputs {

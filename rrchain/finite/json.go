@@ -20,10 +20,13 @@ func (m *Matrix) MarshalJSON() ([]byte, error) {
 	return json.Marshal(rows)
 }
 
-// UnmarshalJSON reads what [Matrix.MarshalJSON] writes, and also other fractions ("6/8"), decimals ("0.75") and
-// numbers (0.75), all of which are taken exactly. An exponent is not possible. The errors are those of
-// [NewMatrix], and m is then left as it was.
+// UnmarshalJSON makes m what [Matrix.MarshalJSON] writes, or one of other fractions ("6/8"), decimals ("0.75") and
+// numbers (0.75), all of which are taken exactly. An exponent is not possible. A Matrix does not change: [ErrInvalid]
+// is returned unless m is the zero value. Else the errors are those of [NewMatrix].
 func (m *Matrix) UnmarshalJSON(data []byte) error {
+	if m.inputs != 0 {
+		return invalid("a matrix does not change: it is read into the zero value")
+	}
 	var rows [][]probability
 	if err := json.Unmarshal(data, &rows); err != nil {
 		return invalid("a matrix is a list with a list of probabilities for each input: %v", err)
@@ -55,7 +58,7 @@ func (p *probability) UnmarshalJSON(data []byte) error {
 	whole, rest, _ := strings.Cut(text, "/")
 	whole, places, _ := strings.Cut(whole, ".")
 	// An integer with a leading zero would be read as an octal one, and an exponent of a few bytes would fill any memory.
-	ok := isInteger(whole) && isDigits(places) && (rest == "" || isInteger(rest))
+	ok := len(text) <= mostDigits && isInteger(whole) && isDigits(places) && (rest == "" || isInteger(rest))
 	if ok {
 		p.Rat, ok = new(big.Rat).SetString(text)
 	}
@@ -64,6 +67,10 @@ func (p *probability) UnmarshalJSON(data []byte) error {
 	}
 	return nil
 }
+
+// mostDigits is more than the two numbers of a fraction can have whose denominator has MaxBits bits. To find their
+// greatest common divisor takes a time that grows with the square of their lengths.
+const mostDigits = 2*MaxBits/3 + 8
 
 func isInteger(text string) bool {
 	return isDigits(text) && (len(text) == 1 || len(text) > 1 && text[0] != '0')
@@ -90,20 +97,20 @@ func (f *Family) MarshalJSON() ([]byte, error) {
 	return json.Marshal(familyJSON{f.levels, channels})
 }
 
-// UnmarshalJSON reads what [Family.MarshalJSON] writes; without channels, it finds them. With them, it takes no more
-// memory than 1,000 times the text. The errors are those of [NewFamily], also for a channel that does not lead from one level
-// down to the other, and f is then left as it was.
+// UnmarshalJSON makes f what [Family.MarshalJSON] writes. The channels must be there: they are checked, which is quick,
+// while to find them may take minutes ([NewFamily]), so that a text from outside could keep its reader busy. It takes no more
+// memory than 1,000 times the text. A Family does not change: [ErrInvalid] is returned unless f is the zero value. Else
+// the errors are those of [NewFamily], also for a channel that does not lead from one level down to the other.
 func (f *Family) UnmarshalJSON(data []byte) error {
+	if f.levels != nil {
+		return invalid("a family does not change: it is read into the zero value")
+	}
 	var in familyJSON
 	if err := json.Unmarshal(data, &in); err != nil {
-		return invalid("a family is an object with a list of levels: %v", err)
+		return invalid("a family is an object with a list of levels, and one of channels: %v", err)
 	}
 	if in.Channels == nil {
-		made, err := NewFamily(in.Levels...)
-		if err == nil {
-			*f = *made
-		}
-		return err
+		return invalid("a family without the channels between its levels")
 	}
 	read, err := ladder(in.Levels)
 	if err != nil {

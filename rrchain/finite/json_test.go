@@ -135,12 +135,11 @@ func TestAFamilyIsWrittenWithItsChannels(t *testing.T) {
 				t.Errorf("%s: channel %d is another", name, i)
 			}
 		}
-		// Without channels they are found, and are those of NewFamily.
+		// Without channels it is not read: to find them may take long.
 		levels, _, _ := strings.Cut(text, `,"channels"`)
 		for _, short := range []string{levels + "}", levels + `,"channels":null}`} {
-			found := &Family{}
-			if err := json.Unmarshal([]byte(short), found); err != nil || inJSON(t, found) != text {
-				t.Errorf("%s, without channels, is read as %s, %v", name, inJSON(t, found), err)
+			if err := json.Unmarshal([]byte(short), &Family{}); !errors.Is(err, ErrInvalid) {
+				t.Errorf("%s, without channels, is read: %v", name, err)
 			}
 		}
 	}
@@ -202,31 +201,16 @@ func TestWhatIsNoFamily(t *testing.T) {
 		"no degradation":                 `{"levels":[[["6/10","4/10","0"],["4/10","6/10","0"]],[["2/3","1/3"],["2/3","1/3"]]]}`,
 		"a level that is no matrix":      of(low+`,[["3/4"]]`, channel),
 	} {
-		f := oneToTwo(t)
-		before := inJSON(t, f)
+		f := &Family{}
 		if err := f.UnmarshalJSON([]byte(text)); !errors.Is(err, ErrInvalid) || len(err.Error()) > 500 {
 			t.Errorf("%s: %v", name, err)
 		}
-		if inJSON(t, f) != before {
-			t.Errorf("%s: the family is another", name)
+		if f.levels != nil {
+			t.Errorf("%s: something is left of it", name)
 		}
 	}
 	if _, err := (&Family{}).MarshalJSON(); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a family of no levels: %v", err)
-	}
-	var refused *NotDegradationError
-	text := `{"levels":[[["2/3","1/3","0"],["1/3","1/3","1/3"],["1/3","1/3","1/3"]],[["3/4","1/4"],["3/4","1/4"],["1/4","3/4"]]]}`
-	text = strings.Replace(text, `"0"`, `"0"`, 1)
-	if err := new(Family).UnmarshalJSON([]byte(text)); err == nil || errors.As(err, &refused) {
-		t.Errorf("an output possible for some inputs only: %v", err)
-	}
-	text = `{"levels":[` + low + `,[["3/4","1/4"],["3/4","1/4"]],[["4/5","1/5"],["1/5","4/5"]]]}`
-	if err := new(Family).UnmarshalJSON([]byte(text)); !errors.Is(err, ErrInvalid) {
-		t.Errorf("a level that tells nothing: %v", err)
-	}
-	text = `{"levels":[[["1/2","1/4","1/4"],["1/4","1/2","1/4"],["1/4","1/4","1/2"]],[["3/4","1/4"],["3/4","1/4"],["1/4","3/4"]]]}`
-	if err := new(Family).UnmarshalJSON([]byte(text)); !errors.As(err, &refused) {
-		t.Errorf("no degradation: %v", err)
 	}
 }
 
@@ -306,10 +290,9 @@ func TestAFamilyTakesBoundedMemory(t *testing.T) {
 
 // The common denominator of a matrix is bounded; one with more bits is refused before anything is brought to it.
 func TestAMatrixOfTooManyDenominatorsIsRefused(t *testing.T) {
-	n := MaxCells
 	text := bulky(64, 64, 1<<20)
 	err := new(Matrix).UnmarshalJSON([]byte(text))
-	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprint(mostBits(n), " bits")) {
+	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprint(MaxBits, " bits")) {
 		t.Errorf("got the error %.300v", err)
 	}
 }
@@ -391,4 +374,27 @@ func FuzzFamilyJSON(f *testing.F) {
 			t.Errorf("%q is written as %s and read as %s, %v", text, whole, inJSON(t, back), err)
 		}
 	})
+}
+
+// TestNothingIsReadIntoAnother reads into what has been used: whoever has it too would see it change.
+func TestNothingIsReadIntoAnother(t *testing.T) {
+	f, other := oneToTwo(t), family(t, written(t, "2/3 1/3", "1/3 2/3"))
+	before := inJSON(t, f)
+	if err := json.Unmarshal([]byte(inJSON(t, other)), f); !errors.Is(err, ErrInvalid) || inJSON(t, f) != before {
+		t.Errorf("a family became %s, %v", inJSON(t, f), err)
+	}
+	m := f.levels[0]
+	before = inJSON(t, m)
+	if err := json.Unmarshal([]byte(`[["4/5","1/5"],["1/5","4/5"]]`), m); !errors.Is(err, ErrInvalid) || inJSON(t, m) != before {
+		t.Errorf("a matrix became %s, %v", inJSON(t, m), err)
+	}
+}
+
+// TestANumberIsNotTooLong reads numbers of many digits, whose greatest common divisor would take long.
+func TestANumberIsNotTooLong(t *testing.T) {
+	long := strings.Repeat("7", mostDigits)
+	err := json.Unmarshal([]byte(`[["1/`+long+`",1],[1,0]]`), &Matrix{})
+	if !errors.Is(err, ErrInvalid) || len(err.Error()) > 500 {
+		t.Errorf("got the error %.600v", err)
+	}
 }

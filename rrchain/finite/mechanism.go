@@ -63,14 +63,13 @@ func denominator(numbers []*big.Rat, bits int) *big.Int {
 	return common
 }
 
-// mostBits bounds the common denominator of a matrix that has n probabilities, such that they take no more than 16
-// MiB when they are brought to it.
-func mostBits(n int) int { return 1 << 27 / n }
+// MaxBits is the largest length of the common denominator of a matrix, in bits. It bounds the work and the memory that
+// a matrix takes (16 MiB, brought to its common denominator).
+const MaxBits = 1 << 15
 
 // NewMatrix returns the matrix with a row of probabilities for each input. It returns [ErrInvalid] unless
 // there are at least 2 rows, all of the same length of at least 2, [MaxCells] probabilities at most, none
-// negative or missing, each row adds up to 1 exactly, and the common denominator has at most 2²⁷ bits divided by the
-// number of probabilities (32,768 for the largest matrix).
+// negative or missing, each row adds up to 1 exactly, and the common denominator has at most [MaxBits] bits.
 func NewMatrix(rows [][]*big.Rat) (*Matrix, error) {
 	if len(rows) < 2 || len(rows[0]) < 2 || len(rows)*len(rows[0]) > MaxCells {
 		return nil, invalid("a mechanism has at least 2 inputs and 2 outputs, and at most %d probabilities", MaxCells)
@@ -88,17 +87,25 @@ func NewMatrix(rows [][]*big.Rat) (*Matrix, error) {
 			all = append(all, new(big.Rat).Set(p))
 		}
 	}
-	common := denominator(all, mostBits(len(all)))
+	common := denominator(all, MaxBits)
 	if common == nil {
-		return nil, invalid("the probabilities have a common denominator of more than %d bits", mostBits(len(all)))
+		return nil, invalid("the probabilities have a common denominator of more than %d bits", MaxBits)
 	}
 	m := newMatrix(len(rows), outputs, all)
 	for x := range rows {
 		if all := sum(m.row(x)); all.Cmp(common) != 0 {
-			return nil, invalid("the probabilities given input %d add up to %s, not to 1", x, new(big.Rat).SetFrac(all, common).RatString())
+			return nil, invalid("the probabilities given input %d add up to %s, not to 1", x, short(new(big.Rat).SetFrac(all, common)))
 		}
 	}
 	return m, nil
+}
+
+// short writes a number for people.
+func short(x *big.Rat) string {
+	if text := x.RatString(); len(text) <= 60 {
+		return text
+	}
+	return "about " + x.FloatString(20)
 }
 
 func sum(numbers []*big.Int) *big.Int {
@@ -235,6 +242,10 @@ func logarithm(x *big.Rat) (privacy.Epsilon, error) {
 			privacy.MaxEpsilon())
 	}
 	below, enough := int64(0), int64(privacy.MaxEpsilonNano)
+	// Most of the search is guessed; nothing is taken for granted.
+	if guess := guessNano(x); guess > 2 && guess < privacy.MaxEpsilonNano-2 && !reaches(guess-2, x) && reaches(guess+2, x) {
+		below, enough = guess-2, guess+2
+	}
 	for enough-below > 1 {
 		if mid := below + (enough-below)/2; reaches(mid, x) {
 			enough = mid
@@ -243,6 +254,14 @@ func logarithm(x *big.Rat) (privacy.Epsilon, error) {
 		}
 	}
 	return privacy.EpsilonFromNano(enough)
+}
+
+// guessNano returns about 10⁹·ln x, for a positive x.
+func guessNano(x *big.Rat) int64 {
+	mantissa := new(big.Float)
+	exponent := new(big.Float).SetRat(x).MantExp(mantissa)
+	m, _ := mantissa.Float64()
+	return int64(math.Round((math.Log(m) + float64(exponent)*math.Ln2) * 1e9))
 }
 
 // reaches tells whether e^(nano·10⁻⁹) is at least x, which it never equals.

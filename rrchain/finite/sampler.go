@@ -131,8 +131,11 @@ func (s *Sampler) refine(c source, law int, u uint64) (int, error) {
 }
 
 // cachedCells is how many thresholds a sampler keeps: many more than the laws in use at a time, and few enough
-// (8 MiB) that ever new responses from outside cannot fill the memory.
-const cachedCells = 1 << 20
+// (8 MiB) that ever new responses from outside cannot fill the memory. A table takes the room of tableCells more.
+const (
+	cachedCells = 1 << 20
+	tableCells  = 24
+)
 
 // table returns the thresholds of a source.
 func (s *Sampler) table(c source) (*table, error) {
@@ -144,12 +147,13 @@ func (s *Sampler) table(c source) (*table, error) {
 		return nil, err
 	}
 	t := newTable(laws)
-	if s.cells+len(t.cells) > cachedCells {
+	size := len(t.cells) + tableCells
+	if s.cells+size > cachedCells {
 		clear(s.tables)
 		s.cells = 0
 	}
 	s.tables[c] = t
-	s.cells += len(t.cells)
+	s.cells += size
 	return t, nil
 }
 

@@ -1,0 +1,118 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/sumdb/note"
+)
+
+// What is read may claim any size. Memory follows the bytes that are there, not what they claim.
+
+// memoryOf returns how many bytes a call takes from the heap; the least of some tries, because others may be at work.
+func memoryOf(call func()) uint64 {
+	least := ^uint64(0)
+	for range 3 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		call()
+		runtime.ReadMemStats(&after)
+		least = min(least, after.TotalAlloc-before.TotalAlloc)
+	}
+	return least
+}
+
+// wantBounded fails if a reader takes more than a multiple of its input, beside what it takes for an empty one.
+func wantBounded(t *testing.T, what string, input []byte, times uint64, read func([]byte)) {
+	t.Helper()
+	const fixed = 128 << 10
+	if took := memoryOf(func() { read(input) }); took > fixed+times*uint64(len(input)) {
+		t.Errorf("%s of %d bytes takes %d", what, len(input), took)
+	}
+}
+
+// claims are payloads that announce lists and texts of all sizes, and do not have them.
+func claims() (all [][]byte) {
+	for _, number := range []uint64{200, 1 << 16, 1 << 20, 1 << 24, 1 << 31, 1<<32 - 1, 1 << 40, 1<<63 - 1, 1<<64 - 1} {
+		claim := binary.AppendUvarint(nil, number)
+		for before := range 40 {
+			for _, filler := range []byte{0, 1} {
+				all = append(all, slices.Concat(bytes.Repeat([]byte{filler}, before), claim, make([]byte, 64)))
+			}
+		}
+	}
+	return all
+}
+
+func TestNoRecordAsksForMoreMemoryThanItHas(t *testing.T) {
+	decoders := map[string]func([]byte){
+		"counters":  func(b []byte) { _, _ = decodeCounters(b) },
+		"about":     func(b []byte) { _, _ = decodeAbout(b) },
+		"question":  func(b []byte) { _, _ = decodeQuestion(b) },
+		"object":    func(b []byte) { _, _ = decodeObject(b) },
+		"stranger":  func(b []byte) { _, _ = decodeStranger(b) },
+		"chain":     func(b []byte) { _, _ = decodeChain(b) },
+		"answers":   func(b []byte) { _, _ = decodeAnswers(b) },
+		"request":   func(b []byte) { _, _ = decodeRequest(b) },
+		"buyer":     func(b []byte) { _, _ = decodeBuyer(b) },
+		"sale":      func(b []byte) { _, _ = decodeSale(b) },
+		"tally":     func(b []byte) { _, _ = decodeTally(b) },
+		"noise key": func(b []byte) { _, _ = decodeNoise(b) },
+		"entry":     func(b []byte) { _, _ = decodeEntry(1<<62, b) },
+		"entry 1":   func(b []byte) { _, _ = decodeEntry(1, b) },
+	}
+	for _, kind := range []kind{kindQuestion, kindEnrolled, kindReleased, kindSettled, kindAnswered, kindForgotten, kindStated, kindRefused} {
+		decoders["event "+kind.String()] = func(b []byte) { decodeChange(&decoder{rest: b}, &decoder{rest: b}, kind) }
+	}
+	all := claims()
+	for name, decode := range decoders {
+		t.Run(name, func(t *testing.T) {
+			for _, claim := range all {
+				wantBounded(t, fmt.Sprintf("%x", claim), claim, 64, decode)
+				if t.Failed() {
+					return
+				}
+			}
+		})
+	}
+}
+
+// Documents come from strangers.
+func TestNoDocumentAsksForMuchMoreMemoryThanItHas(t *testing.T) {
+	const size = 1 << 20
+	fill := func(begin, item, end string) []byte {
+		return []byte(begin + strings.TrimSuffix(strings.Repeat(item, size/len(item)), ",") + end)
+	}
+	hostile := map[string][]byte{
+		"no document":       fill("", "x", ""),
+		"brackets":          fill("", "[", ""),
+		"objects in one":    fill("", `{"":`, ""),
+		"empty responses":   fill(`{"responses":[`, "{},", "]}"),
+		"numbers as a list": fill(`{"responses":[`, "1,", "]}"),
+		"empty events":      fill(`{"events":[`, "{},", "]}"),
+		"null events":       fill(`{"events":[`, "null,", "]}"),
+		"proof":             fill(`{"proof":[`, `"",`, "]}"),
+		"one long text":     fill(`{"ledger":"`, "x", `"}`),
+		"escapes":           fill(`{"ledger":"`, `\u0000`, `"}`),
+		"a field again":     fill(`{`, `"ledger":"",`, "}"),
+		"lines":             fill("", "\n", ""),
+		"signatures":        fill("sluice\n1\nAAAA\n\n", "— a AAAAAAA=\n", ""),
+	}
+	for _, name := range []string{"receipt-v3.json", "statement-v3.json"} {
+		data, err := os.ReadFile(filepath.Join("testdata", "golden", name))
+		must(t, err)
+		hostile[name] = data
+	}
+	for name, data := range hostile {
+		wantBounded(t, name+" as a receipt", data, 40, func(b []byte) { _, _ = ReadReceipt(b) })
+		wantBounded(t, name+" as a statement", data, 40, func(b []byte) { _, _ = ReadStatement(b) })
+		wantBounded(t, name+" as a checkpoint", data, 40, func(b []byte) { _, _ = OpenCheckpoint(b, note.VerifierList()) })
+	}
+}

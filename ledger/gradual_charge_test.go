@@ -1,0 +1,59 @@
+package ledger
+
+import (
+	"testing"
+)
+
+// TestARaiseIsChargedToItsPanel forges a raise of an answer that is charged to other people than the answer was. The
+// number of them is right.
+func TestARaiseIsChargedToItsPanel(t *testing.T) {
+	for name, who := range map[string][]string{
+		"the panel":      {"ann", "bob", "cy"},
+		"one other":      {"ann", "bob", "dan"},
+		"nobody of them": {"dan", "eve", "fay"},
+	} {
+		l := voters(t, inMemory(t, Options{}), "9", "ann", "bob", "cy", "dan", "eve", "fay")
+		r := inquire(t, "k", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy")
+		answerTo(t, l, r)
+		r.Key, r.Epsilon = "k2", eps(t, "3")
+		x, err := l.newAnswer(t.Context(), r)
+		must(t, err)
+		_, _, err = l.submit(t.Context(), func(s *state) ([]change, error) {
+			must(t, x.convene(s, s.counters.events))
+			var changes []change
+			for _, name := range who {
+				changes = append(changes, &charged{name, x.question.number, eps(t, "2")})
+			}
+			end := &settled{key: "k2", digest: x.digest(), through: s.counters.events, first: s.counters.events + 1, final: true}
+			end.counts[drawn], end.answer = 1, end.first+3
+			changes = append(changes, x.record(result{scored: true, score: 5}, methodRaise, 3))
+			return settling(changes, nil, end), nil
+		})
+		if sound := name == "the panel"; (err == nil) != sound {
+			t.Errorf("charged to %s: %v", name, err)
+		} else if sound {
+			wantClean(t, l, VerifyRequest{})
+		}
+	}
+}
+
+// TestAnInsertedScoreKnowsTheOneBelow derives answers a billionth above others, whose scores are then nearly always equal:
+// with these draws, always.
+func TestAnInsertedScoreKnowsTheOneBelow(t *testing.T) {
+	l := inMemory(t, Options{})
+	l.queries = queriesOf(5)
+	voters(t, l, "1000", "ann", "bob", "cy")
+	for _, query := range []string{
+		"majority:yes", "majority:no", "majority:blank", "threshold:yes:1", "threshold:yes:2", "threshold:no:1", "threshold:no:2",
+		"threshold:blank:1", "threshold:blank:2", "threshold:blank:3",
+	} {
+		var r AnswerRequest
+		for _, epsilon := range []string{"0.2", "2", "0.200000001"} {
+			r = inquire(t, query+epsilon, query, epsilon, ballots("ann"), "ann", "bob", "cy")
+			answerTo(t, l, r)
+		}
+		if a := answersOf(t, l, r); a[1].score != a[0].score {
+			t.Errorf("%s: the score is %d, and %d a billionth above", query, a[0].score, a[1].score)
+		}
+	}
+}

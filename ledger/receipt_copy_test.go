@@ -1,0 +1,41 @@
+package ledger
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// TestAReceiptIsACopy changes what a ledger has handed out, which must not reach into the ledger.
+func TestAReceiptIsACopy(t *testing.T) {
+	o := newOffice(t, 1)
+	sellers(t, o.Ledger, "9", "40", "ann", "bob")
+	q := party(t)
+	define(t, o.Ledger, q)
+	enrollUnder(t, o.Ledger, q.Name, market(t, "9"), "40", "ann", "bob")
+	for number, question := range []Question{vote(), q} {
+		bought := purchase(t, question.Name, "acme", q.Mechanism.Family.Epsilons()[0].String(), "ann")
+		bought.Question, bought.Truth = question.Name, TruthOf(question.Values[0])
+		sell(t, o.Ledger, bought)
+		r, err := o.Receipt(t.Context(), uint64(number)+1)
+		must(t, err)
+		before, err := json.Marshal(r)
+		must(t, err)
+		r.Values[0], r.Values[1] = r.Values[1], r.Values[0]
+		if m := r.Mechanism; m != nil {
+			m.Outputs[0][0], m.Family = "mine", nil
+		}
+		e, err := o.Estimate(t.Context(), EstimateRequest{Question: question.Name})
+		must(t, err)
+		if e.Values[0].Value != question.Values[0] {
+			t.Errorf("the first value of %q is %q now", question.Name, e.Values[0].Value)
+		}
+		again, err := o.Receipt(t.Context(), uint64(number)+1)
+		must(t, err)
+		after, err := json.Marshal(again)
+		must(t, err)
+		if string(after) != string(before) || !again.Verify(o.keys).OK() {
+			t.Errorf("the receipt is another one: %v", again.Verify(o.keys))
+		}
+	}
+	wantClean(t, o.Ledger, VerifyRequest{})
+}
