@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -196,9 +197,9 @@ func (x *sweep) told(question uint32, names []string, values []int32) {
 
 // plan is what a sweep has to do with one object.
 type plan struct {
-	object object // with what is spent after all steps
-	chains []planned
-	steps  []step // by the calendar
+	object object    // with what is spent after all steps
+	chains []planned // by the number of the question
+	steps  []step    // by the calendar
 }
 
 // planned is one chain of a plan.
@@ -330,12 +331,13 @@ func (x *sweep) checkTruth(c *planned, asked privacy.Epsilon) (*Refusal, error) 
 
 // level returns the ε that the object's chain in a question gets by the steps so far.
 func (p *plan) level(question uint32) (epsilon privacy.Epsilon, known bool) {
-	for _, c := range p.chains {
-		if c.question.number == question {
-			return c.after.current(), true
-		}
+	at, known := slices.BinarySearchFunc(p.chains, question, func(c planned, number uint32) int {
+		return cmp.Compare(c.question.number, number)
+	})
+	if !known {
+		return privacy.Epsilon{}, false
 	}
-	return privacy.Epsilon{}, false
+	return p.chains[at].after.current(), true
 }
 
 // reach adds a response to the chain as it is in memory.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"time"
 
@@ -80,8 +81,12 @@ type AnswerQuote struct {
 	Held privacy.Epsilon
 	// Anew is what it would cost to ask anew: ε, or 0 if the answer is recorded or can be derived. If Charge is
 	// less, it is because the answer at Held is raised.
-	Anew    privacy.Epsilon
-	Refused []Refusal
+	Anew privacy.Epsilon
+	// NotRaised says why the answer at Held is not raised, so that everybody is charged anew: a
+	// [*mechanism.ScoreError] for a query whose answers cannot be raised, [ErrForgotten] if somebody in the panel was
+	// forgotten since. It is nil if there is none, or if it is raised.
+	NotRaised error
+	Refused   []Refusal
 }
 
 // QuoteAnswer tells what [Ledger.Answer] would charge and whom it would refuse. It changes nothing and
@@ -109,12 +114,23 @@ func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote,
 		}
 		err = x.assess(s, known, x.at)
 		q.Objects, q.Charge, q.Anew, q.Refused = uint64(len(x.able)), x.cost, r.Epsilon, x.refused
+		if err == nil && !q.Held.IsZero() && x.cost == r.Epsilon {
+			q.NotRaised = x.notRaised()
+		}
 		return err
 	})
 	if err != nil {
 		return AnswerQuote{}, err
 	}
 	return q, nil
+}
+
+// notRaised says why an answer is drawn anew although there is one at a lower ε.
+func (x *inquiry) notRaised() error {
+	if outputs := x.query.Outputs(len(x.question.values)); outputs != 2 {
+		return &mechanism.ScoreError{Outputs: outputs}
+	}
+	return fmt.Errorf("somebody in the panel: %w", ErrForgotten)
 }
 
 // leftOutOf returns whom a recorded answer left out: the event that settled its request follows it.

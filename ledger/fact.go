@@ -23,7 +23,7 @@ type Fact struct {
 	//   question   Number, Question, Values, Encoding, Mechanism
 	//   policy     Number, Policy
 	//   buyer      Number, Buyer
-	//   enrolled   Object, Question, Policy (if any), Cap
+	//   enrolled   Object, Question, Policy (if any), NoiseKey (if any), Cap
 	//   bound      Object, Question, Truth: a keyed hash of the true value, which says nothing without the key
 	//   released   Object, Question, Epsilon, Response, Method
 	//   charged    Object, Question, Epsilon

@@ -1,7 +1,10 @@
 package ledger
 
 import (
+	"errors"
 	"testing"
+
+	"github.com/sluicedp/sluice/mechanism"
 )
 
 // TestARaiseIsChargedToItsPanel forges a raise of an answer that is charged to other people than the answer was. The
@@ -55,5 +58,34 @@ func TestAnInsertedScoreKnowsTheOneBelow(t *testing.T) {
 		if a := answersOf(t, l, r); a[1].score != a[0].score {
 			t.Errorf("%s: the score is %d, and %d a billionth above", query, a[0].score, a[1].score)
 		}
+	}
+}
+
+// TestAQuoteSaysWhyAnAnswerIsNotRaised asks what answers at a higher ε would cost.
+func TestAQuoteSaysWhyAnAnswerIsNotRaised(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob", "cy")
+	quote := func(query, epsilon string) AnswerQuote {
+		t.Helper()
+		q, err := l.QuoteAnswer(t.Context(), inquire(t, "", query, epsilon, nil, "ann", "bob", "cy"))
+		must(t, err)
+		return q
+	}
+	for _, query := range []string{"majority:yes", "winner"} {
+		if q := quote(query, "1"); q.NotRaised != nil {
+			t.Errorf("%s: nothing is held, and not raised because %v", query, q.NotRaised)
+		}
+		answerTo(t, l, inquire(t, query, query, "1", ballots("ann"), "ann", "bob", "cy"))
+	}
+	if q := quote("majority:yes", "2"); q.NotRaised != nil || q.Charge != eps(t, "1") {
+		t.Errorf("%+v", q)
+	}
+	var score *mechanism.ScoreError
+	if q := quote("winner", "2"); !errors.As(q.NotRaised, &score) || q.Charge != eps(t, "2") {
+		t.Errorf("%+v", q)
+	}
+	must(t, l.Forget(t.Context(), "forget", "ann"))
+	enroll(t, l, "vote", "9", "ann")
+	if q := quote("majority:yes", "2"); !errors.Is(q.NotRaised, ErrForgotten) || q.Charge != eps(t, "2") {
+		t.Errorf("%+v", q)
 	}
 }

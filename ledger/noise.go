@@ -28,6 +28,14 @@ import (
 // higher ε allows. That is why rotation is for new chains only, and why a ledger that is rebuilt after a rotation
 // must be rebuilt with each chain under its old key. Chains that began without a key stay without.
 //
+// The same holds for a backup that is restored. If the key was changed between the backup and its loss, whoever was enrolled
+// meanwhile must be enrolled again under the key of that time: open it with that name as Current, enrol them, and then
+// go on with the newest. (The log says the key's name with each enrolment; keep a copy of it, or of the dates of rotations.)
+// What began from chance is drawn anew.
+//
+// Two ledgers with one key must not ask equally defined questions that mean different truths about the same people:
+// their responses would share the noise.
+//
 // A chain that was forgotten and begins again is drawn from chance: buyers may still have what was drawn from the key,
 // and if the truth is another one now, the same noise on both would betray both. For the same reason set
 // [Options.TruthKey] too, which refuses a changed truth, and do not rebuild a ledger with truths that have changed.

@@ -292,6 +292,9 @@ func (m limits) check() error {
 	if m.maxPrice != nil && *m.maxPrice < 0 {
 		return invalid("a highest price of %d", *m.maxPrice)
 	}
+	if len(m.quoteID) > maxName {
+		return invalid("a quote ID of %d bytes", len(m.quoteID))
+	}
 	return nil
 }
 

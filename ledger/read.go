@@ -158,7 +158,7 @@ func (l *Ledger) Object(ctx context.Context, name string) (ObjectState, error) {
 			return err
 		}
 		if !found {
-			return fmt.Errorf("object %q: %w", name, ErrUnknown)
+			return fmt.Errorf("object %.256q: %w", name, ErrUnknown)
 		}
 		out, err = l.objectState(s, name, o)
 		return err

@@ -168,6 +168,9 @@ func chainKey(question uint32, name string) []byte {
 }
 
 func (s *state) questionNumber(name string) (number uint32, found bool, err error) {
+	if len(name) > maxName {
+		return 0, false, nil // nothing has such a name, and a key of its length would double the memory
+	}
 	return lookup(s, bucketQuestions, nameKey(name), number32)
 }
 
@@ -198,6 +201,9 @@ func (s *state) loadPolicy(number uint32) (policy.Policy, error) {
 }
 
 func (s *state) object(name string) (object, bool, error) {
+	if len(name) > maxName {
+		return object{}, false, nil
+	}
 	return lookup(s, bucketObjects, objectKey(name), decodeObject)
 }
 
@@ -215,6 +221,9 @@ func (s *state) chain(question uint32, name string) (chain, bool, error) {
 }
 
 func (s *state) buyerNumber(name string) (number uint32, found bool, err error) {
+	if len(name) > maxName {
+		return 0, false, nil
+	}
 	return lookup(s, bucketBuyers, nameKey(name), number32)
 }
 

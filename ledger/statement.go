@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -312,6 +313,7 @@ type teller struct {
 	listed  []uint64 // the events about the object
 	account account
 	chains  map[uint32]*toldChain
+	nanos   int64 // what they cost together, in nano-nats
 	// withdrawn is the event by which the object last withdrew, or 0.
 	withdrawn uint64
 	// fault is called with what is wrong with the event being told.
@@ -320,7 +322,8 @@ type teller struct {
 
 type toldChain struct {
 	chain
-	before privacy.Epsilon // spent by what was destroyed; answered is what answers cost since
+	before  privacy.Epsilon // spent by what was destroyed; answered is what answers cost since
+	counted int64           // what it costs as far as the sum of all has it, in nano-nats
 }
 
 func newTeller(object string) *teller {
@@ -365,17 +368,35 @@ func (t *teller) begin(c *forgotten, ev event) {
 	}
 	t.out.Forgotten, t.withdrawn, t.account = ev.number, ev.number, c.account
 	for _, r := range c.chains {
+		if old := t.chains[r.question]; old != nil {
+			t.nanos -= old.counted
+		}
 		t.chains[r.question] = &toldChain{chain: chain{policy: r.policy}, before: r.spent}
+		t.count(t.chains[r.question])
 	}
 	if spent := t.spent(); spent != c.spent {
 		t.fault("the object had spent %s, its chains %s", c.spent, spent)
 	}
 }
 
-// spent adds up what the chains cost.
-func (t *teller) spent() (sum privacy.Epsilon) {
-	for _, c := range t.chains {
-		sum = plus(sum, plus(c.before, c.spent()))
+// count brings the sum of what the chains cost up to date with one of them. Adding all of them up at each event would
+// take as long as the square of their number.
+func (t *teller) count(c *toldChain) {
+	now := plus(c.before, c.spent()).Nano()
+	t.nanos -= c.counted
+	if t.nanos > math.MaxInt64-now {
+		t.fault("the chains cost more than can be counted")
+		now = 0
+	}
+	t.nanos += now
+	c.counted = now
+}
+
+// spent is what the chains cost, or the largest ε there is.
+func (t *teller) spent() privacy.Epsilon {
+	sum, err := privacy.EpsilonFromNano(t.nanos)
+	if err != nil {
+		return privacy.MaxEpsilon()
 	}
 	return sum
 }
@@ -396,6 +417,7 @@ func (t *teller) about(ev event) {
 	case *charged:
 		ch := t.chain(c.question)
 		ch.answered = plus(ch.answered, c.epsilon)
+		t.count(ch)
 		t.out.Charges = append(t.out.Charges, StatedCharge{t.name(c.question), c.epsilon, ev.number, ev.time})
 	case *held:
 		if r, known := t.reservations[c.sale]; !known || !r.holds(ev) {
@@ -480,6 +502,7 @@ func (t *teller) respond(question uint32, epsilon privacy.Epsilon, r response, e
 	n := level{event: ev.number}
 	n.Epsilon, n.Response = epsilon, r.value
 	ch.levels = slices.Insert(ch.levels, at, n)
+	t.count(ch)
 	t.out.Released = append(t.out.Released, StatedResponse{t.name(question), epsilon, t.value(question, epsilon, r.value), r.method.String(), ev.number, ev.time})
 }
 

@@ -52,7 +52,7 @@ func checkEncoding(q Question) error {
 	case q.Encoding == Finite:
 		return q.Mechanism.check(len(q.Values))
 	case q.Encoding != Direct && q.Encoding != Unary:
-		return fmt.Errorf("the encoding %q is none of %q, %q and %q", string(q.Encoding), Direct, Unary, Finite)
+		return fmt.Errorf("the encoding %.40q is none of %q, %q and %q", string(q.Encoding), Direct, Unary, Finite)
 	case q.Mechanism != nil:
 		return fmt.Errorf("%s encoding, and a mechanism of its own", q.Encoding)
 	case q.Encoding == Unary && len(q.Values) > MaxUnaryValues:

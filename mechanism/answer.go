@@ -28,8 +28,9 @@ func ReplaySampler(bits *exact.Bits) *Sampler { return &Sampler{bits} }
 // preference order are those of zhou2022 as [Line] has them. Without a boundary the answer is the true
 // one.
 //
-// It returns [ErrInvalid] for ε = 0 or a place without an order. The time it takes does not depend on
-// the distance, but for the case of none.
+// It returns [ErrInvalid] for ε = 0 or a place without an order. The number of steps and of random
+// words that it takes does not depend on the distance, but for the case of none; the lengths of the numbers do, and with
+// them the time, by some per cent from the boundary to far away.
 func (s *Sampler) Draw(at Place, epsilon privacy.Epsilon) (int, error) {
 	if epsilon.IsZero() {
 		return 0, invalid("an answer at ε = 0 tells nothing")

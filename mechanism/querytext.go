@@ -38,24 +38,27 @@ func parseQuery(text string, values []string) (Query, error) {
 		value, err := numberOf(rest, values)
 		return Majority(value), err
 	case name == "threshold" && more:
-		return parseThreshold(rest, values)
+		return parseThreshold(text, rest, values)
 	case text == "plurality":
 		return Plurality(), nil
 	case text == "winner":
 		return Winner(), nil
 	}
-	return Query{}, invalid("query %q: expected majority:VALUE, threshold:VALUE:N, plurality or winner", text)
+	return Query{}, invalid("query %.300q: expected majority:VALUE, threshold:VALUE:N, plurality or winner", text)
 }
 
-func parseThreshold(rest string, values []string) (Query, error) {
+// maxDigits is how long a threshold can be, with a sign.
+const maxDigits = 20
+
+func parseThreshold(text, rest string, values []string) (Query, error) {
 	colon := strings.LastIndexByte(rest, ':')
 	if colon < 0 {
-		return Query{}, invalid("query %q: expected threshold:VALUE:N", "threshold:"+rest)
+		return Query{}, invalid("query %.300q: expected threshold:VALUE:N", text)
 	}
 	digits := rest[colon+1:]
-	t, err := strconv.ParseInt(digits, 10, 64)
+	t, err := strconv.ParseInt(digits[:min(len(digits), maxDigits+1)], 10, 64)
 	if err != nil || strconv.FormatInt(t, 10) != digits {
-		return Query{}, invalid("threshold %q is not a decimal integer of 64 bits", digits)
+		return Query{}, invalid("threshold %.40q is not a decimal integer of 64 bits", digits)
 	}
 	value, err := numberOf(rest[:colon], values)
 	return Threshold(value, t), err
@@ -64,7 +67,7 @@ func parseThreshold(rest string, values []string) (Query, error) {
 func numberOf(value string, values []string) (int, error) {
 	number := slices.Index(values, value)
 	if number < 0 {
-		return 0, invalid("there is no value %q among the %d given", value, len(values))
+		return 0, invalid("there is no value %.256q among the %d given", value, len(values))
 	}
 	return number, nil
 }

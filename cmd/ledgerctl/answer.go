@@ -125,6 +125,9 @@ func (a *app) quoteAnswer(ctx context.Context, r ledger.AnswerRequest) error {
 		quote, err := l.QuoteAnswer(ctx, r)
 		out.Objects, out.Charge, out.Anew, out.Held = quote.Objects, quote.Charge, quote.Anew, quote.Held
 		out.Refused = append([]ledger.Refusal{}, quote.Refused...)
+		if quote.NotRaised != nil {
+			out.NotRaised = quote.NotRaised.Error()
+		}
 		return err
 	})
 	if err != nil {
@@ -135,14 +138,15 @@ func (a *app) quoteAnswer(ctx context.Context, r ledger.AnswerRequest) error {
 
 // answerQuoteResult is what an answer would cost.
 type answerQuoteResult struct {
-	Question string           `json:"question"`
-	Query    string           `json:"query"`
-	Epsilon  privacy.Epsilon  `json:"epsilon"`
-	Objects  uint64           `json:"objects"` // without those refused
-	Charge   privacy.Epsilon  `json:"charge"`  // to each
-	Anew     privacy.Epsilon  `json:"anew"`    // what it would be if the answer at Held were not raised
-	Held     privacy.Epsilon  `json:"held"`    // the highest ε at which it is answered, or 0
-	Refused  []ledger.Refusal `json:"refused"`
+	Question  string           `json:"question"`
+	Query     string           `json:"query"`
+	Epsilon   privacy.Epsilon  `json:"epsilon"`
+	Objects   uint64           `json:"objects"`              // without those refused
+	Charge    privacy.Epsilon  `json:"charge"`               // to each
+	Anew      privacy.Epsilon  `json:"anew"`                 // what it would be if the answer at Held were not raised
+	Held      privacy.Epsilon  `json:"held"`                 // the highest ε at which it is answered, or 0
+	NotRaised string           `json:"not_raised,omitempty"` // why that answer is not raised
+	Refused   []ledger.Refusal `json:"refused"`
 
 	partial bool
 }
@@ -168,6 +172,8 @@ func (r answerQuoteResult) charge() string {
 		return "nothing: the answer is, or follows from, one given before"
 	case r.Charge.Less(r.Anew):
 		return fmt.Sprintf("%s, as the answer at ε=%s is raised (drawn anew it would be %s)", r.Charge, r.Held, r.Anew)
+	case r.NotRaised != "":
+		return fmt.Sprintf("%s, drawn anew: %s", r.Charge, r.NotRaised)
 	}
 	return r.Charge.String()
 }

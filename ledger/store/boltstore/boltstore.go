@@ -47,6 +47,9 @@ type database struct {
 	db       *bolt.DB
 	file     *os.File // bbolt's; it holds the lock
 	identity fs.FileInfo
+	readOnly bool
+	late     bool           // whether the file is looked at after bbolt has locked it
+	damage   findings       // of a file that is open for reading only; others are refused
 	users    sync.WaitGroup // views and copies; none is added once it is no longer the current one
 	broken   atomic.Bool    // bbolt panicked while it held a lock, so nothing may wait for it any more
 }
@@ -116,7 +119,9 @@ func syncDir(path string) error {
 
 // Open opens an existing file, for reading only or for both. It returns [fs.ErrNotExist] when there
 // is none, [store.ErrInUse] when another process has it open in a way that excludes this one, and
-// [store.ErrCorrupt] when it is not a bbolt file.
+// [store.ErrCorrupt] when it is not a bbolt file, or one whose pages are not held together as they should be. Some of
+// that can still be opened for reading: then what cannot be read without danger gives [store.ErrCorrupt] each time, and
+// [Store.Inspect] reads around it.
 func Open(path string, readOnly bool) (*Store, error) {
 	for range 4 {
 		d, err := openExisting(path, readOnly)
@@ -151,17 +156,7 @@ func openExisting(path string, readOnly bool) (*database, error) {
 	if info.Size() < smallest {
 		return nil, fmt.Errorf("open %s: %w: %d bytes are no ledger", path, store.ErrCorrupt, info.Size())
 	}
-	d, err := open(path, readOnly)
-	if err != nil {
-		return nil, err
-	}
-	if err = d.checkSize(); err == nil {
-		err = d.checkBuckets()
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), d.close())
-	}
-	return d, nil
+	return open(path, readOnly)
 }
 
 // syncName makes the name of a file durable: a process may have died between giving it to the file
@@ -180,27 +175,8 @@ func syncName(path string) error {
 // smallest is the size of an empty database: four pages, which are nowhere below 4 KiB.
 const smallest = 4 * 4096
 
-// checkSize refuses a file that was cut off. Its missing pages would be found one by one, and each
-// as a memory fault.
-func (d *database) checkSize() error {
-	info, err := d.file.Stat() // now that it is locked: before, it may have grown
-	if err != nil {
-		return err
-	}
-	tx, err := d.begin(false)
-	if err != nil {
-		return err
-	}
-	want := tx.tx.Size()
-	tx.end(&err)
-	if err == nil && info.Size() < want {
-		err = fmt.Errorf("%w: the file has %d bytes of %d", store.ErrCorrupt, info.Size(), want)
-	}
-	return err
-}
-
 func open(path string, readOnly bool) (opened *database, err error) {
-	d := new(database)
+	d := &database{readOnly: readOnly}
 	defer func() {
 		if d.broken.Load() && d.file != nil {
 			err = errors.Join(err, unlock(d.file))
@@ -224,6 +200,11 @@ func open(path string, readOnly bool) (opened *database, err error) {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	d.db.AllocSize = growth
+	if d.late {
+		if err := d.look(d.file); err != nil {
+			return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), d.db.Close())
+		}
+	}
 	// If a process died in its last commit, what it wrote shows, but may not be on disk.
 	if err := d.file.Sync(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), d.db.Close())
@@ -244,17 +225,39 @@ func mapSize() int {
 	return 4 << 30
 }
 
-// openFile opens an existing file and remembers which one it was.
+// openFile opens an existing file, remembers which one it was, and looks at it once nobody else can write to it.
 func (d *database) openFile(path string, flag int, mode os.FileMode) (*os.File, error) {
 	file, err := os.OpenFile(path, flag&^os.O_CREATE, mode)
 	if err != nil {
 		return nil, err
 	}
-	if d.identity, err = file.Stat(); err != nil {
+	if err := d.admit(file); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	d.file = file
 	return file, nil
+}
+
+// admit locks a file, as bbolt will do again, and looks at what is in it. Where only bbolt can lock files, that has to
+// wait until it has.
+func (d *database) admit(file *os.File) (err error) {
+	err = lock(file, !d.readOnly)
+	d.late = errors.Is(err, errors.ErrUnsupported)
+	if err != nil && !d.late {
+		return err
+	}
+	d.identity, err = file.Stat()
+	if err != nil || d.late || d.identity.Size() == 0 {
+		return err // bbolt makes a new database of an empty file
+	}
+	return d.look(file)
+}
+
+func (d *database) look(file *os.File) (err error) {
+	if d.damage, err = examine(file); err != nil || d.readOnly {
+		return err
+	}
+	return d.damage.err()
 }
 
 // View implements [store.Store].
@@ -398,40 +401,55 @@ func (t *transaction) commit() (err error) {
 	return t.tx.Commit()
 }
 
-// bucket returns nil when there is no such bucket.
-func (t *transaction) bucket(name string) *bolt.Bucket {
+// bucket returns nil when there is no such bucket, and an error when its pages must not be followed.
+func (t *transaction) bucket(name string) (*bolt.Bucket, error) {
 	b, known := t.buckets[name]
 	if !known {
+		if err := t.in.damage.buckets[name]; err != nil {
+			return nil, fmt.Errorf("%w: bucket %q: %w", store.ErrCorrupt, name, err)
+		}
 		if b = t.tx.Bucket([]byte(name)); b != nil {
 			t.buckets[name] = b
 		}
 	}
-	return b
+	return b, nil
 }
 
 // Get implements [store.Reader].
 func (t *transaction) Get(bucket string, key []byte) (value []byte, err error) {
 	defer rescue(&err)
-	if b := t.bucket(bucket); b != nil {
+	b, err := t.bucket(bucket)
+	if b != nil {
 		value = b.Get(key)
 	}
-	return value, nil
+	return value, errors.Join(err, t.checkLength(nil, value))
 }
 
 // Scan implements [store.Reader].
 func (t *transaction) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
 	cursor, key, value, err := t.seek(bucket, from)
-	for err == nil && key != nil && visit(key, value) {
+	for err == nil && key != nil {
+		if err = t.checkLength(key, value); err != nil || !visit(key, value) {
+			break
+		}
 		key, value, err = next(cursor)
 	}
 	return err
 }
 
+// checkLength refuses a record longer than the file, before anybody copies it.
+func (t *transaction) checkLength(key, value []byte) error {
+	if length := int64(len(key) + len(value)); length > t.tx.Size() {
+		return fmt.Errorf("%w: a record of %d bytes", store.ErrCorrupt, length)
+	}
+	return nil
+}
+
 func (t *transaction) seek(bucket string, from []byte) (c *bolt.Cursor, key, value []byte, err error) {
 	defer rescue(&err)
-	b := t.bucket(bucket)
+	b, err := t.bucket(bucket)
 	if b == nil {
-		return nil, nil, nil, nil
+		return nil, nil, nil, err
 	}
 	c = b.Cursor()
 	key, value = c.Seek(from)
@@ -450,7 +468,10 @@ func (t *transaction) Put(bucket string, key, value []byte) (err error) {
 	if len(key) == 0 || len(value) == 0 {
 		return errors.New("empty key or value")
 	}
-	b := t.bucket(bucket)
+	b, err := t.bucket(bucket)
+	if err != nil {
+		return err
+	}
 	if b == nil {
 		if b, err = t.tx.CreateBucket([]byte(bucket)); err != nil {
 			return err
@@ -467,9 +488,9 @@ func (t *transaction) Delete(bucket string, key []byte) (err error) {
 	if len(key) == 0 {
 		return errors.New("empty key")
 	}
-	b := t.bucket(bucket)
+	b, err := t.bucket(bucket)
 	if b == nil || b.Get(key) == nil {
-		return nil
+		return err
 	}
 	t.wrote = true
 	return b.Delete(key)

@@ -231,7 +231,7 @@ func (d *database) fill(from *transaction) (err error) {
 		if err := tx.Put(bucket, key, value); err != nil {
 			return err
 		}
-		tx.bucket(bucket).FillPercent = fullness
+		tx.buckets[bucket].FillPercent = fullness
 		return nil
 	})
 	if err != nil || tx == nil {

@@ -30,6 +30,7 @@ const (
 	elementSize = 16
 	branchPage  = 1
 	leafPage    = 2
+	metaPage    = 4
 	bucketFlag  = 1
 	metaPages   = 2
 )
@@ -60,35 +61,10 @@ func (s *Store) Inspect(fault func(store.Fault), fn func(store.Reader) error) er
 		if err := i.checkMeta(); err != nil {
 			return err
 		}
+		tx.in.damage.report(fault)
 		i.findBuckets(root)
 		return fn(i)
 	})
-}
-
-// checkBuckets refuses a file whose tree of buckets is damaged, or one of the small buckets that stand in it.
-// bbolt may copy these to the heap, where reading past their end is no fault that can be rescued: it may take
-// the process down.
-func (d *database) checkBuckets() (err error) {
-	tx, err := d.begin(false)
-	if err != nil {
-		return err
-	}
-	defer tx.end(&err)
-	var faults []error
-	i, root, err := tx.inspect(func(f store.Fault) { faults = append(faults, errors.New(f.Text)) })
-	if err != nil {
-		return err
-	}
-	i.findBuckets(root)
-	for name, t := range i.buckets {
-		if t.root == 0 && !i.contains(t.inline) {
-			faults = append(faults, fmt.Errorf("bucket %q reaches beyond its end", name))
-		}
-	}
-	if len(faults) > 0 {
-		return fmt.Errorf("%w: the buckets: %w", store.ErrCorrupt, errors.Join(faults...))
-	}
-	return nil
 }
 
 // contains tells whether a page has all its elements within it.
@@ -107,32 +83,54 @@ func (t *transaction) inspect(fault func(store.Fault)) (i *inspection, root uint
 // checkMeta reports a damaged meta page. They are written in turn, and a reader takes the newer one that is
 // whole.
 func (i *inspection) checkMeta() error {
+	var transactions [metaPages]uint64
 	for id := range uint64(metaPages) {
-		whole, err := i.hasMeta(id)
+		transaction, whole, err := i.transaction(id)
 		for tries := 0; err == nil && !whole && tries < 5; tries++ {
 			time.Sleep(time.Millisecond) // it may just be written
-			whole, err = i.hasMeta(id)
+			transaction, whole, err = i.transaction(id)
 		}
 		if err != nil {
 			return err
 		}
 		if !whole {
 			i.fault(store.Fault{Text: fmt.Sprintf("meta page %d is damaged: the last transaction may be missing", id)})
+			return nil
 		}
+		transactions[id] = transaction
+	}
+	if transactions[0] == transactions[1] {
+		i.fault(store.Fault{Text: "both meta pages are of the same transaction: the last one may be missing"})
 	}
 	return nil
 }
 
-// hasMeta tells whether a meta page has the checksum of its 56 bytes: FNV-1a.
-func (i *inspection) hasMeta(id uint64) (bool, error) {
-	const size = 56
-	page := make([]byte, headerSize+size+8)
-	if _, err := i.file.ReadAt(page, int64(id)*int64(i.pageSize)); err != nil {
-		return false, err
+// transaction returns the number of the transaction that wrote a meta page, if it is whole and where it belongs.
+func (i *inspection) transaction(id uint64) (number uint64, whole bool, err error) {
+	page, whole, err := readWhole(i.file, int64(id)*int64(i.pageSize))
+	if err != nil || !whole {
+		return 0, false, err
 	}
+	whole = binary.NativeEndian.Uint64(page) == id && binary.NativeEndian.Uint16(page[8:]) == metaPage
+	return binary.NativeEndian.Uint64(page[headerSize+48:]), whole, nil
+}
+
+// readWhole reads the meta page at some place, and tells whether bbolt would take it: it has the marks of bbolt's, and
+// the checksum of its 56 bytes, FNV-1a.
+func readWhole(file io.ReaderAt, at int64) (page []byte, whole bool, err error) {
+	const size, magic, version = 56, 0xED0CDAED, 2
+	page = make([]byte, headerSize+size+8)
+	switch _, err := file.ReadAt(page, at); {
+	case errors.Is(err, io.EOF):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, err
+	}
+	fields := page[headerSize : headerSize+size]
 	sum := fnv.New64a()
-	_, _ = sum.Write(page[headerSize : headerSize+size])
-	return sum.Sum64() == binary.NativeEndian.Uint64(page[headerSize+size:]), nil
+	_, _ = sum.Write(fields)
+	return page, sum.Sum64() == binary.NativeEndian.Uint64(page[headerSize+size:]) &&
+		binary.NativeEndian.Uint32(fields) == magic && binary.NativeEndian.Uint32(fields[4:]) == version, nil
 }
 
 // findBuckets reads the tree of the buckets.
@@ -146,7 +144,7 @@ func (i *inspection) findBuckets(root uint64) {
 		i.buckets[string(name)] = tree{binary.NativeEndian.Uint64(value), value[headerSize:]}
 		return true
 	}
-	w.page(root, nil, nil, nil)
+	w.page(root, nil, nil, nil, nil)
 }
 
 // Get implements [store.Reader].
@@ -202,7 +200,7 @@ func (w *walk) report(from, to []byte, format string, args ...any) {
 
 func (w *walk) tree(t tree) {
 	if t.root != 0 {
-		w.page(t.root, nil, nil, nil)
+		w.page(t.root, nil, nil, nil, nil)
 		return
 	}
 	kind, elements, err := w.in.parse(t.inline, 0)
@@ -216,9 +214,9 @@ func (w *walk) tree(t tree) {
 	w.leaf(0, elements, nil, nil)
 }
 
-// page visits the records on a page and below it, which have keys from low on and below high. The path leads
-// from the root to it. It returns false when there is no more to visit.
-func (w *walk) page(id uint64, low, high []byte, path []uint64) bool {
+// page visits the records on a page and below it, which have keys from low on and below high, and begin with the first key
+// if it is known. The path leads from the root to it. It returns false when there is no more to visit.
+func (w *walk) page(id uint64, first, low, high []byte, path []uint64) bool {
 	if slices.Contains(path, id) || w.left == 0 {
 		w.report(low, high, "page %d is met a second time", id)
 		return true
@@ -229,6 +227,10 @@ func (w *walk) page(id uint64, low, high []byte, path []uint64) bool {
 		w.report(low, high, "%v", err)
 		return true
 	}
+	// bbolt would leave the old page to be read when it writes a new one.
+	if first != nil && len(elements) > 0 && elements[0].bad == "" && !bytes.Equal(elements[0].key, first) {
+		w.report(low, high, "page %d does not begin with the key that leads to it", id)
+	}
 	if kind == leafPage {
 		return w.leaf(id, elements, low, high)
 	}
@@ -236,16 +238,15 @@ func (w *walk) page(id uint64, low, high []byte, path []uint64) bool {
 }
 
 func (w *walk) branch(id uint64, elements []element, low, high []byte, path []uint64) bool {
-	sound := len(elements) > 0
-	for i, e := range elements {
-		sound = sound && e.bad == "" && within(e.key, low, high) && (i == 0 || bytes.Compare(elements[i-1].key, e.key) < 0)
-	}
+	sound := inOrder(elements, low, high)
 	if !sound {
 		w.report(low, high, "page %d: its keys are not in order", id)
 	}
 	for i, e := range elements {
+		var first []byte
 		from, to := low, high
 		if sound {
+			first = e.key
 			if i > 0 {
 				from = e.key
 			}
@@ -256,7 +257,7 @@ func (w *walk) branch(id uint64, elements []element, low, high []byte, path []ui
 		if to != nil && bytes.Compare(to, w.from) <= 0 {
 			continue
 		}
-		if !w.page(e.page, from, to, path) {
+		if !w.page(e.page, first, from, to, path) {
 			return false
 		}
 	}

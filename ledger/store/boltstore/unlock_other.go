@@ -2,7 +2,13 @@
 
 package boltstore
 
-import "os"
+import (
+	"errors"
+	"os"
+)
+
+// lock leaves it to bbolt to lock the file.
+func lock(*os.File, bool) error { return errors.ErrUnsupported }
 
 // unlock lets go of a file that bbolt has mapped and cannot unmap any more. Here the lock goes with
 // the file.

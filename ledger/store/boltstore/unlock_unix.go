@@ -6,7 +6,27 @@ import (
 	"errors"
 	"os"
 	"syscall"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/store"
 )
+
+// lock locks a file in the way bbolt does, before bbolt does. It waits as long for it.
+func lock(file *os.File, exclusive bool) error {
+	how := syscall.LOCK_SH
+	if exclusive {
+		how = syscall.LOCK_EX
+	}
+	for begun := time.Now(); ; time.Sleep(lockWait / 10) {
+		err := syscall.Flock(int(file.Fd()), how|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return err
+		}
+		if time.Since(begun) >= lockWait {
+			return store.ErrInUse
+		}
+	}
+}
 
 // unlock lets go of a file that bbolt has mapped and cannot unmap any more. The mapping would keep the
 // lock although the file is closed.

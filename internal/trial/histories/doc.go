@@ -1,0 +1,16 @@
+// Package histories holds no code of its own: its tests let many clients use one ledger at the same time, write down what
+// each was told and when, and look for an order of all calls, one after the other, in which a ledger of one client would have
+// told them the same: Herlihy and Wing's linearizability, checked by github.com/anishathalye/porcupine.
+//
+// The order is looked for object by object, with a request about several objects as one call for each. Linearizability is a
+// local property, so for requests about one object this is as good as looking at all together. That a request about several is
+// whole or nothing shows in what it says of each; that it saw all of them at one moment does not. Refusals must have a place
+// in the order too, with every number in them.
+//
+// A quick form runs with all other tests. The long form runs if SLUICE_LONG is set in the environment:
+//
+//	SLUICE_LONG=1 go test -timeout 12h -v ./internal/trial/histories
+//
+// SLUICE_SEED makes it run one seed only. What the clients ask for follows from
+// the seed (but for the numbers of reservations); who comes first does not.
+package histories

@@ -1,0 +1,7 @@
+//go:build !linux || !(amd64 || arm64)
+
+package processes
+
+import "errors"
+
+func forbidSockets() error { return errors.ErrUnsupported }

@@ -1,0 +1,423 @@
+package boltstore
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math/bits"
+	"os"
+	"slices"
+
+	"github.com/sluicedp/sluice/ledger/store"
+)
+
+// What bbolt does with some damaged files, nobody can stop: on branch pages that form a circle it overflows the
+// stack, and a list of free pages may ask for more memory than there is; both end the process. A list that names
+// a page in use lets it overwrite records. So a file is looked at before bbolt sees it, once it is locked: the meta
+// pages, the list of free pages, every branch page, and where the elements of leaves are, as long as there are not too many.
+
+const (
+	freePage     = 0x10
+	largestPage  = 1 << 16 // of any machine that bbolt knows
+	smallestPage = 1 << 12
+	noFreeList   = ^uint64(0)
+	// deepest is far beyond any sound tree: each of its branch pages has at least two elements.
+	deepest = 64
+	// mostLeaves is the number of leaves that are looked at: 256 MiB of usual pages. Where there are more, the
+	// leaves of the largest buckets are only counted. Opening then takes little longer because the file is larger.
+	mostLeaves = 1 << 16
+)
+
+// findings are what is wrong with a file.
+type findings struct {
+	buckets map[string]error // by bucket; it must not be read through bbolt
+	free    error            // what is wrong with the list of free pages
+}
+
+// err is nil if nothing is wrong.
+func (f findings) err() error {
+	var all []error
+	f.report(func(one store.Fault) {
+		text := one.Text
+		if one.Bucket != "" {
+			text = fmt.Sprintf("bucket %q: %s", one.Bucket, text)
+		}
+		all = append(all, fmt.Errorf("%w: %s", store.ErrCorrupt, text))
+	})
+	return errors.Join(all...)
+}
+
+func (f findings) report(fault func(store.Fault)) {
+	for _, name := range slices.Sorted(maps.Keys(f.buckets)) {
+		fault(store.Fault{Bucket: name, Text: f.buckets[name].Error()})
+	}
+	if f.free != nil {
+		fault(store.Fault{Text: f.free.Error()})
+	}
+}
+
+// examine looks at a file that nobody writes to. An error says that it cannot be opened at all.
+func examine(file *os.File) (found findings, err error) {
+	m, known, err := newestMeta(file)
+	if err != nil || !known {
+		return found, err // bbolt says what is wrong with the meta pages
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return found, err
+	}
+	// The missing pages of a file that was cut off would be found one by one, and each as a memory fault.
+	if pages := uint64(info.Size()) / uint64(m.pageSize); pages < m.pages {
+		return found, fmt.Errorf("%w: the file has %d pages of %d", store.ErrCorrupt, pages, m.pages)
+	}
+	s := newSurvey(file, m)
+	if err := s.findBuckets(m.root); err != nil {
+		return found, err
+	}
+	found.buckets = map[string]error{}
+	for _, name := range slices.Sorted(maps.Keys(s.in.buckets)) {
+		if err := s.tree(s.in.buckets[name].root); err != nil {
+			found.buckets[name] = err
+		}
+	}
+	if err := s.freeList(m.free); err != nil {
+		found.free = fmt.Errorf("the list of free pages: %w", err)
+	}
+	return found, nil
+}
+
+// meta is what a meta page says.
+type meta struct {
+	pageSize          int
+	root, free, pages uint64
+	transaction       uint64
+}
+
+// newestMeta returns what bbolt takes for the newest transaction. It is not known if no meta page is whole.
+func newestMeta(file *os.File) (newest meta, known bool, err error) {
+	first, known, err := readMeta(file, 0)
+	if err != nil {
+		return meta{}, false, err
+	}
+	sizes := []int{first.pageSize}
+	if !known {
+		sizes = []int{4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10}
+	}
+	newest = first
+	for _, size := range sizes {
+		second, whole, err := readMeta(file, int64(size))
+		if err != nil {
+			return meta{}, false, err
+		}
+		if !whole || !known && second.pageSize != size {
+			continue
+		}
+		if known && second.pageSize != first.pageSize {
+			return meta{}, false, fmt.Errorf("%w: the meta pages differ in the size of pages", store.ErrCorrupt)
+		}
+		if !known || second.transaction > first.transaction {
+			return second, true, nil
+		}
+	}
+	return newest, known, nil
+}
+
+// readMeta reads the meta page at some place. It is not whole when bbolt would not take it.
+func readMeta(file *os.File, at int64) (m meta, whole bool, err error) {
+	page, whole, err := readWhole(file, at)
+	if err != nil || !whole {
+		return meta{}, false, err
+	}
+	fields := page[headerSize:]
+	long := func(i int) uint64 { return binary.NativeEndian.Uint64(fields[i:]) }
+	size := binary.NativeEndian.Uint32(fields[8:])
+	if size < smallestPage || size > largestPage || bits.OnesCount32(size) != 1 {
+		return meta{}, false, fmt.Errorf("%w: pages of %d bytes", store.ErrCorrupt, size)
+	}
+	m = meta{pageSize: int(size), root: long(16), free: long(32), pages: long(40), transaction: long(48)}
+	if m.transaction > 1<<62 {
+		return meta{}, false, fmt.Errorf("%w: transaction %d", store.ErrCorrupt, m.transaction) // the last ones would wrap round
+	}
+	return m, true, nil
+}
+
+// survey looks at pages, each once.
+type survey struct {
+	in     *inspection
+	met    pageSet
+	leaves int // that may still be looked at
+	fault  error
+
+	space, window []byte // the pages that were read last, from first on
+	first         uint64
+}
+
+func newSurvey(file *os.File, m meta) *survey {
+	s := &survey{met: newPageSet(m.pages), leaves: mostLeaves, space: make([]byte, ahead*m.pageSize)}
+	s.in = &inspection{file: file, pageSize: m.pageSize, pages: m.pages, buckets: map[string]tree{}, branches: map[uint64][]element{}}
+	s.in.fault = func(f store.Fault) { s.fault = errors.Join(s.fault, errors.New(f.Text)) }
+	return s
+}
+
+// findBuckets refuses a file whose tree of buckets is damaged, or one of the small buckets that stand in it.
+// bbolt may copy these to the heap, where reading past their end is no fault that can be rescued: it may take
+// the process down.
+func (s *survey) findBuckets(root uint64) error {
+	s.in.findBuckets(root)
+	for name, t := range s.in.buckets {
+		if t.root == 0 && !s.in.contains(t.inline) {
+			s.fault = errors.Join(s.fault, fmt.Errorf("bucket %q reaches beyond its end", name))
+		}
+	}
+	if s.fault == nil {
+		s.fault = s.tree(root)
+	}
+	if s.fault != nil {
+		return fmt.Errorf("%w: the buckets: %w", store.ErrCorrupt, s.fault)
+	}
+	return nil
+}
+
+// tree looks at the pages of a bucket. A small one has none of its own.
+func (s *survey) tree(root uint64) error {
+	if root == 0 {
+		return nil
+	}
+	if err := s.claim(root); err != nil {
+		return err
+	}
+	leaves := map[uint64][]byte{}
+	if err := s.page(root, nil, nil, 0, leaves); err != nil {
+		return err
+	}
+	if len(leaves) > s.leaves {
+		return nil
+	}
+	s.leaves -= len(leaves)
+	for _, id := range slices.Sorted(maps.Keys(leaves)) { // in the order of the file, which is the fastest
+		if err := s.page(id, leaves[id], nil, 0, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leaf looks whether a leaf has its elements within it. For others bbolt may ask for as much memory as they say. The
+// first key is the one that leads to it.
+func (s *survey) leaf(id, more uint64, first []byte) error {
+	page, err := s.near(id)
+	if err != nil {
+		return err
+	}
+	count, size := uint64(binary.NativeEndian.Uint16(page[10:])), (more+1)*uint64(s.in.pageSize)
+	if headerSize+count*elementSize > uint64(len(page)) {
+		page = make([]byte, size)
+		if err := s.in.read(page, id); err != nil {
+			return err
+		}
+	}
+	fits := headerSize+count*elementSize <= size
+	for n := uint64(0); fits && n < count; n++ {
+		at := headerSize + n*elementSize
+		field := func(i uint64) uint64 { return uint64(binary.NativeEndian.Uint32(page[at+4*i:])) }
+		fits = field(1) >= (count-n)*elementSize && at+field(1)+field(2)+field(3) <= size
+	}
+	if !fits {
+		return fmt.Errorf("page %d: an element lies outside of its page", id)
+	}
+	if first == nil || count == 0 {
+		return nil
+	}
+	start, length := headerSize+binary.NativeEndian.Uint32(page[headerSize+4:]), binary.NativeEndian.Uint32(page[headerSize+8:])
+	if begin := page[min(int(start), len(page)):]; !bytes.Equal(begin[:min(int(length), len(begin))], first[:min(len(first), len(begin))]) || int(length) != len(first) {
+		return fmt.Errorf("page %d does not begin with the key that leads to it", id)
+	}
+	return nil
+}
+
+// ahead is how many pages are read at a time.
+const ahead = 8
+
+// near returns a page, from those that were read last if it is among them.
+func (s *survey) near(id uint64) ([]byte, error) {
+	size := s.in.pageSize
+	if behind := (id - s.first) * uint64(size); id < s.first || behind >= uint64(len(s.window)) {
+		s.first, s.window = id, s.space[:min(ahead, s.in.pages-id)*uint64(size)]
+		if err := s.in.read(s.window, id); err != nil {
+			s.window = nil
+			return nil, fmt.Errorf("page %d: %w", id, err)
+		}
+	}
+	return s.window[int(id-s.first)*size:][:size], nil
+}
+
+// page looks at a page that was claimed, and at those below it. Pages beside a leaf are taken for leaves, too, which
+// they are in any tree of bbolt's, and set aside. A page begins with the key that leads to it: else bbolt, when it
+// writes, does not find the element that leads to it, adds another one, and leaves what was there before to be read. Pages that bbolt refuses by itself are no danger; an audit reports
+// them.
+func (s *survey) page(id uint64, first, high []byte, depth int, leaves map[uint64][]byte) error {
+	kind, more, refused, err := s.head(id)
+	switch {
+	case err != nil || refused:
+		return err
+	case kind == leafPage:
+		return s.leaf(id, more, first)
+	case kind != branchPage:
+		return nil // bbolt looks for no records there
+	}
+	if leaves == nil || depth == deepest {
+		return fmt.Errorf("page %d is a branch page, %d levels below the root", id, depth)
+	}
+	_, elements, err := s.in.load(id)
+	if err != nil {
+		return err
+	}
+	if !inOrder(elements, first, high) {
+		return fmt.Errorf("page %d: its keys are not in order", id)
+	}
+	if first != nil && !bytes.Equal(elements[0].key, first) {
+		return fmt.Errorf("page %d does not begin with the key that leads to it", id)
+	}
+	return s.children(elements, high, depth+1, leaves)
+}
+
+func (s *survey) children(elements []element, high []byte, depth int, leaves map[uint64][]byte) error {
+	above, err := s.aboveLeaves(elements)
+	if err != nil {
+		return err
+	}
+	for i, e := range elements {
+		if err := s.claim(e.page); err != nil {
+			return err
+		}
+		if above {
+			if len(leaves) <= s.leaves {
+				leaves[e.page] = e.key
+			}
+			continue
+		}
+		to := high
+		if i+1 < len(elements) {
+			to = elements[i+1].key
+		}
+		if err := s.page(e.page, e.key, to, depth, leaves); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// aboveLeaves tells whether the first page below that can be read is a leaf.
+func (s *survey) aboveLeaves(elements []element) (bool, error) {
+	for _, e := range elements {
+		if e.page < metaPages || e.page >= s.in.pages {
+			return false, nil // it will be refused
+		}
+		if kind, _, refused, err := s.read(e.page); err != nil || !refused {
+			return kind == leafPage, err
+		}
+	}
+	return true, nil
+}
+
+// claim notes that a page is in use. In a sound file it is so once.
+func (s *survey) claim(id uint64) error {
+	if id < metaPages || id >= s.in.pages {
+		return fmt.Errorf("page %d is beyond the %d in use", id, s.in.pages)
+	}
+	if !s.met.add(id) {
+		return fmt.Errorf("page %d is met a second time", id)
+	}
+	return nil
+}
+
+// head claims the pages behind a page that belong to it, and returns of what kind it is, and how many they are.
+func (s *survey) head(id uint64) (kind uint16, more uint64, refused bool, err error) {
+	kind, more, refused, err = s.read(id)
+	if err != nil || refused {
+		return kind, 0, refused, err
+	}
+	if more >= s.in.pages-id {
+		return 0, 0, false, fmt.Errorf("page %d says that %d pages behind it belong to it", id, more)
+	}
+	for next := id + 1; next <= id+more; next++ {
+		if err := s.claim(next); err != nil {
+			return 0, 0, false, err
+		}
+	}
+	return kind, more, false, nil
+}
+
+// read reads the head of a page. bbolt refuses one that is said to be another page, or of no kind.
+func (s *survey) read(id uint64) (kind uint16, more uint64, refused bool, err error) {
+	page, err := s.near(id)
+	if err != nil {
+		return 0, 0, false, err
+	}
+	kind = binary.NativeEndian.Uint16(page[8:])
+	refused = binary.NativeEndian.Uint64(page) != id || kind != leafPage && kind != branchPage && kind != freePage
+	return kind, uint64(binary.NativeEndian.Uint32(page[12:])), refused, nil
+}
+
+// freeList looks at the list of free pages: none is in use, or named twice. Its head has the number of pages in 2
+// bytes, or if that is not enough 65535, and the number stands before the first of them.
+func (s *survey) freeList(id uint64) error {
+	if id == noFreeList {
+		return errors.New("there is none") // bbolt would look for pages in use by itself, without any care
+	}
+	if err := s.claim(id); err != nil {
+		return err
+	}
+	kind, more, refused, err := s.head(id)
+	if err != nil {
+		return err
+	}
+	if refused || kind != freePage {
+		return fmt.Errorf("page %d holds no list", id)
+	}
+	list := make([]byte, int(more+1)*s.in.pageSize)
+	if err := s.in.read(list, id); err != nil {
+		return err
+	}
+	count := uint64(binary.NativeEndian.Uint16(list[10:]))
+	list = list[headerSize:]
+	if count == 0xffff {
+		count, list = binary.NativeEndian.Uint64(list), list[8:]
+	}
+	if count > uint64(len(list)/8) {
+		return fmt.Errorf("%d pages do not fit on %d", count, more+1)
+	}
+	for n := range count {
+		if err := s.claim(binary.NativeEndian.Uint64(list[8*n:])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inOrder tells whether the elements of a branch page have rising keys within the bounds of the page.
+func inOrder(elements []element, low, high []byte) bool {
+	for i, e := range elements {
+		if e.bad != "" || !within(e.key, low, high) || i > 0 && bytes.Compare(elements[i-1].key, e.key) >= 0 {
+			return false
+		}
+	}
+	return len(elements) > 0
+}
+
+// pageSet is a set of pages.
+type pageSet []uint64
+
+func newPageSet(pages uint64) pageSet { return make(pageSet, pages/64+1) }
+
+// add tells whether the page is a new one.
+func (p pageSet) add(id uint64) bool {
+	word, bit := &p[id/64], uint64(1)<<(id%64)
+	if *word&bit != 0 {
+		return false
+	}
+	*word |= bit
+	return true
+}
