@@ -12,6 +12,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -486,6 +487,8 @@ func (one moveAnswer) play(g *game) {
 	if got, err := g.ledger.QuoteAnswer(g.Context(), r); err != nil || refused != nil {
 		g.wantError(err, refused)
 	} else {
+		g.wantNotRaised(got.NotRaised, quote.NotRaised)
+		got.NotRaised, quote.NotRaised = nil, nil
 		g.same("the quote of an answer", got, quote)
 	}
 	want, made, refused := g.paper.answer(r, g.host)
@@ -505,6 +508,19 @@ func (one moveAnswer) play(g *game) {
 		func(r *AnswerRequest) { r.Partial = !r.Partial },
 		func(r *AnswerRequest) { r.Query = "threshold:no:1" },
 		func(r *AnswerRequest) { r.Epsilon = epsilonOf(r.Epsilon.Nano() + 3) })
+}
+
+// wantNotRaised compares why an answer is drawn anew.
+func (g *game) wantNotRaised(got, want error) {
+	g.Helper()
+	var score, scoreOnPaper *mechanism.ScoreError
+	switch {
+	case errors.As(want, &scoreOnPaper) && errors.As(got, &score):
+		g.same("why the answer is not raised", score, scoreOnPaper)
+	case errors.Is(want, errUnsaid) && got != nil:
+	case !errors.Is(got, want):
+		g.Fatalf("the answer is not raised because of %v, want %v", got, want)
+	}
 }
 
 func (one moveEstimate) play(g *game) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -767,10 +768,7 @@ func (m *paper) raisable(r AnswerRequest, names []string) *paperAnswer {
 		return nil
 	}
 	top := known[len(known)-1]
-	another := func(name string) bool {
-		p := m.people[name]
-		return p != nil && uint64(p.forgotten) > top.began
-	}
+	another := func(name string) bool { return m.forgottenSince(name, top.began) }
 	if !top.scored || top.objects != uint64(len(names)) || slices.ContainsFunc(names, another) {
 		return nil
 	}
@@ -821,7 +819,33 @@ func (m *paper) quoteAnswer(r AnswerRequest) (AnswerQuote, error) {
 		return AnswerQuote{Objects: best.objects, Held: held, Refused: best.refused}, nil
 	}
 	cost := epsilonOf(m.priceOfAnswer(r, names))
-	return AnswerQuote{Objects: uint64(len(able)), Charge: cost, Held: held, Anew: r.Epsilon, Refused: refusals}, nil
+	return AnswerQuote{Objects: uint64(len(able)), Charge: cost, Held: held, Anew: r.Epsilon, NotRaised: m.notRaised(r, names), Refused: refusals}, nil
+}
+
+// errUnsaid is a reason for which the documentation has no word: the request is partial, or no panel of this size has
+// another answer.
+var errUnsaid = errors.New("it is not said why")
+
+// notRaised says why an answer is drawn anew although there is one at a lower ε.
+func (m *paper) notRaised(r AnswerRequest, names []string) error {
+	_, known, _ := m.answered(r, names)
+	if len(known) == 0 || m.raisable(r, names) != nil {
+		return nil
+	}
+	q, _ := m.question(r.Question)
+	kind, _, _ := strings.Cut(r.Query, ":")
+	switch {
+	case (kind == "plurality" || kind == "winner") && len(q.Values) != 2:
+		return &mechanism.ScoreError{Outputs: len(q.Values)}
+	case slices.ContainsFunc(names, func(name string) bool { return m.forgottenSince(name, known[len(known)-1].began) }):
+		return ErrForgotten
+	}
+	return errUnsaid
+}
+
+func (m *paper) forgottenSince(name string, event uint64) bool {
+	p := m.people[name]
+	return p != nil && uint64(p.forgotten) > event
 }
 
 // answer returns the result and the recorded answer, whose text is for the ledger to say.

@@ -88,8 +88,8 @@ func TestNothingToldIsLostAtAnySystemCall(t *testing.T) {
 	}
 	wantTold(t, path, all)
 	points := quiet.n
-	step := scale(13, 1)
-	t.Logf("%d calls change files; every %d. of them is tried", points, step)
+	step := points / scale(80, points)
+	t.Logf("%d calls change files; every %d. of them is tried, three ways", points, step)
 	kinds := map[trace.Kind]int{}
 	for i, verdict := range []trace.Verdict{trace.Kill, trace.FailIO, trace.FailFull} {
 		for at := 1 + i; at <= points; at += step {

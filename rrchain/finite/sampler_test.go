@@ -299,7 +299,7 @@ func TestSamplerForgets(t *testing.T) {
 	f := family(t, randomized(t, 32, rat("2")), randomized(t, 32, rat("3")))
 	s := NewSampler()
 	most := 0
-	for i := range cachedCells/(32*31) + 20 {
+	for i := range cachedCells/(32*31+tableCells) + 20 {
 		c := source{family: f, place: place{below: 0, lower: i % 32, at: 1, above: f.truth()}, upper: -i}
 		if _, err := s.table(c); err != nil {
 			t.Fatal(err)
@@ -310,13 +310,13 @@ func TestSamplerForgets(t *testing.T) {
 			continue
 		}
 		for _, table := range s.tables {
-			cells += len(table.cells)
+			cells += len(table.cells) + tableCells
 		}
 		if cells != s.cells || cells > cachedCells {
 			t.Fatalf("the sampler has %d thresholds, says %d, may have %d", cells, s.cells, cachedCells)
 		}
 	}
-	if most != cachedCells/(32*31) || len(s.tables) >= most {
+	if most != cachedCells/(32*31+tableCells) || len(s.tables) >= most {
 		t.Errorf("%d tables at most, %d now", most, len(s.tables))
 	}
 }
