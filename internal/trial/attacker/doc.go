@@ -26,7 +26,8 @@
 // dudect does (Reparaz, Balasch and Verbauwhede, "Dude, is my code constant time?", DATE 2017). It decides nothing; what is
 // decided is that draws read as many random words for one truth as for another.
 //
-// A quick form of each test runs with all others. The long form runs if SLUICE_LONG is set in the environment:
+// Nothing of this runs under the race detector, which would find nothing in a single attacker and take minutes. A quick form of
+// each test runs with all others. The long form runs if SLUICE_LONG is set in the environment:
 //
 //	SLUICE_LONG=1 go test -timeout 12h -v ./internal/trial/attacker
 package attacker

@@ -90,7 +90,7 @@ type tally struct{ refused, reported, same, used, usedDamaged int }
 
 // TestNoDamageIsPassedOver damages a file in all ways, has another process look at each, and has it used.
 func TestNoDamageIsPassedOver(t *testing.T) {
-	files := 240
+	files := 240 / hurry
 	if os.Getenv("SLUICE_LONG") != "" {
 		files = 10_000
 	}
