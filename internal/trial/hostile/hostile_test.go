@@ -121,7 +121,7 @@ func TestNoDamageIsPassedOver(t *testing.T) {
 		found, took, err := c.askPatiently(t, one, data)
 		slowest = max(slowest, took)
 		if err != nil {
-			t.Errorf("file %d: %s: %v", i, what, err)
+			t.Errorf("file %d: %s: %v; it is kept as %s", i, what, err, keep(t, i, data))
 			c.end() // unless it is gone
 			c = startChild(t)
 			continue
@@ -139,6 +139,14 @@ func TestNoDamageIsPassedOver(t *testing.T) {
 	if n.refused*20 < files || n.reported*20 < files || n.same*100 < files || n.usedDamaged*100 < files {
 		t.Errorf("the damage is not of all sorts: %+v", n)
 	}
+}
+
+// keep writes a file that somebody should look at. Each run damages another ledger.
+func keep(t *testing.T, i int, data []byte) string {
+	t.Helper()
+	path := filepath.Join(os.TempDir(), fmt.Sprintf("sluice-hostile-%d-%d.db", os.Getpid(), i))
+	must(t, os.WriteFile(path, data, 0o600))
+	return path
 }
 
 func (n *tally) judge(t *testing.T, what string, found finding, want string) {
