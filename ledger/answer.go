@@ -172,7 +172,7 @@ func (l *Ledger) newAnswer(ctx context.Context, r AnswerRequest) (*inquiry, erro
 	}
 	x := &inquiry{ledger: l, request: r}
 	var err error
-	if x.names, err = checkAsked(r.Objects, r.All); err != nil {
+	if x.names, err = checkAsked(r.Objects, r.All, MaxPanel); err != nil {
 		return nil, err
 	}
 	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {

@@ -67,7 +67,8 @@ var (
 
 	// ErrCorrupt says that stored bytes are damaged, or that the file is no ledger.
 	ErrCorrupt = store.ErrCorrupt
-	// ErrInUse says that another process has the file open.
+	// ErrInUse says that the file is open already, elsewhere or in this process, or for writing a copy of the ledger
+	// ([Open] says how far that is noticed).
 	ErrInUse = store.ErrInUse
 	// ErrReplaced says that the path no longer leads to the open file; nothing more is written.
 	ErrReplaced = store.ErrReplaced

@@ -31,10 +31,13 @@ func checkName(what, name string) error {
 	return nil
 }
 
-// checkAsked returns the objects that a request names, in order, or nil if it asks for all.
-func checkAsked(names []string, all bool) ([]string, error) {
+// checkAsked returns the objects that a request names, in order, or nil if it asks for all. It may name so many at most.
+func checkAsked(names []string, all bool, most int) ([]string, error) {
 	if all == (names != nil) {
 		return nil, invalid("a request names its objects or asks for all of them")
+	}
+	if len(names) > most {
+		return nil, invalid("a request about %d objects; %d are possible", len(names), most)
 	}
 	if all {
 		return nil, nil

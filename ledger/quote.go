@@ -117,7 +117,7 @@ func (l *Ledger) newTrade(ctx context.Context, o Order) (*trade, error) {
 	}
 	t := &trade{ledger: l, order: o}
 	var err error
-	if t.names, err = checkAsked(o.Objects, o.All); err != nil {
+	if t.names, err = checkAsked(o.Objects, o.All, MaxPanel); err != nil {
 		return nil, err
 	}
 	if t.question, err = l.findQuestion(ctx, o.Question); err != nil {

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/sluicedp/sluice/privacy"
@@ -104,7 +105,7 @@ func (l *Ledger) newRaise(ctx context.Context, r RaiseRequest) (*raise, error) {
 	if err := checkName("idempotency key", r.Key); err != nil {
 		return nil, err
 	}
-	names, err := checkAsked(r.Objects, r.All)
+	names, err := checkAsked(r.Objects, r.All, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}

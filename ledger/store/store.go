@@ -11,7 +11,7 @@ var (
 	// ErrCorrupt says that stored bytes are damaged or are not what they should be.
 	ErrCorrupt = errors.New("damaged data")
 	// ErrInUse says that somebody else has the file open.
-	ErrInUse = errors.New("file in use by another process")
+	ErrInUse = errors.New("file in use")
 	// ErrReplaced says that the path no longer leads to the file that was opened: it was renamed,
 	// removed or replaced. Nothing is written any more, because nobody would find it there.
 	ErrReplaced = errors.New("file was replaced while open")
