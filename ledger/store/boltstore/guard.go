@@ -16,7 +16,8 @@ import (
 // What bbolt does with some damaged files, nobody can stop: on branch pages that form a circle it overflows the
 // stack, and a list of free pages may ask for more memory than there is; both end the process. A list that names
 // a page in use lets it overwrite records. So a file is looked at before bbolt sees it, once it is locked: the meta
-// pages, the list of free pages, every branch page, and where the elements of leaves are, as long as there are not too many.
+// pages, the list of free pages, every branch page, and where the elements of leaves are, unless there are too many.
+// It takes some 0.1 s for a gibibyte that is in the page cache.
 
 const (
 	freePage     = 0x10
@@ -253,10 +254,10 @@ func (s *survey) near(id uint64) ([]byte, error) {
 	return s.window[int(id-s.first)*size:][:size], nil
 }
 
-// page looks at a page that was claimed, and at those below it. Pages beside a leaf are taken for leaves, too, which
-// they are in any tree of bbolt's, and set aside. A page begins with the key that leads to it: else bbolt, when it
-// writes, does not find the element that leads to it, adds another one, and leaves what was there before to be read. Pages that bbolt refuses by itself are no danger; an audit reports
-// them.
+// page looks at a page that was claimed, and at those below it. Pages beside a leaf are taken for leaves, too, which they
+// are in any tree of bbolt's, and set aside. A page begins with the key that leads to it: else bbolt, when it writes, does not
+// find the element that leads to it, adds another one, and leaves what was there before to be read. Pages that bbolt
+// refuses by itself are no danger; an audit reports them.
 func (s *survey) page(id uint64, first, high []byte, depth int, leaves map[uint64][]byte) error {
 	kind, more, refused, err := s.head(id)
 	switch {
