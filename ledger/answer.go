@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -83,8 +84,9 @@ type AnswerQuote struct {
 	// less, it is because the answer at Held is raised.
 	Anew privacy.Epsilon
 	// NotRaised says why the answer at Held is not raised, so that everybody is charged anew: a
-	// [*mechanism.ScoreError] for a query whose answers cannot be raised, [ErrForgotten] if somebody in the panel was
-	// forgotten since. It is nil if there is none, or if it is raised.
+	// [*mechanism.ScoreError] for a query whose answers cannot be raised, or that no panel of this size has another
+	// answer to, [ErrForgotten] if somebody in the panel was forgotten since, or that the request is partial. It is nil
+	// if there is no such answer, or if it is raised.
 	NotRaised error
 	Refused   []Refusal
 }
@@ -114,8 +116,8 @@ func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote,
 		}
 		err = x.assess(s, known, x.at)
 		q.Objects, q.Charge, q.Anew, q.Refused = uint64(len(x.able)), x.cost, r.Epsilon, x.refused
-		if err == nil && !q.Held.IsZero() && x.cost == r.Epsilon {
-			q.NotRaised = x.notRaised()
+		if !q.Held.IsZero() {
+			q.NotRaised = x.anew
 		}
 		return err
 	})
@@ -123,14 +125,6 @@ func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote,
 		return AnswerQuote{}, err
 	}
 	return q, nil
-}
-
-// notRaised says why an answer is drawn anew although there is one at a lower ε.
-func (x *inquiry) notRaised() error {
-	if outputs := x.query.Outputs(len(x.question.values)); outputs != 2 {
-		return &mechanism.ScoreError{Outputs: outputs}
-	}
-	return fmt.Errorf("somebody in the panel: %w", ErrForgotten)
 }
 
 // leftOutOf returns whom a recorded answer left out: the event that settled its request follows it.
@@ -158,6 +152,7 @@ type inquiry struct {
 	through  uint64 // of a request for all, the last event whose enrolments count
 	// What an attempt learns before it decides.
 	base    answerLevel     // what is raised, if anything
+	anew    error           // why nothing is raised, or nil
 	cost    privacy.Epsilon // to each
 	able    []string        // who can be charged
 	refused []Refusal       // who cannot
@@ -277,31 +272,44 @@ func (x *inquiry) look(ctx context.Context) (done uint64, needed bool, err error
 	return done, needed, err
 }
 
-// raisable returns the answer that a new one can be raised from, if there is one: the highest of all, of a
-// request that must be whole, about people none of whom was forgotten since it was first drawn. Of those
-// forgotten, the truth may be another one now.
-func (x *inquiry) raisable(s *state, known answers) (answerLevel, bool, error) {
-	top := known.top()
-	if !top.scored || x.request.Partial || top.objects != uint64(len(x.names)) {
-		return top, false, nil
+// raisable returns the answer that a new one can be raised from: the highest of all, of a request that must be whole,
+// about people none of whom was forgotten since it was first drawn. Of those forgotten, the truth may be another
+// one now. why says why there is none.
+func (x *inquiry) raisable(s *state, known answers) (top answerLevel, why, err error) {
+	top = known.top()
+	switch {
+	case len(known) == 0:
+		return top, errNoAnswer, nil
+	case !top.scored:
+		return top, &mechanism.ScoreError{Outputs: x.query.Outputs(len(x.question.values))}, nil
+	case x.request.Partial || top.objects != uint64(len(x.names)):
+		return top, errPartialPanel, nil
 	}
 	for _, name := range x.names {
 		o, _, err := s.object(name)
-		if err != nil || o.forgotten > top.began {
-			return top, false, err
+		if err != nil {
+			return top, nil, err
+		}
+		if o.forgotten > top.began {
+			return top, fmt.Errorf("somebody in the panel: %w", ErrForgotten), nil
 		}
 	}
-	return top, true, nil
+	return top, nil, nil
 }
+
+var (
+	errNoAnswer     = errors.New("there is no answer yet")
+	errPartialPanel = errors.New("a partial request is not raised: whom it leaves out may change")
+)
 
 // assess says what each object is to be charged, and parts the panel into those who can be and those who
 // cannot, without looking at truths.
 func (x *inquiry) assess(s *state, known answers, at time.Time) error {
-	base, raised, err := x.raisable(s, known)
+	base, why, err := x.raisable(s, known)
 	if err != nil {
 		return err
 	}
-	if x.base, x.cost = (answerLevel{}), x.request.Epsilon; raised {
+	if x.base, x.cost, x.anew = (answerLevel{}), x.request.Epsilon, why; why == nil {
 		x.base, x.cost = base, less(x.request.Epsilon, base.epsilon)
 	}
 	x.able, x.refused = nil, nil

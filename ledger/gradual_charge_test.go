@@ -89,3 +89,20 @@ func TestAQuoteSaysWhyAnAnswerIsNotRaised(t *testing.T) {
 		t.Errorf("%+v", q)
 	}
 }
+
+// TestAQuoteBlamesNobodyForgotten asks why answers are not raised that could not be from the beginning.
+func TestAQuoteBlamesNobodyForgotten(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
+	for name, query := range map[string]string{"partial": "majority:yes", "no boundary": "threshold:yes:3"} {
+		r := inquire(t, name, query, "0.5", ballots("ann"), "ann", "bob")
+		r.Partial = name == "partial"
+		answerTo(t, l, r)
+		r.Epsilon = eps(t, "1")
+		q, err := l.QuoteAnswer(t.Context(), r)
+		must(t, err)
+		var score *mechanism.ScoreError
+		if q.NotRaised == nil || errors.Is(q.NotRaised, ErrForgotten) || errors.As(q.NotRaised, &score) == r.Partial {
+			t.Errorf("%s: %v", name, q.NotRaised)
+		}
+	}
+}

@@ -162,6 +162,9 @@ func (l *Ledger) describe(s *state, ev event) (out Event, err error) {
 		out.Policy, err = l.policyOf(s, c.number)
 	case *enrolled:
 		out.Object, out.Cap = c.object, &c.cap
+		if out.NoiseKey, err = s.noiseKeyName(c.noise); err != nil {
+			return out, err
+		}
 		if out.Policy, err = l.policyOf(s, c.policy); err == nil {
 			_, err = l.nameQuestion(s, c.question, &out)
 		}

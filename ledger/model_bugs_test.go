@@ -122,3 +122,14 @@ func TestAReservedShareIsNoHelpAgainstARaise(t *testing.T) {
 	}
 	carryOut(t, l, r)
 }
+
+// A backup is made at any instant. One made after a new noise key, and before anything else, was damaged data to Verify,
+// and so not made.
+func TestABackupFollowsOnANewNoiseKey(t *testing.T) {
+	for _, compact := range []bool{false, true} {
+		moves := []move{moveReopen{opening{Noise: "2026"}}, moveCopy{Compact: compact}, moveRestore{}}
+		if failure := newTable().play(t, realFiles-1, moves); failure != "" {
+			t.Error(failure)
+		}
+	}
+}

@@ -146,8 +146,28 @@ func (g *game) compareLog() {
 		}
 		g.compareEvent(ev)
 	}
+	g.compareNoise()
 	audit(g, g.store)
 	auditMarket(g, g.ledger)
+}
+
+// compareNoise compares by which noise key each chain is drawn. Nobody who was forgotten has one, once enrolled again.
+func (g *game) compareNoise() {
+	must(g, g.ledger.view(g.Context(), func(s *state) error {
+		for name, p := range g.paper.people {
+			for i, q := range g.paper.questions {
+				c := p.chains[q.Name]
+				if c == nil || c.withdrawn {
+					continue
+				}
+				stored, _, err := s.chain(uint32(i)+1, name)
+				if want := slices.Index(g.paper.noiseKeys, c.noise) + 1; err != nil || int(stored.noise) != want {
+					g.Fatalf("object %q answers %q by noise key %d, want %d (%v)", name, q.Name, stored.noise, want, err)
+				}
+			}
+		}
+		return nil
+	}))
 }
 
 // compareEvent holds what an event says of a response or a question against the paper.

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"time"
 )
@@ -12,8 +11,16 @@ import (
 type move interface{ play(g *game) }
 
 type (
-	movePass   struct{ By time.Duration }
-	moveReopen struct{}
+	movePass       struct{ By time.Duration }
+	moveReopen     struct{ How opening }
+	moveCheckpoint struct{} // keeps one
+	moveCompact    struct{}
+	moveCopy       struct{ Compact bool } // page by page, or record by record
+	moveRestore    struct {
+		Copy   int // counted from the latest
+		How    opening
+		Beside bool // tries it first while the other one is open
+	}
 	moveDefine struct {
 		Other bool // with other values
 		As    Encoding
@@ -110,6 +117,8 @@ type player struct {
 	rules  []int
 	caps   []int64
 	shares []int // of the kinds of moves
+	truth  truthUse
+	noises []noiseUse
 }
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
@@ -144,6 +153,8 @@ func newMoves(seed uint64, moves int) []move {
 		p.rules = append(p.rules, p.IntN(len(rules())), firstMarket+p.IntN(len(rules())-firstMarket))
 		p.caps = append(p.caps, pick(p.Rand, 0, milli(300), milli(1000), milli(1300)+1))
 	}
+	p.truth = pick(p.Rand, truthAsAtFirst, truthAsAtFirst, truthGiven)
+	p.noises = pick(p.Rand, []noiseUse{noNoise}, []noiseUse{"2025"}, []noiseUse{"2025", "2026"}, []noiseUse{"2025", "2026", "2026", pastNoise})
 	for _, k := range p.kinds() {
 		p.shares = append(p.shares, k.share*pick(p.Rand, 0, 1, 1, 1, 2, 6))
 	}
@@ -151,10 +162,74 @@ func newMoves(seed uint64, moves int) []move {
 		moveEnroll{"vote", people(), p.rules[1], p.caps[0]},
 		moveEnroll{"smoker", p.names(), pick(p.Rand, p.rules...), 0},
 	}
-	for range moves {
-		game = append(game, p.move())
+	if !p.yes(2) {
+		game = append([]move{moveReopen{p.opening(false)}}, game...)
+	}
+	for len(game) < moves {
+		game = append(game, p.some()...)
 	}
 	return game
+}
+
+// some makes up a move, or a few that belong together: a spell in which much is refused, or what happens, is lost, and
+// happens again.
+func (p *player) some() []move {
+	if p.yes(40) {
+		lost := p.several()
+		again := append([]move{moveCopy{p.yes(2)}}, lost...)
+		return append(append(again, moveRestore{0, p.opening(false), false}), lost...)
+	}
+	one := p.move()
+	if how, opens := openingOf(one); opens && how.hinders() {
+		return append(append([]move{one}, p.several()...), moveReopen{p.opening(false)})
+	}
+	return []move{one}
+}
+
+func (p *player) several() (moves []move) {
+	for range 1 + p.IntN(6) {
+		moves = append(moves, p.move())
+	}
+	return moves
+}
+
+// openingOf returns how a move opens the ledger, if it does.
+func openingOf(one move) (how opening, opens bool) {
+	switch one := one.(type) {
+	case moveReopen:
+		return one.How, true
+	case moveRestore:
+		return one.How, true
+	}
+	return opening{}, false
+}
+
+// ofTheHost tells whether a move is none of the ledger's requests, or changes nothing of what it holds.
+func ofTheHost(one move) bool {
+	switch one.(type) {
+	case movePass, moveReopen, moveRestore, moveCopy, moveCompact, moveCheckpoint:
+		return true
+	}
+	return false
+}
+
+// opening makes up how the ledger is opened. What hinders most requests is kept for a short while.
+func (p *player) opening(hindered bool) opening {
+	o := opening{Truth: p.truth, Noise: pick(p.Rand, p.noises...), Signing: pick(p.Rand, signed, signed, unsigned, publishing), Trusting: p.yes(2), Wrong: p.yes(8)}
+	if !hindered {
+		return o
+	}
+	o.ReadOnly = p.yes(3)
+	if p.yes(4) {
+		o.Truth = pick(p.Rand, truthGiven, truthKept)
+	}
+	if p.yes(4) {
+		o.Noise = pick(p.Rand, noNoise, pastNoise)
+	}
+	if p.yes(4) {
+		o.Lost = pick(p.Rand, "2025", "2026")
+	}
+	return o
 }
 
 // encoding is one for a question that is defined late.
@@ -224,7 +299,11 @@ type moveKind struct {
 func (p *player) kinds() []moveKind {
 	return []moveKind{
 		{12, func() move { return movePass{p.pass()} }},
-		{2, func() move { return moveReopen{} }},
+		{3, func() move { return moveReopen{p.opening(p.yes(2))} }},
+		{1, func() move { return moveCheckpoint{} }},
+		{1, func() move { return moveCompact{} }},
+		{2, func() move { return moveCopy{p.yes(2)} }},
+		{2, func() move { return moveRestore{p.IntN(2), p.opening(p.yes(3)), p.yes(6)} }},
 		{1, func() move { return moveDefine{p.yes(3), p.encoding()} }},
 		{2, func() move { return moveWithdraw{p.name()} }},
 		{2, func() move { return moveForget{pick(p.Rand, append(people(), "new")...)} }},
@@ -265,11 +344,4 @@ func (p *player) move() move {
 		}
 	}
 	return moveReopen{}
-}
-
-func inGo(moves []move) (text string) {
-	for _, one := range moves {
-		text += fmt.Sprintf("\t%#v,\n", one)
-	}
-	return text
 }

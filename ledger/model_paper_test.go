@@ -18,8 +18,13 @@ import (
 
 type paper struct {
 	clock     time.Time // of the host
-	keyed     bool      // chains are bound to the truth they began with
+	opened    opening   // how the ledger was opened
+	truthKey  bool      // the ledger has one
+	keyed     bool      // it was opened with it: chains are bound to the truth they begin with
+	noiseKeys []string  // that the ledger has seen
 	log       []entry
+	births    []int // of each event, a number that no other event has, nor ever had
+	serial    *int  // the last such number, of this paper and all copies of it
 	questions []Question
 	policies  map[string]bool // those in the log, by their text
 	people    map[string]*person
@@ -45,6 +50,7 @@ type person struct {
 
 type paperChain struct {
 	rule             rule
+	noise            string // the name of the key that it is drawn from; "" for chance
 	withdrawn        bool
 	orders, answered int64
 	bound            string // the truth it began with, if the ledger is keyed
@@ -53,16 +59,14 @@ type paperChain struct {
 
 type paperLevel struct {
 	response string // "" until somebody has looked
+	truth    string // that it comes from
 	event    int
 	holders  []string
 }
 
-func newPaper(keyed bool) *paper {
-	m := &paper{clock: epoch(), keyed: keyed, policies: map[string]bool{}, people: map[string]*person{}, about: map[string][]int{}, answers: map[string][]*paperAnswer{}}
+func newPaper() *paper {
+	m := &paper{clock: epoch(), serial: new(int), policies: map[string]bool{}, people: map[string]*person{}, about: map[string][]int{}, answers: map[string][]*paperAnswer{}}
 	m.write("created", "")
-	if keyed {
-		m.write("truth-key", "")
-	}
 	return m
 }
 
@@ -80,6 +84,8 @@ func (m *paper) write(kind, object string) int {
 		m.about[object] = append(m.about[object], len(m.log))
 	}
 	m.log = append(m.log, entry{kind, object, m.now(), false})
+	*m.serial++
+	m.births = append(m.births, *m.serial)
 	return len(m.log)
 }
 
@@ -140,10 +146,16 @@ func (c *paperChain) lowest() int64 { return slices.Min(slices.Collect(maps.Keys
 
 func (c *paperChain) spent() int64 { return c.current() + c.answered }
 
-// take adds a level: what it costs is what it raises the highest by.
-func (p *person) take(c *paperChain, e int64, event int) {
+// take adds a level: what it costs is what it raises the highest by. One below others comes from the next above it, and
+// so from what was the truth then.
+func (p *person) take(c *paperChain, e int64, event int, truth string) {
+	for _, above := range slices.Backward(sortedKeys(c.levels)) {
+		if above > e {
+			truth = c.levels[above].truth
+		}
+	}
 	p.spent += max(0, e-c.current())
-	c.levels[e] = &paperLevel{event: event}
+	c.levels[e] = &paperLevel{event: event, truth: truth}
 }
 
 // look says why an object can have no part in any request, if that is so.
@@ -176,6 +188,9 @@ func (m *paper) assess(w wish) (verdict, *Refusal) {
 	if c.levels[w.e] != nil {
 		return reused, nil
 	}
+	if m.lacks(c) {
+		return refused, noNoiseKey(w.object, w.e)
+	}
 	if w.e < c.current() {
 		return derived, nil
 	}
@@ -183,6 +198,10 @@ func (m *paper) assess(w wish) (verdict, *Refusal) {
 		return refused, r
 	}
 	return drawn, nil
+}
+
+func noNoiseKey(object string, e int64) *Refusal {
+	return &Refusal{Object: object, Reason: NoNoiseKey, Asked: epsilonOf(e), Helps: HelpsKey}
 }
 
 // refused is the verdict on an object that can have no part in a request.
@@ -284,10 +303,15 @@ func (m *paper) ask(h host, q Question, e int64, names []string) (untold []Refus
 	return untold, nil
 }
 
-// changed tells of truths, which the host has told, that are not those the chains began with.
+// changed tells of truths, which the host has told, that are not those the chains began with, or of which nobody can say
+// for want of the key.
 func (m *paper) changed(h host, q Question, names []string) error {
 	for _, name := range names {
-		if bound := m.chain(q.Name, name).bound; m.keyed && bound != "" && bound != h.truth(q, name) {
+		switch bound := m.chain(q.Name, name).bound; {
+		case bound == "":
+		case !m.keyed:
+			return ErrTruthKey
+		case bound != h.truth(q, name):
 			return ErrTruthChanged
 		}
 	}
@@ -389,7 +413,8 @@ func levelsReleased(q Question, due []paperStep) (out []paperStep) {
 }
 
 func (m *paper) enrol(r EnrollRequest, under rule) (out EnrollResult, err error) {
-	if _, err := m.question(r.Question); err != nil {
+	q, err := m.question(r.Question)
+	if err != nil {
 		return out, err
 	}
 	names := m.members("", r.Objects)
@@ -402,7 +427,12 @@ func (m *paper) enrol(r EnrollRequest, under rule) (out EnrollResult, err error)
 			refusals = append(refusals, Refusal{Object: name, Reason: CapDiffers, Ceiling: epsilonOf(p.cap), Spent: epsilonOf(p.spent), Asked: r.Cap, Helps: HelpsNothing})
 		case c != nil && !c.rule.policy.Equal(r.Policy):
 			refusals = append(refusals, Refusal{Object: name, Reason: PolicyDiffers, Spent: epsilonOf(c.current()), Helps: HelpsNothing})
-		case c == nil || c.withdrawn:
+		case c == nil:
+			if _, err := m.noiseOf(q); err != nil {
+				return out, err
+			}
+			fresh = append(fresh, name)
+		case c.withdrawn:
 			fresh = append(fresh, name)
 		}
 	}
@@ -415,14 +445,14 @@ func (m *paper) enrol(r EnrollRequest, under rule) (out EnrollResult, err error)
 		m.write("policy", "")
 	}
 	for _, name := range fresh {
-		m.begin(r, name, under)
+		m.begin(q, r, name, under)
 	}
 	out.Last = m.settle(r.Objects)
 	return out, nil
 }
 
 // begin enrols one object, or lets it come back with everything it has spent.
-func (m *paper) begin(r EnrollRequest, name string, under rule) {
+func (m *paper) begin(q Question, r EnrollRequest, name string, under rule) {
 	if m.people[name] == nil {
 		limit := r.Cap.Nano()
 		if r.Cap.IsZero() {
@@ -433,6 +463,7 @@ func (m *paper) begin(r EnrollRequest, name string, under rule) {
 	c := m.chain(r.Question, name)
 	if c == nil {
 		c = &paperChain{rule: under, levels: map[int64]*paperLevel{}}
+		c.noise, _ = m.noiseOf(q)
 		m.people[name].chains[r.Question] = c
 	}
 	c.withdrawn = false
@@ -550,7 +581,7 @@ func (m *paper) raise(r RaiseRequest, h host) (out RaiseResult, err error) {
 			out.Drawn++
 			m.bind(h, q, name)
 		}
-		m.people[name].take(m.chain(q.Name, name), e, m.write("released", name))
+		m.people[name].take(m.chain(q.Name, name), e, m.write("released", name), h.truth(q, name))
 	}
 	out.Last = m.settle(r.Objects, out.Refused...)
 	return out, nil
@@ -584,7 +615,7 @@ func (m *paper) advance(only string, h host) (out AdvanceResult, err error) {
 			if s.e > c.current() {
 				m.bind(h, s.question, name)
 			}
-			p.take(c, s.e, m.write("released", name))
+			p.take(c, s.e, m.write("released", name), h.truth(s.question, name))
 		}
 	}
 	var left []Refusal
@@ -616,12 +647,14 @@ type paperPlans map[string]paperPlan
 
 // planAll makes the plans, and asks the host until it need not be asked: whom it has no fitting truth for
 // leaves budget for other questions.
-func (m *paper) planAll(questions []Question, h host) (paperPlans, error) {
+func (m *paper) planAll(questions []Question, h host) (all paperPlans, err error) {
 	asked := map[[2]string]bool{} // by question and object
 	for {
 		plans := paperPlans{}
 		for name := range m.people {
-			plans[name] = m.plan(name, questions, asked, h)
+			if plans[name], err = m.plan(name, questions, asked, h); err != nil {
+				return nil, err
+			}
 		}
 		more := false
 		for _, q := range questions {
@@ -643,8 +676,8 @@ func (m *paper) planAll(questions []Question, h host) (paperPlans, error) {
 
 // plan takes what is due to an object by the calendar, as far as budgets go. Whom the host was asked about
 // and has no fitting truth for goes no further in that question.
-func (m *paper) plan(name string, questions []Question, asked map[[2]string]bool, h host) paperPlan {
-	out := paperPlan{parts: map[string]bool{}, short: map[string]*Refusal{}, needs: map[string]bool{}}
+func (m *paper) plan(name string, questions []Question, asked map[[2]string]bool, h host) (out paperPlan, err error) {
+	out = paperPlan{parts: map[string]bool{}, short: map[string]*Refusal{}, needs: map[string]bool{}}
 	var due []paperStep
 	p := m.people[name].copy()
 	for _, q := range questions {
@@ -663,32 +696,40 @@ func (m *paper) plan(name string, questions []Question, asked map[[2]string]bool
 		if out.short[q] != nil || c.levels[s.e] != nil {
 			continue
 		}
+		if m.lacks(c) {
+			out.short[q] = noNoiseKey(name, s.e)
+			continue
+		}
 		if cost := s.e - c.current(); cost > 0 {
 			out.short[q] = m.budget(p, c, wish{question: q, object: name, e: s.e, orders: c.orders}, cost, s.e)
 			if out.short[q] == nil && asked[[2]string{q, name}] {
-				out.short[q] = m.unfit(h, s.question, name, s.e)
+				if out.short[q], err = m.unfit(h, s.question, name, s.e); err != nil {
+					return out, err
+				}
 			}
 			if out.short[q] != nil {
 				continue
 			}
 			out.needs[q] = true
 		}
-		p.take(c, s.e, 0)
+		p.take(c, s.e, 0, "")
 		out.steps = append(out.steps, s)
 	}
-	return out
+	return out, nil
 }
 
 // unfit refuses an object for which the host has no truth, or another than its chain began with.
-func (m *paper) unfit(h host, q Question, name string, e int64) *Refusal {
+func (m *paper) unfit(h host, q Question, name string, e int64) (*Refusal, error) {
 	r := &Refusal{Object: name, Reason: NoTruth, Asked: epsilonOf(e), Helps: HelpsTruth}
 	if h.truth(q, name) == "" {
-		return r
+		return r, nil
 	}
-	if r.Reason = TruthChanged; m.changed(h, q, []string{name}) != nil {
-		return r
+	err := m.changed(h, q, []string{name})
+	if errors.Is(err, ErrTruthChanged) {
+		r.Reason = TruthChanged
+		return r, nil
 	}
-	return nil
+	return nil, err
 }
 
 // copy returns a person to try things on.
@@ -822,10 +863,6 @@ func (m *paper) quoteAnswer(r AnswerRequest) (AnswerQuote, error) {
 	return AnswerQuote{Objects: uint64(len(able)), Charge: cost, Held: held, Anew: r.Epsilon, NotRaised: m.notRaised(r, names), Refused: refusals}, nil
 }
 
-// errUnsaid is a reason for which the documentation has no word: the request is partial, or no panel of this size has
-// another answer.
-var errUnsaid = errors.New("it is not said why")
-
 // notRaised says why an answer is drawn anew although there is one at a lower ε.
 func (m *paper) notRaised(r AnswerRequest, names []string) error {
 	_, known, _ := m.answered(r, names)
@@ -834,13 +871,15 @@ func (m *paper) notRaised(r AnswerRequest, names []string) error {
 	}
 	q, _ := m.question(r.Question)
 	kind, _, _ := strings.Cut(r.Query, ":")
-	switch {
-	case (kind == "plurality" || kind == "winner") && len(q.Values) != 2:
+	switch top := known[len(known)-1]; {
+	case !top.scored && (kind == "plurality" || kind == "winner"):
 		return &mechanism.ScoreError{Outputs: len(q.Values)}
-	case slices.ContainsFunc(names, func(name string) bool { return m.forgottenSince(name, known[len(known)-1].began) }):
-		return ErrForgotten
+	case !top.scored:
+		return &mechanism.ScoreError{Outputs: 2}
+	case r.Partial || top.objects != uint64(len(names)):
+		return errPartialPanel
 	}
-	return errUnsaid
+	return ErrForgotten
 }
 
 func (m *paper) forgottenSince(name string, event uint64) bool {

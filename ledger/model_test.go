@@ -5,19 +5,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
 
-	"golang.org/x/mod/sumdb/note"
-
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/boltstore"
-	"github.com/sluicedp/sluice/ledger/store/storetest"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -29,12 +23,15 @@ import (
 //	model_rules_test.go    ceilings and prices, computed anew
 //	model_paper_test.go    the ledger on paper
 //	model_trade_test.go    the market on paper
+//	model_host_test.go     the host: options, copies, checkpoints, and the file
 //	model_moves_test.go    moves as data, made up from a seed
 //	model_game_test.go     plays a move on both, and compares what comes of it
 //	model_compare_test.go  compares the states
+//	model_shrink_test.go   makes a game that fails short, and a test of it
+//	model_bugs_test.go     what was found
 //
-// A game follows from its seed, draws included. One that fails is printed without the moves that do not
-// matter, to be put into a test of its own.
+// A game follows from its seed, draws included. One that fails is printed as a test, without the moves and arguments
+// that do not matter.
 
 // modelSeeds, in the environment, is how many games to play instead of the usual number, and modelFirst the
 // seed of the first.
@@ -60,7 +57,8 @@ func TestTheLedgerGoesAsOnPaper(t *testing.T) {
 			for seed := first + n; seed < first+seeds && !t.Failed(); seed += tables {
 				games.try(t, uint64(seed))
 			}
-			t.Logf("%d games, %d moves", games.games, games.moves)
+			t.Logf("%d games, %d moves, %d copies restored, %d refused, %d responses drawn again from a key",
+				games.games, games.moves, games.restores, games.rollbacks, games.repeats)
 		})
 	}
 }
@@ -165,6 +163,34 @@ func TestGamesOfNote(t *testing.T) {
 			wait(300 * time.Hour), moveAdvance{"", host{Lies: true}}, moveAdvance{"", host{}}, moveEstimate{"vote", 0, "cid"}, moveAgain{2, 1},
 			moveForget{"ann"}, moveReturn{"vote", "ann"}, moveRelease{"vote", "ann", milli(100), host{}}, moveEstimate{"vote", 0, ""},
 		},
+		// Chains whose noise key is lost resell what they have released, and advance no further. Whoever comes back keeps the
+		// key, unless forgotten.
+		"a lost key": {
+			moveReopen{opening{Noise: "2025"}}, moveEnroll{"vote", []string{"ann", "bob"}, firstMarket + 9, 0},
+			moveSell{votes("acme", milli(300)), false, unquoted, anything, host{}},
+			moveReopen{opening{Noise: "2026", Lost: "2025", Wrong: true}}, moveEnroll{"vote", []string{"cid"}, firstMarket + 9, 0},
+			moveReserve{moveOrder{"bolt", "vote", nil, milli(500)}, time.Hour, true, freshQuote, exactly}, moveCommit{0, true, host{}},
+			moveSell{votes("bolt", milli(300)), false, freshQuote, exactly, host{}}, moveSell{votes("bolt", milli(100)), false, unquoted, anything, host{}},
+			wait(24 * time.Hour), moveAdvance{"", host{}}, moveWithdraw{"ann"}, moveForget{"bob"}, moveReturn{"vote", "ann"}, moveReturn{"vote", "bob"},
+			moveRaise{"vote", nil, milli(700), true, host{}}, moveReopen{opening{Noise: pastNoise}}, moveEnroll{"vote", []string{"dot"}, 0, 0},
+			moveRaise{"vote", nil, milli(1000), true, host{}}, moveReopen{}, moveEnroll{"smoker", []string{"ann"}, 0, 0}, moveAgain{1, 9}, moveAgain{2, 1},
+		},
+		// Without the truth key nothing is drawn from the truth of who began with it.
+		"a truth key kept back": {
+			moveReopen{opening{Truth: truthGiven}}, moveEnroll{"vote", []string{"ann"}, firstMarket + 9, 0}, moveRelease{"vote", "ann", milli(300), host{}},
+			moveReopen{opening{Truth: truthKept, Wrong: true}}, moveEnroll{"vote", []string{"bob"}, 0, 0}, moveRelease{"vote", "bob", milli(100), host{}},
+			moveSell{votes("acme", milli(500)), false, unquoted, anything, host{}}, moveSell{votes("acme", milli(100)), false, unquoted, anything, host{}},
+			wait(24 * time.Hour), moveAdvance{"", host{}}, moveAnswer{"vote", "majority:yes", nil, milli(100), true, host{}},
+			moveReopen{opening{Truth: truthGiven}}, moveRelease{"vote", "bob", milli(300), host{Lies: true}}, moveAdvance{"", host{Lies: true}}, moveAdvance{"", host{}},
+		},
+		// Who only reads reads everything, needs no key, and changes nothing.
+		"a reader": {
+			moveReopen{opening{Noise: "2025"}}, moveEnroll{"vote", []string{"ann", "bob"}, firstMarket, 0}, moveSell{votes("acme", milli(300)), false, unquoted, anything, host{}},
+			moveReopen{opening{Truth: truthKept, Signing: publishing, ReadOnly: true}}, moveQuote{votes("bolt", milli(500))}, moveAgain{0, 9}, moveAgain{0, 1},
+			moveSell{votes("bolt", milli(500)), false, freshQuote, exactly, host{}}, moveForget{"ann"}, moveEnroll{"vote", []string{"cid"}, 0, 0}, moveWithdraw{"bob"},
+			moveRelease{"vote", "ann", milli(300), host{}}, moveAdvance{"", host{}}, moveAnswer{"vote", "winner", nil, milli(100), false, host{}},
+			moveEstimate{"vote", 0, ""}, moveCopy{}, moveCompact{}, moveCheckpoint{}, moveReopen{opening{Noise: "2025"}}, moveQuote{votes("bolt", milli(500))},
+		},
 		// Somebody who was refused before anybody enrolled it.
 		"a stranger": {
 			moveForget{"new"},
@@ -185,6 +211,30 @@ func TestGamesOfNote(t *testing.T) {
 	}
 }
 
+// TestWhatWasLostComesAgain goes back to a copy. The newest checkpoint refuses it; and what was drawn since is drawn again,
+// by a noise key as it was, in another order.
+func TestWhatWasLostComesAgain(t *testing.T) {
+	keyed := opening{Noise: "2025", Signing: publishing, Trusting: true}
+	lost := []move{
+		moveRelease{"vote", "ann", milli(300), host{}}, moveSell{moveOrder{"acme", "vote", []string{"ann", "bob"}, milli(500)}, false, freshQuote, exactly, host{}},
+		moveRelease{"smoker", "bob", milli(100), host{}}, moveSell{moveOrder{"bolt", "vote", nil, milli(100)}, true, unquoted, anything, host{}},
+	}
+	moves := []move{moveReopen{keyed}, moveEnroll{"vote", people(), firstMarket, 0}, moveEnroll{"smoker", people(), 0, 0}, moveCopy{}}
+	moves = append(append(moves, lost...), moveRestore{0, keyed, true})
+	slices.Reverse(lost)
+	moves = append(moves, lost...)
+	for seed, onDisk := range map[uint64]bool{1: false, 2: false, realFiles - 1: true} { // with votes in unary, and in direct encoding
+		b := newTable()
+		if failure := b.play(t, seed, moves); failure != "" || b.hasFile(seed) != onDisk {
+			t.Errorf("seed %d: %s", seed, failure)
+		}
+		// Four of the last sale, which draws for who is derived before, and of the others two, one and one.
+		if b.restores != 1 || b.rollbacks != 1 || b.repeats != 8 {
+			t.Errorf("seed %d: %d copies restored, %d refused, %d responses drawn again", seed, b.restores, b.rollbacks, b.repeats)
+		}
+	}
+}
+
 // table is where games are played one after the other. It keeps what takes time to compute.
 type table struct {
 	random       *rand.ChaCha8
@@ -194,6 +244,11 @@ type table struct {
 	outputs      *finite.Sampler
 	queries      *mechanism.Sampler
 	games, moves int
+
+	restores, rollbacks int // copies restored, and older copies that a checkpoint refused
+	repeats             int // responses that a noise key has drawn again
+
+	flaw func(*game, move) // a planted fault: what is done to the paper, or to the ledger, after a move
 }
 
 func newTable() *table {
@@ -214,35 +269,31 @@ func (b *table) shuffle(seed uint64) {
 	}
 }
 
-// try plays the game of a seed, and reports its failure with as few moves as will do.
+// try plays the game of a seed. If it fails, it reports the shortest one that fails in the same way, as a test.
 func (b *table) try(t *testing.T, seed uint64) {
 	moves := newMoves(seed, 10+int(seed%50))
 	failure := b.play(t, seed, moves)
 	if failure == "" {
 		return
 	}
-	short := b.shorten(t, seed, moves)
-	t.Errorf("in the game of seed %d (%s=1 %s=%d):\n\t%s\nin this one:\n%s\t%s",
-		seed, modelSeeds, modelFirst, seed, failure, inGo(short), cmp.Or(b.play(t, seed, short), "(nothing)"))
+	short := b.shrink(t, seed, moves, wayOf(failure))
+	t.Errorf("in the game of seed %d (%s=1 %s=%d):\n\t%s\nIn short:\n\n%s\n\t%s",
+		seed, modelSeeds, modelFirst, seed, failure, inGo(seed, short, failure), cmp.Or(b.play(t, seed, short), "(nothing)"))
 }
 
-// shorten drops moves while the game still fails.
-func (b *table) shorten(t *testing.T, seed uint64, moves []move) []move {
-	for size := len(moves) / 2; size > 0; size /= 2 {
-		for i := 0; i+size <= len(moves); {
-			fewer := slices.Delete(slices.Clone(moves), i, i+size)
-			if b.play(t, seed, fewer) != "" {
-				moves = fewer
-			} else {
-				i += size
-			}
-		}
-	}
-	return moves
+// shrink returns the shortest game found that fails in a way.
+func (b *table) shrink(t *testing.T, seed uint64, moves []move, way string) []move {
+	return shrink(moves, shrinkTries, func(other []move) bool {
+		failure := b.play(t, seed, other)
+		return failure != "" && wayOf(failure) == way
+	})
 }
 
 // realFiles is how many games go without one on a real file.
-const realFiles = 200
+const realFiles = 67
+
+// hasFile tells whether the game of a seed is played on a real file.
+func (b *table) hasFile(seed uint64) bool { return seed%realFiles == realFiles-1 }
 
 // documented is how many games go without one that ends with everybody's receipts and statements.
 const documented = 5
@@ -256,9 +307,10 @@ func (b *table) play(t *testing.T, seed uint64, moves []move) (failure string) {
 		}
 		failure = w.failure
 	}()
-	g := &game{TB: w, paper: newPaper(seed%2 == 0), offers: map[string]string{}, ids: map[string]string{}}
+	g := &game{TB: w, table: b, paper: newPaper(), keyedAtFirst: seed%2 == 0, offers: map[string]string{}, ids: map[string]string{}, keyedDraws: map[string]string{}}
 	b.shuffle(seed)
-	b.open(g, seed%realFiles == 0)
+	g.shelf = newShelf(g, b.hasFile(seed), g.signs())
+	g.open(opening{})
 	defer func() { _ = g.ledger.Close() }()
 	for _, q := range questions(seed) {
 		g.define(q)
@@ -268,6 +320,7 @@ func (b *table) play(t *testing.T, seed uint64, moves []move) (failure string) {
 		g.play(one)
 		b.moves++
 	}
+	g.play(moveReopen{})
 	g.compareState()
 	g.compareLog()
 	if seed%documented == 0 {
@@ -275,40 +328,6 @@ func (b *table) play(t *testing.T, seed uint64, moves []move) (failure string) {
 	}
 	b.games++
 	return ""
-}
-
-// open gives a game its ledger, and the means to open it anew: nothing may depend on what is only in memory.
-func (b *table) open(g *game, onDisk bool) {
-	signer, verifier, public := logKey(g, "example.com/games", 1)
-	g.verifiers = note.VerifierList(verifier)
-	options := Options{Now: func() time.Time { return g.paper.clock }, Signer: signer}
-	if g.paper.keyed {
-		options.TruthKey = []byte("a key for the games")
-	}
-	begin := func(w store.Writer) error { return format(w, epoch(), "EUR", public) }
-	memory, path := &storetest.Memory{}, ""
-	if onDisk {
-		path = filepath.Join(g.TempDir(), "ledger.db")
-		must(g, boltstore.Create(path, begin))
-	} else {
-		must(g, memory.Update(begin))
-	}
-	g.reopen = func() (store.Store, *Ledger) {
-		var s store.Store = memory
-		if onDisk {
-			if g.ledger != nil {
-				must(g, g.ledger.Close())
-			}
-			file, err := boltstore.Open(path, false)
-			must(g, err)
-			s = file
-		}
-		l, err := openStore(s, options)
-		must(g, err)
-		l.sampler, l.outputs, l.queries = b.draws, b.outputs, b.queries
-		return s, l
-	}
-	g.store, g.ledger = g.reopen()
 }
 
 // witness notes the first failure of a game instead of ending the test.

@@ -299,7 +299,7 @@ func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*pa
 	} else {
 		d.sale.Number, d.sale.Refund = d.granted.Number, d.granted.Price-t.price()
 	}
-	m.deliver(d, t)
+	m.deliver(d, t, h)
 	buyer.Sales++
 	buyer.Paid += t.price()
 	d.sale.Key, d.sale.First, d.sale.Last = c.key, first, m.settle(named, d.sale.Refused...)
@@ -307,7 +307,7 @@ func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*pa
 }
 
 // deliver hands the responses over.
-func (m *paper) deliver(d *paperDeal, t *paperTrade) {
+func (m *paper) deliver(d *paperDeal, t *paperTrade, h host) {
 	q := t.quote()
 	d.status = saleSold
 	d.sale = Sale{Number: d.sale.Number, Offer: q.Offer, Refund: d.sale.Refund, Refused: q.Refused, Time: m.now()}
@@ -315,7 +315,7 @@ func (m *paper) deliver(d *paperDeal, t *paperTrade) {
 	for _, n := range t.lines {
 		event := m.write("sold", n.name)
 		if n.verdict != reused {
-			m.people[n.name].take(n.chain, t.Epsilon.Nano(), event)
+			m.people[n.name].take(n.chain, t.Epsilon.Nano(), event, h.truth(t.question, n.name))
 		}
 		l := n.chain.levels[t.Epsilon.Nano()]
 		if !slices.Contains(l.holders, t.Buyer) {

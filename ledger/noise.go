@@ -227,6 +227,18 @@ func (s *state) noiseKeys() ([]noiseKeySet, error) {
 	return all, nil
 }
 
+// noiseKeyName returns the name of a noise key; 0 is none.
+func (s *state) noiseKeyName(number uint32) (string, error) {
+	if number == 0 {
+		return "", nil
+	}
+	k, found, err := lookup(s, bucketMeta, noiseKey(number), decodeNoise)
+	if err != nil || !found {
+		return "", orCorrupt(err, "noise key %d is missing", number)
+	}
+	return k.name, nil
+}
+
 func decodeNoise(payload []byte) (noiseKeySet, error) {
 	d := &decoder{rest: payload}
 	k := *decodeNoiseKeySet(d).(*noiseKeySet)

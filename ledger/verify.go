@@ -330,7 +330,9 @@ func (a *auditor) checkEnd() {
 }
 
 // endsTransaction tells whether an event of a kind may be the last one of a log.
-func endsTransaction(k kind) bool { return k == kindSettled || k == kindCreated || k == kindTruthKey }
+func endsTransaction(k kind) bool {
+	return k == kindSettled || k == kindCreated || k == kindTruthKey || k == kindNoiseKey
+}
 
 // reason is the text of an error that says why something cannot be.
 func reason(err error) string {

@@ -1,0 +1,465 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/store/boltstore"
+	"github.com/sluicedp/sluice/ledger/store/storetest"
+)
+
+// The host of a game: how it opens the ledger, and what it does with the file.
+
+// opening says how the host opens the ledger. The zero value is how each game begins.
+type opening struct {
+	Truth    truthUse
+	Noise    noiseUse
+	Lost     string // the name of a noise key that the host does not have any more, unless it is the current one
+	Signing  signing
+	Trusting bool // holds the ledger against the newest checkpoint that the host has
+	ReadOnly bool
+	Wrong    bool // tries keys first that are not the ledger's
+}
+
+type truthUse string
+
+const (
+	truthAsAtFirst truthUse = "" // half of the games begin with a truth key
+	truthGiven     truthUse = "given"
+	truthKept      truthUse = "kept back"
+)
+
+// noiseUse is the name of the noise key for chains that begin, or one of these.
+type noiseUse string
+
+const (
+	noNoise   noiseUse = ""     // the host says nothing of noise keys
+	pastNoise noiseUse = "past" // it has those of the past, and chains that begin have none
+)
+
+type signing string
+
+const (
+	signed     signing = ""
+	unsigned   signing = "unsigned"
+	publishing signing = "publishing"
+)
+
+func (o opening) current() string {
+	if o.Noise == pastNoise {
+		return ""
+	}
+	return string(o.Noise)
+}
+
+// has tells whether the host has a noise key.
+func (o opening) has(name string) bool {
+	return o.Noise != noNoise && (name != o.Lost || name == o.current())
+}
+
+// hinders tells whether much is refused that otherwise would be carried out.
+func (o opening) hinders() bool {
+	return o.ReadOnly || o.Truth == truthKept || o.Lost != ""
+}
+
+// noiseKeys are the host's, or others of the same names.
+func (o opening) noiseKeys(kind string) NoiseKeys {
+	if o.Noise == noNoise {
+		return NoiseKeys{}
+	}
+	return NoiseKeys{Current: o.current(), Key: func(name string) ([]byte, error) {
+		if !o.has(name) {
+			return nil, nil
+		}
+		return theNoiseKey(kind + name), nil
+	}}
+}
+
+// The host on paper.
+
+// open opens the ledger: keys that it has not seen become its own.
+func (m *paper) open(o opening, keyed bool) {
+	m.opened, m.keyed = o, keyed
+	if o.ReadOnly {
+		return
+	}
+	if keyed && !m.truthKey {
+		m.truthKey = true
+		m.write("truth-key", "")
+	}
+	if name := o.current(); name != "" && !slices.Contains(m.noiseKeys, name) {
+		m.noiseKeys = append(m.noiseKeys, name)
+		m.write("noise-key", "")
+	}
+}
+
+// noiseOf is the noise key of a question's chains that begin now, "" for none.
+func (m *paper) noiseOf(q Question) (name string, err error) {
+	switch {
+	case q.Encoding == Finite:
+		return "", nil
+	case m.opened.Noise == noNoise && len(m.noiseKeys) > 0:
+		return "", ErrNoiseKey
+	}
+	return m.opened.current(), nil
+}
+
+// lacks tells whether nothing can be drawn from a chain for want of its noise key. Who only reads draws nothing.
+func (m *paper) lacks(c *paperChain) bool {
+	return c.noise != "" && !m.opened.ReadOnly && !m.opened.has(c.noise)
+}
+
+// paperCheckpoint is a checkpoint, with what the paper knows of it.
+type paperCheckpoint struct {
+	note   []byte
+	events int
+	birth  int // of the last event
+}
+
+// extends tells whether the log begins as a checkpoint says.
+func (m *paper) extends(c *paperCheckpoint) bool {
+	return len(m.log) >= c.events && m.births[c.events-1] == c.birth
+}
+
+func (m *paper) checkpoint(note []byte) *paperCheckpoint {
+	return &paperCheckpoint{note, len(m.log), m.births[len(m.births)-1]}
+}
+
+// clone returns a paper that shares nothing with this one that changes.
+func (m *paper) clone() *paper {
+	other := *m
+	other.asked = nil
+	other.log, other.births = slices.Clone(m.log), slices.Clone(m.births)
+	other.questions, other.noiseKeys = slices.Clone(m.questions), slices.Clone(m.noiseKeys)
+	other.policies = maps.Clone(m.policies)
+	other.people = map[string]*person{}
+	for name, p := range m.people {
+		other.people[name] = p.clone()
+	}
+	other.about = map[string][]int{}
+	for name, places := range m.about {
+		other.about[name] = slices.Clone(places)
+	}
+	other.buyers = eachCloned(m.buyers)
+	other.deals = eachCloned(m.deals)
+	for _, d := range other.deals {
+		d.promised, d.deliveries = maps.Clone(d.promised), slices.Clone(d.deliveries)
+	}
+	other.answers = map[string][]*paperAnswer{}
+	for key, known := range m.answers {
+		other.answers[key] = eachCloned(known)
+	}
+	return &other
+}
+
+func (p *person) clone() *person {
+	other := p.copy()
+	for _, c := range other.chains {
+		for e, l := range c.levels {
+			level := *l
+			level.holders = slices.Clone(l.holders)
+			c.levels[e] = &level
+		}
+	}
+	return other
+}
+
+func eachCloned[T any](all []*T) (out []*T) {
+	for _, one := range all {
+		other := *one
+		out = append(out, &other)
+	}
+	return out
+}
+
+// Where a game's ledger is kept.
+
+// shelf keeps a ledger that can be opened again and again, and copied.
+type shelf interface {
+	open(Options) (*Ledger, error)
+	// copied copies the open ledger to a shelf of its own, from which nothing is opened.
+	copied(g *game, compact bool) shelf
+	// again returns a shelf with a copy of this one, which is to be opened.
+	again(g *game) shelf
+}
+
+// memoryShelf is a shelf in memory.
+type memoryShelf struct{ memory *storetest.Memory }
+
+// keptStore does not close.
+type keptStore struct{ *storetest.Memory }
+
+func (keptStore) Close() error { return nil }
+
+func (s memoryShelf) open(options Options) (*Ledger, error) {
+	return openStore(keptStore{s.memory}, options)
+}
+
+// copied copies the records: a ledger that has no file cannot be copied by itself.
+func (s memoryShelf) copied(g *game, compact bool) shelf {
+	copyTo := g.ledger.Backup
+	if compact {
+		copyTo = g.ledger.CompactTo
+	}
+	if _, err := copyTo(g.Context(), filepath.Join(os.DevNull, "copy")); !errors.Is(err, errors.ErrUnsupported) {
+		g.Fatalf("what has no file is copied to one: %v", err)
+	}
+	return s.again(g)
+}
+
+func (s memoryShelf) again(g *game) shelf {
+	other := memoryShelf{&storetest.Memory{}}
+	records := pairs(g, s.memory)
+	must(g, other.memory.Update(func(w store.Writer) error {
+		for _, p := range records {
+			if err := w.Put(p.bucket, p.key, p.value); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	return other
+}
+
+// fileShelf is the path of a real file.
+type fileShelf string
+
+func (s fileShelf) open(options Options) (*Ledger, error) { return Open(string(s), options) }
+
+func (s fileShelf) copied(g *game, compact bool) shelf {
+	other := s.next(g)
+	copyTo := g.ledger.Backup
+	if compact {
+		copyTo = g.ledger.CompactTo
+	}
+	done, err := copyTo(g.Context(), string(other))
+	must(g, err)
+	if done.Events != uint64(len(g.paper.log)) {
+		g.Fatalf("a copy has %d events of %d", done.Events, len(g.paper.log))
+	}
+	return other
+}
+
+func (s fileShelf) again(g *game) shelf {
+	other := s.next(g)
+	content, err := os.ReadFile(string(s))
+	must(g, err)
+	must(g, os.WriteFile(string(other), content, 0o600))
+	return other
+}
+
+// next is a file that is not there yet.
+func (s fileShelf) next(g *game) fileShelf {
+	g.files++
+	return fileShelf(filepath.Join(filepath.Dir(string(s)), fmt.Sprintf("ledger %d.db", g.files)))
+}
+
+// newShelf makes an empty ledger for a game.
+func newShelf(g *game, onDisk bool, public string) shelf {
+	begin := func(w store.Writer) error { return format(w, epoch(), "EUR", public) }
+	if onDisk {
+		path := filepath.Join(g.TempDir(), "ledger.db")
+		must(g, boltstore.Create(path, begin))
+		return fileShelf(path)
+	}
+	memory := &storetest.Memory{}
+	must(g, memory.Update(begin))
+	return memoryShelf{memory}
+}
+
+// savedCopy is a copy of the ledger with what was known when it was made.
+type savedCopy struct {
+	shelf shelf
+	paper *paper
+	past  []*past
+}
+
+// The host at work.
+
+// mailbox is where the host gets checkpoints. The ledger posts them from a goroutine of its own.
+type mailbox struct {
+	mu   sync.Mutex
+	last []byte
+}
+
+func (b *mailbox) post(_ context.Context, checkpoint []byte) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.last = checkpoint
+	return nil
+}
+
+func (b *mailbox) newest() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.last
+}
+
+// options are those of an opening.
+func (g *game) options(o opening) Options {
+	options := Options{Now: g.now, NoiseKey: o.noiseKeys(""), ReadOnly: o.ReadOnly}
+	if g.keyed(o) {
+		options.TruthKey = []byte("a key for the games")
+	}
+	if o.Signing != unsigned {
+		options.Signer = g.signer
+	}
+	if g.mail = nil; o.Signing == publishing {
+		g.mail = &mailbox{}
+		options.Publish = Publishing{To: g.mail.post, Events: 3}
+	}
+	return options
+}
+
+// keyed tells whether the host gives a truth key.
+func (g *game) keyed(o opening) bool {
+	return o.Truth == truthGiven || o.Truth == truthAsAtFirst && g.keyedAtFirst
+}
+
+// open opens the ledger on its shelf. Nothing may depend on what was only in memory.
+func (g *game) open(o opening) {
+	g.Helper()
+	if o.Wrong {
+		g.tryWrongKeys()
+	}
+	options := g.options(o)
+	if o.Trusting && g.trusted != nil {
+		options.Checkpoint, options.Verifiers = g.trusted.note, g.verifiers
+		if !g.paper.extends(g.trusted) {
+			g.wantRollback(options)
+			options.Checkpoint, g.trusted = nil, nil // the host puts up with it
+		}
+	}
+	l, err := g.shelf.open(options)
+	must(g, err)
+	g.lend(l)
+	g.store, g.ledger = l.store, l
+	g.paper.open(o, g.keyed(o))
+}
+
+// wantRollback opens a ledger that is not what the host's checkpoint says.
+func (g *game) wantRollback(options Options) {
+	g.Helper()
+	l, err := g.shelf.open(options)
+	if err == nil {
+		must(g, l.Close())
+	}
+	var rollback *RollbackError
+	if !errors.As(err, &rollback) {
+		g.Fatalf("an older copy is opened with a checkpoint of what came later: %v", err)
+	}
+	got := []uint64{rollback.Checkpoint.Events, rollback.Ledger.Events}
+	g.same("what was rolled back", got, []int{g.trusted.events, len(g.paper.log)})
+	g.table.rollbacks++
+}
+
+// tryWrongKeys opens the ledger with keys that are not those that it has seen.
+func (g *game) tryWrongKeys() {
+	g.Helper()
+	try := func(options Options, want error) {
+		options.Now = g.now
+		l, err := g.shelf.open(options)
+		if err == nil {
+			must(g, l.Close())
+		}
+		g.wantError(err, want)
+	}
+	if g.paper.truthKey {
+		try(Options{TruthKey: []byte("another key for the games")}, ErrTruthKey)
+	}
+	if len(g.paper.noiseKeys) > 0 {
+		try(Options{NoiseKey: opening{Noise: pastNoise}.noiseKeys("not ")}, ErrNoiseKey)
+	}
+}
+
+// close closes the ledger. The host has the last checkpoint then, if any are published.
+func (g *game) close() {
+	g.Helper()
+	must(g, g.ledger.Close())
+	if o := g.paper.opened; o.Signing == publishing && !o.ReadOnly {
+		g.trust(g.mail.newest())
+	}
+}
+
+// trust keeps a checkpoint that must be one of the whole log.
+func (g *game) trust(note []byte) {
+	g.Helper()
+	head, err := OpenCheckpoint(note, g.verifiers)
+	must(g, err)
+	if head.Events != uint64(len(g.paper.log)) {
+		g.Fatalf("a checkpoint of %d events, want %d", head.Events, len(g.paper.log))
+	}
+	g.trusted = g.paper.checkpoint(note)
+}
+
+// signs gives a game the key of its log.
+func (g *game) signs() (public string) {
+	signer, verifier, public := logKey(g, "example.com/games", 1)
+	g.signer, g.verifiers = signer, note.VerifierList(verifier)
+	return public
+}
+
+func (one moveReopen) play(g *game) {
+	g.close()
+	g.open(one.How)
+}
+
+func (moveCheckpoint) play(g *game) {
+	note, err := g.ledger.Checkpoint(g.Context())
+	if g.paper.opened.Signing == unsigned {
+		g.wantError(err, ErrNoSigner)
+		return
+	}
+	must(g, err)
+	g.trust(note)
+}
+
+func (one moveCopy) play(g *game) {
+	c := savedCopy{paper: g.paper.clone(), past: eachCloned(g.past)}
+	c.shelf = g.shelf.copied(g, one.Compact)
+	g.copies = append(g.copies, c)
+}
+
+func (moveCompact) play(g *game) {
+	err := g.ledger.Compact(g.Context())
+	switch _, onDisk := g.shelf.(fileShelf); {
+	case g.paper.opened.ReadOnly:
+		g.wantError(err, ErrReadOnly)
+	case onDisk:
+		must(g, err)
+	default:
+		g.wantError(err, errors.ErrUnsupported)
+	}
+}
+
+// play goes back to a copy. What has happened since is lost, but for the host's clock, keys and checkpoints.
+func (one moveRestore) play(g *game) {
+	if len(g.copies) == 0 {
+		return
+	}
+	c := g.copies[len(g.copies)-1-one.Copy%len(g.copies)]
+	restored := c.shelf.again(g)
+	if _, onDisk := restored.(fileShelf); onDisk && one.Beside && !g.paper.opened.ReadOnly {
+		l, err := restored.open(Options{Now: g.now})
+		if err == nil {
+			must(g, l.Close())
+		}
+		g.wantError(err, ErrInUse)
+	}
+	g.close()
+	clock := g.paper.clock
+	g.shelf, g.paper, g.past = restored, c.paper.clone(), eachCloned(c.past)
+	g.paper.clock = clock
+	g.open(one.How)
+	g.compareState()
+	g.table.restores++
+}
