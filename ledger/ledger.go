@@ -84,7 +84,7 @@ type Ledger struct {
 	publisher *publisher // nil if nothing is published
 
 	commits committer
-	noise   noises             // used by the one goroutine that commits, but for Open
+	noise   noises             // does not change after Open
 	sampler *rrchain.Sampler   // used by the one goroutine that commits
 	outputs *finite.Sampler    // likewise, for questions with a mechanism of their own
 	queries *mechanism.Sampler // likewise

@@ -146,7 +146,7 @@ func (l *Ledger) describeReserved(s *state, number uint64, r sale) (out Reservat
 type CommitRequest struct {
 	Key         string // idempotency key, 1 to 256 bytes; not that of the reservation
 	Reservation uint64 // its number
-	// Partial leaves out objects that cannot answer any more, because they have withdrawn or the host
+	// Partial leaves out objects that cannot answer any more, because they have withdrawn, their noise key is lost or the host
 	// has no truth of them. Their price is refunded.
 	Partial bool
 	Truth   TruthFunc

@@ -63,9 +63,10 @@ func denominator(numbers []*big.Rat, bits int) *big.Int {
 	return common
 }
 
-// MaxBits is the largest length of the common denominator of a matrix, in bits. It bounds the work and the memory that
-// a matrix takes (16 MiB, brought to its common denominator).
-const MaxBits = 1 << 15
+// MaxBits is the largest length of the common denominator of a matrix, in bits. It bounds the memory that a matrix takes
+// (4 MiB, brought to its common denominator), and the work of checking a channel (some 0.3 s for the largest). Matrices of
+// a [Design] have some 100 bits.
+const MaxBits = 1 << 13
 
 // NewMatrix returns the matrix with a row of probabilities for each input. It returns [ErrInvalid] unless
 // there are at least 2 rows, all of the same length of at least 2, [MaxCells] probabilities at most, none

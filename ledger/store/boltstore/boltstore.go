@@ -231,8 +231,13 @@ func (d *database) openFile(path string, flag int, mode os.FileMode) (*os.File, 
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if d.file == nil {
+			_ = file.Close() // also after a panic
+		}
+	}()
 	if err := d.admit(file); err != nil {
-		return nil, errors.Join(err, file.Close())
+		return nil, err
 	}
 	d.file = file
 	return file, nil

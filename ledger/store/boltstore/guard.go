@@ -1,10 +1,12 @@
 package boltstore
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math/bits"
 	"os"
@@ -17,7 +19,10 @@ import (
 // stack, and a list of free pages may ask for more memory than there is; both end the process. A list that names
 // a page in use lets it overwrite records. So a file is looked at before bbolt sees it, once it is locked: the meta
 // pages, the list of free pages, every branch page, and where the elements of leaves are, unless there are too many.
-// It takes some 0.1 s for a gibibyte that is in the page cache.
+// It takes some 0.1 s for a gibibyte that is in the page cache, and else some three reads for each 100 pages.
+//
+// In buckets of more leaves than are looked at, a leaf may have been made a branch page that leads back up: bbolt would
+// not return from there. An audit reads by other means ([Store.Inspect]).
 
 const (
 	freePage     = 0x10
@@ -29,6 +34,12 @@ const (
 	// mostLeaves is the number of leaves that are looked at: 256 MiB of usual pages. Where there are more, the
 	// leaves of the largest buckets are only counted. Opening then takes little longer because the file is larger.
 	mostLeaves = 1 << 16
+)
+
+const (
+	longestKey = 1 << 15 // bbolt's
+	// longestBranch: bbolt splits pages of more than 4 elements that are longer than a page.
+	longestBranch = headerSize + 4*(elementSize+longestKey)
 )
 
 // findings are what is wrong with a file.
@@ -104,7 +115,10 @@ func newestMeta(file *os.File) (newest meta, known bool, err error) {
 	}
 	sizes := []int{first.pageSize}
 	if !known {
-		sizes = []int{4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10}
+		sizes = nil // where bbolt looks for it; the first one that is whole counts
+		for size := 1 << 10; size <= 1<<24; size *= 2 {
+			sizes = append(sizes, size)
+		}
 	}
 	newest = first
 	for _, size := range sizes {
@@ -112,10 +126,10 @@ func newestMeta(file *os.File) (newest meta, known bool, err error) {
 		if err != nil {
 			return meta{}, false, err
 		}
-		if !whole || !known && second.pageSize != size {
+		if !whole {
 			continue
 		}
-		if known && second.pageSize != first.pageSize {
+		if second.pageSize != size {
 			return meta{}, false, fmt.Errorf("%w: the meta pages differ in the size of pages", store.ErrCorrupt)
 		}
 		if !known || second.transaction > first.transaction {
@@ -153,10 +167,11 @@ type survey struct {
 
 	space, window []byte // the pages that were read last, from first on
 	first         uint64
+	ahead         uint64 // how many pages are read at a time
 }
 
 func newSurvey(file *os.File, m meta) *survey {
-	s := &survey{met: newPageSet(m.pages), leaves: mostLeaves, space: make([]byte, ahead*m.pageSize)}
+	s := &survey{met: pageSet{}, leaves: mostLeaves, space: make([]byte, leavesAhead*m.pageSize), ahead: 1}
 	s.in = &inspection{file: file, pageSize: m.pageSize, pages: m.pages, buckets: map[string]tree{}, branches: map[uint64][]element{}}
 	s.in.fault = func(f store.Fault) { s.fault = errors.Join(s.fault, errors.New(f.Text)) }
 	return s
@@ -197,6 +212,8 @@ func (s *survey) tree(root uint64) error {
 		return nil
 	}
 	s.leaves -= len(leaves)
+	s.ahead = leavesAhead
+	defer func() { s.ahead = 1 }()
 	for _, id := range slices.Sorted(maps.Keys(leaves)) { // in the order of the file, which is the fastest
 		if err := s.page(id, leaves[id], nil, 0, nil); err != nil {
 			return err
@@ -213,8 +230,8 @@ func (s *survey) leaf(id, more uint64, first []byte) error {
 		return err
 	}
 	count, size := uint64(binary.NativeEndian.Uint16(page[10:])), (more+1)*uint64(s.in.pageSize)
-	if headerSize+count*elementSize > uint64(len(page)) {
-		page = make([]byte, size)
+	if need := headerSize + count*elementSize; need > uint64(len(page)) && need <= size {
+		page = make([]byte, min(size, need+longestKey)) // the elements and the first key
 		if err := s.in.read(page, id); err != nil {
 			return err
 		}
@@ -238,14 +255,15 @@ func (s *survey) leaf(id, more uint64, first []byte) error {
 	return nil
 }
 
-// ahead is how many pages are read at a time.
-const ahead = 8
+// leavesAhead is how many pages are read at a time where many of those behind are wanted too. Branch pages stand
+// apart from each other.
+const leavesAhead = 8
 
 // near returns a page, from those that were read last if it is among them.
 func (s *survey) near(id uint64) ([]byte, error) {
 	size := s.in.pageSize
 	if behind := (id - s.first) * uint64(size); id < s.first || behind >= uint64(len(s.window)) {
-		s.first, s.window = id, s.space[:min(ahead, s.in.pages-id)*uint64(size)]
+		s.first, s.window = id, s.space[:min(s.ahead, s.in.pages-id)*uint64(size)]
 		if err := s.in.read(s.window, id); err != nil {
 			s.window = nil
 			return nil, fmt.Errorf("page %d: %w", id, err)
@@ -266,10 +284,13 @@ func (s *survey) page(id uint64, first, high []byte, depth int, leaves map[uint6
 	case kind == leafPage:
 		return s.leaf(id, more, first)
 	case kind != branchPage:
-		return nil // bbolt looks for no records there
+		return fmt.Errorf("page %d holds no records", id) // bbolt, going from leaf to leaf, takes it for a branch page
 	}
 	if leaves == nil || depth == deepest {
 		return fmt.Errorf("page %d is a branch page, %d levels below the root", id, depth)
+	}
+	if (more+1)*uint64(s.in.pageSize) > longestBranch+2*uint64(s.in.pageSize) {
+		return fmt.Errorf("page %d is a branch page, and %d pages belong to it", id, more)
 	}
 	_, elements, err := s.in.load(id)
 	if err != nil {
@@ -358,7 +379,7 @@ func (s *survey) read(id uint64) (kind uint16, more uint64, refused bool, err er
 		return 0, 0, false, err
 	}
 	kind = binary.NativeEndian.Uint16(page[8:])
-	refused = binary.NativeEndian.Uint64(page) != id || kind != leafPage && kind != branchPage && kind != freePage
+	refused = binary.NativeEndian.Uint64(page) != id || kind != leafPage && kind != branchPage && kind != freePage && kind != metaPage
 	return kind, uint64(binary.NativeEndian.Uint32(page[12:])), refused, nil
 }
 
@@ -378,20 +399,33 @@ func (s *survey) freeList(id uint64) error {
 	if refused || kind != freePage {
 		return fmt.Errorf("page %d holds no list", id)
 	}
-	list := make([]byte, int(more+1)*s.in.pageSize)
-	if err := s.in.read(list, id); err != nil {
+	size := int64(s.in.pageSize)
+	// A page may say that it is as long as the file, which need not take up any room on disk: so it is not read at once.
+	list := bufio.NewReaderSize(io.NewSectionReader(s.in.file, int64(id)*size, int64(more+1)*size), 1<<16)
+	var head [headerSize]byte
+	if _, err := io.ReadFull(list, head[:]); err != nil {
 		return err
 	}
-	count := uint64(binary.NativeEndian.Uint16(list[10:]))
-	list = list[headerSize:]
+	count, room := uint64(binary.NativeEndian.Uint16(head[10:])), (more+1)*uint64(size)-headerSize
+	var field [8]byte
 	if count == 0xffff {
-		count, list = binary.NativeEndian.Uint64(list), list[8:]
+		if _, err := io.ReadFull(list, field[:]); err != nil {
+			return err
+		}
+		count, room = binary.NativeEndian.Uint64(field[:]), room-8
 	}
-	if count > uint64(len(list)/8) {
+	if count > room/8 {
 		return fmt.Errorf("%d pages do not fit on %d", count, more+1)
 	}
-	for n := range count {
-		if err := s.claim(binary.NativeEndian.Uint64(list[8*n:])); err != nil {
+	// Pages that the list has without need would be given back one by one, with memory for each.
+	if needed := (headerSize+8*(count+1))/uint64(size) + 1; more > 2*needed {
+		return fmt.Errorf("%d pages for a list of %d", more+1, count)
+	}
+	for range count {
+		if _, err := io.ReadFull(list, field[:]); err != nil {
+			return err
+		}
+		if err := s.claim(binary.NativeEndian.Uint64(field[:])); err != nil {
 			return err
 		}
 	}
@@ -408,14 +442,20 @@ func inOrder(elements []element, low, high []byte) bool {
 	return len(elements) > 0
 }
 
-// pageSet is a set of pages.
-type pageSet []uint64
+// pageSet is a set of pages, with room for those only that are near others in it: a file may say that it is as long as it
+// likes.
+type pageSet map[uint64]*[setChunk / 64]uint64
 
-func newPageSet(pages uint64) pageSet { return make(pageSet, pages/64+1) }
+const setChunk = 1 << 15
 
 // add tells whether the page is a new one.
 func (p pageSet) add(id uint64) bool {
-	word, bit := &p[id/64], uint64(1)<<(id%64)
+	chunk := p[id/setChunk]
+	if chunk == nil {
+		chunk = new([setChunk / 64]uint64)
+		p[id/setChunk] = chunk
+	}
+	word, bit := &chunk[id%setChunk/64], uint64(1)<<(id%64)
 	if *word&bit != 0 {
 		return false
 	}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -114,6 +115,8 @@ func TestOpenRefusesWhatBboltWouldDieOf(t *testing.T) {
 			copy(i.page(leaf), i.page(top))
 			binary.NativeEndian.PutUint64(i.page(leaf), leaf)
 		}},
+		{name: "a leaf that is a list of free pages", damage: func(i image) { i.page(leaf)[8] = freePage; i.lead(leaf, 0, leaf) }},
+		{name: "a leaf that is a meta page", damage: func(i image) { i.page(leaf)[8] = metaPage; i.lead(leaf, 0, leaf) }},
 		{name: "a leaf with pages of others", damage: func(i image) { binary.NativeEndian.PutUint32(i.page(leaf)[12:], 1<<31) }},
 		{name: "a leaf with a key of 4 GiB", damage: func(i image) { binary.NativeEndian.PutUint32(i.page(leaf)[headerSize+8:], 1<<32-1) }},
 		{name: "a leaf with a value elsewhere", damage: func(i image) { binary.NativeEndian.PutUint32(i.page(leaf)[headerSize+4:], 1<<20) }},
@@ -174,6 +177,58 @@ func TestOpenRefusesWhatBboltWouldDieOf(t *testing.T) {
 		must(t, err)
 		wantGuarded(t, test.name, s, content, test.whole)
 		must(t, s.Close())
+	}
+}
+
+// A file may say that it is long, and take up no room. What its pages say of themselves costs no memory then.
+func TestALongFileOfNothingTakesNoMemory(t *testing.T) {
+	path, _ := forest(t)
+	sound := readImage(t, path)
+	high := sound.pathTo(rootOf(t, path, "high"))
+	const pages = 1 << 24 // 64 GiB
+	for name, damage := range map[string]func(i image){
+		"a branch": func(i image) { binary.NativeEndian.PutUint32(i.page(high[1])[12:], pages-1<<20) },
+		"a leaf":   func(i image) { binary.NativeEndian.PutUint32(i.page(high[len(high)-1])[12:], pages-1<<20) },
+		"the list": func(i image) { binary.NativeEndian.PutUint32(i.page(i.meta.free)[12:], pages-1<<20) },
+		"the root": func(i image) { binary.NativeEndian.PutUint32(i.page(i.meta.root)[12:], pages-1<<20) },
+	} {
+		i := sound.clone()
+		i.setMeta(40, pages, 8)
+		damage(i)
+		long := filepath.Join(t.TempDir(), "long.db")
+		must(t, os.WriteFile(long, i.data, 0o600))
+		must(t, os.Truncate(long, pages*int64(i.meta.pageSize)))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := Open(long, false)
+		runtime.ReadMemStats(&after)
+		if !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("%s: got the error %v", name, err)
+		}
+		if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20 {
+			t.Errorf("%s: %d MiB", name, used>>20)
+		}
+	}
+}
+
+// bbolt looks for the second meta page in places where pages of other sizes would have it, and takes the first one.
+func TestAMetaPageInAnotherPlaceIsFound(t *testing.T) {
+	path, _ := forest(t)
+	sound := readImage(t, path)
+	for _, place := range []int{1 << 10, 2 << 10, sound.meta.pageSize, 2 * sound.meta.pageSize, 1 << 20} {
+		i := sound.clone()
+		second := slices.Clone(i.page(1)[:headerSize+64])
+		i.page(0)[headerSize+20]++ // no longer whole
+		i.page(1)[headerSize+20]++
+		copy(i.data[place:], second)
+		moved := filepath.Join(t.TempDir(), "moved.db")
+		must(t, os.WriteFile(moved, i.data, 0o600))
+		_, err := Open(moved, false)
+		if sound := place == i.meta.pageSize; !sound && !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("at %d: got the error %v", place, err)
+		} else if sound && err != nil {
+			t.Errorf("in its place: %v", err)
+		}
 	}
 }
 

@@ -345,6 +345,9 @@ func (i *inspection) load(id uint64) (kind uint16, elements []element, err error
 	if self := binary.NativeEndian.Uint64(page); self != id || more >= i.pages-id {
 		return 0, nil, fmt.Errorf("page %d says that it is page %d, and %d behind it", id, self, more)
 	}
+	if more > (1<<30)/uint64(i.pageSize) {
+		return 0, nil, fmt.Errorf("page %d says that %d pages behind it belong to it", id, more)
+	}
 	if more > 0 {
 		page = slices.Concat(page, make([]byte, int(more)*i.pageSize))
 		if err := i.read(page, id); err != nil {
