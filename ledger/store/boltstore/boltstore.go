@@ -184,13 +184,9 @@ func open(path string, readOnly bool) (opened *database, err error) {
 	}()
 	defer d.rescueLocked(&err) // bbolt panics on some damaged files
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	d.db, err = bolt.Open(path, 0, &bolt.Options{
-		Timeout:         lockWait,
-		ReadOnly:        readOnly,
-		FreelistType:    bolt.FreelistMapType,
-		InitialMmapSize: mapSize(),
-		OpenFile:        d.openFile,
-	})
+	settings := Settings()
+	settings.Timeout, settings.ReadOnly, settings.OpenFile = lockWait, readOnly, d.openFile
+	d.db, err = bolt.Open(path, 0, settings)
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return nil, fmt.Errorf("open %s: %w", path, store.ErrInUse)
@@ -199,7 +195,7 @@ func open(path string, readOnly bool) (opened *database, err error) {
 	case err != nil:
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	d.db.AllocSize = growth
+	d.db.AllocSize = Growth
 	if d.late {
 		if err := d.look(d.file); err != nil {
 			return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), d.db.Close())
@@ -212,9 +208,14 @@ func open(path string, readOnly bool) (opened *database, err error) {
 	return d, nil
 }
 
-// growth is by how much the file grows at a time. bbolt's own choice, with this much address space
+// Settings are those of bbolt that decide what is written, and how fast.
+func Settings() *bolt.Options {
+	return &bolt.Options{FreelistType: bolt.FreelistMapType, InitialMmapSize: mapSize()}
+}
+
+// Growth is by how much the file grows at a time. bbolt's own choice, with this much address space
 // reserved, would be 16 MiB from the first byte on.
-const growth = 1 << 20
+const Growth = 1 << 20
 
 // mapSize is the address space reserved at once. As long as the file fits, growing it never waits
 // for readers to finish. Windows would make the file as large.
@@ -551,3 +552,5 @@ func rescueFault(err *error) {
 		panic(p)
 	}
 }
+
+func (s *Store) DebugStats() bolt.Stats { return s.current.db.Stats() }

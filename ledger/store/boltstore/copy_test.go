@@ -611,7 +611,7 @@ func TestAfterCompactTheFileIsStillGuarded(t *testing.T) {
 			t.Errorf("a second Open, read-only %v: %v", readOnly, err)
 		}
 	}
-	if db := s.current.db; db.NoSync || db.NoGrowSync || db.AllocSize != growth {
+	if db := s.current.db; db.NoSync || db.NoGrowSync || db.AllocSize != Growth {
 		t.Error("what is written after Compact is not made durable as before")
 	}
 	must(t, s.Update(putK("w")))

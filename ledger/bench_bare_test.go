@@ -1,0 +1,243 @@
+package ledger
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/store/boltstore"
+)
+
+// The benchmarks of what the ledger writes compare it with bare bbolt that writes the same bytes, in the same
+// transactions, to a copy of the same file, and does nothing else. "go run ./internal/bench" prints them as a table.
+
+// bareWrite is one record put, or deleted if the value is nil.
+type bareWrite struct {
+	bucket     string
+	key, value []byte
+}
+
+// recorder is a store that keeps what each transaction writes.
+type recorder struct {
+	store.Store
+	transactions [][]bareWrite
+	off          bool
+	each         func([]bareWrite) // is given the writes instead, unless nil
+}
+
+func (r *recorder) Update(fn func(store.Writer) error) error {
+	if r.off {
+		return r.Store.Update(fn)
+	}
+	w := &recordingWriter{}
+	t0 := time.Now()
+	var t1, t2 time.Time
+	err := r.Store.Update(func(into store.Writer) error {
+		t1 = time.Now()
+		w.Writer = into
+		defer func() { t2 = time.Now() }()
+		return fn(w)
+	})
+	dbgA += t1.Sub(t0)
+	dbgB += t2.Sub(t1)
+	dbgC += time.Since(t2)
+	dbgN++
+	switch {
+	case err != nil || len(w.writes) == 0:
+	case r.each != nil:
+		r.each(w.writes)
+	default:
+		r.transactions = append(r.transactions, w.writes)
+	}
+	return err
+}
+
+type recordingWriter struct {
+	store.Writer
+	writes []bareWrite
+}
+
+func (w *recordingWriter) Put(bucket string, key, value []byte) error {
+	w.writes = append(w.writes, bareWrite{bucket, key, value})
+	return w.Writer.Put(bucket, key, value)
+}
+
+func (w *recordingWriter) Delete(bucket string, key []byte) error {
+	w.writes = append(w.writes, bareWrite{bucket, key, nil})
+	return w.Writer.Delete(bucket, key)
+}
+
+// lastOf leaves of several writes of one record only the last, and sorts by bucket and key: the least that bbolt can be
+// asked to do.
+func lastOf(writes []bareWrite) []bareWrite {
+	all := slices.Clone(writes)
+	slices.SortStableFunc(all, func(a, b bareWrite) int {
+		return cmp.Or(cmp.Compare(a.bucket, b.bucket), bytes.Compare(a.key, b.key))
+	})
+	last := all[:0]
+	for i, w := range all {
+		if i+1 == len(all) || all[i+1].bucket != w.bucket || !bytes.Equal(all[i+1].key, w.key) {
+			last = append(last, w)
+		}
+	}
+	return last
+}
+
+// openBare opens a file in bbolt alone, with the settings of boltstore.
+func openBare(t testing.TB, path string) *bolt.DB {
+	t.Helper()
+	db, err := bolt.Open(path, 0o600, boltstore.Settings())
+	must(t, err)
+	db.AllocSize = boltstore.Growth
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// apply makes the writes of one transaction.
+func applyBare(db *bolt.DB, writes []bareWrite) error {
+	t0 := time.Now()
+	var t1 time.Time
+	defer func() { dbgD += t1.Sub(t0); dbgE += time.Since(t1) }()
+	return db.Update(func(tx *bolt.Tx) error {
+		defer func() { t1 = time.Now() }()
+		var b *bolt.Bucket
+		name := ""
+		for _, w := range writes {
+			if b == nil || name != w.bucket {
+				name = w.bucket
+				if b = tx.Bucket([]byte(name)); b == nil {
+					var err error
+					if b, err = tx.CreateBucket([]byte(name)); err != nil {
+						return err
+					}
+				}
+			}
+			if w.value == nil {
+				if err := b.Delete(w.key); err != nil {
+					return err
+				}
+			} else if err := b.Put(w.key, w.value); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// bareCopy makes a copy of a file that nobody has open.
+func bareCopy(t testing.TB, from string) (to string) {
+	t.Helper()
+	to = from + ".bare"
+	_ = os.Remove(to)
+	in, err := os.Open(from)
+	must(t, err)
+	defer in.Close()
+	out, err := os.Create(to)
+	must(t, err)
+	_, err = io.Copy(out, in)
+	must(t, errors.Join(err, out.Sync(), out.Close()))
+	return to
+}
+
+// recorded opens a ledger whose writes are kept.
+func recorded(t testing.TB, path string, options Options) (*Ledger, *recorder) {
+	t.Helper()
+	file, err := boltstore.Open(path, false)
+	must(t, err)
+	r := &recorder{Store: file}
+	l, err := openStore(r, options)
+	must(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	return l, r
+}
+
+// bareGroup commits for many callers in bare bbolt: whoever comes first commits for all who queued up meanwhile.
+type bareGroup struct {
+	db      *bolt.DB
+	mu      sync.Mutex
+	queue   []*bareCall
+	leading bool
+}
+
+type bareCall struct {
+	writes []bareWrite
+	done   chan error
+	lead   chan struct{}
+}
+
+func (g *bareGroup) submit(writes []bareWrite) error {
+	c := &bareCall{writes, make(chan error, 1), make(chan struct{}, 1)}
+	g.mu.Lock()
+	g.queue = append(g.queue, c)
+	lead := !g.leading
+	g.leading = true
+	g.mu.Unlock()
+	if !lead {
+		select {
+		case err := <-c.done:
+			return err
+		case <-c.lead:
+		}
+	}
+	for range yields {
+		runtime.Gosched()
+	}
+	g.mu.Lock()
+	batch := g.queue
+	g.queue = nil
+	g.mu.Unlock()
+	var all []bareWrite
+	for _, one := range batch {
+		all = append(all, one.writes...)
+	}
+	err := applyBare(g.db, lastOf(all))
+	for _, one := range batch {
+		one.done <- err
+	}
+	g.mu.Lock()
+	if g.leading = len(g.queue) > 0; g.leading {
+		g.queue[0].lead <- struct{}{}
+	}
+	g.mu.Unlock()
+	return <-c.done
+}
+
+// turns compares two ways to do the same, taken in turns.
+type turns struct{ ours, bare []time.Duration }
+
+func (p *turns) report(b *testing.B, what string, each int) {
+	b.Helper()
+	ratios := make([]float64, len(p.ours))
+	for i := range ratios {
+		ratios[i] = float64(p.bare[i]) / float64(p.ours[i])
+	}
+	slices.Sort(ratios)
+	b.ReportMetric(ratios[len(ratios)/2], "of-"+what)
+	slices.Sort(p.ours)
+	b.ReportMetric(float64(p.ours[len(p.ours)/2].Nanoseconds())/float64(each), "ns/each")
+	b.ReportMetric(0, "ns/op")
+}
+
+// timed returns how long something takes.
+func timed(t testing.TB, fn func() error) time.Duration {
+	t.Helper()
+	began := time.Now()
+	err := fn()
+	took := time.Since(began)
+	must(t, err)
+	return took
+}
+
+var dbgA, dbgB, dbgC time.Duration
+var dbgN int
+var dbgD, dbgE time.Duration

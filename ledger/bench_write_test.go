@@ -1,0 +1,208 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/sluicedp/sluice/ledger/store/boltstore"
+)
+
+// benchCrowd is how many objects are enrolled where the benchmark does not say otherwise.
+const benchCrowd = 100_000
+
+func benchNames(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("person-%08d", i)
+	}
+	return names
+}
+
+// benchFile makes a ledger of so many objects without a response.
+func benchFile(t testing.TB, objects int) (path string, names []string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "ledger.db")
+	must(t, Create(path, "USD", ""))
+	l := open(t, path, Options{})
+	define(t, l, vote())
+	names = benchNames(objects)
+	enroll(t, l, "vote", "10", names...)
+	closed(t, l)
+	must(t, os.Rename(bareCopy(t, path), path)) // laid out on the disk as other copies are
+	return path, names
+}
+
+// age gives a file the free pages of long use.
+func age(t testing.TB, path string, bytes int) {
+	t.Helper()
+	db := openBare(t, path)
+	const size = 1 << 20
+	for i := range bytes / size {
+		must(t, db.Update(func(tx *bolt.Tx) error {
+			bucket, err := tx.CreateBucketIfNotExists([]byte("junk"))
+			if err != nil {
+				return err
+			}
+			for j := range size / 3000 {
+				if err := bucket.Put(fmt.Appendf(nil, "%06d %06d", i, j), make([]byte, 3000)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	must(t, db.Update(func(tx *bolt.Tx) error { return tx.DeleteBucket([]byte("junk")) }))
+	must(t, db.Close())
+}
+
+func BenchmarkReleaseAlone(b *testing.B) {
+	for _, aged := range []bool{false, true} {
+		b.Run(fmt.Sprintf("aged=%v", aged), func(b *testing.B) {
+			path, names := benchFile(b, benchCrowd)
+			if aged {
+				age(b, path, 512<<20)
+			}
+			db := openBare(b, bareCopy(b, path))
+			l, r := recorded(b, path, Options{})
+			random := rand.New(rand.NewPCG(1, 2))
+			random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+			var p turns
+			const chunk = 100
+			n := 0
+			for b.Loop() {
+				var ours, bare time.Duration
+				for range chunk {
+					r.transactions = nil
+					ours += timed(b, func() error {
+						release(b, l, releaseOf(b, fmt.Sprintf("order-%016x", random.Uint64()), names[n%len(names)], fmt.Sprint(1+n/len(names))))
+						n++
+						return nil
+					})
+					writes := lastOf(r.transactions[0])
+					bare += timed(b, func() error { return applyBare(db, writes) })
+				}
+				p.ours, p.bare = append(p.ours, ours), append(p.bare, bare)
+			}
+			p.report(b, "bare", chunk)
+			m := time.Duration(dbgN)
+			st, bt := r.Store.(*boltstore.Store).DebugStats(), db.Stats()
+			fmt.Fprintf(os.Stderr, "%+v\n%+v\n%+v\n%+v\n", st, bt, &st.TxStats, &bt.TxStats)
+			println(dbgN, int(dbgA/m), int(dbgB/m), int(dbgC/m), int(dbgD/m), int(dbgE/m))
+		})
+	}
+}
+
+func BenchmarkReleaseTogether(b *testing.B) {
+	for _, callers := range []int{64, 256} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			path, names := benchFile(b, benchCrowd)
+			bare := bareCopy(b, path)
+			record := path + ".record"
+			must(b, os.Rename(bareCopy(b, path), record))
+			must(b, os.Rename(bareCopy(b, path), bare))
+			random := rand.New(rand.NewPCG(1, 2))
+			random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+			keys := make([]string, len(names))
+			for i := range keys {
+				keys[i] = fmt.Sprintf("order-%016x", random.Uint64())
+			}
+			chunk := callers * 40
+			group := &bareGroup{db: openBare(b, bare)}
+			l := open(b, path, Options{})
+			var p turns
+			var tails, bareTails []float64
+			n := 0
+			// What one call writes, when it is alone.
+			copied, r := recorded(b, record, Options{})
+			for b.Loop() {
+				r.transactions = nil
+				asked := make([]ReleaseRequest, chunk)
+				for i := range asked {
+					at := n % len(names)
+					asked[i] = releaseOf(b, fmt.Sprint(keys[at], n/len(names)), names[at], fmt.Sprint(1+n/len(names)))
+					n++
+				}
+				for _, one := range asked {
+					release(b, copied, one)
+				}
+				took, tail := crowded(b, callers, chunk, func(i int) error {
+					_, err := l.Release(context.Background(), asked[i])
+					return err
+				})
+				p.ours, tails = append(p.ours, took), append(tails, tail)
+				took, tail = crowded(b, callers, chunk, func(i int) error { return group.submit(r.transactions[i]) })
+				p.bare, bareTails = append(p.bare, took), append(bareTails, tail)
+			}
+			p.report(b, "bare", chunk)
+			for i := range tails {
+				tails[i] /= bareTails[i]
+			}
+			slices.Sort(tails)
+			b.ReportMetric(tails[len(tails)/2], "p99-of-bare")
+		})
+	}
+}
+
+// crowded has many callers do n things, and returns how long all took, and the 99th percentile of one.
+func crowded(t testing.TB, callers, n int, do func(i int) error) (took time.Duration, tail float64) {
+	t.Helper()
+	each := make([]float64, n)
+	var next atomic.Int64
+	var group sync.WaitGroup
+	began := time.Now()
+	for range callers {
+		group.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				start := time.Now()
+				if err := do(i); err != nil {
+					t.Error(err)
+					return
+				}
+				each[i] = time.Since(start).Seconds()
+			}
+		})
+	}
+	group.Wait()
+	took = time.Since(began)
+	slices.Sort(each)
+	return took, each[n*99/100]
+}
+
+func BenchmarkRaiseAll(b *testing.B) {
+	for _, objects := range []int{100_000} {
+		b.Run(fmt.Sprint(objects), func(b *testing.B) {
+			path, _ := benchFile(b, objects)
+			db := openBare(b, bareCopy(b, path))
+			l, r := recorded(b, path, Options{})
+			var p turns
+			round := 0
+			var bare time.Duration
+			r.each = func(writes []bareWrite) {
+				writes = lastOf(writes)
+				bare += timed(b, func() error { return applyBare(db, writes) })
+			}
+			for b.Loop() {
+				round++
+				bare = 0
+				at := order(b, fmt.Sprint("round", round), fmt.Sprint(round))
+				all := timed(b, func() error { _, err := l.Raise(context.Background(), at); return err })
+				p.ours, p.bare = append(p.ours, all-bare), append(p.bare, bare)
+			}
+			p.report(b, "bare", objects)
+		})
+	}
+}
