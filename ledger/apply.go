@@ -13,12 +13,9 @@ import (
 // It returns the number of the first and of the last event.
 func (s *state) record(changes []change) (first, last uint64, err error) {
 	first = s.counters.events + 1
-	salts := make([]salt, len(changes))
-	for i := range salts {
-		s.salts(salts[i][:])
-	}
-	for i, c := range changes {
-		if err := s.append(event{number: s.counters.events + 1, time: s.now, change: c, salt: salts[i]}); err != nil {
+	for _, c := range changes {
+		s.salts(s.salt[:])
+		if err := s.append(event{number: s.counters.events + 1, time: s.now, change: c, salt: s.salt}); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -27,6 +24,11 @@ func (s *state) record(changes []change) (first, last uint64, err error) {
 
 // flush writes what is kept in memory during a transaction.
 func (s *state) flush() error {
+	if s.desk != nil {
+		if err := s.flushDesk(); err != nil {
+			return err
+		}
+	}
 	if err := s.flushTallies(); err != nil {
 		return err
 	}
@@ -234,7 +236,19 @@ func (s *state) introduce(c *enrolled) (object, error) {
 }
 
 func (s *state) putChain(question uint32, name string, c chain) error {
-	return s.put(bucketChains, chainKey(question, name), c.encode())
+	id := chainID{question, name}
+	if s.desk != nil {
+		s.desk.chains.set(id, c)
+		return nil
+	}
+	return s.writeChain(id, c)
+}
+
+func (s *state) writeChain(id chainID, c chain) error {
+	k := s.draft.key()
+	k.buf = appendChainKey(k.buf, id.question, id.object)
+	c.encodeTo(s.draft.value())
+	return s.write(bucketChains)
 }
 
 // enrolledIn returns a chain and its object for a draw or a charge.
@@ -283,7 +297,7 @@ func (s *state) respond(question uint32, c *chain, epsilon privacy.Epsilon, r re
 	if recorded || epsilon.IsZero() || !q.has(epsilon, r.value) || r.method != methodAt(at, len(c.levels)) {
 		return cost, orCorrupt(nil, "a response of %v at ε=%s by %s", r.value, epsilon, r.method)
 	}
-	c.levels = slices.Insert(c.levels, at, newLevel(epsilon, r.value, number))
+	c.levels = slices.Insert(slices.Clip(c.levels), at, newLevel(epsilon, r.value, number))
 	return less(c.current(), before), s.countLevel(q, c.levels, at)
 }
 
@@ -537,8 +551,23 @@ func applySettled(s *state, c *settled, ev event) error {
 		}
 	}
 	r.digest, r.done = c.digest, c.final
-	r.settled = append(r.settled, ev.number)
-	return s.put(bucketRequests, []byte(c.key), r.encode())
+	r.settled = append(slices.Clip(r.settled), ev.number)
+	return s.putRequest(c.key, r)
+}
+
+func (s *state) putRequest(key string, r request) error {
+	if s.desk != nil {
+		s.desk.requests.set(key, r)
+		return nil
+	}
+	return s.writeRequest(key, r)
+}
+
+func (s *state) writeRequest(key string, r request) error {
+	k := s.draft.key()
+	k.buf = append(k.buf, key...)
+	r.encodeTo(s.draft.value())
+	return s.write(bucketRequests)
 }
 
 // checkSettledSale checks that the sale that a request made stands right before it, with those left out.

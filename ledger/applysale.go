@@ -322,8 +322,10 @@ func applySold(s *state, c *sold, ev event) error {
 	if !recorded || ch.levels[at].Response != c.value {
 		return orCorrupt(nil, "object %q, sale %d: the response is not the recorded one", c.object, c.sale)
 	}
-	if holders := &ch.levels[at].buyers; !slices.Contains(*holders, r.buyer) {
-		*holders = append(*holders, r.buyer)
+	if !ch.levels[at].isHeldBy(r.buyer) {
+		ch.levels = slices.Clone(ch.levels)
+		holders := &ch.levels[at].buyers
+		*holders = append(slices.Clip(*holders), r.buyer)
 	}
 	if err := s.putChain(r.question, c.object, ch); err != nil {
 		return err

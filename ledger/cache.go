@@ -11,6 +11,7 @@ import (
 type cache struct {
 	mu        sync.Mutex
 	questions map[uint32]*question
+	names     map[string]*question
 	policies  map[uint32]policy.Policy
 }
 
@@ -30,11 +31,36 @@ func remember[T any](c *cache, all *map[uint32]T, number uint32, load func(uint3
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if *all == nil || len(*all) >= cached {
-		*all = make(map[uint32]T)
-	}
-	(*all)[number] = value
+	keep(all, number, value)
 	return value, nil
+}
+
+// keep puts one in. When there are too many, it makes room for it.
+func keep[K comparable, T any](all *map[K]T, key K, value T) {
+	if *all == nil {
+		*all = make(map[K]T)
+	}
+	for other := range *all {
+		if len(*all) < cached {
+			break
+		}
+		delete(*all, other)
+	}
+	(*all)[key] = value
+}
+
+// named returns a question that was asked for by its name before, or nil.
+func (c *cache) named(name string) *question {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.names[name]
+}
+
+// name remembers a question by its name.
+func (c *cache) name(q *question) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	keep(&c.names, q.name, q)
 }
 
 // question returns a question by its number.

@@ -319,6 +319,8 @@ func (l *Ledger) commit(batch []*proposal) error {
 
 // lend gives a transaction what the ledger has at hand for it. The edge is a copy: the transaction may fail.
 func (l *Ledger) lend(s *state) {
+	l.desk.clear()
+	s.desk = &l.desk
 	if l.salts != nil {
 		s.salts = l.salts
 	}

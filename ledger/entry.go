@@ -36,78 +36,79 @@ type logged struct {
 	hashes   []tlog.Hash // of the tree, that the event completes: its leaf's and those above it
 }
 
-// public returns the bytes of an event that are never erased.
-func (ev event) public() []byte {
-	e := &encoder{buf: make([]byte, 0, 32)}
+// public appends the bytes of an event that are never erased.
+func (ev event) public(e *encoder) {
 	e.u8(eventVersion)
 	e.u8(uint8(ev.change.kind()))
 	e.time(ev.time)
 	if c, ok := ev.change.(lasting); ok {
 		c.encodePublic(e)
 	}
-	return e.buf
 }
 
-// hidden returns the salt of an event and the bytes that it hides.
-func (ev event) hidden() []byte {
-	e := &encoder{buf: make([]byte, 0, 64)}
+// hidden appends the salt of an event and the bytes that it hides.
+func (ev event) hidden(e *encoder) {
 	e.raw(ev.salt[:])
 	ev.change.encode(e)
-	return e.buf
 }
 
-// written is an event in bytes.
+// written is an event in bytes. It can be used for one event after another.
 type written struct {
-	public []byte
-	hidden []byte      // nil if it is erased
+	public encoder
+	hidden encoder     // empty if it is erased
 	kept   *commitment // to what is erased; nil for a whole event
 }
 
-func (ev event) write() written {
-	if ev.erased != nil {
-		return written{ev.public(), nil, ev.erased}
+func (w *written) write(ev event) *written {
+	w.public.buf, w.hidden.buf, w.kept = w.public.buf[:0], w.hidden.buf[:0], ev.erased
+	ev.public(&w.public)
+	if ev.erased == nil {
+		ev.hidden(&w.hidden)
 	}
-	return written{ev.public(), ev.hidden(), nil}
+	return w
 }
 
 // leaf returns the event's leaf in the tree.
-func (w written) leaf() tlog.Hash {
-	kept := w.kept
-	if kept == nil {
-		sum := commitment(sha256.Sum256(w.hidden))
-		kept = &sum
+func (w *written) leaf() tlog.Hash {
+	var kept commitment
+	if w.kept == nil {
+		kept = sha256.Sum256(w.hidden.buf)
+	} else {
+		kept = *w.kept
 	}
 	data := make([]byte, 0, 128)
-	return tlog.RecordHash(append(append(data, w.public...), kept[:]...))
+	return logtree.HashLeaf(append(append(data, w.public.buf...), kept[:]...))
 }
 
-// record returns the event's record.
-func (w written) record(previous uint64, hashes []tlog.Hash) []byte {
-	e := &encoder{buf: make([]byte, 0, 64+len(w.public)+len(w.hidden)+tlog.HashSize*len(hashes))}
+// record appends the event's record.
+func (w *written) record(e *encoder, previous uint64, hashes []tlog.Hash) {
 	if w.kept == nil {
 		e.u8(formWhole)
 	} else {
 		e.u8(formErased)
 	}
 	e.uvarint(previous)
-	e.uvarint(uint64(len(w.public)))
-	e.raw(w.public)
+	e.uvarint(uint64(len(w.public.buf)))
+	e.raw(w.public.buf)
 	if w.kept == nil {
-		e.uvarint(uint64(len(w.hidden)))
-		e.raw(w.hidden)
+		e.uvarint(uint64(len(w.hidden.buf)))
+		e.raw(w.hidden.buf)
 	} else {
 		e.raw(w.kept[:])
 	}
 	for _, hash := range hashes {
 		e.raw(hash[:])
 	}
-	return e.buf
 }
 
 // leaf returns the event's leaf in the tree.
-func (ev event) leaf() tlog.Hash { return ev.write().leaf() }
+func (ev event) leaf() tlog.Hash { return new(written).write(ev).leaf() }
 
-func (n logged) encode() []byte { return n.write().record(n.previous, n.hashes) }
+func (n logged) encode() []byte {
+	e := &encoder{}
+	new(written).write(n.event).record(e, n.previous, n.hashes)
+	return e.buf
+}
 
 func decodeEntry(number uint64, payload []byte) (logged, error) {
 	d := &decoder{rest: payload}
@@ -168,7 +169,9 @@ func (ev *event) decode(public, hidden *decoder) error {
 
 // erase returns the entry without what it hides, and without the way to other events about the object.
 func (n logged) erase() logged {
-	sum := commitment(sha256.Sum256(n.hidden()))
+	e := &encoder{}
+	n.hidden(e)
+	sum := commitment(sha256.Sum256(e.buf))
 	erased := logged{event: n.event, hashes: n.hashes}
 	erased.salt, erased.erased, erased.change = salt{}, &sum, withoutHidden(n.change)
 	return erased
@@ -246,12 +249,14 @@ func (s *state) append(ev event) error {
 	if err := apply(s, ev); err != nil {
 		return fmt.Errorf("event %d (%s): %w", ev.number, ev.change.kind(), err)
 	}
-	bytes := ev.write()
+	bytes := s.written.write(ev)
 	hashes, err := s.edge.Append(bytes.leaf())
 	if err != nil {
 		return err
 	}
-	if err := s.put(bucketEvents, eventKey(ev.number), bytes.record(s.linked.previous, hashes)); err != nil {
+	s.draft.key().u64(ev.number)
+	bytes.record(s.draft.value(), s.linked.previous, hashes)
+	if err := s.write(bucketEvents); err != nil {
 		return err
 	}
 	if err := s.eraseFrom(s.linked.erase); err != nil {
@@ -292,5 +297,5 @@ func (s *state) eraseDigest(key string) error {
 		return orCorrupt(err, "request %q is missing", key)
 	}
 	r.digest = [sha256.Size]byte{}
-	return s.put(bucketRequests, []byte(key), r.encode())
+	return s.putRequest(key, r)
 }

@@ -52,7 +52,7 @@ func secretsOf(t *testing.T, l *Ledger, name string) (secrets [][]byte) {
 	t.Helper()
 	for _, ev := range logOf(t, pairs(t, l.store)) {
 		if c, ok := ev.change.(personal); ok && c.about() == name {
-			secrets = append(secrets, bytes.Clone(ev.salt[:]), ev.hidden())
+			secrets = append(secrets, bytes.Clone(ev.salt[:]), hiddenBytes(ev))
 		}
 	}
 	return secrets

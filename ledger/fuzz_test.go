@@ -293,12 +293,12 @@ func empty(k kind) change {
 // A claimed length must not be believed: no decoder allocates for more items than the record has
 // bytes for.
 func TestDecodersDoNotBelieveLengths(t *testing.T) {
-	settlement := event{change: &settled{key: "k"}}.public() // which ends with an empty list and two numbers 0
+	settlement := publicBytes(event{change: &settled{key: "k"}}) // which ends with an empty list and two numbers 0
 	record := recordOf(&withdrawn{"ann"})
 	public := int(record[2]) // the length of the public part, behind the form and a number
 	said := func(k kind, p []byte) error {
 		ev := event{}
-		return ev.decode(&decoder{rest: event{change: empty(k)}.public()}, &decoder{rest: p})
+		return ev.decode(&decoder{rest: publicBytes(event{change: empty(k)})}, &decoder{rest: p})
 	}
 	for name, decoder := range map[string]struct {
 		head   []byte // up to the length

@@ -482,3 +482,16 @@ func rename(t testing.TB, from, to string) {
 	t.Helper()
 	must(t, os.Rename(from, to))
 }
+
+// publicBytes returns the bytes of an event that are never erased, and hiddenBytes the others.
+func publicBytes(ev event) []byte {
+	e := &encoder{}
+	ev.public(e)
+	return e.buf
+}
+
+func hiddenBytes(ev event) []byte {
+	e := &encoder{}
+	ev.hidden(e)
+	return e.buf
+}

@@ -597,7 +597,7 @@ func TestANewerEventIsRefusedAsSuch(t *testing.T) {
 			must(t, err)
 			n, err := decodeEntry(binary.BigEndian.Uint64(p.key), payload)
 			must(t, err)
-			version := bytes.Index(payload, n.public())
+			version := bytes.Index(payload, publicBytes(n.event))
 			payload = slices.Clone(payload)
 			payload[version] = eventVersion + 1
 			records[i] = sealed(p.bucket, p.key, payload)

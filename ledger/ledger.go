@@ -90,6 +90,7 @@ type Ledger struct {
 	queries *mechanism.Sampler // likewise
 	holds   holds
 	known   cache
+	desk    desk          // used by the one goroutine that commits
 	edge    *logtree.Edge // of the log as committed last, used by the one goroutine that commits; nil if not known
 	salts   func([]byte)  // fills salts; nil for random bytes
 	claim   *claim        // on the id, so that no copy is open for writing too; nil if this one is not, or has no file

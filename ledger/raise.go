@@ -57,11 +57,18 @@ type RaiseResult struct {
 // Errors: [*RefusedError] (nothing was changed), [ErrUnknown], [ErrInvalid], [ErrKeyConflict],
 // [ErrTruthChanged], [ErrTruthKey], the error of the Truth function, and those of any write.
 func (l *Ledger) Release(ctx context.Context, r ReleaseRequest) (Response, error) {
-	done, err := l.Raise(ctx, RaiseRequest{Key: r.Key, Question: r.Question, Epsilon: r.Epsilon, Objects: []string{r.Object}, Truth: r.Truth})
+	raise, err := l.newRaise(ctx, RaiseRequest{Key: r.Key, Question: r.Question, Epsilon: r.Epsilon, Objects: []string{r.Object}, Truth: r.Truth})
 	if err != nil {
 		return Response{}, err
 	}
-	return l.recorded(context.WithoutCancel(ctx), r, done.Last) // it is done, whatever has become of ctx
+	done, err := raise.run(ctx)
+	if err != nil {
+		return Response{}, err
+	}
+	if raise.given.event != 0 {
+		return raise.question.response(r.Object, raise.given)
+	}
+	return l.recorded(context.WithoutCancel(ctx), r, done.last) // it was done before, whatever has become of ctx
 }
 
 // Raise brings many objects to ε as [Ledger.Release] does one. It is whole or nothing, unless the
@@ -95,7 +102,9 @@ type raise struct {
 	panel    panel
 	at       time.Time // when the survey began
 	hold     *hold
+	looked   *surveyed // what the snapshot in which the request was looked up says of its objects, if they are few
 	truths   told
+	given    level // the response that the last object got or had
 }
 
 func (l *Ledger) newRaise(ctx context.Context, r RaiseRequest) (*raise, error) {
@@ -138,6 +147,9 @@ func (x *raise) run(ctx context.Context) (outcome, error) {
 		x.ledger.holds.remove(x.hold)
 	}()
 	b := &bulk{key: x.request.Key, digest: x.digest().sum(), panel: x.panel, progress: x.request.Progress, decide: x.decide}
+	if x.alone() {
+		b.look = x.look
+	}
 	b.prepare = func(ctx context.Context, behind string) (int, error) {
 		x.panel = b.panel
 		return x.prepare(ctx, behind)
@@ -152,7 +164,9 @@ func (x *raise) prepare(ctx context.Context, behind string) (total int, err erro
 	if err := x.holdBudget(ctx); err != nil {
 		return 0, err
 	}
-	x.at = time.Time{}
+	if x.looked == nil {
+		x.at = time.Time{}
+	}
 	var refusals []Refusal
 	for last := false; !last; {
 		p, err := x.survey(ctx, behind)
@@ -180,7 +194,7 @@ func (x *raise) prepare(ctx context.Context, behind string) (total int, err erro
 // holdBudget keeps others from taking budget that a request counts on, from before it looks until it
 // is done. A request of one part needs no hold: it looks and takes in the same transaction.
 func (x *raise) holdBudget(ctx context.Context) error {
-	if x.hold != nil || x.request.Partial || !x.panel.all && len(x.panel.names) <= partSize {
+	if x.hold != nil || x.request.Partial || x.alone() {
 		return nil
 	}
 	x.hold = &hold{question: x.question.number, epsilon: x.request.Epsilon, panel: x.panel}
@@ -189,6 +203,9 @@ func (x *raise) holdBudget(ctx context.Context) error {
 	_, _, err := x.ledger.submit(ctx, func(*state) ([]change, error) { return nil, nil })
 	return err
 }
+
+// alone tells whether the request is a single part.
+func (x *raise) alone() bool { return !x.panel.all && len(x.panel.names) <= partSize }
 
 // asking is what the raise wants at an instant.
 func (x *raise) asking(at time.Time) asking {
@@ -238,6 +255,7 @@ func (x *raise) answer(s *state, name string, p *part) (*Refusal, error) {
 	}
 	p.counts[v]++
 	if v == reused {
+		x.given, _ = o.chain.at(x.request.Epsilon)
 		return nil, nil
 	}
 	r, first, err := x.ledger.respond(x.question, o, x.request.Epsilon, truth)
@@ -245,6 +263,7 @@ func (x *raise) answer(s *state, name string, p *part) (*Refusal, error) {
 		return nil, err
 	}
 	p.changes = append(append(p.changes, first...), &released{name, x.question.number, x.request.Epsilon, r})
+	x.given = newLevel(x.request.Epsilon, r.value, s.counters.events+uint64(len(p.changes)))
 	return nil, nil
 }
 

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -103,11 +104,18 @@ func (l *Ledger) Responses(ctx context.Context, questionName string, epsilon pri
 	}
 }
 
+// findQuestion returns a question, or ErrUnknown.
 func (l *Ledger) findQuestion(ctx context.Context, name string) (q *question, err error) {
+	if q := l.known.named(name); q != nil {
+		return q, errors.Join(ctx.Err(), l.commits.check())
+	}
 	err = l.view(ctx, func(s *state) error {
 		q, err = l.questionByName(s, name)
 		return err
 	})
+	if err == nil {
+		l.known.name(q) // it is durable
+	}
 	return q, err
 }
 

@@ -193,7 +193,12 @@ type object struct {
 func (o object) withdrew(c chain) bool { return o.withdrawn > c.enrolled }
 
 func (o object) encode() []byte {
-	e := &encoder{buf: make([]byte, 0, 32)}
+	e := &encoder{}
+	o.encodeTo(e)
+	return e.buf
+}
+
+func (o object) encodeTo(e *encoder) {
 	e.epsilon(o.cap)
 	e.epsilon(o.spent)
 	e.uvarint(o.chains)
@@ -202,7 +207,6 @@ func (o object) encode() []byte {
 	e.uvarint(o.earned)
 	o.links.encode(e)
 	e.numbers(o.held)
-	return e.buf
 }
 
 func decodeObject(payload []byte) (object, error) {
@@ -319,7 +323,12 @@ func (c chain) heldBy(buyer uint32) privacy.Epsilon {
 }
 
 func (c chain) encode() []byte {
-	e := &encoder{buf: make([]byte, 0, 24+12*len(c.levels))}
+	e := &encoder{}
+	c.encodeTo(e)
+	return e.buf
+}
+
+func (c chain) encodeTo(e *encoder) {
 	e.uvarint(c.enrolled)
 	e.uvarint(uint64(c.policy))
 	e.uvarint(uint64(c.noise))
@@ -334,7 +343,6 @@ func (c chain) encode() []byte {
 			e.uvarint(uint64(buyer))
 		}
 	}
-	return e.buf
 }
 
 func decodeChain(payload []byte) (chain, error) {
@@ -466,10 +474,14 @@ type request struct {
 
 func (r request) encode() []byte {
 	e := &encoder{}
+	r.encodeTo(e)
+	return e.buf
+}
+
+func (r request) encodeTo(e *encoder) {
 	e.raw(r.digest[:])
 	e.flag(r.done)
 	e.numbers(r.settled)
-	return e.buf
 }
 
 func decodeRequest(payload []byte) (request, error) {

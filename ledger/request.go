@@ -189,6 +189,21 @@ func (o *outcome) add(part *settled, left []*objectRefused) {
 	}
 }
 
+// settle adds a part that has just been carried out by these changes.
+func (o *outcome) settle(end *settled, last uint64, changes []change) {
+	if o.first == 0 {
+		o.first = end.first
+	}
+	var refused []*objectRefused
+	for _, c := range changes {
+		if one, is := c.(*objectRefused); is {
+			refused = append(refused, one)
+		}
+	}
+	o.add(end, refused)
+	o.last = last
+}
+
 func (o *outcome) sweptOf(question uint32) *sweptQuestion {
 	if o.swept == nil {
 		o.swept = map[uint32]*sweptQuestion{}
@@ -335,6 +350,9 @@ type bulk struct {
 	digest   [sha256.Size]byte
 	panel    panel
 	progress Progress
+	// look, if set, looks at the beginning of a panel that is one part, in the snapshot in which the request is
+	// looked up.
+	look func(s *state) error
 	// prepare looks at the whole panel behind the object named, before anything is written, and may
 	// refuse. It returns the number of objects it found.
 	prepare func(ctx context.Context, behind string) (int, error)
@@ -393,46 +411,47 @@ func (l *Ledger) run(ctx context.Context, b *bulk) (outcome, error) {
 
 func (l *Ledger) attempt(ctx context.Context, b *bulk) (outcome, error) {
 	var st standing
+	var done outcome
 	err := l.view(ctx, func(s *state) (err error) {
-		st, err = s.standing(b.key, b.digest)
+		if st, err = s.standing(b.key, b.digest); err != nil {
+			return err
+		}
+		if len(st.settled) > 0 {
+			done, err = s.outcome(st.settled)
+		} else if b.look != nil {
+			err = b.look(s)
+		}
 		return err
 	})
+	if err != nil || st.done {
+		return done, err
+	}
+	b.panel.through = st.through
+	if st.dealt > 0 {
+		if b.panel.all || st.dealt > uint64(len(b.panel.names)) {
+			return outcome{}, orCorrupt(nil, "request %q has dealt with %d objects", b.key, st.dealt)
+		}
+		st.cursor = b.panel.names[st.dealt-1]
+	}
+	total, err := b.prepare(ctx, st.cursor)
 	if err != nil {
+		return outcome{}, st.partly(err)
+	}
+	if err := l.runParts(ctx, b, &st, total, &done); err != nil {
 		return outcome{}, err
 	}
-	if !st.done {
-		b.panel.through = st.through
-		if st.dealt > 0 {
-			if b.panel.all || st.dealt > uint64(len(b.panel.names)) {
-				return outcome{}, orCorrupt(nil, "request %q has dealt with %d objects", b.key, st.dealt)
-			}
-			st.cursor = b.panel.names[st.dealt-1]
-		}
-		total, err := b.prepare(ctx, st.cursor)
-		if err != nil {
-			return outcome{}, st.partly(err)
-		}
-		if err := l.runParts(ctx, b, &st, total); err != nil {
-			return outcome{}, err
-		}
-	}
-	var done outcome
-	err = l.view(context.WithoutCancel(ctx), func(s *state) (err error) { // it is done, whatever has become of ctx
-		done, err = s.outcome(st.settled)
-		return err
-	})
-	return done, err
+	return done, nil
 }
 
-// runParts carries out what is left of a request over so many objects.
-func (l *Ledger) runParts(ctx context.Context, b *bulk, st *standing, total int) error {
+// runParts carries out what is left of a request over so many objects, and adds it to what came of it before.
+func (l *Ledger) runParts(ctx context.Context, b *bulk, st *standing, total int, into *outcome) error {
 	for done := 0; !st.done; {
 		if b.ready != nil {
 			if err := b.ready(ctx, st.cursor); err != nil {
 				return err
 			}
 		}
-		n, err := l.runPart(ctx, b, st)
+		n, err := l.runPart(ctx, b, st, into)
 		if err != nil {
 			return st.partly(err)
 		}
@@ -443,10 +462,11 @@ func (l *Ledger) runParts(ctx context.Context, b *bulk, st *standing, total int)
 	return nil
 }
 
-// runPart carries out the part behind st.cursor and moves st behind it.
-func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing) (n int, err error) {
+// runPart carries out the part behind st.cursor, adds it to the outcome and moves st behind it.
+func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, into *outcome) (n int, err error) {
 	end := &settled{key: b.key, digest: b.digest, through: st.through}
 	cursor := ""
+	var changes []change
 	_, last, err := l.submit(ctx, func(s *state) ([]change, error) {
 		if now, err := s.standing(b.key, b.digest); err != nil {
 			return nil, err
@@ -466,11 +486,13 @@ func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing) (n int, err
 		}
 		end.first, end.final = s.counters.events+1, final && p.left == 0
 		b.panel.stop(end, st.dealt+uint64(n), cursor)
-		return p.settle(end), nil
+		changes = p.settle(end)
+		return changes, nil
 	})
 	if err != nil {
 		return 0, err
 	}
+	into.settle(end, last, changes)
 	st.settled = append(slices.Clip(st.settled), last)
 	st.cursor, st.done, st.dealt = cursor, end.final, end.done
 	return n, nil

@@ -47,8 +47,12 @@ type state struct {
 	known    *cache              // nil if nothing is remembered beyond the transaction
 	latest   numberedSale        // the sale last looked up
 	tallies  map[tallyKey]*tally // those that changed, until flush
+	desk     *desk               // the records worked on; nil to read and write each anew
+	draft    draft               // for records
+	written  written             // for events
 	edge     *logtree.Edge       // of the tree; nil until it is needed
 	salts    func([]byte)        // fills salts with random bytes
+	salt     salt                // the last one
 	linked   linked
 }
 
@@ -119,6 +123,16 @@ func (s *state) put(bucket string, key, payload []byte) error {
 	return s.writer.Put(bucket, key, seal(bucket, key, payload))
 }
 
+// Scan implements [store.Reader]. What is on the desk is written first, so that it is seen.
+func (s *state) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
+	if s.desk != nil && s.writer != nil {
+		if err := s.flushDesk(); err != nil {
+			return err
+		}
+	}
+	return s.Reader.Scan(bucket, from, visit)
+}
+
 func lookup[T any](s *state, bucket string, key []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
 	payload, err := s.get(bucket, key)
 	if err != nil || payload == nil {
@@ -154,8 +168,10 @@ func policyNumberKey(number uint32) []byte { return binary.BigEndian.AppendUint3
 // objectKey ends with a zero byte, which no name contains, so that the records of an object stand
 // together and no name is the beginning of another's.
 func objectKey(name string) []byte {
-	return append(append(make([]byte, 0, len(name)+5), name...), 0) // with room for a question
+	return appendObjectKey(make([]byte, 0, len(name)+5), name) // with room for a question
 }
+
+func appendObjectKey(key []byte, name string) []byte { return append(append(key, name...), 0) }
 
 // memberKey lists a question of an object right behind the object.
 func memberKey(name string, question uint32) []byte {
@@ -164,7 +180,11 @@ func memberKey(name string, question uint32) []byte {
 
 // chainKey puts all chains of a question together, in the order of the objects' names.
 func chainKey(question uint32, name string) []byte {
-	return append(binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(name)), question), name...)
+	return appendChainKey(make([]byte, 0, 4+len(name)), question, name)
+}
+
+func appendChainKey(key []byte, question uint32, name string) []byte {
+	return append(binary.BigEndian.AppendUint32(key, question), name...)
 }
 
 func (s *state) questionNumber(name string) (number uint32, found bool, err error) {
@@ -204,7 +224,11 @@ func (s *state) object(name string) (object, bool, error) {
 	if len(name) > maxName {
 		return object{}, false, nil
 	}
-	return lookup(s, bucketObjects, objectKey(name), decodeObject)
+	read := func() (object, bool, error) { return lookup(s, bucketObjects, objectKey(name), decodeObject) }
+	if s.desk == nil {
+		return read()
+	}
+	return s.desk.objects.of(name, read)
 }
 
 // stranger returns what the log has about somebody who was never enrolled.
@@ -213,11 +237,26 @@ func (s *state) stranger(name string) (stranger, bool, error) {
 }
 
 func (s *state) putObject(name string, o object) error {
-	return s.put(bucketObjects, objectKey(name), o.encode())
+	if s.desk != nil {
+		s.desk.objects.set(name, o)
+		return nil
+	}
+	return s.writeObject(name, o)
+}
+
+func (s *state) writeObject(name string, o object) error {
+	k := s.draft.key()
+	k.buf = appendObjectKey(k.buf, name)
+	o.encodeTo(s.draft.value())
+	return s.write(bucketObjects)
 }
 
 func (s *state) chain(question uint32, name string) (chain, bool, error) {
-	return lookup(s, bucketChains, chainKey(question, name), decodeChain)
+	read := func() (chain, bool, error) { return lookup(s, bucketChains, chainKey(question, name), decodeChain) }
+	if s.desk == nil {
+		return read()
+	}
+	return s.desk.chains.of(chainID{question, name}, read)
 }
 
 func (s *state) buyerNumber(name string) (number uint32, found bool, err error) {
@@ -258,7 +297,11 @@ func (s *state) answers(key []byte) (answers, bool, error) {
 }
 
 func (s *state) request(key string) (request, bool, error) {
-	return lookup(s, bucketRequests, []byte(key), decodeRequest)
+	read := func() (request, bool, error) { return lookup(s, bucketRequests, []byte(key), decodeRequest) }
+	if s.desk == nil {
+		return read()
+	}
+	return s.desk.requests.of(key, read)
 }
 
 // settlement returns the event that settled (a part of) a request.
@@ -298,6 +341,9 @@ func (s *state) scanChains(question uint32, from string, visit func(name string,
 		var c chain
 		if c, fault = openChain(key, value); fault != nil {
 			return false
+		}
+		if s.desk != nil {
+			s.desk.chains.note(chainID{question, name}, c)
 		}
 		return visit(name, c)
 	})

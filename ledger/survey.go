@@ -12,38 +12,53 @@ type surveyed struct {
 	last    bool
 }
 
+// look surveys a request of a single part in a snapshot that is there already.
+func (x *raise) look(s *state) (err error) {
+	x.at = s.clock
+	x.looked = &surveyed{}
+	return x.surveyPart(s, x.looked)
+}
+
 // survey looks at the next objects behind one, without their truths.
 func (x *raise) survey(ctx context.Context, behind string) (surveyed, error) {
+	if p := x.looked; p != nil {
+		x.looked = nil
+		return *p, nil
+	}
 	p := surveyed{end: behind}
 	if err := ctx.Err(); err != nil {
 		return p, err
 	}
-	err := x.ledger.view(ctx, func(s *state) error {
-		if x.at.IsZero() {
-			x.at = s.clock
-		}
-		names, last, err := x.panel.after(s, behind, partSize)
-		if err != nil {
-			return err
-		}
-		if p.objects, p.last = len(names), last; len(names) > 0 {
-			p.end = names[len(names)-1]
-		}
-		for _, name := range names {
-			o, v, refusal, err := x.assess(s, name, x.at)
-			switch {
-			case err != nil:
-				return err
-			case refusal != nil:
-				p.refused = append(p.refused, *refusal)
-			case v == drawn:
-				p.needy = append(p.needy, name)
-				p.bound = append(p.bound, o.chain.bound)
-			}
-		}
-		return nil
-	})
+	err := x.ledger.view(ctx, func(s *state) error { return x.surveyPart(s, &p) })
 	return p, err
+}
+
+// surveyPart looks at the objects behind p.end.
+func (x *raise) surveyPart(s *state, p *surveyed) error {
+	if x.at.IsZero() {
+		x.at = s.clock
+	}
+	s.desk = &desk{} // each record is asked for more than once
+	names, last, err := x.panel.after(s, p.end, partSize)
+	if err != nil {
+		return err
+	}
+	if p.objects, p.last = len(names), last; len(names) > 0 {
+		p.end = names[len(names)-1]
+	}
+	for _, name := range names {
+		o, v, refusal, err := x.assess(s, name, x.at)
+		switch {
+		case err != nil:
+			return err
+		case refusal != nil:
+			p.refused = append(p.refused, *refusal)
+		case v == drawn:
+			p.needy = append(p.needy, name)
+			p.bound = append(p.bound, o.chain.bound)
+		}
+	}
+	return nil
 }
 
 // ask fetches the truths of surveyed objects, as far as they are needed, and returns the refusals of

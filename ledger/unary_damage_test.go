@@ -341,7 +341,7 @@ func TestDecodersRefuseWhatAreNoBits(t *testing.T) {
 		}
 		hidden := append([]byte{1, 'a', 0, 0, 0, 1, 1}, response...)
 		ev := event{}
-		if err := ev.decode(&decoder{rest: event{change: empty(kindReleased)}.public()}, &decoder{rest: append(hidden, 1)}); !errors.Is(err, ErrCorrupt) {
+		if err := ev.decode(&decoder{rest: publicBytes(event{change: empty(kindReleased)})}, &decoder{rest: append(hidden, 1)}); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s released: got %+v, %v", name, ev.change, err)
 		}
 	}

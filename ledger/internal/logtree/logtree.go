@@ -8,6 +8,7 @@
 package logtree
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -60,18 +61,37 @@ func (e *Edge) Append(leaf tlog.Hash) ([]tlog.Hash, error) {
 	if err := checkSize(e.size + 1); err != nil {
 		return nil, err
 	}
-	n := int64(e.size)
-	completed, err := tlog.StoredHashesForRecordHash(n, leaf, (*edgeReader)(e))
-	if err != nil {
-		return nil, err
-	}
-	// The last hash covers the leaf and every subtree that was merged with it.
-	merged := len(completed) - 1
+	// The leaf is merged with the narrowest subtree if that is of its width, then with the next, and so on.
+	merged := Completes(e.size) - 1
 	kept := len(e.hashes) - merged
+	if kept < 0 {
+		return nil, fmt.Errorf("edge of a tree of %d leaves has %d hashes", e.size, len(e.hashes))
+	}
+	completed := make([]tlog.Hash, 1, 1+merged)
+	completed[0] = leaf
+	for i, left := range slices.Backward(e.hashes[kept:]) {
+		completed = append(completed, hashNode(left, completed[merged-1-i]))
+	}
 	e.hashes = append(e.hashes[:kept], completed[merged])
-	e.indexes = append(e.indexes[:kept], tlog.StoredHashIndex(0, n)+int64(merged))
+	e.indexes = append(e.indexes[:kept], tlog.StoredHashIndex(0, int64(e.size))+int64(merged))
 	e.size++
 	return completed, nil
+}
+
+// HashLeaf returns what [tlog.RecordHash] does, without allocating for short data.
+func HashLeaf(data []byte) tlog.Hash {
+	const leaf = 0 // the prefix of RFC 6962
+	return sha256.Sum256(append(append(make([]byte, 0, 192), leaf), data...))
+}
+
+// hashNode returns what [tlog.NodeHash] does, without allocating.
+func hashNode(left, right tlog.Hash) tlog.Hash {
+	const node = 1 // the prefix of RFC 6962
+	var data [1 + 2*tlog.HashSize]byte
+	data[0] = node
+	copy(data[1:], left[:])
+	copy(data[1+tlog.HashSize:], right[:])
+	return sha256.Sum256(data[:])
 }
 
 // Size returns the number of leaves.

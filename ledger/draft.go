@@ -1,0 +1,49 @@
+package ledger
+
+import "encoding/binary"
+
+// draft is where records are written out for the store: in a buffer that is used again, and from there to memory that the
+// store may keep. Its zero value is ready.
+type draft struct {
+	encoder
+	split int    // where the key ends
+	kept  []byte // what lies behind it is free
+}
+
+// key begins a record. The caller appends the key and then calls value.
+func (d *draft) key() *encoder {
+	d.buf = d.buf[:0]
+	return &d.encoder
+}
+
+// value ends the key. What the caller appends from now on is the payload.
+func (d *draft) value() *encoder {
+	d.split = len(d.buf)
+	return &d.encoder
+}
+
+// The memory for the store is asked for in pieces, the first of them small: most transactions are.
+const (
+	smallPiece = 1 << 10
+	largePiece = 64 << 10
+)
+
+// take returns key and sealed value, in memory that is not used again.
+func (d *draft) take(bucket string) (key, value []byte) {
+	sum := checksum(bucket, d.buf[:d.split], d.buf[d.split:])
+	d.buf = binary.BigEndian.AppendUint32(d.buf, sum)
+	if cap(d.kept)-len(d.kept) < len(d.buf) {
+		piece := min(max(2*cap(d.kept), smallPiece), largePiece)
+		d.kept = make([]byte, 0, max(piece, len(d.buf)))
+	}
+	from := len(d.kept)
+	d.kept = append(d.kept, d.buf...)
+	record := d.kept[from:len(d.kept):len(d.kept)]
+	return record[:d.split:d.split], record[d.split:]
+}
+
+// write puts the drafted record.
+func (s *state) write(bucket string) error {
+	key, value := s.draft.take(bucket)
+	return s.writer.Put(bucket, key, value)
+}
