@@ -236,7 +236,7 @@ func (s *state) introduce(c *enrolled) (object, error) {
 }
 
 func (s *state) putChain(question uint32, name string, c chain) error {
-	id := chainID{question, name}
+	id := recordID{question, name}
 	if s.desk != nil {
 		s.desk.chains.set(id, c)
 		return nil
@@ -244,9 +244,9 @@ func (s *state) putChain(question uint32, name string, c chain) error {
 	return s.writeChain(id, c)
 }
 
-func (s *state) writeChain(id chainID, c chain) error {
+func (s *state) writeChain(id recordID, c chain) error {
 	k := s.draft.key()
-	k.buf = appendChainKey(k.buf, id.question, id.object)
+	k.buf = appendChainKey(k.buf, id.question, id.name)
 	c.encodeTo(s.draft.value())
 	return s.write(bucketChains)
 }
@@ -557,15 +557,15 @@ func applySettled(s *state, c *settled, ev event) error {
 
 func (s *state) putRequest(key string, r request) error {
 	if s.desk != nil {
-		s.desk.requests.set(key, r)
+		s.desk.requests.set(recordID{name: key}, r)
 		return nil
 	}
-	return s.writeRequest(key, r)
+	return s.writeRequest(recordID{name: key}, r)
 }
 
-func (s *state) writeRequest(key string, r request) error {
+func (s *state) writeRequest(id recordID, r request) error {
 	k := s.draft.key()
-	k.buf = append(k.buf, key...)
+	k.buf = append(k.buf, id.name...)
 	r.encodeTo(s.draft.value())
 	return s.write(bucketRequests)
 }

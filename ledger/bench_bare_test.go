@@ -40,18 +40,10 @@ func (r *recorder) Update(fn func(store.Writer) error) error {
 		return r.Store.Update(fn)
 	}
 	w := &recordingWriter{}
-	t0 := time.Now()
-	var t1, t2 time.Time
 	err := r.Store.Update(func(into store.Writer) error {
-		t1 = time.Now()
 		w.Writer = into
-		defer func() { t2 = time.Now() }()
 		return fn(w)
 	})
-	dbgA += t1.Sub(t0)
-	dbgB += t2.Sub(t1)
-	dbgC += time.Since(t2)
-	dbgN++
 	switch {
 	case err != nil || len(w.writes) == 0:
 	case r.each != nil:
@@ -105,11 +97,7 @@ func openBare(t testing.TB, path string) *bolt.DB {
 
 // apply makes the writes of one transaction.
 func applyBare(db *bolt.DB, writes []bareWrite) error {
-	t0 := time.Now()
-	var t1 time.Time
-	defer func() { dbgD += t1.Sub(t0); dbgE += time.Since(t1) }()
 	return db.Update(func(tx *bolt.Tx) error {
-		defer func() { t1 = time.Now() }()
 		var b *bolt.Bucket
 		name := ""
 		for _, w := range writes {
@@ -237,7 +225,3 @@ func timed(t testing.TB, fn func() error) time.Duration {
 	must(t, err)
 	return took
 }
-
-var dbgA, dbgB, dbgC time.Duration
-var dbgN int
-var dbgD, dbgE time.Duration

@@ -11,106 +11,146 @@ import (
 //
 // Records are handed out by value, and the slices in them are shared: who changes one makes a new one.
 type desk struct {
-	objects  drawer[string, object]
-	chains   drawer[chainID, chain]
-	requests drawer[string, request]
+	objects  drawer[object]
+	chains   drawer[chain]
+	requests drawer[request]
 }
 
-// chainID names a chain.
-type chainID struct {
+// recordID names a record: a chain by question and object, an object by its name, a request by its key.
+type recordID struct {
 	question uint32
-	object   string
+	name     string
 }
 
-func (id chainID) compare(other chainID) int {
-	return cmp.Or(cmp.Compare(id.question, other.question), cmp.Compare(id.object, other.object))
+func (id recordID) compare(other recordID) int {
+	return cmp.Or(cmp.Compare(id.question, other.question), cmp.Compare(id.name, other.name))
 }
 
 // drawer holds the records of one bucket.
-type drawer[K comparable, T any] struct {
-	places  map[K]int
-	sheets  []sheet[K, T]
-	changed int // how many of them are to be written
+type drawer[T any] struct {
+	sheets []sheet[T]
+	places map[recordID]int // of the sheets, once they have come out of order; else nil
+	last   int              // the sheet asked for last: often the same is asked for again, or the one behind it
+	edited int              // how many sheets are to be written
 }
 
-type sheet[K comparable, T any] struct {
-	key     K
-	record  T
-	found   bool // there is such a record
-	changed bool // it is to be written
+type sheet[T any] struct {
+	id     recordID
+	record T
+	found  bool // there is such a record
+	edited bool // it is to be written
+}
+
+// place returns where a record is.
+func (d *drawer[T]) place(id recordID) (at int, known bool) {
+	n := len(d.sheets)
+	if n == 0 {
+		return 0, false
+	}
+	for at := d.last; at <= d.last+1; at++ {
+		if at := at % n; d.sheets[at].id == id {
+			d.last = at
+			return at, true
+		}
+	}
+	if d.places != nil {
+		at, known = d.places[id]
+	} else {
+		at, known = slices.BinarySearchFunc(d.sheets, id, func(s sheet[T], id recordID) int { return s.id.compare(id) })
+	}
+	if known {
+		d.last = at
+	}
+	return at, known
 }
 
 // of returns a record, and reads it if that was not done yet.
-func (d *drawer[K, T]) of(key K, read func() (T, bool, error)) (record T, found bool, err error) {
-	if at, known := d.places[key]; known {
+func (d *drawer[T]) of(id recordID, read func() (T, bool, error)) (record T, found bool, err error) {
+	if at, known := d.place(id); known {
 		return d.sheets[at].record, d.sheets[at].found, nil
 	}
 	if record, found, err = read(); err == nil {
-		d.add(sheet[K, T]{key: key, record: record, found: found})
+		d.add(sheet[T]{id: id, record: record, found: found})
 	}
 	return record, found, err
 }
 
-// note keeps a record that was read, unless it is there.
-func (d *drawer[K, T]) note(key K, record T) {
-	if _, known := d.places[key]; !known {
-		d.add(sheet[K, T]{key: key, record: record, found: true})
+// note keeps what was read, unless the record is there already.
+func (d *drawer[T]) note(id recordID, record T, found bool) {
+	n := len(d.sheets)
+	known := false
+	if d.places != nil || n > 0 && d.sheets[n-1].id.compare(id) >= 0 {
+		_, known = d.place(id)
+	}
+	if !known {
+		d.add(sheet[T]{id: id, record: record, found: found})
 	}
 }
 
-func (d *drawer[K, T]) add(s sheet[K, T]) {
-	if d.places == nil {
-		d.places = map[K]int{}
+// add adds a record that is not there yet.
+func (d *drawer[T]) add(s sheet[T]) {
+	n := len(d.sheets)
+	if d.places == nil && n > 0 && d.sheets[n-1].id.compare(s.id) > 0 {
+		d.places = make(map[recordID]int, cap(d.sheets))
+		for at := range d.sheets {
+			d.places[d.sheets[at].id] = at
+		}
 	}
-	d.places[s.key] = len(d.sheets)
+	if d.places != nil {
+		d.places[s.id] = n
+	}
 	d.sheets = append(d.sheets, s)
 }
 
 // set changes a record.
-func (d *drawer[K, T]) set(key K, record T) {
-	at, known := d.places[key]
+func (d *drawer[T]) set(id recordID, record T) {
+	at, known := d.place(id)
 	if !known {
 		at = len(d.sheets)
-		d.add(sheet[K, T]{key: key})
+		d.add(sheet[T]{id: id})
 	}
 	s := &d.sheets[at]
-	if !s.changed {
-		d.changed++
+	if !s.edited {
+		d.edited++
 	}
-	s.record, s.found, s.changed = record, true, true
+	s.record, s.found, s.edited = record, true, true
 }
 
 // write passes what changed to put, in order. After that it counts as read.
-func (d *drawer[K, T]) write(compare func(a, b K) int, put func(key K, record T) error) error {
-	if d.changed == 0 {
+func (d *drawer[T]) write(put func(id recordID, record T) error) error {
+	if d.edited == 0 {
 		return nil
 	}
-	places := make([]int, 0, d.changed)
+	places := make([]int, 0, d.edited)
 	for at := range d.sheets {
-		if d.sheets[at].changed {
+		if d.sheets[at].edited {
 			places = append(places, at)
 		}
 	}
-	order := func(a, b int) int { return compare(d.sheets[a].key, d.sheets[b].key) }
-	if !slices.IsSortedFunc(places, order) {
-		slices.SortFunc(places, order)
+	if d.places != nil {
+		slices.SortFunc(places, func(a, b int) int { return d.sheets[a].id.compare(d.sheets[b].id) })
 	}
 	for _, at := range places {
 		s := &d.sheets[at]
-		if err := put(s.key, s.record); err != nil {
+		if err := put(s.id, s.record); err != nil {
 			return err
 		}
-		s.changed = false
+		s.edited = false
 	}
-	d.changed = 0
+	d.edited = 0
 	return nil
 }
 
-// clear empties the drawer and keeps its memory.
-func (d *drawer[K, T]) clear() {
-	clear(d.places)
+// room makes room for more records.
+func (d *drawer[T]) room(more int) { d.sheets = slices.Grow(d.sheets, more) }
+
+// clear empties the drawer and keeps its memory, unless that is much.
+func (d *drawer[T]) clear() {
+	if len(d.sheets) > 2*partSize {
+		d.sheets = nil
+	}
 	clear(d.sheets)
-	d.sheets, d.changed = d.sheets[:0], 0
+	*d = drawer[T]{sheets: d.sheets[:0]}
 }
 
 func (d *desk) clear() {
@@ -121,12 +161,12 @@ func (d *desk) clear() {
 
 // flushDesk writes what changed on the desk.
 func (s *state) flushDesk() error {
-	err := s.desk.objects.write(cmp.Compare[string], s.writeObject)
+	err := s.desk.objects.write(s.writeObject)
 	if err == nil {
-		err = s.desk.chains.write(chainID.compare, s.writeChain)
+		err = s.desk.chains.write(s.writeChain)
 	}
 	if err == nil {
-		err = s.desk.requests.write(cmp.Compare[string], s.writeRequest)
+		err = s.desk.requests.write(s.writeRequest)
 	}
 	return err
 }

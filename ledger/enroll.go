@@ -45,6 +45,7 @@ func (l *Ledger) Enroll(ctx context.Context, r EnrollRequest) (EnrollResult, err
 	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
 		return EnrollResult{}, err
 	}
+	x.panel.question = x.question.number
 	result, err := l.run(ctx, &bulk{
 		key: r.Key, digest: x.digest().sum(), panel: x.panel, progress: r.Progress, prepare: x.prepare, decide: x.decide,
 	})

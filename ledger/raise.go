@@ -102,6 +102,7 @@ type raise struct {
 	panel    panel
 	at       time.Time // when the survey began
 	hold     *hold
+	seen     desk      // what the survey reads
 	looked   *surveyed // what the snapshot in which the request was looked up says of its objects, if they are few
 	truths   told
 	given    level // the response that the last object got or had

@@ -254,7 +254,8 @@ func (p *panel) after(s *state, name string, limit int) (names []string, last bo
 			from++
 		}
 		to := min(from+limit, len(p.names))
-		return p.names[from:to], to == len(p.names), nil
+		names = p.names[from:to]
+		return names, to == len(p.names), s.gather(names, p.question)
 	}
 	last = true
 	if p.question == 0 {
@@ -266,21 +267,57 @@ func (p *panel) after(s *state, name string, limit int) (names []string, last bo
 		})
 		return names, last, err
 	}
-	var fault error
-	err = s.scanChains(p.question, string(objectKey(name)), func(found string, c chain) bool {
-		var in bool
-		if in, fault = p.includes(s, found, c); !in {
-			return fault == nil
+	for from := string(objectKey(name)); ; {
+		candidates, end, err := p.candidates(s, from, limit+1-len(names))
+		if err != nil {
+			return nil, false, err
 		}
-		if last = len(names) < limit; last {
-			names = append(names, found)
+		for _, one := range candidates {
+			if in, err := p.includes(s, one.name, one.chain); err != nil || !in {
+				if err != nil {
+					return nil, false, err
+				}
+				continue
+			}
+			if len(names) == limit {
+				return names, false, nil
+			}
+			names = append(names, one.name)
 		}
-		return last
-	})
-	if err == nil {
-		err = fault
+		if end {
+			return names, true, nil
+		}
+		from = string(objectKey(candidates[len(candidates)-1].name))
 	}
-	return names, last, err
+}
+
+// candidates returns the next chains of the question that are old enough, up to a limit, and whether there are no more.
+func (p *panel) candidates(s *state, from string, limit int) (found []namedChain, end bool, err error) {
+	end = true
+	if s.desk != nil {
+		s.desk.chains.room(limit)
+	}
+	err = s.scanChains(p.question, from, func(name string, c chain) bool {
+		if c.enrolled <= p.through {
+			found = append(found, namedChain{name, c})
+		}
+		end = len(found) < limit
+		return end
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	names := make([]string, len(found))
+	for i, one := range found {
+		names[i] = one.name
+	}
+	return found, end, s.gather(names, 0)
+}
+
+// namedChain is a chain with the name of its object.
+type namedChain struct {
+	name string
+	chain
 }
 
 // stop notes in the event that settles a part how far the request has come: of names given only how many, since
@@ -304,11 +341,8 @@ func (c *settled) names(objects []string, all bool) bool {
 	return true
 }
 
-// includes tells whether a panel of all has an object with this chain.
+// includes tells whether a panel of all has an object with this chain, which is old enough.
 func (p *panel) includes(s *state, name string, c chain) (bool, error) {
-	if c.enrolled > p.through {
-		return false, nil
-	}
 	o, found, err := s.object(name)
 	if err != nil || !found {
 		return false, orCorrupt(err, "object %q has a chain but no budget", name)
@@ -500,11 +534,14 @@ func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, into *outco
 
 // eachPart passes the panel behind an object to visit, in snapshots of one part each.
 func (l *Ledger) eachPart(ctx context.Context, p *panel, behind string, visit func(s *state, names []string) error) error {
+	var seen desk
 	for last := false; !last; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		err := l.view(ctx, func(s *state) error {
+			seen.clear()
+			s.desk = &seen
 			names, end, err := p.after(s, behind, partSize)
 			if err != nil {
 				return err

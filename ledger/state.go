@@ -134,14 +134,11 @@ func (s *state) Scan(bucket string, from []byte, visit func(key, value []byte) b
 }
 
 func lookup[T any](s *state, bucket string, key []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
-	payload, err := s.get(bucket, key)
-	if err != nil || payload == nil {
+	value, err := s.Get(bucket, key)
+	if err != nil {
 		return record, false, err
 	}
-	if record, err = decode(payload); err != nil {
-		return record, false, fmt.Errorf("record %x in %s: %w", key, bucket, err)
-	}
-	return record, true, nil
+	return decodeRecord(bucket, key, value, decode)
 }
 
 func number32(payload []byte) (uint32, error) {
@@ -228,7 +225,7 @@ func (s *state) object(name string) (object, bool, error) {
 	if s.desk == nil {
 		return read()
 	}
-	return s.desk.objects.of(name, read)
+	return s.desk.objects.of(recordID{name: name}, read)
 }
 
 // stranger returns what the log has about somebody who was never enrolled.
@@ -238,15 +235,15 @@ func (s *state) stranger(name string) (stranger, bool, error) {
 
 func (s *state) putObject(name string, o object) error {
 	if s.desk != nil {
-		s.desk.objects.set(name, o)
+		s.desk.objects.set(recordID{name: name}, o)
 		return nil
 	}
-	return s.writeObject(name, o)
+	return s.writeObject(recordID{name: name}, o)
 }
 
-func (s *state) writeObject(name string, o object) error {
+func (s *state) writeObject(id recordID, o object) error {
 	k := s.draft.key()
-	k.buf = appendObjectKey(k.buf, name)
+	k.buf = appendObjectKey(k.buf, id.name)
 	o.encodeTo(s.draft.value())
 	return s.write(bucketObjects)
 }
@@ -256,7 +253,7 @@ func (s *state) chain(question uint32, name string) (chain, bool, error) {
 	if s.desk == nil {
 		return read()
 	}
-	return s.desk.chains.of(chainID{question, name}, read)
+	return s.desk.chains.of(recordID{question, name}, read)
 }
 
 func (s *state) buyerNumber(name string) (number uint32, found bool, err error) {
@@ -301,7 +298,7 @@ func (s *state) request(key string) (request, bool, error) {
 	if s.desk == nil {
 		return read()
 	}
-	return s.desk.requests.of(key, read)
+	return s.desk.requests.of(recordID{name: key}, read)
 }
 
 // settlement returns the event that settled (a part of) a request.
@@ -343,7 +340,7 @@ func (s *state) scanChains(question uint32, from string, visit func(name string,
 			return false
 		}
 		if s.desk != nil {
-			s.desk.chains.note(chainID{question, name}, c)
+			s.desk.chains.note(recordID{question, name}, c, true)
 		}
 		return visit(name, c)
 	})

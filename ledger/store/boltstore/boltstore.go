@@ -552,5 +552,3 @@ func rescueFault(err *error) {
 		panic(p)
 	}
 }
-
-func (s *Store) DebugStats() bolt.Stats { return s.current.db.Stats() }

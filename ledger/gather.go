@@ -1,0 +1,103 @@
+package ledger
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+// gathered is how many objects are worth gathering: fewer are looked up one by one.
+const gathered = 32
+
+// gather brings what there is of the objects with these names, which come in order, to the desk: their budgets and, unless
+// question is 0, their chains. That is a walk through the buckets, which is much faster than looking each record up.
+// Without a desk it does nothing.
+func (s *state) gather(names []string, question uint32) error {
+	if s.desk == nil || len(names) < gathered {
+		return nil
+	}
+	var wanted []byte
+	objectAt := func(i int) []byte {
+		wanted = appendObjectKey(wanted[:0], names[i])
+		return wanted
+	}
+	s.desk.objects.room(len(names))
+	err := s.walk(bucketObjects, len(names), objectAt, func(i int, value []byte) error {
+		o, found, err := decodeRecord(bucketObjects, wanted, value, decodeObject)
+		if err == nil {
+			s.desk.objects.note(recordID{name: names[i]}, o, found)
+		}
+		return err
+	})
+	if err != nil || question == 0 {
+		return err
+	}
+	s.desk.chains.room(len(names))
+	chainAt := func(i int) []byte {
+		wanted = appendChainKey(wanted[:0], question, names[i])
+		return wanted
+	}
+	return s.walk(bucketChains, len(names), chainAt, func(i int, value []byte) error {
+		c, found, err := decodeRecord(bucketChains, wanted, value, decodeChain)
+		if err == nil {
+			s.desk.chains.note(recordID{question, names[i]}, c, found)
+		}
+		return err
+	})
+}
+
+// walk passes n records to visit, nil for one that is not there. Their keys come in order; each stays valid until the next
+// one is asked for.
+func (s *state) walk(bucket string, n int, key func(i int) []byte, visit func(i int, value []byte) error) error {
+	const far = 8 // after so many other records it is faster to seek
+	for i := 0; i < n; {
+		var fault error
+		passed := 0
+		wanted := key(i)
+		settle := func(value []byte) bool {
+			if fault = visit(i, value); fault != nil {
+				return false
+			}
+			if i++; i < n {
+				wanted = key(i)
+			}
+			return i < n
+		}
+		err := s.Scan(bucket, wanted, func(at, value []byte) bool {
+			order := bytes.Compare(at, wanted)
+			for ; order > 0; order = bytes.Compare(at, wanted) {
+				if !settle(nil) {
+					return false
+				}
+			}
+			if order == 0 {
+				passed = 0
+				return settle(value)
+			}
+			passed++
+			return passed < far
+		})
+		for err == nil && fault == nil && i < n && passed < far { // the bucket has ended
+			settle(nil)
+		}
+		if err != nil || fault != nil {
+			return errors.Join(err, fault)
+		}
+	}
+	return nil
+}
+
+// decodeRecord decodes a stored record; nil stands for none.
+func decodeRecord[T any](bucket string, key, value []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
+	if value == nil {
+		return record, false, nil
+	}
+	payload, err := unseal(bucket, key, value)
+	if err != nil {
+		return record, false, err
+	}
+	if record, err = decode(payload); err != nil {
+		return record, false, fmt.Errorf("record %x in %s: %w", key, bucket, err)
+	}
+	return record, true, nil
+}
