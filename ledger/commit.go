@@ -277,12 +277,14 @@ func (l *Ledger) commit(batch []*proposal) error {
 	}
 	events, last := uint64(0), uint64(0)
 	var edge *logtree.Edge
-	err := l.store.Update(func(w store.Writer) error {
+	err := l.store.Update(func(w store.Writer) (err error) {
+		spool := &spool{into: w}
+		defer func() { err = errors.Join(err, spool.wait()) }()
 		now := l.clock()
 		if err := checkTime(now); err != nil {
 			return err
 		}
-		s, err := writeState(w, now)
+		s, err := writeState(spool, now)
 		if err == nil {
 			s.known = &l.known
 			err = s.checkBegun()
@@ -302,7 +304,10 @@ func (l *Ledger) commit(batch []*proposal) error {
 			return nil
 		}
 		edge = s.edge
-		return s.flush()
+		if err := s.flush(); err != nil {
+			return err
+		}
+		return spool.settle()
 	})
 	if err != nil {
 		l.log.Error().Err(err).Int("requests", len(batch)).Msg("commit failed")

@@ -390,6 +390,7 @@ type bulk struct {
 	// prepare looks at the whole panel behind the object named, before anything is written, and may
 	// refuse. It returns the number of objects it found.
 	prepare func(ctx context.Context, behind string) (int, error)
+	ahead   ahead // what is read for the next part while one is committed
 	// ready, if set, looks at the objects of the next part, before it is decided.
 	ready func(ctx context.Context, behind string) error
 	// decide makes the changes for the objects of one part. Who belongs to it may have changed since
@@ -479,6 +480,7 @@ func (l *Ledger) attempt(ctx context.Context, b *bulk) (outcome, error) {
 
 // runParts carries out what is left of a request over so many objects, and adds it to what came of it before.
 func (l *Ledger) runParts(ctx context.Context, b *bulk, st *standing, total int, into *outcome) error {
+	defer b.ahead.wait()
 	for done := 0; !st.done; {
 		if b.ready != nil {
 			if err := b.ready(ctx, st.cursor); err != nil {
@@ -507,9 +509,12 @@ func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, into *outco
 		} else if len(now.settled) != len(st.settled) {
 			return nil, errOvertaken
 		}
-		names, final, err := b.panel.after(s, st.cursor, partSize)
+		names, final, err := b.next(s, st.cursor)
 		if err != nil {
 			return nil, err
+		}
+		if !final {
+			b.ahead.begin(l, b.panel, names[len(names)-1])
 		}
 		p, err := b.decide(s, names)
 		if err != nil {
@@ -527,6 +532,7 @@ func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, into *outco
 		return 0, err
 	}
 	into.settle(end, last, changes)
+	b.ahead.own(end.first, last)
 	st.settled = append(slices.Clip(st.settled), last)
 	st.cursor, st.done, st.dealt = cursor, end.final, end.done
 	return n, nil

@@ -1,0 +1,128 @@
+package ledger
+
+import (
+	"runtime/debug"
+
+	"github.com/sluicedp/sluice/ledger/store"
+)
+
+// spool is a writer that puts records in the background, while the transaction goes on to make others. Whoever reads, or
+// deletes, waits until everything is put: so nobody sees a difference, and the store is never used by two at a time.
+// A transaction of few records starts nothing in the background.
+type spool struct {
+	into    store.Writer
+	records []spooled      // not handed over yet
+	work    chan []spooled // nil if nothing runs in the background
+	free    chan []spooled // memory to be used again
+	done    chan struct{}
+	err     error // of what was put in the background; only after done
+	panic   any   // likewise
+}
+
+type spooled struct {
+	bucket     string
+	key, value []byte
+}
+
+// spoolSize is how many records are handed over at a time, and spoolDepth how many times that may be under way.
+const (
+	spoolSize  = 256
+	spoolDepth = 8
+)
+
+func (s *spool) Put(bucket string, key, value []byte) error {
+	s.records = append(s.records, spooled{bucket, key, value})
+	if len(s.records) < spoolSize {
+		return nil
+	}
+	if s.work == nil {
+		s.start()
+	}
+	s.work <- s.records
+	select {
+	case s.records = <-s.free:
+	default:
+		s.records = make([]spooled, 0, spoolSize)
+	}
+	return nil
+}
+
+func (s *spool) start() {
+	s.work, s.free, s.done = make(chan []spooled, spoolDepth), make(chan []spooled, spoolDepth), make(chan struct{})
+	go s.run(s.work, s.free, s.done)
+}
+
+// run puts what it gets. After a failure it only takes it.
+func (s *spool) run(work, free chan []spooled, done chan struct{}) {
+	defer close(done)
+	for records := range work {
+		if s.err == nil && s.panic == nil {
+			s.put(records)
+		}
+		clear(records)
+		select {
+		case free <- records[:0]:
+		default:
+		}
+	}
+}
+
+func (s *spool) put(records []spooled) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // as the store does where it is called
+	defer func() { s.panic = recover() }()
+	for _, r := range records {
+		if s.err = s.into.Put(r.bucket, r.key, r.value); s.err != nil {
+			return
+		}
+	}
+}
+
+// wait waits until nothing runs in the background. A panic there goes on here.
+func (s *spool) wait() error {
+	if s.work != nil {
+		close(s.work)
+		<-s.done
+		s.work = nil
+	}
+	if p := s.panic; p != nil {
+		s.panic = nil
+		panic(p)
+	}
+	return s.err
+}
+
+// settle puts everything there is.
+func (s *spool) settle() error {
+	if err := s.wait(); err != nil {
+		return err
+	}
+	for _, r := range s.records {
+		if s.err = s.into.Put(r.bucket, r.key, r.value); s.err != nil {
+			return s.err
+		}
+	}
+	clear(s.records)
+	s.records = s.records[:0]
+	return nil
+}
+
+func (s *spool) Get(bucket string, key []byte) ([]byte, error) {
+	if err := s.settle(); err != nil {
+		return nil, err
+	}
+	return s.into.Get(bucket, key)
+}
+
+func (s *spool) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
+	if err := s.settle(); err != nil {
+		return err
+	}
+	return s.into.Scan(bucket, from, visit)
+}
+
+func (s *spool) Delete(bucket string, key []byte) error {
+	if err := s.settle(); err != nil {
+		return err
+	}
+	return s.into.Delete(bucket, key)
+}
