@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"math/bits"
+	"strings"
 
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -120,14 +121,18 @@ type bitChain struct {
 
 func newBitChain(n int, recorded []BitLevel) (bitChain, error) {
 	levels, err := newLadder(recorded, func(response Bits) error {
-		if response.n != n {
-			return fmt.Errorf("has %d bits instead of %d", response.n, n)
-		}
-		return nil
+		return checkLength(response, n)
 	}, func(s *Sampler, below, above BitLevel, at privacy.Epsilon) Bits {
 		return s.drawBits(between(2, below.Epsilon, at, above.Epsilon), n, above.Response.packed, below.Response.packed)
 	})
 	return bitChain{n, levels}, err
+}
+
+func checkLength(response Bits, n int) error {
+	if response.n != n {
+		return fmt.Errorf("has %d bits instead of %d", response.n, n)
+	}
+	return nil
 }
 
 // Len returns the number of bits of every response.
@@ -140,13 +145,16 @@ func (s *Sampler) drawBits(l law, n int, above, below string) Bits {
 	if below == "" {
 		below = above // has no weight
 	}
-	packed := make([]byte, packedLen(n))
-	for i := range n {
-		at, shift := i/8, i%8
-		bit := mix.Draw(s.bits, uint32(above[at]>>shift&1), uint32(below[at]>>shift&1))
-		packed[at] |= byte(bit) << shift
+	var packed strings.Builder
+	packed.Grow(len(above))
+	for i := range len(above) {
+		drawn := byte(0)
+		for shift := range min(8, n-8*i) {
+			drawn |= byte(mix.Draw(s.bits, uint32(above[i]>>shift&1), uint32(below[i]>>shift&1))) << shift
+		}
+		packed.WriteByte(drawn)
 	}
-	return Bits{n, string(packed)}
+	return Bits{n, packed.String()}
 }
 
 // BitChain is everything one object ever answered about a row of true bits, such as a Bloom filter, by

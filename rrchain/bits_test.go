@@ -424,7 +424,7 @@ func TestRowsPassTheRightResponses(t *testing.T) {
 		first, either, same := w.First.Float64(), w.Either.Float64(), w.Same.Float64()
 		for _, u := range between01(first, either, same) {
 			want := wantRow(t, c.above, c.below, u, first, either, same)
-			level, err := c.draw(newBits(t, n, c.levels...), replay(slices.Repeat([]uint64{uint64(u * 0x1p64), ^uint64(0)}, n)...))
+			level, err := c.draw(newBits(t, n, c.levels...), replay(slices.Repeat([]uint64{wordOf(2, u, 1)}, n)...))
 			if err != nil || level.Response != want {
 				t.Errorf("%s with U=%v: %v, %v; want %v", c.name, u, level.Response, err, want)
 			}

@@ -28,10 +28,7 @@ func NewChain(m int, recorded ...Level) (*Chain, error) {
 		return nil, err
 	}
 	levels, err := newLadder(recorded, func(response int) error {
-		if response < 0 || response >= m {
-			return fmt.Errorf("answers with value %d of %d", response, m)
-		}
-		return nil
+		return checkResponse(response, m)
 	}, func(s *Sampler, below, above Level, at privacy.Epsilon) int {
 		return s.draw(between(m, below.Epsilon, at, above.Epsilon), above.Response, below.Response)
 	})
@@ -50,20 +47,28 @@ func (c *Chain) Values() int { return c.m }
 // kept. Raise returns [ErrInvalid], and leaves the chain as it was, when the ε is not above the
 // current one or truth is not a value of the question.
 func (c *Chain) Raise(s *Sampler, to privacy.Epsilon, truth int) (Level, error) {
-	current, err := c.raisable(to)
+	response, err := s.Raise(c.m, c.Current(), to, truth)
 	if err != nil {
 		return Level{}, err
 	}
-	if err := checkTruth(truth, c.m); err != nil {
-		return Level{}, err
-	}
-	return c.put(to, s.draw(upwards(c.m, current.Epsilon, to), truth, current.Response)), nil
+	return c.put(to, response), nil
 }
 
-// checkTruth leaves the number out of its error: it is, or resembles, the truth.
-func checkTruth(truth, m int) error {
-	if truth < 0 || truth >= m {
-		return fmt.Errorf("%w: the true value is not one of the question's %d values", ErrInvalid, m)
+func checkResponse(response, m int) error {
+	if response < 0 || response >= m {
+		return fmt.Errorf("answers with value %d of %d", response, m)
 	}
 	return nil
+}
+
+func checkTruth(truth, m int) error {
+	if truth < 0 || truth >= m {
+		return truthError(m)
+	}
+	return nil
+}
+
+// truthError leaves the number out: it is, or resembles, the truth.
+func truthError(m int) error {
+	return fmt.Errorf("%w: the true value is not one of the question's %d values", ErrInvalid, m)
 }

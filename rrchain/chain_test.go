@@ -85,7 +85,7 @@ func TestChainPassesTheRightResponses(t *testing.T) {
 		first, either := w.First.Float64(), w.Either.Float64()
 		want := func(u float64, response int) {
 			t.Helper()
-			level, err := c.draw(newChain(t, 4, recorded...), replay(uint64(u*0x1p64), 0))
+			level, err := c.draw(newChain(t, 4, recorded...), replay(wordOf(4, u, 0)))
 			if err != nil || level.Response != response {
 				t.Errorf("%s with U=%v: %v, %v; want response %d", c.name, u, level, err, response)
 			}
@@ -106,7 +106,7 @@ func TestFirstResponse(t *testing.T) {
 			u    float64
 			want int
 		}{{0, truth}, {0.999 * λ, truth}, {1.001 * λ, 3}, {0.999, 3}} {
-			level, err := newChain(t, 4).Raise(replay(uint64(c.u*0x1p64), ^uint64(0)), eps(t, "1"), truth)
+			level, err := newChain(t, 4).Raise(replay(wordOf(4, c.u, 3)), eps(t, "1"), truth)
 			if err != nil || level != (Level{eps(t, "1"), c.want}) {
 				t.Errorf("truth %d, U=%v: %v, %v; want %d", truth, c.u, level, err, c.want)
 			}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"math/big"
+	"math/bits"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -143,8 +144,14 @@ func response(m, nano int64) (p, q *big.Float) {
 	return quo(e, scale), quo(1, scale)
 }
 
-// replay returns a sampler on the given random words, then ones for ever. A draw reads a word for
-// the real number U and one for the uniform value; m = 4 takes the top two bits of it.
+// wordOf returns the word in which a draw from m values, few enough for one word, sees the real number U = u and
+// the uniform value.
+func wordOf(m int, u float64, value int) uint64 {
+	word, _ := bits.Div64(uint64(value), uint64(u*0x1p64), uint64(m))
+	return word
+}
+
+// replay returns a sampler on the given random words, then ones for ever. A draw reads one; see [wordOf].
 func replay(words ...uint64) *Sampler {
 	return ReplaySampler(exact.ReplayBits(func(p []byte) {
 		for ; len(p) > 0; p = p[8:] {

@@ -67,10 +67,18 @@ func (l *ladder[R]) find(epsilon privacy.Epsilon) (int, bool) {
 // raisable returns the current level, if a raise to an ε starts from there.
 func (l *ladder[R]) raisable(to privacy.Epsilon) (LevelOf[R], error) {
 	current := l.Current()
-	if !current.Epsilon.Less(to) {
-		return current, fmt.Errorf("%w: a raise to ε=%v must lie above the current ε=%v", ErrInvalid, to, current.Epsilon)
+	return current, checkRise(current.Epsilon, to)
+}
+
+func checkRise(from, to privacy.Epsilon) error {
+	if !from.Less(to) {
+		return riseError(from, to)
 	}
-	return current, nil
+	return nil
+}
+
+func riseError(from, to privacy.Epsilon) error {
+	return fmt.Errorf("%w: a raise to ε=%v must lie above the current ε=%v", ErrInvalid, to, from)
 }
 
 // put records a response above all others.

@@ -74,8 +74,12 @@ const cached = 4096
 //
 // A Sampler is not safe for concurrent use; it is cheap, so make one for each goroutine.
 type Sampler struct {
-	bits *exact.Bits
-	laws map[law]*exact.Mixture
+	bits   *exact.Bits
+	laws   map[law]*exact.Mixture
+	recent [16]struct { // where a law is looked for first, in its place
+		law law
+		mix *exact.Mixture
+	}
 }
 
 // NewSampler returns a sampler on the operating system's randomness.
@@ -103,8 +107,23 @@ func (s *Sampler) draw(l law, above, below int) int {
 	return int(s.mixture(l).Draw(s.bits, uint32(above), uint32(below)))
 }
 
-// mixture returns the thresholds of a law.
+// mixture returns the thresholds of a law. Finding them in the map takes longer than a draw.
 func (s *Sampler) mixture(l law) *exact.Mixture {
+	r := &s.recent[l.place()]
+	if r.law != l {
+		r.law, r.mix = l, s.kept(l)
+	}
+	return r.mix
+}
+
+// place returns the place of a law among the recent ones, from 0 to 15: the top bits of a product with 2⁶⁴ divided
+// by the golden ratio, which spreads numbers that are alike.
+func (l law) place() uint64 {
+	return uint64(l.below+3*l.at+5*l.above+7*l.m) * 0x9e3779b97f4a7c15 >> 60
+}
+
+// kept returns the thresholds of a law from the map, and puts them there first if need be.
+func (s *Sampler) kept(l law) *exact.Mixture {
 	mix, ok := s.laws[l]
 	if !ok {
 		if len(s.laws) >= cached {

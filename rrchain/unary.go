@@ -3,6 +3,7 @@ package rrchain
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/privacy"
@@ -45,15 +46,11 @@ func NewUnaryChain(m int, recorded ...BitLevel) (*UnaryChain, error) {
 // and is not kept. Raise returns [ErrInvalid], and leaves the chain as it was, when the ε is not above
 // the current one or truth is not a value of the question.
 func (c *UnaryChain) Raise(s *Sampler, to privacy.Epsilon, truth int) (BitLevel, error) {
-	current, err := c.raisable(to)
+	response, err := s.RaiseUnary(c.n, c.Current(), to, truth)
 	if err != nil {
 		return BitLevel{}, err
 	}
-	if err := checkTruth(truth, c.n); err != nil {
-		return BitLevel{}, err
-	}
-	hidden := s.hidden(c.n, current, truth)
-	return c.put(to, s.drawBits(upwards(2, current.Epsilon, to), c.n, hidden, current.Response.packed)), nil
+	return c.put(to, response), nil
 }
 
 // hidden draws the hidden bits given the truth and the highest response. Nothing about its time or the
@@ -64,11 +61,12 @@ func (s *Sampler) hidden(m int, current BitLevel, truth int) string {
 
 // hiddenRow returns a row of zeros but for the coin in the place of the true value.
 func hiddenRow(m int, coin byte, truth int) string {
-	row := make([]byte, packedLen(m))
-	for i := range row {
-		row[i] = coin << (truth & 7) & byte(exact.EqualMask(uint64(i), uint64(truth>>3)))
+	var row strings.Builder
+	row.Grow(packedLen(m))
+	for i := range packedLen(m) {
+		row.WriteByte(coin << (truth & 7) & byte(exact.EqualMask(uint64(i), uint64(truth>>3))))
 	}
-	return string(row)
+	return row.String()
 }
 
 // coin draws the hidden bit of the true value: fair before the first response, and then what the last

@@ -39,15 +39,15 @@ func TestTheCoinRespondsToTheLastResponse(t *testing.T) {
 					u    float64
 					want int
 				}{{λ / 2, response.Bit(truth)}, {(1 + λ) / 2, uniform}} {
-					words := []uint64{uint64(c.u * 0x1p64), -uint64(uniform)}
-					if got := replay(words...).coin(current, truth); got != c.want {
+					word := wordOf(2, c.u, uniform)
+					if got := replay(word).coin(current, truth); got != c.want {
 						t.Errorf("ε=%s, truth %d, U=%v, uniform bit %d: the coin is %d, want %d", at, truth, c.u, uniform, got, c.want)
 					}
 					want := row(t, response.Len())
 					if c.want == 1 {
 						want = row(t, response.Len(), truth)
 					}
-					if got := replay(words...).hidden(response.Len(), current, truth); got != want.packed {
+					if got := replay(word).hidden(response.Len(), current, truth); got != want.packed {
 						t.Errorf("ε=%s, truth %d: hidden bits %x, want %x", at, truth, got, want.packed)
 					}
 				}
@@ -70,7 +70,7 @@ func TestUnaryRespondsToTheHiddenRow(t *testing.T) {
 				hidden = row(t, m, truth)
 			}
 			for _, u := range between01(first, either, same) {
-				words := append([]uint64{^uint64(0), -uint64(coin)}, slices.Repeat([]uint64{uint64(u * 0x1p64), ^uint64(0)}, m)...)
+				words := append([]uint64{wordOf(2, 1-0x1p-53, coin)}, slices.Repeat([]uint64{wordOf(2, u, 1)}, m)...)
 				chain := newUnary(t, m, BitLevel{eps(t, "1"), last})
 				level, err := chain.Raise(replay(words...), eps(t, "2"), truth)
 				if want := wantRow(t, hidden, last, u, first, either, same); err != nil || level.Response != want {
@@ -96,15 +96,14 @@ func countedSampler(seed uint64) (s *Sampler, read func() int) {
 }
 
 // TestWordsReadDoNotTellTheTruth replays the same words for every truth. How many of them a step takes depends
-// on nothing but the number of bits: two for each bit, and for a raise in unary encoding one for a first coin or
-// two for a later one. So the words of all later steps, and of other objects, do not move either.
+// on nothing but the number of bits: one for each bit, and for a raise in unary encoding one for the coin. So the words of all later steps, and of other objects, do not move either.
 func TestWordsReadDoNotTellTheTruth(t *testing.T) {
 	for _, m := range []int{2, 9, 70} {
 		for truth := range m {
 			levels := []struct {
 				at    string
 				words int
-			}{{"0.5", 1 + 2*m}, {"2", 2 + 2*m}, {"0.1", 2 * m}, {"1", 2 * m}, {"2.000000001", 2 + 2*m}}
+			}{{"0.5", 1 + m}, {"2", 1 + m}, {"0.1", m}, {"1", m}, {"2.000000001", 1 + m}}
 			for steps := range len(levels) + 1 {
 				sampler, read := countedSampler(uint64(m))
 				chain, want := newUnary(t, m), 0
@@ -128,8 +127,8 @@ func TestWordsReadDoNotTellTheTruth(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := read(); got != 3*2*n {
-				t.Errorf("bits %v: %d words were read, want %d", truth, got, 3*2*n)
+			if got := read(); got != 3*n {
+				t.Errorf("bits %v: %d words were read, want %d", truth, got, 3*n)
 			}
 		}
 	}
@@ -169,16 +168,16 @@ func TestUnaryFirstResponse(t *testing.T) {
 	for coin := range uint64(2) {
 		for _, c := range []struct {
 			u       float64
-			uniform uint64
+			uniform int
 			want    string
 		}{
-			{0, ^uint64(0), []string{"000", "010"}[coin]},
-			{0.999 * λ, ^uint64(0), []string{"000", "010"}[coin]},
+			{0, 1, []string{"000", "010"}[coin]},
+			{0.999 * λ, 1, []string{"000", "010"}[coin]},
 			{1.001 * λ, 0, "000"},
-			{1.001 * λ, ^uint64(0), "111"},
+			{1.001 * λ, 1, "111"},
 		} {
-			u := uint64(c.u * 0x1p64)
-			level, err := newUnary(t, 3).Raise(replay(coin, u, c.uniform, u, c.uniform, u, c.uniform), eps(t, "1"), 1)
+			word := wordOf(2, c.u, c.uniform)
+			level, err := newUnary(t, 3).Raise(replay(coin, word, word, word), eps(t, "1"), 1)
 			if got := fmt.Sprint(level.Response); err != nil || got != c.want {
 				t.Errorf("coin %d, U=%v: %s, %v; want %s", coin, c.u, got, err, c.want)
 			}

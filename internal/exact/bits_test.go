@@ -36,7 +36,7 @@ func TestDrawLeavesNoBitsBehind(t *testing.T) {
 	for range 100 {
 		mix.Draw(bits, 1, 2)
 	}
-	if bits.used < 100*16 || bytes.Count(bits.buf[:bits.used], []byte{0}) != bits.used {
+	if bits.used < 100*8 || bytes.Count(bits.buf[:bits.used], []byte{0}) != bits.used {
 		t.Errorf("of %d bytes used, %d are wiped", bits.used, bytes.Count(bits.buf[:bits.used], []byte{0}))
 	}
 }

@@ -1,7 +1,5 @@
 package exact
 
-import "math/big"
-
 // widest is the range of DrawInteger: the integers from 1 − widest to widest.
 const widest = 1 << 62
 
@@ -13,7 +11,7 @@ const widest = 1 << 62
 // law calls for it, DrawInteger reads bits for ever. To learn that, it would first need about as many bits as
 // the logarithm of the probability says; so a law must make it so unlikely that it means never.
 func DrawInteger(source *Bits, cumulative func(u int64, prec uint) Interval) int64 {
-	x := &lazyReal{source: source, prefix: new(big.Int).SetUint64(source.Uint64()), length: 64}
+	x := newLazyReal(source, source.Uint64(), 1)
 	below := func(u int64) uint64 { return x.below(func(prec uint) Interval { return cumulative(u, prec) }) }
 	for below(-widest) != 0 || below(widest) == 0 {
 		x.extend()

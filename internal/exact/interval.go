@@ -13,35 +13,51 @@ func Int(n int64) Interval {
 	return Interval{x, x}
 }
 
-func down(x, y Interval) *big.Float { return directed(big.ToNegativeInf, x, y) }
-func up(x, y Interval) *big.Float   { return directed(big.ToPositiveInf, x, y) }
+// result returns an interval for the result of an operation on x and y.
+func result(x, y Interval) Interval { return outwards(max(x.lo.Prec(), y.lo.Prec())) }
 
-func directed(mode big.RoundingMode, x, y Interval) *big.Float {
-	return new(big.Float).SetPrec(max(x.lo.Prec(), y.lo.Prec())).SetMode(mode)
+// outwards returns an interval of a precision: whatever is put into its ends is rounded outwards. Both are made
+// at once, because half the time of short operations goes into making numbers.
+func outwards(prec uint) Interval {
+	ends := new([2]big.Float)
+	return Interval{
+		ends[0].SetPrec(prec).SetMode(big.ToNegativeInf),
+		ends[1].SetPrec(prec).SetMode(big.ToPositiveInf),
+	}
 }
 
 // Add encloses x + y.
 func (x Interval) Add(y Interval) Interval {
-	return Interval{down(x, y).Add(x.lo, y.lo), up(x, y).Add(x.hi, y.hi)}
+	z := result(x, y)
+	z.lo.Add(x.lo, y.lo)
+	z.hi.Add(x.hi, y.hi)
+	return z
 }
 
 // Sub encloses x − y, which the caller knows not to be negative.
 func (x Interval) Sub(y Interval) Interval {
-	lo := down(x, y).Sub(x.lo, y.hi)
-	if lo.Sign() < 0 {
-		lo.SetInt64(0)
+	z := result(x, y)
+	if z.lo.Sub(x.lo, y.hi).Sign() < 0 {
+		z.lo.SetInt64(0)
 	}
-	return Interval{lo, up(x, y).Sub(x.hi, y.lo)}
+	z.hi.Sub(x.hi, y.lo)
+	return z
 }
 
 // Mul encloses x · y.
 func (x Interval) Mul(y Interval) Interval {
-	return Interval{down(x, y).Mul(x.lo, y.lo), up(x, y).Mul(x.hi, y.hi)}
+	z := result(x, y)
+	z.lo.Mul(x.lo, y.lo)
+	z.hi.Mul(x.hi, y.hi)
+	return z
 }
 
 // Quo encloses x / y; the lower end of y must be above 0.
 func (x Interval) Quo(y Interval) Interval {
-	return Interval{down(x, y).Quo(x.lo, y.hi), up(x, y).Quo(x.hi, y.lo)}
+	z := result(x, y)
+	z.lo.Quo(x.lo, y.hi)
+	z.hi.Quo(x.hi, y.lo)
+	return z
 }
 
 // Below tells whether x is certainly below y.
@@ -68,29 +84,41 @@ const (
 )
 
 // Exp encloses e^(nano·10⁻⁹) for 0 ≤ nano ≤ 10¹², with a relative width below 2^−prec.
-// The power series is cut where its tail, at most twice the first term left out, is below the
-// working precision; the tail is added to the upper end.
 func Exp(nano int64, prec uint) Interval {
 	work := prec + guard
-	point := func(n int64) Interval {
-		x := new(big.Float).SetPrec(work).SetInt64(n)
-		return Interval{x, x}
-	}
 	if nano == 0 {
-		return point(1)
+		one := new(big.Float).SetPrec(work).SetInt64(1)
+		return Interval{one, one}
 	}
-	r := point(nano).Quo(point(1_000_000_000 << halved))
-	sum, term := point(1), r
-	for n := int64(2); term.hi.MantExp(nil) > -int(work); n++ {
-		sum = sum.Add(term)
-		term = term.Mul(r).Quo(Int(n))
+	lo, hi := seriesOfExp(nano, work)
+	x, spare := outwards(work), outwards(work)
+	x.lo.SetMantExp(x.lo.SetInt(lo), -int(work))
+	x.hi.SetMantExp(x.hi.SetInt(hi), -int(work))
+	for range halved { // in two places in turns, so that nothing is allocated
+		spare.lo.Mul(x.lo, x.lo)
+		spare.hi.Mul(x.hi, x.hi)
+		x, spare = spare, x
 	}
-	tail := term.Mul(Int(2))
-	sum.hi = up(sum, tail).Add(sum.hi, tail.hi)
-	for range halved {
-		sum = sum.Mul(sum)
+	return x
+}
+
+// seriesOfExp encloses e^r with r = nano·10⁻⁹·2⁻²², by integers in units of 2^−places. The power series is cut
+// at the first term that is 0 in these units. All divisions are rounded down: r is less than one unit too small,
+// hence each term, as r < 2⁻¹², less than two. The first n terms are summed up, of which the last is 0; what comes
+// after them is less than one unit. So 2n+1 units make up for all of it.
+func seriesOfExp(nano int64, places uint) (lo, hi *big.Int) {
+	r := new(big.Int).Lsh(big.NewInt(nano), places-halved)
+	r.Quo(r, big.NewInt(1_000_000_000))
+	sum := new(big.Int).Lsh(big.NewInt(1), places)
+	term, product, n := new(big.Int).Set(r), new(big.Int), int64(1)
+	for term.Sign() > 0 {
+		sum.Add(sum, term)
+		n++
+		product.Mul(term, r)
+		product.Rsh(product, places)
+		term.Quo(product, big.NewInt(n))
 	}
-	return sum
+	return sum, new(big.Int).Add(sum, big.NewInt(2*n+1))
 }
 
 // Pow encloses xⁿ. It takes the same steps for every n, because n may depend on the truth.

@@ -16,29 +16,49 @@ type Weights struct {
 // a chain of randomized responses has this form.
 type Mixture struct {
 	m                   uint64
+	width               uint64 // of the cell of U that the first words of a draw leave, in units of 2⁻⁶⁴
 	first, either, same threshold
 	weights             func(prec uint) Weights
 }
 
-// threshold is a real number t in [0,1] as 64 bits of U see it: U is below t if its first 64 bits
-// are below lo, not below t if they are above hi, and undecided between.
+// splitUpTo is the largest m for which one word is enough for a draw. W is a uniform real number in [0,1); then
+// the whole part of mW is a uniform value, its fraction is a uniform real number U, and the two are independent:
+// for each value k, W is in [k/m, (k+1)/m) with probability 1/m, and then uniform there, so that U = mW−k is
+// uniform on [0,1). Both can therefore come from one W, exactly. But 64 bits of W leave a cell of U that is m·2⁻⁶⁴
+// wide. Around each of three thresholds, and where one value ends, that many words and a few more are undecided:
+// at most 7m+24 of 2⁶⁴, which for m up to 2¹¹ is still below 2⁻⁵⁰ of all draws. For more values, U and the
+// uniform value are drawn from a word each.
+const splitUpTo = 1 << 11
+
+// threshold is a real number t in [0,1] as a cell of U sees it: U is below t if the cell begins below lo, not
+// below t if it begins above hi, and undecided between.
 type threshold struct{ lo, hi uint64 }
 
 // NewMixture returns the law on the values 0 … m−1, 1 ≤ m ≤ 2³². weights must enclose the same
 // real numbers in [0,1] at every precision, more tightly the higher it is, with First ≤ Either.
 func NewMixture(m uint32, weights func(prec uint) Weights) *Mixture {
-	mix := &Mixture{m: uint64(m), weights: weights}
+	mix := &Mixture{m: uint64(m), width: 1, weights: weights}
+	if m <= splitUpTo {
+		mix.width = uint64(m)
+	}
 	for prec := uint(128); ; prec *= 2 {
 		w := weights(prec)
-		mix.first, mix.either, mix.same = newThreshold(w.First), newThreshold(w.Either), newThreshold(w.Same)
-		if mix.first.tight() && mix.either.tight() && mix.same.tight() {
+		first, either, same := newThreshold(w.First), newThreshold(w.Either), newThreshold(w.Same)
+		if first.tight() && either.tight() && same.tight() {
+			mix.first, mix.either, mix.same = first.widened(mix.width), either.widened(mix.width), same.widened(mix.width)
 			return mix
 		}
 	}
 }
 
+// newThreshold returns the threshold for cells of 2⁻⁶⁴.
 func newThreshold(t Interval) threshold {
 	return threshold{scaled(t.lo), scaled(t.hi)}
+}
+
+// widened returns the threshold for cells of width·2⁻⁶⁴: the last part of a cell must be below lo.
+func (t threshold) widened(width uint64) threshold {
+	return threshold{t.lo - min(t.lo, width-1), t.hi}
 }
 
 // scaled returns ⌊x·2⁶⁴⌋, at most 2⁶⁴−1. For the upper end of an interval the rounding down is on the
@@ -51,8 +71,8 @@ func scaled(x *big.Float) uint64 {
 // tight tells whether at most a few of the 2⁶⁴ cells are undecided.
 func (t threshold) tight() bool { return t.hi-t.lo <= 8 }
 
-// compare returns all ones for "below" if u is below t, and all ones for "open" if u is too close
-// to tell.
+// compare returns all ones for "below" if the cell that begins at u is below t, and all ones for "open" if it is
+// too close to tell.
 func (t threshold) compare(u uint64) (below, open uint64) {
 	_, isBelow := bits.Sub64(u, t.lo, 0)
 	_, isAbove := bits.Sub64(t.hi, u, 0)
@@ -62,13 +82,19 @@ func (t threshold) compare(u uint64) (below, open uint64) {
 // Draw returns first, second or a uniform value, by the law. It takes its time from the random
 // bits alone: all outcomes are computed and one is selected without a branch.
 func (mix *Mixture) Draw(source *Bits, first, second uint32) uint32 {
-	u := source.Uint64()
-	other := uniform(source, mix.m)
+	word := source.Uint64()
+	u, other, cut := word, uint64(0), uint64(0)
+	if mix.m <= splitUpTo {
+		other, u = bits.Mul64(word, mix.m)
+		_, cut = bits.Add64(u, mix.width-1, 0) // the cell of mW reaches into the next whole number
+	} else {
+		other = uniform(source, mix.m)
+	}
 	isFirst, open1 := mix.first.compare(u)
 	isEither, open2 := mix.either.compare(u)
 	isSame, open3 := mix.same.compare(u)
-	if open1|open2|open3 != 0 {
-		isFirst, isEither, isSame = mix.refine(u, source)
+	if cut|open1|open2|open3 != 0 {
+		isFirst, isEither, isSame, other = mix.refine(word, other, source)
 	}
 	equal := EqualMask(uint64(first), uint64(second))
 	isFirst = choose(equal, isSame, isFirst)
@@ -77,25 +103,52 @@ func (mix *Mixture) Draw(source *Bits, first, second uint32) uint32 {
 	return uint32(choose(isFirst, uint64(first), value))
 }
 
-// refine compares U with all three thresholds, revealing more bits of it after the 64 of u.
-func (mix *Mixture) refine(u uint64, source *Bits) (isFirst, isEither, isSame uint64) {
-	x := &lazyReal{source: source, prefix: new(big.Int).SetUint64(u), length: 64}
+// refine compares U with all three thresholds, revealing more bits after the 64 of word. It also returns the
+// uniform value: other, or the one that is in the same bits as U.
+func (mix *Mixture) refine(word, other uint64, source *Bits) (isFirst, isEither, isSame, value uint64) {
+	x := newLazyReal(source, word, mix.width)
+	if value = other; mix.m <= splitUpTo {
+		value = x.split()
+	}
 	isFirst = x.below(func(prec uint) Interval { return mix.weights(prec).First })
 	isEither = x.below(func(prec uint) Interval { return mix.weights(prec).Either })
 	isSame = x.below(func(prec uint) Interval { return mix.weights(prec).Same })
-	return isFirst, isEither, isSame
+	return isFirst, isEither, isSame, value
 }
 
-// lazyReal is a uniform real number in [0,1) of which the first length bits are known.
+// lazyReal is a real number of which the first length bits behind the point are known, up to its width: it is
+// uniform in the cell from prefix·2^−length to (prefix+width)·2^−length.
 type lazyReal struct {
-	source *Bits
-	prefix *big.Int
-	length int
+	source        *Bits
+	prefix, width *big.Int
+	length        int
+}
+
+// newLazyReal returns a uniform real number in [0,1), which begins with the 64 bits of a word, times width.
+func newLazyReal(source *Bits, word, width uint64) *lazyReal {
+	x := &lazyReal{source: source, prefix: new(big.Int), width: new(big.Int).SetUint64(width)}
+	x.reveal(word)
+	return x
+}
+
+// split returns the whole part of the number, which becomes its fraction. It reveals bits until the cell has one
+// whole part; another 64 bits are not enough with probability width·2⁻⁶⁴ at most.
+func (x *lazyReal) split() uint64 {
+	for {
+		last := new(big.Int).Add(x.prefix, x.width)
+		last.Sub(last, big.NewInt(1)).Rsh(last, uint(x.length))
+		whole := new(big.Int).Rsh(x.prefix, uint(x.length))
+		if whole.Cmp(last) == 0 {
+			x.prefix.Sub(x.prefix, last.Lsh(whole, uint(x.length)))
+			return whole.Uint64()
+		}
+		x.extend()
+	}
 }
 
 // below returns all ones if the number is below t and zero if not. It reveals bits until the cell
 // of the known ones lies on one side of t. Two lengths of the same cell may both touch t, but
-// another 64 bits miss it with probability 1 − 2⁻⁶⁴ or better.
+// another 64 bits miss it with probability 1 − width·2⁻⁶⁴ or better.
 func (x *lazyReal) below(t func(prec uint) Interval) uint64 {
 	for {
 		bound := t(uint(2*x.length + guard))
@@ -110,16 +163,21 @@ func (x *lazyReal) below(t func(prec uint) Interval) uint64 {
 }
 
 // extend reveals 64 more bits.
-func (x *lazyReal) extend() {
+func (x *lazyReal) extend() { x.reveal(x.source.Uint64()) }
+
+// reveal narrows the cell to one of its 2⁶⁴ parts.
+func (x *lazyReal) reveal(word uint64) {
+	part := new(big.Int).SetUint64(word)
 	x.prefix.Lsh(x.prefix, 64)
-	x.prefix.Or(x.prefix, new(big.Int).SetUint64(x.source.Uint64()))
+	x.prefix.Add(x.prefix, part.Mul(part, x.width))
 	x.length += 64
 }
 
 // cell returns the lower (end 0) or upper (end 1) end of the known cell, exactly.
 func (x *lazyReal) cell(end int64) *big.Float {
-	n := new(big.Int).Add(x.prefix, big.NewInt(end))
-	f := new(big.Float).SetPrec(uint(x.length) + 1).SetInt(n)
+	n := new(big.Int).Mul(x.width, big.NewInt(end))
+	n.Add(n, x.prefix)
+	f := new(big.Float).SetPrec(uint(n.BitLen()) + 1).SetInt(n)
 	return f.SetMantExp(f, -x.length)
 }
 

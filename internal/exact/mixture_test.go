@@ -56,17 +56,7 @@ func checkPrefixes(t *testing.T, at *big.Float, below decider) {
 // refinement. It must be the threshold rounded up to 320 bits, to the last one.
 func checkFlip(t *testing.T, at *big.Float, below decider) {
 	const length = 320
-	// Invariant: below for U < low/2^length, not below for U ≥ high/2^length.
-	low, high := new(big.Int), new(big.Int).Lsh(big.NewInt(1), length)
-	for low.Cmp(high) < 0 {
-		mid := new(big.Int).Add(low, high)
-		mid.Rsh(mid, 1)
-		if below(0, words(mid, length)...) {
-			low = mid.Add(mid, big.NewInt(1))
-		} else {
-			high = mid
-		}
-	}
+	low := flip(new(big.Int), new(big.Int).Lsh(big.NewInt(1), length), func(u *big.Int) bool { return below(0, words(u, length)...) })
 	if want := ceiling(at, length); low.Cmp(want) != 0 {
 		t.Errorf("the outcome changes at\n%#x·2⁻³²⁰, want\n%#x·2⁻³²⁰", low, want)
 	}
@@ -76,25 +66,33 @@ func checkFlip(t *testing.T, at *big.Float, below decider) {
 // leaves them in the last, upwards or downwards. Exactly these words are read, and all count.
 func TestRefinementTakesAsManyWordsAsItNeeds(t *testing.T) {
 	var bits tape
-	for _, s := range specimens()[:4] { // the three thresholds are one irrational number
+	irrational := specimens()[:4] // the three thresholds are one number
+	for _, s := range irrational {
+		irrational = append(irrational, s.ofMany())
+	}
+	for _, s := range irrational {
+		words1, unit := 1, s.width // the words that a draw takes, and the bits of U that they leave unknown
+		if s.m == many {
+			words1 = 2
+		}
 		for depth := range 7 {
 			u := words(ceiling(s.first, 64*(depth+1)), 64*(depth+1))
 			last := &u[depth]
-			*last -= 2 // one below the word of the threshold, since the ceiling is one above it
+			*last -= 2 * unit // below the cell of the threshold, since the ceiling is above it
 			if got := s.at(&bits, second, ones, u...); got != first {
 				t.Errorf("%s: leaving the threshold downwards in word %d gives %d, want the first value", s.name, depth, got)
 			}
-			wantRead(t, s.name, &bits, depth+2)
-			*last += 2
+			wantRead(t, s.name, &bits, depth+words1)
+			*last += 3 * unit
 			if got := s.at(&bits, second, 0, u...); got != third {
 				t.Errorf("%s: leaving the threshold upwards in word %d gives %d, want the uniform value", s.name, depth, got)
 			}
-			wantRead(t, s.name, &bits, depth+2)
+			wantRead(t, s.name, &bits, depth+words1)
 		}
 	}
 }
 
-// wantRead checks the words read: 64 bits of U, one word for the uniform value, the refinement.
+// wantRead checks the words read: those that every draw takes, and those of the refinement.
 func wantRead(t *testing.T, name string, bits *tape, want int) {
 	t.Helper()
 	if bits.read() != want {
@@ -113,7 +111,7 @@ func TestBitsReadDoNotTellTheOutcome(t *testing.T) {
 			counts := map[int]bool{}
 			for _, one := range []uint32{0, first, second, third} {
 				for _, two := range []uint32{0, first, second, third} {
-					bits.load(0x0123456789abcdef, append([]uint64{u[0], uniformWord}, u[1:]...)...)
+					s.write(&bits, third, 0x0123456789abcdef, u...)
 					outcomes[s.Draw(&bits.Bits, one, two) == one] = true
 					counts[bits.read()] = true
 				}
@@ -144,18 +142,110 @@ func closeCalls(s specimen) [][]uint64 {
 	return calls
 }
 
-// TestRefinementIsRare states the promise of the package: all but 2⁻⁵⁰ of the draws need one word.
-// NewMixture leaves at most nine cells of 2⁻⁶⁴ open around each of the three thresholds.
+// TestRefinementIsRare states the promise of the package: all but 2⁻⁵⁰ of the draws need no refinement. What is
+// undecided are the words W with mW mod 2⁶⁴ in one of four ranges, one of them below 2⁶⁴. These are multiples of
+// the largest power of two in m, 2^j, and each is that of 2^j words.
 func TestRefinementIsRare(t *testing.T) {
 	for _, s := range specimens() {
-		open := uint64(0)
-		for _, threshold := range []threshold{s.Mixture.first, s.Mixture.either, s.Mixture.same} {
-			open += threshold.hi - threshold.lo + 1
-		}
-		if open > 1<<14 {
-			t.Errorf("%s: %d cells of 2⁻⁶⁴ are open", s.name, open)
+		for _, m := range []uint32{2, 3, few, 1000, splitUpTo - 1, splitUpTo, splitUpTo + 1, many, 1 << 20} {
+			mix := NewMixture(m, s.weights)
+			step := uint64(1)
+			if m <= splitUpTo {
+				step = uint64(m & -m)
+			}
+			open := (mix.width-1)/step*step + step
+			for _, threshold := range []threshold{mix.first, mix.either, mix.same} {
+				open += (threshold.hi-threshold.lo)/step*step + step
+			}
+			if open > 1<<14 {
+				t.Errorf("%s, m=%d: %d words of 2⁶⁴ are open", s.name, m, open)
+			}
 		}
 	}
+}
+
+// TestOneWordHoldsBoth looks, for m of all kinds, for the real number W at which the outcome changes, to 192 bits:
+// W in [k/m, (k+1)/m) has the uniform value k and U = mW−k, so that is the number (k+t)/m for a threshold t of U.
+func TestOneWordHoldsBoth(t *testing.T) {
+	all := specimens()
+	for _, s := range all[:len(all)/2] { // the others differ from these in m alone
+		for _, m := range []uint64{3, 100, splitUpTo - 1} {
+			s.Mixture = NewMixture(uint32(m), s.weights)
+			for _, p := range s.pairs() {
+				for _, side := range p.sides {
+					for _, k := range []uint64{0, m - 1} {
+						if k != uint64(p.second) { // that value comes from two sides
+							checkSplit(t, s, p, side, k)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func checkSplit(t *testing.T, s specimen, p pair, side side, k uint64) {
+	t.Helper()
+	const length = 192
+	changed := func(w *big.Int) bool {
+		var bits tape
+		bits.load(0, words(w, length)...)
+		value := s.Draw(&bits.Bits, first, p.second)
+		return value == first || side.name == "Either" && value == p.second
+	}
+	got := flip(edgeOf(k, big.NewFloat(0), s.m, length), edgeOf(k, big.NewFloat(1), s.m, length), changed)
+	if want := edgeOf(k, side.at, s.m, length); got.Cmp(want) != 0 {
+		t.Errorf("%s/%s/%s, m=%d, value %d: the outcome changes at %#x·2⁻¹⁹², want %#x·2⁻¹⁹²", s.name, p.name, side.name, s.m, k, got, want)
+	}
+}
+
+// TestOneWordHoldsTheUniformValue looks for the real numbers at which the uniform value changes from k−1 to k,
+// where nothing else is drawn: k/m, deep into the refinement.
+func TestOneWordHoldsTheUniformValue(t *testing.T) {
+	const length = 320
+	zero := func(prec uint) Weights { return Weights{Int(0), Int(0), Int(0)} }
+	for _, m := range []uint64{2, 3, 6, 7, 100, splitUpTo - 1, splitUpTo} {
+		mix := NewMixture(uint32(m), zero)
+		for _, k := range []uint64{1, m / 2, m - 1} {
+			low, high := edgeOf(k-1, big.NewFloat(0), m, length), edgeOf(k, big.NewFloat(1), m, length)
+			got := flip(low, high, func(w *big.Int) bool {
+				var bits tape
+				bits.load(0, words(w, length)...)
+				value := uint64(mix.Draw(&bits.Bits, first, second))
+				if value != k-1 && value != k {
+					t.Errorf("m=%d, W=%#x·2⁻³²⁰: value %d, want %d or %d", m, w, value, k-1, k)
+				}
+				return value == k-1
+			})
+			if want := edgeOf(k, big.NewFloat(0), m, length); got.Cmp(want) != 0 {
+				t.Errorf("m=%d: value %d begins at %#x·2⁻³²⁰, want %#x·2⁻³²⁰", m, k, got, want)
+			}
+		}
+	}
+}
+
+// edgeOf returns (k+t)/m in units of 2^−length, rounded up.
+func edgeOf(k uint64, t *big.Float, m uint64, length int) *big.Int {
+	numerator, _ := sum(new(big.Float).SetUint64(k), t).Rat(nil)
+	numerator.Mul(numerator, new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), uint(length))))
+	numerator.Quo(numerator, new(big.Rat).SetInt(new(big.Int).SetUint64(m)))
+	floor, rest := new(big.Int).DivMod(numerator.Num(), numerator.Denom(), new(big.Int))
+	return floor.Add(floor, big.NewInt(int64(rest.Sign())))
+}
+
+// flip returns the least number from low to high of which a predicate no longer holds: high if it holds below it.
+func flip(low, high *big.Int, holds func(*big.Int) bool) *big.Int {
+	low, high = new(big.Int).Set(low), new(big.Int).Set(high)
+	for low.Cmp(high) < 0 {
+		mid := new(big.Int).Add(low, high)
+		mid.Rsh(mid, 1)
+		if holds(mid) {
+			low = mid.Add(mid, big.NewInt(1))
+		} else {
+			high = mid
+		}
+	}
+	return low
 }
 
 // TestNewMixtureAsksUntilItIsTight gives weights that are loose at first. A wide interval would
@@ -245,7 +335,7 @@ func TestUniformPartIsIndependent(t *testing.T) {
 	var bits tape
 	for value := range uint32(8) {
 		for _, u := range []uint64{3 << 62, 3<<62 | 1, 7 << 61, ones} {
-			bits.load(0, u, uint64(value)<<61)
+			neither.write(&bits, uint64(value), 0, u)
 			if got := neither.Draw(&bits.Bits, first, second); got != value {
 				t.Errorf("the word of %d drew %d", value, got)
 			}

@@ -1,7 +1,5 @@
 package exact
 
-import "math/big"
-
 // DrawRank returns a rank from 0 to n, where n is the number of cumulative probabilities given: it is
 // at most j with probability cumulative[j], which rise with j. weights encloses them more tightly the
 // higher the precision, as for [NewMixture].
@@ -9,7 +7,7 @@ import "math/big"
 // Unlike a Mixture, whose thresholds are public and kept, these may depend on the truth: nothing is
 // kept, and all of U is compared with all of them, whichever decides.
 func DrawRank(source *Bits, n int, weights func(prec uint) []Interval) int {
-	x := &lazyReal{source: source, prefix: new(big.Int).SetUint64(source.Uint64()), length: 64}
+	x := newLazyReal(source, source.Uint64(), 1)
 	for {
 		rank, open := n, false
 		for _, t := range weights(uint(2*x.length + guard)) {

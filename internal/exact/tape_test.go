@@ -3,6 +3,7 @@ package exact
 import (
 	"encoding/binary"
 	"math/big"
+	"math/bits"
 	"testing"
 )
 
@@ -33,17 +34,22 @@ func (t *tape) load(tail uint64, words ...uint64) {
 // read returns how many words were read.
 func (t *tape) read() int { return t.words + t.pages*page/8 - (page-t.used)/8 }
 
-// The tests draw from mixtures over eight values and give the mixture these two. A draw that takes
-// neither returns third, because that is what the uniform word stands for.
+// The tests draw from mixtures over few values or many and give the mixture the first two of these. A draw that
+// takes neither returns third, because that is the uniform value on the tape.
 const (
-	first       = 1
-	second      = 2
-	third       = 5
-	uniformWord = third << 61 // m = 8 takes the top three bits
+	first  = 1
+	second = 2
+	third  = 5
 )
 
-// specimen is a mixture over eight values with its thresholds as an independent computation has
-// them, to 512 bits and more.
+// few is a number of values for which a draw takes one word, many one for which it takes two. Both are powers of
+// two, so that the uniform value is a number of whole bits, fewBits and manyBits.
+const (
+	fewBits, manyBits = 3, 12
+	few, many         = 1 << fewBits, 1 << manyBits
+)
+
+// specimen is a mixture with its thresholds as an independent computation has them, to 512 bits and more.
 type specimen struct {
 	name                string
 	weights             func(prec uint) Weights
@@ -52,7 +58,13 @@ type specimen struct {
 }
 
 func newSpecimen(name string, weights func(prec uint) Weights, first, either, same *big.Float) specimen {
-	return specimen{name, weights, first, either, same, NewMixture(8, weights)}
+	return specimen{name, weights, first, either, same, NewMixture(few, weights)}
+}
+
+// ofMany is the same specimen over many values.
+func (s specimen) ofMany() specimen {
+	s.name, s.Mixture = s.name+", many values", NewMixture(many, s.weights)
+	return s
 }
 
 // specimens has irrational thresholds, equal ones and different ones, rational ones with a finite
@@ -77,6 +89,9 @@ func specimens() []specimen {
 		e, one := Exp(1_000_000_000, prec), Int(1)
 		return Weights{First: one.Quo(e), Either: e.Quo(e.Add(one)), Same: one.Sub(one.Quo(e))}
 	}, quo(one, e), quo(e, sum(e, one)), sum(one, new(big.Float).Neg(quo(one, e)))))
+	for _, s := range list {
+		list = append(list, s.ofMany())
+	}
 	return list
 }
 
@@ -156,8 +171,24 @@ func (s specimen) pairs() []pair {
 
 // at draws with a U that begins with the given words and goes on with tail for ever.
 func (s specimen) at(t *tape, second uint32, tail uint64, u ...uint64) uint32 {
-	t.load(tail, append([]uint64{u[0], uniformWord}, u[1:]...)...)
+	s.write(t, third, tail, u...)
 	return s.Draw(&t.Bits, first, second)
+}
+
+// write puts the words of a draw on the tape: one real number that begins with the bits of the uniform value and
+// goes on with those of U, or a word for the uniform value behind the first of U.
+func (s specimen) write(t *tape, value, tail uint64, u ...uint64) {
+	if s.m == many {
+		t.load(tail, append([]uint64{u[0], value << (64 - manyBits)}, u[1:]...)...)
+		return
+	}
+	list, before := make([]uint64, len(u)), value
+	for i, word := range u {
+		list[i] = before<<(64-fewBits) | word>>fewBits
+		before = word
+	}
+	list = append(list, before<<(64-fewBits)|tail>>fewBits)
+	t.load(bits.RotateLeft64(tail, -fewBits), list...)
 }
 
 // eachThreshold runs a subtest for every threshold of every specimen.

@@ -1,0 +1,106 @@
+package rrchain
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/exact"
+)
+
+// The benchmarks of draws compare them, in turns, with reading one random word from the same source.
+
+// turns takes so many turns of each in one iteration.
+const turns = 2000
+
+// besideWords runs draws in turns with reads of so many words, and reports the median ratio, in reads for each word:
+// 1 would be nothing but the read.
+func besideWords(b *testing.B, s *Sampler, words int, draw func(i int) error) {
+	b.Helper()
+	b.ReportAllocs()
+	var ratios []float64
+	var draws []time.Duration
+	for b.Loop() {
+		began := time.Now()
+		for range turns * words {
+			s.bits.Uint64()
+		}
+		read := time.Since(began)
+		began = time.Now()
+		for i := range turns {
+			if err := draw(i); err != nil {
+				b.Fatal(err)
+			}
+		}
+		drawn := time.Since(began)
+		ratios = append(ratios, float64(drawn)/float64(read))
+		draws = append(draws, drawn)
+	}
+	slices.Sort(ratios)
+	slices.Sort(draws)
+	b.ReportMetric(ratios[len(ratios)/2], "reads")
+	b.ReportMetric(float64(draws[len(draws)/2].Nanoseconds())/float64(turns*words), "ns/each")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkDraw draws with thresholds that are there already.
+func BenchmarkDraw(b *testing.B) {
+	low, mid, high := eps(b, "1"), eps(b, "1.5"), eps(b, "2")
+	for _, c := range []struct {
+		name string
+		m    int
+	}{{"m=2", 2}, {"m=10", 10}, {"m=2000", 2000}, {"m=100000", 100_000}} {
+		for _, way := range []struct {
+			name string
+			draw func(s *Sampler, truth int) (int, error)
+		}{
+			{"first", func(s *Sampler, truth int) (int, error) { return s.Raise(c.m, Level{}, low, truth) }},
+			{"raise", func(s *Sampler, truth int) (int, error) { return s.Raise(c.m, Level{low, 1}, high, truth) }},
+			{"insert", func(s *Sampler, value int) (int, error) {
+				return s.Between(c.m, Level{low, 1}, mid, Level{high, value})
+			}},
+		} {
+			b.Run(way.name+"/"+c.name, func(b *testing.B) {
+				s := NewSampler()
+				besideWords(b, s, 1, func(i int) error {
+					_, err := way.draw(s, i&1)
+					return err
+				})
+			})
+		}
+	}
+}
+
+// BenchmarkDrawUnary raises in unary encoding: "reads" is for each bit.
+func BenchmarkDrawUnary(b *testing.B) {
+	const m = 500
+	s, current, to := NewSampler(), BitLevel{eps(b, "1"), row(b, m, 3, 99, 400)}, eps(b, "2")
+	besideWords(b, s, m, func(i int) error {
+		_, err := s.RaiseUnary(m, current, to, i%m)
+		return err
+	})
+}
+
+// BenchmarkFirstUse computes the thresholds that a first draw needs and later ones find: most of it is arithmetic on
+// exponentials.
+func BenchmarkFirstUse(b *testing.B) {
+	for name, l := range map[string]law{
+		"first":         {4, 0, 1_000_000_000, truthAbove},
+		"raise":         {4, 1_000_000_000, 2_000_000_000, truthAbove},
+		"insert":        {4, 1_000_000_000, 1_500_000_000, 2_000_000_000},
+		"raise-extreme": {MaxValues, 999_999_999_999, 1_000_000_000_000, truthAbove},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			var took []time.Duration
+			for b.Loop() {
+				began := time.Now()
+				exact.NewMixture(uint32(l.m), l.weights)
+				took = append(took, time.Since(began))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Nanoseconds())/1000, "µs/each")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
