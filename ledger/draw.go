@@ -16,10 +16,8 @@ type response struct {
 // respond returns the chain's response at ε: the recorded one, or one drawn now, from the truth if ε is
 // above all others. With it comes the change that binds the chain to the truth, if it is to be.
 func (l *Ledger) respond(q *question, x subject, epsilon privacy.Epsilon, truth int32) (out response, first []change, err error) {
-	for _, at := range x.chain.levels {
-		if !q.has(at.Epsilon, at.Response) {
-			return out, nil, orCorrupt(nil, "object %q answers with %v", x.name, at.Response)
-		}
+	if err := q.checkLevels(x); err != nil {
+		return out, nil, err
 	}
 	if at, recorded := x.chain.at(epsilon); recorded {
 		return response{value: at.Response, method: methodResale}, nil, nil
@@ -34,56 +32,57 @@ func (l *Ledger) respond(q *question, x subject, epsilon privacy.Epsilon, truth 
 		out.value, err = l.keyed(q, x, place, epsilon, truth)
 		return out, first, err
 	}
-	order := draw{l.sampler, out.method, epsilon, int(truth)}
-	switch q.encoding {
-	case Unary:
-		out.value.bits, err = drawFrom(order, len(q.values), x.chain.levels, rrchain.NewUnaryChain, func(v value) rrchain.Bits { return v.bits })
-	case Finite:
-		out.value.index, err = q.mechanism.draw(l.outputs, x.chain.levels, place, epsilon, truth)
-	default:
-		out.value.index, err = drawFrom(order, len(q.values), x.chain.levels, rrchain.NewChain, func(v value) int { return v.index })
-	}
-	if err != nil {
-		return out, nil, fmt.Errorf("object %q: %w", x.name, err)
+	out.value, err = l.draw(q, x.chain.levels, place, epsilon, truth)
+	if err != nil { // everything the host had a hand in was checked before
+		return out, nil, fmt.Errorf("object %q: %w: %w", x.name, ErrCorrupt, err)
 	}
 	return out, first, nil
 }
 
-// draw says what is to be drawn.
-type draw struct {
-	sampler *rrchain.Sampler
-	method  method
-	epsilon privacy.Epsilon
-	truth   int
+// checkLevels checks what a draw depends on: that the levels of a chain rise, and that each can be a response.
+func (q *question) checkLevels(x subject) error {
+	before := privacy.Epsilon{}
+	for _, at := range x.chain.levels {
+		if !before.Less(at.Epsilon) || !q.has(at.Epsilon, at.Response) {
+			return orCorrupt(nil, "object %q answers with %v at ε=%s, behind ε=%s", x.name, at.Response, at.Epsilon, before)
+		}
+		before = at.Epsilon
+	}
+	return nil
 }
 
-// drawable is a chain that can be drawn from, with responses of type R.
-type drawable[R any] interface {
-	Raise(s *rrchain.Sampler, to privacy.Epsilon, truth int) (rrchain.LevelOf[R], error)
-	Degrade(s *rrchain.Sampler, to privacy.Epsilon) (rrchain.LevelOf[R], error)
-	Insert(s *rrchain.Sampler, at privacy.Epsilon) (rrchain.LevelOf[R], error)
-}
-
-// drawFrom draws a response in the encoding that open makes chains of.
-func drawFrom[R any, C drawable[R]](o draw, m int, levels []level, open func(m int, recorded ...rrchain.LevelOf[R]) (C, error), of func(value) R) (R, error) {
-	recorded := make([]rrchain.LevelOf[R], len(levels))
-	for i, l := range levels {
-		recorded[i] = rrchain.LevelOf[R]{Epsilon: l.Epsilon, Response: of(l.Response)}
+// draw draws the response that gets a place among the levels of a chain: from the truth behind the last, else without.
+func (l *Ledger) draw(q *question, levels []level, place int, epsilon privacy.Epsilon, truth int32) (v value, err error) {
+	var below, above level
+	if place > 0 {
+		below = levels[place-1]
 	}
-	var made rrchain.LevelOf[R]
-	c, err := open(m, recorded...)
-	if err != nil {
-		return made.Response, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	raise := place == len(levels)
+	if !raise {
+		above = levels[place]
 	}
-	switch o.method {
-	case methodRaise:
-		made, err = c.Raise(o.sampler, o.epsilon, o.truth)
-	case methodDegrade:
-		made, err = c.Degrade(o.sampler, o.epsilon)
+	m := len(q.values)
+	switch {
+	case q.encoding == Finite:
+		v.index, err = q.mechanism.draw(l.outputs, levels, place, epsilon, truth)
+	case q.encoding == Unary && raise:
+		v.bits, err = l.sampler.RaiseUnary(m, below.asBits(), epsilon, int(truth))
+	case q.encoding == Unary:
+		v.bits, err = l.sampler.BetweenUnary(m, below.asBits(), epsilon, above.asBits())
+	case raise:
+		v.index, err = l.sampler.Raise(m, below.asValue(), epsilon, int(truth))
 	default:
-		made, err = c.Insert(o.sampler, o.epsilon)
+		v.index, err = l.sampler.Between(m, below.asValue(), epsilon, above.asValue())
 	}
-	return made.Response, err
+	return v, err
+}
+
+func (l level) asValue() rrchain.Level {
+	return rrchain.Level{Epsilon: l.Epsilon, Response: l.Response.index}
+}
+
+func (l level) asBits() rrchain.BitLevel {
+	return rrchain.BitLevel{Epsilon: l.Epsilon, Response: l.Response.bits}
 }
 
 // bind checks a truth against the one a chain is bound to. It returns the change that binds it if it is

@@ -206,10 +206,7 @@ func (m *Mechanism) draw(sampler *finite.Sampler, levels []level, place int, eps
 	} else {
 		made, err = sampler.Between(m.Family, at(place-1), at(place), epsilon)
 	}
-	if err != nil { // everything the host had a hand in was checked before
-		return 0, fmt.Errorf("%w: %w", ErrCorrupt, err)
-	}
-	return made.Response, nil
+	return made.Response, err
 }
 
 // checkLevel refuses an ε at which the question has no responses.

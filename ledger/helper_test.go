@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -163,15 +164,22 @@ func sampler(seed uint64) (*rrchain.Sampler, *exact.Bits) {
 	return rrchain.ReplaySampler(bits), bits
 }
 
-// uniformSampler returns a sampler whose every draw ends in "one of all values uniformly", the case
-// in which a response has nothing to do with the truth: of the two words of a draw, the first is
-// above every threshold.
+// drawWord returns the word of a draw from m values, few enough for one word: that of the real number (k+U)/m with U
+// as its word says, but for the last bits, and the value k as that of the m values which choice falls to.
+func drawWord(m int, u, choice uint64) uint64 {
+	const last = 1<<16 - 1 // so near to the next value, or to the one before, that rounding would tell
+	k, _ := bits.Mul64(choice, uint64(m))
+	word, _ := bits.Div64(k, u&^last|1<<15, uint64(m))
+	return word
+}
+
+// uniformSampler returns a sampler whose every draw from the three values of [vote] ends in "one of all values
+// uniformly", the case in which a response has nothing to do with the truth: U is above every threshold.
 func uniformSampler(seed uint64) *rrchain.Sampler {
 	random := rand.New(rand.NewPCG(seed, 0))
 	return rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
-		for i := 0; i < len(p); i += 16 {
-			binary.BigEndian.PutUint64(p[i:], ^uint64(0))
-			binary.BigEndian.PutUint64(p[i+8:], random.Uint64())
+		for i := 0; i < len(p); i += 8 {
+			binary.BigEndian.PutUint64(p[i:], drawWord(3, ^uint64(0), random.Uint64()))
 		}
 	}))
 }

@@ -26,12 +26,12 @@ import (
 // Invariant 11: corrupt files, truncated records and absurd sizes give a typed error. Nothing panics,
 // nothing is guessed: a damaged ledger answers as the sound one does, or with ErrCorrupt.
 
-// steadySampler draws the same value for ever, so that draws can be compared too.
+// steadySampler sees the same word for ever, so that draws can be compared too: one in which the value of a draw is
+// the first, and the coin is 1.
 func steadySampler() *rrchain.Sampler {
 	return rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
-		for i := 0; i < len(p); i += 16 {
-			binary.BigEndian.PutUint64(p[i:], ^uint64(0))
-			binary.BigEndian.PutUint64(p[i+8:], 1<<62)
+		for i := 0; i < len(p); i += 8 {
+			binary.BigEndian.PutUint64(p[i:], drawWord(3, ^uint64(0), 0)|1)
 		}
 	}))
 }

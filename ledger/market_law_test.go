@@ -27,9 +27,9 @@ import (
 // has m outcomes. Their probabilities are measured, not computed: Ledger.Sell is called with one 64-bit
 // word after the other in the sampler, each time undone just before its commit, and bisection finds at
 // which words the response changes. Then the sale is made for good, once for each outcome, in a copy of
-// the ledger. Of the code under test nothing is taken for granted but that a draw reads two words, one
-// that is compared with thresholds and one that chooses among all values, and that the first has at most
-// one threshold in each stretch of words within which both ends have the same response.
+// the ledger. Of the code under test nothing is taken for granted but that a draw reads one word, and that it has
+// at most one threshold in each stretch of words within which both ends have the same response. The words
+// are gone through in m parts of one size, one for each choice, and in each by the word that says where in it.
 
 // tree is the enumeration of one order of sales.
 type tree struct {
@@ -38,7 +38,7 @@ type tree struct {
 	m       int
 	onFile  bool // a bbolt file for each node; else the store in memory
 	levels  []privacy.Epsilon
-	choices []uint64             // for each value, a word that chooses it among all
+	choices []uint64             // for each value, a word in its part of all
 	found   map[string][]float64 // by the responses, in the order of rising ε: the probability for each truth
 	probes  int
 	sales   int
@@ -124,7 +124,6 @@ func enumerate(t *testing.T, m int, onFile bool, levels ...string) *tree {
 	}
 	define(t, l, q)
 	enrollUnder(t, l, "q", market(t, "3", func(m *policy.Market) { m.Stride = eps(t, "0.1") }), "3", "ann")
-	tr.wantEvenChoices(root, l)
 	tr.shut(l)
 	tr.grow(root)
 	return tr
@@ -177,12 +176,11 @@ func (tr *tree) order(n int, truth TruthFunc) SellRequest {
 	}, Truth: truth}
 }
 
-// seeing returns a sampler whose every draw sees the same two words.
-func seeing(word, choice uint64) *rrchain.Sampler {
+// seeing returns a sampler whose every draw from m values sees the same word.
+func seeing(m int, word, choice uint64) *rrchain.Sampler {
 	return rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
-		for i := 0; i < len(p); i += 16 {
-			binary.BigEndian.PutUint64(p[i:], word)
-			binary.BigEndian.PutUint64(p[i+8:], choice)
+		for i := 0; i < len(p); i += 8 {
+			binary.BigEndian.PutUint64(p[i:], drawWord(m, word, choice))
 		}
 	}))
 }
@@ -201,26 +199,13 @@ func (tr *tree) probe(l *Ledger, n int, truth TruthFunc, word, choice uint64) (r
 			response = at.Response.index
 		}
 	}
-	l.sampler = seeing(word, choice)
+	l.sampler = seeing(tr.m, word, choice)
 	_, err := l.Sell(tr.Context(), tr.order(n, truth))
 	u.look = nil
 	if !errors.Is(err, errUndone) || response < 0 {
 		tr.Fatalf("a probe came to %d, %v", response, err)
 	}
 	return response
-}
-
-// wantEvenChoices checks that each value is chosen by an m-th of all words, when a draw ends with a choice.
-func (tr *tree) wantEvenChoices(root node, l *Ledger) {
-	tr.Helper()
-	for v := 1; v < tr.m; v++ {
-		border, _ := bits.Div64(uint64(v), 0, uint64(tr.m))
-		below := tr.probe(l, 0, TruthOf(valueName(0)), math.MaxUint64, border-1<<(64-thresholdBits))
-		above := tr.probe(l, 0, TruthOf(valueName(0)), math.MaxUint64, border+1<<(64-thresholdBits))
-		if below != v-1 || above != v {
-			tr.Errorf("around %d/%d of all words the values %d and %d are chosen", v, tr.m, below, above)
-		}
-	}
 }
 
 // measure returns the probability of each response to the next sale, and words that lead to it.
@@ -282,7 +267,7 @@ func (tr *tree) grow(at node) {
 			child.given = append(child.given, at.given[truth]*given[truth][response])
 		}
 		child.place = tr.copied(at.place, fmt.Sprint(child.responses))
-		tr.sell(child, free, seeing(lead[response][0], lead[response][1]))
+		tr.sell(child, free, seeing(tr.m, lead[response][0], lead[response][1]))
 		tr.grow(child)
 	}
 	if tr.onFile {

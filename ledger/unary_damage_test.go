@@ -24,7 +24,7 @@ func village(t testing.TB) *storetest.Memory {
 	s := &storetest.Memory{}
 	begin(t, s)
 	l := dwellers(t, openMemory(t, s, Options{Now: epoch}), villagers, "ann", "bob")
-	l.sampler, _ = sampler(11)
+	l.sampler, _ = sampler(12)
 	carryOut := func(r RaiseRequest) { _, err := l.Raise(t.Context(), r); must(t, err) }
 	carryOut(homesOf(t, "1", "1"))
 	sell(t, l, homesFor(t, "2", "acme", "2", "ann", "bob"))

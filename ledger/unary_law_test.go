@@ -19,10 +19,10 @@ import (
 // Invariant 4 for rows of bits, by enumeration, as market_law_test.go does it for values: whatever the order of sales,
 // the responses at each level are optimized unary encodings at its ε, and all together tell what the highest tells.
 //
-// A sale of m bits has 2ᵐ outcomes. Of the code under test it is taken for granted that a draw of a bit reads two words,
-// one that is compared with thresholds and one that chooses; that before the bits there is a draw of the coin, whose
+// A sale of m bits has 2ᵐ outcomes. Of the code under test it is taken for granted that a draw of a bit reads one word,
+// which is written here as two: which half of all words it is in, and where in that; that before the bits there is a draw of the coin, whose
 // first bit is the lowest of a word if there is no response yet; and that a first word has at most one threshold in each
-// of some parts of all words. That each bit depends on its own two words and the coin alone is checked at random words. The
+// of some parts of all words. That each bit depends on its own word and the coin alone is checked at random words. The
 // ledger is opened anew for each sale, and nothing of the coin is stored: it is drawn again, from the last response.
 
 // unaryTree is the enumeration of one order of sales; see tree. Outcomes are numbers with the bits of the responses.
@@ -60,7 +60,7 @@ func enumerateUnary(t *testing.T, m int, onFile bool, levels ...string) *unaryTr
 // coinWords are what a draw of the coin reads: none for a derived response.
 type coinWords []uint64
 
-// bitWords are the two words of each bit.
+// bitWords are the words of each bit, as where in a half and which half.
 type bitWords [][2]uint64
 
 // probe returns the outcome that the next sale would record, and undoes the sale.
@@ -92,8 +92,11 @@ func (tr *unaryTree) probe(l *Ledger, n int, truth TruthFunc, coin coinWords, ro
 // fedWith returns a sampler that reads these words, and then zeros.
 func fedWith(coin coinWords, row bitWords) *rrchain.Sampler {
 	words := slices.Clone([]uint64(coin))
+	if len(coin) == 2 { // a draw, of two values
+		words = []uint64{drawWord(2, coin[0], coin[1])}
+	}
 	for _, pair := range row {
-		words = append(words, pair[:]...)
+		words = append(words, drawWord(2, pair[0], pair[1]))
 	}
 	return rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
 		clear(p)

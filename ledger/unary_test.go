@@ -532,8 +532,7 @@ func TestForgetDestroysEveryBit(t *testing.T) {
 // Secrecy.
 
 // wordsFor are the random words of draws from unary chains of m values, each of which ends in "one of both values
-// uniformly", so that no bit has anything to do with the truth. A draw reads a word to compare with thresholds, and
-// one that chooses; a first response reads a word for its coin before, and a raise makes a draw for it.
+// uniformly", so that no bit has anything to do with the truth. A draw reads a word; a first response reads a word for its coin before, and a raise makes a draw for it.
 func wordsFor(m int, methods ...method) *rrchain.Sampler {
 	random := uint64(1)
 	next := func() uint64 {
@@ -549,7 +548,7 @@ func wordsFor(m int, methods ...method) *rrchain.Sampler {
 			draws++
 		}
 		for range draws {
-			words = append(words, ^uint64(0), next())
+			words = append(words, drawWord(2, ^uint64(0), next()))
 		}
 	}
 	return rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
