@@ -360,7 +360,7 @@ func (x *sweep) decide(s *state, names []string) (p part, err error) {
 		}
 		todo, err := x.plan(s, name, earlier(x.at, s.clock))
 		if err == nil {
-			err = x.follow(todo, &p)
+			err = x.follow(s, todo, &p)
 		}
 		if err != nil {
 			return p, err
@@ -403,7 +403,7 @@ func (c planned) count(swept map[uint32]*sweptQuestion) {
 }
 
 // follow takes the steps of one object.
-func (x *sweep) follow(todo plan, p *part) error {
+func (x *sweep) follow(s *state, todo plan, p *part) error {
 	for i := range todo.chains {
 		c := &todo.chains[i].chain
 		c.levels = slices.Clone(c.levels) // the plan has them too
@@ -414,7 +414,7 @@ func (x *sweep) follow(todo plan, p *part) error {
 		if step.verdict == drawn && !asked {
 			return errOvertaken
 		}
-		r, first, err := x.ledger.respond(c.question, c.subject, step.epsilon, truth)
+		r, first, err := x.ledger.respond(s.chances, c.question, c.subject, step.epsilon, truth)
 		if err != nil {
 			return err
 		}

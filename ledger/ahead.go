@@ -1,46 +1,70 @@
 package ledger
 
-import "github.com/sluicedp/sluice/ledger/store"
+import (
+	"fmt"
+	"time"
 
-// ahead reads the next part of a request while one is recorded and committed. What it has read holds if nobody but the
-// request itself has changed the ledger since; else it is read again.
+	"github.com/sluicedp/sluice/ledger/store"
+)
+
+// ahead reads the next part of a request, and decides it where that can be done early, while one is recorded and
+// committed. What it found holds if nobody but the request itself has changed the ledger since; else it is found anew.
 type ahead struct {
-	done   chan struct{} // closed when the reading has ended; nil if there is none
-	behind string
-	desk   *desk
-	spare  *desk // which the transaction may be working on
-	names  []string
-	last   bool
-	events uint64 // in the log, in the snapshot
-	upTo   uint64 // the last event with which what was read still holds, or 0
-	err    error
+	done    chan struct{} // closed when that has ended; nil if nothing was begun
+	behind  string
+	desk    *desk
+	spare   *desk // which the transaction may be working on
+	chances chances
+	names   []string
+	last    bool
+	events  uint64 // in the log, in the snapshot
+	upTo    uint64 // the last event with which what was found still holds, or 0
+	err     error  // why nothing was found
+
+	decided bool
+	part    part
+	clock   time.Time // when it was decided
+	holds   []*hold   // that were counted
 }
 
-// begin begins to read the part of a panel behind an object.
-func (a *ahead) begin(l *Ledger, p panel, behind string) {
+// begin begins with the part of a request behind an object.
+func (a *ahead) begin(l *Ledger, b *bulk, behind string) {
 	a.wait()
 	if a.desk == nil {
-		a.desk, a.spare = &desk{}, &desk{}
+		a.desk, a.spare, a.chances = &desk{}, &desk{}, newChances()
 	}
 	a.desk, a.spare = a.spare, a.desk
 	a.desk.clear()
-	a.behind, a.upTo, a.done = behind, 0, make(chan struct{})
+	a.behind, a.upTo, a.decided, a.done = behind, 0, false, make(chan struct{})
+	a.holds = l.holds.list()
 	go func() {
 		defer close(a.done)
-		a.err = l.store.View(func(r store.Reader) error {
-			s, err := readState(r)
-			if err != nil {
-				return err
+		defer func() {
+			if p := recover(); p != nil {
+				a.err = fmt.Errorf("panic: %v", p) // the transaction will meet it, where the caller can
 			}
-			s.known, s.desk = &l.known, a.desk
-			a.events = s.counters.events
-			a.names, a.last, err = p.after(s, behind, partSize)
-			return err
-		})
+		}()
+		a.err = l.store.View(func(r store.Reader) error { return a.look(l, b, r) })
 	}()
 }
 
-// wait waits until the reading has ended.
+func (a *ahead) look(l *Ledger, b *bulk, r store.Reader) error {
+	s, err := readState(r)
+	if err != nil {
+		return err
+	}
+	s.known, s.desk, s.chances = &l.known, a.desk, a.chances
+	s.tell(l.clock())
+	a.events, a.clock = s.counters.events, s.clock
+	if a.names, a.last, err = b.panel.after(s, a.behind, partSize); err != nil || !b.early {
+		return err
+	}
+	a.part, err = b.decide(s, a.names)
+	a.decided = err == nil && len(a.part.refused) == 0 // who is refused is asked once more
+	return nil
+}
+
+// wait waits until nothing is going on.
 func (a *ahead) wait() {
 	if a.done != nil {
 		<-a.done
@@ -58,13 +82,26 @@ func (a *ahead) own(first, last uint64) {
 	}
 }
 
-// next returns the part behind an object, and whether it is the last.
-func (b *bulk) next(s *state, behind string) (names []string, last bool, err error) {
+// holdsStill tells whether the decision is the one that a transaction would come to: the clock has not gone back, and no
+// other request has begun, or ceased, to hold budget.
+func (a *ahead) holdsStill(l *Ledger, s *state) bool {
+	now := l.holds.list()
+	same := len(now) == len(a.holds) && (len(now) == 0 || &now[0] == &a.holds[0])
+	return a.decided && same && !s.clock.Before(a.clock)
+}
+
+// next returns who is in the part behind an object, whether it is the last, and what is decided for it.
+func (b *bulk) next(l *Ledger, s *state, behind string) (names []string, last bool, p part, err error) {
 	a := &b.ahead
 	a.wait()
-	if a.done == nil || a.err != nil || a.behind != behind || a.upTo != s.counters.events {
-		return b.panel.after(s, behind, partSize)
+	if a.done != nil && a.err == nil && a.behind == behind && a.upTo == s.counters.events {
+		names, last, s.desk = a.names, a.last, a.desk
+		if a.holdsStill(l, s) {
+			return names, last, a.part, nil
+		}
+	} else if names, last, err = b.panel.after(s, behind, partSize); err != nil {
+		return nil, false, part{}, err
 	}
-	s.desk = a.desk
-	return a.names, a.last, nil
+	p, err = b.decide(s, names)
+	return names, last, p, err
 }

@@ -326,6 +326,7 @@ func (l *Ledger) commit(batch []*proposal) error {
 func (l *Ledger) lend(s *state) {
 	l.desk.clear()
 	s.desk = &l.desk
+	s.chances = chances{l.sampler, l.outputs}
 	if l.salts != nil {
 		s.salts = l.salts
 	}

@@ -5,7 +5,16 @@ import (
 
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/finite"
 )
+
+// chances are where draws take their randomness from, for one goroutine at a time.
+type chances struct {
+	sampler *rrchain.Sampler
+	outputs *finite.Sampler // for questions with a mechanism of their own
+}
+
+func newChances() chances { return chances{rrchain.NewSampler(), finite.NewSampler()} }
 
 // response is how a chain answers at one ε.
 type response struct {
@@ -15,7 +24,7 @@ type response struct {
 
 // respond returns the chain's response at ε: the recorded one, or one drawn now, from the truth if ε is
 // above all others. With it comes the change that binds the chain to the truth, if it is to be.
-func (l *Ledger) respond(q *question, x subject, epsilon privacy.Epsilon, truth int32) (out response, first []change, err error) {
+func (l *Ledger) respond(from chances, q *question, x subject, epsilon privacy.Epsilon, truth int32) (out response, first []change, err error) {
 	if err := q.checkLevels(x); err != nil {
 		return out, nil, err
 	}
@@ -32,7 +41,7 @@ func (l *Ledger) respond(q *question, x subject, epsilon privacy.Epsilon, truth 
 		out.value, err = l.keyed(q, x, place, epsilon, truth)
 		return out, first, err
 	}
-	out.value, err = l.draw(q, x.chain.levels, place, epsilon, truth)
+	out.value, err = from.draw(q, x.chain.levels, place, epsilon, truth)
 	if err != nil { // everything the host had a hand in was checked before
 		return out, nil, fmt.Errorf("object %q: %w: %w", x.name, ErrCorrupt, err)
 	}
@@ -52,7 +61,7 @@ func (q *question) checkLevels(x subject) error {
 }
 
 // draw draws the response that gets a place among the levels of a chain: from the truth behind the last, else without.
-func (l *Ledger) draw(q *question, levels []level, place int, epsilon privacy.Epsilon, truth int32) (v value, err error) {
+func (c chances) draw(q *question, levels []level, place int, epsilon privacy.Epsilon, truth int32) (v value, err error) {
 	var below, above level
 	if place > 0 {
 		below = levels[place-1]
@@ -64,15 +73,15 @@ func (l *Ledger) draw(q *question, levels []level, place int, epsilon privacy.Ep
 	m := len(q.values)
 	switch {
 	case q.encoding == Finite:
-		v.index, err = q.mechanism.draw(l.outputs, levels, place, epsilon, truth)
+		v.index, err = q.mechanism.draw(c.outputs, levels, place, epsilon, truth)
 	case q.encoding == Unary && raise:
-		v.bits, err = l.sampler.RaiseUnary(m, below.asBits(), epsilon, int(truth))
+		v.bits, err = c.sampler.RaiseUnary(m, below.asBits(), epsilon, int(truth))
 	case q.encoding == Unary:
-		v.bits, err = l.sampler.BetweenUnary(m, below.asBits(), epsilon, above.asBits())
+		v.bits, err = c.sampler.BetweenUnary(m, below.asBits(), epsilon, above.asBits())
 	case raise:
-		v.index, err = l.sampler.Raise(m, below.asValue(), epsilon, int(truth))
+		v.index, err = c.sampler.Raise(m, below.asValue(), epsilon, int(truth))
 	default:
-		v.index, err = l.sampler.Between(m, below.asValue(), epsilon, above.asValue())
+		v.index, err = c.sampler.Between(m, below.asValue(), epsilon, above.asValue())
 	}
 	return v, err
 }

@@ -147,7 +147,7 @@ func (x *raise) run(ctx context.Context) (outcome, error) {
 		x.truths.forget()
 		x.ledger.holds.remove(x.hold)
 	}()
-	b := &bulk{key: x.request.Key, digest: x.digest().sum(), panel: x.panel, progress: x.request.Progress, decide: x.decide}
+	b := &bulk{key: x.request.Key, digest: x.digest().sum(), panel: x.panel, progress: x.request.Progress, decide: x.decide, early: true}
 	if x.alone() {
 		b.look = x.look
 	}
@@ -259,7 +259,7 @@ func (x *raise) answer(s *state, name string, p *part) (*Refusal, error) {
 		x.given, _ = o.chain.at(x.request.Epsilon)
 		return nil, nil
 	}
-	r, first, err := x.ledger.respond(x.question, o, x.request.Epsilon, truth)
+	r, first, err := x.ledger.respond(s.chances, x.question, o, x.request.Epsilon, truth)
 	if err != nil {
 		return nil, err
 	}

@@ -396,6 +396,8 @@ type bulk struct {
 	// decide makes the changes for the objects of one part. Who belongs to it may have changed since
 	// it was looked at.
 	decide func(s *state, names []string) (part, error)
+	// early: a part can be decided before the part in front of it is committed.
+	early bool
 }
 
 // part is what one transaction does for a request.
@@ -509,16 +511,12 @@ func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, into *outco
 		} else if len(now.settled) != len(st.settled) {
 			return nil, errOvertaken
 		}
-		names, final, err := b.next(s, st.cursor)
+		names, final, p, err := b.next(l, s, st.cursor)
 		if err != nil {
 			return nil, err
 		}
 		if !final {
-			b.ahead.begin(l, b.panel, names[len(names)-1])
-		}
-		p, err := b.decide(s, names)
-		if err != nil {
-			return nil, err
+			b.ahead.begin(l, b, names[len(names)-1])
 		}
 		if n = len(names) - p.left; n > 0 {
 			cursor = names[n-1]

@@ -226,7 +226,7 @@ func (x *selling) decide(ctx context.Context, s *state) ([]change, uint64, error
 			return nil, 0, err // nothing has happened yet
 		}
 		truth, _ := x.truths.of(one.name)
-		r, first, err := x.ledger.respond(x.question, one.subject, d.epsilon, truth)
+		r, first, err := x.ledger.respond(s.chances, x.question, one.subject, d.epsilon, truth)
 		if err != nil {
 			return nil, 0, err
 		}

@@ -51,6 +51,7 @@ type state struct {
 	draft    draft               // for records
 	written  written             // for events
 	edge     *logtree.Edge       // of the tree; nil until it is needed
+	chances  chances             // what is drawn from
 	salts    func([]byte)        // fills salts with random bytes
 	salt     salt                // the last one
 	linked   linked
