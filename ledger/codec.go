@@ -89,7 +89,17 @@ func (d *decoder) u64() uint64 {
 	return 0
 }
 
+// uvarint reads a number. Most are small.
 func (d *decoder) uvarint() uint64 {
+	if len(d.rest) > 0 && d.rest[0] < 0x80 {
+		v := d.rest[0]
+		d.rest = d.rest[1:]
+		return uint64(v)
+	}
+	return d.longUvarint()
+}
+
+func (d *decoder) longUvarint() uint64 {
 	v, n := binary.Uvarint(d.rest)
 	if n <= 0 || n > 1 && d.rest[n-1] == 0 { // cut off, too large, or longer than it need be
 		d.fail("broken number")
@@ -195,9 +205,16 @@ func unseal(bucket string, key, value []byte) ([]byte, error) {
 	return payload, nil
 }
 
+// checksum takes bucket and length byte by byte, as crc32 does where it has no instruction for it: so nothing is
+// allocated to put them together.
 func checksum(bucket string, key, payload []byte) uint32 {
 	table := crc32.MakeTable(crc32.Castagnoli)
-	head := append(make([]byte, 0, 64), bucket...)
-	head = binary.BigEndian.AppendUint32(head, uint32(len(key)))
-	return crc32.Update(crc32.Update(0, table, append(head, key...)), table, payload)
+	crc := ^uint32(0)
+	for i := range len(bucket) {
+		crc = table[byte(crc)^bucket[i]] ^ crc>>8
+	}
+	for shift := 24; shift >= 0; shift -= 8 {
+		crc = table[byte(crc)^byte(len(key)>>shift)] ^ crc>>8
+	}
+	return crc32.Update(crc32.Update(^crc, table, key), table, payload)
 }

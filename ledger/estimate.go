@@ -1,12 +1,10 @@
 package ledger
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/sluicedp/sluice/privacy"
@@ -217,45 +215,48 @@ func (l *Ledger) recount(ctx context.Context, r EstimateRequest) (q *question, c
 	if q, err = l.findQuestion(ctx, r.Question); err != nil {
 		return nil, nil, err
 	}
-	found := map[tallyKey]*tally{}
+	sum := tallying{question: q, at: map[privacy.Epsilon]*rrchain.UnaryCounts{}}
 	var fault error
-	err = l.eachChain(ctx, q, func(name string, c chain) bool {
-		at, taken := r.take(c)
-		if !taken || !r.Include(name) {
-			return true
-		}
-		if !q.has(at.Epsilon, at.Response) {
-			_, fault = q.response(name, at)
-			return false
-		}
-		key := q.tallyKey(at)
-		if found[key] == nil {
-			found[key] = &tally{}
-		}
-		if fault = found[key].fit(q); fault == nil {
-			found[key].each(at.Response, func(c *tallied) bool { c.recorded++; return true })
+	scan := levelScan{ledger: l, question: q, epsilon: r.Epsilon, current: r.Epsilon.IsZero()}
+	err = scan.each(ctx, func(name string, at level) bool {
+		if r.Include(name) {
+			fault = sum.add(name, at)
 		}
 		return fault == nil
 	})
 	if err = errors.Join(err, fault); err != nil {
 		return q, nil, err
 	}
-	sum := counting{question: q, chains: math.MaxInt64}
-	for _, key := range slices.SortedFunc(maps.Keys(found), func(a, b tallyKey) int { return bytes.Compare(a.bytes(), b.bytes()) }) {
-		if err := sum.add(key, *found[key], func(c tallied) uint64 { return c.recorded }); err != nil {
-			return q, nil, err
-		}
+	for _, epsilon := range slices.SortedFunc(maps.Keys(sum.at), privacy.Epsilon.Compare) {
+		counts = append(counts, *sum.at[epsilon])
 	}
-	return q, sum.levels, nil
+	return q, counts, nil
 }
 
-// take returns the level of a chain that a request takes.
-func (r EstimateRequest) take(c chain) (level, bool) {
-	if !r.Epsilon.IsZero() {
-		return c.at(r.Epsilon)
+// tallying counts responses to a question one by one.
+type tallying struct {
+	question *question
+	at       map[privacy.Epsilon]*rrchain.UnaryCounts // in other encodings too
+	last     *rrchain.UnaryCounts                     // those of the response before: the next is mostly at the same ε
+}
+
+func (t *tallying) add(name string, l level) error {
+	if !t.question.has(l.Epsilon, l.Response) {
+		_, err := t.question.response(name, l)
+		return err
 	}
-	if len(c.levels) == 0 {
-		return level{}, false
+	if t.last == nil || t.last.Epsilon != l.Epsilon {
+		if t.last = t.at[l.Epsilon]; t.last == nil {
+			t.last = &rrchain.UnaryCounts{Epsilon: l.Epsilon, ByValue: make([]int64, t.question.counted(l.Epsilon))}
+			t.at[l.Epsilon] = t.last
+		}
 	}
-	return c.levels[len(c.levels)-1], true
+	t.last.Objects++
+	if t.question.encoding != Unary {
+		t.last.ByValue[l.Response.index]++
+	}
+	for v := range l.Response.bits.Ones() {
+		t.last.ByValue[v]++
+	}
+	return nil
 }

@@ -90,6 +90,7 @@ type Ledger struct {
 	queries *mechanism.Sampler // likewise
 	holds   holds
 	known   cache
+	views   views
 	desk    desk          // used by the one goroutine that commits
 	edge    *logtree.Edge // of the log as committed last, used by the one goroutine that commits; nil if not known
 	salts   func([]byte)  // fills salts; nil for random bytes
@@ -306,38 +307,6 @@ func (l *Ledger) Close() error {
 // About returns what the ledger was created with.
 func (l *Ledger) About() About {
 	return About{ID: uuid.UUID(l.about.id).String(), Created: l.about.at, Currency: l.about.currency, LogKey: l.about.logKey, Origin: l.about.origin()}
-}
-
-// view runs fn on a snapshot.
-func (l *Ledger) view(ctx context.Context, fn func(*state) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := l.commits.check(); err != nil {
-		return err
-	}
-	seen := uint64(0)
-	err := l.store.View(func(r store.Reader) error {
-		s, err := readState(r)
-		if err == nil {
-			err = s.checkBegun()
-		}
-		if err != nil {
-			return err
-		}
-		s.known = &l.known
-		s.tell(l.clock())
-		seen = s.counters.events
-		return fn(s)
-	})
-	if closed := l.commits.check(); err != nil && errors.Is(closed, ErrClosed) {
-		return closed // the store was closed before the snapshot was taken
-	}
-	// What fn found may rest on a commit under way, its refusals too.
-	if waited := l.commits.awaitDurable(ctx, seen); waited != nil {
-		return waited
-	}
-	return err
 }
 
 // questionByName returns a question, or ErrUnknown.

@@ -347,8 +347,25 @@ func (c chain) encodeTo(e *encoder) {
 
 func decodeChain(payload []byte) (chain, error) {
 	d := &decoder{rest: payload}
-	c := chain{enrolled: d.uvarint(), policy: d.uvarint32(), noise: d.uvarint32(), orders: d.uvarint(), bound: decodeTag(d), answered: d.epsilon(), levels: decodeLevels(d)}
+	c, bound, levels := decodeChainHead(d)
+	if bound != nil {
+		t := tag(bound)
+		c.bound = &t
+	}
+	c.levels = decodeLevels(d, levels)
 	return c, d.done()
+}
+
+// decodeChainHead reads what stands before the levels of a chain, and how many levels there are. What the chain is bound
+// to stays in the memory of the record.
+func decodeChainHead(d *decoder) (c chain, bound []byte, levels int) {
+	const smallest = 4 // bytes of a level
+	c.enrolled, c.policy, c.noise, c.orders = d.uvarint(), d.uvarint32(), d.uvarint32(), d.uvarint()
+	if d.flag() {
+		bound = d.take(uint64(len(tag{})))
+	}
+	c.answered = d.epsilon()
+	return c, bound, d.count(smallest)
 }
 
 // spent returns the ε that the question has cost the object: the highest level and the answers add up.
@@ -438,9 +455,7 @@ func decodeLevel(d *decoder) level {
 	return newLevel(d.epsilon(), decodeValue(d), d.uvarint())
 }
 
-func decodeLevels(d *decoder) []level {
-	const smallest = 4 // bytes of a level
-	n := d.count(smallest)
+func decodeLevels(d *decoder, n int) []level {
 	if n == 0 {
 		return nil
 	}

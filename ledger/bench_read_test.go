@@ -1,0 +1,210 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/sluicedp/sluice/ledger/store"
+)
+
+// The benchmarks of what the ledger reads compare it with bare bbolt that reads the same records of the same file, and
+// neither checks nor decodes them.
+
+// benchAnswers makes a ledger in which all objects have answered at some levels, one after the other, and a bare
+// copy of the same file.
+func benchAnswers(t testing.TB, objects int, levels ...string) (l *Ledger, db *bolt.DB, names []string) {
+	t.Helper()
+	path, names := benchFile(t, objects)
+	l = open(t, path, Options{})
+	for _, epsilon := range levels {
+		carryOut(t, l, order(t, "raise to "+epsilon, epsilon))
+	}
+	closed(t, l)
+	return open(t, path, Options{}), openBare(t, bareCopy(t, path)), names
+}
+
+// bareObject reads the records of an object and of its chains, with as few searches as there can be.
+func bareObject(db *bolt.DB, name string) (bytesRead int, err error) {
+	err = db.View(func(tx *bolt.Tx) error {
+		own := objectKey(name)
+		chains := tx.Bucket([]byte(bucketChains))
+		cursor := tx.Bucket([]byte(bucketObjects)).Cursor()
+		for key, value := cursor.Seek(own); bytes.HasPrefix(key, own); key, value = cursor.Next() {
+			bytesRead += len(value)
+			if member := key[len(own):]; len(member) > 0 {
+				bytesRead += len(chains.Get(append(append(make([]byte, 0, 64), member...), name...)))
+			}
+		}
+		return nil
+	})
+	return bytesRead, err
+}
+
+// storedObject returns a function that reads the same records, and the counters, through the store, and allocates
+// nothing itself.
+func storedObject(from store.Store) func(name string) {
+	var own, chain []byte
+	var in store.Reader
+	counters := []byte(keyCounters)
+	visit := func(key, _ []byte) bool {
+		if !bytes.HasPrefix(key, own) {
+			return false
+		}
+		if member := key[len(own):]; len(member) > 0 {
+			chain = append(append(chain[:0], member...), own[:len(own)-1]...)
+			_, _ = in.Get(bucketChains, chain)
+		}
+		return true
+	}
+	read := func(r store.Reader) error {
+		in = r
+		_, _ = r.Get(bucketMeta, counters)
+		return r.Scan(bucketObjects, own, visit)
+	}
+	return func(name string) {
+		own = appendObjectKey(own[:0], name)
+		_ = from.View(read)
+	}
+}
+
+// allocations returns how often fn allocates, in the mean of n calls.
+func allocations(n int, fn func(i int)) float64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range n {
+		fn(i)
+	}
+	runtime.ReadMemStats(&after)
+	return float64(after.Mallocs-before.Mallocs) / float64(n)
+}
+
+// BenchmarkReadObject reads objects in random order: budget, and the chain with all its levels.
+func BenchmarkReadObject(b *testing.B) {
+	for _, levels := range [][]string{{"1"}, {"1", "2", "3"}} {
+		b.Run(fmt.Sprintf("levels=%d", len(levels)), func(b *testing.B) {
+			l, db, names := benchAnswers(b, benchCrowd, levels...)
+			random := rand.New(rand.NewPCG(1, 2))
+			random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+			const chunk = 1000
+			var p turns
+			n := 0
+			for b.Loop() {
+				some := names[n : n+chunk]
+				n = (n + chunk) % len(names)
+				p.ours = append(p.ours, timed(b, func() error {
+					for _, name := range some {
+						if _, err := l.Object(b.Context(), name); err != nil {
+							return err
+						}
+					}
+					return nil
+				}))
+				p.bare = append(p.bare, timed(b, func() error {
+					for _, name := range some {
+						if _, err := bareObject(db, name); err != nil {
+							return err
+						}
+					}
+					return nil
+				}))
+			}
+			p.report(b, "bare", chunk)
+			ours := allocations(chunk, func(i int) { _, _ = l.Object(b.Context(), names[i]) })
+			read := storedObject(l.store)
+			stored := allocations(chunk, func(i int) { read(names[i]) })
+			const answer = 2 // the lists of chains and of levels
+			b.ReportMetric(ours-stored-answer, "allocs-beyond")
+		})
+	}
+}
+
+// BenchmarkEstimate compares the estimate of few objects with that of many: its time does not depend on how many
+// there are.
+func BenchmarkEstimate(b *testing.B) {
+	var few, many *Ledger
+	few, _, _ = benchAnswers(b, 1_000, "1", "2", "3")
+	many, _, _ = benchAnswers(b, 100_000, "1", "2", "3")
+	const chunk = 100
+	estimate := func(l *Ledger) func() error {
+		return func() error {
+			for range chunk {
+				if _, err := l.Estimate(b.Context(), EstimateRequest{Question: "vote"}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	var p turns
+	for b.Loop() {
+		p.ours = append(p.ours, timed(b, estimate(many)))
+		p.bare = append(p.bare, timed(b, estimate(few)))
+	}
+	p.report(b, "one-of-1000-objects", chunk)
+}
+
+// BenchmarkEstimateFromScratch counts all chains anew, as an estimate over chosen objects does.
+func BenchmarkEstimateFromScratch(b *testing.B) {
+	for _, objects := range []int{100_000, 1_000_000} {
+		b.Run(fmt.Sprint(objects), func(b *testing.B) {
+			l, db, _ := benchAnswers(b, objects, "1")
+			var p turns
+			for b.Loop() {
+				p.ours = append(p.ours, timed(b, func() error {
+					_, err := l.Estimate(b.Context(), EstimateRequest{Question: "vote", Include: everybody})
+					return err
+				}))
+				p.bare = append(p.bare, timed(b, func() error {
+					if n := bareWalk(db, bucketChains, 1); n != objects {
+						return fmt.Errorf("%d chains of %d", n, objects)
+					}
+					return nil
+				}))
+			}
+			p.report(b, "bare-walk", objects)
+		})
+	}
+}
+
+// BenchmarkResponses lists all responses at one ε.
+func BenchmarkResponses(b *testing.B) {
+	const objects = 100_000
+	l, db, _ := benchAnswers(b, objects, "1")
+	var p turns
+	for b.Loop() {
+		p.ours = append(p.ours, timed(b, func() error {
+			n := 0
+			for _, err := range l.Responses(b.Context(), "vote", eps(b, "1")) {
+				if err != nil {
+					return err
+				}
+				n++
+			}
+			if n != objects {
+				return fmt.Errorf("%d responses of %d", n, objects)
+			}
+			return nil
+		}))
+		p.bare = append(p.bare, timed(b, func() error { bareWalk(db, bucketChains, 1); return nil }))
+	}
+	p.report(b, "bare-walk", objects)
+}
+
+// bareWalk moves a cursor over all records of a question, and returns how many there are.
+func bareWalk(db *bolt.DB, bucket string, question uint32) (n int) {
+	prefix := binary.BigEndian.AppendUint32(nil, question)
+	_ = db.View(func(tx *bolt.Tx) error {
+		cursor := tx.Bucket([]byte(bucket)).Cursor()
+		for key, _ := cursor.Seek(prefix); bytes.HasPrefix(key, prefix); key, _ = cursor.Next() {
+			n++
+		}
+		return nil
+	})
+	return n
+}

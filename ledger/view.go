@@ -1,0 +1,124 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sluicedp/sluice/ledger/store"
+)
+
+// Reading one object takes few microseconds. To allocate what a snapshot needs, and to decode the same counters anew,
+// would take a third of that; so both are kept for the next reader.
+
+// view runs fn on a snapshot. fn must not keep the state: the next reader gets it.
+func (l *Ledger) view(ctx context.Context, fn func(*state) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := l.commits.check(); err != nil {
+		return err
+	}
+	v := l.views.take(l)
+	v.fn = fn
+	err := l.store.View(v.run)
+	seen := v.state.counters.events
+	l.views.giveBack(v)
+	if err != nil {
+		if closed := l.commits.check(); errors.Is(closed, ErrClosed) {
+			return closed // the store was closed before the snapshot was taken
+		}
+	}
+	// What fn found may rest on a commit under way, its refusals too.
+	if waited := l.commits.awaitDurable(ctx, seen); waited != nil {
+		return waited
+	}
+	return err
+}
+
+// views are what readers leave for those after them. The zero value is ready.
+type views struct {
+	idle     sync.Pool // of *viewing
+	objects  sync.Pool // of *objectReader
+	counters atomic.Pointer[storedCounters]
+}
+
+// viewing is a state to read from.
+type viewing struct {
+	ledger *Ledger
+	state  state
+	fn     func(*state) error       // what to do with it
+	run    func(store.Reader) error // runOn, as a value that is made once
+}
+
+// storedCounters are counters with the record that they were read from, checksum and all.
+type storedCounters struct {
+	record []byte
+	counters
+}
+
+func (p *views) take(l *Ledger) *viewing {
+	v, _ := p.idle.Get().(*viewing)
+	if v == nil {
+		v = &viewing{ledger: l}
+		v.run = v.runOn
+	}
+	return v
+}
+
+func (p *views) giveBack(v *viewing) {
+	v.fn, v.state = nil, state{draft: draft{encoder: encoder{v.state.draft.buf}}} // the buffer, for keys
+	p.idle.Put(v)
+}
+
+// runOn begins at a snapshot, and does what is to be done with it.
+func (v *viewing) runOn(r store.Reader) error {
+	s, l := &v.state, v.ledger
+	s.Reader = r
+	var err error
+	if s.counters, err = l.views.countersOf(s); err != nil {
+		return err
+	}
+	s.durable = s.counters
+	if err := s.checkBegun(); err != nil {
+		return err
+	}
+	s.known = &l.known
+	s.tell(l.clock())
+	return v.fn(s)
+}
+
+// countersOf returns the counters of a snapshot. As long as their record has the same bytes as that of an earlier one,
+// they were checked and decoded before.
+func (p *views) countersOf(s *state) (counters, error) {
+	k := s.draft.key()
+	k.buf = append(k.buf, keyCounters...)
+	record, err := s.Get(bucketMeta, k.buf)
+	if err != nil {
+		return counters{}, err
+	}
+	if last := p.counters.Load(); last != nil && bytes.Equal(last.record, record) {
+		return last.counters, nil
+	}
+	c, _, err := lookup(s, bucketMeta, k.buf, decodeCounters)
+	if err == nil {
+		p.counters.Store(&storedCounters{bytes.Clone(record), c})
+	}
+	return c, err
+}
+
+func (p *views) takeObject() *objectReader {
+	r, _ := p.objects.Get().(*objectReader)
+	if r == nil {
+		r = &objectReader{}
+		r.read, r.visit = r.readFrom, r.add
+	}
+	return r
+}
+
+func (p *views) giveBackObject(r *objectReader) {
+	*r = objectReader{key: r.key, read: r.read, visit: r.visit}
+	p.objects.Put(r)
+}

@@ -1,0 +1,120 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/store"
+)
+
+// Readers leave memory and what they decoded to those after them. Nothing of one reader may show in what another
+// returns.
+
+func TestReadersDoNotSeeEachOthersObjects(t *testing.T) {
+	names := crowd(20)
+	l := voters(t, newLedger(t), "9", names...)
+	for i, name := range names {
+		for level := range i % 4 {
+			release(t, l, releaseOf(t, fmt.Sprint(name, level), name, fmt.Sprint(level+1)))
+		}
+	}
+	var readers sync.WaitGroup
+	for i := range 4 {
+		readers.Go(func() {
+			for j := range 200 {
+				at := 1 + (i*7+j)%(len(names)-1) // the first is written to
+				o, err := l.Object(t.Context(), names[at])
+				if err != nil || o.Object != names[at] || len(o.Chains) != 1 || len(o.Chains[0].Levels) != at%4 {
+					t.Errorf("object %q: %+v, %v", names[at], o, err)
+					return
+				}
+				_, err = l.Object(t.Context(), "nobody")
+				wantErr(t, err, ErrUnknown)
+			}
+		})
+	}
+	for i := range 20 { // who changes the counters meanwhile
+		release(t, l, releaseOf(t, fmt.Sprint("more ", i), names[0], fmt.Sprintf("0.%02d", i+1)))
+	}
+	readers.Wait()
+}
+
+// What was returned stays as it is, whatever is read after it.
+func TestWhatWasReadStays(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
+	release(t, l, releaseOf(t, "1", "ann", "1"))
+	release(t, l, releaseOf(t, "2", "bob", "2"))
+	first := objectOf(t, l, "ann")
+	text := fmt.Sprintf("%+v", first)
+	for range 3 {
+		_ = objectOf(t, l, "bob")
+	}
+	if again := fmt.Sprintf("%+v", first); again != text {
+		t.Errorf("it was\n%s\nand is\n%s", text, again)
+	}
+}
+
+// The counters are the same as before only if no byte of their record is another.
+func TestCountersDamagedBetweenReadsAreFound(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "9", "ann")
+	_ = objectOf(t, l, "ann")
+	var whole []byte
+	must(t, l.store.View(func(r store.Reader) error {
+		value, err := r.Get(bucketMeta, []byte(keyCounters))
+		whole = slices.Clone(value)
+		return err
+	}))
+	put := func(value []byte) {
+		must(t, l.store.Update(func(w store.Writer) error { return w.Put(bucketMeta, []byte(keyCounters), value) }))
+	}
+	for i := range whole {
+		damaged := slices.Clone(whole)
+		damaged[i] ^= 1
+		put(damaged)
+		if _, err := l.Object(t.Context(), "ann"); err == nil {
+			t.Fatalf("byte %d of the counters is another, and nobody noticed", i)
+		} else {
+			wantErr(t, err, ErrCorrupt)
+		}
+		put(slices.Clone(whole))
+		_ = objectOf(t, l, "ann")
+	}
+}
+
+// Many chains are read in several snapshots, in memory that is used again. The names given out stay.
+func TestLevelsAreReadInSeveralSnapshots(t *testing.T) {
+	names := crowd(2*scanSize + 300)
+	l := voters(t, inMemory(t, Options{}), "9", names...)
+	carryOut(t, l, order(t, "all", "0.5"))
+	var some []string // every third, which leaves some groups of names without any at this ε
+	for i := scanSize / 2; i < len(names); i += 3 {
+		some = append(some, names[i])
+	}
+	carryOut(t, l, order(t, "some", "1", some...))
+	for epsilon, want := range map[string][]string{"0.5": names, "1": some, "2": nil} {
+		var found, included []string
+		for r, err := range l.Responses(t.Context(), "vote", eps(t, epsilon)) {
+			must(t, err)
+			found = append(found, r.Object)
+		}
+		if !slices.Equal(found, want) {
+			t.Errorf("%d responses at ε=%s, want %d", len(found), epsilon, len(want))
+		}
+		e, err := l.Estimate(t.Context(), EstimateRequest{Question: "vote", Epsilon: eps(t, epsilon), Include: func(name string) bool {
+			included = append(included, name)
+			return !strings.HasSuffix(name, "7")
+		}})
+		if want == nil {
+			wantErr(t, err, ErrNoResponses)
+		} else if must(t, err); !slices.Equal(included, want) {
+			t.Errorf("%d objects were asked for at ε=%s, want %d", len(included), epsilon, len(want))
+		}
+		counted := slices.DeleteFunc(slices.Clone(want), func(name string) bool { return strings.HasSuffix(name, "7") })
+		if e.N != int64(len(counted)) {
+			t.Errorf("%d objects were counted at ε=%s, want %d", e.N, epsilon, len(counted))
+		}
+	}
+}
