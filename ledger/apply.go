@@ -9,11 +9,20 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
+// desked is how many changes of a request are made before the records that they concern are written.
+const desked = 512
+
 // record appends changes to the log under the next numbers, each with a salt of its own, and applies them.
 // It returns the number of the first and of the last event.
 func (s *state) record(changes []change) (first, last uint64, err error) {
 	first = s.counters.events + 1
-	for _, c := range changes {
+	for i, c := range changes {
+		// A long request has long been done with the objects it began with: they can be put while it goes on.
+		if s.desk != nil && (i+1)%desked == 0 {
+			if err := s.flushDesk(); err != nil {
+				return 0, 0, err
+			}
+		}
 		s.salts(s.salt[:])
 		if err := s.append(event{number: s.counters.events + 1, time: s.now, change: c, salt: s.salt}); err != nil {
 			return 0, 0, err

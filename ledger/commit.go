@@ -24,6 +24,7 @@ type decision func(*state) ([]change, error)
 // proposal is one caller's decision on its way through the queue.
 type proposal struct {
 	decide      decision
+	recorded    func() // called, unless nil, when its changes are made and only to be written
 	first, last uint64 // its events, once committed
 	err         error
 	done        chan struct{} // closed when it is settled
@@ -204,13 +205,17 @@ func (c *committer) close() bool {
 // first and last event, both 0 if there were none. If ctx ends while the proposal still waits, it is
 // withdrawn and nothing has happened; once its commit has begun, submit waits for the outcome.
 func (l *Ledger) submit(ctx context.Context, decide decision) (first, last uint64, err error) {
+	return l.propose(ctx, &proposal{decide: decide})
+}
+
+func (l *Ledger) propose(ctx context.Context, p *proposal) (first, last uint64, err error) {
 	if l.only {
 		return 0, 0, ErrReadOnly
 	}
 	if err := ctx.Err(); err != nil {
 		return 0, 0, err
 	}
-	p := &proposal{decide: decide, done: make(chan struct{}), lead: make(chan struct{}, 1)}
+	p.done, p.lead = make(chan struct{}), make(chan struct{}, 1)
 	lead, err := l.commits.enter(p)
 	if err != nil {
 		return 0, 0, err
@@ -348,6 +353,9 @@ func (p *proposal) carryOut(s *state) error {
 	}
 	if p.first, p.last, err = s.record(changes); err != nil {
 		return err
+	}
+	if p.recorded != nil {
+		p.recorded()
 	}
 	return s.counters.checkWhole()
 }

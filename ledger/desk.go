@@ -31,7 +31,7 @@ type drawer[T any] struct {
 	sheets []sheet[T]
 	places map[recordID]int // of the sheets, once they have come out of order; else nil
 	last   int              // the sheet asked for last: often the same is asked for again, or the one behind it
-	edited int              // how many sheets are to be written
+	edited []int            // the sheets that are to be written
 }
 
 type sheet[T any] struct {
@@ -111,33 +111,28 @@ func (d *drawer[T]) set(id recordID, record T) {
 	}
 	s := &d.sheets[at]
 	if !s.edited {
-		d.edited++
+		d.edited = append(d.edited, at)
 	}
 	s.record, s.found, s.edited = record, true, true
 }
 
 // write passes what changed to put, in order. After that it counts as read.
 func (d *drawer[T]) write(put func(id recordID, record T) error) error {
-	if d.edited == 0 {
-		return nil
-	}
-	places := make([]int, 0, d.edited)
-	for at := range d.sheets {
-		if d.sheets[at].edited {
-			places = append(places, at)
-		}
-	}
+	order := cmp.Compare[int]
 	if d.places != nil {
-		slices.SortFunc(places, func(a, b int) int { return d.sheets[a].id.compare(d.sheets[b].id) })
+		order = func(a, b int) int { return d.sheets[a].id.compare(d.sheets[b].id) }
 	}
-	for _, at := range places {
+	if !slices.IsSortedFunc(d.edited, order) {
+		slices.SortFunc(d.edited, order)
+	}
+	for _, at := range d.edited {
 		s := &d.sheets[at]
 		if err := put(s.id, s.record); err != nil {
 			return err
 		}
 		s.edited = false
 	}
-	d.edited = 0
+	d.edited = d.edited[:0]
 	return nil
 }
 
@@ -150,7 +145,7 @@ func (d *drawer[T]) clear() {
 		d.sheets = nil
 	}
 	clear(d.sheets)
-	*d = drawer[T]{sheets: d.sheets[:0]}
+	*d = drawer[T]{sheets: d.sheets[:0], edited: d.edited[:0]}
 }
 
 func (d *desk) clear() {

@@ -75,7 +75,8 @@ func (l *Ledger) Release(ctx context.Context, r ReleaseRequest) (Response, error
 // request is partial: if any object is refused, no object is drawn from, and the [*RefusedError]
 // lists all that are. Responses are read with [Ledger.Responses] afterwards.
 //
-// True values are asked for, in batches, before anything is written. Then the objects are carried out
+// True values are asked for, in batches, before anything is written; those of objects beyond the first million
+// once more when their turn comes. Then the objects are carried out
 // in transactions of bounded size; meanwhile their budget is held, so that nobody else can take it. If
 // ctx ends or the process dies in between, the parts committed so far stay, and the same request with
 // the same key goes on where it stopped.
@@ -105,6 +106,7 @@ type raise struct {
 	seen     desk      // what the survey reads
 	looked   *surveyed // what the snapshot in which the request was looked up says of its objects, if they are few
 	truths   told
+	rest     string // the first object whose truth was not kept, or ""
 	given    level // the response that the last object got or had
 }
 
@@ -151,6 +153,7 @@ func (x *raise) run(ctx context.Context) (outcome, error) {
 	if x.alone() {
 		b.look = x.look
 	}
+	b.ready = x.ready
 	b.prepare = func(ctx context.Context, behind string) (int, error) {
 		x.panel = b.panel
 		return x.prepare(ctx, behind)
@@ -162,6 +165,7 @@ func (x *raise) run(ctx context.Context) (outcome, error) {
 // anybody must be left out of a request that is not partial.
 func (x *raise) prepare(ctx context.Context, behind string) (total int, err error) {
 	x.truths.forget()
+	x.rest = ""
 	if err := x.holdBudget(ctx); err != nil {
 		return 0, err
 	}

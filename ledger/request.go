@@ -485,6 +485,7 @@ func (l *Ledger) runParts(ctx context.Context, b *bulk, st *standing, total int,
 	defer b.ahead.wait()
 	for done := 0; !st.done; {
 		if b.ready != nil {
+			b.ahead.wait()
 			if err := b.ready(ctx, st.cursor); err != nil {
 				return err
 			}
@@ -505,7 +506,7 @@ func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, into *outco
 	end := &settled{key: b.key, digest: b.digest, through: st.through}
 	cursor := ""
 	var changes []change
-	_, last, err := l.submit(ctx, func(s *state) ([]change, error) {
+	p := &proposal{decide: func(s *state) ([]change, error) {
 		if now, err := s.standing(b.key, b.digest); err != nil {
 			return nil, err
 		} else if len(now.settled) != len(st.settled) {
@@ -515,9 +516,6 @@ func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, into *outco
 		if err != nil {
 			return nil, err
 		}
-		if !final {
-			b.ahead.begin(l, b, names[len(names)-1])
-		}
 		if n = len(names) - p.left; n > 0 {
 			cursor = names[n-1]
 		}
@@ -525,7 +523,14 @@ func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, into *outco
 		b.panel.stop(end, st.dealt+uint64(n), cursor)
 		changes = p.settle(end)
 		return changes, nil
-	})
+	}}
+	// While the part is written, the next one is looked at; earlier they would be in each other's way.
+	p.recorded = func() {
+		if !end.final {
+			b.ahead.begin(l, b, cursor)
+		}
+	}
+	_, last, err := l.propose(ctx, p)
 	if err != nil {
 		return 0, err
 	}

@@ -62,6 +62,20 @@ func (x *raise) surveyPart(s *state, p *surveyed) error {
 	return nil
 }
 
+// ready asks for the truths of the next part, if they were not kept.
+func (x *raise) ready(ctx context.Context, behind string) error {
+	if x.rest == "" {
+		return nil
+	}
+	p, err := x.survey(ctx, behind)
+	if err != nil || p.end < x.rest {
+		return err
+	}
+	x.truths.forget()
+	_, err = x.ask(ctx, p) // who has none any more is refused by the part
+	return err
+}
+
 // ask fetches the truths of surveyed objects, as far as they are needed, and returns the refusals of
 // those that the host has none for.
 func (x *raise) ask(ctx context.Context, p surveyed) (missing []Refusal, err error) {
@@ -72,7 +86,11 @@ func (x *raise) ask(ctx context.Context, p surveyed) (missing []Refusal, err err
 	if err != nil {
 		return nil, err
 	}
-	x.truths.add(p.needy, values)
+	if x.truths.count < x.ledger.mostTold {
+		x.truths.add(p.needy, values)
+	} else if x.rest == "" {
+		x.rest = p.needy[0]
+	}
 	for i, name := range p.needy {
 		if values[i] == noTruth {
 			missing = append(missing, *lacksTruth(name, x.request.Epsilon))

@@ -77,7 +77,14 @@ func (l *Ledger) ask(ctx context.Context, q *question, truth TruthFunc, objects 
 
 // told is what the host said of the true values of some objects, batch by batch in the order of their
 // names. It goes by name, so that whoever joins or leaves meanwhile takes nobody else's truth.
-type told struct{ batches []toldBatch }
+type told struct {
+	batches []toldBatch
+	count   int // of objects
+}
+
+// mostTold is how many truths a request keeps, about. Those of further objects it asks for a second time when their turn
+// comes, so that its memory does not grow with the number of objects.
+const mostTold = 1 << 20
 
 type toldBatch struct {
 	names  []string
@@ -87,6 +94,7 @@ type toldBatch struct {
 // add puts a batch behind the others. It keeps both slices.
 func (t *told) add(names []string, values []int32) {
 	t.batches = append(t.batches, toldBatch{names, values})
+	t.count += len(names)
 }
 
 // of returns the number of an object's true value, or noTruth, and whether the host was asked.
@@ -110,7 +118,7 @@ func (t *told) forget() {
 	for _, b := range t.batches {
 		clear(b.values)
 	}
-	t.batches = nil
+	t.batches, t.count = nil, 0
 }
 
 // tag is a truncated keyed hash.

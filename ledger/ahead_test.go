@@ -1,0 +1,255 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/policy"
+)
+
+// afterPart calls then once, when a request has carried out its first part. What the request has read ahead by then is
+// out of date if then changes anything.
+func afterPart(then func()) Progress {
+	done := false
+	return func(int, int) {
+		if !done {
+			done = true
+			then()
+		}
+	}
+}
+
+// Somebody of the part that was read ahead withdraws: nobody draws from whoever has left.
+func TestWhatIsReadAheadIsReadAgainWhenItHasChanged(t *testing.T) {
+	names := crowd(3 * partSize)
+	l := voters(t, inMemory(t, Options{}), "10", names...)
+	leaver, riser := names[partSize+7], names[partSize+8]
+	request := order(t, "raise", "1", names...)
+	request.Partial = true
+	request.Progress = afterPart(func() {
+		must(t, l.Withdraw(t.Context(), "leave", leaver))
+		release(t, l, releaseOf(t, "rise", riser, "2"))
+	})
+	result := carryOut(t, l, request)
+	if len(result.Refused) != 1 || result.Refused[0].Object != leaver || result.Refused[0].Reason != Withdrawn {
+		t.Errorf("refused: %+v", result.Refused)
+	}
+	if want := len(names) - 2; result.Drawn != want || result.Derived != 1 {
+		t.Errorf("%d drawn and %d derived, want %d and 1", result.Drawn, result.Derived, want)
+	}
+	if spent := objectOf(t, l, riser).Spent; spent != eps(t, "2") {
+		t.Errorf("%s has spent %s", riser, spent)
+	}
+	wantClean(t, l, VerifyRequest{})
+}
+
+// A request that begins to hold budget leaves no event; yet what was decided before is not what holds now.
+func TestWhatWasDecidedAheadRespectsLaterHolds(t *testing.T) {
+	names := crowd(4 * partSize)
+	l := voters(t, inMemory(t, Options{}), "1.5", names...)
+	other := vote()
+	other.Name = "other"
+	define(t, l, other)
+	enroll(t, l, "other", "1.5", names...)
+
+	held, goOn, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	rest := RaiseRequest{Key: "hold", Question: "other", Epsilon: eps(t, "1"), Objects: names[partSize:]}
+	asked := false
+	rest.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
+		if !asked {
+			asked = true
+			close(held)
+			<-goOn
+		}
+		return TruthOf("no")(ctx, q, objects)
+	}
+	request := order(t, "raise", "1", names...)
+	request.Partial = true
+	request.Progress = afterPart(func() {
+		go func() {
+			_, err := l.Raise(context.Background(), rest)
+			done <- err
+		}()
+		<-held
+	})
+	result := carryOut(t, l, request)
+	if result.Drawn != partSize || len(result.Refused) != 3*partSize {
+		t.Errorf("%d drawn and %d refused, want %d and %d", result.Drawn, len(result.Refused), partSize, 3*partSize)
+	}
+	close(goOn)
+	must(t, <-done)
+	wantClean(t, l, VerifyRequest{})
+}
+
+// The clock goes back below the instant of the survey: the ceiling is that of the earlier instant.
+func TestWhatWasDecidedAheadRespectsAClockThatHasGoneBack(t *testing.T) {
+	now := epoch().Add(24 * time.Hour)
+	l := inMemory(t, Options{Now: func() time.Time { return now }})
+	define(t, l, vote())
+	names := crowd(3 * partSize)
+	calendar, err := policy.Steps(policy.Step{At: epoch().Add(12 * time.Hour), Ceiling: eps(t, "1")})
+	must(t, err)
+	_, err = l.Enroll(t.Context(), EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Policy: calendar})
+	must(t, err)
+	request := order(t, "raise", "1", names...)
+	request.Partial = true
+	request.Progress = afterPart(func() { now = epoch() })
+	result := carryOut(t, l, request)
+	if result.Drawn != partSize || len(result.Refused) != 2*partSize {
+		t.Errorf("%d drawn and %d refused, want %d and %d", result.Drawn, len(result.Refused), partSize, 2*partSize)
+	}
+}
+
+// A request keeps only so many truths. It asks again for the others, part by part, and no more often than that.
+func TestTruthsThatAreNotKeptAreAskedForAgain(t *testing.T) {
+	names := crowd(5*partSize + 1)
+	l := voters(t, inMemory(t, Options{}), "10", names...)
+	l.mostTold = 2 * partSize
+	asked := map[string]int{}
+	request := order(t, "raise", "1")
+	request.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
+		for _, name := range objects {
+			asked[name]++
+		}
+		return TruthOf("yes")(ctx, q, objects)
+	}
+	if result := carryOut(t, l, request); result.Drawn != len(names) {
+		t.Errorf("%+v", result)
+	}
+	for i, name := range names {
+		want := 1
+		if i >= 2*partSize {
+			want = 2
+		}
+		if asked[name] != want {
+			t.Fatalf("asked %d times for the truth about object %d, want %d", asked[name], i, want)
+		}
+	}
+}
+
+// A source of truths that has none any more the second time leaves the object out, or stops the request where it is.
+func TestATruthThatIsGoneTheSecondTime(t *testing.T) {
+	names := crowd(3 * partSize)
+	for _, partial := range []bool{true, false} {
+		l := voters(t, inMemory(t, Options{}), "10", names...)
+		l.mostTold = partSize
+		last, times := names[len(names)-1], 0
+		request := order(t, "raise", "1", names...)
+		request.Partial = partial
+		request.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
+			values, err := TruthOf("yes")(ctx, q, objects)
+			if i := slices.Index(objects, last); i >= 0 {
+				if times++; times > 1 {
+					values[i] = ""
+				}
+			}
+			return values, err
+		}
+		result, err := l.Raise(t.Context(), request)
+		if partial {
+			must(t, err)
+			if len(result.Refused) != 1 || result.Refused[0].Reason != NoTruth || result.Drawn != len(names)-1 {
+				t.Errorf("%d drawn, refused %+v", result.Drawn, result.Refused)
+			}
+			continue
+		}
+		wantErr(t, err, ErrPartlyDone)
+		if refused := refusals(t, err); len(refused) != 1 || refused[0].Object != last {
+			t.Errorf("refused %+v", refused)
+		}
+	}
+}
+
+// A spool.
+
+// spoolTo returns a spool into memory, and what it puts there, which fails from a number of records on.
+func spoolTo(w store.Writer, failing int, failure func() error) *spool {
+	return &spool{into: &failingWriter{Writer: w, left: failing, failure: failure}}
+}
+
+type failingWriter struct {
+	store.Writer
+	left    int
+	failure func() error
+}
+
+func (w *failingWriter) Put(bucket string, key, value []byte) error {
+	if w.left--; w.left < 0 {
+		return w.failure()
+	}
+	return w.Writer.Put(bucket, key, value)
+}
+
+// spooled10 puts ten batches of records.
+func spooled10(s *spool) error {
+	for i := range 10 * spoolSize {
+		if err := s.Put("b", fmt.Appendf(nil, "%05d", i), []byte{1}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestASpoolHidesNothing(t *testing.T) {
+	memory := &storetest.Memory{}
+	must(t, memory.Update(func(w store.Writer) error {
+		s := spoolTo(w, 1<<30, nil)
+		must(t, spooled10(s))
+		must(t, s.Put("b", []byte("last"), []byte{2}))
+		if value, err := s.Get("b", []byte("last")); err != nil || len(value) != 1 {
+			t.Errorf("read %x (%v)", value, err)
+		}
+		must(t, spooled10(s))
+		must(t, s.Delete("b", []byte("00007")))
+		seen := 0
+		must(t, s.Scan("b", nil, func(key, _ []byte) bool { seen++; return true }))
+		if want := 10*spoolSize + 1 - 1; seen != want {
+			t.Errorf("%d records, want %d", seen, want)
+		}
+		return errors.Join(s.settle(), s.wait())
+	}))
+}
+
+func TestASpoolTellsOfFailures(t *testing.T) {
+	disk := errors.New("disk full")
+	for name, read := range map[string]func(*spool) error{
+		"get":    func(s *spool) error { _, err := s.Get("b", []byte("1")); return err },
+		"scan":   func(s *spool) error { return s.Scan("b", nil, func(_, _ []byte) bool { return true }) },
+		"delete": func(s *spool) error { return s.Delete("b", []byte("1")) },
+		"settle": (*spool).settle,
+		"wait":   (*spool).wait,
+	} {
+		for _, at := range []int{0, 5*spoolSize + 3} {
+			memory := &storetest.Memory{}
+			err := memory.Update(func(w store.Writer) error {
+				s := spoolTo(w, at, func() error { return disk })
+				must(t, spooled10(s))
+				wantErr(t, read(s), disk)
+				return s.wait()
+			})
+			if !errors.Is(err, disk) {
+				t.Errorf("%s: afterwards the error is %v", name, err)
+			}
+		}
+	}
+}
+
+func TestASpoolHandsAPanicOn(t *testing.T) {
+	memory := &storetest.Memory{}
+	_ = memory.Update(func(w store.Writer) error {
+		s := spoolTo(w, spoolSize+1, func() error { panic("torn page") })
+		must(t, spooled10(s))
+		defer func() {
+			if p := recover(); p != "torn page" {
+				t.Errorf("recovered %v", p)
+			}
+		}()
+		return s.settle()
+	})
+}
