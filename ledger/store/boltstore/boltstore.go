@@ -2,6 +2,7 @@
 package boltstore
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -50,6 +51,8 @@ type database struct {
 	readOnly bool
 	late     bool           // whether the file is looked at after bbolt has locked it
 	damage   findings       // of a file that is open for reading only; others are refused
+	longest  int            // longestList, but in tests
+	unlisted bool           // whether the last commit left out the list of free pages
 	users    sync.WaitGroup // views and copies; none is added once it is no longer the current one
 	broken   atomic.Bool    // bbolt panicked while it held a lock, so nothing may wait for it any more
 }
@@ -122,6 +125,10 @@ func syncDir(path string) error {
 // [store.ErrCorrupt] when it is not a bbolt file, or one whose pages are not held together as they should be. Some of
 // that can still be opened for reading: then what cannot be read without danger gives [store.ErrCorrupt] each time, and
 // [Store.Inspect] reads around it.
+//
+// For writing it looks at a part of the file, which takes less than a second for one of 5 GiB. All of a file that was in
+// use for long is read, and some pages are written, if the process that wrote to it before has not closed it: some 0.4 s
+// for each GiB that is in the page cache.
 func Open(path string, readOnly bool) (*Store, error) {
 	for range 4 {
 		d, err := openExisting(path, readOnly)
@@ -176,7 +183,7 @@ func syncName(path string) error {
 const smallest = 4 * 4096
 
 func open(path string, readOnly bool) (opened *database, err error) {
-	d := &database{readOnly: readOnly}
+	d := &database{readOnly: readOnly, longest: longestList}
 	defer func() {
 		if d.broken.Load() && d.file != nil {
 			err = errors.Join(err, unlock(d.file))
@@ -208,7 +215,8 @@ func open(path string, readOnly bool) (opened *database, err error) {
 	return d, nil
 }
 
-// Settings are those of bbolt that decide what is written, and how fast.
+// Settings are those of bbolt that decide what is written, and how fast. A [Store] also leaves out a long list of free
+// pages, which is DB.NoFreelistSync, and sets Bucket.FillPercent where it can tell that keys rise.
 func Settings() *bolt.Options {
 	return &bolt.Options{FreelistType: bolt.FreelistMapType, InitialMmapSize: mapSize()}
 }
@@ -260,10 +268,15 @@ func (d *database) admit(file *os.File) (err error) {
 }
 
 func (d *database) look(file *os.File) (err error) {
-	if d.damage, err = examine(file); err != nil || d.readOnly {
+	if d.damage, err = examine(file, d.readOnly); err != nil || d.readOnly {
 		return err
 	}
-	return d.damage.err()
+	missing := d.damage.listing
+	if err := d.damage.err(); err != nil || missing == nil {
+		return err
+	}
+	d.damage.listing = nil
+	return missing.write()
 }
 
 // View implements [store.Store].
@@ -321,6 +334,7 @@ func (d *database) update(fn func(store.Writer) error) (err error) {
 	if err := fn(tx); err != nil || !tx.wrote {
 		return err
 	}
+	d.choose()
 	if err := tx.commit(); err != nil {
 		return fmt.Errorf("%w: %w", store.ErrUncertain, err)
 	}
@@ -366,7 +380,7 @@ func (d *database) close() error {
 	if d.broken.Load() {
 		return errors.Join(errBroken(), unlock(d.file))
 	}
-	return d.db.Close()
+	return errors.Join(d.list(), d.db.Close())
 }
 
 func errBroken() error { return fmt.Errorf("%w: bbolt gave up before", store.ErrCorrupt) }
@@ -375,8 +389,17 @@ func errBroken() error { return fmt.Errorf("%w: bbolt gave up before", store.Err
 type transaction struct {
 	in      *database
 	tx      *bolt.Tx
-	buckets map[string]*bolt.Bucket
+	buckets *bucket // the one looked up last, which leads to those before: they are few
 	wrote   bool
+}
+
+// bucket is one in a transaction.
+type bucket struct {
+	*bolt.Bucket
+	name string
+	next *bucket
+	put  bool   // something was
+	last []byte // the highest key; not kept once that does not matter
 }
 
 func (d *database) begin(writable bool) (t *transaction, err error) {
@@ -388,7 +411,7 @@ func (d *database) begin(writable bool) (t *transaction, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return &transaction{in: d, tx: tx, buckets: make(map[string]*bolt.Bucket, 8)}, nil
+	return &transaction{in: d, tx: tx}, nil
 }
 
 // end undoes what was not committed.
@@ -402,23 +425,35 @@ func (t *transaction) end(err *error) {
 	}
 }
 
+// commit makes a transaction durable. After one that failed nothing more is written when the file is closed: what did not
+// reach the disk might be taken for durable then.
 func (t *transaction) commit() (err error) {
 	defer t.in.rescueLocked(&err)
-	return t.tx.Commit()
+	err = t.tx.Commit()
+	t.in.unlisted = err == nil && t.in.db.NoFreelistSync
+	return err
 }
 
 // bucket returns nil when there is no such bucket, and an error when its pages must not be followed.
-func (t *transaction) bucket(name string) (*bolt.Bucket, error) {
-	b, known := t.buckets[name]
-	if !known {
-		if err := t.in.damage.buckets[name]; err != nil {
-			return nil, fmt.Errorf("%w: bucket %q: %w", store.ErrCorrupt, name, err)
-		}
-		if b = t.tx.Bucket([]byte(name)); b != nil {
-			t.buckets[name] = b
+func (t *transaction) bucket(name string) (*bucket, error) {
+	for b := t.buckets; b != nil; b = b.next {
+		if b.name == name {
+			return b, nil
 		}
 	}
-	return b, nil
+	if err := t.in.damage.buckets[name]; err != nil {
+		return nil, fmt.Errorf("%w: bucket %q: %w", store.ErrCorrupt, name, err)
+	}
+	found := t.tx.Bucket([]byte(name))
+	if found == nil {
+		return nil, nil
+	}
+	return t.remember(name, found), nil
+}
+
+func (t *transaction) remember(name string, found *bolt.Bucket) *bucket {
+	t.buckets = &bucket{Bucket: found, name: name, next: t.buckets}
+	return t.buckets
 }
 
 // Get implements [store.Reader].
@@ -469,23 +504,64 @@ func next(c *bolt.Cursor) (key, value []byte, err error) {
 }
 
 // Put implements [store.Writer].
-func (t *transaction) Put(bucket string, key, value []byte) (err error) {
+func (t *transaction) Put(name string, key, value []byte) (err error) {
 	defer rescue(&err)
 	if len(key) == 0 || len(value) == 0 {
 		return errors.New("empty key or value")
 	}
-	b, err := t.bucket(bucket)
+	b, err := t.bucket(name)
 	if err != nil {
 		return err
 	}
 	if b == nil {
-		if b, err = t.tx.CreateBucket([]byte(bucket)); err != nil {
+		made, err := t.tx.CreateBucket([]byte(name))
+		if err != nil {
 			return err
 		}
-		t.buckets[bucket] = b
+		b = t.remember(name, made)
 	}
 	t.wrote = true
+	b.fill(key)
 	return b.Put(key, value)
+}
+
+// How full pages are made when they are split.
+const (
+	// fillLog is for keys that are consecutive numbers: nothing will be added to a page.
+	fillLog = 1.0
+	// fillBehind is for rising keys behind all others: records may still grow, and not each that does should split a page.
+	fillBehind = 0.9
+	// fillBetween is for all others.
+	fillBetween = bolt.DefaultFillPercent
+)
+
+// fill decides how full pages are made: as the puts of the transaction have it that need the most room.
+func (b *bucket) fill(key []byte) {
+	if !b.put {
+		last, _ := b.Cursor().Last()
+		b.put, b.last, b.FillPercent = true, bytes.Clone(last), fillLog // clone: its page may be moved
+	}
+	switch {
+	case b.FillPercent == fillBetween:
+		return
+	case bytes.Compare(key, b.last) <= 0:
+		b.FillPercent = fillBetween
+	case !isNext(b.last, key):
+		b.FillPercent = fillBehind
+	}
+	b.last = key
+}
+
+// isNext tells whether a key is the number after another, of as many bytes, if there is another.
+func isNext(last, key []byte) bool {
+	if len(last) != len(key) {
+		return last == nil
+	}
+	i := len(key) - 1
+	for i > 0 && last[i] == 0xff && key[i] == 0 {
+		i--
+	}
+	return int(key[i]) == int(last[i])+1 && bytes.Equal(last[:i], key[:i])
 }
 
 // Delete implements [store.Writer].

@@ -48,7 +48,8 @@ func (s *Store) CopyTo(path string, how store.Copying, check func(path string) e
 	return nil
 }
 
-// copyPages writes a copy over an empty file. Syncing takes long and needs no snapshot.
+// copyPages writes a copy over an empty file. Syncing takes long and needs no snapshot. The copy lists its free pages if
+// the last commit did; if not, who first writes to it will.
 func (s *Store) copyPages(path string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -133,6 +134,7 @@ func (s *Store) replace() (old *database, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old, s.current = s.current, next
+	old.unlisted = false // nobody will open it again
 	return old, s.halted
 }
 
@@ -201,8 +203,6 @@ const (
 	batch = 4 << 20
 	// overhead is what a record costs in memory besides its bytes.
 	overhead = 64
-	// fullness leaves room in each page, so that not every change of a size splits one.
-	fullness = 0.9
 )
 
 // fill copies all records into a new file. It is durable only once it is sealed.
@@ -228,11 +228,7 @@ func (d *database) fill(from *transaction) (err error) {
 			}
 		}
 		size += len(key) + len(value) + overhead
-		if err := tx.Put(bucket, key, value); err != nil {
-			return err
-		}
-		tx.buckets[bucket].FillPercent = fullness
-		return nil
+		return tx.Put(bucket, key, value)
 	})
 	if err != nil || tx == nil {
 		return err

@@ -673,8 +673,8 @@ func TestCompactRefuses(t *testing.T) {
 	wantFiles(t, path, "data.db")
 	// What this package never writes would be lost.
 	for name, write := range map[string]func(*transaction) error{
-		"a nested bucket": func(tx *transaction) error { _, err := tx.buckets["first"].CreateBucket([]byte("inner")); return err },
-		"an empty value":  func(tx *transaction) error { return tx.buckets["first"].Put([]byte("empty"), nil) },
+		"a nested bucket": func(tx *transaction) error { _, err := tx.buckets.CreateBucket([]byte("inner")); return err },
+		"an empty value":  func(tx *transaction) error { return tx.buckets.Put([]byte("empty"), nil) },
 	} {
 		path := newFile(t)
 		d, err := open(path, false)

@@ -117,6 +117,67 @@ func TestCrashChild(t *testing.T) {
 			fmt.Println("compacted")
 		}
 	}()
+	writeOn(s, run)
+}
+
+// TestAKillLeavesNoListAndLosesNothing kills a child that leaves out the list of free pages, and never closes its file.
+func TestAKillLeavesNoListAndLosesNothing(t *testing.T) {
+	path, commits := newFile(t), 0
+	for run := range kills / 3 {
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestUnlistedChild$")
+		child.Env = append(os.Environ(), crashPath+"="+path, fmt.Sprintf("%s=%d", crashRun, run))
+		child.Stderr = os.Stderr
+		out, err := child.StdoutPipe()
+		must(t, err)
+		must(t, child.Start())
+		last, enough := -1, 10+rand.IntN(200)
+		for lines := bufio.NewReader(out); ; {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				break
+			}
+			if _, err := fmt.Sscanf(line, "%d\n", &last); err != nil {
+				t.Errorf("the child says %q", line)
+			}
+			if last == enough {
+				_ = child.Process.Kill()
+			}
+		}
+		if err := child.Wait(); err == nil || last < enough {
+			t.Errorf("the child ended by itself, after %d records", last+1)
+		}
+		wantListed(t, path, false)
+		s := mustOpen(t, path)
+		wantSound(t, s)
+		all := records(t, s)
+		for i := max(0, last-kept+2); i <= last; i++ {
+			if all[fmt.Sprintf("log/%d/%08d", run, i)] != fmt.Sprint(i) {
+				t.Errorf("run %d: record %d of %d is lost", run, i, last)
+			}
+		}
+		must(t, s.Close())
+		commits += last + 1
+	}
+	t.Logf("%d commits", commits)
+}
+
+// TestUnlistedChild is the process that gets killed. In any other it does nothing.
+func TestUnlistedChild(t *testing.T) {
+	path, run := os.Getenv(crashPath), os.Getenv(crashRun)
+	if path == "" {
+		return
+	}
+	s, err := Open(path, false)
+	if err != nil {
+		fmt.Println("open:", err)
+		return
+	}
+	s.current.longest = -1
+	writeOn(s, run)
+}
+
+// writeOn writes records, keeps the latest, and tells which are durable.
+func writeOn(s *Store, run string) {
 	for i := range 1_000_000 {
 		err := s.Update(func(w store.Writer) error {
 			key := func(i int) []byte { return fmt.Appendf(nil, "%s/%08d", run, i) }

@@ -33,6 +33,7 @@ const (
 	metaPage    = 4
 	bucketFlag  = 1
 	metaPages   = 2
+	metaSize    = 56 // of the fields on a meta page, before their checksum
 )
 
 // inspection is a snapshot that is read with care. It implements [store.Reader].
@@ -118,19 +119,23 @@ func (i *inspection) transaction(id uint64) (number uint64, whole bool, err erro
 // readWhole reads the meta page at some place, and tells whether bbolt would take it: it has the marks of bbolt's, and
 // the checksum of its 56 bytes, FNV-1a.
 func readWhole(file io.ReaderAt, at int64) (page []byte, whole bool, err error) {
-	const size, magic, version = 56, 0xED0CDAED, 2
-	page = make([]byte, headerSize+size+8)
+	const magic, version = 0xED0CDAED, 2
+	page = make([]byte, headerSize+metaSize+8)
 	switch _, err := file.ReadAt(page, at); {
 	case errors.Is(err, io.EOF):
 		return nil, false, nil
 	case err != nil:
 		return nil, false, err
 	}
-	fields := page[headerSize : headerSize+size]
+	fields := page[headerSize : headerSize+metaSize]
+	return page, metaSum(fields) == binary.NativeEndian.Uint64(page[headerSize+metaSize:]) &&
+		binary.NativeEndian.Uint32(fields) == magic && binary.NativeEndian.Uint32(fields[4:]) == version, nil
+}
+
+func metaSum(fields []byte) uint64 {
 	sum := fnv.New64a()
 	_, _ = sum.Write(fields)
-	return page, sum.Sum64() == binary.NativeEndian.Uint64(page[headerSize+size:]) &&
-		binary.NativeEndian.Uint32(fields) == magic && binary.NativeEndian.Uint32(fields[4:]) == version, nil
+	return sum.Sum64()
 }
 
 // findBuckets reads the tree of the buckets.

@@ -221,7 +221,7 @@ func TestInspectOfDamagedFiles(t *testing.T) {
 			case 0: // another page
 				copy(head, original[(2+random.IntN(pages-2))*page:][:page])
 			case 1: // a page number that leads elsewhere, back to itself or above
-				if n := int(binary.NativeEndian.Uint16(head[10:])); head[8] == branchPage && n > 0 {
+				if n := min(int(binary.NativeEndian.Uint16(head[10:])), (page-headerSize)/elementSize); head[8] == branchPage && n > 0 {
 					binary.NativeEndian.PutUint64(head[16+16*random.IntN(n)+8:], uint64(2+random.IntN(pages-2)))
 				}
 			case 2: // a number of elements
