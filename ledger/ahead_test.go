@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -46,6 +47,47 @@ func TestWhatIsReadAheadIsReadAgainWhenItHasChanged(t *testing.T) {
 	if spent := objectOf(t, l, riser).Spent; spent != eps(t, "2") {
 		t.Errorf("%s has spent %s", riser, spent)
 	}
+	wantClean(t, l, VerifyRequest{})
+}
+
+// The same if that happens in the transaction of the part before, in front of it.
+func TestWhatChangedInFrontOfThePartBefore(t *testing.T) {
+	names := crowd(3 * partSize)
+	l, s := openShim(t, votersFile(t, "10", names...), Options{})
+	leaver := names[partSize+7]
+	blocked, goOn := make(chan struct{}), make(chan struct{})
+	s.set(func() error {
+		s.set(nil, nil)
+		close(blocked)
+		<-goOn
+		return nil
+	}, nil)
+	queued := func(n int) {
+		for {
+			l.commits.mu.Lock()
+			now := len(l.commits.queue)
+			l.commits.mu.Unlock()
+			if now == n {
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	var group sync.WaitGroup
+	group.Go(func() { release(t, l, releaseOf(t, "first", names[0], "0.5")) })
+	<-blocked
+	group.Go(func() { must(t, l.Withdraw(t.Context(), "leave", leaver)) })
+	queued(1)
+	group.Go(func() {
+		request := order(t, "raise", "1", names...)
+		request.Partial = true
+		if result := carryOut(t, l, request); len(result.Refused) != 1 || result.Refused[0].Object != leaver {
+			t.Errorf("refused: %+v", result.Refused)
+		}
+	})
+	queued(2)
+	close(goOn)
+	group.Wait()
 	wantClean(t, l, VerifyRequest{})
 }
 
