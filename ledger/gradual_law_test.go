@@ -33,7 +33,7 @@ func wantLaw(t *testing.T, what string, counts map[string]int, law map[string]fl
 			t.Errorf("%s: %q comes out %d times in %d, want %.1f±%.1f", what, cell, counts[cell], n, expected, most)
 		}
 	}
-	if math.Abs(sum-1) > 1e-9 || n < 300/oneIn(1, 6) {
+	if math.Abs(sum-1) > 1e-9 || n < 300/oneIn(6) {
 		t.Errorf("%s: the law sums to %g, for %d draws", what, sum, n)
 	}
 }
@@ -119,7 +119,7 @@ func answersLaw(position int, e [3]float64) map[string]float64 {
 // middle one is raised in one half of the cases, and inserted in the other.
 func TestRaisedAnswersFollowTheirLaw(t *testing.T) {
 	const values = 90
-	panels := 12 / oneIn(1, 6)
+	panels := 12 / oneIn(6)
 	q := Question{Name: "vote", Encoding: Direct}
 	for i := range values {
 		q.Values = append(q.Values, fmt.Sprint("v", i))
@@ -209,7 +209,7 @@ func chainLaw(t *testing.T, q Question, truth int, levels [3]string) map[string]
 
 // The responses of many objects under one key follow the law of a chain, in whatever order they are given.
 func TestKeyedResponsesFollowTheLawOfAChain(t *testing.T) {
-	names, q, levels := crowd(10_000/oneIn(1, 10)), vote(), [3]string{"0.5", "1.25", "2"}
+	names, q, levels := crowd(20_000/oneIn(20)), vote(), [3]string{"0.5", "1.25", "2"}
 	for truth, order := range [][]int{{0, 1, 2}, {2, 0, 1}, {1, 2, 0}} {
 		l := inMemory(t, Options{NoiseKey: noiseKeys(fmt.Sprint("law ", truth))})
 		define(t, l, q)
@@ -230,7 +230,7 @@ func TestKeyedResponsesFollowTheLawOfAChain(t *testing.T) {
 // So do those in unary encoding: at each level the bit of the truth is set with probability 1/2, and every other
 // with 1/(1+e^ε), independently.
 func TestKeyedUnaryResponsesFollowTheirLaw(t *testing.T) {
-	names := crowd(10_000 / oneIn(1, 10))
+	names := crowd(20_000 / oneIn(20))
 	q := Question{Name: "vote", Values: []string{"a", "b", "c"}, Encoding: Unary}
 	l := inMemory(t, Options{NoiseKey: noiseKeys("law")})
 	define(t, l, q)

@@ -48,7 +48,7 @@ func fromEnvironment(name string, otherwise int) int {
 }
 
 func TestTheLedgerGoesAsOnPaper(t *testing.T) {
-	seeds, first := fromEnvironment(modelSeeds, 12_000/oneIn(3, 60)), fromEnvironment(modelFirst, 0)
+	seeds, first := fromEnvironment(modelSeeds, 4_000/oneIn(20)), fromEnvironment(modelFirst, 0)
 	const tables = 4
 	for n := range tables {
 		t.Run(fmt.Sprint("table ", n+1), func(t *testing.T) {

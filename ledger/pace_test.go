@@ -4,12 +4,11 @@ import (
 	"os"
 	"runtime/debug"
 	"testing"
+
+	tests "github.com/sluicedp/sluice/internal/pace" // pace is what an audit keeps to
 )
 
 // How much the tests do, and how fast.
-
-// exhaustive, in the environment, has the enumerations leave nothing out: SLUICE_EXHAUSTIVE=1 go test -timeout 30m ./ledger
-const exhaustive = "SLUICE_EXHAUSTIVE"
 
 // Tests make much garbage, and keep little. With Go's own setting it is collected whenever there are 4 MB of it, which
 // takes a quarter of the time. GOGC in the environment overrides this.
@@ -33,18 +32,8 @@ func usualGarbage(t testing.TB) {
 	t.Cleanup(func() { debug.SetGCPercent(before) })
 }
 
-// hurried tells whether long tests are to be short ones. So they are under the race detector, which makes them about
-// six times as slow, and in which a test in a single goroutine has nothing to find that it does not find without.
-func hurried() bool { return os.Getenv(exhaustive) == "" && (raceEnabled || testing.Short()) }
+// hurried tells whether tests are to be quicker than usual.
+func hurried() bool { return tests.Hurried() }
 
-// oneIn returns how many steps an enumeration of like cases takes at a time: the one number usually, the other if
-// hurried. Whoever takes steps lets their places vary, so that cases of each kind are met somewhere.
-func oneIn(usual, inHurry int) int {
-	switch {
-	case os.Getenv(exhaustive) != "":
-		return 1
-	case hurried():
-		return inHurry
-	}
-	return usual
-}
+// oneIn returns how many of an enumeration of like cases a test takes at a time: all one by one, or if hurried one in so many.
+func oneIn(many int) int { return tests.Step(many) }

@@ -236,7 +236,7 @@ func total(all []float64) (sum float64) {
 
 // The names of babies: 500 that are common and all others, raised from 1 over 2 to 4.
 func TestBabyNamesAreEstimatedAsPlanned(t *testing.T) {
-	births := int64(20_000 / oneIn(1, 4))
+	births := int64(20_000 / oneIn(4))
 	a := babyNames(t, int(births), 500)
 	other := a.counts()[500]
 	if rare := slices.Min(a.counts()); len(a.values) != 501 || other < births*3/10 || other > births*6/10 || rare > 30 {
@@ -263,7 +263,7 @@ func nativeCountries() []int {
 
 func TestNativeCountriesAreEstimatedAsPlanned(t *testing.T) {
 	a := attribute{values: valuesOf(len(nativeCountries()))}
-	step := oneIn(1, 8)
+	step := oneIn(8)
 	for v, n := range nativeCountries() {
 		a.truths = append(a.truths, slices.Repeat([]int{v}, (n+step-1)/step)...)
 	}

@@ -365,14 +365,14 @@ func TestTheJointLawOfBitsOnDisk(t *testing.T) {
 // Raised, degraded, inserted and raised again, in several orders.
 func TestTheJointLawOfBitsInAnyOrder(t *testing.T) {
 	orders := [][]string{{"0.5", "1.5", "1"}, {"2", "1", "0.5"}, {"1", "0.5", "2"}}
-	for i := 0; i < len(orders); i += oneIn(1, len(orders)) {
+	for i := 0; i < len(orders); i += oneIn(len(orders)) {
 		enumerateUnary(t, 2, false, orders[i]...).wantLaw()
 	}
 }
 
 func TestTheJointLawOfThreeBits(t *testing.T) {
 	orders := [][]string{{"2", "0.5"}, {"0.5", "2"}}
-	for i := 0; i < len(orders); i += oneIn(1, len(orders)) {
+	for i := 0; i < len(orders); i += oneIn(len(orders)) {
 		enumerateUnary(t, 3, false, orders[i]...).wantLaw()
 	}
 }

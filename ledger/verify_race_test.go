@@ -15,7 +15,7 @@ import (
 // anything.
 func TestVerifyBesideWriters(t *testing.T) {
 	wanted := uint64(3000)
-	if raceEnabled || testing.Short() {
+	if hurried() {
 		wanted = 800
 	}
 	signer, _, key := logKey(t, "sluice-test", 1)

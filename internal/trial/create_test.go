@@ -55,9 +55,7 @@ func wantNoneOrGood(t *testing.T, path string, told bool) (made bool) {
 
 // TestCreatingIsWholeOrNothing ends the creation of a ledger at each of its calls, and makes each of these fail.
 func TestCreatingIsWholeOrNothing(t *testing.T) {
-	if !trace.Supported() {
-		t.Skip("NO TRACING OF PROCESSES HERE: nothing is tested")
-	}
+	trace.Need(t)
 	dir := t.TempDir()
 	quiet := &watched{dir: dir}
 	if status, err := trace.Run(creator(t, filepath.Join(dir, "shop.db")), quiet); err != nil || status != 0 || quiet.n < 8 {
@@ -89,9 +87,7 @@ func TestCreatingIsWholeOrNothing(t *testing.T) {
 
 // TestAPowerCutWhileCreatingLeavesNothingOrAll cuts the power at each call of the creation of a ledger.
 func TestAPowerCutWhileCreatingLeavesNothingOrAll(t *testing.T) {
-	if !trace.Supported() {
-		t.Skip("NO TRACING OF PROCESSES HERE: nothing is tested")
-	}
+	trace.Need(t)
 	r := newRecord(t.TempDir())
 	if status, err := trace.Run(creator(t, filepath.Join(r.dir, "shop.db")), r); err != nil || status != 0 {
 		t.Fatal(status, err)

@@ -139,9 +139,7 @@ func lookAtCopies(ctx context.Context, dir string) (fault, err error) {
 // TestNoPowerCutLosesWhatWasTold cuts the power of a host that was killed a few times before, at random, and opens what may be left on its disk: everything that
 // was told is there, and nothing is damaged.
 func TestNoPowerCutLosesWhatWasTold(t *testing.T) {
-	if !trace.Supported() {
-		t.Skip("NO TRACING OF PROCESSES HERE: nothing is tested")
-	}
+	trace.Need(t)
 	r := recordLives(t, 100+rand.IntN(200), 10+rand.IntN(100), 10+rand.IntN(100))
 	images := scale(2000, 200_000)
 	seed := rand.Uint64()
@@ -154,9 +152,7 @@ func TestNoPowerCutLosesWhatWasTold(t *testing.T) {
 // TestPowerCutsWithoutSyncingAreNoticed is a test of the test: a disk that says that it has synced, and has not, loses
 // what was told, and that is noticed.
 func TestPowerCutsWithoutSyncingAreNoticed(t *testing.T) {
-	if !trace.Supported() {
-		t.Skip("NO TRACING OF PROCESSES HERE: nothing is tested")
-	}
+	trace.Need(t)
 	r := recordLives(t)
 	const images = 100
 	losses, err := r.cut(t.Context(), rand.New(rand.NewPCG(1, 1)), scratch(t), images, true)

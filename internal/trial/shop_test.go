@@ -5,26 +5,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// long tells whether the long forms of the tests are asked for.
-func long() bool { return os.Getenv("SLUICE_LONG") != "" }
+// hurry is how many times fewer the quick forms try under the race detector. It makes everything some eight times slower, and
+// sees in one host what it would see in a hundred.
+const hurry = 1 + 7*pace.Race
 
 // scale is how often something is tried in the quick and in the long form.
-func scale(quick, thorough int) int {
-	if long() {
-		return thorough
-	}
-	return max(1, quick/hurry)
-}
+func scale(quick, long int) int { return pace.Scale(max(1, quick/hurry), long) }
 
 // A shop is a host whose calls are numbered. What call n asks for depends on n alone, so that whoever was told what came
 // of it can ask again, in another life of the process.

@@ -64,9 +64,7 @@ func (w *watched) live(t *testing.T, path string) (told map[int]json.RawMessage,
 // calls fail as a broken disk and as a full one do. What was told is there when the file is opened again; what failed
 // comes to one result when it is asked for again. After a commit has failed, the ledger does nothing more.
 func TestNothingToldIsLostAtAnySystemCall(t *testing.T) {
-	if !trace.Supported() {
-		t.Skip("NO TRACING OF PROCESSES HERE: nothing is tested")
-	}
+	trace.Need(t)
 	blank := filepath.Join(t.TempDir(), "blank.db")
 	create(t, blank)
 	text, err := os.ReadFile(blank)

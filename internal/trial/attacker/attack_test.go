@@ -5,7 +5,6 @@ package attacker
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"testing"
 
 	"github.com/sluicedp/sluice/privacy"
@@ -173,14 +172,6 @@ func (tr *trial) wantGuilty() {
 		tr.Errorf("not noticed in %d objects: %v", tr.objects, v)
 	}
 	tr.Logf("%d objects: %v", tr.objects, v)
-}
-
-// scale is how often something is tried in the quick and in the long form.
-func scale(quick, thorough int) int {
-	if os.Getenv("SLUICE_LONG") != "" {
-		return thorough
-	}
-	return quick
 }
 
 func objectName(i int) string { return fmt.Sprintf("object %06d", i) }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -247,7 +248,7 @@ func TestLedgersWithstandTheAttack(t *testing.T) {
 	for _, k := range kinds(t) {
 		t.Run(k.name, func(t *testing.T) {
 			tr := newTrial(t, oddOrders, len(k.question.Values))
-			for range k.files * scale(1, longer) {
+			for range k.files * pace.Scale(1, longer) {
 				lots := truths(crowd, len(k.question.Values))
 				h := newHouse(t, k, lots)
 				tr.run(h, lots)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/mechanism"
 )
@@ -102,7 +103,7 @@ func TestAnswersWithstandTheAttack(t *testing.T) {
 		{"a step away", [...]int{0, 0}, 300, 20_000},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tr, lots := newTrial(t, raisedAnswers, 2), truths(scale(c.quick, c.thorough), 2)
+			tr, lots := newTrial(t, raisedAnswers, 2), truths(pace.Scale(c.quick, c.thorough), 2)
 			p := newPanels(t, lots, c.others)
 			tr.run(p, lots)
 			p.end()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/internal/pace"
 )
 
 // How long a draw takes, by the truth and by whether the response is true, compared as dudect does: both kinds in a random
@@ -103,7 +104,7 @@ func TestDrawsTakeTheirTime(t *testing.T) {
 	t.Log("by truth: t and difference; by outcome: t and difference; ! is a |t| of 4.5 or more")
 	for _, p := range all {
 		t.Run(p.name, func(t *testing.T) {
-			draws := scale(100, p.draws)
+			draws := pace.Scale(100, p.draws)
 			byTruth, byOutcome := stopwatch(p.begin(t, exact.NewBits()), draws)
 			t.Logf("%-45s %9d %6.0f ns %10.1f%s %7.2f ns %10.1f%s %7.2f ns", p.name, draws, byTruth.mean,
 				byTruth.t, mark(byTruth), byTruth.difference, byOutcome.t, mark(byOutcome), byOutcome.difference)

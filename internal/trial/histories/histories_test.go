@@ -9,18 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 )
 
-// long tells whether the long forms of the tests are asked for.
-func long() bool { return os.Getenv("SLUICE_LONG") != "" }
-
 // Many clients do everything there is to do, at the same time; and there is an order in which one would have been told the same.
 func TestHistoriesAreLinearizable(t *testing.T) {
-	seeds, length := 6, 2000
-	if long() {
-		seeds, length = 200, 20_000
-	}
+	seeds, length := pace.Scale(6, 200), pace.Scale(2000, 20_000)
 	first, calls, met := 0, 0, map[string]int{}
 	if text := os.Getenv("SLUICE_SEED"); text != "" {
 		var err error

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -243,7 +244,7 @@ func TestACrowdsCallerMayGiveUp(t *testing.T) {
 	truths := ledger.TruthOf("yes")
 	sale, _ := offer(t)
 	for _, looks := range []int{1, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 30, 50} {
-		if looks > 12 && looks != 20 && scale(0, 1) == 0 {
+		if looks > 12 && looks != 20 && !pace.Long() {
 			continue
 		}
 		l, _ := market(t)

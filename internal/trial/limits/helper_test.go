@@ -2,7 +2,6 @@ package limits
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"runtime"
 	"testing"
@@ -14,14 +13,6 @@ import (
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
-
-// scale is how much of something there is in the quick and in the long form.
-func scale(quick, thorough int) int {
-	if os.Getenv("SLUICE_LONG") != "" {
-		return thorough
-	}
-	return quick
-}
 
 func must(t testing.TB, err error) {
 	t.Helper()

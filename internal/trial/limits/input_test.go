@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -241,6 +242,9 @@ func TestTruthsAreAnyLength(t *testing.T) {
 	}
 }
 
+// raceFactor is how many times more memory a copy may take: the race detector keeps a shadow of it.
+const raceFactor = 1 + 2*pace.Race
+
 // TestDocumentsAreAnyLength reads what others send, of any length. What is too long is refused at once. The rest is
 // read with memory that its bytes account for.
 func TestDocumentsAreAnyLength(t *testing.T) {
@@ -262,8 +266,8 @@ func TestDocumentsAreAnyLength(t *testing.T) {
 		}, ledger.ErrCheckpoint},
 		{"policy", 0, func(text []byte) error { _, err := policy.Parse(text); return err }, policy.ErrInvalid},
 	} {
-		for _, size := range []int{0, 1, scale(1<<26, 1<<30), len(huge)} {
-			for _, text := range [][]byte{huge[:size], filled(' ', min(size, scale(1<<22, 1<<29))), filled('[', min(size, scale(1<<22, 1<<29)))} {
+		for _, size := range []int{0, 1, pace.Scale(1<<26, 1<<30), len(huge)} {
+			for _, text := range [][]byte{huge[:size], filled(' ', min(size, pace.Scale(1<<22, 1<<29))), filled('[', min(size, pace.Scale(1<<22, 1<<29)))} {
 				var err error
 				used := allocated(func() { err = one.read(text) })
 				if !errors.Is(err, one.wants) || len(err.Error()) > 300 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -52,7 +53,7 @@ func crowd(n int) []string {
 func TestVeryManyObjectsInARequest(t *testing.T) {
 	l, _ := market(t, "ann")
 	before := events(t, l)
-	names, yes := crowd(scale(400_000, 10_000_000)), ledger.TruthOf("yes")
+	names, yes := crowd(pace.Scale(400_000, 10_000_000)), ledger.TruthOf("yes")
 	order := ledger.Order{Buyer: "acme", Question: "vote", Epsilon: tenths(5), Objects: names}
 	for name, call := range map[string]func() error{
 		"Quote": func() error { _, err := l.Quote(t.Context(), order); return err },
@@ -115,7 +116,7 @@ func TestVeryManyValues(t *testing.T) {
 // in their order.
 func TestVeryManyQuestions(t *testing.T) {
 	l, path := market(t)
-	n := scale(10_000, 1_000_000)
+	n := pace.Scale(10_000, 1_000_000)
 	began := time.Now()
 	first := allocated(func() { defineMany(t, l, 0, n/2) })
 	second := allocated(func() { defineMany(t, l, n/2, n) })
@@ -178,8 +179,8 @@ func defineMany(t testing.TB, l *ledger.Ledger, from, to int) {
 // TestSomebodyInVeryManyChains lets one person answer very many questions. Whatever is about all of them takes ten times as
 // long for ten times as many, and what is about one of them hardly longer.
 func TestSomebodyInVeryManyChains(t *testing.T) {
-	few := chained(t, scale(200, 1_000))
-	many := chained(t, scale(2_000, 10_000))
+	few := chained(t, pace.Scale(200, 1_000))
+	many := chained(t, pace.Scale(2_000, 10_000))
 	for name, of := range many {
 		bound := 45 * few[name].bytes // of 10 if all were remembered that was read once, and of 100 for the square
 		if strings.HasPrefix(name, "one: ") {

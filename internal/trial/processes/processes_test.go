@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -277,9 +278,7 @@ func TestChildrenDoNotKeepALedger(t *testing.T) {
 
 // TestWithoutSocketsALedgerOpens: a sandbox that forbids sockets takes the claim away, and nothing else.
 func TestWithoutSocketsALedgerOpens(t *testing.T) {
-	if runtime.GOOS != "linux" || (runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64") {
-		t.Skip("NO SANDBOX HERE: not tested")
-	}
+	needSandbox(t)
 	path := newFile(t)
 	must(t, copyFile(path, path+".copy"))
 	first, second := open(t, path, noSockets), open(t, path+".copy", noSockets)
@@ -340,6 +339,13 @@ func errOf(_ *ledger.Ledger, err error) error { return err }
 func needClaims(t *testing.T) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		t.Skip("NOTHING TELLS OF COPIES HERE: not tested")
+		pace.Impossible(t, "no abstract sockets, which tell of copies, on "+runtime.GOOS)
+	}
+}
+
+func needSandbox(t *testing.T) {
+	t.Helper()
+	if !sandboxed {
+		pace.Impossible(t, "no filters of system calls on "+runtime.GOOS+" and "+runtime.GOARCH)
 	}
 }

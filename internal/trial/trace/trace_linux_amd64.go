@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// Supported tells whether processes can be traced here. Some sandboxes forbid it.
-func Supported() bool {
+// supported tells whether processes can be traced here. Some sandboxes forbid it.
+func supported() bool {
 	cmd := exec.Command("/proc/self/exe") // which is killed before it does anything
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// Supported tells whether processes can be traced here.
-func Supported() bool { return false }
+// supported tells whether processes can be traced here.
+func supported() bool { return false }
 
 // Run returns [ErrUnsupported].
 func Run(*exec.Cmd, Watcher) (syscall.WaitStatus, error) {

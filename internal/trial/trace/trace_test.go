@@ -109,9 +109,7 @@ func traced(t *testing.T, dir string, s *seen) (syscall.WaitStatus, string) {
 
 // TestEveryCallIsSeen compares the calls of a script with what it does.
 func TestEveryCallIsSeen(t *testing.T) {
-	if !Supported() {
-		t.Skip("NO TRACING OF PROCESSES HERE: nothing is tested")
-	}
+	Need(t)
 	dir := t.TempDir()
 	s := &seen{}
 	status, out := traced(t, dir, s)
@@ -153,9 +151,7 @@ func TestEveryCallIsSeen(t *testing.T) {
 // TestEveryCallCanBeStopped ends the script at each of its calls, and makes each of them fail: what comes before
 // has happened, and the call itself has not.
 func TestEveryCallCanBeStopped(t *testing.T) {
-	if !Supported() {
-		t.Skip("NO TRACING OF PROCESSES HERE: nothing is tested")
-	}
+	Need(t)
 	const calls = 16
 	for at := 1; at <= calls; at++ {
 		for verdict, text := range map[Verdict]string{Kill: "", FailIO: "input/output error", FailFull: "no space left on device"} {

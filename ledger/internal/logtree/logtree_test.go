@@ -11,6 +11,8 @@ import (
 	"github.com/transparency-dev/merkle/rfc6962"
 	"github.com/transparency-dev/merkle/testonly"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/internal/pace"
 )
 
 // most is the size up to which every tree is compared with the second implementation.
@@ -47,12 +49,9 @@ func TestRootsAgree(t *testing.T) {
 	}
 }
 
-// pairs calls check with all pairs 0 ≤ a < b ≤ most, or, as the race detector is slow, with some of them.
+// pairs calls check with all pairs 0 ≤ a < b ≤ most, or if hurried, with some of them.
 func pairs(check func(a, b uint64)) {
-	step := uint64(1)
-	if raceEnabled {
-		step = 7 // no power of 2, so that every pattern of bits remains
-	}
+	step := uint64(pace.Step(7)) // no power of 2, so that every pattern of bits remains
 	for b := uint64(1); b <= most; b++ {
 		for a := b % step; a < b; a += step {
 			check(a, b)
@@ -106,7 +105,7 @@ func TestConsistencyAgrees(t *testing.T) {
 // TestFlippedBits changes every bit of every proof of some trees.
 func TestFlippedBits(t *testing.T) {
 	sizes := interval(1, 18)
-	if raceEnabled {
+	if pace.Hurried() {
 		sizes = []uint64{2, 7, 8, 13}
 	}
 	l := newLog(t, 18)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/internal/pace"
 )
 
 // checkProof proves the leaves, and checks the proof in all but what is wrong with altered ones.
@@ -142,10 +144,7 @@ func TestAllSubsets(t *testing.T) {
 
 func TestRandomSubsets(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	rounds := 20
-	if raceEnabled {
-		rounds = 2
-	}
+	rounds := 20 / pace.Step(10)
 	for size := uint64(10); size <= 130; size++ {
 		l := newLog(t, int(size))
 		for range rounds {
@@ -170,7 +169,7 @@ func TestRandomSubsets(t *testing.T) {
 func TestRanges(t *testing.T) {
 	l := newLog(t, 130)
 	for size := uint64(1); size <= 130; size++ {
-		if size > 70 && size < 125 || raceEnabled && size > 20 && size%32 > 1 {
+		if size > 70 && size < 125 || pace.Hurried() && size > 20 && size%32 > 1 {
 			continue // the time grows with the cube of the size
 		}
 		for lo := range size {

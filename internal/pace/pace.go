@@ -1,0 +1,47 @@
+// Package pace tells the tests of this module how much to try, and lets none be left out in silence. Only tests import it, and
+// the packages below internal/trial, which serve tests.
+package pace
+
+import (
+	"os"
+	"testing"
+)
+
+const (
+	long     = "SLUICE_LONG"     // in the environment: tests take their long forms
+	complete = "SLUICE_COMPLETE" // in the environment: nothing may be left out
+)
+
+// Long tells whether the long forms of tests are asked for: SLUICE_LONG is set in the environment.
+func Long() bool { return os.Getenv(long) != "" }
+
+// Scale returns how much to try of something: so much in the quick form of a test, and so much in the long one.
+func Scale(quick, thorough int) int {
+	if Long() {
+		return thorough
+	}
+	return quick
+}
+
+// Hurried tells whether the quick forms of tests are to be quicker still: under -short, and under the race detector, which
+// makes them six to ten times as slow, and in which a test in a single goroutine finds nothing that it does not find without.
+func Hurried() bool { return Race == 1 || testing.Short() }
+
+// Step returns how many of an enumeration of like cases a test takes at a time: 1, and if hurried as many as given, at least
+// 1. Whoever takes steps lets their places vary, so that cases of each kind are met somewhere.
+func Step(hurried int) int {
+	if Hurried() {
+		return hurried
+	}
+	return 1
+}
+
+// Impossible ends a test that this machine cannot do, and says why. The test is skipped; where SLUICE_COMPLETE is set, as in
+// .ci/run, it fails.
+func Impossible(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv(complete) != "" {
+		t.Fatalf("cannot be tested on this machine: %s", why)
+	}
+	t.Skipf("NOT TESTED ON THIS MACHINE: %s", why)
+}

@@ -1,0 +1,77 @@
+package pace
+
+import (
+	"flag"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// witness is a test that notes how it ends.
+type witness struct {
+	testing.TB
+	ended string
+}
+
+func (w *witness) Helper() {}
+
+func (w *witness) Fatalf(format string, args ...any) { w.end("failed: ", format, args) }
+
+func (w *witness) Skipf(format string, args ...any) { w.end("skipped: ", format, args) }
+
+// end ends the goroutine, as those of package testing do.
+func (w *witness) end(how, format string, args []any) {
+	w.ended = how + fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+// How a test ends that says that it is impossible, and whether it goes on after that.
+func impossible() (ended string, goesOn bool) {
+	w := &witness{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		Impossible(w, "no moon")
+		goesOn = true
+	}()
+	<-done
+	return w.ended, goesOn
+}
+
+func TestWhatIsImpossibleIsSkippedOrFails(t *testing.T) {
+	for set, want := range map[string]string{"": "skipped: ", "1": "failed: "} {
+		t.Setenv(complete, set)
+		ended, goesOn := impossible()
+		if !strings.HasPrefix(ended, want) || !strings.HasSuffix(ended, "no moon") || goesOn {
+			t.Errorf("with %q it ends as %q (and goes on: %v), want %q", set, ended, goesOn, want)
+		}
+	}
+}
+
+func TestLongFormsAreAskedFor(t *testing.T) {
+	for set, want := range map[string]int{"": 3, "1": 50} {
+		t.Setenv(long, set)
+		if got := Scale(3, 50); got != want || Long() != (want == 50) {
+			t.Errorf("with %q: %d, and long forms: %v", set, got, Long())
+		}
+	}
+}
+
+func TestStepsAreLargerIfHurried(t *testing.T) {
+	before := flag.Lookup("test.short").Value.String()
+	t.Cleanup(func() { setShort(t, before) })
+	for short, want := range map[string]int{"false": 1 + 6*Race, "true": 7} {
+		setShort(t, short)
+		if got := Step(7); got != want || Hurried() != (want == 7) {
+			t.Errorf("-short=%s: steps of %d, and hurried: %v", short, got, Hurried())
+		}
+	}
+}
+
+func setShort(t *testing.T, value string) {
+	t.Helper()
+	if err := flag.Set("test.short", value); err != nil {
+		t.Fatal(err)
+	}
+}
