@@ -306,7 +306,10 @@ func (s *state) respond(question uint32, c *chain, epsilon privacy.Epsilon, r re
 	if recorded || epsilon.IsZero() || !q.has(epsilon, r.value) || r.method != methodAt(at, len(c.levels)) {
 		return cost, orCorrupt(nil, "a response of %v at ε=%s by %s", r.value, epsilon, r.method)
 	}
-	c.levels = slices.Insert(slices.Clip(c.levels), at, newLevel(epsilon, r.value, number))
+	if !s.plain { // else nobody else has them
+		c.levels = slices.Clip(c.levels)
+	}
+	c.levels = slices.Insert(c.levels, at, newLevel(epsilon, r.value, number))
 	return less(c.current(), before), s.countLevel(q, c.levels, at)
 }
 

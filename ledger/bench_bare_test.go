@@ -216,6 +216,17 @@ func (p *turns) report(b *testing.B, what string, each int) {
 	b.ReportMetric(0, "ns/op")
 }
 
+// reportMedians reports the ratio of the medians: single operations vary more than what they are compared for.
+func (t *turns) reportMedians(b *testing.B, what string) {
+	b.Helper()
+	slices.Sort(t.ours)
+	slices.Sort(t.bare)
+	ours, bare := t.ours[len(t.ours)/2], t.bare[len(t.bare)/2]
+	b.ReportMetric(float64(bare)/float64(ours), "of-"+what)
+	b.ReportMetric(float64(ours.Nanoseconds()), "ns/each")
+	b.ReportMetric(0, "ns/op")
+}
+
 // timed returns how long something takes.
 func timed(t testing.TB, fn func() error) time.Duration {
 	t.Helper()

@@ -50,6 +50,7 @@ func provenFile(t testing.TB, half int, key string, signer note.Signer) (path st
 
 // BenchmarkProve proves that an event is in the log, and that a sale is (which are five events, and a signature), when nothing of the file is in memory.
 func BenchmarkProve(b *testing.B) {
+	usualGarbage(b)
 	signer, _, key := logKey(b, "sluice-test", 1)
 	for _, events := range []int{10_000, 100_000, 1_000_000} {
 		path, sale := provenFile(b, events/2, key, signer)

@@ -86,6 +86,7 @@ func allocations(n int, fn func(i int)) float64 {
 
 // BenchmarkReadObject reads objects in random order: budget, and the chain with all its levels.
 func BenchmarkReadObject(b *testing.B) {
+	usualGarbage(b)
 	for _, levels := range [][]string{{"1"}, {"1", "2", "3"}} {
 		b.Run(fmt.Sprintf("levels=%d", len(levels)), func(b *testing.B) {
 			l, db, names := benchAnswers(b, benchCrowd, levels...)
@@ -127,6 +128,7 @@ func BenchmarkReadObject(b *testing.B) {
 // BenchmarkEstimate compares the estimate of few objects with that of many: its time does not depend on how many
 // there are.
 func BenchmarkEstimate(b *testing.B) {
+	usualGarbage(b)
 	var few, many *Ledger
 	few, _, _ = benchAnswers(b, 1_000, "1", "2", "3")
 	many, _, _ = benchAnswers(b, 100_000, "1", "2", "3")
@@ -151,6 +153,7 @@ func BenchmarkEstimate(b *testing.B) {
 
 // BenchmarkEstimateFromScratch counts all chains anew, as an estimate over chosen objects does.
 func BenchmarkEstimateFromScratch(b *testing.B) {
+	usualGarbage(b)
 	for _, objects := range []int{100_000, 1_000_000} {
 		b.Run(fmt.Sprint(objects), func(b *testing.B) {
 			l, db, _ := benchAnswers(b, objects, "1")
@@ -174,6 +177,7 @@ func BenchmarkEstimateFromScratch(b *testing.B) {
 
 // BenchmarkResponses lists all responses at one ε.
 func BenchmarkResponses(b *testing.B) {
+	usualGarbage(b)
 	const objects = 100_000
 	l, db, _ := benchAnswers(b, objects, "1")
 	var p turns

@@ -65,40 +65,60 @@ func age(t testing.TB, path string, bytes int) {
 }
 
 func BenchmarkReleaseAlone(b *testing.B) {
+	usualGarbage(b)
 	for _, aged := range []bool{false, true} {
 		b.Run(fmt.Sprintf("aged=%v", aged), func(b *testing.B) {
 			path, names := benchFile(b, benchCrowd)
 			if aged {
 				age(b, path, 512<<20)
 			}
-			db := openBare(b, bareCopy(b, path))
-			db.NoFreelistSync = aged // boltstore leaves a long list out, too
-			l, r := recorded(b, path, Options{})
-			random := rand.New(rand.NewPCG(1, 2))
-			random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-			var p turns
-			const chunk = 100
-			n := 0
-			for b.Loop() {
-				var ours, bare time.Duration
-				for range chunk {
-					r.transactions = nil
-					ours += timed(b, func() error {
-						release(b, l, releaseOf(b, fmt.Sprintf("order-%016x", random.Uint64()), names[n%len(names)], fmt.Sprint(1+n/len(names))))
-						n++
-						return nil
-					})
-					writes := lastOf(r.transactions[0])
-					bare += timed(b, func() error { return applyBare(db, writes) })
-				}
-				p.ours, p.bare = append(p.ours, ours), append(p.bare, bare)
-			}
-			p.report(b, "bare", chunk)
+			oneByOne(b, path, names, aged, func(l *Ledger, key, name, epsilon string) func() error {
+				r := releaseOf(b, key, name, epsilon)
+				return func() error { _, err := l.Release(context.Background(), r); return err }
+			})
 		})
 	}
 }
 
+// BenchmarkSellAlone sells one object at a time to one of ten buyers.
+func BenchmarkSellAlone(b *testing.B) {
+	usualGarbage(b)
+	path := create(b)
+	l := open(b, path, Options{})
+	names := benchNames(benchCrowd)
+	closed(b, sellers(b, l, "10", "10", names...))
+	oneByOne(b, path, names, false, func(l *Ledger, key, name, epsilon string) func() error {
+		r := purchase(b, key, "buyer-"+key[len(key)-1:], epsilon, name)
+		return func() error { _, err := l.Sell(context.Background(), r); return err }
+	})
+}
+
+// oneByOne carries out requests, one at a time, and in turns with bare bbolt that writes what each of them wrote. Objects come
+// in random order, and then again at the next ε.
+func oneByOne(b *testing.B, path string, names []string, aged bool, request func(l *Ledger, key, name, epsilon string) func() error) {
+	b.Helper()
+	db := openBare(b, bareCopy(b, path))
+	db.NoFreelistSync = aged // boltstore leaves a long list out, too
+	l, r := recorded(b, path, Options{})
+	random := rand.New(rand.NewPCG(1, 2))
+	random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	var t turns
+	n := 0
+	for b.Loop() {
+		for range 100 {
+			r.transactions = nil
+			do := request(l, fmt.Sprintf("order-%016x", random.Uint64()), names[n%len(names)], fmt.Sprint(1+n/len(names)))
+			n++
+			t.ours = append(t.ours, timed(b, do))
+			writes := lastOf(r.transactions[0])
+			t.bare = append(t.bare, timed(b, func() error { return applyBare(db, writes) }))
+		}
+	}
+	t.reportMedians(b, "bare")
+}
+
 func BenchmarkReleaseTogether(b *testing.B) {
+	usualGarbage(b)
 	for _, callers := range []int{64, 256} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
 			path, names := benchFile(b, benchCrowd)
@@ -181,6 +201,7 @@ func crowded(t testing.TB, callers, n int, do func(i int) error) (took time.Dura
 // BenchmarkRaiseAll raises everybody to three levels, one after the other, in transactions of bounded size. What that
 // writes is recorded in another run than the one that is timed.
 func BenchmarkRaiseAll(b *testing.B) {
+	usualGarbage(b)
 	const objects, levels = 100_000, 3
 	path, _ := benchFile(b, objects)
 	raise := func(l *Ledger) error {

@@ -10,6 +10,14 @@ type draft struct {
 	kept  []byte // what lies behind it is free
 }
 
+// lookup returns room for the key of a record that is only looked up, until the next call.
+func (d *draft) lookup() []byte {
+	if d.buf == nil {
+		d.buf = make([]byte, 0, 128)
+	}
+	return d.buf[:0]
+}
+
 // key begins a record. The caller appends the key and then calls value.
 func (d *draft) key() *encoder {
 	d.buf = d.buf[:0]
@@ -44,6 +52,9 @@ func (d *draft) take(bucket string) (key, value []byte) {
 
 // write puts the drafted record.
 func (s *state) write(bucket string) error {
+	if s.plain { // in a store that keeps no reference to it
+		return s.writer.Put(bucket, s.draft.buf[:s.draft.split], s.draft.buf[s.draft.split:])
+	}
 	key, value := s.draft.take(bucket)
 	return s.writer.Put(bucket, key, value)
 }

@@ -3,6 +3,7 @@ package ledger
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -111,8 +112,17 @@ func (n logged) encode() []byte {
 }
 
 func decodeEntry(number uint64, payload []byte) (logged, error) {
+	n := logged{}
+	if err := n.read(number, payload); err != nil {
+		return logged{}, err
+	}
+	return n, nil
+}
+
+// read reads the record of an event. It uses the memory of the hashes that n had before.
+func (n *logged) read(number uint64, payload []byte) error {
 	d := &decoder{rest: payload}
-	n := logged{event: event{number: number}}
+	*n = logged{event: event{number: number}, hashes: n.hashes[:0]}
 	form := d.u8()
 	n.previous = d.uvarint()
 	public := &decoder{rest: d.take(d.uvarint())}
@@ -127,23 +137,24 @@ func decodeEntry(number uint64, payload []byte) (logged, error) {
 	default:
 		d.fail("form %d of an event", form)
 	}
-	n.hashes = decodeHashes(d, number)
+	n.hashes = decodeHashes(d, number, n.hashes)
 	if err := d.done(); err != nil {
-		return logged{}, fmt.Errorf("event %d: %w", number, err)
+		return fmt.Errorf("event %d: %w", number, err)
 	}
 	if err := n.decode(public, hidden); err != nil {
-		return logged{}, fmt.Errorf("event %d: %w", number, err)
+		return fmt.Errorf("event %d: %w", number, err)
 	}
-	return n, nil
+	return nil
 }
 
-// decodeHashes reads the hashes of the tree that an event completes.
-func decodeHashes(d *decoder, number uint64) []tlog.Hash {
+// decodeHashes reads the hashes of the tree that an event completes, into the memory of into if they fit.
+func decodeHashes(d *decoder, number uint64, into []tlog.Hash) []tlog.Hash {
 	if number == 0 {
 		d.fail("an event without a number")
 		return nil
 	}
-	hashes := make([]tlog.Hash, logtree.Completes(number-1))
+	count := logtree.Completes(number - 1)
+	hashes := slices.Grow(into[:0], count)[:count]
 	for i := range hashes {
 		d.array(hashes[i][:])
 	}

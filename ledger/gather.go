@@ -96,6 +96,14 @@ func decodeRecord[T any](bucket string, key, value []byte, decode func([]byte) (
 	if err != nil {
 		return record, false, err
 	}
+	return decodePayload(bucket, key, payload, decode)
+}
+
+// decodePayload is decodeRecord for what is left without the checksum.
+func decodePayload[T any](bucket string, key, payload []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
+	if payload == nil {
+		return record, false, nil
+	}
 	if record, err = decode(payload); err != nil {
 		return record, false, fmt.Errorf("record %x in %s: %w", key, bucket, err)
 	}

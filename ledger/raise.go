@@ -107,7 +107,7 @@ type raise struct {
 	looked   *surveyed // what the snapshot in which the request was looked up says of its objects, if they are few
 	truths   told
 	rest     string // the first object whose truth was not kept, or ""
-	given    level // the response that the last object got or had
+	given    level  // the response that the last object got or had
 }
 
 func (l *Ledger) newRaise(ctx context.Context, r RaiseRequest) (*raise, error) {

@@ -345,14 +345,18 @@ func (c chain) encodeTo(e *encoder) {
 	}
 }
 
-func decodeChain(payload []byte) (chain, error) {
+func decodeChain(payload []byte) (chain, error) { return new(levelPage).decodeChain(payload) }
+
+// decodeChain decodes a chain. Its levels are put on the page.
+func (p *levelPage) decodeChain(payload []byte) (chain, error) {
 	d := &decoder{rest: payload}
 	c, bound, levels := decodeChainHead(d)
 	if bound != nil {
 		t := tag(bound)
 		c.bound = &t
 	}
-	c.levels = decodeLevels(d, levels)
+	c.levels = p.take(levels)
+	decodeLevels(d, c.levels)
 	return c, d.done()
 }
 
@@ -455,16 +459,34 @@ func decodeLevel(d *decoder) level {
 	return newLevel(d.epsilon(), decodeValue(d), d.uvarint())
 }
 
-func decodeLevels(d *decoder, n int) []level {
-	if n == 0 {
+// levelPage is memory for the levels of some chains, to be used again for others. Its zero value asks for new memory for
+// each chain.
+type levelPage struct {
+	page []level
+	used int
+}
+
+// take returns memory for some levels. On a page there is room for one more behind them.
+func (p *levelPage) take(n int) []level {
+	switch {
+	case n < len(p.page)-p.used:
+		taken := p.page[p.used : p.used+n : p.used+n+1]
+		p.used += n + 1
+		return taken
+	case n == 0:
 		return nil
 	}
-	levels := make([]level, n)
-	for i := range levels {
-		levels[i] = decodeLevel(d)
-		levels[i].buyers = decodeBuyers(d)
+	return make([]level, n)
+}
+
+// clear makes the whole page free. What was taken must not be used any more.
+func (p *levelPage) clear() { p.used = 0 }
+
+func decodeLevels(d *decoder, into []level) {
+	for i := range into {
+		into[i] = decodeLevel(d)
+		into[i].buyers = decodeBuyers(d)
 	}
-	return levels
 }
 
 func decodeBuyers(d *decoder) []uint32 {

@@ -44,10 +44,13 @@ type state struct {
 	clock    time.Time // what the clock says: ceilings are those of this instant, and a clock gone back lowers them
 	now      time.Time // the same or, if that is later, the time of the last event: windows and reservations end by it
 	writer   store.Writer
+	plain    bool                // records have no checksums: they are in an audit's memory
 	known    *cache              // nil if nothing is remembered beyond the transaction
 	latest   numberedSale        // the sale last looked up
 	tallies  map[tallyKey]*tally // those that changed, until flush
+	recounts []recounted         // of the event being applied, if plain
 	desk     *desk               // the records worked on; nil to read and write each anew
+	levels   levelPage           // for the levels of chains, if plain
 	draft    draft               // for records
 	written  written             // for events
 	edge     *logtree.Edge       // of the tree; nil until it is needed
@@ -111,8 +114,8 @@ func (s *state) tell(clock time.Time) {
 // get returns the payload of a record, or nil if there is none.
 func (s *state) get(bucket string, key []byte) ([]byte, error) {
 	value, err := s.Get(bucket, key)
-	if err != nil || value == nil {
-		return nil, err
+	if err != nil || value == nil || s.plain {
+		return value, err
 	}
 	return unseal(bucket, key, value)
 }
@@ -121,6 +124,9 @@ func (s *state) get(bucket string, key []byte) ([]byte, error) {
 func randomBytes(b []byte) { _, _ = rand.Read(b) } // it never fails
 
 func (s *state) put(bucket string, key, payload []byte) error {
+	if s.plain {
+		return s.writer.Put(bucket, key, payload)
+	}
 	return s.writer.Put(bucket, key, seal(bucket, key, payload))
 }
 
@@ -138,6 +144,9 @@ func lookup[T any](s *state, bucket string, key []byte, decode func([]byte) (T, 
 	value, err := s.Get(bucket, key)
 	if err != nil {
 		return record, false, err
+	}
+	if s.plain {
+		return decodePayload(bucket, key, value, decode)
 	}
 	return decodeRecord(bucket, key, value, decode)
 }
@@ -222,7 +231,9 @@ func (s *state) object(name string) (object, bool, error) {
 	if len(name) > maxName {
 		return object{}, false, nil
 	}
-	read := func() (object, bool, error) { return lookup(s, bucketObjects, objectKey(name), decodeObject) }
+	read := func() (object, bool, error) {
+		return lookup(s, bucketObjects, appendObjectKey(s.draft.lookup(), name), decodeObject)
+	}
 	if s.desk == nil {
 		return read()
 	}
@@ -250,7 +261,13 @@ func (s *state) writeObject(id recordID, o object) error {
 }
 
 func (s *state) chain(question uint32, name string) (chain, bool, error) {
-	read := func() (chain, bool, error) { return lookup(s, bucketChains, chainKey(question, name), decodeChain) }
+	read := func() (chain, bool, error) {
+		key := appendChainKey(s.draft.lookup(), question, name)
+		if s.plain {
+			return lookup(s, bucketChains, key, s.levels.decodeChain)
+		}
+		return lookup(s, bucketChains, key, decodeChain)
+	}
 	if s.desk == nil {
 		return read()
 	}
@@ -295,7 +312,9 @@ func (s *state) answers(key []byte) (answers, bool, error) {
 }
 
 func (s *state) request(key string) (request, bool, error) {
-	read := func() (request, bool, error) { return lookup(s, bucketRequests, []byte(key), decodeRequest) }
+	read := func() (request, bool, error) {
+		return lookup(s, bucketRequests, append(s.draft.lookup(), key...), decodeRequest)
+	}
 	if s.desk == nil {
 		return read()
 	}

@@ -87,9 +87,26 @@ func decodeTally(payload []byte) (tally, error) {
 func (t *tally) each(response value, change func(*tallied) bool) bool {
 	done := change(&t.tallied)
 	for v := range response.bits.Ones() {
-		done = done && change(&t.bits[v])
+		done = change(&t.bits[v]) && done
 	}
 	return done
+}
+
+// recount is what a count changes by: each of both by 1, 0 or -1.
+type recount struct{ recorded, current int8 }
+
+// change changes a count, and tells whether the new one is possible.
+func (by recount) change(c *tallied) bool {
+	c.recorded += uint64(int64(by.recorded))
+	c.current += uint64(int64(by.current))
+	return c.recorded <= math.MaxInt64 && c.current <= c.recorded
+}
+
+// recounted is a change of a tally that was made.
+type recounted struct {
+	*tally
+	response value
+	by       recount
 }
 
 // fit makes room for the bits of a question's responses. It refuses a tally of another question.
@@ -110,24 +127,19 @@ func (t *tally) fit(q *question) error {
 // countLevel counts a level that was just put in its place among those of a chain.
 func (s *state) countLevel(q *question, levels []level, at int) error {
 	last := at == len(levels)-1
-	err := s.recount(q, levels[at], func(c *tallied) bool {
-		c.recorded++
-		if last {
-			c.current++
-		}
-		return true
-	})
+	by := recount{recorded: 1}
+	if last {
+		by.current = 1
+	}
+	err := s.recount(q, levels[at], by)
 	if err != nil || !last || at == 0 {
 		return err
 	}
-	return s.recount(q, levels[at-1], func(c *tallied) bool {
-		c.current--
-		return c.current != math.MaxUint64
-	})
+	return s.recount(q, levels[at-1], recount{current: -1})
 }
 
-// recount changes the counts that a level is part of; change returns false for one that cannot be right.
-func (s *state) recount(q *question, l level, change func(*tallied) bool) error {
+// recount changes the counts that a level is part of.
+func (s *state) recount(q *question, l level, by recount) error {
 	if !q.has(l.Epsilon, l.Response) {
 		return orCorrupt(nil, "question %q: a response of %v", q.name, l.Response)
 	}
@@ -135,10 +147,24 @@ func (s *state) recount(q *question, l level, change func(*tallied) bool) error 
 	if err == nil {
 		err = t.fit(q)
 	}
-	if err == nil && !t.each(l.Response, change) {
+	if err != nil {
+		return err
+	}
+	if s.plain {
+		s.recounts = append(s.recounts, recounted{t, l.Response, by})
+	}
+	if !t.each(l.Response, by.change) {
 		err = orCorrupt(nil, "question %d: nobody was counted at ε=%s", q.number, l.Epsilon)
 	}
 	return err
+}
+
+// undoRecounts takes back what recount has changed since the last event.
+func (s *state) undoRecounts() {
+	for _, r := range s.recounts {
+		r.each(r.response, recount{-r.by.recorded, -r.by.current}.change)
+	}
+	s.recounts = s.recounts[:0]
 }
 
 // tally returns a tally, to be changed in place. It is read when it is first asked for, and written by
@@ -197,14 +223,11 @@ func (s *state) flushTallies() error {
 // uncountLevels takes all levels of a chain off.
 func (s *state) uncountLevels(q *question, levels []level) error {
 	for i, l := range levels {
-		err := s.recount(q, l, func(c *tallied) bool {
-			if i == len(levels)-1 {
-				c.current--
-			}
-			c.recorded--
-			return c.recorded != math.MaxUint64 && c.current <= c.recorded
-		})
-		if err != nil {
+		by := recount{recorded: -1}
+		if i == len(levels)-1 {
+			by.current = -1
+		}
+		if err := s.recount(q, l, by); err != nil {
 			return err
 		}
 	}

@@ -162,12 +162,3 @@ func encodeTag(e *encoder, t *tag) {
 		e.raw(t[:])
 	}
 }
-
-func decodeTag(d *decoder) *tag {
-	if !d.flag() {
-		return nil
-	}
-	t := &tag{}
-	d.array(t[:])
-	return t
-}

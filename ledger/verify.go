@@ -101,7 +101,7 @@ type pace struct {
 
 // usualPace keeps snapshots to fractions of a second.
 func usualPace() pace {
-	return pace{memory: 192 << 20, events: 1 << 16, bytes: 16 << 20, records: 1 << 17, batch: 512, problems: 10_000}
+	return pace{memory: 192 << 20, events: 1 << 16, bytes: 16 << 20, records: 1 << 17, batch: 64, problems: 10_000}
 }
 
 func (l *Ledger) verify(ctx context.Context, r VerifyRequest, at pace) (done Verification, err error) {
@@ -189,7 +189,7 @@ func (a *auditor) begin() error {
 	if err := a.scratch.Put(bucketMeta, []byte(keyFormat), format); err != nil {
 		return err
 	}
-	a.fold = &state{Reader: a.source, writer: a.source, known: &cache{}}
+	a.fold = &state{Reader: a.source, writer: a.source, plain: true, levels: levelPage{page: make([]level, 256)}, known: &cache{}}
 	a.checkTrusted()
 	return nil
 }

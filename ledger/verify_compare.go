@@ -87,7 +87,7 @@ func (a *auditor) compareBucket(r store.Reader, bucket string, from []byte, left
 	missing := func(until []byte) bool {
 		for more && (until == nil || bytes.Compare(derived.key, until) < 0) {
 			if *left--; *left < 0 || a.full() {
-				next = derived.key
+				next = bytes.Clone(derived.key)
 				return false
 			}
 			a.compareRecord(bucket, derived.key, nil, derived.value)
@@ -107,7 +107,7 @@ func (a *auditor) compareBucket(r store.Reader, bucket string, from []byte, left
 			a.compareRecord(bucket, key, value, nil)
 			return true
 		}
-		if !bytes.Equal(derived.value, value) {
+		if !isRecord(bucket, key, value, derived.value) {
 			a.compareRecord(bucket, key, value, derived.value)
 		}
 		derived, more = step()
@@ -122,22 +122,30 @@ func (a *auditor) compareBucket(r store.Reader, bucket string, from []byte, left
 	return next, fault
 }
 
-// compareRecord reports how a stored record differs from that of the fold. One of them may be nil.
+// isRecord tells whether a stored value is a payload with its checksum.
+func isRecord(bucket string, key, stored, payload []byte) bool {
+	if bucket == bucketMeta && string(key) == keyFormat { // which has none
+		return bytes.Equal(stored, payload)
+	}
+	n := len(stored) - sumLength
+	return n >= 0 && bytes.Equal(stored[:n], payload) && binary.BigEndian.Uint32(stored[n:]) == checksum(bucket, key, payload)
+}
+
+// compareRecord reports how a stored record differs from that of the fold, which has no checksum. One of them may be nil.
 func (a *auditor) compareRecord(bucket string, key, stored, derived []byte) {
 	p := a.about(bucket, key)
-	what, payload := p.Text, []byte(nil)
+	what := p.Text
 	report := func(text string) {
 		p.Text = what + ": " + text
 		a.report(p)
 	}
 	if bucket == bucketRequests && derived != nil {
-		if derived = a.forgottenSince(key, derived); bytes.Equal(stored, derived) {
+		if derived = a.forgottenSince(derived); isRecord(bucket, key, stored, derived) {
 			return
 		}
 	}
 	if derived != nil {
-		payload = derived[:len(derived)-sumLength]
-		p.Event = lastEvent(bucket, key, payload)
+		p.Event = lastEvent(bucket, key, derived)
 	}
 	switch {
 	case stored == nil:
@@ -158,7 +166,7 @@ func (a *auditor) compareRecord(bucket string, key, stored, derived []byte) {
 	if derived == nil {
 		return
 	}
-	fields, fault := a.differences(bucket, key, found, payload)
+	fields, fault := a.differences(bucket, key, found, derived)
 	if fault != nil {
 		report("it cannot be read: " + reason(fault))
 		return
@@ -173,8 +181,8 @@ func (a *auditor) compareRecord(bucket string, key, stored, derived []byte) {
 
 // forgottenSince returns the record of a request as it is once the object that it was about is forgotten: if
 // that came between reading the event that settled the request, and this snapshot.
-func (a *auditor) forgottenSince(key, derived []byte) []byte {
-	r, err := decodeRequest(derived[:len(derived)-sumLength])
+func (a *auditor) forgottenSince(derived []byte) []byte {
+	r, err := decodeRequest(derived)
 	if err != nil || len(r.settled) != 1 {
 		return derived
 	}
@@ -183,7 +191,7 @@ func (a *auditor) forgottenSince(key, derived []byte) []byte {
 		return derived
 	}
 	r.digest = [sha256.Size]byte{}
-	return seal(bucketRequests, key, r.encode())
+	return r.encode()
 }
 
 // about returns a problem with a record by its key: kind, object and question, and as its text what it is.

@@ -20,17 +20,20 @@ import (
 
 // foldStore is what the audit folds the log into. Events are looked up in the snapshot that they are read
 // from. What one event writes is kept back until it is known to be possible.
+// Records have no checksums in it.
 type foldStore struct {
 	scratch *spill.Scratch
 	log     store.Reader
 	pending []keptWrite
-	failure error // of the scratch state; the audit cannot go on
+	buf     []byte // of their keys and values
+	failure error  // of the scratch state; the audit cannot go on
 }
 
+// keptWrite is a record to be put, or to be deleted: where its key and its value stand in the buffer.
 type keptWrite struct {
-	bucket string
-	key    []byte
-	value  []byte // nil to delete
+	bucket          string
+	key, value, end int
+	deleted         bool
 }
 
 func (f *foldStore) Get(bucket string, key []byte) ([]byte, error) {
@@ -38,24 +41,32 @@ func (f *foldStore) Get(bucket string, key []byte) ([]byte, error) {
 		return f.event(key)
 	}
 	for i := len(f.pending) - 1; i >= 0; i-- {
-		if w := &f.pending[i]; w.bucket == bucket && bytes.Equal(w.key, key) {
-			return w.value, nil
+		if w := &f.pending[i]; w.bucket == bucket && bytes.Equal(f.buf[w.key:w.value], key) {
+			return f.valueOf(w), nil
 		}
 	}
 	value, err := f.scratch.Get(bucket, key)
 	return value, f.note(err)
 }
 
+// valueOf returns the value of a record that is kept back, nil if it is to be deleted.
+func (f *foldStore) valueOf(w *keptWrite) []byte {
+	if w.deleted {
+		return nil
+	}
+	return f.buf[w.value:w.end:w.end]
+}
+
 // event returns the record of an event. That its checksum is wrong was reported when it was read.
 func (f *foldStore) event(key []byte) ([]byte, error) {
 	value, err := f.log.Get(bucketEvents, key)
-	if err != nil || len(value) < sumLength {
-		return value, err
+	if err != nil || value == nil {
+		return nil, err
 	}
-	if payload, damage := unseal(bucketEvents, key, value); payload == nil && damage != nil {
-		return seal(bucketEvents, key, bytes.Clone(value[:len(value)-sumLength])), nil
+	if len(value) < sumLength {
+		return unseal(bucketEvents, key, value)
 	}
-	return value, nil
+	return value[:len(value)-sumLength], nil
 }
 
 // Scan implements store.Reader. Applying an event scans nothing.
@@ -64,23 +75,28 @@ func (f *foldStore) Scan(bucket string, from []byte, visit func(key, value []byt
 }
 
 func (f *foldStore) Put(bucket string, key, value []byte) error {
-	f.pending = append(f.pending, keptWrite{bucket, key, value})
+	at := len(f.buf)
+	f.buf = append(append(f.buf, key...), value...)
+	f.pending = append(f.pending, keptWrite{bucket: bucket, key: at, value: at + len(key), end: len(f.buf)})
 	return nil
 }
 
 func (f *foldStore) Delete(bucket string, key []byte) error {
-	f.pending = append(f.pending, keptWrite{bucket, key, nil})
+	at := len(f.buf)
+	f.buf = append(f.buf, key...)
+	f.pending = append(f.pending, keptWrite{bucket, at, len(f.buf), len(f.buf), true})
 	return nil
 }
 
 // keep carries out what was kept back.
 func (f *foldStore) keep() error {
-	for _, w := range f.pending {
+	for i := range f.pending {
 		var err error
-		if w.value == nil {
-			err = f.scratch.Delete(w.bucket, w.key)
+		w := &f.pending[i]
+		if key := f.buf[w.key:w.value]; w.deleted {
+			err = f.scratch.Delete(w.bucket, key)
 		} else {
-			err = f.scratch.Put(w.bucket, w.key, w.value)
+			err = f.scratch.Put(w.bucket, key, f.valueOf(w))
 		}
 		if err != nil {
 			return f.note(err)
@@ -91,8 +107,7 @@ func (f *foldStore) keep() error {
 }
 
 func (f *foldStore) drop() {
-	clear(f.pending)
-	f.pending = f.pending[:0]
+	f.pending, f.buf = f.pending[:0], f.buf[:0]
 }
 
 func (f *foldStore) note(err error) error {
@@ -115,12 +130,13 @@ type eventBatch struct {
 	buf     []byte
 	records []rawEvent
 	events  []readEvent
+	written written
 }
 
 // rawEvent is the place of a record in the bytes of a batch.
 type rawEvent struct{ key, value, end int }
 
-// readEvent is an event as it was read.
+// readEvent is an event as it was read. It is used again, with the memory of the hashes of its entry.
 type readEvent struct {
 	number  uint64
 	entry   logged
@@ -158,7 +174,6 @@ func (w *decodeWorker) batch() *eventBatch {
 
 func (w *decodeWorker) reuse(b *eventBatch) {
 	b.buf, b.records = b.buf[:0], b.records[:0]
-	clear(b.events)
 	b.events = b.events[:0]
 	w.free = append(w.free, b)
 }
@@ -175,28 +190,29 @@ func (b *eventBatch) full(events int) bool {
 
 func (b *eventBatch) decode() {
 	for _, r := range b.records {
-		b.events = append(b.events, readEntry(b.buf[r.key:r.value], b.buf[r.value:r.end]))
+		n := len(b.events)
+		b.events = slices.Grow(b.events, 1)[:n+1]
+		b.events[n].read(b.buf[r.key:r.value], b.buf[r.value:r.end], &b.written)
 	}
 }
 
-// readEntry reads as much of an event as can be read. One whose checksum alone is wrong is read all the same:
+// read reads as much of an event as can be read. One whose checksum alone is wrong is read all the same:
 // whether it is what it was, the tree tells.
-func readEntry(key, value []byte) readEvent {
-	e := readEvent{number: binary.BigEndian.Uint64(key)}
+func (e *readEvent) read(key, value []byte, w *written) {
+	*e = readEvent{number: binary.BigEndian.Uint64(key), entry: logged{hashes: e.entry.hashes}}
 	payload, err := unseal(bucketEvents, key, value)
 	if err != nil {
 		e.damaged = true
 		payload = value[:max(0, len(value)-sumLength)]
 	}
-	if e.entry, e.invalid = decodeEntry(e.number, payload); e.invalid == nil {
-		e.leaf, e.hashes = e.entry.leaf(), e.entry.hashes
-		return e
+	if e.invalid = e.entry.read(e.number, payload); e.invalid == nil {
+		e.leaf, e.hashes = w.write(e.entry.event).leaf(), e.entry.hashes
+		return
 	}
 	d := &decoder{rest: payload[max(0, len(payload)-tlog.HashSize*logtree.Completes(e.number-1)):]}
-	if hashes := decodeHashes(d, e.number); d.done() == nil {
+	if hashes := decodeHashes(d, e.number, nil); d.done() == nil {
 		e.hashes = hashes
 	}
-	return e
 }
 
 // foldSome folds the events that follow, up to a bound, and tells whether there are no more in this snapshot.
@@ -282,12 +298,34 @@ func (p *pipeline) apply(b *eventBatch) error {
 		return nil
 	}
 	defer p.audit.decoder.reuse(b)
+	p.audit.prefetch(b)
 	for i := range b.events {
 		if err := p.audit.add(&b.events[i]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// prefetch brings the records to the processor that most events of a batch are about.
+func (a *auditor) prefetch(b *eventBatch) {
+	for i := range b.events {
+		e := &b.events[i]
+		if e.invalid != nil {
+			continue
+		}
+		question := questionOfEvent(e.entry.event)
+		if r, is := shareOf(e.entry.change); is && r == a.fold.latest.number {
+			question = a.fold.latest.question
+		}
+		if name := objectOfEvent(e.entry.event); name != "" {
+			a.scratch.Expect(bucketObjects, appendObjectKey(a.fold.draft.lookup(), name))
+			if question != 0 {
+				a.scratch.Expect(bucketChains, appendChainKey(a.fold.draft.lookup(), question, name))
+			}
+		}
+	}
+	a.scratch.Prefetch()
 }
 
 // add adds an event to the tree and to the fold. The error says that the audit cannot go on.
@@ -354,9 +392,9 @@ func (a *auditor) checkTree(e *readEvent) {
 	if e.hashes == nil {
 		a.tree.skip(e.number)
 	} else {
-		a.tree.add(e.hashes, func(level int, got, want tlog.Hash) {
-			a.report(Problem{Kind: problemTree, Event: e.number, Text: fmt.Sprintf("the hash of the %d events up to here is %s, those below it give %s", uint64(1)<<level, got, want)})
-		})
+		for _, w := range a.tree.add(e.hashes) {
+			a.report(Problem{Kind: problemTree, Event: e.number, Text: fmt.Sprintf("the hash of the %d events up to here is %s, those below it give %s", uint64(1)<<w.level, w.got, w.want)})
+		}
 	}
 	a.checkTrusted()
 }
@@ -368,20 +406,27 @@ type treeCheck struct {
 	known uint64        // which of them are known, a bit each
 }
 
-// add adds the hashes that came with a leaf.
-func (t *treeCheck) add(hashes []tlog.Hash, wrong func(level int, got, want tlog.Hash)) {
+// wrongHash is a hash that is not that of those below it.
+type wrongHash struct {
+	level     int
+	got, want tlog.Hash
+}
+
+// add adds the hashes that came with a leaf. It returns those that are wrong.
+func (t *treeCheck) add(hashes []tlog.Hash) (wrong []wrongHash) {
 	for level := 1; level < len(hashes); level++ {
 		if t.known>>(level-1)&1 == 0 {
 			continue
 		}
-		if want := tlog.NodeHash(t.left[level-1], hashes[level-1]); want != hashes[level] {
-			wrong(level, hashes[level], want)
+		if want := logtree.HashNode(t.left[level-1], hashes[level-1]); want != hashes[level] {
+			wrong = append(wrong, wrongHash{level, hashes[level], want})
 		}
 	}
 	top := len(hashes) - 1
 	t.left[top] = hashes[top]
 	t.known |= 1 << top
 	t.size++
+	return wrong
 }
 
 // skip goes on behind leaves whose hashes are not known.
@@ -408,7 +453,7 @@ func (t *treeCheck) root() (root tlog.Hash, known bool) {
 		case !known:
 			root, known = t.left[level], true
 		default:
-			root = tlog.NodeHash(t.left[level], root)
+			root = logtree.HashNode(t.left[level], root)
 		}
 	}
 	return root, known
@@ -460,15 +505,18 @@ func (a *auditor) applyEvent(ev event) (applied bool, err error) {
 func (a *auditor) try(ev event) (fault, err error) {
 	s := a.fold
 	before := s.counters
+	s.levels.clear()
 	fault = apply(s, ev)
 	if a.source.failure != nil {
 		return nil, a.source.failure
 	}
 	if fault != nil {
 		s.counters, s.latest = before, numberedSale{}
+		s.undoRecounts()
 		a.source.drop()
 		return fault, nil
 	}
+	s.recounts = s.recounts[:0]
 	// Only what an event has made, and not undone, may be remembered.
 	s.durable.questions, s.durable.policies = s.counters.questions, s.counters.policies
 	return nil, a.source.keep()
@@ -711,7 +759,7 @@ func adopted[T any](a *auditor, bucket string, key []byte, decode func([]byte) (
 	if err != nil {
 		return record, false
 	}
-	_ = a.source.Put(bucket, key, bytes.Clone(value)) // it only keeps it
+	_ = a.source.Put(bucket, key, value[:len(value)-sumLength]) // it only keeps it
 	return record, true
 }
 

@@ -455,7 +455,9 @@ func TestTheTreeCheckIsTlogs(t *testing.T) {
 		hashes, err := tlog.StoredHashes(n, []byte{byte(n), byte(n >> 8)}, reader)
 		must(t, err)
 		stored = append(stored, hashes...)
-		tree.add(hashes, func(int, tlog.Hash, tlog.Hash) { t.Errorf("leaf %d", n) })
+		if wrong := tree.add(hashes); wrong != nil {
+			t.Errorf("leaf %d", n)
+		}
 		want, err := tlog.TreeHash(n+1, reader)
 		must(t, err)
 		if root, known := tree.root(); !known || root != want {
@@ -473,7 +475,9 @@ func TestTheTreeCheckIsTlogs(t *testing.T) {
 				if n < from || n >= to {
 					tree.skip(uint64(n))
 					at := tlog.StoredHashIndex(0, n)
-					tree.add(stored[at:at+int64(logtree.Completes(uint64(n)))], func(int, tlog.Hash, tlog.Hash) { t.Errorf("leaf %d without %d to %d", n, from, to) })
+					if wrong := tree.add(stored[at : at+int64(logtree.Completes(uint64(n)))]); wrong != nil {
+						t.Errorf("leaf %d without %d to %d", n, from, to)
+					}
 				}
 			}
 			tree.skip(size)

@@ -112,26 +112,3 @@ func watchHeap() (most *atomic.Uint64, stop func()) {
 	}()
 	return most, func() { close(done); <-gone }
 }
-
-// BenchmarkVerify compares the audit with a scan that only checks the checksums of the events.
-func BenchmarkVerify(b *testing.B) {
-	usualGarbage(b)
-	path := filepath.Join(b.TempDir(), "ledger.db")
-	bigLedger(b, path, 20_000)
-	l := open(b, path, Options{ReadOnly: true})
-	scan, events := scanned(b, l)
-	for range 3 {
-		again, _ := scanned(b, l)
-		scan = min(scan, again)
-	}
-	for b.Loop() {
-		done, err := l.Verify(b.Context(), VerifyRequest{})
-		must(b, err)
-		if done.Problems != 0 || done.Events != events {
-			b.Fatalf("%+v", done)
-		}
-	}
-	each := b.Elapsed() / time.Duration(b.N)
-	b.ReportMetric(float64(each)/float64(scan), "scans")
-	b.ReportMetric(float64(events)/each.Seconds(), "events/s")
-}

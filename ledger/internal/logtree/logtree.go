@@ -70,7 +70,7 @@ func (e *Edge) Append(leaf tlog.Hash) ([]tlog.Hash, error) {
 	completed := make([]tlog.Hash, 1, 1+merged)
 	completed[0] = leaf
 	for i, left := range slices.Backward(e.hashes[kept:]) {
-		completed = append(completed, hashNode(left, completed[merged-1-i]))
+		completed = append(completed, HashNode(left, completed[merged-1-i]))
 	}
 	e.hashes = append(e.hashes[:kept], completed[merged])
 	e.indexes = append(e.indexes[:kept], tlog.StoredHashIndex(0, int64(e.size))+int64(merged))
@@ -84,8 +84,8 @@ func HashLeaf(data []byte) tlog.Hash {
 	return sha256.Sum256(append(append(make([]byte, 0, 192), leaf), data...))
 }
 
-// hashNode returns what [tlog.NodeHash] does, without allocating.
-func hashNode(left, right tlog.Hash) tlog.Hash {
+// HashNode returns what [tlog.NodeHash] does, without allocating.
+func HashNode(left, right tlog.Hash) tlog.Hash {
 	const node = 1 // the prefix of RFC 6962
 	var data [1 + 2*tlog.HashSize]byte
 	data[0] = node

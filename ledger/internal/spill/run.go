@@ -50,16 +50,6 @@ func (r *run) close() error {
 	return err
 }
 
-// get returns the value of a key, nil if it was deleted. The value lasts until c, which serves to read, is
-// used again.
-func (r *run) get(key []byte, c *cursor) (value []byte, found bool, err error) {
-	*c = cursor{run: r, buf: c.buf}
-	if err := c.seek(key); err != nil || !bytes.Equal(c.key, key) {
-		return nil, false, err
-	}
-	return c.value, true, nil
-}
-
 func (r *run) read(i int, buf *[]byte) error {
 	b, end := r.index[i], r.size
 	if i+1 < len(r.index) {
@@ -192,22 +182,55 @@ func (f filter) has(hash uint64, add bool) bool {
 	return true
 }
 
-// cursor goes through entries or a run, in order.
+// cursor goes through pairs of a table, or a run, in order.
 type cursor struct {
 	key, value []byte // where it stands, until it moves; a nil key at the end
-	entries    []*entry
+	table      *table
+	places     []place
 	run        *run
 	block      int // the next
 	buf, rest  []byte
 }
 
+// get returns the value of a key of a run, nil if it was deleted. The value lasts until the cursor is used again. It
+// goes on from where it stands if the key is in the same block and not before that.
+func (c *cursor) get(key []byte) (value []byte, found bool, err error) {
+	at := c.run.blockOf(key)
+	if c.block != at+1 || c.key == nil || bytes.Compare(c.key, key) > 0 {
+		if c.block != at+1 || c.buf == nil {
+			c.block, c.key = 0, nil
+			if err := c.run.read(at, &c.buf); err != nil {
+				return nil, false, err
+			}
+			c.block = at + 1
+		}
+		if c.key, c.value, c.rest, err = cut(c.buf); err != nil {
+			return nil, false, err
+		}
+	}
+	for bytes.Compare(c.key, key) < 0 {
+		if len(c.rest) == 0 {
+			return nil, false, nil
+		}
+		if c.key, c.value, c.rest, err = cut(c.rest); err != nil {
+			return nil, false, err
+		}
+	}
+	return c.value, bytes.Equal(c.key, key), nil
+}
+
+// blockOf returns the block that a key is in, if it is in the run.
+func (r *run) blockOf(key []byte) int {
+	return max(0, sort.Search(len(r.index), func(i int) bool { return r.index[i].first > string(key) })-1)
+}
+
 // seek moves to the first key not below from.
 func (c *cursor) seek(from []byte) error {
 	if c.run == nil {
-		c.entries = c.entries[sort.Search(len(c.entries), func(i int) bool { return c.entries[i].key >= string(from) }):]
+		c.places = c.places[sort.Search(len(c.places), func(i int) bool { return bytes.Compare(c.table.at(c.places[i]).key(), from) >= 0 }):]
 		return c.next()
 	}
-	c.block = max(0, sort.Search(len(c.run.index), func(i int) bool { return c.run.index[i].first > string(from) })-1)
+	c.block = c.run.blockOf(from)
 	for {
 		if err := c.next(); err != nil || c.key == nil || bytes.Compare(c.key, from) >= 0 {
 			return err
@@ -217,12 +240,13 @@ func (c *cursor) seek(from []byte) error {
 
 func (c *cursor) next() (err error) {
 	if c.run == nil {
-		if len(c.entries) == 0 {
+		if len(c.places) == 0 {
 			c.key = nil
 			return nil
 		}
-		c.key, c.value = append(c.key[:0], c.entries[0].key...), c.entries[0].value
-		c.entries = c.entries[1:]
+		pair := c.table.at(c.table.current(c.places[0]))
+		c.key, c.value = pair.key(), pair.value()
+		c.places = c.places[1:]
 		return nil
 	}
 	if len(c.rest) == 0 {

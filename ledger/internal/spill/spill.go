@@ -1,35 +1,28 @@
 // Package spill keeps a state that is needed once, such as the one an audit folds the log into. It
 // holds what fits in memory and writes the rest to temporary files.
 //
-// New and changed pairs stand in a map. When they outgrow the limit they are written out in order, as
-// an immutable run, and the map starts empty. A run is written together with the runs before it that
+// New and changed pairs stand in a table. When they outgrow the limit they are written out in order, as
+// an immutable run, and the table starts empty. A run is written together with the runs before it that
 // are not much larger, so that their number grows only with the logarithm of the state. Runs rather
 // than a B+ tree such as bbolt, because every pair is written in sequence and a key that is new, which
 // is what most lookups ask for, is told by filters in memory.
 package spill
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"slices"
-	"strings"
 
 	"github.com/sluicedp/sluice/ledger/store"
 )
 
 var _ store.Writer = (*Scratch)(nil)
 
-const (
-	// overhead is about what an entry takes beside its key and value: itself, its place in the map and
-	// in the order, and what the allocator rounds up.
-	overhead = 128
-	// ratio is how many times larger than the new pairs an old run, or an old part of the order in
-	// memory, may be and still be merged with them.
-	ratio = 2
-)
+// ratio is how many times larger than the new pairs an old run, or an old part of the order in memory, may be and still
+// be merged with them.
+const ratio = 2
 
 var (
 	errClosed   = errors.New("scratch state is closed")
@@ -40,29 +33,30 @@ var (
 // Scratch is a [store.Writer] that forgets everything on Close. It is not for concurrent use, not even
 // by readers only.
 //
-// What Get returns and what Scan passes must not be modified, but stays as it was for as long as it is
-// held. After an error of Put or Delete nothing that was written is lost, but it may take more memory
+// What Get returns must not be modified, and lasts until the next call of any method but Scan; what Scan passes lasts
+// until visit returns. After an error of Put or Delete nothing that was written is lost, but it may take more memory
 // than the limit.
 type Scratch struct {
 	dir      string
 	limit    int
-	seed     maphash.Seed
+	open     bool
 	buckets  map[string]uint32 // numbered as they are first written to
-	table    map[string]*entry // nil when closed
-	held     int               // bytes in the table
-	fresh    []*entry          // those of the table that are not in order yet
-	order    [][]*entry        // the others, each part sorted and much larger than the next
-	runs     []*run            // oldest first
+	table    table
+	fresh    []place   // dirty pairs of the table that are not in order yet, where they stand or stood once
+	order    [][]place // the others, each part sorted and much larger than the next
+	runs     []*run    // oldest first
 	scanning int
 	key      []byte // of the call under way, with its bucket
-	cursor   cursor // of Get
+	hash     uint64 // of the key
+	cursors  map[cursorID]*cursor
+	expected []uint64 // hashes of the keys that will be asked for
+	touched  byte     // so that no read of Prefetch is left out
 }
 
-// entry is a pair in memory. Without a value it says that there is no such pair, whatever runs hold.
-type entry struct {
-	key   string // with its bucket
-	value []byte
-	dirty bool // not just read from a run
+// cursorID names the cursor of Get for a run and a bucket. Those who read in order find each block as they left it.
+type cursorID struct {
+	run    *run
+	bucket uint32
 }
 
 // New returns an empty state that keeps about limit bytes in memory. More goes to files in dir, or in
@@ -72,7 +66,9 @@ func New(dir string, limit int) (*Scratch, error) {
 	if limit <= 0 {
 		return nil, fmt.Errorf("scratch state limited to %d bytes of memory", limit)
 	}
-	return &Scratch{dir: dir, limit: limit, seed: maphash.MakeSeed(), buckets: map[string]uint32{}, table: map[string]*entry{}}, nil
+	return &Scratch{
+		dir: dir, limit: limit, open: true, buckets: map[string]uint32{}, table: table{seed: maphash.MakeSeed()}, cursors: map[cursorID]*cursor{},
+	}, nil
 }
 
 // Close removes everything. Closing again does nothing.
@@ -82,50 +78,75 @@ func (s *Scratch) Close() error {
 	return err
 }
 
-// locate sets s.key, and reports whether the bucket was ever written to.
-func (s *Scratch) locate(bucket string, key []byte) bool {
-	number, known := s.buckets[bucket]
+// locate sets s.key and its hash, and returns the number of the bucket, if it was ever written to.
+func (s *Scratch) locate(bucket string, key []byte) (number uint32, known bool) {
+	number, known = s.buckets[bucket]
+	if cap(s.key) < len(key)+4 {
+		s.key = make([]byte, 0, 2*len(key)+64)
+	}
 	s.key = append(binary.BigEndian.AppendUint32(s.key[:0], number), key...)
-	return known
+	s.hash = maphash.Bytes(s.table.seed, s.key)
+	return number, known
 }
 
 // Get implements [store.Reader].
 func (s *Scratch) Get(bucket string, key []byte) ([]byte, error) {
-	if s.table == nil {
+	if !s.open {
 		return nil, errClosed
 	}
-	if !s.locate(bucket, key) {
+	number, known := s.locate(bucket, key)
+	if !known {
 		return nil, nil
 	}
-	if e := s.table[string(s.key)]; e != nil {
-		return e.value, nil
+	if p := s.table.get(s.key, s.hash); p != nil {
+		return p.value(), nil
 	}
 	if len(s.runs) == 0 {
 		return nil, nil
 	}
-	value, err := s.getSpilled()
+	value, err := s.getSpilled(number)
 	// What is read once is often read again. But a read never makes anything spill, so that it may stand
 	// in a scan.
-	if size := len(s.key) + len(value) + overhead; value != nil && s.held+size <= s.room() {
-		s.set(value, false)
+	if size := overhead + len(s.key) + roomFor(value); value != nil && s.table.held+size <= s.room() {
+		s.table.set(s.key, s.hash, value, false)
 	}
 	return value, err
 }
 
-func (s *Scratch) getSpilled() ([]byte, error) {
-	hash := maphash.Bytes(s.seed, s.key)
+func (s *Scratch) getSpilled(bucket uint32) ([]byte, error) {
 	for _, r := range slices.Backward(s.runs) {
-		if !r.filter.has(hash, false) {
+		if !r.filter.has(s.hash, false) {
 			continue
 		}
-		if value, found, err := r.get(s.key, &s.cursor); found || err != nil {
-			return bytes.Clone(value), err
+		c := s.cursors[cursorID{r, bucket}]
+		if c == nil {
+			c = &cursor{run: r}
+			s.cursors[cursorID{r, bucket}] = c
+		}
+		if value, found, err := c.get(s.key); found || err != nil {
+			return value, err
 		}
 	}
 	return nil, nil
 }
 
-// Put implements [store.Writer]. It keeps a reference to the value.
+// Expect says that a key will soon be asked for.
+func (s *Scratch) Expect(bucket string, key []byte) {
+	if _, known := s.locate(bucket, key); known {
+		s.expected = append(s.expected, s.hash)
+	}
+}
+
+// Prefetch brings what is expected from memory to the processor. It changes nothing. The processor waits for many pairs
+// at once here, as none of them depends on another; whoever asks for one after the other waits for each.
+func (s *Scratch) Prefetch() {
+	for _, hash := range s.expected {
+		s.touched ^= s.table.touch(hash)
+	}
+	s.expected = s.expected[:0]
+}
+
+// Put implements [store.Writer]. It keeps no reference to key or value.
 func (s *Scratch) Put(bucket string, key, value []byte) error {
 	if len(key) == 0 || len(value) == 0 {
 		return errEmpty
@@ -133,12 +154,11 @@ func (s *Scratch) Put(bucket string, key, value []byte) error {
 	if err := s.writable(); err != nil {
 		return err
 	}
-	if !s.locate(bucket, key) {
+	if _, known := s.locate(bucket, key); !known {
 		s.buckets[bucket] = uint32(len(s.buckets))
 		s.locate(bucket, key)
 	}
-	s.set(value, true)
-	return s.bound()
+	return s.set(value)
 }
 
 // Delete implements [store.Writer].
@@ -149,16 +169,15 @@ func (s *Scratch) Delete(bucket string, key []byte) error {
 	if err := s.writable(); err != nil {
 		return err
 	}
-	if !s.locate(bucket, key) || len(s.runs) == 0 && s.table[string(s.key)] == nil {
+	if _, known := s.locate(bucket, key); !known || len(s.runs) == 0 && s.table.get(s.key, s.hash) == nil {
 		return nil
 	}
-	s.set(nil, true)
-	return s.bound()
+	return s.set(nil)
 }
 
 func (s *Scratch) writable() error {
 	switch {
-	case s.table == nil:
+	case !s.open:
 		return errClosed
 	case s.scanning != 0:
 		return errScanning
@@ -166,17 +185,18 @@ func (s *Scratch) writable() error {
 	return nil
 }
 
-// set sets the value of s.key in memory.
-func (s *Scratch) set(value []byte, dirty bool) {
-	e := s.table[string(s.key)]
-	if e == nil {
-		e = &entry{key: string(s.key)}
-		s.table[e.key] = e
-		s.fresh = append(s.fresh, e)
-		s.held += len(e.key) + overhead
+// set sets the value of s.key, and spills the table if it outgrows its room.
+func (s *Scratch) set(value []byte) error {
+	if p, fresh := s.table.set(s.key, s.hash, value, true); fresh {
+		s.fresh = append(s.fresh, p)
 	}
-	s.held += len(value) - len(e.value)
-	e.value, e.dirty = value, dirty
+	if s.table.held <= s.room() {
+		return nil
+	}
+	if err := s.spill(); err != nil {
+		return fmt.Errorf("spill scratch state: %w", err)
+	}
+	return nil
 }
 
 // room is what the table may hold: what runs leave of the limit. They leave at least half of it, but
@@ -193,31 +213,19 @@ func heldBy(runs []*run) int {
 	return held
 }
 
-// bound spills the table if it has outgrown its room.
-func (s *Scratch) bound() error {
-	if s.held <= s.room() {
-		return nil
-	}
-	if err := s.spill(); err != nil {
-		return fmt.Errorf("spill scratch state: %w", err)
-	}
-	return nil
-}
-
 // spill writes the table and the newest runs into one new run. If it fails, nothing has changed.
 func (s *Scratch) spill() error {
-	var dirty []*entry
-	var size int64
-	for _, part := range append(s.order, s.fresh) {
-		for _, e := range part {
-			if e.dirty {
-				dirty = append(dirty, e)
-				size += int64(len(e.key) + len(e.value) + frame)
-			}
+	s.arrange()
+	count, size := 0, int64(0)
+	cursors := make([]*cursor, 0, len(s.order)+len(s.runs))
+	for _, part := range s.order { // no key stands in two parts
+		cursors = append(cursors, &cursor{table: &s.table, places: part})
+		count += len(part)
+		for _, p := range part {
+			pair := s.table.at(s.table.current(p))
+			size += int64(len(pair.key()) + len(pair.value()) + frame)
 		}
 	}
-	sortEntries(dirty)
-	count, cursors := len(dirty), []*cursor{{entries: dirty}}
 	older := len(s.runs)
 	for older > 0 && s.runs[older-1].size <= ratio*size {
 		older--
@@ -226,7 +234,7 @@ func (s *Scratch) spill() error {
 		cursors = append(cursors, &cursor{run: s.runs[older]})
 	}
 	// Half of what older runs leave for runs: as the next will be smaller, half of the rest will do.
-	w, err := newWriter(s.dir, s.seed, size, count, (s.limit/2-heldBy(s.runs[:older]))/2)
+	w, err := newWriter(s.dir, s.table.seed, size, count, (s.limit/2-heldBy(s.runs[:older]))/2)
 	if err != nil {
 		return err
 	}
@@ -247,9 +255,9 @@ func (s *Scratch) spill() error {
 	if w.run.count == 0 { // all of it was deleted
 		s.runs, merged = s.runs[:older], append(merged, w.run)
 	}
-	clear(s.table) // keeps its memory for the next
-	clear(s.fresh)
-	s.fresh, s.order, s.held, s.cursor.run = s.fresh[:0], nil, 0, nil
+	s.table.clear()
+	clear(s.cursors)
+	s.fresh, s.order = s.fresh[:0], nil
 	return closeAll(merged)
 }
 
@@ -263,10 +271,10 @@ func closeAll(runs []*run) error {
 
 // Scan implements [store.Reader]. visit may read.
 func (s *Scratch) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
-	if s.table == nil {
+	if !s.open {
 		return errClosed
 	}
-	if !s.locate(bucket, from) {
+	if _, known := s.locate(bucket, from); !known {
 		return nil
 	}
 	s.arrange()
@@ -274,7 +282,7 @@ func (s *Scratch) Scan(bucket string, from []byte, visit func(key, value []byte)
 	prefix := start[:len(start)-len(from)]
 	var cursors []*cursor
 	for _, part := range s.order { // no key stands in two parts
-		cursors = append(cursors, &cursor{entries: part})
+		cursors = append(cursors, &cursor{table: &s.table, places: part})
 	}
 	for _, r := range slices.Backward(s.runs) {
 		cursors = append(cursors, &cursor{run: r})
@@ -288,41 +296,22 @@ func (s *Scratch) Scan(bucket string, from []byte, visit func(key, value []byte)
 		if value == nil {
 			return true, nil
 		}
-		key = key[len(prefix):]
-		pair := append(append(make([]byte, 0, len(key)+len(value)), key...), value...)
-		return visit(pair[:len(key):len(key)], pair[len(key):]), nil
+		return visit(key[len(prefix):len(key):len(key)], value[:len(value):len(value)]), nil
 	})
 }
 
-// arrange puts fresh entries in order. Parts that are not much larger than the new one are merged
+// arrange puts fresh pairs in order. Parts that are not much larger than the new one are merged
 // with it, so that scans between writes do not sort everything anew.
 func (s *Scratch) arrange() {
 	if len(s.fresh) == 0 {
 		return
 	}
 	part := slices.Clone(s.fresh)
-	clear(s.fresh)
 	s.fresh = s.fresh[:0]
-	sortEntries(part)
+	s.table.sort(part)
 	for n := len(s.order); n > 0 && len(s.order[n-1]) <= ratio*len(part); n-- {
-		part = mergeEntries(s.order[n-1], part)
+		part = s.table.merge(s.order[n-1], part)
 		s.order = s.order[:n-1]
 	}
 	s.order = append(s.order, part)
-}
-
-func sortEntries(entries []*entry) {
-	slices.SortFunc(entries, func(a, b *entry) int { return strings.Compare(a.key, b.key) })
-}
-
-func mergeEntries(a, b []*entry) []*entry {
-	merged := make([]*entry, 0, len(a)+len(b))
-	for len(a) > 0 && len(b) > 0 {
-		if a[0].key > b[0].key {
-			a, b = b, a
-		}
-		merged = append(merged, a[0])
-		a = a[1:]
-	}
-	return append(append(merged, a...), b...)
 }

@@ -119,6 +119,9 @@ func TestModel(t *testing.T) {
 					deletes = []int{5, 15, 45}[rnd.IntN(3)] // so that the state shrinks too
 				}
 				bucket, k := fmt.Sprintf("bucket %d", rnd.IntN(c.buckets)), key()
+				if s.Expect(bucket, []byte(k)); rnd.IntN(10) == 0 {
+					s.Prefetch()
+				}
 				switch n := rnd.IntN(100); {
 				case n < deletes:
 					check(t, s.Delete(bucket, []byte(k)))
@@ -148,8 +151,8 @@ func TestModel(t *testing.T) {
 						t.Fatalf("step %d: scan of %s from %q: %d pairs, want %d, or others", step, bucket, from, len(got), len(want))
 					}
 				}
-				if s.held > s.room() || s.held+heldBy(s.runs) > c.limit+slack(s) {
-					t.Fatalf("step %d: %d bytes and %d of %d runs in memory", step, s.held, heldBy(s.runs), len(s.runs))
+				if s.table.held > s.room() || s.table.held+heldBy(s.runs) > c.limit+slack(s) {
+					t.Fatalf("step %d: %d bytes and %d of %d runs in memory", step, s.table.held, heldBy(s.runs), len(s.runs))
 				}
 				most = max(most, len(s.runs))
 			}
@@ -162,6 +165,28 @@ func TestModel(t *testing.T) {
 			empty(t, dir)
 		})
 	}
+}
+
+// Pairs of any size find their place, and grow and shrink there or move.
+func TestSizes(t *testing.T) {
+	s, m := open(t, t.TempDir(), 1<<30), model{"b": {}}
+	for _, size := range []int{1, 3 << 20, 8, 9, firstPage, 2 * firstPage, pageSize - 50, pageSize, 1 << offsetBits, 2<<offsetBits + 1} {
+		for i := range 3 {
+			key := fmt.Sprint(size, i)
+			for _, n := range []int{size, 1, size + size/8, 2 * size, size} {
+				value := bytes.Repeat([]byte{byte(n), byte(i)}, n)[:n]
+				check(t, s.Put("b", []byte(key), value))
+				m["b"][key] = string(value)
+				if got, err := s.Get("b", []byte(key)); err != nil || !bytes.Equal(got, value) {
+					t.Fatalf("a value of %d bytes comes back as one of %d, with the error %v", n, len(got), err)
+				}
+			}
+		}
+	}
+	if len(s.runs) != 0 {
+		t.Errorf("%d runs", len(s.runs))
+	}
+	checkAll(t, s, m)
 }
 
 func empty(t *testing.T, dir string) {
@@ -190,7 +215,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	for i := range n {
 		key := binary.BigEndian.AppendUint64(nil, uint64(i)*0x9E3779B97F4A7C15)
 		check(t, s.Put("b", key, bytes.Repeat([]byte{byte(i)}, 100)))
-		if held := s.held + heldBy(s.runs); held > limit || heldBy(s.runs) > limit/2 {
+		if held := s.table.held + heldBy(s.runs); held > limit || heldBy(s.runs) > limit/2 {
 			t.Fatalf("after %d pairs %d bytes are in memory, %d of them for %d runs", i+1, held, heldBy(s.runs), len(s.runs))
 		}
 	}
@@ -204,7 +229,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			}
 		}
 	}
-	if held := s.held + heldBy(s.runs); held > limit {
+	if held := s.table.held + heldBy(s.runs); held > limit {
 		t.Errorf("after reads %d bytes are in memory", held)
 	}
 	if got := len(scan(t, s, "b", "", all)); got != n {
@@ -218,12 +243,12 @@ func TestMemoryIsBounded(t *testing.T) {
 // With enough memory for the filters, new keys are not looked for on disk.
 func TestFilter(t *testing.T) {
 	s := open(t, t.TempDir(), 1<<20)
-	big(t, s, 50_000)
+	big(t, s, 55_000)
 	var hits int
 	for i := range 10_000 {
 		s.locate("b", fmt.Appendf(nil, "new %d", i))
 		for _, r := range s.runs {
-			if r.filter.has(maphash.Bytes(s.seed, s.key), false) {
+			if r.filter.has(maphash.Bytes(s.table.seed, s.key), false) {
 				hits++
 			}
 		}
@@ -252,7 +277,7 @@ func TestEmpty(t *testing.T) {
 	if err := s.Delete("b", nil); err == nil {
 		t.Error("deleted an empty key")
 	}
-	if len(s.runs) != 0 || s.held != 0 {
+	if len(s.runs) != 0 || s.table.held != 0 {
 		t.Error("an empty state is held")
 	}
 	empty(t, dir)
@@ -502,7 +527,7 @@ func BenchmarkFold(b *testing.B) {
 			}
 			b.ReportMetric(float64(len(s.runs)), "runs")
 			b.ReportMetric(float64(size)/(1<<20), "MiB-spilled")
-			b.ReportMetric(float64(s.held+heldBy(s.runs))/(1<<20), "MiB-held")
+			b.ReportMetric(float64(s.table.held+heldBy(s.runs))/(1<<20), "MiB-held")
 		})
 	}
 }

@@ -396,10 +396,11 @@ type transaction struct {
 // bucket is one in a transaction.
 type bucket struct {
 	*bolt.Bucket
-	name string
-	next *bucket
-	put  bool   // something was
-	last []byte // the highest key; not kept once that does not matter
+	name   string
+	next   *bucket
+	put    bool   // something was
+	behind []byte // the last key before the transaction
+	last   []byte // the highest key; not kept once that does not matter
 }
 
 func (d *database) begin(writable bool) (t *transaction, err error) {
@@ -539,12 +540,13 @@ const (
 func (b *bucket) fill(key []byte) {
 	if !b.put {
 		last, _ := b.Cursor().Last()
-		b.put, b.last, b.FillPercent = true, bytes.Clone(last), fillLog // clone: its page may be moved
+		b.put, b.behind, b.FillPercent = true, bytes.Clone(last), fillLog // clone: its page may be moved
+		b.last = b.behind
 	}
 	switch {
 	case b.FillPercent == fillBetween:
 		return
-	case bytes.Compare(key, b.last) <= 0:
+	case bytes.Compare(key, b.behind) <= 0:
 		b.FillPercent = fillBetween
 	case !isNext(b.last, key):
 		b.FillPercent = fillBehind

@@ -1,0 +1,149 @@
+// Command sql compares Sluice with the same ledger written by hand on SQLite and on PostgreSQL: the same operations, in
+// turns, in one run. It prints a Markdown table. README.md says what is compared, and what not.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"syscall"
+)
+
+func main() {
+	objects := flag.Int("objects", 100_000, "how many objects are enrolled and raised")
+	rounds := flag.Int("rounds", 7, "how many rounds of reads and of releases are measured")
+	lives := flag.Int("lives", 2, "how many times everybody is enrolled and raised to three levels; at least 2")
+	dir := flag.String("dir", os.TempDir(), "directory on the disk that is to be measured")
+	flag.Parse()
+	if *objects < 1 || *rounds < 1 || *lives < 2 || flag.NArg() > 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := compare(ctx, *dir, *objects, *rounds, *lives); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func compare(ctx context.Context, under string, objects, rounds, lives int) (err error) {
+	dir, err := os.MkdirTemp(under, "sluice-sql-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	machine, err := describe(dir)
+	if err != nil {
+		return err
+	}
+	engines, closeAll := findEngines(ctx, dir)
+	defer func() {
+		if closed := closeAll(); err == nil {
+			err = closed
+		}
+	}()
+	r := &race{engines: engines, objects: objects, rounds: rounds, dir: dir, say: func(format string, args ...any) {
+		fmt.Fprintf(os.Stderr, format+"\n", args...)
+	}}
+	if err := r.run(ctx, lives); err != nil {
+		return err
+	}
+	fmt.Printf("%d objects.\n\n%s\n", objects, machine)
+	for _, e := range engines {
+		if e.version != "" {
+			fmt.Printf("- %s: %s\n", e.name, e.version)
+		}
+	}
+	fmt.Println()
+	return r.write(os.Stdout)
+}
+
+// findEngines returns Sluice and whatever else there is on the machine.
+func findEngines(ctx context.Context, dir string) (engines []*engine, closeAll func() error) {
+	engines = []*engine{
+		{name: "Sluice", version: "bbolt " + moduleVersion("go.etcd.io/bbolt"), open: openSluice},
+		sqliteEngine("SQLite, in C", "sqlite3", "github.com/mattn/go-sqlite3"),
+		sqliteEngine("SQLite, in Go", "sqlite", "modernc.org/sqlite"),
+	}
+	postgres, closeAll := postgresEngine(ctx, filepath.Dir(dir))
+	engines = append(engines, postgres)
+	for _, e := range engines[1:] {
+		if e.missing == nil {
+			e.try(ctx, dir)
+		}
+	}
+	return engines, closeAll
+}
+
+// try opens a contestant once, to learn the version, and whether it works here.
+func (e *engine) try(ctx context.Context, dir string) {
+	scratch, err := os.MkdirTemp(dir, "try-")
+	if err != nil {
+		e.missing = err
+		return
+	}
+	defer os.RemoveAll(scratch)
+	c, err := e.open(ctx, scratch)
+	if err != nil {
+		e.missing = err
+		return
+	}
+	e.version = c.(byHand).db.version() + ", " + e.driver + " " + moduleVersion(e.driver)
+	e.missing = c.close()
+}
+
+// moduleVersion returns the version of a dependency of this program.
+func moduleVersion(path string) string {
+	built, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, m := range built.Deps {
+		if m.Path == path {
+			return m.Version
+		}
+	}
+	return ""
+}
+
+func sqliteEngine(name, driver, module string) *engine {
+	return &engine{name: name, driver: module, open: func(_ context.Context, dir string) (contestant, error) {
+		return asContestant(openSQLite(driver, filepath.Join(dir, "sqlite.db")))
+	}}
+}
+
+// asContestant opens the book of a database.
+func asContestant[D database](db D, err error) (contestant, error) {
+	if err != nil {
+		return nil, err
+	}
+	b, err := openBook(db, valuesAsked)
+	if err != nil {
+		_ = db.close()
+		return nil, err
+	}
+	return byHand{b}, nil
+}
+
+// postgresEngine starts a server, if there is one. Each contestant has a database of its own in it.
+func postgresEngine(ctx context.Context, under string) (_ *engine, stop func() error) {
+	s, err := startServer(ctx, under)
+	if err != nil {
+		return &engine{name: "PostgreSQL", missing: err}, func() error { return nil }
+	}
+	made := 0
+	open := func(ctx context.Context, _ string) (contestant, error) {
+		made++
+		address, err := s.fresh(ctx, fmt.Sprint("life", made))
+		if err != nil {
+			return nil, err
+		}
+		return asContestant(openPostgres(ctx, address))
+	}
+	return &engine{name: "PostgreSQL", driver: "github.com/jackc/pgx/v5", open: open}, s.stop
+}

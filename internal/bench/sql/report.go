@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// write prints the results as a Markdown table: the median of each operation's samples and, in parentheses, the median
+// of its ratios to the first engine, Sluice, in the same rounds.
+func (r *race) write(w io.Writer) error {
+	var b strings.Builder
+	r.table(&b, func(result) bool { return true }, cell)
+	b.WriteString("\nA number in parentheses is a ratio to Sluice in the same rounds: above 1 is faster, or larger. Sluice always\n")
+	b.WriteString("groups. The longest wait but for 1 % of the calls:\n\n")
+	r.table(&b, func(of result) bool { return of.samples[0][0].tail > 0 }, tailCell)
+	b.WriteByte('\n')
+	for _, e := range r.engines {
+		if e.missing != nil {
+			fmt.Fprintf(&b, "%s: not measured: %v\n\n", e.name, e.missing)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (r *race) table(b *strings.Builder, shown func(result) bool, cell func(result, int) string) {
+	b.WriteString("| |")
+	for _, e := range r.engines {
+		fmt.Fprintf(b, " %s |", e.name)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---:|", len(r.engines)) + "\n")
+	for _, one := range r.results {
+		if !shown(one) {
+			continue
+		}
+		fmt.Fprintf(b, "| %s |", one.operation)
+		for i := range r.engines {
+			fmt.Fprintf(b, " %s |", cell(one, i))
+		}
+		b.WriteByte('\n')
+	}
+}
+
+func cell(of result, engine int) string {
+	samples := of.samples[engine]
+	if len(samples) == 0 {
+		return "–"
+	}
+	text := thousands(median(samples, func(s sample) float64 { return s.value }))
+	if of.unit == aSecond {
+		text += "/s"
+	}
+	if engine == 0 {
+		return text
+	}
+	ratios := make([]sample, len(samples))
+	for i := range ratios {
+		ratios[i].value = samples[i].value / of.samples[0][i].value
+	}
+	return fmt.Sprintf("%s (%.2f)", text, median(ratios, func(s sample) float64 { return s.value }))
+}
+
+func tailCell(of result, engine int) string {
+	samples := of.samples[engine]
+	if len(samples) == 0 {
+		return "–"
+	}
+	wait := time.Duration(median(samples, func(s sample) float64 { return float64(s.tail) }))
+	return fmt.Sprintf("%.1f ms", wait.Seconds()*1e3)
+}
+
+func median(samples []sample, of func(sample) float64) float64 {
+	values := make([]float64, len(samples))
+	for i, s := range samples {
+		values[i] = of(s)
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// thousands writes a number with three digits that count, and commas.
+func thousands(v float64) string {
+	digits := strconv.FormatFloat(v, 'f', 0, 64)
+	if n := len(digits); n > 3 {
+		digits = digits[:3] + strings.Repeat("0", n-3)
+	}
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return digits
+}

@@ -1,0 +1,348 @@
+//go:build linux
+
+package ledger
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	"golang.org/x/mod/sumdb/tlog"
+
+	tests "github.com/sluicedp/sluice/internal/pace" // pace is what an audit keeps to
+)
+
+// growthCrowds are the numbers of objects of [BenchmarkGrowth]. The last one takes half an hour and 20 GB of disk.
+func growthCrowds() []int {
+	objects := []int{10_000, 100_000, 1_000_000}
+	if tests.Long() {
+		objects = append(objects, 10_000_000)
+	}
+	return objects
+}
+
+// crowdName is the name of an object. A benchmark that kept all names would not see what the ledger keeps.
+func crowdName(i int) string { return fmt.Sprintf("person-%08d", i) }
+
+// enrollCrowd enrols so many objects, a part at a time.
+func enrollCrowd(t testing.TB, l *Ledger, objects int) {
+	t.Helper()
+	const part = 50_000
+	names := make([]string, 0, part)
+	for first := 0; first < objects; first += part {
+		names = names[:0]
+		for i := first; i < min(first+part, objects); i++ {
+			names = append(names, crowdName(i))
+		}
+		enroll(t, l, "vote", "10", names...)
+	}
+}
+
+// BenchmarkGrowth goes through the life of a ledger, for several numbers of objects: enrolment, a bulk raise, single
+// releases, an audit, an open, a proof. Files are as they are written, in a cache that holds them, but for the open and the
+// proof, which begin with nothing of the file in memory.
+func BenchmarkGrowth(b *testing.B) {
+	usualGarbage(b)
+	for _, objects := range growthCrowds() {
+		b.Run(fmt.Sprintf("objects=%d", objects), func(b *testing.B) {
+			all := samples{}
+			for b.Loop() {
+				growUp(b, objects, all)
+			}
+			all.report(b)
+		})
+	}
+}
+
+// samples are what was measured, by unit.
+type samples map[string][]float64
+
+func (s samples) add(unit string, value float64) { s[unit] = append(s[unit], value) }
+
+// report reports medians.
+func (s samples) report(b *testing.B) {
+	b.Helper()
+	for unit, values := range s {
+		slices.Sort(values)
+		b.ReportMetric(values[len(values)/2], unit)
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// growUp goes through one life.
+func growUp(b *testing.B, objects int, all samples) {
+	dir, err := os.MkdirTemp(b.TempDir(), "life")
+	must(b, err)
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "ledger.db")
+	must(b, Create(path, "USD", ""))
+	l := open(b, path, Options{})
+	define(b, l, vote())
+	all.add("enrolled/s", float64(objects)/timed(b, func() error { enrollCrowd(b, l, objects); return nil }).Seconds())
+	raise := order(b, "everybody", "1")
+	cost := watched(b, func() error { _, err := l.Raise(b.Context(), raise); return err })
+	all.add("raised/s", float64(objects)/cost.took.Seconds())
+	all.add("µs-cpu/raised", cost.cpu/float64(objects))
+	all.add("raise-MiB", cost.heap)
+	closed(b, l)
+	releaseSome(b, path, objects, all)
+	info, err := os.Stat(path)
+	must(b, err)
+	all.add("B/object", float64(info.Size())/float64(objects))
+	openCold(b, path, all)
+	l = open(b, path, Options{ReadOnly: true})
+	events := uint64(0)
+	cost = watched(b, func() error {
+		done, err := l.Verify(b.Context(), VerifyRequest{})
+		if events = done.Events; done.Problems > 0 {
+			err = errors.Join(err, ErrCorrupt)
+		}
+		return err
+	})
+	all.add("events/s", float64(events)/cost.took.Seconds())
+	all.add("µs-cpu/event", cost.cpu/float64(events))
+	all.add("verify-MiB", cost.heap)
+	all.add("events", float64(events))
+	closed(b, l)
+}
+
+// cost is what something took.
+type cost struct {
+	took time.Duration
+	cpu  float64 // µs that processors were busy with it: how long the disk takes does not show in them
+	heap float64 // MiB of the heap at its largest
+}
+
+// watched measures something long.
+func watched(t testing.TB, fn func() error) (c cost) {
+	t.Helper()
+	runtime.GC()
+	busy := busyTime(t)
+	heap, stop := watchHeap()
+	c.took = timed(t, fn)
+	stop()
+	c.cpu = float64((busyTime(t) - busy).Nanoseconds()) / 1e3
+	c.heap = float64(heap.Load()) / (1 << 20)
+	return c
+}
+
+// busyTime returns how long processors have been busy with this process.
+func busyTime(t testing.TB) time.Duration {
+	t.Helper()
+	var usage syscall.Rusage
+	must(t, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// releaseSome makes single releases of objects all over the file, in random order, in turns with bare bbolt on a copy of the file.
+func releaseSome(b *testing.B, path string, objects int, all samples) {
+	must(b, os.Rename(bareCopy(b, path), path)) // laid out on the disk as the other copy is
+	bare := bareCopy(b, path)
+	db := openBare(b, bare)
+	l, r := recorded(b, path, Options{})
+	const some = 300
+	ours, theirs := make([]time.Duration, some), make([]time.Duration, some)
+	for i, at := range rand.Perm(some) {
+		asked := releaseOf(b, fmt.Sprintf("order-%016x", rand.Uint64()), crowdName(at*(objects/some)), "2")
+		r.transactions = nil
+		ours[i] = timed(b, func() error { _, err := l.Release(b.Context(), asked); return err })
+		writes := lastOf(r.transactions[0])
+		theirs[i] = timed(b, func() error { return applyBare(db, writes) })
+	}
+	closed(b, l)
+	must(b, errors.Join(db.Close(), os.Remove(bare)))
+	slices.Sort(ours)
+	slices.Sort(theirs)
+	all.add("µs-release", float64(ours[some/2].Nanoseconds())/1e3)
+	all.add("release-of-bare", float64(theirs[some/2])/float64(ours[some/2]))
+}
+
+// openCold opens a ledger of which nothing is in memory, and proves one event of it.
+func openCold(b *testing.B, path string, all samples) {
+	var before, after runtime.MemStats
+	dropPages(b, path)
+	runtime.ReadMemStats(&before)
+	var l *Ledger
+	took := timed(b, func() (err error) { l, err = Open(path, Options{}); return err })
+	runtime.ReadMemStats(&after)
+	all.add("ms-open", float64(took.Nanoseconds())/1e6)
+	all.add("open-MiB", float64(after.TotalAlloc-before.TotalAlloc)/(1<<20))
+	closed(b, l)
+
+	const proofs = 9
+	cold := make([]time.Duration, proofs)
+	for i := range cold {
+		l := open(b, path, Options{ReadOnly: true})
+		dropPages(b, path)
+		cold[i] = timed(b, func() error { return proveOne(b.Context(), l) })
+		closed(b, l)
+	}
+	slices.Sort(cold)
+	all.add("ms-proof", float64(cold[proofs/2].Nanoseconds())/1e6)
+}
+
+// proveOne proves of an event at random that it is in the log.
+func proveOne(ctx context.Context, l *Ledger) error {
+	return l.view(ctx, func(s *state) error {
+		number := 1 + rand.Uint64N(s.counters.events)
+		if _, _, err := s.evidence(number); err != nil {
+			return err
+		}
+		_, _, err := l.prove(s, s.counters.events, []uint64{number})
+		return err
+	})
+}
+
+// BenchmarkSize says what is on disk for each object with one chain of three levels, as it was written and compacted.
+// The information is the bytes of all keys and payloads: names, ε, responses, the fields of events, salts and hashes.
+func BenchmarkSize(b *testing.B) {
+	const objects = 100_000
+	path := filepath.Join(b.TempDir(), "ledger.db")
+	must(b, Create(path, "USD", ""))
+	l := open(b, path, Options{})
+	define(b, l, vote())
+	enrollCrowd(b, l, objects)
+	for _, epsilon := range []string{"1", "2", "3"} {
+		carryOut(b, l, order(b, "raise to "+epsilon, epsilon))
+	}
+	closed(b, l)
+	for _, name := range []string{"written", "compacted"} {
+		if name == "compacted" {
+			l := open(b, path, Options{})
+			must(b, l.Compact(b.Context()))
+			closed(b, l)
+		}
+		b.Run(name, func(b *testing.B) {
+			var found weights
+			for b.Loop() {
+				found = measureFile(b, path)
+			}
+			found.report(b, objects)
+		})
+	}
+}
+
+// weights are the bytes of a file, by bucket and part.
+type weights struct {
+	parts map[string]map[string]int // by bucket
+	free  int                       // in pages that nothing is in
+	rest  int                       // what belongs to no bucket: meta pages, the list of free pages, room at the end
+	file  int
+}
+
+// The parts of a bucket. The first ones are information.
+const (
+	partKeys     = "keys"
+	partPayload  = "payload" // without salts and hashes
+	partSalts    = "salts"
+	partHashes   = "hashes"
+	partSums     = "checksums"
+	partLeaves   = "leaves"   // of leaf pages, what is neither key nor value
+	partBranches = "branches" // pages of the index
+)
+
+// information tells whether a part says something that the ledger is asked to keep.
+func information(part string) bool {
+	return slices.Contains([]string{partKeys, partPayload, partSalts, partHashes}, part)
+}
+
+// measureFile weighs the parts of a file that nobody has open.
+func measureFile(t testing.TB, path string) weights {
+	t.Helper()
+	info, err := os.Stat(path)
+	must(t, err)
+	s := weights{parts: map[string]map[string]int{}, file: int(info.Size())}
+	db := openBare(t, path)
+	must(t, db.View(func(tx *bolt.Tx) error {
+		if s.free, err = freeBytes(tx, db.Info().PageSize); err != nil {
+			return err
+		}
+		return tx.ForEach(func(name []byte, bucket *bolt.Bucket) (err error) {
+			s.parts[string(name)], err = weigh(string(name), bucket)
+			return err
+		})
+	}))
+	must(t, db.Close())
+	s.rest = s.file - s.free
+	for _, parts := range s.parts {
+		for _, n := range parts {
+			s.rest -= n
+		}
+	}
+	return s
+}
+
+// freeBytes is the size of all free pages.
+func freeBytes(tx *bolt.Tx, page int) (free int, err error) {
+	for at := 0; ; {
+		info, err := tx.Page(at)
+		if err != nil || info == nil {
+			return free, err
+		}
+		if info.Type == "free" {
+			free += page
+			at++
+		} else {
+			at += 1 + info.OverflowCount
+		}
+	}
+}
+
+// weigh weighs the parts of a bucket.
+func weigh(name string, bucket *bolt.Bucket) (map[string]int, error) {
+	stats := bucket.Stats()
+	parts := map[string]int{partLeaves: stats.LeafAlloc + stats.InlineBucketInuse, partBranches: stats.BranchAlloc}
+	err := bucket.ForEach(func(key, value []byte) error {
+		payload, err := unseal(name, key, value)
+		if name == bucketMeta && string(key) == keyFormat { // has no checksum
+			payload, err = value, nil
+		}
+		if err != nil {
+			return err
+		}
+		parts[partLeaves] -= len(key) + len(value)
+		parts[partKeys] += len(key)
+		parts[partPayload] += len(payload)
+		parts[partSums] += len(value) - len(payload)
+		if name != bucketEvents {
+			return nil
+		}
+		entry, err := decodeEntry(binary.BigEndian.Uint64(key), payload)
+		hashes := len(entry.hashes) * tlog.HashSize
+		parts[partPayload] -= len(entry.salt) + hashes
+		parts[partSalts] += len(entry.salt)
+		parts[partHashes] += hashes
+		return err
+	})
+	return parts, err
+}
+
+// report reports bytes for each object as "B:bucket:part", their sums, and the file's size over that of the information.
+func (s weights) report(b *testing.B, objects int) {
+	b.Helper()
+	told := 0
+	for bucket, parts := range s.parts {
+		for part, n := range parts {
+			b.ReportMetric(float64(n)/float64(objects), "B:"+bucket+":"+part)
+			if information(part) {
+				told += n
+			}
+		}
+	}
+	b.ReportMetric(float64(s.free)/float64(objects), "B:free")
+	b.ReportMetric(float64(s.rest)/float64(objects), "B:rest")
+	b.ReportMetric(float64(s.file)/float64(objects), "B/object")
+	b.ReportMetric(float64(told)/float64(objects), "B-information/object")
+	b.ReportMetric(float64(s.file)/float64(told), "of-information")
+	b.ReportMetric(0, "ns/op")
+}

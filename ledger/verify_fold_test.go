@@ -1,0 +1,46 @@
+package ledger
+
+import (
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/internal/spill"
+)
+
+// An event that cannot be applied leaves no trace in the fold, not in the tallies either, which are counted before the
+// budget is checked.
+func TestAnEventThatCannotBeAppliedLeavesNoTrace(t *testing.T) {
+	for _, epsilon := range []string{"0.75", "2"} {
+		l := newLedger(t)
+		define(t, l, vote())
+		enroll(t, l, "vote", "1", "ann")
+		carryOut(t, l, order(t, "first", "0.5"))
+
+		a := &auditor{ledger: l, pace: usualPace(), seen: map[faultID]bool{}}
+		var err error
+		a.scratch, err = spill.New("", a.pace.memory)
+		must(t, err)
+		a.decoder = startDecoder()
+		defer a.decoder.stop()
+		must(t, a.begin())
+		compare := func() uint64 {
+			a.done, a.at, a.problems = false, place{}, 0
+			for !a.done {
+				must(t, a.step(t.Context()))
+			}
+			return a.problems
+		}
+		if n := compare(); n != 0 {
+			t.Fatalf("%d problems", n)
+		}
+		last := a.fold.counters
+		ev := event{number: last.events + 1, time: last.last, change: &released{
+			object: "ann", question: 1, epsilon: eps(t, epsilon), response: response{value{index: 1}, methodRaise},
+		}}
+		fault, err := a.try(ev)
+		must(t, err)
+		if impossible := epsilon == "2"; (fault != nil) != impossible || (compare() == 0) != impossible {
+			t.Errorf("at ε=%s, the fault is %v, and there are %d problems", epsilon, fault, a.problems)
+		}
+		must(t, a.scratch.Close())
+	}
+}
