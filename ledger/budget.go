@@ -104,7 +104,6 @@ func (l *Ledger) checkBudget(s *state, x subject, ask charge) (*Refusal, error) 
 		orders++
 	}
 	spent := x.chain.spent()
-	r := &Refusal{Object: x.name, Asked: ask.epsilon, Cost: ask.cost, Helps: HelpsNothing}
 	ceiling := x.policy.Ceiling(ask.at, orders)
 	free := less(ceiling, spent)
 	// What the host's own raises hold must stay without any further order, and what an order holds with its own
@@ -116,20 +115,23 @@ func (l *Ledger) checkBudget(s *state, x subject, ask charge) (*Refusal, error) 
 	capFree := less(x.object.cap, x.object.spent)
 	switch {
 	case left.Less(ask.cost):
-		r.Reason, r.Ceiling, r.Spent, r.Remaining = ChainCeiling, ceiling, spent, left
 		possible := !free.Less(ask.cost) || !less(x.policy.Limit(), spent).Less(ask.cost)
-		if possible && !capFree.Less(ask.cost) {
-			r.Helps = HelpsWaiting
-		}
+		helps := possible && !capFree.Less(ask.cost)
+		return ask.refusal(Refusal{Object: x.name, Reason: ChainCeiling, Ceiling: ceiling, Spent: spent, Remaining: left}, helps), nil
 	case less(capFree, held.all).Less(ask.cost):
-		r.Reason, r.Ceiling, r.Spent, r.Remaining = ObjectCap, x.object.cap, x.object.spent, less(capFree, held.all)
-		if !capFree.Less(ask.cost) {
-			r.Helps = HelpsWaiting // for the order that holds the rest
-		}
-	default:
-		return nil, nil
+		helps := !capFree.Less(ask.cost) // for the order that holds the rest
+		return ask.refusal(Refusal{Object: x.name, Reason: ObjectCap, Ceiling: x.object.cap, Spent: x.object.spent, Remaining: less(capFree, held.all)}, helps), nil
 	}
-	return r, nil
+	return nil, nil
+}
+
+// refusal adds to a refusal what was asked for, and whether waiting helps.
+func (c charge) refusal(r Refusal, waiting bool) *Refusal {
+	r.Asked, r.Cost, r.Helps = c.epsilon, c.cost, HelpsNothing
+	if waiting {
+		r.Helps = HelpsWaiting
+	}
+	return &r
 }
 
 func lower(a, b privacy.Epsilon) privacy.Epsilon {

@@ -273,7 +273,7 @@ func (p *panel) after(s *state, name string, limit int) (names []string, last bo
 			return nil, false, err
 		}
 		for _, one := range candidates {
-			if in, err := p.includes(s, one.name, one.chain); err != nil || !in {
+			if in, err := p.includes(s, one); err != nil || !in {
 				if err != nil {
 					return nil, false, err
 				}
@@ -281,6 +281,9 @@ func (p *panel) after(s *state, name string, limit int) (names []string, last bo
 			}
 			if len(names) == limit {
 				return names, false, nil
+			}
+			if names == nil {
+				names = make([]string, 0, min(limit, len(candidates)))
 			}
 			names = append(names, one.name)
 		}
@@ -292,14 +295,17 @@ func (p *panel) after(s *state, name string, limit int) (names []string, last bo
 }
 
 // candidates returns the next chains of the question that are old enough, up to a limit, and whether there are no more.
-func (p *panel) candidates(s *state, from string, limit int) (found []namedChain, end bool, err error) {
+func (p *panel) candidates(s *state, from string, limit int) (found []candidate, end bool, err error) {
 	end = true
 	if s.desk != nil {
-		s.desk.chains.room(limit)
+		s.desk.chains.room(min(limit, partSize+1))
 	}
 	err = s.scanChains(p.question, from, func(name string, c chain) bool {
 		if c.enrolled <= p.through {
-			found = append(found, namedChain{name, c})
+			if found == nil {
+				found = make([]candidate, 0, min(limit, partSize+1))
+			}
+			found = append(found, candidate{name, c.enrolled})
 		}
 		end = len(found) < limit
 		return end
@@ -314,10 +320,10 @@ func (p *panel) candidates(s *state, from string, limit int) (found []namedChain
 	return found, end, s.gather(names, 0)
 }
 
-// namedChain is a chain with the name of its object.
-type namedChain struct {
-	name string
-	chain
+// candidate is an object that may belong to a panel of all.
+type candidate struct {
+	name     string
+	enrolled uint64 // in the question
 }
 
 // stop notes in the event that settles a part how far the request has come: of names given only how many, since
@@ -341,13 +347,13 @@ func (c *settled) names(objects []string, all bool) bool {
 	return true
 }
 
-// includes tells whether a panel of all has an object with this chain, which is old enough.
-func (p *panel) includes(s *state, name string, c chain) (bool, error) {
-	o, found, err := s.object(name)
+// includes tells whether a panel of all has a candidate: whoever has withdrawn is out of it.
+func (p *panel) includes(s *state, one candidate) (bool, error) {
+	o, found, err := s.object(one.name)
 	if err != nil || !found {
-		return false, orCorrupt(err, "object %q has a chain but no budget", name)
+		return false, orCorrupt(err, "object %q has a chain but no budget", one.name)
 	}
-	return !o.withdrew(c), nil
+	return !o.withdrew(chain{enrolled: one.enrolled}), nil
 }
 
 // whole returns everybody in a panel of a question, for a request that is one transaction.

@@ -47,6 +47,7 @@ func (x *raise) surveyPart(s *state, p *surveyed) error {
 	if p.objects, p.last = len(names), last; len(names) > 0 {
 		p.end = names[len(names)-1]
 	}
+	p.needy, p.bound = make([]string, 0, len(names)), make([]*tag, 0, len(names))
 	for _, name := range names {
 		o, v, refusal, err := x.assess(s, name, x.at)
 		switch {
