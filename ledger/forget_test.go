@@ -325,16 +325,22 @@ func TestABackupIsTheLedgerOfOneInstant(t *testing.T) {
 func TestBackupsWhileOthersWrite(t *testing.T) {
 	l := voters(t, newLedger(t), "9", crowd(64)...)
 	ctx, stop := context.WithCancel(t.Context())
+	begun := make(chan struct{})
 	writing := async(func() (int, error) {
 		n := 0
 		for ; ctx.Err() == nil; n++ {
 			r := releaseOf(t, fmt.Sprint("write ", n), crowd(64)[n%64], fmt.Sprintf("0.%03d", 1+n/64))
-			if _, err := l.Release(context.WithoutCancel(ctx), r); err != nil {
+			_, err := l.Release(context.WithoutCancel(ctx), r)
+			if n == 0 {
+				close(begun)
+			}
+			if err != nil {
 				return n, err
 			}
 		}
 		return n, nil
 	})
+	<-begun
 	dir := t.TempDir()
 	for i := range 4 {
 		before := stats(t, l).Events
@@ -350,7 +356,7 @@ func TestBackupsWhileOthersWrite(t *testing.T) {
 		must(t, l.Compact(t.Context()))
 	}
 	stop()
-	if got := await(t, writing); got.err != nil || got.value == 0 {
+	if got := await(t, writing); got.err != nil {
 		t.Errorf("%d writes, then %v", got.value, got.err)
 	}
 	audit(t, l.store)

@@ -4,7 +4,7 @@
 // comparison never lies from ε ≈ 37 on, which is a broken promise and not a rounding error. Here
 // a draw is a uniform real number U in [0,1), revealed bit by bit, compared with a threshold t.
 // Sixty-four bits settle it against a precomputed interval that provably holds t, except with
-// probability below 2⁻⁵⁰; then more bits of U meet tighter intervals in big-number arithmetic,
+// probability below 2⁻⁵⁰ (2⁻⁴¹ from a million values); then more bits of U meet tighter intervals in big-number arithmetic,
 // for as long as it takes. The law is that of t itself, not of an approximation to it
 // (design: "Sampling exactly"; the lazy comparison is von Neumann's).
 //

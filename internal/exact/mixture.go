@@ -14,21 +14,18 @@ type Weights struct {
 // Mixture is the law "the first value, or the second value, or else one of all m values uniformly"
 // with one set of probabilities for two different values and another for equal ones. Every draw of
 // a chain of randomized responses has this form.
+//
+// One word is enough for a draw. W is a uniform real number in [0,1); then the whole part of mW is a uniform value, its
+// fraction is a uniform real number U, and the two are independent: for each value k, W is in [k/m, (k+1)/m) with
+// probability 1/m, and then uniform there, so that U = mW−k is uniform on [0,1). Both can therefore come from one W,
+// exactly. But 64 bits of W leave a cell of U that is m·2⁻⁶⁴ wide. Around each of three thresholds, and where one value
+// ends, that many words and a few more are undecided: at most 7m+24 of 2⁶⁴. Up to 2¹¹ values that is below 2⁻⁵⁰ of all
+// draws, and below 2⁻⁴¹ for 2²⁰, the most a question may have.
 type Mixture struct {
 	m                   uint64
-	width               uint64 // of the cell of U that the first words of a draw leave, in units of 2⁻⁶⁴
 	first, either, same threshold
 	weights             func(prec uint) Weights
 }
-
-// splitUpTo is the largest m for which one word is enough for a draw. W is a uniform real number in [0,1); then
-// the whole part of mW is a uniform value, its fraction is a uniform real number U, and the two are independent:
-// for each value k, W is in [k/m, (k+1)/m) with probability 1/m, and then uniform there, so that U = mW−k is
-// uniform on [0,1). Both can therefore come from one W, exactly. But 64 bits of W leave a cell of U that is m·2⁻⁶⁴
-// wide. Around each of three thresholds, and where one value ends, that many words and a few more are undecided:
-// at most 7m+24 of 2⁶⁴, which for m up to 2¹¹ is still below 2⁻⁵⁰ of all draws. For more values, U and the
-// uniform value are drawn from a word each.
-const splitUpTo = 1 << 11
 
 // threshold is a real number t in [0,1] as a cell of U sees it: U is below t if the cell begins below lo, not
 // below t if it begins above hi, and undecided between.
@@ -37,15 +34,12 @@ type threshold struct{ lo, hi uint64 }
 // NewMixture returns the law on the values 0 … m−1, 1 ≤ m ≤ 2³². weights must enclose the same
 // real numbers in [0,1] at every precision, more tightly the higher it is, with First ≤ Either.
 func NewMixture(m uint32, weights func(prec uint) Weights) *Mixture {
-	mix := &Mixture{m: uint64(m), width: 1, weights: weights}
-	if m <= splitUpTo {
-		mix.width = uint64(m)
-	}
+	mix := &Mixture{m: uint64(m), weights: weights}
 	for prec := uint(128); ; prec *= 2 {
 		w := weights(prec)
 		first, either, same := newThreshold(w.First), newThreshold(w.Either), newThreshold(w.Same)
 		if first.tight() && either.tight() && same.tight() {
-			mix.first, mix.either, mix.same = first.widened(mix.width), either.widened(mix.width), same.widened(mix.width)
+			mix.first, mix.either, mix.same = first.widened(mix.m), either.widened(mix.m), same.widened(mix.m)
 			return mix
 		}
 	}
@@ -83,18 +77,13 @@ func (t threshold) compare(u uint64) (below, open uint64) {
 // bits alone: all outcomes are computed and one is selected without a branch.
 func (mix *Mixture) Draw(source *Bits, first, second uint32) uint32 {
 	word := source.Uint64()
-	u, other, cut := word, uint64(0), uint64(0)
-	if mix.m <= splitUpTo {
-		other, u = bits.Mul64(word, mix.m)
-		_, cut = bits.Add64(u, mix.width-1, 0) // the cell of mW reaches into the next whole number
-	} else {
-		other = uniform(source, mix.m)
-	}
+	other, u := bits.Mul64(word, mix.m)
+	_, cut := bits.Add64(u, mix.m-1, 0) // the cell of mW reaches into the next whole number
 	isFirst, open1 := mix.first.compare(u)
 	isEither, open2 := mix.either.compare(u)
 	isSame, open3 := mix.same.compare(u)
 	if cut|open1|open2|open3 != 0 {
-		isFirst, isEither, isSame, other = mix.refine(word, other, source)
+		isFirst, isEither, isSame, other = mix.refine(word, source)
 	}
 	equal := EqualMask(uint64(first), uint64(second))
 	isFirst = choose(equal, isSame, isFirst)
@@ -104,12 +93,10 @@ func (mix *Mixture) Draw(source *Bits, first, second uint32) uint32 {
 }
 
 // refine compares U with all three thresholds, revealing more bits after the 64 of word. It also returns the
-// uniform value: other, or the one that is in the same bits as U.
-func (mix *Mixture) refine(word, other uint64, source *Bits) (isFirst, isEither, isSame, value uint64) {
-	x := newLazyReal(source, word, mix.width)
-	if value = other; mix.m <= splitUpTo {
-		value = x.split()
-	}
+// uniform value that is in the same bits.
+func (mix *Mixture) refine(word uint64, source *Bits) (isFirst, isEither, isSame, value uint64) {
+	x := newLazyReal(source, word, mix.m)
+	value = x.split()
 	isFirst = x.below(func(prec uint) Interval { return mix.weights(prec).First })
 	isEither = x.below(func(prec uint) Interval { return mix.weights(prec).Either })
 	isSame = x.below(func(prec uint) Interval { return mix.weights(prec).Same })
@@ -180,32 +167,6 @@ func (x *lazyReal) cell(end int64) *big.Float {
 	f := new(big.Float).SetPrec(uint(n.BitLen()) + 1).SetInt(n)
 	return f.SetMantExp(f, -x.length)
 }
-
-// uniform returns one of 0 … m−1, each with the same probability exactly: of the 2⁶⁴ words the few
-// that would favour some values are thrown away (Lemire, "Fast Random Integer Generation in an
-// Interval", 2019). Whether a word is thrown away depends on nothing but the word and m.
-func uniform(source *Bits, m uint64) uint64 {
-	for {
-		if value, ok := lemire(source.Uint64(), 64, m); ok {
-			return value
-		}
-	}
-}
-
-// lemire maps a word of width bits to a value below m, or refuses it. The width is a parameter so
-// that a test can go through all words of a small one.
-func lemire(word uint64, width uint, m uint64) (value uint64, ok bool) {
-	value, rest := bits.Mul64(word<<(64-width), m)
-	if m <<= 64 - width; rest < m { // seldom, and it saves the division
-		surplus := -m % m // 2^width mod m, in the top bits
-		return value, rest >= surplus
-	}
-	return value, true
-}
-
-// Lemire maps a uniform word to a value below m, each with the same probability exactly, or refuses it: m
-// words at most of all 2⁶⁴.
-func Lemire(word, m uint64) (value uint64, ok bool) { return lemire(word, 64, m) }
 
 // EqualMask returns all ones if a == b, and zero otherwise, without a branch.
 func EqualMask(a, b uint64) uint64 {

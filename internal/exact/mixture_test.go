@@ -71,23 +71,19 @@ func TestRefinementTakesAsManyWordsAsItNeeds(t *testing.T) {
 		irrational = append(irrational, s.ofMany())
 	}
 	for _, s := range irrational {
-		words1, unit := 1, s.width // the words that a draw takes, and the bits of U that they leave unknown
-		if s.m == many {
-			words1 = 2
-		}
 		for depth := range 7 {
 			u := words(ceiling(s.first, 64*(depth+1)), 64*(depth+1))
 			last := &u[depth]
-			*last -= 2 * unit // below the cell of the threshold, since the ceiling is above it
+			*last -= 2 * s.m // below the cell of the threshold, since the ceiling is above it
 			if got := s.at(&bits, second, ones, u...); got != first {
 				t.Errorf("%s: leaving the threshold downwards in word %d gives %d, want the first value", s.name, depth, got)
 			}
-			wantRead(t, s.name, &bits, depth+words1)
-			*last += 3 * unit
+			wantRead(t, s.name, &bits, depth+1)
+			*last += 3 * s.m
 			if got := s.at(&bits, second, 0, u...); got != third {
 				t.Errorf("%s: leaving the threshold upwards in word %d gives %d, want the uniform value", s.name, depth, got)
 			}
-			wantRead(t, s.name, &bits, depth+words1)
+			wantRead(t, s.name, &bits, depth+1)
 		}
 	}
 }
@@ -142,22 +138,19 @@ func closeCalls(s specimen) [][]uint64 {
 	return calls
 }
 
-// TestRefinementIsRare states the promise of the package: all but 2⁻⁵⁰ of the draws need no refinement. What is
-// undecided are the words W with mW mod 2⁶⁴ in one of four ranges, one of them below 2⁶⁴. These are multiples of
-// the largest power of two in m, 2^j, and each is that of 2^j words.
+// TestRefinementIsRare states the promise of the package: all but 2⁻⁵⁰ of the draws need no refinement, or 8m·2⁻⁶⁴
+// where m is large. What is undecided are the words W with mW mod 2⁶⁴ in one of four ranges, one of them below 2⁶⁴.
+// These are multiples of the largest power of two in m, 2^j, and each is that of 2^j words.
 func TestRefinementIsRare(t *testing.T) {
 	for _, s := range specimens() {
-		for _, m := range []uint32{2, 3, few, 1000, splitUpTo - 1, splitUpTo, splitUpTo + 1, many, 1 << 20} {
+		for _, m := range []uint32{2, 3, few, 1000, 1<<11 - 1, 1 << 11, 1<<11 + 1, many - 1, many} {
 			mix := NewMixture(m, s.weights)
-			step := uint64(1)
-			if m <= splitUpTo {
-				step = uint64(m & -m)
-			}
-			open := (mix.width-1)/step*step + step
+			step := uint64(m & -m)
+			open := (mix.m-1)/step*step + step
 			for _, threshold := range []threshold{mix.first, mix.either, mix.same} {
 				open += (threshold.hi-threshold.lo)/step*step + step
 			}
-			if open > 1<<14 {
+			if open > max(1<<14, 8*mix.m) {
 				t.Errorf("%s, m=%d: %d words of 2⁶⁴ are open", s.name, m, open)
 			}
 		}
@@ -169,7 +162,7 @@ func TestRefinementIsRare(t *testing.T) {
 func TestOneWordHoldsBoth(t *testing.T) {
 	all := specimens()
 	for _, s := range all[:len(all)/2] { // the others differ from these in m alone
-		for _, m := range []uint64{3, 100, splitUpTo - 1} {
+		for _, m := range []uint64{3, 100, many - 1} {
 			s.Mixture = NewMixture(uint32(m), s.weights)
 			for _, p := range s.pairs() {
 				for _, side := range p.sides {
@@ -204,7 +197,7 @@ func checkSplit(t *testing.T, s specimen, p pair, side side, k uint64) {
 func TestOneWordHoldsTheUniformValue(t *testing.T) {
 	const length = 320
 	zero := func(prec uint) Weights { return Weights{Int(0), Int(0), Int(0)} }
-	for _, m := range []uint64{2, 3, 6, 7, 100, splitUpTo - 1, splitUpTo} {
+	for _, m := range []uint64{2, 3, 6, 7, 100, many - 1, many} {
 		mix := NewMixture(uint32(m), zero)
 		for _, k := range []uint64{1, m / 2, m - 1} {
 			low, high := edgeOf(k-1, big.NewFloat(0), m, length), edgeOf(k, big.NewFloat(1), m, length)

@@ -42,12 +42,8 @@ const (
 	third  = 5
 )
 
-// few is a number of values for which a draw takes one word, many one for which it takes two. Both are powers of
-// two, so that the uniform value is a number of whole bits, fewBits and manyBits.
-const (
-	fewBits, manyBits = 3, 12
-	few, many         = 1 << fewBits, 1 << manyBits
-)
+// few and many are numbers of values. Both are powers of two, so that the uniform value is a number of whole bits.
+const few, many = 1 << 3, 1 << 20
 
 // specimen is a mixture with its thresholds as an independent computation has them, to 512 bits and more.
 type specimen struct {
@@ -176,19 +172,16 @@ func (s specimen) at(t *tape, second uint32, tail uint64, u ...uint64) uint32 {
 }
 
 // write puts the words of a draw on the tape: one real number that begins with the bits of the uniform value and
-// goes on with those of U, or a word for the uniform value behind the first of U.
+// goes on with those of U.
 func (s specimen) write(t *tape, value, tail uint64, u ...uint64) {
-	if s.m == many {
-		t.load(tail, append([]uint64{u[0], value << (64 - manyBits)}, u[1:]...)...)
-		return
-	}
+	width := bits.Len64(s.m - 1)
 	list, before := make([]uint64, len(u)), value
 	for i, word := range u {
-		list[i] = before<<(64-fewBits) | word>>fewBits
+		list[i] = before<<(64-width) | word>>width
 		before = word
 	}
-	list = append(list, before<<(64-fewBits)|tail>>fewBits)
-	t.load(bits.RotateLeft64(tail, -fewBits), list...)
+	list = append(list, before<<(64-width)|tail>>width)
+	t.load(bits.RotateLeft64(tail, -width), list...)
 }
 
 // eachThreshold runs a subtest for every threshold of every specimen.

@@ -74,15 +74,6 @@ func TestUniformAtFullWidth(t *testing.T) {
 // firstWord returns ⌈v·2⁶⁴/m⌉ = v·each + ⌈v·surplus/m⌉, which is 0 modulo 2⁶⁴ for v = m.
 func firstWord(v, each, surplus, m uint64) uint64 { return v*each + (v*surplus+m-1)/m }
 
-// TestUniformTriesAgain checks that a refused word is followed by another one.
-func TestUniformTriesAgain(t *testing.T) {
-	var bits tape
-	bits.load(0, 0, 0, 1<<63) // for m = 3, the word 0 is the one too many
-	if got := uniform(&bits.Bits, 3); got != 1 || bits.read() != 3 {
-		t.Errorf("got %d after %d words, want 1 after 3", got, bits.read())
-	}
-}
-
 // TestLemireIsItsDefinition holds the exported function against integers of any size: the value is
 // ⌊word·m/2⁶⁴⌋, and a word is refused if the remainder is below 2⁶⁴ mod m.
 func TestLemireIsItsDefinition(t *testing.T) {
