@@ -141,11 +141,11 @@ type placed struct {
 // terms are what the cumulative probabilities of a placed law have in common, at some precision. Beyond the
 // neighbours, weights fall by the tail with every step; between them, by the slope.
 type terms struct {
-	tail, slope  decay
-	step, across exact.Interval // one step of the tail; slope^D
-	left, right  exact.Interval // 1/(1−tail), 1/(1−slope)
-	above, below exact.Interval // the extra weights, that below without the slope^D
-	total        exact.Interval
+	tail, slope        decay
+	left, right        exact.Interval // 1/(1−tail), 1/(1−slope)
+	beyond             exact.Interval // of all beyond the neighbour below
+	above, below, both exact.Interval // the extra weights at the neighbours, and where they are one
+	total              exact.Interval
 }
 
 func (p *placed) terms(prec uint) terms {
@@ -157,15 +157,17 @@ func (p *placed) terms(prec uint) terms {
 	lower := exact.Exp(p.law.below, prec)
 	t.tail = newDecay(e.Mul(lower), p.law.at+p.law.below, prec)
 	t.slope = newDecay(e.Quo(lower), p.law.at-p.law.below, prec)
-	t.step, t.across = t.tail.pow(1), t.slope.pow(uint64(p.distance))
-	t.left, t.right = one.Quo(one.Sub(t.step)), one.Quo(one.Sub(t.slope.pow(1)))
+	step, across := t.tail.pow(1), t.slope.pow(uint64(p.distance))
+	t.left, t.right = one.Quo(one.Sub(step)), one.Quo(one.Sub(t.slope.pow(1)))
+	t.beyond = across.Mul(t.left).Mul(step)
 	t.above, t.below = exact.Int(0), exact.Int(0)
 	if p.law.above != 0 {
 		t.above = extra(e, exact.Exp(p.law.above, prec))
 	}
 	if p.law.below != 0 {
-		t.below = extra(lower, e)
+		t.below = across.Mul(extra(lower, e))
 	}
+	t.both = t.above.Mul(t.below)
 	t.total = p.weight(t, everything)
 	p.known[prec] = t
 	return t
@@ -188,25 +190,27 @@ func (p *placed) cumulative(u int64, prec uint) exact.Interval {
 const everything = math.MaxInt64
 
 // weight sums the weights of up to u steps. Each of the three parts, beyond the score above, between the two and
-// beyond the one below, is a geometric sum. All are computed for every u, because how u compares to the distance
-// tells of the truth.
+// beyond the one below, is a geometric sum. All are computed for every u, and from powers of 1 or more, because how u
+// compares to the distance tells of the truth, and it is quicker to multiply by 0 or 1.
 func (p *placed) weight(t terms, u int64) exact.Interval {
-	one := exact.Int(1)
-	within, past := max(min(u, p.distance)+1, 0), max(u-p.distance, 0)
-	beforeAbove := t.left.Mul(t.tail.pow(uint64(max(-u, 1))))
-	between := t.right.Mul(one.Sub(t.slope.pow(uint64(within))))
-	beyond := t.left.Mul(t.step.Sub(t.step.Mul(t.tail.pow(uint64(past)))))
-	sum := beforeAbove.Add(between).Add(unless(u < 0, t.above))
-	sum = sum.Add(t.across.Mul(beyond.Add(unless(u < p.distance, t.below))))
-	return sum.Add(unless(u < 0 || p.distance != 0, t.above.Mul(t.below)))
-}
-
-// unless returns x, or 0 if the condition holds.
-func unless(zero bool, x exact.Interval) exact.Interval {
-	if zero {
-		return exact.Int(0)
+	within, past := min(u, p.distance)+1, u-p.distance
+	power := func(d decay, n int64) exact.Interval { return d.pow(uint64(max(n, 1))) }
+	sum := t.left.Mul(power(t.tail, -u))
+	for _, part := range [...]struct {
+		counts bool
+		weight exact.Interval
+	}{
+		{within > 0, t.right.Mul(exact.Int(1).Sub(power(t.slope, within)))},
+		{past > 0, t.beyond.Sub(t.beyond.Mul(power(t.tail, past)))},
+		{u >= 0, t.above},
+		{past >= 0, t.below},
+		{u >= 0 && p.distance == 0, t.both},
+	} {
+		if more := sum.Add(part.weight); part.counts {
+			sum = more
+		}
 	}
-	return x
+	return sum
 }
 
 // decay is e^−x for some x > 0, to be raised to powers.
@@ -225,14 +229,15 @@ func newDecay(growth exact.Interval, nano int64, prec uint) decay {
 	return d
 }
 
-// pow encloses e^(−xn). It takes the same steps for every n, because n may depend on the truth.
+// pow encloses e^(−xn). It takes the same steps for every n, because n may depend on the truth. It begins with e^x,
+// for which it makes up in the end: it is quicker to multiply by 1.
 func (d decay) pow(n uint64) exact.Interval {
-	power, m := exact.Int(1), min(n, d.most)
+	power, m := d.squares[0], min(n, d.most)
 	for bit, square := range d.squares {
 		choices := [2]exact.Interval{power, power.Mul(square)}
 		power = choices[m>>bit&1]
 	}
-	power = exact.Int(1).Quo(power)
+	power = d.squares[0].Quo(power)
 	if n > d.most {
 		return power.OrLess()
 	}
