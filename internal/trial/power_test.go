@@ -23,12 +23,14 @@ type recorded struct {
 }
 
 // recordLives lets a host make the calls of the script. It is killed now and then, and begins again where it was: what it
-// wrote before shows in its next life, whether or not it was synced.
-func recordLives(t *testing.T, kills ...int) *recorded {
+// wrote before shows in its next life, whether or not it was synced. Its file is a new one, or worn.
+func recordLives(t *testing.T, worn bool, kills ...int) *recorded {
 	t.Helper()
 	dir, before := t.TempDir(), t.TempDir()
 	path, blank := filepath.Join(dir, "shop.db"), filepath.Join(before, "shop.db")
-	create(t, blank)
+	if create(t, blank); worn {
+		wear(t, blank)
+	}
 	text, err := os.ReadFile(blank)
 	if err == nil {
 		err = os.WriteFile(path, text, 0o600)
@@ -140,20 +142,22 @@ func lookAtCopies(ctx context.Context, dir string) (fault, err error) {
 // was told is there, and nothing is damaged.
 func TestNoPowerCutLosesWhatWasTold(t *testing.T) {
 	trace.Need(t)
-	r := recordLives(t, 100+rand.IntN(200), 10+rand.IntN(100), 10+rand.IntN(100))
-	images := scale(2000, 200_000)
-	seed := rand.Uint64()
-	if losses, err := r.cut(t.Context(), rand.New(rand.NewPCG(seed, 1)), scratch(t), images, false); err != nil || losses != 0 {
-		t.Fatalf("seed %d: %v", seed, err)
+	for _, worn := range []bool{false, true} {
+		r := recordLives(t, worn, 100+rand.IntN(200), 10+rand.IntN(100), 10+rand.IntN(100))
+		images := scale(1000, 100_000)
+		seed := rand.Uint64()
+		if losses, err := r.cut(t.Context(), rand.New(rand.NewPCG(seed, 1)), scratch(t), images, false); err != nil || losses != 0 {
+			t.Fatalf("worn: %v, seed %d: %v", worn, seed, err)
+		}
+		t.Logf("%d images of %d events, worn: %v", images, len(r.events), worn)
 	}
-	t.Logf("%d images of %d events", images, len(r.events))
 }
 
 // TestPowerCutsWithoutSyncingAreNoticed is a test of the test: a disk that says that it has synced, and has not, loses
 // what was told, and that is noticed.
 func TestPowerCutsWithoutSyncingAreNoticed(t *testing.T) {
 	trace.Need(t)
-	r := recordLives(t)
+	r := recordLives(t, false)
 	const images = 100
 	losses, err := r.cut(t.Context(), rand.New(rand.NewPCG(1, 1)), scratch(t), images, true)
 	if err != nil {

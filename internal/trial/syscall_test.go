@@ -2,6 +2,7 @@ package trial
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -65,8 +66,18 @@ func (w *watched) live(t *testing.T, path string) (told map[int]json.RawMessage,
 // comes to one result when it is asked for again. After a commit has failed, the ledger does nothing more.
 func TestNothingToldIsLostAtAnySystemCall(t *testing.T) {
 	trace.Need(t)
+	for _, worn := range []bool{false, true} {
+		t.Run(fmt.Sprintf("worn=%v", worn), func(t *testing.T) { endAtEachCall(t, worn) })
+	}
+}
+
+// endAtEachCall does so with lives that begin with a new file, or with a worn one.
+func endAtEachCall(t *testing.T, worn bool) {
+	t.Helper()
 	blank := filepath.Join(t.TempDir(), "blank.db")
-	create(t, blank)
+	if create(t, blank); worn {
+		wear(t, blank)
+	}
 	text, err := os.ReadFile(blank)
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +97,7 @@ func TestNothingToldIsLostAtAnySystemCall(t *testing.T) {
 	}
 	wantTold(t, path, all)
 	points := quiet.n
-	step := points / scale(80, points)
+	step := points / scale(40, points)
 	t.Logf("%d calls change files; every %d. of them is tried, three ways", points, step)
 	kinds, missed := map[trace.Kind]int{}, 0
 	for i, verdict := range []trace.Verdict{trace.Kill, trace.FailIO, trace.FailFull} {
