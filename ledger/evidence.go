@@ -344,11 +344,10 @@ func (s *state) prefetchProof(size uint64, leaves []uint64) {
 // prefetchEvents has the store fetch some events, if it can.
 func (s *state) prefetchEvents(numbers []uint64) {
 	p, can := s.Reader.(store.Prefetcher)
-	if !can {
+	if !can || len(numbers) < 2 { // one is read as fast without
 		return
 	}
-	slices.Sort(numbers)
-	numbers = slices.Compact(numbers)
+	numbers = slices.Compact(slices.Sorted(slices.Values(numbers)))
 	keys := make([][]byte, len(numbers))
 	for i, number := range numbers {
 		keys[i] = eventKey(number)

@@ -12,7 +12,7 @@ import (
 )
 
 // mostPrefetched is how many keys are looked for at a time. What is behind them is read when it is needed.
-const mostPrefetched = 1 << 10
+const mostPrefetched = 1 << 12
 
 // Prefetch implements [store.Prefetcher]. It asks the operating system for all pages of one level of the tree at once, then
 // for those of the next: so there are as many waits as levels, not as pages. bbolt, which reads through mapped memory, would
