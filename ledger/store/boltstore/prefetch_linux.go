@@ -89,9 +89,8 @@ func (p prefetch) branch(keys [][]byte, found []sought) []sought {
 		behind := 1 + sort.Search(count-1, func(n int) bool { return bytes.Compare(at(n+1).key, keys[0]) > 0 })
 		n := len(keys)
 		if behind < count {
-			n, _ = slices.BinarySearchFunc(keys, at(behind).key, bytes.Compare)
+			n, _ = slices.BinarySearchFunc(keys, at(behind).key, bytes.Compare) // not 0: that key is above keys[0]
 		}
-		n = max(n, 1) // if they do not rise
 		found = append(found, sought{at(behind - 1).page, keys[:n]})
 		keys = keys[n:]
 	}
