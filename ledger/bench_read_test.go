@@ -151,7 +151,8 @@ func BenchmarkEstimate(b *testing.B) {
 	p.report(b, "one-of-1000-objects", chunk)
 }
 
-// BenchmarkEstimateFromScratch counts all chains anew, as an estimate over chosen objects does.
+// BenchmarkEstimateFromScratch counts all chains anew, as an estimate over chosen objects does. -cpu says on how many cores
+// they are checked; the bare walk is always on one.
 func BenchmarkEstimateFromScratch(b *testing.B) {
 	usualGarbage(b)
 	for _, objects := range []int{100_000, 1_000_000} {

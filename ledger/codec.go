@@ -205,16 +205,21 @@ func unseal(bucket string, key, value []byte) ([]byte, error) {
 	return payload, nil
 }
 
-// checksum takes bucket and length byte by byte, as crc32 does where it has no instruction for it: so nothing is
-// allocated to put them together.
 func checksum(bucket string, key, payload []byte) uint32 {
+	table := crc32.MakeTable(crc32.Castagnoli)
+	return crc32.Update(crc32.Update(checksumHead(bucket, len(key)), table, key), table, payload)
+}
+
+// checksumHead begins the checksums of all records of a bucket whose keys have so many bytes. It takes bucket and length
+// byte by byte, as crc32 does where it has no instruction for it: so nothing is allocated to put them together.
+func checksumHead(bucket string, keyLength int) uint32 {
 	table := crc32.MakeTable(crc32.Castagnoli)
 	crc := ^uint32(0)
 	for i := range len(bucket) {
 		crc = table[byte(crc)^bucket[i]] ^ crc>>8
 	}
 	for shift := 24; shift >= 0; shift -= 8 {
-		crc = table[byte(crc)^byte(len(key)>>shift)] ^ crc>>8
+		crc = table[byte(crc)^byte(keyLength>>shift)] ^ crc>>8
 	}
-	return crc32.Update(crc32.Update(^crc, table, key), table, payload)
+	return ^crc
 }

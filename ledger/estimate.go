@@ -218,7 +218,7 @@ func (l *Ledger) recount(ctx context.Context, r EstimateRequest) (q *question, c
 	sum := tallying{question: q, at: map[privacy.Epsilon]*rrchain.UnaryCounts{}}
 	var fault error
 	scan := levelScan{ledger: l, question: q, epsilon: r.Epsilon, current: r.Epsilon.IsZero()}
-	err = scan.each(ctx, func(name string, at level) bool {
+	err = scan.each(ctx, func(name string, at *level) bool {
 		if r.Include(name) {
 			fault = sum.add(name, at)
 		}
@@ -240,9 +240,9 @@ type tallying struct {
 	last     *rrchain.UnaryCounts                     // those of the response before: the next is mostly at the same ε
 }
 
-func (t *tallying) add(name string, l level) error {
+func (t *tallying) add(name string, l *level) error {
 	if !t.question.has(l.Epsilon, l.Response) {
-		_, err := t.question.response(name, l)
+		_, err := t.question.response(name, *l)
 		return err
 	}
 	if t.last == nil || t.last.Epsilon != l.Epsilon {

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/ledger/internal/logtree"
+	"github.com/sluicedp/sluice/ledger/store"
 )
 
 // A receipt and a statement say in readable fields what some events of the log say, and prove it: the verifier
@@ -316,15 +317,54 @@ func (v *checker) checkRoot(proof []tlog.Hash) {
 
 // prove returns the log of the first size events, and proves that it has the leaves of some.
 func (l *Ledger) prove(s *state, size uint64, numbers []uint64) (head Head, proof []tlog.Hash, err error) {
-	if head, err = l.head(s, size); err != nil {
-		return head, nil, err
-	}
 	leaves := make([]uint64, len(numbers))
 	for i, number := range slices.Sorted(slices.Values(numbers)) {
 		leaves[i] = number - 1
 	}
+	s.prefetchProof(size, leaves)
+	if head, err = l.head(s, size); err != nil {
+		return head, nil, err
+	}
 	proof, err = logtree.Prove(size, leaves, s)
 	return head, proof, err
+}
+
+// prefetchProof has the store fetch what the head and the proof of some leaves are made of, all at once: they are on as many
+// pages as the tree has levels.
+func (s *state) prefetchProof(size uint64, leaves []uint64) {
+	if _, can := s.Reader.(store.Prefetcher); !can {
+		return
+	}
+	var asked askedHashes
+	_, _ = tlog.TreeHash(int64(size), &asked) // what is wrong with the question shows when it is asked in earnest
+	_, _ = logtree.Prove(size, leaves, &asked)
+	s.prefetchEvents(asked.events)
+}
+
+// prefetchEvents has the store fetch some events, if it can.
+func (s *state) prefetchEvents(numbers []uint64) {
+	p, can := s.Reader.(store.Prefetcher)
+	if !can || len(numbers) < 2 { // one is read as fast without
+		return
+	}
+	numbers = slices.Compact(slices.Sorted(slices.Values(numbers)))
+	keys := make([][]byte, len(numbers))
+	for i, number := range numbers {
+		keys[i] = eventKey(number)
+	}
+	p.Prefetch(bucketEvents, keys)
+}
+
+// askedHashes is a [tlog.HashReader] that notes in which events the hashes are that it is asked for. It has none.
+type askedHashes struct{ events []uint64 }
+
+func (a *askedHashes) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
+	for _, index := range indexes {
+		if leaf, at := logtree.Locate(index); at >= 0 {
+			a.events = append(a.events, leaf+1)
+		}
+	}
+	return make([]tlog.Hash, len(indexes)), nil
 }
 
 // evidence returns an event for a document, whole or erased, and its leaf.

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/ledger/internal/logtree"
+	"github.com/sluicedp/sluice/ledger/store"
 	"github.com/sluicedp/sluice/ledger/store/storetest"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -385,5 +386,55 @@ func truthsOf(truths map[string]string) TruthFunc {
 			values = append(values, truths[name])
 		}
 		return values, nil
+	}
+}
+
+// foreseen is a reader that notes which events a proof says it will read, and whether it did say so.
+type foreseen struct {
+	store.Reader
+	announced map[string]bool
+	read      int
+	surprises []string
+}
+
+func (f *foreseen) Prefetch(bucket string, keys [][]byte) {
+	for i, key := range keys {
+		if bucket != bucketEvents || i > 0 && bytes.Compare(keys[i-1], key) >= 0 {
+			f.surprises = append(f.surprises, fmt.Sprintf("%s %x", bucket, key))
+		}
+		f.announced[string(key)] = true
+	}
+}
+
+func (f *foreseen) Get(bucket string, key []byte) ([]byte, error) {
+	if f.read++; !f.announced[string(key)] {
+		f.surprises = append(f.surprises, fmt.Sprintf("%s %x", bucket, key))
+	}
+	return f.Reader.Get(bucket, key)
+}
+
+// Otherwise the proof is the same, and only takes longer.
+func TestAProofSaysWhatItWillRead(t *testing.T) {
+	l := voters(t, newLedger(t), "9", crowd(300)...)
+	for size := uint64(1); size <= 300; size += 23 {
+		must(t, l.view(t.Context(), func(s *state) error {
+			plain := s.Reader
+			s.Reader = struct{ store.Reader }{plain} // which is no Prefetcher
+			numbers := []uint64{1 + size/7, 1 + size/3}
+			numbers = slices.Compact(numbers)
+			head, proof, err := l.prove(s, size, numbers)
+			must(t, err)
+			f := &foreseen{Reader: plain, announced: map[string]bool{}}
+			s.Reader = f
+			again, same, err := l.prove(s, size, numbers)
+			if must(t, err); head != again || !slices.Equal(proof, same) {
+				t.Errorf("another proof of %d in %d", numbers, size)
+			}
+			if f.read < len(f.announced) || len(f.surprises) > 0 || len(f.announced) == 0 {
+				t.Errorf("a proof of %d in %d: %d announced, %d read, without being announced %v", numbers, size, len(f.announced), f.read, f.surprises)
+			}
+			s.Reader = plain
+			return nil
+		}))
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 
 	"github.com/sluicedp/sluice/policy"
@@ -50,99 +49,6 @@ func (l *Ledger) scan(ctx context.Context, bucket string, from []byte, visit fun
 	return nil
 }
 
-// levelScan passes one recorded level of each chain of a question on, in the order of the objects' names.
-type levelScan struct {
-	ledger   *Ledger
-	question *question
-	epsilon  privacy.Epsilon // which level: the one at exactly this ε
-	current  bool            // the highest, instead
-}
-
-// levelBatch is what one snapshot had of the levels, in memory that is used again for the next.
-type levelBatch struct {
-	names  []byte // one behind the other
-	levels []namedLevel
-	next   []byte // the key to go on from; empty at the end
-}
-
-type namedLevel struct {
-	nameEnd int // in names
-	level
-}
-
-// sharing is how many names share the memory of one text: to make each on its own would take as long as to read and
-// check the chains, and if more did, a name that somebody keeps would keep all of those.
-const sharing = 64
-
-// each calls visit outside of any snapshot, until it returns false.
-func (x levelScan) each(ctx context.Context, visit func(name string, at level) bool) error {
-	batch := levelBatch{next: chainKey(x.question.number, "")}
-	for len(batch.next) > 0 {
-		if err := x.ledger.view(ctx, func(s *state) error { return x.fill(s, &batch) }); err != nil {
-			return err
-		}
-		start := 0
-		for some := range slices.Chunk(batch.levels, sharing) {
-			names := string(batch.names[start:some[len(some)-1].nameEnd])
-			for _, at := range some {
-				n := at.nameEnd - start
-				if !visit(names[:n], at.level) {
-					return nil
-				}
-				names, start = names[n:], at.nameEnd
-			}
-		}
-	}
-	return nil
-}
-
-// fill reads the next chains. It holds each against its checksum, and decodes all of it.
-func (x levelScan) fill(s *state, into *levelBatch) error {
-	prefix := binary.BigEndian.AppendUint32(nil, x.question.number)
-	from := into.next
-	*into = levelBatch{names: into.names[:0], levels: into.levels[:0]}
-	seen := 0
-	var fault error
-	err := s.Scan(bucketChains, from, func(key, value []byte) bool {
-		if !bytes.HasPrefix(key, prefix) {
-			return false
-		}
-		if seen++; seen > scanSize {
-			into.next = append(from[:0], key...)
-			return false
-		}
-		fault = x.add(key[len(prefix):], key, value, into)
-		return fault == nil
-	})
-	if err == nil {
-		err = fault
-	}
-	return err
-}
-
-// add takes in a chain's record, if it has the level that is wanted.
-func (x levelScan) add(name, key, value []byte, into *levelBatch) error {
-	payload, err := unseal(bucketChains, key, value)
-	if err != nil {
-		return err
-	}
-	d := decoder{rest: payload}
-	_, _, levels := decodeChainHead(&d)
-	found, taken := false, level{}
-	for range levels {
-		one := decodeLevel(&d)
-		skipBuyers(&d)
-		if x.current || one.Epsilon == x.epsilon {
-			found, taken = true, one
-		}
-	}
-	if found {
-		into.names = append(into.names, name...)
-		into.levels = append(into.levels, namedLevel{len(into.names), taken})
-	}
-	return d.done()
-}
-
 // Responses yields every response recorded at exactly this ε, in the order of the objects' names.
 // Reading is free: it charges nobody, needs no truth and leaves no event.
 func (l *Ledger) Responses(ctx context.Context, questionName string, epsilon privacy.Epsilon) iter.Seq2[Response, error] {
@@ -153,8 +59,8 @@ func (l *Ledger) Responses(ctx context.Context, questionName string, epsilon pri
 			return
 		}
 		stopped := false
-		err = levelScan{ledger: l, question: q, epsilon: epsilon}.each(ctx, func(name string, at level) bool {
-			stopped = !yield(q.response(strings.Clone(name), at))
+		err = levelScan{ledger: l, question: q, epsilon: epsilon}.each(ctx, func(name string, at *level) bool {
+			stopped = !yield(q.response(strings.Clone(name), *at))
 			return !stopped
 		})
 		if err != nil && !stopped {

@@ -206,8 +206,12 @@ func (m *receiptMaker) define(s *state, bucket string, number uint32, into *Defi
 
 // add adds the next n responses.
 func (m *receiptMaker) add(s *state, n uint64) error {
-	for range n {
-		number := m.sale.event + 1 + uint64(len(m.Responses))
+	next := make([]uint64, n)
+	for i := range next {
+		next[i] = m.sale.event + 1 + uint64(len(m.Responses)+i)
+	}
+	s.prefetchEvents(next)
+	for _, number := range next {
 		ev, leaf, err := s.evidence(number)
 		if err != nil {
 			return err

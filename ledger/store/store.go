@@ -34,6 +34,13 @@ type Reader interface {
 	Scan(bucket string, from []byte, visit func(key, value []byte) bool) error
 }
 
+// Prefetcher is a [Reader] that can fetch from disk what will be read.
+type Prefetcher interface {
+	// Prefetch says that records of a bucket will be read soon. keys rise; there need not be records of all of them.
+	// It is a hint: it changes no result and reports no fault, and may do nothing, or as much as it sees fit.
+	Prefetch(bucket string, keys [][]byte)
+}
+
 // Writer is a transaction that also sees its own writes.
 type Writer interface {
 	Reader

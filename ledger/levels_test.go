@@ -1,0 +1,266 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// samePick compares the two ways to decode a chain. It returns whether the faster one knew it.
+func samePick(t *testing.T, x levelScan, payload []byte) (usual bool) {
+	t.Helper()
+	var quick, slow level
+	found, usual := x.pickUsual(payload, &quick)
+	wanted, err := x.pick(payload, &slow)
+	if usual && (err != nil || found != wanted || found && fmt.Sprint(quick) != fmt.Sprint(slow)) {
+		t.Fatalf("%x: %v, %+v; decoded %v, %+v, %v", payload, found, quick, wanted, slow, err)
+	}
+	return usual
+}
+
+// usualChains are chains that the faster decoder should know.
+func usualChains(t testing.TB) (chains []chain) {
+	t.Helper()
+	at := func(epsilon int64, index int, event uint64, buyers ...uint32) level {
+		l := newLevel(nano(t, epsilon), value{index: index}, event)
+		l.buyers = buyers
+		return l
+	}
+	return []chain{
+		{enrolled: 1},
+		{enrolled: 300, levels: []level{at(1_000_000_000, 2, 128)}},
+		{enrolled: 1 << 40, policy: 7, noise: 1<<32 - 1, orders: 200, bound: &tag{1, 2, 0x80}, answered: nano(t, 5), levels: []level{
+			at(1, 0, 1), at(127, 1, 1<<62), at(128, rrchain.MaxValues-1, 3, 1, 300, 1<<32-1), at(privacy.MaxEpsilonNano, 127, 1<<63-1, 5)}},
+	}
+}
+
+func TestUsualChainsAreDecodedTheFastWay(t *testing.T) {
+	for _, c := range usualChains(t) {
+		for _, epsilon := range []int64{0, 1, 128, 1_000_000_000} {
+			for _, current := range []bool{false, true} {
+				if !samePick(t, levelScan{epsilon: nano(t, epsilon), current: current}, c.encode()) {
+					t.Errorf("%+v was not known", c)
+				}
+			}
+		}
+	}
+}
+
+// What the fast way takes for usual is what the slow way finds there, whatever the bytes are.
+func TestUnusualChainsAreLeftToTheDecoder(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	known := 0
+	for range 50_000 {
+		c := usualChains(t)[random.IntN(3)]
+		payload := c.encode()
+		for range random.IntN(4) {
+			at := random.IntN(len(payload))
+			switch odd := []byte{0, 1, 2, 0x7f, 0x80, 0x81, 0xff}[random.IntN(7)]; random.IntN(4) {
+			case 0:
+				payload[at] = odd
+			case 1:
+				payload = slices.Insert(payload, at, odd)
+			case 2:
+				payload = slices.Delete(payload, at, min(at+1+random.IntN(2), len(payload)-1))
+			case 3:
+				payload[at] ^= 1 << random.IntN(8)
+			}
+			if len(payload) == 0 {
+				payload = []byte{0}
+			}
+		}
+		if samePick(t, levelScan{epsilon: nano(t, 128), current: random.IntN(2) == 0}, payload) {
+			known++
+		}
+	}
+	if known < 10_000 || known > 45_000 {
+		t.Errorf("%d of 50,000 were known: the test compares little", known)
+	}
+}
+
+func FuzzPickUsual(f *testing.F) {
+	for _, c := range usualChains(f) {
+		f.Add(c.encode(), int64(128), false)
+	}
+	for _, odd := range [][]byte{nil, {0x80, 0}, bytes.Repeat([]byte{0xff}, 10), {1, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}} {
+		f.Add(odd, int64(0), true)
+	}
+	f.Fuzz(func(t *testing.T, payload []byte, epsilon int64, current bool) {
+		if at, err := privacy.EpsilonFromNano(epsilon); err == nil {
+			samePick(t, levelScan{epsilon: at, current: current}, payload)
+		}
+	})
+}
+
+// manyLevels is a ledger with as many chains as it takes to read in the background, more often than there is memory.
+func manyLevels(t *testing.T) (l *Ledger, names []string) {
+	t.Helper()
+	names = crowd((levelsAhead+2)*levelsRead + 100)
+	l = voters(t, inMemory(t, Options{}), "9", names...)
+	carryOut(t, l, order(t, "all", "0.5"))
+	return l, names
+}
+
+func recountOf(ctx context.Context, include func(string) bool, l *Ledger) (Estimate, error) {
+	return l.Estimate(ctx, EstimateRequest{Question: "vote", Include: include})
+}
+
+// A record that is damaged is found wherever it is, and nothing of its batch is passed on.
+func TestDamageIsFoundInTheBackground(t *testing.T) {
+	l, names := manyLevels(t)
+	for _, at := range []int{0, levelsRead - 1, levelsRead, 3*levelsRead + 17, len(names) - 1} {
+		var whole []byte
+		key := chainKey(1, names[at])
+		must(t, l.store.View(func(r store.Reader) error {
+			value, err := r.Get(bucketChains, key)
+			whole = bytes.Clone(value)
+			return err
+		}))
+		put := func(value []byte) {
+			must(t, l.store.Update(func(w store.Writer) error { return w.Put(bucketChains, key, value) }))
+		}
+		flipped := bytes.Clone(whole)
+		flipped[2] ^= 4
+		tooLong := append(bytes.Clone(whole[:len(whole)-sumLength]), 0)
+		for what, value := range map[string][]byte{
+			"a flipped bit": flipped, "three bytes": whole[:3], "one more byte, with its checksum": seal(bucketChains, key, tooLong),
+			"another's record": seal(bucketChains, chainKey(1, "?"), bytes.Clone(whole[:len(whole)-sumLength])),
+		} {
+			put(value)
+			seen := 0
+			_, err := recountOf(t.Context(), func(string) bool { seen++; return true }, l)
+			if wantErr(t, err, ErrCorrupt); seen != at/levelsRead*levelsRead {
+				t.Errorf("%s in record %d: %d were counted", what, at, seen)
+			}
+		}
+		put(whole)
+		wantAll(t, l, names)
+	}
+}
+
+// onSnapshot has something done when the n-th snapshot from now on is read.
+func onSnapshot(l *Ledger, n int64, what func()) {
+	var left atomic.Int64
+	left.Store(n)
+	l.clock = func() time.Time {
+		if left.Add(-1) == 0 {
+			what()
+		}
+		return epoch()
+	}
+}
+
+// Whoever reads meets the panics of the background, and can go on after them.
+func TestPanicsInTheBackgroundGoOnWhereTheyCanBeCaught(t *testing.T) {
+	l, names := manyLevels(t)
+	for n := range int64(levelsAhead + 2) {
+		onSnapshot(l, 1+n, func() { panic("the clock is broken") })
+		func() {
+			defer func() {
+				if p := recover(); p != "the clock is broken" {
+					t.Errorf("snapshot %d: %v", n, p)
+				}
+			}()
+			_, err := recountOf(t.Context(), everybody, l)
+			t.Errorf("snapshot %d: %v", n, err)
+		}()
+		wantAll(t, l, names)
+	}
+}
+
+// A goroutine that ends in the background, as one of a test does that fails, is no end of the records.
+func TestReadingThatEndsEarlyIsAnError(t *testing.T) {
+	l, names := manyLevels(t)
+	onSnapshot(l, 3, runtime.Goexit)
+	if e, err := recountOf(t.Context(), everybody, l); err == nil {
+		t.Errorf("%d objects of %d", e.N, len(names))
+	}
+	wantAll(t, l, names)
+}
+
+func wantAll(t *testing.T, l *Ledger, names []string) {
+	t.Helper()
+	e, err := recountOf(t.Context(), everybody, l)
+	if must(t, err); e.N != int64(len(names)) {
+		t.Errorf("%d of %d objects were counted", e.N, len(names))
+	}
+}
+
+// Whoever stops early leaves nothing running behind: synctest.Test would not end.
+func TestStoppingEarlyLeavesNothingInTheBackground(t *testing.T) {
+	for _, after := range []int{1, levelsRead, levelsRead + 1, 3 * levelsRead} {
+		synctest.Test(t, func(t *testing.T) {
+			l, _ := manyLevels(t)
+			seen := 0
+			ctx := context.Background() // which never ends, as that of the test does
+			for _, err := range l.Responses(ctx, "vote", eps(t, "0.5")) {
+				must(t, err)
+				if seen++; seen == after {
+					break
+				}
+			}
+
+			ctx, cancel := context.WithCancel(ctx)
+			left := after
+			_, err := recountOf(ctx, func(string) bool {
+				if left--; left == 0 {
+					cancel()
+				}
+				return true
+			}, l)
+			wantErr(t, err, context.Canceled)
+
+			func() {
+				defer func() {
+					if p := recover(); p != "enough" {
+						t.Errorf("panic: %v", p)
+					}
+				}()
+				left = after
+				_, _ = recountOf(t.Context(), func(string) bool {
+					if left--; left == 0 {
+						panic("enough")
+					}
+					return true
+				}, l)
+			}()
+
+			left = after
+			_, err = recountOf(t.Context(), func(string) bool {
+				if left--; left == 0 {
+					must(t, l.Close())
+				}
+				return true
+			}, l)
+			if err != nil { // unless all was read by then
+				wantErr(t, err, ErrClosed)
+			}
+		})
+	}
+}
+
+// Whoever is asked meanwhile may write.
+func TestWritingWhileReadingInTheBackground(t *testing.T) {
+	l, names := manyLevels(t)
+	seen := 0
+	_, err := recountOf(t.Context(), func(name string) bool {
+		if seen++; seen%500 == 0 {
+			release(t, l, releaseOf(t, "again "+name, name, "1"))
+		}
+		return true
+	}, l)
+	if must(t, err); seen != len(names) {
+		t.Errorf("%d of %d objects", seen, len(names))
+	}
+}
