@@ -209,12 +209,18 @@ func unseal(bucket string, key, value []byte) ([]byte, error) {
 // allocated to put them together.
 func checksum(bucket string, key, payload []byte) uint32 {
 	table := crc32.MakeTable(crc32.Castagnoli)
+	return crc32.Update(crc32.Update(checksumHead(bucket, len(key)), table, key), table, payload)
+}
+
+// checksumHead is the checksum of what stands before the key.
+func checksumHead(bucket string, keySize int) uint32 {
+	table := crc32.MakeTable(crc32.Castagnoli)
 	crc := ^uint32(0)
 	for i := range len(bucket) {
 		crc = table[byte(crc)^bucket[i]] ^ crc>>8
 	}
 	for shift := 24; shift >= 0; shift -= 8 {
-		crc = table[byte(crc)^byte(len(key)>>shift)] ^ crc>>8
+		crc = table[byte(crc)^byte(keySize>>shift)] ^ crc>>8
 	}
-	return crc32.Update(crc32.Update(^crc, table, key), table, payload)
+	return ^crc
 }

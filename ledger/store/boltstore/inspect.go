@@ -146,7 +146,7 @@ func (i *inspection) findBuckets(root uint64) {
 			w.report(nil, nil, "bucket %q has no root", name)
 			return true
 		}
-		i.buckets[string(name)] = tree{binary.NativeEndian.Uint64(value), value[headerSize:]}
+		i.buckets[string(name)] = tree{binary.NativeEndian.Uint64(value), bytes.Clone(value[headerSize:])}
 		return true
 	}
 	w.page(root, nil, nil, nil, nil)
@@ -190,14 +190,14 @@ type walk struct {
 	visit  func(key, value []byte) bool
 	flags  uint32   // of each element of a leaf
 	quiet  *[]error // where faults go to instead
-	last   []byte   // the key visited last
+	last   []byte   // the key visited last, in memory of its own
 	left   uint64   // pages that may still be met: in a sound tree none is met twice
 	strip  strip
 	leaves []element // memory for the elements of one leaf
 }
 
 func (w *walk) report(from, to []byte, format string, args ...any) {
-	f := store.Fault{Bucket: w.bucket, From: from, To: to, Text: fmt.Sprintf(format, args...)}
+	f := store.Fault{Bucket: w.bucket, From: bytes.Clone(from), To: bytes.Clone(to), Text: fmt.Sprintf(format, args...)}
 	if w.quiet != nil {
 		*w.quiet = append(*w.quiet, fmt.Errorf("%w: %s", store.ErrCorrupt, f.Text))
 		return
@@ -275,11 +275,12 @@ func (w *walk) branch(id uint64, elements []element, low, high []byte, path []ui
 func (w *walk) leaf(id uint64, elements []element, low, high []byte) bool {
 	if w.sound(elements, low, high) {
 		for i := range elements {
-			e := &elements[i]
-			w.last = e.key
-			if !w.visit(e.key, e.value) {
+			if !w.visit(elements[i].key, elements[i].value) {
 				return false
 			}
+		}
+		if n := len(elements); n > 0 {
+			w.last = append(w.last[:0], elements[n-1].key...)
 		}
 		return true
 	}
@@ -292,7 +293,7 @@ func (w *walk) leaf(id uint64, elements []element, low, high []byte) bool {
 			w.report(e.key, nil, "page %d: the key %x is out of order", id, e.key)
 			continue
 		}
-		w.last = e.key
+		w.last = append(w.last[:0], e.key...)
 		if bytes.Compare(e.key, w.from) >= 0 && !w.visit(e.key, e.value) {
 			return false
 		}
@@ -395,7 +396,7 @@ func (w *walk) load(id uint64) (kind uint16, elements []element, err error) {
 		return 0, nil, fmt.Errorf("page %d says that %d pages behind it belong to it", id, more)
 	}
 	if more > 0 {
-		page = slices.Concat(page, make([]byte, int(more)*i.pageSize))
+		page = make([]byte, int(more+1)*i.pageSize)
 		if err := i.read(page, id); err != nil {
 			return 0, nil, fmt.Errorf("page %d: %w", id, err)
 		}
@@ -405,7 +406,8 @@ func (w *walk) load(id uint64) (kind uint16, elements []element, err error) {
 		w.leaves = elements
 		return kind, elements, err
 	}
-	if kind, elements, err = i.parse(page, id); err == nil && kind == branchPage && len(i.branches) < mostBranches {
+	// The way down is remembered, and the next page may be read into the same memory.
+	if kind, elements, err = i.parse(bytes.Clone(page), id); err == nil && kind == branchPage && len(i.branches) < mostBranches {
 		i.branches[id] = elements
 	}
 	return kind, elements, err

@@ -1,17 +1,19 @@
 package boltstore
 
+import "slices"
+
 // strip is a piece of the file that was read at once. The pages of a tree that was written in order stand one behind
 // the other, or nearly so.
 type strip struct {
 	first uint64 // page
-	bytes []byte // of whole pages; they are never written to again
+	bytes []byte // of whole pages
 	last  uint64 // the page asked for last
 }
 
 // stripSize is how many bytes are read at once.
 const stripSize = 64 << 10
 
-// page returns a page, which is one of those in use. What else was read with it may be changed by somebody who writes to
+// page returns a page, which is one of those in use. It lasts until the next call. What else was read with it may be changed by somebody who writes to
 // the file: but not if it belongs to the snapshot, and else nobody asks for it.
 func (s *strip) page(i *inspection, id uint64) ([]byte, error) {
 	size := uint64(i.pageSize)
@@ -24,15 +26,15 @@ func (s *strip) page(i *inspection, id uint64) ([]byte, error) {
 		pages = max(1, min(stripSize/size, i.pages-id))
 	}
 	s.last = id
-	bytes := make([]byte, pages*size)
-	err := i.read(bytes, id)
+	s.first, s.bytes = id, slices.Grow(s.bytes[:0], int(pages*size))[:pages*size]
+	err := i.read(s.bytes, id)
 	if err != nil && pages > 1 { // another page may be to blame
-		bytes = bytes[:size]
-		err = i.read(bytes, id)
+		s.bytes = s.bytes[:size]
+		err = i.read(s.bytes, id)
 	}
 	if err != nil {
+		s.bytes = s.bytes[:0]
 		return nil, err
 	}
-	s.first, s.bytes = id, bytes
-	return bytes[:size:size], nil
+	return s.bytes[:size:size], nil
 }
