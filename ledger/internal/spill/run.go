@@ -155,8 +155,8 @@ func (w *writer) finish() error {
 	return errors.Join(w.flush(), w.out.Flush())
 }
 
-// filter is a Bloom filter of which each key has its bits in one line of the processor's cache: so it waits for memory
-// once, not for each bit. That lets through a key in 60 or so of those that are not there, in place of one in 120.
+// filter is a Bloom filter of which each key has its bits in one line of the processor's cache: so whoever asks waits for
+// memory once, not for each bit.
 type filter struct {
 	lines  []line
 	probes int
