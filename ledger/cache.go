@@ -68,7 +68,21 @@ func (s *state) question(number uint32) (*question, error) {
 	if s.known == nil || number > s.durable.questions {
 		return s.loadQuestion(number)
 	}
-	return remember(s.known, &s.known.questions, number, s.loadQuestion)
+	if r := &s.recent; r.question == nil || r.question.number != number {
+		q, err := remember(s.known, &s.known.questions, number, s.loadQuestion)
+		if err != nil || q.number != number { // else it is damaged
+			return q, err
+		}
+		r.question = q
+	}
+	return s.recent.question, nil
+}
+
+// recent is what was last found among what is known: most events of a request ask for the same.
+type recent struct {
+	question *question
+	policy   policy.Policy
+	under    uint32 // the number of the policy, unless it is 0
 }
 
 // policy returns a policy by its number.
@@ -76,5 +90,12 @@ func (s *state) policy(number uint32) (policy.Policy, error) {
 	if s.known == nil || number > s.durable.policies {
 		return s.loadPolicy(number)
 	}
-	return remember(s.known, &s.known.policies, number, s.loadPolicy)
+	if r := &s.recent; r.under == 0 || r.under != number {
+		p, err := remember(s.known, &s.known.policies, number, s.loadPolicy)
+		if err != nil {
+			return p, err
+		}
+		r.policy, r.under = p, number
+	}
+	return s.recent.policy, nil
 }

@@ -46,6 +46,7 @@ type state struct {
 	writer   store.Writer
 	plain    bool                // records have no checksums: they are in an audit's memory
 	known    *cache              // nil if nothing is remembered beyond the transaction
+	recent   recent              // of what is known
 	latest   numberedSale        // the sale last looked up
 	tallies  map[tallyKey]*tally // those that changed, until flush
 	recounts []recounted         // of the event being applied, if plain

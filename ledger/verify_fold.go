@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math"
 	"slices"
 	"time"
@@ -152,8 +153,9 @@ const batchBytes = 256 << 10
 func startDecoder() *decodeWorker {
 	w := &decodeWorker{jobs: make(chan *eventBatch, 1), done: make(chan *eventBatch, 1)}
 	go func() {
+		head := checksumHead(bucketEvents, len(eventKey(0)))
 		for b := range w.jobs {
-			b.decode()
+			b.decode(head)
 			w.done <- b
 		}
 	}()
@@ -188,23 +190,23 @@ func (b *eventBatch) full(events int) bool {
 	return len(b.records) >= events || len(b.buf) >= batchBytes
 }
 
-func (b *eventBatch) decode() {
-	for _, r := range b.records {
-		n := len(b.events)
-		b.events = slices.Grow(b.events, 1)[:n+1]
-		b.events[n].read(b.buf[r.key:r.value], b.buf[r.value:r.end], &b.written)
+// decode decodes the events. All their checksums begin with the same head.
+func (b *eventBatch) decode(head uint32) {
+	n := len(b.records)
+	b.events = slices.Grow(b.events[:0], n)[:n]
+	table := crc32.MakeTable(crc32.Castagnoli)
+	for i, r := range b.records {
+		payload := max(r.value, r.end-sumLength)
+		sum := crc32.Update(head, table, b.buf[r.key:payload]) // that of key and payload, which stand together
+		sealed := r.end-payload == sumLength && binary.BigEndian.Uint32(b.buf[payload:]) == sum
+		b.events[i].read(binary.BigEndian.Uint64(b.buf[r.key:]), b.buf[r.value:payload:payload], sealed, &b.written)
 	}
 }
 
 // read reads as much of an event as can be read. One whose checksum alone is wrong is read all the same:
 // whether it is what it was, the tree tells.
-func (e *readEvent) read(key, value []byte, w *written) {
-	*e = readEvent{number: binary.BigEndian.Uint64(key), entry: logged{hashes: e.entry.hashes}}
-	payload, err := unseal(bucketEvents, key, value)
-	if err != nil {
-		e.damaged = true
-		payload = value[:max(0, len(value)-sumLength)]
-	}
+func (e *readEvent) read(number uint64, payload []byte, sealed bool, w *written) {
+	*e = readEvent{number: number, entry: logged{hashes: e.entry.hashes}, damaged: !sealed}
 	if e.invalid = e.entry.read(e.number, payload); e.invalid == nil {
 		e.leaf, e.hashes = w.write(e.entry.event).leaf(), e.entry.hashes
 		return
@@ -229,7 +231,7 @@ func (a *auditor) foldSome(ctx context.Context, r store.Reader) (caughtUp bool, 
 			caughtUp = false
 			return false
 		}
-		last, read, size = key, read+1, size+len(value)
+		last, read, size = append(last[:0], key...), read+1, size+len(value)
 		if len(key) != len(eventKey(0)) {
 			a.report(Problem{Kind: problemEvent, Text: fmt.Sprintf("a record with the key %x among the events", key)})
 			return true
@@ -244,7 +246,7 @@ func (a *auditor) foldSome(ctx context.Context, r store.Reader) (caughtUp bool, 
 		return false, err
 	}
 	if last != nil {
-		a.behind = append(bytes.Clone(last), 0)
+		a.behind = append(last, 0)
 	}
 	if scan != nil {
 		next := a.fold.counters.events + 1

@@ -110,7 +110,7 @@ func newWriter(dir string, seed maphash.Seed, size int64, count, budget int) (*w
 	if os.Remove(file.Name()) != nil {
 		r.name = file.Name() // not while it is open, on this system
 	}
-	r.held = 8 * len(r.filter.words)
+	r.held = lineSize * len(r.filter.lines)
 	return &writer{run: r, out: bufio.NewWriterSize(file, 1<<16), seed: seed, size: size, budget: max(budget/2, 1)}, nil
 }
 
@@ -155,29 +155,42 @@ func (w *writer) finish() error {
 	return errors.Join(w.flush(), w.out.Flush())
 }
 
-// filter is a Bloom filter.
+// filter is a Bloom filter of which each key has its bits in one line of the processor's cache: so whoever asks waits for
+// memory once, not for each bit.
 type filter struct {
-	words  []uint64
+	lines  []line
 	probes int
 }
 
+// line is what a processor reads from memory at once.
+type line [8]uint64
+
+const lineSize = 64 // bytes
+
 func newFilter(count, budget int) filter {
-	n := max(1, min((count*keyBits+63)/64, budget/8))
-	return filter{make([]uint64, n), min(max(n*64*7/10/max(count, 1), 1), 7)} // ln 2 probes for each bit per key
+	const lineBits = 8 * lineSize
+	n := max(1, min((count*keyBits+lineBits-1)/lineBits, budget/lineSize))
+	return filter{make([]line, n), min(max(n*lineBits*7/10/max(count, 1), 1), 7)} // ln 2 probes for each bit per key
+}
+
+func (f filter) lineOf(hash uint64) *line {
+	at, _ := bits.Mul64(hash, uint64(len(f.lines)))
+	return &f.lines[at]
 }
 
 // has reports whether a hash may have been added. With add, it is from then on.
 func (f filter) has(hash uint64, add bool) bool {
-	step := bits.RotateLeft64(hash, 32) | 1
+	const mixing = 0x9e3779b97f4a7c15 // so that the bits do not follow from the line
+	l := f.lineOf(hash)
+	rest := hash * mixing
 	for range f.probes {
-		bit, _ := bits.Mul64(hash, uint64(len(f.words))*64)
-		word, mask := &f.words[bit/64], uint64(1)<<(bit%64)
+		word, mask := &l[rest>>6&7], uint64(1)<<(rest&63)
 		if add {
 			*word |= mask
 		} else if *word&mask == 0 {
 			return false
 		}
-		hash += step
+		rest >>= 9
 	}
 	return true
 }

@@ -40,7 +40,7 @@ type Scratch struct {
 	dir      string
 	limit    int
 	open     bool
-	buckets  map[string]uint32 // numbered as they are first written to
+	buckets  []string // numbered as they are first written to; there are few
 	table    table
 	fresh    []place   // dirty pairs of the table that are not in order yet, where they stand or stood once
 	order    [][]place // the others, each part sorted and much larger than the next
@@ -49,8 +49,8 @@ type Scratch struct {
 	key      []byte // of the call under way, with its bucket
 	hash     uint64 // of the key
 	cursors  map[cursorID]*cursor
-	expected []uint64 // hashes of the keys that will be asked for
-	touched  byte     // so that no read of Prefetch is left out
+	expected expectations
+	touched  byte // so that no read of Prefetch is left out
 }
 
 // cursorID names the cursor of Get for a run and a bucket. Those who read in order find each block as they left it.
@@ -67,7 +67,7 @@ func New(dir string, limit int) (*Scratch, error) {
 		return nil, fmt.Errorf("scratch state limited to %d bytes of memory", limit)
 	}
 	return &Scratch{
-		dir: dir, limit: limit, open: true, buckets: map[string]uint32{}, table: table{seed: maphash.MakeSeed()}, cursors: map[cursorID]*cursor{},
+		dir: dir, limit: limit, open: true, table: table{seed: maphash.MakeSeed()}, cursors: map[cursorID]*cursor{},
 	}, nil
 }
 
@@ -80,13 +80,27 @@ func (s *Scratch) Close() error {
 
 // locate sets s.key and its hash, and returns the number of the bucket, if it was ever written to.
 func (s *Scratch) locate(bucket string, key []byte) (number uint32, known bool) {
-	number, known = s.buckets[bucket]
+	number, known = s.numberOf(bucket)
 	if cap(s.key) < len(key)+4 {
 		s.key = make([]byte, 0, 2*len(key)+64)
 	}
 	s.key = append(binary.BigEndian.AppendUint32(s.key[:0], number), key...)
-	s.hash = maphash.Bytes(s.table.seed, s.key)
+	if hash, expected := s.expected.hashOf(s.key); expected {
+		s.hash = hash
+	} else {
+		s.hash = maphash.Bytes(s.table.seed, s.key)
+	}
 	return number, known
+}
+
+// numberOf returns the number of a bucket, if it was ever written to.
+func (s *Scratch) numberOf(bucket string) (number uint32, known bool) {
+	for i, name := range s.buckets {
+		if name == bucket {
+			return uint32(i), true
+		}
+	}
+	return 0, false
 }
 
 // Get implements [store.Reader].
@@ -133,17 +147,25 @@ func (s *Scratch) getSpilled(bucket uint32) ([]byte, error) {
 // Expect says that a key will soon be asked for.
 func (s *Scratch) Expect(bucket string, key []byte) {
 	if _, known := s.locate(bucket, key); known {
-		s.expected = append(s.expected, s.hash)
+		s.expected.add(s.key, s.hash)
 	}
 }
 
 // Prefetch brings what is expected from memory to the processor. It changes nothing. The processor waits for many pairs
 // at once here, as none of them depends on another; whoever asks for one after the other waits for each.
 func (s *Scratch) Prefetch() {
-	for _, hash := range s.expected {
-		s.touched ^= s.table.touch(hash)
+	for i := range s.expected.all {
+		hash := s.expected.all[i].hash
+		touched, found := s.table.touch(hash)
+		s.touched ^= touched
+		if found {
+			continue
+		}
+		for _, r := range s.runs {
+			s.touched ^= byte(r.filter.lineOf(hash)[0])
+		}
 	}
-	s.expected = s.expected[:0]
+	s.expected.complete = true
 }
 
 // Put implements [store.Writer]. It keeps no reference to key or value.
@@ -155,7 +177,7 @@ func (s *Scratch) Put(bucket string, key, value []byte) error {
 		return err
 	}
 	if _, known := s.locate(bucket, key); !known {
-		s.buckets[bucket] = uint32(len(s.buckets))
+		s.buckets = append(s.buckets, bucket)
 		s.locate(bucket, key)
 	}
 	return s.set(value)

@@ -146,7 +146,7 @@ func (i *inspection) findBuckets(root uint64) {
 			w.report(nil, nil, "bucket %q has no root", name)
 			return true
 		}
-		i.buckets[string(name)] = tree{binary.NativeEndian.Uint64(value), value[headerSize:]}
+		i.buckets[string(name)] = tree{binary.NativeEndian.Uint64(value), bytes.Clone(value[headerSize:])}
 		return true
 	}
 	w.page(root, nil, nil, nil, nil)
@@ -190,12 +190,14 @@ type walk struct {
 	visit  func(key, value []byte) bool
 	flags  uint32   // of each element of a leaf
 	quiet  *[]error // where faults go to instead
-	last   []byte   // the key visited last
+	last   []byte   // the key visited last, in memory of its own
 	left   uint64   // pages that may still be met: in a sound tree none is met twice
+	strip  strip
+	leaves []element // memory for the elements of one leaf
 }
 
 func (w *walk) report(from, to []byte, format string, args ...any) {
-	f := store.Fault{Bucket: w.bucket, From: from, To: to, Text: fmt.Sprintf(format, args...)}
+	f := store.Fault{Bucket: w.bucket, From: bytes.Clone(from), To: bytes.Clone(to), Text: fmt.Sprintf(format, args...)}
 	if w.quiet != nil {
 		*w.quiet = append(*w.quiet, fmt.Errorf("%w: %s", store.ErrCorrupt, f.Text))
 		return
@@ -227,7 +229,7 @@ func (w *walk) page(id uint64, first, low, high []byte, path []uint64) bool {
 		return true
 	}
 	w.left--
-	kind, elements, err := w.in.load(id)
+	kind, elements, err := w.load(id)
 	if err != nil {
 		w.report(low, high, "%v", err)
 		return true
@@ -271,6 +273,17 @@ func (w *walk) branch(id uint64, elements []element, low, high []byte, path []ui
 
 // leaf visits the records on a page; that of a bucket that has no page but its own is page 0.
 func (w *walk) leaf(id uint64, elements []element, low, high []byte) bool {
+	if w.sound(elements, low, high) {
+		for i := range elements {
+			if !w.visit(elements[i].key, elements[i].value) {
+				return false
+			}
+		}
+		if n := len(elements); n > 0 {
+			w.last = append(w.last[:0], elements[n-1].key...)
+		}
+		return true
+	}
 	elements = w.ordered(id, elements)
 	for _, e := range elements {
 		if !within(e.key, low, high) {
@@ -280,8 +293,31 @@ func (w *walk) leaf(id uint64, elements []element, low, high []byte) bool {
 			w.report(e.key, nil, "page %d: the key %x is out of order", id, e.key)
 			continue
 		}
-		w.last = e.key
+		w.last = append(w.last[:0], e.key...)
 		if bytes.Compare(e.key, w.from) >= 0 && !w.visit(e.key, e.value) {
+			return false
+		}
+	}
+	return true
+}
+
+// sound tells whether nothing at all is wrong with the elements of a leaf, and all of them are to be visited. That of
+// most leaves can be told by one comparison for each of its elements.
+func (w *walk) sound(elements []element, low, high []byte) bool {
+	n := len(elements)
+	if n == 0 {
+		return true
+	}
+	first, last := elements[0].key, elements[n-1].key
+	if bytes.Compare(first, low) < 0 || bytes.Compare(first, w.from) < 0 || high != nil && bytes.Compare(last, high) >= 0 {
+		return false
+	}
+	if w.last != nil && bytes.Compare(first, w.last) <= 0 {
+		return false
+	}
+	for i := range elements {
+		e := &elements[i]
+		if e.bad != "" || e.flags != w.flags || i > 0 && bytes.Compare(elements[i-1].key, e.key) >= 0 {
 			return false
 		}
 	}
@@ -336,14 +372,20 @@ const outside = "lies outside of its page"
 
 // load reads a page.
 func (i *inspection) load(id uint64) (kind uint16, elements []element, err error) {
+	return (&walk{in: i}).load(id)
+}
+
+// load reads a page. The elements of a leaf last until the next call.
+func (w *walk) load(id uint64) (kind uint16, elements []element, err error) {
+	i := w.in
 	if elements, known := i.branches[id]; known {
 		return branchPage, elements, nil
 	}
 	if id < metaPages || id >= i.pages {
 		return 0, nil, fmt.Errorf("page %d is beyond the %d in use", id, i.pages)
 	}
-	page := make([]byte, i.pageSize)
-	if err := i.read(page, id); err != nil {
+	page, err := w.strip.page(i, id)
+	if err != nil {
 		return 0, nil, fmt.Errorf("page %d: %w", id, err)
 	}
 	more := uint64(binary.NativeEndian.Uint32(page[12:]))
@@ -354,12 +396,18 @@ func (i *inspection) load(id uint64) (kind uint16, elements []element, err error
 		return 0, nil, fmt.Errorf("page %d says that %d pages behind it belong to it", id, more)
 	}
 	if more > 0 {
-		page = slices.Concat(page, make([]byte, int(more)*i.pageSize))
+		page = make([]byte, int(more+1)*i.pageSize)
 		if err := i.read(page, id); err != nil {
 			return 0, nil, fmt.Errorf("page %d: %w", id, err)
 		}
 	}
-	if kind, elements, err = i.parse(page, id); err == nil && kind == branchPage && len(i.branches) < mostBranches {
+	if binary.NativeEndian.Uint16(page[8:]) == leafPage {
+		kind, elements, err = i.parseInto(w.leaves, page, id)
+		w.leaves = elements
+		return kind, elements, err
+	}
+	// The way down is remembered, and the next page may be read into the same memory.
+	if kind, elements, err = i.parse(bytes.Clone(page), id); err == nil && kind == branchPage && len(i.branches) < mostBranches {
 		i.branches[id] = elements
 	}
 	return kind, elements, err
@@ -378,6 +426,11 @@ func (i *inspection) read(into []byte, id uint64) error {
 
 // parse takes a page apart. Its elements may be bad.
 func (i *inspection) parse(page []byte, id uint64) (kind uint16, elements []element, err error) {
+	return i.parseInto(nil, page, id)
+}
+
+// parseInto is parse that puts the elements into given memory, if they fit.
+func (i *inspection) parseInto(memory []element, page []byte, id uint64) (kind uint16, elements []element, err error) {
 	if len(page) < headerSize {
 		return 0, nil, fmt.Errorf("page %d is cut off", id)
 	}
@@ -386,12 +439,13 @@ func (i *inspection) parse(page []byte, id uint64) (kind uint16, elements []elem
 	if kind != branchPage && kind != leafPage || count*elementSize > len(page)-headerSize {
 		return 0, nil, fmt.Errorf("page %d is of kind %d, with %d elements", id, kind, count)
 	}
-	elements = make([]element, count)
+	elements = slices.Grow(memory[:0], count)[:count]
 	end := uint64(headerSize + count*elementSize)
 	for n := range elements {
 		at := headerSize + n*elementSize
-		elements[n] = parseElement(page, kind, uint64(at), uint64(count-n)*elementSize)
-		if e := elements[n]; e.bad == "" {
+		e := &elements[n]
+		*e = parseElement(page, kind, uint64(at), uint64(count-n)*elementSize)
+		if e.bad == "" {
 			end += uint64(len(e.key) + len(e.value))
 		}
 	}
