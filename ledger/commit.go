@@ -338,7 +338,7 @@ func (l *Ledger) commit(batch []*proposal) error {
 // lend gives a transaction what the ledger has at hand for it. The edge is a copy: the transaction may fail.
 func (l *Ledger) lend(s *state) {
 	l.desk.clear()
-	s.desk = &l.desk
+	s.desk, s.recent = &l.desk, l.recent
 	s.chances = chances{l.sampler, l.outputs}
 	if l.salts != nil {
 		s.salts = l.salts

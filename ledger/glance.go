@@ -1,5 +1,7 @@
 package ledger
 
+import "hash/maphash"
+
 // glance keeps what a request about few objects has read in the snapshot in which it was looked up, for its transaction.
 // The zero value is empty.
 type glance struct {
@@ -17,20 +19,43 @@ func (g *glance) begin(s *state, objects int) {
 	s.desk, g.events = &g.desk, s.counters.events
 }
 
-// show puts what was read on the desk of a transaction, if nothing has happened since. The state is a fold of the events,
-// and they only become more: with as many of them it is the same state.
+// show puts on the desk of a transaction what was read and has not changed since. What the transaction itself has changed
+// is on its desk already, and stays.
 func (g *glance) show(s *state) {
-	if g.events == s.counters.events {
-		s.desk.objects.adopt(&g.desk.objects)
-		s.desk.chains.adopt(&g.desk.chains)
-		s.desk.requests.adopt(&g.desk.requests)
+	if g.events == 0 || s.recent == nil {
+		return
+	}
+	show(s, g.events, &g.desk.objects, &s.desk.objects)
+	show(s, g.events, &g.desk.chains, &s.desk.chains)
+	show(s, g.events, &g.desk.requests, &s.desk.requests)
+}
+
+func show[T any](s *state, events uint64, from, to *drawer[T]) {
+	for i := range from.sheets {
+		if one := &from.sheets[i]; *s.recent.of(one.id) <= events {
+			to.note(one.id, one.record, one.found)
+		}
 	}
 }
 
-// adopt notes what another drawer has read.
-func (d *drawer[T]) adopt(other *drawer[T]) {
-	for i := range other.sheets {
-		s := &other.sheets[i]
-		d.note(s.id, s.record, s.found)
+// recency tells of each record of an object, chain or request by which event it was last changed, at the latest, since the
+// ledger was opened. Records share a place: then one seems to have changed with the other, and is read once more.
+// It is used by the one goroutine that commits.
+type recency struct {
+	seed   maphash.Seed
+	events [4096]uint64
+}
+
+func newRecency() *recency { return &recency{seed: maphash.MakeSeed()} }
+
+// of returns the last event by which a record can have changed, or one that a failed transaction would have made; 0 for none.
+func (r *recency) of(id recordID) *uint64 {
+	return &r.events[maphash.String(r.seed, id.name)%uint64(len(r.events))]
+}
+
+// changed tells that a record is written by a transaction.
+func (s *state) changed(id recordID) {
+	if s.recent != nil {
+		*s.recent.of(id) = s.counters.events
 	}
 }
