@@ -41,10 +41,10 @@ func meanwhile(t *testing.T, l *Ledger) map[string]struct {
 		"too much of the cap": {func() {
 			release(t, l, ReleaseRequest{"other", "other", "ann", eps(t, "3"), TruthOf("no")})
 		}, "3"},
-		"withdrawn":  {func() { must(t, l.Withdraw(t.Context(), "other", "ann")) }, "0"},
-		"sold":       {func() { sell(t, l, purchase(t, "other", "cy", "1", "ann")) }, "2"},
-		"the buyer":  {func() { sell(t, l, purchase(t, "other", "acme", "1", "ann")) }, "2"},
-		"a refusal":  {func() { _, _ = l.Release(t.Context(), releaseOf(t, "other", "ann", "5")) }, "2"},
+		"withdrawn": {func() { must(t, l.Withdraw(t.Context(), "other", "ann")) }, "0"},
+		"sold":      {func() { sell(t, l, purchase(t, "other", "cy", "1", "ann")) }, "2"},
+		"the buyer": {func() { sell(t, l, purchase(t, "other", "acme", "1", "ann")) }, "2"},
+		"a refusal": {func() { _, _ = l.Release(t.Context(), releaseOf(t, "other", "ann", "5")) }, "2"},
 	}
 }
 
