@@ -254,6 +254,7 @@ func (s *state) putChain(question uint32, name string, c chain) error {
 }
 
 func (s *state) writeChain(id recordID, c chain) error {
+	s.changed(id)
 	k := s.draft.key()
 	k.buf = appendChainKey(k.buf, id.question, id.name)
 	c.encodeTo(s.draft.value())
@@ -576,6 +577,7 @@ func (s *state) putRequest(key string, r request) error {
 }
 
 func (s *state) writeRequest(id recordID, r request) error {
+	s.changed(id)
 	k := s.draft.key()
 	k.buf = append(k.buf, id.name...)
 	r.encodeTo(s.draft.value())

@@ -93,28 +93,45 @@ func BenchmarkSellAlone(b *testing.B) {
 	})
 }
 
-// oneByOne carries out requests, one at a time, and in turns with bare bbolt that writes what each of them wrote. Objects come
-// in random order, and then again at the next ε.
+// oneByOne carries out requests, one at a time, and in turns with bare bbolt that writes what each of them writes, which is
+// recorded in a ledger that is not timed. Objects come in random order, and then again at the next ε.
 func oneByOne(b *testing.B, path string, names []string, aged bool, request func(l *Ledger, key, name, epsilon string) func() error) {
 	b.Helper()
-	db := openBare(b, bareCopy(b, path))
+	bare, record := twoCopies(b, path)
+	db := openBare(b, bare)
 	db.NoFreelistSync = aged // boltstore leaves a long list out, too
-	l, r := recorded(b, path, Options{})
+	l := open(b, path, Options{})
+	copied, r := recorded(b, record, Options{})
 	random := rand.New(rand.NewPCG(1, 2))
 	random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	var t turns
 	n := 0
 	for b.Loop() {
-		for range 100 {
-			r.transactions = nil
-			do := request(l, fmt.Sprintf("order-%016x", random.Uint64()), names[n%len(names)], fmt.Sprint(1+n/len(names)))
+		r.transactions = nil
+		const chunk = 100
+		var ours [chunk]func() error
+		for i := range ours {
+			key, name, epsilon := fmt.Sprintf("order-%016x", random.Uint64()), names[n%len(names)], fmt.Sprint(1+n/len(names))
+			must(b, request(copied, key, name, epsilon)())
+			ours[i] = request(l, key, name, epsilon)
 			n++
+		}
+		for i, do := range ours {
 			t.ours = append(t.ours, timed(b, do))
-			writes := lastOf(r.transactions[0])
+			writes := lastOf(r.transactions[i])
 			t.bare = append(t.bare, timed(b, func() error { return applyBare(db, writes) }))
 		}
 	}
 	t.reportMedians(b, "bare")
+}
+
+// twoCopies makes two copies of a file that nobody has open.
+func twoCopies(b *testing.B, path string) (first, second string) {
+	b.Helper()
+	first, second = path+".first", path+".second"
+	must(b, os.Rename(bareCopy(b, path), first))
+	must(b, os.Rename(bareCopy(b, path), second))
+	return first, second
 }
 
 func BenchmarkReleaseTogether(b *testing.B) {
@@ -122,10 +139,7 @@ func BenchmarkReleaseTogether(b *testing.B) {
 	for _, callers := range []int{64, 256} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
 			path, names := benchFile(b, benchCrowd)
-			bare := bareCopy(b, path)
-			record := path + ".record"
-			must(b, os.Rename(bareCopy(b, path), record))
-			must(b, os.Rename(bareCopy(b, path), bare))
+			bare, record := twoCopies(b, path)
 			random := rand.New(rand.NewPCG(1, 2))
 			random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 			keys := make([]string, len(names))

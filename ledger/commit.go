@@ -27,8 +27,8 @@ type proposal struct {
 	recorded    func() // called, unless nil, when its changes are made and only to be written
 	first, last uint64 // its events, once committed
 	err         error
-	done        chan struct{} // closed when it is settled
-	lead        chan struct{} // gets a token when it is to lead
+	done        chan struct{} // closed when it is settled; nil if it led at once, and nobody waits
+	lead        chan struct{} // gets a token when it is to lead; likewise
 }
 
 // committer is the queue of proposals.
@@ -139,8 +139,10 @@ func (c *committer) enter(p *proposal) (lead bool, err error) {
 	if err := c.refusal(); err != nil {
 		return false, err
 	}
+	if lead = !c.leading; !lead {
+		p.done, p.lead = make(chan struct{}), make(chan struct{}, 1)
+	}
 	c.queue = append(c.queue, p)
-	lead = !c.leading
 	c.leading = true
 	return lead, nil
 }
@@ -217,7 +219,6 @@ func (l *Ledger) propose(ctx context.Context, p *proposal) (first, last uint64, 
 	if err := ctx.Err(); err != nil {
 		return 0, 0, err
 	}
-	p.done, p.lead = make(chan struct{}), make(chan struct{}, 1)
 	lead, err := l.commits.enter(p)
 	if err != nil {
 		return 0, 0, err
@@ -275,7 +276,9 @@ func settle(batch []*proposal, err error) {
 			// Also of those refused: they may have been refused because of changes that are not there.
 			p.first, p.last, p.err = 0, 0, err
 		}
-		close(p.done)
+		if p.done != nil {
+			close(p.done)
+		}
 	}
 }
 
@@ -335,7 +338,7 @@ func (l *Ledger) commit(batch []*proposal) error {
 // lend gives a transaction what the ledger has at hand for it. The edge is a copy: the transaction may fail.
 func (l *Ledger) lend(s *state) {
 	l.desk.clear()
-	s.desk = &l.desk
+	s.desk, s.recent = &l.desk, l.recent
 	s.chances = chances{l.sampler, l.outputs}
 	if l.salts != nil {
 		s.salts = l.salts

@@ -50,7 +50,8 @@ func checkObjects(names []string) ([]string, error) {
 	if len(names) == 0 {
 		return nil, invalid("no objects")
 	}
-	sorted := slices.Sorted(slices.Values(names))
+	sorted := slices.Clone(names)
+	slices.Sort(sorted)
 	for i, name := range sorted {
 		if err := checkName("object", name); err != nil {
 			return nil, err

@@ -94,6 +94,7 @@ type Ledger struct {
 	// mostTold is the constant of that name, or a test's.
 	mostTold int
 	desk     desk          // used by the one goroutine that commits
+	recent   *recency      // likewise
 	edge     *logtree.Edge // of the log as committed last, used by the one goroutine that commits; nil if not known
 	salts    func([]byte)  // fills salts; nil for random bytes
 	claim    *claim        // on the id, so that no copy is open for writing too; nil if this one is not, or has no file
@@ -191,7 +192,7 @@ func openStore(s store.Store, options Options) (*Ledger, error) {
 
 // readStore reads what every ledger begins with, and the check of its truth key, if any. It writes nothing.
 func readStore(s store.Store, options Options) (l *Ledger, truthKey []byte, err error) {
-	l = &Ledger{store: s, mostTold: mostTold, log: options.Logger, clock: options.Now, only: options.ReadOnly, patience: options.TruthTimeout, signer: options.Signer, sampler: rrchain.NewSampler(), outputs: finite.NewSampler(), queries: mechanism.NewSampler()}
+	l = &Ledger{store: s, mostTold: mostTold, recent: newRecency(), log: options.Logger, clock: options.Now, only: options.ReadOnly, patience: options.TruthTimeout, signer: options.Signer, sampler: rrchain.NewSampler(), outputs: finite.NewSampler(), queries: mechanism.NewSampler()}
 	if l.clock == nil {
 		l.clock = time.Now
 	}

@@ -29,7 +29,7 @@ type outcome struct {
 
 // digest is the start of the canonical form of a request, by which a repetition is recognized.
 func digest(operation string) *encoder {
-	e := &encoder{}
+	e := &encoder{make([]byte, 0, 256)} // enough for one object
 	e.text(operation)
 	return e
 }
@@ -392,7 +392,8 @@ type bulk struct {
 	progress Progress
 	// look, if set, looks at the beginning of a panel that is one part, in the snapshot in which the request is
 	// looked up.
-	look func(s *state) error
+	look    func(s *state) error
+	glanced glance // what look read
 	// prepare looks at the whole panel behind the object named, before anything is written, and may
 	// refuse. It returns the number of objects it found.
 	prepare func(ctx context.Context, behind string) (int, error)
@@ -456,6 +457,9 @@ func (l *Ledger) attempt(ctx context.Context, b *bulk) (outcome, error) {
 	var st standing
 	var done outcome
 	err := l.view(ctx, func(s *state) (err error) {
+		if b.look != nil {
+			b.glanced.begin(s, len(b.panel.names))
+		}
 		if st, err = s.standing(b.key, b.digest); err != nil {
 			return err
 		}
@@ -513,6 +517,7 @@ func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, into *outco
 	cursor := ""
 	var changes []change
 	p := &proposal{decide: func(s *state) ([]change, error) {
+		b.glanced.show(s)
 		if now, err := s.standing(b.key, b.digest); err != nil {
 			return nil, err
 		} else if len(now.settled) != len(st.settled) {

@@ -80,6 +80,7 @@ type selling struct {
 	digest  [sha256.Size]byte
 	truth   TruthFunc
 	truths  told
+	glanced glance // what the survey read
 	through uint64
 }
 
@@ -110,6 +111,9 @@ func (x *selling) attempt(ctx context.Context) (number uint64, err error) {
 // survey looks at the order without truths. It returns the number of the sale if the key has one.
 func (x *selling) survey(ctx context.Context) (done uint64, err error) {
 	err = x.ledger.view(ctx, func(s *state) error {
+		if !x.order.All && x.reserved == 0 {
+			x.glanced.begin(s, len(x.names))
+		}
 		st, err := s.standing(x.key, x.digest)
 		if err != nil {
 			return err
@@ -193,6 +197,7 @@ func (x *selling) dropUntold() error {
 
 // decide makes the events of the sale.
 func (x *selling) decide(ctx context.Context, s *state) ([]change, uint64, error) {
+	x.glanced.show(s)
 	if st, err := s.standing(x.key, x.digest); err != nil {
 		return nil, 0, err
 	} else if st.done {

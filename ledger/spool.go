@@ -28,9 +28,13 @@ type spooled struct {
 const (
 	spoolSize  = 256
 	spoolDepth = 8
+	spoolFirst = 12 // room at first: a release alone has so few
 )
 
 func (s *spool) Put(bucket string, key, value []byte) error {
+	if s.records == nil {
+		s.records = make([]spooled, 0, spoolFirst)
+	}
 	s.records = append(s.records, spooled{bucket, key, value})
 	if len(s.records) < spoolSize {
 		return nil

@@ -51,6 +51,7 @@ type state struct {
 	tallies  map[tallyKey]*tally // those that changed, until flush
 	recounts []recounted         // of the event being applied, if plain
 	desk     *desk               // the records worked on; nil to read and write each anew
+	recent   *recency            // is told of the records that are written; nil for nobody
 	levels   levelPage           // for the levels of chains, if plain
 	draft    draft               // for records
 	written  written             // for events
@@ -255,6 +256,7 @@ func (s *state) putObject(name string, o object) error {
 }
 
 func (s *state) writeObject(id recordID, o object) error {
+	s.changed(id)
 	k := s.draft.key()
 	k.buf = appendObjectKey(k.buf, id.name)
 	o.encodeTo(s.draft.value())

@@ -38,8 +38,10 @@ func (x *raise) surveyPart(s *state, p *surveyed) error {
 	if x.at.IsZero() {
 		x.at = s.clock
 	}
-	x.seen.clear()
-	s.desk = &x.seen // each record is asked for more than once
+	if s.desk == nil {
+		x.seen.clear()
+		s.desk = &x.seen // each record is asked for more than once
+	}
 	names, last, err := x.panel.after(s, p.end, partSize)
 	if err != nil {
 		return err

@@ -539,8 +539,13 @@ const (
 // fill decides how full pages are made: as the puts of the transaction have it that need the most room.
 func (b *bucket) fill(key []byte) {
 	if !b.put {
-		last, _ := b.Cursor().Last()
-		b.put, b.behind, b.FillPercent = true, bytes.Clone(last), fillLog // clone: its page may be moved
+		b.put, b.FillPercent = true, fillBetween
+		cursor := b.Cursor()
+		if at, _ := cursor.Seek(key); at != nil {
+			return // as with most keys that do not rise: the put will seek the same page, and the last one may be far
+		}
+		last, _ := cursor.Last()
+		b.behind, b.FillPercent = bytes.Clone(last), fillLog // clone: its page may be moved
 		b.last = b.behind
 	}
 	switch {

@@ -1,0 +1,61 @@
+package ledger
+
+import "hash/maphash"
+
+// glance keeps what a request about few objects has read in the snapshot in which it was looked up, for its transaction.
+// The zero value is empty.
+type glance struct {
+	desk   desk
+	events uint64 // in the log, in the snapshot; 0 if nothing is kept
+}
+
+// begin has a snapshot keep what is read in it, if that is for so few objects that they are looked up one by one.
+func (g *glance) begin(s *state, objects int) {
+	g.events = 0
+	if objects >= gathered {
+		return
+	}
+	g.desk.clear()
+	s.desk, g.events = &g.desk, s.counters.events
+}
+
+// show puts on the desk of a transaction what was read and has not changed since. What the transaction itself has changed
+// is on its desk already, and stays.
+func (g *glance) show(s *state) {
+	if g.events == 0 || s.recent == nil {
+		return
+	}
+	show(s, g.events, &g.desk.objects, &s.desk.objects)
+	show(s, g.events, &g.desk.chains, &s.desk.chains)
+	show(s, g.events, &g.desk.requests, &s.desk.requests)
+}
+
+func show[T any](s *state, events uint64, from, to *drawer[T]) {
+	for i := range from.sheets {
+		if one := &from.sheets[i]; *s.recent.of(one.id) <= events {
+			to.note(one.id, one.record, one.found)
+		}
+	}
+}
+
+// recency tells of each record of an object, chain or request by which event it was last changed, at the latest, since the
+// ledger was opened. Records share a place: then one seems to have changed with the other, and is read once more.
+// It is used by the one goroutine that commits.
+type recency struct {
+	seed   maphash.Seed
+	events [4096]uint64
+}
+
+func newRecency() *recency { return &recency{seed: maphash.MakeSeed()} }
+
+// of returns the last event by which a record can have changed, or one that a failed transaction would have made; 0 for none.
+func (r *recency) of(id recordID) *uint64 {
+	return &r.events[maphash.String(r.seed, id.name)%uint64(len(r.events))]
+}
+
+// changed tells that a record is written by a transaction.
+func (s *state) changed(id recordID) {
+	if s.recent != nil {
+		*s.recent.of(id) = s.counters.events
+	}
+}
