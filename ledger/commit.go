@@ -24,8 +24,9 @@ type decision func(*state) ([]change, error)
 // proposal is one caller's decision on its way through the queue.
 type proposal struct {
 	decide      decision
-	recorded    func() // called, unless nil, when its changes are made and only to be written
-	first, last uint64 // its events, once committed
+	made        *made              // what decide returned was made before; nil if not
+	recorded    func(*state) error // called, unless nil, when its changes are made and only to be written
+	first, last uint64             // its events, once committed
 	err         error
 	done        chan struct{} // closed when it is settled
 	lead        chan struct{} // gets a token when it is to lead
@@ -356,11 +357,21 @@ func (p *proposal) carryOut(s *state) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	if p.first, p.last, err = s.record(changes); err != nil {
+	if p.made != nil {
+		p.first, p.last = s.counters.events+1, p.made.state.counters.events
+		s.adopt(p.made)
+	} else if p.first, p.last, err = s.record(changes); err != nil {
 		return err
 	}
 	if p.recorded != nil {
-		p.recorded()
+		if err := p.recorded(s); err != nil {
+			return err
+		}
+	}
+	if p.made != nil {
+		if err := s.putMade(p.made); err != nil {
+			return err
+		}
 	}
 	return s.counters.checkWhole()
 }

@@ -39,7 +39,7 @@ func (x *raise) surveyPart(s *state, p *surveyed) error {
 		x.at = s.clock
 	}
 	x.seen.clear()
-	s.desk = &x.seen // each record is asked for more than once
+	s.desk = x.seen // each record is asked for more than once
 	names, last, err := x.panel.after(s, p.end, partSize)
 	if err != nil {
 		return err
