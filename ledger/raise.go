@@ -172,9 +172,16 @@ func (x *raise) prepare(ctx context.Context, behind string) (total int, err erro
 	if x.looked == nil {
 		x.at = time.Time{}
 	}
+	survey := func() (surveyed, error) { return x.survey(ctx, behind) }
+	if !x.alone() {
+		view := overview{x: x, desks: [...]*desk{x.seen, newPartDesk()}}
+		view.begin(ctx, behind)
+		defer func() { view.wait() }()
+		survey = func() (surveyed, error) { return view.next(ctx) }
+	}
 	var refusals []Refusal
 	for last := false; !last; {
-		p, err := x.survey(ctx, behind)
+		p, err := survey()
 		if err != nil {
 			return 0, err
 		}

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -292,6 +293,38 @@ func (p *panel) after(s *state, name string, limit int) (names []string, last bo
 		}
 		from = string(objectKey(candidates[len(candidates)-1].name))
 	}
+}
+
+// reach returns how far a number of objects behind a given one reach, or fewer if there are no more, whoever of them
+// belongs to the panel; and whether they are the last.
+func (p *panel) reach(s *state, name string, count int) (end string, last bool, err error) {
+	if !p.all {
+		from, found := slices.BinarySearch(p.names, name)
+		if found {
+			from++
+		}
+		if to := min(from+count, len(p.names)); to > from {
+			return p.names[to-1], to == len(p.names), nil
+		}
+		return name, true, nil
+	}
+	var key []byte
+	prefix := chainKey(p.question, "")
+	last = true
+	err = s.Scan(bucketChains, chainKey(p.question, string(objectKey(name))), func(at, _ []byte) bool {
+		if !bytes.HasPrefix(at, prefix) {
+			return false
+		}
+		if last = count > 0; last {
+			key = at
+		}
+		count--
+		return last
+	})
+	if key == nil {
+		return name, last, err
+	}
+	return string(key[len(prefix):]), last, err
 }
 
 // candidates returns the next chains of the question that are old enough, up to a limit, and whether there are no more.
