@@ -179,15 +179,17 @@ func (x *raise) prepare(ctx context.Context, behind string) (total int, err erro
 		defer func() { view.wait() }()
 		survey = func() (surveyed, error) { return view.next(ctx) }
 	}
-	var refusals []Refusal
+	var refusals []Refusal // of a request that must be whole; another one finds them again, part by part
 	for last := false; !last; {
 		p, err := survey()
 		if err != nil {
 			return 0, err
 		}
-		refusals = append(refusals, p.refused...)
 		last, behind = p.last, p.end
-		if len(refusals) > 0 && !x.request.Partial {
+		if !x.request.Partial {
+			refusals = append(refusals, p.refused...)
+		}
+		if len(refusals) > 0 {
 			continue // nobody will be drawn from, so nobody's truth is asked for
 		}
 		total += p.objects
@@ -195,9 +197,11 @@ func (x *raise) prepare(ctx context.Context, behind string) (total int, err erro
 		if err != nil {
 			return 0, err
 		}
-		refusals = append(refusals, missing...)
+		if !x.request.Partial {
+			refusals = append(refusals, missing...)
+		}
 	}
-	if len(refusals) > 0 && !x.request.Partial {
+	if len(refusals) > 0 {
 		return 0, x.refuse(refusals)
 	}
 	return total, nil
