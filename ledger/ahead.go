@@ -7,13 +7,15 @@ import (
 	"github.com/sluicedp/sluice/ledger/store"
 )
 
-// ahead reads the next part of a request, and decides it where that can be done early, while one is recorded and
-// committed. What it found holds if nobody but the request itself has changed the ledger since; else it is found anew.
+// ahead reads the next part of a request, and makes it where that can be done early, while one is committed. What it
+// found holds if nobody but the request itself has changed the ledger since; else it is found anew.
 type ahead struct {
 	done    chan struct{} // closed when that has ended; nil if nothing was begun
-	behind  string
+	behind  leaving
 	desk    *desk
 	spare   *desk // which the transaction may be working on
+	stage   *stage
+	rest    *stage // likewise
 	chances chances
 	names   []string
 	last    bool
@@ -21,21 +23,20 @@ type ahead struct {
 	upTo    uint64 // the last event with which what was found still holds, or 0
 	err     error  // why nothing was found
 
-	decided bool
-	part    part
-	clock   time.Time // when it was decided
-	holds   []*hold   // that were counted
+	made  *made // nil if only names were found
+	clock time.Time
+	holds []*hold // that were counted
 }
 
-// begin begins with the part of a request behind an object.
-func (a *ahead) begin(l *Ledger, b *bulk, behind string) {
+// begin begins with the part of a request behind another.
+func (a *ahead) begin(l *Ledger, b *bulk, behind leaving) {
 	a.wait()
 	if a.desk == nil {
-		a.desk, a.spare, a.chances = &desk{}, &desk{}, newChances()
+		a.desk, a.spare, a.stage, a.rest, a.chances = newPartDesk(), newPartDesk(), &stage{}, &stage{}, newChances()
 	}
-	a.desk, a.spare = a.spare, a.desk
+	a.desk, a.spare, a.stage, a.rest = a.spare, a.desk, a.rest, a.stage
 	a.desk.clear()
-	a.behind, a.upTo, a.decided, a.done = behind, 0, false, make(chan struct{})
+	a.behind, a.upTo, a.made, a.done = behind, 0, nil, make(chan struct{})
 	a.holds = l.holds.list()
 	go func() {
 		defer close(a.done)
@@ -56,12 +57,24 @@ func (a *ahead) look(l *Ledger, b *bulk, r store.Reader) error {
 	s.known, s.desk, s.chances = &l.known, a.desk, a.chances
 	s.tell(l.clock())
 	a.events, a.clock = s.counters.events, s.clock
-	if a.names, a.last, err = b.panel.after(s, a.behind, partSize); err != nil || !b.early {
+	if a.names, a.last, err = b.panel.after(s, a.behind.cursor, partSize); err != nil || !b.early {
 		return err
 	}
-	a.part, err = b.decide(s, a.names)
-	a.decided = err == nil // else the transaction will come to the same, and say so
-	return nil
+	if a.events+1 != a.behind.first && a.events != a.behind.counters.events {
+		return errNotAhead
+	}
+	p, err := b.decide(s, a.names)
+	if err != nil {
+		return nil // the transaction will come to the same, and say so
+	}
+	if s.salts = randomBytes; l.salts != nil {
+		s.salts = l.salts
+	}
+	a.stage.begin(r, a.behind)
+	s.Reader = a.stage
+	a.made, err = a.behind.make(s, a.stage, b.finish(p, a.names, a.last, a.behind.dealt))
+	a.stage.Reader = nil // it ends now
+	return err
 }
 
 // wait waits until nothing is going on.
@@ -82,26 +95,37 @@ func (a *ahead) own(first, last uint64) {
 	}
 }
 
-// holdsStill tells whether the decision is the one that a transaction would come to: the clock has not gone back, and no
+// holdsStill tells whether what was made is what a transaction would come to: the clock has not gone back, and no
 // other request has begun, or ceased, to hold budget.
 func (a *ahead) holdsStill(l *Ledger, s *state) bool {
 	now := l.holds.list()
 	same := len(now) == len(a.holds) && (len(now) == 0 || &now[0] == &a.holds[0])
-	return a.decided && same && !s.clock.Before(a.clock)
+	return a.made != nil && same && !s.clock.Before(a.clock)
 }
 
-// next returns who is in the part behind an object, whether it is the last, and what is decided for it.
-func (b *bulk) next(l *Ledger, s *state, behind string) (names []string, last bool, p part, err error) {
+// next returns the part behind an object as it was made, or decides it.
+func (b *bulk) next(l *Ledger, s *state, st *standing) (ending, *made, error) {
 	a := &b.ahead
 	a.wait()
-	if a.done != nil && a.err == nil && a.behind == behind && a.upTo == s.counters.events {
+	var names []string
+	var last bool
+	var err error
+	found := a.done != nil && a.err == nil && a.behind.cursor == st.cursor && a.upTo == s.counters.events
+	switch {
+	case found && a.holdsStill(l, s):
+		return a.made.ending, a.made, nil
+	case found && a.made == nil:
 		names, last, s.desk = a.names, a.last, a.desk
-		if a.holdsStill(l, s) {
-			return names, last, a.part, nil
+	default:
+		if names, last, err = b.panel.after(s, st.cursor, partSize); err != nil {
+			return ending{}, nil, err
 		}
-	} else if names, last, err = b.panel.after(s, behind, partSize); err != nil {
-		return nil, false, part{}, err
 	}
-	p, err = b.decide(s, names)
-	return names, last, p, err
+	p, err := b.decide(s, names)
+	if err != nil {
+		return ending{}, nil, err
+	}
+	e := b.finish(p, names, last, st.dealt)
+	e.end.first = s.counters.events + 1
+	return e, nil, nil
 }

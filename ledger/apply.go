@@ -254,7 +254,6 @@ func (s *state) putChain(question uint32, name string, c chain) error {
 }
 
 func (s *state) writeChain(id recordID, c chain) error {
-	s.changed(id)
 	k := s.draft.key()
 	k.buf = appendChainKey(k.buf, id.question, id.name)
 	c.encodeTo(s.draft.value())
@@ -307,7 +306,7 @@ func (s *state) respond(question uint32, c *chain, epsilon privacy.Epsilon, r re
 	if recorded || epsilon.IsZero() || !q.has(epsilon, r.value) || r.method != methodAt(at, len(c.levels)) {
 		return cost, orCorrupt(nil, "a response of %v at ε=%s by %s", r.value, epsilon, r.method)
 	}
-	if !s.plain { // else nobody else has them
+	if !s.plain && (at < len(c.levels) || !s.desk.hasPage()) { // else nobody else has them, or the room behind them
 		c.levels = slices.Clip(c.levels)
 	}
 	c.levels = slices.Insert(c.levels, at, newLevel(epsilon, r.value, number))
@@ -577,7 +576,6 @@ func (s *state) putRequest(key string, r request) error {
 }
 
 func (s *state) writeRequest(id recordID, r request) error {
-	s.changed(id)
 	k := s.draft.key()
 	k.buf = append(k.buf, id.name...)
 	r.encodeTo(s.draft.value())

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+
+	tests "github.com/sluicedp/sluice/internal/pace" // pace is what an audit keeps to
 )
 
 // benchCrowd is how many objects are enrolled where the benchmark does not say otherwise.
@@ -213,10 +215,14 @@ func crowded(t testing.TB, callers, n int, do func(i int) error) (took time.Dura
 }
 
 // BenchmarkRaiseAll raises everybody to three levels, one after the other, in transactions of bounded size. What that
-// writes is recorded in another run than the one that is timed.
+// writes is recorded in another run than the one that is timed. A long run does so for a million objects.
 func BenchmarkRaiseAll(b *testing.B) {
 	usualGarbage(b)
-	const objects, levels = 100_000, 3
+	const levels = 3
+	objects := benchCrowd
+	if tests.Long() {
+		objects = 1_000_000
+	}
 	path, _ := benchFile(b, objects)
 	raise := func(l *Ledger) error {
 		for round := range levels {
@@ -231,18 +237,53 @@ func BenchmarkRaiseAll(b *testing.B) {
 		l := open(b, bareCopy(b, path), Options{})
 		t.ours = append(t.ours, timed(b, func() error { return raise(l) }))
 		closed(b, l)
-
-		ours := bareCopy(b, path)
-		db := openBare(b, bareCopy(b, ours))
-		l, r := recorded(b, ours, Options{})
-		var bare time.Duration
-		r.each = func(writes []bareWrite) {
-			writes = lastOf(writes)
-			bare += timed(b, func() error { return applyBare(db, writes) })
-		}
-		must(b, raise(l))
-		t.bare = append(t.bare, bare)
-		must(b, errors.Join(l.Close(), db.Close()))
+		t.bare = append(t.bare, bareTime(b, path, raise))
 	}
 	t.report(b, "bare", levels*objects)
+}
+
+// BenchmarkSellAll sells the responses of the largest panel there may be, which is one transaction: first levels, and then
+// higher ones, to one buyer.
+func BenchmarkSellAll(b *testing.B) {
+	usualGarbage(b)
+	path := create(b)
+	l := open(b, path, Options{})
+	closed(b, sellers(b, l, "10", "10", benchNames(MaxPanel)...))
+	const levels = 2
+	sellAll := func(l *Ledger) error {
+		for round := range levels {
+			if _, err := l.Sell(context.Background(), purchase(b, fmt.Sprint("sale ", round), "buyer", fmt.Sprint(1+round))); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var t turns
+	most := 0.0
+	for b.Loop() {
+		l := open(b, bareCopy(b, path), Options{})
+		heap, stop := watchHeap()
+		t.ours = append(t.ours, timed(b, func() error { return sellAll(l) }))
+		stop()
+		most = max(most, float64(heap.Load())/(1<<20))
+		closed(b, l)
+		t.bare = append(t.bare, bareTime(b, path, sellAll))
+	}
+	t.report(b, "bare", levels*MaxPanel)
+	b.ReportMetric(most, "sale-MiB")
+}
+
+// bareTime returns how long bare bbolt takes to write, to a copy of the file, what something writes to another.
+func bareTime(b *testing.B, path string, write func(*Ledger) error) (took time.Duration) {
+	b.Helper()
+	ours := bareCopy(b, path)
+	db := openBare(b, bareCopy(b, ours))
+	l, r := recorded(b, ours, Options{})
+	r.each = func(writes []bareWrite) {
+		writes = lastOf(writes)
+		took += timed(b, func() error { return applyBare(db, writes) })
+	}
+	must(b, write(l))
+	must(b, errors.Join(l.Close(), db.Close()))
+	return took
 }

@@ -24,8 +24,9 @@ type decision func(*state) ([]change, error)
 // proposal is one caller's decision on its way through the queue.
 type proposal struct {
 	decide      decision
-	recorded    func() // called, unless nil, when its changes are made and only to be written
-	first, last uint64 // its events, once committed
+	made        *made              // what decide returned was made before; nil if not
+	recorded    func(*state) error // called, unless nil, when its changes are made and only to be written
+	first, last uint64             // its events, once committed
 	err         error
 	done        chan struct{} // closed when it is settled; nil if it led at once, and nobody waits
 	lead        chan struct{} // gets a token when it is to lead; likewise
@@ -306,6 +307,7 @@ func (l *Ledger) commit(batch []*proposal) error {
 			return err
 		}
 		l.lend(s)
+		spool.recent, spool.event = l.recent, s.counters.events+1
 		before := s.counters.events
 		for _, p := range batch {
 			if err := p.carryOut(s); err != nil {
@@ -338,7 +340,7 @@ func (l *Ledger) commit(batch []*proposal) error {
 // lend gives a transaction what the ledger has at hand for it. The edge is a copy: the transaction may fail.
 func (l *Ledger) lend(s *state) {
 	l.desk.clear()
-	s.desk, s.recent = &l.desk, l.recent
+	s.desk, s.changes = &l.desk, l.recent
 	s.chances = chances{l.sampler, l.outputs}
 	if l.salts != nil {
 		s.salts = l.salts
@@ -359,11 +361,21 @@ func (p *proposal) carryOut(s *state) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	if p.first, p.last, err = s.record(changes); err != nil {
+	if p.made != nil {
+		p.first, p.last = s.counters.events+1, p.made.state.counters.events
+		s.adopt(p.made)
+	} else if p.first, p.last, err = s.record(changes); err != nil {
 		return err
 	}
 	if p.recorded != nil {
-		p.recorded()
+		if err := p.recorded(s); err != nil {
+			return err
+		}
+	}
+	if p.made != nil {
+		if err := s.putMade(p.made); err != nil {
+			return err
+		}
 	}
 	return s.counters.checkWhole()
 }

@@ -14,7 +14,14 @@ type desk struct {
 	objects  drawer[object]
 	chains   drawer[chain]
 	requests drawer[request]
+	levels   levelPage // for the levels of chains that are read one after the other
 }
+
+// newPartDesk returns a desk for one part of a long request after the other. It keeps memory between them.
+func newPartDesk() *desk { return &desk{levels: levelPage{most: 4 * partSize}} }
+
+// hasPage tells whether the levels of a chain have room for one more behind them, which nobody else uses.
+func (d *desk) hasPage() bool { return d != nil && d.levels.most > 0 }
 
 // recordID names a record: a chain by question and object, an object by its name, a request by its key.
 type recordID struct {
@@ -152,6 +159,7 @@ func (d *desk) clear() {
 	d.objects.clear()
 	d.chains.clear()
 	d.requests.clear()
+	d.levels.clear()
 }
 
 // flushDesk writes what changed on the desk.

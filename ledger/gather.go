@@ -38,7 +38,7 @@ func (s *state) gather(names []string, question uint32) error {
 		return wanted
 	}
 	return s.walk(bucketChains, len(names), chainAt, func(i int, value []byte) error {
-		c, found, err := decodeRecord(bucketChains, wanted, value, decodeChain)
+		c, found, err := decodeRecord(bucketChains, wanted, value, s.desk.levels.decodeChain)
 		if err == nil {
 			s.desk.chains.note(recordID{question, names[i]}, c, found)
 		}

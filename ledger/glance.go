@@ -22,7 +22,7 @@ func (g *glance) begin(s *state, objects int) {
 // show puts on the desk of a transaction what was read and has not changed since. What the transaction itself has changed
 // is on its desk already, and stays.
 func (g *glance) show(s *state) {
-	if g.events == 0 || s.recent == nil {
+	if g.events == 0 || s.changes == nil {
 		return
 	}
 	show(s, g.events, &g.desk.objects, &s.desk.objects)
@@ -32,15 +32,15 @@ func (g *glance) show(s *state) {
 
 func show[T any](s *state, events uint64, from, to *drawer[T]) {
 	for i := range from.sheets {
-		if one := &from.sheets[i]; *s.recent.of(one.id) <= events {
+		if one := &from.sheets[i]; s.changes.last(one.id.name) <= events {
 			to.note(one.id, one.record, one.found)
 		}
 	}
 }
 
-// recency tells of each record of an object, chain or request by which event it was last changed, at the latest, since the
-// ledger was opened. Records share a place: then one seems to have changed with the other, and is read once more.
-// It is used by the one goroutine that commits.
+// recency tells of each name of an object or request since which event no record of it has changed, as far as the ledger
+// was open. Every put and delete of a transaction goes by it, whoever makes it. Names share a place: then one seems to have
+// changed with the other, and is read once more. It is used by the one goroutine that commits.
 type recency struct {
 	seed   maphash.Seed
 	events [4096]uint64
@@ -48,14 +48,25 @@ type recency struct {
 
 func newRecency() *recency { return &recency{seed: maphash.MakeSeed()} }
 
-// of returns the last event by which a record can have changed, or one that a failed transaction would have made; 0 for none.
-func (r *recency) of(id recordID) *uint64 {
-	return &r.events[maphash.String(r.seed, id.name)%uint64(len(r.events))]
+// last returns the first event of the last transaction that can have changed a record of a name, or would have if it had not
+// failed; 0 for none. A snapshot with that event or a later one shows what the transaction has left.
+func (r *recency) last(name string) uint64 {
+	return r.events[maphash.String(r.seed, name)%uint64(len(r.events))]
 }
 
-// changed tells that a record is written by a transaction.
-func (s *state) changed(id recordID) {
-	if s.recent != nil {
-		*s.recent.of(id) = s.counters.events
+// changed notes that a transaction that begins with an event writes or deletes a record.
+func (r *recency) changed(bucket string, key []byte, event uint64) {
+	if r == nil {
+		return
 	}
+	switch bucket {
+	case bucketObjects: // the lists of questions right behind an object are on nobody's desk
+		key = key[:len(key)-1]
+	case bucketChains:
+		key = key[len(chainKey(0, "")):]
+	case bucketRequests:
+	default:
+		return
+	}
+	r.events[maphash.Bytes(r.seed, key)%uint64(len(r.events))] = event
 }

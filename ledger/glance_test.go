@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+
+	"github.com/sluicedp/sluice/ledger/store"
 )
 
 // whileAsked returns truths that are yes, and calls then while they are asked for the first time: between the snapshot in
@@ -139,21 +141,61 @@ func TestRequestsOfOneTransactionSeeEachOther(t *testing.T) {
 	wantClean(t, l, VerifyRequest{})
 }
 
-// A record is shown only if it was read behind the last event by which it can have changed.
+// A record is shown only if it was read behind the last transaction that can have changed it.
 func TestOnlyWhatIsUnchangedIsShown(t *testing.T) {
-	id := recordID{1, "ann"}
 	for _, c := range []struct {
-		read, changed uint64
-		shown         bool
-	}{{5, 0, true}, {5, 5, true}, {5, 6, false}, {0, 0, false}} {
-		s := &state{desk: &desk{}, recent: newRecency()}
-		s.counters.events = c.changed
-		s.changed(id)
-		g := glance{events: c.read}
-		g.desk.chains.note(id, chain{orders: 7}, true)
-		g.show(s)
-		if _, shown := s.desk.chains.place(id); shown != c.shown {
-			t.Errorf("read at event %d, changed by %d: shown is %v", c.read, c.changed, shown)
+		bucket string
+		key    []byte
+		read   uint64
+		shown  bool
+	}{
+		{bucketObjects, objectKey("ann"), 5, true},
+		{bucketObjects, objectKey("ann"), 4, false},
+		{bucketChains, chainKey(1, "ann"), 5, true},
+		{bucketChains, chainKey(1, "ann"), 4, false},
+		{bucketRequests, []byte("ann"), 4, false},
+		{bucketTallies, []byte("ann"), 4, true},
+		{bucketObjects, objectKey("ann"), 0, false}, // nothing was read
+	} {
+		for name, write := range map[string]func(s *spool) error{
+			"put":    func(s *spool) error { return s.Put(c.bucket, c.key, nil) },
+			"delete": func(s *spool) error { return s.Delete(c.bucket, c.key) },
+		} {
+			s := &state{desk: &desk{}, changes: newRecency()}
+			must(t, write(&spool{into: nowhere{}, recent: s.changes, event: 5}))
+			g := glance{events: c.read}
+			id := recordID{1, "ann"}
+			g.desk.chains.note(id, chain{orders: 7}, true)
+			g.show(s)
+			if _, shown := s.desk.chains.place(id); shown != c.shown {
+				t.Errorf("%s of %x in %s by event 5, read at event %d: shown is %v", name, c.key, c.bucket, c.read, shown)
+			}
 		}
 	}
+}
+
+// nowhere is a writer that writes nothing.
+type nowhere struct{ store.Writer }
+
+func (nowhere) Put(string, []byte, []byte) error { return nil }
+func (nowhere) Delete(string, []byte) error      { return nil }
+
+// A part of a long raise that was made ahead changes its objects like any other: who has read one of them before reads it
+// again.
+func TestWhatWasMadeAheadIsSeenToHaveChanged(t *testing.T) {
+	const objects = 3 * partSize
+	names := crowd(objects)
+	l := voters(t, inMemory(t, Options{}), "10", names...)
+	r := releaseOf(t, "mine", names[objects-1], "2") // in a part that is made ahead
+	r.Truth = whileAsked(func() {
+		all := order(t, "all", "1")
+		if _, err := l.Raise(t.Context(), all); err != nil {
+			t.Fatal(err)
+		}
+	})
+	release(t, l, r)
+	if state := objectOf(t, l, r.Object); len(state.Chains[0].Levels) != 2 || state.Spent != eps(t, "2") {
+		t.Errorf("%s has %d levels and has spent %s", r.Object, len(state.Chains[0].Levels), state.Spent)
+	}
+	wantClean(t, l, VerifyRequest{})
 }

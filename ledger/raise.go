@@ -103,7 +103,7 @@ type raise struct {
 	panel    panel
 	at       time.Time // when the survey began
 	hold     *hold
-	seen     desk      // what the survey reads
+	seen     *desk     // what the survey reads
 	looked   *surveyed // what the snapshot in which the request was looked up says of its objects, if they are few
 	truths   told
 	rest     string // the first object whose truth was not kept, or ""
@@ -121,7 +121,7 @@ func (l *Ledger) newRaise(ctx context.Context, r RaiseRequest) (*raise, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &raise{ledger: l, request: r}
+	x := &raise{ledger: l, request: r, seen: newPartDesk()}
 	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
 		return nil, err
 	}
@@ -172,15 +172,24 @@ func (x *raise) prepare(ctx context.Context, behind string) (total int, err erro
 	if x.looked == nil {
 		x.at = time.Time{}
 	}
-	var refusals []Refusal
+	survey := func() (surveyed, error) { return x.survey(ctx, behind) }
+	if !x.alone() {
+		view := overview{x: x, desks: [...]*desk{x.seen, newPartDesk()}}
+		view.begin(ctx, behind)
+		defer func() { view.wait() }()
+		survey = func() (surveyed, error) { return view.next(ctx) }
+	}
+	var refusals []Refusal // of a request that must be whole; another one finds them again, part by part
 	for last := false; !last; {
-		p, err := x.survey(ctx, behind)
+		p, err := survey()
 		if err != nil {
 			return 0, err
 		}
-		refusals = append(refusals, p.refused...)
 		last, behind = p.last, p.end
-		if len(refusals) > 0 && !x.request.Partial {
+		if !x.request.Partial {
+			refusals = append(refusals, p.refused...)
+		}
+		if len(refusals) > 0 {
 			continue // nobody will be drawn from, so nobody's truth is asked for
 		}
 		total += p.objects
@@ -188,9 +197,11 @@ func (x *raise) prepare(ctx context.Context, behind string) (total int, err erro
 		if err != nil {
 			return 0, err
 		}
-		refusals = append(refusals, missing...)
+		if !x.request.Partial {
+			refusals = append(refusals, missing...)
+		}
 	}
-	if len(refusals) > 0 && !x.request.Partial {
+	if len(refusals) > 0 {
 		return 0, x.refuse(refusals)
 	}
 	return total, nil
@@ -229,9 +240,10 @@ func (x *raise) assess(s *state, name string, at time.Time) (subject, verdict, *
 
 // decide draws for one part.
 func (x *raise) decide(s *state, names []string) (part, error) {
-	var p part
+	p := part{changes: make([]change, 0, len(names)+1)} // and the event that settles it
+	page := make([]released, 0, len(names))
 	for _, name := range names {
-		refusal, err := x.answer(s, name, &p)
+		refusal, err := x.answer(s, name, &p, &page)
 		if err != nil {
 			return p, err
 		}
@@ -245,8 +257,8 @@ func (x *raise) decide(s *state, names []string) (part, error) {
 	return p, nil
 }
 
-// answer adds to a part what the raise does with one object, unless it is refused.
-func (x *raise) answer(s *state, name string, p *part) (*Refusal, error) {
+// answer adds to a part what the raise does with one object, unless it is refused. There is room on the page.
+func (x *raise) answer(s *state, name string, p *part, page *[]released) (*Refusal, error) {
 	o, v, refusal, err := x.assess(s, name, earlier(x.at, s.clock))
 	if err != nil || refusal != nil {
 		return refusal, err
@@ -267,7 +279,8 @@ func (x *raise) answer(s *state, name string, p *part) (*Refusal, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.changes = append(append(p.changes, first...), &released{name, x.question.number, x.request.Epsilon, r})
+	*page = append(*page, released{name, x.question.number, x.request.Epsilon, r})
+	p.changes = append(append(p.changes, first...), &(*page)[len(*page)-1])
 	x.given = newLevel(x.request.Epsilon, r.value, s.counters.events+uint64(len(p.changes)))
 	return nil, nil
 }

@@ -464,10 +464,15 @@ func decodeLevel(d *decoder) level {
 type levelPage struct {
 	page []level
 	used int
+	most int // to how many levels the page may grow, if at all
 }
 
 // take returns memory for some levels. On a page there is room for one more behind them.
 func (p *levelPage) take(n int) []level {
+	if n >= len(p.page)-p.used && n < p.most && len(p.page) < p.most {
+		const least = 256
+		p.page, p.used = make([]level, min(max(2*len(p.page), least, n+1), p.most)), 0 // what was taken keeps the former one
+	}
 	switch {
 	case n < len(p.page)-p.used:
 		taken := p.page[p.used : p.used+n : p.used+n+1]

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -294,6 +295,38 @@ func (p *panel) after(s *state, name string, limit int) (names []string, last bo
 	}
 }
 
+// reach returns how far a number of objects behind a given one reach, or fewer if there are no more, whoever of them
+// belongs to the panel; and whether they are the last.
+func (p *panel) reach(s *state, name string, count int) (end string, last bool, err error) {
+	if !p.all {
+		from, found := slices.BinarySearch(p.names, name)
+		if found {
+			from++
+		}
+		if to := min(from+count, len(p.names)); to > from {
+			return p.names[to-1], to == len(p.names), nil
+		}
+		return name, true, nil
+	}
+	var key []byte
+	prefix := chainKey(p.question, "")
+	last = true
+	err = s.Scan(bucketChains, chainKey(p.question, string(objectKey(name))), func(at, _ []byte) bool {
+		if !bytes.HasPrefix(at, prefix) {
+			return false
+		}
+		if last = count > 0; last {
+			key = at
+		}
+		count--
+		return last
+	})
+	if key == nil {
+		return name, last, err
+	}
+	return string(key[len(prefix):]), last, err
+}
+
 // candidates returns the next chains of the question that are old enough, up to a limit, and whether there are no more.
 func (p *panel) candidates(s *state, from string, limit int) (found []candidate, end bool, err error) {
 	end = true
@@ -397,13 +430,13 @@ type bulk struct {
 	// prepare looks at the whole panel behind the object named, before anything is written, and may
 	// refuse. It returns the number of objects it found.
 	prepare func(ctx context.Context, behind string) (int, error)
-	ahead   ahead // what is read for the next part while one is committed
+	ahead   ahead // what is made of the next part while one is committed
 	// ready, if set, looks at the objects of the next part, before it is decided.
 	ready func(ctx context.Context, behind string) error
 	// decide makes the changes for the objects of one part. Who belongs to it may have changed since
 	// it was looked at.
 	decide func(s *state, names []string) (part, error)
-	// early: a part can be decided before the part in front of it is committed.
+	// early: a part can be decided, and recorded, before the part in front of it is committed.
 	early bool
 }
 
@@ -511,45 +544,62 @@ func (l *Ledger) runParts(ctx context.Context, b *bulk, st *standing, total int,
 	return nil
 }
 
+// ending is a part with the event that settles it.
+type ending struct {
+	n       int    // how many objects it is about
+	cursor  string // the last of them
+	end     *settled
+	changes []change
+}
+
+// finish adds the event that settles a part. Where it begins is not known yet. dealt is how many objects those in front
+// of it were about; see standing.
+func (b *bulk) finish(p part, names []string, last bool, dealt uint64) ending {
+	e := ending{n: len(names) - p.left, end: &settled{key: b.key, digest: b.digest, through: b.panel.through}}
+	if e.n > 0 {
+		e.cursor = names[e.n-1]
+	}
+	e.end.final = last && p.left == 0
+	b.panel.stop(e.end, dealt+uint64(e.n), e.cursor)
+	e.changes = p.settle(e.end)
+	return e
+}
+
 // runPart carries out the part behind st.cursor, adds it to the outcome and moves st behind it.
 func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, into *outcome) (n int, err error) {
-	end := &settled{key: b.key, digest: b.digest, through: st.through}
-	cursor := ""
-	var changes []change
-	p := &proposal{decide: func(s *state) ([]change, error) {
+	var e ending
+	p := &proposal{}
+	p.decide = func(s *state) ([]change, error) {
 		b.glanced.show(s)
 		if now, err := s.standing(b.key, b.digest); err != nil {
 			return nil, err
 		} else if len(now.settled) != len(st.settled) {
 			return nil, errOvertaken
 		}
-		names, final, p, err := b.next(l, s, st.cursor)
-		if err != nil {
-			return nil, err
+		e, p.made, err = b.next(l, s, st)
+		return e.changes, err
+	}
+	// While the part is written, the next one is made; earlier they would be in each other's way.
+	p.recorded = func(s *state) error {
+		if e.end.final {
+			return nil
 		}
-		if n = len(names) - p.left; n > 0 {
-			cursor = names[n-1]
+		left, err := s.leave(b.key)
+		left.cursor, left.dealt, left.first = e.cursor, e.end.done, e.end.first
+		if err == nil {
+			b.ahead.begin(l, b, left)
 		}
-		end.first, end.final = s.counters.events+1, final && p.left == 0
-		b.panel.stop(end, st.dealt+uint64(n), cursor)
-		changes = p.settle(end)
-		return changes, nil
-	}}
-	// While the part is written, the next one is looked at; earlier they would be in each other's way.
-	p.recorded = func() {
-		if !end.final {
-			b.ahead.begin(l, b, cursor)
-		}
+		return err
 	}
 	_, last, err := l.propose(ctx, p)
 	if err != nil {
 		return 0, err
 	}
-	into.settle(end, last, changes)
-	b.ahead.own(end.first, last)
+	into.settle(e.end, last, e.changes)
+	b.ahead.own(e.end.first, last)
 	st.settled = append(slices.Clip(st.settled), last)
-	st.cursor, st.done, st.dealt = cursor, end.final, end.done
-	return n, nil
+	st.cursor, st.done, st.dealt = e.cursor, e.end.final, e.end.done
+	return e.n, nil
 }
 
 // eachPart passes the panel behind an object to visit, in snapshots of one part each.

@@ -15,8 +15,10 @@ type spool struct {
 	work    chan []spooled // nil if nothing runs in the background
 	free    chan []spooled // memory to be used again
 	done    chan struct{}
-	err     error // of what was put in the background; only after done
-	panic   any   // likewise
+	err     error    // of what was put in the background; only after done
+	panic   any      // likewise
+	recent  *recency // is told what changes, as by this event; nil for nobody
+	event   uint64
 }
 
 type spooled struct {
@@ -32,6 +34,7 @@ const (
 )
 
 func (s *spool) Put(bucket string, key, value []byte) error {
+	s.recent.changed(bucket, key, s.event)
 	if s.records == nil {
 		s.records = make([]spooled, 0, spoolFirst)
 	}
@@ -125,6 +128,7 @@ func (s *spool) Scan(bucket string, from []byte, visit func(key, value []byte) b
 }
 
 func (s *spool) Delete(bucket string, key []byte) error {
+	s.recent.changed(bucket, key, s.event)
 	if err := s.settle(); err != nil {
 		return err
 	}

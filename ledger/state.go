@@ -51,10 +51,10 @@ type state struct {
 	tallies  map[tallyKey]*tally // those that changed, until flush
 	recounts []recounted         // of the event being applied, if plain
 	desk     *desk               // the records worked on; nil to read and write each anew
-	recent   *recency            // is told of the records that are written; nil for nobody
+	written  written             // for events
+	changes  *recency            // which records have changed when; nil if nobody knows
 	levels   levelPage           // for the levels of chains, if plain
 	draft    draft               // for records
-	written  written             // for events
 	edge     *logtree.Edge       // of the tree; nil until it is needed
 	chances  chances             // what is drawn from
 	salts    func([]byte)        // fills salts with random bytes
@@ -107,7 +107,8 @@ func (s *state) checkBegun() error {
 
 // tell tells the time. That of the log does not run back, whatever the clock does.
 func (s *state) tell(clock time.Time) {
-	s.clock, s.now = clock.UTC(), clock.UTC()
+	s.clock = clock.UTC().Round(0) // as it will be read from the log: without a monotonic reading
+	s.now = s.clock
 	if s.now.Before(s.counters.last) {
 		s.now = s.counters.last
 	}
@@ -256,7 +257,6 @@ func (s *state) putObject(name string, o object) error {
 }
 
 func (s *state) writeObject(id recordID, o object) error {
-	s.changed(id)
 	k := s.draft.key()
 	k.buf = appendObjectKey(k.buf, id.name)
 	o.encodeTo(s.draft.value())
@@ -352,6 +352,10 @@ func (s *state) scanObjects(behind string, visit func(name string) bool) error {
 // scanChains visits the chains of a question from a name on.
 func (s *state) scanChains(question uint32, from string, visit func(name string, c chain) bool) error {
 	prefix := chainKey(question, "")
+	levels := &levelPage{}
+	if s.desk != nil {
+		levels = &s.desk.levels
+	}
 	var fault error
 	err := s.Scan(bucketChains, chainKey(question, from), func(key, value []byte) bool {
 		if len(key) < len(prefix) || string(key[:len(prefix)]) != string(prefix) {
@@ -359,7 +363,7 @@ func (s *state) scanChains(question uint32, from string, visit func(name string,
 		}
 		name := string(key[len(prefix):])
 		var c chain
-		if c, fault = openChain(key, value); fault != nil {
+		if c, fault = levels.openChain(key, value); fault != nil {
 			return false
 		}
 		if s.desk != nil {
@@ -373,10 +377,12 @@ func (s *state) scanChains(question uint32, from string, visit func(name string,
 	return err
 }
 
-func openChain(key, value []byte) (chain, error) {
+func openChain(key, value []byte) (chain, error) { return new(levelPage).openChain(key, value) }
+
+func (p *levelPage) openChain(key, value []byte) (chain, error) {
 	payload, err := unseal(bucketChains, key, value)
 	if err != nil {
 		return chain{}, err
 	}
-	return decodeChain(payload)
+	return p.decodeChain(payload)
 }

@@ -1,6 +1,9 @@
 package ledger
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // surveyed is what prepare learns about up to partSize objects.
 type surveyed struct {
@@ -40,15 +43,21 @@ func (x *raise) surveyPart(s *state, p *surveyed) error {
 	}
 	if s.desk == nil {
 		x.seen.clear()
-		s.desk = &x.seen // each record is asked for more than once
+		s.desk = x.seen // each record is asked for more than once
 	}
 	names, last, err := x.panel.after(s, p.end, partSize)
 	if err != nil {
 		return err
 	}
-	if p.objects, p.last = len(names), last; len(names) > 0 {
+	if p.last = last; len(names) > 0 {
 		p.end = names[len(names)-1]
 	}
+	return x.surveyNames(s, names, p)
+}
+
+// surveyNames looks at objects that are on the desk.
+func (x *raise) surveyNames(s *state, names []string, p *surveyed) error {
+	p.objects = len(names)
 	p.needy, p.bound = make([]string, 0, len(names)), make([]*tag, 0, len(names))
 	for _, name := range names {
 		o, v, refusal, err := x.assess(s, name, x.at)
@@ -63,6 +72,87 @@ func (x *raise) surveyPart(s *state, p *surveyed) error {
 		}
 	}
 	return nil
+}
+
+// overview surveys a panel slice by slice, two at a time on cores of their own: to look at everybody is a good part of a
+// long request.
+type overview struct {
+	x     *raise
+	desks [2]*desk
+	begun int
+	slice *slice // the last one begun
+}
+
+// slice is a survey of some objects under way.
+type slice struct {
+	surveyed               // end and last as soon as it is bounded, the rest when it is done
+	bounded  chan struct{} // closed when it is known where the slice ends
+	done     chan struct{}
+	err      error
+	panic    any
+}
+
+// begin begins with the objects behind one.
+func (v *overview) begin(ctx context.Context, behind string) {
+	p := &slice{bounded: make(chan struct{}), done: make(chan struct{})}
+	desk := v.desks[v.begun%len(v.desks)]
+	v.slice, v.begun = p, v.begun+1
+	go func() {
+		defer close(p.done)
+		defer func() { p.panic = recover() }()
+		bounded := false
+		bound := func() {
+			if !bounded {
+				bounded = true
+				close(p.bounded)
+			}
+		}
+		defer bound()
+		if p.err = ctx.Err(); p.err == nil {
+			p.err = v.x.ledger.view(ctx, func(s *state) error { return v.x.surveySlice(s, p, behind, desk, bound) })
+		}
+	}()
+}
+
+// next returns the slice that was begun last, with the one behind it under way.
+func (v *overview) next(ctx context.Context) (surveyed, error) {
+	p := v.slice
+	<-p.bounded
+	if p.end != "" && !p.last {
+		v.begin(ctx, p.end)
+	}
+	<-p.done
+	if p.panic != nil {
+		panic(p.panic)
+	}
+	return p.surveyed, p.err
+}
+
+// wait waits until nothing is going on.
+func (v *overview) wait() { <-v.slice.done }
+
+// surveySlice looks at the objects behind one, and first at where the slice ends.
+func (x *raise) surveySlice(s *state, p *slice, behind string, desk *desk, bound func()) (err error) {
+	if x.at.IsZero() {
+		x.at = s.clock // nobody else looks yet
+	}
+	if p.end, p.last, err = x.panel.reach(s, behind, partSize); err != nil {
+		p.last = true
+		return err
+	}
+	bound()
+	desk.clear()
+	s.desk = desk
+	names, _, err := x.panel.after(s, behind, partSize)
+	if err != nil {
+		return err
+	}
+	if end, found := slices.BinarySearch(names, p.end); found {
+		names = names[:end+1]
+	} else {
+		names = names[:end]
+	}
+	return x.surveyNames(s, names, &p.surveyed)
 }
 
 // ready asks for the truths of the next part, if they were not kept.

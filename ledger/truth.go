@@ -80,6 +80,8 @@ func (l *Ledger) ask(ctx context.Context, q *question, truth TruthFunc, objects 
 type told struct {
 	batches []toldBatch
 	count   int // of objects
+	// Where the last name was found: most often the next one stands behind it.
+	batch, place int
 }
 
 // mostTold is how many truths a request keeps, about. Those of further objects it asks for a second time when their turn
@@ -99,6 +101,13 @@ func (t *told) add(names []string, values []int32) {
 
 // of returns the number of an object's true value, or noTruth, and whether the host was asked.
 func (t *told) of(name string) (value int32, asked bool) {
+	if t.batch < len(t.batches) {
+		b := t.batches[t.batch]
+		if at := t.place + 1; at < len(b.names) && b.names[at] == name {
+			t.place = at
+			return b.values[at], true
+		}
+	}
 	i, _ := slices.BinarySearchFunc(t.batches, name, func(b toldBatch, name string) int {
 		return strings.Compare(b.names[len(b.names)-1], name)
 	})
@@ -110,6 +119,7 @@ func (t *told) of(name string) (value int32, asked bool) {
 	if !asked {
 		return noTruth, false
 	}
+	t.batch, t.place = i, at
 	return b.values[at], true
 }
 
@@ -118,7 +128,7 @@ func (t *told) forget() {
 	for _, b := range t.batches {
 		clear(b.values)
 	}
-	t.batches, t.count = nil, 0
+	*t = told{}
 }
 
 // tag is a truncated keyed hash.

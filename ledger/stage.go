@@ -1,0 +1,137 @@
+package ledger
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/sluicedp/sluice/ledger/internal/logtree"
+	"github.com/sluicedp/sluice/ledger/store"
+)
+
+// A part of a long request can be made, but for its place in the file, while the part in front of it is committed: decided,
+// recorded, hashed and encoded. Its transaction then only puts the records. That holds if the state is still the one
+// that the part in front leaves behind.
+
+// leaving is the state that a part leaves behind, as far as the next one needs it. It can be told before the part is committed.
+type leaving struct {
+	cursor   string // the last object
+	dealt    uint64 // see standing
+	first    uint64 // its first event
+	counters counters
+	edge     *logtree.Edge
+	records  map[recordKey][]byte // the tallies and the request; nil for one that is deleted
+}
+
+type recordKey struct{ bucket, key string }
+
+// leave tells what a request leaves behind that has been recorded.
+func (s *state) leave(key string) (leaving, error) {
+	left := leaving{counters: s.counters, edge: s.edge.Clone(), records: map[recordKey][]byte{}}
+	for at, t := range s.tallies {
+		key := at.bytes()
+		left.records[recordKey{bucketTallies, string(key)}] = nil
+		if t.recorded > 0 {
+			left.records[recordKey{bucketTallies, string(key)}] = seal(bucketTallies, key, t.encode())
+		}
+	}
+	r, known, err := s.request(key)
+	if err != nil || !known {
+		return left, orCorrupt(err, "request %q is missing", key)
+	}
+	left.records[recordKey{bucketRequests, key}] = seal(bucketRequests, []byte(key), r.encode())
+	return left, nil
+}
+
+// stage is a writer that keeps what is put. It reads from the snapshot in front of a part, and has besides it what that part
+// leaves behind.
+type stage struct {
+	store.Reader
+	records map[recordKey][]byte // those that may be read again
+	puts    []spooled
+	wrote   []string // the buckets of puts
+}
+
+// errNotAhead says that a part cannot be made before its transaction. Nothing is wrong with it.
+var errNotAhead = errors.New("not to be made ahead")
+
+// begin empties the stage and puts it in front of a snapshot.
+func (g *stage) begin(r store.Reader, left leaving) {
+	clear(g.puts)
+	*g = stage{Reader: r, records: left.records, puts: g.puts[:0], wrote: g.wrote[:0]}
+}
+
+func (g *stage) Put(bucket string, key, value []byte) error {
+	g.puts = append(g.puts, spooled{bucket, key, value})
+	if !slices.Contains(g.wrote, bucket) {
+		g.wrote = append(g.wrote, bucket)
+	}
+	switch bucket {
+	case bucketObjects, bucketChains, bucketEvents: // they are on the desk and in the edge
+	default:
+		g.records[recordKey{bucket, string(key)}] = value
+	}
+	return nil
+}
+
+func (g *stage) Get(bucket string, key []byte) ([]byte, error) {
+	if value, known := g.records[recordKey{bucket, string(key)}]; known {
+		return value, nil
+	}
+	switch bucket {
+	case bucketObjects, bucketChains, bucketEvents:
+		if slices.Contains(g.wrote, bucket) {
+			return nil, errNotAhead
+		}
+	}
+	return g.Reader.Get(bucket, key)
+}
+
+func (g *stage) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
+	if slices.Contains(g.wrote, bucket) {
+		return errNotAhead
+	}
+	for at := range g.records {
+		if at.bucket == bucket {
+			return errNotAhead
+		}
+	}
+	return g.Reader.Scan(bucket, from, visit)
+}
+
+func (g *stage) Delete(string, []byte) error { return errNotAhead }
+
+// made is a part that was made before its transaction.
+type made struct {
+	ending
+	state *state // behind it
+	puts  []spooled
+}
+
+// make makes a part of a request that follows on what another leaves behind.
+func (left leaving) make(s *state, g *stage, e ending) (*made, error) {
+	s.counters, s.edge, s.writer = left.counters, left.edge, g
+	s.tell(s.clock) // again: the log is later now
+	e.end.first = s.counters.events + 1
+	if _, _, err := s.record(e.changes); err != nil {
+		return nil, err
+	}
+	if err := s.flushDesk(); err != nil {
+		return nil, err
+	}
+	return &made{e, s, g.puts}, s.counters.checkWhole()
+}
+
+// adopt goes on with the state behind a part.
+func (s *state) adopt(m *made) {
+	s.counters, s.edge, s.tallies, s.desk = m.state.counters, m.state.edge, m.state.tallies, m.state.desk
+}
+
+// putMade puts the records of a part.
+func (s *state) putMade(m *made) error {
+	for _, r := range m.puts {
+		if err := s.writer.Put(r.bucket, r.key, r.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,264 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/store/storetest"
+)
+
+// peepers is a store that counts the records about objects for which transactions ask.
+type peepers struct {
+	store.Store
+	asked atomic.Int64
+}
+
+type peeper struct {
+	store.Writer
+	asked *atomic.Int64
+}
+
+func (p *peepers) Update(fn func(store.Writer) error) error {
+	return p.Store.Update(func(w store.Writer) error { return fn(peeper{w, &p.asked}) })
+}
+
+func (p peeper) note(bucket string) {
+	if bucket == bucketObjects || bucket == bucketChains {
+		p.asked.Add(1)
+	}
+}
+
+func (p peeper) Get(bucket string, key []byte) ([]byte, error) {
+	p.note(bucket)
+	return p.Writer.Get(bucket, key)
+}
+
+func (p peeper) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
+	p.note(bucket)
+	return p.Writer.Scan(bucket, from, visit)
+}
+
+// All parts but the first are made before their transactions, which then ask for nothing about objects. What they write is
+// what the events say: wantClean folds the log anew.
+func TestPartsAreMadeBeforeTheirTransactions(t *testing.T) {
+	names := crowd(3*partSize + 7)
+	for name, test := range map[string]struct {
+		options Options
+		change  func(*RaiseRequest)
+	}{
+		"everybody":          {},
+		"names":              {change: func(r *RaiseRequest) { r.All, r.Objects = false, names }},
+		"bound to the truth": {options: Options{TruthKey: []byte("a key of sixteen")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &peepers{Store: &storetest.Memory{}}
+			begin(t, s)
+			l := voters(t, openMemory(t, s, test.options), "10", names...)
+			for round, epsilon := range []string{"1", "3", "2"} { // drawn, drawn above others, derived between
+				request := order(t, fmt.Sprint("raise ", round), epsilon)
+				if test.change != nil {
+					test.change(&request)
+				}
+				after := int64(0)
+				request.Progress = func(int, int) {
+					if after == 0 {
+						after = s.asked.Load()
+					}
+				}
+				result := carryOut(t, l, request)
+				if n := result.Drawn + result.Derived; n != len(names) {
+					t.Errorf("ε=%s: %+v", epsilon, result)
+				}
+				if now := s.asked.Load(); after == 0 || now != after {
+					t.Errorf("ε=%s: transactions asked %d times about objects, %d of them behind the first part", epsilon, now, now-after)
+				}
+			}
+			wantClean(t, l, VerifyRequest{})
+		})
+	}
+}
+
+// A partial request names people whom nobody knows, several in one part, and some who have left.
+func TestAPartMadeAheadRefusesToo(t *testing.T) {
+	known := crowd(3 * partSize)
+	l := voters(t, inMemory(t, Options{}), "10", known...)
+	gone := []string{known[3], known[partSize+5], known[partSize+9], known[3*partSize-1]}
+	for _, name := range gone {
+		must(t, l.Withdraw(t.Context(), "leave "+name, name))
+	}
+	request := order(t, "raise", "1", append(slices.Clone(known), "person-05000x", "person-05001x", "person-09999x")...)
+	request.Partial = true
+	for range 2 { // the second time is told from the log
+		result := carryOut(t, l, request)
+		if len(result.Refused) != 7 || result.Drawn != len(known)-len(gone) {
+			t.Errorf("%d drawn, refused %+v", result.Drawn, result.Refused)
+		}
+	}
+	wantClean(t, l, VerifyRequest{})
+}
+
+// The commit of a part fails when the next one is made already. That one must not be used: the part before it never was.
+func TestAPartMadeBehindOneThatIsLost(t *testing.T) {
+	names := crowd(4 * partSize)
+	l, s := openShim(t, votersFile(t, "10", names...), Options{})
+	request := order(t, "raise", "1", names...)
+	request.Progress = afterPart(func() {
+		s.set(func() error { return errDisk }, nil)
+	})
+	_, err := l.Raise(t.Context(), request)
+	wantErr(t, err, errDisk)
+	s.set(nil, nil)
+	release(t, l, releaseOf(t, "between", names[2*partSize], "1")) // as many events as a part of one would have
+	request.Progress = nil
+	if result := carryOut(t, l, request); result.Drawn != len(names)-1 || result.Reused != 1 {
+		t.Errorf("%+v", result)
+	}
+	wantClean(t, l, VerifyRequest{})
+}
+
+// panicking is a store of which one view panics, as one of damaged pages may.
+type panicking struct {
+	store.Store
+	left atomic.Int64
+}
+
+func (p *panicking) View(fn func(store.Reader) error) error {
+	if p.left.Add(-1) == 0 {
+		panic("torn page")
+	}
+	return p.Store.View(fn)
+}
+
+// A panic where a part is made ahead is not the end of the process: the transaction makes the part itself. One in a survey
+// is the caller's.
+func TestPanicsBesideARequest(t *testing.T) {
+	names := crowd(4 * partSize)
+	s := &panicking{Store: &storetest.Memory{}}
+	begin(t, s)
+	l := voters(t, openMemory(t, s, Options{}), "10", names...)
+	request := order(t, "raise", "1")
+	request.Progress = afterPart(func() { s.left.Store(1) })
+	if result := carryOut(t, l, request); result.Drawn != len(names) {
+		t.Errorf("%+v", result)
+	}
+	if s.left.Load() > 0 {
+		t.Error("there was no panic")
+	}
+	request = order(t, "again", "2")
+	asked := 0
+	request.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
+		if asked++; asked == 2 {
+			s.left.Store(1)
+		}
+		return TruthOf("yes")(ctx, q, objects)
+	}
+	func() {
+		defer func() {
+			if p := recover(); p != "torn page" {
+				t.Errorf("recovered %v", p)
+			}
+		}()
+		_, err := l.Raise(t.Context(), request)
+		t.Errorf("no panic, but %v", err)
+	}()
+	if result := carryOut(t, l, request); result.Drawn != len(names) {
+		t.Errorf("%+v", result)
+	}
+	wantClean(t, l, VerifyRequest{})
+}
+
+// Slices of a survey end where they were bounded, whoever of them has left: nobody is asked for twice.
+func TestASurveyAsksForEachOnce(t *testing.T) {
+	names := crowd(3*partSize + 1)
+	l := voters(t, inMemory(t, Options{}), "10", names...)
+	left := append(slices.Clone(names[5:25]), names[partSize-1], names[3*partSize-1], names[3*partSize])
+	for _, name := range left {
+		must(t, l.Withdraw(t.Context(), "leave "+name, name))
+	}
+	var asked []string
+	request := order(t, "raise", "1")
+	request.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
+		asked = append(asked, objects...)
+		return TruthOf("yes")(ctx, q, objects)
+	}
+	total := 0
+	request.Progress = func(_, all int) { total = all }
+	result := carryOut(t, l, request)
+	want := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(left, name) })
+	if result.Drawn != len(want) || total != len(want) || !slices.Equal(asked, want) {
+		t.Errorf("%d of %d drawn, %d asked for, want %d", result.Drawn, total, len(asked), len(want))
+	}
+	wantClean(t, l, VerifyRequest{})
+}
+
+// A survey that is given up leaves nothing behind that runs.
+func TestASurveyThatIsGivenUp(t *testing.T) {
+	names := crowd(6 * partSize)
+	l := voters(t, inMemory(t, Options{}), "10", names...)
+	broken := errors.New("no connection")
+	request := order(t, "raise", "1")
+	request.Truth = func(context.Context, string, []string) ([]string, error) { return nil, broken }
+	_, err := l.Raise(t.Context(), request)
+	wantErr(t, err, broken)
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := 0
+	request.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
+		if asked++; asked == 2 {
+			cancel()
+		}
+		return TruthOf("yes")(context.WithoutCancel(ctx), q, objects)
+	}
+	_, err = l.Raise(ctx, request)
+	wantErr(t, err, context.Canceled)
+	request.Truth = TruthOf("yes")
+	if result := carryOut(t, l, request); result.Drawn != len(names) {
+		t.Errorf("%+v", result)
+	}
+}
+
+// What a part is made with before its transaction keeps nothing from whoever reads there again.
+func TestAStageShowsWhatWasPut(t *testing.T) {
+	memory := &storetest.Memory{}
+	must(t, memory.Update(func(w store.Writer) error {
+		return errors.Join(w.Put(bucketTallies, []byte("a"), []byte{1}), w.Put(bucketObjects, []byte("a"), []byte{1}), w.Put(bucketSales, []byte("a"), []byte{1}))
+	}))
+	must(t, memory.View(func(r store.Reader) error {
+		g := &stage{}
+		g.begin(r, leaving{records: map[recordKey][]byte{{bucketTallies, "b"}: {2}, {bucketTallies, "a"}: nil}})
+		must(t, g.Put(bucketStrangers, []byte("c"), []byte{3}))
+		for _, one := range []struct {
+			bucket, key string
+			want        []byte
+		}{{bucketTallies, "a", nil}, {bucketTallies, "b", []byte{2}}, {bucketStrangers, "c", []byte{3}}, {bucketStrangers, "d", nil}, {bucketObjects, "a", []byte{1}}} {
+			if got, err := g.Get(one.bucket, []byte(one.key)); err != nil || !slices.Equal(got, one.want) {
+				t.Errorf("%s %s is %v (%v), want %v", one.bucket, one.key, got, err, one.want)
+			}
+		}
+		scan := func(bucket string) error {
+			return g.Scan(bucket, nil, func(_, _ []byte) bool { return true })
+		}
+		must(t, scan(bucketSales))
+		must(t, g.Put(bucketObjects, []byte("b"), []byte{3}))
+		_, err := g.Get(bucketObjects, []byte("a"))
+		for _, err := range []error{err, scan(bucketObjects), scan(bucketTallies), g.Delete(bucketSales, []byte("a"))} {
+			wantErr(t, err, errNotAhead)
+		}
+		return nil
+	}))
+}
+
+// Times are compared as they are in the log, also those that were never read from it: the monotonic reading of the
+// machine's clock does not see that somebody has set it back.
+func TestTimesHaveNoMonotonicReading(t *testing.T) {
+	s := &state{}
+	s.tell(time.Now())
+	if s.clock != s.clock.Round(0) || s.now != s.now.Round(0) {
+		t.Errorf("%v and %v", s.clock, s.now)
+	}
+}
