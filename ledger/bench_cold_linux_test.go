@@ -30,7 +30,7 @@ func pagesRead(t testing.TB) int64 {
 	t.Helper()
 	var usage syscall.Rusage
 	must(t, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
-	return usage.Majflt
+	return int64(usage.Majflt)
 }
 
 // provenFile makes a ledger with so many events before and behind a sale.

@@ -15,7 +15,6 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
-	tests "github.com/sluicedp/sluice/internal/pace" // pace is what an audit keeps to
 )
 
 // benchCrowd is how many objects are enrolled where the benchmark does not say otherwise.
@@ -218,11 +217,14 @@ func crowded(t testing.TB, callers, n int, do func(i int) error) (took time.Dura
 // writes is recorded in another run than the one that is timed. A long run does so for a million objects.
 func BenchmarkRaiseAll(b *testing.B) {
 	usualGarbage(b)
-	const levels = 3
-	objects := benchCrowd
-	if tests.Long() {
-		objects = 1_000_000
+	for _, objects := range []int{100_000, 1_000_000} {
+		b.Run(fmt.Sprintf("objects=%d", objects), func(b *testing.B) { raiseAll(b, objects) })
 	}
+}
+
+func raiseAll(b *testing.B, objects int) {
+	b.Helper()
+	const levels = 3
 	path, _ := benchFile(b, objects)
 	raise := func(l *Ledger) error {
 		for round := range levels {

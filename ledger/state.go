@@ -51,10 +51,10 @@ type state struct {
 	tallies  map[tallyKey]*tally // those that changed, until flush
 	recounts []recounted         // of the event being applied, if plain
 	desk     *desk               // the records worked on; nil to read and write each anew
-	written  written             // for events
 	changes  *recency            // which records have changed when; nil if nobody knows
 	levels   levelPage           // for the levels of chains, if plain
 	draft    draft               // for records
+	written  written             // for events
 	edge     *logtree.Edge       // of the tree; nil until it is needed
 	chances  chances             // what is drawn from
 	salts    func([]byte)        // fills salts with random bytes

@@ -84,11 +84,21 @@ func table(largest int) []group {
 		},
 		{
 			path: "bulk raise, in bounded transactions", baseline: bare, pkg: "ledger", unit: "of-bare", target: target{atLeast, 0.7},
-			rows: []row{{"100,000 objects, three times", "BenchmarkRaiseAll"}},
+			rows: []row{
+				{"100,000 objects, three times", "BenchmarkRaiseAll/objects=100000"}, {"1,000,000 objects, three times", "BenchmarkRaiseAll/objects=1000000"},
+			},
 		},
 		{
 			path: "… its memory, MiB", baseline: "the heap at its largest", pkg: "ledger", unit: "raise-MiB", target: target{atMost, 300},
 			growth: true, rows: sizes,
+		},
+		{
+			path: "largest sale, in one transaction", baseline: bare, pkg: "ledger", unit: "of-bare", target: target{atLeast, 0.7},
+			rows: []row{{"262,144 objects", "BenchmarkSellAll"}},
+		},
+		{
+			path: "… its memory, MiB", baseline: "the heap at its largest", pkg: "ledger", unit: "sale-MiB", target: target{atMost, 300},
+			rows: []row{{"262,144 objects", "BenchmarkSellAll"}},
 		},
 		{
 			path: "one draw, thresholds known, in reads", baseline: "one buffered read of 64 random bits", pkg: "rrchain", unit: "reads",

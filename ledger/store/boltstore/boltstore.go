@@ -231,7 +231,8 @@ func mapSize() int {
 	if runtime.GOOS == "windows" || strconv.IntSize < 64 {
 		return 0
 	}
-	return 4 << 30
+	size := int64(4 << 30) // a constant would not compile where an int has 32 bits
+	return int(size)
 }
 
 // openFile opens an existing file, remembers which one it was, and looks at it once nobody else can write to it.
