@@ -14,7 +14,6 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
-
 )
 
 // benchCrowd is how many objects are enrolled where the benchmark does not say otherwise.
