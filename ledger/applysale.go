@@ -200,12 +200,12 @@ func (s *state) checkPrice(r sale, c chain, price uint64, ev event) error {
 	case terms == nil:
 		return errors.New("it is not for sale")
 	}
-	b, err := s.buyer(r.buyer)
+	name, err := s.buyerName(r.buyer)
 	if err != nil {
 		return err
 	}
-	if !terms.Allows(b.name) || !terms.Offers(r.epsilon) || !terms.Open(ev.time) || terms.Holders() > 0 && len(recorded.buyers) >= terms.Holders() {
-		return fmt.Errorf("it is not for sale to %q at ε=%s", b.name, r.epsilon)
+	if !terms.Allows(name) || !terms.Offers(r.epsilon) || !terms.Open(ev.time) || terms.Holders() > 0 && len(recorded.buyers) >= terms.Holders() {
+		return fmt.Errorf("it is not for sale to %q at ε=%s", name, r.epsilon)
 	}
 	return nil
 }

@@ -169,14 +169,11 @@ func releaseSome(b *testing.B, path string, objects int, all samples) {
 
 // openCold opens a ledger of which nothing is in memory, and proves one event of it.
 func openCold(b *testing.B, path string, all samples) {
-	var before, after runtime.MemStats
 	dropPages(b, path)
-	runtime.ReadMemStats(&before)
 	var l *Ledger
-	took := timed(b, func() (err error) { l, err = Open(path, Options{}); return err })
-	runtime.ReadMemStats(&after)
-	all.add("ms-open", float64(took.Nanoseconds())/1e6)
-	all.add("open-MiB", float64(after.TotalAlloc-before.TotalAlloc)/(1<<20))
+	cost := watched(b, func() (err error) { l, err = Open(path, Options{}); return err })
+	all.add("ms-open", float64(cost.took.Nanoseconds())/1e6)
+	all.add("open-MiB", cost.heap)
 	closed(b, l)
 
 	const proofs = 9

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -263,6 +264,7 @@ func BenchmarkSellAll(b *testing.B) {
 	most := 0.0
 	for b.Loop() {
 		l := open(b, bareCopy(b, path), Options{})
+		runtime.GC()
 		heap, stop := watchHeap()
 		t.ours = append(t.ours, timed(b, func() error { return sellAll(l) }))
 		stop()

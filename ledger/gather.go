@@ -46,6 +46,17 @@ func (s *state) gather(names []string, question uint32) error {
 	})
 }
 
+// makeRoom sees to it that a snapshot has a desk, with no more on it than one part of a long request. The desk of a
+// transaction keeps everything, which may have to be written.
+func (s *state) makeRoom() {
+	switch {
+	case s.desk == nil && s.writer == nil:
+		s.desk = &desk{}
+	case s.writer == nil && len(s.desk.objects.sheets)+len(s.desk.chains.sheets) >= partSize:
+		s.desk.clear()
+	}
+}
+
 // walk passes n records to visit, nil for one that is not there. Their keys come in order; each stays valid until the next
 // one is asked for.
 func (s *state) walk(bucket string, n int, key func(i int) []byte, visit func(i int, value []byte) error) error {

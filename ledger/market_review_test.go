@@ -274,3 +274,46 @@ func TestComingBackRestoresNoBudget(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// A trade of more objects than are looked at together leaves out whom it must, wherever they stand, and is the same for all
+// as for a list of their names.
+func TestALargeTradeLooksAtEverybody(t *testing.T) {
+	const some = 2*partSize + 5
+	names := crowd(some)
+	l := sellers(t, newLedger(t), "10", "10", names...)
+	spent, gone := names[partSize], []string{names[0], names[partSize-1], names[some-1]}
+	for _, name := range gone {
+		must(t, l.Withdraw(t.Context(), "withdraw "+name, name))
+	}
+	sell(t, l, purchase(t, "before", "zeta", "4", spent))
+	all := purchase(t, "all", "acme", "2")
+	quote, err := l.Quote(t.Context(), all.Order)
+	must(t, err)
+	if quote.Objects != some-3 || quote.Draws != some-4 || quote.Degradations != 1 || len(quote.Refused) != 0 {
+		t.Errorf("a quote for %d objects, of them %d draws and %d degradations; %d refused", quote.Objects, quote.Draws, quote.Degradations, len(quote.Refused))
+	}
+	named := purchase(t, "named", "acme", "2", names...)
+	named.Partial = true
+	partial, err := l.Quote(t.Context(), named.Order)
+	must(t, err)
+	if partial.Objects != some-3 || len(partial.Refused) != 3 || partial.Price != quote.Price {
+		t.Errorf("by name, %d objects at %d, and %d are refused; for all, it is %d", partial.Objects, partial.Price, len(partial.Refused), quote.Price)
+	}
+	for i, r := range partial.Refused {
+		if r.Object != gone[i] {
+			t.Errorf("refused: %s, want %s", r.Object, gone[i])
+		}
+	}
+	if first := sell(t, l, all); first.Objects != some-3 || first.Price != quote.Price {
+		t.Errorf("%d objects were sold at %d", first.Objects, first.Price)
+	}
+	if second := sell(t, l, named); second.Objects != some-3 || second.Price != 0 || second.Resales != some-3 {
+		t.Errorf("%d objects were sold again at %d, %d as they were", second.Objects, second.Price, second.Resales)
+	}
+	reserved, err := l.Reserve(t.Context(), ReserveRequest{Key: "reserve", Order: Order{Buyer: "hooli", Question: "vote", Epsilon: eps(t, "3"), All: true}, For: time.Hour})
+	must(t, err)
+	if reserved.Objects != some-3 {
+		t.Errorf("%d objects are reserved", reserved.Objects)
+	}
+	wantClean(t, l, VerifyRequest{})
+}

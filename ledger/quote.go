@@ -160,16 +160,22 @@ func (t *trade) assess(s *state, at time.Time) (err error) {
 	if t.buyer, _, err = s.buyerNumber(t.order.Buyer); err != nil {
 		return err
 	}
-	for _, name := range t.names {
-		one, refusal, err := t.look(s, name, at)
-		if err != nil {
+	for some := range slices.Chunk(t.names, partSize) {
+		s.makeRoom()
+		if err := s.gather(some, t.question.number); err != nil {
 			return err
 		}
-		if refusal != nil {
-			t.refused = append(t.refused, *refusal)
-			continue
+		for _, name := range some {
+			one, refusal, err := t.look(s, name, at)
+			if err != nil {
+				return err
+			}
+			if refusal != nil {
+				t.refused = append(t.refused, *refusal)
+				continue
+			}
+			t.lines = append(t.lines, one)
 		}
-		t.lines = append(t.lines, one)
 	}
 	return nil
 }

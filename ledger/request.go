@@ -391,10 +391,20 @@ func (p *panel) includes(s *state, one candidate) (bool, error) {
 
 // whole returns everybody in a panel of a question, for a request that is one transaction.
 func (p *panel) whole(s *state, q *question) ([]string, error) {
-	names, _, err := p.after(s, "", MaxPanel+1)
+	var names []string
+	for last := false; !last && len(names) <= MaxPanel; {
+		behind := ""
+		if n := len(names); n > 0 {
+			behind = names[n-1]
+		}
+		s.makeRoom()
+		some, end, err := p.after(s, behind, partSize)
+		if err != nil {
+			return nil, err
+		}
+		names, last = append(names, some...), end
+	}
 	switch {
-	case err != nil:
-		return nil, err
 	case len(names) == 0:
 		return nil, fmt.Errorf("question %q: nobody takes part: %w", q.name, ErrUnknown)
 	case len(names) > MaxPanel:

@@ -101,6 +101,7 @@ func (x *selling) attempt(ctx context.Context) (number uint64, err error) {
 	if err := x.ask(ctx); err != nil {
 		return 0, err
 	}
+	x.lines = nil // they are looked at again
 	_, _, err = x.ledger.submit(ctx, func(s *state) (changes []change, err error) {
 		changes, number, err = x.decide(ctx, s)
 		return changes, err
@@ -225,7 +226,7 @@ func (x *selling) decide(ctx context.Context, s *state) ([]change, uint64, error
 	if x.reserved != 0 {
 		d.sale = x.reserved
 	}
-	var lines []change
+	page := make([]sold, 0, len(x.lines)) // in one piece
 	for _, one := range x.lines {
 		if err := ctx.Err(); err != nil {
 			return nil, 0, err // nothing has happened yet
@@ -237,9 +238,12 @@ func (x *selling) decide(ctx context.Context, s *state) ([]change, uint64, error
 		}
 		end.counts[one.verdict]++
 		changes = append(changes, first...) // before the sale, which its objects follow
-		lines = append(lines, &sold{one.name, d.sale, one.price, r})
+		page = append(page, sold{one.name, d.sale, one.price, r})
 	}
-	changes = append(append(changes, &saleMade{d, x.tally()}), lines...)
+	changes = append(slices.Grow(changes, len(page)+2), &saleMade{d, x.tally()}) // and the event that settles the sale
+	for i := range page {
+		changes = append(changes, &page[i])
+	}
 	end.sale = d.sale
 	return settling(changes, x.refused, end), d.sale, nil
 }

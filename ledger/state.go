@@ -48,6 +48,7 @@ type state struct {
 	known    *cache              // nil if nothing is remembered beyond the transaction
 	recent   recent              // of what is known
 	latest   numberedSale        // the sale last looked up
+	client   numberedName        // the buyer whose name was last looked up
 	tallies  map[tallyKey]*tally // those that changed, until flush
 	recounts []recounted         // of the event being applied, if plain
 	desk     *desk               // the records worked on; nil to read and write each anew
@@ -68,6 +69,12 @@ type linked struct {
 	erase    uint64 // the last one of those it destroys, or 0
 	// eraseRequests is the last of the settled events that it destroys, or 0.
 	eraseRequests uint64
+}
+
+// numberedName is a name with its number, 0 for none.
+type numberedName struct {
+	number uint32
+	name   string
 }
 
 // numberedSale is a sale with its number, 0 for none.
@@ -290,6 +297,18 @@ func (s *state) buyer(number uint32) (buyer, error) {
 		return b, orCorrupt(err, "buyer %d is missing", number)
 	}
 	return b, nil
+}
+
+// buyerName returns the name of a buyer, which never changes. It remembers the last: the objects of a sale ask for it in turn.
+func (s *state) buyerName(number uint32) (string, error) {
+	if s.client.number != number || number == 0 {
+		b, err := s.buyer(number)
+		if err != nil {
+			return "", err
+		}
+		s.client = numberedName{number, b.name}
+	}
+	return s.client.name, nil
 }
 
 // sale returns a sale or reservation. It remembers the last: the objects of one ask for it in turn.

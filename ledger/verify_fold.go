@@ -513,7 +513,7 @@ func (a *auditor) try(ev event) (fault, err error) {
 		return nil, a.source.failure
 	}
 	if fault != nil {
-		s.counters, s.latest = before, numberedSale{}
+		s.counters, s.latest, s.client = before, numberedSale{}, numberedName{}
 		s.undoRecounts()
 		a.source.drop()
 		return fault, nil

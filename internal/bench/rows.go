@@ -160,7 +160,7 @@ func table(largest int) []group {
 			target: target{atMost, 1000}, rows: sizes,
 		},
 		{
-			path: "… memory allocated meanwhile, MiB", baseline: "the same", pkg: "ledger", unit: "open-MiB", growth: true, rows: sizes,
+			path: "… its memory, MiB", baseline: "the heap at its largest", pkg: "ledger", unit: "open-MiB", growth: true, rows: sizes,
 		},
 		{
 			path: "optimal mechanism on a graph", baseline: "a bare breadth-first sweep over the same arrays", pkg: "mechanism", unit: "of-bare",
