@@ -5,7 +5,7 @@
 //	go run ./internal/bench                                      # the table
 //	go run ./internal/bench -growth -write docs/performance.md   # all of that file's numbers and plots
 //
-// It takes about half an hour with -growth, and runs "go test", so it must be started inside the module. Nothing passes or
+// It takes a quarter of an hour with -growth, or an hour on a slow disk, and runs "go test", so it must be started inside the module. Nothing passes or
 // fails by how long it takes: a target that is missed is said in the table. A benchmark that is missing is an error.
 package main
 
@@ -59,7 +59,7 @@ func parseOptions(args []string, usage io.Writer) (o options, err error) {
 	flags.DurationVar(&o.time, "bench-time", time.Second, "how long each benchmark runs, at least")
 	flags.IntVar(&o.count, "count", 3, "how often each benchmark is run; the table has the median and the range")
 	flags.BoolVar(&o.growth, "growth", false, "measure how cost grows with the number of objects")
-	largest := flags.Float64("largest", 1e6, "the most objects of -growth: 1e4, 1e5, 1e6, or 1e7, which takes an hour and 20 GB")
+	largest := flags.Float64("largest", 1e6, "the most objects of -growth: 1e4, 1e5, 1e6, or 1e7, which takes 20 GB of disk")
 	only := flags.String("only", "", "measure only those rows whose path matches this regular expression")
 	flags.StringVar(&o.file, "write", "", "replace the numbers in this Markdown `file`, and the plots beside it")
 	if err := flags.Parse(args); err != nil {
