@@ -95,7 +95,21 @@ func openBare(t testing.TB, path string) *bolt.DB {
 	return db
 }
 
-// apply makes the writes of one transaction.
+// bareFill returns how full the leaves of buckets are.
+func bareFill(t testing.TB, path string, buckets ...string) map[string]float64 {
+	t.Helper()
+	fill := map[string]float64{}
+	must(t, openBare(t, path).View(func(tx *bolt.Tx) error {
+		for _, name := range buckets {
+			stats := tx.Bucket([]byte(name)).Stats()
+			fill[name] = float64(stats.LeafInuse) / float64(stats.LeafAlloc)
+		}
+		return nil
+	}))
+	return fill
+}
+
+// applyBare makes the writes of one transaction.
 func applyBare(db *bolt.DB, writes []bareWrite) error {
 	return db.Update(func(tx *bolt.Tx) error {
 		var b *bolt.Bucket

@@ -319,22 +319,11 @@ func TestNothingToMeasureIsAnError(t *testing.T) {
 	}
 }
 
-func TestMount(t *testing.T) {
-	const mounts = "/dev/root / ext4 rw 0 0\ntmpfs /tmp tmpfs rw 0 0\n/dev/vdb /tmpest xfs rw 0 0\nbroken\n"
-	for dir, want := range map[string]string{"/home": "ext4 root", "/tmp": "tmpfs tmpfs", "/tmp/x": "tmpfs tmpfs", "/tmpest/y": "xfs vdb"} {
-		if kind, device := mountOf(dir, mounts); kind+" "+device != want {
-			t.Errorf("%s is on %s %s, want %s", dir, kind, device, want)
-		}
-	}
-}
-
 func TestTheMachineIsDescribed(t *testing.T) {
 	text, err := describe(t.Context(), t.TempDir())
 	must(t, err)
-	for _, want := range []string{"- cores: ", "(fdatasync): ", "- Go: go"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("there is no %q in\n%s", want, text)
-		}
+	if !strings.Contains(text, "- cores: ") || !strings.Contains(text, "- commit: ") {
+		t.Errorf("cores or commit are missing in\n%s", text)
 	}
 	if _, err := describe(t.Context(), filepath.Join(t.TempDir(), "nowhere")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got the error %v", err)

@@ -15,14 +15,16 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/sluicedp/sluice/internal/bench/machine"
 )
 
 // options are what the command line says.
@@ -36,20 +38,19 @@ type options struct {
 }
 
 func main() {
-	log.SetFlags(0)
-	log.SetPrefix("bench: ")
 	o, err := parseOptions(os.Args[1:], os.Stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return
 	}
 	if err != nil {
-		log.Print(err)
+		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, o, os.Stdout); err != nil {
-		log.Fatal(err)
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
 	}
 }
 
@@ -90,8 +91,8 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if len(groups) == 0 {
 		return fmt.Errorf("no row matches %s (some need -growth)", o.only)
 	}
-	before := loadAverage()
-	machine, err := describe(ctx, os.TempDir())
+	before := machine.LoadAverage()
+	facts, err := describe(ctx, os.TempDir())
 	if err != nil {
 		return err
 	}
@@ -105,9 +106,9 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	machine += fmt.Sprintf("- load average at the beginning: %s; at the end: %s\n", before, loadAverage())
+	facts += fmt.Sprintf("- load average at the beginning: %s; at the end: %s\n", before, machine.LoadAverage())
 
-	sections := []section{{"machine", machine}, {"table", tableText(groups, found)}}
+	sections := []section{{"machine", facts}, {"table", tableText(groups, found)}}
 	if measures(groups, "BenchmarkSize") {
 		sections = append(sections, section{"bytes", sizeText(found)})
 	}
@@ -122,6 +123,19 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		return err // what is incomplete is not written into a file
 	}
 	return save(o, sections, found)
+}
+
+// describe says what the machine is, and which commit is checked out, if that is known.
+func describe(ctx context.Context, dir string) (string, error) {
+	facts, err := machine.Describe(dir)
+	if err != nil {
+		return "", err
+	}
+	commit, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--exclude", "*").Output()
+	if err == nil {
+		facts += "- commit: " + string(commit)
+	}
+	return facts, nil
 }
 
 // save writes the file and its plots.

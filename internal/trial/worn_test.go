@@ -2,11 +2,13 @@ package trial
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
 
-	bolt "go.etcd.io/bbolt"
+	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/store/boltstore"
 )
 
 // A file that was used for long has more free pages than each commit lists. The list is then left out until the file is
@@ -15,28 +17,30 @@ import (
 // wornName is what such a file is called where its host shall not compact it: that would make it a young one.
 const wornName = "worn.db"
 
-// wear gives a file the free pages of long use.
+// wear gives a file the free pages of long use: many records that were put, and then deleted.
 func wear(t testing.TB, path string) {
 	t.Helper()
-	db, err := bolt.Open(path, 0o600, nil)
+	s, err := boltstore.Open(path, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	junk := []byte("junk")
-	err = db.Update(func(tx *bolt.Tx) error {
-		bucket, err := tx.CreateBucket(junk)
-		for i := 0; i < 700 && err == nil; i++ {
-			err = bucket.Put(fmt.Appendf(nil, "%06d", i), make([]byte, 3000)) // a page each
-		}
-		return err
-	})
+	each := func(do func(w store.Writer, key []byte) error) error {
+		return s.Update(func(w store.Writer) error {
+			for i := range 700 {
+				if err := do(w, fmt.Appendf(nil, "%06d", i)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	// The ledger has this bucket, empty. Each record takes a page.
+	const bucket = "requests"
+	err = each(func(w store.Writer, key []byte) error { return w.Put(bucket, key, make([]byte, 3000)) })
 	if err == nil {
-		err = db.Update(func(tx *bolt.Tx) error { return tx.DeleteBucket(junk) })
+		err = each(func(w store.Writer, key []byte) error { return w.Delete(bucket, key) })
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
+	if err := errors.Join(err, s.Close()); err != nil {
 		t.Fatal(err)
 	}
 }

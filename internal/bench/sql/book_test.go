@@ -12,9 +12,10 @@ import (
 	"sync"
 	"testing"
 
-	bolt "go.etcd.io/bbolt"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/store/boltstore"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -355,13 +356,13 @@ type shape struct {
 
 // sluiceEvents reads the events from the first enrolment on out of a ledger's file.
 func sluiceEvents(path string) (all []shape, err error) {
-	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true})
+	file, err := boltstore.Open(path, true)
 	if err != nil {
 		return nil, err
 	}
-	defer db.Close()
-	err = db.View(func(tx *bolt.Tx) error {
-		return tx.Bucket([]byte("events")).ForEach(func(_, record []byte) error {
+	defer file.Close()
+	err = file.View(func(r store.Reader) error {
+		return r.Scan("events", nil, func(_, record []byte) bool {
 			_, n := binary.Uvarint(record[1:]) // behind the form comes the previous event
 			rest := record[1+n:]
 			length, n := binary.Uvarint(rest)
@@ -370,7 +371,7 @@ func sluiceEvents(path string) (all []shape, err error) {
 			if kind := public[1]; kind == kindEnrolled || len(all) > 0 {
 				all = append(all, shape{kind, len(public), int(hidden)})
 			}
-			return nil
+			return true
 		})
 	})
 	return all, err

@@ -6,12 +6,14 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"log"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"syscall"
+
+	"github.com/sluicedp/sluice/internal/bench/machine"
 )
 
 func main() {
@@ -27,7 +29,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := compare(ctx, *dir, *objects, *rounds, *lives); err != nil {
-		log.Fatal(err)
+		fmt.Fprintln(os.Stderr, err)
+		stop()
+		os.Exit(1)
 	}
 }
 
@@ -37,7 +41,7 @@ func compare(ctx context.Context, under string, objects, rounds, lives int) (err
 		return err
 	}
 	defer os.RemoveAll(dir)
-	machine, err := describe(dir)
+	facts, err := machine.Describe(dir)
 	if err != nil {
 		return err
 	}
@@ -53,7 +57,7 @@ func compare(ctx context.Context, under string, objects, rounds, lives int) (err
 	if err := r.run(ctx, lives); err != nil {
 		return err
 	}
-	fmt.Printf("%d objects.\n\n%s\n", objects, machine)
+	fmt.Printf("%d objects.\n\n%s", objects, facts)
 	for _, e := range engines {
 		if e.version != "" {
 			fmt.Printf("- %s: %s\n", e.name, e.version)
@@ -66,7 +70,7 @@ func compare(ctx context.Context, under string, objects, rounds, lives int) (err
 // findEngines returns Sluice and whatever else there is on the machine.
 func findEngines(ctx context.Context, dir string) (engines []*engine, closeAll func() error) {
 	engines = []*engine{
-		{name: "Sluice", version: "bbolt " + moduleVersion("go.etcd.io/bbolt"), open: openSluice},
+		{name: "Sluice", version: "bbolt " + moduleVersion("bbolt"), open: openSluice},
 		sqliteEngine("SQLite, in C", "sqlite3", "github.com/mattn/go-sqlite3"),
 		sqliteEngine("SQLite, in Go", "sqlite", "modernc.org/sqlite"),
 	}
@@ -97,14 +101,14 @@ func (e *engine) try(ctx context.Context, dir string) {
 	e.missing = c.close()
 }
 
-// moduleVersion returns the version of a dependency of this program.
+// moduleVersion returns the version of a dependency of this program, by its path or the end of that.
 func moduleVersion(path string) string {
 	built, ok := debug.ReadBuildInfo()
 	if !ok {
 		return ""
 	}
 	for _, m := range built.Deps {
-		if m.Path == path {
+		if m.Path == path || strings.HasSuffix(m.Path, "/"+path) {
 			return m.Version
 		}
 	}

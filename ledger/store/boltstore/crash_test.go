@@ -29,7 +29,17 @@ func TestCompactOutlivesSIGKILL(t *testing.T) {
 	path := newFile(t)
 	left, commits, compactions := 0, 0, 0
 	for run := range kills {
-		last, compacted := runAndKill(t, path, run)
+		compacted := 0
+		last := runAndKill(t, "TestCompactingChild", path, run, func(line string, kill func()) {
+			if line == "compacted" {
+				if compacted++; compacted == 1 {
+					time.AfterFunc(time.Duration(rand.IntN(60_000))*time.Microsecond, kill)
+				}
+			}
+		})
+		if compacted == 0 {
+			t.Error("the child never compacted")
+		}
 		commits, compactions = commits+last+1, compactions+compacted
 		others, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".*"))
 		must(t, err)
@@ -44,11 +54,7 @@ func TestCompactOutlivesSIGKILL(t *testing.T) {
 		s := mustOpen(t, path)
 		wantSound(t, s)
 		all := records(t, s)
-		for i := max(0, last-kept+2); i <= last; i++ {
-			if all[fmt.Sprintf("log/%d/%08d", run, i)] != fmt.Sprint(i) {
-				t.Errorf("run %d: record %d of %d is lost", run, i, last)
-			}
-		}
+		wantWritten(t, all, run, last)
 		// At most the transaction that was not acknowledged is there as well.
 		if n := len(all); n > kept+2 {
 			t.Errorf("run %d: %d records", run, n)
@@ -67,102 +73,85 @@ func TestCompactOutlivesSIGKILL(t *testing.T) {
 	t.Logf("%d commits, %d compactions, %d temporary files left by %d kills", commits, compactions, left, kills)
 }
 
-// runAndKill returns the last record that was acknowledged, and how often the child compacted.
-func runAndKill(t *testing.T, path string, run int) (last, compactions int) {
-	t.Helper()
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCrashChild$")
-	child.Env = append(os.Environ(), crashPath+"="+path, fmt.Sprintf("%s=%d", crashRun, run))
-	child.Stderr = os.Stderr
-	out, err := child.StdoutPipe()
-	must(t, err)
-	must(t, child.Start())
-	last = -1
-	lines := bufio.NewReader(out)
-	for {
-		line, err := lines.ReadString('\n')
-		if err != nil {
-			break // the rest of a line that was cut off acknowledges nothing
-		}
-		if line == "compacted\n" {
-			if compactions++; compactions == 1 {
-				time.AfterFunc(time.Duration(rand.IntN(60_000))*time.Microsecond, func() { _ = child.Process.Kill() })
-			}
-		} else if _, err := fmt.Sscanf(line, "%d\n", &last); err != nil {
-			t.Errorf("the child says %q", line)
-		}
-	}
-	if err := child.Wait(); err == nil || compactions == 0 {
-		t.Errorf("the child ended by itself, after %d records and %d compactions", last+1, compactions)
-	}
-	return last, compactions
-}
-
-// TestCrashChild is the process that gets killed. In any other it does nothing.
-func TestCrashChild(t *testing.T) {
-	path, run := os.Getenv(crashPath), os.Getenv(crashRun)
-	if path == "" {
-		return
-	}
-	s, err := Open(path, false)
-	if err != nil {
-		fmt.Println("open:", err)
-		return
-	}
-	go func() {
-		for {
-			if err := s.Compact(); err != nil {
-				fmt.Println(err)
-				return
-			}
-			fmt.Println("compacted")
-		}
-	}()
-	writeOn(s, run)
-}
-
 // TestAKillLeavesNoListAndLosesNothing kills a child that leaves out the list of free pages, and never closes its file.
 func TestAKillLeavesNoListAndLosesNothing(t *testing.T) {
 	path, commits := newFile(t), 0
 	for run := range kills / 3 {
-		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestUnlistedChild$")
-		child.Env = append(os.Environ(), crashPath+"="+path, fmt.Sprintf("%s=%d", crashRun, run))
-		child.Stderr = os.Stderr
-		out, err := child.StdoutPipe()
-		must(t, err)
-		must(t, child.Start())
-		last, enough := -1, 10+rand.IntN(200)
-		for lines := bufio.NewReader(out); ; {
-			line, err := lines.ReadString('\n')
-			if err != nil {
-				break
+		enough := fmt.Sprint(10 + rand.IntN(200))
+		last := runAndKill(t, "TestUnlistedChild", path, run, func(line string, kill func()) {
+			if line == enough {
+				kill()
 			}
-			if _, err := fmt.Sscanf(line, "%d\n", &last); err != nil {
-				t.Errorf("the child says %q", line)
-			}
-			if last == enough {
-				_ = child.Process.Kill()
-			}
-		}
-		if err := child.Wait(); err == nil || last < enough {
-			t.Errorf("the child ended by itself, after %d records", last+1)
-		}
+		})
 		wantListed(t, path, false)
 		s := mustOpen(t, path)
 		wantSound(t, s)
-		all := records(t, s)
-		for i := max(0, last-kept+2); i <= last; i++ {
-			if all[fmt.Sprintf("log/%d/%08d", run, i)] != fmt.Sprint(i) {
-				t.Errorf("run %d: record %d of %d is lost", run, i, last)
-			}
-		}
+		wantWritten(t, records(t, s), run, last)
 		must(t, s.Close())
 		commits += last + 1
 	}
 	t.Logf("%d commits", commits)
 }
 
-// TestUnlistedChild is the process that gets killed. In any other it does nothing.
-func TestUnlistedChild(t *testing.T) {
+// runAndKill runs one of the tests below as a process, which is killed when the listener to its lines says so. It returns the
+// last record that was acknowledged.
+func runAndKill(t *testing.T, test, path string, run int, listen func(line string, kill func())) (last int) {
+	t.Helper()
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+test+"$")
+	child.Env = append(os.Environ(), crashPath+"="+path, fmt.Sprintf("%s=%d", crashRun, run))
+	child.Stderr = os.Stderr
+	out, err := child.StdoutPipe()
+	must(t, err)
+	must(t, child.Start())
+	last = -1
+	for lines := bufio.NewReader(out); ; {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			break // the rest of a line that was cut off acknowledges nothing
+		}
+		if _, err := fmt.Sscanf(line, "%d\n", &last); err != nil && line != "compacted\n" {
+			t.Errorf("the child says %q", line)
+		}
+		listen(strings.TrimSuffix(line, "\n"), func() { _ = child.Process.Kill() })
+	}
+	if err := child.Wait(); err == nil {
+		t.Errorf("the child ended by itself, after %d records", last+1)
+	}
+	return last
+}
+
+// wantWritten looks for the records that a child kept.
+func wantWritten(t *testing.T, all map[string]string, run, last int) {
+	t.Helper()
+	for i := max(0, last-kept+2); i <= last; i++ {
+		if all[fmt.Sprintf("log/%d/%08d", run, i)] != fmt.Sprint(i) {
+			t.Errorf("run %d: record %d of %d is lost", run, i, last)
+		}
+	}
+}
+
+// The processes that get killed. In any other these two do nothing.
+
+func TestCompactingChild(*testing.T) {
+	beChild(func(s *Store) {
+		go func() {
+			for {
+				if err := s.Compact(); err != nil {
+					fmt.Println(err)
+					return
+				}
+				fmt.Println("compacted")
+			}
+		}()
+	})
+}
+
+func TestUnlistedChild(*testing.T) {
+	beChild(func(s *Store) { s.current.longest = -1 })
+}
+
+// beChild writes to the file that the parent names.
+func beChild(prepare func(s *Store)) {
 	path, run := os.Getenv(crashPath), os.Getenv(crashRun)
 	if path == "" {
 		return
@@ -172,7 +161,7 @@ func TestUnlistedChild(t *testing.T) {
 		fmt.Println("open:", err)
 		return
 	}
-	s.current.longest = -1
+	prepare(s)
 	writeOn(s, run)
 }
 

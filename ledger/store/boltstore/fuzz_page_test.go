@@ -47,7 +47,7 @@ func FuzzParse(f *testing.F) {
 func FuzzPatchedFile(f *testing.F) {
 	path, content := smallForest(f)
 	sound := readImage(f, path)
-	branch := rootOf(f, path, "tall")
+	branch, _ := treeOf(f, path, "tall")
 	size := uint32(sound.meta.pageSize)
 	f.Add(uint32(0), []byte{})
 	f.Add(size*uint32(branch)+headerSize+8, binary.NativeEndian.AppendUint64(nil, branch))

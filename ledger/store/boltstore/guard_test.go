@@ -71,8 +71,8 @@ func (i image) pathTo(root uint64) (ids []uint64) {
 	}
 }
 
-// rootOf returns the root page of a bucket.
-func rootOf(t testing.TB, path, bucket string) (root uint64) {
+// treeOf returns the root page of a bucket, and how full its leaves are.
+func treeOf(t testing.TB, path, bucket string) (root uint64, fill float64) {
 	t.Helper()
 	s, err := Open(path, true)
 	must(t, err)
@@ -80,11 +80,12 @@ func rootOf(t testing.TB, path, bucket string) (root uint64) {
 	must(t, s.snapshot(func(tx *transaction) error {
 		b, err := tx.bucket(bucket)
 		if err == nil {
-			root = uint64(b.Root())
+			stats := b.Stats()
+			root, fill = uint64(b.Root()), float64(stats.LeafInuse)/float64(stats.LeafAlloc)
 		}
 		return err
 	}))
-	return root
+	return root, fill
 }
 
 // What would end the process or overwrite records is not opened for writing. For reading it may be; what is damaged is
@@ -92,7 +93,8 @@ func rootOf(t testing.TB, path, bucket string) (root uint64) {
 func TestOpenRefusesWhatBboltWouldDieOf(t *testing.T) {
 	path, content := forest(t)
 	sound := readImage(t, path)
-	high := sound.pathTo(rootOf(t, path, "high"))
+	root, _ := treeOf(t, path, "high")
+	high := sound.pathTo(root)
 	if len(high) < 4 {
 		t.Fatalf("a tree of %d levels", len(high))
 	}
@@ -183,7 +185,8 @@ func TestOpenRefusesWhatBboltWouldDieOf(t *testing.T) {
 func TestALongFileOfNothingTakesNoMemory(t *testing.T) {
 	path, _ := forest(t)
 	sound := readImage(t, path)
-	high := sound.pathTo(rootOf(t, path, "high"))
+	root, _ := treeOf(t, path, "high")
+	high := sound.pathTo(root)
 	const pages = 1 << 24 // 64 GiB
 	for name, damage := range map[string]func(i image){
 		"a branch": func(i image) { binary.NativeEndian.PutUint32(i.page(high[1])[12:], pages-1<<20) },

@@ -7,8 +7,6 @@ import (
 	"io"
 	"iter"
 	"os"
-
-	bolt "go.etcd.io/bbolt"
 )
 
 // bbolt writes the list of free pages in each commit. In a file that was used for long it has a hundred thousand of them,
@@ -28,11 +26,11 @@ const mostListed = 1 << 22
 
 // choose decides whether the next commit lists the free pages.
 func (d *database) choose() {
-	d.db.NoFreelistSync = freePages(d.db) > d.longest
+	d.db.NoFreelistSync = d.freePages() > d.longest
 }
 
-func freePages(db *bolt.DB) int {
-	stats := db.Stats()
+func (d *database) freePages() int {
+	stats := d.db.Stats()
 	return stats.FreePageN + stats.PendingPageN
 }
 

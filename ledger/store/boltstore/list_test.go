@@ -170,7 +170,7 @@ func TestAVeryLongListIsMade(t *testing.T) {
 		must(t, os.WriteFile(path, i.data, 0o600))
 		must(t, os.Truncate(path, int64(pages)*int64(i.meta.pageSize)))
 		s := mustOpen(t, path)
-		if n := freePages(s.current.db); n != want {
+		if n := s.current.freePages(); n != want {
 			t.Errorf("%d free pages, not %d", n, want)
 		}
 		wantSound(t, s)
@@ -243,7 +243,8 @@ func TestAPowerCutWhileAListIsMadeLosesNothing(t *testing.T) {
 func TestNoListIsMadeOfADamagedFile(t *testing.T) {
 	path, _ := unlisted(t)
 	sound := readImage(t, path)
-	high := sound.pathTo(rootOf(t, path, "high"))
+	root, _ := treeOf(t, path, "high")
+	high := sound.pathTo(root)
 	branch, leaf := high[len(high)-2], high[len(high)-1]
 	looking := func(i image, leaves int) *survey {
 		s := newSurvey(nil, sound.meta)
@@ -329,7 +330,7 @@ func FuzzUnlisted(f *testing.F) {
 	from, content := smallForest(f)
 	sound := readImage(f, from)
 	sound.setMeta(32, noFreeList, 8)
-	branch := rootOf(f, from, "tall")
+	branch, _ := treeOf(f, from, "tall")
 	size := uint32(sound.meta.pageSize)
 	f.Add(uint32(0), []byte{})
 	f.Add(size*uint32(branch)+headerSize+8, binary.NativeEndian.AppendUint64(nil, branch))
@@ -387,31 +388,14 @@ func numbers(t testing.TB, records, transactions int, ordered bool) (path string
 	return path
 }
 
-// leafFill returns how full the leaves of a bucket are.
-func leafFill(t testing.TB, path, bucket string) (fill float64) {
-	t.Helper()
-	s, err := Open(path, true)
-	must(t, err)
-	defer s.Close()
-	must(t, s.snapshot(func(tx *transaction) error {
-		b, err := tx.bucket(bucket)
-		if err == nil {
-			stats := b.Stats()
-			fill = float64(stats.LeafInuse) / float64(stats.LeafAlloc)
-		}
-		return err
-	}))
-	return fill
-}
-
 // Pages that nothing will be added to are full.
 func TestALogFillsItsPages(t *testing.T) {
 	for _, transactions := range []int{1, 10, 300} {
-		if fill := leafFill(t, numbers(t, 3000, transactions, true), "numbers"); fill < 0.85 {
+		if _, fill := treeOf(t, numbers(t, 3000, transactions, true), "numbers"); fill < 0.85 {
 			t.Errorf("in %d transactions: pages are %.2f full", transactions, fill)
 		}
 	}
-	if fill := leafFill(t, numbers(t, 3000, 300, false), "numbers"); fill < 0.5 || fill > 0.85 {
+	if _, fill := treeOf(t, numbers(t, 3000, 300, false), "numbers"); fill < 0.5 || fill > 0.85 {
 		t.Errorf("in no order: pages are %.2f full", fill)
 	}
 }

@@ -1,11 +1,10 @@
-package main
+// Package machine says on what machine something was measured.
+package machine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -13,8 +12,9 @@ import (
 	"time"
 )
 
-// describe says what the machine is, as a list. What only Linux tells is left out elsewhere.
-func describe(ctx context.Context, dir string) (string, error) {
+// Describe returns a Markdown list of what the machine is, and the disk that a directory is on, with the time of a flush, which
+// it tries. What only Linux tells is left out elsewhere.
+func Describe(dir string) (string, error) {
 	flush, err := flushTime(dir)
 	if err != nil {
 		return "", err
@@ -25,10 +25,9 @@ func describe(ctx context.Context, dir string) (string, error) {
 		{"cores", fmt.Sprint(runtime.NumCPU())},
 		{"memory", lineOf("/proc/meminfo", "MemTotal")},
 		{"system", runtime.GOOS + "/" + runtime.GOARCH + ", kernel " + firstLine("/proc/sys/kernel/osrelease")},
-		{"temporary directory", diskOf(dir)},
+		{"disk", diskOf(dir)},
 		{"overwriting 4 KiB and syncing them (fdatasync)", flush.Round(time.Microsecond).String() + " (median)"},
 		{"Go", runtime.Version()},
-		{"commit", commit(ctx)},
 	} {
 		if value := strings.TrimSpace(fact[1]); value != "" {
 			b.WriteString("- " + fact[0] + ": " + value + "\n")
@@ -37,17 +36,8 @@ func describe(ctx context.Context, dir string) (string, error) {
 	return b.String(), nil
 }
 
-// commit returns the commit that is checked out, or "" if that is not known.
-func commit(ctx context.Context) string {
-	text, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--exclude", "*").Output()
-	if err != nil {
-		return ""
-	}
-	return string(text)
-}
-
-// loadAverage returns how busy the machine was in the last minute: how many processes wanted to run.
-func loadAverage() string {
+// LoadAverage returns how busy the machine was in the last minute: how many processes wanted to run.
+func LoadAverage() string {
 	load, _, found := strings.Cut(firstLine("/proc/loadavg"), " ")
 	if !found {
 		return "unknown"
