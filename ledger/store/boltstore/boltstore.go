@@ -282,7 +282,13 @@ func (d *database) look(file *os.File) (err error) {
 
 // View implements [store.Store].
 func (s *Store) View(fn func(store.Reader) error) error {
-	return s.snapshot(func(tx *transaction) error { return fn(tx) })
+	return s.snapshot(func(tx *transaction) error {
+		r, err := newSnapshot(tx)
+		if err != nil {
+			return err
+		}
+		return fn(r)
+	})
 }
 
 func (s *Store) snapshot(fn func(*transaction) error) error {

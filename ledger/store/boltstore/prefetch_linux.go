@@ -18,15 +18,13 @@ const mostPrefetched = 1 << 12
 // for those of the next: so there are as many waits as levels, not as pages. bbolt, which reads through mapped memory, would
 // wait for each page by itself. Pages are read with as little trust as by [Store.Inspect]; where one is not as it should
 // be, it ends, and whoever reads the record will meet that.
-func (t *transaction) Prefetch(bucket string, keys [][]byte) {
-	var err error
-	defer rescue(&err) // as in Get, which will say it
-	b, err := t.bucket(bucket)
-	if b == nil || err != nil || b.Root() == 0 { // a small bucket has no page of its own
+func (s *snapshot) Prefetch(bucket string, keys [][]byte) {
+	t, err := s.find(bucket)
+	if t == nil || err != nil || t.root == 0 { // Get will say it; a small bucket has no page of its own
 		return
 	}
-	p := prefetch{file: t.in.file, page: make([]byte, t.in.db.Info().PageSize)}
-	level := []sought{{uint64(b.Root()), keys[:min(len(keys), mostPrefetched)]}}
+	p := prefetch{file: s.in.file, page: make([]byte, s.pageSize)}
+	level := []sought{{t.root, keys[:min(len(keys), mostPrefetched)]}}
 	for depth := 0; len(level) > 0 && depth < deepest; depth++ {
 		level = p.descend(level)
 	}

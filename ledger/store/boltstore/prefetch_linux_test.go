@@ -133,19 +133,6 @@ func TestPrefetchIsOnlyAHint(t *testing.T) {
 	if err := s.View(func(r store.Reader) error { check(r); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Update(func(w store.Writer) error { // whose pages are not all on disk
-		all = append(all, []byte("z"))
-		if err := w.Put("large", []byte("z"), make([]byte, 100)); err != nil {
-			return err
-		}
-		if err := w.Put("none", []byte("k"), []byte("v")); err != nil {
-			return err
-		}
-		check(w)
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Damaged pages lead nowhere, and not for ever.
