@@ -73,7 +73,7 @@ func BenchmarkReleaseAlone(b *testing.B) {
 			if aged {
 				age(b, path, 512<<20)
 			}
-			oneByOne(b, path, names, aged, func(l *Ledger, key, name, epsilon string) func() error {
+			oneByOne(b, path, names, func(l *Ledger, key, name, epsilon string) func() error {
 				r := releaseOf(b, key, name, epsilon)
 				return func() error { _, err := l.Release(context.Background(), r); return err }
 			})
@@ -88,7 +88,7 @@ func BenchmarkSellAlone(b *testing.B) {
 	l := open(b, path, Options{})
 	names := benchNames(benchCrowd)
 	closed(b, sellers(b, l, "10", "10", names...))
-	oneByOne(b, path, names, false, func(l *Ledger, key, name, epsilon string) func() error {
+	oneByOne(b, path, names, func(l *Ledger, key, name, epsilon string) func() error {
 		r := purchase(b, key, "buyer-"+key[len(key)-1:], epsilon, name)
 		return func() error { _, err := l.Sell(context.Background(), r); return err }
 	})
@@ -96,11 +96,10 @@ func BenchmarkSellAlone(b *testing.B) {
 
 // oneByOne carries out requests, one at a time, and in turns with bare bbolt that writes what each of them writes, which is
 // recorded in a ledger that is not timed. Objects come in random order, and then again at the next ε.
-func oneByOne(b *testing.B, path string, names []string, aged bool, request func(l *Ledger, key, name, epsilon string) func() error) {
+func oneByOne(b *testing.B, path string, names []string, request func(l *Ledger, key, name, epsilon string) func() error) {
 	b.Helper()
 	bare, record := twoCopies(b, path)
 	db := openBare(b, bare)
-	db.NoFreelistSync = aged // boltstore leaves a long list out, too
 	l := open(b, path, Options{})
 	copied, r := recorded(b, record, Options{})
 	random := rand.New(rand.NewPCG(1, 2))
@@ -214,7 +213,7 @@ func crowded(t testing.TB, callers, n int, do func(i int) error) (took time.Dura
 }
 
 // BenchmarkRaiseAll raises everybody to three levels, one after the other, in transactions of bounded size. What that
-// writes is recorded in another run than the one that is timed. A long run does so for a million objects.
+// writes is recorded in another run than the one that is timed.
 func BenchmarkRaiseAll(b *testing.B) {
 	usualGarbage(b)
 	for _, objects := range []int{100_000, 1_000_000} {

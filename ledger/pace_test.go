@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"math"
 	"os"
 	"runtime/debug"
 	"testing"
@@ -28,8 +29,11 @@ func TestMain(m *testing.M) {
 // usualGarbage is for what measures time or memory: until it ends, garbage is collected as in other programs.
 func usualGarbage(t testing.TB) {
 	t.Helper()
-	before := debug.SetGCPercent(100)
-	t.Cleanup(func() { debug.SetGCPercent(before) })
+	percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(math.MaxInt64)
+	t.Cleanup(func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	})
 }
 
 // hurried tells whether tests are to be quicker than usual.

@@ -251,6 +251,7 @@ func (m *statementMaker) collect(ctx context.Context) error {
 	}
 	for some := range slices.Chunk(numbers, scanSize) {
 		err := m.ledger.view(ctx, func(s *state) error {
+			s.prefetchEvents(some)
 			for _, number := range some {
 				if err := m.add(s, number); err != nil {
 					return err

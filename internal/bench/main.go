@@ -24,7 +24,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sluicedp/sluice/internal/bench/machine"
+	"github.com/sluicedp/sluice/internal/bench/report"
 )
 
 // options are what the command line says.
@@ -91,7 +91,10 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if len(groups) == 0 {
 		return fmt.Errorf("no row matches %s (some need -growth)", o.only)
 	}
-	before := machine.LoadAverage()
+	if err := o.checkFile(); err != nil { // now, not after an hour
+		return err
+	}
+	before := report.LoadAverage()
 	facts, err := describe(ctx, os.TempDir())
 	if err != nil {
 		return err
@@ -106,7 +109,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	facts += fmt.Sprintf("- load average at the beginning: %s; at the end: %s\n", before, machine.LoadAverage())
+	facts += fmt.Sprintf("- load average at the beginning: %s; at the end: %s\n", before, report.LoadAverage())
 
 	sections := []section{{"machine", facts}, {"table", tableText(groups, found)}}
 	if measures(groups, "BenchmarkSize") {
@@ -127,7 +130,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 
 // describe says what the machine is, and which commit is checked out, if that is known.
 func describe(ctx context.Context, dir string) (string, error) {
-	facts, err := machine.Describe(dir)
+	facts, err := report.Describe(dir)
 	if err != nil {
 		return "", err
 	}
@@ -136,6 +139,25 @@ func describe(ctx context.Context, dir string) (string, error) {
 		facts += "- commit: " + string(commit)
 	}
 	return facts, nil
+}
+
+// checkFile looks whether the file has a place for each section.
+func (o options) checkFile() error {
+	if o.file == "" {
+		return nil
+	}
+	text, err := os.ReadFile(o.file)
+	if err != nil {
+		return err
+	}
+	sections := []section{{name: "machine"}, {name: "table"}, {name: "bytes"}}
+	if o.growth {
+		sections = append(sections, section{name: "growth"})
+	}
+	if _, err := replace(string(text), sections); err != nil {
+		return fmt.Errorf("%s: %w", o.file, err)
+	}
+	return nil
 }
 
 // save writes the file and its plots.

@@ -13,6 +13,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/sluicedp/sluice/internal/bench/report"
 )
 
 // The growth's picture has a panel for each quantity that asks for one.
@@ -135,10 +137,10 @@ func (d decades) Ticks(least, most float64) (ticks []plot.Tick) {
 func short(v float64) string {
 	switch {
 	case v >= 1e6:
-		return number(v/1e6) + " M"
+		return report.Number(v/1e6) + " M"
 	case v >= 1e4:
-		return number(v/1e3) + " k"
+		return report.Number(v/1e3) + " k"
 	default:
-		return number(v)
+		return report.Number(v)
 	}
 }

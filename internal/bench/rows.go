@@ -1,6 +1,10 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/sluicedp/sluice/internal/bench/report"
+)
 
 // group is some rows of the table: those of one path, with one target.
 type group struct {
@@ -60,7 +64,7 @@ func table(largest int) []group {
 		{"one level", "BenchmarkReadObject/levels=1"},
 		{"three levels", "BenchmarkReadObject/levels=3"},
 	}
-	lastSize := row{fmt.Sprintf("%s objects", number(float64(largest))), fmt.Sprintf(grown, largest)}
+	lastSize := row{fmt.Sprintf("%s objects", report.Number(float64(largest))), fmt.Sprintf(grown, largest)}
 	sizes := []row{lastSize}
 	if largest > 10_000 {
 		sizes = []row{{"10,000 objects", fmt.Sprintf(grown, 10_000)}, lastSize}

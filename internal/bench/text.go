@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sluicedp/sluice/internal/bench/report"
 )
 
 // tableText writes the table of all rows.
@@ -30,7 +32,7 @@ func middle(sorted []float64) string {
 	if len(sorted) == 0 {
 		return "**missing**"
 	}
-	return number(median(sorted))
+	return report.Number(median(sorted))
 }
 
 // spread returns the least and the most of several runs.
@@ -38,15 +40,15 @@ func spread(sorted []float64) string {
 	if len(sorted) < 2 {
 		return ""
 	}
-	return number(sorted[0]) + " – " + number(sorted[len(sorted)-1])
+	return report.Number(sorted[0]) + " – " + report.Number(sorted[len(sorted)-1])
 }
 
 func (t target) String() string {
 	switch t.sense {
 	case atLeast:
-		return "≥ " + number(t.value)
+		return "≥ " + report.Number(t.value)
 	case atMost:
-		return "≤ " + number(t.value)
+		return "≤ " + report.Number(t.value)
 	default:
 		return ""
 	}
@@ -62,26 +64,6 @@ func (t target) met(sorted []float64) string {
 	default:
 		return "**no**"
 	}
-}
-
-// number writes a number with three digits that count, and commas.
-func number(v float64) string {
-	if v == 0 {
-		return "0"
-	}
-	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64)
-	if err != nil {
-		return fmt.Sprint(v)
-	}
-	text := strconv.FormatFloat(rounded, 'f', -1, 64)
-	digits, fraction, _ := strings.Cut(text, ".")
-	if fraction != "" {
-		return text
-	}
-	for at := len(digits) - 3; at > 0 && digits[at-1] != '-'; at -= 3 {
-		digits = digits[:at] + "," + digits[at:]
-	}
-	return digits
 }
 
 // quantity is something that may grow with the number of objects.
@@ -117,7 +99,7 @@ func growthText(found results, sizes []int) string {
 	var b strings.Builder
 	b.WriteString("| objects |")
 	for _, n := range sizes {
-		b.WriteString(" " + number(float64(n)) + " |")
+		b.WriteString(" " + report.Number(float64(n)) + " |")
 	}
 	b.WriteString("\n|---|" + strings.Repeat("---:|", len(sizes)) + "\n")
 	for _, q := range quantities() {
@@ -125,7 +107,7 @@ func growthText(found results, sizes []int) string {
 		for _, n := range sizes {
 			text := "**missing**"
 			if v, ok := found.of(growthName(n), q.unit); ok {
-				text = number(v)
+				text = report.Number(v)
 			}
 			b.WriteString(" " + text + " |")
 		}
@@ -186,7 +168,7 @@ func budget(found results, benchmark string) string {
 		b.WriteString(" " + tenths(sum[part]) + " |")
 	}
 	fmt.Fprintf(&b, " **%s** |\n\nInformation: %s bytes. The file is %s times that.\n",
-		tenths(of("B/object")), tenths(of("B-information/object")), number(of("of-information")))
+		tenths(of("B/object")), tenths(of("B-information/object")), report.Number(of("of-information")))
 	return b.String()
 }
 

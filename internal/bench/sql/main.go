@@ -13,7 +13,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/sluicedp/sluice/internal/bench/machine"
+	"github.com/sluicedp/sluice/internal/bench/report"
 )
 
 func main() {
@@ -41,7 +41,7 @@ func compare(ctx context.Context, under string, objects, rounds, lives int) (err
 		return err
 	}
 	defer os.RemoveAll(dir)
-	facts, err := machine.Describe(dir)
+	facts, err := report.Describe(dir)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,6 @@ const (
 		SELECT * FROM unnest($1::text[], $2::bytea[], $3::bool[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[])
 		ON CONFLICT (key) DO UPDATE SET done = excluded.done, settled = excluded.settled, drawn = excluded.drawn,
 			cursor = excluded.cursor, parts = excluded.parts`
-	pgSetCounters = `UPDATE counters SET events = $1, objects = $2, last = $3 WHERE events = $4`
 )
 
 // postgres is a database of a server. One connection writes, another reads. A transaction takes two round trips: what it

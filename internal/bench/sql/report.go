@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sluicedp/sluice/internal/bench/report"
 )
 
 // write prints the results as a Markdown table: the median of each operation's samples and, in parentheses, the median
@@ -50,7 +51,7 @@ func cell(of result, engine int) string {
 	if len(samples) == 0 {
 		return "–"
 	}
-	text := thousands(median(samples, func(s sample) float64 { return s.value }))
+	text := report.Number(median(samples, func(s sample) float64 { return s.value }))
 	if of.unit == aSecond {
 		text += "/s"
 	}
@@ -80,16 +81,4 @@ func median(samples []sample, of func(sample) float64) float64 {
 	}
 	slices.Sort(values)
 	return values[len(values)/2]
-}
-
-// thousands writes a number with three digits that count, and commas.
-func thousands(v float64) string {
-	digits := strconv.FormatFloat(v, 'f', 0, 64)
-	if n := len(digits); n > 3 {
-		digits = digits[:3] + strings.Repeat("0", n-3)
-	}
-	for at := len(digits) - 3; at > 0; at -= 3 {
-		digits = digits[:at] + "," + digits[at:]
-	}
-	return digits
 }

@@ -9,9 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	_ "github.com/mattn/go-sqlite3" // driver "sqlite3": SQLite's C code, by cgo
-	_ "modernc.org/sqlite"          // driver "sqlite": SQLite's code translated to Go
-
 	"github.com/sluicedp/sluice/privacy"
 )
 

@@ -139,7 +139,7 @@ func TestNoDamageIsPassedOver(t *testing.T) {
 	}
 	t.Logf("%d files of %d KiB: %+v; %d MiB, %v at most", files, len(sound)>>10, n, memory>>20, slowest)
 	// Of 24 files one is refused always, as it is cut off, and a second mostly.
-	if many := files / 20; n.refused < many || n.reported < many || n.same*100 < files || n.usedDamaged*100 < files {
+	if n.refused < files/20 || n.reported*20 < files || n.same*100 < files || n.usedDamaged*100 < files {
 		t.Errorf("the damage is not of all sorts: %+v", n)
 	}
 }

@@ -51,7 +51,7 @@ type database struct {
 	readOnly bool
 	late     bool           // whether the file is looked at after bbolt has locked it
 	damage   findings       // of a file that is open for reading only; others are refused
-	longest  int            // longestList, but in tests
+	longest  int            // LongestList, but in tests
 	unlisted bool           // whether the last commit left out the list of free pages
 	users    sync.WaitGroup // views and copies; none is added once it is no longer the current one
 	broken   atomic.Bool    // bbolt panicked while it held a lock, so nothing may wait for it any more
@@ -128,7 +128,8 @@ func syncDir(path string) error {
 //
 // For writing it looks at a part of the file, which takes less than a second for one of 5 GiB. All of a file that was in
 // use for long is read, and some pages are written, if the process that wrote to it before has not closed it: some 0.4 s
-// for each GiB that is in the page cache.
+// for each GiB that is in the page cache. Then it is refused if any page in use is damaged; else a damaged page of records may
+// be met later.
 func Open(path string, readOnly bool) (*Store, error) {
 	for range 4 {
 		d, err := openExisting(path, readOnly)
@@ -183,7 +184,7 @@ func syncName(path string) error {
 const smallest = 4 * 4096
 
 func open(path string, readOnly bool) (opened *database, err error) {
-	d := &database{readOnly: readOnly, longest: longestList}
+	d := &database{readOnly: readOnly, longest: LongestList}
 	defer func() {
 		if d.broken.Load() && d.file != nil {
 			err = errors.Join(err, unlock(d.file))
@@ -215,8 +216,8 @@ func open(path string, readOnly bool) (opened *database, err error) {
 	return d, nil
 }
 
-// Settings are those of bbolt that decide what is written, and how fast. A [Store] also leaves out a long list of free
-// pages, which is DB.NoFreelistSync, and sets Bucket.FillPercent where it can tell that keys rise.
+// Settings are those of bbolt that decide what is written, and how fast. A [Store] also leaves out a list of more than
+// [LongestList] free pages, which is DB.NoFreelistSync, and sets Bucket.FillPercent where it can tell that keys rise.
 func Settings() *bolt.Options {
 	return &bolt.Options{FreelistType: bolt.FreelistMapType, InitialMmapSize: mapSize()}
 }
@@ -380,6 +381,9 @@ func (s *Store) Close() error {
 	defer s.compacting.Unlock()
 	s.writing.Lock()
 	defer s.writing.Unlock()
+	if s.current.checkIdentity(s.path) != nil {
+		s.current.unlisted = false // nobody will find the file
+	}
 	return s.current.close()
 }
 
@@ -387,7 +391,11 @@ func (d *database) close() error {
 	if d.broken.Load() {
 		return errors.Join(errBroken(), unlock(d.file))
 	}
-	return errors.Join(d.list(), d.db.Close())
+	err := d.list()
+	if d.broken.Load() {
+		return errors.Join(err, unlock(d.file))
+	}
+	return errors.Join(err, d.db.Close())
 }
 
 func errBroken() error { return fmt.Errorf("%w: bbolt gave up before", store.ErrCorrupt) }
@@ -407,7 +415,7 @@ type bucket struct {
 	next   *bucket
 	put    bool   // something was
 	behind []byte // the last key before the transaction
-	last   []byte // the highest key; not kept once that does not matter
+	last   []byte // the key put last; not kept once that does not matter
 }
 
 func (d *database) begin(writable bool) (t *transaction, err error) {

@@ -25,7 +25,8 @@ import (
 // cache, and 2 s without a list; else 0.5 s and 5 s.
 //
 // In buckets of more leaves than are looked at, a leaf may have been made a branch page that leads back up: bbolt would
-// not return from there. An audit reads by other means ([Store.Inspect]).
+// not return from there. A snapshot ends with an error, and an audit ([Store.Inspect]) reads on behind it: what is left is to
+// write to such a file.
 
 const (
 	freePage     = 0x10

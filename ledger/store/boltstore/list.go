@@ -7,17 +7,22 @@ import (
 	"io"
 	"iter"
 	"os"
+	"runtime/debug"
 )
 
 // bbolt writes the list of free pages in each commit. In a file that was used for long it has a hundred thousand of them,
 // and a commit took 8 times as long. So a long list is left out, and written when the file is closed. Where that did not
 // happen the next one who writes to the file has to find the free pages: all that no bucket holds. bbolt would do so by
 // itself, but it trusts what it reads, and on damaged pages it ends the process. So the list is written before bbolt sees
-// the file.
+// the file, and no list is left out where that cannot be.
+//
+// One such search is left to bbolt: when a commit fails, for want of space on the disk say, and the one before left out the
+// list. It takes as long as reading the file, and where a page has been damaged since the file was opened, or in a leaf that was
+// not looked at then, the process ends. Nothing is lost by that: after a failed commit nothing more is written anyway.
 
-// longestList is the number of free pages up to which each commit lists them: that is one page, and a tenth of
+// LongestList is the number of free pages up to which each commit lists them: that is one page, and a tenth of
 // the time.
-const longestList = 500
+const LongestList = 500
 
 // mostListed is how many pages are listed at most when they had to be found, 16 GiB of usual ones: bbolt keeps them in
 // memory, and a file that takes up no room may say that it has any number. The others are used again after a
@@ -26,7 +31,7 @@ const mostListed = 1 << 22
 
 // choose decides whether the next commit lists the free pages.
 func (d *database) choose() {
-	d.db.NoFreelistSync = d.freePages() > d.longest
+	d.db.NoFreelistSync = !d.late && d.freePages() > d.longest
 }
 
 func (d *database) freePages() int {
@@ -42,15 +47,20 @@ func (d *database) list() error {
 	}
 	d.unlisted = false
 	d.db.NoFreelistSync = false
-	tx, err := d.begin(true)
-	if err == nil {
-		defer tx.end(&err)
-		err = tx.commit()
-	}
-	if err != nil {
+	if err := d.commitNothing(); err != nil {
 		return fmt.Errorf("all is saved but the list of free pages: %w", err)
 	}
 	return nil
+}
+
+func (d *database) commitNothing() (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // which bbolt's own locks do not outlive: see rescueLocked
+	tx, err := d.begin(true)
+	if err != nil {
+		return err
+	}
+	defer tx.end(&err)
+	return tx.commit()
 }
 
 // listing is a list of free pages to be written to a file that has none.

@@ -60,7 +60,7 @@ func TestALongListIsLeftOut(t *testing.T) {
 	s, err := Open(path, false)
 	must(t, err)
 	defer s.Close()
-	for i, longest := range []int{longestList, 0, 0, longestList, 0} {
+	for i, longest := range []int{LongestList, 0, 0, LongestList, 0} {
 		s.current.longest = longest
 		must(t, putOne(s, "first", "k", fmt.Sprint(i)))
 		wantListed(t, path, longest > 0)
@@ -312,6 +312,42 @@ func TestCloseWritesNothingAfterAFailedCommit(t *testing.T) {
 }
 
 // What nobody will find is left as it is.
+func TestCloseListsNothingInAReplacedFile(t *testing.T) {
+	path, _ := unlisted(t)
+	s, err := Open(path, false)
+	must(t, err)
+	s.current.longest = 0
+	must(t, putOne(s, "first", "k", "new"))
+	other := path + ".other"
+	must(t, os.Rename(path, other))
+	must(t, s.Close())
+	wantListed(t, other, false)
+}
+
+// A file that is gone when it is closed costs the process nothing but an error.
+func TestCloseOfACutOffFile(t *testing.T) {
+	path, _ := unlisted(t)
+	s, err := Open(path, false)
+	must(t, err)
+	s.current.longest = 0
+	must(t, putOne(s, "first", "k", "new"))
+	must(t, os.Truncate(path, 0))
+	if err := s.Close(); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("got the error %v", err)
+	}
+}
+
+// Where a file is looked at only after bbolt has opened it, it always has a list: bbolt would make one by itself, and trust
+// what it reads.
+func TestAListIsKeptWhereBboltLooksFirst(t *testing.T) {
+	path, _ := unlisted(t)
+	s := mustOpen(t, path)
+	s.current.longest, s.current.late = 0, true
+	must(t, putOne(s, "first", "k", "new"))
+	wantListed(t, path, true)
+}
+
+// The same holds of the file that a new one has replaced.
 func TestCompactListsNothingInTheOldFile(t *testing.T) {
 	path, _ := unlisted(t)
 	s := mustOpen(t, path)

@@ -1,5 +1,5 @@
-// Package machine says on what machine something was measured.
-package machine
+// Package report has what both comparisons print: numbers, and the machine that they are from.
+package report
 
 import (
 	"errors"
