@@ -1,9 +1,6 @@
 package ledger
 
-import (
-	"context"
-	"slices"
-)
+import "context"
 
 // surveyed is what prepare learns about up to partSize objects.
 type surveyed struct {
@@ -143,14 +140,11 @@ func (x *raise) surveySlice(s *state, p *slice, behind string, desk *desk, bound
 	bound()
 	desk.clear()
 	s.desk = desk
-	names, _, err := x.panel.after(s, behind, partSize)
+	within := x.panel
+	within.until = p.end
+	names, _, err := within.after(s, behind, partSize) // all of them: no more chains than that were counted
 	if err != nil {
 		return err
-	}
-	if end, found := slices.BinarySearch(names, p.end); found {
-		names = names[:end+1]
-	} else {
-		names = names[:end]
 	}
 	return x.surveyNames(s, names, &p.surveyed)
 }
