@@ -84,6 +84,26 @@ func TestPartsAreMadeBeforeTheirTransactions(t *testing.T) {
 	}
 }
 
+// A request that holds no budget, and changes nothing, comes between two parts: what was made ahead is used all the same.
+func TestAPartMadeAheadOutlivesARepetition(t *testing.T) {
+	names := crowd(3 * partSize)
+	s := &peepers{Store: &storetest.Memory{}}
+	begin(t, s)
+	l := voters(t, openMemory(t, s, Options{}), "10", names...)
+	before := releaseOf(t, "before", names[0], "1")
+	release(t, l, before)
+	request := order(t, "raise", "1", names...)
+	asked := int64(0)
+	request.Progress = afterPart(func() {
+		asked = s.asked.Load()
+		release(t, l, before)
+	})
+	carryOut(t, l, request)
+	if now := s.asked.Load(); asked == 0 || now != asked {
+		t.Errorf("behind the first part, transactions asked %d times about objects", now-asked)
+	}
+}
+
 // A partial request names people whom nobody knows, several in one part, and some who have left.
 func TestAPartMadeAheadRefusesToo(t *testing.T) {
 	known := crowd(3 * partSize)
