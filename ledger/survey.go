@@ -175,8 +175,11 @@ func (x *raise) ask(ctx context.Context, p surveyed) (missing []Refusal, err err
 	}
 	if x.truths.count < x.ledger.mostTold {
 		x.truths.add(p.needy, values)
-	} else if x.rest == "" {
-		x.rest = p.needy[0]
+	} else {
+		defer clear(values) // they are looked at, but not kept
+		if x.rest == "" {
+			x.rest = p.needy[0]
+		}
 	}
 	for i, name := range p.needy {
 		if values[i] == noTruth {
