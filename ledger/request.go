@@ -541,8 +541,7 @@ func (l *Ledger) attempt(ctx context.Context, b *bulk) (outcome, error) {
 func (l *Ledger) runParts(ctx context.Context, b *bulk, st *standing, total int, into *outcome) error {
 	defer b.ahead.wait()
 	for done := 0; !st.done; {
-		if b.ready != nil {
-			b.ahead.wait()
+		if b.ready != nil { // nothing is made ahead now
 			if err := b.ready(ctx, st.cursor); err != nil {
 				return err
 			}
