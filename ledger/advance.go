@@ -277,7 +277,9 @@ func (x *sweep) due(s *state, name string, at time.Time) (p plan, dues []due, er
 			}
 		}
 		p.object = o.object
-		p.chains = append(p.chains, planned{subject: o, question: q, after: o.chain})
+		after := o.chain
+		after.levels = slices.Clip(after.levels) // the room behind them is the desk's
+		p.chains = append(p.chains, planned{subject: o, question: q, after: after})
 	}
 	slices.SortStableFunc(dues, func(a, b due) int { return a.at.Compare(b.at) })
 	return p, dues, nil

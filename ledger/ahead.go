@@ -67,6 +67,11 @@ func (a *ahead) look(l *Ledger, b *bulk, r store.Reader) error {
 	if err != nil {
 		return nil // the transaction will come to the same, and say so
 	}
+	for _, r := range p.refused {
+		if r.Helps == HelpsWaiting {
+			return nil // the reason may be gone by then: it could be a hold that holdsStill never gets to see
+		}
+	}
 	if s.salts = randomBytes; l.salts != nil {
 		s.salts = l.salts
 	}

@@ -148,6 +148,66 @@ func TestWhatWasDecidedAheadRespectsAClockThatHasGoneBack(t *testing.T) {
 	}
 }
 
+// What stood in the way when a part was made ahead, and only then, leaves nobody out.
+func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
+	names := crowd(3 * partSize)
+	late := epoch().Add(24 * time.Hour)
+	calendar, err := policy.Steps(policy.Step{At: epoch().Add(12 * time.Hour), Ceiling: eps(t, "1")})
+	must(t, err)
+	now := late
+	for name, test := range map[string]struct {
+		enroll     EnrollRequest
+		come, gone func(*Ledger, *hold)
+	}{
+		"a hold": {
+			EnrollRequest{Cap: eps(t, "1.5")},
+			func(l *Ledger, h *hold) { l.holds.add(h) },
+			func(l *Ledger, h *hold) { l.holds.remove(h) },
+		},
+		"a clock that went back": {
+			EnrollRequest{Policy: calendar},
+			func(*Ledger, *hold) { now = epoch() },
+			func(*Ledger, *hold) { now = late },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			memory := &storetest.Memory{}
+			begin(t, memory)
+			s := &shim{Store: memory}
+			l := openMemory(t, s, Options{Now: func() time.Time { return now }})
+			other := vote()
+			other.Name = "other"
+			for _, q := range []Question{vote(), other} {
+				define(t, l, q)
+				test.enroll.Key, test.enroll.Question, test.enroll.Objects = "enrol in "+q.Name, q.Name, names
+				_, err := l.Enroll(t.Context(), test.enroll)
+				must(t, err)
+			}
+			q, err := l.findQuestion(t.Context(), "other")
+			must(t, err)
+			h := &hold{question: q.number, epsilon: eps(t, "1"), panel: panel{names: names, question: q.number}}
+			request := order(t, "raise", "1", names...)
+			request.Partial = true
+			parts := 0
+			request.Progress = func(int, int) {
+				switch parts++; parts {
+				case 1: // the next to read is who makes the last part
+					s.onRead(func() {
+						s.onRead(nil)
+						test.come(l, h)
+					})
+				case 2:
+					test.gone(l, h)
+				}
+			}
+			if result := carryOut(t, l, request); result.Drawn != len(names) || len(result.Refused) > 0 {
+				t.Errorf("%d drawn and %d refused of %d", result.Drawn, len(result.Refused), len(names))
+			}
+			wantClean(t, l, VerifyRequest{})
+		})
+	}
+}
+
 // A request keeps only so many truths. It asks again for the others, part by part, and no more often than that.
 func TestTruthsThatAreNotKeptAreAskedForAgain(t *testing.T) {
 	names := crowd(5*partSize + 1)

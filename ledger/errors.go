@@ -55,8 +55,9 @@ var (
 
 	// ErrPartlyDone comes with a [RefusedError] about the rest of a request over many objects: its first
 	// parts were carried out and stay. It happens if the request was interrupted, or has no hold on what it
-	// needs (an enrolment), and another one came between; if an object withdrew meanwhile; or if the clock
-	// went back. The same request with the same key goes on once the reason is gone.
+	// needs (an enrolment), and another one came between; if an object withdrew meanwhile; if the clock
+	// went back; or if the source of truths has none of an object any more when it is asked a second time
+	// (see [Ledger.Raise]). The same request with the same key goes on once the reason is gone.
 	ErrPartlyDone = errors.New("carried out in part")
 
 	// ErrNoSigner says that a checkpoint, receipt or statement was wanted of a ledger opened without a key to

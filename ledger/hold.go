@@ -29,6 +29,9 @@ func (h *holds) add(one *hold) {
 }
 
 func (h *holds) remove(one *hold) {
+	if one == nil {
+		return // a new list would tell others that something has changed
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.active = slices.DeleteFunc(slices.Clone(h.active), func(other *hold) bool { return other == one })

@@ -308,3 +308,33 @@ func TestTheProgressOfASweepEnds(t *testing.T) {
 		}
 	}
 }
+
+// A plan is only a plan: it writes nothing into the memory that a desk keeps behind the levels of a chain.
+func TestAPlanLeavesTheDeskAlone(t *testing.T) {
+	m := newMonth(t, "10")
+	m.clock.set(epoch().Add(days * 24 * time.Hour))
+	q, err := m.ledger.findQuestion(t.Context(), "vote")
+	must(t, err)
+	must(t, m.ledger.view(t.Context(), func(s *state) error {
+		s.desk = newPartDesk()
+		everybody := panel{all: true, question: q.number, through: s.counters.events}
+		names, _, err := everybody.after(s, "", partSize)
+		must(t, err)
+		x := &sweep{ledger: m.ledger, only: q.number, through: everybody.through}
+		for _, name := range names {
+			before, _, err := s.chain(q.number, name)
+			must(t, err)
+			plan, err := x.plan(s, name, s.clock)
+			must(t, err)
+			if len(plan.steps) == 0 || cap(before.levels) == len(before.levels) {
+				t.Errorf("%s: %d steps planned, room for %d levels", name, len(plan.steps), cap(before.levels))
+			}
+			for _, l := range before.levels[len(before.levels):cap(before.levels)] {
+				if l.Epsilon != (privacy.Epsilon{}) {
+					t.Errorf("%s: ε=%s stands behind the levels", name, l.Epsilon)
+				}
+			}
+		}
+		return nil
+	}))
+}

@@ -72,14 +72,14 @@ func (l *Ledger) Release(ctx context.Context, r ReleaseRequest) (Response, error
 }
 
 // Raise brings many objects to ε as [Ledger.Release] does one. It is whole or nothing, unless the
-// request is partial: if any object is refused, no object is drawn from, and the [*RefusedError]
-// lists all that are. Responses are read with [Ledger.Responses] afterwards.
+// request is partial: if any object is refused, no object is drawn from (but see [ErrPartlyDone]), and the
+// [*RefusedError] lists all that are. Responses are read with [Ledger.Responses] afterwards.
 //
 // True values are asked for, in batches, before anything is written; those of objects beyond the first million
 // once more when their turn comes. Then the objects are carried out
 // in transactions of bounded size; meanwhile their budget is held, so that nobody else can take it. If
-// ctx ends or the process dies in between, the parts committed so far stay, and the same request with
-// the same key goes on where it stopped.
+// ctx ends, the source of truths fails or the process dies in between, the parts committed so far stay,
+// and the same request with the same key goes on where it stopped.
 func (l *Ledger) Raise(ctx context.Context, r RaiseRequest) (RaiseResult, error) {
 	raise, err := l.newRaise(ctx, r)
 	if err != nil {

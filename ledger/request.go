@@ -245,6 +245,7 @@ type panel struct {
 	all      bool
 	question uint32 // 0 for whoever is enrolled in any
 	through  uint64
+	until    string // of those enrolled in the question, only those up to this name; "" for no bound
 }
 
 // after returns up to limit names behind a given one, in order, and whether they are the last.
@@ -334,6 +335,9 @@ func (p *panel) candidates(s *state, from string, limit int) (found []candidate,
 		s.desk.chains.room(min(limit, partSize+1))
 	}
 	err = s.scanChains(p.question, from, func(name string, c chain) bool {
+		if p.until != "" && name > p.until {
+			return false
+		}
 		if c.enrolled <= p.through {
 			if found == nil {
 				found = make([]candidate, 0, min(limit, partSize+1))
@@ -537,8 +541,7 @@ func (l *Ledger) attempt(ctx context.Context, b *bulk) (outcome, error) {
 func (l *Ledger) runParts(ctx context.Context, b *bulk, st *standing, total int, into *outcome) error {
 	defer b.ahead.wait()
 	for done := 0; !st.done; {
-		if b.ready != nil {
-			b.ahead.wait()
+		if b.ready != nil { // nothing is made ahead now
 			if err := b.ready(ctx, st.cursor); err != nil {
 				return err
 			}

@@ -84,6 +84,26 @@ func TestPartsAreMadeBeforeTheirTransactions(t *testing.T) {
 	}
 }
 
+// A request that holds no budget, and changes nothing, comes between two parts: what was made ahead is used all the same.
+func TestAPartMadeAheadOutlivesARepetition(t *testing.T) {
+	names := crowd(3 * partSize)
+	s := &peepers{Store: &storetest.Memory{}}
+	begin(t, s)
+	l := voters(t, openMemory(t, s, Options{}), "10", names...)
+	before := releaseOf(t, "before", names[0], "1")
+	release(t, l, before)
+	request := order(t, "raise", "1", names...)
+	asked := int64(0)
+	request.Progress = afterPart(func() {
+		asked = s.asked.Load()
+		release(t, l, before)
+	})
+	carryOut(t, l, request)
+	if now := s.asked.Load(); asked == 0 || now != asked {
+		t.Errorf("behind the first part, transactions asked %d times about objects", now-asked)
+	}
+}
+
 // A partial request names people whom nobody knows, several in one part, and some who have left.
 func TestAPartMadeAheadRefusesToo(t *testing.T) {
 	known := crowd(3 * partSize)
@@ -103,8 +123,45 @@ func TestAPartMadeAheadRefusesToo(t *testing.T) {
 	wantClean(t, l, VerifyRequest{})
 }
 
-// The commit of a part fails when the next one is made already. That one must not be used: the part before it never was.
+// The commit of a part fails when the next one is made already. That one must not be used, even if the log has become as long
+// by other means as it was made for: the part before it never was.
 func TestAPartMadeBehindOneThatIsLost(t *testing.T) {
+	names := crowd(3 * partSize)
+	memory := &storetest.Memory{}
+	begin(t, memory)
+	s := &shim{Store: memory}
+	l := voters(t, openMemory(t, s, Options{}), "10", names...)
+	request := order(t, "raise", "1", names...)
+	request.Partial = true
+	x, err := l.newRaise(t.Context(), request)
+	must(t, err)
+	_, err = x.prepare(t.Context(), "")
+	must(t, err)
+	b := &bulk{key: request.Key, digest: x.digest().sum(), panel: x.panel, decide: x.decide, early: true}
+	s.set(failing, nil)
+	_, err = l.runPart(t.Context(), b, &standing{}, &outcome{})
+	wantErr(t, err, errDisk)
+	s.set(nil, nil)
+	b.ahead.wait()
+	if b.ahead.made == nil {
+		t.Fatalf("nothing was made ahead (%v)", b.ahead.err)
+	}
+	carryOut(t, l, order(t, "instead", "1", names[2*partSize:]...))
+	_, _, err = l.submit(t.Context(), func(s *state) ([]change, error) {
+		if got, want := s.counters.events, b.ahead.behind.counters.events; got != want {
+			t.Errorf("there are %d events, want %d", got, want)
+		}
+		_, made, err := b.next(l, s, &standing{cursor: b.ahead.behind.cursor})
+		if made != nil {
+			t.Error("what was made behind a part that was lost is used")
+		}
+		return nil, err
+	})
+	must(t, err)
+}
+
+// A request whose commit failed goes on behind the last part that was committed.
+func TestARequestThatLostAPartGoesOn(t *testing.T) {
 	names := crowd(4 * partSize)
 	l, s := openShim(t, votersFile(t, "10", names...), Options{})
 	request := order(t, "raise", "1", names...)
@@ -114,7 +171,7 @@ func TestAPartMadeBehindOneThatIsLost(t *testing.T) {
 	_, err := l.Raise(t.Context(), request)
 	wantErr(t, err, errDisk)
 	s.set(nil, nil)
-	release(t, l, releaseOf(t, "between", names[2*partSize], "1")) // as many events as a part of one would have
+	release(t, l, releaseOf(t, "between", names[2*partSize], "1"))
 	request.Progress = nil
 	if result := carryOut(t, l, request); result.Drawn != len(names)-1 || result.Reused != 1 {
 		t.Errorf("%+v", result)
@@ -197,26 +254,81 @@ func TestASurveyAsksForEachOnce(t *testing.T) {
 	wantClean(t, l, VerifyRequest{})
 }
 
+// lingering is a store in which the second view that looks for chains ends late.
+type lingering struct {
+	store.Store
+	views  atomic.Int64 // that have looked for chains
+	open   atomic.Int64 // not ended yet
+	linger func()
+}
+
+type lingeringView struct {
+	store.Reader
+	scanning func()
+}
+
+func (s *lingering) View(fn func(store.Reader) error) error {
+	s.open.Add(1)
+	defer s.open.Add(-1)
+	number := int64(0)
+	err := s.Store.View(func(r store.Reader) error {
+		return fn(lingeringView{r, func() {
+			if number == 0 {
+				number = s.views.Add(1)
+			}
+		}})
+	})
+	if number == 2 && s.linger != nil {
+		s.linger()
+	}
+	return err
+}
+
+func (v lingeringView) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
+	if bucket == bucketChains {
+		v.scanning()
+	}
+	return v.Reader.Scan(bucket, from, visit)
+}
+
 // A survey that is given up leaves nothing behind that runs.
 func TestASurveyThatIsGivenUp(t *testing.T) {
-	names := crowd(6 * partSize)
-	l := voters(t, inMemory(t, Options{}), "10", names...)
+	names := crowd(4 * partSize)
+	s := &lingering{Store: &storetest.Memory{}}
+	begin(t, s)
+	l := voters(t, openMemory(t, s, Options{}), "10", names...)
 	broken := errors.New("no connection")
-	request := order(t, "raise", "1")
-	request.Truth = func(context.Context, string, []string) ([]string, error) { return nil, broken }
-	_, err := l.Raise(t.Context(), request)
-	wantErr(t, err, broken)
-	ctx, cancel := context.WithCancel(t.Context())
-	asked := 0
-	request.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
-		if asked++; asked == 2 {
-			cancel()
+	for name, test := range map[string]struct {
+		want error
+		fail func(stop func()) error // what comes of the first question for truths, while the second slice is looked at
+	}{
+		"the source of truths fails": {broken, func(func()) error { return broken }},
+		"the caller gives up":        {context.Canceled, func(stop func()) error { stop(); return nil }},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		failed := make(chan struct{})
+		s.views.Store(0)
+		s.linger = func() {
+			<-failed
+			time.Sleep(soon)
 		}
-		return TruthOf("yes")(context.WithoutCancel(ctx), q, objects)
+		request := order(t, "raise", "1")
+		request.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
+			defer close(failed)
+			if err := test.fail(cancel); err != nil {
+				return nil, err
+			}
+			return TruthOf("yes")(ctx, q, objects)
+		}
+		_, err := l.Raise(ctx, request)
+		if n := s.open.Load(); n != 0 || s.views.Load() < 2 {
+			t.Errorf("%s: %d views of %d are open", name, n, s.views.Load())
+		}
+		wantErr(t, err, test.want)
+		cancel()
 	}
-	_, err = l.Raise(ctx, request)
-	wantErr(t, err, context.Canceled)
-	request.Truth = TruthOf("yes")
+	s.linger = nil
+	request := order(t, "raise", "1")
 	if result := carryOut(t, l, request); result.Drawn != len(names) {
 		t.Errorf("%+v", result)
 	}

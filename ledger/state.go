@@ -396,8 +396,6 @@ func (s *state) scanChains(question uint32, from string, visit func(name string,
 	return err
 }
 
-func openChain(key, value []byte) (chain, error) { return new(levelPage).openChain(key, value) }
-
 func (p *levelPage) openChain(key, value []byte) (chain, error) {
 	payload, err := unseal(bucketChains, key, value)
 	if err != nil {

@@ -1,9 +1,6 @@
 package ledger
 
-import (
-	"context"
-	"slices"
-)
+import "context"
 
 // surveyed is what prepare learns about up to partSize objects.
 type surveyed struct {
@@ -143,19 +140,17 @@ func (x *raise) surveySlice(s *state, p *slice, behind string, desk *desk, bound
 	bound()
 	desk.clear()
 	s.desk = desk
-	names, _, err := x.panel.after(s, behind, partSize)
+	within := x.panel
+	within.until = p.end
+	names, _, err := within.after(s, behind, partSize) // all of them: no more chains than that were counted
 	if err != nil {
 		return err
-	}
-	if end, found := slices.BinarySearch(names, p.end); found {
-		names = names[:end+1]
-	} else {
-		names = names[:end]
 	}
 	return x.surveyNames(s, names, &p.surveyed)
 }
 
-// ready asks for the truths of the next part, if they were not kept.
+// ready asks for the truths of the next part, if they were not kept. If somebody in it needs one all the same when it is
+// decided, the whole rest of the request is surveyed again. That takes a budget set free in between, and is rare.
 func (x *raise) ready(ctx context.Context, behind string) error {
 	if x.rest == "" {
 		return nil
@@ -181,8 +176,11 @@ func (x *raise) ask(ctx context.Context, p surveyed) (missing []Refusal, err err
 	}
 	if x.truths.count < x.ledger.mostTold {
 		x.truths.add(p.needy, values)
-	} else if x.rest == "" {
-		x.rest = p.needy[0]
+	} else {
+		defer clear(values) // they are looked at, but not kept
+		if x.rest == "" {
+			x.rest = p.needy[0]
+		}
 	}
 	for i, name := range p.needy {
 		if values[i] == noTruth {

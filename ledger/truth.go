@@ -15,7 +15,8 @@ import (
 // TruthFunc is how the host tells true values when draws need them. It gets a batch of objects and
 // returns one value for each, in the same order, or "" for an object it has none for. It is called
 // outside of any transaction, so it may be slow, and it should stop when ctx ends, which has a deadline
-// if [Options.TruthTimeout] sets one; if it fails or is late, nothing has changed. A value is kept no longer than the call that asked for it.
+// if [Options.TruthTimeout] sets one; if it fails or is late, what it was asked for is not carried out: the whole request,
+// or of a long one the part whose turn it is, and those behind it. A value is kept no longer than the call that asked for it.
 //
 // One object's value must not change while its chain lives; see [Options.TruthKey].
 type TruthFunc func(ctx context.Context, question string, objects []string) (values []string, err error)

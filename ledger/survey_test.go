@@ -1,0 +1,86 @@
+package ledger
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/store/storetest"
+)
+
+// lookers is a store that counts the chains which views visit.
+type lookers struct {
+	store.Store
+	visited atomic.Int64
+}
+
+type looker struct {
+	store.Reader
+	visited *atomic.Int64
+}
+
+func (s *lookers) View(fn func(store.Reader) error) error {
+	return s.Store.View(func(r store.Reader) error { return fn(looker{r, &s.visited}) })
+}
+
+func (r looker) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
+	return r.Reader.Scan(bucket, from, func(key, value []byte) bool {
+		if bucket == bucketChains {
+			r.visited.Add(1)
+		}
+		return visit(key, value)
+	})
+}
+
+// A survey of all visits each chain twice, once to see where a slice ends, also where nobody of them belongs to the panel.
+func TestASurveyVisitsWhoDoesNotBelongNoMoreOften(t *testing.T) {
+	names := crowd(5 * partSize)
+	first, others := names[:partSize+1], names[partSize+1:]
+	ledgerOn := func(s *lookers, names []string) *Ledger {
+		begin(t, s)
+		return voters(t, openMemory(t, s, Options{}), "10", names...)
+	}
+	for name, test := range map[string]struct {
+		drawn  int
+		before func(s *lookers) *Ledger
+	}{
+		"withdrawn": {1, func(s *lookers) *Ledger {
+			l := ledgerOn(s, names)
+			for behind := names[1:]; len(behind) > 0; {
+				some := behind[:min(partSize, len(behind))]
+				_, _, err := l.submit(t.Context(), func(*state) (changes []change, err error) {
+					for _, name := range some {
+						changes = append(changes, &withdrawn{name})
+					}
+					return changes, nil
+				})
+				must(t, err)
+				behind = behind[len(some):]
+			}
+			return l
+		}},
+		"enrolled later": {len(first), func(s *lookers) *Ledger {
+			l := ledgerOn(s, first)
+			ctx, cancel := context.WithCancel(t.Context())
+			request := order(t, "raise", "1")
+			request.Progress = afterPart(cancel)
+			_, err := l.Raise(ctx, request)
+			wantErr(t, err, context.Canceled)
+			enroll(t, l, "vote", "10", others...)
+			return l
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &lookers{Store: &storetest.Memory{}}
+			l := test.before(s)
+			s.visited.Store(0)
+			if result := carryOut(t, l, order(t, "raise", "1")); result.Drawn != test.drawn {
+				t.Errorf("%d drawn, want %d", result.Drawn, test.drawn)
+			}
+			if visited := int(s.visited.Load()); visited > 5*len(names)/2 {
+				t.Errorf("%d chains were visited of %d", visited, len(names))
+			}
+		})
+	}
+}
