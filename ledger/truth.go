@@ -70,6 +70,7 @@ func (l *Ledger) ask(ctx context.Context, q *question, truth TruthFunc, objects 
 		case value == "":
 			numbers[i] = noTruth
 		default:
+			clear(numbers)
 			return nil, fmt.Errorf("question %q: %w: that of object %q is not one of the question's values", q.name, ErrTruthSource, objects[i])
 		}
 	}
