@@ -162,7 +162,7 @@ func (t *trade) convene(s *state, through uint64, at time.Time) error {
 			return err
 		}
 		if p.all {
-			t.names = append(t.names[:count], some...)
+			t.names = append(roomFor(t.names[:count], len(some)), some...)
 		}
 		if last = end; count+len(some) <= most {
 			err = t.assessPart(s, count, some, at)
@@ -208,6 +208,7 @@ func (t *trade) assess(s *state, at time.Time) error {
 
 // assessPart says what the trade means for the objects that stand at a place among the names.
 func (t *trade) assessPart(s *state, from int, names []string, at time.Time) error {
+	t.lines = roomFor(t.lines, len(names))
 	for i, name := range names {
 		one, _, refusal, err := t.look(s, name, at)
 		switch {
@@ -221,6 +222,14 @@ func (t *trade) assessPart(s *state, from int, names []string, at time.Time) err
 		}
 	}
 	return nil
+}
+
+// roomFor makes room for more items of a list that may get many.
+func roomFor[T any](list []T, more int) []T {
+	if cap(list)-len(list) < more {
+		list = slices.Grow(list, max(more, len(list)))
+	}
+	return list
 }
 
 // look says what the trade means for one object, and at what price.

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/sluicedp/sluice/rrchain"
@@ -166,17 +165,31 @@ func (s *state) soldBy(number uint64) (uint64, error) {
 // ask fetches the truths that draws will need, in batches.
 func (x *selling) ask(ctx context.Context) error {
 	var needy []string
-	for _, one := range x.lines {
-		if one.verdict == drawn {
-			needy = append(needy, x.names[one.at])
+	ask := func() error {
+		values, err := x.ledger.ask(ctx, x.question, x.truth, needy)
+		if err == nil {
+			x.truths.add(needy, values)
+		}
+		needy = nil
+		return err
+	}
+	for i, one := range x.lines {
+		if one.verdict != drawn {
+			continue
+		}
+		if needy == nil {
+			needy = make([]string, 0, min(len(x.lines)-i, partSize))
+		}
+		if needy = append(needy, x.names[one.at]); len(needy) == partSize {
+			if err := ask(); err != nil {
+				return err
+			}
 		}
 	}
-	for batch := range slices.Chunk(needy, partSize) {
-		values, err := x.ledger.ask(ctx, x.question, x.truth, batch)
-		if err != nil {
+	if len(needy) > 0 {
+		if err := ask(); err != nil {
 			return err
 		}
-		x.truths.add(batch, values)
 	}
 	if err := x.dropUntold(); err != nil {
 		return err
