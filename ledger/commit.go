@@ -25,7 +25,7 @@ type decision func(*state) ([]change, error)
 type proposal struct {
 	decide      decision
 	made        *made              // what decide returned was made before; nil if not
-	record      func(*state) error // records what decide has found to be done, in place of changes that it returns; nil if it returns them
+	record      func(*state) error // records what decide has found to be done; nil if decide returns it
 	recorded    func(*state) error // called, unless nil, when its changes are made and only to be written
 	first, last uint64             // its events, once committed
 	err         error

@@ -1,15 +1,16 @@
 package ledger
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger/store"
 )
 
-// A sale is one transaction, of however many objects. It goes through them more than once, and keeps of each only a line;
-// what there is of the objects comes to a desk part by part. While it works on one part, the next ones are read in the
-// background: so it keeps two cores busy, and never waits for the records being put, of which the store sees none
-// before they are all there.
+// A sale is one transaction, of however many objects. It goes through them once to decide, and once more to record, and
+// keeps of each only a line in between; what else there is of the objects comes to a desk part by part. While the
+// transaction works on one part, the next ones are read in the background, in snapshots of what was there before it: so two
+// cores are busy, and nobody waits for the records being put. Only the transaction decides, and records.
 
 // partDesks is how many desks there are for the parts: one is worked on, one is ready, and one is being filled.
 const partDesks = 3
@@ -111,7 +112,17 @@ func (l *Ledger) readPart(into *desk, names []string, question uint32, events ui
 			return errNotAhead
 		}
 		s.desk = into
-		return s.gather(names, question)
+		if err := s.gather(names, question); err != nil || len(names) >= gathered {
+			return err
+		}
+		for _, name := range names { // too few to be gathered
+			_, _, chain := s.chain(question, name)
+			_, _, object := s.object(name)
+			if err := errors.Join(chain, object); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

@@ -83,9 +83,9 @@ type selling struct {
 	truths  told
 	glanced glance // what the survey read
 	through uint64
-	desks   []*desk // for parts of many objects
-	fresh   bool    // the transaction had changed nothing when it began to decide
-	bound   []change
+	desks   []*desk        // for parts of many objects
+	fresh   bool           // the transaction had changed nothing when it began to decide
+	bound   []change       // what binds chains to their truths
 	rows    []rrchain.Bits // the responses, in unary encoding
 	sale    uint64         // its number
 }
@@ -309,6 +309,7 @@ func (x *selling) response(one line) response {
 
 // record records what was decided.
 func (x *selling) record(s *state) error {
+	x.truths.forget() // all is drawn
 	end := x.settle(s)
 	named, d := x.begin(s)
 	if x.reserved != 0 {
