@@ -323,7 +323,9 @@ func applySold(s *state, c *sold, ev event) error {
 		return orCorrupt(nil, "object %q, sale %d: the response is not the recorded one", c.object, c.sale)
 	}
 	if !ch.levels[at].isHeldBy(r.buyer) {
-		ch.levels = slices.Clone(ch.levels)
+		if !s.desk.hasPage() { // else nobody else has them
+			ch.levels = slices.Clone(ch.levels)
+		}
 		holders := &ch.levels[at].buyers
 		*holders = append(slices.Clip(*holders), r.buyer)
 	}

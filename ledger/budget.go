@@ -59,7 +59,7 @@ func (l *Ledger) subject(s *state, q *question, name string, asked privacy.Epsil
 }
 
 // verdict is what a request means for an object that is not refused.
-type verdict int
+type verdict uint8
 
 const (
 	drawn    verdict = iota // above the current level, from the truth

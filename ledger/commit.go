@@ -25,6 +25,7 @@ type decision func(*state) ([]change, error)
 type proposal struct {
 	decide      decision
 	made        *made              // what decide returned was made before; nil if not
+	record      func(*state) error // records what decide has found to be done; nil if decide returns it
 	recorded    func(*state) error // called, unless nil, when its changes are made and only to be written
 	first, last uint64             // its events, once committed
 	err         error
@@ -358,13 +359,19 @@ func (p *proposal) carryOut(s *state) error {
 		p.err = err
 		return nil
 	}
-	if len(changes) == 0 {
+	if len(changes) == 0 && p.record == nil {
 		return nil
 	}
-	if p.made != nil {
-		p.first, p.last = s.counters.events+1, p.made.state.counters.events
+	p.first = s.counters.events + 1
+	switch {
+	case p.made != nil:
 		s.adopt(p.made)
-	} else if p.first, p.last, err = s.record(changes); err != nil {
+	case p.record != nil:
+		err = p.record(s)
+	default:
+		_, _, err = s.record(changes)
+	}
+	if p.last = s.counters.events; err != nil {
 		return err
 	}
 	if p.recorded != nil {

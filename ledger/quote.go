@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"slices"
 	"strings"
@@ -60,10 +61,7 @@ func (l *Ledger) Quote(ctx context.Context, o Order) (Quote, error) {
 	var q Quote
 	err = l.view(ctx, func(s *state) error {
 		t.at = s.clock
-		if err := t.convene(s, s.counters.events); err != nil {
-			return err
-		}
-		if err := t.assess(s, t.at); err != nil {
+		if err := t.convene(s, s.counters.events, t.at); err != nil {
 			return err
 		}
 		q = t.quote()
@@ -91,21 +89,23 @@ type trade struct {
 	refused  []Refusal
 }
 
-// line is one object of a trade.
+// line is one object of a trade. It is small, for there may be many: whoever needs more of the object reads it again.
 type line struct {
-	subject
-	verdict verdict
-	held    privacy.Epsilon // what the buyer holds of it
 	price   uint64
+	at      uint32 // its place among the names
+	value   uint32 // its response, once there is one: a value, or the place of a row of bits; see selling
+	verdict verdict
+	method  method // by which its response comes about
+	upgrade bool   // the buyer holds a lower level of it
 }
 
-// method tells how the response of a line comes about.
-func (n line) method(epsilon privacy.Epsilon) method {
-	at, recorded := findLevel(n.chain.levels, epsilon)
+// methodOf tells how the response of a chain at ε comes about.
+func (c chain) methodOf(epsilon privacy.Epsilon) method {
+	at, recorded := findLevel(c.levels, epsilon)
 	if recorded {
 		return methodResale
 	}
-	return methodAt(at, len(n.chain.levels))
+	return methodAt(at, len(c.levels))
 }
 
 func (l *Ledger) newTrade(ctx context.Context, o Order) (*trade, error) {
@@ -142,67 +142,120 @@ func (t *trade) digest(operation string) *encoder {
 	return e
 }
 
-// convene finds out who is asked for: of an order for all, those enrolled by an event.
-func (t *trade) convene(s *state, through uint64) (err error) {
+// convene finds out who is asked for, of an order for all those enrolled by an event, and says what the trade means for
+// each of them at an instant. They are looked at part by part, while what there is of them is at hand.
+func (t *trade) convene(s *state, through uint64, at time.Time) error {
 	p := panel{names: t.names, all: t.order.All, question: t.question.number, through: through}
-	if t.names, err = p.whole(s, t.question); err != nil {
+	if err := t.anew(s); err != nil {
 		return err
 	}
-	if most := mostWork / t.question.work(); len(t.names) > most {
-		return invalid("question %q: an order about %d objects; %d are possible at a time", t.question.name, len(t.names), most)
+	most := mostWork / t.question.work()
+	count := 0
+	for last := false; !last && count <= MaxPanel; {
+		behind := ""
+		if count > 0 {
+			behind = t.names[count-1]
+		}
+		s.makeRoom()
+		some, end, err := p.after(s, behind, partSize)
+		if err != nil {
+			return err
+		}
+		if p.all {
+			t.names = append(roomFor(t.names[:count], len(some)), some...)
+		}
+		if last = end; count+len(some) <= most {
+			err = t.assessPart(s, count, some, at)
+		}
+		if count += len(some); err != nil {
+			return err
+		}
+	}
+	if err := t.question.checkPanel(count); err != nil {
+		return err
+	}
+	if count > most {
+		return invalid("question %q: an order about %d objects; %d are possible at a time", t.question.name, count, most)
 	}
 	return nil
 }
 
-// assess says what the trade means for each object at an instant.
-func (t *trade) assess(s *state, at time.Time) (err error) {
+// anew begins to look at the objects.
+func (t *trade) anew(s *state) (err error) {
 	t.lines, t.refused = make([]line, 0, len(t.names)), nil
-	if t.buyer, _, err = s.buyerNumber(t.order.Buyer); err != nil {
+	t.buyer, _, err = s.buyerNumber(t.order.Buyer)
+	return err
+}
+
+// assess says what the trade means for each object at an instant.
+func (t *trade) assess(s *state, at time.Time) error {
+	if err := t.anew(s); err != nil {
 		return err
 	}
+	from := 0
 	for some := range slices.Chunk(t.names, partSize) {
 		s.makeRoom()
 		if err := s.gather(some, t.question.number); err != nil {
 			return err
 		}
-		for _, name := range some {
-			one, refusal, err := t.look(s, name, at)
-			if err != nil {
-				return err
-			}
-			if refusal != nil {
-				t.refused = append(t.refused, *refusal)
-				continue
-			}
+		if err := t.assessPart(s, from, some, at); err != nil {
+			return err
+		}
+		from += len(some)
+	}
+	return nil
+}
+
+// assessPart says what the trade means for the objects that stand at a place among the names.
+func (t *trade) assessPart(s *state, from int, names []string, at time.Time) error {
+	t.lines = roomFor(t.lines, len(names))
+	for i, name := range names {
+		one, _, refusal, err := t.look(s, name, at)
+		switch {
+		case err != nil:
+			return err
+		case refusal != nil:
+			t.refused = append(t.refused, *refusal)
+		default:
+			one.at = uint32(from + i)
 			t.lines = append(t.lines, one)
 		}
 	}
 	return nil
 }
 
+// roomFor makes room for more items of a list that may get many.
+func roomFor[T any](list []T, more int) []T {
+	if cap(list)-len(list) < more {
+		list = slices.Grow(list, max(more, len(list)))
+	}
+	return list
+}
+
 // look says what the trade means for one object, and at what price.
-func (t *trade) look(s *state, name string, at time.Time) (one line, refusal *Refusal, err error) {
-	if one.subject, refusal, err = t.ledger.subject(s, t.question, name, t.order.Epsilon); err != nil || refusal != nil {
-		return one, refusal, err
+func (t *trade) look(s *state, name string, at time.Time) (one line, x subject, refusal *Refusal, err error) {
+	if x, refusal, err = t.ledger.subject(s, t.question, name, t.order.Epsilon); err != nil || refusal != nil {
+		return one, x, refusal, err
 	}
-	if t.reserved != 0 && one.object.withdrawn > t.granted {
-		return one, &Refusal{Object: name, Reason: Withdrawn, Asked: t.order.Epsilon, Helps: HelpsNothing}, nil // and came back
+	if t.reserved != 0 && x.object.withdrawn > t.granted {
+		return one, x, &Refusal{Object: name, Reason: Withdrawn, Asked: t.order.Epsilon, Helps: HelpsNothing}, nil // and came back
 	}
-	one.held = one.chain.heldBy(t.buyer)
+	held := x.chain.heldBy(t.buyer)
 	if t.reserved != 0 {
 		at = s.now // which is not before the reservation was granted, whatever the clock says now
 	}
-	if refusal, err := t.checkTerms(s, one.subject); err != nil || refusal != nil {
-		return one, refusal, err
+	if refusal, err := t.checkTerms(s, x); err != nil || refusal != nil {
+		return one, x, refusal, err
 	}
-	ask := asking{question: t.question, epsilon: t.order.Epsilon, at: at, order: one.held.Less(t.order.Epsilon), sale: t.reserved}
-	if one.verdict, refusal, err = t.ledger.assess(s, one.subject, ask); err != nil || refusal != nil {
-		return one, refusal, err
+	ask := asking{question: t.question, epsilon: t.order.Epsilon, at: at, order: held.Less(t.order.Epsilon), sale: t.reserved}
+	if one.verdict, refusal, err = t.ledger.assess(s, x, ask); err != nil || refusal != nil {
+		return one, x, refusal, err
 	}
-	if terms := one.policy.Terms(); terms != nil {
-		one.price = uint64(terms.Upgrade(one.held, t.order.Epsilon))
+	one.method, one.upgrade = x.chain.methodOf(t.order.Epsilon), !held.IsZero() && ask.order
+	if terms := x.policy.Terms(); terms != nil {
+		one.price = uint64(terms.Upgrade(held, t.order.Epsilon))
 	}
-	return one, nil, nil
+	return one, x, nil, nil
 }
 
 // total returns the price of all lines.
@@ -216,7 +269,7 @@ func (t *trade) total() (sum uint64) {
 // tally counts the lines by how their responses come about.
 func (t *trade) tally() (n saleTally) {
 	for _, one := range t.lines {
-		switch one.method(t.order.Epsilon) {
+		switch one.method {
 		case methodRaise:
 			n.draws++
 		case methodResale:
@@ -226,7 +279,7 @@ func (t *trade) tally() (n saleTally) {
 		case methodInsert:
 			n.insertions++
 		}
-		if !one.held.IsZero() && one.held.Less(t.order.Epsilon) {
+		if one.upgrade {
 			n.upgrades++
 		}
 	}
@@ -250,22 +303,29 @@ func (l *Ledger) offer(d deal, n saleTally) Offer {
 
 // id is the identity of a quote: of what the buyer would get and pay.
 func (t *trade) id() string {
+	sum := sha256.New()
 	e := digest("quote")
+	more := func() {
+		sum.Write(e.buf)
+		e.buf = e.buf[:0]
+	}
 	e.raw(t.ledger.about.id[:])
 	e.text(t.order.Buyer)
 	e.u32(t.question.number)
 	e.epsilon(t.order.Epsilon)
 	e.uvarint(uint64(len(t.lines)))
 	for _, one := range t.lines {
-		e.text(one.name)
+		e.text(t.names[one.at])
 		e.uvarint(one.price)
+		more()
 	}
 	for _, refusal := range t.refused {
 		e.text(refusal.Object)
 		e.text(string(refusal.Reason))
+		more()
 	}
-	sum := e.sum()
-	return hex.EncodeToString(sum[:16])
+	more()
+	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
 // untold returns those refused because the host has no truth of them.

@@ -408,13 +408,21 @@ func (p *panel) whole(s *state, q *question) ([]string, error) {
 		}
 		names, last = append(names, some...), end
 	}
-	switch {
-	case len(names) == 0:
-		return nil, fmt.Errorf("question %q: nobody takes part: %w", q.name, ErrUnknown)
-	case len(names) > MaxPanel:
-		return nil, invalid("question %q: a request for more than %d objects", q.name, MaxPanel)
+	if err := q.checkPanel(len(names)); err != nil {
+		return nil, err
 	}
 	return names, nil
+}
+
+// checkPanel refuses a panel of nobody, or of more than one transaction may be about.
+func (q *question) checkPanel(objects int) error {
+	switch {
+	case objects == 0:
+		return fmt.Errorf("question %q: nobody takes part: %w", q.name, ErrUnknown)
+	case objects > MaxPanel:
+		return invalid("question %q: a request for more than %d objects", q.name, MaxPanel)
+	}
+	return nil
 }
 
 // contains tells whether an object belongs to the panel.

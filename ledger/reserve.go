@@ -78,10 +78,7 @@ func (x *selling) reserve(s *state, expires time.Time) ([]change, uint64, error)
 	if expires.Year() > lastYear {
 		return nil, 0, invalid("a reservation until %v", expires)
 	}
-	if err := x.convene(s, x.through); err != nil {
-		return nil, 0, err
-	}
-	if err := x.assess(s, s.clock); err != nil {
+	if err := x.convene(s, x.through, s.clock); err != nil {
 		return nil, 0, err
 	}
 	if err := x.accept(x.limits); err != nil {
@@ -91,7 +88,7 @@ func (x *selling) reserve(s *state, expires time.Time) ([]change, uint64, error)
 	changes, d := x.begin(s)
 	changes = append(changes, &reserved{d, expires})
 	for _, one := range x.lines {
-		changes = append(changes, &held{one.name, d.sale, one.price})
+		changes = append(changes, &held{x.names[one.at], d.sale, one.price})
 	}
 	end.sale = d.sale
 	return settling(changes, x.refused, end), d.sale, nil

@@ -5,8 +5,9 @@ import (
 	"crypto/sha256"
 	"errors"
 	"math"
-	"slices"
 	"time"
+
+	"github.com/sluicedp/sluice/rrchain"
 )
 
 // SellRequest asks to carry an order out.
@@ -82,6 +83,11 @@ type selling struct {
 	truths  told
 	glanced glance // what the survey read
 	through uint64
+	desks   []*desk        // for parts of many objects
+	fresh   bool           // the transaction had changed nothing when it began to decide
+	bound   []change       // what binds chains to their truths
+	rows    []rrchain.Bits // the responses, in unary encoding
+	sale    uint64         // its number
 }
 
 func (x *selling) run(ctx context.Context) (Sale, error) {
@@ -102,11 +108,14 @@ func (x *selling) attempt(ctx context.Context) (number uint64, err error) {
 		return 0, err
 	}
 	x.lines = nil // they are looked at again
-	_, _, err = x.ledger.submit(ctx, func(s *state) (changes []change, err error) {
-		changes, number, err = x.decide(ctx, s)
-		return changes, err
+	_, _, err = x.ledger.propose(ctx, &proposal{
+		decide: func(s *state) ([]change, error) { return nil, x.decide(ctx, s) },
+		record: x.record,
 	})
-	return number, err
+	if err != nil {
+		return 0, err
+	}
+	return x.sale, nil
 }
 
 // survey looks at the order without truths. It returns the number of the sale if the key has one.
@@ -124,15 +133,12 @@ func (x *selling) survey(ctx context.Context) (done uint64, err error) {
 			return err
 		}
 		x.at, x.through = s.clock, st.through
-		if x.reserved != 0 {
-			err = x.recall(s)
-		} else {
-			err = x.convene(s, x.through)
+		if x.reserved == 0 {
+			err = x.convene(s, x.through, x.at)
+		} else if err = x.recall(s); err == nil {
+			err = x.assess(s, x.at)
 		}
 		if err != nil {
-			return err
-		}
-		if err := x.assess(s, x.at); err != nil {
 			return err
 		}
 		m := x.limits
@@ -159,17 +165,31 @@ func (s *state) soldBy(number uint64) (uint64, error) {
 // ask fetches the truths that draws will need, in batches.
 func (x *selling) ask(ctx context.Context) error {
 	var needy []string
-	for _, one := range x.lines {
-		if one.verdict == drawn {
-			needy = append(needy, one.name)
+	ask := func() error {
+		values, err := x.ledger.ask(ctx, x.question, x.truth, needy)
+		if err == nil {
+			x.truths.add(needy, values)
+		}
+		needy = nil
+		return err
+	}
+	for i, one := range x.lines {
+		if one.verdict != drawn {
+			continue
+		}
+		if needy == nil {
+			needy = make([]string, 0, min(len(x.lines)-i, partSize))
+		}
+		if needy = append(needy, x.names[one.at]); len(needy) == partSize {
+			if err := ask(); err != nil {
+				return err
+			}
 		}
 	}
-	for batch := range slices.Chunk(needy, partSize) {
-		values, err := x.ledger.ask(ctx, x.question, x.truth, batch)
-		if err != nil {
+	if len(needy) > 0 {
+		if err := ask(); err != nil {
 			return err
 		}
-		x.truths.add(batch, values)
 	}
 	if err := x.dropUntold(); err != nil {
 		return err
@@ -181,12 +201,12 @@ func (x *selling) ask(ctx context.Context) error {
 func (x *selling) dropUntold() error {
 	kept := x.lines[:0]
 	for _, one := range x.lines {
-		truth, asked := x.truths.of(one.name)
+		truth, asked := x.truths.of(x.names[one.at])
 		if one.verdict == drawn && !asked {
 			return errOvertaken
 		}
 		if one.verdict == drawn && truth == noTruth {
-			x.refused = append(x.refused, *lacksTruth(one.name, x.order.Epsilon))
+			x.refused = append(x.refused, *lacksTruth(x.names[one.at], x.order.Epsilon))
 			continue
 		}
 		kept = append(kept, one)
@@ -196,56 +216,158 @@ func (x *selling) dropUntold() error {
 	return nil
 }
 
-// decide makes the events of the sale.
-func (x *selling) decide(ctx context.Context, s *state) ([]change, uint64, error) {
+// decide looks at everybody again, in the transaction, and draws. All that can be refused is refused here.
+func (x *selling) decide(ctx context.Context, s *state) error {
 	x.glanced.show(s)
 	if st, err := s.standing(x.key, x.digest); err != nil {
-		return nil, 0, err
+		return err
 	} else if st.done {
-		return nil, 0, errOvertaken
+		return errOvertaken
 	}
 	if x.reserved != 0 {
 		if r, err := s.sale(x.reserved); err != nil || !r.holds(s.now) {
-			return nil, 0, notReserved(err, x.reserved)
+			return notReserved(err, x.reserved)
 		}
 	}
-	if err := x.assess(s, earlier(x.at, s.clock)); err != nil {
-		return nil, 0, err
+	halted, err := x.reassess(ctx, s, earlier(x.at, s.clock))
+	if err != nil {
+		return err
 	}
 	if err := x.dropUntold(); err != nil {
-		return nil, 0, err
+		return err
 	}
 	if err := x.accept(x.limits); err != nil {
-		return nil, 0, err
+		return err
 	}
 	if x.total() > math.MaxInt64-s.counters.revenue {
-		return nil, 0, invalid("the revenue would be more than can be counted")
+		return invalid("the revenue would be more than can be counted")
 	}
+	return halted
+}
+
+// reassess is assess in a transaction. It draws the responses too, as long as it looks as if they will be sold. halted is
+// why one could not be drawn.
+func (x *selling) reassess(ctx context.Context, s *state, at time.Time) (halted, err error) {
+	if err := x.anew(s); err != nil {
+		return nil, err
+	}
+	x.bound, x.rows, x.fresh = nil, nil, s.counters.events == s.durable.events
+	if len(x.names) <= partSize {
+		if err := s.gather(x.names, x.question.number); err != nil {
+			return nil, err
+		}
+	}
+	err = x.eachPart(s, x.fresh, func(from int, names []string) error {
+		for i, name := range names {
+			one, o, refusal, err := x.look(s, name, at)
+			switch {
+			case err != nil:
+				return err
+			case refusal != nil:
+				x.refused = append(x.refused, *refusal)
+				continue
+			}
+			one.at = uint32(from + i)
+			if halted == nil && (x.partial || len(x.refused) == 0) {
+				halted = x.respond(ctx, s, o, &one)
+			}
+			x.lines = append(x.lines, one)
+		}
+		return nil
+	})
+	return halted, err
+}
+
+// respond fills in the response of a line, unless it needs a truth that is not there.
+func (x *selling) respond(ctx context.Context, s *state, o subject, one *line) error {
+	if err := ctx.Err(); err != nil {
+		return err // nothing has happened yet
+	}
+	truth, asked := x.truths.of(o.name)
+	if one.verdict == drawn && (!asked || truth == noTruth) {
+		return nil
+	}
+	r, first, err := x.ledger.respond(s.chances, x.question, o, x.order.Epsilon, truth)
+	if err != nil {
+		return err
+	}
+	x.bound = append(x.bound, first...)
+	if one.value = uint32(r.value.index); r.value.isUnary() {
+		one.value = uint32(len(x.rows))
+		x.rows = append(x.rows, r.value.bits)
+	}
+	return nil
+}
+
+// response returns the response of a line.
+func (x *selling) response(one line) response {
+	if x.rows != nil {
+		return response{value{bits: x.rows[one.value]}, one.method}
+	}
+	return response{value{index: int(one.value)}, one.method}
+}
+
+// record records what was decided.
+func (x *selling) record(s *state) error {
+	x.truths.forget() // all is drawn
 	end := x.settle(s)
-	changes, d := x.begin(s)
+	named, d := x.begin(s)
 	if x.reserved != 0 {
 		d.sale = x.reserved
 	}
-	page := make([]sold, 0, len(x.lines)) // in one piece
 	for _, one := range x.lines {
-		if err := ctx.Err(); err != nil {
-			return nil, 0, err // nothing has happened yet
-		}
-		truth, _ := x.truths.of(one.name)
-		r, first, err := x.ledger.respond(s.chances, x.question, one.subject, d.epsilon, truth)
-		if err != nil {
-			return nil, 0, err
-		}
 		end.counts[one.verdict]++
-		changes = append(changes, first...) // before the sale, which its objects follow
-		page = append(page, sold{one.name, d.sale, one.price, r})
 	}
-	changes = append(slices.Grow(changes, len(page)+2), &saleMade{d, x.tally()}) // and the event that settles the sale
-	for i := range page {
-		changes = append(changes, &page[i])
+	x.sale, end.sale = d.sale, d.sale
+	if _, _, err := s.record(named); err != nil {
+		return err
 	}
-	end.sale = d.sale
-	return settling(changes, x.refused, end), d.sale, nil
+	if err := x.recordBound(s); err != nil { // before the sale, which its objects follow
+		return err
+	}
+	if _, _, err := s.record([]change{&saleMade{d, x.tally()}}); err != nil {
+		return err
+	}
+	if err := x.recordSold(s); err != nil {
+		return err
+	}
+	_, _, err := s.record(settling(nil, x.refused, end))
+	return err
+}
+
+// recordBound binds the chains to their truths that are not bound yet.
+func (x *selling) recordBound(s *state) error {
+	if len(x.bound) == 0 {
+		return nil
+	}
+	left := x.bound
+	return x.eachPart(s, x.fresh, func(_ int, names []string) error {
+		n := 0
+		for n < len(left) && left[n].(personal).about() <= names[len(names)-1] {
+			n++
+		}
+		_, _, err := s.record(left[:n])
+		left = left[n:]
+		return err
+	})
+}
+
+// recordSold hands out the responses.
+func (x *selling) recordSold(s *state) error {
+	room := min(len(x.lines), partSize)
+	page, changes := make([]sold, 0, room), make([]change, 0, room)
+	left := x.lines
+	return x.eachPart(s, x.fresh && len(x.bound) == 0, func(from int, names []string) error {
+		page, changes = page[:0], changes[:0]
+		for len(left) > 0 && int(left[0].at) < from+len(names) {
+			one := left[0]
+			left = left[1:]
+			page = append(page, sold{x.names[one.at], x.sale, one.price, x.response(one)})
+			changes = append(changes, &page[len(page)-1])
+		}
+		_, _, err := s.record(changes)
+		return err
+	})
 }
 
 // settle makes the event that ends the request.

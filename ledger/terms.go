@@ -7,8 +7,14 @@ func (t *trade) checkTerms(s *state, x subject) (*Refusal, error) {
 	if t.reserved != 0 || found && recorded.isHeldBy(t.buyer) {
 		return nil, nil
 	}
-	r := &Refusal{Object: x.name, Asked: t.order.Epsilon, Helps: HelpsNothing}
 	terms := x.policy.Terms()
+	if terms != nil && terms.Allows(t.order.Buyer) && terms.Offers(t.order.Epsilon) && terms.Open(s.now) {
+		if terms.Holders() > 0 {
+			return t.checkHolders(s, x, recorded, terms.Holders())
+		}
+		return nil, nil
+	}
+	r := &Refusal{Object: x.name, Asked: t.order.Epsilon, Helps: HelpsNothing}
 	switch {
 	case terms == nil:
 		r.Reason = NotForSale
@@ -17,15 +23,11 @@ func (t *trade) checkTerms(s *state, x subject) (*Refusal, error) {
 	case !terms.Offers(t.order.Epsilon):
 		r.Reason, r.Ceiling, r.Spent = NotOnOffer, terms.Max(), x.chain.spent()
 		r.Remaining = less(r.Ceiling, r.Spent)
-	case !terms.Open(s.now):
+	default:
 		r.Reason = SaleClosed
 		if s.now.Before(terms.Opens()) {
 			r.Helps = HelpsWaiting
 		}
-	case terms.Holders() > 0:
-		return t.checkHolders(s, x, recorded, terms.Holders())
-	default:
-		return nil, nil
 	}
 	return r, nil
 }

@@ -1,0 +1,404 @@
+package ledger
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// updating is a store that has hooks for what is read from it during a transaction.
+type updating struct {
+	store.Store
+	inside atomic.Bool
+	views  atomic.Int64 // during transactions
+	view   func() error // runs before each of them, unless nil
+	asked  atomic.Int64 // how often transactions themselves asked for records about objects
+}
+
+func (u *updating) Update(fn func(store.Writer) error) error {
+	return u.Store.Update(func(w store.Writer) error {
+		u.inside.Store(true)
+		defer u.inside.Store(false)
+		return fn(peeper{w, &u.asked})
+	})
+}
+
+func (u *updating) View(fn func(store.Reader) error) error {
+	if u.inside.Load() {
+		u.views.Add(1)
+		if u.view != nil {
+			if err := u.view(); err != nil {
+				return err
+			}
+		}
+	}
+	return u.Store.View(fn)
+}
+
+// copied copies what is stored.
+func copied(t testing.TB, from store.Store) *storetest.Memory {
+	t.Helper()
+	to := &storetest.Memory{}
+	must(t, to.Update(func(w store.Writer) error {
+		for _, p := range pairs(t, from) {
+			if err := w.Put(p.bucket, p.key, p.value); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	return to
+}
+
+// mixed is a market of several parts, and something over: some have left, and some have sold before, below ε=2, at it or
+// above.
+func mixed(t testing.TB, l *Ledger) (names, gone []string) {
+	t.Helper()
+	names = crowd(2*partSize + 7)
+	sellers(t, l, "10", "10", names...)
+	gone = []string{names[3], names[partSize], names[2*partSize+6]}
+	for _, name := range gone {
+		must(t, l.Withdraw(t.Context(), "leave "+name, name))
+	}
+	sell(t, l, purchase(t, "below", "acme", "1", names[100:200]...))
+	sell(t, l, purchase(t, "at", "bolt", "2", names[partSize-50:partSize-20]...))
+	sell(t, l, purchase(t, "above", "acme", "3", names[partSize+10:partSize+30]...))
+	sell(t, l, purchase(t, "around", "bolt", "1", names[partSize+20:partSize+40]...))
+	return names, gone
+}
+
+// wantMixed checks a partial sale of mixed at ε=2 to acme.
+func wantMixed(t testing.TB, l *Ledger, s Sale, names, gone []string) {
+	t.Helper()
+	sold := uint64(len(names) - len(gone))
+	if s.Objects != sold || s.Draws != sold-30-20 || s.Resales != 30 || s.Degradations+s.Insertions != 20 || s.Upgrades != 100 {
+		t.Errorf("sold %+v", s.Offer)
+	}
+	var left []string
+	for _, r := range s.Refused {
+		left = append(left, r.Object)
+	}
+	if !slices.Equal(left, gone) {
+		t.Errorf("left out %v, want %v", left, gone)
+	}
+	all, err := collect(l.Deliveries(t.Context(), s.Number))
+	must(t, err)
+	want := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(gone, name) })
+	truthful := 0
+	for i, one := range all {
+		if one.Value == "yes" {
+			truthful++
+		}
+		if one.Object != want[i] {
+			t.Fatalf("delivery %d is of %s, want %s", i, one.Object, want[i])
+		}
+	}
+	if len(all) != len(want) {
+		t.Errorf("%d deliveries, want %d", len(all), len(want))
+	}
+	if n := len(all); truthful < n/2 || truthful == n {
+		t.Errorf("%d of %d answer with their truth", truthful, n)
+	}
+}
+
+// A sale of many objects asks for them in the background only, if nothing has changed in front of it, unless it has to
+// bind them first. What it writes is what the events say, and is the same if it has to read them itself.
+func TestASaleOfSeveralParts(t *testing.T) {
+	for name, test := range map[string]struct {
+		options Options
+		all     bool
+		itself  bool // it reads the bound chains again, in the transaction
+	}{
+		"everybody":          {all: true},
+		"names":              {},
+		"bound to the truth": {options: Options{TruthKey: []byte("a key of sixteen")}, itself: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := &storetest.Memory{}
+			begin(t, first)
+			names, gone := mixed(t, openMemory(t, first, test.options))
+			r := purchase(t, "all", "acme", "2", names...)
+			r.Partial = true
+			left := gone
+			if test.all {
+				r.Objects, r.All, left = nil, true, nil // those who have left are not asked for
+			}
+			errView := errors.New("too many open files")
+			var stored [][]pair
+			later := time.Now().Add(time.Hour)
+			// Views work; or fail from one on: all, all but the first, or those while the sale is recorded.
+			for _, fails := range []int64{1 << 30, 1, 2, 5} {
+				u := &updating{Store: copied(t, first)}
+				u.view = func() error {
+					if u.views.Load() >= fails {
+						return errView
+					}
+					return nil
+				}
+				l := openMemory(t, u, Options{TruthKey: test.options.TruthKey, Now: func() time.Time { return later }})
+				l.salts = steadySalts(1)
+				l.sampler, _ = sampler(7)
+				u.asked.Store(0)
+				s := sell(t, l, r)
+				asked := u.asked.Load() // for each of those left out, to whom their refusal is linked, once
+				if (asked <= int64(len(left))) != (fails == 1<<30 && !test.itself) {
+					t.Errorf("views fail from %d on: the transaction asked %d times itself", fails, asked)
+				}
+				names := names
+				if test.all {
+					names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(gone, name) })
+				}
+				wantMixed(t, l, s, names, left)
+				if n := len(l.desk.objects.sheets); n > partSize {
+					t.Errorf("%d objects stay on the desk", n)
+				}
+				sell(t, l, purchase(t, "more", "core", "2.5", names[4:50]...))
+				audit(t, u)
+				stored = append(stored, pairs(t, u))
+			}
+			for i, other := range stored[1:] {
+				same(t, fmt.Sprint("stored with other reads, ", i), other, stored[0])
+			}
+		})
+	}
+}
+
+// In front of the sale, in its transaction, somebody leaves and somebody sells at ε=2; behind it a part of the same people is
+// sold on. Everybody sees those in front.
+func TestASaleOfSeveralPartsAmongOthers(t *testing.T) {
+	path := create(t)
+	l := open(t, path, Options{})
+	names, gone := mixed(t, l)
+	closed(t, l)
+	l, s := openShim(t, path, Options{})
+	g := s.holdCommit(t)
+	leaver, early := names[2*partSize], names[partSize+500]
+	var group sync.WaitGroup
+	group.Go(func() { sell(t, l, purchase(t, "first", "core", "1", names[20])) })
+	g.wait(t)
+	s.set(nil, nil)
+	group.Go(func() { must(t, l.Withdraw(t.Context(), "leave", leaver)) })
+	waitQueued(t, l, 1)
+	group.Go(func() { sell(t, l, purchase(t, "early", "acme", "1.5", early)) })
+	waitQueued(t, l, 2)
+	var made Sale
+	group.Go(func() {
+		r := purchase(t, "all", "acme", "2", names...)
+		r.Partial = true
+		made = sell(t, l, r)
+	})
+	waitQueued(t, l, 3)
+	group.Go(func() {
+		if s := sell(t, l, purchase(t, "late", "bolt", "2", append(slices.Clone(names[50:90]), early)...)); s.Resales != 41 {
+			t.Errorf("sold behind it: %+v", s.Offer)
+		}
+	})
+	waitQueued(t, l, 4)
+	before := s.commits.Load()
+	g.open()
+	group.Wait()
+	if n := s.commits.Load() - before; n != 2 { // that of the first, and one for all others
+		t.Errorf("%d commits", n)
+	}
+	if made.Draws != uint64(len(names)-len(gone)-1-30-20) || len(made.Refused) != len(gone)+1 || made.Upgrades != 101 {
+		t.Errorf("sold %+v, and left out %d", made.Offer, len(made.Refused))
+	}
+	if o := objectOf(t, l, early); o.Spent != eps(t, "2") {
+		t.Errorf("%s has spent %s", early, o.Spent)
+	}
+	wantClean(t, l, VerifyRequest{})
+}
+
+// What is read in the background is no longer what the transaction has, if it has changed anything: it is not used.
+func TestASaleReadsNothingOutOfDate(t *testing.T) {
+	l := inMemory(t, Options{})
+	x := &selling{trade: &trade{ledger: l, names: crowd(partSize + 1), question: &question{number: 1}}}
+	sellers(t, l, "10", "10", x.names...)
+	must(t, l.store.View(func(r store.Reader) error {
+		s, err := readState(r)
+		must(t, err)
+		for _, test := range []struct {
+			events uint64
+			fresh  bool
+			want   int
+		}{{s.counters.events, true, 2}, {s.counters.events, false, 0}, {s.counters.events - 1, true, 0}, {s.counters.events + 1, true, 0}} {
+			s.durable.events = test.events
+			p := x.readParts(s, test.fresh)
+			n := 0
+			for one := p.next(); one != nil; one = p.next() {
+				n++
+				p.giveBack(one)
+			}
+			p.stop()
+			if n != test.want {
+				t.Errorf("%+v: %d parts", test, n)
+			}
+		}
+		return nil
+	}))
+}
+
+// A view that panics, as one of damaged pages may, is not the end of the process.
+func TestPanicsBesideASale(t *testing.T) {
+	u := &updating{Store: &storetest.Memory{}}
+	begin(t, u)
+	l := openMemory(t, u, Options{})
+	names := crowd(5 * partSize)
+	sellers(t, l, "10", "10", names...)
+	if s := sell(t, l, purchase(t, "before", "acme", "0.5")); s.Draws != uint64(len(names)) {
+		t.Errorf("sold %+v", s.Offer)
+	}
+	u.view = func() error {
+		if u.views.Load() == 2 {
+			panic("torn page")
+		}
+		return nil
+	}
+	u.views.Store(0)
+	if s := sell(t, l, purchase(t, "all", "acme", "1")); s.Draws != uint64(len(names)) || u.views.Load() < 2 {
+		t.Errorf("sold %+v, %d views", s.Offer, u.views.Load())
+	}
+	audit(t, u)
+}
+
+// A large sale that comes to nothing, by whichever of its draws it ends, leaves nothing: nothing stored, nobody charged,
+// and nothing that runs.
+func TestALargeSaleIsWholeOrNothing(t *testing.T) {
+	names := crowd(2*partSize + 100)
+	u := &updating{Store: &storetest.Memory{}}
+	begin(t, u)
+	key := []byte("a key of sixteen")
+	l := openMemory(t, u, Options{TruthKey: key})
+	sellers(t, l, "10", "10", names...)
+	changed := names[partSize+50]
+	sell(t, l, purchase(t, "one", "core", "1", changed))
+	var reading atomic.Int64
+	u.view = func() error {
+		reading.Add(1)
+		defer reading.Add(-1)
+		return nil
+	}
+	whole := purchase(t, "all", "acme", "2", names...)
+
+	for name, test := range map[string]struct {
+		change func(*SellRequest)
+		want   error // nil for a refusal
+	}{
+		"nobody waits for it": {func(r *SellRequest) {}, context.Canceled},
+		"a truth has changed": {func(r *SellRequest) {
+			r.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
+				values, err := TruthOf("yes")(ctx, q, objects)
+				if i, found := slices.BinarySearch(objects, changed); found {
+					values[i] = "no"
+				}
+				return values, err
+			}
+		}, ErrTruthChanged},
+		"somebody is not enrolled": {func(r *SellRequest) { r.Objects = append(slices.Clone(names), "person-04200x") }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if test.want == context.Canceled {
+				pages := 0
+				l.sampler = rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
+					if pages++; pages == 3 {
+						cancel()
+					}
+					_, _ = rand.Read(p)
+				}))
+			}
+			r := whole
+			test.change(&r)
+			unchanged(t, u, func() {
+				_, err := l.Sell(ctx, r)
+				var refused *RefusedError
+				if test.want != nil {
+					wantErr(t, err, test.want)
+				} else if !errors.As(err, &refused) {
+					t.Errorf("got %v", err)
+				}
+			})
+			l.sampler = rrchain.NewSampler()
+			if n := reading.Load(); n != 0 {
+				t.Errorf("%d views go on", n)
+			}
+		})
+	}
+	if s := sell(t, l, whole); s.Draws != uint64(len(names)) || s.Upgrades != 0 {
+		t.Errorf("sold %+v", s.Offer)
+	}
+	again := sell(t, l, whole)
+	if again.Number != 2 {
+		t.Errorf("asked again: %+v", again)
+	}
+	audit(t, u)
+}
+
+// Rows of bits are kept beside the lines until they are sold.
+func TestALargeSaleOfRows(t *testing.T) {
+	s := &storetest.Memory{}
+	begin(t, s)
+	l := openMemory(t, s, Options{})
+	names := crowd(partSize + 20)
+	q := Question{Name: "vote", Values: append(vote().Values, "perhaps"), Encoding: Unary}
+	define(t, l, q)
+	enrollUnder(t, l, "vote", market(t, "10"), "10", names...)
+	sell(t, l, purchase(t, "some", "core", "3", names[10:partSize+10]...))
+	made := sell(t, l, purchase(t, "all", "acme", "2"))
+	if made.Draws != 20 || made.Degradations != partSize {
+		t.Errorf("sold %+v", made.Offer)
+	}
+	audit(t, s)
+	all, err := collect(l.Deliveries(t.Context(), made.Number))
+	must(t, err)
+	different := map[string]bool{}
+	for i, one := range all {
+		if different[one.Value] = true; i%100 != 0 {
+			continue
+		}
+		response, err := l.Release(t.Context(), releaseOf(t, "look "+one.Object, one.Object, "2"))
+		if must(t, err); one.Value != response.Value || one.Object != names[i] {
+			t.Fatalf("delivery %d of %s: %+v, recorded %s", i, names[i], one, response.Value)
+		}
+	}
+	if len(different) < 4 {
+		t.Errorf("only %d different rows among %d", len(different), len(all))
+	}
+}
+
+// The transaction meets damage that whoever reads ahead does not see. The sale ends, and so does what reads ahead of it.
+func TestALargeSaleMeetsDamage(t *testing.T) {
+	s := &storetest.Memory{}
+	begin(t, s)
+	l := openMemory(t, s, Options{})
+	names := crowd(6 * partSize)
+	sellers(t, l, "10", "10", names...)
+	r := purchase(t, "all", "acme", "1", names...)
+	r.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
+		if objects[0] == names[0] { // once it is surveyed
+			must(t, s.Update(func(w store.Writer) error { return w.Delete(bucketObjects, objectKey(names[7])) }))
+		}
+		return TruthOf("yes")(ctx, q, objects)
+	}
+	before := runtime.NumGoroutine()
+	_, err := l.Sell(t.Context(), r)
+	wantErr(t, err, ErrCorrupt)
+	for end := time.Now().Add(patience); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+		}
+	}
+}
