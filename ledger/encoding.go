@@ -114,11 +114,16 @@ func (c *released) encode(e *encoder) {
 }
 
 func decodeReleased(d *decoder) change {
-	c := &released{object: d.text(), question: d.u32(), epsilon: d.epsilon(), response: decodeResponse(d)}
+	c := &released{}
+	c.decode(d)
+	return c
+}
+
+func (c *released) decode(d *decoder) {
+	*c = released{object: d.text(), question: d.u32(), epsilon: d.epsilon(), response: decodeResponse(d)}
 	if c.method == methodResale {
 		d.fail("a response released as a resale")
 	}
-	return c
 }
 
 func encodeResponse(e *encoder, r response) {

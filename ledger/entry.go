@@ -77,8 +77,7 @@ func (w *written) leaf() tlog.Hash {
 	} else {
 		kept = *w.kept
 	}
-	data := make([]byte, 0, 128)
-	return logtree.HashLeaf(append(append(data, w.public.buf...), kept[:]...))
+	return logtree.HashLeaf(w.public.buf, kept[:])
 }
 
 // record appends the event's record.
@@ -119,9 +118,10 @@ func decodeEntry(number uint64, payload []byte) (logged, error) {
 	return n, nil
 }
 
-// read reads the record of an event. It uses the memory of the hashes that n had before.
+// read reads the record of an event. It uses the memory of the hashes that n had before, and of a response.
 func (n *logged) read(number uint64, payload []byte) error {
 	d := &decoder{rest: payload}
+	before := n.change
 	*n = logged{event: event{number: number}, hashes: n.hashes[:0]}
 	form := d.u8()
 	n.previous = d.uvarint()
@@ -141,6 +141,7 @@ func (n *logged) read(number uint64, payload []byte) error {
 	if err := d.done(); err != nil {
 		return fmt.Errorf("event %d: %w", number, err)
 	}
+	n.change = before
 	if err := n.decode(public, hidden); err != nil {
 		return fmt.Errorf("event %d: %w", number, err)
 	}
@@ -161,14 +162,22 @@ func decodeHashes(d *decoder, number uint64, into []tlog.Hash) []tlog.Hash {
 	return hashes
 }
 
-// decode reads what an event says; hidden is nil if that is erased.
+// decode reads what an event says; hidden is nil if that is erased. Most events are responses: one that was there before is
+// overwritten by the next.
 func (ev *event) decode(public, hidden *decoder) error {
+	spare, _ := ev.change.(*released)
+	ev.change = nil
 	if version := public.u8(); public.err == nil && version != eventVersion {
 		return fmt.Errorf("%w (event version %d)", ErrVersion, version)
 	}
 	k := kind(public.u8())
 	ev.time = public.time()
-	ev.change = decodeChange(public, hidden, k)
+	if k == kindReleased && hidden != nil && spare != nil {
+		spare.decode(hidden)
+		ev.change = spare
+	} else {
+		ev.change = decodeChange(public, hidden, k)
+	}
 	if err := public.done(); err != nil {
 		return err
 	}

@@ -199,19 +199,28 @@ func (o object) encode() []byte {
 }
 
 func (o object) encodeTo(e *encoder) {
-	e.epsilon(o.cap)
-	e.epsilon(o.spent)
-	e.uvarint(o.chains)
-	e.uvarint(o.withdrawn)
-	e.uvarint(o.forgotten)
-	e.uvarint(o.earned)
-	o.links.encode(e)
+	b := e.buf
+	b = appendNumber(b, uint64(o.cap.Nano()))
+	b = appendNumber(b, uint64(o.spent.Nano()))
+	b = appendNumber(b, o.chains)
+	b = appendNumber(b, o.withdrawn)
+	b = appendNumber(b, o.forgotten)
+	b = appendNumber(b, o.earned)
+	b = appendNumber(b, o.latest)
+	b = appendNumber(b, o.events)
+	b = appendNumber(b, o.settled)
+	b = appendNumber(b, o.settles)
+	e.buf = b
 	e.numbers(o.held)
 }
 
-func decodeObject(payload []byte) (object, error) {
+func decodeObject(payload []byte) (o object, err error) {
+	q := quick{record: payload}
+	if q.object(&o) {
+		return o, nil
+	}
 	d := &decoder{rest: payload}
-	o := object{cap: d.epsilon(), spent: d.epsilon(), chains: d.uvarint(), withdrawn: d.uvarint(), forgotten: d.uvarint()}
+	o = object{cap: d.epsilon(), spent: d.epsilon(), chains: d.uvarint(), withdrawn: d.uvarint(), forgotten: d.uvarint()}
 	o.earned, o.links, o.held = d.uvarint(), decodeLinks(d), d.numbers()
 	return o, d.done()
 }
@@ -329,14 +338,15 @@ func (c chain) encode() []byte {
 }
 
 func (c chain) encodeTo(e *encoder) {
-	e.uvarint(c.enrolled)
-	e.uvarint(uint64(c.policy))
-	e.uvarint(uint64(c.noise))
-	e.uvarint(c.orders)
+	b := appendNumber(e.buf, c.enrolled)
+	b = appendNumber(b, uint64(c.policy))
+	b = appendNumber(b, uint64(c.noise))
+	e.buf = appendNumber(b, c.orders)
 	encodeTag(e, c.bound)
 	e.epsilon(c.answered)
 	e.uvarint(uint64(len(c.levels)))
-	for _, l := range c.levels {
+	for i := range c.levels {
+		l := &c.levels[i]
 		encodeLevel(e, l)
 		e.uvarint(uint64(len(l.buyers)))
 		for _, buyer := range l.buyers {
@@ -348,7 +358,11 @@ func (c chain) encodeTo(e *encoder) {
 func decodeChain(payload []byte) (chain, error) { return new(levelPage).decodeChain(payload) }
 
 // decodeChain decodes a chain. Its levels are put on the page.
-func (p *levelPage) decodeChain(payload []byte) (chain, error) {
+func (p *levelPage) decodeChain(payload []byte) (c chain, err error) {
+	q := quick{record: payload}
+	if q.chain(&c, p) {
+		return c, nil
+	}
 	d := &decoder{rest: payload}
 	c, bound, levels := decodeChainHead(d)
 	if bound != nil {
@@ -449,10 +463,16 @@ func decodeAnswers(payload []byte) (answers, error) {
 	return a, d.done()
 }
 
-func encodeLevel(e *encoder, l level) {
-	e.epsilon(l.Epsilon)
-	encodeValue(e, l.Response)
-	e.uvarint(l.event)
+func encodeLevel(e *encoder, l *level) {
+	if l.Response.isUnary() {
+		e.epsilon(l.Epsilon)
+		encodeValue(e, l.Response)
+		e.uvarint(l.event)
+		return
+	}
+	b := appendNumber(e.buf, uint64(l.Epsilon.Nano()))
+	b = appendNumber(b, uint64(l.Response.index))
+	e.buf = appendNumber(b, l.event)
 }
 
 func decodeLevel(d *decoder) level {

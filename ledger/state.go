@@ -44,22 +44,23 @@ type state struct {
 	clock    time.Time // what the clock says: ceilings are those of this instant, and a clock gone back lowers them
 	now      time.Time // the same or, if that is later, the time of the last event: windows and reservations end by it
 	writer   store.Writer
-	plain    bool                // records have no checksums: they are in an audit's memory
-	known    *cache              // nil if nothing is remembered beyond the transaction
-	recent   recent              // of what is known
-	latest   numberedSale        // the sale last looked up
-	client   numberedName        // the buyer whose name was last looked up
-	tallies  map[tallyKey]*tally // those that changed, until flush
-	recounts []recounted         // of the event being applied, if plain
-	desk     *desk               // the records worked on; nil to read and write each anew
-	changes  *recency            // which records have changed when; nil if nobody knows
-	levels   levelPage           // for the levels of chains, if plain
-	draft    draft               // for records
-	written  written             // for events
-	edge     *logtree.Edge       // of the tree; nil until it is needed
-	chances  chances             // what is drawn from
-	salts    func([]byte)        // fills salts with random bytes
-	salt     salt                // the last one
+	plain    bool                     // records have no checksums: they are in an audit's memory
+	known    *cache                   // nil if nothing is remembered beyond the transaction
+	recent   recent                   // of what is known
+	latest   numberedSale             // the sale last looked up
+	client   numberedName             // the buyer whose name was last looked up
+	tallies  map[tallyKey]*tally      // those that changed, until flush
+	near     [1 << nearBits]nearTally // some of these, if plain
+	recounts []recounted              // of the event being applied, if plain
+	desk     *desk                    // the records worked on; nil to read and write each anew
+	changes  *recency                 // which records have changed when; nil if nobody knows
+	levels   levelPage                // for the levels of chains, if plain
+	draft    draft                    // for records
+	written  written                  // for events
+	edge     *logtree.Edge            // of the tree; nil until it is needed
+	chances  chances                  // what is drawn from
+	salts    func([]byte)             // fills salts with random bytes
+	salt     salt                     // the last one
 	linked   linked
 }
 
@@ -241,6 +242,9 @@ func (s *state) object(name string) (object, bool, error) {
 	if len(name) > maxName {
 		return object{}, false, nil
 	}
+	if s.plain {
+		return s.plainObject(name)
+	}
 	read := func() (object, bool, error) {
 		return lookup(s, bucketObjects, appendObjectKey(s.draft.lookup(), name), decodeObject)
 	}
@@ -271,12 +275,11 @@ func (s *state) writeObject(id recordID, o object) error {
 }
 
 func (s *state) chain(question uint32, name string) (chain, bool, error) {
+	if s.plain {
+		return s.plainChain(question, name)
+	}
 	read := func() (chain, bool, error) {
-		key := appendChainKey(s.draft.lookup(), question, name)
-		if s.plain {
-			return lookup(s, bucketChains, key, s.levels.decodeChain)
-		}
-		return lookup(s, bucketChains, key, decodeChain)
+		return lookup(s, bucketChains, appendChainKey(s.draft.lookup(), question, name), decodeChain)
 	}
 	if s.desk == nil {
 		return read()

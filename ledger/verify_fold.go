@@ -206,7 +206,7 @@ func (b *eventBatch) decode(head uint32) {
 // read reads as much of an event as can be read. One whose checksum alone is wrong is read all the same:
 // whether it is what it was, the tree tells.
 func (e *readEvent) read(number uint64, payload []byte, sealed bool, w *written) {
-	*e = readEvent{number: number, entry: logged{hashes: e.entry.hashes}, damaged: !sealed}
+	*e = readEvent{number: number, entry: logged{event: event{change: e.entry.change}, hashes: e.entry.hashes}, damaged: !sealed}
 	if e.invalid = e.entry.read(e.number, payload); e.invalid == nil {
 		e.leaf, e.hashes = w.write(e.entry.event).leaf(), e.entry.hashes
 		return
@@ -267,7 +267,7 @@ func (a *auditor) flush() error {
 	if err := a.fold.flush(); err != nil {
 		return err
 	}
-	a.fold.tallies = nil
+	a.fold.forgetTallies()
 	return a.source.keep()
 }
 
@@ -321,10 +321,10 @@ func (a *auditor) prefetch(b *eventBatch) {
 			question = a.fold.latest.question
 		}
 		if name := objectOfEvent(e.entry.event); name != "" {
-			a.scratch.Expect(bucketObjects, appendObjectKey(a.fold.draft.lookup(), name))
 			if question != 0 {
 				a.scratch.Expect(bucketChains, appendChainKey(a.fold.draft.lookup(), question, name))
 			}
+			a.scratch.Expect(bucketObjects, appendObjectKey(a.fold.draft.lookup(), name))
 		}
 	}
 	a.scratch.Prefetch()

@@ -1,9 +1,12 @@
 package spill
 
-import "bytes"
+import (
+	"encoding/binary"
+	"hash/maphash"
+)
 
-// expectations are keys that will be asked for, with their hashes. They are asked for about in this order, each several
-// times: so to find one again is cheaper than to hash it again.
+// expectations are keys that will be asked for, with their hashes and with where they were found. They are asked for about
+// in this order, each several times: so to find one again is cheaper than to hash it and to look for its pair again.
 type expectations struct {
 	all      []expectation
 	keys     []byte
@@ -11,29 +14,45 @@ type expectations struct {
 	complete bool // what is added next begins a new list
 }
 
-// expectation is a key: where it stands in keys, and its hash.
+// expectation is a key with its bucket: where it stands in keys, and its hash.
 type expectation struct {
 	from, to int
 	hash     uint64
+	place    place // where the pair stands in the table, or stood once, if it was found
+	found    bool
 }
 
-func (e *expectations) add(key []byte, hash uint64) {
+func (e *expectations) add(seed maphash.Seed, bucket uint32, key []byte) {
 	if e.complete {
-		*e = expectations{all: e.all[:0], keys: e.keys[:0]}
+		*e = expectations{all: e.all[:0], keys: e.keys[:0], last: -1}
 	}
 	from := len(e.keys)
-	e.keys = append(e.keys, key...)
-	e.all = append(e.all, expectation{from, len(e.keys), hash})
+	e.keys = append(binary.BigEndian.AppendUint32(e.keys, bucket), key...)
+	e.all = append(e.all, expectation{from: from, to: len(e.keys), hash: maphash.Bytes(seed, e.keys[from:])})
 }
 
-// hashOf returns the hash of a key that is among those next to the one asked for last.
-func (e *expectations) hashOf(key []byte) (hash uint64, found bool) {
-	const back, ahead = 1, 4
-	for i := max(e.last-back, 0); i < min(e.last+ahead, len(e.all)); i++ {
-		if one := &e.all[i]; bytes.Equal(e.keys[one.from:one.to], key) {
-			e.last = i
-			return one.hash, true
+// key returns the key with its bucket.
+func (e *expectations) key(one *expectation) []byte { return e.keys[one.from:one.to:one.to] }
+
+// find returns a key if it is among those next to the one asked for last.
+func (e *expectations) find(buckets []string, bucket string, key []byte) *expectation {
+	for _, step := range [...]int{1, -1, 0, 2, 3, 4} { // the likely ones first
+		at := e.last + step
+		if uint(at) >= uint(len(e.all)) {
+			continue
+		}
+		one := &e.all[at]
+		if found := e.key(one); string(found[4:]) == string(key) && buckets[binary.BigEndian.Uint32(found)] == bucket {
+			e.last = at
+			return one
 		}
 	}
-	return 0, false
+	return nil
+}
+
+// forget forgets where the pairs stand.
+func (e *expectations) forget() {
+	for i := range e.all {
+		e.all[i].found = false
+	}
 }

@@ -46,8 +46,10 @@ type Scratch struct {
 	order    [][]place // the others, each part sorted and much larger than the next
 	runs     []*run    // oldest first
 	scanning int
-	key      []byte // of the call under way, with its bucket
-	hash     uint64 // of the key
+	key      []byte       // of the call under way, with its bucket
+	hash     uint64       // of the key
+	foreseen *expectation // of the key, or nil
+	buf      []byte       // for keys
 	cursors  map[cursorID]*cursor
 	expected expectations
 	touched  byte // so that no read of Prefetch is left out
@@ -78,19 +80,16 @@ func (s *Scratch) Close() error {
 	return err
 }
 
-// locate sets s.key and its hash, and returns the number of the bucket, if it was ever written to.
-func (s *Scratch) locate(bucket string, key []byte) (number uint32, known bool) {
-	number, known = s.numberOf(bucket)
-	if cap(s.key) < len(key)+4 {
-		s.key = make([]byte, 0, 2*len(key)+64)
+// locate sets s.key and what belongs to it. It tells whether the bucket was ever written to.
+func (s *Scratch) locate(bucket string, key []byte) (known bool) {
+	if s.foreseen = s.expected.find(s.buckets, bucket, key); s.foreseen != nil {
+		s.key, s.hash = s.expected.key(s.foreseen), s.foreseen.hash
+		return true
 	}
-	s.key = append(binary.BigEndian.AppendUint32(s.key[:0], number), key...)
-	if hash, expected := s.expected.hashOf(s.key); expected {
-		s.hash = hash
-	} else {
-		s.hash = maphash.Bytes(s.table.seed, s.key)
-	}
-	return number, known
+	number, known := s.numberOf(bucket)
+	s.buf = append(binary.BigEndian.AppendUint32(s.buf[:0], number), key...)
+	s.key, s.hash = s.buf, maphash.Bytes(s.table.seed, s.buf)
+	return known
 }
 
 // numberOf returns the number of a bucket, if it was ever written to.
@@ -108,17 +107,16 @@ func (s *Scratch) Get(bucket string, key []byte) ([]byte, error) {
 	if !s.open {
 		return nil, errClosed
 	}
-	number, known := s.locate(bucket, key)
-	if !known {
+	if !s.locate(bucket, key) {
 		return nil, nil
 	}
-	if p := s.table.get(s.key, s.hash); p != nil {
+	if p := s.pair(); p != nil {
 		return p.value(), nil
 	}
 	if len(s.runs) == 0 {
 		return nil, nil
 	}
-	value, err := s.getSpilled(number)
+	value, err := s.getSpilled()
 	// What is read once is often read again. But a read never makes anything spill, so that it may stand
 	// in a scan.
 	if size := overhead + len(s.key) + roomFor(value); value != nil && s.table.held+size <= s.room() {
@@ -127,7 +125,24 @@ func (s *Scratch) Get(bucket string, key []byte) ([]byte, error) {
 	return value, err
 }
 
-func (s *Scratch) getSpilled(bucket uint32) ([]byte, error) {
+// pair returns the pair with s.key, if it is in the table. Where it stands it notes with what is expected, so that it is
+// looked for once.
+func (s *Scratch) pair() framed {
+	e := s.foreseen
+	if e == nil {
+		return s.table.get(s.key, s.hash)
+	}
+	if !e.found {
+		if e.place, e.found = s.table.placeOf(s.key, s.hash); !e.found {
+			return nil
+		}
+	}
+	e.place = s.table.current(e.place)
+	return s.table.at(e.place)
+}
+
+func (s *Scratch) getSpilled() ([]byte, error) {
+	bucket := binary.BigEndian.Uint32(s.key)
 	for _, r := range slices.Backward(s.runs) {
 		if !r.filter.has(s.hash, false) {
 			continue
@@ -146,8 +161,8 @@ func (s *Scratch) getSpilled(bucket uint32) ([]byte, error) {
 
 // Expect says that a key will soon be asked for.
 func (s *Scratch) Expect(bucket string, key []byte) {
-	if _, known := s.locate(bucket, key); known {
-		s.expected.add(s.key, s.hash)
+	if number, known := s.numberOf(bucket); known {
+		s.expected.add(s.table.seed, number, key)
 	}
 }
 
@@ -176,7 +191,7 @@ func (s *Scratch) Put(bucket string, key, value []byte) error {
 	if err := s.writable(); err != nil {
 		return err
 	}
-	if _, known := s.locate(bucket, key); !known {
+	if !s.locate(bucket, key) {
 		s.buckets = append(s.buckets, bucket)
 		s.locate(bucket, key)
 	}
@@ -191,7 +206,7 @@ func (s *Scratch) Delete(bucket string, key []byte) error {
 	if err := s.writable(); err != nil {
 		return err
 	}
-	if _, known := s.locate(bucket, key); !known || len(s.runs) == 0 && s.table.get(s.key, s.hash) == nil {
+	if !s.locate(bucket, key) || len(s.runs) == 0 && s.pair() == nil {
 		return nil
 	}
 	return s.set(nil)
@@ -209,7 +224,15 @@ func (s *Scratch) writable() error {
 
 // set sets the value of s.key, and spills the table if it outgrows its room.
 func (s *Scratch) set(value []byte) error {
-	if p, fresh := s.table.set(s.key, s.hash, value, true); fresh {
+	p, fresh, fits := place(0), false, false
+	if e := s.foreseen; e != nil && e.found {
+		p = s.table.current(e.place)
+		fresh, fits = s.table.replace(p, value, true)
+	}
+	if !fits {
+		p, fresh = s.table.set(s.key, s.hash, value, true)
+	}
+	if fresh {
 		s.fresh = append(s.fresh, p)
 	}
 	if s.table.held <= s.room() {
@@ -278,6 +301,7 @@ func (s *Scratch) spill() error {
 		s.runs, merged = s.runs[:older], append(merged, w.run)
 	}
 	s.table.clear()
+	s.expected.forget()
 	clear(s.cursors)
 	s.fresh, s.order = s.fresh[:0], nil
 	return closeAll(merged)
@@ -296,7 +320,7 @@ func (s *Scratch) Scan(bucket string, from []byte, visit func(key, value []byte)
 	if !s.open {
 		return errClosed
 	}
-	if _, known := s.locate(bucket, from); !known {
+	if !s.locate(bucket, from) {
 		return nil
 	}
 	s.arrange()

@@ -128,47 +128,69 @@ func slotOf(p place, hash uint64) slot { return slot(hash>>placeBits<<placeBits 
 
 // get returns a pair, or nil.
 func (t *table) get(key []byte, hash uint64) framed {
-	if t.count == 0 {
-		return nil
-	}
-	if at, found := t.find(key, hash); found {
-		return t.at(t.slots[at].place())
+	if p, found := t.placeOf(key, hash); found {
+		return t.at(p)
 	}
 	return nil
 }
 
+// placeOf returns where a pair stands. It stays right until the table is cleared, as that of a pair that may have moved.
+func (t *table) placeOf(key []byte, hash uint64) (p place, found bool) {
+	if t.count == 0 {
+		return 0, false
+	}
+	at, found := t.find(key, hash)
+	if !found {
+		return 0, false
+	}
+	return t.slots[at].place(), true
+}
+
+// replace sets the value of a pair where it stands, if it fits there. It tells whether the pair was not dirty before.
+func (t *table) replace(p place, value []byte, dirty bool) (fresh, fits bool) {
+	pair := t.at(p)
+	if pair.room() < len(value) {
+		return false, false
+	}
+	fresh = dirty && !pair.is(flagDirty)
+	pair.set(value, flagsOf(dirty))
+	return fresh, true
+}
+
+func flagsOf(dirty bool) uint32 {
+	if dirty {
+		return flagDirty
+	}
+	return 0
+}
+
 // set sets a value, nil if there is to be none. It tells where the pair stands if it was not there, or not dirty.
 func (t *table) set(key []byte, hash uint64, value []byte, dirty bool) (p place, fresh bool) {
-	flags := uint32(0)
-	if dirty {
-		flags = flagDirty
-	}
 	if 4*(t.count+1) > 3*len(t.slots) {
 		t.grow()
 	}
 	at, found := t.find(key, hash)
 	if !found {
-		p = t.add(key, value, flags)
+		p = t.add(key, value, roomFor(value), flagsOf(dirty))
 		t.slots[at] = slotOf(p, hash)
 		t.count++
 		return p, dirty
 	}
 	p = t.slots[at].place()
-	before := t.at(p)
-	fresh = dirty && !before.is(flagDirty)
-	if before.room() >= len(value) {
-		before.set(value, flags)
+	fresh, fits := t.replace(p, value, dirty)
+	if fits {
 		return p, fresh
 	}
-	p = t.add(key, value, flags)
+	before := t.at(p)
+	fresh = dirty && !before.is(flagDirty)
+	p = t.add(key, value, 2*len(value), flagsOf(dirty)) // what has grown will grow again
 	before.moveTo(p)
 	t.slots[at] = slotOf(p, hash)
 	return p, fresh
 }
 
 // add puts a pair behind the others.
-func (t *table) add(key, value []byte, flags uint32) place {
-	room := roomFor(value)
+func (t *table) add(key, value []byte, room int, flags uint32) place {
 	size := head + len(key) + room
 	t.held += size + overhead - head
 	page, from := t.space(size)

@@ -192,7 +192,7 @@ type walk struct {
 	quiet  *[]error // where faults go to instead
 	last   []byte   // the key visited last, in memory of its own
 	left   uint64   // pages that may still be met: in a sound tree none is met twice
-	strip  strip
+	strips strips
 	leaves []element // memory for the elements of one leaf
 }
 
@@ -384,7 +384,7 @@ func (w *walk) load(id uint64) (kind uint16, elements []element, err error) {
 	if id < metaPages || id >= i.pages {
 		return 0, nil, fmt.Errorf("page %d is beyond the %d in use", id, i.pages)
 	}
-	page, err := w.strip.page(i, id)
+	page, err := w.strips.page(i, id)
 	if err != nil {
 		return 0, nil, fmt.Errorf("page %d: %w", id, err)
 	}

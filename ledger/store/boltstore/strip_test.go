@@ -53,7 +53,7 @@ func TestStrip(t *testing.T) {
 		for _, size := range []int{1 << 12, 1 << 14, 1 << 17} {
 			t.Run(fmt.Sprintf("%s, pages of %d bytes", name, size), func(t *testing.T) {
 				file := &numberedPages{pages: pages, size: size, broken: broken}
-				i, s := &inspection{file: file, pageSize: size, pages: pages}, strip{}
+				i, s := &inspection{file: file, pageSize: size, pages: pages}, strips{}
 				for _, id := range c.ids {
 					page, err := s.page(i, id)
 					if wrong := err == nil && (len(page) != size || binary.NativeEndian.Uint64(page) != id); wrong || errors.Is(err, errNoPage) != (id == broken) {
