@@ -38,7 +38,7 @@ type logged struct {
 }
 
 // public appends the bytes of an event that are never erased.
-func (ev event) public(e *encoder) {
+func (ev *event) public(e *encoder) {
 	e.u8(eventVersion)
 	e.u8(uint8(ev.change.kind()))
 	e.time(ev.time)
@@ -48,7 +48,7 @@ func (ev event) public(e *encoder) {
 }
 
 // hidden appends the salt of an event and the bytes that it hides.
-func (ev event) hidden(e *encoder) {
+func (ev *event) hidden(e *encoder) {
 	e.raw(ev.salt[:])
 	ev.change.encode(e)
 }
@@ -60,7 +60,7 @@ type written struct {
 	kept   *commitment // to what is erased; nil for a whole event
 }
 
-func (w *written) write(ev event) *written {
+func (w *written) write(ev *event) *written {
 	w.public.buf, w.hidden.buf, w.kept = w.public.buf[:0], w.hidden.buf[:0], ev.erased
 	ev.public(&w.public)
 	if ev.erased == nil {
@@ -102,11 +102,11 @@ func (w *written) record(e *encoder, previous uint64, hashes []tlog.Hash) {
 }
 
 // leaf returns the event's leaf in the tree.
-func (ev event) leaf() tlog.Hash { return new(written).write(ev).leaf() }
+func (ev *event) leaf() tlog.Hash { return new(written).write(ev).leaf() }
 
 func (n logged) encode() []byte {
 	e := &encoder{}
-	new(written).write(n.event).record(e, n.previous, n.hashes)
+	new(written).write(&n.event).record(e, n.previous, n.hashes)
 	return e.buf
 }
 
@@ -269,7 +269,7 @@ func (s *state) append(ev event) error {
 	if err := apply(s, ev); err != nil {
 		return fmt.Errorf("event %d (%s): %w", ev.number, ev.change.kind(), err)
 	}
-	bytes := s.written.write(ev)
+	bytes := s.written.write(&ev)
 	hashes, err := s.edge.Append(bytes.leaf())
 	if err != nil {
 		return err

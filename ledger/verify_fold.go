@@ -208,7 +208,7 @@ func (b *eventBatch) decode(head uint32) {
 func (e *readEvent) read(number uint64, payload []byte, sealed bool, w *written) {
 	*e = readEvent{number: number, entry: logged{event: event{change: e.entry.change}, hashes: e.entry.hashes}, damaged: !sealed}
 	if e.invalid = e.entry.read(e.number, payload); e.invalid == nil {
-		e.leaf, e.hashes = w.write(e.entry.event).leaf(), e.entry.hashes
+		e.leaf, e.hashes = w.write(&e.entry.event).leaf(), e.entry.hashes
 		return
 	}
 	d := &decoder{rest: payload[max(0, len(payload)-tlog.HashSize*logtree.Completes(e.number-1)):]}

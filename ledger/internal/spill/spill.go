@@ -283,12 +283,7 @@ func (s *Scratch) spill() error {
 	if err != nil {
 		return err
 	}
-	err = merge(cursors, nil, func(key, value []byte) (bool, error) {
-		if value == nil && older == 0 {
-			return true, nil // there is nothing left for it to hide
-		}
-		return true, w.add(key, value)
-	})
+	err = w.addAll(cursors, older == 0)
 	if err == nil {
 		err = w.finish()
 	}
@@ -317,15 +312,38 @@ func closeAll(runs []*run) error {
 
 // Scan implements [store.Reader]. visit may read.
 func (s *Scratch) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
-	if !s.open {
-		return errClosed
+	w, err := s.Walk(bucket, from)
+	if err != nil {
+		return err
 	}
+	defer w.Close()
+	for {
+		key, value, err := w.Next()
+		if err != nil || key == nil || !visit(key, value) {
+			return err
+		}
+	}
+}
+
+// Walk is a scan under way. Until it is closed, the state can only be read.
+type Walk struct {
+	state  *Scratch
+	pairs  merger
+	prefix []byte // of all its keys; nil at the end
+}
+
+// Walk begins a scan of a bucket at a key.
+func (s *Scratch) Walk(bucket string, from []byte) (*Walk, error) {
+	if !s.open {
+		return nil, errClosed
+	}
+	w := &Walk{state: s}
 	if !s.locate(bucket, from) {
-		return nil
+		s.scanning++
+		return w, nil
 	}
 	s.arrange()
 	start := slices.Clone(s.key)
-	prefix := start[:len(start)-len(from)]
 	var cursors []*cursor
 	for _, part := range s.order { // no key stands in two parts
 		cursors = append(cursors, &cursor{table: &s.table, places: part})
@@ -333,18 +351,33 @@ func (s *Scratch) Scan(bucket string, from []byte, visit func(key, value []byte)
 	for _, r := range slices.Backward(s.runs) {
 		cursors = append(cursors, &cursor{run: r})
 	}
+	var err error
+	if w.pairs, err = newMerger(cursors, start); err != nil {
+		return nil, err
+	}
+	w.prefix = start[:len(start)-len(from)]
 	s.scanning++
-	defer func() { s.scanning-- }()
-	return merge(cursors, start, func(key, value []byte) (bool, error) {
-		if string(key[:len(prefix)]) != string(prefix) {
-			return false, nil
-		}
-		if value == nil {
-			return true, nil
-		}
-		return visit(key[len(prefix):len(key):len(key)], value[:len(value):len(value)]), nil
-	})
+	return w, nil
 }
+
+// Next returns the next pair, and a nil key at the end. They last until the next call.
+func (w *Walk) Next() (key, value []byte, err error) {
+	for w.prefix != nil {
+		key, value, err = w.pairs.next()
+		if err != nil || key == nil || string(key[:len(w.prefix)]) != string(w.prefix) {
+			w.prefix = nil
+			return nil, nil, err
+		}
+		if value != nil {
+			key = key[len(w.prefix):]
+			return key[:len(key):len(key)], value[:len(value):len(value)], nil
+		}
+	}
+	return nil, nil, nil
+}
+
+// Close ends the scan. It is called once.
+func (w *Walk) Close() { w.state.scanning-- }
 
 // arrange puts fresh pairs in order. Parts that are not much larger than the new one are merged
 // with it, so that scans between writes do not sort everything anew.

@@ -44,6 +44,7 @@ type inspection struct {
 	fault    func(store.Fault)
 	buckets  map[string]tree
 	branches map[uint64][]element // branch pages that were read before
+	spare    strips               // memory for those of the next scan
 }
 
 // tree is where the records of a bucket are.
@@ -176,8 +177,10 @@ func (i *inspection) Get(bucket string, key []byte) (value []byte, err error) {
 // Scan implements [store.Reader].
 func (i *inspection) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
 	if t, found := i.buckets[bucket]; found {
-		w := walk{in: i, bucket: bucket, from: from, left: i.pages, visit: visit}
+		w := walk{in: i, bucket: bucket, from: from, left: i.pages, visit: visit, strips: i.spare}
+		i.spare = strips{} // visit may scan, too
 		w.tree(t)
+		i.spare = w.strips.empty()
 	}
 	return nil
 }

@@ -47,6 +47,14 @@ func (s *strips) page(i *inspection, id uint64) ([]byte, error) {
 	return oldest.read(i, id, 1)
 }
 
+// empty returns the memory without what was read.
+func (s *strips) empty() strips {
+	for n := range s.all {
+		s.all[n] = strip{bytes: s.all[n].bytes[:0]}
+	}
+	return strips{all: s.all}
+}
+
 // read reads pages from one on, and returns that one.
 func (s *strip) read(i *inspection, id, pages uint64) ([]byte, error) {
 	size := uint64(i.pageSize)
