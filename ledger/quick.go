@@ -15,31 +15,35 @@ type quick struct {
 	at     int // where the next number stands: behind the end of the record once something was unusual
 }
 
-// number reads a number. Most are small.
-func (q *quick) number() uint64 {
-	if at := q.at; at < len(q.record) && q.record[at] < 0x80 {
-		q.at++
-		return uint64(q.record[at])
+// numbers reads as many numbers as are asked for. Most are small.
+func (q *quick) numbers(into []uint64) {
+	record, at := q.record, q.at
+	for i := range into {
+		if at < len(record) && record[at] < 0x80 {
+			into[i] = uint64(record[at])
+			at++
+		} else {
+			into[i], at = largeNumber(record, at)
+		}
 	}
-	return q.longNumber()
+	q.at = at
 }
 
-func (q *quick) longNumber() (n uint64) {
-	at := q.at
-	for shift := 0; at < len(q.record) && shift < 63; shift += 7 {
-		digits := q.record[at]
+// largeNumber reads a number of up to 63 bits, and returns where it ends: behind the end of the record if it is cut off, or
+// longer than it need be.
+func largeNumber(record []byte, at int) (n uint64, end int) {
+	for shift := 0; at < len(record) && shift < 63; shift += 7 {
+		digits := record[at]
 		at++
 		n |= uint64(digits&0x7f) << shift
 		if digits < 0x80 {
-			if digits == 0 && shift > 0 { // longer than it need be
+			if digits == 0 && shift > 0 {
 				break
 			}
-			q.at = at
-			return n
+			return n, at
 		}
 	}
-	q.at = len(q.record) + 1
-	return 0
+	return 0, len(record) + 1
 }
 
 // take returns the next n bytes, or nil.
@@ -61,45 +65,41 @@ func (q *quick) fits(items uint64, size int) bool {
 // done tells whether all of the record was read, and nothing of it was unusual.
 func (q *quick) done() bool { return q.at == len(q.record) }
 
-// object reads the record of an object.
+// object reads the record of an object of which nothing is held.
 func (q *quick) object(o *object) (usual bool) {
-	limit, spent := q.number(), q.number()
-	o.chains, o.withdrawn, o.forgotten, o.earned = q.number(), q.number(), q.number(), q.number()
-	o.latest, o.events, o.settled, o.settles = q.number(), q.number(), q.number(), q.number()
-	if q.number() != 0 { // nothing of it is held
-		return false
-	}
-	o.cap, _ = privacy.EpsilonFromNano(int64(limit))
-	o.spent, _ = privacy.EpsilonFromNano(int64(spent))
-	return q.done() && max(limit, spent) <= privacy.MaxEpsilonNano
+	var n [11]uint64
+	q.numbers(n[:])
+	o.cap, _ = privacy.EpsilonFromNano(int64(n[0]))
+	o.spent, _ = privacy.EpsilonFromNano(int64(n[1]))
+	o.chains, o.withdrawn, o.forgotten, o.earned = n[2], n[3], n[4], n[5]
+	o.links = links{n[6], n[7], n[8], n[9]}
+	return q.done() && n[10] == 0 && max(n[0], n[1]) <= privacy.MaxEpsilonNano
 }
 
 // chain reads the record of a chain whose responses are no rows of bits. Its levels are put on the page.
 func (q *quick) chain(c *chain, p *levelPage) (usual bool) {
-	c.enrolled = q.number()
-	policy, noise := q.number(), q.number()
-	c.orders = q.number()
-	switch q.number() {
-	case 0:
-	case 1:
+	var n [5]uint64
+	q.numbers(n[:])
+	c.enrolled, c.policy, c.noise, c.orders = n[0], uint32(n[1]), uint32(n[2]), n[3]
+	if max(n[1], n[2]) > math.MaxUint32 || n[4] > 1 {
+		return false
+	}
+	if n[4] == 1 {
 		bound := q.take(len(tag{}))
 		if bound == nil {
 			return false
 		}
 		t := tag(bound)
 		c.bound = &t
-	default:
-		return false
 	}
-	answered, levels := q.number(), q.number()
+	q.numbers(n[:2])
 	const smallest = 4 // bytes of a level
-	if !q.fits(levels, smallest) || max(policy, noise) > math.MaxUint32 || answered > privacy.MaxEpsilonNano {
+	if !q.fits(n[1], smallest) || n[0] > privacy.MaxEpsilonNano {
 		return false
 	}
-	c.policy, c.noise = uint32(policy), uint32(noise)
-	c.answered, _ = privacy.EpsilonFromNano(int64(answered))
+	c.answered, _ = privacy.EpsilonFromNano(int64(n[0]))
 	before := *p
-	c.levels = p.take(int(levels))
+	c.levels = p.take(int(n[1]))
 	usual = true
 	for i := range c.levels {
 		usual = q.level(&c.levels[i]) && usual
@@ -112,49 +112,55 @@ func (q *quick) chain(c *chain, p *levelPage) (usual bool) {
 
 // level reads a level with its buyers.
 func (q *quick) level(l *level) (usual bool) {
-	epsilon, response, event := q.number(), q.number(), q.number()
-	l.Epsilon, _ = privacy.EpsilonFromNano(int64(epsilon))
-	l.Response, l.event, l.buyers = value{index: int(response)}, event, nil
-	usual = epsilon <= privacy.MaxEpsilonNano && response < rrchain.MaxValues
-	if buyers := q.number(); buyers > 0 {
-		if !q.fits(buyers, 1) {
-			return false
-		}
-		l.buyers = make([]uint32, buyers)
-		for i := range l.buyers {
-			buyer := q.number()
-			l.buyers[i], usual = uint32(buyer), usual && buyer <= math.MaxUint32
-		}
+	var n [4]uint64
+	q.numbers(n[:])
+	l.Epsilon, _ = privacy.EpsilonFromNano(int64(n[0]))
+	l.Response, l.event, l.buyers = value{index: int(n[1])}, n[2], nil
+	if n[0] > privacy.MaxEpsilonNano || n[1] >= rrchain.MaxValues || !q.fits(n[3], 1) {
+		return false
+	}
+	return n[3] == 0 || q.buyers(l, n[3])
+}
+
+func (q *quick) buyers(l *level, count uint64) (usual bool) {
+	l.buyers = make([]uint32, count)
+	usual = true
+	for i := range l.buyers {
+		var n [1]uint64
+		q.numbers(n[:])
+		l.buyers[i], usual = uint32(n[0]), usual && n[0] <= math.MaxUint32
 	}
 	return usual
 }
 
 // plainObject is object in an audit's memory, where records have no checksums.
-func (s *state) plainObject(name string) (o object, found bool, err error) {
+func (s *state) plainObject(name string, o *object) (found bool, err error) {
 	key := appendObjectKey(s.draft.lookup(), name)
 	payload, err := s.Get(bucketObjects, key)
 	if err != nil || payload == nil {
-		return object{}, false, err
+		return false, err
 	}
 	q := quick{record: payload}
-	if q.object(&o) {
-		return o, true, nil
+	if !q.object(o) {
+		*o, found, err = decodePayload(bucketObjects, key, payload, decodeObject)
+		return found, err
 	}
-	return decodePayload(bucketObjects, key, payload, decodeObject)
+	return true, nil
 }
 
 // plainChain is chain in an audit's memory.
-func (s *state) plainChain(question uint32, name string) (c chain, found bool, err error) {
+func (s *state) plainChain(question uint32, name string, c *chain) (found bool, err error) {
 	key := appendChainKey(s.draft.lookup(), question, name)
 	payload, err := s.Get(bucketChains, key)
 	if err != nil || payload == nil {
-		return chain{}, false, err
+		return false, err
 	}
 	q := quick{record: payload}
-	if q.chain(&c, &s.levels) {
-		return c, true, nil
+	if !q.chain(c, &s.levels) {
+		*c, found, err = decodePayload(bucketChains, key, payload, s.levels.decodeChain)
+		return found, err
 	}
-	return decodePayload(bucketChains, key, payload, s.levels.decodeChain)
+	return true, nil
 }
 
 // appendNumber is binary.AppendUvarint. Most numbers are small.

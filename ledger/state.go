@@ -238,12 +238,13 @@ func (s *state) loadPolicy(number uint32) (policy.Policy, error) {
 	return p, nil
 }
 
-func (s *state) object(name string) (object, bool, error) {
+func (s *state) object(name string) (o object, found bool, err error) {
 	if len(name) > maxName {
 		return object{}, false, nil
 	}
 	if s.plain {
-		return s.plainObject(name)
+		found, err = s.plainObject(name, &o)
+		return o, found, err
 	}
 	read := func() (object, bool, error) {
 		return lookup(s, bucketObjects, appendObjectKey(s.draft.lookup(), name), decodeObject)
@@ -274,9 +275,10 @@ func (s *state) writeObject(id recordID, o object) error {
 	return s.write(bucketObjects)
 }
 
-func (s *state) chain(question uint32, name string) (chain, bool, error) {
+func (s *state) chain(question uint32, name string) (c chain, found bool, err error) {
 	if s.plain {
-		return s.plainChain(question, name)
+		found, err = s.plainChain(question, name, &c)
+		return c, found, err
 	}
 	read := func() (chain, bool, error) {
 		return lookup(s, bucketChains, appendChainKey(s.draft.lookup(), question, name), decodeChain)

@@ -36,18 +36,29 @@ func (e *expectations) key(one *expectation) []byte { return e.keys[one.from:one
 
 // find returns a key if it is among those next to the one asked for last.
 func (e *expectations) find(buckets []string, bucket string, key []byte) *expectation {
-	for _, step := range [...]int{1, -1, 0, 2, 3, 4} { // the likely ones first
-		at := e.last + step
-		if uint(at) >= uint(len(e.all)) {
-			continue
-		}
-		one := &e.all[at]
-		if found := e.key(one); string(found[4:]) == string(key) && buckets[binary.BigEndian.Uint32(found)] == bucket {
-			e.last = at
+	const back, ahead = 1, 4
+	if one := e.is(e.last+1, buckets, bucket, key); one != nil { // most are
+		return one
+	}
+	for at := e.last - back; at <= e.last+ahead; at++ {
+		if one := e.is(at, buckets, bucket, key); one != nil {
 			return one
 		}
 	}
 	return nil
+}
+
+// is returns the key with a number, if it is the one asked for.
+func (e *expectations) is(at int, buckets []string, bucket string, key []byte) *expectation {
+	if uint(at) >= uint(len(e.all)) {
+		return nil
+	}
+	one := &e.all[at]
+	if found := e.key(one); len(found) != 4+len(key) || string(found[4:]) != string(key) || buckets[binary.BigEndian.Uint32(found)] != bucket {
+		return nil
+	}
+	e.last = at
+	return one
 }
 
 // forget forgets where the pairs stand.

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"math/bits"
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger/store"
@@ -68,8 +69,10 @@ func New(dir string, limit int) (*Scratch, error) {
 	if limit <= 0 {
 		return nil, fmt.Errorf("scratch state limited to %d bytes of memory", limit)
 	}
+	const share = 64 // of the limit, for the first index
+	least := 1 << bits.Len(uint(limit/share/slotSize)) / 2
 	return &Scratch{
-		dir: dir, limit: limit, open: true, table: table{seed: maphash.MakeSeed()}, cursors: map[cursorID]*cursor{},
+		dir: dir, limit: limit, open: true, table: table{seed: maphash.MakeSeed(), least: least}, cursors: map[cursorID]*cursor{},
 	}, nil
 }
 

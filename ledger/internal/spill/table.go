@@ -19,6 +19,7 @@ type table struct {
 	pages [][]byte // each as long as it is filled
 	page  int      // the one being filled
 	slots []slot   // a power of two of them, at most three quarters filled; a pair stands behind where its hash points to
+	least int      // how many slots there are at first
 	count int      // of the pairs
 	held  int      // bytes that they take, with their places in the index and in the order
 }
@@ -32,6 +33,8 @@ const (
 	pageSize   = 256 << 10 // of a page with more than one pair
 	firstPage  = 4 << 10
 )
+
+const slotSize = 8 // bytes
 
 // slot is an entry of the index: the first bits of the hash and, in the last placeBits, the place plus one. Zero is none.
 type slot uint64
@@ -225,7 +228,7 @@ func (t *table) space(size int) (page, from int) {
 // grow makes a larger index.
 func (t *table) grow() {
 	former := t.slots
-	t.slots = make([]slot, max(64, 2*len(former)))
+	t.slots = make([]slot, max(t.least, 64, 2*len(former)))
 	mask := len(t.slots) - 1
 	for _, s := range former {
 		if s == 0 {
@@ -250,7 +253,7 @@ func (t *table) clear() {
 	}
 	clear(t.pages[len(kept):])
 	clear(t.slots)
-	*t = table{seed: t.seed, pages: kept, slots: t.slots}
+	*t = table{seed: t.seed, least: t.least, pages: kept, slots: t.slots}
 }
 
 // sort puts places in the order of the keys. Within a bucket they often are that already.
