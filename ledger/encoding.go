@@ -120,7 +120,10 @@ func decodeReleased(d *decoder) change {
 }
 
 func (c *released) decode(d *decoder) {
-	*c = released{object: d.text(), question: d.u32(), epsilon: d.epsilon(), response: decodeResponse(d)}
+	c.object = d.text()
+	c.question = d.u32()
+	c.epsilon = d.epsilon()
+	c.response = decodeResponse(d)
 	if c.method == methodResale {
 		d.fail("a response released as a resale")
 	}

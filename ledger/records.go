@@ -198,7 +198,7 @@ func (o object) encode() []byte {
 	return e.buf
 }
 
-func (o object) encodeTo(e *encoder) {
+func (o *object) encodeTo(e *encoder) {
 	b := e.buf
 	b = appendNumber(b, uint64(o.cap.Nano()))
 	b = appendNumber(b, uint64(o.spent.Nano()))
@@ -337,7 +337,7 @@ func (c chain) encode() []byte {
 	return e.buf
 }
 
-func (c chain) encodeTo(e *encoder) {
+func (c *chain) encodeTo(e *encoder) {
 	b := appendNumber(e.buf, c.enrolled)
 	b = appendNumber(b, uint64(c.policy))
 	b = appendNumber(b, uint64(c.noise))

@@ -44,23 +44,23 @@ type state struct {
 	clock    time.Time // what the clock says: ceilings are those of this instant, and a clock gone back lowers them
 	now      time.Time // the same or, if that is later, the time of the last event: windows and reservations end by it
 	writer   store.Writer
-	plain    bool                     // records have no checksums: they are in an audit's memory
-	known    *cache                   // nil if nothing is remembered beyond the transaction
-	recent   recent                   // of what is known
-	latest   numberedSale             // the sale last looked up
-	client   numberedName             // the buyer whose name was last looked up
-	tallies  map[tallyKey]*tally      // those that changed, until flush
-	near     [1 << nearBits]nearTally // some of these, if plain
-	recounts []recounted              // of the event being applied, if plain
-	desk     *desk                    // the records worked on; nil to read and write each anew
-	changes  *recency                 // which records have changed when; nil if nobody knows
-	levels   levelPage                // for the levels of chains, if plain
-	draft    draft                    // for records
-	written  written                  // for events
-	edge     *logtree.Edge            // of the tree; nil until it is needed
-	chances  chances                  // what is drawn from
-	salts    func([]byte)             // fills salts with random bytes
-	salt     salt                     // the last one
+	plain    bool                // records have no checksums: they are in an audit's memory
+	known    *cache              // nil if nothing is remembered beyond the transaction
+	recent   recent              // of what is known
+	latest   numberedSale        // the sale last looked up
+	client   numberedName        // the buyer whose name was last looked up
+	tallies  map[tallyKey]*tally // those that changed, until flush
+	near     []nearTally         // some of these; nil to find each by the map
+	recounts []recounted         // of the event being applied, if plain
+	desk     *desk               // the records worked on; nil to read and write each anew
+	changes  *recency            // which records have changed when; nil if nobody knows
+	levels   levelPage           // for the levels of chains, if plain
+	draft    draft               // for records
+	written  written             // for events
+	edge     *logtree.Edge       // of the tree; nil until it is needed
+	chances  chances             // what is drawn from
+	salts    func([]byte)        // fills salts with random bytes
+	salt     salt                // the last one
 	linked   linked
 }
 
@@ -239,20 +239,26 @@ func (s *state) loadPolicy(number uint32) (policy.Policy, error) {
 }
 
 func (s *state) object(name string) (o object, found bool, err error) {
+	found, err = s.readObject(name, &o)
+	return o, found, err
+}
+
+func (s *state) readObject(name string, o *object) (found bool, err error) {
 	if len(name) > maxName {
-		return object{}, false, nil
+		return false, nil
 	}
 	if s.plain {
-		found, err = s.plainObject(name, &o)
-		return o, found, err
+		return s.plainObject(name, o)
 	}
 	read := func() (object, bool, error) {
 		return lookup(s, bucketObjects, appendObjectKey(s.draft.lookup(), name), decodeObject)
 	}
 	if s.desk == nil {
-		return read()
+		*o, found, err = read()
+	} else {
+		*o, found, err = s.desk.objects.of(recordID{name: name}, read)
 	}
-	return s.desk.objects.of(recordID{name: name}, read)
+	return found, err
 }
 
 // stranger returns what the log has about somebody who was never enrolled.
@@ -276,17 +282,23 @@ func (s *state) writeObject(id recordID, o object) error {
 }
 
 func (s *state) chain(question uint32, name string) (c chain, found bool, err error) {
+	found, err = s.readChain(question, name, &c)
+	return c, found, err
+}
+
+func (s *state) readChain(question uint32, name string, c *chain) (found bool, err error) {
 	if s.plain {
-		found, err = s.plainChain(question, name, &c)
-		return c, found, err
+		return s.plainChain(question, name, c)
 	}
 	read := func() (chain, bool, error) {
 		return lookup(s, bucketChains, appendChainKey(s.draft.lookup(), question, name), decodeChain)
 	}
 	if s.desk == nil {
-		return read()
+		*c, found, err = read()
+	} else {
+		*c, found, err = s.desk.chains.of(recordID{question, name}, read)
 	}
-	return s.desk.chains.of(recordID{question, name}, read)
+	return found, err
 }
 
 func (s *state) buyerNumber(name string) (number uint32, found bool, err error) {

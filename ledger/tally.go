@@ -170,12 +170,16 @@ func (s *state) undoRecounts() {
 // tally returns a tally, to be changed in place. It is read when it is first asked for, and written by
 // flushTallies.
 func (s *state) tally(key tallyKey) (*tally, error) {
-	near := &s.near[key.near()]
-	if s.plain && near.tally != nil && near.key == key {
-		return near.tally, nil
+	var near *nearTally
+	if s.near != nil {
+		if near = &s.near[key.near()]; near.tally != nil && near.key == key {
+			return near.tally, nil
+		}
 	}
 	if t := s.tallies[key]; t != nil {
-		*near = nearTally{key, t}
+		if near != nil {
+			*near = nearTally{key, t}
+		}
 		return t, nil
 	}
 	t, _, err := lookup(s, bucketTallies, key.bytes(), decodeTally)
@@ -202,12 +206,12 @@ func (k tallyKey) near() uint64 {
 	return (uint64(k.epsilon.Nano()) ^ uint64(k.value)<<32 ^ uint64(k.question)<<48) * mixing >> (64 - nearBits)
 }
 
-const nearBits = 5
+const nearBits = 6
 
 // forgetTallies forgets what was counted, once it is written.
 func (s *state) forgetTallies() {
 	s.tallies = nil
-	clear(s.near[:])
+	clear(s.near)
 }
 
 // countedInMemory returns how many counts are to be written.

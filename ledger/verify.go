@@ -189,7 +189,7 @@ func (a *auditor) begin() error {
 	if err := a.scratch.Put(bucketMeta, []byte(keyFormat), format); err != nil {
 		return err
 	}
-	a.fold = &state{Reader: a.source, writer: a.source, plain: true, levels: levelPage{page: make([]level, 256)}, known: &cache{}}
+	a.fold = &state{Reader: a.source, writer: a.source, plain: true, levels: levelPage{page: make([]level, 256)}, known: &cache{}, near: make([]nearTally, 1<<nearBits)}
 	a.checkTrusted()
 	return nil
 }

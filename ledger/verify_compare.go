@@ -140,8 +140,8 @@ func isRecord(bucket string, key, stored, payload []byte) bool {
 // recordSums checks the checksums of a bucket. Those of keys of the same length begin with the same head.
 type recordSums struct {
 	bucket string
-	length int // of the keys for which the head is known, or 0
-	head   uint32
+	heads  [64]uint32 // by the length of the keys
+	known  uint64     // for which lengths, a bit each
 }
 
 // isRecord is that of the bucket.
@@ -153,11 +153,19 @@ func (s *recordSums) isRecord(key, stored, payload []byte) bool {
 	if n < 0 || !bytes.Equal(stored[:n], payload) {
 		return false
 	}
-	if s.length == 0 || s.length != len(key) {
-		s.length, s.head = len(key), checksumHead(s.bucket, len(key))
-	}
 	table := crc32.MakeTable(crc32.Castagnoli)
-	return binary.BigEndian.Uint32(stored[n:]) == crc32.Update(crc32.Update(s.head, table, key), table, payload)
+	return binary.BigEndian.Uint32(stored[n:]) == crc32.Update(crc32.Update(s.headOf(len(key)), table, key), table, payload)
+}
+
+func (s *recordSums) headOf(length int) uint32 {
+	if length >= len(s.heads) {
+		return checksumHead(s.bucket, length)
+	}
+	if s.known>>length&1 == 0 {
+		s.known |= 1 << length
+		s.heads[length] = checksumHead(s.bucket, length)
+	}
+	return s.heads[length]
 }
 
 // compareRecord reports how a stored record differs from that of the fold, which has no checksum. One of them may be nil.

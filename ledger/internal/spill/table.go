@@ -258,6 +258,9 @@ func (t *table) clear() {
 
 // sort puts places in the order of the keys. Within a bucket they often are that already.
 func (t *table) sort(places []place) {
+	if t.inOrder(places) {
+		return
+	}
 	buckets := map[uint32][]place{}
 	for _, p := range places {
 		bucket := binary.BigEndian.Uint32(t.at(p).key())
@@ -270,7 +273,12 @@ func (t *table) sort(places []place) {
 	}
 }
 
+func (t *table) inOrder(places []place) bool { return slices.IsSortedFunc(places, t.compare) }
+
 func (t *table) sortBucket(places []place) {
+	if t.inOrder(places) {
+		return
+	}
 	type sorted struct {
 		begins uint64 // the bytes of the key behind those that all keys have in common
 		place  place
