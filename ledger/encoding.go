@@ -120,6 +120,11 @@ func decodeReleased(d *decoder) change {
 }
 
 func (c *released) decode(d *decoder) {
+	q := quick{record: d.rest}
+	if d.err == nil && q.released(c) {
+		d.rest = nil
+		return
+	}
 	c.object = d.text()
 	c.question = d.u32()
 	c.epsilon = d.epsilon()

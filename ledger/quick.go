@@ -133,6 +133,24 @@ func (q *quick) buyers(l *level, count uint64) (usual bool) {
 	return usual
 }
 
+// released reads what a response hides, if it is no row of bits.
+func (q *quick) released(c *released) (usual bool) {
+	var n [3]uint64
+	q.numbers(n[:1])
+	if !q.fits(n[0], 1) {
+		return false
+	}
+	name, question := q.take(int(n[0])), q.take(4)
+	q.numbers(n[:]) // the method is one byte, and so is a number as small as that
+	if !q.done() || n[0] > privacy.MaxEpsilonNano || n[1] >= rrchain.MaxValues || n[2] < uint64(methodRaise) || n[2] > uint64(methodInsert) {
+		return false
+	}
+	c.object, c.question = string(name), binary.BigEndian.Uint32(question)
+	c.epsilon, _ = privacy.EpsilonFromNano(int64(n[0]))
+	c.response = response{value: value{index: int(n[1])}, method: method(n[2])}
+	return true
+}
+
 // plainObject is object in an audit's memory, where records have no checksums.
 func (s *state) plainObject(name string, o *object) (found bool, err error) {
 	key := appendObjectKey(s.draft.lookup(), name)

@@ -14,12 +14,12 @@ type expectations struct {
 	complete bool // what is added next begins a new list
 }
 
-// expectation is a key with its bucket: where it stands in keys, and its hash.
+// expectation is a key with its bucket, and its hash.
 type expectation struct {
-	from, to int
-	hash     uint64
-	place    place // where the pair stands in the table, or stood once, if it was found
-	found    bool
+	key   []byte
+	hash  uint64
+	place place // where the pair stands in the table, or stood once, if it was found
+	found bool
 }
 
 func (e *expectations) add(seed maphash.Seed, bucket uint32, key []byte) {
@@ -28,11 +28,9 @@ func (e *expectations) add(seed maphash.Seed, bucket uint32, key []byte) {
 	}
 	from := len(e.keys)
 	e.keys = append(binary.BigEndian.AppendUint32(e.keys, bucket), key...)
-	e.all = append(e.all, expectation{from: from, to: len(e.keys), hash: maphash.Bytes(seed, e.keys[from:])})
+	key = e.keys[from:len(e.keys):len(e.keys)]
+	e.all = append(e.all, expectation{key: key, hash: maphash.Bytes(seed, key)})
 }
-
-// key returns the key with its bucket.
-func (e *expectations) key(one *expectation) []byte { return e.keys[one.from:one.to:one.to] }
 
 // find returns a key if it is among those next to the one asked for last.
 func (e *expectations) find(buckets []string, bucket string, key []byte) *expectation {
@@ -54,7 +52,7 @@ func (e *expectations) is(at int, buckets []string, bucket string, key []byte) *
 		return nil
 	}
 	one := &e.all[at]
-	if found := e.key(one); len(found) != 4+len(key) || string(found[4:]) != string(key) || buckets[binary.BigEndian.Uint32(found)] != bucket {
+	if len(one.key) != 4+len(key) || string(one.key[4:]) != string(key) || buckets[binary.BigEndian.Uint32(one.key)] != bucket {
 		return nil
 	}
 	e.last = at

@@ -86,7 +86,7 @@ func (s *Scratch) Close() error {
 // locate sets s.key and what belongs to it. It tells whether the bucket was ever written to.
 func (s *Scratch) locate(bucket string, key []byte) (known bool) {
 	if s.foreseen = s.expected.find(s.buckets, bucket, key); s.foreseen != nil {
-		s.key, s.hash = s.expected.key(s.foreseen), s.foreseen.hash
+		s.key, s.hash = s.foreseen.key, s.foreseen.hash
 		return true
 	}
 	number, known := s.numberOf(bucket)
