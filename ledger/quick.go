@@ -3,6 +3,7 @@ package ledger
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -181,10 +182,18 @@ func (s *state) plainChain(question uint32, name string, c *chain) (found bool, 
 	return true, nil
 }
 
-// appendNumber is binary.AppendUvarint. Most numbers are small.
-func appendNumber(b []byte, n uint64) []byte {
-	if n < 0x80 {
-		return append(b, byte(n))
+// appendNumbers is binary.AppendUvarint for one number after the other.
+func appendNumbers(b []byte, numbers ...uint64) []byte {
+	b = slices.Grow(b, len(numbers)*binary.MaxVarintLen64)
+	at := len(b)
+	b = b[:cap(b)]
+	for _, n := range numbers {
+		for ; n >= 0x80; n >>= 7 {
+			b[at] = byte(n) | 0x80
+			at++
+		}
+		b[at] = byte(n)
+		at++
 	}
-	return binary.AppendUvarint(b, n)
+	return b[:at]
 }

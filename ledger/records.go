@@ -199,18 +199,8 @@ func (o object) encode() []byte {
 }
 
 func (o *object) encodeTo(e *encoder) {
-	b := e.buf
-	b = appendNumber(b, uint64(o.cap.Nano()))
-	b = appendNumber(b, uint64(o.spent.Nano()))
-	b = appendNumber(b, o.chains)
-	b = appendNumber(b, o.withdrawn)
-	b = appendNumber(b, o.forgotten)
-	b = appendNumber(b, o.earned)
-	b = appendNumber(b, o.latest)
-	b = appendNumber(b, o.events)
-	b = appendNumber(b, o.settled)
-	b = appendNumber(b, o.settles)
-	e.buf = b
+	e.buf = appendNumbers(e.buf, uint64(o.cap.Nano()), uint64(o.spent.Nano()), o.chains, o.withdrawn, o.forgotten, o.earned,
+		o.latest, o.events, o.settled, o.settles)
 	e.numbers(o.held)
 }
 
@@ -338,10 +328,7 @@ func (c chain) encode() []byte {
 }
 
 func (c *chain) encodeTo(e *encoder) {
-	b := appendNumber(e.buf, c.enrolled)
-	b = appendNumber(b, uint64(c.policy))
-	b = appendNumber(b, uint64(c.noise))
-	e.buf = appendNumber(b, c.orders)
+	e.buf = appendNumbers(e.buf, c.enrolled, uint64(c.policy), uint64(c.noise), c.orders)
 	encodeTag(e, c.bound)
 	e.epsilon(c.answered)
 	e.uvarint(uint64(len(c.levels)))
@@ -470,9 +457,7 @@ func encodeLevel(e *encoder, l *level) {
 		e.uvarint(l.event)
 		return
 	}
-	b := appendNumber(e.buf, uint64(l.Epsilon.Nano()))
-	b = appendNumber(b, uint64(l.Response.index))
-	e.buf = appendNumber(b, l.event)
+	e.buf = appendNumbers(e.buf, uint64(l.Epsilon.Nano()), uint64(l.Response.index), l.event)
 }
 
 func decodeLevel(d *decoder) level {

@@ -348,7 +348,7 @@ func (a *auditor) add(e *readEvent) error {
 	case e.damaged:
 		a.report(a.eventProblem(n.event, "its checksum is wrong"))
 	}
-	applied, err := a.applyEvent(n.event)
+	applied, err := a.applyEvent(&n.event)
 	if err != nil || !applied {
 		return err
 	}
@@ -482,33 +482,33 @@ func (a *auditor) checkLinks(n *logged) {
 
 // applyEvent applies an event, and reports why if it cannot be. Then it goes on as if what is wrong were right,
 // as far as that keeps the events after it from being reported for the same reason.
-func (a *auditor) applyEvent(ev event) (applied bool, err error) {
+func (a *auditor) applyEvent(ev *event) (applied bool, err error) {
 	a.prepareLoose(ev.change)
 	fault, err := a.try(ev)
-	if fault != nil && a.adopt(ev) {
+	if fault != nil && a.adopt(*ev) {
 		fault, err = a.try(ev)
 	}
 	if err != nil || fault == nil {
 		return err == nil, err
 	}
-	a.report(a.eventProblem(ev, reason(fault)))
-	a.loosen(ev)
+	a.report(a.eventProblem(*ev, reason(fault)))
+	a.loosen(*ev)
 	again, err := a.try(ev)
 	if err != nil || again == nil {
 		return err == nil, err
 	}
 	if again.Error() != fault.Error() {
-		a.report(a.eventProblem(ev, reason(again)))
+		a.report(a.eventProblem(*ev, reason(again)))
 	}
-	return false, a.pass(ev)
+	return false, a.pass(*ev)
 }
 
 // try applies an event wholly, or not at all. The fault is the event's.
-func (a *auditor) try(ev event) (fault, err error) {
+func (a *auditor) try(ev *event) (fault, err error) {
 	s := a.fold
 	before := s.counters
 	s.levels.clear()
-	fault = apply(s, ev)
+	fault = apply(s, *ev)
 	if a.source.failure != nil {
 		return nil, a.source.failure
 	}

@@ -14,12 +14,21 @@ type expectations struct {
 	complete bool // what is added next begins a new list
 }
 
+// knowledge is what is known of where a pair stands.
+type knowledge uint8
+
+const (
+	unknown knowledge = iota
+	likely            // a pair with the same first bits of the hash stands or stood there
+	certain           // the pair does, or did
+)
+
 // expectation is a key with its bucket, and its hash.
 type expectation struct {
 	key   []byte
 	hash  uint64
-	place place // where the pair stands in the table, or stood once, if it was found
-	found bool
+	place place // where the pair stands in the table, or stood once
+	known knowledge
 }
 
 func (e *expectations) add(seed maphash.Seed, bucket uint32, key []byte) {
@@ -62,6 +71,6 @@ func (e *expectations) is(at int, buckets []string, bucket string, key []byte) *
 // forget forgets where the pairs stand.
 func (e *expectations) forget() {
 	for i := range e.all {
-		e.all[i].found = false
+		e.all[i].known = unknown
 	}
 }

@@ -9,6 +9,7 @@
 package spill
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -135,10 +136,15 @@ func (s *Scratch) pair() framed {
 	if e == nil {
 		return s.table.get(s.key, s.hash)
 	}
-	if !e.found {
-		if e.place, e.found = s.table.placeOf(s.key, s.hash); !e.found {
+	if e.known == likely && bytes.Equal(s.table.at(e.place).key(), e.key) {
+		e.known = certain
+	}
+	if e.known != certain {
+		p, found := s.table.placeOf(s.key, s.hash)
+		if !found {
 			return nil
 		}
+		e.place, e.known = p, certain
 	}
 	e.place = s.table.current(e.place)
 	return s.table.at(e.place)
@@ -173,14 +179,15 @@ func (s *Scratch) Expect(bucket string, key []byte) {
 // at once here, as none of them depends on another; whoever asks for one after the other waits for each.
 func (s *Scratch) Prefetch() {
 	for i := range s.expected.all {
-		hash := s.expected.all[i].hash
-		touched, found := s.table.touch(hash)
+		e := &s.expected.all[i]
+		touched, p, found := s.table.touch(e.hash)
 		s.touched ^= touched
 		if found {
+			e.place, e.known = p, likely
 			continue
 		}
 		for _, r := range s.runs {
-			s.touched ^= byte(r.filter.lineOf(hash)[0])
+			s.touched ^= byte(r.filter.lineOf(e.hash)[0])
 		}
 	}
 	s.expected.complete = true
@@ -228,7 +235,7 @@ func (s *Scratch) writable() error {
 // set sets the value of s.key, and spills the table if it outgrows its room.
 func (s *Scratch) set(value []byte) error {
 	p, fresh, fits := place(0), false, false
-	if e := s.foreseen; e != nil && e.found {
+	if e := s.foreseen; e != nil && e.known == certain {
 		p = s.table.current(e.place)
 		fresh, fits = s.table.replace(p, value, true)
 	}

@@ -111,18 +111,19 @@ func (t *table) find(key []byte, hash uint64) (at int, found bool) {
 	}
 }
 
-// touch reads something of the pair with a hash, if there seems to be one.
-func (t *table) touch(hash uint64) (some byte, found bool) {
+// touch reads something of the pair with a hash, if there seems to be one, and tells where that stands.
+func (t *table) touch(hash uint64) (some byte, p place, found bool) {
 	if t.count == 0 {
-		return 0, false
+		return 0, 0, false
 	}
 	mask := len(t.slots) - 1
 	for at := int(hash) & mask; t.slots[at] != 0; at = (at + 1) & mask {
 		if uint64(t.slots[at])>>placeBits == hash>>placeBits {
-			return t.at(t.slots[at].place())[0], true
+			p := t.slots[at].place()
+			return t.at(p)[0], p, true
 		}
 	}
-	return 0, false
+	return 0, 0, false
 }
 
 func (s slot) place() place { return place(s&(1<<placeBits-1)) - 1 }
