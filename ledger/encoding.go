@@ -120,7 +120,7 @@ func decodeReleased(d *decoder) change {
 }
 
 func (c *released) decode(d *decoder) {
-	q := quick{record: d.rest}
+	q := quick{record: d.rest, texts: d.texts}
 	if d.err == nil && q.released(c) {
 		d.rest = nil
 		return

@@ -112,14 +112,14 @@ func (n logged) encode() []byte {
 
 func decodeEntry(number uint64, payload []byte) (logged, error) {
 	n := logged{}
-	if err := n.read(number, payload); err != nil {
+	if err := n.read(number, payload, nil); err != nil {
 		return logged{}, err
 	}
 	return n, nil
 }
 
 // read reads the record of an event. It uses the memory of the hashes that n had before, and of a response.
-func (n *logged) read(number uint64, payload []byte) error {
+func (n *logged) read(number uint64, payload []byte, t *texts) error {
 	d := &decoder{rest: payload}
 	before := n.change
 	*n = logged{event: event{number: number}, hashes: n.hashes[:0]}
@@ -129,7 +129,7 @@ func (n *logged) read(number uint64, payload []byte) error {
 	var hidden *decoder
 	switch form {
 	case formWhole:
-		hidden = &decoder{rest: d.take(d.uvarint())}
+		hidden = &decoder{rest: d.take(d.uvarint()), texts: t}
 		hidden.array(n.salt[:])
 	case formErased:
 		n.erased = &commitment{}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -13,7 +14,8 @@ import (
 // it does not know as right it calls unusual, and then decoder says what is wrong, if anything is.
 type quick struct {
 	record []byte
-	at     int // where the next number stands: behind the end of the record once something was unusual
+	texts  *texts // as that of decoder
+	at     int    // where the next number stands: behind the end of the record once something was unusual
 }
 
 // numbers reads as many numbers as are asked for. Most are small.
@@ -146,7 +148,7 @@ func (q *quick) released(c *released) (usual bool) {
 	if !q.done() || n[0] > privacy.MaxEpsilonNano || n[1] >= rrchain.MaxValues || n[2] < uint64(methodRaise) || n[2] > uint64(methodInsert) {
 		return false
 	}
-	c.object, c.question = string(name), binary.BigEndian.Uint32(question)
+	c.object, c.question = q.texts.of(name), binary.BigEndian.Uint32(question)
 	c.epsilon, _ = privacy.EpsilonFromNano(int64(n[0]))
 	c.response = response{value: value{index: int(n[1])}, method: method(n[2])}
 	return true
@@ -180,6 +182,25 @@ func (s *state) plainChain(question uint32, name string, c *chain) (found bool, 
 		return found, err
 	}
 	return true, nil
+}
+
+// texts puts many short texts one behind the other: memory for all of them is asked for at once, and in use as long as one
+// of them is. A nil one gives each its own.
+type texts struct{ strings.Builder }
+
+// of returns a text.
+func (t *texts) of(text []byte) string {
+	if t == nil {
+		return string(text)
+	}
+	const piece = 4 << 10
+	if len(text) > t.Cap()-t.Len() {
+		t.Reset()
+		t.Grow(max(piece, len(text)))
+	}
+	at := t.Len()
+	t.Write(text)
+	return t.String()[at:]
 }
 
 // appendNumbers is binary.AppendUvarint for one number after the other.

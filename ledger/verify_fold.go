@@ -132,6 +132,7 @@ type eventBatch struct {
 	records []rawEvent
 	events  []readEvent
 	written written
+	texts   texts
 }
 
 // rawEvent is the place of a record in the bytes of a batch.
@@ -199,15 +200,15 @@ func (b *eventBatch) decode(head uint32) {
 		payload := max(r.value, r.end-sumLength)
 		sum := crc32.Update(head, table, b.buf[r.key:payload]) // that of key and payload, which stand together
 		sealed := r.end-payload == sumLength && binary.BigEndian.Uint32(b.buf[payload:]) == sum
-		b.events[i].read(binary.BigEndian.Uint64(b.buf[r.key:]), b.buf[r.value:payload:payload], sealed, &b.written)
+		b.events[i].read(binary.BigEndian.Uint64(b.buf[r.key:]), b.buf[r.value:payload:payload], sealed, &b.written, &b.texts)
 	}
 }
 
 // read reads as much of an event as can be read. One whose checksum alone is wrong is read all the same:
 // whether it is what it was, the tree tells.
-func (e *readEvent) read(number uint64, payload []byte, sealed bool, w *written) {
+func (e *readEvent) read(number uint64, payload []byte, sealed bool, w *written, t *texts) {
 	*e = readEvent{number: number, entry: logged{event: event{change: e.entry.change}, hashes: e.entry.hashes}, damaged: !sealed}
-	if e.invalid = e.entry.read(e.number, payload); e.invalid == nil {
+	if e.invalid = e.entry.read(e.number, payload, t); e.invalid == nil {
 		e.leaf, e.hashes = w.write(&e.entry.event).leaf(), e.entry.hashes
 		return
 	}
