@@ -125,6 +125,10 @@ func (c *released) decode(d *decoder) {
 		d.rest = nil
 		return
 	}
+	c.decodeAny(d)
+}
+
+func (c *released) decodeAny(d *decoder) {
 	c.object = d.text()
 	c.question = d.u32()
 	c.epsilon = d.epsilon()

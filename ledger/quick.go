@@ -163,7 +163,7 @@ func (s *state) plainObject(name string, o *object) (found bool, err error) {
 	}
 	q := quick{record: payload}
 	if !q.object(o) {
-		*o, found, err = decodePayload(bucketObjects, key, payload, decodeObject)
+		*o, found, err = decodePayload(bucketObjects, key, payload, decodeAnyObject)
 		return found, err
 	}
 	return true, nil
@@ -178,7 +178,7 @@ func (s *state) plainChain(question uint32, name string, c *chain) (found bool, 
 	}
 	q := quick{record: payload}
 	if !q.chain(c, &s.levels) {
-		*c, found, err = decodePayload(bucketChains, key, payload, s.levels.decodeChain)
+		*c, found, err = decodePayload(bucketChains, key, payload, s.levels.decodeAnyChain)
 		return found, err
 	}
 	return true, nil

@@ -209,8 +209,12 @@ func decodeObject(payload []byte) (o object, err error) {
 	if q.object(&o) {
 		return o, nil
 	}
+	return decodeAnyObject(payload)
+}
+
+func decodeAnyObject(payload []byte) (object, error) {
 	d := &decoder{rest: payload}
-	o = object{cap: d.epsilon(), spent: d.epsilon(), chains: d.uvarint(), withdrawn: d.uvarint(), forgotten: d.uvarint()}
+	o := object{cap: d.epsilon(), spent: d.epsilon(), chains: d.uvarint(), withdrawn: d.uvarint(), forgotten: d.uvarint()}
 	o.earned, o.links, o.held = d.uvarint(), decodeLinks(d), d.numbers()
 	return o, d.done()
 }
@@ -350,6 +354,10 @@ func (p *levelPage) decodeChain(payload []byte) (c chain, err error) {
 	if q.chain(&c, p) {
 		return c, nil
 	}
+	return p.decodeAnyChain(payload)
+}
+
+func (p *levelPage) decodeAnyChain(payload []byte) (chain, error) {
 	d := &decoder{rest: payload}
 	c, bound, levels := decodeChainHead(d)
 	if bound != nil {
