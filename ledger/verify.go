@@ -228,7 +228,10 @@ func (a *auditor) tell() {
 	}
 }
 
-func (a *auditor) report(p Problem) { a.found = append(a.found, p) }
+func (a *auditor) report(p Problem) {
+	p.Object = strings.Clone(p.Object) // it may share its memory with many others
+	a.found = append(a.found, p)
+}
 
 func (a *auditor) full() bool { return len(a.found) >= a.pace.problems }
 

@@ -138,7 +138,7 @@ func (t *table) get(key []byte, hash uint64) framed {
 	return nil
 }
 
-// placeOf returns where a pair stands. It stays right until the table is cleared, as that of a pair that may have moved.
+// placeOf returns where a pair stands. That leads to it until the table is cleared, also after it has moved: see current.
 func (t *table) placeOf(key []byte, hash uint64) (p place, found bool) {
 	if t.count == 0 {
 		return 0, false

@@ -20,8 +20,8 @@ type strip struct {
 // stripSize is how many bytes are read at once.
 const stripSize = 64 << 10
 
-// page returns a page, which is one of those in use. It lasts until the next call. What else was read with it may be changed by somebody who writes to
-// the file: but not if it belongs to the snapshot, and else nobody asks for it.
+// page returns a page, which is one of those in use. It lasts until the next call. What else was read with it may be
+// changed by somebody who writes to the file: but not if it belongs to the snapshot, and else nobody asks for it.
 func (s *strips) page(i *inspection, id uint64) ([]byte, error) {
 	size := uint64(i.pageSize)
 	s.turn++
