@@ -140,9 +140,6 @@ func (q *quick) buyers(l *level, count uint64) (usual bool) {
 func (q *quick) released(c *released) (usual bool) {
 	var n [3]uint64
 	q.numbers(n[:1])
-	if !q.fits(n[0], 1) {
-		return false
-	}
 	name, question := q.take(int(n[0])), q.take(4)
 	q.numbers(n[:]) // the method is one byte, and so is a number as small as that
 	if !q.done() || n[0] > privacy.MaxEpsilonNano || n[1] >= rrchain.MaxValues || n[2] < uint64(methodRaise) || n[2] > uint64(methodInsert) {
