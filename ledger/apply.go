@@ -261,12 +261,12 @@ func (s *state) writeChain(id recordID, c chain) error {
 }
 
 // enrolledIn returns a chain and its object for a draw or a charge.
-func (s *state) enrolledIn(question uint32, name string) (chain, object, error) {
-	c, found, err := s.chain(question, name)
+func (s *state) enrolledIn(question uint32, name string) (c chain, o object, err error) {
+	found, err := s.readChain(question, name, &c)
 	if err != nil || !found {
 		return c, object{}, orCorrupt(err, "object %q takes part in question %d without being enrolled", name, question)
 	}
-	o, found, err := s.object(name)
+	found, err = s.readObject(name, &o)
 	if err != nil || !found {
 		return c, o, orCorrupt(err, "object %q has a chain but no budget", name)
 	}

@@ -46,8 +46,9 @@ func (e *encoder) flag(v bool) {
 // decoder takes the fields off a record. After the first fault it returns zero values and keeps the
 // fault for done.
 type decoder struct {
-	rest []byte
-	err  error
+	rest  []byte
+	err   error
+	texts *texts // where texts are put, nil for memory of their own
 }
 
 func (d *decoder) fail(format string, args ...any) {
@@ -170,7 +171,7 @@ func (d *decoder) output() int {
 	return int(n)
 }
 
-func (d *decoder) text() string { return string(d.take(d.uvarint())) }
+func (d *decoder) text() string { return d.texts.of(d.take(d.uvarint())) }
 
 // array fills a field of fixed length.
 func (d *decoder) array(into []byte) { copy(into, d.take(uint64(len(into)))) }

@@ -114,11 +114,28 @@ func (c *released) encode(e *encoder) {
 }
 
 func decodeReleased(d *decoder) change {
-	c := &released{object: d.text(), question: d.u32(), epsilon: d.epsilon(), response: decodeResponse(d)}
+	c := &released{}
+	c.decode(d)
+	return c
+}
+
+func (c *released) decode(d *decoder) {
+	q := quick{record: d.rest, texts: d.texts}
+	if d.err == nil && q.released(c) {
+		d.rest = nil
+		return
+	}
+	c.decodeAny(d)
+}
+
+func (c *released) decodeAny(d *decoder) {
+	c.object = d.text()
+	c.question = d.u32()
+	c.epsilon = d.epsilon()
+	c.response = decodeResponse(d)
 	if c.method == methodResale {
 		d.fail("a response released as a resale")
 	}
-	return c
 }
 
 func encodeResponse(e *encoder, r response) {

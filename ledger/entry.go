@@ -38,7 +38,7 @@ type logged struct {
 }
 
 // public appends the bytes of an event that are never erased.
-func (ev event) public(e *encoder) {
+func (ev *event) public(e *encoder) {
 	e.u8(eventVersion)
 	e.u8(uint8(ev.change.kind()))
 	e.time(ev.time)
@@ -48,7 +48,7 @@ func (ev event) public(e *encoder) {
 }
 
 // hidden appends the salt of an event and the bytes that it hides.
-func (ev event) hidden(e *encoder) {
+func (ev *event) hidden(e *encoder) {
 	e.raw(ev.salt[:])
 	ev.change.encode(e)
 }
@@ -60,7 +60,7 @@ type written struct {
 	kept   *commitment // to what is erased; nil for a whole event
 }
 
-func (w *written) write(ev event) *written {
+func (w *written) write(ev *event) *written {
 	w.public.buf, w.hidden.buf, w.kept = w.public.buf[:0], w.hidden.buf[:0], ev.erased
 	ev.public(&w.public)
 	if ev.erased == nil {
@@ -77,8 +77,7 @@ func (w *written) leaf() tlog.Hash {
 	} else {
 		kept = *w.kept
 	}
-	data := make([]byte, 0, 128)
-	return logtree.HashLeaf(append(append(data, w.public.buf...), kept[:]...))
+	return logtree.HashLeaf(w.public.buf, kept[:])
 }
 
 // record appends the event's record.
@@ -103,25 +102,26 @@ func (w *written) record(e *encoder, previous uint64, hashes []tlog.Hash) {
 }
 
 // leaf returns the event's leaf in the tree.
-func (ev event) leaf() tlog.Hash { return new(written).write(ev).leaf() }
+func (ev *event) leaf() tlog.Hash { return new(written).write(ev).leaf() }
 
 func (n logged) encode() []byte {
 	e := &encoder{}
-	new(written).write(n.event).record(e, n.previous, n.hashes)
+	new(written).write(&n.event).record(e, n.previous, n.hashes)
 	return e.buf
 }
 
 func decodeEntry(number uint64, payload []byte) (logged, error) {
 	n := logged{}
-	if err := n.read(number, payload); err != nil {
+	if err := n.read(number, payload, nil); err != nil {
 		return logged{}, err
 	}
 	return n, nil
 }
 
-// read reads the record of an event. It uses the memory of the hashes that n had before.
-func (n *logged) read(number uint64, payload []byte) error {
+// read reads the record of an event. It uses the memory of the hashes that n had before, and of a response.
+func (n *logged) read(number uint64, payload []byte, t *texts) error {
 	d := &decoder{rest: payload}
+	before := n.change
 	*n = logged{event: event{number: number}, hashes: n.hashes[:0]}
 	form := d.u8()
 	n.previous = d.uvarint()
@@ -129,7 +129,7 @@ func (n *logged) read(number uint64, payload []byte) error {
 	var hidden *decoder
 	switch form {
 	case formWhole:
-		hidden = &decoder{rest: d.take(d.uvarint())}
+		hidden = &decoder{rest: d.take(d.uvarint()), texts: t}
 		hidden.array(n.salt[:])
 	case formErased:
 		n.erased = &commitment{}
@@ -141,6 +141,7 @@ func (n *logged) read(number uint64, payload []byte) error {
 	if err := d.done(); err != nil {
 		return fmt.Errorf("event %d: %w", number, err)
 	}
+	n.change = before
 	if err := n.decode(public, hidden); err != nil {
 		return fmt.Errorf("event %d: %w", number, err)
 	}
@@ -161,14 +162,22 @@ func decodeHashes(d *decoder, number uint64, into []tlog.Hash) []tlog.Hash {
 	return hashes
 }
 
-// decode reads what an event says; hidden is nil if that is erased.
+// decode reads what an event says; hidden is nil if that is erased. Most events are responses: one that was there before is
+// overwritten by the next.
 func (ev *event) decode(public, hidden *decoder) error {
+	spare, _ := ev.change.(*released)
+	ev.change = nil
 	if version := public.u8(); public.err == nil && version != eventVersion {
 		return fmt.Errorf("%w (event version %d)", ErrVersion, version)
 	}
 	k := kind(public.u8())
 	ev.time = public.time()
-	ev.change = decodeChange(public, hidden, k)
+	if k == kindReleased && hidden != nil && spare != nil {
+		spare.decode(hidden)
+		ev.change = spare
+	} else {
+		ev.change = decodeChange(public, hidden, k)
+	}
 	if err := public.done(); err != nil {
 		return err
 	}
@@ -260,7 +269,7 @@ func (s *state) append(ev event) error {
 	if err := apply(s, ev); err != nil {
 		return fmt.Errorf("event %d (%s): %w", ev.number, ev.change.kind(), err)
 	}
-	bytes := s.written.write(ev)
+	bytes := s.written.write(&ev)
 	hashes, err := s.edge.Append(bytes.leaf())
 	if err != nil {
 		return err

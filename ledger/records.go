@@ -198,18 +198,21 @@ func (o object) encode() []byte {
 	return e.buf
 }
 
-func (o object) encodeTo(e *encoder) {
-	e.epsilon(o.cap)
-	e.epsilon(o.spent)
-	e.uvarint(o.chains)
-	e.uvarint(o.withdrawn)
-	e.uvarint(o.forgotten)
-	e.uvarint(o.earned)
-	o.links.encode(e)
+func (o *object) encodeTo(e *encoder) {
+	e.buf = appendNumbers(e.buf, uint64(o.cap.Nano()), uint64(o.spent.Nano()), o.chains, o.withdrawn, o.forgotten, o.earned,
+		o.latest, o.events, o.settled, o.settles)
 	e.numbers(o.held)
 }
 
-func decodeObject(payload []byte) (object, error) {
+func decodeObject(payload []byte) (o object, err error) {
+	q := quick{record: payload}
+	if q.object(&o) {
+		return o, nil
+	}
+	return decodeAnyObject(payload)
+}
+
+func decodeAnyObject(payload []byte) (object, error) {
 	d := &decoder{rest: payload}
 	o := object{cap: d.epsilon(), spent: d.epsilon(), chains: d.uvarint(), withdrawn: d.uvarint(), forgotten: d.uvarint()}
 	o.earned, o.links, o.held = d.uvarint(), decodeLinks(d), d.numbers()
@@ -328,15 +331,13 @@ func (c chain) encode() []byte {
 	return e.buf
 }
 
-func (c chain) encodeTo(e *encoder) {
-	e.uvarint(c.enrolled)
-	e.uvarint(uint64(c.policy))
-	e.uvarint(uint64(c.noise))
-	e.uvarint(c.orders)
+func (c *chain) encodeTo(e *encoder) {
+	e.buf = appendNumbers(e.buf, c.enrolled, uint64(c.policy), uint64(c.noise), c.orders)
 	encodeTag(e, c.bound)
 	e.epsilon(c.answered)
 	e.uvarint(uint64(len(c.levels)))
-	for _, l := range c.levels {
+	for i := range c.levels {
+		l := &c.levels[i]
 		encodeLevel(e, l)
 		e.uvarint(uint64(len(l.buyers)))
 		for _, buyer := range l.buyers {
@@ -348,7 +349,15 @@ func (c chain) encodeTo(e *encoder) {
 func decodeChain(payload []byte) (chain, error) { return new(levelPage).decodeChain(payload) }
 
 // decodeChain decodes a chain. Its levels are put on the page.
-func (p *levelPage) decodeChain(payload []byte) (chain, error) {
+func (p *levelPage) decodeChain(payload []byte) (c chain, err error) {
+	q := quick{record: payload}
+	if q.chain(&c, p) {
+		return c, nil
+	}
+	return p.decodeAnyChain(payload)
+}
+
+func (p *levelPage) decodeAnyChain(payload []byte) (chain, error) {
 	d := &decoder{rest: payload}
 	c, bound, levels := decodeChainHead(d)
 	if bound != nil {
@@ -449,10 +458,14 @@ func decodeAnswers(payload []byte) (answers, error) {
 	return a, d.done()
 }
 
-func encodeLevel(e *encoder, l level) {
-	e.epsilon(l.Epsilon)
-	encodeValue(e, l.Response)
-	e.uvarint(l.event)
+func encodeLevel(e *encoder, l *level) {
+	if l.Response.isUnary() {
+		e.epsilon(l.Epsilon)
+		encodeValue(e, l.Response)
+		e.uvarint(l.event)
+		return
+	}
+	e.buf = appendNumbers(e.buf, uint64(l.Epsilon.Nano()), uint64(l.Response.index), l.event)
 }
 
 func decodeLevel(d *decoder) level {

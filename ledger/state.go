@@ -50,6 +50,7 @@ type state struct {
 	latest   numberedSale        // the sale last looked up
 	client   numberedName        // the buyer whose name was last looked up
 	tallies  map[tallyKey]*tally // those that changed, until flush
+	near     []nearTally         // some of these; nil to find each by the map
 	recounts []recounted         // of the event being applied, if plain
 	desk     *desk               // the records worked on; nil to read and write each anew
 	changes  *recency            // which records have changed when; nil if nobody knows
@@ -237,17 +238,27 @@ func (s *state) loadPolicy(number uint32) (policy.Policy, error) {
 	return p, nil
 }
 
-func (s *state) object(name string) (object, bool, error) {
+func (s *state) object(name string) (o object, found bool, err error) {
+	found, err = s.readObject(name, &o)
+	return o, found, err
+}
+
+func (s *state) readObject(name string, o *object) (found bool, err error) {
 	if len(name) > maxName {
-		return object{}, false, nil
+		return false, nil
+	}
+	if s.plain {
+		return s.plainObject(name, o)
 	}
 	read := func() (object, bool, error) {
 		return lookup(s, bucketObjects, appendObjectKey(s.draft.lookup(), name), decodeObject)
 	}
 	if s.desk == nil {
-		return read()
+		*o, found, err = read()
+	} else {
+		*o, found, err = s.desk.objects.of(recordID{name: name}, read)
 	}
-	return s.desk.objects.of(recordID{name: name}, read)
+	return found, err
 }
 
 // stranger returns what the log has about somebody who was never enrolled.
@@ -270,18 +281,24 @@ func (s *state) writeObject(id recordID, o object) error {
 	return s.write(bucketObjects)
 }
 
-func (s *state) chain(question uint32, name string) (chain, bool, error) {
+func (s *state) chain(question uint32, name string) (c chain, found bool, err error) {
+	found, err = s.readChain(question, name, &c)
+	return c, found, err
+}
+
+func (s *state) readChain(question uint32, name string, c *chain) (found bool, err error) {
+	if s.plain {
+		return s.plainChain(question, name, c)
+	}
 	read := func() (chain, bool, error) {
-		key := appendChainKey(s.draft.lookup(), question, name)
-		if s.plain {
-			return lookup(s, bucketChains, key, s.levels.decodeChain)
-		}
-		return lookup(s, bucketChains, key, decodeChain)
+		return lookup(s, bucketChains, appendChainKey(s.draft.lookup(), question, name), decodeChain)
 	}
 	if s.desk == nil {
-		return read()
+		*c, found, err = read()
+	} else {
+		*c, found, err = s.desk.chains.of(recordID{question, name}, read)
 	}
-	return s.desk.chains.of(recordID{question, name}, read)
+	return found, err
 }
 
 func (s *state) buyerNumber(name string) (number uint32, found bool, err error) {

@@ -170,7 +170,16 @@ func (s *state) undoRecounts() {
 // tally returns a tally, to be changed in place. It is read when it is first asked for, and written by
 // flushTallies.
 func (s *state) tally(key tallyKey) (*tally, error) {
+	var near *nearTally
+	if s.near != nil {
+		if near = &s.near[key.near()]; near.tally != nil && near.key == key {
+			return near.tally, nil
+		}
+	}
 	if t := s.tallies[key]; t != nil {
+		if near != nil {
+			*near = nearTally{key, t}
+		}
 		return t, nil
 	}
 	t, _, err := lookup(s, bucketTallies, key.bytes(), decodeTally)
@@ -183,6 +192,26 @@ func (s *state) tally(key tallyKey) (*tally, error) {
 	}
 	s.tallies[key] = &t
 	return &t, nil
+}
+
+// nearTally is one of those that are found without the map: many events in a row count the same few responses.
+type nearTally struct {
+	key tallyKey
+	*tally
+}
+
+// near returns the place of a tally among those, and leaves it to chance which others have the same.
+func (k tallyKey) near() uint64 {
+	const mixing = 0x9e3779b97f4a7c15
+	return (uint64(k.epsilon.Nano()) ^ uint64(k.value)<<32 ^ uint64(k.question)<<48) * mixing >> (64 - nearBits)
+}
+
+const nearBits = 6
+
+// forgetTallies forgets what was counted, once it is written.
+func (s *state) forgetTallies() {
+	s.tallies = nil
+	clear(s.near)
 }
 
 // countedInMemory returns how many counts are to be written.

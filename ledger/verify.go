@@ -189,7 +189,7 @@ func (a *auditor) begin() error {
 	if err := a.scratch.Put(bucketMeta, []byte(keyFormat), format); err != nil {
 		return err
 	}
-	a.fold = &state{Reader: a.source, writer: a.source, plain: true, levels: levelPage{page: make([]level, 256)}, known: &cache{}}
+	a.fold = &state{Reader: a.source, writer: a.source, plain: true, levels: levelPage{page: make([]level, 256)}, known: &cache{}, near: make([]nearTally, 1<<nearBits)}
 	a.checkTrusted()
 	return nil
 }
@@ -228,7 +228,10 @@ func (a *auditor) tell() {
 	}
 }
 
-func (a *auditor) report(p Problem) { a.found = append(a.found, p) }
+func (a *auditor) report(p Problem) {
+	p.Object = strings.Clone(p.Object) // it may share its memory with many others
+	a.found = append(a.found, p)
+}
 
 func (a *auditor) full() bool { return len(a.found) >= a.pace.problems }
 

@@ -6,7 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"iter"
+	"hash/crc32"
 	"slices"
 	"strings"
 	"time"
@@ -77,12 +77,22 @@ type keyValue struct{ key, value []byte }
 // compareBucket merges the stored records of a bucket with those of the fold. It returns from where to go on,
 // or nil at the end.
 func (a *auditor) compareBucket(r store.Reader, bucket string, from []byte, left *int) (next []byte, err error) {
+	folded, err := a.scratch.Walk(bucket, from)
+	if err != nil {
+		return nil, err
+	}
+	defer folded.Close()
 	var fault error
-	step, stop := iter.Pull(func(yield func(keyValue) bool) {
-		fault = a.scratch.Scan(bucket, from, func(key, value []byte) bool { return yield(keyValue{key, value}) })
-	})
-	defer stop()
-	derived, more := step()
+	var derived keyValue
+	more := true
+	step := func() {
+		if more && fault == nil {
+			derived.key, derived.value, fault = folded.Next()
+			more = derived.key != nil
+		}
+	}
+	step()
+	sums := recordSums{bucket: bucket}
 	// missing reports what the fold has below a key, or until the end.
 	missing := func(until []byte) bool {
 		for more && (until == nil || bytes.Compare(derived.key, until) < 0) {
@@ -91,7 +101,7 @@ func (a *auditor) compareBucket(r store.Reader, bucket string, from []byte, left
 				return false
 			}
 			a.compareRecord(bucket, derived.key, nil, derived.value)
-			derived, more = step()
+			step()
 		}
 		return true
 	}
@@ -107,10 +117,10 @@ func (a *auditor) compareBucket(r store.Reader, bucket string, from []byte, left
 			a.compareRecord(bucket, key, value, nil)
 			return true
 		}
-		if !isRecord(bucket, key, value, derived.value) {
+		if !sums.isRecord(key, value, derived.value) {
 			a.compareRecord(bucket, key, value, derived.value)
 		}
-		derived, more = step()
+		step()
 		return true
 	})
 	if broken != nil && next == nil {
@@ -124,11 +134,38 @@ func (a *auditor) compareBucket(r store.Reader, bucket string, from []byte, left
 
 // isRecord tells whether a stored value is a payload with its checksum.
 func isRecord(bucket string, key, stored, payload []byte) bool {
-	if bucket == bucketMeta && string(key) == keyFormat { // which has none
+	return (&recordSums{bucket: bucket}).isRecord(key, stored, payload)
+}
+
+// recordSums checks the checksums of a bucket. Those of keys of the same length begin with the same head.
+type recordSums struct {
+	bucket string
+	heads  [64]uint32 // by the length of the keys
+	known  uint64     // for which lengths, a bit each
+}
+
+// isRecord is that of the bucket.
+func (s *recordSums) isRecord(key, stored, payload []byte) bool {
+	if s.bucket == bucketMeta && string(key) == keyFormat { // which has none
 		return bytes.Equal(stored, payload)
 	}
 	n := len(stored) - sumLength
-	return n >= 0 && bytes.Equal(stored[:n], payload) && binary.BigEndian.Uint32(stored[n:]) == checksum(bucket, key, payload)
+	if n < 0 || !bytes.Equal(stored[:n], payload) {
+		return false
+	}
+	table := crc32.MakeTable(crc32.Castagnoli)
+	return binary.BigEndian.Uint32(stored[n:]) == crc32.Update(crc32.Update(s.headOf(len(key)), table, key), table, payload)
+}
+
+func (s *recordSums) headOf(length int) uint32 {
+	if length >= len(s.heads) {
+		return checksumHead(s.bucket, length)
+	}
+	if s.known>>length&1 == 0 {
+		s.known |= 1 << length
+		s.heads[length] = checksumHead(s.bucket, length)
+	}
+	return s.heads[length]
 }
 
 // compareRecord reports how a stored record differs from that of the fold, which has no checksum. One of them may be nil.

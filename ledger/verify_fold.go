@@ -132,6 +132,7 @@ type eventBatch struct {
 	records []rawEvent
 	events  []readEvent
 	written written
+	texts   texts
 }
 
 // rawEvent is the place of a record in the bytes of a batch.
@@ -199,16 +200,16 @@ func (b *eventBatch) decode(head uint32) {
 		payload := max(r.value, r.end-sumLength)
 		sum := crc32.Update(head, table, b.buf[r.key:payload]) // that of key and payload, which stand together
 		sealed := r.end-payload == sumLength && binary.BigEndian.Uint32(b.buf[payload:]) == sum
-		b.events[i].read(binary.BigEndian.Uint64(b.buf[r.key:]), b.buf[r.value:payload:payload], sealed, &b.written)
+		b.events[i].read(binary.BigEndian.Uint64(b.buf[r.key:]), b.buf[r.value:payload:payload], sealed, &b.written, &b.texts)
 	}
 }
 
 // read reads as much of an event as can be read. One whose checksum alone is wrong is read all the same:
 // whether it is what it was, the tree tells.
-func (e *readEvent) read(number uint64, payload []byte, sealed bool, w *written) {
-	*e = readEvent{number: number, entry: logged{hashes: e.entry.hashes}, damaged: !sealed}
-	if e.invalid = e.entry.read(e.number, payload); e.invalid == nil {
-		e.leaf, e.hashes = w.write(e.entry.event).leaf(), e.entry.hashes
+func (e *readEvent) read(number uint64, payload []byte, sealed bool, w *written, t *texts) {
+	*e = readEvent{number: number, entry: logged{event: event{change: e.entry.change}, hashes: e.entry.hashes}, damaged: !sealed}
+	if e.invalid = e.entry.read(e.number, payload, t); e.invalid == nil {
+		e.leaf, e.hashes = w.write(&e.entry.event).leaf(), e.entry.hashes
 		return
 	}
 	d := &decoder{rest: payload[max(0, len(payload)-tlog.HashSize*logtree.Completes(e.number-1)):]}
@@ -267,7 +268,7 @@ func (a *auditor) flush() error {
 	if err := a.fold.flush(); err != nil {
 		return err
 	}
-	a.fold.tallies = nil
+	a.fold.forgetTallies()
 	return a.source.keep()
 }
 
@@ -321,10 +322,10 @@ func (a *auditor) prefetch(b *eventBatch) {
 			question = a.fold.latest.question
 		}
 		if name := objectOfEvent(e.entry.event); name != "" {
-			a.scratch.Expect(bucketObjects, appendObjectKey(a.fold.draft.lookup(), name))
 			if question != 0 {
 				a.scratch.Expect(bucketChains, appendChainKey(a.fold.draft.lookup(), question, name))
 			}
+			a.scratch.Expect(bucketObjects, appendObjectKey(a.fold.draft.lookup(), name))
 		}
 	}
 	a.scratch.Prefetch()
@@ -348,7 +349,7 @@ func (a *auditor) add(e *readEvent) error {
 	case e.damaged:
 		a.report(a.eventProblem(n.event, "its checksum is wrong"))
 	}
-	applied, err := a.applyEvent(n.event)
+	applied, err := a.applyEvent(&n.event)
 	if err != nil || !applied {
 		return err
 	}
@@ -482,33 +483,33 @@ func (a *auditor) checkLinks(n *logged) {
 
 // applyEvent applies an event, and reports why if it cannot be. Then it goes on as if what is wrong were right,
 // as far as that keeps the events after it from being reported for the same reason.
-func (a *auditor) applyEvent(ev event) (applied bool, err error) {
+func (a *auditor) applyEvent(ev *event) (applied bool, err error) {
 	a.prepareLoose(ev.change)
 	fault, err := a.try(ev)
-	if fault != nil && a.adopt(ev) {
+	if fault != nil && a.adopt(*ev) {
 		fault, err = a.try(ev)
 	}
 	if err != nil || fault == nil {
 		return err == nil, err
 	}
-	a.report(a.eventProblem(ev, reason(fault)))
-	a.loosen(ev)
+	a.report(a.eventProblem(*ev, reason(fault)))
+	a.loosen(*ev)
 	again, err := a.try(ev)
 	if err != nil || again == nil {
 		return err == nil, err
 	}
 	if again.Error() != fault.Error() {
-		a.report(a.eventProblem(ev, reason(again)))
+		a.report(a.eventProblem(*ev, reason(again)))
 	}
-	return false, a.pass(ev)
+	return false, a.pass(*ev)
 }
 
 // try applies an event wholly, or not at all. The fault is the event's.
-func (a *auditor) try(ev event) (fault, err error) {
+func (a *auditor) try(ev *event) (fault, err error) {
 	s := a.fold
 	before := s.counters
 	s.levels.clear()
-	fault = apply(s, ev)
+	fault = apply(s, *ev)
 	if a.source.failure != nil {
 		return nil, a.source.failure
 	}

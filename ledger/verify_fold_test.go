@@ -36,7 +36,7 @@ func TestAnEventThatCannotBeAppliedLeavesNoTrace(t *testing.T) {
 		ev := event{number: last.events + 1, time: last.last, change: &released{
 			object: "ann", question: 1, epsilon: eps(t, epsilon), response: response{value{index: 1}, methodRaise},
 		}}
-		fault, err := a.try(ev)
+		fault, err := a.try(&ev)
 		must(t, err)
 		if impossible := epsilon == "2"; (fault != nil) != impossible || (compare() == 0) != impossible {
 			t.Errorf("at ε=%s, the fault is %v, and there are %d problems", epsilon, fault, a.problems)

@@ -78,10 +78,14 @@ func (e *Edge) Append(leaf tlog.Hash) ([]tlog.Hash, error) {
 	return completed, nil
 }
 
-// HashLeaf returns what [tlog.RecordHash] does, without allocating for short data.
-func HashLeaf(data []byte) tlog.Hash {
+// HashLeaf returns what [tlog.RecordHash] does for data in several pieces, without allocating for short data.
+func HashLeaf(data ...[]byte) tlog.Hash {
 	const leaf = 0 // the prefix of RFC 6962
-	return sha256.Sum256(append(append(make([]byte, 0, 192), leaf), data...))
+	all := append(make([]byte, 0, 192), leaf)
+	for _, piece := range data {
+		all = append(all, piece...)
+	}
+	return sha256.Sum256(all)
 }
 
 // HashNode returns what [tlog.NodeHash] does, without allocating.

@@ -139,6 +139,21 @@ func (w *writer) add(key, value []byte) error {
 	return nil
 }
 
+// addAll adds the pairs of cursors. Deleted ones are left out if they are the oldest: then there is nothing that they hide.
+func (w *writer) addAll(cursors []*cursor, oldest bool) error {
+	all, err := newMerger(cursors, nil)
+	for err == nil {
+		var key, value []byte
+		if key, value, err = all.next(); err != nil || key == nil {
+			break
+		}
+		if value != nil || !oldest {
+			err = w.add(key, value)
+		}
+	}
+	return err
+}
+
 // flush ends the block.
 func (w *writer) flush() error {
 	if len(w.block) == 0 {
@@ -277,40 +292,48 @@ func (c *cursor) next() (err error) {
 	return err
 }
 
-// merge visits the pairs from a key on, in order, until visit returns false or an error. Where cursors
-// hold the same key, the first of them counts.
-func merge(cursors []*cursor, from []byte, visit func(key, value []byte) (bool, error)) error {
+// merger goes through the pairs of several cursors, in order. Where they hold the same key, the first of them counts.
+type merger struct {
+	cursors []*cursor
+	least   *cursor // where the pair returned last is from
+}
+
+// newMerger begins at a key.
+func newMerger(cursors []*cursor, from []byte) (merger, error) {
 	for _, c := range cursors {
 		if err := c.seek(from); err != nil {
-			return err
+			return merger{}, err
 		}
 	}
-	for {
-		var least *cursor
-		for _, c := range cursors {
-			if c.key == nil {
-				continue
-			}
-			order := -1
-			if least != nil {
-				order = bytes.Compare(c.key, least.key)
-			}
-			if order < 0 {
-				least = c
-			} else if order == 0 {
-				if err := c.next(); err != nil {
-					return err
-				}
-			}
+	return merger{cursors: cursors}, nil
+}
+
+// next returns the next pair, and a nil key at the end.
+func (m *merger) next() (key, value []byte, err error) {
+	if m.least != nil {
+		if err := m.least.next(); err != nil {
+			return nil, nil, err
 		}
-		if least == nil {
-			return nil
+		m.least = nil
+	}
+	for _, c := range m.cursors {
+		if c.key == nil {
+			continue
 		}
-		if more, err := visit(least.key, least.value); err != nil || !more {
-			return err
+		order := -1
+		if m.least != nil {
+			order = bytes.Compare(c.key, m.least.key)
 		}
-		if err := least.next(); err != nil {
-			return err
+		if order < 0 {
+			m.least = c
+		} else if order == 0 {
+			if err := c.next(); err != nil {
+				return nil, nil, err
+			}
 		}
 	}
+	if m.least == nil {
+		return nil, nil, nil
+	}
+	return m.least.key, m.least.value, nil
 }

@@ -9,10 +9,12 @@
 package spill
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"math/bits"
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger/store"
@@ -46,8 +48,10 @@ type Scratch struct {
 	order    [][]place // the others, each part sorted and much larger than the next
 	runs     []*run    // oldest first
 	scanning int
-	key      []byte // of the call under way, with its bucket
-	hash     uint64 // of the key
+	key      []byte       // of the call under way, with its bucket
+	hash     uint64       // of the key
+	foreseen *expectation // of the key, or nil
+	buf      []byte       // for keys
 	cursors  map[cursorID]*cursor
 	expected expectations
 	touched  byte // so that no read of Prefetch is left out
@@ -66,8 +70,10 @@ func New(dir string, limit int) (*Scratch, error) {
 	if limit <= 0 {
 		return nil, fmt.Errorf("scratch state limited to %d bytes of memory", limit)
 	}
+	const share = 64 // of the limit, for the first index
+	least := 1 << bits.Len(uint(limit/share/slotSize)) / 2
 	return &Scratch{
-		dir: dir, limit: limit, open: true, table: table{seed: maphash.MakeSeed()}, cursors: map[cursorID]*cursor{},
+		dir: dir, limit: limit, open: true, table: table{seed: maphash.MakeSeed(), least: least}, cursors: map[cursorID]*cursor{},
 	}, nil
 }
 
@@ -78,19 +84,16 @@ func (s *Scratch) Close() error {
 	return err
 }
 
-// locate sets s.key and its hash, and returns the number of the bucket, if it was ever written to.
-func (s *Scratch) locate(bucket string, key []byte) (number uint32, known bool) {
-	number, known = s.numberOf(bucket)
-	if cap(s.key) < len(key)+4 {
-		s.key = make([]byte, 0, 2*len(key)+64)
+// locate sets s.key and what belongs to it. It tells whether the bucket was ever written to.
+func (s *Scratch) locate(bucket string, key []byte) (known bool) {
+	if s.foreseen = s.expected.find(s.buckets, bucket, key); s.foreseen != nil {
+		s.key, s.hash = s.foreseen.key, s.foreseen.hash
+		return true
 	}
-	s.key = append(binary.BigEndian.AppendUint32(s.key[:0], number), key...)
-	if hash, expected := s.expected.hashOf(s.key); expected {
-		s.hash = hash
-	} else {
-		s.hash = maphash.Bytes(s.table.seed, s.key)
-	}
-	return number, known
+	number, known := s.numberOf(bucket)
+	s.buf = append(binary.BigEndian.AppendUint32(s.buf[:0], number), key...)
+	s.key, s.hash = s.buf, maphash.Bytes(s.table.seed, s.buf)
+	return known
 }
 
 // numberOf returns the number of a bucket, if it was ever written to.
@@ -108,17 +111,16 @@ func (s *Scratch) Get(bucket string, key []byte) ([]byte, error) {
 	if !s.open {
 		return nil, errClosed
 	}
-	number, known := s.locate(bucket, key)
-	if !known {
+	if !s.locate(bucket, key) {
 		return nil, nil
 	}
-	if p := s.table.get(s.key, s.hash); p != nil {
+	if p := s.pair(); p != nil {
 		return p.value(), nil
 	}
 	if len(s.runs) == 0 {
 		return nil, nil
 	}
-	value, err := s.getSpilled(number)
+	value, err := s.getSpilled()
 	// What is read once is often read again. But a read never makes anything spill, so that it may stand
 	// in a scan.
 	if size := overhead + len(s.key) + roomFor(value); value != nil && s.table.held+size <= s.room() {
@@ -127,7 +129,29 @@ func (s *Scratch) Get(bucket string, key []byte) ([]byte, error) {
 	return value, err
 }
 
-func (s *Scratch) getSpilled(bucket uint32) ([]byte, error) {
+// pair returns the pair with s.key, if it is in the table. Where it stands it notes with what is expected, so that it is
+// looked for once.
+func (s *Scratch) pair() framed {
+	e := s.foreseen
+	if e == nil {
+		return s.table.get(s.key, s.hash)
+	}
+	if e.known == likely && bytes.Equal(s.table.at(e.place).key(), e.key) {
+		e.known = certain
+	}
+	if e.known != certain {
+		p, found := s.table.placeOf(s.key, s.hash)
+		if !found {
+			return nil
+		}
+		e.place, e.known = p, certain
+	}
+	e.place = s.table.current(e.place)
+	return s.table.at(e.place)
+}
+
+func (s *Scratch) getSpilled() ([]byte, error) {
+	bucket := binary.BigEndian.Uint32(s.key)
 	for _, r := range slices.Backward(s.runs) {
 		if !r.filter.has(s.hash, false) {
 			continue
@@ -146,8 +170,8 @@ func (s *Scratch) getSpilled(bucket uint32) ([]byte, error) {
 
 // Expect says that a key will soon be asked for.
 func (s *Scratch) Expect(bucket string, key []byte) {
-	if _, known := s.locate(bucket, key); known {
-		s.expected.add(s.key, s.hash)
+	if number, known := s.numberOf(bucket); known {
+		s.expected.add(s.table.seed, number, key)
 	}
 }
 
@@ -155,14 +179,15 @@ func (s *Scratch) Expect(bucket string, key []byte) {
 // at once here, as none of them depends on another; whoever asks for one after the other waits for each.
 func (s *Scratch) Prefetch() {
 	for i := range s.expected.all {
-		hash := s.expected.all[i].hash
-		touched, found := s.table.touch(hash)
+		e := &s.expected.all[i]
+		touched, p, found := s.table.touch(e.hash)
 		s.touched ^= touched
 		if found {
+			e.place, e.known = p, likely
 			continue
 		}
 		for _, r := range s.runs {
-			s.touched ^= byte(r.filter.lineOf(hash)[0])
+			s.touched ^= byte(r.filter.lineOf(e.hash)[0])
 		}
 	}
 	s.expected.complete = true
@@ -176,7 +201,7 @@ func (s *Scratch) Put(bucket string, key, value []byte) error {
 	if err := s.writable(); err != nil {
 		return err
 	}
-	if _, known := s.locate(bucket, key); !known {
+	if !s.locate(bucket, key) {
 		s.buckets = append(s.buckets, bucket)
 		s.locate(bucket, key)
 	}
@@ -191,7 +216,7 @@ func (s *Scratch) Delete(bucket string, key []byte) error {
 	if err := s.writable(); err != nil {
 		return err
 	}
-	if _, known := s.locate(bucket, key); !known || len(s.runs) == 0 && s.table.get(s.key, s.hash) == nil {
+	if !s.locate(bucket, key) || len(s.runs) == 0 && s.pair() == nil {
 		return nil
 	}
 	return s.set(nil)
@@ -209,7 +234,15 @@ func (s *Scratch) writable() error {
 
 // set sets the value of s.key, and spills the table if it outgrows its room.
 func (s *Scratch) set(value []byte) error {
-	if p, fresh := s.table.set(s.key, s.hash, value, true); fresh {
+	p, fresh, fits := place(0), false, false
+	if e := s.foreseen; e != nil && e.known == certain {
+		p = s.table.current(e.place)
+		fresh, fits = s.table.replace(p, value, true)
+	}
+	if !fits {
+		p, fresh = s.table.set(s.key, s.hash, value, true)
+	}
+	if fresh {
 		s.fresh = append(s.fresh, p)
 	}
 	if s.table.held <= s.room() {
@@ -260,12 +293,7 @@ func (s *Scratch) spill() error {
 	if err != nil {
 		return err
 	}
-	err = merge(cursors, nil, func(key, value []byte) (bool, error) {
-		if value == nil && older == 0 {
-			return true, nil // there is nothing left for it to hide
-		}
-		return true, w.add(key, value)
-	})
+	err = w.addAll(cursors, older == 0)
 	if err == nil {
 		err = w.finish()
 	}
@@ -278,6 +306,7 @@ func (s *Scratch) spill() error {
 		s.runs, merged = s.runs[:older], append(merged, w.run)
 	}
 	s.table.clear()
+	s.expected.forget()
 	clear(s.cursors)
 	s.fresh, s.order = s.fresh[:0], nil
 	return closeAll(merged)
@@ -293,15 +322,38 @@ func closeAll(runs []*run) error {
 
 // Scan implements [store.Reader]. visit may read.
 func (s *Scratch) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
-	if !s.open {
-		return errClosed
+	w, err := s.Walk(bucket, from)
+	if err != nil {
+		return err
 	}
-	if _, known := s.locate(bucket, from); !known {
-		return nil
+	defer w.Close()
+	for {
+		key, value, err := w.Next()
+		if err != nil || key == nil || !visit(key, value) {
+			return err
+		}
+	}
+}
+
+// Walk is a scan under way. Until it is closed, the state can only be read.
+type Walk struct {
+	state  *Scratch
+	pairs  merger
+	prefix []byte // of all its keys; nil at the end
+}
+
+// Walk begins a scan of a bucket at a key.
+func (s *Scratch) Walk(bucket string, from []byte) (*Walk, error) {
+	if !s.open {
+		return nil, errClosed
+	}
+	w := &Walk{state: s}
+	if !s.locate(bucket, from) {
+		s.scanning++
+		return w, nil
 	}
 	s.arrange()
 	start := slices.Clone(s.key)
-	prefix := start[:len(start)-len(from)]
 	var cursors []*cursor
 	for _, part := range s.order { // no key stands in two parts
 		cursors = append(cursors, &cursor{table: &s.table, places: part})
@@ -309,18 +361,33 @@ func (s *Scratch) Scan(bucket string, from []byte, visit func(key, value []byte)
 	for _, r := range slices.Backward(s.runs) {
 		cursors = append(cursors, &cursor{run: r})
 	}
+	var err error
+	if w.pairs, err = newMerger(cursors, start); err != nil {
+		return nil, err
+	}
+	w.prefix = start[:len(start)-len(from)]
 	s.scanning++
-	defer func() { s.scanning-- }()
-	return merge(cursors, start, func(key, value []byte) (bool, error) {
-		if string(key[:len(prefix)]) != string(prefix) {
-			return false, nil
-		}
-		if value == nil {
-			return true, nil
-		}
-		return visit(key[len(prefix):len(key):len(key)], value[:len(value):len(value)]), nil
-	})
+	return w, nil
 }
+
+// Next returns the next pair, and a nil key at the end. They last until the next call.
+func (w *Walk) Next() (key, value []byte, err error) {
+	for w.prefix != nil {
+		key, value, err = w.pairs.next()
+		if err != nil || key == nil || string(key[:len(w.prefix)]) != string(w.prefix) {
+			w.prefix = nil
+			return nil, nil, err
+		}
+		if value != nil {
+			key = key[len(w.prefix):]
+			return key[:len(key):len(key)], value[:len(value):len(value)], nil
+		}
+	}
+	return nil, nil, nil
+}
+
+// Close ends the scan. It is called once.
+func (w *Walk) Close() { w.state.scanning-- }
 
 // arrange puts fresh pairs in order. Parts that are not much larger than the new one are merged
 // with it, so that scans between writes do not sort everything anew.

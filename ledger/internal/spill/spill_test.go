@@ -304,12 +304,18 @@ func TestDeletedIsForgotten(t *testing.T) {
 	if len(s.runs) != 1 {
 		t.Fatalf("%d runs", len(s.runs))
 	}
-	check(t, merge([]*cursor{{run: s.runs[0]}}, nil, func(key, value []byte) (bool, error) {
+	rest, err := newMerger([]*cursor{{run: s.runs[0]}}, nil)
+	check(t, err)
+	for {
+		key, value, err := rest.next()
+		check(t, err)
+		if key == nil {
+			break
+		}
 		if key[3] == 0 || value == nil {
 			t.Fatalf("%q is still there", key)
 		}
-		return true, nil
-	}))
+	}
 }
 
 func TestScanMayReadButNotWrite(t *testing.T) {

@@ -19,6 +19,7 @@ type table struct {
 	pages [][]byte // each as long as it is filled
 	page  int      // the one being filled
 	slots []slot   // a power of two of them, at most three quarters filled; a pair stands behind where its hash points to
+	least int      // how many slots there are at first
 	count int      // of the pairs
 	held  int      // bytes that they take, with their places in the index and in the order
 }
@@ -32,6 +33,8 @@ const (
 	pageSize   = 256 << 10 // of a page with more than one pair
 	firstPage  = 4 << 10
 )
+
+const slotSize = 8 // bytes
 
 // slot is an entry of the index: the first bits of the hash and, in the last placeBits, the place plus one. Zero is none.
 type slot uint64
@@ -108,18 +111,19 @@ func (t *table) find(key []byte, hash uint64) (at int, found bool) {
 	}
 }
 
-// touch reads something of the pair with a hash, if there seems to be one.
-func (t *table) touch(hash uint64) (some byte, found bool) {
+// touch reads something of the pair with a hash, if there seems to be one, and tells where that stands.
+func (t *table) touch(hash uint64) (some byte, p place, found bool) {
 	if t.count == 0 {
-		return 0, false
+		return 0, 0, false
 	}
 	mask := len(t.slots) - 1
 	for at := int(hash) & mask; t.slots[at] != 0; at = (at + 1) & mask {
 		if uint64(t.slots[at])>>placeBits == hash>>placeBits {
-			return t.at(t.slots[at].place())[0], true
+			p := t.slots[at].place()
+			return t.at(p)[0], p, true
 		}
 	}
-	return 0, false
+	return 0, 0, false
 }
 
 func (s slot) place() place { return place(s&(1<<placeBits-1)) - 1 }
@@ -128,47 +132,69 @@ func slotOf(p place, hash uint64) slot { return slot(hash>>placeBits<<placeBits 
 
 // get returns a pair, or nil.
 func (t *table) get(key []byte, hash uint64) framed {
-	if t.count == 0 {
-		return nil
-	}
-	if at, found := t.find(key, hash); found {
-		return t.at(t.slots[at].place())
+	if p, found := t.placeOf(key, hash); found {
+		return t.at(p)
 	}
 	return nil
 }
 
+// placeOf returns where a pair stands. That leads to it until the table is cleared, also after it has moved: see current.
+func (t *table) placeOf(key []byte, hash uint64) (p place, found bool) {
+	if t.count == 0 {
+		return 0, false
+	}
+	at, found := t.find(key, hash)
+	if !found {
+		return 0, false
+	}
+	return t.slots[at].place(), true
+}
+
+// replace sets the value of a pair where it stands, if it fits there. It tells whether the pair was not dirty before.
+func (t *table) replace(p place, value []byte, dirty bool) (fresh, fits bool) {
+	pair := t.at(p)
+	if pair.room() < len(value) {
+		return false, false
+	}
+	fresh = dirty && !pair.is(flagDirty)
+	pair.set(value, flagsOf(dirty))
+	return fresh, true
+}
+
+func flagsOf(dirty bool) uint32 {
+	if dirty {
+		return flagDirty
+	}
+	return 0
+}
+
 // set sets a value, nil if there is to be none. It tells where the pair stands if it was not there, or not dirty.
 func (t *table) set(key []byte, hash uint64, value []byte, dirty bool) (p place, fresh bool) {
-	flags := uint32(0)
-	if dirty {
-		flags = flagDirty
-	}
 	if 4*(t.count+1) > 3*len(t.slots) {
 		t.grow()
 	}
 	at, found := t.find(key, hash)
 	if !found {
-		p = t.add(key, value, flags)
+		p = t.add(key, value, roomFor(value), flagsOf(dirty))
 		t.slots[at] = slotOf(p, hash)
 		t.count++
 		return p, dirty
 	}
 	p = t.slots[at].place()
-	before := t.at(p)
-	fresh = dirty && !before.is(flagDirty)
-	if before.room() >= len(value) {
-		before.set(value, flags)
+	fresh, fits := t.replace(p, value, dirty)
+	if fits {
 		return p, fresh
 	}
-	p = t.add(key, value, flags)
+	before := t.at(p)
+	fresh = dirty && !before.is(flagDirty)
+	p = t.add(key, value, 2*len(value), flagsOf(dirty)) // what has grown will grow again
 	before.moveTo(p)
 	t.slots[at] = slotOf(p, hash)
 	return p, fresh
 }
 
 // add puts a pair behind the others.
-func (t *table) add(key, value []byte, flags uint32) place {
-	room := roomFor(value)
+func (t *table) add(key, value []byte, room int, flags uint32) place {
 	size := head + len(key) + room
 	t.held += size + overhead - head
 	page, from := t.space(size)
@@ -203,7 +229,7 @@ func (t *table) space(size int) (page, from int) {
 // grow makes a larger index.
 func (t *table) grow() {
 	former := t.slots
-	t.slots = make([]slot, max(64, 2*len(former)))
+	t.slots = make([]slot, max(t.least, 64, 2*len(former)))
 	mask := len(t.slots) - 1
 	for _, s := range former {
 		if s == 0 {
@@ -228,11 +254,14 @@ func (t *table) clear() {
 	}
 	clear(t.pages[len(kept):])
 	clear(t.slots)
-	*t = table{seed: t.seed, pages: kept, slots: t.slots}
+	*t = table{seed: t.seed, least: t.least, pages: kept, slots: t.slots}
 }
 
 // sort puts places in the order of the keys. Within a bucket they often are that already.
 func (t *table) sort(places []place) {
+	if t.inOrder(places) {
+		return
+	}
 	buckets := map[uint32][]place{}
 	for _, p := range places {
 		bucket := binary.BigEndian.Uint32(t.at(p).key())
@@ -245,7 +274,12 @@ func (t *table) sort(places []place) {
 	}
 }
 
+func (t *table) inOrder(places []place) bool { return slices.IsSortedFunc(places, t.compare) }
+
 func (t *table) sortBucket(places []place) {
+	if t.inOrder(places) {
+		return
+	}
 	type sorted struct {
 		begins uint64 // the bytes of the key behind those that all keys have in common
 		place  place

@@ -44,6 +44,7 @@ type inspection struct {
 	fault    func(store.Fault)
 	buckets  map[string]tree
 	branches map[uint64][]element // branch pages that were read before
+	spare    strips               // memory for those of the next scan
 }
 
 // tree is where the records of a bucket are.
@@ -176,8 +177,10 @@ func (i *inspection) Get(bucket string, key []byte) (value []byte, err error) {
 // Scan implements [store.Reader].
 func (i *inspection) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
 	if t, found := i.buckets[bucket]; found {
-		w := walk{in: i, bucket: bucket, from: from, left: i.pages, visit: visit}
+		w := walk{in: i, bucket: bucket, from: from, left: i.pages, visit: visit, strips: i.spare}
+		i.spare = strips{} // visit may scan, too
 		w.tree(t)
+		i.spare = w.strips.empty()
 	}
 	return nil
 }
@@ -192,7 +195,7 @@ type walk struct {
 	quiet  *[]error // where faults go to instead
 	last   []byte   // the key visited last, in memory of its own
 	left   uint64   // pages that may still be met: in a sound tree none is met twice
-	strip  strip
+	strips strips
 	leaves []element // memory for the elements of one leaf
 }
 
@@ -384,7 +387,7 @@ func (w *walk) load(id uint64) (kind uint16, elements []element, err error) {
 	if id < metaPages || id >= i.pages {
 		return 0, nil, fmt.Errorf("page %d is beyond the %d in use", id, i.pages)
 	}
-	page, err := w.strip.page(i, id)
+	page, err := w.strips.page(i, id)
 	if err != nil {
 		return 0, nil, fmt.Errorf("page %d: %w", id, err)
 	}

@@ -53,13 +53,19 @@ func TestStrip(t *testing.T) {
 		for _, size := range []int{1 << 12, 1 << 14, 1 << 17} {
 			t.Run(fmt.Sprintf("%s, pages of %d bytes", name, size), func(t *testing.T) {
 				file := &numberedPages{pages: pages, size: size, broken: broken}
-				i, s := &inspection{file: file, pageSize: size, pages: pages}, strip{}
+				i, s := &inspection{file: file, pageSize: size, pages: pages}, strips{}
 				for _, id := range c.ids {
 					page, err := s.page(i, id)
 					if wrong := err == nil && (len(page) != size || binary.NativeEndian.Uint64(page) != id); wrong || errors.Is(err, errNoPage) != (id == broken) {
 						t.Fatalf("page %d: %d bytes that begin with %.8x, %v", id, len(page), page, err)
 					}
 				}
+				for range 2 {
+					if _, err := s.page(i, broken); !errors.Is(err, errNoPage) {
+						t.Fatalf("page %d again: %v", broken, err)
+					}
+				}
+				file.reads = file.reads[:max(0, len(file.reads)-4)]
 				if perStrip := stripSize / size; perStrip > 1 && len(file.reads) > c.reads*16/perStrip {
 					t.Errorf("%d reads: %d", len(file.reads), file.reads)
 				}
@@ -129,4 +135,65 @@ func reversed(ids []uint64) []uint64 {
 	ids = slices.Clone(ids)
 	slices.Reverse(ids)
 	return ids
+}
+
+// Where a tree stands in pieces between those of another, both are read in strips.
+func TestStripsOfSeveralPlaces(t *testing.T) {
+	const pages, size, streams = 2000, 1 << 12, 3
+	file := &numberedPages{pages: pages, size: size, broken: pages + 1}
+	i, s := &inspection{file: file, pageSize: size, pages: pages}, strips{}
+	for n := range uint64(300) {
+		for from := range uint64(streams) {
+			id := metaPages + n + from*600
+			page, err := s.page(i, id)
+			if err != nil || len(page) != size || binary.NativeEndian.Uint64(page) != id {
+				t.Fatalf("page %d: %d bytes that begin with %.8x, %v", id, len(page), page, err)
+			}
+		}
+	}
+	if most := streams * (300*size/stripSize + 2); len(file.reads) > most {
+		t.Errorf("%d reads, expected up to %d", len(file.reads), most)
+	}
+}
+
+// A scan within another does not read into its memory, and one after it may.
+func TestScansWithinScans(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file.db")
+	const pairs = 3000
+	key := func(i int) []byte { return fmt.Appendf(nil, "%05d", i) }
+	must(t, Create(path, func(w store.Writer) error {
+		for i := range pairs {
+			if err := w.Put("a", key(i), fmt.Appendf(nil, "%0100d", i)); err != nil {
+				return err
+			}
+			if err := w.Put("b", key(i), fmt.Appendf(nil, "%0100d", -i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	faults, err := inspected(t, path, func(r store.Reader) {
+		for range 2 {
+			n := 0
+			must(t, r.Scan("a", nil, func(k, v []byte) bool {
+				if n%100 == 0 {
+					within := 0
+					must(t, r.Scan("b", key(n%7*300), func(_, _ []byte) bool { within++; return within < 500 }))
+					must(t, r.Scan("a", key(n%5*300), func(_, _ []byte) bool { within++; return within < 900 }))
+				}
+				if !bytes.Equal(k, key(n)) || string(v) != fmt.Sprintf("%0100d", n) {
+					t.Fatalf("pair %d is %s, %s", n, k, v)
+				}
+				n++
+				return true
+			}))
+			if n != pairs {
+				t.Errorf("%d pairs", n)
+			}
+		}
+	})
+	must(t, err)
+	if len(faults) > 0 {
+		t.Errorf("%+v", faults[0])
+	}
 }

@@ -1,0 +1,218 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/internal/logtree"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// usualRecords are records that are read quickly, and some that are nearly so.
+func usualRecords(t testing.TB) [][]byte {
+	t.Helper()
+	bound := tag{1, 2, 0x80, 0xff}
+	long := newLevel(nano(t, 1<<39), value{index: rrchain.MaxValues - 1}, 1<<62)
+	long.buyers = []uint32{1, math.MaxUint32}
+	bits, err := rrchain.NewBits(9, 1, 8)
+	must(t, err)
+	objects := []object{
+		{cap: nano(t, 10), chains: 1, links: links{latest: 3, events: 1}},
+		{cap: nano(t, 1<<39), spent: nano(t, 128), chains: 200, withdrawn: 1 << 30, forgotten: 7, earned: math.MaxInt64, links: links{1, 2, 300, 4}},
+		{cap: nano(t, 10), held: []uint64{4}},
+	}
+	chains := []chain{
+		{enrolled: 1},
+		{enrolled: 300, policy: 1, noise: math.MaxUint32, orders: 128, bound: &bound, answered: nano(t, 5), levels: []level{newLevel(nano(t, 1), value{}, 2), long}},
+		{enrolled: 5, levels: []level{newLevel(nano(t, 1), value{bits: bits}, 2)}},
+	}
+	responses := []released{
+		{object: "ann", question: 1, epsilon: nano(t, 1), response: response{value{index: 1}, methodRaise}},
+		{object: strings.Repeat("é", 90), question: 1 << 30, epsilon: nano(t, 1<<39), response: response{value{index: 4000}, methodInsert}},
+		{object: "bob", question: 1, epsilon: nano(t, 1), response: response{value{bits: bits}, methodDegrade}},
+	}
+	var all [][]byte
+	for i := range 3 {
+		e := &encoder{}
+		responses[i].encode(e)
+		all = append(all, objects[i].encode(), chains[i].encode(), e.buf)
+	}
+	return all
+}
+
+// sameQuickly fails if something is read quickly that the decoder reads otherwise, or not at all. It tells how often
+// something was read quickly.
+func sameQuickly(t *testing.T, payload []byte) (known int) {
+	t.Helper()
+	compare := func(what string, quickly, slowly any, err error) {
+		t.Helper()
+		if known++; err != nil || !reflect.DeepEqual(quickly, slowly) {
+			t.Fatalf("%x is quickly read as the %s %+v, and slowly as %+v, %v", payload, what, quickly, slowly, err)
+		}
+	}
+	var o object
+	if q := (quick{record: payload}); q.object(&o) {
+		slowly, err := decodeAnyObject(payload)
+		compare("object", o, slowly, err)
+	}
+	var c chain
+	page := levelPage{page: make([]level, 8), used: 1}
+	for i := range page.page { // what was there before must not be seen
+		page.page[i] = level{event: 9, buyers: []uint32{9}}
+	}
+	if q := (quick{record: payload}); q.chain(&c, &page) {
+		slowly, err := new(levelPage).decodeAnyChain(payload)
+		if len(c.levels) == 0 && len(slowly.levels) == 0 {
+			c.levels, slowly.levels = nil, nil
+		}
+		compare("chain", c, slowly, err)
+	} else if page.used != 1 {
+		t.Fatalf("%x is no usual chain, and leaves its levels on the page", payload)
+	}
+	r := released{object: "before", question: 9, response: response{value{index: 9}, methodRaise}}
+	if q := (quick{record: payload}); q.released(&r) {
+		var slowly released
+		d := &decoder{rest: payload}
+		slowly.decodeAny(d)
+		compare("response", r, slowly, d.done())
+	}
+	return known
+}
+
+// What is read quickly is what the decoder reads there, whatever the bytes are.
+func TestUnusualRecordsAreLeftToTheDecoder(t *testing.T) {
+	records, random, known := usualRecords(t), rand.New(rand.NewPCG(3, 4)), 0
+	for i, payload := range records {
+		if quickly := sameQuickly(t, payload) > 0; quickly != (i < 6) {
+			t.Errorf("record %d is read quickly: %t", i, quickly)
+		}
+	}
+	const trials = 60_000
+	for range trials {
+		payload := bytes.Clone(records[random.IntN(len(records))])
+		for range random.IntN(4) {
+			at := random.IntN(len(payload))
+			odd := []byte{0, 1, 2, 3, 0x7f, 0x80, 0x81, 0xff}[random.IntN(8)]
+			switch random.IntN(4) {
+			case 0:
+				payload[at] = odd
+			case 1:
+				payload = slices.Insert(payload, at, odd)
+			case 2:
+				payload = slices.Delete(payload, at, min(at+1+random.IntN(2), len(payload)-1))
+			case 3:
+				payload[at] ^= 1 << random.IntN(8)
+			}
+			if len(payload) == 0 {
+				payload = []byte{0}
+			}
+		}
+		known += sameQuickly(t, payload)
+	}
+	if known < trials/5 || known > trials*9/10 {
+		t.Errorf("%d of %d were read quickly: the test compares little", known, trials)
+	}
+	for _, odd := range oddPayloads() {
+		sameQuickly(t, odd)
+	}
+}
+
+func FuzzQuick(f *testing.F) {
+	for _, payload := range append(usualRecords(f), oddPayloads()...) {
+		f.Add(payload)
+	}
+	f.Fuzz(func(t *testing.T, payload []byte) { sameQuickly(t, payload) })
+}
+
+func TestAppendNumbers(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	for range 1000 {
+		numbers := make([]uint64, random.IntN(12))
+		begin := make([]byte, random.IntN(4), 4+random.IntN(40))
+		want := bytes.Clone(begin)
+		for i := range numbers {
+			numbers[i] = random.Uint64() >> random.IntN(64)
+			want = binary.AppendUvarint(want, numbers[i])
+		}
+		if got := appendNumbers(begin, numbers...); !bytes.Equal(got, want) {
+			t.Fatalf("%d give %x, want %x", numbers, got, want)
+		}
+	}
+}
+
+// A text stays what it is while others are put behind it.
+func TestTexts(t *testing.T) {
+	shared, random := &texts{}, rand.New(rand.NewPCG(7, 8))
+	var got, want []string
+	for i := range 2000 {
+		text := bytes.Repeat([]byte{byte(i), byte(i >> 8)}, random.IntN(40))
+		if i%500 == 7 {
+			text = bytes.Repeat(text, 300) // more than a piece
+		}
+		got, want = append(got, shared.of(text)), append(want, string(text))
+		clear(text)
+	}
+	if !slices.Equal(got, want) {
+		t.Error("texts have changed")
+	}
+	text := []byte("a name")
+	if n := testing.AllocsPerRun(1000, func() { shared.of(text) }); n != 0 {
+		t.Errorf("%v allocations for a short text", n)
+	}
+}
+
+// An event is read into the memory of another one that was done with, whatever that was: also one that could not be read.
+func TestEventsAreReadOverOthers(t *testing.T) {
+	type record struct {
+		number  uint64
+		payload []byte
+	}
+	var records []record
+	for _, n := range goldenEntries(t) {
+		records = append(records, record{n.number, n.encode()})
+		if erasable(n.change) {
+			records = append(records, record{n.number, n.erase().encode()})
+		}
+		if payload := n.encode(); n.change.kind() == kindReleased {
+			wrongVersion := bytes.Clone(payload)
+			wrongVersion[3]++
+			cutOff := payload[:len(payload)-1]
+			short := payload[:len(payload)-1-len(n.hashes)*len(logtree.HashLeaf())]
+			records = append(records, record{n.number, wrongVersion}, record{n.number, cutOff}, record{n.number, short})
+		}
+	}
+	random := rand.New(rand.NewPCG(9, 10))
+	used, shared := [3]readEvent{}, &texts{}
+	var w written
+	responses := 0
+	for range 20_000 {
+		r, e := records[random.IntN(len(records))], &used[random.IntN(len(used))]
+		var fresh readEvent
+		fresh.read(r.number, r.payload, true, new(written), nil)
+		e.read(r.number, r.payload, true, &w, shared)
+		if (e.invalid == nil) != (fresh.invalid == nil) || e.leaf != fresh.leaf || !slices.Equal(e.hashes, fresh.hashes) {
+			t.Fatalf("%x is read as %+v, and over another one as %+v", r.payload, fresh, e)
+		}
+		if e.invalid != nil {
+			if e.invalid.Error() != fresh.invalid.Error() {
+				t.Fatalf("%v, and over another one %v", fresh.invalid, e.invalid)
+			}
+			continue
+		}
+		if e.entry.change.kind() == kindReleased {
+			responses++
+		}
+		if !reflect.DeepEqual(e.entry, fresh.entry) {
+			t.Fatalf("%x is read as %+v, and over another one as %+v", r.payload, fresh.entry, e.entry)
+		}
+	}
+	if responses < 500 {
+		t.Errorf("%d responses: the test compares little", responses)
+	}
+}

@@ -1,0 +1,72 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"testing"
+
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+func TestRecordSums(t *testing.T) {
+	for _, bucket := range []string{bucketChains, bucketMeta, bucketObjects} {
+		sums := recordSums{bucket: bucket}
+		for round := range 2 {
+			for length := range 200 {
+				key, payload := bytes.Repeat([]byte{'k'}, length), []byte("payload")
+				stored := seal(bucket, key, bytes.Clone(payload))
+				if !sums.isRecord(key, stored, payload) {
+					t.Fatalf("%s, round %d: a key of %d bytes, and its checksum is wrong", bucket, round, length)
+				}
+				for at := range stored {
+					stored[at] ^= 1
+					if sums.isRecord(key, stored, payload) {
+						t.Fatalf("%s: byte %d of a record is changed", bucket, at)
+					}
+					stored[at] ^= 1
+				}
+				if length > 0 && sums.isRecord(key[1:], stored, payload) || sums.isRecord(key, stored[:3], nil) {
+					t.Fatalf("%s: the record of another key, or of nothing", bucket)
+				}
+			}
+		}
+	}
+	sums := recordSums{bucket: bucketMeta}
+	if format := binary.BigEndian.AppendUint16([]byte(formatName), formatVersion); !sums.isRecord([]byte(keyFormat), format, format) || sums.isRecord([]byte(keyFormat), seal(bucketMeta, []byte(keyFormat), format), format) {
+		t.Error("the format has a checksum")
+	}
+}
+
+// An audit finds the same tallies whether it finds them near or not: those with the same place there, and those that were
+// written in between.
+func TestTalliesAreFoundNear(t *testing.T) {
+	near := &state{Reader: nobody{}, writer: nobody{}, plain: true, near: make([]nearTally, 1<<nearBits), counters: counters{events: 1 << 40}}
+	far := &state{Reader: nobody{}, writer: nobody{}, plain: true, counters: near.counters}
+	q := &question{number: 1, values: make([]string, rrchain.MaxValues)}
+	for i := range 3000 {
+		if i == 1500 {
+			near.forgetTallies()
+			far.forgetTallies()
+		}
+		l := newLevel(nano(t, int64(1+i%7*500_000_000)), value{index: i * i % 97}, 1)
+		must(t, near.recount(q, l, recount{recorded: 1}))
+		must(t, far.recount(q, l, recount{recorded: 1}))
+	}
+	if len(near.tallies) != len(far.tallies) || len(far.tallies) <= 1<<nearBits {
+		t.Fatalf("%d tallies, want %d", len(near.tallies), len(far.tallies))
+	}
+	for key, want := range far.tallies {
+		if got := near.tallies[key]; got == nil || got.tallied != want.tallied {
+			t.Errorf("the tally %+v is %+v, want %+v", key, got, want)
+		}
+	}
+}
+
+// nobody is an empty store.
+type nobody struct{}
+
+func (nobody) Get(string, []byte) ([]byte, error)                      { return nil, nil }
+func (nobody) Scan(string, []byte, func(key, value []byte) bool) error { return nil }
+func (nobody) Put(bucket string, key, value []byte) error              { return fmt.Errorf("put into %s", bucket) }
+func (nobody) Delete(bucket string, key []byte) error                  { return fmt.Errorf("delete in %s", bucket) }
