@@ -289,20 +289,5 @@ func number(record []byte, at int) (n uint64, end int) {
 	if at < len(record) && record[at] < 0x80 { // most are
 		return uint64(record[at]), at + 1
 	}
-	return longNumber(record, at)
-}
-
-func longNumber(record []byte, at int) (n uint64, end int) {
-	for shift := 0; at < len(record) && shift < 63; shift += 7 {
-		digits := record[at]
-		at++
-		n |= uint64(digits&0x7f) << shift
-		if digits < 0x80 {
-			if digits == 0 && shift > 0 {
-				break
-			}
-			return n, at
-		}
-	}
-	return 0, len(record) + 1
+	return largeNumber(record, at)
 }

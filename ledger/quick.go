@@ -50,13 +50,13 @@ func largeNumber(record []byte, at int) (n uint64, end int) {
 }
 
 // take returns the next n bytes, or nil.
-func (q *quick) take(n int) []byte {
+func (q *quick) take(n uint64) []byte {
 	from := q.at
-	if n > len(q.record)-from {
+	if from > len(q.record) || n > uint64(len(q.record)-from) {
 		q.at = len(q.record) + 1
 		return nil
 	}
-	q.at += n
+	q.at += int(n)
 	return q.record[from:q.at]
 }
 
@@ -75,7 +75,7 @@ func (q *quick) object(o *object) (usual bool) {
 	o.cap, _ = privacy.EpsilonFromNano(int64(n[0]))
 	o.spent, _ = privacy.EpsilonFromNano(int64(n[1]))
 	o.chains, o.withdrawn, o.forgotten, o.earned = n[2], n[3], n[4], n[5]
-	o.links = links{n[6], n[7], n[8], n[9]}
+	o.links, o.held = links{n[6], n[7], n[8], n[9]}, nil
 	return q.done() && n[10] == 0 && max(n[0], n[1]) <= privacy.MaxEpsilonNano
 }
 
@@ -83,12 +83,12 @@ func (q *quick) object(o *object) (usual bool) {
 func (q *quick) chain(c *chain, p *levelPage) (usual bool) {
 	var n [5]uint64
 	q.numbers(n[:])
-	c.enrolled, c.policy, c.noise, c.orders = n[0], uint32(n[1]), uint32(n[2]), n[3]
+	c.enrolled, c.policy, c.noise, c.orders, c.bound = n[0], uint32(n[1]), uint32(n[2]), n[3], nil
 	if max(n[1], n[2]) > math.MaxUint32 || n[4] > 1 {
 		return false
 	}
 	if n[4] == 1 {
-		bound := q.take(len(tag{}))
+		bound := q.take(uint64(len(tag{})))
 		if bound == nil {
 			return false
 		}
@@ -140,7 +140,7 @@ func (q *quick) buyers(l *level, count uint64) (usual bool) {
 func (q *quick) released(c *released) (usual bool) {
 	var n [3]uint64
 	q.numbers(n[:1])
-	name, question := q.take(int(n[0])), q.take(4)
+	name, question := q.take(n[0]), q.take(4)
 	q.numbers(n[:]) // the method is one byte, and so is a number as small as that
 	if !q.done() || n[0] > privacy.MaxEpsilonNano || n[1] >= rrchain.MaxValues || n[2] < uint64(methodRaise) || n[2] > uint64(methodInsert) {
 		return false
