@@ -288,6 +288,7 @@ func (s *Store) View(fn func(store.Reader) error) error {
 		if err != nil {
 			return err
 		}
+		defer r.end()
 		return fn(r)
 	})
 }

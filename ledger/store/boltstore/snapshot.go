@@ -39,6 +39,9 @@ func newSnapshot(t *transaction) (s *snapshot, err error) {
 	return s, nil
 }
 
+// end takes the pages away: whoever keeps the snapshot gets errors from then on.
+func (s *snapshot) end() { *s = snapshot{in: s.in, pageSize: s.pageSize} }
+
 // Get implements [store.Reader].
 func (s *snapshot) Get(bucket string, key []byte) (value []byte, err error) {
 	t, err := s.find(bucket)
@@ -152,7 +155,7 @@ type scan struct {
 	in    *snapshot
 	from  []byte // nil once it is reached
 	visit func(key, value []byte) bool
-	last  []byte // the last key of the leaf before
+	last  []byte // the key visited last; nil before the first
 }
 
 // page visits the records on and below a page. It tells whether there may be more to visit.
@@ -191,18 +194,12 @@ func (x *scan) leaf(p page) (more bool, err error) {
 		if !ok || flags != 0 {
 			return false, p.damaged()
 		}
-		if x.last != nil {
-			if bytes.Compare(key, x.last) <= 0 {
-				return false, p.damaged()
-			}
-			x.last = nil
+		if x.last != nil && bytes.Compare(key, x.last) <= 0 {
+			return false, p.damaged()
 		}
-		if !x.visit(key, value) {
+		if x.last = key; !x.visit(key, value) {
 			return false, nil
 		}
-	}
-	if count > 0 {
-		x.last, _, _, _ = p.record(count - 1)
 	}
 	return true, nil
 }

@@ -95,10 +95,15 @@ func TestASnapshotEndsAtDamage(t *testing.T) {
 			copy(i.page(leaf), i.page(top))
 			binary.NativeEndian.PutUint64(i.page(leaf), leaf)
 		},
-		"a branch without elements":           func(i image) { binary.NativeEndian.PutUint16(i.page(branch)[10:], 0) },
-		"a branch with too many elements":     func(i image) { binary.NativeEndian.PutUint16(i.page(branch)[10:], 1<<16-1) },
-		"a leaf with too many elements":       func(i image) { binary.NativeEndian.PutUint16(i.page(leaf)[10:], 1<<16-1) },
-		"a leaf without elements":             func(i image) { binary.NativeEndian.PutUint16(i.page(leaf)[10:], 0) },
+		"a branch without elements":       func(i image) { binary.NativeEndian.PutUint16(i.page(branch)[10:], 0) },
+		"a branch with too many elements": func(i image) { binary.NativeEndian.PutUint16(i.page(branch)[10:], 1<<16-1) },
+		"a leaf with too many elements":   func(i image) { binary.NativeEndian.PutUint16(i.page(leaf)[10:], 1<<16-1) },
+		"a leaf without elements":         func(i image) { binary.NativeEndian.PutUint16(i.page(leaf)[10:], 0) },
+		"a leaf with an element twice": func(i image) { // and another one missing
+			elements := i.page(leaf)[headerSize:]
+			copy(elements[elementSize:2*elementSize], elements)
+			binary.NativeEndian.PutUint32(elements[elementSize+4:], binary.NativeEndian.Uint32(elements[4:])-elementSize)
+		},
 		"a leaf of another kind":              func(i image) { i.page(leaf)[8] = metaPage },
 		"a leaf with another number":          func(i image) { i.page(leaf)[0]++ },
 		"a leaf with the pages of others":     func(i image) { put32(i.page(leaf), 12, 1<<32-1) },
@@ -126,7 +131,7 @@ func TestASnapshotEndsAtDamage(t *testing.T) {
 	}
 }
 
-// What a snapshot cannot read of damaged pages it does not call missing.
+// Elements that lie outside of their page or have the wrong flags are errors, and not records that are missing.
 func TestASnapshotCallsNothingMissingThatItCannotRead(t *testing.T) {
 	path, content := forest(t)
 	sound := readImage(t, path)
@@ -160,6 +165,24 @@ func wantAllOrErrors(t *testing.T, r *snapshot, want map[string]string) {
 		if got, err := r.Get("high", []byte(key)); string(got) != value && !errors.Is(err, store.ErrCorrupt) {
 			t.Fatalf("%.20q is %.20q, and not %.20q: %v", key, got, value, err)
 		}
+	}
+}
+
+// Whoever keeps a reader for longer than its transaction gets errors, and no pages that may be others' by then.
+func TestASnapshotEndsWithItsTransaction(t *testing.T) {
+	path, _ := forest(t)
+	s := mustOpen(t, path)
+	var kept store.Reader
+	must(t, s.View(func(r store.Reader) error {
+		kept = r
+		_, err := r.Get("wide", []byte("k"))
+		return err
+	}))
+	if _, err := kept.Get("wide", []byte("k")); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("get: got the error %v", err)
+	}
+	if err := kept.Scan("high", nil, func(_, _ []byte) bool { return true }); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("scan: got the error %v", err)
 	}
 }
 
