@@ -136,6 +136,7 @@ func (x *sweep) ready(ctx context.Context, p panel, behind string) error {
 				return err
 			}
 			x.told(need.question.number, need.names, values)
+			clear(values)
 		}
 	}
 }

@@ -340,7 +340,7 @@ func (x *inquiry) refuse(refused []Refusal) error {
 
 // ask fetches the truths of those who can be charged, in batches.
 func (x *inquiry) ask(ctx context.Context) error {
-	x.members, x.truths, x.missing = nil, nil, nil
+	x.members, x.truths, x.missing = nil, make([]int32, 0, len(x.able)), nil
 	for batch := range slices.Chunk(x.able, partSize) {
 		values, err := x.ledger.ask(ctx, x.question, x.request.Truth, batch)
 		if err != nil {
@@ -353,6 +353,7 @@ func (x *inquiry) ask(ctx context.Context) error {
 			}
 			x.members, x.truths = append(x.members, batch[i]), append(x.truths, value)
 		}
+		clear(values)
 	}
 	return x.refuse(x.leftOut())
 }

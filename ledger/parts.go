@@ -8,9 +8,10 @@ import (
 )
 
 // A sale is one transaction, of however many objects. It goes through them once to decide, and once more to record, and
-// keeps of each only a line in between; what else there is of the objects comes to a desk part by part. While the
-// transaction works on one part, the next ones are read in the background, in snapshots of what was there before it: so two
-// cores are busy, and nobody waits for the records being put. Only the transaction decides, and records.
+// keeps of each only a line in between; with a truth key it also binds those that are not bound yet, which is another time.
+// What else there is of the objects comes to a desk part by part. While the transaction works on one part, the next ones
+// are read in the background, in snapshots of what was there before it: so two cores are busy, and nobody waits for the
+// records being put. Only the transaction decides, and records.
 
 // partDesks is how many desks there are for the parts: one is worked on, one is ready, and one is being filled.
 const partDesks = 3
@@ -60,7 +61,7 @@ type partReader struct {
 
 // readParts begins to read, if what the snapshots show is what the transaction has. Who calls it must call stop.
 func (x *selling) readParts(s *state, fresh bool) *partReader {
-	r := &partReader{make(chan *desk), make(chan *desk, partDesks), make(chan struct{})}
+	r := &partReader{make(chan *desk, 1), make(chan *desk, partDesks), make(chan struct{})}
 	if x.desks == nil {
 		for range partDesks {
 			x.desks = append(x.desks, newPartDesk())

@@ -187,25 +187,6 @@ func (t *trade) anew(s *state) (err error) {
 	return err
 }
 
-// assess says what the trade means for each object at an instant.
-func (t *trade) assess(s *state, at time.Time) error {
-	if err := t.anew(s); err != nil {
-		return err
-	}
-	from := 0
-	for some := range slices.Chunk(t.names, partSize) {
-		s.makeRoom()
-		if err := s.gather(some, t.question.number); err != nil {
-			return err
-		}
-		if err := t.assessPart(s, from, some, at); err != nil {
-			return err
-		}
-		from += len(some)
-	}
-	return nil
-}
-
 // assessPart says what the trade means for the objects that stand at a place among the names.
 func (t *trade) assessPart(s *state, from int, names []string, at time.Time) error {
 	t.lines = roomFor(t.lines, len(names))

@@ -133,12 +133,12 @@ func (x *selling) survey(ctx context.Context) (done uint64, err error) {
 			return err
 		}
 		x.at, x.through = s.clock, st.through
-		if x.reserved == 0 {
-			err = x.convene(s, x.through, x.at)
-		} else if err = x.recall(s); err == nil {
-			err = x.assess(s, x.at)
+		if x.reserved != 0 {
+			if err := x.recall(s); err != nil {
+				return err
+			}
 		}
-		if err != nil {
+		if err := x.convene(s, x.through, x.at); err != nil {
 			return err
 		}
 		m := x.limits
