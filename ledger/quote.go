@@ -165,7 +165,7 @@ func (t *trade) convene(s *state, through uint64, at time.Time) error {
 			t.names = append(roomFor(t.names[:count], len(some)), some...)
 		}
 		if last = end; count+len(some) <= most {
-			err = t.assessPart(s, count, some, at)
+			err = t.assessPart(s, count, some, at, func(subject, *line) {})
 		}
 		if count += len(some); err != nil {
 			return err
@@ -187,11 +187,12 @@ func (t *trade) anew(s *state) (err error) {
 	return err
 }
 
-// assessPart says what the trade means for the objects that stand at a place among the names.
-func (t *trade) assessPart(s *state, from int, names []string, at time.Time) error {
+// assessPart says what the trade means for the objects that stand at a place among the names. Each that is not refused is
+// passed to taken, with the line that it gets.
+func (t *trade) assessPart(s *state, from int, names []string, at time.Time, taken func(x subject, one *line)) error {
 	t.lines = roomFor(t.lines, len(names))
 	for i, name := range names {
-		one, _, refusal, err := t.look(s, name, at)
+		one, x, refusal, err := t.look(s, name, at)
 		switch {
 		case err != nil:
 			return err
@@ -199,6 +200,7 @@ func (t *trade) assessPart(s *state, from int, names []string, at time.Time) err
 			t.refused = append(t.refused, *refusal)
 		default:
 			one.at = uint32(from + i)
+			taken(x, &one)
 			t.lines = append(t.lines, one)
 		}
 	}

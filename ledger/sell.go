@@ -245,8 +245,8 @@ func (x *selling) decide(ctx context.Context, s *state) error {
 	return halted
 }
 
-// reassess is assess in a transaction. It draws the responses too, as long as it looks as if they will be sold. halted is
-// why one could not be drawn.
+// reassess says in the transaction what the order means for each object. It draws the responses too, as long as it looks as
+// if they will be sold. halted is why one could not be drawn.
 func (x *selling) reassess(ctx context.Context, s *state, at time.Time) (halted, err error) {
 	if err := x.anew(s); err != nil {
 		return nil, err
@@ -258,22 +258,11 @@ func (x *selling) reassess(ctx context.Context, s *state, at time.Time) (halted,
 		}
 	}
 	err = x.eachPart(s, x.fresh, func(from int, names []string) error {
-		for i, name := range names {
-			one, o, refusal, err := x.look(s, name, at)
-			switch {
-			case err != nil:
-				return err
-			case refusal != nil:
-				x.refused = append(x.refused, *refusal)
-				continue
-			}
-			one.at = uint32(from + i)
+		return x.assessPart(s, from, names, at, func(o subject, one *line) {
 			if halted == nil && (x.partial || len(x.refused) == 0) {
-				halted = x.respond(ctx, s, o, &one)
+				halted = x.respond(ctx, s, o, one)
 			}
-			x.lines = append(x.lines, one)
-		}
-		return nil
+		})
 	})
 	return halted, err
 }

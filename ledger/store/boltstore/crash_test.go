@@ -77,12 +77,15 @@ func TestCompactOutlivesSIGKILL(t *testing.T) {
 func TestAKillLeavesNoListAndLosesNothing(t *testing.T) {
 	path, commits := newFile(t), 0
 	for run := range kills / 3 {
-		enough := fmt.Sprint(10 + rand.IntN(200))
+		enough := 10 + rand.IntN(200)
 		last := runAndKill(t, "TestUnlistedChild", path, run, func(line string, kill func()) {
-			if line == enough {
+			if line == fmt.Sprint(enough) {
 				kill()
 			}
 		})
+		if last < enough {
+			t.Errorf("the child ended by itself, after %d records", last+1)
+		}
 		wantListed(t, path, false)
 		s := mustOpen(t, path)
 		wantSound(t, s)

@@ -34,6 +34,19 @@ func unlisted(t testing.TB) (path string, content map[string]string) {
 	return path, content
 }
 
+// leavingOut is such a file, opened, whose last commit left out the list, too. Who calls it may close it.
+func leavingOut(t *testing.T) (path string, s *Store, content map[string]string) {
+	t.Helper()
+	path, content = unlisted(t)
+	s, err := Open(path, false)
+	must(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	s.current.longest = 0
+	must(t, putOne(s, "first", "k", "new"))
+	content["first/k"] = "new"
+	return path, s, content
+}
+
 func wantListed(t testing.TB, path string, want bool) {
 	t.Helper()
 	if listed := readImage(t, path).meta.free != noFreeList; listed != want {
@@ -290,11 +303,7 @@ func TestNoListIsMadeOfADamagedFile(t *testing.T) {
 
 // After a commit has failed nothing more is written, not even the list.
 func TestCloseWritesNothingAfterAFailedCommit(t *testing.T) {
-	path, content := unlisted(t)
-	s := mustOpen(t, path)
-	s.current.longest = 0
-	must(t, putOne(s, "first", "k", "new"))
-	content["first/k"] = "new"
+	path, s, content := leavingOut(t)
 	before, err := os.ReadFile(path)
 	must(t, err)
 	s.current.db.MaxSize = len(before)
@@ -313,11 +322,7 @@ func TestCloseWritesNothingAfterAFailedCommit(t *testing.T) {
 
 // What nobody will find is left as it is.
 func TestCloseListsNothingInAReplacedFile(t *testing.T) {
-	path, _ := unlisted(t)
-	s, err := Open(path, false)
-	must(t, err)
-	s.current.longest = 0
-	must(t, putOne(s, "first", "k", "new"))
+	path, s, _ := leavingOut(t)
 	other := path + ".other"
 	must(t, os.Rename(path, other))
 	must(t, s.Close())
@@ -326,11 +331,7 @@ func TestCloseListsNothingInAReplacedFile(t *testing.T) {
 
 // A file that is gone when it is closed costs the process nothing but an error.
 func TestCloseOfACutOffFile(t *testing.T) {
-	path, _ := unlisted(t)
-	s, err := Open(path, false)
-	must(t, err)
-	s.current.longest = 0
-	must(t, putOne(s, "first", "k", "new"))
+	path, s, _ := leavingOut(t)
 	must(t, os.Truncate(path, 0))
 	if err := s.Close(); !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("got the error %v", err)
@@ -349,10 +350,7 @@ func TestAListIsKeptWhereBboltLooksFirst(t *testing.T) {
 
 // The same holds of the file that a new one has replaced.
 func TestCompactListsNothingInTheOldFile(t *testing.T) {
-	path, _ := unlisted(t)
-	s := mustOpen(t, path)
-	s.current.longest = 0
-	must(t, putOne(s, "first", "k", "new"))
+	path, s, _ := leavingOut(t)
 	other := path + ".other"
 	must(t, os.Link(path, other))
 	must(t, s.Compact())
