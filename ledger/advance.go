@@ -27,13 +27,16 @@ type AdvanceResult struct {
 	Last      uint64
 }
 
-// Advanced tells what a sweep did in one question. Raised, Unchanged and the refused add up to the
+// Advanced tells what a sweep did in one question. Raised, Unchanged, Refused and Unlisted add up to the
 // objects that take part.
 type Advanced struct {
-	Question  string    `json:"question"`
-	Raised    int       `json:"raised"`    // have got every level released by now, at least one of them anew
-	Unchanged int       `json:"unchanged"` // had them all, or have none coming
-	Refused   []Refusal `json:"refused"`   // fall short of what is released, for this reason
+	Question  string `json:"question"`
+	Raised    int    `json:"raised"`    // have got every level released by now, at least one of them anew
+	Unchanged int    `json:"unchanged"` // had them all, or have none coming
+	// Refused fall short of what is released, for this reason. A sweep lists the first [MaxPanel] of all questions;
+	// [Ledger.Refusals] yields all.
+	Refused  []Refusal `json:"refused"`
+	Unlisted int       `json:"unlisted,omitempty"` // how many more fall short, or did and are forgotten since
 }
 
 // Advance draws what policies release as time passes ([policy.Policy.Releases]): every chain gets a
@@ -440,7 +443,10 @@ func (x *sweep) result(ctx context.Context, done outcome) (AdvanceResult, error)
 				return err
 			}
 			one := done.swept[number]
-			out.Questions = append(out.Questions, Advanced{q.name, int(one.raised), int(one.unchanged), one.refusals})
+			out.Questions = append(out.Questions, Advanced{
+				Question: q.name, Raised: int(one.raised), Unchanged: int(one.unchanged),
+				Refused: one.refusals, Unlisted: int(one.refused) - len(one.refusals),
+			})
 		}
 		return nil
 	})

@@ -13,7 +13,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// MaxPanel is the largest number of objects of one answer, sale or reservation: each is one transaction.
+// MaxPanel is the largest number of objects of one answer, sale or reservation: each is one transaction. It is also the
+// largest number of refusals that a result or an error lists.
 const MaxPanel = 1 << 18
 
 // AnswerRequest asks a query about the true values of a panel of objects.
@@ -335,7 +336,7 @@ func (x *inquiry) refuse(refused []Refusal) error {
 	if len(refused) == 0 || x.request.Partial && len(refused) < len(x.names) {
 		return nil
 	}
-	return x.ledger.refuse(x.question, x.request.Epsilon, refused)
+	return x.ledger.refuse(x.question, x.request.Epsilon, refusalList{listed: refused})
 }
 
 // ask fetches the truths of those who can be charged, in batches.

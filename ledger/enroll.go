@@ -32,7 +32,7 @@ type EnrollResult struct {
 // Enroll enrols objects in a question. Those enrolled already are left as they are; one that has
 // withdrawn takes part again, with everything it has spent. If an object is
 // known with another cap than the one given, or enrolled with another policy, nobody is enrolled and
-// the [*RefusedError] lists all such objects: budgets do not change in passing.
+// the [*RefusedError] says who: budgets do not change in passing.
 func (l *Ledger) Enroll(ctx context.Context, r EnrollRequest) (EnrollResult, error) {
 	names, err := checkObjects(r.Objects)
 	if err != nil {
@@ -82,15 +82,15 @@ func (x *enrollment) digest() *encoder {
 
 // prepare refuses, before anybody is enrolled, if anybody cannot be.
 func (x *enrollment) prepare(ctx context.Context, behind string) (total int, err error) {
-	var refusals []Refusal
+	var refused refusalList
 	err = x.ledger.eachPart(ctx, &x.panel, behind, func(s *state, names []string) error {
 		total += len(names)
 		p, err := x.plan(s, names, 0)
-		refusals = append(refusals, p.refused...)
+		refused.add(p.refused...)
 		return err
 	})
-	if err == nil && len(refusals) > 0 {
-		err = &RefusedError{Question: x.question.name, Refused: refusals}
+	if err == nil && len(refused.listed) > 0 {
+		err = refused.error(x.question)
 	}
 	return total, err
 }
@@ -102,7 +102,7 @@ func (x *enrollment) decide(s *state, names []string) (part, error) {
 	}
 	p, err := x.plan(s, names, number)
 	if err == nil && len(p.refused) > 0 {
-		err = &RefusedError{Question: x.question.name, Refused: p.refused}
+		err = refusalList{listed: p.refused}.error(x.question)
 	}
 	if !known && len(p.changes) > 0 {
 		p.changes = append([]change{&policyDefined{number, x.request.Policy.String()}}, p.changes...)

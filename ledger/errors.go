@@ -173,21 +173,40 @@ func inOrder(refused []Refusal) []Refusal {
 	return refused
 }
 
+// refusalList has the refusals that a request meets. However many there are, it takes a bounded memory.
+type refusalList struct {
+	listed   []Refusal // the first, at most MaxPanel
+	unlisted int       // the rest
+}
+
+func (r *refusalList) add(more ...Refusal) {
+	n := min(len(more), MaxPanel-len(r.listed))
+	r.listed = append(r.listed, more[:n]...)
+	r.unlisted += len(more) - n
+}
+
+// error returns that a request is refused for them.
+func (r refusalList) error(q *question) *RefusedError {
+	return &RefusedError{Question: q.name, Refused: r.listed, Unlisted: r.unlisted}
+}
+
 // RefusedError reports that a request was refused as a whole because of some of its objects.
 // Nothing was drawn, charged or recorded, and the idempotency key is still free, unless the error is
 // [ErrPartlyDone] as well.
 type RefusedError struct {
 	Question string
-	Refused  []Refusal // in the order of the objects' names
+	Refused  []Refusal // in the order of the objects' names, the first [MaxPanel] of them
+	Unlisted int       // how many more were refused
 }
 
 func (e *RefusedError) Error() string {
 	const shown = 3
 	var text strings.Builder
-	fmt.Fprintf(&text, "question %q: refused for %d object(s): ", e.Question, len(e.Refused))
+	all := len(e.Refused) + e.Unlisted
+	fmt.Fprintf(&text, "question %q: refused for %d object(s): ", e.Question, all)
 	for i, refusal := range e.Refused {
 		if i == shown {
-			fmt.Fprintf(&text, "; and %d more", len(e.Refused)-shown)
+			fmt.Fprintf(&text, "; and %d more", all-shown)
 			break
 		}
 		if i > 0 {

@@ -226,8 +226,11 @@ func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
 			t.Errorf("still there: %s", p)
 		}
 	}
-	if same := carryOut(t, l, r); len(same.Refused) != 0 || same.Drawn != 1 {
+	if same := carryOut(t, l, r); len(same.Refused) != 0 || same.Unlisted != 1 || same.Drawn != 1 {
 		t.Errorf("%+v", same)
+	}
+	if left := leftOut(t, l, "1", 0); len(left) != 0 {
+		t.Errorf("the log still refuses %+v", left)
 	}
 	audit(t, l.store)
 	wantErr(t, l.Forget(t.Context(), "again", "nobody known"), ErrUnknown)

@@ -93,6 +93,82 @@ func (l *Ledger) Events(ctx context.Context, from uint64) iter.Seq2[Event, error
 	}
 }
 
+// Refusals yields the events of kind "refused" of the request with an idempotency key, beginning with the event of the
+// given number, in order: everybody whom its parts have left out so far, but for those forgotten since. The results of
+// a request list the first of them. It reads in short snapshots; other calls may run meanwhile.
+//
+// The errors are [ErrUnknown] for the key, that of ctx, and [ErrCorrupt].
+func (l *Ledger) Refusals(ctx context.Context, key string, from uint64) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		spans, err := l.refused(ctx, key)
+		if err != nil {
+			yield(Event{}, err)
+			return
+		}
+		for _, p := range spans {
+			for at := max(p.first, from); at < p.end; {
+				events, err := l.someRefusals(ctx, at, p.end)
+				for _, ev := range events {
+					if !ev.Erased && !yield(ev, nil) {
+						return
+					}
+				}
+				if err != nil {
+					yield(Event{}, err)
+					return
+				}
+				at += uint64(len(events))
+			}
+		}
+	}
+}
+
+// someRefusals reads some of a range of events that all refuse somebody.
+func (l *Ledger) someRefusals(ctx context.Context, from, end uint64) ([]Event, error) {
+	events, err := l.someEvents(ctx, from, int(min(scanSize, end-from)))
+	if err == nil && len(events) == 0 {
+		err = orCorrupt(nil, "event %d is missing", from)
+	}
+	for i, ev := range events {
+		if ev.Kind != kindRefused.String() {
+			return events[:i], orCorrupt(nil, "event %d refuses nobody", ev.Number)
+		}
+	}
+	return events, err
+}
+
+// span is a range of events.
+type span struct {
+	first uint64
+	end   uint64 // the one behind
+}
+
+// refused returns where the refusals of a request stand in the log.
+func (l *Ledger) refused(ctx context.Context, key string) (spans []span, err error) {
+	err = l.view(ctx, func(s *state) error {
+		r, known, err := s.request(key)
+		if err == nil && !known {
+			err = fmt.Errorf("key %.256q: %w", key, ErrUnknown)
+		}
+		if err != nil {
+			return err
+		}
+		spans = nil
+		for _, number := range r.settled {
+			part, err := s.settlement(number)
+			if err != nil {
+				return err
+			}
+			if part.refused >= number {
+				return orCorrupt(nil, "event %d settles %d refusals", number, part.refused)
+			}
+			spans = append(spans, span{number - part.refused, number})
+		}
+		return nil
+	})
+	return spans, err
+}
+
 // someEvents reads at most that many events in one snapshot.
 func (l *Ledger) someEvents(ctx context.Context, from uint64, most int) (events []Event, err error) {
 	if err := ctx.Err(); err != nil {

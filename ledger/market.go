@@ -141,6 +141,7 @@ func someSales[T any](s *state, name string, from uint64, describe func(*state, 
 		return nil, 0, err
 	}
 	end := min(from+scanSize, s.counters.sales+1)
+	left := uint64(0) // refusals in what was found
 	for number := from; number < end; number++ {
 		r, err := s.sale(number)
 		if err != nil {
@@ -153,8 +154,12 @@ func someSales[T any](s *state, name string, from uint64, describe func(*state, 
 		if err != nil {
 			return nil, 0, err
 		}
-		if wanted {
-			found = append(found, one)
+		if !wanted {
+			continue
+		}
+		found = append(found, one)
+		if left += r.refused; left > MaxPanel {
+			end = number + 1
 		}
 	}
 	if end > s.counters.sales {

@@ -350,10 +350,10 @@ func (m limits) check() error {
 // accept returns why a trade is not one the buyer agrees to, or nil.
 func (t *trade) accept(m limits) error {
 	if len(t.refused) > 0 && !m.partial || len(t.lines) == 0 {
-		return t.ledger.refuse(t.question, t.order.Epsilon, t.refused)
+		return t.ledger.refuse(t.question, t.order.Epsilon, refusalList{listed: t.refused})
 	}
 	if untold := t.untold(); m.quoteID != "" && len(untold) > 0 {
-		return t.ledger.refuse(t.question, t.order.Epsilon, untold) // another quote would not help
+		return t.ledger.refuse(t.question, t.order.Epsilon, refusalList{listed: untold}) // another quote would not help
 	}
 	if m.quoteID == "" && m.maxPrice == nil {
 		return nil

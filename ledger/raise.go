@@ -39,14 +39,17 @@ type RaiseRequest struct {
 	Progress Progress        // optional
 }
 
-// RaiseResult tells what a raise did. Drawn, Reused and Derived add up to the objects answered.
+// RaiseResult tells what a raise did. Drawn, Reused and Derived add up to the objects answered; with Refused and Unlisted,
+// to all.
 type RaiseResult struct {
-	Drawn   int       // drawn above the current level, charged to the object
-	Reused  int       // recorded before at this ε, and free
-	Derived int       // drawn below the current level without the truth, and free
-	Refused []Refusal // left out, only if the request was partial
-	First   uint64    // first and last event; other requests' events may lie between
-	Last    uint64
+	Drawn   int // drawn above the current level, charged to the object
+	Reused  int // recorded before at this ε, and free
+	Derived int // drawn below the current level without the truth, and free
+	// Refused were left out, only if the request was partial: the first [MaxPanel] of them. [Ledger.Refusals] yields all.
+	Refused  []Refusal
+	Unlisted int    // how many more were left out, or were and are forgotten since
+	First    uint64 // first and last event; other requests' events may lie between
+	Last     uint64
 }
 
 // Release returns the response of an object at ε. Above the chain's current level it draws it by the
@@ -73,7 +76,7 @@ func (l *Ledger) Release(ctx context.Context, r ReleaseRequest) (Response, error
 
 // Raise brings many objects to ε as [Ledger.Release] does one. It is whole or nothing, unless the
 // request is partial: if any object is refused, no object is drawn from (but see [ErrPartlyDone]), and the
-// [*RefusedError] lists all that are. Responses are read with [Ledger.Responses] afterwards.
+// [*RefusedError] says who. Responses are read with [Ledger.Responses] afterwards.
 //
 // True values are asked for, in batches, before anything is written; those of objects beyond the first million
 // once more when their turn comes. Then the objects are carried out
@@ -91,7 +94,7 @@ func (l *Ledger) Raise(ctx context.Context, r RaiseRequest) (RaiseResult, error)
 	}
 	return RaiseResult{
 		Drawn: int(result.counts[drawn]), Reused: int(result.counts[reused]), Derived: int(result.counts[derived]),
-		Refused: result.refused, First: result.first, Last: result.last,
+		Refused: result.refused, Unlisted: result.left - len(result.refused), First: result.first, Last: result.last,
 	}, nil
 }
 
@@ -179,7 +182,7 @@ func (x *raise) prepare(ctx context.Context, behind string) (total int, err erro
 		defer func() { view.wait() }()
 		survey = func() (surveyed, error) { return view.next(ctx) }
 	}
-	var refusals []Refusal // of a request that must be whole; another one finds them again, part by part
+	var refused refusalList // of a request that must be whole; another one finds them again, part by part
 	for last := false; !last; {
 		p, err := survey()
 		if err != nil {
@@ -187,9 +190,9 @@ func (x *raise) prepare(ctx context.Context, behind string) (total int, err erro
 		}
 		last, behind = p.last, p.end
 		if !x.request.Partial {
-			refusals = append(refusals, p.refused...)
+			refused.add(p.refused...)
 		}
-		if len(refusals) > 0 {
+		if len(refused.listed) > 0 {
 			continue // nobody will be drawn from, so nobody's truth is asked for
 		}
 		total += p.objects
@@ -198,11 +201,11 @@ func (x *raise) prepare(ctx context.Context, behind string) (total int, err erro
 			return 0, err
 		}
 		if !x.request.Partial {
-			refusals = append(refusals, missing...)
+			refused.add(missing...)
 		}
 	}
-	if len(refusals) > 0 {
-		return 0, x.refuse(refusals)
+	if len(refused.listed) > 0 {
+		return 0, x.refuse(refused)
 	}
 	return total, nil
 }
@@ -252,7 +255,7 @@ func (x *raise) decide(s *state, names []string) (part, error) {
 		}
 	}
 	if len(p.refused) > 0 && !x.request.Partial {
-		return p, x.refuse(p.refused)
+		return p, x.refuse(refusalList{listed: p.refused})
 	}
 	return p, nil
 }
@@ -285,14 +288,14 @@ func (x *raise) answer(s *state, name string, p *part, page *[]released) (*Refus
 	return nil, nil
 }
 
-func (x *raise) refuse(refusals []Refusal) error {
-	return x.ledger.refuse(x.question, x.request.Epsilon, refusals)
+func (x *raise) refuse(refused refusalList) error {
+	return x.ledger.refuse(x.question, x.request.Epsilon, refused)
 }
 
-func (l *Ledger) refuse(q *question, epsilon privacy.Epsilon, refusals []Refusal) error {
+func (l *Ledger) refuse(q *question, epsilon privacy.Epsilon, refused refusalList) error {
 	l.log.Info().Str("question", q.name).Str("epsilon", epsilon.String()).
-		Int("objects", len(refusals)).Str("first", refusals[0].String()).Msg("refused")
-	return &RefusedError{Question: q.name, Refused: refusals}
+		Int("objects", len(refused.listed)+refused.unlisted).Str("first", refused.listed[0].String()).Msg("refused")
+	return refused.error(q)
 }
 
 // recorded returns the response to a request that an event settled.

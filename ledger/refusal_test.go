@@ -1,12 +1,16 @@
 package ledger
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	tests "github.com/sluicedp/sluice/internal/pace" // pace is what an audit keeps to
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -193,4 +197,186 @@ func TestDefiningAQuestionAgainDoesNothing(t *testing.T) {
 		t.Errorf("%d question events", n)
 	}
 	audit(t, l.store)
+}
+
+// leftOut returns whom the request with a key left out, by the log from an event on.
+func leftOut(t testing.TB, l *Ledger, key string, from uint64) (all []Event) {
+	t.Helper()
+	for ev, err := range l.Refusals(t.Context(), key, from) {
+		must(t, err)
+		all = append(all, ev)
+	}
+	return all
+}
+
+// Who asks for millions and is refused most of them keeps a bounded list, and finds the others in the log.
+func TestALongListOfRefusalsIsCutOff(t *testing.T) {
+	const more = 5
+	l := voters(t, inMemory(t, Options{}), "1", "ann")
+	strangers := make([]string, MaxPanel+more)
+	for i := range strangers {
+		strangers[i] = fmt.Sprintf("s%07d", i)
+	}
+	r := order(t, "k", "0.5", append(strangers, "ann")...)
+	_, err := l.Raise(t.Context(), r)
+	var refused *RefusedError
+	if !errors.As(err, &refused) || len(refused.Refused) != MaxPanel || refused.Unlisted != more {
+		t.Fatalf("%.300v; want %d refusals listed, and %d more", err, MaxPanel, more)
+	}
+	if want := fmt.Sprintf("refused for %d object(s)", MaxPanel+more); !strings.Contains(err.Error(), want) {
+		t.Errorf("%.300q does not say %q", err, want)
+	}
+	if tests.Hurried() {
+		return
+	}
+
+	r.Partial = true
+	for range 2 { // carried out, and read from the log
+		got := carryOut(t, l, r)
+		if got.Drawn != 1 || len(got.Refused) != MaxPanel || got.Unlisted != more {
+			t.Fatalf("drawn %d, refused %d and %d more", got.Drawn, len(got.Refused), got.Unlisted)
+		}
+		for i, one := range got.Refused {
+			if one.Object != strangers[i] {
+				t.Fatalf("refusal %d is about %s", i, one.Object)
+			}
+		}
+	}
+	all := leftOut(t, l, "k", 0)
+	if len(all) != len(strangers) {
+		t.Fatalf("the log has %d refusals, want %d", len(all), len(strangers))
+	}
+	for i, ev := range all {
+		if ev.Object != strangers[i] || len(ev.Refused) != 1 || ev.Refused[0].Reason != NotEnrolled || ev.Refused[0].Object != ev.Object {
+			t.Fatalf("refusal %d in the log is %+v", i, ev)
+		}
+	}
+}
+
+// Other requests' events, and the answers of the same one, stand between.
+func TestRefusalsOfOneRequestAlone(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "1", crowd(2*partSize)...)
+	names := crowd(2*partSize + 3*scanSize)
+	first, second := order(t, "first", "0.5", names...), order(t, "second", "0.5", "person-00001", "zoe")
+	first.Partial, second.Partial = true, true
+	ctx, stop := context.WithCancel(t.Context())
+	first.Progress = func(done, _ int) {
+		if done > 2*partSize {
+			stop()
+		}
+	}
+	_, err := l.Raise(ctx, first)
+	wantErr(t, err, context.Canceled)
+	if all := leftOut(t, l, "first", 0); len(all) != partSize && len(all) != scanSize*3 {
+		t.Errorf("%d refusals of what is done so far", len(all))
+	}
+	carryOut(t, l, second)
+	first.Progress = nil
+	carryOut(t, l, first)
+
+	all := leftOut(t, l, "first", 0)
+	if len(all) != 3*scanSize {
+		t.Fatalf("%d refusals", len(all))
+	}
+	for i, ev := range all {
+		if ev.Object != names[2*partSize+i] {
+			t.Fatalf("refusal %d is %+v", i, ev)
+		}
+	}
+	for _, at := range []int{0, 1, scanSize - 1, scanSize, len(all) - 1} {
+		if rest := leftOut(t, l, "first", all[at].Number); !reflect.DeepEqual(rest, all[at:]) {
+			t.Errorf("from refusal %d on there are %d, want %d", at, len(rest), len(all)-at)
+		}
+	}
+	if rest := leftOut(t, l, "first", all[len(all)-1].Number+1); len(rest) > 0 {
+		t.Errorf("behind the last: %+v", rest)
+	}
+	if got := leftOut(t, l, "second", 0); len(got) != 1 || got[0].Object != "zoe" {
+		t.Errorf("the second request left out %+v", got)
+	}
+	for range l.Refusals(t.Context(), "first", 0) {
+		break // asks for no more
+	}
+	for _, err := range l.Refusals(t.Context(), "unheard of", 0) {
+		wantErr(t, err, ErrUnknown)
+	}
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, err := range l.Refusals(done, "first", 0) {
+		wantErr(t, err, context.Canceled)
+	}
+}
+
+// A sweep tells in which question.
+func TestRefusalsOfASweep(t *testing.T) {
+	l := inMemory(t, Options{Now: epoch})
+	other := vote()
+	other.Name = "second vote"
+	past, err := policy.Linear(eps(t, "0"), eps(t, "2"), epoch().Add(-48*time.Hour), epoch().Add(-time.Hour), eps(t, "1"))
+	must(t, err)
+	for _, q := range []Question{vote(), other} {
+		define(t, l, q)
+		_, err := l.Enroll(t.Context(), EnrollRequest{Key: q.Name, Question: q.Name, Objects: []string{"ann", "bob"}, Policy: past, Cap: eps(t, "3")})
+		must(t, err)
+	}
+	done, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: TruthOf("yes")})
+	must(t, err)
+	var want, got []string
+	for _, q := range done.Questions {
+		if q.Raised+q.Unchanged+len(q.Refused) != 2 || q.Unlisted != 0 {
+			t.Errorf("%+v", q)
+		}
+		for _, r := range q.Refused {
+			want = append(want, q.Question+": "+r.Object)
+		}
+	}
+	for _, ev := range leftOut(t, l, "day", 0) {
+		got = append(got, ev.Question+": "+ev.Object)
+	}
+	if len(want) == 0 || !slices.Equal(got, want) {
+		t.Errorf("the log refuses %q, the result %q", got, want)
+	}
+}
+
+// The questions of a sweep share the list.
+func TestAListIsCutOffOverAllQuestions(t *testing.T) {
+	var o outcome
+	part := make([]*objectRefused, MaxPanel/2+1)
+	for i := range part {
+		part[i] = &objectRefused{question: 1, Refusal: Refusal{Object: "somebody"}}
+	}
+	for question := range uint32(3) {
+		for i := range part {
+			part[i].question = question + 1
+		}
+		n := uint64(len(part))
+		o.add(&settled{refused: n, swept: []sweptCount{{question: question + 1, refused: n}}}, part)
+	}
+	for question, want := range map[uint32]int{1: MaxPanel/2 + 1, 2: MaxPanel/2 - 1, 3: 0} {
+		if got := o.sweptOf(question); len(got.refusals) != want || got.refused != uint64(len(part)) {
+			t.Errorf("question %d: %d listed of %d, want %d of %d", question, len(got.refusals), got.refused, want, len(part))
+		}
+	}
+	if o.left != 3*len(part) {
+		t.Errorf("%d left out", o.left)
+	}
+}
+
+// A forged log may say that other events are refusals.
+func TestRefusalsThatAreNone(t *testing.T) {
+	for name, c := range map[string]struct {
+		first, refused uint64
+		want           string
+	}{
+		"others":     {1, 2, "refuses nobody"},
+		"before all": {1, 1 << 40, "settles"},
+	} {
+		l := voters(t, inMemory(t, Options{}), "1", "ann")
+		release(t, l, releaseOf(t, "k", "ann", "0.5"))
+		alterEvent(t, l.store, stats(t, l).Events, func(n *logged) { n.change.(*settled).refused = c.refused })
+		err := firstError(l.Refusals(t.Context(), "k", c.first))
+		if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

@@ -22,8 +22,10 @@ type Progress func(done, total int)
 // outcome is what came of a request.
 type outcome struct {
 	counts  counts
-	refused []Refusal
+	left    int                       // how many objects were left out
+	refused []Refusal                 // the first of them who are not forgotten; not of a sweep
 	swept   map[uint32]*sweptQuestion // by question, of a sweep
+	listed  int                       // the refusals in refused and swept, at most MaxPanel
 	first   uint64
 	last    uint64
 }
@@ -105,14 +107,16 @@ func (s *state) outcome(settled []uint64) (o outcome, err error) {
 		if err != nil {
 			return o, err
 		}
-		refused, err := s.refusedBefore(number, part.refused)
-		if err != nil {
-			return o, err
+		var left []*objectRefused
+		if o.listed < MaxPanel {
+			if left, err = s.refusedBefore(number, part.refused); err != nil {
+				return o, err
+			}
 		}
 		if o.first == 0 {
 			o.first = part.first
 		}
-		o.add(part, refused)
+		o.add(part, left)
 		o.last = number
 	}
 	return o, nil
@@ -167,8 +171,9 @@ func (st standing) partly(err error) error {
 	return err
 }
 
-// add adds a part, with the refusals whose events stand before it.
+// add adds a part, with the refusals whose events stand before it, as far as they are wanted.
 func (o *outcome) add(part *settled, left []*objectRefused) {
+	o.left += int(part.refused)
 	for i, n := range part.counts {
 		o.counts[i] += n
 	}
@@ -179,14 +184,19 @@ func (o *outcome) add(part *settled, left []*objectRefused) {
 		sum.refused += one.refused
 	}
 	for _, c := range left {
-		switch {
-		case c.Object == "": // it was forgotten
-		case c.question == 0:
-			o.refused = append(o.refused, c.Refusal)
-		default:
-			sum := o.sweptOf(c.question)
-			sum.refusals = append(sum.refusals, c.Refusal)
+		if o.listed == MaxPanel {
+			return
 		}
+		if c.Object == "" {
+			continue // it was forgotten
+		}
+		o.listed++
+		if c.question == 0 {
+			o.refused = append(o.refused, c.Refusal)
+			continue
+		}
+		sum := o.sweptOf(c.question)
+		sum.refusals = append(sum.refusals, c.Refusal)
 	}
 }
 

@@ -204,7 +204,7 @@ func (x *selling) recall(s *state) error {
 		x.names = append(x.names, c.object)
 	}
 	if len(gone) > 0 && (!x.partial || len(x.names) == 0) {
-		return x.ledger.refuse(x.question, r.epsilon, gone)
+		return x.ledger.refuse(x.question, r.epsilon, refusalList{listed: gone})
 	}
 	return nil
 }
