@@ -380,3 +380,31 @@ func TestRefusalsThatAreNone(t *testing.T) {
 		}
 	}
 }
+
+// Sales that left out many are described a few at a time.
+func TestFewSalesAtATimeIfTheyRefusedMany(t *testing.T) {
+	l := sellers(t, inMemory(t, Options{}), "2", "3", "ann")
+	for number := range uint64(3) {
+		sell(t, l, purchase(t, fmt.Sprint(number), "acme", "1", "ann"))
+		alter(t, l.store, bucketSales, eventKey(number+1), func(payload []byte) []byte {
+			r, err := decodeSale(payload)
+			must(t, err)
+			r.refused = MaxPanel
+			return r.encode()
+		})
+	}
+	var got [][]uint64
+	must(t, l.view(t.Context(), func(s *state) error {
+		for next := uint64(1); next != 0; {
+			found, then, err := someSales(s, "", next, func(_ *state, number uint64, _ sale) (uint64, bool, error) { return number, true, nil })
+			if err != nil {
+				return err
+			}
+			got, next = append(got, found), then
+		}
+		return nil
+	}))
+	if want := [][]uint64{{1, 2}, {3}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

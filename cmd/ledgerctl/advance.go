@@ -111,12 +111,13 @@ func (r advanceResult) table(w io.Writer) {
 	}
 	fmt.Fprintln(w, "\nQUESTION\tRAISED\tUNCHANGED\tREFUSED")
 	for _, q := range r.Questions {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", q.Question, q.Raised, q.Unchanged, len(q.Refused))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", q.Question, q.Raised, q.Unchanged, len(q.Refused)+q.Unlisted)
 	}
 	for _, q := range r.Questions {
 		if len(q.Refused) > 0 {
 			fmt.Fprintf(w, "\nquestion %s:", q.Question)
 			tableRefusals(w, q.Refused)
 		}
+		tableUnlisted(w, q.Unlisted, r.Key)
 	}
 }

@@ -258,6 +258,7 @@ type details struct {
 	Key      string           `json:"key,omitempty"` // of the request that can be taken up again
 	Question string           `json:"question,omitempty"`
 	Refused  []ledger.Refusal `json:"refused,omitempty"`
+	Unlisted int              `json:"unlisted,omitempty"` // refused, too
 	// What the order is now that was not what the buyer would have.
 	Price    *int64 `json:"price,omitempty"` // in minor units
 	Currency string `json:"currency,omitempty"`
@@ -274,7 +275,7 @@ func explain(err error) (failure, exitCode) {
 	f := failure{Kind: class.kind, Message: err.Error(), Details: details{Hint: class.hint}}
 	var refused *ledger.RefusedError
 	if errors.As(err, &refused) {
-		f.Details.Question, f.Details.Refused = refused.Question, refused.Refused
+		f.Details.Question, f.Details.Refused, f.Details.Unlisted = refused.Question, refused.Refused, refused.Unlisted
 	}
 	var quote *ledger.QuoteError
 	if errors.As(err, &quote) {

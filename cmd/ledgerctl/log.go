@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +30,7 @@ With --follow, go on with events as they are recorded, until interrupted. The fi
 meanwhile, so that others can write to it.`,
 		Example: `  ledgerctl log --since 100
   ledgerctl log --object 17 --json
+  ledgerctl log --refused-by 2026-05-01
   ledgerctl log --follow`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -36,6 +38,7 @@ meanwhile, so that others can write to it.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&t.object, "object", "", "only events about the person with this `ID`")
+	flags.StringVar(&t.request, "refused-by", "", "only whom the request with this `KEY` refused, and left out")
 	flags.Uint64Var(&t.next, "since", 1, "begin with the event of this `NUMBER`")
 	flags.BoolVar(&t.follow, "follow", false, "wait for more events until interrupted")
 	return cmd
@@ -43,13 +46,14 @@ meanwhile, so that others can write to it.`,
 
 // tail prints the log from an event on.
 type tail struct {
-	app    *app
-	object string // "" for all
-	follow bool
-	next   uint64 // the event to go on with
-	last   uint64 // the last event read
-	ledger string // id of the ledger that was read
-	found  bool   // anything was printed
+	app     *app
+	object  string // "" for all
+	request string // the key of the request whose refusals are printed; "" for all events
+	follow  bool
+	next    uint64 // the event to go on with
+	last    uint64 // the last event read
+	ledger  string // id of the ledger that was read
+	found   bool   // anything was printed
 }
 
 const (
@@ -61,6 +65,9 @@ const (
 )
 
 func (t *tail) run(ctx context.Context) error {
+	if t.request != "" && t.follow {
+		return usageError("--since NUMBER goes on where an earlier list ended", "--refused-by and --follow do not go together")
+	}
 	t.next = max(t.next, 1)
 	err := t.loop(ctx)
 	if t.follow && errors.Is(err, context.Canceled) {
@@ -108,7 +115,7 @@ func (t *tail) read(ctx context.Context) (events []ledger.Event, err error) {
 		if err := t.checkSame(ctx, l); err != nil {
 			return err
 		}
-		for ev, err := range l.Events(ctx, t.next) {
+		for ev, err := range t.events(ctx, l) {
 			if err != nil {
 				return err
 			}
@@ -119,6 +126,13 @@ func (t *tail) read(ctx context.Context) (events []ledger.Event, err error) {
 		return nil
 	})
 	return events, err
+}
+
+func (t *tail) events(ctx context.Context, l *ledger.Ledger) iter.Seq2[ledger.Event, error] {
+	if t.request != "" {
+		return l.Refusals(ctx, t.request, t.next)
+	}
+	return l.Events(ctx, t.next)
 }
 
 // checkSame notices that the file is not the one that was read so far, or is an older copy of it.

@@ -121,6 +121,7 @@ type raiseResult struct {
 	Reused   int              `json:"reused"`
 	Derived  int              `json:"derived"`
 	Refused  []ledger.Refusal `json:"refused"`
+	Unlisted int              `json:"unlisted,omitempty"` // refused, too
 	Events   span             `json:"events"`
 	Key      string           `json:"key"`
 	Out      string           `json:"out,omitempty"` // the file with the responses
@@ -135,18 +136,26 @@ type span struct {
 func newRaiseResult(f *raiseFlags, key string, done ledger.RaiseResult) raiseResult {
 	return raiseResult{
 		Question: f.question, Epsilon: f.to, Drawn: done.Drawn, Reused: done.Reused, Derived: done.Derived,
-		Refused: append([]ledger.Refusal{}, done.Refused...), Events: span{done.First, done.Last}, Key: key, Out: f.out,
+		Refused: append([]ledger.Refusal{}, done.Refused...), Unlisted: done.Unlisted, Events: span{done.First, done.Last}, Key: key, Out: f.out,
 	}
 }
 
 func (r raiseResult) table(w io.Writer) {
 	fmt.Fprintf(w, "question\t%s\nε\t%s\n", r.Question, r.Epsilon)
 	fmt.Fprintf(w, "drawn, and charged\t%d\nrecorded before\t%d\nderived from a higher ε\t%d\n", r.Drawn, r.Reused, r.Derived)
-	fmt.Fprintf(w, "refused, and left out\t%d\nevents\t%d to %d\nkey\t%s\n", len(r.Refused), r.Events.First, r.Events.Last, r.Key)
+	fmt.Fprintf(w, "refused, and left out\t%d\nevents\t%d to %d\nkey\t%s\n", len(r.Refused)+r.Unlisted, r.Events.First, r.Events.Last, r.Key)
 	if r.Out != "" {
 		fmt.Fprintf(w, "responses\t%s\n", r.Out)
 	}
 	tableRefusals(w, r.Refused)
+	tableUnlisted(w, r.Unlisted, r.Key)
+}
+
+// tableUnlisted says where the refusals are that are too many to be listed, or are of people who were forgotten since.
+func tableUnlisted(w io.Writer, unlisted int, key string) {
+	if unlisted > 0 {
+		fmt.Fprintf(w, "… and %d that are not listed; \"ledgerctl log --refused-by %s\" prints all but the forgotten\n", unlisted, quoted(key))
+	}
 }
 
 // tableRefusals writes the first refusals, if there are any.
@@ -158,7 +167,7 @@ func tableRefusals(w io.Writer, refused []ledger.Refusal) {
 	fmt.Fprintln(w, "\nREFUSED\tREASON\tCEILING\tSPENT\tREMAINING\tASKED\tHELPS")
 	for i, r := range refused {
 		if i == most {
-			fmt.Fprintf(w, "… and %d more; --json lists all\n", len(refused)-most)
+			fmt.Fprintf(w, "… and %d more; --json lists them\n", len(refused)-most)
 			return
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Object, r.Reason, r.Ceiling, r.Spent, r.Remaining, r.Asked, r.Helps)
