@@ -15,6 +15,9 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+
+	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/store/boltstore"
 )
 
 // benchCrowd is how many objects are enrolled where the benchmark does not say otherwise.
@@ -67,13 +70,17 @@ func age(t testing.TB, path string, bytes int) {
 
 func BenchmarkReleaseAlone(b *testing.B) {
 	usualGarbage(b)
-	for _, aged := range []bool{false, true} {
-		b.Run(fmt.Sprintf("aged=%v", aged), func(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		aged bool
+		disk slowDisk
+	}{{name: "aged=false"}, {name: "aged=true", aged: true}, {name: "flush=1ms", disk: slowDisk(time.Millisecond)}} {
+		b.Run(c.name, func(b *testing.B) {
 			path, names := benchFile(b, benchCrowd)
-			if aged {
+			if c.aged {
 				age(b, path, 512<<20)
 			}
-			oneByOne(b, path, names, func(l *Ledger, key, name, epsilon string) func() error {
+			oneByOne(b, c.disk, path, names, func(l *Ledger, key, name, epsilon string) func() error {
 				r := releaseOf(b, key, name, epsilon)
 				return func() error { _, err := l.Release(context.Background(), r); return err }
 			})
@@ -84,23 +91,54 @@ func BenchmarkReleaseAlone(b *testing.B) {
 // BenchmarkSellAlone sells one object at a time to one of ten buyers.
 func BenchmarkSellAlone(b *testing.B) {
 	usualGarbage(b)
-	path := create(b)
-	l := open(b, path, Options{})
-	names := benchNames(benchCrowd)
-	closed(b, sellers(b, l, "10", "10", names...))
-	oneByOne(b, path, names, func(l *Ledger, key, name, epsilon string) func() error {
-		r := purchase(b, key, "buyer-"+key[len(key)-1:], epsilon, name)
-		return func() error { _, err := l.Sell(context.Background(), r); return err }
-	})
+	for _, disk := range []slowDisk{0, slowDisk(time.Millisecond)} {
+		b.Run(fmt.Sprintf("flush=%v", time.Duration(disk)), func(b *testing.B) {
+			path := create(b)
+			l := open(b, path, Options{})
+			names := benchNames(benchCrowd)
+			closed(b, sellers(b, l, "10", "10", names...))
+			oneByOne(b, disk, path, names, func(l *Ledger, key, name, epsilon string) func() error {
+				r := purchase(b, key, "buyer-"+key[len(key)-1:], epsilon, name)
+				return func() error { _, err := l.Sell(context.Background(), r); return err }
+			})
+		})
+	}
+}
+
+// slowDisk is how much longer than that of this machine's disk a flush takes on another one. bbolt flushes twice a commit.
+type slowDisk time.Duration
+
+func (d slowDisk) commit(fn func() error) error {
+	err := fn()
+	time.Sleep(2 * time.Duration(d))
+	return err
+}
+
+// slowStore is a store on a slow disk.
+type slowStore struct {
+	store.Store
+	disk slowDisk
+}
+
+func (s *slowStore) Update(fn func(store.Writer) error) error {
+	return s.disk.commit(func() error { return s.Store.Update(fn) })
 }
 
 // oneByOne carries out requests, one at a time, and in turns with bare bbolt that writes what each of them writes, which is
 // recorded in a ledger that is not timed. Objects come in random order, and then again at the next ε.
-func oneByOne(b *testing.B, path string, names []string, request func(l *Ledger, key, name, epsilon string) func() error) {
+func oneByOne(b *testing.B, disk slowDisk, path string, names []string, request func(l *Ledger, key, name, epsilon string) func() error) {
 	b.Helper()
 	bare, record := twoCopies(b, path)
 	db := openBare(b, bare)
-	l := open(b, path, Options{})
+	file, err := boltstore.Open(path, false)
+	must(b, err)
+	var s store.Store = file
+	if disk > 0 {
+		s = &slowStore{file, disk}
+	}
+	l, err := openStore(s, Options{})
+	must(b, err)
+	b.Cleanup(func() { _ = l.Close() })
 	copied, r := recorded(b, record, Options{})
 	random := rand.New(rand.NewPCG(1, 2))
 	random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
@@ -119,7 +157,7 @@ func oneByOne(b *testing.B, path string, names []string, request func(l *Ledger,
 		for i, do := range ours {
 			t.ours = append(t.ours, timed(b, do))
 			writes := lastOf(r.transactions[i])
-			t.bare = append(t.bare, timed(b, func() error { return applyBare(db, writes) }))
+			t.bare = append(t.bare, timed(b, func() error { return disk.commit(func() error { return applyBare(db, writes) }) }))
 		}
 	}
 	t.reportMedians(b, "bare")

@@ -43,6 +43,7 @@ const modulePath = "github.com/sluicedp/sluice"
 // table returns all rows; those that are measured at one size only, for the largest number of objects.
 func table(largest int) []group {
 	const bare = "bare bbolt: the same bytes in the same transactions, to a copy of the file"
+	const slow = "new file, a disk whose flush takes 1 ms longer"
 	const grown = "BenchmarkGrowth/objects=%d"
 	draws := func(way string, sizes ...string) (rows []row) {
 		for _, m := range sizes {
@@ -72,11 +73,11 @@ func table(largest int) []group {
 	return []group{
 		{
 			path: "one durable release, alone", baseline: bare, pkg: "ledger", unit: "of-bare", target: target{atLeast, 0.95},
-			rows: []row{{"new file", "BenchmarkReleaseAlone/aged=false"}, {"long-used file", "BenchmarkReleaseAlone/aged=true"}},
+			rows: []row{{"new file", "BenchmarkReleaseAlone/aged=false"}, {"long-used file", "BenchmarkReleaseAlone/aged=true"}, {slow, "BenchmarkReleaseAlone/flush=1ms"}},
 		},
 		{
 			path: "one durable sale of one object, alone", baseline: bare, pkg: "ledger", unit: "of-bare", target: target{atLeast, 0.95},
-			rows: []row{{"new file", "BenchmarkSellAlone"}},
+			rows: []row{{"new file", "BenchmarkSellAlone/flush=0s"}, {slow, "BenchmarkSellAlone/flush=1ms"}},
 		},
 		{
 			path: "durable releases, together", baseline: bare + ", with group commit by leader and followers",
