@@ -53,12 +53,12 @@ const aRow = -1
 // reach beyond.
 const (
 	levelsRead = 1 << 10
-	mostStored = 1 << 20
+	mostStored = 1 << 19
 )
 
-// levelsAhead is how many batches there are: one is read, one is visited, and two may be checked, which takes little longer
-// than to read one.
-const levelsAhead = 4
+// levelsAhead is how many batches there are: one is read, one is visited, some are checked, and the others make up for it that
+// cores come to these three at their own times.
+const levelsAhead = 8
 
 // sharing is how many names share the memory of one text: to make each on its own would take as long as to read and
 // check the chains, and if more did, a name that somebody keeps would keep all of those.
@@ -92,7 +92,9 @@ func (x levelScan) each(ctx context.Context, visit func(name string, at *level) 
 	return errors.New("reading in the background ended early")
 }
 
-func newLevelBatch() *levelBatch { return &levelBatch{checked: make(chan struct{}, 1)} }
+func newLevelBatch() *levelBatch {
+	return &levelBatch{page: levelPage{most: 256}, checked: make(chan struct{}, 1)}
+}
 
 // visit passes on what is in a batch, or what went wrong in making it.
 func (b *levelBatch) visit(visit func(name string, at *level) bool) (on bool, err error) {
@@ -108,9 +110,14 @@ func (b *levelBatch) visit(visit func(name string, at *level) bool) (on bool, er
 		names := string(b.names[start:some[len(some)-1].nameEnd])
 		for i := range some {
 			found := &some[i]
-			at.Epsilon, at.Response.index, at.event = found.epsilon, found.index, found.event
-			if found.index == aRow {
+			at.Epsilon, at.event = found.epsilon, found.event
+			switch {
+			case found.index == aRow:
 				at.Response, rows = value{bits: rows[0]}, rows[1:]
+			case at.Response.isUnary(): // the one before, in a damaged file
+				at.Response = value{index: found.index}
+			default:
+				at.Response.index = found.index
 			}
 			n := found.nameEnd - start
 			if !visit(names[:n], &at) {
@@ -167,7 +174,9 @@ func (r *levelReader) stop() {
 // read fills a batch with the records from a key on, as they are. What panics in the background goes on where it is
 // visited.
 func (x levelScan) read(ctx context.Context, b *levelBatch, from []byte) {
-	*b = levelBatch{stored: b.stored[:0], ends: b.ends[:0], next: b.next[:0], names: b.names[:0], levels: b.levels[:0], rows: b.rows[:0], page: b.page, checked: b.checked}
+	*b = levelBatch{
+		stored: b.stored[:0], ends: b.ends[:0], next: b.next[:0], names: b.names[:0], levels: b.levels[:0], rows: b.rows[:0], page: b.page, checked: b.checked,
+	}
 	defer func() { b.panic = recover() }()
 	b.err = x.ledger.view(ctx, func(s *state) error {
 		return s.Scan(bucketChains, from, func(key, value []byte) bool {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/store"
 	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
 )
 
 // samePick compares the two ways to decode a chain. It returns whether the faster one knew it.
@@ -92,6 +93,35 @@ func TestUnusualChainsAreLeftToTheDecoder(t *testing.T) {
 	}
 	if known < 10_000 || known > 45_000 {
 		t.Errorf("%d of 50,000 were known: the test compares little", known)
+	}
+}
+
+// A response is no row of bits because the one before was: in a damaged file both may stand next to each other.
+func TestRowsAndOthersInOneBatch(t *testing.T) {
+	row := func(ones ...int) value {
+		bits, err := rrchain.NewBits(3, ones...)
+		must(t, err)
+		return value{bits: bits}
+	}
+	want := []value{row(1), {}, {index: 2}, row(), row(0, 2), {index: 1}}
+	b, x := newLevelBatch(), levelScan{ledger: inMemory(t, Options{}), question: &question{number: 7}, current: true}
+	for i, response := range want {
+		key := chainKey(7, string('a'+rune(i)))
+		c := chain{enrolled: 1, levels: []level{newLevel(nano(t, 5), row(0), 1), newLevel(nano(t, 1e9), response, uint64(i))}}
+		b.stored = append(append(b.stored, key...), seal(bucketChains, key, c.encode())...)
+		b.ends = append(b.ends, storedRecord{len(key), len(b.stored)})
+	}
+	x.check(b)
+	var got []value
+	on, err := b.visit(func(name string, at *level) bool {
+		if name != string('a'+rune(len(got))) || at.event != uint64(len(got)) || at.Epsilon != nano(t, 1e9) {
+			t.Errorf("%q: %+v", name, at)
+		}
+		got = append(got, at.Response)
+		return true
+	})
+	if must(t, err); !on || !slices.Equal(got, want) {
+		t.Errorf("%v, not %v", got, want)
 	}
 }
 
