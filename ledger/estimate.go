@@ -252,11 +252,16 @@ func (t *tallying) add(name string, l *level) error {
 		}
 	}
 	t.last.Objects++
-	if t.question.encoding != Unary {
+	if l.Response.isUnary() {
+		t.addRow(l.Response.bits)
+	} else {
 		t.last.ByValue[l.Response.index]++
 	}
-	for v := range l.Response.bits.Ones() {
+	return nil
+}
+
+func (t *tallying) addRow(row rrchain.Bits) {
+	for v := range row.Ones() {
 		t.last.ByValue[v]++
 	}
-	return nil
 }

@@ -291,12 +291,6 @@ func (l *Ledger) chainState(s *state, number uint32, name string, o object) (out
 	return out, nil
 }
 
-func skipBuyers(d *decoder) {
-	for range d.count(1) {
-		d.uvarint32()
-	}
-}
-
 // Stats counts what is in the ledger.
 type Stats struct {
 	Objects   uint64 `json:"objects"`
