@@ -228,14 +228,13 @@ func (x *raise) asking(at time.Time) asking {
 	return asking{question: x.question, epsilon: x.request.Epsilon, at: at, hold: x.hold}
 }
 
-// assess says what the raise means for an object.
-func (x *raise) assess(s *state, name string, at time.Time) (subject, verdict, *Refusal, error) {
-	o, refusal, err := x.ledger.subject(s, x.question, name, x.request.Epsilon)
+// assess says what the raise means for an object, which it reads.
+func (x *raise) assess(s *state, name string, at time.Time, o *subject) (v verdict, refusal *Refusal, err error) {
+	*o, refusal, err = x.ledger.subject(s, x.question, name, x.request.Epsilon)
 	if err != nil || refusal != nil {
-		return o, 0, refusal, err
+		return 0, refusal, err
 	}
-	v, refusal, err := x.ledger.assess(s, o, x.asking(at))
-	return o, v, refusal, err
+	return x.ledger.assess(s, o, x.asking(at))
 }
 
 // decide draws for one part.
@@ -259,7 +258,8 @@ func (x *raise) decide(s *state, names []string) (part, error) {
 
 // answer adds to a part what the raise does with one object, unless it is refused. There is room on the page.
 func (x *raise) answer(s *state, name string, p *part, page *[]released) (*Refusal, error) {
-	o, v, refusal, err := x.assess(s, name, earlier(x.at, s.clock))
+	var o subject
+	v, refusal, err := x.assess(s, name, earlier(x.at, s.clock), &o)
 	if err != nil || refusal != nil {
 		return refusal, err
 	}
