@@ -103,7 +103,7 @@ type raise struct {
 	panel    panel
 	at       time.Time // when the survey began
 	hold     *hold
-	seen     *desk     // what the survey reads
+	seen     *desk     // what the survey reads; nil until there is a survey of its own
 	looked   *surveyed // what the snapshot in which the request was looked up says of its objects, if they are few
 	truths   told
 	rest     string // the first object whose truth was not kept, or ""
@@ -121,7 +121,7 @@ func (l *Ledger) newRaise(ctx context.Context, r RaiseRequest) (*raise, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &raise{ledger: l, request: r, seen: newPartDesk()}
+	x := &raise{ledger: l, request: r}
 	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (x *raise) prepare(ctx context.Context, behind string) (total int, err erro
 	}
 	survey := func() (surveyed, error) { return x.survey(ctx, behind) }
 	if !x.alone() {
-		view := overview{x: x, desks: [...]*desk{x.seen, newPartDesk()}}
+		view := overview{x: x, desks: [...]*desk{newPartDesk(), newPartDesk()}}
 		view.begin(ctx, behind)
 		defer func() { view.wait() }()
 		survey = func() (surveyed, error) { return view.next(ctx) }

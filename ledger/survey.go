@@ -39,6 +39,9 @@ func (x *raise) surveyPart(s *state, p *surveyed) error {
 		x.at = s.clock
 	}
 	if s.desk == nil {
+		if x.seen == nil {
+			x.seen = newPartDesk()
+		}
 		x.seen.clear()
 		s.desk = x.seen // each record is asked for more than once
 	}
