@@ -292,7 +292,7 @@ func (l *Ledger) commit(batch []*proposal) error {
 	events, last := uint64(0), uint64(0)
 	var edge *logtree.Edge
 	err := l.store.Update(func(w store.Writer) (err error) {
-		spool := &spool{into: w}
+		spool := &spool{into: w, direct: spoolSmall * len(batch)}
 		defer func() { err = errors.Join(err, spool.wait()) }()
 		now := l.clock()
 		if err := checkTime(now); err != nil {
