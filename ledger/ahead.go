@@ -28,12 +28,13 @@ type ahead struct {
 	holds []*hold // that were counted
 }
 
+func newAhead() *ahead {
+	return &ahead{desk: newPartDesk(), spare: newPartDesk(), stage: &stage{}, rest: &stage{}, chances: newChances()}
+}
+
 // begin begins with the part of a request behind another.
 func (a *ahead) begin(l *Ledger, b *bulk, behind leaving) {
 	a.wait()
-	if a.desk == nil {
-		a.desk, a.spare, a.stage, a.rest, a.chances = newPartDesk(), newPartDesk(), &stage{}, &stage{}, newChances()
-	}
 	a.desk, a.spare, a.stage, a.rest = a.spare, a.desk, a.rest, a.stage
 	a.desk.clear()
 	a.behind, a.upTo, a.made, a.done = behind, 0, nil, make(chan struct{})
@@ -84,7 +85,7 @@ func (a *ahead) look(l *Ledger, b *bulk, r store.Reader) error {
 
 // wait waits until nothing is going on.
 func (a *ahead) wait() {
-	if a.done != nil {
+	if a != nil && a.done != nil {
 		<-a.done
 	}
 }
@@ -93,6 +94,7 @@ func (a *ahead) wait() {
 func (a *ahead) own(first, last uint64) {
 	a.wait()
 	switch {
+	case a == nil:
 	case a.events >= last:
 		a.upTo = a.events
 	case a.events+1 == first:
@@ -110,12 +112,12 @@ func (a *ahead) holdsStill(l *Ledger, s *state) bool {
 
 // next returns the part behind an object as it was made, or decides it.
 func (b *bulk) next(l *Ledger, s *state, st *standing) (ending, *made, error) {
-	a := &b.ahead
+	a := b.ahead
 	a.wait()
 	var names []string
 	var last bool
 	var err error
-	found := a.done != nil && a.err == nil && a.behind.cursor == st.cursor && a.upTo == s.counters.events
+	found := a != nil && a.done != nil && a.err == nil && a.behind.cursor == st.cursor && a.upTo == s.counters.events
 	switch {
 	case found && a.holdsStill(l, s):
 		return a.made.ending, a.made, nil

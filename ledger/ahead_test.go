@@ -318,6 +318,39 @@ func TestASpoolHidesNothing(t *testing.T) {
 	}))
 }
 
+// What many small requests make is put without anything in the background, but not what a long one makes beside them.
+func TestASpoolPutsWhatIsSmallItself(t *testing.T) {
+	const small = 3 * spoolSize
+	memory := &storetest.Memory{}
+	must(t, memory.Update(func(w store.Writer) error {
+		s := spoolTo(w, 1<<30, nil)
+		s.direct = small
+		for round := range 2 { // after it has put everything, it begins anew
+			for i := range 2 * small {
+				must(t, s.Put("b", fmt.Appendf(nil, "%d %05d", round, i), []byte{1}))
+				if begun := s.work != nil; begun != (i+1 >= small) {
+					t.Fatalf("after %d records something runs in the background: %v", i+1, begun)
+				}
+			}
+			must(t, s.settle())
+		}
+		seen := 0
+		must(t, s.Scan("b", nil, func(_, _ []byte) bool { seen++; return true }))
+		if seen != 2*2*small {
+			t.Errorf("%d records, want %d", seen, 2*2*small)
+		}
+		return s.wait()
+	}))
+	disk := errors.New("disk full")
+	wantErr(t, memory.Update(func(w store.Writer) error {
+		s := spoolTo(w, 1, func() error { return disk })
+		s.direct = 20 * spoolSize
+		must(t, spooled10(s))
+		wantErr(t, s.settle(), disk)
+		return s.wait()
+	}), disk)
+}
+
 func TestASpoolTellsOfFailures(t *testing.T) {
 	disk := errors.New("disk full")
 	for name, read := range map[string]func(*spool) error{

@@ -70,7 +70,7 @@ const (
 
 // assess decides, from budgets and recorded levels alone, what a request means for an object. It
 // never looks at the truth, so a refusal tells nothing about it.
-func (l *Ledger) assess(s *state, x subject, ask asking) (verdict, *Refusal, error) {
+func (l *Ledger) assess(s *state, x *subject, ask asking) (verdict, *Refusal, error) {
 	if _, recorded := x.chain.at(ask.epsilon); recorded {
 		return reused, nil, nil
 	}
@@ -94,7 +94,7 @@ type charge struct {
 
 // checkBudget returns why a charge would break the ceiling of an object's chain, or the object's cap,
 // or nil. What others hold counts as spent.
-func (l *Ledger) checkBudget(s *state, x subject, ask charge) (*Refusal, error) {
+func (l *Ledger) checkBudget(s *state, x *subject, ask charge) (*Refusal, error) {
 	held, err := l.heldBudget(s, x, ask)
 	if err != nil {
 		return nil, err

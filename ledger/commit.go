@@ -29,8 +29,7 @@ type proposal struct {
 	recorded    func(*state) error // called, unless nil, when its changes are made and only to be written
 	first, last uint64             // its events, once committed
 	err         error
-	done        chan struct{} // closed when it is settled; nil if it led at once, and nobody waits
-	lead        chan struct{} // gets a token when it is to lead; likewise
+	turn        chan bool // gets true when it is to lead, or false when it is settled by another; nil if it led at once
 }
 
 // committer is the queue of proposals.
@@ -142,7 +141,7 @@ func (c *committer) enter(p *proposal) (lead bool, err error) {
 		return false, err
 	}
 	if lead = !c.leading; !lead {
-		p.done, p.lead = make(chan struct{}), make(chan struct{}, 1)
+		p.turn = make(chan bool, 1)
 	}
 	c.queue = append(c.queue, p)
 	c.leading = true
@@ -164,7 +163,7 @@ func (c *committer) handOver() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.leading = len(c.queue) > 0; c.leading {
-		c.queue[0].lead <- struct{}{}
+		c.queue[0].turn <- true
 	} else if c.closed {
 		c.wake() // close waits for this, and nobody else: readers need not be disturbed
 	}
@@ -182,7 +181,7 @@ func (c *committer) withdraw(p *proposal) bool {
 		return false
 	}
 	select {
-	case <-p.lead: // it had been told to lead and will not
+	case <-p.turn: // it had been told to lead and will not
 		c.handOver()
 	default:
 	}
@@ -237,16 +236,16 @@ func (l *Ledger) propose(ctx context.Context, p *proposal) (first, last uint64, 
 // withdrawn because ctx ended.
 func (l *Ledger) await(ctx context.Context, p *proposal) bool {
 	select {
-	case <-p.done:
-		return true
-	case <-p.lead:
-		l.lead()
+	case lead := <-p.turn:
+		if lead {
+			l.lead()
+		}
 		return true
 	case <-ctx.Done():
 		if l.commits.withdraw(p) {
 			return false
 		}
-		<-p.done
+		<-p.turn
 		return true
 	}
 }
@@ -278,8 +277,8 @@ func settle(batch []*proposal, err error) {
 			// Also of those refused: they may have been refused because of changes that are not there.
 			p.first, p.last, p.err = 0, 0, err
 		}
-		if p.done != nil {
-			close(p.done)
+		if p.turn != nil {
+			p.turn <- false // there is room: the leader, who does not read it, has taken out what was there
 		}
 	}
 }
@@ -293,7 +292,7 @@ func (l *Ledger) commit(batch []*proposal) error {
 	events, last := uint64(0), uint64(0)
 	var edge *logtree.Edge
 	err := l.store.Update(func(w store.Writer) (err error) {
-		spool := &spool{into: w}
+		spool := &spool{into: w, direct: spoolSmall * len(batch)}
 		defer func() { err = errors.Join(err, spool.wait()) }()
 		now := l.clock()
 		if err := checkTime(now); err != nil {

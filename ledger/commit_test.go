@@ -212,11 +212,11 @@ func TestACallerWhoseContextEndsDuringItsCommitWaits(t *testing.T) {
 
 // Who was told to lead and quits instead passes the lead on.
 func TestAQuitterPassesTheLeadOn(t *testing.T) {
-	waiting := func() *proposal { return &proposal{done: make(chan struct{}), lead: make(chan struct{}, 1)} }
+	waiting := func() *proposal { return &proposal{turn: make(chan bool, 1)} }
 	first, second := waiting(), waiting()
 	c := &committer{leading: true, queue: []*proposal{first, second}}
-	first.lead <- struct{}{}
-	if !c.withdraw(first) || len(second.lead) != 1 {
+	first.turn <- true
+	if !c.withdraw(first) || len(second.turn) != 1 {
 		t.Error("nobody leads")
 	}
 	if !c.withdraw(second) || c.leading {

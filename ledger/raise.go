@@ -106,7 +106,7 @@ type raise struct {
 	panel    panel
 	at       time.Time // when the survey began
 	hold     *hold
-	seen     *desk     // what the survey reads
+	seen     *desk     // what the survey reads; nil until there is a survey of its own
 	looked   *surveyed // what the snapshot in which the request was looked up says of its objects, if they are few
 	truths   told
 	rest     string // the first object whose truth was not kept, or ""
@@ -124,7 +124,7 @@ func (l *Ledger) newRaise(ctx context.Context, r RaiseRequest) (*raise, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &raise{ledger: l, request: r, seen: newPartDesk()}
+	x := &raise{ledger: l, request: r}
 	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func (x *raise) prepare(ctx context.Context, behind string) (total int, err erro
 	}
 	survey := func() (surveyed, error) { return x.survey(ctx, behind) }
 	if !x.alone() {
-		view := overview{x: x, desks: [...]*desk{x.seen, newPartDesk()}}
+		view := overview{x: x, desks: [...]*desk{newPartDesk(), newPartDesk()}}
 		view.begin(ctx, behind)
 		defer func() { view.wait() }()
 		survey = func() (surveyed, error) { return view.next(ctx) }
@@ -231,14 +231,13 @@ func (x *raise) asking(at time.Time) asking {
 	return asking{question: x.question, epsilon: x.request.Epsilon, at: at, hold: x.hold}
 }
 
-// assess says what the raise means for an object.
-func (x *raise) assess(s *state, name string, at time.Time) (subject, verdict, *Refusal, error) {
-	o, refusal, err := x.ledger.subject(s, x.question, name, x.request.Epsilon)
+// assess says what the raise means for an object, which it reads.
+func (x *raise) assess(s *state, name string, at time.Time, o *subject) (v verdict, refusal *Refusal, err error) {
+	*o, refusal, err = x.ledger.subject(s, x.question, name, x.request.Epsilon)
 	if err != nil || refusal != nil {
-		return o, 0, refusal, err
+		return 0, refusal, err
 	}
-	v, refusal, err := x.ledger.assess(s, o, x.asking(at))
-	return o, v, refusal, err
+	return x.ledger.assess(s, o, x.asking(at))
 }
 
 // decide draws for one part.
@@ -262,7 +261,8 @@ func (x *raise) decide(s *state, names []string) (part, error) {
 
 // answer adds to a part what the raise does with one object, unless it is refused. There is room on the page.
 func (x *raise) answer(s *state, name string, p *part, page *[]released) (*Refusal, error) {
-	o, v, refusal, err := x.assess(s, name, earlier(x.at, s.clock))
+	var o subject
+	v, refusal, err := x.assess(s, name, earlier(x.at, s.clock), &o)
 	if err != nil || refusal != nil {
 		return refusal, err
 	}

@@ -462,7 +462,7 @@ type bulk struct {
 	// prepare looks at the whole panel behind the object named, before anything is written, and may
 	// refuse. It returns the number of objects it found.
 	prepare func(ctx context.Context, behind string) (int, error)
-	ahead   ahead // what is made of the next part while one is committed
+	ahead   *ahead // what is made of the next part while one is committed; nil if no other part came yet
 	// ready, if set, looks at the objects of the next part, before it is decided.
 	ready func(ctx context.Context, behind string) error
 	// decide makes the changes for the objects of one part. Who belongs to it may have changed since
@@ -557,7 +557,7 @@ func (l *Ledger) attempt(ctx context.Context, b *bulk) (outcome, error) {
 
 // runParts carries out what is left of a request over so many objects, and adds it to what came of it before.
 func (l *Ledger) runParts(ctx context.Context, b *bulk, st *standing, total int, into *outcome) error {
-	defer b.ahead.wait()
+	defer func() { b.ahead.wait() }()
 	for done := 0; !st.done; {
 		if b.ready != nil { // nothing is made ahead now
 			if err := b.ready(ctx, st.cursor); err != nil {
@@ -617,10 +617,14 @@ func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, into *outco
 		}
 		left, err := s.leave(b.key)
 		left.cursor, left.dealt, left.first = e.cursor, e.end.done, e.end.first
-		if err == nil {
-			b.ahead.begin(l, b, left)
+		if err != nil {
+			return err
 		}
-		return err
+		if b.ahead == nil {
+			b.ahead = newAhead()
+		}
+		b.ahead.begin(l, b, left)
+		return nil
 	}
 	_, last, err := l.propose(ctx, p)
 	if err != nil {

@@ -8,9 +8,11 @@ import (
 
 // spool is a writer that puts records in the background, while the transaction goes on to make others. Whoever reads, or
 // deletes, waits until everything is put: so nobody sees a difference, and the store is never used by two at a time.
-// A transaction of few records starts nothing in the background.
+// A transaction of small requests starts nothing in the background: where many callers wait, the other processors are busy
+// with what these ask for next.
 type spool struct {
 	into    store.Writer
+	direct  int            // how many records are put without anything in the background
 	records []spooled      // not handed over yet
 	work    chan []spooled // nil if nothing runs in the background
 	free    chan []spooled // memory to be used again
@@ -31,6 +33,7 @@ const (
 	spoolSize  = 256
 	spoolDepth = 8
 	spoolFirst = 12 // room at first: a release alone has so few
+	spoolSmall = 8  // a request about one object has no more, but for what a transaction writes once
 )
 
 func (s *spool) Put(bucket string, key, value []byte) error {
@@ -39,7 +42,7 @@ func (s *spool) Put(bucket string, key, value []byte) error {
 		s.records = make([]spooled, 0, spoolFirst)
 	}
 	s.records = append(s.records, spooled{bucket, key, value})
-	if len(s.records) < spoolSize {
+	if len(s.records) < spoolSize || s.work == nil && len(s.records) < s.direct {
 		return nil
 	}
 	if s.work == nil {

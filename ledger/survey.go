@@ -39,6 +39,9 @@ func (x *raise) surveyPart(s *state, p *surveyed) error {
 		x.at = s.clock
 	}
 	if s.desk == nil {
+		if x.seen == nil {
+			x.seen = newPartDesk()
+		}
 		x.seen.clear()
 		s.desk = x.seen // each record is asked for more than once
 	}
@@ -56,8 +59,9 @@ func (x *raise) surveyPart(s *state, p *surveyed) error {
 func (x *raise) surveyNames(s *state, names []string, p *surveyed) error {
 	p.objects = len(names)
 	p.needy, p.bound = make([]string, 0, len(names)), make([]*tag, 0, len(names))
+	var o subject
 	for _, name := range names {
-		o, v, refusal, err := x.assess(s, name, x.at)
+		v, refusal, err := x.assess(s, name, x.at, &o)
 		switch {
 		case err != nil:
 			return err

@@ -69,7 +69,9 @@ func (p *views) take(l *Ledger) *viewing {
 }
 
 func (p *views) giveBack(v *viewing) {
-	v.fn, v.state = nil, state{draft: draft{encoder: encoder{v.state.draft.buf}}} // the buffer, for keys
+	keys := v.state.draft.buf
+	v.fn, v.state = nil, state{}
+	v.state.draft.buf = keys // it is used again
 	p.idle.Put(v)
 }
 
@@ -77,8 +79,7 @@ func (p *views) giveBack(v *viewing) {
 func (v *viewing) runOn(r store.Reader) error {
 	s, l := &v.state, v.ledger
 	s.Reader = r
-	var err error
-	if s.counters, err = l.views.countersOf(s); err != nil {
+	if err := l.views.readCounters(s); err != nil {
 		return err
 	}
 	s.durable = s.counters
@@ -90,23 +91,29 @@ func (v *viewing) runOn(r store.Reader) error {
 	return v.fn(s)
 }
 
-// countersOf returns the counters of a snapshot. As long as their record has the same bytes as that of an earlier one,
+// readCounters reads the counters of a snapshot. As long as their record has the same bytes as that of an earlier one,
 // they were checked and decoded before.
-func (p *views) countersOf(s *state) (counters, error) {
+func (p *views) readCounters(s *state) error {
 	k := s.draft.key()
 	k.buf = append(k.buf, keyCounters...)
 	record, err := s.Get(bucketMeta, k.buf)
 	if err != nil {
-		return counters{}, err
+		return err
 	}
-	if last := p.counters.Load(); last != nil && bytes.Equal(last.record, record) {
-		return last.counters, nil
+	last := p.counters.Load()
+	if last == nil || !bytes.Equal(last.record, record) {
+		if last, err = decodeStored(s, record, k.buf); err != nil {
+			return err
+		}
+		p.counters.Store(last)
 	}
-	c, _, err := lookup(s, bucketMeta, k.buf, decodeCounters)
-	if err == nil {
-		p.counters.Store(&storedCounters{bytes.Clone(record), c})
-	}
-	return c, err
+	s.counters = last.counters
+	return nil
+}
+
+func decodeStored(s *state, record, key []byte) (*storedCounters, error) {
+	c, _, err := decodeRecord(bucketMeta, key, record, decodeCounters)
+	return &storedCounters{bytes.Clone(record), c}, err
 }
 
 func (p *views) takeObject() *objectReader {
