@@ -212,6 +212,7 @@ func (e *readEvent) read(number uint64, payload []byte, sealed bool, w *written,
 		e.leaf, e.hashes = w.write(&e.entry.event).leaf(), e.entry.hashes
 		return
 	}
+	e.leaf = tlog.Hash{}
 	d := &decoder{rest: payload[max(0, len(payload)-tlog.HashSize*logtree.Completes(e.number-1)):]}
 	if hashes := decodeHashes(d, e.number, nil); d.done() == nil {
 		e.hashes = hashes

@@ -239,21 +239,24 @@ func (t *table) space(size int) (page, from int) {
 	return t.page, 0
 }
 
-// grow makes a larger index.
+// grow makes a larger index. It goes through the pairs as they stand: in the order of the former index the processor would wait
+// for each of them.
 func (t *table) grow() {
-	former := t.slots
-	t.slots = make([]slot, max(t.least, 64, 2*len(former)))
+	t.slots = make([]slot, max(t.least, 64, 2*len(t.slots)))
 	mask := len(t.slots) - 1
-	for _, s := range former {
-		if s == 0 {
-			continue
+	for page, b := range t.pages {
+		for from := 0; from < len(b); {
+			pair := framed(b[from:])
+			if !pair.is(flagMoved) {
+				hash := maphash.Bytes(t.seed, pair.key())
+				at := int(hash) & mask
+				for t.slots[at] != 0 {
+					at = (at + 1) & mask
+				}
+				t.slots[at] = slotOf(place(page)<<offsetBits|place(from), hash)
+			}
+			from += head + len(pair.key()) + pair.room()
 		}
-		hash := maphash.Bytes(t.seed, t.at(s.place()).key())
-		at := int(hash) & mask
-		for t.slots[at] != 0 {
-			at = (at + 1) & mask
-		}
-		t.slots[at] = s
 	}
 }
 
