@@ -214,10 +214,18 @@ func applyEnrolled(s *state, c *enrolled, number uint64) error {
 	if err := s.putObject(c.object, o); err != nil {
 		return err
 	}
-	if err := s.putNumber(bucketObjects, memberKey(c.object, c.question), c.question); err != nil {
+	if err := s.writeMember(c.object, c.question); err != nil {
 		return err
 	}
 	return s.putChain(c.question, c.object, ch)
+}
+
+// writeMember lists a question of an object.
+func (s *state) writeMember(name string, question uint32) error {
+	k := s.draft.key()
+	k.buf = appendMemberKey(k.buf, name, question)
+	s.draft.value().u32(question)
+	return s.write(bucketObjects)
 }
 
 func (s *state) checkEnrolled(c *enrolled) error {

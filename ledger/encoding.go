@@ -103,7 +103,13 @@ func (c *enrolled) encode(e *encoder) {
 }
 
 func decodeEnrolled(d *decoder) change {
-	return &enrolled{object: d.text(), question: d.u32(), policy: d.u32(), noise: d.u32(), cap: d.epsilon()}
+	c := &enrolled{}
+	c.decode(d)
+	return c
+}
+
+func (c *enrolled) decode(d *decoder) {
+	*c = enrolled{object: d.text(), question: d.u32(), policy: d.u32(), noise: d.u32(), cap: d.epsilon()}
 }
 
 func (c *released) encode(e *encoder) {

@@ -118,7 +118,7 @@ func decodeEntry(number uint64, payload []byte) (logged, error) {
 	return n, nil
 }
 
-// read reads the record of an event. It uses the memory of the hashes that n had before, and of a response.
+// read reads the record of an event. It uses the memory of the hashes that n had before, and of its change.
 func (n *logged) read(number uint64, payload []byte, t *texts) error {
 	d := &decoder{rest: payload}
 	before := n.change
@@ -162,22 +162,20 @@ func decodeHashes(d *decoder, number uint64, into []tlog.Hash) []tlog.Hash {
 	return hashes
 }
 
-// decode reads what an event says; hidden is nil if that is erased. Most events are responses: one that was there before is
-// overwritten by the next.
+// decode reads what an event says; hidden is nil if that is erased. Most events are responses and enrolments: one that was
+// there before is overwritten by the next.
 func (ev *event) decode(public, hidden *decoder) error {
-	spare, _ := ev.change.(*released)
+	spare := ev.change
 	ev.change = nil
 	if version := public.u8(); public.err == nil && version != eventVersion {
 		return fmt.Errorf("%w (event version %d)", ErrVersion, version)
 	}
 	k := kind(public.u8())
 	ev.time = public.time()
-	if k == kindReleased && hidden != nil && spare != nil {
-		spare.decode(hidden)
-		ev.change = spare
-	} else {
-		ev.change = decodeChange(public, hidden, k)
+	if hidden == nil || !decodeOver(spare, hidden, k) {
+		spare = decodeChange(public, hidden, k)
 	}
+	ev.change = spare
 	if err := public.done(); err != nil {
 		return err
 	}
@@ -185,6 +183,23 @@ func (ev *event) decode(public, hidden *decoder) error {
 		return nil
 	}
 	return hidden.done()
+}
+
+// decodeOver decodes a change over another one of its kind, if it knows how to.
+func decodeOver(spare change, hidden *decoder, k kind) bool {
+	switch c := spare.(type) {
+	case *released:
+		if k == kindReleased {
+			c.decode(hidden)
+			return true
+		}
+	case *enrolled:
+		if k == kindEnrolled {
+			c.decode(hidden)
+			return true
+		}
+	}
+	return false
 }
 
 // erase returns the entry without what it hides, and without the way to other events about the object.

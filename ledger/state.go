@@ -193,7 +193,11 @@ func appendObjectKey(key []byte, name string) []byte { return append(append(key,
 
 // memberKey lists a question of an object right behind the object.
 func memberKey(name string, question uint32) []byte {
-	return binary.BigEndian.AppendUint32(objectKey(name), question)
+	return appendMemberKey(make([]byte, 0, len(name)+5), name, question)
+}
+
+func appendMemberKey(key []byte, name string, question uint32) []byte {
+	return binary.BigEndian.AppendUint32(appendObjectKey(key, name), question)
 }
 
 // chainKey puts all chains of a question together, in the order of the objects' names.
@@ -263,7 +267,7 @@ func (s *state) readObject(name string, o *object) (found bool, err error) {
 
 // stranger returns what the log has about somebody who was never enrolled.
 func (s *state) stranger(name string) (stranger, bool, error) {
-	return lookup(s, bucketStrangers, []byte(name), decodeStranger)
+	return lookup(s, bucketStrangers, append(s.draft.lookup(), name...), decodeStranger)
 }
 
 func (s *state) putObject(name string, o object) error {

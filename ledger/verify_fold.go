@@ -207,11 +207,12 @@ func (b *eventBatch) decode(head uint32) {
 // read reads as much of an event as can be read. One whose checksum alone is wrong is read all the same:
 // whether it is what it was, the tree tells.
 func (e *readEvent) read(number uint64, payload []byte, sealed bool, w *written, t *texts) {
-	*e = readEvent{number: number, entry: logged{event: event{change: e.entry.change}, hashes: e.entry.hashes}, damaged: !sealed}
+	e.number, e.hashes, e.damaged = number, nil, !sealed
 	if e.invalid = e.entry.read(e.number, payload, t); e.invalid == nil {
 		e.leaf, e.hashes = w.write(&e.entry.event).leaf(), e.entry.hashes
 		return
 	}
+	e.leaf = tlog.Hash{}
 	d := &decoder{rest: payload[max(0, len(payload)-tlog.HashSize*logtree.Completes(e.number-1)):]}
 	if hashes := decodeHashes(d, e.number, nil); d.done() == nil {
 		e.hashes = hashes
@@ -326,6 +327,9 @@ func (a *auditor) prefetch(b *eventBatch) {
 				a.scratch.Expect(bucketChains, appendChainKey(a.fold.draft.lookup(), question, name))
 			}
 			a.scratch.Expect(bucketObjects, appendObjectKey(a.fold.draft.lookup(), name))
+			if e.entry.change.kind() == kindEnrolled {
+				a.scratch.Expect(bucketObjects, appendMemberKey(a.fold.draft.lookup(), name, question))
+			}
 		}
 	}
 	a.scratch.Prefetch()

@@ -86,3 +86,22 @@ func TestALikelyPairMayBeAnother(t *testing.T) {
 		}
 	}
 }
+
+// A pair that is found by the first bits of a hash alone is not taken for one that is not there.
+func TestALikelyPairMayNotBeThere(t *testing.T) {
+	s := open(t, t.TempDir(), 1<<20)
+	check(t, s.Put("b", []byte("key"), []byte("value")))
+	s.locate("b", []byte("key"))
+	p, _ := s.table.placeOf(s.key, s.hash)
+	s.locate("b", []byte("ghost"))
+	at, _ := s.table.find(s.key, s.hash)
+	s.table.slots[at] = slotOf(p, s.hash) // as if the hash of the one began like that of the other
+	s.Expect("b", []byte("ghost"))
+	s.Prefetch()
+	if e := s.expected.all[0]; e.known == unknown || e.place != p {
+		t.Fatalf("%+v: the test shows nothing", e)
+	}
+	if got, err := s.Get("b", []byte("ghost")); err != nil || got != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}

@@ -94,9 +94,10 @@ type writer struct {
 	out    *bufio.Writer
 	seed   maphash.Seed
 	block  []byte
-	until  int   // the length at which the block ends
-	size   int64 // expected of the run
-	budget int   // for the index
+	until  int      // the length at which the block ends
+	size   int64    // expected of the run
+	budget int      // for the index
+	hashes []uint64 // of keys that the filter does not have yet
 }
 
 // newWriter begins a run of at most about size bytes and count pairs that may hold budget bytes in
@@ -134,9 +135,21 @@ func (w *writer) add(key, value []byte) error {
 		w.block = binary.AppendUvarint(w.block, uint64(len(value))+1)
 		w.block = append(append(w.block, key...), value...)
 	}
-	r.filter.has(maphash.Bytes(w.seed, key), true)
+	if w.hashes = append(w.hashes, maphash.Bytes(w.seed, key)); len(w.hashes) == together {
+		w.filterSome()
+	}
 	r.count++
 	return nil
+}
+
+// together is how many keys are put into the filter together: so the processor waits for many of its lines at once.
+const together = 64
+
+func (w *writer) filterSome() {
+	for _, hash := range w.hashes {
+		w.run.filter.has(hash, true)
+	}
+	w.hashes = w.hashes[:0]
 }
 
 // addAll adds the pairs of cursors. Deleted ones are left out if they are the oldest: then there is nothing that they hide.
@@ -167,6 +180,7 @@ func (w *writer) flush() error {
 }
 
 func (w *writer) finish() error {
+	w.filterSome()
 	return errors.Join(w.flush(), w.out.Flush())
 }
 
@@ -223,7 +237,10 @@ type cursor struct {
 // get returns the value of a key of a run, nil if it was deleted. The value lasts until the cursor is used again. It
 // goes on from where it stands if the key is in the same block and not before that.
 func (c *cursor) get(key []byte) (value []byte, found bool, err error) {
-	at := c.run.blockOf(key)
+	at := c.block - 1
+	if at < 0 || !c.run.mayHold(at, key) {
+		at = c.run.blockOf(key)
+	}
 	if c.block != at+1 || c.key == nil || bytes.Compare(c.key, key) > 0 {
 		if c.block != at+1 || c.buf == nil {
 			c.block, c.key = 0, nil
@@ -250,6 +267,11 @@ func (c *cursor) get(key []byte) (value []byte, found bool, err error) {
 // blockOf returns the block that a key is in, if it is in the run.
 func (r *run) blockOf(key []byte) int {
 	return max(0, sort.Search(len(r.index), func(i int) bool { return r.index[i].first > string(key) })-1)
+}
+
+// mayHold tells whether a key is in a block, if it is in the run.
+func (r *run) mayHold(block int, key []byte) bool {
+	return (block == 0 || r.index[block].first <= string(key)) && (block+1 == len(r.index) || string(key) < r.index[block+1].first)
 }
 
 // seek moves to the first key not below from.

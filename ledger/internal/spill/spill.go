@@ -44,7 +44,7 @@ type Scratch struct {
 	open     bool
 	buckets  []string // numbered as they are first written to; there are few
 	table    table
-	fresh    []place   // dirty pairs of the table that are not in order yet, where they stand or stood once
+	fresh    [][]place // by bucket, dirty pairs of the table that are not in order yet, where they stand or stood once
 	order    [][]place // the others, each part sorted and much larger than the next
 	runs     []*run    // oldest first
 	scanning int
@@ -175,19 +175,27 @@ func (s *Scratch) Expect(bucket string, key []byte) {
 	}
 }
 
-// Prefetch brings what is expected from memory to the processor. It changes nothing. The processor waits for many pairs
-// at once here, as none of them depends on another; whoever asks for one after the other waits for each.
+// Prefetch brings what is expected from memory to the processor. It changes nothing. The processor waits for many loads at
+// once, as long as it need not know what one brought to find the next, nor to tell how to go on. So first come the places
+// in the index of all keys, then the pairs that stand there, and only then a look at what was found.
 func (s *Scratch) Prefetch() {
-	for i := range s.expected.all {
-		e := &s.expected.all[i]
-		touched, p, found := s.table.touch(e.hash)
-		s.touched ^= touched
-		if found {
+	all := s.expected.all
+	for i := range all {
+		s.touched ^= s.table.touchSlot(all[i].hash)
+	}
+	for i := range all {
+		e := &all[i]
+		if p, found := s.table.likely(e.hash); found {
 			e.place, e.known = p, likely
-			continue
 		}
-		for _, r := range s.runs {
-			s.touched ^= byte(r.filter.lineOf(e.hash)[0])
+	}
+	for i := range all {
+		if e := &all[i]; e.known == likely {
+			s.touched ^= s.table.at(e.place)[0]
+		} else {
+			for _, r := range s.runs {
+				s.touched ^= byte(r.filter.lineOf(e.hash)[0])
+			}
 		}
 	}
 	s.expected.complete = true
@@ -243,7 +251,7 @@ func (s *Scratch) set(value []byte) error {
 		p, fresh = s.table.set(s.key, s.hash, value, true)
 	}
 	if fresh {
-		s.fresh = append(s.fresh, p)
+		s.note(p)
 	}
 	if s.table.held <= s.room() {
 		return nil
@@ -308,7 +316,7 @@ func (s *Scratch) spill() error {
 	s.table.clear()
 	s.expected.forget()
 	clear(s.cursors)
-	s.fresh, s.order = s.fresh[:0], nil
+	s.order = nil
 	return closeAll(merged)
 }
 
@@ -389,15 +397,27 @@ func (w *Walk) Next() (key, value []byte, err error) {
 // Close ends the scan. It is called once.
 func (w *Walk) Close() { w.state.scanning-- }
 
+// note notes that the pair with s.key, in this place, is not in order yet.
+func (s *Scratch) note(p place) {
+	bucket := int(binary.BigEndian.Uint32(s.key))
+	for len(s.fresh) <= bucket {
+		s.fresh = append(s.fresh, nil)
+	}
+	s.fresh[bucket] = append(s.fresh[bucket], p)
+}
+
 // arrange puts fresh pairs in order. Parts that are not much larger than the new one are merged
 // with it, so that scans between writes do not sort everything anew.
 func (s *Scratch) arrange() {
-	if len(s.fresh) == 0 {
+	var part []place
+	for bucket, places := range s.fresh { // keys begin with the number of their bucket
+		s.table.sort(places)
+		part = append(part, places...)
+		s.fresh[bucket] = places[:0]
+	}
+	if len(part) == 0 {
 		return
 	}
-	part := slices.Clone(s.fresh)
-	s.fresh = s.fresh[:0]
-	s.table.sort(part)
 	for n := len(s.order); n > 0 && len(s.order[n-1]) <= ratio*len(part); n-- {
 		part = s.table.merge(s.order[n-1], part)
 		s.order = s.order[:n-1]

@@ -587,3 +587,39 @@ func BenchmarkScan(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1e6, "ns/pair")
 }
+
+// The index is made anew as the table grows: from pairs of which some have moved, and some are deleted.
+func TestTheIndexGrowsAfterPairsHaveMoved(t *testing.T) {
+	s, m := open(t, t.TempDir(), 1<<20), model{"b": {}}
+	put := func(i, size int) {
+		key, value := fmt.Sprintf("key %d", i), bytes.Repeat([]byte{byte(i)}, size)
+		check(t, s.Put("b", []byte(key), value))
+		m["b"][key] = string(value)
+	}
+	for size := 1; size < 200; size *= 4 {
+		for i := range 500 {
+			put(i, size)
+		}
+	}
+	for i := 0; i < 500; i += 7 {
+		key := fmt.Sprintf("key %d", i)
+		check(t, s.Delete("b", []byte(key)))
+		delete(m["b"], key)
+	}
+	slots, pages := len(s.table.slots), len(s.table.pages)
+	for i := 500; i < 3000; i++ {
+		put(i, 10)
+		if i%2 == 0 {
+			put(i%500, 1+i%300)
+		}
+	}
+	if len(s.table.slots) == slots || len(s.table.pages) == pages || len(s.runs) > 0 {
+		t.Fatalf("%d slots, %d pages and %d runs: the test shows little", len(s.table.slots), len(s.table.pages), len(s.runs))
+	}
+	for key, want := range m["b"] {
+		if got, err := s.Get("b", []byte(key)); err != nil || string(got) != want {
+			t.Fatalf("%s is %d bytes, want %d, or others, %v", key, len(got), len(want), err)
+		}
+	}
+	checkAll(t, s, m)
+}

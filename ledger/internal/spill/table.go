@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"hash/maphash"
-	"maps"
 	"slices"
 )
 
@@ -111,19 +110,26 @@ func (t *table) find(key []byte, hash uint64) (at int, found bool) {
 	}
 }
 
-// touch reads something of the pair with a hash, if there seems to be one, and tells where that stands.
-func (t *table) touch(hash uint64) (some byte, p place, found bool) {
+// touchSlot reads where the index would hold a hash.
+func (t *table) touchSlot(hash uint64) byte {
+	if len(t.slots) == 0 {
+		return 0
+	}
+	return byte(t.slots[int(hash)&(len(t.slots)-1)])
+}
+
+// likely returns where the pair with a hash seems to stand, if there seems to be one.
+func (t *table) likely(hash uint64) (p place, found bool) {
 	if t.count == 0 {
-		return 0, 0, false
+		return 0, false
 	}
 	mask := len(t.slots) - 1
 	for at := int(hash) & mask; t.slots[at] != 0; at = (at + 1) & mask {
 		if uint64(t.slots[at])>>placeBits == hash>>placeBits {
-			p := t.slots[at].place()
-			return t.at(p)[0], p, true
+			return t.slots[at].place(), true
 		}
 	}
-	return 0, 0, false
+	return 0, false
 }
 
 func (s slot) place() place { return place(s&(1<<placeBits-1)) - 1 }
@@ -206,8 +212,15 @@ func (t *table) add(key, value []byte, room int, flags uint32) place {
 	return place(page)<<offsetBits | place(from)
 }
 
-// roomFor returns how much room a value is given: at least that of the place where it moves to.
-func roomFor(value []byte) int { return max(8, len(value)+len(value)/4) }
+// roomFor returns how much room a value is given: at least that of the place where it moves to. Those of a few bytes do not
+// grow, for they are numbers; most others do, and to move one costs more than room.
+func roomFor(value []byte) int {
+	const few, more = 8, 24
+	if len(value) <= few {
+		return few
+	}
+	return len(value) + more
+}
 
 // space makes room for a pair of a size, which is not cleared.
 func (t *table) space(size int) (page, from int) {
@@ -226,21 +239,24 @@ func (t *table) space(size int) (page, from int) {
 	return t.page, 0
 }
 
-// grow makes a larger index.
+// grow makes a larger index. It goes through the pairs as they stand: in the order of the former index the processor would wait
+// for each of them.
 func (t *table) grow() {
-	former := t.slots
-	t.slots = make([]slot, max(t.least, 64, 2*len(former)))
+	t.slots = make([]slot, max(t.least, 64, 2*len(t.slots)))
 	mask := len(t.slots) - 1
-	for _, s := range former {
-		if s == 0 {
-			continue
+	for page, b := range t.pages {
+		for from := 0; from < len(b); {
+			pair := framed(b[from:])
+			if !pair.is(flagMoved) {
+				hash := maphash.Bytes(t.seed, pair.key())
+				at := int(hash) & mask
+				for t.slots[at] != 0 {
+					at = (at + 1) & mask
+				}
+				t.slots[at] = slotOf(place(page)<<offsetBits|place(from), hash)
+			}
+			from += head + len(pair.key()) + pair.room()
 		}
-		hash := maphash.Bytes(t.seed, t.at(s.place()).key())
-		at := int(hash) & mask
-		for t.slots[at] != 0 {
-			at = (at + 1) & mask
-		}
-		t.slots[at] = s
 	}
 }
 
@@ -257,27 +273,9 @@ func (t *table) clear() {
 	*t = table{seed: t.seed, least: t.least, pages: kept, slots: t.slots}
 }
 
-// sort puts places in the order of the keys. Within a bucket they often are that already.
+// sort puts places of one bucket in the order of the keys. Often they are that already.
 func (t *table) sort(places []place) {
-	if t.inOrder(places) {
-		return
-	}
-	buckets := map[uint32][]place{}
-	for _, p := range places {
-		bucket := binary.BigEndian.Uint32(t.at(p).key())
-		buckets[bucket] = append(buckets[bucket], p)
-	}
-	places = places[:0]
-	for _, bucket := range slices.Sorted(maps.Keys(buckets)) {
-		t.sortBucket(buckets[bucket])
-		places = append(places, buckets[bucket]...)
-	}
-}
-
-func (t *table) inOrder(places []place) bool { return slices.IsSortedFunc(places, t.compare) }
-
-func (t *table) sortBucket(places []place) {
-	if t.inOrder(places) {
+	if slices.IsSortedFunc(places, t.compare) {
 		return
 	}
 	type sorted struct {
