@@ -75,7 +75,7 @@ func (a *ahead) look(l *Ledger, b *bulk, r store.Reader) error {
 	if s.salts = randomBytes; l.salts != nil {
 		s.salts = l.salts
 	}
-	a.stage.begin(r, a.behind)
+	a.stage.begin(r, a.behind, len(a.names))
 	s.Reader = a.stage
 	a.made, err = a.behind.make(s, a.stage, b.finish(p, a.names, a.last, a.behind.dealt))
 	a.stage.Reader = nil // it ends now

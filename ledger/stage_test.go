@@ -342,7 +342,7 @@ func TestAStageShowsWhatWasPut(t *testing.T) {
 	}))
 	must(t, memory.View(func(r store.Reader) error {
 		g := &stage{}
-		g.begin(r, leaving{records: map[recordKey][]byte{{bucketTallies, "b"}: {2}, {bucketTallies, "a"}: nil}})
+		g.begin(r, leaving{records: map[recordKey][]byte{{bucketTallies, "b"}: {2}, {bucketTallies, "a"}: nil}}, 2)
 		must(t, g.Put(bucketStrangers, []byte("c"), []byte{3}))
 		for _, one := range []struct {
 			bucket, key string

@@ -59,8 +59,7 @@ type state struct {
 	written  written             // for events
 	edge     *logtree.Edge       // of the tree; nil until it is needed
 	chances  chances             // what is drawn from
-	salts    func([]byte)        // fills salts with random bytes
-	salt     salt                // the last one
+	salts    func([]byte)        // fills memory for some salts with random bytes
 	linked   linked
 }
 
@@ -393,13 +392,14 @@ func (s *state) scanChains(question uint32, from string, visit func(name string,
 		levels = &s.desk.levels
 	}
 	var fault error
+	var head sumHead
 	err := s.Scan(bucketChains, chainKey(question, from), func(key, value []byte) bool {
 		if len(key) < len(prefix) || string(key[:len(prefix)]) != string(prefix) {
 			return false
 		}
 		name := string(key[len(prefix):])
 		var c chain
-		if c, fault = levels.openChain(key, value); fault != nil {
+		if c, fault = levels.openChain(&head, key, value); fault != nil {
 			return false
 		}
 		if s.desk != nil {
@@ -413,8 +413,8 @@ func (s *state) scanChains(question uint32, from string, visit func(name string,
 	return err
 }
 
-func (p *levelPage) openChain(key, value []byte) (chain, error) {
-	payload, err := unseal(bucketChains, key, value)
+func (p *levelPage) openChain(head *sumHead, key, value []byte) (chain, error) {
+	payload, err := head.unseal(bucketChains, key, value)
 	if err != nil {
 		return chain{}, err
 	}
