@@ -28,11 +28,23 @@ type ahead struct {
 	holds []*hold // that were counted
 }
 
+// take takes over desks that nobody else needs any more, unless it has some, or there are none: large memory that need not
+// be made again.
+func (a *ahead) take(desks *[2]*desk) {
+	if a.desk == nil {
+		a.desk, a.spare = desks[0], desks[1]
+	}
+	*desks = [2]*desk{}
+}
+
 // begin begins with the part of a request behind another.
 func (a *ahead) begin(l *Ledger, b *bulk, behind leaving) {
 	a.wait()
 	if a.desk == nil {
-		a.desk, a.spare, a.stage, a.rest, a.chances = newPartDesk(), newPartDesk(), &stage{}, &stage{}, newChances()
+		a.desk, a.spare = newPartDesk(), newPartDesk()
+	}
+	if a.stage == nil {
+		a.stage, a.rest, a.chances = &stage{}, &stage{}, newChances()
 	}
 	a.desk, a.spare, a.stage, a.rest = a.spare, a.desk, a.rest, a.stage
 	a.desk.clear()

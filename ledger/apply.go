@@ -260,7 +260,7 @@ func (s *state) introduce(c *enrolled) (object, error) {
 func (s *state) putChain(question uint32, name string, c chain) error {
 	id := recordID{question, name}
 	if s.desk != nil {
-		s.desk.chains.set(id, c)
+		s.desk.chains.set(id, &c)
 		return nil
 	}
 	return s.writeChain(id, c)
@@ -582,7 +582,7 @@ func applySettled(s *state, c *settled, ev event) error {
 
 func (s *state) putRequest(key string, r request) error {
 	if s.desk != nil {
-		s.desk.requests.set(recordID{name: key}, r)
+		s.desk.requests.set(recordID{name: key}, &r)
 		return nil
 	}
 	return s.writeRequest(recordID{name: key}, r)

@@ -42,13 +42,13 @@ type subject struct {
 func (l *Ledger) subject(s *state, q *question, name string, asked privacy.Epsilon) (x subject, refusal *Refusal, err error) {
 	x.name = name
 	var found bool
-	if x.chain, found, err = s.chain(q.number, name); err != nil {
+	if found, err = s.readChain(q.number, name, &x.chain); err != nil {
 		return x, nil, err
 	}
 	if !found {
 		return x, &Refusal{Object: name, Reason: NotEnrolled, Asked: asked, Helps: HelpsEnrolling}, nil
 	}
-	if x.object, found, err = s.object(name); err != nil || !found {
+	if found, err = s.readObject(name, &x.object); err != nil || !found {
 		return x, nil, orCorrupt(err, "object %q has a chain but no budget", name)
 	}
 	if x.object.withdrew(x.chain) {

@@ -26,7 +26,7 @@ func (s *state) gather(names []string, question uint32) error {
 	err := s.walk(bucketObjects, len(names), objectAt, func(i int, value []byte) error {
 		o, found, err := decodeSealed(&head, bucketObjects, wanted, value, decodeObject)
 		if err == nil {
-			s.desk.objects.note(recordID{name: names[i]}, o, found)
+			s.desk.objects.note(recordID{name: names[i]}, &o, found)
 		}
 		return err
 	})
@@ -41,7 +41,7 @@ func (s *state) gather(names []string, question uint32) error {
 	return s.walk(bucketChains, len(names), chainAt, func(i int, value []byte) error {
 		c, found, err := decodeSealed(&head, bucketChains, wanted, value, s.desk.levels.decodeChain)
 		if err == nil {
-			s.desk.chains.note(recordID{question, names[i]}, c, found)
+			s.desk.chains.note(recordID{question, names[i]}, &c, found)
 		}
 		return err
 	})

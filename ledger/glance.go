@@ -33,7 +33,7 @@ func (g *glance) show(s *state) {
 func show[T any](s *state, events uint64, from, to *drawer[T]) {
 	for i := range from.sheets {
 		if one := &from.sheets[i]; s.changes.last(one.id.name) <= events {
-			to.note(one.id, one.record, one.found)
+			to.note(one.id, &one.record, one.found)
 		}
 	}
 }

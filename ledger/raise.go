@@ -103,7 +103,8 @@ type raise struct {
 	panel    panel
 	at       time.Time // when the survey began
 	hold     *hold
-	seen     *desk     // what the survey reads
+	seen     *desk     // what the survey reads; nil until it is needed
+	desks    [2]*desk  // likewise, of a survey on two cores
 	looked   *surveyed // what the snapshot in which the request was looked up says of its objects, if they are few
 	truths   told
 	rest     string // the first object whose truth was not kept, or ""
@@ -121,7 +122,7 @@ func (l *Ledger) newRaise(ctx context.Context, r RaiseRequest) (*raise, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &raise{ledger: l, request: r, seen: newPartDesk()}
+	x := &raise{ledger: l, request: r}
 	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
 		return nil, err
 	}
@@ -156,7 +157,9 @@ func (x *raise) run(ctx context.Context) (outcome, error) {
 	b.ready = x.ready
 	b.prepare = func(ctx context.Context, behind string) (int, error) {
 		x.panel = b.panel
-		return x.prepare(ctx, behind)
+		total, err := x.prepare(ctx, behind)
+		b.ahead.take(&x.desks)
+		return total, err
 	}
 	return x.ledger.run(ctx, b)
 }
@@ -174,7 +177,8 @@ func (x *raise) prepare(ctx context.Context, behind string) (total int, err erro
 	}
 	survey := func() (surveyed, error) { return x.survey(ctx, behind) }
 	if !x.alone() {
-		view := overview{x: x, desks: [...]*desk{x.seen, newPartDesk()}}
+		x.desks = [...]*desk{newPartDesk(), newPartDesk()}
+		view := overview{x: x, desks: x.desks}
 		view.begin(ctx, behind)
 		defer func() { view.wait() }()
 		survey = func() (surveyed, error) { return view.next(ctx) }

@@ -255,7 +255,7 @@ func (s *state) readObject(name string, o *object) (found bool, err error) {
 	if s.desk == nil {
 		*o, found, err = read()
 	} else {
-		*o, found, err = s.desk.objects.of(recordID{name: name}, read)
+		found, err = s.desk.objects.of(recordID{name: name}, o, read)
 	}
 	return found, err
 }
@@ -267,7 +267,7 @@ func (s *state) stranger(name string) (stranger, bool, error) {
 
 func (s *state) putObject(name string, o object) error {
 	if s.desk != nil {
-		s.desk.objects.set(recordID{name: name}, o)
+		s.desk.objects.set(recordID{name: name}, &o)
 		return nil
 	}
 	return s.writeObject(recordID{name: name}, o)
@@ -295,7 +295,7 @@ func (s *state) readChain(question uint32, name string, c *chain) (found bool, e
 	if s.desk == nil {
 		*c, found, err = read()
 	} else {
-		*c, found, err = s.desk.chains.of(recordID{question, name}, read)
+		found, err = s.desk.chains.of(recordID{question, name}, c, read)
 	}
 	return found, err
 }
@@ -349,14 +349,15 @@ func (s *state) answers(key []byte) (answers, bool, error) {
 	return lookup(s, bucketAnswers, key, decodeAnswers)
 }
 
-func (s *state) request(key string) (request, bool, error) {
+func (s *state) request(key string) (r request, found bool, err error) {
 	read := func() (request, bool, error) {
 		return lookup(s, bucketRequests, append(s.draft.lookup(), key...), decodeRequest)
 	}
 	if s.desk == nil {
 		return read()
 	}
-	return s.desk.requests.of(recordID{name: key}, read)
+	found, err = s.desk.requests.of(recordID{name: key}, &r, read)
+	return r, found, err
 }
 
 // settlement returns the event that settled (a part of) a request.
@@ -403,7 +404,7 @@ func (s *state) scanChains(question uint32, from string, visit func(name string,
 			return false
 		}
 		if s.desk != nil {
-			s.desk.chains.note(recordID{question, name}, c, true)
+			s.desk.chains.note(recordID{question, name}, &c, true)
 		}
 		return visit(name, c)
 	})
