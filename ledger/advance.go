@@ -294,7 +294,7 @@ func (x *sweep) take(s *state, p *plan, one due, at time.Time) error {
 	}
 	o := c.subject
 	o.chain, o.object = c.after, p.object
-	v, refusal, err := x.ledger.assess(s, o, asking{question: c.question, epsilon: one.level, at: at, level: p.level})
+	v, refusal, err := x.ledger.assess(s, &o, asking{question: c.question, epsilon: one.level, at: at, level: p.level})
 	if err != nil || refusal != nil || v == reused {
 		c.refusal = refusal
 		return err
@@ -417,7 +417,7 @@ func (x *sweep) follow(s *state, todo plan, p *part) error {
 		if step.verdict == drawn && !asked {
 			return errOvertaken
 		}
-		r, first, err := x.ledger.respond(s.chances, c.question, c.subject, step.epsilon, truth)
+		r, first, err := x.ledger.respond(s.chances, c.question, &c.subject, step.epsilon, truth)
 		if err != nil {
 			return err
 		}

@@ -316,7 +316,7 @@ func (x *inquiry) assess(s *state, known answers, at time.Time) error {
 	for _, name := range x.names {
 		o, refusal, err := x.ledger.subject(s, x.question, name, x.request.Epsilon)
 		if err == nil && refusal == nil {
-			refusal, err = x.ledger.checkBudget(s, o, charge{asking{question: x.question, epsilon: x.request.Epsilon, at: at}, x.cost, o.chain.current()})
+			refusal, err = x.ledger.checkBudget(s, &o, charge{asking{question: x.question, epsilon: x.request.Epsilon, at: at}, x.cost, o.chain.current()})
 		}
 		if err != nil {
 			return err

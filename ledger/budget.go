@@ -40,22 +40,28 @@ type subject struct {
 
 // subject reads an object, or says why it can have no part in any request.
 func (l *Ledger) subject(s *state, q *question, name string, asked privacy.Epsilon) (x subject, refusal *Refusal, err error) {
+	refusal, err = s.readSubject(q, name, asked, &x)
+	return x, refusal, err
+}
+
+// readSubject is subject in memory that the caller has.
+func (s *state) readSubject(q *question, name string, asked privacy.Epsilon, x *subject) (*Refusal, error) {
 	x.name = name
-	var found bool
-	if found, err = s.readChain(q.number, name, &x.chain); err != nil {
-		return x, nil, err
+	found, err := s.readChain(q.number, name, &x.chain)
+	if err != nil {
+		return nil, err
 	}
 	if !found {
-		return x, &Refusal{Object: name, Reason: NotEnrolled, Asked: asked, Helps: HelpsEnrolling}, nil
+		return &Refusal{Object: name, Reason: NotEnrolled, Asked: asked, Helps: HelpsEnrolling}, nil
 	}
 	if found, err = s.readObject(name, &x.object); err != nil || !found {
-		return x, nil, orCorrupt(err, "object %q has a chain but no budget", name)
+		return nil, orCorrupt(err, "object %q has a chain but no budget", name)
 	}
 	if x.object.withdrew(x.chain) {
-		return x, &Refusal{Object: name, Reason: Withdrawn, Asked: asked, Helps: HelpsEnrolling}, nil
+		return &Refusal{Object: name, Reason: Withdrawn, Asked: asked, Helps: HelpsEnrolling}, nil
 	}
 	x.policy, err = s.policy(x.chain.policy)
-	return x, nil, err
+	return nil, err
 }
 
 // verdict is what a request means for an object that is not refused.
@@ -70,7 +76,7 @@ const (
 
 // assess decides, from budgets and recorded levels alone, what a request means for an object. It
 // never looks at the truth, so a refusal tells nothing about it.
-func (l *Ledger) assess(s *state, x subject, ask asking) (verdict, *Refusal, error) {
+func (l *Ledger) assess(s *state, x *subject, ask asking) (verdict, *Refusal, error) {
 	if _, recorded := x.chain.at(ask.epsilon); recorded {
 		return reused, nil, nil
 	}
@@ -94,7 +100,7 @@ type charge struct {
 
 // checkBudget returns why a charge would break the ceiling of an object's chain, or the object's cap,
 // or nil. What others hold counts as spent.
-func (l *Ledger) checkBudget(s *state, x subject, ask charge) (*Refusal, error) {
+func (l *Ledger) checkBudget(s *state, x *subject, ask charge) (*Refusal, error) {
 	held, err := l.heldBudget(s, x, ask)
 	if err != nil {
 		return nil, err

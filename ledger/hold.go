@@ -53,7 +53,7 @@ type heldBudget struct {
 
 // heldBudget returns what other requests hold of an object's budget, given that a charge is granted: a
 // hold counts as far as it goes beyond the highest level of its chain.
-func (l *Ledger) heldBudget(s *state, x subject, ask charge) (held heldBudget, err error) {
+func (l *Ledger) heldBudget(s *state, x *subject, ask charge) (held heldBudget, err error) {
 	if ask.sale != 0 {
 		return held, nil // whoever held before was counted when it was reserved, and it by whoever came later
 	}

@@ -231,7 +231,7 @@ func (t *trade) look(s *state, name string, at time.Time) (one line, x subject, 
 		return one, x, refusal, err
 	}
 	ask := asking{question: t.question, epsilon: t.order.Epsilon, at: at, order: held.Less(t.order.Epsilon), sale: t.reserved}
-	if one.verdict, refusal, err = t.ledger.assess(s, x, ask); err != nil || refusal != nil {
+	if one.verdict, refusal, err = t.ledger.assess(s, &x, ask); err != nil || refusal != nil {
 		return one, x, refusal, err
 	}
 	one.method, one.upgrade = x.chain.methodOf(t.order.Epsilon), !held.IsZero() && ask.order

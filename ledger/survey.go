@@ -60,7 +60,8 @@ func (x *raise) surveyNames(s *state, names []string, p *surveyed) error {
 	p.objects = len(names)
 	p.bound = make([]*tag, 0, len(names))
 	for i, name := range names {
-		o, v, refusal, err := x.assess(s, name, x.at)
+		var o subject
+		v, refusal, err := x.assess(s, name, x.at, &o)
 		switch {
 		case err != nil:
 			return err
