@@ -420,7 +420,7 @@ func (x *sweep) follow(s *state, todo plan, p *part) error {
 		if step.verdict == drawn && !asked {
 			return errOvertaken
 		}
-		r, first, err := x.ledger.respond(s.chances, c.question, c.subject, step.epsilon, truth)
+		r, first, err := x.ledger.respond(s.chances, c.question, &c.subject, step.epsilon, truth)
 		if err != nil {
 			return err
 		}

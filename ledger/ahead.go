@@ -28,8 +28,12 @@ type ahead struct {
 	holds []*hold // that were counted
 }
 
-func newAhead() *ahead {
-	return &ahead{desk: newPartDesk(), spare: newPartDesk(), stage: &stage{}, rest: &stage{}, chances: newChances()}
+// newAhead returns one that works on desks which nobody else needs any more, or on new ones if there are none.
+func newAhead(desks [2]*desk) *ahead {
+	if desks[0] == nil {
+		desks = [...]*desk{newPartDesk(), newPartDesk()}
+	}
+	return &ahead{desk: desks[0], spare: desks[1], stage: &stage{}, rest: &stage{}, chances: newChances()}
 }
 
 // begin begins with the part of a request behind another.
@@ -76,7 +80,7 @@ func (a *ahead) look(l *Ledger, b *bulk, r store.Reader) error {
 	if s.salts = randomBytes; l.salts != nil {
 		s.salts = l.salts
 	}
-	a.stage.begin(r, a.behind)
+	a.stage.begin(r, a.behind, len(a.names))
 	s.Reader = a.stage
 	a.made, err = a.behind.make(s, a.stage, b.finish(p, a.names, a.last, a.behind.dealt))
 	a.stage.Reader = nil // it ends now

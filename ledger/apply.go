@@ -12,10 +12,18 @@ import (
 // desked is how many changes of a request are made before the records that they concern are written.
 const desked = 512
 
+// saltsAtOnce is how many salts are drawn at a time: each call of the operating system's generator takes as long as some
+// hundred bytes of it. None is kept beyond the request that it is drawn for.
+const saltsAtOnce = 64
+
 // record appends changes to the log under the next numbers, each with a salt of its own, and applies them.
 // It returns the number of the first and of the last event.
 func (s *state) record(changes []change) (first, last uint64, err error) {
 	first = s.counters.events + 1
+	if len(changes) >= desked {
+		s.nearTallies()
+	}
+	var salts []byte // for the next changes
 	for i, c := range changes {
 		// A long request has long been done with the objects it began with: they can be put while it goes on.
 		if s.desk != nil && (i+1)%desked == 0 {
@@ -23,8 +31,13 @@ func (s *state) record(changes []change) (first, last uint64, err error) {
 				return 0, 0, err
 			}
 		}
-		s.salts(s.salt[:])
-		if err := s.append(event{number: s.counters.events + 1, time: s.now, change: c, salt: s.salt}); err != nil {
+		if len(salts) == 0 {
+			salts = make([]byte, min(len(changes)-i, saltsAtOnce)*len(salt{}))
+			s.salts(salts)
+		}
+		ev := event{number: s.counters.events + 1, time: s.now, change: c, salt: salt(salts)}
+		salts = salts[len(ev.salt):]
+		if err := s.append(ev); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -255,7 +268,7 @@ func (s *state) introduce(c *enrolled) (object, error) {
 func (s *state) putChain(question uint32, name string, c chain) error {
 	id := recordID{question, name}
 	if s.desk != nil {
-		s.desk.chains.set(id, c)
+		s.desk.chains.set(id, &c)
 		return nil
 	}
 	return s.writeChain(id, c)
@@ -577,7 +590,7 @@ func applySettled(s *state, c *settled, ev event) error {
 
 func (s *state) putRequest(key string, r request) error {
 	if s.desk != nil {
-		s.desk.requests.set(recordID{name: key}, r)
+		s.desk.requests.set(recordID{name: key}, &r)
 		return nil
 	}
 	return s.writeRequest(recordID{name: key}, r)

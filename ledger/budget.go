@@ -40,22 +40,28 @@ type subject struct {
 
 // subject reads an object, or says why it can have no part in any request.
 func (l *Ledger) subject(s *state, q *question, name string, asked privacy.Epsilon) (x subject, refusal *Refusal, err error) {
+	refusal, err = s.readSubject(q, name, asked, &x)
+	return x, refusal, err
+}
+
+// readSubject is subject in memory that the caller has.
+func (s *state) readSubject(q *question, name string, asked privacy.Epsilon, x *subject) (*Refusal, error) {
 	x.name = name
-	var found bool
-	if x.chain, found, err = s.chain(q.number, name); err != nil {
-		return x, nil, err
+	found, err := s.readChain(q.number, name, &x.chain)
+	if err != nil {
+		return nil, err
 	}
 	if !found {
-		return x, &Refusal{Object: name, Reason: NotEnrolled, Asked: asked, Helps: HelpsEnrolling}, nil
+		return &Refusal{Object: name, Reason: NotEnrolled, Asked: asked, Helps: HelpsEnrolling}, nil
 	}
-	if x.object, found, err = s.object(name); err != nil || !found {
-		return x, nil, orCorrupt(err, "object %q has a chain but no budget", name)
+	if found, err = s.readObject(name, &x.object); err != nil || !found {
+		return nil, orCorrupt(err, "object %q has a chain but no budget", name)
 	}
 	if x.object.withdrew(x.chain) {
-		return x, &Refusal{Object: name, Reason: Withdrawn, Asked: asked, Helps: HelpsEnrolling}, nil
+		return &Refusal{Object: name, Reason: Withdrawn, Asked: asked, Helps: HelpsEnrolling}, nil
 	}
 	x.policy, err = s.policy(x.chain.policy)
-	return x, nil, err
+	return nil, err
 }
 
 // verdict is what a request means for an object that is not refused.

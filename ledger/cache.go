@@ -81,8 +81,8 @@ func (s *state) question(number uint32) (*question, error) {
 // recent is what was last found among what is known: most events of a request ask for the same.
 type recent struct {
 	question *question
-	policy   policy.Policy
-	under    uint32 // the number of the policy, unless it is 0
+	policy   policy.Policy // the zero one if none was asked for yet
+	under    uint32        // its number
 }
 
 // policy returns a policy by its number.
@@ -90,7 +90,7 @@ func (s *state) policy(number uint32) (policy.Policy, error) {
 	if s.known == nil || number > s.durable.policies {
 		return s.loadPolicy(number)
 	}
-	if r := &s.recent; r.under == 0 || r.under != number {
+	if r := &s.recent; r.policy.IsZero() || r.under != number {
 		p, err := remember(s.known, &s.known.policies, number, s.loadPolicy)
 		if err != nil {
 			return p, err

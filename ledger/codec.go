@@ -195,20 +195,43 @@ func seal(bucket string, key, payload []byte) []byte {
 
 // unseal checks and removes the checksum.
 func unseal(bucket string, key, value []byte) ([]byte, error) {
+	return new(sumHead).unseal(bucket, key, value)
+}
+
+func (h *sumHead) unseal(bucket string, key, value []byte) ([]byte, error) {
 	n := len(value) - sumLength
 	if n < 0 {
 		return nil, fmt.Errorf("%w: record %x in %s is too short", ErrCorrupt, key, bucket)
 	}
 	payload := value[:n:n]
-	if binary.BigEndian.Uint32(value[n:]) != checksum(bucket, key, payload) {
+	if binary.BigEndian.Uint32(value[n:]) != h.checksum(bucket, key, payload) {
 		return nil, fmt.Errorf("%w: checksum of record %x in %s", ErrCorrupt, key, bucket)
 	}
 	return payload, nil
 }
 
 func checksum(bucket string, key, payload []byte) uint32 {
+	return new(sumHead).checksum(bucket, key, payload)
+}
+
+func (h *sumHead) checksum(bucket string, key, payload []byte) uint32 {
 	table := crc32.MakeTable(crc32.Castagnoli)
-	return crc32.Update(crc32.Update(checksumHead(bucket, len(key)), table, key), table, payload)
+	return crc32.Update(crc32.Update(h.of(bucket, len(key)), table, key), table, payload)
+}
+
+// sumHead remembers how the last checksum began: many records in a row are of one bucket, with keys of one length. The zero
+// value is ready.
+type sumHead struct {
+	bucket string
+	length int // of the key
+	head   uint32
+}
+
+func (h *sumHead) of(bucket string, keyLength int) uint32 {
+	if keyLength != h.length || bucket != h.bucket {
+		*h = sumHead{bucket, keyLength, checksumHead(bucket, keyLength)}
+	}
+	return h.head
 }
 
 // checksumHead begins the checksums of all records of a bucket whose keys have so many bytes. It takes bucket and length

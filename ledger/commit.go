@@ -310,7 +310,7 @@ func (l *Ledger) commit(batch []*proposal) error {
 		spool.recent, spool.event = l.recent, s.counters.events+1
 		before := s.counters.events
 		for _, p := range batch {
-			if err := p.carryOut(s); err != nil {
+			if err := p.carryOut(s, spool); err != nil {
 				return err
 			}
 		}
@@ -352,7 +352,7 @@ func (l *Ledger) lend(s *state) {
 
 // carryOut decides a proposal and records its changes. The error is one of writing; that of a
 // refusal stays with the proposal.
-func (p *proposal) carryOut(s *state) error {
+func (p *proposal) carryOut(s *state, into *spool) error {
 	changes, err := p.decide(s)
 	if err != nil {
 		p.err = err
@@ -379,7 +379,7 @@ func (p *proposal) carryOut(s *state) error {
 		}
 	}
 	if p.made != nil {
-		if err := s.putMade(p.made); err != nil {
+		if err := into.putAll(p.made.puts); err != nil {
 			return err
 		}
 	}

@@ -71,56 +71,61 @@ func (d *drawer[T]) place(id recordID) (at int, known bool) {
 	return at, known
 }
 
-// of returns a record, and reads it if that was not done yet.
-func (d *drawer[T]) of(id recordID, read func() (T, bool, error)) (record T, found bool, err error) {
+// of copies a record to into, and reads it if that was not done yet.
+func (d *drawer[T]) of(id recordID, into *T, read func() (T, bool, error)) (found bool, err error) {
 	if at, known := d.place(id); known {
-		return d.sheets[at].record, d.sheets[at].found, nil
+		s := &d.sheets[at]
+		*into = s.record
+		return s.found, nil
 	}
-	if record, found, err = read(); err == nil {
-		d.add(sheet[T]{id: id, record: record, found: found})
+	if *into, found, err = read(); err == nil {
+		s := d.add(id)
+		s.record, s.found = *into, found
 	}
-	return record, found, err
+	return found, err
 }
 
 // note keeps what was read, unless the record is there already.
-func (d *drawer[T]) note(id recordID, record T, found bool) {
+func (d *drawer[T]) note(id recordID, record *T, found bool) {
 	n := len(d.sheets)
 	known := false
 	if d.places != nil || n > 0 && d.sheets[n-1].id.compare(id) >= 0 {
 		_, known = d.place(id)
 	}
 	if !known {
-		d.add(sheet[T]{id: id, record: record, found: found})
+		s := d.add(id)
+		s.record, s.found = *record, found
 	}
 }
 
-// add adds a record that is not there yet.
-func (d *drawer[T]) add(s sheet[T]) {
+// add makes a sheet for a record that is not there yet.
+func (d *drawer[T]) add(id recordID) *sheet[T] {
 	n := len(d.sheets)
-	if d.places == nil && n > 0 && d.sheets[n-1].id.compare(s.id) > 0 {
+	if d.places == nil && n > 0 && d.sheets[n-1].id.compare(id) > 0 {
 		d.places = make(map[recordID]int, cap(d.sheets))
 		for at := range d.sheets {
 			d.places[d.sheets[at].id] = at
 		}
 	}
 	if d.places != nil {
-		d.places[s.id] = n
+		d.places[id] = n
 	}
-	d.sheets = append(d.sheets, s)
+	d.sheets = append(d.sheets, sheet[T]{id: id})
+	return &d.sheets[n]
 }
 
 // set changes a record.
-func (d *drawer[T]) set(id recordID, record T) {
+func (d *drawer[T]) set(id recordID, record *T) {
 	at, known := d.place(id)
 	if !known {
 		at = len(d.sheets)
-		d.add(sheet[T]{id: id})
+		d.add(id)
 	}
 	s := &d.sheets[at]
 	if !s.edited {
 		d.edited = append(d.edited, at)
 	}
-	s.record, s.found, s.edited = record, true, true
+	s.record, s.found, s.edited = *record, true, true
 }
 
 // write passes what changed to put, in order. After that it counts as read.

@@ -1,12 +1,16 @@
 package ledger
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"hash/crc32"
+)
 
 // draft is where records are written out for the store: in a buffer that is used again, and from there to memory that the
 // store may keep. Its zero value is ready.
 type draft struct {
 	encoder
-	split int    // where the key ends
+	split int // where the key ends
+	head  sumHead
 	kept  []byte // what lies behind it is free
 }
 
@@ -38,7 +42,7 @@ const (
 
 // take returns key and sealed value, in memory that is not used again.
 func (d *draft) take(bucket string) (key, value []byte) {
-	sum := checksum(bucket, d.buf[:d.split], d.buf[d.split:])
+	sum := crc32.Update(d.head.of(bucket, d.split), crc32.MakeTable(crc32.Castagnoli), d.buf) // key and payload, side by side
 	d.buf = binary.BigEndian.AppendUint32(d.buf, sum)
 	if cap(d.kept)-len(d.kept) < len(d.buf) {
 		piece := min(max(2*cap(d.kept), smallPiece), largePiece)

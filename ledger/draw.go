@@ -24,7 +24,7 @@ type response struct {
 
 // respond returns the chain's response at ε: the recorded one, or one drawn now, from the truth if ε is
 // above all others. With it comes the change that binds the chain to the truth, if it is to be.
-func (l *Ledger) respond(from chances, q *question, x subject, epsilon privacy.Epsilon, truth int32) (out response, first []change, err error) {
+func (l *Ledger) respond(from chances, q *question, x *subject, epsilon privacy.Epsilon, truth int32) (out response, first []change, err error) {
 	if err := q.checkLevels(x); err != nil {
 		return out, nil, err
 	}
@@ -38,7 +38,7 @@ func (l *Ledger) respond(from chances, q *question, x subject, epsilon privacy.E
 		}
 	}
 	if x.chain.noise != 0 {
-		out.value, err = l.keyed(q, x, place, epsilon, truth)
+		out.value, err = l.keyed(q, *x, place, epsilon, truth)
 		return out, first, err
 	}
 	out.value, err = from.draw(q, x.chain.levels, place, epsilon, truth)
@@ -49,7 +49,7 @@ func (l *Ledger) respond(from chances, q *question, x subject, epsilon privacy.E
 }
 
 // checkLevels checks what a draw depends on: that the levels of a chain rise, and that each can be a response.
-func (q *question) checkLevels(x subject) error {
+func (q *question) checkLevels(x *subject) error {
 	before := privacy.Epsilon{}
 	for _, at := range x.chain.levels {
 		if !before.Less(at.Epsilon) || !q.has(at.Epsilon, at.Response) {

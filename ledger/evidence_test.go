@@ -53,9 +53,11 @@ func newOffice(t testing.TB, seed byte) *office {
 func countedSalts() func([]byte) {
 	n := byte(0)
 	return func(b []byte) {
-		n++
-		sum := sha256.Sum256([]byte{n})
-		copy(b, sum[:])
+		for one := range slices.Chunk(b, len(salt{})) {
+			n++
+			sum := sha256.Sum256([]byte{n})
+			copy(one, sum[:])
+		}
 	}
 }
 

@@ -17,15 +17,16 @@ func (s *state) gather(names []string, question uint32) error {
 		return nil
 	}
 	var wanted []byte
+	var head sumHead
 	objectAt := func(i int) []byte {
 		wanted = appendObjectKey(wanted[:0], names[i])
 		return wanted
 	}
 	s.desk.objects.room(len(names))
 	err := s.walk(bucketObjects, len(names), objectAt, func(i int, value []byte) error {
-		o, found, err := decodeRecord(bucketObjects, wanted, value, decodeObject)
+		o, found, err := decodeSealed(&head, bucketObjects, wanted, value, decodeObject)
 		if err == nil {
-			s.desk.objects.note(recordID{name: names[i]}, o, found)
+			s.desk.objects.note(recordID{name: names[i]}, &o, found)
 		}
 		return err
 	})
@@ -38,9 +39,9 @@ func (s *state) gather(names []string, question uint32) error {
 		return wanted
 	}
 	return s.walk(bucketChains, len(names), chainAt, func(i int, value []byte) error {
-		c, found, err := decodeRecord(bucketChains, wanted, value, s.desk.levels.decodeChain)
+		c, found, err := decodeSealed(&head, bucketChains, wanted, value, s.desk.levels.decodeChain)
 		if err == nil {
-			s.desk.chains.note(recordID{question, names[i]}, c, found)
+			s.desk.chains.note(recordID{question, names[i]}, &c, found)
 		}
 		return err
 	})
@@ -100,10 +101,15 @@ func (s *state) walk(bucket string, n int, key func(i int) []byte, visit func(i 
 
 // decodeRecord decodes a stored record; nil stands for none.
 func decodeRecord[T any](bucket string, key, value []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
+	return decodeSealed(new(sumHead), bucket, key, value, decode)
+}
+
+// decodeSealed is decodeRecord for one of many.
+func decodeSealed[T any](h *sumHead, bucket string, key, value []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
 	if value == nil {
 		return record, false, nil
 	}
-	payload, err := unseal(bucket, key, value)
+	payload, err := h.unseal(bucket, key, value)
 	if err != nil {
 		return record, false, err
 	}

@@ -33,7 +33,7 @@ func (g *glance) show(s *state) {
 func show[T any](s *state, events uint64, from, to *drawer[T]) {
 	for i := range from.sheets {
 		if one := &from.sheets[i]; s.changes.last(one.id.name) <= events {
-			to.note(one.id, one.record, one.found)
+			to.note(one.id, &one.record, one.found)
 		}
 	}
 }
@@ -44,6 +44,7 @@ func show[T any](s *state, events uint64, from, to *drawer[T]) {
 type recency struct {
 	seed   maphash.Seed
 	events [4096]uint64
+	all    uint64 // since when no record has changed of which places know nothing
 }
 
 func newRecency() *recency { return &recency{seed: maphash.MakeSeed()} }
@@ -51,7 +52,15 @@ func newRecency() *recency { return &recency{seed: maphash.MakeSeed()} }
 // last returns the first event of the last transaction that can have changed a record of a name, or would have if it had not
 // failed; 0 for none. A snapshot with that event or a later one shows what the transaction has left.
 func (r *recency) last(name string) uint64 {
-	return r.events[maphash.String(r.seed, name)%uint64(len(r.events))]
+	return max(r.all, r.events[maphash.String(r.seed, name)%uint64(len(r.events))])
+}
+
+// changedMany notes that a transaction that begins with an event writes so many records that nobody looks which: nearly
+// every place would be theirs.
+func (r *recency) changedMany(event uint64) {
+	if r != nil {
+		r.all = event
+	}
 }
 
 // changed notes that a transaction that begins with an event writes or deletes a record.

@@ -389,8 +389,10 @@ func logOf(t testing.TB, stored []pair) (all []event) {
 // steadySalts fills salts with numbers that count up.
 func steadySalts(from uint64) func([]byte) {
 	return func(b []byte) {
-		binary.BigEndian.PutUint64(b, from)
-		from++
+		for one := range slices.Chunk(b, len(salt{})) {
+			binary.BigEndian.PutUint64(one, from)
+			from++
+		}
 	}
 }
 

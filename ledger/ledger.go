@@ -96,7 +96,7 @@ type Ledger struct {
 	desk     desk          // used by the one goroutine that commits
 	recent   *recency      // likewise
 	edge     *logtree.Edge // of the log as committed last, used by the one goroutine that commits; nil if not known
-	salts    func([]byte)  // fills salts; nil for random bytes
+	salts    func([]byte)  // fills memory for some salts; nil for random bytes
 	claim    *claim        // on the id, so that no copy is open for writing too; nil if this one is not, or has no file
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/sluicedp/sluice/privacy"
@@ -106,11 +107,14 @@ type raise struct {
 	panel    panel
 	at       time.Time // when the survey began
 	hold     *hold
-	seen     *desk     // what the survey reads; nil until there is a survey of its own
+	seen     *desk     // what the survey reads; nil until it is needed
+	desks    [2]*desk  // likewise, of a survey on two cores
 	looked   *surveyed // what the snapshot in which the request was looked up says of its objects, if they are few
 	truths   told
 	rest     string // the first object whose truth was not kept, or ""
 	given    level  // the response that the last object got or had
+	// What decide returns is in use until the part is settled, while the next one is decided: two memories take turns.
+	memory, other partMemory
 }
 
 func (l *Ledger) newRaise(ctx context.Context, r RaiseRequest) (*raise, error) {
@@ -159,7 +163,9 @@ func (x *raise) run(ctx context.Context) (outcome, error) {
 	b.ready = x.ready
 	b.prepare = func(ctx context.Context, behind string) (int, error) {
 		x.panel = b.panel
-		return x.prepare(ctx, behind)
+		total, err := x.prepare(ctx, behind)
+		b.desks, x.desks = x.desks, [2]*desk{}
+		return total, err
 	}
 	return x.ledger.run(ctx, b)
 }
@@ -177,7 +183,8 @@ func (x *raise) prepare(ctx context.Context, behind string) (total int, err erro
 	}
 	survey := func() (surveyed, error) { return x.survey(ctx, behind) }
 	if !x.alone() {
-		view := overview{x: x, desks: [...]*desk{newPartDesk(), newPartDesk()}}
+		x.desks = [...]*desk{newPartDesk(), newPartDesk()}
+		view := overview{x: x, desks: x.desks}
 		view.begin(ctx, behind)
 		defer func() { view.wait() }()
 		survey = func() (surveyed, error) { return view.next(ctx) }
@@ -231,10 +238,9 @@ func (x *raise) asking(at time.Time) asking {
 	return asking{question: x.question, epsilon: x.request.Epsilon, at: at, hold: x.hold}
 }
 
-// assess says what the raise means for an object, which it reads.
-func (x *raise) assess(s *state, name string, at time.Time, o *subject) (v verdict, refusal *Refusal, err error) {
-	*o, refusal, err = x.ledger.subject(s, x.question, name, x.request.Epsilon)
-	if err != nil || refusal != nil {
+// assess reads an object, and says what the raise means for it.
+func (x *raise) assess(s *state, name string, at time.Time, o *subject) (verdict, *Refusal, error) {
+	if refusal, err := s.readSubject(x.question, name, x.request.Epsilon, o); err != nil || refusal != nil {
 		return 0, refusal, err
 	}
 	return x.ledger.assess(s, o, x.asking(at))
@@ -242,10 +248,11 @@ func (x *raise) assess(s *state, name string, at time.Time, o *subject) (v verdi
 
 // decide draws for one part.
 func (x *raise) decide(s *state, names []string) (part, error) {
-	p := part{changes: make([]change, 0, len(names)+1)} // and the event that settles it
-	page := make([]released, 0, len(names))
+	x.memory, x.other = x.other, x.memory
+	x.memory.clear(len(names))
+	p := part{changes: x.memory.changes}
 	for _, name := range names {
-		refusal, err := x.answer(s, name, &p, &page)
+		refusal, err := x.answer(s, name, &p)
 		if err != nil {
 			return p, err
 		}
@@ -259,8 +266,20 @@ func (x *raise) decide(s *state, names []string) (part, error) {
 	return p, nil
 }
 
+// partMemory is memory for the changes of one part.
+type partMemory struct {
+	changes []change
+	page    []released // what most of them are
+}
+
+// clear makes room for the responses of so many objects, and the event that settles them.
+func (m *partMemory) clear(objects int) {
+	clear(m.page)
+	m.changes, m.page = slices.Grow(m.changes[:0], objects+1), slices.Grow(m.page[:0], objects)
+}
+
 // answer adds to a part what the raise does with one object, unless it is refused. There is room on the page.
-func (x *raise) answer(s *state, name string, p *part, page *[]released) (*Refusal, error) {
+func (x *raise) answer(s *state, name string, p *part) (*Refusal, error) {
 	var o subject
 	v, refusal, err := x.assess(s, name, earlier(x.at, s.clock), &o)
 	if err != nil || refusal != nil {
@@ -278,12 +297,13 @@ func (x *raise) answer(s *state, name string, p *part, page *[]released) (*Refus
 		x.given, _ = o.chain.at(x.request.Epsilon)
 		return nil, nil
 	}
-	r, first, err := x.ledger.respond(s.chances, x.question, o, x.request.Epsilon, truth)
+	r, first, err := x.ledger.respond(s.chances, x.question, &o, x.request.Epsilon, truth)
 	if err != nil {
 		return nil, err
 	}
-	*page = append(*page, released{name, x.question.number, x.request.Epsilon, r})
-	p.changes = append(append(p.changes, first...), &(*page)[len(*page)-1])
+	page := append(x.memory.page, released{name, x.question.number, x.request.Epsilon, r})
+	x.memory.page = page
+	p.changes = append(append(p.changes, first...), &page[len(page)-1])
 	x.given = newLevel(x.request.Epsilon, r.value, s.counters.events+uint64(len(p.changes)))
 	return nil, nil
 }

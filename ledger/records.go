@@ -483,8 +483,8 @@ type levelPage struct {
 // take returns memory for some levels. On a page there is room for one more behind them.
 func (p *levelPage) take(n int) []level {
 	if n >= len(p.page)-p.used && n < p.most && len(p.page) < p.most {
-		const least = 256
-		p.page, p.used = make([]level, min(max(2*len(p.page), least, n+1), p.most)), 0 // what was taken keeps the former one
+		const least, times = 256, 8
+		p.page, p.used = make([]level, min(max(times*len(p.page), least, n+1), p.most)), 0 // what was taken keeps the former one
 	}
 	switch {
 	case n < len(p.page)-p.used:

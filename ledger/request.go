@@ -280,12 +280,15 @@ func (p *panel) after(s *state, name string, limit int) (names []string, last bo
 		return names, last, err
 	}
 	for from := string(objectKey(name)); ; {
-		candidates, end, err := p.candidates(s, from, limit+1-len(names))
+		candidates, enrolled, end, err := p.candidates(s, from, limit+1-len(names))
 		if err != nil {
 			return nil, false, err
 		}
-		for _, one := range candidates {
-			if in, err := p.includes(s, one); err != nil || !in {
+		if names == nil {
+			names = candidates[:0] // who is left out makes room for those behind
+		}
+		for i, name := range candidates {
+			if in, err := p.includes(s, name, enrolled[i]); err != nil || !in {
 				if err != nil {
 					return nil, false, err
 				}
@@ -294,15 +297,12 @@ func (p *panel) after(s *state, name string, limit int) (names []string, last bo
 			if len(names) == limit {
 				return names, false, nil
 			}
-			if names == nil {
-				names = make([]string, 0, min(limit, len(candidates)))
-			}
-			names = append(names, one.name)
+			names = append(names, name)
 		}
 		if end {
 			return names, true, nil
 		}
-		from = string(objectKey(candidates[len(candidates)-1].name))
+		from = string(objectKey(candidates[len(candidates)-1])) // nobody has taken the last place, but the last one
 	}
 }
 
@@ -338,8 +338,9 @@ func (p *panel) reach(s *state, name string, count int) (end string, last bool, 
 	return string(key[len(prefix):]), last, err
 }
 
-// candidates returns the next chains of the question that are old enough, up to a limit, and whether there are no more.
-func (p *panel) candidates(s *state, from string, limit int) (found []candidate, end bool, err error) {
+// candidates returns whose chains of the question are the next that are old enough, up to a limit, with the events that
+// began them, and whether there are no more.
+func (p *panel) candidates(s *state, from string, limit int) (names []string, enrolled []uint64, end bool, err error) {
 	end = true
 	if s.desk != nil {
 		s.desk.chains.room(min(limit, partSize+1))
@@ -349,28 +350,19 @@ func (p *panel) candidates(s *state, from string, limit int) (found []candidate,
 			return false
 		}
 		if c.enrolled <= p.through {
-			if found == nil {
-				found = make([]candidate, 0, min(limit, partSize+1))
+			if names == nil {
+				room := min(limit, partSize+1)
+				names, enrolled = make([]string, 0, room), make([]uint64, 0, room)
 			}
-			found = append(found, candidate{name, c.enrolled})
+			names, enrolled = append(names, name), append(enrolled, c.enrolled)
 		}
-		end = len(found) < limit
+		end = len(names) < limit
 		return end
 	})
 	if err != nil {
-		return nil, false, err
+		return nil, nil, false, err
 	}
-	names := make([]string, len(found))
-	for i, one := range found {
-		names[i] = one.name
-	}
-	return found, end, s.gather(names, 0)
-}
-
-// candidate is an object that may belong to a panel of all.
-type candidate struct {
-	name     string
-	enrolled uint64 // in the question
+	return names, enrolled, end, s.gather(names, 0)
 }
 
 // stop notes in the event that settles a part how far the request has come: of names given only how many, since
@@ -394,13 +386,13 @@ func (c *settled) names(objects []string, all bool) bool {
 	return true
 }
 
-// includes tells whether a panel of all has a candidate: whoever has withdrawn is out of it.
-func (p *panel) includes(s *state, one candidate) (bool, error) {
-	o, found, err := s.object(one.name)
+// includes tells whether a panel of all has somebody enrolled in its question: whoever has withdrawn is out of it.
+func (p *panel) includes(s *state, name string, enrolled uint64) (bool, error) {
+	o, found, err := s.object(name)
 	if err != nil || !found {
-		return false, orCorrupt(err, "object %q has a chain but no budget", one.name)
+		return false, orCorrupt(err, "object %q has a chain but no budget", name)
 	}
-	return !o.withdrew(chain{enrolled: one.enrolled}), nil
+	return !o.withdrew(chain{enrolled: enrolled}), nil
 }
 
 // whole returns everybody in a panel of a question, for a request that is one transaction.
@@ -462,7 +454,8 @@ type bulk struct {
 	// prepare looks at the whole panel behind the object named, before anything is written, and may
 	// refuse. It returns the number of objects it found.
 	prepare func(ctx context.Context, behind string) (int, error)
-	ahead   *ahead // what is made of the next part while one is committed; nil if no other part came yet
+	ahead   *ahead   // what is made of the next part while one is committed; nil if no other part came yet
+	desks   [2]*desk // what prepare has read on, and needs no more: large memory that need not be made again
 	// ready, if set, looks at the objects of the next part, before it is decided.
 	ready func(ctx context.Context, behind string) error
 	// decide makes the changes for the objects of one part. Who belongs to it may have changed since
@@ -621,7 +614,7 @@ func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, into *outco
 			return err
 		}
 		if b.ahead == nil {
-			b.ahead = newAhead()
+			b.ahead, b.desks = newAhead(b.desks), [2]*desk{}
 		}
 		b.ahead.begin(l, b, left)
 		return nil

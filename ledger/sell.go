@@ -276,7 +276,7 @@ func (x *selling) respond(ctx context.Context, s *state, o subject, one *line) e
 	if one.verdict == drawn && (!asked || truth == noTruth) {
 		return nil
 	}
-	r, first, err := x.ledger.respond(s.chances, x.question, o, x.order.Epsilon, truth)
+	r, first, err := x.ledger.respond(s.chances, x.question, &o, x.order.Epsilon, truth)
 	if err != nil {
 		return err
 	}

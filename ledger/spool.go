@@ -14,7 +14,7 @@ type spool struct {
 	into    store.Writer
 	direct  int            // how many records are put without anything in the background
 	records []spooled      // not handed over yet
-	work    chan []spooled // nil if nothing runs in the background
+	work    chan batch     // nil if nothing runs in the background
 	free    chan []spooled // memory to be used again
 	done    chan struct{}
 	err     error    // of what was put in the background; only after done
@@ -26,6 +26,12 @@ type spool struct {
 type spooled struct {
 	bucket     string
 	key, value []byte
+}
+
+// batch is what is handed over at a time.
+type batch struct {
+	records []spooled
+	lent    bool // they stay somebody else's
 }
 
 // spoolSize is how many records are handed over at a time, and spoolDepth how many times that may be under way.
@@ -48,7 +54,7 @@ func (s *spool) Put(bucket string, key, value []byte) error {
 	if s.work == nil {
 		s.start()
 	}
-	s.work <- s.records
+	s.work <- batch{records: s.records}
 	select {
 	case s.records = <-s.free:
 	default:
@@ -57,21 +63,35 @@ func (s *spool) Put(bucket string, key, value []byte) error {
 	return nil
 }
 
+// putAll puts many records at once. It reads the slice until everything is put.
+func (s *spool) putAll(records []spooled) error {
+	s.recent.changedMany(s.event)
+	if err := s.settle(); err != nil {
+		return err
+	}
+	s.start()
+	s.work <- batch{records, true}
+	return nil
+}
+
 func (s *spool) start() {
-	s.work, s.free, s.done = make(chan []spooled, spoolDepth), make(chan []spooled, spoolDepth), make(chan struct{})
+	s.work, s.free, s.done = make(chan batch, spoolDepth), make(chan []spooled, spoolDepth), make(chan struct{})
 	go s.run(s.work, s.free, s.done)
 }
 
 // run puts what it gets. After a failure it only takes it.
-func (s *spool) run(work, free chan []spooled, done chan struct{}) {
+func (s *spool) run(work chan batch, free chan []spooled, done chan struct{}) {
 	defer close(done)
-	for records := range work {
+	for b := range work {
 		if s.err == nil && s.panic == nil {
-			s.put(records)
+			s.put(b.records)
 		}
-		clear(records)
+		if b.lent {
+			continue
+		}
+		clear(b.records)
 		select {
-		case free <- records[:0]:
+		case free <- b.records[:0]:
 		default:
 		}
 	}

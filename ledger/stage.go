@@ -54,17 +54,18 @@ type stage struct {
 // errNotAhead says that a part cannot be made before its transaction. Nothing is wrong with it.
 var errNotAhead = errors.New("not to be made ahead")
 
-// begin empties the stage and puts it in front of a snapshot.
-func (g *stage) begin(r store.Reader, left leaving) {
+// begin empties the stage and puts it in front of a snapshot. There is room for the records of so many objects.
+func (g *stage) begin(r store.Reader, left leaving, objects int) {
 	clear(g.puts)
-	*g = stage{Reader: r, records: left.records, puts: g.puts[:0], wrote: g.wrote[:0]}
+	const each, others = 3, 16 // an event, an object and a chain
+	*g = stage{Reader: r, records: left.records, puts: slices.Grow(g.puts[:0], each*objects+others), wrote: g.wrote[:0]}
 }
 
 func (g *stage) Put(bucket string, key, value []byte) error {
-	g.puts = append(g.puts, spooled{bucket, key, value})
-	if !slices.Contains(g.wrote, bucket) {
+	if n := len(g.puts); n == 0 || g.puts[n-1].bucket != bucket && !slices.Contains(g.wrote, bucket) {
 		g.wrote = append(g.wrote, bucket)
 	}
+	g.puts = append(g.puts, spooled{bucket, key, value})
 	switch bucket {
 	case bucketObjects, bucketChains, bucketEvents: // they are on the desk and in the edge
 	default:
@@ -103,8 +104,8 @@ func (g *stage) Delete(string, []byte) error { return errNotAhead }
 // made is a part that was made before its transaction.
 type made struct {
 	ending
-	state *state // behind it
-	puts  []spooled
+	state *state    // behind it
+	puts  []spooled // in the memory of the stage, which is used again in the transaction after the next
 }
 
 // make makes a part of a request that follows on what another leaves behind.
@@ -124,14 +125,5 @@ func (left leaving) make(s *state, g *stage, e ending) (*made, error) {
 // adopt goes on with the state behind a part.
 func (s *state) adopt(m *made) {
 	s.counters, s.edge, s.tallies, s.desk = m.state.counters, m.state.edge, m.state.tallies, m.state.desk
-}
-
-// putMade puts the records of a part.
-func (s *state) putMade(m *made) error {
-	for _, r := range m.puts {
-		if err := s.writer.Put(r.bucket, r.key, r.value); err != nil {
-			return err
-		}
-	}
-	return nil
+	clear(s.near)
 }

@@ -342,7 +342,7 @@ func TestAStageShowsWhatWasPut(t *testing.T) {
 	}))
 	must(t, memory.View(func(r store.Reader) error {
 		g := &stage{}
-		g.begin(r, leaving{records: map[recordKey][]byte{{bucketTallies, "b"}: {2}, {bucketTallies, "a"}: nil}})
+		g.begin(r, leaving{records: map[recordKey][]byte{{bucketTallies, "b"}: {2}, {bucketTallies, "a"}: nil}}, 2)
 		must(t, g.Put(bucketStrangers, []byte("c"), []byte{3}))
 		for _, one := range []struct {
 			bucket, key string
@@ -373,4 +373,36 @@ func TestTimesHaveNoMonotonicReading(t *testing.T) {
 	if s.clock != s.clock.Round(0) || s.now != s.now.Round(0) {
 		t.Errorf("%v and %v", s.clock, s.now)
 	}
+}
+
+// The memory of a part's changes is used again for the part after the next. What came of each part, whom it left out above
+// all, is told all the same.
+func TestEachPartTellsWhomItLeftOut(t *testing.T) {
+	const parts = 5
+	names := crowd(parts * partSize)
+	l := voters(t, inMemory(t, Options{}), "10", names...)
+	request := order(t, "raise", "1")
+	request.Partial = true
+	var left []string
+	for i := 0; i < len(names); i += 1000 { // some in each part, at other places
+		left = append(left, names[i])
+	}
+	request.Truth = func(_ context.Context, _ string, objects []string) ([]string, error) {
+		values := make([]string, len(objects))
+		for i, name := range objects {
+			if _, out := slices.BinarySearch(left, name); !out {
+				values[i] = "yes"
+			}
+		}
+		return values, nil
+	}
+	result := carryOut(t, l, request)
+	var refused []string
+	for _, r := range result.Refused {
+		refused = append(refused, r.Object)
+	}
+	if !slices.Equal(refused, left) || result.Drawn != len(names)-len(left) {
+		t.Errorf("%d drawn, and %d left out of %d: %.5q", result.Drawn, len(refused), len(left), refused)
+	}
+	wantClean(t, l, VerifyRequest{})
 }

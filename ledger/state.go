@@ -59,8 +59,7 @@ type state struct {
 	written  written             // for events
 	edge     *logtree.Edge       // of the tree; nil until it is needed
 	chances  chances             // what is drawn from
-	salts    func([]byte)        // fills salts with random bytes
-	salt     salt                // the last one
+	salts    func([]byte)        // fills memory for some salts with random bytes
 	linked   linked
 }
 
@@ -260,7 +259,7 @@ func (s *state) readObject(name string, o *object) (found bool, err error) {
 	if s.desk == nil {
 		*o, found, err = read()
 	} else {
-		*o, found, err = s.desk.objects.of(recordID{name: name}, read)
+		found, err = s.desk.objects.of(recordID{name: name}, o, read)
 	}
 	return found, err
 }
@@ -272,7 +271,7 @@ func (s *state) stranger(name string) (stranger, bool, error) {
 
 func (s *state) putObject(name string, o object) error {
 	if s.desk != nil {
-		s.desk.objects.set(recordID{name: name}, o)
+		s.desk.objects.set(recordID{name: name}, &o)
 		return nil
 	}
 	return s.writeObject(recordID{name: name}, o)
@@ -300,7 +299,7 @@ func (s *state) readChain(question uint32, name string, c *chain) (found bool, e
 	if s.desk == nil {
 		*c, found, err = read()
 	} else {
-		*c, found, err = s.desk.chains.of(recordID{question, name}, read)
+		found, err = s.desk.chains.of(recordID{question, name}, c, read)
 	}
 	return found, err
 }
@@ -354,14 +353,15 @@ func (s *state) answers(key []byte) (answers, bool, error) {
 	return lookup(s, bucketAnswers, key, decodeAnswers)
 }
 
-func (s *state) request(key string) (request, bool, error) {
+func (s *state) request(key string) (r request, found bool, err error) {
 	read := func() (request, bool, error) {
 		return lookup(s, bucketRequests, append(s.draft.lookup(), key...), decodeRequest)
 	}
 	if s.desk == nil {
 		return read()
 	}
-	return s.desk.requests.of(recordID{name: key}, read)
+	found, err = s.desk.requests.of(recordID{name: key}, &r, read)
+	return r, found, err
 }
 
 // settlement returns the event that settled (a part of) a request.
@@ -397,17 +397,18 @@ func (s *state) scanChains(question uint32, from string, visit func(name string,
 		levels = &s.desk.levels
 	}
 	var fault error
+	var head sumHead
 	err := s.Scan(bucketChains, chainKey(question, from), func(key, value []byte) bool {
 		if len(key) < len(prefix) || string(key[:len(prefix)]) != string(prefix) {
 			return false
 		}
 		name := string(key[len(prefix):])
 		var c chain
-		if c, fault = levels.openChain(key, value); fault != nil {
+		if c, fault = levels.openChain(&head, key, value); fault != nil {
 			return false
 		}
 		if s.desk != nil {
-			s.desk.chains.note(recordID{question, name}, c, true)
+			s.desk.chains.note(recordID{question, name}, &c, true)
 		}
 		return visit(name, c)
 	})
@@ -417,8 +418,8 @@ func (s *state) scanChains(question uint32, from string, visit func(name string,
 	return err
 }
 
-func (p *levelPage) openChain(key, value []byte) (chain, error) {
-	payload, err := unseal(bucketChains, key, value)
+func (p *levelPage) openChain(head *sumHead, key, value []byte) (chain, error) {
+	payload, err := head.unseal(bucketChains, key, value)
 	if err != nil {
 		return chain{}, err
 	}

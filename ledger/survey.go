@@ -58,9 +58,9 @@ func (x *raise) surveyPart(s *state, p *surveyed) error {
 // surveyNames looks at objects that are on the desk.
 func (x *raise) surveyNames(s *state, names []string, p *surveyed) error {
 	p.objects = len(names)
-	p.needy, p.bound = make([]string, 0, len(names)), make([]*tag, 0, len(names))
-	var o subject
-	for _, name := range names {
+	p.bound = make([]*tag, 0, len(names))
+	for i, name := range names {
+		var o subject
 		v, refusal, err := x.assess(s, name, x.at, &o)
 		switch {
 		case err != nil:
@@ -68,7 +68,11 @@ func (x *raise) surveyNames(s *state, names []string, p *surveyed) error {
 		case refusal != nil:
 			p.refused = append(p.refused, *refusal)
 		case v == drawn:
-			p.needy = append(p.needy, name)
+			if len(p.needy) == i {
+				p.needy = names[: i+1 : i+1] // most often everybody
+			} else {
+				p.needy = append(p.needy, name)
+			}
 			p.bound = append(p.bound, o.chain.bound)
 		}
 	}

@@ -208,6 +208,13 @@ func (k tallyKey) near() uint64 {
 
 const nearBits = 6
 
+// nearTallies sees to it that tallies are found without the map.
+func (s *state) nearTallies() {
+	if s.near == nil {
+		s.near = make([]nearTally, 1<<nearBits)
+	}
+}
+
 // forgetTallies forgets what was counted, once it is written.
 func (s *state) forgetTallies() {
 	s.tallies = nil

@@ -66,7 +66,7 @@ func auditTallies(t testing.TB, stored []pair) {
 		case bucketTallies:
 			must(t, openTally(p.key, p.value, func(k tallyKey, n tally) error { got[k] = n; return nil }))
 		case bucketChains:
-			c, err := new(levelPage).openChain(p.key, p.value)
+			c, err := new(levelPage).openChain(new(sumHead), p.key, p.value)
 			must(t, err)
 			for i, l := range c.levels {
 				key := tallyKey{binary.BigEndian.Uint32(p.key), l.Epsilon, uint32(l.Response.index)}
