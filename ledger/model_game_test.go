@@ -214,7 +214,9 @@ func aloneIn(request any) string {
 func withoutObject[T any](result T, name string) T {
 	switch r := any(&result).(type) {
 	case *RaiseResult:
+		all := len(r.Refused)
 		r.Refused = without1(r.Refused, name)
+		r.Unlisted += all - len(r.Refused)
 	case *AnswerResult:
 		r.Refused = without1(r.Refused, name)
 	case *Sale:
@@ -224,7 +226,10 @@ func withoutObject[T any](result T, name string) T {
 	case *AdvanceResult:
 		r.Questions = slices.Clone(r.Questions)
 		for i := range r.Questions {
-			r.Questions[i].Refused = without1(r.Questions[i].Refused, name)
+			one := &r.Questions[i]
+			all := len(one.Refused)
+			one.Refused = without1(one.Refused, name)
+			one.Unlisted += all - len(one.Refused)
 		}
 	}
 	return result
