@@ -55,8 +55,8 @@ func (r *recency) last(name string) uint64 {
 	return max(r.all, r.events[maphash.String(r.seed, name)%uint64(len(r.events))])
 }
 
-// changedMany notes that a transaction that begins with an event writes so many records that nobody looks which: nearly
-// every place would be theirs.
+// changedMany notes that a transaction that begins with an event writes so many records that nobody looks which: most
+// places would be theirs.
 func (r *recency) changedMany(event uint64) {
 	if r != nil {
 		r.all = event

@@ -159,8 +159,8 @@ func (l *Ledger) refused(ctx context.Context, key string) (spans []span, err err
 			if err != nil {
 				return err
 			}
-			if part.refused >= number {
-				return orCorrupt(nil, "event %d settles %d refusals", number, part.refused)
+			if err := checkRefused(number, part.refused); err != nil {
+				return err
 			}
 			spans = append(spans, span{number - part.refused, number})
 		}

@@ -164,7 +164,10 @@ func (x *raise) run(ctx context.Context) (outcome, error) {
 	b.prepare = func(ctx context.Context, behind string) (int, error) {
 		x.panel = b.panel
 		total, err := x.prepare(ctx, behind)
-		b.desks, x.desks = x.desks, [2]*desk{}
+		if b.ahead == nil {
+			b.desks = x.desks
+		}
+		x.desks = [2]*desk{}
 		return total, err
 	}
 	return x.ledger.run(ctx, b)

@@ -107,6 +107,9 @@ func (s *state) outcome(settled []uint64) (o outcome, err error) {
 		if err != nil {
 			return o, err
 		}
+		if err := checkRefused(number, part.refused); err != nil {
+			return o, err
+		}
 		var left []*objectRefused
 		if o.listed < MaxPanel {
 			if left, err = s.refusedBefore(number, part.refused); err != nil {
@@ -125,8 +128,8 @@ func (s *state) outcome(settled []uint64) (o outcome, err error) {
 // refusedBefore returns the refusals, erased ones too, whose events stand before the one that settles
 // their request.
 func (s *state) refusedBefore(number, count uint64) (all []*objectRefused, err error) {
-	if count >= number {
-		return nil, orCorrupt(nil, "event %d settles %d refusals", number, count)
+	if err := checkRefused(number, count); err != nil {
+		return nil, err
 	}
 	for at := number - count; at < number; at++ {
 		ev, err := s.event(at)
@@ -140,6 +143,14 @@ func (s *state) refusedBefore(number, count uint64) (all []*objectRefused, err e
 		all = append(all, c)
 	}
 	return all, nil
+}
+
+// checkRefused tells whether so many refusals can stand before an event.
+func checkRefused(number, count uint64) error {
+	if count >= number {
+		return orCorrupt(nil, "event %d settles %d refusals", number, count)
+	}
+	return nil
 }
 
 // refusals returns whom a request left out, without those forgotten since.

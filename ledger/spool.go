@@ -39,7 +39,7 @@ const (
 	spoolSize  = 256
 	spoolDepth = 8
 	spoolFirst = 12 // room at first: a release alone has so few
-	spoolSmall = 8  // a request about one object has no more, but for what a transaction writes once
+	spoolSmall = 8  // a request about one object has hardly ever more, but for what a transaction writes once
 )
 
 func (s *spool) Put(bucket string, key, value []byte) error {

@@ -102,7 +102,7 @@ func (p *views) readCounters(s *state) error {
 	}
 	last := p.counters.Load()
 	if last == nil || !bytes.Equal(last.record, record) {
-		if last, err = decodeStored(s, record, k.buf); err != nil {
+		if last, err = decodeStored(record, k.buf); err != nil {
 			return err
 		}
 		p.counters.Store(last)
@@ -111,7 +111,7 @@ func (p *views) readCounters(s *state) error {
 	return nil
 }
 
-func decodeStored(s *state, record, key []byte) (*storedCounters, error) {
+func decodeStored(record, key []byte) (*storedCounters, error) {
 	c, _, err := decodeRecord(bucketMeta, key, record, decodeCounters)
 	return &storedCounters{bytes.Clone(record), c}, err
 }
