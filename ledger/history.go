@@ -100,27 +100,37 @@ func (l *Ledger) Events(ctx context.Context, from uint64) iter.Seq2[Event, error
 // The errors are [ErrUnknown] for the key, that of ctx, and [ErrCorrupt].
 func (l *Ledger) Refusals(ctx context.Context, key string, from uint64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		spans, err := l.refused(ctx, key)
+		settled, err := l.settledBy(ctx, key)
 		if err != nil {
 			yield(Event{}, err)
 			return
 		}
-		for _, p := range spans {
-			for at := max(p.first, from); at < p.end; {
-				events, err := l.someRefusals(ctx, at, p.end)
-				for _, ev := range events {
-					if !ev.Erased && !yield(ev, nil) {
-						return
-					}
-				}
-				if err != nil {
-					yield(Event{}, err)
-					return
-				}
-				at += uint64(len(events))
+		for _, number := range settled {
+			if number > from && !l.eachRefusal(ctx, from, number, yield) {
+				return
 			}
 		}
 	}
+}
+
+// eachRefusal yields the refusals, from an event on, of the part of a request that another one settles. It tells whether
+// to go on.
+func (l *Ledger) eachRefusal(ctx context.Context, from, settled uint64, yield func(Event, error) bool) bool {
+	first, err := l.firstRefusal(ctx, settled)
+	for at := max(first, from); err == nil && at < settled; {
+		var events []Event
+		events, err = l.someRefusals(ctx, at, settled)
+		for _, ev := range events {
+			if !ev.Erased && !yield(ev, nil) {
+				return false
+			}
+		}
+		at += uint64(len(events))
+	}
+	if err != nil {
+		yield(Event{}, err)
+	}
+	return err == nil
 }
 
 // someRefusals reads some of a range of events that all refuse somebody.
@@ -137,36 +147,30 @@ func (l *Ledger) someRefusals(ctx context.Context, from, end uint64) ([]Event, e
 	return events, err
 }
 
-// span is a range of events.
-type span struct {
-	first uint64
-	end   uint64 // the one behind
-}
-
-// refused returns where the refusals of a request stand in the log.
-func (l *Ledger) refused(ctx context.Context, key string) (spans []span, err error) {
+// settledBy returns the events that settled the parts of a request.
+func (l *Ledger) settledBy(ctx context.Context, key string) (settled []uint64, err error) {
 	err = l.view(ctx, func(s *state) error {
 		r, known, err := s.request(key)
 		if err == nil && !known {
 			err = fmt.Errorf("key %.256q: %w", key, ErrUnknown)
 		}
+		settled = r.settled
+		return err
+	})
+	return settled, err
+}
+
+// firstRefusal returns where the refusals begin whose request, or part of one, an event settles.
+func (l *Ledger) firstRefusal(ctx context.Context, settled uint64) (first uint64, err error) {
+	err = l.view(ctx, func(s *state) error {
+		part, err := s.settlement(settled)
 		if err != nil {
 			return err
 		}
-		spans = nil
-		for _, number := range r.settled {
-			part, err := s.settlement(number)
-			if err != nil {
-				return err
-			}
-			if err := checkRefused(number, part.refused); err != nil {
-				return err
-			}
-			spans = append(spans, span{number - part.refused, number})
-		}
-		return nil
+		first = settled - part.refused
+		return checkRefused(settled, part.refused)
 	})
-	return spans, err
+	return first, err
 }
 
 // someEvents reads at most that many events in one snapshot.

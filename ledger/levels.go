@@ -32,7 +32,6 @@ type levelBatch struct {
 	names   []byte // of those who have the level, one behind the other
 	levels  []foundLevel
 	rows    []rrchain.Bits // the responses that are rows of bits
-	page    levelPage      // for chains that are unusual
 	checked chan struct{}  // gets one when all of these are there
 }
 
@@ -93,7 +92,7 @@ func (x levelScan) each(ctx context.Context, visit func(name string, at *level) 
 }
 
 func newLevelBatch() *levelBatch {
-	return &levelBatch{page: levelPage{most: 256}, checked: make(chan struct{}, 1)}
+	return &levelBatch{checked: make(chan struct{}, 1)}
 }
 
 // visit passes on what is in a batch, or what went wrong in making it.
@@ -175,7 +174,7 @@ func (r *levelReader) stop() {
 // visited.
 func (x levelScan) read(ctx context.Context, b *levelBatch, from []byte) {
 	*b = levelBatch{
-		stored: b.stored[:0], ends: b.ends[:0], next: b.next[:0], names: b.names[:0], levels: b.levels[:0], rows: b.rows[:0], page: b.page, checked: b.checked,
+		stored: b.stored[:0], ends: b.ends[:0], next: b.next[:0], names: b.names[:0], levels: b.levels[:0], rows: b.rows[:0], checked: b.checked,
 	}
 	defer func() { b.panic = recover() }()
 	b.err = x.ledger.view(ctx, func(s *state) error {
@@ -242,25 +241,31 @@ func (x levelScan) check(b *levelBatch) {
 
 // pick decodes a chain, and takes the level that is wanted, if there is one.
 func (x levelScan) pick(b *levelBatch, payload []byte, into *foundLevel) (found bool, err error) {
-	b.page.clear()
-	c, err := b.page.decodeChain(payload)
-	if err != nil {
-		return false, err
-	}
-	var taken *level
-	for i := range c.levels {
-		if l := &c.levels[i]; x.current || l.Epsilon == x.epsilon {
-			taken = l
+	d := decoder{rest: payload}
+	_, _, levels := decodeChainHead(&d)
+	var taken level
+	for range levels {
+		one := decodeLevel(&d)
+		skipBuyers(&d)
+		if x.current || one.Epsilon == x.epsilon {
+			found, taken = true, one
 		}
 	}
-	if taken == nil {
-		return false, nil
+	if err := d.done(); err != nil || !found {
+		return false, err
 	}
 	*into = foundLevel{epsilon: taken.Epsilon, index: taken.Response.index, event: taken.event}
 	if taken.Response.isUnary() {
 		into.index, b.rows = aRow, append(b.rows, taken.Response.bits)
 	}
 	return true, nil
+}
+
+// skipBuyers reads the buyers of a level, and keeps none.
+func skipBuyers(d *decoder) {
+	for range d.count(1) {
+		d.uvarint32()
+	}
 }
 
 // pickUsual is pick for a chain as most are: without faults, with small numbers where they mostly are, and with responses

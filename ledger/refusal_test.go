@@ -267,7 +267,7 @@ func TestRefusalsOfOneRequestAlone(t *testing.T) {
 	}
 	_, err := l.Raise(ctx, first)
 	wantErr(t, err, context.Canceled)
-	if all := leftOut(t, l, "first", 0); len(all) != partSize && len(all) != scanSize*3 {
+	if all := leftOut(t, l, "first", 0); len(all) != partSize {
 		t.Errorf("%d refusals of what is done so far", len(all))
 	}
 	carryOut(t, l, second)
@@ -304,6 +304,22 @@ func TestRefusalsOfOneRequestAlone(t *testing.T) {
 	cancel()
 	for _, err := range l.Refusals(done, "first", 0) {
 		wantErr(t, err, context.Canceled)
+	}
+}
+
+// The refusals of a sale are all of one part, and more than are read at a time.
+func TestRefusalsOfASale(t *testing.T) {
+	l := sellers(t, inMemory(t, Options{}), "2", "3", "ann")
+	names := append(crowd(scanSize+5), "ann")
+	r := purchase(t, "k", "acme", "1", names...)
+	r.Partial = true
+	s := sell(t, l, r)
+	var listed []Refusal
+	for _, ev := range leftOut(t, l, "k", 0) {
+		listed = append(listed, ev.Refused...)
+	}
+	if len(listed) != scanSize+5 || !slices.Equal(listed, s.Refused) {
+		t.Errorf("the log refuses %d, the sale %d", len(listed), len(s.Refused))
 	}
 }
 

@@ -26,7 +26,7 @@ everybody enrolled gets a response at each ε that was reached by now, in all qu
 not matter how often this is done: once after a month leaves the same levels as once a day. Other policies
 release nothing by themselves.
 
-Whoever cannot follow, because the cap binds or the file has no true value, is refused and listed, and
+Whoever cannot follow, because the cap binds or the file has no true value, is refused, and
 holds nobody up. The same command with the same --key does nothing twice, and goes on where it was
 interrupted.
 
@@ -114,10 +114,13 @@ func (r advanceResult) table(w io.Writer) {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", q.Question, q.Raised, q.Unchanged, len(q.Refused)+q.Unlisted)
 	}
 	for _, q := range r.Questions {
-		if len(q.Refused) > 0 {
+		if len(q.Refused)+q.Unlisted > 0 {
 			fmt.Fprintf(w, "\nquestion %s:", q.Question)
+			if len(q.Refused) == 0 {
+				fmt.Fprintln(w)
+			}
 			tableRefusals(w, q.Refused)
+			tableUnlisted(w, q.Unlisted, r.Key)
 		}
-		tableUnlisted(w, q.Unlisted, r.Key)
 	}
 }

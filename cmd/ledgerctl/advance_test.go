@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/sluicedp/sluice/ledger"
 )
 
 // A month is released at once in one ledger, day by day in another, and with gaps, repetitions and jumps
@@ -59,4 +62,20 @@ func epsilons(t *testing.T, text string) string {
 		all = append(all, level.Epsilon)
 	}
 	return fmt.Sprint(all)
+}
+
+// Each question says of itself how many of its refusals are not listed, even if none is.
+func TestWhatIsNotListedStandsUnderItsQuestion(t *testing.T) {
+	var out bytes.Buffer
+	advanceResult{Key: "day", Questions: []ledger.Advanced{
+		{Question: "vote", Refused: []ledger.Refusal{{Object: "ann", Reason: ledger.NoTruth}}, Unlisted: 7},
+		{Question: "wage", Unlisted: 9},
+		{Question: "age", Raised: 1},
+	}}.table(&out)
+	_, got, _ := strings.Cut(out.String(), "\nquestion ")
+	const refusals = "vote:\nREFUSED\tREASON\tCEILING\tSPENT\tREMAINING\tASKED\tHELPS\nann\tno-truth\t0\t0\t0\t0\t\n"
+	const unlisted = "… and %d that are not listed; \"ledgerctl log --refused-by day\" prints all but the forgotten\n"
+	if want := refusals + fmt.Sprintf(unlisted, 7) + "\nquestion wage:\n" + fmt.Sprintf(unlisted, 9); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
 }

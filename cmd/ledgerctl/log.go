@@ -34,7 +34,12 @@ meanwhile, so that others can write to it.`,
   ledgerctl log --follow`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              action(func(cmd *cobra.Command, _ []string) error { return t.run(cmd.Context()) }),
+		RunE: action(func(cmd *cobra.Command, _ []string) error {
+			if t.request == "" && cmd.Flags().Changed("refused-by") {
+				return usageError("leave it out to print all events", "--refused-by is empty")
+			}
+			return t.run(cmd.Context())
+		}),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&t.object, "object", "", "only events about the person with this `ID`")
