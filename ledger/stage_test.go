@@ -406,3 +406,32 @@ func TestEachPartTellsWhomItLeftOut(t *testing.T) {
 	}
 	wantClean(t, l, VerifyRequest{})
 }
+
+// What was decided for one part stays what it is while the next part is decided.
+func TestThePartInFrontStaysWhileTheNextIsDecided(t *testing.T) {
+	names := crowd(30)
+	l := voters(t, inMemory(t, Options{}), "10", names...)
+	x, err := l.newRaise(t.Context(), order(t, "raise", "1", names...))
+	must(t, err)
+	_, err = x.prepare(t.Context(), "")
+	must(t, err)
+	must(t, l.view(t.Context(), func(s *state) error {
+		s.chances = newChances()
+		var before part
+		var said []change
+		for some := range slices.Chunk(names, 10) {
+			p, err := x.decide(s, some)
+			must(t, err)
+			for i, c := range said {
+				if before.changes[i] != c || c.(*released).object >= some[0] {
+					t.Fatalf("change %d of the part in front has become %+v", i, before.changes[i])
+				}
+			}
+			if len(p.changes) != len(some) || p.changes[0].(*released).object != some[0] {
+				t.Fatalf("%d changes for %d objects", len(p.changes), len(some))
+			}
+			before, said = p, slices.Clone(p.changes)
+		}
+		return nil
+	}))
+}
