@@ -91,9 +91,7 @@ func (x levelScan) each(ctx context.Context, visit func(name string, at *level) 
 	return errors.New("reading in the background ended early")
 }
 
-func newLevelBatch() *levelBatch {
-	return &levelBatch{checked: make(chan struct{}, 1)}
-}
+func newLevelBatch() *levelBatch { return &levelBatch{checked: make(chan struct{}, 1)} }
 
 // visit passes on what is in a batch, or what went wrong in making it.
 func (b *levelBatch) visit(visit func(name string, at *level) bool) (on bool, err error) {
@@ -205,19 +203,17 @@ func (x levelScan) check(b *levelBatch) {
 		return
 	}
 	table := crc32.MakeTable(crc32.Castagnoli)
-	head, headFor, last := uint32(0), -1, beginEpsilon()
+	var head sumHead
+	last := beginEpsilon()
 	names, levels := b.names, slices.Grow(b.levels, len(b.ends))[:len(b.ends)]
 	start, n := 0, 0
 	for _, r := range b.ends {
 		record := b.stored[start:r.end]
 		start = r.end
 		key, value := record[:r.key], record[r.key:]
-		// Key and payload lie side by side, and most names are of one length: so this is unseal, in a third of the time.
-		if r.key != headFor {
-			head, headFor = checksumHead(bucketChains, r.key), r.key
-		}
+		// Key and payload lie side by side: so this is unseal, in a third of the time.
 		end := len(record) - sumLength
-		if end < r.key || crc32.Update(head, table, record[:end]) != binary.BigEndian.Uint32(record[end:]) {
+		if end < r.key || crc32.Update(head.of(bucketChains, r.key), table, record[:end]) != binary.BigEndian.Uint32(record[end:]) {
 			if _, b.err = unseal(bucketChains, key, value); b.err != nil { // which says what is wrong
 				return
 			}
