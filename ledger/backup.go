@@ -23,18 +23,22 @@ type Copied struct {
 //
 // A backup is a ledger of its own. Opened instead of the original it is a rollback, which hands out new
 // draws for what was drawn since: [Options.Checkpoint] refuses that. It returns [fs.ErrExist] when there is
-// such a file, and [ErrCorrupt] with the first problem when the ledger does not verify.
-func (l *Ledger) Backup(ctx context.Context, path string) (Copied, error) {
-	return l.copyTo(ctx, path, store.Pages)
+// such a file, and [ErrCorrupt] with the first problem when the ledger does not verify. When ctx ends first, there is
+// no copy, nor a part of one.
+//
+// progress, unless nil, is told how many KiB of the file are dealt with, of how many in all: each of them is copied, and
+// then verified, so they count twice. It must not use the ledger.
+func (l *Ledger) Backup(ctx context.Context, path string, progress Progress) (Copied, error) {
+	return l.copyTo(ctx, path, store.Pages, progress)
 }
 
 // CompactTo is [Ledger.Backup] record by record: the copy has no unused pages, and nothing in it that was
 // forgotten or replaced.
-func (l *Ledger) CompactTo(ctx context.Context, path string) (Copied, error) {
-	return l.copyTo(ctx, path, store.Records)
+func (l *Ledger) CompactTo(ctx context.Context, path string, progress Progress) (Copied, error) {
+	return l.copyTo(ctx, path, store.Records, progress)
 }
 
-func (l *Ledger) copyTo(ctx context.Context, path string, how store.Copying) (out Copied, err error) {
+func (l *Ledger) copyTo(ctx context.Context, path string, how store.Copying, progress Progress) (out Copied, err error) {
 	if err := errors.Join(ctx.Err(), l.commits.check()); err != nil {
 		return out, err
 	}
@@ -42,8 +46,9 @@ func (l *Ledger) copyTo(ctx context.Context, path string, how store.Copying) (ou
 	if !ok {
 		return out, fmt.Errorf("copy: %w", errors.ErrUnsupported)
 	}
-	err = from.CopyTo(path, how, func(copied string) (err error) {
-		if out, err = verifyCopy(ctx, copied); err != nil {
+	p := copying{told: progress, passes: 2}
+	err = from.CopyTo(ctx, path, how, p.read, func(copied string) (err error) {
+		if out, err = verifyCopy(ctx, copied, p.verified); err != nil {
 			return err
 		}
 		return l.commits.awaitDurable(ctx, out.Events) // it may have caught a commit under way
@@ -54,8 +59,32 @@ func (l *Ledger) copyTo(ctx context.Context, path string, how store.Copying) (ou
 	return out, nil
 }
 
+// copying tells how far a copy has come.
+type copying struct {
+	told   Progress // may be nil
+	passes int64    // how often the file is gone through
+	size   int64    // of the file, in bytes
+}
+
+func (p *copying) read(done, total int64) {
+	p.size = total
+	p.tell(done)
+}
+
+// verified tells how far the second pass has come. It is counted in events, and told in bytes.
+func (p *copying) verified(done, total uint64) {
+	p.tell(p.size + int64(float64(p.size)*float64(done)/float64(max(total, 1))))
+}
+
+func (p *copying) tell(done int64) {
+	const unit = 1 << 10
+	if p.told != nil {
+		p.told(int(done/unit), int(p.passes*p.size/unit))
+	}
+}
+
 // verifyCopy verifies a copy that has no name yet.
-func verifyCopy(ctx context.Context, path string) (out Copied, err error) {
+func verifyCopy(ctx context.Context, path string, progress func(done, total uint64)) (out Copied, err error) {
 	s, err := boltstore.Open(path, true)
 	if err != nil {
 		return out, err
@@ -66,7 +95,7 @@ func verifyCopy(ctx context.Context, path string) (out Copied, err error) {
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
 	var first *Problem
-	found, err := l.Verify(ctx, VerifyRequest{Report: func(p Problem) {
+	found, err := l.Verify(ctx, VerifyRequest{Progress: progress, Report: func(p Problem) {
 		if first == nil {
 			first = &p
 		}
@@ -88,7 +117,10 @@ func verifyCopy(ctx context.Context, path string) (out Copied, err error) {
 // [Ledger.Forget] destroyed is gone from it, and the file is as small as it can be. The file is replaced by
 // a rename, so at any instant there is a whole one. Requests that change the ledger wait until it is done.
 // On Windows an open file cannot be replaced; use [Ledger.CompactTo] there.
-func (l *Ledger) Compact(ctx context.Context) error {
+//
+// When ctx ends before the new file is whole, the ledger goes on with the old one, and nothing else is left. progress,
+// unless nil, is told how many KiB of the file are rewritten, of about how many. It must not use the ledger.
+func (l *Ledger) Compact(ctx context.Context, progress Progress) error {
 	if l.only {
 		return ErrReadOnly
 	}
@@ -99,7 +131,8 @@ func (l *Ledger) Compact(ctx context.Context) error {
 	if !ok {
 		return fmt.Errorf("compact: %w", errors.ErrUnsupported)
 	}
-	err := from.Compact()
+	p := copying{told: progress, passes: 1}
+	err := from.Compact(ctx, p.read)
 	if errors.Is(err, store.ErrUncertain) {
 		err = fmt.Errorf("%w: %w", ErrStopped, err)
 		l.commits.stop(err)

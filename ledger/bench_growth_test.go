@@ -216,7 +216,7 @@ func BenchmarkSize(b *testing.B) {
 	for _, name := range []string{"written", "compacted"} {
 		if name == "compacted" {
 			l := open(b, path, Options{})
-			must(b, l.Compact(b.Context()))
+			must(b, l.Compact(b.Context(), nil))
 			closed(b, l)
 		}
 		b.Run(name, func(b *testing.B) {

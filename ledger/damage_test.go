@@ -77,7 +77,7 @@ func littleFile(t testing.TB) []byte {
 	must(t, err)
 	tellLittle(t, file)
 	compact := filepath.Join(t.TempDir(), "ledger.db")
-	must(t, file.CopyTo(compact, store.Records, nil))
+	must(t, file.CopyTo(t.Context(), compact, store.Records, nil, nil))
 	must(t, file.Close())
 	data, err := os.ReadFile(compact)
 	must(t, err)

@@ -76,7 +76,7 @@ func TestForgetDestroysEveryByte(t *testing.T) {
 	}
 	forget(t, l, name)
 	audit(t, l.store)
-	must(t, l.Compact(t.Context()))
+	must(t, l.Compact(t.Context(), nil))
 	after, err := os.ReadFile(path)
 	must(t, err)
 	for _, secret := range secrets {
@@ -112,7 +112,7 @@ func TestForgottenBytesAreInNoCopyByRecords(t *testing.T) {
 	secrets := secretsOf(t, l, name)
 	forget(t, l, name)
 	copied := path + ".compact"
-	made, err := l.CompactTo(t.Context(), copied)
+	made, err := l.CompactTo(t.Context(), copied, nil)
 	must(t, err)
 	data, err := os.ReadFile(copied)
 	must(t, err)
@@ -307,7 +307,7 @@ func TestABackupIsTheLedgerOfOneInstant(t *testing.T) {
 	path, options := eventful(t, "ann of the backup")
 	l := open(t, path, options)
 	copied := path + ".backup"
-	made, err := l.Backup(t.Context(), copied)
+	made, err := l.Backup(t.Context(), copied, nil)
 	must(t, err)
 	before := pairs(t, l.store)
 	file, err := boltstore.Open(copied, true)
@@ -319,7 +319,7 @@ func TestABackupIsTheLedgerOfOneInstant(t *testing.T) {
 	if made.Bytes != info.Size() || made.Events != stats(t, l).Events || info.Mode().Perm() != 0o600 {
 		t.Errorf("%+v of %d bytes, mode %v", made, info.Size(), info.Mode())
 	}
-	_, err = l.Backup(t.Context(), copied)
+	_, err = l.Backup(t.Context(), copied, nil)
 	wantErr(t, err, os.ErrExist)
 }
 
@@ -351,12 +351,12 @@ func TestBackupsWhileOthersWrite(t *testing.T) {
 		if i%2 == 1 {
 			copyTo = l.CompactTo
 		}
-		made, err := copyTo(t.Context(), fmt.Sprintf("%s/%d.db", dir, i))
+		made, err := copyTo(t.Context(), fmt.Sprintf("%s/%d.db", dir, i), nil)
 		must(t, err)
 		if made.Events < before {
 			t.Errorf("a backup of %d events, after %d were acknowledged", made.Events, before)
 		}
-		must(t, l.Compact(t.Context()))
+		must(t, l.Compact(t.Context(), nil))
 	}
 	stop()
 	if got := await(t, writing); got.err != nil {
@@ -377,7 +377,7 @@ func TestADamagedLedgerHasNoBackup(t *testing.T) {
 	o := object{cap: eps(t, "9"), chains: 1, spent: eps(t, "0.5"), links: links{latest: 4, events: 1}}
 	putRecord(t, l.store, bucketObjects, objectKey("ann"), o.encode())
 	copied := path + ".backup"
-	_, err := l.Backup(t.Context(), copied)
+	_, err := l.Backup(t.Context(), copied, nil)
 	wantErr(t, err, ErrCorrupt)
 	if _, err := os.Stat(copied); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("there is a backup: %v", err)

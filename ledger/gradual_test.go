@@ -475,7 +475,7 @@ func TestScoresOutliveABackup(t *testing.T) {
 	l := voters(t, newLedger(t), "2", "ann", "bob", "cy")
 	answerTo(t, l, inquire(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cy"))
 	path := filepath.Join(t.TempDir(), "copy.db")
-	_, err := l.Backup(t.Context(), path)
+	_, err := l.Backup(t.Context(), path, nil)
 	must(t, err)
 	closed(t, l)
 	restored := open(t, path, Options{})

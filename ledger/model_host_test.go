@@ -210,7 +210,7 @@ func (s memoryShelf) copied(g *game, compact bool) shelf {
 	if compact {
 		copyTo = g.ledger.CompactTo
 	}
-	if _, err := copyTo(g.Context(), filepath.Join(os.DevNull, "copy")); !errors.Is(err, errors.ErrUnsupported) {
+	if _, err := copyTo(g.Context(), filepath.Join(os.DevNull, "copy"), nil); !errors.Is(err, errors.ErrUnsupported) {
 		g.Fatalf("what has no file is copied to one: %v", err)
 	}
 	return s.again(g)
@@ -241,7 +241,7 @@ func (s fileShelf) copied(g *game, compact bool) shelf {
 	if compact {
 		copyTo = g.ledger.CompactTo
 	}
-	done, err := copyTo(g.Context(), string(other))
+	done, err := copyTo(g.Context(), string(other), nil)
 	must(g, err)
 	if done.Events != uint64(len(g.paper.log)) {
 		g.Fatalf("a copy has %d events of %d", done.Events, len(g.paper.log))
@@ -430,7 +430,7 @@ func (one moveCopy) play(g *game) {
 }
 
 func (moveCompact) play(g *game) {
-	err := g.ledger.Compact(g.Context())
+	err := g.ledger.Compact(g.Context(), nil)
 	switch _, onDisk := g.shelf.(fileShelf); {
 	case g.paper.opened.ReadOnly:
 		g.wantError(err, ErrReadOnly)

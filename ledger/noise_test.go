@@ -148,7 +148,7 @@ func TestARestoredBackupGivesTheSameResponses(t *testing.T) {
 	for _, do := range todo[:4] {
 		do()
 	}
-	_, err := l.Backup(t.Context(), copied)
+	_, err := l.Backup(t.Context(), copied, nil)
 	must(t, err)
 	for _, do := range todo[4:] {
 		do()
@@ -478,7 +478,7 @@ func TestTheNoiseKeyIsNowhere(t *testing.T) {
 	s.set(nil, nil)
 	closed(t, l)
 	l = open(t, path, options)
-	_, err = l.Backup(t.Context(), filepath.Join(dir, "copy.db"))
+	_, err = l.Backup(t.Context(), filepath.Join(dir, "copy.db"), nil)
 	must(t, err)
 	closed(t, l)
 	changed := theNoiseKey("2026")

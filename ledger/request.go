@@ -16,7 +16,7 @@ import (
 // was interrupted goes on after its last part when it comes again.
 
 // Progress is called now and then during a long request, with the number of objects done and the
-// number in all. It must return soon.
+// number in all (or of what else the request says). It must return soon.
 type Progress func(done, total int)
 
 // outcome is what came of a request.

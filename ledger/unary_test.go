@@ -501,7 +501,7 @@ func TestForgetDestroysEveryBit(t *testing.T) {
 		}
 	}
 	forget(t, l, name)
-	must(t, l.Compact(t.Context()))
+	must(t, l.Compact(t.Context(), nil))
 	after, err := os.ReadFile(path)
 	must(t, err)
 	for _, secret := range secrets {

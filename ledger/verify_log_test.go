@@ -251,7 +251,7 @@ func TestVerifyFindsAnOlderCopy(t *testing.T) {
 	path, options := witnessed(t, "ann", "bob")
 	l := open(t, path, options)
 	older := filepath.Join(t.TempDir(), "older.db")
-	_, err := l.Backup(t.Context(), older)
+	_, err := l.Backup(t.Context(), older, nil)
 	must(t, err)
 	before := checkpointOf(t, l)
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))

@@ -76,7 +76,7 @@ func (w *disturber) act(ctx context.Context) {
 		}
 	}
 	if w.random.IntN(300) == 0 {
-		if err := w.l.Compact(ctx); err != nil && ctx.Err() == nil {
+		if err := w.l.Compact(ctx, nil); err != nil && ctx.Err() == nil {
 			w.t.Error(err)
 		}
 	}

@@ -43,7 +43,7 @@ ledger itself stays as it is: to go on with the copy, put it in the place of the
 }
 
 // copyCommand completes a command that copies the ledger.
-func (a *app) copyCommand(cmd *cobra.Command, write func(*ledger.Ledger, context.Context, string) (ledger.Copied, error)) *cobra.Command {
+func (a *app) copyCommand(cmd *cobra.Command, write func(*ledger.Ledger, context.Context, string, ledger.Progress) (ledger.Copied, error)) *cobra.Command {
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.ValidArgsFunction = oneFile
 	cmd.RunE = action(func(cmd *cobra.Command, args []string) error {
@@ -52,7 +52,7 @@ func (a *app) copyCommand(cmd *cobra.Command, write func(*ledger.Ledger, context
 			return usageError("", "FILE is empty")
 		}
 		err := a.with(reading, func(l *ledger.Ledger) (err error) {
-			out.Copied, err = write(l, cmd.Context(), out.File)
+			out.Copied, err = write(l, cmd.Context(), out.File, nil)
 			return err
 		})
 		if errors.Is(err, fs.ErrExist) {

@@ -76,7 +76,7 @@ func (r *forgetResult) forget(ctx context.Context, l *ledger.Ledger) error {
 		return err
 	}
 	if r.Compacted {
-		if err := l.Compact(ctx); err != nil {
+		if err := l.Compact(ctx, nil); err != nil {
 			return unfinished(fmt.Sprintf("object %q is forgotten, but the old bytes may still be in unused pages of the file", r.Object), err)
 		}
 	}

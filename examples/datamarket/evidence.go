@@ -96,7 +96,7 @@ func (m *market) prove(ctx context.Context, b *books) (*evidence, error) {
 	if err := m.ledger.Forget(ctx, "forget", m.quitter); err != nil {
 		return nil, err
 	}
-	if err := m.ledger.Compact(ctx); err != nil {
+	if err := m.ledger.Compact(ctx, nil); err != nil {
 		return nil, err
 	}
 	e.afterwards = e.sale.Verify(verifiers)
@@ -151,7 +151,7 @@ func (m *market) audit(ctx context.Context, verifiers note.Verifiers) (ledger.Ve
 
 // backup copies the ledger, on day 12.
 func (m *market) backup(ctx context.Context) error {
-	made, err := m.ledger.Backup(ctx, m.backupFile())
+	made, err := m.ledger.Backup(ctx, m.backupFile(), nil)
 	if err == nil {
 		m.tell("A backup is made while the market is open, and verified: %d events.", made.Events)
 	}

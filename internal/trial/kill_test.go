@@ -92,12 +92,12 @@ func (s *shop) tidy(path string, n int) {
 	switch n % 60 {
 	case 20:
 		if filepath.Base(path) != wornName {
-			err = s.ledger.Compact(context.Background())
+			err = s.ledger.Compact(context.Background(), nil)
 		}
 	case 40:
-		_, err = s.ledger.Backup(context.Background(), fmt.Sprint(path, ".", n))
+		_, err = s.ledger.Backup(context.Background(), fmt.Sprint(path, ".", n), nil)
 	case 50:
-		_, err = s.ledger.CompactTo(context.Background(), fmt.Sprint(path, ".", n))
+		_, err = s.ledger.CompactTo(context.Background(), fmt.Sprint(path, ".", n), nil)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, tidying, err)

@@ -5,7 +5,10 @@
 // implementation must pass, and an implementation in memory.
 package store
 
-import "errors"
+import (
+	"context"
+	"errors"
+)
 
 var (
 	// ErrCorrupt says that stored bytes are damaged or are not what they should be.
@@ -81,6 +84,10 @@ const (
 	Records
 )
 
+// Progress is told now and then how many bytes of a store are read, and how many there are in all. Where only records are
+// copied, both are about. It is called by the goroutine that copies, must return soon and must not use the store.
+type Progress func(done, total int64)
+
 // Copier is a [Store] that can copy itself to a file and rewrite its own. Both may be called while
 // others read and write.
 type Copier interface {
@@ -91,8 +98,10 @@ type Copier interface {
 	// the error wraps [io/fs.ErrExist] and it is left alone. After any error there is no copy, and
 	// nothing else is left.
 	//
+	// When ctx ends while records are copied, its error is returned soon. progress may be nil.
+	//
 	// Nobody waits for a copy. As with View, the space of data replaced meanwhile cannot be used again.
-	CopyTo(path string, how Copying, check func(path string) error) error
+	CopyTo(ctx context.Context, path string, how Copying, progress Progress, check func(path string) error) error
 	// Compact rewrites the store's own file so that nothing but the present records is in it. Updates
 	// wait meanwhile, and then go to the new file; views do not wait. It returns when no view of the
 	// old file is left, so calling it within a View or an Update waits for ever.
@@ -101,5 +110,7 @@ type Copier interface {
 	// store goes on with one of them. If the error wraps [ErrUncertain], though, it is not known which of
 	// them the path leads to after a loss of power: then views still work, and updates fail until
 	// the store is opened again.
-	Compact() error
+	//
+	// When ctx ends while records are copied, the store goes on with the old file at once. progress may be nil.
+	Compact(ctx context.Context, progress Progress) error
 }

@@ -83,6 +83,6 @@ func (s *theSluice) size(ctx context.Context) (written, compact int64, err error
 	}
 	copied := filepath.Join(s.dir, "compact")
 	defer os.Remove(copied)
-	small, err := s.l.CompactTo(ctx, copied)
+	small, err := s.l.CompactTo(ctx, copied, nil)
 	return stats.Bytes, small.Bytes, err
 }

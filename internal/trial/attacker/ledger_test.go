@@ -277,7 +277,7 @@ func TestARollbackIsNoticed(t *testing.T) {
 			tr, lots := newTrial(t, raises, 2), truths(crowd, 2)
 			h := newHouse(t, k, lots)
 			h.older = filepath.Join(h.dir, "older")
-			_, err := h.ledger.Backup(t.Context(), h.older)
+			_, err := h.ledger.Backup(t.Context(), h.older, nil)
 			must(t, err)
 			tr.run(h, lots)
 			h.end()

@@ -126,7 +126,7 @@ func specimen(t testing.TB) (file, checkpoint []byte) {
 		trade(ctx, t, l, i, q.Name)
 	}
 	leave(ctx, t, l)
-	must(t, l.Compact(ctx))
+	must(t, l.Compact(ctx, nil))
 	// What is written now leaves free pages behind, here and there.
 	for i := range 12 {
 		_, err := l.Release(ctx, ledger.ReleaseRequest{Key: fmt.Sprint("late ", i), Question: vote, Object: people(300, 400)[7*i], Epsilon: tenths(13), Truth: truths})

@@ -153,9 +153,9 @@ func errands(t testing.TB) []errand {
 			return l.Verify(ctx, ledger.VerifyRequest{})
 		}, false},
 		{"Backup", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			return l.Backup(ctx, filepath.Join(t.TempDir(), key(n)))
+			return l.Backup(ctx, filepath.Join(t.TempDir(), key(n)), nil)
 		}, false},
-		{"Compact", func(ctx context.Context, l *ledger.Ledger, _ int) (any, error) { return none(l.Compact(ctx)) }, false},
+		{"Compact", func(ctx context.Context, l *ledger.Ledger, _ int) (any, error) { return none(l.Compact(ctx, nil)) }, false},
 	}
 }
 

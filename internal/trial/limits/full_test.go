@@ -127,10 +127,10 @@ func again(ctx context.Context, at string, done int) error {
 		if found, err := l.Verify(ctx, ledger.VerifyRequest{}); err != nil || found.Problems > 0 {
 			return fmt.Errorf("audit on a full disk: %d problems, %w", found.Problems, err)
 		}
-		if _, err := l.Backup(ctx, at+".backup"); err != nil && !isFull(err) {
+		if _, err := l.Backup(ctx, at+".backup", nil); err != nil && !isFull(err) {
 			return fmt.Errorf("backup on a full disk: %w", err)
 		}
-		if err := l.Compact(ctx); err != nil && !isFull(err) && !only {
+		if err := l.Compact(ctx, nil); err != nil && !isFull(err) && !only {
 			return fmt.Errorf("compacted on a full disk: %w", err)
 		}
 		if _, err := l.Object(ctx, object(done-1, 0)); err != nil {

@@ -98,10 +98,10 @@ func call(l *ledger.Ledger, line string) (value string, err error) {
 	}
 	switch what {
 	case "copy":
-		_, err = l.Backup(ctx, key)
+		_, err = l.Backup(ctx, key, nil)
 		return "", err
 	case "compact":
-		return "", l.Compact(ctx)
+		return "", l.Compact(ctx, nil)
 	case "read":
 		o, err := l.Object(ctx, "ann")
 		if err != nil {

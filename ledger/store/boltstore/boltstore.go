@@ -614,8 +614,15 @@ func (t *transaction) names() (names []string, err error) {
 	return names, err
 }
 
+// used returns how many bytes of the file are in use, or all of them where the free pages are not known.
+func (t *transaction) used() int64 {
+	db := t.tx.DB()
+	s := db.Stats()
+	return t.tx.Size() - int64(s.FreePageN+s.PendingPageN)*int64(db.Info().PageSize)
+}
+
 // writeTo writes the file as it is in the snapshot.
-func (t *transaction) writeTo(file *os.File) (err error) {
+func (t *transaction) writeTo(file io.Writer) (err error) {
 	defer rescue(&err)
 	_, err = t.tx.WriteTo(file)
 	if errors.Is(err, io.EOF) {

@@ -2,8 +2,10 @@ package boltstore
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -26,7 +28,8 @@ func (s *Store) at(step string) error {
 // CopyTo implements [store.Copier]. It needs a file system with hard links. A writer waits for it
 // only when the file outgrows the address space reserved for it, 4 GiB (on Windows and 32-bit systems:
 // when it grows at all).
-func (s *Store) CopyTo(path string, how store.Copying, check func(path string) error) error {
+func (s *Store) CopyTo(ctx context.Context, path string, how store.Copying, progress store.Progress, check func(path string) error) error {
+	m := meter{ctx: ctx, progress: progress}
 	write := s.copyPages
 	switch how {
 	case store.Pages:
@@ -37,7 +40,7 @@ func (s *Store) CopyTo(path string, how store.Copying, check func(path string) e
 	}
 	sync := func(dir string) error { return errors.Join(s.at(stepSync), syncDir(dir)) }
 	err := place(path, "copy", sync, func(temp string) error {
-		if err := write(temp); err != nil || check == nil {
+		if err := write(temp, &m); err != nil || check == nil {
 			return err
 		}
 		return check(temp)
@@ -50,24 +53,30 @@ func (s *Store) CopyTo(path string, how store.Copying, check func(path string) e
 
 // copyPages writes a copy over an empty file. Syncing takes long and needs no snapshot. The copy lists its free pages if
 // the last commit did; if not, who first writes to it will.
-func (s *Store) copyPages(path string) error {
+func (s *Store) copyPages(path string, m *meter) error {
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
-	err = s.snapshot(func(tx *transaction) error { return tx.writeTo(file) })
+	err = s.snapshot(func(tx *transaction) error {
+		m.total = tx.tx.Size()
+		return tx.writeTo(metered{file, m})
+	})
+	if err == nil {
+		err = m.end()
+	}
 	if err == nil {
 		err = file.Sync()
 	}
 	return errors.Join(err, file.Close())
 }
 
-func (s *Store) copyRecords(path string) error {
+func (s *Store) copyRecords(path string, m *meter) error {
 	d, err := open(path, false)
 	if err != nil {
 		return err
 	}
-	if err = s.snapshot(d.fill); err == nil {
+	if err = s.snapshot(func(tx *transaction) error { return d.fill(tx, m) }); err == nil {
 		err = d.seal()
 	}
 	return errors.Join(err, d.close())
@@ -81,10 +90,10 @@ func (s *Store) copyRecords(path string) error {
 // when the file holds what this package does not write, which is not lost that way. It is refused
 // when the store was opened for reading only. Windows does not let an open file be replaced: there
 // it always fails, and changes nothing.
-func (s *Store) Compact() error {
+func (s *Store) Compact(ctx context.Context, progress store.Progress) error {
 	s.compacting.Lock()
 	defer s.compacting.Unlock()
-	old, err := s.replace()
+	old, err := s.replace(&meter{ctx: ctx, progress: progress})
 	if old != nil {
 		old.users.Wait()
 		err = errors.Join(err, old.close())
@@ -96,7 +105,7 @@ func (s *Store) Compact() error {
 }
 
 // replace puts a new file in the place of the old one, and the caller has to close what it returns.
-func (s *Store) replace() (old *database, err error) {
+func (s *Store) replace(m *meter) (old *database, err error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	switch {
@@ -123,7 +132,7 @@ func (s *Store) replace() (old *database, err error) {
 	if err := syncDir(dir.Name()); err != nil {
 		return nil, err
 	}
-	next, err := s.rewrite(path)
+	next, err := s.rewrite(path, m)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +149,7 @@ func (s *Store) replace() (old *database, err error) {
 
 // rewrite makes a new file of the records in the current one, and renames it to path. It is locked
 // before that, so that no other process can come first.
-func (s *Store) rewrite(path string) (made *database, err error) {
+func (s *Store) rewrite(path string, m *meter) (made *database, err error) {
 	temp, err := createTemp(path, "compact")
 	if err != nil {
 		return nil, err
@@ -160,7 +169,7 @@ func (s *Store) rewrite(path string) (made *database, err error) {
 			err = errors.Join(err, next.close()) // before it is removed, as Windows demands
 		}
 	}()
-	if err := s.current.view(next.fill); err != nil {
+	if err := s.current.view(func(tx *transaction) error { return next.fill(tx, m) }); err != nil {
 		return nil, err
 	}
 	if err := next.dress(temp, s.current.file); err != nil {
@@ -169,7 +178,7 @@ func (s *Store) rewrite(path string) (made *database, err error) {
 	if err := next.seal(); err != nil {
 		return nil, err
 	}
-	if err := s.at(stepName); err != nil {
+	if err := errors.Join(s.at(stepName), m.ctx.Err()); err != nil {
 		return nil, err
 	}
 	if s.current.broken.Load() {
@@ -206,7 +215,7 @@ const (
 )
 
 // fill copies all records into a new file. It is durable only once it is sealed.
-func (d *database) fill(from *transaction) (err error) {
+func (d *database) fill(from *transaction, m *meter) (err error) {
 	d.db.NoSync, d.db.NoGrowSync = true, true
 	var tx *transaction
 	defer func() {
@@ -215,6 +224,7 @@ func (d *database) fill(from *transaction) (err error) {
 		}
 	}()
 	size := 0
+	m.total = from.used()
 	err = from.each(func(bucket string, key, value []byte) (err error) {
 		if tx != nil && size >= batch {
 			if err := tx.commit(); err != nil {
@@ -227,13 +237,55 @@ func (d *database) fill(from *transaction) (err error) {
 				return err
 			}
 		}
-		size += len(key) + len(value) + overhead
-		return tx.Put(bucket, key, value)
+		n := len(key) + len(value) + overhead
+		size += n
+		return errors.Join(tx.Put(bucket, key, value), m.add(n))
 	})
-	if err != nil || tx == nil {
-		return err
+	if err == nil && tx != nil {
+		err = tx.commit()
 	}
-	return tx.commit()
+	if err == nil {
+		err = m.end()
+	}
+	return err
+}
+
+// meter follows what is read of a file to be copied: it tells how far that has come, and stops it with its context.
+type meter struct {
+	ctx         context.Context
+	progress    store.Progress
+	done, total int64
+	told        int64 // what was done when it was told, or stopped, last
+}
+
+// add counts bytes read. It returns the error of a context that has ended.
+func (m *meter) add(n int) error {
+	const stride = 1 << 20
+	if m.done += int64(n); m.done-m.told < stride {
+		return nil
+	}
+	return m.tell(min(m.done, m.total))
+}
+
+// end counts all as read.
+func (m *meter) end() error { return m.tell(m.total) }
+
+func (m *meter) tell(done int64) error {
+	if m.told = m.done; m.progress != nil {
+		m.progress(done, m.total)
+	}
+	return m.ctx.Err()
+}
+
+// metered counts what is written to it.
+type metered struct {
+	io.Writer
+	*meter
+}
+
+func (w metered) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	return n, errors.Join(err, w.add(n))
 }
 
 // seal makes what was filled in durable, and whatever is written from now on.

@@ -149,7 +149,7 @@ func TestCopyHoldsEveryRecord(t *testing.T) {
 			}
 			want := records(t, s)
 			to := filepath.Join(t.TempDir(), "copy")
-			must(t, s.CopyTo(to, how, func(temp string) error {
+			must(t, s.CopyTo(t.Context(), to, how, nil, func(temp string) error {
 				wantFiles(t, to, filepath.Base(temp))
 				if !strings.HasPrefix(filepath.Base(temp), ".copy.copy-") {
 					t.Errorf("the temporary name is %s", temp)
@@ -186,12 +186,12 @@ func TestCopyOfOthers(t *testing.T) {
 			s, err := Open(path, true)
 			must(t, err)
 			defer s.Close()
-			must(t, s.CopyTo(filepath.Join(dir, "copy"), how, nil))
+			must(t, s.CopyTo(t.Context(), filepath.Join(dir, "copy"), how, nil, nil))
 			copied := mustOpen(t, filepath.Join(dir, "copy"))
 			wantRecords(t, copied, map[string]string{})
 			must(t, copied.Update(putK("v")))
 			must(t, s.Close())
-			if err := s.CopyTo(filepath.Join(dir, "late"), how, nil); err == nil {
+			if err := s.CopyTo(t.Context(), filepath.Join(dir, "late"), how, nil, nil); err == nil {
 				t.Error("a closed store was copied")
 			}
 			wantFiles(t, path, "copy", "data.db")
@@ -230,7 +230,7 @@ func TestCopyIsOneSnapshot(t *testing.T) {
 			dir, last := t.TempDir(), ""
 			for i := range 4 {
 				to := filepath.Join(dir, fmt.Sprint(i))
-				must(t, s.CopyTo(to, how, nil))
+				must(t, s.CopyTo(t.Context(), to, how, nil, nil))
 				copied := mustOpen(t, to)
 				wantSound(t, copied)
 				all := records(t, copied)
@@ -262,7 +262,7 @@ func TestCopyRefuses(t *testing.T) {
 			must(t, os.WriteFile(to, []byte("mine"), 0o600))
 			must(t, os.Symlink("nowhere", to+"-link"))
 			for _, taken := range []string{to, to + "-link", path} {
-				err := s.CopyTo(taken, how, func(string) error { t.Error("checked"); return nil })
+				err := s.CopyTo(t.Context(), taken, how, nil, func(string) error { t.Error("checked"); return nil })
 				if !errors.Is(err, fs.ErrExist) {
 					t.Errorf("%s is taken: %v", taken, err)
 				}
@@ -273,7 +273,7 @@ func TestCopyRefuses(t *testing.T) {
 			must(t, os.Remove(to))
 
 			late := func(string) error { return os.WriteFile(to, []byte("late"), 0o600) }
-			if err := s.CopyTo(to, how, late); !errors.Is(err, fs.ErrExist) {
+			if err := s.CopyTo(t.Context(), to, how, nil, late); !errors.Is(err, fs.ErrExist) {
 				t.Errorf("a late comer: %v", err)
 			}
 			if content, err := os.ReadFile(to); err != nil || string(content) != "late" {
@@ -281,30 +281,30 @@ func TestCopyRefuses(t *testing.T) {
 			}
 			must(t, os.Remove(to))
 
-			if err := s.CopyTo(to, how, func(string) error { return failure }); !errors.Is(err, failure) {
+			if err := s.CopyTo(t.Context(), to, how, nil, func(string) error { return failure }); !errors.Is(err, failure) {
 				t.Errorf("a failed check: %v", err)
 			}
 			s.hook = func(string) error { return failure }
-			if err := s.CopyTo(to, how, nil); !errors.Is(err, failure) {
+			if err := s.CopyTo(t.Context(), to, how, nil, nil); !errors.Is(err, failure) {
 				t.Errorf("a directory that is not synced: %v", err)
 			}
 			s.hook = nil
-			if err := s.CopyTo(filepath.Join(dir, "none", "copy"), how, nil); !errors.Is(err, fs.ErrNotExist) {
+			if err := s.CopyTo(t.Context(), filepath.Join(dir, "none", "copy"), how, nil, nil); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("no directory: %v", err)
 			}
 			func() {
 				defer func() { _ = recover() }()
-				_ = s.CopyTo(to, how, func(string) error { panic("mine") })
+				_ = s.CopyTo(t.Context(), to, how, nil, func(string) error { panic("mine") })
 			}()
 			wantFiles(t, to, "copy-link")
 			wantFiles(t, path, "data.db")
-			must(t, s.CopyTo(to, how, nil))
+			must(t, s.CopyTo(t.Context(), to, how, nil, nil))
 			wantRecords(t, mustOpen(t, to), records(t, s))
 		})
 	}
 	s := mustOpen(t, newFile(t))
 	to := filepath.Join(t.TempDir(), "copy")
-	if err := s.CopyTo(to, 7, nil); err == nil {
+	if err := s.CopyTo(t.Context(), to, 7, nil, nil); err == nil {
 		t.Error("there is no way 7")
 	}
 	wantFiles(t, to)
@@ -319,11 +319,11 @@ func TestCopyOfACutOffFileFails(t *testing.T) {
 			grow(t, s)
 			must(t, os.Truncate(path, 1<<20))
 			to := filepath.Join(t.TempDir(), "copy")
-			if err := s.CopyTo(to, how, nil); !errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrUncertain) {
+			if err := s.CopyTo(t.Context(), to, how, nil, nil); !errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrUncertain) {
 				t.Errorf("CopyTo returned %v", err)
 			}
 			wantFiles(t, to)
-			if err := s.Compact(); !errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrUncertain) {
+			if err := s.Compact(t.Context(), nil); !errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrUncertain) {
 				t.Errorf("Compact returned %v", err)
 			}
 			wantFiles(t, path, "data.db")
@@ -360,14 +360,14 @@ func TestWhatWasDeletedIsNotInRecords(t *testing.T) {
 	}
 	want(path, true)
 	dir := t.TempDir()
-	must(t, s.CopyTo(filepath.Join(dir, "pages"), store.Pages, nil))
+	must(t, s.CopyTo(t.Context(), filepath.Join(dir, "pages"), store.Pages, nil, nil))
 	want(filepath.Join(dir, "pages"), true)
-	must(t, s.CopyTo(filepath.Join(dir, "records"), store.Records, nil))
+	must(t, s.CopyTo(t.Context(), filepath.Join(dir, "records"), store.Records, nil, nil))
 	want(filepath.Join(dir, "records"), false)
 	want(path, true)
-	must(t, s.Compact())
+	must(t, s.Compact(t.Context(), nil))
 	want(path, false)
-	must(t, s.CopyTo(filepath.Join(dir, "again"), store.Pages, nil))
+	must(t, s.CopyTo(t.Context(), filepath.Join(dir, "again"), store.Pages, nil, nil))
 	want(filepath.Join(dir, "again"), false)
 }
 
@@ -379,7 +379,7 @@ func TestCompactShrinksAndKeeps(t *testing.T) {
 	}
 	s := mustOpen(t, path)
 	grow(t, s)
-	must(t, s.Compact())
+	must(t, s.Compact(t.Context(), nil))
 	full, err := s.Size()
 	must(t, err)
 	wantSound(t, s)
@@ -396,7 +396,7 @@ func TestCompactShrinksAndKeeps(t *testing.T) {
 		return err
 	}))
 	want, before := records(t, s), len(records(t, s))
-	must(t, s.Compact())
+	must(t, s.Compact(t.Context(), nil))
 	if size, err := s.Size(); err != nil || size > full/2 {
 		t.Errorf("%d bytes after deleting 9 of 10 records, %d before; %v", size, full, err)
 	}
@@ -412,7 +412,7 @@ func TestCompactShrinksAndKeeps(t *testing.T) {
 		t.Errorf("the owner changed: %s", owner)
 	}
 	must(t, putOne(s, "first", "later", "x"))
-	must(t, s.Compact())
+	must(t, s.Compact(t.Context(), nil))
 	must(t, s.Close())
 	s = mustOpen(t, path)
 	if got := records(t, s); len(got) != before+1 || got["first/later"] != "x" {
@@ -479,7 +479,7 @@ func TestCompactUnderLoadLosesNothing(t *testing.T) {
 		})
 	}
 	loop(func(i int) error {
-		return s.CopyTo(fmt.Sprintf("%s-%d", path, i), store.Copying(i%2), func(temp string) error {
+		return s.CopyTo(t.Context(), fmt.Sprintf("%s-%d", path, i), store.Copying(i%2), nil, func(temp string) error {
 			copied, err := Open(temp, true)
 			if err != nil {
 				return err
@@ -494,7 +494,7 @@ func TestCompactUnderLoadLosesNothing(t *testing.T) {
 		return nil
 	})
 	for range compactions {
-		must(t, s.Compact())
+		must(t, s.Compact(t.Context(), nil))
 		time.Sleep(10 * time.Millisecond)
 	}
 	close(done)
@@ -549,7 +549,7 @@ func TestWhoWaitsForCompact(t *testing.T) {
 	})
 	<-inView
 	wg.Go(func() {
-		if err := s.Compact(); err != nil {
+		if err := s.Compact(t.Context(), nil); err != nil {
 			t.Error(err)
 		}
 		compacted.Store(true)
@@ -562,7 +562,7 @@ func TestWhoWaitsForCompact(t *testing.T) {
 		update <- err
 	}()
 	wantRecords(t, s, map[string]string{"first/k": "v"})
-	must(t, s.CopyTo(path+"-copy", store.Pages, nil))
+	must(t, s.CopyTo(t.Context(), path+"-copy", store.Pages, nil, nil))
 	time.Sleep(30 * time.Millisecond)
 	if updated.Load() {
 		t.Error("an update did not wait")
@@ -591,11 +591,11 @@ func TestCloseWaitsForCompact(t *testing.T) {
 		return nil
 	}
 	result := make(chan error, 1)
-	go func() { result <- s.Compact() }()
+	go func() { result <- s.Compact(t.Context(), nil) }()
 	<-at
 	must(t, s.Close())
 	must(t, <-result)
-	if err := s.Compact(); err == nil {
+	if err := s.Compact(t.Context(), nil); err == nil {
 		t.Error("a closed store was compacted")
 	}
 	wantFiles(t, path, "data.db")
@@ -605,7 +605,7 @@ func TestCloseWaitsForCompact(t *testing.T) {
 func TestAfterCompactTheFileIsStillGuarded(t *testing.T) {
 	path := newFile(t)
 	s := mustOpen(t, path)
-	must(t, s.Compact())
+	must(t, s.Compact(t.Context(), nil))
 	for _, readOnly := range []bool{false, true} {
 		if _, err := Open(path, readOnly); !errors.Is(err, store.ErrInUse) {
 			t.Errorf("a second Open, read-only %v: %v", readOnly, err)
@@ -620,7 +620,7 @@ func TestAfterCompactTheFileIsStillGuarded(t *testing.T) {
 	if err := s.Update(putK("lost")); !errors.Is(err, store.ErrReplaced) {
 		t.Errorf("Update after a replacement: %v", err)
 	}
-	if err := s.Compact(); !errors.Is(err, store.ErrReplaced) {
+	if err := s.Compact(t.Context(), nil); !errors.Is(err, store.ErrReplaced) {
 		t.Errorf("Compact after a replacement: %v", err)
 	}
 	wantFiles(t, path, "data.db", "data.db-moved")
@@ -640,7 +640,7 @@ func TestOpenDoesNotStayWithTheOldFile(t *testing.T) {
 	}()
 	for range 8 {
 		time.Sleep(lockWait / 10)
-		must(t, s.Compact())
+		must(t, s.Compact(t.Context(), nil))
 	}
 	if err := <-result; !errors.Is(err, store.ErrInUse) {
 		t.Errorf("Open returned %v", err)
@@ -652,7 +652,7 @@ func TestCompactThroughASymbolicLink(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "link")
 	must(t, os.Symlink(path, link))
 	s := mustOpen(t, link)
-	must(t, s.Compact())
+	must(t, s.Compact(t.Context(), nil))
 	must(t, s.Update(putK("w")))
 	must(t, s.Close())
 	wantFiles(t, path, "data.db")
@@ -666,7 +666,7 @@ func TestCompactRefuses(t *testing.T) {
 	path := newFile(t)
 	s, err := Open(path, true)
 	must(t, err)
-	if err := s.Compact(); err == nil || !strings.Contains(err.Error(), "reading only") {
+	if err := s.Compact(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "reading only") {
 		t.Errorf("a store for reading: %v", err)
 	}
 	must(t, s.Close())
@@ -691,10 +691,10 @@ func TestCompactRefuses(t *testing.T) {
 		before, err := os.ReadFile(path)
 		must(t, err)
 		s := mustOpen(t, path)
-		if err := s.Compact(); !errors.Is(err, store.ErrCorrupt) {
+		if err := s.Compact(t.Context(), nil); !errors.Is(err, store.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := s.CopyTo(path+"-copy", store.Records, nil); !errors.Is(err, store.ErrCorrupt) {
+		if err := s.CopyTo(t.Context(), path+"-copy", store.Records, nil, nil); !errors.Is(err, store.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
@@ -716,10 +716,10 @@ func TestCopyDoesNotHideDamagedKeys(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(path, bytes.ReplaceAll(content, []byte("key-aaaa"), []byte("key-zzzz")), 0o600))
 	s = mustOpen(t, path)
-	if err := s.Compact(); !errors.Is(err, store.ErrCorrupt) {
+	if err := s.Compact(t.Context(), nil); !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("Compact returned %v", err)
 	}
-	if err := s.CopyTo(path+"-copy", store.Records, nil); !errors.Is(err, store.ErrCorrupt) {
+	if err := s.CopyTo(t.Context(), path+"-copy", store.Records, nil, nil); !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("CopyTo returned %v", err)
 	}
 	wantFiles(t, path, "data.db")
@@ -732,7 +732,7 @@ func TestCompactThatFailsChangesNothing(t *testing.T) {
 	grow(t, s)
 	want := records(t, s)
 	s.hook = func(string) error { return failure }
-	if err := s.Compact(); !errors.Is(err, failure) || errors.Is(err, store.ErrUncertain) {
+	if err := s.Compact(t.Context(), nil); !errors.Is(err, failure) || errors.Is(err, store.ErrUncertain) {
 		t.Errorf("Compact returned %v", err)
 	}
 	wantFiles(t, path, "data.db")
@@ -741,7 +741,7 @@ func TestCompactThatFailsChangesNothing(t *testing.T) {
 	// The directory moves away while the new file is written, and comes back.
 	dir := filepath.Dir(path)
 	s.hook = func(string) error { return os.Rename(dir, dir+"-away") }
-	if err := s.Compact(); !errors.Is(err, store.ErrReplaced) {
+	if err := s.Compact(t.Context(), nil); !errors.Is(err, store.ErrReplaced) {
 		t.Errorf("Compact in a directory that moves: %v", err)
 	}
 	s.hook = nil
@@ -752,7 +752,7 @@ func TestCompactThatFailsChangesNothing(t *testing.T) {
 	wantRecords(t, s, want)
 	must(t, s.Update(putK("w")))
 	want["first/k"] = "w"
-	must(t, s.Compact())
+	must(t, s.Compact(t.Context(), nil))
 	must(t, s.Close())
 	wantRecords(t, mustOpen(t, path), want)
 }
@@ -769,7 +769,7 @@ func TestCompactThatFailsLateStopsWriting(t *testing.T) {
 		}
 		return nil
 	}
-	if err := s.Compact(); !errors.Is(err, failure) || !errors.Is(err, store.ErrUncertain) {
+	if err := s.Compact(t.Context(), nil); !errors.Is(err, failure) || !errors.Is(err, store.ErrUncertain) {
 		t.Errorf("Compact returned %v", err)
 	}
 	s.hook = nil
@@ -777,7 +777,7 @@ func TestCompactThatFailsLateStopsWriting(t *testing.T) {
 		if err := s.Update(putK("lost")); !errors.Is(err, store.ErrUncertain) {
 			t.Errorf("Update after it: %v", err)
 		}
-		if err := s.Compact(); !errors.Is(err, store.ErrUncertain) {
+		if err := s.Compact(t.Context(), nil); !errors.Is(err, store.ErrUncertain) {
 			t.Errorf("Compact after it: %v", err)
 		}
 	}
@@ -798,7 +798,7 @@ func TestCompactOfABrokenStore(t *testing.T) {
 	s := mustOpen(t, path)
 	s.hook = func(string) error { s.current.broken.Store(true); return nil }
 	for range 2 {
-		if err := s.Compact(); !errors.Is(err, store.ErrCorrupt) {
+		if err := s.Compact(t.Context(), nil); !errors.Is(err, store.ErrCorrupt) {
 			t.Errorf("Compact returned %v", err)
 		}
 	}

@@ -2,6 +2,7 @@ package boltstore
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -139,7 +140,7 @@ func TestCompactingChild(*testing.T) {
 	beChild(func(s *Store) {
 		go func() {
 			for {
-				if err := s.Compact(); err != nil {
+				if err := s.Compact(context.Background(), nil); err != nil {
 					fmt.Println(err)
 					return
 				}

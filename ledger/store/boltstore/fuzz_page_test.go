@@ -107,7 +107,7 @@ func smallForest(t testing.TB) (path string, content map[string]string) {
 	copied := filepath.Join(t.TempDir(), "copy.db") // a file without the space that it would grow into
 	s, err = Open(path, true)
 	must(t, err)
-	must(t, s.CopyTo(copied, store.Pages, nil))
+	must(t, s.CopyTo(t.Context(), copied, store.Pages, nil, nil))
 	must(t, s.Close())
 	return copied, content
 }

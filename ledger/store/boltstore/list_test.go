@@ -100,7 +100,7 @@ func TestAMissingListIsMadeAgain(t *testing.T) {
 	wantRecords(t, reader, content)
 	wantNoFaults(t, reader)
 	copied := path + ".copy"
-	must(t, reader.CopyTo(copied, store.Pages, nil))
+	must(t, reader.CopyTo(t.Context(), copied, store.Pages, nil, nil))
 	must(t, reader.Close())
 	wantListed(t, path, false) // who only reads writes nothing
 	for _, path := range []string{path, copied} {
@@ -118,7 +118,7 @@ func TestAMissingListIsMadeAgain(t *testing.T) {
 		must(t, deleteOne(s, "wide", "more"))
 		wantSound(t, s)
 		wantRecords(t, s, content)
-		must(t, s.Compact())
+		must(t, s.Compact(t.Context(), nil))
 		wantRecords(t, s, content)
 		must(t, s.Close())
 	}
@@ -353,7 +353,7 @@ func TestCompactListsNothingInTheOldFile(t *testing.T) {
 	path, s, _ := leavingOut(t)
 	other := path + ".other"
 	must(t, os.Link(path, other))
-	must(t, s.Compact())
+	must(t, s.Compact(t.Context(), nil))
 	wantListed(t, other, false)
 	wantListed(t, path, true)
 }

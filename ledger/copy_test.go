@@ -1,0 +1,65 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestCopiesTellHowFarTheyAreAndCanBeStopped ends the context of each way to copy at each moment at which it tells how
+// far it is: it leaves no file then, and the ledger goes on.
+func TestCopiesTellHowFarTheyAreAndCanBeStopped(t *testing.T) {
+	path := votersFile(t, "1", crowd(6_000)...)
+	l := open(t, path, Options{})
+	dir, made := t.TempDir(), 0
+	for name, write := range map[string]func(ctx context.Context, p Progress) error{
+		"backup":  func(ctx context.Context, p Progress) error { return second(l.Backup(ctx, filepath.Join(dir, "backup"), p)) },
+		"records": func(ctx context.Context, p Progress) error { return second(l.CompactTo(ctx, filepath.Join(dir, "records"), p)) },
+		"compact": l.Compact,
+	} {
+		told, last := 0, 0
+		must(t, write(t.Context(), func(done, total int) {
+			if told++; done < last || done > total {
+				t.Errorf("%s: %d of %d after %d", name, done, total, last)
+			}
+			last = done
+		}))
+		if told < 3 {
+			t.Errorf("%s: told %d times", name, told)
+		}
+		if name != "compact" {
+			must(t, os.Remove(filepath.Join(dir, name)))
+		}
+		for end := 1; end <= told; end++ {
+			ctx, cancel := context.WithCancel(t.Context())
+			calls := 0
+			err := write(ctx, func(int, int) {
+				if calls++; calls == end {
+					cancel()
+				}
+			})
+			cancel()
+			if err == nil && end == told && name != "compact" {
+				must(t, os.Remove(filepath.Join(dir, name))) // all was verified when that was told
+			} else if !errors.Is(err, context.Canceled) {
+				t.Errorf("%s, stopped when told for the %dth time of %d: %v", name, end, told, err)
+			}
+			for _, at := range []string{dir, filepath.Dir(path)} {
+				entries, err := os.ReadDir(at)
+				must(t, err)
+				if at == dir && len(entries) > 0 || len(entries) > 1 {
+					t.Errorf("%s, stopped: there is left %v", name, entries)
+				}
+			}
+			enroll(t, l, "vote", "1", "late "+name+crowd(end)[end-1])
+			made++
+		}
+	}
+	if n := stats(t, l).Objects; n != uint64(6_000+made) {
+		t.Errorf("%d people, %d came late", n, made)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
