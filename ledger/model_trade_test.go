@@ -156,7 +156,8 @@ func (m *paper) terms(c *paperChain, t *paperTrade, name string) *Refusal {
 		r.Reason = NotForSale
 	case slices.Contains(market.Barred, t.Buyer) || len(market.Buyers) > 0 && !slices.Contains(market.Buyers, t.Buyer):
 		r.Reason = BuyerRefused
-	case market.Max.Less(t.Epsilon) || !market.Stride.IsZero() && t.Epsilon.Nano()%market.Stride.Nano() != 0:
+	case market.Max.Less(t.Epsilon) || !market.Stride.IsZero() && t.Epsilon.Nano()%market.Stride.Nano() != 0,
+		market.Levels != nil && !slices.Contains(market.Levels, t.Epsilon):
 		r.Reason, r.Ceiling, r.Spent = NotOnOffer, market.Max, epsilonOf(c.spent())
 		r.Remaining = epsilonOf(max(0, market.Max.Nano()-c.spent()))
 	case !market.From.IsZero() && m.now().Before(market.From):

@@ -51,6 +51,11 @@
 //	{"kind":"market","max":"1","price":[["0.5",100],["1",180]],"stride":"0.1","floor":10,
 //	 "buyers":["acme","zeta"],"barred":["initech"],"from":"2027-01-01T00:00:00Z","until":"2028-01-01T00:00:00Z","holders":3}
 //
+// In place of "stride" there may be "levels", the only ones for sale: "levels":["0.2","0.5","1"]. One of the
+// two is needed with "holders", the number of buyers that may hold the same level: without them the next level
+// is a nano-nat away and says the same. Who is on the list of "buyers" is a rule; "barred" is advice, because
+// whoever is barred can come under another name.
+//
 // A price is that of holding a level, for one object, in minor units: on straight lines between the
 // points, starting at (0, 0) unless there is a point at ε = 0, and rounded up. It must not fall, which
 // is all it takes to keep buyers from beating it by bundles, upgrades or pooling ([CheckPrices]). A

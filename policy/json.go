@@ -176,6 +176,23 @@ func (f *fields) names(name string) []string {
 	return texts
 }
 
+// epsilons reads an optional list of ε.
+func (f *fields) epsilons(name string) (all []privacy.Epsilon) {
+	if !f.has(name) {
+		return nil
+	}
+	list := f.list(name)
+	if f.err == nil && len(list) == 0 {
+		f.fail(name, errors.New("is empty; leave it out instead"))
+	}
+	for _, raw := range list {
+		e, err := readEpsilon(raw)
+		f.fail(name, err)
+		all = append(all, e)
+	}
+	return all
+}
+
 // policies reads a list of policies.
 func (f *fields) policies(name string) []*node {
 	list := f.list(name)

@@ -18,17 +18,18 @@ const maxBuyer = 256
 
 // Market is what a seller asks for a chain. Money is in minor units of the ledger's currency.
 type Market struct {
-	Max    privacy.Epsilon // the highest level for sale, and the ceiling; above 0
-	Prices []Price         // what holding a level costs, for one object; see [Terms.Price]
-	Stride privacy.Epsilon // only its multiples are for sale; 0: every level up to Max
-	Floor  int64           // no level costs less; 0 to 10¹²
-	Buyers []string        // who may buy; empty: everybody
-	Barred []string        // who may not
-	From   time.Time       // when sales open; zero: they always were
-	Until  time.Time       // when they close; zero: never
+	Max    privacy.Epsilon   // the highest level for sale, and the ceiling; above 0
+	Prices []Price           // what holding a level costs, for one object; see [Terms.Price]
+	Stride privacy.Epsilon   // only its multiples are for sale; 0: every level up to Max
+	Levels []privacy.Epsilon // only these are for sale: above 0, rising strictly, at most Max; not with a Stride
+	Floor  int64             // no level costs less; 0 to 10¹²
+	Buyers []string          // who may buy; empty: everybody
+	Barred []string          // who may not
+	From   time.Time         // when sales open; zero: they always were
+	Until  time.Time         // when they close; zero: never
 	// Holders is how many buyers may hold the same level of the chain; 0: any number. At most 10⁹. Who
-	// holds a higher level counts where it takes a lower one too. Without a Stride the next level is a
-	// nano-nat away.
+	// holds a higher level counts where it takes a lower one too. It needs a Stride or Levels: else one
+	// buyer more takes the level a nano-nat away, which says the same.
 	Holders int
 }
 
@@ -40,7 +41,7 @@ type Market struct {
 // or twice on one.
 func Sell(m Market) (Policy, error) {
 	t := &Terms{
-		max: m.Max, stride: m.Stride, floor: m.Floor, curve: newCurve(m.Prices),
+		max: m.Max, stride: m.Stride, levels: slices.Clone(m.Levels), floor: m.Floor, curve: newCurve(m.Prices),
 		buyers: slices.Sorted(slices.Values(m.Buyers)), barred: slices.Sorted(slices.Values(m.Barred)),
 		opens: unbounded, closes: unbounded, holders: int64(m.Holders),
 	}
@@ -67,6 +68,7 @@ func readMarket(f *fields) rule {
 		t.stride = f.epsilon("stride")
 		f.refuse("stride", t.stride.IsZero())
 	}
+	t.levels = f.epsilons("levels")
 	if f.has("floor") {
 		t.floor = f.integer("floor")
 	}
@@ -92,6 +94,9 @@ func (r market) write(w *writer) {
 	if !r.stride.IsZero() {
 		w.epsilon("stride", r.stride)
 	}
+	if len(r.levels) > 0 {
+		w.list("levels", len(r.levels), func(i int) { w.raw(quote(r.levels[i].String())) })
+	}
 	if r.floor != 0 {
 		w.integer("floor", r.floor)
 	}
@@ -109,7 +114,7 @@ func (r market) write(w *writer) {
 }
 
 func (r market) shape() (shape, error) {
-	for _, check := range []func() error{r.checkLevels, r.checkBuyers, r.checkWindow} {
+	for _, check := range []func() error{r.checkPrices, r.checkLevels, r.checkHolders, r.checkBuyers, r.checkWindow} {
 		if err := check(); err != nil {
 			return shape{}, err
 		}
@@ -119,22 +124,49 @@ func (r market) shape() (shape, error) {
 
 func (r market) line() ([]step, error) { return always(r.max), nil }
 
-func (t *Terms) checkLevels() error {
+func (t *Terms) checkPrices() error {
 	switch {
 	case t.max.IsZero():
 		return errors.New("max is 0: nothing is for sale")
-	case t.max.Less(t.stride):
-		return errors.New("stride is above max: nothing is for sale")
 	case t.floor < 0 || t.floor > maxAmount:
 		return fmt.Errorf("floor is %d; 0 to %d is allowed", t.floor, int64(maxAmount))
-	case t.holders < 0 || t.holders > maxCount:
-		return fmt.Errorf("%d holders; at most %d are allowed", t.holders, int64(maxCount))
 	}
 	if err := t.curve.check(); err != nil {
 		return err
 	}
 	if last := t.curve[len(t.curve)-1].Epsilon; last.Less(t.max) {
 		return fmt.Errorf("the price curve ends at ε = %v, below max, which is %v", last, t.max)
+	}
+	return nil
+}
+
+func (t *Terms) checkLevels() error {
+	switch {
+	case t.max.Less(t.stride):
+		return errors.New("stride is above max: nothing is for sale")
+	case !t.stride.IsZero() && len(t.levels) > 0:
+		return errors.New("it has a stride and levels: one of them says what is for sale")
+	}
+	var before privacy.Epsilon
+	for i, level := range t.levels {
+		switch {
+		case !before.Less(level):
+			return fmt.Errorf("level %d: ε does not rise above %v", i+1, before)
+		case t.max.Less(level):
+			return fmt.Errorf("level %d: ε is %v, above max, which is %v", i+1, level, t.max)
+		}
+		before = level
+	}
+	return nil
+}
+
+// checkHolders refuses a limit that could be evaded by asking for a little less.
+func (t *Terms) checkHolders() error {
+	switch {
+	case t.holders < 0 || t.holders > maxCount:
+		return fmt.Errorf("%d holders; at most %d are allowed", t.holders, int64(maxCount))
+	case t.holders > 0 && t.stride.IsZero() && len(t.levels) == 0:
+		return errors.New("holders needs a stride or levels: else who is refused at one level takes the next, a nano-nat away, which says the same")
 	}
 	return nil
 }
@@ -207,6 +239,7 @@ const unbounded instant = math.MinInt64 + 1
 // Terms are what a seller asks of a buyer. They are immutable; their methods do not allocate.
 type Terms struct {
 	max, stride    privacy.Epsilon
+	levels         []privacy.Epsilon // rising; nil: every level, or every multiple of the stride
 	floor          int64
 	curve          curve
 	buyers, barred []string // sorted
@@ -218,12 +251,30 @@ type Terms struct {
 func (t *Terms) Max() privacy.Epsilon { return t.max }
 
 // Offers tells whether a level is for sale: above 0, at most the maximum, and a multiple of the
-// stride if there is one.
+// stride, or one of the levels, if there are such.
 func (t *Terms) Offers(level privacy.Epsilon) bool {
-	if level.IsZero() || t.max.Less(level) {
-		return false
+	return !level.IsZero() && t.HighestOffer(level) == level
+}
+
+// HighestOffer returns the highest level for sale that is not above another, or 0 if there is none.
+func (t *Terms) HighestOffer(most privacy.Epsilon) privacy.Epsilon {
+	if t.max.Less(most) {
+		most = t.max
 	}
-	return t.stride.IsZero() || level.Nano()%t.stride.Nano() == 0
+	switch {
+	case !t.stride.IsZero():
+		return nanos(most.Nano() - most.Nano()%t.stride.Nano())
+	case len(t.levels) > 0:
+		at, found := slices.BinarySearchFunc(t.levels, most, privacy.Epsilon.Compare)
+		if found {
+			return most
+		}
+		if at == 0 {
+			return privacy.Epsilon{}
+		}
+		return t.levels[at-1]
+	}
+	return most
 }
 
 // Price returns what holding a level costs for one object, in minor units: what the curve says, or

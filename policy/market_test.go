@@ -30,13 +30,36 @@ func TestSell(t *testing.T) {
 }
 
 func TestOffers(t *testing.T) {
-	free, strided := made(t)(Sell(plain())).Terms(), made(t)(with(func(m *Market) { m.Stride = eps("0.3") })).Terms()
-	for level, want := range map[string][2]bool{
-		"0": {false, false}, "1e-9": {true, false}, "0.3": {true, true}, "0.9": {true, true}, "0.900000001": {true, false},
-		"1": {true, false}, "1.000000001": {false, false}, "1.2": {false, false}, "1000": {false, false},
+	terms := func(change func(*Market)) *Terms { return made(t)(with(change)).Terms() }
+	kinds := []*Terms{
+		terms(func(*Market) {}),
+		terms(func(m *Market) { m.Stride = eps("0.3") }),
+		terms(func(m *Market) { m.Levels = []privacy.Epsilon{eps("0.3"), eps("0.35"), eps("0.9")} }),
+	}
+	// The highest level on offer up to this one. If it is this one, it is for sale.
+	for level, want := range map[string][]string{
+		"0": {"0", "0", "0"}, "1e-9": {"1e-9", "0", "0"}, "0.3": {"0.3", "0.3", "0.3"}, "0.349999999": {"0.349999999", "0.3", "0.3"},
+		"0.35": {"0.35", "0.3", "0.35"}, "0.9": {"0.9", "0.9", "0.9"}, "0.900000001": {"0.900000001", "0.9", "0.9"},
+		"1": {"1", "0.9", "0.9"}, "1.000000001": {"1", "0.9", "0.9"}, "1.2": {"1", "0.9", "0.9"}, "1000": {"1", "0.9", "0.9"},
 	} {
-		if got := [2]bool{free.Offers(eps(level)), strided.Offers(eps(level))}; got != want {
-			t.Errorf("offers %s: %v, want %v", level, got, want)
+		for i, offer := range kinds {
+			if got := offer.HighestOffer(eps(level)); got != eps(want[i]) || offer.Offers(eps(level)) != (want[i] == level && level != "0") {
+				t.Errorf("%d: of %s, %v is the highest on offer; on offer itself: %v", i, level, got, offer.Offers(eps(level)))
+			}
+		}
+	}
+}
+
+// Without a stride or levels the next level is a nano-nat away, and one buyer more gets the same for it.
+func TestHoldersNeedLevels(t *testing.T) {
+	wantInvalid(t, "holders needs a stride or levels")(with(func(m *Market) { m.Holders = 1 }))
+	wantInvalid(t, "holders needs a stride or levels")(Parse([]byte(`{"kind":"market","max":"1","price":[["1",1]],"holders":1}`)))
+	for _, offer := range []func(*Market){
+		func(m *Market) { m.Stride = eps("0.5") }, func(m *Market) { m.Levels = []privacy.Epsilon{eps("0.5")} },
+	} {
+		p := made(t)(with(func(m *Market) { m.Holders = 1; offer(m) }))
+		if again := made(t)(Parse([]byte(p.String()))); !again.Equal(p) || again.Terms().Holders() != 1 {
+			t.Errorf("%v came back as %v", p, again)
 		}
 	}
 }
@@ -53,7 +76,7 @@ func TestAllows(t *testing.T) {
 			t.Errorf("allows %q: %v, want %v", buyer, got, want)
 		}
 	}
-	if some.Holders() != 0 || made(t)(with(func(m *Market) { m.Holders = maxCount })).Terms().Holders() != maxCount {
+	if some.Holders() != 0 || made(t)(with(func(m *Market) { m.Holders, m.Stride = maxCount, eps("1") })).Terms().Holders() != maxCount {
 		t.Error("wrong number of holders")
 	}
 }
@@ -97,6 +120,10 @@ func TestSellRefuses(t *testing.T) {
 		"max is 0":             func(m *Market) { m.Max = privacy.Epsilon{} },
 		"ends at ε = 1, below": func(m *Market) { m.Max = eps("1.1") },
 		"stride is above max":  func(m *Market) { m.Stride = eps("1.1") },
+		"a stride and levels":  func(m *Market) { m.Stride, m.Levels = eps("1"), []privacy.Epsilon{eps("1")} },
+		"level 2: ε does not":  func(m *Market) { m.Levels = []privacy.Epsilon{eps("0.5"), eps("0.5")} },
+		"level 1: ε does not":  func(m *Market) { m.Levels = []privacy.Epsilon{{}} },
+		"level 2: ε is 1.1":    func(m *Market) { m.Levels = []privacy.Epsilon{eps("1"), eps("1.1")} },
 		"floor is -1":          func(m *Market) { m.Floor = -1 },
 		"floor is 1000000":     func(m *Market) { m.Floor = maxAmount + 1 },
 		"-1 holders":           func(m *Market) { m.Holders = -1 },
@@ -131,11 +158,11 @@ func TestSellRefuses(t *testing.T) {
 // What the caller does with the lists afterwards must not matter.
 func TestSellCopies(t *testing.T) {
 	m := plain()
-	m.Buyers = []string{"b", "a"}
+	m.Buyers, m.Levels = []string{"b", "a"}, []privacy.Epsilon{eps("0.5")}
 	p := made(t)(Sell(m))
 	text := p.String()
-	m.Prices[0].Amount, m.Buyers[0] = 1, "x"
-	if p.Terms().Price(eps("1")) != 100 || !p.Terms().Allows("b") || p.Terms().Allows("x") || p.String() != text {
+	m.Prices[0].Amount, m.Buyers[0], m.Levels[0] = 1, "x", eps("1")
+	if p.Terms().Price(eps("1")) != 100 || !p.Terms().Allows("b") || p.Terms().Offers(eps("1")) || p.Terms().Allows("x") || p.String() != text {
 		t.Errorf("the caller of Sell could change the policy")
 	}
 }
