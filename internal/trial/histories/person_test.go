@@ -45,7 +45,7 @@ type terms [questions]policy.Policy
 
 func newTerms(start, end int64) (t terms, err error) {
 	t[vote], err = policy.Sell(policy.Market{
-		Max: tenths(forSale), Floor: 10, Holders: holders,
+		Max: tenths(forSale), Stride: tenths(1), Floor: 10, Holders: holders,
 		Prices: []policy.Price{{Epsilon: tenths(5), Amount: 35}, {Epsilon: tenths(forSale), Amount: 7 * forSale}},
 	})
 	if err == nil {
