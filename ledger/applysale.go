@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/sluicedp/sluice/policy"
 )
 
 func applyBuyer(s *state, c *buyerNamed) error {
@@ -169,7 +171,7 @@ func applyHeld(s *state, c *held, ev event) error {
 	if err != nil {
 		return err
 	}
-	if err := s.checkPrice(r, ch, c.price, ev); err != nil {
+	if err := s.checkPrice(r, ch, o, c.price, ev); err != nil {
 		return orCorrupt(nil, "object %q, reservation %d: %v", c.object, c.sale, err)
 	}
 	if o.held, err = s.stillHeld(o.held, 0, ev.time); err != nil {
@@ -181,8 +183,8 @@ func applyHeld(s *state, c *held, ev event) error {
 }
 
 // checkPrice checks that an object's terms sell the response to the buyer at this price. What was reserved was
-// checked then, but for the price.
-func (s *state) checkPrice(r sale, c chain, price uint64, ev event) error {
+// checked then, but for the price and for who holds the level.
+func (s *state) checkPrice(r sale, c chain, o object, price uint64, ev event) error {
 	p, err := s.policy(c.policy)
 	if err != nil {
 		return err
@@ -195,19 +197,34 @@ func (s *state) checkPrice(r sale, c chain, price uint64, ev event) error {
 	switch {
 	case price != due:
 		return fmt.Errorf("the price is %d, not %d", due, price)
-	case found && recorded.isHeldBy(r.buyer), r.status == saleSold && r.granted != 0:
+	case found && recorded.isHeldBy(r.buyer):
 		return nil
 	case terms == nil:
 		return errors.New("it is not for sale")
+	}
+	if err := s.checkRoom(r, recorded, o, terms, ev.time); err != nil || r.status == saleSold && r.granted != 0 {
+		return err
 	}
 	name, err := s.buyerName(r.buyer)
 	if err != nil {
 		return err
 	}
-	if !terms.Allows(name) || !terms.Offers(r.epsilon) || !terms.Open(ev.time) || terms.Holders() > 0 && len(recorded.buyers) >= terms.Holders() {
+	if !terms.Allows(name) || !terms.Offers(r.epsilon) || !terms.Open(ev.time) {
 		return fmt.Errorf("it is not for sale to %q at ε=%s", name, r.epsilon)
 	}
 	return nil
+}
+
+// checkRoom checks that as many buyers may hold a level as hold or have reserved it, with one more.
+func (s *state) checkRoom(r sale, recorded level, o object, terms *policy.Terms, at time.Time) error {
+	if terms.Holders() == 0 {
+		return nil
+	}
+	reserving, err := s.reserving(o, recorded, deal{buyer: r.buyer, question: r.question, epsilon: r.epsilon}, at)
+	if err == nil && len(recorded.buyers)+reserving >= terms.Holders() {
+		err = fmt.Errorf("%d buyers hold it at ε=%s, and %d have reserved it, of %d who may", len(recorded.buyers), r.epsilon, reserving, terms.Holders())
+	}
+	return err
 }
 
 // stillHeld drops reservations that hold nothing any more, and one that is being sold.
@@ -283,6 +300,27 @@ func (s *state) begunSale(c *saleMade, ev event) (sale, error) {
 	return r, nil
 }
 
+// checkPromise checks that an object of a reservation is sold for no more than was reserved.
+func (s *state) checkPromise(r sale, c *sold) error {
+	if r.granted == 0 {
+		return nil
+	}
+	at := &s.counters.open.held
+	for *at = max(*at, r.granted); ; { // objects are sold in the order in which they were reserved
+		*at++
+		ev, err := s.event(*at)
+		promised, is := ev.change.(*held)
+		switch {
+		case err != nil || !is || promised.sale != c.sale:
+			return orCorrupt(err, "object %q was not reserved for sale %d", c.object, c.sale)
+		case promised.object == c.object && promised.price < c.price:
+			return orCorrupt(nil, "object %q is sold for %d, and was reserved for %d", c.object, c.price, promised.price)
+		case promised.object == c.object:
+			return nil
+		}
+	}
+}
+
 // applySold hands an object's response to a buyer, and its price to the object.
 func applySold(s *state, c *sold, ev event) error {
 	r, err := s.sale(c.sale)
@@ -296,6 +334,9 @@ func applySold(s *state, c *sold, ev event) error {
 	if r.status != saleSold || r.granted != 0 && (!slices.Contains(o.held, c.sale) || o.withdrawn > r.granted) {
 		return orCorrupt(nil, "object %q is sold without sale %d, or was not reserved for it", c.object, c.sale)
 	}
+	if err := s.checkPromise(r, c); err != nil {
+		return err
+	}
 	had := ch.heldBy(r.buyer)
 	if err := s.counters.open.tally.count(c.method, !had.IsZero() && had.Less(r.epsilon)); err != nil {
 		return err
@@ -303,7 +344,7 @@ func applySold(s *state, c *sold, ev event) error {
 	if err := s.counters.take(c.object, c.price); err != nil {
 		return err
 	}
-	if err := s.checkPrice(r, ch, c.price, ev); err != nil {
+	if err := s.checkPrice(r, ch, o, c.price, ev); err != nil {
 		return orCorrupt(nil, "object %q, sale %d: %v", c.object, c.sale, err)
 	}
 	if had.Less(r.epsilon) {

@@ -161,7 +161,7 @@
 //	           settled, n refused events not settled, n charges not answered, u32 their question, ε of each, n last event that
 //	           forgot one of those charged (0: none), n erased events not accounted for, n of them refusals or settled, n
 //	           earned by them, n sale whose objects are to come (0, or n objects, n of them erased, n price, 5 × n by method
-//	           and upgrades, text last object)
+//	           and upgrades, text last object, n event by which that was reserved)
 //	noise key  u32 number, text name, 16 bytes that recognize the key
 //	question   u32 number, text name, u8 encoding (1 direct, 2 unary, 3 finite), [text value]*, and in finite
 //	           encoding text mechanism as canonical JSON

@@ -119,7 +119,7 @@ func withSettled(changes []change) (all []change) {
 				}
 			}
 		}
-		all = append(all, &settled{key: fmt.Sprint("settles ", number), digest: [32]byte{9}, first: 1, final: true, sale: number})
+		all = append(all, &settled{key: fmt.Sprint("settles ", c.kind(), " ", number), digest: [32]byte{9}, first: 1, final: true, sale: number})
 	}
 	return all
 }
@@ -156,35 +156,56 @@ func (g ground) sales(t *testing.T) map[string]pairOfLogs {
 	ended := func(sale, refused uint64) *settled {
 		return g.end(func(c *settled) { c.sale, c.refused = sale, refused }).(*settled)
 	}
+	reserving := func(number uint64, buyer uint32, price uint64) []change { // cid at 0.75
+		d := aSale(t, number, buyer, "0.75", price)
+		return []change{&reserved{d, epoch().Add(200 * time.Hour)}, &held{"cid", number, price}}
+	}
+	taking := func(number uint64, buyer uint32, price uint64, r response) []change {
+		n := saleTally{draws: 1}
+		if r.method == methodResale {
+			n = saleTally{resales: 1}
+		}
+		if buyer == acme || buyer == zeta {
+			n.upgrades = 1
+		}
+		return []change{&saleMade{aSale(t, number, buyer, "0.75", price), n}, &sold{"cid", number, price, r}}
+	}
+	sameAgain := response{fresh.value, methodResale}
+	bothReserve := slices.Concat(reserving(third, hooli, 75), reserving(third+1, acme, 25))
+	bothBuy := slices.Concat(bothReserve, taking(third, hooli, 75, fresh), taking(third+1, acme, 25, sameAgain))
 	eve := func(e1, e2 string, price uint64) []change { // two orders for eve, of different buyers
 		second := aSale(t, third+1, zeta, e2, price)
 		return append(sale(of(acme, e1, 50), draw, "eve", fresh), &saleMade{second, draw}, &sold{"eve", third + 1, price, fresh})
 	}
 	return map[string]pairOfLogs{
-		"sold too cheap":         {sound: sale(of(acme, "1", 50), saleTally{draws: 1, upgrades: 1}, "cid", fresh), forged: sale(of(acme, "1", 49), saleTally{draws: 1, upgrades: 1}, "cid", fresh), why: "the price is 50, not 49"},
-		"sold too dear":          {sound: sale(of(acme, "0.5", 0), resale, "cid", again), forged: sale(of(acme, "0.5", 1), resale, "cid", again), why: "the price is 0, not 1"},
-		"held too cheap":         {sound: hold(of(zeta, "1", 50), "cid"), forged: hold(of(zeta, "1", 0), "cid"), why: "the price is 50, not 0"},
-		"held too dear":          {sound: hold(of(hooli, "1", 100), "cid"), forged: hold(of(hooli, "1", 101), "cid"), why: "the price is 100, not 101"},
-		"sold to whom it bars":   {sound: sale(of(hooli, "1", 100), draw, "cid", fresh), forged: sale(of(initech, "1", 100), draw, "cid", fresh), why: `it is not for sale to "initech"`},
-		"held for whom it bars":  {sound: hold(of(hooli, "1", 100), "cid"), forged: hold(of(initech, "1", 100), "cid"), why: `it is not for sale to "initech"`},
-		"sold off the stride":    {sound: sale(of(hooli, "0.75", 75), draw, "cid", fresh), forged: sale(of(hooli, "0.7", 70), draw, "cid", fresh), why: "it is not for sale"},
-		"held off the stride":    {sound: hold(of(hooli, "0.75", 75), "cid"), forged: hold(of(hooli, "0.7", 70), "cid"), why: "it is not for sale"},
-		"sold above the offer":   {sound: sale(of(hooli, "1.5", 150), draw, "cid", fresh), forged: sale(of(hooli, "1.75", 175), draw, "cid", fresh), why: "it is not for sale"},
-		"held above the offer":   {sound: hold(of(hooli, "1.5", 150), "cid"), forged: hold(of(hooli, "1.75", 175), "cid"), why: "it is not for sale"},
-		"sold to one too many":   {sound: sale(of(acme, "0.5", 0), resale, "cid", again), forged: sale(of(hooli, "0.5", 50), resale, "cid", again), why: `it is not for sale to "hooli"`},
-		"held for one too many":  {sound: hold(of(acme, "0.5", 0), "cid"), forged: hold(of(hooli, "0.5", 50), "cid"), why: `it is not for sale to "hooli"`},
-		"sold without terms":     {sound: sale(of(acme, "0.5", 50), draw, "eve", fresh), forged: sale(of(acme, "0.5", 0), draw, "fay", fresh), why: "it is not for sale"},
-		"held without terms":     {sound: hold(of(acme, "0.5", 50), "eve"), forged: hold(of(acme, "0.5", 0), "fay"), why: "it is not for sale"},
-		"an order too little":    {sound: sale(of(acme, "0.5", 50), draw, "eve", fresh), forged: sale(of(acme, "0.500000001", 51), draw, "eve", fresh), why: "above the ceiling of 0.5"},
-		"an order too little, 2": {sound: eve("0.5", "1", 100), forged: eve("0.5", "1.000000001", 101), why: "above the ceiling of 1"},
-		"more in the tally":      {sound: sale(of(acme, "0.5", 50), draw, "eve", fresh), forged: sale(of(acme, "0.5", 50), saleTally{draws: 1, resales: 1}, "eve", fresh), why: "counts other objects than it has"},
-		"less in the tally":      {sound: sale(of(acme, "0.5", 50), draw, "eve", fresh), forged: sale(of(acme, "0.5", 50), saleTally{}, "eve", fresh), why: "counts other objects than it has"},
-		"upgrades in the tally":  {sound: sale(of(acme, "0.5", 50), draw, "eve", fresh), forged: sale(of(acme, "0.5", 50), saleTally{draws: 1, upgrades: 2}, "eve", fresh), why: "counts other objects than it has"},
-		"settles another's sale": {sound: settledSale(0, ended(third, 0)), forged: settledSale(0, ended(2, 0)), why: "settles sale 2, which is another's"},
-		"settles no sale":        {sound: settledSale(0, ended(third, 0)), forged: settledSale(0, ended(third+1, 0)), why: "settles sale 4, which is another's"},
-		"one left out":           {sound: settledSale(1, ended(third, 1), refusal("zoe")), forged: settledSale(0, ended(third, 1), refusal("zoe")), why: "settles sale 3, which is another's"},
-		"somebody else left out": {sound: settledSale(0, ended(third, 0)), forged: settledSale(1, ended(third, 0), &withdrawn{"bob"}), why: "settles sale 3, which is another's"},
-		"nobody left out":        {sound: settledSale(0, ended(third, 0)), forged: settledSale(1, ended(third, 0)), why: "settles sale 3, which is another's"},
+		"sold too cheap":                {sound: sale(of(acme, "1", 50), saleTally{draws: 1, upgrades: 1}, "cid", fresh), forged: sale(of(acme, "1", 49), saleTally{draws: 1, upgrades: 1}, "cid", fresh), why: "the price is 50, not 49"},
+		"sold too dear":                 {sound: sale(of(acme, "0.5", 0), resale, "cid", again), forged: sale(of(acme, "0.5", 1), resale, "cid", again), why: "the price is 0, not 1"},
+		"held too cheap":                {sound: hold(of(zeta, "1", 50), "cid"), forged: hold(of(zeta, "1", 0), "cid"), why: "the price is 50, not 0"},
+		"held too dear":                 {sound: hold(of(hooli, "1", 100), "cid"), forged: hold(of(hooli, "1", 101), "cid"), why: "the price is 100, not 101"},
+		"sold to whom it bars":          {sound: sale(of(hooli, "1", 100), draw, "cid", fresh), forged: sale(of(initech, "1", 100), draw, "cid", fresh), why: `it is not for sale to "initech"`},
+		"held for whom it bars":         {sound: hold(of(hooli, "1", 100), "cid"), forged: hold(of(initech, "1", 100), "cid"), why: `it is not for sale to "initech"`},
+		"sold off the stride":           {sound: sale(of(hooli, "0.75", 75), draw, "cid", fresh), forged: sale(of(hooli, "0.7", 70), draw, "cid", fresh), why: "it is not for sale"},
+		"held off the stride":           {sound: hold(of(hooli, "0.75", 75), "cid"), forged: hold(of(hooli, "0.7", 70), "cid"), why: "it is not for sale"},
+		"sold above the offer":          {sound: sale(of(hooli, "1.5", 150), draw, "cid", fresh), forged: sale(of(hooli, "1.75", 175), draw, "cid", fresh), why: "it is not for sale"},
+		"held above the offer":          {sound: hold(of(hooli, "1.5", 150), "cid"), forged: hold(of(hooli, "1.75", 175), "cid"), why: "it is not for sale"},
+		"sold to one too many":          {sound: sale(of(acme, "0.5", 0), resale, "cid", again), forged: sale(of(hooli, "0.5", 50), resale, "cid", again), why: "2 buyers hold it at ε=0.5, and 0 have reserved it, of 2 who may"},
+		"held for one too many":         {sound: hold(of(acme, "0.5", 0), "cid"), forged: hold(of(hooli, "0.5", 50), "cid"), why: "2 buyers hold it at ε=0.5, and 0 have reserved it, of 2 who may"},
+		"reserved by one too many":      {sound: bothReserve, forged: slices.Concat(bothReserve, reserving(third+2, zeta, 25)), why: "0 buyers hold it at ε=0.75, and 2 have reserved it, of 2 who may"},
+		"sold where all is reserved":    {sound: bothBuy, forged: slices.Concat(bothReserve, taking(third+2, zeta, 25, fresh)), why: "0 buyers hold it at ε=0.75, and 2 have reserved it, of 2 who may"},
+		"sold where the rest is held":   {sound: slices.Concat(reserving(third, hooli, 75), taking(third+1, acme, 25, fresh)), forged: slices.Concat(reserving(third, hooli, 75), taking(third+1, acme, 25, fresh), taking(third+2, zeta, 25, sameAgain)), why: "1 buyers hold it at ε=0.75, and 1 have reserved it, of 2 who may"},
+		"reserved where the rest is so": {sound: bothBuy, forged: slices.Concat(reserving(third, hooli, 75), taking(third, hooli, 75, fresh), reserving(third+1, acme, 25), reserving(third+2, zeta, 25)), why: "1 buyers hold it at ε=0.75, and 1 have reserved it, of 2 who may"},
+		"sold without terms":            {sound: sale(of(acme, "0.5", 50), draw, "eve", fresh), forged: sale(of(acme, "0.5", 0), draw, "fay", fresh), why: "it is not for sale"},
+		"held without terms":            {sound: hold(of(acme, "0.5", 50), "eve"), forged: hold(of(acme, "0.5", 0), "fay"), why: "it is not for sale"},
+		"an order too little":           {sound: sale(of(acme, "0.5", 50), draw, "eve", fresh), forged: sale(of(acme, "0.500000001", 51), draw, "eve", fresh), why: "above the ceiling of 0.5"},
+		"an order too little, 2":        {sound: eve("0.5", "1", 100), forged: eve("0.5", "1.000000001", 101), why: "above the ceiling of 1"},
+		"more in the tally":             {sound: sale(of(acme, "0.5", 50), draw, "eve", fresh), forged: sale(of(acme, "0.5", 50), saleTally{draws: 1, resales: 1}, "eve", fresh), why: "counts other objects than it has"},
+		"less in the tally":             {sound: sale(of(acme, "0.5", 50), draw, "eve", fresh), forged: sale(of(acme, "0.5", 50), saleTally{}, "eve", fresh), why: "counts other objects than it has"},
+		"upgrades in the tally":         {sound: sale(of(acme, "0.5", 50), draw, "eve", fresh), forged: sale(of(acme, "0.5", 50), saleTally{draws: 1, upgrades: 2}, "eve", fresh), why: "counts other objects than it has"},
+		"settles another's sale":        {sound: settledSale(0, ended(third, 0)), forged: settledSale(0, ended(2, 0)), why: "settles sale 2, which is another's"},
+		"settles no sale":               {sound: settledSale(0, ended(third, 0)), forged: settledSale(0, ended(third+1, 0)), why: "settles sale 4, which is another's"},
+		"one left out":                  {sound: settledSale(1, ended(third, 1), refusal("zoe")), forged: settledSale(0, ended(third, 1), refusal("zoe")), why: "settles sale 3, which is another's"},
+		"somebody else left out":        {sound: settledSale(0, ended(third, 0)), forged: settledSale(1, ended(third, 0), &withdrawn{"bob"}), why: "settles sale 3, which is another's"},
+		"nobody left out":               {sound: settledSale(0, ended(third, 0)), forged: settledSale(1, ended(third, 0)), why: "settles sale 3, which is another's"},
 		"settled late": {
 			sound:  settledSale(0, ended(third, 0)),
 			forged: append(sale(of(acme, "0.5", 0), resale, "cid", again), &withdrawn{"bob"}, ended(third, 0)), why: "settles sale 3, which is another's",
@@ -211,6 +232,68 @@ func TestNothingIsSoldAfterTheMarketHasClosed(t *testing.T) {
 			t.Errorf("%s in time: %v", name, err)
 		}
 		wantForged(t, at(100*time.Hour), "it is not for sale")
+	}
+}
+
+// A capture counts who else has reserved the level, also if the event by which it was reserved did not; and an object
+// of it costs no more than was reserved, whatever the terms have become.
+func TestACaptureIsComparedWithItsReservation(t *testing.T) {
+	g := newGround(t)
+	d := aSale(t, third, hooli, "0.75", 75)
+	reservation := withSettled([]change{&reserved{d, epoch().Add(200 * time.Hour)}, &held{"cid", third, 75}})
+	capture := func(price uint64) []change {
+		d := d
+		d.price = price
+		return withSettled([]change{&saleMade{d, saleTally{draws: 1}}, &sold{"cid", third, price, response{value{index: 1}, methodRaise}}})
+	}
+	log := followedBy(reservation...)(slices.Clone(g.log))
+	for name, one := range map[string]struct {
+		why   string
+		price uint64 // due by the terms as they are now
+		spoil func(*state)
+	}{
+		"as reserved": {"", 75, func(*state) {}},
+		"one more has reserved": {"0 buyers hold it at ε=0.75, and 2 have reserved it, of 2 who may", 75, func(s *state) {
+			o, _, err := s.object("cid")
+			must(t, err)
+			for number, buyer := range map[uint64]uint32{8: acme, 9: zeta} {
+				r := sale{status: saleReserved, buyer: buyer, question: 1, epsilon: d.epsilon, objects: 1, granted: s.counters.events, expires: epoch().Add(time.Hour)}
+				must(t, s.putSale(number, r))
+				o.held = append(o.held, number)
+			}
+			must(t, s.putObject("cid", o))
+		}},
+		"dearer": {"was reserved for 75", 76, func(s *state) {
+			c, _, err := s.chain(1, "cid")
+			must(t, err)
+			dearer := market(t, "1.5", func(m *policy.Market) { m.Floor = 76 })
+			must(t, s.put(bucketPolicies, policyNumberKey(c.policy), []byte(dearer.String())))
+			// What the sale as a whole may cost was higher, for others.
+			r, err := s.sale(third)
+			must(t, err)
+			r.price = 100
+			must(t, s.putSale(third, r))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := replayed(t, log)
+			err := m.Update(func(w store.Writer) error {
+				s, err := writeState(w, epoch())
+				must(t, err)
+				one.spoil(s)
+				for _, c := range capture(one.price) {
+					if err := s.append(event{number: s.counters.events + 1, time: epoch(), change: c}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if one.why == "" {
+				must(t, err)
+				return
+			}
+			wantForged(t, err, one.why)
+		})
 	}
 }
 

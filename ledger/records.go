@@ -65,6 +65,7 @@ type opened struct {
 	tally   saleTally
 	erased  uint64 // objects whose events are erased
 	last    string // the last object: they come in order
+	held    uint64 // of a sale that was reserved, the event of the object last found in the reservation, or 0
 }
 
 func (c counters) encode() []byte {
@@ -96,6 +97,7 @@ func (c counters) encode() []byte {
 		e.uvarint(c.open.price)
 		c.open.tally.encode(e)
 		e.text(c.open.last)
+		e.uvarint(c.open.held)
 	}
 	return e.buf
 }
@@ -108,7 +110,7 @@ func decodeCounters(payload []byte) (counters, error) {
 	c.charges = charges{d.uvarint(), d.u32(), d.epsilon(), d.uvarint()}
 	c.erased = erasure{d.uvarint(), d.uvarint(), d.uvarint()}
 	if c.open.sale = d.uvarint(); c.open.sale != 0 {
-		c.open.objects, c.open.erased, c.open.price, c.open.tally, c.open.last = d.uvarint(), d.uvarint(), d.uvarint(), decodeSaleTally(d), d.text()
+		c.open.objects, c.open.erased, c.open.price, c.open.tally, c.open.last, c.open.held = d.uvarint(), d.uvarint(), d.uvarint(), decodeSaleTally(d), d.text(), d.uvarint()
 	}
 	return c, d.done()
 }

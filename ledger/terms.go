@@ -1,5 +1,7 @@
 package ledger
 
+import "time"
+
 // checkTerms returns why an object's terms do not let the buyer have its response, or nil. What a buyer
 // holds it may have again whatever the terms say. What is reserved was checked when it was reserved.
 func (t *trade) checkTerms(s *state, x subject) (*Refusal, error) {
@@ -35,23 +37,29 @@ func (t *trade) checkTerms(s *state, x subject) (*Refusal, error) {
 // checkHolders returns why no further buyer may hold the level asked for, or nil. Those who reserved it
 // count.
 func (t *trade) checkHolders(s *state, x subject, recorded level, most int) (*Refusal, error) {
-	others := map[uint32]bool{}
-	for _, number := range x.object.held {
-		r, err := s.sale(number)
-		if err != nil {
-			return nil, err
-		}
-		if r.holdsOn(x.object, s.now) && r.question == t.question.number && r.epsilon == t.order.Epsilon && r.buyer != t.buyer && !recorded.isHeldBy(r.buyer) {
-			others[r.buyer] = true
-		}
-	}
+	reserving, err := s.reserving(x.object, recorded, deal{buyer: t.buyer, question: t.question.number, epsilon: t.order.Epsilon}, s.now)
 	holders := len(recorded.buyers)
-	if holders+len(others) < most {
-		return nil, nil
+	if err != nil || holders+reserving < most {
+		return nil, err
 	}
 	refusal := &Refusal{Object: x.name, Reason: HoldersFull, Asked: t.order.Epsilon, Helps: HelpsNothing}
 	if holders < most {
 		refusal.Helps = HelpsWaiting // for a reservation to end
 	}
 	return refusal, nil
+}
+
+// reserving counts the buyers, but for the one of a deal, who have reserved its level of an object and do not hold it yet.
+func (s *state) reserving(o object, recorded level, of deal, at time.Time) (int, error) {
+	others := map[uint32]bool{}
+	for _, number := range o.held {
+		r, err := s.sale(number)
+		if err != nil {
+			return 0, err
+		}
+		if r.holdsOn(o, at) && r.question == of.question && r.epsilon == of.epsilon && r.buyer != of.buyer && !recorded.isHeldBy(r.buyer) {
+			others[r.buyer] = true
+		}
+	}
+	return len(others), nil
 }
