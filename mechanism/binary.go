@@ -48,10 +48,14 @@ func checkStart(alpha float64, distance int) error {
 
 // tau is torkamani2023 Eq. (6), the number of steps in which α grows by e^ε, but clamped to 0 … most. It
 // is negative in the paper for α above (1−δ)/(e^ε+1), where Eq. (5) then disagrees with U^d. All terms are
-// divided by e^ε, which may be above all float64.
+// divided by e^ε, which may be above all float64, and what α adds is scaled up where it would be below all.
 func (dp Privacy) tau(alpha float64, most int) int {
-	lie, slope := math.Exp(-dp.Epsilon), -math.Expm1(-dp.Epsilon)
-	logarithm := math.Log(slope+2*dp.Delta*lie) - math.Log1p(lie) - math.Log(scaled(slope*alpha, dp.Epsilon, 1)+dp.Delta)
+	lie, slope, unit := math.Exp(-dp.Epsilon), -math.Expm1(-dp.Epsilon), 1.0
+	if alpha < 0x1p-900 {
+		unit = 0x1p200
+	}
+	start := scaled(slope*unit*alpha, dp.Epsilon, 1) + dp.Delta*unit
+	logarithm := math.Log(slope+2*dp.Delta*lie) - math.Log1p(lie) - math.Log(start) + math.Log(unit)
 	return int(max(0, min(math.Ceil(logarithm/dp.Epsilon), float64(most))))
 }
 

@@ -127,6 +127,29 @@ func TestTruthfulMatchesBig(t *testing.T) {
 	}
 }
 
+// TestTruthfulOfSubnormals starts below 2^−1022, where the logarithm of package math is wrong on some machines and
+// products lose their digits, and goes about as far as growing lasts.
+func TestTruthfulOfSubnormals(t *testing.T) {
+	for _, epsilon := range []float64{0.001, 0.01, 0.1, 1, 10} {
+		dp := Privacy{epsilon, 0}
+		for _, alpha := range []float64{5e-324, 1e-320, 1e-310, 1e-300} {
+			for _, share := range []float64{0.5, 0.9, 0.97, 1, 1.05, 1.2} {
+				d := int(share * 744 / epsilon)
+				want := bigTruthful(dp, alpha, d)
+				if got, err := dp.Truthful(alpha, d); err != nil || truthApart(got, want) {
+					t.Errorf("%v, α = %v, distance %d: %v, %v, want %v", dp, alpha, d, got, err, want)
+				}
+				if law, err := Line([]float64{alpha, 1}, dp, d); err != nil || truthApart(law[0], want) {
+					t.Errorf("%v, α = %v, distance %d: line %v, %v, want %v", dp, alpha, d, law, err, want)
+				}
+				if law, err := Ternary([3]float64{alpha, 0.5, 0.5}, epsilon, d); err != nil || truthApart(law[0], want) {
+					t.Errorf("%v, α = %v, distance %d: ternary %v, %v, want %v", dp, alpha, d, law, err, want)
+				}
+			}
+		}
+	}
+}
+
 // TestTruthfulIsIteratedUpper also checks the reference of the test above, against the definition.
 func TestTruthfulIsIteratedUpper(t *testing.T) {
 	for _, epsilon := range someEpsilons {
@@ -533,7 +556,7 @@ func TestHomogeneousRefuses(t *testing.T) {
 		"truth above 1":            func() (*Table, error) { return BinaryHomogeneous(g, p, good, [2]float64{0.5, 1.01}) },
 		"truth below 0":            func() (*Table, error) { return BinaryHomogeneous(g, p, good, [2]float64{-0.01, 0.5}) },
 		"truth not a number":       func() (*Table, error) { return BinaryHomogeneous(g, p, good, [2]float64{0.5, math.NaN()}) },
-		"a pair that is unsound":   func() (*Table, error) { return BinaryBalanced(g, p, Pair{constant(0.4), constant(0.4)}) },
+		"a pair that is unsound":   func() (*Table, error) { return BinaryBalanced(g, p, Pair{Lower: constant(0.4), Upper: constant(0.4)}) },
 		"a pair that fails later":  func() (*Table, error) { return BinaryHomogeneous(g, p, failsAbove(0.6), [2]float64{0.5, 0.5}) },
 		"a pair that fails within": func() (*Table, error) { return BinaryHomogeneous(g, p, failsAbove(0.55), [2]float64{0.5, 0.4}) },
 	} {

@@ -211,7 +211,7 @@ func TestExtendAtRefuses(t *testing.T) {
 		{"conflict", with(func(s *Surroundings[int]) {
 			s.Given = func(v int) (int, float64, bool) { return 0, 0.1 + 0.08*float64(v), v == 0 || v == 10 }
 		}), dp, `vertex "10": answers 0 with probability 0.9`},
-		{"a bad pair", good, Pair{dp.Lower, constant(0.3)}, "not a suitable pair"},
+		{"a bad pair", good, Pair{Lower: dp.Lower, Upper: constant(0.3)}, "not a suitable pair"},
 		{"a pair that fails at the ring", with(func(s *Surroundings[int]) { s.Least[0] = 0.1 }), failsAbove(0.2), InRange.String()},
 		{"a pair that fails at the bound", with(func(s *Surroundings[int]) {
 			s.Given = func(v int) (int, float64, bool) { return 0, 0.9, v == 4 }
@@ -239,7 +239,7 @@ func failsBetween(low, high float64) Pair {
 			return f(x)
 		}
 	}
-	return Pair{guard(good.Lower), guard(good.Upper)}
+	return Pair{Lower: guard(good.Lower), Upper: guard(good.Upper)}
 }
 
 // TestExtendAtWithoutGiven is in a component that has no given vertex, and so may tell the truth.

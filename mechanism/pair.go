@@ -9,6 +9,10 @@ import (
 // map [0,1] to [0,1] and increase. [Pair.Check] looks for a place where a pair is not suitable.
 type Pair struct {
 	Lower, Upper func(alpha float64) float64
+	// Tradeoff is 1 − Upper(α) with all its digits, the trade-off function of Dong, Roth and Su (see
+	// [Gaussian]). It may be nil. Then the error beside a neighbour whose α is small is 1 − Upper(α) as a
+	// difference, with an absolute error of 2^−53: where Upper(α) rounds to 1, that is 0.
+	Tradeoff func(alpha float64) float64
 }
 
 // Privacy holds the parameters of (ε,δ)-differential privacy between neighbouring datasets.
@@ -48,9 +52,16 @@ func (dp Privacy) Lower(alpha float64) float64 {
 	return min(alpha, max(rest, shrunk, 0))
 }
 
+// tradeoff is 1 − Upper(α), with the digits that Upper loses near 1: the greater of 1 less both its terms.
+func (dp Privacy) tradeoff(alpha float64) float64 {
+	rest := 1 - dp.Delta - scaled(alpha, dp.Epsilon, 1)
+	shrunk := math.Exp(-dp.Epsilon) * ((1 - alpha) - dp.Delta)
+	return min(1-alpha, max(rest, shrunk, 0))
+}
+
 // Pair returns the bounds of (ε,δ)-differential privacy as a suitable pair (torkamani2023
 // Proposition 2).
-func (dp Privacy) Pair() Pair { return Pair{dp.Lower, dp.Upper} }
+func (dp Privacy) Pair() Pair { return Pair{dp.Lower, dp.Upper, dp.tradeoff} }
 
 // scaled returns x·e^(steps·rate), also where the power by itself is above all float64 or x is 0. For one
 // step it is right to a few units in the last place; for more, the rounding of the exponent adds a
@@ -65,4 +76,12 @@ func scaled(x, rate float64, steps int) float64 {
 	}
 	half := math.Exp(exponent / 2)
 	return x * half * half
+}
+
+// logarithm is ln x. (On some machines, math.Log is wrong for x below 2^−1022: by 36 in the worst case.)
+func logarithm(x float64) float64 {
+	if x < 0x1p-1022 {
+		return math.Log(x*0x1p64) - 64*math.Ln2
+	}
+	return math.Log(x)
 }

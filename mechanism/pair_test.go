@@ -62,6 +62,19 @@ func bigLower(dp Privacy, alpha *big.Float) *big.Float {
 	return bigMax(bigMax(rest, shrunk), new(big.Float))
 }
 
+// bigTradeoff is 1 less torkamani2023 Eq. (8), and how much of it a float64 may lose to cancellation: (1−α)−δ is
+// divided by e^ε afterwards.
+func bigTradeoff(dp Privacy, alpha float64) (tradeoff, lost float64) {
+	e, rest := bigExp(bigOf(dp.Epsilon)), bigSub(bigSub(bigOf(1), bigOf(alpha)), bigOf(dp.Delta))
+	grown := bigSub(bigSub(bigOf(1), bigOf(dp.Delta)), bigMul(e, bigOf(alpha)))
+	shrunk := bigQuo(rest, e)
+	tradeoff, _ = bigMax(bigMax(grown, shrunk), new(big.Float)).Float64()
+	if grown.Cmp(shrunk) > 0 {
+		return tradeoff, 4e-16
+	}
+	return tradeoff, 2e-16 * math.Exp(-dp.Epsilon)
+}
+
 // apart says whether two numbers differ by more than a part of the larger and more than an amount.
 func apart(got, want, relative, absolute float64) bool {
 	return !(math.Abs(got-want) <= max(absolute, relative*math.Abs(want)))
@@ -89,6 +102,10 @@ func TestPrivacyBounds(t *testing.T) {
 				upper, _ := bigUpper(dp, bigOf(alpha)).Float64()
 				if got := dp.Upper(alpha); apart(got, upper, 1e-15, 0) || got < alpha {
 					t.Errorf("%v Upper(%v): %v, want %v", dp, alpha, got, upper)
+				}
+				tradeoff, lost := bigTradeoff(dp, alpha)
+				if got := dp.Pair().Tradeoff(alpha); apart(got, tradeoff, 1e-15, lost) || got > 1-alpha {
+					t.Errorf("%v Tradeoff(%v): %v, want %v", dp, alpha, got, tradeoff)
 				}
 				lower, _ := bigLower(dp, bigOf(alpha)).Float64()
 				if got := dp.Lower(alpha); apart(got, lower, 1e-15, 4e-16) || got > alpha {

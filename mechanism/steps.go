@@ -84,9 +84,6 @@ func (s dpSteps) balanced() (chance, error) {
 	return chance{1 - no, no}, nil
 }
 
-// rounding is more than a few roundings of numbers up to 1.
-const rounding = 0x1p-51
-
 // pairSteps are the steps of a suitable pair.
 type pairSteps struct{ pair Pair }
 
@@ -98,31 +95,61 @@ func (p Pair) stepper() (stepper, error) {
 }
 
 // next needs Upper alone: two chances are within the bounds of each other if each is at most the Upper of
-// the other (torkamani2023 Lemma 9). But where that is near 1, the digits of the opposite chance are
-// in Lower, by property 3.
+// the other (torkamani2023 Lemma 9). But from 1/2 on the digits are in the opposite chance.
 func (s pairSteps) next(c chance) (chance, error) {
-	yes, no := s.pair.Upper(c.yes), s.pair.Lower(c.no)
-	switch {
-	case !(yes >= 0 && yes <= 1):
-		return chance{}, &PairError{InRange, c.yes, yes, 1}
-	case !(no >= 0 && no <= 1):
-		return chance{}, &PairError{InRange, c.no, no, 1}
-	case yes < c.yes-Tolerance:
-		return chance{}, &PairError{UpperAbove, c.yes, c.yes, yes}
-	case no > 1-yes+Tolerance:
-		return chance{}, &PairError{Opposite, c.yes, yes, 1 - no}
+	yes := s.pair.Upper(c.yes)
+	if err := s.pair.checkStep(c, yes); err != nil {
+		return chance{}, err
 	}
 	if yes = max(c.yes, yes); yes <= 0.5 {
 		return chanceOf(yes), nil
 	}
-	if strict := 1 - yes; strict > no+rounding {
-		no = strict // property 3 is an inequality here
+	no, err := s.pair.opposite(c, yes)
+	if err != nil {
+		return chance{}, err
 	}
 	no = min(c.no, no)
 	return chance{1 - no, no}, nil
 }
 
-// balanced searches the least error x ≤ 1/2 with 1 − x ≤ Upper(x), to the last digit. The difference of
+// checkStep tests what concerns a chance c with Upper(c.yes) = yes.
+func (p Pair) checkStep(c chance, yes float64) error {
+	if !inRange(yes) {
+		return &PairError{InRange, c.yes, yes, 1}
+	}
+	no := p.lower(c.no)
+	switch {
+	case !inRange(no):
+		return &PairError{InRange, c.no, no, 1}
+	case exceeds(c.yes, yes):
+		return &PairError{UpperAbove, c.yes, c.yes, yes}
+	case exceeds(yes, 1-no):
+		return &PairError{Opposite, c.yes, yes, 1 - no}
+	}
+	return nil
+}
+
+// opposite returns 1 − yes for yes = Upper(c.yes) above 1/2, from the half of c that has the digits: Tradeoff of
+// the one, or Lower of the other by property 3. (Where that is an inequality, and where c.no has lost its digits,
+// the difference is right.)
+func (p Pair) opposite(c chance, yes float64) (float64, error) {
+	if c.yes <= 0.5 && p.Tradeoff != nil {
+		no := p.Tradeoff(c.yes)
+		if !inRange(no) {
+			return 0, &PairError{InRange, c.yes, no, 1}
+		}
+		if apart := math.Abs(no - (1 - yes)); exceeds(apart, 0) {
+			return 0, &PairError{TradeoffFits, c.yes, apart, 0}
+		}
+		return no, nil
+	}
+	if no := p.Lower(c.no); math.Abs(no-(1-yes)) <= rounding {
+		return no, nil
+	}
+	return 1 - yes, nil
+}
+
+// balanced searches the least error x ≤ 1/2 with 1 − Upper(x) ≤ x, to the last digit. The difference of
 // both sides increases with x, and at 1/2 it is at least 0.
 func (s pairSteps) balanced() (chance, error) {
 	low, high := 0.0, 0.5
@@ -135,7 +162,7 @@ func (s pairSteps) balanced() (chance, error) {
 		if err != nil {
 			return chance{}, err
 		}
-		if bound.yes >= 1-middle {
+		if bound.no <= middle {
 			high = middle
 		} else {
 			low = middle

@@ -11,7 +11,7 @@ type Property uint8
 
 // The properties of a suitable pair. All of them must hold for every α in [0,1].
 const (
-	InRange      Property = iota + 1 // Lower(α) and Upper(α) are in [0,1]
+	InRange      Property = iota + 1 // Lower(α) and Upper(α) are in [0,1], and Tradeoff(α) if there is one
 	LowerBelow                       // Lower(α) ≤ α, the first half of property 1
 	UpperAbove                       // α ≤ Upper(α), the second half of property 1
 	LowerOfUpper                     // Lower(Upper(α)) ≤ α, the first half of property 2
@@ -19,6 +19,7 @@ const (
 	Opposite                         // Upper(α) ≤ 1 − Lower(1−α), property 3
 	LowerGrows                       // Lower increases: Lower(α′) ≤ Lower(α) for α′ < α
 	UpperGrows                       // Upper increases: Upper(α′) ≤ Upper(α) for α′ < α
+	TradeoffFits                     // |Tradeoff(α) − (1 − Upper(α))| ≤ 0, if there is a Tradeoff
 )
 
 // String returns the property as a formula.
@@ -27,6 +28,7 @@ func (p Property) String() string {
 		InRange: "Lower(α) and Upper(α) in [0,1]", LowerBelow: "Lower(α) ≤ α", UpperAbove: "α ≤ Upper(α)",
 		LowerOfUpper: "Lower(Upper(α)) ≤ α", UpperOfLower: "α ≤ Upper(Lower(α))", Opposite: "Upper(α) ≤ 1 − Lower(1−α)",
 		LowerGrows: "Lower increases", UpperGrows: "Upper increases",
+		TradeoffFits: "Tradeoff(α) = 1 − Upper(α)",
 	}
 	if int(p) >= len(names) || names[p] == "" {
 		return fmt.Sprintf("Property(%d)", uint8(p))
@@ -59,8 +61,9 @@ func (e *PairError) Unwrap() error { return ErrInvalid }
 // points outside [0,1].
 //
 // It is a search, not a proof: a pair that passes may fail between the points. So give it those where
-// the bounds change their form. What rounding may do is no failure: 2^−51 in the argument of a bound and
-// [Tolerance] in its value.
+// the bounds change their form. What rounding may do is no failure, here and wherever a pair is used: 2^−51 in
+// an argument that is itself a result, and [Tolerance] in a value. Both are needed, because Lower may be as
+// steep as it likes: that of [Gaussian] falls from 1 to 0.977 on the last 10^−9 before α = 1, at μ = 4.
 func (p Pair) Check(points ...float64) error {
 	if p.Lower == nil || p.Upper == nil {
 		return invalid("a pair without both of its bounds")
@@ -100,9 +103,13 @@ func grid() []float64 {
 }
 
 func (p Pair) checkRange(points []float64) error {
+	functions := []func(float64) float64{p.Lower, p.Upper}
+	if p.Tradeoff != nil {
+		functions = append(functions, p.Tradeoff)
+	}
 	for _, alpha := range points {
-		for _, x := range [2]float64{p.Lower(alpha), p.Upper(alpha)} {
-			if !(x >= 0 && x <= 1) {
+		for _, f := range functions {
+			if x := f(alpha); !inRange(x) {
 				return &PairError{Property: InRange, Alpha: alpha, Value: x, Limit: 1}
 			}
 		}
@@ -110,32 +117,46 @@ func (p Pair) checkRange(points []float64) error {
 	return nil
 }
 
+func inRange(x float64) bool { return x >= 0 && x <= 1 }
+
+// rounding is more than a few roundings of numbers up to 1.
+const rounding = 0x1p-51
+
+// lower is Lower of an argument that has been computed, and so may be too large by its rounding.
+func (p Pair) lower(alpha float64) float64 { return p.Lower(max(alpha-rounding, 0)) }
+
+// upper is Upper of an argument that has been computed, and so may be too small by its rounding.
+func (p Pair) upper(alpha float64) float64 { return p.Upper(min(alpha+rounding, 1)) }
+
+// exceeds tells whether left ≤ right fails by more than rounding.
+func exceeds(left, right float64) bool { return !(left <= right+Tolerance) }
+
 // pairTest is a property in the form left ≤ right.
 type pairTest struct {
 	property    Property
 	left, right func(alpha float64) float64
 }
 
-// tests returns the properties that concern one α. Arguments that have been computed may be wrong by their
-// rounding, which a steep bound makes a large difference; as bounds increase, it can be allowed for by
-// moving the argument.
+// tests returns the properties that concern one α.
 func (p Pair) tests() []pairTest {
 	itself := func(alpha float64) float64 { return alpha }
-	lower := func(x float64) float64 { return p.Lower(max(x-rounding, 0)) }
-	upper := func(x float64) float64 { return p.Upper(min(x+rounding, 1)) }
-	return []pairTest{
+	tests := []pairTest{
 		{LowerBelow, p.Lower, itself},
 		{UpperAbove, itself, p.Upper},
-		{LowerOfUpper, func(alpha float64) float64 { return lower(p.Upper(alpha)) }, itself},
-		{UpperOfLower, itself, func(alpha float64) float64 { return upper(p.Lower(alpha)) }},
-		{Opposite, p.Upper, func(alpha float64) float64 { return 1 - lower(1-alpha) }},
+		{LowerOfUpper, func(alpha float64) float64 { return p.lower(p.Upper(alpha)) }, itself},
+		{UpperOfLower, itself, func(alpha float64) float64 { return p.upper(p.Lower(alpha)) }},
+		{Opposite, p.Upper, func(alpha float64) float64 { return 1 - p.lower(1-alpha) }},
 	}
+	if p.Tradeoff != nil {
+		apart := func(alpha float64) float64 { return math.Abs(p.Tradeoff(alpha) - (1 - p.Upper(alpha))) }
+		tests = append(tests, pairTest{TradeoffFits, apart, func(float64) float64 { return 0 }})
+	}
+	return tests
 }
 
 func (t pairTest) at(points []float64) error {
 	for _, alpha := range points {
-		left, right := t.left(alpha), t.right(alpha)
-		if !(left <= right+Tolerance) {
+		if left, right := t.left(alpha), t.right(alpha); exceeds(left, right) {
 			return &PairError{t.property, alpha, left, right}
 		}
 	}
@@ -145,55 +166,12 @@ func (t pairTest) at(points []float64) error {
 func (p Pair) checkGrowth(points []float64) error {
 	for i := 1; i < len(points); i++ {
 		before, alpha := points[i-1], points[i]
-		if left, right := p.Lower(before), p.Lower(alpha); !(left <= right+Tolerance) {
+		if left, right := p.Lower(before), p.Lower(alpha); exceeds(left, right) {
 			return &PairError{LowerGrows, alpha, left, right}
 		}
-		if left, right := p.Upper(before), p.Upper(alpha); !(left <= right+Tolerance) {
+		if left, right := p.Upper(before), p.Upper(alpha); exceeds(left, right) {
 			return &PairError{UpperGrows, alpha, left, right}
 		}
 	}
 	return nil
-}
-
-// Gaussian returns the bounds of μ-Gaussian differential privacy (J. Dong, A. Roth, W. Su, "Gaussian
-// Differential Privacy", Journal of the Royal Statistical Society B 84(1), 2022): Upper(α) = Φ(Φ⁻¹(α)+μ)
-// and Lower(α) = Φ(Φ⁻¹(α)−μ), where Φ is the standard normal distribution function. Answers of
-// neighbours are then no easier to tell apart than two normal variables of variance 1 whose
-// means differ by μ: of an output that the one gives with probability α, the test that decides for the
-// other has level α and power at most Upper(α).
-//
-// These are a suitable pair: each is the inverse of the other, and Upper(α) = 1 − Lower(1−α). At
-// distance d, μd takes the place of μ. It returns [ErrInvalid] unless 0 < μ ≤ 1000.
-func Gaussian(mu float64) (Pair, error) {
-	if !(mu > 0 && mu <= 1000) {
-		return Pair{}, invalid("μ = %v is not above 0 and at most 1000", mu)
-	}
-	return Pair{
-		Lower: func(alpha float64) float64 { return min(alpha, normal(normalQuantile(alpha)-mu)) },
-		Upper: func(alpha float64) float64 { return max(alpha, normal(normalQuantile(alpha)+mu)) },
-	}, nil
-}
-
-// normal is Φ.
-func normal(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
-
-// normalQuantile is Φ⁻¹. (That of package math, Erfcinv, has no digits in the lower tail.)
-func normalQuantile(p float64) float64 {
-	if p > 0.5 {
-		return -normalQuantile(1 - p)
-	}
-	if p == 0 {
-		return math.Inf(-1)
-	}
-	x := math.Sqrt2 * math.Erfinv(2*p-1)
-	if p < 1e-6 { // Φ(x) ~ e^(−x²/2)/(−x√(2π))
-		square := -2 * math.Log(p)
-		x = -math.Sqrt(square - math.Log(2*math.Pi*square))
-	}
-	// Newton's method on the logarithm of Φ, which is nearly a parabola in the tail.
-	for range 4 {
-		phi := normal(x)
-		x -= (math.Log(phi) - math.Log(p)) * phi * math.Sqrt(2*math.Pi) * math.Exp(x*x/2)
-	}
-	return x
 }

@@ -31,7 +31,7 @@ func TestCheckPassesOthers(t *testing.T) {
 		Upper: func(x float64) float64 { return min(2*x, (1+x)/2) },
 	}
 	same := func(x float64) float64 { return x }
-	pairs := []Pair{halves, {same, same}, totalVariation(0.1), {constant(0), constant(1)}}
+	pairs := []Pair{halves, {Lower: same, Upper: same}, totalVariation(0.1), {Lower: constant(0), Upper: constant(1)}}
 	for _, mu := range []float64{1e-9, 0.01, 0.5, 1, 3, 8, 30, 1000} {
 		gaussian, err := Gaussian(mu)
 		if err != nil {
@@ -56,15 +56,18 @@ func TestCheckFindsSpoiled(t *testing.T) {
 		property Property
 		alpha    float64
 	}{
-		{Pair{func(x float64) float64 { return good.Lower(x) - bit }, good.Upper}, InRange, 0},
-		{Pair{good.Lower, func(x float64) float64 { return good.Upper(x) + bit }}, InRange, 0.9 - bit},
-		{Pair{constant(math.NaN()), good.Upper}, InRange, 0},
-		{Pair{good.Lower, constant(math.Inf(1))}, InRange, 0},
-		{Pair{func(x float64) float64 { return min(x+bit, 1) }, constant(1)}, LowerBelow, 0},
-		{Pair{constant(0), func(x float64) float64 { return max(x-bit, 0) }}, UpperAbove, 5e-7},
-		{Pair{func(x float64) float64 { return min(wide.Lower(x)+bit, x) }, wide.Upper}, LowerOfUpper, 0},
-		{Pair{func(x float64) float64 { return max(wide.Lower(x)-bit, 0) }, wide.Upper}, UpperOfLower, 0.2 + bit},
-		{Pair{func(x float64) float64 { return x * x }, math.Sqrt}, Opposite, 0},
+		{Pair{Lower: func(x float64) float64 { return good.Lower(x) - bit }, Upper: good.Upper}, InRange, 0},
+		{Pair{Lower: good.Lower, Upper: func(x float64) float64 { return good.Upper(x) + bit }}, InRange, 0.9 - bit},
+		{Pair{Lower: constant(math.NaN()), Upper: good.Upper}, InRange, 0},
+		{Pair{Lower: good.Lower, Upper: constant(math.Inf(1))}, InRange, 0},
+		{Pair{Lower: func(x float64) float64 { return min(x+bit, 1) }, Upper: constant(1)}, LowerBelow, 0},
+		{Pair{Lower: constant(0), Upper: func(x float64) float64 { return max(x-bit, 0) }}, UpperAbove, 5e-7},
+		{Pair{Lower: func(x float64) float64 { return min(wide.Lower(x)+bit, x) }, Upper: wide.Upper}, LowerOfUpper, 0},
+		{Pair{Lower: func(x float64) float64 { return max(wide.Lower(x)-bit, 0) }, Upper: wide.Upper}, UpperOfLower, 0.2 + bit},
+		{Pair{Lower: func(x float64) float64 { return x * x }, Upper: math.Sqrt}, Opposite, 0},
+		{Pair{good.Lower, good.Upper, constant(math.NaN())}, InRange, 0},
+		{Pair{good.Lower, good.Upper, func(x float64) float64 { return good.Tradeoff(x) + min(x, bit) }}, TradeoffFits, 0},
+		{Pair{good.Lower, good.Upper, func(x float64) float64 { return max(good.Tradeoff(x)-bit, 0) }}, TradeoffFits, 0},
 	} {
 		err := test.pair.Check()
 		var pair *PairError
@@ -89,8 +92,8 @@ func TestCheckFindsDents(t *testing.T) {
 		pair     Pair
 		property Property
 	}{
-		{Pair{dent(0, 0.1), constant(1)}, LowerGrows},
-		{Pair{constant(0), dent(1, 0.9)}, UpperGrows},
+		{Pair{Lower: dent(0, 0.1), Upper: constant(1)}, LowerGrows},
+		{Pair{Lower: constant(0), Upper: dent(1, 0.9)}, UpperGrows},
 	} {
 		if err := test.pair.Check(); err != nil {
 			t.Errorf("%v: found between the points: %v", test.property, err)
@@ -132,73 +135,6 @@ func TestPairErrorText(t *testing.T) {
 	}
 }
 
-// TestNormalQuantile inverts Φ, and has it right at the points of a table.
-func TestNormalQuantile(t *testing.T) {
-	for p, want := range map[float64]float64{
-		0.5: 0, 0.975: 1.959963984540054, 0.025: -1.959963984540054, 1e-10: -6.361340902404056, 0: math.Inf(-1), 1: math.Inf(1),
-		1e-300: -37.0471,
-	} {
-		if got := normalQuantile(p); got != want && (apart(got, want, 2e-6, 1e-16) || p > 1e-300 && apart(got, want, 1e-14, 1e-16)) {
-			t.Errorf("Φ⁻¹(%v) = %v, want %v", p, got, want)
-		}
-	}
-	for _, p := range []float64{1e-300, 1e-100, 1e-20, 1e-7, 9.9e-7, 1.1e-6, 0.001, 0.2, 0.49, 0.51, 0.9, 1 - 1e-9} {
-		if got := normal(normalQuantile(p)); apart(got, p, 1e-13, 0) {
-			t.Errorf("Φ(Φ⁻¹(%v)) = %v", p, got)
-		}
-	}
-}
-
-// TestGaussianComposes has μd at distance d, the group privacy of Gaussian differential privacy.
-func TestGaussianComposes(t *testing.T) {
-	step, err := Gaussian(0.25)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for d := range 20 {
-		for _, alpha := range []float64{0, 1e-30, 0.001, 0.3, 0.5, 0.9, 1} {
-			want := alpha
-			if d > 0 {
-				whole, err := Gaussian(0.25 * float64(d))
-				if err != nil {
-					t.Fatal(err)
-				}
-				want = whole.Upper(alpha)
-			}
-			if got, err := step.Truthful(alpha, d); err != nil || apart(got, want, 1e-11, 0) {
-				t.Errorf("α = %v, distance %d: %v, %v, want %v", alpha, d, got, err, want)
-			}
-		}
-	}
-	for _, mu := range []float64{0, -1, math.NaN(), math.Inf(1), 1001} {
-		if _, err := Gaussian(mu); !errors.Is(err, ErrInvalid) {
-			t.Errorf("μ = %v: %v", mu, err)
-		}
-	}
-}
-
-// TestGaussianBalanced gives Φ(μ/2) at the boundary, as two normal variables at the distance μ are
-// best told apart in the middle; and all errors keep their digits.
-func TestGaussianBalanced(t *testing.T) {
-	g, p := pathGraph(t, 10), twoColors(t, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1)
-	for _, mu := range []float64{0.01, 1, 4} {
-		gaussian, err := Gaussian(mu)
-		if err != nil {
-			t.Fatal(err)
-		}
-		table, err := BinaryBalanced(g, p, gaussian)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for v := range 10 {
-			d := float64(max(4-v, v-5))
-			if got, want := table.At(v)[1-p.Color(v)], normal(-mu/2-mu*d); apart(got, want, 1e-10, 1e-300) {
-				t.Errorf("μ = %v, vertex %d: error %v, want %v", mu, v, got, want)
-			}
-		}
-	}
-}
-
 // TestBalancedPairs solves for the balanced truth: 1/2 if nothing may change, 1 if all may.
 func TestBalancedPairs(t *testing.T) {
 	same := func(x float64) float64 { return x }
@@ -206,11 +142,48 @@ func TestBalancedPairs(t *testing.T) {
 		pair  Pair
 		truth float64
 	}{
-		{Pair{same, same}, 0.5}, {Pair{constant(0), constant(1)}, 1}, {totalVariation(0.3), 0.65}, {Privacy{math.Ln2, 0.1}.Pair(), 0.7},
+		{Pair{Lower: same, Upper: same}, 0.5}, {Pair{Lower: constant(0), Upper: constant(1)}, 1}, {totalVariation(0.3), 0.65}, {Privacy{math.Ln2, 0.1}.Pair(), 0.7},
 	} {
 		table, err := BinaryBalanced(pathGraph(t, 2), twoColors(t, 0, 1), test.pair)
 		if err != nil || apart(table.At(0)[0], test.truth, 1e-15, 0) || apart(table.At(1)[1], test.truth, 1e-15, 0) {
 			t.Errorf("%v, %v, want %v", table, err, test.truth)
 		}
+	}
+}
+
+// TestSpoiledTradeoff is noticed by a mechanism too, as soon as it is needed.
+func TestSpoiledTradeoff(t *testing.T) {
+	good := Privacy{math.Ln2, 0}.Pair()
+	for wrong, property := range map[float64]Property{0.2: TradeoffFits, 0.4 - 2e-12: TradeoffFits, -1e-300: InRange, 1.3: InRange} {
+		_, err := Pair{good.Lower, good.Upper, constant(wrong)}.Truthful(0.3, 1)
+		var pair *PairError
+		if !errors.As(err, &pair) || pair.Property != property || pair.Alpha != 0.3 {
+			t.Errorf("%v: %v", wrong, err)
+		}
+	}
+}
+
+// TestPairKeepsErrors solves with the bounds of (ε,δ) as a pair where errors are nothing beside 1.
+func TestPairKeepsErrors(t *testing.T) {
+	g, p := pathGraph(t, 6), twoColors(t, 0, 0, 0, 1, 1, 1)
+	for _, dp := range []Privacy{{20, 0}, {40, 0}, {50, 1e-30}, {100, 0}} {
+		want, err := BinaryBalanced(g, p, dp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := BinaryBalanced(g, p, dp.Pair())
+		if err != nil {
+			t.Fatal(dp, err)
+		}
+		mustEqual(t, got, want, 1e-13, 0)
+		// From an unlikely truth, growth passes 1/2 in one step.
+		given := []Given{{Vertex: 3, Output: 1, Probability: math.Exp(-dp.Epsilon) / 8}, {Vertex: 2, Output: 1, Probability: math.Exp(-dp.Epsilon) / 8}}
+		if want, err = Extend(g, p, dp, given); err != nil {
+			t.Fatal(dp, err)
+		}
+		if got, err = Extend(g, p, dp.Pair(), given); err != nil {
+			t.Fatal(dp, err)
+		}
+		mustEqual(t, got, want, 1e-13, 0)
 	}
 }

@@ -254,7 +254,7 @@ func (s *sweep) checkOrder(bound, here chance, color int) error {
 		return nil
 	}
 	last := s.table.chance(int(s.queue[len(s.queue)-1]), color)
-	if bound.yes < last.yes-Tolerance {
+	if exceeds(last.yes, bound.yes) {
 		return &PairError{UpperGrows, here.yes, last.yes, bound.yes}
 	}
 	return nil

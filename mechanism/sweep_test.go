@@ -423,10 +423,10 @@ func TestExtendRefuses(t *testing.T) {
 		{"no bounds", nil, p, given(Given{1, 0, 0.5}), "no bounds"},
 		{"half a pair", Pair{Upper: good.Upper}, p, given(Given{1, 0, 0.5}), "without both"},
 		{"another size", good, twoColors(t, 0, 1), given(Given{1, 0, 0.5}), "3 vertices with preferences of 2"},
-		{"Upper below", Pair{good.Lower, constant(0.1)}, p, given(Given{1, 0, 0.5}), UpperAbove.String()},
-		{"Upper above 1", Pair{good.Lower, constant(2)}, p, given(Given{1, 0, 0.5}), InRange.String()},
-		{"Lower is NaN", Pair{constant(math.NaN()), good.Upper}, p, given(Given{1, 0, 0.5}), InRange.String()},
-		{"Lower too large", Pair{constant(0.9), good.Upper}, p, given(Given{1, 0, 0.5}), Opposite.String()},
+		{"Upper below", Pair{Lower: good.Lower, Upper: constant(0.1)}, p, given(Given{1, 0, 0.5}), UpperAbove.String()},
+		{"Upper above 1", Pair{Lower: good.Lower, Upper: constant(2)}, p, given(Given{1, 0, 0.5}), InRange.String()},
+		{"Lower is NaN", Pair{Lower: constant(math.NaN()), Upper: good.Upper}, p, given(Given{1, 0, 0.5}), InRange.String()},
+		{"Lower too large", Pair{Lower: constant(0.9), Upper: good.Upper}, p, given(Given{1, 0, 0.5}), Opposite.String()},
 	} {
 		table, err := Extend(g, test.p, test.bounds, test.given)
 		if table != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), test.hint) {

@@ -56,7 +56,7 @@ func Ternary(boundary [3]float64, epsilon float64, distance int) ([3]float64, er
 // during which it grows by e^ε each.
 func turn(x, epsilon float64) int {
 	// ln(x(e^ε+1)), without e^ε
-	ln := math.Log(x) + epsilon + math.Log1p(math.Exp(-epsilon))
+	ln := logarithm(x) + epsilon + math.Log1p(math.Exp(-epsilon))
 	tau := math.Floor(max(0, 1-ln/epsilon))
 	if !(tau < math.MaxInt) {
 		return math.MaxInt // x = 0 grows for ever, and never turns
