@@ -19,7 +19,7 @@
 //	{"kind":"fixed","ceiling":"2"}
 //
 // Nothing before start, from at start, a straight line to to at end, rounded down to multiples of
-// stride ([Linear]):
+// stride but never below from ([Linear]):
 //
 //	{"kind":"linear","from":"0.1","to":"1","start":"2027-01-01T00:00:00Z","end":"2028-01-01T00:00:00Z","stride":"0.1"}
 //
@@ -28,7 +28,7 @@
 //	{"kind":"steps","steps":[["2027-01-01T00:00:00Z","0.5"],["2028-01-01T00:00:00Z","1"]]}
 //
 // Nothing before start, from at start, then half of what is missing to limit with every half-life,
-// rounded down to multiples of stride ([Halving]):
+// rounded down to multiples of stride but never below from ([Halving]):
 //
 //	{"kind":"halving","from":"0","limit":"2","start":"2027-01-01T00:00:00Z","half_life":"720h0m0s","stride":"0.1"}
 //

@@ -13,10 +13,10 @@ import (
 // Halving returns the policy that allows nothing before start, `from` at start, and then comes
 // halfway closer to the limit with every half-life:
 //
-//	limit − (limit−from)·2^(−(t−start)/halfLife), rounded down to a multiple of stride.
+//	limit − (limit−from)·2^(−(t−start)/halfLife), rounded down to a multiple of stride, but never below from.
 //
 // It never gets to the limit; [Policy.Limit] is the largest multiple of stride below it that is
-// reached before 2262. Needed: from below limit, start from 1970 to 2261, half-life and stride
+// reached before 2262, and from if there is none above from. Needed: from below limit, start from 1970 to 2261, half-life and stride
 // above 0, and at most [MaxSteps] steps.
 func Halving(from, limit privacy.Epsilon, start time.Time, halfLife time.Duration, stride privacy.Epsilon) (Policy, error) {
 	return build(halving{from, limit, instantOf(start), halfLife, stride})

@@ -20,6 +20,11 @@ func TestHalving(t *testing.T) {
 	})
 	p = made(t)(Halving(eps("0.7"), eps("1"), at(0), month, eps("1"))) // no multiple between
 	wantCeilings(t, p, map[time.Time]string{at(0): "0.7", at(1e6 * time.Hour): "0.7"})
+	if p.Limit() != eps("0.7") {
+		t.Errorf("limit %v", p.Limit())
+	}
+	p = made(t)(Halving(eps("0.7"), eps("1"), at(0), month, eps("0.25"))) // 0.5 would be below from
+	wantCeilings(t, p, map[time.Time]string{at(0): "0.7", at(month / 8): "0.7", at(month): "0.75", at(1e5 * time.Hour): "0.75"})
 	p = made(t)(Halving(eps("0"), eps("1"), at(0), 1, eps("0.001"))) // several levels in the first nanosecond
 	wantCeilings(t, p, map[time.Time]string{at(0): "0", at(1): "0.5", at(2): "0.75", at(3): "0.875", at(4): "0.937", at(10): "0.999"})
 }

@@ -52,6 +52,15 @@ func TestErrorNamesTheTrouble(t *testing.T) {
 	if want := `invalid epsilon "1.0000000001": has more than 9 decimals; no digit is rounded away`; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
+	for _, text := range []string{"1e0001", "1e-0009", "1E+0000", "0e9999"} {
+		_, err = ParseEpsilon(text)
+		if want := "invalid epsilon \"" + text + "\": has an exponent of more than 3 digits"; err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+	if e, err := ParseEpsilon("0." + strings.Repeat("1", 9) + "e001"); err != nil || e.Nano() != 1_111_111_110 {
+		t.Errorf("an exponent of three digits: %v, %v", e, err)
+	}
 	_, err = ParseDelta("1")
 	if want := `invalid delta "1": is above 0.999999999`; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
