@@ -15,8 +15,12 @@ func TestCopiesTellHowFarTheyAreAndCanBeStopped(t *testing.T) {
 	l := open(t, path, Options{})
 	dir, made := t.TempDir(), 0
 	for name, write := range map[string]func(ctx context.Context, p Progress) error{
-		"backup":  func(ctx context.Context, p Progress) error { return second(l.Backup(ctx, filepath.Join(dir, "backup"), p)) },
-		"records": func(ctx context.Context, p Progress) error { return second(l.CompactTo(ctx, filepath.Join(dir, "records"), p)) },
+		"backup": func(ctx context.Context, p Progress) error {
+			return second(l.Backup(ctx, filepath.Join(dir, "backup"), p))
+		},
+		"records": func(ctx context.Context, p Progress) error {
+			return second(l.CompactTo(ctx, filepath.Join(dir, "records"), p))
+		},
 		"compact": l.Compact,
 	} {
 		told, last := 0, 0

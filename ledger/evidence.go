@@ -3,7 +3,6 @@ package ledger
 import (
 	"bytes"
 	"cmp"
-	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
@@ -11,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -38,6 +36,12 @@ type Checked struct {
 	// Signed: one of the keys given to Verify, with the name of the log, signed the checkpoint. Without that, a
 	// document without faults only agrees with itself: anybody can make one.
 	Signed bool `json:"signed"`
+	// Cosigned are the keys among those given to Verify that signed the checkpoint besides the log's, as witnesses do:
+	// "witness.example+1a2b3c4d", the beginning of the verifier key. Only these count. Ignored are the others whose
+	// signatures stand there: nobody looked at them, and whoever passed the document on can have added them, or left
+	// out others. Both are nil unless the document is Signed.
+	Cosigned []string `json:"cosigned,omitempty"`
+	Ignored  []string `json:"ignored,omitempty"`
 	// Faults are all that is wrong. One alteration may show at several places.
 	Faults []Fault `json:"faults"`
 }
@@ -107,20 +111,16 @@ func (l *items[T]) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// readDocument reads one JSON object into a document, and holds it against what the document is written as.
+// readDocument reads one JSON object into a document, and holds it against what the document is written as: of each there is
+// one form only, to the byte.
 func readDocument(what string, data []byte, into any, document func() any) error {
 	if len(data) > MaxDocument {
 		return invalid("the %s has %d bytes; at most %d are read", what, len(data), MaxDocument)
 	}
-	var read bytes.Buffer
-	read.Grow(len(data))
-	if err := json.Compact(&read, data); err != nil {
-		return invalid("the %s: %w%s", what, err, offset(err))
-	}
-	d := json.NewDecoder(bytes.NewReader(read.Bytes()))
+	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		return invalid("the %s: %w", what, err)
+		return invalid("the %s: %w%s", what, err, offset(err))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return invalid("the %s is followed by something", what)
@@ -129,9 +129,9 @@ func readDocument(what string, data []byte, into any, document func() any) error
 	if err != nil {
 		return invalid("the %s: %w", what, err)
 	}
-	if at := firstDifference(read.Bytes(), written); at >= 0 {
-		return invalid("the %s is not written as a ledger writes it: byte %d (without spaces) begins %q where there should be %q",
-			what, at, excerpt(read.Bytes(), at), excerpt(written, at))
+	if at := firstDifference(data, written); at >= 0 {
+		return invalid("the %s is not written as a ledger writes it, in one line without spaces or an end: from byte %d on it is %q where there should be %q",
+			what, at, excerpt(data, at), excerpt(written, at))
 	}
 	return nil
 }
@@ -229,31 +229,16 @@ func (v *checker) checkLog(about about, checkpoint string, keys note.Verifiers) 
 		return
 	}
 	v.Head, v.read = Head{read.Origin, read.Size, read.Root}, true
-	if spelled := checkSpelling(checkpoint); spelled != nil {
-		v.fault("the checkpoint: %v", spelled)
-	}
 	if keys != nil {
-		_, err := OpenCheckpoint([]byte(checkpoint), keys)
+		_, beside, err := openCosigned([]byte(checkpoint), keys)
 		if v.Signed = err == nil; err != nil {
 			v.fault("the checkpoint: %v", err)
 		}
+		v.Cosigned, v.Ignored = beside.Known, beside.Unknown
 	}
 	if origin := about.origin(); v.Head.Origin != origin {
 		v.fault("the checkpoint is of the log %q, the ledger's is %q", v.Head.Origin, origin)
 	}
-}
-
-// checkSpelling refuses signatures that say the same in other digits: package note does not look at the last bits,
-// and of a document there is to be one form only.
-func checkSpelling(checkpoint string) error {
-	_, lines, _ := strings.Cut(checkpoint, "\n\n")
-	for line := range strings.Lines(lines) {
-		digits := strings.TrimSuffix(line[strings.LastIndex(line, " ")+1:], "\n")
-		if _, err := base64.StdEncoding.Strict().DecodeString(digits); err != nil {
-			return fmt.Errorf("a signature is not spelled as usual: %w", err)
-		}
-	}
-	return nil
 }
 
 // proven tells how an event stands in the log: its place in the list of items that it belongs to, its salt, unless

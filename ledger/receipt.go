@@ -232,10 +232,11 @@ func (m *receiptMaker) add(s *state, n uint64) error {
 	return nil
 }
 
-// ReadReceipt reads a receipt from JSON. It is strict: there is one way to write a receipt, that of
-// [encoding/json] up to spaces, and whatever else, an unknown field or another spelling of a number included, is
-// [ErrInvalid]. So two readers of one text cannot see different receipts in it. It takes at most [MaxDocument]
-// bytes. That a receipt can be read does not mean that it is true: see [Receipt.Verify].
+// ReadReceipt reads a receipt from JSON. It is strict: there is one way to write a receipt, to the byte what
+// [encoding/json.Marshal] makes of it, and whatever else, white space, an unknown field or another spelling of a number
+// included, is [ErrInvalid]. So two readers of one text cannot see different receipts in it, and nobody can make a
+// second text of one that verifies, but by what a holder may do openly: leave out responses ([SoldResponse.Erased]) and
+// add or leave out cosignatures of the checkpoint ([Checked.Cosigned]). It takes at most [MaxDocument] bytes. That a receipt can be read does not mean that it is true: see [Receipt.Verify].
 func ReadReceipt(data []byte) (Receipt, error) {
 	type plain Receipt
 	type document struct {

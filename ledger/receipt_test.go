@@ -532,7 +532,7 @@ func goldenKeys(t testing.TB) note.Verifiers {
 
 func TestGoldenReceipt(t *testing.T) {
 	_, r := forgetful(t)
-	golden(t, "receipt-v3.json", indented(t, r))
+	golden(t, "receipt-v3.json", string(text(t, r)))
 	data, err := os.ReadFile(filepath.Join("testdata", "golden", "receipt-v3.json"))
 	must(t, err)
 	kept, err := ReadReceipt(data)
@@ -554,7 +554,9 @@ func FuzzReadReceipt(f *testing.F) {
 			wantErr(t, err, ErrInvalid)
 			_ = json.Unmarshal(data, &r) // Verify takes anything
 		}
-		if c := r.Verify(goldenKeys(t)); c.OK() && !reflect.DeepEqual(r, want) {
+		c := r.Verify(goldenKeys(t))
+		r.Evidence.Checkpoint = unwitnessed(r.Evidence.Checkpoint)
+		if c.OK() && !reflect.DeepEqual(r, want) {
 			t.Errorf("a forged receipt: %s", data)
 		}
 	})

@@ -688,7 +688,7 @@ func TestGoldenStatement(t *testing.T) {
 	must(t, err)
 	bob := statementOf(t, o.Ledger, "bob's", "bob")
 	for name, one := range map[string]Statement{"statement-v3.json": st, "statement-forgotten-v3.json": bob} {
-		golden(t, name, indented(t, one))
+		golden(t, name, string(text(t, one)))
 		data, err := os.ReadFile(filepath.Join("testdata", "golden", name))
 		must(t, err)
 		kept, err := ReadStatement(data)
@@ -715,7 +715,9 @@ func FuzzReadStatement(f *testing.F) {
 			wantErr(t, err, ErrInvalid)
 			_ = json.Unmarshal(data, &st) // Verify takes anything
 		}
-		if c := st.Verify(goldenKeys(t)); c.OK() && !wants[string(text(t, st))] {
+		c := st.Verify(goldenKeys(t))
+		st.Checkpoint = unwitnessed(st.Checkpoint)
+		if c.OK() && !wants[string(text(t, st))] {
 			t.Errorf("a forged statement: %s", data)
 		}
 	})

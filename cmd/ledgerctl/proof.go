@@ -19,13 +19,13 @@ type document interface {
 	Verify(note.Verifiers) ledger.Checked
 }
 
-// writeDocument writes a document so that people can read it too. It stays what its reader accepts: that
-// does not mind spaces, but wants the escapes of encoding/json.
+// writeDocument writes a document in the one form that its reader accepts: nothing may be added to it, not even the
+// end of a line.
 func writeDocument(file *outfile, d document) error {
 	return file.save(func(w io.Writer) error {
-		text, err := json.MarshalIndent(d, "", " ")
+		text, err := json.Marshal(d)
 		if err == nil {
-			_, err = w.Write(append(text, '\n'))
+			_, err = w.Write(text)
 		}
 		return err
 	})
@@ -50,8 +50,10 @@ type verdict struct {
 	OK     bool `json:"ok"`     // nothing is wrong
 	Signed bool `json:"signed"` // by --vkey
 	ledger.Head
-	Problems []string `json:"problems"`
-	hint     string   // what may be the reason
+	// UnknownCosigners are the keys besides the log's whose signatures nobody looked at; see [ledger.Checked].
+	UnknownCosigners []string `json:"unknown_cosigners,omitempty"`
+	Problems         []string `json:"problems"`
+	hint             string   // what may be the reason
 }
 
 // unsigned says what a document is worth that was verified without a key.
@@ -80,7 +82,7 @@ func verify[D document](a *app, cmd *cobra.Command, path string, f *vkeyFlag, re
 	}
 	v.Problems = []string{}
 	found := d.Verify(keys)
-	v.Head, v.Signed = found.Head, found.Signed
+	v.Head, v.Signed, v.UnknownCosigners = found.Head, found.Signed, found.Ignored
 	for _, p := range found.Faults {
 		v.Problems = append(v.Problems, p.String())
 	}
@@ -114,6 +116,9 @@ func (v verdict) table(w io.Writer) {
 		fmt.Fprint(w, "verifies\tagainst itself only: without --vkey, anybody can have made it\n")
 	default:
 		fmt.Fprint(w, "verifies\tyes, signed by the log key\n")
+	}
+	for _, key := range v.UnknownCosigners {
+		fmt.Fprintf(w, "does not count\ta signature by %s, which anybody can have added\n", oneLine(key))
 	}
 	if len(v.Problems) > 0 {
 		fmt.Fprintln(w, "\nWHAT IS WRONG")

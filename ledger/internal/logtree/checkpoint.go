@@ -2,6 +2,7 @@ package logtree
 
 import (
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,10 +13,14 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// MaxCheckpoint is the largest length of a signed checkpoint, in bytes. It leaves room for the 100 Ed25519
-// signatures, of some 100 bytes, that the package note reads at most, but only for about 9 post-quantum
-// ones, of almost 7 kB, where the specification of signed notes asks for 16.
-const MaxCheckpoint = 64 << 10
+const (
+	// MaxCheckpoint is the largest length of a signed checkpoint, in bytes. It leaves room for post-quantum
+	// signatures, of almost 7 kB each.
+	MaxCheckpoint = 128 << 10
+	// MostCosigners is how many signatures a checkpoint may have besides the log's. The specification of signed
+	// notes asks for room for 16 signatures.
+	MostCosigners = 16
+)
 
 // ErrCheckpoint says that a signed checkpoint cannot be made, read or trusted. The text says why.
 var ErrCheckpoint = errors.New("invalid checkpoint")
@@ -28,11 +33,11 @@ type Checkpoint struct {
 }
 
 // Sign returns the checkpoint as a signed note (https://c2sp.org/signed-note): the origin, the decimal size
-// and the base64 root, a line each, then a blank line and the signatures in the order of the signers. One
-// of the signers must have the origin as its name. Whatever Sign returns, [Read] reads back, so it
-// returns [ErrCheckpoint] for an origin that is no name of a key, a size above [MaxSize], or a note above
-// [MaxCheckpoint] bytes or 100 signatures. The error of a signer is wrapped as well.
-func (c Checkpoint) Sign(signers ...note.Signer) ([]byte, error) {
+// and the base64 root, a line each, then a blank line and the log's signature. The signer must have the origin as
+// its name. Whatever Sign returns, [Read] reads back, so it returns [ErrCheckpoint] for an origin that is no name
+// of a key, a size above [MaxSize], or a note above [MaxCheckpoint] bytes. The error of the signer is wrapped as
+// well. Cosigners add their lines behind, in the order that Read asks for.
+func (c Checkpoint) Sign(signer note.Signer) ([]byte, error) {
 	text := fmt.Sprintf("%s\n%d\n%s\n", c.Origin, c.Size, c.Root)
 	// Nothing is signed that would be read as something else: an origin with a newline could be.
 	same, err := parse(text)
@@ -42,10 +47,10 @@ func (c Checkpoint) Sign(signers ...note.Signer) ([]byte, error) {
 	if same != c {
 		return nil, fmt.Errorf("%w: the origin %s is not a single line", ErrCheckpoint, quote(c.Origin))
 	}
-	if !slices.ContainsFunc(signers, func(s note.Signer) bool { return s.Name() == c.Origin }) {
+	if signer.Name() != c.Origin {
 		return nil, fmt.Errorf("%w: to be trusted it must be signed by a key with the name of the origin, %s", ErrCheckpoint, quote(c.Origin))
 	}
-	signed, err := note.Sign(&note.Note{Text: text}, signers...)
+	signed, err := note.Sign(&note.Note{Text: text}, signer)
 	if err != nil {
 		return nil, fmt.Errorf("%w: signing it failed: %w", ErrCheckpoint, err)
 	}
@@ -55,39 +60,64 @@ func (c Checkpoint) Sign(signers ...note.Signer) ([]byte, error) {
 	return signed, nil
 }
 
-// Open returns the checkpoint if it is signed by a known key that has the name of its origin. Signatures
-// by keys that are not known are ignored, but one by a known key that does not fit the text, whichever key
-// that is, spoils the whole note (signed-note, section Signatures). Lines after the third are ignored. Open
-// returns [ErrCheckpoint] for anything that [Read] refuses, and for signatures that are wrong or missing;
+// Cosigners are the keys that signed a checkpoint besides the log's, in its order, as their names and hashes:
+// "witness.example+1a2b3c4d".
+type Cosigners struct {
+	Known   []string // their signatures fit
+	Unknown []string // nobody looked at their signatures, which anybody can have added
+}
+
+// Open returns the checkpoint if it is signed by a known key that has the name of its origin, and who cosigned it.
+// Cosignatures by keys that are not known do not count, but one by a known key that does not fit the text,
+// whichever key that is, spoils the whole note (signed-note, section Signatures). Lines after the third are ignored.
+// Open returns [ErrCheckpoint] for anything that [Read] refuses, and for signatures that are wrong or missing;
 // the text names the keys that signed.
-func Open(signed []byte, known note.Verifiers) (Checkpoint, error) {
+func Open(signed []byte, known note.Verifiers) (Checkpoint, Cosigners, error) {
+	c, verified, err := open(signed, known)
+	if err != nil {
+		return Checkpoint{}, Cosigners{}, err
+	}
+	var beside Cosigners
+	for _, s := range verified.Sigs[1:] { // the first is the log's
+		beside.Known = append(beside.Known, keyID(s))
+	}
+	for _, s := range verified.UnverifiedSigs {
+		beside.Unknown = append(beside.Unknown, keyID(s))
+	}
+	return c, beside, nil
+}
+
+// open verifies the signatures.
+func open(signed []byte, known note.Verifiers) (Checkpoint, *note.Note, error) {
 	c, claimed, err := parseSigned(signed)
 	if err != nil {
-		return Checkpoint{}, err
+		return c, nil, err
 	}
 	verified, err := note.Open(signed, known)
 	if invalid := (*note.InvalidSignatureError)(nil); errors.As(err, &invalid) {
-		return Checkpoint{}, fmt.Errorf("%w: the signature by the known key %s does not fit the text: one of them was changed after signing",
-			ErrCheckpoint, key(invalid.Name, invalid.Hash))
+		return c, nil, fmt.Errorf("%w: the signature by the known key %s does not fit the text: one of them was changed after signing",
+			ErrCheckpoint, key(note.Signature{Name: invalid.Name, Hash: invalid.Hash}))
 	}
 	if unverified := (*note.UnverifiedNoteError)(nil); errors.As(err, &unverified) {
-		return Checkpoint{}, fmt.Errorf("%w: not signed by any known key, but by %s", ErrCheckpoint, keys(claimed))
+		return c, nil, fmt.Errorf("%w: not signed by any known key, but by %s", ErrCheckpoint, keys(claimed))
 	}
 	if err != nil {
-		return Checkpoint{}, fmt.Errorf("%w: looking up the known keys: %w", ErrCheckpoint, err)
+		return c, nil, fmt.Errorf("%w: looking up the known keys: %w", ErrCheckpoint, err)
 	}
-	if !signedBy(c.Origin, verified.Sigs) {
-		return Checkpoint{}, fmt.Errorf("%w: no known key with the name of its origin, %s, signed it; known keys that did are %s",
+	if verified.Sigs[0].Name != c.Origin {
+		return c, nil, fmt.Errorf("%w: no known key with the name of its origin, %s, signed it; known keys that did are %s",
 			ErrCheckpoint, quote(c.Origin), keys(verified.Sigs))
 	}
-	return c, nil
+	return c, verified, nil
 }
 
 // Read returns what a signed checkpoint says, and verifies no signature: anybody can have written it. It
 // is for callers that have no key, and say so. It accepts exactly what [Open] would accept if every key
 // were known and every signature fitted. It returns [ErrCheckpoint] for what is no signed note of at most
-// [MaxCheckpoint] bytes, has no signature in the name of the origin, or does not begin with three lines
-// of the form that [Checkpoint.Sign] writes.
+// [MaxCheckpoint] bytes, does not begin with three lines of the form that [Checkpoint.Sign] writes, or has other
+// signatures than these: first one in the name of the origin, which no other has; behind it at most [MostCosigners],
+// by rising name and hash of their keys, so no key twice. So nothing of a checkpoint can be written in two ways, but
+// anybody can leave out cosignatures, or add some by keys that the reader does not know.
 func Read(signed []byte) (Checkpoint, error) {
 	c, _, err := parseSigned(signed)
 	return c, err
@@ -109,11 +139,41 @@ func parseSigned(signed []byte) (Checkpoint, []note.Signature, error) {
 	if err != nil {
 		return Checkpoint{}, nil, err
 	}
-	if !signedBy(c.Origin, claimed) {
-		return Checkpoint{}, nil, fmt.Errorf("%w: not signed in the name of its origin, %s, but by %s", ErrCheckpoint, quote(c.Origin), keys(claimed))
+	if err := c.checkSignatures(claimed, unverified.Note.Text, signed); err != nil {
+		return Checkpoint{}, nil, err
 	}
 	return c, claimed, nil
 }
+
+// checkSignatures refuses signatures out of place. The package note has dropped lines that come again.
+func (c Checkpoint) checkSignatures(claimed []note.Signature, text string, signed []byte) error {
+	if claimed[0].Name != c.Origin {
+		return fmt.Errorf("%w: not signed in the name of its origin, %s, in the first place, but by %s", ErrCheckpoint, quote(c.Origin), keys(claimed))
+	}
+	lines := bytes.Count(signed[len(text):], []byte("— "))
+	if beside := lines - 1; beside > MostCosigners {
+		return fmt.Errorf("%w: %d signatures besides the log's; at most %d are read", ErrCheckpoint, beside, MostCosigners)
+	}
+	for i, s := range claimed {
+		if _, err := base64.StdEncoding.Strict().DecodeString(s.Base64); err != nil {
+			// The package note does not look at the last bits.
+			return fmt.Errorf("%w: the signature by %s is not spelled as usual: %w", ErrCheckpoint, key(s), err)
+		}
+		if i > 0 && s.Name == c.Origin {
+			return fmt.Errorf("%w: signed twice in the name of its origin, by %s", ErrCheckpoint, keys(claimed))
+		}
+		if i > 1 && !before(claimed[i-1], s) {
+			return fmt.Errorf("%w: the signature by %s is behind that by %s: cosignatures come in the order of their keys, each once", ErrCheckpoint, key(s), key(claimed[i-1]))
+		}
+	}
+	if lines != len(claimed) {
+		return fmt.Errorf("%w: a signature comes twice", ErrCheckpoint)
+	}
+	return nil
+}
+
+// before tells whether a cosignature comes before another: by the name of its key, and the hash.
+func before(a, b note.Signature) bool { return a.Name < b.Name || a.Name == b.Name && a.Hash < b.Hash }
 
 // parse reads the text of a checkpoint. Its lines have one form only, so no two texts without further
 // lines say the same.
@@ -158,16 +218,12 @@ func fault(signed []byte) string {
 	return "its bytes are not plain UTF-8 text, or the lines after the last blank one are not up to 100 signatures like «— name base64»"
 }
 
-func signedBy(name string, signatures []note.Signature) bool {
-	return slices.ContainsFunc(signatures, func(s note.Signature) bool { return s.Name == name })
-}
-
 // keys names the keys of some signatures. There may be 100 of them, made up by anybody.
 func keys(signatures []note.Signature) string {
 	const most = 5
 	var names []string
 	for _, s := range signatures[:min(most, len(signatures))] {
-		names = append(names, key(s.Name, s.Hash))
+		names = append(names, key(s))
 	}
 	if more := len(signatures) - most; more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
@@ -175,9 +231,12 @@ func keys(signatures []note.Signature) string {
 	return strings.Join(names, ", ")
 }
 
-// key writes a key as the beginning of its encoded form, by which people know it.
-func key(name string, hash uint32) string {
-	return strconv.Quote(fmt.Sprintf("%s+%08x", short(name), hash))
+// keyID writes the key of a signature as the beginning of its encoded form, by which people know it.
+func keyID(s note.Signature) string { return fmt.Sprintf("%s+%08x", s.Name, s.Hash) }
+
+// key is keyID for a message.
+func key(s note.Signature) string {
+	return strconv.Quote(fmt.Sprintf("%s+%08x", short(s.Name), s.Hash))
 }
 
 // quote makes text from outside fit for a message: short, and without what a terminal would obey.
