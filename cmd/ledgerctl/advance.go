@@ -36,7 +36,7 @@ Without --question, in a ledger of several questions, each question takes the co
 no other: the values of another question would be drawn from, for good.
 
 ` + atHelp,
-		Example: `  ledgerctl advance --truth people.csv --id-column id
+		Example: `  ledgerctl advance --truth people.csv
   ledgerctl advance --question vote --truth people.csv --value-column choice --key 2027-01-31`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -51,9 +51,6 @@ no other: the values of another question would be drawn from, for good.
 }
 
 func (a *app) advance(cmd *cobra.Command, f *advanceFlags) error {
-	if f.question == "" && cmd.Flags().Changed("question") {
-		return usageError("leave it out to advance all questions", "--question is empty")
-	}
 	if err := f.at.set(a, cmd); err != nil {
 		return err
 	}
@@ -70,11 +67,11 @@ func (a *app) advance(cmd *cobra.Command, f *advanceFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.print(newAdvanceResult(key, done))
+	return a.printDone("the sweep is done", key, newAdvanceResult(key, done))
 }
 
 func (a *app) sweep(cmd *cobra.Command, l *ledger.Ledger, key string, f *advanceFlags) (ledger.AdvanceResult, error) {
-	truth := f.source(a)
+	truth := f.source(a, l)
 	if f.question == "" {
 		all, err := l.Questions(cmd.Context())
 		if err != nil {

@@ -65,6 +65,7 @@ are charged.
 	flags.BoolVar(&f.partial, "partial", false, "leave out those who are refused")
 	flags.BoolVar(&f.quote, "quote", false, "say what the answer would cost, and whom it would be refused, and charge nobody")
 	flags.StringVar(&f.key, "key", "", "the idempotency `KEY` (default: a new one)")
+	marksFiles(flags, reads, byName, "objects")
 	require(cmd, "question", "query", "epsilon")
 	return cmd
 }
@@ -77,19 +78,20 @@ func (a *app) answer(cmd *cobra.Command, f *answerFlags) error {
 	if err := checkStdin(f.objects, f.truth); err != nil {
 		return err
 	}
-	panel, err := a.panel(cmd, f.objects, columns{id: f.columns.id})
+	panel, err := a.panel(cmd, f.objects, columns{id: f.columns.id, raw: f.columns.raw})
 	if err != nil {
 		return err
 	}
 	request := ledger.AnswerRequest{
 		Key: key, Question: f.question, Query: f.query, Epsilon: f.epsilon,
-		Objects: panel, All: panel == nil, Partial: f.partial, Truth: f.source(a).ask,
+		Objects: panel, All: panel == nil, Partial: f.partial,
 	}
 	if f.quote {
 		return a.quoteAnswer(cmd.Context(), request)
 	}
 	out := answerResult{Question: f.question, Query: f.query, Key: key}
 	err = a.with(writing, func(l *ledger.Ledger) error {
+		request.Truth = f.source(a, l).ask
 		out.AnswerResult, err = l.Answer(cmd.Context(), request)
 		return withKey(key, refusal(err, f.partial))
 	})
@@ -97,7 +99,7 @@ func (a *app) answer(cmd *cobra.Command, f *answerFlags) error {
 		return err
 	}
 	out.Refused = append([]ledger.Refusal{}, out.Refused...)
-	return a.print(out)
+	return a.printDone(fmt.Sprintf("the answer is event %d", out.Event), key, out)
 }
 
 type answerResult struct {

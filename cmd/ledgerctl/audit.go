@@ -61,6 +61,7 @@ which whoever can rewrite the file can rewrite too: take the key from elsewhere,
 		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.auditVerify(cmd, f) }),
 	}
 	cmd.Flags().StringArrayVar(&f.checkpoints, "checkpoint", nil, "a `FILE` with a checkpoint that the log must go on from; may be given several times")
+	marksFiles(cmd.Flags(), reads, byName, "checkpoint")
 	f.vkey.flag(cmd, "the one that the ledger's file names")
 	return cmd
 }
@@ -225,6 +226,7 @@ otherwise the ledger was rolled back, the file stays as it is, and the exit code
 	}
 	signer.flag(cmd)
 	cmd.Flags().StringVar(&out, "out", "", "write the checkpoint to a `FILE`; an older checkpoint of this log is replaced")
+	marksFiles(cmd.Flags(), writes, byName, "out")
 	return cmd
 }
 
@@ -233,7 +235,7 @@ func (a *app) auditCheckpoint(cmd *cobra.Command, f *signerFlag, path string) er
 	if err != nil {
 		return err
 	}
-	file, err := a.newOutput("--out", path, f.file(a))
+	file, err := a.newOutput("--out", path)
 	if err != nil {
 		return err
 	}
@@ -265,7 +267,7 @@ func (a *app) auditCheckpoint(cmd *cobra.Command, f *signerFlag, path string) er
 // checkReplaced refuses to replace a file by a checkpoint of a log that does not go on from it: it may be
 // the only evidence of a rollback.
 func (a *app) checkReplaced(ctx context.Context, l *ledger.Ledger, path string) error {
-	if path == "" {
+	if path == "" || path == "-" {
 		return nil
 	}
 	signed, err := a.textOrFile("@"+path, maxCheckpoint)

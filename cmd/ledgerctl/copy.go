@@ -26,7 +26,7 @@ newest checkpoint first ("ledgerctl audit verify --checkpoint").
 The copy is made page by page, so that what was forgotten may still be in its unused pages if it still is in those
 of the original; "ledgerctl compact" leaves that out.`,
 		Example: `  ledgerctl backup "/mnt/backup/ledger-$(date +%F).db"`,
-	}, (*ledger.Ledger).Backup)
+	}, "copying", (*ledger.Ledger).Backup)
 }
 
 func (a *app) compactCommand() *cobra.Command {
@@ -39,20 +39,23 @@ pages, nothing that was forgotten or replaced is in it, and it is as small as it
 ledger itself stays as it is: to go on with the copy, put it in the place of the ledger while nothing has that open.
 "ledgerctl forget" rewrites the ledger itself.`,
 		Example: `  ledgerctl compact small.db && mv small.db ledger.db`,
-	}, (*ledger.Ledger).CompactTo)
+	}, "compacting", (*ledger.Ledger).CompactTo)
 }
 
 // copyCommand completes a command that copies the ledger.
-func (a *app) copyCommand(cmd *cobra.Command, write func(*ledger.Ledger, context.Context, string, ledger.Progress) (ledger.Copied, error)) *cobra.Command {
+func (a *app) copyCommand(cmd *cobra.Command, doing string, write func(*ledger.Ledger, context.Context, string, ledger.Progress) (ledger.Copied, error)) *cobra.Command {
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.ValidArgsFunction = oneFile
+	marksArguments(cmd, writes)
 	cmd.RunE = action(func(cmd *cobra.Command, args []string) error {
 		out := copyResult{File: args[0]}
 		if out.File == "" {
 			return usageError("", "FILE is empty")
 		}
 		err := a.with(reading, func(l *ledger.Ledger) (err error) {
-			out.Copied, err = write(l, cmd.Context(), out.File, nil)
+			shown, progress := a.progress(doing)
+			defer shown.clear()
+			out.Copied, err = write(l, cmd.Context(), out.File, progress)
 			return err
 		})
 		if errors.Is(err, fs.ErrExist) {

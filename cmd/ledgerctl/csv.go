@@ -19,6 +19,7 @@ import (
 type columns struct {
 	id    string // "" for the number of the row, from 1
 	value string // "" for none
+	raw   bool   // cells are taken as they are (see [plain])
 	// If value is "", guess takes the column named like the question, or else the only one left besides
 	// id, unless strict forbids the latter.
 	guess    bool
@@ -35,12 +36,25 @@ func (c *columns) flags(flags *pflag.FlagSet, value string) {
 	flags.StringVar(&c.value, "value-column", "", value)
 }
 
+// idFlag adds the flags that say who is meant. A flag that was forgotten must not draw from somebody else: rows are
+// numbered only when that is asked for.
 func (c *columns) idFlag(flags *pflag.FlagSet) {
-	flags.StringVar(&c.id, "id-column", "", "the `COLUMN` with the object's id (default: the row number from 1)")
+	flags.StringVar(&c.id, "id-column", "id", "the `COLUMN` with the object's id")
+	flags.BoolFunc("id-rows", "the object's id is the number of its row, from 1, and no column", func(text string) error {
+		rows, err := strconv.ParseBool(text)
+		if rows {
+			c.id = ""
+		}
+		return err
+	})
+	flags.BoolVar(&c.raw, "raw-cells", false, "take and write cells as they are, without an apostrophe before what a spreadsheet would run as a formula")
 }
 
 // entry is one row of a CSV file. The value may be a true value: no error or message may contain it.
-type entry struct{ object, value string }
+type entry struct {
+	object, value string
+	line          int
+}
 
 // maxRecord bounds one record of a CSV file, in bytes. A stray quote, or a file that is no CSV,
 // then ends in an error rather than in memory.
@@ -74,6 +88,7 @@ type sheet struct {
 	value   int            // place of the value column, or absent
 	line    int            // the last line read
 	row     int            // data rows so far
+	raw     bool           // cells are taken as they are
 	first   map[string]int // the line of each id
 }
 
@@ -89,6 +104,7 @@ func readCSV(file string, in io.Reader, c columns) iter.Seq2[entry, error] {
 			yield(entry{}, err)
 			return
 		}
+		s.raw = c.raw
 		for {
 			entries, err := s.next()
 			if err == io.EOF {
@@ -135,13 +151,13 @@ func (s *sheet) readHeader(c columns) error {
 		return err
 	}
 	s.width, s.line = len(header), s.lastLine(header)
-	if s.id, err = s.find(header, c.id); err != nil {
+	if s.id, err = s.find(header, c.id, idHint); err != nil {
 		return err
 	}
 	if c.optional && !slices.Contains(header, c.value) {
 		return nil
 	}
-	if s.value, err = s.find(header, c.value); err != nil {
+	if s.value, err = s.find(header, c.value, valueHint); err != nil {
 		return err
 	}
 	if s.value == absent && c.guess {
@@ -153,8 +169,13 @@ func (s *sheet) readHeader(c columns) error {
 	return nil
 }
 
+const (
+	idHint    = "the first row must name the columns; --id-column names the one with the ids, and with --id-rows the rows are numbered from 1"
+	valueHint = "the first row must name the columns, in the same spelling"
+)
+
 // find returns the place of a named column.
-func (s *sheet) find(header []string, name string) (int, error) {
+func (s *sheet) find(header []string, name, hint string) (int, error) {
 	place := absent
 	if name == "" {
 		return place, nil
@@ -169,7 +190,7 @@ func (s *sheet) find(header []string, name string) (int, error) {
 		place = i
 	}
 	if place == absent {
-		return absent, inputError("the first row must name the columns, in the same spelling", "%s: the header has no column %q", s.file, name)
+		return absent, inputError(hint, "%s: the header has no column %q", s.file, name)
 	}
 	return place, nil
 }
@@ -178,7 +199,7 @@ func (s *sheet) find(header []string, name string) (int, error) {
 func (s *sheet) guessValue(header []string, c columns) error {
 	if like := slices.Index(header, c.question); c.question != "" && like >= 0 && like != s.id {
 		var err error
-		s.value, err = s.find(header, c.question)
+		s.value, err = s.find(header, c.question, valueHint)
 		return err
 	}
 	switch {
@@ -246,18 +267,26 @@ func (s *sheet) lastLine(record []string) int {
 
 func (s *sheet) entry(record []string, line int) (entry, error) {
 	s.row++
-	e := entry{object: strconv.Itoa(s.row)}
+	e := entry{object: strconv.Itoa(s.row), line: line}
 	if s.id != absent {
-		id, err := s.newID(record[s.id], line)
+		id, err := s.newID(s.text(record[s.id]), line)
 		if err != nil {
 			return e, err
 		}
 		e.object = id
 	}
 	if s.value != absent {
-		e.value = record[s.value]
+		e.value = s.text(record[s.value])
 	}
 	return e, nil
+}
+
+// text returns what a cell says.
+func (s *sheet) text(cell string) string {
+	if s.raw {
+		return cell
+	}
+	return plain(cell)
 }
 
 // newID checks an id and returns a copy, so that it does not keep the record in memory.

@@ -55,6 +55,8 @@ With --value-column, people without a value are left out and counted. The values
 	flags.StringVar(&f.policy, "policy", "", "the policy as `JSON`, or @FILE")
 	flags.TextVar(&f.cap, "cap", privacy.Epsilon{}, "the largest ε, `E`, of each person over all questions")
 	flags.StringVar(&f.key, "key", "", "the idempotency `KEY` (default: a new one)")
+	marksFiles(flags, reads, byName, "objects")
+	marksFiles(flags, reads, behind, "policy")
 	require(cmd, "question", "objects")
 	return cmd
 }
@@ -90,7 +92,7 @@ func (a *app) enroll(cmd *cobra.Command, f *enrollFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.print(out)
+	return a.printDone("they are enrolled", out.Key, out)
 }
 
 func (a *app) policy(cmd *cobra.Command, f *enrollFlags) (policy.Policy, error) {

@@ -33,6 +33,7 @@ there are responses, the higher the darker.`,
 	flags.StringVar(&picture, "plot", "", "draw the shares into `FILE`, a .svg or .png")
 	// It fails only for a flag that was not defined.
 	_ = cmd.MarkFlagFilename("plot", "svg", "png")
+	marksFiles(flags, writes, byName, "plot")
 	require(cmd, "question")
 	return cmd
 }
@@ -43,9 +44,6 @@ func (a *app) estimate(cmd *cobra.Command, r ledger.EstimateRequest, path string
 	}
 	if !(r.Confidence > 0 && r.Confidence < 1) {
 		return usageError("", "--confidence must be between 0 and 1")
-	}
-	if cmd.Flags().Changed("plot") && path == "" {
-		return usageError("name a file that ends in .svg or .png", "--plot must not be empty")
 	}
 	format, err := pictureFormat("--plot", path)
 	if err != nil {

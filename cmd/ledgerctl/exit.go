@@ -70,16 +70,32 @@ func withKey(key string, err error) error {
 	return &keyed{key, err}
 }
 
+// unfinishedError says of an error what was done all the same, for good.
+type unfinishedError struct {
+	done string
+	sale uint64 // its number, or 0
+	err  error
+}
+
+func (u *unfinishedError) Error() string { return u.done + ": " + u.err.Error() }
+func (u *unfinishedError) Unwrap() error { return u.err }
+
 // unfinished says of an error what was done all the same: it is no wrong usage any more.
-func unfinished(done string, err error) error {
+func unfinished(done string, sale uint64, err error) error {
 	if err == nil {
 		return nil
 	}
-	err = fmt.Errorf("%s: %w", done, err)
+	err = &unfinishedError{done, sale, err}
 	if class := classify(err); class.code == exitUsage {
 		return &fault{kind: "unexpected", code: exitUnexpected, err: err}
 	}
 	return err
+}
+
+// printDone prints the result of a request that is done for good. If that fails, the error says so, and by which key the
+// result is to be had again.
+func (a *app) printDone(done, key string, r result) error {
+	return withKey(key, unfinished(done+", but the result is not printed", 0, a.print(r)))
 }
 
 // started marks the errors of commands, apart from those of cobra, which are all wrong usage.
@@ -225,7 +241,7 @@ func explainReason(r ledger.Refusal) string {
 	case ledger.NoNoiseKey:
 		return "no-noise-key: --noise-key NAME=FILE gives the key that they began with"
 	case ledger.NoTruth:
-		return "no-truth: a draw is needed, and the truth file has no value for them (does --id-column name their ids?)"
+		return "no-truth: a draw is needed, and the truth file has no value for them (do --id-column or --id-rows mean their ids?)"
 	case ledger.PolicyDiffers:
 		return "policy-differs: enrolling again does not change a policy"
 	case ledger.CapDiffers:
@@ -255,7 +271,8 @@ type failure struct {
 
 type details struct {
 	Hint     string           `json:"hint,omitempty"`
-	Key      string           `json:"key,omitempty"` // of the request that can be taken up again
+	Key      string           `json:"key,omitempty"`  // of the request that can be taken up again
+	Sale     uint64           `json:"sale,omitempty"` // that is made all the same
 	Question string           `json:"question,omitempty"`
 	Refused  []ledger.Refusal `json:"refused,omitempty"`
 	Unlisted int              `json:"unlisted,omitempty"` // refused, too
@@ -291,7 +308,13 @@ func explain(err error) (failure, exitCode) {
 		f.Message = "interrupted"
 	}
 	var request *keyed
-	if errors.As(err, &request) && class.code == exitUnexpected {
+	var done *unfinishedError
+	switch {
+	case !errors.As(err, &request):
+	case errors.As(err, &done):
+		f.Details.Key, f.Details.Sale = request.key, done.sale
+		f.Details.Hint = fmt.Sprintf("the same command with --key %s gives the result again, and does nothing twice", request.key)
+	case class.code == exitUnexpected:
 		f.Details.Key = request.key
 		f.Details.Hint = fmt.Sprintf("the parts committed so far stay; the same command with --key %s goes on from there", request.key)
 	}
@@ -314,10 +337,12 @@ func (a *app) fail(err error, jsonAsked bool) exitCode {
 	return code
 }
 
-// warn prints a warning, unless told to be quiet.
+// warn prints a warning once, unless told to be quiet.
 func (a *app) warn(text string) {
+	known := slices.Contains(a.warned, text)
+	a.warned = append(a.warned, text)
 	switch {
-	case a.quiet:
+	case a.quiet || known:
 	case a.json:
 		_ = json.NewEncoder(a.stderr).Encode(map[string]map[string]string{"warning": {"message": text}})
 	default:

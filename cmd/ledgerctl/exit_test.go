@@ -82,14 +82,14 @@ func TestInterruptedRequestTellsItsKey(t *testing.T) {
 
 // What was done for good must not look like a command that was typed wrong.
 func TestUnfinishedWorkIsNoWrongUsage(t *testing.T) {
-	f, code := explain(withKey("k-1", unfinished("sale 7 is made, but", fs.ErrNotExist)))
-	if code != exitUnexpected || f.Details.Key != "k-1" || !strings.HasPrefix(f.Message, "sale 7 is made, but: ") {
+	f, code := explain(withKey("k-1", unfinished("sale 7 is made, but", 7, fs.ErrNotExist)))
+	if code != exitUnexpected || f.Details.Key != "k-1" || f.Details.Sale != 7 || !strings.Contains(f.Details.Hint, "--key k-1") || !strings.HasPrefix(f.Message, "sale 7 is made, but: ") {
 		t.Errorf("%+v, code %d", f, code)
 	}
-	if f, code := explain(unfinished("done", ledger.ErrCorrupt)); code != exitIntegrity || f.Kind != "corrupt" {
+	if f, code := explain(unfinished("done", 0, ledger.ErrCorrupt)); code != exitIntegrity || f.Kind != "corrupt" {
 		t.Errorf("%+v, code %d", f, code)
 	}
-	if unfinished("done", nil) != nil {
+	if unfinished("done", 0, nil) != nil {
 		t.Error("no error became one")
 	}
 }

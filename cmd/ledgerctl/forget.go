@@ -49,11 +49,11 @@ func (a *app) forget(cmd *cobra.Command, object string, f *forgetFlags) error {
 		return err
 	}
 	out := forgetResult{Object: object, Key: key, Compacted: !f.keepPages}
-	err = a.with(writing, func(l *ledger.Ledger) error { return withKey(key, out.forget(cmd.Context(), l)) })
+	err = a.with(writing, func(l *ledger.Ledger) error { return withKey(key, out.forget(cmd.Context(), a, l)) })
 	if err = unknownPerson(err); err != nil {
 		return err
 	}
-	return a.print(out)
+	return a.printDone(fmt.Sprintf("object %q is forgotten", object), key, out)
 }
 
 // unknownPerson adds to an error what may help if there is no such person.
@@ -61,7 +61,7 @@ func unknownPerson(err error) error {
 	if !errors.Is(err, ledger.ErrUnknown) {
 		return err
 	}
-	return &fault{kind: "unknown", code: exitUsage, hint: "people go by the ids that they were enrolled by: those of --id-column then, or else row numbers", err: err}
+	return &fault{kind: "unknown", code: exitUsage, hint: "people go by the ids that they were enrolled by: those of a column then, or row numbers", err: err}
 }
 
 type forgetResult struct {
@@ -71,13 +71,15 @@ type forgetResult struct {
 	Bytes     int64  `json:"bytes"`     // of the file
 }
 
-func (r *forgetResult) forget(ctx context.Context, l *ledger.Ledger) error {
+func (r *forgetResult) forget(ctx context.Context, a *app, l *ledger.Ledger) error {
 	if err := l.Forget(ctx, r.Key, r.Object); err != nil {
 		return err
 	}
 	if r.Compacted {
-		if err := l.Compact(ctx, nil); err != nil {
-			return unfinished(fmt.Sprintf("object %q is forgotten, but the old bytes may still be in unused pages of the file", r.Object), err)
+		shown, progress := a.progress("compacting")
+		defer shown.clear()
+		if err := l.Compact(ctx, progress); err != nil {
+			return unfinished(fmt.Sprintf("object %q is forgotten, but the old bytes may still be in unused pages of the file", r.Object), 0, err)
 		}
 	}
 	stats, err := l.Stats(ctx)

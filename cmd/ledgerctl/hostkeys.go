@@ -33,7 +33,10 @@ func (k *hostKeys) flags(root *cobra.Command) {
 	flags.StringVar(&k.truth, "truth-key", "", "a `FILE` with the secret key by which the ledger binds people to their true values, for commands that write")
 	flags.StringArrayVar(&k.noise, "noise-key", nil, "a secret key, `NAME=FILE`, from which responses are drawn, for commands that write; one flag for each key that the ledger has had")
 	flags.StringVar(&k.current, "noise-key-current", "", "the `NAME` of the noise key for people who are enrolled from now on (default: the only one)")
-	// It fails only for a flag that was not defined.
+	marksFiles(flags, reads, byName, "truth-key")
+	marksFiles(flags, reads, labeled, "noise-key")
+	// These fail only for a flag that was not defined.
+	_ = flags.SetAnnotation("noise-key-current", mayBeEmpty, []string{"nobody"})
 	_ = root.RegisterFlagCompletionFunc("noise-key-current", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return k.names(), cobra.ShellCompDirectiveNoFileComp
 	})
@@ -57,9 +60,6 @@ ledger. A file holds 32 random bytes, as they are or as 64 hexadecimal digits (a
 // settle notes which flags are given, and refuses those without a file.
 func (k *hostKeys) settle(cmd *cobra.Command) error {
 	k.truthGiven, k.currentGiven = cmd.Flags().Changed("truth-key"), cmd.Flags().Changed("noise-key-current")
-	if k.truthGiven && k.truth == "" {
-		return usageError("", "--truth-key is empty")
-	}
 	names := k.names()
 	for i, given := range k.noise {
 		if name, file, _ := strings.Cut(given, "="); name == "" || file == "" {
@@ -88,16 +88,6 @@ func (k *hostKeys) names() []string {
 		names[i], _, _ = strings.Cut(given, "=")
 	}
 	return names
-}
-
-// files returns the names of all files with keys.
-func (k *hostKeys) files() []string {
-	files := []string{k.truth}
-	for _, given := range k.noise {
-		_, file, _ := strings.Cut(given, "=")
-		files = append(files, file)
-	}
-	return files
 }
 
 // set reads the keys for a ledger that is to be opened for writing.
@@ -191,11 +181,24 @@ func allDigits(text string) bool { return strings.Trim(text, "0123456789abcdefAB
 
 // warnExposed warns of a key that others can read.
 func (a *app) warnExposed(path string) {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || runtime.GOOS == "windows" {
-		return
-	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+	if mode, open := openTo(path, 0o077); open {
 		a.warn(fmt.Sprintf("the key in %q can be read by others than its owner (mode %04o): chmod 600", path, mode))
 	}
+}
+
+// warnWritable warns of a ledger that others can write to.
+func (a *app) warnWritable(path string) {
+	if mode, open := openTo(path, 0o022); open {
+		a.warn(fmt.Sprintf("the ledger %q can be written to by others than its owner (mode %04o): chmod go-w", path, mode))
+	}
+}
+
+// openTo returns the permissions of a file, and whether any of some are among them.
+func openTo(path string, any fs.FileMode) (mode fs.FileMode, open bool) {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || runtime.GOOS == "windows" {
+		return 0, false
+	}
+	mode = info.Mode().Perm()
+	return mode, mode&any != 0
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
@@ -45,6 +44,7 @@ signing key signs, buyers and auditors, since whoever can rewrite the ledger can
 	}
 	cmd.Flags().StringVar(&currency, "currency", "USD", "the `CODE` of the currency of all prices")
 	cmd.Flags().StringVar(&signer, "signer", "", "the `FILE` for the signing key (default: the ledger's name and .key)")
+	marksFiles(cmd.Flags(), writes, byName, "signer")
 	return cmd
 }
 
@@ -60,9 +60,6 @@ func (r initResult) table(w io.Writer) {
 
 // createLedger makes the key file and then the ledger, or neither.
 func createLedger(db, currency, signer string) (initResult, error) {
-	if filepath.Clean(db) == filepath.Clean(signer) {
-		return initResult{}, usageError("", "the ledger and its signing key cannot be the same file")
-	}
 	if _, err := os.Lstat(db); err == nil {
 		return initResult{}, exists(db, initExists)
 	}

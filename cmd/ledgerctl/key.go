@@ -23,6 +23,7 @@ type signerFlag struct{ path string }
 
 func (f *signerFlag) flag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.path, "signer", "", `the `+"`FILE`"+` with the signing key that "ledgerctl init" wrote (default: the ledger's name and .key)`)
+	marksFiles(cmd.Flags(), reads, byName, "signer")
 }
 
 func (f *signerFlag) file(a *app) string {
@@ -34,9 +35,6 @@ func (f *signerFlag) file(a *app) string {
 
 // load reads the signing key. No error says anything of what is in the file.
 func (f *signerFlag) load(a *app, cmd *cobra.Command) (note.Signer, error) {
-	if f.path == "" && cmd.Flags().Changed("signer") {
-		return nil, usageError("", "--signer is empty")
-	}
 	path := f.file(a)
 	text, err := a.textOrFile("@"+path, maxKey)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -50,6 +48,7 @@ func (f *signerFlag) load(a *app, cmd *cobra.Command) (note.Signer, error) {
 	}
 	signer, err := note.NewSigner(strings.TrimSpace(string(text)))
 	if err == nil {
+		a.warnExposed(path)
 		return signer, nil
 	}
 	what := "holds no signing key"
@@ -97,6 +96,7 @@ type vkeyFlag struct{ text string }
 
 func (f *vkeyFlag) flag(cmd *cobra.Command, otherwise string) {
 	cmd.Flags().StringVar(&f.text, "vkey", "", "the log's verifier `KEY`, which \"ledgerctl init\" printed as log key, or @FILE with it (default: "+otherwise+")")
+	marksFiles(cmd.Flags(), reads, behind, "vkey")
 }
 
 // load returns the key, or nil if none is given.
@@ -118,6 +118,8 @@ func (a *app) verifier(flag, given string) (note.Verifier, error) {
 	switch {
 	case err == nil:
 		return verifier, nil
+	case key == "":
+		return nil, usageError("", "%s is empty", flag)
 	case strings.HasPrefix(key, secretPrefix):
 		// Whoever checks should not have it: it would prove nothing to them.
 		return nil, usageError("the log key is the public one of the pair", "%s is given a signing key, which must stay secret", flag)

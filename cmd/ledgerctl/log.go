@@ -35,9 +35,6 @@ meanwhile, so that others can write to it.`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: action(func(cmd *cobra.Command, _ []string) error {
-			if t.request == "" && cmd.Flags().Changed("refused-by") {
-				return usageError("leave it out to print all events", "--refused-by is empty")
-			}
 			return t.run(cmd.Context())
 		}),
 	}

@@ -27,14 +27,23 @@ func TestMain(m *testing.M) {
 }
 
 // exits runs a command line and succeeds if it ends with the given code: "exits 3 ledgerctl …". A
-// panic, whose code would be that of wrong usage, is a failure.
+// panic, whose code would be that of wrong usage, is a failure. With "exits 3 withfull ledgerctl …", standard output is
+// a full disk.
 func exits() {
+	args, stdout := os.Args[2:], os.Stdout
+	if args[0] == "withfull" {
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			panic(err)
+		}
+		args, stdout = args[1:], full
+	}
 	want, err := strconv.Atoi(os.Args[1])
-	if err != nil || os.Args[2] != "ledgerctl" {
+	if err != nil || args[0] != "ledgerctl" {
 		fmt.Fprintln(os.Stderr, "usage: exits CODE ledgerctl ARGS")
 		os.Exit(1)
 	}
-	if got := run(os.Args[3:], os.Stdin, os.Stdout, os.Stderr); got != want {
+	if got := run(args[1:], os.Stdin, stdout, os.Stderr); got != want {
 		fmt.Fprintf(os.Stderr, "exit code %d, want %d\n", got, want)
 		os.Exit(1)
 	}
@@ -108,7 +117,14 @@ func people(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(votes(n)), 0o600))
 }
 
-func votes(n int) string { return "vote\n" + strings.Repeat("Y\nN\n", n/2) }
+func votes(n int) string {
+	var text strings.Builder
+	text.WriteString("id,vote\n")
+	for id := 1; id <= n; id += 2 {
+		fmt.Fprintf(&text, "%d,Y\n%d,N\n", id, id+1)
+	}
+	return text.String()
+}
 
 // mode checks a file's permissions: "mode 600 FILE".
 func mode(ts *testscript.TestScript, neg bool, args []string) {

@@ -214,12 +214,7 @@ the preferred answer, for the first two together and so on, where growth by all 
   ledgerctl mechanism rainbow --boundary 0.0545,0.1636,0.7819 --epsilon 0.1823 --n 20 --plot rainbow.svg`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: action(func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("plot") && f.plot == "" {
-				return usageError("", "--plot is empty")
-			}
-			return a.rainbow(cmd.Context(), f)
-		}),
+		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.rainbow(cmd.Context(), f) }),
 	}
 	flags := cmd.Flags()
 	flags.Var(&f.boundary, "boundary", "the probabilities, `M1,M2,...`, on the boundary, the preferred answer's first")
@@ -228,6 +223,7 @@ the preferred answer, for the first two together and so on, where growth by all 
 	flags.StringVar(&f.plot, "plot", "", "draw them into this `FILE`, a .png or .svg")
 	// It fails only for a flag that was not defined.
 	_ = cmd.MarkFlagFilename("plot", "svg", "png")
+	marksFiles(flags, writes, byName, "plot")
 	require(cmd, "boundary", "epsilon", "n")
 	return cmd
 }

@@ -50,6 +50,8 @@ func (f *familyFlags) flags(cmd *cobra.Command) {
 	flags.StringVar(&f.out, "out", "", "write the mechanism, as JSON, to a `FILE`; an existing one is replaced")
 	// It fails only for a flag that was not defined.
 	_ = cmd.MarkFlagFilename("out", "json")
+	marksFiles(flags, writes, byName, "out")
+	marksFiles(flags, reads, behind, "values")
 	require(cmd, "values", "epsilon")
 }
 
@@ -122,9 +124,6 @@ smallest power of two above the number of values. There can be 2 to 63 values.
 
 // family makes a mechanism, and prints it.
 func (a *app) family(cmd *cobra.Command, f *familyFlags, design func(values []string) (mechanismFile, error)) error {
-	if cmd.Flags().Changed("out") && f.out == "" {
-		return usageError("", "--out is empty")
-	}
 	values, err := readValues(f.values)
 	if err != nil {
 		return err

@@ -67,6 +67,7 @@ code is 3.`,
 	flags.StringVar(&f.boundaryFile, "boundary-file", "", "the CSV `FILE` with what is given at some vertices")
 	flags.StringSliceVar(&f.order, "order", nil, "the order, `A,B,C`, in which a vertex prefers the other colours")
 	flags.Var(&f.law, "boundary-law", "the probabilities, `M1,M2,...`, on the boundary, the preferred answer's first")
+	marksFiles(flags, reads, byName, "nodes", "edges", "boundary-file")
 	require(cmd, "nodes", "edges", "color-column", "epsilon")
 	return cmd
 }

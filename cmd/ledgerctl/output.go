@@ -17,8 +17,11 @@ type result interface {
 	table(w io.Writer)
 }
 
-// print writes a result to stdout at once.
+// print writes a result to stdout at once, unless that has a file instead.
 func (a *app) print(r result) error {
+	if a.taken {
+		return nil
+	}
 	if a.json {
 		return writeJSON(a.stdout, r)
 	}

@@ -42,8 +42,9 @@ func oneFile(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cob
 // verifyHelp explains what verifying a document shows.
 const verifyHelp = `The ledger is not needed. Everything that was altered is named, and the exit code is then 4.
 
-The log key, --vkey, should come from whoever keeps the ledger, not from the file itself. Without it the file is
-only held against itself: whether it is whole, but not who made it, which could be anybody.`
+The log key, --vkey, should come from whoever keeps the ledger, not from the file itself. Without it nothing verifies,
+since anybody can have made the file, and the exit code is 4. With --self, in its place, the file is only held against
+itself: whether it is whole, but not who made it.`
 
 // verdict is what verifying a document found.
 type verdict struct {
@@ -57,10 +58,30 @@ type verdict struct {
 }
 
 // unsigned says what a document is worth that was verified without a key.
-const unsigned = "without --vkey the file is only held against itself: anybody can have made it"
+const unsigned = "without --vkey nobody's signature is checked: anybody can have made it"
+
+// proofFlags are the flags of commands that verify a document.
+type proofFlags struct {
+	vkey vkeyFlag
+	self bool
+}
+
+func (f *proofFlags) flags(cmd *cobra.Command) {
+	f.vkey.flag(cmd, "none, and then it does not verify")
+	cmd.Flags().BoolVar(&f.self, "self", false, "only hold the file against itself, without a key")
+}
+
+// load returns the key, or nil for a file that is only held against itself, or not even that.
+func (f *proofFlags) load(a *app, cmd *cobra.Command) (note.Verifier, error) {
+	key, err := f.vkey.load(a, cmd)
+	if key != nil && f.self {
+		return nil, usageError("give one of them", "--vkey and --self exclude each other")
+	}
+	return key, err
+}
 
 // verify reads a document and verifies it. If it cannot be read, that is the only problem.
-func verify[D document](a *app, cmd *cobra.Command, path string, f *vkeyFlag, read func([]byte) (D, error)) (d D, v verdict, err error) {
+func verify[D document](a *app, cmd *cobra.Command, path string, f *proofFlags, read func([]byte) (D, error)) (d D, v verdict, err error) {
 	key, err := f.load(a, cmd)
 	if err != nil {
 		return d, v, err
@@ -75,21 +96,26 @@ func verify[D document](a *app, cmd *cobra.Command, path string, f *vkeyFlag, re
 		return d, v, nil
 	}
 	var keys note.Verifiers
-	if key == nil {
-		a.warn(unsigned)
-	} else {
-		keys = note.VerifierList(key)
-	}
 	v.Problems = []string{}
+	switch {
+	case key != nil:
+		keys = note.VerifierList(key)
+	case !f.self:
+		v.Problems = []string{unsigned}
+	}
 	found := d.Verify(keys)
 	v.Head, v.Signed, v.UnknownCosigners = found.Head, found.Signed, found.Ignored
 	for _, p := range found.Faults {
 		v.Problems = append(v.Problems, p.String())
 	}
-	v.OK = len(v.Problems) == 0 && (key == nil || v.Signed)
+	v.OK = len(v.Problems) == 0 && (f.self || v.Signed)
 	v.hint = "it was damaged or altered"
-	if key != nil && !v.Signed {
+	switch {
+	case f.self || v.Signed:
+	case key != nil:
 		v.hint += ", or --vkey is the key of another ledger"
+	case len(v.Problems) == 1:
+		v.hint = "--vkey KEY gives the log key; --self only asks whether the file agrees with itself"
 	}
 	return d, v, nil
 }
@@ -113,7 +139,7 @@ func (v verdict) table(w io.Writer) {
 	case !v.OK:
 		fmt.Fprintf(w, "verifies\tNO: %s\n", counted(len(v.Problems), "problem"))
 	case !v.Signed:
-		fmt.Fprint(w, "verifies\tagainst itself only: without --vkey, anybody can have made it\n")
+		fmt.Fprint(w, "verifies\tagainst itself only: anybody can have made it\n")
 	default:
 		fmt.Fprint(w, "verifies\tyes, signed by the log key\n")
 	}

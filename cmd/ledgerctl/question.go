@@ -74,6 +74,8 @@ have the "channels"; if not, they are searched for, which takes minutes where ou
 	// These fail only for a flag that was not defined.
 	_ = cmd.MarkFlagFilename("mechanism", "json")
 	_ = cmd.RegisterFlagCompletionFunc("encoding", cobra.FixedCompletions([]cobra.Completion{string(ledger.Direct), string(ledger.Unary), string(ledger.Finite)}, cobra.ShellCompDirectiveNoFileComp))
+	marksFiles(flags, reads, byName, "mechanism")
+	marksFiles(flags, reads, behind, "values")
 	require(cmd, "values")
 	return cmd
 }

@@ -23,6 +23,7 @@ func (f *orderFlags) flags(cmd *cobra.Command) {
 	flags.StringVar(&f.question, "question", "", "the question's `NAME`")
 	flags.TextVar(&f.epsilon, "epsilon", privacy.Epsilon{}, "the ε, `E`, of the responses")
 	flags.StringVar(&f.objects, "objects", "", "the CSV `FILE` with the people to buy from, by --id-column, without those whose --value-column is empty (default: all who take part)")
+	marksFiles(flags, reads, byName, "objects")
 	f.at.flag(cmd)
 	require(cmd, "buyer", "question", "epsilon")
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/csv"
 	"fmt"
 	"io"
 
@@ -50,6 +49,7 @@ was interrupted.
 	flags.BoolVar(&f.partial, "partial", false, "leave out those who are refused")
 	flags.StringVar(&f.key, "key", "", "the idempotency `KEY` (default: a new one)")
 	flags.StringVar(&f.out, "out", "", "write the responses to a CSV `FILE` that only its owner can read; an existing one is replaced")
+	marksFiles(flags, writes, byName, "out")
 	require(cmd, "question", "to")
 	return cmd
 }
@@ -59,7 +59,7 @@ func (a *app) raise(cmd *cobra.Command, f *raiseFlags) error {
 	if err != nil {
 		return err
 	}
-	file, err := a.newOutput("--out", f.out, f.truth)
+	file, err := a.newOutput("--out", f.out)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (a *app) raise(cmd *cobra.Command, f *raiseFlags) error {
 	err = a.with(writing, func(l *ledger.Ledger) error {
 		done, err := a.draw(cmd.Context(), l, key, f)
 		if err == nil {
-			err = unfinished("the raise is done, but its file is not", file.saveCSV(func(out *csv.Writer) error { return f.write(cmd.Context(), l, done.Last, out) }))
+			err = unfinished("the raise is done, but its file is not", 0, file.saveCSV(f.columns.raw, func(out cellWriter) error { return f.write(cmd.Context(), l, done.Last, out) }))
 		}
 		out = newRaiseResult(f, key, done)
 		return withKey(key, err)
@@ -76,7 +76,18 @@ func (a *app) raise(cmd *cobra.Command, f *raiseFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.print(out)
+	if err := a.printDone("the raise is done", key, out); err != nil {
+		return err
+	}
+	return out.refusal()
+}
+
+// refusal is the error of a raise that leaves everybody out.
+func (r raiseResult) refusal() error {
+	if r.Drawn+r.Reused+r.Derived > 0 || len(r.Refused)+r.Unlisted == 0 {
+		return nil
+	}
+	return &ledger.RefusedError{Question: r.Question, Refused: r.Refused, Unlisted: r.Unlisted}
 }
 
 func (a *app) draw(ctx context.Context, l *ledger.Ledger, key string, f *raiseFlags) (ledger.RaiseResult, error) {
@@ -84,18 +95,18 @@ func (a *app) draw(ctx context.Context, l *ledger.Ledger, key string, f *raiseFl
 	defer shown.clear()
 	done, err := l.Raise(ctx, ledger.RaiseRequest{
 		Key: key, Question: f.question, Epsilon: f.to, Objects: f.objects, All: f.objects == nil,
-		Partial: f.partial, Truth: f.source(a).ask, Progress: progress,
+		Partial: f.partial, Truth: f.source(a, l).ask, Progress: progress,
 	})
 	return done, refusal(atLevels(ctx, l, f.question, f.to, err), f.partial)
 }
 
 // write writes the responses that a raise brought about or found.
-func (f *raiseFlags) write(ctx context.Context, l *ledger.Ledger, last uint64, out *csv.Writer) error {
+func (f *raiseFlags) write(ctx context.Context, l *ledger.Ledger, last uint64, out cellWriter) error {
 	wanted := make(map[string]bool, len(f.objects))
 	for _, object := range f.objects {
 		wanted[object] = true
 	}
-	if err := out.Write([]string{"object", "response"}); err != nil {
+	if err := out.row("object", "response"); err != nil {
 		return err
 	}
 	for r, err := range l.Responses(ctx, f.question, f.to) {
@@ -106,7 +117,7 @@ func (f *raiseFlags) write(ctx context.Context, l *ledger.Ledger, last uint64, o
 		if r.Event > last || f.objects != nil && !wanted[r.Object] {
 			continue
 		}
-		if err := out.Write([]string{r.Object, r.Value}); err != nil {
+		if err := out.row(r.Object, r.Value); err != nil {
 			return err
 		}
 	}

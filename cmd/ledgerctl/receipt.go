@@ -39,13 +39,15 @@ that the log has them, and a checkpoint of the log as it is now, signed by the s
 price and a hash; so may be those that whoever passed it on has left out.
 
 The buyer verifies it with "ledgerctl receipt verify" and the log key that "ledgerctl init" printed.`,
-		Example:           "  ledgerctl receipt make 7 --out receipt-7.json",
+		Example: `  ledgerctl receipt make 7 --out receipt-7.json
+  ledgerctl receipt make 7 --out - | gpg --encrypt --recipient acme`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              action(func(cmd *cobra.Command, args []string) error { return a.receiptMake(cmd, args[0], &signer, out) }),
 	}
 	signer.flag(cmd)
-	cmd.Flags().StringVar(&out, "out", "", "the `FILE` for the receipt, as JSON, that only its owner can read; an existing one is replaced")
+	cmd.Flags().StringVar(&out, "out", "", "the `FILE` for the receipt, as JSON, that only its owner can read; an existing one is replaced; - is standard output")
+	marksFiles(cmd.Flags(), writes, byName, "out")
 	require(cmd, "out")
 	return cmd
 }
@@ -55,14 +57,11 @@ func (a *app) receiptMake(cmd *cobra.Command, number string, f *signerFlag, path
 	if err != nil {
 		return usageError(salesHint, "%q is not the number of a sale", number)
 	}
-	if path == "" {
-		return usageError("", "--out is empty")
-	}
 	signer, err := f.load(a, cmd)
 	if err != nil {
 		return err
 	}
-	file, err := a.newOutput("--out", path, f.path)
+	file, err := a.newOutput("--out", path)
 	if err != nil {
 		return err
 	}
@@ -135,7 +134,7 @@ func (r madeReceipt) table(w io.Writer) {
 }
 
 func (a *app) receiptVerifyCommand() *cobra.Command {
-	var vkey vkeyFlag
+	var f proofFlags
 	cmd := &cobra.Command{
 		Use:   "verify FILE",
 		Short: "Verify a receipt",
@@ -146,14 +145,15 @@ owner signed that log. ` + verifyHelp,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: oneFile,
 		RunE: action(func(cmd *cobra.Command, args []string) error {
-			receipt, v, err := verify(a, cmd, args[0], &vkey, ledger.ReadReceipt)
+			receipt, v, err := verify(a, cmd, args[0], &f, ledger.ReadReceipt)
 			if err != nil {
 				return err
 			}
 			return a.report("receipt", args[0], v, verifiedReceipt{v, newSold(receipt)})
 		}),
 	}
-	vkey.flag(cmd, "the receipt is only held against itself")
+	marksArguments(cmd, reads)
+	f.flags(cmd)
 	return cmd
 }
 

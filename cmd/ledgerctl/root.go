@@ -6,11 +6,14 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/signal"
 	"runtime/debug"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sluicedp/sluice/ledger"
 )
@@ -21,6 +24,9 @@ type app struct {
 	stdout, stderr io.Writer
 	db             string
 	json, quiet    bool
+	files          []namedFile // that the command line names
+	taken          bool        // standard output is a file that the command writes, and has no room for the result
+	warned         []string
 	trust          trust
 	keys           hostKeys
 	clock          func() time.Time // nil for the machine's
@@ -36,7 +42,7 @@ its own. The people's true values are read when a draw needs them, and never sto
 
   ledgerctl init
   ledgerctl question add vote --values Y,N,U,A
-  ledgerctl enroll --question vote --objects people.csv --value-column vote --policy '{"kind":"fixed","ceiling":"2"}'
+  ledgerctl enroll --question vote --objects people.csv --value-column vote --policy '{"kind":"fixed","ceiling":"2"}' --cap 5
   ledgerctl raise --question vote --to 0.5 --truth people.csv --value-column vote
   ledgerctl raise --question vote --to 1 --truth people.csv --value-column vote
   ledgerctl estimate --question vote
@@ -44,7 +50,7 @@ its own. The people's true values are read when a draw needs them, and never sto
 
 What a policy releases as time passes, and what it sells, in minor units of the currency (cents, say):
 
-  ledgerctl enroll --question age --objects people.csv --policy '{"kind":"steps","steps":[["2027-01-01T00:00:00Z","0.5"],["2027-07-01T00:00:00Z","1"]]}'
+  ledgerctl enroll --question age --objects people.csv --policy '{"kind":"steps","steps":[["2027-01-01T00:00:00Z","0.5"],["2027-07-01T00:00:00Z","1"]]}' --cap 5
   ledgerctl advance --question age --truth people.csv --value-column age
 
   ledgerctl enroll --question income --objects people.csv --policy '{"kind":"market","max":"2","price":[["0.5",100],["2",300]]}'
@@ -61,8 +67,11 @@ and a checkpoint kept elsewhere. All are verified by the log key that init print
 
 ` + keysHelp + `
 
-CSV files have a header row and are UTF-8; the name - stands for standard input. An object's id is
-its row number, from 1, unless --id-column names a column.
+CSV files have a header row and are UTF-8; the name - stands for standard input. The ids of objects are in the
+column "id", or the one that --id-column names; with --id-rows they are the numbers of the rows, from 1. In CSV
+files that are written, an apostrophe stands before a cell that a spreadsheet would run as a formula (it begins with
+= + - or @ and is no number); it is taken off where such files are read. --raw-cells does neither. Of files that are
+written, - stands for standard output; the result is not printed then. No command writes a file that it reads.
 
 Exit codes: 0 done; 1 unexpected; 2 wrong usage or input; 3 refused, by a budget, a policy or a price;
 4 the file is damaged, not a ledger, of another version, was replaced or rolled back, or a receipt or statement
@@ -111,9 +120,9 @@ func version() string {
 }
 
 // settle finds the ledger's file from the flag, the environment or the default.
-func (a *app) settle(cmd *cobra.Command, _ []string) error {
-	if a.db == "" && cmd.Flags().Changed("db") {
-		return usageError("", "--db is empty")
+func (a *app) settle(cmd *cobra.Command, args []string) error {
+	if err := checkFlags(cmd.Flags()); err != nil {
+		return err
 	}
 	if a.db == "" {
 		a.db = os.Getenv("LEDGER_DB")
@@ -122,8 +131,29 @@ func (a *app) settle(cmd *cobra.Command, _ []string) error {
 		a.db = "ledger.db"
 	}
 	a.trust.settle()
-	return a.keys.settle(cmd)
+	if err := a.keys.settle(cmd); err != nil {
+		return err
+	}
+	a.files = a.namedFiles(cmd, args)
+	return a.checkFiles()
 }
+
+// checkFlags refuses what is wrong with the flags of any command. An empty text is most often a variable of the shell
+// that is not set, and must not count as a flag that is left out.
+func checkFlags(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		if f.Value.Type() == "string" && f.Value.String() == "" && f.Annotations[mayBeEmpty] == nil && err == nil {
+			err = usageError("is a variable of the shell not set? without a value the flag is left out", "--%s is empty", f.Name)
+		}
+	})
+	if err == nil && flags.Changed("id-rows") && flags.Changed("id-column") {
+		err = usageError("give one of them", "--id-rows and --id-column exclude each other")
+	}
+	return err
+}
+
+// mayBeEmpty is the annotation of flags for which an empty text means something.
+const mayBeEmpty = "sluice_may_be_empty"
 
 // access says what a command does with the ledger.
 type access bool
@@ -155,6 +185,11 @@ func (a *app) withOptions(options ledger.Options, use func(*ledger.Ledger) error
 	}
 	if err != nil {
 		return err
+	}
+	a.warnWritable(a.db)
+	if !options.ReadOnly {
+		// What is done for good must be told even if nobody reads standard output any more.
+		signal.Ignore(syscall.SIGPIPE)
 	}
 	return errors.Join(use(l), l.Close())
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/csv"
 	"fmt"
 	"io"
 	"strconv"
@@ -60,6 +59,7 @@ a sale made before is to be had by the same --key, or from "ledgerctl receipt ma
 	flags.StringVar(&f.key, "key", "", "the idempotency `KEY` (default: a new one)")
 	flags.StringVar(&f.out, "out", "", "write the responses and prices to a CSV `FILE` that only its owner can read; an existing one is replaced")
 	flags.StringVar(&f.receipt, "receipt", "", "write the buyer's receipt, as JSON, to a `FILE` that only its owner can read; an existing one is replaced")
+	marksFiles(flags, writes, byName, "out", "receipt")
 	f.signer.flag(cmd)
 	return cmd
 }
@@ -76,6 +76,7 @@ func (a *app) sell(cmd *cobra.Command, f *sellFlags) error {
 	defer work.discard()
 	a.warnAhead()
 	err = work.open(a, func(l *ledger.Ledger) error {
+		request.Truth = f.source(a, l).ask
 		return withKey(request.Key, refusal(work.sell(cmd.Context(), l, request), f.partial))
 	})
 	if err != nil {
@@ -86,29 +87,32 @@ func (a *app) sell(cmd *cobra.Command, f *sellFlags) error {
 	}
 	out := newSellResult(f, request.Key, work.sale, skipped)
 	out.Forgotten = work.erased
-	return a.print(out)
+	return withKey(request.Key, unfinished(saleDone(work.sale)+", but the result is not printed", work.sale.Number, a.print(out)))
 }
+
+func saleDone(s ledger.Sale) string { return fmt.Sprintf("sale %d is made", s.Number) }
 
 // selling is a sale being made, with everything it needs ready before anything is sold.
 type selling struct {
 	out, receipt *outfile
 	signer       note.Signer // nil without a receipt
 	sale         ledger.Sale
-	erased       int // objects forgotten since the sale, if it was made before
+	raw          bool // cells are written as they are
+	erased       int  // objects forgotten since the sale, if it was made before
 }
 
 func (a *app) newSelling(cmd *cobra.Command, f *sellFlags) (*selling, error) {
-	w := &selling{}
+	w := &selling{raw: f.columns.raw}
 	var err error
 	if f.receipt != "" {
 		if w.signer, err = f.signer.load(a, cmd); err != nil {
 			return nil, err
 		}
 	}
-	if w.out, err = a.newOutput("--out", f.out, f.truth, f.objects, f.signer.path, f.receipt); err != nil {
+	if w.out, err = a.newOutput("--out", f.out); err != nil {
 		return nil, err
 	}
-	if w.receipt, err = a.newOutput("--receipt", f.receipt, f.truth, f.objects, f.signer.path); err != nil {
+	if w.receipt, err = a.newOutput("--receipt", f.receipt); err != nil {
 		w.discard()
 		return nil, err
 	}
@@ -131,12 +135,12 @@ func (w *selling) sell(ctx context.Context, l *ledger.Ledger, request ledger.Sel
 	if w.sale, err = l.Sell(ctx, request); err != nil {
 		return atLevels(ctx, l, request.Question, request.Epsilon, err)
 	}
-	return unfinished(fmt.Sprintf("sale %d is made, but not all of its files are", w.sale.Number), w.write(ctx, l))
+	return unfinished(saleDone(w.sale)+", but not all of its files are", w.sale.Number, w.write(ctx, l))
 }
 
 // write writes the files of a sale.
 func (w *selling) write(ctx context.Context, l *ledger.Ledger) error {
-	err := w.out.saveCSV(func(out *csv.Writer) (err error) {
+	err := w.out.saveCSV(w.raw, func(out cellWriter) (err error) {
 		w.erased, err = writeDeliveries(ctx, l, w.sale.Number, out)
 		return err
 	})
@@ -149,7 +153,7 @@ func (w *selling) write(ctx context.Context, l *ledger.Ledger) error {
 
 // sellRequest puts the flags together, and counts the people left out for want of a value.
 func (a *app) sellRequest(cmd *cobra.Command, f *sellFlags) (r ledger.SellRequest, skipped int, err error) {
-	r = ledger.SellRequest{Partial: f.partial, QuoteID: f.quote, Truth: f.source(a).ask}
+	r = ledger.SellRequest{Partial: f.partial, QuoteID: f.quote}
 	if err := f.check(cmd); err != nil {
 		return r, 0, err
 	}
@@ -172,10 +176,6 @@ func (f *sellFlags) check(cmd *cobra.Command) error {
 	switch {
 	case f.maxPrice < 0:
 		return usageError("", "--max-price must not be below 0")
-	case f.quote == "" && cmd.Flags().Changed("quote"):
-		return usageError(`"ledgerctl quote" prints the ID`, "--quote is empty")
-	case f.receipt == "" && cmd.Flags().Changed("receipt"):
-		return usageError("", "--receipt is empty")
 	case f.receipt == "" && cmd.Flags().Changed("signer"):
 		return usageError("add --receipt FILE, or leave out --signer", "--signer is given, but nothing is to be signed")
 	}
@@ -186,8 +186,8 @@ func (f *sellFlags) check(cmd *cobra.Command) error {
 }
 
 // writeDeliveries writes what a sale delivered, but what was destroyed since, and counts that.
-func writeDeliveries(ctx context.Context, l *ledger.Ledger, sale uint64, out *csv.Writer) (erased int, err error) {
-	if err := out.Write([]string{"object", "response", "price"}); err != nil {
+func writeDeliveries(ctx context.Context, l *ledger.Ledger, sale uint64, out cellWriter) (erased int, err error) {
+	if err := out.row("object", "response", "price"); err != nil {
 		return 0, err
 	}
 	for d, err := range l.Deliveries(ctx, sale) {
@@ -198,7 +198,7 @@ func writeDeliveries(ctx context.Context, l *ledger.Ledger, sale uint64, out *cs
 			erased++
 			continue
 		}
-		if err := out.Write([]string{d.Object, d.Value, strconv.FormatInt(d.Price, 10)}); err != nil {
+		if err := out.row(d.Object, d.Value, strconv.FormatInt(d.Price, 10)); err != nil {
 			return erased, err
 		}
 	}

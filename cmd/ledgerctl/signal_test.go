@@ -124,7 +124,7 @@ func interrupt(t *testing.T, command []string, want string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := io.WriteString(pipe, "vote\nY\n"); err != nil {
+		if _, err := io.WriteString(pipe, "id,vote\n1,Y\n"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(20 * time.Millisecond)
@@ -138,5 +138,25 @@ func interrupt(t *testing.T, command []string, want string) {
 		if out := mustInvoke(t, append(request, people, "--json")...); !strings.Contains(out, want) {
 			t.Error(out)
 		}
+	}
+}
+
+// A pipe that nobody reads any more kills a process that writes to it, unless it has something to tell on standard error.
+func TestClosedPipeDoesNotHideASale(t *testing.T) {
+	db, people := newVote(t, 2)
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := read.Close(); err != nil {
+		t.Fatal(err)
+	}
+	defer write.Close()
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), "ledgerctl", "--db", db, "sell", "--question", "vote", "--epsilon", "1", "--buyer", "acme", "--truth", people, "--key", "k-1")
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "GORACE="+quickExit), write, &stderr
+	err = cmd.Run()
+	if cmd.ProcessState.ExitCode() != int(exitUnexpected) || !strings.Contains(stderr.String(), "sale 1 is made") || !strings.Contains(stderr.String(), "--key k-1") {
+		t.Errorf("%v, stderr %q", err, &stderr)
 	}
 }

@@ -59,9 +59,6 @@ low and high may be missing), files (that were written).`,
 		ValidArgsFunction: cobra.FixedCompletions(experiments[:], cobra.ShellCompDirectiveNoFileComp),
 		RunE: action(func(cmd *cobra.Command, args []string) error {
 			f.experiment = args[0]
-			if cmd.Flags().Changed("out") && f.out == "" {
-				return usageError("", "--out is empty")
-			}
 			return a.simulate(cmd.Context(), f)
 		}),
 	}

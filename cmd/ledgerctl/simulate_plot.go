@@ -43,7 +43,11 @@ func (a *app) newPictures(dir string, figures []string) (pictures, error) {
 	all := pictures{}
 	for _, figure := range figures {
 		for _, format := range []string{"png", "svg"} {
-			file, err := a.newOutput("--out", pictureName(dir, figure, format))
+			name := pictureName(dir, figure, format)
+			if err := a.checkWritten("--out", name); err != nil {
+				return all, err
+			}
+			file, err := a.newOutput("--out", name)
 			if err != nil {
 				var classed *fault
 				if errors.As(err, &classed) && classed.kind == "input" {

@@ -51,15 +51,13 @@ The person verifies it with "ledgerctl statement verify" and the log key that "l
 	f.signer.flag(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.key, "key", "", "the idempotency `KEY` (default: a new one)")
-	flags.StringVar(&f.out, "out", "", "the `FILE` for the statement, as JSON, that only its owner can read; an existing one is replaced")
+	flags.StringVar(&f.out, "out", "", "the `FILE` for the statement, as JSON, that only its owner can read; an existing one is replaced; - is standard output")
+	marksFiles(flags, writes, byName, "out")
 	require(cmd, "out")
 	return cmd
 }
 
 func (a *app) statementMake(cmd *cobra.Command, object string, f *statementFlags) error {
-	if f.out == "" {
-		return usageError("", "--out is empty")
-	}
 	key, err := keyOr(cmd, f.key)
 	if err != nil {
 		return err
@@ -68,7 +66,7 @@ func (a *app) statementMake(cmd *cobra.Command, object string, f *statementFlags
 	if err != nil {
 		return err
 	}
-	file, err := a.newOutput("--out", f.out, f.signer.path)
+	file, err := a.newOutput("--out", f.out)
 	if err != nil {
 		return err
 	}
@@ -76,14 +74,14 @@ func (a *app) statementMake(cmd *cobra.Command, object string, f *statementFlags
 	var statement ledger.Statement
 	err = a.withSigner(writing, signer, func(l *ledger.Ledger) (err error) {
 		if statement, err = l.Statement(cmd.Context(), key, object); err == nil {
-			err = unfinished("the statement is recorded, but not written", writeDocument(file, statement))
+			err = unfinished("the statement is recorded, but not written", 0, writeDocument(file, statement))
 		}
 		return withKey(key, err)
 	})
 	if err = unknownPerson(err); err != nil {
 		return err
 	}
-	return a.print(madeStatement{newStated(statement), key, f.out})
+	return a.printDone("the statement is recorded", key, madeStatement{newStated(statement), key, f.out})
 }
 
 // statedResult is what a statement comes to.
@@ -134,7 +132,7 @@ func (r madeStatement) table(w io.Writer) {
 }
 
 func (a *app) statementVerifyCommand() *cobra.Command {
-	var vkey vkeyFlag
+	var f proofFlags
 	cmd := &cobra.Command{
 		Use:   "verify FILE",
 		Short: "Verify a statement",
@@ -148,14 +146,15 @@ another program could cheat: "ledgerctl audit verify" finds that.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: oneFile,
 		RunE: action(func(cmd *cobra.Command, args []string) error {
-			statement, v, err := verify(a, cmd, args[0], &vkey, ledger.ReadStatement)
+			statement, v, err := verify(a, cmd, args[0], &f, ledger.ReadStatement)
 			if err != nil {
 				return err
 			}
 			return a.report("statement", args[0], v, verifiedStatement{v, newStated(statement)})
 		}),
 	}
-	vkey.flag(cmd, "the statement is only held against itself")
+	marksArguments(cmd, reads)
+	f.flags(cmd)
 	return cmd
 }
 

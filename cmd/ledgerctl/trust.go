@@ -19,6 +19,8 @@ type trust struct{ file, key string }
 func (t *trust) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&t.file, "trust", "", "a `FILE` with the newest checkpoint: no command opens an older copy of the ledger (default $LEDGER_CHECKPOINT)")
 	flags.StringVar(&t.key, "trust-key", "", "the log's verifier `KEY`, or @FILE with it, that signed the checkpoint (default $LEDGER_LOG_KEY)")
+	marksFiles(flags, reads, byName, "trust")
+	marksFiles(flags, reads, behind, "trust-key")
 }
 
 // settle takes what the flags do not give from the environment.

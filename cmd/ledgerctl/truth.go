@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/sluicedp/sluice/ledger"
 )
 
 // open opens a file to read; the name - stands for stdin.
@@ -94,16 +97,18 @@ type truthFlags struct {
 func (f *truthFlags) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.truth, "truth", "", "the CSV `FILE` with the true values")
 	f.columns.flags(flags, "the `COLUMN` with the true values (default: the one named like the question)")
+	marksFiles(flags, reads, byName, "truth")
 }
 
-func (f *truthFlags) source(a *app) *truths {
-	return &truths{app: a, path: f.truth, columns: f.columns}
+func (f *truthFlags) source(a *app, l *ledger.Ledger) *truths {
+	return &truths{app: a, ledger: l, path: f.truth, columns: f.columns}
 }
 
 // truths reads true values from a CSV file when the ledger first asks for one. It is a
 // [ledger.TruthFunc] by its method ask.
 type truths struct {
 	app     *app
+	ledger  *ledger.Ledger
 	path    string // "" if there is no file
 	columns columns
 	// several tells that the ledger may ask about more than one question. Then a column counts only for
@@ -111,6 +116,8 @@ type truths struct {
 	several  bool
 	question string            // whose values are loaded
 	values   map[string]string // nil if none are
+	wrong    map[string]int    // the lines of people whose value is none of the question's
+	allowed  []string          // the question's values
 }
 
 func (t *truths) ask(ctx context.Context, question string, objects []string) ([]string, error) {
@@ -124,6 +131,9 @@ func (t *truths) ask(ctx context.Context, question string, objects []string) ([]
 	}
 	values := make([]string, len(objects))
 	for i, object := range objects {
+		if line, wrong := t.wrong[object]; wrong {
+			return nil, inputError("the values of the question are "+listed(t.allowed), "%s: line %d: the true value is none of the question's", t.path, line)
+		}
 		values[i] = t.values[object]
 	}
 	return values, nil
@@ -144,26 +154,48 @@ func (t *truths) checkSeveral(question string) error {
 	return nil
 }
 
-// load reads the file. Equal values share their memory.
+// load reads the file. Values that the question does not have matter only if somebody's is asked for.
 func (t *truths) load(ctx context.Context, question string) error {
 	if err := t.checkSeveral(question); err != nil {
 		return err
 	}
+	known, err := t.known(ctx, question)
+	if err != nil {
+		return err
+	}
 	c := t.columns
 	c.guess, c.question, c.strict = true, question, t.several
-	values, known := map[string]string{}, map[string]string{}
-	err := t.app.rows(ctx, t.path, c, func(e entry) {
-		value, seen := known[e.value]
-		if !seen {
-			value = strings.Clone(e.value)
-			known[value] = value
+	values, wrong := map[string]string{}, map[string]int{}
+	err = t.app.rows(ctx, t.path, c, func(e entry) {
+		if value, found := known[e.value]; found {
+			values[e.object] = value
+		} else {
+			wrong[e.object] = e.line
 		}
-		values[e.object] = value
 	})
 	if err == nil {
-		t.question, t.values = question, values
+		t.question, t.values, t.wrong = question, values, wrong
 	}
 	return err
+}
+
+// known returns the values that a file may have, each as the one text that all people with it share: those of the
+// question, and nothing.
+func (t *truths) known(ctx context.Context, question string) (map[string]string, error) {
+	all, err := t.ledger.Questions(ctx)
+	at := slices.IndexFunc(all, func(q ledger.Question) bool { return q.Name == question })
+	if err != nil {
+		return nil, err
+	}
+	if at < 0 {
+		return nil, fmt.Errorf("question %q: %w", question, ledger.ErrUnknown)
+	}
+	t.allowed = all[at].Values
+	known := map[string]string{"": ""}
+	for _, value := range t.allowed {
+		known[value] = value
+	}
+	return known, nil
 }
 
 // textOrFile returns the text of a flag, or of the file it names behind an @, up to a size.

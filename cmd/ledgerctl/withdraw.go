@@ -36,7 +36,7 @@ if somebody has been enrolled again meanwhile.`,
 			if err != nil {
 				return err
 			}
-			return a.print(out)
+			return a.printDone("they are withdrawn", out.Key, out)
 		}),
 	}
 	cmd.Flags().StringVar(&key, "key", "", "the idempotency `KEY` (default: a new one)")
