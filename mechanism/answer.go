@@ -25,7 +25,7 @@ func ReplaySampler(bits *exact.Bits) *Sampler { return &Sampler{bits} }
 // between neighbours (for the relation that the place was computed for), and the true answer is the
 // likelier the farther the dataset is from the boundary: with two outputs it is wrong with probability
 // e^(−εd)/(1+e^ε), the balanced optimum (doliveira2021 Corollary 2); with more, the prefix sums of the
-// preference order are those of zhou2022 as [Line] has them. Without a boundary the answer is the true
+// preference order are those of zhou2022 as graph.Line has them. Without a boundary the answer is the true
 // one.
 //
 // It returns [ErrInvalid] for ε = 0 or a place without an order. The number of steps and of random

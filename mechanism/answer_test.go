@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -37,12 +38,12 @@ func TestAnswerLawIsThatOfTheLine(t *testing.T) {
 	for _, text := range []string{"0.001", "0.01", "0.1", "0.5", "1", "2", "5", "30"} {
 		epsilon := epsilonOf(t, text)
 		for _, k := range []int{2, 3, 4, 7, 40, 500} {
-			boundary, err := DefaultLaw(k, epsilon.Float64())
+			boundary, err := graph.DefaultLaw(k, epsilon.Float64())
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, d := range []int{0, 1, 2, 3, 5, 17, 100, 1000} {
-				want, err := Line(boundary, Privacy{Epsilon: epsilon.Float64()}, d)
+				want, err := graph.Line(boundary, graph.Privacy{Epsilon: epsilon.Float64()}, d)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,13 +1,21 @@
-// Package mechanism answers questions about whole datasets with differential privacy, by mechanisms
+// Package mechanism answers questions about all records of a panel with differential privacy, by mechanisms
 // that no other can beat: the farther a dataset is from the boundary, beyond which the true answer is
 // another, the surer is the answer at the same ε.
 //
-// Datasets are the vertices of a graph whose edges join neighbours, datasets that differ by one
-// individual. Colours are true answers; with more than two outputs each dataset ranks them all, by a
-// rainbow ([Preferences]). A mechanism gives each vertex a law over the outputs ([Table]), and is
-// (ε,δ)-differentially private if laws of neighbours differ by no more than that ([Check]).
+// A [Query] such as a majority, a threshold or the commonest value finds the [Place] of a dataset among all
+// others from counts. A [Sampler] draws the answer from the place, exactly: no float decides.
 //
-// The mathematics is that of
+// Answers with two outputs can be released gradually, at rising ε, such that all of them together cost the
+// largest ε only: as a [Score] ([Sampler.Raise]). On a line with any boundary and any number of outputs the
+// answer is a [Sampler.Rank] of such a score.
+//
+// A place is computed from the truth, and not private: an answer may be published, a place may not. A dataset
+// without a boundary has the same true answer as all others; it is given with probability 1, and tells nothing.
+//
+// Datasets as vertices of explicit graphs, any bounds between neighbours, and the proofs that go with them
+// are in package graph, below this one. It is not needed to ask a query.
+//
+// # Sources
 //
 //   - doliveira2021: D'Oliveira, Médard, Sadeghi, "Differential Privacy for Binary Functions via
 //     Randomized Graph Colorings" (2021);
@@ -15,24 +23,4 @@
 //     Privacy via Graphs" (arXiv:2310.20486);
 //   - zhou2022: Zhou, Günlü, D'Oliveira, Médard, Sadeghi, Schaefer, "Rainbow Differential Privacy"
 //     (2022), and Gu et al., "Generalized Rainbow Differential Privacy" (JPC 14(2), 2024).
-//
-// In reading them, mind that τ in torkamani2023 Eq. (6) must not go below 0, that the brackets in
-// zhou2022 Eqs. (2) and (3) are floors, and that the distance in the introduction of doliveira2021 is
-// that to the vertex's own boundary.
-//
-// # What to use
-//
-// For a question about real records nobody needs a graph: a [Query] finds the place of a dataset among all
-// others from counts, and a [Sampler] draws the answer, exactly. On an explicit [Graph],
-// [BinaryHomogeneous] and [BinaryBalanced] solve for two outputs when all of a boundary answers alike,
-// [Extend] for given answers that differ, [Homogeneous] for any number of outputs, and [SolveLP] where
-// there may be no single optimum and weights must choose.
-//
-// Answers can be released gradually, at rising ε, such that all of them together cost the largest ε only: with
-// two outputs as a [Score] ([Sampler.Raise]), on a line with any boundary and any number of outputs as its
-// [Sampler.Rank]. Where several regions of more than two outputs meet, [Gradual] decides whether there is such
-// a release, and proves it.
-//
-// A component without a boundary has the same true answer everywhere; it is given with probability 1, and
-// tells nothing.
 package mechanism

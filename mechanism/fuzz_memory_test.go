@@ -6,26 +6,14 @@ import (
 	"testing"
 )
 
-// Graphs and queries come from files and strangers. What it takes to read them follows their bytes.
+// Queries come from files and strangers. What it takes to read them follows their bytes.
 func TestReadersTakeNotMuchMoreMemoryThanTheirInput(t *testing.T) {
 	const size, fixed, times = 1 << 20, 1 << 20, 200 // growing lists are copied several times
 	fill := func(begin, item, end string) string { return begin + strings.Repeat(item, size/len(item)) + end }
-	graph := func(nodes, edges string) func() error {
-		return func() error { _, err := readText(nodes, edges, byColor); return err }
-	}
 	query := func(text string) func() error {
 		return func() error { _, err := ParseQuery(text, []string{"yes", "no"}); return err }
 	}
-	two := "id,color\na,x\nb,y\n"
 	for name, read := range map[string]func() error{
-		"a quote without end":       graph(fill("id,color\n\"", "x", ""), ""),
-		"a field without end":       graph(fill("id,color\n", "x", ""), ""),
-		"a header without end":      graph(fill("id", ",", ""), ""),
-		"many columns":              graph(fill("id,color", ",x", "\na,x\n"), ""),
-		"one vertex again":          graph(fill("id,color\n", "a,x\n", ""), ""),
-		"one edge again":            graph(two, fill("source,target\n", "a,b\n", "")),
-		"loops":                     graph(two, fill("source,target\n", "a,a\n", "")),
-		"unknown vertices":          graph(two, fill("source,target\n", "q,r\n", "")),
 		"a threshold without end":   query(fill("threshold:yes:", "9", "")),
 		"colons":                    query(fill("", ":", "")),
 		"a value without end":       query(fill("majority:", "y", "")),

@@ -7,6 +7,13 @@ import (
 	"slices"
 )
 
+// MaxOutputs is the largest number of outputs a query may have.
+const MaxOutputs = 1 << 10
+
+// Unreachable is the distance of a dataset from a boundary that does not exist. The optimal answer there is
+// the true one: all datasets have the same, so it tells nothing.
+const Unreachable = -1
+
 // Relation says which datasets are neighbours, and so what the mechanism hides of an individual.
 // A dataset of a [Query] is known by how many of its records hold each value.
 type Relation uint8
@@ -83,7 +90,7 @@ func Plurality() Query { return Query{kind: kindPlurality} }
 
 // Winner asks what [Plurality] asks, with the same outputs and the same true answer. But only a change
 // of the commonest value leads into another region: a rainbow has that value first and all the others
-// in order of their numbers, as those of [ColorsOf].
+// in order of their numbers.
 //
 // A dataset is never nearer its boundary than under Plurality, and mostly much farther, so that for the
 // same ε and boundary law the true answer is at least as likely. With 500, 300, 11 and 11 records, one
@@ -220,10 +227,7 @@ func yesFrom(margin int64) (order []int, slack int64) {
 // ranking has the least slack between two places next to each other: that between more distant ones is
 // at least the sum of the slacks in between.
 func ranking(counts []int64) (order []int, slack int64) {
-	order = make([]int, len(counts))
-	for value := range order {
-		order[value] = value
-	}
+	order = inOrder(len(counts))
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(counts[b], counts[a]) })
 	slack = int64(math.MaxInt64)
 	for i := 1; i < len(order); i++ {
@@ -234,12 +238,21 @@ func ranking(counts []int64) (order []int, slack int64) {
 
 func winner(counts []int64) (order []int, slack int64) {
 	first := slices.Index(counts, slices.Max(counts)) // the lowest number wins a tie
-	order = ownFirst(len(counts), first)
+	order = slices.Insert(slices.Delete(inOrder(len(counts)), first, first+1), 0, first)
 	slack = int64(math.MaxInt64)
 	for _, other := range order[1:] {
 		slack = min(slack, slackOf(counts, first, other))
 	}
 	return order, slack
+}
+
+// inOrder returns the numbers from 0 to n−1.
+func inOrder(n int) []int {
+	numbers := make([]int, n)
+	for i := range numbers {
+		numbers[i] = i
+	}
+	return numbers
 }
 
 // slackOf returns by how much the lead of one value over another may shrink before the other overtakes

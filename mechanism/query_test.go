@@ -10,11 +10,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/mechanism/graph"
 )
 
 // countGraph is an explicit graph whose vertices are datasets, each with its counts.
 type countGraph struct {
-	*Graph
+	*graph.Graph
 	rel    Relation
 	counts [][]int64
 	sizes  []int64 // the number of records of each vertex
@@ -34,7 +36,7 @@ func compositionGraph(t testing.TB, rel Relation, m int, from, to int64) *countG
 		}
 	}
 	var err error
-	if cg.Graph, err = NewGraph(len(cg.counts), cg.edges()); err != nil {
+	if cg.Graph, err = graph.New(len(cg.counts), cg.edges()); err != nil {
 		t.Fatal(err)
 	}
 	return cg
@@ -135,7 +137,7 @@ func orderByDefinition(q Query, counts []int64) []int {
 }
 
 // preferencesOf numbers the rainbows of all vertices.
-func (cg *countGraph) preferencesOf(t testing.TB, q Query) *Preferences {
+func (cg *countGraph) preferencesOf(t testing.TB, q Query) *graph.Preferences {
 	t.Helper()
 	var orders [][]int
 	numbers := map[string]uint32{}
@@ -149,7 +151,7 @@ func (cg *countGraph) preferencesOf(t testing.TB, q Query) *Preferences {
 		}
 		of[v] = numbers[name]
 	}
-	p, err := NewPreferences(q.Outputs(len(cg.counts[0])), orders, of)
+	p, err := graph.NewPreferences(q.Outputs(len(cg.counts[0])), orders, of)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +217,7 @@ func TestQueryPlaceEqualsExplicitGraph(t *testing.T) {
 	queryGraphs(t, func(t *testing.T, cg *countGraph) {
 		for _, q := range queriesOf(len(cg.counts[0]), mostRecords) {
 			p := cg.preferencesOf(t, q)
-			distances, err := Distances(cg.Graph, p)
+			distances, err := graph.Distances(cg.Graph, p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -280,7 +282,7 @@ func balancedLaw(place Place, epsilon float64) []float64 {
 
 // responseLaws is the default law, randomized response on the boundary, carried by prefix sums to the
 // distances 0 … largest, in order of preference.
-func responseLaws(outputs int, dp Privacy, largest int) [][]float64 {
+func responseLaws(outputs int, dp graph.Privacy, largest int) [][]float64 {
 	other := 1 / (math.Exp(dp.Epsilon) + float64(outputs-1))
 	sums := make([]float64, outputs)
 	for j := range sums {
@@ -312,7 +314,7 @@ func byOutput(place Place, laws [][]float64) []float64 {
 
 // leak returns by how much the law of a vertex exceeds what a neighbour's allows, over all sets of
 // outputs (doliveira2021 Definition 1).
-func leak(dp Privacy, law, near []float64) float64 {
+func leak(dp graph.Privacy, law, near []float64) float64 {
 	worst := 0.0
 	for set := range 1 << len(law) {
 		here, there := 0.0, 0.0
@@ -325,7 +327,7 @@ func leak(dp Privacy, law, near []float64) float64 {
 	return worst
 }
 
-func (cg *countGraph) mustBePrivate(t *testing.T, q Query, dp Privacy, laws [][]float64) {
+func (cg *countGraph) mustBePrivate(t *testing.T, q Query, dp graph.Privacy, laws [][]float64) {
 	t.Helper()
 	for v := range cg.counts {
 		for _, w := range cg.Neighbors(v) {
@@ -349,14 +351,14 @@ func TestQueryBalancedMechanismIsPrivate(t *testing.T) {
 				for v, place := range places {
 					laws[v] = balancedLaw(place, epsilon)
 				}
-				cg.mustBePrivate(t, q, Privacy{Epsilon: epsilon}, laws)
+				cg.mustBePrivate(t, q, graph.Privacy{Epsilon: epsilon}, laws)
 			}
 		}
 	})
 }
 
 func TestQueryRainbowMechanismIsPrivate(t *testing.T) {
-	levels := []Privacy{{0.1, 0}, {0.5, 0}, {1, 0}, {3, 0}, {0.5, 0.01}}
+	levels := []graph.Privacy{{Epsilon: 0.1, Delta: 0}, {Epsilon: 0.5, Delta: 0}, {Epsilon: 1, Delta: 0}, {Epsilon: 3, Delta: 0}, {Epsilon: 0.5, Delta: 0.01}}
 	queryGraphs(t, func(t *testing.T, cg *countGraph) {
 		for _, q := range []Query{Plurality(), Winner()} {
 			places := cg.places(t, q)
@@ -380,7 +382,7 @@ func TestQueryErrorsFavourOrderOnlyForSmallEpsilon(t *testing.T) {
 		edge := math.Log(float64(k-1)) / 2
 		for _, factor := range []float64{0.25, 0.5, 0.9, 1.001, 1.5, 4} {
 			spread := 0.0
-			for _, law := range responseLaws(k, Privacy{Epsilon: factor * edge}, 40) {
+			for _, law := range responseLaws(k, graph.Privacy{Epsilon: factor * edge}, 40) {
 				for j := 2; j < k; j++ {
 					if law[j] > law[j-1]+1e-13 {
 						t.Fatalf("k=%d, ε=%v: errors %v are out of order", k, factor*edge, law[1:])
@@ -398,7 +400,7 @@ func TestQueryErrorsFavourOrderOnlyForSmallEpsilon(t *testing.T) {
 // A distance that is one too large must not pass the tests above.
 func TestQueryPrivacyTestRejectsWrongDistance(t *testing.T) {
 	cg := compositionGraph(t, Substitution, 3, 8, 8)
-	dp := Privacy{Epsilon: 1}
+	dp := graph.Privacy{Epsilon: 1}
 	for _, q := range []Query{Majority(0), Winner(), Plurality()} {
 		worst := 0.0
 		laws := responseLaws(q.Outputs(3), dp, truncatedAt)
@@ -417,7 +419,7 @@ func TestQueryPrivacyTestRejectsWrongDistance(t *testing.T) {
 
 // The voting example after doliveira2021 Corollary 2: three voters, ε = log 2, δ = 0.1.
 func TestQueryVotingExample(t *testing.T) {
-	dp := Privacy{Epsilon: math.Ln2, Delta: 0.1}
+	dp := graph.Privacy{Epsilon: math.Ln2, Delta: 0.1}
 	truthful := []float64{(2 + dp.Delta) / 3}
 	truthful = append(truthful, dp.Upper(truthful[0]))
 	for ones, red := range []float64{0.9, 0.7, 0.3, 0.1} {
@@ -488,7 +490,7 @@ func sequenceGraph(t *testing.T, rel Relation, n, m int) *countGraph {
 		}
 	}
 	var err error
-	if cg.Graph, err = NewGraph(len(datasets), edges); err != nil {
+	if cg.Graph, err = graph.New(len(datasets), edges); err != nil {
 		t.Fatal(err)
 	}
 	return cg
@@ -537,7 +539,7 @@ func (cg *countGraph) mustHaveDistances(t *testing.T, n int64) {
 	compared := 0
 	for _, q := range queriesOf(len(cg.counts[0]), n) {
 		p := cg.preferencesOf(t, q)
-		distances, err := Distances(cg.Graph, p)
+		distances, err := graph.Distances(cg.Graph, p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -881,4 +883,9 @@ func BenchmarkQueryPlace(b *testing.B) {
 			}
 		})
 	}
+}
+
+func isPermutation(order []int) bool {
+	sorted := slices.Sorted(slices.Values(order))
+	return slices.Equal(sorted, inOrder(len(order)))
 }

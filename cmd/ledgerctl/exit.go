@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/mechanism"
+	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -159,6 +160,7 @@ func classes() []fault {
 		{"invalid", exitUsage, "", finite.ErrInvalid},
 		{"no-certificate", exitUsage, "fewer outputs", finite.ErrNoCertificate},
 		{"invalid", exitUsage, "", mechanism.ErrInvalid},
+		{"invalid", exitUsage, "", graph.ErrInvalid},
 		{"not-found", exitUsage, "", fs.ErrNotExist},
 		{"exists", exitUsage, "", fs.ErrExist},
 		{"stopped", exitUnexpected, "", ledger.ErrStopped},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/mechanism"
+	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -38,6 +39,7 @@ func TestEveryErrorHasItsExitCode(t *testing.T) {
 		{policy.ErrInvalid, "invalid", 2},
 		{rrchain.ErrInvalid, "invalid", 2},
 		{mechanism.ErrInvalid, "invalid", 2},
+		{graph.ErrInvalid, "invalid", 2},
 		{finite.ErrInvalid, "invalid", 2},
 		{finite.ErrNoCertificate, "no-certificate", 2},
 		{&privacy.ParseError{Kind: "epsilon"}, "invalid", 2},

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/sluicedp/sluice/mechanism"
+	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -48,8 +48,8 @@ func (b *bounds) flags(flags *pflag.FlagSet) {
 	flags.TextVar(&b.delta, "delta", privacy.Delta{}, "the δ, `D`, between neighbours, below 1")
 }
 
-func (b *bounds) privacy() mechanism.Privacy {
-	return mechanism.Privacy{Epsilon: b.epsilon.Float64(), Delta: b.delta.Float64()}
+func (b *bounds) privacy() graph.Privacy {
+	return graph.Privacy{Epsilon: b.epsilon.Float64(), Delta: b.delta.Float64()}
 }
 
 // probability is a flag for a number from 0 to 1.
@@ -98,8 +98,8 @@ func (l law) explain(err error) error {
 	for _, x := range l {
 		sum += x
 	}
-	if errors.Is(err, mechanism.ErrInvalid) && math.Abs(sum-1) > mechanism.Tolerance {
-		hint := fmt.Sprintf("they sum to %.15g; no more than %g may be missing, so give 13 decimals of what has more", sum, mechanism.Tolerance)
+	if errors.Is(err, graph.ErrInvalid) && math.Abs(sum-1) > graph.Tolerance {
+		hint := fmt.Sprintf("they sum to %.15g; no more than %g may be missing, so give 13 decimals of what has more", sum, graph.Tolerance)
 		return &fault{kind: "invalid", code: exitUsage, hint: hint, err: err}
 	}
 	return err
@@ -243,9 +243,9 @@ func (a *app) rainbow(ctx context.Context, f *rainbowFlags) error {
 		// A single step is quick, and so many add up to no error that matters.
 		const most = 1000
 		if distance%most == 0 {
-			at, err = mechanism.Line(f.boundary, f.privacy(), distance)
+			at, err = graph.Line(f.boundary, f.privacy(), distance)
 		} else {
-			at, err = mechanism.Line(at, f.privacy(), 1)
+			at, err = graph.Line(at, f.privacy(), 1)
 		}
 		out.ByDistance = append(out.ByDistance, numbers(at))
 		return err

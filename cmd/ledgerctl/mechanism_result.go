@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sluicedp/sluice/mechanism"
+	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -44,15 +44,15 @@ func quotedList(names []string) string {
 
 // conflict puts the error of a mechanism that does not exist in the words of the files. It returns nil for
 // other errors.
-func (f *solveFlags) conflict(g *mechanism.CSVGraph, err error) *conflict {
-	var pair *mechanism.ConflictError
+func (f *solveFlags) conflict(g *graph.CSVGraph, err error) *conflict {
+	var pair *graph.ConflictError
 	if errors.As(err, &pair) {
 		return &conflict{
 			From: g.IDs[pair.From], To: g.IDs[pair.To], Colors: []string{g.Colors[pair.Output]}, Distance: pair.Distance,
 			FromProbability: number(pair.FromProbability), ToProbability: number(pair.ToProbability), Bound: number(pair.Bound),
 		}
 	}
-	var edge *mechanism.EdgeError
+	var edge *graph.EdgeError
 	if !errors.As(err, &edge) {
 		return nil
 	}
@@ -115,7 +115,7 @@ func (p *probabilities) MarshalJSON() ([]byte, error) {
 }
 
 // newSolveResult describes the mechanism, or the graph alone if there is a conflict.
-func newSolveResult(f *solveFlags, g *mechanism.CSVGraph, t *mechanism.Table, c *conflict) (solveResult, error) {
+func newSolveResult(f *solveFlags, g *graph.CSVGraph, t *graph.Table, c *conflict) (solveResult, error) {
 	out := solveResult{
 		Epsilon: f.epsilon, Delta: f.delta, Colors: g.Colors, Edges: g.Graph.Edges(), BoundaryEdges: boundaryEdges(g),
 		Feasible: c == nil, Conflict: c, Vertices: make([]vertexResult, len(g.IDs)), uniform: f.boundaryFile == "",
@@ -127,7 +127,7 @@ func newSolveResult(f *solveFlags, g *mechanism.CSVGraph, t *mechanism.Table, c 
 		}
 		out.BoundaryLaw, out.DefaultLaw = numbers(boundary), f.law == nil
 	}
-	distances, err := mechanism.Distances(g.Graph, g.Preferences)
+	distances, err := graph.Distances(g.Graph, g.Preferences)
 	if err != nil {
 		return out, err
 	}
@@ -138,7 +138,7 @@ func newSolveResult(f *solveFlags, g *mechanism.CSVGraph, t *mechanism.Table, c 
 	for i, id := range g.IDs {
 		color := g.Preferences.Color(i)
 		v := vertexResult{ID: id, Color: g.Colors[color], color: color}
-		if distances[i] != mechanism.Unreachable {
+		if distances[i] != graph.Unreachable {
 			v.Distance = &distances[i]
 		}
 		if c == nil {
@@ -161,7 +161,7 @@ func jsonStrings(texts []string) ([]json.RawMessage, error) {
 }
 
 // boundaryEdges counts the edges between two colours.
-func boundaryEdges(g *mechanism.CSVGraph) int {
+func boundaryEdges(g *graph.CSVGraph) int {
 	ends := 0
 	for v := range g.Graph.Vertices() {
 		for _, w := range g.Graph.Neighbors(v) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/mechanism"
+	"github.com/sluicedp/sluice/mechanism/graph"
 )
 
 // solveFlags are the flags of mechanism solve.
@@ -76,16 +76,16 @@ func (a *app) solve(cmd *cobra.Command, f *solveFlags) error {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
-	graph, err := a.readGraph(cmd.Context(), f)
+	g, err := a.readGraph(cmd.Context(), f)
 	if err != nil {
 		return err
 	}
-	table, err := a.mechanism(cmd.Context(), f, graph)
-	conflict := f.conflict(graph, err)
+	table, err := a.mechanism(cmd.Context(), f, g)
+	conflict := f.conflict(g, err)
 	if err != nil && conflict == nil {
 		return err
 	}
-	out, err := newSolveResult(f, graph, table, conflict)
+	out, err := newSolveResult(f, g, table, conflict)
 	if err == nil {
 		err = a.print(out)
 	}
@@ -123,21 +123,21 @@ func (f *solveFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-func (a *app) readGraph(ctx context.Context, f *solveFlags) (graph *mechanism.CSVGraph, err error) {
+func (a *app) readGraph(ctx context.Context, f *solveFlags) (g *graph.CSVGraph, err error) {
 	err = a.stream(ctx, f.nodes, func(nodes io.Reader) error {
 		return a.stream(ctx, f.edges, func(edges io.Reader) error {
-			graph, err = mechanism.ReadCSV(nodes, edges, mechanism.CSVOptions{IDColumn: f.id, ColorColumn: f.color, Colors: f.order})
+			g, err = graph.ReadCSV(nodes, edges, graph.CSVOptions{IDColumn: f.id, ColorColumn: f.color, Colors: f.order})
 			return f.inFile(err)
 		})
 	})
-	return graph, err
+	return g, err
 }
 
 // inFile says in an error about a file which one it is.
 func (f *solveFlags) inFile(err error) error {
-	var fields *mechanism.InputError
+	var fields *graph.InputError
 	switch {
-	case err == nil, errors.Is(err, mechanism.ErrInvalid) && !errors.As(err, &fields):
+	case err == nil, errors.Is(err, graph.ErrInvalid) && !errors.As(err, &fields):
 		return err
 	case !errors.As(err, &fields):
 		return inputError("", "%w", err) // it cannot be read
@@ -158,7 +158,7 @@ func (f *solveFlags) inFile(err error) error {
 }
 
 // mechanism computes what the flags ask for.
-func (a *app) mechanism(ctx context.Context, f *solveFlags, g *mechanism.CSVGraph) (*mechanism.Table, error) {
+func (a *app) mechanism(ctx context.Context, f *solveFlags, g *graph.CSVGraph) (*graph.Table, error) {
 	if f.order != nil {
 		return f.ranked(g)
 	}
@@ -167,25 +167,25 @@ func (a *app) mechanism(ctx context.Context, f *solveFlags, g *mechanism.CSVGrap
 	}
 	switch {
 	case f.balanced:
-		return mechanism.BinaryBalanced(g.Graph, g.Preferences, f.privacy())
+		return graph.BinaryBalanced(g.Graph, g.Preferences, f.privacy())
 	case f.boundary != nil:
 		truth, err := f.truth(g)
 		if err != nil {
 			return nil, err
 		}
-		return mechanism.BinaryHomogeneous(g.Graph, g.Preferences, f.privacy(), truth)
+		return graph.BinaryHomogeneous(g.Graph, g.Preferences, f.privacy(), truth)
 	}
 	return a.extend(ctx, f, g)
 }
 
 // ranked computes the mechanism of --order.
-func (f *solveFlags) ranked(g *mechanism.CSVGraph) (*mechanism.Table, error) {
+func (f *solveFlags) ranked(g *graph.CSVGraph) (*graph.Table, error) {
 	boundary, err := f.boundaryLaw(len(g.Colors))
 	if err != nil {
 		return nil, err
 	}
-	t, err := mechanism.Homogeneous(g.Graph, g.Preferences, f.privacy(), slices.Repeat([][]float64{boundary}, g.Preferences.Rainbows()))
-	var edge *mechanism.EdgeError
+	t, err := graph.Homogeneous(g.Graph, g.Preferences, f.privacy(), slices.Repeat([][]float64{boundary}, g.Preferences.Rainbows()))
+	var edge *graph.EdgeError
 	if errors.As(err, &edge) {
 		return nil, err
 	}
@@ -197,11 +197,11 @@ func (f *solveFlags) boundaryLaw(colors int) ([]float64, error) {
 	if f.law != nil {
 		return f.law, nil
 	}
-	return mechanism.DefaultLaw(colors, f.epsilon.Float64())
+	return graph.DefaultLaw(colors, f.epsilon.Float64())
 }
 
 // truth reads --boundary.
-func (f *solveFlags) truth(g *mechanism.CSVGraph) (truth [2]float64, err error) {
+func (f *solveFlags) truth(g *graph.CSVGraph) (truth [2]float64, err error) {
 	truth = [2]float64{math.NaN(), math.NaN()}
 	for _, item := range f.boundary {
 		equals := strings.LastIndexByte(item, '=')
@@ -228,8 +228,8 @@ func (f *solveFlags) truth(g *mechanism.CSVGraph) (truth [2]float64, err error) 
 }
 
 // extend computes the mechanism of --boundary-file.
-func (a *app) extend(ctx context.Context, f *solveFlags, g *mechanism.CSVGraph) (*mechanism.Table, error) {
-	var given []mechanism.Given
+func (a *app) extend(ctx context.Context, f *solveFlags, g *graph.CSVGraph) (*graph.Table, error) {
+	var given []graph.Given
 	err := a.stream(ctx, f.boundaryFile, func(in io.Reader) (err error) {
 		given, err = g.ReadGiven(in)
 		return f.inFile(err)
@@ -237,8 +237,8 @@ func (a *app) extend(ctx context.Context, f *solveFlags, g *mechanism.CSVGraph) 
 	if err != nil {
 		return nil, err
 	}
-	table, err := mechanism.Extend(g.Graph, g.Preferences, f.privacy(), given)
-	var missed *mechanism.MissedEdgeError
+	table, err := graph.Extend(g.Graph, g.Preferences, f.privacy(), given)
+	var missed *graph.MissedEdgeError
 	if errors.As(err, &missed) {
 		err = inputError("one end at least of each edge that joins two colours must be given",
 			"%s: vertices %q and %q are neighbours with different colours, and neither is there", f.boundaryFile, g.IDs[missed.From], g.IDs[missed.To])

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicedp/sluice/examples/internal/survey"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/mechanism"
+	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -200,11 +201,11 @@ func reveal(r request) (hidden, error) {
 	if err != nil {
 		return hidden{}, err
 	}
-	law, err := mechanism.DefaultLaw(len(answers), r.epsilon.Float64())
+	law, err := graph.DefaultLaw(len(answers), r.epsilon.Float64())
 	if err != nil {
 		return hidden{}, err
 	}
-	law, err = mechanism.Line(law, mechanism.Privacy{Epsilon: r.epsilon.Float64()}, int(place.Distance))
+	law, err = graph.Line(law, graph.Privacy{Epsilon: r.epsilon.Float64()}, int(place.Distance))
 	if err != nil {
 		return hidden{}, err
 	}

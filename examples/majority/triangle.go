@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/sluicedp/sluice/mechanism"
+	"github.com/sluicedp/sluice/mechanism/graph"
 )
 
 // options are what the people of the triangle choose from.
@@ -21,11 +22,11 @@ var rankings = [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2
 type triangle struct {
 	people      int
 	epsilon     float64
-	graph       *mechanism.Graph
-	preferences *mechanism.Preferences
+	graph       *graph.Graph
+	preferences *graph.Preferences
 	distances   []int32 // of each split to its ranking's boundary
-	table       *mechanism.Table
-	report      mechanism.Report
+	table       *graph.Table
+	report      graph.Report
 }
 
 // The splits lie in rows: in row r, r people have not chosen A, and in its column c, c of them have
@@ -78,7 +79,7 @@ func solve(people int, epsilon float64) (*triangle, error) {
 }
 
 func (t *triangle) build() (err error) {
-	if t.graph, err = mechanism.NewGraph(vertex(t.rows(), 0), t.edges); err != nil {
+	if t.graph, err = graph.New(vertex(t.rows(), 0), t.edges); err != nil {
 		return err
 	}
 	var of []uint32
@@ -90,31 +91,31 @@ func (t *triangle) build() (err error) {
 		number := slices.IndexFunc(rankings, func(r []int) bool { return slices.Equal(r, place.Order) })
 		of = append(of, uint32(number))
 	}
-	if t.preferences, err = mechanism.NewPreferences(len(options), rankings, of); err != nil {
+	if t.preferences, err = graph.NewPreferences(len(options), rankings, of); err != nil {
 		return err
 	}
-	t.distances, err = mechanism.Distances(t.graph, t.preferences)
+	t.distances, err = graph.Distances(t.graph, t.preferences)
 	return err
 }
 
 func (t *triangle) answer() error {
-	law, err := mechanism.DefaultLaw(len(options), t.epsilon)
+	law, err := graph.DefaultLaw(len(options), t.epsilon)
 	if err != nil {
 		return err
 	}
 	laws := slices.Repeat([][]float64{law}, len(rankings))
-	t.table, err = mechanism.Homogeneous(t.graph, t.preferences, t.privacy(), laws)
+	t.table, err = graph.Homogeneous(t.graph, t.preferences, t.privacy(), laws)
 	return err
 }
 
 func (t *triangle) check() (err error) {
-	if t.report, err = mechanism.Check(t.graph, t.table, t.privacy()); err != nil {
+	if t.report, err = graph.Check(t.graph, t.table, t.privacy()); err != nil {
 		return err
 	}
 	return t.report.Err()
 }
 
-func (t *triangle) privacy() mechanism.Privacy { return mechanism.Privacy{Epsilon: t.epsilon} }
+func (t *triangle) privacy() graph.Privacy { return graph.Privacy{Epsilon: t.epsilon} }
 
 // sure returns the probability of the true answer to a split.
 func (t *triangle) sure(v int) float64 { return t.table.At(v)[t.preferences.Color(v)] }
@@ -163,7 +164,7 @@ func (t *triangle) print(out io.Writer) error {
 	_, err := fmt.Fprintf(out, `On the border of a ranking one changed vote changes it; each step inward takes one vote more.
 Verified on all %d edges, which join ways that differ by one vote: no set of answers is more than e^ε times
 as likely at one end as at the other. The largest excess is %.1g; rounding may make it up to %g.
-`, t.report.Edges, t.report.Worst.Excess, mechanism.Tolerance)
+`, t.report.Edges, t.report.Worst.Excess, graph.Tolerance)
 	return err
 }
 

@@ -16,3 +16,18 @@ func Below(next func() uint64, number *big.Rat) bool {
 		rest.Sub(rest, new(big.Rat).SetInt(cell))
 	}
 }
+
+// LawFault says what keeps rational numbers from being a law; "" if nothing does.
+func LawFault(p []*big.Rat) string {
+	sum := new(big.Rat)
+	for _, x := range p {
+		if x == nil || x.Sign() < 0 {
+			return "a probability is missing or negative"
+		}
+		sum.Add(sum, x)
+	}
+	if sum.Cmp(big.NewRat(1, 1)) != 0 {
+		return "the probabilities do not add up to 1"
+	}
+	return ""
+}

@@ -112,3 +112,17 @@ func TestBelowComesAsOftenAsTheNumber(t *testing.T) {
 		}
 	}
 }
+
+func TestLawFault(t *testing.T) {
+	half, third := big.NewRat(1, 2), big.NewRat(1, 3)
+	for _, law := range [][]*big.Rat{{half, half}, {third, third, third}, {big.NewRat(1, 1), new(big.Rat)}} {
+		if fault := LawFault(law); fault != "" {
+			t.Errorf("%v: %s", law, fault)
+		}
+	}
+	for _, bad := range [][]*big.Rat{nil, {half}, {half, nil, half}, {big.NewRat(3, 2), big.NewRat(-1, 2)}, {half, half, third}} {
+		if LawFault(bad) == "" {
+			t.Errorf("%v: no fault", bad)
+		}
+	}
+}

@@ -1,0 +1,616 @@
+package graph
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// Truthful has to agree with references to 12 digits. Where the truth is so probable that it differs from 1 by
+// less than 0.1, its error is what matters, and that is 1 less a float64: 1e-13 is its rounding many
+// times over, and a probability of 1 in the references may be one of 1 − 1e-13 here. Near 0 all digits
+// are there: growing adds no cancellation.
+const (
+	relativeTolerance = 1e-12
+	absoluteTolerance = 1e-13
+)
+
+func truthApart(got, want float64) bool {
+	return apart(got, want, relativeTolerance, 0) || want > 0.9 && apart(got, want, 0, absoluteTolerance)
+}
+
+type lineRow struct {
+	Alpha, Epsilon, Delta string
+	Truthful              []string `json:"truthful_probability_by_distance"`
+}
+
+// lineRows reads the reference numbers of testdata/vectors/binary_line.json.
+func lineRows(t *testing.T) []lineRow {
+	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "vectors", "binary_line.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct{ Rows []lineRow }
+	if err := json.Unmarshal(data, &file); err != nil {
+		t.Fatal(err)
+	}
+	if len(file.Rows) != 25 {
+		t.Fatalf("%d rows", len(file.Rows))
+	}
+	return file.Rows
+}
+
+func decimal(t *testing.T, text string) float64 {
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+func TestTruthfulMatchesVectors(t *testing.T) {
+	for i, row := range lineRows(t) {
+		dp := Privacy{decimal(t, row.Epsilon), decimal(t, row.Delta)}
+		iterated := decimal(t, row.Alpha)
+		steps, err := dp.stepper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		walked := chanceOf(iterated)
+		for d, text := range row.Truthful {
+			want := decimal(t, text)
+			got, err := dp.Truthful(decimal(t, row.Alpha), d)
+			if err != nil || truthApart(got, want) {
+				t.Errorf("row %d, distance %d: %v, %v, want %v", i, d, got, err, want)
+			}
+			if truthApart(iterated, want) || truthApart(walked.yes, want) {
+				t.Errorf("row %d, distance %d: iterated %v, walked %v, want %v", i, d, iterated, walked.yes, want)
+			}
+			iterated = dp.Upper(iterated)
+			walked, _ = steps.next(walked)
+		}
+	}
+}
+
+// bigTruthful is U^d(α) in 400 bits: growing steps up to the threshold (1−δ)/(e^ε+1), which
+// bisection finds, and shrinking ones after it. The number of growing steps is at most that from 1e-324 to 1.
+func bigTruthful(dp Privacy, alpha float64, d int) float64 {
+	e, delta, one := bigExp(bigOf(dp.Epsilon)), bigOf(dp.Delta), bigOf(1)
+	power := func(n int) *big.Float { return bigExp(bigMul(bigOf(dp.Epsilon), bigOf(float64(n)))) }
+	series := func(n int) *big.Float { return bigQuo(bigSub(power(n), one), bigSub(e, one)) }
+	grown := func(n int) *big.Float {
+		return bigAdd(bigMul(power(n), bigOf(alpha)), bigMul(delta, series(n)))
+	}
+	threshold := bigQuo(bigSub(one, delta), bigAdd(e, one))
+	low, high := 0, int(min(float64(d), 800/dp.Epsilon+3)) // the first n with grown(n) ≥ threshold, or high
+	for low < high {
+		if middle := (low + high) / 2; grown(middle).Cmp(threshold) >= 0 {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	if alpha == 0 && dp.Delta == 0 {
+		return 0 // for ever
+	}
+	rest := d - low
+	if rest == 0 {
+		truth, _ := grown(d).Float64() // 400 bits may not hold the difference from 1
+		return truth
+	}
+	if float64(rest)*dp.Epsilon > 5000 {
+		rest = int(5000 / dp.Epsilon) // e^−5000 is 0 as a float64
+	}
+	lie := bigSub(bigSub(one, grown(low)), bigMul(delta, series(rest)))
+	truth, _ := bigMin(one, bigSub(one, bigQuo(lie, power(rest)))).Float64()
+	return truth
+}
+
+func TestTruthfulMatchesBig(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 3))
+	distances := []int{0, 1, 2, 3, 7, 40, 1000, 1_000_000, 1_000_000_000}
+	// e^(nε) − 1 cancels more than 400 bits hold for an ε of 1e-300: that is tested below.
+	epsilons := someEpsilons[1:]
+	for range 500 {
+		dp := Privacy{epsilons[random.IntN(len(epsilons))], someDeltas[random.IntN(len(someDeltas))]}
+		alpha, d := someAlphas[random.IntN(len(someAlphas))], distances[random.IntN(len(distances))]
+		got, err := dp.Truthful(alpha, d)
+		if want := bigTruthful(dp, alpha, d); err != nil || truthApart(got, want) {
+			t.Errorf("%v, α = %v, distance %d: %v, %v, want %v", dp, alpha, d, got, err, want)
+		}
+	}
+}
+
+// TestTruthfulOfSubnormals starts below 2^−1022, where the logarithm of package math is wrong on some machines and
+// products lose their digits, and goes about as far as growing lasts.
+func TestTruthfulOfSubnormals(t *testing.T) {
+	for _, epsilon := range []float64{0.001, 0.01, 0.1, 1, 10} {
+		dp := Privacy{epsilon, 0}
+		for _, alpha := range []float64{5e-324, 1e-320, 1e-310, 1e-300} {
+			for _, share := range []float64{0.5, 0.9, 0.97, 1, 1.05, 1.2} {
+				d := int(share * 744 / epsilon)
+				want := bigTruthful(dp, alpha, d)
+				if got, err := dp.Truthful(alpha, d); err != nil || truthApart(got, want) {
+					t.Errorf("%v, α = %v, distance %d: %v, %v, want %v", dp, alpha, d, got, err, want)
+				}
+				if law, err := Line([]float64{alpha, 1}, dp, d); err != nil || truthApart(law[0], want) {
+					t.Errorf("%v, α = %v, distance %d: line %v, %v, want %v", dp, alpha, d, law, err, want)
+				}
+				if law, err := Ternary([3]float64{alpha, 0.5, 0.5}, epsilon, d); err != nil || truthApart(law[0], want) {
+					t.Errorf("%v, α = %v, distance %d: ternary %v, %v, want %v", dp, alpha, d, law, err, want)
+				}
+			}
+		}
+	}
+}
+
+// TestTruthfulIsIteratedUpper also checks the reference of the test above, against the definition.
+func TestTruthfulIsIteratedUpper(t *testing.T) {
+	for _, epsilon := range someEpsilons {
+		for _, delta := range []float64{0, 1e-6, 0.1} {
+			for _, alpha := range []float64{0, 1e-12, 0.2, 0.5, 0.9} {
+				dp := Privacy{epsilon, delta}
+				iterated := bigOf(alpha)
+				for d := range 8 {
+					if d > 0 {
+						iterated = bigUpper(dp, iterated)
+					}
+					want, _ := iterated.Float64()
+					got, err := dp.Truthful(alpha, d)
+					if err != nil || truthApart(got, want) {
+						t.Errorf("%v, α = %v, distance %d: %v, %v, want %v", dp, alpha, d, got, err, want)
+					}
+					if epsilon == 1e-300 {
+						continue
+					}
+					if again := bigTruthful(dp, alpha, d); truthApart(again, want) {
+						t.Errorf("%v, α = %v, distance %d: reference %v, want %v", dp, alpha, d, again, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestTruthfulNeverDecreases crosses τ with parameters for which e^ε α all but equals the threshold.
+func TestTruthfulNeverDecreases(t *testing.T) {
+	for _, dp := range []Privacy{{1, 0}, {0.25, 0}, {0.01, 1e-9}, {30, 0}, {700, 0}} {
+		threshold := (1 - dp.Delta) / (math.Exp(dp.Epsilon) + 1)
+		for ulps := -3; ulps <= 3; ulps++ {
+			alpha := threshold * math.Exp(-2*dp.Epsilon) * (1 + float64(ulps)*0x1p-52)
+			before := alpha
+			for d := range 10 {
+				p, err := dp.Truthful(alpha, d)
+				if err != nil || p < before*(1-1e-15) || truthApart(p, bigTruthful(dp, alpha, d)) {
+					t.Errorf("%v, α = %v, distance %d: %v after %v, %v", dp, alpha, d, p, before, err)
+				}
+				before = p
+			}
+		}
+	}
+}
+
+func TestBalanced(t *testing.T) {
+	for _, dp := range []Privacy{{0.001, 0}, {math.Ln2, 0.1}, {1, 1e-6}, {3, 0}, {30, 0}, {700, 1e-9}, {1000, 0}} {
+		// The formula of doliveira2021 Corollary 2, as printed.
+		e, delta, one := bigExp(bigOf(dp.Epsilon)), bigOf(dp.Delta), bigOf(1)
+		for _, d := range []int{0, 1, 2, 5, 100} {
+			power := bigExp(bigMul(bigOf(dp.Epsilon), bigOf(float64(d))))
+			loss := bigMul(delta, bigSub(bigAdd(bigMul(power, e), power), bigOf(2)))
+			denominator := bigMul(bigMul(power, bigAdd(e, one)), bigSub(e, one))
+			want, _ := bigMax(new(big.Float), bigQuo(bigSub(bigSub(e, one), loss), denominator)).Float64()
+			got, err := dp.Balanced(d)
+			if err != nil || apart(got, want, 1e-12, 1e-15) || dp.Delta == 0 && apart(got, want, 1e-12, 5e-324) {
+				t.Errorf("%v, distance %d: %v, %v, want %v", dp, d, got, err, want)
+			}
+			truth, err := dp.Truthful(1-mustBalanced(t, dp, 0), d)
+			if err != nil || dp.Epsilon < 30 && apart(truth, 1-want, 1e-12, 0) {
+				t.Errorf("%v, distance %d: truthful %v, %v, want %v", dp, d, truth, err, 1-want)
+			}
+		}
+	}
+}
+
+func mustBalanced(t *testing.T, dp Privacy, distance int) float64 {
+	t.Helper()
+	x, err := dp.Balanced(distance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// TestClosedFormsRefuse covers all that is outside the domain of the closed forms.
+func TestClosedFormsRefuse(t *testing.T) {
+	good := Privacy{1, 0.1}
+	for _, dp := range []Privacy{{0, 0}, {math.NaN(), 0}, {math.Inf(1), 0}, {-1, 0}, {1, 1}, {1, math.NaN()}} {
+		if _, err := dp.Truthful(0.5, 1); !errors.Is(err, ErrInvalid) {
+			t.Errorf("Truthful of %v: %v", dp, err)
+		}
+		if _, err := dp.Balanced(1); !errors.Is(err, ErrInvalid) {
+			t.Errorf("Balanced of %v: %v", dp, err)
+		}
+	}
+	for _, alpha := range []float64{-5e-324, math.Nextafter(1, 2), math.NaN(), math.Inf(1), math.Inf(-1)} {
+		if _, err := good.Truthful(alpha, 1); !errors.Is(err, ErrInvalid) {
+			t.Errorf("α = %v: %v", alpha, err)
+		}
+		if _, err := good.Pair().Truthful(alpha, 1); !errors.Is(err, ErrInvalid) {
+			t.Errorf("pair, α = %v: %v", alpha, err)
+		}
+	}
+	for _, distance := range []int{-1, math.MinInt} {
+		if _, err := good.Truthful(0.5, distance); !errors.Is(err, ErrInvalid) {
+			t.Errorf("distance %d: %v", distance, err)
+		}
+		if _, err := good.Balanced(distance); !errors.Is(err, ErrInvalid) {
+			t.Errorf("balanced, distance %d: %v", distance, err)
+		}
+	}
+	if p, err := good.Truthful(0.5, math.MaxInt); err != nil || p != 1 {
+		t.Errorf("the largest distance: %v, %v", p, err)
+	}
+	if _, err := (Pair{}).Truthful(0.5, 1); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a pair of nothing: %v", err)
+	}
+}
+
+func TestPairTruthful(t *testing.T) {
+	dp := Privacy{0.5, 0.001}
+	for _, d := range []int{0, 1, 4, 30, 1_000_000_000} {
+		want, _ := dp.Truthful(0.01, d)
+		if got, err := dp.Pair().Truthful(0.01, d); err != nil || truthApart(got, want) {
+			t.Errorf("distance %d: %v, %v, want %v", d, got, err, want)
+		}
+	}
+}
+
+// fig2 is the coloured graph of doliveira2021 Fig. 2: blue (0) are a, b, c, g, h, k, l. The figure is not in
+// the text of the paper; its edges are such that all numbers in the text come out.
+func fig2(t *testing.T) (g *Graph, p *Preferences, vertex func(name rune) int) {
+	const names = "abcghkl" + "deijmnopqrf"
+	vertex = func(name rune) int {
+		for v, other := range names {
+			if other == name {
+				return v
+			}
+		}
+		t.Fatalf("no vertex %c", name)
+		return 0
+	}
+	var edges [][2]int
+	for _, e := range []string{"ag", "bk", "gc", "ch", "gl", "kl", "gk", "hi", "hn", "lq", "id", "no", "qm", "dj", "op", "mr", "je", "pf", "in"} {
+		ends := []rune(e)
+		edges = append(edges, [2]int{vertex(ends[0]), vertex(ends[1])})
+	}
+	colors := make([]int, len(names))
+	for v := 7; v < len(names); v++ {
+		colors[v] = 1
+	}
+	return graphOfEdges(t, len(names), edges...), twoColors(t, colors...), vertex
+}
+
+// TestFig2Homogeneous has the numbers after doliveira2021 Theorem 5. (The paper's 0.7447 is 1 − 0.2553, of
+// which 0.2553 is cut off, not rounded: it is 0.744615….)
+func TestFig2Homogeneous(t *testing.T) {
+	g, p, vertex := fig2(t)
+	table, err := BinaryHomogeneous(g, p, Privacy{math.Log(1.3), 0.1}, [2]float64{12.0 / 13, 0.2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for names, red := range map[string]float64{
+		"hl": 1.0 / 13, "ab": 0, "cgk": 0, "inq": 0.2, "dom": 0.36, "jpr": 0.568, "ef": 0.744615384615384615,
+	} {
+		for _, name := range names {
+			if got := table.At(vertex(name))[1]; apart(got, red, 1e-14, 1e-15) {
+				t.Errorf("%c: %v, want %v", name, got, red)
+			}
+		}
+	}
+}
+
+// majority is the graph of doliveira2021 Fig. 1a: bit i of a vertex is the vote of voter i, blue (0) is a
+// majority for 0.
+func majority(t *testing.T) (*Graph, *Preferences) {
+	var edges [][2]int
+	colors := make([]int, 8)
+	for v := range 8 {
+		for bit := 1; bit < 8; bit *= 2 {
+			if v&bit == 0 {
+				edges = append(edges, [2]int{v, v | bit})
+			}
+		}
+		if ones := v&1 + v>>1&1 + v>>2&1; ones >= 2 {
+			colors[v] = 1
+		}
+	}
+	return graphOfEdges(t, 8, edges...), twoColors(t, colors...)
+}
+
+// TestVoting has the numbers after doliveira2021 Corollary 2.
+func TestVoting(t *testing.T) {
+	g, p := majority(t)
+	table, err := BinaryBalanced(g, p, Privacy{math.Ln2, 0.1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for v, red := range []float64{0.1, 0.3, 0.3, 0.7, 0.3, 0.7, 0.7, 0.9} {
+		if got := table.At(v)[1]; apart(got, red, 1e-15, 0) {
+			t.Errorf("%03b: %v, want %v", v, got, red)
+		}
+	}
+}
+
+// mustKeepTo tests the bounds across every edge: exactly where the small part of a chance has its digits.
+func mustKeepTo(t *testing.T, g *Graph, table *Table, dp Privacy) {
+	t.Helper()
+	e := bigExp(bigOf(dp.Epsilon))
+	for v := range g.Vertices() {
+		for _, w := range g.Neighbors(v) {
+			for j := range 2 {
+				bound := bigAdd(bigMul(e, bigOf(table.At(int(w))[j])), bigOf(dp.Delta))
+				if got := bigOf(table.At(v)[j]); got.Cmp(bigMul(bound, bigOf(1+1e-14))) > 0 && table.At(v)[j] > tiny {
+					t.Fatalf("%v: output %d at %d has %v, beside %v at %d", dp, j, v, got, table.At(int(w))[j], w)
+				}
+			}
+		}
+	}
+}
+
+// TestHomogeneousIsPrivateAtAnyEpsilon is on a path whose ends are so far from the boundary that their errors
+// are nothing beside 1, with steps that float64 cannot tell from 1.
+func TestHomogeneousIsPrivateAtAnyEpsilon(t *testing.T) {
+	g, colors := pathGraph(t, 60), make([]int, 60)
+	for v := 30; v < 60; v++ {
+		colors[v] = 1
+	}
+	p := twoColors(t, colors...)
+	for _, epsilon := range someEpsilons {
+		for _, delta := range someDeltas {
+			dp := Privacy{epsilon, delta}
+			table, err := BinaryBalanced(g, p, dp)
+			if err != nil {
+				t.Fatal(dp, err)
+			}
+			mustKeepTo(t, g, table, dp)
+			for v := range 60 {
+				row, c := table.At(v), colors[v]
+				want := mustBalanced(t, dp, min(max(29-v, v-30), 30))
+				if apart(row[1-c], want, 1e-12, 1e-15) || delta == 0 && apart(row[1-c], want, 1e-12, tiny) || apart(row[0]+row[1], 1, 0, 2e-16) {
+					t.Fatalf("%v, vertex %d: %v, want an error of %v", dp, v, row, want)
+				}
+				if delta == 0 && row[1-c] == 0 {
+					t.Fatalf("%v, vertex %d: no error at all, with δ = 0", dp, v)
+				}
+			}
+			// From an unlikely truth on, through the threshold.
+			if table, err = Extend(g, p, dp, []Given{{Vertex: 30, Output: 1, Probability: 1e-290}}); err != nil {
+				t.Fatal(dp, err)
+			}
+			mustKeepTo(t, g, table, dp)
+		}
+	}
+}
+
+// TestStepsAtThreshold is where growing turns to shrinking, to the last digits: for a large e^ε, 1 − e^ε α
+// has none there.
+func TestStepsAtThreshold(t *testing.T) {
+	for _, epsilon := range someEpsilons {
+		for _, delta := range someDeltas {
+			dp := Privacy{epsilon, delta}
+			steps, err := dp.stepper()
+			if err != nil {
+				t.Fatal(err)
+			}
+			threshold := (1 - delta) * math.Exp(-epsilon) / (1 + math.Exp(-epsilon))
+			for ulps := -8; ulps <= 8; ulps++ {
+				at := chanceOf(threshold * (1 + float64(ulps)*0x1p-52))
+				mustStep(t, dp, steps, at)
+				mustStep(t, dp, steps, at.opposite())
+			}
+		}
+	}
+}
+
+// mustStep tests the bounds between a chance and the next, and that they leave nothing to be gained.
+func mustStep(t *testing.T, dp Privacy, steps stepper, c chance) {
+	t.Helper()
+	next, err := steps.next(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, delta, above := bigExp(bigOf(dp.Epsilon)), bigOf(dp.Delta), bigOf(1+1e-14)
+	within := func(x, y float64) bool { // x ≤ e^ε y + δ
+		return bigOf(x).Cmp(bigMul(above, bigAdd(bigMul(e, bigOf(y)), delta))) <= 0
+	}
+	if !within(next.yes, c.yes) || !within(c.no, next.no) || next.yes < c.yes || next.no > c.no || apart(next.yes+next.no, 1, 0, 2e-16) {
+		t.Fatalf("%v: from %v to %v", dp, c, next)
+	}
+	if want := dp.Upper(c.yes); apart(next.yes, want, 1e-15, 0) {
+		t.Fatalf("%v: from %v to %v, want %v", dp, c, next, want)
+	}
+}
+
+func TestHomogeneousMatchesTruthful(t *testing.T) {
+	random := rand.New(rand.NewPCG(4, 4))
+	for range 300 {
+		g, p := randomColored(t, random, 12)
+		dp := Privacy{0.01 + 2*random.Float64(), 0.05 * float64(random.IntN(3))}
+		truth := [2]float64{0.3 + 0.4*random.Float64(), 0.3 + 0.4*random.Float64()}
+		table, err := BinaryHomogeneous(g, p, dp, truth)
+		distances, _ := Distances(g, p)
+		fits := truth[0] <= dp.Upper(1-truth[1]) && 1-truth[1] <= dp.Upper(truth[0])
+		if fits != (err == nil) && len(boundaryOf(g, p)) > 0 {
+			t.Fatalf("%v, %v: %v", dp, truth, err)
+		}
+		if err != nil {
+			mustBeConflict(t, g, p, err, dp, 1)
+			continue
+		}
+		for v, d := range distances {
+			want := 1.0
+			if d != Unreachable {
+				want, _ = dp.Truthful(truth[p.Color(v)], int(d))
+			}
+			if got := table.At(v)[p.Color(v)]; truthApart(got, want) {
+				t.Fatalf("vertex %d at distance %d: %v, want %v", v, d, got, want)
+			}
+		}
+		mustPass(t, g, table, dp)
+	}
+}
+
+// mustPass tests a mechanism with [Check], which knows nothing of sweeps.
+func mustPass(t *testing.T, g *Graph, table *Table, dp Privacy) {
+	t.Helper()
+	report, err := Check(g, table, dp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := report.Err(); err != nil {
+		t.Fatal(dp, err)
+	}
+}
+
+// mustBeConflict tests that a ConflictError tells the truth.
+func mustBeConflict(t *testing.T, g *Graph, p *Preferences, err error, dp Privacy, most int) {
+	t.Helper()
+	var conflict *ConflictError
+	if !errors.As(err, &conflict) || !errors.Is(err, ErrInvalid) {
+		t.Fatalf("%v is not a conflict", err)
+	}
+	distance := allDistances(g)[conflict.From][conflict.To]
+	if conflict.Distance > most || distance < 1 || distance > conflict.Distance {
+		t.Fatalf("%v: the distance is %d", err, distance)
+	}
+	bound, _ := dp.Truthful(conflict.FromProbability, conflict.Distance)
+	if truthApart(conflict.Bound, bound) || conflict.ToProbability <= conflict.Bound {
+		t.Fatalf("%v: the bound is %v", err, bound)
+	}
+}
+
+// TestHomogeneousConflict names the first boundary edge.
+func TestHomogeneousConflict(t *testing.T) {
+	g, p := pathGraph(t, 4), twoColors(t, 0, 0, 1, 1)
+	_, err := BinaryHomogeneous(g, p, Privacy{math.Ln2, 0}, [2]float64{0.8, 0.9})
+	lie := chanceOf(0.9).no
+	want := ConflictError{From: 2, To: 1, Output: 0, Distance: 1, FromProbability: lie, ToProbability: 0.8, Bound: 2 * lie}
+	var conflict *ConflictError
+	if !errors.As(err, &conflict) || *conflict != want {
+		t.Fatalf("%+v", err)
+	}
+	const text = "vertex 2 has output 0 with probability 0.09999999999999998; at distance 1, vertex 1 may have it with at most 0.19999999999999996, but has it with 0.8"
+	if conflict.Error() != text {
+		t.Error(conflict)
+	}
+	// A harmless excess of one probability can be a fatal one of the other: here 1 is above the bound by 1e-14.
+	if _, err := BinaryHomogeneous(g, p, Privacy{Epsilon: 32}, [2]float64{1, 0.5}); !errors.As(err, &conflict) {
+		t.Fatal(err)
+	}
+	if conflict.Output != 1 || conflict.ToProbability <= conflict.Bound {
+		t.Error(conflict)
+	}
+}
+
+func TestHomogeneousWithoutBoundary(t *testing.T) {
+	g := graphOfEdges(t, 6, [2]int{0, 1}, [2]int{2, 3}, [2]int{4, 5})
+	p := twoColors(t, 0, 0, 1, 1, 0, 1)
+	table, err := BinaryBalanced(g, p, Privacy{math.Log(3), 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for v, truth := range []float64{1, 1, 1, 1, 0.75, 0.75} {
+		if row, c := table.At(v), p.Color(v); apart(row[c], truth, 1e-15, 0) || row[c]+row[1-c] != 1 {
+			t.Errorf("vertex %d: %v, want %v", v, row, truth)
+		}
+	}
+	if table, err := BinaryBalanced(graphOfEdges(t, 0), twoColors(t), Privacy{1, 0}); err != nil || table.Vertices() != 0 {
+		t.Errorf("empty graph: %v", err)
+	}
+}
+
+func TestHomogeneousRefuses(t *testing.T) {
+	g, p := pathGraph(t, 4), twoColors(t, 0, 0, 0, 1)
+	three, err := ColorsOf(3, []int{0, 1, 2, 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := Privacy{1, 0}
+	half := [2]float64{0.5, 0.5}
+	for name, solve := range map[string]func() (*Table, error){
+		"three outputs":            func() (*Table, error) { return BinaryHomogeneous(g, three, good, half) },
+		"three outputs, balanced":  func() (*Table, error) { return BinaryBalanced(g, three, good) },
+		"no bounds":                func() (*Table, error) { return BinaryBalanced(g, p, nil) },
+		"another size":             func() (*Table, error) { return BinaryBalanced(g, twoColors(t, 0, 1), good) },
+		"ε = 0":                    func() (*Table, error) { return BinaryHomogeneous(g, p, Privacy{0, 0.1}, half) },
+		"ε = NaN":                  func() (*Table, error) { return BinaryBalanced(g, p, Privacy{math.NaN(), 0.1}) },
+		"ε = ∞":                    func() (*Table, error) { return BinaryBalanced(g, p, Privacy{math.Inf(1), 0.1}) },
+		"δ = 1":                    func() (*Table, error) { return BinaryBalanced(g, p, Privacy{1, 1}) },
+		"a pair of nothing":        func() (*Table, error) { return BinaryBalanced(g, p, Pair{}) },
+		"truth above 1":            func() (*Table, error) { return BinaryHomogeneous(g, p, good, [2]float64{0.5, 1.01}) },
+		"truth below 0":            func() (*Table, error) { return BinaryHomogeneous(g, p, good, [2]float64{-0.01, 0.5}) },
+		"truth not a number":       func() (*Table, error) { return BinaryHomogeneous(g, p, good, [2]float64{0.5, math.NaN()}) },
+		"a pair that is unsound":   func() (*Table, error) { return BinaryBalanced(g, p, Pair{Lower: constant(0.4), Upper: constant(0.4)}) },
+		"a pair that fails later":  func() (*Table, error) { return BinaryHomogeneous(g, p, failsAbove(0.6), [2]float64{0.5, 0.5}) },
+		"a pair that fails within": func() (*Table, error) { return BinaryHomogeneous(g, p, failsAbove(0.55), [2]float64{0.5, 0.4}) },
+	} {
+		if table, err := solve(); table != nil || !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func constant(x float64) func(float64) float64 { return func(float64) float64 { return x } }
+
+// failsAbove returns bounds of total variation 0.2 that are no numbers for larger arguments.
+func failsAbove(limit float64) Pair {
+	guard := func(f func(float64) float64) func(float64) float64 {
+		return func(x float64) float64 {
+			if x > limit {
+				return math.NaN()
+			}
+			return f(x)
+		}
+	}
+	return Pair{
+		Lower: guard(func(x float64) float64 { return max(x-0.2, 0) }),
+		Upper: guard(func(x float64) float64 { return min(x+0.2, 1) }),
+	}
+}
+
+// TestPairEqualsPrivacy solves with the bounds of (ε,δ) as a pair, where Upper alone is a float64.
+func TestPairEqualsPrivacy(t *testing.T) {
+	g, p := gridGraph(t, 30), waves(t, 30)
+	for _, dp := range []Privacy{{0.1, 0}, {1, 0.01}, {5, 0}} {
+		want, err := BinaryBalanced(g, p, dp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := BinaryBalanced(g, p, dp.Pair())
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustEqual(t, got, want, 1e-12, 1e-14)
+	}
+}
+
+// mustEqual compares two tables.
+func mustEqual(t *testing.T, got, want *Table, relative, absolute float64) {
+	t.Helper()
+	if got.Vertices() != want.Vertices() {
+		t.Fatalf("%d vertices, want %d", got.Vertices(), want.Vertices())
+	}
+	for v := range want.Vertices() {
+		for j, x := range want.At(v) {
+			if apart(got.At(v)[j], x, relative, absolute) {
+				t.Fatalf("vertex %d: %v, want %v", v, got.At(v), want.At(v))
+			}
+		}
+	}
+}

@@ -1,0 +1,296 @@
+package graph
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+func readText(nodes, edges string, options CSVOptions) (*CSVGraph, error) {
+	return ReadCSV(strings.NewReader(nodes), strings.NewReader(edges), options)
+}
+
+var byColor = CSVOptions{ColorColumn: "color"}
+
+func TestReadCSV(t *testing.T) {
+	const nodes = "name,id,color\r\nx,c,red\ny,a,\"blue\"\n\n\"z\n\",b,red\n"
+	const edges = "weight,target,source\n1,a,b\n2,\"c\",a\n"
+	for _, mark := range []string{"", "\uFEFF"} {
+		c, err := readText(mark+nodes, mark+edges, byColor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(c.IDs, []string{"c", "a", "b"}) || !slices.Equal(c.Colors, []string{"blue", "red"}) {
+			t.Errorf("ids %q, colours %q", c.IDs, c.Colors)
+		}
+		if v, ok := c.Vertex("b"); v != 2 || !ok {
+			t.Errorf("b is %d, %v", v, ok)
+		}
+		if _, ok := c.Vertex("x"); ok {
+			t.Error("there is an x")
+		}
+		if g := c.Graph; g.Vertices() != 3 || g.Edges() != 2 || !slices.Equal(g.Neighbors(1), []uint32{0, 2}) {
+			t.Errorf("neighbours of a: %v", g.Neighbors(1))
+		}
+		for v, want := range []int{1, 0, 1} {
+			if got := c.Preferences.Color(v); got != want {
+				t.Errorf("colour of %d: %d", v, got)
+			}
+		}
+	}
+}
+
+// TestReadCSVColors numbers outputs as asked for: also one that nobody has, and in an order of preference.
+func TestReadCSVColors(t *testing.T) {
+	colors := []string{"red", "none", "blue"}
+	c, err := readText("key,hue\na,blue\nb,red\n", "source,target\na,b\n", CSVOptions{IDColumn: "key", ColorColumn: "hue", Colors: colors})
+	if err != nil {
+		t.Fatal(err)
+	}
+	colors[0] = "changed" // it has been copied
+	if !slices.Equal(c.Colors, []string{"red", "none", "blue"}) || !slices.Equal(c.Preferences.Order(0), []int{2, 0, 1}) {
+		t.Errorf("%q, order of a %v", c.Colors, c.Preferences.Order(0))
+	}
+	if _, err := c.ReadGiven(strings.NewReader("id,color,probability\n")); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a boundary of three colours: %v", err)
+	}
+}
+
+func TestReadCSVRefuses(t *testing.T) {
+	const nodes, edges = "id,color\na,blue\nb,red\nc,red\n", "source,target\na,b\n"
+	many := new(strings.Builder)
+	for i := range MaxOutputs + 1 {
+		fmt.Fprintf(many, "v%d,c%d\n", i, i)
+	}
+	for _, test := range []struct {
+		nodes, edges string
+		want         InputError
+	}{
+		{"", edges, InputError{File: "nodes", Line: 1, Reason: "no header row"}},
+		{"\uFEFF", edges, InputError{File: "nodes", Line: 1, Reason: "no header row"}},
+		{nodes, "", InputError{File: "edges", Line: 1, Reason: "no header row"}},
+		{"ID,color\n", edges, InputError{File: "nodes", Line: 1, Reason: `no column "id"`}},
+		{"id,colour\n", edges, InputError{File: "nodes", Line: 1, Reason: `no column "color"`}},
+		{"id,color,id\n", edges, InputError{File: "nodes", Line: 1, Reason: `two columns "id"`}},
+		{nodes, "source,to\n", InputError{File: "edges", Line: 1, Reason: `no column "target"`}},
+		{nodes, "target,source,target\n", InputError{File: "edges", Line: 1, Reason: `two columns "target"`}},
+		{"id,color\na,blue\n\n,red\n", edges, InputError{File: "nodes", Line: 4, Reason: "a vertex without an id"}},
+		{"id,color\na,blue\na,red\n", edges, InputError{File: "nodes", Line: 3, Vertex: "a", Reason: "given twice"}},
+		{"id,color\na,blue\nb,\n", edges, InputError{File: "nodes", Line: 3, Vertex: "b", Reason: "no colour"}},
+		{"id,color\na,blue\nb,blue\n", edges, InputError{File: "nodes", Reason: `column "color" of the nodes has fewer than 2 colours`}},
+		{"id,color\n", edges, InputError{File: "nodes", Reason: `column "color" of the nodes has fewer than 2 colours`}},
+		{"id,color\n" + many.String(), edges, InputError{File: "nodes", Line: 1026, Vertex: "v1024", Reason: `colour "c1024" is one too many; 1024 are possible`}},
+		{"id,color\na,blue,x\n", edges, InputError{File: "nodes", Line: 2, Reason: "wrong number of fields"}},
+		{"id,color\na\n", edges, InputError{File: "nodes", Line: 2, Reason: "wrong number of fields"}},
+		{"id,color\na,bl\"ue\n", edges, InputError{File: "nodes", Line: 2, Reason: `bare " in non-quoted-field`}},
+		{"id,color\na,blue\nb,\"red\n\n", edges, InputError{File: "nodes", Line: 3, Reason: `extraneous or missing " in quoted-field`}},
+		{"id,\"color\n", edges, InputError{File: "nodes", Line: 1, Reason: `extraneous or missing " in quoted-field`}},
+		{nodes, "source,target\na,b\na,d\n", InputError{File: "edges", Line: 3, Vertex: "d", Reason: "not among the nodes"}},
+		{nodes, "source,target\n,b\n", InputError{File: "edges", Line: 2, Reason: "not among the nodes"}},
+		{nodes, "source,target\nb,b\n", InputError{File: "edges", Line: 2, Vertex: "b", Reason: "its own neighbour"}},
+		{nodes, "source,target\na,b\n\nb,c\n\n\nb,a\n", InputError{File: "edges", Line: 7, Edge: 3, Vertex: "a", Reason: `the edge to "b" is given twice`}},
+		{nodes, "source,target\na,b\nb,c,1\n", InputError{File: "edges", Line: 3, Reason: "wrong number of fields"}},
+	} {
+		c, err := readText(test.nodes, test.edges, byColor)
+		var input *InputError
+		if c != nil || !errors.As(err, &input) || *input != test.want || !errors.Is(err, ErrInvalid) {
+			t.Errorf("%q, %q: %v, want %v", test.nodes, test.edges, err, &test.want)
+		}
+	}
+	for _, options := range []CSVOptions{
+		{}, {IDColumn: "id"}, {ColorColumn: "color", Colors: []string{}}, {ColorColumn: "color", Colors: []string{"blue"}},
+		{ColorColumn: "color", Colors: []string{"blue", "blue"}}, {ColorColumn: "color", Colors: []string{"blue", ""}},
+		{ColorColumn: "color", Colors: make([]string, MaxOutputs+1)},
+	} {
+		if _, err := readText(nodes, edges, options); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%q: %v", options, err)
+		}
+	}
+	_, err := readText(nodes, edges, CSVOptions{ColorColumn: "color", Colors: []string{"red", "green"}})
+	if want := `nodes line 2: vertex "a": colour "blue" is not one of ["red" "green"]`; err == nil || err.Error() != want {
+		t.Error(err)
+	}
+}
+
+// TestReadCSVReaderFails passes on the error of a reader.
+func TestReadCSVReaderFails(t *testing.T) {
+	failing := func(text string) io.Reader {
+		return io.MultiReader(strings.NewReader(text), iotest.ErrReader(io.ErrClosedPipe))
+	}
+	const nodes = "id,color\na,blue\nb,red\n"
+	for _, err := range []error{
+		third(ReadCSV(failing(""), strings.NewReader(""), byColor)),
+		third(ReadCSV(failing(nodes), strings.NewReader(""), byColor)),
+		third(ReadCSV(strings.NewReader(nodes), failing("source,target\na,b\n"), byColor)),
+	} {
+		if !errors.Is(err, io.ErrClosedPipe) || errors.Is(err, ErrInvalid) {
+			t.Error(err)
+		}
+	}
+}
+
+func third(_ *CSVGraph, err error) error { return err }
+
+func TestReadGiven(t *testing.T) {
+	c, err := readText("id,color\na,blue\nb,red\nc,red\n", "source,target\na,b\nb,c\n", byColor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given, err := c.ReadGiven(strings.NewReader("probability,note,id,color\n0.75,x,b,blue\n1e-20,,a,red\n"))
+	if want := []Given{{1, 0, 0.75}, {0, 1, 1e-20}}; err != nil || !slices.Equal(given, want) {
+		t.Errorf("%v, %v, want %v", given, err, want)
+	}
+	for text, want := range map[string]InputError{
+		"":                                {File: "boundary", Line: 1, Reason: "no header row"},
+		"id,color\n":                      {File: "boundary", Line: 1, Reason: `no column "probability"`},
+		"id,color,probability\nd,red,1\n": {File: "boundary", Line: 2, Vertex: "d", Reason: "not among the nodes"},
+		"id,color,probability\na,red,1\na,red,1\n":    {File: "boundary", Line: 3, Vertex: "a", Reason: "given twice"},
+		"id,color,probability\na,green,1\n":           {File: "boundary", Line: 2, Vertex: "a", Reason: `colour "green" is not one of ["blue" "red"]`},
+		"id,color,probability\na,red,1.1\n":           {File: "boundary", Line: 2, Vertex: "a", Reason: `probability "1.1" is not a number in [0,1]`},
+		"id,color,probability\na,red,NaN\n":           {File: "boundary", Line: 2, Vertex: "a", Reason: `probability "NaN" is not a number in [0,1]`},
+		"id,color,probability\na,red,\n":              {File: "boundary", Line: 2, Vertex: "a", Reason: `probability "" is not a number in [0,1]`},
+		"id,color,probability\na,red,0.5\nb,red\n":    {File: "boundary", Line: 3, Reason: "wrong number of fields"},
+		"id,color,probability\na,red,0.5,0.5\n":       {File: "boundary", Line: 2, Reason: "wrong number of fields"},
+		"id,color,probability\na,red,-0.0000000001\n": {File: "boundary", Line: 2, Vertex: "a", Reason: `probability "-0.0000000001" is not a number in [0,1]`},
+	} {
+		given, err := c.ReadGiven(strings.NewReader(text))
+		var input *InputError
+		if given != nil || !errors.As(err, &input) || *input != want {
+			t.Errorf("%q: %v, %v, want %v", text, given, err, &want)
+		}
+	}
+}
+
+// TestKarate is on testdata/karate_nodes.csv and karate_edges.csv (testdata/README.md).
+func TestKarate(t *testing.T) {
+	open := func(name string) *os.File {
+		f, err := os.Open(filepath.Join("..", "..", "testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	c, err := ReadCSV(open("karate_nodes.csv"), open("karate_edges.csv"), CSVOptions{ColorColumn: "faction"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	members, joining := map[int]int{}, 0
+	for v := range c.Graph.Vertices() {
+		members[c.Preferences.Color(v)]++
+		for _, w := range c.Graph.Neighbors(v) {
+			if c.Preferences.Color(v) < c.Preferences.Color(int(w)) {
+				joining++
+			}
+		}
+	}
+	if c.Graph.Vertices() != 34 || c.Graph.Edges() != 78 || members[0] != 17 || members[1] != 17 || joining != 11 {
+		t.Errorf("%d vertices, %d edges, %v, %d joining", c.Graph.Vertices(), c.Graph.Edges(), members, joining)
+	}
+	if !slices.Equal(c.Colors, []string{"Mr. Hi", "Officer"}) || c.IDs[33] != "34" {
+		t.Errorf("%q, last id %q", c.Colors, c.IDs[33])
+	}
+	dp := Privacy{math.Log(3), 0}
+	table, err := BinaryBalanced(c.Graph, c.Preferences, dp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustPass(t, c.Graph, table, dp)
+	// 17 knows only 6 and 7, they only members of their faction, and these 1, who knows officers.
+	for id, truth := range map[string]float64{"1": 3. / 4, "6": 11. / 12, "17": 35. / 36, "34": 3. / 4, "27": 11. / 12} {
+		v, _ := c.Vertex(id)
+		if got := table.At(v)[c.Preferences.Color(v)]; apart(got, truth, 1e-15, 0) {
+			t.Errorf("member %s: %v, want %v", id, got, truth)
+		}
+	}
+}
+
+// TestLineNumbers compares with a list.
+func TestLineNumbers(t *testing.T) {
+	lines := []int{2, 3, 4, 9, 10, 30, 31, 32, 40}
+	var l lineNumbers
+	for _, line := range lines {
+		l.add(line)
+	}
+	for i, want := range lines {
+		if got := l.of(i + 1); got != want {
+			t.Errorf("row %d: line %d, want %d", i+1, got, want)
+		}
+	}
+	if len(l.jumps) != 4 {
+		t.Errorf("%d jumps kept", len(l.jumps))
+	}
+}
+
+// TestReadCSVLarge is the benchmark in small.
+func TestReadCSVLarge(t *testing.T) {
+	nodes, edges := ringCSV(20_000, 5)
+	c, err := readText(nodes, edges, byColor)
+	if err != nil || c.Graph.Vertices() != 20_000 || c.Graph.Edges() != 100_000 {
+		t.Fatal(err)
+	}
+	table, err := BinaryBalanced(c.Graph, c.Preferences, Privacy{1, 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Vertex 5000 is 1000 steps of 5 from the far end of its half.
+	if got := table.At(5000)[1-c.Preferences.Color(5000)]; got != tiny {
+		t.Errorf("error %v in the middle", got)
+	}
+	_, err = readText(nodes, edges+"dataset-4,dataset-3\n", byColor)
+	var input *InputError
+	if !errors.As(err, &input) || input.Line != 100_002 || input.Edge != 100_001 || input.Vertex != "dataset-3" {
+		t.Error(err)
+	}
+}
+
+// FuzzReadCSV checks that whatever is read can be solved, and that whatever is not says where.
+func FuzzReadCSV(f *testing.F) {
+	f.Add("id,color\na,x\nb,y\n", "source,target\na,b\n", "id,color,probability\na,x,0.5\n")
+	f.Add("\uFEFFid,color,z\n\"a\"\"\",x,1\nb,y,\n", "target,source\nb,\"a\"\"\"\n", "id,color,probability\nb,x,1\n")
+	f.Add("id,color\na,x\nb,y\na,x\n", "source,target\na,b\nb,a\n", "")
+	f.Fuzz(func(t *testing.T, nodes, edges, boundary string) {
+		c, err := readText(nodes, edges, byColor)
+		if err != nil {
+			var input *InputError
+			if !errors.As(err, &input) || input.File == "" {
+				t.Fatal(err)
+			}
+			return
+		}
+		for v, id := range c.IDs {
+			if w, ok := c.Vertex(id); !ok || w != v {
+				t.Fatalf("%q is %d, not %d", id, w, v)
+			}
+		}
+		if c.Graph.Vertices() != len(c.IDs) || c.Preferences.Vertices() != len(c.IDs) || c.Preferences.Outputs() != len(c.Colors) {
+			t.Fatal("sizes differ")
+		}
+		if len(c.Colors) != 2 {
+			return
+		}
+		dp := Privacy{1, 0}
+		table, err := BinaryBalanced(c.Graph, c.Preferences, dp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustPass(t, c.Graph, table, dp)
+		given, err := c.ReadGiven(strings.NewReader(boundary))
+		if err != nil {
+			if !errors.Is(err, ErrInvalid) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if table, err := Extend(c.Graph, c.Preferences, dp, given); err == nil {
+			mustPass(t, c.Graph, table, dp)
+		}
+	})
+}

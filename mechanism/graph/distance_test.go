@@ -1,0 +1,62 @@
+package graph
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// allDistances returns the distance of each two vertices, -1 if there is no path.
+func allDistances(g *Graph) [][]int {
+	d := make([][]int, g.Vertices())
+	for v := range d {
+		d[v] = make([]int, g.Vertices())
+		for w, x := range bareSearch(g, []uint32{uint32(v)}) {
+			d[v][w] = int(x)
+		}
+	}
+	return d
+}
+
+// TestDistances compares with the definition: the distance to the nearest vertex of the own colour that has
+// a neighbour of another.
+func TestDistances(t *testing.T) {
+	random := rand.New(rand.NewPCG(2, 2))
+	for range 500 {
+		g, p := randomColored(t, random, 10)
+		between := allDistances(g)
+		got, err := Distances(g, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for v := range g.Vertices() {
+			want := int32(Unreachable)
+			for w := range g.Vertices() {
+				d := int32(between[v][w])
+				if d >= 0 && p.Color(w) == p.Color(v) && g.onBoundary(p, w) && (want == Unreachable || d < want) {
+					want = d
+				}
+			}
+			if got[v] != want {
+				t.Fatalf("vertex %d: %d, want %d", v, got[v], want)
+			}
+		}
+	}
+}
+
+// TestDistancesByRainbow is on vertices with the same true answer and different orders.
+func TestDistancesByRainbow(t *testing.T) {
+	p, err := NewPreferences(3, [][]int{{0, 1, 2}, {0, 2, 1}}, []uint32{0, 0, 0, 1, 1, 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := graphOfEdges(t, 6, [2]int{0, 1}, [2]int{1, 2}, [2]int{2, 3}, [2]int{3, 4})
+	got, err := Distances(g, p)
+	if want := []int32{2, 1, 0, 0, 1, Unreachable}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
+	}
+	if _, err := Distances(pathGraph(t, 5), p); !errors.Is(err, ErrInvalid) {
+		t.Errorf("another number of vertices: %v", err)
+	}
+}

@@ -1,0 +1,498 @@
+package graph
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// iterated is Upper^d(α), step by step.
+func iterated(upper func(float64) float64, alpha float64, d int) float64 {
+	for range d {
+		alpha = upper(alpha)
+	}
+	return alpha
+}
+
+// probability returns the probability of an output at a given vertex.
+func (h Given) probability(output int) float64 {
+	if h.Output == output {
+		return h.Probability
+	}
+	return 1 - h.Probability
+}
+
+// excess returns by how much the worst two given vertices are in conflict: torkamani2023 Lemma 1, for both
+// outputs, at the distances in the whole graph. It is negative if none are.
+func excess(given []Given, between [][]int, upper func(float64) float64) float64 {
+	worst := math.Inf(-1)
+	for _, a := range given {
+		for _, b := range given {
+			if d := between[a.Vertex][b.Vertex]; d > 0 {
+				for output := range 2 {
+					worst = max(worst, a.probability(output)-iterated(upper, b.probability(output), d))
+				}
+			}
+		}
+	}
+	return worst
+}
+
+// truthByDefinition is torkamani2023 Eq. (7) at one vertex.
+func truthByDefinition(v, color int, given []Given, between [][]int, upper func(float64) float64) float64 {
+	truth := 1.0
+	for _, h := range given {
+		if h.Vertex == v {
+			return h.probability(color)
+		}
+		if d := between[v][h.Vertex]; d > 0 {
+			truth = min(truth, iterated(upper, h.probability(color), d))
+		}
+	}
+	return truth
+}
+
+// randomHit returns vertices that hit the boundary, and some more, with random probabilities of either output
+// in a range of the given width. If fitting, they are then lowered to what the others allow; so they are
+// tight.
+func randomHit(g *Graph, p *Preferences, random *rand.Rand, width float64, fitting bool, upper func(float64) float64) []Given {
+	chosen := make([]bool, g.Vertices())
+	for v := range chosen {
+		chosen[v] = random.IntN(4) == 0
+		for _, w := range g.Neighbors(v) {
+			if p.Color(v) != p.Color(int(w)) && !chosen[w] {
+				chosen[v] = chosen[v] || v > int(w) || random.IntN(2) == 0
+			}
+		}
+	}
+	var given []Given
+	low := random.Float64() * (1 - width)
+	for v, is := range chosen {
+		if is {
+			given = append(given, Given{v, random.IntN(2), low + width*random.Float64()})
+		}
+	}
+	if fitting {
+		lower(given, allDistances(g), upper)
+	}
+	random.Shuffle(len(given), func(i, j int) { given[i], given[j] = given[j], given[i] })
+	return given
+}
+
+// lower makes all given probabilities those of output 0, and each as large as the others allow but no
+// larger than it was.
+func lower(given []Given, between [][]int, upper func(float64) float64) {
+	for i, h := range given {
+		given[i] = Given{h.Vertex, 0, h.probability(0)}
+	}
+	before := slices.Clone(given)
+	for i := range given {
+		for _, h := range before {
+			if d := between[given[i].Vertex][h.Vertex]; d > 0 {
+				given[i].Probability = min(given[i].Probability, iterated(upper, h.Probability, d))
+			}
+		}
+	}
+}
+
+// TestExtendMatchesDefinition compares with the minimum over all given vertices and, for feasibility, with
+// all pairs of them, on thousands of small graphs.
+func TestExtendMatchesDefinition(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 5))
+	gaussian, err := Gaussian(0.7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounds := map[Bounds]func(float64) float64{}
+	for _, dp := range []Privacy{{math.Ln2, 0}, {0.1, 0}, {0.3, 0.05}, {3, 0}, {1.2, 0.001}, {6, 0}} {
+		bounds[dp] = dp.Upper
+	}
+	variation := totalVariation(0.15)
+	list := []struct {
+		Bounds
+		upper func(float64) float64
+	}{{gaussian, gaussian.Upper}, {variation, variation.Upper}}
+	for b, upper := range bounds {
+		list = append(list, struct {
+			Bounds
+			upper func(float64) float64
+		}{b, upper})
+	}
+	solved, refused := 0, 0
+	for trial := range 4000 {
+		b := list[trial%len(list)]
+		g, p := randomColored(t, random, 9)
+		given := randomHit(g, p, random, []float64{1, 0.7, 0.4}[trial%3], trial%2 == 0, b.upper)
+		between := allDistances(g)
+		table, err := Extend(g, p, b.Bounds, given)
+		if worst := excess(given, between, b.upper); worst > 1e-9 {
+			mustNameConflict(t, err, given, between, b.upper)
+			refused++
+			continue
+		} else if worst > 1e-13 {
+			continue // too near to call
+		}
+		if err != nil {
+			t.Fatalf("%v: %v", b.Bounds, err)
+		}
+		solved++
+		for v := range g.Vertices() {
+			want := truthByDefinition(v, p.Color(v), given, between, b.upper)
+			if row := table.At(v); apart(row[p.Color(v)], want, 1e-12, 1e-15) || apart(row[0]+row[1], 1, 0, 2e-16) {
+				t.Fatalf("%v, vertex %d: %v, want %v", b.Bounds, v, row, want)
+			}
+		}
+		if dp, ok := b.Bounds.(Privacy); ok {
+			mustPass(t, g, table, dp)
+		}
+	}
+	if solved < 1000 || refused < 500 {
+		t.Errorf("only %d solved and %d refused", solved, refused)
+	}
+}
+
+// totalVariation are the bounds of (0,δ)-differential privacy, which is a suitable pair as well.
+func totalVariation(delta float64) Pair {
+	return Pair{
+		Lower: func(x float64) float64 { return max(x-delta, 0) },
+		Upper: func(x float64) float64 { return min(x+delta, 1) },
+	}
+}
+
+// mustNameConflict tests that the error names two given vertices that exclude each other.
+func mustNameConflict(t *testing.T, err error, given []Given, between [][]int, upper func(float64) float64) {
+	t.Helper()
+	var conflict *ConflictError
+	if !errors.As(err, &conflict) {
+		t.Fatalf("%v is not a conflict", err)
+	}
+	probability := func(v int) float64 {
+		for _, h := range given {
+			if h.Vertex == v {
+				return h.probability(conflict.Output)
+			}
+		}
+		return math.NaN()
+	}
+	from, to := probability(conflict.From), probability(conflict.To)
+	bound := iterated(upper, from, conflict.Distance)
+	if from != conflict.FromProbability || to != conflict.ToProbability || apart(conflict.Bound, bound, 1e-12, 1e-15) {
+		t.Fatalf("%v: probabilities %v and %v, bound %v", err, from, to, bound)
+	}
+	if d := between[conflict.From][conflict.To]; d < 1 || d > conflict.Distance || to <= bound {
+		t.Fatalf("%v: no conflict at distance %d", err, d)
+	}
+}
+
+// TestExtendIsUnbeaten raises the truth of each free vertex a little, which some neighbour must forbid.
+func TestExtendIsUnbeaten(t *testing.T) {
+	random := rand.New(rand.NewPCG(6, 6))
+	dp := Privacy{0.4, 0.01}
+	for range 300 {
+		g, p := randomColored(t, random, 9)
+		given := randomHit(g, p, random, 0.2, true, dp.Upper)
+		table, err := Extend(g, p, dp, given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for v := range g.Vertices() {
+			color := p.Color(v)
+			truth := table.At(v)[color]
+			forbidden := truth == 1 || slices.ContainsFunc(given, func(h Given) bool { return h.Vertex == v })
+			for _, w := range g.Neighbors(v) {
+				forbidden = forbidden || truth+1e-9 > dp.Upper(table.At(int(w))[color])
+			}
+			if !forbidden {
+				t.Fatalf("vertex %d could be truthful more often than %v", v, truth)
+			}
+		}
+	}
+}
+
+func TestExtendEqualsHomogeneous(t *testing.T) {
+	const side = 60
+	g, p := gridGraph(t, side), waves(t, side)
+	for _, dp := range []Privacy{{0.02, 0}, {0.7, 1e-6}, {20, 0}, {800, 0}} {
+		want, err := BinaryBalanced(g, p, dp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var given []Given
+		for _, v := range boundaryOf(g, p) {
+			// The probability of the wrong answer, which has all its digits.
+			given = append(given, Given{int(v), 1 - p.Color(int(v)), want.At(int(v))[1-p.Color(int(v))]})
+		}
+		got, err := Extend(g, p, dp, given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustEqual(t, got, want, 1e-13, 0)
+	}
+}
+
+// TestFig2Boundary has the numbers after doliveira2021 Theorem 2.
+func TestFig2Boundary(t *testing.T) {
+	g, p, vertex := fig2(t)
+	given := []Given{{vertex('h'), 0, 0.6}, {vertex('l'), 0, 0.7}}
+	table, err := Extend(g, p, Privacy{math.Ln2, 0.1}, given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for names, truth := range map[string]float64{
+		"h": 0.6, "l": 0.7, "ab": 1, "gk": 0.9, "c": 0.85, "q": 0.7, "in": 0.75, "m": 0.9, "do": 0.925, "efjpr": 1,
+	} {
+		for _, name := range names {
+			v := vertex(name)
+			if got := table.At(v)[p.Color(v)]; apart(got, truth, 1e-15, 0) {
+				t.Errorf("%c: %v, want %v", name, got, truth)
+			}
+		}
+	}
+	_, err = Extend(g, p, Privacy{math.Log(1.1), 0}, given)
+	var conflict *ConflictError
+	if !errors.As(err, &conflict) || conflict.From != vertex('h') || conflict.To != vertex('l') || conflict.Distance != 3 {
+		t.Errorf("the paper has no (log 1.1, 0) mechanism; %v", err)
+	}
+}
+
+// TestLineExample is doliveira2021 Example 3: the (4,3)-line with R_4 = 0.8, of which vertex 4, number 3 here,
+// hits the boundary.
+func TestLineExample(t *testing.T) {
+	g, p := pathGraph(t, 7), twoColors(t, 0, 0, 0, 0, 1, 1, 1)
+	table, err := Extend(g, p, Privacy{math.Log(1.3), 0.1}, []Given{{Vertex: 3, Output: 1, Probability: 0.8}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for v, red := range []float64{0.255384615384615384, 0.432, 0.64, 0.8, 12.0 / 13, 1, 1} {
+		if got := table.At(v)[1]; apart(got, red, 2e-15, 0) {
+			t.Errorf("R_%d = %v, want %v", v+1, got, red)
+		}
+	}
+	if blue := table.At(4)[0]; apart(blue, 1.0/13, 2e-15, 0) || table.At(5)[0] != 0 || table.At(6)[0] != 0 {
+		t.Errorf("B_5 = %v, B_6 = %v, B_7 = %v", blue, table.At(5)[0], table.At(6)[0])
+	}
+}
+
+// example2 is the graph of torkamani2023 Examples 2 and 3: blue (0) are v2 and v3.
+func example2(t *testing.T) (*Graph, *Preferences) {
+	return pathGraph(t, 4), twoColors(t, 1, 0, 0, 1)
+}
+
+// TestNotHitting is torkamani2023 Example 2: a set that misses an edge has two best extensions.
+func TestNotHitting(t *testing.T) {
+	g, p := example2(t)
+	dp := Privacy{math.Ln2, 0}
+	_, err := Extend(g, p, dp, []Given{{Vertex: 2, Output: 0, Probability: 0.5}})
+	var missed *MissedEdgeError
+	if !errors.As(err, &missed) || *missed != (MissedEdgeError{0, 1}) || !errors.Is(err, ErrInvalid) {
+		t.Fatal(err)
+	}
+	if want := "vertices 0 and 1 are neighbours with different true answers, and neither is given"; err.Error() != want {
+		t.Error(err)
+	}
+	for _, blue := range [][]float64{{1. / 2, 3. / 4, 1. / 2, 1. / 4}, {1. / 8, 1. / 4, 1. / 2, 1. / 4}} {
+		table := NewTable(4, 2)
+		for v, x := range blue {
+			table.set(v, 0, chanceOf(x))
+		}
+		mustPass(t, g, table, dp)
+	}
+}
+
+// TestFartherBinds is torkamani2023 Example 3: the nearer given vertex is not always the one that binds.
+func TestFartherBinds(t *testing.T) {
+	g, p := example2(t)
+	table, err := Extend(g, p, Privacy{math.Ln2, 0}, []Given{{0, 0, 0.3}, {3, 0, 0.1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for v, blue := range []float64{0.3, 0.4, 0.2, 0.1} {
+		if got := table.At(v)[0]; apart(got, blue, 1e-15, 0) {
+			t.Errorf("v%d: %v, want %v", v+1, got, blue)
+		}
+	}
+}
+
+// TestExtendWithoutBoundary has components without a boundary: one with a given vertex, and one without.
+func TestExtendWithoutBoundary(t *testing.T) {
+	g := graphOfEdges(t, 6, [2]int{0, 1}, [2]int{1, 2}, [2]int{3, 4})
+	p := twoColors(t, 0, 0, 0, 1, 1, 0)
+	table, err := Extend(g, p, Privacy{math.Ln2, 0}, []Given{{1, 0, 0.25}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for v, zero := range []float64{0.5, 0.25, 0.5, 0, 0, 1} {
+		if got := table.At(v)[0]; apart(got, zero, 1e-15, 0) {
+			t.Errorf("vertex %d: %v, want %v", v, got, zero)
+		}
+	}
+	if table, err := Extend(graphOfEdges(t, 0), twoColors(t), Privacy{1, 0}, nil); err != nil || table.Vertices() != 0 {
+		t.Errorf("empty graph: %v", err)
+	}
+}
+
+// TestExtendTolerance is at the edge of feasibility: rounding is forgiven, and no more than that, in the
+// probability of either output.
+func TestExtendTolerance(t *testing.T) {
+	g, p := pathGraph(t, 3), twoColors(t, 0, 0, 1)
+	for _, test := range []struct {
+		epsilon, from float64
+		output        int
+		to            float64
+		ok            bool
+	}{
+		{math.Ln2, 0.1, 0, 0.4, true},
+		{math.Ln2, 0.1, 0, 0.4 + 9e-13, true},
+		{math.Ln2, 0.1, 0, 0.4 + 2e-12, false},
+		{math.Ln2, 0.4, 0, 0.85, true},
+		{math.Ln2, 0.4, 0, 0.85 + 2e-12, false},
+		{30, 0.5, 1, 0.5 * math.Exp(-60), true},
+		{30, 0.5, 1, 0.5 * math.Exp(-60) * (1 - 1e-15), true},
+		{30, 0.5, 1, 0.5 * math.Exp(-60) * (1 - 1e-3), true}, // the vertex between has an error of 5e-14 and nothing to hide
+		{30, 0.5, 1, 0, true},
+		{12, 0.5, 1, 0, false}, // e^−12·0.5 = 3e-6 at the vertex between, and nothing here
+		{25, 0.5, 1, 0, false}, // 7e-12
+	} {
+		given := []Given{{0, 0, test.from}, {2, test.output, test.to}}
+		table, err := Extend(g, p, Privacy{test.epsilon, 0}, given)
+		if (err == nil) != test.ok {
+			t.Errorf("%+v: %v", test, err)
+		}
+		if err == nil {
+			mustPass(t, g, table, Privacy{test.epsilon, 0})
+		}
+	}
+}
+
+// TestExtendConflictOfOpposites has a probability of 1 where all but 1e-14 is allowed. That much is less than
+// what is forgiven; but its opposite, 0 beside 1/2, gives the other vertex away.
+func TestExtendConflictOfOpposites(t *testing.T) {
+	g, p := pathGraph(t, 2), twoColors(t, 0, 0)
+	_, err := Extend(g, p, Privacy{32, 0}, []Given{{0, 0, 0.5}, {1, 0, 1}})
+	var conflict *ConflictError
+	if !errors.As(err, &conflict) || conflict.Output != 1 || conflict.From != 1 || conflict.To != 0 || conflict.Bound != 0 || conflict.ToProbability != 0.5 {
+		t.Errorf("%+v", err)
+	}
+}
+
+// TestExtendConflictOfBadPair has bounds that fail while a conflict is put into words.
+func TestExtendConflictOfBadPair(t *testing.T) {
+	calls := 0
+	bad := totalVariation(0.1)
+	sound := bad.Upper
+	bad.Upper = func(x float64) float64 {
+		if calls++; calls > 2 {
+			return math.NaN()
+		}
+		return sound(x)
+	}
+	_, err := Extend(pathGraph(t, 2), twoColors(t, 0, 0), bad, []Given{{0, 0, 0.1}, {1, 0, 0.5}})
+	var pair *PairError
+	if !errors.As(err, &pair) {
+		t.Error(err)
+	}
+}
+
+func TestExtendRefuses(t *testing.T) {
+	g, p := pathGraph(t, 3), twoColors(t, 0, 0, 1)
+	good := Privacy{1, 0}
+	given := func(h ...Given) []Given { return h }
+	for _, test := range []struct {
+		name   string
+		bounds Bounds
+		p      *Preferences
+		given  []Given
+		hint   string
+	}{
+		{"a vertex too large", good, p, given(Given{3, 0, 0.5}), `vertex "3": there is no such`},
+		{"a vertex too small", good, p, given(Given{-1, 0, 0.5}), `vertex "-1": there is no such`},
+		{"a vertex twice", good, p, given(Given{1, 0, 0.5}, Given{1, 1, 0.5}), `vertex "1": given twice`},
+		{"an output too large", good, p, given(Given{1, 2, 0.5}), "output 2"},
+		{"an output too small", good, p, given(Given{1, -1, 0.5}), "output -1"},
+		{"a probability above 1", good, p, given(Given{1, 0, 1.0000001}), "1.0000001"},
+		{"a probability below 0", good, p, given(Given{1, 0, -1e-300}), "-1e-300"},
+		{"a probability of NaN", good, p, given(Given{1, 0, math.NaN()}), "NaN"},
+		{"a probability of ∞", good, p, given(Given{1, 0, math.Inf(1)}), "+Inf"},
+		{"nothing given", good, p, nil, "neither is given"},
+		{"ε = 0", Privacy{0, 0.5}, p, given(Given{1, 0, 0.5}), "ε = 0"},
+		{"ε = −∞", Privacy{math.Inf(-1), 0.5}, p, given(Given{1, 0, 0.5}), "ε = -Inf"},
+		{"δ = 1", Privacy{1, 1}, p, given(Given{1, 0, 0.5}), "δ = 1"},
+		{"no bounds", nil, p, given(Given{1, 0, 0.5}), "no bounds"},
+		{"half a pair", Pair{Upper: good.Upper}, p, given(Given{1, 0, 0.5}), "without both"},
+		{"another size", good, twoColors(t, 0, 1), given(Given{1, 0, 0.5}), "3 vertices with preferences of 2"},
+		{"Upper below", Pair{Lower: good.Lower, Upper: constant(0.1)}, p, given(Given{1, 0, 0.5}), UpperAbove.String()},
+		{"Upper above 1", Pair{Lower: good.Lower, Upper: constant(2)}, p, given(Given{1, 0, 0.5}), InRange.String()},
+		{"Lower is NaN", Pair{Lower: constant(math.NaN()), Upper: good.Upper}, p, given(Given{1, 0, 0.5}), InRange.String()},
+		{"Lower too large", Pair{Lower: constant(0.9), Upper: good.Upper}, p, given(Given{1, 0, 0.5}), Opposite.String()},
+	} {
+		table, err := Extend(g, test.p, test.bounds, test.given)
+		if table != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), test.hint) {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+	three, err := ColorsOf(3, []int{0, 1, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Extend(g, three, good, nil); !errors.Is(err, ErrInvalid) {
+		t.Errorf("three outputs: %v", err)
+	}
+}
+
+// TestExtendNoticesDecrease gives a larger chance a smaller bound, which would put the queue out of order.
+func TestExtendNoticesDecrease(t *testing.T) {
+	bad := Pair{
+		Lower: constant(0),
+		Upper: func(x float64) float64 {
+			if x < 0.3 {
+				return 0.9
+			}
+			return max(x, 0.5)
+		},
+	}
+	g, p := pathGraph(t, 6), twoColors(t, 0, 0, 0, 0, 0, 0)
+	_, err := Extend(g, p, bad, []Given{{0, 0, 0.2}, {5, 0, 0.4}})
+	var pair *PairError
+	if !errors.As(err, &pair) || pair.Property != UpperGrows || pair.Alpha != 0.4 {
+		t.Error(err)
+	}
+	// And one that fails where only a given neighbour is compared.
+	_, err = Extend(g, p, failsAbove(0.65), []Given{{0, 0, 0.5}, {1, 0, 0.7}})
+	if !errors.As(err, &pair) || pair.Property != InRange {
+		t.Error(err)
+	}
+}
+
+// FuzzExtend compares with the definition on graphs made of bytes.
+func FuzzExtend(f *testing.F) {
+	f.Add(uint64(1), 0.5, 0.0)
+	f.Add(uint64(2), 3.0, 0.1)
+	f.Fuzz(func(t *testing.T, seed uint64, epsilon, delta float64) {
+		dp := Privacy{epsilon, delta}
+		if dp.Validate() != nil {
+			return
+		}
+		random := rand.New(rand.NewPCG(seed, 0))
+		g, p := randomColored(t, random, 7)
+		given := randomHit(g, p, random, random.Float64(), random.IntN(2) == 0, dp.Upper)
+		table, err := Extend(g, p, dp, given)
+		if err != nil {
+			var conflict *ConflictError
+			if !errors.As(err, &conflict) {
+				t.Fatal(err)
+			}
+			return
+		}
+		mustPass(t, g, table, dp)
+		between := allDistances(g)
+		for v := range g.Vertices() {
+			want := truthByDefinition(v, p.Color(v), given, between, dp.Upper)
+			if got := table.At(v)[p.Color(v)]; apart(got, want, 1e-12, 1e-13) {
+				t.Fatalf("vertex %d: %v, want %v", v, got, want)
+			}
+		}
+	})
+}

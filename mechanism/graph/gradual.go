@@ -1,0 +1,268 @@
+package graph
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/internal/lp"
+)
+
+// NotGradualError says that no pair of answers has the given laws at the cost of the second answer alone. It
+// wraps [ErrInvalid].
+//
+// The fields prove it. They are a game: whoever answers i first and then j at vertex v gains
+// First[v][i] + Second[v][j]. Answers with the given laws gain Gain in all, which is above 0, however the two
+// depend on each other. But the Moves show that no private pair of answers gains anything: a move of a vertex
+// v, a neighbour w and two answers stands for Pr(i,j | v) − e^ε Pr(i,j | w) ≤ 0, and with the weights of the
+// moves these inequalities add up to at least the gain at every vertex, for every pair of answers.
+type NotGradualError struct {
+	First, Second [][]*big.Rat // by vertex, then output
+	Gain          *big.Rat
+	Moves         []GradualMove
+}
+
+// GradualMove is the inequality Pr(First, Second | Vertex) − e^ε Pr(First, Second | Neighbor) ≤ 0, times a Weight
+// above 0.
+type GradualMove struct {
+	Vertex, Neighbor int
+	First, Second    int
+	Weight           *big.Rat
+}
+
+func (e *NotGradualError) Error() string {
+	gain, _ := e.Gain.Float64()
+	return fmt.Sprintf("no gradual release with these laws: there is a game in which they gain %.6g, "+
+		"and no two answers that cost the second ε alone gain anything", gain)
+}
+
+// Unwrap returns [ErrInvalid].
+func (e *NotGradualError) Unwrap() error { return ErrInvalid }
+
+// Gradual returns the laws of two answers for each vertex, a first one and a second one that raises it: by
+// vertex, first output and second output, the probability of the pair. The first answer has the law low[v], the
+// second one high[v], and the pair is ε-differentially private with e^ε = growth: both together cost no more
+// than the second may alone. Given the first answer i, the second one is j with probability pair[v][i][j] /
+// low[v][i].
+//
+// Whether there are such laws is a linear program; the answer is proven in rational arithmetic. Of several it
+// is one whose answers are the same as often as possible, if both have as many outputs.
+//
+// For two outputs whose laws are those of the balanced optimum no program is needed, see mechanism.Score; for other laws
+// on a line, see mechanism.Sampler.Rank. Of more outputs and several regions, take laws as [Homogeneous] has them with
+// the default law on the boundary ([RationalLaws]), at e^ε₁ = E₁ and e^ε₂ = E₂ = growth. For E₁² ≥ k−1 errors are
+// uniform, and there is a gradual release on every graph. For smaller E₁ there may be none: where three regions of
+// three outputs meet there is none from E₁ = 6/5 to E₂ = 5/4, but there is one from 5/4 to 5.
+//
+// Gradual returns a [*NotGradualError] if there are none, and [ErrNoCertificate] if the effort was not enough
+// to know. It returns [ErrInvalid] unless growth is at least 1, low and high have a law for each vertex that
+// adds up to exactly 1, and the vertices times the pairs of outputs are at most 4,000.
+func Gradual(g *Graph, low, high [][]*big.Rat, growth *big.Rat) ([][][]*big.Rat, error) {
+	if growth == nil || growth.Cmp(big.NewRat(1, 1)) < 0 {
+		return nil, invalid("e^ε is missing or below 1")
+	}
+	p, err := newPairs(g, low, high, growth)
+	if err != nil {
+		return nil, err
+	}
+	var same []lp.Term
+	for v := range g.Vertices() {
+		for i := range min(p.first, p.second) {
+			same = append(same, lp.Term{Var: p.at(v, i, i), Coef: big.NewRat(1, 1)})
+		}
+	}
+	optimum, err := p.program.Maximize(same)
+	var infeasible *lp.InfeasibleError
+	if errors.As(err, &infeasible) {
+		return nil, p.game(infeasible.Multipliers)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("whether there is a gradual release: %w", err)
+	}
+	return p.laws(optimum.X), nil
+}
+
+// pairs is the linear program of the pairs of answers. Its rows are the laws of the first answer, by vertex and
+// output, then those of the second, and then the moves.
+type pairs struct {
+	vertices, first, second int // how many there are, of vertices and of outputs
+	low, high               [][]*big.Rat
+	moves                   []GradualMove // without weights
+	program                 *lp.Program
+}
+
+func newPairs(g *Graph, low, high [][]*big.Rat, growth *big.Rat) (*pairs, error) {
+	p := &pairs{vertices: g.Vertices(), low: low, high: high}
+	var err error
+	if p.first, err = checkRational(p.vertices, low); err != nil {
+		return nil, fmt.Errorf("first laws: %w", err)
+	}
+	if p.second, err = checkRational(p.vertices, high); err != nil {
+		return nil, fmt.Errorf("second laws: %w", err)
+	}
+	if p.vertices > lp.MaxVars/(p.first*p.second) {
+		return nil, invalid("%d vertices with %d·%d pairs of outputs are too many", p.vertices, p.first, p.second)
+	}
+	if p.program, err = lp.New(p.vertices * p.first * p.second); err != nil {
+		return nil, err
+	}
+	return p, errors.Join(p.addLaws(), p.addMoves(g, growth))
+}
+
+// checkRational returns the number of outputs of some laws, one for each vertex.
+func checkRational(vertices int, laws [][]*big.Rat) (outputs int, err error) {
+	if vertices == 0 || len(laws) != vertices {
+		return 0, invalid("%d laws for %d vertices; one each is needed", len(laws), vertices)
+	}
+	for v, law := range laws {
+		if reason := rationalFault(law); reason != "" {
+			return 0, invalid("vertex %d: %s", v, reason)
+		}
+		if len(law) != len(laws[0]) {
+			return 0, invalid("vertex %d has %d outputs, vertex 0 has %d", v, len(law), len(laws[0]))
+		}
+	}
+	return len(laws[0]), nil
+}
+
+// rationalFault says what keeps p from being a law; "" if nothing does.
+func rationalFault(p []*big.Rat) string {
+	if len(p) < 2 || len(p) > MaxOutputs {
+		return "a law has 2 to 1024 outputs"
+	}
+	return exact.LawFault(p)
+}
+
+// at returns the variable of a pair.
+func (p *pairs) at(v, i, j int) int { return (v*p.first+i)*p.second + j }
+
+func (p *pairs) addLaws() (err error) {
+	one := big.NewRat(1, 1)
+	for v := range p.vertices {
+		for i := range p.first {
+			row := lp.Row{Equal: true, Bound: p.low[v][i]}
+			for j := range p.second {
+				row.Terms = append(row.Terms, lp.Term{Var: p.at(v, i, j), Coef: one})
+			}
+			err = errors.Join(err, p.program.Add(row))
+		}
+	}
+	for v := range p.vertices {
+		for j := range p.second {
+			row := lp.Row{Equal: true, Bound: p.high[v][j]}
+			for i := range p.first {
+				row.Terms = append(row.Terms, lp.Term{Var: p.at(v, i, j), Coef: one})
+			}
+			err = errors.Join(err, p.program.Add(row))
+		}
+	}
+	return err
+}
+
+// addMoves adds the inequalities of privacy. As δ is 0, those of single pairs imply those of sets.
+func (p *pairs) addMoves(g *Graph, growth *big.Rat) (err error) {
+	one, minus := big.NewRat(1, 1), new(big.Rat).Neg(growth)
+	for v := range p.vertices {
+		for _, w := range g.Neighbors(v) {
+			for pair := range p.first * p.second {
+				m := GradualMove{Vertex: v, Neighbor: int(w), First: pair / p.second, Second: pair % p.second}
+				row := lp.Row{Bound: new(big.Rat), Terms: []lp.Term{
+					{Var: p.at(v, m.First, m.Second), Coef: one},
+					{Var: p.at(m.Neighbor, m.First, m.Second), Coef: minus},
+				}}
+				err = errors.Join(err, p.program.Add(row))
+				p.moves = append(p.moves, m)
+			}
+		}
+	}
+	return err
+}
+
+func (p *pairs) laws(x []*big.Rat) [][][]*big.Rat {
+	laws := make([][][]*big.Rat, p.vertices)
+	for v := range laws {
+		for i := range p.first {
+			laws[v] = append(laws[v], x[p.at(v, i, 0):p.at(v, i, p.second)])
+		}
+	}
+	return laws
+}
+
+// game turns the multipliers y of an infeasible program into a game. They combine its rows to coefficients
+// y(v,i) + y(v,j) + moves(v,i,j) ≥ 0 and a bound Σ y·law < 0. So with the gains −y the moves add up to at least
+// the gain, and the given laws gain more than 0.
+func (p *pairs) game(multipliers []*big.Rat) *NotGradualError {
+	e := &NotGradualError{Gain: new(big.Rat)}
+	take := func(laws [][]*big.Rat, outputs int) (gains [][]*big.Rat) {
+		for _, law := range laws {
+			gain := make([]*big.Rat, outputs)
+			for i := range gain {
+				gain[i] = new(big.Rat).Neg(multipliers[i])
+				e.Gain.Add(e.Gain, new(big.Rat).Mul(gain[i], law[i]))
+			}
+			gains, multipliers = append(gains, gain), multipliers[outputs:]
+		}
+		return gains
+	}
+	e.First = take(p.low, p.first)
+	e.Second = take(p.high, p.second)
+	for i, weight := range multipliers {
+		if weight.Sign() > 0 {
+			m := p.moves[i]
+			m.Weight = weight
+			e.Moves = append(e.Moves, m)
+		}
+	}
+	return e
+}
+
+// RationalLaws returns the laws of [Homogeneous] with the default law on the boundary ([DefaultLaw]), by vertex and
+// output, in rational numbers with e^ε = growth: for [Gradual]. A vertex without a boundary has its true answer
+// with probability 1. It returns [ErrInvalid] for growth of at most 1 or preferences of another number of vertices.
+//
+// Numbers grow with the distance from the boundary; this is for small graphs.
+func RationalLaws(g *Graph, p *Preferences, growth *big.Rat) ([][]*big.Rat, error) {
+	if growth == nil || growth.Cmp(big.NewRat(1, 1)) <= 0 {
+		return nil, invalid("e^ε is missing or not above 1")
+	}
+	distances, err := Distances(g, p)
+	if err != nil {
+		return nil, err
+	}
+	laws := make([][]*big.Rat, g.Vertices())
+	for v, distance := range distances {
+		laws[v] = make([]*big.Rat, p.Outputs())
+		below := new(big.Rat)
+		for rank, output := range p.Order(v) {
+			sum := rationalSum(growth, rank+1, p.Outputs(), distance)
+			laws[v][output] = new(big.Rat).Sub(sum, below)
+			below = sum
+		}
+	}
+	return laws, nil
+}
+
+// rationalSum returns U^distance((e^ε+n−1)/(e^ε+k−1)), the probability of the first n of k outputs.
+func rationalSum(growth *big.Rat, n, k int, distance int32) *big.Rat {
+	one := big.NewRat(1, 1)
+	if distance == Unreachable || n == k {
+		return one
+	}
+	plus := func(n int) *big.Rat { return new(big.Rat).Add(growth, big.NewRat(int64(n), 1)) }
+	sum := new(big.Rat).Quo(plus(n-1), plus(k-1))
+	for range distance {
+		sum = rationalUpper(growth, sum)
+	}
+	return sum
+}
+
+// rationalUpper is U(x) = min(e^ε x, 1 − (1−x)/e^ε), [Privacy.Upper] for δ = 0.
+func rationalUpper(growth, x *big.Rat) *big.Rat {
+	one := big.NewRat(1, 1)
+	grown, shrunk := new(big.Rat).Mul(growth, x), new(big.Rat).Sub(one, x)
+	if shrunk.Sub(one, shrunk.Quo(shrunk, growth)); grown.Cmp(shrunk) < 0 {
+		return grown
+	}
+	return shrunk
+}

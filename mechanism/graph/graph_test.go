@@ -1,0 +1,156 @@
+package graph
+
+import (
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// graphOfEdges returns a graph with the given edges.
+func graphOfEdges(tb testing.TB, vertices int, edges ...[2]int) *Graph {
+	tb.Helper()
+	g, err := New(vertices, func(yield func(int, int) bool) {
+		for _, e := range edges {
+			if !yield(e[0], e[1]) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return g
+}
+
+// pathGraph returns the path 0 – 1 – … – n−1.
+func pathGraph(tb testing.TB, vertices int) *Graph {
+	tb.Helper()
+	var edges [][2]int
+	for v := 1; v < vertices; v++ {
+		edges = append(edges, [2]int{v - 1, v})
+	}
+	return graphOfEdges(tb, vertices, edges...)
+}
+
+// twoColors returns preferences over two outputs.
+func twoColors(tb testing.TB, colors ...int) *Preferences {
+	tb.Helper()
+	p, err := ColorsOf(2, colors)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+// randomColored returns a graph with 1 to most vertices, two colours and any density.
+func randomColored(tb testing.TB, random *rand.Rand, most int) (*Graph, *Preferences) {
+	n := 1 + random.IntN(most)
+	density := random.Float64()
+	var edges [][2]int
+	for a := range n {
+		for b := range a {
+			if random.Float64() < density {
+				edges = append(edges, [2]int{b, a})
+			}
+		}
+	}
+	random.Shuffle(len(edges), func(i, j int) { edges[i], edges[j] = edges[j], edges[i] })
+	colors := make([]int, n)
+	for v := range colors {
+		colors[v] = random.IntN(2)
+	}
+	return graphOfEdges(tb, n, edges...), twoColors(tb, colors...)
+}
+
+func TestGraph(t *testing.T) {
+	g := graphOfEdges(t, 5, [2]int{3, 1}, [2]int{0, 3}, [2]int{1, 0}, [2]int{3, 4})
+	if g.Vertices() != 5 || g.Edges() != 4 {
+		t.Errorf("%d vertices, %d edges", g.Vertices(), g.Edges())
+	}
+	for v, want := range [][]uint32{{1, 3}, {0, 3}, {}, {0, 1, 4}, {3}} {
+		if got := g.Neighbors(v); !slices.Equal(got, want) {
+			t.Errorf("neighbours of %d: %v, want %v", v, got, want)
+		}
+	}
+	for _, vertices := range []int{0, 3} {
+		if g, err := New(vertices, nil); err != nil || g.Vertices() != vertices || g.Edges() != 0 {
+			t.Errorf("%d vertices and no edges: %v, %v", vertices, g, err)
+		}
+	}
+}
+
+// TestGraphMatchesMatrix compares random graphs with their adjacency matrices.
+func TestGraphMatchesMatrix(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	for range 200 {
+		n := 1 + random.IntN(12)
+		matrix := make(map[[2]int]bool)
+		for range random.IntN(40) {
+			if a, b := random.IntN(n), random.IntN(n); a != b && !matrix[[2]int{b, a}] {
+				matrix[[2]int{a, b}] = true
+			}
+		}
+		g := graphOfEdges(t, n, slices.Collect(maps.Keys(matrix))...)
+		if g.Edges() != len(matrix) {
+			t.Fatalf("%d edges of %d", g.Edges(), len(matrix))
+		}
+		for a := range n {
+			for b := range n {
+				want := matrix[[2]int{a, b}] || matrix[[2]int{b, a}]
+				if got := slices.Contains(g.Neighbors(a), uint32(b)); got != want {
+					t.Fatalf("%d beside %d: %v, want %v", a, b, got, want)
+				}
+			}
+			if !slices.IsSorted(g.Neighbors(a)) {
+				t.Fatalf("neighbours %v are not in order", g.Neighbors(a))
+			}
+		}
+	}
+}
+
+func TestGraphRefuses(t *testing.T) {
+	for _, test := range []struct {
+		edges [][2]int
+		edge  int
+		hint  string
+	}{
+		{[][2]int{{0, 1}, {1, 3}}, 2, "no vertex 3"},
+		{[][2]int{{-1, 0}}, 1, "no vertex -1"},
+		{[][2]int{{0, 1}, {1, 2}, {2, 2}}, 3, "vertex 2 is its own neighbour"},
+		{[][2]int{{0, 1}, {1, 2}, {0, 1}}, 3, "between 0 and 1 is given twice"},
+		{[][2]int{{0, 1}, {1, 2}, {2, 1}, {0, 2}}, 3, "between 1 and 2 is given twice"},
+	} {
+		g, err := New(3, func(yield func(int, int) bool) {
+			for _, e := range test.edges {
+				if !yield(e[0], e[1]) {
+					return
+				}
+			}
+		})
+		var input *InputError
+		if g != nil || !errors.As(err, &input) || input.Edge != test.edge || !strings.Contains(err.Error(), test.hint) || !errors.Is(err, ErrInvalid) {
+			t.Errorf("%v: %v", test.edges, err)
+		}
+	}
+	for _, vertices := range []int{-1, 1 << 31} {
+		if _, err := New(vertices, nil); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%d vertices: %v", vertices, err)
+		}
+	}
+}
+
+func TestInputErrorText(t *testing.T) {
+	for want, e := range map[string]*InputError{
+		"wrong":                           {Reason: "wrong"},
+		`edges line 3: vertex "a": wrong`: {File: "edges", Line: 3, Edge: 2, Vertex: "a", Reason: "wrong"},
+		`edge 2: wrong`:                   {Edge: 2, Reason: "wrong"},
+		`vertex "17": wrong`:              {Vertex: "17", Reason: "wrong"},
+	} {
+		if got := e.Error(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

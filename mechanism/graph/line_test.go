@@ -1,0 +1,327 @@
+package graph
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/exact"
+)
+
+func TestLineVectors(t *testing.T) {
+	const tolerance = 1e-15 // absolute; asked for are 1e-12
+	data, err := os.ReadFile("../../testdata/vectors/rainbow_line.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Rows []struct {
+			Boundary       []string
+			Epsilon, Delta string
+			ByDistance     [][]string `json:"by_distance"`
+		}
+	}
+	if err := json.Unmarshal(data, &file); err != nil || len(file.Rows) != 18 {
+		t.Fatalf("%d rows, %v", len(file.Rows), err)
+	}
+	for _, row := range file.Rows {
+		dp := Privacy{parsed(t, row.Epsilon)[0], parsed(t, row.Delta)[0]}
+		for d, want := range row.ByDistance {
+			got, err := Line(parsed(t, row.Boundary...), dp, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for j, x := range parsed(t, want...) {
+				if math.Abs(got[j]-x) > tolerance {
+					t.Errorf("%v, %v, distance %d: output %d has %v, want %v", row.Boundary, dp, d, j, got[j], x)
+				}
+			}
+		}
+	}
+}
+
+func parsed(t *testing.T, text ...string) []float64 {
+	x := make([]float64, len(text))
+	for i, s := range text {
+		var err error
+		if x[i], err = strconv.ParseFloat(s, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return x
+}
+
+// randomLaw returns a law in which some probabilities are 0 and some very small.
+func randomLaw(rng *rand.Rand, outputs int) []float64 {
+	law := make([]float64, outputs)
+	for {
+		for j := range law {
+			law[j] = rng.ExpFloat64()
+			switch rng.IntN(6) {
+			case 0:
+				law[j] = 0
+			case 1:
+				law[j] *= math.Exp(-60 * rng.Float64())
+			}
+		}
+		if total := sum(law); total > 0 {
+			for j := range law {
+				law[j] /= total
+			}
+			return law
+		}
+	}
+}
+
+// randomPrivacy returns an ε of whole nano-nats from 1e-4 to 40, and δ = 0 half of the time.
+func randomPrivacy(rng *rand.Rand) (dp Privacy, nano int64) {
+	nano = int64(1e9 * math.Exp(math.Log(1e-4)+rng.Float64()*math.Log(4e5)))
+	dp.Epsilon = float64(nano) / 1e9
+	if rng.IntN(2) == 0 {
+		dp.Delta = math.Exp(-20 * rng.Float64())
+	}
+	return dp, nano
+}
+
+// expOf returns e^ε to 256 bits, from below.
+func expOf(nano int64) *big.Float {
+	lo, _ := exact.Exp(nano, 256).Bounds()
+	return lo
+}
+
+func bigFloat(x float64) *big.Float { return new(big.Float).SetPrec(256).SetFloat64(x) }
+
+// exactUpper is U(α) of torkamani2023 Eq. (8).
+func exactUpper(alpha, growth, delta *big.Float) *big.Float {
+	one := bigFloat(1)
+	grown := bigFloat(0).Mul(growth, alpha)
+	grown.Add(grown, delta)
+	shrunk := bigFloat(0).Add(growth, delta)
+	shrunk.Sub(shrunk, one).Add(shrunk, alpha).Quo(shrunk, growth)
+	for _, other := range []*big.Float{shrunk, one} {
+		if other.Cmp(grown) < 0 {
+			grown = other
+		}
+	}
+	return grown
+}
+
+// TestLineAgainstDefinition iterates U on the prefix sums in 256 bits.
+func TestLineAgainstDefinition(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 400 {
+		law := randomLaw(rng, 2+rng.IntN(7))
+		dp, nano := randomPrivacy(rng)
+		growth, delta := expOf(nano), bigFloat(dp.Delta)
+		prefix := []*big.Float{bigFloat(0)}
+		for _, x := range law[:len(law)-1] {
+			prefix = append(prefix, bigFloat(0).Add(prefix[len(prefix)-1], bigFloat(x)))
+		}
+		prefix = append(prefix, bigFloat(1))
+		for d := range 40 {
+			got, err := Line(law, dp, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for j, x := range got {
+				want, _ := bigFloat(0).Sub(prefix[j+1], prefix[j]).Float64()
+				if math.Abs(x-want) > 4e-16*float64(len(law)) {
+					t.Fatalf("%v, %v, distance %d: output %d has %v, want %v", law, dp, d, j, x, want)
+				}
+			}
+			for j := 1; j < len(law); j++ {
+				prefix[j] = exactUpper(prefix[j], growth, delta)
+			}
+		}
+	}
+}
+
+// TestLineIsPrivateToTheLastDigits tests neighbours on the line in 256 bits. Where e^ε is large, an error
+// of 1e-16 in a small probability would count e^ε times.
+func TestLineIsPrivateToTheLastDigits(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	worst := 0.0
+	for range 300 {
+		law := randomLaw(rng, 2+rng.IntN(7))
+		dp, nano := randomPrivacy(rng)
+		growth := expOf(nano)
+		rows := lawsByDistance(law, dp, 30)
+		for d := range 30 {
+			near, err := Line(law, dp, d)
+			far, err2 := Line(law, dp, d+1)
+			if err != nil || err2 != nil {
+				t.Fatal(err, err2)
+			}
+			worst = max(worst, bigExcess(near, far, growth, dp.Delta), bigExcess(far, near, growth, dp.Delta),
+				bigExcess(rows[d], rows[d+1], growth, dp.Delta), bigExcess(rows[d+1], rows[d], growth, dp.Delta))
+		}
+	}
+	if worst > 1e-14 {
+		t.Errorf("(ε,δ) is exceeded by %v", worst)
+	}
+	t.Logf("(ε,δ) is exceeded by at most %v", worst)
+}
+
+// bigExcess returns Σ max(0, p − e^ε q) − δ.
+func bigExcess(p, q []float64, growth *big.Float, delta float64) float64 {
+	total := bigFloat(-delta)
+	for j := range p {
+		excess := bigFloat(0).Mul(growth, bigFloat(q[j]))
+		if excess.Sub(bigFloat(p[j]), excess); excess.Sign() > 0 {
+			total.Add(total, excess)
+		}
+	}
+	x, _ := total.Float64()
+	return x
+}
+
+// TestLineAtTheThreshold puts a prefix sum just where, after some steps, it hardly fails to pass the threshold
+// 1/(e^ε+1), or hardly passes it. Then the next output gets very little of what is below the threshold,
+// and is all but at the limit of what ε allows.
+func TestLineAtTheThreshold(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	for _, nano := range []int64{1e8, 1e9, 1e10, 3e10} {
+		dp, growth := Privacy{Epsilon: float64(nano) / 1e9}, expOf(nano)
+		for _, steps := range []int{0, 1, 2, 3, 4, int(600 / dp.Epsilon)} {
+			for range 200 {
+				off := 1 + (rng.Float64()-0.5)*math.Exp(-35*rng.Float64())
+				first := math.Exp(-dp.Epsilon*float64(steps)) / (math.Exp(dp.Epsilon) + 1) * off
+				law := []float64{first / 2, first / 2, 0.6 * (1 - first), 0.4 * (1 - first)}
+				for d := max(0, steps-3); d < steps+4; d++ {
+					near, err := Line(law, dp, d)
+					far, err2 := Line(law, dp, d+1)
+					if err != nil || err2 != nil {
+						t.Fatal(err, err2)
+					}
+					excess := max(bigExcess(near, far, growth, 0), bigExcess(far, near, growth, 0))
+					if excess > 1e-14 {
+						t.Fatalf("ε = %v, %v, distance %d: ε is exceeded by %v: %v, %v", dp.Epsilon, law, d, excess, near, far)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestLineAtAnyDistance(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 300 {
+		law := randomLaw(rng, 2+rng.IntN(6))
+		dp := Privacy{Epsilon: math.Exp(-20 + 26*rng.Float64())}
+		if rng.IntN(2) == 0 {
+			dp.Delta = math.Exp(-20 * rng.Float64())
+		}
+		before := law
+		for _, d := range []int{1, 10, 1000, 1e6, 1 << 30, math.MaxInt} {
+			got, err := Line(law, dp, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if reason := lawFault(got); reason != "" {
+				t.Fatalf("%v, %v, distance %d: %v: %s", law, dp, d, got, reason)
+			}
+			for j := range got {
+				if sum(got[:j]) < sum(before[:j])-1e-15 {
+					t.Fatalf("%v, %v, distance %d: the first %d outputs are less likely: %v after %v", law, dp, d, j, got, before)
+				}
+				if dp.Delta == 0 && (got[j] == 0) != (law[j] == 0) {
+					t.Fatalf("%v, %v, distance %d: output %d has become possible or impossible: %v", law, dp, d, j, got)
+				}
+			}
+			before = got
+		}
+	}
+}
+
+func TestLineDoesNotTakeEachStep(t *testing.T) {
+	law := make([]float64, MaxOutputs)
+	for j := range law {
+		law[j] = 1.0 / MaxOutputs
+	}
+	start := time.Now()
+	if _, err := Line(law, Privacy{Epsilon: 1e-9}, math.MaxInt); err != nil {
+		t.Fatal(err)
+	}
+	if elapsed := time.Since(start); elapsed > 5*time.Second {
+		t.Errorf("took %v", elapsed)
+	}
+}
+
+// TestLineRowsAgree compares steps taken one by one with leaps.
+func TestLineRowsAgree(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	for range 100 {
+		law := randomLaw(rng, 2+rng.IntN(5))
+		dp, _ := randomPrivacy(rng)
+		for d, row := range lawsByDistance(law, dp, 300) {
+			got, err := Line(law, dp, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for j := range got {
+				if math.Abs(got[j]-row[j]) > 1e-15*float64(d+4) {
+					t.Fatalf("%v, %v, distance %d: %v and %v", law, dp, d, got, row)
+				}
+			}
+		}
+	}
+}
+
+// TestLineUsesUpper: with two outputs there is but one prefix sum.
+func TestLineUsesUpper(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 9))
+	for range 300 {
+		dp, _ := randomPrivacy(rng)
+		alpha := rng.Float64()
+		want := alpha
+		for d := range 20 {
+			got, err := Line([]float64{alpha, 1 - alpha}, dp, d)
+			if err != nil || math.Abs(got[0]-want) > 2e-14 {
+				t.Fatalf("%v at %d from %v: %v, want %v, %v", dp, d, alpha, got, want, err)
+			}
+			want = dp.Upper(want)
+		}
+	}
+}
+
+func badLaws() [][]float64 {
+	return [][]float64{
+		nil, {}, {1}, {0.5, 0.4}, {0.5, 0.5 + 1e-11}, {-0.1, 1.1}, {math.NaN(), 1}, {math.Inf(1), 0},
+		{math.Inf(1), math.Inf(-1)}, {1, math.NaN()}, {0, 0}, make([]float64, MaxOutputs+1),
+	}
+}
+
+func badPrivacy() []Privacy {
+	return []Privacy{
+		{}, {Epsilon: -1}, {Epsilon: math.NaN()}, {Epsilon: math.Inf(1)}, {Epsilon: 1001},
+		{1, 1}, {1, -1e-300}, {1, math.NaN()}, {1, math.Inf(1)},
+	}
+}
+
+func TestLineRefuses(t *testing.T) {
+	good, dp := []float64{0.5, 0.3, 0.2}, Privacy{1, 0.1}
+	check := func(law []float64, dp Privacy, distance int) {
+		t.Helper()
+		if got, err := Line(law, dp, distance); !errors.Is(err, ErrInvalid) || got != nil {
+			t.Errorf("Line(%v, %v, %d) = %v, %v", law, dp, distance, got, err)
+		}
+	}
+	for _, law := range badLaws() {
+		check(law, dp, 1)
+	}
+	for _, dp := range badPrivacy() {
+		check(good, dp, 1)
+	}
+	check(good, dp, -1)
+	kept := slices.Clone(good)
+	if _, err := Line(good, dp, 5); err != nil || !slices.Equal(good, kept) {
+		t.Errorf("the argument is now %v, %v", good, err)
+	}
+}

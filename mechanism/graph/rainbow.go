@@ -1,0 +1,124 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+)
+
+// MaxOutputs is the largest number of outputs of a mechanism.
+const MaxOutputs = 1 << 10
+
+// Preferences says how each vertex ranks the outputs 0 … k−1: the first of its order is its true
+// answer (its colour), the rest are the better the earlier they stand. Such an order is a rainbow
+// (zhou2022 §II); with two outputs it is just the colour.
+type Preferences struct {
+	outputs int
+	orders  [][]int  // the rainbows
+	of      []uint32 // by vertex, the place of its rainbow in orders
+}
+
+// NewPreferences returns preferences over the given number of outputs: orders are the rainbows, each
+// a permutation of all outputs and all different, and of gives each vertex the number of its
+// rainbow. Both are copied. It returns [ErrInvalid] for orders that are not so or fewer than 2 or more than
+// [MaxOutputs] outputs, and as an [*InputError] with the vertex for a rainbow that is not there.
+func NewPreferences(outputs int, orders [][]int, of []uint32) (*Preferences, error) {
+	if outputs < 2 || outputs > MaxOutputs {
+		return nil, invalid("%d outputs; 2 to %d are possible", outputs, MaxOutputs)
+	}
+	seen := make(map[string]bool, len(orders))
+	for i, order := range orders {
+		if len(order) != outputs || !isPermutation(order) {
+			return nil, invalid("order %d, %v, does not rank each of %d outputs once", i, order, outputs)
+		}
+		key := orderKey(order)
+		if seen[key] {
+			return nil, invalid("order %v is given twice", order)
+		}
+		seen[key] = true
+	}
+	for v, number := range of {
+		if int(number) >= len(orders) {
+			return nil, &InputError{Vertex: fmt.Sprint(v), Reason: fmt.Sprintf("there is no order %d", number)}
+		}
+	}
+	return &Preferences{outputs, cloneOrders(orders), slices.Clone(of)}, nil
+}
+
+// orderKey returns a text that no other order of at most [MaxOutputs] outputs has.
+func orderKey(order []int) string {
+	key := make([]byte, 0, 2*len(order))
+	for _, output := range order {
+		key = append(key, byte(output>>8), byte(output))
+	}
+	return string(key)
+}
+
+func cloneOrders(orders [][]int) [][]int {
+	copies := make([][]int, len(orders))
+	for i, order := range orders {
+		copies[i] = slices.Clone(order)
+	}
+	return copies
+}
+
+func isPermutation(order []int) bool {
+	seen := make([]bool, len(order))
+	for _, output := range order {
+		if output < 0 || output >= len(order) || seen[output] {
+			return false
+		}
+		seen[output] = true
+	}
+	return true
+}
+
+// ColorsOf returns the preferences of vertices that rank their own colour first and the other
+// outputs in ascending order after it. With two outputs that is all there is to say. It returns
+// [ErrInvalid] for fewer than 2 or more than [MaxOutputs] outputs, and as an [*InputError] with the
+// vertex for a colour outside 0 … outputs−1.
+func ColorsOf(outputs int, colors []int) (*Preferences, error) {
+	if outputs < 2 || outputs > MaxOutputs {
+		return nil, invalid("%d outputs; 2 to %d are possible", outputs, MaxOutputs)
+	}
+	orders := make([][]int, outputs)
+	for color := range orders {
+		orders[color] = ownFirst(outputs, color)
+	}
+	of := make([]uint32, len(colors))
+	for v, color := range colors {
+		if color < 0 || color >= outputs {
+			return nil, &InputError{Vertex: fmt.Sprint(v), Reason: fmt.Sprintf("there is no output %d", color)}
+		}
+		of[v] = uint32(color)
+	}
+	return &Preferences{outputs, orders, of}, nil
+}
+
+func ownFirst(outputs, color int) []int {
+	order := make([]int, 0, outputs)
+	order = append(order, color)
+	for other := range outputs {
+		if other != color {
+			order = append(order, other)
+		}
+	}
+	return order
+}
+
+// Outputs returns k, the number of outputs.
+func (p *Preferences) Outputs() int { return p.outputs }
+
+// Vertices returns the number of vertices.
+func (p *Preferences) Vertices() int { return len(p.of) }
+
+// Color returns the true answer at a vertex.
+func (p *Preferences) Color(v int) int { return p.orders[p.of[v]][0] }
+
+// Order returns all outputs as the vertex ranks them. The slice must not be modified.
+func (p *Preferences) Order(v int) []int { return p.orders[p.of[v]] }
+
+// Rainbow returns the number of the vertex's order.
+func (p *Preferences) Rainbow(v int) int { return int(p.of[v]) }
+
+// Rainbows returns the number of orders.
+func (p *Preferences) Rainbows() int { return len(p.orders) }

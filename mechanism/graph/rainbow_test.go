@@ -1,0 +1,97 @@
+package graph
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestPreferences(t *testing.T) {
+	orders := [][]int{{2, 0, 1}, {0, 1, 2}}
+	of := []uint32{1, 0, 0}
+	p, err := NewPreferences(3, orders, of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	orders[0][0], of[0] = 7, 9 // both have been copied
+	if p.Outputs() != 3 || p.Vertices() != 3 || p.Rainbows() != 2 {
+		t.Errorf("%d outputs, %d vertices, %d rainbows", p.Outputs(), p.Vertices(), p.Rainbows())
+	}
+	if p.Color(0) != 0 || p.Color(1) != 2 || p.Rainbow(0) != 1 || !slices.Equal(p.Order(2), []int{2, 0, 1}) {
+		t.Errorf("colours %d, %d, rainbow %d, order %v", p.Color(0), p.Color(1), p.Rainbow(0), p.Order(2))
+	}
+}
+
+func TestPreferencesRefuses(t *testing.T) {
+	for _, test := range []struct {
+		outputs int
+		orders  [][]int
+		of      []uint32
+		hint    string
+	}{
+		{1, [][]int{{0}}, nil, "1 outputs"},
+		{MaxOutputs + 1, nil, nil, "1025 outputs"},
+		{2, [][]int{{0, 1}, {0}}, nil, "order 1"},
+		{2, [][]int{{0, 0}}, nil, "order 0"},
+		{2, [][]int{{0, 2}}, nil, "order 0"},
+		{2, [][]int{{0, -1}}, nil, "order 0"},
+		{2, [][]int{{0, 1}, {1, 0}, {0, 1}}, nil, "twice"},
+		{2, [][]int{{0, 1}}, []uint32{0, 0, 1}, `vertex "2": there is no order 1`},
+	} {
+		p, err := NewPreferences(test.outputs, test.orders, test.of)
+		if p != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), test.hint) {
+			t.Errorf("%v: %v", test, err)
+		}
+	}
+}
+
+func TestColorsOf(t *testing.T) {
+	p, err := ColorsOf(4, []int{3, 0, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for v, want := range [][]int{{3, 0, 1, 2}, {0, 1, 2, 3}, {2, 0, 1, 3}} {
+		if got := p.Order(v); !slices.Equal(got, want) {
+			t.Errorf("vertex %d: %v, want %v", v, got, want)
+		}
+	}
+	for _, colors := range [][]int{{0, 4}, {0, -1}} {
+		var input *InputError
+		if _, err := ColorsOf(4, colors); !errors.As(err, &input) || input.Vertex != "1" {
+			t.Errorf("%v: %v", colors, err)
+		}
+	}
+	for _, outputs := range []int{-1, 1, MaxOutputs + 1} {
+		if _, err := ColorsOf(outputs, nil); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%d outputs: %v", outputs, err)
+		}
+	}
+	if p, err := ColorsOf(MaxOutputs, []int{MaxOutputs - 1}); err != nil || p.Color(0) != MaxOutputs-1 {
+		t.Errorf("the most outputs: %v", err)
+	}
+}
+
+// TestManyOrders would take hours if each order were compared with all others.
+func TestManyOrders(t *testing.T) {
+	const k = 9 // 9! = 362,880 orders
+	var orders [][]int
+	order := make([]int, 0, k)
+	var extend func()
+	extend = func() {
+		if len(order) == k {
+			orders = append(orders, slices.Clone(order))
+		}
+		for output := range k {
+			if len(orders) < 100_000 && !slices.Contains(order, output) {
+				order = append(order, output)
+				extend()
+				order = order[:len(order)-1]
+			}
+		}
+	}
+	extend()
+	if _, err := NewPreferences(k, orders, nil); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,225 @@
+package mechanism
+
+import (
+	"errors"
+	"math"
+	"math/big"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/mechanism/graph"
+)
+
+// rats reads fractions.
+func rats(t testing.TB, texts ...string) []*big.Rat {
+	t.Helper()
+	list := make([]*big.Rat, len(texts))
+	for i, text := range texts {
+		x, ok := new(big.Rat).SetString(text)
+		if !ok {
+			t.Fatalf("%q is no fraction", text)
+		}
+		list[i] = x
+	}
+	return list
+}
+
+// lineLaws returns the laws at the positions from … to whose prefix sums are moved by U from those at position 0.
+func lineLaws(growth *big.Rat, law []*big.Rat, from, to int) [][]*big.Rat {
+	var laws [][]*big.Rat
+	for z := from; z <= to; z++ {
+		at, below := make([]*big.Rat, len(law)), new(big.Rat)
+		for j, sum := range prefixSums(law) {
+			sum = moved(growth, sum, z)
+			at[j] = new(big.Rat).Sub(sum, below)
+			below = sum
+		}
+		laws = append(laws, at)
+	}
+	return laws
+}
+
+// moved is U^z(x), for negative z by 1 − U(1 − x), which is the inverse of U.
+func moved(growth, x *big.Rat, z int) *big.Rat {
+	one := big.NewRat(1, 1)
+	for ; z > 0; z-- {
+		x = rationalUpper(growth, x)
+	}
+	for ; z < 0; z++ {
+		x = new(big.Rat).Sub(one, rationalUpper(growth, new(big.Rat).Sub(one, x)))
+	}
+	return x
+}
+
+// rationalUpper is U(x) = min(e^ε x, 1 − (1−x)/e^ε), graph.Privacy.Upper for δ = 0.
+func rationalUpper(growth, x *big.Rat) *big.Rat {
+	one := big.NewRat(1, 1)
+	grown, shrunk := new(big.Rat).Mul(growth, x), new(big.Rat).Sub(one, x)
+	if shrunk.Sub(one, shrunk.Quo(shrunk, growth)); grown.Cmp(shrunk) < 0 {
+		return grown
+	}
+	return shrunk
+}
+
+// rankLawAt sums the laws of the ranks over all scores at a position up to a distance from it, beyond which the
+// probability is at most e^(−ε·size).
+func rankLawAt(nano int64, noise scoreTable, law []*big.Rat, z int64) []float64 {
+	total := make([]float64, len(law))
+	for y := z - noise.size; y <= z+noise.size; y++ {
+		below := 0.0
+		for j, chance := range append((rankLaw{nano, y, prefixSums(law)}).cumulative(enumerated), exact.Int(1)) {
+			sum := min(chance.Float64(), 1)
+			total[j] += (sum - below) * noise.at(z, z, y)
+			below = sum
+		}
+	}
+	return total
+}
+
+// TestRanksOfTwoAreTheUnbalancedOptimum compares, for answers yes with the probability α where the last no
+// could still be yes, with the closed form on both sides.
+func TestRanksOfTwoAreTheUnbalancedOptimum(t *testing.T) {
+	for _, c := range []struct {
+		epsilon string
+		size    int64
+	}{{"0.5", 75}, {"1.7", 25}, {"8", 6}} {
+		epsilon := epsilonOf(t, c.epsilon)
+		dp, noise := graph.Privacy{Epsilon: epsilon.Float64()}, newScoreTable(scoreLaw{at: epsilon.Nano()}, 0, c.size)
+		for _, text := range []string{"1/1000", "1/5", "1/2", "5/7", "99/100"} {
+			law := rats(t, text, "0")
+			law[1].Sub(big.NewRat(1, 1), law[0])
+			alpha, _ := law[0].Float64()
+			for z := int64(-7); z <= 7; z++ {
+				start, d, right := alpha, int(z), 0
+				if z < 0 {
+					start, d, right = 1-dp.Lower(alpha), int(-z)-1, 1 // of no at position −1
+				}
+				want, err := dp.Truthful(start, d)
+				if got := rankLawAt(epsilon.Nano(), noise, law, z)[right]; err != nil || math.Abs(got-want) > 2e-12 {
+					t.Errorf("ε=%s, α=%s, z=%d: right with probability %v, want %v, %v", c.epsilon, text, z, got, want, err)
+				}
+			}
+		}
+	}
+}
+
+// TestRanksHaveTheLawsOfTheLine is the same for more outputs, with zeros among their probabilities and some
+// that are small.
+func TestRanksHaveTheLawsOfTheLine(t *testing.T) {
+	for _, c := range []struct {
+		epsilon string
+		size    int64
+	}{{"0.6", 62}, {"2", 20}} {
+		epsilon := epsilonOf(t, c.epsilon)
+		dp, noise := graph.Privacy{Epsilon: epsilon.Float64()}, newScoreTable(scoreLaw{at: epsilon.Nano()}, 0, c.size)
+		for _, texts := range [][]string{
+			{"1/3", "1/3", "1/3"}, {"1/100", "1/50", "0", "7/100", "9/10"}, {"0", "1/2", "1/2", "0"}, {"1", "0"},
+		} {
+			law := rats(t, texts...)
+			boundary := make([]float64, len(law))
+			for j, p := range law {
+				boundary[j], _ = p.Float64()
+			}
+			for z := range int64(6) {
+				want, err := graph.Line(boundary, dp, int(z))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for j, got := range rankLawAt(epsilon.Nano(), noise, law, z) {
+					if math.Abs(got-want[j]) > 2e-12 {
+						t.Errorf("ε=%s, %v, z=%d: rank %d with probability %v, want %v", c.epsilon, texts, z, j, got, want[j])
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestRanksFollowTheirLaw draws scores, raises them and ranks both: all ranks have the laws of their ε, for
+// different boundaries. A false alarm has a probability below 10⁻⁹.
+func TestRanksFollowTheirLaw(t *testing.T) {
+	const draws, z = 400, 2
+	laws := [2][]*big.Rat{rats(t, "1/10", "3/10", "6/10"), rats(t, "1/4", "3/4")}
+	epsilons := [2]string{"0.3", "0.8"}
+	counts := [2][]float64{make([]float64, 3), make([]float64, 2)}
+	s := NewSampler()
+	for range draws {
+		var score Score
+		for i, law := range laws {
+			var err error
+			if score, err = s.Raise(score, epsilonOf(t, epsilons[i]), placeOf(z)); err != nil {
+				t.Fatal(err)
+			}
+			rank, err := s.Rank(score, law)
+			if err != nil {
+				t.Fatal(err)
+			}
+			counts[i][rank]++
+		}
+	}
+	for i, law := range laws {
+		want := lineLaw(t, epsilons[i], law, z)
+		if v := unlikely(counts[i], func(j int) float64 { return want[j] }); v != "" {
+			t.Errorf("ε=%s: %s", epsilons[i], v)
+		}
+	}
+}
+
+func lineLaw(t *testing.T, epsilon string, law []*big.Rat, z int) []float64 {
+	t.Helper()
+	boundary := make([]float64, len(law))
+	for j, p := range law {
+		boundary[j], _ = p.Float64()
+	}
+	want, err := graph.Line(boundary, graph.Privacy{Epsilon: epsilonOf(t, epsilon).Float64()}, z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return want
+}
+
+// TestRanksOfFarScores takes scores and laws at which the numbers involved are closest to 0, to 1 and to each
+// other.
+func TestRanksOfFarScores(t *testing.T) {
+	close := new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Lsh(big.NewInt(1), 256))
+	nearly := new(big.Rat).Sub(big.NewRat(1, 1), close)
+	s := NewSampler()
+	for _, text := range []string{"0.000000001", "1", "1000"} {
+		for _, c := range []struct {
+			value int64
+			law   []*big.Rat
+			want  int
+		}{
+			{MaxScore, rats(t, "1/1000", "999/1000"), 0},
+			{-MaxScore, rats(t, "999/1000", "1/1000"), 1},
+			{MaxScore, rats(t, "0", "1"), 1},
+			{-MaxScore, rats(t, "1", "0"), 0},
+			{MaxScore, []*big.Rat{close, nearly}, 0},
+			{-MaxScore, []*big.Rat{nearly, close}, 1},
+			{MaxScore, rats(t, "0", "1/2", "0", "1/2"), 1},
+			{-MaxScore, rats(t, "0", "1/2", "0", "1/2", "0"), 3},
+		} {
+			if got, err := s.Rank(Score{epsilonOf(t, text), c.value}, c.law); err != nil || got != c.want {
+				t.Errorf("ε=%s, score %d, %v: rank %d, %v, want %d", text, c.value, c.law, got, err, c.want)
+			}
+		}
+	}
+}
+
+func TestRankRefuses(t *testing.T) {
+	one := epsilonOf(t, "1")
+	half := rats(t, "1/2", "1/2")
+	for name, c := range map[string]struct {
+		score Score
+		law   []*big.Rat
+	}{
+		"no score": {Score{}, half}, "too large": {Score{one, math.MaxInt64}, half}, "too small": {Score{one, math.MinInt64}, half},
+		"no law": {Score{one, 0}, nil}, "one output": {Score{one, 0}, rats(t, "1")}, "sum": {Score{one, 0}, rats(t, "1/2", "1/3")},
+		"negative": {Score{one, 0}, rats(t, "3/2", "-1/2")}, "missing": {Score{one, 0}, []*big.Rat{nil, half[0]}},
+		"too many": {Score{one, 0}, make([]*big.Rat, MaxOutputs+1)},
+	} {
+		if _, err := NewSampler().Rank(c.score, c.law); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

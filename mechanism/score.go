@@ -1,0 +1,245 @@
+package mechanism
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Score is an answer to a query with two outputs, in a form that can be raised: the query's signed position
+// ([Place.Position]) with two-sided geometric noise, Pr(noise = k) = (1−α)/(1+α)·α^|k|, α = e^−ε.
+//
+// The answer is yes if the value is not negative. It is the optimal one at ε: wrong with probability
+// e^(−εd)/(1+e^ε) at distance d from the boundary, as that of [Sampler.Draw]. A score says more than its
+// answer, and as it is ε-differentially private (neighbours differ by at most 1 in their position), it may be
+// kept, and published; the position may not. It must be kept: the answers alone cannot be raised, because an
+// answer at one ε is no degradation of that at a higher ε.
+//
+// Scores at rising ε form a chain, as randomized responses do (package rrchain): two-sided geometric noise
+// refines, y₁ = y₂ + A − A′, as Laplace noise does (Koufogiannis, Han and Pappas, "Gradual Release of
+// Sensitive Data under Differential Privacy", 2015). So given the score at the highest ε the others say nothing
+// about the position, and all of them together cost the largest ε only.
+//
+// [Sampler.Rank] makes other answers of a score, at boundaries that are not balanced and with more than two
+// outputs.
+type Score struct {
+	Epsilon privacy.Epsilon // above 0
+	Value   int64           // from −MaxScore to MaxScore
+}
+
+// Positions and scores are bounded, so that the difference of any two, and the score drawn for them, is an
+// int64. A position beyond the bound is taken for the bound: that keeps neighbours neighbours, and a distance of
+// 2⁶⁰ is as good as infinite. A score beyond its own bound would have a probability below e^(−10⁹).
+const farthestPosition = 1 << 60
+
+// MaxScore is the largest size of a score's value.
+const MaxScore = 1 << 61
+
+// ScoreError says why a query has no score at a place. It wraps [ErrInvalid].
+type ScoreError struct {
+	Outputs int // of the query
+}
+
+func (e *ScoreError) Error() string {
+	if e.Outputs != 2 {
+		return fmt.Sprintf("no score for a query with %d outputs: where the regions of three answers meet, "+
+			"there may be no way to raise optimal answers such that all cost the largest ε only", e.Outputs)
+	}
+	return "no score for a query without a boundary: its answer is the true one and needs no ε"
+}
+
+// Unwrap returns [ErrInvalid].
+func (e *ScoreError) Unwrap() error { return ErrInvalid }
+
+// Output returns the answer: [AnswerYes] if the value is not negative, else [AnswerNo].
+func (s Score) Output() int { return AnswerYes &^ int(s.Value>>63) }
+
+// check refuses what no Sampler makes. The error does not contain the value.
+func (s Score) check() error {
+	if s.Epsilon.IsZero() || s.Value < -MaxScore || s.Value > MaxScore {
+		return invalid("not a score: ε = %v, or a value of a size above 2^61", s.Epsilon)
+	}
+	return nil
+}
+
+// Raise draws the score at an ε above that of the last one, or a first one if that is zero, from the
+// position of the query. The cost of all of them rises to ε. It returns [ErrInvalid] if ε is not above the
+// last, the last is no score or the place none, and a [*ScoreError] if the query has no position (see
+// [Place.Position]). Whether there is a gradual release for a query of more outputs, graph.Gradual can tell.
+//
+// The law is exact, whatever integer comes out, up to a size of 2⁶¹; a position beyond ±2⁶⁰ counts as that.
+// The number of steps that it takes does not depend on the position.
+func (s *Sampler) Raise(last Score, to privacy.Epsilon, at Place) (Score, error) {
+	if !last.Epsilon.Less(to) {
+		return Score{}, invalid("a raise to ε = %v must lie above the last ε = %v", to, last.Epsilon)
+	}
+	if len(at.Order) < 2 || at.Distance < Unreachable {
+		return Score{}, invalid("not a place of a query")
+	}
+	position, ok := at.Position()
+	if !ok {
+		return Score{}, &ScoreError{len(at.Order)}
+	}
+	position = min(max(position, -farthestPosition), farthestPosition)
+	if last.Epsilon.IsZero() {
+		last.Value = position
+	} else if err := last.check(); err != nil {
+		return Score{}, err
+	}
+	return Score{to, s.score(scoreLaw{below: last.Epsilon.Nano(), at: to.Nano()}, last.Value, position)}, nil
+}
+
+// Between draws the score at an ε between those of two others or, if below is zero, below the lowest one.
+// It is free: it needs no position. It returns [ErrInvalid] unless below.Epsilon < at < above.Epsilon and both
+// are scores.
+func (s *Sampler) Between(below, above Score, at privacy.Epsilon) (Score, error) {
+	if !below.Epsilon.Less(at) || !at.Less(above.Epsilon) {
+		return Score{}, invalid("ε = %v is not between ε = %v and ε = %v", at, below.Epsilon, above.Epsilon)
+	}
+	if below.Epsilon.IsZero() {
+		below = Score{Value: above.Value}
+	} else if err := below.check(); err != nil {
+		return Score{}, err
+	}
+	if err := above.check(); err != nil {
+		return Score{}, err
+	}
+	l := scoreLaw{below: below.Epsilon.Nano(), at: at.Nano(), above: above.Epsilon.Nano()}
+	return Score{at, s.score(l, below.Value, above.Value)}, nil
+}
+
+// scoreLaw names the distribution of a score given its neighbours below and above, in nano-nats: below is 0
+// if there is none, and above is 0 if it is the position itself (a score at ε = ∞).
+//
+// From one level down to another, with α for the lower and α′ for the higher one, y − y′ is 0 with an extra
+// weight: Pr(k) ∝ α^|k|·(1 + extra·[k=0]), as the quotient of the generating functions of the two noises shows
+// by partial fractions. So by Bayes' rule, with u the steps from the score above towards the one below and D
+// their distance, Pr(u) is proportional to
+//
+//	α^|u|·(1 + extra_above·[u=0]) · α_below^|u−D|·(1 + extra_below·[u=D]).
+type scoreLaw struct{ below, at, above int64 }
+
+// score draws from the law.
+func (s *Sampler) score(l scoreLaw, below, above int64) int64 {
+	difference := below - above
+	sign := difference >> 63 // −1 if the score below lies lower, else 0
+	p := placed{law: l, distance: (difference ^ sign) - sign, known: map[uint]terms{}}
+	u := exact.DrawInteger(s.bits, p.cumulative)
+	return min(max(above+(u^sign)-sign, -MaxScore), MaxScore)
+}
+
+// placed is a law with the distance D of the neighbours.
+type placed struct {
+	law      scoreLaw
+	distance int64
+	known    map[uint]terms
+}
+
+// terms are what the cumulative probabilities of a placed law have in common, at some precision. Beyond the
+// neighbours, weights fall by the tail with every step; between them, by the slope.
+type terms struct {
+	tail, slope        decay
+	left, right        exact.Interval // 1/(1−tail), 1/(1−slope)
+	beyond             exact.Interval // of all beyond the neighbour below
+	above, below, both exact.Interval // the extra weights at the neighbours, and where they are one
+	total              exact.Interval
+}
+
+func (p *placed) terms(prec uint) terms {
+	t, known := p.known[prec]
+	if known {
+		return t
+	}
+	one, e := exact.Int(1), exact.Exp(p.law.at, prec)
+	lower := exact.Exp(p.law.below, prec)
+	t.tail = newDecay(e.Mul(lower), p.law.at+p.law.below, prec)
+	t.slope = newDecay(e.Quo(lower), p.law.at-p.law.below, prec)
+	step, across := t.tail.pow(1), t.slope.pow(uint64(p.distance))
+	t.left, t.right = one.Quo(one.Sub(step)), one.Quo(one.Sub(t.slope.pow(1)))
+	t.beyond = across.Mul(t.left).Mul(step)
+	t.above, t.below = exact.Int(0), exact.Int(0)
+	if p.law.above != 0 {
+		t.above = extra(e, exact.Exp(p.law.above, prec))
+	}
+	if p.law.below != 0 {
+		t.below = across.Mul(extra(lower, e))
+	}
+	t.both = t.above.Mul(t.below)
+	t.total = p.weight(t, everything)
+	p.known[prec] = t
+	return t
+}
+
+// extra is what a step down from a level adds to the weight of staying: with E and E′ for the e^ε of the
+// lower and the higher level, E′(E²−1)/((E′−E)(EE′−1)).
+func extra(low, high exact.Interval) exact.Interval {
+	one := exact.Int(1)
+	return high.Mul(low.Mul(low).Sub(one)).Quo(high.Sub(low).Mul(low.Mul(high).Sub(one)))
+}
+
+// cumulative encloses the probability of at most u steps.
+func (p *placed) cumulative(u int64, prec uint) exact.Interval {
+	t := p.terms(prec)
+	return p.weight(t, u).Quo(t.total)
+}
+
+// everything stands for as many steps as there are.
+const everything = math.MaxInt64
+
+// weight sums the weights of up to u steps. Each of the three parts, beyond the score above, between the two and
+// beyond the one below, is a geometric sum. All are computed for every u, and from powers of 1 or more, because how u
+// compares to the distance tells of the truth, and it is quicker to multiply by 0 or 1.
+func (p *placed) weight(t terms, u int64) exact.Interval {
+	within, past := min(u, p.distance)+1, u-p.distance
+	power := func(d decay, n int64) exact.Interval { return d.pow(uint64(max(n, 1))) }
+	sum := t.left.Mul(power(t.tail, -u))
+	for _, part := range [...]struct {
+		counts bool
+		weight exact.Interval
+	}{
+		{within > 0, t.right.Mul(exact.Int(1).Sub(power(t.slope, within)))},
+		{past > 0, t.beyond.Sub(t.beyond.Mul(power(t.tail, past)))},
+		{u >= 0, t.above},
+		{past >= 0, t.below},
+		{u >= 0 && p.distance == 0, t.both},
+	} {
+		if more := sum.Add(part.weight); part.counts {
+			sum = more
+		}
+	}
+	return sum
+}
+
+// decay is e^−x for some x > 0, to be raised to powers.
+type decay struct {
+	squares []exact.Interval // e^x, e^2x, e^4x, …: as many as most has bits
+	most    uint64           // powers beyond this one, at least 2, are too small to be told from 0 at the precision
+}
+
+// newDecay returns e^−x for growth = e^x and x = nano·10⁻⁹.
+func newDecay(growth exact.Interval, nano int64, prec uint) decay {
+	d := decay{most: 2 + 2*uint64(prec)*1_000_000_000/uint64(nano)}
+	for range bits.Len64(d.most) {
+		d.squares = append(d.squares, growth)
+		growth = growth.Mul(growth)
+	}
+	return d
+}
+
+// pow encloses e^(−xn). It takes the same steps for every n, because n may depend on the truth. It begins with e^x,
+// for which it makes up in the end: it is quicker to multiply by 1.
+func (d decay) pow(n uint64) exact.Interval {
+	power, m := d.squares[0], min(n, d.most)
+	for bit, square := range d.squares {
+		choices := [2]exact.Interval{power, power.Mul(square)}
+		power = choices[m>>bit&1]
+	}
+	power = d.squares[0].Quo(power)
+	if n > d.most {
+		return power.OrLess()
+	}
+	return power
+}

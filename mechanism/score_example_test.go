@@ -1,0 +1,29 @@
+package mechanism_test
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sluicedp/sluice/mechanism"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// A question is answered at ε = 0.5, and later, for a better price, at ε = 2. Both answers cost 2, not 2.5. An answer at
+// ε = 1 for another buyer is then free. The dataset is so far from the boundary that each is wrong with a probability
+// below 10⁻⁴².
+func ExampleSampler_Raise() {
+	place, err := mechanism.Majority(1).Place([]int64{400, 600}, mechanism.AddRemove)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	half, _ := privacy.ParseEpsilon("0.5")
+	one, _ := privacy.ParseEpsilon("1")
+	two, _ := privacy.ParseEpsilon("2")
+	s := mechanism.NewSampler()
+	first, err1 := s.Raise(mechanism.Score{}, half, place)
+	second, err2 := s.Raise(first, two, place)
+	between, err3 := s.Between(first, second, one)
+	fmt.Println(first.Output(), second.Output(), between.Output(), errors.Join(err1, err2, err3))
+	// Output: 1 1 1 <nil>
+}

@@ -1,0 +1,571 @@
+package mechanism
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/mechanism/graph"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain/finite"
+)
+
+// atMost returns the probability that the law gives a score of at most y, given the scores (or the position)
+// below and above.
+func (l scoreLaw) atMost(below, above, y int64) float64 {
+	return l.cumulative(below, above, y).Float64()
+}
+
+// cumulative turns the steps from above towards below into scores.
+func (l scoreLaw) cumulative(below, above, y int64) exact.Interval {
+	p := placed{law: l, distance: max(below-above, above-below), known: map[uint]terms{}}
+	if below < above {
+		return exact.Int(1).Sub(p.cumulative(above-y-1, enumerated))
+	}
+	return p.cumulative(y-above, enumerated)
+}
+
+// enumerated is the precision, in bits, of the laws that tests enumerate.
+const enumerated = 320
+
+// scoreTable has a law for all distances and steps up to a size.
+type scoreTable struct {
+	size int64
+	mass [][]float64 // by distance, then steps + size
+}
+
+func newScoreTable(l scoreLaw, most, size int64) scoreTable {
+	t := scoreTable{size: size}
+	for distance := range most + 1 {
+		p := placed{law: l, distance: distance, known: map[uint]terms{}}
+		row, below := make([]float64, 2*size+1), p.cumulative(-size-1, enumerated)
+		for u := -size; u <= size; u++ {
+			atMost := p.cumulative(u, enumerated)
+			row[u+size] = atMost.Sub(below).Float64()
+			below = atMost
+		}
+		t.mass = append(t.mass, row)
+	}
+	return t
+}
+
+// at returns the probability of the score y.
+func (t scoreTable) at(below, above, y int64) float64 {
+	u := y - above
+	if below < above {
+		u = -u
+	}
+	return t.mass[max(below-above, above-below)][u+t.size]
+}
+
+type gradualRow struct {
+	Low    string            `json:"eps_lo"`
+	High   string            `json:"eps_hi"`
+	Z      int64             `json:"z"`
+	Y      int64             `json:"y_lo"`
+	Wrong  []string          `json:"wrong_probability_lo_by_distance"`
+	Extra  map[string]string `json:"extra_pmf"`
+	Raised map[string]string `json:"y_hi_pmf_given"`
+}
+
+func gradualRows(t *testing.T) []gradualRow {
+	t.Helper()
+	data, err := os.ReadFile("../testdata/vectors/gradual_geometric.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct{ Rows []gradualRow }
+	if err := json.Unmarshal(data, &file); err != nil || len(file.Rows) < 10 {
+		t.Fatalf("%d rows, %v", len(file.Rows), err)
+	}
+	return file.Rows
+}
+
+func number(t *testing.T, text string) float64 {
+	t.Helper()
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+func integer(t *testing.T, text string) int64 {
+	t.Helper()
+	x, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// TestScoresAgreeWithTheReferenceNumbers compares the laws with numbers made by another program
+// (testdata/README.md): the first score, the one raised from it, and the step down.
+func TestScoresAgreeWithTheReferenceNumbers(t *testing.T) {
+	near := func(got, want float64) bool {
+		return math.Abs(got-want) <= 1e-15*max(1, want) && math.Abs(got-want) <= 1e-12*want
+	}
+	for _, row := range gradualRows(t) {
+		low, high := epsilonOf(t, row.Low).Nano(), epsilonOf(t, row.High).Nano()
+		first := scoreLaw{at: low}
+		for d, text := range row.Wrong {
+			z := int64(d)
+			if got, want := first.atMost(z, z, -1), number(t, text); !near(got, want) {
+				t.Errorf("ε=%s: wrong at distance %d with probability %v, want %v", row.Low, d, got, want)
+			}
+		}
+		raise := scoreLaw{below: low, at: high}
+		for score, text := range row.Raised {
+			y := integer(t, score)
+			got := raise.cumulative(row.Y, row.Z, y).Sub(raise.cumulative(row.Y, row.Z, y-1)).Float64()
+			if want := number(t, text); !near(got, want) {
+				t.Errorf("from %s, y=%d to %s at z=%d: y=%d with probability %v, want %v", row.Low, row.Y, row.High, row.Z, y, got, want)
+			}
+		}
+		down := scoreLaw{at: low, above: high}
+		for size, text := range row.Extra {
+			k := integer(t, size)
+			got := down.cumulative(0, 0, k).Sub(down.cumulative(0, 0, k-1)).Float64()
+			if want := number(t, text); !near(got, want) {
+				t.Errorf("from %s down to %s: a step of %d with probability %v, want %v", row.High, row.Low, k, got, want)
+			}
+		}
+	}
+}
+
+// chain has the laws of the scores at three ε, in all the orders in which they can be drawn.
+type chain struct {
+	epsilon                           [3]privacy.Epsilon
+	first, second, third              scoreTable // the first score there is
+	raise12, raise13, raise23         scoreTable // by their levels, from below
+	below12, below13, below23, insert scoreTable // without the position
+}
+
+func newChain(t *testing.T, size int64, levels ...string) chain {
+	c := chain{}
+	var nano [3]int64
+	for i, text := range levels {
+		c.epsilon[i] = epsilonOf(t, text)
+		nano[i] = c.epsilon[i].Nano()
+	}
+	c.first, c.second = newScoreTable(scoreLaw{at: nano[0]}, 0, size), newScoreTable(scoreLaw{at: nano[1]}, 0, size)
+	c.third = newScoreTable(scoreLaw{at: nano[2]}, 0, size)
+	c.raise12 = newScoreTable(scoreLaw{below: nano[0], at: nano[1]}, size, size)
+	c.raise13 = newScoreTable(scoreLaw{below: nano[0], at: nano[2]}, size, size)
+	c.raise23 = newScoreTable(scoreLaw{below: nano[1], at: nano[2]}, size, size)
+	c.below12 = newScoreTable(scoreLaw{at: nano[0], above: nano[1]}, 0, size)
+	c.below13 = newScoreTable(scoreLaw{at: nano[0], above: nano[2]}, 0, size)
+	c.below23 = newScoreTable(scoreLaw{at: nano[1], above: nano[2]}, 0, size)
+	c.insert = newScoreTable(scoreLaw{below: nano[0], at: nano[1], above: nano[2]}, size, size)
+	return c
+}
+
+// joints returns the probability of three scores at position z, in the orders: raised twice; raised over the
+// middle one, which is then inserted; the highest, then degraded to the lowest, then inserted; degraded twice;
+// the middle one, raised, then degraded; the middle one, degraded, then raised.
+func (c chain) joints(z int64, y [3]int64) []float64 {
+	return []float64{
+		c.first.at(z, z, y[0]) * c.raise12.at(y[0], z, y[1]) * c.raise23.at(y[1], z, y[2]),
+		c.first.at(z, z, y[0]) * c.raise13.at(y[0], z, y[2]) * c.insert.at(y[0], y[2], y[1]),
+		c.third.at(z, z, y[2]) * c.below13.at(y[2], y[2], y[0]) * c.insert.at(y[0], y[2], y[1]),
+		c.third.at(z, z, y[2]) * c.below23.at(y[2], y[2], y[1]) * c.below12.at(y[1], y[1], y[0]),
+		c.second.at(z, z, y[1]) * c.raise23.at(y[1], z, y[2]) * c.below12.at(y[1], y[1], y[0]),
+		c.second.at(z, z, y[1]) * c.below12.at(y[1], y[1], y[0]) * c.raise23.at(y[1], z, y[2]),
+	}
+}
+
+// TestScoresHaveOneLawAndOnePrice enumerates three scores on a piece of the lattice, for all positions near the
+// boundary. In whatever order they are drawn they have the same joint law. Its ratio for two neighbours is
+// that of the highest score alone, so at most e^ε of the highest, which it reaches.
+func TestScoresHaveOneLawAndOnePrice(t *testing.T) {
+	const size, near = 16, 5
+	for _, levels := range [][]string{{"0.9", "1.1", "1.6"}, {"0.02", "0.5", "0.500000001"}, {"0.3", "2.5", "6"}} {
+		c := newChain(t, size, levels...)
+		limit, most := math.Exp(c.epsilon[2].Float64()), 0.0
+		for z := int64(-3); z <= 2; z++ {
+			eachScores(near, func(y [3]int64) {
+				joints := c.joints(z, y)
+				for i, got := range joints {
+					if want := joints[0]; !(math.Abs(got-want) <= 1e-11*want) || want == 0 {
+						t.Fatalf("%v at z=%d: scores %v have the probability %v in order %d, %v in order 0", levels, z, y, got, i, want)
+					}
+				}
+				ratio := c.joints(z+1, y)[0] / joints[0]
+				alone := c.third.at(z+1, z+1, y[2]) / c.third.at(z, z, y[2])
+				if math.Abs(ratio-alone) > 1e-11*alone {
+					t.Fatalf("%v: the ratio of scores %v at %d and %d is %v, that of the highest alone %v", levels, y, z+1, z, ratio, alone)
+				}
+				most = max(most, ratio, 1/ratio)
+			})
+		}
+		if math.Abs(most-limit) > 1e-10*limit {
+			t.Errorf("%v: the largest ratio is %v, want e^ε = %v", levels, most, limit)
+		}
+	}
+}
+
+func eachScores(size int64, visit func(y [3]int64)) {
+	for a := -size; a <= size; a++ {
+		for b := -size; b <= size; b++ {
+			for c := -size; c <= size; c++ {
+				visit([3]int64{a, b, c})
+			}
+		}
+	}
+}
+
+// TestRaisedAnswersAreOptimal sums over the first score, up to a size; beyond, the probability is at most
+// 2α^(size−|z|+1)/(1+α), and less than 10⁻¹⁴. The answers of a first score, of a raised one, of one below it
+// and of one inserted are all wrong with the probability of the balanced optimum.
+func TestRaisedAnswersAreOptimal(t *testing.T) {
+	const size = 44
+	low, mid, high := epsilonOf(t, "0.9"), epsilonOf(t, "1.3"), epsilonOf(t, "1.7")
+	first := newScoreTable(scoreLaw{at: low.Nano()}, 0, size)
+	top := newScoreTable(scoreLaw{at: high.Nano()}, 0, size)
+	raise := scoreLaw{below: low.Nano(), at: high.Nano()}
+	raised := newScoreTable(raise, size, size)
+	for d := range 4 {
+		for _, z := range []int64{int64(d), -int64(d) - 1} {
+			wrong := func(l scoreLaw, below, above int64) float64 {
+				no := l.atMost(below, above, -1)
+				if z < 0 {
+					return 1 - no
+				}
+				return no
+			}
+			var twice, under, between, left float64
+			left = 1
+			for y := -size + int64(d) + 1; y < size-int64(d); y++ {
+				p := first.at(z, z, y)
+				left -= p
+				twice += p * wrong(raise, y, z)
+				under += top.at(z, z, y) * wrong(scoreLaw{at: low.Nano(), above: high.Nano()}, y, y)
+			}
+			for y1 := int64(-18); y1 <= 18; y1++ {
+				for y3 := int64(-18); y3 <= 18; y3++ {
+					p := first.at(z, z, y1) * raised.at(y1, z, y3)
+					if p > 1e-13 { // the rest is less than 1369·10⁻¹³, and beyond 18 less than 2·10⁻⁵
+						between += p * wrong(scoreLaw{below: low.Nano(), at: mid.Nano(), above: high.Nano()}, y1, y3)
+					}
+				}
+			}
+			alpha := math.Exp(-low.Float64())
+			if tail := 2 * math.Pow(alpha, size-2*float64(d)-1) / (1 + alpha); left > tail+1e-14 {
+				t.Fatalf("z=%d: %v is left beyond the truncation, want at most %v", z, left, tail)
+			}
+			for _, c := range []struct {
+				name      string
+				got       float64
+				epsilon   privacy.Epsilon
+				tolerance float64
+			}{
+				{"first", wrong(scoreLaw{at: low.Nano()}, z, z), low, 1e-15},
+				{"raised", twice, high, left + 1e-14},
+				{"below", under, low, left + 1e-14},
+				{"between", between, mid, 2e-5},
+			} {
+				want, err := graph.Privacy{Epsilon: c.epsilon.Float64()}.Balanced(d)
+				if err != nil || math.Abs(c.got-want) > c.tolerance {
+					t.Errorf("z=%d: a score that is %s is wrong with probability %v, want %v ± %v, %v", z, c.name, c.got, want, c.tolerance, err)
+				}
+			}
+		}
+	}
+}
+
+// A first score's answer has the law of Draw, exactly, at every ε and distance.
+func TestScoresAnswerAsDrawDoes(t *testing.T) {
+	for _, text := range []string{"0.000000001", "0.01", "1", "30", "1000"} {
+		epsilon := epsilonOf(t, text)
+		for _, d := range []int64{0, 1, 5, 1000, 1 << 31} {
+			right := exact.Int(1).Sub(scoreLaw{at: epsilon.Nano()}.cumulative(d, d, -1))
+			l := answerLaw{nano: epsilon.Nano(), outputs: 2, growth: growthSteps(epsilon, 2)}
+			l.distance = min(uint64(d), l.farthest())
+			want := l.cumulative(enumerated)[0]
+			if right.Below(want) || want.Below(right) || math.Abs(right.Float64()-want.Float64()) > 1e-15 {
+				t.Errorf("ε=%s, d=%d: right with probability %v, that of Draw is %v", text, d, right.Float64(), want.Float64())
+			}
+		}
+	}
+}
+
+// placeOf returns a place with the position z.
+func placeOf(z int64) Place {
+	if z >= 0 {
+		return Place{Order: []int{1, 0}, Distance: z}
+	}
+	return Place{Order: []int{0, 1}, Distance: -z - 1}
+}
+
+// drawn counts scores around a center, those farther off than a width together at the ends.
+func drawn(n int, center, width int64, draw func() int64) []float64 {
+	counts := make([]float64, 2*width+1)
+	for range n {
+		counts[min(max(draw()-center, -width), width)+width]++
+	}
+	return counts
+}
+
+// unlikely tells of a count that is farther from its expectation than t, where
+// 2·exp(−t²/(2(np(1−p) + t/3))) = 10⁻¹² (Bernstein). Of at most 100 counts one is so with a probability of 10⁻¹⁰.
+func unlikely(counts []float64, p func(i int) float64) string {
+	n := 0.0
+	for _, c := range counts {
+		n += c
+	}
+	x := math.Log(2e12)
+	for i, c := range counts {
+		p := p(i)
+		if bound := x/3 + math.Sqrt(x*x/9+2*x*n*p*(1-p)); math.Abs(c-n*p) > bound {
+			return fmt.Sprintf("%d came %v times of %v, with probability %v: more than %.1f off", i, c, n, p, bound)
+		}
+	}
+	return ""
+}
+
+// TestScoresFollowTheirLaws draws with the bits of the operating system: at small, middle and large ε, near the
+// boundary and 2⁴⁰ away from it, with the last score near the position and far from it. A false alarm has a
+// probability below 10⁻⁹ for the whole test. The laws are those of the code, which other tests compare; the
+// counts of first scores refute four times the ε.
+func TestScoresFollowTheirLaws(t *testing.T) {
+	const far = 1 << 40
+	for _, c := range []struct {
+		low, high string // low is "" for a first score
+		y, z      int64
+		width     int64
+		draws     int
+	}{
+		{"", "1", 0, 2, 10, 500},
+		{"", "0.05", 0, -3, 12, 400},
+		{"0.2", "0.3", -4, 3, 25, 400},
+		{"5", "6", 0, 2, 4, 400},
+		{"0.4", "1.5", far - 3, far, 10, 300},
+		{"0.4", "0.9", 5, -far, 10, 300},
+	} {
+		var last Score
+		if c.low != "" {
+			last = Score{epsilonOf(t, c.low), c.y}
+		}
+		s, to := NewSampler(), epsilonOf(t, c.high)
+		counts := drawn(c.draws, c.z, c.width, func() int64 {
+			score, err := s.Raise(last, to, placeOf(c.z))
+			if err != nil || score.Epsilon != to {
+				t.Fatal(score.Epsilon, err)
+			}
+			return score.Value
+		})
+		law := func(nano int64) func(i int) float64 {
+			l := scoreLaw{below: last.Epsilon.Nano(), at: nano}
+			below := c.y
+			if c.low == "" {
+				below = c.z
+			}
+			return func(i int) float64 {
+				at, from := 1.0, 0.0
+				if y := c.z + int64(i) - c.width; int64(i) < 2*c.width {
+					at = l.atMost(below, c.z, y)
+				}
+				if y := c.z + int64(i) - c.width; i > 0 {
+					from = l.atMost(below, c.z, y-1)
+				}
+				return at - from
+			}
+		}
+		if v := unlikely(counts, law(to.Nano())); v != "" {
+			t.Errorf("%+v: %s", c, v)
+		}
+		if c.low == "" && unlikely(counts, law(4*to.Nano())) == "" {
+			t.Errorf("%+v: the test does not notice four times the ε", c)
+		}
+	}
+}
+
+// TestScoresBetweenFollowTheirLaws does the same for scores without a position.
+func TestScoresBetweenFollowTheirLaws(t *testing.T) {
+	above, at := Score{epsilonOf(t, "1.4"), 3}, epsilonOf(t, "0.8")
+	for _, below := range []Score{{}, {epsilonOf(t, "0.3"), -2}, {epsilonOf(t, "0.79"), 3}} {
+		s := NewSampler()
+		counts := drawn(400, 0, 9, func() int64 {
+			score, err := s.Between(below, above, at)
+			if err != nil || score.Epsilon != at {
+				t.Fatal(score, err)
+			}
+			return score.Value
+		})
+		l := scoreLaw{below: below.Epsilon.Nano(), at: at.Nano(), above: above.Epsilon.Nano()}
+		from := below.Value
+		if below.Epsilon.IsZero() {
+			from = above.Value
+		}
+		if v := unlikely(counts, func(i int) float64 {
+			up, down := 1.0, 0.0
+			if i < 18 {
+				up = l.atMost(from, above.Value, int64(i-9))
+			}
+			if i > 0 {
+				down = l.atMost(from, above.Value, int64(i-10))
+			}
+			return up - down
+		}); v != "" {
+			t.Errorf("%v: %s", below, v)
+		}
+	}
+}
+
+// TestScoresAtTheEnds takes the smallest and largest ε, positions and scores: each draw ends, and lands where
+// the law has nearly all of its probability.
+func TestScoresAtTheEnds(t *testing.T) {
+	const bound = MaxScore
+	tiny, nano, huge, full := epsilonOf(t, "0.000000001"), epsilonOf(t, "0.000000002"), epsilonOf(t, "999.999999999"), epsilonOf(t, "1000")
+	s := NewSampler()
+	for _, z := range []int64{0, -1, 1 << 40, -1 << 40, 1 << 62, -1 << 62, math.MaxInt64, math.MinInt64} {
+		want := min(max(z, -farthestPosition), farthestPosition)
+		for _, c := range []struct {
+			last   Score
+			to     privacy.Epsilon
+			within int64
+		}{
+			{Score{}, tiny, 1e12}, {Score{}, full, 0}, {Score{tiny, -bound}, nano, 2 * bound}, {Score{tiny, bound}, full, 0},
+			{Score{huge, bound}, full, 2 * bound}, {Score{huge, want}, full, 0}, {Score{tiny, 0}, huge, 0},
+		} {
+			score, err := s.Raise(c.last, c.to, placeOf(z))
+			if err != nil {
+				t.Fatalf("z=%d from %v to %v: %v", z, c.last, c.to, err)
+			}
+			if c.within < bound && (score.Value < want-c.within || score.Value > want+c.within) {
+				t.Errorf("z=%d from %v to %v: %d", z, c.last, c.to, score.Value)
+			}
+			if score.Value >= 0 != (score.Output() == AnswerYes) {
+				t.Errorf("score %d answers %d", score.Value, score.Output())
+			}
+		}
+	}
+	for _, c := range []struct{ below, above int64 }{{-bound, bound}, {bound, -bound}, {bound, bound}, {0, 1}} {
+		for _, at := range []privacy.Epsilon{nano, epsilonOf(t, "1"), huge} {
+			if _, err := s.Between(Score{tiny, c.below}, Score{full, c.above}, at); err != nil {
+				t.Errorf("between %v: %v", c, err)
+			}
+		}
+	}
+}
+
+// TestDecayEnclosesItsPowers compares with exponentials up to e^1000, also beyond the powers that can be told from 0: there,
+// as everywhere, the true one must be inside.
+func TestDecayEnclosesItsPowers(t *testing.T) {
+	for _, nano := range []int64{1, 1_000_000, 700_000_000, 10_000_000_000} {
+		for _, prec := range []uint{64, 192, 400} {
+			d := newDecay(exact.Exp(nano, prec), nano, prec)
+			for _, n := range []uint64{0, 1, 2, 3, 77, d.most - 1, d.most, d.most + 1, 2 * d.most} {
+				exponent := n * uint64(nano)
+				if exponent > privacy.MaxEpsilonNano {
+					continue
+				}
+				got, want := d.pow(n), exact.Int(1).Quo(exact.Exp(int64(exponent), 2000))
+				low, high := got.Bounds()
+				least, most := want.Bounds()
+				if low.Cmp(most) > 0 || high.Cmp(least) < 0 {
+					t.Errorf("e^−(%d·%d·10⁻⁹) is not in [%v, %v]", n, nano, low, high)
+				}
+				if n > d.most != (low.Sign() == 0) {
+					t.Errorf("power %d of %d at precision %d: [%v, %v]", n, nano, prec, low, high)
+				}
+			}
+		}
+	}
+}
+
+// A score of bits that are all 0 lies low, of bits that are all 1 high, and the ends of the answer are these.
+func TestScoresOfGivenBits(t *testing.T) {
+	for _, c := range []struct {
+		bits byte
+		low  bool
+	}{{0x01, true}, {0xfe, false}} {
+		score, err := replayed(c.bits).Raise(Score{}, epsilonOf(t, "1"), placeOf(0))
+		if err != nil || score.Value < 0 != c.low || score.Output() != AnswerYes && !c.low {
+			t.Errorf("bits %#x: %v, %v", c.bits, score, err)
+		}
+	}
+	// U = 0.5 + a little is the middle of a symmetric law.
+	if score, err := replayed(0x80).Raise(Score{}, epsilonOf(t, "1"), placeOf(-7)); err != nil || score.Value != -7 {
+		t.Errorf("U = 1/2: %v, %v", score, err)
+	}
+	for value, want := range map[int64]int{0: AnswerYes, -1: AnswerNo, math.MinInt64: AnswerNo, math.MaxInt64: AnswerYes} {
+		if got := (Score{Value: value}).Output(); got != want {
+			t.Errorf("score %d answers %d", value, got)
+		}
+	}
+}
+
+func TestScoresRefuse(t *testing.T) {
+	one, two, three := epsilonOf(t, "1"), epsilonOf(t, "2"), epsilonOf(t, "3")
+	s, at := NewSampler(), placeOf(4)
+	raise := func(last Score, to privacy.Epsilon, at Place) error { _, err := s.Raise(last, to, at); return err }
+	between := func(below, above Score, at privacy.Epsilon) error { _, err := s.Between(below, above, at); return err }
+	const beyond = MaxScore + 1
+	for name, err := range map[string]error{
+		"ε = 0":                raise(Score{}, privacy.Epsilon{}, at),
+		"not above":            raise(Score{two, 1}, two, at),
+		"below":                raise(Score{two, 1}, one, at),
+		"last too large":       raise(Score{one, beyond}, two, at),
+		"last too small":       raise(Score{one, math.MinInt64}, two, at),
+		"no order":             raise(Score{}, one, Place{}),
+		"one output":           raise(Score{}, one, Place{Order: []int{0}}),
+		"negative distance":    raise(Score{}, one, Place{Order: []int{1, 0}, Distance: -2}),
+		"three outputs":        raise(Score{}, one, Place{Order: []int{1, 0, 2}}),
+		"no boundary":          raise(Score{}, one, Place{Order: []int{1, 0}, Distance: Unreachable}),
+		"between: not above":   between(Score{two, 1}, Score{three, 1}, two),
+		"between: not below":   between(Score{two, 1}, Score{three, 1}, three),
+		"between: ε = 0":       between(Score{}, Score{three, 1}, privacy.Epsilon{}),
+		"between: no score":    between(Score{}, Score{}, one),
+		"between: above large": between(Score{one, 1}, Score{three, math.MaxInt64}, two),
+		"between: below small": between(Score{one, math.MinInt64}, Score{three, 1}, two),
+	} {
+		if !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+		var reason *ScoreError
+		wants := name == "three outputs" || name == "no boundary"
+		if errors.As(err, &reason) != wants {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err != nil && strings.ContainsAny(err.Error(), "79") { // digits of the extreme values, and of no bound
+			t.Errorf("%s tells a value: %v", name, err)
+		}
+	}
+	if err := raise(Score{}, one, Place{Order: []int{2, 1, 0}}); !strings.Contains(err.Error(), "3 outputs") {
+		t.Errorf("the reason is missing: %v", err)
+	}
+	if err := raise(Score{}, one, Place{Order: []int{1, 0}, Distance: Unreachable}); !strings.Contains(err.Error(), "boundary") {
+		t.Errorf("the reason is missing: %v", err)
+	}
+}
+
+// TestAnswersAloneAreNoDegradation is why a score must be kept. The balanced answers at e^ε = 2 and 4 near a
+// boundary are no degradation of each other: a degradation that is right on the boundary, where the odds of the
+// answers are the same on both sides, is wrong one step away.
+func TestAnswersAloneAreNoDegradation(t *testing.T) {
+	answers := func(growth int64, depth int) *finite.Matrix {
+		boundary := []*big.Rat{big.NewRat(growth, growth+1), big.NewRat(1, growth+1)}
+		m, err := finite.NewMatrix(lineLaws(big.NewRat(growth, 1), boundary, -depth, depth-1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	if _, err := finite.Degradation(answers(4, 1), answers(2, 1)); err != nil {
+		t.Errorf("on the boundary alone: %v", err)
+	}
+	for depth := 2; depth <= 4; depth++ {
+		var game *finite.NotDegradationError
+		if _, err := finite.Degradation(answers(4, depth), answers(2, depth)); !errors.As(err, &game) || game.Lower.Cmp(game.Higher) <= 0 {
+			t.Errorf("depth %d: %v", depth, err)
+		}
+	}
+}
