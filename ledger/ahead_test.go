@@ -137,7 +137,7 @@ func TestWhatWasDecidedAheadRespectsAClockThatHasGoneBack(t *testing.T) {
 	names := crowd(3 * partSize)
 	calendar, err := policy.Steps(policy.Step{At: epoch().Add(12 * time.Hour), Ceiling: eps(t, "1")})
 	must(t, err)
-	_, err = l.Enroll(t.Context(), EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Policy: calendar})
+	_, err = l.Enroll(t.Context(), EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Policy: calendar, Cap: boundless()})
 	must(t, err)
 	request := order(t, "raise", "1", names...)
 	request.Partial = true
@@ -165,7 +165,7 @@ func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
 			func(l *Ledger, h *hold) { l.holds.remove(h) },
 		},
 		"a clock that went back": {
-			EnrollRequest{Policy: calendar},
+			EnrollRequest{Policy: calendar, Cap: boundless()},
 			func(*Ledger, *hold) { now = epoch() },
 			func(*Ledger, *hold) { now = late },
 		},

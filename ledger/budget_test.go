@@ -114,7 +114,7 @@ func TestBoundsBindToTheNanoNat(t *testing.T) {
 	for _, bound := range []int64{1, 2, 999_999_999, 1_000_000_001, privacy.MaxEpsilonNano - 1, privacy.MaxEpsilonNano} {
 		for kind, request := range map[Reason]EnrollRequest{
 			ObjectCap:    {Cap: nano(t, bound)},
-			ChainCeiling: {Policy: policy.Fixed(nano(t, bound))},
+			ChainCeiling: {Policy: policy.Fixed(nano(t, bound)), Cap: boundless()},
 		} {
 			t.Run(fmt.Sprint(kind, bound), func(t *testing.T) { testBound(t, kind, request, bound) })
 		}
@@ -150,7 +150,7 @@ func TestSpendingOfManyChainsStopsAtTheLargestCap(t *testing.T) {
 	for i := range 3 {
 		name := fmt.Sprintf("question %d", i)
 		define(t, l, Question{Name: name, Values: []string{"yes", "no"}, Encoding: Direct})
-		if _, err := l.Enroll(t.Context(), EnrollRequest{Key: name, Question: name, Objects: []string{"ann"}}); err != nil {
+		if _, err := l.Enroll(t.Context(), EnrollRequest{Key: name, Question: name, Objects: []string{"ann"}, Cap: boundless()}); err != nil {
 			t.Fatal(err)
 		}
 		r := releaseOf(t, fmt.Sprint("r", i), "ann", []string{"999", "2", "1"}[i])
@@ -174,7 +174,7 @@ func TestSpendingOfManyChainsStopsAtTheLargestCap(t *testing.T) {
 func TestACeilingOfZeroAllowsNothing(t *testing.T) {
 	l := inMemory(t, Options{})
 	define(t, l, vote())
-	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Policy: policy.Fixed(privacy.Epsilon{})})
+	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Policy: policy.Fixed(privacy.Epsilon{}), Cap: boundless()})
 	must(t, err)
 	_, err = l.Release(t.Context(), ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: nano(t, 1), Truth: never(t)})
 	want := Refusal{Object: "ann", Reason: ChainCeiling, Asked: nano(t, 1), Cost: nano(t, 1), Helps: HelpsNothing}

@@ -124,7 +124,7 @@ func TestARefusedCallerInABatchAffectsNobodyElse(t *testing.T) {
 func TestAPolicyThatWasRolledBackIsForgotten(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
 	enrol := func(key, ceiling string) error {
-		_, err := l.Enroll(t.Context(), EnrollRequest{Key: key, Question: "vote", Objects: []string{"zoe"}, Policy: policy.Fixed(eps(t, ceiling))})
+		_, err := l.Enroll(t.Context(), EnrollRequest{Key: key, Question: "vote", Objects: []string{"zoe"}, Policy: policy.Fixed(eps(t, ceiling)), Cap: boundless()})
 		return err
 	}
 	commit := s.holdCommit(t)
@@ -428,7 +428,7 @@ func oneOfAll(t *testing.T, l *Ledger, kind, n int) (err error) {
 	case 2:
 		err = l.DefineQuestion(ctx, key, Question{Name: key, Values: []string{"a", "b"}, Encoding: Direct})
 	case 3:
-		_, err = l.Enroll(ctx, EnrollRequest{Key: key, Question: "vote", Objects: []string{key}})
+		_, err = l.Enroll(ctx, EnrollRequest{Key: key, Question: "vote", Objects: []string{key}, Cap: boundless()})
 	case 4:
 		_, err = l.Object(ctx, "person-00001")
 	case 5:

@@ -215,7 +215,7 @@ func everyCall(t *testing.T, l *Ledger) map[string]func() error {
 			return l.DefineQuestion(ctx, "d", Question{Name: "q", Values: []string{"a", "b"}, Encoding: Direct})
 		},
 		"Enroll": func() error {
-			_, err := l.Enroll(ctx, EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}})
+			_, err := l.Enroll(ctx, EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Cap: boundless()})
 			return err
 		},
 		"Answer": func() error {

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -14,9 +15,8 @@ type EnrollRequest struct {
 	Objects  []string // 1 to 256 bytes each, without control characters
 	// Policy is the ceiling of each object's chain. The zero value sets none: only the cap binds.
 	Policy policy.Policy
-	// Cap is the largest ε each object may spend over all its chains. 0 leaves the cap of an object
-	// that is known already, and gives a new one the largest ε there is, 1,000, which protects nobody:
-	// then let the policy be the bound.
+	// Cap is the largest ε each object may spend over all its chains. 0 leaves the cap of an object that
+	// is known already as it is; for a new one it is [ErrNoCap].
 	Cap      privacy.Epsilon
 	Progress Progress // optional
 }
@@ -32,7 +32,8 @@ type EnrollResult struct {
 // Enroll enrols objects in a question. Those enrolled already are left as they are; one that has
 // withdrawn takes part again, with everything it has spent. If an object is
 // known with another cap than the one given, or enrolled with another policy, nobody is enrolled and
-// the [*RefusedError] says who: budgets do not change in passing.
+// the [*RefusedError] says who: budgets do not change in passing. If it gives no cap and somebody is new to
+// the ledger, nobody is enrolled and the error is [ErrNoCap].
 func (l *Ledger) Enroll(ctx context.Context, r EnrollRequest) (EnrollResult, error) {
 	names, err := checkObjects(r.Objects)
 	if err != nil {
@@ -133,7 +134,13 @@ func (x *enrollment) plan(s *state, names []string, policyNumber uint32) (p part
 		if err != nil {
 			return p, err
 		}
-		limit := x.capOf(o, known)
+		limit := x.request.Cap
+		switch {
+		case limit.IsZero() && !known:
+			return p, fmt.Errorf("object %q: %w", name, ErrNoCap)
+		case limit.IsZero():
+			limit = o.cap
+		}
 		if known && o.cap != limit {
 			p.refused = append(p.refused, Refusal{Object: name, Reason: CapDiffers, Ceiling: o.cap, Spent: o.spent, Asked: limit, Helps: HelpsNothing})
 			continue
@@ -164,18 +171,6 @@ func (x *enrollment) plan(s *state, names []string, policyNumber uint32) (p part
 		p.changes = append(p.changes, &enrolled{name, x.question.number, policyNumber, noise, limit})
 	}
 	return p, nil
-}
-
-// capOf returns the cap that the request wants for an object.
-func (x *enrollment) capOf(o object, known bool) privacy.Epsilon {
-	switch {
-	case !x.request.Cap.IsZero():
-		return x.request.Cap
-	case known:
-		return o.cap
-	default:
-		return privacy.MaxEpsilon()
-	}
 }
 
 func (x *enrollment) samePolicy(s *state, c chain) (bool, error) {

@@ -20,6 +20,9 @@ var (
 	// ErrTruthSource says that the host's source of true values returned what cannot be right. It is an
 	// ErrInvalid that is not the request's fault. What the source itself returns as an error is passed on.
 	ErrTruthSource = fmt.Errorf("%w: source of true values", ErrInvalid)
+	// ErrNoCap says that an enrolment gives no cap, and that somebody in it is new to the ledger. It is an ErrInvalid.
+	// Whoever means to protect nobody says so, by [privacy.MaxEpsilon].
+	ErrNoCap = fmt.Errorf("%w: it is new to the ledger, and its enrolment gives no cap", ErrInvalid)
 	// ErrUnknown says that there is no such question, object, sale or reservation.
 	ErrUnknown = errors.New("unknown")
 	// ErrKeyConflict says that the idempotency key was used before, for another request.

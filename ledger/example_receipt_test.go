@@ -83,7 +83,7 @@ func sellWithReceipt(ctx context.Context, path, secret, public string) ([]byte, 
 		return nil, err
 	}
 	people := []string{"person-17", "person-18"}
-	if _, err := l.Enroll(ctx, ledger.EnrollRequest{Key: "setup-2", Question: "smoker", Objects: people, Policy: terms}); err != nil {
+	if _, err := l.Enroll(ctx, ledger.EnrollRequest{Key: "setup-2", Question: "smoker", Objects: people, Policy: terms, Cap: must("2")}); err != nil {
 		return nil, err
 	}
 	sale, err := l.Sell(ctx, ledger.SellRequest{

@@ -44,7 +44,7 @@ func trade(ctx context.Context, path string) error {
 		return err
 	}
 	people := []string{"person-17", "person-18"}
-	if _, err := l.Enroll(ctx, ledger.EnrollRequest{Key: "setup-2", Question: "smoker", Objects: people, Policy: terms}); err != nil {
+	if _, err := l.Enroll(ctx, ledger.EnrollRequest{Key: "setup-2", Question: "smoker", Objects: people, Policy: terms, Cap: must("2")}); err != nil {
 		return err
 	}
 	for i, buy := range []struct{ buyer, epsilon string }{{"acme", "0.5"}, {"acme", "1"}, {"zeta", "0.7"}} {

@@ -58,7 +58,7 @@ func embed(ctx context.Context, path string) error {
 		return err
 	}
 	_, err = l.Enroll(ctx, ledger.EnrollRequest{
-		Key: "setup-2", Question: "smoker", Objects: []string{"person-17"}, Policy: policy.Fixed(must("2")),
+		Key: "setup-2", Question: "smoker", Objects: []string{"person-17"}, Policy: policy.Fixed(must("2")), Cap: must("5"),
 	})
 	if err != nil {
 		return err

@@ -74,7 +74,7 @@ func tell(t *testing.T, s store.Store) {
 		func() { define(t, l, Question{Name: "Größe", Values: []string{"klein", "groß"}, Encoding: Direct}) },
 		func() { enroll(t, l, "vote", "2.5", "ann", "bob") },
 		func() {
-			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "policy", Question: "Größe", Objects: []string{"ann", "çid"}, Policy: policy.Fixed(eps(t, "0.000000001"))})
+			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "policy", Question: "Größe", Objects: []string{"ann", "çid"}, Policy: policy.Fixed(eps(t, "0.000000001")), Cap: eps(t, "2.5")})
 			must(t, err)
 		},
 		func() { release(t, l, releaseOf(t, "raise", "ann", "1")) },

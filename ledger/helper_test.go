@@ -505,3 +505,6 @@ func hiddenBytes(ev event) []byte {
 	ev.hidden(e)
 	return e.buf
 }
+
+// boundless is the cap of those whom only a policy bounds, or nothing.
+func boundless() privacy.Epsilon { return privacy.MaxEpsilon() }

@@ -44,7 +44,7 @@ func specimen(t testing.TB) []pair {
 	l := openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()})
 	l.sampler, l.queries = steadySampler(), medians()
 	voters(t, l, "2", "ann")
-	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Policy: policy.Fixed(eps(t, "1"))})
+	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Policy: policy.Fixed(eps(t, "1")), Cap: boundless()})
 	must(t, err)
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	release(t, l, releaseOf(t, "2", "bob", "0.5"))

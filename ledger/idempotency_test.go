@@ -174,7 +174,7 @@ func conflicts(t *testing.T, l *Ledger, used RaiseRequest) map[string]func() err
 		"partial":     raise(func(r *RaiseRequest) { r.Partial = true }),
 		"release":     func() error { _, err := l.Release(ctx, releaseOf(t, used.Key, "ann", "0.5")); return err },
 		"enroll": func() error {
-			_, err := l.Enroll(ctx, EnrollRequest{Key: used.Key, Question: "vote", Objects: []string{"ann", "bob"}})
+			_, err := l.Enroll(ctx, EnrollRequest{Key: used.Key, Question: "vote", Objects: []string{"ann", "bob"}, Cap: boundless()})
 			return err
 		},
 		"define": func() error { return l.DefineQuestion(ctx, used.Key, vote()) },

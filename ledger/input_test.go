@@ -25,7 +25,7 @@ func nameFields(t *testing.T, l *Ledger) map[string]func(name string) error {
 	ctx, n := t.Context(), 0
 	fresh := func() string { n++; return fmt.Sprint("key ", n) }
 	enroll := func(key, object string) error {
-		_, err := l.Enroll(ctx, EnrollRequest{Key: key, Question: "vote", Objects: []string{object}})
+		_, err := l.Enroll(ctx, EnrollRequest{Key: key, Question: "vote", Objects: []string{object}, Cap: boundless()})
 		return err
 	}
 	define := func(key, name, value string) error {

@@ -352,7 +352,7 @@ func (g *game) enrol(r EnrollRequest, under rule) {
 	want, refused := g.paper.enrol(r, under)
 	call := func(ctx context.Context, r EnrollRequest) (EnrollResult, error) { return g.ledger.Enroll(ctx, r) }
 	demand(g, r, call, want, refused,
-		func(r *EnrollRequest) { r.Cap = epsilonOf(r.Cap.Nano() + 1) },
+		func(r *EnrollRequest) { r.Cap = epsilonOf(7 + r.Cap.Nano()%7) },
 		func(r *EnrollRequest) { r.Objects = append([]string{"zoe"}, r.Objects...) },
 		func(r *EnrollRequest) { r.Policy = fixedRule(7).policy })
 }

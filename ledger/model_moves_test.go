@@ -151,7 +151,7 @@ func newMoves(seed uint64, moves int) []move {
 	p := &player{Rand: rand.New(rand.NewPCG(seed, 1))}
 	for range 2 {
 		p.rules = append(p.rules, p.IntN(len(rules())), firstMarket+p.IntN(len(rules())-firstMarket))
-		p.caps = append(p.caps, pick(p.Rand, 0, milli(300), milli(1000), milli(1300)+1))
+		p.caps = append(p.caps, pick(p.Rand, boundless().Nano(), milli(300), milli(1000), milli(1300)+1))
 	}
 	p.truth = pick(p.Rand, truthAsAtFirst, truthAsAtFirst, truthGiven)
 	p.noises = pick(p.Rand, []noiseUse{noNoise}, []noiseUse{"2025"}, []noiseUse{"2025", "2026"}, []noiseUse{"2025", "2026", "2026", pastNoise})
@@ -309,7 +309,7 @@ func (p *player) kinds() []moveKind {
 		{2, func() move { return moveForget{pick(p.Rand, append(people(), "new")...)} }},
 		{4, func() move { return moveReturn{p.question(), p.name()} }},
 		{5, func() move {
-			return moveEnroll{p.question(), p.names(), pick(p.Rand, p.rules...), pick(p.Rand, 0, 0, pick(p.Rand, p.caps...))}
+			return moveEnroll{p.question(), p.names(), pick(p.Rand, p.rules...), pick(p.Rand, 0, pick(p.Rand, p.caps...), pick(p.Rand, p.caps...))}
 		}},
 		{7, func() move {
 			return moveRaise{p.question(), p.namesOrAll(), p.epsilon(), p.yes(2), p.host()}

@@ -423,6 +423,8 @@ func (m *paper) enrol(r EnrollRequest, under rule) (out EnrollResult, err error)
 	for _, name := range names {
 		p, c := m.people[name], m.chain(r.Question, name)
 		switch {
+		case p == nil && r.Cap.IsZero():
+			return out, ErrNoCap
 		case p != nil && !r.Cap.IsZero() && r.Cap.Nano() != p.cap:
 			refusals = append(refusals, Refusal{Object: name, Reason: CapDiffers, Ceiling: epsilonOf(p.cap), Spent: epsilonOf(p.spent), Asked: r.Cap, Helps: HelpsNothing})
 		case c != nil && !c.rule.policy.Equal(r.Policy):
@@ -454,11 +456,7 @@ func (m *paper) enrol(r EnrollRequest, under rule) (out EnrollResult, err error)
 // begin enrols one object, or lets it come back with everything it has spent.
 func (m *paper) begin(q Question, r EnrollRequest, name string, under rule) {
 	if m.people[name] == nil {
-		limit := r.Cap.Nano()
-		if r.Cap.IsZero() {
-			limit = privacy.MaxEpsilonNano
-		}
-		m.people[name] = &person{cap: limit, chains: map[string]*paperChain{}}
+		m.people[name] = &person{cap: r.Cap.Nano(), chains: map[string]*paperChain{}}
 	}
 	c := m.chain(r.Question, name)
 	if c == nil {

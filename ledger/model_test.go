@@ -70,20 +70,20 @@ func TestGamesOfNote(t *testing.T) {
 	for name, moves := range map[string][]move{
 		// Each in the queue is served before the other, also when the clock has gone back.
 		"a queue and a clock": {
-			moveEnroll{"vote", []string{"ann"}, firstMarket + 9, 0}, wait(8 * time.Hour),
+			moveEnroll{"vote", []string{"ann"}, firstMarket + 9, boundless().Nano()}, wait(8 * time.Hour),
 			moveReserve{votes("acme", milli(300)), 24 * time.Hour, false, unquoted, anything},
 			moveReserve{votes("bolt", milli(500)), 24 * time.Hour, false, unquoted, anything},
 			wait(-3 * time.Hour), moveCommit{1, false, host{}}, moveCommit{0, false, host{}},
 		},
 		// What is reserved is sold after the market has closed.
 		"a late payment": {
-			moveEnroll{"vote", []string{"ann"}, firstMarket + 7, 0},
+			moveEnroll{"vote", []string{"ann"}, firstMarket + 7, boundless().Nano()},
 			moveReserve{votes("acme", milli(300)), 24 * time.Hour, false, unquoted, anything},
 			wait(2 * time.Hour), moveQuote{votes("acme", milli(300))}, moveCommit{0, false, host{}}, moveQuote{votes("acme", milli(300))},
 		},
 		// Of the shares that reserved orders will unlock, one can be relied on.
 		"an order that does not come": {
-			moveEnroll{"vote", []string{"ann"}, firstMarket + 8, 0},
+			moveEnroll{"vote", []string{"ann"}, firstMarket + 8, boundless().Nano()},
 			moveSell{votes("cryo", milli(100)), false, unquoted, anything, host{}},
 			moveReserve{votes("acme", milli(200)), time.Hour, false, unquoted, anything},
 			moveReserve{votes("bolt", milli(500)), time.Hour, false, unquoted, anything},
@@ -166,9 +166,9 @@ func TestGamesOfNote(t *testing.T) {
 		// Chains whose noise key is lost resell what they have released, and advance no further. Whoever comes back keeps the
 		// key, unless forgotten.
 		"a lost key": {
-			moveReopen{opening{Noise: "2025"}}, moveEnroll{"vote", []string{"ann", "bob"}, firstMarket + 9, 0},
+			moveReopen{opening{Noise: "2025"}}, moveEnroll{"vote", []string{"ann", "bob"}, firstMarket + 9, boundless().Nano()},
 			moveSell{votes("acme", milli(300)), false, unquoted, anything, host{}},
-			moveReopen{opening{Noise: "2026", Lost: "2025", Wrong: true}}, moveEnroll{"vote", []string{"cid"}, firstMarket + 9, 0},
+			moveReopen{opening{Noise: "2026", Lost: "2025", Wrong: true}}, moveEnroll{"vote", []string{"cid"}, firstMarket + 9, boundless().Nano()},
 			moveReserve{moveOrder{"bolt", "vote", nil, milli(500)}, time.Hour, true, freshQuote, exactly}, moveCommit{0, true, host{}},
 			moveSell{votes("bolt", milli(300)), false, freshQuote, exactly, host{}}, moveSell{votes("bolt", milli(100)), false, unquoted, anything, host{}},
 			wait(24 * time.Hour), moveAdvance{"", host{}}, moveWithdraw{"ann"}, moveForget{"bob"}, moveReturn{"vote", "ann"}, moveReturn{"vote", "bob"},
@@ -177,7 +177,7 @@ func TestGamesOfNote(t *testing.T) {
 		},
 		// Without the truth key nothing is drawn from the truth of who began with it.
 		"a truth key kept back": {
-			moveReopen{opening{Truth: truthGiven}}, moveEnroll{"vote", []string{"ann"}, firstMarket + 9, 0}, moveRelease{"vote", "ann", milli(300), host{}},
+			moveReopen{opening{Truth: truthGiven}}, moveEnroll{"vote", []string{"ann"}, firstMarket + 9, boundless().Nano()}, moveRelease{"vote", "ann", milli(300), host{}},
 			moveReopen{opening{Truth: truthKept, Wrong: true}}, moveEnroll{"vote", []string{"bob"}, 0, 0}, moveRelease{"vote", "bob", milli(100), host{}},
 			moveSell{votes("acme", milli(500)), false, unquoted, anything, host{}}, moveSell{votes("acme", milli(100)), false, unquoted, anything, host{}},
 			wait(24 * time.Hour), moveAdvance{"", host{}}, moveAnswer{"vote", "majority:yes", nil, milli(100), true, host{}},
@@ -219,7 +219,7 @@ func TestWhatWasLostComesAgain(t *testing.T) {
 		moveRelease{"vote", "ann", milli(300), host{}}, moveSell{moveOrder{"acme", "vote", []string{"ann", "bob"}, milli(500)}, false, freshQuote, exactly, host{}},
 		moveRelease{"smoker", "bob", milli(100), host{}}, moveSell{moveOrder{"bolt", "vote", nil, milli(100)}, true, unquoted, anything, host{}},
 	}
-	moves := []move{moveReopen{keyed}, moveEnroll{"vote", people(), firstMarket, 0}, moveEnroll{"smoker", people(), 0, 0}, moveCopy{}}
+	moves := []move{moveReopen{keyed}, moveEnroll{"vote", people(), firstMarket, boundless().Nano()}, moveEnroll{"smoker", people(), 0, 0}, moveCopy{}}
 	moves = append(append(moves, lost...), moveRestore{0, keyed, true})
 	slices.Reverse(lost)
 	moves = append(moves, lost...)

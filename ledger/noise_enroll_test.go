@@ -18,7 +18,7 @@ func TestNobodyBeginsWithoutAKeyByMistake(t *testing.T) {
 	closed(t, l)
 
 	l = open(t, path, Options{})
-	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "bob", Question: "vote", Objects: []string{"ann", "bob"}})
+	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "bob", Question: "vote", Objects: []string{"ann", "bob"}, Cap: eps(t, "4")})
 	if !errors.Is(err, ErrNoiseKey) {
 		t.Errorf("somebody was enrolled without a key: %v", err)
 	}

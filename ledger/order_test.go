@@ -540,7 +540,7 @@ func TestWhomARequestIsForMustBeClear(t *testing.T) {
 	}
 	enrol := func(objects ...string) func() error {
 		return func() error {
-			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "k", Question: "vote", Objects: objects})
+			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "k", Question: "vote", Objects: objects, Cap: boundless()})
 			return err
 		}
 	}
@@ -584,7 +584,7 @@ func TestAnEndedContextStopsEveryCall(t *testing.T) {
 	unchanged(t, l.store, func() {
 		_, err := l.Release(ctx, releaseOf(t, "k", "ann", "0.5"))
 		wantErr(t, err, context.Canceled)
-		_, err = l.Enroll(ctx, EnrollRequest{Key: "k", Question: "vote", Objects: []string{"bob"}})
+		_, err = l.Enroll(ctx, EnrollRequest{Key: "k", Question: "vote", Objects: []string{"bob"}, Cap: boundless()})
 		wantErr(t, err, context.Canceled)
 		wantErr(t, l.DefineQuestion(ctx, "k", smoker()), context.Canceled)
 		_, err = l.Object(ctx, "ann")

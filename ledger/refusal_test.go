@@ -59,7 +59,7 @@ func refusing(t *testing.T) *Ledger {
 	l := inMemory(t, Options{Now: epoch})
 	define(t, l, vote())
 	define(t, l, Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: Direct})
-	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "limited", Question: "vote", Objects: []string{"limited"}, Policy: policy.Fixed(eps(t, "2"))})
+	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "limited", Question: "vote", Objects: []string{"limited"}, Policy: policy.Fixed(eps(t, "2")), Cap: boundless()})
 	must(t, err)
 	enroll(t, l, "vote", "3", "capped")
 	enroll(t, l, "smoker", "3", "capped")
@@ -162,7 +162,7 @@ func TestUnknownAndInvalidAreNotRefusals(t *testing.T) {
 	}{
 		"unknown question": {func() error { _, err := l.Release(t.Context(), unknown); return err }, ErrUnknown},
 		"enroll unknown": {func() error {
-			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "k", Question: "who knows", Objects: []string{"fresh"}})
+			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "k", Question: "who knows", Objects: []string{"fresh"}, Cap: boundless()})
 			return err
 		}, ErrUnknown},
 		"unknown object":    {func() error { _, err := l.Object(t.Context(), "stranger"); return err }, ErrUnknown},
@@ -422,5 +422,27 @@ func TestFewSalesAtATimeIfTheyRefusedMany(t *testing.T) {
 	}))
 	if want := [][]uint64{{1, 2}, {3}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// Whoever is new needs a cap: without one nobody is enrolled, and those who are known keep theirs.
+func TestWhoIsNewNeedsACap(t *testing.T) {
+	l := inMemory(t, Options{})
+	define(t, l, vote())
+	define(t, l, smoker())
+	enroll(t, l, "vote", "2", "bob")
+	r := EnrollRequest{Key: "e", Question: "smoker", Objects: []string{"ann", "bob"}}
+	_, err := l.Enroll(t.Context(), r)
+	if !errors.Is(err, ErrNoCap) || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), `"ann"`) {
+		t.Errorf("ann is new, and the error is %v", err)
+	}
+	if _, err := l.Object(t.Context(), "ann"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("ann was enrolled: %v", err)
+	}
+	r.Objects = []string{"bob"} // the key is still free
+	done, err := l.Enroll(t.Context(), r)
+	must(t, err)
+	if bob := objectOf(t, l, "bob"); done.Enrolled != 1 || bob.Cap != eps(t, "2") {
+		t.Errorf("%+v, with a cap of %s", done, bob.Cap)
 	}
 }

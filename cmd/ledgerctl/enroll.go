@@ -33,17 +33,18 @@ halving, noisy-sampling: see "ledgerctl advance"), unlocked by orders (unlock), 
 (market: see "ledgerctl quote"); min and sum combine policies. ε are strings, times RFC 3339, durations
 such as 720h, and money integers in minor units of the ledger's currency.
 
-Those enrolled already are left as they are; if one of them has another policy or cap, nobody is
-enrolled. Those who have withdrawn take part again.
+Whoever is new to the ledger needs a cap; without --cap, those known to it keep theirs. Those enrolled
+already are left as they are; if one of them has another policy or cap, nobody is enrolled. Those who have
+withdrawn take part again.
 
 With --value-column, people without a value are left out and counted. The values are not stored.`,
 		Example: `  ledgerctl enroll --question vote --objects people.csv --policy '{"kind":"fixed","ceiling":"2"}' --cap 3
 
   From 0.1 to 1 over a year, in steps of 0.1:
-  ledgerctl enroll --question vote --objects people.csv --policy '{"kind":"linear","from":"0.1","to":"1","start":"2027-01-01T00:00:00Z","end":"2028-01-01T00:00:00Z","stride":"0.1"}'
+  ledgerctl enroll --question vote --objects people.csv --policy '{"kind":"linear","from":"0.1","to":"1","start":"2027-01-01T00:00:00Z","end":"2028-01-01T00:00:00Z","stride":"0.1"}' --cap 3
 
   For sale up to ε=2, for 1.00 at ε=0.5 and 3.00 at ε=2 a person, and on the line between them:
-  ledgerctl enroll --question vote --objects people.csv --policy '{"kind":"market","max":"2","price":[["0.5",100],["2",300]]}'`,
+  ledgerctl enroll --question vote --objects people.csv --policy '{"kind":"market","max":"2","price":[["0.5",100],["2",300]]}' --cap 5`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.enroll(cmd, f) }),
@@ -53,7 +54,7 @@ With --value-column, people without a value are left out and counted. The values
 	flags.StringVar(&f.objects, "objects", "", "the CSV `FILE` with the people")
 	f.columns.flags(flags, "the `COLUMN` with the true value: rows where it is empty are skipped")
 	flags.StringVar(&f.policy, "policy", "", "the policy as `JSON`, or @FILE")
-	flags.TextVar(&f.cap, "cap", privacy.Epsilon{}, "the largest ε, `E`, of each person over all questions")
+	flags.TextVar(&f.cap, "cap", privacy.Epsilon{}, "the largest ε, `E`, of each person over all questions (required if anybody is new)")
 	flags.StringVar(&f.key, "key", "", "the idempotency `KEY` (default: a new one)")
 	marksFiles(flags, reads, byName, "objects")
 	marksFiles(flags, reads, behind, "policy")
@@ -68,9 +69,6 @@ func (a *app) enroll(cmd *cobra.Command, f *enrollFlags) error {
 	ceiling, err := a.policy(cmd, f)
 	if err != nil {
 		return err
-	}
-	if ceiling.IsZero() && f.cap.IsZero() {
-		a.warn("without --policy and --cap, nothing but ε=1000 bounds people who are new to the ledger: that protects nobody")
 	}
 	out := enrollResult{Question: f.question}
 	if out.Key, err = keyOr(cmd, f.key); err != nil {

@@ -154,6 +154,7 @@ func classes() []fault {
 		{"usage", exitUsage, "--signer FILE gives the signing key", ledger.ErrNoSigner},
 		{"no-responses", exitUsage, `"ledgerctl raise" makes responses; "ledgerctl show OBJECT" lists at which ε there are some`, ledger.ErrNoResponses},
 		{"unknown", exitUsage, `"ledgerctl question list" shows the questions; "ledgerctl enroll" adds people`, ledger.ErrUnknown},
+		{"no-cap", exitUsage, "--cap E is the largest ε of each person over all questions", ledger.ErrNoCap},
 		{"invalid", exitUsage, "", ledger.ErrInvalid},
 		{"invalid", exitUsage, "", policy.ErrInvalid},
 		{"invalid", exitUsage, "", rrchain.ErrInvalid},

@@ -302,7 +302,7 @@ func newLedger(t *testing.T, n int, policy string) (db, people string) {
 	}
 	mustInvoke(t, "--db", db, "init")
 	mustInvoke(t, "--db", db, "question", "add", "vote", "--values", "Y,N")
-	mustInvoke(t, "--db", db, "enroll", "--question", "vote", "--objects", people, "--policy", policy)
+	mustInvoke(t, "--db", db, "enroll", "--question", "vote", "--objects", people, "--policy", policy, "--cap", "1000")
 	return db, people
 }
 

@@ -47,7 +47,7 @@ func (h *host) enrol(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = h.ledger.Enroll(ctx, ledger.EnrollRequest{Key: "setup/people", Question: question, Objects: names, Policy: terms})
+	_, err = h.ledger.Enroll(ctx, ledger.EnrollRequest{Key: "setup/people", Question: question, Objects: names, Policy: terms, Cap: nats("2")})
 	return err
 }
 

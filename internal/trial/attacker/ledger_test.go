@@ -94,7 +94,7 @@ func newHouse(t testing.TB, k kind, truths []int) *house {
 	for i := range truths {
 		names = append(names, objectName(i))
 	}
-	_, err = h.ledger.Enroll(h.Context(), ledger.EnrollRequest{Key: "enroll", Question: question, Objects: names, Policy: terms})
+	_, err = h.ledger.Enroll(h.Context(), ledger.EnrollRequest{Key: "enroll", Question: question, Objects: names, Policy: terms, Cap: privacy.MaxEpsilon()})
 	must(t, err)
 	return h
 }

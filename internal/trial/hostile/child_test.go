@@ -225,7 +225,7 @@ func use(ctx context.Context, path string) (done int, err error) {
 	count(l.Quote(ctx, all))
 	count(l.Sell(ctx, ledger.SellRequest{Key: "use it all", Order: all, Partial: true, Truth: truths}))
 	count(nil, l.Forget(ctx, "use and forget", people(81, 82)[0]))
-	count(l.Enroll(ctx, ledger.EnrollRequest{Key: "use new", Question: vote, Objects: people(members, members+20)}))
+	count(l.Enroll(ctx, ledger.EnrollRequest{Key: "use new", Question: vote, Objects: people(members, members+20), Cap: tenths(90)}))
 	_ = l.Close() // says again what is wrong
 	return done, nil
 }

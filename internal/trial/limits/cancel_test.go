@@ -82,7 +82,7 @@ func errands(t testing.TB) []errand {
 			return none(l.DefineQuestion(ctx, key(n), ledger.Question{Name: key(n), Values: []string{"a", "b"}}))
 		}, true},
 		{"Enroll", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			return l.Enroll(ctx, ledger.EnrollRequest{Key: key(n), Question: "vote", Objects: []string{key(n)}, Policy: calendar})
+			return l.Enroll(ctx, ledger.EnrollRequest{Key: key(n), Question: "vote", Objects: []string{key(n)}, Policy: calendar, Cap: boundless()})
 		}, true},
 		{"Release", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
 			return l.Release(ctx, ledger.ReleaseRequest{Key: key(n), Question: "vote", Object: person(n)[0], Epsilon: tenths(5), Truth: truths})
@@ -117,7 +117,7 @@ func errands(t testing.TB) []errand {
 			return none(l.Cancel(ctx, key(n), r.Number))
 		}, true},
 		{"Advance", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			if _, err := l.Enroll(context.Background(), ledger.EnrollRequest{Key: "for " + key(n), Question: "vote", Objects: []string{key(n)}, Policy: calendar}); err != nil {
+			if _, err := l.Enroll(context.Background(), ledger.EnrollRequest{Key: "for " + key(n), Question: "vote", Objects: []string{key(n)}, Policy: calendar, Cap: boundless()}); err != nil {
 				return nil, err
 			}
 			return l.Advance(ctx, ledger.AdvanceRequest{Key: key(n), Truth: truths})
@@ -249,7 +249,7 @@ func TestACrowdsCallerMayGiveUp(t *testing.T) {
 		}
 		l, _ := market(t)
 		enroll := func(ctx context.Context) (any, error) {
-			return l.Enroll(ctx, ledger.EnrollRequest{Key: "enroll", Question: "vote", Objects: names, Policy: sale})
+			return l.Enroll(ctx, ledger.EnrollRequest{Key: "enroll", Question: "vote", Objects: names, Policy: sale, Cap: boundless()})
 		}
 		raise := func(ctx context.Context) (any, error) {
 			return l.Raise(ctx, ledger.RaiseRequest{Key: "raise", Question: "vote", All: true, Epsilon: tenths(5), Truth: truths})

@@ -161,7 +161,7 @@ func enrollSome(ctx context.Context, l *ledger.Ledger, n int) (ledger.EnrollResu
 	for i := range 50 {
 		names = append(names, object(n, i))
 	}
-	return l.Enroll(ctx, ledger.EnrollRequest{Key: fmt.Sprint("some ", n), Question: "vote", Objects: names})
+	return l.Enroll(ctx, ledger.EnrollRequest{Key: fmt.Sprint("some ", n), Question: "vote", Objects: names, Cap: boundless()})
 }
 
 // TestAFullDisk lets a ledger grow until its disk is full, behind both walls. The call that meets the end is told so, and the

@@ -64,7 +64,7 @@ func market(t testing.TB, objects ...string) (l *ledger.Ledger, path string) {
 	must(t, l.DefineQuestion(t.Context(), "vote", ledger.Question{Name: "vote", Values: []string{"yes", "no"}}))
 	sale, _ := offer(t)
 	if len(objects) > 0 {
-		_, err = l.Enroll(t.Context(), ledger.EnrollRequest{Key: "enroll", Question: "vote", Objects: objects, Policy: sale})
+		_, err = l.Enroll(t.Context(), ledger.EnrollRequest{Key: "enroll", Question: "vote", Objects: objects, Policy: sale, Cap: boundless()})
 		must(t, err)
 	}
 	return l, path
@@ -94,3 +94,6 @@ func allocated(do func()) uint64 {
 	runtime.ReadMemStats(&after)
 	return after.TotalAlloc - before.TotalAlloc
 }
+
+// boundless is the cap of those whom only a policy bounds, or nothing.
+func boundless() privacy.Epsilon { return privacy.MaxEpsilon() }

@@ -58,13 +58,13 @@ func fields(ctx context.Context) []field {
 			return l.DefineQuestion(ctx, "encoding", ledger.Question{Name: "fourth", Values: []string{"a", "b"}, Encoding: ledger.Encoding(s)})
 		}},
 		{"Enroll key", func(l *ledger.Ledger, s string) error {
-			return only(l.Enroll(ctx, ledger.EnrollRequest{Key: s, Question: "vote", Objects: []string{"bob"}}))
+			return only(l.Enroll(ctx, ledger.EnrollRequest{Key: s, Question: "vote", Objects: []string{"bob"}, Cap: boundless()}))
 		}},
 		{"Enroll question", func(l *ledger.Ledger, s string) error {
-			return only(l.Enroll(ctx, ledger.EnrollRequest{Key: "2", Question: s, Objects: []string{"bob"}}))
+			return only(l.Enroll(ctx, ledger.EnrollRequest{Key: "2", Question: s, Objects: []string{"bob"}, Cap: boundless()}))
 		}},
 		{"Enroll object", func(l *ledger.Ledger, s string) error {
-			return only(l.Enroll(ctx, ledger.EnrollRequest{Key: "3", Question: "vote", Objects: []string{s}}))
+			return only(l.Enroll(ctx, ledger.EnrollRequest{Key: "3", Question: "vote", Objects: []string{s}, Cap: boundless()}))
 		}},
 		{"Release key", func(l *ledger.Ledger, s string) error {
 			return only(l.Release(ctx, ledger.ReleaseRequest{Key: s, Question: "vote", Object: "ann", Epsilon: half, Truth: yes}))

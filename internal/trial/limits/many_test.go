@@ -74,7 +74,7 @@ func TestVeryManyObjectsInARequest(t *testing.T) {
 			return err
 		},
 		"Enroll": func() error {
-			_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "k", Question: "vote", Objects: append(names[:len(names):len(names)], names[0])})
+			_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "k", Question: "vote", Objects: append(names[:len(names):len(names)], names[0]), Cap: boundless()})
 			return err
 		},
 	} {
@@ -211,7 +211,7 @@ func chained(t *testing.T, n int) map[string]cost {
 		if i%2 == 0 {
 			p = calendar
 		}
-		_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: fmt.Sprint("chain ", i), Question: questionName(i), Objects: []string{"ann"}, Policy: p})
+		_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: fmt.Sprint("chain ", i), Question: questionName(i), Objects: []string{"ann"}, Policy: p, Cap: boundless()})
 		return err
 	})
 	costs := map[string]cost{}
