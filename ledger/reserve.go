@@ -145,8 +145,9 @@ type CommitRequest struct {
 	Reservation uint64 // its number
 	// Partial leaves out objects that cannot answer any more, because they have withdrawn, their noise key is lost or the host
 	// has no truth of them. Their price is refunded.
-	Partial bool
-	Truth   TruthFunc
+	Partial  bool
+	Truth    TruthFunc
+	Progress Progress // as of a [SellRequest]; optional
 }
 
 // Commit carries a reservation out, as [Ledger.Sell] does an order. For each object the price is the
@@ -168,7 +169,7 @@ func (l *Ledger) Commit(ctx context.Context, r CommitRequest) (Sale, error) {
 	e.flag(r.Partial)
 	x := &selling{
 		trade: &trade{ledger: l, reserved: r.Reservation},
-		key:   r.Key, limits: limits{partial: r.Partial}, truth: r.Truth, digest: e.sum(),
+		key:   r.Key, limits: limits{partial: r.Partial}, truth: r.Truth, digest: e.sum(), progress: r.Progress,
 	}
 	return x.run(ctx)
 }

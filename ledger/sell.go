@@ -21,6 +21,9 @@ type SellRequest struct {
 	MaxPrice *int64 // if set, the most to be paid in all, in minor units of the currency
 	// Truth is asked for the objects whose current level lies below ε.
 	Truth TruthFunc
+	// Progress, if set, is told how many objects are dealt with, of how many in all: each counts twice, once when it is
+	// looked at and drawn, and once when that is recorded.
+	Progress Progress
 }
 
 // Sale is an order carried out.
@@ -52,7 +55,7 @@ func (l *Ledger) Sell(ctx context.Context, r SellRequest) (Sale, error) {
 	if err != nil {
 		return Sale{}, err
 	}
-	x.digest, x.truth = request.sum(), r.Truth
+	x.digest, x.truth, x.progress = request.sum(), r.Truth, r.Progress
 	return x.run(ctx)
 }
 
@@ -88,6 +91,19 @@ type selling struct {
 	bound   []change       // what binds chains to their truths
 	rows    []rrchain.Bits // the responses, in unary encoding
 	sale    uint64         // its number
+
+	progress Progress // may be nil
+}
+
+// tell says how many objects are drawn for, or recorded after all are.
+func (x *selling) tell(recorded bool, done int) {
+	if x.progress == nil {
+		return
+	}
+	if recorded {
+		done += len(x.names)
+	}
+	x.progress(done, 2*len(x.names))
 }
 
 func (x *selling) run(ctx context.Context) (Sale, error) {
@@ -258,6 +274,7 @@ func (x *selling) reassess(ctx context.Context, s *state, at time.Time) (halted,
 		}
 	}
 	err = x.eachPart(s, x.fresh, func(from int, names []string) error {
+		defer x.tell(false, from+len(names))
 		return x.assessPart(s, from, names, at, func(o subject, one *line) {
 			if halted == nil && (x.partial || len(x.refused) == 0) {
 				halted = x.respond(ctx, s, o, one)
@@ -347,6 +364,7 @@ func (x *selling) recordSold(s *state) error {
 	page, changes := make([]sold, 0, room), make([]change, 0, room)
 	left := x.lines
 	return x.eachPart(s, x.fresh && len(x.bound) == 0, func(from int, names []string) error {
+		defer x.tell(true, from+len(names))
 		page, changes = page[:0], changes[:0]
 		for len(left) > 0 && int(left[0].at) < from+len(names) {
 			one := left[0]

@@ -316,10 +316,10 @@ func explain(err error) (failure, exitCode) {
 	case !errors.As(err, &request):
 	case errors.As(err, &done):
 		f.Details.Key, f.Details.Sale = request.key, done.sale
-		f.Details.Hint = fmt.Sprintf("the same command with --key %s gives the result again, and does nothing twice", request.key)
+		f.Details.Hint = fmt.Sprintf("the same command with --key %s gives the result again, and does nothing twice", quoted(request.key))
 	case class.code == exitUnexpected:
 		f.Details.Key = request.key
-		f.Details.Hint = fmt.Sprintf("the parts committed so far stay; the same command with --key %s goes on from there", request.key)
+		f.Details.Hint = fmt.Sprintf("the parts committed so far stay; the same command with --key %s goes on from there", quoted(request.key))
 	}
 	return f, class.code
 }

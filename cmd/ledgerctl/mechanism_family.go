@@ -47,7 +47,7 @@ func (f *familyFlags) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.values, "values", nil, "the `VALUES` of the question, separated by commas; one with a comma in double quotes; or @FILE, with one on each line")
 	flags.Var(&f.epsilons, "epsilon", "the ε, `E1,E2,...`, at which there are to be responses, rising")
-	flags.StringVar(&f.out, "out", "", "write the mechanism, as JSON, to a `FILE`; an existing one is replaced")
+	flags.StringVar(&f.out, "out", "", "write the mechanism, as JSON, to a `FILE`; an existing one is replaced; - is standard output")
 	// It fails only for a flag that was not defined.
 	_ = cmd.MarkFlagFilename("out", "json")
 	marksFiles(flags, writes, byName, "out")

@@ -48,7 +48,7 @@ was interrupted.
 	flags.StringArrayVar(&f.objects, "object", nil, "the `ID` of a person; may be repeated (default: all who are enrolled)")
 	flags.BoolVar(&f.partial, "partial", false, "leave out those who are refused")
 	flags.StringVar(&f.key, "key", "", "the idempotency `KEY` (default: a new one)")
-	flags.StringVar(&f.out, "out", "", "write the responses to a CSV `FILE` that only its owner can read; an existing one is replaced")
+	flags.StringVar(&f.out, "out", "", "write the responses to a CSV `FILE` that only its owner can read; an existing one is replaced; - is standard output")
 	marksFiles(flags, writes, byName, "out")
 	require(cmd, "question", "to")
 	return cmd

@@ -57,8 +57,8 @@ a sale made before is to be had by the same --key, or from "ledgerctl receipt ma
 	flags.Int64Var(&f.maxPrice, "max-price", 0, "the most to be paid in all, `N` minor units of the currency (default: no limit)")
 	flags.BoolVar(&f.partial, "partial", false, "leave out those who are refused")
 	flags.StringVar(&f.key, "key", "", "the idempotency `KEY` (default: a new one)")
-	flags.StringVar(&f.out, "out", "", "write the responses and prices to a CSV `FILE` that only its owner can read; an existing one is replaced")
-	flags.StringVar(&f.receipt, "receipt", "", "write the buyer's receipt, as JSON, to a `FILE` that only its owner can read; an existing one is replaced")
+	flags.StringVar(&f.out, "out", "", "write the responses and prices to a CSV `FILE` that only its owner can read; an existing one is replaced; - is standard output")
+	flags.StringVar(&f.receipt, "receipt", "", "write the buyer's receipt, as JSON, to a `FILE` that only its owner can read; an existing one is replaced; - is standard output")
 	marksFiles(flags, writes, byName, "out", "receipt")
 	f.signer.flag(cmd)
 	return cmd
@@ -77,7 +77,7 @@ func (a *app) sell(cmd *cobra.Command, f *sellFlags) error {
 	a.warnAhead()
 	err = work.open(a, func(l *ledger.Ledger) error {
 		request.Truth = f.source(a, l).ask
-		return withKey(request.Key, refusal(work.sell(cmd.Context(), l, request), f.partial))
+		return withKey(request.Key, refusal(work.sell(cmd.Context(), a, l, request), f.partial))
 	})
 	if err != nil {
 		return err
@@ -131,7 +131,10 @@ func (w *selling) open(a *app, use func(*ledger.Ledger) error) error {
 	return a.withSigner(writing, w.signer, use)
 }
 
-func (w *selling) sell(ctx context.Context, l *ledger.Ledger, request ledger.SellRequest) (err error) {
+func (w *selling) sell(ctx context.Context, a *app, l *ledger.Ledger, request ledger.SellRequest) (err error) {
+	shown, progress := a.progress("selling")
+	defer shown.clear()
+	request.Progress = progress
 	if w.sale, err = l.Sell(ctx, request); err != nil {
 		return atLevels(ctx, l, request.Question, request.Epsilon, err)
 	}

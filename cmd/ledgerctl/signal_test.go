@@ -129,7 +129,7 @@ func interrupt(t *testing.T, command []string, want string) {
 		}
 		time.Sleep(20 * time.Millisecond)
 		code := stopIt(t, cmd, signal)
-		if code != 1 || !strings.Contains(stderr.String(), "interrupted") || !strings.Contains(stderr.String(), "--key order 7") {
+		if code != 1 || !strings.Contains(stderr.String(), "interrupted") || !strings.Contains(stderr.String(), `--key "order 7"`) {
 			t.Errorf("%v: exit code %d, stderr %q", signal, code, stderr)
 		}
 		if err := pipe.Close(); err != nil {

@@ -1,0 +1,33 @@
+package ledger
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/store/storetest"
+)
+
+// A long sale says how far it is: everybody counts when they are drawn, and when that is recorded.
+func TestASaleTellsItsProgress(t *testing.T) {
+	store := &storetest.Memory{}
+	begin(t, store)
+	l := openMemory(t, store, Options{})
+	names := crowd(partSize + 7)
+	sellers(t, l, "10", "10", names...)
+	var done []int
+	r := purchase(t, "k", "acme", "1", names...)
+	r.Progress = func(n, total int) {
+		if done = append(done, n); total != 2*len(names) {
+			t.Errorf("%d in all, want %d", total, 2*len(names))
+		}
+	}
+	sell(t, l, r)
+	if want := []int{partSize, partSize + 7, 2*partSize + 7, 2*partSize + 14}; !slices.Equal(done, want) {
+		t.Errorf("told %d, want %d", done, want)
+	}
+	done = nil
+	sell(t, l, r)
+	if len(done) > 0 {
+		t.Errorf("a sale made before tells %d", done)
+	}
+}
