@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
 // EstimateRequest asks for the shares of a question's values.
@@ -31,7 +32,7 @@ type Estimate struct {
 	Levels   []LevelCount    `json:"levels"` // by rising ε
 }
 
-// ValueEstimate is the estimated share of one value; see [rrchain.Frequency].
+// ValueEstimate is the estimated share of one value; see [estimate.Frequency].
 type ValueEstimate struct {
 	Value    string  `json:"value"`
 	Estimate float64 `json:"estimate"`
@@ -50,7 +51,7 @@ type LevelCount struct {
 var ErrNoResponses = errors.New("no responses")
 
 // Estimate estimates the true shares of a question's values from the responses released so far, by
-// [rrchain.Estimate]. It costs nobody anything.
+// [estimate.Frequencies]. It costs nobody anything.
 //
 // The responses were counted as they were released, in the same transactions. So an estimate is that of a
 // single instant, between two transactions, and counts each object once; a large raise commits in parts,
@@ -97,18 +98,18 @@ func (l *Ledger) Estimate(ctx context.Context, r EstimateRequest) (Estimate, err
 }
 
 // estimate returns the shares of the question's values from counts of responses.
-func (q *question) estimate(confidence float64, levels []rrchain.UnaryCounts) ([]rrchain.Frequency, error) {
+func (q *question) estimate(confidence float64, levels []estimate.UnaryCounts) ([]estimate.Frequency, error) {
 	switch q.encoding {
 	case Unary:
-		return rrchain.EstimateUnary(confidence, levels...)
+		return estimate.UnaryFrequencies(confidence, levels...)
 	case Finite:
 		return q.mechanism.estimate(confidence, levels)
 	}
-	counts := make([]rrchain.Counts, len(levels))
+	counts := make([]estimate.Counts, len(levels))
 	for i, l := range levels {
-		counts[i] = rrchain.Counts{Epsilon: l.Epsilon, ByValue: l.ByValue}
+		counts[i] = estimate.Counts{Epsilon: l.Epsilon, ByValue: l.ByValue}
 	}
-	return rrchain.Estimate(confidence, counts...)
+	return estimate.Frequencies(confidence, counts...)
 }
 
 // counted returns how many counts there are of the responses at an ε.
@@ -120,7 +121,7 @@ func (q *question) counted(epsilon privacy.Epsilon) int {
 }
 
 // readTallies returns the running counts of the responses that a request takes, by rising ε.
-func (l *Ledger) readTallies(ctx context.Context, r EstimateRequest) (q *question, counts []rrchain.UnaryCounts, err error) {
+func (l *Ledger) readTallies(ctx context.Context, r EstimateRequest) (q *question, counts []estimate.UnaryCounts, err error) {
 	err = l.view(ctx, func(s *state) error {
 		if q, err = l.questionByName(s, r.Question); err != nil {
 			return err
@@ -173,9 +174,9 @@ func (l *Ledger) Levels(ctx context.Context, question string) (levels []LevelCou
 // counting gathers tallies of a question, which come by rising ε.
 type counting struct {
 	question *question
-	chains   uint64                // in the ledger
-	total    uint64                // counted so far
-	levels   []rrchain.UnaryCounts // in other encodings too
+	chains   uint64                 // in the ledger
+	total    uint64                 // counted so far
+	levels   []estimate.UnaryCounts // in other encodings too
 }
 
 // add adds the chains of one tally, as many as taken says of a count. Each chain is counted once, so that
@@ -197,7 +198,7 @@ func (c *counting) add(key tallyKey, t tally, taken func(tallied) uint64) error 
 	}
 	c.total += n
 	if last := len(c.levels) - 1; last < 0 || c.levels[last].Epsilon != key.epsilon {
-		c.levels = append(c.levels, rrchain.UnaryCounts{Epsilon: key.epsilon, ByValue: make([]int64, m)})
+		c.levels = append(c.levels, estimate.UnaryCounts{Epsilon: key.epsilon, ByValue: make([]int64, m)})
 	}
 	level := &c.levels[len(c.levels)-1]
 	level.Objects += int64(n)
@@ -211,11 +212,11 @@ func (c *counting) add(key tallyKey, t tally, taken func(tallied) uint64) error 
 }
 
 // recount counts the responses that a request takes in the chains themselves, by rising ε.
-func (l *Ledger) recount(ctx context.Context, r EstimateRequest) (q *question, counts []rrchain.UnaryCounts, err error) {
+func (l *Ledger) recount(ctx context.Context, r EstimateRequest) (q *question, counts []estimate.UnaryCounts, err error) {
 	if q, err = l.findQuestion(ctx, r.Question); err != nil {
 		return nil, nil, err
 	}
-	sum := tallying{question: q, at: map[privacy.Epsilon]*rrchain.UnaryCounts{}}
+	sum := tallying{question: q, at: map[privacy.Epsilon]*estimate.UnaryCounts{}}
 	var fault error
 	scan := levelScan{ledger: l, question: q, epsilon: r.Epsilon, current: r.Epsilon.IsZero()}
 	err = scan.each(ctx, func(name string, at *level) bool {
@@ -236,8 +237,8 @@ func (l *Ledger) recount(ctx context.Context, r EstimateRequest) (q *question, c
 // tallying counts responses to a question one by one.
 type tallying struct {
 	question *question
-	at       map[privacy.Epsilon]*rrchain.UnaryCounts // in other encodings too
-	last     *rrchain.UnaryCounts                     // those of the response before: the next is mostly at the same ε
+	at       map[privacy.Epsilon]*estimate.UnaryCounts // in other encodings too
+	last     *estimate.UnaryCounts                     // those of the response before: the next is mostly at the same ε
 }
 
 func (t *tallying) add(name string, l *level) error {
@@ -247,7 +248,7 @@ func (t *tallying) add(name string, l *level) error {
 	}
 	if t.last == nil || t.last.Epsilon != l.Epsilon {
 		if t.last = t.at[l.Epsilon]; t.last == nil {
-			t.last = &rrchain.UnaryCounts{Epsilon: l.Epsilon, ByValue: make([]int64, t.question.counted(l.Epsilon))}
+			t.last = &estimate.UnaryCounts{Epsilon: l.Epsilon, ByValue: make([]int64, t.question.counted(l.Epsilon))}
 			t.at[l.Epsilon] = t.last
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
 // An estimate is rrchain's, of the responses as they are recorded: so the tests record them by hand.
@@ -49,9 +49,9 @@ func polled(t *testing.T) *Ledger {
 
 // wantEstimate compares an estimate with rrchain's for counts made by hand, and one of everybody also
 // with a recount.
-func wantEstimate(t *testing.T, l *Ledger, r EstimateRequest, confidence float64, counts ...rrchain.Counts) {
+func wantEstimate(t *testing.T, l *Ledger, r EstimateRequest, confidence float64, counts ...estimate.Counts) {
 	t.Helper()
-	shares, err := rrchain.Estimate(confidence, counts...)
+	shares, err := estimate.Frequencies(confidence, counts...)
 	must(t, err)
 	want := Estimate{Question: "vote"}
 	for _, c := range counts {
@@ -79,19 +79,19 @@ func wantEstimate(t *testing.T, l *Ledger, r EstimateRequest, confidence float64
 
 func TestEachObjectCountsOnceWithItsCurrentLevel(t *testing.T) {
 	wantEstimate(t, polled(t), EstimateRequest{}, 0.95,
-		rrchain.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{1, 0, 0}},
-		rrchain.Counts{Epsilon: eps(t, "1"), ByValue: []int64{0, 3, 1}})
+		estimate.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{1, 0, 0}},
+		estimate.Counts{Epsilon: eps(t, "1"), ByValue: []int64{0, 3, 1}})
 }
 
 func TestAnEstimateOfOneLevelTakesThatLevelOnly(t *testing.T) {
 	wantEstimate(t, polled(t), EstimateRequest{Epsilon: eps(t, "0.5"), Confidence: 0.5}, 0.5,
-		rrchain.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{2, 0, 1}})
+		estimate.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{2, 0, 1}})
 }
 
 func TestAnEstimateCountsWhomItIncludes(t *testing.T) {
 	wantEstimate(t, polled(t), EstimateRequest{Include: func(name string) bool { return strings.Contains("a d f", name) }, Confidence: 0.999}, 0.999,
-		rrchain.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{1, 0, 0}},
-		rrchain.Counts{Epsilon: eps(t, "1"), ByValue: []int64{0, 1, 0}})
+		estimate.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{1, 0, 0}},
+		estimate.Counts{Epsilon: eps(t, "1"), ByValue: []int64{0, 1, 0}})
 }
 
 // A level that was only derived counts at its own ε, and not as the current one.
@@ -99,8 +99,8 @@ func TestADerivedLevelIsNotTheCurrentOne(t *testing.T) {
 	l := polled(t)
 	release(t, l, ReleaseRequest{Key: "k", Question: "vote", Object: "b", Epsilon: eps(t, "0.25"), Truth: never(t)})
 	wantEstimate(t, l, EstimateRequest{}, 0.95,
-		rrchain.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{1, 0, 0}},
-		rrchain.Counts{Epsilon: eps(t, "1"), ByValue: []int64{0, 3, 1}})
+		estimate.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{1, 0, 0}},
+		estimate.Counts{Epsilon: eps(t, "1"), ByValue: []int64{0, 3, 1}})
 }
 
 func TestThereIsNoEstimateFromNothing(t *testing.T) {

@@ -10,7 +10,9 @@ import (
 
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/estimate"
 	"github.com/sluicedp/sluice/rrchain/finite"
+	finiteestimate "github.com/sluicedp/sluice/rrchain/finite/estimate"
 )
 
 // Mechanism is how a question in finite encoding is answered: by a local mechanism of the host's own, at a few ε.
@@ -248,11 +250,11 @@ func (q *question) work() int {
 }
 
 // estimate returns the shares of the inputs from counts of responses.
-func (m *Mechanism) estimate(confidence float64, levels []rrchain.UnaryCounts) ([]rrchain.Frequency, error) {
-	counts := make([]finite.Counts, len(levels))
+func (m *Mechanism) estimate(confidence float64, levels []estimate.UnaryCounts) ([]estimate.Frequency, error) {
+	counts := make([]finiteestimate.Counts, len(levels))
 	for i, l := range levels {
 		level, _ := m.Family.Level(l.Epsilon)
-		counts[i] = finite.Counts{Mechanism: level, ByOutput: l.ByValue}
+		counts[i] = finiteestimate.Counts{Mechanism: level, ByOutput: l.ByValue}
 	}
-	return finite.Estimate(confidence, counts...)
+	return finiteestimate.Frequencies(confidence, counts...)
 }

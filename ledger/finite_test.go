@@ -20,6 +20,7 @@ import (
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
+	finiteestimate "github.com/sluicedp/sluice/rrchain/finite/estimate"
 )
 
 // Questions with a mechanism of their own do all that others do, at the ε of their levels. Their law is in
@@ -673,11 +674,11 @@ func TestAnswersDoNotDependOnTheMechanism(t *testing.T) {
 // Estimates.
 
 // finiteCounts counts the responses of a question at one ε, or at the current levels, from what the ledger tells.
-func finiteCounts(t testing.TB, l *Ledger, q Question, names []string, only privacy.Epsilon) (counts []finite.Counts, sizes []LevelCount) {
+func finiteCounts(t testing.TB, l *Ledger, q Question, names []string, only privacy.Epsilon) (counts []finiteestimate.Counts, sizes []LevelCount) {
 	t.Helper()
 	for i, epsilon := range q.Mechanism.Family.Epsilons() {
 		m, _ := q.Mechanism.Family.Level(epsilon)
-		c := finite.Counts{Mechanism: m, ByOutput: make([]int64, m.Outputs())}
+		c := finiteestimate.Counts{Mechanism: m, ByOutput: make([]int64, m.Outputs())}
 		n := int64(0)
 		for _, name := range names {
 			chain := objectOf(t, l, name).Chains[0]
@@ -695,7 +696,7 @@ func finiteCounts(t testing.TB, l *Ledger, q Question, names []string, only priv
 	return counts, sizes
 }
 
-// Estimates are those of finite.Estimate from the responses, whether they are kept running or counted anew, over one
+// Estimates are those of package finite/estimate from the responses, whether they are kept running or counted anew, over one
 // level or all, and go on being so when somebody withdraws, is forgotten and comes back.
 func TestFiniteEstimatesAreThoseOfTheResponses(t *testing.T) {
 	names := crowd(40)
@@ -712,7 +713,7 @@ func TestFiniteEstimatesAreThoseOfTheResponses(t *testing.T) {
 				continue
 			}
 			must(t, err)
-			shares, err := finite.Estimate(0.9, counts...)
+			shares, err := finiteestimate.Frequencies(0.9, counts...)
 			must(t, err)
 			want := Estimate{Question: "party", Levels: sizes}
 			for i, s := range shares {
@@ -750,7 +751,7 @@ func TestFiniteEstimatesAreThoseOfTheResponses(t *testing.T) {
 }
 
 // The estimate is unbiased: of 4,000 objects with planned truths, each share is found within 7 of the standard
-// deviations that finite.Variance plans. Each estimate is a mean of so many bounded gains that the normal law holds far
+// deviations that its Variance plans. Each estimate is a mean of so many bounded gains that the normal law holds far
 // out; 7 deviations are exceeded once in 4·10¹¹ times, and there are 12 shares.
 func TestFiniteEstimatesAreUnbiased(t *testing.T) {
 	names := crowd(4000)
@@ -771,7 +772,7 @@ func TestFiniteEstimatesAreUnbiased(t *testing.T) {
 	}
 	for i, epsilon := range q.Mechanism.Family.Epsilons() {
 		m, _ := q.Mechanism.Family.Level(epsilon)
-		variances, err := finite.Variance(m, []int64{2200, 1200, 500, 100})
+		variances, err := finiteestimate.Variance(m, []int64{2200, 1200, 500, 100})
 		must(t, err)
 		e, err := l.Estimate(t.Context(), EstimateRequest{Question: "party", Epsilon: epsilon})
 		must(t, err)

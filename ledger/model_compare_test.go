@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sluicedp/sluice/rrchain"
-	"github.com/sluicedp/sluice/rrchain/finite"
+	"github.com/sluicedp/sluice/rrchain/estimate"
+	finiteestimate "github.com/sluicedp/sluice/rrchain/finite/estimate"
 )
 
 // The state of the ledger against that of the paper.
@@ -237,8 +237,8 @@ func (g *game) compareStatement(name string, p *person) {
 
 // counts are the responses to be counted by an estimate, by rising ε: how many there are, and how many say each
 // value or, in unary encoding, have its bit; of a mechanism, how many are each output.
-func (m *paper) counts(q Question, e int64, but string) (all []rrchain.UnaryCounts) {
-	byLevel := map[int64]*rrchain.UnaryCounts{}
+func (m *paper) counts(q Question, e int64, but string) (all []estimate.UnaryCounts) {
+	byLevel := map[int64]*estimate.UnaryCounts{}
 	for name := range m.people {
 		c := m.chain(q.Name, name)
 		if c == nil || name == but {
@@ -253,7 +253,7 @@ func (m *paper) counts(q Question, e int64, but string) (all []rrchain.UnaryCoun
 			continue
 		}
 		if byLevel[at] == nil {
-			byLevel[at] = &rrchain.UnaryCounts{Epsilon: epsilonOf(at), ByValue: make([]int64, len(responsesOnPaper(q, at)))}
+			byLevel[at] = &estimate.UnaryCounts{Epsilon: epsilonOf(at), ByValue: make([]int64, len(responsesOnPaper(q, at)))}
 		}
 		byLevel[at].Objects++
 		for i, value := range responsesOnPaper(q, at) {
@@ -277,28 +277,28 @@ func responsesOnPaper(q Question, e int64) []string {
 }
 
 // sharesOf estimates the shares of a question's values from counts of responses.
-func sharesOf(t testing.TB, q Question, counts []rrchain.UnaryCounts) []rrchain.Frequency {
+func sharesOf(t testing.TB, q Question, counts []estimate.UnaryCounts) []estimate.Frequency {
 	t.Helper()
 	if q.Encoding == Unary {
-		shares, err := rrchain.EstimateUnary(0.95, counts...)
+		shares, err := estimate.UnaryFrequencies(0.95, counts...)
 		must(t, err)
 		return shares
 	}
 	if q.Mechanism != nil {
-		outputs := make([]finite.Counts, len(counts))
+		outputs := make([]finiteestimate.Counts, len(counts))
 		for i, c := range counts {
 			level, _ := q.Mechanism.Family.Level(c.Epsilon)
-			outputs[i] = finite.Counts{Mechanism: level, ByOutput: c.ByValue}
+			outputs[i] = finiteestimate.Counts{Mechanism: level, ByOutput: c.ByValue}
 		}
-		shares, err := finite.Estimate(0.95, outputs...)
+		shares, err := finiteestimate.Frequencies(0.95, outputs...)
 		must(t, err)
 		return shares
 	}
-	direct := make([]rrchain.Counts, len(counts))
+	direct := make([]estimate.Counts, len(counts))
 	for i, c := range counts {
-		direct[i] = rrchain.Counts{Epsilon: c.Epsilon, ByValue: c.ByValue}
+		direct[i] = estimate.Counts{Epsilon: c.Epsilon, ByValue: c.ByValue}
 	}
-	shares, err := rrchain.Estimate(0.95, direct...)
+	shares, err := estimate.Frequencies(0.95, direct...)
 	must(t, err)
 	return shares
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
 // Real data, through a ledger, in both encodings: estimates are unbiased, as exact as rrchain says, and better in the
@@ -174,10 +175,10 @@ func wantSumOfSquares(t *testing.T, what string, errs []float64, weight func(v i
 func wantAsPlanned(t *testing.T, a attribute, encoding Encoding, e Estimate) (total float64) {
 	t.Helper()
 	epsilon, n := e.Levels[0].Epsilon, float64(len(a.truths))
-	truth := rrchain.Counts{Epsilon: epsilon, ByValue: a.counts()}
-	planned, err := rrchain.Variance(truth)
+	truth := estimate.Counts{Epsilon: epsilon, ByValue: a.counts()}
+	planned, err := estimate.Variance(truth)
 	if encoding == Unary {
-		planned, err = rrchain.UnaryVariance(truth)
+		planned, err = estimate.UnaryVariance(truth)
 	}
 	must(t, err)
 	what := fmt.Sprintf("%s at ε=%s", encoding, epsilon)
@@ -211,10 +212,10 @@ func wantBothEncodings(t *testing.T, a attribute, levels ...privacy.Epsilon) (to
 	direct, unary := survey(t, a, Direct, levels), survey(t, a, Unary, levels)
 	for i, epsilon := range levels {
 		was := [2]float64{wantAsPlanned(t, a, Direct, direct[i]), wantAsPlanned(t, a, Unary, unary[i])}
-		truth := rrchain.Counts{Epsilon: epsilon, ByValue: a.counts()}
-		ofDirect, err := rrchain.Variance(truth)
+		truth := estimate.Counts{Epsilon: epsilon, ByValue: a.counts()}
+		ofDirect, err := estimate.Variance(truth)
 		must(t, err)
-		ofUnary, err := rrchain.UnaryVariance(truth)
+		ofUnary, err := estimate.UnaryVariance(truth)
 		must(t, err)
 		planned := [2]float64{total(ofDirect), total(ofUnary)}
 		if isBetter := len(a.values) >= rrchain.UnaryFrom(epsilon); isBetter != (planned[1] < planned[0]) {

@@ -20,6 +20,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/store/storetest"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
 // Questions in unary encoding do all that others do. Their law is in unary_law_test.go, what altered and forged
@@ -376,9 +377,9 @@ func TestAnswersDoNotDependOnTheEncoding(t *testing.T) {
 
 // countsOfTexts counts anew from what anybody is told: of each object in some set, the response at one ε or, if that
 // is "", at its highest.
-func countsOfTexts(t testing.TB, l *Ledger, q Question, epsilon string, among []string) []rrchain.UnaryCounts {
+func countsOfTexts(t testing.TB, l *Ledger, q Question, epsilon string, among []string) []estimate.UnaryCounts {
 	t.Helper()
-	byLevel := map[int64]*rrchain.UnaryCounts{}
+	byLevel := map[int64]*estimate.UnaryCounts{}
 	for _, name := range among {
 		o, err := l.Object(t.Context(), name)
 		must(t, err)
@@ -388,7 +389,7 @@ func countsOfTexts(t testing.TB, l *Ledger, q Question, epsilon string, among []
 			}
 			c := byLevel[at.Epsilon.Nano()]
 			if c == nil {
-				c = &rrchain.UnaryCounts{Epsilon: at.Epsilon, ByValue: make([]int64, len(q.Values))}
+				c = &estimate.UnaryCounts{Epsilon: at.Epsilon, ByValue: make([]int64, len(q.Values))}
 				byLevel[at.Epsilon.Nano()] = c
 			}
 			c.Objects++
@@ -397,7 +398,7 @@ func countsOfTexts(t testing.TB, l *Ledger, q Question, epsilon string, among []
 			}
 		}
 	}
-	var counts []rrchain.UnaryCounts
+	var counts []estimate.UnaryCounts
 	for _, at := range sortedKeys(byLevel) {
 		counts = append(counts, *byLevel[at])
 	}

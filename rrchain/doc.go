@@ -41,14 +41,14 @@
 //
 //	chain, err := rrchain.NewUnaryChain(500)
 //	first, err := chain.Raise(sampler, one, truth)   // 500 bits
-//	shares, err := rrchain.EstimateUnary(0.95, rrchain.UnaryCounts{…})
+//	shares, err := estimate.UnaryFrequencies(0.95, estimate.UnaryCounts{…}) // package rrchain/estimate
 //
 // A [BitChain] answers with a row of true bits, such as a Bloom filter, all raised together (pan2024 §5.1).
 // Its ε is that of one bit: two truths that differ in d bits can be told apart with a loss of d·ε.
 //
 // A [Range] is for the mean of bounded numbers (pan2024 §5.2). Each number is rounded to an end of the
-// range, once and for all. That end is the truth of a [Chain] with m = 2, and [Range.Mean] estimates the
-// mean of the numbers from the responses.
+// range, once and for all. That end is the truth of a [Chain] with m = 2, and package estimate, below this one,
+// estimates the mean of the numbers from the responses, as it does the shares of values.
 //
 // # Exact draws
 //

@@ -1,7 +1,6 @@
 package rrchain
 
 import (
-	"fmt"
 	"math"
 	"strings"
 
@@ -80,61 +79,6 @@ func (s *Sampler) coin(current BitLevel, truth int) int {
 		last |= current.Response.packed[i] & byte(exact.EqualMask(uint64(i), uint64(truth>>3)))
 	}
 	return s.draw(upwards(2, privacy.Epsilon{}, current.Epsilon), int(last>>(truth&7)&1), 0)
-}
-
-// UnaryCounts says in how many responses in unary encoding the bit of each value was set, among objects
-// at one ε.
-type UnaryCounts struct {
-	Epsilon privacy.Epsilon // above 0
-	Objects int64           // how many responses there are
-	ByValue []int64         // one count for each of the m values, at most Objects
-}
-
-// EstimateUnary returns the share of each value in the whole population from responses in unary
-// encoding, each object counted once, at the level it has reached.
-//
-// Within one level the estimate is π̂ = (n_v/n − q)/(1/2 − q) with q = 1/(e^ε+1). Levels are combined
-// with weights proportional to the inverse of their variance when all values are equally common.
-// Everything else, the errors included, is as for [Estimate].
-func EstimateUnary(confidence float64, levels ...UnaryCounts) ([]Frequency, error) {
-	return shares(confidence, levels, newUnaryStratum)
-}
-
-// UnaryVariance returns, for each value, the exact variance of the estimate in unary encoding from a
-// fixed population of objects whose true values have the given counts and who all answer at the same
-// ε: (n_v/4 + (n−n_v)·q(1−q)) / (n²(1/2−q)²). Errors are those of [Estimate].
-func UnaryVariance(truth Counts) ([]float64, error) {
-	return planned(truth, func(c Counts) (stratum, error) {
-		n := 0.0
-		for _, count := range c.ByValue {
-			n += float64(count)
-		}
-		return unaryStratum(c, n)
-	})
-}
-
-func newUnaryStratum(c UnaryCounts) (stratum, error) {
-	for v, count := range c.ByValue {
-		if count > c.Objects {
-			return stratum{}, fmt.Errorf("%w: value %d was counted %d times in %d responses", ErrInvalid, v, count, c.Objects)
-		}
-	}
-	return unaryStratum(Counts{c.Epsilon, c.ByValue}, float64(c.Objects))
-}
-
-func unaryStratum(c Counts, n float64) (stratum, error) {
-	s, err := countStratum(c)
-	if err != nil {
-		return s, err
-	}
-	decay := expNeg(c.Epsilon)
-	s.n = n
-	s.q = decay / (1 + decay)
-	s.gap = expm1Neg(c.Epsilon) / (1 + decay) / 2
-	s.own = 0.25
-	often := s.q + s.gap/float64(len(c.ByValue))
-	s.prior = often * (1 - often)
-	return s, nil
 }
 
 // UnaryFrom returns the smallest number of values for which unary encoding at an ε estimates better

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
+	finiteestimate "github.com/sluicedp/sluice/rrchain/finite/estimate"
 )
 
 func (a *app) familyCommand() *cobra.Command {
@@ -200,7 +201,7 @@ func subsetStep(values, size int, epsilon privacy.Epsilon) (step, error) {
 // meanVariance returns the variance of an estimated share from one response, on average over the shares, if all are
 // equal.
 func meanVariance(m *finite.Matrix) (float64, error) {
-	variances, err := finite.Variance(m, slices.Repeat([]int64{1}, m.Inputs()))
+	variances, err := finiteestimate.Variance(m, slices.Repeat([]int64{1}, m.Inputs()))
 	if err != nil {
 		return 0, err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/sluicedp/sluice/examples/internal/survey"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
 // values are the answers to both questions, in the order in which they are counted.
@@ -63,7 +63,7 @@ func (a answers) of(people []string) answers {
 func (a answers) people() []string { return slices.Sorted(maps.Keys(a)) }
 
 // share estimates the share of "yes" among those who answered.
-func (a answers) share() (rrchain.Frequency, error) {
+func (a answers) share() (estimate.Frequency, error) {
 	byLevel := map[privacy.Epsilon][]int64{}
 	for _, one := range a {
 		if byLevel[one.epsilon] == nil {
@@ -71,13 +71,13 @@ func (a answers) share() (rrchain.Frequency, error) {
 		}
 		byLevel[one.epsilon][slices.Index(values(), one.value)]++
 	}
-	var counts []rrchain.Counts
+	var counts []estimate.Counts
 	for _, level := range slices.SortedFunc(maps.Keys(byLevel), privacy.Epsilon.Compare) {
-		counts = append(counts, rrchain.Counts{Epsilon: level, ByValue: byLevel[level]})
+		counts = append(counts, estimate.Counts{Epsilon: level, ByValue: byLevel[level]})
 	}
-	shares, err := rrchain.Estimate(0.95, counts...)
+	shares, err := estimate.Frequencies(0.95, counts...)
 	if err != nil {
-		return rrchain.Frequency{}, err
+		return estimate.Frequency{}, err
 	}
 	return shares[0], nil
 }

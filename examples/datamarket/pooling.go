@@ -7,7 +7,7 @@ import (
 
 	"github.com/sluicedp/sluice/examples/internal/survey"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
 // pool is two buyers' answers to one question, put together.
@@ -46,7 +46,7 @@ func (m *market) newPool(b *books) (pool, error) {
 }
 
 func variance(at privacy.Epsilon, truth []int64) (float64, error) {
-	all, err := rrchain.Variance(rrchain.Counts{Epsilon: at, ByValue: truth})
+	all, err := estimate.Variance(estimate.Counts{Epsilon: at, ByValue: truth})
 	if err != nil {
 		return 0, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/estimate"
 	"github.com/sluicedp/sluice/rrchain/rappor"
 )
 
@@ -172,7 +173,7 @@ func (s *survey) printNames(decodings []rappor.Decoding) error {
 
 func percent(share float64) string { return fmt.Sprintf("%.2f %%", 100*share) }
 
-func interval(f rrchain.Frequency) string {
+func interval(f estimate.Frequency) string {
 	return fmt.Sprintf("%.2f ± %.2f %%", 100*f.Estimate, 100*(f.High-f.Estimate))
 }
 

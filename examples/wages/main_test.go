@@ -12,7 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/examples/internal/survey"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
 const (
@@ -85,11 +85,11 @@ func TestWages(t *testing.T) {
 
 func checkPilot(t *testing.T, output string, wages []float64) {
 	t.Helper()
-	counts := rrchain.Counts{Epsilon: epsilon("2"), ByValue: make([]int64, len(brackets))}
+	counts := estimate.Counts{Epsilon: epsilon("2"), ByValue: make([]int64, len(brackets))}
 	for _, wage := range wages {
 		counts.ByValue[bracket(wage)]++
 	}
-	variance, err := rrchain.Variance(counts)
+	variance, err := estimate.Variance(counts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func checkMeans(t *testing.T, output string, wages list, bound float64) {
 		near(t, "middle of the interval at "+level, (row[1]+row[2])/2, row[0], 0.11)
 		near(t, "clipped mean", row[3], clipped, 0.05)
 		near(t, "real mean", row[4], whole, 0.05)
-		// The interval is for a larger population, from which the panel was drawn; see Range.Mean. The
+		// The interval is for a larger population, from which the panel was drawn; see estimate.Mean. The
 		// tolerance covers what the estimated mean does to its width.
 		near(t, "width at "+level, row[2]-row[1], 2*1.96*stdErr, 0.15*2*1.96*stdErr)
 	}
@@ -169,7 +169,7 @@ func TestNoiseWithoutRounding(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		variance, err := rrchain.Variance(rrchain.Counts{Epsilon: e, ByValue: []int64{3, 2}})
+		variance, err := estimate.Variance(estimate.Counts{Epsilon: e, ByValue: []int64{3, 2}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
 const wageQuestion = "wage"
@@ -66,15 +67,15 @@ func (s *study) ends(wages rrchain.Range) ledger.TruthFunc {
 }
 
 // mean estimates the mean wage of some people from their responses at a level.
-func (s *study) mean(ctx context.Context, wages rrchain.Range, level privacy.Epsilon, people []string) (rrchain.Frequency, error) {
+func (s *study) mean(ctx context.Context, wages rrchain.Range, level privacy.Epsilon, people []string) (estimate.Frequency, error) {
 	asked := map[string]bool{}
 	for _, person := range people {
 		asked[person] = true
 	}
-	counts := rrchain.Counts{Epsilon: level, ByValue: make([]int64, len(ends()))}
+	counts := estimate.Counts{Epsilon: level, ByValue: make([]int64, len(ends()))}
 	for response, err := range s.ledger.Responses(ctx, wageQuestion, level) {
 		if err != nil {
-			return rrchain.Frequency{}, err
+			return estimate.Frequency{}, err
 		}
 		if !asked[response.Object] {
 			continue
@@ -85,7 +86,7 @@ func (s *study) mean(ctx context.Context, wages rrchain.Range, level privacy.Eps
 			}
 		}
 	}
-	return wages.Mean(0.95, counts)
+	return estimate.Mean(0.95, wages, counts)
 }
 
 func (s *study) printGroups(ctx context.Context, wages rrchain.Range) error {

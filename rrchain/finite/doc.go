@@ -7,8 +7,8 @@
 // program, with a proof either way: a channel, or a game in which the lower mechanism beats the higher one.
 //
 // A [Family] is a list of mechanisms each of which is a degradation of the next; a [Sampler] draws chains from
-// it, raising a response with the truth, and degrading or inserting one for free without it. [Estimate] turns the
-// responses into the shares of the inputs.
+// it, raising a response with the truth, and degrading or inserting one for free without it. Package
+// finite/estimate turns the responses into the shares of the inputs.
 //
 //	design, err := finite.SubsetSelection(6, 2)
 //	family, err := design.Family(half, one, two)

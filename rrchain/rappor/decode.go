@@ -9,12 +9,13 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
 // Share is the estimated share of one candidate string among the clients of a tally.
 type Share struct {
 	String string
-	rrchain.Frequency
+	estimate.Frequency
 	// P is the one-sided p-value of "no client has this string" after Holm's correction for all candidates.
 	P float64
 	// Significant says that P is at most 1 − confidence. The probability that this is said of any candidate
@@ -24,8 +25,8 @@ type Share struct {
 
 // Decoding is what a tally says about a list of candidates.
 type Decoding struct {
-	Shares []Share           // by falling estimate; equal ones in the order of the candidates
-	Others rrchain.Frequency // the share of clients with none of the candidates
+	Shares []Share            // by falling estimate; equal ones in the order of the candidates
+	Others estimate.Frequency // the share of clients with none of the candidates
 	// Misfit is the sum of squared residuals over its expectation if no string outside of the list were common.
 	// It is about 1 when the list holds all common strings. Far above 1, either some are missing (the
 	// intervals are wider then, and hold), or the parameters are not those of the clients.
@@ -156,8 +157,8 @@ func (f fit) decoding(candidates []string, confidence float64) Decoding {
 	return Decoding{shares, around(f.others, f.othersStdErr, reach), f.misfit}
 }
 
-func around(estimate, stdErr, reach float64) rrchain.Frequency {
-	return rrchain.Frequency{Estimate: estimate, StdErr: stdErr, Low: estimate - reach*stdErr, High: estimate + reach*stdErr}
+func around(share, stdErr, reach float64) estimate.Frequency {
+	return estimate.Frequency{Estimate: share, StdErr: stdErr, Low: share - reach*stdErr, High: share + reach*stdErr}
 }
 
 // skewTail returns the probability that a gamma variable, shifted and scaled to mean 0, variance 1 and the

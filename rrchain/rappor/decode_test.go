@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
 // TestDecodingIsUnbiased goes through all ways to part four clients into cohorts of given sizes, and all reports
@@ -337,7 +338,7 @@ func TestRealClients(t *testing.T) {
 	}
 }
 
-func wantWithin(t *testing.T, name string, f rrchain.Frequency, truth float64) {
+func wantWithin(t *testing.T, name string, f estimate.Frequency, truth float64) {
 	t.Helper()
 	if math.Abs(f.Estimate-truth) > 7*f.StdErr {
 		t.Errorf("%s: %.4f ± %.4f, in truth %.4f", name, f.Estimate, f.StdErr, truth)

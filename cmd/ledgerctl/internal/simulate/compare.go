@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
 // Comparison is a measured number beside what theory says it is.
@@ -95,11 +95,11 @@ func (x Experiment) share(v int) float64 { return float64(x.Holders[v]) / float6
 // variances returns the variance of each value's share at a level, for a fixed population: pan2024
 // Appendix G, which for two values is Eq. (67).
 func (x Experiment) variances(level privacy.Epsilon) ([]float64, error) {
-	truth := rrchain.Counts{Epsilon: level}
+	truth := estimate.Counts{Epsilon: level}
 	for _, holders := range x.Holders {
 		truth.ByValue = append(truth.ByValue, int64(holders))
 	}
-	return rrchain.Variance(truth)
+	return estimate.Variance(truth)
 }
 
 func (r *Result) compareAttacks(t tolerance) []Comparison {

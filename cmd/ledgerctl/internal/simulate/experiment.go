@@ -10,6 +10,7 @@ import (
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
 // MinRuns and MaxRuns are how many runs an experiment may have: a variance needs two.
@@ -236,7 +237,7 @@ func (r *Result) relax(s *rrchain.Sampler, run int, draw respond, attacks []atta
 func (r *Result) estimate(run int, counts [][]int64) error {
 	for i, level := range r.Experiment.Levels {
 		const unused = 0.95 // the confidence of intervals that nobody looks at
-		shares, err := rrchain.Estimate(unused, rrchain.Counts{Epsilon: level, ByValue: counts[i]})
+		shares, err := estimate.Frequencies(unused, estimate.Counts{Epsilon: level, ByValue: counts[i]})
 		if err != nil {
 			return err
 		}

@@ -1,21 +1,31 @@
-package finite
+// Package estimate tells from responses how common the inputs of finite mechanisms are (package finite), with the
+// uncertainty of that.
+//
+// It is apart from package finite because it needs floating-point linear algebra, and chains and their verification do not.
+package estimate
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/estimate"
+	"github.com/sluicedp/sluice/rrchain/finite"
 )
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{finite.ErrInvalid}, args...)...)
+}
 
 // Counts says how often each output of a mechanism was the response.
 type Counts struct {
-	Mechanism *Matrix
+	Mechanism *finite.Matrix
 	ByOutput  []int64 // one count for each output
 }
 
-// Estimate returns the share of each input in the whole population from the responses of its objects, each counted
+// Frequencies returns the share of each input in the whole population from the responses of its objects, each counted
 // once, at the level it has reached. confidence is the nominal coverage of the interval, such as 0.95.
 //
 // Within one level the estimate is G·(n_o/n) with the matrix G of least variance, when all inputs are equally
@@ -31,15 +41,15 @@ type Counts struct {
 // several levels, that of having parted the population among them at random. The interval is the normal
 // approximation: trust it from about 30 responses on.
 //
-// For randomized response all of this is [rrchain.Estimate]. For unary encoding, [rrchain.EstimateUnary] counts
+// For randomized response all of this is what package rrchain/estimate does. For unary encoding that package counts
 // each bit alone; here whole rows of bits are counted, and the estimate is better (its variance is half for 2
 // inputs, and hardly less for many).
 //
-// Estimate returns [ErrInvalid] for no responses, a negative count, one of an output that never happens, different
+// Frequencies returns [finite.ErrInvalid] for no responses, a negative count, one of an output that never happens, different
 // numbers of inputs, a confidence not strictly between 0 and 1, or a mechanism that does not tell the inputs apart:
 // if the laws of its outputs given each input are linearly dependent, or nearly so, 10⁹ times nearer in one
 // direction than in another.
-func Estimate(confidence float64, levels ...Counts) ([]rrchain.Frequency, error) {
+func Frequencies(confidence float64, levels ...Counts) ([]estimate.Frequency, error) {
 	if !(confidence > 0 && confidence < 1) {
 		return nil, invalid("confidence %v is not between 0 and 1", confidence)
 	}
@@ -49,25 +59,25 @@ func Estimate(confidence float64, levels ...Counts) ([]rrchain.Frequency, error)
 	}
 	z := math.Sqrt2 * math.Erfinv(confidence)
 	shares := all.shares()
-	result := make([]rrchain.Frequency, len(shares))
+	result := make([]estimate.Frequency, len(shares))
 	for x, share := range shares {
 		stdErr := math.Sqrt(all.variance(x, populated(shares, x)))
-		result[x] = rrchain.Frequency{Estimate: share, StdErr: stdErr, Low: share - z*stdErr, High: share + z*stdErr}
+		result[x] = estimate.Frequency{Estimate: share, StdErr: stdErr, Low: share - z*stdErr, High: share + z*stdErr}
 	}
 	return result, nil
 }
 
 // Variance returns, for each input, the variance of the estimate from a fixed population of objects, as many with
 // each input as truth says, who all answer by one mechanism. It serves to plan: how good will an estimate be.
-// It returns [ErrInvalid] for another number of inputs, a negative number of objects, or none, and a mechanism that
+// It returns [finite.ErrInvalid] for another number of inputs, a negative number of objects, or none, and a mechanism that
 // does not tell the inputs apart.
-func Variance(m *Matrix, truth []int64) ([]float64, error) {
+func Variance(m *finite.Matrix, truth []int64) ([]float64, error) {
 	e, err := newEstimator(m)
 	if err != nil {
 		return nil, err
 	}
-	if len(truth) != m.inputs {
-		return nil, invalid("objects with %d inputs, and a mechanism with %d", len(truth), m.inputs)
+	if len(truth) != m.Inputs() {
+		return nil, invalid("objects with %d inputs, and a mechanism with %d", len(truth), m.Inputs())
 	}
 	n, err := total(truth)
 	if err != nil {
@@ -112,22 +122,22 @@ const faint = 1e-9
 // newEstimator computes G. All of it is told from differences between laws and their mean, which are taken before
 // rounding: so a small ε costs no digits. With W = D^−½(M − mean)ᵀ, whose columns add up to zero, and its
 // pseudo-inverse W⁺, the gain of an output is 1/k + W⁺D^−½, less its mean, which is 1/k.
-func newEstimator(m *Matrix) (*estimator, error) {
-	if err := m.usable(); err != nil {
+func newEstimator(m *finite.Matrix) (*estimator, error) {
+	if err := usable(m); err != nil {
 		return nil, err
 	}
-	inverse, ok := pseudoInverse(m.contrast(), m.inputs-1)
+	inverse, ok := pseudoInverse(contrast(m), m.Inputs()-1)
 	if !ok {
 		return nil, invalid("the mechanism does not tell its %d inputs apart: the laws of its outputs are linearly dependent",
-			m.inputs)
+			m.Inputs())
 	}
-	e := &estimator{inputs: m.inputs, outputs: m.outputs, gain: make([]float64, m.inputs*m.outputs)}
-	even, mean := 1/float64(m.inputs), m.mean()
-	for x := range m.inputs {
+	e := &estimator{inputs: m.Inputs(), outputs: m.Outputs(), gain: make([]float64, m.Inputs()*m.Outputs())}
+	even, mean := 1/float64(e.inputs), meanLaw(m)
+	for x := range e.inputs {
 		for o, p := range mean {
-			e.gain[x*m.outputs+o] = even
+			e.gain[x*e.outputs+o] = even
 			if often, _ := p.Float64(); often > 0 {
-				e.gain[x*m.outputs+o] += inverse.At(x, o) / math.Sqrt(often)
+				e.gain[x*e.outputs+o] += inverse.At(x, o) / math.Sqrt(often)
 			}
 		}
 	}
@@ -135,29 +145,37 @@ func newEstimator(m *Matrix) (*estimator, error) {
 	return e, nil
 }
 
-// mean returns the probability of each output when all inputs are equally common.
-func (m *Matrix) mean() []*big.Rat {
-	mean := make([]*big.Rat, m.outputs)
+// usable refuses a matrix that [finite.NewMatrix] did not make.
+func usable(m *finite.Matrix) error {
+	if m == nil || m.Inputs() == 0 {
+		return invalid("a matrix without probabilities")
+	}
+	return nil
+}
+
+// meanLaw returns the probability of each output when all inputs are equally common.
+func meanLaw(m *finite.Matrix) []*big.Rat {
+	mean := make([]*big.Rat, m.Outputs())
 	for o := range mean {
 		mean[o] = new(big.Rat)
-		for x := range m.inputs {
-			mean[o].Add(mean[o], m.at(x, o))
+		for x := range m.Inputs() {
+			mean[o].Add(mean[o], m.At(x, o))
 		}
-		mean[o].Quo(mean[o], big.NewRat(int64(m.inputs), 1))
+		mean[o].Quo(mean[o], big.NewRat(int64(m.Inputs()), 1))
 	}
 	return mean
 }
 
 // contrast returns W, by output, then input.
-func (m *Matrix) contrast() *mat.Dense {
-	w := mat.NewDense(m.outputs, m.inputs, nil)
-	for o, mean := range m.mean() {
+func contrast(m *finite.Matrix) *mat.Dense {
+	w := mat.NewDense(m.Outputs(), m.Inputs(), nil)
+	for o, mean := range meanLaw(m) {
 		often, _ := mean.Float64()
 		if often == 0 {
 			continue
 		}
-		for x := range m.inputs {
-			difference, _ := new(big.Rat).Sub(m.at(x, o), mean).Float64()
+		for x := range m.Inputs() {
+			difference, _ := new(big.Rat).Sub(m.At(x, o), mean).Float64()
 			w.Set(o, x, difference/math.Sqrt(often))
 		}
 	}
@@ -187,11 +205,11 @@ func pseudoInverse(w *mat.Dense, rank int) (*mat.Dense, bool) {
 }
 
 // spreadOut computes the variances of the gains of one response.
-func (e *estimator) spreadOut(m *Matrix) {
+func (e *estimator) spreadOut(m *finite.Matrix) {
 	e.variance = make([]float64, e.inputs*e.inputs)
-	probabilities := make([]float64, len(m.p))
-	for i, p := range m.p {
-		probabilities[i], _ = p.Float64()
+	laws := make([][]float64, e.inputs)
+	for x := range laws {
+		laws[x] = law(m, x)
 	}
 	for x := range e.inputs {
 		gain := e.gain[x*e.outputs : (x+1)*e.outputs]
@@ -201,7 +219,7 @@ func (e *estimator) spreadOut(m *Matrix) {
 				mean = 1
 			}
 			squares := 0.0
-			for o, p := range probabilities[truth*e.outputs : (truth+1)*e.outputs] {
+			for o, p := range laws[truth] {
 				squares += p * (gain[o] - mean) * (gain[o] - mean)
 			}
 			e.variance[x*e.inputs+truth] = squares
@@ -210,6 +228,25 @@ func (e *estimator) spreadOut(m *Matrix) {
 		even := 1 / float64(e.inputs)
 		e.prior += even * (1 - even) // that of the object's input
 	}
+}
+
+// law returns the probabilities of the outputs given an input.
+func law(m *finite.Matrix, input int) []float64 {
+	law := make([]float64, m.Outputs())
+	for o := range law {
+		law[o], _ = m.At(input, o).Float64()
+	}
+	return law
+}
+
+// happens tells whether an output is possible for any input.
+func happens(m *finite.Matrix, output int) bool {
+	for x := range m.Inputs() {
+		if m.At(x, output).Sign() > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // spread returns the mean variance of the gain for input x if the true shares are given.
@@ -229,14 +266,14 @@ type part struct {
 }
 
 func newPart(c Counts) (part, error) {
-	if err := c.Mechanism.usable(); err != nil {
+	if err := usable(c.Mechanism); err != nil {
 		return part{}, err
 	}
-	if len(c.ByOutput) != c.Mechanism.outputs {
-		return part{}, invalid("%d counts for %d outputs", len(c.ByOutput), c.Mechanism.outputs)
+	if len(c.ByOutput) != c.Mechanism.Outputs() {
+		return part{}, invalid("%d counts for %d outputs", len(c.ByOutput), c.Mechanism.Outputs())
 	}
 	for o, count := range c.ByOutput {
-		if _, most := c.Mechanism.extremes(o); count > 0 && most.Sign() == 0 {
+		if count > 0 && !happens(c.Mechanism, o) {
 			return part{}, invalid("output %d, which never happens, was counted %d times", o, count)
 		}
 	}
@@ -274,7 +311,7 @@ func pool(levels []Counts) (pooled, error) {
 		if err != nil {
 			return all, err
 		}
-		if first := levels[0].Mechanism.inputs; first != p.inputs {
+		if first := levels[0].Mechanism.Inputs(); first != p.inputs {
 			return all, invalid("mechanisms with %d and with %d inputs, that of level %d", first, p.inputs, i)
 		}
 		if p.n > 0 {
@@ -300,7 +337,7 @@ func (all pooled) shares() []float64 {
 }
 
 // variance returns that of the estimate for input x, if the true shares are given. To the variance of the
-// responses that of the partition is added, as in package rrchain: the weighted share differs from the
+// responses that of the partition is added, as in package rrchain/estimate: the weighted share differs from the
 // population's by which objects happen to be at which level.
 func (all pooled) variance(x int, shares []float64) float64 {
 	responses, partition := 0.0, -1/all.n

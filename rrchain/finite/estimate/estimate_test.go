@@ -1,4 +1,4 @@
-package finite
+package estimate
 
 import (
 	"errors"
@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/estimate"
+	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
 // mechanisms to estimate from: with as many outputs as inputs and with more, likely and unlikely ones.
-func mechanisms(t *testing.T) map[string]*Matrix {
+func mechanisms(t *testing.T) map[string]*finite.Matrix {
 	random := rand.New(rand.NewPCG(13, 14))
-	return map[string]*Matrix{
+	return map[string]*finite.Matrix{
 		"randomized response":   randomized(t, 4, rat("3")),
 		"at ε=10⁻⁹":             randomized(t, 3, power(fromNano(t, 1))),
 		"at ε=1000":             randomized(t, 3, power(privacy.MaxEpsilon())),
@@ -34,27 +35,27 @@ func mechanisms(t *testing.T) map[string]*Matrix {
 func TestGainsAreUnbiased(t *testing.T) {
 	for name, m := range mechanisms(t) {
 		e := must[*estimator](t)(newEstimator(m))
-		for x := range m.inputs {
-			for truth := range m.inputs {
+		for x := range m.Inputs() {
+			for truth := range m.Inputs() {
 				mean, size, want := 0.0, 0.0, 0.0
 				if x == truth {
 					want = 1
 				}
 				for o, p := range lawOf(m, truth) {
 					often, _ := p.Float64()
-					mean += often * e.gain[x*m.outputs+o]
-					size = max(size, math.Abs(often*e.gain[x*m.outputs+o]))
+					mean += often * e.gain[x*m.Outputs()+o]
+					size = max(size, math.Abs(often*e.gain[x*m.Outputs()+o]))
 				}
 				if math.Abs(mean-want) > 1e-13*max(size, 1) {
 					t.Errorf("%s: the mean gain for %d, the truth being %d, is %v", name, x, truth, mean)
 				}
 			}
 		}
-		for o := range m.outputs {
+		for o := range m.Outputs() {
 			sum, size := 0.0, 1.0
-			for x := range m.inputs {
-				sum += e.gain[x*m.outputs+o]
-				size = max(size, math.Abs(e.gain[x*m.outputs+o]))
+			for x := range m.Inputs() {
+				sum += e.gain[x*m.Outputs()+o]
+				size = max(size, math.Abs(e.gain[x*m.Outputs()+o]))
 			}
 			if math.Abs(sum-1) > 1e-13*size {
 				t.Errorf("%s: the gains of output %d add up to %v, not to 1", name, o, sum)
@@ -63,13 +64,13 @@ func TestGainsAreUnbiased(t *testing.T) {
 	}
 }
 
-// TestEstimateIsThatOfPackageRrchain compares with rrchain.Estimate and rrchain.Variance for randomized response.
+// TestEstimateIsThatOfPackageRrchain compares with rrchain.Estimate and estimate.Variance for randomized response.
 func TestEstimateIsThatOfPackageRrchain(t *testing.T) {
 	random := rand.New(rand.NewPCG(15, 16))
 	for _, epsilons := range [][]string{{"1"}, {"0.000000001"}, {"1000"}, {"0.5", "2"}, {"0.01", "1", "7"}} {
 		for m := 2; m <= 6; m++ {
 			var here []Counts
-			var there []rrchain.Counts
+			var there []estimate.Counts
 			for _, text := range epsilons {
 				byValue := make([]int64, m)
 				for v := range byValue {
@@ -77,11 +78,11 @@ func TestEstimateIsThatOfPackageRrchain(t *testing.T) {
 				}
 				byValue[0] = 3000 // so that some estimates are above 1 and some below 0
 				here = append(here, Counts{randomized(t, m, power(eps(t, text))), byValue})
-				there = append(there, rrchain.Counts{Epsilon: eps(t, text), ByValue: byValue})
+				there = append(there, estimate.Counts{Epsilon: eps(t, text), ByValue: byValue})
 			}
 			name := fmt.Sprintf("ε=%v, m=%d", epsilons, m)
-			got := must[[]rrchain.Frequency](t)(Estimate(0.9, here...))
-			for v, want := range must[[]rrchain.Frequency](t)(rrchain.Estimate(0.9, there...)) {
+			got := must[[]estimate.Frequency](t)(Frequencies(0.9, here...))
+			for v, want := range must[[]estimate.Frequency](t)(estimate.Frequencies(0.9, there...)) {
 				wantNear(t, name+": estimate", got[v].Estimate, want.Estimate, 1e-11)
 				if epsilons[0] != "1000" {
 					wantNear(t, name+": standard error", got[v].StdErr, want.StdErr, 1e-11)
@@ -92,7 +93,7 @@ func TestEstimateIsThatOfPackageRrchain(t *testing.T) {
 				wantNear(t, name+": upper end", got[v].High, want.High, 1e-11)
 			}
 			variances := must[[]float64](t)(Variance(here[0].Mechanism, here[0].ByOutput))
-			for v, want := range must[[]float64](t)(rrchain.Variance(there[0])) {
+			for v, want := range must[[]float64](t)(estimate.Variance(there[0])) {
 				if epsilons[0] != "1000" { // there float64 does not see what is left of a variance of 10⁻⁴³⁵
 					wantNear(t, name+": variance", variances[v], want, 1e-11)
 				}
@@ -108,7 +109,7 @@ func wantNear(t *testing.T, name string, got, want, tolerance float64) {
 	}
 }
 
-// TestEstimateBesideUnary compares with rrchain.EstimateUnary. Both are unbiased. The one here also looks at how bits
+// TestEstimateBesideUnary compares with estimate.UnaryFrequencies of rrchain. Both are unbiased. The one here also looks at how bits
 // come together, which serves: its variance is never larger when all values are equally common.
 func TestEstimateBesideUnary(t *testing.T) {
 	for m := 2; m <= 5; m++ {
@@ -119,7 +120,7 @@ func TestEstimateBesideUnary(t *testing.T) {
 			for v := range even {
 				even[v] = 1000
 			}
-			bitwise := must[[]float64](t)(rrchain.UnaryVariance(rrchain.Counts{Epsilon: epsilon, ByValue: even}))
+			bitwise := must[[]float64](t)(estimate.UnaryVariance(estimate.Counts{Epsilon: epsilon, ByValue: even}))
 			for v, variance := range must[[]float64](t)(Variance(mechanism, even)) {
 				if variance >= bitwise[v] || variance < 0.49*bitwise[v] { // half of it for 2 values
 					t.Errorf("m=%d, ε=%s: variance %v, and %v bit by bit", m, text, variance, bitwise[v])
@@ -137,9 +138,9 @@ func TestEstimateBesideUnary(t *testing.T) {
 					}
 				}
 			}
-			rows := must[[]rrchain.Frequency](t)(Estimate(0.9, Counts{mechanism, counts}))
-			seen := rrchain.UnaryCounts{Epsilon: epsilon, Objects: n, ByValue: byValue}
-			bits := must[[]rrchain.Frequency](t)(rrchain.EstimateUnary(0.9, seen))
+			rows := must[[]estimate.Frequency](t)(Frequencies(0.9, Counts{mechanism, counts}))
+			seen := estimate.UnaryCounts{Epsilon: epsilon, Objects: n, ByValue: byValue}
+			bits := must[[]estimate.Frequency](t)(estimate.UnaryFrequencies(0.9, seen))
 			for v := range m {
 				if math.Abs(rows[v].Estimate-bits[v].Estimate) > 1e-6 {
 					t.Errorf("m=%d, ε=%s, value %d: %v, and %v bit by bit", m, text, v, rows[v].Estimate, bits[v].Estimate)
@@ -157,7 +158,7 @@ func TestGainsHaveTheLeastVariance(t *testing.T) {
 		e := must[*estimator](t)(newEstimator(m))
 		for range 20 {
 			// A random row, less what it gains on average for each input, is a row of gains that adds nothing.
-			noise, mean := make([]float64, m.outputs), make([]float64, m.inputs)
+			noise, mean := make([]float64, m.Outputs()), make([]float64, m.Inputs())
 			for o := range noise {
 				noise[o] = random.NormFloat64()
 			}
@@ -169,14 +170,14 @@ func TestGainsHaveTheLeastVariance(t *testing.T) {
 			}
 			for o := range noise {
 				for truth := range mean {
-					noise[o] -= mean[truth] * e.gain[truth*m.outputs+o]
+					noise[o] -= mean[truth] * e.gain[truth*m.Outputs()+o]
 				}
 			}
-			for x := range m.inputs {
+			for x := range m.Inputs() {
 				base, up, down := 0.0, 0.0, 0.0
-				for o, p := range m.mean() {
+				for o, p := range meanLaw(m) {
 					often, _ := p.Float64()
-					gain := e.gain[x*m.outputs+o]
+					gain := e.gain[x*m.Outputs()+o]
 					base += often * gain * gain
 					up += often * (gain + noise[o]/100) * (gain + noise[o]/100)
 					down += often * (gain - noise[o]/100) * (gain - noise[o]/100)
@@ -195,8 +196,8 @@ func TestEstimateIsUnbiased(t *testing.T) {
 	low, high := subsets(t, 3, 2, rat("2")), unary(t, 3, rat("4"))
 	truths := []int{0, 1, 1, 1}
 	shares := []float64{0.25, 0.75, 0}
-	estimators := make(map[*Matrix]*estimator)
-	for _, m := range []*Matrix{low, high} {
+	estimators := make(map[*finite.Matrix]*estimator)
+	for _, m := range []*finite.Matrix{low, high} {
 		estimators[m] = must[*estimator](t)(newEstimator(m))
 	}
 	for _, size := range []int{1, 2, 3, 4} { // of the lower level
@@ -207,13 +208,13 @@ func TestEstimateIsUnbiased(t *testing.T) {
 				continue
 			}
 			parted++
-			enumerate(t, truths, func(object int) *Matrix {
+			enumerate(t, truths, func(object int) *finite.Matrix {
 				if lower>>object&1 == 1 {
 					return low
 				}
 				return high
 			}, func(p float64, responses []int) {
-				levels := []Counts{{low, make([]int64, low.outputs)}, {high, make([]int64, high.outputs)}}
+				levels := []Counts{{low, make([]int64, low.Outputs())}, {high, make([]int64, high.Outputs())}}
 				for object, response := range responses {
 					levels[1-lower>>object&1].ByOutput[response]++
 				}
@@ -242,7 +243,7 @@ func TestEstimateIsUnbiased(t *testing.T) {
 }
 
 // parts is pool with estimators made before: the enumeration asks for the same ones again and again.
-func parts(estimators map[*Matrix]*estimator, levels []Counts) pooled {
+func parts(estimators map[*finite.Matrix]*estimator, levels []Counts) pooled {
 	var all pooled
 	for _, level := range levels {
 		p := part{estimator: estimators[level.Mechanism], counts: level.ByOutput}
@@ -266,7 +267,7 @@ func ones(x int) (n int) {
 }
 
 // enumerate visits all responses of some objects.
-func enumerate(t *testing.T, truths []int, mechanism func(object int) *Matrix, visit func(p float64, responses []int)) {
+func enumerate(t *testing.T, truths []int, mechanism func(object int) *finite.Matrix, visit func(p float64, responses []int)) {
 	responses := make([]int, len(truths))
 	var extend func(object int, p float64)
 	extend = func(object int, p float64) {
@@ -290,7 +291,7 @@ func enumerate(t *testing.T, truths []int, mechanism func(object int) *Matrix, v
 func TestIntervalCoversAsOftenAsItSays(t *testing.T) {
 	const surveys, slack = 2000, 0.005 + 0.038
 	random := rand.New(rand.NewPCG(19, 20))
-	levels := []*Matrix{hadamard(t, 4, rat("3/2")), subsets(t, 4, 2, rat("3")), randomized(t, 4, rat("7"))}
+	levels := []*finite.Matrix{hadamard(t, 4, rat("3/2")), subsets(t, 4, 2, rat("3")), randomized(t, 4, rat("7"))}
 	sums := make([][][]float64, len(levels)) // cumulative, by level and input
 	for i, m := range levels {
 		for x := range 4 {
@@ -316,7 +317,7 @@ func TestIntervalCoversAsOftenAsItSays(t *testing.T) {
 		random.Shuffle(len(levelOf), func(i, j int) { levelOf[i], levelOf[j] = levelOf[j], levelOf[i] })
 		counts := make([]Counts, len(levels))
 		for i, m := range levels {
-			counts[i] = Counts{m, make([]int64, m.outputs)}
+			counts[i] = Counts{m, make([]int64, m.Outputs())}
 		}
 		for object, truth := range truths {
 			u, o, law := random.Float64(), 0, sums[levelOf[object]][truth]
@@ -325,7 +326,7 @@ func TestIntervalCoversAsOftenAsItSays(t *testing.T) {
 			}
 			counts[levelOf[object]].ByOutput[o]++
 		}
-		for x, f := range must[[]rrchain.Frequency](t)(Estimate(0.95, counts...)) {
+		for x, f := range must[[]estimate.Frequency](t)(Frequencies(0.95, counts...)) {
 			off, half := math.Abs(f.Estimate-shares[x]), (f.High-f.Low)/2
 			if off <= half {
 				covered[x]++
@@ -351,7 +352,7 @@ func TestEstimateAtTheEdges(t *testing.T) {
 	for _, counts := range [][]int64{{1, 0, 0}, {math.MaxInt64, math.MaxInt64, 0}, {0, 0, 1}} {
 		for _, levels := range [][]Counts{{{m, counts}}, {{m, counts}, {m, counts}}} {
 			sum := 0.0
-			for x, f := range must[[]rrchain.Frequency](t)(Estimate(math.Nextafter(1, 0), levels...)) {
+			for x, f := range must[[]estimate.Frequency](t)(Frequencies(math.Nextafter(1, 0), levels...)) {
 				sum += f.Estimate
 				if math.IsNaN(f.Estimate) || math.IsInf(f.Low, 0) || math.IsInf(f.High, 0) || !(f.StdErr >= 0) || f.Low > f.High {
 					t.Errorf("%v: input %d: %+v", counts, x, f)
@@ -412,8 +413,8 @@ func TestEstimateRefuses(t *testing.T) {
 		{"fewer outputs than inputs", 0.9, []Counts{{written(t, "1/2 1/2", "1/3 2/3", "1/4 3/4"), []int64{1, 2}}}, "apart"},
 		{"nothing told", 0.9, []Counts{{written(t, "1/2 1/2", "1/2 1/2"), []int64{1, 2}}}, "apart"},
 	} {
-		got, err := Estimate(c.confidence, c.levels...)
-		if got != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+		got, err := Frequencies(c.confidence, c.levels...)
+		if got != nil || !errors.Is(err, finite.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 		}
 	}
@@ -422,9 +423,9 @@ func TestEstimateRefuses(t *testing.T) {
 		"other inputs":    {m, []int64{1, 2}},
 		"negative count":  {m, []int64{1, 2, -1}},
 		"inputs alike":    {alike, []int64{1, 2, 3}},
-		"an empty matrix": {&Matrix{}, []int64{1, 2, 3}},
+		"an empty matrix": {&finite.Matrix{}, []int64{1, 2, 3}},
 	} {
-		if got, err := Variance(c.Mechanism, c.ByOutput); got != nil || !errors.Is(err, ErrInvalid) {
+		if got, err := Variance(c.Mechanism, c.ByOutput); got != nil || !errors.Is(err, finite.ErrInvalid) {
 			t.Errorf("Variance with %s: %v, %v", name, got, err)
 		}
 	}

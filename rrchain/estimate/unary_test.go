@@ -1,4 +1,4 @@
-package rrchain
+package estimate
 
 import (
 	"errors"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
 )
 
 // TestUnaryEstimates compares with numbers from mpmath, by the formulas in the comments. An error is measured
@@ -310,7 +311,7 @@ func TestUnaryEstimateAtTheEdges(t *testing.T) {
 		{privacy.MaxEpsilon(), math.MaxInt64, []int64{math.MaxInt64, math.MaxInt64, 0}},
 		{fromNano(t, 1), math.MaxInt64, []int64{0, 0, 1}},
 		{fromNano(t, 1), 1, []int64{0, 1}},
-		{eps(t, "1"), 1, append(make([]int64, MaxValues-1), 1)},
+		{eps(t, "1"), 1, append(make([]int64, rrchain.MaxValues-1), 1)},
 	} {
 		for _, levels := range [][]UnaryCounts{{c}, {c, c}} {
 			for v, f := range estimateUnary(t, math.Nextafter(1, 0), levels...) {
@@ -353,13 +354,13 @@ func TestUnaryEstimateRefuses(t *testing.T) {
 		{"negative everything", 0.9, []UnaryCounts{{one, -1, []int64{-1, -1}}}, "value 0 was counted -1 times"},
 		{"no values", 0.9, []UnaryCounts{{one, 4, nil}}, "0 values"},
 		{"one value", 0.9, []UnaryCounts{{one, 4, []int64{2}}}, "1 values"},
-		{"too many values", 0.9, []UnaryCounts{{one, 4, make([]int64, MaxValues+1)}}, "1048577 values"},
+		{"too many values", 0.9, []UnaryCounts{{one, 4, make([]int64, rrchain.MaxValues+1)}}, "1048577 values"},
 		{"mixed values", 0.9, []UnaryCounts{good, {one, 4, []int64{1, 2, 3}}}, "levels with 2 and with 3 values"},
 		{"ε=0", 0.9, []UnaryCounts{{privacy.Epsilon{}, 4, []int64{1, 2}}}, "ε=0"},
 		{"ε=0 in the second level", 0.9, []UnaryCounts{good, {privacy.Epsilon{}, 0, []int64{0, 0}}}, "ε=0"},
 	} {
-		got, err := EstimateUnary(c.confidence, c.levels...)
-		if got != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+		got, err := UnaryFrequencies(c.confidence, c.levels...)
+		if got != nil || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 		}
 	}
@@ -369,7 +370,7 @@ func TestUnaryEstimateRefuses(t *testing.T) {
 		"negative count": {one, []int64{5, -1}},
 		"ε=0":            {privacy.Epsilon{}, []int64{1, 2}},
 	} {
-		if got, err := UnaryVariance(truth); got != nil || !errors.Is(err, ErrInvalid) {
+		if got, err := UnaryVariance(truth); got != nil || !errors.Is(err, rrchain.ErrInvalid) {
 			t.Errorf("variance of %s: %v, %v", name, got, err)
 		}
 	}
@@ -422,7 +423,7 @@ func TestUnaryFromIsWhereUnaryBecomesBetter(t *testing.T) {
 		{"0.000000001", 6}, {"0.000001", 6}, {"0.001", 6}, {"0.01", 6}, {"0.1", 6}, {"0.5", 7}, {"1", 10}, {"1.5", 0}, {"2", 21},
 		{"3", 0}, {"3.456789", 0}, {"5", 0}, {"8", 0}, {"10", 0}, {"12.9", 0},
 	} {
-		from := UnaryFrom(eps(t, c.epsilon))
+		from := rrchain.UnaryFrom(eps(t, c.epsilon))
 		if c.want != 0 && from != c.want {
 			t.Errorf("ε=%s: unary encoding is better from %d values on, want %d", c.epsilon, from, c.want)
 		}
@@ -434,7 +435,7 @@ func TestUnaryFromIsWhereUnaryBecomesBetter(t *testing.T) {
 			}
 		}
 		for _, m := range sizes {
-			if m < 2 || m > MaxValues {
+			if m < 2 || m > rrchain.MaxValues {
 				continue
 			}
 			truth := Counts{eps(t, c.epsilon), make([]int64, m)}
@@ -444,16 +445,16 @@ func TestUnaryFromIsWhereUnaryBecomesBetter(t *testing.T) {
 			}
 		}
 	}
-	large := UnaryFrom(eps(t, "12"))
+	large := rrchain.UnaryFrom(eps(t, "12"))
 	if ratio := float64(large) / math.Exp(12); math.Abs(ratio-1-math.Sqrt2) > 1e-4 {
 		t.Errorf("from %d values on at ε=12, which is %v·e^ε", large, ratio)
 	}
 	for _, e := range []string{"12.99", "20", "20.5", "1000"} {
-		if from := UnaryFrom(eps(t, e)); from != MaxValues+1 {
+		if from := rrchain.UnaryFrom(eps(t, e)); from != rrchain.MaxValues+1 {
 			t.Errorf("ε=%s: better from %d values on, which is too many", e, from)
 		}
 	}
-	if from := UnaryFrom(eps(t, "12.98")); from > MaxValues {
+	if from := rrchain.UnaryFrom(eps(t, "12.98")); from > rrchain.MaxValues {
 		t.Errorf("ε=12.98: never better")
 	}
 }
@@ -478,7 +479,7 @@ func TestForARareValueTheyMeetAtThreeE(t *testing.T) {
 
 func estimateUnary(t *testing.T, confidence float64, levels ...UnaryCounts) []Frequency {
 	t.Helper()
-	got, err := EstimateUnary(confidence, levels...)
+	got, err := UnaryFrequencies(confidence, levels...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package rrchain
+package estimate
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
 )
 
 // estimatorRow is a row of estimator.json.
@@ -324,7 +325,7 @@ func TestEstimateAtTheEdges(t *testing.T) {
 		{privacy.MaxEpsilon(), []int64{math.MaxInt64, math.MaxInt64, 0}},
 		{fromNano(t, 1), []int64{0, 0, 1}},
 		{eps(t, "1"), []int64{1, 0}},
-		{fromNano(t, 1), append(make([]int64, MaxValues-1), 1)},
+		{fromNano(t, 1), append(make([]int64, rrchain.MaxValues-1), 1)},
 	} {
 		for _, levels := range [][]Counts{{c}, {c, c}} {
 			for v, f := range estimate(t, math.Nextafter(1, 0), levels...) {
@@ -362,14 +363,14 @@ func TestEstimateRefuses(t *testing.T) {
 		{"negative count in the second level", 0.9, []Counts{good, {one, []int64{-7, 9}}}, "value 0 was counted -7 times"},
 		{"no values", 0.9, []Counts{{one, nil}}, "0 values"},
 		{"one value", 0.9, []Counts{{one, []int64{5}}}, "1 values"},
-		{"too many values", 0.9, []Counts{{one, make([]int64, MaxValues+1)}}, "1048577 values"},
+		{"too many values", 0.9, []Counts{{one, make([]int64, rrchain.MaxValues+1)}}, "1048577 values"},
 		{"mixed values", 0.9, []Counts{good, {one, []int64{1, 2, 3}}}, "levels with 2 and with 3 values"},
 		{"mixed values, one without responses", 0.9, []Counts{{one, []int64{0, 0, 0}}, good}, "levels with 3 and with 2 values"},
 		{"ε=0", 0.9, []Counts{{privacy.Epsilon{}, []int64{1, 2}}}, "ε=0"},
 		{"ε=0 in the second level", 0.9, []Counts{good, {privacy.Epsilon{}, []int64{0, 0}}}, "ε=0"},
 	} {
-		got, err := Estimate(c.confidence, c.levels...)
-		if got != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+		got, err := Frequencies(c.confidence, c.levels...)
+		if got != nil || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 		}
 	}
@@ -383,7 +384,7 @@ func TestVarianceRefuses(t *testing.T) {
 		"negative count": {one, []int64{5, -1}},
 		"ε=0":            {privacy.Epsilon{}, []int64{1, 2}},
 	} {
-		if got, err := Variance(truth); got != nil || !errors.Is(err, ErrInvalid) {
+		if got, err := Variance(truth); got != nil || !errors.Is(err, rrchain.ErrInvalid) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
@@ -391,7 +392,7 @@ func TestVarianceRefuses(t *testing.T) {
 
 func estimate(t *testing.T, confidence float64, levels ...Counts) []Frequency {
 	t.Helper()
-	got, err := Estimate(confidence, levels...)
+	got, err := Frequencies(confidence, levels...)
 	if err != nil {
 		t.Fatal(err)
 	}

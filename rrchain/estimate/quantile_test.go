@@ -1,4 +1,4 @@
-package rrchain
+package estimate
 
 import (
 	"math"
@@ -17,7 +17,7 @@ func TestIntervalsAreThoseOfTheNormalDistribution(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, confidence := range []float64{1e-6, 0.5, 0.6827, 0.9, 0.95, 0.99, 0.999999} {
-		shares, err := Estimate(confidence, Counts{one, []int64{30, 50, 20}})
+		shares, err := Frequencies(confidence, Counts{one, []int64{30, 50, 20}})
 		if err != nil {
 			t.Fatal(err)
 		}

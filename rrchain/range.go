@@ -94,30 +94,3 @@ func (r Range) round(x float64, next func() uint64) (int, error) {
 
 // rational returns a finite float64 as the number it is.
 func rational(x float64) *big.Rat { return new(big.Rat).SetFloat64(x) }
-
-// Mean estimates the mean of numbers that were rounded to the ends of the range, from the responses of
-// their chains: l + (h−l)·((e^ε+1)λ_h − 1)/(e^ε−1) at each level, with λ_h the share of responses that
-// are the upper end (pan2024 Eq. (70), as corrected). Levels are combined as by [Estimate].
-//
-// The standard error is that of responses and rounding together for a random sample of a large
-// population; it is never too small, and too large by what the numbers themselves vary: its square by
-// Var(x)/n for one level and by less for several, which only at an ε far above 1 is worth mentioning. The estimate may lie outside of the
-// range. Errors are those of [Estimate]; there must be 2 values.
-func (r Range) Mean(confidence float64, levels ...Counts) (Frequency, error) {
-	if err := r.check(); err != nil {
-		return Frequency{}, err
-	}
-	z, err := quantile(confidence)
-	if err != nil {
-		return Frequency{}, err
-	}
-	all, err := pool(levels, newStratum)
-	if err != nil {
-		return Frequency{}, err
-	}
-	if all.values != 2 {
-		return Frequency{}, fmt.Errorf("%w: a number is rounded to one of 2 ends, not of %d", ErrInvalid, all.values)
-	}
-	width := r.high - r.low
-	return around(r.low+width*all.share(1), width*math.Sqrt(all.sampling(1)), z), nil
-}

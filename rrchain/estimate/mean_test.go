@@ -1,0 +1,294 @@
+package estimate
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// TestMeanIsEquation70 compares with l + (h−l)·((e^ε+1)λ_h − 1)/(e^ε−1) from mpmath. The standard errors are
+// (h−l)·√(o(1−o)/n)/(p−q), o = q + (p−q)·share with the share of the estimate in the range, at most 1.
+func TestMeanIsEquation70(t *testing.T) {
+	for _, c := range []struct {
+		low, high      float64
+		epsilon        string
+		ends           []int64
+		mean, standard string
+	}{
+		{0, 1, "1", []int64{600, 400}, "0.2836046586261347151229996", "0.03352382213351396222604957"},
+		{-3, 7, "0.25", []int64{510, 490}, "1.195837667162440307153023", "1.271237966247590716819941"},
+		{20, 2500, "3", []int64{930, 70}, "81.85045852344930563411969", "22.10662566196980056415863"},
+		{0, 1, "0.000000001", []int64{1, 2}, "333333333.8333333333611111", "577350269.1896257644850925"},
+	} {
+		f := mean(t, newRange(t, c.low, c.high), 0.95, Counts{eps(t, c.epsilon), c.ends})
+		if off, _ := sub(f.Estimate, c.mean).Float64(); math.Abs(off) > 1e-13*f.StdErr+1e-14*(c.high-c.low) {
+			t.Errorf("ε=%s, %v: mean %.20g, want %s", c.epsilon, c.ends, f.Estimate, c.mean)
+		}
+		wantNear(t, fmt.Sprintf("ε=%s, %v: standard error", c.epsilon, c.ends), f.StdErr, c.standard, 1e-12)
+		const z = 1.95996398454005405 // from mpmath
+		wantNear(t, "half the interval", (f.High-f.Low)/2, z*f.StdErr, 1e-12)
+		wantNear(t, "middle of the interval", add(f.High, f.Low), mul(2, f.Estimate), 1e-12)
+	}
+}
+
+// TestMeanIsTheShareOfTheUpperEnd compares with the reference estimates of shares for two values.
+func TestMeanIsTheShareOfTheUpperEnd(t *testing.T) {
+	rows := 0
+	for _, row := range vectors[estimatorRow](t, "estimator.json") {
+		if len(row.Observed) != 2 {
+			continue
+		}
+		rows++
+		f := mean(t, newRange(t, -20, 60), 0.9, Counts{eps(t, row.Epsilon), row.Observed})
+		wantNear(t, "mean at ε="+row.Epsilon, f.Estimate, add(-20, mul(80, row.Frequency[1])), 1e-12)
+	}
+	if rows == 0 {
+		t.Error("no row has two values")
+	}
+}
+
+// numbers is a small population of numbers, as shares of a range, parted at random into levels.
+type numbers struct {
+	shares []float64
+	levels []sized
+}
+
+var someNumbers = []numbers{
+	{[]float64{0.3}, []sized{{"1", 1}}},
+	{[]float64{0, 1, 0.25, 0.5, 0.9, 0.9}, []sized{{"0.7", 6}}},
+	{[]float64{0, 0, 1, 1}, []sized{{"5", 4}}},
+	{[]float64{0.4, 0.4, 0.4, 0.4, 0.4}, []sized{{"3", 5}}},
+	{[]float64{0.1, 0.2, 0.7, 1, 0.05, 0}, []sized{{"0.5", 2}, {"2", 4}}},
+	{[]float64{0.1, 0.2, 0.7, 0, 0}, []sized{{"0.5", 1}, {"1", 3}, {"6", 1}}},
+	{[]float64{1, 1, 1, 0, 0, 0}, []sized{{"8", 3}, {"9", 3}}},
+}
+
+// TestMeanIsUnbiased sums over all partitions, roundings and responses: the mean of the estimates is that of the
+// numbers. The square of the standard error, with the true mean in the place of its estimate, is above the
+// variance by Var(x)/n for one level; for several it is by Var(x)·(1−ΣW²/n_l)/(n−1), which is less.
+func TestMeanIsUnbiased(t *testing.T) {
+	r := newRange(t, -3, 5)
+	for _, x := range someNumbers {
+		n, center, variance := float64(len(x.shares)), 0.0, 0.0
+		for _, share := range x.shares {
+			center += share / n
+		}
+		for _, share := range x.shares {
+			variance += (share - center) * (share - center) / n
+		}
+		average, square, total := 0.0, 0.0, 0.0
+		x.enumerate(t, func(probability float64, levels []Counts) {
+			f := mean(t, r, 0.9, levels...)
+			total += probability
+			average += probability * f.Estimate
+			square += probability * (f.Estimate - (-3 + 8*center)) * (f.Estimate - (-3 + 8*center))
+			if want := 8 * math.Sqrt(x.stated(t, min(max((f.Estimate+3)/8, 0), 1))); math.Abs(f.StdErr-want) > 1e-12*want {
+				t.Errorf("%v with %v: standard error %v, want %v", x, levels, f.StdErr, want)
+			}
+		})
+		wantNear(t, "the sum of all probabilities", total, 1, 1e-12)
+		if math.Abs(average-(-3+8*center)) > 1e-11 {
+			t.Errorf("%v: the mean estimate is %v, want %v", x, average, -3+8*center)
+		}
+		above := x.stated(t, center) - square/64
+		want := variance / n
+		if len(x.levels) > 1 {
+			want = variance * (1 - x.concentration(t)) / (n - 1)
+			if want > variance/n+1e-15 {
+				t.Errorf("%v: %v is above Var(x)/n = %v", x, want, variance/n)
+			}
+		}
+		if math.Abs(above-want) > 1e-11*square/64 {
+			t.Errorf("%v: the squared standard error is above the variance by %v, want %v", x, above, want)
+		}
+	}
+}
+
+// weights returns the share of each level in the estimate, W, with 1/λ² of its ε.
+func (x numbers) weights(t *testing.T) (weights, inverse []float64) {
+	total := 0.0
+	for _, level := range x.levels {
+		λ := math.Tanh(eps(t, level.epsilon).Float64() / 2)
+		weights, inverse = append(weights, float64(level.objects)*λ*λ), append(inverse, 1/(λ*λ))
+		total += float64(level.objects) * λ * λ
+	}
+	for i := range weights {
+		weights[i] /= total
+	}
+	return weights, inverse
+}
+
+// stated is the square of the standard error of the mean share, if that is the given one: λ is p − q, and
+// o = q + λ·share, so o(1−o)/λ² = (1/λ² − (2·share−1)²)/4.
+func (x numbers) stated(t *testing.T, share float64) float64 {
+	sum := 0.0
+	weights, inverse := x.weights(t)
+	for i, w := range weights {
+		sum += w * w / float64(x.levels[i].objects) * (inverse[i] - (2*share-1)*(2*share-1)) / 4
+	}
+	return sum
+}
+
+// concentration is ΣW²/n_l.
+func (x numbers) concentration(t *testing.T) float64 {
+	sum := 0.0
+	weights, _ := x.weights(t)
+	for i, w := range weights {
+		sum += w * w / float64(x.levels[i].objects)
+	}
+	return sum
+}
+
+// enumerate calls visit with all counts that can be observed.
+func (x numbers) enumerate(t *testing.T, visit func(probability float64, levels []Counts)) {
+	partitions := experiment{truths: make([]int, len(x.shares)), levels: x.levels}.partitions(nil)
+	for _, levelOf := range partitions {
+		for code := range 1 << len(x.shares) {
+			probability := 1 / float64(len(partitions))
+			levels := make([]Counts, len(x.levels))
+			for i, level := range x.levels {
+				levels[i] = Counts{eps(t, level.epsilon), make([]int64, 2)}
+			}
+			for i, share := range x.shares {
+				e, end := math.Exp(levels[levelOf[i]].Epsilon.Float64()), code>>i&1
+				upper := (share*e + 1 - share) / (e + 1) // rounded up and told, or down and not told
+				if end == 0 {
+					upper = 1 - upper
+				}
+				probability *= upper
+				levels[levelOf[i]].ByValue[end]++
+			}
+			visit(probability, levels)
+		}
+	}
+}
+
+// TestMeanIntervalCovers draws 10,000 surveys of 500 numbers at mixed levels, with a fixed seed, for small ε, where
+// the standard error is the right one, and for large ones, where it is too large. The slack is that of
+// TestIntervalCoversAsOftenAsItSays.
+func TestMeanIntervalCovers(t *testing.T) {
+	const surveys, objects, slack = 10_000 / (coarser * coarser), 500, 0.005 + 0.016*coarser
+	random := rand.New(rand.NewPCG(22, 23))
+	r, x, center := newRange(t, 10, 110), make([]float64, objects), 0.0
+	for i := range x {
+		x[i] = 10 + 100*random.Float64()*random.Float64()
+		center += x[i] / objects
+	}
+	for _, c := range []struct {
+		levels []string
+		least  float64
+		most   float64
+	}{
+		{[]string{"0.2", "0.4", "0.8"}, 0.95 - slack, 0.95 + slack},
+		{[]string{"3", "6"}, 0.97 - 0.016*(coarser-1), 1},
+	} {
+		covered, short := 0.0, 0.0
+		for range surveys {
+			f := mean(t, r, 0.95, meanSurvey(t, random, r, x, c.levels)...)
+			off, half := math.Abs(f.Estimate-center), (f.High-f.Low)/2
+			if off <= half {
+				covered++
+			}
+			if off <= (1-0.15*coarser)*half {
+				short++
+			}
+		}
+		if share := covered / surveys; share < c.least || share > c.most {
+			t.Errorf("ε %v: the interval covers the mean in %.4f of the surveys", c.levels, share)
+		}
+		if share := short / surveys; c.most < 1 && share >= c.least {
+			t.Errorf("ε %v: an interval that is %d %% too short covers %.4f, and nobody notices", c.levels, 15*coarser, share)
+		}
+	}
+}
+
+// meanSurvey rounds the numbers, parts them at random into levels of the same size, and draws responses.
+func meanSurvey(t *testing.T, random *rand.Rand, r rrchain.Range, x []float64, epsilons []string) (levels []Counts) {
+	for _, e := range epsilons {
+		levels = append(levels, Counts{eps(t, e), make([]int64, 2)})
+	}
+	truths := make([]float64, len(levels))
+	for i := range truths {
+		truths[i] = 1 / (1 + math.Exp(-levels[i].Epsilon.Float64()))
+	}
+	for place, i := range random.Perm(len(x)) {
+		level, end := place%len(levels), 0
+		if random.Float64() < (x[i]-r.Low())/(r.High()-r.Low()) {
+			end = 1
+		}
+		if random.Float64() >= truths[level] {
+			end = 1 - end
+		}
+		levels[level].ByValue[end]++
+	}
+	return levels
+}
+
+// TestMeanAtTheEdges takes ε, counts and ranges at their limits: the numbers stay finite.
+func TestMeanAtTheEdges(t *testing.T) {
+	for _, r := range []rrchain.Range{newRange(t, 0, 1), newRange(t, 0, math.SmallestNonzeroFloat64), newRange(t, -1e290, 1e290)} {
+		for _, c := range []Counts{
+			{privacy.MaxEpsilon(), []int64{0, 1}}, {privacy.MaxEpsilon(), []int64{math.MaxInt64, math.MaxInt64}},
+			{fromNano(t, 1), []int64{0, 1}}, {fromNano(t, 1), []int64{math.MaxInt64, 0}},
+		} {
+			for _, levels := range [][]Counts{{c}, {c, c}} {
+				f := mean(t, r, math.Nextafter(1, 0), levels...)
+				if x := f.Estimate + f.StdErr + f.Low + f.High; math.IsNaN(x) || math.IsInf(x, 0) {
+					t.Errorf("[%v, %v], ε=%v, %v: %+v", r.Low(), r.High(), c.Epsilon, c.ByValue, f)
+				}
+			}
+		}
+	}
+	if f := mean(t, newRange(t, 2, 6), 0.9, Counts{privacy.MaxEpsilon(), []int64{1, 3}}); f.Estimate != 5 {
+		t.Errorf("at ε=1000 the mean is %v, want 5", f.Estimate)
+	}
+}
+
+func TestMeanRefuses(t *testing.T) {
+	one := eps(t, "1")
+	good := Counts{one, []int64{1, 2}}
+	for _, c := range []struct {
+		name       string
+		confidence float64
+		levels     []Counts
+		names      string
+	}{
+		{"confidence 0", 0, []Counts{good}, "confidence 0 "},
+		{"confidence 1", 1, []Counts{good}, "confidence 1 "},
+		{"confidence NaN", math.NaN(), []Counts{good}, "confidence NaN"},
+		{"no level", 0.9, nil, "no responses"},
+		{"no responses", 0.9, []Counts{{one, []int64{0, 0}}}, "no responses"},
+		{"negative count", 0.9, []Counts{{one, []int64{5, -1}}}, "value 1 was counted -1 times"},
+		{"one end", 0.9, []Counts{{one, []int64{5}}}, "1 values"},
+		{"three ends", 0.9, []Counts{{one, []int64{1, 2, 3}}}, "one of 2 ends, not of 3"},
+		{"two and three ends", 0.9, []Counts{good, {one, []int64{1, 2, 3}}}, "levels with 2 and with 3 values"},
+		{"ε=0", 0.9, []Counts{{privacy.Epsilon{}, []int64{1, 2}}}, "ε=0"},
+	} {
+		got, err := Mean(c.confidence, newRange(t, 0, 1), c.levels...)
+		if got != (Frequency{}) || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+			t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
+		}
+	}
+}
+
+// TestTheZeroRangeHasNoMean averages over a range that [rrchain.NewRange] did not make, or made with an error.
+func TestTheZeroRangeHasNoMean(t *testing.T) {
+	if _, err := Mean(0.9, rrchain.Range{}, Counts{eps(t, "1"), []int64{1, 2}}); !errors.Is(err, rrchain.ErrInvalid) {
+		t.Errorf("no ErrInvalid but %v", err)
+	}
+}
+
+func mean(t *testing.T, r rrchain.Range, confidence float64, levels ...Counts) Frequency {
+	t.Helper()
+	f, err := Mean(confidence, r, levels...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
