@@ -54,9 +54,10 @@ type AnswerResult struct {
 // A query asked again about the same panel has the recorded answer at the same ε; at a lower ε one that is
 // derived from those recorded, for free; at a higher ε a majority or threshold, or any query about two values, is
 // raised, as a chain of responses is, and the difference is charged: all answers together cost the largest ε
-// ([mechanism.Score]). Other queries are asked anew at a higher ε, and the full ε is charged. So are partial
-// requests, whose panels may differ, and panels of which somebody was forgotten since, who may be back with another
-// value. The panel of a partial request is recognized by the objects asked for.
+// ([mechanism.Score]). Other queries are asked anew at a higher ε, and the full ε is charged. So are panels of which
+// somebody was forgotten since, who may be back with another value, and partial requests that leave somebody out: such an
+// answer is only for partial requests for the same objects. A partial request that leaves nobody out is one like any
+// other: it has the same answers, and is raised from them.
 //
 // Neither the distance to another answer nor anything else that is computed from true values appears in
 // a result, an error, the log or the file, but for a score: that is the signed distance with ε-differentially
@@ -86,8 +87,8 @@ type AnswerQuote struct {
 	Anew privacy.Epsilon
 	// NotRaised says why the answer at Held is not raised, so that everybody is charged anew: a
 	// [*mechanism.ScoreError] for a query whose answers cannot be raised, or that no panel of this size has another
-	// answer to, [ErrForgotten] if somebody in the panel was forgotten since, or that the request is partial. It is nil
-	// if there is no such answer, or if it is raised.
+	// answer to, [ErrForgotten] if somebody in the panel was forgotten since, or that one of the two leaves somebody
+	// out. It is nil if there is no such answer, or if it is raised.
 	NotRaised error
 	Refused   []Refusal
 }
@@ -105,17 +106,16 @@ func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote,
 		if err := x.convene(s, s.counters.events); err != nil {
 			return err
 		}
-		known, _, err := s.answers(x.key())
-		if err != nil {
+		if err := x.recall(s); err != nil {
 			return err
 		}
-		q.Held = known.top().epsilon
-		if base, free := known.best(r.Epsilon); free {
+		q.Held = higher(x.known.top().epsilon, x.others.top().epsilon)
+		if _, base, free := x.recorded(); free {
 			q.Objects = base.objects
 			q.Refused, err = s.leftOutOf(base)
 			return err
 		}
-		err = x.assess(s, known, x.at)
+		err = x.assess(s, x.at)
 		q.Objects, q.Charge, q.Anew, q.Refused = uint64(len(x.able)), x.cost, r.Epsilon, x.refused
 		if !q.Held.IsZero() {
 			q.NotRaised = x.anew
@@ -128,18 +128,34 @@ func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote,
 	return q, nil
 }
 
-// leftOutOf returns whom a recorded answer left out: the event that settled its request follows it.
-func (s *state) leftOutOf(a answerLevel) ([]Refusal, error) {
-	for number := a.event + 1; number <= s.counters.events; number++ {
+// leftOutOf returns whom a recorded answer left out, without those forgotten since.
+func (s *state) leftOutOf(a answerLevel) (left []Refusal, err error) {
+	all, err := s.leftOutAt(a.event)
+	for _, c := range all {
+		if c.Object != "" {
+			left = append(left, c.Refusal)
+		}
+	}
+	return left, err
+}
+
+// leftOutAt returns the refusals, erased ones too, of the request that an answer was recorded for: the event that settled
+// it follows.
+func (s *state) leftOutAt(answer uint64) ([]*objectRefused, error) {
+	for number := answer + 1; number <= s.counters.events; number++ {
 		ev, err := s.event(number)
 		if err != nil {
 			return nil, err
 		}
-		if end, ok := ev.change.(*settled); ok {
-			return s.refusals(number, end)
+		switch end := ev.change.(type) {
+		case *settled:
+			return s.refusedBefore(number, end.refused)
+		case *objectRefused:
+		default:
+			return nil, orCorrupt(nil, "the answer of event %d was never settled", answer)
 		}
 	}
-	return nil, orCorrupt(nil, "the answer of event %d was never settled", a.event)
+	return nil, orCorrupt(nil, "the answer of event %d was never settled", answer)
 }
 
 // inquiry is an AnswerRequest being carried out.
@@ -150,8 +166,12 @@ type inquiry struct {
 	query    mechanism.Query
 	names    []string // the panel asked for, in order
 	at       time.Time
-	through  uint64 // of a request for all, the last event whose enrolments count
+	through  uint64   // of a request for all, the last event whose enrolments count
+	whole    panelSum // stands for them
 	// What an attempt learns before it decides.
+	known   answers         // to the query about all of them
+	others  answers         // to those who were partial and left somebody out; nil unless this one is partial
+	leaves  bool            // it leaves somebody out
 	base    answerLevel     // what is raised, if anything
 	anew    error           // why nothing is raised, or nil
 	cost    privacy.Epsilon // to each
@@ -171,6 +191,7 @@ func (l *Ledger) newAnswer(ctx context.Context, r AnswerRequest) (*inquiry, erro
 	if x.names, err = checkAsked(r.Objects, r.All, MaxPanel); err != nil {
 		return nil, err
 	}
+	x.whole = sumOf(x.names)
 	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
 		return nil, err
 	}
@@ -183,18 +204,34 @@ func (l *Ledger) newAnswer(ctx context.Context, r AnswerRequest) (*inquiry, erro
 // convene finds out who belongs to the panel: of a request for all, those enrolled by an event.
 func (x *inquiry) convene(s *state, through uint64) (err error) {
 	p := panel{names: x.names, all: x.request.All, question: x.question.number, through: through}
-	x.names, err = p.whole(s, x.question)
+	if x.names, err = p.whole(s, x.question); err == nil && p.all {
+		x.whole = sumOf(x.names)
+	}
 	return err
 }
 
-// panelDigest stands for the panel asked for. Partial requests are told apart, because whom they leave
-// out is decided anew with each fresh answer.
-func (x *inquiry) panelDigest() [sha256.Size]byte {
-	e := digest("panel")
-	e.flag(x.request.Partial)
-	for _, name := range x.names {
-		e.text(name)
+// panelSum stands for a list of objects: it is the hash of the sum of those before the last, and the last.
+type panelSum [sha256.Size]byte
+
+func noPanel() panelSum { return digest("panel").sum() }
+
+// with returns the sum of a list with one object more behind it.
+func (p panelSum) with(name string) panelSum {
+	return sha256.Sum256(append(append(make([]byte, 0, len(p)+maxName), p[:]...), name...))
+}
+
+func sumOf(names []string) panelSum {
+	sum := noPanel()
+	for _, name := range names {
+		sum = sum.with(name)
 	}
+	return sum
+}
+
+// partly stands for the same list where it is asked for in part, and somebody is left out.
+func (p panelSum) partly() panelSum {
+	e := digest("left out")
+	e.raw(p[:])
 	return e.sum()
 }
 
@@ -204,8 +241,31 @@ func answerKey(question uint32, query string, panel [sha256.Size]byte) []byte {
 	return append(append(key, panel[:]...), query...)
 }
 
-func (x *inquiry) key() []byte {
-	return answerKey(x.question.number, x.request.Query, x.panelDigest())
+// panel stands for whom the answer is about: those asked for, or as many of them as are not left out.
+func (x *inquiry) panel() panelSum {
+	if x.leaves {
+		return x.whole.partly()
+	}
+	return x.whole
+}
+
+// recall looks up what was answered before.
+func (x *inquiry) recall(s *state) (err error) {
+	x.leaves = false
+	if x.known, _, err = s.answers(answerKey(x.question.number, x.request.Query, x.whole)); err == nil && x.request.Partial {
+		x.others, _, err = s.answers(answerKey(x.question.number, x.request.Query, x.whole.partly()))
+	}
+	return err
+}
+
+// recorded returns the answer at ε, or else the lowest above it, with those it belongs to.
+func (x *inquiry) recorded() (among answers, base answerLevel, free bool) {
+	base, free = x.known.best(x.request.Epsilon)
+	other, found := x.others.best(x.request.Epsilon)
+	if x.leaves = found && (!free || other.epsilon.Less(base.epsilon)); x.leaves {
+		return x.others, other, true
+	}
+	return x.known, base, free
 }
 
 func (x *inquiry) digest() [sha256.Size]byte {
@@ -215,8 +275,7 @@ func (x *inquiry) digest() [sha256.Size]byte {
 	e.epsilon(x.request.Epsilon)
 	e.flag(x.request.All)
 	if !x.request.All {
-		panel := x.panelDigest()
-		e.raw(panel[:])
+		e.raw(x.whole[:])
 	}
 	e.flag(x.request.Partial)
 	return e.sum()
@@ -257,15 +316,14 @@ func (x *inquiry) look(ctx context.Context) (done uint64, needed bool, err error
 		if err := x.convene(s, st.through); err != nil {
 			return err
 		}
-		known, _, err := s.answers(x.key())
-		if err != nil {
+		if err := x.recall(s); err != nil {
 			return err
 		}
-		if _, free := known.best(x.request.Epsilon); free {
+		if _, _, free := x.recorded(); free {
 			return nil
 		}
 		needed = true
-		if err := x.assess(s, known, x.at); err != nil {
+		if err := x.assess(s, x.at); err != nil {
 			return err
 		}
 		return x.refuse(x.refused)
@@ -273,18 +331,15 @@ func (x *inquiry) look(ctx context.Context) (done uint64, needed bool, err error
 	return done, needed, err
 }
 
-// raisable returns the answer that a new one can be raised from: the highest of all, of a request that must be whole,
-// about people none of whom was forgotten since it was first drawn. Of those forgotten, the truth may be another
-// one now. why says why there is none.
-func (x *inquiry) raisable(s *state, known answers) (top answerLevel, why, err error) {
-	top = known.top()
+// raisable returns the answer that a new one can be raised from: the highest of all, about people none of whom was
+// forgotten since it was first drawn. Of those forgotten, the truth may be another one now. why says why there is none.
+func (x *inquiry) raisable(s *state) (top answerLevel, why, err error) {
+	top = x.known.top()
 	switch {
-	case len(known) == 0:
-		return top, errNoAnswer, nil
+	case len(x.known) == 0:
+		return top, x.notRaised(), nil
 	case !top.scored:
 		return top, &mechanism.ScoreError{Outputs: x.query.Outputs(len(x.question.values))}, nil
-	case x.request.Partial || top.objects != uint64(len(x.names)):
-		return top, errPartialPanel, nil
 	}
 	for _, name := range x.names {
 		o, _, err := s.object(name)
@@ -298,21 +353,44 @@ func (x *inquiry) raisable(s *state, known answers) (top answerLevel, why, err e
 	return top, nil, nil
 }
 
+// notRaised says why nothing is raised where somebody is left out, now or by all answers so far.
+func (x *inquiry) notRaised() error {
+	if len(x.known) == 0 && len(x.others) == 0 {
+		return errNoAnswer
+	}
+	return errPartialPanel
+}
+
 var (
 	errNoAnswer     = errors.New("there is no answer yet")
-	errPartialPanel = errors.New("a partial request is not raised: whom it leaves out may change")
+	errPartialPanel = errors.New("somebody is left out, and whom a partial request leaves out may change")
 )
 
 // assess says what each object is to be charged, and parts the panel into those who can be and those who
-// cannot, without looking at truths.
-func (x *inquiry) assess(s *state, known answers, at time.Time) error {
-	base, why, err := x.raisable(s, known)
+// cannot, without looking at truths. Who must leave somebody out raises nothing.
+func (x *inquiry) assess(s *state, at time.Time) error {
+	base, why, err := x.raisable(s)
 	if err != nil {
 		return err
 	}
-	if x.base, x.cost, x.anew = (answerLevel{}), x.request.Epsilon, why; why == nil {
+	x.leaves, x.base, x.cost, x.anew = false, answerLevel{}, x.request.Epsilon, why
+	if why == nil {
 		x.base, x.cost = base, less(x.request.Epsilon, base.epsilon)
 	}
+	if err := x.part(s, at); err != nil || len(x.refused) == 0 || !x.request.Partial {
+		return err
+	}
+	return x.leaveOut(s, at)
+}
+
+// leaveOut does the same where somebody is left out.
+func (x *inquiry) leaveOut(s *state, at time.Time) error {
+	x.leaves, x.base, x.cost, x.anew = true, answerLevel{}, x.request.Epsilon, x.notRaised()
+	return x.part(s, at)
+}
+
+// part parts the panel into those who can be charged the cost and those who cannot.
+func (x *inquiry) part(s *state, at time.Time) error {
 	x.able, x.refused = nil, nil
 	for _, name := range x.names {
 		o, refusal, err := x.ledger.subject(s, x.question, name, x.request.Epsilon)
@@ -372,16 +450,15 @@ func (x *inquiry) decide(s *state) ([]change, error) {
 	if err != nil {
 		return nil, err
 	}
-	known, _, err := s.answers(x.key())
-	if err != nil {
+	if err := x.recall(s); err != nil {
 		return nil, err
 	}
 	if st.done {
 		return nil, errOvertaken
 	}
-	base, free := known.best(x.request.Epsilon)
+	known, base, free := x.recorded()
 	if !free {
-		return x.draw(s, known, end)
+		return x.draw(s, end)
 	}
 	left, err := s.leftOutOf(base)
 	if err != nil {
@@ -397,7 +474,7 @@ func (x *inquiry) decide(s *state) ([]change, error) {
 }
 
 func (x *inquiry) record(r result, how method, objects uint64) *answered {
-	return &answered{x.question.number, x.request.Query, x.panelDigest(), objects, x.request.Epsilon, r, how}
+	return &answered{x.question.number, x.request.Query, x.panel(), objects, x.request.Epsilon, r, how}
 }
 
 // derive draws an answer from the nearest one above it and, if they have scores, the nearest below it that belongs
@@ -431,13 +508,18 @@ func (x *inquiry) drawAnswer(place mechanism.Place) (result, method, error) {
 }
 
 // draw charges the panel and answers from its truths.
-func (x *inquiry) draw(s *state, known answers, end *settled) ([]change, error) {
-	asked, base := x.able, x.base
-	if err := x.assess(s, known, earlier(x.at, s.clock)); err != nil {
+func (x *inquiry) draw(s *state, end *settled) ([]change, error) {
+	asked, base, at := x.able, x.base, earlier(x.at, s.clock)
+	if err := x.assess(s, at); err != nil {
 		return nil, err
 	}
 	if !slices.Equal(asked, x.able) || base != x.base || len(x.members)+len(x.missing) != len(x.able) {
 		return nil, errOvertaken // somebody was charged since, or nobody's truth was asked for
+	}
+	if len(x.missing) > 0 && !x.leaves {
+		if err := x.leaveUntold(s, at); err != nil {
+			return nil, err
+		}
 	}
 	changes, counts, err := x.count(s)
 	if err != nil {
@@ -454,6 +536,25 @@ func (x *inquiry) draw(s *state, known answers, end *settled) ([]change, error) 
 	end.counts[drawn], end.answer = 1, end.first+uint64(len(changes))
 	changes = append(changes, x.record(made, how, uint64(len(x.members))))
 	return settling(changes, x.leftOut(), end), nil
+}
+
+// leaveUntold leaves out those who have no truth, of a panel that was whole but for them. The others are charged more if
+// it would have been raised, and not all of them may be able to.
+func (x *inquiry) leaveUntold(s *state, at time.Time) error {
+	if err := x.leaveOut(s, at); err != nil {
+		return err
+	}
+	able := func(name string) bool { _, found := slices.BinarySearch(x.able, name); return found }
+	members, truths := x.members, x.truths
+	x.members, x.truths = nil, nil
+	for i, name := range members {
+		if able(name) {
+			x.members, x.truths = append(x.members, name), append(x.truths, truths[i])
+		}
+	}
+	clear(truths)
+	x.missing = slices.DeleteFunc(x.missing, func(r Refusal) bool { return !able(r.Object) })
+	return x.refuse(x.leftOut())
 }
 
 // count returns the charges of the members, behind the changes that bind chains to their truths, and counts

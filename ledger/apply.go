@@ -410,12 +410,16 @@ func applyCharged(s *state, c *charged, ev event) error {
 // take counts a charge of the answer to come: all of them are alike.
 func (n *charges) take(c *charged) error {
 	if n.epsilon.IsZero() {
-		n.question, n.epsilon = c.question, c.epsilon
+		n.question, n.epsilon, n.panel = c.question, c.epsilon, noPanel()
+	}
+	if c.object <= n.last {
+		return orCorrupt(nil, "object %q is charged after %q", c.object, n.last)
 	}
 	if n.question != c.question || n.epsilon != c.epsilon || c.epsilon.IsZero() {
 		return orCorrupt(nil, "object %q is charged %s for question %d, others otherwise", c.object, c.epsilon, c.question)
 	}
 	n.objects++
+	n.last, n.panel = c.object, n.panel.with(c.object)
 	return nil
 }
 
@@ -457,10 +461,122 @@ func applyAnswered(s *state, c *answered, number uint64) error {
 			return orCorrupt(nil, "query %q: object %q is charged for an answer about others", c.query, name)
 		}
 	}
-	s.counters.charges = charges{}
+	s.counters.charges, s.counters.answer = charges{}, answering{number, 0, charged.leaves(c)}
+	if cost.IsZero() {
+		base, _ := a.best(c.epsilon)
+		s.counters.answer = answering{event: number, base: base.event}
+	}
 	at, _ := a.find(c.epsilon)
 	made := answerLevel{c.epsilon, c.result, number, began, c.objects}
 	return s.put(bucketAnswers, key, slices.Insert(a, at, made).encode())
+}
+
+// leaves tells what is known of whom an answer leaves out, by whom was charged for it.
+func (n charges) leaves(c *answered) leaves {
+	switch {
+	case n.erased > 0:
+		return leavesAnybody
+	case n.panel == panelSum(c.panel):
+		return leavesNobody
+	}
+	return leavesSomebody
+}
+
+// checkAnswer checks that the answer that a request settles is its own, or was there before, and that whom the request
+// left out fits it.
+func (s *state) checkAnswer(c *settled, number uint64) error {
+	a := s.counters.answer
+	if a.event != 0 && a.event != c.answer || c.answer >= number {
+		return orCorrupt(nil, "request %q settles the answer of event %d, where that of event %d is to be settled", c.key, c.answer, a.event)
+	}
+	if c.answer == 0 {
+		return nil
+	}
+	ev, err := s.event(c.answer)
+	made, is := ev.change.(*answered)
+	if err != nil || !is {
+		return orCorrupt(err, "request %q settles the answer of event %d, which is none", c.key, c.answer)
+	}
+	want := counts{}
+	switch {
+	case a.event == 0:
+		want[reused] = 1
+		err = s.checkLeftOutAgain(c.answer, number, c.refused)
+	case a.base != 0:
+		want[derived] = 1
+		err = s.checkLeftOutAgain(a.base, number, c.refused)
+	default:
+		want[drawn] = 1
+		err = s.checkLeftOut(made, a, number, c.refused)
+	}
+	if err == nil && c.counts != want {
+		err = orCorrupt(nil, "request %q, with the answer of event %d, counts %v", c.key, c.answer, c.counts)
+	}
+	return err
+}
+
+// checkLeftOut checks that those charged for an answer and those refused, whose events stand before the one that settles
+// it, are together who was asked for.
+func (s *state) checkLeftOut(c *answered, a answering, number, refused uint64) error {
+	switch {
+	case a.left == leavesAnybody || a.left == leavesNobody && refused == 0:
+		return nil
+	case a.left == leavesNobody || refused == 0 || a.event+refused+1 != number || a.event <= c.objects:
+		return orCorrupt(nil, "query %q: who was charged for the answer are not those it is about, without %d", c.query, refused)
+	}
+	left, err := s.refusedBefore(number, refused)
+	if err != nil {
+		return err
+	}
+	sum, last := noPanel(), ""
+	next := func(name string) {
+		sum, last = sum.with(name), name
+	}
+	for at := a.event - c.objects; at < a.event; at++ {
+		name, known := s.chargedBy(at)
+		if !known {
+			return nil // it was erased since
+		}
+		for len(left) > 0 && left[0].Object < name {
+			if left[0].Object <= last {
+				return nil // one of them is erased
+			}
+			next(left[0].Object)
+			left = left[1:]
+		}
+		next(name)
+	}
+	for _, one := range left {
+		if one.Object == "" {
+			return nil
+		}
+		next(one.Object)
+	}
+	if sum.partly() != panelSum(c.panel) {
+		return orCorrupt(nil, "query %q: who was charged for the answer and who was refused are not those it is about", c.query)
+	}
+	return nil
+}
+
+// checkLeftOutAgain checks that a request that got an earlier answer names those whom that left out, but for those
+// forgotten since.
+func (s *state) checkLeftOutAgain(base, number, refused uint64) error {
+	before, err := s.leftOutAt(base)
+	if err != nil {
+		return err
+	}
+	now, err := s.refusedBefore(number, refused)
+	if err != nil {
+		return err
+	}
+	whole := func(all []*objectRefused) []*objectRefused {
+		return slices.DeleteFunc(all, func(c *objectRefused) bool { return c.Object == "" })
+	}
+	same := func(a, b *objectRefused) bool { return *a == *b }
+	if all := uint64(len(before)); refused > all || !slices.EqualFunc(whole(now), whole(before), same) {
+		return orCorrupt(nil, "a request leaves %d objects out, the answer of event %d that it got left out %d, or others", refused, base, all)
+	}
+	return nil
 }
 
 // chargedOther compares whom a raised answer charges with whom the answer that it comes from charged, in the events
@@ -567,7 +683,7 @@ func applySettled(s *state, c *settled, ev event) error {
 	if known && (r.done || c.alone || r.digest != c.digest) {
 		return orCorrupt(nil, "request %q is settled twice", c.key)
 	}
-	if c.refused != s.counters.refused || c.first == 0 || c.first > ev.number || c.answer >= ev.number {
+	if c.refused != s.counters.refused || c.first == 0 || c.first > ev.number {
 		return orCorrupt(nil, "request %q, begun by event %d, refuses %d objects where %d were named", c.key, c.first, c.refused, s.counters.refused)
 	}
 	whole := ev.erased == nil
@@ -577,7 +693,10 @@ func applySettled(s *state, c *settled, ev event) error {
 	if err := s.checkSettledSale(c, ev.number); err != nil {
 		return err
 	}
-	s.counters.refused, s.counters.unsettled = 0, 0
+	if err := s.checkAnswer(c, ev.number); err != nil {
+		return err
+	}
+	s.counters.refused, s.counters.unsettled, s.counters.answer = 0, 0, answering{}
 	if c.object != "" {
 		if err := s.linkName(c.object, ev.number, s.linkSettled); err != nil {
 			return err

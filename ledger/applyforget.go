@@ -22,6 +22,7 @@ func applyErased(s *state, ev event) error {
 		s.counters.refused++
 	case *charged:
 		s.counters.charges.objects++
+		s.counters.charges.erased++
 	case *settled:
 		n.mentions++
 		if c.final && !c.alone {

@@ -58,12 +58,12 @@ func applyReserved(s *state, c *reserved, ev event) error {
 // checkOpen refuses an event in the midst of a sale, a reservation, the charges of an answer or the refusals of a
 // request that does not belong there.
 func (s *state) checkOpen(c change) error {
-	if s.counters.refused > 0 || s.counters.unsettled != 0 {
+	if s.counters.refused > 0 || s.counters.unsettled != 0 || s.counters.answer != (answering{}) {
 		switch c.(type) {
 		case *objectRefused, *settled:
 			return nil
 		}
-		return orCorrupt(nil, "%d objects are refused by no request, or sale %d is settled by none", s.counters.refused, s.counters.unsettled)
+		return orCorrupt(nil, "%d objects are refused by no request, or sale %d is settled by none, or the answer of event %d", s.counters.refused, s.counters.unsettled, s.counters.answer.event)
 	}
 	if s.counters.charges.objects > 0 {
 		switch c.(type) {

@@ -158,8 +158,11 @@
 //	about      i64 time, id 16 bytes, text currency, text log key
 //	counters   n events, i64 last event, u32 noise keys, u32 questions, u32 policies, n objects, n chains, u32 buyers,
 //	           n sales and reservations, n sales carried out, n revenue; then what is 0 between transactions: n sale not
-//	           settled, n refused events not settled, n charges not answered, u32 their question, ε of each, n last event that
-//	           forgot one of those charged (0: none), n erased events not accounted for, n of them refusals or settled, n
+//	           settled, n refused events not settled, flag whether there are charges not answered, and then n how many, u32 their
+//	           question, ε of each, n last event that forgot one of those charged (0: none), n of them erased, text the last object
+//	           of the others, digest of the panel of these 32 bytes; n event of
+//	           an answer not settled, n event of the one that it was derived from, u8 whom it leaves out (0 not known, 1 nobody,
+//	           2 somebody), n erased events not accounted for, n of them refusals or settled, n
 //	           earned by them, n sale whose objects are to come (0, or n objects, n of them erased, n price, 5 × n by method
 //	           and upgrades, text last object, n event by which that was reserved)
 //	noise key  u32 number, text name, 16 bytes that recognize the key
@@ -247,8 +250,9 @@
 // Kinds 5, 6, 8, 12, 15 to 19, and 7 where it names an object, are about one object and can be erased. With 7 alone
 // the digest in the record of its request becomes zero.
 //
-// The digest of a panel is the SHA-256 of: text "panel", flag partial, [text name]* in order, without
-// the n. That of a request is the SHA-256 of a text that names the operation and then its parameters.
+// The digest of a panel is made name by name, in order: it is the SHA-256 of text "panel" and then, for each name, that of
+// the digest so far and the name. Where somebody is left out it is the SHA-256 of text "left out" and the digest of all who
+// were asked for. That of a request is the SHA-256 of a text that names the operation and then its parameters.
 //
 // Encodings are canonical: equal contents have equal bytes, and a decoder accepts no others.
 //

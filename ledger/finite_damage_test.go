@@ -318,7 +318,7 @@ func TestApplyRefusesForgedOutputs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			follow := func(changes []change) error {
-				return replayWhole(&storetest.Memory{}, followedBy(withSettled(changes)...)(slices.Clone(log)))
+				return replayWhole(&storetest.Memory{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(slices.Clone(log)))
 			}
 			if !seen[&one.sound[0]] { // which several forgeries are made from
 				must(t, follow(one.sound))

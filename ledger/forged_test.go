@@ -100,28 +100,79 @@ func (g ground) end(edits ...func(*settled)) change {
 	return c
 }
 
-// withSettled puts behind the objects of each sale and reservation the event that settles it, unless what its
-// request settles stands there.
-func withSettled(changes []change) (all []change) {
+// withSettled puts behind the events of each request, of which the first has a number, the one that settles it, unless
+// there is one.
+func withSettled(number uint64, changes []change) (all []change) {
+	first := number
 	for i, c := range changes {
 		all = append(all, c)
-		number, is := shareOf(c)
-		if !is {
+		next := kind(0)
+		if i+1 < len(changes) {
+			next = changes[i+1].kind()
+		}
+		at := number + uint64(len(all)) - 1
+		if c.kind() == kindSettled {
+			first = at + 1
+		}
+		if !endsRequest(c, next, changes[min(i+1, len(changes)-1)]) {
 			continue
 		}
-		if i+1 < len(changes) {
-			switch next := changes[i+1].(type) {
-			case *objectRefused, *settled:
-				continue
-			case *held, *sold:
-				if other, _ := shareOf(next); other == number {
-					continue
-				}
-			}
+		end := &settled{key: fmt.Sprint("settles ", at), digest: [32]byte{9}, first: first, final: true}
+		for n := first; n <= at; n++ {
+			end.account(all[n-number], n)
 		}
-		all = append(all, &settled{key: fmt.Sprint("settles ", c.kind(), " ", number), digest: [32]byte{9}, first: 1, final: true, sale: number})
+		all = append(all, end)
+		first = at + 2
 	}
 	return all
+}
+
+// endsRequest tells whether an event is the last one of a request, but for the one that settles it.
+func endsRequest(c change, next kind, after change) bool {
+	goesOn := map[kind][]kind{
+		kindPolicy: {kindEnrolled}, kindBuyer: {kindReserved, kindSale}, kindBound: {kindReleased, kindCharged, kindSale, kindSettled},
+		kindCharged: {kindCharged, kindAnswered}, kindAnswered: {kindRefused}, kindRefused: {kindRefused}, kindSold: {kindRefused}, kindHeld: {kindRefused},
+	}
+	switch c.kind() {
+	case kindSettled, kindReserved, kindSale, kindRefused, kindTruthKey, kindNoiseKey, kindCreated:
+		return false
+	case kindHeld, kindSold:
+		number, _ := shareOf(c)
+		if other, is := shareOf(after); is && other == number && next != 0 {
+			return false
+		}
+	}
+	return next != kindSettled && !slices.Contains(goesOn[c.kind()], next)
+}
+
+// account adds what an event of a request comes to.
+func (c *settled) account(one change, number uint64) {
+	switch one := one.(type) {
+	case *enrolled:
+		c.counts[enrolledNow]++
+	case *released:
+		c.counts[verdictOf(one.method)]++
+	case *sold:
+		c.counts[verdictOf(one.method)]++
+		c.sale = one.sale
+	case *held:
+		c.sale = one.sale
+	case *answered:
+		c.answer = number
+		if c.counts[drawn] = 1; one.method == methodDegrade || one.method == methodInsert {
+			c.counts = counts{derived: 1}
+		}
+	case *objectRefused:
+		c.refused++
+	case *withdrawn:
+		c.alone, c.object = true, one.object
+	case *stated:
+		c.alone, c.object = true, one.object
+	}
+}
+
+func verdictOf(m method) verdict {
+	return map[method]verdict{methodRaise: drawn, methodResale: reused, methodDegrade: derived, methodInsert: derived}[m]
 }
 
 // pairOfLogs is a forgery, and what it was made from.
@@ -222,7 +273,7 @@ func TestNothingIsSoldAfterTheMarketHasClosed(t *testing.T) {
 		"held": {&reserved{d, epoch().Add(200 * time.Hour)}, &held{"cid", third, 100}},
 	} {
 		at := func(after time.Duration) error {
-			log := followedBy(withSettled(changes)...)(slices.Clone(g.log))
+			log := followedBy(withSettled(uint64(len(g.log))+1, changes)...)(slices.Clone(g.log))
 			for i := range log[len(g.log):] {
 				log[len(g.log)+i].time = epoch().Add(after)
 			}
@@ -240,11 +291,11 @@ func TestNothingIsSoldAfterTheMarketHasClosed(t *testing.T) {
 func TestACaptureIsComparedWithItsReservation(t *testing.T) {
 	g := newGround(t)
 	d := aSale(t, third, hooli, "0.75", 75)
-	reservation := withSettled([]change{&reserved{d, epoch().Add(200 * time.Hour)}, &held{"cid", third, 75}})
+	reservation := withSettled(uint64(len(g.log))+1, []change{&reserved{d, epoch().Add(200 * time.Hour)}, &held{"cid", third, 75}})
 	capture := func(price uint64) []change {
 		d := d
 		d.price = price
-		return withSettled([]change{&saleMade{d, saleTally{draws: 1}}, &sold{"cid", third, price, response{value{index: 1}, methodRaise}}})
+		return withSettled(uint64(len(g.log)+len(reservation))+1, []change{&saleMade{d, saleTally{draws: 1}}, &sold{"cid", third, price, response{value{index: 1}, methodRaise}}})
 	}
 	log := followedBy(reservation...)(slices.Clone(g.log))
 	for name, one := range map[string]struct {
@@ -360,7 +411,7 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 	}
 	binding := func(name string, question uint32) change { return &truthBound{name, question, tag{1}} }
 	charge := func(name string, epsilon string) change { return &charged{name, 1, eps(t, epsilon)} }
-	bobs := &answered{question: 1, query: "winner", panel: [32]byte{1}, objects: 1, epsilon: eps(t, "0.1"), result: result{output: 1}, method: methodFresh}
+	bobs := &answered{question: 1, query: "winner", panel: sumOf([]string{"bob"}), objects: 1, epsilon: eps(t, "0.1"), result: result{output: 1}, method: methodFresh}
 	with := func(a answered, edit func(*answered)) change { edit(&a); return &a }
 	answer := []change{charge("bob", "0.1"), bobs}
 	former := *g.log[indexOf(t, g.log, func(c change) bool { return c.kind() == kindAnswered })].change.(*answered)
@@ -379,65 +430,84 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 	after := func(first []change, then ...change) []change { return append(slices.Clone(first), then...) }
 	bobForgotten := g.forgotten["bob"]
 	bobBack := []change{&bobForgotten, &enrolled{"bob", 1, 1, 0, eps(t, "2")}}
-	both := []change{charge("ann", "0.1"), charge("bob", "0.1"), with(*bobs, func(a *answered) { a.objects = 2 })}
+	both := []change{charge("ann", "0.1"), charge("bob", "0.1"), with(*bobs, func(a *answered) { a.objects, a.panel = 2, sumOf([]string{"ann", "bob"}) })}
+	three := sumOf([]string{"ann", "bob", "zoe"}).partly()
+	partly := func(panel panelSum, refused ...string) []change { // ann and bob are charged
+		changes := []change{both[0], both[1], with(*bobs, func(a *answered) { a.objects, a.panel = 2, panel })}
+		for _, name := range refused {
+			changes = append(changes, &objectRefused{0, Refusal{Object: name, Reason: NotEnrolled, Helps: HelpsEnrolling}})
+		}
+		end := func(c *settled) { c.counts[drawn], c.answer, c.refused = 1, uint64(len(g.log))+3, uint64(len(refused)) }
+		return append(changes, g.end(end))
+	}
+	leaving := partly(three, "zoe")
 	return map[string]pairOfLogs{
-		"released above the ceiling":    {sound: raise("ann", 1, "0.4"), forged: raise("ann", 1, "0.400000001"), why: "above the ceiling of 0.5"}, // 0.1 was for the answer
-		"released ahead of time":        {sound: raise("ann", 1, "0.4"), forged: raise("ann", 1, "0.9"), why: "above the ceiling of 0.5", after: 10*time.Hour - 1},
-		"released above a later one":    {sound: raise("ann", 1, "0.9"), forged: raise("ann", 1, "0.900000001"), why: "above the ceiling of 1", after: 10 * time.Hour},
-		"released above the cap":        {sound: raise("ann", 2, "1.65"), forged: raise("ann", 2, "1.650000001"), why: "more than its cap"},
-		"released without an order":     {sound: raise("bob", 1, "0.3"), forged: raise("eve", 1, "0.3"), why: "above the ceiling of 0"},
-		"charged above the ceiling":     {sound: []change{charge("bob", "0.4"), with(*bobs, func(a *answered) { a.epsilon = eps(t, "0.4") })}, forged: []change{charge("bob", "0.400000001"), with(*bobs, func(a *answered) { a.epsilon = eps(t, "0.400000001") })}, why: "above the ceiling of 0.5"},
-		"charged for no answer":         {sound: answer, forged: answer[:1], why: "1 charges"},
-		"charged, and then something":   {sound: append(slices.Clone(answer), &withdrawn{"bob"}), forged: []change{answer[0], &withdrawn{"bob"}, answer[1]}, why: "charged for no answer"},
-		"charged less than it costs":    {sound: answer, forged: []change{charge("bob", "0.099999999"), bobs}, why: "not everybody in the panel"},
-		"charged nothing":               {sound: answer, forged: []change{charge("bob", "0"), bobs}, why: "is charged 0"},
-		"charged by question":           {sound: answer, forged: []change{charge("bob", "0.1"), with(*bobs, func(a *answered) { a.question = 2 })}, why: "not everybody in the panel"},
-		"one charged less":              {sound: both, forged: []change{charge("ann", "0.1"), charge("bob", "0.05"), both[2]}, why: "others otherwise"},
-		"one charged for another":       {sound: both, forged: []change{&charged{"ann", 2, eps(t, "0.1")}, charge("bob", "0.1"), both[2]}, why: "others otherwise"},
-		"charged in no question":        {sound: answer, forged: []change{&charged{"bob", 2, eps(t, "0.1")}, bobs}, why: "without being enrolled"},
-		"charged after it has gone":     {sound: answer, forged: []change{charge("dan", "0.1"), bobs}, why: "after it has withdrawn"},
-		"a larger panel":                {sound: answer, forged: []change{answer[0], with(*bobs, func(a *answered) { a.objects = 2 })}, why: "not everybody in the panel of 2"},
-		"a smaller panel":               {sound: both, forged: []change{both[0], both[1], bobs}, why: "not everybody in the panel of 1"},
-		"a panel of nobody":             {sound: answer, forged: []change{with(*bobs, func(a *answered) { a.objects = 0 })}, why: "not everybody in the panel of 0"},
-		"a free answer":                 {sound: answer, forged: []change{bobs}, why: "not everybody in the panel of 1"},
-		"an answer that cannot be":      {sound: answer, forged: []change{answer[0], with(*bobs, func(a *answered) { a.output = 3 })}, why: "3"},
-		"a query that there is not":     {sound: answer, forged: []change{answer[0], with(*bobs, func(a *answered) { a.query = "loser" })}, why: "loser"},
-		"a query about no value":        {sound: answer, forged: []change{answer[0], with(*bobs, func(a *answered) { a.query = "majority:maybe" })}, why: "maybe"},
-		"an answer at 0":                {sound: answer, forged: []change{with(former, func(a *answered) { a.epsilon, a.method = eps(t, "0"), methodDegrade })}, why: "at ε=0"},
-		"a second answer":               {sound: answer, forged: []change{charge("ann", "0.1"), charge("bob", "0.1"), &former}, why: "a second answer at ε=0.1"},
-		"a derived answer is charged":   {sound: lower(nothing), forged: append([]change{charge("ann", "0.05"), charge("bob", "0.05")}, lower(nothing)...), why: "not everybody in the panel"},
-		"derived from none":             {sound: lower(nothing), forged: lower(func(a *answered) { a.panel[0]++ }), why: "at ε=0.05 by degrade among 0"},
-		"derived from below":            {sound: lower(nothing), forged: lower(func(a *answered) { a.epsilon = eps(t, "0.2") }), why: "at ε=0.2 by degrade among 1"},
-		"derived about others":          {sound: lower(nothing), forged: lower(func(a *answered) { a.objects = 3 }), why: "is derived from none"},
-		"raised for less":               {sound: raised, forged: to("0.2", "0.099999999", methodRaise, nothing), why: "not everybody in the panel"},
-		"raised for more":               {sound: raised, forged: to("0.2", "0.15", methodRaise, nothing), why: "not everybody in the panel"},
-		"raised for nothing":            {sound: raised, forged: to("0.2", "", methodRaise, nothing), why: "not everybody in the panel of 2"},
-		"raised for one alone":          {sound: raised, forged: []change{charge("bob", "0.1"), raised[2]}, why: "not everybody in the panel of 2"},
-		"raised about fewer":            {sound: raised, forged: []change{charge("bob", "0.1"), with(former, func(a *answered) { a.epsilon, a.method, a.objects = eps(t, "0.2"), methodRaise, 1 })}, why: "an answer about 1 objects is derived from none"},
-		"fresh for the difference":      {sound: raised, forged: to("0.2", "0.1", methodFresh, nothing), why: "not everybody in the panel", after: 10 * time.Hour},
-		"raised in full":                {sound: to("0.2", "0.2", methodFresh, nothing), forged: to("0.2", "0.2", methodRaise, nothing), why: "not everybody in the panel", after: 10 * time.Hour},
-		"raised below the top":          {sound: after(raised, to("0.3", "0.1", methodRaise, nothing)...), forged: after(raised, to("0.15", "0.05", methodRaise, nothing)...), why: "a raise to ε=0.15, with 1 answers below and 1 above", after: 10 * time.Hour},
-		"raised from none":              {sound: raised, forged: to("0.2", "0.1", methodRaise, func(a *answered) { a.panel[0]++ }), why: "a raise to ε=0.2, with 0 answers below and 0 above"},
-		"raised to where it is":         {sound: raised, forged: to("0.1", "0.1", methodRaise, nothing), why: "a second answer at ε=0.1"},
-		"raised as an output":           {sound: raised, forged: to("0.2", "0.1", methodRaise, func(a *answered) { a.result = result{output: 1} }), why: "is derived from none"},
-		"raised from an output":         {sound: after(answer, charge("bob", "0.2"), with(*bobs, func(a *answered) { a.epsilon = eps(t, "0.2") })), forged: after(answer, charge("bob", "0.1"), with(*bobs, func(a *answered) { a.epsilon, a.method, a.result = eps(t, "0.2"), methodRaise, result{scored: true} })), why: "a score for a query with 3 answers"},
-		"an output that there is not":   {sound: to("0.2", "0.2", methodFresh, nothing), forged: to("0.2", "0.2", methodFresh, func(a *answered) { a.result = result{output: 2} }), why: "2", after: 10 * time.Hour},
-		"a score for the winner":        {sound: answer, forged: []change{answer[0], with(*bobs, func(a *answered) { a.result = result{scored: true} })}, why: "a score for a query with 3 answers"},
-		"fresh below one that is there": {sound: to("0.2", "0.2", methodFresh, nothing), forged: to("0.05", "0.05", methodFresh, nothing), why: "a fresh answer at ε=0.05, below one that is there", after: 10 * time.Hour},
-		"inserted below all":            {sound: lower(nothing), forged: lower(func(a *answered) { a.method = methodInsert }), why: "at ε=0.05 by insert among 1"},
-		"degraded between two":          {sound: after(raised, to("0.15", "", methodInsert, nothing)...), forged: after(raised, to("0.15", "", methodDegrade, nothing)...), why: "at ε=0.15 by degrade among 2"},
-		"inserted above all":            {sound: after(raised, to("0.15", "", methodInsert, nothing)...), forged: after(raised, to("0.25", "", methodInsert, nothing)...), why: "at ε=0.25 by insert among 2"},
-		"inserted as an output":         {sound: after(raised, to("0.15", "", methodInsert, nothing)...), forged: after(raised, to("0.15", "", methodDegrade, func(a *answered) { a.result = result{output: 1} })...), why: "is derived from none"},
-		"inserted for a charge":         {sound: after(raised, to("0.15", "", methodInsert, nothing)...), forged: after(raised, to("0.15", "0.05", methodInsert, nothing)...), why: "not everybody in the panel", after: 10 * time.Hour},
-		"raised after forgetting":       {sound: after(bobBack, to("0.2", "0.2", methodFresh, nothing)...), forged: after(bobBack, raised...), why: "is raised after somebody in its panel was forgotten", after: 10 * time.Hour},
-		"inserted between beginnings":   {sound: after(after(bobBack, to("0.2", "0.2", methodFresh, nothing)...), to("0.15", "", methodDegrade, nothing)...), forged: after(after(bobBack, to("0.2", "0.2", methodFresh, nothing)...), to("0.15", "", methodInsert, nothing)...), why: "at ε=0.15 by insert among 2", after: 10 * time.Hour},
-		"bound twice":                   {sound: []change{binding("ann", 2)}, forged: []change{binding("ann", 1)}, why: "a second time"},
-		"bound twice in a row":          {sound: []change{binding("ann", 2)}, forged: []change{binding("ann", 2), binding("ann", 2)}, why: "a second time"},
-		"bound in no question":          {sound: []change{binding("ann", 2)}, forged: []change{binding("bob", 2)}, why: "without being enrolled"},
-		"a stranger is bound":           {sound: []change{binding("ann", 2)}, forged: []change{binding("zoe", 1)}, why: "without being enrolled"},
-		"bound after it has gone":       {sound: []change{binding("ann", 2)}, forged: []change{binding("dan", 1)}, why: "after it has withdrawn"},
-		"a response that there is not":  {sound: []change{&released{"ann", 2, eps(t, "0.1"), response{value{index: 1}, methodRaise}}}, forged: []change{&released{"ann", 2, eps(t, "0.1"), response{value{index: 2}, methodRaise}}}, why: "a response of value 2"},
-		"drawn below the current level": {sound: raise("ann", 1, "0.3"), forged: raise("ann", 1, "0.2"), why: "by raise"},
+		"about others":                   {sound: both, forged: partly(sumOf([]string{"bob", "fay"})), why: "are not those it is about, without 0"},
+		"about one more, left out":       {sound: leaving, forged: partly(three), why: "are not those it is about, without 0"},
+		"about somebody else, left out":  {sound: leaving, forged: partly(three, "zac"), why: "who was charged for the answer and who was refused"},
+		"one more is left out":           {sound: leaving, forged: partly(three, "zac", "zoe"), why: "who was charged for the answer and who was refused"},
+		"left out of a whole answer":     {sound: both, forged: partly(sumOf([]string{"ann", "bob"}), "zoe"), why: "are not those it is about, without 1"},
+		"left out, and it is whole":      {sound: leaving, forged: partly(sumOf([]string{"ann", "bob", "zoe"}), "zoe"), why: "who was charged for the answer and who was refused"},
+		"one charged for all":            {sound: both, forged: []change{both[1], both[1], both[2]}, why: `"bob" is charged after "bob"`},
+		"charged out of order":           {sound: both, forged: []change{both[1], both[0], both[2]}, why: `"ann" is charged after "bob"`},
+		"the former answer is another's": {sound: leaving, forged: append(leaving[:len(leaving)-1:len(leaving)-1], g.end(func(c *settled) { c.counts[drawn], c.answer, c.refused = 1, uint64(len(g.log)), 1 })), why: "settles the answer of event"},
+		"released above the ceiling":     {sound: raise("ann", 1, "0.4"), forged: raise("ann", 1, "0.400000001"), why: "above the ceiling of 0.5"}, // 0.1 was for the answer
+		"released ahead of time":         {sound: raise("ann", 1, "0.4"), forged: raise("ann", 1, "0.9"), why: "above the ceiling of 0.5", after: 10*time.Hour - 1},
+		"released above a later one":     {sound: raise("ann", 1, "0.9"), forged: raise("ann", 1, "0.900000001"), why: "above the ceiling of 1", after: 10 * time.Hour},
+		"released above the cap":         {sound: raise("ann", 2, "1.65"), forged: raise("ann", 2, "1.650000001"), why: "more than its cap"},
+		"released without an order":      {sound: raise("bob", 1, "0.3"), forged: raise("eve", 1, "0.3"), why: "above the ceiling of 0"},
+		"charged above the ceiling":      {sound: []change{charge("bob", "0.4"), with(*bobs, func(a *answered) { a.epsilon = eps(t, "0.4") })}, forged: []change{charge("bob", "0.400000001"), with(*bobs, func(a *answered) { a.epsilon = eps(t, "0.400000001") })}, why: "above the ceiling of 0.5"},
+		"charged for no answer":          {sound: answer, forged: answer[:1], why: "1 objects are charged for no answer"},
+		"charged, and then something":    {sound: append(slices.Clone(answer), &withdrawn{"bob"}), forged: []change{answer[0], &withdrawn{"bob"}, answer[1]}, why: "charged for no answer"},
+		"charged less than it costs":     {sound: answer, forged: []change{charge("bob", "0.099999999"), bobs}, why: "not everybody in the panel"},
+		"charged nothing":                {sound: answer, forged: []change{charge("bob", "0"), bobs}, why: "is charged 0"},
+		"charged by question":            {sound: answer, forged: []change{charge("bob", "0.1"), with(*bobs, func(a *answered) { a.question = 2 })}, why: "not everybody in the panel"},
+		"one charged less":               {sound: both, forged: []change{charge("ann", "0.1"), charge("bob", "0.05"), both[2]}, why: "others otherwise"},
+		"one charged for another":        {sound: both, forged: []change{&charged{"ann", 2, eps(t, "0.1")}, charge("bob", "0.1"), both[2]}, why: "others otherwise"},
+		"charged in no question":         {sound: answer, forged: []change{&charged{"bob", 2, eps(t, "0.1")}, bobs}, why: "without being enrolled"},
+		"charged after it has gone":      {sound: answer, forged: []change{charge("dan", "0.1"), bobs}, why: "after it has withdrawn"},
+		"a larger panel":                 {sound: answer, forged: []change{answer[0], with(*bobs, func(a *answered) { a.objects = 2 })}, why: "not everybody in the panel of 2"},
+		"a smaller panel":                {sound: both, forged: []change{both[0], both[1], bobs}, why: "not everybody in the panel of 1"},
+		"a panel of nobody":              {sound: answer, forged: []change{with(*bobs, func(a *answered) { a.objects = 0 })}, why: "not everybody in the panel of 0"},
+		"a free answer":                  {sound: answer, forged: []change{bobs}, why: "not everybody in the panel of 1"},
+		"an answer that cannot be":       {sound: answer, forged: []change{answer[0], with(*bobs, func(a *answered) { a.output = 3 })}, why: "3"},
+		"a query that there is not":      {sound: answer, forged: []change{answer[0], with(*bobs, func(a *answered) { a.query = "loser" })}, why: "loser"},
+		"a query about no value":         {sound: answer, forged: []change{answer[0], with(*bobs, func(a *answered) { a.query = "majority:maybe" })}, why: "maybe"},
+		"an answer at 0":                 {sound: answer, forged: []change{with(former, func(a *answered) { a.epsilon, a.method = eps(t, "0"), methodDegrade })}, why: "at ε=0"},
+		"a second answer":                {sound: answer, forged: []change{charge("ann", "0.1"), charge("bob", "0.1"), &former}, why: "a second answer at ε=0.1"},
+		"a derived answer is charged":    {sound: lower(nothing), forged: append([]change{charge("ann", "0.05"), charge("bob", "0.05")}, lower(nothing)...), why: "not everybody in the panel"},
+		"derived from none":              {sound: lower(nothing), forged: lower(func(a *answered) { a.panel[0]++ }), why: "at ε=0.05 by degrade among 0"},
+		"derived from below":             {sound: lower(nothing), forged: lower(func(a *answered) { a.epsilon = eps(t, "0.2") }), why: "at ε=0.2 by degrade among 1"},
+		"derived about others":           {sound: lower(nothing), forged: lower(func(a *answered) { a.objects = 3 }), why: "is derived from none"},
+		"raised for less":                {sound: raised, forged: to("0.2", "0.099999999", methodRaise, nothing), why: "not everybody in the panel"},
+		"raised for more":                {sound: raised, forged: to("0.2", "0.15", methodRaise, nothing), why: "not everybody in the panel"},
+		"raised for nothing":             {sound: raised, forged: to("0.2", "", methodRaise, nothing), why: "not everybody in the panel of 2"},
+		"raised for one alone":           {sound: raised, forged: []change{charge("bob", "0.1"), raised[2]}, why: "not everybody in the panel of 2"},
+		"raised about fewer":             {sound: raised, forged: []change{charge("bob", "0.1"), with(former, func(a *answered) { a.epsilon, a.method, a.objects = eps(t, "0.2"), methodRaise, 1 })}, why: "an answer about 1 objects is derived from none"},
+		"fresh for the difference":       {sound: raised, forged: to("0.2", "0.1", methodFresh, nothing), why: "not everybody in the panel", after: 10 * time.Hour},
+		"raised in full":                 {sound: to("0.2", "0.2", methodFresh, nothing), forged: to("0.2", "0.2", methodRaise, nothing), why: "not everybody in the panel", after: 10 * time.Hour},
+		"raised below the top":           {sound: after(raised, to("0.3", "0.1", methodRaise, nothing)...), forged: after(raised, to("0.15", "0.05", methodRaise, nothing)...), why: "a raise to ε=0.15, with 1 answers below and 1 above", after: 10 * time.Hour},
+		"raised from none":               {sound: raised, forged: to("0.2", "0.1", methodRaise, func(a *answered) { a.panel[0]++ }), why: "a raise to ε=0.2, with 0 answers below and 0 above"},
+		"raised to where it is":          {sound: raised, forged: to("0.1", "0.1", methodRaise, nothing), why: "a second answer at ε=0.1"},
+		"raised as an output":            {sound: raised, forged: to("0.2", "0.1", methodRaise, func(a *answered) { a.result = result{output: 1} }), why: "is derived from none"},
+		"raised from an output":          {sound: after(answer, charge("bob", "0.2"), with(*bobs, func(a *answered) { a.epsilon = eps(t, "0.2") })), forged: after(answer, charge("bob", "0.1"), with(*bobs, func(a *answered) { a.epsilon, a.method, a.result = eps(t, "0.2"), methodRaise, result{scored: true} })), why: "a score for a query with 3 answers"},
+		"an output that there is not":    {sound: to("0.2", "0.2", methodFresh, nothing), forged: to("0.2", "0.2", methodFresh, func(a *answered) { a.result = result{output: 2} }), why: "2", after: 10 * time.Hour},
+		"a score for the winner":         {sound: answer, forged: []change{answer[0], with(*bobs, func(a *answered) { a.result = result{scored: true} })}, why: "a score for a query with 3 answers"},
+		"fresh below one that is there":  {sound: to("0.2", "0.2", methodFresh, nothing), forged: to("0.05", "0.05", methodFresh, nothing), why: "a fresh answer at ε=0.05, below one that is there", after: 10 * time.Hour},
+		"inserted below all":             {sound: lower(nothing), forged: lower(func(a *answered) { a.method = methodInsert }), why: "at ε=0.05 by insert among 1"},
+		"degraded between two":           {sound: after(raised, to("0.15", "", methodInsert, nothing)...), forged: after(raised, to("0.15", "", methodDegrade, nothing)...), why: "at ε=0.15 by degrade among 2"},
+		"inserted above all":             {sound: after(raised, to("0.15", "", methodInsert, nothing)...), forged: after(raised, to("0.25", "", methodInsert, nothing)...), why: "at ε=0.25 by insert among 2"},
+		"inserted as an output":          {sound: after(raised, to("0.15", "", methodInsert, nothing)...), forged: after(raised, to("0.15", "", methodDegrade, func(a *answered) { a.result = result{output: 1} })...), why: "is derived from none"},
+		"inserted for a charge":          {sound: after(raised, to("0.15", "", methodInsert, nothing)...), forged: after(raised, to("0.15", "0.05", methodInsert, nothing)...), why: "not everybody in the panel", after: 10 * time.Hour},
+		"raised after forgetting":        {sound: after(bobBack, to("0.2", "0.2", methodFresh, nothing)...), forged: after(bobBack, raised...), why: "is raised after somebody in its panel was forgotten", after: 10 * time.Hour},
+		"inserted between beginnings":    {sound: after(after(bobBack, to("0.2", "0.2", methodFresh, nothing)...), to("0.15", "", methodDegrade, nothing)...), forged: after(after(bobBack, to("0.2", "0.2", methodFresh, nothing)...), to("0.15", "", methodInsert, nothing)...), why: "at ε=0.15 by insert among 2", after: 10 * time.Hour},
+		"bound twice":                    {sound: []change{binding("ann", 2)}, forged: []change{binding("ann", 1)}, why: "a second time"},
+		"bound twice in a row":           {sound: []change{binding("ann", 2)}, forged: []change{binding("ann", 2), binding("ann", 2)}, why: "a second time"},
+		"bound in no question":           {sound: []change{binding("ann", 2)}, forged: []change{binding("bob", 2)}, why: "without being enrolled"},
+		"a stranger is bound":            {sound: []change{binding("ann", 2)}, forged: []change{binding("zoe", 1)}, why: "without being enrolled"},
+		"bound after it has gone":        {sound: []change{binding("ann", 2)}, forged: []change{binding("dan", 1)}, why: "after it has withdrawn"},
+		"a response that there is not":   {sound: []change{&released{"ann", 2, eps(t, "0.1"), response{value{index: 1}, methodRaise}}}, forged: []change{&released{"ann", 2, eps(t, "0.1"), response{value{index: 2}, methodRaise}}}, why: "a response of value 2"},
+		"drawn below the current level":  {sound: raise("ann", 1, "0.3"), forged: raise("ann", 1, "0.2"), why: "by raise"},
 	}
 }
 
@@ -451,6 +521,10 @@ func (g ground) requests(t *testing.T) map[string]pairOfLogs {
 	}
 	refused := func(n uint64) change { return g.end(func(c *settled) { c.refused = n }) }
 	next := uint64(len(g.log)) + 1
+	answer := uint64(indexOf(t, g.log, func(c change) bool { return c.kind() == kindAnswered })) + 1
+	again := func(event uint64) change {
+		return g.end(func(c *settled) { c.answer, c.counts = event, counts{reused: 1} })
+	}
 	return map[string]pairOfLogs{
 		"one refused, none counted":   {sound: append(left("zoe"), refused(1)), forged: append(left("zoe"), refused(0)), why: "refuses 0 objects where 1 were named"},
 		"one refused, two counted":    {sound: append(left("zoe", "ann"), refused(2)), forged: append(left("zoe"), refused(2)), why: "refuses 2 objects where 1 were named"},
@@ -461,7 +535,11 @@ func (g ground) requests(t *testing.T) map[string]pairOfLogs {
 		"nobody is refused":           {sound: append(left("new"), refused(1)), forged: append(left(""), refused(1)), why: "is empty"},
 		"begun by no event":           {sound: []change{g.end()}, forged: []change{g.end(func(c *settled) { c.first = 0 })}, why: "begun by event 0"},
 		"begun after its end":         {sound: []change{g.end()}, forged: []change{g.end(func(c *settled) { c.first = next + 1 })}, why: "begun by event"},
-		"answered after its end":      {sound: []change{g.end(func(c *settled) { c.answer = next - 1 })}, forged: []change{g.end(func(c *settled) { c.answer = next })}, why: "begun by event"},
+		"answered after its end":      {sound: []change{again(answer)}, forged: []change{again(next)}, why: "settles the answer of event"},
+		"answered by something else":  {sound: []change{again(answer)}, forged: []change{again(answer - 1)}, why: "which is none"},
+		"answered, and none counted":  {sound: []change{again(answer)}, forged: []change{g.end(func(c *settled) { c.answer = answer })}, why: "counts [0 0 0]"},
+		"answered again, and drawn":   {sound: []change{again(answer)}, forged: []change{g.end(func(c *settled) { c.answer, c.counts = answer, counts{drawn: 1} })}, why: "counts [1 0 0]"},
+		"answered again, without zoe": {sound: []change{again(answer)}, forged: append(left("zoe"), g.end(func(c *settled) { c.answer, c.counts, c.refused = answer, counts{reused: 1}, 1 })), why: "left out 0, or others"},
 		"at an end, and not":          {sound: []change{g.end(func(c *settled) { c.final, c.object = false, "ann" })}, forged: []change{g.end(func(c *settled) { c.object = "ann" })}, why: "settled as one that it is not"},
 		"stands at an odd name":       {sound: []change{g.end(func(c *settled) { c.final, c.object = false, "new" })}, forged: []change{g.end(func(c *settled) { c.final, c.object = false, "\t" })}, why: "control character"},
 		"done twice":                  {sound: []change{g.end(func(c *settled) { c.final = false }), g.end()}, forged: []change{g.end(), g.end()}, why: `request "x" is settled twice`},
@@ -552,7 +630,7 @@ func TestApplyRefusesForgeries(t *testing.T) {
 		for name, one := range forgeries {
 			t.Run(name, func(t *testing.T) {
 				follow := func(changes []change) error {
-					log := followedBy(withSettled(changes)...)(slices.Clone(g.log))
+					log := followedBy(withSettled(uint64(len(g.log))+1, changes)...)(slices.Clone(g.log))
 					for i := range log[len(g.log):] {
 						log[len(g.log)+i].time = epoch().Add(one.after)
 					}

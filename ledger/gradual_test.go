@@ -155,7 +155,7 @@ func answersOf(t *testing.T, l *Ledger, r AnswerRequest) (a answers) {
 	must(t, err)
 	must(t, l.view(t.Context(), func(s *state) error {
 		must(t, x.convene(s, s.counters.events))
-		a, _, err = s.answers(x.key())
+		a, _, err = s.answers(answerKey(x.question.number, x.request.Query, x.whole))
 		return err
 	}))
 	return a
@@ -269,26 +269,74 @@ func TestAnswersBeginAnewWithSomebodyForgotten(t *testing.T) {
 	wantClean(t, l, VerifyRequest{})
 }
 
-// A partial request is asked anew: whom it leaves out is decided anew, and its panel may be another.
-func TestPartialAnswersAreNotRaised(t *testing.T) {
+// A partial request that leaves nobody out has the answers of a whole one, in whatever order they come, and all together
+// cost the highest.
+func TestAPartialRequestThatLeavesNobodyOutIsAWholeOne(t *testing.T) {
 	l := voters(t, newLedger(t), "5", "ann", "bob", "cy")
-	for i, epsilon := range []string{"0.5", "1", "2"} {
-		r := inquire(t, epsilon, "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy")
-		r.Partial = true
+	var last AnswerResult
+	for i, one := range []struct{ epsilon, charged, spent, how string }{
+		{"0.5", "0.5", "0.5", "fresh"}, {"0.5", "0", "0.5", "fresh"}, {"1", "0.5", "1", "raise"}, {"2", "1", "2", "raise"}, {"1.5", "0", "2", "insert"}, {"1.5", "0", "2", "insert"},
+	} {
+		r := inquire(t, fmt.Sprint(i), "majority:yes", one.epsilon, ballots("ann"), "ann", "bob", "cy")
+		r.Partial = i%2 == 0
 		quote, err := l.QuoteAnswer(t.Context(), r)
 		must(t, err)
 		got := answerTo(t, l, r)
-		if got.Charged != r.Epsilon || quote.Charge != r.Epsilon || quote.Anew != r.Epsilon || eventAt(t, l, got.Event).Method != "fresh" {
-			t.Errorf("quoted %+v, got %+v", quote, got)
+		if charged := eps(t, one.charged); got.Charged != charged || quote.Charge != charged || quote.NotRaised != nil || len(got.Refused) > 0 || eventAt(t, l, got.Event).Method != one.how {
+			t.Errorf("%s: quoted %+v, got %+v", one.epsilon, quote, got)
 		}
-		wantSpent(t, l, []string{"0.5", "1.5", "3.5"}[i], "ann", "bob", "cy")
-	}
-	// The whole request about the same people has answers of its own.
-	whole := answerTo(t, l, inquire(t, "whole", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy"))
-	if whole.Charged != eps(t, "1") {
-		t.Errorf("the whole panel is charged %s", whole.Charged)
+		if one.epsilon == last.Epsilon.String() && (got.Event != last.Event || got.Answer != last.Answer) {
+			t.Errorf("%s: got %+v after %+v", one.epsilon, got, last)
+		}
+		last = got
+		wantSpent(t, l, one.spent, "ann", "bob", "cy")
 	}
 	audit(t, l.store)
+	wantClean(t, l, VerifyRequest{})
+}
+
+// A partial request that leaves somebody out is asked anew: whom it leaves out is decided anew, and its panel may be
+// another. What a whole request has it has all the same, and also when somebody turns out to have no truth.
+func TestWhoLeavesSomebodyOutRaisesNothing(t *testing.T) {
+	l := voters(t, newLedger(t), "5", "ann", "bob", "cy")
+	ask := func(key, epsilon string, truth TruthFunc, names ...string) (AnswerQuote, AnswerResult) {
+		t.Helper()
+		r := inquire(t, key, "majority:yes", epsilon, truth, names...)
+		r.Partial = true
+		quote, err := l.QuoteAnswer(t.Context(), r)
+		must(t, err)
+		return quote, answerTo(t, l, r)
+	}
+	three := []string{"ann", "bob", "cy"}
+	whole := answerTo(t, l, inquire(t, "whole", "majority:yes", "0.5", ballots("ann"), three...))
+	noTruths := func(_ context.Context, _ string, names []string) ([]string, error) {
+		values := make([]string, len(names))
+		for i, name := range names {
+			if name != "cy" {
+				values[i] = "yes"
+			}
+		}
+		return values, nil
+	}
+	quote, got := ask("untold", "1", noTruths, three...)
+	if quote.Charge != eps(t, "0.5") || got.Charged != eps(t, "1") || got.Objects != 2 || len(got.Refused) != 1 || got.Refused[0].Reason != NoTruth {
+		t.Errorf("quoted %+v, got %+v", quote, got)
+	}
+	wantSpent(t, l, "1.5", "ann", "bob")
+	wantSpent(t, l, "0.5", "cy")
+	if _, again := ask("recorded", "0.5", never(t), three...); again.Event != whole.Event {
+		t.Errorf("got %+v, where the whole panel has %+v", again, whole)
+	}
+	must(t, l.Withdraw(t.Context(), "w", "cy"))
+	if quote, got := ask("withdrawn", "2", ballots("ann"), three...); !errors.Is(quote.NotRaised, errPartialPanel) || quote.Charge != eps(t, "2") || got.Charged != quote.Charge || got.Objects != 2 {
+		t.Errorf("quoted %+v, got %+v", quote, got)
+	}
+	enroll(t, l, "vote", "5", "cy")
+	if quote, got := ask("back", "0.75", never(t), three...); quote.Charge != eps(t, "0") || got.Charged != quote.Charge || got.Objects != 2 || eventAt(t, l, got.Event).Method != "degrade" {
+		t.Errorf("quoted %+v, got %+v", quote, got)
+	}
+	audit(t, l.store)
+	wantClean(t, l, VerifyRequest{})
 }
 
 // An answer about other people, of another kind or to another question has nothing to do with it.

@@ -786,85 +786,107 @@ func hasScore(q Question, query string, objects int) bool {
 	return len(q.Values) == 2
 }
 
-// answered returns what is known of a query about a panel, by rising ε, and the answer at an ε or else the
-// nearest above it.
-func (m *paper) answered(r AnswerRequest, names []string) (key string, known []*paperAnswer, best *paperAnswer) {
-	key = fmt.Sprintf("%q %q %v %q", r.Question, r.Query, r.Partial, names)
-	known = m.answers[key]
-	for _, a := range known {
-		if best == nil && a.e >= r.Epsilon.Nano() {
-			best = a
-		}
-	}
-	return key, known, best
+// answered returns what is known of a query about a panel, whole or with somebody left out, by rising ε.
+func (m *paper) answered(r AnswerRequest, names []string, leaves bool) (key string, known []*paperAnswer) {
+	key = fmt.Sprintf("%q %q %v %q", r.Question, r.Query, leaves, names)
+	return key, m.answers[key]
 }
 
-// raisable returns the highest answer, if a higher one can be raised from it: it has a score, the request is
-// whole, and nobody was forgotten since it began.
+// recorded returns the answer at an ε or else the nearest above it, if there is one. A partial request has those that
+// left somebody out, too.
+func (m *paper) recorded(r AnswerRequest, names []string) (key string, best *paperAnswer) {
+	for _, leaves := range []bool{false, true} {
+		at, known := m.answered(r, names, leaves)
+		for _, a := range known {
+			if (!leaves || r.Partial) && a.e >= r.Epsilon.Nano() && (best == nil || a.e < best.e) {
+				key, best = at, a
+			}
+		}
+	}
+	return key, best
+}
+
+// raisable returns the highest answer about a whole panel, if a higher one can be raised from it: it has a score, and
+// nobody was forgotten since it began.
 func (m *paper) raisable(r AnswerRequest, names []string) *paperAnswer {
-	_, known, _ := m.answered(r, names)
-	if len(known) == 0 || r.Partial {
+	_, known := m.answered(r, names, false)
+	if len(known) == 0 {
 		return nil
 	}
 	top := known[len(known)-1]
 	another := func(name string) bool { return m.forgottenSince(name, top.began) }
-	if !top.scored || top.objects != uint64(len(names)) || slices.ContainsFunc(names, another) {
+	if !top.scored || slices.ContainsFunc(names, another) {
 		return nil
 	}
 	return top
 }
 
 // priceOfAnswer is what an answer from truths costs each object: if it is raised, the difference.
-func (m *paper) priceOfAnswer(r AnswerRequest, names []string) int64 {
-	if base := m.raisable(r, names); base != nil {
+func (m *paper) priceOfAnswer(r AnswerRequest, names []string, leaves bool) int64 {
+	if base := m.raisable(r, names); base != nil && !leaves {
 		return max(0, r.Epsilon.Nano()-base.e)
 	}
 	return r.Epsilon.Nano()
 }
 
-// panel returns who is asked, who can pay and who cannot.
-func (m *paper) panel(r AnswerRequest) (q Question, names, able []string, refusals []Refusal, err error) {
+// panel returns who is asked, who can pay and who cannot, and whether for that or another reason somebody is left out.
+func (m *paper) panel(r AnswerRequest, untold bool) (q Question, names []string, refusals []Refusal, leaves bool, err error) {
 	if q, err = m.question(r.Question); err != nil {
-		return q, nil, nil, nil, err
+		return q, nil, nil, false, err
 	}
 	if names = m.members(q.Name, r.Objects); len(names) == 0 {
-		return q, nil, nil, nil, ErrUnknown
+		return q, nil, nil, false, ErrUnknown
 	}
-	cost := m.priceOfAnswer(r, names)
-	for _, name := range names {
-		refusal := m.look(q.Name, name, r.Epsilon.Nano())
-		if refusal == nil {
-			c, e := m.chain(q.Name, name), r.Epsilon.Nano()
-			refusal = m.budget(m.people[name], c, wish{question: q.Name, object: name, e: e, orders: c.orders}, cost, c.current())
+	refused := func(cost int64) (refusals []Refusal) {
+		for _, name := range names {
+			refusal := m.look(q.Name, name, r.Epsilon.Nano())
+			if refusal == nil {
+				c, e := m.chain(q.Name, name), r.Epsilon.Nano()
+				refusal = m.budget(m.people[name], c, wish{question: q.Name, object: name, e: e, orders: c.orders}, cost, c.current())
+			}
+			if refusal != nil {
+				refusals = append(refusals, *refusal)
+			}
 		}
-		if refusal != nil {
-			refusals = append(refusals, *refusal)
-		}
+		return refusals
 	}
-	return q, names, without(names, refusals), refusals, nil
+	refusals = refused(m.priceOfAnswer(r, names, false))
+	if leaves = r.Partial && (untold || len(refusals) > 0); leaves {
+		refusals = refused(r.Epsilon.Nano())
+	}
+	return q, names, refusals, leaves, nil
 }
 
 func (m *paper) quoteAnswer(r AnswerRequest) (AnswerQuote, error) {
-	_, names, able, refusals, err := m.panel(r)
+	_, names, refusals, leaves, err := m.panel(r, false)
 	if err != nil {
 		return AnswerQuote{}, err
 	}
-	_, known, best := m.answered(r, names)
 	var held privacy.Epsilon
-	if len(known) > 0 {
-		held = epsilonOf(known[len(known)-1].e)
+	for _, leaves := range []bool{false, true} {
+		if _, known := m.answered(r, names, leaves); len(known) > 0 && (!leaves || r.Partial) {
+			held = higher(held, epsilonOf(known[len(known)-1].e))
+		}
 	}
-	if best != nil {
+	if _, best := m.recorded(r, names); best != nil {
 		return AnswerQuote{Objects: best.objects, Held: held, Refused: best.refused}, nil
 	}
-	cost := epsilonOf(m.priceOfAnswer(r, names))
-	return AnswerQuote{Objects: uint64(len(able)), Charge: cost, Held: held, Anew: r.Epsilon, NotRaised: m.notRaised(r, names), Refused: refusals}, nil
+	q := AnswerQuote{
+		Objects: uint64(len(without(names, refusals))), Charge: epsilonOf(m.priceOfAnswer(r, names, leaves)), Held: held, Anew: r.Epsilon, Refused: refusals,
+	}
+	if !held.IsZero() {
+		q.NotRaised = m.notRaised(r, names, leaves)
+	}
+	return q, nil
 }
 
 // notRaised says why an answer is drawn anew although there is one at a lower ε.
-func (m *paper) notRaised(r AnswerRequest, names []string) error {
-	_, known, _ := m.answered(r, names)
-	if len(known) == 0 || m.raisable(r, names) != nil {
+func (m *paper) notRaised(r AnswerRequest, names []string, leaves bool) error {
+	_, known := m.answered(r, names, false)
+	if leaves || len(known) == 0 {
+		return errPartialPanel
+	}
+	if m.raisable(r, names) != nil {
 		return nil
 	}
 	q, _ := m.question(r.Question)
@@ -874,8 +896,6 @@ func (m *paper) notRaised(r AnswerRequest, names []string) error {
 		return &mechanism.ScoreError{Outputs: len(q.Values)}
 	case !top.scored:
 		return &mechanism.ScoreError{Outputs: 2}
-	case r.Partial || top.objects != uint64(len(names)):
-		return errPartialPanel
 	}
 	return ErrForgotten
 }
@@ -887,25 +907,21 @@ func (m *paper) forgottenSince(name string, event uint64) bool {
 
 // answer returns the result and the recorded answer, whose text is for the ledger to say.
 func (m *paper) answer(r AnswerRequest, h host) (out AnswerResult, made *paperAnswer, err error) {
-	q, names, able, refusals, err := m.panel(r)
+	q, names, _, _, err := m.panel(r, false)
 	if err != nil {
 		return out, nil, err
 	}
-	key, known, made := m.answered(r, names)
+	key, made := m.recorded(r, names)
 	e := r.Epsilon.Nano()
 	if made == nil {
-		base, cost := m.raisable(r, names), m.priceOfAnswer(r, names)
-		if made, err = m.inquire(r, h, q, names, able, refusals); err != nil {
+		if key, made, out.Charged, err = m.inquire(r, h, q); err != nil {
 			return out, nil, err
-		}
-		if out.Charged = epsilonOf(cost); base != nil {
-			made.began = base.began
 		}
 	}
 	if made.e != e {
 		event := uint64(m.write("answered", ""))
 		made = &paperAnswer{e: e, scored: made.scored, objects: made.objects, refused: made.refused, event: event, began: cmp.Or(made.began, event)}
-		known = append(slices.Clone(known), made)
+		known := append(slices.Clone(m.answers[key]), made)
 		slices.SortFunc(known, func(a, b *paperAnswer) int { return int(a.e - b.e) })
 		m.answers[key] = known
 	}
@@ -915,7 +931,8 @@ func (m *paper) answer(r AnswerRequest, h host) (out AnswerResult, made *paperAn
 }
 
 // inquire charges a panel for an answer that must be drawn.
-func (m *paper) inquire(r AnswerRequest, h host, q Question, names, able []string, refusals []Refusal) (*paperAnswer, error) {
+func (m *paper) inquire(r AnswerRequest, h host, q Question) (key string, made *paperAnswer, cost privacy.Epsilon, err error) {
+	_, names, refusals, leaves, err := m.panel(r, false)
 	stands := func() error {
 		if len(refusals) == 0 || r.Partial && len(refusals) < len(names) {
 			return nil
@@ -923,11 +940,18 @@ func (m *paper) inquire(r AnswerRequest, h host, q Question, names, able []strin
 		return refusedError(q.Name, refusals)
 	}
 	if err := stands(); err != nil {
-		return nil, err
+		return "", nil, cost, err
 	}
+	able := without(names, refusals)
 	untold, err := m.ask(h, q, r.Epsilon.Nano(), able)
+	if err == nil && len(untold) > 0 && !leaves && r.Partial && len(untold) < len(names) {
+		_, _, refusals, leaves, err = m.panel(r, true)
+		untold = slices.DeleteFunc(untold, func(one Refusal) bool {
+			return slices.ContainsFunc(refusals, func(other Refusal) bool { return other.Object == one.Object })
+		})
+	}
 	refusals = append(refusals, untold...)
-	able = without(able, untold)
+	able = without(names, refusals)
 	if err == nil {
 		err = stands()
 	}
@@ -935,14 +959,19 @@ func (m *paper) inquire(r AnswerRequest, h host, q Question, names, able []strin
 		err = m.changed(h, q, able)
 	}
 	if err != nil {
-		return nil, err
+		return "", nil, cost, err
 	}
 	m.bind(h, q, able...)
-	cost := m.priceOfAnswer(r, names)
+	made = &paperAnswer{scored: hasScore(q, r.Query, len(able)), objects: uint64(len(able)), refused: byObject(refusals)}
+	if base := m.raisable(r, names); base != nil && !leaves {
+		made.began = base.began
+	}
+	price := m.priceOfAnswer(r, names, leaves)
 	for _, name := range able {
-		m.people[name].spent += cost
-		m.chain(q.Name, name).answered += cost
+		m.people[name].spent += price
+		m.chain(q.Name, name).answered += price
 		m.write("charged", name)
 	}
-	return &paperAnswer{scored: hasScore(q, r.Query, len(able)), objects: uint64(len(able)), refused: byObject(refusals)}, nil
+	key, _ = m.answered(r, names, leaves)
+	return key, made, epsilonOf(price), nil
 }

@@ -27,6 +27,7 @@ type counters struct {
 	unsettled uint64 // the sale or reservation whose settled event is to come, with those of who is refused before it
 	refused   uint64 // refused events that no settled event counts yet
 	charges   charges
+	answer    answering
 	erased    erasure
 	noises    uint32 // noise keys
 }
@@ -38,11 +39,40 @@ type charges struct {
 	epsilon  privacy.Epsilon // likewise
 	// forgotten is the last event by which one of those charged was forgotten, or 0.
 	forgotten uint64
+	erased    uint64   // of the charges, whose events are erased
+	last      string   // the last object that is not: they come in order
+	panel     panelSum // of these objects
 }
+
+func (n charges) encode(e *encoder) {
+	e.uvarint(n.objects)
+	e.u32(n.question)
+	e.epsilon(n.epsilon)
+	e.uvarint(n.forgotten)
+	e.uvarint(n.erased)
+	e.text(n.last)
+	e.raw(n.panel[:])
+}
+
+// answering is an answer whose request is still to be settled. It is empty between transactions.
+type answering struct {
+	event uint64 // that recorded it; 0: none
+	base  uint64 // the event of the answer that it was derived from; 0 if it was drawn from truths
+	left  leaves // out of it
+}
+
+// leaves is what is known of whom an answer leaves out.
+type leaves uint8
+
+const (
+	leavesAnybody  leaves = iota // some of its charges are erased
+	leavesNobody                 // it is about those who were charged, and they are all
+	leavesSomebody               // those charged and those refused should be who was asked for
+)
 
 // checkWhole refuses the end of a transaction in the midst of what belongs together.
 func (c counters) checkWhole() error {
-	if c.open != (opened{}) || c.unsettled != 0 || c.refused != 0 || c.charges != (charges{}) || c.erased != (erasure{}) {
+	if c.open != (opened{}) || c.unsettled != 0 || c.refused != 0 || c.charges != (charges{}) || c.answer != (answering{}) || c.erased != (erasure{}) {
 		return orCorrupt(nil, "half of sale %d, %d refusals, %d charges or %d erased events", c.open.sale+c.unsettled, c.refused, c.charges.objects, c.erased.events)
 	}
 	return nil
@@ -83,10 +113,12 @@ func (c counters) encode() []byte {
 	e.uvarint(c.revenue)
 	e.uvarint(c.unsettled)
 	e.uvarint(c.refused)
-	e.uvarint(c.charges.objects)
-	e.u32(c.charges.question)
-	e.epsilon(c.charges.epsilon)
-	e.uvarint(c.charges.forgotten)
+	if e.flag(c.charges != (charges{})); c.charges != (charges{}) {
+		c.charges.encode(e)
+	}
+	e.uvarint(c.answer.event)
+	e.uvarint(c.answer.base)
+	e.u8(uint8(c.answer.left))
 	e.uvarint(c.erased.events)
 	e.uvarint(c.erased.mentions)
 	e.uvarint(c.erased.earned)
@@ -107,7 +139,11 @@ func decodeCounters(payload []byte) (counters, error) {
 	c := counters{events: d.uvarint(), last: d.time(), noises: d.u32(), questions: d.u32(), policies: d.u32(), objects: d.uvarint(), chains: d.uvarint()}
 	c.buyers, c.sales, c.sold, c.revenue = d.u32(), d.uvarint(), d.uvarint(), d.uvarint()
 	c.unsettled, c.refused = d.uvarint(), d.uvarint()
-	c.charges = charges{d.uvarint(), d.u32(), d.epsilon(), d.uvarint()}
+	if d.flag() {
+		c.charges = charges{objects: d.uvarint(), question: d.u32(), epsilon: d.epsilon(), forgotten: d.uvarint(), erased: d.uvarint(), last: d.text()}
+		d.array(c.charges.panel[:])
+	}
+	c.answer = answering{d.uvarint(), d.uvarint(), leaves(d.u8())}
 	c.erased = erasure{d.uvarint(), d.uvarint(), d.uvarint()}
 	if c.open.sale = d.uvarint(); c.open.sale != 0 {
 		c.open.objects, c.open.erased, c.open.price, c.open.tally, c.open.last, c.open.held = d.uvarint(), d.uvarint(), d.uvarint(), decodeSaleTally(d), d.text(), d.uvarint()

@@ -625,7 +625,7 @@ func (a *auditor) loosen(ev event) {
 		n.charges = charges{}
 	}
 	if _, is := ev.change.(*objectRefused); !is {
-		n.refused, n.unsettled = 0, 0
+		n.refused, n.unsettled, n.answer = 0, 0, answering{}
 	}
 	switch c := ev.change.(type) {
 	case *noiseKeySet:
@@ -638,7 +638,7 @@ func (a *auditor) loosen(ev event) {
 		n.buyers = max(n.buyers, c.number-1)
 	case *answered:
 		if c.method == methodFresh || c.method == methodRaise {
-			n.charges = charges{objects: c.objects}
+			n.charges = charges{objects: c.objects, erased: c.objects}
 		}
 	case *settled:
 		n.refused, n.unsettled = c.refused, c.sale

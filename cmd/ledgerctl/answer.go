@@ -38,15 +38,15 @@ given. How many that are is printed nowhere. Who belongs to the panel is not hid
 Each member of the panel is charged ε, beside what raises and other answers cost. To ask the same again
 about the same panel at the same ε, or a lower one, is free: the answer is handed out again, or one is
 derived from it. At a higher ε a majority or threshold is raised, and only the difference is charged; so is a
-winner or plurality of two values. One of more values, and any answer with --partial, is drawn anew and charged
+winner or plurality of two values. One of more values, and one that leaves somebody out, is drawn anew and charged
 in full. A query that no change of values could decide otherwise is charged all the same.
 
 --quote says what the answer would cost, beside what it would cost to draw it anew, and who would be refused. It
 charges nobody and draws nothing. The file with the true values is not opened, so nobody is refused for want of one.
 
 If anybody would go over a ceiling, nobody is charged and the exit code is 3; with --partial, those
-people are left out of the panel. An answer with --partial and one without are not the same, and both
-are charged.
+people are left out of the panel. An answer that leaves somebody out and one that does not are not the same,
+and both are charged; where nobody is left out, --partial makes no difference.
 
 ` + truthHelp,
 		Example: `  ledgerctl answer --question vote --query majority:Y --epsilon 0.5 --truth people.csv --value-column vote
