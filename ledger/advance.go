@@ -32,7 +32,7 @@ type AdvanceResult struct {
 type Advanced struct {
 	Question  string `json:"question"`
 	Raised    int    `json:"raised"`    // have got every level released by now, at least one of them anew
-	Unchanged int    `json:"unchanged"` // had them all, or have none coming
+	Unchanged int    `json:"unchanged"` // had them all, or have none coming, or are for sale
 	// Refused fall short of what is released, for this reason. A sweep lists the first [MaxPanel] of all questions;
 	// [Ledger.Refusals] yields all.
 	Refused  []Refusal `json:"refused"`
@@ -43,8 +43,10 @@ type Advanced struct {
 // response at every level released by now. It does not matter how often Advance is called: one call after
 // a month leaves the same levels as one every day, with the same law, and levels that a sale has
 // overtaken meanwhile are derived for free. (Of a policy that orders unlock, what is unlocked by now counts;
-// so there it matters whether an order comes before a call or after.) Policies without a date release nothing by themselves. A
-// calendar releases what it says, whether or not the chain is also for sale.
+// so there it matters whether an order comes before a call or after.) Policies without a date release nothing by themselves.
+//
+// A chain with terms of sale ([policy.Policy.Terms]) is left as it is, and counts as unchanged: the calendar raises its
+// ceiling, and privacy is spent when somebody buys, or when the host itself raises it ([Ledger.Raise]).
 //
 // It goes through all chains in transactions of bounded size. If ctx ends, the source of truths fails or the
 // process dies in between, what is done stays done, and the same request with the same key goes on where
@@ -273,13 +275,7 @@ func (x *sweep) due(s *state, name string, at time.Time) (p plan, dues []due, er
 		if refusal != nil || o.chain.enrolled > x.through {
 			continue // it has withdrawn, or came later
 		}
-		last := privacy.Epsilon{}
-		for _, one := range o.policy.Releases(at, o.chain.orders) {
-			if level, found := q.released(one.Ceiling); found && last.Less(level) {
-				dues = append(dues, due{len(p.chains), one.At, level})
-				last = level
-			}
-		}
+		dues = append(dues, duesOf(q, &o, len(p.chains), at)...)
 		p.object = o.object
 		after := o.chain
 		after.levels = slices.Clip(after.levels) // the room behind them is the desk's
@@ -287,6 +283,21 @@ func (x *sweep) due(s *state, name string, at time.Time) (p plan, dues []due, er
 	}
 	slices.SortStableFunc(dues, func(a, b due) int { return a.at.Compare(b.at) })
 	return p, dues, nil
+}
+
+// duesOf returns what time has released of a chain. What is for sale is released by sales.
+func duesOf(q *question, o *subject, chain int, at time.Time) (dues []due) {
+	if o.policy.Terms() != nil {
+		return nil
+	}
+	last := privacy.Epsilon{}
+	for _, one := range o.policy.Releases(at, o.chain.buyers) {
+		if level, found := q.released(one.Ceiling); found && last.Less(level) {
+			dues = append(dues, due{chain, one.At, level})
+			last = level
+		}
+	}
+	return dues
 }
 
 // take adds a step to a plan, if it is needed and possible.

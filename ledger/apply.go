@@ -304,7 +304,7 @@ func applyReleased(s *state, c *released, ev event) error {
 	}
 	cost, err := s.respond(c.question, &ch, c.epsilon, c.response, ev.number)
 	if err == nil && !cost.IsZero() {
-		err = s.charge(&o, ch, cost, ch.orders, ev)
+		err = s.charge(&o, ch, cost, ev)
 	}
 	if err != nil {
 		return fmt.Errorf("object %q, question %d: %w", c.object, c.question, err)
@@ -367,7 +367,7 @@ func methodAt(place, levels int) method {
 // charge adds a cost to what an object has spent, and checks it against the object's cap and its chain's
 // ceiling, as the chain is after it. A request is bound by the ceiling of the clock; that of the log's time is
 // the same, or is higher if the clock had gone back.
-func (s *state) charge(o *object, after chain, cost privacy.Epsilon, orders uint64, ev event) error {
+func (s *state) charge(o *object, after chain, cost privacy.Epsilon, ev event) error {
 	spent, err := o.spent.Add(cost)
 	if err != nil || o.cap.Less(spent) {
 		return orCorrupt(nil, "it spends more than its cap of %s", o.cap)
@@ -376,7 +376,7 @@ func (s *state) charge(o *object, after chain, cost privacy.Epsilon, orders uint
 	if err != nil {
 		return err
 	}
-	if ceiling := p.Ceiling(ev.time, orders); ceiling.Less(after.spent()) {
+	if ceiling := p.Ceiling(ev.time, after.buyers); ceiling.Less(after.spent()) {
 		return orCorrupt(nil, "it spends %s, above the ceiling of %s", after.spent(), ceiling)
 	}
 	o.spent = spent
@@ -395,7 +395,7 @@ func applyCharged(s *state, c *charged, ev event) error {
 	}
 	s.counters.charges.forgotten = max(s.counters.charges.forgotten, o.forgotten)
 	if ch.answered, err = ch.answered.Add(c.epsilon); err == nil {
-		err = s.charge(&o, ch, c.epsilon, ch.orders, ev)
+		err = s.charge(&o, ch, c.epsilon, ev)
 	}
 	if err != nil {
 		return orCorrupt(nil, "object %q is charged for question %d: %v", c.object, c.question, err)

@@ -347,13 +347,13 @@ func applySold(s *state, c *sold, ev event) error {
 	if err := s.checkPrice(r, ch, o, c.price, ev); err != nil {
 		return orCorrupt(nil, "object %q, sale %d: %v", c.object, c.sale, err)
 	}
-	if had.Less(r.epsilon) {
-		ch.orders++
+	if had.IsZero() {
+		ch.buyers++
 	}
 	if c.method != methodResale {
 		cost, err := s.respond(r.question, &ch, r.epsilon, c.response, ev.number)
 		if err == nil && !cost.IsZero() {
-			err = s.charge(&o, ch, cost, ch.orders, ev)
+			err = s.charge(&o, ch, cost, ev)
 		}
 		if err != nil {
 			return orCorrupt(err, "object %q, sale %d", c.object, c.sale)

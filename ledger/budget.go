@@ -12,7 +12,8 @@ type asking struct {
 	question *question
 	epsilon  privacy.Epsilon
 	at       time.Time // ceilings are those of this instant
-	order    bool      // an order for more than its buyer holds, which unlocks a share of its own
+	buyer    uint32    // who orders; 0 if nobody does, or somebody new to the ledger
+	newcomer bool      // whoever orders holds no level of the chain, and unlocks a share by this
 	hold     *hold     // the request's own hold, which does not stand in its way
 	sale     uint64    // the reservation it comes from, which is served before all others
 	// level returns the ε that a chain of the object in another question is about to get, if the request
@@ -105,18 +106,18 @@ func (l *Ledger) checkBudget(s *state, x *subject, ask charge) (*Refusal, error)
 	if err != nil {
 		return nil, err
 	}
-	orders := x.chain.orders
-	if ask.order {
-		orders++
+	buyers := x.chain.buyers
+	if ask.newcomer {
+		buyers++
 	}
 	spent := x.chain.spent()
-	ceiling := x.policy.Ceiling(ask.at, orders)
+	ceiling := x.policy.Ceiling(ask.at, buyers)
 	free := less(ceiling, spent)
-	// What the host's own raises hold must stay without any further order, and what an order holds with its own
-	// share, whatever becomes of other orders.
-	left := less(free, held.raises)
-	if !held.orders.IsZero() {
-		left = lower(left, less(less(x.policy.Ceiling(ask.at, orders+1), spent), held.orders))
+	// What the host's own raises and known buyers hold must stay without any further buyer, and what a new buyer holds
+	// with its own share, whatever becomes of other orders.
+	left := less(free, held.plain)
+	if !held.shares.IsZero() {
+		left = lower(left, less(less(x.policy.Ceiling(ask.at, buyers+1), spent), held.shares))
 	}
 	capFree := less(x.object.cap, x.object.spent)
 	switch {

@@ -173,7 +173,7 @@
 //	stranger   links
 //	  links    n last event about it, n how many there are, n last settled event that names it, n how many there
 //	           are; without those that are erased
-//	chain      n event of its last enrolment, n policy (0: none), n noise key (0: chance), n orders, tag of the truth,
+//	chain      n event of its last enrolment, n policy (0: none), n noise key (0: chance), n buyers, tag of the truth,
 //	           ε charged by answers or spent before it was forgotten, levels
 //	  levels   [ε, response, n event, [n buyer]*]* by rising ε
 //	  response direct: n number of the value; finite: n number of the output at this ε; unary: n 2²⁰ + m, then m

@@ -510,21 +510,19 @@ func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 	}
 }
 
-// What was sold before is there already; a sweep adds what lies below it, for nothing and without the truth.
-func TestASweepBehindASale(t *testing.T) {
+// What the host has raised before is there already; a sweep adds what lies below it, for nothing and without the truth.
+func TestASweepBehindARaise(t *testing.T) {
 	clock := newClock(epoch())
 	l := inMemory(t, Options{Now: clock.read})
 	define(t, l, party(t))
-	p, err := policy.Min(market(t, "9"), stair(t, "0.6", "1.5", "2.5"))
-	must(t, err)
-	enrollUnder(t, l, "party", p, "9", "ann", "bob")
+	enrollUnder(t, l, "party", stair(t, "0.6", "1.5", "2.5"), "9", "ann", "bob")
 	clock.set(epoch().Add(48 * time.Hour))
-	sell(t, l, partiesFor(t, "s", "acme", "1", "ann"))
+	release(t, l, ReleaseRequest{Key: "s", Question: "party", Object: "ann", Epsilon: eps(t, "1"), Truth: TruthOf("C")})
 	if got := levelsOf(t, l, "ann"); got != "1" {
-		t.Errorf("after the sale ann has the levels %q", got)
+		t.Errorf("after the raise ann has the levels %q", got)
 	}
 	a := &asked{}
-	_, err = l.Advance(t.Context(), AdvanceRequest{Key: "1", Truth: a.truth("C")})
+	_, err := l.Advance(t.Context(), AdvanceRequest{Key: "1", Truth: a.truth("C")})
 	must(t, err)
 	if !slices.Equal(a.names(), []string{"bob"}) || levelsOf(t, l, "ann") != "0.5 1" || levelsOf(t, l, "bob") != "0.5 1" {
 		t.Errorf("asked about %q; ann has %q, bob %q", a.names(), levelsOf(t, l, "ann"), levelsOf(t, l, "bob"))

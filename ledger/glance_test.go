@@ -165,7 +165,7 @@ func TestOnlyWhatIsUnchangedIsShown(t *testing.T) {
 			must(t, write(&spool{into: nowhere{}, recent: s.changes, event: 5}))
 			g := glance{events: c.read}
 			id := recordID{1, "ann"}
-			g.desk.chains.note(id, &chain{orders: 7}, true)
+			g.desk.chains.note(id, &chain{buyers: 7}, true)
 			g.show(s)
 			if _, shown := s.desk.chains.place(id); shown != c.shown {
 				t.Errorf("%s of %x in %s by event 5, read at event %d: shown is %v", name, c.key, c.bucket, c.read, shown)

@@ -46,8 +46,8 @@ func (h *holds) list() []*hold {
 
 // heldBudget is what other requests hold of an object's budget.
 type heldBudget struct {
-	raises privacy.Epsilon // on the chain that is asked for, by the host's own
-	orders privacy.Epsilon // the same by orders, each of which unlocks a share of its own
+	plain  privacy.Epsilon // on the chain that is asked for, by the host's own and by buyers who are counted already
+	shares privacy.Epsilon // the same by new buyers, each of whom unlocks a share
 	all    privacy.Epsilon // on all chains
 }
 
@@ -61,7 +61,7 @@ func (l *Ledger) heldBudget(s *state, x *subject, ask charge) (held heldBudget, 
 	if err := l.holds.reach(s, x.name, ask.hold, &reach); err != nil {
 		return held, err
 	}
-	if err := s.reserved(x.object, &reach); err != nil {
+	if err := s.reserved(x, ask.asking, &reach); err != nil {
 		return held, err
 	}
 	for _, one := range reach {
@@ -73,7 +73,7 @@ func (l *Ledger) heldBudget(s *state, x *subject, ask charge) (held heldBudget, 
 			continue // the request that holds will refuse the object
 		}
 		if one.question == ask.question.number {
-			held.raises, held.orders = less(one.raises, level), less(one.orders, level)
+			held.plain, held.shares = less(one.plain, level), less(one.shares, level)
 		}
 		held.all = plus(held.all, less(one.epsilon(), level))
 	}
@@ -98,11 +98,11 @@ func (s *state) levelAfter(name string, question uint32, ask charge) (epsilon pr
 type reaches []reach
 
 type reach struct {
-	question       uint32
-	raises, orders privacy.Epsilon
+	question      uint32
+	plain, shares privacy.Epsilon
 }
 
-func (r reach) epsilon() privacy.Epsilon { return higher(r.raises, r.orders) }
+func (r reach) epsilon() privacy.Epsilon { return higher(r.plain, r.shares) }
 
 // of returns the reach in a question, to be changed in place.
 func (r *reaches) of(question uint32) *reach {
@@ -127,22 +127,28 @@ func (h *holds) reach(s *state, name string, own *hold, into *reaches) error {
 		}
 		if covered {
 			r := into.of(one.question)
-			r.raises = higher(r.raises, one.epsilon)
+			r.plain = higher(r.plain, one.epsilon)
 		}
 	}
 	return nil
 }
 
-// reserved adds what reservations hold for an object.
-func (s *state) reserved(o object, into *reaches) error {
-	for _, number := range o.held {
+// reserved adds what reservations hold for an object. In the question that is asked about, those of buyers who hold a level
+// already, or who are asking, unlock nothing more.
+func (s *state) reserved(x *subject, ask asking, into *reaches) error {
+	for _, number := range x.object.held {
 		r, err := s.sale(number)
 		if err != nil {
 			return err
 		}
-		if r.holdsOn(o, s.now) {
-			held := into.of(r.question)
-			held.orders = higher(held.orders, r.epsilon)
+		if !r.holdsOn(x.object, s.now) {
+			continue
+		}
+		held := into.of(r.question)
+		if ask.question != nil && r.question == ask.question.number && (r.buyer == ask.buyer || !x.chain.heldBy(r.buyer).IsZero()) {
+			held.plain = higher(held.plain, r.epsilon)
+		} else {
+			held.shares = higher(held.shares, r.epsilon)
 		}
 	}
 	return nil

@@ -271,9 +271,9 @@ func (x levelScan) pickUsual(chain []byte, last *lastEpsilon, into *foundLevel) 
 	if at+4 > len(chain) {
 		return false, false
 	}
-	policy, noise, orders, bound := chain[at], chain[at+1], chain[at+2], chain[at+3]
+	policy, noise, buyers, bound := chain[at], chain[at+1], chain[at+2], chain[at+3]
 	at += 4 + int(bound)*len(tag{})
-	if policy|noise|orders >= 0x80 || bound > 1 || at+2 > len(chain) {
+	if policy|noise|buyers >= 0x80 || bound > 1 || at+2 > len(chain) {
 		return false, false
 	}
 	answered, levels := chain[at], chain[at+1]

@@ -39,7 +39,7 @@ func usualChains(t testing.TB) (chains []chain) {
 	return []chain{
 		{enrolled: 1},
 		{enrolled: 300, levels: []level{at(1_000_000_000, 2, 128)}},
-		{enrolled: 1 << 40, policy: 7, noise: 127, orders: 126, bound: &tag{1, 2, 0x80}, answered: nano(t, 5), levels: []level{
+		{enrolled: 1 << 40, policy: 7, noise: 127, buyers: 126, bound: &tag{1, 2, 0x80}, answered: nano(t, 5), levels: []level{
 			at(1, 0, 1), at(127, 1, 1<<62), at(128, 126, 3, 1, 300, 1<<32-1), at(privacy.MaxEpsilonNano, 127, 1<<63-1, 5)}},
 	}
 }

@@ -143,7 +143,7 @@ func auditMarket(t testing.TB, l *Ledger) {
 	}
 	recorded, paid, top := map[place]string{}, map[holding]int64{}, map[holding]privacy.Epsilon{}
 	sold, held, n := map[uint64]Event{}, map[uint64]int64{}, uint64(0)
-	orders := map[[2]string]uint64{} // for more than their buyers held
+	buyers := map[[2]string]uint64{} // who have bought something
 	for _, ev := range events(t, l) {
 		if n++; ev.Number != n {
 			t.Fatalf("event %d stands where event %d should", ev.Number, n)
@@ -173,9 +173,11 @@ func auditMarket(t testing.TB, l *Ledger) {
 			recorded[at] = ev.Response
 			who := holding{ev.Buyer, ev.Question, ev.Object}
 			paid[who] += *ev.Price
+			if top[who].IsZero() {
+				buyers[[2]string{ev.Question, ev.Object}]++
+			}
 			if top[who].Less(*ev.Epsilon) {
 				top[who] = *ev.Epsilon
-				orders[[2]string{ev.Question, ev.Object}]++
 			}
 		}
 	}
@@ -184,10 +186,10 @@ func auditMarket(t testing.TB, l *Ledger) {
 			t.Errorf("sale %d costs %d, its objects %d", number, *ev.Price, held[number])
 		}
 	}
-	for chain, want := range orders {
+	for chain, want := range buyers {
 		for _, c := range objectOf(t, l, chain[1]).Chains {
-			if c.Question == chain[0] && c.Orders != want {
-				t.Errorf("%q has served %d orders about %q, by the log %d", chain[1], c.Orders, chain[0], want)
+			if c.Question == chain[0] && c.Buyers != want {
+				t.Errorf("%q has %d buyers about %q, by the log %d", chain[1], c.Buyers, chain[0], want)
 			}
 		}
 	}

@@ -153,31 +153,6 @@ func TestSweepsAndSalesComeToTheSameLevels(t *testing.T) {
 	}
 }
 
-// A calendar releases what it says, whether or not the chain is for sale as well; who buys a level that has
-// come by itself pays its price, and the object nothing.
-func TestASweepReleasesWhatIsForSaleToo(t *testing.T) {
-	clock := newClock(epoch())
-	l := inMemory(t, Options{Now: clock.read})
-	slow, err := policy.Linear(eps(t, "0.5"), eps(t, "1"), epoch(), epoch().Add(time.Hour), eps(t, "0.5"))
-	must(t, err)
-	both, err := policy.Min(slow, market(t, "2"))
-	must(t, err)
-	define(t, l, vote())
-	enrollUnder(t, l, "vote", both, "9", "ann", "bob")
-	first := sell(t, l, purchase(t, "1", "acme", "0.5", "ann"))
-	clock.set(epoch().Add(time.Hour))
-	result, err := l.Advance(t.Context(), AdvanceRequest{Key: "hour", Truth: TruthOf("yes")})
-	must(t, err)
-	if want := []Advanced{{Question: "vote", Raised: 2}}; !reflect.DeepEqual(result.Questions, want) {
-		t.Errorf("got %+v", result.Questions)
-	}
-	second := sell(t, l, SellRequest{Key: "2", Order: purchase(t, "", "acme", "1", "ann", "bob").Order, Truth: never(t)})
-	if first.Draws != 1 || first.Price != 50 || second.Resales != 2 || second.Price != 150 || second.Upgrades != 1 {
-		t.Errorf("%+v, then %+v", first, second)
-	}
-	auditAll(t, l, l.store)
-}
-
 // A sweep costs what the highest level costs, and asks for no truth below it.
 func TestASweepBelowTheTopIsFree(t *testing.T) {
 	m := newMonth(t, "9")

@@ -51,7 +51,7 @@ func (g *game) compareObjects() {
 // object is what the paper knows of one.
 func (m *paper) object(name string) ObjectState {
 	p := m.people[name]
-	held := m.held(p, name, "", 0).all
+	held := m.held(p, wish{object: name}, 0).all
 	out := ObjectState{
 		Object: name, Cap: epsilonOf(p.cap), Spent: epsilonOf(p.spent), Held: epsilonOf(held), Remaining: epsilonOf(max(0, p.cap-p.spent-held)),
 		Earned: p.earned, Forgotten: uint64(p.forgotten), Currency: "EUR",
@@ -61,9 +61,9 @@ func (m *paper) object(name string) ObjectState {
 		if c == nil {
 			continue
 		}
-		state := ChainState{Question: q.Name, Withdrawn: c.withdrawn, Orders: uint64(c.orders), Epsilon: epsilonOf(c.current()), Answered: epsilonOf(c.answered), Ceiling: out.Cap}
+		state := ChainState{Question: q.Name, Withdrawn: c.withdrawn, Buyers: uint64(c.buyers()), Epsilon: epsilonOf(c.current()), Answered: epsilonOf(c.answered), Ceiling: out.Cap}
 		if !c.rule.policy.IsZero() {
-			state.Policy, state.Ceiling = &c.rule.policy, epsilonOf(c.rule.ceiling(m.clock, c.orders))
+			state.Policy, state.Ceiling = &c.rule.policy, epsilonOf(c.rule.ceiling(m.clock, c.buyers()))
 		}
 		for _, e := range sortedKeys(c.levels) {
 			l := c.levels[e]

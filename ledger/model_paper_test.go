@@ -49,12 +49,12 @@ type person struct {
 }
 
 type paperChain struct {
-	rule             rule
-	noise            string // the name of the key that it is drawn from; "" for chance
-	withdrawn        bool
-	orders, answered int64
-	bound            string // the truth it began with, if the ledger is keyed
-	levels           map[int64]*paperLevel
+	rule      rule
+	noise     string // the name of the key that it is drawn from; "" for chance
+	withdrawn bool
+	answered  int64
+	bound     string // the truth it began with, if the ledger is keyed
+	levels    map[int64]*paperLevel
 }
 
 type paperLevel struct {
@@ -175,8 +175,9 @@ func (m *paper) look(question, name string, e int64) *Refusal {
 type wish struct {
 	question, object string
 	e                int64
-	orders           int64 // that count as served
-	reserved         bool  // it comes before all others
+	orders           int64 // of different buyers, that count as served
+	buyer            string
+	reserved         bool // it comes before all others
 }
 
 // assess says how an object would answer, or why not.
@@ -211,12 +212,15 @@ const refused verdict = verdicts
 // the chain counts under the chain's ceiling, and what they hold of all chains under the cap. Ceilings are
 // those of the clock, also when it has gone back; but what is reserved stays so.
 func (m *paper) budget(p *person, c *paperChain, w wish, cost, top int64) *Refusal {
-	held, at := m.held(p, w.object, w.question, top), m.clock
+	held, at := m.held(p, w, top), m.clock
 	if w.reserved {
 		held, at = paperHold{}, m.now()
 	}
 	ceiling := c.rule.ceiling(at, w.orders)
-	left := min(ceiling, c.rule.ceiling(at, w.orders+held.orders)-held.here) - c.spent()
+	left := ceiling - held.plain - c.spent()
+	if held.shares > 0 {
+		left = min(left, c.rule.ceiling(at, w.orders+1)-held.shares-c.spent())
+	}
 	capLeft := p.cap - p.spent - held.all
 	r := &Refusal{Object: w.object, Asked: epsilonOf(w.e), Cost: epsilonOf(cost), Helps: HelpsNothing}
 	switch {
@@ -238,25 +242,31 @@ func (m *paper) budget(p *person, c *paperChain, w wish, cost, top int64) *Refus
 
 // paperHold is what reservations hold.
 type paperHold struct {
-	here, all int64 // of the chain beyond a level, and of all chains of the object
-	orders    int64 // 1 if one on the chain unlocks a share of its own
+	// Of the chain beyond a level: by buyers who hold a level of it, or ask, and by others, of whom each unlocks a share. A
+	// second of these may be cancelled, and nothing rest on it.
+	plain, shares int64
+	all           int64 // of all chains of the object
 }
 
 // held returns what reservations hold of an object, given that the chain asked about gets to a level.
-func (m *paper) held(p *person, name, question string, top int64) (out paperHold) {
+func (m *paper) held(p *person, w wish, top int64) (out paperHold) {
 	reach := map[string]int64{}
 	for _, d := range m.deals {
-		if m.holdsFor(d, name) {
-			reach[d.Question] = max(reach[d.Question], d.epsilon())
-			if d.Question == question {
-				out.orders = 1 // a second may be cancelled, and nothing rest on it
-			}
+		if !m.holdsFor(d, w.object) {
+			continue
+		}
+		reach[d.Question] = max(reach[d.Question], d.epsilon())
+		switch {
+		case d.Question != w.question:
+		case d.Buyer == w.buyer || p.chains[d.Question].heldBy(d.Buyer) > 0:
+			out.plain = max(out.plain, d.epsilon()-top)
+		default:
+			out.shares = max(out.shares, d.epsilon()-top)
 		}
 	}
 	for q, e := range reach {
-		if q == question {
-			out.here = max(0, e-top)
-			out.all += out.here
+		if q == w.question {
+			out.all += max(0, e-top)
 		} else {
 			out.all += max(0, e-p.chains[q].current())
 		}
@@ -587,7 +597,7 @@ func (m *paper) raise(r RaiseRequest, h host) (out RaiseResult, err error) {
 
 func (m *paper) orders(question, name string) int64 {
 	if c := m.chain(question, name); c != nil {
-		return c.orders
+		return c.buyers()
 	}
 	return 0
 }
@@ -684,7 +694,10 @@ func (m *paper) plan(name string, questions []Question, asked map[[2]string]bool
 			continue
 		}
 		out.parts[q.Name] = true
-		for _, s := range levelsReleased(q, c.rule.releases(m.clock, c.orders)) {
+		if c.rule.terms != nil {
+			continue // what is for sale is released by sales
+		}
+		for _, s := range levelsReleased(q, c.rule.releases(m.clock, c.buyers())) {
 			due = append(due, paperStep{q, s.e, s.at})
 		}
 	}
@@ -699,7 +712,7 @@ func (m *paper) plan(name string, questions []Question, asked map[[2]string]bool
 			continue
 		}
 		if cost := s.e - c.current(); cost > 0 {
-			out.short[q] = m.budget(p, c, wish{question: q, object: name, e: s.e, orders: c.orders}, cost, s.e)
+			out.short[q] = m.budget(p, c, wish{question: q, object: name, e: s.e, orders: c.buyers()}, cost, s.e)
 			if out.short[q] == nil && asked[[2]string{q, name}] {
 				if out.short[q], err = m.unfit(h, s.question, name, s.e); err != nil {
 					return out, err
@@ -842,7 +855,7 @@ func (m *paper) panel(r AnswerRequest, untold bool) (q Question, names []string,
 			refusal := m.look(q.Name, name, r.Epsilon.Nano())
 			if refusal == nil {
 				c, e := m.chain(q.Name, name), r.Epsilon.Nano()
-				refusal = m.budget(m.people[name], c, wish{question: q.Name, object: name, e: e, orders: c.orders}, cost, c.current())
+				refusal = m.budget(m.people[name], c, wish{question: q.Name, object: name, e: e, orders: c.buyers()}, cost, c.current())
 			}
 			if refusal != nil {
 				refusals = append(refusals, *refusal)

@@ -106,11 +106,11 @@ func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLi
 		refusal = &Refusal{Object: name, Asked: t.Epsilon, Reason: Withdrawn, Helps: HelpsNothing}
 	}
 	if refusal == nil {
-		orders := c.orders
-		if n.held < e {
+		orders := c.buyers()
+		if n.held == 0 {
 			orders++ // this one
 		}
-		n.verdict, refusal = m.assess(wish{t.Question, name, e, orders, reserved != nil})
+		n.verdict, refusal = m.assess(wish{t.Question, name, e, orders, t.Buyer, reserved != nil})
 	}
 	if refusal != nil {
 		return n, refusal
@@ -139,6 +139,17 @@ func (c *paperChain) heldBy(buyer string) (top int64) {
 		}
 	}
 	return top
+}
+
+// buyers returns how many have bought of a chain.
+func (c *paperChain) buyers() int64 {
+	all := map[string]bool{}
+	for _, l := range c.levels {
+		for _, buyer := range l.holders {
+			all[buyer] = true
+		}
+	}
+	return int64(len(all))
 }
 
 // terms says why the terms of sale do not let a buyer have a level. What a buyer holds it may have again.
@@ -321,9 +332,6 @@ func (m *paper) deliver(d *paperDeal, t *paperTrade, h host) {
 		l := n.chain.levels[t.Epsilon.Nano()]
 		if !slices.Contains(l.holders, t.Buyer) {
 			l.holders = append(l.holders, t.Buyer)
-		}
-		if n.held < t.Epsilon.Nano() {
-			n.chain.orders++
 		}
 		m.people[n.name].earned += n.price
 		recorded := Response{Object: n.name, Question: t.Question, Epsilon: t.Epsilon, Event: uint64(l.event)}

@@ -83,7 +83,7 @@ func (q *quick) object(o *object) (usual bool) {
 func (q *quick) chain(c *chain, p *levelPage) (usual bool) {
 	var n [5]uint64
 	q.numbers(n[:])
-	c.enrolled, c.policy, c.noise, c.orders, c.bound = n[0], uint32(n[1]), uint32(n[2]), n[3], nil
+	c.enrolled, c.policy, c.noise, c.buyers, c.bound = n[0], uint32(n[1]), uint32(n[2]), n[3], nil
 	if max(n[1], n[2]) > math.MaxUint32 || n[4] > 1 {
 		return false
 	}

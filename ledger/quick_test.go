@@ -29,7 +29,7 @@ func usualRecords(t testing.TB) [][]byte {
 	}
 	chains := []chain{
 		{enrolled: 1},
-		{enrolled: 300, policy: 1, noise: math.MaxUint32, orders: 128, bound: &bound, answered: nano(t, 5), levels: []level{newLevel(nano(t, 1), value{}, 2), long}},
+		{enrolled: 300, policy: 1, noise: math.MaxUint32, buyers: 128, bound: &bound, answered: nano(t, 5), levels: []level{newLevel(nano(t, 1), value{}, 2), long}},
 		{enrolled: 5, levels: []level{newLevel(nano(t, 1), value{bits: bits}, 2)}},
 	}
 	responses := []released{

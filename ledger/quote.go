@@ -230,11 +230,11 @@ func (t *trade) look(s *state, name string, at time.Time) (one line, x subject, 
 	if refusal, err := t.checkTerms(s, x); err != nil || refusal != nil {
 		return one, x, refusal, err
 	}
-	ask := asking{question: t.question, epsilon: t.order.Epsilon, at: at, order: held.Less(t.order.Epsilon), sale: t.reserved}
+	ask := asking{question: t.question, epsilon: t.order.Epsilon, at: at, buyer: t.buyer, newcomer: held.IsZero(), sale: t.reserved}
 	if one.verdict, refusal, err = t.ledger.assess(s, &x, ask); err != nil || refusal != nil {
 		return one, x, refusal, err
 	}
-	one.method, one.upgrade = x.chain.methodOf(t.order.Epsilon), !held.IsZero() && ask.order
+	one.method, one.upgrade = x.chain.methodOf(t.order.Epsilon), !held.IsZero() && held.Less(t.order.Epsilon)
 	if terms := x.policy.Terms(); terms != nil {
 		one.price = uint64(terms.Upgrade(held, t.order.Epsilon))
 	}

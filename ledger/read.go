@@ -104,7 +104,7 @@ type ChainState struct {
 	// Withdrawn: nothing more is drawn from it or sold of it, unless the object is enrolled again.
 	Withdrawn bool            `json:"withdrawn"`
 	Policy    *policy.Policy  `json:"policy,omitempty"` // nil if only the cap binds
-	Orders    uint64          `json:"orders"`           // accepted, for more than their buyers held
+	Buyers    uint64          `json:"buyers"`           // how many hold a level
 	Epsilon   privacy.Epsilon `json:"epsilon"`          // of the current level, which is what the responses cost
 	// Answered is what the question cost besides: answers to queries about it, and what was destroyed when the
 	// object was forgotten.
@@ -219,7 +219,7 @@ func (r *objectReader) addChain(member []byte) error {
 // addHeld adds what reservations hold of each chain.
 func (s *state) addHeld(name string, o object, out *ObjectState) error {
 	reach := reaches{}
-	if err := s.reserved(o, &reach); err != nil {
+	if err := s.reserved(&subject{object: o}, asking{}, &reach); err != nil {
 		return err
 	}
 	for _, one := range reach {
@@ -260,7 +260,7 @@ func (l *Ledger) chainState(s *state, number uint32, name string, o object) (out
 	d := decoder{rest: payload}
 	c, _, levels := decodeChainHead(&d)
 	out = ChainState{
-		Question: q.name, Withdrawn: o.withdrew(c), Orders: c.orders, Answered: c.answered, Ceiling: o.cap, Levels: make([]LevelState, 0, levels),
+		Question: q.name, Withdrawn: o.withdrew(c), Buyers: c.buyers, Answered: c.answered, Ceiling: o.cap, Levels: make([]LevelState, 0, levels),
 	}
 	for range levels {
 		at := decodeLevel(&d)
@@ -286,7 +286,7 @@ func (l *Ledger) chainState(s *state, number uint32, name string, o object) (out
 		return out, err
 	}
 	if out.Policy != nil {
-		out.Ceiling = out.Policy.Ceiling(s.clock, c.orders)
+		out.Ceiling = out.Policy.Ceiling(s.clock, c.buyers)
 	}
 	return out, nil
 }

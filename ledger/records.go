@@ -310,7 +310,7 @@ type chain struct {
 	enrolled uint64 // the event that began it, or by which the object came back
 	policy   uint32 // 0 for none
 	noise    uint32 // the key that responses are drawn from; 0 for chance
-	orders   uint64 // accepted orders for more than their buyers held
+	buyers   uint64 // how many hold a level of it
 	bound    *tag   // the keyed hash of the truth it belongs to, if there is one
 	// answered is what the question cost the object besides its levels: answers about it, and whatever was
 	// destroyed when the object was forgotten.
@@ -370,7 +370,7 @@ func (c chain) encode() []byte {
 }
 
 func (c *chain) encodeTo(e *encoder) {
-	e.buf = appendNumbers(e.buf, c.enrolled, uint64(c.policy), uint64(c.noise), c.orders)
+	e.buf = appendNumbers(e.buf, c.enrolled, uint64(c.policy), uint64(c.noise), c.buyers)
 	encodeTag(e, c.bound)
 	e.epsilon(c.answered)
 	e.uvarint(uint64(len(c.levels)))
@@ -411,7 +411,7 @@ func (p *levelPage) decodeAnyChain(payload []byte) (chain, error) {
 // to stays in the memory of the record.
 func decodeChainHead(d *decoder) (c chain, bound []byte, levels int) {
 	const smallest = 4 // bytes of a level
-	c.enrolled, c.policy, c.noise, c.orders = d.uvarint(), d.uvarint32(), d.uvarint32(), d.uvarint()
+	c.enrolled, c.policy, c.noise, c.buyers = d.uvarint(), d.uvarint32(), d.uvarint32(), d.uvarint()
 	if d.flag() {
 		bound = d.take(uint64(len(tag{})))
 	}

@@ -304,10 +304,14 @@ func TestNoCallOfTheMarketNamesATruth(t *testing.T) {
 	both, err := policy.Min(timed, market(t, "2"))
 	must(t, err)
 	enrollUnder(t, l, "secret", both, "1", "ann", "bob")
+	enrollUnder(t, l, "secret", timed, "1", "cid", "dan") // not for sale, so that a sweep draws
 	o := func(epsilon string) Order {
-		return Order{Buyer: "acme", Question: "secret", Epsilon: eps(t, epsilon), All: true}
+		return Order{Buyer: "acme", Question: "secret", Epsilon: eps(t, epsilon), Objects: []string{"ann", "bob"}}
 	}
 	right, other := TruthOf(secret().Values[0]), TruthOf(secret().Values[1])
+	for _, name := range []string{"cid", "dan"} {
+		release(t, l, ReleaseRequest{Key: name, Question: "secret", Object: name, Epsilon: eps(t, "0.25"), Truth: right})
+	}
 	_, err = l.Sell(t.Context(), SellRequest{Key: "first", Order: o("0.25"), Truth: right})
 	must(t, err)
 	held := reserve(t, l, ReserveRequest{Key: "held", Order: o("0.5"), For: time.Hour})

@@ -508,7 +508,7 @@ func (a *auditor) compareChains(d *differ, question uint32, s, e chain) {
 	compareField(d, "the event of the enrolment", s.enrolled, e.enrolled)
 	compareField(d, "the policy", s.policy, e.policy)
 	compareField(d, "the noise key", s.noise, e.noise)
-	compareField(d, "the number of orders", s.orders, e.orders)
+	compareField(d, "the number of buyers", s.buyers, e.buyers)
 	compareField(d, "the tag of the truth", tagText(s.bound), tagText(e.bound))
 	compareField(d, "charged by answers", s.answered, e.answered)
 	for len(s.levels) > 0 || len(e.levels) > 0 {

@@ -142,7 +142,7 @@ func TestVerifyFindsEveryForgedBudget(t *testing.T) {
 				"levels":   func(c *chain) { c.levels = nil },
 				"answers":  func(c *chain) { lower(&c.answered) },
 				"policy":   func(c *chain) { c.policy = 0 },
-				"orders":   func(c *chain) { c.orders += 9 },
+				"buyers":   func(c *chain) { c.buyers += 9 },
 				"truth":    func(c *chain) { c.bound = nil },
 				"enrolled": func(c *chain) { c.enrolled++ },
 				"level": func(c *chain) {

@@ -1,7 +1,7 @@
 // Package policy says how much may be released of a chain, when, and on what terms.
 //
 // A [Policy] is an immutable value with a canonical JSON form. Its ceiling is a pure function of an
-// instant and of the number of orders that the chain has served. It never falls as either grows:
+// instant and of the number of buyers that the chain has served. It never falls as either grows:
 // what was allowed once stays allowed, and a clock that jumps back can only forbid. The ledger
 // checks every draw against it, and asks it which levels fall due by themselves
 // ([Policy.Releases]) and on what terms the chain is for sale ([Policy.Terms]).
@@ -37,7 +37,7 @@
 //
 //	{"kind":"noisy-sampling","eps_alpha":"1","eps_beta":"0.5","start":"2027-01-01T00:00:00Z","period":"24h0m0s","rounds":10}
 //
-// An equal part of total with each of the first orders that the chain serves ([Unlock]):
+// An equal part of total with each of the first buyers that the chain serves, however often they order ([Unlock]):
 //
 //	{"kind":"unlock","total":"1","orders":100}
 //
@@ -60,8 +60,8 @@
 // points, starting at (0, 0) unless there is a point at ε = 0, and rounded up. It must not fall, which
 // is all it takes to keep buyers from beating it by bundles, upgrades or pooling ([CheckPrices]). A
 // market may be part of a min, once in the whole tree, and its terms are then those of the whole; it
-// cannot be part of a sum. The ceiling of a market is max even while it is closed. A min of a market and a
-// calendar releases by the calendar, bought or not; what is released is then sold without a further draw.
+// cannot be part of a sum. The ceiling of a market is max even while it is closed. In a min of a market and a
+// calendar the calendar says how much may be sold by now; it draws nothing by itself.
 //
 // # Bounds
 //

@@ -29,7 +29,7 @@ const (
 	maxCount = 1_000_000_000
 )
 
-// Policy is the ceiling of a chain as a function of time and of the orders it has served, and the
+// Policy is the ceiling of a chain as a function of time and of the buyers it has served, and the
 // terms on which it is for sale. Values are immutable and safe for concurrent use; compare them with
 // [Policy.Equal], not with ==. The zero value is no policy at all (see [Policy.IsZero]); its ceiling
 // is ε = 0.
@@ -44,8 +44,8 @@ func (p Policy) IsZero() bool { return p.node == nil }
 // Equal tells whether two policies have the same canonical form.
 func (p Policy) Equal(q Policy) bool { return p.String() == q.String() }
 
-// Ceiling returns the largest ε that the chain may have at an instant, after it has served that many
-// accepted orders. It never falls as either grows. Instants before 1970 are before everything, and
+// Ceiling returns the largest ε that the chain may have at an instant, after it has served orders of
+// that many different buyers. It never falls as either grows. Instants before 1970 are before everything, and
 // those from 2262 on are after everything. It does not allocate.
 func (p Policy) Ceiling(at time.Time, orders uint64) privacy.Epsilon {
 	if p.node == nil {
@@ -55,7 +55,7 @@ func (p Policy) Ceiling(at time.Time, orders uint64) privacy.Epsilon {
 }
 
 // Limit returns the largest ε that the ceiling reaches at any instant before 2262 and after any
-// number of orders: neither waiting nor orders help beyond it.
+// number of buyers: neither waiting nor orders help beyond it.
 func (p Policy) Limit() privacy.Epsilon {
 	if p.node == nil {
 		return privacy.Epsilon{}
@@ -64,7 +64,7 @@ func (p Policy) Limit() privacy.Epsilon {
 }
 
 // Releases returns the levels that the policy releases by itself up to and including an instant,
-// and since when: the values above 0 that the ceiling takes on the way there after that many orders,
+// and since when: the values above 0 that the ceiling takes on the way there after orders of that many buyers,
 // rising. The last of them is the ceiling at that instant. What was there from the beginning has the
 // zero time. It returns nil if no part of the policy depends on time. Whether the chain is for sale
 // makes no difference. The slice is the caller's.

@@ -7,12 +7,10 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Unlock returns the policy that unlocks 1/orders of the total with each order the chain serves,
-// rounded down to a nano-nat: total·min(n, orders)/orders after n of them. Whoever comes first cannot
-// take all of the budget with one order (Luo et al., "Privacy Budget Scheduling", OSDI 2021). The
-// ledger counts accepted orders for more than their buyers held, also those of one buyer: put it in a
-// min with a market that has a stride, or a buyer can unlock it by orders a nano-nat apart. Time does
-// not matter.
+// Unlock returns the policy that unlocks 1/orders of the total with the first order of each buyer that
+// the chain serves, rounded down to a nano-nat: total·min(n, orders)/orders after n buyers. Whoever comes
+// first cannot take all of the budget (Luo et al., "Privacy Budget Scheduling", OSDI 2021). A buyer counts
+// once, however often it buys; that two names are two buyers is the host's word. Time does not matter.
 // Needed: total above 0, and 1 to 10⁹ orders.
 func Unlock(total privacy.Epsilon, orders int) (Policy, error) {
 	return build(unlock{total, int64(orders)})

@@ -29,7 +29,7 @@ func (a *app) enrollCommand() *cobra.Command {
 		Short: "Enrol the people of a CSV file in a question",
 		Long: `Enrol the people of a CSV file in a question. The cap is the largest ε of a person over all questions;
 the policy is about this one. It says how much ε is allowed (kind fixed), released when (linear, steps,
-halving, noisy-sampling: see "ledgerctl advance"), unlocked by orders (unlock), or for sale for how much
+halving, noisy-sampling: see "ledgerctl advance"), unlocked by buyers (unlock), or for sale for how much
 (market: see "ledgerctl quote"); min and sum combine policies. ε are strings, times RFC 3339, durations
 such as 720h, and money integers in minor units of the ledger's currency.
 

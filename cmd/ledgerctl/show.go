@@ -46,9 +46,9 @@ func (r objectResult) table(w io.Writer) {
 	for _, c := range r.Chains {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Question, c.Epsilon, c.Answered, c.Ceiling, brief(c.Response), levels(c.Levels))
 	}
-	fmt.Fprintln(w, "\nQUESTION\tTAKES PART\tORDERS\tPOLICY")
+	fmt.Fprintln(w, "\nQUESTION\tTAKES PART\tBUYERS\tPOLICY")
 	for _, c := range r.Chains {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", c.Question, part(c), c.Orders, terms(c))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", c.Question, part(c), c.Buyers, terms(c))
 	}
 }
 

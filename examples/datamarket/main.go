@@ -54,7 +54,7 @@ func run(out io.Writer, path string, every int) (*market, *books, error) {
 	}
 	m.dir = dir
 	m.ledger, err = ledger.Open(file, ledger.Options{
-		Now: m.calendar.Now, Signer: m.keys.signer, Publish: ledger.Publishing{To: m.witness.keep, Events: 10_000},
+		Now: m.calendar.Now, Signer: m.keys.signer, Publish: ledger.Publishing{To: m.witness.keep, Events: 5_000},
 	})
 	if err != nil {
 		return nil, nil, err

@@ -31,7 +31,7 @@ func (m *market) script() map[int]func(context.Context) error {
 	}
 }
 
-// month lets thirty days pass: what policies release is drawn in the morning, and orders come at noon.
+// month lets thirty days pass: what policies release for free is drawn in the morning, and orders come at noon.
 func (m *market) month(ctx context.Context) error {
 	fmt.Fprintln(m.out, "\nTHE MONTH")
 	m.calendar.set(1, 3)
@@ -67,16 +67,11 @@ func (m *market) sweep(ctx context.Context, day int) error {
 	for _, q := range result.Questions {
 		raised, refused = raised+q.Raised, append(refused, q.Refused...)
 	}
-	switch day {
-	case 21:
-		return m.tellCatchUp(ctx, raised)
-	case 26:
-		m.tell("%d answers of the patient are not drawn: their budget, for both questions together, is spent.", len(refused))
+	if len(refused) > 0 {
+		return fmt.Errorf("an unexpected refusal: %s", refused[0])
 	}
-	for _, r := range refused {
-		if r.Reason != ledger.ObjectCap {
-			return fmt.Errorf("an unexpected refusal: %s", r)
-		}
+	if day == 21 {
+		return m.tellCatchUp(ctx, raised)
 	}
 	return nil
 }
@@ -254,7 +249,7 @@ func (m *market) withdraw(ctx context.Context) (err error) {
 
 // tellCatchUp tells of a late sweep, which leaves the levels that daily ones would have left.
 func (m *market) tellCatchUp(ctx context.Context, raised int) error {
-	person, err := m.someone("midwest", "patient")
+	person, err := m.someone("midwest", "donor")
 	if err != nil {
 		return err
 	}
@@ -266,6 +261,6 @@ func (m *market) tellCatchUp(ctx context.Context, raised int) error {
 	for _, level := range state.Chains[0].Levels {
 		levels = append(levels, level.Epsilon.String())
 	}
-	m.tell("The first sweep after six days raises %d chains: person %s (patient) is at ε = %s now.", raised, person, strings.Join(levels, ", "))
+	m.tell("The first sweep after six days raises %d chains: person %s (donor) is at ε = %s now.", raised, person, strings.Join(levels, ", "))
 	return nil
 }

@@ -29,17 +29,17 @@ func allOffers(c *calendar) ([]*offer, error) {
 			{"kind": "market", "max": "2", "price": [["0.5", 40], ["1", 70], ["2", 120]]}`},
 		{"thrifty", "1.5", "ε = 0.5 or 1 only, never below 45¢: 45¢ at 0.5, 60¢ at 1", `
 			{"kind": "market", "max": "1", "price": [["0.5", 30], ["1", 60]], "stride": "0.5", "floor": 45}`},
-		{"patient", "2", "0.25 more on days 6, 11, 16, 21 and 26, drawn on these days: 60¢ per unit of ε", `
+		{"patient", "2", "0.25 more for sale on days 6, 11, 16, 21 and 26: 60¢ per unit of ε", `
 			{"kind": "min", "of": [
 				{"kind": "linear", "from": "0", "to": "1.5", "start": "DAY 1", "end": "DAY 31", "stride": "0.25"},
 				{"kind": "market", "max": "1.5", "price": [["1.5", 90]]}]}`},
-		{"one by one", "2", "each order unlocks 0.5 more, up to ε = 2: $1.00 per unit of ε", `
+		{"one by one", "2", "each buyer unlocks 0.5 more, up to ε = 2: $1.00 per unit of ε", `
 			{"kind": "min", "of": [
 				{"kind": "unlock", "total": "2", "orders": 4},
 				{"kind": "market", "max": "2", "price": [["2", 200]]}]}`},
 		{"wary", "2", "up to ε = 1, but never to Cobalt: 80¢ per unit of ε", `
 			{"kind": "market", "max": "1", "price": [["1", 80]], "barred": ["Cobalt"]}`},
-		{"later more", "2", "ε = 0.5, and 1 from day 15, drawn on these days: 50¢ per unit of ε", `
+		{"later more", "2", "ε = 0.5, and up to 1 from day 15: 50¢ per unit of ε", `
 			{"kind": "min", "of": [
 				{"kind": "steps", "steps": [["DAY 1", "0.5"], ["DAY 15", "1"]]},
 				{"kind": "market", "max": "1", "price": [["1", 50]]}]}`},

@@ -257,8 +257,8 @@ func (d *deed) sell(p *person) bool {
 	if d.price != d.owed(p) || d.method != method(p.levels[vote], d.epsilon) {
 		return false
 	}
-	if p.heldBy(d.buyer) < d.epsilon {
-		p.orders++
+	if p.heldBy(d.buyer) == 0 {
+		p.buyers++
 	}
 	p.earned += d.price
 	if !d.respond(p) {
@@ -374,7 +374,7 @@ func (d *deed) readChain(p *person, m moment, question int, c ledger.ChainState)
 	if c.Withdrawn == p.in[question] || c.Epsilon != tenths(top(levels)) || c.Answered != tenths(answered) || len(c.Levels) != len(levels) {
 		return false
 	}
-	if c.Ceiling != d.terms[question].Ceiling(minute(m.clock), 0) || question == vote && c.Orders != p.orders {
+	if c.Ceiling != d.terms[question].Ceiling(minute(m.clock), 0) || question == vote && c.Buyers != p.buyers {
 		return false
 	}
 	for i, read := range c.Levels {

@@ -77,13 +77,13 @@ type person struct {
 	was, in [questions]bool
 	levels  [questions][]level // by rising ε
 	answers []level            // of its panel, to the one query there is about it
-	orders  uint64             // accepted, of vote
+	buyers  uint64             // of vote
 	earned  int64
 	held    []holding
 }
 
 func (p *person) equal(q *person) bool {
-	return p.last == q.last && p.was == q.was && p.in == q.in && p.orders == q.orders && p.earned == q.earned &&
+	return p.last == q.last && p.was == q.was && p.in == q.in && p.buyers == q.buyers && p.earned == q.earned &&
 		slices.Equal(p.levels[vote], q.levels[vote]) && slices.Equal(p.levels[diary], q.levels[diary]) &&
 		slices.Equal(p.answers, q.answers) && slices.Equal(p.held, q.held)
 }
@@ -92,7 +92,7 @@ func (p *person) hash() uint64 {
 	h := fnv.New64a()
 	n := [8]byte{
 		byte(p.last), byte(p.last >> 8), byte(len(p.levels[vote])), byte(len(p.levels[diary])),
-		byte(len(p.answers)), byte(len(p.held)), byte(p.earned), byte(p.orders),
+		byte(len(p.answers)), byte(len(p.held)), byte(p.earned), byte(p.buyers),
 	}
 	_, _ = h.Write(n[:]) // it never fails
 	return h.Sum64()
