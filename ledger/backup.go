@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/sluicedp/sluice/ledger/store"
 	"github.com/sluicedp/sluice/ledger/store/boltstore"
@@ -23,8 +24,8 @@ type Copied struct {
 //
 // A backup is a ledger of its own. Opened instead of the original it is a rollback, which hands out new
 // draws for what was drawn since: [Options.Checkpoint] refuses that. It returns [fs.ErrExist] when there is
-// such a file, and [ErrCorrupt] with the first problem when the ledger does not verify. When ctx ends first, there is
-// no copy, nor a part of one.
+// such a file, and [ErrCorrupt] with the first problem when the ledger does not verify, events of the future aside. When
+// ctx ends first, there is no copy, nor a part of one.
 //
 // progress, unless nil, is told how many KiB of the file are dealt with, of how many in all: each of them is copied, and
 // then verified, so they count twice. It must not use the ledger.
@@ -48,7 +49,7 @@ func (l *Ledger) copyTo(ctx context.Context, path string, how store.Copying, pro
 	}
 	p := copying{told: progress, passes: 2}
 	err = from.CopyTo(ctx, path, how, p.read, func(copied string) (err error) {
-		if out, err = verifyCopy(ctx, copied, p.verified); err != nil {
+		if out, err = verifyCopy(ctx, copied, l.clock, p.verified); err != nil {
 			return err
 		}
 		return l.commits.awaitDurable(ctx, out.Events) // it may have caught a commit under way
@@ -84,24 +85,26 @@ func (p *copying) tell(done int64) {
 }
 
 // verifyCopy verifies a copy that has no name yet.
-func verifyCopy(ctx context.Context, path string, progress func(done, total uint64)) (out Copied, err error) {
+func verifyCopy(ctx context.Context, path string, clock func() time.Time, progress func(done, total uint64)) (out Copied, err error) {
 	s, err := boltstore.Open(path, true)
 	if err != nil {
 		return out, err
 	}
-	l, err := openStore(s, Options{ReadOnly: true})
+	l, err := openStore(s, Options{ReadOnly: true, Now: clock})
 	if err != nil {
 		return out, errors.Join(err, s.Close())
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	var first *Problem
+	problems, first := 0, ""
 	found, err := l.Verify(ctx, VerifyRequest{Progress: progress, Report: func(p Problem) {
-		if first == nil {
-			first = &p
+		if p.Kind != problemClock { // what was written by a clock that was wrong is to be kept all the same
+			if problems++; problems == 1 {
+				first = p.Text
+			}
 		}
 	}})
-	if err == nil && found.Problems > 0 {
-		err = fmt.Errorf("%w: %d problems, the first: %s", ErrCorrupt, found.Problems, first.Text)
+	if err == nil && problems > 0 {
+		err = fmt.Errorf("%w: %d problems, the first: %s", ErrCorrupt, problems, first)
 	}
 	if err != nil {
 		return out, err

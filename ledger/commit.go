@@ -309,6 +309,7 @@ func (l *Ledger) commit(batch []*proposal) error {
 		l.lend(s)
 		spool.recent, spool.event = l.recent, s.counters.events+1
 		before := s.counters.events
+		s.far = l.leap.of(s)
 		for _, p := range batch {
 			if err := p.carryOut(s, spool); err != nil {
 				return err
@@ -317,6 +318,9 @@ func (l *Ledger) commit(batch []*proposal) error {
 		last = s.counters.events
 		if events = last - before; events == 0 {
 			return nil
+		}
+		if s.far != nil {
+			return s.far
 		}
 		edge = s.edge
 		if err := s.flush(); err != nil {

@@ -57,7 +57,8 @@
 //     whether the host has one; with a truth key, [ErrTruthChanged] tells that it is not the former one.
 //   - A refused call changes nothing, and says why and what would help ([RefusedError], [QuoteError]).
 //   - Prices are integers. What sellers have earned, what buyers have paid and the revenue are equal sums.
-//   - The time of events never runs back, whatever the clock does.
+//   - The time of events never runs back, whatever the clock does, nor leaps ahead before a person confirms it
+//     ([Options.ClockLeap]).
 //   - The log is a Merkle tree. A [Ledger.Checkpoint] kept elsewhere proves later that nothing in the log
 //     before it was changed or dropped; with [Options.Checkpoint], an older copy of the file does not open.
 //   - On one machine with Linux, a ledger and a copy of it are not open for writing at the same time ([Open] says how

@@ -46,7 +46,8 @@ var (
 	// ErrReadOnly says that the ledger was opened for reading only.
 	ErrReadOnly = errors.New("ledger is open for reading only")
 
-	// ErrClock says that the clock cannot be right, because it is beyond the year 2261.
+	// ErrClock says that the clock cannot be right, because it is beyond the year 2261, or is so far ahead of the log that
+	// a person must confirm it (then it comes as a [*ClockError]). Nothing was changed.
 	ErrClock = errors.New("the clock is wrong")
 	// ErrNotReserved says that a reservation has expired, was cancelled, or has become a sale. What has expired
 	// is settled for good by [Ledger.Cancel].

@@ -31,6 +31,14 @@ type Options struct {
 	// Now is the clock; nil means [time.Now]. It may jump. Times in the log never run back; what policies
 	// allow is what they allowed by the time the clock says, even if the log is ahead of it.
 	Now func() time.Time
+	// ClockLeap is how far the clock may be ahead of the log's last event for anything to be written; 0 is 366 days. A
+	// clock further ahead is refused with a [*ClockError], before a request is decided, unless ClockAhead says that it is
+	// right: one event by a wrong clock would let every reservation lapse, and close every dated sale, for good.
+	// Reads show what would be at the time that the clock says, and change nothing.
+	ClockLeap time.Duration
+	// ClockAhead is a person's word that the clock is right up to this time, after a ledger was left alone for long, say. It
+	// must come from a person who has looked, never from a clock. It is needed once: what is then written moves the log on.
+	ClockAhead time.Time
 	// TruthKey, if set, makes the ledger keep a keyed hash of each chain's true value and refuse to
 	// raise the chain for another value ([ErrTruthChanged]). It is at least 16 bytes long, secret, and
 	// stays with the host: the file holds only what recognizes it. Once a ledger has been opened with
@@ -79,6 +87,7 @@ type Ledger struct {
 	only   bool    // read-only
 	// patience is how long a source of truths may take for a batch; 0 for ever.
 	patience time.Duration
+	leap     leap
 
 	signer    note.Signer
 	publisher *publisher // nil if nothing is published
@@ -106,7 +115,8 @@ const (
 )
 
 // Create makes a new, empty ledger file. It returns [fs.ErrExist] when there is a file already. At
-// any moment there is either no file or a whole one. currency is the code of the currency that
+// any moment there is either no file or a whole one. It bears the time of this machine's clock, and no log runs back: a
+// ledger made by a clock that is far ahead is of no use, and to be made again ([Ledger.Verify] tells). currency is the code of the currency that
 // prices are in ("" for USD); logKey is the verifier key, in the form of [note.NewVerifier], of the key by which
 // the host signs the log, or "" for none. It is recorded, and its name becomes the log's; whoever verifies
 // should have the key from the host, not from the file.
@@ -192,11 +202,11 @@ func openStore(s store.Store, options Options) (*Ledger, error) {
 
 // readStore reads what every ledger begins with, and the check of its truth key, if any. It writes nothing.
 func readStore(s store.Store, options Options) (l *Ledger, truthKey []byte, err error) {
-	l = &Ledger{store: s, mostTold: mostTold, recent: newRecency(), log: options.Logger, clock: options.Now, only: options.ReadOnly, patience: options.TruthTimeout, signer: options.Signer, sampler: rrchain.NewSampler(), outputs: finite.NewSampler(), queries: mechanism.NewSampler()}
+	l = &Ledger{store: s, mostTold: mostTold, recent: newRecency(), log: options.Logger, clock: options.Now, only: options.ReadOnly, patience: options.TruthTimeout, leap: leap{options.ClockLeap, options.ClockAhead}, signer: options.Signer, sampler: rrchain.NewSampler(), outputs: finite.NewSampler(), queries: mechanism.NewSampler()}
 	if l.clock == nil {
 		l.clock = time.Now
 	}
-	if err := s.View(checkVersion); err != nil {
+	if err := errors.Join(l.leap.check(), s.View(checkVersion)); err != nil {
 		return nil, nil, err
 	}
 	l.commits.durable = math.MaxUint64 // nothing is being committed yet

@@ -159,7 +159,7 @@ func votesOfTheDay(_ context.Context, _ string, objects []string) (values []stri
 func newDay(path string) (*day, error) {
 	d := &day{clock: newClock(dawn()), reserved: map[int]Reservation{}}
 	var err error
-	d.ledger, err = Open(path, Options{Now: d.clock.read})
+	d.ledger, err = Open(path, Options{Now: d.clock.read, ClockAhead: dawn().AddDate(0, 0, 1)})
 	return d, err
 }
 

@@ -298,6 +298,28 @@ func (g *game) another(question string, e privacy.Epsilon) privacy.Epsilon {
 
 func (one movePass) play(g *game) { g.paper.clock = g.paper.clock.Add(one.By) }
 
+// play sets the clock ahead of whatever is in the log and anybody has confirmed, where nothing can be written. Then
+// somebody confirms it, or sets it back.
+func (one moveLeap) play(g *game) {
+	was, far := g.paper.clock, g.paper.now()
+	if far.Before(g.paper.confirmed) {
+		far = g.paper.confirmed
+	}
+	g.paper.clock = far.Add(usualLeap + 1)
+	want := ErrClock
+	if g.paper.opened.ReadOnly {
+		want = ErrReadOnly
+	}
+	g.wantError(g.ledger.DefineQuestion(g.Context(), g.key(), Question{Name: "too early", Values: []string{"a", "b"}}), want)
+	if !one.Confirmed {
+		g.paper.clock = was
+		return
+	}
+	g.close()
+	g.paper.confirmed = g.paper.clock
+	g.open(g.paper.opened)
+}
+
 // define defines a question under a key of its own.
 func (g *game) define(q Question) {
 	key := g.key()

@@ -306,7 +306,7 @@ func (b *mailbox) newest() []byte {
 
 // options are those of an opening.
 func (g *game) options(o opening) Options {
-	options := Options{Now: g.now, NoiseKey: o.noiseKeys(""), ReadOnly: o.ReadOnly}
+	options := Options{Now: g.now, ClockAhead: g.paper.confirmed, NoiseKey: o.noiseKeys(""), ReadOnly: o.ReadOnly}
 	if g.keyed(o) {
 		options.TruthKey = []byte("a key for the games")
 	}

@@ -12,6 +12,7 @@ type move interface{ play(g *game) }
 
 type (
 	movePass       struct{ By time.Duration }
+	moveLeap       struct{ Confirmed bool } // of the clock, further than anybody believes
 	moveReopen     struct{ How opening }
 	moveCheckpoint struct{} // keeps one
 	moveCompact    struct{}
@@ -207,7 +208,7 @@ func openingOf(one move) (how opening, opens bool) {
 // ofTheHost tells whether a move is none of the ledger's requests, or changes nothing of what it holds.
 func ofTheHost(one move) bool {
 	switch one.(type) {
-	case movePass, moveReopen, moveRestore, moveCopy, moveCompact, moveCheckpoint:
+	case movePass, moveLeap, moveReopen, moveRestore, moveCopy, moveCompact, moveCheckpoint:
 		return true
 	}
 	return false
@@ -299,6 +300,7 @@ type moveKind struct {
 func (p *player) kinds() []moveKind {
 	return []moveKind{
 		{12, func() move { return movePass{p.pass()} }},
+		{1, func() move { return moveLeap{p.yes(4)} }},
 		{3, func() move { return moveReopen{p.opening(p.yes(2))} }},
 		{1, func() move { return moveCheckpoint{} }},
 		{1, func() move { return moveCompact{} }},

@@ -18,6 +18,7 @@ import (
 
 type paper struct {
 	clock     time.Time // of the host
+	confirmed time.Time // up to which somebody has confirmed it
 	opened    opening   // how the ledger was opened
 	truthKey  bool      // the ledger has one
 	keyed     bool      // it was opened with it: chains are bound to the truth they begin with

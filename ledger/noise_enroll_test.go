@@ -74,7 +74,7 @@ func TestWhoseKeyIsLostHoldsNobodyUp(t *testing.T) {
 func TestASweepGoesOnWithoutAKey(t *testing.T) {
 	path := create(t)
 	for _, year := range []string{"2025", ""} {
-		l := open(t, path, Options{NoiseKey: noiseKeys(year), Now: newClock(dawn()).read})
+		l := open(t, path, Options{NoiseKey: noiseKeys(year), Now: newClock(dawn()).read, ClockAhead: dawn()})
 		define(t, l, vote())
 		terms, err := dayPolicies()
 		must(t, err)

@@ -50,9 +50,13 @@ type standing struct {
 }
 
 // standing returns how far the request with this key has come, or [ErrKeyConflict]; or [ErrForgotten], if
-// nobody can tell any more which request it was.
+// nobody can tell any more which request it was. What is not done is not begun, nor gone on with, by a clock that
+// nobody has confirmed: it would be refused for reasons of that time.
 func (s *state) standing(key string, digest [sha256.Size]byte) (standing, error) {
 	r, known, err := s.request(key)
+	if err == nil && !r.done {
+		err = s.far
+	}
 	if err != nil || !known {
 		return standing{through: s.counters.events}, err
 	}

@@ -43,6 +43,7 @@ type state struct {
 	durable  counters  // as they were when the transaction began
 	clock    time.Time // what the clock says: ceilings are those of this instant, and a clock gone back lowers them
 	now      time.Time // the same or, if that is later, the time of the last event: windows and reservations end by it
+	far      error     // that the clock is further ahead of the log than anybody has confirmed; nil if not
 	writer   store.Writer
 	plain    bool                // records have no checksums: they are in an audit's memory
 	known    *cache              // nil if nothing is remembered beyond the transaction

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
@@ -24,6 +25,7 @@ type Problem struct {
 	//   event       an event is missing, damaged, or cannot follow on those before it
 	//   tree        a hash of the tree is not that of the event, or of the hashes below it
 	//   ledger      what the ledger was created with, its format, its truth key
+	//   clock       events lie in the future: a clock was wrong when they were written, or is now
 	//   counters    the sums over the log, the revenue among them
 	//   question, policy, object, chain, answers, buyer, sale, request, tally, stranger
 	//               the stored record of one of them
@@ -43,6 +45,7 @@ const (
 	problemTree       = "tree"
 	problemLedger     = "ledger"
 	problemCounters   = "counters"
+	problemClock      = "clock"
 )
 
 // VerifyRequest says how to verify. The zero value verifies, and counts the problems.
@@ -79,6 +82,9 @@ type Verification struct {
 // Verify needs no secret and no truth. So it does not tell whether responses were drawn from the truth, nor
 // whether the draws were random, nor who is behind an object; and of what was forgotten there is left only
 // what [Ledger.Forget] says.
+//
+// Events that lie more than five minutes ahead of the clock ([Options.Now]) are a problem, which names the first of them and
+// says how many there are: sales that are dated by then are closed for good, and reservations have lapsed.
 //
 // It reads in short snapshots, writes nothing, and can run beside anything else, on a ledger opened for
 // reading, too. Its memory does not grow with the log: what does not fit goes to temporary files. Damaged
@@ -147,10 +153,17 @@ type auditor struct {
 	done    bool
 	head    Head
 
+	horizon  time.Time // what lies behind it is in the future
+	early    uint64    // events that do
+	earliest event     // the first of them
+
 	found    []Problem // by this step
 	problems uint64    // told before
 	seen     map[faultID]bool
 }
+
+// mostAhead is how far the clocks of hosts and auditors may be apart.
+const mostAhead = 5 * time.Minute
 
 // mostFaults is how many faults of the file are remembered.
 const mostFaults = 10_000
@@ -196,6 +209,7 @@ func (a *auditor) begin() error {
 
 // step reads one snapshot. What it found is told outside of it.
 func (a *auditor) step(ctx context.Context) error {
+	a.horizon = a.ledger.clock().Add(mostAhead)
 	err := a.ledger.inspect(ctx, a.fault, func(r store.Reader) error {
 		a.source.log = r
 		caughtUp, err := a.foldSome(ctx, r)
@@ -305,6 +319,7 @@ func (a *auditor) checkTrusted() {
 func (a *auditor) finish() {
 	a.reportMissing(a.fold.counters.events+1, a.total)
 	a.checkEnd()
+	a.checkClock()
 	for _, c := range a.trusted {
 		a.reportRollback(RollbackError{c, Head{Origin: c.Origin, Events: a.tree.size}})
 	}
@@ -314,6 +329,24 @@ func (a *auditor) finish() {
 	}
 	a.head = Head{a.ledger.about.origin(), a.tree.size, root}
 	a.done = true
+}
+
+// note counts an event that lies in the future.
+func (a *auditor) note(ev *event) {
+	if !ev.time.After(a.horizon) {
+		return
+	}
+	if a.early++; a.early == 1 {
+		a.earliest = event{number: ev.number, time: ev.time}
+	}
+}
+
+// checkClock reports the events that lie in the future.
+func (a *auditor) checkClock() {
+	if a.early > 0 {
+		a.report(Problem{Kind: problemClock, Event: a.earliest.number, Text: fmt.Sprintf("%d events lie in the future, from event %d of %s on; the clock says %s",
+			a.early, a.earliest.number, a.earliest.time.Format(time.RFC3339Nano), a.ledger.clock().UTC().Format(time.RFC3339Nano))})
+	}
 }
 
 // checkEnd reports a log that ends in the midst of what belongs together, or has erased events that no forgotten

@@ -342,6 +342,7 @@ func (a *auditor) add(e *readEvent) error {
 	n := &e.entry
 	if e.invalid == nil && n.change != nil {
 		a.latest = n.change.kind()
+		a.note(&n.event)
 	}
 	switch {
 	case e.number == 0:

@@ -88,6 +88,7 @@ func (v *viewing) runOn(r store.Reader) error {
 	}
 	s.known = &l.known
 	s.tell(l.clock())
+	s.far = l.leap.of(s)
 	return v.fn(s)
 }
 

@@ -25,7 +25,7 @@ func TestAdvanceOnceOrDaily(t *testing.T) {
 		db, people := newLedger(t, 4, policy)
 		for _, day := range days {
 			at := start.AddDate(0, 0, day).Format(time.RFC3339)
-			code, _, stderr := invoke(t, "--db", db, "--quiet", "advance", "--truth", people, "--at", at)
+			code, _, stderr := invoke(t, "--db", db, "--quiet", "--clock-ahead", at, "advance", "--truth", people, "--at", at)
 			if code != 0 || stderr != "" {
 				t.Fatalf("%s: exit code %d, stderr %q", at, code, stderr)
 			}

@@ -5,12 +5,15 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/sluicedp/sluice/ledger"
 )
 
 // atHelp explains the flag --at of commands that release or sell.
 const atHelp = `With --at, the command works as if the clock said TIME. Ahead of the machine's clock that is for trials:
 what is released or sold early cannot be taken back. Behind the last event of the log, ceilings are those
-of TIME all the same, and what is recorded bears the time of that event: the log does not run back.`
+of TIME all the same, and what is recorded bears the time of that event: the log does not run back. A TIME more
+than 366 days after that event must be confirmed by --clock-ahead, like a clock that says so.`
 
 // moment is the flag --at.
 type moment struct{ text string }
@@ -24,16 +27,28 @@ func (m *moment) set(a *app, cmd *cobra.Command) error {
 	if !cmd.Flags().Changed("at") {
 		return nil
 	}
+	at, err := parseTime("--at", m.text)
+	if err == nil {
+		a.clock = func() time.Time { return at }
+	}
+	return err
+}
+
+// parseTime reads the time that a flag gives.
+func parseTime(flag, text string) (at time.Time, err error) {
 	const hint = "a time in RFC 3339, such as 2027-01-31T09:00:00Z or 2027-01-31T10:00:00+01:00"
-	var at time.Time
-	if err := at.UnmarshalText([]byte(m.text)); err != nil {
-		return usageError(hint, "--at %q is not a time", m.text)
+	if err := at.UnmarshalText([]byte(text)); err != nil {
+		return at, usageError(hint, "%s %q is not a time", flag, text)
 	}
 	if at = at.UTC(); at.Year() < 1970 || at.Year() > 2261 {
-		return usageError(hint, "--at %q is not between the years 1970 and 2261", m.text)
+		return at, usageError(hint, "%s %q is not between the years 1970 and 2261", flag, text)
 	}
-	a.clock = func() time.Time { return at }
-	return nil
+	return at, nil
+}
+
+// clockHint says how a clock far ahead of the log is confirmed: up to a time that has not come when somebody has typed it.
+func clockHint(e *ledger.ClockError) string {
+	return "compare the clock with another; if it is right, give this command --clock-ahead " + stamp(e.Clock.Add(2*time.Hour).Truncate(time.Hour)) + " once; if not, set it"
 }
 
 // warnAhead warns before something happens earlier than it should.

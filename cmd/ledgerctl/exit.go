@@ -148,6 +148,7 @@ func classes() []fault {
 		{"key-conflict", exitKeyConflict, "give another --key, or the arguments it was first used with", ledger.ErrKeyConflict},
 		{"not-reserved", exitRefused, "", ledger.ErrNotReserved},
 		{"forgotten", exitRefused, "its responses were destroyed, for good", ledger.ErrForgotten},
+		{"clock", exitUsage, "set the clock of this machine", ledger.ErrClock},
 		{"truth-changed", exitRefused, "a value that changes over time is a new question each time", ledger.ErrTruthChanged},
 		{"truth-key", exitUsage, "this ledger binds people to their true values; --truth-key FILE gives it the key by which it does", ledger.ErrTruthKey},
 		{"noise-key", exitUsage, "responses are drawn from a key here; --noise-key NAME=FILE gives it the key of each name, the former ones too", ledger.ErrNoiseKey},
@@ -175,6 +176,7 @@ func classify(err error) fault {
 	var quote *ledger.QuoteError
 	var number *privacy.ParseError
 	var rollback *ledger.RollbackError
+	var clock *ledger.ClockError
 	switch {
 	case errors.Is(err, context.Canceled):
 		return fault{"interrupted", exitUnexpected, "", err}
@@ -186,6 +188,8 @@ func classify(err error) fault {
 		return fault{"refused", exitRefused, reasons(refused.Refused), err}
 	case errors.As(err, &quote):
 		return classifyQuote(quote, err)
+	case errors.As(err, &clock):
+		return fault{"clock", exitUsage, clockHint(clock), err}
 	case errors.As(err, &number):
 		return fault{"invalid", exitUsage, "", err}
 	}

@@ -30,6 +30,7 @@ type app struct {
 	trust          trust
 	keys           hostKeys
 	clock          func() time.Time // nil for the machine's
+	clockAhead     string           // the flag --clock-ahead
 }
 
 const about = `ledgerctl keeps a privacy-budget ledger.
@@ -98,6 +99,7 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVar(&a.db, "db", "", "the ledger's `FILE` (default $LEDGER_DB, then ledger.db)")
 	flags.BoolVar(&a.json, "json", false, "print JSON, for programs: one object, or one a line for log")
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress bar and no warnings")
+	flags.StringVar(&a.clockAhead, "clock-ahead", "", "confirm that the clock is right up to `TIME`, where it is more than 366 days ahead of the log: nothing is written before; needed once")
 	a.trust.flags(flags)
 	a.keys.flags(root)
 	root.SetHelpCommand(helpCommand())
@@ -170,6 +172,13 @@ func (a *app) with(mode access, use func(*ledger.Ledger) error) error {
 
 func (a *app) withOptions(options ledger.Options, use func(*ledger.Ledger) error) error {
 	options.Now = a.clock
+	if a.clockAhead != "" {
+		at, err := parseTime("--clock-ahead", a.clockAhead)
+		if err != nil {
+			return err
+		}
+		options.ClockAhead = at
+	}
 	if err := a.trust.set(a, &options); err != nil {
 		return err
 	}
