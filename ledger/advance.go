@@ -3,7 +3,6 @@ package ledger
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -37,6 +36,9 @@ type Advanced struct {
 	// [Ledger.Refusals] yields all.
 	Refused  []Refusal `json:"refused"`
 	Unlisted int       `json:"unlisted,omitempty"` // how many more fall short, or did and are forgotten since
+	// TruthChanged are those of Refused whose true value is another than the one that their chain began with. It is for
+	// the host alone, as in [RaiseResult].
+	TruthChanged []string `json:"-"`
 }
 
 // Advance draws what policies release as time passes ([policy.Policy.Releases]): every chain gets a
@@ -53,8 +55,7 @@ type Advanced struct {
 // it stopped. An object that cannot follow its policy, because its cap binds or the host has no truth of
 // it, or not the former one, is refused and holds nobody up. If the clock has gone back, nothing is released.
 //
-// Errors: [ErrUnknown], [ErrInvalid], [ErrKeyConflict], [ErrTruthKey], [ErrTruthSource], the error of the
-// Truth function, and those of any write.
+// Errors: [ErrUnknown], [ErrInvalid], [ErrKeyConflict], [ErrTruthSource], the error of the Truth function, and those of any write.
 func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, error) {
 	if l.only {
 		return AdvanceResult{}, ErrReadOnly
@@ -62,7 +63,7 @@ func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, 
 	if err := checkName("idempotency key", r.Key); err != nil {
 		return AdvanceResult{}, err
 	}
-	x := &sweep{ledger: l, request: r}
+	x := &sweep{ledger: l, request: r, changed: map[uint32]*changedTruths{}}
 	p := panel{all: true}
 	if r.Question != "" {
 		q, err := l.findQuestion(ctx, r.Question)
@@ -99,6 +100,7 @@ type sweep struct {
 	through uint64 // chains that begin with a later event do not belong to it
 	at      time.Time
 	truths  map[uint32]map[string]int32 // of the next part, by question
+	changed map[uint32]*changedTruths   // of all parts, by question
 }
 
 // forget overwrites the truths.
@@ -136,7 +138,11 @@ func (x *sweep) ready(ctx context.Context, p panel, behind string) error {
 			return err
 		}
 		for _, need := range needs {
-			values, err := x.ledger.ask(ctx, need.question, x.request.Truth, need.names)
+			number := need.question.number
+			if x.changed[number] == nil {
+				x.changed[number] = &changedTruths{}
+			}
+			values, err := x.ledger.ask(ctx, need.question, x.request.Truth, need.needy, x.changed[number])
 			if err != nil {
 				return err
 			}
@@ -149,7 +155,7 @@ func (x *sweep) ready(ctx context.Context, p panel, behind string) error {
 // need is a batch of truths to ask for.
 type need struct {
 	question *question
-	names    []string
+	needy
 }
 
 // needs returns the truths that the next part needs and nobody was asked for, in the order of questions.
@@ -177,8 +183,7 @@ func (x *sweep) needs(ctx context.Context, p panel, behind string) (needs []need
 				if byQuestion[c.question.number] == nil {
 					byQuestion[c.question.number] = &need{question: c.question}
 				}
-				one := byQuestion[c.question.number]
-				one.names = append(one.names, name)
+				byQuestion[c.question.number].add(name, c.chain.bound)
 			}
 		}
 		return nil
@@ -314,7 +319,7 @@ func (x *sweep) take(s *state, p *plan, one due, at time.Time) error {
 		return err
 	}
 	if v == drawn {
-		if c.refusal, err = x.checkTruth(c, one.level); err != nil || c.refusal != nil {
+		if err := x.checkTruth(c, one.level); err != nil || c.refusal != nil {
 			return err
 		}
 		p.object.spent, err = p.object.spent.Add(less(one.level, c.after.current()))
@@ -328,22 +333,18 @@ func (x *sweep) take(s *state, p *plan, one due, at time.Time) error {
 	return nil
 }
 
-// checkTruth refuses a draw for which the host has no truth, or another than the chain began with. If it was
-// not asked, it will be.
-func (x *sweep) checkTruth(c *planned, asked privacy.Epsilon) (*Refusal, error) {
+// checkTruth refuses a draw for which there is no truth. If the host was not asked, it will be.
+func (x *sweep) checkTruth(c *planned, asked privacy.Epsilon) error {
 	truth, known := x.truths[c.question.number][c.name]
 	switch {
 	case !known:
 		c.unasked = true
-		return nil, nil
 	case truth == noTruth:
-		return lacksTruth(c.name, asked), nil
+		c.refusal = lacksTruth(c.name, asked)
+	case !x.ledger.fits(c.question, c.chain.bound, c.name, truth):
+		return errOvertaken // it was bound to another one since
 	}
-	_, err := x.ledger.bind(c.question, c.chain.bound, c.name, int(truth))
-	if errors.Is(err, ErrTruthChanged) {
-		return &Refusal{Object: c.name, Reason: TruthChanged, Asked: asked, Helps: HelpsTruth}, nil
-	}
-	return nil, err
+	return nil
 }
 
 // level returns the ε that the object's chain in a question gets by the steps so far.
@@ -454,10 +455,14 @@ func (x *sweep) result(ctx context.Context, done outcome) (AdvanceResult, error)
 				return err
 			}
 			one := done.swept[number]
-			out.Questions = append(out.Questions, Advanced{
+			told := Advanced{
 				Question: q.name, Raised: int(one.raised), Unchanged: int(one.unchanged),
 				Refused: one.refusals, Unlisted: int(one.refused) - len(one.refusals),
-			})
+			}
+			if changed := x.changed[number]; changed != nil {
+				told.TruthChanged = changed.among(one.refusals)
+			}
+			out.Questions = append(out.Questions, told)
 		}
 		return nil
 	})

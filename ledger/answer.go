@@ -38,7 +38,10 @@ type AnswerResult struct {
 	Objects uint64          `json:"objects"` // the size of the panel, without those left out
 	Charged privacy.Epsilon `json:"charged"` // to each object of the panel, by this request: ε, or 0
 	Refused []Refusal       `json:"refused"` // left out, only if the request was partial
-	Event   uint64          `json:"event"`   // the event that recorded the answer
+	// TruthChanged are those of Refused whose true value is another than the one that their chain began with. It is for
+	// the host alone, as in [RaiseResult].
+	TruthChanged []string `json:"-"`
+	Event        uint64   `json:"event"` // the event that recorded the answer
 }
 
 // Answer answers a query about a panel by the mechanism that is optimal at ε: randomized response for
@@ -116,7 +119,7 @@ func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote,
 			return err
 		}
 		err = x.assess(s, x.at)
-		q.Objects, q.Charge, q.Anew, q.Refused = uint64(len(x.able)), x.cost, r.Epsilon, x.refused
+		q.Objects, q.Charge, q.Anew, q.Refused = uint64(len(x.able.names)), x.cost, r.Epsilon, x.refused
 		if !q.Held.IsZero() {
 			q.NotRaised = x.anew
 		}
@@ -175,11 +178,12 @@ type inquiry struct {
 	base    answerLevel     // what is raised, if anything
 	anew    error           // why nothing is raised, or nil
 	cost    privacy.Epsilon // to each
-	able    []string        // who can be charged
+	able    needy           // who can be charged
 	refused []Refusal       // who cannot
 	members []string        // who can be charged and has a truth
 	truths  []int32         // the members' truths
 	missing []Refusal       // who can be charged and has none
+	changed changedTruths   // of those missing
 }
 
 func (l *Ledger) newAnswer(ctx context.Context, r AnswerRequest) (*inquiry, error) {
@@ -391,9 +395,12 @@ func (x *inquiry) leaveOut(s *state, at time.Time) error {
 
 // part parts the panel into those who can be charged the cost and those who cannot.
 func (x *inquiry) part(s *state, at time.Time) error {
-	x.able, x.refused = nil, nil
+	x.able, x.refused = needy{}, nil
 	for _, name := range x.names {
 		o, refusal, err := x.ledger.subject(s, x.question, name, x.request.Epsilon)
+		if err == nil && refusal == nil {
+			refusal = x.ledger.lacksTruthKey(name, x.request.Epsilon)
+		}
 		if err == nil && refusal == nil {
 			refusal, err = x.ledger.checkBudget(s, &o, charge{asking{question: x.question, epsilon: x.request.Epsilon, at: at}, x.cost, o.chain.current()})
 		}
@@ -404,7 +411,7 @@ func (x *inquiry) part(s *state, at time.Time) error {
 			x.refused = append(x.refused, *refusal)
 			continue
 		}
-		x.able = append(x.able, name)
+		x.able.add(name, o.chain.bound)
 	}
 	return nil
 }
@@ -414,23 +421,23 @@ func (x *inquiry) refuse(refused []Refusal) error {
 	if len(refused) == 0 || x.request.Partial && len(refused) < len(x.names) {
 		return nil
 	}
-	return x.ledger.refuse(x.question, x.request.Epsilon, refusalList{listed: refused})
+	return x.ledger.refuse(x.question, x.request.Epsilon, refusalList{listed: refused}, &x.changed)
 }
 
 // ask fetches the truths of those who can be charged, in batches.
 func (x *inquiry) ask(ctx context.Context) error {
-	x.members, x.truths, x.missing = nil, make([]int32, 0, len(x.able)), nil
-	for batch := range slices.Chunk(x.able, partSize) {
-		values, err := x.ledger.ask(ctx, x.question, x.request.Truth, batch)
+	x.members, x.truths, x.missing = nil, make([]int32, 0, len(x.able.names)), nil
+	for batch := range x.able.batches() {
+		values, err := x.ledger.ask(ctx, x.question, x.request.Truth, batch, &x.changed)
 		if err != nil {
 			return err
 		}
 		for i, value := range values {
 			if value == noTruth {
-				x.missing = append(x.missing, *lacksTruth(batch[i], x.request.Epsilon))
+				x.missing = append(x.missing, *lacksTruth(batch.names[i], x.request.Epsilon))
 				continue
 			}
-			x.members, x.truths = append(x.members, batch[i]), append(x.truths, value)
+			x.members, x.truths = append(x.members, batch.names[i]), append(x.truths, value)
 		}
 		clear(values)
 	}
@@ -509,11 +516,11 @@ func (x *inquiry) drawAnswer(place mechanism.Place) (result, method, error) {
 
 // draw charges the panel and answers from its truths.
 func (x *inquiry) draw(s *state, end *settled) ([]change, error) {
-	asked, base, at := x.able, x.base, earlier(x.at, s.clock)
+	asked, base, at := x.able.names, x.base, earlier(x.at, s.clock)
 	if err := x.assess(s, at); err != nil {
 		return nil, err
 	}
-	if !slices.Equal(asked, x.able) || base != x.base || len(x.members)+len(x.missing) != len(x.able) {
+	if !slices.Equal(asked, x.able.names) || base != x.base || len(x.members)+len(x.missing) != len(x.able.names) {
 		return nil, errOvertaken // somebody was charged since, or nobody's truth was asked for
 	}
 	if len(x.missing) > 0 && !x.leaves {
@@ -544,7 +551,7 @@ func (x *inquiry) leaveUntold(s *state, at time.Time) error {
 	if err := x.leaveOut(s, at); err != nil {
 		return err
 	}
-	able := func(name string) bool { _, found := slices.BinarySearch(x.able, name); return found }
+	able := func(name string) bool { _, found := slices.BinarySearch(x.able.names, name); return found }
 	members, truths := x.members, x.truths
 	x.members, x.truths = nil, nil
 	for i, name := range members {
@@ -567,11 +574,10 @@ func (x *inquiry) count(s *state) (changes []change, counts []int64, err error) 
 		if err != nil {
 			return nil, nil, err
 		}
-		first, err := x.ledger.bind(x.question, c.bound, name, int(x.truths[i]))
-		if err != nil {
-			return nil, nil, err
+		if !x.ledger.fits(x.question, c.bound, name, x.truths[i]) {
+			return nil, nil, errOvertaken // it was bound to another one since
 		}
-		changes = append(changes, first...)
+		changes = append(changes, x.ledger.bind(x.question, c.bound, name, x.truths[i])...)
 		charges[i] = &charged{name, x.question.number, x.cost}
 		counts[x.truths[i]]++
 	}
@@ -590,6 +596,7 @@ func (x *inquiry) result(ctx context.Context, settled uint64) (AnswerResult, err
 		if out.Refused, err = s.refusals(settled, end); err != nil {
 			return err
 		}
+		out.TruthChanged = x.changed.among(out.Refused)
 		ev, err := s.event(end.answer)
 		if err != nil {
 			return err

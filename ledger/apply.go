@@ -136,7 +136,43 @@ func applyTruthKey(s *state, c *truthKeySet) error {
 	if former, err := s.get(bucketMeta, []byte(keyTruthKey)); err != nil || former != nil {
 		return orCorrupt(err, "a second truth key")
 	}
+	s.keyed = keyUnknown // it is looked up again: of a forged log this event may be left out
 	return s.put(bucketMeta, []byte(keyTruthKey), slices.Clone(c.check[:]))
+}
+
+// keyState is what is known of the truth key: many events in a row ask.
+type keyState uint8
+
+const (
+	keyUnknown keyState = iota
+	keyNone
+	keySet
+)
+
+// hasTruthKey tells whether the ledger has a truth key by now.
+func (s *state) hasTruthKey() (bool, error) {
+	if s.keyed == keyUnknown {
+		check, err := s.get(bucketMeta, []byte(keyTruthKey))
+		if err != nil {
+			return false, err
+		}
+		if s.keyed = keyNone; check != nil {
+			s.keyed = keySet
+		}
+	}
+	return s.keyed == keySet, nil
+}
+
+// checkBound refuses a draw from a truth that a chain is not bound to, once there is a key by which it should be.
+func (s *state) checkBound(c *chain) error {
+	if c.bound != nil {
+		return nil
+	}
+	keyed, err := s.hasTruthKey()
+	if err != nil || keyed {
+		return orCorrupt(err, "a draw from a truth that the chain is not bound to")
+	}
+	return nil
 }
 
 func applyQuestion(s *state, c *questionDefined) error {
@@ -327,6 +363,11 @@ func (s *state) respond(question uint32, c *chain, epsilon privacy.Epsilon, r re
 	if recorded || epsilon.IsZero() || !q.has(epsilon, r.value) || r.method != methodAt(at, len(c.levels)) {
 		return cost, orCorrupt(nil, "a response of %v at ε=%s by %s", r.value, epsilon, r.method)
 	}
+	if r.method == methodRaise {
+		if err := s.checkBound(c); err != nil {
+			return cost, err
+		}
+	}
 	if !s.plain && (at < len(c.levels) || !s.desk.hasPage()) { // else nobody else has them, or the room behind them
 		c.levels = slices.Clip(c.levels)
 	}
@@ -340,8 +381,8 @@ func applyBound(s *state, c *truthBound, number uint64) error {
 	if err != nil {
 		return err
 	}
-	check, err := s.get(bucketMeta, []byte(keyTruthKey))
-	if err != nil || check == nil || ch.bound != nil {
+	keyed, err := s.hasTruthKey()
+	if err != nil || !keyed || ch.bound != nil {
 		return orCorrupt(err, "object %q is bound to a truth in question %d a second time, or without a key", c.object, c.question)
 	}
 	ch.bound = &c.tag
@@ -394,6 +435,9 @@ func applyCharged(s *state, c *charged, ev event) error {
 		return err
 	}
 	s.counters.charges.forgotten = max(s.counters.charges.forgotten, o.forgotten)
+	if err := s.checkBound(&ch); err != nil {
+		return orCorrupt(nil, "object %q is charged for question %d: %v", c.object, c.question, err)
+	}
 	if ch.answered, err = ch.answered.Add(c.epsilon); err == nil {
 		err = s.charge(&o, ch, c.epsilon, ev)
 	}

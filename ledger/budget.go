@@ -88,6 +88,9 @@ func (l *Ledger) assess(s *state, x *subject, ask asking) (verdict, *Refusal, er
 	if ask.epsilon.Less(current) {
 		return derived, nil, nil
 	}
+	if refusal := l.lacksTruthKey(x.name, ask.epsilon); refusal != nil {
+		return drawn, refusal, nil
+	}
 	refusal, err := l.checkBudget(s, x, charge{ask, less(ask.epsilon, current), ask.epsilon})
 	return drawn, refusal, err
 }

@@ -54,7 +54,8 @@
 //     that uses the id of its own order row as the key gets exactly one draw for each order, however
 //     often it must repeat the call (see the example "exactly once").
 //   - The truth appears in no file, log line or error. No refusal depends on which value it is, only on
-//     whether the host has one; with a truth key, [ErrTruthChanged] tells that it is not the former one.
+//     whether the host has one; with a truth key, another one than the former counts as none, and only the caller
+//     is told which it was, beside the result.
 //   - A refused call changes nothing, and says why and what would help ([RefusedError], [QuoteError]).
 //   - Prices are integers. What sellers have earned, what buyers have paid and the revenue are equal sums.
 //   - The time of events never runs back, whatever the clock does, nor leaps ahead before a person confirms it
@@ -241,7 +242,7 @@
 //	  refusal     text object, u8 reason, u8 help, ε ceiling, ε spent, ε asked, ε cost, ε remaining
 //	  reasons     1 chain-ceiling, 2 object-cap, 3 not-enrolled, 4 no-truth, 5 cap-differs, 6 policy-differs,
 //	              7 withdrawn, 8 not-for-sale, 9 not-on-offer, 10 buyer-refused, 11 sale-closed, 12 holders-full,
-//	              13 truth-changed, 14 no-noise-key
+//	              13 no-noise-key, 14 no-truth-key
 //	  helps       1 nothing, 2 waiting, 3 enrolling, 4 truth, 5 key
 //	19 stated     nothing; text object, n event that forgot it (0: none), [n event]* about it since, account
 //	  account     ε cap, ε spent, n earned

@@ -33,9 +33,7 @@ func (l *Ledger) respond(from chances, q *question, x *subject, epsilon privacy.
 	}
 	place, _ := findLevel(x.chain.levels, epsilon)
 	if out.method = methodAt(place, len(x.chain.levels)); out.method == methodRaise {
-		if first, err = l.bind(q, x.chain.bound, x.name, int(truth)); err != nil {
-			return out, nil, err
-		}
+		first = l.bind(q, x.chain.bound, x.name, truth)
 	}
 	if x.chain.noise != 0 {
 		out.value, err = l.keyed(q, *x, place, epsilon, truth)
@@ -94,22 +92,11 @@ func (l level) asBits() rrchain.BitLevel {
 	return rrchain.BitLevel{Epsilon: l.Epsilon, Response: l.Response.bits}
 }
 
-// bind checks a truth against the one a chain is bound to. It returns the change that binds it if it is
-// not bound yet, or nothing if it is, or if the ledger has no truth key.
-func (l *Ledger) bind(q *question, former *tag, name string, truth int) ([]change, error) {
-	binder := l.binder
-	switch {
-	case binder == nil && former == nil:
-		return nil, nil
-	case binder == nil:
-		return nil, fmt.Errorf("object %q: %w: its chain is bound to its truth, and the ledger was opened without the key", name, ErrTruthKey)
+// bind returns the change that binds a chain to the truth that it is drawn from, or nothing if it is bound already or
+// the ledger has no truth key.
+func (l *Ledger) bind(q *question, former *tag, name string, truth int32) []change {
+	if l.binder == nil || former != nil {
+		return nil
 	}
-	t := binder.truth(name, q.number, truth)
-	if former == nil {
-		return []change{&truthBound{name, q.number, t}}, nil
-	}
-	if !former.equal(t) {
-		return nil, fmt.Errorf("question %q, object %q: %w", q.name, name, ErrTruthChanged)
-	}
-	return nil, nil
+	return []change{&truthBound{name, q.number, l.binder.truth(name, q.number, truth)}}
 }

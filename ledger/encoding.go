@@ -447,7 +447,7 @@ func decodeSwept(d *decoder, refusals uint64) []sweptCount {
 func reasonCodes() []Reason {
 	return []Reason{
 		ChainCeiling, ObjectCap, NotEnrolled, NoTruth, CapDiffers, PolicyDiffers,
-		Withdrawn, NotForSale, NotOnOffer, BuyerRefused, SaleClosed, HoldersFull, TruthChanged, NoNoiseKey,
+		Withdrawn, NotForSale, NotOnOffer, BuyerRefused, SaleClosed, HoldersFull, NoNoiseKey, NoTruthKey,
 	}
 }
 

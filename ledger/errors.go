@@ -27,10 +27,7 @@ var (
 	ErrUnknown = errors.New("unknown")
 	// ErrKeyConflict says that the idempotency key was used before, for another request.
 	ErrKeyConflict = errors.New("idempotency key was used for another request")
-	// ErrTruthChanged says that a chain began with another true value than the one now given, so it
-	// cannot go on. A value that changes over time is a new question each time.
-	ErrTruthChanged = errors.New("the true value is not the one the chain began with")
-	// ErrTruthKey says that the truth key is missing or is not the ledger's.
+	// ErrTruthKey says that a truth key is not the ledger's.
 	ErrTruthKey = errors.New("wrong truth key")
 	// ErrNoiseKey says that a key is not the one that the ledger knows by its name, or that a chain would begin without
 	// one by mistake.
@@ -108,12 +105,11 @@ const (
 	ObjectCap Reason = "object-cap"
 	// NotEnrolled: the object is not enrolled in the question.
 	NotEnrolled Reason = "not-enrolled"
-	// NoTruth: a draw is needed, and the host has no true value for the object.
+	// NoTruth: a draw is needed, and the host has no true value for the object; or, in a ledger with a truth key, another
+	// than the one that the chain began with. Only the host's process is told which, beside the result (TruthChanged).
 	NoTruth Reason = "no-truth"
 	// CapDiffers: the object is known with another cap, and enrolling does not change it.
 	CapDiffers Reason = "cap-differs"
-	// TruthChanged: the true value is not the one the chain began with; only a sweep refuses for it.
-	TruthChanged Reason = "truth-changed"
 	// PolicyDiffers: the object is enrolled in the question with another policy.
 	PolicyDiffers Reason = "policy-differs"
 	// Withdrawn: the object has withdrawn and was not enrolled in the question again.
@@ -128,6 +124,8 @@ const (
 	SaleClosed Reason = "sale-closed"
 	// NoNoiseKey: the chain began with a noise key that the ledger was opened without, so nothing new can be drawn.
 	NoNoiseKey Reason = "no-noise-key"
+	// NoTruthKey: a draw from the truth is needed, and the ledger has a truth key that it was opened without.
+	NoTruthKey Reason = "no-truth-key"
 	// HoldersFull: as many buyers as the terms allow hold this level, or have reserved it.
 	HoldersFull Reason = "holders-full"
 )
@@ -201,6 +199,9 @@ type RefusedError struct {
 	Question string
 	Refused  []Refusal // in the order of the objects' names, the first [MaxPanel] of them
 	Unlisted int       // how many more were refused
+	// TruthChanged are those of Refused whose true value is another than the one that their chain began with. It is for
+	// the host alone, as in [RaiseResult], and not in the text.
+	TruthChanged []string `json:"-"`
 }
 
 func (e *RefusedError) Error() string {

@@ -612,7 +612,7 @@ func TestAnOutputIsBoundToItsTruth(t *testing.T) {
 	other.Truth = TruthOf("B")
 	unchanged(t, l.store, func() {
 		_, err := l.Release(t.Context(), other)
-		wantErr(t, err, ErrTruthChanged)
+		wantChanged(t, err, "ann")
 	})
 	lower := partyOf(t, "3", "ann", "0.5")
 	lower.Truth = never(t)

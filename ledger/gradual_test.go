@@ -461,7 +461,7 @@ func TestARaiseRefusesAnotherTruth(t *testing.T) {
 	answerTo(t, l, inquire(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob"))
 	unchanged(t, l.store, func() {
 		_, err := l.Answer(t.Context(), inquire(t, "2", "majority:yes", "1", ballots("bob"), "ann", "bob"))
-		wantErr(t, err, ErrTruthChanged)
+		wantChanged(t, err, "ann", "bob")
 	})
 	wantSpent(t, l, "0.5", "ann", "bob")
 }

@@ -181,7 +181,8 @@ func probes(t testing.TB) []probe {
 			r := releaseOf(t, "6", "ann", "0.75")
 			r.Truth = TruthOf("no")
 			_, err := l.Release(ctx, r)
-			if errors.Is(err, ErrTruthChanged) {
+			var refused *RefusedError
+			if errors.As(err, &refused) && len(refused.TruthChanged) == 1 {
 				return "truth changed", nil
 			}
 			return "drawn", err

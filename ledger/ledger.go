@@ -40,10 +40,11 @@ type Options struct {
 	// must come from a person who has looked, never from a clock. It is needed once: what is then written moves the log on.
 	ClockAhead time.Time
 	// TruthKey, if set, makes the ledger keep a keyed hash of each chain's true value and refuse to
-	// raise the chain for another value ([ErrTruthChanged]). It is at least 16 bytes long, secret, and
-	// stays with the host: the file holds only what recognizes it. Once a ledger has been opened with
-	// a key, Open refuses any other ([ErrTruthKey]), and chains that were bound cannot be raised
-	// without it. Chains drawn from before are bound at their next raise.
+	// raise the chain for another value, as if there were none ([NoTruth]; the caller is told whose value has changed, see
+	// [RaiseResult]). It is at least 16 bytes long, secret, and stays with the host: the file holds only what recognizes it.
+	// Once a ledger has been opened with a key, Open refuses any other ([ErrTruthKey]); opened without it, the ledger
+	// draws nothing from truths ([NoTruthKey]), and goes on to sell again and to derive. Chains drawn from before are
+	// bound at their next raise.
 	TruthKey []byte
 	// NoiseKey, if set, draws the responses of new chains from a key of the host's, so that a lost file can be made
 	// again with the same responses: read first what that costs.
@@ -84,6 +85,7 @@ type Ledger struct {
 	clock  func() time.Time
 	about  about
 	binder *binder // nil without a truth key
+	bound  bool    // the ledger has a truth key, whether or not it was opened with it
 	only   bool    // read-only
 	// patience is how long a source of truths may take for a batch; 0 for ever.
 	patience time.Duration
@@ -239,7 +241,7 @@ func (l *Ledger) begin(options Options, truthKey []byte) error {
 // check recognizes the ledger's truth key; nil if it has none.
 func (l *Ledger) useKeys(truth, check []byte, noise NoiseKeys) error {
 	var fresh []change
-	if truth != nil {
+	if l.bound = check != nil || truth != nil; truth != nil {
 		set, err := l.useTruthKey(truth, check)
 		if err != nil {
 			return err

@@ -88,7 +88,7 @@ func (g *game) ask(_ context.Context, question string, objects []string) (values
 // that are needed, and no others.
 func (g *game) play(one move) {
 	g.moves++
-	g.host, g.asked, g.paper.asked = host{}, nil, nil
+	g.host, g.asked, g.paper.asked, g.paper.turned = host{}, nil, nil, nil
 	if g.paper.opened.ReadOnly && !ofTheHost(one) {
 		g.pretend(one)
 	} else {
@@ -159,8 +159,43 @@ func (g *game) failed(got, want error) bool {
 		g.wantError(got, ErrReadOnly)
 	default:
 		g.wantError(got, want)
+		g.wantTold(got)
 	}
 	return true
+}
+
+// wantTold checks that the host is told whose truth it has changed, with what came of its request, and once.
+func (g *game) wantTold(came any) {
+	g.Helper()
+	var told []string
+	var refused []Refusal
+	switch came := came.(type) {
+	case RaiseResult:
+		told, refused = came.TruthChanged, came.Refused
+	case AdvanceResult:
+		for _, one := range came.Questions {
+			told, refused = append(told, one.TruthChanged...), append(refused, one.Refused...)
+		}
+	case AnswerResult:
+		told, refused = came.TruthChanged, came.Refused
+	case Sale:
+		told, refused = came.TruthChanged, came.Refused
+	case error:
+		var failed *RefusedError
+		if !errors.As(came, &failed) {
+			return
+		}
+		told, refused = failed.TruthChanged, failed.Refused
+	}
+	another := func(name string) bool { // it may have been refused for something else in the end
+		return !slices.ContainsFunc(refused, func(r Refusal) bool { return r.Object == name && r.Reason == NoTruth })
+	}
+	g.paper.turned = slices.DeleteFunc(g.paper.turned, another)
+	inOrder := func(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
+	g.same("the list of changed truths", inOrder(told), inOrder(g.paper.turned))
+	if g.table.turned += len(told); len(told) > 0 {
+		g.paper.turned = nil
+	}
 }
 
 // demand makes a request of the ledger, given what must come of it. It is done again later, and changed
@@ -172,8 +207,10 @@ func demand[R, T any](g *game, r R, call func(context.Context, R) (T, error), wa
 		return got, false
 	}
 	g.same(fmt.Sprintf("the result of %T", r), got, want)
+	g.wantTold(got)
 	made := &past{result: asJSON(got), alone: aloneIn(r), again: func() (string, error) {
 		again, err := call(g.Context(), r)
+		g.wantTold(again)
 		return asJSON(again), err
 	}}
 	made.left, made.without = got, func(left any, name string) any { return withoutObject(left.(T), name) }
@@ -598,6 +635,7 @@ func (one moveAnswer) play(g *game) {
 	}
 	want.Answer = made.answer
 	g.same("the answer", got, want)
+	g.wantTold(got)
 	g.host = host{Broken: true} // nobody may ask again
 	call := func(ctx context.Context, r AnswerRequest) (AnswerResult, error) { return g.ledger.Answer(ctx, r) }
 	demand(g, r, call, want, nil,

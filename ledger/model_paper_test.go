@@ -34,6 +34,7 @@ type paper struct {
 	deals     []*paperDeal // sales and reservations; number n stands at n−1
 	answers   map[string][]*paperAnswer
 	asked     []string // whose truth the host was asked for
+	turned    []string // whose truth it says is another one now
 }
 
 // entry is an event as far as it does not follow from anything else.
@@ -196,6 +197,9 @@ func (m *paper) assess(w wish) (verdict, *Refusal) {
 	if w.e < c.current() {
 		return derived, nil
 	}
+	if m.lacksTruthKey() {
+		return refused, noTruthKey(w.object, w.e)
+	}
 	if r := m.budget(p, c, w, w.e-c.current(), w.e); r != nil {
 		return refused, r
 	}
@@ -204,6 +208,13 @@ func (m *paper) assess(w wish) (verdict, *Refusal) {
 
 func noNoiseKey(object string, e int64) *Refusal {
 	return &Refusal{Object: object, Reason: NoNoiseKey, Asked: epsilonOf(e), Helps: HelpsKey}
+}
+
+// lacksTruthKey tells whether nothing can be drawn from truths for want of the key. Who only reads draws nothing.
+func (m *paper) lacksTruthKey() bool { return m.truthKey && !m.keyed && !m.opened.ReadOnly }
+
+func noTruthKey(object string, e int64) *Refusal {
+	return &Refusal{Object: object, Reason: NoTruthKey, Asked: epsilonOf(e), Helps: HelpsKey}
 }
 
 // refused is the verdict on an object that can have no part in a request.
@@ -300,33 +311,28 @@ func (h host) truth(q Question, name string) string {
 	return q.Values[n%2]
 }
 
-// ask asks the host, and returns refusals of those that it has no truth for.
+// ask asks the host, and returns refusals of those that it has no truth for, or another one than before.
 func (m *paper) ask(h host, q Question, e int64, names []string) (untold []Refusal, err error) {
 	m.asked = append(m.asked, names...)
 	if h.Broken && len(names) > 0 {
 		return nil, errHost
 	}
 	for _, name := range names {
-		if h.truth(q, name) == "" {
+		changed := m.changed(h, q, name)
+		if h.truth(q, name) == "" || changed {
 			untold = append(untold, Refusal{Object: name, Reason: NoTruth, Asked: epsilonOf(e), Helps: HelpsTruth})
+		}
+		if changed {
+			m.turned = append(m.turned, name)
 		}
 	}
 	return untold, nil
 }
 
-// changed tells of truths, which the host has told, that are not those the chains began with, or of which nobody can say
-// for want of the key.
-func (m *paper) changed(h host, q Question, names []string) error {
-	for _, name := range names {
-		switch bound := m.chain(q.Name, name).bound; {
-		case bound == "":
-		case !m.keyed:
-			return ErrTruthKey
-		case bound != h.truth(q, name):
-			return ErrTruthChanged
-		}
-	}
-	return nil
+// changed tells whether the truth that the host tells is another than the one that a chain began with.
+func (m *paper) changed(h host, q Question, name string) bool {
+	c, truth := m.chain(q.Name, name), h.truth(q, name)
+	return c.bound != "" && truth != "" && c.bound != truth
 }
 
 // bind ties chains to the truth they begin with.
@@ -569,9 +575,6 @@ func (m *paper) raise(r RaiseRequest, h host) (out RaiseResult, err error) {
 		return out, refusedError(q.Name, refusals)
 	}
 	untold, err := m.ask(h, q, e, needy)
-	if err == nil {
-		err = m.changed(h, q, without(needy, untold))
-	}
 	if err != nil {
 		return out, err
 	}
@@ -661,9 +664,7 @@ func (m *paper) planAll(questions []Question, h host) (all paperPlans, err error
 	for {
 		plans := paperPlans{}
 		for name := range m.people {
-			if plans[name], err = m.plan(name, questions, asked, h); err != nil {
-				return nil, err
-			}
+			plans[name] = m.plan(name, questions, asked, h)
 		}
 		more := false
 		for _, q := range questions {
@@ -685,8 +686,8 @@ func (m *paper) planAll(questions []Question, h host) (all paperPlans, err error
 
 // plan takes what is due to an object by the calendar, as far as budgets go. Whom the host was asked about
 // and has no fitting truth for goes no further in that question.
-func (m *paper) plan(name string, questions []Question, asked map[[2]string]bool, h host) (out paperPlan, err error) {
-	out = paperPlan{parts: map[string]bool{}, short: map[string]*Refusal{}, needs: map[string]bool{}}
+func (m *paper) plan(name string, questions []Question, asked map[[2]string]bool, h host) paperPlan {
+	out := paperPlan{parts: map[string]bool{}, short: map[string]*Refusal{}, needs: map[string]bool{}}
 	var due []paperStep
 	p := m.people[name].copy()
 	for _, q := range questions {
@@ -713,11 +714,13 @@ func (m *paper) plan(name string, questions []Question, asked map[[2]string]bool
 			continue
 		}
 		if cost := s.e - c.current(); cost > 0 {
+			if m.lacksTruthKey() {
+				out.short[q] = noTruthKey(name, s.e)
+				continue
+			}
 			out.short[q] = m.budget(p, c, wish{question: q, object: name, e: s.e, orders: c.buyers()}, cost, s.e)
 			if out.short[q] == nil && asked[[2]string{q, name}] {
-				if out.short[q], err = m.unfit(h, s.question, name, s.e); err != nil {
-					return out, err
-				}
+				out.short[q] = m.unfit(h, s.question, name, s.e)
 			}
 			if out.short[q] != nil {
 				continue
@@ -727,21 +730,15 @@ func (m *paper) plan(name string, questions []Question, asked map[[2]string]bool
 		p.take(c, s.e, 0, "")
 		out.steps = append(out.steps, s)
 	}
-	return out, nil
+	return out
 }
 
 // unfit refuses an object for which the host has no truth, or another than its chain began with.
-func (m *paper) unfit(h host, q Question, name string, e int64) (*Refusal, error) {
-	r := &Refusal{Object: name, Reason: NoTruth, Asked: epsilonOf(e), Helps: HelpsTruth}
-	if h.truth(q, name) == "" {
-		return r, nil
+func (m *paper) unfit(h host, q Question, name string, e int64) *Refusal {
+	if h.truth(q, name) == "" || m.changed(h, q, name) {
+		return &Refusal{Object: name, Reason: NoTruth, Asked: epsilonOf(e), Helps: HelpsTruth}
 	}
-	err := m.changed(h, q, []string{name})
-	if errors.Is(err, ErrTruthChanged) {
-		r.Reason = TruthChanged
-		return r, nil
-	}
-	return nil, err
+	return nil
 }
 
 // copy returns a person to try things on.
@@ -854,6 +851,9 @@ func (m *paper) panel(r AnswerRequest, untold bool) (q Question, names []string,
 	refused := func(cost int64) (refusals []Refusal) {
 		for _, name := range names {
 			refusal := m.look(q.Name, name, r.Epsilon.Nano())
+			if refusal == nil && m.lacksTruthKey() {
+				refusal = noTruthKey(name, r.Epsilon.Nano())
+			}
 			if refusal == nil {
 				c, e := m.chain(q.Name, name), r.Epsilon.Nano()
 				refusal = m.budget(m.people[name], c, wish{question: q.Name, object: name, e: e, orders: c.buyers()}, cost, c.current())
@@ -968,9 +968,6 @@ func (m *paper) inquire(r AnswerRequest, h host, q Question) (key string, made *
 	able = without(names, refusals)
 	if err == nil {
 		err = stands()
-	}
-	if err == nil {
-		err = m.changed(h, q, able)
 	}
 	if err != nil {
 		return "", nil, cost, err

@@ -57,8 +57,8 @@ func TestTheLedgerGoesAsOnPaper(t *testing.T) {
 			for seed := first + n; seed < first+seeds && !t.Failed(); seed += tables {
 				games.try(t, uint64(seed))
 			}
-			t.Logf("%d games, %d moves, %d copies restored, %d refused, %d responses drawn again from a key",
-				games.games, games.moves, games.restores, games.rollbacks, games.repeats)
+			t.Logf("%d games, %d moves, %d copies restored, %d refused, %d responses drawn again from a key, %d changed truths told",
+				games.games, games.moves, games.restores, games.rollbacks, games.repeats, games.turned)
 		})
 	}
 }
@@ -247,6 +247,7 @@ type table struct {
 
 	restores, rollbacks int // copies restored, and older copies that a checkpoint refused
 	repeats             int // responses that a noise key has drawn again
+	turned              int // people whose changed truth the host was told of
 
 	flaw func(*game, move) // a planted fault: what is done to the paper, or to the ledger, after a move
 }

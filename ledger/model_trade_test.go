@@ -298,9 +298,6 @@ func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*pa
 	if err := t.accept(c); err != nil {
 		return nil, err
 	}
-	if err := m.changed(h, t.question, without(needy, untold)); err != nil {
-		return nil, err
-	}
 	d, first, named := reserved, m.next(), []string(nil)
 	buyer := m.customer(t.Buyer)
 	m.bind(h, t.question, without(needy, untold)...)

@@ -61,7 +61,7 @@ func (l *Ledger) Quote(ctx context.Context, o Order) (Quote, error) {
 	var q Quote
 	err = l.view(ctx, func(s *state) error {
 		t.at = s.clock
-		if err := t.convene(s, s.counters.events, t.at); err != nil {
+		if err := t.convene(s, s.counters.events, t.at, func(subject, *line) {}); err != nil {
 			return err
 		}
 		q = t.quote()
@@ -87,6 +87,7 @@ type trade struct {
 	granted  uint64
 	lines    []line
 	refused  []Refusal
+	changed  changedTruths // of those refused, if truths were asked for
 }
 
 // line is one object of a trade. It is small, for there may be many: whoever needs more of the object reads it again.
@@ -143,8 +144,9 @@ func (t *trade) digest(operation string) *encoder {
 }
 
 // convene finds out who is asked for, of an order for all those enrolled by an event, and says what the trade means for
-// each of them at an instant. They are looked at part by part, while what there is of them is at hand.
-func (t *trade) convene(s *state, through uint64, at time.Time) error {
+// each of them at an instant. They are looked at part by part, while what there is of them is at hand; taken is as in
+// assessPart.
+func (t *trade) convene(s *state, through uint64, at time.Time, taken func(x subject, one *line)) error {
 	p := panel{names: t.names, all: t.order.All, question: t.question.number, through: through}
 	if err := t.anew(s); err != nil {
 		return err
@@ -165,7 +167,7 @@ func (t *trade) convene(s *state, through uint64, at time.Time) error {
 			t.names = append(roomFor(t.names[:count], len(some)), some...)
 		}
 		if last = end; count+len(some) <= most {
-			err = t.assessPart(s, count, some, at, func(subject, *line) {})
+			err = t.assessPart(s, count, some, at, taken)
 		}
 		if count += len(some); err != nil {
 			return err
@@ -350,10 +352,10 @@ func (m limits) check() error {
 // accept returns why a trade is not one the buyer agrees to, or nil.
 func (t *trade) accept(m limits) error {
 	if len(t.refused) > 0 && !m.partial || len(t.lines) == 0 {
-		return t.ledger.refuse(t.question, t.order.Epsilon, refusalList{listed: t.refused})
+		return t.ledger.refuse(t.question, t.order.Epsilon, refusalList{listed: t.refused}, &t.changed)
 	}
 	if untold := t.untold(); m.quoteID != "" && len(untold) > 0 {
-		return t.ledger.refuse(t.question, t.order.Epsilon, refusalList{listed: untold}) // another quote would not help
+		return t.ledger.refuse(t.question, t.order.Epsilon, refusalList{listed: untold}, &t.changed) // another quote would not help
 	}
 	if m.quoteID == "" && m.maxPrice == nil {
 		return nil

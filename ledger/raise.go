@@ -48,9 +48,13 @@ type RaiseResult struct {
 	Derived int // drawn below the current level without the truth, and free
 	// Refused were left out, only if the request was partial: the first [MaxPanel] of them. [Ledger.Refusals] yields all.
 	Refused  []Refusal
-	Unlisted int    // how many more were left out, or were and are forgotten since
-	First    uint64 // first and last event; other requests' events may lie between
-	Last     uint64
+	Unlisted int // how many more were left out, or were and are forgotten since
+	// TruthChanged are those of Refused whose true value is another than the one that their chain began with (see
+	// [Options.TruthKey]); [Ledger.BeginEpoch] helps. Who learns that somebody's value has changed learns something about
+	// the values: this is for the host alone, and nobody else is told, nor is it told again for the same key.
+	TruthChanged []string `json:"-"`
+	First        uint64   // first and last event; other requests' events may lie between
+	Last         uint64
 }
 
 // Release returns the response of an object at ε. Above the chain's current level it draws it by the
@@ -59,7 +63,7 @@ type RaiseResult struct {
 // The response is durable before Release returns. It is the same for every caller, for ever.
 //
 // Errors: [*RefusedError] (nothing was changed), [ErrUnknown], [ErrInvalid], [ErrKeyConflict],
-// [ErrTruthChanged], [ErrTruthKey], the error of the Truth function, and those of any write.
+// the error of the Truth function, and those of any write.
 func (l *Ledger) Release(ctx context.Context, r ReleaseRequest) (Response, error) {
 	raise, err := l.newRaise(ctx, RaiseRequest{Key: r.Key, Question: r.Question, Epsilon: r.Epsilon, Objects: []string{r.Object}, Truth: r.Truth})
 	if err != nil {
@@ -95,7 +99,8 @@ func (l *Ledger) Raise(ctx context.Context, r RaiseRequest) (RaiseResult, error)
 	}
 	return RaiseResult{
 		Drawn: int(result.counts[drawn]), Reused: int(result.counts[reused]), Derived: int(result.counts[derived]),
-		Refused: result.refused, Unlisted: result.left - len(result.refused), First: result.first, Last: result.last,
+		Refused: result.refused, Unlisted: result.left - len(result.refused), TruthChanged: raise.changed.among(result.refused),
+		First: result.first, Last: result.last,
 	}, nil
 }
 
@@ -111,6 +116,7 @@ type raise struct {
 	desks    [2]*desk  // likewise, of a survey on two cores
 	looked   *surveyed // what the snapshot in which the request was looked up says of its objects, if they are few
 	truths   told
+	changed  changedTruths
 	rest     string // the first object whose truth was not kept, or ""
 	given    level  // the response that the last object got or had
 	// What decide returns is in use until the part is settled, while the next one is decided: two memories take turns.
@@ -295,6 +301,9 @@ func (x *raise) answer(s *state, name string, p *part) (*Refusal, error) {
 	if v == drawn && truth == noTruth {
 		return lacksTruth(name, x.request.Epsilon), nil
 	}
+	if v == drawn && !x.ledger.fits(x.question, o.chain.bound, name, truth) {
+		return nil, errOvertaken // it was bound to another one since
+	}
 	p.counts[v]++
 	if v == reused {
 		x.given, _ = o.chain.at(x.request.Epsilon)
@@ -312,13 +321,15 @@ func (x *raise) answer(s *state, name string, p *part) (*Refusal, error) {
 }
 
 func (x *raise) refuse(refused refusalList) error {
-	return x.ledger.refuse(x.question, x.request.Epsilon, refused)
+	return x.ledger.refuse(x.question, x.request.Epsilon, refused, &x.changed)
 }
 
-func (l *Ledger) refuse(q *question, epsilon privacy.Epsilon, refused refusalList) error {
+func (l *Ledger) refuse(q *question, epsilon privacy.Epsilon, refused refusalList, changed *changedTruths) error {
 	l.log.Info().Str("question", q.name).Str("epsilon", epsilon.String()).
 		Int("objects", len(refused.listed)+refused.unlisted).Str("first", refused.listed[0].String()).Msg("refused")
-	return refused.error(q)
+	refusal := refused.error(q)
+	refusal.TruthChanged = changed.among(refusal.Refused)
+	return refusal
 }
 
 // recorded returns the response to a request that an event settled.

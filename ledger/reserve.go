@@ -78,7 +78,7 @@ func (x *selling) reserve(s *state, expires time.Time) ([]change, uint64, error)
 	if expires.Year() > lastYear {
 		return nil, 0, invalid("a reservation until %v", expires)
 	}
-	if err := x.convene(s, x.through, s.clock); err != nil {
+	if err := x.convene(s, x.through, s.clock, func(subject, *line) {}); err != nil {
 		return nil, 0, err
 	}
 	if err := x.accept(x.limits); err != nil {
@@ -205,7 +205,7 @@ func (x *selling) recall(s *state) error {
 		x.names = append(x.names, c.object)
 	}
 	if len(gone) > 0 && (!x.partial || len(x.names) == 0) {
-		return x.ledger.refuse(x.question, r.epsilon, refusalList{listed: gone})
+		return x.ledger.refuse(x.question, r.epsilon, refusalList{listed: gone}, &x.changed)
 	}
 	return nil
 }

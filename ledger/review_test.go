@@ -112,10 +112,10 @@ func TestAnswersBindTheTruth(t *testing.T) {
 	l := voters(t, open(t, create(t), Options{TruthKey: []byte("sixteen bytes or more")}), "9", "ann", "bob")
 	answerTo(t, l, inquire(t, "1", "majority:yes", "0.5", TruthOf("blank"), "ann", "bob"))
 	_, err := l.Answer(t.Context(), inquire(t, "2", "majority:yes", "1", TruthOf("yes"), "ann", "bob"))
-	wantErr(t, err, ErrTruthChanged)
+	wantChanged(t, err, "ann", "bob")
 	r := releaseOf(t, "3", "ann", "0.5")
 	r.Truth = TruthOf("yes")
 	_, err = l.Release(t.Context(), r)
-	wantErr(t, err, ErrTruthChanged)
+	wantChanged(t, err, "ann")
 	audit(t, l.store)
 }

@@ -35,10 +35,13 @@ type Sale struct {
 	Refund int64 `json:"refund"`
 	// Refused were left out, only if the request was partial. Whom a reservation left out before is in that.
 	Refused []Refusal `json:"refused"`
-	Key     string    `json:"key"` // of the request
-	Time    time.Time `json:"time"`
-	First   uint64    `json:"first"` // first and last event
-	Last    uint64    `json:"last"`
+	// TruthChanged are those of Refused whose true value is another than the one that their chain began with. It is for
+	// the host alone, as in [RaiseResult].
+	TruthChanged []string  `json:"-"`
+	Key          string    `json:"key"` // of the request
+	Time         time.Time `json:"time"`
+	First        uint64    `json:"first"` // first and last event
+	Last         uint64    `json:"last"`
 }
 
 // Sell carries an order out, in one transaction: it draws the responses that are not recorded yet,
@@ -48,8 +51,7 @@ type Sale struct {
 // has paid for each object the price of the highest level held.
 //
 // Errors: [*RefusedError], [*QuoteError], [ErrUnknown], [ErrInvalid], [ErrKeyConflict],
-// [ErrTruthChanged], [ErrTruthKey], [ErrTruthSource] and the error of the Truth function: with these
-// nothing was drawn, charged or recorded. After any other, repeat the request with its key.
+// [ErrTruthSource] and the error of the Truth function: with these nothing was drawn, charged or recorded. After any other, repeat the request with its key.
 func (l *Ledger) Sell(ctx context.Context, r SellRequest) (Sale, error) {
 	x, request, err := l.newSelling(ctx, "sell", r.Key, r.Order, limits{r.QuoteID, r.MaxPrice, r.Partial})
 	if err != nil {
@@ -83,6 +85,7 @@ type selling struct {
 	key     string
 	digest  [sha256.Size]byte
 	truth   TruthFunc
+	needy   needy // of those surveyed
 	truths  told
 	glanced glance // what the survey read
 	through uint64
@@ -111,7 +114,9 @@ func (x *selling) run(ctx context.Context) (Sale, error) {
 	if err != nil {
 		return Sale{}, err
 	}
-	return x.ledger.Sale(context.WithoutCancel(ctx), number) // it is done, whatever has become of ctx
+	sale, err := x.ledger.Sale(context.WithoutCancel(ctx), number) // it is done, whatever has become of ctx
+	sale.TruthChanged = x.changed.among(sale.Refused)
+	return sale, err
 }
 
 // attempt looks, asks for truths if they are needed, and decides. It returns the number of the sale.
@@ -154,7 +159,8 @@ func (x *selling) survey(ctx context.Context) (done uint64, err error) {
 				return err
 			}
 		}
-		if err := x.convene(s, x.through, x.at); err != nil {
+		x.needy = needy{}
+		if err := x.convene(s, x.through, x.at, x.addNeedy); err != nil {
 			return err
 		}
 		m := x.limits
@@ -164,6 +170,13 @@ func (x *selling) survey(ctx context.Context) (done uint64, err error) {
 		return x.accept(m)
 	})
 	return done, err
+}
+
+// addNeedy notes an object whose response is drawn from the truth.
+func (x *selling) addNeedy(o subject, one *line) {
+	if one.verdict == drawn {
+		x.needy.add(o.name, o.chain.bound)
+	}
 }
 
 // soldBy returns the number of the sale or reservation that an event settled.
@@ -180,33 +193,14 @@ func (s *state) soldBy(number uint64) (uint64, error) {
 
 // ask fetches the truths that draws will need, in batches.
 func (x *selling) ask(ctx context.Context) error {
-	var needy []string
-	ask := func() error {
-		values, err := x.ledger.ask(ctx, x.question, x.truth, needy)
-		if err == nil {
-			x.truths.add(needy, values)
-		}
-		needy = nil
-		return err
-	}
-	for i, one := range x.lines {
-		if one.verdict != drawn {
-			continue
-		}
-		if needy == nil {
-			needy = make([]string, 0, min(len(x.lines)-i, partSize))
-		}
-		if needy = append(needy, x.names[one.at]); len(needy) == partSize {
-			if err := ask(); err != nil {
-				return err
-			}
-		}
-	}
-	if len(needy) > 0 {
-		if err := ask(); err != nil {
+	for batch := range x.needy.batches() {
+		values, err := x.ledger.ask(ctx, x.question, x.truth, batch, &x.changed)
+		if err != nil {
 			return err
 		}
+		x.truths.add(batch.names, values)
 	}
+	x.needy = needy{}
 	if err := x.dropUntold(); err != nil {
 		return err
 	}
@@ -292,6 +286,9 @@ func (x *selling) respond(ctx context.Context, s *state, o subject, one *line) e
 	truth, asked := x.truths.of(o.name)
 	if one.verdict == drawn && (!asked || truth == noTruth) {
 		return nil
+	}
+	if one.verdict == drawn && !x.ledger.fits(x.question, o.chain.bound, o.name, truth) {
+		return errOvertaken // it was bound to another one since
 	}
 	r, first, err := x.ledger.respond(s.chances, x.question, &o, x.order.Epsilon, truth)
 	if err != nil {

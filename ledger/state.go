@@ -61,6 +61,7 @@ type state struct {
 	edge     *logtree.Edge       // of the tree; nil until it is needed
 	chances  chances             // what is drawn from
 	salts    func([]byte)        // fills memory for some salts with random bytes
+	keyed    keyState            // whether the ledger has a truth key
 	linked   linked
 }
 

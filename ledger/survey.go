@@ -5,8 +5,7 @@ import "context"
 // surveyed is what prepare learns about up to partSize objects.
 type surveyed struct {
 	objects int
-	needy   []string // those that need their truth, and what their chains are bound to
-	bound   []*tag
+	needy   needy // those that need their truth
 	refused []Refusal
 	end     string
 	last    bool
@@ -58,7 +57,7 @@ func (x *raise) surveyPart(s *state, p *surveyed) error {
 // surveyNames looks at objects that are on the desk.
 func (x *raise) surveyNames(s *state, names []string, p *surveyed) error {
 	p.objects = len(names)
-	p.bound = make([]*tag, 0, len(names))
+	p.needy.bound = make([]*tag, 0, len(names))
 	for i, name := range names {
 		var o subject
 		v, refusal, err := x.assess(s, name, x.at, &o)
@@ -68,12 +67,12 @@ func (x *raise) surveyNames(s *state, names []string, p *surveyed) error {
 		case refusal != nil:
 			p.refused = append(p.refused, *refusal)
 		case v == drawn:
-			if len(p.needy) == i {
-				p.needy = names[: i+1 : i+1] // most often everybody
+			if len(p.needy.names) == i {
+				p.needy.names = names[: i+1 : i+1] // most often everybody
 			} else {
-				p.needy = append(p.needy, name)
+				p.needy.names = append(p.needy.names, name)
 			}
-			p.bound = append(p.bound, o.chain.bound)
+			p.needy.bound = append(p.needy.bound, o.chain.bound)
 		}
 	}
 	return nil
@@ -173,30 +172,26 @@ func (x *raise) ready(ctx context.Context, behind string) error {
 }
 
 // ask fetches the truths of surveyed objects, as far as they are needed, and returns the refusals of
-// those that the host has none for.
+// those that it has none for.
 func (x *raise) ask(ctx context.Context, p surveyed) (missing []Refusal, err error) {
-	if len(p.needy) == 0 {
+	if len(p.needy.names) == 0 {
 		return nil, nil
 	}
-	values, err := x.ledger.ask(ctx, x.question, x.request.Truth, p.needy)
+	values, err := x.ledger.ask(ctx, x.question, x.request.Truth, p.needy, &x.changed)
 	if err != nil {
 		return nil, err
 	}
 	if x.truths.count < x.ledger.mostTold {
-		x.truths.add(p.needy, values)
+		x.truths.add(p.needy.names, values)
 	} else {
 		defer clear(values) // they are looked at, but not kept
 		if x.rest == "" {
-			x.rest = p.needy[0]
+			x.rest = p.needy.names[0]
 		}
 	}
-	for i, name := range p.needy {
+	for i, name := range p.needy.names {
 		if values[i] == noTruth {
 			missing = append(missing, *lacksTruth(name, x.request.Epsilon))
-			continue
-		}
-		if _, err := x.ledger.bind(x.question, p.bound[i], name, int(values[i])); err != nil {
-			return nil, err
 		}
 	}
 	return missing, nil

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -32,17 +33,74 @@ func TruthOf(value string) TruthFunc {
 	}
 }
 
-// lacksTruth refuses an object that the host has no true value of.
+// lacksTruth refuses an object that the host has no true value of, or another than its chain began with: whoever is
+// refused is not told which.
 func lacksTruth(object string, asked privacy.Epsilon) *Refusal {
 	return &Refusal{Object: object, Reason: NoTruth, Asked: asked, Helps: HelpsTruth}
+}
+
+// lacksTruthKey refuses draws from truths if the ledger binds chains to them and was opened without its key. Who only
+// reads has no need of keys, and quotes as who has them.
+func (l *Ledger) lacksTruthKey(object string, asked privacy.Epsilon) *Refusal {
+	if !l.bound || l.binder != nil || l.only {
+		return nil
+	}
+	return &Refusal{Object: object, Reason: NoTruthKey, Asked: asked, Helps: HelpsKey}
 }
 
 // noTruth stands for "the host has no value" where the number of a value is expected.
 const noTruth = -1
 
-// ask returns the numbers of the objects' true values. An error says which object's value is not
-// one of the question's, but never what it is.
-func (l *Ledger) ask(ctx context.Context, q *question, truth TruthFunc, objects []string) ([]int32, error) {
+// ask returns the numbers of the objects' true values, by which responses are drawn: noTruth for whom the host has
+// none, or another than the one that the chain is bound to. The latter are noted as changed.
+func (l *Ledger) ask(ctx context.Context, q *question, truth TruthFunc, who needy, changed *changedTruths) ([]int32, error) {
+	numbers, err := l.askHost(ctx, q, truth, who.names)
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range who.names {
+		if fits := l.fits(q, who.bound[i], name, numbers[i]); !fits && numbers[i] != noTruth {
+			changed.add(name)
+			numbers[i] = noTruth
+		}
+	}
+	return numbers, nil
+}
+
+// needy are objects whose true values are needed, with what their chains are bound to.
+type needy struct {
+	names []string
+	bound []*tag
+}
+
+func (n *needy) add(name string, bound *tag) {
+	n.names, n.bound = append(n.names, name), append(n.bound, bound)
+}
+
+// batches yields them partSize at a time.
+func (n needy) batches() iter.Seq[needy] {
+	return func(yield func(needy) bool) {
+		for from := 0; from < len(n.names); from += partSize {
+			to := min(from+partSize, len(n.names))
+			if !yield(needy{n.names[from:to], n.bound[from:to]}) {
+				return
+			}
+		}
+	}
+}
+
+// fits tells whether a chain, bound to a truth or not, may be drawn from what the host said. It takes the same steps if
+// the host has no value as if it has another one.
+func (l *Ledger) fits(q *question, bound *tag, name string, truth int32) bool {
+	if l.binder == nil || bound == nil {
+		return truth != noTruth
+	}
+	same := bound.equal(l.binder.truth(name, q.number, truth))
+	return same && truth != noTruth
+}
+
+// askHost asks the host. An error says which object's value is not one of the question's, but never what it is.
+func (l *Ledger) askHost(ctx context.Context, q *question, truth TruthFunc, objects []string) ([]int32, error) {
 	if truth == nil {
 		return nil, invalid("question %q: draws need true values, and the request has no source of them", q.name)
 	}
@@ -75,6 +133,28 @@ func (l *Ledger) ask(ctx context.Context, q *question, truth TruthFunc, objects 
 		}
 	}
 	return numbers, nil
+}
+
+// changedTruths are the objects of a request whose true values are found to be others than those their chains began
+// with, in order. They are kept apart from what is recorded and from refusals: only the caller is told.
+type changedTruths struct {
+	names []string // the first MaxPanel, as refusals are listed
+}
+
+func (c *changedTruths) add(name string) {
+	if at, known := slices.BinarySearch(c.names, name); !known && at < MaxPanel {
+		c.names = slices.Insert(c.names, at, name)
+	}
+}
+
+// among returns those who were refused for want of a truth.
+func (c *changedTruths) among(refused []Refusal) (names []string) {
+	for _, r := range refused {
+		if _, changed := slices.BinarySearch(c.names, r.Object); changed && r.Reason == NoTruth {
+			names = append(names, r.Object)
+		}
+	}
+	return names
 }
 
 // told is what the host said of the true values of some objects, batch by batch in the order of their
@@ -150,7 +230,7 @@ const minTruthKey = 16
 func (b *binder) check() tag { return b.hash("check", "", 0, 0) }
 
 // truth binds the chain of an object and a question to the number of its true value.
-func (b *binder) truth(object string, question uint32, value int) tag {
+func (b *binder) truth(object string, question uint32, value int32) tag {
 	return b.hash("truth", object, question, uint32(value))
 }
 

@@ -2,8 +2,18 @@ package ledger
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/sluicedp/sluice/ledger/store/storetest"
 )
 
 // The second half of invariant 6: a chain belongs to the truth it began with. With a truth key the
@@ -25,7 +35,7 @@ func TestABoundChainRefusesAnotherTruth(t *testing.T) {
 	for range 2 {
 		unchanged(t, l.store, func() {
 			_, err := l.Release(t.Context(), liar)
-			wantErr(t, err, ErrTruthChanged)
+			wantChanged(t, err, "ann")
 		})
 		closed(t, l)
 		l = bound(t, path)
@@ -42,11 +52,29 @@ func TestAChangedTruthStopsTheWholeOrder(t *testing.T) {
 	carryOut(t, l, order(t, "1", "0.5"))
 	r := order(t, "2", "1")
 	r.Truth = listOf("yes", "no", "yes")
-	for _, r.Partial = range []bool{false, true} {
-		unchanged(t, l.store, func() {
-			_, err := l.Raise(t.Context(), r)
-			wantErr(t, err, ErrTruthChanged)
-		})
+	unchanged(t, l.store, func() {
+		_, err := l.Raise(t.Context(), r)
+		wantChanged(t, err, "bob")
+	})
+}
+
+// wantChanged checks that a request is refused because these people's truths have changed. It says so to its caller
+// only: text and reasons are those of a host without a truth.
+func wantChanged(t *testing.T, err error, names ...string) {
+	t.Helper()
+	var refused *RefusedError
+	if !errors.As(err, &refused) || !slices.Equal(refused.TruthChanged, names) {
+		t.Fatalf("%v, want one for the changed truths of %q", err, names)
+	}
+	var plain []string
+	for _, r := range refused.Refused {
+		plain = append(plain, r.Object)
+		if r != *lacksTruth(r.Object, r.Asked) {
+			t.Errorf("a changed truth is refused as %+v", r)
+		}
+	}
+	if !slices.Equal(plain, names) || strings.Contains(err.Error(), "chang") {
+		t.Errorf("%v for %q", err, names)
 	}
 }
 
@@ -91,26 +119,108 @@ func TestTheTruthKeyIsSetOnce(t *testing.T) {
 	audit(t, l.store)
 }
 
-// Without the key a bound chain gives away what it has given already, and nothing more.
-func TestWithoutTheTruthKeyBoundChainsAreOnlyResold(t *testing.T) {
-	path := votersFile(t, "3", "ann", "bob")
+// Without the key nothing is drawn from truths, of whomever, and the host is not even asked: it might tell others than
+// before, and nobody would notice. What needs no truth goes on.
+func TestWithoutTheTruthKeyNothingIsDrawnFromTruths(t *testing.T) {
+	path := votersFile(t, "9", "ann", "bob")
 	l := bound(t, path)
+	enrollUnder(t, l, "vote", market(t, "2"), "9", "cid")
+	enrollUnder(t, l, "vote", straight(t, "0.1"), "9", "dan")
 	first := release(t, l, releaseOf(t, "1", "ann", "0.5"))
+	answerTo(t, l, inquire(t, "2", "majority:yes", "0.5", ballots("ann"), "ann", "bob"))
+	sell(t, l, purchase(t, "3", "acme", "0.5", "cid"))
 	closed(t, l)
-	l = open(t, path, Options{})
-	unchanged(t, l.store, func() {
-		_, err := l.Release(t.Context(), releaseOf(t, "2", "ann", "1"))
-		wantErr(t, err, ErrTruthKey)
-	})
-	again := release(t, l, releaseOf(t, "3", "ann", "0.5"))
+
+	later := func() time.Time { return on(3) }
+	l = open(t, path, Options{Now: later})
+	ctx := t.Context()
+	for name, request := range map[string]func() error{
+		"a raise": func() error {
+			r := releaseOf(t, "4", "ann", "1")
+			r.Truth = never(t)
+			_, err := l.Release(ctx, r)
+			return err
+		},
+		"a first one": func() error {
+			r := releaseOf(t, "4", "bob", "1")
+			r.Truth = never(t)
+			_, err := l.Release(ctx, r)
+			return err
+		},
+		"many": func() error {
+			r := order(t, "4", "1", "ann", "bob")
+			r.Truth = never(t)
+			_, err := l.Raise(ctx, r)
+			return err
+		},
+		"a sale": func() error {
+			r := purchase(t, "4", "acme", "1", "cid")
+			r.Truth = never(t)
+			_, err := l.Sell(ctx, r)
+			return err
+		},
+		"a reservation": func() error {
+			_, err := l.Reserve(ctx, ReserveRequest{Key: "4", Order: purchase(t, "", "acme", "1", "cid").Order, For: time.Hour})
+			return err
+		},
+		"an answer": func() error {
+			_, err := l.Answer(ctx, inquire(t, "4", "winner", "0.5", never(t), "ann", "bob"))
+			return err
+		},
+		"an answer raised": func() error {
+			_, err := l.Answer(ctx, inquire(t, "4", "majority:yes", "1", never(t), "ann", "bob"))
+			return err
+		},
+		"of those a part": func() error {
+			r := inquire(t, "4", "winner", "0.5", never(t), "ann", "bob")
+			r.Partial = true
+			_, err := l.Answer(ctx, r)
+			return err
+		},
+	} {
+		unchanged(t, l.store, func() {
+			var refused *RefusedError
+			if err := request(); !errors.As(err, &refused) {
+				t.Fatalf("%s: %v", name, err)
+			}
+			for _, r := range refused.Refused {
+				if r.Reason != NoTruthKey || r.Helps != HelpsKey {
+					t.Errorf("%s is refused for %s, %s helps", name, r.Reason, r.Helps)
+				}
+			}
+		})
+	}
+	again := release(t, l, releaseOf(t, "5", "ann", "0.5"))
 	if again != first {
 		t.Errorf("%v, then %v", first, again)
 	}
-	release(t, l, releaseOf(t, "4", "ann", "0.25"))
-	release(t, l, releaseOf(t, "5", "bob", "0.5")) // begun without a key, and so not bound
-	if c := chainOf(t, l, 1, "bob"); c.bound != nil {
-		t.Errorf("bob's chain is bound without a key")
+	release(t, l, releaseOf(t, "6", "ann", "0.25"))
+	release(t, l, releaseOf(t, "7", "ann", "0.4"))
+	sell(t, l, purchase(t, "8", "zeta", "0.5", "cid"))
+	sell(t, l, purchase(t, "9", "zeta", "0.3", "cid"))
+	answerTo(t, l, inquire(t, "10", "majority:yes", "0.5", never(t), "ann", "bob"))
+	answerTo(t, l, inquire(t, "11", "majority:yes", "0.25", never(t), "ann", "bob"))
+	swept, err := l.Advance(ctx, AdvanceRequest{Key: "12", Truth: never(t)})
+	must(t, err)
+	if one := swept.Questions[0]; len(one.Refused) != 1 || one.Refused[0].Object != "dan" || one.Refused[0].Reason != NoTruthKey {
+		t.Errorf("a sweep came to %+v", one)
 	}
+	partial := order(t, "13", "1", "ann", "bob", "cid")
+	partial.Partial, partial.Truth = true, never(t)
+	if result := carryOut(t, l, partial); len(result.Refused) != 3 || result.Drawn != 0 {
+		t.Errorf("a partial raise came to %+v", result)
+	}
+	audit(t, l.store)
+	closed(t, l)
+
+	reader := open(t, path, Options{ReadOnly: true, Now: later})
+	if q, err := reader.Quote(ctx, purchase(t, "", "acme", "1", "cid").Order); err != nil || len(q.Refused) > 0 {
+		t.Errorf("who only reads has no need of keys: %+v, %v", q, err)
+	}
+	closed(t, reader)
+	l = bound(t, path)
+	release(t, l, releaseOf(t, "4", "ann", "1"))
+	audit(t, l.store)
 }
 
 func chainOf(t *testing.T, l *Ledger, question uint32, name string) (c chain) {
@@ -140,7 +250,7 @@ func TestChainsBegunBeforeTheKeyAreBoundAtTheirNextRaise(t *testing.T) {
 	liar := releaseOf(t, "4", "ann", "2")
 	liar.Truth = TruthOf("no")
 	_, err := l.Release(t.Context(), liar)
-	wantErr(t, err, ErrTruthChanged)
+	wantChanged(t, err, "ann")
 	audit(t, l.store)
 }
 
@@ -209,5 +319,113 @@ func TestOnlyTheFirstBoundRaiseRecordsATag(t *testing.T) {
 	}
 	if n != 1 {
 		t.Errorf("%d events bind the chain", n)
+	}
+}
+
+// turncoat is a host that has changed its mind about ann, or has no value of her.
+func turncoat(anns string) TruthFunc {
+	return func(_ context.Context, _ string, objects []string) ([]string, error) {
+		values := make([]string, len(objects))
+		for i, name := range objects {
+			if values[i] = "yes"; name == "ann" {
+				values[i] = anns
+			}
+		}
+		return values, nil
+	}
+}
+
+// afterAChange makes all kinds of requests of a host that has said yes of ann once, and now says something else or nothing.
+// It returns everything that anybody sees of it but the host's own process, and of whom the host was told that they changed.
+func afterAChange(t *testing.T, anns string) (seen string, told [][]string) {
+	t.Helper()
+	s, log := &storetest.Memory{}, &bytes.Buffer{}
+	signer, _, public := logKey(t, "example.com/office", 1)
+	beginWithKey(t, s, public)
+	clock := newClock(epoch())
+	l := openMemory(t, s, Options{Now: clock.read, Signer: signer, Logger: zerolog.New(log).Level(zerolog.TraceLevel)})
+	l.sampler, l.queries, l.salts = steadySampler(), medians(), steadySalts(9)
+	must(t, l.useKeys(truthKey(), nil, NoiseKeys{}))
+	define(t, l, vote())
+	define(t, l, smoker())
+	enrollUnder(t, l, "vote", market(t, "2"), "9", "ann", "bob")
+	enrollUnder(t, l, "smoker", straight(t, "0.1"), "9", "ann", "bob")
+	carryOut(t, l, order(t, "1", "0.5", "ann", "bob"))
+	clock.set(on(1))
+	_, err := l.Advance(t.Context(), AdvanceRequest{Key: "2", Truth: TruthOf("yes")})
+	must(t, err)
+	held := reserve(t, l, ReserveRequest{Key: "3", Order: purchase(t, "", "acme", "1.5", "ann", "bob").Order, For: 100 * 24 * time.Hour})
+
+	show := func(what string, result any, err error, changed []string) {
+		var refused *RefusedError
+		if errors.As(err, &refused) {
+			changed = refused.TruthChanged
+		}
+		seen += fmt.Sprintf("%s: %s %v %s\n", what, asJSON(result), err, asJSON(refused))
+		told = append(told, changed)
+	}
+	ctx, truth := t.Context(), turncoat(anns)
+	for range 2 { // the second time by its key
+		one := releaseOf(t, "4", "ann", "1")
+		one.Truth = truth
+		response, err := l.Release(ctx, one)
+		show("Release", response, err, nil)
+		for _, partial := range []bool{false, true} {
+			many := order(t, fmt.Sprint("5", partial), "1", "ann", "bob")
+			many.Partial, many.Truth = partial, truth
+			raised, err := l.Raise(ctx, many)
+			show("Raise", raised, err, raised.TruthChanged)
+			bought := purchase(t, fmt.Sprint("6", partial), "zeta", "1", "ann", "bob")
+			bought.Partial, bought.Truth = partial, truth
+			sale, err := l.Sell(ctx, bought)
+			show("Sell", sale, err, sale.TruthChanged)
+			asked := inquire(t, fmt.Sprint("7", partial), "winner", "0.5", truth, "ann", "bob")
+			asked.Partial = partial
+			answer, err := l.Answer(ctx, asked)
+			show("Answer", answer, err, answer.TruthChanged)
+			sale, err = l.Commit(ctx, CommitRequest{Key: fmt.Sprint("8", partial), Reservation: held.Number, Partial: partial, Truth: truth})
+			show("Commit", sale, err, sale.TruthChanged)
+		}
+		clock.set(on(2))
+		swept, err := l.Advance(ctx, AdvanceRequest{Key: "9", Truth: truth})
+		var changed []string
+		for _, q := range swept.Questions {
+			changed = append(changed, q.TruthChanged...)
+		}
+		show("Advance", swept, err, changed)
+	}
+	statement, err := l.Statement(ctx, "10", "ann")
+	show("Statement", statement, err, nil)
+	for _, ev := range events(t, l) {
+		show("Watch", ev, nil, nil)
+	}
+	return seen + log.String() + dump(t, s), told
+}
+
+// That a value has changed is a fact about two truths. Nobody but the host's process can tell it from a value that the host
+// does not have: not by any byte of a result, an error, a log line, a statement or the file. The host is told once.
+func TestAChangedTruthIsToldToTheHostAlone(t *testing.T) {
+	changed, told := afterAChange(t, "no")
+	without, silence := afterAChange(t, "")
+	if one, other := strings.Split(changed, "\n"), strings.Split(without, "\n"); !slices.Equal(one, other) {
+		for i := range min(len(one), len(other)) {
+			if one[i] != other[i] {
+				t.Fatalf("who sees this knows of a change:\n%s\n%s", one[i], other[i])
+			}
+		}
+		t.Fatalf("%d lines and %d", len(one), len(other))
+	}
+	if i := slices.IndexFunc(silence, func(names []string) bool { return len(names) > 0 }); i >= 0 {
+		t.Errorf("the host has not changed its mind, and is told so: %q", silence)
+	}
+	// In the second round keys that were used for a whole request are free, those of a partial one are not, and two of the
+	// requests are refused before anybody is asked.
+	ann := []string{"ann"}
+	want := make([][]string, len(told))
+	for i := range 13 {
+		want[i] = ann
+	}
+	if !slices.EqualFunc(told, want, slices.Equal) {
+		t.Errorf("told %q", told)
 	}
 }

@@ -715,7 +715,7 @@ func raiseOnDamage(t *testing.T, path string, q Question) error {
 	broken := chain{enrolled: 4, levels: []level{newLevel(eps(t, "1"), value{bits: bitsOf(t, strings.Repeat("1", len(q.Values)-1))}, 5)}}
 	putRecord(t, file, bucketChains, chainKey(1, "ann"), broken.encode())
 	must(t, file.Close())
-	l := open(t, copied, Options{})
+	l := open(t, copied, Options{TruthKey: truthKey()})
 	_, err = l.Release(t.Context(), ReleaseRequest{Key: "k", Question: q.Name, Object: "ann", Epsilon: eps(t, "1.25"), Truth: TruthOf(q.Values[0])})
 	wantErr(t, err, ErrCorrupt)
 	return err

@@ -629,6 +629,14 @@ func (a *auditor) loosen(ev event) {
 		n.refused, n.unsettled, n.answer = 0, 0, answering{}
 	}
 	switch c := ev.change.(type) {
+	case *released:
+		a.loosenTruth(c.question, c.object)
+	case *charged:
+		a.loosenTruth(c.question, c.object)
+	case *sold:
+		if r, err := a.fold.sale(c.sale); err == nil {
+			a.loosenTruth(r.question, c.object)
+		}
 	case *noiseKeySet:
 		n.noises = max(n.noises, c.number-1)
 	case *questionDefined:
@@ -649,6 +657,14 @@ func (a *auditor) loosen(ev event) {
 		if _, err := a.fold.sale(c.sale); err != nil { // else it was reserved
 			n.sales = c.sale - 1
 		}
+	}
+}
+
+// loosenTruth binds a chain to some truth, unless it is bound.
+func (a *auditor) loosenTruth(question uint32, name string) {
+	if c, found, err := a.fold.chain(question, name); err == nil && found && c.bound == nil {
+		c.bound = &tag{}
+		_ = errors.Join(a.fold.putChain(question, name, c), a.source.keep()) // a failure is noted
 	}
 }
 
@@ -744,6 +760,7 @@ func (a *auditor) adoptSale(ev event, number uint64) bool {
 func (a *auditor) adoptTruthKey(ev event) bool {
 	_, found := adopted(a, bucketMeta, []byte(keyTruthKey), func(payload []byte) ([]byte, error) { return payload, nil })
 	if found {
+		a.fold.keyed = keyUnknown
 		a.reportAdopted(ev, "the truth key")
 	}
 	return found

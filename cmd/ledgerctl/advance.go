@@ -81,7 +81,11 @@ func (a *app) sweep(cmd *cobra.Command, l *ledger.Ledger, key string, f *advance
 	}
 	shown, progress := a.progress("advancing")
 	defer shown.clear()
-	return l.Advance(cmd.Context(), ledger.AdvanceRequest{Key: key, Question: f.question, Truth: truth.ask, Progress: progress})
+	done, err := l.Advance(cmd.Context(), ledger.AdvanceRequest{Key: key, Question: f.question, Truth: truth.ask, Progress: progress})
+	for _, q := range done.Questions {
+		a.warnChanged(q.TruthChanged)
+	}
+	return done, err
 }
 
 // advanceResult is what a sweep did.

@@ -93,6 +93,7 @@ func (a *app) answer(cmd *cobra.Command, f *answerFlags) error {
 	err = a.with(writing, func(l *ledger.Ledger) error {
 		request.Truth = f.source(a, l).ask
 		out.AnswerResult, err = l.Answer(cmd.Context(), request)
+		a.warnChanged(out.TruthChanged)
 		return withKey(key, refusal(err, f.partial))
 	})
 	if err != nil {

@@ -28,7 +28,7 @@ const (
 	exitDone exitCode = iota
 	exitUnexpected
 	exitUsage       // wrong usage or input
-	exitRefused     // by a budget, a policy or a price, because a true value changed, or because no mechanism has what is asked for
+	exitRefused     // by a budget, a policy or a price, for want of a true value or a key, or because no mechanism has what is asked for
 	exitIntegrity   // damaged, no ledger, of a newer version, replaced, rolled back, or not what a signature or proof is of
 	exitKeyConflict // the idempotency key was used for another request
 	exitInUse       // another process has the file open
@@ -149,7 +149,6 @@ func classes() []fault {
 		{"not-reserved", exitRefused, "", ledger.ErrNotReserved},
 		{"forgotten", exitRefused, "its responses were destroyed, for good", ledger.ErrForgotten},
 		{"clock", exitUsage, "set the clock of this machine", ledger.ErrClock},
-		{"truth-changed", exitRefused, "a value that changes over time is a new question each time", ledger.ErrTruthChanged},
 		{"truth-key", exitUsage, "this ledger binds people to their true values; --truth-key FILE gives it the key by which it does", ledger.ErrTruthKey},
 		{"noise-key", exitUsage, "responses are drawn from a key here; --noise-key NAME=FILE gives it the key of each name, the former ones too", ledger.ErrNoiseKey},
 		{"usage", exitUsage, "--signer FILE gives the signing key", ledger.ErrNoSigner},
@@ -247,6 +246,8 @@ func explainReason(r ledger.Refusal) string {
 		return `not-enrolled: "ledgerctl enroll" adds people to a question`
 	case ledger.NoNoiseKey:
 		return "no-noise-key: --noise-key NAME=FILE gives the key that they began with"
+	case ledger.NoTruthKey:
+		return "no-truth-key: this ledger binds people to their true values; --truth-key FILE gives it the key by which it does"
 	case ledger.NoTruth:
 		return "no-truth: a draw is needed, and the truth file has no value for them (do --id-column or --id-rows mean their ids?)"
 	case ledger.PolicyDiffers:
@@ -331,6 +332,10 @@ func explain(err error) (failure, exitCode) {
 // fail tells the user what went wrong and returns the exit code.
 func (a *app) fail(err error, jsonAsked bool) exitCode {
 	f, code := explain(err)
+	var refused *ledger.RefusedError
+	if errors.As(err, &refused) {
+		a.warnChanged(refused.TruthChanged)
+	}
 	if a.json || jsonAsked {
 		// Nobody is left to tell that stderr cannot be written to.
 		_ = writeJSON(a.stderr, map[string]failure{"error": f})
@@ -355,6 +360,24 @@ func (a *app) warn(text string) {
 	default:
 		fmt.Fprintln(a.stderr, "ledgerctl: warning: "+oneLine(text))
 	}
+}
+
+// warnChanged says whose true value is not the one drawn from before. The results say "no-truth" of them, which others may
+// read as well: so it is on standard error alone, once, and in no exit code.
+func (a *app) warnChanged(people []string) {
+	if len(people) == 0 {
+		return
+	}
+	const most = 20
+	shown := make([]string, 0, most+1)
+	for i, name := range people {
+		if i == most {
+			shown = append(shown, fmt.Sprintf("and %d more", len(people)-most))
+			break
+		}
+		shown = append(shown, fmt.Sprintf("%q", name))
+	}
+	a.warn("for you alone: the true value is not the one drawn from before, for " + strings.Join(shown, ", "))
 }
 
 // oneLine keeps a message on one line, and what is in it from steering the terminal.

@@ -51,7 +51,6 @@ func TestEveryErrorHasItsExitCode(t *testing.T) {
 		{&ledger.QuoteError{Expected: "x", MaxPrice: new(int64), Helps: ledger.HelpsQuoting}, "quote-changed", 3},
 		{&ledger.QuoteError{Expected: "x", Helps: ledger.HelpsQuoting}, "quote-changed", 3},
 		{ledger.ErrNotReserved, "not-reserved", 3},
-		{ledger.ErrTruthChanged, "truth-changed", 3},
 		{ledger.ErrForgotten, "forgotten", 3},
 		{ledger.ErrCorrupt, "corrupt", 4},
 		{ledger.ErrVersion, "version", 4},

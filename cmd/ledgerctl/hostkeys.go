@@ -44,7 +44,8 @@ func (k *hostKeys) flags(root *cobra.Command) {
 
 // keysHelp explains the flags.
 const keysHelp = `A ledger may have secret keys of its host's. Give them to all commands that write: --truth-key FILE to refuse a true
-value that is not the one drawn from before, and --noise-key NAME=FILE to draw responses from the key instead of
+value that is not the one drawn from before (people are then refused as if there were none, "no-truth"; whose value it
+is, standard error says once, for the operator alone), and --noise-key NAME=FILE to draw responses from the key instead of
 from chance, so that a lost ledger can be made again with the same ones. (Answers about a panel, and questions with
 a mechanism of their own, are drawn from chance all the same.) The first such command makes a key the ledger's for
 good: no other one is taken in its place, and of noise keys the former ones are wanted as well. With several,

@@ -97,6 +97,7 @@ func (a *app) draw(ctx context.Context, l *ledger.Ledger, key string, f *raiseFl
 		Key: key, Question: f.question, Epsilon: f.to, Objects: f.objects, All: f.objects == nil,
 		Partial: f.partial, Truth: f.source(a, l).ask, Progress: progress,
 	})
+	a.warnChanged(done.TruthChanged)
 	return done, refusal(atLevels(ctx, l, f.question, f.to, err), f.partial)
 }
 

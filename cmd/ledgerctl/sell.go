@@ -77,7 +77,9 @@ func (a *app) sell(cmd *cobra.Command, f *sellFlags) error {
 	a.warnAhead()
 	err = work.open(a, func(l *ledger.Ledger) error {
 		request.Truth = f.source(a, l).ask
-		return withKey(request.Key, refusal(work.sell(cmd.Context(), a, l, request), f.partial))
+		err := work.sell(cmd.Context(), a, l, request)
+		a.warnChanged(work.sale.TruthChanged)
+		return withKey(request.Key, refusal(err, f.partial))
 	})
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/privacy"
@@ -140,11 +141,12 @@ func (s *study) roundAnew(ctx context.Context, wages rrchain.Range) error {
 	_, err = s.ledger.Release(ctx, ledger.ReleaseRequest{
 		Key: "careless", Question: wageQuestion, Object: person, Epsilon: budget(), Truth: ledger.TruthOf(ends()[end]),
 	})
-	if !errors.Is(err, ledger.ErrTruthChanged) {
+	var refused *ledger.RefusedError
+	if !errors.As(err, &refused) || !slices.Contains(refused.TruthChanged, person) {
 		return fmt.Errorf("a changed end was not refused: %w", err)
 	}
-	fmt.Fprintln(s.out, "A ledger with a truth key finds it out. Raised with an end that was rounded anew:")
-	fmt.Fprintf(s.out, "   %v\n", err)
+	fmt.Fprintln(s.out, "A ledger with a truth key finds it out. Raised with an end that was rounded anew, everybody sees:")
+	fmt.Fprintf(s.out, "   %v\nThe host alone is told that the value of %q has changed.\n", err, refused.TruthChanged)
 	state, err := s.ledger.Object(ctx, person)
 	if err != nil {
 		return err
