@@ -10,7 +10,9 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
 // seeded returns ordinary random numbers, the same in every run.
@@ -71,29 +73,33 @@ func (x trial) run(t *testing.T, number int, random *rand.Rand, decode func(*Tal
 		place[s] = i
 	}
 	o.errors, o.misfit = make([]float64, candidates), result.Misfit
-	others := 1.0
+	others := clients
 	for _, share := range result.Shares {
 		truth := float64(people[share.String]) / clients
-		others -= truth
-		away, half := share.Estimate-truth, (share.High-share.Low)/2
-		o.errors[place[share.String]] = away
-		if math.Abs(away) <= half {
+		others -= people[share.String]
+		o.errors[place[share.String]] = share.Estimate - truth
+		if holds(share.Frequency, truth, 1) {
 			o.covered += 1.0 / candidates
 		}
-		if math.Abs(away) <= 0.8*half {
+		if holds(share.Frequency, truth, 0.8) {
 			o.short += 1.0 / candidates
 		}
 		if truth == 0 && share.Significant {
 			o.falseAlarm = true
 		}
 	}
-	if result.Others.Low <= others && others <= result.Others.High {
+	if holds(result.Others, float64(others)/clients, 1) {
 		o.others = 1
 	}
 	return o
 }
 
-// TestDecodingKeepsItsPromises runs 200 surveys of each kind, with a fixed seed. The means are unbiased, the intervals
+// holds tells whether an interval, its sides made shorter by a factor, holds the truth.
+func holds(f estimate.Frequency, truth, factor float64) bool {
+	return f.Estimate-factor*(f.Estimate-f.Low) <= truth && truth <= f.Estimate+factor*(f.High-f.Estimate)
+}
+
+// TestDecodingKeepsItsPromises runs 200 surveys of each kind, in its quick form of every fifth, with a fixed seed. The means are unbiased, the intervals
 // cover as often as they say, and in at most 5 % of the surveys anything that nobody has is called significant.
 //
 // Tolerances are 6.2 standard deviations of a mean over surveys, measured from their spread: with another seed a right
@@ -103,6 +109,9 @@ func TestDecodingKeepsItsPromises(t *testing.T) {
 	const surveys, deviations = 200, 6.2
 	alarms, all := 0, 0
 	for i, x := range trials() {
+		if !pace.Long() && i%5 != 0 {
+			continue
+		}
 		random := seeded(uint64(i))
 		var covered, short, others, misfit []float64
 		errs := make([][]float64, candidates)
@@ -161,35 +170,6 @@ func alarmLimit(surveys int) float64 {
 	return 0.05*float64(surveys) + 4*math.Sqrt(0.05*0.95*float64(surveys))
 }
 
-// TestFalseAlarmsFromSkewedErrors has few cohorts, one hash and little noise: a candidate that nobody has then
-// shares a bit with a string outside of the list now and then, which makes it look common. P-values of Student's
-// distribution alone would raise too many alarms; those that heed the skewness do not.
-func TestFalseAlarmsFromSkewedErrors(t *testing.T) {
-	const surveys = 500
-	x := trial{Params{8, 64, 1}, "40", true}
-	alarms, naive := 0, 0
-	for number := range surveys {
-		o := x.run(t, number, seeded(uint64(number)), func(tally *Tally, listed []string) Decoding {
-			return decode(t, tally, listed, 0.95)
-		})
-		if o.falseAlarm {
-			alarms++
-		}
-		o = x.run(t, number, seeded(uint64(number)), func(tally *Tally, listed []string) Decoding {
-			f := mustDesign(t, tally, listed).fit()
-			clear(f.skewness)
-			return f.decoding(listed, 0.95)
-		})
-		if o.falseAlarm {
-			naive++
-		}
-	}
-	wantFewAlarms(t, alarms, surveys)
-	if float64(naive) <= 0.05*surveys+3*math.Sqrt(0.05*0.95*surveys) { // with this seed; the corrected ones are fewer than half
-		t.Errorf("without the correction %d surveys of %d have a false alarm: this test shows nothing", naive, surveys)
-	}
-}
-
 // TestShiftIsFound has little noise, and a third of the clients with one of 30 strings outside of the list. The variance
 // of the shift that the residuals show is that of these strings' filters, Σq²·h(k−h)/(k(k−1)) for their shares q, within
 // 6.2 standard deviations of the mean of 150 surveys, measured from their spread.
@@ -207,7 +187,7 @@ func TestShiftIsFound(t *testing.T) {
 		for _, s := range listed {
 			squares -= float64(people[s]) * float64(people[s]) / clients / clients
 		}
-		ratios = append(ratios, mustDesign(t, tally, listed).fit().shift/(squares*2*22/(24*23.0)))
+		ratios = append(ratios, mustDesign(t, tally, listed).fit(0.95).shift/(squares*2*22/(24*23.0)))
 	}
 	mean, sd := stat.MeanStdDev(ratios, nil)
 	if slack := 6.2 * sd / math.Sqrt(surveys); math.Abs(mean-1) > slack || slack > 0.15 {

@@ -6,8 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
@@ -16,10 +14,12 @@ import (
 type Share struct {
 	String string
 	estimate.Frequency
-	// P is the one-sided p-value of "no client has this string" after Holm's correction for all candidates.
+	// P is the one-sided p-value of "no client has this string" after Holm's correction for all candidates: the
+	// probability, over the hash, that a string which nobody has would look as common.
 	P float64
 	// Significant says that P is at most 1 − confidence. The probability that this is said of any candidate
-	// that nobody has is at most that, for all candidates together.
+	// that nobody has is at most that, for all candidates together, whatever strings clients have. P cannot be
+	// below C(k,h)^−cohorts: where filters are few and short, nothing is significant.
 	Significant bool
 }
 
@@ -74,10 +74,10 @@ func (e *UndecodableError) Unwrap() error { return rrchain.ErrInvalid }
 // into cohorts at random, a sample without replacement in each, with the estimates for the shares; and that
 // of common strings outside of the list. These shift each bit of a cohort by an unknown amount, the same
 // in all reports, whose variance is estimated from by how much the residuals exceed what the first two
-// parts explain. Intervals and p-values are those of Student's t with as many degrees of freedom as the
-// residuals have; trust them from about 30 clients in each cohort on. Far out the errors are not normal where
-// a few strings share bits with a rare one: they err upwards. So a p-value is the larger one of Student's and
-// that of a gamma distribution with the skewness that the third moment of the residuals shows.
+// parts explain. The standard error says how large errors are on average. Intervals and p-values do not
+// rest on it: with few cohorts, or little noise, errors are far from normal, and the package documentation says
+// which law they have instead. It holds from one cohort and one client on; of the intervals, trust those from about 30
+// clients in each cohort on.
 //
 // The p-values are corrected by Holm's method. Like Bonferroni's it bounds the probability of a single
 // false alarm however the estimates depend on each other, and it finds more.
@@ -101,7 +101,7 @@ func Decode(t *Tally, candidates []string, confidence float64) (Decoding, error)
 	if err != nil {
 		return Decoding{}, err
 	}
-	return d.fit().decoding(candidates, confidence), nil
+	return d.fit(confidence).decoding(candidates, confidence), nil
 }
 
 func checkCandidates(candidates []string) error {
@@ -141,34 +141,19 @@ func (t *Tally) checkOnes() error {
 
 // decoding puts the fit in the form that callers see.
 func (f fit) decoding(candidates []string, confidence float64) Decoding {
-	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: f.freedom}
-	reach := t.Quantile((1 + confidence) / 2)
-	shares := make([]Share, len(candidates))
-	p := make([]float64, len(candidates))
-	for j, s := range candidates {
-		shares[j] = Share{String: s, Frequency: around(f.shares[j], f.stdErr[j], reach)}
-		z := f.shares[j] / f.stdErr[j]
-		p[j] = max(t.Survival(z), skewTail(z, f.skewness[j]))
+	shares, p := make([]Share, len(candidates)), make([]float64, len(candidates))
+	for j, v := range f.candidates {
+		shares[j], p[j] = Share{String: candidates[j], Frequency: v.frequency()}, v.p
 	}
 	for j, corrected := range holm(p) {
 		shares[j].P, shares[j].Significant = corrected, corrected <= 1-confidence
 	}
 	slices.SortStableFunc(shares, func(a, b Share) int { return cmp.Compare(b.Estimate, a.Estimate) })
-	return Decoding{shares, around(f.others, f.othersStdErr, reach), f.misfit}
+	return Decoding{shares, f.others.frequency(), f.misfit}
 }
 
-func around(share, stdErr, reach float64) estimate.Frequency {
-	return estimate.Frequency{Estimate: share, StdErr: stdErr, Low: share - reach*stdErr, High: share + reach*stdErr}
-}
-
-// skewTail returns the probability that a gamma variable, shifted and scaled to mean 0, variance 1 and the
-// given skewness, is above z. A skewness too small to matter counts as none, and gets 0.
-func skewTail(z, skewness float64) float64 {
-	if skewness < 1e-3 {
-		return 0
-	}
-	shape := 4 / (skewness * skewness)
-	return distuv.Gamma{Alpha: shape, Beta: 1}.Survival(max(shape+z*math.Sqrt(shape), 0))
+func (v verdict) frequency() estimate.Frequency {
+	return estimate.Frequency{Estimate: v.share, StdErr: v.stdErr, Low: v.low, High: v.high}
 }
 
 // holm corrects p-values for their number (S. Holm, "A Simple Sequentially Rejective Multiple Test

@@ -91,6 +91,14 @@ func (d *design) set(cohort, candidate int) []int {
 	return d.ones[at : at+h]
 }
 
+// allSet returns the set bits of a candidate's filters in all cohorts.
+func (d *design) allSet(candidate int) (all []int) {
+	for c := range d.clients {
+		all = append(all, d.set(c, candidate)...)
+	}
+	return all
+}
+
 // row returns the part of a row of counts, or of weights for them, that is a cohort's.
 func (d *design) row(counts []float64, cohort int) []float64 {
 	return counts[cohort*d.params.Bits : (cohort+1)*d.params.Bits]
@@ -104,9 +112,7 @@ func (d *design) weight(cohort int) float64 { return d.clients[cohort] / d.n }
 // density is the mean h/k of a filter's bits, and length the squared length h(1−h/k) of a centred filter.
 func (d *design) density() float64 { return float64(d.params.Hashes) / float64(d.params.Bits) }
 func (d *design) length() float64  { return float64(d.params.Hashes) * (1 - d.density()) }
-
-// spread is the variance of a random filter along any direction across the mean.
-func (d *design) spread() float64 { return d.length() / float64(d.params.Bits-1) }
+func (d *design) spread() float64  { return d.params.spread() }
 
 // invert computes the inverse, and tells whether there is one. X_cᵀX_c is the number of bits that two
 // filters share, less h²/k; bits are shared by few, so it goes through the candidates of each bit.

@@ -8,45 +8,66 @@ import (
 
 // fit is the solution of a regression with its uncertainty.
 type fit struct {
-	shares, stdErr       []float64
-	skewness             []float64 // of each estimate, 0 or above
-	others, othersStdErr float64
-	freedom              float64 // degrees of freedom of the residuals
+	candidates []verdict
+	others     verdict
 	residuals
 }
 
-// fit solves the regression and finds the standard errors in two rounds: what each estimate takes from
-// the noise, the parting into cohorts and the strings outside of the list; and how much the last is.
-func (d *design) fit() fit {
+// verdict is what is said of a candidate.
+type verdict struct {
+	share, stdErr float64
+	low, high     float64
+	p             float64 // of "no client has it", of a candidate
+}
+
+// fit solves the regression, judges each candidate, and finds the standard errors in two rounds: what each estimate
+// takes from the noise, the parting into cohorts and the strings outside of the list; and how much the last is.
+func (d *design) fit(confidence float64) fit {
 	shares := d.solve()
 	audit := newAudit(d, shares)
 	coefficients, sum := make([]float64, d.candidates), make([]float64, d.candidates)
-	errors := make([]parts, d.candidates)
-	for j := range errors {
+	verdicts, errors := make([]verdict, d.candidates), make([]parts, d.candidates)
+	for j, share := range shares {
 		for s := range coefficients {
 			coefficients[s] = d.inverse.At(j, s)
 		}
 		floats.Sub(sum, coefficients)
-		errors[j] = audit.candidate(j, coefficients)
+		tests := &hypotheses{params: d.params, estimate: share, influence: d.combine(coefficients)}
+		errors[j], tests.parting = audit.candidate(j, tests.influence)
+		tests.ones, tests.leftover = d.allSet(j), audit.leftover(d.inverse.At(j, j))
+		verdicts[j] = verdict{share: share, p: tests.tail(0, false, 1e-15)}
+		verdicts[j].low, verdicts[j].high = tests.interval(confidence)
 	}
-	others, _ := audit.estimate(sum, audit.others)
-
-	f := fit{shares: shares, others: 1 - floats.Sum(shares), freedom: float64(d.independent() - d.candidates)}
-	f.residuals = audit.residuals(f.freedom)
-	f.othersStdErr = math.Sqrt(others.variance(f.shift))
-	for _, p := range errors {
-		stdErr := math.Sqrt(p.variance(f.shift))
-		f.stdErr = append(f.stdErr, stdErr)
-		f.skewness = append(f.skewness, max(f.third*p.cubes/(stdErr*stdErr*stdErr), 0))
+	f := fit{candidates: verdicts, residuals: audit.residuals(float64(d.independent() - d.candidates))}
+	for j, p := range errors {
+		verdicts[j].stdErr = math.Sqrt(p.variance(f.shift))
 	}
+	f.others = audit.judgeOthers(d.combine(sum), 1-floats.Sum(shares), f.shift, confidence)
 	return f
 }
 
-// parts are what the variance of an estimate is made of, and its third moment.
+// judgeOthers judges the share of strings outside of the list. With few cohorts, the fit follows even a common one of them:
+// where it shares a bit with a candidate in one of C cohorts or in all, with another candidate in each, the squared
+// residuals lack 1/C² or 1/C of what it adds. So the shift that they show may have to be so much larger.
+func (a *audit) judgeOthers(row []float64, share, shift, confidence float64) verdict {
+	p, _ := a.estimate(row, a.others)
+	concentration := 0.0 // 1/C
+	for c := range a.clients {
+		concentration += a.weight(c) * a.weight(c)
+	}
+	tests := &unlisted{a.params, share, row, math.Inf(1), p.variance(0)}
+	if concentration < 1 {
+		tests.squares = shift / a.spread() / (1 - concentration)
+	}
+	v := verdict{share: share, stdErr: math.Sqrt(p.variance(shift))}
+	v.low, v.high = interval(confidence, share, v.stdErr, tests.tail)
+	return v
+}
+
+// parts are what the variance of an estimate is made of.
 type parts struct {
 	noise, sampling float64
 	length          float64 // times the variance of a shift
-	cubes           float64 // times the third moment of a count
 }
 
 func (p parts) variance(shift float64) float64 {
@@ -84,42 +105,40 @@ func possible(shares []float64) (moved []float64, others float64) {
 	return moved, max(1-sum, 0)
 }
 
-// candidate examines the estimate of a candidate's share, and notes how the fit follows its filters.
-func (a *audit) candidate(j int, coefficients []float64) parts {
-	p, contributions := a.estimate(coefficients, a.shares[j])
+// candidate examines the estimate of a candidate's share, and notes how the fit follows its filters. own is the variance
+// from parting the clients who have the candidate, over share·(1−share).
+func (a *audit) candidate(j int, row []float64) (p parts, own float64) {
+	p, contributions := a.estimate(row, a.shares[j])
 	unit := make([]float64, a.candidates)
 	unit[j] = 1
 	filters, overlaps := a.combine(unit), make([]float64, a.candidates)
-	for c := range a.clients {
+	for c, n := range a.clients {
 		products := contributions[c*a.candidates : (c+1)*a.candidates]
 		a.along(c, filters, overlaps)
 		a.leverage[c] += products[j]
+		own += products[j] * products[j] / n
 		for s, share := range a.shares {
 			a.trace += share * products[s] * overlaps[s]
 		}
 		a.trace -= floats.Dot(a.shares, products) * floats.Dot(a.shares, overlaps)
 	}
-	return p
+	return p, max(own-1/a.n, 0) * a.finite()
 }
 
-// estimate examines the estimate of a share, of which coefficients are the row of the inverse. It is a sum over
-// the cohorts of v_cᵀ·counts with v_c = w_c·Σ coefficient·x. A client with string s in cohort c contributes
-// v_cᵀx_cs/n_c, and the sum of these products over all cohorts is 1 for the string itself and 0 for other
-// candidates. The products are returned cohort by cohort.
+// estimate examines the estimate of a share, of which row is Σ coefficient·x, with coefficients that are a row of the
+// inverse. It is replaced: it is a sum over the cohorts of v_cᵀ·counts with v_c = w_c·row, and becomes v. A client
+// with string s in cohort c contributes v_cᵀx_cs/n_c, and the sum of these products over all cohorts is 1 for the
+// string itself and 0 for other candidates. The products are returned cohort by cohort.
 //
 // For a population of n parted into cohorts of given sizes, a sum over the cohorts of means of numbers
 // u_c(client) has the variance n/(n−1)·(Σ_c Var(u_c)/n_c − Var(Σ_c u_c)/n), Var being that in the population. For
 // strings outside of the list the variances are those of random filters.
-func (a *audit) estimate(coefficients []float64, share float64) (p parts, contributions []float64) {
-	row := a.combine(coefficients)
+func (a *audit) estimate(row []float64, share float64) (p parts, contributions []float64) {
 	contributions = make([]float64, len(a.clients)*a.candidates)
 	for c, n := range a.clients {
 		v := a.row(row, c)
 		floats.Scale(a.weight(c), v)
 		length := floats.Dot(v, v)
-		for _, x := range v {
-			p.cubes += x * x * x
-		}
 		products := contributions[c*a.candidates : (c+1)*a.candidates]
 		a.along(c, row, products)
 		p.noise += a.variance * length / n
@@ -129,6 +148,17 @@ func (a *audit) estimate(coefficients []float64, share float64) (p parts, contri
 	p.sampling -= (share*(1-share) + a.others*a.spread()*p.length) / a.n
 	p.sampling *= a.finite()
 	return p, contributions
+}
+
+// leftover returns what the fit leaves of the counts, weighted by cohort and scaled.
+func (a *audit) leftover(scale float64) []float64 {
+	left := make([]float64, len(a.counts))
+	for c := range a.clients {
+		row := a.row(left, c)
+		floats.SubTo(row, a.row(a.counts, c), a.row(a.fitted, c))
+		floats.Scale(scale*a.weight(c), row)
+	}
+	return left
 }
 
 // varianceOf returns the variance of numbers that belong to the candidates, and are 0 for other strings, in the
@@ -149,25 +179,21 @@ func (a *audit) finite() float64 { return a.n / max(a.n-1, 1) }
 type residuals struct {
 	misfit float64 // the sum of their squares, over its expectation without common strings outside of the list
 	shift  float64 // the variance of a shift of each bit that would explain an excess
-	third  float64 // the mean third moment of a count
 }
 
 // residuals compares Σ n_c·|counts − fitted|² with its expectation.
 func (a *audit) residuals(freedom float64) residuals {
-	squares, cubes, scale := 0.0, 0.0, 0.0
+	squares, scale := 0.0, 0.0
 	for c, n := range a.clients {
 		fitted := a.row(a.fitted, c)
 		for i, count := range a.row(a.counts, c) {
 			left := count - fitted[i]
 			squares += n * left * left
-			cubes += left * left * left
 		}
 		scale += n * (float64(a.params.Bits-1) - a.leverage[c])
 	}
 	expected := a.expectation(freedom)
-	all := float64(len(a.counts))
-	kept := freedom / all // by the fit, of a count's error in its residual
-	return residuals{squares / expected, max(squares-expected, 0) / scale, cubes / all / (kept * kept * kept)}
+	return residuals{squares / expected, max(squares-expected, 0) / scale}
 }
 
 // expectation returns what Σ n_c·|counts − fitted|² is on average without common strings outside of the list. The

@@ -1,0 +1,241 @@
+package rappor
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// lottery is the law of a sum over cohorts: in each, of a row of values, those at the set bits of a filter that is
+// drawn anew; and of a normal addend. Values are whole numbers of a unit, so the law is a finite sum, without any
+// approximation except for the normal addend.
+type lottery struct {
+	bits, hashes int
+	unit         float64
+	values       []int   // cohort by cohort
+	normal       float64 // the standard deviation of the normal addend, in units
+}
+
+// The unit is such a share of the root mean square of the values, and such a share of the standard deviation of their
+// sum, that rounding adds at most 1.3 % to the variance of both what is observed and what it is compared with, and that
+// what has the same sum is at most 4 % of a standard deviation apart. Many values, or a large addend, need no more than
+// finest of the deviation.
+const ofValues, ofSum, finest = 0.4, 0.04, 0.0025
+
+// leastUnit stands for smaller ones: below it rounding outweighs what the values say.
+const leastUnit = 1e-12
+
+// newLottery rounds a table of values. variance is that of the normal addend.
+func newLottery(p Params, table []float64, variance float64) *lottery {
+	square := floats.Dot(table, table)
+	deviation := math.Sqrt(square*p.spread() + variance)
+	unit := min(ofValues*math.Sqrt(square/float64(len(table))), ofSum*math.Sqrt(square*p.spread()))
+	unit = max(unit, finest*deviation, leastUnit)
+	l := &lottery{p.Bits, p.Hashes, unit, make([]int, len(table)), math.Sqrt(variance) / unit}
+	for i, x := range table {
+		l.values[i] = int(math.RoundToEven(x / unit))
+	}
+	return l
+}
+
+// at returns the sum of the values at some bits.
+func (l *lottery) at(ones []int) int {
+	sum := 0
+	for _, i := range ones {
+		sum += l.values[i]
+	}
+	return sum
+}
+
+// tail returns the probability that the sum is at least so large, or up to loss more than that.
+func (l *lottery) tail(at int, loss float64) float64 {
+	if 2*l.hashes > l.bits {
+		rest, all := l.unset()
+		return rest.tail(at-all, loss)
+	}
+	if at > l.largest() {
+		return 0
+	}
+	reach := int(window*l.deviation()) + 1
+	w := newWalk(reach, max(reach, at), loss/float64(len(l.values)/l.bits+1))
+	for row := range slices.Chunk(l.values, l.bits) {
+		w.step(l.cohort(row))
+	}
+	if l.normal > 0 {
+		w.step(roundedNormal(l.normal))
+	}
+	return w.tail(at)
+}
+
+// largest is a number that no sum exceeds.
+func (l *lottery) largest() int {
+	sum := int(window*l.normal) + 1
+	for row := range slices.Chunk(l.values, l.bits) {
+		sum += l.hashes * slices.Max(row)
+	}
+	return sum
+}
+
+// unset is the same law with the bits drawn that are not set: the sum of all values less theirs.
+func (l *lottery) unset() (rest *lottery, all int) {
+	rest = &lottery{l.bits, l.bits - l.hashes, l.unit, make([]int, len(l.values)), l.normal}
+	for i, x := range l.values {
+		rest.values[i] = -x
+		all += x
+	}
+	return rest, all
+}
+
+func (l *lottery) deviation() float64 {
+	square := 0.0
+	for _, x := range l.values {
+		square += float64(x) * float64(x)
+	}
+	return math.Sqrt(square*Params{Bits: l.bits, Hashes: l.hashes}.spread() + l.normal*l.normal)
+}
+
+// cohort is the law of the sum of as many values as there are hashes, drawn without replacement. Equal values are drawn
+// together.
+func (l *lottery) cohort(values []int) chances {
+	low, high := slices.Min(values), slices.Max(values)
+	groups := make([]int, high-low+1)
+	for _, x := range values {
+		groups[x-low]++
+	}
+	ways := make([][]float64, l.hashes+1) // the chances, by how many are drawn and by their sum less that of as many lowest values
+	for drawn := range ways {
+		ways[drawn] = make([]float64, drawn*(high-low)+1)
+	}
+	ways[0][0] = 1
+	for x, size := range groups {
+		for ; size > 0; size -= largestGroup {
+			addGroup(ways, x, min(size, largestGroup), float64(l.hashes)/float64(l.bits))
+		}
+	}
+	sums := ways[l.hashes]
+	floats.Scale(1/floats.Sum(sums), sums)
+	return chances{low * l.hashes, sums}
+}
+
+// Without a factor for those that are not drawn, sums of chances grow to 4^hashes at most; beyond fewHashes they take
+// it. Of a group no larger than largestGroup, the factor is at least 2^−largestGroup.
+const fewHashes, largestGroup = 256, 512
+
+// addGroup lets some more values be drawn, all the same, each with a probability and independently of the others. It takes
+// the condition that as many are drawn as there are hashes to make of it a draw without replacement, and of a common
+// factor nothing is left then.
+func addGroup(ways [][]float64, x, size int, probability float64) {
+	none, odds := 1.0, probability/(1-probability)
+	if len(ways) > fewHashes {
+		none = math.Pow(1-probability, float64(size))
+	}
+	for after := len(ways) - 1; after >= 0; after-- {
+		if none < 1 {
+			floats.Scale(none, ways[after])
+		}
+		chance := none
+		for n := 1; n <= min(size, after); n++ {
+			chance *= float64(size-n+1) / float64(n) * odds
+			before := ways[after-n]
+			floats.AddScaled(ways[after][n*x:n*x+len(before)], chance, before)
+		}
+	}
+}
+
+// chances are those of the numbers first, first+1 and so on.
+type chances struct {
+	first int
+	of    []float64
+}
+
+// roundedNormal is a normal number with a standard deviation and mean 0, rounded.
+func roundedNormal(deviation float64) chances {
+	reach := int(window*deviation) + 1
+	of := make([]float64, 2*reach+1)
+	normal := distuv.Normal{Mu: 0, Sigma: deviation}
+	for i := range of {
+		x := math.Abs(float64(i - reach))
+		of[i] = normal.Survival(x-0.5) - normal.Survival(x+0.5)
+	}
+	return chances{-reach, of}
+}
+
+// walk is the law of a sum while numbers are added to it. It is kept where it matters: what is far below is moved up, and
+// what is far above counts as beyond everything, so that a tail can become larger, but never smaller.
+type walk struct {
+	low        int       // the number that now[0] belongs to
+	now, next  []float64 // chances; only those of from … upTo count
+	from, upTo int
+	beyond     float64
+	loss       float64 // how much is moved at either end at each step
+}
+
+// window is how many standard deviations a walk follows a sum downwards at least, and upwards too.
+const window = 9
+
+// newWalk starts at 0.
+func newWalk(down, up int, loss float64) *walk {
+	w := &walk{low: -down, now: make([]float64, down+up+1), next: make([]float64, down+up+1), loss: loss / 2}
+	w.from, w.upTo = down, down+1
+	w.now[down] = 1
+	return w
+}
+
+func (w *walk) step(c chances) {
+	last := len(w.now) - 1
+	from := min(max(w.from+c.first, 0), last)
+	upTo := max(min(w.upTo+c.first+len(c.of)-1, last+1), from+1)
+	clear(w.next[from:upTo])
+	for i, chance := range c.of {
+		if chance > 0 {
+			w.move(c.first+i, chance)
+		}
+	}
+	w.now, w.next = w.next, w.now
+	w.from, w.upTo = from, upTo
+	w.trim()
+}
+
+// move adds what is a number further on with some chance.
+func (w *walk) move(by int, chance float64) {
+	from := min(max(w.from, -by), w.upTo)
+	upTo := max(min(w.upTo, len(w.now)-by), from)
+	if w.from < from {
+		w.next[0] += chance * floats.Sum(w.now[w.from:from])
+	}
+	if upTo < w.upTo {
+		w.beyond += chance * floats.Sum(w.now[upTo:w.upTo])
+	}
+	if from < upTo {
+		floats.AddScaled(w.next[from+by:upTo+by], chance, w.now[from:upTo])
+	}
+}
+
+// trim moves what is too little to matter.
+func (w *walk) trim() {
+	for moved := 0.0; w.upTo > w.from+1; {
+		moved += w.now[w.upTo-1]
+		if moved > w.loss {
+			break
+		}
+		w.upTo--
+		w.beyond += w.now[w.upTo]
+	}
+	for w.from+1 < w.upTo && w.now[w.from] <= w.loss {
+		w.now[w.from+1] += w.now[w.from]
+		w.from++
+	}
+}
+
+func (w *walk) tail(at int) float64 {
+	from := min(max(at-w.low, w.from), w.upTo)
+	return min(w.beyond+floats.Sum(w.now[from:w.upTo]), 1)
+}
+
+// spread is the variance of a random filter along any direction across the mean, h(k−h)/(k(k−1)).
+func (p Params) spread() float64 {
+	k, h := float64(p.Bits), float64(p.Hashes)
+	return h * (k - h) / (k * (k - 1))
+}
