@@ -54,6 +54,16 @@ func (s *state) flush() error {
 	if err := s.flushTallies(); err != nil {
 		return err
 	}
+	return s.flushCounters()
+}
+
+// flushCounters writes where the log ends, and what it made.
+func (s *state) flushCounters() (err error) {
+	if s.edge != nil { // else no event was added, or this is an audit, which has a tree of its own
+		if s.counters.root, err = s.edge.Root(); err != nil {
+			return err
+		}
+	}
 	return s.put(bucketMeta, []byte(keyCounters), s.counters.encode())
 }
 

@@ -48,13 +48,19 @@ func (l *Ledger) copyTo(ctx context.Context, path string, how store.Copying, pro
 		return out, fmt.Errorf("copy: %w", errors.ErrUnsupported)
 	}
 	p := copying{told: progress, passes: 2}
+	last := l.last.Load()
 	err = from.CopyTo(ctx, path, how, p.read, func(copied string) (err error) {
-		if out, err = verifyCopy(ctx, copied, l.clock, p.verified); err != nil {
+		var end position
+		if out, end, err = verifyCopy(ctx, copied, l.clock, p.verified); err != nil {
+			return err
+		}
+		if err := last.check(end); err != nil {
 			return err
 		}
 		return l.commits.awaitDurable(ctx, out.Events) // it may have caught a commit under way
 	})
 	if err != nil {
+		l.stopIfOverwritten(err)
 		return Copied{}, err
 	}
 	return out, nil
@@ -85,14 +91,14 @@ func (p *copying) tell(done int64) {
 }
 
 // verifyCopy verifies a copy that has no name yet.
-func verifyCopy(ctx context.Context, path string, clock func() time.Time, progress func(done, total uint64)) (out Copied, err error) {
+func verifyCopy(ctx context.Context, path string, clock func() time.Time, progress func(done, total uint64)) (out Copied, end position, err error) {
 	s, err := boltstore.Open(path, true)
 	if err != nil {
-		return out, err
+		return out, end, err
 	}
 	l, err := openStore(s, Options{ReadOnly: true, Now: clock})
 	if err != nil {
-		return out, errors.Join(err, s.Close())
+		return out, end, errors.Join(err, s.Close())
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
 	problems, first := 0, ""
@@ -107,13 +113,13 @@ func verifyCopy(ctx context.Context, path string, clock func() time.Time, progre
 		err = fmt.Errorf("%w: %d problems, the first: %s", ErrCorrupt, problems, first)
 	}
 	if err != nil {
-		return out, err
+		return out, end, err
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return out, err
+		return out, end, err
 	}
-	return Copied{info.Size(), found.Events}, nil
+	return Copied{info.Size(), found.Events}, position{found.Events, found.Root}, nil
 }
 
 // Compact rewrites the ledger's file so that there is nothing in it but the ledger as it is now: what
@@ -127,7 +133,7 @@ func (l *Ledger) Compact(ctx context.Context, progress Progress) error {
 	if l.only {
 		return ErrReadOnly
 	}
-	if err := errors.Join(ctx.Err(), l.commits.check()); err != nil {
+	if err := l.view(ctx, func(*state) error { return nil }); err != nil { // it is the file to be compacted
 		return err
 	}
 	from, ok := l.store.(store.Copier)
@@ -140,5 +146,6 @@ func (l *Ledger) Compact(ctx context.Context, progress Progress) error {
 		err = fmt.Errorf("%w: %w", ErrStopped, err)
 		l.commits.stop(err)
 	}
+	l.stopIfOverwritten(err)
 	return err
 }

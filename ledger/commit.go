@@ -188,13 +188,14 @@ func (c *committer) withdraw(p *proposal) bool {
 	return true
 }
 
-// stop refuses all further work, for the first reason given.
-func (c *committer) stop(reason error) {
+// stop refuses all further work, for the first reason given. It tells whether this is the first.
+func (c *committer) stop(reason error) (first bool) {
 	c.update(func() {
-		if c.failure == nil {
+		if first = c.failure == nil; first {
 			c.failure = reason
 		}
 	})
+	return first
 }
 
 // close refuses further work and waits for what is queued. It returns false if that was done before.
@@ -291,6 +292,7 @@ func (l *Ledger) commit(batch []*proposal) error {
 	}
 	events, last := uint64(0), uint64(0)
 	var edge *logtree.Edge
+	at := &mark{}
 	err := l.store.Update(func(w store.Writer) (err error) {
 		spool := &spool{into: w, direct: spoolSmall * len(batch)}
 		defer func() { err = errors.Join(err, spool.wait()) }()
@@ -302,6 +304,9 @@ func (l *Ledger) commit(batch []*proposal) error {
 		if err == nil {
 			s.known = &l.known
 			err = s.checkBegun()
+		}
+		if err == nil {
+			err = l.last.Load().check(s.counters.position)
 		}
 		if err != nil {
 			return err
@@ -317,21 +322,25 @@ func (l *Ledger) commit(batch []*proposal) error {
 		}
 		last = s.counters.events
 		if events = last - before; events == 0 {
-			return nil
+			return l.checkStored(s.durable.position)
 		}
 		if s.far != nil {
 			return s.far
 		}
 		edge = s.edge
-		if err := s.flush(); err != nil {
+		if err := errors.Join(s.flush(), spool.settle()); err != nil {
 			return err
 		}
-		return spool.settle()
+		at.position = s.counters.position
+		l.last.Load().next.Store(at)
+		return l.checkStored(s.durable.position)
 	})
 	if err != nil {
 		l.log.Error().Err(err).Int("requests", len(batch)).Msg("commit failed")
+		l.stopIfOverwritten(err)
 	} else if events > 0 {
 		l.edge = edge
+		l.last.Store(at)
 		l.commits.settled(last)
 		l.log.Debug().Int("requests", len(batch)).Uint64("events", events).Msg("committed")
 	}

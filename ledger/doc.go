@@ -64,6 +64,9 @@
 //     before it was changed or dropped; with [Options.Checkpoint], an older copy of the file does not open.
 //   - On one machine with Linux, a ledger and a copy of it are not open for writing at the same time ([Open] says how
 //     far that reaches).
+//   - A file that is overwritten while it is open, by a backup copied over it, say, is not drawn from: every commit and every
+//     read compare where its log ends, number of events and root of the tree, with where this process left it, and stop
+//     with [ErrReplaced].
 //   - [Ledger.Verify] derives everything that is stored from the events again, and compares.
 //
 // Calls may come from any number of goroutines. Those that change the ledger share commits; one that
@@ -158,7 +161,7 @@
 // UTF-8 after n; tag is 0, or 1 and 16 bytes; flag is 0 or 1; [..]* is n items after n.
 //
 //	about      i64 time, id 16 bytes, text currency, text log key
-//	counters   n events, i64 last event, u32 noise keys, u32 questions, u32 policies, n objects, n chains, u32 buyers,
+//	counters   n events, root of their tree 32 bytes, i64 last event, u32 noise keys, u32 questions, u32 policies, n objects, n chains, u32 buyers,
 //	           n sales and reservations, n sales carried out, n revenue; then what is 0 between transactions: n sale not
 //	           settled, n refused events not settled, flag whether there are charges not answered, and then n how many, u32 their
 //	           question, ε of each, n last event that forgot one of those charged (0: none), n of them erased, text the last object

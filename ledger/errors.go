@@ -72,7 +72,9 @@ var (
 	// ErrInUse says that the file is open already, elsewhere or in this process, or for writing a copy of the ledger
 	// ([Open] says how far that is noticed).
 	ErrInUse = store.ErrInUse
-	// ErrReplaced says that the path no longer leads to the open file; nothing more is written.
+	// ErrReplaced says that the path no longer leads to the file as this process left it. Where it was renamed, removed or
+	// replaced, nothing is written until it is back. Where somebody has written to the open file, such as by copying a backup
+	// over it, the ledger stops for good: close it, and see which file this should be before it is opened again.
 	ErrReplaced = store.ErrReplaced
 )
 

@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -95,10 +96,11 @@ type Ledger struct {
 	publisher *publisher // nil if nothing is published
 
 	commits committer
-	noise   noises             // does not change after Open
-	sampler *rrchain.Sampler   // used by the one goroutine that commits
-	outputs *finite.Sampler    // likewise, for questions with a mechanism of their own
-	queries *mechanism.Sampler // likewise
+	last    atomic.Pointer[mark] // of the last commit, or where the log ended when the file was opened
+	noise   noises               // does not change after Open
+	sampler *rrchain.Sampler     // used by the one goroutine that commits
+	outputs *finite.Sampler      // likewise, for questions with a mechanism of their own
+	queries *mechanism.Sampler   // likewise
 	holds   holds
 	known   cache
 	views   views
@@ -215,6 +217,7 @@ func readStore(s store.Store, options Options) (l *Ledger, truthKey []byte, err 
 	err = l.view(context.Background(), func(s *state) (err error) {
 		l.about, truthKey, err = readHead(s)
 		l.commits.durable = s.counters.events
+		l.last.Store(&mark{position: s.counters.position})
 		if err == nil && !l.only {
 			err = s.counters.checkWhole()
 		}

@@ -11,9 +11,10 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// counters summarize the log: how many events there are, the time of the last, and what they made.
+// counters summarize the log: how many events there are, the root of their tree between transactions, the time of the last,
+// and what they made.
 type counters struct {
-	events    uint64
+	position
 	last      time.Time
 	questions uint32
 	policies  uint32
@@ -101,6 +102,7 @@ type opened struct {
 func (c counters) encode() []byte {
 	e := &encoder{}
 	e.uvarint(c.events)
+	e.raw(c.root[:])
 	e.time(c.last)
 	e.u32(c.noises)
 	e.u32(c.questions)
@@ -136,7 +138,9 @@ func (c counters) encode() []byte {
 
 func decodeCounters(payload []byte) (counters, error) {
 	d := &decoder{rest: payload}
-	c := counters{events: d.uvarint(), last: d.time(), noises: d.u32(), questions: d.u32(), policies: d.u32(), objects: d.uvarint(), chains: d.uvarint()}
+	c := counters{position: position{events: d.uvarint()}}
+	d.array(c.root[:])
+	c.last, c.noises, c.questions, c.policies, c.objects, c.chains = d.time(), d.u32(), d.u32(), d.u32(), d.uvarint(), d.uvarint()
 	c.buyers, c.sales, c.sold, c.revenue = d.u32(), d.uvarint(), d.uvarint(), d.uvarint()
 	c.unsettled, c.refused = d.uvarint(), d.uvarint()
 	if d.flag() {

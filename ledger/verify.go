@@ -274,12 +274,22 @@ func (l *Ledger) inspect(ctx context.Context, fault func(store.Fault), fn func(s
 	if err := errors.Join(ctx.Err(), l.commits.check()); err != nil {
 		return err
 	}
+	last := l.last.Load()
+	look := func(r store.Reader) error {
+		if s, err := readState(r); err == nil && s.counters.events > 0 { // else the file is damaged, which is for fn to say
+			if err := last.check(s.counters.position); err != nil {
+				return err
+			}
+		}
+		return fn(r)
+	}
 	var err error
 	if from, ok := l.store.(store.Inspector); ok {
-		err = from.Inspect(fault, fn)
+		err = from.Inspect(fault, look)
 	} else {
-		err = l.store.View(fn)
+		err = l.store.View(look)
 	}
+	l.stopIfOverwritten(err)
 	if stopped := l.commits.check(); err != nil && stopped != nil {
 		return stopped // the store was closed before the snapshot was taken
 	}

@@ -606,6 +606,7 @@ func compareRequests(d *differ, s, e request) {
 
 func compareCounters(d *differ, s, e counters) {
 	compareField(d, "the number of events", s.events, e.events)
+	compareField(d, "the root of their tree", s.root, e.root)
 	compareTime(d, "the time of the last event", s.last, e.last)
 	compareField(d, "the number of noise keys", s.noises, e.noises)
 	compareField(d, "the number of questions", s.questions, e.questions)

@@ -41,7 +41,7 @@ func TestRecordSums(t *testing.T) {
 // An audit finds the same tallies whether it finds them near or not: those with the same place there, and those that were
 // written in between.
 func TestTalliesAreFoundNear(t *testing.T) {
-	near := &state{Reader: nobody{}, writer: nobody{}, plain: true, near: make([]nearTally, 1<<nearBits), counters: counters{events: 1 << 40}}
+	near := &state{Reader: nobody{}, writer: nobody{}, plain: true, near: make([]nearTally, 1<<nearBits), counters: counters{position: position{events: 1 << 40}}}
 	far := &state{Reader: nobody{}, writer: nobody{}, plain: true, counters: near.counters}
 	q := &question{number: 1, values: make([]string, rrchain.MaxValues)}
 	for i := range 3000 {

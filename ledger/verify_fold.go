@@ -266,6 +266,7 @@ func (a *auditor) foldSome(ctx context.Context, r store.Reader) (caughtUp bool, 
 
 // flush writes what is summed up in memory.
 func (a *auditor) flush() error {
+	a.fold.counters.root, _ = a.tree.root() // none where events are missing, which is reported
 	if err := a.fold.flush(); err != nil {
 		return err
 	}

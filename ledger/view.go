@@ -22,11 +22,12 @@ func (l *Ledger) view(ctx context.Context, fn func(*state) error) error {
 		return err
 	}
 	v := l.views.take(l)
-	v.fn = fn
+	v.fn, v.from = fn, l.last.Load()
 	err := l.store.View(v.run)
 	seen := v.state.counters.events
 	l.views.giveBack(v)
 	if err != nil {
+		l.stopIfOverwritten(err)
 		if closed := l.commits.check(); errors.Is(closed, ErrClosed) {
 			return closed // the store was closed before the snapshot was taken
 		}
@@ -49,6 +50,7 @@ type views struct {
 type viewing struct {
 	ledger *Ledger
 	state  state
+	from   *mark                    // the last one before it began; nil while the ledger is being opened
 	fn     func(*state) error       // what to do with it
 	run    func(store.Reader) error // runOn, as a value that is made once
 }
@@ -70,46 +72,54 @@ func (p *views) take(l *Ledger) *viewing {
 
 func (p *views) giveBack(v *viewing) {
 	keys := v.state.draft.buf
-	v.fn, v.state = nil, state{}
+	v.fn, v.from, v.state = nil, nil, state{}
 	v.state.draft.buf = keys // it is used again
 	p.idle.Put(v)
 }
 
 // runOn begins at a snapshot, and does what is to be done with it.
-func (v *viewing) runOn(r store.Reader) error {
+func (v *viewing) runOn(r store.Reader) (err error) {
 	s, l := &v.state, v.ledger
 	s.Reader = r
-	if err := l.views.readCounters(s); err != nil {
+	if s.counters, err = l.views.readCounters(s); err != nil {
 		return err
 	}
 	s.durable = s.counters
 	if err := s.checkBegun(); err != nil {
 		return err
 	}
+	if v.from != nil {
+		if err := v.from.check(s.counters.position); err != nil {
+			return err
+		}
+	}
 	s.known = &l.known
 	s.tell(l.clock())
 	s.far = l.leap.of(s)
-	return v.fn(s)
+	err = v.fn(s)
+	if changed := l.checkSame(s); changed != nil {
+		return changed // whatever fn has met
+	}
+	return err
 }
 
 // readCounters reads the counters of a snapshot. As long as their record has the same bytes as that of an earlier one,
 // they were checked and decoded before.
-func (p *views) readCounters(s *state) error {
+func (p *views) readCounters(s *state) (counters, error) {
 	k := s.draft.key()
 	k.buf = append(k.buf, keyCounters...)
 	record, err := s.Get(bucketMeta, k.buf)
 	if err != nil {
-		return err
+		return counters{}, err
 	}
 	last := p.counters.Load()
 	if last == nil || !bytes.Equal(last.record, record) {
 		if last, err = decodeStored(record, k.buf); err != nil {
-			return err
+			return counters{}, err
 		}
 		p.counters.Store(last)
 	}
-	s.counters = last.counters
-	return nil
+	return last.counters, nil
 }
 
 func decodeStored(record, key []byte) (*storedCounters, error) {

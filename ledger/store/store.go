@@ -8,6 +8,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 var (
@@ -15,9 +16,12 @@ var (
 	ErrCorrupt = errors.New("damaged data")
 	// ErrInUse says that somebody else has the file open.
 	ErrInUse = errors.New("file in use")
-	// ErrReplaced says that the path no longer leads to the file that was opened: it was renamed,
-	// removed or replaced. Nothing is written any more, because nobody would find it there.
+	// ErrReplaced says that the path no longer leads to the file as this process left it: it was renamed, removed or
+	// replaced. Nothing is written as long as that is so, because nobody would find it there. Or it was overwritten.
 	ErrReplaced = errors.New("file was replaced while open")
+	// ErrOverwritten is an ErrReplaced: somebody has written to the open file. What was read from it in the same
+	// transaction may be of either content. Nothing more is read or written until the file is opened again.
+	ErrOverwritten = fmt.Errorf("%w: its content was overwritten", ErrReplaced)
 	// ErrUncertain says that a commit failed. The transaction may or may not be found when the data
 	// are opened again, and reads until then may show it although it is not durable: so the store
 	// must be closed, and opened anew to see what holds. After a [Copier.Compact] that failed too late to

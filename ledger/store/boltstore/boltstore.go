@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unsafe"
 
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
@@ -55,6 +56,10 @@ type database struct {
 	unlisted bool           // whether the last commit left out the list of free pages
 	users    sync.WaitGroup // views and copies; none is added once it is no longer the current one
 	broken   atomic.Bool    // bbolt panicked while it held a lock, so nothing may wait for it any more
+
+	pageSize    int
+	known       atomic.Pointer[known]
+	overwritten atomic.Bool // somebody has written to the file, so nothing more is done with it
 }
 
 // Create makes a new file at path with what fill writes, or none: the file is filled and synced
@@ -210,7 +215,7 @@ func open(path string, readOnly bool) (opened *database, err error) {
 		}
 	}
 	// If a process died in its last commit, what it wrote shows, but may not be on disk.
-	if err := d.file.Sync(); err != nil {
+	if err := errors.Join(d.file.Sync(), d.learn()); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), d.db.Close())
 	}
 	return d, nil
@@ -314,12 +319,20 @@ func (d *database) view(fn func(*transaction) error) (err error) {
 		return err
 	}
 	defer tx.end(&err)
+	defer d.blame(&err)
 	defer rescueFault(&err)
-	return fn(tx)
+	if err := tx.checkMapped(); err != nil {
+		return err
+	}
+	err = fn(tx)
+	if changed := tx.checkMapped(); changed != nil {
+		return changed // whatever fn has met
+	}
+	return err
 }
 
-// Update implements [store.Store]. It refuses with [store.ErrReplaced] when the path no longer
-// leads to the open file.
+// Update implements [store.Store]. It refuses with [store.ErrReplaced] when the path no longer leads to the open file, or
+// when that was overwritten.
 func (s *Store) Update(fn func(store.Writer) error) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -334,13 +347,21 @@ func (s *Store) Update(fn func(store.Writer) error) error {
 
 func (d *database) update(fn func(store.Writer) error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	if err := d.checkFile(); err != nil { // before bbolt looks for free pages by what it finds
+		return err
+	}
 	tx, err := d.begin(true)
 	if err != nil {
 		return err
 	}
 	defer tx.end(&err)
+	defer d.blame(&err)
 	defer rescueFault(&err)
-	if err := fn(tx); err != nil || !tx.wrote {
+	err = fn(tx)
+	if changed := d.checkFile(); changed != nil {
+		return changed // whatever fn has met
+	}
+	if err != nil || !tx.wrote {
 		return err
 	}
 	d.choose()
@@ -382,10 +403,11 @@ func (s *Store) Close() error {
 	defer s.compacting.Unlock()
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	if s.current.checkIdentity(s.path) != nil {
-		s.current.unlisted = false // nobody will find the file
+	changed := s.current.checkFile()
+	if changed != nil || s.current.checkIdentity(s.path) != nil {
+		s.current.unlisted = false // it is not to be written to, or nobody will find it
 	}
-	return s.current.close()
+	return errors.Join(changed, s.current.close())
 }
 
 func (d *database) close() error {
@@ -405,6 +427,7 @@ func errBroken() error { return fmt.Errorf("%w: bbolt gave up before", store.Err
 type transaction struct {
 	in      *database
 	tx      *bolt.Tx
+	mapped  []byte  // what it sees of the file
 	buckets *bucket // the one looked up last, which leads to those before: they are few
 	wrote   bool
 }
@@ -420,15 +443,27 @@ type bucket struct {
 }
 
 func (d *database) begin(writable bool) (t *transaction, err error) {
+	if d.overwritten.Load() {
+		return nil, errOverwritten()
+	}
 	if d.broken.Load() {
 		return nil, errBroken()
 	}
+	defer d.blame(&err)
 	defer d.rescueLocked(&err)
+	inside := true
+	defer func() {
+		if inside && !writable {
+			unlockBbolt(d.db)
+		}
+	}()
 	tx, err := d.db.Begin(writable)
+	inside = false
 	if err != nil {
 		return nil, err
 	}
-	return &transaction{in: d, tx: tx}, nil
+	start := *(**byte)(unsafe.Pointer(&tx.DB().Info().Data))
+	return &transaction{in: d, tx: tx, mapped: unsafe.Slice(start, tx.Size())}, nil
 }
 
 // end undoes what was not committed.
@@ -446,7 +481,11 @@ func (t *transaction) end(err *error) {
 // reach the disk might be taken for durable then.
 func (t *transaction) commit() (err error) {
 	defer t.in.rescueLocked(&err)
-	err = t.tx.Commit()
+	number := uint64(t.tx.ID())
+	t.in.writes(number)
+	if err = t.tx.Commit(); err == nil {
+		err = t.in.wrote(number)
+	}
 	t.in.unlisted = err == nil && t.in.db.NoFreelistSync
 	return err
 }

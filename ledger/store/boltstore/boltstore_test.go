@@ -148,7 +148,7 @@ func TestCutOffWhileOpenIsAnError(t *testing.T) {
 		}
 		return errors.Join(err, fmt.Errorf("read %d bytes", len(value)))
 	})
-	if !errors.Is(err, store.ErrCorrupt) {
+	if !errors.Is(err, store.ErrOverwritten) {
 		t.Errorf("reading what is gone: %v", err)
 	}
 }

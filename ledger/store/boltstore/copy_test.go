@@ -319,11 +319,11 @@ func TestCopyOfACutOffFileFails(t *testing.T) {
 			grow(t, s)
 			must(t, os.Truncate(path, 1<<20))
 			to := filepath.Join(t.TempDir(), "copy")
-			if err := s.CopyTo(t.Context(), to, how, nil, nil); !errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrUncertain) {
+			if err := s.CopyTo(t.Context(), to, how, nil, nil); !errors.Is(err, store.ErrOverwritten) || errors.Is(err, store.ErrUncertain) {
 				t.Errorf("CopyTo returned %v", err)
 			}
 			wantFiles(t, to)
-			if err := s.Compact(t.Context(), nil); !errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrUncertain) {
+			if err := s.Compact(t.Context(), nil); !errors.Is(err, store.ErrOverwritten) || errors.Is(err, store.ErrUncertain) {
 				t.Errorf("Compact returned %v", err)
 			}
 			wantFiles(t, path, "data.db")

@@ -77,7 +77,7 @@ func (i *inspection) contains(page []byte) bool {
 
 func (t *transaction) inspect(fault func(store.Fault)) (i *inspection, root uint64, err error) {
 	defer rescue(&err)
-	i = &inspection{file: t.in.file, pageSize: t.in.db.Info().PageSize, fault: fault, buckets: map[string]tree{}, branches: map[uint64][]element{}}
+	i = &inspection{file: t.in.file, pageSize: t.in.pageSize, fault: fault, buckets: map[string]tree{}, branches: map[uint64][]element{}}
 	i.pages = uint64(t.tx.Size()) / uint64(i.pageSize)
 	return i, uint64(t.tx.Cursor().Bucket().Root()), nil
 }

@@ -333,7 +333,7 @@ func TestCloseListsNothingInAReplacedFile(t *testing.T) {
 func TestCloseOfACutOffFile(t *testing.T) {
 	path, s, _ := leavingOut(t)
 	must(t, os.Truncate(path, 0))
-	if err := s.Close(); !errors.Is(err, store.ErrCorrupt) {
+	if err := s.Close(); !errors.Is(err, store.ErrOverwritten) {
 		t.Errorf("got the error %v", err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"unsafe"
 
 	"github.com/sluicedp/sluice/ledger/store"
 )
@@ -32,9 +31,7 @@ type bucketTree struct {
 // newSnapshot begins one. As long as its transaction is open, bbolt neither writes to its pages nor maps the file anew.
 func newSnapshot(t *transaction) (s *snapshot, err error) {
 	defer rescue(&err)
-	info := t.tx.DB().Info()
-	start := *(**byte)(unsafe.Pointer(&info.Data))
-	s = &snapshot{in: t.in, data: unsafe.Slice(start, t.tx.Size()), pageSize: uint64(info.PageSize)}
+	s = &snapshot{in: t.in, data: t.mapped, pageSize: uint64(t.in.pageSize)}
 	s.root = uint64(t.tx.Cursor().Bucket().Root())
 	return s, nil
 }

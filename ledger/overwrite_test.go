@@ -1,0 +1,427 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// A file that is overwritten in place keeps its inode, its name and its lock.
+
+// overwrite does what cp does.
+func overwrite(t testing.TB, path string, content []byte) {
+	t.Helper()
+	must(t, os.WriteFile(path, content, 0o600))
+}
+
+func content(t testing.TB, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	must(t, err)
+	return b
+}
+
+func TestPeopleAreNotDrawnTwiceFromACopiedBackup(t *testing.T) {
+	people := crowd(20)
+	path := votersFile(t, "5", people...)
+	backup := filepath.Join(t.TempDir(), "backup.db")
+	l := open(t, path, Options{})
+	_, err := l.Backup(t.Context(), backup, nil)
+	must(t, err)
+	for i, name := range people {
+		release(t, l, releaseOf(t, fmt.Sprint("first ", i), name, "1"))
+	}
+	old := content(t, backup)
+	overwrite(t, path, old)
+	for i, name := range people {
+		_, err := l.Release(t.Context(), releaseOf(t, fmt.Sprint("second ", i), name, "1"))
+		wantErr(t, err, ErrReplaced)
+	}
+	_, err = l.Verify(t.Context(), VerifyRequest{})
+	wantErr(t, err, ErrReplaced)
+	wantErr(t, l.Close(), ErrReplaced)
+	if !bytes.Equal(content(t, path), old) {
+		t.Error("something was written to the file")
+	}
+	if n := len(responses(t, open(t, path, Options{}), "vote", eps(t, "1"))); n != 0 { // it is the backup now
+		t.Errorf("there are %d responses", n)
+	}
+}
+
+// busy is a ledger with a sale, a reservation and an estimate to ask for.
+func busy(t testing.TB) (path string, options Options) {
+	t.Helper()
+	signer, _, public := logKey(t, "example.com/busy", 7)
+	path, options = filepath.Join(t.TempDir(), "ledger.db"), Options{Signer: signer}
+	must(t, Create(path, "USD", public))
+	l := open(t, path, options)
+	sellers(t, l, "3", "9", crowd(20)...)
+	sell(t, l, purchase(t, "sold", "acme", "0.5"))
+	_, err := l.Reserve(t.Context(), reserveOne(t, "reserved"))
+	must(t, err)
+	closed(t, l)
+	return path, options
+}
+
+func reserveOne(t testing.TB, key string) ReserveRequest {
+	t.Helper()
+	return ReserveRequest{Key: key, Order: purchase(t, "", "acme", "1", crowd(1)...).Order, For: 1 << 50}
+}
+
+func drain[T any](all iter.Seq2[T, error]) error {
+	for _, err := range all {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// calls are all that a host can do with a ledger.
+func calls(t testing.TB) map[string]func(context.Context, *Ledger) error {
+	one := crowd(1)[0]
+	truth := TruthOf("yes")
+	return map[string]func(context.Context, *Ledger) error{
+		"Release": func(ctx context.Context, l *Ledger) error { return second(l.Release(ctx, releaseOf(t, "r", one, "2"))) },
+		"Raise":   func(ctx context.Context, l *Ledger) error { return second(l.Raise(ctx, order(t, "r", "2"))) },
+		"Advance": func(ctx context.Context, l *Ledger) error {
+			return second(l.Advance(ctx, AdvanceRequest{Key: "a", Truth: truth}))
+		},
+		"Answer": func(ctx context.Context, l *Ledger) error {
+			return second(l.Answer(ctx, inquire(t, "q", "majority:yes", "1", truth, one)))
+		},
+		"QuoteAnswer": func(ctx context.Context, l *Ledger) error {
+			return second(l.QuoteAnswer(ctx, inquire(t, "q", "majority:yes", "1", truth, one)))
+		},
+		"Backup": func(ctx context.Context, l *Ledger) error {
+			return second(l.Backup(ctx, filepath.Join(t.TempDir(), "copy"), nil))
+		},
+		"CompactTo": func(ctx context.Context, l *Ledger) error {
+			return second(l.CompactTo(ctx, filepath.Join(t.TempDir(), "copy"), nil))
+		},
+		"Compact":     func(ctx context.Context, l *Ledger) error { return l.Compact(ctx, nil) },
+		"Checkpoint":  func(ctx context.Context, l *Ledger) error { return second(l.Checkpoint(ctx)) },
+		"Head":        func(ctx context.Context, l *Ledger) error { return second(l.Head(ctx, 0)) },
+		"Consistency": func(ctx context.Context, l *Ledger) error { return second(l.Consistency(ctx, 1, 2)) },
+		"Enroll": func(ctx context.Context, l *Ledger) error {
+			return second(l.Enroll(ctx, EnrollRequest{Key: "e", Question: "vote", Objects: []string{"new"}, Cap: eps(t, "1")}))
+		},
+		"Estimate": func(ctx context.Context, l *Ledger) error {
+			return second(l.Estimate(ctx, EstimateRequest{Question: "vote"}))
+		},
+		"Levels":       func(ctx context.Context, l *Ledger) error { return second(l.Levels(ctx, "vote")) },
+		"Forget":       func(ctx context.Context, l *Ledger) error { return l.Forget(ctx, "f", crowd(2)[1]) },
+		"Events":       func(ctx context.Context, l *Ledger) error { return drain(l.Events(ctx, 1)) },
+		"Watch":        func(ctx context.Context, l *Ledger) error { return drain(l.Watch(ctx, 1)) },
+		"Refusals":     func(ctx context.Context, l *Ledger) error { return drain(l.Refusals(ctx, "sold", 1)) },
+		"Sale":         func(ctx context.Context, l *Ledger) error { return second(l.Sale(ctx, 1)) },
+		"Sales":        func(ctx context.Context, l *Ledger) error { return drain(l.Sales(ctx, "acme")) },
+		"Reservations": func(ctx context.Context, l *Ledger) error { return drain(l.Reservations(ctx, "acme")) },
+		"Deliveries":   func(ctx context.Context, l *Ledger) error { return drain(l.Deliveries(ctx, 1)) },
+		"Buyers":       func(ctx context.Context, l *Ledger) error { return second(l.Buyers(ctx)) },
+		"DefineQuestion": func(ctx context.Context, l *Ledger) error {
+			return l.DefineQuestion(ctx, "d", Question{Name: "home", Values: []string{"a", "b"}})
+		},
+		"Questions":   func(ctx context.Context, l *Ledger) error { return second(l.Questions(ctx)) },
+		"Quote":       func(ctx context.Context, l *Ledger) error { return second(l.Quote(ctx, reserveOne(t, "").Order)) },
+		"Responses":   func(ctx context.Context, l *Ledger) error { return drain(l.Responses(ctx, "vote", eps(t, "0.5"))) },
+		"Object":      func(ctx context.Context, l *Ledger) error { return second(l.Object(ctx, one)) },
+		"Stats":       func(ctx context.Context, l *Ledger) error { return second(l.Stats(ctx)) },
+		"Receipt":     func(ctx context.Context, l *Ledger) error { return second(l.Receipt(ctx, 1)) },
+		"Reserve":     func(ctx context.Context, l *Ledger) error { return second(l.Reserve(ctx, reserveOne(t, "again"))) },
+		"Reservation": func(ctx context.Context, l *Ledger) error { return second(l.Reservation(ctx, 2)) },
+		"Commit": func(ctx context.Context, l *Ledger) error {
+			return second(l.Commit(ctx, CommitRequest{Key: "c", Reservation: 2, Truth: truth}))
+		},
+		"Cancel":    func(ctx context.Context, l *Ledger) error { return l.Cancel(ctx, "c", 2) },
+		"Sell":      func(ctx context.Context, l *Ledger) error { return second(l.Sell(ctx, purchase(t, "s", "acme", "2"))) },
+		"Statement": func(ctx context.Context, l *Ledger) error { return second(l.Statement(ctx, "k", one)) },
+		"Verify":    func(ctx context.Context, l *Ledger) error { return second(l.Verify(ctx, VerifyRequest{})) },
+		"Withdraw":  func(ctx context.Context, l *Ledger) error { return l.Withdraw(ctx, "w", one) },
+	}
+}
+
+func submitted(ctx context.Context, l *Ledger, decide decision) error {
+	_, _, err := l.submit(ctx, decide)
+	return err
+}
+
+// branch is a file that went its own way from another: one more release, in as many pages as any other has.
+func branch(t testing.TB, from []byte, options Options, key string) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "branch.db")
+	overwrite(t, path, from)
+	l := open(t, path, options)
+	release(t, l, releaseOf(t, key, crowd(3)[2], "1.5"))
+	closed(t, l)
+	return content(t, path)
+}
+
+// What comes over the file is noticed by whatever is called first, and by everything that is called later.
+func TestEveryCallNoticesAnOverwrittenFile(t *testing.T) {
+	path, options := busy(t)
+	old := content(t, path)
+	live, other := branch(t, old, options, "x"), branch(t, old, options, "x")
+	if len(live) != len(other) || !bytes.Equal(live[:8192], other[:8192]) {
+		t.Fatal("the branches can be told by their meta pages: this test is to show that their logs are compared")
+	}
+	for name, call := range calls(t) {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "live.db")
+			overwrite(t, path, live)
+			l := open(t, path, options)
+			overwrite(t, path, other)
+			wantErr(t, call(t.Context(), l), ErrReplaced)
+			overwrite(t, path, live) // too late
+			wantErr(t, second(l.Stats(t.Context())), ErrReplaced)
+			_, err := l.Release(t.Context(), releaseOf(t, "y", crowd(1)[0], "1"))
+			wantErr(t, err, ErrReplaced)
+			_ = l.Close()
+			if !bytes.Equal(content(t, path), live) {
+				t.Error("something was written to the file")
+			}
+		})
+	}
+}
+
+func TestWhateverComesOverTheFileIsNoticed(t *testing.T) {
+	path, options := busy(t)
+	old := content(t, path)
+	live := branch(t, old, options, "x")
+	compacted := filepath.Join(t.TempDir(), "compacted.db")
+	l := open(t, path, options)
+	_, err := l.CompactTo(t.Context(), compacted, nil)
+	must(t, err)
+	closed(t, l)
+	foreign, _ := busy(t)
+	for name, over := range map[string][]byte{
+		"older": old, "newer": branch(t, live, options, "y"), "another branch": branch(t, old, options, "x"), "another ledger": content(t, foreign),
+		"other pages": content(t, compacted), "zeros": make([]byte, len(live)), "longer zeros": make([]byte, 2*len(live)), "shorter": live[:8192], "nothing": nil,
+		"a page": live[:4096], "text": []byte(strings.Repeat("no ledger\n", len(live)/10)),
+	} {
+		for call, do := range map[string]func(*Ledger) error{
+			"view": func(l *Ledger) error { return second(l.Estimate(t.Context(), EstimateRequest{Question: "vote"})) },
+			"commit": func(l *Ledger) error {
+				return submitted(t.Context(), l, func(*state) ([]change, error) { return []change{&truthKeySet{}}, nil })
+			},
+		} {
+			t.Run(name+", "+call, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "live.db")
+				start := live
+				if name == "other pages" {
+					start = old // so that the log is the same, and only its pages are not
+				}
+				overwrite(t, path, start)
+				l := open(t, path, options)
+				overwrite(t, path, over)
+				wantErr(t, do(l), ErrReplaced)
+				wantErr(t, second(l.Object(t.Context(), crowd(1)[0])), ErrReplaced)
+				_ = l.Close()
+				if !bytes.Equal(content(t, path), over) {
+					t.Error("something was written to the file")
+				}
+			})
+		}
+	}
+}
+
+// What was read before and behind it does not belong together, not even to refuse for it.
+func TestAFileOverwrittenWhileItIsReadIsNoticed(t *testing.T) {
+	path, options := busy(t)
+	old := content(t, path)
+	live, other := branch(t, old, options, "x"), branch(t, old, options, "x")
+	for name, over := range map[string][]byte{"older": old, "another branch": other, "nothing": nil} {
+		refuse := errors.New("refused for what was read")
+		for call, do := range map[string]func(l *Ledger, over func()) error{
+			"view": func(l *Ledger, over func()) error {
+				return l.view(t.Context(), func(*state) error { over(); return nil })
+			},
+			"refusing view": func(l *Ledger, over func()) error {
+				return l.view(t.Context(), func(*state) error { over(); return refuse })
+			},
+			"refusing": func(l *Ledger, over func()) error {
+				return submitted(t.Context(), l, func(*state) ([]change, error) { over(); return nil, refuse })
+			},
+			"commit": func(l *Ledger, over func()) error {
+				return submitted(t.Context(), l, func(*state) ([]change, error) { over(); return []change{&truthKeySet{}}, nil })
+			},
+			"reading commit": func(l *Ledger, over func()) error {
+				return submitted(t.Context(), l, func(s *state) ([]change, error) {
+					over()
+					_, _, err := s.object(crowd(1)[0])
+					return nil, err
+				})
+			},
+		} {
+			t.Run(name+", "+call, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "live.db")
+				overwrite(t, path, live)
+				l := open(t, path, options)
+				err := do(l, func() { overwrite(t, path, over) })
+				wantErr(t, err, ErrReplaced)
+				wantErr(t, second(l.Stats(t.Context())), ErrReplaced)
+				_ = l.Close()
+				if !bytes.Equal(content(t, path), over) {
+					t.Error("something was written to the file")
+				}
+			})
+		}
+	}
+}
+
+// Nobody is told that the file was overwritten because others commit, or compact it, while it is read.
+func TestCommitsAreNotTakenForOverwriting(t *testing.T) {
+	path, options := busy(t)
+	l := open(t, path, options)
+	var all sync.WaitGroup
+	var stop atomic.Bool
+	for range 4 {
+		all.Go(func() {
+			for !stop.Load() {
+				must(t, second(l.Object(t.Context(), crowd(1)[0])))
+				must(t, second(l.Estimate(t.Context(), EstimateRequest{Question: "vote"})))
+				must(t, drain(l.Events(t.Context(), 1)))
+			}
+		})
+	}
+	for i := range 60 {
+		carryOut(t, l, order(t, fmt.Sprint(i), fmt.Sprintf("1.%03d", i), crowd(20)[i%19:]...))
+		if i%20 == 10 {
+			must(t, l.Compact(t.Context(), nil))
+		}
+	}
+	stop.Store(true)
+	all.Wait()
+	audit(t, l.store)
+}
+
+const overwriteChild = "SLUICE_OVERWRITE_CHILD"
+
+// TestOverwriteChild is a host that goes on until its file is overwritten. It is run by the test below.
+func TestOverwriteChild(t *testing.T) {
+	path := os.Getenv(overwriteChild)
+	if path == "" {
+		t.Skip("run by TestAHostSurvivesOverwritingUnderLoad")
+	}
+	l := open(t, path, Options{})
+	jobs := []func(i int) error{
+		func(i int) error {
+			return second(l.Raise(t.Context(), order(t, fmt.Sprint("all", i), fmt.Sprintf("1.%06d", i))))
+		},
+		func(i int) error {
+			return second(l.Release(t.Context(), releaseOf(t, fmt.Sprint("one", i), crowd(2)[1], fmt.Sprintf("2.%06d", i))))
+		},
+		func(i int) error {
+			return second(l.Release(t.Context(), releaseOf(t, fmt.Sprint("low", i), crowd(3)[2], fmt.Sprintf("0.%06d", 999_999-i))))
+		},
+		func(int) error { return second(l.Estimate(t.Context(), EstimateRequest{Question: "vote"})) },
+		func(int) error { return drain(l.Responses(t.Context(), "vote", eps(t, "1"))) },
+		func(int) error { return second(l.Object(t.Context(), crowd(1)[0])) },
+		func(int) error { return drain(l.Events(t.Context(), 1)) },
+		func(int) error { return second(l.Verify(t.Context(), VerifyRequest{})) },
+		func(i int) error {
+			to := filepath.Join(filepath.Dir(path), fmt.Sprint("copy", i%2))
+			_ = os.Remove(to)
+			return second(l.Backup(t.Context(), to, nil))
+		},
+	}
+	var all sync.WaitGroup
+	var going atomic.Int64
+	for n, job := range jobs {
+		all.Go(func() {
+			var err error
+			for i := 0; err == nil; i++ {
+				if err = job(i); i == 0 && going.Add(1) == int64(len(jobs)) {
+					fmt.Println("ready")
+				}
+			}
+			fmt.Printf("job %d ended: %v, %v\n", n, errors.Is(err, ErrReplaced) || errors.Is(err, ErrStopped), err)
+		})
+	}
+	all.Wait()
+	_, err := l.Release(t.Context(), releaseOf(t, "late", crowd(1)[0], "3"))
+	fmt.Printf("job late ended: %v, %v\n", errors.Is(err, ErrReplaced) || errors.Is(err, ErrStopped), err)
+}
+
+// The memory that the file is mapped to ends where the file does, and changes with it. The host meets that everywhere at once:
+// it must come to an end by itself, with errors that say what happened.
+func TestAHostSurvivesOverwritingUnderLoad(t *testing.T) {
+	path := votersFile(t, "9", crowd(300)...)
+	old := content(t, path)
+	l := open(t, path, Options{})
+	carryOut(t, l, order(t, "first", "1"))
+	closed(t, l)
+	live := content(t, path)
+	for name, over := range map[string][]byte{"older": old, "nothing": nil, "zeros": make([]byte, 2*len(live)), "shorter": live[:8192]} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "live.db")
+			overwrite(t, path, live)
+			child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOverwriteChild$")
+			child.Env = append(os.Environ(), overwriteChild+"="+path)
+			said := &heard{want: "ready", reached: make(chan struct{})}
+			child.Stdout, child.Stderr = said, said
+			must(t, child.Start())
+			ended := make(chan error, 1)
+			go func() { ended <- child.Wait() }()
+			select {
+			case <-said.reached:
+			case err := <-ended:
+				t.Fatalf("the host ended early: %v\n%s", err, said.text())
+			}
+			overwrite(t, path, over)
+			if err := <-ended; err != nil {
+				t.Fatalf("the host died: %v\n%.3000s", err, said.text())
+			}
+			if out := said.text(); strings.Count(out, " ended: true") != 10 || strings.Contains(out, "ended: false") {
+				t.Errorf("the host said\n%s", out)
+			}
+		})
+	}
+}
+
+// heard is what a child says.
+type heard struct {
+	mu      sync.Mutex
+	all     bytes.Buffer
+	want    string
+	reached chan struct{} // closed when it has said what is wanted
+}
+
+func (h *heard) Write(b []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before := bytes.Contains(h.all.Bytes(), []byte(h.want))
+	h.all.Write(b)
+	if !before && bytes.Contains(h.all.Bytes(), []byte(h.want)) {
+		close(h.reached)
+	}
+	return len(b), nil
+}
+
+func (h *heard) text() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.all.String()
+}
+
+// What a process wrote is not taken for somebody else's after a commit that failed without a trace.
+func TestAfterAFailedDecisionTheFileIsStillKnown(t *testing.T) {
+	l, s := openShim(t, votersFile(t, "5", "ann"), Options{})
+	s.set(failing, nil)
+	_, err := l.Release(t.Context(), releaseOf(t, "1", "ann", "1"))
+	wantErr(t, err, errDisk)
+	s.set(nil, nil)
+	release(t, l, releaseOf(t, "1", "ann", "1"))
+	if got := objectOf(t, l, "ann"); got.Spent != eps(t, "1") {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,64 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/ledger/store"
+)
+
+// position is the end of a log: so many events, and the root of their tree. Salts are random, so no two logs that went
+// their own ways are ever at the same one.
+type position struct {
+	events uint64
+	root   tlog.Hash
+}
+
+// mark is a position at which this process found the file when it opened it, or to which it wrote it. Whoever reads it goes
+// on from the mark that was the last one before its snapshot, so nobody else needs to keep those before.
+type mark struct {
+	position
+	next atomic.Pointer[mark] // of the next commit, or of one that failed; set before it is written
+}
+
+// check refuses a position that is neither that of the mark nor of one behind it: the file is not what this process wrote
+// or read last. An older copy of it would be drawn from a second time.
+func (m *mark) check(at position) error {
+	for one := m; one != nil; one = one.next.Load() {
+		if one.position == at {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: its log ends with event %d, not where this process left it", store.ErrOverwritten, at.events)
+}
+
+// checkSame holds the file, as a transaction sees it now, against the position that it began with.
+func (l *Ledger) checkSame(s *state) error {
+	now, err := l.views.readCounters(s)
+	if err != nil || now.position != s.durable.position {
+		return fmt.Errorf("%w: its log has changed while it was read", store.ErrOverwritten)
+	}
+	return nil
+}
+
+// checkStored holds the file, as it is on the whole now, against the position that a transaction which writes began with:
+// what that has read may be in its own memory. Where nothing can be seen, the commit will tell.
+func (l *Ledger) checkStored(at position) error {
+	err := l.store.View(func(r store.Reader) error {
+		return l.checkSame(&state{Reader: r, durable: counters{position: at}})
+	})
+	if errors.Is(err, store.ErrOverwritten) {
+		return err
+	}
+	return nil
+}
+
+// stopIfOverwritten stops a ledger whose file somebody else has written to.
+func (l *Ledger) stopIfOverwritten(err error) {
+	if errors.Is(err, store.ErrOverwritten) && l.commits.stop(err) {
+		l.log.Error().Err(err).Msg("ledger stopped")
+	}
+}
