@@ -6,12 +6,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/csv"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/ledger"
 )
 
 // advanceFlags are the flags of advance.
 type advanceFlags struct {
-	truthFlags
+	csv.TruthFlags
 	question, key string
 	at            moment
 }
@@ -30,7 +32,7 @@ Whoever cannot follow, because the cap binds or the file has no true value, is r
 holds nobody up. The same command with the same --key does nothing twice, and goes on where it was
 interrupted.
 
-` + truthHelp + `
+` + csv.TruthHelp + `
 
 Without --question, in a ledger of several questions, each question takes the column named like it, and
 no other: the values of another question would be drawn from, for good.
@@ -44,7 +46,7 @@ no other: the values of another question would be drawn from, for good.
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.question, "question", "", "the question's `NAME` (default: all questions)")
-	f.truthFlags.flags(flags)
+	f.TruthFlags.Flags(flags)
 	flags.StringVar(&f.key, "key", "", "the idempotency `KEY` (default: a new one)")
 	f.at.flag(cmd)
 	return cmd
@@ -62,28 +64,28 @@ func (a *app) advance(cmd *cobra.Command, f *advanceFlags) error {
 	var done ledger.AdvanceResult
 	err = a.with(writing, func(l *ledger.Ledger) error {
 		done, err = a.sweep(cmd, l, key, f)
-		return withKey(key, err)
+		return fault.WithKey(key, err)
 	})
 	if err != nil {
 		return err
 	}
-	return a.printDone("the sweep is done", key, newAdvanceResult(key, done))
+	return a.PrintDone("the sweep is done", key, newAdvanceResult(key, done))
 }
 
 func (a *app) sweep(cmd *cobra.Command, l *ledger.Ledger, key string, f *advanceFlags) (ledger.AdvanceResult, error) {
-	truth := f.source(a, l)
+	truth := f.Source(a.Files, l)
 	if f.question == "" {
 		all, err := l.Questions(cmd.Context())
 		if err != nil {
 			return ledger.AdvanceResult{}, err
 		}
-		truth.several = len(all) > 1
+		truth.Several = len(all) > 1
 	}
 	shown, progress := a.progress("advancing")
-	defer shown.clear()
-	done, err := l.Advance(cmd.Context(), ledger.AdvanceRequest{Key: key, Question: f.question, Truth: truth.ask, Progress: progress})
+	defer shown.Clear()
+	done, err := l.Advance(cmd.Context(), ledger.AdvanceRequest{Key: key, Question: f.question, Truth: truth.Ask, Progress: progress})
 	for _, q := range done.Questions {
-		a.warnChanged(q.TruthChanged)
+		a.WarnChanged(q.TruthChanged)
 	}
 	return done, err
 }
@@ -104,7 +106,7 @@ func newAdvanceResult(key string, done ledger.AdvanceResult) advanceResult {
 	return out
 }
 
-func (r advanceResult) table(w io.Writer) {
+func (r advanceResult) Table(w io.Writer) {
 	fmt.Fprintf(w, "events\t%d to %d\nkey\t%s\n", r.Events.First, r.Events.Last, r.Key)
 	if len(r.Questions) == 0 {
 		fmt.Fprintln(w, "\nNobody is enrolled.")

@@ -71,7 +71,7 @@ func TestWhatIsNotListedStandsUnderItsQuestion(t *testing.T) {
 		{Question: "vote", Refused: []ledger.Refusal{{Object: "ann", Reason: ledger.NoTruth}}, Unlisted: 7},
 		{Question: "wage", Unlisted: 9},
 		{Question: "age", Raised: 1},
-	}}.table(&out)
+	}}.Table(&out)
 	_, got, _ := strings.Cut(out.String(), "\nquestion ")
 	const refusals = "vote:\nREFUSED\tREASON\tCEILING\tSPENT\tREMAINING\tASKED\tHELPS\nann\tno-truth\t0\t0\t0\t0\t\n"
 	const unlisted = "… and %d that are not listed; \"ledgerctl log --refused-by day\" prints all but the forgotten\n"

@@ -7,13 +7,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/csv"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/privacy"
 )
 
 // answerFlags are the flags of answer.
 type answerFlags struct {
-	truthFlags
+	csv.TruthFlags
 	question, query, objects, key string
 	epsilon                       privacy.Epsilon
 	partial, quote                bool
@@ -48,7 +51,7 @@ If anybody would go over a ceiling, nobody is charged and the exit code is 3; wi
 people are left out of the panel. An answer that leaves somebody out and one that does not are not the same,
 and both are charged; where nobody is left out, --partial makes no difference.
 
-` + truthHelp,
+` + csv.TruthHelp,
 		Example: `  ledgerctl answer --question vote --query majority:Y --epsilon 0.5 --truth people.csv --value-column vote
   ledgerctl answer --question vote --query winner --epsilon 0.5 --truth people.csv --id-column name --objects some.csv
   ledgerctl answer --question vote --query majority:Y --epsilon 1 --quote`,
@@ -60,12 +63,12 @@ and both are charged; where nobody is left out, --partial makes no difference.
 	flags.StringVar(&f.question, "question", "", "the question's `NAME`")
 	flags.StringVar(&f.query, "query", "", "the `QUERY`: majority:VALUE, threshold:VALUE:N, winner or plurality")
 	flags.TextVar(&f.epsilon, "epsilon", privacy.Epsilon{}, "the ε, `E`, of the answer")
-	f.truthFlags.flags(flags)
+	f.TruthFlags.Flags(flags)
 	flags.StringVar(&f.objects, "objects", "", "the CSV `FILE` with the panel, by the same --id-column (default: all who are enrolled)")
 	flags.BoolVar(&f.partial, "partial", false, "leave out those who are refused")
 	flags.BoolVar(&f.quote, "quote", false, "say what the answer would cost, and whom it would be refused, and charge nobody")
 	flags.StringVar(&f.key, "key", "", "the idempotency `KEY` (default: a new one)")
-	marksFiles(flags, reads, byName, "objects")
+	files.Mark(flags, files.Reads, files.ByName, "objects")
 	require(cmd, "question", "query", "epsilon")
 	return cmd
 }
@@ -75,10 +78,10 @@ func (a *app) answer(cmd *cobra.Command, f *answerFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := checkStdin(f.objects, f.truth); err != nil {
+	if err := csv.CheckStdin(f.objects, f.Truth); err != nil {
 		return err
 	}
-	panel, err := a.panel(cmd, f.objects, columns{id: f.columns.id, raw: f.columns.raw})
+	panel, err := csv.Panel(cmd.Context(), a.Files, f.objects, csv.Columns{ID: f.Columns.ID, Raw: f.Columns.Raw})
 	if err != nil {
 		return err
 	}
@@ -91,16 +94,16 @@ func (a *app) answer(cmd *cobra.Command, f *answerFlags) error {
 	}
 	out := answerResult{Question: f.question, Query: f.query, Key: key}
 	err = a.with(writing, func(l *ledger.Ledger) error {
-		request.Truth = f.source(a, l).ask
+		request.Truth = f.Source(a.Files, l).Ask
 		out.AnswerResult, err = l.Answer(cmd.Context(), request)
-		a.warnChanged(out.TruthChanged)
-		return withKey(key, refusal(err, f.partial))
+		a.WarnChanged(out.TruthChanged)
+		return fault.WithKey(key, fault.Refusal(err, f.partial))
 	})
 	if err != nil {
 		return err
 	}
 	out.Refused = append([]ledger.Refusal{}, out.Refused...)
-	return a.printDone(fmt.Sprintf("the answer is event %d", out.Event), key, out)
+	return a.PrintDone(fmt.Sprintf("the answer is event %d", out.Event), key, out)
 }
 
 type answerResult struct {
@@ -110,7 +113,7 @@ type answerResult struct {
 	Key string `json:"key"`
 }
 
-func (r answerResult) table(w io.Writer) {
+func (r answerResult) Table(w io.Writer) {
 	charged := r.Charged.String()
 	if r.Charged.IsZero() {
 		charged = "nothing: the answer is, or follows from, one given before"
@@ -136,7 +139,7 @@ func (a *app) quoteAnswer(ctx context.Context, r ledger.AnswerRequest) error {
 	if err != nil {
 		return err
 	}
-	return a.print(out)
+	return a.Print(out)
 }
 
 // answerQuoteResult is what an answer would cost.
@@ -154,7 +157,7 @@ type answerQuoteResult struct {
 	partial bool
 }
 
-func (r answerQuoteResult) table(w io.Writer) {
+func (r answerQuoteResult) Table(w io.Writer) {
 	fmt.Fprintf(w, "question\t%s\nquery\t%s\nε\t%s\n", r.Question, r.Query, r.Epsilon)
 	fmt.Fprintf(w, "people in the panel\t%d\nanswered already\t%s\nwould be charged to each\t%s\n", r.Objects, r.held(), r.charge())
 	fmt.Fprintf(w, "would be refused\t%d%s\n", len(r.Refused), r.consequence())

@@ -12,11 +12,12 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 )
-
-// maxCheckpoint is more than any checkpoint has, in bytes.
-const maxCheckpoint = 1 << 20
 
 func (a *app) auditCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -24,7 +25,7 @@ func (a *app) auditCommand() *cobra.Command {
 		Short: "Verify the whole ledger, or sign a checkpoint of its log",
 		Args:  cobra.NoArgs,
 		RunE: action(func(*cobra.Command, []string) error {
-			return usageError(`run "ledgerctl audit --help"`, "say whether to verify the ledger or to sign a checkpoint")
+			return fault.Usage(`run "ledgerctl audit --help"`, "say whether to verify the ledger or to sign a checkpoint")
 		}),
 	}
 	cmd.AddCommand(a.auditVerifyCommand(), a.auditCheckpointCommand())
@@ -34,7 +35,7 @@ func (a *app) auditCommand() *cobra.Command {
 // verifyFlags are the flags of audit verify.
 type verifyFlags struct {
 	checkpoints []string
-	vkey        vkeyFlag
+	vkey        keys.Verifier
 }
 
 func (a *app) auditVerifyCommand() *cobra.Command {
@@ -61,13 +62,13 @@ which whoever can rewrite the file can rewrite too: take the key from elsewhere,
 		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.auditVerify(cmd, f) }),
 	}
 	cmd.Flags().StringArrayVar(&f.checkpoints, "checkpoint", nil, "a `FILE` with a checkpoint that the log must go on from; may be given several times")
-	marksFiles(cmd.Flags(), reads, byName, "checkpoint")
-	f.vkey.flag(cmd, "the one that the ledger's file names")
+	files.Mark(cmd.Flags(), files.Reads, files.ByName, "checkpoint")
+	f.vkey.Flag(cmd, "the one that the ledger's file names")
 	return cmd
 }
 
 func (a *app) auditVerify(cmd *cobra.Command, f *verifyFlags) error {
-	key, err := f.vkey.load(a, cmd)
+	key, err := f.vkey.Load(a.Files)
 	if err != nil {
 		return err
 	}
@@ -76,7 +77,7 @@ func (a *app) auditVerify(cmd *cobra.Command, f *verifyFlags) error {
 		return err
 	}
 	if key != nil && len(checkpoints) == 0 {
-		a.warn("--vkey is not used: it checks what --checkpoint gives, which is nothing")
+		a.Warn("--vkey is not used: it checks what --checkpoint gives, which is nothing")
 	}
 	out := auditResult{Problems: []ledger.Problem{}, Checkpoints: len(checkpoints)}
 	err = a.with(reading, func(l *ledger.Ledger) error {
@@ -96,7 +97,7 @@ func (a *app) auditVerify(cmd *cobra.Command, f *verifyFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := a.print(out); err != nil || out.OK {
+	if err := a.Print(out); err != nil || out.OK {
 		return err
 	}
 	return out.failure(a.db)
@@ -105,7 +106,7 @@ func (a *app) auditVerify(cmd *cobra.Command, f *verifyFlags) error {
 // audit verifies the ledger, and collects what it finds.
 func (a *app) audit(ctx context.Context, l *ledger.Ledger, request ledger.VerifyRequest, out *auditResult) (err error) {
 	shown, progress := a.progress("verifying")
-	defer shown.clear()
+	defer shown.Clear()
 	if progress != nil {
 		request.Progress = func(done, total uint64) { progress(int(done), int(total)) }
 	}
@@ -117,30 +118,22 @@ func (a *app) audit(ctx context.Context, l *ledger.Ledger, request ledger.Verify
 
 // failure is the error that goes with problems.
 func (r auditResult) failure(db string) error {
-	f := &fault{
-		kind: "problems", code: exitIntegrity, hint: "use nothing of this file, and keep it as it is until it is clear what happened; a backup can be verified likewise",
-		err: fmt.Errorf("%q does not verify: %s", db, counted(len(r.Problems), "problem")),
+	f := &fault.Fault{
+		Kind: "problems", Code: fault.Integrity, Hint: "use nothing of this file, and keep it as it is until it is clear what happened; a backup can be verified likewise",
+		Err: fmt.Errorf("%q does not verify: %s", db, words.Counted(len(r.Problems), "problem")),
 	}
 	if slices.ContainsFunc(r.Problems, func(p ledger.Problem) bool { return p.Kind == "checkpoint" }) {
-		f.kind, f.hint = "rolled-back", rollbackHint(r.foreign)
+		f.Kind, f.Hint = "rolled-back", fault.RollbackHint(r.foreign)
 	}
 	return f
-}
-
-// counted is a number with a word, which takes an s.
-func counted(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return strconv.Itoa(n) + " " + word + "s"
 }
 
 func (a *app) readCheckpoints(files []string) (all [][]byte, err error) {
 	for i, file := range files {
 		if file == "-" && slices.Contains(files[:i], file) {
-			return nil, usageError("", "standard input can be read once only, and --checkpoint names it twice")
+			return nil, fault.Usage("", "standard input can be read once only, and --checkpoint names it twice")
 		}
-		text, err := a.textOrFile("@"+file, maxCheckpoint)
+		text, err := a.TextOrFile("@"+file, keys.MaxCheckpoint)
 		if err != nil {
 			return nil, err
 		}
@@ -159,9 +152,9 @@ func (a *app) auditKeys(about ledger.About, given note.Verifier, checkpoints int
 	}
 	named, err := note.NewVerifier(about.LogKey)
 	if err != nil {
-		return nil, usageError("give --vkey KEY", "the ledger's file names no log key to check the checkpoint by")
+		return nil, fault.Usage("give --vkey KEY", "the ledger's file names no log key to check the checkpoint by")
 	}
-	a.warn("the checkpoint is checked by the log key that the ledger's own file names, which whoever can rewrite the file can rewrite too; --vkey KEY gives the one that you know")
+	a.Warn("the checkpoint is checked by the log key that the ledger's own file names, which whoever can rewrite the file can rewrite too; --vkey KEY gives the one that you know")
 	return note.VerifierList(named), nil
 }
 
@@ -174,10 +167,10 @@ type auditResult struct {
 	foreign     bool             // one of the checkpoints is of another log
 }
 
-func (r auditResult) table(w io.Writer) {
+func (r auditResult) Table(w io.Writer) {
 	verdict := "yes"
 	if !r.OK {
-		verdict = "NO: " + counted(len(r.Problems), "problem")
+		verdict = "NO: " + words.Counted(len(r.Problems), "problem")
 	}
 	held := strconv.Itoa(r.Checkpoints)
 	if r.Checkpoints == 0 {
@@ -194,17 +187,17 @@ func (r auditResult) table(w io.Writer) {
 		if p.Event > 0 {
 			event = strconv.FormatUint(p.Event, 10)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", oneLine(p.Kind), event, oneLine(p.Object), oneLine(p.Question), oneLine(p.Text))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", words.OneLine(p.Kind), event, words.OneLine(p.Object), words.OneLine(p.Question), words.OneLine(p.Text))
 	}
 }
 
 // tableHead writes the size of a log and its root.
 func tableHead(w io.Writer, h ledger.Head) {
-	fmt.Fprintf(w, "log\t%s\nevents\t%d\nroot\t%s\n", oneLine(h.Origin), h.Events, h.Root)
+	fmt.Fprintf(w, "log\t%s\nevents\t%d\nroot\t%s\n", words.OneLine(h.Origin), h.Events, h.Root)
 }
 
 func (a *app) auditCheckpointCommand() *cobra.Command {
-	var signer signerFlag
+	var signer keys.Signer
 	var out string
 	cmd := &cobra.Command{
 		Use:   "checkpoint",
@@ -224,22 +217,22 @@ otherwise the ledger was rolled back, the file stays as it is, and the exit code
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.auditCheckpoint(cmd, &signer, out) }),
 	}
-	signer.flag(cmd)
+	signer.Flag(cmd)
 	cmd.Flags().StringVar(&out, "out", "", "write the checkpoint to a `FILE`; an older checkpoint of this log is replaced")
-	marksFiles(cmd.Flags(), writes, byName, "out")
+	files.Mark(cmd.Flags(), files.Writes, files.ByName, "out")
 	return cmd
 }
 
-func (a *app) auditCheckpoint(cmd *cobra.Command, f *signerFlag, path string) error {
-	signer, err := f.load(a, cmd)
+func (a *app) auditCheckpoint(cmd *cobra.Command, f *keys.Signer, path string) error {
+	signer, err := f.Load(a.Files, a.db)
 	if err != nil {
 		return err
 	}
-	file, err := a.newOutput("--out", path)
+	file, err := a.NewOutput("--out", path)
 	if err != nil {
 		return err
 	}
-	defer file.discard()
+	defer file.Discard()
 	out := checkpointResult{Out: path}
 	err = a.withSigner(reading, signer, func(l *ledger.Ledger) error {
 		if err := a.checkReplaced(cmd.Context(), l, path); err != nil {
@@ -250,18 +243,18 @@ func (a *app) auditCheckpoint(cmd *cobra.Command, f *signerFlag, path string) er
 	if err != nil {
 		return err
 	}
-	err = file.save(func(w io.Writer) error {
+	err = file.Save(func(w io.Writer) error {
 		_, err := io.WriteString(w, out.Checkpoint)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if path == "" && !a.json {
-		_, err := io.WriteString(a.stdout, out.Checkpoint)
+	if path == "" && !a.JSON {
+		_, err := io.WriteString(a.Stdout, out.Checkpoint)
 		return err
 	}
-	return a.print(out)
+	return a.Print(out)
 }
 
 // checkReplaced refuses to replace a file by a checkpoint of a log that does not go on from it: it may be
@@ -270,7 +263,7 @@ func (a *app) checkReplaced(ctx context.Context, l *ledger.Ledger, path string) 
 	if path == "" || path == "-" {
 		return nil
 	}
-	signed, err := a.textOrFile("@"+path, maxCheckpoint)
+	signed, err := a.TextOrFile("@"+path, keys.MaxCheckpoint)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -279,11 +272,11 @@ func (a *app) checkReplaced(ctx context.Context, l *ledger.Ledger, path string) 
 	}
 	key, err := note.NewVerifier(l.About().LogKey)
 	if err != nil {
-		return usageError("give another FILE, or remove it", "--out: %q exists, and the ledger names no log key to tell by whether it is a checkpoint", path)
+		return fault.Usage("give another FILE, or remove it", "--out: %q exists, and the ledger names no log key to tell by whether it is a checkpoint", path)
 	}
 	before, err := ledger.OpenCheckpoint(signed, note.VerifierList(key))
 	if err != nil {
-		return usageError("give another FILE, or remove it", "--out: %q exists, and is not a checkpoint of this log", path)
+		return fault.Usage("give another FILE, or remove it", "--out: %q exists, and is not a checkpoint of this log", path)
 	}
 	return goesOn(ctx, l, before)
 }
@@ -324,7 +317,7 @@ func (r *checkpointResult) sign(ctx context.Context, l *ledger.Ledger) (err erro
 	return err
 }
 
-func (r checkpointResult) table(w io.Writer) {
+func (r checkpointResult) Table(w io.Writer) {
 	tableHead(w, r.Head)
 	fmt.Fprintf(w, "checkpoint\t%s\n", r.Out)
 }

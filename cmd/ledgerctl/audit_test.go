@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 )
 
 // An audit prints all that it found of a damaged file, and an error besides.
@@ -26,7 +28,7 @@ func TestAuditOfDamagedFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		code, stdout, stderr := invoke(t, "--db", db, "audit", "verify", "--json")
-		if code == int(exitDone) || stdout == "" {
+		if code == int(fault.Done) || stdout == "" {
 			continue // an unused page, or one without which the ledger cannot be opened
 		}
 		listed++
@@ -37,7 +39,7 @@ func TestAuditOfDamagedFile(t *testing.T) {
 		if err := json.Unmarshal([]byte(stdout), &found); err != nil {
 			t.Fatal(err)
 		}
-		if code != int(exitIntegrity) || found.OK || len(found.Problems) == 0 || found.Problems[0].Kind == "" || found.Problems[0].Text == "" {
+		if code != int(fault.Integrity) || found.OK || len(found.Problems) == 0 || found.Problems[0].Kind == "" || found.Problems[0].Text == "" {
 			t.Errorf("page %d damaged: exit code %d, %s", page, code, stdout)
 		}
 		if strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, `"kind":"problems"`) {

@@ -6,7 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 )
 
 // atHelp explains the flag --at of commands that release or sell.
@@ -38,17 +39,12 @@ func (m *moment) set(a *app, cmd *cobra.Command) error {
 func parseTime(flag, text string) (at time.Time, err error) {
 	const hint = "a time in RFC 3339, such as 2027-01-31T09:00:00Z or 2027-01-31T10:00:00+01:00"
 	if err := at.UnmarshalText([]byte(text)); err != nil {
-		return at, usageError(hint, "%s %q is not a time", flag, text)
+		return at, fault.Usage(hint, "%s %q is not a time", flag, text)
 	}
 	if at = at.UTC(); at.Year() < 1970 || at.Year() > 2261 {
-		return at, usageError(hint, "%s %q is not between the years 1970 and 2261", flag, text)
+		return at, fault.Usage(hint, "%s %q is not between the years 1970 and 2261", flag, text)
 	}
 	return at, nil
-}
-
-// clockHint says how a clock far ahead of the log is confirmed: up to a time that has not come when somebody has typed it.
-func clockHint(e *ledger.ClockError) string {
-	return "compare the clock with another; if it is right, give this command --clock-ahead " + stamp(e.Clock.Add(2*time.Hour).Truncate(time.Hour)) + " once; if not, set it"
 }
 
 // warnAhead warns before something happens earlier than it should.
@@ -56,7 +52,5 @@ func (a *app) warnAhead() {
 	if a.clock == nil || !a.clock().After(time.Now()) {
 		return
 	}
-	a.warn(fmt.Sprintf("--at %s lies ahead of this machine's clock: what is released or sold early cannot be taken back, and the log's time will not run back behind it", stamp(a.clock())))
+	a.Warn(fmt.Sprintf("--at %s lies ahead of this machine's clock: what is released or sold early cannot be taken back, and the log's time will not run back behind it", words.Stamp(a.clock())))
 }
-
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

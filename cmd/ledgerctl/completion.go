@@ -2,6 +2,8 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 )
 
 func (a *app) completionCommand() *cobra.Command {
@@ -17,11 +19,11 @@ func (a *app) completionCommand() *cobra.Command {
 		RunE: action(func(cmd *cobra.Command, args []string) error {
 			switch root := cmd.Root(); args[0] {
 			case "bash":
-				return root.GenBashCompletionV2(a.stdout, true)
+				return root.GenBashCompletionV2(a.Stdout, true)
 			case "zsh":
-				return root.GenZshCompletion(a.stdout)
+				return root.GenZshCompletion(a.Stdout)
 			default:
-				return root.GenFishCompletion(a.stdout, true)
+				return root.GenFishCompletion(a.Stdout, true)
 			}
 		}),
 	}
@@ -35,7 +37,7 @@ func helpCommand() *cobra.Command {
 		RunE: action(func(cmd *cobra.Command, args []string) error {
 			about, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				return usageError(`run "ledgerctl --help" for the commands`, "no help on %q", args)
+				return fault.Usage(`run "ledgerctl --help" for the commands`, "no help on %q", args)
 			}
 			about.InitDefaultHelpFlag()
 			about.InitDefaultVersionFlag()

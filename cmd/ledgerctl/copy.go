@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -46,15 +48,15 @@ ledger itself stays as it is: to go on with the copy, put it in the place of the
 func (a *app) copyCommand(cmd *cobra.Command, doing string, write func(*ledger.Ledger, context.Context, string, ledger.Progress) (ledger.Copied, error)) *cobra.Command {
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.ValidArgsFunction = oneFile
-	marksArguments(cmd, writes)
+	files.MarkArguments(cmd, files.Writes)
 	cmd.RunE = action(func(cmd *cobra.Command, args []string) error {
 		out := copyResult{File: args[0]}
 		if out.File == "" {
-			return usageError("", "FILE is empty")
+			return fault.Usage("", "FILE is empty")
 		}
 		err := a.with(reading, func(l *ledger.Ledger) (err error) {
 			shown, progress := a.progress(doing)
-			defer shown.clear()
+			defer shown.Clear()
 			out.Copied, err = write(l, cmd.Context(), out.File, progress)
 			return err
 		})
@@ -64,7 +66,7 @@ func (a *app) copyCommand(cmd *cobra.Command, doing string, write func(*ledger.L
 		if err != nil {
 			return err
 		}
-		return a.print(out)
+		return a.Print(out)
 	})
 	return cmd
 }
@@ -74,6 +76,6 @@ type copyResult struct {
 	ledger.Copied
 }
 
-func (r copyResult) table(w io.Writer) {
+func (r copyResult) Table(w io.Writer) {
 	fmt.Fprintf(w, "copy, verified\t%s\nbytes\t%d\nevents\t%d\n", r.File, r.Bytes, r.Events)
 }

@@ -7,6 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/csv"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -15,7 +18,7 @@ import (
 // enrollFlags are the flags of enroll.
 type enrollFlags struct {
 	question, objects, policy, key string
-	columns                        columns
+	columns                        csv.Columns
 	cap                            privacy.Epsilon
 }
 
@@ -52,19 +55,19 @@ With --value-column, people without a value are left out and counted. The values
 	flags := cmd.Flags()
 	flags.StringVar(&f.question, "question", "", "the question's `NAME`")
 	flags.StringVar(&f.objects, "objects", "", "the CSV `FILE` with the people")
-	f.columns.flags(flags, "the `COLUMN` with the true value: rows where it is empty are skipped")
+	f.columns.Flags(flags, "the `COLUMN` with the true value: rows where it is empty are skipped")
 	flags.StringVar(&f.policy, "policy", "", "the policy as `JSON`, or @FILE")
 	flags.TextVar(&f.cap, "cap", privacy.Epsilon{}, "the largest ε, `E`, of each person over all questions (required if anybody is new)")
 	flags.StringVar(&f.key, "key", "", "the idempotency `KEY` (default: a new one)")
-	marksFiles(flags, reads, byName, "objects")
-	marksFiles(flags, reads, behind, "policy")
+	files.Mark(flags, files.Reads, files.ByName, "objects")
+	files.Mark(flags, files.Reads, files.Behind, "policy")
 	require(cmd, "question", "objects")
 	return cmd
 }
 
 func (a *app) enroll(cmd *cobra.Command, f *enrollFlags) error {
 	if cmd.Flags().Changed("cap") && f.cap.IsZero() {
-		return usageError("", "the cap must be above 0")
+		return fault.Usage("", "the cap must be above 0")
 	}
 	ceiling, err := a.policy(cmd, f)
 	if err != nil {
@@ -80,24 +83,24 @@ func (a *app) enroll(cmd *cobra.Command, f *enrollFlags) error {
 	}
 	err = a.with(writing, func(l *ledger.Ledger) error {
 		shown, progress := a.progress("enrolling")
-		defer shown.clear()
+		defer shown.Clear()
 		done, err := l.Enroll(cmd.Context(), ledger.EnrollRequest{
 			Key: out.Key, Question: f.question, Objects: objects, Policy: ceiling, Cap: f.cap, Progress: progress,
 		})
 		out.Enrolled, out.Already = done.Enrolled, done.Already
-		return withKey(out.Key, err)
+		return fault.WithKey(out.Key, err)
 	})
 	if err != nil {
 		return err
 	}
-	return a.printDone("they are enrolled", out.Key, out)
+	return a.PrintDone("they are enrolled", out.Key, out)
 }
 
 func (a *app) policy(cmd *cobra.Command, f *enrollFlags) (policy.Policy, error) {
 	if !cmd.Flags().Changed("policy") {
 		return policy.Policy{}, nil
 	}
-	text, err := a.textOrFile(f.policy, maxPolicy)
+	text, err := a.TextOrFile(f.policy, maxPolicy)
 	if err != nil {
 		return policy.Policy{}, err
 	}
@@ -108,10 +111,10 @@ func (a *app) policy(cmd *cobra.Command, f *enrollFlags) (policy.Policy, error) 
 func (a *app) readObjects(ctx context.Context, f *enrollFlags, out *enrollResult) ([]string, error) {
 	var objects []string
 	c := f.columns
-	c.skipped = &out.Skipped
-	err := a.rows(ctx, f.objects, c, func(e entry) { objects = append(objects, e.object) })
+	c.Skipped = &out.Skipped
+	err := csv.Rows(ctx, a.Files, f.objects, c, func(e csv.Entry) { objects = append(objects, e.Object) })
 	if err == nil && len(objects) == 0 {
-		err = inputError("", "%s has nobody to enrol (%d rows were skipped)", f.objects, out.Skipped)
+		err = fault.Input("", "%s has nobody to enrol (%d rows were skipped)", f.objects, out.Skipped)
 	}
 	return objects, err
 }
@@ -124,7 +127,7 @@ type enrollResult struct {
 	Key      string `json:"key"`
 }
 
-func (r enrollResult) table(w io.Writer) {
+func (r enrollResult) Table(w io.Writer) {
 	fmt.Fprintf(w, "question\t%s\nenrolled\t%d\nalready enrolled\t%d\n", r.Question, r.Enrolled, r.Already)
 	fmt.Fprintf(w, "skipped, without a value\t%d\nkey\t%s\n", r.Skipped, r.Key)
 }

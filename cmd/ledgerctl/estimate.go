@@ -6,6 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -33,27 +37,27 @@ there are responses, the higher the darker.`,
 	flags.StringVar(&picture, "plot", "", "draw the shares into `FILE`, a .svg or .png")
 	// It fails only for a flag that was not defined.
 	_ = cmd.MarkFlagFilename("plot", "svg", "png")
-	marksFiles(flags, writes, byName, "plot")
+	files.Mark(flags, files.Writes, files.ByName, "plot")
 	require(cmd, "question")
 	return cmd
 }
 
 func (a *app) estimate(cmd *cobra.Command, r ledger.EstimateRequest, path string) error {
 	if cmd.Flags().Changed("epsilon") && r.Epsilon.IsZero() {
-		return usageError("", "--epsilon must be above 0")
+		return fault.Usage("", "--epsilon must be above 0")
 	}
 	if !(r.Confidence > 0 && r.Confidence < 1) {
-		return usageError("", "--confidence must be between 0 and 1")
+		return fault.Usage("", "--confidence must be between 0 and 1")
 	}
 	format, err := pictureFormat("--plot", path)
 	if err != nil {
 		return err
 	}
-	file, err := a.newOutput("--plot", path)
+	file, err := a.NewOutput("--plot", path)
 	if err != nil {
 		return err
 	}
-	defer file.discard()
+	defer file.Discard()
 	var out estimateResult
 	err = a.with(reading, func(l *ledger.Ledger) error {
 		e, err := l.Estimate(cmd.Context(), r)
@@ -66,29 +70,29 @@ func (a *app) estimate(cmd *cobra.Command, r ledger.EstimateRequest, path string
 	if err != nil {
 		return err
 	}
-	return a.print(out)
+	return a.Print(out)
 }
 
 type estimateResult struct {
 	Question   string              `json:"question"`
 	N          int64               `json:"n"`
-	Confidence number              `json:"confidence"`
+	Confidence output.Number       `json:"confidence"`
 	Values     []valueResult       `json:"values"`
 	Levels     []ledger.LevelCount `json:"levels"`
 }
 
 type valueResult struct {
-	Value    string `json:"value"`
-	Estimate number `json:"estimate"`
-	StdErr   number `json:"stderr"`
-	Low      number `json:"low"`
-	High     number `json:"high"`
+	Value    string        `json:"value"`
+	Estimate output.Number `json:"estimate"`
+	StdErr   output.Number `json:"stderr"`
+	Low      output.Number `json:"low"`
+	High     output.Number `json:"high"`
 }
 
 func newEstimateResult(e ledger.Estimate, confidence float64) estimateResult {
-	out := estimateResult{Question: e.Question, N: e.N, Confidence: number(confidence), Levels: e.Levels}
+	out := estimateResult{Question: e.Question, N: e.N, Confidence: output.Number(confidence), Levels: e.Levels}
 	for _, v := range e.Values {
-		out.Values = append(out.Values, valueResult{v.Value, number(v.Estimate), number(v.StdErr), number(v.Low), number(v.High)})
+		out.Values = append(out.Values, valueResult{v.Value, output.Number(v.Estimate), output.Number(v.StdErr), output.Number(v.Low), output.Number(v.High)})
 	}
 	return out
 }
@@ -96,12 +100,12 @@ func newEstimateResult(e ledger.Estimate, confidence float64) estimateResult {
 // shown is the smallest share that percent shows as anything but 0.
 const shown = 0.00005
 
-func (r estimateResult) table(w io.Writer) {
+func (r estimateResult) Table(w io.Writer) {
 	fmt.Fprintf(w, "VALUE\tSHARE\t%.4g %% INTERVAL\tSTANDARD ERROR\n", 100*float64(r.Confidence))
 	outside := false
 	for _, v := range r.Values {
 		fmt.Fprintf(w, "%s\t%s\t%s to %s\t%s\n", v.Value,
-			percent(float64(v.Estimate)), percent(float64(v.Low)), percent(float64(v.High)), percent(float64(v.StdErr)))
+			words.Percent(float64(v.Estimate)), words.Percent(float64(v.Low)), words.Percent(float64(v.High)), words.Percent(float64(v.StdErr)))
 		outside = outside || v.Low < -shown || v.High > 1+shown
 	}
 	fmt.Fprintf(w, "\n%d responses", r.N)

@@ -15,6 +15,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/chart"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -35,7 +37,7 @@ type estimatePicture struct {
 }
 
 // saveEstimatePicture draws an estimate into a file, if there is one.
-func saveEstimatePicture(ctx context.Context, l *ledger.Ledger, r ledger.EstimateRequest, whole ledger.Estimate, file *outfile, format string) error {
+func saveEstimatePicture(ctx context.Context, l *ledger.Ledger, r ledger.EstimateRequest, whole ledger.Estimate, file *files.Output, format string) error {
 	if file == nil {
 		return nil
 	}
@@ -44,9 +46,9 @@ func saveEstimatePicture(ctx context.Context, l *ledger.Ledger, r ledger.Estimat
 		return err
 	}
 	if names, _ := picture.labels(); format == "png" && !chart.CanDraw(picture.title()+strings.Join(names, "")) {
-		return usageError("name a .svg file: who shows it has more letters", "a .png file cannot show all letters of these values")
+		return fault.Usage("name a .svg file: who shows it has more letters", "a .png file cannot show all letters of these values")
 	}
-	return file.save(func(w io.Writer) error { return picture.write(w, format) })
+	return file.Save(func(w io.Writer) error { return picture.write(w, format) })
 }
 
 // newEstimatePicture reads what the picture of an estimate shows besides it. All is of one instant, because
@@ -330,7 +332,7 @@ func pictureFormat(flag, path string) (string, error) {
 	}
 	format, err := chart.Format(path)
 	if err != nil {
-		return "", usageError("name a file that ends in .svg or .png", "%s: %w", flag, err)
+		return "", fault.Usage("name a file that ends in .svg or .png", "%s: %w", flag, err)
 	}
 	return format, nil
 }

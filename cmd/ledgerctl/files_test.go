@@ -9,6 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 )
 
 // commands returns all commands of the program, by their names.
@@ -23,7 +26,7 @@ func commands() map[string]*cobra.Command {
 			walk(sub)
 		}
 	}
-	walk((&app{}).rootCommand())
+	walk(newApp(nil, nil, nil).rootCommand())
 	return all
 }
 
@@ -38,13 +41,13 @@ func TestFlagsThatNameFilesAreMarked(t *testing.T) {
 	marked := 0
 	for name, cmd := range commands() {
 		eachFlag(cmd, func(f *pflag.Flag) {
-			if f.Annotations[fileNote] != nil {
+			if f.Annotations[files.FileNote] != nil {
 				marked++
 			} else if strings.Contains(f.Usage, "FILE") && f.Name != "db" {
 				t.Errorf("%s --%s names files and is not marked: %s", name, f.Name, f.Usage)
 			}
 		})
-		if arguments := strings.Contains(strings.SplitN(cmd.Use, " --", 2)[0], "FILE"); arguments != (cmd.Annotations[fileNote] != "") {
+		if arguments := strings.Contains(strings.SplitN(cmd.Use, " --", 2)[0], "FILE"); arguments != (cmd.Annotations[files.FileNote] != "") {
 			t.Errorf("%s: arguments are files: %v", name, arguments)
 		}
 	}
@@ -60,15 +63,15 @@ type use struct {
 }
 
 // uses returns the ways in which a command names the files that it reads, and those that it writes.
-func uses(cmd *cobra.Command) map[role][]use {
-	all := map[role][]use{reads: {{"--db", func(path string) []string { return []string{"--db", path} }}}}
+func uses(cmd *cobra.Command) map[files.Role][]use {
+	all := map[files.Role][]use{files.Reads: {{"--db", func(path string) []string { return []string{"--db", path} }}}}
 	eachFlag(cmd, func(f *pflag.Flag) {
-		if note := f.Annotations[fileNote]; note != nil {
-			prefix := map[string]string{string(byName): "", string(behind): "@", string(labeled): "n="}[note[1]]
-			all[role(note[0])] = append(all[role(note[0])], use{"--" + f.Name, func(path string) []string { return []string{"--" + f.Name, prefix + path} }})
+		if note := f.Annotations[files.FileNote]; note != nil {
+			prefix := map[string]string{string(files.ByName): "", string(files.Behind): "@", string(files.Labeled): "n="}[note[1]]
+			all[files.Role(note[0])] = append(all[files.Role(note[0])], use{"--" + f.Name, func(path string) []string { return []string{"--" + f.Name, prefix + path} }})
 		}
 	})
-	if r := role(cmd.Annotations[fileNote]); r != "" {
+	if r := files.Role(cmd.Annotations[files.FileNote]); r != "" {
 		all[r] = append(all[r], use{"FILE", func(path string) []string { return []string{path} }})
 	}
 	return all
@@ -104,8 +107,8 @@ func TestNoCommandWritesWhatItReads(t *testing.T) {
 	tried := 0
 	for name, cmd := range commands() {
 		uses := uses(cmd)
-		for i, out := range uses[writes] {
-			for _, in := range append(uses[reads], uses[writes][:i]...) {
+		for i, out := range uses[files.Writes] {
+			for _, in := range append(uses[files.Reads], uses[files.Writes][:i]...) {
 				for _, paths := range names {
 					tried++
 					checkRefused(t, cmd, name, out, in, paths)
@@ -130,26 +133,8 @@ func checkRefused(t *testing.T, cmd *cobra.Command, name string, out, in use, pa
 		args = append(args, "7")
 	}
 	code, stdout, stderr := invoke(t, args...)
-	if code != int(exitUsage) || stdout != "" || !strings.Contains(stderr, "would overwrite") {
+	if code != int(fault.Misuse) || stdout != "" || !strings.Contains(stderr, "would overwrite") {
 		t.Errorf("%q: exit code %d, stdout %q, stderr %q", args, code, stdout, stderr)
-	}
-}
-
-func TestFilesApartAreWritten(t *testing.T) {
-	t.Chdir(t.TempDir())
-	for _, dir := range []string{"a", "b"} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile("a/there", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, names := range [][2]string{{"a/new", "b/new"}, {"a/there", "a/new"}, {"a/there", "b/there"}, {"a/new", ""}, {"no/new", "nor/new"}} {
-		a := &app{files: []namedFile{{"--truth", names[1], reads}}}
-		if err := a.checkWritten("--out", names[0]); err != nil {
-			t.Error(err)
-		}
 	}
 }
 
@@ -166,11 +151,11 @@ func TestStandardStreamsAreFiles(t *testing.T) {
 	defer file.Close()
 	order := []string{"--db", filepath.Join(t.TempDir(), "l.db"), "raise", "--question", "vote", "--to", "1", "--truth"}
 	var stdout, stderr bytes.Buffer
-	if code := run(append(order, "-", "--out", path), file, &stdout, &stderr); code != int(exitUsage) || !strings.Contains(stderr.String(), "would overwrite") {
+	if code := run(append(order, "-", "--out", path), file, &stdout, &stderr); code != int(fault.Misuse) || !strings.Contains(stderr.String(), "would overwrite") {
 		t.Errorf("exit code %d, %q", code, &stderr)
 	}
 	stderr.Reset()
-	if code := run(append(order, path), strings.NewReader(""), file, &stderr); code != int(exitUsage) || !strings.Contains(stderr.String(), "would overwrite") {
+	if code := run(append(order, path), strings.NewReader(""), file, &stderr); code != int(fault.Misuse) || !strings.Contains(stderr.String(), "would overwrite") {
 		t.Errorf("exit code %d, %q", code, &stderr)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -49,11 +50,11 @@ func (a *app) forget(cmd *cobra.Command, object string, f *forgetFlags) error {
 		return err
 	}
 	out := forgetResult{Object: object, Key: key, Compacted: !f.keepPages}
-	err = a.with(writing, func(l *ledger.Ledger) error { return withKey(key, out.forget(cmd.Context(), a, l)) })
+	err = a.with(writing, func(l *ledger.Ledger) error { return fault.WithKey(key, out.forget(cmd.Context(), a, l)) })
 	if err = unknownPerson(err); err != nil {
 		return err
 	}
-	return a.printDone(fmt.Sprintf("object %q is forgotten", object), key, out)
+	return a.PrintDone(fmt.Sprintf("object %q is forgotten", object), key, out)
 }
 
 // unknownPerson adds to an error what may help if there is no such person.
@@ -61,7 +62,7 @@ func unknownPerson(err error) error {
 	if !errors.Is(err, ledger.ErrUnknown) {
 		return err
 	}
-	return &fault{kind: "unknown", code: exitUsage, hint: "people go by the ids that they were enrolled by: those of a column then, or row numbers", err: err}
+	return &fault.Fault{Kind: "unknown", Code: fault.Misuse, Hint: "people go by the ids that they were enrolled by: those of a column then, or row numbers", Err: err}
 }
 
 type forgetResult struct {
@@ -77,9 +78,9 @@ func (r *forgetResult) forget(ctx context.Context, a *app, l *ledger.Ledger) err
 	}
 	if r.Compacted {
 		shown, progress := a.progress("compacting")
-		defer shown.clear()
+		defer shown.Clear()
 		if err := l.Compact(ctx, progress); err != nil {
-			return unfinished(fmt.Sprintf("object %q is forgotten, but the old bytes may still be in unused pages of the file", r.Object), 0, err)
+			return fault.Unfinished(fmt.Sprintf("object %q is forgotten, but the old bytes may still be in unused pages of the file", r.Object), 0, err)
 		}
 	}
 	stats, err := l.Stats(ctx)
@@ -87,7 +88,7 @@ func (r *forgetResult) forget(ctx context.Context, a *app, l *ledger.Ledger) err
 	return err
 }
 
-func (r forgetResult) table(w io.Writer) {
+func (r forgetResult) Table(w io.Writer) {
 	pages := "dropped: the file was rewritten"
 	if !r.Compacted {
 		pages = `kept: what was forgotten may still be in them until the next "ledgerctl forget" without --keep-pages`

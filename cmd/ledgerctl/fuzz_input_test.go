@@ -2,44 +2,17 @@ package main
 
 import (
 	"bytes"
-	"encoding/hex"
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 )
 
-// What people put on the command line and into files. (FuzzReadCSV is beside the other tests of its reader.)
-
-// FuzzParseSecret holds that a key is what the digits say, or the bytes themselves, and of a possible length.
-func FuzzParseSecret(f *testing.F) {
-	digits := strings.Repeat("0f", 32)
-	for _, text := range []string{"", "\n", "0", digits, digits + "\n", digits + "\r\n", " " + digits, digits + "\n" + digits, strings.ToUpper(digits), strings.Repeat("\x00", 32), strings.Repeat("0", 33), strings.Repeat("a", 1<<16)} {
-		f.Add([]byte(text))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		before := bytes.Clone(text)
-		key, ok := parseSecret(text)
-		if !bytes.Equal(before, text) {
-			t.Fatal("the text has changed")
-		}
-		if !ok {
-			return
-		}
-		written := strings.TrimRight(string(text), "\r\n")
-		if string(key) != string(text) && hex.EncodeToString(key) != strings.ToLower(written) {
-			t.Fatalf("%q became %x", text, key)
-		}
-		if len(key) != rrchain.NoiseKeySize && (len(key) < leastSecret || len(key) > mostSecret) {
-			t.Fatalf("%q became a key of %d bytes", text, len(key))
-		}
-	})
-}
+// What people put on the command line and into files.
 
 // FuzzParseProbability holds that what is accepted is a decimal number from 0 to 1, and what package strconv makes of it.
 func FuzzParseProbability(f *testing.F) {
@@ -99,7 +72,7 @@ func FuzzReadValues(f *testing.F) {
 		}
 		values, err := readValues([]string{"@" + path})
 		if err != nil {
-			if _, code := explain(err); code != exitUsage {
+			if _, code := fault.Explain(err); code != fault.Misuse {
 				t.Fatalf("exit code %d: %v", code, err)
 			}
 			return
@@ -114,27 +87,4 @@ func FuzzReadValues(f *testing.F) {
 			t.Fatalf("%q has the values %q", text, values)
 		}
 	})
-}
-
-// Memory follows the input: a CSV file may have one field without end, or a header without end.
-func TestNoInputTakesMuchMoreMemoryThanItHas(t *testing.T) {
-	const size, fixed, times = 4 << 20, 2 << 20, 60
-	for name, text := range map[string]string{
-		"a quote without end":  "id,v\n\"" + strings.Repeat("x", size),
-		"a field without end":  "id,v\n" + strings.Repeat("x", size),
-		"a row of many fields": "id,v\n" + strings.Repeat(",", size),
-		"a header without end": strings.Repeat("id,", size/3),
-		"many short rows":      "id,v\n" + strings.Repeat("x\n", size/2),
-		"blank lines":          "v\n" + strings.Repeat("\n", size),
-		"zeros":                strings.Repeat("\x00", size),
-	} {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		for range readCSV("file", strings.NewReader(text), columns{value: "v"}) {
-		}
-		runtime.ReadMemStats(&after)
-		if took := after.TotalAlloc - before.TotalAlloc; took > fixed+times*uint64(len(text)) {
-			t.Errorf("%s: %d bytes take %d", name, len(text), took)
-		}
-	}
 }

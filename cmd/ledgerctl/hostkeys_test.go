@@ -11,31 +11,6 @@ import (
 	"github.com/sluicedp/sluice/ledger"
 )
 
-func TestParseSecret(t *testing.T) {
-	raw := []byte("0123456789 abcdef\x00\xff 0123456789\r\n")
-	for text, want := range map[string][]byte{
-		string(raw):                             raw,
-		strings.Repeat("0aF1", 16):              bytes.Repeat([]byte{0x0a, 0xf1}, 16),
-		strings.Repeat("0aF1", 16) + "\r\n":     bytes.Repeat([]byte{0x0a, 0xf1}, 16),
-		strings.Repeat("ab", 16):                bytes.Repeat([]byte{0xab}, 16),
-		strings.Repeat("ab", 1024) + "\n":       bytes.Repeat([]byte{0xab}, 1024),
-		strings.Repeat("ab", 15):                nil,
-		strings.Repeat("ab", 1025):              nil,
-		strings.Repeat("ab", 16) + "a":          nil,
-		" " + strings.Repeat("ab", 32):          nil,
-		strings.Repeat("ab", 32) + "\n\n" + "0": nil,
-		string(raw) + "\n":                      nil,
-		string(raw[1:]):                         nil,
-		"":                                      nil,
-		"\n":                                    nil,
-	} {
-		key, ok := parseSecret([]byte(text))
-		if ok != (want != nil) || ok && !bytes.Equal(key, want) {
-			t.Errorf("%q: key %x, %v; want %x", text, key, ok, want)
-		}
-	}
-}
-
 // A ledger that the command gave its keys is one with these keys for every other host.
 func TestKeysAreTheBytesOfTheirFiles(t *testing.T) {
 	db, people := newVote(t, 2)

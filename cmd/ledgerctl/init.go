@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -39,12 +41,12 @@ signing key signs, buyers and auditors, since whoever can rewrite the ledger can
 			if err != nil {
 				return err
 			}
-			return a.print(made)
+			return a.Print(made)
 		}),
 	}
 	cmd.Flags().StringVar(&currency, "currency", "USD", "the `CODE` of the currency of all prices")
 	cmd.Flags().StringVar(&signer, "signer", "", "the `FILE` for the signing key (default: the ledger's name and .key)")
-	marksFiles(cmd.Flags(), writes, byName, "signer")
+	files.Mark(cmd.Flags(), files.Writes, files.ByName, "signer")
 	return cmd
 }
 
@@ -54,7 +56,7 @@ type initResult struct {
 	Signer string `json:"signer"` // the file with the signing key
 }
 
-func (r initResult) table(w io.Writer) {
+func (r initResult) Table(w io.Writer) {
 	fmt.Fprintf(w, "ledger\t%s\nsigning key\t%s (secret: keep it apart from the ledger)\nlog key\t%s (public: buyers and auditors verify by it)\n", r.DB, r.Signer, r.LogKey)
 }
 
@@ -88,7 +90,7 @@ func dropKey(db, signer string, cause error) error {
 const initExists = "nothing was changed; give --db another FILE, or remove it"
 
 func exists(path, hint string) error {
-	return &fault{kind: "exists", code: exitUsage, hint: hint, err: fmt.Errorf("%q exists already", path)}
+	return &fault.Fault{Kind: "exists", Code: fault.Misuse, Hint: hint, Err: fmt.Errorf("%q exists already", path)}
 }
 
 // newKey generates an Ed25519 key pair in the text form of signed notes.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -26,7 +27,7 @@ depend on the number of values only; no ledger is needed. From ε=0 it is a firs
 			if err != nil {
 				return err
 			}
-			return a.print(newKernelResult(k))
+			return a.Print(newKernelResult(k))
 		}),
 	}
 	flags := cmd.Flags()
@@ -41,18 +42,18 @@ type kernelResult struct {
 	M           int             `json:"m"`
 	From        privacy.Epsilon `json:"from"`
 	To          privacy.Epsilon `json:"to"`
-	PAA         number          `json:"p_aa"`
-	OneMinusPAA number          `json:"one_minus_p_aa"`
-	PBA         number          `json:"p_ba"`
-	PBB         number          `json:"p_bb"`
-	PBC         number          `json:"p_bc"`
+	PAA         output.Number   `json:"p_aa"`
+	OneMinusPAA output.Number   `json:"one_minus_p_aa"`
+	PBA         output.Number   `json:"p_ba"`
+	PBB         output.Number   `json:"p_bb"`
+	PBC         output.Number   `json:"p_bc"`
 }
 
 func newKernelResult(k rrchain.Kernel) kernelResult {
-	return kernelResult{k.Values, k.From, k.To, number(k.PAA), number(k.OneMinusPAA), number(k.PBA), number(k.PBB), number(k.PBC)}
+	return kernelResult{k.Values, k.From, k.To, output.Number(k.PAA), output.Number(k.OneMinusPAA), output.Number(k.PBA), output.Number(k.PBB), output.Number(k.PBC)}
 }
 
-func (r kernelResult) table(w io.Writer) {
+func (r kernelResult) Table(w io.Writer) {
 	fmt.Fprintf(w, "%d values, from ε=%s to ε=%s\n\n", r.M, r.From, r.To)
 	fmt.Fprintln(w, "LAST RESPONSE\tNEXT RESPONSE\tPROBABILITY\tNAME")
 	fmt.Fprintf(w, "the true value\tthe true value\t%.12g\tp_aa\n", r.PAA)

@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -68,7 +69,7 @@ const (
 
 func (t *tail) run(ctx context.Context) error {
 	if t.request != "" && t.follow {
-		return usageError("--since NUMBER goes on where an earlier list ended", "--refused-by and --follow do not go together")
+		return fault.Usage("--since NUMBER goes on where an earlier list ended", "--refused-by and --follow do not go together")
 	}
 	t.next = max(t.next, 1)
 	err := t.loop(ctx)
@@ -162,15 +163,15 @@ func (t *tail) print(events []ledger.Event) error {
 			continue
 		}
 		t.found = true
-		if t.app.json {
-			if err := writeJSON(&out, ev); err != nil {
+		if t.app.JSON {
+			if err := output.WriteJSON(&out, ev); err != nil {
 				return err
 			}
 			continue
 		}
 		writeEvent(&out, ev)
 	}
-	_, err := t.app.stdout.Write(out.Bytes())
+	_, err := t.app.Stdout.Write(out.Bytes())
 	return err
 }
 
@@ -190,7 +191,7 @@ func writeEvent(w io.Writer, ev ledger.Event) {
 	fmt.Fprintf(w, "%6d  %s  %-9s", ev.Number, ev.Time.Format("2006-01-02T15:04:05.000Z07:00"), ev.Kind)
 	field := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(w, " %s=%s", name, quoted(value))
+			fmt.Fprintf(w, " %s=%s", name, words.Quoted(value))
 		}
 	}
 	if ev.Erased {
@@ -200,10 +201,10 @@ func writeEvent(w io.Writer, ev ledger.Event) {
 	field("currency", ev.Currency)
 	field("object", ev.Object)
 	field("question", ev.Question)
-	field("values", strings.ReplaceAll(listed(ev.Values), ", ", ","))
+	field("values", strings.ReplaceAll(words.Listed(ev.Values), ", ", ","))
 	field("encoding", string(ev.Encoding))
 	if ev.Mechanism != nil {
-		field("levels", strings.ReplaceAll(listed(levelsOf(ev.Mechanism)), ", ", ","))
+		field("levels", strings.ReplaceAll(words.Listed(levelsOf(ev.Mechanism)), ", ", ","))
 	}
 	field("noise-key", ev.NoiseKey)
 	if ev.Policy != nil {
@@ -223,13 +224,13 @@ func writeEvent(w io.Writer, ev ledger.Event) {
 	if ev.Objects > 0 {
 		fmt.Fprintf(w, " objects=%d", ev.Objects)
 	}
-	field("response", brief(ev.Response))
+	field("response", words.Brief(ev.Response))
 	field("method", ev.Method)
 	if ev.Price != nil {
 		fmt.Fprintf(w, " price=%d", *ev.Price)
 	}
 	if ev.Expires != nil {
-		field("expires", stamp(*ev.Expires))
+		field("expires", words.Stamp(*ev.Expires))
 	}
 	field("key", ev.Key)
 	for i, n := range ev.Counts {
@@ -258,13 +259,4 @@ func epsilonOf(ev ledger.Event) string {
 		return "spent"
 	}
 	return "epsilon"
-}
-
-// quoted quotes a value that could be taken for more than one field.
-func quoted(value string) string {
-	ambiguous := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) || r == '=' || r == '"' }
-	if strings.IndexFunc(value, ambiguous) >= 0 {
-		return strconv.Quote(value)
-	}
-	return value
 }

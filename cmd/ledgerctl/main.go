@@ -3,7 +3,7 @@
 // and estimates shares from them.
 //
 // It is a thin face over package ledger. "ledgerctl help" lists the commands; exit codes are in
-// exit.go.
+// internal/fault.
 package main
 
 import (
@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
@@ -23,12 +25,12 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	// From the first signal on, the next one kills: a call that does not return must not hold on.
 	defer context.AfterFunc(ctx, stop)()
 
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
+	a := newApp(stdin, stdout, stderr)
 	root := a.rootCommand()
 	root.SetArgs(append([]string{}, args...)) // never nil, for which cobra would look into os.Args
 	command, err := root.ExecuteContextC(ctx)
 	if err == nil {
-		return int(exitDone)
+		return int(fault.Done)
 	}
-	return int(a.fail(asUsage(command, err), wantsJSON(args)))
+	return int(a.Fail(asUsage(command, err), wantsJSON(args)))
 }

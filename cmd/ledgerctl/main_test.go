@@ -16,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -316,11 +317,11 @@ func TestFailureToPrintIsAnError(t *testing.T) {
 	for _, args := range [][]string{{"stats"}, {"stats", "--json"}, {"log"}, {"log", "--json"}, {"audit", "verify"}, {"audit", "checkpoint"}, {"kernel", "--m", "2", "--from", "0", "--to", "1"}, {"mechanism", "line", "--alpha", "0.5", "--epsilon", "1", "--n", "3"}, {"mechanism", "family", "subset", "--values", "a,b,c", "--epsilon", "1"}, {"answer", "--question", "vote", "--query", "winner", "--epsilon", "1", "--quote"}} {
 		var stderr bytes.Buffer
 		code := run(append([]string{"--db", db}, args...), strings.NewReader(""), brokenWriter{}, &stderr)
-		if code != int(exitUnexpected) || !strings.Contains(stderr.String(), "no space left") {
+		if code != int(fault.Unexpected) || !strings.Contains(stderr.String(), "no space left") {
 			t.Errorf("%q: exit code %d, stderr %q", args, code, &stderr)
 		}
 	}
-	if code := run([]string{"bogus"}, strings.NewReader(""), io.Discard, brokenWriter{}); code != int(exitUsage) {
+	if code := run([]string{"bogus"}, strings.NewReader(""), io.Discard, brokenWriter{}); code != int(fault.Misuse) {
 		t.Errorf("stderr broken: exit code %d", code)
 	}
 }
@@ -346,7 +347,7 @@ func TestDamagedFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, args := range commands {
-			if code, _, stderr := invoke(t, append([]string{"--db", db}, args...)...); code != int(exitIntegrity) {
+			if code, _, stderr := invoke(t, append([]string{"--db", db}, args...)...); code != int(fault.Integrity) {
 				t.Errorf("%d bytes left, %q: exit code %d, stderr %q", size, args, code, stderr)
 			}
 		}
@@ -360,7 +361,7 @@ func TestDamagedFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, args := range commands {
-			if code, _, stderr := invoke(t, append([]string{"--db", db}, args...)...); code != int(exitDone) && code != int(exitIntegrity) {
+			if code, _, stderr := invoke(t, append([]string{"--db", db}, args...)...); code != int(fault.Done) && code != int(fault.Integrity) {
 				t.Errorf("page %d damaged, %q: exit code %d, stderr %q", page, args, code, stderr)
 			}
 		}
@@ -378,11 +379,11 @@ func TestInterruptedCopiesLeaveNothing(t *testing.T) {
 	end()
 	for _, args := range [][]string{{"backup"}, {"compact"}} {
 		dir := t.TempDir()
-		a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}
+		a := newApp(strings.NewReader(""), io.Discard, io.Discard)
 		root := a.rootCommand()
 		root.SetArgs(append(args, "--db", db, filepath.Join(dir, "copy.db")))
-		f, code := explain(root.ExecuteContext(ended))
-		if f.Kind != "interrupted" || code != exitUnexpected {
+		f, code := fault.Explain(root.ExecuteContext(ended))
+		if f.Kind != "interrupted" || code != fault.Unexpected {
 			t.Errorf("%q: %+v, code %d", args, f, code)
 		}
 		if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {

@@ -12,6 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -30,7 +33,7 @@ the boundary, the likelier the true answer.
 family makes mechanisms by which single people answer a question, at several ε.`,
 		Args: cobra.NoArgs,
 		RunE: action(func(*cobra.Command, []string) error {
-			return usageError(`run "ledgerctl mechanism --help"`, "say which mechanism to compute: line, rainbow, solve or family")
+			return fault.Usage(`run "ledgerctl mechanism --help"`, "say which mechanism to compute: line, rainbow, solve or family")
 		}),
 	}
 	cmd.AddCommand(a.lineCommand(), a.rainbowCommand(), a.solveCommand(), a.familyCommand())
@@ -100,7 +103,7 @@ func (l law) explain(err error) error {
 	}
 	if errors.Is(err, graph.ErrInvalid) && math.Abs(sum-1) > graph.Tolerance {
 		hint := fmt.Sprintf("they sum to %.15g; no more than %g may be missing, so give 13 decimals of what has more", sum, graph.Tolerance)
-		return &fault{kind: "invalid", code: exitUsage, hint: hint, err: err}
+		return &fault.Fault{Kind: "invalid", Code: fault.Misuse, Hint: hint, Err: err}
 	}
 	return err
 }
@@ -114,7 +117,7 @@ const (
 // eachStep calls do for the distances 0 … n.
 func eachStep(ctx context.Context, n int, do func(distance int) error) error {
 	if n < 0 || n > maxSteps {
-		return usageError("", "--n is %d; 0 to %d steps are possible", n, maxSteps)
+		return fault.Usage("", "--n is %d; 0 to %d steps are possible", n, maxSteps)
 	}
 	for distance := range n + 1 {
 		if err := ctx.Err(); err != nil {
@@ -127,10 +130,10 @@ func eachStep(ctx context.Context, n int, do func(distance int) error) error {
 	return nil
 }
 
-func numbers(values []float64) []number {
-	out := make([]number, len(values))
+func numbers(values []float64) []output.Number {
+	out := make([]output.Number, len(values))
 	for i, value := range values {
-		out[i] = number(value)
+		out[i] = output.Number(value)
 	}
 	return out
 }
@@ -164,26 +167,26 @@ datasets on the boundary of that answer. It is the largest possible with two ans
 }
 
 func (a *app) line(ctx context.Context, f *lineFlags) error {
-	out := lineResult{Alpha: number(f.alpha), Epsilon: f.epsilon, Delta: f.delta}
+	out := lineResult{Alpha: output.Number(f.alpha), Epsilon: f.epsilon, Delta: f.delta}
 	err := eachStep(ctx, f.n, func(distance int) error {
 		truth, err := f.privacy().Truthful(float64(f.alpha), distance)
-		out.Truthful = append(out.Truthful, number(truth))
+		out.Truthful = append(out.Truthful, output.Number(truth))
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return a.print(out)
+	return a.Print(out)
 }
 
 type lineResult struct {
-	Alpha    number          `json:"alpha"`
+	Alpha    output.Number   `json:"alpha"`
 	Epsilon  privacy.Epsilon `json:"epsilon"`
 	Delta    privacy.Delta   `json:"delta"`
-	Truthful []number        `json:"truthful_probability_by_distance"`
+	Truthful []output.Number `json:"truthful_probability_by_distance"`
 }
 
-func (r lineResult) table(w io.Writer) {
+func (r lineResult) Table(w io.Writer) {
 	fmt.Fprintln(w, "DISTANCE\tPROBABILITY OF THE TRUE ANSWER")
 	for distance, truth := range r.Truthful {
 		fmt.Fprintf(w, "%d\t%.12g\n", distance, truth)
@@ -223,20 +226,20 @@ the preferred answer, for the first two together and so on, where growth by all 
 	flags.StringVar(&f.plot, "plot", "", "draw them into this `FILE`, a .png or .svg")
 	// It fails only for a flag that was not defined.
 	_ = cmd.MarkFlagFilename("plot", "svg", "png")
-	marksFiles(flags, writes, byName, "plot")
+	files.Mark(flags, files.Writes, files.ByName, "plot")
 	require(cmd, "boundary", "epsilon", "n")
 	return cmd
 }
 
 func (a *app) rainbow(ctx context.Context, f *rainbowFlags) error {
 	if f.n >= 0 && f.n <= maxSteps && (f.n+1)*len(f.boundary) > maxNumbers {
-		return usageError("", "%d distances with %d answers; %d probabilities are possible", f.n+1, len(f.boundary), maxNumbers)
+		return fault.Usage("", "%d distances with %d answers; %d probabilities are possible", f.n+1, len(f.boundary), maxNumbers)
 	}
 	picture, err := a.newRainbowPicture(f)
 	if err != nil {
 		return err
 	}
-	defer picture.file.discard()
+	defer picture.file.Discard()
 	out := rainbowResult{Boundary: numbers(f.boundary), Epsilon: f.epsilon, Delta: f.delta}
 	var at []float64
 	err = eachStep(ctx, f.n, func(distance int) (err error) {
@@ -256,17 +259,17 @@ func (a *app) rainbow(ctx context.Context, f *rainbowFlags) error {
 	if err := picture.save(out); err != nil {
 		return err
 	}
-	return a.print(out)
+	return a.Print(out)
 }
 
 type rainbowResult struct {
-	Boundary   []number        `json:"boundary"`
-	Epsilon    privacy.Epsilon `json:"epsilon"`
-	Delta      privacy.Delta   `json:"delta"`
-	ByDistance [][]number      `json:"by_distance"`
+	Boundary   []output.Number   `json:"boundary"`
+	Epsilon    privacy.Epsilon   `json:"epsilon"`
+	Delta      privacy.Delta     `json:"delta"`
+	ByDistance [][]output.Number `json:"by_distance"`
 }
 
-func (r rainbowResult) table(w io.Writer) {
+func (r rainbowResult) Table(w io.Writer) {
 	fmt.Fprint(w, "DISTANCE\tPREFERRED")
 	for rank := range r.Boundary[1:] {
 		fmt.Fprintf(w, "\tRANK %d", rank+2)
@@ -278,7 +281,7 @@ func (r rainbowResult) table(w io.Writer) {
 }
 
 // cells returns probabilities as cells of a table, behind what is there.
-func cells(probabilities []number) string {
+func cells(probabilities []output.Number) string {
 	var text strings.Builder
 	for _, p := range probabilities {
 		fmt.Fprintf(&text, "\t%.9g", p)

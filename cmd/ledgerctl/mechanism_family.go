@@ -10,6 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
 	finiteestimate "github.com/sluicedp/sluice/rrchain/finite/estimate"
@@ -21,7 +24,7 @@ func (a *app) familyCommand() *cobra.Command {
 		Short: "Make a mechanism at several ε by which a question can be answered",
 		Args:  cobra.NoArgs,
 		RunE: action(func(*cobra.Command, []string) error {
-			return usageError(`run "ledgerctl mechanism family --help"`, "say which mechanism to make: subset or hadamard")
+			return fault.Usage(`run "ledgerctl mechanism family --help"`, "say which mechanism to make: subset or hadamard")
 		}),
 	}
 	cmd.AddCommand(a.subsetCommand(), a.hadamardCommand())
@@ -51,8 +54,8 @@ func (f *familyFlags) flags(cmd *cobra.Command) {
 	flags.StringVar(&f.out, "out", "", "write the mechanism, as JSON, to a `FILE`; an existing one is replaced; - is standard output")
 	// It fails only for a flag that was not defined.
 	_ = cmd.MarkFlagFilename("out", "json")
-	marksFiles(flags, writes, byName, "out")
-	marksFiles(flags, reads, behind, "values")
+	files.Mark(flags, files.Writes, files.ByName, "out")
+	files.Mark(flags, files.Reads, files.Behind, "values")
 	require(cmd, "values", "epsilon")
 }
 
@@ -129,19 +132,19 @@ func (a *app) family(cmd *cobra.Command, f *familyFlags, design func(values []st
 	if err != nil {
 		return err
 	}
-	file, err := a.newOutput("--out", f.out)
+	file, err := a.NewOutput("--out", f.out)
 	if err != nil {
 		return err
 	}
-	defer file.discard()
+	defer file.Discard()
 	made, err := design(values)
 	if err != nil {
 		return err
 	}
-	if err := file.save(func(w io.Writer) error { return writeJSON(w, made) }); err != nil {
+	if err := file.Save(func(w io.Writer) error { return output.WriteJSON(w, made) }); err != nil {
 		return err
 	}
-	return a.print(made)
+	return a.Print(made)
 }
 
 // subsets makes subset selection.
@@ -246,8 +249,8 @@ type familyLevel struct {
 	Epsilon  privacy.Epsilon `json:"epsilon"`
 	Size     int             `json:"size,omitempty"` // of the subsets
 	Outputs  int             `json:"outputs"`
-	Variance number          `json:"variance"` // of an estimated share from one response
-	Direct   number          `json:"variance_randomized_response"`
+	Variance output.Number   `json:"variance"` // of an estimated share from one response
+	Direct   output.Number   `json:"variance_randomized_response"`
 }
 
 // newMechanismFile makes the family of some mechanisms by rising ε.
@@ -265,7 +268,7 @@ func newMechanismFile(values []string, steps []step) (mechanismFile, error) {
 	family, err := finite.NewFamily(matrices...)
 	var game *finite.NotDegradationError
 	if errors.As(err, &game) {
-		return out, &fault{kind: "invalid", code: exitUsage, hint: degradedHint + "; other sizes, or ε farther apart, may do", err: err}
+		return out, &fault.Fault{Kind: "invalid", Code: fault.Misuse, Hint: degradedHint + "; other sizes, or ε farther apart, may do", Err: err}
 	}
 	out.Family = family
 	return out, err
@@ -282,11 +285,11 @@ func newFamilyLevel(s step) (familyLevel, error) {
 		return level, err
 	}
 	usual, err := meanVariance(direct.matrix)
-	level.Variance, level.Direct = number(variance), number(usual)
+	level.Variance, level.Direct = output.Number(variance), output.Number(usual)
 	return level, err
 }
 
-func (r mechanismFile) table(w io.Writer) {
+func (r mechanismFile) Table(w io.Writer) {
 	fmt.Fprintln(w, "ε\tSUBSETS OF\tOUTPUTS\tVARIANCE\tRANDOMIZED RESPONSE\tRATIO")
 	for _, l := range r.Levels {
 		size := "–"

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/plot"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/chart"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 )
 
 // maxCurves is how many answers a picture can tell apart, and maxPoints how many points of each it shows at most.
@@ -26,16 +27,16 @@ func (a *app) newRainbowPicture(f *rainbowFlags) (picture, error) {
 		return picture{}, err
 	}
 	if len(f.boundary) > maxCurves {
-		return picture{}, usageError("without --plot there may be more",
+		return picture{}, fault.Usage("without --plot there may be more",
 			"--plot shows up to %d answers, not %d", maxCurves, len(f.boundary))
 	}
-	file, err := a.newOutput("--plot", f.plot)
+	file, err := a.NewOutput("--plot", f.plot)
 	return picture{format, file}, err
 }
 
 // save draws the laws, unless there is no file to draw them into.
 func (p picture) save(r rainbowResult) error {
-	return p.file.save(func(w io.Writer) error {
+	return p.file.Save(func(w io.Writer) error {
 		drawn, err := r.draw()
 		if err != nil {
 			return err

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -18,13 +20,13 @@ import (
 // conflict says why there is no mechanism: at To the answers of Colors have together a higher probability
 // than they may have at that distance from From.
 type conflict struct {
-	From            string   `json:"from"`
-	To              string   `json:"to"`
-	Colors          []string `json:"colors"`
-	Distance        int      `json:"distance"`
-	FromProbability number   `json:"from_probability"`
-	ToProbability   number   `json:"to_probability"`
-	Bound           number   `json:"bound"` // the largest possible ToProbability
+	From            string        `json:"from"`
+	To              string        `json:"to"`
+	Colors          []string      `json:"colors"`
+	Distance        int           `json:"distance"`
+	FromProbability output.Number `json:"from_probability"`
+	ToProbability   output.Number `json:"to_probability"`
+	Bound           output.Number `json:"bound"` // the largest possible ToProbability
 }
 
 func (c *conflict) Error() string {
@@ -49,7 +51,7 @@ func (f *solveFlags) conflict(g *graph.CSVGraph, err error) *conflict {
 	if errors.As(err, &pair) {
 		return &conflict{
 			From: g.IDs[pair.From], To: g.IDs[pair.To], Colors: []string{g.Colors[pair.Output]}, Distance: pair.Distance,
-			FromProbability: number(pair.FromProbability), ToProbability: number(pair.ToProbability), Bound: number(pair.Bound),
+			FromProbability: output.Number(pair.FromProbability), ToProbability: output.Number(pair.ToProbability), Bound: output.Number(pair.Bound),
 		}
 	}
 	var edge *graph.EdgeError
@@ -58,12 +60,12 @@ func (f *solveFlags) conflict(g *graph.CSVGraph, err error) *conflict {
 	}
 	// There the excess is at From.
 	c := &conflict{From: g.IDs[edge.To], To: g.IDs[edge.From], Distance: 1}
-	for _, output := range edge.Outputs {
-		c.Colors = append(c.Colors, g.Colors[output])
-		c.FromProbability += number(f.law[slices.Index(g.Preferences.Order(edge.To), output)])
-		c.ToProbability += number(f.law[slices.Index(g.Preferences.Order(edge.From), output)])
+	for _, color := range edge.Outputs {
+		c.Colors = append(c.Colors, g.Colors[color])
+		c.FromProbability += output.Number(f.law[slices.Index(g.Preferences.Order(edge.To), color)])
+		c.ToProbability += output.Number(f.law[slices.Index(g.Preferences.Order(edge.From), color)])
 	}
-	c.Bound = c.ToProbability - number(edge.Excess)
+	c.Bound = c.ToProbability - output.Number(edge.Excess)
 	return c
 }
 
@@ -71,7 +73,7 @@ type solveResult struct {
 	Epsilon       privacy.Epsilon `json:"epsilon"`
 	Delta         privacy.Delta   `json:"delta"`
 	Colors        []string        `json:"colors"`                 // in their order
-	BoundaryLaw   []number        `json:"boundary_law,omitempty"` // with --order only
+	BoundaryLaw   []output.Number `json:"boundary_law,omitempty"` // with --order only
 	DefaultLaw    bool            `json:"boundary_law_default,omitempty"`
 	Edges         int             `json:"edges"`
 	BoundaryEdges int             `json:"boundary_edges"` // between two colours
@@ -104,7 +106,7 @@ func (p *probabilities) MarshalJSON() ([]byte, error) {
 		out.WriteByte("{,"[min(i, 1)])
 		out.Write(p.colors[i])
 		out.WriteByte(':')
-		text, err := number(value).MarshalJSON()
+		text, err := output.Number(value).MarshalJSON()
 		if err != nil {
 			return nil, err
 		}
@@ -173,7 +175,7 @@ func boundaryEdges(g *graph.CSVGraph) int {
 	return ends / 2
 }
 
-func (r solveResult) table(w io.Writer) {
+func (r solveResult) Table(w io.Writer) {
 	fmt.Fprintf(w, "vertices\t%d\nedges\t%d\nedges between colours\t%d\n", len(r.Vertices), r.Edges, r.BoundaryEdges)
 	fmt.Fprintf(w, "ε\t%s\nδ\t%s\n", r.Epsilon, r.Delta)
 	if r.BoundaryLaw != nil {
@@ -212,7 +214,7 @@ func (r solveResult) tableRegions(w io.Writer) {
 		return cmp.Or(cmp.Compare(a.color, b.color), cmp.Compare(a.distance, b.distance))
 	}) {
 		first := of[at][0]
-		fmt.Fprintf(w, "%s\t%s\t%d%s\n", oneLine(first.Color), first.distance(), len(of[at]), cells(numbers(first.Probabilities.values)))
+		fmt.Fprintf(w, "%s\t%s\t%d%s\n", words.OneLine(first.Color), first.distance(), len(of[at]), cells(numbers(first.Probabilities.values)))
 	}
 }
 
@@ -224,7 +226,7 @@ func (r solveResult) tableVertices(w io.Writer) {
 			fmt.Fprintf(w, "… and %d more; --json lists all\n", len(r.Vertices)-most)
 			return
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s%s\n", oneLine(v.ID), oneLine(v.Color), v.distance(), cells(numbers(v.Probabilities.values)))
+		fmt.Fprintf(w, "%s\t%s\t%s%s\n", words.OneLine(v.ID), words.OneLine(v.Color), v.distance(), cells(numbers(v.Probabilities.values)))
 	}
 }
 
@@ -232,7 +234,7 @@ func (r solveResult) tableVertices(w io.Writer) {
 func (r solveResult) heads() string {
 	var text strings.Builder
 	for _, color := range r.Colors {
-		fmt.Fprintf(&text, "\tPr[%s]", oneLine(color))
+		fmt.Fprintf(&text, "\tPr[%s]", words.OneLine(color))
 	}
 	return text.String()
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
@@ -19,7 +20,7 @@ func (f *familyFlags) sizesFor(values int) ([]int, error) {
 	case n:
 		return f.sizes, nil
 	default:
-		return nil, usageError("give one size, or one for each ε", "--size has %d sizes, and --epsilon %d ε", len(f.sizes), n)
+		return nil, fault.Usage("give one size, or one for each ε", "--size has %d sizes, and --epsilon %d ε", len(f.sizes), n)
 	}
 }
 

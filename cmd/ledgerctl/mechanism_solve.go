@@ -10,6 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/mechanism/graph"
 )
 
@@ -67,7 +70,7 @@ code is 3.`,
 	flags.StringVar(&f.boundaryFile, "boundary-file", "", "the CSV `FILE` with what is given at some vertices")
 	flags.StringSliceVar(&f.order, "order", nil, "the order, `A,B,C`, in which a vertex prefers the other colours")
 	flags.Var(&f.law, "boundary-law", "the probabilities, `M1,M2,...`, on the boundary, the preferred answer's first")
-	marksFiles(flags, reads, byName, "nodes", "edges", "boundary-file")
+	files.Mark(flags, files.Reads, files.ByName, "nodes", "edges", "boundary-file")
 	require(cmd, "nodes", "edges", "color-column", "epsilon")
 	return cmd
 }
@@ -87,10 +90,10 @@ func (a *app) solve(cmd *cobra.Command, f *solveFlags) error {
 	}
 	out, err := newSolveResult(f, g, table, conflict)
 	if err == nil {
-		err = a.print(out)
+		err = a.Print(out)
 	}
 	if err == nil && conflict != nil {
-		err = &fault{kind: "infeasible", code: exitRefused, hint: "a larger ε or δ, or other probabilities", err: conflict}
+		err = &fault.Fault{Kind: "infeasible", Code: fault.Refused, Hint: "a larger ε or δ, or other probabilities", Err: conflict}
 	}
 	return err
 }
@@ -110,22 +113,22 @@ func (f *solveFlags) check(cmd *cobra.Command) error {
 	}
 	switch {
 	case len(modes) == 0:
-		return usageError("give --balanced, --boundary, --boundary-file or --order", "nothing is said about the boundary")
+		return fault.Usage("give --balanced, --boundary, --boundary-file or --order", "nothing is said about the boundary")
 	case len(modes) > 1:
-		return usageError("give one of them", "%s exclude each other", strings.Join(modes, " and "))
+		return fault.Usage("give one of them", "%s exclude each other", strings.Join(modes, " and "))
 	case f.law != nil && f.order == nil:
-		return usageError("", "--boundary-law is for --order")
+		return fault.Usage("", "--boundary-law is for --order")
 	case f.law != nil && len(f.law) != len(f.order):
-		return usageError("", "--boundary-law has %d probabilities, and --order %d colours", len(f.law), len(f.order))
+		return fault.Usage("", "--boundary-law has %d probabilities, and --order %d colours", len(f.law), len(f.order))
 	case len(inputs) > 1:
-		return usageError("", "no more than one file can be standard input")
+		return fault.Usage("", "no more than one file can be standard input")
 	}
 	return nil
 }
 
 func (a *app) readGraph(ctx context.Context, f *solveFlags) (g *graph.CSVGraph, err error) {
-	err = a.stream(ctx, f.nodes, func(nodes io.Reader) error {
-		return a.stream(ctx, f.edges, func(edges io.Reader) error {
+	err = a.Stream(ctx, f.nodes, func(nodes io.Reader) error {
+		return a.Stream(ctx, f.edges, func(edges io.Reader) error {
 			g, err = graph.ReadCSV(nodes, edges, graph.CSVOptions{IDColumn: f.id, ColorColumn: f.color, Colors: f.order})
 			return f.inFile(err)
 		})
@@ -140,7 +143,7 @@ func (f *solveFlags) inFile(err error) error {
 	case err == nil, errors.Is(err, graph.ErrInvalid) && !errors.As(err, &fields):
 		return err
 	case !errors.As(err, &fields):
-		return inputError("", "%w", err) // it cannot be read
+		return fault.Input("", "%w", err) // it cannot be read
 	}
 	named, hint := *fields, ""
 	switch fields.File {
@@ -154,7 +157,7 @@ func (f *solveFlags) inFile(err error) error {
 	default:
 		named.File = f.boundaryFile
 	}
-	return inputError(hint, "%w", &named)
+	return fault.Input(hint, "%w", &named)
 }
 
 // mechanism computes what the flags ask for.
@@ -163,7 +166,7 @@ func (a *app) mechanism(ctx context.Context, f *solveFlags, g *graph.CSVGraph) (
 		return f.ranked(g)
 	}
 	if len(g.Colors) != 2 {
-		return nil, usageError("give --order with all of them", "column %q has %d colours, %s", f.color, len(g.Colors), listed(g.Colors))
+		return nil, fault.Usage("give --order with all of them", "column %q has %d colours, %s", f.color, len(g.Colors), words.Listed(g.Colors))
 	}
 	switch {
 	case f.balanced:
@@ -206,22 +209,22 @@ func (f *solveFlags) truth(g *graph.CSVGraph) (truth [2]float64, err error) {
 	for _, item := range f.boundary {
 		equals := strings.LastIndexByte(item, '=')
 		if equals < 0 {
-			return truth, usageError("", "--boundary: %q is not COLOR=P", item)
+			return truth, fault.Usage("", "--boundary: %q is not COLOR=P", item)
 		}
 		color := slices.Index(g.Colors, item[:equals])
 		switch {
 		case color < 0:
-			return truth, usageError("", "--boundary: %q is not one of the colours, %s", item[:equals], listed(g.Colors))
+			return truth, fault.Usage("", "--boundary: %q is not one of the colours, %s", item[:equals], words.Listed(g.Colors))
 		case !math.IsNaN(truth[color]):
-			return truth, usageError("", "--boundary has colour %q twice", g.Colors[color])
+			return truth, fault.Usage("", "--boundary has colour %q twice", g.Colors[color])
 		}
 		if truth[color], err = parseProbability(item[equals+1:]); err != nil {
-			return truth, usageError("", "--boundary: %w", err)
+			return truth, fault.Usage("", "--boundary: %w", err)
 		}
 	}
 	for color, p := range truth {
 		if math.IsNaN(p) {
-			return truth, usageError("", "--boundary says nothing about colour %q", g.Colors[color])
+			return truth, fault.Usage("", "--boundary says nothing about colour %q", g.Colors[color])
 		}
 	}
 	return truth, nil
@@ -230,7 +233,7 @@ func (f *solveFlags) truth(g *graph.CSVGraph) (truth [2]float64, err error) {
 // extend computes the mechanism of --boundary-file.
 func (a *app) extend(ctx context.Context, f *solveFlags, g *graph.CSVGraph) (*graph.Table, error) {
 	var given []graph.Given
-	err := a.stream(ctx, f.boundaryFile, func(in io.Reader) (err error) {
+	err := a.Stream(ctx, f.boundaryFile, func(in io.Reader) (err error) {
 		given, err = g.ReadGiven(in)
 		return f.inFile(err)
 	})
@@ -240,7 +243,7 @@ func (a *app) extend(ctx context.Context, f *solveFlags, g *graph.CSVGraph) (*gr
 	table, err := graph.Extend(g.Graph, g.Preferences, f.privacy(), given)
 	var missed *graph.MissedEdgeError
 	if errors.As(err, &missed) {
-		err = inputError("one end at least of each edge that joins two colours must be given",
+		err = fault.Input("one end at least of each edge that joins two colours must be given",
 			"%s: vertices %q and %q are neighbours with different colours, and neither is there", f.boundaryFile, g.IDs[missed.From], g.IDs[missed.To])
 	}
 	return table, err

@@ -9,6 +9,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -21,8 +26,8 @@ type document interface {
 
 // writeDocument writes a document in the one form that its reader accepts: nothing may be added to it, not even the
 // end of a line.
-func writeDocument(file *outfile, d document) error {
-	return file.save(func(w io.Writer) error {
+func writeDocument(file *files.Output, d document) error {
+	return file.Save(func(w io.Writer) error {
 		text, err := json.Marshal(d)
 		if err == nil {
 			_, err = w.Write(text)
@@ -62,31 +67,31 @@ const unsigned = "without --vkey nobody's signature is checked: anybody can have
 
 // proofFlags are the flags of commands that verify a document.
 type proofFlags struct {
-	vkey vkeyFlag
+	vkey keys.Verifier
 	self bool
 }
 
 func (f *proofFlags) flags(cmd *cobra.Command) {
-	f.vkey.flag(cmd, "none, and then it does not verify")
+	f.vkey.Flag(cmd, "none, and then it does not verify")
 	cmd.Flags().BoolVar(&f.self, "self", false, "only hold the file against itself, without a key")
 }
 
 // load returns the key, or nil for a file that is only held against itself, or not even that.
-func (f *proofFlags) load(a *app, cmd *cobra.Command) (note.Verifier, error) {
-	key, err := f.vkey.load(a, cmd)
+func (f *proofFlags) load(a *app) (note.Verifier, error) {
+	key, err := f.vkey.Load(a.Files)
 	if key != nil && f.self {
-		return nil, usageError("give one of them", "--vkey and --self exclude each other")
+		return nil, fault.Usage("give one of them", "--vkey and --self exclude each other")
 	}
 	return key, err
 }
 
 // verify reads a document and verifies it. If it cannot be read, that is the only problem.
 func verify[D document](a *app, cmd *cobra.Command, path string, f *proofFlags, read func([]byte) (D, error)) (d D, v verdict, err error) {
-	key, err := f.load(a, cmd)
+	key, err := f.load(a)
 	if err != nil {
 		return d, v, err
 	}
-	text, err := a.textOrFile("@"+path, ledger.MaxDocument+1)
+	text, err := a.TextOrFile("@"+path, ledger.MaxDocument+1)
 	if err != nil {
 		return d, v, err
 	}
@@ -121,35 +126,35 @@ func verify[D document](a *app, cmd *cobra.Command, path string, f *proofFlags, 
 }
 
 // report prints a verdict, and returns it as an error if it is bad.
-func (a *app) report(what, path string, v verdict, r result) error {
-	if err := a.print(r); err != nil || v.OK {
+func (a *app) report(what, path string, v verdict, r output.Result) error {
+	if err := a.Print(r); err != nil || v.OK {
 		return err
 	}
-	return &fault{
-		kind: "problems", code: exitIntegrity, hint: v.hint,
-		err: fmt.Errorf("the %s %q does not verify: %s", what, path, counted(len(v.Problems), "problem")),
+	return &fault.Fault{
+		Kind: "problems", Code: fault.Integrity, Hint: v.hint,
+		Err: fmt.Errorf("the %s %q does not verify: %s", what, path, words.Counted(len(v.Problems), "problem")),
 	}
 }
 
-func (v verdict) table(w io.Writer) {
+func (v verdict) Table(w io.Writer) {
 	if v.Events > 0 {
 		tableHead(w, v.Head)
 	}
 	switch {
 	case !v.OK:
-		fmt.Fprintf(w, "verifies\tNO: %s\n", counted(len(v.Problems), "problem"))
+		fmt.Fprintf(w, "verifies\tNO: %s\n", words.Counted(len(v.Problems), "problem"))
 	case !v.Signed:
 		fmt.Fprint(w, "verifies\tagainst itself only: anybody can have made it\n")
 	default:
 		fmt.Fprint(w, "verifies\tyes, signed by the log key\n")
 	}
 	for _, key := range v.UnknownCosigners {
-		fmt.Fprintf(w, "does not count\ta signature by %s, which anybody can have added\n", oneLine(key))
+		fmt.Fprintf(w, "does not count\ta signature by %s, which anybody can have added\n", words.OneLine(key))
 	}
 	if len(v.Problems) > 0 {
 		fmt.Fprintln(w, "\nWHAT IS WRONG")
 	}
 	for _, p := range v.Problems {
-		fmt.Fprintln(w, oneLine(p))
+		fmt.Fprintln(w, words.OneLine(p))
 	}
 }

@@ -11,6 +11,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -21,7 +24,7 @@ func (a *app) questionCommand() *cobra.Command {
 		Short: "Add or list questions",
 		Args:  cobra.NoArgs,
 		RunE: action(func(*cobra.Command, []string) error {
-			return usageError(`run "ledgerctl question --help"`, "say whether to add or to list questions")
+			return fault.Usage(`run "ledgerctl question --help"`, "say whether to add or to list questions")
 		}),
 	}
 	cmd.AddCommand(a.questionAddCommand(), a.questionListCommand())
@@ -74,8 +77,8 @@ have the "channels"; if not, they are searched for, which takes minutes where ou
 	// These fail only for a flag that was not defined.
 	_ = cmd.MarkFlagFilename("mechanism", "json")
 	_ = cmd.RegisterFlagCompletionFunc("encoding", cobra.FixedCompletions([]cobra.Completion{string(ledger.Direct), string(ledger.Unary), string(ledger.Finite)}, cobra.ShellCompDirectiveNoFileComp))
-	marksFiles(flags, reads, byName, "mechanism")
-	marksFiles(flags, reads, behind, "values")
+	files.Mark(flags, files.Reads, files.ByName, "mechanism")
+	files.Mark(flags, files.Reads, files.Behind, "values")
 	require(cmd, "values")
 	return cmd
 }
@@ -107,7 +110,7 @@ func (a *app) addQuestion(cmd *cobra.Command, name string, f *questionFlags) err
 	if err != nil {
 		return err
 	}
-	return a.print(questionResult{q})
+	return a.Print(questionResult{q})
 }
 
 // readValues returns the values that a flag lists, or those in the file that it names. A question has more than
@@ -117,17 +120,17 @@ func readValues(values []string) ([]string, error) {
 		return values, nil
 	}
 	if len(values) > 1 {
-		return nil, usageError("a file's name cannot have a comma in it; a value that begins with @ can stand in a file", "--values takes a list of values or one @FILE, not both")
+		return nil, fault.Usage("a file's name cannot have a comma in it; a value that begins with @ can stand in a file", "--values takes a list of values or one @FILE, not both")
 	}
 	text, err := readText(values[0][1:], rrchain.MaxValues*(256+2))
 	if err != nil {
-		return nil, inputError("", "--values: %w", err)
+		return nil, fault.Input("", "--values: %w", err)
 	}
 	lines := strings.Split(strings.TrimSuffix(strings.TrimPrefix(text, "\ufeff"), "\n"), "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimSuffix(line, "\r")
 		if strings.TrimSpace(lines[i]) != lines[i] {
-			return nil, inputError("", "--values: line %d of %s begins or ends with a blank", i+1, values[0][1:])
+			return nil, fault.Input("", "--values: line %d of %s begins or ends with a blank", i+1, values[0][1:])
 		}
 	}
 	return lines, nil
@@ -149,8 +152,8 @@ func readText(path string, most int64) (string, error) {
 
 type questionResult struct{ ledger.Question }
 
-func (r questionResult) table(w io.Writer) {
-	fmt.Fprintf(w, "question\t%s\nvalues\t%s\nencoding\t%s\n", r.Name, listedValues(r.Values), r.Encoding)
+func (r questionResult) Table(w io.Writer) {
+	fmt.Fprintf(w, "question\t%s\nvalues\t%s\nencoding\t%s\n", r.Name, words.ListedValues(r.Values), r.Encoding)
 	if r.Mechanism != nil {
 		fmt.Fprintf(w, "mechanism\t%s\n", outline(r.Mechanism))
 	}
@@ -172,7 +175,7 @@ func (a *app) questionListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(out)
+			return a.Print(out)
 		}),
 	}
 }
@@ -181,31 +184,13 @@ type questionsResult struct {
 	Questions []ledger.Question `json:"questions"`
 }
 
-func (r questionsResult) table(w io.Writer) {
+func (r questionsResult) Table(w io.Writer) {
 	fmt.Fprintln(w, "QUESTION\tENCODING\tVALUES")
 	for _, q := range r.Questions {
-		fmt.Fprintf(w, "%s\t%s\t%s", q.Name, q.Encoding, listedValues(q.Values))
+		fmt.Fprintf(w, "%s\t%s\t%s", q.Name, q.Encoding, words.ListedValues(q.Values))
 		if q.Mechanism != nil {
 			fmt.Fprintf(w, " (%s)", outline(q.Mechanism))
 		}
 		fmt.Fprintln(w)
 	}
-}
-
-// listedValues lists a few of many values.
-func listedValues(values []string) string {
-	const few, most = 5, 20
-	if len(values) <= most {
-		return listed(values)
-	}
-	return fmt.Sprintf("%s and %d more", listed(values[:few]), len(values)-few)
-}
-
-// brief shortens a response in unary encoding for people.
-func brief(response string) string {
-	const most = 40
-	if len(response) <= most || strings.Trim(response, "01") != "" {
-		return response
-	}
-	return fmt.Sprintf("%d of %d bits set", strings.Count(response, "1"), len(response))
 }

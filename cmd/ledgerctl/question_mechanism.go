@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -43,19 +45,19 @@ const (
 func (a *app) readMechanism(path string, values []string) (*ledger.Mechanism, error) {
 	text, err := a.readMechanismText(path)
 	if err != nil {
-		return nil, inputError("", "--mechanism: %w", err)
+		return nil, fault.Input("", "--mechanism: %w", err)
 	}
 	var file mechanismText
 	if err := strictJSON(text, &file); err != nil {
-		return nil, inputError(mechanismHint, "--mechanism: %s: %w", path, err)
+		return nil, fault.Input(mechanismHint, "--mechanism: %s: %w", path, err)
 	}
 	if file.Values != nil && !slices.Equal(file.Values, values) {
-		return nil, inputError("a mechanism is for some values in some order", "--mechanism: %s is for the values %s, not %s",
-			path, listed(file.Values), listed(values))
+		return nil, fault.Input("a mechanism is for some values in some order", "--mechanism: %s is for the values %s, not %s",
+			path, words.Listed(file.Values), words.Listed(values))
 	}
 	family, err := readFamily(file.Family)
 	if err != nil {
-		return nil, inputError(familyHint(err), "--mechanism: %s: %w", path, err)
+		return nil, fault.Input(familyHint(err), "--mechanism: %s: %w", path, err)
 	}
 	return &ledger.Mechanism{Family: family, Outputs: file.Outputs}, nil
 }
@@ -65,7 +67,7 @@ func (a *app) readMechanismText(path string) (string, error) {
 	if path != "-" {
 		return readText(path, ledger.MaxMechanism)
 	}
-	text, err := io.ReadAll(io.LimitReader(a.stdin, ledger.MaxMechanism+1))
+	text, err := io.ReadAll(io.LimitReader(a.Stdin, ledger.MaxMechanism+1))
 	if err == nil && len(text) > ledger.MaxMechanism {
 		err = fmt.Errorf("standard input has more than %d bytes", ledger.MaxMechanism)
 	}
@@ -144,7 +146,7 @@ func outline(m *ledger.Mechanism) string {
 	for _, names := range m.Outputs {
 		outputs = append(outputs, strconv.Itoa(len(names)))
 	}
-	return fmt.Sprintf("ε = %s; %s outputs", listed(levelsOf(m)), listed(outputs))
+	return fmt.Sprintf("ε = %s; %s outputs", words.Listed(levelsOf(m)), words.Listed(outputs))
 }
 
 // levelsOf returns the ε of a mechanism, rising.
@@ -170,7 +172,7 @@ func atLevels(ctx context.Context, l *ledger.Ledger, question string, epsilon pr
 	if hint == "" {
 		return err
 	}
-	return &fault{kind: "invalid", code: exitUsage, hint: hint, err: err}
+	return &fault.Fault{Kind: "invalid", Code: fault.Misuse, Hint: hint, Err: err}
 }
 
 // nearest says which of some rising ε are next to one that is not among them. It returns "" for one that is.

@@ -6,6 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/csv"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -23,21 +26,21 @@ func (f *orderFlags) flags(cmd *cobra.Command) {
 	flags.StringVar(&f.question, "question", "", "the question's `NAME`")
 	flags.TextVar(&f.epsilon, "epsilon", privacy.Epsilon{}, "the ε, `E`, of the responses")
 	flags.StringVar(&f.objects, "objects", "", "the CSV `FILE` with the people to buy from, by --id-column, without those whose --value-column is empty (default: all who take part)")
-	marksFiles(flags, reads, byName, "objects")
+	files.Mark(flags, files.Reads, files.ByName, "objects")
 	f.at.flag(cmd)
 	require(cmd, "buyer", "question", "epsilon")
 }
 
 // order reads who is to be bought from, and counts those left out.
-func (f *orderFlags) order(a *app, cmd *cobra.Command, c columns) (o ledger.Order, skipped int, err error) {
-	c.skipped = &skipped
-	people, err := a.panel(cmd, f.objects, c)
+func (f *orderFlags) order(a *app, cmd *cobra.Command, c csv.Columns) (o ledger.Order, skipped int, err error) {
+	c.Skipped = &skipped
+	people, err := csv.Panel(cmd.Context(), a.Files, f.objects, c)
 	return ledger.Order{Buyer: f.buyer, Question: f.question, Epsilon: f.epsilon, Objects: people, All: people == nil}, skipped, err
 }
 
 func (a *app) quoteCommand() *cobra.Command {
 	f := &orderFlags{}
-	c := &columns{}
+	c := &csv.Columns{}
 	cmd := &cobra.Command{
 		Use:   "quote",
 		Short: "Say what an order would cost and bring, charging nobody",
@@ -56,11 +59,11 @@ With --at, the quote is that of a buyer at TIME, if nothing else happens before.
 		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.quote(cmd, f, *c) }),
 	}
 	f.flags(cmd)
-	c.flags(cmd.Flags(), "the `COLUMN` with the true value: rows of --objects where it is empty are skipped")
+	c.Flags(cmd.Flags(), "the `COLUMN` with the true value: rows of --objects where it is empty are skipped")
 	return cmd
 }
 
-func (a *app) quote(cmd *cobra.Command, f *orderFlags, c columns) error {
+func (a *app) quote(cmd *cobra.Command, f *orderFlags, c csv.Columns) error {
 	if err := f.at.set(a, cmd); err != nil {
 		return err
 	}
@@ -77,7 +80,7 @@ func (a *app) quote(cmd *cobra.Command, f *orderFlags, c columns) error {
 		return err
 	}
 	out.Refused = append([]ledger.Refusal{}, out.Refused...)
-	return a.print(out)
+	return a.Print(out)
 }
 
 type quoteResult struct {
@@ -85,7 +88,7 @@ type quoteResult struct {
 	Skipped int `json:"skipped"` // rows without a value
 }
 
-func (r quoteResult) table(w io.Writer) {
+func (r quoteResult) Table(w io.Writer) {
 	tableOffer(w, r.Offer)
 	fmt.Fprintf(w, "refused\t%d\nskipped, without a value\t%d\nquote\t%s\n", len(r.Refused), r.Skipped, r.ID)
 	tableRefusals(w, r.Refused)
@@ -93,7 +96,7 @@ func (r quoteResult) table(w io.Writer) {
 
 // tableOffer writes what a quote and a sale have in common.
 func tableOffer(w io.Writer, o ledger.Offer) {
-	fmt.Fprintf(w, "buyer\t%s\nquestion\t%s\nε\t%s\nprice\t%s\n", o.Buyer, o.Question, o.Epsilon, money(o.Price, o.Currency))
+	fmt.Fprintf(w, "buyer\t%s\nquestion\t%s\nε\t%s\nprice\t%s\n", o.Buyer, o.Question, o.Epsilon, words.Money(o.Price, o.Currency))
 	fmt.Fprintf(w, "people who answer\t%d\n", o.Objects)
 	fmt.Fprintf(w, "  drawn, and charged\t%d\n  recorded before\t%d\n", o.Draws, o.Resales)
 	fmt.Fprintf(w, "  derived from a higher ε\t%d\n  derived from a lower and a higher ε\t%d\n", o.Degradations, o.Insertions)

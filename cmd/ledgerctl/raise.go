@@ -7,13 +7,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/csv"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/privacy"
 )
 
 // raiseFlags are the flags of raise.
 type raiseFlags struct {
-	truthFlags
+	csv.TruthFlags
 	question, key, out string
 	to                 privacy.Epsilon
 	objects            []string
@@ -34,7 +38,7 @@ If anybody would go over a ceiling, nobody is drawn and the exit code is 3; with
 people are left out. The same command with the same --key does nothing twice, and goes on where it
 was interrupted.
 
-` + truthHelp,
+` + csv.TruthHelp,
 		Example: `  ledgerctl raise --question vote --to 0.5 --truth people.csv --value-column vote --out half.csv
   ledgerctl raise --question vote --to 1 --truth people.csv --value-column vote --object 17 --object 18`,
 		Args:              cobra.NoArgs,
@@ -44,12 +48,12 @@ was interrupted.
 	flags := cmd.Flags()
 	flags.StringVar(&f.question, "question", "", "the question's `NAME`")
 	flags.TextVar(&f.to, "to", privacy.Epsilon{}, "the ε, `E`, to raise to")
-	f.truthFlags.flags(flags)
+	f.TruthFlags.Flags(flags)
 	flags.StringArrayVar(&f.objects, "object", nil, "the `ID` of a person; may be repeated (default: all who are enrolled)")
 	flags.BoolVar(&f.partial, "partial", false, "leave out those who are refused")
 	flags.StringVar(&f.key, "key", "", "the idempotency `KEY` (default: a new one)")
 	flags.StringVar(&f.out, "out", "", "write the responses to a CSV `FILE` that only its owner can read; an existing one is replaced; - is standard output")
-	marksFiles(flags, writes, byName, "out")
+	files.Mark(flags, files.Writes, files.ByName, "out")
 	require(cmd, "question", "to")
 	return cmd
 }
@@ -59,24 +63,24 @@ func (a *app) raise(cmd *cobra.Command, f *raiseFlags) error {
 	if err != nil {
 		return err
 	}
-	file, err := a.newOutput("--out", f.out)
+	file, err := a.NewOutput("--out", f.out)
 	if err != nil {
 		return err
 	}
-	defer file.discard()
+	defer file.Discard()
 	var out raiseResult
 	err = a.with(writing, func(l *ledger.Ledger) error {
 		done, err := a.draw(cmd.Context(), l, key, f)
 		if err == nil {
-			err = unfinished("the raise is done, but its file is not", 0, file.saveCSV(f.columns.raw, func(out cellWriter) error { return f.write(cmd.Context(), l, done.Last, out) }))
+			err = fault.Unfinished("the raise is done, but its file is not", 0, csv.Save(file, f.Columns.Raw, func(out csv.Writer) error { return f.write(cmd.Context(), l, done.Last, out) }))
 		}
 		out = newRaiseResult(f, key, done)
-		return withKey(key, err)
+		return fault.WithKey(key, err)
 	})
 	if err != nil {
 		return err
 	}
-	if err := a.printDone("the raise is done", key, out); err != nil {
+	if err := a.PrintDone("the raise is done", key, out); err != nil {
 		return err
 	}
 	return out.refusal()
@@ -92,22 +96,22 @@ func (r raiseResult) refusal() error {
 
 func (a *app) draw(ctx context.Context, l *ledger.Ledger, key string, f *raiseFlags) (ledger.RaiseResult, error) {
 	shown, progress := a.progress("raising")
-	defer shown.clear()
+	defer shown.Clear()
 	done, err := l.Raise(ctx, ledger.RaiseRequest{
 		Key: key, Question: f.question, Epsilon: f.to, Objects: f.objects, All: f.objects == nil,
-		Partial: f.partial, Truth: f.source(a, l).ask, Progress: progress,
+		Partial: f.partial, Truth: f.Source(a.Files, l).Ask, Progress: progress,
 	})
-	a.warnChanged(done.TruthChanged)
-	return done, refusal(atLevels(ctx, l, f.question, f.to, err), f.partial)
+	a.WarnChanged(done.TruthChanged)
+	return done, fault.Refusal(atLevels(ctx, l, f.question, f.to, err), f.partial)
 }
 
 // write writes the responses that a raise brought about or found.
-func (f *raiseFlags) write(ctx context.Context, l *ledger.Ledger, last uint64, out cellWriter) error {
+func (f *raiseFlags) write(ctx context.Context, l *ledger.Ledger, last uint64, out csv.Writer) error {
 	wanted := make(map[string]bool, len(f.objects))
 	for _, object := range f.objects {
 		wanted[object] = true
 	}
-	if err := out.row("object", "response"); err != nil {
+	if err := out.Row("object", "response"); err != nil {
 		return err
 	}
 	for r, err := range l.Responses(ctx, f.question, f.to) {
@@ -118,7 +122,7 @@ func (f *raiseFlags) write(ctx context.Context, l *ledger.Ledger, last uint64, o
 		if r.Event > last || f.objects != nil && !wanted[r.Object] {
 			continue
 		}
-		if err := out.row(r.Object, r.Value); err != nil {
+		if err := out.Row(r.Object, r.Value); err != nil {
 			return err
 		}
 	}
@@ -152,7 +156,7 @@ func newRaiseResult(f *raiseFlags, key string, done ledger.RaiseResult) raiseRes
 	}
 }
 
-func (r raiseResult) table(w io.Writer) {
+func (r raiseResult) Table(w io.Writer) {
 	fmt.Fprintf(w, "question\t%s\nε\t%s\n", r.Question, r.Epsilon)
 	fmt.Fprintf(w, "drawn, and charged\t%d\nrecorded before\t%d\nderived from a higher ε\t%d\n", r.Drawn, r.Reused, r.Derived)
 	fmt.Fprintf(w, "refused, and left out\t%d\nevents\t%d to %d\nkey\t%s\n", len(r.Refused)+r.Unlisted, r.Events.First, r.Events.Last, r.Key)
@@ -166,7 +170,7 @@ func (r raiseResult) table(w io.Writer) {
 // tableUnlisted says where the refusals are that are too many to be listed, or are of people who were forgotten since.
 func tableUnlisted(w io.Writer, unlisted int, key string) {
 	if unlisted > 0 {
-		fmt.Fprintf(w, "… and %d that are not listed; \"ledgerctl log --refused-by %s\" prints all but the forgotten\n", unlisted, quoted(key))
+		fmt.Fprintf(w, "… and %d that are not listed; \"ledgerctl log --refused-by %s\" prints all but the forgotten\n", unlisted, words.Quoted(key))
 	}
 }
 

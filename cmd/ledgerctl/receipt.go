@@ -10,6 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -20,7 +24,7 @@ func (a *app) receiptCommand() *cobra.Command {
 		Short: "Make or verify a buyer's receipt of a sale",
 		Args:  cobra.NoArgs,
 		RunE: action(func(*cobra.Command, []string) error {
-			return usageError(`run "ledgerctl receipt --help"`, "say whether to make or to verify a receipt")
+			return fault.Usage(`run "ledgerctl receipt --help"`, "say whether to make or to verify a receipt")
 		}),
 	}
 	cmd.AddCommand(a.receiptMakeCommand(), a.receiptVerifyCommand())
@@ -28,7 +32,7 @@ func (a *app) receiptCommand() *cobra.Command {
 }
 
 func (a *app) receiptMakeCommand() *cobra.Command {
-	var signer signerFlag
+	var signer keys.Signer
 	var out string
 	cmd := &cobra.Command{
 		Use:   "make SALE --out FILE",
@@ -45,45 +49,45 @@ The buyer verifies it with "ledgerctl receipt verify" and the log key that "ledg
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              action(func(cmd *cobra.Command, args []string) error { return a.receiptMake(cmd, args[0], &signer, out) }),
 	}
-	signer.flag(cmd)
+	signer.Flag(cmd)
 	cmd.Flags().StringVar(&out, "out", "", "the `FILE` for the receipt, as JSON, that only its owner can read; an existing one is replaced; - is standard output")
-	marksFiles(cmd.Flags(), writes, byName, "out")
+	files.Mark(cmd.Flags(), files.Writes, files.ByName, "out")
 	require(cmd, "out")
 	return cmd
 }
 
-func (a *app) receiptMake(cmd *cobra.Command, number string, f *signerFlag, path string) error {
+func (a *app) receiptMake(cmd *cobra.Command, number string, f *keys.Signer, path string) error {
 	sale, err := strconv.ParseUint(number, 10, 64)
 	if err != nil {
-		return usageError(salesHint, "%q is not the number of a sale", number)
+		return fault.Usage(salesHint, "%q is not the number of a sale", number)
 	}
-	signer, err := f.load(a, cmd)
+	signer, err := f.Load(a.Files, a.db)
 	if err != nil {
 		return err
 	}
-	file, err := a.newOutput("--out", path)
+	file, err := a.NewOutput("--out", path)
 	if err != nil {
 		return err
 	}
-	defer file.discard()
+	defer file.Discard()
 	var receipt ledger.Receipt
 	err = a.withSigner(reading, signer, func(l *ledger.Ledger) (err error) {
 		receipt, err = writeReceipt(cmd.Context(), l, sale, file)
 		return err
 	})
 	if errors.Is(err, ledger.ErrUnknown) {
-		return &fault{kind: "unknown", code: exitUsage, hint: salesHint, err: err}
+		return &fault.Fault{Kind: "unknown", Code: fault.Misuse, Hint: salesHint, Err: err}
 	}
 	if err != nil {
 		return err
 	}
-	return a.print(madeReceipt{newSold(receipt), path})
+	return a.Print(madeReceipt{newSold(receipt), path})
 }
 
 const salesHint = `"ledgerctl sell" printed the number; "ledgerctl log" shows it with every sale`
 
 // writeReceipt makes the receipt of a sale, and writes it to a file.
-func writeReceipt(ctx context.Context, l *ledger.Ledger, sale uint64, file *outfile) (ledger.Receipt, error) {
+func writeReceipt(ctx context.Context, l *ledger.Ledger, sale uint64, file *files.Output) (ledger.Receipt, error) {
 	r, err := l.Receipt(ctx, sale)
 	if err == nil {
 		err = writeDocument(file, r)
@@ -117,9 +121,9 @@ func newSold(r ledger.Receipt) soldResult {
 	return out
 }
 
-func (r soldResult) table(w io.Writer) {
-	fmt.Fprintf(w, "sale\t%d\ntime\t%s\nbuyer\t%s\nquestion\t%s\nε\t%s\n", r.Sale, stamp(r.Time), oneLine(r.Buyer), oneLine(r.Question), r.Epsilon)
-	fmt.Fprintf(w, "price\t%s\nresponses\t%d\n  of them not shown\t%d\n", money(r.Price, oneLine(r.Currency)), r.Responses, r.Erased)
+func (r soldResult) Table(w io.Writer) {
+	fmt.Fprintf(w, "sale\t%d\ntime\t%s\nbuyer\t%s\nquestion\t%s\nε\t%s\n", r.Sale, words.Stamp(r.Time), words.OneLine(r.Buyer), words.OneLine(r.Question), r.Epsilon)
+	fmt.Fprintf(w, "price\t%s\nresponses\t%d\n  of them not shown\t%d\n", words.Money(r.Price, words.OneLine(r.Currency)), r.Responses, r.Erased)
 }
 
 // madeReceipt is what making a receipt prints.
@@ -128,8 +132,8 @@ type madeReceipt struct {
 	Out string `json:"out"`
 }
 
-func (r madeReceipt) table(w io.Writer) {
-	r.soldResult.table(w)
+func (r madeReceipt) Table(w io.Writer) {
+	r.soldResult.Table(w)
 	fmt.Fprintf(w, "receipt\t%s\n", r.Out)
 }
 
@@ -152,7 +156,7 @@ owner signed that log. ` + verifyHelp,
 			return a.report("receipt", args[0], v, verifiedReceipt{v, newSold(receipt)})
 		}),
 	}
-	marksArguments(cmd, reads)
+	files.MarkArguments(cmd, files.Reads)
 	f.flags(cmd)
 	return cmd
 }
@@ -163,9 +167,9 @@ type verifiedReceipt struct {
 	soldResult
 }
 
-func (r verifiedReceipt) table(w io.Writer) {
+func (r verifiedReceipt) Table(w io.Writer) {
 	if r.Sale > 0 {
-		r.soldResult.table(w)
+		r.soldResult.Table(w)
 	}
-	r.verdict.table(w)
+	r.verdict.Table(w)
 }

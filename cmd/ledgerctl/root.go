@@ -13,24 +13,30 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
+	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/progress"
 	"github.com/sluicedp/sluice/ledger"
 )
 
 // app is one run of the program: its streams and its global flags.
 type app struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	db             string
-	json, quiet    bool
-	files          []namedFile // that the command line names
-	taken          bool        // standard output is a file that the command writes, and has no room for the result
-	warned         []string
-	trust          trust
-	keys           hostKeys
-	clock          func() time.Time // nil for the machine's
-	clockAhead     string           // the flag --clock-ahead
+	*output.Printer
+	*files.Files
+	db         string
+	trust      keys.Trust
+	keys       keys.Host
+	clock      func() time.Time // nil for the machine's
+	clockAhead string           // the flag --clock-ahead
+}
+
+func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
+	out := &output.Printer{Stdout: stdout, Stderr: stderr}
+	return &app{Printer: out, Files: &files.Files{Out: out, Stdin: stdin}}
 }
 
 const about = `ledgerctl keeps a privacy-budget ledger.
@@ -66,7 +72,7 @@ and a checkpoint kept elsewhere. All are verified by the log key that init print
   ledgerctl audit checkpoint > checkpoint.txt
   ledgerctl audit verify --checkpoint checkpoint.txt --vkey sluice-1a2b3c4d+5e6f7a8b+AaBb…
 
-` + keysHelp + `
+` + keys.HostHelp + `
 
 CSV files have a header row and are UTF-8; the name - stands for standard input. The ids of objects are in the
 column "id", or the one that --id-column names; with --id-rows they are the numbers of the rows, from 1. In CSV
@@ -89,19 +95,19 @@ func (a *app) rootCommand() *cobra.Command {
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		PersistentPreRunE: a.settle,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usageError("run \"ledgerctl --help\" for the commands", "no command given")
+			return fault.Usage("run \"ledgerctl --help\" for the commands", "no command given")
 		},
 	}
-	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
-	root.SetErr(a.stderr)
+	root.SetIn(a.Stdin)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.db, "db", "", "the ledger's `FILE` (default $LEDGER_DB, then ledger.db)")
-	flags.BoolVar(&a.json, "json", false, "print JSON, for programs: one object, or one a line for log")
-	flags.BoolVar(&a.quiet, "quiet", false, "no progress bar and no warnings")
+	flags.BoolVar(&a.JSON, "json", false, "print JSON, for programs: one object, or one a line for log")
+	flags.BoolVar(&a.Quiet, "quiet", false, "no progress bar and no warnings")
 	flags.StringVar(&a.clockAhead, "clock-ahead", "", "confirm that the clock is right up to `TIME`, where it is more than 366 days ahead of the log: nothing is written before; needed once")
-	a.trust.flags(flags)
-	a.keys.flags(root)
+	a.trust.Flags(flags)
+	a.keys.Flags(root)
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
 		a.initCommand(), a.questionCommand(), a.enrollCommand(), a.raiseCommand(), a.advanceCommand(), a.quoteCommand(), a.sellCommand(),
@@ -123,7 +129,7 @@ func version() string {
 
 // settle finds the ledger's file from the flag, the environment or the default.
 func (a *app) settle(cmd *cobra.Command, args []string) error {
-	if err := checkFlags(cmd.Flags()); err != nil {
+	if err := files.CheckFlags(cmd.Flags()); err != nil {
 		return err
 	}
 	if a.db == "" {
@@ -132,30 +138,13 @@ func (a *app) settle(cmd *cobra.Command, args []string) error {
 	if a.db == "" {
 		a.db = "ledger.db"
 	}
-	a.trust.settle()
-	if err := a.keys.settle(cmd); err != nil {
+	a.trust.Settle()
+	if err := a.keys.Settle(cmd); err != nil {
 		return err
 	}
-	a.files = a.namedFiles(cmd, args)
-	return a.checkFiles()
+	a.Name(cmd, args, files.Named{By: "--db", Path: a.db, Role: files.Reads}, files.Named{By: "--signer", Path: keys.SignerFile(a.db), Role: files.Reads})
+	return a.CheckFiles()
 }
-
-// checkFlags refuses what is wrong with the flags of any command. An empty text is most often a variable of the shell
-// that is not set, and must not count as a flag that is left out.
-func checkFlags(flags *pflag.FlagSet) (err error) {
-	flags.Visit(func(f *pflag.Flag) {
-		if f.Value.Type() == "string" && f.Value.String() == "" && f.Annotations[mayBeEmpty] == nil && err == nil {
-			err = usageError("is a variable of the shell not set? without a value the flag is left out", "--%s is empty", f.Name)
-		}
-	})
-	if err == nil && flags.Changed("id-rows") && flags.Changed("id-column") {
-		err = usageError("give one of them", "--id-rows and --id-column exclude each other")
-	}
-	return err
-}
-
-// mayBeEmpty is the annotation of flags for which an empty text means something.
-const mayBeEmpty = "sluice_may_be_empty"
 
 // access says what a command does with the ledger.
 type access bool
@@ -179,23 +168,23 @@ func (a *app) withOptions(options ledger.Options, use func(*ledger.Ledger) error
 		}
 		options.ClockAhead = at
 	}
-	if err := a.trust.set(a, &options); err != nil {
+	if err := a.trust.Set(a.Files, &options); err != nil {
 		return err
 	}
-	if err := a.keys.set(a, &options); err != nil {
+	if err := a.keys.Set(a.Files, &options); err != nil {
 		return err
 	}
 	l, err := ledger.Open(a.db, options)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &fault{
-			kind: "not-found", code: exitUsage, hint: `run "ledgerctl init" first, or give --db FILE`,
-			err: fmt.Errorf("there is no ledger at %q", a.db),
+		return &fault.Fault{
+			Kind: "not-found", Code: fault.Misuse, Hint: `run "ledgerctl init" first, or give --db FILE`,
+			Err: fmt.Errorf("there is no ledger at %q", a.db),
 		}
 	}
 	if err != nil {
 		return err
 	}
-	a.warnWritable(a.db)
+	keys.WarnWritable(a.Printer, a.db)
 	if !options.ReadOnly {
 		// What is done for good must be told even if nobody reads standard output any more.
 		signal.Ignore(syscall.SIGPIPE)
@@ -221,4 +210,42 @@ func keyOr(cmd *cobra.Command, given string) (string, error) {
 		return "", fmt.Errorf("idempotency key: %w", err)
 	}
 	return id.String(), nil
+}
+
+// withSigner opens the ledger together with the key that signs its log.
+func (a *app) withSigner(mode access, signer note.Signer, use func(*ledger.Ledger) error) error {
+	opened := false
+	err := a.withOptions(ledger.Options{ReadOnly: bool(mode), Signer: signer}, func(l *ledger.Ledger) error {
+		opened = true
+		if err := checkSigner(signer, l.About().LogKey); err != nil {
+			return err
+		}
+		return use(l)
+	})
+	if !opened && errors.Is(err, ledger.ErrInvalid) {
+		return &fault.Fault{Kind: "usage", Code: fault.Misuse, Hint: otherSigner, Err: err}
+	}
+	return err
+}
+
+const otherSigner = `--signer FILE names the key that "ledgerctl init" wrote for this ledger`
+
+// checkSigner refuses a key whose signatures nobody could check who has the ledger's log key.
+func checkSigner(signer note.Signer, logKey string) error {
+	ours, err := note.NewVerifier(logKey)
+	if err != nil {
+		return nil // the ledger names no key
+	}
+	if ours.Name() != signer.Name() || ours.KeyHash() != signer.KeyHash() {
+		return fault.Usage(otherSigner, "the signing key %s is not the one of this ledger's log key, %s", keyID(signer.Name(), signer.KeyHash()), keyID(ours.Name(), ours.KeyHash()))
+	}
+	return nil
+}
+
+// keyID is the beginning of a verifier key, by which people know it.
+func keyID(name string, hash uint32) string { return fmt.Sprintf("%s+%08x", name, hash) }
+
+// progress returns a bar on standard error for a long request, and what feeds it, if there is a terminal to show it.
+func (a *app) progress(what string) (*progress.Bar, func(done, total int)) {
+	return progress.New(a.Stderr, a.Quiet, what)
 }

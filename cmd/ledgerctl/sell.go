@@ -10,15 +10,20 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/csv"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 )
 
 // sellFlags are the flags of sell.
 type sellFlags struct {
 	orderFlags
-	truthFlags
+	csv.TruthFlags
 	quote, key, out, receipt string
-	signer                   signerFlag
+	signer                   keys.Signer
 	maxPrice                 int64
 	partial                  bool
 }
@@ -40,7 +45,7 @@ With --receipt, the buyer's receipt goes to a file: the sale and all its respons
 has them, signed by the signing key. "ledgerctl receipt verify" needs nothing else but the log key. The receipt of
 a sale made before is to be had by the same --key, or from "ledgerctl receipt make".
 
-` + truthHelp + `
+` + csv.TruthHelp + `
 
 ` + atHelp,
 		Example: `  ledgerctl sell --buyer acme --question vote --epsilon 0.5 --truth people.csv --out acme.csv
@@ -52,15 +57,15 @@ a sale made before is to be had by the same --key, or from "ledgerctl receipt ma
 	}
 	f.orderFlags.flags(cmd)
 	flags := cmd.Flags()
-	f.truthFlags.flags(flags)
+	f.TruthFlags.Flags(flags)
 	flags.StringVar(&f.quote, "quote", "", "sell exactly what was quoted under this `ID`, or nothing")
 	flags.Int64Var(&f.maxPrice, "max-price", 0, "the most to be paid in all, `N` minor units of the currency (default: no limit)")
 	flags.BoolVar(&f.partial, "partial", false, "leave out those who are refused")
 	flags.StringVar(&f.key, "key", "", "the idempotency `KEY` (default: a new one)")
 	flags.StringVar(&f.out, "out", "", "write the responses and prices to a CSV `FILE` that only its owner can read; an existing one is replaced; - is standard output")
 	flags.StringVar(&f.receipt, "receipt", "", "write the buyer's receipt, as JSON, to a `FILE` that only its owner can read; an existing one is replaced; - is standard output")
-	marksFiles(flags, writes, byName, "out", "receipt")
-	f.signer.flag(cmd)
+	files.Mark(flags, files.Writes, files.ByName, "out", "receipt")
+	f.signer.Flag(cmd)
 	return cmd
 }
 
@@ -76,27 +81,27 @@ func (a *app) sell(cmd *cobra.Command, f *sellFlags) error {
 	defer work.discard()
 	a.warnAhead()
 	err = work.open(a, func(l *ledger.Ledger) error {
-		request.Truth = f.source(a, l).ask
+		request.Truth = f.Source(a.Files, l).Ask
 		err := work.sell(cmd.Context(), a, l, request)
-		a.warnChanged(work.sale.TruthChanged)
-		return withKey(request.Key, refusal(err, f.partial))
+		a.WarnChanged(work.sale.TruthChanged)
+		return fault.WithKey(request.Key, fault.Refusal(err, f.partial))
 	})
 	if err != nil {
 		return err
 	}
 	if work.erased > 0 {
-		a.warn(fmt.Sprintf("%s left out: what this sale delivered of them has been destroyed since, because they were forgotten", counted(work.erased, "object")))
+		a.Warn(fmt.Sprintf("%s left out: what this sale delivered of them has been destroyed since, because they were forgotten", words.Counted(work.erased, "object")))
 	}
 	out := newSellResult(f, request.Key, work.sale, skipped)
 	out.Forgotten = work.erased
-	return withKey(request.Key, unfinished(saleDone(work.sale)+", but the result is not printed", work.sale.Number, a.print(out)))
+	return fault.WithKey(request.Key, fault.Unfinished(saleDone(work.sale)+", but the result is not printed", work.sale.Number, a.Print(out)))
 }
 
 func saleDone(s ledger.Sale) string { return fmt.Sprintf("sale %d is made", s.Number) }
 
 // selling is a sale being made, with everything it needs ready before anything is sold.
 type selling struct {
-	out, receipt *outfile
+	out, receipt *files.Output
 	signer       note.Signer // nil without a receipt
 	sale         ledger.Sale
 	raw          bool // cells are written as they are
@@ -104,17 +109,17 @@ type selling struct {
 }
 
 func (a *app) newSelling(cmd *cobra.Command, f *sellFlags) (*selling, error) {
-	w := &selling{raw: f.columns.raw}
+	w := &selling{raw: f.Columns.Raw}
 	var err error
 	if f.receipt != "" {
-		if w.signer, err = f.signer.load(a, cmd); err != nil {
+		if w.signer, err = f.signer.Load(a.Files, a.db); err != nil {
 			return nil, err
 		}
 	}
-	if w.out, err = a.newOutput("--out", f.out); err != nil {
+	if w.out, err = a.NewOutput("--out", f.out); err != nil {
 		return nil, err
 	}
-	if w.receipt, err = a.newOutput("--receipt", f.receipt); err != nil {
+	if w.receipt, err = a.NewOutput("--receipt", f.receipt); err != nil {
 		w.discard()
 		return nil, err
 	}
@@ -122,8 +127,8 @@ func (a *app) newSelling(cmd *cobra.Command, f *sellFlags) (*selling, error) {
 }
 
 func (w *selling) discard() {
-	w.out.discard()
-	w.receipt.discard()
+	w.out.Discard()
+	w.receipt.Discard()
 }
 
 func (w *selling) open(a *app, use func(*ledger.Ledger) error) error {
@@ -135,17 +140,17 @@ func (w *selling) open(a *app, use func(*ledger.Ledger) error) error {
 
 func (w *selling) sell(ctx context.Context, a *app, l *ledger.Ledger, request ledger.SellRequest) (err error) {
 	shown, progress := a.progress("selling")
-	defer shown.clear()
+	defer shown.Clear()
 	request.Progress = progress
 	if w.sale, err = l.Sell(ctx, request); err != nil {
 		return atLevels(ctx, l, request.Question, request.Epsilon, err)
 	}
-	return unfinished(saleDone(w.sale)+", but not all of its files are", w.sale.Number, w.write(ctx, l))
+	return fault.Unfinished(saleDone(w.sale)+", but not all of its files are", w.sale.Number, w.write(ctx, l))
 }
 
 // write writes the files of a sale.
 func (w *selling) write(ctx context.Context, l *ledger.Ledger) error {
-	err := w.out.saveCSV(w.raw, func(out cellWriter) (err error) {
+	err := csv.Save(w.out, w.raw, func(out csv.Writer) (err error) {
 		w.erased, err = writeDeliveries(ctx, l, w.sale.Number, out)
 		return err
 	})
@@ -171,8 +176,8 @@ func (a *app) sellRequest(cmd *cobra.Command, f *sellFlags) (r ledger.SellReques
 	if r.Key, err = keyOr(cmd, f.key); err != nil {
 		return r, 0, err
 	}
-	c := f.columns
-	c.optional = true // the file with the true values may be another
+	c := f.Columns
+	c.Optional = true // the file with the true values may be another
 	r.Order, skipped, err = f.order(a, cmd, c)
 	return r, skipped, err
 }
@@ -180,19 +185,19 @@ func (a *app) sellRequest(cmd *cobra.Command, f *sellFlags) (r ledger.SellReques
 func (f *sellFlags) check(cmd *cobra.Command) error {
 	switch {
 	case f.maxPrice < 0:
-		return usageError("", "--max-price must not be below 0")
+		return fault.Usage("", "--max-price must not be below 0")
 	case f.receipt == "" && cmd.Flags().Changed("signer"):
-		return usageError("add --receipt FILE, or leave out --signer", "--signer is given, but nothing is to be signed")
+		return fault.Usage("add --receipt FILE, or leave out --signer", "--signer is given, but nothing is to be signed")
 	}
-	if f.signer.path == "-" && (f.objects == "-" || f.truth == "-") {
-		return usageError("", "--signer and another file cannot both be standard input")
+	if f.signer.Path == "-" && (f.objects == "-" || f.Truth == "-") {
+		return fault.Usage("", "--signer and another file cannot both be standard input")
 	}
-	return checkStdin(f.objects, f.truth)
+	return csv.CheckStdin(f.objects, f.Truth)
 }
 
 // writeDeliveries writes what a sale delivered, but what was destroyed since, and counts that.
-func writeDeliveries(ctx context.Context, l *ledger.Ledger, sale uint64, out cellWriter) (erased int, err error) {
-	if err := out.row("object", "response", "price"); err != nil {
+func writeDeliveries(ctx context.Context, l *ledger.Ledger, sale uint64, out csv.Writer) (erased int, err error) {
+	if err := out.Row("object", "response", "price"); err != nil {
 		return 0, err
 	}
 	for d, err := range l.Deliveries(ctx, sale) {
@@ -203,7 +208,7 @@ func writeDeliveries(ctx context.Context, l *ledger.Ledger, sale uint64, out cel
 			erased++
 			continue
 		}
-		if err := out.row(d.Object, d.Value, strconv.FormatInt(d.Price, 10)); err != nil {
+		if err := out.Row(d.Object, d.Value, strconv.FormatInt(d.Price, 10)); err != nil {
 			return erased, err
 		}
 	}
@@ -232,8 +237,8 @@ func newSellResult(f *sellFlags, key string, s ledger.Sale, skipped int) sellRes
 	}
 }
 
-func (r sellResult) table(w io.Writer) {
-	fmt.Fprintf(w, "sale\t%d\ntime\t%s\n", r.Sale, stamp(r.Time))
+func (r sellResult) Table(w io.Writer) {
+	fmt.Fprintf(w, "sale\t%d\ntime\t%s\n", r.Sale, words.Stamp(r.Time))
 	tableOffer(w, r.Offer)
 	fmt.Fprintf(w, "refused, and left out\t%d\nskipped, without a value\t%d\n", len(r.Refused), r.Skipped)
 	fmt.Fprintf(w, "events\t%d to %d\nkey\t%s\n", r.Events.First, r.Events.Last, r.Key)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -28,23 +29,23 @@ that is what answers to queries cost, and what was destroyed when the person was
 			if err != nil {
 				return err
 			}
-			return a.print(out)
+			return a.Print(out)
 		}),
 	}
 }
 
 type objectResult struct{ ledger.ObjectState }
 
-func (r objectResult) table(w io.Writer) {
+func (r objectResult) Table(w io.Writer) {
 	fmt.Fprintf(w, "object\t%s\ncap\t%s\nspent\t%s\nheld by reservations\t%s\nremaining\t%s\n", r.Object, r.Cap, r.Spent, r.Held, r.Remaining)
-	fmt.Fprintf(w, "earned\t%s\n", money(r.Earned, r.Currency))
+	fmt.Fprintf(w, "earned\t%s\n", words.Money(r.Earned, r.Currency))
 	if r.Forgotten > 0 {
 		fmt.Fprintf(w, "forgotten\tby event %d: what was released before is destroyed\n", r.Forgotten)
 	}
 	fmt.Fprintln(w)
 	fmt.Fprintln(w, "QUESTION\tε\tBESIDES\tCEILING\tRESPONSE\tALL RESPONSES")
 	for _, c := range r.Chains {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Question, c.Epsilon, c.Answered, c.Ceiling, brief(c.Response), levels(c.Levels))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Question, c.Epsilon, c.Answered, c.Ceiling, words.Brief(c.Response), levels(c.Levels))
 	}
 	fmt.Fprintln(w, "\nQUESTION\tTAKES PART\tBUYERS\tPOLICY")
 	for _, c := range r.Chains {
@@ -74,9 +75,9 @@ func levels(all []ledger.LevelState) string {
 	for i, at := range all {
 		holders := ""
 		if len(at.Buyers) > 0 {
-			holders = "; bought by " + listed(at.Buyers)
+			holders = "; bought by " + words.Listed(at.Buyers)
 		}
-		texts[i] = fmt.Sprintf("%s at ε=%s (event %d%s)", brief(at.Response), at.Epsilon, at.Event, holders)
+		texts[i] = fmt.Sprintf("%s at ε=%s (event %d%s)", words.Brief(at.Response), at.Epsilon, at.Event, holders)
 	}
 	return strings.Join(texts, ", ")
 }

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 )
 
 // start runs ledgerctl as a process of its own.
@@ -97,7 +99,7 @@ func TestFollowedLogNoticesAnotherLedger(t *testing.T) {
 	for lines.Scan() { // until the process ends
 	}
 	var failed *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &failed) || failed.ExitCode() != int(exitIntegrity) {
+	if err := cmd.Wait(); !errors.As(err, &failed) || failed.ExitCode() != int(fault.Integrity) {
 		t.Errorf("%v, stderr %q", err, stderr)
 	}
 }
@@ -156,7 +158,7 @@ func TestClosedPipeDoesNotHideASale(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "ledgerctl", "--db", db, "sell", "--question", "vote", "--epsilon", "1", "--buyer", "acme", "--truth", people, "--key", "k-1")
 	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "GORACE="+quickExit), write, &stderr
 	err = cmd.Run()
-	if cmd.ProcessState.ExitCode() != int(exitUnexpected) || !strings.Contains(stderr.String(), "sale 1 is made") || !strings.Contains(stderr.String(), "--key k-1") {
+	if cmd.ProcessState.ExitCode() != int(fault.Unexpected) || !strings.Contains(stderr.String(), "sale 1 is made") || !strings.Contains(stderr.String(), "--key k-1") {
 		t.Errorf("%v, stderr %q", err, &stderr)
 	}
 }

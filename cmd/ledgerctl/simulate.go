@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/simulate"
 )
 
@@ -76,7 +77,7 @@ func (a *app) simulate(ctx context.Context, f *simulateFlags) error {
 		return err
 	}
 	if f.runs < simulate.MinRuns || f.runs > simulate.MaxRuns {
-		return usageError("", "--runs is %d; %d to %d are possible", f.runs, simulate.MinRuns, simulate.MaxRuns)
+		return fault.Usage("", "--runs is %d; %d to %d are possible", f.runs, simulate.MinRuns, simulate.MaxRuns)
 	}
 	// A directory that cannot be written to is found out before the work, not after it.
 	pictures, err := a.newPictures(f.out, x.FigureIDs())
@@ -86,7 +87,7 @@ func (a *app) simulate(ctx context.Context, f *simulateFlags) error {
 	}
 	shown, progress := a.progress("running")
 	measured, err := x.Run(ctx, f.runs, progress)
-	shown.clear()
+	shown.Clear()
 	if err != nil {
 		return err
 	}
@@ -101,7 +102,7 @@ func (a *app) simulate(ctx context.Context, f *simulateFlags) error {
 	if out.Files, err = pictures.save(ctx, figures); err != nil {
 		return err
 	}
-	return a.print(out)
+	return a.Print(out)
 }
 
 // find returns the experiment that was asked for.
@@ -113,6 +114,6 @@ func (f *simulateFlags) find() (simulate.Experiment, error) {
 		return simulate.Polychotomous()
 	default:
 		hint := fmt.Sprintf("the experiments are %s and %s", simulatedBinary, simulatedPolychotomous)
-		return simulate.Experiment{}, usageError(hint, "there is no experiment %q", f.experiment)
+		return simulate.Experiment{}, fault.Usage(hint, "there is no experiment %q", f.experiment)
 	}
 }

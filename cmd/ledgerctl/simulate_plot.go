@@ -11,6 +11,8 @@ import (
 	"gonum.org/v1/plot"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/chart"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/simulate"
 )
 
@@ -20,7 +22,7 @@ type pictures map[string][]picture
 // picture is a file in one format.
 type picture struct {
 	format string
-	file   *outfile
+	file   *files.Output
 }
 
 // The size of a figure in points.
@@ -38,20 +40,20 @@ func (a *app) newPictures(dir string, figures []string) (pictures, error) {
 	}
 	const hint = "--out needs a directory that you may write to"
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, inputError(hint, "--out: %w", err)
+		return nil, fault.Input(hint, "--out: %w", err)
 	}
 	all := pictures{}
 	for _, figure := range figures {
 		for _, format := range []string{"png", "svg"} {
 			name := pictureName(dir, figure, format)
-			if err := a.checkWritten("--out", name); err != nil {
+			if err := a.CheckWritten("--out", name); err != nil {
 				return all, err
 			}
-			file, err := a.newOutput("--out", name)
+			file, err := a.NewOutput("--out", name)
 			if err != nil {
-				var classed *fault
-				if errors.As(err, &classed) && classed.kind == "input" {
-					classed.hint = hint
+				var classed *fault.Fault
+				if errors.As(err, &classed) && classed.Kind == "input" {
+					classed.Hint = hint
 				}
 				return all, err
 			}
@@ -73,13 +75,13 @@ func (p pictures) save(ctx context.Context, figures []simulate.Figure) ([]string
 			if err != nil {
 				return nil, fmt.Errorf("figure %s: %w", figure.ID, err)
 			}
-			err = picture.file.save(func(w io.Writer) error {
+			err = picture.file.Save(func(w io.Writer) error {
 				return chart.WriteWithLegend(w, drawn, picture.format, figureWidth, figureHeight)
 			})
 			if err != nil {
 				return nil, fmt.Errorf("figure %s: %w", figure.ID, err)
 			}
-			names = append(names, picture.file.path)
+			names = append(names, picture.file.Path)
 		}
 	}
 	return names, nil
@@ -88,7 +90,7 @@ func (p pictures) save(ctx context.Context, figures []simulate.Figure) ([]string
 func (p pictures) discard() {
 	for _, files := range p {
 		for _, picture := range files {
-			picture.file.discard()
+			picture.file.Discard()
 		}
 	}
 }

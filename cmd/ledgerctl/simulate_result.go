@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/simulate"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -18,7 +19,7 @@ type simulateResult struct {
 	Runs        int                `json:"runs"`
 	Objects     int                `json:"objects"`
 	Epsilon     []privacy.Epsilon  `json:"epsilon"` // of the levels
-	Chance      number             `json:"chance"`
+	Chance      output.Number      `json:"chance"`
 	Comparisons []comparisonResult `json:"comparisons"`
 	Outside     int                `json:"outside"` // how many comparisons are not within
 	Figures     []figureResult     `json:"figures"`
@@ -30,10 +31,10 @@ type comparisonResult struct {
 	What     string            `json:"what"`
 	Quantity simulate.Quantity `json:"quantity"`
 	Epsilon  privacy.Epsilon   `json:"epsilon"`
-	Measured number            `json:"measured"`
-	Theory   number            `json:"theory"`
-	Low      number            `json:"low"`
-	High     number            `json:"high"`
+	Measured output.Number     `json:"measured"`
+	Theory   output.Number     `json:"theory"`
+	Low      output.Number     `json:"low"`
+	High     output.Number     `json:"high"`
 	Within   bool              `json:"within"`
 }
 
@@ -48,17 +49,17 @@ type figureResult struct {
 }
 
 type tickResult struct {
-	At   number `json:"at"`
-	Name string `json:"name"`
+	At   output.Number `json:"at"`
+	Name string        `json:"name"`
 }
 
 type seriesResult struct {
-	Name     string   `json:"name"`
-	Measured bool     `json:"measured"`
-	X        []number `json:"x"`
-	Y        []number `json:"y"`
-	Low      []number `json:"low,omitempty"`
-	High     []number `json:"high,omitempty"`
+	Name     string          `json:"name"`
+	Measured bool            `json:"measured"`
+	X        []output.Number `json:"x"`
+	Y        []output.Number `json:"y"`
+	Low      []output.Number `json:"low,omitempty"`
+	High     []output.Number `json:"high,omitempty"`
 }
 
 func newSimulateResult(r *simulate.Result, figures []simulate.Figure) (simulateResult, error) {
@@ -76,7 +77,7 @@ func newSimulateResult(r *simulate.Result, figures []simulate.Figure) (simulateR
 		}
 		out.Comparisons = append(out.Comparisons, comparisonResult{
 			c.Figure, c.What, c.Quantity, c.Epsilon,
-			number(c.Measured), number(c.Theory), number(c.Low), number(c.High), c.Within(),
+			output.Number(c.Measured), output.Number(c.Theory), output.Number(c.Low), output.Number(c.High), c.Within(),
 		})
 	}
 	for _, f := range figures {
@@ -88,7 +89,7 @@ func newSimulateResult(r *simulate.Result, figures []simulate.Figure) (simulateR
 func newFigureResult(f simulate.Figure) figureResult {
 	out := figureResult{Figure: f.ID, Title: f.Title, X: f.X, Y: f.Y, LogY: f.LogY}
 	for _, tick := range f.Ticks {
-		out.Ticks = append(out.Ticks, tickResult{number(tick.At), lines(tick.Name)})
+		out.Ticks = append(out.Ticks, tickResult{output.Number(tick.At), lines(tick.Name)})
 	}
 	for _, s := range f.Series {
 		out.Series = append(out.Series, seriesResult{
@@ -101,8 +102,8 @@ func newFigureResult(f simulate.Figure) figureResult {
 // lines joins the lines of a name that a picture breaks.
 func lines(name string) string { return strings.ReplaceAll(name, "\n", " ") }
 
-// table has a part for each share that was estimated, with a line for each level, and one for the attacks.
-func (r simulateResult) table(w io.Writer) {
+// Table has a part for each share that was estimated, with a line for each level, and one for the attacks.
+func (r simulateResult) Table(w io.Writer) {
 	fmt.Fprintf(w, "experiment\t%s\nobjects\t%d\nruns\t%d\n", r.Experiment, r.Objects, r.Runs)
 	rest, what := r.Comparisons, ""
 	for len(rest) > 1 && rest[1].Quantity == simulate.Variance {

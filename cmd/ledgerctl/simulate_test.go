@@ -18,7 +18,7 @@ func TestDisagreementIsMarked(t *testing.T) {
 		},
 	}
 	var text strings.Builder
-	result.table(&text)
+	result.Table(&text)
 	for _, want := range []string{
 		"\nThe share of 1: Figures 2(a), 2(b)\n",
 		"\t0.7000\t0.6000 ± 0.1000\t0.02 !\t0.01 (0.005 to 0.015)\n",

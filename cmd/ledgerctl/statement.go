@@ -7,6 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -17,7 +21,7 @@ func (a *app) statementCommand() *cobra.Command {
 		Short: "Make or verify a statement for one person",
 		Args:  cobra.NoArgs,
 		RunE: action(func(*cobra.Command, []string) error {
-			return usageError(`run "ledgerctl statement --help"`, "say whether to make or to verify a statement")
+			return fault.Usage(`run "ledgerctl statement --help"`, "say whether to make or to verify a statement")
 		}),
 	}
 	cmd.AddCommand(a.statementMakeCommand(), a.statementVerifyCommand())
@@ -26,7 +30,7 @@ func (a *app) statementCommand() *cobra.Command {
 
 // statementFlags are the flags of statement make.
 type statementFlags struct {
-	signer   signerFlag
+	signer   keys.Signer
 	key, out string
 }
 
@@ -48,11 +52,11 @@ The person verifies it with "ledgerctl statement verify" and the log key that "l
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              action(func(cmd *cobra.Command, args []string) error { return a.statementMake(cmd, args[0], f) }),
 	}
-	f.signer.flag(cmd)
+	f.signer.Flag(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.key, "key", "", "the idempotency `KEY` (default: a new one)")
 	flags.StringVar(&f.out, "out", "", "the `FILE` for the statement, as JSON, that only its owner can read; an existing one is replaced; - is standard output")
-	marksFiles(flags, writes, byName, "out")
+	files.Mark(flags, files.Writes, files.ByName, "out")
 	require(cmd, "out")
 	return cmd
 }
@@ -62,26 +66,26 @@ func (a *app) statementMake(cmd *cobra.Command, object string, f *statementFlags
 	if err != nil {
 		return err
 	}
-	signer, err := f.signer.load(a, cmd)
+	signer, err := f.signer.Load(a.Files, a.db)
 	if err != nil {
 		return err
 	}
-	file, err := a.newOutput("--out", f.out)
+	file, err := a.NewOutput("--out", f.out)
 	if err != nil {
 		return err
 	}
-	defer file.discard()
+	defer file.Discard()
 	var statement ledger.Statement
 	err = a.withSigner(writing, signer, func(l *ledger.Ledger) (err error) {
 		if statement, err = l.Statement(cmd.Context(), key, object); err == nil {
-			err = unfinished("the statement is recorded, but not written", 0, writeDocument(file, statement))
+			err = fault.Unfinished("the statement is recorded, but not written", 0, writeDocument(file, statement))
 		}
-		return withKey(key, err)
+		return fault.WithKey(key, err)
 	})
 	if err = unknownPerson(err); err != nil {
 		return err
 	}
-	return a.printDone("the statement is recorded", key, madeStatement{newStated(statement), key, f.out})
+	return a.PrintDone("the statement is recorded", key, madeStatement{newStated(statement), key, f.out})
 }
 
 // statedResult is what a statement comes to.
@@ -108,12 +112,12 @@ func newStated(st ledger.Statement) statedResult {
 	}
 }
 
-func (r statedResult) table(w io.Writer) {
-	fmt.Fprintf(w, "object\t%s\ntime\t%s\ncap\t%s\nspent\t%s\n", oneLine(r.Object), stamp(r.Time), r.Cap, r.Spent)
+func (r statedResult) Table(w io.Writer) {
+	fmt.Fprintf(w, "object\t%s\ntime\t%s\ncap\t%s\nspent\t%s\n", words.OneLine(r.Object), words.Stamp(r.Time), r.Cap, r.Spent)
 	for _, c := range r.Chains {
-		fmt.Fprintf(w, "  on %s\t%s\n", oneLine(c.Question), c.Spent)
+		fmt.Fprintf(w, "  on %s\t%s\n", words.OneLine(c.Question), c.Spent)
 	}
-	fmt.Fprintf(w, "earned\t%s\nresponses\t%d\ncharges for answers\t%d\nsales\t%d\n", money(r.Earned, oneLine(r.Currency)), r.Responses, r.Charges, r.Sales)
+	fmt.Fprintf(w, "earned\t%s\nresponses\t%d\ncharges for answers\t%d\nsales\t%d\n", words.Money(r.Earned, words.OneLine(r.Currency)), r.Responses, r.Charges, r.Sales)
 	if r.Forgotten > 0 {
 		fmt.Fprintf(w, "forgotten before\tby event %d; what that had cost counts as spent\n", r.Forgotten)
 	}
@@ -126,8 +130,8 @@ type madeStatement struct {
 	Out string `json:"out"`
 }
 
-func (r madeStatement) table(w io.Writer) {
-	r.statedResult.table(w)
+func (r madeStatement) Table(w io.Writer) {
+	r.statedResult.Table(w)
 	fmt.Fprintf(w, "key\t%s\nstatement\t%s\n", r.Key, r.Out)
 }
 
@@ -153,7 +157,7 @@ another program could cheat: "ledgerctl audit verify" finds that.`,
 			return a.report("statement", args[0], v, verifiedStatement{v, newStated(statement)})
 		}),
 	}
-	marksArguments(cmd, reads)
+	files.MarkArguments(cmd, files.Reads)
 	f.flags(cmd)
 	return cmd
 }
@@ -164,9 +168,9 @@ type verifiedStatement struct {
 	statedResult
 }
 
-func (r verifiedStatement) table(w io.Writer) {
+func (r verifiedStatement) Table(w io.Writer) {
 	if r.Object != "" {
-		r.statedResult.table(w)
+		r.statedResult.Table(w)
 	}
-	r.verdict.table(w)
+	r.verdict.Table(w)
 }

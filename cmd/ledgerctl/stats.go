@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -26,7 +27,7 @@ func (a *app) statsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(out)
+			return a.Print(out)
 		}),
 	}
 }
@@ -39,12 +40,12 @@ type statsResult struct {
 
 type creation struct{ ledger.About }
 
-func (r statsResult) table(w io.Writer) {
+func (r statsResult) Table(w io.Writer) {
 	fmt.Fprintf(w, "ledger\t%s\ncreated\t%s\nlog\t%s\n", r.ID, r.Created.Format(time.RFC3339), r.Origin)
 	if r.LogKey != "" {
 		fmt.Fprintf(w, "log key\t%s\n", r.LogKey)
 	}
 	fmt.Fprintf(w, "objects\t%d\nquestions\t%d\nchains\t%d\nevents\t%d\n", r.Objects, r.Questions, r.Chains, r.Events)
-	fmt.Fprintf(w, "buyers\t%d\nsales\t%d\nrevenue\t%s\n", r.Buyers, r.Sales, money(r.Revenue, r.Currency))
+	fmt.Fprintf(w, "buyers\t%d\nsales\t%d\nrevenue\t%s\n", r.Buyers, r.Sales, words.Money(r.Revenue, r.Currency))
 	fmt.Fprintf(w, "bytes\t%d\n", r.Bytes)
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -32,11 +34,11 @@ if somebody has been enrolled again meanwhile.`,
 			if out.Key, err = keyOr(cmd, key); err != nil {
 				return err
 			}
-			err = a.with(writing, func(l *ledger.Ledger) error { return withKey(out.Key, withdraw(cmd.Context(), l, out)) })
+			err = a.with(writing, func(l *ledger.Ledger) error { return fault.WithKey(out.Key, withdraw(cmd.Context(), l, out)) })
 			if err != nil {
 				return err
 			}
-			return a.printDone("they are withdrawn", out.Key, out)
+			return a.PrintDone("they are withdrawn", out.Key, out)
 		}),
 	}
 	cmd.Flags().StringVar(&key, "key", "", "the idempotency `KEY` (default: a new one)")
@@ -51,7 +53,7 @@ type withdrawResult struct {
 func withdraw(ctx context.Context, l *ledger.Ledger, r withdrawResult) error {
 	for i, object := range r.Withdrawn {
 		if slices.Contains(r.Withdrawn[:i], object) {
-			return usageError("", "object %q is given twice", object)
+			return fault.Usage("", "object %q is given twice", object)
 		}
 		if _, err := l.Object(ctx, object); err != nil {
 			return err
@@ -78,6 +80,6 @@ func (r withdrawResult) keyOf(object string) string {
 	return r.Key + "/" + object
 }
 
-func (r withdrawResult) table(w io.Writer) {
-	fmt.Fprintf(w, "withdrawn\t%s\nkey\t%s\n", listed(r.Withdrawn), r.Key)
+func (r withdrawResult) Table(w io.Writer) {
+	fmt.Fprintf(w, "withdrawn\t%s\nkey\t%s\n", words.Listed(r.Withdrawn), r.Key)
 }

@@ -1,10 +1,13 @@
-package main
+package csv
 
 import (
 	"encoding/csv"
+	"io"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 )
 
 // formulaSigns begin what a spreadsheet runs as a formula. Some run their wide forms, too.
@@ -38,17 +41,30 @@ func plain(cell string) string {
 	return cell
 }
 
-// cellWriter writes the rows of a CSV file.
-type cellWriter struct {
+// Writer writes the rows of a CSV file.
+type Writer struct {
 	csv *csv.Writer
 	raw bool // cells are written as they are
 }
 
-func (w cellWriter) row(cells ...string) error {
+// Row writes one row.
+func (w Writer) Row(cells ...string) error {
 	if !w.raw {
 		for i, text := range cells {
 			cells[i] = guarded(text)
 		}
 	}
 	return w.csv.Write(cells)
+}
+
+// Save writes a file with a header and rows. Raw cells are written as they are.
+func Save(o *files.Output, raw bool, write func(Writer) error) error {
+	return o.Save(func(w io.Writer) error {
+		out := Writer{csv.NewWriter(w), raw}
+		if err := write(out); err != nil {
+			return err
+		}
+		out.csv.Flush()
+		return out.csv.Error()
+	})
 }

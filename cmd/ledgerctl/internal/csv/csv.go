@@ -1,4 +1,6 @@
-package main
+// Package csv reads people and their true values from CSV files, and writes such files so that no spreadsheet runs what
+// is in them.
+package csv
 
 import (
 	"bufio"
@@ -13,47 +15,49 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/pflag"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 )
 
-// columns says which columns of a CSV file to use.
-type columns struct {
-	id    string // "" for the number of the row, from 1
+// Columns says which columns of a CSV file to use.
+type Columns struct {
+	ID    string // "" for the number of the row, from 1
 	value string // "" for none
-	raw   bool   // cells are taken as they are (see [plain])
+	Raw   bool   // cells are taken as they are (see [plain])
 	// If value is "", guess takes the column named like the question, or else the only one left besides
 	// id, unless strict forbids the latter.
 	guess    bool
 	question string
 	strict   bool
-	// If skipped is set, rows with nothing in the value column are left out and counted there; a file
-	// without that column is one without such rows if it is optional.
-	skipped  *int
-	optional bool
+	Skipped  *int // if set, rows with nothing in the value column are left out and counted here
+	Optional bool // a file without the value column is one without such rows
 }
 
-func (c *columns) flags(flags *pflag.FlagSet, value string) {
+// Flags adds the flags that name the columns. What the column of values is for is given.
+func (c *Columns) Flags(flags *pflag.FlagSet, value string) {
 	c.idFlag(flags)
 	flags.StringVar(&c.value, "value-column", "", value)
 }
 
 // idFlag adds the flags that say who is meant. A flag that was forgotten must not draw from somebody else: rows are
 // numbered only when that is asked for.
-func (c *columns) idFlag(flags *pflag.FlagSet) {
-	flags.StringVar(&c.id, "id-column", "id", "the `COLUMN` with the object's id")
+func (c *Columns) idFlag(flags *pflag.FlagSet) {
+	flags.StringVar(&c.ID, "id-column", "id", "the `COLUMN` with the object's id")
 	flags.BoolFunc("id-rows", "the object's id is the number of its row, from 1, and no column", func(text string) error {
 		rows, err := strconv.ParseBool(text)
 		if rows {
-			c.id = ""
+			c.ID = ""
 		}
 		return err
 	})
-	flags.BoolVar(&c.raw, "raw-cells", false, "take and write cells as they are, without an apostrophe before what a spreadsheet would run as a formula")
+	flags.BoolVar(&c.Raw, "raw-cells", false, "take and write cells as they are, without an apostrophe before what a spreadsheet would run as a formula")
 }
 
-// entry is one row of a CSV file. The value may be a true value: no error or message may contain it.
-type entry struct {
-	object, value string
-	line          int
+// Entry is one row of a CSV file. The value may be a true value: no error or message may contain it.
+type Entry struct {
+	Object string // its id
+	value  string
+	line   int
 }
 
 // maxRecord bounds one record of a CSV file, in bytes. A stray quote, or a file that is no CSV,
@@ -68,6 +72,7 @@ type budget struct {
 	left int
 }
 
+// Read implements [io.Reader].
 func (b *budget) Read(p []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, errRecordSize
@@ -97,22 +102,22 @@ const absent = -1
 // readCSV yields the rows of a CSV file in order. In a file of a single column a blank line is a row
 // with an empty field: otherwise filling it in later would shift the numbers of all rows behind it.
 // The iteration ends with the first error.
-func readCSV(file string, in io.Reader, c columns) iter.Seq2[entry, error] {
-	return func(yield func(entry, error) bool) {
+func readCSV(file string, in io.Reader, c Columns) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
 		s := newSheet(file, in)
 		if err := s.readHeader(c); err != nil {
-			yield(entry{}, err)
+			yield(Entry{}, err)
 			return
 		}
-		s.raw = c.raw
+		s.raw = c.Raw
 		for {
 			entries, err := s.next()
 			if err == io.EOF {
 				return
 			}
 			for _, e := range entries {
-				if c.skipped != nil && s.value != absent && e.value == "" {
-					*c.skipped++
+				if c.Skipped != nil && s.value != absent && e.value == "" {
+					*c.Skipped++
 					continue
 				}
 				if !yield(e, nil) {
@@ -120,7 +125,7 @@ func readCSV(file string, in io.Reader, c columns) iter.Seq2[entry, error] {
 				}
 			}
 			if err != nil {
-				yield(entry{}, err)
+				yield(Entry{}, err)
 				return
 			}
 		}
@@ -139,10 +144,10 @@ func newSheet(file string, in io.Reader) *sheet {
 }
 
 func (s *sheet) fail(format string, args ...any) error {
-	return inputError("", "%s: %w", s.file, fmt.Errorf(format, args...))
+	return fault.Input("", "%s: %w", s.file, fmt.Errorf(format, args...))
 }
 
-func (s *sheet) readHeader(c columns) error {
+func (s *sheet) readHeader(c Columns) error {
 	header, err := s.read()
 	if err == io.EOF {
 		return s.fail("the file is empty; its first row must name the columns")
@@ -151,10 +156,10 @@ func (s *sheet) readHeader(c columns) error {
 		return err
 	}
 	s.width, s.line = len(header), s.lastLine(header)
-	if s.id, err = s.find(header, c.id, idHint); err != nil {
+	if s.id, err = s.find(header, c.ID, idHint); err != nil {
 		return err
 	}
-	if c.optional && !slices.Contains(header, c.value) {
+	if c.Optional && !slices.Contains(header, c.value) {
 		return nil
 	}
 	if s.value, err = s.find(header, c.value, valueHint); err != nil {
@@ -164,7 +169,7 @@ func (s *sheet) readHeader(c columns) error {
 		return s.guessValue(header, c)
 	}
 	if s.value != absent && s.value == s.id {
-		return usageError("", "column %q cannot hold both the ids and the values: ids are stored, true values never", c.id)
+		return fault.Usage("", "column %q cannot hold both the ids and the values: ids are stored, true values never", c.ID)
 	}
 	return nil
 }
@@ -190,13 +195,13 @@ func (s *sheet) find(header []string, name, hint string) (int, error) {
 		place = i
 	}
 	if place == absent {
-		return absent, inputError(hint, "%s: the header has no column %q", s.file, name)
+		return absent, fault.Input(hint, "%s: the header has no column %q", s.file, name)
 	}
 	return place, nil
 }
 
 // guessValue takes the column named like the question, or else the only one besides that of the ids.
-func (s *sheet) guessValue(header []string, c columns) error {
+func (s *sheet) guessValue(header []string, c Columns) error {
 	if like := slices.Index(header, c.question); c.question != "" && like >= 0 && like != s.id {
 		var err error
 		s.value, err = s.find(header, c.question, valueHint)
@@ -204,26 +209,26 @@ func (s *sheet) guessValue(header []string, c columns) error {
 	}
 	switch {
 	case c.strict:
-		return inputError(fmt.Sprintf("--question %s with --value-column COLUMN takes them from any column", c.question),
+		return fault.Input(fmt.Sprintf("--question %s with --value-column COLUMN takes them from any column", c.question),
 			"%s: the header has no column %q, which would have the true values of that question", s.file, c.question)
 	case s.id == absent && s.width == 1:
 		s.value = 0
 	case s.id != absent && s.width == 2:
 		s.value = 1 - s.id
 	default:
-		return usageError("", "%s has %d columns: --value-column must name the one with the true values", s.file, s.width)
+		return fault.Usage("", "%s has %d columns: --value-column must name the one with the true values", s.file, s.width)
 	}
 	return nil
 }
 
 // next returns the row of the next record, behind those of blank lines that count.
-func (s *sheet) next() ([]entry, error) {
+func (s *sheet) next() ([]Entry, error) {
 	record, err := s.read()
 	if err != nil {
 		return nil, err
 	}
 	line, _ := s.records.FieldPos(0)
-	var entries []entry
+	var entries []Entry
 	for blank := s.line + 1; s.width == 1 && blank < line; blank++ {
 		e, err := s.entry([]string{""}, blank)
 		if err != nil {
@@ -265,15 +270,15 @@ func (s *sheet) lastLine(record []string) int {
 	return line + strings.Count(record[last], "\n")
 }
 
-func (s *sheet) entry(record []string, line int) (entry, error) {
+func (s *sheet) entry(record []string, line int) (Entry, error) {
 	s.row++
-	e := entry{object: strconv.Itoa(s.row), line: line}
+	e := Entry{Object: strconv.Itoa(s.row), line: line}
 	if s.id != absent {
 		id, err := s.newID(s.text(record[s.id]), line)
 		if err != nil {
 			return e, err
 		}
-		e.object = id
+		e.Object = id
 	}
 	if s.value != absent {
 		e.value = s.text(record[s.value])

@@ -1,4 +1,4 @@
-package main
+package csv
 
 import (
 	"bytes"
@@ -6,62 +6,65 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 )
 
 // pair is an entry without its line.
 type pair struct{ object, value string }
 
 // read collects the rows of a CSV text.
-func read(in io.Reader, c columns) (all []pair, err error) {
+func read(in io.Reader, c Columns) (all []pair, err error) {
 	for e, err := range readCSV("f.csv", in, c) {
 		if err != nil {
 			return all, err
 		}
-		all = append(all, pair{e.object, e.value})
+		all = append(all, pair{e.Object, e.value})
 	}
 	return all, nil
 }
 
 func TestReadCSV(t *testing.T) {
-	both := columns{id: "id", value: "v"}
-	value := columns{value: "v"}
+	both := Columns{ID: "id", value: "v"}
+	value := Columns{value: "v"}
 	for _, test := range []struct {
 		name, text string
-		columns    columns
+		columns    Columns
 		want       []pair
 	}{
 		{"named columns", "x,v,id\n1,Y,a\n2,N,b\n", both, []pair{{"a", "Y"}, {"b", "N"}}},
 		{"row numbers", "x,v\n1,Y\n2,\n3,N\n", value, []pair{{"1", "Y"}, {"2", ""}, {"3", "N"}}},
-		{"no value wanted", "x,v\n1,Y\n", columns{}, []pair{{"1", ""}}},
-		{"ids only", "x,id\n1,a\n", columns{id: "id"}, []pair{{"a", ""}}},
+		{"no value wanted", "x,v\n1,Y\n", Columns{}, []pair{{"1", ""}}},
+		{"ids only", "x,id\n1,a\n", Columns{ID: "id"}, []pair{{"a", ""}}},
 		{"header only", "v\n", value, nil},
 		{"byte order mark", "\ufeffid,v\na,Y\n", both, []pair{{"a", "Y"}}},
 		{"byte order mark before a quote", "\ufeff\"id\",v\na,Y\n", both, []pair{{"a", "Y"}}},
 		{"CRLF and no last line end", "id,v\r\na,Y\r\nb,N", both, []pair{{"a", "Y"}, {"b", "N"}}},
 		{"quotes", "id,v\n\"a,\"\"b\",\"Y\"\n", both, []pair{{`a,"b`, "Y"}}},
 		{"guarded cells", "id,v\n'=x,'@y\n''=x,'Y\n'-5,-5\n", both, []pair{{"=x", "@y"}, {"'=x", "'Y"}, {"'-5", "-5"}}},
-		{"raw cells", "id,v\n'=x,'@y\n", columns{id: "id", value: "v", raw: true}, []pair{{"'=x", "'@y"}}},
+		{"raw cells", "id,v\n'=x,'@y\n", Columns{ID: "id", value: "v", Raw: true}, []pair{{"'=x", "'@y"}}},
 		{"UTF-8", "id,v\nÑuñoa,sí\n", both, []pair{{"Ñuñoa", "sí"}}},
 		{"blank lines of one column count", "v\nY\n\n\nN\n", value, []pair{{"1", "Y"}, {"2", ""}, {"3", ""}, {"4", "N"}}},
 		{"a blank line at once", "v\n\nN\n", value, []pair{{"1", ""}, {"2", "N"}}},
 		{"blank line behind a record of two", "v\n\"Y\nZ\"\n\nN\n", value, []pair{{"1", "Y\nZ"}, {"2", ""}, {"3", "N"}}},
 		{"record of two CRLF lines", "v\r\n\"Y\r\nZ\"\r\n\r\nN\r\n", value, []pair{{"1", "Y\nZ"}, {"2", ""}, {"3", "N"}}},
 		{"blank lines of more columns do not", "id,v\n\na,Y\n\nb,N\n\n", both, []pair{{"a", "Y"}, {"b", "N"}}},
-		{"one column is the value", "v\nY\n", columns{guess: true}, []pair{{"1", "Y"}}},
-		{"the other column is the value", "v,id\nY,a\n", columns{id: "id", guess: true}, []pair{{"a", "Y"}}},
-		{"the other way round", "id,v\na,Y\n", columns{id: "id", guess: true}, []pair{{"a", "Y"}}},
-		{"a column like the question", "x,q,id\n1,Y,a\n", columns{id: "id", guess: true, question: "q"}, []pair{{"a", "Y"}}},
-		{"without ids", "x,q\n1,Y\n", columns{guess: true, question: "q", strict: true}, []pair{{"1", "Y"}}},
-		{"no column like the question", "v,id\nY,a\n", columns{id: "id", guess: true, question: "q"}, []pair{{"a", "Y"}}},
-		{"the ids in a column like the question", "q,v\na,Y\n", columns{id: "q", guess: true, question: "q"}, []pair{{"a", "Y"}}},
-		{"a named column before one like the question", "q,v\nN,Y\n", columns{value: "v", guess: true, question: "q"}, []pair{{"1", "Y"}}},
-		{"empty values are skipped", "id,v\na,Y\nb,\nc,N\n", columns{id: "id", value: "v", skipped: new(int)}, []pair{{"a", "Y"}, {"c", "N"}}},
-		{"no values, none skipped", "id\na\nb\n", columns{id: "id", value: "v", skipped: new(int), optional: true}, []pair{{"a", ""}, {"b", ""}}},
-		{"no column of values is named", "id\na\n", columns{id: "id", skipped: new(int)}, []pair{{"a", ""}}},
+		{"one column is the value", "v\nY\n", Columns{guess: true}, []pair{{"1", "Y"}}},
+		{"the other column is the value", "v,id\nY,a\n", Columns{ID: "id", guess: true}, []pair{{"a", "Y"}}},
+		{"the other way round", "id,v\na,Y\n", Columns{ID: "id", guess: true}, []pair{{"a", "Y"}}},
+		{"a column like the question", "x,q,id\n1,Y,a\n", Columns{ID: "id", guess: true, question: "q"}, []pair{{"a", "Y"}}},
+		{"without ids", "x,q\n1,Y\n", Columns{guess: true, question: "q", strict: true}, []pair{{"1", "Y"}}},
+		{"no column like the question", "v,id\nY,a\n", Columns{ID: "id", guess: true, question: "q"}, []pair{{"a", "Y"}}},
+		{"the ids in a column like the question", "q,v\na,Y\n", Columns{ID: "q", guess: true, question: "q"}, []pair{{"a", "Y"}}},
+		{"a named column before one like the question", "q,v\nN,Y\n", Columns{value: "v", guess: true, question: "q"}, []pair{{"1", "Y"}}},
+		{"empty values are skipped", "id,v\na,Y\nb,\nc,N\n", Columns{ID: "id", value: "v", Skipped: new(int)}, []pair{{"a", "Y"}, {"c", "N"}}},
+		{"no values, none skipped", "id\na\nb\n", Columns{ID: "id", value: "v", Skipped: new(int), Optional: true}, []pair{{"a", ""}, {"b", ""}}},
+		{"no column of values is named", "id\na\n", Columns{ID: "id", Skipped: new(int)}, []pair{{"a", ""}}},
 	} {
 		got, err := read(strings.NewReader(test.text), test.columns)
 		if err != nil || !slices.Equal(got, test.want) {
@@ -76,10 +79,10 @@ func TestReadCSV(t *testing.T) {
 
 // Whatever is wrong with a file, the error says where and not what stands there.
 func TestReadCSVRefuses(t *testing.T) {
-	both := columns{id: "id", value: "v"}
+	both := Columns{ID: "id", value: "v"}
 	for _, test := range []struct {
 		name, text string
-		columns    columns
+		columns    Columns
 		want       string
 	}{
 		{"empty file", "", both, "f.csv: the file is empty"},
@@ -87,21 +90,21 @@ func TestReadCSVRefuses(t *testing.T) {
 		{"no header", "1,SECRET\n2,SECRET\n", both, `the header has no column "id"`},
 		{"other case", "ID,v\na,SECRET\n", both, `no column "id"`},
 		{"column twice", "id,v,v\na,SECRET,SECRET\n", both, `column "v" twice`},
-		{"same column", "id,v\na,SECRET\n", columns{id: "v", value: "v"}, "cannot hold both"},
+		{"same column", "id,v\na,SECRET\n", Columns{ID: "v", value: "v"}, "cannot hold both"},
 		{"id twice", "id,v\na,SECRET\nb,Y\na,SECRET\n", both, "f.csv: line 4 has the same id as line 2"},
 		{"id twice, one without a value", "id,v\na,\na,SECRET\n", both, "line 3 has the same id as line 2"},
-		{"values named as ids", "id,v\na,SECRET\nb,SECRET\n", columns{id: "v"}, "line 3 has the same id as line 2"},
+		{"values named as ids", "id,v\na,SECRET\nb,SECRET\n", Columns{ID: "v"}, "line 3 has the same id as line 2"},
 		{"empty id", "id,v\n,SECRET\n", both, "line 2: the id is empty"},
-		{"blank line for an id", "id\na\n\nb\n", columns{id: "id"}, "line 3: the id is empty"},
+		{"blank line for an id", "id\na\n\nb\n", Columns{ID: "id"}, "line 3: the id is empty"},
 		{"id not UTF-8", "id,v\n\xff,SECRET\n", both, "line 2: the id is not UTF-8"},
 		{"too few fields", "id,v\na,Y\nSECRET\n", both, "line 3 has 1 fields where the header has 2"},
 		{"too many fields", "id,v\na,SECRET,SECRET\n", both, "line 2 has 3 fields where the header has 2"},
 		{"stray quote", "id,v\na,SEC\"RET\n", both, "line 2: bare"},
 		{"open quote", "id,v\na,\"SECRET\nb,SECRET\n", both, "line 2: extraneous or missing"},
-		{"nothing to guess", "a,b\nSECRET,SECRET\n", columns{guess: true}, "has 2 columns: --value-column"},
-		{"too much to guess", "id,b,c\na,SECRET,SECRET\n", columns{id: "id", guess: true}, "has 3 columns: --value-column"},
-		{"only the column of another question", "id,v\na,SECRET\n", columns{id: "id", guess: true, question: "q", strict: true}, `no column "q"`},
-		{"column like the question twice", "id,q,q\na,SECRET,SECRET\n", columns{id: "id", guess: true, question: "q"}, `column "q" twice`},
+		{"nothing to guess", "a,b\nSECRET,SECRET\n", Columns{guess: true}, "has 2 columns: --value-column"},
+		{"too much to guess", "id,b,c\na,SECRET,SECRET\n", Columns{ID: "id", guess: true}, "has 3 columns: --value-column"},
+		{"only the column of another question", "id,v\na,SECRET\n", Columns{ID: "id", guess: true, question: "q", strict: true}, `no column "q"`},
+		{"column like the question twice", "id,q,q\na,SECRET,SECRET\n", Columns{ID: "id", guess: true, question: "q"}, `column "q" twice`},
 		{"huge line", "id,v\na,Y\nb,SECRET" + strings.Repeat("x", 2*maxRecord) + "\n", both, "behind line 2 is longer than"},
 		{"huge header", strings.Repeat("SECRET,", maxRecord), both, "behind line 0 is longer than"},
 		{"open quote in a huge file", "id,v\na,\"SECRET\n" + strings.Repeat("b,SECRET\n", maxRecord/4), both, "behind line 1 is longer than"},
@@ -111,8 +114,8 @@ func TestReadCSVRefuses(t *testing.T) {
 			t.Errorf("%s: error %.200v, want %q", test.name, err, test.want)
 			continue
 		}
-		f, code := explain(err)
-		if code != exitUsage || strings.Contains(fmt.Sprint(f), "SECRET") || len(err.Error()) > 300 {
+		f, code := fault.Explain(err)
+		if code != fault.Misuse || strings.Contains(fmt.Sprint(f), "SECRET") || len(err.Error()) > 300 {
 			t.Errorf("%s: code %d, %.500v", test.name, code, f)
 		}
 	}
@@ -127,9 +130,9 @@ func TestReadCSVLargeFile(t *testing.T) {
 		readers = append(readers, strings.NewReader(row))
 	}
 	n := 0
-	for e, err := range readCSV("f.csv", io.MultiReader(readers...), columns{value: "v"}) {
+	for e, err := range readCSV("f.csv", io.MultiReader(readers...), Columns{value: "v"}) {
 		if err != nil || e.value != "Y" {
-			t.Fatal(e.object, err)
+			t.Fatal(e.Object, err)
 		}
 		n++
 	}
@@ -140,7 +143,7 @@ func TestReadCSVLargeFile(t *testing.T) {
 
 func TestReadCSVFailingFile(t *testing.T) {
 	broken := errors.New("disk on fire")
-	_, err := read(io.MultiReader(strings.NewReader("v\nY\n"), iotest.ErrReader(broken)), columns{value: "v"})
+	_, err := read(io.MultiReader(strings.NewReader("v\nY\n"), iotest.ErrReader(broken)), Columns{value: "v"})
 	if !errors.Is(err, broken) {
 		t.Error(err)
 	}
@@ -148,7 +151,7 @@ func TestReadCSVFailingFile(t *testing.T) {
 
 func TestReadCSVStopsWhenTold(t *testing.T) {
 	n := 0
-	for range readCSV("f.csv", strings.NewReader("v\nY\n\nN\n"), columns{value: "v"}) {
+	for range readCSV("f.csv", strings.NewReader("v\nY\n\nN\n"), Columns{value: "v"}) {
 		if n++; n == 2 {
 			break
 		}
@@ -170,17 +173,17 @@ func FuzzReadCSV(f *testing.F) {
 		f.Add([]byte(seed), false, false)
 	}
 	f.Fuzz(func(t *testing.T, text []byte, byID, byValue bool) {
-		c := columns{}
+		c := Columns{}
 		if byID {
-			c.id = "id"
+			c.ID = "id"
 		}
 		if byValue {
 			c.value = "v"
 		}
-		c.raw = true // matches knows of no apostrophes; FuzzGuarded does
+		c.Raw = true // matches knows of no apostrophes; FuzzGuarded does
 		got, err := read(bytes.NewReader(text), c)
 		if err != nil {
-			if _, code := explain(err); code != exitUsage {
+			if _, code := fault.Explain(err); code != fault.Misuse {
 				t.Fatalf("exit code %d: %v", code, err)
 			}
 			return
@@ -195,7 +198,7 @@ func FuzzReadCSV(f *testing.F) {
 
 // compare checks rows against records, of which the first is the header. Rows of blank lines, which
 // have no record, are left out of the comparison.
-func compare(t *testing.T, got []pair, records [][]string, c columns) {
+func compare(t *testing.T, got []pair, records [][]string, c Columns) {
 	header, records := records[0], records[1:]
 	if len(header) > 1 && len(got) != len(records) || len(got) < len(records) {
 		t.Fatalf("%d rows of %d records", len(got), len(records))
@@ -218,10 +221,33 @@ func compare(t *testing.T, got []pair, records [][]string, c columns) {
 	}
 }
 
-func matches(e pair, header, record []string, c columns) bool {
+func matches(e pair, header, record []string, c Columns) bool {
 	if place := slices.Index(header, c.value); c.value != "" && e.value != record[place] {
 		return false
 	}
-	place := slices.Index(header, c.id)
-	return c.id == "" || e.object == record[place]
+	place := slices.Index(header, c.ID)
+	return c.ID == "" || e.object == record[place]
+}
+
+// Memory follows the input: a CSV file may have one field without end, or a header without end.
+func TestNoInputTakesMuchMoreMemoryThanItHas(t *testing.T) {
+	const size, fixed, times = 4 << 20, 2 << 20, 60
+	for name, text := range map[string]string{
+		"a quote without end":  "id,v\n\"" + strings.Repeat("x", size),
+		"a field without end":  "id,v\n" + strings.Repeat("x", size),
+		"a row of many fields": "id,v\n" + strings.Repeat(",", size),
+		"a header without end": strings.Repeat("id,", size/3),
+		"many short rows":      "id,v\n" + strings.Repeat("x\n", size/2),
+		"blank lines":          "v\n" + strings.Repeat("\n", size),
+		"zeros":                strings.Repeat("\x00", size),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range readCSV("file", strings.NewReader(text), Columns{value: "v"}) {
+		}
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > fixed+times*uint64(len(text)) {
+			t.Errorf("%s: %d bytes take %d", name, len(text), took)
+		}
+	}
 }

@@ -1,25 +1,25 @@
-package main
+package keys
 
 import (
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// hostKeys are the flags for the secret keys of the host: by the truth key people are bound to their true values, and
+// Host are the flags for the secret keys of the host: by the truth key people are bound to their true values, and
 // responses are drawn from noise keys ([ledger.Options]). Commands that only read need none, and open none of the
 // files.
-type hostKeys struct {
+type Host struct {
 	truth   string
 	noise   []string // NAME=FILE
 	current string
@@ -27,23 +27,23 @@ type hostKeys struct {
 	truthGiven, currentGiven bool
 }
 
-// flags adds the flags to all commands.
-func (k *hostKeys) flags(root *cobra.Command) {
+// Flags adds the flags to all commands.
+func (k *Host) Flags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.StringVar(&k.truth, "truth-key", "", "a `FILE` with the secret key by which the ledger binds people to their true values, for commands that write")
 	flags.StringArrayVar(&k.noise, "noise-key", nil, "a secret key, `NAME=FILE`, from which responses are drawn, for commands that write; one flag for each key that the ledger has had")
 	flags.StringVar(&k.current, "noise-key-current", "", "the `NAME` of the noise key for people who are enrolled from now on (default: the only one)")
-	marksFiles(flags, reads, byName, "truth-key")
-	marksFiles(flags, reads, labeled, "noise-key")
+	files.Mark(flags, files.Reads, files.ByName, "truth-key")
+	files.Mark(flags, files.Reads, files.Labeled, "noise-key")
 	// These fail only for a flag that was not defined.
-	_ = flags.SetAnnotation("noise-key-current", mayBeEmpty, []string{"nobody"})
+	_ = flags.SetAnnotation("noise-key-current", files.MayBeEmpty, []string{"nobody"})
 	_ = root.RegisterFlagCompletionFunc("noise-key-current", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return k.names(), cobra.ShellCompDirectiveNoFileComp
 	})
 }
 
-// keysHelp explains the flags.
-const keysHelp = `A ledger may have secret keys of its host's. Give them to all commands that write: --truth-key FILE to refuse a true
+// HostHelp explains the flags.
+const HostHelp = `A ledger may have secret keys of its host's. Give them to all commands that write: --truth-key FILE to refuse a true
 value that is not the one drawn from before (people are then refused as if there were none, "no-truth"; whose value it
 is, standard error says once, for the operator alone), and --noise-key NAME=FILE to draw responses from the key instead of
 from chance, so that a lost ledger can be made again with the same ones. (Answers about a panel, and questions with
@@ -58,32 +58,32 @@ ledger. A file holds 32 random bytes, as they are or as 64 hexadecimal digits (a
   ledgerctl --truth-key truth.key --noise-key 2027=noise.key enroll --question vote --objects people.csv
   ledgerctl --truth-key truth.key --noise-key 2027=noise.key raise --question vote --to 1 --truth people.csv`
 
-// settle notes which flags are given, and refuses those without a file.
-func (k *hostKeys) settle(cmd *cobra.Command) error {
+// Settle notes which flags are given, and refuses those without a file.
+func (k *Host) Settle(cmd *cobra.Command) error {
 	k.truthGiven, k.currentGiven = cmd.Flags().Changed("truth-key"), cmd.Flags().Changed("noise-key-current")
 	names := k.names()
 	for i, given := range k.noise {
 		if name, file, _ := strings.Cut(given, "="); name == "" || file == "" {
 			// What is given instead may be the key itself: it is not repeated.
-			return usageError("such as --noise-key 2027=noise.key", "--noise-key is not NAME=FILE")
+			return fault.Usage("such as --noise-key 2027=noise.key", "--noise-key is not NAME=FILE")
 		}
 		if slices.Contains(names[:i], names[i]) {
-			return usageError("", "--noise-key is given twice for %q", names[i])
+			return fault.Usage("", "--noise-key is given twice for %q", names[i])
 		}
 	}
 	switch {
 	case len(names) > 1 && !k.currentGiven:
-		return usageError("--noise-key-current NAME; nobody's key changes by it", "%d noise keys, and nothing says which is for people who are enrolled from now on", len(names))
+		return fault.Usage("--noise-key-current NAME; nobody's key changes by it", "%d noise keys, and nothing says which is for people who are enrolled from now on", len(names))
 	case k.current != "" && !slices.Contains(names, k.current):
-		return usageError("", "--noise-key-current is %q, and no --noise-key has that name", k.current)
+		return fault.Usage("", "--noise-key-current is %q, and no --noise-key has that name", k.current)
 	case k.currentGiven && len(names) == 0:
-		return usageError("", "--noise-key-current is for --noise-key")
+		return fault.Usage("", "--noise-key-current is for --noise-key")
 	}
 	return nil
 }
 
 // names returns the names of the noise keys, as they were given.
-func (k *hostKeys) names() []string {
+func (k *Host) names() []string {
 	names := make([]string, len(k.noise))
 	for i, given := range k.noise {
 		names[i], _, _ = strings.Cut(given, "=")
@@ -91,13 +91,13 @@ func (k *hostKeys) names() []string {
 	return names
 }
 
-// set reads the keys for a ledger that is to be opened for writing.
-func (k *hostKeys) set(a *app, options *ledger.Options) (err error) {
+// Set reads the keys for a ledger that is to be opened for writing.
+func (k *Host) Set(s *files.Files, options *ledger.Options) (err error) {
 	if options.ReadOnly {
 		return nil
 	}
 	if k.truthGiven {
-		if options.TruthKey, err = a.secret("--truth-key", k.truth); err != nil {
+		if options.TruthKey, err = secret(s, "--truth-key", k.truth); err != nil {
 			return err
 		}
 	}
@@ -107,19 +107,19 @@ func (k *hostKeys) set(a *app, options *ledger.Options) (err error) {
 	keys := map[string][]byte{}
 	for _, given := range k.noise {
 		name, file, _ := strings.Cut(given, "=")
-		key, err := a.secret("--noise-key "+name, file)
+		key, err := secret(s, "--noise-key "+name, file)
 		if err != nil {
 			return err
 		}
 		if len(key) != rrchain.NoiseKeySize {
-			return inputError(secretHint, "--noise-key %s: the key in %q has %d bytes, not %d", name, file, len(key), rrchain.NoiseKeySize)
+			return fault.Input(secretHint, "--noise-key %s: the key in %q has %d bytes, not %d", name, file, len(key), rrchain.NoiseKeySize)
 		}
 		keys[name] = key
 	}
 	options.NoiseKey = ledger.NoiseKeys{Current: k.currentName(), Key: func(name string) ([]byte, error) {
 		key, given := keys[name]
 		if !given {
-			return nil, usageError("--noise-key "+name+"=FILE gives it", "this ledger has had a key of that name, which is not given")
+			return nil, fault.Usage("--noise-key "+name+"=FILE gives it", "this ledger has had a key of that name, which is not given")
 		}
 		return key, nil
 	}}
@@ -127,7 +127,7 @@ func (k *hostKeys) set(a *app, options *ledger.Options) (err error) {
 }
 
 // currentName returns the name of the key for chains that begin.
-func (k *hostKeys) currentName() string {
+func (k *Host) currentName() string {
 	if k.currentGiven {
 		return k.current
 	}
@@ -145,25 +145,25 @@ const (
 const secretHint = `such a file holds 32 random bytes, as they are or as 64 hexadecimal digits: (umask 077; openssl rand -hex 32 > FILE)`
 
 // secret reads a key from the file that a flag names. No error says anything of what is in the file.
-func (a *app) secret(flag, path string) ([]byte, error) {
+func secret(s *files.Files, flag, path string) ([]byte, error) {
 	if path == "-" {
-		return nil, usageError("", "%s: a key cannot be standard input", flag)
+		return nil, fault.Usage("", "%s: a key cannot be standard input", flag)
 	}
-	text, err := a.textOrFile("@"+path, mostSecretFile)
+	text, err := s.TextOrFile("@"+path, mostSecretFile)
 	if errors.Is(err, fs.ErrNotExist) && len(path) >= 2*leastSecret && allDigits(path) {
-		return nil, usageError(secretHint, "%s is given a key, not the name of a file with one; whoever sees this command line has it now", flag)
+		return nil, fault.Usage(secretHint, "%s is given a key, not the name of a file with one; whoever sees this command line has it now", flag)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &fault{kind: "not-found", code: exitUsage, hint: secretHint, err: fmt.Errorf("%s: there is no key at %q", flag, path)}
+		return nil, &fault.Fault{Kind: "not-found", Code: fault.Misuse, Hint: secretHint, Err: fmt.Errorf("%s: there is no key at %q", flag, path)}
 	}
 	if err != nil {
 		return nil, err
 	}
 	key, ok := parseSecret(text)
 	if !ok {
-		return nil, inputError(secretHint, "%s: %q holds no key", flag, path)
+		return nil, fault.Input(secretHint, "%s: %q holds no key", flag, path)
 	}
-	a.warnExposed(path)
+	warnExposed(s.Out, path)
 	return key, nil
 }
 
@@ -179,27 +179,3 @@ func parseSecret(text []byte) (key []byte, ok bool) {
 }
 
 func allDigits(text string) bool { return strings.Trim(text, "0123456789abcdefABCDEF") == "" }
-
-// warnExposed warns of a key that others can read.
-func (a *app) warnExposed(path string) {
-	if mode, open := openTo(path, 0o077); open {
-		a.warn(fmt.Sprintf("the key in %q can be read by others than its owner (mode %04o): chmod 600", path, mode))
-	}
-}
-
-// warnWritable warns of a ledger that others can write to.
-func (a *app) warnWritable(path string) {
-	if mode, open := openTo(path, 0o022); open {
-		a.warn(fmt.Sprintf("the ledger %q can be written to by others than its owner (mode %04o): chmod go-w", path, mode))
-	}
-}
-
-// openTo returns the permissions of a file, and whether any of some are among them.
-func openTo(path string, any fs.FileMode) (mode fs.FileMode, open bool) {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || runtime.GOOS == "windows" {
-		return 0, false
-	}
-	mode = info.Mode().Perm()
-	return mode, mode&any != 0
-}

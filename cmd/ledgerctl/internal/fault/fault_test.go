@@ -1,4 +1,4 @@
-package main
+package fault
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"strings"
 	"testing"
-	"unicode"
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/mechanism"
@@ -22,14 +21,14 @@ func TestEveryErrorHasItsExitCode(t *testing.T) {
 	for _, test := range []struct {
 		err  error
 		kind string
-		code exitCode
+		code Code
 	}{
 		{errors.New("anything else"), "unexpected", 1},
 		{context.Canceled, "interrupted", 1},
 		{ledger.ErrStopped, "stopped", 1},
 		{ledger.ErrClosed, "unexpected", 1},
-		{usageError("", "typed wrong"), "usage", 2},
-		{inputError("", "bad file"), "input", 2},
+		{Usage("", "typed wrong"), "usage", 2},
+		{Input("", "bad file"), "input", 2},
 		{ledger.ErrInvalid, "invalid", 2},
 		{ledger.ErrUnknown, "unknown", 2},
 		{ledger.ErrNoResponses, "no-responses", 2},
@@ -61,7 +60,7 @@ func TestEveryErrorHasItsExitCode(t *testing.T) {
 		{ledger.ErrKeyConflict, "key-conflict", 5},
 		{ledger.ErrInUse, "in-use", 6},
 	} {
-		f, code := explain(fmt.Errorf("open x: %w", &started{errors.Join(test.err, nil)}))
+		f, code := Explain(fmt.Errorf("open x: %w", errors.Join(test.err, nil)))
 		if f.Kind != test.kind || code != test.code {
 			t.Errorf("%v: kind %q, code %d; want %q, %d", test.err, f.Kind, code, test.kind, test.code)
 		}
@@ -69,28 +68,28 @@ func TestEveryErrorHasItsExitCode(t *testing.T) {
 }
 
 func TestInterruptedRequestTellsItsKey(t *testing.T) {
-	f, code := explain(withKey("k-1", fmt.Errorf("raise: %w", context.Canceled)))
-	if code != exitUnexpected || f.Message != "interrupted" || f.Details.Key != "k-1" || !strings.Contains(f.Details.Hint, "--key k-1") {
+	f, code := Explain(WithKey("k-1", fmt.Errorf("raise: %w", context.Canceled)))
+	if code != Unexpected || f.Message != "interrupted" || f.Details.Key != "k-1" || !strings.Contains(f.Details.Hint, "--key k-1") {
 		t.Errorf("%+v, code %d", f, code)
 	}
-	if f, _ := explain(withKey("k-1", ledger.ErrInvalid)); f.Details.Key != "" {
+	if f, _ := Explain(WithKey("k-1", ledger.ErrInvalid)); f.Details.Key != "" {
 		t.Errorf("a wrong request asks to be repeated: %+v", f)
 	}
-	if withKey("k-1", nil) != nil {
+	if WithKey("k-1", nil) != nil {
 		t.Error("no error became one")
 	}
 }
 
 // What was done for good must not look like a command that was typed wrong.
 func TestUnfinishedWorkIsNoWrongUsage(t *testing.T) {
-	f, code := explain(withKey("k-1", unfinished("sale 7 is made, but", 7, fs.ErrNotExist)))
-	if code != exitUnexpected || f.Details.Key != "k-1" || f.Details.Sale != 7 || !strings.Contains(f.Details.Hint, "--key k-1") || !strings.HasPrefix(f.Message, "sale 7 is made, but: ") {
+	f, code := Explain(WithKey("k-1", Unfinished("sale 7 is made, but", 7, fs.ErrNotExist)))
+	if code != Unexpected || f.Details.Key != "k-1" || f.Details.Sale != 7 || !strings.Contains(f.Details.Hint, "--key k-1") || !strings.HasPrefix(f.Message, "sale 7 is made, but: ") {
 		t.Errorf("%+v, code %d", f, code)
 	}
-	if f, code := explain(unfinished("done", 0, ledger.ErrCorrupt)); code != exitIntegrity || f.Kind != "corrupt" {
+	if f, code := Explain(Unfinished("done", 0, ledger.ErrCorrupt)); code != Integrity || f.Kind != "corrupt" {
 		t.Errorf("%+v, code %d", f, code)
 	}
-	if unfinished("done", 0, nil) != nil {
+	if Unfinished("done", 0, nil) != nil {
 		t.Error("no error became one")
 	}
 }
@@ -113,33 +112,10 @@ func TestEveryReasonIsExplainedOnce(t *testing.T) {
 	for _, test := range []struct {
 		err  error
 		want bool
-	}{{refusal(err, false), true}, {refusal(err, true), false}, {err, false}} {
-		f, code := explain(test.err)
-		if code != exitRefused || f.Kind != "refused" || strings.Contains(f.Details.Hint, "--partial") != test.want {
+	}{{Refusal(err, false), true}, {Refusal(err, true), false}, {err, false}} {
+		f, code := Explain(test.err)
+		if code != Refused || f.Kind != "refused" || strings.Contains(f.Details.Hint, "--partial") != test.want {
 			t.Errorf("%+v, code %d", f, code)
-		}
-	}
-}
-
-func TestMessageStaysOnOneLine(t *testing.T) {
-	for text, want := range map[string]string{
-		"a\nb\n":        "a; b",
-		"red \x1b[31m!": "red \ufffd[31m!",
-		"  plain  ":     "plain",
-	} {
-		got := oneLine(text)
-		if got != want || strings.ContainsFunc(got, unicode.IsControl) {
-			t.Errorf("oneLine(%q) = %q, want %q", text, got, want)
-		}
-	}
-}
-
-func TestWantsJSON(t *testing.T) {
-	for line, want := range map[string]bool{
-		"--json bogus": true, "bogus --json": true, "--json=true x": true, "x": false, "show -- --json": false, "": false,
-	} {
-		if got := wantsJSON(strings.Fields(line)); got != want {
-			t.Errorf("wantsJSON(%q) = %v", line, got)
 		}
 	}
 }

@@ -1,4 +1,5 @@
-package main
+// Package progress shows on a terminal how far long work has come.
+package progress
 
 import (
 	"io"
@@ -7,22 +8,19 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
-
-	"github.com/sluicedp/sluice/ledger"
 )
 
-// bar shows on a terminal how far a long request has come.
-type bar struct {
+// Bar shows on a terminal how far a long request has come.
+type Bar struct {
 	out  io.Writer
 	what string
 	bar  *progressbar.ProgressBar
 }
 
-// progress returns a bar on stderr and what feeds it. The latter is nil if stderr is not a terminal
-// or the user wants none.
-func (a *app) progress(what string) (*bar, ledger.Progress) {
-	b := &bar{out: a.stderr, what: what}
-	if a.quiet || !isTerminal(a.stderr) {
+// New returns a bar on a terminal and what feeds it. The latter is nil if out is none, or if the user wants none.
+func New(out io.Writer, quiet bool, what string) (*Bar, func(done, total int)) {
+	b := &Bar{out: out, what: what}
+	if quiet || !isTerminal(out) {
 		return b, nil
 	}
 	return b, b.show
@@ -33,7 +31,7 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-func (b *bar) show(done, total int) {
+func (b *Bar) show(done, total int) {
 	if total == 0 {
 		return
 	}
@@ -46,8 +44,8 @@ func (b *bar) show(done, total int) {
 	_ = b.bar.Set(done)
 }
 
-// clear takes the bar off the screen.
-func (b *bar) clear() {
+// Clear takes the bar off the screen.
+func (b *Bar) Clear() {
 	if b.bar != nil {
 		_ = b.bar.Clear()
 	}

@@ -1,0 +1,295 @@
+// Package fault says what went wrong: errors, the hints that go with them, and the exit codes.
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/mechanism"
+	"github.com/sluicedp/sluice/mechanism/graph"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/finite"
+)
+
+// Code is what the program ends with. Scripts rely on the numbers.
+type Code int
+
+const (
+	Done        Code = iota // what was asked for is done
+	Unexpected              // anything else
+	Misuse                  // wrong usage or input
+	Refused                 // by a budget, a policy or a price, for want of a true value or a key, or because no mechanism has what is asked for
+	Integrity               // damaged, no ledger, of a newer version, replaced, rolled back, or not what a signature or proof is of
+	KeyConflict             // the idempotency key was used for another request
+	InUse                   // another process has the file open
+)
+
+// Fault is an error classed where it arose.
+type Fault struct {
+	Kind string // a word for programs
+	Code Code   // what the program ends with
+	Hint string // what may help; may be empty
+	Err  error  // what went wrong
+}
+
+// Error implements error: it is that of the error inside.
+func (f *Fault) Error() string { return f.Err.Error() }
+
+// Unwrap returns the error inside.
+func (f *Fault) Unwrap() error { return f.Err }
+
+// Usage is an error of the one who typed the command.
+func Usage(hint, format string, args ...any) error {
+	return &Fault{Kind: "usage", Code: Misuse, Hint: hint, Err: fmt.Errorf(format, args...)}
+}
+
+// Input is an error in a file that the command reads.
+func Input(hint, format string, args ...any) error {
+	return &Fault{Kind: "input", Code: Misuse, Hint: hint, Err: fmt.Errorf(format, args...)}
+}
+
+// keyed tells the idempotency key of the request that failed, so that it can be taken up again.
+type keyed struct {
+	key string
+	err error
+}
+
+func (k *keyed) Error() string { return k.err.Error() }
+func (k *keyed) Unwrap() error { return k.err }
+
+// WithKey adds the idempotency key of a request to its error, if there is one.
+func WithKey(key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &keyed{key, err}
+}
+
+// unfinishedError says of an error what was done all the same, for good.
+type unfinishedError struct {
+	done string
+	sale uint64 // its number, or 0
+	err  error
+}
+
+func (u *unfinishedError) Error() string { return u.done + ": " + u.err.Error() }
+func (u *unfinishedError) Unwrap() error { return u.err }
+
+// Unfinished says of an error what was done all the same: it is no wrong usage any more.
+func Unfinished(done string, sale uint64, err error) error {
+	if err == nil {
+		return nil
+	}
+	err = &unfinishedError{done, sale, err}
+	if class := classify(err); class.Code == Misuse {
+		return &Fault{Kind: "unexpected", Code: Unexpected, Err: err}
+	}
+	return err
+}
+
+// classes tells the kind, code and hint of errors by what they wrap. The first that fits counts.
+func classes() []Fault {
+	return []Fault{
+		{"interrupted", Unexpected, "", context.Canceled},
+		{"corrupt", Integrity, "", ledger.ErrCorrupt},
+		{"version", Integrity, "use the ledgerctl of that version", ledger.ErrVersion},
+		{"replaced", Integrity, "", ledger.ErrReplaced},
+		{"checkpoint", Integrity, "it may be damaged, or signed by another key than the log key", ledger.ErrCheckpoint},
+		{"in-use", InUse, "another process has it open, such as a host; try again when that is done", ledger.ErrInUse},
+		{"key-conflict", KeyConflict, "give another --key, or the arguments it was first used with", ledger.ErrKeyConflict},
+		{"not-reserved", Refused, "", ledger.ErrNotReserved},
+		{"forgotten", Refused, "its responses were destroyed, for good", ledger.ErrForgotten},
+		{"clock", Misuse, "set the clock of this machine", ledger.ErrClock},
+		{"truth-key", Misuse, "this ledger binds people to their true values; --truth-key FILE gives it the key by which it does", ledger.ErrTruthKey},
+		{"noise-key", Misuse, "responses are drawn from a key here; --noise-key NAME=FILE gives it the key of each name, the former ones too", ledger.ErrNoiseKey},
+		{"usage", Misuse, "--signer FILE gives the signing key", ledger.ErrNoSigner},
+		{"no-responses", Misuse, `"ledgerctl raise" makes responses; "ledgerctl show OBJECT" lists at which ε there are some`, ledger.ErrNoResponses},
+		{"unknown", Misuse, `"ledgerctl question list" shows the questions; "ledgerctl enroll" adds people`, ledger.ErrUnknown},
+		{"no-cap", Misuse, "--cap E is the largest ε of each person over all questions", ledger.ErrNoCap},
+		{"invalid", Misuse, "", ledger.ErrInvalid},
+		{"invalid", Misuse, "", policy.ErrInvalid},
+		{"invalid", Misuse, "", rrchain.ErrInvalid},
+		{"invalid", Misuse, "", finite.ErrInvalid},
+		{"no-certificate", Misuse, "fewer outputs", finite.ErrNoCertificate},
+		{"invalid", Misuse, "", mechanism.ErrInvalid},
+		{"invalid", Misuse, "", graph.ErrInvalid},
+		{"not-found", Misuse, "", fs.ErrNotExist},
+		{"exists", Misuse, "", fs.ErrExist},
+		{"stopped", Unexpected, "", ledger.ErrStopped},
+	}
+}
+
+// classify returns the class of an error; it always finds one.
+func classify(err error) Fault {
+	var classed *Fault
+	var refused *ledger.RefusedError
+	var quote *ledger.QuoteError
+	var number *privacy.ParseError
+	var rollback *ledger.RollbackError
+	var clock *ledger.ClockError
+	switch {
+	case errors.Is(err, context.Canceled):
+		return Fault{"interrupted", Unexpected, "", err}
+	case errors.As(err, &rollback):
+		return Fault{"rolled-back", Integrity, RollbackHint(rollback.Checkpoint.Origin != rollback.Ledger.Origin), err}
+	case errors.As(err, &classed):
+		return *classed
+	case errors.As(err, &refused):
+		return Fault{"refused", Refused, reasons(refused.Refused), err}
+	case errors.As(err, &quote):
+		return classifyQuote(quote, err)
+	case errors.As(err, &clock):
+		return Fault{"clock", Misuse, clockHint(clock), err}
+	case errors.As(err, &number):
+		return Fault{"invalid", Misuse, "", err}
+	}
+	for _, class := range classes() {
+		if errors.Is(err, class.Err) {
+			return class
+		}
+	}
+	return Fault{"unexpected", Unexpected, "", err}
+}
+
+// RollbackHint says what helps if a ledger does not go on from a checkpoint, which may be of another log.
+func RollbackHint(foreign bool) string {
+	if foreign {
+		return "--db may name another ledger than the checkpoint is of"
+	}
+	return "use nothing of this file: what was released since would be drawn anew; find the one that goes on from the checkpoint"
+}
+
+func classifyQuote(quote *ledger.QuoteError, err error) Fault {
+	if quote.Helps == ledger.HelpsPaying {
+		return Fault{"price", Refused, "raise --max-price, or lower --epsilon", err}
+	}
+	return Fault{"quote-changed", Refused, `"ledgerctl quote" with the same order says what it is now, and the ID to sell that by`, err}
+}
+
+// Refusal adds what may help against the refusal of a request, if err is one.
+func Refusal(err error, partial bool) error {
+	var refused *ledger.RefusedError
+	if !errors.As(err, &refused) || partial {
+		return err
+	}
+	hint := "--partial leaves them out"
+	if why := reasons(refused.Refused); why != "" {
+		hint = why + "; " + hint
+	}
+	return &Fault{Kind: "refused", Code: Refused, Hint: hint, Err: err}
+}
+
+// reasons explains why people were refused, where the reason's name does not.
+func reasons(refused []ledger.Refusal) string {
+	var texts []string
+	for _, r := range refused {
+		text := explainReason(r)
+		if text != "" && !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, "; ")
+}
+
+func explainReason(r ledger.Refusal) string {
+	switch r.Reason {
+	case ledger.NotEnrolled:
+		return `not-enrolled: "ledgerctl enroll" adds people to a question`
+	case ledger.NoNoiseKey:
+		return "no-noise-key: --noise-key NAME=FILE gives the key that they began with"
+	case ledger.NoTruth:
+		return "no-truth: a draw is needed, and the truth file has no value for them (do --id-column or --id-rows mean their ids?)"
+	case ledger.NoTruthKey:
+		return "no-truth-key: this ledger binds people to their true values; --truth-key FILE gives it the key by which it does"
+	case ledger.PolicyDiffers:
+		return "policy-differs: enrolling again does not change a policy"
+	case ledger.CapDiffers:
+		return "cap-differs: enrolling again does not change a cap"
+	case ledger.Withdrawn:
+		return "withdrawn: they take part in nothing, unless they are enrolled again"
+	case ledger.NotForSale:
+		return `not-for-sale: they are not enrolled under a policy of kind "market"`
+	case ledger.NotOnOffer:
+		return `not-on-offer: their policy sells no such ε, see "ledgerctl show OBJECT"`
+	case ledger.BuyerRefused:
+		return "buyer-refused: their policy does not sell to this buyer"
+	case ledger.SaleClosed:
+		return `sale-closed: their policy sells at another time, see "ledgerctl show OBJECT"`
+	case ledger.HoldersFull:
+		return "holders-full: as many buyers as their policy allows hold this ε"
+	}
+	return ""
+}
+
+// Report is what --json prints of an error.
+type Report struct {
+	Kind    string  `json:"kind"`    // a word for programs
+	Message string  `json:"message"` // the error in words
+	Details details `json:"details"` // what else there is to say
+}
+
+type details struct {
+	Hint     string           `json:"hint,omitempty"`
+	Key      string           `json:"key,omitempty"`  // of the request that can be taken up again
+	Sale     uint64           `json:"sale,omitempty"` // that is made all the same
+	Question string           `json:"question,omitempty"`
+	Refused  []ledger.Refusal `json:"refused,omitempty"`
+	Unlisted int              `json:"unlisted,omitempty"` // refused, too
+	// What the order is now that was not what the buyer would have.
+	Price    *int64 `json:"price,omitempty"` // in minor units
+	Currency string `json:"currency,omitempty"`
+	MaxPrice *int64 `json:"max_price,omitempty"`
+	Quote    string `json:"quote,omitempty"` // its ID
+	// What a checkpoint says, and what the ledger is instead.
+	Checkpoint *ledger.Head `json:"checkpoint,omitempty"`
+	Ledger     *ledger.Head `json:"ledger,omitempty"`
+}
+
+// Explain puts an error in words, and says what the program ends with.
+func Explain(err error) (Report, Code) {
+	class := classify(err)
+	f := Report{Kind: class.Kind, Message: err.Error(), Details: details{Hint: class.Hint}}
+	var refused *ledger.RefusedError
+	if errors.As(err, &refused) {
+		f.Details.Question, f.Details.Refused, f.Details.Unlisted = refused.Question, refused.Refused, refused.Unlisted
+	}
+	var quote *ledger.QuoteError
+	if errors.As(err, &quote) {
+		q := quote.Quote
+		f.Details.Question, f.Details.Refused = q.Question, q.Refused
+		f.Details.Price, f.Details.Currency, f.Details.MaxPrice, f.Details.Quote = &q.Price, q.Currency, quote.MaxPrice, q.ID
+	}
+	var rollback *ledger.RollbackError
+	if errors.As(err, &rollback) {
+		f.Details.Checkpoint, f.Details.Ledger = &rollback.Checkpoint, &rollback.Ledger
+	}
+	if class.Kind == "interrupted" {
+		f.Message = "interrupted"
+	}
+	var request *keyed
+	var done *unfinishedError
+	switch {
+	case !errors.As(err, &request):
+	case errors.As(err, &done):
+		f.Details.Key, f.Details.Sale = request.key, done.sale
+		f.Details.Hint = fmt.Sprintf("the same command with --key %s gives the result again, and does nothing twice", words.Quoted(request.key))
+	case class.Code == Unexpected:
+		f.Details.Key = request.key
+		f.Details.Hint = fmt.Sprintf("the parts committed so far stay; the same command with --key %s goes on from there", words.Quoted(request.key))
+	}
+	return f, class.Code
+}
+
+// clockHint says how a clock far ahead of the log is confirmed: up to a time that has not come when somebody has typed it.
+func clockHint(e *ledger.ClockError) string {
+	return "compare the clock with another; if it is right, give this command --clock-ahead " + words.Stamp(e.Clock.Add(2*time.Hour).Truncate(time.Hour)) + " once; if not, set it"
+}

@@ -1,0 +1,241 @@
+// Package files knows the files that a command line names, and sees to it that none is written that is read. It opens
+// them, and writes results whole or not at all.
+package files
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+)
+
+// Role is what a command does with a file.
+type Role string
+
+const (
+	Reads  Role = "reads"  // it reads it
+	Writes Role = "writes" // it writes it, or replaces it
+)
+
+// Form is how a flag names a file.
+type Form string
+
+const (
+	ByName  Form = "FILE"      // by its name
+	Behind  Form = "@FILE"     // by its name behind an @, or it has the text itself
+	Labeled Form = "NAME=FILE" // by its name behind another one
+)
+
+// FileNote is the annotation of flags that name files: the role and the form.
+const FileNote = "sluice_file"
+
+// Mark notes that flags of a command name files. All flags that do are marked: by that, no command writes what it
+// reads.
+func Mark(flags *pflag.FlagSet, r Role, f Form, names ...string) {
+	for _, name := range names {
+		// It fails only for a flag that was not defined.
+		_ = flags.SetAnnotation(name, FileNote, []string{string(r), string(f)})
+	}
+}
+
+// MarkArguments notes that the arguments of a command are files.
+func MarkArguments(cmd *cobra.Command, r Role) {
+	cmd.Annotations = map[string]string{FileNote: string(r)}
+}
+
+// Named is a file that a command line names.
+type Named struct {
+	By   string // the flag, or FILE
+	Path string // "-" for standard input or output
+	Role Role   // what the command does with it
+}
+
+// Files are the files of one run of the program: those that the command line names, and its standard streams.
+type Files struct {
+	Out   *output.Printer // has standard output
+	Stdin io.Reader       // standard input
+	named []Named         // by the command line
+}
+
+// Name finds the files that a command line names. Others that must not be overwritten, whether the command opens them
+// or not, are given.
+func (s *Files) Name(cmd *cobra.Command, args []string, others ...Named) {
+	all := others
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		note := f.Annotations[FileNote]
+		if note == nil {
+			return
+		}
+		for _, path := range paths(f.Value, Form(note[1])) {
+			all = append(all, Named{"--" + f.Name, path, Role(note[0])})
+		}
+	})
+	if r := cmd.Annotations[FileNote]; r != "" {
+		for _, arg := range args {
+			all = append(all, Named{"FILE", arg, Role(r)})
+		}
+	}
+	s.named = all
+}
+
+// paths returns the names of files in the value of a flag.
+func paths(value pflag.Value, f Form) (all []string) {
+	texts := []string{value.String()}
+	if list, ok := value.(pflag.SliceValue); ok {
+		texts = list.GetSlice()
+	}
+	for _, text := range texts {
+		found := true
+		switch f {
+		case Behind:
+			text, found = strings.CutPrefix(text, "@")
+		case Labeled:
+			_, text, found = strings.Cut(text, "=")
+		}
+		if found && text != "" {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// CheckFiles refuses a command line by which a file would be written that it names besides. Standard output may be a
+// file, too.
+func (s *Files) CheckFiles() error {
+	for _, out := range append([]Named{{"standard output", "-", Writes}}, s.named...) {
+		if out.Role != Writes {
+			continue
+		}
+		if err := s.CheckWritten(out.By, out.Path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckWritten refuses to write a file that the command line names besides.
+func (s *Files) CheckWritten(by, path string) error {
+	out := Named{by, path, Writes}
+	for _, other := range s.named {
+		standard := path == "-" && other.Path == "-" && other.Role == Writes // newOutput sees to that
+		if other.By != by && !standard && s.same(out, other) {
+			return fault.Usage("no command writes a file that it reads", "%s would overwrite %q (%s)", by, other.Path, other.By)
+		}
+	}
+	return nil
+}
+
+// same tells whether two names lead to one regular file, or would if it existed.
+func (s *Files) same(one, other Named) bool {
+	info, err := s.stat(one)
+	otherInfo, otherErr := s.stat(other)
+	if err == nil && otherErr == nil {
+		return info.Mode().IsRegular() && os.SameFile(info, otherInfo)
+	}
+	return one.Path != "-" && other.Path != "-" && samePlace(one.Path, other.Path)
+}
+
+func (s *Files) stat(f Named) (os.FileInfo, error) {
+	if f.Path != "-" {
+		return os.Stat(f.Path)
+	}
+	var stream any = s.Stdin
+	if f.Role == Writes {
+		stream = s.Out.Stdout
+	}
+	if file, ok := stream.(*os.File); ok {
+		return file.Stat()
+	}
+	return nil, fs.ErrInvalid
+}
+
+// samePlace tells whether two names of files, one of which does not exist, stand for the same place.
+func samePlace(a, b string) bool {
+	a, b = target(a), target(b)
+	if filepath.Base(a) != filepath.Base(b) {
+		return false
+	}
+	one, err := os.Stat(filepath.Dir(a))
+	other, otherErr := os.Stat(filepath.Dir(b))
+	if err != nil || otherErr != nil {
+		return a == b
+	}
+	return os.SameFile(one, other)
+}
+
+// target follows links that lead to nothing, as far as they lead.
+func target(path string) string {
+	const most = 40
+	for range most {
+		next, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(next) {
+			next = filepath.Join(filepath.Dir(path), next)
+		}
+		path = next
+	}
+	if whole, err := filepath.Abs(path); err == nil {
+		return whole
+	}
+	return filepath.Clean(path)
+}
+
+// open opens a file to read; the name - stands for stdin.
+func (s *Files) open(path string) (io.ReadCloser, error) {
+	if path == "-" {
+		return io.NopCloser(s.Stdin), nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fault.Input("", "%w", err)
+	}
+	return file, nil
+}
+
+// Stream opens a file for as long as use reads it. When ctx ends, it returns the reason.
+func (s *Files) Stream(ctx context.Context, path string, use func(io.Reader) error) error {
+	in, err := s.open(path)
+	if err != nil {
+		return err
+	}
+	// Closing it also ends a read that waits for the other end of a pipe.
+	stop := context.AfterFunc(ctx, func() { _ = in.Close() })
+	defer func() {
+		if stop() {
+			_ = in.Close() // it was only read
+		}
+	}()
+	err = use(in)
+	if cause := ctx.Err(); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// TextOrFile returns the text of a flag, or of the file it names behind an @, up to a size.
+func (s *Files) TextOrFile(flag string, most int64) ([]byte, error) {
+	path, named := strings.CutPrefix(flag, "@")
+	if !named {
+		return []byte(flag), nil
+	}
+	in, err := s.open(path)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(in, most))
+	if err = errors.Join(err, in.Close()); err != nil {
+		return nil, fault.Input("", "%w", err)
+	}
+	return text, nil
+}

@@ -1,0 +1,24 @@
+package files
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+)
+
+// CheckFlags refuses what is wrong with the flags of any command. An empty text is most often a variable of the shell
+// that is not set, and must not count as a flag that is left out.
+func CheckFlags(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		if f.Value.Type() == "string" && f.Value.String() == "" && f.Annotations[MayBeEmpty] == nil && err == nil {
+			err = fault.Usage("is a variable of the shell not set? without a value the flag is left out", "--%s is empty", f.Name)
+		}
+	})
+	if err == nil && flags.Changed("id-rows") && flags.Changed("id-column") {
+		err = fault.Usage("give one of them", "--id-rows and --id-column exclude each other")
+	}
+	return err
+}
+
+// MayBeEmpty is the annotation of flags for which an empty text means something.
+const MayBeEmpty = "sluice_may_be_empty"

@@ -1,0 +1,99 @@
+// Package keys reads the keys that commands are given: of the log, of the host and of what it trusts.
+package keys
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+)
+
+// maxKey is more than any key has, in bytes.
+const maxKey = 64 << 10
+
+// secretPrefix begins every signing key. No message may contain one.
+const secretPrefix = "PRIVATE+KEY+"
+
+// Signer is the flag --signer.
+type Signer struct {
+	Path string // the file, or "" for the one beside the ledger
+}
+
+// Flag adds the flag.
+func (f *Signer) Flag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.Path, "signer", "", `the `+"`FILE`"+` with the signing key that "ledgerctl init" wrote (default: the ledger's name and .key)`)
+	files.Mark(cmd.Flags(), files.Reads, files.ByName, "signer")
+}
+
+// SignerFile is where the signing key of a ledger is unless told otherwise.
+func SignerFile(db string) string { return db + ".key" }
+
+// Load reads the signing key. No error says anything of what is in the file.
+func (f *Signer) Load(s *files.Files, db string) (note.Signer, error) {
+	path := cmp.Or(f.Path, SignerFile(db))
+	text, err := s.TextOrFile("@"+path, maxKey)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &fault.Fault{
+			Kind: "not-found", Code: fault.Misuse, Hint: `"ledgerctl init" made one together with the ledger; --signer FILE says where it is now`,
+			Err: fmt.Errorf("there is no signing key at %q", path),
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	signer, err := note.NewSigner(strings.TrimSpace(string(text)))
+	if err == nil {
+		warnExposed(s.Out, path)
+		return signer, nil
+	}
+	what := "holds no signing key"
+	if _, err := note.NewVerifier(strings.TrimSpace(string(text))); err == nil {
+		what = "holds a log key, by which signatures are checked, not the signing key"
+	}
+	return nil, fault.Input(`a signing key is one line that begins with `+secretPrefix+`, as "ledgerctl init" wrote it`, "%q %s", path, what)
+}
+
+// Verifier is the flag --vkey.
+type Verifier struct{ text string }
+
+// Flag adds the flag. What is taken without it is said in its help.
+func (f *Verifier) Flag(cmd *cobra.Command, otherwise string) {
+	cmd.Flags().StringVar(&f.text, "vkey", "", "the log's verifier `KEY`, which \"ledgerctl init\" printed as log key, or @FILE with it (default: "+otherwise+")")
+	files.Mark(cmd.Flags(), files.Reads, files.Behind, "vkey")
+}
+
+// Load returns the key, or nil if none is given.
+func (f *Verifier) Load(s *files.Files) (note.Verifier, error) {
+	if f.text == "" {
+		return nil, nil
+	}
+	return verifier(s, "--vkey", f.text)
+}
+
+// verifier reads a verifier key that a flag gave.
+func verifier(s *files.Files, flag, given string) (note.Verifier, error) {
+	text, err := s.TextOrFile(given, maxKey)
+	if err != nil {
+		return nil, err
+	}
+	key := strings.TrimSpace(string(text))
+	verifier, err := note.NewVerifier(key)
+	switch {
+	case err == nil:
+		return verifier, nil
+	case key == "":
+		return nil, fault.Usage("", "%s is empty", flag)
+	case strings.HasPrefix(key, secretPrefix):
+		// Whoever checks should not have it: it would prove nothing to them.
+		return nil, fault.Usage("the log key is the public one of the pair", "%s is given a signing key, which must stay secret", flag)
+	default:
+		return nil, fault.Usage(`it looks like sluice-1a2b3c4d+5e6f7a8b+AaBb…; "ledgerctl init" printed it as log key; @FILE reads it from a file`, "%s is no verifier key", flag)
+	}
+}
