@@ -50,8 +50,9 @@ type RaiseResult struct {
 	Refused  []Refusal
 	Unlisted int // how many more were left out, or were and are forgotten since
 	// TruthChanged are those of Refused whose true value is another than the one that their chain began with (see
-	// [Options.TruthKey]); [Ledger.BeginEpoch] helps. Who learns that somebody's value has changed learns something about
-	// the values: this is for the host alone, and nobody else is told, nor is it told again for the same key.
+	// [Options.TruthKey]). Who learns that somebody's value has changed learns something about the values: this is for the
+	// host alone, and nobody else is told, nor is it told again for the same key. Parts of the request that were carried
+	// out by an earlier call are not in it.
 	TruthChanged []string `json:"-"`
 	First        uint64   // first and last event; other requests' events may lie between
 	Last         uint64
