@@ -188,7 +188,7 @@ func newTrial(t testing.TB, seed uint64, calls int, mix []weight) *trial {
 	}
 	x := &trial{seed: seed, calls: calls, mix: mix}
 	x.clock = newClock(&x.ticks)
-	if x.real, err = ledger.Open(path, ledger.Options{Now: x.clock.time, Signer: signer}); err != nil {
+	if x.real, err = ledger.Open(path, ledger.Options{Now: x.clock.time, ClockAhead: opening().AddDate(1, 0, 0), Signer: signer}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

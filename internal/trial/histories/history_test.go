@@ -113,10 +113,15 @@ func (x *trial) checkBooks(ctx context.Context, all []record) (faults []error) {
 	if err != nil || sums.Sales != sales || sums.Revenue != revenue {
 		faults = append(faults, fmt.Errorf("%d sales of %d in all were told; the books: %+v, %w", sales, revenue, sums, err))
 	}
+	ahead := uint64(0)
 	found, err := x.real.Verify(ctx, ledger.VerifyRequest{Report: func(p ledger.Problem) {
+		if p.Kind == "clock" { // it has jumped back
+			ahead++
+			return
+		}
 		faults = append(faults, fmt.Errorf("audit: %+v", p))
 	}})
-	if err != nil || found.Problems > 0 {
+	if err != nil || found.Problems > ahead {
 		faults = append(faults, fmt.Errorf("audit: %d problems, %w", found.Problems, err))
 	}
 	return faults

@@ -84,7 +84,7 @@ func open(path string, readOnly bool) (*ledger.Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ledger.Open(path, ledger.Options{ReadOnly: readOnly, Signer: signer, Now: opening})
+	return ledger.Open(path, ledger.Options{ReadOnly: readOnly, Signer: signer, Now: opening, ClockAhead: opening()})
 }
 
 func must(t testing.TB, err error) {

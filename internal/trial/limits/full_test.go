@@ -17,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
@@ -117,7 +118,7 @@ func fill(path, wall string, out io.Writer) error {
 // again opens a ledger on a full disk. All is there to read; copies of it are made whole or not at all.
 func again(ctx context.Context, at string, done int) error {
 	for _, only := range []bool{true, false} {
-		l, err := ledger.Open(at, ledger.Options{ReadOnly: only})
+		l, err := ledger.Open(at, ledger.Options{ReadOnly: only, Now: func() time.Time { return start().AddDate(0, 0, 1) }})
 		if err != nil {
 			return fmt.Errorf("on a full disk, opened again: %w", err)
 		}
@@ -198,7 +199,7 @@ func TestAFullDisk(t *testing.T) {
 // wantRegained opens a file for which there is room again, and repeats what was told of it and what failed.
 func wantRegained(t *testing.T, path, told string) {
 	t.Helper()
-	l, err := ledger.Open(path, ledger.Options{})
+	l, err := ledger.Open(path, ledger.Options{Now: func() time.Time { return start().AddDate(0, 0, 1) }})
 	must(t, err)
 	defer l.Close()
 	wantClean(t, l)

@@ -58,7 +58,7 @@ func market(t testing.TB, objects ...string) (l *ledger.Ledger, path string) {
 	key, verifier := signer(t)
 	path = filepath.Join(t.TempDir(), "ledger.db")
 	must(t, ledger.Create(path, "USD", verifier))
-	l, err := ledger.Open(path, ledger.Options{Signer: key, Now: func() time.Time { return start().Add(time.Hour) }})
+	l, err := ledger.Open(path, ledger.Options{Signer: key, Now: func() time.Time { return start().Add(time.Hour) }, ClockAhead: start().AddDate(1, 0, 0)})
 	must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	must(t, l.DefineQuestion(t.Context(), "vote", ledger.Question{Name: "vote", Values: []string{"yes", "no"}}))
