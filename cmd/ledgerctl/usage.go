@@ -11,16 +11,16 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 )
 
-// Started marks the errors of commands, apart from those of cobra, which are all wrong usage.
-type Started struct{ error }
+// started marks the errors of commands, apart from those of cobra, which are all wrong usage.
+type started struct{ error }
 
-func (s *Started) Unwrap() error { return s.error }
+func (s *started) Unwrap() error { return s.error }
 
 // action is a command's work. All commands are run through it.
 func action(work func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := work(cmd, args); err != nil {
-			return &Started{err}
+			return &started{err}
 		}
 		return nil
 	}
@@ -29,7 +29,7 @@ func action(work func(cmd *cobra.Command, args []string) error) func(*cobra.Comm
 // asUsage classes what cobra found wrong with a command line.
 func asUsage(cmd *cobra.Command, err error) error {
 	var classed *fault.Fault
-	var ours *Started
+	var ours *started
 	if errors.As(err, &classed) || errors.As(err, &ours) {
 		return err
 	}

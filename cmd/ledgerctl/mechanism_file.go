@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/privacy"
@@ -140,52 +140,59 @@ func familyHint(err error) string {
 	return countedHint
 }
 
-// outline tells the levels of a mechanism without its probabilities.
-func outline(m *ledger.Mechanism) string {
-	var outputs []string
-	for _, names := range m.Outputs {
-		outputs = append(outputs, strconv.Itoa(len(names)))
-	}
-	return fmt.Sprintf("ε = %s; %s outputs", words.Listed(levelsOf(m)), words.Listed(outputs))
+// familyLevel tells what a mechanism at one ε is good for.
+type familyLevel struct {
+	Epsilon  privacy.Epsilon `json:"epsilon"`
+	Size     int             `json:"size,omitempty"` // of the subsets
+	Outputs  int             `json:"outputs"`
+	Variance output.Number   `json:"variance"` // of an estimated share from one response
+	Direct   output.Number   `json:"variance_randomized_response"`
 }
 
-// levelsOf returns the ε of a mechanism, rising.
-func levelsOf(m *ledger.Mechanism) []string {
-	var all []string
-	for _, epsilon := range m.Family.Epsilons() {
-		all = append(all, epsilon.String())
+// newMechanismFile makes the family of some mechanisms by rising ε.
+func newMechanismFile(values []string, steps []step) (mechanismFile, error) {
+	out := mechanismFile{Values: values}
+	var matrices []*finite.Matrix
+	for _, s := range steps {
+		level, err := newFamilyLevel(s)
+		if err != nil {
+			return out, err
+		}
+		out.Levels, out.Outputs = append(out.Levels, level), append(out.Outputs, s.names)
+		matrices = append(matrices, s.matrix)
 	}
-	return all
+	family, err := finite.NewFamily(matrices...)
+	var game *finite.NotDegradationError
+	if errors.As(err, &game) {
+		return out, &fault.Fault{Kind: "invalid", Code: fault.Misuse, Hint: degradedHint + "; other sizes, or ε farther apart, may do", Err: err}
+	}
+	out.Family = family
+	return out, err
 }
 
-// atLevels adds to the error of a request at an ε what may help if the question has responses at other ε only.
-func atLevels(ctx context.Context, l *ledger.Ledger, question string, epsilon privacy.Epsilon, err error) error {
-	if !errors.Is(err, ledger.ErrInvalid) {
-		return err
+func newFamilyLevel(s step) (familyLevel, error) {
+	level := familyLevel{Epsilon: s.epsilon, Size: s.size, Outputs: s.matrix.Outputs()}
+	variance, err := meanVariance(s.matrix)
+	if err != nil {
+		return level, err
 	}
-	all, failed := l.Questions(ctx)
-	at := slices.IndexFunc(all, func(q ledger.Question) bool { return q.Name == question })
-	if failed != nil || at < 0 || all[at].Mechanism == nil {
-		return err
+	direct, err := subsetStep(s.matrix.Inputs(), 1, s.epsilon)
+	if err != nil {
+		return level, err
 	}
-	hint := nearest(all[at].Mechanism.Family.Epsilons(), epsilon)
-	if hint == "" {
-		return err
-	}
-	return &fault.Fault{Kind: "invalid", Code: fault.Misuse, Hint: hint, Err: err}
+	usual, err := meanVariance(direct.matrix)
+	level.Variance, level.Direct = output.Number(variance), output.Number(usual)
+	return level, err
 }
 
-// nearest says which of some rising ε are next to one that is not among them. It returns "" for one that is.
-func nearest(levels []privacy.Epsilon, epsilon privacy.Epsilon) string {
-	above, found := slices.BinarySearchFunc(levels, epsilon, privacy.Epsilon.Compare)
-	if found {
-		return ""
+func (r mechanismFile) Table(w io.Writer) {
+	fmt.Fprintln(w, "ε\tSUBSETS OF\tOUTPUTS\tVARIANCE\tRANDOMIZED RESPONSE\tRATIO")
+	for _, l := range r.Levels {
+		size := "–"
+		if l.Size > 0 {
+			size = strconv.Itoa(l.Size)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%.6g\t%.6g\t%.4g\n", l.Epsilon, size, l.Outputs, l.Variance, l.Direct, l.Variance/l.Direct)
 	}
-	switch {
-	case above == 0:
-		return fmt.Sprintf("the lowest is ε=%s", levels[0])
-	case above == len(levels):
-		return fmt.Sprintf("the highest is ε=%s", levels[above-1])
-	}
-	return fmt.Sprintf("the next below is ε=%s, and the next above ε=%s", levels[above-1], levels[above])
+	fmt.Fprintln(w, "\nThe variance is that of an estimated share from one response; N people have an Nth of it.")
 }

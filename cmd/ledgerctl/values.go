@@ -1,0 +1,50 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// readValues returns the values that a flag lists, or those in the file that it names. A question has more than
+// one value, so that a single one that begins with @ cannot be meant as such.
+func readValues(values []string) ([]string, error) {
+	if !slices.ContainsFunc(values, func(v string) bool { return strings.HasPrefix(v, "@") }) {
+		return values, nil
+	}
+	if len(values) > 1 {
+		return nil, fault.Usage("a file's name cannot have a comma in it; a value that begins with @ can stand in a file", "--values takes a list of values or one @FILE, not both")
+	}
+	text, err := readText(values[0][1:], rrchain.MaxValues*(256+2))
+	if err != nil {
+		return nil, fault.Input("", "--values: %w", err)
+	}
+	lines := strings.Split(strings.TrimSuffix(strings.TrimPrefix(text, "\ufeff"), "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimSuffix(line, "\r")
+		if strings.TrimSpace(lines[i]) != lines[i] {
+			return nil, fault.Input("", "--values: line %d of %s begins or ends with a blank", i+1, values[0][1:])
+		}
+	}
+	return lines, nil
+}
+
+// readText reads a regular file of up to so many bytes.
+func readText(path string, most int64) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > most {
+		return "", errors.Join(err, fmt.Errorf("%q is not a file of up to %d bytes", path, most))
+	}
+	text, err := io.ReadAll(io.LimitReader(file, most))
+	return string(text), err
+}
