@@ -195,6 +195,9 @@ func (l *Ledger) newAnswer(ctx context.Context, r AnswerRequest) (*inquiry, erro
 	if x.names, err = checkAsked(r.Objects, r.All, MaxPanel); err != nil {
 		return nil, err
 	}
+	if err := l.admitObjects(ctx, x.names); err != nil {
+		return nil, err
+	}
 	x.whole = sumOf(x.names)
 	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
 		return nil, err

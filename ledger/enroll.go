@@ -12,7 +12,7 @@ import (
 type EnrollRequest struct {
 	Key      string // idempotency key, 1 to 256 bytes
 	Question string
-	Objects  []string // 1 to 256 bytes each, without control characters
+	Objects  []string // 1 to 256 bytes each; see [NameError]
 	// Policy is the ceiling of each object's chain. The zero value sets none: only the cap binds.
 	Policy policy.Policy
 	// Cap is the largest ε each object may spend over all its chains. 0 leaves the cap of an object that
@@ -44,6 +44,9 @@ func (l *Ledger) Enroll(ctx context.Context, r EnrollRequest) (EnrollResult, err
 	}
 	x := &enrollment{ledger: l, request: r, panel: panel{names: names}}
 	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
+		return EnrollResult{}, err
+	}
+	if err := l.admitEnrolled(ctx, names, r.Policy.Terms()); err != nil {
 		return EnrollResult{}, err
 	}
 	x.panel.question = x.question.number

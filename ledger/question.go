@@ -35,6 +35,9 @@ func (l *Ledger) DefineQuestion(ctx context.Context, key string, q Question) err
 	if err := checkQuestion(q); err != nil {
 		return err
 	}
+	if err := l.admit(ctx, "question", (*state).knowsQuestion, q.Name); err != nil {
+		return err
+	}
 	e := digest("question")
 	e.text(string(asked))
 	e.text(q.Name)

@@ -5,16 +5,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/sluicedp/sluice/privacy"
 )
 
 // Order is what a buyer asks for: the responses of objects to a question at one ε.
 type Order struct {
-	Buyer    string // 1 to 256 bytes; the ledger does not know who it is
+	Buyer    string // 1 to 256 bytes; the ledger does not know who it is; see [NameError]
 	Question string
 	Epsilon  privacy.Epsilon // above 0
 	Objects  []string        // the objects, at most MaxPanel (of questions in unary or finite encoding fewer), or
@@ -113,12 +111,15 @@ func (l *Ledger) newTrade(ctx context.Context, o Order) (*trade, error) {
 	if err := checkName("buyer", o.Buyer); err != nil {
 		return nil, err
 	}
-	if strings.ContainsRune(o.Buyer, utf8.RuneError) {
-		return nil, invalid("the buyer %q contains U+FFFD, the sign of broken text", o.Buyer)
-	}
 	t := &trade{ledger: l, order: o}
-	var err error
+	err := l.admitBuyers(ctx, o.Buyer)
+	if err != nil {
+		return nil, err
+	}
 	if t.names, err = checkAsked(o.Objects, o.All, MaxPanel); err != nil {
+		return nil, err
+	}
+	if err := l.admitObjects(ctx, t.names); err != nil {
 		return nil, err
 	}
 	if t.question, err = l.findQuestion(ctx, o.Question); err != nil {

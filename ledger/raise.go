@@ -135,6 +135,9 @@ func (l *Ledger) newRaise(ctx context.Context, r RaiseRequest) (*raise, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := l.admitObjects(ctx, names); err != nil {
+		return nil, err
+	}
 	x := &raise{ledger: l, request: r}
 	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ type Market struct {
 	Levels []privacy.Epsilon // only these are for sale: above 0, rising strictly, at most Max; not with a Stride
 	Floor  int64             // no level costs less; 0 to 10¹²
 	Buyers []string          // who may buy; empty: everybody
-	Barred []string          // who may not
+	Barred []string          // who may not; see [Terms.Barred]
 	From   time.Time         // when sales open; zero: they always were
 	Until  time.Time         // when they close; zero: never
 	// Holders is how many buyers may hold the same level of the chain; 0: any number. At most 10⁹. Who
@@ -305,6 +305,13 @@ func listed(names []string, name string) bool {
 	_, found := slices.BinarySearch(names, name)
 	return found
 }
+
+// Buyers returns who alone may buy, in order, or nil if everybody may. The slice is the caller's.
+func (t *Terms) Buyers() []string { return slices.Clone(t.buyers) }
+
+// Barred returns who may not buy, in order. The slice is the caller's. A list of those who may not is advice: it knows
+// names, and whoever is on it may come under another. A rule is a list of those who may ([Terms.Buyers]).
+func (t *Terms) Barred() []string { return slices.Clone(t.barred) }
 
 // Opens returns the first instant of the sale, or the zero time if it has always been open.
 func (t *Terms) Opens() time.Time { return bound(t.opens) }
