@@ -25,7 +25,7 @@ var (
 	ErrNoCap = fmt.Errorf("%w: it is new to the ledger, and its enrolment gives no cap", ErrInvalid)
 	// ErrUnknown says that there is no such question, object, sale or reservation.
 	ErrUnknown = errors.New("unknown")
-	// ErrKeyConflict says that the idempotency key was used before, for another request.
+	// ErrKeyConflict says that the idempotency key was used before, for another request. It comes as a [*KeyConflictError].
 	ErrKeyConflict = errors.New("idempotency key was used for another request")
 	// ErrTruthKey says that a truth key is not the ledger's.
 	ErrTruthKey = errors.New("wrong truth key")
@@ -77,6 +77,16 @@ var (
 	// over it, the ledger stops for good: close it, and see which file this should be before it is opened again.
 	ErrReplaced = store.ErrReplaced
 )
+
+// KeyConflictError names the idempotency key that was used before, for another request. It is an [ErrKeyConflict].
+type KeyConflictError struct{ Key string }
+
+func (e *KeyConflictError) Error() string {
+	return fmt.Sprintf("key %.256q: %v", e.Key, ErrKeyConflict)
+}
+
+// Unwrap returns [ErrKeyConflict].
+func (e *KeyConflictError) Unwrap() error { return ErrKeyConflict }
 
 // QuoteError reports that an order would not be the one that was quoted, or costs more than the buyer
 // would pay. Nothing was drawn, charged or recorded.

@@ -1,8 +1,10 @@
 package ledger
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/sluicedp/sluice/policy"
@@ -268,5 +270,19 @@ func TestOfTwoRequestsWithOneKeyOneWins(t *testing.T) {
 	}
 	if n := countKind(events(t, l), "released"); n != 1 {
 		t.Errorf("%d draws", n)
+	}
+}
+
+func TestAConflictNamesItsKey(t *testing.T) {
+	l := newLedger(t)
+	must(t, l.DefineQuestion(t.Context(), "the key", vote()))
+	var conflict *KeyConflictError
+	err := l.DefineQuestion(t.Context(), "the key", smoker())
+	if !errors.As(err, &conflict) || conflict.Key != "the key" || !errors.Is(err, ErrKeyConflict) || !strings.Contains(err.Error(), `"the key"`) {
+		t.Errorf("the conflict is %v", err)
+	}
+	_, err = l.Answer(t.Context(), AnswerRequest{Key: "2", Question: "vote", Query: "winner", Epsilon: eps(t, "1"), Objects: crowd(MaxPanel + 1)})
+	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "divide it into several") {
+		t.Errorf("an answer about too many is refused by %v", err)
 	}
 }

@@ -37,7 +37,7 @@ func checkAsked(names []string, all bool, most int) ([]string, error) {
 		return nil, invalid("a request names its objects or asks for all of them")
 	}
 	if len(names) > most {
-		return nil, invalid("a request about %d objects; %d are possible", len(names), most)
+		return nil, invalid("a request about %d objects; %d are possible: divide it into several, with keys of their own", len(names), most)
 	}
 	if all {
 		return nil, nil

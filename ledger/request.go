@@ -65,7 +65,7 @@ func (s *state) standing(key string, digest [sha256.Size]byte) (standing, error)
 	case [sha256.Size]byte{}:
 		return standing{}, fmt.Errorf("key %q: %w: the request that it was used for was about an object", key, ErrForgotten)
 	default:
-		return standing{}, ErrKeyConflict
+		return standing{}, &KeyConflictError{key}
 	}
 	st := standing{settled: r.settled, done: r.done, last: r.settled[len(r.settled)-1]}
 	part, err := s.settlement(st.last)
@@ -437,7 +437,7 @@ func (q *question) checkPanel(objects int) error {
 	case objects == 0:
 		return fmt.Errorf("question %q: nobody takes part: %w", q.name, ErrUnknown)
 	case objects > MaxPanel:
-		return invalid("question %q: a request for more than %d objects", q.name, MaxPanel)
+		return invalid("question %q: a request for all is for more than %d objects; name some of them, in several requests with keys of their own", q.name, MaxPanel)
 	}
 	return nil
 }
