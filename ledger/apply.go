@@ -35,6 +35,9 @@ func (s *state) record(changes []change) (first, last uint64, err error) {
 			salts = make([]byte, min(len(changes)-i, saltsAtOnce)*len(salt{}))
 			s.salts(salts)
 		}
+		if end, is := c.(*settled); is {
+			end.spent = s.counters.underway.spent
+		}
 		ev := event{number: s.counters.events + 1, time: s.now, change: c, salt: salt(salts)}
 		salts = salts[len(ev.salt):]
 		if err := s.append(ev); err != nil {
@@ -84,6 +87,13 @@ func apply(s *state, ev event) error {
 	s.linked = linked{}
 	if err := s.checkOpen(ev.change); err != nil {
 		return err
+	}
+	if k := ev.change.kind(); k != kindSettled && !beginsLedger(k) {
+		if err := s.counters.underway.take(k); err != nil {
+			return err
+		}
+	} else if k != kindSettled && s.counters.underway != (underway{}) {
+		return orCorrupt(nil, "%d events are settled by no request", s.counters.underway.events)
 	}
 	if ev.erased != nil {
 		return applyErased(s, ev)
@@ -268,6 +278,10 @@ func applyEnrolled(s *state, c *enrolled, number uint64) error {
 	if ch.noise != c.noise {
 		return orCorrupt(nil, "object %q comes to question %d with another noise key than its chain began with", c.object, c.question)
 	}
+	s.counters.underway.enrolled++
+	if err := s.counters.underway.follow(c.object); err != nil {
+		return err
+	}
 	ch.enrolled = number
 	s.link(&o.links, number)
 	if err := s.putObject(c.object, o); err != nil {
@@ -351,6 +365,9 @@ func applyReleased(s *state, c *released, ev event) error {
 	cost, err := s.respond(c.question, &ch, c.epsilon, c.response, ev.number)
 	if err == nil && !cost.IsZero() {
 		err = s.charge(&o, ch, cost, ev)
+	}
+	if err == nil {
+		err = s.counters.underway.respond(c.object, c.method, cost)
 	}
 	if err != nil {
 		return fmt.Errorf("object %q, question %d: %w", c.object, c.question, err)
@@ -515,6 +532,8 @@ func applyAnswered(s *state, c *answered, number uint64) error {
 			return orCorrupt(nil, "query %q: object %q is charged for an answer about others", c.query, name)
 		}
 	}
+	s.counters.underway.spend(cost, charged.objects)
+	s.counters.erased.spent += uint64(cost.Nano()) * charged.erased
 	s.counters.charges, s.counters.answer = charges{}, answering{number, 0, charged.leaves(c)}
 	if cost.IsZero() {
 		base, _ := a.best(c.epsilon)
@@ -540,6 +559,9 @@ func (n charges) leaves(c *answered) leaves {
 // left out fits it.
 func (s *state) checkAnswer(c *settled, number uint64) error {
 	a := s.counters.answer
+	if s.counters.underway.loose {
+		return nil
+	}
 	if a.event != 0 && a.event != c.answer || c.answer >= number {
 		return orCorrupt(nil, "request %q settles the answer of event %d, where that of event %d is to be settled", c.key, c.answer, a.event)
 	}
@@ -750,13 +772,16 @@ func applySettled(s *state, c *settled, ev event) error {
 	if err := s.checkAnswer(c, ev.number); err != nil {
 		return err
 	}
-	s.counters.refused, s.counters.unsettled, s.counters.answer = 0, 0, answering{}
+	if err := s.checkSettled(c, r, ev.number); err != nil {
+		return err
+	}
+	s.counters.refused, s.counters.unsettled, s.counters.answer, s.counters.underway = 0, 0, answering{}, underway{}
 	if c.object != "" {
 		if err := s.linkName(c.object, ev.number, s.linkSettled); err != nil {
 			return err
 		}
 	}
-	r.digest, r.done = c.digest, c.final
+	r.digest, r.done, r.through, r.dealt = c.digest, c.final, c.through, c.done
 	r.settled = append(slices.Clip(r.settled), ev.number)
 	return s.putRequest(c.key, r)
 }

@@ -20,6 +20,10 @@ func applyErased(s *state, ev event) error {
 	case *objectRefused:
 		n.mentions++
 		s.counters.refused++
+	case *enrolled:
+		s.counters.underway.enrolled++
+	case *released:
+		s.counters.underway.erased++
 	case *charged:
 		s.counters.charges.objects++
 		s.counters.charges.erased++
@@ -108,11 +112,14 @@ func (s *state) account(c *forgotten, o object, known bool) error {
 // take takes off the erased events that a forgotten event accounts for, given those about the object that were
 // whole when they were folded.
 func (e *erasure) take(c *forgotten, o object) error {
-	missing, unpaid := c.events-o.total(), c.earned-o.earned
+	missing, unpaid, spent := c.events-o.total(), c.earned-o.earned, uint64(c.spent.Nano()-o.spent.Nano())
+	if c.spent.Less(o.spent) || spent > e.spent {
+		return orCorrupt(nil, "object %q leaves behind what it has not spent: it has spent %s, and erased events have %d nano-nats", c.object, o.spent, e.spent)
+	}
 	if o.total() > c.events || missing > e.events || o.earned > c.earned || unpaid > e.earned || c.cap.IsZero() && missing > e.mentions {
 		return orCorrupt(nil, "object %q: %d events are forgotten, of which %d are there and %d erased", c.object, c.events, o.total(), e.events)
 	}
-	e.events, e.earned = e.events-missing, e.earned-unpaid
+	e.events, e.earned, e.spent = e.events-missing, e.earned-unpaid, e.spent-spent
 	if c.cap.IsZero() {
 		e.mentions -= missing // a stranger was never more than mentioned
 	}

@@ -92,10 +92,10 @@ func (s *state) checkOpen(c change) error {
 
 // take counts an object of the open sale or reservation, which its request settles behind the last one.
 func (c *counters) take(object string, price uint64) error {
-	number := c.open.sale
+	number, draws := c.open.sale, c.open.tally.draws
 	err := c.open.take(object, price)
 	if c.open.sale == 0 {
-		c.unsettled = number
+		c.unsettled, c.underway.draws = number, draws
 	}
 	return err
 }
@@ -358,6 +358,7 @@ func applySold(s *state, c *sold, ev event) error {
 		if err != nil {
 			return orCorrupt(err, "object %q, sale %d", c.object, c.sale)
 		}
+		s.counters.underway.spend(cost, 1)
 	}
 	at, recorded := findLevel(ch.levels, r.epsilon)
 	if !recorded || ch.levels[at].Response != c.value {

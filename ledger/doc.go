@@ -167,8 +167,10 @@
 //	           question, ε of each, n last event that forgot one of those charged (0: none), n of them erased, text the last object
 //	           of the others, digest of the panel of these 32 bytes; n event of
 //	           an answer not settled, n event of the one that it was derived from, u8 whom it leaves out (0 not known, 1 nobody,
-//	           2 somebody), n erased events not accounted for, n of them refusals or settled, n
-//	           earned by them, n sale whose objects are to come (0, or n objects, n of them erased, n price, 5 × n by method
+//	           2 somebody); flag whether there are events not settled, and then n how many, n enrolments, n raises, n other
+//	           responses, n erased ones, n erased draws of a sale, n nano-nats that all cost, u8 which requests they can be
+//	           of, text last object, flag whether one has several responses; n erased events not accounted for, n of them refusals or settled, n
+//	           earned by them, n nano-nats charged by them, n sale whose objects are to come (0, or n objects, n of them erased, n price, 5 × n by method
 //	           and upgrades, text last object, n event by which that was reserved)
 //	noise key  u32 number, text name, 16 bytes that recognize the key
 //	question   u32 number, text name, u8 encoding (1 direct, 2 unary, 3 finite), [text value]*, and in finite
@@ -192,7 +194,7 @@
 //	  result   flag scored, n output; of a score 2y for y ≥ 0 and −2y − 1 for y < 0 instead of the output
 //	tally      n chains that have this response at this ε, n chains of which it is the current one; in unary
 //	           encoding of all responses, and then of those with the bit of each value, in their order
-//	request    digest 32 bytes, flag done, [n settling event]*
+//	request    digest 32 bytes, flag done, n through event, n objects dealt with, [n settling event]*
 //
 // The record of an event, the leaf of the log's tree:
 //
@@ -223,7 +225,7 @@
 //	5 enrolled    nothing; text object, u32 question, u32 policy, u32 noise key (0: chance), ε cap
 //	6 released    nothing; text object, u32 question, ε, response, u8 method (1 raise, 2 degrade, 3 insert)
 //	7 settled     text key, flag alone, digest 32 bytes unless alone, n first event, n through event, flag final,
-//	              3 × n counts, n refused, [n question, n raised, n unchanged, n refused]* of a sweep, n event of an
+//	              3 × n counts, n nano-nats that it cost all objects together, n refused, [n question, n raised, n unchanged, n refused]* of a sweep, n event of an
 //	              answer (0: none), n sale or reservation (0: none), n objects dealt with if the request names
 //	              objects and this is not its last part; text object, digest 32 bytes if alone
 //	              alone: the request names this object and no other; of a part that is not the last, of a request

@@ -379,6 +379,7 @@ func (c *settled) encodePublic(e *encoder) {
 	for _, n := range c.counts {
 		e.uvarint(n)
 	}
+	e.uvarint(c.spent)
 	e.uvarint(c.refused)
 	e.uvarint(uint64(len(c.swept)))
 	for _, one := range c.swept {
@@ -408,7 +409,7 @@ func decodeSettled(d, hidden *decoder) change {
 	for i := range c.counts {
 		c.counts[i] = d.uvarint()
 	}
-	c.refused = d.uvarint()
+	c.spent, c.refused = d.uvarint(), d.uvarint()
 	c.swept = decodeSwept(d, c.refused)
 	c.answer, c.sale, c.done = d.uvarint(), d.uvarint(), d.uvarint()
 	if hidden == nil {

@@ -22,8 +22,8 @@ func responseOf(t *testing.T, object, epsilon string, v int) change {
 // tryResponse records a response without drawing it.
 func tryResponse(t *testing.T, l *Ledger, object, epsilon string, value int) error {
 	t.Helper()
-	_, _, err := l.submit(t.Context(), func(*state) ([]change, error) {
-		return []change{responseOf(t, object, epsilon, value)}, nil
+	_, _, err := l.submit(t.Context(), func(s *state) ([]change, error) {
+		return withSettled(s.counters.events+1, []change{responseOf(t, object, epsilon, value)}), nil
 	})
 	return err
 }

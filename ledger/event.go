@@ -277,6 +277,7 @@ type settled struct {
 	through uint64            // objects enrolled by later events do not belong to the request
 	final   bool              // no further part follows
 	counts  counts
+	spent   uint64       // what it cost all objects together, in nano-nats
 	refused uint64       // objects refused
 	swept   []sweptCount // of a sweep, by question
 	answer  uint64       // the event of the answer that the request got, if it asked for one

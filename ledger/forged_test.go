@@ -57,10 +57,12 @@ func newGround(t *testing.T, truthKey []byte) ground {
 	enrollUnder(t, l, "vote", terms, "2", "cid", "dan")
 	enrollUnder(t, l, "vote", unlocked, "2", "eve")
 	enroll(t, l, "vote", "2", "fay")
-	_, _, err = l.submit(t.Context(), func(*state) ([]change, error) {
-		return []change{&buyerNamed{hooli, "hooli"}, &buyerNamed{initech, "initech"}}, nil // who have bought nothing
-	})
-	must(t, err)
+	for i, name := range []string{"hooli", "initech"} { // who have bought nothing
+		_, _, err = l.submit(t.Context(), func(s *state) ([]change, error) {
+			return []change{&buyerNamed{uint32(i + 1), name}, &settled{key: name, digest: [32]byte{1}, first: s.counters.events + 1, final: true}}, nil
+		})
+		must(t, err)
+	}
 	sell(t, l, purchase(t, "1", "acme", "0.5", "cid"))
 	sell(t, l, purchase(t, "2", "zeta", "0.5", "cid"))
 	release(t, l, releaseOf(t, "3", "ann", "0.25"))
@@ -93,7 +95,7 @@ const (
 
 // end settles a request that begins behind the ground.
 func (g ground) end(edits ...func(*settled)) change {
-	c := &settled{key: "x", digest: [32]byte{1}, first: uint64(len(g.log)) + 1, final: true}
+	c := &settled{key: "x", digest: [32]byte{1}, first: asItBegan, final: true, spent: asItCosts}
 	for _, edit := range edits {
 		edit(c)
 	}
@@ -117,7 +119,7 @@ func withSettled(number uint64, changes []change) (all []change) {
 		if !endsRequest(c, next, changes[min(i+1, len(changes)-1)]) {
 			continue
 		}
-		end := &settled{key: fmt.Sprint("settles ", at), digest: [32]byte{9}, first: first, final: true}
+		end := &settled{key: fmt.Sprint("settles ", at), digest: [32]byte{9}, first: first, final: true, spent: asItCosts}
 		for n := first; n <= at; n++ {
 			end.account(all[n-number], n)
 		}
@@ -205,7 +207,7 @@ func (g ground) sales(t *testing.T) map[string]pairOfLogs {
 		return &objectRefused{0, Refusal{Object: name, Reason: NotEnrolled, Helps: HelpsEnrolling}}
 	}
 	ended := func(sale, refused uint64) *settled {
-		return g.end(func(c *settled) { c.sale, c.refused = sale, refused }).(*settled)
+		return g.end(func(c *settled) { c.sale, c.refused, c.counts = sale, refused, counts{reused: 1} }).(*settled)
 	}
 	reserving := func(number uint64, buyer uint32, price uint64) []change { // cid at 0.75
 		d := aSale(t, number, buyer, "0.75", price)
@@ -333,7 +335,7 @@ func TestACaptureIsComparedWithItsReservation(t *testing.T) {
 				must(t, err)
 				one.spoil(s)
 				for _, c := range capture(one.price) {
-					if err := s.append(event{number: s.counters.events + 1, time: epoch(), change: c}); err != nil {
+					if err := s.append(s.costing(event{number: s.counters.events + 1, time: epoch(), change: c})); err != nil {
 						return err
 					}
 				}
@@ -518,7 +520,30 @@ func (g ground) requests(t *testing.T) map[string]pairOfLogs {
 	again := func(event uint64) change {
 		return g.end(func(c *settled) { c.answer, c.counts = event, counts{reused: 1} })
 	}
+	raise := func(name string) change {
+		return &released{name, 1, eps(t, "0.3"), response{value{index: 1}, methodRaise}}
+	}
+	nothing := func(*settled) {}
+	told := func(edit func(*settled)) []change {
+		return []change{raise("bob"), g.end(func(c *settled) { c.counts[drawn] = 1; edit(c) })}
+	}
+	part := func(done uint64) []change {
+		return told(func(c *settled) { c.final, c.done = false, done })
+	}
 	return map[string]pairOfLogs{
+		"a million raised":            {sound: told(nothing), forged: told(func(c *settled) { c.counts[drawn] = 1_000_000 }), why: "counts [1000000 0 0]"},
+		"two raised":                  {sound: told(nothing), forged: told(func(c *settled) { c.counts[drawn] = 2 }), why: "counts [2 0 0], where 0 objects are enrolled, 1 raised"},
+		"none raised":                 {sound: told(nothing), forged: told(func(c *settled) { c.counts = counts{} }), why: "counts [0 0 0], where 0 objects are enrolled, 1 raised"},
+		"derived, not raised":         {sound: told(nothing), forged: told(func(c *settled) { c.counts = counts{derived: 1} }), why: "counts [0 0 1]"},
+		"more had it than there are":  {sound: told(func(c *settled) { c.counts[reused] = 2 }), forged: told(func(c *settled) { c.counts[reused] = 1000 }), why: "counts [1 1000 0], of"},
+		"it cost less":                {sound: told(nothing), forged: told(func(c *settled) { c.spent, c.first = 1, next }), why: "costs 1 nano-nats, its events 300000000"},
+		"it cost more":                {sound: told(nothing), forged: told(func(c *settled) { c.spent, c.first = 300_000_001, next }), why: "costs 300000001 nano-nats, its events 300000000"},
+		"it began before":             {sound: told(nothing), forged: told(func(c *settled) { c.first = next - 1 }), why: "where 1 events are to be settled"},
+		"of those to come":            {sound: told(nothing), forged: told(func(c *settled) { c.through = next + 1 }), why: "of objects up to event"},
+		"another sweep than was":      {sound: told(func(c *settled) { c.swept = []sweptCount{{1, 1, 2, 0}}; c.counts[sweepUnchanged] = 2 }), forged: told(func(c *settled) { c.swept = []sweptCount{{1, 0, 2, 0}}; c.counts = counts{0, 2, 0} }), why: "raised 0 chains of question 1, where 1 were raised"},
+		"a sweep of another question": {sound: told(func(c *settled) { c.swept = []sweptCount{{1, 1, 2, 0}}; c.counts[sweepUnchanged] = 2 }), forged: told(func(c *settled) { c.swept = []sweptCount{{2, 1, 2, 0}}; c.counts[sweepUnchanged] = 2 }), why: "raised 1 chains of question 2, where 0 were raised"},
+		"a sweep of other counts":     {sound: told(func(c *settled) { c.swept = []sweptCount{{1, 1, 2, 0}}; c.counts[sweepUnchanged] = 2 }), forged: told(func(c *settled) { c.swept = []sweptCount{{1, 1, 2, 0}} }), why: "counts [1 0 0], its questions [1 2 0]"},
+		"more is dealt with":          {sound: part(1), forged: part(2), why: "has dealt with 2 objects, with 0 of them before and 1 now"},
 		"one refused, none counted":   {sound: append(left("zoe"), refused(1)), forged: append(left("zoe"), refused(0)), why: "refuses 0 objects where 1 were named"},
 		"one refused, two counted":    {sound: append(left("zoe", "ann"), refused(2)), forged: append(left("zoe"), refused(2)), why: "refuses 2 objects where 1 were named"},
 		"none refused, one counted":   {sound: []change{refused(0)}, forged: []change{refused(1)}, why: "refuses 1 objects where 0 were named"},
@@ -653,7 +678,8 @@ func TestApplyRefusesAnotherBeginning(t *testing.T) {
 		"an odd currency": {"control character", func(log []event) []event { log[0].change = &created{currency: "E\rR"}; return log }},
 		"bound without a key": {"without a key", func(log []event) []event {
 			i := indexOf(t, log, func(c change) bool { return c.kind() == kindTruthKey })
-			return renumber(slices.Delete(log, i, i+1))
+			log[i].change = &noiseKeySet{1, "2026", tag{1}}
+			return log
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -740,10 +766,14 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 		"it earned less":                   {"erased events", forget("ann", func(c *forgotten) { c.earned-- })},
 		"it spent above its cap":           {"what it has not spent", forget("ann", func(c *forgotten) { c.spent, c.chains[0].spent = eps(t, "3"), eps(t, "3") })},
 		"its chains spent something else":  {"what it has not spent", forget("ann", func(c *forgotten) { c.chains[0].spent = eps(t, "0.5") })},
-		"it had no chains":                 {"leaves behind what it cannot have", forget("ann", func(c *forgotten) { c.chains, c.spent = nil, eps(t, "0") })},
-		"it had no cap":                    {"leaves behind what it cannot have", forget("ann", func(c *forgotten) { c.cap = eps(t, "0") })},
-		"its name cannot be":               {"control character", forget("ann", func(c *forgotten) { c.object = "an\x00n" })},
-		"a stranger's name cannot be":      {"control character", forget("zoe", func(c *forgotten) { c.object = "z\noe" })},
+		"it spent less": {"which cost 250000000 nano-nats", forget("ann", func(c *forgotten) {
+			c.spent, c.chains[0].spent = less(c.spent, eps(t, "0.25")), less(c.chains[0].spent, eps(t, "0.25"))
+		})},
+		"it spent nothing":            {"which cost", forget("ann", func(c *forgotten) { c.spent, c.chains[0].spent = eps(t, "0"), eps(t, "0") })},
+		"it had no chains":            {"leaves behind what it cannot have", forget("ann", func(c *forgotten) { c.chains, c.spent = nil, eps(t, "0") })},
+		"it had no cap":               {"leaves behind what it cannot have", forget("ann", func(c *forgotten) { c.cap = eps(t, "0") })},
+		"its name cannot be":          {"control character", forget("ann", func(c *forgotten) { c.object = "an\x00n" })},
+		"a stranger's name cannot be": {"control character", forget("zoe", func(c *forgotten) { c.object = "z\noe" })},
 		"a stranger earned something": {"leaves behind what it cannot have", func(t *testing.T, log []event) []event {
 			log = forget("ann", func(c *forgotten) { c.earned -= 50 })(t, log)
 			return forget("zoe", func(c *forgotten) { c.earned += 50 })(t, log)

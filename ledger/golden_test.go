@@ -166,7 +166,7 @@ func goldenTerms(t *testing.T) policy.Policy {
 func byHand(t *testing.T, l *Ledger) {
 	t.Helper()
 	end := &settled{key: "large", digest: [32]byte{31: 1}, object: "bob"}
-	p := part{counts: counts{1, 300, 1 << 40}, swept: []*sweptQuestion{{sweptCount: sweptCount{1, 1, 2, 0}}, {sweptCount: sweptCount{2, 0, 1 << 40, 0}}}}
+	p := part{counts: counts{1, 3, 0}, swept: []*sweptQuestion{{sweptCount: sweptCount{1, 1, 2, 0}}, {sweptCount: sweptCount{2, 0, 1, 0}}}}
 	p.changes = []change{&released{object: "bob", question: 1, epsilon: nano(t, 1), response: response{value: value{index: 2}, method: methodRaise}}}
 	for i, reason := range reasonCodes()[:13] { // those there were when the file was written
 		helps := helpCodes()[:4]
@@ -192,7 +192,9 @@ func makeStatement(t testing.TB, l *Ledger, name string) {
 			return nil, err
 		}
 		numbers, err := s.eventsAbout(o)
-		return []change{&stated{name, o.forgotten, numbers, o.account()}}, err
+		first := s.counters.events + 1
+		end := &settled{key: fmt.Sprint("state ", first), digest: [32]byte{2}, first: first, final: true, alone: true, object: name}
+		return []change{&stated{name, o.forgotten, numbers, o.account()}, end}, err
 	})
 	must(t, err)
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 	"math/rand/v2"
 	"os"
@@ -427,7 +428,7 @@ func foldInto(s store.Store, log []event, check func(*state) error) error {
 			return err
 		}
 		for _, ev := range log {
-			if err := st.append(ev); err != nil {
+			if err := st.append(st.costing(ev)); err != nil {
 				return err
 			}
 		}
@@ -436,6 +437,25 @@ func foldInto(s store.Store, log []event, check func(*state) error) error {
 		}
 		return st.flush()
 	})
+}
+
+// asItCosts stands for what the events of a request cost, in a settled event that is yet to be part of a log.
+const asItCosts = math.MaxUint64
+
+// asItBegan stands for the first event of a request in the same way.
+const asItBegan = math.MaxUint64
+
+// costing returns an event with what it costs in the place of asItCosts, and likewise where it began.
+func (s *state) costing(ev event) event {
+	if c, is := ev.change.(*settled); is && c.spent == asItCosts {
+		whole := *c
+		whole.spent = s.counters.underway.spent
+		if c.first == asItBegan {
+			whole.first = ev.number - s.counters.underway.events
+		}
+		ev.change = &whole
+	}
+	return ev
 }
 
 // auditBudgets adds up the chains of every object: the sum is what the object has spent, and no

@@ -651,7 +651,7 @@ func TestApplyRefusesForgedNoiseKeys(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			follow := func(changes []change) error {
-				return replayWhole(&storetest.Memory{}, followedBy(changes...)(slices.Clone(log)))
+				return replayWhole(&storetest.Memory{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(slices.Clone(log)))
 			}
 			must(t, follow(one.sound))
 			wantForged(t, follow(one.forged), one.why)

@@ -173,11 +173,11 @@ func TestObjectShowsAllItsQuestions(t *testing.T) {
 func TestQuestionsAreListedAsDefined(t *testing.T) {
 	const many = scanSize + 10
 	l := inMemory(t, Options{})
-	_, _, err := l.submit(t.Context(), func(*state) (changes []change, err error) {
+	_, _, err := l.submit(t.Context(), func(s *state) (changes []change, err error) {
 		for i := range uint32(many) {
 			changes = append(changes, &questionDefined{i + 1, Question{Name: fmt.Sprint("question ", many-i), Values: []string{"a", "b"}, Encoding: Direct}})
 		}
-		return changes, nil
+		return withSettled(s.counters.events+1, changes), nil
 	})
 	must(t, err)
 	all, err := l.Questions(t.Context())

@@ -29,6 +29,7 @@ type counters struct {
 	refused   uint64 // refused events that no settled event counts yet
 	charges   charges
 	answer    answering
+	underway  underway
 	erased    erasure
 	noises    uint32 // noise keys
 }
@@ -73,8 +74,9 @@ const (
 
 // checkWhole refuses the end of a transaction in the midst of what belongs together.
 func (c counters) checkWhole() error {
-	if c.open != (opened{}) || c.unsettled != 0 || c.refused != 0 || c.charges != (charges{}) || c.answer != (answering{}) || c.erased != (erasure{}) {
-		return orCorrupt(nil, "half of sale %d, %d refusals, %d charges or %d erased events", c.open.sale+c.unsettled, c.refused, c.charges.objects, c.erased.events)
+	if c.open != (opened{}) || c.unsettled != 0 || c.refused != 0 || c.charges != (charges{}) || c.answer != (answering{}) || c.underway != (underway{}) || c.erased != (erasure{}) {
+		return orCorrupt(nil, "half of sale %d, %d refusals, %d charges, %d events of a request or %d erased events, which cost %d nano-nats",
+			c.open.sale+c.unsettled, c.refused, c.charges.objects, c.underway.events, c.erased.events, c.erased.spent)
 	}
 	return nil
 }
@@ -85,6 +87,7 @@ type erasure struct {
 	events   uint64
 	mentions uint64 // of them that only named somebody: refusals and settled events
 	earned   uint64
+	spent    uint64 // nano-nats
 }
 
 // opened is the sale or reservation whose objects are still to come, and what they must add up to. It is
@@ -121,9 +124,13 @@ func (c counters) encode() []byte {
 	e.uvarint(c.answer.event)
 	e.uvarint(c.answer.base)
 	e.u8(uint8(c.answer.left))
+	if e.flag(c.underway != (underway{})); c.underway != (underway{}) {
+		c.underway.encode(e)
+	}
 	e.uvarint(c.erased.events)
 	e.uvarint(c.erased.mentions)
 	e.uvarint(c.erased.earned)
+	e.uvarint(c.erased.spent)
 	e.uvarint(c.open.sale)
 	if c.open.sale != 0 {
 		e.uvarint(c.open.objects)
@@ -148,7 +155,10 @@ func decodeCounters(payload []byte) (counters, error) {
 		d.array(c.charges.panel[:])
 	}
 	c.answer = answering{d.uvarint(), d.uvarint(), leaves(d.u8())}
-	c.erased = erasure{d.uvarint(), d.uvarint(), d.uvarint()}
+	if d.flag() {
+		c.underway = decodeUnderway(d)
+	}
+	c.erased = erasure{d.uvarint(), d.uvarint(), d.uvarint(), d.uvarint()}
 	if c.open.sale = d.uvarint(); c.open.sale != 0 {
 		c.open.objects, c.open.erased, c.open.price, c.open.tally, c.open.last, c.open.held = d.uvarint(), d.uvarint(), d.uvarint(), decodeSaleTally(d), d.text(), d.uvarint()
 	}
@@ -566,6 +576,8 @@ func decodeBuyers(d *decoder) []uint32 {
 type request struct {
 	digest  [sha256.Size]byte
 	done    bool
+	through uint64 // objects enrolled by later events do not belong to it
+	dealt   uint64 // how many of the objects that it names are dealt with, if it is not done
 	settled []uint64
 }
 
@@ -578,6 +590,8 @@ func (r request) encode() []byte {
 func (r request) encodeTo(e *encoder) {
 	e.raw(r.digest[:])
 	e.flag(r.done)
+	e.uvarint(r.through)
+	e.uvarint(r.dealt)
 	e.numbers(r.settled)
 }
 
@@ -585,7 +599,7 @@ func decodeRequest(payload []byte) (request, error) {
 	d := &decoder{rest: payload}
 	r := request{}
 	d.array(r.digest[:])
-	r.done = d.flag()
+	r.done, r.through, r.dealt = d.flag(), d.uvarint(), d.uvarint()
 	r.settled = d.numbers()
 	return r, d.done()
 }

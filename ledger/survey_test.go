@@ -49,11 +49,11 @@ func TestASurveyVisitsWhoDoesNotBelongNoMoreOften(t *testing.T) {
 			l := ledgerOn(s, names)
 			for behind := names[1:]; len(behind) > 0; {
 				some := behind[:min(partSize, len(behind))]
-				_, _, err := l.submit(t.Context(), func(*state) (changes []change, err error) {
+				_, _, err := l.submit(t.Context(), func(s *state) (changes []change, err error) {
 					for _, name := range some {
 						changes = append(changes, &withdrawn{name})
 					}
-					return changes, nil
+					return withSettled(s.counters.events+1, changes), nil
 				})
 				must(t, err)
 				behind = behind[len(some):]

@@ -372,10 +372,10 @@ func TestATransactionWritesEachTallyOnce(t *testing.T) {
 // transaction leaves nothing at the level between.
 func TestLevelsOfOneTransactionAreCountedTogether(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann")
-	_, _, err := l.submit(t.Context(), func(*state) ([]change, error) {
+	_, _, err := l.submit(t.Context(), func(s *state) ([]change, error) {
 		between := responseOf(t, "ann", "2", 2).(*released)
 		between.method = methodInsert
-		return []change{responseOf(t, "ann", "1", 0), responseOf(t, "ann", "3", 1), between}, nil
+		return withSettled(s.counters.events+1, []change{responseOf(t, "ann", "1", 0), responseOf(t, "ann", "3", 1), between}), nil
 	})
 	must(t, err)
 	want := map[tallyKey]tally{{1, eps(t, "1"), 0}: {tallied: tallied{1, 0}}, {1, eps(t, "2"), 2}: {tallied: tallied{1, 0}}, {1, eps(t, "3"), 1}: {tallied: tallied{1, 1}}}

@@ -367,7 +367,7 @@ func (a *auditor) checkEnd() {
 		a.report(Problem{Kind: problemEvent, Event: n.events, Text: fmt.Sprintf("the log ends with an event of the kind %s; that of a whole request ends with its settled event", a.latest)})
 	}
 	if n.erased != (erasure{}) {
-		a.report(Problem{Kind: problemEvent, Event: n.events, Text: fmt.Sprintf("%d events are erased, which sold for %d, and nobody was forgotten for them", n.erased.events, n.erased.earned)})
+		a.report(Problem{Kind: problemEvent, Event: n.events, Text: fmt.Sprintf("%d events are erased, which sold for %d and cost %d nano-nats, and nobody was forgotten for them", n.erased.events, n.erased.earned, n.erased.spent)})
 		n.erased = erasure{}
 	}
 	if err := n.checkWhole(); err != nil {

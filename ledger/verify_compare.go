@@ -601,6 +601,8 @@ func statusText(s saleStatus) string {
 func compareRequests(d *differ, s, e request) {
 	compareField(d, "the digest", fmt.Sprintf("%x", s.digest), fmt.Sprintf("%x", e.digest))
 	compareField(d, "done", s.done, e.done)
+	compareField(d, "the event up to which objects belong to it", s.through, e.through)
+	compareField(d, "the number of objects dealt with", s.dealt, e.dealt)
 	compareList(d, "the events that settle it", s.settled, e.settled)
 }
 
@@ -619,6 +621,8 @@ func compareCounters(d *differ, s, e counters) {
 	compareField(d, "the revenue", s.revenue, e.revenue)
 	compareField(d, "the number of refusals that no request settles", s.refused, e.refused)
 	compareField(d, "the number of objects charged for no answer", s.charges.objects, e.charges.objects)
+	compareField(d, "what is to be settled", fmt.Sprintf("%+v", s.underway), fmt.Sprintf("%+v", e.underway))
+	compareField(d, "the ε in erased events that belongs to no forgotten object", s.erased.spent, e.erased.spent)
 	compareField(d, "the number of erased events that belong to no forgotten object", s.erased.events, e.erased.events)
 	compareField(d, "the money in erased events that belongs to no forgotten object", s.erased.earned, e.erased.earned)
 	compareField(d, "the sale that no request settles", s.unsettled, e.unsettled)

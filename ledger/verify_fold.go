@@ -350,7 +350,7 @@ func (a *auditor) add(e *readEvent) error {
 		return nil
 	case e.invalid != nil:
 		a.report(Problem{Kind: problemEvent, Event: e.number, Text: reason(e.invalid)})
-		a.fold.counters.events = e.number
+		a.fold.counters.events, a.fold.counters.underway = e.number, underway{loose: true}
 		return nil
 	case e.damaged:
 		a.report(a.eventProblem(n.event, "its checksum is wrong"))
@@ -374,7 +374,7 @@ func (a *auditor) checkNumber(e *readEvent) {
 		return
 	}
 	a.reportMissing(next, e.number-1)
-	a.fold.counters.events = e.number - 1
+	a.fold.counters.events, a.fold.counters.underway = e.number-1, underway{loose: true}
 	a.tree.skip(e.number - 1)
 	a.checkTrusted()
 }
@@ -535,6 +535,7 @@ func (a *auditor) try(ev *event) (fault, err error) {
 func (a *auditor) pass(ev event) error {
 	s := a.fold
 	s.counters.events, s.counters.last = ev.number, ev.time
+	s.counters.underway = underway{loose: true}
 	if err := a.linkPassed(ev); err != nil {
 		return err
 	}
@@ -626,6 +627,7 @@ func (a *auditor) loosen(ev event) {
 	if _, is := ev.change.(*charged); !is {
 		n.charges = charges{}
 	}
+	n.underway = underway{loose: true}
 	if _, is := ev.change.(*objectRefused); !is {
 		n.refused, n.unsettled, n.answer = 0, 0, answering{}
 	}
