@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -37,28 +35,21 @@ func TestEachStepEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// People get the vertices of a small graph, and the regions of any; programs get all.
-func TestLongListOfVerticesIsCut(t *testing.T) {
-	dir := t.TempDir()
-	nodes, edges := filepath.Join(dir, "nodes.csv"), filepath.Join(dir, "edges.csv")
-	var v, e strings.Builder
-	fmt.Fprint(&v, "id,color\n0,a\n")
-	fmt.Fprint(&e, "source,target\n")
-	for i := 1; i < 150; i++ {
-		fmt.Fprintf(&v, "%d,%s\n", i, []string{"a", "b"}[i/75])
-		fmt.Fprintf(&e, "%d,%d\n", i-1, i)
+// FuzzParseProbability holds that what is accepted is a decimal number from 0 to 1, and what package strconv makes of it.
+func FuzzParseProbability(f *testing.F) {
+	for _, text := range []string{"", "0", "1", "-0", "+1", "1e-400", "0x1p-2", "1_0", "NaN", "Inf", ".5", "5.", "1e", "0.30000000000000004", "1.0000000000000001"} {
+		f.Add(text)
 	}
-	for file, text := range map[string]string{nodes: v.String(), edges: e.String()} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := parseProbability(text)
+		if err != nil {
+			return
 		}
-	}
-	args := []string{"mechanism", "solve", "--nodes", nodes, "--edges", edges, "--color-column", "color", "--epsilon", "0.01", "--balanced"}
-	table := mustInvoke(t, args...)
-	if !strings.HasSuffix(table, "\n… and 50 more; --json lists all\n") || strings.Count(table, "\n") != 5+2+150+2+100+1 {
-		t.Errorf("the table is\n%s", table)
-	}
-	if object := mustInvoke(t, append(args, "--json")...); strings.Count(object, `"id":`) != 150 {
-		t.Errorf("the object is %s", object)
-	}
+		if !(p >= 0 && p <= 1) || strings.ContainsAny(text, "xXpP_nNiI \t") || strings.HasPrefix(text, "-") && p != 0 {
+			t.Fatalf("%q became %v", text, p)
+		}
+		if again, err := parseProbability(strconv.FormatFloat(p, 'g', -1, 64)); err != nil || again != p {
+			t.Fatalf("%q became %v, and then %v, %v", text, p, again, err)
+		}
+	})
 }

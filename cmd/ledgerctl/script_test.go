@@ -1,12 +1,8 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,7 +12,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -117,15 +112,6 @@ func people(ts *testscript.TestScript, neg bool, args []string) {
 	n, err := strconv.Atoi(args[0])
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(votes(n)), 0o600))
-}
-
-func votes(n int) string {
-	var text strings.Builder
-	text.WriteString("id,vote\n")
-	for id := 1; id <= n; id += 2 {
-		fmt.Fprintf(&text, "%d,Y\n%d,N\n", id, id+1)
-	}
-	return text.String()
 }
 
 // mode checks a file's permissions: "mode 600 FILE".
@@ -270,127 +256,20 @@ func lookUpAll(items []any, path []string) (string, error) {
 	return strings.Join(all, ","), nil
 }
 
-// invoke runs a command line in this process.
-func invoke(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	code = run(args, strings.NewReader(""), &out, &errs)
-	return code, out.String(), errs.String()
-}
-
-// mustInvoke runs a command line that is to succeed without a word on stderr.
-func mustInvoke(t *testing.T, args ...string) string {
-	t.Helper()
-	code, stdout, stderr := invoke(t, args...)
-	if code != 0 || stderr != "" {
-		t.Fatalf("ledgerctl %q: exit code %d, stderr %q", args, code, stderr)
-	}
-	return stdout
-}
-
-// newVote makes a ledger with the question "vote" and n people who sell up to ε=2.
-func newVote(t *testing.T, n int) (db, people string) {
-	t.Helper()
-	return newLedger(t, n, `{"kind":"market","max":"2","price":[["2",100]]}`)
-}
-
-// newLedger makes a ledger with the question "vote" and n people under a policy.
-func newLedger(t *testing.T, n int, policy string) (db, people string) {
-	t.Helper()
-	dir := t.TempDir()
-	db, people = filepath.Join(dir, "l.db"), filepath.Join(dir, "people.csv")
-	if err := os.WriteFile(people, []byte(votes(n)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	mustInvoke(t, "--db", db, "init")
-	mustInvoke(t, "--db", db, "question", "add", "vote", "--values", "Y,N")
-	mustInvoke(t, "--db", db, "enroll", "--question", "vote", "--objects", people, "--policy", policy, "--cap", "1000")
-	return db, people
-}
-
-type brokenWriter struct{}
-
-func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("no space left") }
-
-func TestFailureToPrintIsAnError(t *testing.T) {
-	db, _ := newVote(t, 2)
-	for _, args := range [][]string{{"stats"}, {"stats", "--json"}, {"log"}, {"log", "--json"}, {"audit", "verify"}, {"audit", "checkpoint"}, {"kernel", "--m", "2", "--from", "0", "--to", "1"}, {"mechanism", "line", "--alpha", "0.5", "--epsilon", "1", "--n", "3"}, {"mechanism", "family", "subset", "--values", "a,b,c", "--epsilon", "1"}, {"answer", "--question", "vote", "--query", "winner", "--epsilon", "1", "--quote"}} {
-		var stderr bytes.Buffer
-		code := run(append([]string{"--db", db}, args...), strings.NewReader(""), brokenWriter{}, &stderr)
-		if code != int(fault.Unexpected) || !strings.Contains(stderr.String(), "no space left") {
-			t.Errorf("%q: exit code %d, stderr %q", args, code, &stderr)
+// Every command has a script that is named like it, or like the command that it belongs to.
+func TestEveryCommandHasAScript(t *testing.T) {
+	for name, cmd := range commands() {
+		if cmd.HasSubCommands() {
+			continue // it only says what else is to be typed
 		}
-	}
-	if code := run([]string{"bogus"}, strings.NewReader(""), io.Discard, brokenWriter{}); code != int(fault.Misuse) {
-		t.Errorf("stderr broken: exit code %d", code)
-	}
-}
-
-// No damage of the file may end in a panic or in success with another answer than before.
-func TestDamagedFile(t *testing.T) {
-	db, people := newVote(t, 200)
-	mustInvoke(t, "--db", db, "raise", "--question", "vote", "--to", "1", "--truth", people)
-	mustInvoke(t, "--db", db, "sell", "--buyer", "bob", "--question", "vote", "--epsilon", "1")
-	commands := [][]string{
-		{"question", "list"}, {"estimate", "--question", "vote"}, {"show", "7"}, {"log"}, {"stats"},
-		{"quote", "--buyer", "acme", "--question", "vote", "--epsilon", "1"}, {"sell", "--buyer", "acme", "--question", "vote", "--epsilon", "1"},
-		{"advance"}, {"withdraw", "7"}, {"audit", "verify"}, {"audit", "checkpoint"},
-		{"statement", "make", "7", "--out", filepath.Join(t.TempDir(), "s.json")}, {"receipt", "make", "1", "--out", filepath.Join(t.TempDir(), "r.json")},
-		{"answer", "--question", "vote", "--query", "winner", "--epsilon", "1", "--quote"}, {"raise", "--question", "vote", "--to", "0.5"}, {"answer", "--question", "vote", "--query", "winner", "--epsilon", "1", "--truth", people},
-	}
-	whole, err := os.ReadFile(db)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, size := range []int{0, 1, 100, 4096, 8192, 1 << 16} {
-		if err := os.WriteFile(db, whole[:size], 0o600); err != nil {
-			t.Fatal(err)
+		words := strings.Fields(name)
+		found := false
+		for n := range words {
+			text, err := os.ReadFile(filepath.Join("testdata/script", strings.Join(words[:n+1], "_")+".txtar"))
+			found = found || err == nil && strings.Contains(string(text), " "+name)
 		}
-		for _, args := range commands {
-			if code, _, stderr := invoke(t, append([]string{"--db", db}, args...)...); code != int(fault.Integrity) {
-				t.Errorf("%d bytes left, %q: exit code %d, stderr %q", size, args, code, stderr)
-			}
+		if !found {
+			t.Errorf("no script is about %q", name)
 		}
-	}
-	for page := 2; page*4096 < len(whole); page += 3 {
-		damaged := bytes.Clone(whole)
-		for i := range 64 {
-			damaged[page*4096+i*61] ^= byte(i + 1)
-		}
-		if err := os.WriteFile(db, damaged, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		for _, args := range commands {
-			if code, _, stderr := invoke(t, append([]string{"--db", db}, args...)...); code != int(fault.Done) && code != int(fault.Integrity) {
-				t.Errorf("page %d damaged, %q: exit code %d, stderr %q", page, args, code, stderr)
-			}
-		}
-	}
-}
-
-// Ctrl-C ends the context of a command. What is not done by then is not there.
-func TestInterruptedCopiesLeaveNothing(t *testing.T) {
-	db, _ := newVote(t, 2)
-	before, err := os.ReadFile(db)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended, end := context.WithCancel(t.Context())
-	end()
-	for _, args := range [][]string{{"backup"}, {"compact"}} {
-		dir := t.TempDir()
-		a := newApp(strings.NewReader(""), io.Discard, io.Discard)
-		root := a.rootCommand()
-		root.SetArgs(append(args, "--db", db, filepath.Join(dir, "copy.db")))
-		f, code := fault.Explain(root.ExecuteContext(ended))
-		if f.Kind != "interrupted" || code != fault.Unexpected {
-			t.Errorf("%q: %+v, code %d", args, f, code)
-		}
-		if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
-			t.Errorf("%q leaves %v, %v", args, files, err)
-		}
-	}
-	if after, err := os.ReadFile(db); err != nil || !bytes.Equal(before, after) {
-		t.Error("the ledger has changed", err)
 	}
 }

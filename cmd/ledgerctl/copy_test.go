@@ -1,0 +1,40 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+)
+
+// Ctrl-C ends the context of a command. What is not done by then is not there.
+func TestInterruptedCopiesLeaveNothing(t *testing.T) {
+	db, _ := newVote(t, 2)
+	before, err := os.ReadFile(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for _, args := range [][]string{{"backup"}, {"compact"}} {
+		dir := t.TempDir()
+		a := newApp(strings.NewReader(""), io.Discard, io.Discard)
+		root := a.rootCommand()
+		root.SetArgs(append(args, "--db", db, filepath.Join(dir, "copy.db")))
+		f, code := fault.Explain(root.ExecuteContext(ended))
+		if f.Kind != "interrupted" || code != fault.Unexpected {
+			t.Errorf("%q: %+v, code %d", args, f, code)
+		}
+		if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+			t.Errorf("%q leaves %v, %v", args, files, err)
+		}
+	}
+	if after, err := os.ReadFile(db); err != nil || !bytes.Equal(before, after) {
+		t.Error("the ledger has changed", err)
+	}
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+)
+
+func TestFollowedLogLetsOthersWrite(t *testing.T) {
+	db, people := newVote(t, 2)
+	cmd, lines, stderr := start(t, "--db", db, "log", "--follow", "--object", "2", "--json")
+	if !lines.Scan() || !strings.Contains(lines.Text(), `"kind":"enrolled"`) {
+		t.Fatalf("first line %q, stderr %q", lines.Text(), stderr)
+	}
+	mustInvoke(t, "--db", db, "raise", "--question", "vote", "--to", "1", "--truth", people)
+	if !lines.Scan() || !strings.Contains(lines.Text(), `"kind":"released"`) {
+		t.Fatalf("second line %q, stderr %q", lines.Text(), stderr)
+	}
+	if code := stopIt(t, cmd, os.Interrupt); code != 0 || stderr.Len() > 0 {
+		t.Errorf("exit code %d, stderr %q", code, stderr)
+	}
+}
+
+func TestFollowedLogShowsSales(t *testing.T) {
+	db, people := newVote(t, 2)
+	cmd, lines, stderr := start(t, "--db", db, "log", "--follow", "--since", "7")
+	sell := []string{"--db", db, "sell", "--question", "vote", "--epsilon", "1", "--truth", people, "--buyer"}
+	var got []string
+	for _, buyer := range []string{"acme", "bob"} {
+		mustInvoke(t, append(sell, buyer)...)
+		for len(got) == 0 || !strings.Contains(got[len(got)-1], "object=2 question=vote epsilon=1 sale="+map[string]string{"acme": "1 buyer=acme", "bob": "2 buyer=bob"}[buyer]) {
+			if !lines.Scan() {
+				t.Fatalf("the log ended after %q, stderr %q", got, stderr)
+			}
+			got = append(got, lines.Text())
+		}
+	}
+	if all := strings.Join(got, "\n"); !strings.Contains(all, "method=raise price=50") || !strings.Contains(all, "method=resale price=50") {
+		t.Errorf("followed:\n%s", all)
+	}
+	if code := stopIt(t, cmd, os.Interrupt); code != 0 || stderr.Len() > 0 {
+		t.Errorf("exit code %d, stderr %q", code, stderr)
+	}
+}
+
+func TestFollowedLogNoticesAnotherLedger(t *testing.T) {
+	db, _ := newVote(t, 2)
+	other, _ := newVote(t, 2)
+	cmd, lines, stderr := start(t, "--db", db, "log", "--follow")
+	if !lines.Scan() {
+		t.Fatal(stderr)
+	}
+	if err := os.Rename(other, db); err != nil {
+		t.Fatal(err)
+	}
+	for lines.Scan() { // until the process ends
+	}
+	var failed *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &failed) || failed.ExitCode() != int(fault.Integrity) {
+		t.Errorf("%v, stderr %q", err, stderr)
+	}
+}

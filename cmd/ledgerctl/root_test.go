@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/ledger"
+)
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+func TestFailureToPrintIsAnError(t *testing.T) {
+	db, _ := newVote(t, 2)
+	for _, args := range [][]string{{"stats"}, {"stats", "--json"}, {"log"}, {"log", "--json"}, {"audit", "verify"}, {"audit", "checkpoint"}, {"kernel", "--m", "2", "--from", "0", "--to", "1"}, {"mechanism", "line", "--alpha", "0.5", "--epsilon", "1", "--n", "3"}, {"mechanism", "family", "subset", "--values", "a,b,c", "--epsilon", "1"}, {"answer", "--question", "vote", "--query", "winner", "--epsilon", "1", "--quote"}} {
+		var stderr bytes.Buffer
+		code := run(append([]string{"--db", db}, args...), strings.NewReader(""), brokenWriter{}, &stderr)
+		if code != int(fault.Unexpected) || !strings.Contains(stderr.String(), "no space left") {
+			t.Errorf("%q: exit code %d, stderr %q", args, code, &stderr)
+		}
+	}
+	if code := run([]string{"bogus"}, strings.NewReader(""), io.Discard, brokenWriter{}); code != int(fault.Misuse) {
+		t.Errorf("stderr broken: exit code %d", code)
+	}
+}
+
+// No damage of the file may end in a panic or in success with another answer than before.
+func TestDamagedFile(t *testing.T) {
+	db, people := newVote(t, 200)
+	mustInvoke(t, "--db", db, "raise", "--question", "vote", "--to", "1", "--truth", people)
+	mustInvoke(t, "--db", db, "sell", "--buyer", "bob", "--question", "vote", "--epsilon", "1")
+	commands := [][]string{
+		{"question", "list"}, {"estimate", "--question", "vote"}, {"show", "7"}, {"log"}, {"stats"},
+		{"quote", "--buyer", "acme", "--question", "vote", "--epsilon", "1"}, {"sell", "--buyer", "acme", "--question", "vote", "--epsilon", "1"},
+		{"advance"}, {"withdraw", "7"}, {"audit", "verify"}, {"audit", "checkpoint"},
+		{"statement", "make", "7", "--out", filepath.Join(t.TempDir(), "s.json")}, {"receipt", "make", "1", "--out", filepath.Join(t.TempDir(), "r.json")},
+		{"answer", "--question", "vote", "--query", "winner", "--epsilon", "1", "--quote"}, {"raise", "--question", "vote", "--to", "0.5"}, {"answer", "--question", "vote", "--query", "winner", "--epsilon", "1", "--truth", people},
+	}
+	whole, err := os.ReadFile(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{0, 1, 100, 4096, 8192, 1 << 16} {
+		if err := os.WriteFile(db, whole[:size], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range commands {
+			if code, _, stderr := invoke(t, append([]string{"--db", db}, args...)...); code != int(fault.Integrity) {
+				t.Errorf("%d bytes left, %q: exit code %d, stderr %q", size, args, code, stderr)
+			}
+		}
+	}
+	for page := 2; page*4096 < len(whole); page += 3 {
+		damaged := bytes.Clone(whole)
+		for i := range 64 {
+			damaged[page*4096+i*61] ^= byte(i + 1)
+		}
+		if err := os.WriteFile(db, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range commands {
+			if code, _, stderr := invoke(t, append([]string{"--db", db}, args...)...); code != int(fault.Done) && code != int(fault.Integrity) {
+				t.Errorf("page %d damaged, %q: exit code %d, stderr %q", page, args, code, stderr)
+			}
+		}
+	}
+}
+
+// A ledger that the command gave its keys is one with these keys for every other host.
+func TestKeysAreTheBytesOfTheirFiles(t *testing.T) {
+	db, people := newVote(t, 2)
+	truth, noise := bytes.Repeat([]byte{0xab}, 32), bytes.Repeat([]byte{7, 0x0a}, 16)
+	files := filepath.Dir(db)
+	for name, text := range map[string]string{"truth": strings.Repeat("ab", 32) + "\n", "noise": string(noise)} {
+		if err := os.WriteFile(filepath.Join(files, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustInvoke(t, "--db", db, "--truth-key", filepath.Join(files, "truth"), "--noise-key", "n="+filepath.Join(files, "noise"),
+		"raise", "--question", "vote", "--to", "1", "--truth", people)
+	open := func(truth, noise []byte) error {
+		l, err := ledger.Open(db, ledger.Options{TruthKey: truth, NoiseKey: ledger.NoiseKeys{
+			Current: "n", Key: func(string) ([]byte, error) { return noise, nil },
+		}})
+		if err != nil {
+			return err
+		}
+		return l.Close()
+	}
+	if err := open(truth, noise); err != nil {
+		t.Errorf("with the keys: %v", err)
+	}
+	if err := open(noise, noise); !errors.Is(err, ledger.ErrTruthKey) {
+		t.Errorf("with another truth key: %v", err)
+	}
+	if err := open(truth, truth); !errors.Is(err, ledger.ErrNoiseKey) {
+		t.Errorf("with another noise key: %v", err)
+	}
+}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+)
+
+// A pipe that nobody reads any more kills a process that writes to it, unless it has something to tell on standard error.
+func TestClosedPipeDoesNotHideASale(t *testing.T) {
+	db, people := newVote(t, 2)
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := read.Close(); err != nil {
+		t.Fatal(err)
+	}
+	defer write.Close()
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), "ledgerctl", "--db", db, "sell", "--question", "vote", "--epsilon", "1", "--buyer", "acme", "--truth", people, "--key", "k-1")
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "GORACE="+quickExit), write, &stderr
+	err = cmd.Run()
+	if cmd.ProcessState.ExitCode() != int(fault.Unexpected) || !strings.Contains(stderr.String(), "sale 1 is made") || !strings.Contains(stderr.String(), "--key k-1") {
+		t.Errorf("%v, stderr %q", err, &stderr)
+	}
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// start runs ledgerctl as a process of its own.
+func start(t *testing.T, args ...string) (cmd *exec.Cmd, stdout *bufio.Scanner, stderr *bytes.Buffer) {
+	t.Helper()
+	cmd = exec.CommandContext(t.Context(), "ledgerctl", args...)
+	cmd.Env = append(os.Environ(), "GORACE="+quickExit)
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr = &bytes.Buffer{}
+	cmd.Stderr = stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, bufio.NewScanner(pipe), stderr
+}
+
+// stopIt sends a signal and returns the exit code.
+func stopIt(t *testing.T, cmd *exec.Cmd, signal os.Signal) int {
+	t.Helper()
+	if err := cmd.Process.Signal(signal); err != nil {
+		t.Fatal(err)
+	}
+	err := cmd.Wait()
+	var failed *exec.ExitError
+	if err != nil && !errors.As(err, &failed) {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode()
+}
+
+// The true values come through a named pipe whose other end does not answer; then a signal comes.
+func TestInterruptedRequestGoesOnWithItsKey(t *testing.T) {
+	raise := []string{"raise", "--question", "vote", "--to", "1"}
+	sell := []string{"sell", "--question", "vote", "--epsilon", "1", "--buyer", "acme"}
+	interrupt(t, raise, `"drawn":2`)
+	interrupt(t, sell, `"draws":2`)
+}
+
+func interrupt(t *testing.T, command []string, want string) {
+	t.Helper()
+	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		db, people := newVote(t, 2)
+		fifo := filepath.Join(t.TempDir(), "fifo")
+		if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		request := append(command, "--db", db, "--key", "order 7", "--truth")
+		cmd, _, stderr := start(t, append(request, fifo)...)
+		pipe, err := os.OpenFile(fifo, os.O_WRONLY, 0) // returns when the process has opened the other end
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(pipe, "id,vote\n1,Y\n"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
+		code := stopIt(t, cmd, signal)
+		if code != 1 || !strings.Contains(stderr.String(), "interrupted") || !strings.Contains(stderr.String(), `--key "order 7"`) {
+			t.Errorf("%v: exit code %d, stderr %q", signal, code, stderr)
+		}
+		if err := pipe.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if out := mustInvoke(t, append(request, people, "--json")...); !strings.Contains(out, want) {
+			t.Error(out)
+		}
+	}
+}
