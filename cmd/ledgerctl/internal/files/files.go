@@ -126,7 +126,7 @@ func (s *Files) CheckFiles() error {
 func (s *Files) CheckWritten(by, path string) error {
 	out := Named{by, path, Writes}
 	for _, other := range s.named {
-		standard := path == "-" && other.Path == "-" && other.Role == Writes // newOutput sees to that
+		standard := path == "-" && other.Path == "-" && other.Role == Writes // NewOutput sees to that
 		if other.By != by && !standard && s.same(out, other) {
 			return fault.Usage("no command writes a file that it reads", "%s would overwrite %q (%s)", by, other.Path, other.By)
 		}
