@@ -34,7 +34,7 @@ difference. Whoever is at ε, or above, costs nothing and needs no true value: t
 is handed out again, or one is derived from it.
 
 If anybody would go over a ceiling, nobody is drawn and the exit code is 3; with --partial, those
-people are left out. The same command with the same --key does nothing twice, and goes on where it
+people are left out, and the exit code is 3 only if that is everybody. The same command with the same --key does nothing twice, and goes on where it
 was interrupted.
 
 ` + csv.TruthHelp,

@@ -11,7 +11,7 @@ import (
 func CheckFlags(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
 		if f.Value.Type() == "string" && f.Value.String() == "" && f.Annotations[MayBeEmpty] == nil && err == nil {
-			err = fault.Usage("is a variable of the shell not set? without a value the flag is left out", "--%s is empty", f.Name)
+			err = fault.Usage("is a variable of the shell not set? leave the flag out if nothing is meant", "--%s is empty", f.Name)
 		}
 	})
 	if err == nil && flags.Changed("id-rows") && flags.Changed("id-column") {
