@@ -31,6 +31,7 @@ type game struct {
 	offers map[string]string // what a quote stands for, by its ID
 	ids    map[string]string // and back
 	latest string            // the ID of the latest quote
+	closed error             // why nothing can be written during a move, or nil
 	past   []*past
 
 	keyedAtFirst bool // the game begins with a truth key
@@ -89,7 +90,7 @@ func (g *game) ask(_ context.Context, question string, objects []string) (values
 func (g *game) play(one move) {
 	g.moves++
 	g.host, g.asked, g.paper.asked, g.paper.turned = host{}, nil, nil, nil
-	if g.paper.opened.ReadOnly && !ofTheHost(one) {
+	if g.closed = g.paper.closed(); g.closed != nil && !ofTheHost(one) {
 		g.pretend(one)
 	} else {
 		one.play(g)
@@ -106,7 +107,7 @@ func (g *game) play(one move) {
 	}
 }
 
-// pretend makes a move on a ledger that is open for reading only: what comes of it on paper is thrown away.
+// pretend makes a move on a ledger in which nothing can be written: what comes of it on paper is thrown away.
 func (g *game) pretend(one move) {
 	kept := g.paper
 	g.paper = kept.clone()
@@ -147,16 +148,16 @@ func (g *game) wantError(got, want error) {
 	}
 }
 
-// failed tells whether a request that would change the ledger was refused, as it had to be: on paper, or because the
-// ledger is open for reading only. Then nobody says which of two reasons comes first.
+// failed tells whether a request that would change the ledger was refused, as it had to be: on paper, or because nothing
+// can be written. Then nobody says which of two reasons comes first.
 func (g *game) failed(got, want error) bool {
 	g.Helper()
 	switch {
-	case got == nil && want == nil && !g.paper.opened.ReadOnly:
+	case got == nil && want == nil && g.closed == nil:
 		return false
-	case g.paper.opened.ReadOnly && errors.Is(got, ErrReadOnly):
-	case g.paper.opened.ReadOnly && want == nil:
-		g.wantError(got, ErrReadOnly)
+	case g.closed != nil && errors.Is(got, g.closed):
+	case g.closed != nil && want == nil:
+		g.wantError(got, g.closed)
 	default:
 		g.wantError(got, want)
 		g.wantTold(got)
@@ -384,7 +385,7 @@ func (one moveWithdraw) play(g *game) {
 
 func (one moveForget) play(g *game) {
 	key, want := g.key(), g.paper.forget(one.Object)
-	if want == nil && !g.paper.opened.ReadOnly {
+	if want == nil && g.closed == nil {
 		for _, it := range g.past {
 			it.forget(one.Object)
 		}
@@ -459,7 +460,7 @@ func (one moveAdvance) play(g *game) {
 			r.Question = ""
 		}
 	})
-	if !g.paper.opened.ReadOnly {
+	if g.closed == nil {
 		g.compareObjects()
 	}
 }

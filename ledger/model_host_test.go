@@ -339,11 +339,32 @@ func (g *game) open(o opening) {
 			options.Checkpoint, g.trusted = nil, nil // the host puts up with it
 		}
 	}
+	if !o.ReadOnly && g.paper.far() {
+		g.tryFar(o, options)
+		options.ClockAhead = g.paper.confirmed
+	}
 	l, err := g.shelf.open(options)
 	must(g, err)
 	g.lend(l)
 	g.store, g.ledger = l.store, l
 	g.paper.open(o, g.keyed(o))
+}
+
+// tryFar opens the ledger with a clock that nobody has confirmed, which can bring no key. Then somebody confirms it.
+func (g *game) tryFar(o opening, options Options) {
+	g.Helper()
+	then := g.paper.clone()
+	then.open(o, g.keyed(o))
+	var want error
+	if len(then.log) > len(g.paper.log) {
+		want = ErrClock
+	}
+	l, err := g.shelf.open(options)
+	if err == nil {
+		must(g, l.Close())
+	}
+	g.wantError(err, want)
+	g.paper.confirmed = g.paper.clock
 }
 
 // wantRollback opens a ledger that is not what the host's checkpoint says.
@@ -456,9 +477,9 @@ func (one moveRestore) play(g *game) {
 		g.wantError(err, ErrInUse)
 	}
 	g.close()
-	clock := g.paper.clock
+	clock, confirmed := g.paper.clock, g.paper.confirmed
 	g.shelf, g.paper, g.past = restored, c.paper.clone(), eachCloned(c.past)
-	g.paper.clock = clock
+	g.paper.clock, g.paper.confirmed = clock, confirmed
 	g.open(one.How)
 	g.compareState()
 	g.table.restores++

@@ -80,6 +80,22 @@ func (m *paper) now() time.Time {
 	return m.clock
 }
 
+// far tells whether the clock is further ahead of the log than anybody has confirmed.
+func (m *paper) far() bool {
+	return m.clock.Sub(m.log[len(m.log)-1].time) > usualLeap && m.clock.After(m.confirmed)
+}
+
+// closed returns why nothing can be written, or nil.
+func (m *paper) closed() error {
+	switch {
+	case m.opened.ReadOnly:
+		return ErrReadOnly
+	case m.far():
+		return ErrClock
+	}
+	return nil
+}
+
 // write adds an event to the log and returns its number.
 func (m *paper) write(kind, object string) int {
 	if object != "" && kind != "forgotten" {

@@ -191,6 +191,15 @@ func TestGamesOfNote(t *testing.T) {
 			moveRelease{"vote", "ann", milli(300), host{}}, moveAdvance{"", host{}}, moveAnswer{"vote", "winner", nil, milli(100), false, host{}},
 			moveEstimate{"vote", 0, ""}, moveCopy{}, moveCompact{}, moveCheckpoint{}, moveReopen{opening{Noise: "2025"}}, moveQuote{votes("bolt", milli(500))},
 		},
+		// A clock far ahead of the log changes nothing, whether it was confirmed up to a time before or the log was set back.
+		"a clock that leaps": {
+			moveEnroll{"vote", []string{"ann", "bob"}, firstMarket, 0}, moveRelease{"vote", "ann", milli(100), host{}}, moveCopy{},
+			moveLeap{true}, wait(time.Hour), moveRelease{"vote", "ann", milli(300), host{}}, moveRaise{"vote", []string{"mute"}, milli(100), false, host{}},
+			moveSell{votes("acme", milli(300)), false, freshQuote, exactly, host{}}, moveAdvance{"", host{}}, moveForget{"bob"}, moveAgain{0, 9}, moveAgain{0, 1},
+			moveAnswer{"vote", "winner", nil, milli(100), false, host{}}, moveEnroll{"vote", []string{"cid"}, 0, 0}, moveReopen{opening{Noise: "2025"}},
+			moveSell{votes("acme", milli(300)), false, freshQuote, exactly, host{}}, moveLeap{true}, moveForget{"bob"}, moveRestore{0, opening{Noise: "2026"}, false},
+			wait(time.Hour), moveRelease{"vote", "bob", milli(300), host{}}, wait(-time.Hour), moveRelease{"vote", "bob", milli(300), host{}},
+		},
 		// Somebody who was refused before anybody enrolled it.
 		"a stranger": {
 			moveForget{"new"},
@@ -327,6 +336,7 @@ func (b *table) play(t *testing.T, seed uint64, moves []move) (failure string) {
 	if seed%documented == 0 {
 		g.compareEvidence()
 	}
+	g.verify()
 	b.games++
 	return ""
 }
