@@ -25,7 +25,8 @@ type Copied struct {
 // A backup is a ledger of its own. Opened instead of the original it is a rollback, which hands out new
 // draws for what was drawn since: [Options.Checkpoint] refuses that. It returns [fs.ErrExist] when there is
 // such a file, and [ErrCorrupt] with the first problem when the ledger does not verify, events of the future aside. When
-// ctx ends first, there is no copy, nor a part of one.
+// ctx ends first, there is no copy, nor a part of one. What a crash leaves of one, .NAME.copy-*.sluice-unfinished, is removed
+// by the next copy or compaction in the same directory.
 //
 // progress, unless nil, is told how many KiB of the file are dealt with, of how many in all: each of them is copied, and
 // then verified, so they count twice. It must not use the ledger.

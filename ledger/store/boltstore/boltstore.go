@@ -31,9 +31,10 @@ const lockWait = 500 * time.Millisecond
 // Store is a bbolt file, locked against other processes for as long as it is open. It implements
 // [store.Store] and [store.Copier].
 //
-// While the process works on a file it makes others beside it, which it removes; after a crash they
-// may remain, and hold records. For a file NAME they are .NAME.new-* ([Create]), .NAME.copy-*
-// ([Store.CopyTo]) and .NAME.compact-* ([Store.Compact]). Nothing reads them again: delete them.
+// [Create], [Store.CopyTo] and [Store.Compact] make a file under another name first: for a file NAME it is
+// .NAME.new-*.sluice-unfinished, or copy or compact instead of new. After a crash it may remain, and hold records. Nothing
+// reads it again, and the next of these calls in the same directory removes it, unless somebody has it open, or the system
+// has no flock: then delete it.
 type Store struct {
 	path       string
 	compacting sync.Mutex // held by Compact to its end, and by Close
@@ -42,6 +43,7 @@ type Store struct {
 	mu         sync.Mutex
 	current    *database // changed only with both writing and mu held
 	hook       func(step string) error
+	naming     naming // of copies
 }
 
 // database is an open bbolt file.
@@ -64,45 +66,13 @@ type database struct {
 
 // Create makes a new file at path with what fill writes, or none: the file is filled and synced
 // under another name in the same directory before it gets its own. It returns [fs.ErrExist] when
-// there is a file already.
+// there is a file already, and [errors.ErrUnsupported] where nothing gives a file its name without overwriting another.
 func Create(path string, fill func(store.Writer) error) error {
-	err := place(path, "new", syncDir, func(temp string) error { return fillNew(temp, fill) })
+	err := system().place(path, kindNew, func(temp string) error { return fillNew(temp, fill) })
 	if err != nil {
 		return fmt.Errorf("create %s: %w", path, err)
 	}
 	return nil
-}
-
-// place makes a new file at path. write writes and syncs it under another name.
-func place(path, kind string, syncDir func(string) error, write func(temp string) error) error {
-	if _, err := os.Lstat(path); err == nil {
-		return fs.ErrExist
-	}
-	temp, err := createTemp(path, kind)
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temp)
-	if err := write(temp); err != nil {
-		return err
-	}
-	// A link, unlike a rename, cannot overwrite a file that somebody made meanwhile.
-	if err := os.Link(temp, path); err != nil {
-		return err
-	}
-	if err := errors.Join(os.Remove(temp), syncDir(filepath.Dir(path))); err != nil {
-		return errors.Join(err, os.Remove(path))
-	}
-	return nil
-}
-
-// createTemp makes an empty file beside path, which only its owner may use.
-func createTemp(path, kind string) (name string, err error) {
-	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"."+kind+"-*")
-	if err != nil {
-		return "", err
-	}
-	return temp.Name(), temp.Close()
 }
 
 func fillNew(path string, fill func(store.Writer) error) error {
@@ -112,17 +82,6 @@ func fillNew(path string, fill func(store.Writer) error) error {
 	}
 	err = d.update(fill)
 	return errors.Join(err, d.close())
-}
-
-func syncDir(path string) error {
-	if runtime.GOOS == "windows" {
-		return nil // a directory cannot be opened for syncing there
-	}
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // Open opens an existing file, for reading only or for both. It returns [fs.ErrNotExist] when there
@@ -148,7 +107,7 @@ func Open(path string, readOnly bool) (*Store, error) {
 			err = syncName(path)
 		}
 		if err == nil {
-			return &Store{path: path, current: d}, nil
+			return &Store{path: path, current: d, naming: system()}, nil
 		}
 		if err = errors.Join(err, d.close()); !errors.Is(err, store.ErrReplaced) {
 			return nil, fmt.Errorf("open %s: %w", path, err)

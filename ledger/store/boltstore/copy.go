@@ -25,8 +25,8 @@ func (s *Store) at(step string) error {
 	return s.hook(step)
 }
 
-// CopyTo implements [store.Copier]. It needs a file system with hard links. A writer waits for it
-// only when the file outgrows the address space reserved for it, 4 GiB (on Windows and 32-bit systems:
+// CopyTo implements [store.Copier]. It returns [errors.ErrUnsupported] where nothing gives a file its name without
+// overwriting another. A writer waits for it only when the file outgrows the address space reserved for it, 4 GiB (on Windows and 32-bit systems:
 // when it grows at all).
 func (s *Store) CopyTo(ctx context.Context, path string, how store.Copying, progress store.Progress, check func(path string) error) error {
 	m := meter{ctx: ctx, progress: progress}
@@ -38,8 +38,9 @@ func (s *Store) CopyTo(ctx context.Context, path string, how store.Copying, prog
 	default:
 		return fmt.Errorf("copy to %s: no way to copy has the number %d", path, how)
 	}
-	sync := func(dir string) error { return errors.Join(s.at(stepSync), syncDir(dir)) }
-	err := place(path, "copy", sync, func(temp string) error {
+	names := s.naming
+	names.syncDir = func(dir string) error { return errors.Join(s.at(stepSync), s.naming.syncDir(dir)) }
+	err := names.place(path, kindCopy, func(temp string) error {
 		if err := write(temp, &m); err != nil || check == nil {
 			return err
 		}
@@ -150,7 +151,8 @@ func (s *Store) replace(m *meter) (old *database, err error) {
 // rewrite makes a new file of the records in the current one, and renames it to path. It is locked
 // before that, so that no other process can come first.
 func (s *Store) rewrite(path string, m *meter) (made *database, err error) {
-	temp, err := createTemp(path, "compact")
+	defer enter(filepath.Dir(path))()
+	temp, err := createTemp(path, kindCompact)
 	if err != nil {
 		return nil, err
 	}
