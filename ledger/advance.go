@@ -72,9 +72,9 @@ func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, 
 		}
 		x.only, p.question = q.number, q.number
 	}
-	e := digest("advance")
-	e.text(r.Question)
-	b := &bulk{key: r.Key, digest: e.sum(), panel: p, progress: r.Progress, decide: x.decide}
+	f := formOf("advance")
+	f.field("Question").text(r.Question)
+	b := &bulk{key: r.Key, id: f.finish(), panel: p, progress: r.Progress, decide: x.decide}
 	b.prepare = func(ctx context.Context, behind string) (int, error) { return x.prepare(ctx, b.panel, behind) }
 	b.ready = func(ctx context.Context, behind string) error { return x.ready(ctx, b.panel, behind) }
 	done, err := l.run(ctx, b)

@@ -168,6 +168,7 @@ type inquiry struct {
 	question *question
 	query    mechanism.Query
 	names    []string // the panel asked for, in order
+	id       identity
 	at       time.Time
 	through  uint64   // of a request for all, the last event whose enrolments count
 	whole    panelSum // stands for them
@@ -198,7 +199,7 @@ func (l *Ledger) newAnswer(ctx context.Context, r AnswerRequest) (*inquiry, erro
 	if err := l.admitObjects(ctx, x.names); err != nil {
 		return nil, err
 	}
-	x.whole = sumOf(x.names)
+	x.whole, x.id = sumOf(x.names), x.form()
 	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
 		return nil, err
 	}
@@ -275,17 +276,14 @@ func (x *inquiry) recorded() (among answers, base answerLevel, free bool) {
 	return x.known, base, free
 }
 
-func (x *inquiry) digest() [sha256.Size]byte {
-	e := digest("answer")
-	e.text(x.request.Question)
-	e.text(x.request.Query)
-	e.epsilon(x.request.Epsilon)
-	e.flag(x.request.All)
-	if !x.request.All {
-		e.raw(x.whole[:])
-	}
-	e.flag(x.request.Partial)
-	return e.sum()
+func (x *inquiry) form() identity {
+	f := formOf("answer")
+	f.field("Question").text(x.request.Question)
+	f.field("Query").text(x.request.Query)
+	f.field("Epsilon").epsilon(x.request.Epsilon)
+	f.objects(x.names, x.request.All)
+	f.field("Partial").flag(x.request.Partial)
+	return f.finish()
 }
 
 // attempt looks, asks for truths if they are needed, and decides.
@@ -311,7 +309,7 @@ func (x *inquiry) attempt(ctx context.Context) (AnswerResult, error) {
 func (x *inquiry) look(ctx context.Context) (done uint64, needed bool, err error) {
 	err = x.ledger.view(ctx, func(s *state) error {
 		x.at = s.clock
-		st, err := s.standing(x.request.Key, x.digest())
+		st, err := s.standing(x.request.Key, x.id)
 		if err != nil {
 			return err
 		}
@@ -454,9 +452,9 @@ func (x *inquiry) leftOut() []Refusal {
 
 // decide returns the events of the answer and of its charges.
 func (x *inquiry) decide(s *state) ([]change, error) {
-	end := &settled{key: x.request.Key, digest: x.digest(), through: x.through, first: s.counters.events + 1, final: true}
+	end := &settled{key: x.request.Key, digest: x.id.digest, marks: x.id.marks, through: x.through, first: s.counters.events + 1, final: true}
 	end.names(x.names, x.request.All)
-	st, err := s.standing(end.key, end.digest)
+	st, err := s.standing(end.key, x.id)
 	if err != nil {
 		return nil, err
 	}

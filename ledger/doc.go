@@ -224,12 +224,14 @@
 //	4 policy      nothing; u32 number, text JSON
 //	5 enrolled    nothing; text object, u32 question, u32 policy, u32 noise key (0: chance), ε cap
 //	6 released    nothing; text object, u32 question, ε, response, u8 method (1 raise, 2 degrade, 3 insert)
-//	7 settled     text key, flag alone, digest 32 bytes unless alone, n first event, n through event, flag final,
+//	7 settled     text key, flag alone, identity unless alone, n first event, n through event, flag final,
 //	              3 × n counts, n nano-nats that it cost all objects together, n refused, [n question, n raised, n unchanged, n refused]* of a sweep, n event of an
 //	              answer (0: none), n sale or reservation (0: none), n objects dealt with if the request names
-//	              objects and this is not its last part; text object, digest 32 bytes if alone
+//	              objects and this is not its last part; text object, identity if alone
 //	              alone: the request names this object and no other; of a part that is not the last, of a request
 //	              for all, the object is the last one of the part; else ""
+//	              identity: digest 32 bytes of the request, u8 number of its fields, a byte for each (of its CRC-32C), by
+//	              which a conflict names the field that differs
 //	8 charged     nothing; text object, u32 question, ε; the answered event follows
 //	9 answered    nothing; u32 question, text query, digest of the panel 32 bytes, n objects, ε, result,
 //	              u8 method (2 degrade, 4 fresh; of a score also 1 raise, 3 insert)

@@ -371,7 +371,7 @@ func decodeResult(d *decoder) result {
 func (c *settled) encodePublic(e *encoder) {
 	e.text(c.key)
 	if e.flag(c.alone); !c.alone {
-		e.raw(c.digest[:])
+		c.encodeIdentity(e)
 	}
 	e.uvarint(c.first)
 	e.uvarint(c.through)
@@ -396,14 +396,24 @@ func (c *settled) encodePublic(e *encoder) {
 func (c *settled) encode(e *encoder) {
 	e.text(c.object)
 	if c.alone {
-		e.raw(c.digest[:])
+		c.encodeIdentity(e)
 	}
+}
+
+func (c *settled) encodeIdentity(e *encoder) {
+	e.raw(c.digest[:])
+	c.marks.encode(e)
+}
+
+func (c *settled) decodeIdentity(d *decoder) {
+	d.array(c.digest[:])
+	c.marks = decodeMarks(d)
 }
 
 func decodeSettled(d, hidden *decoder) change {
 	c := &settled{key: d.text()}
 	if c.alone = d.flag(); !c.alone {
-		d.array(c.digest[:])
+		c.decodeIdentity(d)
 	}
 	c.first, c.through, c.final = d.uvarint(), d.uvarint(), d.flag()
 	for i := range c.counts {
@@ -416,7 +426,7 @@ func decodeSettled(d, hidden *decoder) change {
 		return c
 	}
 	if c.object = hidden.text(); c.alone {
-		hidden.array(c.digest[:])
+		c.decodeIdentity(hidden)
 	}
 	return c
 }

@@ -51,7 +51,7 @@ func (l *Ledger) Enroll(ctx context.Context, r EnrollRequest) (EnrollResult, err
 	}
 	x.panel.question = x.question.number
 	result, err := l.run(ctx, &bulk{
-		key: r.Key, digest: x.digest().sum(), panel: x.panel, progress: r.Progress, prepare: x.prepare, decide: x.decide,
+		key: r.Key, id: x.form(), panel: x.panel, progress: r.Progress, prepare: x.prepare, decide: x.decide,
 	})
 	if err != nil {
 		return EnrollResult{}, err
@@ -73,15 +73,13 @@ type enrollment struct {
 	panel    panel
 }
 
-func (x *enrollment) digest() *encoder {
-	e := digest("enroll")
-	e.text(x.request.Question)
-	e.text(x.request.Policy.String())
-	e.epsilon(x.request.Cap)
-	for _, name := range x.panel.names {
-		e.text(name)
-	}
-	return e
+func (x *enrollment) form() identity {
+	f := formOf("enroll")
+	f.field("Question").text(x.request.Question)
+	f.field("Policy").text(x.request.Policy.String())
+	f.field("Cap").epsilon(x.request.Cap)
+	f.objects(x.panel.names, false)
+	return f.finish()
 }
 
 // prepare refuses, before anybody is enrolled, if anybody cannot be.

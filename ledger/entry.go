@@ -222,7 +222,7 @@ func withoutHidden(c change) change {
 	case *settled:
 		kept := *c
 		if kept.object = ""; kept.alone {
-			kept.digest = [sha256.Size]byte{}
+			kept.digest, kept.marks = [sha256.Size]byte{}, marks{}
 		}
 		return &kept
 	}

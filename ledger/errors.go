@@ -78,11 +78,26 @@ var (
 	ErrReplaced = store.ErrReplaced
 )
 
-// KeyConflictError names the idempotency key that was used before, for another request. It is an [ErrKeyConflict].
-type KeyConflictError struct{ Key string }
+// KeyConflictError names the idempotency key that was used before, for another request, and what differs. It is an
+// [ErrKeyConflict].
+type KeyConflictError struct {
+	Key string
+	// Field is the first field in which the requests differ, by its name in the type of the request, such as "Epsilon";
+	// "Kind" if it was a request of another kind. It is "" where that cannot be told: the log keeps a byte for each
+	// field, which one difference in 256 leaves as it is.
+	Field string
+}
 
 func (e *KeyConflictError) Error() string {
-	return fmt.Sprintf("key %.256q: %v", e.Key, ErrKeyConflict)
+	differs := ""
+	switch e.Field {
+	case "":
+	case "Kind":
+		differs = ", of another kind"
+	default:
+		differs = ", which differs in " + e.Field
+	}
+	return fmt.Sprintf("key %.256q: %v%s", e.Key, ErrKeyConflict, differs)
 }
 
 // Unwrap returns [ErrKeyConflict].

@@ -273,6 +273,7 @@ type remnant struct {
 type settled struct {
 	key     string
 	digest  [sha256.Size]byte // of the request; zero once it is erased
+	marks   marks             // of its fields, likewise
 	first   uint64            // the first event of this part
 	through uint64            // objects enrolled by later events do not belong to the request
 	final   bool              // no further part follows

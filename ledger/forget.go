@@ -28,9 +28,9 @@ func (l *Ledger) Forget(ctx context.Context, key, object string) error {
 	if err := checkName("object", object); err != nil {
 		return err
 	}
-	e := digest("forget")
-	e.text(object)
-	return l.once(ctx, key, "", e, func(s *state) (change, error) { return s.forget(object) })
+	f := formOf("forget")
+	f.field("Object").text(object)
+	return l.once(ctx, key, "", f, func(s *state) (change, error) { return s.forget(object) })
 }
 
 // forget returns the change that destroys what there is about an object, or nil if there is nothing.

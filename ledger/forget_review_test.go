@@ -113,9 +113,9 @@ func TestNoDigestTellsWhatWasForgotten(t *testing.T) {
 	release(t, l, releaseOf(t, "released", "ann", "0.7"))
 	sell(t, l, purchase(t, "sold", "acme", "1.3", "ann"))
 	raised := &raise{request: RaiseRequest{Question: "vote", Epsilon: eps(t, "0.7")}, panel: panel{names: []string{"ann"}}}
-	order := (&trade{order: Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1.3")}, names: []string{"ann"}}).digest("sell")
-	limits{}.encode(order)
-	digests := [][32]byte{raised.digest().sum(), order.sum()}
+	order := (&trade{order: Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1.3")}, names: []string{"ann"}}).form("sell")
+	limits{}.add(order)
+	digests := [][32]byte{raised.form().digest, order.finish().digest}
 	where := func(digest [32]byte) (n int) {
 		for _, p := range pairs(t, l.store) {
 			n += bytes.Count(p.value, digest[:])

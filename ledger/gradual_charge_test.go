@@ -27,7 +27,7 @@ func TestARaiseIsChargedToItsPanel(t *testing.T) {
 			for _, name := range who {
 				changes = append(changes, &charged{name, x.question.number, eps(t, "2")})
 			}
-			end := &settled{key: "k2", digest: x.digest(), through: s.counters.events, first: s.counters.events + 1, final: true}
+			end := &settled{key: "k2", digest: x.id.digest, through: s.counters.events, first: s.counters.events + 1, final: true}
 			end.counts[drawn], end.answer = 1, end.first+3
 			changes = append(changes, x.record(result{scored: true, score: 5}, methodRaise, 3))
 			return settling(changes, nil, end), nil

@@ -189,7 +189,7 @@ func TestDigestsKeepFieldsApart(t *testing.T) {
 	for _, names := range [][]string{{"ab", "c"}, {"a", "bc"}, {"abc"}, {"a", "b", "c"}, {"\x02ab", "c"}} {
 		for _, question := range []string{"", "ab", "a"} {
 			x := &raise{request: RaiseRequest{Question: question, Epsilon: eps(t, "1")}, panel: panel{names: names}}
-			sum := x.digest().sum()
+			sum := x.form().digest
 			text := fmt.Sprintf("%q of %q", question, names)
 			if twin, twice := seen[sum]; twice {
 				t.Errorf("%s and %s have one digest", text, twin)
@@ -270,6 +270,78 @@ func TestOfTwoRequestsWithOneKeyOneWins(t *testing.T) {
 	}
 	if n := countKind(events(t, l), "released"); n != 1 {
 		t.Errorf("%d draws", n)
+	}
+}
+
+// fieldOf returns what an idempotency conflict says.
+func fieldOf(t *testing.T, err error) string {
+	t.Helper()
+	var conflict *KeyConflictError
+	if !errors.As(err, &conflict) || conflict.Key != "the key" {
+		t.Fatalf("the conflict is %v", err)
+	}
+	if named := conflict.Field; named != "" && named != "Kind" && !strings.HasSuffix(err.Error(), "differs in "+named) {
+		t.Errorf("a difference in %s is told as %v", named, err)
+	}
+	return conflict.Field
+}
+
+// A conflict names the first field that differs, also from a request that was carried out in parts, and from one before the
+// file was opened again.
+func TestAConflictNamesTheFieldThatDiffers(t *testing.T) {
+	ctx := t.Context()
+	limit := int64(10_000)
+	sale := func(t *testing.T) SellRequest {
+		r := purchase(t, "the key", "acme", "0.5", "ann", "bob")
+		r.MaxPrice = &limit
+		return r
+	}
+	l := sellers(t, inMemory(t, Options{}), "5", "5", "ann", "bob")
+	sell(t, l, sale(t))
+	for field, change := range map[string]func(*SellRequest){
+		"Buyer":    func(r *SellRequest) { r.Buyer = "acme's rival" },
+		"Epsilon":  func(r *SellRequest) { r.Epsilon = eps(t, "0.25") },
+		"Objects":  func(r *SellRequest) { r.Objects = []string{"ann"} },
+		"QuoteID":  func(r *SellRequest) { r.QuoteID = "another" },
+		"MaxPrice": func(r *SellRequest) { r.MaxPrice = nil },
+		"Partial":  func(r *SellRequest) { r.Partial = true },
+	} {
+		r := sale(t)
+		change(&r)
+		_, err := l.Sell(ctx, r)
+		if got := fieldOf(t, err); got != field {
+			t.Errorf("another %s is told as %q", field, got)
+		}
+	}
+	_, err := l.Raise(ctx, order(t, "the key", "0.5", "ann", "bob"))
+	if got := fieldOf(t, err); got != "Kind" {
+		t.Errorf("another kind of request is told as %q", got)
+	}
+}
+
+func TestAConflictOfALongRequestNamesTheField(t *testing.T) {
+	names := crowd(partSize + 10)
+	l := voters(t, inMemory(t, Options{}), "3", names...)
+	carryOut(t, l, order(t, "the key", "0.5", names...))
+	_, err := l.Raise(t.Context(), order(t, "the key", "0.75", names...))
+	if got := fieldOf(t, err); got != "Epsilon" {
+		t.Errorf("another ε is told as %q", got)
+	}
+	_, err = l.Raise(t.Context(), order(t, "the key", "0.5", names[1:]...))
+	if got := fieldOf(t, err); got != "Objects" {
+		t.Errorf("other objects are told as %q", got)
+	}
+}
+
+// Marks are kept with the digest, and go with it.
+func TestNoMarksTellWhatWasForgotten(t *testing.T) {
+	l := sellers(t, inMemory(t, Options{}), "5", "5", "ann", "bob")
+	release(t, l, releaseOf(t, "released", "ann", "0.7"))
+	must(t, l.Forget(t.Context(), "f", "ann"))
+	for _, n := range eventsOf(t, l.store) {
+		if c, is := n.change.(*settled); is && c.key == "released" && (c.marks != marks{} || n.erased == nil) {
+			t.Errorf("what is kept of the request is %+v", c)
+		}
 	}
 }
 

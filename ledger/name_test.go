@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/store/storetest"
@@ -107,11 +108,17 @@ func TestALogMayHaveAnyNames(t *testing.T) {
 	enrollUnder(t, l, "vote", market(t, "2"), "9", "ann")
 	buyers := uint32(0)
 	for name := range faulty() {
-		_, _, err := l.submit(t.Context(), func(*state) ([]change, error) {
-			buyers++
-			return []change{&buyerNamed{buyers, name}, &enrolled{name, 1, 1, 0, eps(t, "9")}}, nil
-		})
-		must(t, err)
+		buyers++
+		put := func(key string, enrolls uint64, c change) {
+			_, _, err := l.submit(t.Context(), func(s *state) ([]change, error) {
+				end := &settled{key: key, digest: [32]byte{1}, first: s.counters.events + 1, through: s.counters.events, final: true}
+				end.counts[enrolledNow] = enrolls
+				return []change{c, end}, nil
+			})
+			must(t, err)
+		}
+		put(fmt.Sprint("buyer ", buyers), 0, &buyerNamed{buyers, name})
+		put(fmt.Sprint("enrolled ", buyers), 1, &enrolled{name, 1, 1, 0, eps(t, "9")})
 	}
 	for name := range faulty() {
 		sell(t, l, purchase(t, "s"+name, name, "0.5", name))

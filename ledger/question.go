@@ -38,14 +38,15 @@ func (l *Ledger) DefineQuestion(ctx context.Context, key string, q Question) err
 	if err := l.admit(ctx, "question", (*state).knowsQuestion, q.Name); err != nil {
 		return err
 	}
-	e := digest("question")
-	e.text(string(asked))
-	e.text(q.Name)
+	f := formOf("question")
+	f.field("Encoding").text(string(asked))
+	f.field("Name").text(q.Name)
+	values := f.field("Values")
 	for _, value := range q.Values {
-		e.text(value)
+		values.text(value)
 	}
-	e.raw(q.Mechanism.levels())
-	return l.once(ctx, key, "", e, func(s *state) (change, error) { return s.define(q, asked != "") })
+	f.field("Mechanism").raw(q.Mechanism.levels())
+	return l.once(ctx, key, "", f, func(s *state) (change, error) { return s.define(q, asked != "") })
 }
 
 // define returns the change that defines a question, or nil if it is defined already. strict: in this

@@ -129,19 +129,13 @@ func (l *Ledger) newTrade(ctx context.Context, o Order) (*trade, error) {
 }
 
 // digest begins the canonical form of a request with the order.
-func (t *trade) digest(operation string) *encoder {
-	e := digest(operation)
-	e.text(t.order.Buyer)
-	e.text(t.order.Question)
-	e.epsilon(t.order.Epsilon)
-	e.flag(t.order.All)
-	if !t.order.All {
-		e.uvarint(uint64(len(t.names)))
-		for _, name := range t.names {
-			e.text(name)
-		}
-	}
-	return e
+func (t *trade) form(operation string) *form {
+	f := formOf(operation)
+	f.field("Buyer").text(t.order.Buyer)
+	f.field("Question").text(t.order.Question)
+	f.field("Epsilon").epsilon(t.order.Epsilon)
+	f.objects(t.names, t.order.All)
+	return f
 }
 
 // convene finds out who is asked for, of an order for all those enrolled by an event, and says what the trade means for
@@ -331,13 +325,14 @@ type limits struct {
 	partial  bool
 }
 
-func (m limits) encode(e *encoder) {
-	e.text(m.quoteID)
-	e.flag(m.maxPrice != nil)
-	if m.maxPrice != nil {
-		e.u64(uint64(*m.maxPrice))
+// add adds the fields of the limits to the form of a request.
+func (m limits) add(f *form) {
+	f.field("QuoteID").text(m.quoteID)
+	price := f.field("MaxPrice")
+	if price.flag(m.maxPrice != nil); m.maxPrice != nil {
+		price.u64(uint64(*m.maxPrice))
 	}
-	e.flag(m.partial)
+	f.field("Partial").flag(m.partial)
 }
 
 func (m limits) check() error {

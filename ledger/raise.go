@@ -149,16 +149,13 @@ func (l *Ledger) newRaise(ctx context.Context, r RaiseRequest) (*raise, error) {
 	return x, nil
 }
 
-func (x *raise) digest() *encoder {
-	e := digest("raise")
-	e.text(x.request.Question)
-	e.epsilon(x.request.Epsilon)
-	e.flag(x.request.Partial)
-	e.flag(x.request.All)
-	for _, name := range x.panel.names {
-		e.text(name)
-	}
-	return e
+func (x *raise) form() identity {
+	f := formOf("raise")
+	f.field("Question").text(x.request.Question)
+	f.field("Epsilon").epsilon(x.request.Epsilon)
+	f.field("Partial").flag(x.request.Partial)
+	f.objects(x.panel.names, x.request.All)
+	return f.finish()
 }
 
 func (x *raise) run(ctx context.Context) (outcome, error) {
@@ -166,7 +163,7 @@ func (x *raise) run(ctx context.Context) (outcome, error) {
 		x.truths.forget()
 		x.ledger.holds.remove(x.hold)
 	}()
-	b := &bulk{key: x.request.Key, digest: x.digest().sum(), panel: x.panel, progress: x.request.Progress, decide: x.decide, early: true}
+	b := &bulk{key: x.request.Key, id: x.form(), panel: x.panel, progress: x.request.Progress, decide: x.decide, early: true}
 	if x.alone() {
 		b.look = x.look
 	}

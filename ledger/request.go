@@ -30,7 +30,7 @@ type outcome struct {
 	last    uint64
 }
 
-// digest is the start of the canonical form of a request, by which a repetition is recognized.
+// digest is the start of what a digest is made of, for a purpose of its own.
 func digest(operation string) *encoder {
 	e := &encoder{make([]byte, 0, 256)} // enough for one object
 	e.text(operation)
@@ -52,7 +52,7 @@ type standing struct {
 // standing returns how far the request with this key has come, or [ErrKeyConflict]; or [ErrForgotten], if
 // nobody can tell any more which request it was. What is not done is not begun, nor gone on with, by a clock that
 // nobody has confirmed: it would be refused for reasons of that time.
-func (s *state) standing(key string, digest [sha256.Size]byte) (standing, error) {
+func (s *state) standing(key string, id identity) (standing, error) {
 	r, known, err := s.request(key)
 	if err == nil && !r.done {
 		err = s.far
@@ -61,11 +61,11 @@ func (s *state) standing(key string, digest [sha256.Size]byte) (standing, error)
 		return standing{through: s.counters.events}, err
 	}
 	switch r.digest {
-	case digest:
+	case id.digest:
 	case [sha256.Size]byte{}:
 		return standing{}, fmt.Errorf("key %q: %w: the request that it was used for was about an object", key, ErrForgotten)
 	default:
-		return standing{}, &KeyConflictError{key}
+		return standing{}, s.conflict(key, id, r.settled[0])
 	}
 	st := standing{settled: r.settled, done: r.done, last: r.settled[len(r.settled)-1]}
 	part, err := s.settlement(st.last)
@@ -77,6 +77,15 @@ func (s *state) standing(key string, digest [sha256.Size]byte) (standing, error)
 		st.cursor, err = s.cursor(r.settled)
 	}
 	return st, err
+}
+
+// conflict says in which field a request differs from the one that the key was used for, whose first part an event settled.
+func (s *state) conflict(key string, id identity, event uint64) error {
+	first, err := s.settlement(event)
+	if err != nil {
+		return err
+	}
+	return &KeyConflictError{key, id.differs(first.marks)}
 }
 
 // cursor returns the object at which a request for all stands, whose parts were settled by these events. If it
@@ -243,17 +252,17 @@ func (o *outcome) sweptOf(question uint32) *sweptQuestion {
 // once carries out a request of at most one change, which decide returns, or nil if there is none to make.
 //
 // object is the one that the request names; "" if it names none.
-func (l *Ledger) once(ctx context.Context, key, object string, request *encoder, decide func(*state) (change, error)) error {
+func (l *Ledger) once(ctx context.Context, key, object string, request *form, decide func(*state) (change, error)) error {
 	if err := checkName("idempotency key", key); err != nil {
 		return err
 	}
-	digest := request.sum()
+	id := request.finish()
 	_, _, err := l.submit(ctx, func(s *state) ([]change, error) {
-		st, err := s.standing(key, digest)
+		st, err := s.standing(key, id)
 		if err != nil || st.done {
 			return nil, err
 		}
-		end := &settled{key: key, digest: digest, first: s.counters.events + 1, through: st.through, final: true, alone: object != "", object: object}
+		end := &settled{key: key, digest: id.digest, marks: id.marks, first: s.counters.events + 1, through: st.through, final: true, alone: object != "", object: object}
 		c, err := decide(s)
 		if err != nil || c == nil {
 			return []change{end}, err
@@ -459,7 +468,7 @@ const partSize = 4096
 // bulk is a request over a panel of objects.
 type bulk struct {
 	key      string
-	digest   [sha256.Size]byte
+	id       identity
 	panel    panel
 	progress Progress
 	// look, if set, looks at the beginning of a panel that is one part, in the snapshot in which the request is
@@ -533,7 +542,7 @@ func (l *Ledger) attempt(ctx context.Context, b *bulk) (outcome, error) {
 		if b.look != nil {
 			b.glanced.begin(s, len(b.panel.names))
 		}
-		if st, err = s.standing(b.key, b.digest); err != nil {
+		if st, err = s.standing(b.key, b.id); err != nil {
 			return err
 		}
 		if len(st.settled) > 0 {
@@ -594,7 +603,7 @@ type ending struct {
 // finish adds the event that settles a part. Where it begins is not known yet. dealt is how many objects those in front
 // of it were about; see standing.
 func (b *bulk) finish(p part, names []string, last bool, dealt uint64) ending {
-	e := ending{n: len(names) - p.left, end: &settled{key: b.key, digest: b.digest, through: b.panel.through}}
+	e := ending{n: len(names) - p.left, end: &settled{key: b.key, digest: b.id.digest, marks: b.id.marks, through: b.panel.through}}
 	if e.n > 0 {
 		e.cursor = names[e.n-1]
 	}
@@ -610,7 +619,7 @@ func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, into *outco
 	p := &proposal{}
 	p.decide = func(s *state) ([]change, error) {
 		b.glanced.show(s)
-		if now, err := s.standing(b.key, b.digest); err != nil {
+		if now, err := s.standing(b.key, b.id); err != nil {
 			return nil, err
 		} else if len(now.settled) != len(st.settled) {
 			return nil, errOvertaken

@@ -50,11 +50,11 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 	if err != nil {
 		return Reservation{}, err
 	}
-	request.u64(uint64(r.For))
-	x.digest = request.sum()
+	request.field("For").u64(uint64(r.For))
+	x.id = request.finish()
 	var number uint64
 	_, _, err = l.submit(ctx, func(s *state) ([]change, error) {
-		st, err := s.standing(x.key, x.digest)
+		st, err := s.standing(x.key, x.id)
 		if err != nil {
 			return nil, err
 		}
@@ -164,12 +164,12 @@ func (l *Ledger) Commit(ctx context.Context, r CommitRequest) (Sale, error) {
 	if r.Reservation == 0 {
 		return Sale{}, invalid("no reservation is given")
 	}
-	e := digest("commit")
-	e.u64(r.Reservation)
-	e.flag(r.Partial)
+	f := formOf("commit")
+	f.field("Reservation").u64(r.Reservation)
+	f.field("Partial").flag(r.Partial)
 	x := &selling{
 		trade: &trade{ledger: l, reserved: r.Reservation},
-		key:   r.Key, limits: limits{partial: r.Partial}, truth: r.Truth, digest: e.sum(), progress: r.Progress,
+		key:   r.Key, limits: limits{partial: r.Partial}, truth: r.Truth, id: f.finish(), progress: r.Progress,
 	}
 	return x.run(ctx)
 }
@@ -231,9 +231,9 @@ func notReserved(err error, number uint64) error {
 // right. It returns [ErrNotReserved] if the reservation was carried out or cancelled under another key,
 // and [ErrUnknown] if there never was one. key is the request's own, not that of the reservation.
 func (l *Ledger) Cancel(ctx context.Context, key string, reservation uint64) error {
-	e := digest("cancel")
-	e.u64(reservation)
-	return l.once(ctx, key, "", e, func(s *state) (change, error) {
+	f := formOf("cancel")
+	f.field("Reservation").u64(reservation)
+	return l.once(ctx, key, "", f, func(s *state) (change, error) {
 		r, err := s.reservation(reservation)
 		if err != nil || r.status != saleReserved {
 			return nil, notReserved(err, reservation)

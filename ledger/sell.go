@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"math"
 	"time"
@@ -57,12 +56,12 @@ func (l *Ledger) Sell(ctx context.Context, r SellRequest) (Sale, error) {
 	if err != nil {
 		return Sale{}, err
 	}
-	x.digest, x.truth, x.progress = request.sum(), r.Truth, r.Progress
+	x.id, x.truth, x.progress = request.finish(), r.Truth, r.Progress
 	return x.run(ctx)
 }
 
-// newSelling begins to sell or reserve an order. It returns also the beginning of the request's digest.
-func (l *Ledger) newSelling(ctx context.Context, operation, key string, o Order, m limits) (*selling, *encoder, error) {
+// newSelling begins to sell or reserve an order. It returns also the beginning of the request's form.
+func (l *Ledger) newSelling(ctx context.Context, operation, key string, o Order, m limits) (*selling, *form, error) {
 	if l.only {
 		return nil, nil, ErrReadOnly
 	}
@@ -73,9 +72,9 @@ func (l *Ledger) newSelling(ctx context.Context, operation, key string, o Order,
 	if err != nil {
 		return nil, nil, err
 	}
-	e := t.digest(operation)
-	m.encode(e)
-	return &selling{trade: t, key: key, limits: m}, e, nil
+	f := t.form(operation)
+	m.add(f)
+	return &selling{trade: t, key: key, limits: m}, f, nil
 }
 
 // selling is a trade being carried out.
@@ -83,7 +82,7 @@ type selling struct {
 	*trade
 	limits
 	key     string
-	digest  [sha256.Size]byte
+	id      identity
 	truth   TruthFunc
 	needy   needy // of those surveyed
 	truths  told
@@ -145,7 +144,7 @@ func (x *selling) survey(ctx context.Context) (done uint64, err error) {
 		if !x.order.All && x.reserved == 0 {
 			x.glanced.begin(s, len(x.names))
 		}
-		st, err := s.standing(x.key, x.digest)
+		st, err := s.standing(x.key, x.id)
 		if err != nil {
 			return err
 		}
@@ -229,7 +228,7 @@ func (x *selling) dropUntold() error {
 // decide looks at everybody again, in the transaction, and draws. All that can be refused is refused here.
 func (x *selling) decide(ctx context.Context, s *state) error {
 	x.glanced.show(s)
-	if st, err := s.standing(x.key, x.digest); err != nil {
+	if st, err := s.standing(x.key, x.id); err != nil {
 		return err
 	} else if st.done {
 		return errOvertaken
@@ -376,7 +375,7 @@ func (x *selling) recordSold(s *state) error {
 
 // settle makes the event that ends the request.
 func (x *selling) settle(s *state) *settled {
-	end := &settled{key: x.key, digest: x.digest, first: s.counters.events + 1, through: x.through, final: true}
+	end := &settled{key: x.key, digest: x.id.digest, marks: x.id.marks, first: s.counters.events + 1, through: x.through, final: true}
 	if x.reserved == 0 { // else the request names a reservation
 		end.names(x.names, x.order.All)
 	}

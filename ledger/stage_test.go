@@ -137,7 +137,7 @@ func TestAPartMadeBehindOneThatIsLost(t *testing.T) {
 	must(t, err)
 	_, err = x.prepare(t.Context(), "")
 	must(t, err)
-	b := &bulk{key: request.Key, digest: x.digest().sum(), panel: x.panel, decide: x.decide, early: true}
+	b := &bulk{key: request.Key, id: x.form(), panel: x.panel, decide: x.decide, early: true}
 	s.set(failing, nil)
 	_, err = l.runPart(t.Context(), b, &standing{}, &outcome{})
 	wantErr(t, err, errDisk)

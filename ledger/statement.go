@@ -108,9 +108,9 @@ func (l *Ledger) Statement(ctx context.Context, key, object string) (Statement, 
 	if err := checkName("object", object); err != nil {
 		return Statement{}, err
 	}
-	e := digest("state")
-	e.text(object)
-	if err := l.once(ctx, key, object, e, func(s *state) (change, error) { return s.stateOf(object) }); err != nil {
+	f := formOf("state")
+	f.field("Object").text(object)
+	if err := l.once(ctx, key, object, f, func(s *state) (change, error) { return s.stateOf(object) }); err != nil {
 		return Statement{}, err
 	}
 	ctx = context.WithoutCancel(ctx) // it is done, whatever has become of ctx

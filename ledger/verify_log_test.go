@@ -234,7 +234,7 @@ func rewritings(t *testing.T) map[string]func([]event) []event {
 		},
 		"another time": func(log []event) []event {
 			for i := range log {
-				log[i].time = log[i].time.Add(time.Hour)
+				log[i].time = log[i].time.Add(time.Minute)
 			}
 			return log
 		},

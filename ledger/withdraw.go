@@ -14,9 +14,9 @@ func (l *Ledger) Withdraw(ctx context.Context, key, object string) error {
 	if err := checkName("object", object); err != nil {
 		return err
 	}
-	e := digest("withdraw")
-	e.text(object)
-	return l.once(ctx, key, object, e, func(s *state) (change, error) {
+	f := formOf("withdraw")
+	f.field("Object").text(object)
+	return l.once(ctx, key, object, f, func(s *state) (change, error) {
 		o, found, err := s.object(object)
 		if err != nil {
 			return nil, err

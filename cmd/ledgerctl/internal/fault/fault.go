@@ -239,8 +239,9 @@ type Report struct {
 
 type details struct {
 	Hint     string           `json:"hint,omitempty"`
-	Key      string           `json:"key,omitempty"`  // of the request that can be taken up again
-	Sale     uint64           `json:"sale,omitempty"` // that is made all the same
+	Key      string           `json:"key,omitempty"`   // of the request that can be taken up again, or that another one had before
+	Field    string           `json:"field,omitempty"` // in which the two differ
+	Sale     uint64           `json:"sale,omitempty"`  // that is made all the same
 	Question string           `json:"question,omitempty"`
 	Refused  []ledger.Refusal `json:"refused,omitempty"`
 	Unlisted int              `json:"unlisted,omitempty"` // refused, too
@@ -271,6 +272,10 @@ func Explain(err error) (Report, Code) {
 	var rollback *ledger.RollbackError
 	if errors.As(err, &rollback) {
 		f.Details.Checkpoint, f.Details.Ledger = &rollback.Checkpoint, &rollback.Ledger
+	}
+	var conflict *ledger.KeyConflictError
+	if errors.As(err, &conflict) {
+		f.Details.Key, f.Details.Field = conflict.Key, conflict.Field
 	}
 	if class.Kind == "interrupted" {
 		f.Message = "interrupted"
