@@ -1,0 +1,74 @@
+package house
+
+import "strings"
+
+// room is a package: what it is for, and the packages of this module that it may import.
+type room struct {
+	name string
+	what string
+	may  string
+}
+
+// plan lists all packages from the bottom up: an arrow leads only to a row above its own. A name that ends in /... stands
+// for all packages below it. To let a package import another, add it to the row here, and ask first whether what is wanted does
+// not belong further down.
+func plan() []room {
+	return []room{
+		{"privacy", "ε and δ as exact decimals", ""},
+		{"internal/pace", "how much tests try", ""},
+		{"internal/exact", "exact draws", ""},
+		{"internal/lp", "linear programs with certificates", ""},
+		{"policy", "ceilings over time, and prices", "privacy internal/exact"},
+		{"rrchain", "chains of randomized responses", "privacy internal/exact"},
+		{"rrchain/estimate", "shares and means from responses", "privacy rrchain"},
+		{"rrchain/finite", "chains of any finite mechanism", "privacy rrchain internal/exact internal/lp"},
+		{"rrchain/finite/estimate", "shares from the outputs of any finite mechanism", "rrchain/estimate rrchain/finite"},
+		{"rrchain/rappor", "strings as Bloom filters", "privacy rrchain rrchain/estimate internal/exact"},
+		{"mechanism/graph", "mechanisms on graphs of datasets", "internal/exact internal/lp"},
+		{"mechanism", "queries about panels, and their answers", "privacy internal/exact"},
+		{"ledger/store", "ordered keys in buckets", ""},
+		{"ledger/store/storetest", "what any store must pass", "ledger/store"},
+		{"ledger/store/boltstore", "a store in a bbolt file", "ledger/store"},
+		{"ledger/internal/logtree", "the tree over the log, and its proofs", ""},
+		{"ledger/internal/spill", "temporary files of audits", "ledger/store"},
+		{"ledger", "what a host calls", "privacy policy rrchain rrchain/estimate rrchain/finite rrchain/finite/estimate mechanism " +
+			"ledger/store ledger/store/boltstore ledger/internal/logtree ledger/internal/spill"},
+		{"cmd/ledgerctl/internal/chart", "pictures", ""},
+		{"cmd/ledgerctl/internal/simulate", "the experiments of the papers", "privacy policy rrchain rrchain/estimate"},
+		{"cmd/ledgerctl/internal/progress", "progress bars", ""},
+		{"cmd/ledgerctl/internal/words", "words for people", ""},
+		{"cmd/ledgerctl/internal/fault", "errors, and what the program ends with", "privacy policy rrchain rrchain/finite mechanism mechanism/graph ledger cmd/ledgerctl/internal/words"},
+		{"cmd/ledgerctl/internal/output", "results for people and scripts", "ledger cmd/ledgerctl/internal/words cmd/ledgerctl/internal/fault"},
+		{"cmd/ledgerctl/internal/files", "files that commands read and write", "cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/output"},
+		{"cmd/ledgerctl/internal/keys", "keys of the host", "rrchain ledger cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/files cmd/ledgerctl/internal/output"},
+		{"cmd/ledgerctl/internal/csv", "tables that people bring", "ledger cmd/ledgerctl/internal/words cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/files"},
+		{"cmd/ledgerctl", "the command", "privacy policy rrchain rrchain/finite rrchain/finite/estimate mechanism/graph ledger cmd/ledgerctl/internal/..."},
+		{"examples/internal/...", "data of the examples", ""},
+		{"examples/...", "programs that show how", "privacy policy rrchain rrchain/estimate rrchain/rappor mechanism mechanism/graph ledger examples/internal/..."},
+		{"internal/trial/trace", "system calls of another process", "internal/pace"},
+		{"internal/trial", "the ledger on a machine that dies: nothing but tests", ""},
+		{"internal/trial/...", "the ledger under load, on other disks, before attackers: nothing but tests", ""},
+		{"internal/bench/report", "the figures of the benchmarks", ""},
+		{"internal/bench", "how fast it is", "internal/bench/report"},
+		{"internal/house", "the plan", ""},
+	}
+}
+
+// covers tells whether a row's name stands for a package.
+func covers(name, pkg string) bool {
+	if below, all := strings.CutSuffix(name, "/..."); all {
+		return strings.HasPrefix(pkg, below+"/")
+	}
+	return name == pkg
+}
+
+// rowOf returns the place of a package in the plan: the row that names it most closely; -1 if there is none.
+func rowOf(plan []room, pkg string) int {
+	best := -1
+	for i, r := range plan {
+		if covers(r.name, pkg) && (best < 0 || len(r.name) > len(plan[best].name)) {
+			best = i
+		}
+	}
+	return best
+}
