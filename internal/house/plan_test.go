@@ -51,6 +51,7 @@ func plan() []room {
 		{"internal/bench/report", "the figures of the benchmarks", ""},
 		{"internal/bench", "how fast it is", "internal/bench/report"},
 		{"internal/house", "the plan", ""},
+		{"docs", "the documentation, run as it stands: nothing but tests", ""},
 	}
 }
 

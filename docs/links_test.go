@@ -1,0 +1,70 @@
+package docs_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`^#+ (.*)$`)
+	fenced  = regexp.MustCompile("(?ms)^```.*?^```$")
+)
+
+// Every link from page to page leads somewhere, to the heading that it names.
+func TestLinksLeadSomewhere(t *testing.T) {
+	for path, page := range pages(t) {
+		for _, match := range link.FindAllStringSubmatch(fenced.ReplaceAllString(page, ""), -1) {
+			if target := match[1]; !strings.Contains(target, "://") {
+				checkLink(t, path, target)
+			}
+		}
+	}
+}
+
+func checkLink(t *testing.T, from, target string) {
+	t.Helper()
+	file, anchor, _ := strings.Cut(target, "#")
+	path := filepath.Join(root(t), from)
+	if file != "" {
+		path = filepath.Join(filepath.Dir(path), file)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Errorf("%s: %s: %v", from, target, err)
+		return
+	}
+	if anchor == "" {
+		return
+	}
+	text, err := os.ReadFile(path)
+	if err != nil || !slices.Contains(anchors(string(text)), anchor) {
+		t.Errorf("%s: %s: no such heading (%v)", from, target, err)
+	}
+}
+
+// anchors returns what the headings of a page are called in links.
+func anchors(page string) (found []string) {
+	for line := range strings.Lines(fenced.ReplaceAllString(page, "")) {
+		if match := heading.FindStringSubmatch(strings.TrimSpace(line)); match != nil {
+			found = append(found, anchorOf(match[1]))
+		}
+	}
+	return found
+}
+
+func anchorOf(title string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, title)
+}
