@@ -148,3 +148,32 @@ func valueNames(spec *ast.ValueSpec) []string {
 	}
 	return []string{text}
 }
+
+// Every package that a user may import has its place in the drawing of the house.
+func TestArchitectureHasEveryPackage(t *testing.T) {
+	page := pages(t)["docs/ARCHITECTURE.md"]
+	list := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", "./...")
+	list.Dir = root(t)
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for dir := range strings.FieldsSeq(string(out)) {
+		path, err := filepath.Rel(root(t), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path = filepath.ToSlash(path)
+		if regexp.MustCompile(`(^|/)internal(/|$)|^(cmd|examples|docs)(/|$)`).MatchString(path) {
+			continue
+		}
+		found++
+		if !strings.Contains(page, "`"+path+"`") {
+			t.Errorf("ARCHITECTURE.md has no `%s`", path)
+		}
+	}
+	if found < 10 {
+		t.Errorf("only %d packages", found)
+	}
+}
