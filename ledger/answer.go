@@ -199,13 +199,14 @@ func (l *Ledger) newAnswer(ctx context.Context, r AnswerRequest) (*inquiry, erro
 	if err := l.admitObjects(ctx, x.names); err != nil {
 		return nil, err
 	}
-	x.whole, x.id = sumOf(x.names), x.form()
+	x.whole = sumOf(x.names)
 	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
 		return nil, err
 	}
 	if x.query, err = mechanism.ParseQuery(r.Query, x.question.values); err != nil {
 		return nil, invalid("question %q: %w", r.Question, err)
 	}
+	x.id = x.form()
 	return x, nil
 }
 

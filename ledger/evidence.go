@@ -117,10 +117,13 @@ func readDocument(what string, data []byte, into any, document func() any) error
 	if len(data) > MaxDocument {
 		return invalid("the %s has %d bytes; at most %d are read", what, len(data), MaxDocument)
 	}
+	if err := json.Unmarshal(data, &struct{}{}); err != nil { // takes no memory, so that what is no JSON takes none
+		return invalid("the %s: %w%s", what, err, offset(err))
+	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		return invalid("the %s: %w%s", what, err, offset(err))
+		return invalid("the %s: %w", what, err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return invalid("the %s is followed by something", what)
