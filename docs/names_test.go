@@ -1,0 +1,95 @@
+package docs_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// name is a name of Go in the text of a page: `Options.Signer`, `Fuzz…`, `rrchain.Range`.
+var name = regexp.MustCompile("`((?:[a-z]+\\.)?[A-Z][A-Za-z0-9]*(?:\\.[A-Z][A-Za-z0-9]*)?…?)`")
+
+// What pages call by a name of Go exists: tests that guarantees rest on, methods, options, errors.
+func TestNamesExist(t *testing.T) {
+	names := declared(t)
+	checked := 0
+	for path, page := range pages(t) {
+		for _, match := range name.FindAllStringSubmatch(fenced.ReplaceAllString(page, ""), -1) {
+			parts := strings.Split(match[1], ".")
+			if !token.IsExported(parts[0]) && !names["package "+parts[0]] || match[1] == strings.ToUpper(match[1]) {
+				continue // of another module's package, or a variable of the environment
+			}
+			checked++
+			for _, part := range parts {
+				if token.IsExported(part) && !isKnown(names, part) {
+					t.Errorf("%s: there is no %s in the code", path, match[1])
+				}
+			}
+		}
+	}
+	if checked < 100 {
+		t.Errorf("only %d names", checked)
+	}
+}
+
+// isKnown says whether there is this name, or one that begins so.
+func isKnown(names map[string]bool, part string) bool {
+	beginning, cut := strings.CutSuffix(part, "…")
+	if !cut {
+		return names[part]
+	}
+	for known := range names {
+		if strings.HasPrefix(known, beginning) {
+			return true
+		}
+	}
+	return false
+}
+
+// exported returns the names that files of the repository declare, tests too, and those of its packages.
+func declared(t *testing.T) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	err := filepath.WalkDir(root(t), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err == nil {
+			addNames(names, file)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// addNames adds what a file declares: its package, functions, methods, types, fields, variables and constants.
+func addNames(names map[string]bool, file *ast.File) {
+	names["package "+file.Name.Name] = true
+	ast.Inspect(file, func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.FuncDecl:
+			names[node.Name.Name] = true
+			return false
+		case *ast.TypeSpec:
+			names[node.Name.Name] = true
+		case *ast.Field:
+			for _, field := range node.Names {
+				names[field.Name] = true
+			}
+		case *ast.ValueSpec:
+			for _, value := range node.Names {
+				names[value.Name] = true
+			}
+		}
+		return true
+	})
+}
