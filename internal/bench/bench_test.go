@@ -226,7 +226,7 @@ func TestJobs(t *testing.T) {
 		patterns = append(patterns, fmt.Sprint(j.pkg, " ", j.oneCore, " ", j.pattern))
 	}
 	for _, want := range []string{
-		"ledger true ^(BenchmarkVerify)$", "ledger false ^BenchmarkGrowth$/^(objects=10000|objects=100000)$", "mechanism false ^(BenchmarkSweep)$",
+		"ledger true ^(BenchmarkVerify)$", "ledger false ^BenchmarkGrowth$/^(objects=10000|objects=100000)$", "mechanism/graph false ^(BenchmarkSweep)$",
 	} {
 		if !slices.Contains(patterns, want) {
 			t.Errorf("no job %q among %q", want, patterns)

@@ -168,7 +168,7 @@ func table(largest int) []group {
 			path: "… its memory, MiB", baseline: "the heap at its largest", pkg: "ledger", unit: "open-MiB", growth: true, rows: sizes,
 		},
 		{
-			path: "optimal mechanism on a graph", baseline: "a bare breadth-first sweep over the same arrays", pkg: "mechanism", unit: "of-bare",
+			path: "optimal mechanism on a graph", baseline: "a bare breadth-first sweep over the same arrays", pkg: "mechanism/graph", unit: "of-bare",
 			rows: []row{
 				{"balanced, cube of 1.1 million edges", "BenchmarkSweep/balanced/cube"}, {"balanced, grid of 2 million", "BenchmarkSweep/balanced/grid"},
 				{"extended, cube", "BenchmarkSweep/extend/cube"}, {"extended, grid", "BenchmarkSweep/extend/grid"},
