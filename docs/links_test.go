@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,15 +17,34 @@ var (
 	fenced  = regexp.MustCompile("(?ms)^```.*?^```$")
 )
 
-// Every link from page to page leads somewhere, to the heading that it names.
+// Every link from page to page leads somewhere, to the heading that it names: on all pages of the repository.
 func TestLinksLeadSomewhere(t *testing.T) {
-	for path, page := range pages(t) {
+	for path, page := range everyPage(t) {
 		for _, match := range link.FindAllStringSubmatch(fenced.ReplaceAllString(page, ""), -1) {
 			if target := match[1]; !strings.Contains(target, "://") {
 				checkLink(t, path, target)
 			}
 		}
 	}
+}
+
+// everyPage returns the text of every Markdown file, by its path in the repository.
+func everyPage(t *testing.T) map[string]string {
+	t.Helper()
+	files := os.DirFS(root(t))
+	found := map[string]string{}
+	err := fs.WalkDir(files, ".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".md") {
+			return err
+		}
+		text, err := fs.ReadFile(files, path)
+		found[path] = string(text)
+		return err
+	})
+	if err != nil || found["testdata/README.md"] == "" {
+		t.Fatalf("%d pages: %v", len(found), err)
+	}
+	return found
 }
 
 func checkLink(t *testing.T, from, target string) {
