@@ -963,6 +963,9 @@ func (m *paper) answer(r AnswerRequest, h host) (out AnswerResult, made *paperAn
 // inquire charges a panel for an answer that must be drawn.
 func (m *paper) inquire(r AnswerRequest, h host, q Question) (key string, made *paperAnswer, cost privacy.Epsilon, err error) {
 	_, names, refusals, leaves, err := m.panel(r, false)
+	if err != nil {
+		return "", nil, cost, err
+	}
 	stands := func() error {
 		if len(refusals) == 0 || r.Partial && len(refusals) < len(names) {
 			return nil
