@@ -313,15 +313,18 @@ func (x *sweep) take(s *state, p *plan, one due, at time.Time) error {
 	}
 	o := c.subject
 	o.chain, o.object = c.after, p.object
-	v, refusal, err := x.ledger.assess(s, &o, asking{question: c.question, epsilon: one.level, at: at, level: p.level})
-	if err != nil || refusal != nil || v == reused {
-		c.refusal = refusal
+	ask := asking{question: c.question, epsilon: one.level, at: at, level: p.level}
+	v, refusal, err := x.ledger.assess(s, &o, ask)
+	switch {
+	case err == nil && refusal != nil:
+		err = x.ledger.orLess(s, &o, ask, c.question.offer, refusal)
+	case err == nil && v == drawn:
+		refusal, err = x.checkTruth(s, c, &o, ask)
+	}
+	if c.refusal = refusal; err != nil || refusal != nil || v == reused {
 		return err
 	}
 	if v == drawn {
-		if err := x.checkTruth(c, one.level); err != nil || c.refusal != nil {
-			return err
-		}
 		p.object.spent, err = p.object.spent.Add(less(one.level, c.after.current()))
 		if err != nil {
 			return orCorrupt(nil, "object %q: %v", c.name, err)
@@ -334,17 +337,17 @@ func (x *sweep) take(s *state, p *plan, one due, at time.Time) error {
 }
 
 // checkTruth refuses a draw for which there is no truth. If the host was not asked, it will be.
-func (x *sweep) checkTruth(c *planned, asked privacy.Epsilon) error {
+func (x *sweep) checkTruth(s *state, c *planned, o *subject, ask asking) (*Refusal, error) {
 	truth, known := x.truths[c.question.number][c.name]
 	switch {
 	case !known:
 		c.unasked = true
 	case truth == noTruth:
-		c.refusal = lacksTruth(c.name, asked)
+		return x.ledger.lacksTruth(s, o, ask, c.question.offer)
 	case !x.ledger.fits(c.question, c.chain.bound, c.name, truth):
-		return errOvertaken // it was bound to another one since
+		return nil, errOvertaken // it was bound to another one since
 	}
-	return nil
+	return nil, nil
 }
 
 // level returns the ε that the object's chain in a question gets by the steps so far.

@@ -25,7 +25,7 @@ type ahead struct {
 
 	made  *made // nil if only names were found
 	clock time.Time
-	holds []*hold // that were counted
+	holds uint64 // how often they had changed
 }
 
 // newAhead returns one that works on desks which nobody else needs any more, or on new ones if there are none.
@@ -42,7 +42,7 @@ func (a *ahead) begin(l *Ledger, b *bulk, behind leaving) {
 	a.desk, a.spare, a.stage, a.rest = a.spare, a.desk, a.rest, a.stage
 	a.desk.clear()
 	a.behind, a.upTo, a.made, a.done = behind, 0, nil, make(chan struct{})
-	a.holds = l.holds.list()
+	a.holds = l.holds.version()
 	go func() {
 		defer close(a.done)
 		defer func() {
@@ -74,7 +74,7 @@ func (a *ahead) look(l *Ledger, b *bulk, r store.Reader) error {
 	}
 	for _, r := range p.refused {
 		if r.Helps == HelpsWaiting {
-			return nil // the reason may be gone by then: it could be a hold that holdsStill never gets to see
+			return nil // the reason may be gone by then: a reservation may have ended
 		}
 	}
 	if s.salts = randomBytes; l.salts != nil {
@@ -109,9 +109,7 @@ func (a *ahead) own(first, last uint64) {
 // holdsStill tells whether what was made is what a transaction would come to: the clock has not gone back, and no
 // other request has begun, or ceased, to hold budget.
 func (a *ahead) holdsStill(l *Ledger, s *state) bool {
-	now := l.holds.list()
-	same := len(now) == len(a.holds) && (len(now) == 0 || &now[0] == &a.holds[0])
-	return a.made != nil && same && !s.clock.Before(a.clock)
+	return a.made != nil && l.holds.version() == a.holds && !s.clock.Before(a.clock)
 }
 
 // next returns the part behind an object as it was made, or decides it.

@@ -401,10 +401,7 @@ func (x *inquiry) part(s *state, at time.Time) error {
 	for _, name := range x.names {
 		o, refusal, err := x.ledger.subject(s, x.question, name, x.request.Epsilon)
 		if err == nil && refusal == nil {
-			refusal = x.ledger.lacksTruthKey(name, x.request.Epsilon)
-		}
-		if err == nil && refusal == nil {
-			refusal, err = x.ledger.checkBudget(s, &o, charge{asking{question: x.question, epsilon: x.request.Epsilon, at: at}, x.cost, o.chain.current()})
+			refusal, err = x.check(s, &o, at)
 		}
 		if err != nil {
 			return err
@@ -416,6 +413,39 @@ func (x *inquiry) part(s *state, at time.Time) error {
 		x.able.add(name, o.chain.bound)
 	}
 	return nil
+}
+
+// check returns why an object cannot be charged the cost, or nil.
+func (x *inquiry) check(s *state, o *subject, at time.Time) (*Refusal, error) {
+	if refusal := x.ledger.lacksTruthKey(o.name, x.request.Epsilon); refusal != nil {
+		refusal.orLess(x.known.top().epsilon)
+		return refusal, nil
+	}
+	ask := charge{asking{question: x.question, epsilon: x.request.Epsilon, at: at}, x.cost, o.chain.current()}
+	refusal, err := x.ledger.checkBudget(s, o, ask)
+	if err != nil || refusal == nil {
+		return nil, err
+	}
+	r, err := x.ledger.room(s, o, ask)
+	refusal.orLess(x.largest(r.most()))
+	return refusal, err
+}
+
+// largest returns the largest ε at which the request would not leave out somebody who can be charged so much. What was
+// answered about the whole panel is there for all; what was answered without some may be without this one.
+func (x *inquiry) largest(room privacy.Epsilon) privacy.Epsilon {
+	free := x.known.top().epsilon
+	if reach := plus(x.base.epsilon, room); free.Less(reach) && x.others.top().epsilon.Less(reach) {
+		return reach
+	}
+	return free
+}
+
+// lacksTruth refuses an object that there is no truth of.
+func (x *inquiry) lacksTruth(name string) Refusal {
+	r := Refusal{Object: name, Reason: NoTruth, Asked: x.request.Epsilon, Helps: HelpsTruth}
+	r.orLess(x.known.top().epsilon)
+	return r
 }
 
 // refuse returns the error of a request that must be whole and is not, or that has nobody left.
@@ -436,7 +466,7 @@ func (x *inquiry) ask(ctx context.Context) error {
 		}
 		for i, value := range values {
 			if value == noTruth {
-				x.missing = append(x.missing, *lacksTruth(batch.names[i], x.request.Epsilon))
+				x.missing = append(x.missing, x.lacksTruth(batch.names[i]))
 				continue
 			}
 			x.members, x.truths = append(x.members, batch.names[i]), append(x.truths, value)

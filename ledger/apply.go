@@ -725,6 +725,9 @@ func applyWithdrawn(s *state, c *withdrawn, number uint64) error {
 }
 
 func applyRefused(s *state, c *objectRefused, number uint64) error {
+	if err := c.check(); err != nil {
+		return err
+	}
 	s.counters.refused++
 	return s.linkName(c.Object, number, s.link)
 }

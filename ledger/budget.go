@@ -81,7 +81,7 @@ func (l *Ledger) assess(s *state, x *subject, ask asking) (verdict, *Refusal, er
 	if _, recorded := x.chain.at(ask.epsilon); recorded {
 		return reused, nil, nil
 	}
-	if !l.only && l.noise.lacks(x.chain) { // who only reads has no need of keys, and quotes as who has them
+	if l.lacksNoiseKey(x.chain) {
 		return drawn, &Refusal{Object: x.name, Reason: NoNoiseKey, Asked: ask.epsilon, Helps: HelpsKey}, nil
 	}
 	current := x.chain.current()
@@ -95,6 +95,10 @@ func (l *Ledger) assess(s *state, x *subject, ask asking) (verdict, *Refusal, er
 	return drawn, refusal, err
 }
 
+// lacksNoiseKey tells whether nothing can be drawn for a chain for want of its key. Who only reads has no need of keys, and
+// quotes as who has them.
+func (l *Ledger) lacksNoiseKey(c chain) bool { return !l.only && l.noise.lacks(c) }
+
 // charge is what a request would add to an object's spending on a question.
 type charge struct {
 	asking
@@ -102,35 +106,54 @@ type charge struct {
 	reaches privacy.Epsilon // the ε of the chain's highest level afterwards
 }
 
-// checkBudget returns why a charge would break the ceiling of an object's chain, or the object's cap,
-// or nil. What others hold counts as spent.
-func (l *Ledger) checkBudget(s *state, x *subject, ask charge) (*Refusal, error) {
+// room is what there is for a charge.
+type room struct {
+	ceiling, spent privacy.Epsilon // of the chain
+	free, left     privacy.Epsilon // under the ceiling, without and with what others hold
+	capFree        privacy.Epsilon // the same under the object's cap
+	capLeft        privacy.Epsilon
+}
+
+// most returns what can be charged.
+func (r room) most() privacy.Epsilon { return lower(r.left, r.capLeft) }
+
+// room looks at what an object has left, given that a charge is granted. What others hold counts as spent.
+func (l *Ledger) room(s *state, x *subject, ask charge) (r room, err error) {
 	held, err := l.heldBudget(s, x, ask)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	buyers := x.chain.buyers
 	if ask.newcomer {
 		buyers++
 	}
-	spent := x.chain.spent()
-	ceiling := x.policy.Ceiling(ask.at, buyers)
-	free := less(ceiling, spent)
+	r.spent, r.ceiling = x.chain.spent(), x.policy.Ceiling(ask.at, buyers)
+	r.free = less(r.ceiling, r.spent)
 	// What the host's own raises and known buyers hold must stay without any further buyer, and what a new buyer holds
 	// with its own share, whatever becomes of other orders.
-	left := less(free, held.plain)
+	r.left = less(r.free, held.plain)
 	if !held.shares.IsZero() {
-		left = lower(left, less(less(x.policy.Ceiling(ask.at, buyers+1), spent), held.shares))
+		r.left = lower(r.left, less(less(x.policy.Ceiling(ask.at, buyers+1), r.spent), held.shares))
 	}
-	capFree := less(x.object.cap, x.object.spent)
+	r.capFree = less(x.object.cap, x.object.spent)
+	r.capLeft = less(r.capFree, held.all)
+	return r, nil
+}
+
+// checkBudget returns why a charge would break the ceiling of an object's chain, or the object's cap,
+// or nil.
+func (l *Ledger) checkBudget(s *state, x *subject, ask charge) (*Refusal, error) {
+	r, err := l.room(s, x, ask)
 	switch {
-	case left.Less(ask.cost):
-		possible := !free.Less(ask.cost) || !less(x.policy.Limit(), spent).Less(ask.cost)
-		helps := possible && !capFree.Less(ask.cost)
-		return ask.refusal(Refusal{Object: x.name, Reason: ChainCeiling, Ceiling: ceiling, Spent: spent, Remaining: left}, helps), nil
-	case less(capFree, held.all).Less(ask.cost):
-		helps := !capFree.Less(ask.cost) // for the order that holds the rest
-		return ask.refusal(Refusal{Object: x.name, Reason: ObjectCap, Ceiling: x.object.cap, Spent: x.object.spent, Remaining: less(capFree, held.all)}, helps), nil
+	case err != nil:
+		return nil, err
+	case r.left.Less(ask.cost):
+		possible := !r.free.Less(ask.cost) || !less(x.policy.Limit(), r.spent).Less(ask.cost)
+		helps := possible && !r.capFree.Less(ask.cost)
+		return ask.refusal(Refusal{Object: x.name, Reason: ChainCeiling, Ceiling: r.ceiling, Spent: r.spent, Remaining: r.left}, helps), nil
+	case r.capLeft.Less(ask.cost):
+		helps := !r.capFree.Less(ask.cost) // for the order that holds the rest
+		return ask.refusal(Refusal{Object: x.name, Reason: ObjectCap, Ceiling: x.object.cap, Spent: x.object.spent, Remaining: r.capLeft}, helps), nil
 	}
 	return nil, nil
 }

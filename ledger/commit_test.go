@@ -111,7 +111,7 @@ func TestARefusedCallerInABatchAffectsNobodyElse(t *testing.T) {
 			must(t, a.err)
 			continue
 		}
-		want := Refusal{fmt.Sprintf("person-%05d", i/2), ObjectCap, eps(t, "1"), eps(t, "0.6"), eps(t, "0.6"), eps(t, "0.6"), eps(t, "0.4"), HelpsNothing}
+		want := Refusal{fmt.Sprintf("person-%05d", i/2), ObjectCap, eps(t, "1"), eps(t, "0.6"), eps(t, "0.6"), eps(t, "0.6"), eps(t, "0.4"), HelpsLess, eps(t, "0.4")}
 		if got := refusals(t, a.err); len(got) != 1 || got[0] != want {
 			t.Errorf("refused for %+v, want %+v", got, want)
 		}

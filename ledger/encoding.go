@@ -463,14 +463,14 @@ func reasonCodes() []Reason {
 }
 
 func helpCodes() []Help {
-	return []Help{HelpsNothing, HelpsWaiting, HelpsEnrolling, HelpsTruth, HelpsKey}
+	return []Help{HelpsNothing, HelpsWaiting, HelpsEnrolling, HelpsTruth, HelpsKey, HelpsLess}
 }
 
 func encodeRefusal(e *encoder, r Refusal) {
 	e.text(r.Object)
 	e.u8(codeOf(reasonCodes(), r.Reason))
 	e.u8(codeOf(helpCodes(), r.Helps))
-	for _, v := range []privacy.Epsilon{r.Ceiling, r.Spent, r.Asked, r.Cost, r.Remaining} {
+	for _, v := range []privacy.Epsilon{r.Ceiling, r.Spent, r.Asked, r.Cost, r.Remaining, r.Largest} {
 		e.epsilon(v)
 	}
 }
@@ -479,7 +479,7 @@ func decodeRefusal(d *decoder) Refusal {
 	r := Refusal{Object: d.text()}
 	r.Reason = fromCode(d, reasonCodes())
 	r.Helps = fromCode(d, helpCodes())
-	for _, field := range []*privacy.Epsilon{&r.Ceiling, &r.Spent, &r.Asked, &r.Cost, &r.Remaining} {
+	for _, field := range []*privacy.Epsilon{&r.Ceiling, &r.Spent, &r.Asked, &r.Cost, &r.Remaining, &r.Largest} {
 		*field = d.epsilon()
 	}
 	return r

@@ -167,6 +167,7 @@ const (
 	HelpsEnrolling Help = "enrolling"
 	HelpsTruth     Help = "truth"
 	HelpsKey       Help = "key"
+	HelpsLess      Help = "less"    // and nothing else; Refusal.Largest is how much
 	HelpsPaying    Help = "paying"  // more than the limit; see QuoteError
 	HelpsQuoting   Help = "quoting" // anew; see QuoteError
 )
@@ -182,18 +183,31 @@ type Refusal struct {
 	Cost      privacy.Epsilon `json:"cost"`      // what it would have added to Spent
 	Remaining privacy.Epsilon `json:"remaining"` // what could have been added
 	Helps     Help            `json:"helps"`
+	// Largest is the largest ε on offer, below Asked, at which the object would not have been refused when it was: with
+	// what was spent, held and recorded then, on the same terms, for the same buyer. What is recorded already, or lies below,
+	// counts: it is free. It is 0 if there is none, and where the reason has nothing to do with ε: who is not enrolled, has
+	// withdrawn, or does not sell to the buyer now, and what a reservation that is carried out meets.
+	Largest privacy.Epsilon `json:"largest"`
 }
 
 func (r Refusal) String() string {
 	switch r.Reason {
 	case ChainCeiling, ObjectCap:
-		return fmt.Sprintf("object %q: %s: ε=%s asked, which costs %s; the ceiling is %s, %s is spent, %s remains (%s helps)",
-			r.Object, r.Reason, r.Asked, r.Cost, r.Ceiling, r.Spent, r.Remaining, r.Helps)
+		return fmt.Sprintf("object %q: %s: ε=%s asked, which costs %s; the ceiling is %s, %s is spent, %s remains (%s)",
+			r.Object, r.Reason, r.Asked, r.Cost, r.Ceiling, r.Spent, r.Remaining, r.help())
 	case CapDiffers:
 		return fmt.Sprintf("object %q: %s: its cap is %s, not %s", r.Object, r.Reason, r.Ceiling, r.Asked)
 	default:
-		return fmt.Sprintf("object %q: %s (%s helps)", r.Object, r.Reason, r.Helps)
+		return fmt.Sprintf("object %q: %s (%s)", r.Object, r.Reason, r.help())
 	}
+}
+
+// help says what helps, and what would do at once.
+func (r Refusal) help() string {
+	if r.Largest.IsZero() {
+		return string(r.Helps) + " helps"
+	}
+	return fmt.Sprintf("%s helps; the largest ε that would do is %s", r.Helps, r.Largest)
 }
 
 // inOrder sorts refusals by the objects' names.

@@ -168,11 +168,17 @@ func byHand(t *testing.T, l *Ledger) {
 	end := &settled{key: "large", digest: [32]byte{31: 1}, object: "bob"}
 	p := part{counts: counts{1, 3, 0}, swept: []*sweptQuestion{{sweptCount: sweptCount{1, 1, 2, 0}}, {sweptCount: sweptCount{2, 0, 1, 0}}}}
 	p.changes = []change{&released{object: "bob", question: 1, epsilon: nano(t, 1), response: response{value: value{index: 2}, method: methodRaise}}}
-	for i, reason := range reasonCodes()[:13] { // those there were when the file was written
-		helps := helpCodes()[:4]
+	for i, reason := range reasonCodes() {
+		helps, largest := helpCodes()[i%5], eps(t, "0")
+		if i > 0 && reason.dependsOnEpsilon() {
+			largest = nano(t, 126)
+		}
+		if reason == NotOnOffer {
+			helps = HelpsLess
+		}
 		one := p.swept[0]
 		one.refused++
-		one.refusals = append(one.refusals, Refusal{fmt.Sprint("object ", i), reason, nano(t, 1), nano(t, 127), nano(t, 128), nano(t, 1<<32), eps(t, "1000"), helps[i%len(helps)]})
+		one.refusals = append(one.refusals, Refusal{fmt.Sprint("object ", i), reason, nano(t, 1), nano(t, 127), nano(t, 128), nano(t, 1<<32), eps(t, "1000"), helps, largest})
 	}
 	_, _, err := l.submit(t.Context(), func(s *state) ([]change, error) {
 		end.first, end.through = s.counters.events+1, s.counters.events
@@ -416,7 +422,7 @@ func goldenEntries(t testing.TB) []logged {
 		&settled{key: "k", final: true, refused: 1, answer: 1, sale: 128},
 		&truthBound{"ann", 1, *bound},
 		&truthBound{strings.Repeat("n", 256), 1<<32 - 1, tag{}},
-		&objectRefused{0, Refusal{"ann", ObjectCap, eps(t, "1"), eps(t, "0.5"), eps(t, "2"), eps(t, "1.5"), eps(t, "0.5"), HelpsWaiting}},
+		&objectRefused{0, Refusal{"ann", ObjectCap, eps(t, "1"), eps(t, "0.5"), eps(t, "2"), eps(t, "1.5"), eps(t, "0.5"), HelpsWaiting, eps(t, "1")}},
 		&objectRefused{1<<32 - 1, Refusal{Object: strings.Repeat("é", 128), Reason: NotEnrolled, Helps: HelpsEnrolling}},
 		&stated{"ann", 0, []uint64{1}, account{eps(t, "1000"), eps(t, "0.5"), 0}},
 		&stated{strings.Repeat("n", 256), 1<<64 - 1, []uint64{1, 127, 128, 1<<64 - 1}, account{nano(t, 1), nano(t, 1), 1<<63 - 1}},

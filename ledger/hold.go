@@ -18,23 +18,31 @@ type hold struct {
 }
 
 type holds struct {
-	mu     sync.Mutex
-	active []*hold
+	mu      sync.Mutex
+	active  []*hold
+	changes uint64
 }
 
 func (h *holds) add(one *hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.active = append(slices.Clip(h.active), one)
+	h.active, h.changes = append(slices.Clip(h.active), one), h.changes+1
 }
 
 func (h *holds) remove(one *hold) {
 	if one == nil {
-		return // a new list would tell others that something has changed
+		return // nothing changes
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.active = slices.DeleteFunc(slices.Clone(h.active), func(other *hold) bool { return other == one })
+	h.active, h.changes = slices.DeleteFunc(slices.Clone(h.active), func(other *hold) bool { return other == one }), h.changes+1
+}
+
+// version returns how often the holds have changed.
+func (h *holds) version() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.changes
 }
 
 // list returns the holds, in memory that nobody changes any more.

@@ -114,7 +114,7 @@ func TestASweepLeavesOutWhoHasChanged(t *testing.T) {
 		clock.set(on(day))
 		result, err := l.Advance(t.Context(), AdvanceRequest{Key: fmt.Sprint(day), Truth: truth})
 		must(t, err)
-		if one := result.Questions[0]; day == 2 && (one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0] != *lacksTruth("ann", eps(t, "0.2")) || !slices.Equal(one.TruthChanged, []string{"ann"})) {
+		if one := result.Questions[0]; day == 2 && (one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0] != (Refusal{Object: "ann", Reason: NoTruth, Asked: eps(t, "0.2"), Helps: HelpsTruth, Largest: eps(t, "0.1")}) || !slices.Equal(one.TruthChanged, []string{"ann"})) {
 			t.Errorf("%+v", one)
 		}
 	}

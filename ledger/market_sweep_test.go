@@ -242,7 +242,7 @@ func TestASweepLeavesOutWhoCannotFollow(t *testing.T) {
 	result, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Question: "vote", Truth: listOf("yes", "yes", "")})
 	must(t, err)
 	want := []Advanced{{Question: "vote", Raised: 1, Refused: []Refusal{
-		{"bob", ObjectCap, eps(t, "1"), eps(t, "0.5"), eps(t, "0.3"), eps(t, "0.05"), eps(t, "0"), HelpsWaiting},
+		{"bob", ObjectCap, eps(t, "1"), eps(t, "0.5"), eps(t, "0.3"), eps(t, "0.05"), eps(t, "0"), HelpsWaiting, eps(t, "0.25")},
 		{Object: "cid", Reason: NoTruth, Asked: eps(t, "0.05"), Helps: HelpsTruth},
 	}}}
 	if !reflect.DeepEqual(result.Questions, want) {
@@ -255,7 +255,7 @@ func TestASweepLeavesOutWhoCannotFollow(t *testing.T) {
 	tight.clock.set(epoch().Add(days * 24 * time.Hour))
 	for _, one := range tight.sweep("day").Questions {
 		for _, refusal := range one.Refused {
-			if refusal.Reason != ObjectCap || refusal.Helps != HelpsNothing {
+			if refusal.Reason != ObjectCap || refusal.Helps != HelpsLess || refusal.Largest.IsZero() {
 				t.Errorf("%s: %+v", one.Question, refusal)
 			}
 		}

@@ -328,7 +328,7 @@ func (h host) truth(q Question, name string) string {
 }
 
 // ask asks the host, and returns refusals of those that it has no truth for, or another one than before.
-func (m *paper) ask(h host, q Question, e int64, names []string) (untold []Refusal, err error) {
+func (m *paper) ask(h host, q Question, e int64, names []string, orLess func(*Refusal) *Refusal) (untold []Refusal, err error) {
 	m.asked = append(m.asked, names...)
 	if h.Broken && len(names) > 0 {
 		return nil, errHost
@@ -336,7 +336,7 @@ func (m *paper) ask(h host, q Question, e int64, names []string) (untold []Refus
 	for _, name := range names {
 		changed := m.changed(h, q, name)
 		if h.truth(q, name) == "" || changed {
-			untold = append(untold, Refusal{Object: name, Reason: NoTruth, Asked: epsilonOf(e), Helps: HelpsTruth})
+			untold = append(untold, *orLess(&Refusal{Object: name, Reason: NoTruth, Asked: epsilonOf(e), Helps: HelpsTruth}))
 		}
 		if changed {
 			m.turned = append(m.turned, name)
@@ -580,8 +580,12 @@ func (m *paper) raise(r RaiseRequest, h host) (out RaiseResult, err error) {
 	var refusals []Refusal
 	var needy []string
 	for _, name := range names {
-		v, refusal := m.assess(wish{question: q.Name, object: name, e: e, orders: m.orders(q.Name, name)})
+		w := wish{question: q.Name, object: name, e: e, orders: m.orders(q.Name, name)}
+		v, refusal := m.assess(w)
 		if verdicts[name] = v; v == refused {
+			if m.look(q.Name, name, e) == nil {
+				m.orLess(refusal, m.people[name], q, w, true)
+			}
 			refusals = append(refusals, *refusal)
 		} else if v == drawn {
 			needy = append(needy, name)
@@ -590,7 +594,9 @@ func (m *paper) raise(r RaiseRequest, h host) (out RaiseResult, err error) {
 	if len(refusals) > 0 && !r.Partial {
 		return out, refusedError(q.Name, refusals)
 	}
-	untold, err := m.ask(h, q, e, needy)
+	untold, err := m.ask(h, q, e, needy, func(r *Refusal) *Refusal {
+		return m.orLess(r, m.people[r.Object], q, wish{question: q.Name, object: r.Object, e: e}, false)
+	})
 	if err != nil {
 		return out, err
 	}
@@ -690,7 +696,7 @@ func (m *paper) planAll(questions []Question, h host) (all paperPlans, err error
 					needy, asked[id], more = append(needy, name), true, true
 				}
 			}
-			if _, err := m.ask(h, q, 0, needy); err != nil {
+			if _, err := m.ask(h, q, 0, needy, func(r *Refusal) *Refusal { return r }); err != nil {
 				return nil, err
 			}
 		}
@@ -725,20 +731,22 @@ func (m *paper) plan(name string, questions []Question, asked map[[2]string]bool
 		if out.short[q] != nil || c.levels[s.e] != nil {
 			continue
 		}
+		w := wish{question: q, object: name, e: s.e, orders: c.buyers()}
 		if m.lacks(c) {
-			out.short[q] = noNoiseKey(name, s.e)
+			out.short[q] = m.orLess(noNoiseKey(name, s.e), p, s.question, w, true)
 			continue
 		}
 		if cost := s.e - c.current(); cost > 0 {
 			if m.lacksTruthKey() {
-				out.short[q] = noTruthKey(name, s.e)
+				out.short[q] = m.orLess(noTruthKey(name, s.e), p, s.question, w, true)
 				continue
 			}
-			out.short[q] = m.budget(p, c, wish{question: q, object: name, e: s.e, orders: c.buyers()}, cost, s.e)
-			if out.short[q] == nil && asked[[2]string{q, name}] {
-				out.short[q] = m.unfit(h, s.question, name, s.e)
+			r, budget := m.budget(p, c, w, cost, s.e), true
+			if r == nil && asked[[2]string{q, name}] {
+				r, budget = m.unfit(h, s.question, name, s.e), false
 			}
-			if out.short[q] != nil {
+			if r != nil {
+				out.short[q] = m.orLess(r, p, s.question, w, budget)
 				continue
 			}
 			out.needs[q] = true
@@ -864,15 +872,19 @@ func (m *paper) panel(r AnswerRequest, untold bool) (q Question, names []string,
 	if names = m.members(q.Name, r.Objects); len(names) == 0 {
 		return q, nil, nil, false, ErrUnknown
 	}
-	refused := func(cost int64) (refusals []Refusal) {
+	refused := func(leaves bool) (refusals []Refusal) {
+		cost := m.priceOfAnswer(r, names, leaves)
 		for _, name := range names {
 			refusal := m.look(q.Name, name, r.Epsilon.Nano())
 			if refusal == nil && m.lacksTruthKey() {
-				refusal = noTruthKey(name, r.Epsilon.Nano())
+				refusal = m.lessOfAnswer(noTruthKey(name, r.Epsilon.Nano()), r, names, leaves, false)
 			}
 			if refusal == nil {
 				c, e := m.chain(q.Name, name), r.Epsilon.Nano()
 				refusal = m.budget(m.people[name], c, wish{question: q.Name, object: name, e: e, orders: c.buyers()}, cost, c.current())
+				if refusal != nil {
+					m.lessOfAnswer(refusal, r, names, leaves, true)
+				}
 			}
 			if refusal != nil {
 				refusals = append(refusals, *refusal)
@@ -880,9 +892,9 @@ func (m *paper) panel(r AnswerRequest, untold bool) (q Question, names []string,
 		}
 		return refusals
 	}
-	refusals = refused(m.priceOfAnswer(r, names, false))
+	refusals = refused(false)
 	if leaves = r.Partial && (untold || len(refusals) > 0); leaves {
-		refusals = refused(r.Epsilon.Nano())
+		refusals = refused(true)
 	}
 	return q, names, refusals, leaves, nil
 }
@@ -976,7 +988,7 @@ func (m *paper) inquire(r AnswerRequest, h host, q Question) (key string, made *
 		return "", nil, cost, err
 	}
 	able := without(names, refusals)
-	untold, err := m.ask(h, q, r.Epsilon.Nano(), able)
+	untold, err := m.ask(h, q, r.Epsilon.Nano(), able, func(one *Refusal) *Refusal { return m.lessOfAnswer(one, r, names, leaves, false) })
 	if err == nil && len(untold) > 0 && !leaves && r.Partial && len(untold) < len(names) {
 		_, _, refusals, leaves, err = m.panel(r, true)
 		untold = slices.DeleteFunc(untold, func(one Refusal) bool {

@@ -105,12 +105,12 @@ func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLi
 	case !m.holdsFor(reserved, name):
 		refusal = &Refusal{Object: name, Asked: t.Epsilon, Reason: Withdrawn, Helps: HelpsNothing}
 	}
+	orders := t.orders(c)
 	if refusal == nil {
-		orders := c.buyers()
-		if n.held == 0 {
-			orders++ // this one
-		}
 		n.verdict, refusal = m.assess(wish{t.Question, name, e, orders, t.Buyer, reserved != nil})
+	}
+	if refusal != nil && reserved == nil {
+		t.orLess(m, refusal, orders, true)
 	}
 	if refusal != nil {
 		return n, refusal
@@ -129,6 +129,14 @@ func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLi
 		n.price = priceOf(c.rule.terms, e) - priceOf(c.rule.terms, n.held)
 	}
 	return n, nil
+}
+
+// orders returns how many buyers a chain has, with this one.
+func (t *paperTrade) orders(c *paperChain) int64 {
+	if c.heldBy(t.Buyer) == 0 {
+		return c.buyers() + 1
+	}
+	return c.buyers()
 }
 
 // heldBy returns the highest level of a chain that a buyer has bought.
@@ -290,7 +298,12 @@ func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*pa
 			needy = append(needy, n.name)
 		}
 	}
-	untold, err := m.ask(h, t.question, t.Epsilon.Nano(), needy)
+	untold, err := m.ask(h, t.question, t.Epsilon.Nano(), needy, func(r *Refusal) *Refusal {
+		if reserved != nil {
+			return r
+		}
+		return t.orLess(m, r, 0, false)
+	})
 	if err != nil {
 		return nil, err
 	}

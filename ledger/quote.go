@@ -224,11 +224,15 @@ func (t *trade) look(s *state, name string, at time.Time) (one line, x subject, 
 	if t.reserved != 0 {
 		at = s.now // which is not before the reservation was granted, whatever the clock says now
 	}
-	if refusal, err := t.checkTerms(s, x); err != nil || refusal != nil {
-		return one, x, refusal, err
+	ask := t.asking(&x, at)
+	refusal, err = t.checkTerms(s, &x, t.order.Epsilon)
+	if err == nil && refusal == nil {
+		one.verdict, refusal, err = t.ledger.assess(s, &x, ask)
 	}
-	ask := asking{question: t.question, epsilon: t.order.Epsilon, at: at, buyer: t.buyer, newcomer: held.IsZero(), sale: t.reserved}
-	if one.verdict, refusal, err = t.ledger.assess(s, &x, ask); err != nil || refusal != nil {
+	if err == nil && refusal != nil {
+		err = t.ledger.orLess(s, &x, ask, t.offer(s, &x), refusal)
+	}
+	if err != nil || refusal != nil {
 		return one, x, refusal, err
 	}
 	one.method, one.upgrade = x.chain.methodOf(t.order.Epsilon), !held.IsZero() && held.Less(t.order.Epsilon)
@@ -236,6 +240,11 @@ func (t *trade) look(s *state, name string, at time.Time) (one line, x subject, 
 		one.price = uint64(terms.Upgrade(held, t.order.Epsilon))
 	}
 	return one, x, nil, nil
+}
+
+// asking is what the trade wants of an object at an instant.
+func (t *trade) asking(x *subject, at time.Time) asking {
+	return asking{question: t.question, epsilon: t.order.Epsilon, at: at, buyer: t.buyer, newcomer: x.chain.heldBy(t.buyer).IsZero(), sale: t.reserved}
 }
 
 // total returns the price of all lines.

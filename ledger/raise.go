@@ -253,7 +253,12 @@ func (x *raise) assess(s *state, name string, at time.Time, o *subject) (verdict
 	if refusal, err := s.readSubject(x.question, name, x.request.Epsilon, o); err != nil || refusal != nil {
 		return 0, refusal, err
 	}
-	return x.ledger.assess(s, o, x.asking(at))
+	ask := x.asking(at)
+	v, refusal, err := x.ledger.assess(s, o, ask)
+	if err == nil && refusal != nil {
+		err = x.ledger.orLess(s, o, ask, x.question.offer, refusal)
+	}
+	return v, refusal, err
 }
 
 // decide draws for one part.
@@ -300,7 +305,7 @@ func (x *raise) answer(s *state, name string, p *part) (*Refusal, error) {
 		return nil, errOvertaken
 	}
 	if v == drawn && truth == noTruth {
-		return lacksTruth(name, x.request.Epsilon), nil
+		return x.ledger.lacksTruth(s, &o, x.asking(x.at), x.question.offer)
 	}
 	if v == drawn && !x.ledger.fits(x.question, o.chain.bound, name, truth) {
 		return nil, errOvertaken // it was bound to another one since

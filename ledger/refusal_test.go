@@ -41,16 +41,16 @@ func refusedCases(t *testing.T) map[string]refusedCase {
 		return func(l *Ledger) error { _, err := l.Enroll(t.Context(), r); return err }
 	}
 	return map[string]refusedCase{
-		"chain ceiling": {raise("limited", "2.5", "yes"), Refusal{"limited", ChainCeiling, e("2"), e("1.5"), e("2.5"), e("1"), e("0.5"), HelpsNothing}},
-		"object cap":    {raise("capped", "2.000000001", "yes"), Refusal{"capped", ObjectCap, e("3"), e("2.25"), e("2.000000001"), e("1.000000001"), e("0.75"), HelpsNothing}},
-		"first level":   {raise("fresh", "1.1", "yes"), Refusal{"fresh", ObjectCap, e("1"), none, e("1.1"), e("1.1"), e("1"), HelpsNothing}},
-		"not enrolled":  {raise("stranger", "0.5", "yes"), Refusal{"stranger", NotEnrolled, none, none, e("0.5"), none, none, HelpsEnrolling}},
-		"no truth":      {raise("fresh", "0.5", ""), Refusal{"fresh", NoTruth, none, none, e("0.5"), none, none, HelpsTruth}},
-		"cap differs":   {enrol(EnrollRequest{Objects: []string{"capped"}, Cap: e("4")}), Refusal{"capped", CapDiffers, e("3"), e("2.25"), e("4"), none, none, HelpsNothing}},
-		"policy given":  {enrol(EnrollRequest{Objects: []string{"capped"}, Policy: policy.Fixed(e("2"))}), Refusal{"capped", PolicyDiffers, none, e("1"), none, none, none, HelpsNothing}},
-		"no policy":     {enrol(EnrollRequest{Objects: []string{"limited"}}), Refusal{"limited", PolicyDiffers, none, e("1.5"), none, none, none, HelpsNothing}},
-		"other policy":  {enrol(EnrollRequest{Objects: []string{"limited"}, Policy: policy.Fixed(e("3"))}), Refusal{"limited", PolicyDiffers, none, e("1.5"), none, none, none, HelpsNothing}},
-		"one of many":   {enrol(EnrollRequest{Objects: []string{"new", "capped", "newer"}, Cap: e("5")}), Refusal{"capped", CapDiffers, e("3"), e("2.25"), e("5"), none, none, HelpsNothing}},
+		"chain ceiling": {raise("limited", "2.5", "yes"), Refusal{"limited", ChainCeiling, e("2"), e("1.5"), e("2.5"), e("1"), e("0.5"), HelpsLess, e("2")}},
+		"object cap":    {raise("capped", "2.000000001", "yes"), Refusal{"capped", ObjectCap, e("3"), e("2.25"), e("2.000000001"), e("1.000000001"), e("0.75"), HelpsLess, e("1.75")}},
+		"first level":   {raise("fresh", "1.1", "yes"), Refusal{"fresh", ObjectCap, e("1"), none, e("1.1"), e("1.1"), e("1"), HelpsLess, e("1")}},
+		"not enrolled":  {raise("stranger", "0.5", "yes"), Refusal{"stranger", NotEnrolled, none, none, e("0.5"), none, none, HelpsEnrolling, none}},
+		"no truth":      {raise("fresh", "0.5", ""), Refusal{"fresh", NoTruth, none, none, e("0.5"), none, none, HelpsTruth, none}},
+		"cap differs":   {enrol(EnrollRequest{Objects: []string{"capped"}, Cap: e("4")}), Refusal{"capped", CapDiffers, e("3"), e("2.25"), e("4"), none, none, HelpsNothing, none}},
+		"policy given":  {enrol(EnrollRequest{Objects: []string{"capped"}, Policy: policy.Fixed(e("2"))}), Refusal{"capped", PolicyDiffers, none, e("1"), none, none, none, HelpsNothing, none}},
+		"no policy":     {enrol(EnrollRequest{Objects: []string{"limited"}}), Refusal{"limited", PolicyDiffers, none, e("1.5"), none, none, none, HelpsNothing, none}},
+		"other policy":  {enrol(EnrollRequest{Objects: []string{"limited"}, Policy: policy.Fixed(e("3"))}), Refusal{"limited", PolicyDiffers, none, e("1.5"), none, none, none, HelpsNothing, none}},
+		"one of many":   {enrol(EnrollRequest{Objects: []string{"new", "capped", "newer"}, Cap: e("5")}), Refusal{"capped", CapDiffers, e("3"), e("2.25"), e("5"), none, none, HelpsNothing, none}},
 	}
 }
 

@@ -200,14 +200,14 @@ func (x *selling) ask(ctx context.Context) error {
 		x.truths.add(batch.names, values)
 	}
 	x.needy = needy{}
-	if err := x.dropUntold(); err != nil {
+	if err := x.ledger.view(ctx, x.dropUntold); err != nil {
 		return err
 	}
 	return x.accept(x.limits)
 }
 
 // dropUntold refuses the lines that need a truth the host does not have.
-func (x *selling) dropUntold() error {
+func (x *selling) dropUntold(s *state) error {
 	kept := x.lines[:0]
 	for _, one := range x.lines {
 		truth, asked := x.truths.of(x.names[one.at])
@@ -215,7 +215,11 @@ func (x *selling) dropUntold() error {
 			return errOvertaken
 		}
 		if one.verdict == drawn && truth == noTruth {
-			x.refused = append(x.refused, *lacksTruth(x.names[one.at], x.order.Epsilon))
+			refusal, err := x.refuseUntold(s, x.names[one.at])
+			if err != nil {
+				return err
+			}
+			x.refused = append(x.refused, *refusal)
 			continue
 		}
 		kept = append(kept, one)
@@ -223,6 +227,15 @@ func (x *selling) dropUntold() error {
 	x.lines = kept
 	x.refused = inOrder(x.refused)
 	return nil
+}
+
+// refuseUntold refuses an object that there is no truth of, or for what else it would be refused by now.
+func (x *selling) refuseUntold(s *state, name string) (*Refusal, error) {
+	o, refusal, err := x.ledger.subject(s, x.question, name, x.order.Epsilon)
+	if err != nil || refusal != nil {
+		return refusal, err
+	}
+	return x.ledger.lacksTruth(s, &o, x.asking(&o, x.at), x.offer(s, &o))
 }
 
 // decide looks at everybody again, in the transaction, and draws. All that can be refused is refused here.
@@ -242,7 +255,7 @@ func (x *selling) decide(ctx context.Context, s *state) error {
 	if err != nil {
 		return err
 	}
-	if err := x.dropUntold(); err != nil {
+	if err := x.dropUntold(s); err != nil {
 		return err
 	}
 	if err := x.accept(x.limits); err != nil {

@@ -189,10 +189,33 @@ func (x *raise) ask(ctx context.Context, p surveyed) (missing []Refusal, err err
 			x.rest = p.needy.names[0]
 		}
 	}
+	var untold []string
 	for i, name := range p.needy.names {
 		if values[i] == noTruth {
-			missing = append(missing, *lacksTruth(name, x.request.Epsilon))
+			untold = append(untold, name)
 		}
 	}
-	return missing, nil
+	return x.refuseUntold(ctx, untold)
+}
+
+// refuseUntold refuses those that there is no truth of, or for what else they would be refused by now.
+func (x *raise) refuseUntold(ctx context.Context, names []string) (refused []Refusal, err error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	err = x.ledger.view(ctx, func(s *state) error {
+		for _, name := range names {
+			var o subject
+			refusal, err := s.readSubject(x.question, name, x.request.Epsilon, &o)
+			if err == nil && refusal == nil {
+				refusal, err = x.ledger.lacksTruth(s, &o, x.asking(x.at), x.question.offer)
+			}
+			if err != nil {
+				return err
+			}
+			refused = append(refused, *refusal)
+		}
+		return nil
+	})
+	return refused, err
 }

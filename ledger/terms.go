@@ -1,28 +1,32 @@
 package ledger
 
-import "time"
+import (
+	"time"
 
-// checkTerms returns why an object's terms do not let the buyer have its response, or nil. What a buyer
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// checkTerms returns why an object's terms do not let the buyer have its response at an ε, or nil. What a buyer
 // holds it may have again whatever the terms say. What is reserved was checked when it was reserved.
-func (t *trade) checkTerms(s *state, x subject) (*Refusal, error) {
-	recorded, found := x.chain.at(t.order.Epsilon)
+func (t *trade) checkTerms(s *state, x *subject, epsilon privacy.Epsilon) (*Refusal, error) {
+	recorded, found := x.chain.at(epsilon)
 	if t.reserved != 0 || found && recorded.isHeldBy(t.buyer) {
 		return nil, nil
 	}
 	terms := x.policy.Terms()
-	if terms != nil && terms.Allows(t.order.Buyer) && terms.Offers(t.order.Epsilon) && terms.Open(s.now) {
+	if terms != nil && terms.Allows(t.order.Buyer) && terms.Offers(epsilon) && terms.Open(s.now) {
 		if terms.Holders() > 0 {
-			return t.checkHolders(s, x, recorded, terms.Holders())
+			return t.checkHolders(s, x, epsilon, terms.Holders())
 		}
 		return nil, nil
 	}
-	r := &Refusal{Object: x.name, Asked: t.order.Epsilon, Helps: HelpsNothing}
+	r := &Refusal{Object: x.name, Asked: epsilon, Helps: HelpsNothing}
 	switch {
 	case terms == nil:
 		r.Reason = NotForSale
 	case !terms.Allows(t.order.Buyer):
 		r.Reason = BuyerRefused
-	case !terms.Offers(t.order.Epsilon):
+	case !terms.Offers(epsilon):
 		r.Reason, r.Ceiling, r.Spent = NotOnOffer, terms.Max(), x.chain.spent()
 		r.Remaining = less(r.Ceiling, r.Spent)
 	default:
@@ -34,15 +38,15 @@ func (t *trade) checkTerms(s *state, x subject) (*Refusal, error) {
 	return r, nil
 }
 
-// checkHolders returns why no further buyer may hold the level asked for, or nil. Those who reserved it
-// count.
-func (t *trade) checkHolders(s *state, x subject, recorded level, most int) (*Refusal, error) {
-	reserving, err := s.reserving(x.object, recorded, deal{buyer: t.buyer, question: t.question.number, epsilon: t.order.Epsilon}, s.now)
+// checkHolders returns why no further buyer may hold the level at an ε, or nil. Those who reserved it count.
+func (t *trade) checkHolders(s *state, x *subject, epsilon privacy.Epsilon, most int) (*Refusal, error) {
+	recorded, _ := x.chain.at(epsilon)
+	reserving, err := s.reserving(x.object, recorded, deal{buyer: t.buyer, question: t.question.number, epsilon: epsilon}, s.now)
 	holders := len(recorded.buyers)
 	if err != nil || holders+reserving < most {
 		return nil, err
 	}
-	refusal := &Refusal{Object: x.name, Reason: HoldersFull, Asked: t.order.Epsilon, Helps: HelpsNothing}
+	refusal := &Refusal{Object: x.name, Reason: HoldersFull, Asked: epsilon, Helps: HelpsNothing}
 	if holders < most {
 		refusal.Helps = HelpsWaiting // for a reservation to end
 	}

@@ -33,12 +33,6 @@ func TruthOf(value string) TruthFunc {
 	}
 }
 
-// lacksTruth refuses an object that the host has no true value of, or another than its chain began with: whoever is
-// refused is not told which.
-func lacksTruth(object string, asked privacy.Epsilon) *Refusal {
-	return &Refusal{Object: object, Reason: NoTruth, Asked: asked, Helps: HelpsTruth}
-}
-
 // lacksTruthKey refuses draws from truths if the ledger binds chains to them and was opened without its key. Who only
 // reads has no need of keys, and quotes as who has them.
 func (l *Ledger) lacksTruthKey(object string, asked privacy.Epsilon) *Refusal {

@@ -251,6 +251,9 @@ func writeRefusal(w io.Writer, r ledger.Refusal) {
 		fmt.Fprintf(w, " cost=%s ceiling=%s spent=%s remaining=%s", r.Cost, r.Ceiling, r.Spent, r.Remaining)
 	}
 	fmt.Fprintf(w, " helps=%s", r.Helps)
+	if !r.Largest.IsZero() {
+		fmt.Fprintf(w, " largest=%s", r.Largest)
+	}
 }
 
 // epsilonOf names what the ε of an event is.

@@ -21,12 +21,12 @@ func tableRefusals(w io.Writer, refused []ledger.Refusal) {
 	if len(refused) == 0 {
 		return
 	}
-	fmt.Fprintln(w, "\nREFUSED\tREASON\tCEILING\tSPENT\tREMAINING\tASKED\tHELPS")
+	fmt.Fprintln(w, "\nREFUSED\tREASON\tCEILING\tSPENT\tREMAINING\tASKED\tHELPS\tLARGEST")
 	for i, r := range refused {
 		if i == most {
 			fmt.Fprintf(w, "… and %d more; --json lists them\n", len(refused)-most)
 			return
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Object, r.Reason, r.Ceiling, r.Spent, r.Remaining, r.Asked, r.Helps)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Object, r.Reason, r.Ceiling, r.Spent, r.Remaining, r.Asked, r.Helps, r.Largest)
 	}
 }

@@ -198,8 +198,32 @@ func (p *person) overdrawn(t *terms, m moment, r request, cost, reaches int) *le
 	return &refusal
 }
 
+// orLess adds to a refusal the highest of the levels below the one asked for, all of which are on offer, that would not be
+// refused.
+func orLess(refusal *ledger.Refusal, r request, refused func(r request) *ledger.Refusal) *ledger.Refusal {
+	if refusal == nil || refusal.Helps == ledger.HelpsEnrolling {
+		return refusal
+	}
+	for r.epsilon--; r.epsilon > 0; r.epsilon-- {
+		if refused(r) != nil {
+			continue
+		}
+		if refusal.Largest = tenths(r.epsilon); refusal.Helps == ledger.HelpsNothing {
+			refusal.Helps = ledger.HelpsLess
+		}
+		break
+	}
+	return refusal
+}
+
 // undrawable is the refusal of a response, unless it is recorded, or lies below the current one.
 func (p *person) undrawable(t *terms, m moment, r request) *ledger.Refusal {
+	try := func(r request) *ledger.Refusal { return p.undrawn(t, m, r) }
+	return orLess(try(r), r, try)
+}
+
+// undrawn is the refusal without what would do instead.
+func (p *person) undrawn(t *terms, m moment, r request) *ledger.Refusal {
 	if refusal := p.absent(r); refusal != nil {
 		return refusal
 	}
@@ -212,6 +236,12 @@ func (p *person) undrawable(t *terms, m moment, r request) *ledger.Refusal {
 
 // unsaleable is the refusal of an order.
 func (p *person) unsaleable(t *terms, m moment, r request) *ledger.Refusal {
+	try := func(r request) *ledger.Refusal { return p.unsold(t, m, r) }
+	return orLess(try(r), r, try)
+}
+
+// unsold is the refusal without what would do instead.
+func (p *person) unsold(t *terms, m moment, r request) *ledger.Refusal {
 	if refusal := p.absent(r); refusal != nil {
 		return refusal
 	}
@@ -221,7 +251,7 @@ func (p *person) unsaleable(t *terms, m moment, r request) *ledger.Refusal {
 		owners = p.levels[vote][at].buyers
 	}
 	if owners>>r.buyer&1 == 1 {
-		return p.undrawable(t, m, r)
+		return p.undrawn(t, m, r)
 	}
 	if r.epsilon > forSale {
 		return &ledger.Refusal{
@@ -236,7 +266,7 @@ func (p *person) unsaleable(t *terms, m moment, r request) *ledger.Refusal {
 		}
 	}
 	if count(waiting) < holders {
-		return p.undrawable(t, m, r)
+		return p.undrawn(t, m, r)
 	}
 	refusal := &ledger.Refusal{Reason: ledger.HoldersFull, Asked: tenths(r.epsilon), Helps: ledger.HelpsNothing}
 	if count(owners) < holders {
@@ -254,6 +284,12 @@ func count(buyers uint8) (n int) {
 
 // unanswerable is the refusal of an answer about a panel that the object belongs to.
 func (p *person) unanswerable(t *terms, m moment, r request) *ledger.Refusal {
+	try := func(r request) *ledger.Refusal { return p.unanswered(t, m, r) }
+	return orLess(try(r), r, try)
+}
+
+// unanswered is the refusal without what would do instead.
+func (p *person) unanswered(t *terms, m moment, r request) *ledger.Refusal {
 	current := top(p.answers)
 	if r.epsilon <= current {
 		return nil
