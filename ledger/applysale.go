@@ -360,16 +360,8 @@ func applySold(s *state, c *sold, ev event) error {
 		}
 		s.counters.underway.spend(cost, 1)
 	}
-	at, recorded := findLevel(ch.levels, r.epsilon)
-	if !recorded || ch.levels[at].Response != c.value {
-		return orCorrupt(nil, "object %q, sale %d: the response is not the recorded one", c.object, c.sale)
-	}
-	if !ch.levels[at].isHeldBy(r.buyer) {
-		if !s.desk.hasPage() { // else nobody else has them
-			ch.levels = slices.Clone(ch.levels)
-		}
-		holders := &ch.levels[at].buyers
-		*holders = append(slices.Clip(*holders), r.buyer)
+	if err := s.handOver(&ch, r, c); err != nil {
+		return err
 	}
 	if err := s.putChain(r.question, c.object, ch); err != nil {
 		return err
@@ -383,4 +375,21 @@ func applySold(s *state, c *sold, ev event) error {
 	}
 	s.link(&o.links, ev.number)
 	return s.putObject(c.object, o)
+}
+
+// handOver makes the buyer a holder of the response that it is sold.
+func (s *state) handOver(ch *chain, r sale, c *sold) error {
+	at, recorded := findLevel(ch.levels, r.epsilon)
+	if !recorded || ch.levels[at].Response != c.value {
+		return orCorrupt(nil, "object %q, sale %d: the response is not the recorded one", c.object, c.sale)
+	}
+	if ch.levels[at].isHeldBy(r.buyer) {
+		return nil
+	}
+	if !s.desk.hasPage() { // else nobody else has them
+		ch.levels = slices.Clone(ch.levels)
+	}
+	holders := &ch.levels[at].buyers
+	*holders = append(slices.Clip(*holders), r.buyer)
+	return nil
 }
