@@ -191,3 +191,53 @@ func BenchmarkOpen(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkBulk writes many records in one transaction, and deletes every second one again in the next.
+func BenchmarkBulk(b *testing.B) {
+	const each = 10_000
+	for name, place := range map[string]func(i, n int) int{
+		"behind":  func(i, n int) int { return recordsBench + n*each + i },
+		"between": func(i, n int) int { return (n*each + i) * 7919 % recordsBench },
+	} {
+		b.Run(name, func(b *testing.B) {
+			path := benchFile(b, recordsBench)
+			must(b, copyFile(path, path+".bare"))
+			s, err := Open(path, false)
+			must(b, err)
+			defer s.Close()
+			db, err := bolt.Open(path+".bare", 0, Settings())
+			must(b, err)
+			defer db.Close()
+			db.AllocSize = Growth
+			var p turns
+			for n := 0; b.Loop(); n++ {
+				write := func(put func(key, value []byte) error, remove func(key []byte) error) (err error) {
+					for i := 0; i < each && err == nil; i++ {
+						if put == nil {
+							err = remove(benchKey(place(i, n)))
+							i++
+							continue
+						}
+						err = put(benchKey(place(i, n)), make([]byte, 120))
+					}
+					return err
+				}
+				p.ours = append(p.ours, timed(b, func() error {
+					return errors.Join(
+						s.Update(func(w store.Writer) error {
+							return write(func(k, v []byte) error { return w.Put("records", k, v) }, nil)
+						}),
+						s.Update(func(w store.Writer) error {
+							return write(nil, func(k []byte) error { return w.Delete("records", k) })
+						}))
+				}))
+				p.bare = append(p.bare, timed(b, func() error {
+					return errors.Join(
+						db.Update(func(tx *bolt.Tx) error { return write(tx.Bucket([]byte("records")).Put, nil) }),
+						db.Update(func(tx *bolt.Tx) error { return write(nil, tx.Bucket([]byte("records")).Delete) }))
+				}))
+			}
+			p.report(b, each)
+		})
+	}
+}

@@ -93,7 +93,7 @@ func fillNew(path string, fill func(store.Writer) error) error {
 // For writing it looks at a part of the file, which takes less than a second for one of 5 GiB. All of a file that was in
 // use for long is read, and some pages are written, if the process that wrote to it before has not closed it: some 0.4 s
 // for each GiB that is in the page cache. Then it is refused if any page in use is damaged; else a damaged page of records may
-// be met later.
+// be met later, and gives [store.ErrCorrupt] before anything is done with it.
 func Open(path string, readOnly bool) (*Store, error) {
 	for range 4 {
 		d, err := openExisting(path, readOnly)
@@ -389,12 +389,16 @@ type transaction struct {
 	mapped  []byte  // what it sees of the file
 	buckets *bucket // the one looked up last, which leads to those before: they are few
 	wrote   bool
+
+	elements []element // memory for those of the leaf looked at last
 }
 
 // bucket is one in a transaction.
 type bucket struct {
 	*bolt.Bucket
 	name   string
+	root   uint64 // its page before the transaction; 0 if it has none of its own
+	at     span   // the leaf looked at last
 	next   *bucket
 	put    bool   // something was
 	behind []byte // the last key before the transaction
@@ -450,7 +454,8 @@ func (t *transaction) commit() (err error) {
 }
 
 // bucket returns nil when there is no such bucket, and an error when its pages must not be followed.
-func (t *transaction) bucket(name string) (*bucket, error) {
+func (t *transaction) bucket(name string) (b *bucket, err error) {
+	defer rescue(&err)
 	for b := t.buckets; b != nil; b = b.next {
 		if b.name == name {
 			return b, nil
@@ -467,7 +472,7 @@ func (t *transaction) bucket(name string) (*bucket, error) {
 }
 
 func (t *transaction) remember(name string, found *bolt.Bucket) *bucket {
-	t.buckets = &bucket{Bucket: found, name: name, next: t.buckets}
+	t.buckets = &bucket{Bucket: found, name: name, root: uint64(found.Root()), next: t.buckets}
 	return t.buckets
 }
 
@@ -475,46 +480,36 @@ func (t *transaction) remember(name string, found *bolt.Bucket) *bucket {
 func (t *transaction) Get(bucket string, key []byte) (value []byte, err error) {
 	defer rescue(&err)
 	b, err := t.bucket(bucket)
-	if b != nil {
-		value = b.Get(key)
+	if b == nil {
+		return nil, err
 	}
-	return value, errors.Join(err, t.checkLength(nil, value))
+	if err := t.look(b, key); err != nil {
+		return nil, err
+	}
+	return b.Get(key), nil
 }
 
 // Scan implements [store.Reader].
 func (t *transaction) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
-	cursor, key, value, err := t.seek(bucket, from)
-	for err == nil && key != nil {
-		if err = t.checkLength(key, value); err != nil || !visit(key, value) {
-			break
-		}
-		key, value, err = next(cursor)
+	b, err := t.bucket(bucket)
+	if b == nil {
+		return err
+	}
+	cursor := b.Cursor()
+	key, value, err := t.step(b, from, func() ([]byte, []byte) { return cursor.Seek(from) })
+	for err == nil && key != nil && visit(key, value) {
+		key, value, err = t.step(b, key, cursor.Next)
 	}
 	return err
 }
 
-// checkLength refuses a record longer than the file, before anybody copies it.
-func (t *transaction) checkLength(key, value []byte) error {
-	if length := int64(len(key) + len(value)); length > t.tx.Size() {
-		return fmt.Errorf("%w: a record of %d bytes", store.ErrCorrupt, length)
-	}
-	return nil
-}
-
-func (t *transaction) seek(bucket string, from []byte) (c *bolt.Cursor, key, value []byte, err error) {
+// step moves a cursor from a key on, at most to the next leaf that has any records.
+func (t *transaction) step(b *bucket, from []byte, move func() (key, value []byte)) (key, value []byte, err error) {
 	defer rescue(&err)
-	b, err := t.bucket(bucket)
-	if b == nil {
-		return nil, nil, nil, err
+	if err := t.lookAround(b, from); err != nil {
+		return nil, nil, err
 	}
-	c = b.Cursor()
-	key, value = c.Seek(from)
-	return c, key, value, nil
-}
-
-func next(c *bolt.Cursor) (key, value []byte, err error) {
-	defer rescue(&err)
-	key, value = c.Next()
+	key, value = move()
 	return key, value, nil
 }
 
@@ -535,6 +530,9 @@ func (t *transaction) Put(name string, key, value []byte) (err error) {
 		}
 		b = t.remember(name, made)
 	}
+	if err := t.look(b, key); err != nil {
+		return err
+	}
 	t.wrote = true
 	b.fill(key)
 	return b.Put(key, value)
@@ -554,13 +552,11 @@ const (
 func (b *bucket) fill(key []byte) {
 	if !b.put {
 		b.put, b.FillPercent = true, fillBetween
-		cursor := b.Cursor()
-		if at, _ := cursor.Seek(key); at != nil {
-			return // as with most keys that do not rise: the put will seek the same page, and the last one may be far
+		last, known := b.lastKey()
+		if !known {
+			return
 		}
-		last, _ := cursor.Last()
-		b.behind, b.FillPercent = bytes.Clone(last), fillLog // clone: its page may be moved
-		b.last = b.behind
+		b.behind, b.last, b.FillPercent = last, last, fillLog
 	}
 	switch {
 	case b.FillPercent == fillBetween:
@@ -571,6 +567,15 @@ func (b *bucket) fill(key []byte) {
 		b.FillPercent = fillBehind
 	}
 	b.last = key
+}
+
+// lastKey returns the last key before the transaction, if it is in the leaf looked at last.
+func (b *bucket) lastKey() (last []byte, known bool) {
+	if b.root == 0 {
+		last, _ = b.Cursor().Last() // there is no other leaf
+		return last, true
+	}
+	return b.at.last, b.at.high == nil
 }
 
 // isNext tells whether a key is the number after another, of as many bytes, if there is another.
@@ -592,7 +597,13 @@ func (t *transaction) Delete(bucket string, key []byte) (err error) {
 		return errors.New("empty key")
 	}
 	b, err := t.bucket(bucket)
-	if b == nil || b.Get(key) == nil {
+	if b == nil {
+		return err
+	}
+	if err := t.look(b, key); err != nil || b.Get(key) == nil {
+		return err
+	}
+	if err := t.lookAround(b, key); err != nil {
 		return err
 	}
 	t.wrote = true

@@ -1,7 +1,6 @@
 package boltstore
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -303,19 +302,18 @@ func (t *transaction) each(visit func(bucket string, key, value []byte) error) e
 	if err != nil {
 		return err
 	}
+	s, err := newSnapshot(t)
+	if err != nil {
+		return err
+	}
 	for _, bucket := range names {
 		var failed error
-		var before []byte
-		err := t.Scan(bucket, nil, func(key, value []byte) bool {
-			switch {
-			case len(value) == 0:
+		err := s.Scan(bucket, nil, func(key, value []byte) bool {
+			if len(value) == 0 {
 				failed = fmt.Errorf("%w: bucket %q holds a key without a value", store.ErrCorrupt, bucket)
-			case bytes.Compare(key, before) <= 0:
-				failed = fmt.Errorf("%w: the keys of bucket %q are out of order", store.ErrCorrupt, bucket)
-			default:
+			} else {
 				failed = visit(bucket, key, value)
 			}
-			before = key
 			return failed == nil
 		})
 		if err := errors.Join(failed, err); err != nil {

@@ -24,9 +24,8 @@ import (
 // Where the list is missing (see listing), it is every leaf. It takes 0.2 s for a file of 5 GiB that is in the page
 // cache, and 2 s without a list; else 0.5 s and 5 s.
 //
-// In buckets of more leaves than are looked at, a leaf may have been made a branch page that leads back up: bbolt would
-// not return from there. A snapshot ends with an error, and an audit ([Store.Inspect]) reads on behind it: what is left is to
-// write to such a file.
+// Leaves that were not looked at are before they are used: by a transaction that writes ([transaction.look]), a snapshot and an
+// audit ([Store.Inspect]) alike.
 
 const (
 	freePage     = 0x10

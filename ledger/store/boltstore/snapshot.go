@@ -258,6 +258,12 @@ func (p page) leadsTo(n int) uint64 {
 	return binary.NativeEndian.Uint64(fields[8:])
 }
 
+// first returns the key of an element of a branch page, or nil if it lies outside of the page.
+func (p page) first(n int) []byte {
+	at, _ := p.element(n)
+	return parseElement(p, branchPage, at, uint64(p.count()-n)*elementSize).key
+}
+
 // child finds the element of a branch page under which a key is, or would be.
 func (p page) child(key []byte) (n int, err error) {
 	low, high := 1, p.count() // what is below the second key is under the first element
