@@ -406,13 +406,13 @@ type bucket struct {
 }
 
 func (d *database) begin(writable bool) (t *transaction, err error) {
+	defer d.blame(&err)
 	if d.overwritten.Load() {
 		return nil, errOverwritten()
 	}
 	if d.broken.Load() {
 		return nil, errBroken()
 	}
-	defer d.blame(&err)
 	defer d.rescueLocked(&err)
 	inside := true
 	defer func() {

@@ -148,7 +148,7 @@ func (t *transaction) checkMapped() error {
 // blame replaces the error of somebody who met damage in a file that was overwritten meanwhile.
 func (d *database) blame(err *error) {
 	uncertain := errors.Is(*err, store.ErrUncertain)
-	if !uncertain && !errors.Is(*err, store.ErrCorrupt) || d.checkFile() == nil {
+	if !uncertain && !errors.Is(*err, store.ErrCorrupt) || !errors.Is(d.checkFile(), store.ErrOverwritten) {
 		return
 	}
 	if *err = errOverwritten(); uncertain {

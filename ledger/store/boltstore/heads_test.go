@@ -66,3 +66,20 @@ func TestNobodyWaitsForAFileThatWasOverwritten(t *testing.T) {
 		})
 	}
 }
+
+// Who comes after the one in whose call bbolt gave up on an overwritten file is told the same.
+func TestWhoComesAfterAPanicIsToldWhy(t *testing.T) {
+	path := newFile(t)
+	s := mustOpen(t, path)
+	s.current.broken.Store(true) // as after a panic, before it is known what it was about
+	if err := s.View(func(store.Reader) error { return nil }); !errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrOverwritten) {
+		t.Errorf("a file that was not overwritten: %v", err)
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	must(t, err)
+	_, err = file.WriteAt(make([]byte, 8192), 0)
+	must(t, errors.Join(err, file.Close()))
+	if err := s.View(func(store.Reader) error { return nil }); !errors.Is(err, store.ErrOverwritten) {
+		t.Errorf("an overwritten file: %v", err)
+	}
+}
