@@ -97,6 +97,7 @@ func (a *app) answer(cmd *cobra.Command, f *answerFlags) error {
 		request.Truth = f.Source(a.Files, l).Ask
 		out.AnswerResult, err = l.Answer(cmd.Context(), request)
 		a.WarnChanged(out.TruthChanged)
+		err = csv.PlaceOf(cmd.Context(), a.Files, f.objects, csv.Columns{ID: f.Columns.ID, Raw: f.Columns.Raw}, err)
 		return fault.WithKey(key, fault.Refusal(err, f.partial))
 	})
 	if err != nil {

@@ -88,7 +88,7 @@ func (a *app) enroll(cmd *cobra.Command, f *enrollFlags) error {
 			Key: out.Key, Question: f.question, Objects: objects, Policy: ceiling, Cap: f.cap, Progress: progress,
 		})
 		out.Enrolled, out.Already = done.Enrolled, done.Already
-		return fault.WithKey(out.Key, err)
+		return fault.WithKey(out.Key, csv.PlaceOf(cmd.Context(), a.Files, f.objects, f.columns, err))
 	})
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package csv
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -166,4 +167,24 @@ func Rows(ctx context.Context, s *files.Files, path string, c Columns, each func
 		}
 		return nil
 	})
+}
+
+// PlaceOf says where in a file the id stands that the ledger refuses as a name, instead of the name: the column could be the
+// wrong one. What was read from standard input is not there any more, and other errors stay what they are.
+func PlaceOf(ctx context.Context, s *files.Files, path string, c Columns, err error) error {
+	var name *ledger.NameError
+	if path == "" || path == "-" || !errors.As(err, &name) || name.What != "object" {
+		return err
+	}
+	line := 0
+	c.Skipped = nil
+	again := Rows(ctx, s, path, c, func(e Entry) {
+		if e.Object == name.Name && line == 0 {
+			line = e.line
+		}
+	})
+	if again != nil || line == 0 {
+		return err
+	}
+	return fault.Input("", "%s: line %d: the id has %s at byte %d", path, line, name.Fault, name.Offset)
 }
