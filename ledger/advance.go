@@ -99,6 +99,7 @@ type sweep struct {
 	only    uint32 // the question, 0 for all
 	through uint64 // chains that begin with a later event do not belong to it
 	at      time.Time
+	asOf    uint64                      // the last event when truths of the next part were first asked for; 0 before
 	truths  map[uint32]map[string]int32 // of the next part, by question
 	changed map[uint32]*changedTruths   // of all parts, by question
 }
@@ -109,6 +110,7 @@ func (x *sweep) forget() {
 		clear(values)
 	}
 	clear(x.truths)
+	x.asOf = 0
 }
 
 // prepare settles the instant, so that the parts do not depend on how long the sweep takes, and counts
@@ -162,6 +164,9 @@ type need struct {
 func (x *sweep) needs(ctx context.Context, p panel, behind string) (needs []need, err error) {
 	byQuestion := map[uint32]*need{}
 	err = x.ledger.view(ctx, func(s *state) error {
+		if x.asOf == 0 {
+			x.asOf = s.counters.events
+		}
 		names, _, err := p.after(s, behind, partSize)
 		if err != nil {
 			return err
@@ -183,7 +188,7 @@ func (x *sweep) needs(ctx context.Context, p panel, behind string) (needs []need
 				if byQuestion[c.question.number] == nil {
 					byQuestion[c.question.number] = &need{question: c.question}
 				}
-				byQuestion[c.question.number].add(name, c.chain.bound)
+				byQuestion[c.question.number].add(name, c.chain.bond())
 			}
 		}
 		return nil
@@ -344,8 +349,8 @@ func (x *sweep) checkTruth(s *state, c *planned, o *subject, ask asking) (*Refus
 		c.unasked = true
 	case truth == noTruth:
 		return x.ledger.lacksTruth(s, o, ask, c.question.offer)
-	case !x.ledger.fits(c.question, c.chain.bound, c.name, truth):
-		return nil, errOvertaken // it was bound to another one since
+	case !x.ledger.stillFits(c.question, &c.chain, c.name, truth, x.asOf):
+		return nil, errOvertaken // it is about another one since
 	}
 	return nil, nil
 }

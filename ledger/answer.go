@@ -58,7 +58,7 @@ type AnswerResult struct {
 // derived from those recorded, for free; at a higher ε a majority or threshold, or any query about two values, is
 // raised, as a chain of responses is, and the difference is charged: all answers together cost the largest ε
 // ([mechanism.Score]). Other queries are asked anew at a higher ε, and the full ε is charged. So are panels of which
-// somebody was forgotten since, who may be back with another value, and partial requests that leave somebody out: such an
+// somebody was forgotten since, who may be back with another value, or began a new epoch ([Ledger.BeginEpoch]), and partial requests that leave somebody out: such an
 // answer is only for partial requests for the same objects. A partial request that leaves nobody out is one like any
 // other: it has the same answers, and is raised from them.
 //
@@ -90,8 +90,8 @@ type AnswerQuote struct {
 	Anew privacy.Epsilon
 	// NotRaised says why the answer at Held is not raised, so that everybody is charged anew: a
 	// [*mechanism.ScoreError] for a query whose answers cannot be raised, or that no panel of this size has another
-	// answer to, [ErrForgotten] if somebody in the panel was forgotten since, or that one of the two leaves somebody
-	// out. It is nil if there is no such answer, or if it is raised.
+	// answer to, [ErrForgotten] if somebody in the panel was forgotten since, or that somebody began a new epoch
+	// ([Ledger.BeginEpoch]), or that one of the two leaves somebody out. It is nil if there is no such answer, or if it is raised.
 	NotRaised error
 	Refused   []Refusal
 }
@@ -170,6 +170,7 @@ type inquiry struct {
 	names    []string // the panel asked for, in order
 	id       identity
 	at       time.Time
+	asOf     uint64   // the last event when the attempt looked
 	through  uint64   // of a request for all, the last event whose enrolments count
 	whole    panelSum // stands for them
 	// What an attempt learns before it decides.
@@ -309,7 +310,7 @@ func (x *inquiry) attempt(ctx context.Context) (AnswerResult, error) {
 // truths.
 func (x *inquiry) look(ctx context.Context) (done uint64, needed bool, err error) {
 	err = x.ledger.view(ctx, func(s *state) error {
-		x.at = s.clock
+		x.at, x.asOf = s.clock, s.counters.events
 		st, err := s.standing(x.request.Key, x.id)
 		if err != nil {
 			return err
@@ -338,7 +339,7 @@ func (x *inquiry) look(ctx context.Context) (done uint64, needed bool, err error
 }
 
 // raisable returns the answer that a new one can be raised from: the highest of all, about people none of whom was
-// forgotten since it was first drawn. Of those forgotten, the truth may be another one now. why says why there is none.
+// forgotten, or began an epoch, since it was first drawn. Of those the truth may be another one now. why says why there is none.
 func (x *inquiry) raisable(s *state) (top answerLevel, why, err error) {
 	top = x.known.top()
 	switch {
@@ -348,15 +349,25 @@ func (x *inquiry) raisable(s *state) (top answerLevel, why, err error) {
 		return top, &mechanism.ScoreError{Outputs: x.query.Outputs(len(x.question.values))}, nil
 	}
 	for _, name := range x.names {
-		o, _, err := s.object(name)
+		c, _, err := s.chain(x.question.number, name)
 		if err != nil {
 			return top, nil, err
 		}
-		if o.forgotten > top.began {
-			return top, fmt.Errorf("somebody in the panel: %w", ErrForgotten), nil
+		if c.since > top.began {
+			why, err := s.whyRenewed(name, top.began)
+			return top, why, err
 		}
 	}
 	return top, nil, nil
+}
+
+// whyRenewed says why the truth of an object may be another one than at an event.
+func (s *state) whyRenewed(name string, began uint64) (why, err error) {
+	o, _, err := s.object(name)
+	if err == nil && o.forgotten > began {
+		return fmt.Errorf("somebody in the panel: %w", ErrForgotten), nil
+	}
+	return errNewEpoch, err
 }
 
 // notRaised says why nothing is raised where somebody is left out, now or by all answers so far.
@@ -369,6 +380,7 @@ func (x *inquiry) notRaised() error {
 
 var (
 	errNoAnswer     = errors.New("there is no answer yet")
+	errNewEpoch     = errors.New("somebody in the panel has begun a new epoch")
 	errPartialPanel = errors.New("somebody is left out, and whom a partial request leaves out may change")
 )
 
@@ -410,7 +422,7 @@ func (x *inquiry) part(s *state, at time.Time) error {
 			x.refused = append(x.refused, *refusal)
 			continue
 		}
-		x.able.add(name, o.chain.bound)
+		x.able.add(name, o.chain.bond())
 	}
 	return nil
 }
@@ -606,10 +618,10 @@ func (x *inquiry) count(s *state) (changes []change, counts []int64, err error) 
 		if err != nil {
 			return nil, nil, err
 		}
-		if !x.ledger.fits(x.question, c.bound, name, x.truths[i]) {
-			return nil, nil, errOvertaken // it was bound to another one since
+		if !x.ledger.stillFits(x.question, &c, name, x.truths[i], x.asOf) {
+			return nil, nil, errOvertaken // it is about another one since
 		}
-		changes = append(changes, x.ledger.bind(x.question, c.bound, name, x.truths[i])...)
+		changes = append(changes, x.ledger.bind(x.question, c.bond(), name, x.truths[i])...)
 		charges[i] = &charged{name, x.question.number, x.cost}
 		counts[x.truths[i]]++
 	}

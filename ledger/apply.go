@@ -125,6 +125,8 @@ func apply(s *state, ev event) error {
 		return applySettled(s, c, ev)
 	case *withdrawn:
 		return applyWithdrawn(s, c, ev.number)
+	case *epochBegun:
+		return applyEpoch(s, c, ev.number)
 	case *stated:
 		return applyStated(s, c, ev.number)
 	case *forgotten:
@@ -461,7 +463,7 @@ func applyCharged(s *state, c *charged, ev event) error {
 	if err := s.counters.charges.take(c); err != nil {
 		return err
 	}
-	s.counters.charges.forgotten = max(s.counters.charges.forgotten, o.forgotten)
+	s.counters.charges.renewed = max(s.counters.charges.renewed, ch.since)
 	if err := s.checkBound(&ch); err != nil {
 		return orCorrupt(nil, "object %q is charged for question %d: %v", c.object, c.question, err)
 	}
@@ -524,8 +526,8 @@ func applyAnswered(s *state, c *answered, number uint64) error {
 	if c.objects == 0 || !charged.settles(c, cost) {
 		return orCorrupt(nil, "query %q: not everybody in the panel of %d was charged for it", c.query, c.objects)
 	}
-	if charged.forgotten > began {
-		return orCorrupt(nil, "query %q: an answer is raised after somebody in its panel was forgotten", c.query)
+	if charged.renewed > began {
+		return orCorrupt(nil, "query %q: an answer is raised after somebody in its panel was forgotten, or began an epoch", c.query)
 	}
 	if c.method == methodRaise {
 		if name, other := s.chargedOther(began, number, c.objects); other {
@@ -722,6 +724,51 @@ func applyWithdrawn(s *state, c *withdrawn, number uint64) error {
 	o.withdrawn = number
 	s.link(&o.links, number)
 	return s.putObject(c.object, o)
+}
+
+// applyEpoch closes the chain of an object, with what it has cost, and begins a new one under the same policy. Nothing
+// reserved of the old one can be sold of the new one.
+func applyEpoch(s *state, c *epochBegun, number uint64) error {
+	ch, o, err := s.enrolledIn(c.question, c.object)
+	if err != nil {
+		return err
+	}
+	if ch.unused() {
+		return orCorrupt(nil, "object %q begins a new epoch of question %d, and nothing happened in the last one", c.object, c.question)
+	}
+	q, err := s.question(c.question)
+	if err != nil {
+		return err
+	}
+	if err := s.uncountLevels(q, ch.levels); err != nil {
+		return err
+	}
+	ended := closedEpoch{number, ch.answered, slices.Clone(ch.levels)}
+	err = s.putChain(c.question, c.object, chain{
+		enrolled: ch.enrolled, policy: ch.policy, since: number, closed: append(slices.Clip(ch.closed), ended),
+	})
+	if err != nil {
+		return err
+	}
+	if o.held, err = s.heldInOthers(o.held, c.question); err != nil {
+		return err
+	}
+	s.link(&o.links, number)
+	return s.putObject(c.object, o)
+}
+
+// heldInOthers drops the reservations in a question.
+func (s *state) heldInOthers(numbers []uint64, question uint32) (kept []uint64, err error) {
+	for _, number := range numbers {
+		r, err := s.sale(number)
+		if err != nil {
+			return nil, err
+		}
+		if r.question != question {
+			kept = append(kept, number)
+		}
+	}
+	return kept, nil
 }
 
 func applyRefused(s *state, c *objectRefused, number uint64) error {

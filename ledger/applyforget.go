@@ -67,7 +67,7 @@ func applyForgotten(s *state, c *forgotten, number uint64) error {
 		s.counters.objects++
 	}
 	for _, r := range c.chains {
-		if err := s.forgetChain(c.object, r); err != nil {
+		if err := s.forgetChain(c.object, r, number); err != nil {
 			return err
 		}
 	}
@@ -133,14 +133,14 @@ func (s *state) checkRemnant(name string, r remnant, whole bool) (found bool, er
 	if err != nil {
 		return found, err
 	}
-	if whole && !found || found && (ch.policy != r.policy || whole && ch.spent() != r.spent || r.spent.Less(ch.spent())) {
+	if whole && !found || found && (ch.policy != r.policy || whole && ch.total() != r.spent || r.spent.Less(ch.total())) {
 		return found, orCorrupt(nil, "object %q has not spent %s on question %d", name, r.spent, r.question)
 	}
 	return found, nil
 }
 
-// forgetChain destroys the levels of a chain.
-func (s *state) forgetChain(name string, r remnant) error {
+// forgetChain destroys the levels of a chain, of all its epochs.
+func (s *state) forgetChain(name string, r remnant, number uint64) error {
 	ch, found, err := s.chain(r.question, name)
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (s *state) forgetChain(name string, r remnant) error {
 	if err := s.putNumber(bucketObjects, memberKey(name, r.question), r.question); err != nil {
 		return err
 	}
-	return s.putChain(r.question, name, chain{policy: r.policy, answered: r.spent})
+	return s.putChain(r.question, name, chain{policy: r.policy, answered: r.spent, since: number})
 }
 
 // applyStated checks that a statement lists every event about its object.

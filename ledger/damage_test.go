@@ -66,6 +66,8 @@ func tellLittle(t testing.TB, s store.Store) {
 	answerTo(t, l, inquire(t, "score", "majority:yes", "0.5", ballots("eve"), "eve", "dan"))
 	answerTo(t, l, inquire(t, "raised", "majority:yes", "1", ballots("eve"), "eve", "dan"))
 	answerTo(t, l, inquire(t, "between", "majority:yes", "0.75", never(t), "eve", "dan"))
+	must(t, l.BeginEpoch(t.Context(), "move on", "vote", "eve"))
+	release(t, l, releaseOf(t, "by chance", "eve", "0.5"))
 }
 
 // littleFile is the file of that ledger, without unused pages.

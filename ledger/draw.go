@@ -33,7 +33,7 @@ func (l *Ledger) respond(from chances, q *question, x *subject, epsilon privacy.
 	}
 	place, _ := findLevel(x.chain.levels, epsilon)
 	if out.method = methodAt(place, len(x.chain.levels)); out.method == methodRaise {
-		first = l.bind(q, x.chain.bound, x.name, truth)
+		first = l.bind(q, x.chain.bond(), x.name, truth)
 	}
 	if x.chain.noise != 0 {
 		out.value, err = l.keyed(q, *x, place, epsilon, truth)
@@ -94,9 +94,9 @@ func (l level) asBits() rrchain.BitLevel {
 
 // bind returns the change that binds a chain to the truth that it is drawn from, or nothing if it is bound already or
 // the ledger has no truth key.
-func (l *Ledger) bind(q *question, former *tag, name string, truth int32) []change {
-	if l.binder == nil || former != nil {
+func (l *Ledger) bind(q *question, to bond, name string, truth int32) []change {
+	if l.binder == nil || to.tag != nil {
 		return nil
 	}
-	return []change{&truthBound{name, q.number, l.binder.truth(name, q.number, truth)}}
+	return []change{&truthBound{name, q.number, l.binder.truth(name, q.number, to.since, truth)}}
 }

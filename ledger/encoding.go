@@ -22,6 +22,7 @@ func (*cancelled) kind() kind       { return kindCancelled }
 func (*saleMade) kind() kind        { return kindSale }
 func (*sold) kind() kind            { return kindSold }
 func (*withdrawn) kind() kind       { return kindWithdrawn }
+func (*epochBegun) kind() kind      { return kindEpoch }
 func (*truthBound) kind() kind      { return kindBound }
 func (*objectRefused) kind() kind   { return kindRefused }
 func (*stated) kind() kind          { return kindStated }
@@ -33,6 +34,7 @@ func (c *charged) about() string       { return c.object }
 func (c *held) about() string          { return c.object }
 func (c *sold) about() string          { return c.object }
 func (c *withdrawn) about() string     { return c.object }
+func (c *epochBegun) about() string    { return c.object }
 func (c *truthBound) about() string    { return c.object }
 func (c *objectRefused) about() string { return c.Object }
 func (c *stated) about() string        { return c.object }
@@ -248,6 +250,13 @@ func (c *withdrawn) encode(e *encoder) { e.text(c.object) }
 
 func decodeWithdrawn(d *decoder) change { return &withdrawn{object: d.text()} }
 
+func (c *epochBegun) encode(e *encoder) {
+	e.text(c.object)
+	e.u32(c.question)
+}
+
+func decodeEpoch(d *decoder) change { return &epochBegun{object: d.text(), question: d.u32()} }
+
 func (c *charged) encode(e *encoder) {
 	e.text(c.object)
 	e.u32(c.question)
@@ -458,7 +467,7 @@ func decodeSwept(d *decoder, refusals uint64) []sweptCount {
 func reasonCodes() []Reason {
 	return []Reason{
 		ChainCeiling, ObjectCap, NotEnrolled, NoTruth, CapDiffers, PolicyDiffers,
-		Withdrawn, NotForSale, NotOnOffer, BuyerRefused, SaleClosed, HoldersFull, NoNoiseKey, NoTruthKey,
+		Withdrawn, NotForSale, NotOnOffer, BuyerRefused, SaleClosed, HoldersFull, NoNoiseKey, NoTruthKey, EpochBegun,
 	}
 }
 
@@ -530,6 +539,8 @@ func decodeNothing(d *decoder, k kind) change {
 		return &charged{}
 	case kindWithdrawn:
 		return &withdrawn{}
+	case kindEpoch:
+		return &epochBegun{}
 	case kindBound:
 		return &truthBound{}
 	case kindRefused:
@@ -571,6 +582,8 @@ func decodeHidden(d *decoder, k kind) change {
 		return decodeSaleMade(d)
 	case kindWithdrawn:
 		return decodeWithdrawn(d)
+	case kindEpoch:
+		return decodeEpoch(d)
 	case kindBound:
 		return decodeBound(d)
 	case kindRefused:

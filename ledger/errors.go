@@ -153,6 +153,8 @@ const (
 	NoNoiseKey Reason = "no-noise-key"
 	// NoTruthKey: a draw from the truth is needed, and the ledger has a truth key that it was opened without.
 	NoTruthKey Reason = "no-truth-key"
+	// EpochBegun: what was reserved of the object ended when it began a new epoch ([Ledger.BeginEpoch]).
+	EpochBegun Reason = "epoch-begun"
 	// HoldersFull: as many buyers as the terms allow hold this level, or have reserved it.
 	HoldersFull Reason = "holders-full"
 )

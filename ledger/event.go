@@ -65,11 +65,12 @@ const (
 	kindStated
 	kindForgotten
 	kindNoiseKey
+	kindEpoch
 )
 
 func (k kind) String() string {
 	names := [...]string{"", "created", "truth-key", "question", "policy", "enrolled", "released", "settled", "charged", "answered",
-		"buyer", "reserved", "held", "cancelled", "sale", "sold", "withdrawn", "bound", "refused", "stated", "forgotten", "noise-key"}
+		"buyer", "reserved", "held", "cancelled", "sale", "sold", "withdrawn", "bound", "refused", "stated", "forgotten", "noise-key", "epoch"}
 	if int(k) < len(names) {
 		return names[k]
 	}
@@ -229,6 +230,12 @@ type truthBound struct {
 	object   string
 	question uint32
 	tag      tag
+}
+
+// epochBegun closes the chain of an object and begins a new one, about a value of its own.
+type epochBegun struct {
+	object   string
+	question uint32
 }
 
 // objectRefused says whom a request left out, and why. The settled event of the request follows.

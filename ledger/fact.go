@@ -32,6 +32,7 @@ type Fact struct {
 	//   sale       Sale, Buyer, Question, Epsilon, Objects, Price, Refused, and how the responses came about
 	//   sold       Sale, Object, Price, Response, Method; the sale tells Question and Epsilon
 	//   withdrawn  Object
+	//   epoch      Object, Question: the chain is closed, and a new one begins
 	//   refused    Refusal, Question (if it was one of several)
 	//   forgotten  Object, Erased, Cap, Spent, Earned, Chains: what stayed when Erased events were destroyed
 	//   stated     Object, Forgotten, Events, Cap, Spent, Earned
@@ -231,6 +232,8 @@ func (w *wording) put(c change) {
 		w.respond(w.sales[c.sale].question, w.sales[c.sale].epsilon, c.response)
 	case *withdrawn:
 		w.Object = c.object
+	case *epochBegun:
+		w.Object, w.Question = c.object, w.question(c.question)
 	default:
 		w.putLong(c)
 	}
@@ -391,6 +394,8 @@ func (r *reading) take() change {
 		return &sold{r.Object, r.Sale, r.amount(r.Price), r.respond(r.sales[r.Sale].question, r.sales[r.Sale].epsilon)}
 	case "withdrawn":
 		return &withdrawn{r.Object}
+	case "epoch":
+		return &epochBegun{r.Object, r.question(r.Question)}
 	}
 	return r.takeLong()
 }

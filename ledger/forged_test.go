@@ -393,6 +393,10 @@ func (g ground) definitions(t *testing.T) map[string]pairOfLogs {
 		"another cap elsewhere":         {sound: in("bob", 2, 0, "2"), forged: in("bob", 2, 0, "3"), why: "under other ceilings"},
 		"another policy when back":      {sound: append([]change{&withdrawn{"bob"}}, in("bob", 1, 1, "2")...), forged: append([]change{&withdrawn{"bob"}}, in("bob", 1, 2, "2")...), why: "under other ceilings"},
 		"withdrawn twice":               {sound: []change{&withdrawn{"bob"}}, forged: []change{&withdrawn{"dan"}}, why: `"dan" withdraws twice`},
+		"an epoch of nothing":           {sound: []change{&epochBegun{"bob", 1}}, forged: []change{&epochBegun{"fay", 1}}, why: "nothing happened in the last one"},
+		"an epoch twice":                {sound: []change{&epochBegun{"bob", 1}}, forged: []change{&epochBegun{"bob", 1}, &epochBegun{"bob", 1}}, why: "nothing happened in the last one"},
+		"an epoch of another question":  {sound: []change{&epochBegun{"bob", 1}}, forged: []change{&epochBegun{"bob", 2}}, why: "without being enrolled"},
+		"an epoch after leaving":        {sound: []change{&epochBegun{"bob", 1}}, forged: []change{&withdrawn{"bob"}, &epochBegun{"bob", 1}}, why: "after it has withdrawn"},
 		"a stranger withdraws":          {sound: []change{&withdrawn{"bob"}}, forged: []change{&withdrawn{"zoe"}}, why: "without being there"},
 		"withdrawn after all is forgot": {sound: []change{&bob, &enrolled{"bob", 1, 1, 0, eps(t, "2")}, &withdrawn{"bob"}}, forged: []change{&bob, &withdrawn{"bob"}}, why: `"bob" withdraws twice`},
 	}

@@ -62,7 +62,7 @@ func (s *state) forget(name string) (change, error) {
 		if err != nil || !found {
 			return nil, orCorrupt(err, "object %q has lost its chain in question %d", name, number)
 		}
-		c.chains = append(c.chains, remnant{number, ch.policy, ch.spent()})
+		c.chains = append(c.chains, remnant{number, ch.policy, ch.total()})
 	}
 	return c, nil
 }

@@ -234,11 +234,11 @@ func FuzzUnseal(f *testing.F) {
 // Values that no ledger writes are refused, however well they are encoded.
 func TestDecodersRefuseWhatCannotBe(t *testing.T) {
 	for name, payload := range map[string][]byte{
-		"response 2²⁰":  {4, 0, 0, 0, 0, 0, 1, 1, 0x80, 0x80, 0x40, 5, 0},
-		"ε above 1,000": {4, 0, 0, 0, 0, 0, 1, 0x81, 0xa0, 0x94, 0xa5, 0x8d, 0x1d, 0, 5, 0},
-		"policy 2³²":    {4, 0x80, 0x80, 0x80, 0x80, 0x10, 0, 0, 0, 0, 0},
-		"noise key 2³²": {4, 0, 0x80, 0x80, 0x80, 0x80, 0x10, 0, 0, 0, 0},
-		"buyer 2³²":     {4, 0, 0, 0, 0, 0, 1, 1, 0, 5, 1, 0x80, 0x80, 0x80, 0x80, 0x10},
+		"response 2²⁰":  {4, 0, 0, 0, 0, 0, 0, 1, 1, 0x80, 0x80, 0x40, 5, 0},
+		"ε above 1,000": {4, 0, 0, 0, 0, 0, 0, 1, 0x81, 0xa0, 0x94, 0xa5, 0x8d, 0x1d, 0, 5, 0},
+		"policy 2³²":    {4, 0x80, 0x80, 0x80, 0x80, 0x10, 0, 0, 0, 0, 0, 0},
+		"noise key 2³²": {4, 0, 0x80, 0x80, 0x80, 0x80, 0x10, 0, 0, 0, 0, 0},
+		"buyer 2³²":     {4, 0, 0, 0, 0, 0, 0, 1, 1, 0, 5, 1, 0x80, 0x80, 0x80, 0x80, 0x10},
 	} {
 		if c, err := decodeChain(payload); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: got %+v, %v", name, c, err)
@@ -246,9 +246,9 @@ func TestDecodersRefuseWhatCannotBe(t *testing.T) {
 	}
 	// The nearest ones that can be, so that the test is about what it says.
 	for _, payload := range [][]byte{
-		{4, 0, 0, 0, 0, 0, 1, 1, 0xff, 0xff, 0x3f, 5, 0}, {4, 0, 0, 0, 0, 0, 1, 0x80, 0xa0, 0x94, 0xa5, 0x8d, 0x1d, 0, 5, 0},
-		{4, 0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0, 0, 0}, {4, 0, 0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0, 0},
-		{4, 0, 0, 0, 0, 0, 1, 1, 0, 5, 1, 0xff, 0xff, 0xff, 0xff, 0x0f},
+		{4, 0, 0, 0, 0, 0, 0, 1, 1, 0xff, 0xff, 0x3f, 5, 0}, {4, 0, 0, 0, 0, 0, 0, 1, 0x80, 0xa0, 0x94, 0xa5, 0x8d, 0x1d, 0, 5, 0},
+		{4, 0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0, 0, 0, 0}, {4, 0, 0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0, 0, 0},
+		{4, 0, 0, 0, 0, 0, 0, 1, 1, 0, 5, 1, 0xff, 0xff, 0xff, 0xff, 0x0f},
 	} {
 		if _, err := decodeChain(payload); err != nil {
 			t.Errorf("%x: %v", payload, err)

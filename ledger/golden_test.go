@@ -253,6 +253,9 @@ func noisyDay(t *testing.T, l *Ledger) []func() {
 		func() { enroll(t, l, "home", "9", "max") },
 		func() { release(t, l, releaseOf(t, "keyed", "max", "1")) },
 		func() { release(t, l, releaseOf(t, "keyed, below", "max", "0.5")) },
+		func() { must(t, l.BeginEpoch(t.Context(), "kim has moved on", "vote", "kim")) },
+		func() { must(t, l.BeginEpoch(t.Context(), "max has moved on", "vote", "max")) },
+		func() { release(t, l, releaseOf(t, "by chance", "max", "0.5")) },
 		func() {
 			release(t, l, ReleaseRequest{Key: "keyed home", Question: "home", Object: "max", Epsilon: eps(t, "1"), Truth: TruthOf("Jena")})
 		},
@@ -420,6 +423,8 @@ func goldenEntries(t testing.TB) []logged {
 		&withdrawn{strings.Repeat("é", 128)},
 		&settled{key: "k", swept: []sweptCount{{128, 0, 0, 1}, {129, 0, 0, 127}}, refused: 128, sale: 1<<64 - 1},
 		&settled{key: "k", final: true, refused: 1, answer: 1, sale: 128},
+		&epochBegun{"ann", 1},
+		&epochBegun{strings.Repeat("é", 128), 1<<32 - 1},
 		&truthBound{"ann", 1, *bound},
 		&truthBound{strings.Repeat("n", 256), 1<<32 - 1, tag{}},
 		&objectRefused{0, Refusal{"ann", ObjectCap, eps(t, "1"), eps(t, "0.5"), eps(t, "2"), eps(t, "1.5"), eps(t, "0.5"), HelpsWaiting, eps(t, "1")}},

@@ -469,7 +469,7 @@ func auditBudgets(t testing.TB, stored []pair) {
 		case p.bucket == bucketChains:
 			c, err := decodeChain(payload)
 			must(t, err)
-			spent[string(p.key[4:])] += c.spent().Nano()
+			spent[string(p.key[4:])] += c.total().Nano()
 		case p.bucket == bucketObjects && p.key[len(p.key)-1] == 0 && strings.Count(string(p.key), "\x00") == 1:
 			o, err := decodeObject(payload)
 			must(t, err)

@@ -29,6 +29,7 @@ type Event struct {
 	//              Object that it was about, if it named no other
 	//   charged    Object pays Epsilon for the answer about Question that follows
 	//   bound      the chain of Object in Question belongs to the truth that is drawn from next
+	//   epoch      the chain of Object in Question is closed, and a new one begins, about a value of its own
 	//   stated     a statement about Object was made
 	//   forgotten  all events about Object, and everything released of it, are destroyed
 	//   withdrawn  Object takes part in nothing any more, until it is enrolled again
@@ -275,6 +276,9 @@ func (l *Ledger) describe(s *state, ev event) (out Event, err error) {
 		if c.question != 0 {
 			_, err = l.nameQuestion(s, c.question, &out)
 		}
+	case *epochBegun:
+		out.Object = c.object
+		_, err = l.nameQuestion(s, c.question, &out)
 	case *truthBound:
 		out.Object = c.object
 		_, err = l.nameQuestion(s, c.question, &out)

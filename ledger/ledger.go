@@ -42,7 +42,7 @@ type Options struct {
 	ClockAhead time.Time
 	// TruthKey, if set, makes the ledger keep a keyed hash of each chain's true value and refuse to
 	// raise the chain for another value, as if there were none ([NoTruth]; the caller is told whose value has changed, see
-	// [RaiseResult]). It is at least 16 bytes long, secret, and stays with the host: the file holds only what recognizes it.
+	// [RaiseResult]; [Ledger.BeginEpoch] begins anew about the new one). It is at least 16 bytes long, secret, and stays with the host: the file holds only what recognizes it.
 	// Once a ledger has been opened with a key, Open refuses any other ([ErrTruthKey]); opened without it, the ledger
 	// draws nothing from truths ([NoTruthKey]), and goes on to sell again and to derive. Chains drawn from before are
 	// bound at their next raise.

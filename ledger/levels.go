@@ -273,12 +273,12 @@ func (x levelScan) pickUsual(chain []byte, last *lastEpsilon, into *foundLevel) 
 	}
 	policy, noise, buyers, bound := chain[at], chain[at+1], chain[at+2], chain[at+3]
 	at += 4 + int(bound)*len(tag{})
-	if policy|noise|buyers >= 0x80 || bound > 1 || at+2 > len(chain) {
+	if policy|noise|buyers >= 0x80 || bound > 1 || at+3 > len(chain) {
 		return false, false
 	}
-	answered, levels := chain[at], chain[at+1]
-	at += 2
-	if answered|levels >= 0x80 {
+	answered, since, levels := chain[at], chain[at+1], chain[at+2]
+	at += 3
+	if answered|levels >= 0x80 || since != 0 {
 		return false, false
 	}
 	for range levels {

@@ -229,7 +229,7 @@ func (l *Ledger) someDeliveries(s *state, sale uint64, header sale, from, to uin
 		if err != nil {
 			return nil, err
 		}
-		at, recorded := all.at(header.epsilon)
+		at, recorded := all.during(number).at(header.epsilon)
 		if !recorded || at.Response != c.value {
 			return nil, orCorrupt(nil, "object %q: the response sold is not the recorded one", c.object)
 		}

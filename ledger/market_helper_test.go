@@ -129,7 +129,10 @@ func (a *asked) names() []string {
 }
 
 // holding is what one buyer has of one object. Of what a forgotten object sold there is no name.
-type holding struct{ buyer, question, object string }
+type holding struct {
+	buyer, question, object string
+	since                   uint64 // the epoch, by the event that began it
+}
 
 // auditMarket checks what stands in the records of the market against the log and against the prices
 // (invariants 3, 4 and 9): each response is the one recorded at its ε; each buyer has paid for each object
@@ -139,20 +142,25 @@ func auditMarket(t testing.TB, l *Ledger) {
 	t.Helper()
 	type place struct {
 		question, object string
+		since            uint64
 		epsilon          privacy.Epsilon
 	}
 	recorded, paid, top := map[place]string{}, map[holding]int64{}, map[holding]privacy.Epsilon{}
 	sold, held, n := map[uint64]Event{}, map[uint64]int64{}, uint64(0)
-	buyers := map[[2]string]uint64{} // who have bought something
+	since := map[[2]string]uint64{}  // the event that began the epoch
+	buyers := map[[2]string]uint64{} // who have bought something in it
 	for _, ev := range events(t, l) {
 		if n++; ev.Number != n {
 			t.Fatalf("event %d stands where event %d should", ev.Number, n)
 		}
-		at := place{ev.Question, ev.Object, privacy.Epsilon{}}
+		chain := [2]string{ev.Question, ev.Object}
+		at := place{ev.Question, ev.Object, since[chain], privacy.Epsilon{}}
 		if ev.Epsilon != nil {
 			at.epsilon = *ev.Epsilon
 		}
 		switch ev.Kind {
+		case "epoch":
+			since[chain], buyers[chain] = ev.Number, 0
 		case "released":
 			recorded[at] = ev.Response
 		case "sale":
@@ -171,10 +179,10 @@ func auditMarket(t testing.TB, l *Ledger) {
 				t.Errorf("event %d: %q is sold by %s, recorded before: %v", ev.Number, ev.Object, ev.Method, twice)
 			}
 			recorded[at] = ev.Response
-			who := holding{ev.Buyer, ev.Question, ev.Object}
+			who := holding{ev.Buyer, ev.Question, ev.Object, since[chain]}
 			paid[who] += *ev.Price
 			if top[who].IsZero() {
-				buyers[[2]string{ev.Question, ev.Object}]++
+				buyers[chain]++
 			}
 			if top[who].Less(*ev.Epsilon) {
 				top[who] = *ev.Epsilon

@@ -41,7 +41,12 @@ func (g *game) compareObjects() {
 		got := objectOf(g, g.ledger, name)
 		for _, c := range got.Chains {
 			for _, at := range c.Levels {
-				g.see(c.Question, name, at.Epsilon.Nano(), at.Response)
+				g.see(c.Question, name, at.Epsilon.Nano(), at.Event, at.Response)
+			}
+			for _, old := range c.Earlier {
+				for _, at := range old.Levels {
+					g.see(c.Question, name, at.Epsilon.Nano(), at.Event, at.Response)
+				}
 			}
 		}
 		g.same("the object", got, g.paper.object(name))
@@ -61,18 +66,27 @@ func (m *paper) object(name string) ObjectState {
 		if c == nil {
 			continue
 		}
-		state := ChainState{Question: q.Name, Withdrawn: c.withdrawn, Buyers: uint64(c.buyers()), Epsilon: epsilonOf(c.current()), Answered: epsilonOf(c.answered), Ceiling: out.Cap}
+		state := ChainState{Question: q.Name, Epoch: len(c.earlier) + 1, Withdrawn: c.withdrawn, Buyers: uint64(c.buyers()), Epsilon: epsilonOf(c.current()), Answered: epsilonOf(c.answered), Ceiling: out.Cap}
 		if !c.rule.policy.IsZero() {
 			state.Policy, state.Ceiling = &c.rule.policy, epsilonOf(c.rule.ceiling(m.clock, c.buyers()))
 		}
-		for _, e := range sortedKeys(c.levels) {
-			l := c.levels[e]
-			state.Response = l.response
-			state.Levels = append(state.Levels, LevelState{epsilonOf(e), l.response, uint64(l.event), l.holders})
+		if state.Levels = c.levelStates(); len(state.Levels) > 0 {
+			state.Response = state.Levels[len(state.Levels)-1].Response
+		}
+		for i, old := range c.earlier {
+			state.Earlier = append(state.Earlier, EarlierEpoch{i + 1, uint64(c.epochs()[i+1].began), epsilonOf(old.current()), epsilonOf(old.answered), old.levelStates()})
 		}
 		out.Chains = append(out.Chains, state)
 	}
 	return out
+}
+
+func (c *paperChain) levelStates() (all []LevelState) {
+	for _, e := range sortedKeys(c.levels) {
+		l := c.levels[e]
+		all = append(all, LevelState{epsilonOf(e), l.response, uint64(l.event), l.holders})
+	}
+	return all
 }
 
 func (g *game) compareResponses(question string, e int64) {
@@ -80,7 +94,7 @@ func (g *game) compareResponses(question string, e int64) {
 	var got, want []Response
 	for r, err := range g.ledger.Responses(g.Context(), question, epsilonOf(e)) {
 		must(g, err)
-		g.see(question, r.Object, e, r.Value)
+		g.see(question, r.Object, e, r.Event, r.Value)
 		got = append(got, r)
 	}
 	for _, name := range sortedKeys(g.paper.people) {
@@ -121,13 +135,13 @@ func (g *game) compareDeliveries(d *paperDeal) {
 	for one, err := range g.ledger.Deliveries(g.Context(), d.sale.Number) {
 		must(g, err)
 		if !one.Erased {
-			g.see(one.Question, one.Object, one.Epsilon.Nano(), one.Value)
+			g.see(one.Question, one.Object, one.Epsilon.Nano(), one.Sold, one.Value)
 		}
 		got = append(got, one)
 	}
 	for _, one := range d.deliveries {
 		if !one.Erased {
-			one.Value = g.paper.chain(one.Question, one.Object).levels[one.Epsilon.Nano()].response
+			one.Value = g.paper.chain(one.Question, one.Object).during(one.Sold).levels[one.Epsilon.Nano()].response
 		}
 		want = append(want, one)
 	}
@@ -175,7 +189,7 @@ func (g *game) compareEvent(ev Event) {
 	g.Helper()
 	switch {
 	case (ev.Kind == "released" || ev.Kind == "sold") && !ev.Erased:
-		g.see(ev.Question, ev.Object, ev.Epsilon.Nano(), ev.Response)
+		g.see(ev.Question, ev.Object, ev.Epsilon.Nano(), ev.Number, ev.Response)
 	case ev.Kind == "question":
 		q, _ := g.paper.question(ev.Question)
 		g.same("the question", Question{ev.Question, ev.Values, ev.Encoding, ev.Mechanism}, q)
@@ -225,7 +239,7 @@ func (g *game) compareReceipt(d *paperDeal) {
 	for _, one := range d.deliveries {
 		sold := SoldResponse{Object: one.Object, Price: one.Price, Method: one.Method, Event: one.Sold, Erased: one.Erased}
 		if !one.Erased {
-			sold.Response = g.paper.chain(d.Question, one.Object).levels[d.epsilon()].response
+			sold.Response = g.paper.chain(d.Question, one.Object).during(one.Sold).levels[d.epsilon()].response
 		}
 		want = append(want, sold)
 	}
@@ -240,14 +254,30 @@ func (g *game) compareStatement(name string, p *person) {
 	g.same("the account", []any{st.Cap.Nano(), st.Spent.Nano(), st.Earned, st.Forgotten}, []any{p.cap, p.spent, p.earned, p.forgotten})
 	got, want := map[string]string{}, map[string]string{}
 	for _, one := range st.Released {
-		got[fmt.Sprintf("%q at %d", one.Question, one.Epsilon.Nano())] = fmt.Sprintf("%s, event %d", one.Response, one.Event)
+		got[fmt.Sprintf("%q at %d, event %d", one.Question, one.Epsilon.Nano(), one.Event)] = one.Response
 	}
 	for question, c := range p.chains {
-		for e, l := range c.levels {
-			want[fmt.Sprintf("%q at %d", question, e)] = fmt.Sprintf("%s, event %d", l.response, l.event)
+		for _, epoch := range c.epochs() {
+			for e, l := range epoch.levels {
+				want[fmt.Sprintf("%q at %d, event %d", question, e, l.event)] = l.response
+			}
 		}
 	}
 	g.same("what was released", got, want)
+	spent, wantSpent := map[string]int64{}, map[string]int64{}
+	for _, one := range st.Chains {
+		spent[fmt.Sprintf("%q, epoch %d, ended by %d", one.Question, one.Epoch, one.Ended)] = one.Spent.Nano()
+	}
+	for question, c := range p.chains {
+		for i, epoch := range c.epochs() {
+			ended := 0
+			if i < len(c.earlier) {
+				ended = c.epochs()[i+1].began
+			}
+			wantSpent[fmt.Sprintf("%q, epoch %d, ended by %d", question, i+1, ended)] = epoch.spent()
+		}
+	}
+	g.same("what was spent", spent, wantSpent)
 }
 
 // counts are the responses to be counted by an estimate, by rising ε: how many there are, and how many say each

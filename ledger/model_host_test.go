@@ -163,7 +163,7 @@ func (m *paper) clone() *paper {
 
 func (p *person) clone() *person {
 	other := p.copy()
-	for _, c := range other.chains {
+	for _, c := range other.chains { // epochs that have ended stay as they are, but for what is seen of them
 		for e, l := range c.levels {
 			level := *l
 			level.holders = slices.Clone(l.holders)

@@ -28,6 +28,7 @@ type (
 	}
 	moveWithdraw struct{ Object string }
 	moveForget   struct{ Object string }
+	moveEpoch    struct{ Question, Object string }
 	moveReturn   struct{ Question, Object string } // under its former policy
 	moveCancel   struct{ Deal int }                // counted from the latest
 	moveAgain    struct {
@@ -309,6 +310,7 @@ func (p *player) kinds() []moveKind {
 		{1, func() move { return moveDefine{p.yes(3), p.encoding()} }},
 		{2, func() move { return moveWithdraw{p.name()} }},
 		{2, func() move { return moveForget{pick(p.Rand, append(people(), "new")...)} }},
+		{5, func() move { return moveEpoch{p.question(), p.name()} }},
 		{4, func() move { return moveReturn{p.question(), p.name()} }},
 		{5, func() move {
 			return moveEnroll{p.question(), p.names(), pick(p.Rand, p.rules...), pick(p.Rand, 0, pick(p.Rand, p.caps...), pick(p.Rand, p.caps...))}

@@ -47,6 +47,7 @@ type entry struct {
 type person struct {
 	cap, spent, earned int64
 	forgotten          int // the event that says so
+	left               int // the event by which it last withdrew, or was forgotten
 	chains             map[string]*paperChain
 }
 
@@ -57,6 +58,8 @@ type paperChain struct {
 	answered  int64
 	bound     string // the truth it began with, if the ledger is keyed
 	levels    map[int64]*paperLevel
+	began     int           // the event that began the epoch; 0 for the first
+	earlier   []*paperChain // epochs
 }
 
 type paperLevel struct {
@@ -163,6 +166,27 @@ func (c *paperChain) current() int64 {
 func (c *paperChain) lowest() int64 { return slices.Min(slices.Collect(maps.Keys(c.levels))) }
 
 func (c *paperChain) spent() int64 { return c.current() + c.answered }
+
+// total is what all epochs have cost.
+func (c *paperChain) total() (sum int64) {
+	for _, one := range c.epochs() {
+		sum += one.spent()
+	}
+	return sum
+}
+
+// epochs are the chain as it was in each epoch, and as it is.
+func (c *paperChain) epochs() []*paperChain { return append(slices.Clone(c.earlier), c) }
+
+// during returns the chain of the epoch that an event belongs to.
+func (c *paperChain) during(event uint64) (then *paperChain) {
+	for _, one := range c.epochs() {
+		if uint64(one.began) <= event {
+			then = one
+		}
+	}
+	return then
+}
 
 // take adds a level: what it costs is what it raises the highest by. One below others comes from the next above it, and
 // so from what was the truth then.
@@ -512,9 +536,31 @@ func (m *paper) withdraw(name string) error {
 		c.withdrawn = true
 	}
 	if part {
-		m.write("withdrawn", name)
+		p.left = m.write("withdrawn", name)
 		for _, d := range m.deals {
 			delete(d.promised, name) // also when enrolled again
+		}
+	}
+	m.settle([]string{name})
+	return nil
+}
+
+// beginEpoch closes the chain of somebody, unless nothing has happened in it.
+func (m *paper) beginEpoch(question, name string) error {
+	if _, err := m.question(question); err != nil {
+		return err
+	}
+	if refusal := m.look(question, name, 0); refusal != nil {
+		return refusedError(question, []Refusal{*refusal})
+	}
+	c := m.chain(question, name)
+	if len(c.levels) > 0 || c.answered > 0 || c.bound != "" {
+		began := m.write("epoch", name)
+		m.people[name].chains[question] = &paperChain{rule: c.rule, levels: map[int64]*paperLevel{}, began: began, earlier: c.epochs()}
+		for _, d := range m.deals {
+			if d.Question == question {
+				delete(d.promised, name)
+			}
 		}
 	}
 	m.settle([]string{name})
@@ -556,9 +602,9 @@ func (m *paper) erase(places []int) {
 }
 
 func (p *person) forget(event int) {
-	p.forgotten = event
+	p.forgotten, p.left = event, event
 	for q, c := range p.chains {
-		p.chains[q] = &paperChain{rule: c.rule, withdrawn: true, answered: c.spent(), levels: map[int64]*paperLevel{}}
+		p.chains[q] = &paperChain{rule: c.rule, withdrawn: true, answered: c.total(), levels: map[int64]*paperLevel{}, began: event}
 	}
 }
 
@@ -842,14 +888,14 @@ func (m *paper) recorded(r AnswerRequest, names []string) (key string, best *pap
 }
 
 // raisable returns the highest answer about a whole panel, if a higher one can be raised from it: it has a score, and
-// nobody was forgotten since it began.
+// nobody was forgotten, or began an epoch, since it began.
 func (m *paper) raisable(r AnswerRequest, names []string) *paperAnswer {
 	_, known := m.answered(r, names, false)
 	if len(known) == 0 {
 		return nil
 	}
 	top := known[len(known)-1]
-	another := func(name string) bool { return m.forgottenSince(name, top.began) }
+	another := func(name string) bool { return m.anotherSince(r.Question, name, top.began) }
 	if !top.scored || slices.ContainsFunc(names, another) {
 		return nil
 	}
@@ -938,8 +984,18 @@ func (m *paper) notRaised(r AnswerRequest, names []string, leaves bool) error {
 		return &mechanism.ScoreError{Outputs: len(q.Values)}
 	case !top.scored:
 		return &mechanism.ScoreError{Outputs: 2}
+	default:
+		first := slices.IndexFunc(names, func(name string) bool { return m.anotherSince(r.Question, name, top.began) })
+		if m.forgottenSince(names[first], top.began) {
+			return ErrForgotten
+		}
 	}
-	return ErrForgotten
+	return errNewEpoch
+}
+
+// anotherSince tells whether the truth of somebody may be another one than at an event.
+func (m *paper) anotherSince(question, name string, event uint64) bool {
+	return m.forgottenSince(name, event) || uint64(m.chain(question, name).began) > event
 }
 
 func (m *paper) forgottenSince(name string, event uint64) bool {

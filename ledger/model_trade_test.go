@@ -104,6 +104,9 @@ func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLi
 		refusal = m.terms(c, t, name)
 	case !m.holdsFor(reserved, name):
 		refusal = &Refusal{Object: name, Asked: t.Epsilon, Reason: Withdrawn, Helps: HelpsNothing}
+		if uint64(m.people[name].left) < reserved.granted.First {
+			refusal.Reason = EpochBegun
+		}
 	}
 	orders := t.orders(c)
 	if refusal == nil {

@@ -79,7 +79,7 @@ func (q *quick) object(o *object) (usual bool) {
 	return q.done() && n[10] == 0 && max(n[0], n[1]) <= privacy.MaxEpsilonNano
 }
 
-// chain reads the record of a chain whose responses are no rows of bits. Its levels are put on the page.
+// chain reads the record of a chain that has no epoch before, and whose responses are no rows of bits. Its levels are put on the page.
 func (q *quick) chain(c *chain, p *levelPage) (usual bool) {
 	var n [5]uint64
 	q.numbers(n[:])
@@ -95,14 +95,14 @@ func (q *quick) chain(c *chain, p *levelPage) (usual bool) {
 		t := tag(bound)
 		c.bound = &t
 	}
-	q.numbers(n[:2])
-	const smallest = 4 // bytes of a level
-	if !q.fits(n[1], smallest) || n[0] > privacy.MaxEpsilonNano {
+	q.numbers(n[:3])
+	if n[1] != 0 || !q.fits(n[2], smallestLevel) || n[0] > privacy.MaxEpsilonNano {
 		return false
 	}
+	c.since, c.closed = 0, nil
 	c.answered, _ = privacy.EpsilonFromNano(int64(n[0]))
 	before := *p
-	c.levels = p.take(int(n[1]))
+	c.levels = p.take(int(n[2]))
 	usual = true
 	for i := range c.levels {
 		usual = q.level(&c.levels[i]) && usual

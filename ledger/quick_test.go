@@ -32,6 +32,10 @@ func usualRecords(t testing.TB) [][]byte {
 		{enrolled: 300, policy: 1, noise: math.MaxUint32, buyers: 128, bound: &bound, answered: nano(t, 5), levels: []level{newLevel(nano(t, 1), value{}, 2), long}},
 		{enrolled: 5, levels: []level{newLevel(nano(t, 1), value{bits: bits}, 2)}},
 	}
+	chains = append(chains,
+		chain{enrolled: 5, answered: nano(t, 5), since: 6},
+		chain{enrolled: 5, since: 1 << 50, closed: []closedEpoch{{end: 7, levels: []level{newLevel(nano(t, 1), value{}, 2), long}}, {end: 1 << 50, answered: nano(t, 5), levels: []level{}}}, levels: []level{newLevel(nano(t, 1), value{index: 1}, 1<<50+1)}},
+	)
 	responses := []released{
 		{object: "ann", question: 1, epsilon: nano(t, 1), response: response{value{index: 1}, methodRaise}},
 		{object: strings.Repeat("é", 90), question: 1 << 30, epsilon: nano(t, 1<<39), response: response{value{index: 4000}, methodInsert}},
@@ -42,6 +46,9 @@ func usualRecords(t testing.TB) [][]byte {
 		e := &encoder{}
 		responses[i].encode(e)
 		all = append(all, objects[i].encode(), chains[i].encode(), e.buf)
+	}
+	for _, c := range chains[len(objects):] {
+		all = append(all, c.encode())
 	}
 	return all
 }

@@ -220,6 +220,9 @@ func (t *trade) look(s *state, name string, at time.Time) (one line, x subject, 
 	if t.reserved != 0 && x.object.withdrawn > t.granted {
 		return one, x, &Refusal{Object: name, Reason: Withdrawn, Asked: t.order.Epsilon, Helps: HelpsNothing}, nil // and came back
 	}
+	if t.reserved != 0 && x.chain.since > t.granted {
+		return one, x, &Refusal{Object: name, Reason: EpochBegun, Asked: t.order.Epsilon, Helps: HelpsNothing}, nil
+	}
 	held := x.chain.heldBy(t.buyer)
 	if t.reserved != 0 {
 		at = s.now // which is not before the reservation was granted, whatever the clock says now

@@ -112,6 +112,7 @@ type raise struct {
 	question *question
 	panel    panel
 	at       time.Time // when the survey began
+	asOf     uint64    // the last event then
 	hold     *hold
 	seen     *desk     // what the survey reads; nil until it is needed
 	desks    [2]*desk  // likewise, of a survey on two cores
@@ -307,8 +308,8 @@ func (x *raise) answer(s *state, name string, p *part) (*Refusal, error) {
 	if v == drawn && truth == noTruth {
 		return x.ledger.lacksTruth(s, &o, x.asking(x.at), x.question.offer)
 	}
-	if v == drawn && !x.ledger.fits(x.question, o.chain.bound, name, truth) {
-		return nil, errOvertaken // it was bound to another one since
+	if v == drawn && !x.ledger.stillFits(x.question, &o.chain, name, truth, x.asOf) {
+		return nil, errOvertaken // it is about another one since
 	}
 	p.counts[v]++
 	if v == reused {
@@ -357,7 +358,7 @@ func (l *Ledger) recorded(ctx context.Context, r ReleaseRequest, settled uint64)
 		if err != nil || !found {
 			return orCorrupt(err, "object %q has lost its chain", r.Object)
 		}
-		at, found := c.at(r.Epsilon)
+		at, found := c.during(settled).at(r.Epsilon)
 		if !found {
 			return orCorrupt(nil, "object %q has lost its response at ε=%s", r.Object, r.Epsilon)
 		}

@@ -101,6 +101,10 @@ type ObjectState struct {
 // 0 and Response is empty.
 type ChainState struct {
 	Question string `json:"question"`
+	// Epoch is the number of the current epoch, from 1 since the object was last forgotten: what follows is of that one but
+	// for Earlier. Each is about a value of its own ([Ledger.BeginEpoch]), and what they cost adds up.
+	Epoch   int            `json:"epoch"`
+	Earlier []EarlierEpoch `json:"earlier,omitempty"` // in order
 	// Withdrawn: nothing more is drawn from it or sold of it, unless the object is enrolled again.
 	Withdrawn bool            `json:"withdrawn"`
 	Policy    *policy.Policy  `json:"policy,omitempty"` // nil if only the cap binds
@@ -111,6 +115,15 @@ type ChainState struct {
 	Answered privacy.Epsilon `json:"answered"`
 	Response string          `json:"response"` // at the current level
 	Ceiling  privacy.Epsilon `json:"ceiling"`  // by the policy, now; the object's cap may bind before
+	Levels   []LevelState    `json:"levels"`   // by rising ε
+}
+
+// EarlierEpoch is what a chain was before its object began a new epoch. It is sold no more, and counts in no estimate.
+type EarlierEpoch struct {
+	Epoch    int             `json:"epoch"`
+	Ended    uint64          `json:"ended"`    // the event that began the next
+	Epsilon  privacy.Epsilon `json:"epsilon"`  // of the highest level
+	Answered privacy.Epsilon `json:"answered"` // as in [ChainState]
 	Levels   []LevelState    `json:"levels"`   // by rising ε
 }
 
@@ -260,7 +273,7 @@ func (l *Ledger) chainState(s *state, number uint32, name string, o object) (out
 	d := decoder{rest: payload}
 	c, _, levels := decodeChainHead(&d)
 	out = ChainState{
-		Question: q.name, Withdrawn: o.withdrew(c), Buyers: c.buyers, Answered: c.answered, Ceiling: o.cap, Levels: make([]LevelState, 0, levels),
+		Question: q.name, Epoch: len(c.closed) + 1, Withdrawn: o.withdrew(c), Buyers: c.buyers, Answered: c.answered, Ceiling: o.cap, Levels: make([]LevelState, 0, levels),
 	}
 	for range levels {
 		at := decodeLevel(&d)
@@ -268,19 +281,18 @@ func (l *Ledger) chainState(s *state, number uint32, name string, o object) (out
 		if d.err != nil {
 			break
 		}
-		r, err := q.response(name, at)
+		told, err := s.levelState(q, name, at)
 		if err != nil {
 			return out, err
 		}
-		buyers, err := s.buyerNames(at.buyers)
-		if err != nil {
-			return out, err
-		}
-		out.Epsilon, out.Response = r.Epsilon, r.Value
-		out.Levels = append(out.Levels, LevelState{r.Epsilon, r.Value, r.Event, buyers})
+		out.Epsilon, out.Response = told.Epsilon, told.Response
+		out.Levels = append(out.Levels, told)
 	}
 	if err := d.done(); err != nil {
 		return out, fmt.Errorf("record %x in %s: %w", k.buf, bucketChains, err)
+	}
+	if out.Earlier, err = s.earlierEpochs(q, name, c.closed); err != nil {
+		return out, err
 	}
 	if out.Policy, err = l.policyOf(s, c.policy); err != nil {
 		return out, err
@@ -289,6 +301,32 @@ func (l *Ledger) chainState(s *state, number uint32, name string, o object) (out
 		out.Ceiling = out.Policy.Ceiling(s.clock, c.buyers)
 	}
 	return out, nil
+}
+
+// levelState puts a level in words.
+func (s *state) levelState(q *question, name string, at level) (out LevelState, err error) {
+	r, err := q.response(name, at)
+	if err != nil {
+		return out, err
+	}
+	buyers, err := s.buyerNames(at.buyers)
+	return LevelState{r.Epsilon, r.Value, r.Event, buyers}, err
+}
+
+// earlierEpochs puts the closed epochs of a chain in words.
+func (s *state) earlierEpochs(q *question, name string, closed []closedEpoch) (all []EarlierEpoch, err error) {
+	for i, one := range closed {
+		told := EarlierEpoch{Epoch: i + 1, Ended: one.end, Answered: one.answered, Levels: make([]LevelState, 0, len(one.levels))}
+		for _, at := range one.levels {
+			l, err := s.levelState(q, name, at)
+			if err != nil {
+				return nil, err
+			}
+			told.Epsilon, told.Levels = l.Epsilon, append(told.Levels, l)
+		}
+		all = append(all, told)
+	}
+	return all, nil
 }
 
 // Stats counts what is in the ledger.

@@ -133,10 +133,10 @@ func TestObjectShowsBudgetAndLevels(t *testing.T) {
 	want := ObjectState{
 		Object: "ann", Cap: eps(t, "3"), Spent: eps(t, "1.5"), Remaining: eps(t, "1.5"), Currency: "EUR",
 		Chains: []ChainState{
-			{Question: "vote", Policy: &two, Epsilon: eps(t, "1.5"), Response: "yes", Ceiling: eps(t, "2"), Levels: []LevelState{
+			{Question: "vote", Epoch: 1, Policy: &two, Epsilon: eps(t, "1.5"), Response: "yes", Ceiling: eps(t, "2"), Levels: []LevelState{
 				{Epsilon: eps(t, "0.5"), Response: "yes", Event: n + 2}, {Epsilon: eps(t, "1.5"), Response: "yes", Event: n},
 			}},
-			{Question: "smoker", Ceiling: eps(t, "3"), Levels: []LevelState{}},
+			{Question: "smoker", Epoch: 1, Ceiling: eps(t, "3"), Levels: []LevelState{}},
 		},
 	}
 	if !reflect.DeepEqual(got, want) {

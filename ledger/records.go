@@ -39,18 +39,18 @@ type charges struct {
 	objects  uint64
 	question uint32          // 0 if all their events are erased
 	epsilon  privacy.Epsilon // likewise
-	// forgotten is the last event by which one of those charged was forgotten, or 0.
-	forgotten uint64
-	erased    uint64   // of the charges, whose events are erased
-	last      string   // the last object that is not: they come in order
-	panel     panelSum // of these objects
+	// renewed is the last event by which one of those charged was forgotten, or began an epoch, or 0.
+	renewed uint64
+	erased  uint64   // of the charges, whose events are erased
+	last    string   // the last object that is not: they come in order
+	panel   panelSum // of these objects
 }
 
 func (n charges) encode(e *encoder) {
 	e.uvarint(n.objects)
 	e.u32(n.question)
 	e.epsilon(n.epsilon)
-	e.uvarint(n.forgotten)
+	e.uvarint(n.renewed)
 	e.uvarint(n.erased)
 	e.text(n.last)
 	e.raw(n.panel[:])
@@ -151,7 +151,7 @@ func decodeCounters(payload []byte) (counters, error) {
 	c.buyers, c.sales, c.sold, c.revenue = d.u32(), d.uvarint(), d.uvarint(), d.uvarint()
 	c.unsettled, c.refused = d.uvarint(), d.uvarint()
 	if d.flag() {
-		c.charges = charges{objects: d.uvarint(), question: d.u32(), epsilon: d.epsilon(), forgotten: d.uvarint(), erased: d.uvarint(), last: d.text()}
+		c.charges = charges{objects: d.uvarint(), question: d.u32(), epsilon: d.epsilon(), renewed: d.uvarint(), erased: d.uvarint(), last: d.text()}
 		d.array(c.charges.panel[:])
 	}
 	c.answer = answering{d.uvarint(), d.uvarint(), leaves(d.u8())}
@@ -329,7 +329,42 @@ type chain struct {
 	// answered is what the question cost the object besides its levels: answers about it, and whatever was
 	// destroyed when the object was forgotten.
 	answered privacy.Epsilon
+	since    uint64        // the event that began the current epoch, or destroyed what was before; 0 for the first
+	closed   []closedEpoch // in order; empty if since is 0
+	levels   []level       // of the current epoch, like all above but enrolled and policy
+}
+
+// closedEpoch is what a chain was until its object began a new epoch: about another value, and never drawn from again.
+type closedEpoch struct {
+	end      uint64 // the event that began the next
+	answered privacy.Epsilon
 	levels   []level
+}
+
+// spent returns the ε that an epoch has cost.
+func (c closedEpoch) spent() privacy.Epsilon {
+	return plus(chain{levels: c.levels}.current(), c.answered)
+}
+
+// bond is what ties a chain to its truth: a keyed hash, if there is one, which is of the epoch that began at an event.
+type bond struct {
+	tag   *tag
+	since uint64
+}
+
+func (c *chain) bond() bond { return bond{c.bound, c.since} }
+
+// unused tells whether nothing has happened in the current epoch.
+func (c *chain) unused() bool { return len(c.levels) == 0 && c.bound == nil && c.answered.IsZero() }
+
+// during returns the levels of the epoch that an event belongs to.
+func (c *chain) during(event uint64) chain {
+	for _, one := range c.closed {
+		if event < one.end {
+			return chain{levels: one.levels}
+		}
+	}
+	return *c
 }
 
 // level is a recorded response with the event that recorded it and the buyers who hold it.
@@ -387,9 +422,21 @@ func (c *chain) encodeTo(e *encoder) {
 	e.buf = appendNumbers(e.buf, c.enrolled, uint64(c.policy), uint64(c.noise), c.buyers)
 	encodeTag(e, c.bound)
 	e.epsilon(c.answered)
-	e.uvarint(uint64(len(c.levels)))
-	for i := range c.levels {
-		l := &c.levels[i]
+	if e.uvarint(c.since); c.since != 0 {
+		e.uvarint(uint64(len(c.closed)))
+		for _, one := range c.closed {
+			e.uvarint(one.end)
+			e.epsilon(one.answered)
+			encodeLevels(e, one.levels)
+		}
+	}
+	encodeLevels(e, c.levels)
+}
+
+func encodeLevels(e *encoder, levels []level) {
+	e.uvarint(uint64(len(levels)))
+	for i := range levels {
+		l := &levels[i]
 		encodeLevel(e, l)
 		e.uvarint(uint64(len(l.buyers)))
 		for _, buyer := range l.buyers {
@@ -424,17 +471,47 @@ func (p *levelPage) decodeAnyChain(payload []byte) (chain, error) {
 // decodeChainHead reads what stands before the levels of a chain, and how many levels there are. What the chain is bound
 // to stays in the memory of the record.
 func decodeChainHead(d *decoder) (c chain, bound []byte, levels int) {
-	const smallest = 4 // bytes of a level
 	c.enrolled, c.policy, c.noise, c.buyers = d.uvarint(), d.uvarint32(), d.uvarint32(), d.uvarint()
 	if d.flag() {
 		bound = d.take(uint64(len(tag{})))
 	}
 	c.answered = d.epsilon()
-	return c, bound, d.count(smallest)
+	if c.since = d.uvarint(); c.since != 0 {
+		c.closed = decodeClosed(d)
+	}
+	return c, bound, d.count(smallestLevel)
 }
 
-// spent returns the ε that the question has cost the object: the highest level and the answers add up.
+// smallestLevel is how many bytes a level has at least.
+const smallestLevel = 4
+
+func decodeClosed(d *decoder) []closedEpoch {
+	const smallest = 3 // bytes of an epoch
+	n := d.count(smallest)
+	if n == 0 {
+		return nil
+	}
+	closed := make([]closedEpoch, n)
+	for i := range closed {
+		one := &closed[i]
+		one.end, one.answered = d.uvarint(), d.epsilon()
+		one.levels = make([]level, d.count(smallestLevel))
+		decodeLevels(d, one.levels)
+	}
+	return closed
+}
+
+// spent returns the ε that the current epoch has cost the object: the highest level and the answers add up.
 func (c chain) spent() privacy.Epsilon { return plus(c.current(), c.answered) }
+
+// total returns the ε that the question has cost the object, in all epochs.
+func (c chain) total() privacy.Epsilon {
+	sum := c.spent()
+	for _, one := range c.closed {
+		sum = plus(sum, one.spent())
+	}
+	return sum
+}
 
 // answers is everything answered to one query about one panel, by rising ε.
 type answers []answerLevel

@@ -86,6 +86,7 @@ type selling struct {
 	truth   TruthFunc
 	needy   needy // of those surveyed
 	truths  told
+	asOf    uint64 // the last event when those surveyed were looked at
 	glanced glance // what the survey read
 	through uint64
 	desks   []*desk        // for parts of many objects
@@ -152,7 +153,7 @@ func (x *selling) survey(ctx context.Context) (done uint64, err error) {
 			done, err = s.soldBy(st.last)
 			return err
 		}
-		x.at, x.through = s.clock, st.through
+		x.at, x.asOf, x.through = s.clock, s.counters.events, st.through
 		if x.reserved != 0 {
 			if err := x.recall(s); err != nil {
 				return err
@@ -174,7 +175,7 @@ func (x *selling) survey(ctx context.Context) (done uint64, err error) {
 // addNeedy notes an object whose response is drawn from the truth.
 func (x *selling) addNeedy(o subject, one *line) {
 	if one.verdict == drawn {
-		x.needy.add(o.name, o.chain.bound)
+		x.needy.add(o.name, o.chain.bond())
 	}
 }
 
@@ -299,8 +300,8 @@ func (x *selling) respond(ctx context.Context, s *state, o subject, one *line) e
 	if one.verdict == drawn && (!asked || truth == noTruth) {
 		return nil
 	}
-	if one.verdict == drawn && !x.ledger.fits(x.question, o.chain.bound, o.name, truth) {
-		return errOvertaken // it was bound to another one since
+	if one.verdict == drawn && !x.ledger.stillFits(x.question, &o.chain, o.name, truth, x.asOf) {
+		return errOvertaken // it is about another one since
 	}
 	r, first, err := x.ledger.respond(s.chances, x.question, &o, x.order.Epsilon, truth)
 	if err != nil {

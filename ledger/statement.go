@@ -46,7 +46,7 @@ type Statement struct {
 	Earned   int64           `json:"earned"` // by sales, in minor units of the currency
 	// Forgotten is the event that destroyed what came before, or 0. What it had cost is in Chains.
 	Forgotten uint64           `json:"forgotten"`
-	Chains    []StatedChain    `json:"chains"`   // in the order in which the questions were defined
+	Chains    []StatedChain    `json:"chains"`   // in the order in which the questions were defined, and of their epochs
 	Released  []StatedResponse `json:"released"` // in the order of the log, like all below
 	Charges   []StatedCharge   `json:"charges"`
 	Sales     []StatedSale     `json:"sales"`
@@ -56,9 +56,13 @@ type Statement struct {
 	Checkpoint string      `json:"checkpoint"`
 }
 
-// StatedChain is what an object has spent on a question.
+// StatedChain is what an object has spent on a question in one epoch.
 type StatedChain struct {
-	Question  string          `json:"question"`
+	Question string `json:"question"`
+	// Epoch counts from 1, since the object was last forgotten. Each is about a value of its own ([Ledger.BeginEpoch]), and
+	// what they cost adds up.
+	Epoch     int             `json:"epoch"`
+	Ended     uint64          `json:"ended"`            // the event that ended it, 0 for the current one: what was released before belongs to it
 	Policy    *policy.Policy  `json:"policy,omitempty"` // nil if only the cap binds
 	Withdrawn bool            `json:"withdrawn"`        // nothing more is released unless the object is enrolled again
 	Epsilon   privacy.Epsilon `json:"epsilon"`          // of the highest response: all of them together cost that
@@ -188,6 +192,8 @@ func (m *statementMaker) addNeeded(s *state, c change) error {
 	case *released:
 		return m.addDefined(s, c.question, 0, 0)
 	case *truthBound:
+		return m.addDefined(s, c.question, 0, 0)
+	case *epochBegun:
 		return m.addDefined(s, c.question, 0, 0)
 	case *charged:
 		return m.addDefined(s, c.question, 0, 0)
@@ -323,6 +329,8 @@ type teller struct {
 
 type toldChain struct {
 	chain
+	ended   []StatedChain   // the epochs before
+	past    privacy.Epsilon // that they cost
 	before  privacy.Epsilon // spent by what was destroyed; answered is what answers cost since
 	counted int64           // what it costs as far as the sum of all has it, in nano-nats
 }
@@ -383,7 +391,7 @@ func (t *teller) begin(c *forgotten, ev event) {
 // count brings the sum of what the chains cost up to date with one of them. Adding all of them up at each event would
 // take as long as the square of their number.
 func (t *teller) count(c *toldChain) {
-	now := plus(c.before, c.spent()).Nano()
+	now := plus(c.past, plus(c.before, c.spent())).Nano()
 	t.nanos -= c.counted
 	if t.nanos > math.MaxInt64-now {
 		t.fault("the chains cost more than can be counted")
@@ -428,6 +436,8 @@ func (t *teller) about(ev event) {
 		t.sell(c, ev)
 	case *withdrawn:
 		t.withdrawn = ev.number
+	case *epochBegun:
+		t.beginEpoch(c, ev.number)
 	case *stated:
 		t.account.spent = t.spent()
 		t.compare(c)
@@ -439,6 +449,26 @@ func (t *teller) about(ev event) {
 	t.account.spent = t.spent()
 	if t.account.cap.Less(t.account.spent) {
 		t.fault("the object has spent ε=%s of %s", t.account.spent, t.account.cap)
+	}
+}
+
+// beginEpoch closes a chain.
+func (t *teller) beginEpoch(c *epochBegun, number uint64) {
+	ch := t.chain(c.question)
+	if ch.unused() && ch.before.IsZero() {
+		t.fault("it ends an epoch in which nothing happened")
+	}
+	old := t.state(c.question, ch)
+	old.Ended = number
+	ch.ended, ch.past, ch.before = append(ch.ended, old), plus(ch.past, old.Spent), privacy.Epsilon{}
+	ch.chain = chain{enrolled: ch.enrolled, policy: ch.policy}
+}
+
+// state puts the current epoch of a chain in words.
+func (t *teller) state(question uint32, c *toldChain) StatedChain {
+	return StatedChain{
+		Question: t.name(question), Epoch: len(c.ended) + 1, Policy: t.policies[c.policy], Withdrawn: t.withdrawn > c.enrolled, Epsilon: c.current(),
+		Charged: c.answered, Forgotten: c.before, Spent: plus(c.before, c.spent()),
 	}
 }
 
@@ -541,10 +571,7 @@ func (t *teller) statement() Statement {
 	t.out.Cap, t.out.Spent, t.out.Earned = t.account.cap, t.account.spent, int64(t.account.earned)
 	for _, number := range slices.Sorted(maps.Keys(t.chains)) {
 		c := t.chains[number]
-		t.out.Chains = append(t.out.Chains, StatedChain{
-			Question: t.name(number), Policy: t.policies[c.policy], Withdrawn: t.withdrawn > c.enrolled, Epsilon: c.current(),
-			Charged: c.answered, Forgotten: c.before, Spent: plus(c.before, c.spent()),
-		})
+		t.out.Chains = append(append(t.out.Chains, c.ended...), t.state(number, c))
 	}
 	return t.out
 }

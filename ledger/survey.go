@@ -13,7 +13,7 @@ type surveyed struct {
 
 // look surveys a request of a single part in a snapshot that is there already.
 func (x *raise) look(s *state) (err error) {
-	x.at = s.clock
+	x.at, x.asOf = s.clock, s.counters.events
 	x.looked = &surveyed{}
 	return x.surveyPart(s, x.looked)
 }
@@ -35,7 +35,7 @@ func (x *raise) survey(ctx context.Context, behind string) (surveyed, error) {
 // surveyPart looks at the objects behind p.end.
 func (x *raise) surveyPart(s *state, p *surveyed) error {
 	if x.at.IsZero() {
-		x.at = s.clock
+		x.at, x.asOf = s.clock, s.counters.events
 	}
 	if s.desk == nil {
 		if x.seen == nil {
@@ -57,7 +57,7 @@ func (x *raise) surveyPart(s *state, p *surveyed) error {
 // surveyNames looks at objects that are on the desk.
 func (x *raise) surveyNames(s *state, names []string, p *surveyed) error {
 	p.objects = len(names)
-	p.needy.bound = make([]*tag, 0, len(names))
+	p.needy.bonds = make([]bond, 0, len(names))
 	for i, name := range names {
 		var o subject
 		v, refusal, err := x.assess(s, name, x.at, &o)
@@ -72,7 +72,7 @@ func (x *raise) surveyNames(s *state, names []string, p *surveyed) error {
 			} else {
 				p.needy.names = append(p.needy.names, name)
 			}
-			p.needy.bound = append(p.needy.bound, o.chain.bound)
+			p.needy.bonds = append(p.needy.bonds, o.chain.bond())
 		}
 	}
 	return nil
@@ -138,7 +138,7 @@ func (v *overview) wait() { <-v.slice.done }
 // surveySlice looks at the objects behind one, and first at where the slice ends.
 func (x *raise) surveySlice(s *state, p *slice, behind string, desk *desk, bound func()) (err error) {
 	if x.at.IsZero() {
-		x.at = s.clock // nobody else looks yet
+		x.at, x.asOf = s.clock, s.counters.events // nobody else looks yet
 	}
 	if p.end, p.last, err = x.panel.reach(s, behind, partSize); err != nil {
 		p.last = true

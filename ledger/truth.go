@@ -19,7 +19,7 @@ import (
 // if [Options.TruthTimeout] sets one; if it fails or is late, what it was asked for is not carried out: the whole request,
 // or of a long one the part whose turn it is, and those behind it. A value is kept no longer than the call that asked for it.
 //
-// One object's value must not change while its chain lives; see [Options.TruthKey].
+// One object's value must not change within an epoch of its chain; see [Options.TruthKey] and [Ledger.BeginEpoch].
 type TruthFunc func(ctx context.Context, question string, objects []string) (values []string, err error)
 
 // TruthOf is a TruthFunc for a single object whose value the host has at hand.
@@ -53,7 +53,7 @@ func (l *Ledger) ask(ctx context.Context, q *question, truth TruthFunc, who need
 		return nil, err
 	}
 	for i, name := range who.names {
-		if fits := l.fits(q, who.bound[i], name, numbers[i]); !fits && numbers[i] != noTruth {
+		if fits := l.fits(q, who.bonds[i], name, numbers[i]); !fits && numbers[i] != noTruth {
 			changed.add(name)
 			numbers[i] = noTruth
 		}
@@ -64,11 +64,11 @@ func (l *Ledger) ask(ctx context.Context, q *question, truth TruthFunc, who need
 // needy are objects whose true values are needed, with what their chains are bound to.
 type needy struct {
 	names []string
-	bound []*tag
+	bonds []bond
 }
 
-func (n *needy) add(name string, bound *tag) {
-	n.names, n.bound = append(n.names, name), append(n.bound, bound)
+func (n *needy) add(name string, to bond) {
+	n.names, n.bonds = append(n.names, name), append(n.bonds, to)
 }
 
 // batches yields them partSize at a time.
@@ -76,7 +76,7 @@ func (n needy) batches() iter.Seq[needy] {
 	return func(yield func(needy) bool) {
 		for from := 0; from < len(n.names); from += partSize {
 			to := min(from+partSize, len(n.names))
-			if !yield(needy{n.names[from:to], n.bound[from:to]}) {
+			if !yield(needy{n.names[from:to], n.bonds[from:to]}) {
 				return
 			}
 		}
@@ -85,12 +85,18 @@ func (n needy) batches() iter.Seq[needy] {
 
 // fits tells whether a chain, bound to a truth or not, may be drawn from what the host said. It takes the same steps if
 // the host has no value as if it has another one.
-func (l *Ledger) fits(q *question, bound *tag, name string, truth int32) bool {
-	if l.binder == nil || bound == nil {
+func (l *Ledger) fits(q *question, to bond, name string, truth int32) bool {
+	if l.binder == nil || to.tag == nil {
 		return truth != noTruth
 	}
-	same := bound.equal(l.binder.truth(name, q.number, truth))
+	same := to.tag.equal(l.binder.truth(name, q.number, to.since, truth))
 	return same && truth != noTruth
+}
+
+// stillFits is fits in the transaction: since the truth was asked for, the chain may have been bound to another one, or have
+// begun an epoch. asOf is the last event before that.
+func (l *Ledger) stillFits(q *question, c *chain, name string, truth int32, asOf uint64) bool {
+	return c.since <= asOf && l.fits(q, c.bond(), name, truth)
 }
 
 // askHost asks the host. An error says which object's value is not one of the question's, but never what it is.
@@ -221,18 +227,20 @@ type binder struct {
 const minTruthKey = 16
 
 // check recognizes the key.
-func (b *binder) check() tag { return b.hash("check", "", 0, 0) }
+func (b *binder) check() tag { return b.hash("check", "", 0, 0, 0) }
 
-// truth binds the chain of an object and a question to the number of its true value.
-func (b *binder) truth(object string, question uint32, value int32) tag {
-	return b.hash("truth", object, question, uint32(value))
+// truth binds the chain of an object and a question to the number of its true value. That goes by the event that began the
+// epoch: else equal hashes would show that a value came back.
+func (b *binder) truth(object string, question uint32, since uint64, value int32) tag {
+	return b.hash("truth", object, question, since, uint32(value))
 }
 
-func (b *binder) hash(use, object string, question, value uint32) (t tag) {
+func (b *binder) hash(use, object string, question uint32, since uint64, value uint32) (t tag) {
 	mac := hmac.New(sha256.New, b.key)
 	mac.Write([]byte("sluice " + use + " v1\x00"))
 	mac.Write(b.ledger[:])
 	mac.Write(binary.BigEndian.AppendUint32(nil, question))
+	mac.Write(binary.BigEndian.AppendUint64(nil, since))
 	mac.Write(binary.BigEndian.AppendUint32(nil, value))
 	mac.Write([]byte(object))
 	copy(t[:], mac.Sum(nil))

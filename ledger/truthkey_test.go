@@ -288,15 +288,16 @@ func TestTagsOfOneValueDiffer(t *testing.T) {
 		seen[h] = what
 	}
 	b := &binder{key: truthKey(), ledger: [16]byte{1}}
-	add("a value", b.truth("ann", 1, 0))
-	add("another value", b.truth("ann", 1, 1))
-	add("another object", b.truth("bob", 1, 0))
-	add("another question", b.truth("ann", 2, 0))
-	add("another question with the value's number", b.truth("ann", 0, 1))
+	add("a value", b.truth("ann", 1, 0, 0))
+	add("another value", b.truth("ann", 1, 0, 1))
+	add("another object", b.truth("bob", 1, 0, 0))
+	add("another question", b.truth("ann", 2, 0, 0))
+	add("another question with the value's number", b.truth("ann", 0, 0, 1))
+	add("another epoch", b.truth("ann", 1, 1, 0))
 	add("the check", b.check())
-	add("another ledger", (&binder{key: truthKey(), ledger: [16]byte{2}}).truth("ann", 1, 0))
-	add("another key", (&binder{key: append(truthKey(), 1), ledger: [16]byte{1}}).truth("ann", 1, 0))
-	if first, again := b.truth("ann", 1, 0), b.truth("ann", 1, 0); first != again {
+	add("another ledger", (&binder{key: truthKey(), ledger: [16]byte{2}}).truth("ann", 1, 0, 0))
+	add("another key", (&binder{key: append(truthKey(), 1), ledger: [16]byte{1}}).truth("ann", 1, 0, 0))
+	if first, again := b.truth("ann", 1, 0, 0), b.truth("ann", 1, 0, 0); first != again {
 		t.Error("a value has two tags")
 	}
 }

@@ -319,7 +319,7 @@ func TestApplyRefusesForgedBits(t *testing.T) {
 // What is no record of bits is refused before anything is made of it; and what is one has a single spelling.
 func TestDecodersRefuseWhatAreNoBits(t *testing.T) {
 	levelOf := func(response ...byte) []byte {
-		return append(append([]byte{4, 0, 0, 0, 0, 0, 1, 1}, response...), 5, 0)
+		return append(append([]byte{4, 0, 0, 0, 0, 0, 0, 1, 1}, response...), 5, 0)
 	}
 	count := func(n uint64) []byte { return binary.AppendUvarint(nil, rrchain.MaxValues+n) }
 	eight, nine := count(8), count(9)

@@ -344,7 +344,7 @@ func lastEvent(bucket string, key, payload []byte) uint64 {
 		}
 	case bucketChains:
 		if c, err := decodeChain(payload); err == nil {
-			last := c.enrolled
+			last := max(c.enrolled, c.since)
 			for _, l := range c.levels {
 				last = max(last, l.event)
 			}
@@ -511,6 +511,13 @@ func (a *auditor) compareChains(d *differ, question uint32, s, e chain) {
 	compareField(d, "the number of buyers", s.buyers, e.buyers)
 	compareField(d, "the tag of the truth", tagText(s.bound), tagText(e.bound))
 	compareField(d, "charged by answers", s.answered, e.answered)
+	compareField(d, "the event of the epoch", s.since, e.since)
+	compareField(d, "the number of epochs before", len(s.closed), len(e.closed))
+	for i := range min(len(s.closed), len(e.closed)) {
+		old, told := s.closed[i], e.closed[i]
+		compareField(d, "the end of an epoch", old.end, told.end)
+		a.compareChains(d, question, chain{answered: old.answered, levels: old.levels}, chain{answered: told.answered, levels: told.levels})
+	}
 	for len(s.levels) > 0 || len(e.levels) > 0 {
 		switch first := firstOf(s.levels, e.levels, func(l level) int64 { return l.Epsilon.Nano() }); first {
 		case -1:
@@ -632,5 +639,5 @@ func compareCounters(d *differ, s, e counters) {
 	}
 	compareField(d, "the question of these charges", s.charges.question, e.charges.question)
 	compareField(d, "the ε of these charges", s.charges.epsilon, e.charges.epsilon)
-	compareField(d, "the last event that forgot one of them", s.charges.forgotten, e.charges.forgotten)
+	compareField(d, "the last event that forgot one of them, or began an epoch", s.charges.renewed, e.charges.renewed)
 }

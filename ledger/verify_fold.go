@@ -826,6 +826,8 @@ func questionOfEvent(ev event) uint32 {
 		return c.question
 	case *truthBound:
 		return c.question
+	case *epochBegun:
+		return c.question
 	case *objectRefused:
 		return c.question
 	case *reserved:

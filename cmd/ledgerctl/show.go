@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,7 +17,8 @@ func (a *app) showCommand() *cobra.Command {
 		Use:   "show OBJECT",
 		Short: "Show the budget and all responses of one person",
 		Long: `Show the budget and all responses of one person. Of each question, ε is what the responses cost, and besides
-that is what answers to queries cost, and what was destroyed when the person was forgotten.`,
+that is what answers to queries cost, and what was destroyed when the person was forgotten. Epochs that have ended
+("ledgerctl epoch") are shown apart: what they cost is spent too.`,
 		Example:           "  ledgerctl show 17",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -50,6 +52,20 @@ func (r objectResult) Table(w io.Writer) {
 	fmt.Fprintln(w, "\nQUESTION\tTAKES PART\tBUYERS\tPOLICY")
 	for _, c := range r.Chains {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", c.Question, part(c), c.Buyers, terms(c))
+	}
+	earlier(w, r.Chains)
+}
+
+// earlier lists the epochs that have ended, if there are any.
+func earlier(w io.Writer, chains []ledger.ChainState) {
+	if !slices.ContainsFunc(chains, func(c ledger.ChainState) bool { return len(c.Earlier) > 0 }) {
+		return
+	}
+	fmt.Fprintln(w, "\nQUESTION\tEARLIER EPOCH\tENDED\tε\tBESIDES\tALL RESPONSES")
+	for _, c := range chains {
+		for _, one := range c.Earlier {
+			fmt.Fprintf(w, "%s\t%d\tby event %d\t%s\t%s\t%s\n", c.Question, one.Epoch, one.Ended, one.Epsilon, one.Answered, levels(one.Levels))
+		}
 	}
 }
 

@@ -53,7 +53,11 @@ func newStated(st ledger.Statement) statedResult {
 func (r statedResult) Table(w io.Writer) {
 	fmt.Fprintf(w, "object\t%s\ntime\t%s\ncap\t%s\nspent\t%s\n", words.OneLine(r.Object), words.Stamp(r.Time), r.Cap, r.Spent)
 	for _, c := range r.Chains {
-		fmt.Fprintf(w, "  on %s\t%s\n", words.OneLine(c.Question), c.Spent)
+		epoch := ""
+		if c.Epoch > 1 || c.Ended > 0 {
+			epoch = fmt.Sprintf(", epoch %d", c.Epoch)
+		}
+		fmt.Fprintf(w, "  on %s%s\t%s\n", words.OneLine(c.Question), epoch, c.Spent)
 	}
 	fmt.Fprintf(w, "earned\t%s\nresponses\t%d\ncharges for answers\t%d\nsales\t%d\n", words.Money(r.Earned, words.OneLine(r.Currency)), r.Responses, r.Charges, r.Sales)
 	if r.Forgotten > 0 {

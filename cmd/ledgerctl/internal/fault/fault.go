@@ -216,6 +216,8 @@ func explainReason(r ledger.Refusal) string {
 		return "cap-differs: enrolling again does not change a cap"
 	case ledger.Withdrawn:
 		return "withdrawn: they take part in nothing, unless they are enrolled again"
+	case ledger.EpochBegun:
+		return "epoch-begun: a new epoch of them began since, which ended what was reserved"
 	case ledger.NotForSale:
 		return `not-for-sale: they are not enrolled under a policy of kind "market"`
 	case ledger.NotOnOffer:
