@@ -394,7 +394,7 @@ func TestASourceMayCallTheLedger(t *testing.T) {
 			release(t, l, ReleaseRequest{Key: "other", Question: "smoker", Object: "bob", Epsilon: eps(t, "0.75"), Truth: TruthOf("yes")})
 		}, func(_ Sale, err error) bool {
 			r := refusals(t, err)[0]
-			return r.Reason == ObjectCap && r.Helps == HelpsNothing
+			return r.Reason == ObjectCap && r.Helps == HelpsLess
 		}},
 		"reserves elsewhere": {func(l *Ledger) {
 			o := Order{Buyer: "zeta", Question: "smoker", Epsilon: eps(t, "0.75"), Objects: []string{"bob"}}
