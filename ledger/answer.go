@@ -517,11 +517,11 @@ func (x *inquiry) decide(s *state) ([]change, error) {
 	}
 	if base.epsilon == x.request.Epsilon {
 		end.counts[reused], end.answer = 1, base.event
-		return settling(nil, left, end), nil
+		return settling(nil, x.question.number, left, end), nil
 	}
 	end.counts[derived], end.answer = 1, end.first
 	made, how, err := x.derive(known, base)
-	return settling([]change{x.record(made, how, base.objects)}, left, end), err
+	return settling([]change{x.record(made, how, base.objects)}, x.question.number, left, end), err
 }
 
 func (x *inquiry) record(r result, how method, objects uint64) *answered {
@@ -586,7 +586,7 @@ func (x *inquiry) draw(s *state, end *settled) ([]change, error) {
 	}
 	end.counts[drawn], end.answer = 1, end.first+uint64(len(changes))
 	changes = append(changes, x.record(made, how, uint64(len(x.members))))
-	return settling(changes, x.leftOut(), end), nil
+	return settling(changes, x.question.number, x.leftOut(), end), nil
 }
 
 // leaveUntold leaves out those who have no truth, of a panel that was whole but for them. The others are charged more if

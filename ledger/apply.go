@@ -83,7 +83,7 @@ func apply(s *state, ev event) error {
 	if _, ok := ev.change.(*created); ok != (ev.number == 1) {
 		return orCorrupt(nil, "event %d: the log begins with how the ledger was created", ev.number)
 	}
-	s.counters.events, s.counters.last = ev.number, ev.time
+	s.counters.events, s.counters.last, s.now = ev.number, ev.time, ev.time
 	s.linked = linked{}
 	if err := s.checkOpen(ev.change); err != nil {
 		return err
@@ -92,6 +92,7 @@ func apply(s *state, ev event) error {
 		if err := s.counters.underway.take(k); err != nil {
 			return err
 		}
+		s.counters.underway.name(objectOfEvent(ev))
 	} else if k != kindSettled && s.counters.underway != (underway{}) {
 		return orCorrupt(nil, "%d events are settled by no request", s.counters.underway.events)
 	}
@@ -120,7 +121,7 @@ func apply(s *state, ev event) error {
 	case *answered:
 		return applyAnswered(s, c, ev.number)
 	case *objectRefused:
-		return applyRefused(s, c, ev.number)
+		return applyRefused(s, c, ev)
 	case *settled:
 		return applySettled(s, c, ev)
 	case *withdrawn:
@@ -369,7 +370,7 @@ func applyReleased(s *state, c *released, ev event) error {
 		err = s.charge(&o, ch, cost, ev)
 	}
 	if err == nil {
-		err = s.counters.underway.respond(c.object, c.method, cost)
+		err = s.counters.underway.respond(c, cost)
 	}
 	if err != nil {
 		return fmt.Errorf("object %q, question %d: %w", c.object, c.question, err)
@@ -536,7 +537,7 @@ func applyAnswered(s *state, c *answered, number uint64) error {
 	}
 	s.counters.underway.spend(cost, charged.objects)
 	s.counters.erased.spent += uint64(cost.Nano()) * charged.erased
-	s.counters.charges, s.counters.answer = charges{}, answering{number, 0, charged.leaves(c)}
+	s.counters.charges, s.counters.answer = charges{}, answering{number, 0, charged.leaves(c), c.question, c.epsilon, cost}
 	if cost.IsZero() {
 		base, _ := a.best(c.epsilon)
 		s.counters.answer = answering{event: number, base: base.event}
@@ -769,14 +770,6 @@ func (s *state) heldInOthers(numbers []uint64, question uint32) (kept []uint64, 
 		}
 	}
 	return kept, nil
-}
-
-func applyRefused(s *state, c *objectRefused, number uint64) error {
-	if err := c.check(); err != nil {
-		return err
-	}
-	s.counters.refused++
-	return s.linkName(c.Object, number, s.link)
 }
 
 // linkName makes an event the last one about an object, or about somebody who is not enrolled.

@@ -240,7 +240,7 @@ type epochBegun struct {
 
 // objectRefused says whom a request left out, and why. The settled event of the request follows.
 type objectRefused struct {
-	question uint32 // of a sweep, which may be about several; else 0
+	question uint32
 	Refusal
 }
 

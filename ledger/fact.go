@@ -33,7 +33,7 @@ type Fact struct {
 	//   sold       Sale, Object, Price, Response, Method; the sale tells Question and Epsilon
 	//   withdrawn  Object
 	//   epoch      Object, Question: the chain is closed, and a new one begins
-	//   refused    Refusal, Question (if it was one of several)
+	//   refused    Refusal, Question
 	//   forgotten  Object, Erased, Cap, Spent, Earned, Chains: what stayed when Erased events were destroyed
 	//   stated     Object, Forgotten, Events, Cap, Spent, Earned
 	Kind         string           `json:"kind"`
@@ -242,10 +242,7 @@ func (w *wording) put(c change) {
 func (w *wording) putLong(c change) {
 	switch c := c.(type) {
 	case *objectRefused:
-		w.Refusal = &c.Refusal
-		if c.question != 0 {
-			w.Question = w.question(c.question)
-		}
+		w.Refusal, w.Question = &c.Refusal, w.question(c.question)
 	case *forgotten:
 		w.Object, w.Erased = c.object, c.events
 		w.account(c.account)
@@ -411,10 +408,7 @@ func (r *reading) expiry() time.Time {
 func (r *reading) takeLong() change {
 	switch r.Kind {
 	case "refused":
-		c := &objectRefused{Refusal: zeroIfNil(r.Refusal)}
-		if r.Question != "" {
-			c.question = r.question(r.Question)
-		}
+		c := &objectRefused{r.question(r.Question), zeroIfNil(r.Refusal)}
 		if !slices.Contains(reasonCodes(), c.Reason) || !slices.Contains(helpCodes(), c.Helps) {
 			r.fail("the reason %q, helped by %q, is none", c.Reason, c.Helps)
 		}

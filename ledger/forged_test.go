@@ -204,7 +204,7 @@ func (g ground) sales(t *testing.T) map[string]pairOfLogs {
 		return append(append(changes, left...), end)
 	}
 	refusal := func(name string) change {
-		return &objectRefused{0, Refusal{Object: name, Reason: NotEnrolled, Helps: HelpsEnrolling}}
+		return &objectRefused{1, Refusal{Object: name, Reason: NotEnrolled, Asked: eps(t, "0.5"), Helps: HelpsEnrolling}}
 	}
 	ended := func(sale, refused uint64) *settled {
 		return g.end(func(c *settled) { c.sale, c.refused, c.counts = sale, refused, counts{reused: 1} }).(*settled)
@@ -439,7 +439,7 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 	partly := func(panel panelSum, refused ...string) []change { // ann and bob are charged
 		changes := []change{both[0], both[1], with(*bobs, func(a *answered) { a.objects, a.panel = 2, panel })}
 		for _, name := range refused {
-			changes = append(changes, &objectRefused{0, Refusal{Object: name, Reason: NotEnrolled, Helps: HelpsEnrolling}})
+			changes = append(changes, &objectRefused{1, Refusal{Object: name, Reason: NotEnrolled, Asked: eps(t, "0.1"), Helps: HelpsEnrolling}})
 		}
 		end := func(c *settled) { c.counts[drawn], c.answer, c.refused = 1, uint64(len(g.log))+3, uint64(len(refused)) }
 		return append(changes, g.end(end))
@@ -514,7 +514,7 @@ func (g ground) requests(t *testing.T) map[string]pairOfLogs {
 	t.Helper()
 	left := func(names ...string) (all []change) {
 		for _, name := range names {
-			all = append(all, &objectRefused{0, Refusal{Object: name, Reason: NotEnrolled, Helps: HelpsEnrolling}})
+			all = append(all, &objectRefused{1, Refusal{Object: name, Reason: NotEnrolled, Asked: eps(t, "0.5"), Helps: HelpsEnrolling}})
 		}
 		return all
 	}
@@ -549,7 +549,7 @@ func (g ground) requests(t *testing.T) map[string]pairOfLogs {
 		"a sweep of other counts":     {sound: told(func(c *settled) { c.swept = []sweptCount{{1, 1, 2, 0}}; c.counts[sweepUnchanged] = 2 }), forged: told(func(c *settled) { c.swept = []sweptCount{{1, 1, 2, 0}} }), why: "counts [1 0 0], its questions [1 2 0]"},
 		"more is dealt with":          {sound: part(1), forged: part(2), why: "has dealt with 2 objects, with 0 of them before and 1 now"},
 		"one refused, none counted":   {sound: append(left("zoe"), refused(1)), forged: append(left("zoe"), refused(0)), why: "refuses 0 objects where 1 were named"},
-		"one refused, two counted":    {sound: append(left("zoe", "ann"), refused(2)), forged: append(left("zoe"), refused(2)), why: "refuses 2 objects where 1 were named"},
+		"one refused, two counted":    {sound: append(left("new", "zoe"), refused(2)), forged: append(left("zoe"), refused(2)), why: "refuses 2 objects where 1 were named"},
 		"none refused, one counted":   {sound: []change{refused(0)}, forged: []change{refused(1)}, why: "refuses 1 objects where 0 were named"},
 		"refused by no request":       {sound: append(left("zoe"), refused(1)), forged: left("zoe"), why: "1 refusals"},
 		"refused, and then something": {sound: append([]change{&withdrawn{"bob"}}, append(left("zoe"), refused(1))...), forged: append(left("zoe"), &withdrawn{"bob"}, refused(1)), why: "1 objects are refused by no request"},

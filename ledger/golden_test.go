@@ -162,23 +162,14 @@ func goldenTerms(t *testing.T) policy.Policy {
 	})
 }
 
-// byHand records the part of a large order, with every reason for a refusal, and a high response.
+// byHand records the part of a large raise, with some that nobody knows.
 func byHand(t *testing.T, l *Ledger) {
 	t.Helper()
 	end := &settled{key: "large", digest: [32]byte{31: 1}, object: "bob"}
-	p := part{counts: counts{1, 3, 0}, swept: []*sweptQuestion{{sweptCount: sweptCount{1, 1, 2, 0}}, {sweptCount: sweptCount{2, 0, 1, 0}}}}
+	p := part{question: 1, counts: counts{1, 3, 0}}
 	p.changes = []change{&released{object: "bob", question: 1, epsilon: nano(t, 1), response: response{value: value{index: 2}, method: methodRaise}}}
-	for i, reason := range reasonCodes() {
-		helps, largest := helpCodes()[i%5], eps(t, "0")
-		if i > 0 && reason.dependsOnEpsilon() {
-			largest = nano(t, 126)
-		}
-		if reason == NotOnOffer {
-			helps = HelpsLess
-		}
-		one := p.swept[0]
-		one.refused++
-		one.refusals = append(one.refusals, Refusal{fmt.Sprint("object ", i), reason, nano(t, 1), nano(t, 127), nano(t, 128), nano(t, 1<<32), eps(t, "1000"), helps, largest})
+	for i := range 10 {
+		p.refused = append(p.refused, Refusal{Object: fmt.Sprint("object ", i), Reason: NotEnrolled, Asked: nano(t, 1), Helps: HelpsEnrolling})
 	}
 	_, _, err := l.submit(t.Context(), func(s *state) ([]change, error) {
 		end.first, end.through = s.counters.events+1, s.counters.events

@@ -30,7 +30,7 @@ func TestARaiseIsChargedToItsPanel(t *testing.T) {
 			end := &settled{key: "k2", digest: x.id.digest, through: s.counters.events, first: s.counters.events + 1, final: true}
 			end.counts[drawn], end.answer = 1, end.first+3
 			changes = append(changes, x.record(result{scored: true, score: 5}, methodRaise, 3))
-			return settling(changes, nil, end), nil
+			return settling(changes, 0, nil, end), nil
 		})
 		if sound := name == "the panel"; (err == nil) != sound {
 			t.Errorf("charged to %s: %v", name, err)

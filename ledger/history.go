@@ -273,9 +273,7 @@ func (l *Ledger) describe(s *state, ev event) (out Event, err error) {
 		}
 	case *objectRefused:
 		out.Object, out.Refused = c.Object, []Refusal{c.Refusal}
-		if c.question != 0 {
-			_, err = l.nameQuestion(s, c.question, &out)
-		}
+		_, err = l.nameQuestion(s, c.question, &out)
 	case *epochBegun:
 		out.Object = c.object
 		_, err = l.nameQuestion(s, c.question, &out)

@@ -217,18 +217,12 @@ func (t *trade) look(s *state, name string, at time.Time) (one line, x subject, 
 	if x, refusal, err = t.ledger.subject(s, t.question, name, t.order.Epsilon); err != nil || refusal != nil {
 		return one, x, refusal, err
 	}
-	if t.reserved != 0 && x.object.withdrawn > t.granted {
-		return one, x, &Refusal{Object: name, Reason: Withdrawn, Asked: t.order.Epsilon, Helps: HelpsNothing}, nil // and came back
-	}
-	if t.reserved != 0 && x.chain.since > t.granted {
-		return one, x, &Refusal{Object: name, Reason: EpochBegun, Asked: t.order.Epsilon, Helps: HelpsNothing}, nil
-	}
 	held := x.chain.heldBy(t.buyer)
 	if t.reserved != 0 {
 		at = s.now // which is not before the reservation was granted, whatever the clock says now
 	}
 	ask := t.asking(&x, at)
-	refusal, err = t.checkTerms(s, &x, t.order.Epsilon)
+	refusal, err = t.checkSale(s, &x)
 	if err == nil && refusal == nil {
 		one.verdict, refusal, err = t.ledger.assess(s, &x, ask)
 	}

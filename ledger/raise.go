@@ -266,7 +266,7 @@ func (x *raise) assess(s *state, name string, at time.Time, o *subject) (verdict
 func (x *raise) decide(s *state, names []string) (part, error) {
 	x.memory, x.other = x.other, x.memory
 	x.memory.clear(len(names))
-	p := part{changes: x.memory.changes}
+	p := part{changes: x.memory.changes, question: x.question.number}
 	for _, name := range names {
 		refusal, err := x.answer(s, name, &p)
 		if err != nil {

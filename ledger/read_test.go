@@ -104,7 +104,7 @@ func TestEventsTellWhatHappened(t *testing.T) {
 		{Number: 9, Time: at, Kind: "released", Object: "ann", Question: "vote", Epsilon: &half, Response: "yes", Method: "raise"},
 		{Number: 10, Time: at, Kind: "settled", Object: "ann", Key: "r", Counts: []uint64{1, 0, 0}},
 		{Number: 11, Time: at, Kind: "released", Object: "ann", Question: "vote", Epsilon: &quarter, Response: "yes", Method: "degrade"},
-		{Number: 12, Time: at, Kind: "refused", Object: "zoe", Refused: []Refusal{
+		{Number: 12, Time: at, Kind: "refused", Object: "zoe", Question: "vote", Refused: []Refusal{
 			{Object: "zoe", Reason: NotEnrolled, Asked: quarter, Helps: HelpsEnrolling},
 		}},
 		{Number: 13, Time: at, Kind: "settled", Key: "p", Counts: []uint64{0, 0, 1}, LeftOut: 1},

@@ -61,6 +61,9 @@ type answering struct {
 	event uint64 // that recorded it; 0: none
 	base  uint64 // the event of the answer that it was derived from; 0 if it was drawn from truths
 	left  leaves // out of it
+	// What it is about, and costs each object, if it was drawn from truths.
+	question      uint32
+	epsilon, cost privacy.Epsilon
 }
 
 // leaves is what is known of whom an answer leaves out.
@@ -124,6 +127,9 @@ func (c counters) encode() []byte {
 	e.uvarint(c.answer.event)
 	e.uvarint(c.answer.base)
 	e.u8(uint8(c.answer.left))
+	e.u32(c.answer.question)
+	e.epsilon(c.answer.epsilon)
+	e.epsilon(c.answer.cost)
 	if e.flag(c.underway != (underway{})); c.underway != (underway{}) {
 		c.underway.encode(e)
 	}
@@ -154,7 +160,7 @@ func decodeCounters(payload []byte) (counters, error) {
 		c.charges = charges{objects: d.uvarint(), question: d.u32(), epsilon: d.epsilon(), renewed: d.uvarint(), erased: d.uvarint(), last: d.text()}
 		d.array(c.charges.panel[:])
 	}
-	c.answer = answering{d.uvarint(), d.uvarint(), leaves(d.u8())}
+	c.answer = answering{d.uvarint(), d.uvarint(), leaves(d.u8()), d.u32(), d.epsilon(), d.epsilon()}
 	if d.flag() {
 		c.underway = decodeUnderway(d)
 	}

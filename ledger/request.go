@@ -177,11 +177,11 @@ func (s *state) refusals(number uint64, end *settled) (left []Refusal, err error
 	return left, err
 }
 
-// settling adds the events of those a request left out, and the one that settles it.
-func settling(changes []change, left []Refusal, end *settled) []change {
+// settling adds the events of those a request about a question left out, and the one that settles it.
+func settling(changes []change, question uint32, left []Refusal, end *settled) []change {
 	end.refused += uint64(len(left))
 	for _, r := range left {
-		changes = append(changes, &objectRefused{Refusal: r})
+		changes = append(changes, &objectRefused{question, r})
 	}
 	return append(changes, end)
 }
@@ -215,7 +215,7 @@ func (o *outcome) add(part *settled, left []*objectRefused) {
 			continue // it was forgotten
 		}
 		o.listed++
-		if c.question == 0 {
+		if len(part.swept) == 0 {
 			o.refused = append(o.refused, c.Refusal)
 			continue
 		}
@@ -491,11 +491,12 @@ type bulk struct {
 
 // part is what one transaction does for a request.
 type part struct {
-	changes []change
-	counts  counts
-	refused []Refusal
-	swept   []*sweptQuestion // of a sweep, with the refusals of each question
-	left    int              // objects at the end that it leaves to the next part
+	changes  []change
+	counts   counts
+	refused  []Refusal // in the question, if it is not a sweep
+	question uint32
+	swept    []*sweptQuestion // of a sweep, with the refusals of each question
+	left     int              // objects at the end that it leaves to the next part
 }
 
 // settle adds the refusals to the changes, and their numbers to what settles the part.
@@ -509,7 +510,7 @@ func (p part) settle(end *settled) []change {
 			changes = append(changes, &objectRefused{one.question, r})
 		}
 	}
-	return settling(changes, p.refused, end)
+	return settling(changes, p.question, p.refused, end)
 }
 
 // errOvertaken says that a request must look at the state anew, because another call with the same

@@ -91,7 +91,7 @@ func (x *selling) reserve(s *state, expires time.Time) ([]change, uint64, error)
 		changes = append(changes, &held{x.names[one.at], d.sale, one.price})
 	}
 	end.sale = d.sale
-	return settling(changes, x.refused, end), d.sale, nil
+	return settling(changes, x.question.number, x.refused, end), d.sale, nil
 }
 
 // Reservation returns a reservation as it was granted, whatever has become of it since, or [ErrUnknown].

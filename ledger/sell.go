@@ -347,7 +347,7 @@ func (x *selling) record(s *state) error {
 	if err := x.recordSold(s); err != nil {
 		return err
 	}
-	_, _, err := s.record(settling(nil, x.refused, end))
+	_, _, err := s.record(settling(nil, x.question.number, x.refused, end))
 	return err
 }
 

@@ -6,6 +6,17 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
+// checkSale returns why an object that takes part is not to be sold, whatever its budget, or nil.
+func (t *trade) checkSale(s *state, x *subject) (*Refusal, error) {
+	if t.reserved != 0 && x.object.withdrawn > t.granted {
+		return &Refusal{Object: x.name, Reason: Withdrawn, Asked: t.order.Epsilon, Helps: HelpsNothing}, nil // and came back
+	}
+	if t.reserved != 0 && x.chain.since > t.granted {
+		return &Refusal{Object: x.name, Reason: EpochBegun, Asked: t.order.Epsilon, Helps: HelpsNothing}, nil
+	}
+	return t.checkTerms(s, x, t.order.Epsilon)
+}
+
 // checkTerms returns why an object's terms do not let the buyer have its response at an ε, or nil. What a buyer
 // holds it may have again whatever the terms say. What is reserved was checked when it was reserved.
 func (t *trade) checkTerms(s *state, x *subject, epsilon privacy.Epsilon) (*Refusal, error) {

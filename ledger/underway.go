@@ -16,8 +16,14 @@ type underway struct {
 	draws    uint64 // responses drawn for a sale whose events are erased
 	spent    uint64 // that it costs all objects together, in nano-nats, as far as events say it
 	last     string // the last object enrolled or with a response: they come in order
-	several  bool   // an object has several responses: those of a sweep
-	loose    bool   // events are missing, or were left out: an audit compares nothing
+	question uint32 // that the first response or refusal is about; 0 if there was none
+	asked    privacy.Epsilon
+	sweep    bool     // responses or refusals are such as only those of a sweep can be
+	refused  recordID // the last object refused
+	one      string   // the first object that an event names
+	more     bool     // another one is named as well
+	doubt    string   // why an object cannot have been refused as it was, unless the request is for an answer given again
+	loose    bool     // events are missing, or were left out: an audit compares nothing
 }
 
 func (u underway) encode(e *encoder) {
@@ -26,13 +32,21 @@ func (u underway) encode(e *encoder) {
 	}
 	e.u8(uint8(u.requests))
 	e.text(u.last)
-	e.flag(u.several)
+	e.u32(u.question)
+	e.epsilon(u.asked)
+	e.flag(u.sweep)
+	e.u32(u.refused.question)
+	e.text(u.refused.name)
+	e.text(u.doubt)
+	e.text(u.one)
+	e.flag(u.more)
 }
 
 func decodeUnderway(d *decoder) underway {
 	return underway{
 		events: d.uvarint(), enrolled: d.uvarint(), raised: d.uvarint(), derived: d.uvarint(), erased: d.uvarint(), draws: d.uvarint(), spent: d.uvarint(),
-		requests: requests(d.u8()), last: d.text(), several: d.flag(),
+		requests: requests(d.u8()), last: d.text(), question: d.u32(), asked: d.epsilon(), sweep: d.flag(),
+		refused: recordID{d.u32(), d.text()}, doubt: d.text(), one: d.text(), more: d.flag(),
 	}
 }
 
@@ -84,25 +98,34 @@ func (u *underway) take(k kind) error {
 	return nil
 }
 
+// name notes an object that an event is about.
+func (u *underway) name(object string) {
+	if u.one == "" {
+		u.one = object
+	}
+	u.more = u.more || u.one != object && object != ""
+}
+
 // follow notes an object that is enrolled or has a response: a request goes through them in order.
 func (u *underway) follow(object string) error {
 	if object < u.last && !u.loose {
 		return orCorrupt(nil, "object %q comes behind %q in one request", object, u.last)
 	}
-	u.several = u.several || object == u.last
+	u.sweep = u.sweep || object == u.last
 	u.last = object
 	return nil
 }
 
 // respond counts a response.
-func (u *underway) respond(object string, m method, cost privacy.Epsilon) error {
-	if m == methodRaise {
+func (u *underway) respond(c *released, cost privacy.Epsilon) error {
+	u.want(c.question, c.epsilon)
+	if c.method == methodRaise {
 		u.raised++
 	} else {
 		u.derived++
 	}
 	u.spend(cost, 1)
-	return u.follow(object)
+	return u.follow(c.object)
 }
 
 // spend adds what some objects are charged each. No transaction is about so many that it could overflow.
@@ -121,6 +144,12 @@ func (s *state) checkSettled(c *settled, r request, number uint64) error {
 	}
 	if c.first != number-u.events || c.through >= number || len(r.settled) > 0 && c.through != r.through {
 		return orCorrupt(nil, "request %q, of objects up to event %d, begins with event %d, where %d events are to be settled", c.key, c.through, c.first, u.events)
+	}
+	if u.doubt != "" && c.answer == 0 {
+		return orCorrupt(nil, "request %q: %s", c.key, u.doubt)
+	}
+	if c.alone && c.object != "" && (u.more || u.one != "" && u.one != c.object) {
+		return orCorrupt(nil, "request %q is about object %q alone, its events about %q", c.key, c.object, u.one)
 	}
 	if err := s.checkCounts(c, number); err != nil {
 		return err
@@ -160,7 +189,7 @@ func (s *state) checkCounts(c *settled, number uint64) error {
 			want, u.draws = c.counts, c.counts[drawn]-want[drawn]
 		}
 	}
-	if want != c.counts || u.several || u.events > 0 && u.requests&of == 0 || u.requests == ofChange && c.counts != (counts{}) {
+	if want != c.counts || u.sweep && c.answer == 0 || u.events > 0 && u.requests&of == 0 || u.requests == ofChange && c.counts != (counts{}) {
 		return orCorrupt(nil, "request %q counts %v, where %d objects are enrolled, %d raised and %d answered otherwise", c.key, c.counts, u.enrolled, u.raised, u.derived)
 	}
 	return nil
@@ -193,7 +222,7 @@ func (s *state) checkSwept(c *settled, number uint64) error {
 	if err != nil {
 		return err
 	}
-	want, last, left := counts{}, uint32(0), u.erased
+	want, last, left, refused := counts{}, uint32(0), u.erased, uint64(0)
 	for _, one := range c.swept {
 		is := found[one.question]
 		more := one.raised - is.raised
@@ -205,8 +234,9 @@ func (s *state) checkSwept(c *settled, number uint64) error {
 		last, left = one.question, left-more
 		want[sweepRaised] += one.raised
 		want[sweepUnchanged] += one.unchanged
+		refused += one.refused
 	}
-	if want != c.counts || len(found) > 0 || u.requests != 0 && u.requests&ofRaise == 0 {
+	if want != c.counts || refused != c.refused || len(found) > 0 || u.requests != 0 && u.requests&ofRaise == 0 {
 		return orCorrupt(nil, "request %q counts %v, its questions %v", c.key, c.counts, want)
 	}
 	u.draws = u.erased
@@ -232,6 +262,9 @@ func (s *state) sweptBy(first, end uint64) (map[uint32]sweptCount, error) {
 			}
 		case *objectRefused:
 			one := found[c.question]
+			if c.Reason == NotEnrolled || c.Reason == Withdrawn {
+				return nil, orCorrupt(nil, "a sweep refuses object %q, which takes no part", c.Object)
+			}
 			if one.refused++; raised[recordID{c.question, c.Object}] {
 				one.raised-- // it fell short of its last level
 			}

@@ -1,0 +1,413 @@
+package ledger
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// everything is the log of a day on which a ledger records events of every kind, and refuses for every reason but the lack
+// of a key.
+func everything(t *testing.T) []event {
+	t.Helper()
+	s := &storetest.Memory{}
+	beginWithKey(t, s, goldenLogKey(t, "example.com/perturbed"))
+	at := epoch()
+	l := openMemory(t, s, Options{Now: func() time.Time { return at }, TruthKey: truthKey(), NoiseKey: opening{Noise: "2025"}.noiseKeys("")})
+	l.sampler, l.queries = steadySampler(), medians()
+	timed, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}, policy.Step{At: epoch().Add(10 * time.Hour), Ceiling: eps(t, "1")})
+	must(t, err)
+	terms := market(t, "1.5", func(m *policy.Market) {
+		m.Stride, m.Holders, m.Barred, m.Until = eps(t, "0.25"), 1, []string{"initech"}, epoch().Add(100*time.Hour)
+	})
+	later := market(t, "1.5", func(m *policy.Market) { m.From = epoch().Add(50 * time.Hour) })
+	must(t, l.DefineQuestion(t.Context(), "define", vote()))
+	define(t, l, smoker())
+	enrollUnder(t, l, "vote", timed, "2", "ann", "bob")
+	enroll(t, l, "smoker", "2", "ann", "bob")
+	enrollUnder(t, l, "vote", terms, "2", "cid", "dan")
+	enrollUnder(t, l, "vote", fixedRule(milli(300)).policy, "0.2", "eve")
+	enrollUnder(t, l, "vote", market(t, "1.5"), "2", "gus")
+	enrollUnder(t, l, "vote", later, "2", "hal")
+	enroll(t, l, "vote", "2", "fay")
+	raise := func(key, e string, names ...string) {
+		r := order(t, key, e, names...)
+		r.Partial, r.Truth = true, truthsOf(map[string]string{"ann": "yes", "eve": "yes", "fay": "no", "dan": "no"})
+		carryOut(t, l, r)
+	}
+	buy := func(key, buyer, e string, names ...string) {
+		r := purchase(t, key, buyer, e, names...)
+		r.Partial = true
+		sell(t, l, r)
+	}
+	answer := func(key, e string, names ...string) {
+		r := inquire(t, key, "majority:yes", e, ballots("ann"), names...)
+		r.Partial = true
+		answerTo(t, l, r)
+	}
+	raise("r1", "0.25", "ann", "bob", "eve", "zoe")
+	raise("r2", "0.75", "ann", "fay")
+	raise("r3", "0.5", "fay")
+	buy("s1", "acme", "0.5", "ann", "cid", "gus", "zoe")
+	buy("s2", "zeta", "0.5", "cid", "gus", "hal")
+	buy("s3", "initech", "0.75", "dan", "gus")
+	buy("s4", "acme", "0.6", "dan", "gus")
+	held := reserve(t, l, ReserveRequest{Key: "h1", Order: purchase(t, "", "acme", "1", "ann", "cid", "gus").Order, Partial: true, For: time.Hour})
+	must(t, l.Withdraw(t.Context(), "w1", "cid"))
+	_, err = l.Enroll(t.Context(), EnrollRequest{Key: "back", Question: "vote", Objects: []string{"cid"}, Policy: terms})
+	must(t, err)
+	_, err = l.Commit(t.Context(), CommitRequest{Key: "c1", Reservation: held.Number, Partial: true, Truth: TruthOf("yes")})
+	must(t, err)
+	lost := reserve(t, l, ReserveRequest{Key: "h2", Order: purchase(t, "", "zeta", "1.25", "gus").Order, For: time.Hour})
+	must(t, l.Cancel(t.Context(), "c2", lost.Number))
+	answer("a1", "0.1", "ann", "bob")
+	answer("a2", "0.125", "ann", "bob")
+	answer("a3", "0.05", "ann", "fay", "zoe")
+	answer("a4", "0.05", "ann", "fay", "zoe")
+	answer("a5", "0.02", "ann", "fay", "zoe")
+	answer("a6", "0.4", "ann", "eve", "fay")
+	at = at.Add(11 * time.Hour)
+	_, err = l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: truthsOf(map[string]string{"ann": "yes", "eve": "yes"})})
+	must(t, err)
+	must(t, l.Withdraw(t.Context(), "w2", "dan"))
+	raise("r4", "1", "dan", "fay")
+	makeStatement(t, l, "fay")
+	must(t, l.Forget(t.Context(), "f", "bob"))
+	audit(t, s)
+	return logOf(t, pairs(t, s))
+}
+
+// leaf is a part of a change that can be perturbed: where it is, and in which ways.
+type leafOf struct {
+	path string
+	at   reflect.Value
+}
+
+// leaves appends the smallest parts of a value.
+func leavesOf(all []leafOf, path string, v reflect.Value) []leafOf {
+	if v.CanAddr() {
+		v = reflect.NewAt(v.Type(), v.Addr().UnsafePointer()).Elem() // fields that are not exported can be set by this
+	}
+	switch v.Interface().(type) {
+	case privacy.Epsilon, time.Time, *Mechanism:
+		return append(all, leafOf{path, v})
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			below := path + "." + f.Name
+			if f.Anonymous {
+				below = path
+			}
+			all = leavesOf(all, below, v.Field(i))
+		}
+		return all
+	case reflect.Slice:
+		all = append(all, leafOf{path, v})
+		if v.Type().Elem().Kind() == reflect.Struct {
+			for i := range v.Len() {
+				all = leavesOf(all, path+"[]", v.Index(i))
+			}
+		}
+		return all
+	}
+	return append(all, leafOf{path, v})
+}
+
+// variants returns what else a part could be.
+func variants(v reflect.Value) (all []any) {
+	switch x := v.Interface().(type) {
+	case privacy.Epsilon:
+		all = append(all, epsilonOf(x.Nano()+1))
+		if !x.IsZero() {
+			all = append(all, epsilonOf(x.Nano()-1), privacy.Epsilon{})
+		}
+		return all
+	case time.Time:
+		return []any{x.Add(1), x.Add(-1)}
+	case *Mechanism:
+		return nil
+	case Reason:
+		for _, one := range reasonCodes() {
+			if one != x {
+				all = append(all, one)
+			}
+		}
+		return all
+	case Encoding:
+		for _, one := range []Encoding{Direct, Unary} {
+			if one != x {
+				all = append(all, one)
+			}
+		}
+		return all
+	case Help:
+		for _, one := range helpCodes() {
+			if one != x {
+				all = append(all, one)
+			}
+		}
+		return all
+	}
+	other := reflect.New(v.Type()).Elem()
+	add := func() { all = append(all, other.Interface()) }
+	switch v.Kind() {
+	case reflect.Bool:
+		other.SetBool(!v.Bool())
+		add()
+	case reflect.Int, reflect.Int64:
+		for _, d := range []int64{1, -1} {
+			other.SetInt(v.Int() + d)
+			add()
+		}
+	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
+		other.SetUint(v.Uint() + 1)
+		add()
+		if v.Uint() > 0 {
+			other.SetUint(v.Uint() - 1)
+			add()
+		}
+	case reflect.String:
+		for _, text := range []string{v.String() + "x", "ann", "gus"} {
+			if text != v.String() {
+				other.SetString(text)
+				add()
+			}
+		}
+	case reflect.Array:
+		if other.Type().Elem().Kind() == reflect.Uint8 {
+			other.Set(v)
+			other.Index(0).SetUint(v.Index(0).Uint() ^ 1)
+			add()
+			return all
+		}
+		for i := range v.Len() {
+			other.Set(v)
+			other.Index(i).SetUint(v.Index(i).Uint() + 1)
+			add()
+		}
+	case reflect.Slice:
+		if v.Len() > 0 {
+			all = append(all, v.Slice(0, v.Len()-1).Interface())
+		}
+	}
+	return all
+}
+
+// twin copies a change, so that it can be changed.
+func twin(c change) reflect.Value {
+	old := reflect.ValueOf(c).Elem()
+	v := reflect.New(old.Type())
+	v.Elem().Set(old)
+	deepen(v.Elem())
+	return v
+}
+
+func deepen(v reflect.Value) {
+	if v.Kind() == reflect.Struct && v.Type() != reflect.TypeFor[time.Time]() {
+		for i := range v.NumField() {
+			f := v.Field(i)
+			deepen(reflect.NewAt(f.Type(), f.Addr().UnsafePointer()).Elem())
+		}
+	}
+	if v.Kind() == reflect.Slice && v.Len() > 0 {
+		other := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		reflect.Copy(other, v)
+		v.Set(other)
+	}
+}
+
+// TestEveryFieldIsChecked perturbs each field of each event of a log, in several ways, and folds the log anew, so that
+// its tree and its state fit: it is refused, or the field is among those that may be anything, each for its reason. A
+// field that is new must get a row.
+func TestEveryFieldIsChecked(t *testing.T) {
+	log := everything(t)
+	must(t, replayWhole(&storetest.Memory{}, log))
+	tried, accepted := map[string]int{}, map[string][]string{}
+	for i, ev := range log {
+		if ev.erased != nil {
+			continue
+		}
+		for n := range leavesOf(nil, ev.change.kind().String(), twin(ev.change).Elem()) {
+			original := leavesOf(nil, ev.change.kind().String(), twin(ev.change).Elem())[n]
+			for _, to := range variants(original.at) {
+				v := twin(ev.change)
+				leavesOf(nil, "", v.Elem())[n].at.Set(reflect.ValueOf(to).Convert(original.at.Type()))
+				forged := slices.Clone(log)
+				forged[i].change = v.Interface().(change)
+				if forged[i].leaf() == ev.leaf() {
+					continue // a part that the event does not have: it is not encoded
+				}
+				tried[original.path]++
+				if replayWhole(&storetest.Memory{}, forged) == nil {
+					accepted[original.path] = append(accepted[original.path], fmt.Sprintf("event %d: %v for %v", ev.number, to, original.at))
+				}
+			}
+		}
+	}
+	rows := fieldsOfEvents()
+	for _, path := range slices.Sorted(maps.Keys(accepted)) {
+		if rows[path] == "" {
+			t.Errorf("%s can be anything: %s", path, strings.Join(accepted[path], "; "))
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(rows)) {
+		if rows[path] != "" && len(accepted[path]) == 0 && tried[path] > 0 {
+			t.Errorf("%s is checked: its row says %q", path, rows[path])
+		}
+	}
+	for path := range fieldPaths(t) {
+		if reason, known := rows[path]; !known || reason == "" && tried[path] == 0 {
+			t.Errorf("%s has no row, or is never perturbed", path)
+		}
+	}
+}
+
+// fieldPaths are the fields of all kinds of events.
+func fieldPaths(t *testing.T) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	for _, n := range goldenEntries(t) {
+		for _, one := range leavesOf(nil, n.change.kind().String(), twin(n.change).Elem()) {
+			all[one.path] = true
+		}
+	}
+	return all
+}
+
+// fieldsOfEvents says of each field why it may be another: "" if it may not.
+func fieldsOfEvents() map[string]string {
+	return map[string]string{
+		"answered.epsilon":            "which ε an answer that costs nothing was asked for is in the digest of the request alone",
+		"answered.method":             "",
+		"answered.objects":            "",
+		"answered.output":             "answers are random",
+		"answered.panel":              "",
+		"answered.query":              "",
+		"answered.question":           "",
+		"answered.score":              "answers are random",
+		"answered.scored":             "an output derived from one may be from before there were scores",
+		"bound.object":                "",
+		"bound.question":              "",
+		"bound.tag":                   "only who has the truth key and the truth can tell",
+		"buyer.name":                  "there is nothing before it to compare with",
+		"buyer.number":                "",
+		"cancelled.sale":              "",
+		"charged.epsilon":             "",
+		"charged.object":              "",
+		"charged.question":            "",
+		"created.currency":            "nothing is before it",
+		"created.id":                  "nothing is before it",
+		"created.logKey":              "nothing is before it; checkpoints are signed by it",
+		"enrolled.cap":                "the first cap of an object is the host's word",
+		"enrolled.noise":              "a key or chance is the host's choice",
+		"enrolled.object":             "who was enrolled is in the digest of the request alone",
+		"enrolled.policy":             "the policy is the host's word",
+		"enrolled.question":           "",
+		"forgotten.cap":               "what it was is erased",
+		"forgotten.chains":            "a chain that spent nothing is erased without a trace",
+		"forgotten.chains[].policy":   "which it was is erased",
+		"forgotten.chains[].question": "",
+		"forgotten.chains[].spent":    "",
+		"forgotten.earned":            "",
+		"forgotten.events":            "",
+		"forgotten.object":            "who it was is erased",
+		"forgotten.spent":             "",
+		"held.object":                 "",
+		"held.price":                  "",
+		"held.sale":                   "",
+		"noise-key.check":             "only who has the key can tell",
+		"noise-key.name":              "the host's word",
+		"noise-key.number":            "",
+		"policy.json":                 "",
+		"policy.number":               "",
+		"question.Encoding":           "the host's word",
+		"question.Mechanism":          "the host's word; the log has none of its own",
+		"question.Name":               "the host's word",
+		"question.Values":             "",
+		"question.number":             "",
+		"refused.Asked":               "",
+		"refused.Ceiling":             "",
+		"refused.Cost":                "",
+		"refused.Helps":               "",
+		"refused.Object":              "of whom nobody has enrolled there is nothing to compare",
+		"refused.Largest":             "what other requests held then may have been in the way",
+		"refused.Reason":              "",
+		"refused.Remaining":           "requests that were running may have held more; it is bounded",
+		"refused.Spent":               "",
+		"refused.question":            "",
+		"released.epsilon":            "of one response alone, the ε asked for is in the digest of the request alone",
+		"released.method":             "",
+		"released.object":             "",
+		"released.question":           "",
+		"released.value.bits.n":       "",
+		"released.value.bits.packed":  "",
+		"released.value.index":        "responses are random",
+		"reserved.buyer":              "",
+		"reserved.epsilon":            "what became of no sale is in the digest of the request alone",
+		"reserved.expires":            "how long it holds is in the digest of the request alone",
+		"reserved.objects":            "",
+		"reserved.price":              "",
+		"reserved.question":           "",
+		"reserved.refused":            "",
+		"reserved.sale":               "",
+		"sale.buyer":                  "",
+		"sale.epsilon":                "",
+		"sale.objects":                "",
+		"sale.price":                  "",
+		"sale.question":               "",
+		"sale.refused":                "",
+		"sale.sale":                   "",
+		"sale.tally.degradations":     "",
+		"sale.tally.draws":            "",
+		"sale.tally.insertions":       "",
+		"sale.tally.resales":          "",
+		"sale.tally.upgrades":         "",
+		"settled.alone":               "",
+		"settled.answer":              "",
+		"settled.counts":              "for whom nothing had to be recorded there is no event; there are no more than chains",
+		"settled.digest":              "it is a hash of what the request said",
+		"settled.done":                "",
+		"settled.final":               "a request may have been given up between two parts",
+		"settled.first":               "",
+		"settled.key":                 "the host's word",
+		"epoch.object":                "the log has none; see the tests of epochs",
+		"epoch.question":              "likewise",
+		"settled.object":              "",
+		"settled.marks.count":         "marks are of what the request said, as the digest is",
+		"settled.marks.of":            "marks are of what the request said, as the digest is",
+		"settled.refused":             "",
+		"settled.sale":                "",
+		"settled.spent":               "",
+		"settled.swept":               "",
+		"settled.swept[].question":    "",
+		"settled.swept[].raised":      "",
+		"settled.swept[].refused":     "",
+		"settled.swept[].unchanged":   "",
+		"settled.through":             "what came before a request is any event before its own",
+		"sold.method":                 "",
+		"sold.object":                 "",
+		"sold.price":                  "",
+		"sold.sale":                   "",
+		"sold.value.bits.n":           "",
+		"sold.value.bits.packed":      "",
+		"sold.value.index":            "responses are random",
+		"stated.cap":                  "",
+		"stated.earned":               "",
+		"stated.events":               "",
+		"stated.forgotten":            "",
+		"stated.object":               "",
+		"stated.spent":                "",
+		"truth-key.check":             "only who has the key can tell",
+		"withdrawn.object":            "",
+	}
+}
