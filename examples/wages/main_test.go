@@ -76,7 +76,7 @@ func TestWages(t *testing.T) {
 	once := found(t, output, `10000 such ends are ([0-9]+) dollars on average, and it is ([0-9.]+)\.`)
 	share := min(once[1], bound) / bound
 	near(t, "average of ends rounded anew", once[0], share*bound, 0.5+sigmas*bound*math.Sqrt(share*(1-share)/10000))
-	for _, want := range []string{`no-truth \(truth helps\)\nThe host alone is told`, `has spent ε = 2, as everybody`} {
+	for _, want := range []string{`no-truth \(truth helps; the largest ε that would do is 2\)\nThe host alone is told`, `has spent ε = 2, as everybody`} {
 		if !regexp.MustCompile(want).MatchString(output) {
 			t.Errorf("the output lacks %q", want)
 		}
