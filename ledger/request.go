@@ -366,8 +366,9 @@ func (p *panel) reach(s *state, name string, count int) (end string, last bool, 
 // began them, and whether there are no more.
 func (p *panel) candidates(s *state, from string, limit int) (names []string, enrolled []uint64, end bool, err error) {
 	end = true
+	room := int(min(uint64(min(limit, partSize+1)), s.counters.chains))
 	if s.desk != nil {
-		s.desk.chains.room(min(limit, partSize+1))
+		s.desk.chains.room(room)
 	}
 	err = s.scanChains(p.question, from, func(name string, c chain) bool {
 		if p.until != "" && name > p.until {
@@ -375,7 +376,6 @@ func (p *panel) candidates(s *state, from string, limit int) (names []string, en
 		}
 		if c.enrolled <= p.through {
 			if names == nil {
-				room := min(limit, partSize+1)
 				names, enrolled = make([]string, 0, room), make([]uint64, 0, room)
 			}
 			names, enrolled = append(names, name), append(enrolled, c.enrolled)
