@@ -5,11 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
-	"sync"
-	"unsafe"
-
-	bolt "go.etcd.io/bbolt"
 
 	"github.com/sluicedp/sluice/ledger/store"
 )
@@ -154,26 +149,4 @@ func (d *database) blame(err *error) {
 	if *err = errOverwritten(); uncertain {
 		*err = fmt.Errorf("%w: %w", store.ErrUncertain, *err)
 	}
-}
-
-// unlockBbolt takes back the locks with which bbolt panics when it begins to read a file without a sound meta page: everybody
-// else would wait for them for ever. The only panic there is behind both.
-func unlockBbolt(db *bolt.DB) {
-	meta, mapped := bboltLocks(db)
-	if meta != nil && mapped != nil {
-		meta.Unlock()
-		mapped.RUnlock()
-	}
-}
-
-// bboltLocks returns two locks that bbolt does not show, or nil.
-func bboltLocks(db *bolt.DB) (meta *sync.Mutex, mapped *sync.RWMutex) {
-	fields := reflect.ValueOf(db).Elem()
-	if f := fields.FieldByName("metalock"); f.IsValid() && f.Type() == reflect.TypeFor[sync.Mutex]() {
-		meta = (*sync.Mutex)(unsafe.Pointer(f.UnsafeAddr()))
-	}
-	if f := fields.FieldByName("mmaplock"); f.IsValid() && f.Type() == reflect.TypeFor[sync.RWMutex]() {
-		mapped = (*sync.RWMutex)(unsafe.Pointer(f.UnsafeAddr()))
-	}
-	return meta, mapped
 }
