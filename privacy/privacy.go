@@ -52,6 +52,15 @@ func ParseEpsilon(text string) (Epsilon, error) {
 	return Epsilon{n}, err
 }
 
+// MustEpsilon is [ParseEpsilon] for constants of a program. It panics where that gives an error, so it is not for input.
+func MustEpsilon(text string) Epsilon {
+	e, err := ParseEpsilon(text)
+	if err != nil {
+		panic(err)
+	}
+	return e
+}
+
 // Nano returns ε in nano-nats.
 func (e Epsilon) Nano() int64 { return e.nano }
 

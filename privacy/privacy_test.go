@@ -47,6 +47,19 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+// A constant is what ParseEpsilon reads; one that is none ends the program.
+func TestMustEpsilon(t *testing.T) {
+	if got, err := ParseEpsilon("0.25"); err != nil || MustEpsilon("0.25") != got {
+		t.Errorf("%v, %v", MustEpsilon("0.25"), err)
+	}
+	defer func() {
+		if err, is := recover().(*ParseError); !is || err == nil {
+			t.Errorf("a constant that is none: %v", err)
+		}
+	}()
+	MustEpsilon("-1")
+}
+
 func TestErrorNamesTheTrouble(t *testing.T) {
 	_, err := ParseEpsilon("1.0000000001")
 	if want := `invalid epsilon "1.0000000001": has more than 9 decimals; no digit is rounded away`; err == nil || err.Error() != want {
