@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
 // ahead reads the next part of a request, and makes it where that can be done early, while one is committed. What it
@@ -50,11 +50,11 @@ func (a *ahead) begin(l *Ledger, b *bulk, behind leaving) {
 				a.err = fmt.Errorf("panic: %v", p) // the transaction will meet it, where the caller can
 			}
 		}()
-		a.err = l.store.View(func(r store.Reader) error { return a.look(l, b, r) })
+		a.err = l.store.View(func(r kv.Reader) error { return a.look(l, b, r) })
 	}()
 }
 
-func (a *ahead) look(l *Ledger, b *bulk, r store.Reader) error {
+func (a *ahead) look(l *Ledger, b *bulk, r kv.Reader) error {
 	s, err := readState(r)
 	if err != nil {
 		return err

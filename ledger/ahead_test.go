@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -171,7 +171,7 @@ func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			memory := &storetest.Memory{}
+			memory := &kvtest.Memory{}
 			begin(t, memory)
 			s := &shim{Store: memory}
 			l := openMemory(t, s, Options{Now: func() time.Time { return now }})
@@ -271,12 +271,12 @@ func TestATruthThatIsGoneTheSecondTime(t *testing.T) {
 // A spool.
 
 // spoolTo returns a spool into memory, and what it puts there, which fails from a number of records on.
-func spoolTo(w store.Writer, failing int, failure func() error) *spool {
+func spoolTo(w kv.Writer, failing int, failure func() error) *spool {
 	return &spool{into: &failingWriter{Writer: w, left: failing, failure: failure}}
 }
 
 type failingWriter struct {
-	store.Writer
+	kv.Writer
 	left    int
 	failure func() error
 }
@@ -299,8 +299,8 @@ func spooled10(s *spool) error {
 }
 
 func TestASpoolHidesNothing(t *testing.T) {
-	memory := &storetest.Memory{}
-	must(t, memory.Update(func(w store.Writer) error {
+	memory := &kvtest.Memory{}
+	must(t, memory.Update(func(w kv.Writer) error {
 		s := spoolTo(w, 1<<30, nil)
 		must(t, spooled10(s))
 		must(t, s.Put("b", []byte("last"), []byte{2}))
@@ -321,8 +321,8 @@ func TestASpoolHidesNothing(t *testing.T) {
 // What many small requests make is put without anything in the background, but not what a long one makes beside them.
 func TestASpoolPutsWhatIsSmallItself(t *testing.T) {
 	const small = 3 * spoolSize
-	memory := &storetest.Memory{}
-	must(t, memory.Update(func(w store.Writer) error {
+	memory := &kvtest.Memory{}
+	must(t, memory.Update(func(w kv.Writer) error {
 		s := spoolTo(w, 1<<30, nil)
 		s.direct = small
 		for round := range 2 { // after it has put everything, it begins anew
@@ -342,7 +342,7 @@ func TestASpoolPutsWhatIsSmallItself(t *testing.T) {
 		return s.wait()
 	}))
 	disk := errors.New("disk full")
-	wantErr(t, memory.Update(func(w store.Writer) error {
+	wantErr(t, memory.Update(func(w kv.Writer) error {
 		s := spoolTo(w, 1, func() error { return disk })
 		s.direct = 20 * spoolSize
 		must(t, spooled10(s))
@@ -361,8 +361,8 @@ func TestASpoolTellsOfFailures(t *testing.T) {
 		"wait":   (*spool).wait,
 	} {
 		for _, at := range []int{0, 5*spoolSize + 3} {
-			memory := &storetest.Memory{}
-			err := memory.Update(func(w store.Writer) error {
+			memory := &kvtest.Memory{}
+			err := memory.Update(func(w kv.Writer) error {
 				s := spoolTo(w, at, func() error { return disk })
 				must(t, spooled10(s))
 				wantErr(t, read(s), disk)
@@ -376,8 +376,8 @@ func TestASpoolTellsOfFailures(t *testing.T) {
 }
 
 func TestASpoolHandsAPanicOn(t *testing.T) {
-	memory := &storetest.Memory{}
-	_ = memory.Update(func(w store.Writer) error {
+	memory := &kvtest.Memory{}
+	_ = memory.Update(func(w kv.Writer) error {
 		s := spoolTo(w, spoolSize+1, func() error { panic("torn page") })
 		must(t, spooled10(s))
 		defer func() {

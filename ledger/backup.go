@@ -7,8 +7,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/boltstore"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 )
 
 // Copied tells what is in a copy of the ledger.
@@ -31,20 +31,20 @@ type Copied struct {
 // progress, unless nil, is told how many KiB of the file are dealt with, of how many in all: each of them is copied, and
 // then verified, so they count twice. It must not use the ledger.
 func (l *Ledger) Backup(ctx context.Context, path string, progress Progress) (Copied, error) {
-	return l.copyTo(ctx, path, store.Pages, progress)
+	return l.copyTo(ctx, path, kv.Pages, progress)
 }
 
 // CompactTo is [Ledger.Backup] record by record: the copy has no unused pages, and nothing in it that was
 // forgotten or replaced.
 func (l *Ledger) CompactTo(ctx context.Context, path string, progress Progress) (Copied, error) {
-	return l.copyTo(ctx, path, store.Records, progress)
+	return l.copyTo(ctx, path, kv.Records, progress)
 }
 
-func (l *Ledger) copyTo(ctx context.Context, path string, how store.Copying, progress Progress) (out Copied, err error) {
+func (l *Ledger) copyTo(ctx context.Context, path string, how kv.Copying, progress Progress) (out Copied, err error) {
 	if err := errors.Join(ctx.Err(), l.commits.check()); err != nil {
 		return out, err
 	}
-	from, ok := l.store.(store.Copier)
+	from, ok := l.store.(kv.Copier)
 	if !ok {
 		return out, fmt.Errorf("copy: %w", errors.ErrUnsupported)
 	}
@@ -93,7 +93,7 @@ func (p *copying) tell(done int64) {
 
 // verifyCopy verifies a copy that has no name yet.
 func verifyCopy(ctx context.Context, path string, clock func() time.Time, progress func(done, total uint64)) (out Copied, end position, err error) {
-	s, err := boltstore.Open(path, true)
+	s, err := bolt.Open(path, true)
 	if err != nil {
 		return out, end, err
 	}
@@ -137,13 +137,13 @@ func (l *Ledger) Compact(ctx context.Context, progress Progress) error {
 	if err := l.view(ctx, func(*state) error { return nil }); err != nil { // it is the file to be compacted
 		return err
 	}
-	from, ok := l.store.(store.Copier)
+	from, ok := l.store.(kv.Copier)
 	if !ok {
 		return fmt.Errorf("compact: %w", errors.ErrUnsupported)
 	}
 	p := copying{told: progress, passes: 1}
 	err := from.Compact(ctx, p.read)
-	if errors.Is(err, store.ErrUncertain) {
+	if errors.Is(err, kv.ErrUncertain) {
 		err = fmt.Errorf("%w: %w", ErrStopped, err)
 		l.commits.stop(err)
 	}

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/bbolt"
 
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/boltstore"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 )
 
 // The benchmarks of what the ledger writes compare it with bare bbolt that writes the same bytes, in the same
@@ -29,18 +29,18 @@ type bareWrite struct {
 
 // recorder is a store that keeps what each transaction writes.
 type recorder struct {
-	store.Store
+	kv.Store
 	transactions [][]bareWrite
 	off          bool
 	each         func([]bareWrite) // is given the writes instead, unless nil
 }
 
-func (r *recorder) Update(fn func(store.Writer) error) error {
+func (r *recorder) Update(fn func(kv.Writer) error) error {
 	if r.off {
 		return r.Store.Update(fn)
 	}
 	w := &recordingWriter{}
-	err := r.Store.Update(func(into store.Writer) error {
+	err := r.Store.Update(func(into kv.Writer) error {
 		w.Writer = into
 		return fn(w)
 	})
@@ -55,7 +55,7 @@ func (r *recorder) Update(fn func(store.Writer) error) error {
 }
 
 type recordingWriter struct {
-	store.Writer
+	kv.Writer
 	writes []bareWrite
 }
 
@@ -85,12 +85,12 @@ func lastOf(writes []bareWrite) []bareWrite {
 	return last
 }
 
-// openBare opens a file in bbolt alone, with the settings of boltstore.
-func openBare(t testing.TB, path string) *bolt.DB {
+// openBare opens a file in bbolt alone, with the settings of the store on disk.
+func openBare(t testing.TB, path string) *bbolt.DB {
 	t.Helper()
-	db, err := bolt.Open(path, 0o600, boltstore.Settings())
+	db, err := bbolt.Open(path, 0o600, bolt.Settings())
 	must(t, err)
-	db.AllocSize = boltstore.Growth
+	db.AllocSize = bolt.Growth
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
@@ -99,7 +99,7 @@ func openBare(t testing.TB, path string) *bolt.DB {
 func bareFill(t testing.TB, path string, buckets ...string) map[string]float64 {
 	t.Helper()
 	fill := map[string]float64{}
-	must(t, openBare(t, path).View(func(tx *bolt.Tx) error {
+	must(t, openBare(t, path).View(func(tx *bbolt.Tx) error {
 		for _, name := range buckets {
 			stats := tx.Bucket([]byte(name)).Stats()
 			fill[name] = float64(stats.LeafInuse) / float64(stats.LeafAlloc)
@@ -109,13 +109,13 @@ func bareFill(t testing.TB, path string, buckets ...string) map[string]float64 {
 	return fill
 }
 
-// applyBare makes the writes of one transaction, with what boltstore sets as it goes: it leaves out a long list of free pages,
+// applyBare makes the writes of one transaction, with what that store sets as it goes: it leaves out a long list of free pages,
 // and fills those of the log.
-func applyBare(db *bolt.DB, writes []bareWrite) error {
+func applyBare(db *bbolt.DB, writes []bareWrite) error {
 	free := db.Stats()
-	db.NoFreelistSync = free.FreePageN+free.PendingPageN > boltstore.LongestList
-	return db.Update(func(tx *bolt.Tx) error {
-		var b *bolt.Bucket
+	db.NoFreelistSync = free.FreePageN+free.PendingPageN > bolt.LongestList
+	return db.Update(func(tx *bbolt.Tx) error {
+		var b *bbolt.Bucket
 		name := ""
 		for _, w := range writes {
 			if b == nil || name != w.bucket {
@@ -160,7 +160,7 @@ func bareCopy(t testing.TB, from string) (to string) {
 // recorded opens a ledger whose writes are kept.
 func recorded(t testing.TB, path string, options Options) (*Ledger, *recorder) {
 	t.Helper()
-	file, err := boltstore.Open(path, false)
+	file, err := bolt.Open(path, false)
 	must(t, err)
 	r := &recorder{Store: file}
 	l, err := openStore(r, options)
@@ -171,7 +171,7 @@ func recorded(t testing.TB, path string, options Options) (*Ledger, *recorder) {
 
 // bareGroup commits for many callers in bare bbolt: whoever comes first commits for all who queued up meanwhile.
 type bareGroup struct {
-	db      *bolt.DB
+	db      *bbolt.DB
 	mu      sync.Mutex
 	queue   []*bareCall
 	leading bool

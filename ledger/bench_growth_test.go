@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/bbolt"
 	"golang.org/x/mod/sumdb/tlog"
 
 	tests "github.com/sluicedp/sluice/internal/pace" // pace is what an audit keeps to
@@ -260,11 +260,11 @@ func measureFile(t testing.TB, path string) weights {
 	must(t, err)
 	s := weights{parts: map[string]map[string]int{}, file: int(info.Size())}
 	db := openBare(t, path)
-	must(t, db.View(func(tx *bolt.Tx) error {
+	must(t, db.View(func(tx *bbolt.Tx) error {
 		if s.free, err = freeBytes(tx, db.Info().PageSize); err != nil {
 			return err
 		}
-		return tx.ForEach(func(name []byte, bucket *bolt.Bucket) (err error) {
+		return tx.ForEach(func(name []byte, bucket *bbolt.Bucket) (err error) {
 			s.parts[string(name)], err = weigh(string(name), bucket)
 			return err
 		})
@@ -280,7 +280,7 @@ func measureFile(t testing.TB, path string) weights {
 }
 
 // freeBytes is the size of all free pages.
-func freeBytes(tx *bolt.Tx, page int) (free int, err error) {
+func freeBytes(tx *bbolt.Tx, page int) (free int, err error) {
 	for at := 0; ; {
 		info, err := tx.Page(at)
 		if err != nil || info == nil {
@@ -296,7 +296,7 @@ func freeBytes(tx *bolt.Tx, page int) (free int, err error) {
 }
 
 // weigh weighs the parts of a bucket.
-func weigh(name string, bucket *bolt.Bucket) (map[string]int, error) {
+func weigh(name string, bucket *bbolt.Bucket) (map[string]int, error) {
 	stats := bucket.Stats()
 	parts := map[string]int{partLeaves: stats.LeafAlloc + stats.InlineBucketInuse, partBranches: stats.BranchAlloc}
 	err := bucket.ForEach(func(key, value []byte) error {

@@ -8,9 +8,9 @@ import (
 	"runtime"
 	"testing"
 
-	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/bbolt"
 
-	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
 // The benchmarks of what the ledger reads compare it with bare bbolt that reads the same records of the same file, and
@@ -18,7 +18,7 @@ import (
 
 // benchAnswers makes a ledger in which all objects have answered at some levels, one after the other, and a bare
 // copy of the same file.
-func benchAnswers(t testing.TB, objects int, levels ...string) (l *Ledger, db *bolt.DB, names []string) {
+func benchAnswers(t testing.TB, objects int, levels ...string) (l *Ledger, db *bbolt.DB, names []string) {
 	t.Helper()
 	path, names := benchFile(t, objects)
 	l = open(t, path, Options{})
@@ -30,8 +30,8 @@ func benchAnswers(t testing.TB, objects int, levels ...string) (l *Ledger, db *b
 }
 
 // bareObject reads the records of an object and of its chains, with as few searches as there can be.
-func bareObject(db *bolt.DB, name string) (bytesRead int, err error) {
-	err = db.View(func(tx *bolt.Tx) error {
+func bareObject(db *bbolt.DB, name string) (bytesRead int, err error) {
+	err = db.View(func(tx *bbolt.Tx) error {
 		own := objectKey(name)
 		chains := tx.Bucket([]byte(bucketChains))
 		cursor := tx.Bucket([]byte(bucketObjects)).Cursor()
@@ -48,9 +48,9 @@ func bareObject(db *bolt.DB, name string) (bytesRead int, err error) {
 
 // storedObject returns a function that reads the same records, and the counters, through the store, and allocates
 // nothing itself.
-func storedObject(from store.Store) func(name string) {
+func storedObject(from kv.Store) func(name string) {
 	var own, chain []byte
-	var in store.Reader
+	var in kv.Reader
 	counters := []byte(keyCounters)
 	visit := func(key, _ []byte) bool {
 		if !bytes.HasPrefix(key, own) {
@@ -62,7 +62,7 @@ func storedObject(from store.Store) func(name string) {
 		}
 		return true
 	}
-	read := func(r store.Reader) error {
+	read := func(r kv.Reader) error {
 		in = r
 		_, _ = r.Get(bucketMeta, counters)
 		return r.Scan(bucketObjects, own, visit)
@@ -202,9 +202,9 @@ func BenchmarkResponses(b *testing.B) {
 }
 
 // bareWalk moves a cursor over all records of a question, and returns how many there are.
-func bareWalk(db *bolt.DB, bucket string, question uint32) (n int) {
+func bareWalk(db *bbolt.DB, bucket string, question uint32) (n int) {
 	prefix := binary.BigEndian.AppendUint32(nil, question)
-	_ = db.View(func(tx *bolt.Tx) error {
+	_ = db.View(func(tx *bbolt.Tx) error {
 		cursor := tx.Bucket([]byte(bucket)).Cursor()
 		for key, _ := cursor.Seek(prefix); bytes.HasPrefix(key, prefix); key, _ = cursor.Next() {
 			n++

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/sluicedp/sluice/ledger/internal/logtree"
-	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
 
 // BenchmarkVerify compares the audit, on one core, with the least that any audit of the log does: it reads all events,
@@ -41,7 +41,7 @@ func BenchmarkVerify(b *testing.B) {
 // hashEvents reads all events and computes the hashes that came with them, from the bytes as they are.
 func hashEvents(l *Ledger) error {
 	var left [64]tlog.Hash // by level, the last complete subtree with no right neighbour yet
-	return l.store.View(func(r store.Reader) error {
+	return l.store.View(func(r kv.Reader) error {
 		var fault error
 		err := r.Scan(bucketEvents, nil, func(key, value []byte) bool {
 			fault = hashEvent(&left, binary.BigEndian.Uint64(key), key, value)
@@ -61,10 +61,10 @@ func hashEvent(left *[64]tlog.Hash, number uint64, key, value []byte) error {
 	d.uvarint() // the event before it
 	public := d.take(d.uvarint())
 	kept := sha256.Sum256(d.take(d.uvarint()))
-	hash := logtree.HashLeaf(append(append(make([]byte, 0, 128), public...), kept[:]...))
-	top := logtree.Completes(number-1) - 1
+	hash := merkle.HashLeaf(append(append(make([]byte, 0, 128), public...), kept[:]...))
+	top := merkle.Completes(number-1) - 1
 	for level := range top {
-		hash = logtree.HashNode(left[level], hash)
+		hash = merkle.HashNode(left[level], hash)
 	}
 	left[top] = hash
 	if string(d.rest[top*tlog.HashSize:]) != string(hash[:]) {

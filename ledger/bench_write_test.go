@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/bbolt"
 
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/boltstore"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 )
 
 // benchCrowd is how many objects are enrolled where the benchmark does not say otherwise.
@@ -51,7 +51,7 @@ func age(t testing.TB, path string, bytes int) {
 	db := openBare(t, path)
 	const size = 1 << 20
 	for i := range bytes / size {
-		must(t, db.Update(func(tx *bolt.Tx) error {
+		must(t, db.Update(func(tx *bbolt.Tx) error {
 			bucket, err := tx.CreateBucketIfNotExists([]byte("junk"))
 			if err != nil {
 				return err
@@ -64,7 +64,7 @@ func age(t testing.TB, path string, bytes int) {
 			return nil
 		}))
 	}
-	must(t, db.Update(func(tx *bolt.Tx) error { return tx.DeleteBucket([]byte("junk")) }))
+	must(t, db.Update(func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte("junk")) }))
 	must(t, db.Close())
 }
 
@@ -116,11 +116,11 @@ func (d slowDisk) commit(fn func() error) error {
 
 // slowStore is a store on a slow disk.
 type slowStore struct {
-	store.Store
+	kv.Store
 	disk slowDisk
 }
 
-func (s *slowStore) Update(fn func(store.Writer) error) error {
+func (s *slowStore) Update(fn func(kv.Writer) error) error {
 	return s.disk.commit(func() error { return s.Store.Update(fn) })
 }
 
@@ -130,9 +130,9 @@ func oneByOne(b *testing.B, disk slowDisk, path string, names []string, request 
 	b.Helper()
 	bare, record := twoCopies(b, path)
 	db := openBare(b, bare)
-	file, err := boltstore.Open(path, false)
+	file, err := bolt.Open(path, false)
 	must(b, err)
-	var s store.Store = file
+	var s kv.Store = file
 	if disk > 0 {
 		s = &slowStore{file, disk}
 	}

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/sluicedp/sluice/ledger/internal/logtree"
-	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
 
 // Head is a log at one size, as a checkpoint names it.
@@ -114,7 +114,7 @@ func (l *Ledger) sign(head Head) ([]byte, error) {
 	if l.signer == nil {
 		return nil, ErrNoSigner
 	}
-	signed, err := logtree.Checkpoint{Origin: head.Origin, Size: head.Events, Root: head.Root}.Sign(l.signer)
+	signed, err := merkle.Checkpoint{Origin: head.Origin, Size: head.Events, Root: head.Root}.Sign(l.signer)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
@@ -139,11 +139,11 @@ func OpenCheckpoint(signed []byte, keys note.Verifiers) (Head, error) {
 	return head, err
 }
 
-func openCosigned(signed []byte, keys note.Verifiers) (Head, logtree.Cosigners, error) {
+func openCosigned(signed []byte, keys note.Verifiers) (Head, merkle.Cosigners, error) {
 	if keys == nil {
 		keys = note.VerifierList()
 	}
-	c, beside, err := logtree.Open(signed, keys)
+	c, beside, err := merkle.Open(signed, keys)
 	return Head{c.Origin, c.Size, c.Root}, beside, err
 }
 
@@ -249,7 +249,7 @@ func (p *publisher) publish(ctx context.Context) error {
 		return nil
 	}
 	var head Head
-	err := l.store.View(func(r store.Reader) error {
+	err := l.store.View(func(r kv.Reader) error {
 		s, err := readState(r)
 		if err == nil {
 			head, err = l.head(s, size)

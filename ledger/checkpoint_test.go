@@ -17,7 +17,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 )
 
 // logKey is a key pair that is the same in every test.
@@ -236,7 +236,7 @@ func TestLeavesAreSalted(t *testing.T) {
 func published(t *testing.T, p Publishing) *Ledger {
 	t.Helper()
 	signer, _, public := logKey(t, "sluice-test", 1)
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	beginWithKey(t, s, public)
 	return openMemory(t, s, Options{Signer: signer, Publish: p})
 }
@@ -344,7 +344,7 @@ func TestClosingDoesNotWaitForEverForAWitness(t *testing.T) {
 }
 
 func TestPublishingNeedsASigner(t *testing.T) {
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	begin(t, s)
 	_, err := openStore(s, Options{Publish: Publishing{To: func(context.Context, []byte) error { return nil }}})
 	wantErr(t, err, ErrNoSigner)

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -89,8 +89,8 @@ func TestAClockBefore1970IsHarmless(t *testing.T) {
 // Even a ledger created before 1970 keeps its times.
 func TestALedgerFromBefore1970KeepsItsTimes(t *testing.T) {
 	created, now := time.Date(1960, 5, 1, 0, 0, 0, 1, time.UTC), newClock(time.Date(1965, 1, 1, 0, 0, 0, 0, time.UTC))
-	s := &storetest.Memory{}
-	must(t, s.Update(func(w store.Writer) error { return format(w, created, "USD", "") }))
+	s := &kvtest.Memory{}
+	must(t, s.Update(func(w kv.Writer) error { return format(w, created, "USD", "") }))
 	l := voters(t, openMemory(t, s, Options{Now: now.read, ClockLeap: 5 * 366 * 24 * time.Hour}), "9", "ann")
 	now.set(time.Date(1950, 1, 1, 0, 0, 0, 0, time.UTC))
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
@@ -120,8 +120,8 @@ func TestAClockBeyondItsRangeIsRefused(t *testing.T) {
 	}
 	audit(t, l.store)
 
-	s := &storetest.Memory{}
-	err := s.Update(func(w store.Writer) error { return format(w, time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC), "USD", "") })
+	s := &kvtest.Memory{}
+	err := s.Update(func(w kv.Writer) error { return format(w, time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC), "USD", "") })
 	wantErr(t, err, ErrClock)
 }
 
@@ -210,7 +210,7 @@ func TestAClockFarAheadChangesNothing(t *testing.T) {
 
 // A ledger that nobody has used for two years goes on when a person has said once that the clock is right.
 func TestALongIdleLedgerIsConfirmedOnce(t *testing.T) {
-	clock, s := newClock(epoch()), &storetest.Memory{}
+	clock, s := newClock(epoch()), &kvtest.Memory{}
 	begin(t, s)
 	voters(t, openMemory(t, s, Options{Now: clock.read}), "9", "ann")
 	for _, step := range []struct {

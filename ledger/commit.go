@@ -8,8 +8,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/sluicedp/sluice/ledger/internal/logtree"
-	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
 
 // Callers that change the ledger share commits: whoever comes first leads, commits for everyone who
@@ -291,9 +291,9 @@ func (l *Ledger) commit(batch []*proposal) error {
 		return err
 	}
 	events, last := uint64(0), uint64(0)
-	var edge *logtree.Edge
+	var edge *merkle.Edge
 	at := &mark{}
-	err := l.store.Update(func(w store.Writer) (err error) {
+	err := l.store.Update(func(w kv.Writer) (err error) {
 		spool := &spool{into: w, direct: spoolSmall * len(batch)}
 		defer func() { err = errors.Join(err, spool.wait()) }()
 		now := l.clock()
@@ -344,7 +344,7 @@ func (l *Ledger) commit(batch []*proposal) error {
 		l.commits.settled(last)
 		l.log.Debug().Int("requests", len(batch)).Uint64("events", events).Msg("committed")
 	}
-	if errors.Is(err, store.ErrUncertain) {
+	if errors.Is(err, kv.ErrUncertain) {
 		err = fmt.Errorf("%w: %w", ErrStopped, err)
 	}
 	return err

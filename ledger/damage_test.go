@@ -18,17 +18,17 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/sluicedp/sluice/ledger/internal/logtree"
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/boltstore"
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/policy"
 )
 
 // Whatever byte of a file is changed, and whatever event is dropped, moved or repeated: it is found.
 
 // tellLittle writes a ledger with few events, but some of each kind.
-func tellLittle(t testing.TB, s store.Store) {
+func tellLittle(t testing.TB, s kv.Store) {
 	t.Helper()
 	begin(t, s)
 	clock := newClock(epoch())
@@ -74,12 +74,12 @@ func tellLittle(t testing.TB, s store.Store) {
 func littleFile(t testing.TB) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "first.db")
-	must(t, boltstore.Create(path, func(store.Writer) error { return nil }))
-	file, err := boltstore.Open(path, false)
+	must(t, bolt.Create(path, func(kv.Writer) error { return nil }))
+	file, err := bolt.Open(path, false)
 	must(t, err)
 	tellLittle(t, file)
 	compact := filepath.Join(t.TempDir(), "ledger.db")
-	must(t, file.CopyTo(t.Context(), compact, store.Records, nil, nil))
+	must(t, file.CopyTo(t.Context(), compact, kv.Records, nil, nil))
 	must(t, file.Close())
 	data, err := os.ReadFile(compact)
 	must(t, err)
@@ -87,7 +87,7 @@ func littleFile(t testing.TB) []byte {
 }
 
 func TestTheLittleLedgerHasEverything(t *testing.T) {
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	tellLittle(t, s)
 	l := openMemory(t, s, Options{})
 	wantClean(t, l, VerifyRequest{})
@@ -178,9 +178,9 @@ func (d *damager) write(b []byte, at int) {
 }
 
 // wantUnchanged fails if anything is not found where it was.
-func (d *damager) wantUnchanged(s store.Store, what string) {
+func (d *damager) wantUnchanged(s kv.Store, what string) {
 	same(d.t, what+" was not noticed", pairs(d.t, s), d.records)
-	err := s.View(func(r store.Reader) error {
+	err := s.View(func(r kv.Reader) error {
 		for _, p := range d.records {
 			value, err := r.Get(p.bucket, p.key)
 			if err != nil || string(value) != string(p.value) {
@@ -216,7 +216,7 @@ func recordsOf(t *testing.T, file []byte) []pair {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	must(t, os.WriteFile(path, file, 0o600))
-	s, err := boltstore.Open(path, true)
+	s, err := bolt.Open(path, true)
 	must(t, err)
 	defer s.Close()
 	return pairs(t, s)
@@ -298,7 +298,7 @@ func TestADamagedMetaPageIsNoQuietRollback(t *testing.T) {
 }
 
 // eventsOf returns the records of all events.
-func eventsOf(t testing.TB, s store.Store) (log []logged) {
+func eventsOf(t testing.TB, s kv.Store) (log []logged) {
 	t.Helper()
 	for _, p := range pairs(t, s) {
 		if p.bucket != bucketEvents {
@@ -314,9 +314,9 @@ func eventsOf(t testing.TB, s store.Store) (log []logged) {
 }
 
 // putEvents puts these records in the place of all events, under the numbers of their places.
-func putEvents(t testing.TB, s store.Store, log []logged) {
+func putEvents(t testing.TB, s kv.Store, log []logged) {
 	t.Helper()
-	must(t, s.Update(func(w store.Writer) error {
+	must(t, s.Update(func(w kv.Writer) error {
 		var keys [][]byte
 		err := w.Scan(bucketEvents, nil, func(key, _ []byte) bool { keys = append(keys, slices.Clone(key)); return true })
 		for _, key := range keys {
@@ -333,7 +333,7 @@ func putEvents(t testing.TB, s store.Store, log []logged) {
 // replant computes all hashes of the tree anew, as whoever rewrites the log would.
 func replant(t testing.TB, log []logged) []logged {
 	t.Helper()
-	edge := &logtree.Edge{}
+	edge := &merkle.Edge{}
 	for i := range log {
 		hashes, err := edge.Append(log[i].leaf())
 		must(t, err)
@@ -362,8 +362,8 @@ func moved() map[string]func(log []logged, at int) []logged {
 // erased events may change places, and that the checkpoint tells.
 func TestEveryEventThatIsMovedIsFound(t *testing.T) {
 	tries, stride := 0, oneIn(12)
-	for name, tellSome := range map[string]func(*testing.T, store.Store){"little": func(t *testing.T, s store.Store) { tellLittle(t, s) }, "rich": tell} {
-		original := &storetest.Memory{}
+	for name, tellSome := range map[string]func(*testing.T, kv.Store){"little": func(t *testing.T, s kv.Store) { tellLittle(t, s) }, "rich": tell} {
+		original := &kvtest.Memory{}
 		tellSome(t, original)
 		log, trusted, stored := eventsOf(t, original), trustedHead(t, original), pairs(t, original)
 		for i, how := range sortedKeys(moved()) {
@@ -400,7 +400,7 @@ func trees(places []logged) map[string]func(testing.TB, []logged) []logged {
 }
 
 // trustedHead is a request to verify a ledger against its log as it is now.
-func trustedHead(t testing.TB, s store.Store) VerifyRequest {
+func trustedHead(t testing.TB, s kv.Store) VerifyRequest {
 	t.Helper()
 	l := openMemory(t, s, Options{})
 	signer, verifier, _ := logKey(t, l.About().Origin, 1)
@@ -414,7 +414,7 @@ func withHashesOf(log, places []logged) []logged {
 		if i < len(places) {
 			log[i].hashes = places[i].hashes
 		} else {
-			log[i].hashes = make([]tlog.Hash, logtree.Completes(uint64(i)))
+			log[i].hashes = make([]tlog.Hash, merkle.Completes(uint64(i)))
 		}
 	}
 	return log

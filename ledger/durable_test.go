@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
 // Invariant 1: no response leaves the ledger before the transaction that records it is on disk. What
@@ -151,7 +151,7 @@ func crashCommit(t *testing.T, before, after func() error) *Ledger {
 	s.set(before, after)
 	_, err := l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5"))
 	wantErr(t, err, ErrStopped)
-	wantErr(t, err, store.ErrUncertain)
+	wantErr(t, err, kv.ErrUncertain)
 	wantStopped(t, l)
 	must(t, l.Close())
 	return open(t, path, Options{})

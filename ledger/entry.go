@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/sluicedp/sluice/ledger/internal/logtree"
+	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
 
 // The log is a Merkle tree whose leaves are the events. An event is public bytes and hidden ones; its leaf
@@ -77,7 +77,7 @@ func (w *written) leaf() tlog.Hash {
 	} else {
 		kept = *w.kept
 	}
-	return logtree.HashLeaf(w.public.buf, kept[:])
+	return merkle.HashLeaf(w.public.buf, kept[:])
 }
 
 // record appends the event's record.
@@ -154,7 +154,7 @@ func decodeHashes(d *decoder, number uint64, into []tlog.Hash) []tlog.Hash {
 		d.fail("an event without a number")
 		return nil
 	}
-	count := logtree.Completes(number - 1)
+	count := merkle.Completes(number - 1)
 	hashes := slices.Grow(into[:0], count)[:count]
 	for i := range hashes {
 		d.array(hashes[i][:])
@@ -234,7 +234,7 @@ func withoutHidden(c change) change {
 func (s *state) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	hashes := make([]tlog.Hash, len(indexes))
 	for i, index := range indexes {
-		leaf, at := logtree.Locate(index)
+		leaf, at := merkle.Locate(index)
 		if at < 0 {
 			return nil, orCorrupt(nil, "no tree has a hash %d", index)
 		}
@@ -242,7 +242,7 @@ func (s *state) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 		if err != nil || payload == nil {
 			return nil, orCorrupt(err, "event %d is missing", leaf+1)
 		}
-		start := len(payload) - tlog.HashSize*(logtree.Completes(leaf)-at)
+		start := len(payload) - tlog.HashSize*(merkle.Completes(leaf)-at)
 		if start < 0 {
 			return nil, orCorrupt(nil, "event %d is cut off", leaf+1)
 		}
@@ -275,7 +275,7 @@ func (s *state) putEntry(n logged) error {
 // append applies an event and adds it to the log.
 func (s *state) append(ev event) error {
 	if s.edge == nil {
-		edge, err := logtree.LoadEdge(s.counters.events, s)
+		edge, err := merkle.LoadEdge(s.counters.events, s)
 		if err != nil {
 			return err
 		}

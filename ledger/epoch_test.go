@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -28,7 +28,7 @@ func comeBack(t testing.TB, l *Ledger, name string) {
 // Somebody whose value has changed was stuck under a truth key for ever. In a new epoch the new value is drawn from, beside
 // what the old one has cost; and the old one is out of reach.
 func TestWhoseTruthHasChangedBeginsAnEpoch(t *testing.T) {
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	begin(t, s)
 	l := voters(t, openMemory(t, s, Options{TruthKey: truthKey()}), "1.5", "ann", "bob")
 	old := release(t, l, releaseOf(t, "1", "ann", "1"))
@@ -133,7 +133,7 @@ func TestAValueThatComesBackHasAnotherTag(t *testing.T) {
 // What is sold belongs to one epoch: its buyers can read it again, but nothing of it is sold any more, and they pay the full
 // price for the next, of which as many may hold a level as before, and unlock what the policy says.
 func TestEpochsAreSoldByThemselves(t *testing.T) {
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{})
 	define(t, l, vote())

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sluicedp/sluice/ledger/internal/logtree"
-	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -65,17 +65,17 @@ var (
 	// sign by.
 	ErrNoSigner = errors.New("the ledger was opened without a signer")
 	// ErrCheckpoint says that a checkpoint cannot be read or is not signed by a known key.
-	ErrCheckpoint = logtree.ErrCheckpoint
+	ErrCheckpoint = merkle.ErrCheckpoint
 
 	// ErrCorrupt says that stored bytes are damaged, or that the file is no ledger.
-	ErrCorrupt = store.ErrCorrupt
+	ErrCorrupt = kv.ErrCorrupt
 	// ErrInUse says that the file is open already, elsewhere or in this process, or for writing a copy of the ledger
 	// ([Open] says how far that is noticed).
-	ErrInUse = store.ErrInUse
+	ErrInUse = kv.ErrInUse
 	// ErrReplaced says that the path no longer leads to the file as this process left it. Where it was renamed, removed or
 	// replaced, nothing is written until it is back. Where somebody has written to the open file, such as by copying a backup
 	// over it, the ledger stops for good: close it, and see which file this should be before it is opened again.
-	ErrReplaced = store.ErrReplaced
+	ErrReplaced = kv.ErrReplaced
 )
 
 // KeyConflictError names the idempotency key that was used before, for another request, and what differs. It is an

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/sluicedp/sluice/ledger/internal/logtree"
-	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
 
 // A receipt and a statement say in readable fields what some events of the log say, and prove it: the verifier
@@ -198,7 +198,7 @@ func (h header) about() (about, error) {
 // checker collects what is wrong with a document.
 type checker struct {
 	Checked
-	leaves []logtree.Leaf
+	leaves []merkle.Leaf
 	read   bool // the checkpoint could be read
 }
 
@@ -226,7 +226,7 @@ func (v *checker) checkFormat(format, want string) {
 
 // checkLog checks that a checkpoint is one of the ledger, and reads what it says. keys may be nil.
 func (v *checker) checkLog(about about, checkpoint string, keys note.Verifiers) {
-	read, err := logtree.Read([]byte(checkpoint))
+	read, err := merkle.Read([]byte(checkpoint))
 	if err != nil {
 		v.fault("the checkpoint: %v", err)
 		return
@@ -256,7 +256,7 @@ type proven struct {
 // check holds an event, as the fields of the document say it is, against its leaf. A nil change is one that the
 // fields do not make; that was said.
 func (v *checker) check(ev event, p proven) {
-	v.leaves = append(v.leaves, logtree.Leaf{Index: ev.number - 1, Hash: p.leaf})
+	v.leaves = append(v.leaves, merkle.Leaf{Index: ev.number - 1, Hash: p.leaf})
 	if ev.change == nil {
 		return
 	}
@@ -294,8 +294,8 @@ func (v *checker) checkRoot(proof []tlog.Hash) {
 	if !v.read {
 		return // what is wrong with the checkpoint was said
 	}
-	slices.SortFunc(v.leaves, func(a, b logtree.Leaf) int { return cmp.Compare(a.Index, b.Index) })
-	root, err := logtree.Root(v.Head.Events, v.leaves, proof)
+	slices.SortFunc(v.leaves, func(a, b merkle.Leaf) int { return cmp.Compare(a.Index, b.Index) })
+	root, err := merkle.Root(v.Head.Events, v.leaves, proof)
 	if err != nil {
 		v.fault("the proof does not belong to these events and this checkpoint: %v", err)
 	} else if root != v.Head.Root {
@@ -313,25 +313,25 @@ func (l *Ledger) prove(s *state, size uint64, numbers []uint64) (head Head, proo
 	if head, err = l.head(s, size); err != nil {
 		return head, nil, err
 	}
-	proof, err = logtree.Prove(size, leaves, s)
+	proof, err = merkle.Prove(size, leaves, s)
 	return head, proof, err
 }
 
 // prefetchProof has the store fetch what the head and the proof of some leaves are made of, all at once: they are on as many
 // pages as the tree has levels.
 func (s *state) prefetchProof(size uint64, leaves []uint64) {
-	if _, can := s.Reader.(store.Prefetcher); !can {
+	if _, can := s.Reader.(kv.Prefetcher); !can {
 		return
 	}
 	var asked askedHashes
 	_, _ = tlog.TreeHash(int64(size), &asked) // what is wrong with the question shows when it is asked in earnest
-	_, _ = logtree.Prove(size, leaves, &asked)
+	_, _ = merkle.Prove(size, leaves, &asked)
 	s.prefetchEvents(asked.events)
 }
 
 // prefetchEvents has the store fetch some events, if it can.
 func (s *state) prefetchEvents(numbers []uint64) {
-	p, can := s.Reader.(store.Prefetcher)
+	p, can := s.Reader.(kv.Prefetcher)
 	if !can || len(numbers) < 2 { // one is read as fast without
 		return
 	}
@@ -348,7 +348,7 @@ type askedHashes struct{ events []uint64 }
 
 func (a *askedHashes) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	for _, index := range indexes {
-		if leaf, at := logtree.Locate(index); at >= 0 {
+		if leaf, at := merkle.Locate(index); at >= 0 {
 			a.events = append(a.events, leaf+1)
 		}
 	}

@@ -17,9 +17,9 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/sluicedp/sluice/ledger/internal/logtree"
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -29,7 +29,7 @@ import (
 // office is a ledger that signs, with what its customers know of it.
 type office struct {
 	*Ledger
-	store *storetest.Memory
+	store *kvtest.Memory
 	clock *fakeClock
 	keys  note.Verifiers
 }
@@ -40,7 +40,7 @@ const officeName = "example.com/office"
 func newOffice(t testing.TB, seed byte) *office {
 	t.Helper()
 	signer, verifier, public := logKey(t, officeName, seed)
-	o := &office{store: &storetest.Memory{}, clock: newClock(epoch()), keys: note.VerifierList(verifier)}
+	o := &office{store: &kvtest.Memory{}, clock: newClock(epoch()), keys: note.VerifierList(verifier)}
 	beginWithKey(t, o.store, public)
 	o.Ledger = openMemory(t, o.store, Options{Now: o.clock.read, Signer: signer})
 	o.sampler, o.queries, o.salts = steadySampler(), medians(), countedSalts()
@@ -362,11 +362,11 @@ func respelled(t *testing.T, checkpoint string) string {
 }
 
 // resigned returns a checkpoint of another log that the key of this one signed.
-func resigned(t *testing.T, o *office, change func(*logtree.Checkpoint)) string {
+func resigned(t *testing.T, o *office, change func(*merkle.Checkpoint)) string {
 	t.Helper()
 	head, err := o.Head(t.Context(), 0)
 	must(t, err)
-	c := logtree.Checkpoint{Origin: head.Origin, Size: head.Events, Root: head.Root}
+	c := merkle.Checkpoint{Origin: head.Origin, Size: head.Events, Root: head.Root}
 	change(&c)
 	signed, err := c.Sign(o.signer)
 	must(t, err)
@@ -397,7 +397,7 @@ func truthsOf(truths map[string]string) TruthFunc {
 
 // foreseen is a reader that notes which events a proof says it will read, and whether it did say so.
 type foreseen struct {
-	store.Reader
+	kv.Reader
 	announced map[string]bool
 	read      int
 	surprises []string
@@ -425,7 +425,7 @@ func TestAProofSaysWhatItWillRead(t *testing.T) {
 	for size := uint64(24); size <= 300; size += 23 { // what is in one event is not announced
 		must(t, l.view(t.Context(), func(s *state) error {
 			plain := s.Reader
-			s.Reader = struct{ store.Reader }{plain} // which is no Prefetcher
+			s.Reader = struct{ kv.Reader }{plain} // which is no Prefetcher
 			numbers := []uint64{1 + size/7, 1 + size/3}
 			numbers = slices.Compact(numbers)
 			head, proof, err := l.prove(s, size, numbers)
@@ -504,9 +504,9 @@ func cosigners(t *testing.T, o *office, checkpoint string, with func(checkpoint 
 		}
 	}
 	crowd := checkpoint
-	for i := range logtree.MostCosigners + 1 {
+	for i := range merkle.MostCosigners + 1 {
 		crowd, _ = cosigned(t, crowd, fmt.Sprintf("witness%02d.example", i), 1)
-		if c := with(crowd).Verify(o.keys); c.OK() != (i < logtree.MostCosigners) || c.OK() && len(c.Ignored) != i+1 {
+		if c := with(crowd).Verify(o.keys); c.OK() != (i < merkle.MostCosigners) || c.OK() && len(c.Ignored) != i+1 {
 			t.Errorf("%d cosigners: %+v", i+1, c)
 		}
 	}

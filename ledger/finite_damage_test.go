@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
@@ -20,9 +20,9 @@ import (
 // ball is a ledger in which ann and bob have answered party, the first question, at 1 and 2; ann at 0.5 as well. Both
 // sold at 2 to acme. The second question is odds, with the mechanism of skewed, which ann has answered at the odds 3; vote
 // is the third, with one response.
-func ball(t testing.TB) *storetest.Memory {
+func ball(t testing.TB) *kvtest.Memory {
 	t.Helper()
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	begin(t, s)
 	l := guests(t, openMemory(t, s, Options{Now: epoch, NoiseKey: noiseKeys("2026")}), "ann", "bob")
 	l.sampler, _ = sampler(11)
@@ -91,20 +91,20 @@ func finiteParty(t testing.TB) Question {
 // Other ways in which stored records can disagree with the events.
 func TestVerifyNamesWhatIsNotFinite(t *testing.T) {
 	original := pairs(t, ball(t))
-	question := func(change func(q *Question)) func(s *storetest.Memory) {
-		return func(s *storetest.Memory) {
+	question := func(change func(q *Question)) func(s *kvtest.Memory) {
+		return func(s *kvtest.Memory) {
 			q := finiteParty(t)
 			change(&q)
 			alter(t, s, bucketQuestions, numberKey(1), func([]byte) []byte { return recordOfQuestion(1, q) })
 		}
 	}
-	response := func(question uint32, v value) func(s *storetest.Memory) {
-		return func(s *storetest.Memory) {
+	response := func(question uint32, v value) func(s *kvtest.Memory) {
+		return func(s *kvtest.Memory) {
 			alter(t, s, bucketChains, chainKey(question, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[0].Response = v }))
 		}
 	}
 	for name, test := range map[string]struct {
-		change func(s *storetest.Memory)
+		change func(s *kvtest.Memory)
 		words  string
 	}{
 		"a question is direct": {question(func(q *Question) { q.Encoding, q.Mechanism = Direct, nil }), "question 1: the encoding is direct, the events say finite"},
@@ -114,7 +114,7 @@ func TestVerifyNamesWhatIsNotFinite(t *testing.T) {
 		}), "question 1: the mechanism is"},
 		"no mechanism":     {question(func(q *Question) { q.Mechanism = nil }), "question 1"},
 		"half a mechanism": {question(func(q *Question) { q.Mechanism.Outputs = q.Mechanism.Outputs[:2] }), "question 1"},
-		"other channels": {func(s *storetest.Memory) {
+		"other channels": {func(s *kvtest.Memory) {
 			q := oddsQuestion(t)
 			q.Encoding, q.Mechanism.Family = Finite, otherChannels(t, skewed(t))
 			alter(t, s, bucketQuestions, numberKey(2), func([]byte) []byte { return recordOfQuestion(2, q) })
@@ -122,19 +122,19 @@ func TestVerifyNamesWhatIsNotFinite(t *testing.T) {
 		"an output too high":      {response(1, value{index: 6}), `chain of "ann" in "party": the response at ε=0.5 is value 6`},
 		"bits":                    {response(1, value{bits: bitsOf(t, "100000")}), `chain of "ann" in "party": the response at ε=0.5 is 6 bits`},
 		"an output that is never": {response(2, value{index: 1}), `chain of "ann" in "odds": the response at ε=` + threeToOne + ` is value 1`},
-		"an ε that is no level": {func(s *storetest.Memory) {
+		"an ε that is no level": {func(s *kvtest.Memory) {
 			alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[0].Epsilon = eps(t, "0.75") }))
 		}, `chain of "ann" in "party"`},
-		"a tally too high": {func(s *storetest.Memory) {
+		"a tally too high": {func(s *kvtest.Memory) {
 			putRecord(t, s, bucketTallies, tallyKey{1, eps(t, "1"), 4}.bytes(), []byte{1, 0})
 		}, "tally of value 4 at ε=1"},
-		"a tally at an ε of no level": {func(s *storetest.Memory) {
+		"a tally at an ε of no level": {func(s *kvtest.Memory) {
 			putRecord(t, s, bucketTallies, tallyKey{1, eps(t, "0.75"), 0}.bytes(), []byte{1, 0})
 		}, "tally of value 0 at ε=0.75"},
-		"a tally of what never happens": {func(s *storetest.Memory) {
+		"a tally of what never happens": {func(s *kvtest.Memory) {
 			putRecord(t, s, bucketTallies, tallyKey{2, eps(t, threeToOne), 1}.bytes(), []byte{1, 0})
 		}, "tally of value 1 at ε=" + threeToOne},
-		"a noise key": {func(s *storetest.Memory) {
+		"a noise key": {func(s *kvtest.Memory) {
 			alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.noise = 1 }))
 		}, `chain of "ann" in "party"`},
 	} {
@@ -256,7 +256,7 @@ func withOutput(c change, output int) change {
 // Forgeries of events, each beside the sound one that it was made from.
 func TestApplyRefusesForgedOutputs(t *testing.T) {
 	log := logOf(t, pairs(t, ball(t)))
-	must(t, replayWhole(&storetest.Memory{}, log))
+	must(t, replayWhole(&kvtest.Memory{}, log))
 	draw := func(object string, question uint32, epsilon string, v value, how method) []change {
 		return []change{&released{object, question, eps(t, epsilon), response{v, how}}}
 	}
@@ -318,7 +318,7 @@ func TestApplyRefusesForgedOutputs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			follow := func(changes []change) error {
-				return replayWhole(&storetest.Memory{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(slices.Clone(log)))
+				return replayWhole(&kvtest.Memory{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(slices.Clone(log)))
 			}
 			if !seen[&one.sound[0]] { // which several forgeries are made from
 				must(t, follow(one.sound))
@@ -333,7 +333,7 @@ func TestApplyRefusesForgedOutputs(t *testing.T) {
 	q := finiteParty(t)
 	q.Mechanism = &Mechanism{Family: familyOf(t, subsetsAt(t, 4, 1, "1")), Outputs: [][]string{{"A", "B", "C", "D"}}}
 	changed[i].change = &questionDefined{1, q}
-	wantForged(t, replayWhole(&storetest.Memory{}, changed), "a response of")
+	wantForged(t, replayWhole(&kvtest.Memory{}, changed), "a response of")
 }
 
 // A mechanism is stored in one form only.

@@ -8,15 +8,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 )
 
 // The golden files of questions with a mechanism; see golden_test.go.
 
 // tellOfMechanisms writes the same small ledger whenever it is called, with responses to questions with a mechanism in
 // every way in which they come about.
-func tellOfMechanisms(t testing.TB, s store.Store) {
+func tellOfMechanisms(t testing.TB, s kv.Store) {
 	t.Helper()
 	begin(t, s)
 	clock := newClock(epoch())
@@ -35,7 +35,7 @@ func tellOfMechanisms(t testing.TB, s store.Store) {
 }
 
 func TestGoldenMechanisms(t *testing.T) {
-	memory := &storetest.Memory{}
+	memory := &kvtest.Memory{}
 	tellOfMechanisms(t, memory)
 	golden(t, "finite-v5.txt", dump(t, memory))
 	audit(t, memory)

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
@@ -121,7 +121,7 @@ func (tr *finiteTree) probe(l *Ledger, n int, truth TruthFunc, word uint64) (out
 	tr.probes++
 	output = -1
 	u := l.store.(*undone)
-	u.look = func(w store.Writer) {
+	u.look = func(w kv.Writer) {
 		s, err := readState(w)
 		must(tr, err)
 		c, _, err := s.chain(1, "ann")

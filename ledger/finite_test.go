@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -834,7 +834,7 @@ func TestCopiesHaveTheMechanism(t *testing.T) {
 
 // What was released is gone when somebody is forgotten, and comes anew when they come back; what was spent stays.
 func TestForgetDestroysOutputs(t *testing.T) {
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	begin(t, s)
 	l := guests(t, openMemory(t, s, Options{Now: epoch}), "ann", "bob")
 	sell(t, l, partiesFor(t, "1", "acme", "1", "ann", "bob"))

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -37,7 +37,7 @@ type ground struct {
 // epoch.
 func newGround(t *testing.T, truthKey []byte) ground {
 	t.Helper()
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch, TruthKey: truthKey})
 	l.sampler, l.queries = steadySampler(), medians()
@@ -279,7 +279,7 @@ func TestNothingIsSoldAfterTheMarketHasClosed(t *testing.T) {
 			for i := range log[len(g.log):] {
 				log[len(g.log)+i].time = epoch().Add(after)
 			}
-			return replayWhole(&storetest.Memory{}, log)
+			return replayWhole(&kvtest.Memory{}, log)
 		}
 		if err := at(100*time.Hour - 1); err != nil {
 			t.Errorf("%s in time: %v", name, err)
@@ -330,7 +330,7 @@ func TestACaptureIsComparedWithItsReservation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := replayed(t, log)
-			err := m.Update(func(w store.Writer) error {
+			err := m.Update(func(w kv.Writer) error {
 				s, err := writeState(w, epoch())
 				must(t, err)
 				one.spoil(s)
@@ -647,7 +647,7 @@ func (g ground) ends(t *testing.T) map[string]pairOfLogs {
 
 func TestApplyRefusesForgeries(t *testing.T) {
 	g := newGround(t, nil)
-	must(t, replayWhole(&storetest.Memory{}, g.log))
+	must(t, replayWhole(&kvtest.Memory{}, g.log))
 	for _, forgeries := range []map[string]pairOfLogs{g.definitions(t), g.draws(t), g.requests(t), g.sales(t), g.ends(t)} {
 		for name, one := range forgeries {
 			t.Run(name, func(t *testing.T) { g.wantRefused(t, one) })
@@ -663,7 +663,7 @@ func (g ground) wantRefused(t *testing.T, one pairOfLogs) {
 		for i := range log[len(g.log):] {
 			log[len(g.log)+i].time = epoch().Add(one.after)
 		}
-		return replayWhole(&storetest.Memory{}, log)
+		return replayWhole(&kvtest.Memory{}, log)
 	}
 	must(t, follow(one.sound))
 	wantForged(t, follow(one.forged), one.why)
@@ -687,7 +687,7 @@ func TestApplyRefusesAnotherBeginning(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wantForged(t, replayWhole(&storetest.Memory{}, one.forge(slices.Clone(g.log))), one.why)
+			wantForged(t, replayWhole(&kvtest.Memory{}, one.forge(slices.Clone(g.log))), one.why)
 		})
 	}
 }
@@ -695,7 +695,7 @@ func TestApplyRefusesAnotherBeginning(t *testing.T) {
 // forgottenMarket is a sound log of which one object, ann, and one stranger, zoe, are erased, and bob is not.
 func forgottenMarket(t *testing.T) []event {
 	t.Helper()
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()}), "3", "2", "ann", "bob")
 	l.sampler, l.queries = steadySampler(), medians()
@@ -756,7 +756,7 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 			t.Errorf("no event of kind %s is erased", k)
 		}
 	}
-	must(t, replayWhole(&storetest.Memory{}, whole))
+	must(t, replayWhole(&kvtest.Memory{}, whole))
 	for name, one := range map[string]struct {
 		why   string
 		forge func(t *testing.T, log []event) []event
@@ -847,7 +847,7 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 		}},
 		"bob borrows an erased event, and has spent less": {"has not spent", func(t *testing.T, log []event) []event {
 			var o object
-			must(t, replayed(t, log).View(func(r store.Reader) error {
+			must(t, replayed(t, log).View(func(r kv.Reader) error {
 				s, err := readState(r)
 				must(t, err)
 				o, _, err = s.object("bob")
@@ -877,15 +877,15 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wantForged(t, replayWhole(&storetest.Memory{}, one.forge(t, slices.Clone(whole))), one.why)
+			wantForged(t, replayWhole(&kvtest.Memory{}, one.forge(t, slices.Clone(whole))), one.why)
 		})
 	}
 	same(t, "replay event by event", pairs(t, replayedSingly(t, whole)), pairs(t, replayed(t, whole)))
 }
 
-func replayed(t *testing.T, log []event) *storetest.Memory {
+func replayed(t *testing.T, log []event) *kvtest.Memory {
 	t.Helper()
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	must(t, replayWhole(s, log))
 	return s
 }
@@ -905,7 +905,7 @@ func TestNothingElseCanBeErased(t *testing.T) {
 
 // Erasing an event changes neither its leaf nor anything above it, and destroys its salt.
 func TestErasedEventsKeepTheirPlace(t *testing.T) {
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()}), "3", "2", "ann", "bob")
 	sell(t, l, purchase(t, "1", "acme", "0.5"))

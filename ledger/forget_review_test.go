@@ -10,16 +10,16 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 )
 
 // What an adversary found in the first form of Forget and its audit.
 
 // foldedAnew writes a ledger whose log is the one given, as an operator could who has this package's source.
-func foldedAnew(t testing.TB, log []event) *storetest.Memory {
+func foldedAnew(t testing.TB, log []event) *kvtest.Memory {
 	t.Helper()
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	must(t, replay(s, log))
 	return s
 }
@@ -28,7 +28,7 @@ func foldedAnew(t testing.TB, log []event) *storetest.Memory {
 func spent(t *testing.T) (log []event, trusted Options) {
 	t.Helper()
 	signer, verifier, public := logKey(t, "sluice-test", 1)
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	beginWithKey(t, s, public)
 	l := openMemory(t, s, Options{Signer: signer})
 	voters(t, l, "1", "ann", "bob")
@@ -50,7 +50,7 @@ func eraseReleases(log []event) (erased uint64) {
 }
 
 // audited returns the problems that an audit against a checkpoint finds, and the error of a first request.
-func audited(t *testing.T, s store.Store, trusted Options) (problems []Problem, first error) {
+func audited(t *testing.T, s kv.Store, trusted Options) (problems []Problem, first error) {
 	t.Helper()
 	read := trusted
 	read.ReadOnly = true
@@ -79,14 +79,14 @@ func TestAStrangerDoesNotAccountForErasedResponses(t *testing.T) {
 	erased := eraseReleases(log)
 	last := log[len(log)-1]
 	log = append(log, event{number: last.number + 1, time: last.time, change: &forgotten{object: "nobody", events: erased}, salt: salt{1}})
-	if err := replay(&storetest.Memory{}, log); !errors.Is(err, ErrCorrupt) {
+	if err := replay(&kvtest.Memory{}, log); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("got the error %v, want ErrCorrupt", err)
 	}
 }
 
 // A log that ends in the midst of a request is not the log of a ledger.
 func TestACutLogIsFoundWhereverItIsCut(t *testing.T) {
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{}), "5", "5", "ann", "bob")
 	r := purchase(t, "s", "acme", "1", "ann", "bob", "zoe")

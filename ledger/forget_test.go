@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/store/boltstore"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 )
 
 func forget(t testing.TB, l *Ledger, object string) {
@@ -310,7 +310,7 @@ func TestABackupIsTheLedgerOfOneInstant(t *testing.T) {
 	made, err := l.Backup(t.Context(), copied, nil)
 	must(t, err)
 	before := pairs(t, l.store)
-	file, err := boltstore.Open(copied, true)
+	file, err := bolt.Open(copied, true)
 	must(t, err)
 	same(t, "the backup", pairs(t, file), before)
 	must(t, file.Close())

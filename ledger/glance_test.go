@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
 // whileAsked returns truths that are yes, and calls then while they are asked for the first time: between the snapshot in
@@ -175,7 +175,7 @@ func TestOnlyWhatIsUnchangedIsShown(t *testing.T) {
 }
 
 // nowhere is a writer that writes nothing.
-type nowhere struct{ store.Writer }
+type nowhere struct{ kv.Writer }
 
 func (nowhere) Put(string, []byte, []byte) error { return nil }
 func (nowhere) Delete(string, []byte) error      { return nil }

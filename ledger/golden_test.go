@@ -15,10 +15,10 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/sluicedp/sluice/ledger/internal/logtree"
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/boltstore"
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -50,7 +50,7 @@ func golden(t *testing.T, name, text string) {
 }
 
 // dump is the text of everything a store holds, one record a line.
-func dump(t *testing.T, s store.Store) string {
+func dump(t *testing.T, s kv.Store) string {
 	t.Helper()
 	text := "# bucket, key and value of every record, in hex\n"
 	for _, p := range pairs(t, s) {
@@ -61,7 +61,7 @@ func dump(t *testing.T, s store.Store) string {
 
 // tell writes the same small ledger whenever it is called: by the calls of a host, with the clock set
 // by hand and draws that always come out the same; and by hand what calls seldom make.
-func tell(t *testing.T, s store.Store) {
+func tell(t *testing.T, s kv.Store) {
 	t.Helper()
 	beginWithKey(t, s, goldenLogKey(t, "example.com/golden"))
 	clock := newClock(epoch())
@@ -254,7 +254,7 @@ func noisyDay(t *testing.T, l *Ledger) []func() {
 }
 
 func TestGoldenLedger(t *testing.T) {
-	memory := &storetest.Memory{}
+	memory := &kvtest.Memory{}
 	tell(t, memory)
 	golden(t, "format-v5.txt", dump(t, memory))
 	audit(t, memory)
@@ -269,8 +269,8 @@ func TestGoldenLedger(t *testing.T) {
 	}
 
 	path := filepath.Join(t.TempDir(), "ledger.db")
-	must(t, boltstore.Create(path, func(store.Writer) error { return nil }))
-	file, err := boltstore.Open(path, false)
+	must(t, bolt.Create(path, func(kv.Writer) error { return nil }))
+	file, err := bolt.Open(path, false)
 	must(t, err)
 	defer file.Close()
 	tell(t, file)
@@ -443,7 +443,7 @@ func entries(changes []change) []logged {
 		at := epoch().Add(time.Duration(i-14) * 5 * 365 * 24 * time.Hour) // from before 1970 on
 		ev := event{number: uint64(i + 1), time: at, change: c}
 		salts(ev.salt[:])
-		log[i] = logged{event: ev, hashes: make([]tlog.Hash, logtree.Completes(uint64(i)))}
+		log[i] = logged{event: ev, hashes: make([]tlog.Hash, merkle.Completes(uint64(i)))}
 		for j := range log[i].hashes {
 			log[i].hashes[j] = tlog.Hash{byte(i), byte(j), 31: 0xff}
 		}

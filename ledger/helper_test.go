@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/boltstore"
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -102,7 +102,7 @@ func closed(t testing.TB, l *Ledger) {
 // openShim opens a ledger file through a shim.
 func openShim(t testing.TB, path string, options Options) (*Ledger, *shim) {
 	t.Helper()
-	file, err := boltstore.Open(path, options.ReadOnly)
+	file, err := bolt.Open(path, options.ReadOnly)
 	must(t, err)
 	s := &shim{Store: file}
 	l, err := openStore(s, options)
@@ -115,15 +115,15 @@ func openShim(t testing.TB, path string, options Options) (*Ledger, *shim) {
 func epoch() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
 // begin writes the beginning of a ledger whose id and time are always the same.
-func begin(t testing.TB, s store.Store) {
+func begin(t testing.TB, s kv.Store) {
 	t.Helper()
 	beginWithKey(t, s, "")
 }
 
 // beginWithKey does so for a log that is signed by a key.
-func beginWithKey(t testing.TB, s store.Store, logKey string) {
+func beginWithKey(t testing.TB, s kv.Store, logKey string) {
 	t.Helper()
-	must(t, s.Update(func(w store.Writer) error {
+	must(t, s.Update(func(w kv.Writer) error {
 		if err := w.Put(bucketMeta, []byte(keyFormat), formatRecord()); err != nil {
 			return err
 		}
@@ -146,12 +146,12 @@ func formatRecord() []byte {
 // inMemory opens a new ledger that is kept in memory.
 func inMemory(t testing.TB, options Options) *Ledger {
 	t.Helper()
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	begin(t, s)
 	return openMemory(t, s, options)
 }
 
-func openMemory(t testing.TB, s store.Store, options Options) *Ledger {
+func openMemory(t testing.TB, s kv.Store, options Options) *Ledger {
 	t.Helper()
 	l, err := openStore(s, options)
 	must(t, err)
@@ -325,9 +325,9 @@ type pair struct {
 func (p pair) String() string { return fmt.Sprintf("%s %x %x", p.bucket, p.key, p.value) }
 
 // pairs returns everything a store holds, bucket by bucket in the order of the keys.
-func pairs(t testing.TB, s store.Store) (all []pair) {
+func pairs(t testing.TB, s kv.Store) (all []pair) {
 	t.Helper()
-	must(t, s.View(func(r store.Reader) error {
+	must(t, s.View(func(r kv.Reader) error {
 		for _, bucket := range bucketNames() {
 			err := r.Scan(bucket, nil, func(key, value []byte) bool {
 				all = append(all, pair{bucket, slices.Clone(key), slices.Clone(value)})
@@ -361,7 +361,7 @@ func same(t testing.TB, what string, got, want []pair) {
 }
 
 // unchanged runs fn and reports any change to what is stored: a call that failed must leave nothing.
-func unchanged(t testing.TB, s store.Store, fn func()) {
+func unchanged(t testing.TB, s kv.Store, fn func()) {
 	t.Helper()
 	before := pairs(t, s)
 	fn()
@@ -399,9 +399,9 @@ func steadySalts(from uint64) func([]byte) {
 
 // audit folds the log anew and compares what comes out with what is stored, byte for byte
 // (invariant 9); and it checks every object's budget against its chains (invariant 2).
-func audit(t testing.TB, s store.Store) {
+func audit(t testing.TB, s kv.Store) {
 	t.Helper()
-	stored, fold := pairs(t, s), &storetest.Memory{}
+	stored, fold := pairs(t, s), &kvtest.Memory{}
 	must(t, replayWhole(fold, logOf(t, stored)))
 	same(t, "stored state against the fold of the log", stored, pairs(t, fold))
 	auditBudgets(t, stored)
@@ -409,17 +409,17 @@ func audit(t testing.TB, s store.Store) {
 }
 
 // replay folds events into an empty store. Every hash of the tree is computed anew from the leaves.
-func replay(s store.Store, log []event) error {
+func replay(s kv.Store, log []event) error {
 	return foldInto(s, log, func(*state) error { return nil })
 }
 
 // replayWhole folds a log that must not end in the midst of anything.
-func replayWhole(s store.Store, log []event) error {
+func replayWhole(s kv.Store, log []event) error {
 	return foldInto(s, log, func(s *state) error { return s.counters.checkWhole() })
 }
 
-func foldInto(s store.Store, log []event, check func(*state) error) error {
-	return s.Update(func(w store.Writer) error {
+func foldInto(s kv.Store, log []event, check func(*state) error) error {
+	return s.Update(func(w kv.Writer) error {
 		if err := w.Put(bucketMeta, []byte(keyFormat), formatRecord()); err != nil {
 			return err
 		}
@@ -489,9 +489,9 @@ func auditBudgets(t testing.TB, stored []pair) {
 }
 
 // putRecord writes a record with a valid checksum past the log, as an attacker or a fault of ours would.
-func putRecord(t testing.TB, s store.Store, bucket string, key, payload []byte) {
+func putRecord(t testing.TB, s kv.Store, bucket string, key, payload []byte) {
 	t.Helper()
-	must(t, s.Update(func(w store.Writer) error {
+	must(t, s.Update(func(w kv.Writer) error {
 		return w.Put(bucket, key, seal(bucket, key, slices.Clone(payload)))
 	}))
 }

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/boltstore"
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -39,7 +39,7 @@ func steadySampler() *rrchain.Sampler {
 // specimen is everything stored of a small ledger that has a record of each kind.
 func specimen(t testing.TB) []pair {
 	t.Helper()
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()})
 	l.sampler, l.queries = steadySampler(), medians()
@@ -85,10 +85,10 @@ func heldForAcme(t testing.TB) ReserveRequest {
 }
 
 // fill makes a store of some records.
-func fill(t testing.TB, records []pair) *storetest.Memory {
+func fill(t testing.TB, records []pair) *kvtest.Memory {
 	t.Helper()
-	s := &storetest.Memory{}
-	must(t, s.Update(func(w store.Writer) error {
+	s := &kvtest.Memory{}
+	must(t, s.Update(func(w kv.Writer) error {
 		for _, p := range records {
 			if len(p.key) == 0 || len(p.value) == 0 {
 				continue // no store can hold it
@@ -547,7 +547,7 @@ func TestANewerFormatIsRefusedAsSuch(t *testing.T) {
 // be read as something else.
 func TestAFileOfFormatOneIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "old.db")
-	must(t, boltstore.Create(path, func(w store.Writer) error {
+	must(t, bolt.Create(path, func(w kv.Writer) error {
 		for _, p := range formatOne(t) {
 			if err := w.Put(p.bucket, p.key, p.value); err != nil {
 				return err
@@ -619,9 +619,9 @@ func TestWhatIsNoLedgerIsRefused(t *testing.T) {
 		return path
 	}
 	foreign := filepath.Join(dir, "foreign.db")
-	must(t, boltstore.Create(foreign, func(w store.Writer) error { return w.Put("widgets", []byte("a"), []byte("b")) }))
+	must(t, bolt.Create(foreign, func(w kv.Writer) error { return w.Put("widgets", []byte("a"), []byte("b")) }))
 	halfway := filepath.Join(dir, "halfway.db")
-	must(t, boltstore.Create(halfway, func(w store.Writer) error { return w.Put(bucketMeta, []byte(keyFormat), formatRecord()) }))
+	must(t, bolt.Create(halfway, func(w kv.Writer) error { return w.Put(bucketMeta, []byte(keyFormat), formatRecord()) }))
 	for name, path := range map[string]string{
 		"empty":         write("empty", ""),
 		"text":          write("text", "Dear ledger, \n"),

@@ -16,9 +16,9 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/ledger/internal/logtree"
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/boltstore"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -81,7 +81,7 @@ type About struct {
 // Ledger is an open ledger. Its methods may be called concurrently; calls that change it share
 // commits. Close it when done.
 type Ledger struct {
-	store  store.Store
+	store  kv.Store
 	log    zerolog.Logger
 	clock  func() time.Time
 	about  about
@@ -106,11 +106,11 @@ type Ledger struct {
 	views   views
 	// mostTold is the constant of that name, or a test's.
 	mostTold int
-	desk     desk          // used by the one goroutine that commits
-	recent   *recency      // likewise
-	edge     *logtree.Edge // of the log as committed last, used by the one goroutine that commits; nil if not known
-	salts    func([]byte)  // fills memory for some salts; nil for random bytes
-	claim    *claim        // on the id, so that no copy is open for writing too; nil if this one is not, or has no file
+	desk     desk         // used by the one goroutine that commits
+	recent   *recency     // likewise
+	edge     *merkle.Edge // of the log as committed last, used by the one goroutine that commits; nil if not known
+	salts    func([]byte) // fills memory for some salts; nil for random bytes
+	claim    *claim       // on the id, so that no copy is open for writing too; nil if this one is not, or has no file
 }
 
 const (
@@ -128,11 +128,11 @@ func Create(path, currency, logKey string) error {
 	if _, err := note.NewVerifier(logKey); err != nil && logKey != "" {
 		return invalid("the log key: %w", err)
 	}
-	return boltstore.Create(path, func(w store.Writer) error { return format(w, time.Now(), currency, logKey) })
+	return bolt.Create(path, func(w kv.Writer) error { return format(w, time.Now(), currency, logKey) })
 }
 
 // format writes the beginning of a ledger to an empty store.
-func format(w store.Writer, now time.Time, currency, logKey string) error {
+func format(w kv.Writer, now time.Time, currency, logKey string) error {
 	if currency == "" {
 		currency = "USD"
 	}
@@ -168,7 +168,7 @@ func format(w store.Writer, now time.Time, currency, logKey string) error {
 // process may not make a Unix socket, no copy is noticed. Against copies elsewhere, or opened one after the other,
 // there is [Options.Checkpoint].
 func Open(path string, options Options) (*Ledger, error) {
-	s, err := boltstore.Open(path, options.ReadOnly)
+	s, err := bolt.Open(path, options.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func Open(path string, options Options) (*Ledger, error) {
 
 // openClaimed opens the ledger in a file and, if it is for writing, claims it before anything is written. What is wrong
 // with a copy is told before that another one is open.
-func openClaimed(s store.Store, options Options) (*Ledger, error) {
+func openClaimed(s kv.Store, options Options) (*Ledger, error) {
 	l, truthKey, err := readStore(s, options)
 	if err == nil && !l.only {
 		l.claim, err = claimLedger(l.about.id)
@@ -196,7 +196,7 @@ func openClaimed(s store.Store, options Options) (*Ledger, error) {
 }
 
 // openStore opens the ledger in a store that nobody can have a copy of.
-func openStore(s store.Store, options Options) (*Ledger, error) {
+func openStore(s kv.Store, options Options) (*Ledger, error) {
 	l, truthKey, err := readStore(s, options)
 	if err != nil {
 		return nil, err
@@ -205,7 +205,7 @@ func openStore(s store.Store, options Options) (*Ledger, error) {
 }
 
 // readStore reads what every ledger begins with, and the check of its truth key, if any. It writes nothing.
-func readStore(s store.Store, options Options) (l *Ledger, truthKey []byte, err error) {
+func readStore(s kv.Store, options Options) (l *Ledger, truthKey []byte, err error) {
 	l = &Ledger{store: s, mostTold: mostTold, recent: newRecency(), log: options.Logger, clock: options.Now, only: options.ReadOnly, patience: options.TruthTimeout, leap: leap{options.ClockLeap, options.ClockAhead}, signer: options.Signer, sampler: rrchain.NewSampler(), outputs: finite.NewSampler(), queries: mechanism.NewSampler()}
 	if l.clock == nil {
 		l.clock = time.Now
@@ -272,7 +272,7 @@ func (l *Ledger) checkTrusted(s *state, options Options) error {
 }
 
 // checkVersion refuses what this program does not read, before it reads anything else.
-func checkVersion(r store.Reader) error {
+func checkVersion(r kv.Reader) error {
 	version, err := r.Get(bucketMeta, []byte(keyFormat))
 	if err != nil {
 		return err

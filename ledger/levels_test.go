@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -160,13 +160,13 @@ func TestDamageIsFoundInTheBackground(t *testing.T) {
 	for _, at := range []int{0, levelsRead - 1, levelsRead, 3*levelsRead + 17, len(names) - 1} {
 		var whole []byte
 		key := chainKey(1, names[at])
-		must(t, l.store.View(func(r store.Reader) error {
+		must(t, l.store.View(func(r kv.Reader) error {
 			value, err := r.Get(bucketChains, key)
 			whole = bytes.Clone(value)
 			return err
 		}))
 		put := func(value []byte) {
-			must(t, l.store.Update(func(w store.Writer) error { return w.Put(bucketChains, key, value) }))
+			must(t, l.store.Update(func(w kv.Writer) error { return w.Put(bucketChains, key, value) }))
 		}
 		flipped := bytes.Clone(whole)
 		flipped[2] ^= 4

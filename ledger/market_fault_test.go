@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -17,7 +17,7 @@ import (
 
 // stall is a ledger with ann, bob and cid on the market, ann of whom is reserved for acme, and a second
 // question with a policy that releases something by itself.
-func stall(t *testing.T, s store.Store, options Options) *Ledger {
+func stall(t *testing.T, s kv.Store, options Options) *Ledger {
 	t.Helper()
 	options.Now = epoch
 	l := openMemory(t, s, options)
@@ -127,7 +127,7 @@ func TestAnUncertainCommitIsSettledByItsKey(t *testing.T) {
 				}
 				got, err := e.call(l, TruthOf("yes"))
 				wantErr(t, err, ErrStopped)
-				wantErr(t, err, store.ErrUncertain)
+				wantErr(t, err, kv.ErrUncertain)
 				if got != nil && !reflect.ValueOf(got).IsZero() {
 					t.Errorf("%+v comes with the error", got)
 				}
@@ -207,7 +207,7 @@ func TestABadSourceOfTruthsSellsNothing(t *testing.T) {
 		}
 		for kind, source := range badSources() {
 			t.Run(e.name+" "+kind, func(t *testing.T) {
-				s := &storetest.Memory{}
+				s := &kvtest.Memory{}
 				begin(t, s)
 				l := stall(t, s, Options{})
 				if kind == "slow" || kind == "late" {
@@ -431,7 +431,7 @@ func TestASourceMayCallTheLedger(t *testing.T) {
 
 // Every other request with a used key is a conflict, whichever kind it is; it changes nothing.
 func TestKeysOfTheMarketAreForOneRequest(t *testing.T) {
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	begin(t, s)
 	l := stall(t, s, Options{})
 	r := purchase(t, "k", "acme", "0.5", "bob")

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -258,7 +258,7 @@ func auditMoney(t testing.TB, l *Ledger, paid map[holding]int64, top map[holding
 }
 
 // auditAll compares the fold of the log with what is stored, and the money with the prices.
-func auditAll(t testing.TB, l *Ledger, s store.Store) {
+func auditAll(t testing.TB, l *Ledger, s kv.Store) {
 	t.Helper()
 	audit(t, s)
 	auditMarket(t, l)

@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/boltstore"
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -62,14 +62,14 @@ type node struct {
 
 // undone is a store whose transactions a test can look into and undo just before they are committed.
 type undone struct {
-	store.Store
-	look func(w store.Writer) // while set, nothing is committed
+	kv.Store
+	look func(w kv.Writer) // while set, nothing is committed
 }
 
 var errUndone = errors.New("undone by the test")
 
-func (u *undone) Update(fn func(store.Writer) error) error {
-	return u.Store.Update(func(w store.Writer) error {
+func (u *undone) Update(fn func(kv.Writer) error) error {
+	return u.Store.Update(func(w kv.Writer) error {
 		if err := fn(w); err != nil || u.look == nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func seedling(t *testing.T, m int, onFile bool, levels []string, k outcomeLaw) *
 func (tr *tree) plant() (node, *Ledger) {
 	tr.Helper()
 	root := node{given: slices.Repeat([]float64{1}, tr.m)}
-	if memory := (&storetest.Memory{}); tr.onFile {
+	if memory := (&kvtest.Memory{}); tr.onFile {
 		root.place = create(tr)
 	} else {
 		begin(tr, memory)
@@ -137,10 +137,10 @@ func (tr *tree) open(place any) (*Ledger, *undone) {
 	u := &undone{}
 	switch at := place.(type) {
 	case string:
-		file, err := boltstore.Open(at, false)
+		file, err := bolt.Open(at, false)
 		must(tr, err)
 		u.Store = file
-	case *storetest.Memory:
+	case *kvtest.Memory:
 		u.Store = at
 	}
 	l, err := openStore(u, Options{})
@@ -159,7 +159,7 @@ func (tr *tree) shut(l *Ledger) {
 // copied returns the place of a copy.
 func (tr *tree) copied(place any, name string) any {
 	tr.Helper()
-	if memory, ok := place.(*storetest.Memory); ok {
+	if memory, ok := place.(*kvtest.Memory); ok {
 		return fill(tr, pairs(tr, memory))
 	}
 	content, err := os.ReadFile(place.(string))
@@ -190,7 +190,7 @@ func (tr *tree) probe(l *Ledger, n int, truth TruthFunc, word, choice uint64) (r
 	tr.probes++
 	response = -1
 	u := l.store.(*undone)
-	u.look = func(w store.Writer) {
+	u.look = func(w kv.Writer) {
 		s, err := readState(w)
 		must(tr, err)
 		c, _, err := s.chain(1, "ann")

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -29,7 +29,7 @@ const (
 // withdrawn at its end.
 func marketHistory(t *testing.T) []event {
 	t.Helper()
-	s, clock := &storetest.Memory{}, newClock(epoch())
+	s, clock := &kvtest.Memory{}, newClock(epoch())
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{Now: clock.read}), "3", "2", "ann", "bob", "cid")
 	l.sampler = steadySampler()
@@ -51,7 +51,7 @@ func marketHistory(t *testing.T) []event {
 
 func TestASoundMarketReplays(t *testing.T) {
 	log := marketHistory(t)
-	must(t, replay(&storetest.Memory{}, log))
+	must(t, replay(&kvtest.Memory{}, log))
 	for k := kindBuyer; k <= kindWithdrawn; k++ {
 		indexOf(t, log, func(c change) bool { return c.kind() == k })
 	}
@@ -161,8 +161,8 @@ func TestApplyRefusesAMarketThatCannotBe(t *testing.T) {
 	for name, forged := range unsoundMarkets(t) {
 		t.Run(name, func(t *testing.T) {
 			spoilt := followedBy(forged.changes...)(log[:len(log):len(log)])
-			must(t, replay(&storetest.Memory{}, spoilt[:len(spoilt)-1])) // it is the last event that cannot be
-			wantForged(t, replay(&storetest.Memory{}, spoilt), forged.why)
+			must(t, replay(&kvtest.Memory{}, spoilt[:len(spoilt)-1])) // it is the last event that cannot be
+			wantForged(t, replay(&kvtest.Memory{}, spoilt), forged.why)
 		})
 	}
 }
@@ -180,7 +180,7 @@ func TestApplyAcceptsTheNearestMarketThatCanBe(t *testing.T) {
 		"held":       {&reserved{aSale(t, nextSale, 1, "0.5", 0), epoch().Add(9 * time.Hour)}, &held{"ann", nextSale, 0}},
 		"back again": {&enrolled{"cid", 1, 1, 0, eps(t, "2")}, &released{"cid", 1, eps(t, "0.5"), fresh}},
 	} {
-		if err := replay(&storetest.Memory{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(log[:len(log):len(log)])); err != nil {
+		if err := replay(&kvtest.Memory{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(log[:len(log):len(log)])); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -191,11 +191,11 @@ func TestApplyRefusesAMarketWithoutItsParts(t *testing.T) {
 	for name, k := range map[string]kind{"buyer": kindBuyer, "reservation": kindReserved, "sale": kindSale} {
 		log := marketHistory(t)
 		i := indexOf(t, log, func(c change) bool { return c.kind() == k })
-		if err := replay(&storetest.Memory{}, renumber(append(log[:i:i], log[i+1:]...))); !errors.Is(err, ErrCorrupt) {
+		if err := replay(&kvtest.Memory{}, renumber(append(log[:i:i], log[i+1:]...))); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("without a %s: %v", name, err)
 		}
 		log = append(marketHistory(t)[:i+1], log[i:]...)
-		if err := replay(&storetest.Memory{}, renumber(log)); !errors.Is(err, ErrCorrupt) {
+		if err := replay(&kvtest.Memory{}, renumber(log)); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("with a %s twice: %v", name, err)
 		}
 	}
@@ -251,7 +251,7 @@ func TestApplyRefusesASaleThatContradictsItself(t *testing.T) {
 		"a response the question has not":  {"a response of value 3 at ε=1 by raise", []change{&saleMade{aSale(t, nextSale, 1, "1", 50), dearer(draw)}, &sold{"ann", nextSale, 50, response{value{index: 3}, methodRaise}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wantForged(t, replay(&storetest.Memory{}, followedBy(forged.changes...)(log[:len(log):len(log)])), forged.why)
+			wantForged(t, replay(&kvtest.Memory{}, followedBy(forged.changes...)(log[:len(log):len(log)])), forged.why)
 		})
 	}
 }
@@ -259,7 +259,7 @@ func TestApplyRefusesASaleThatContradictsItself(t *testing.T) {
 // Where transactions begin and end does not matter, and the fold is pure.
 func TestTheMarketReplaysEventByEvent(t *testing.T) {
 	log := marketHistory(t)
-	whole := &storetest.Memory{}
+	whole := &kvtest.Memory{}
 	must(t, replay(whole, log))
 	same(t, "replay event by event", pairs(t, replayedSingly(t, log)), pairs(t, whole))
 }

@@ -4,14 +4,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/policy"
 )
 
 // unlocking sells ann's vote: half of ε=1 is unlocked by each of two buyers.
-func unlocking(t *testing.T) (*Ledger, *storetest.Memory) {
+func unlocking(t *testing.T) (*Ledger, *kvtest.Memory) {
 	t.Helper()
-	memory := &storetest.Memory{}
+	memory := &kvtest.Memory{}
 	begin(t, memory)
 	l := openMemory(t, memory, Options{Now: epoch})
 	define(t, l, vote())

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -23,7 +23,7 @@ type game struct {
 	table  *table
 	paper  *paper
 	shelf  shelf
-	store  store.Store
+	store  kv.Store
 	ledger *Ledger
 	moves  int
 	host   host              // as it is during a move

@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/boltstore"
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 )
 
 // The host of a game: how it opens the ledger, and what it does with the file.
@@ -193,10 +193,10 @@ type shelf interface {
 }
 
 // memoryShelf is a shelf in memory.
-type memoryShelf struct{ memory *storetest.Memory }
+type memoryShelf struct{ memory *kvtest.Memory }
 
 // keptStore does not close.
-type keptStore struct{ *storetest.Memory }
+type keptStore struct{ *kvtest.Memory }
 
 func (keptStore) Close() error { return nil }
 
@@ -217,9 +217,9 @@ func (s memoryShelf) copied(g *game, compact bool) shelf {
 }
 
 func (s memoryShelf) again(g *game) shelf {
-	other := memoryShelf{&storetest.Memory{}}
+	other := memoryShelf{&kvtest.Memory{}}
 	records := pairs(g, s.memory)
-	must(g, other.memory.Update(func(w store.Writer) error {
+	must(g, other.memory.Update(func(w kv.Writer) error {
 		for _, p := range records {
 			if err := w.Put(p.bucket, p.key, p.value); err != nil {
 				return err
@@ -265,13 +265,13 @@ func (s fileShelf) next(g *game) fileShelf {
 
 // newShelf makes an empty ledger for a game.
 func newShelf(g *game, onDisk bool, public string) shelf {
-	begin := func(w store.Writer) error { return format(w, epoch(), "EUR", public) }
+	begin := func(w kv.Writer) error { return format(w, epoch(), "EUR", public) }
 	if onDisk {
 		path := filepath.Join(g.TempDir(), "ledger.db")
-		must(g, boltstore.Create(path, begin))
+		must(g, bolt.Create(path, begin))
 		return fileShelf(path)
 	}
-	memory := &storetest.Memory{}
+	memory := &kvtest.Memory{}
 	must(g, memory.Update(begin))
 	return memoryShelf{memory}
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -101,7 +101,7 @@ func TestWhatMayBeANewName(t *testing.T) {
 
 // No log's soundness depends on a version of Unicode: what the door refuses today may be in a log, and is used by its name.
 func TestALogMayHaveAnyNames(t *testing.T) {
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch})
 	define(t, l, vote())

@@ -18,8 +18,8 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -521,7 +521,7 @@ func TestTheNoiseKeyIsTheLedgersOwnCopy(t *testing.T) {
 
 // The commit that begins a key fails, before or after it is durable: opened again, the ledger has the key once.
 func TestAFailureWhileANoiseKeyBegins(t *testing.T) {
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	begin(t, s)
 	for name, fault := range map[string]func(*shim){
 		"before": func(x *shim) { x.set(uncertain, nil) },
@@ -529,7 +529,7 @@ func TestAFailureWhileANoiseKeyBegins(t *testing.T) {
 	} {
 		x := &shim{Store: s}
 		fault(x)
-		if _, err := openStore(x, Options{NoiseKey: noiseKeys(name)}); !errors.Is(err, store.ErrUncertain) {
+		if _, err := openStore(x, Options{NoiseKey: noiseKeys(name)}); !errors.Is(err, kv.ErrUncertain) {
 			t.Errorf("%s: got the error %v", name, err)
 		}
 		l := openMemory(t, s, Options{NoiseKey: noiseKeys(name)})
@@ -547,7 +547,7 @@ func TestAFailureWhileANoiseKeyBegins(t *testing.T) {
 // What is proven does not depend on how it was drawn.
 func TestEvidenceOfKeyedChains(t *testing.T) {
 	signer, verifier, public := logKey(t, officeName, 9)
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	beginWithKey(t, s, public)
 	l := openMemory(t, s, Options{Signer: signer, NoiseKey: noiseKeys("2026"), TruthKey: truthKey()})
 	for _, q := range []Question{vote(), cities(Unary)} {
@@ -578,33 +578,33 @@ func TestEvidenceOfKeyedChains(t *testing.T) {
 
 func TestVerifyNamesWhatWasAlteredOfNoise(t *testing.T) {
 	for name, one := range map[string]struct {
-		alter func(t *testing.T, s store.Store)
+		alter func(t *testing.T, s kv.Store)
 		text  string
 	}{
-		"a chain's key": {func(t *testing.T, s store.Store) {
+		"a chain's key": {func(t *testing.T, s kv.Store) {
 			alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.noise = 2 }))
 		}, `chain of "ann" in "vote": the noise key is 2, the events say 1`},
-		"no key": {func(t *testing.T, s store.Store) {
+		"no key": {func(t *testing.T, s kv.Store) {
 			alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.noise = 0 }))
 		}, `chain of "ann" in "vote": the noise key is 0, the events say 1`},
-		"the sum": {func(t *testing.T, s store.Store) {
+		"the sum": {func(t *testing.T, s kv.Store) {
 			alter(t, s, bucketMeta, []byte(keyCounters), edited(t, decodeCounters, func(c *counters) { c.noises = 1 }))
 		}, "the sums over the log: the number of noise keys is 1, the events say 2"},
-		"a check": {func(t *testing.T, s store.Store) {
+		"a check": {func(t *testing.T, s kv.Store) {
 			alter(t, s, bucketMeta, noiseKey(2), func(p []byte) []byte { p[len(p)-1]++; return p })
 		}, "noise key 00000002"},
-		"a name": {func(t *testing.T, s store.Store) {
+		"a name": {func(t *testing.T, s kv.Store) {
 			alter(t, s, bucketMeta, noiseKey(2), func(p []byte) []byte { p[5]++; return p })
 		}, "noise key 00000002"},
-		"one key gone": {func(t *testing.T, s store.Store) { remove(t, s, bucketMeta, noiseKey(1)) }, "noise key 00000001"},
-		"one key more": {func(t *testing.T, s store.Store) {
+		"one key gone": {func(t *testing.T, s kv.Store) { remove(t, s, bucketMeta, noiseKey(1)) }, "noise key 00000001"},
+		"one key more": {func(t *testing.T, s kv.Store) {
 			e := &encoder{}
 			(&noiseKeySet{3, "2028", tag{}}).encode(e)
 			putRecord(t, s, bucketMeta, noiseKey(3), e.buf)
 		}, "noise key 00000003"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &storetest.Memory{}
+			s := &kvtest.Memory{}
 			begin(t, s)
 			voters(t, openMemory(t, s, Options{NoiseKey: noiseKeys("2026")}), "3", "ann")
 			l := openMemory(t, s, Options{NoiseKey: noiseKeys("2027")})
@@ -619,7 +619,7 @@ func TestVerifyNamesWhatWasAlteredOfNoise(t *testing.T) {
 }
 
 func TestApplyRefusesForgedNoiseKeys(t *testing.T) {
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{NoiseKey: noiseKeys("2026")})
 	define(t, l, vote())
@@ -651,7 +651,7 @@ func TestApplyRefusesForgedNoiseKeys(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			follow := func(changes []change) error {
-				return replayWhole(&storetest.Memory{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(slices.Clone(log)))
+				return replayWhole(&kvtest.Memory{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(slices.Clone(log)))
 			}
 			must(t, follow(one.sound))
 			wantForged(t, follow(one.forged), one.why)
@@ -661,7 +661,7 @@ func TestApplyRefusesForgedNoiseKeys(t *testing.T) {
 
 // A file that claims more noise keys than it has is damaged, and takes no memory.
 func TestAClaimOfManyNoiseKeysIsNotBelieved(t *testing.T) {
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	begin(t, s)
 	openMemory(t, s, Options{NoiseKey: noiseKeys("2026")})
 	alter(t, s, bucketMeta, []byte(keyCounters), edited(t, decodeCounters, func(c *counters) { c.noises = 1<<32 - 1 }))

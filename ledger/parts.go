@@ -4,7 +4,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
 // A sale is one transaction, of however many objects. It goes through them once to decide, and once more to record, and
@@ -104,7 +104,7 @@ func (r *partReader) run(l *Ledger, names []string, question uint32, events uint
 
 // readPart brings objects to a desk as they are in a snapshot that ends with an event.
 func (l *Ledger) readPart(into *desk, names []string, question uint32, events uint64) error {
-	return l.store.View(func(in store.Reader) error {
+	return l.store.View(func(in kv.Reader) error {
 		s, err := readState(in)
 		if err != nil {
 			return err

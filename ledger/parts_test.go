@@ -14,29 +14,29 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	tests "github.com/sluicedp/sluice/internal/pace" // pace is what an audit keeps to
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
 // updating is a store that has hooks for what is read from it during a transaction.
 type updating struct {
-	store.Store
+	kv.Store
 	inside atomic.Bool
 	views  atomic.Int64 // during transactions
 	view   func() error // runs before each of them, unless nil
 	asked  atomic.Int64 // how often transactions themselves asked for records about objects
 }
 
-func (u *updating) Update(fn func(store.Writer) error) error {
-	return u.Store.Update(func(w store.Writer) error {
+func (u *updating) Update(fn func(kv.Writer) error) error {
+	return u.Store.Update(func(w kv.Writer) error {
 		u.inside.Store(true)
 		defer u.inside.Store(false)
 		return fn(peeper{w, &u.asked})
 	})
 }
 
-func (u *updating) View(fn func(store.Reader) error) error {
+func (u *updating) View(fn func(kv.Reader) error) error {
 	if u.inside.Load() {
 		u.views.Add(1)
 		if u.view != nil {
@@ -49,10 +49,10 @@ func (u *updating) View(fn func(store.Reader) error) error {
 }
 
 // copied copies what is stored.
-func copied(t testing.TB, from store.Store) *storetest.Memory {
+func copied(t testing.TB, from kv.Store) *kvtest.Memory {
 	t.Helper()
-	to := &storetest.Memory{}
-	must(t, to.Update(func(w store.Writer) error {
+	to := &kvtest.Memory{}
+	must(t, to.Update(func(w kv.Writer) error {
 		for _, p := range pairs(t, from) {
 			if err := w.Put(p.bucket, p.key, p.value); err != nil {
 				return err
@@ -127,7 +127,7 @@ func TestASaleOfSeveralParts(t *testing.T) {
 		"bound to the truth": {options: Options{TruthKey: []byte("a key of sixteen")}, itself: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			first := &storetest.Memory{}
+			first := &kvtest.Memory{}
 			begin(t, first)
 			names, gone := mixed(t, openMemory(t, first, test.options))
 			r := purchase(t, "all", "acme", "2", names...)
@@ -229,7 +229,7 @@ func TestASaleReadsNothingOutOfDate(t *testing.T) {
 	l := inMemory(t, Options{})
 	x := &selling{trade: &trade{ledger: l, names: crowd(partSize + 1), question: &question{number: 1}}}
 	sellers(t, l, "10", "10", x.names...)
-	must(t, l.store.View(func(r store.Reader) error {
+	must(t, l.store.View(func(r kv.Reader) error {
 		s, err := readState(r)
 		must(t, err)
 		for _, test := range []struct {
@@ -255,7 +255,7 @@ func TestASaleReadsNothingOutOfDate(t *testing.T) {
 
 // A view that panics, as one of damaged pages may, is not the end of the process.
 func TestPanicsBesideASale(t *testing.T) {
-	u := &updating{Store: &storetest.Memory{}}
+	u := &updating{Store: &kvtest.Memory{}}
 	begin(t, u)
 	l := openMemory(t, u, Options{})
 	names := crowd(5 * partSize)
@@ -280,7 +280,7 @@ func TestPanicsBesideASale(t *testing.T) {
 // and nothing that runs.
 func TestALargeSaleIsWholeOrNothing(t *testing.T) {
 	names := crowd(2*partSize + 100)
-	u := &updating{Store: &storetest.Memory{}}
+	u := &updating{Store: &kvtest.Memory{}}
 	begin(t, u)
 	key := []byte("a key of sixteen")
 	l := openMemory(t, u, Options{TruthKey: key})
@@ -353,7 +353,7 @@ func TestALargeSaleIsWholeOrNothing(t *testing.T) {
 
 // Rows of bits are kept beside the lines until they are sold.
 func TestALargeSaleOfRows(t *testing.T) {
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{})
 	names := crowd(partSize + 20)
@@ -385,7 +385,7 @@ func TestALargeSaleOfRows(t *testing.T) {
 
 // The transaction meets damage that whoever reads ahead does not see. The sale ends, and so does what reads ahead of it.
 func TestALargeSaleMeetsDamage(t *testing.T) {
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{})
 	names := crowd(6 * partSize)
@@ -393,7 +393,7 @@ func TestALargeSaleMeetsDamage(t *testing.T) {
 	r := purchase(t, "all", "acme", "1", names...)
 	r.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
 		if objects[0] == names[0] { // once it is surveyed
-			must(t, s.Update(func(w store.Writer) error { return w.Delete(bucketObjects, objectKey(names[7])) }))
+			must(t, s.Update(func(w kv.Writer) error { return w.Delete(bucketObjects, objectKey(names[7])) }))
 		}
 		return TruthOf("yes")(ctx, q, objects)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -18,7 +18,7 @@ import (
 // of a key.
 func everything(t *testing.T) []event {
 	t.Helper()
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	beginWithKey(t, s, goldenLogKey(t, "example.com/perturbed"))
 	at := epoch()
 	l := openMemory(t, s, Options{Now: func() time.Time { return at }, TruthKey: truthKey(), NoiseKey: opening{Noise: "2025"}.noiseKeys("")})
@@ -231,7 +231,7 @@ func deepen(v reflect.Value) {
 // field that is new must get a row.
 func TestEveryFieldIsChecked(t *testing.T) {
 	log := everything(t)
-	must(t, replayWhole(&storetest.Memory{}, log))
+	must(t, replayWhole(&kvtest.Memory{}, log))
 	tried, accepted := map[string]int{}, map[string][]string{}
 	for i, ev := range log {
 		if ev.erased != nil {
@@ -248,7 +248,7 @@ func TestEveryFieldIsChecked(t *testing.T) {
 					continue // a part that the event does not have: it is not encoded
 				}
 				tried[original.path]++
-				if replayWhole(&storetest.Memory{}, forged) == nil {
+				if replayWhole(&kvtest.Memory{}, forged) == nil {
 					accepted[original.path] = append(accepted[original.path], fmt.Sprintf("event %d: %v for %v", ev.number, to, original.at))
 				}
 			}

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
 // position is the end of a log: so many events, and the root of their tree. Salts are random, so no two logs that went
@@ -32,14 +32,14 @@ func (m *mark) check(at position) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: its log ends with event %d, not where this process left it", store.ErrOverwritten, at.events)
+	return fmt.Errorf("%w: its log ends with event %d, not where this process left it", kv.ErrOverwritten, at.events)
 }
 
 // checkSame holds the file, as a transaction sees it now, against the position that it began with.
 func (l *Ledger) checkSame(s *state) error {
 	now, err := l.views.readCounters(s)
 	if err != nil || now.position != s.durable.position {
-		return fmt.Errorf("%w: its log has changed while it was read", store.ErrOverwritten)
+		return fmt.Errorf("%w: its log has changed while it was read", kv.ErrOverwritten)
 	}
 	return nil
 }
@@ -47,10 +47,10 @@ func (l *Ledger) checkSame(s *state) error {
 // checkStored holds the file, as it is on the whole now, against the position that a transaction which writes began with:
 // what that has read may be in its own memory. Where nothing can be seen, the commit will tell.
 func (l *Ledger) checkStored(at position) error {
-	err := l.store.View(func(r store.Reader) error {
+	err := l.store.View(func(r kv.Reader) error {
 		return l.checkSame(&state{Reader: r, durable: counters{position: at}})
 	})
-	if errors.Is(err, store.ErrOverwritten) {
+	if errors.Is(err, kv.ErrOverwritten) {
 		return err
 	}
 	return nil
@@ -58,7 +58,7 @@ func (l *Ledger) checkStored(at position) error {
 
 // stopIfOverwritten stops a ledger whose file somebody else has written to.
 func (l *Ledger) stopIfOverwritten(err error) {
-	if errors.Is(err, store.ErrOverwritten) && l.commits.stop(err) {
+	if errors.Is(err, kv.ErrOverwritten) && l.commits.stop(err) {
 		l.log.Error().Err(err).Msg("ledger stopped")
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/internal/logtree"
+	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -173,7 +173,7 @@ func TestEventsAreReadOverOthers(t *testing.T) {
 			wrongVersion := bytes.Clone(payload)
 			wrongVersion[3]++
 			cutOff := payload[:len(payload)-1]
-			short := payload[:len(payload)-1-len(n.hashes)*len(logtree.HashLeaf())]
+			short := payload[:len(payload)-1-len(n.hashes)*len(merkle.HashLeaf())]
 			records = append(records, record{n.number, wrongVersion}, record{n.number, cutOff}, record{n.number, short})
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/sluicedp/sluice/ledger/internal/logtree"
+	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
 
 // A buyer keeps a receipt, and trusts nobody but the key.
@@ -259,13 +259,13 @@ func TestAReceiptByAnotherKey(t *testing.T) {
 func TestAReceiptWithAnotherCheckpoint(t *testing.T) {
 	o, r := forgetful(t)
 	for name, test := range map[string]struct {
-		change func(*logtree.Checkpoint)
+		change func(*merkle.Checkpoint)
 		words  string
 	}{
-		"other root":   {func(c *logtree.Checkpoint) { c.Root[0]++ }, "do not give the root"},
-		"other size":   {func(c *logtree.Checkpoint) { c.Size *= 2 }, "proof"},
-		"smaller size": {func(c *logtree.Checkpoint) { c.Size = 3 }, "has none with index"},
-		"size 0":       {func(c *logtree.Checkpoint) { c.Size = 0 }, "of 0 events"},
+		"other root":   {func(c *merkle.Checkpoint) { c.Root[0]++ }, "do not give the root"},
+		"other size":   {func(c *merkle.Checkpoint) { c.Size *= 2 }, "proof"},
+		"smaller size": {func(c *merkle.Checkpoint) { c.Size = 3 }, "has none with index"},
+		"size 0":       {func(c *merkle.Checkpoint) { c.Size = 0 }, "of 0 events"},
 	} {
 		other := copyOf(t, r)
 		other.Evidence.Checkpoint = resigned(t, o, test.change)
@@ -283,7 +283,7 @@ func TestAReceiptWithAnotherCheckpoint(t *testing.T) {
 	signer, verifier, _ := logKey(t, "example.com/else", 1)
 	head, err := o.Head(t.Context(), 0)
 	must(t, err)
-	signed, err := logtree.Checkpoint{Origin: "example.com/else", Size: head.Events, Root: head.Root}.Sign(signer)
+	signed, err := merkle.Checkpoint{Origin: "example.com/else", Size: head.Events, Root: head.Root}.Sign(signer)
 	must(t, err)
 	other.Evidence.Checkpoint = string(signed)
 	wantFault(t, "another name", other, note.VerifierList(verifier), "the checkpoint is of the log")

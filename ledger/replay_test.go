@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 )
 
 // Invariant 9: the log is the truth. That the stored state is the fold of the log, byte for byte, is
@@ -16,7 +16,7 @@ import (
 // history is a sound log: one question, two objects, a few responses.
 func history(t *testing.T) []event {
 	t.Helper()
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	begin(t, s)
 	l := voters(t, openMemory(t, s, Options{Now: epoch}), "1", "ann", "bob")
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
@@ -60,7 +60,7 @@ func isSettled(key string) func(change) bool {
 }
 
 func TestASoundLogReplays(t *testing.T) {
-	must(t, replay(&storetest.Memory{}, history(t)))
+	must(t, replay(&kvtest.Memory{}, history(t)))
 }
 
 // Each of these changes makes a log that no ledger can have written.
@@ -114,7 +114,7 @@ func TestApplyRefusesALogThatCannotBe(t *testing.T) {
 	for name, spoil := range unsoundLogs(t) {
 		t.Run(name, func(t *testing.T) {
 			log := spoil(history(t))
-			if err := replay(&storetest.Memory{}, log); !errors.Is(err, ErrCorrupt) {
+			if err := replay(&kvtest.Memory{}, log); !errors.Is(err, ErrCorrupt) {
 				t.Errorf("got the error %v, want ErrCorrupt", err)
 			}
 		})
@@ -136,7 +136,7 @@ func TestApplyIsASecondGuardOfTheBudget(t *testing.T) {
 // The fold is pure: it does the same whenever it is done, whatever the clock says.
 func TestReplayingTwiceGivesTheSameBytes(t *testing.T) {
 	log := history(t)
-	first, second := &storetest.Memory{}, &storetest.Memory{}
+	first, second := &kvtest.Memory{}, &kvtest.Memory{}
 	must(t, replay(first, log))
 	must(t, replay(second, log))
 	same(t, "second replay", pairs(t, second), pairs(t, first))
@@ -145,18 +145,18 @@ func TestReplayingTwiceGivesTheSameBytes(t *testing.T) {
 // Nor does it matter where transactions begin and end.
 func TestReplayingEventByEventGivesTheSameBytes(t *testing.T) {
 	log := history(t)
-	whole := &storetest.Memory{}
+	whole := &kvtest.Memory{}
 	must(t, replay(whole, log))
 	same(t, "replay event by event", pairs(t, replayedSingly(t, log)), pairs(t, whole))
 }
 
 // replayedSingly folds a log in transactions of one event.
-func replayedSingly(t *testing.T, log []event) *storetest.Memory {
+func replayedSingly(t *testing.T, log []event) *kvtest.Memory {
 	t.Helper()
-	single := &storetest.Memory{}
-	must(t, single.Update(func(w store.Writer) error { return w.Put(bucketMeta, []byte(keyFormat), formatRecord()) }))
+	single := &kvtest.Memory{}
+	must(t, single.Update(func(w kv.Writer) error { return w.Put(bucketMeta, []byte(keyFormat), formatRecord()) }))
 	for _, ev := range log {
-		must(t, single.Update(func(w store.Writer) error {
+		must(t, single.Update(func(w kv.Writer) error {
 			st, err := writeState(w, ev.time)
 			if err != nil {
 				return err

@@ -14,7 +14,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -25,7 +25,7 @@ import (
 // truths were. (The salts are random bits that nothing else has a part in.)
 func TestWhatIsStoredFollowsFromTheResponsesAlone(t *testing.T) {
 	history := func(truth func(name string) string) []pair {
-		s := &storetest.Memory{}
+		s := &kvtest.Memory{}
 		begin(t, s)
 		l := openMemory(t, s, Options{Now: epoch})
 		l.sampler, l.salts = uniformSampler(3), steadySalts(2) // no response depends on the truth
@@ -152,7 +152,7 @@ func listOf(values ...string) TruthFunc {
 
 // A draw that cannot be made says so without the value it could not be made for.
 func TestABrokenChainDoesNotTellTheTruth(t *testing.T) {
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{})
 	define(t, l, secret())
@@ -246,7 +246,7 @@ func TestTruthsAreForgotten(t *testing.T) {
 // quote, every sale and every refusal, word for word.
 func TestAMarketTellsNothingButResponses(t *testing.T) {
 	day := func(truth func(name string) string) (stored []pair, told []any) {
-		s := &storetest.Memory{}
+		s := &kvtest.Memory{}
 		begin(t, s)
 		l := openMemory(t, s, Options{Now: epoch})
 		l.sampler, l.salts = uniformSampler(7), steadySalts(2)

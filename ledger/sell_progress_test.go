@@ -4,12 +4,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 )
 
 // A long sale says how far it is: everybody counts when they are drawn, and when that is recorded.
 func TestASaleTellsItsProgress(t *testing.T) {
-	store := &storetest.Memory{}
+	store := &kvtest.Memory{}
 	begin(t, store)
 	l := openMemory(t, store, Options{})
 	names := crowd(partSize + 7)

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
 // shim is a store whose commits a test can count, hold up and make fail at either side of the
 // instant at which they become durable.
 type shim struct {
-	store.Store
+	kv.Store
 	commits atomic.Int64 // transactions that wrote something and were committed
 	mu      sync.Mutex
 	before  func() error // runs once a transaction is decided; an error undoes it
@@ -41,17 +41,17 @@ func (s *shim) onRead(reading func()) {
 	s.reading = reading
 }
 
-func (s *shim) View(fn func(store.Reader) error) error {
+func (s *shim) View(fn func(kv.Reader) error) error {
 	if _, _, reading := s.hooks(); reading != nil {
 		reading()
 	}
 	return s.Store.View(fn)
 }
 
-func (s *shim) Update(fn func(store.Writer) error) error {
+func (s *shim) Update(fn func(kv.Writer) error) error {
 	before, after, _ := s.hooks()
 	wrote := false
-	err := s.Store.Update(func(w store.Writer) error {
+	err := s.Store.Update(func(w kv.Writer) error {
 		noting := &notingWriter{Writer: w}
 		if err := fn(noting); err != nil {
 			return err
@@ -73,7 +73,7 @@ func (s *shim) Update(fn func(store.Writer) error) error {
 
 // notingWriter notes whether anything was written.
 type notingWriter struct {
-	store.Writer
+	kv.Writer
 	wrote bool
 }
 
@@ -133,7 +133,7 @@ func (s *shim) holdCommit(t testing.TB) *gate {
 var errDisk = errors.New("the disk is on fire")
 
 func failing() error   { return errDisk }
-func uncertain() error { return fmt.Errorf("%w: %w", store.ErrUncertain, errDisk) }
+func uncertain() error { return fmt.Errorf("%w: %w", kv.ErrUncertain, errDisk) }
 
 // waitQueued waits until n proposals stand in the queue.
 func waitQueued(t testing.TB, l *Ledger, n int) {

@@ -3,7 +3,7 @@ package ledger
 import (
 	"runtime/debug"
 
-	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
 // spool is a writer that puts records in the background, while the transaction goes on to make others. Whoever reads, or
@@ -11,7 +11,7 @@ import (
 // A transaction of small requests starts nothing in the background: where many callers wait, the other processors are busy
 // with what these ask for next.
 type spool struct {
-	into    store.Writer
+	into    kv.Writer
 	direct  int            // how many records are put without anything in the background
 	records []spooled      // not handed over yet
 	work    chan batch     // nil if nothing runs in the background

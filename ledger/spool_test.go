@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 )
 
 // ready10 are the records of ten batches, made already.
@@ -21,8 +21,8 @@ func ready10() []spooled {
 
 // Records that come all at once are put between those in front of them and those behind, and stay their owner's.
 func TestASpoolPutsManyAtOnce(t *testing.T) {
-	memory := &storetest.Memory{}
-	must(t, memory.Update(func(w store.Writer) error {
+	memory := &kvtest.Memory{}
+	must(t, memory.Update(func(w kv.Writer) error {
 		s := &spool{into: w}
 		ready := ready10()
 		lent := slices.Clone(ready)
@@ -50,8 +50,8 @@ func TestASpoolPutsManyAtOnce(t *testing.T) {
 func TestASpoolThatPutsManyAtOnceTellsOfFailures(t *testing.T) {
 	disk := errors.New("disk full")
 	for _, at := range []int{0, 5*spoolSize + 3} {
-		memory := &storetest.Memory{}
-		err := memory.Update(func(w store.Writer) error {
+		memory := &kvtest.Memory{}
+		err := memory.Update(func(w kv.Writer) error {
 			s := spoolTo(w, at, func() error { return disk })
 			must(t, s.putAll(ready10()))
 			wantErr(t, s.settle(), disk)
@@ -60,8 +60,8 @@ func TestASpoolThatPutsManyAtOnceTellsOfFailures(t *testing.T) {
 		})
 		wantErr(t, err, disk)
 	}
-	memory := &storetest.Memory{}
-	_ = memory.Update(func(w store.Writer) error {
+	memory := &kvtest.Memory{}
+	_ = memory.Update(func(w kv.Writer) error {
 		s := spoolTo(w, spoolSize+1, func() error { panic("torn page") })
 		must(t, s.putAll(ready10()))
 		defer func() {

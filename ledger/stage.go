@@ -4,8 +4,8 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/sluicedp/sluice/ledger/internal/logtree"
-	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
 
 // A part of a long request can be made, but for its place in the file, while the part in front of it is committed: decided,
@@ -18,7 +18,7 @@ type leaving struct {
 	dealt    uint64 // see standing
 	first    uint64 // its first event
 	counters counters
-	edge     *logtree.Edge
+	edge     *merkle.Edge
 	records  map[recordKey][]byte // the tallies and the request; nil for one that is deleted
 }
 
@@ -45,7 +45,7 @@ func (s *state) leave(key string) (leaving, error) {
 // stage is a writer that keeps what is put. It reads from the snapshot in front of a part, and has besides it what that part
 // leaves behind.
 type stage struct {
-	store.Reader
+	kv.Reader
 	records map[recordKey][]byte // those that may be read again
 	puts    []spooled
 	wrote   []string // the buckets of puts
@@ -55,7 +55,7 @@ type stage struct {
 var errNotAhead = errors.New("not to be made ahead")
 
 // begin empties the stage and puts it in front of a snapshot. There is room for the records of so many objects.
-func (g *stage) begin(r store.Reader, left leaving, objects int) {
+func (g *stage) begin(r kv.Reader, left leaving, objects int) {
 	clear(g.puts)
 	const each, others = 3, 16 // an event, an object and a chain
 	*g = stage{Reader: r, records: left.records, puts: slices.Grow(g.puts[:0], each*objects+others), wrote: g.wrote[:0]}

@@ -9,23 +9,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 )
 
 // peepers is a store that counts the records about objects for which transactions ask.
 type peepers struct {
-	store.Store
+	kv.Store
 	asked atomic.Int64
 }
 
 type peeper struct {
-	store.Writer
+	kv.Writer
 	asked *atomic.Int64
 }
 
-func (p *peepers) Update(fn func(store.Writer) error) error {
-	return p.Store.Update(func(w store.Writer) error { return fn(peeper{w, &p.asked}) })
+func (p *peepers) Update(fn func(kv.Writer) error) error {
+	return p.Store.Update(func(w kv.Writer) error { return fn(peeper{w, &p.asked}) })
 }
 
 func (p peeper) note(bucket string) {
@@ -57,7 +57,7 @@ func TestPartsAreMadeBeforeTheirTransactions(t *testing.T) {
 		"bound to the truth": {options: Options{TruthKey: []byte("a key of sixteen")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &peepers{Store: &storetest.Memory{}}
+			s := &peepers{Store: &kvtest.Memory{}}
 			begin(t, s)
 			l := voters(t, openMemory(t, s, test.options), "10", names...)
 			for round, epsilon := range []string{"1", "3", "2"} { // drawn, drawn above others, derived between
@@ -87,7 +87,7 @@ func TestPartsAreMadeBeforeTheirTransactions(t *testing.T) {
 // A request that holds no budget, and changes nothing, comes between two parts: what was made ahead is used all the same.
 func TestAPartMadeAheadOutlivesARepetition(t *testing.T) {
 	names := crowd(3 * partSize)
-	s := &peepers{Store: &storetest.Memory{}}
+	s := &peepers{Store: &kvtest.Memory{}}
 	begin(t, s)
 	l := voters(t, openMemory(t, s, Options{}), "10", names...)
 	before := releaseOf(t, "before", names[0], "1")
@@ -127,7 +127,7 @@ func TestAPartMadeAheadRefusesToo(t *testing.T) {
 // by other means as it was made for: the part before it never was.
 func TestAPartMadeBehindOneThatIsLost(t *testing.T) {
 	names := crowd(3 * partSize)
-	memory := &storetest.Memory{}
+	memory := &kvtest.Memory{}
 	begin(t, memory)
 	s := &shim{Store: memory}
 	l := voters(t, openMemory(t, s, Options{}), "10", names...)
@@ -181,11 +181,11 @@ func TestARequestThatLostAPartGoesOn(t *testing.T) {
 
 // panicking is a store of which one view panics, as one of damaged pages may.
 type panicking struct {
-	store.Store
+	kv.Store
 	left atomic.Int64
 }
 
-func (p *panicking) View(fn func(store.Reader) error) error {
+func (p *panicking) View(fn func(kv.Reader) error) error {
 	if p.left.Add(-1) == 0 {
 		panic("torn page")
 	}
@@ -196,7 +196,7 @@ func (p *panicking) View(fn func(store.Reader) error) error {
 // is the caller's.
 func TestPanicsBesideARequest(t *testing.T) {
 	names := crowd(4 * partSize)
-	s := &panicking{Store: &storetest.Memory{}}
+	s := &panicking{Store: &kvtest.Memory{}}
 	begin(t, s)
 	l := voters(t, openMemory(t, s, Options{}), "10", names...)
 	request := order(t, "raise", "1")
@@ -256,22 +256,22 @@ func TestASurveyAsksForEachOnce(t *testing.T) {
 
 // lingering is a store in which the second view that looks for chains ends late.
 type lingering struct {
-	store.Store
+	kv.Store
 	views  atomic.Int64 // that have looked for chains
 	open   atomic.Int64 // not ended yet
 	linger func()
 }
 
 type lingeringView struct {
-	store.Reader
+	kv.Reader
 	scanning func()
 }
 
-func (s *lingering) View(fn func(store.Reader) error) error {
+func (s *lingering) View(fn func(kv.Reader) error) error {
 	s.open.Add(1)
 	defer s.open.Add(-1)
 	number := int64(0)
-	err := s.Store.View(func(r store.Reader) error {
+	err := s.Store.View(func(r kv.Reader) error {
 		return fn(lingeringView{r, func() {
 			if number == 0 {
 				number = s.views.Add(1)
@@ -294,7 +294,7 @@ func (v lingeringView) Scan(bucket string, from []byte, visit func(key, value []
 // A survey that is given up leaves nothing behind that runs.
 func TestASurveyThatIsGivenUp(t *testing.T) {
 	names := crowd(4 * partSize)
-	s := &lingering{Store: &storetest.Memory{}}
+	s := &lingering{Store: &kvtest.Memory{}}
 	begin(t, s)
 	l := voters(t, openMemory(t, s, Options{}), "10", names...)
 	broken := errors.New("no connection")
@@ -336,11 +336,11 @@ func TestASurveyThatIsGivenUp(t *testing.T) {
 
 // What a part is made with before its transaction keeps nothing from whoever reads there again.
 func TestAStageShowsWhatWasPut(t *testing.T) {
-	memory := &storetest.Memory{}
-	must(t, memory.Update(func(w store.Writer) error {
+	memory := &kvtest.Memory{}
+	must(t, memory.Update(func(w kv.Writer) error {
 		return errors.Join(w.Put(bucketTallies, []byte("a"), []byte{1}), w.Put(bucketObjects, []byte("a"), []byte{1}), w.Put(bucketSales, []byte("a"), []byte{1}))
 	}))
-	must(t, memory.View(func(r store.Reader) error {
+	must(t, memory.View(func(r kv.Reader) error {
 		g := &stage{}
 		g.begin(r, leaving{records: map[recordKey][]byte{{bucketTallies, "b"}: {2}, {bucketTallies, "a"}: nil}}, 2)
 		must(t, g.Put(bucketStrangers, []byte("c"), []byte{3}))

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/logtree"
-	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -38,13 +38,13 @@ const (
 
 // state is the ledger's state inside one transaction, as typed records.
 type state struct {
-	store.Reader
+	kv.Reader
 	counters counters
 	durable  counters  // as they were when the transaction began
 	clock    time.Time // what the clock says: ceilings are those of this instant, and a clock gone back lowers them
 	now      time.Time // the same or, if that is later, the time of the last event: windows and reservations end by it
 	far      error     // that the clock is further ahead of the log than anybody has confirmed; nil if not
-	writer   store.Writer
+	writer   kv.Writer
 	plain    bool                // records have no checksums: they are in an audit's memory
 	known    *cache              // nil if nothing is remembered beyond the transaction
 	recent   recent              // of what is known
@@ -58,7 +58,7 @@ type state struct {
 	levels   levelPage           // for the levels of chains, if plain
 	draft    draft               // for records
 	written  written             // for events
-	edge     *logtree.Edge       // of the tree; nil until it is needed
+	edge     *merkle.Edge        // of the tree; nil until it is needed
 	chances  chances             // what is drawn from
 	salts    func([]byte)        // fills memory for some salts with random bytes
 	keyed    keyState            // whether the ledger has a truth key
@@ -86,7 +86,7 @@ type numberedSale struct {
 }
 
 // readState begins at a snapshot.
-func readState(r store.Reader) (*state, error) {
+func readState(r kv.Reader) (*state, error) {
 	s := &state{Reader: r}
 	var err error
 	s.counters, _, err = lookup(s, bucketMeta, []byte(keyCounters), decodeCounters)
@@ -96,7 +96,7 @@ func readState(r store.Reader) (*state, error) {
 
 // writeState begins a transaction at the time now, or at that of the last event if the clock has
 // gone back since.
-func writeState(w store.Writer, now time.Time) (*state, error) {
+func writeState(w kv.Writer, now time.Time) (*state, error) {
 	s, err := readState(w)
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (s *state) put(bucket string, key, payload []byte) error {
 	return s.writer.Put(bucket, key, seal(bucket, key, payload))
 }
 
-// Scan implements [store.Reader]. What is on the desk is written first, so that it is seen.
+// Scan implements [kv.Reader]. What is on the desk is written first, so that it is seen.
 func (s *state) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
 	if s.desk != nil && s.writer != nil {
 		if err := s.flushDesk(); err != nil {

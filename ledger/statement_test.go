@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/ledger/internal/logtree"
+	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -423,9 +423,9 @@ func TestSplicedStatements(t *testing.T) {
 	}
 	wantFault(t, "nothing", Statement{}, o.keys, "closes the list")
 	wantFault(t, "an empty event", Statement{Events: []Fact{{}}}, o.keys, "has no event of the kind")
-	for name, change := range map[string]func(*logtree.Checkpoint){
-		"other root": func(c *logtree.Checkpoint) { c.Size, c.Root[0] = st.Event, c.Root[0]+1 },
-		"size 0":     func(c *logtree.Checkpoint) { c.Size = 0 },
+	for name, change := range map[string]func(*merkle.Checkpoint){
+		"other root": func(c *merkle.Checkpoint) { c.Size, c.Root[0] = st.Event, c.Root[0]+1 },
+		"size 0":     func(c *merkle.Checkpoint) { c.Size = 0 },
 	} {
 		other := copyOf(t, st)
 		other.Checkpoint = resigned(t, o, change)
@@ -549,7 +549,7 @@ func statementOfLog(t *testing.T, o *office, st Statement, change func([]event) 
 	t.Helper()
 	log := change(logOf(t, pairs(t, o.store))[:st.Event])
 	s := &state{Reader: hashesOnly{map[string][]byte{}}}
-	edge := &logtree.Edge{}
+	edge := &merkle.Edge{}
 	facts, g := map[uint64]Fact{}, newGlossary()
 	for _, ev := range log {
 		hashes, err := edge.Append(ev.leaf())

@@ -5,23 +5,23 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 )
 
 // lookers is a store that counts the chains which views visit.
 type lookers struct {
-	store.Store
+	kv.Store
 	visited atomic.Int64
 }
 
 type looker struct {
-	store.Reader
+	kv.Reader
 	visited *atomic.Int64
 }
 
-func (s *lookers) View(fn func(store.Reader) error) error {
-	return s.Store.View(func(r store.Reader) error { return fn(looker{r, &s.visited}) })
+func (s *lookers) View(fn func(kv.Reader) error) error {
+	return s.Store.View(func(r kv.Reader) error { return fn(looker{r, &s.visited}) })
 }
 
 func (r looker) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
@@ -72,7 +72,7 @@ func TestASurveyVisitsWhoDoesNotBelongNoMoreOften(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &lookers{Store: &storetest.Memory{}}
+			s := &lookers{Store: &kvtest.Memory{}}
 			l := test.before(s)
 			s.visited.Store(0)
 			if result := carryOut(t, l, order(t, "raise", "1")); result.Drawn != test.drawn {

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -46,7 +46,7 @@ func (c tallied) plus(current bool) tallied {
 }
 
 // talliesOf returns the stored tallies, decoded.
-func talliesOf(t testing.TB, s store.Store) map[tallyKey]tally {
+func talliesOf(t testing.TB, s kv.Store) map[tallyKey]tally {
 	t.Helper()
 	found := map[tallyKey]tally{}
 	for _, p := range pairs(t, s) {
@@ -94,7 +94,7 @@ func auditTallies(t testing.TB, stored []pair) {
 type poll struct {
 	*testing.T
 	random *rand.Rand
-	store  *storetest.Memory
+	store  *kvtest.Memory
 	ledger *Ledger
 	keys   int
 	memory map[string]map[string]map[privacy.Epsilon]string // question, object, ε: value
@@ -111,7 +111,7 @@ func pollQuestions() []Question {
 }
 
 func newPoll(t *testing.T, seed uint64) *poll {
-	p := &poll{T: t, random: rand.New(rand.NewPCG(seed, 7)), store: &storetest.Memory{}, memory: map[string]map[string]map[privacy.Epsilon]string{}}
+	p := &poll{T: t, random: rand.New(rand.NewPCG(seed, 7)), store: &kvtest.Memory{}, memory: map[string]map[string]map[privacy.Epsilon]string{}}
 	begin(t, p.store)
 	p.ledger = openMemory(t, p.store, Options{Now: epoch})
 	for _, q := range pollQuestions() {
@@ -290,19 +290,19 @@ func TestAnEstimateSeesARaiseWholeOrNotAtAll(t *testing.T) {
 
 // putCounter counts what is written to each bucket.
 type putCounter struct {
-	store.Store
+	kv.Store
 	puts map[string]int
 	keys [][]byte // of the tallies, in the order in which they were written
 }
 
 type countingWriter struct {
-	store.Writer
+	kv.Writer
 	*putCounter
 }
 
-func (c *putCounter) Update(fn func(store.Writer) error) error {
+func (c *putCounter) Update(fn func(kv.Writer) error) error {
 	c.puts, c.keys = map[string]int{}, nil
-	return c.Store.Update(func(w store.Writer) error { return fn(countingWriter{w, c}) })
+	return c.Store.Update(func(w kv.Writer) error { return fn(countingWriter{w, c}) })
 }
 
 func (w countingWriter) Put(bucket string, key, value []byte) error {
@@ -316,7 +316,7 @@ func (w countingWriter) Put(bucket string, key, value []byte) error {
 // countingLedger is a ledger in which n objects have answered a question of m values.
 func countingLedger(t *testing.T, n, m int) (*Ledger, *putCounter) {
 	t.Helper()
-	s := &putCounter{Store: &storetest.Memory{}}
+	s := &putCounter{Store: &kvtest.Memory{}}
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch})
 	q := Question{Name: "vote", Values: []string{"yes"}}
@@ -387,7 +387,7 @@ func TestLevelsOfOneTransactionAreCountedTogether(t *testing.T) {
 
 // Memory is that of the values that occur, not of those that could.
 func TestAQuestionOfManyValuesCostsLittle(t *testing.T) {
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	begin(t, s)
 	levels := func(v int) []level {
 		return []level{newLevel(eps(t, "1"), value{index: v}, 0)}
@@ -397,7 +397,7 @@ func TestAQuestionOfManyValuesCostsLittle(t *testing.T) {
 	}
 	one, two := large(1), large(2)
 	var before, after runtime.MemStats
-	must(t, s.Update(func(w store.Writer) error {
+	must(t, s.Update(func(w kv.Writer) error {
 		st, err := writeState(w, epoch())
 		must(t, err)
 		runtime.ReadMemStats(&before)

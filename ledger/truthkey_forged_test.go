@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 )
 
 // bindings are forgeries of what ties chains to their truths, on a ground with a truth key: there ann and bob are bound by
@@ -47,7 +47,7 @@ func (g ground) bindings(t *testing.T) map[string]pairOfLogs {
 // Once a ledger has a truth key, nothing is drawn from a truth that the chain is not bound to.
 func TestApplyRefusesForgedBindings(t *testing.T) {
 	g := newGround(t, truthKey())
-	must(t, replayWhole(&storetest.Memory{}, g.log))
+	must(t, replayWhole(&kvtest.Memory{}, g.log))
 	for name, one := range g.bindings(t) {
 		t.Run(name, func(t *testing.T) { g.wantRefused(t, one) })
 	}

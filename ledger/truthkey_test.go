@@ -13,7 +13,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 )
 
 // The second half of invariant 6: a chain belongs to the truth it began with. With a truth key the
@@ -340,7 +340,7 @@ func turncoat(anns string) TruthFunc {
 // It returns everything that anybody sees of it but the host's own process, and of whom the host was told that they changed.
 func afterAChange(t *testing.T, anns string) (seen string, told [][]string) {
 	t.Helper()
-	s, log := &storetest.Memory{}, &bytes.Buffer{}
+	s, log := &kvtest.Memory{}, &bytes.Buffer{}
 	signer, _, public := logKey(t, "example.com/office", 1)
 	beginWithKey(t, s, public)
 	clock := newClock(epoch())

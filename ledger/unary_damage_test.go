@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -19,9 +19,9 @@ import (
 
 // village is a ledger in which ann and bob have answered home, a question of 11 values, at 1 and 2; ann at 1.5 as well.
 // Both sold at 2 to acme. vote is the second question, with one response of ann's.
-func village(t testing.TB) *storetest.Memory {
+func village(t testing.TB) *kvtest.Memory {
 	t.Helper()
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	begin(t, s)
 	l := dwellers(t, openMemory(t, s, Options{Now: epoch}), villagers, "ann", "bob")
 	l.sampler, _ = sampler(12)
@@ -50,7 +50,7 @@ func flippedBit(t testing.TB, bits rrchain.Bits, at int) rrchain.Bits {
 // Every bit of every response of a chain, and every count of a tally, is compared with the events.
 func TestEveryAlteredBitIsNamed(t *testing.T) {
 	original := pairs(t, village(t))
-	wantOne := func(change func(s *storetest.Memory), want Problem) {
+	wantOne := func(change func(s *kvtest.Memory), want Problem) {
 		t.Helper()
 		s := fill(t, original)
 		l := openMemory(t, s, Options{})
@@ -64,7 +64,7 @@ func TestEveryAlteredBitIsNamed(t *testing.T) {
 	for i, at := range levels {
 		for bit := range villagers {
 			is := flippedBit(t, at.Response.bits, bit)
-			wantOne(func(s *storetest.Memory) {
+			wantOne(func(s *kvtest.Memory) {
 				alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[i].Response.bits = is }))
 			}, Problem{Kind: "chain", Object: "ann", Question: "home",
 				Text: fmt.Sprintf(`chain of "ann" in "home": the response at ε=%s is %q, the events say %q`, at.Epsilon, is, at.Response.bits)})
@@ -100,7 +100,7 @@ func TestEveryAlteredBitIsNamed(t *testing.T) {
 	}
 }
 
-func chainOfMemory(t testing.TB, s *storetest.Memory, question uint32, name string) (c chain) {
+func chainOfMemory(t testing.TB, s *kvtest.Memory, question uint32, name string) (c chain) {
 	t.Helper()
 	l := openMemory(t, s, Options{})
 	must(t, l.view(t.Context(), func(st *state) (err error) {
@@ -120,38 +120,38 @@ func TestVerifyNamesWhatIsNotUnary(t *testing.T) {
 		return payload
 	}
 	for name, test := range map[string]struct {
-		change func(s *storetest.Memory)
+		change func(s *kvtest.Memory)
 		words  string
 	}{
-		"a question is direct": {func(s *storetest.Memory) {
+		"a question is direct": {func(s *kvtest.Memory) {
 			alter(t, s, bucketQuestions, numberKey(1), func([]byte) []byte { return defined(1, home(villagers), Direct) })
 		}, "question 1: the encoding is direct, the events say unary"},
-		"a question is unary": {func(s *storetest.Memory) {
+		"a question is unary": {func(s *kvtest.Memory) {
 			alter(t, s, bucketQuestions, numberKey(2), func([]byte) []byte { return defined(2, vote(), Unary) })
 		}, "question 2: the encoding is unary, the events say direct"},
-		"a response of a value": {func(s *storetest.Memory) {
+		"a response of a value": {func(s *kvtest.Memory) {
 			alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[0].Response = value{index: 2} }))
 		}, `chain of "ann" in "home": the response at ε=1 is value 2`},
-		"a response of fewer bits": {func(s *storetest.Memory) {
+		"a response of fewer bits": {func(s *kvtest.Memory) {
 			alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[0].Response.bits = bitsOf(t, "1010101010") }))
 		}, `chain of "ann" in "home": the response at ε=1 is 10 bits`},
-		"bits to a direct question": {func(s *storetest.Memory) {
+		"bits to a direct question": {func(s *kvtest.Memory) {
 			alter(t, s, bucketChains, chainKey(2, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[0].Response = value{bits: bitsOf(t, "100")} }))
 		}, `chain of "ann" in "vote": the response at ε=1 is 3 bits`},
-		"a tally of fewer bits": {func(s *storetest.Memory) {
+		"a tally of fewer bits": {func(s *kvtest.Memory) {
 			putRecord(t, s, bucketTallies, tallyKey{1, eps(t, "2"), 0}.bytes(), numbers(villagers))
 		}, "tally at ε=2: the number of bits is 10"},
-		"a tally of no bits": {func(s *storetest.Memory) {
+		"a tally of no bits": {func(s *kvtest.Memory) {
 			putRecord(t, s, bucketTallies, tallyKey{1, eps(t, "2"), 0}.bytes(), numbers(1))
 		}, "tally at ε=2: the number of bits is 0"},
-		"a tally of a value": {func(s *storetest.Memory) {
+		"a tally of a value": {func(s *kvtest.Memory) {
 			putRecord(t, s, bucketTallies, tallyKey{1, eps(t, "2"), 1}.bytes(), numbers(1))
 		}, "tally at ε=2"},
-		"a tally is missing": {func(s *storetest.Memory) { remove(t, s, bucketTallies, tallyKey{1, eps(t, "2"), 0}.bytes()) }, "tally at ε=2"},
-		"a tally with more bits than responses": {func(s *storetest.Memory) {
+		"a tally is missing": {func(s *kvtest.Memory) { remove(t, s, bucketTallies, tallyKey{1, eps(t, "2"), 0}.bytes()) }, "tally at ε=2"},
+		"a tally with more bits than responses": {func(s *kvtest.Memory) {
 			putRecord(t, s, bucketTallies, tallyKey{1, eps(t, "2"), 0}.bytes(), append(numbers(villagers), 3, 2))
 		}, "tally at ε=2"},
-		"a chain that cannot be read": {func(s *storetest.Memory) {
+		"a chain that cannot be read": {func(s *kvtest.Memory) {
 			alter(t, s, bucketChains, chainKey(1, "bob"), func(p []byte) []byte { return p[:len(p)-8] })
 		}, `chain of "bob" in "home"`},
 	} {
@@ -244,7 +244,7 @@ func withBits(c change, bits rrchain.Bits) change {
 // Forgeries of events, each beside the sound one that it was made from.
 func TestApplyRefusesForgedBits(t *testing.T) {
 	log := logOf(t, pairs(t, village(t)))
-	must(t, replayWhole(&storetest.Memory{}, log))
+	must(t, replayWhole(&kvtest.Memory{}, log))
 	row := func(n int) value { return value{bits: bitsOf(t, strings.Repeat("10", n)[:n])} }
 	draw := func(question uint32, epsilon string, v value, how method) []change {
 		return []change{&released{"ann", question, eps(t, epsilon), response{v, how}}}
@@ -299,7 +299,7 @@ func TestApplyRefusesForgedBits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			follow := func(changes []change) error {
-				return replayWhole(&storetest.Memory{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(slices.Clone(log)))
+				return replayWhole(&kvtest.Memory{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(slices.Clone(log)))
 			}
 			must(t, follow(one.sound))
 			wantForged(t, follow(one.forged), one.why)
@@ -312,7 +312,7 @@ func TestApplyRefusesForgedBits(t *testing.T) {
 		q := other[i].change.(*questionDefined).Question
 		q.Encoding = encoding
 		other[i].change = &questionDefined{number, q}
-		wantForged(t, replayWhole(&storetest.Memory{}, other), "a response of")
+		wantForged(t, replayWhole(&kvtest.Memory{}, other), "a response of")
 	}
 }
 

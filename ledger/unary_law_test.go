@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -68,7 +68,7 @@ func (tr *unaryTree) probe(l *Ledger, n int, truth TruthFunc, coin coinWords, ro
 	tr.probes++
 	outcome = -1
 	u := l.store.(*undone)
-	u.look = func(w store.Writer) {
+	u.look = func(w kv.Writer) {
 		s, err := readState(w)
 		must(tr, err)
 		c, _, err := s.chain(1, "ann")
@@ -404,7 +404,7 @@ func TestTheComparisonOfUnaryLawsNotices(t *testing.T) {
 // than 2·exp(−n·D), D the divergence from the law. The bound here makes a false alarm less likely than 32·2·e⁻²⁷ = 10⁻¹⁰.
 func TestTheLawOfManyRowsOfBits(t *testing.T) {
 	const objects, values, levels = 3000, 30, 4
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{})
 	define(t, l, home(values))

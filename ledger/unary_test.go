@@ -15,9 +15,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/boltstore"
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/estimate"
@@ -439,7 +439,7 @@ func wantTexts(t testing.TB, l *Ledger, q Question, names []string, levels ...st
 
 func TestUnaryEstimatesAreThoseOfTheTexts(t *testing.T) {
 	names, levels := crowd(60), []string{"0.25", "0.5", "0.500000001", "1", "1.5", "2", "4"}
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	begin(t, s)
 	l := dwellers(t, openMemory(t, s, Options{}), 37, names...)
 	steps := []func(){
@@ -575,7 +575,7 @@ func TestWhatIsStoredOfBitsFollowsFromTheResponsesAlone(t *testing.T) {
 		bits   map[string]bool
 	}
 	history := func(truth func(name string) string) (out outcome) {
-		s := &storetest.Memory{}
+		s := &kvtest.Memory{}
 		begin(t, s)
 		l := openMemory(t, s, Options{Now: epoch})
 		l.salts = steadySalts(2)
@@ -710,7 +710,7 @@ func raiseOnDamage(t *testing.T, path string, q Question) error {
 	must(t, err)
 	copied := path + ".damaged"
 	must(t, os.WriteFile(copied, data, 0o600))
-	file, err := boltstore.Open(copied, false)
+	file, err := bolt.Open(copied, false)
 	must(t, err)
 	broken := chain{enrolled: 4, levels: []level{newLevel(eps(t, "1"), value{bits: bitsOf(t, strings.Repeat("1", len(q.Values)-1))}, 5)}}
 	putRecord(t, file, bucketChains, chainKey(1, "ann"), broken.encode())
@@ -726,7 +726,7 @@ func raiseOnDamage(t *testing.T, path string, q Question) error {
 // countingHomes is a ledger in which n objects have answered a question of m values in some encoding.
 func countingHomes(t *testing.T, n, m int, encoding Encoding) (*Ledger, *putCounter) {
 	t.Helper()
-	s := &putCounter{Store: &storetest.Memory{}}
+	s := &putCounter{Store: &kvtest.Memory{}}
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch})
 	define(t, l, Question{Name: "home", Values: valuesOf(m), Encoding: encoding})
@@ -802,9 +802,9 @@ func TestARaiseOfManyBitsTakesLittleMemory(t *testing.T) {
 }
 
 // newBolt is a store on a file in which a ledger begins.
-func newBolt(t *testing.T) store.Store {
+func newBolt(t *testing.T) kv.Store {
 	t.Helper()
-	file, err := boltstore.Open(create(t), false)
+	file, err := bolt.Open(create(t), false)
 	must(t, err)
 	t.Cleanup(func() { _ = file.Close() })
 	return file
@@ -812,12 +812,12 @@ func newBolt(t *testing.T) store.Store {
 
 // measured notes how large the heap is, garbage collected, at the end of each transaction.
 type measured struct {
-	store.Store
+	kv.Store
 	most uint64
 }
 
-func (m *measured) Update(fn func(store.Writer) error) error {
-	return m.Store.Update(func(w store.Writer) error {
+func (m *measured) Update(fn func(kv.Writer) error) error {
+	return m.Store.Update(func(w kv.Writer) error {
 		err := fn(w)
 		runtime.GC()
 		var now runtime.MemStats

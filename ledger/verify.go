@@ -13,8 +13,8 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/sluicedp/sluice/ledger/internal/spill"
-	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/scratch"
 )
 
 // Problem is one difference that [Ledger.Verify] found.
@@ -115,7 +115,7 @@ func (l *Ledger) verify(ctx context.Context, r VerifyRequest, at pace) (done Ver
 	if err := a.trust(); err != nil {
 		return done, err
 	}
-	if a.scratch, err = spill.New("", at.memory); err != nil {
+	if a.scratch, err = scratch.New("", at.memory); err != nil {
 		return done, err
 	}
 	defer func() { err = errors.Join(err, a.scratch.Close()) }()
@@ -140,7 +140,7 @@ type auditor struct {
 	request VerifyRequest
 	pace    pace
 	trusted []Head // checkpoints by rising size, those still to come
-	scratch *spill.Scratch
+	scratch *scratch.Scratch
 	source  *foldStore
 	fold    *state
 	decoder *decodeWorker
@@ -210,7 +210,7 @@ func (a *auditor) begin() error {
 // step reads one snapshot. What it found is told outside of it.
 func (a *auditor) step(ctx context.Context) error {
 	a.horizon = a.ledger.clock().Add(mostAhead)
-	err := a.ledger.inspect(ctx, a.fault, func(r store.Reader) error {
+	err := a.ledger.inspect(ctx, a.fault, func(r kv.Reader) error {
 		a.source.log = r
 		caughtUp, err := a.foldSome(ctx, r)
 		if err != nil || !caughtUp {
@@ -250,7 +250,7 @@ func (a *auditor) report(p Problem) {
 func (a *auditor) full() bool { return len(a.found) >= a.pace.problems }
 
 // fault reports a part of the file that cannot be read, once.
-func (a *auditor) fault(f store.Fault) {
+func (a *auditor) fault(f kv.Fault) {
 	id := faultID{f.Bucket, string(f.From), f.Text}
 	if a.seen[id] {
 		return
@@ -270,12 +270,12 @@ func (a *auditor) fault(f store.Fault) {
 }
 
 // inspect runs fn on a snapshot, of a damaged file too.
-func (l *Ledger) inspect(ctx context.Context, fault func(store.Fault), fn func(store.Reader) error) error {
+func (l *Ledger) inspect(ctx context.Context, fault func(kv.Fault), fn func(kv.Reader) error) error {
 	if err := errors.Join(ctx.Err(), l.commits.check()); err != nil {
 		return err
 	}
 	last := l.last.Load()
-	look := func(r store.Reader) error {
+	look := func(r kv.Reader) error {
 		if s, err := readState(r); err == nil && s.counters.events > 0 { // else the file is damaged, which is for fn to say
 			if err := last.check(s.counters.position); err != nil {
 				return err
@@ -284,7 +284,7 @@ func (l *Ledger) inspect(ctx context.Context, fault func(store.Fault), fn func(s
 		return fn(r)
 	}
 	var err error
-	if from, ok := l.store.(store.Inspector); ok {
+	if from, ok := l.store.(kv.Inspector); ok {
 		err = from.Inspect(fault, look)
 	} else {
 		err = l.store.View(look)

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -54,7 +54,7 @@ func bucketKind(bucket string) string {
 
 // compareSome compares what is stored with the fold, up to a bound, from where it stopped before. The fold is
 // that of all events in this snapshot.
-func (a *auditor) compareSome(r store.Reader) error {
+func (a *auditor) compareSome(r kv.Reader) error {
 	left := a.pace.records
 	buckets := auditedBuckets()
 	for a.at.bucket < len(buckets) {
@@ -76,7 +76,7 @@ type keyValue struct{ key, value []byte }
 
 // compareBucket merges the stored records of a bucket with those of the fold. It returns from where to go on,
 // or nil at the end.
-func (a *auditor) compareBucket(r store.Reader, bucket string, from []byte, left *int) (next []byte, err error) {
+func (a *auditor) compareBucket(r kv.Reader, bucket string, from []byte, left *int) (next []byte, err error) {
 	folded, err := a.scratch.Walk(bucket, from)
 	if err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func (a *auditor) compareBucket(r store.Reader, bucket string, from []byte, left
 		return true
 	})
 	if broken != nil && next == nil {
-		a.fault(store.Fault{Bucket: bucket, Text: "not all records can be read: " + reason(broken)})
+		a.fault(kv.Fault{Bucket: bucket, Text: "not all records can be read: " + reason(broken)})
 	}
 	if next == nil {
 		missing(nil)

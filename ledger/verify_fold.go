@@ -13,9 +13,9 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/sluicedp/sluice/ledger/internal/logtree"
-	"github.com/sluicedp/sluice/ledger/internal/spill"
-	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/scratch"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -23,8 +23,8 @@ import (
 // from. What one event writes is kept back until it is known to be possible.
 // Records have no checksums in it.
 type foldStore struct {
-	scratch *spill.Scratch
-	log     store.Reader
+	scratch *scratch.Scratch
+	log     kv.Reader
 	pending []keptWrite
 	buf     []byte // of their keys and values
 	failure error  // of the scratch state; the audit cannot go on
@@ -70,7 +70,7 @@ func (f *foldStore) event(key []byte) ([]byte, error) {
 	return value[:len(value)-sumLength], nil
 }
 
-// Scan implements store.Reader. Applying an event scans nothing.
+// Scan implements kv.Reader. Applying an event scans nothing.
 func (f *foldStore) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
 	return f.note(f.scratch.Scan(bucket, from, visit))
 }
@@ -213,14 +213,14 @@ func (e *readEvent) read(number uint64, payload []byte, sealed bool, w *written,
 		return
 	}
 	e.leaf = tlog.Hash{}
-	d := &decoder{rest: payload[max(0, len(payload)-tlog.HashSize*logtree.Completes(e.number-1)):]}
+	d := &decoder{rest: payload[max(0, len(payload)-tlog.HashSize*merkle.Completes(e.number-1)):]}
 	if hashes := decodeHashes(d, e.number, nil); d.done() == nil {
 		e.hashes = hashes
 	}
 }
 
 // foldSome folds the events that follow, up to a bound, and tells whether there are no more in this snapshot.
-func (a *auditor) foldSome(ctx context.Context, r store.Reader) (caughtUp bool, err error) {
+func (a *auditor) foldSome(ctx context.Context, r kv.Reader) (caughtUp bool, err error) {
 	if c, _, err := lookup(&state{Reader: r}, bucketMeta, []byte(keyCounters), decodeCounters); err == nil {
 		a.total = c.events
 	}
@@ -252,7 +252,7 @@ func (a *auditor) foldSome(ctx context.Context, r store.Reader) (caughtUp bool, 
 	}
 	if scan != nil {
 		next := a.fold.counters.events + 1
-		a.fault(store.Fault{Bucket: bucketEvents, From: eventKey(next), Text: fmt.Sprintf("the events from %d on cannot be read: %s", next, reason(scan))})
+		a.fault(kv.Fault{Bucket: bucketEvents, From: eventKey(next), Text: fmt.Sprintf("the events from %d on cannot be read: %s", next, reason(scan))})
 		caughtUp = true
 	}
 	if caughtUp {
@@ -392,7 +392,7 @@ func (a *auditor) reportMissing(from, to uint64) {
 // checkTree checks the hashes that came with an event, each against those below it as they are stored: so a
 // wrong one is reported where it is.
 func (a *auditor) checkTree(e *readEvent) {
-	if e.number == 0 || e.number > logtree.MaxSize {
+	if e.number == 0 || e.number > merkle.MaxSize {
 		return
 	}
 	if e.invalid == nil && e.leaf != e.hashes[0] {
@@ -427,7 +427,7 @@ func (t *treeCheck) add(hashes []tlog.Hash) (wrong []wrongHash) {
 		if t.known>>(level-1)&1 == 0 {
 			continue
 		}
-		if want := logtree.HashNode(t.left[level-1], hashes[level-1]); want != hashes[level] {
+		if want := merkle.HashNode(t.left[level-1], hashes[level-1]); want != hashes[level] {
 			wrong = append(wrong, wrongHash{level, hashes[level], want})
 		}
 	}
@@ -462,7 +462,7 @@ func (t *treeCheck) root() (root tlog.Hash, known bool) {
 		case !known:
 			root, known = t.left[level], true
 		default:
-			root = logtree.HashNode(t.left[level], root)
+			root = merkle.HashNode(t.left[level], root)
 		}
 	}
 	return root, known

@@ -3,7 +3,7 @@ package ledger
 import (
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/internal/spill"
+	"github.com/sluicedp/sluice/ledger/internal/scratch"
 )
 
 // An event that cannot be applied leaves no trace in the fold, not in the tallies either, which are counted before the
@@ -17,7 +17,7 @@ func TestAnEventThatCannotBeAppliedLeavesNoTrace(t *testing.T) {
 
 		a := &auditor{ledger: l, pace: usualPace(), seen: map[faultID]bool{}}
 		var err error
-		a.scratch, err = spill.New("", a.pace.memory)
+		a.scratch, err = scratch.New("", a.pace.memory)
 		must(t, err)
 		a.decoder = startDecoder()
 		defer a.decoder.stop()

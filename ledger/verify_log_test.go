@@ -15,10 +15,10 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/sluicedp/sluice/ledger/internal/logtree"
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/boltstore"
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -26,7 +26,7 @@ import (
 // What Verify finds in the log itself.
 
 // alterEvent changes the record of an event.
-func alterEvent(t testing.TB, s store.Store, number uint64, change func(*logged)) {
+func alterEvent(t testing.TB, s kv.Store, number uint64, change func(*logged)) {
 	t.Helper()
 	alter(t, s, bucketEvents, eventKey(number), func(payload []byte) []byte {
 		n, err := decodeEntry(number, payload)
@@ -195,7 +195,7 @@ func TestARewrittenLogIsFoundByACheckpoint(t *testing.T) {
 			sell(t, l, purchase(t, "2", "zeta", "0.5", "ann"))
 			trusted := trustedHead(t, l.store)
 			wantClean(t, l, trusted)
-			forged := &storetest.Memory{}
+			forged := &kvtest.Memory{}
 			log := logOf(t, pairs(t, l.store))
 			must(t, replay(forged, change(log)))
 			l = openMemory(t, forged, Options{})
@@ -337,11 +337,11 @@ func TestVerifyGoesOnBehindADamagedDefinition(t *testing.T) {
 		default:
 			continue
 		}
-		for how, damage := range map[string]func(s store.Store){
-			"missing":    func(s store.Store) { remove(t, s, bucketEvents, eventKey(ev.number)) },
-			"unreadable": func(s store.Store) { putRaw(t, s, bucketEvents, eventKey(ev.number), []byte("damaged")) },
-			"early":      func(s store.Store) { alterEvent(t, s, ev.number, func(n *logged) { n.time = time.Unix(0, 0) }) },
-			"late":       func(s store.Store) { alterEvent(t, s, ev.number, func(n *logged) { n.time = n.time.Add(time.Hour) }) },
+		for how, damage := range map[string]func(s kv.Store){
+			"missing":    func(s kv.Store) { remove(t, s, bucketEvents, eventKey(ev.number)) },
+			"unreadable": func(s kv.Store) { putRaw(t, s, bucketEvents, eventKey(ev.number), []byte("damaged")) },
+			"early":      func(s kv.Store) { alterEvent(t, s, ev.number, func(n *logged) { n.time = time.Unix(0, 0) }) },
+			"late":       func(s kv.Store) { alterEvent(t, s, ev.number, func(n *logged) { n.time = n.time.Add(time.Hour) }) },
 		} {
 			s := fill(t, original)
 			l := openMemory(t, s, Options{})
@@ -431,11 +431,11 @@ func inUse(t testing.TB, data []byte, page int) bool {
 	without := slices.Clone(data)
 	clear(without[page*os.Getpagesize():][:16])
 	must(t, os.WriteFile(path, without, 0o600))
-	s, err := boltstore.Open(path, true)
+	s, err := bolt.Open(path, true)
 	must(t, err)
 	defer s.Close()
 	faults := 0
-	must(t, s.Inspect(func(store.Fault) { faults++ }, func(r store.Reader) error {
+	must(t, s.Inspect(func(kv.Fault) { faults++ }, func(r kv.Reader) error {
 		return r.Scan(bucketChains, nil, func(_, _ []byte) bool { return true })
 	}))
 	return faults > 0
@@ -475,7 +475,7 @@ func TestTheTreeCheckIsTlogs(t *testing.T) {
 				if n < from || n >= to {
 					tree.skip(uint64(n))
 					at := tlog.StoredHashIndex(0, n)
-					if wrong := tree.add(stored[at : at+int64(logtree.Completes(uint64(n)))]); wrong != nil {
+					if wrong := tree.add(stored[at : at+int64(merkle.Completes(uint64(n)))]); wrong != nil {
 						t.Errorf("leaf %d without %d to %d", n, from, to)
 					}
 				}
@@ -490,18 +490,18 @@ func TestTheTreeCheckIsTlogs(t *testing.T) {
 
 // brokenStore is a store whose scans of one bucket fail at a key.
 type brokenStore struct {
-	store.Store
+	kv.Store
 	bucket string
 	at     []byte
 }
 
 type brokenReader struct {
-	store.Reader
+	kv.Reader
 	*brokenStore
 }
 
-func (b *brokenStore) View(fn func(store.Reader) error) error {
-	return b.Store.View(func(r store.Reader) error { return fn(brokenReader{r, b}) })
+func (b *brokenStore) View(fn func(kv.Reader) error) error {
+	return b.Store.View(func(r kv.Reader) error { return fn(brokenReader{r, b}) })
 }
 
 func (r brokenReader) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {

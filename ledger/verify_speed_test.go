@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
 // bigLedger makes a ledger file with about so many events, most of them draws: five levels each of as many
@@ -36,7 +36,7 @@ func bigLedger(t testing.TB, path string, wanted int) {
 func scanned(t testing.TB, l *Ledger) (took time.Duration, n uint64) {
 	t.Helper()
 	began := time.Now()
-	must(t, l.store.View(func(r store.Reader) error {
+	must(t, l.store.View(func(r kv.Reader) error {
 		var fault error
 		err := r.Scan(bucketEvents, nil, func(key, value []byte) bool {
 			_, fault = unseal(bucketEvents, key, value)

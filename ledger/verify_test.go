@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -57,9 +57,9 @@ func slow() pace {
 }
 
 // rich is a ledger in memory with everything in it: see tell.
-func rich(t *testing.T) *storetest.Memory {
+func rich(t *testing.T) *kvtest.Memory {
 	t.Helper()
-	s := &storetest.Memory{}
+	s := &kvtest.Memory{}
 	tell(t, s)
 	return s
 }
@@ -160,10 +160,10 @@ func TestVerifyIsNotCarriedOut(t *testing.T) {
 // Tampering: past the log, with valid checksums.
 
 // alter changes the payload of a record.
-func alter(t testing.TB, s store.Store, bucket string, key []byte, change func(payload []byte) []byte) {
+func alter(t testing.TB, s kv.Store, bucket string, key []byte, change func(payload []byte) []byte) {
 	t.Helper()
 	var payload []byte
-	must(t, s.View(func(r store.Reader) error {
+	must(t, s.View(func(r kv.Reader) error {
 		value, err := r.Get(bucket, key)
 		if err == nil {
 			payload, err = unseal(bucket, key, value)
@@ -184,21 +184,21 @@ func edited[T interface{ encode() []byte }](t testing.TB, decode func([]byte) (T
 	}
 }
 
-func remove(t testing.TB, s store.Store, bucket string, key []byte) {
+func remove(t testing.TB, s kv.Store, bucket string, key []byte) {
 	t.Helper()
-	must(t, s.Update(func(w store.Writer) error { return w.Delete(bucket, key) }))
+	must(t, s.Update(func(w kv.Writer) error { return w.Delete(bucket, key) }))
 }
 
 // putRaw writes a value without a checksum of its own.
-func putRaw(t testing.TB, s store.Store, bucket string, key, value []byte) {
+func putRaw(t testing.TB, s kv.Store, bucket string, key, value []byte) {
 	t.Helper()
-	must(t, s.Update(func(w store.Writer) error { return w.Put(bucket, key, value) }))
+	must(t, s.Update(func(w kv.Writer) error { return w.Put(bucket, key, value) }))
 }
 
 // firstKey returns the first key of a bucket from one on.
-func firstKey(t testing.TB, s store.Store, bucket string, from []byte) (key []byte) {
+func firstKey(t testing.TB, s kv.Store, bucket string, from []byte) (key []byte) {
 	t.Helper()
-	must(t, s.View(func(r store.Reader) error {
+	must(t, s.View(func(r kv.Reader) error {
 		return r.Scan(bucket, from, func(k, _ []byte) bool { key = slices.Clone(k); return false })
 	}))
 	if key == nil {
@@ -208,11 +208,11 @@ func firstKey(t testing.TB, s store.Store, bucket string, from []byte) (key []by
 }
 
 // tampering changes a ledger and returns what is to be found then.
-type tampering func(t testing.TB, s store.Store) []Problem
+type tampering func(t testing.TB, s kv.Store) []Problem
 
 // changed alters a field of a record. The problem that is wanted says what it was and what it is.
 func changed[T interface{ encode() []byte }](bucket string, key []byte, decode func([]byte) (T, error), about func(T) Problem, name string, value func(*T) any, change func(*T)) tampering {
-	return func(t testing.TB, s store.Store) []Problem {
+	return func(t testing.TB, s kv.Store) []Problem {
 		var want Problem
 		alter(t, s, bucket, key, func(payload []byte) []byte {
 			record, err := decode(payload)
@@ -232,8 +232,8 @@ func changed[T interface{ encode() []byte }](bucket string, key []byte, decode f
 }
 
 // then is a change after which these problems are wanted.
-func then(change func(t testing.TB, s store.Store), want ...Problem) tampering {
-	return func(t testing.TB, s store.Store) []Problem { change(t, s); return want }
+func then(change func(t testing.TB, s kv.Store), want ...Problem) tampering {
+	return func(t testing.TB, s kv.Store) []Problem { change(t, s); return want }
 }
 
 func objectTampering(name string, value func(*object) any, change func(*object)) tampering {
@@ -327,45 +327,45 @@ func tamperings(t *testing.T) map[string]tampering {
 func moreTamperings(t *testing.T) map[string]tampering {
 	e := func(text string) privacy.Epsilon { return eps(t, text) }
 	eve := Problem{Kind: "chain", Object: "eve", Question: "vote"}
-	answersKey := func(t testing.TB, s store.Store) []byte { return firstKey(t, s, bucketAnswers, nil) }
+	answersKey := func(t testing.TB, s kv.Store) []byte { return firstKey(t, s, bucketAnswers, nil) }
 	return map[string]tampering{
-		"chain's ε": then(func(t testing.TB, s store.Store) {
+		"chain's ε": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, bucketChains, chainKey(1, "eve"), edited(t, decodeChain, func(c *chain) { c.levels[3].Epsilon = e("0.9") }))
 		}, with(eve, `chain of "eve" in "vote": there is a response at ε=0.9, by the events there is none`), with(eve, `chain of "eve" in "vote": there is no response at ε=1, by the events there is one`)),
-		"fewer levels": then(func(t testing.TB, s store.Store) {
+		"fewer levels": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, bucketChains, chainKey(1, "eve"), edited(t, decodeChain, func(c *chain) { c.levels = c.levels[:3] }))
 		}, with(eve, `chain of "eve" in "vote": there is no response at ε=1, by the events there is one`)),
-		"question": then(func(t testing.TB, s store.Store) {
+		"question": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, bucketQuestions, numberKey(1), func([]byte) []byte {
 				e := &encoder{}
 				(&questionDefined{1, Question{Name: "vote", Values: []string{"yes", "nay", "blank"}, Encoding: Direct}}).encode(e)
 				return e.buf
 			})
 		}, Problem{Kind: "question", Question: "vote", Text: "question 1: the values are [yes nay blank], the events say [yes no blank]"}),
-		"name of a question": then(func(t testing.TB, s store.Store) {
+		"name of a question": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, bucketQuestions, nameKey("vote"), func(p []byte) []byte { p[3] = 2; return p })
 		}, Problem{Kind: "question", Question: "vote", Text: `the number of the question "vote": the number is 2, the events say 1`}),
-		"policy": then(func(t testing.TB, s store.Store) {
+		"policy": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, bucketPolicies, policyNumberKey(1), func([]byte) []byte { return []byte(policy.Fixed(e("9")).String()) })
 		}, Problem{Kind: "policy", Text: `policy 1: it is "{\"kind\":\"fixed\",\"ceiling\":\"9\"}", the events say "{\"kind\":\"fixed\",\"ceiling\":\"0.000000001\"}"`}),
-		"hash of a policy": then(func(t testing.TB, s store.Store) {
+		"hash of a policy": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, bucketPolicies, policyJSONKey(hashText(policy.Fixed(e("0.000000001")).String())), func(p []byte) []byte { p[3] = 3; return p })
 		}, Problem{Kind: "policy", Text: fmt.Sprintf("the number of the policy with the hash %x: the number is 3, the events say 1", hashText(policy.Fixed(e("0.000000001")).String()))}),
-		"buyer": then(func(t testing.TB, s store.Store) {
+		"buyer": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, bucketBuyers, numberKey(2), edited(t, decodeBuyer, func(b *buyer) { b.name = "beta" }))
 		}, Problem{Kind: "buyer", Text: "buyer 2: the name is beta, the events say zeta"}),
-		"name of a buyer": then(func(t testing.TB, s store.Store) {
+		"name of a buyer": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, bucketBuyers, nameKey("zeta"), func(p []byte) []byte { p[3] = 1; return p })
 		}, Problem{Kind: "buyer", Text: `the number of the buyer "zeta": the number is 1, the events say 2`}),
 		"buyer's sales": changed(bucketBuyers, numberKey(2), decodeBuyer, aboutBuyer, "the number of sales", func(b *buyer) any { return b.sold }, func(b *buyer) { b.sold++ }),
 		"buyer's bill":  changed(bucketBuyers, numberKey(2), decodeBuyer, aboutBuyer, "paid", func(b *buyer) any { return b.paid }, func(b *buyer) { b.paid-- }),
-		"answer": func(t testing.TB, s store.Store) []Problem {
+		"answer": func(t testing.TB, s kv.Store) []Problem {
 			return answersTampering(answersKey(t, s), "the score at ε=0.25", func(a *answers) any { return (*a)[0].score }, func(a *answers) { (*a)[0].score ^= 1 })(t, s)
 		},
-		"answer's panel": func(t testing.TB, s store.Store) []Problem {
+		"answer's panel": func(t testing.TB, s kv.Store) []Problem {
 			return answersTampering(answersKey(t, s), "the number of objects at ε=0.25", func(a *answers) any { return (*a)[0].objects }, func(a *answers) { (*a)[0].objects++ })(t, s)
 		},
-		"answer's event": func(t testing.TB, s store.Store) []Problem {
+		"answer's event": func(t testing.TB, s kv.Store) []Problem {
 			return answersTampering(answersKey(t, s), "the event at ε=0.5", func(a *answers) any { return (*a)[1].event }, func(a *answers) { (*a)[1].event = 1 })(t, s)
 		},
 		"request":             requestTampering("the digest", func(r *request) any { return fmt.Sprintf("%x", r.digest) }, func(r *request) { r.digest[0]++ }),
@@ -379,14 +379,14 @@ func moreTamperings(t *testing.T) map[string]tampering {
 		"id":                  aboutTampering("the id", func(x *about) any { return fmt.Sprintf("%x", x.id) }, func(x *about) { x.id[0]++ }),
 		"currency":            aboutTampering("the currency", func(x *about) any { return x.currency }, func(x *about) { x.currency = "USD" }),
 		"log key":             aboutTampering("the log key", func(x *about) any { return x.logKey }, func(x *about) { x.logKey += "x" }),
-		"format": then(func(t testing.TB, s store.Store) {
+		"format": then(func(t testing.TB, s kv.Store) {
 			putRaw(t, s, bucketMeta, []byte(keyFormat), append(formatRecord(), 0))
 		},
 			Problem{Kind: "ledger", Text: fmt.Sprintf("the format of the file: is %x00, and should be %x", formatRecord(), formatRecord())}),
-		"membership": then(func(t testing.TB, s store.Store) {
+		"membership": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, bucketObjects, memberKey("ann", 2), func(p []byte) []byte { p[3] = 1; return p })
 		}, Problem{Kind: "object", Object: "ann", Question: "Größe", Text: `object "ann" in question 2: the number is 1, the events say 2`}),
-		"truth key": func(t testing.TB, s store.Store) (want []Problem) {
+		"truth key": func(t testing.TB, s kv.Store) (want []Problem) {
 			alter(t, s, bucketMeta, []byte(keyTruthKey), func(p []byte) []byte {
 				before := fmt.Sprintf("%q", p)
 				p[0]++
@@ -439,37 +439,37 @@ func brokenRecords(t *testing.T) map[string]tampering {
 	e := func(text string) privacy.Epsilon { return eps(t, text) }
 	ann := Problem{Kind: "object", Object: "ann"}
 	return map[string]tampering{
-		"a checksum": then(func(t testing.TB, s store.Store) { breakSum(t, s, bucketObjects, objectKey("ann")) }, with(ann, `object "ann": its checksum is wrong`)),
-		"a value without its checksum": then(func(t testing.TB, s store.Store) {
+		"a checksum": then(func(t testing.TB, s kv.Store) { breakSum(t, s, bucketObjects, objectKey("ann")) }, with(ann, `object "ann": its checksum is wrong`)),
+		"a value without its checksum": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, bucketObjects, objectKey("ann"), edited(t, decodeObject, func(o *object) { o.earned = 3 }))
 			breakSum(t, s, bucketObjects, objectKey("ann"))
 		}, with(ann, `object "ann": its checksum is wrong`), with(ann, `object "ann": earned is 3, the events say 0`)),
-		"a short value": then(func(t testing.TB, s store.Store) { putRaw(t, s, bucketObjects, objectKey("ann"), []byte{1}) },
+		"a short value": then(func(t testing.TB, s kv.Store) { putRaw(t, s, bucketObjects, objectKey("ann"), []byte{1}) },
 			with(ann, `object "ann": its checksum is wrong`), with(ann, `object "ann": it cannot be read: broken number`)),
-		"a longer value": then(func(t testing.TB, s store.Store) {
+		"a longer value": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, bucketObjects, objectKey("ann"), func(p []byte) []byte { return append(p, 0) })
 		}, with(ann, `object "ann": it cannot be read: 1 bytes too many`)),
-		"a missing object":     then(func(t testing.TB, s store.Store) { remove(t, s, bucketObjects, objectKey("ann")) }, with(ann, `object "ann": the record is missing`)),
-		"a missing chain":      then(func(t testing.TB, s store.Store) { remove(t, s, bucketChains, chainKey(1, "ann")) }, Problem{Kind: "chain", Object: "ann", Question: "vote", Text: `chain of "ann" in "vote": the record is missing`}),
-		"a missing membership": then(func(t testing.TB, s store.Store) { remove(t, s, bucketObjects, memberKey("ann", 1)) }, Problem{Kind: "object", Object: "ann", Question: "vote", Text: `object "ann" in question 1: the record is missing`}),
-		"a missing tombstone":  then(func(t testing.TB, s store.Store) { remove(t, s, bucketObjects, objectKey("fay")) }, Problem{Kind: "object", Object: "fay", Text: `object "fay": the record is missing`}),
-		"a missing request":    then(func(t testing.TB, s store.Store) { remove(t, s, bucketRequests, []byte("paid")) }, Problem{Kind: "request", Text: `request "paid": the record is missing`}),
-		"a missing last one":   then(func(t testing.TB, s store.Store) { remove(t, s, bucketStrangers, []byte("object 9")) }, Problem{Kind: "stranger", Object: "object 9", Text: `stranger "object 9": the record is missing`}),
-		"missing sums":         then(func(t testing.TB, s store.Store) { remove(t, s, bucketMeta, []byte(keyCounters)) }, Problem{Kind: "counters", Text: "the sums over the log: the record is missing"}),
-		"another object": then(func(t testing.TB, s store.Store) {
+		"a missing object":     then(func(t testing.TB, s kv.Store) { remove(t, s, bucketObjects, objectKey("ann")) }, with(ann, `object "ann": the record is missing`)),
+		"a missing chain":      then(func(t testing.TB, s kv.Store) { remove(t, s, bucketChains, chainKey(1, "ann")) }, Problem{Kind: "chain", Object: "ann", Question: "vote", Text: `chain of "ann" in "vote": the record is missing`}),
+		"a missing membership": then(func(t testing.TB, s kv.Store) { remove(t, s, bucketObjects, memberKey("ann", 1)) }, Problem{Kind: "object", Object: "ann", Question: "vote", Text: `object "ann" in question 1: the record is missing`}),
+		"a missing tombstone":  then(func(t testing.TB, s kv.Store) { remove(t, s, bucketObjects, objectKey("fay")) }, Problem{Kind: "object", Object: "fay", Text: `object "fay": the record is missing`}),
+		"a missing request":    then(func(t testing.TB, s kv.Store) { remove(t, s, bucketRequests, []byte("paid")) }, Problem{Kind: "request", Text: `request "paid": the record is missing`}),
+		"a missing last one":   then(func(t testing.TB, s kv.Store) { remove(t, s, bucketStrangers, []byte("object 9")) }, Problem{Kind: "stranger", Object: "object 9", Text: `stranger "object 9": the record is missing`}),
+		"missing sums":         then(func(t testing.TB, s kv.Store) { remove(t, s, bucketMeta, []byte(keyCounters)) }, Problem{Kind: "counters", Text: "the sums over the log: the record is missing"}),
+		"another object": then(func(t testing.TB, s kv.Store) {
 			putRecord(t, s, bucketObjects, objectKey("zoe"), object{cap: e("9")}.encode())
 		}, Problem{Kind: "object", Object: "zoe", Text: `object "zoe": there is such a record, and no event makes one`}),
-		"another chain": then(func(t testing.TB, s store.Store) { putRecord(t, s, bucketChains, chainKey(2, "bob"), chain{}.encode()) },
+		"another chain": then(func(t testing.TB, s kv.Store) { putRecord(t, s, bucketChains, chainKey(2, "bob"), chain{}.encode()) },
 			Problem{Kind: "chain", Object: "bob", Question: "Größe", Text: `chain of "bob" in "Größe": there is such a record, and no event makes one`}),
-		"another tally": then(func(t testing.TB, s store.Store) {
+		"another tally": then(func(t testing.TB, s kv.Store) {
 			putRecord(t, s, bucketTallies, tallyKey{1, e("7"), 0}.bytes(), tally{tallied: tallied{1, 1}}.encode())
 		}, Problem{Kind: "tally", Question: "vote", Text: `tally of "yes" at ε=7: there is such a record, and no event makes one`}),
-		"another record in meta": then(func(t testing.TB, s store.Store) { putRecord(t, s, bucketMeta, []byte("note"), []byte("hi")) }, Problem{Kind: "ledger", Text: `"note": there is such a record, and no event makes one`}),
-		"a key that none is": then(func(t testing.TB, s store.Store) {
+		"another record in meta": then(func(t testing.TB, s kv.Store) { putRecord(t, s, bucketMeta, []byte("note"), []byte("hi")) }, Problem{Kind: "ledger", Text: `"note": there is such a record, and no event makes one`}),
+		"a key that none is": then(func(t testing.TB, s kv.Store) {
 			putRecord(t, s, bucketSales, []byte("sale"), sale{status: 1, objects: 1}.encode())
 		}, Problem{Kind: "sale", Text: "key 73616c65: there is such a record, and no event makes one"}),
-		"a record under another key": then(func(t testing.TB, s store.Store) {
-			must(t, s.Update(func(w store.Writer) error {
+		"a record under another key": then(func(t testing.TB, s kv.Store) {
+			must(t, s.Update(func(w kv.Writer) error {
 				value, err := w.Get(bucketRequests, []byte("paid"))
 				return errors.Join(err, w.Put(bucketRequests, []byte("unpaid"), slices.Clone(value)))
 			}))
@@ -478,9 +478,9 @@ func brokenRecords(t *testing.T) map[string]tampering {
 }
 
 // breakSum changes the checksum of a record.
-func breakSum(t testing.TB, s store.Store, bucket string, key []byte) {
+func breakSum(t testing.TB, s kv.Store, bucket string, key []byte) {
 	t.Helper()
-	must(t, s.Update(func(w store.Writer) error {
+	must(t, s.Update(func(w kv.Writer) error {
 		value, err := w.Get(bucket, key)
 		if err != nil {
 			return err

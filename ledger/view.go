@@ -7,7 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
 // Reading one object takes few microseconds. To allocate what a snapshot needs, and to decode the same counters anew,
@@ -50,9 +50,9 @@ type views struct {
 type viewing struct {
 	ledger *Ledger
 	state  state
-	from   *mark                    // the last one before it began; nil while the ledger is being opened
-	fn     func(*state) error       // what to do with it
-	run    func(store.Reader) error // runOn, as a value that is made once
+	from   *mark                 // the last one before it began; nil while the ledger is being opened
+	fn     func(*state) error    // what to do with it
+	run    func(kv.Reader) error // runOn, as a value that is made once
 }
 
 // storedCounters are counters with the record that they were read from, checksum and all.
@@ -78,7 +78,7 @@ func (p *views) giveBack(v *viewing) {
 }
 
 // runOn begins at a snapshot, and does what is to be done with it.
-func (v *viewing) runOn(r store.Reader) (err error) {
+func (v *viewing) runOn(r kv.Reader) (err error) {
 	s, l := &v.state, v.ledger
 	s.Reader = r
 	if s.counters, err = l.views.readCounters(s); err != nil {

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/store"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
 // Readers leave memory and what they decoded to those after them. Nothing of one reader may show in what another
@@ -62,13 +62,13 @@ func TestCountersDamagedBetweenReadsAreFound(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann")
 	_ = objectOf(t, l, "ann")
 	var whole []byte
-	must(t, l.store.View(func(r store.Reader) error {
+	must(t, l.store.View(func(r kv.Reader) error {
 		value, err := r.Get(bucketMeta, []byte(keyCounters))
 		whole = slices.Clone(value)
 		return err
 	}))
 	put := func(value []byte) {
-		must(t, l.store.Update(func(w store.Writer) error { return w.Put(bucketMeta, []byte(keyCounters), value) }))
+		must(t, l.store.Update(func(w kv.Writer) error { return w.Put(bucketMeta, []byte(keyCounters), value) }))
 	}
 	for i := range whole {
 		damaged := slices.Clone(whole)

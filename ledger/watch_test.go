@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/boltstore"
-	"github.com/sluicedp/sluice/ledger/store/storetest"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 )
 
 // watchUntil watches until it has seen the event numbered last, and returns what it saw.
@@ -192,18 +192,18 @@ func TestASlowConsumerHoldsUpNobody(t *testing.T) {
 
 // snapshots counts the snapshots that are being held.
 type snapshots struct {
-	store.Store
+	kv.Store
 	held atomic.Int64
 }
 
-func (s *snapshots) View(fn func(store.Reader) error) error {
+func (s *snapshots) View(fn func(kv.Reader) error) error {
 	s.held.Add(1)
 	defer s.held.Add(-1)
 	return s.Store.View(fn)
 }
 
 func TestAWatcherHoldsNoSnapshotWhileItsConsumerWorksOrWaits(t *testing.T) {
-	s := &snapshots{Store: &storetest.Memory{}}
+	s := &snapshots{Store: &kvtest.Memory{}}
 	begin(t, s)
 	l := openMemory(t, s, Options{})
 	last := mustWrite(t, l, watchSize+1)
@@ -468,7 +468,7 @@ func watchCommit(t *testing.T, outcome func() error) {
 
 // The same under load: whenever a watcher gets an event, its commit has passed.
 func TestEventsAreDurableBeforeAWatcherGetsThem(t *testing.T) {
-	file, err := boltstore.Open(create(t), false)
+	file, err := bolt.Open(create(t), false)
 	must(t, err)
 	s := &shim{Store: file}
 	l, err := openStore(s, Options{})
@@ -477,7 +477,7 @@ func TestEventsAreDurableBeforeAWatcherGetsThem(t *testing.T) {
 	durable := atomic.Uint64{} // the last event whose commit has returned
 	durable.Store(1)
 	s.set(nil, func() error {
-		return file.View(func(r store.Reader) error {
+		return file.View(func(r kv.Reader) error {
 			c, err := readState(r)
 			if err == nil {
 				durable.Store(c.counters.events)

@@ -7,8 +7,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/boltstore"
+	"go.etcd.io/bbolt"
 )
 
 // A file that was used for long has more free pages than each commit lists. The list is then left out until the file is
@@ -20,25 +19,25 @@ const wornName = "worn.db"
 // wear gives a file the free pages of long use: many records that were put, and then deleted.
 func wear(t testing.TB, path string) {
 	t.Helper()
-	s, err := boltstore.Open(path, false)
+	s, err := bbolt.Open(path, 0o600, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	each := func(do func(w store.Writer, key []byte) error) error {
-		return s.Update(func(w store.Writer) error {
+	// The ledger has this bucket, empty. Each record takes a page.
+	const bucket = "requests"
+	each := func(do func(b *bbolt.Bucket, key []byte) error) error {
+		return s.Update(func(tx *bbolt.Tx) error {
 			for i := range 700 {
-				if err := do(w, fmt.Appendf(nil, "%06d", i)); err != nil {
+				if err := do(tx.Bucket([]byte(bucket)), fmt.Appendf(nil, "%06d", i)); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 	}
-	// The ledger has this bucket, empty. Each record takes a page.
-	const bucket = "requests"
-	err = each(func(w store.Writer, key []byte) error { return w.Put(bucket, key, make([]byte, 3000)) })
+	err = each(func(b *bbolt.Bucket, key []byte) error { return b.Put(key, make([]byte, 3000)) })
 	if err == nil {
-		err = each(func(w store.Writer, key []byte) error { return w.Delete(bucket, key) })
+		err = each(func(b *bbolt.Bucket, key []byte) error { return b.Delete(key) })
 	}
 	if err := errors.Join(err, s.Close()); err != nil {
 		t.Fatal(err)

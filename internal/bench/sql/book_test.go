@@ -12,10 +12,9 @@ import (
 	"sync"
 	"testing"
 
+	"go.etcd.io/bbolt"
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/sluicedp/sluice/ledger/store"
-	"github.com/sluicedp/sluice/ledger/store/boltstore"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -356,13 +355,13 @@ type shape struct {
 
 // sluiceEvents reads the events from the first enrolment on out of a ledger's file.
 func sluiceEvents(path string) (all []shape, err error) {
-	file, err := boltstore.Open(path, true)
+	file, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	err = file.View(func(r store.Reader) error {
-		return r.Scan("events", nil, func(_, record []byte) bool {
+	err = file.View(func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte("events")).ForEach(func(_, record []byte) error {
 			_, n := binary.Uvarint(record[1:]) // behind the form comes the previous event
 			rest := record[1+n:]
 			length, n := binary.Uvarint(rest)
@@ -371,7 +370,7 @@ func sluiceEvents(path string) (all []shape, err error) {
 			if kind := public[1]; kind == kindEnrolled || len(all) > 0 {
 				all = append(all, shape{kind, len(public), int(hidden)})
 			}
-			return true
+			return nil
 		})
 	})
 	return all, err

@@ -1,0 +1,692 @@
+// Package bolt keeps a [kv.Store] in a bbolt file. It is the only package that knows bbolt.
+package bolt
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+)
+
+// lockWait is how long Open waits for another process to let go of the file. Without a limit bbolt
+// would wait for ever.
+const lockWait = 500 * time.Millisecond
+
+// Store is a bbolt file, locked against other processes for as long as it is open. It implements
+// [kv.Store] and [kv.Copier].
+//
+// [Create], [Store.CopyTo] and [Store.Compact] make a file under another name first: for a file NAME it is
+// .NAME.new-*.sluice-unfinished, or copy or compact instead of new. After a crash it may remain, and hold records. Nothing
+// reads it again, and the next of these calls in the same directory removes it, unless somebody has it open, or the system
+// has no flock: then delete it.
+type Store struct {
+	path       string
+	compacting sync.Mutex // held by Compact to its end, and by Close
+	writing    sync.Mutex // held by each Update, and by Compact until the new file has its place
+	halted     error      // why nothing may be written any more; guarded by writing
+	mu         sync.Mutex
+	current    *database // changed only with both writing and mu held
+	hook       func(step string) error
+	naming     naming // of copies
+}
+
+// database is an open bbolt file.
+type database struct {
+	db       *bbolt.DB
+	file     *os.File // bbolt's; it holds the lock
+	identity fs.FileInfo
+	readOnly bool
+	late     bool           // whether the file is looked at after bbolt has locked it
+	damage   findings       // of a file that is open for reading only; others are refused
+	longest  int            // LongestList, but in tests
+	unlisted bool           // whether the last commit left out the list of free pages
+	users    sync.WaitGroup // views and copies; none is added once it is no longer the current one
+	broken   atomic.Bool    // bbolt panicked while it held a lock, so nothing may wait for it any more
+
+	pageSize    int
+	known       atomic.Pointer[known]
+	overwritten atomic.Bool // somebody has written to the file, so nothing more is done with it
+}
+
+// Create makes a new file at path with what fill writes, or none: the file is filled and synced
+// under another name in the same directory before it gets its own. It returns [fs.ErrExist] when
+// there is a file already, and [errors.ErrUnsupported] where nothing gives a file its name without overwriting another.
+func Create(path string, fill func(kv.Writer) error) error {
+	err := system().place(path, kindNew, func(temp string) error { return fillNew(temp, fill) })
+	if err != nil {
+		return fmt.Errorf("create %s: %w", path, err)
+	}
+	return nil
+}
+
+func fillNew(path string, fill func(kv.Writer) error) error {
+	d, err := open(path, false)
+	if err != nil {
+		return err
+	}
+	err = d.update(fill)
+	return errors.Join(err, d.close())
+}
+
+// Open opens an existing file, for reading only or for both. It returns [fs.ErrNotExist] when there
+// is none, [kv.ErrInUse] when another process has it open in a way that excludes this one, and
+// [kv.ErrCorrupt] when it is not a bbolt file, or one whose pages are not held together as they should be. Some of
+// that can still be opened for reading: then what cannot be read without danger gives [kv.ErrCorrupt] each time, and
+// [Store.Inspect] reads around it.
+//
+// For writing it looks at a part of the file, which takes less than a second for one of 5 GiB. All of a file that was in
+// use for long is read, and some pages are written, if the process that wrote to it before has not closed it: some 0.4 s
+// for each GiB that is in the page cache. Then it is refused if any page in use is damaged; else a damaged page of records may
+// be met later, and gives [kv.ErrCorrupt] before anything is done with it.
+func Open(path string, readOnly bool) (*Store, error) {
+	for range 4 {
+		d, err := openExisting(path, readOnly)
+		if err != nil {
+			return nil, err
+		}
+		// Who had the file open may have compacted it while this process waited for the lock, and so may
+		// have left the lock of a file that nobody finds any more.
+		err = d.checkIdentity(path)
+		if err == nil && !readOnly {
+			err = syncName(path)
+		}
+		if err == nil {
+			return &Store{path: path, current: d, naming: system()}, nil
+		}
+		if err = errors.Join(err, d.close()); !errors.Is(err, kv.ErrReplaced) {
+			return nil, fmt.Errorf("open %s: %w", path, err)
+		}
+	}
+	return nil, fmt.Errorf("open %s: %w: it is replaced again and again", path, kv.ErrInUse)
+}
+
+func openExisting(path string, readOnly bool) (*database, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("open %s: %w: not a regular file", path, kv.ErrCorrupt)
+	}
+	// bbolt would make a database of an empty file.
+	if info.Size() < smallest {
+		return nil, fmt.Errorf("open %s: %w: %d bytes are no ledger", path, kv.ErrCorrupt, info.Size())
+	}
+	return open(path, readOnly)
+}
+
+// syncName makes the name of a file durable: a process may have died between giving it to the file
+// and that. Not every directory can be synced.
+func syncName(path string) error {
+	target, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		err = syncDir(filepath.Dir(target))
+	}
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	return err
+}
+
+// smallest is the size of an empty database: four pages, which are nowhere below 4 KiB.
+const smallest = 4 * 4096
+
+func open(path string, readOnly bool) (opened *database, err error) {
+	d := &database{readOnly: readOnly, longest: LongestList}
+	defer func() {
+		if d.broken.Load() && d.file != nil {
+			err = errors.Join(err, unlock(d.file))
+		}
+	}()
+	defer d.rescueLocked(&err) // bbolt panics on some damaged files
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	settings := Settings()
+	settings.Timeout, settings.ReadOnly, settings.OpenFile = lockWait, readOnly, d.openFile
+	d.db, err = bbolt.Open(path, 0, settings)
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return nil, fmt.Errorf("open %s: %w", path, kv.ErrInUse)
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrVersionMismatch), errors.Is(err, bolterrors.ErrChecksum):
+		return nil, fmt.Errorf("open %s: %w: %w", path, kv.ErrCorrupt, err)
+	case err != nil:
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	d.db.AllocSize = Growth
+	if d.late {
+		if err := d.look(d.file); err != nil {
+			return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), d.db.Close())
+		}
+	}
+	// If a process died in its last commit, what it wrote shows, but may not be on disk.
+	if err := errors.Join(d.file.Sync(), d.learn()); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), d.db.Close())
+	}
+	return d, nil
+}
+
+// Settings are those of bbolt that decide what is written, and how fast. A [Store] also leaves out a list of more than
+// [LongestList] free pages, which is DB.NoFreelistSync, and sets Bucket.FillPercent where it can tell that keys rise.
+func Settings() *bbolt.Options {
+	return &bbolt.Options{FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapSize()}
+}
+
+// Growth is by how much the file grows at a time. bbolt's own choice, with this much address space
+// reserved, would be 16 MiB from the first byte on.
+const Growth = 1 << 20
+
+// mapSize is the address space reserved at once. As long as the file fits, growing it never waits
+// for readers to finish. Windows would make the file as large.
+func mapSize() int {
+	if runtime.GOOS == "windows" || strconv.IntSize < 64 {
+		return 0
+	}
+	size := int64(4 << 30) // a constant would not compile where an int has 32 bits
+	return int(size)
+}
+
+// openFile opens an existing file, remembers which one it was, and looks at it once nobody else can write to it.
+func (d *database) openFile(path string, flag int, mode os.FileMode) (*os.File, error) {
+	file, err := os.OpenFile(path, flag&^os.O_CREATE, mode)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if d.file == nil {
+			_ = file.Close() // also after a panic
+		}
+	}()
+	if err := d.admit(file); err != nil {
+		return nil, err
+	}
+	d.file = file
+	return file, nil
+}
+
+// admit locks a file, as bbolt will do again, and looks at what is in it. Where only bbolt can lock files, that has to
+// wait until it has.
+func (d *database) admit(file *os.File) (err error) {
+	err = lock(file, !d.readOnly)
+	d.late = errors.Is(err, errors.ErrUnsupported)
+	if err != nil && !d.late {
+		return err
+	}
+	d.identity, err = file.Stat()
+	if err != nil || d.late || d.identity.Size() == 0 {
+		return err // bbolt makes a new database of an empty file
+	}
+	return d.look(file)
+}
+
+func (d *database) look(file *os.File) (err error) {
+	if d.damage, err = examine(file, d.readOnly); err != nil || d.readOnly {
+		return err
+	}
+	missing := d.damage.listing
+	if err := d.damage.err(); err != nil || missing == nil {
+		return err
+	}
+	d.damage.listing = nil
+	return missing.write()
+}
+
+// View implements [kv.Store].
+func (s *Store) View(fn func(kv.Reader) error) error {
+	return s.snapshot(func(tx *transaction) error {
+		r, err := newSnapshot(tx)
+		if err != nil {
+			return err
+		}
+		defer r.end()
+		return fn(r)
+	})
+}
+
+func (s *Store) snapshot(fn func(*transaction) error) error {
+	d := s.use()
+	defer d.users.Done()
+	return d.view(fn)
+}
+
+// use returns the current file. It stays open until the caller has told its users that it is done.
+func (s *Store) use() *database {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.current.users.Add(1)
+	return s.current
+}
+
+func (d *database) view(fn func(*transaction) error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	tx, err := d.begin(false)
+	if err != nil {
+		return err
+	}
+	defer tx.end(&err)
+	defer d.blame(&err)
+	defer rescueFault(&err)
+	if err := tx.checkMapped(); err != nil {
+		return err
+	}
+	err = fn(tx)
+	if changed := tx.checkMapped(); changed != nil {
+		return changed // whatever fn has met
+	}
+	return err
+}
+
+// Update implements [kv.Store]. It refuses with [kv.ErrReplaced] when the path no longer leads to the open file, or
+// when that was overwritten.
+func (s *Store) Update(fn func(kv.Writer) error) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if s.halted != nil {
+		return s.halted
+	}
+	if err := s.current.checkIdentity(s.path); err != nil {
+		return err
+	}
+	return s.current.update(fn)
+}
+
+func (d *database) update(fn func(kv.Writer) error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	if err := d.checkFile(); err != nil { // before bbolt looks for free pages by what it finds
+		return err
+	}
+	tx, err := d.begin(true)
+	if err != nil {
+		return err
+	}
+	defer tx.end(&err)
+	defer d.blame(&err)
+	defer rescueFault(&err)
+	err = fn(tx)
+	if changed := d.checkFile(); changed != nil {
+		return changed // whatever fn has met
+	}
+	if err != nil || !tx.wrote {
+		return err
+	}
+	d.choose()
+	if err := tx.commit(); err != nil {
+		return fmt.Errorf("%w: %w", kv.ErrUncertain, err)
+	}
+	return nil
+}
+
+func (d *database) checkIdentity(path string) error {
+	now, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("%w: %w", kv.ErrReplaced, err)
+	}
+	if !os.SameFile(now, d.identity) {
+		return fmt.Errorf("%w: %s", kv.ErrReplaced, path)
+	}
+	return nil
+}
+
+// Size implements [kv.Store].
+func (s *Store) Size() (int64, error) {
+	info, err := os.Stat(s.path)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// Close implements [kv.Store]. After a panic of bbolt it lets go of the file and leaves the rest to
+// the end of the process.
+func (s *Store) Close() error {
+	d := s.use()
+	d.users.Done()
+	if d.broken.Load() {
+		return d.close() // whoever works on the file may never be done
+	}
+	s.compacting.Lock()
+	defer s.compacting.Unlock()
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	changed := s.current.checkFile()
+	if changed != nil || s.current.checkIdentity(s.path) != nil {
+		s.current.unlisted = false // it is not to be written to, or nobody will find it
+	}
+	return errors.Join(changed, s.current.close())
+}
+
+func (d *database) close() error {
+	if d.broken.Load() {
+		return errors.Join(errBroken(), unlock(d.file))
+	}
+	err := d.list()
+	if d.broken.Load() {
+		return errors.Join(err, unlock(d.file))
+	}
+	return errors.Join(err, d.db.Close())
+}
+
+func errBroken() error { return fmt.Errorf("%w: bbolt gave up before", kv.ErrCorrupt) }
+
+// transaction implements [kv.Writer]. It remembers the buckets it has looked up.
+type transaction struct {
+	in      *database
+	tx      *bbolt.Tx
+	mapped  []byte  // what it sees of the file
+	buckets *bucket // the one looked up last, which leads to those before: they are few
+	wrote   bool
+
+	elements []element // memory for those of the leaf looked at last
+}
+
+// bucket is one in a transaction.
+type bucket struct {
+	*bbolt.Bucket
+	name   string
+	root   uint64 // its page before the transaction; 0 if it has none of its own
+	at     span   // the leaf looked at last
+	next   *bucket
+	put    bool   // something was
+	behind []byte // the last key before the transaction
+	last   []byte // the key put last; not kept once that does not matter
+}
+
+func (d *database) begin(writable bool) (t *transaction, err error) {
+	defer d.blame(&err)
+	if d.overwritten.Load() {
+		return nil, errOverwritten()
+	}
+	if d.broken.Load() {
+		return nil, errBroken()
+	}
+	defer d.rescueLocked(&err)
+	inside := true
+	defer func() {
+		if inside && !writable {
+			unlockBbolt(d.db)
+		}
+	}()
+	tx, err := d.db.Begin(writable)
+	inside = false
+	if err != nil {
+		return nil, err
+	}
+	start := *(**byte)(unsafe.Pointer(&tx.DB().Info().Data))
+	return &transaction{in: d, tx: tx, mapped: unsafe.Slice(start, tx.Size())}, nil
+}
+
+// end undoes what was not committed.
+func (t *transaction) end(err *error) {
+	if t.in.broken.Load() {
+		return
+	}
+	defer t.in.rescueLocked(err)
+	if undo := t.tx.Rollback(); undo != nil && !errors.Is(undo, bolterrors.ErrTxClosed) && *err == nil {
+		*err = undo
+	}
+}
+
+// commit makes a transaction durable. After one that failed nothing more is written when the file is closed: what did not
+// reach the disk might be taken for durable then.
+func (t *transaction) commit() (err error) {
+	defer t.in.rescueLocked(&err)
+	number := uint64(t.tx.ID())
+	t.in.writes(number)
+	if err = t.tx.Commit(); err == nil {
+		err = t.in.wrote(number)
+	}
+	t.in.unlisted = err == nil && t.in.db.NoFreelistSync
+	return err
+}
+
+// bucket returns nil when there is no such bucket, and an error when its pages must not be followed.
+func (t *transaction) bucket(name string) (b *bucket, err error) {
+	defer rescue(&err)
+	for b := t.buckets; b != nil; b = b.next {
+		if b.name == name {
+			return b, nil
+		}
+	}
+	if err := t.in.damage.buckets[name]; err != nil {
+		return nil, fmt.Errorf("%w: bucket %q: %w", kv.ErrCorrupt, name, err)
+	}
+	found := t.tx.Bucket([]byte(name))
+	if found == nil {
+		return nil, nil
+	}
+	return t.remember(name, found), nil
+}
+
+func (t *transaction) remember(name string, found *bbolt.Bucket) *bucket {
+	t.buckets = &bucket{Bucket: found, name: name, root: uint64(found.Root()), next: t.buckets}
+	return t.buckets
+}
+
+// Get implements [kv.Reader].
+func (t *transaction) Get(bucket string, key []byte) (value []byte, err error) {
+	defer rescue(&err)
+	b, err := t.bucket(bucket)
+	if b == nil {
+		return nil, err
+	}
+	if err := t.look(b, key); err != nil {
+		return nil, err
+	}
+	return b.Get(key), nil
+}
+
+// Scan implements [kv.Reader].
+func (t *transaction) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
+	b, err := t.bucket(bucket)
+	if b == nil {
+		return err
+	}
+	cursor := b.Cursor()
+	key, value, err := t.step(b, from, func() ([]byte, []byte) { return cursor.Seek(from) })
+	for err == nil && key != nil && visit(key, value) {
+		key, value, err = t.step(b, key, cursor.Next)
+	}
+	return err
+}
+
+// step moves a cursor from a key on, at most to the next leaf that has any records.
+func (t *transaction) step(b *bucket, from []byte, move func() (key, value []byte)) (key, value []byte, err error) {
+	defer rescue(&err)
+	if err := t.lookAround(b, from); err != nil {
+		return nil, nil, err
+	}
+	key, value = move()
+	return key, value, nil
+}
+
+// Put implements [kv.Writer].
+func (t *transaction) Put(name string, key, value []byte) (err error) {
+	defer rescue(&err)
+	if len(key) == 0 || len(value) == 0 {
+		return errors.New("empty key or value")
+	}
+	b, err := t.bucket(name)
+	if err != nil {
+		return err
+	}
+	if b == nil {
+		made, err := t.tx.CreateBucket([]byte(name))
+		if err != nil {
+			return err
+		}
+		b = t.remember(name, made)
+	}
+	if err := t.look(b, key); err != nil {
+		return err
+	}
+	t.wrote = true
+	b.fill(key)
+	return b.Put(key, value)
+}
+
+// How full pages are made when they are split.
+const (
+	// fillLog is for keys that are consecutive numbers: nothing will be added to a page.
+	fillLog = 1.0
+	// fillBehind is for rising keys behind all others: records may still grow, and not each that does should split a page.
+	fillBehind = 0.9
+	// fillBetween is for all others.
+	fillBetween = bbolt.DefaultFillPercent
+)
+
+// fill decides how full pages are made: as the puts of the transaction have it that need the most room.
+func (b *bucket) fill(key []byte) {
+	if !b.put {
+		b.put, b.FillPercent = true, fillBetween
+		last, known := b.lastKey()
+		if !known {
+			return
+		}
+		b.behind, b.last, b.FillPercent = last, last, fillLog
+	}
+	switch {
+	case b.FillPercent == fillBetween:
+		return
+	case bytes.Compare(key, b.behind) <= 0:
+		b.FillPercent = fillBetween
+	case !isNext(b.last, key):
+		b.FillPercent = fillBehind
+	}
+	b.last = key
+}
+
+// lastKey returns the last key before the transaction, if it is in the leaf looked at last.
+func (b *bucket) lastKey() (last []byte, known bool) {
+	if b.root == 0 {
+		last, _ = b.Cursor().Last() // there is no other leaf
+		return last, true
+	}
+	return b.at.last, b.at.high == nil
+}
+
+// isNext tells whether a key is the number after another, of as many bytes, if there is another.
+func isNext(last, key []byte) bool {
+	if len(last) != len(key) {
+		return last == nil
+	}
+	i := len(key) - 1
+	for i > 0 && last[i] == 0xff && key[i] == 0 {
+		i--
+	}
+	return int(key[i]) == int(last[i])+1 && bytes.Equal(last[:i], key[:i])
+}
+
+// Delete implements [kv.Writer].
+func (t *transaction) Delete(bucket string, key []byte) (err error) {
+	defer rescue(&err)
+	if len(key) == 0 {
+		return errors.New("empty key")
+	}
+	b, err := t.bucket(bucket)
+	if b == nil {
+		return err
+	}
+	if err := t.look(b, key); err != nil || b.Get(key) == nil {
+		return err
+	}
+	if err := t.lookAround(b, key); err != nil {
+		return err
+	}
+	t.wrote = true
+	return b.Delete(key)
+}
+
+// names returns the names of all buckets.
+func (t *transaction) names() (names []string, err error) {
+	defer rescue(&err)
+	err = t.tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
+		if b == nil {
+			return fmt.Errorf("%w: %q is no bucket", kv.ErrCorrupt, name)
+		}
+		names = append(names, string(name))
+		return nil
+	})
+	return names, err
+}
+
+// used returns how many bytes of the file are in use, or all of them where the free pages are not known.
+func (t *transaction) used() int64 {
+	db := t.tx.DB()
+	s := db.Stats()
+	return t.tx.Size() - int64(s.FreePageN+s.PendingPageN)*int64(db.Info().PageSize)
+}
+
+// writeTo writes the file as it is in the snapshot.
+func (t *transaction) writeTo(file io.Writer) (err error) {
+	defer rescue(&err)
+	_, err = t.tx.WriteTo(file)
+	if errors.Is(err, io.EOF) {
+		err = fmt.Errorf("%w: the file was cut off", kv.ErrCorrupt)
+	}
+	return err
+}
+
+// rescue turns a panic of bbolt, which damaged pages can cause, into an error. It stands around
+// calls of bbolt only, so that it hides no fault of ours.
+func rescue(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%w: bbolt: %v", kv.ErrCorrupt, p)
+	}
+}
+
+// rescueLocked is rescue where bbolt holds a lock that its panic leaves locked.
+func (d *database) rescueLocked(err *error) {
+	if p := recover(); p != nil {
+		d.broken.Store(true)
+		*err = fmt.Errorf("%w: bbolt: %v", kv.ErrCorrupt, p)
+	}
+}
+
+// rescueFault turns a fault on the mapped file, whose pages a damaged or shortened file may lack,
+// into an error. Any other panic is the caller's own and goes on.
+func rescueFault(err *error) {
+	switch p := recover().(type) {
+	case nil:
+	case interface{ Addr() uintptr }:
+		*err = fmt.Errorf("%w: %v", kv.ErrCorrupt, p)
+	default:
+		panic(p)
+	}
+}
+
+// unlockBbolt takes back the locks with which bbolt panics when it begins to read a file without a sound meta page: everybody
+// else would wait for them for ever. The only panic there is behind both.
+func unlockBbolt(db *bbolt.DB) {
+	meta, mapped := bboltLocks(db)
+	if meta != nil && mapped != nil {
+		meta.Unlock()
+		mapped.RUnlock()
+	}
+}
+
+// bboltLocks returns two locks that bbolt does not show, or nil.
+func bboltLocks(db *bbolt.DB) (meta *sync.Mutex, mapped *sync.RWMutex) {
+	fields := reflect.ValueOf(db).Elem()
+	if f := fields.FieldByName("metalock"); f.IsValid() && f.Type() == reflect.TypeFor[sync.Mutex]() {
+		meta = (*sync.Mutex)(unsafe.Pointer(f.UnsafeAddr()))
+	}
+	if f := fields.FieldByName("mmaplock"); f.IsValid() && f.Type() == reflect.TypeFor[sync.RWMutex]() {
+		mapped = (*sync.RWMutex)(unsafe.Pointer(f.UnsafeAddr()))
+	}
+	return meta, mapped
+}

@@ -1,0 +1,324 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+)
+
+// What a test can hold up or make fail: the last step that can be undone, and the one after it.
+const (
+	stepName = "give the new file its name"
+	stepSync = "sync the directory"
+)
+
+func (s *Store) at(step string) error {
+	if s.hook == nil {
+		return nil
+	}
+	return s.hook(step)
+}
+
+// CopyTo implements [kv.Copier]. It returns [errors.ErrUnsupported] where nothing gives a file its name without
+// overwriting another. A writer waits for it only when the file outgrows the address space reserved for it, 4 GiB (on Windows and 32-bit systems:
+// when it grows at all).
+func (s *Store) CopyTo(ctx context.Context, path string, how kv.Copying, progress kv.Progress, check func(path string) error) error {
+	m := meter{ctx: ctx, progress: progress}
+	write := s.copyPages
+	switch how {
+	case kv.Pages:
+	case kv.Records:
+		write = s.copyRecords
+	default:
+		return fmt.Errorf("copy to %s: no way to copy has the number %d", path, how)
+	}
+	names := s.naming
+	names.syncDir = func(dir string) error { return errors.Join(s.at(stepSync), s.naming.syncDir(dir)) }
+	err := names.place(path, kindCopy, func(temp string) error {
+		if err := write(temp, &m); err != nil || check == nil {
+			return err
+		}
+		return check(temp)
+	})
+	if err != nil {
+		return fmt.Errorf("copy to %s: %w", path, err)
+	}
+	return nil
+}
+
+// copyPages writes a copy over an empty file. Syncing takes long and needs no snapshot. The copy lists its free pages if
+// the last commit did; if not, who first writes to it will.
+func (s *Store) copyPages(path string, m *meter) error {
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	err = s.snapshot(func(tx *transaction) error {
+		m.total = tx.tx.Size()
+		return tx.writeTo(metered{file, m})
+	})
+	if err == nil {
+		err = m.end()
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}
+
+func (s *Store) copyRecords(path string, m *meter) error {
+	d, err := open(path, false)
+	if err != nil {
+		return err
+	}
+	if err = s.snapshot(func(tx *transaction) error { return d.fill(tx, m) }); err == nil {
+		err = d.seal()
+	}
+	return errors.Join(err, d.close())
+}
+
+// Compact implements [kv.Copier]. The new file has the mode and the owner of the old one, but not
+// its access lists and other attributes. A symbolic link stays one; another hard link goes on
+// leading to the old file, and so to what was deleted.
+//
+// It returns [kv.ErrReplaced] when the path no longer leads to the open file, and [kv.ErrCorrupt]
+// when the file holds what this package does not write, which is not lost that way. It is refused
+// when the store was opened for reading only. Windows does not let an open file be replaced: there
+// it always fails, and changes nothing.
+func (s *Store) Compact(ctx context.Context, progress kv.Progress) error {
+	s.compacting.Lock()
+	defer s.compacting.Unlock()
+	old, err := s.replace(&meter{ctx: ctx, progress: progress})
+	if old != nil {
+		old.users.Wait()
+		err = errors.Join(err, old.close())
+	}
+	if err != nil {
+		return fmt.Errorf("compact %s: %w", s.path, err)
+	}
+	return nil
+}
+
+// replace puts a new file in the place of the old one, and the caller has to close what it returns.
+func (s *Store) replace(m *meter) (old *database, err error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	switch {
+	case s.halted != nil:
+		return nil, s.halted
+	case s.current.broken.Load():
+		return nil, errBroken()
+	case s.current.db.IsReadOnly():
+		return nil, errors.New("the file was opened for reading only")
+	}
+	if err := s.current.checkIdentity(s.path); err != nil {
+		return nil, err
+	}
+	path, err := filepath.EvalSymlinks(s.path) // a rename would replace a symbolic link
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	// Where this does not work, find out while nothing has to be undone.
+	if err := syncDir(dir.Name()); err != nil {
+		return nil, err
+	}
+	next, err := s.rewrite(path, m)
+	if err != nil {
+		return nil, err
+	}
+	// From here on the path leads to the new file, and what was written to the old one would be lost.
+	if err := errors.Join(s.at(stepSync), dir.Sync()); err != nil {
+		s.halted = fmt.Errorf("%w: the new file is in its place, but perhaps not durably: %w", kv.ErrUncertain, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, s.current = s.current, next
+	old.unlisted = false // nobody will open it again
+	return old, s.halted
+}
+
+// rewrite makes a new file of the records in the current one, and renames it to path. It is locked
+// before that, so that no other process can come first.
+func (s *Store) rewrite(path string, m *meter) (made *database, err error) {
+	defer enter(filepath.Dir(path))()
+	temp, err := createTemp(path, kindCompact)
+	if err != nil {
+		return nil, err
+	}
+	named := false
+	defer func() {
+		if !named {
+			os.Remove(temp)
+		}
+	}()
+	next, err := open(temp, false)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if !named {
+			err = errors.Join(err, next.close()) // before it is removed, as Windows demands
+		}
+	}()
+	if err := s.current.view(func(tx *transaction) error { return next.fill(tx, m) }); err != nil {
+		return nil, err
+	}
+	if err := next.dress(temp, s.current.file); err != nil {
+		return nil, err
+	}
+	if err := next.seal(); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(s.at(stepName), m.ctx.Err()); err != nil {
+		return nil, err
+	}
+	if s.current.broken.Load() {
+		return nil, errBroken()
+	}
+	if err := s.current.checkIdentity(path); err != nil {
+		return nil, err
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return nil, err
+	}
+	named = true
+	return next, nil
+}
+
+// dress gives a new file the owner and the mode of another.
+func (d *database) dress(path string, as *os.File) error {
+	info, err := as.Stat()
+	if err != nil {
+		return err
+	}
+	if err := own(path, info); err != nil {
+		return err
+	}
+	return os.Chmod(path, info.Mode().Perm()) // second: a change of the owner may take rights away
+}
+
+const (
+	// batch is how many bytes of records are written in one transaction: a compromise between memory
+	// and writing the ends of the buckets again and again.
+	batch = 4 << 20
+	// overhead is what a record costs in memory besides its bytes.
+	overhead = 64
+)
+
+// fill copies all records into a new file. It is durable only once it is sealed.
+func (d *database) fill(from *transaction, m *meter) (err error) {
+	d.db.NoSync, d.db.NoGrowSync = true, true
+	var tx *transaction
+	defer func() {
+		if tx != nil {
+			tx.end(&err)
+		}
+	}()
+	size := 0
+	m.total = from.used()
+	err = from.each(func(bucket string, key, value []byte) (err error) {
+		if tx != nil && size >= batch {
+			if err := tx.commit(); err != nil {
+				return err
+			}
+			tx, size = nil, 0
+		}
+		if tx == nil {
+			if tx, err = d.begin(true); err != nil {
+				return err
+			}
+		}
+		n := len(key) + len(value) + overhead
+		size += n
+		return errors.Join(tx.Put(bucket, key, value), m.add(n))
+	})
+	if err == nil && tx != nil {
+		err = tx.commit()
+	}
+	if err == nil {
+		err = m.end()
+	}
+	return err
+}
+
+// meter follows what is read of a file to be copied: it tells how far that has come, and stops it with its context.
+type meter struct {
+	ctx         context.Context
+	progress    kv.Progress
+	done, total int64
+	told        int64 // what was done when it was told, or stopped, last
+}
+
+// add counts bytes read. It returns the error of a context that has ended.
+func (m *meter) add(n int) error {
+	const stride = 1 << 20
+	if m.done += int64(n); m.done-m.told < stride {
+		return nil
+	}
+	return m.tell(min(m.done, m.total))
+}
+
+// end counts all as read.
+func (m *meter) end() error { return m.tell(m.total) }
+
+func (m *meter) tell(done int64) error {
+	if m.told = m.done; m.progress != nil {
+		m.progress(done, m.total)
+	}
+	return m.ctx.Err()
+}
+
+// metered counts what is written to it.
+type metered struct {
+	io.Writer
+	*meter
+}
+
+func (w metered) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	return n, errors.Join(err, w.add(n))
+}
+
+// seal makes what was filled in durable, and whatever is written from now on.
+func (d *database) seal() error {
+	d.db.NoSync, d.db.NoGrowSync = false, false
+	return d.file.Sync()
+}
+
+// each visits all records. What Put never writes, and keys out of order, which are damage that a
+// copy would hide, are errors.
+func (t *transaction) each(visit func(bucket string, key, value []byte) error) error {
+	names, err := t.names()
+	if err != nil {
+		return err
+	}
+	s, err := newSnapshot(t)
+	if err != nil {
+		return err
+	}
+	for _, bucket := range names {
+		var failed error
+		err := s.Scan(bucket, nil, func(key, value []byte) bool {
+			if len(value) == 0 {
+				failed = fmt.Errorf("%w: bucket %q holds a key without a value", kv.ErrCorrupt, bucket)
+			} else {
+				failed = visit(bucket, key, value)
+			}
+			return failed == nil
+		})
+		if err := errors.Join(failed, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,823 @@
+package bolt
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+)
+
+var _ interface {
+	kv.Store
+	kv.Copier
+} = (*Store)(nil)
+
+var ways = map[string]kv.Copying{"pages": kv.Pages, "records": kv.Records}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func putOne(s kv.Store, bucket, key, value string) error {
+	return s.Update(func(w kv.Writer) error { return w.Put(bucket, []byte(key), []byte(value)) })
+}
+
+func deleteOne(s kv.Store, bucket, key string) error {
+	return s.Update(func(w kv.Writer) error { return w.Delete(bucket, []byte(key)) })
+}
+
+// grown is how many records grow writes to each of three buckets.
+const grown = 4000
+
+// grow writes many records of many sizes: more than one batch, and values of several pages.
+func grow(t testing.TB, s kv.Store) {
+	t.Helper()
+	for _, bucket := range []string{"first", "second", "third"} {
+		must(t, s.Update(func(w kv.Writer) error {
+			var err error
+			for i := range grown {
+				key := binary.BigEndian.AppendUint64(nil, uint64(i)*0x9e3779b97f4a7c15)
+				err = errors.Join(err, w.Put(bucket, key, bytes.Repeat([]byte{byte(i) | 1}, 1+i%800+i%500/499*10_000)))
+			}
+			return err
+		}))
+	}
+}
+
+func records(t testing.TB, s *Store) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	must(t, s.snapshot(func(tx *transaction) error {
+		return tx.each(func(bucket string, key, value []byte) error {
+			all[bucket+"/"+string(key)] = string(value)
+			return nil
+		})
+	}))
+	return all
+}
+
+func wantRecords(t testing.TB, s *Store, want map[string]string) {
+	t.Helper()
+	if got := records(t, s); !maps.Equal(got, want) {
+		t.Errorf("there are %d records, which are not the %d wanted", len(got), len(want))
+	}
+}
+
+// wantSound lets bbolt check its pages.
+func wantSound(t testing.TB, s *Store) {
+	t.Helper()
+	must(t, s.snapshot(func(tx *transaction) error {
+		var all error
+		for err := range tx.tx.Check() {
+			all = errors.Join(all, err)
+		}
+		return all
+	}))
+}
+
+// wantFiles says what is in the directory of path.
+func wantFiles(t testing.TB, path string, want ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Dir(path))
+	must(t, err)
+	var got []string
+	for _, entry := range entries {
+		got = append(got, entry.Name())
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("the directory holds %q, want %q", got, want)
+	}
+}
+
+func holds(t testing.TB, path string, secret string) bool {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	must(t, err)
+	return bytes.Contains(content, []byte(secret))
+}
+
+func secret() string {
+	var b [32]byte
+	_, _ = rand.Read(b[:])
+	return string(b[:])
+}
+
+// Deleting nothing costs no commit.
+func TestDeleteOfNothingWritesNothing(t *testing.T) {
+	path := newFile(t)
+	s := mustOpen(t, path)
+	before, err := os.ReadFile(path)
+	must(t, err)
+	must(t, deleteOne(s, "first", "none"))
+	must(t, deleteOne(s, "none", "k"))
+	after, err := os.ReadFile(path)
+	must(t, err)
+	if !bytes.Equal(before, after) {
+		t.Error("the file changed")
+	}
+	must(t, deleteOne(s, "first", "k"))
+	if after, err = os.ReadFile(path); err != nil || bytes.Equal(before, after) {
+		t.Errorf("the file did not change; %v", err)
+	}
+}
+
+func TestCopyHoldsEveryRecord(t *testing.T) {
+	for name, how := range ways {
+		t.Run(name, func(t *testing.T) {
+			path := newFile(t)
+			s := mustOpen(t, path)
+			grow(t, s)
+			for i := 0; i < grown; i += 200 {
+				key := binary.BigEndian.AppendUint64(nil, uint64(i)*0x9e3779b97f4a7c15)
+				must(t, deleteOne(s, "second", string(key)))
+			}
+			want := records(t, s)
+			to := filepath.Join(t.TempDir(), "copy")
+			must(t, s.CopyTo(t.Context(), to, how, nil, func(temp string) error {
+				wantFiles(t, to, filepath.Base(temp))
+				if !strings.HasPrefix(filepath.Base(temp), ".copy.copy-") {
+					t.Errorf("the temporary name is %s", temp)
+				}
+				checked, err := Open(temp, true)
+				if err != nil {
+					return err
+				}
+				wantRecords(t, checked, want)
+				return checked.Close()
+			}))
+			wantFiles(t, to, "copy")
+			if info, err := os.Stat(to); err != nil || info.Mode() != 0o600 {
+				t.Errorf("mode %v, %v", info.Mode(), err)
+			}
+			copied := mustOpen(t, to)
+			wantRecords(t, copied, want)
+			wantSound(t, copied)
+			must(t, putOne(copied, "second", "later", "x"))
+			grow(t, copied)
+			wantSound(t, copied)
+			wantRecords(t, s, want)
+		})
+	}
+}
+
+// Also of what was opened for reading only, and of nothing at all.
+func TestCopyOfOthers(t *testing.T) {
+	for name, how := range ways {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "data.db")
+			must(t, Create(path, func(kv.Writer) error { return nil }))
+			s, err := Open(path, true)
+			must(t, err)
+			defer s.Close()
+			must(t, s.CopyTo(t.Context(), filepath.Join(dir, "copy"), how, nil, nil))
+			copied := mustOpen(t, filepath.Join(dir, "copy"))
+			wantRecords(t, copied, map[string]string{})
+			must(t, copied.Update(putK("v")))
+			must(t, s.Close())
+			if err := s.CopyTo(t.Context(), filepath.Join(dir, "late"), how, nil, nil); err == nil {
+				t.Error("a closed store was copied")
+			}
+			wantFiles(t, path, "copy", "data.db")
+		})
+	}
+}
+
+func TestCopyIsOneSnapshot(t *testing.T) {
+	for name, how := range ways {
+		t.Run(name, func(t *testing.T) {
+			s := mustOpen(t, newFile(t))
+			grow(t, s)
+			var commits atomic.Int64
+			count := func(w kv.Writer) error {
+				n := commits.Add(1)
+				value := fmt.Appendf(nil, "%d", n)
+				return errors.Join(w.Put("first", []byte("counter"), value), w.Put("third", []byte("counter"), value),
+					w.Put("second", fmt.Appendf(nil, "%d", n%50), bytes.Repeat(value, 1+int(n%500))))
+			}
+			must(t, s.Update(count))
+			done := make(chan struct{})
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				for {
+					select {
+					case <-done:
+						return
+					default:
+					}
+					if err := s.Update(count); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+			dir, last := t.TempDir(), ""
+			for i := range 4 {
+				to := filepath.Join(dir, fmt.Sprint(i))
+				must(t, s.CopyTo(t.Context(), to, how, nil, nil))
+				copied := mustOpen(t, to)
+				wantSound(t, copied)
+				all := records(t, copied)
+				if all["first/counter"] != all["third/counter"] {
+					t.Errorf("counters %s and %s", all["first/counter"], all["third/counter"])
+				}
+				if now := all["first/counter"]; len(now) < len(last) || len(now) == len(last) && now < last {
+					t.Errorf("counter %s after %s", now, last)
+				}
+				last = all["first/counter"]
+				must(t, copied.Close())
+			}
+			close(done)
+			wg.Wait()
+			t.Logf("%d commits meanwhile", commits.Load())
+		})
+	}
+}
+
+func TestCopyRefuses(t *testing.T) {
+	failure := errors.New("no")
+	for name, how := range ways {
+		t.Run(name, func(t *testing.T) {
+			path := newFile(t)
+			s := mustOpen(t, path)
+			dir := t.TempDir()
+			to := filepath.Join(dir, "copy")
+
+			must(t, os.WriteFile(to, []byte("mine"), 0o600))
+			must(t, os.Symlink("nowhere", to+"-link"))
+			for _, taken := range []string{to, to + "-link", path} {
+				err := s.CopyTo(t.Context(), taken, how, nil, func(string) error { t.Error("checked"); return nil })
+				if !errors.Is(err, fs.ErrExist) {
+					t.Errorf("%s is taken: %v", taken, err)
+				}
+			}
+			if content, err := os.ReadFile(to); err != nil || string(content) != "mine" {
+				t.Errorf("the file holds %q, %v", content, err)
+			}
+			must(t, os.Remove(to))
+
+			late := func(string) error { return os.WriteFile(to, []byte("late"), 0o600) }
+			if err := s.CopyTo(t.Context(), to, how, nil, late); !errors.Is(err, fs.ErrExist) {
+				t.Errorf("a late comer: %v", err)
+			}
+			if content, err := os.ReadFile(to); err != nil || string(content) != "late" {
+				t.Errorf("the file holds %q, %v", content, err)
+			}
+			must(t, os.Remove(to))
+
+			if err := s.CopyTo(t.Context(), to, how, nil, func(string) error { return failure }); !errors.Is(err, failure) {
+				t.Errorf("a failed check: %v", err)
+			}
+			s.hook = func(string) error { return failure }
+			if err := s.CopyTo(t.Context(), to, how, nil, nil); !errors.Is(err, failure) {
+				t.Errorf("a directory that is not synced: %v", err)
+			}
+			s.hook = nil
+			if err := s.CopyTo(t.Context(), filepath.Join(dir, "none", "copy"), how, nil, nil); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("no directory: %v", err)
+			}
+			func() {
+				defer func() { _ = recover() }()
+				_ = s.CopyTo(t.Context(), to, how, nil, func(string) error { panic("mine") })
+			}()
+			wantFiles(t, to, "copy-link")
+			wantFiles(t, path, "data.db")
+			must(t, s.CopyTo(t.Context(), to, how, nil, nil))
+			wantRecords(t, mustOpen(t, to), records(t, s))
+		})
+	}
+	s := mustOpen(t, newFile(t))
+	to := filepath.Join(t.TempDir(), "copy")
+	if err := s.CopyTo(t.Context(), to, 7, nil, nil); err == nil {
+		t.Error("there is no way 7")
+	}
+	wantFiles(t, to)
+}
+
+// The cut is found where the file is read, and not taken for its end.
+func TestCopyOfACutOffFileFails(t *testing.T) {
+	for name, how := range ways {
+		t.Run(name, func(t *testing.T) {
+			path := newFile(t)
+			s := mustOpen(t, path)
+			grow(t, s)
+			must(t, os.Truncate(path, 1<<20))
+			to := filepath.Join(t.TempDir(), "copy")
+			if err := s.CopyTo(t.Context(), to, how, nil, nil); !errors.Is(err, kv.ErrOverwritten) || errors.Is(err, kv.ErrUncertain) {
+				t.Errorf("CopyTo returned %v", err)
+			}
+			wantFiles(t, to)
+			if err := s.Compact(t.Context(), nil); !errors.Is(err, kv.ErrOverwritten) || errors.Is(err, kv.ErrUncertain) {
+				t.Errorf("Compact returned %v", err)
+			}
+			wantFiles(t, path, "data.db")
+		})
+	}
+}
+
+func TestWhatWasDeletedIsNotInRecords(t *testing.T) {
+	path := newFile(t)
+	s := mustOpen(t, path)
+	grow(t, s)
+	deleted, key, replaced, kept := secret(), secret(), secret(), secret()
+	long := strings.Repeat("x", 9000)
+	must(t, putOne(s, "second", "deleted", long+deleted))
+	must(t, putOne(s, "second", key, "v"))
+	must(t, putOne(s, "first", "replaced", replaced))
+	must(t, putOne(s, "first", "kept", kept))
+	must(t, putOne(s, "alone", "in its bucket", "v"))
+	must(t, s.Update(func(w kv.Writer) error { // in one transaction, which does not use its own free pages
+		return errors.Join(w.Delete("second", []byte("deleted")), w.Delete("second", []byte(key)),
+			w.Put("first", []byte("replaced"), []byte("new")), w.Delete("alone", []byte("in its bucket")))
+	}))
+	gone := map[string]string{"deleted": deleted, "deleted key": key, "replaced": replaced, "emptied bucket": "alone"}
+	want := func(at string, there bool) {
+		t.Helper()
+		for what, secret := range gone {
+			if holds(t, at, secret) != there {
+				t.Errorf("%s: %s found: %v", filepath.Base(at), what, !there)
+			}
+		}
+		if !holds(t, at, kept) {
+			t.Errorf("%s: what was kept is not found", filepath.Base(at))
+		}
+	}
+	want(path, true)
+	dir := t.TempDir()
+	must(t, s.CopyTo(t.Context(), filepath.Join(dir, "pages"), kv.Pages, nil, nil))
+	want(filepath.Join(dir, "pages"), true)
+	must(t, s.CopyTo(t.Context(), filepath.Join(dir, "records"), kv.Records, nil, nil))
+	want(filepath.Join(dir, "records"), false)
+	want(path, true)
+	must(t, s.Compact(t.Context(), nil))
+	want(path, false)
+	must(t, s.CopyTo(t.Context(), filepath.Join(dir, "again"), kv.Pages, nil, nil))
+	want(filepath.Join(dir, "again"), false)
+}
+
+func TestCompactShrinksAndKeeps(t *testing.T) {
+	path := newFile(t)
+	must(t, os.Chmod(path, 0o640))
+	if os.Getuid() == 0 && runtime.GOOS != "windows" {
+		must(t, os.Chown(path, 4711, 4712))
+	}
+	s := mustOpen(t, path)
+	grow(t, s)
+	must(t, s.Compact(t.Context(), nil))
+	full, err := s.Size()
+	must(t, err)
+	wantSound(t, s)
+	must(t, s.Update(func(w kv.Writer) error {
+		var err error
+		for i := range grown {
+			key := binary.BigEndian.AppendUint64(nil, uint64(i)*0x9e3779b97f4a7c15)
+			for _, bucket := range []string{"first", "second", "third"} {
+				if i%10 != 0 {
+					err = errors.Join(err, w.Delete(bucket, key))
+				}
+			}
+		}
+		return err
+	}))
+	want, before := records(t, s), len(records(t, s))
+	must(t, s.Compact(t.Context(), nil))
+	if size, err := s.Size(); err != nil || size > full/2 {
+		t.Errorf("%d bytes after deleting 9 of 10 records, %d before; %v", size, full, err)
+	}
+	wantRecords(t, s, want)
+	wantSound(t, s)
+	wantFiles(t, path, "data.db")
+	info, err := os.Stat(path)
+	must(t, err)
+	if info.Mode() != 0o640 {
+		t.Errorf("mode %v", info.Mode())
+	}
+	if owner := fmt.Sprintf("%+v", info.Sys()); os.Getuid() == 0 && !strings.Contains(owner, "4711") {
+		t.Errorf("the owner changed: %s", owner)
+	}
+	must(t, putOne(s, "first", "later", "x"))
+	must(t, s.Compact(t.Context(), nil))
+	must(t, s.Close())
+	s = mustOpen(t, path)
+	if got := records(t, s); len(got) != before+1 || got["first/later"] != "x" {
+		t.Errorf("%d records of %d after opening again", len(got), before+1)
+	}
+}
+
+func TestCompactUnderLoadLosesNothing(t *testing.T) {
+	path := newFile(t)
+	s := mustOpen(t, path)
+	const writers, compactions = 4, 12
+	done := make(chan struct{})
+	var last [writers]int
+	var wg sync.WaitGroup
+	loop := func(fn func(i int) error) {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if err := fn(i); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for n := range writers {
+		loop(func(i int) error {
+			err := s.Update(func(w kv.Writer) error {
+				value := fmt.Appendf(nil, "%d", i)
+				return errors.Join(w.Put("a", []byte{1, byte(n)}, value), w.Put("z", []byte{1, byte(n)}, value),
+					w.Put("log", fmt.Appendf(nil, "%d/%06d", n, i), value))
+			})
+			if err == nil {
+				last[n] = i
+			}
+			return err
+		})
+	}
+	for range 3 {
+		var seen [writers]int
+		loop(func(int) error {
+			return s.View(func(r kv.Reader) error {
+				for n := range writers {
+					a, err := r.Get("a", []byte{1, byte(n)})
+					z, err2 := r.Get("z", []byte{1, byte(n)})
+					if err != nil || err2 != nil || !bytes.Equal(a, z) {
+						return fmt.Errorf("a snapshot shows %q and %q; %v, %v", a, z, err, err2)
+					}
+					if a == nil {
+						continue
+					}
+					now := 0
+					if _, err := fmt.Sscan(string(a), &now); err != nil || now < seen[n] {
+						return fmt.Errorf("%d after %d; %v", now, seen[n], err)
+					}
+					seen[n] = now
+				}
+				return s.View(func(kv.Reader) error { return nil }) // nested views go on, too
+			})
+		})
+	}
+	loop(func(i int) error {
+		return s.CopyTo(t.Context(), fmt.Sprintf("%s-%d", path, i), kv.Copying(i%2), nil, func(temp string) error {
+			copied, err := Open(temp, true)
+			if err != nil {
+				return err
+			}
+			return copied.Close()
+		})
+	})
+	loop(func(int) error {
+		if other, err := Open(path, false); !errors.Is(err, kv.ErrInUse) {
+			return fmt.Errorf("a second Open: %v, %w", other, err)
+		}
+		return nil
+	})
+	for range compactions {
+		must(t, s.Compact(t.Context(), nil))
+		time.Sleep(10 * time.Millisecond)
+	}
+	close(done)
+	wg.Wait()
+	wantSound(t, s)
+	must(t, s.Close())
+	s = mustOpen(t, path)
+	all := records(t, s)
+	total := 0
+	for n := range writers {
+		for i := range last[n] + 1 {
+			if all[fmt.Sprintf("log/%d/%06d", n, i)] != fmt.Sprint(i) {
+				t.Fatalf("record %d of writer %d is lost", i, n)
+			}
+		}
+		if total += last[n]; last[n] < 2 {
+			t.Errorf("writer %d got to %d", n, last[n])
+		}
+	}
+	t.Logf("%d commits", total)
+}
+
+// While the new file is written, views and copies go on and updates wait; these then go to the new
+// file. A view that began before keeps the old one.
+func TestWhoWaitsForCompact(t *testing.T) {
+	path := newFile(t)
+	s := mustOpen(t, path)
+	at, on := make(chan struct{}), make(chan struct{})
+	s.hook = func(step string) error {
+		if step == stepName {
+			close(at)
+			<-on
+		}
+		return nil
+	}
+	var wg sync.WaitGroup
+	var compacted, updated atomic.Bool
+	inView, leave := make(chan struct{}), make(chan struct{})
+	wg.Go(func() {
+		err := s.View(func(r kv.Reader) error {
+			close(inView)
+			<-leave
+			v, err := r.Get("first", []byte("k"))
+			if string(v) != "v" || compacted.Load() {
+				t.Errorf("the old view shows %q, compaction done: %v", v, compacted.Load())
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	<-inView
+	wg.Go(func() {
+		if err := s.Compact(t.Context(), nil); err != nil {
+			t.Error(err)
+		}
+		compacted.Store(true)
+	})
+	<-at
+	update := make(chan error, 1)
+	go func() {
+		err := s.Update(putK("new"))
+		updated.Store(true)
+		update <- err
+	}()
+	wantRecords(t, s, map[string]string{"first/k": "v"})
+	must(t, s.CopyTo(t.Context(), path+"-copy", kv.Pages, nil, nil))
+	time.Sleep(30 * time.Millisecond)
+	if updated.Load() {
+		t.Error("an update did not wait")
+	}
+	close(on)
+	must(t, <-update) // although the old view is not done, and with it neither Compact
+	wantRecords(t, s, map[string]string{"first/k": "new"})
+	if compacted.Load() {
+		t.Error("Compact left before the last view of the old file")
+	}
+	close(leave)
+	wg.Wait()
+	must(t, s.Close())
+	wantRecords(t, mustOpen(t, path), map[string]string{"first/k": "new"})
+}
+
+func TestCloseWaitsForCompact(t *testing.T) {
+	path := newFile(t)
+	s := mustOpen(t, path)
+	at := make(chan struct{})
+	s.hook = func(step string) error {
+		if step == stepSync {
+			close(at)
+			time.Sleep(20 * time.Millisecond)
+		}
+		return nil
+	}
+	result := make(chan error, 1)
+	go func() { result <- s.Compact(t.Context(), nil) }()
+	<-at
+	must(t, s.Close())
+	must(t, <-result)
+	if err := s.Compact(t.Context(), nil); err == nil {
+		t.Error("a closed store was compacted")
+	}
+	wantFiles(t, path, "data.db")
+	must(t, mustOpen(t, path).Update(putK("w")))
+}
+
+func TestAfterCompactTheFileIsStillGuarded(t *testing.T) {
+	path := newFile(t)
+	s := mustOpen(t, path)
+	must(t, s.Compact(t.Context(), nil))
+	for _, readOnly := range []bool{false, true} {
+		if _, err := Open(path, readOnly); !errors.Is(err, kv.ErrInUse) {
+			t.Errorf("a second Open, read-only %v: %v", readOnly, err)
+		}
+	}
+	if db := s.current.db; db.NoSync || db.NoGrowSync || db.AllocSize != Growth {
+		t.Error("what is written after Compact is not made durable as before")
+	}
+	must(t, s.Update(putK("w")))
+	must(t, os.Rename(path, path+"-moved"))
+	must(t, Create(path, putK("other")))
+	if err := s.Update(putK("lost")); !errors.Is(err, kv.ErrReplaced) {
+		t.Errorf("Update after a replacement: %v", err)
+	}
+	if err := s.Compact(t.Context(), nil); !errors.Is(err, kv.ErrReplaced) {
+		t.Errorf("Compact after a replacement: %v", err)
+	}
+	wantFiles(t, path, "data.db", "data.db-moved")
+	wantRecords(t, mustOpen(t, path), map[string]string{"first/k": "other"})
+	must(t, s.Close())
+	wantRecords(t, mustOpen(t, path+"-moved"), map[string]string{"first/k": "w"})
+}
+
+// Somebody who waits for the lock of a file gets it when the file is not the one any more.
+func TestOpenDoesNotStayWithTheOldFile(t *testing.T) {
+	path := newFile(t)
+	s := mustOpen(t, path)
+	result := make(chan error, 1)
+	go func() {
+		_, err := Open(path, true)
+		result <- err
+	}()
+	for range 8 {
+		time.Sleep(lockWait / 10)
+		must(t, s.Compact(t.Context(), nil))
+	}
+	if err := <-result; !errors.Is(err, kv.ErrInUse) {
+		t.Errorf("Open returned %v", err)
+	}
+}
+
+func TestCompactThroughASymbolicLink(t *testing.T) {
+	path := newFile(t)
+	link := filepath.Join(t.TempDir(), "link")
+	must(t, os.Symlink(path, link))
+	s := mustOpen(t, link)
+	must(t, s.Compact(t.Context(), nil))
+	must(t, s.Update(putK("w")))
+	must(t, s.Close())
+	wantFiles(t, path, "data.db")
+	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != fs.ModeSymlink {
+		t.Errorf("the link became %v, %v", info.Mode(), err)
+	}
+	wantRecords(t, mustOpen(t, path), map[string]string{"first/k": "w"})
+}
+
+func TestCompactRefuses(t *testing.T) {
+	path := newFile(t)
+	s, err := Open(path, true)
+	must(t, err)
+	if err := s.Compact(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "reading only") {
+		t.Errorf("a store for reading: %v", err)
+	}
+	must(t, s.Close())
+	wantFiles(t, path, "data.db")
+	// What this package never writes would be lost.
+	for name, write := range map[string]func(*transaction) error{
+		"a nested bucket": func(tx *transaction) error { _, err := tx.buckets.CreateBucket([]byte("inner")); return err },
+		"an empty value":  func(tx *transaction) error { return tx.buckets.Put([]byte("empty"), nil) },
+	} {
+		path := newFile(t)
+		d, err := open(path, false)
+		must(t, err)
+		must(t, d.update(func(w kv.Writer) error {
+			tx := w.(*transaction)
+			tx.wrote = true
+			if _, err := tx.bucket("first"); err != nil {
+				return err
+			}
+			return write(tx)
+		}))
+		must(t, d.close())
+		before, err := os.ReadFile(path)
+		must(t, err)
+		s := mustOpen(t, path)
+		if err := s.Compact(t.Context(), nil); !errors.Is(err, kv.ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := s.CopyTo(t.Context(), path+"-copy", kv.Records, nil, nil); !errors.Is(err, kv.ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
+			t.Errorf("%s: the file changed; %v", name, err)
+		}
+		wantFiles(t, path, "data.db")
+	}
+}
+
+// In a copy one of two equal keys would be gone, and with it the trace of the damage.
+func TestCopyDoesNotHideDamagedKeys(t *testing.T) {
+	path := newFile(t)
+	s := mustOpen(t, path)
+	must(t, s.Update(func(w kv.Writer) error {
+		return errors.Join(w.Put("first", []byte("key-aaaa"), []byte("1")), w.Put("first", []byte("key-zzzz"), []byte("2")))
+	}))
+	must(t, s.Close())
+	content, err := os.ReadFile(path)
+	must(t, err)
+	must(t, os.WriteFile(path, bytes.ReplaceAll(content, []byte("key-aaaa"), []byte("key-zzzz")), 0o600))
+	s = mustOpen(t, path)
+	if err := s.Compact(t.Context(), nil); !errors.Is(err, kv.ErrCorrupt) {
+		t.Errorf("Compact returned %v", err)
+	}
+	if err := s.CopyTo(t.Context(), path+"-copy", kv.Records, nil, nil); !errors.Is(err, kv.ErrCorrupt) {
+		t.Errorf("CopyTo returned %v", err)
+	}
+	wantFiles(t, path, "data.db")
+}
+
+func TestCompactThatFailsChangesNothing(t *testing.T) {
+	failure := errors.New("no")
+	path := newFile(t)
+	s := mustOpen(t, path)
+	grow(t, s)
+	want := records(t, s)
+	s.hook = func(string) error { return failure }
+	if err := s.Compact(t.Context(), nil); !errors.Is(err, failure) || errors.Is(err, kv.ErrUncertain) {
+		t.Errorf("Compact returned %v", err)
+	}
+	wantFiles(t, path, "data.db")
+	wantRecords(t, s, want)
+
+	// The directory moves away while the new file is written, and comes back.
+	dir := filepath.Dir(path)
+	s.hook = func(string) error { return os.Rename(dir, dir+"-away") }
+	if err := s.Compact(t.Context(), nil); !errors.Is(err, kv.ErrReplaced) {
+		t.Errorf("Compact in a directory that moves: %v", err)
+	}
+	s.hook = nil
+	if err := s.Update(putK("lost")); !errors.Is(err, kv.ErrReplaced) {
+		t.Errorf("Update in a directory that moved: %v", err)
+	}
+	must(t, os.Rename(dir+"-away", dir))
+	wantRecords(t, s, want)
+	must(t, s.Update(putK("w")))
+	want["first/k"] = "w"
+	must(t, s.Compact(t.Context(), nil))
+	must(t, s.Close())
+	wantRecords(t, mustOpen(t, path), want)
+}
+
+// Once the path leads to the new file, but perhaps not after a loss of power, a write to either could
+// be lost.
+func TestCompactThatFailsLateStopsWriting(t *testing.T) {
+	failure := errors.New("no")
+	path := newFile(t)
+	s := mustOpen(t, path)
+	s.hook = func(step string) error {
+		if step == stepSync {
+			return failure
+		}
+		return nil
+	}
+	if err := s.Compact(t.Context(), nil); !errors.Is(err, failure) || !errors.Is(err, kv.ErrUncertain) {
+		t.Errorf("Compact returned %v", err)
+	}
+	s.hook = nil
+	for range 2 {
+		if err := s.Update(putK("lost")); !errors.Is(err, kv.ErrUncertain) {
+			t.Errorf("Update after it: %v", err)
+		}
+		if err := s.Compact(t.Context(), nil); !errors.Is(err, kv.ErrUncertain) {
+			t.Errorf("Compact after it: %v", err)
+		}
+	}
+	wantRecords(t, s, map[string]string{"first/k": "v"})
+	if _, err := Open(path, false); !errors.Is(err, kv.ErrInUse) {
+		t.Errorf("a second Open: %v", err)
+	}
+	wantFiles(t, path, "data.db")
+	must(t, s.Close())
+	s = mustOpen(t, path)
+	must(t, s.Update(putK("w")))
+	wantRecords(t, s, map[string]string{"first/k": "w"})
+}
+
+// A store that gave up must not be revived from memory that may be damaged, nor be waited for.
+func TestCompactOfABrokenStore(t *testing.T) {
+	path := newFile(t)
+	s := mustOpen(t, path)
+	s.hook = func(string) error { s.current.broken.Store(true); return nil }
+	for range 2 {
+		if err := s.Compact(t.Context(), nil); !errors.Is(err, kv.ErrCorrupt) {
+			t.Errorf("Compact returned %v", err)
+		}
+	}
+	wantFiles(t, path, "data.db")
+	if err := s.Close(); !errors.Is(err, kv.ErrCorrupt) {
+		t.Errorf("Close returned %v", err)
+	}
+	wantRecords(t, mustOpen(t, path), map[string]string{"first/k": "v"})
+}
+
+func BenchmarkView(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "data.db")
+	must(b, Create(path, putK("v")))
+	s, err := Open(path, false)
+	must(b, err)
+	defer s.Close()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			_ = s.View(func(r kv.Reader) error { _, err := r.Get("first", []byte("k")); return err })
+		}
+	})
+}

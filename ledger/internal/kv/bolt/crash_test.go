@@ -1,0 +1,188 @@
+package bolt
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+)
+
+const (
+	crashPath = "SLUICE_TEST_STORE_CRASH_PATH" // tells a process that it is the child
+	crashRun  = "SLUICE_TEST_STORE_CRASH_RUN"
+	kills     = 15
+	// kept is how many of its latest records a child keeps. It deletes those before.
+	kept = 20
+)
+
+// A child process writes, deletes and compacts as fast as it can and prints what is durable; the
+// parent kills it at a random instant. (The page cache survives a kill, so this cannot see a missing
+// flush. It sees a path that leads to no complete file, and a write to a file that nobody finds.)
+func TestCompactOutlivesSIGKILL(t *testing.T) {
+	path := newFile(t)
+	left, commits, compactions := 0, 0, 0
+	for run := range kills {
+		compacted := 0
+		last := runAndKill(t, "TestCompactingChild", path, run, func(line string, kill func()) {
+			if line == "compacted" {
+				if compacted++; compacted == 1 {
+					time.AfterFunc(time.Duration(rand.IntN(60_000))*time.Microsecond, kill)
+				}
+			}
+		})
+		if compacted == 0 {
+			t.Error("the child never compacted")
+		}
+		commits, compactions = commits+last+1, compactions+compacted
+		others, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".*"))
+		must(t, err)
+		for _, other := range others {
+			if name, ok := unfinishedName(filepath.Base(other)); !ok || name != "data.db" {
+				t.Errorf("left over: %s", other)
+			}
+		}
+		if left += len(others); len(others) > 1 {
+			t.Errorf("%d files are left over: a compaction has not removed that of the crash before", len(others))
+		}
+		s := mustOpen(t, path)
+		wantSound(t, s)
+		all := records(t, s)
+		wantWritten(t, all, run, last)
+		// At most the transaction that was not acknowledged is there as well.
+		if n := len(all); n > kept+2 {
+			t.Errorf("run %d: %d records", run, n)
+		}
+		must(t, s.Update(func(w kv.Writer) error {
+			for name := range all {
+				bucket, key, _ := strings.Cut(name, "/")
+				if err := w.Delete(bucket, []byte(key)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		must(t, s.Close())
+	}
+	t.Logf("%d commits, %d compactions, %d temporary files left by %d kills", commits, compactions, left, kills)
+}
+
+// TestAKillLeavesNoListAndLosesNothing kills a child that leaves out the list of free pages, and never closes its file.
+func TestAKillLeavesNoListAndLosesNothing(t *testing.T) {
+	path, commits := newFile(t), 0
+	for run := range kills / 3 {
+		enough := 10 + rand.IntN(200)
+		last := runAndKill(t, "TestUnlistedChild", path, run, func(line string, kill func()) {
+			if line == fmt.Sprint(enough) {
+				kill()
+			}
+		})
+		if last < enough {
+			t.Errorf("the child ended by itself, after %d records", last+1)
+		}
+		wantListed(t, path, false)
+		s := mustOpen(t, path)
+		wantSound(t, s)
+		wantWritten(t, records(t, s), run, last)
+		must(t, s.Close())
+		commits += last + 1
+	}
+	t.Logf("%d commits", commits)
+}
+
+// runAndKill runs one of the tests below as a process, which is killed when the listener to its lines says so. It returns the
+// last record that was acknowledged.
+func runAndKill(t *testing.T, test, path string, run int, listen func(line string, kill func())) (last int) {
+	t.Helper()
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+test+"$")
+	child.Env = append(os.Environ(), crashPath+"="+path, fmt.Sprintf("%s=%d", crashRun, run))
+	child.Stderr = os.Stderr
+	out, err := child.StdoutPipe()
+	must(t, err)
+	must(t, child.Start())
+	last = -1
+	for lines := bufio.NewReader(out); ; {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			break // the rest of a line that was cut off acknowledges nothing
+		}
+		if _, err := fmt.Sscanf(line, "%d\n", &last); err != nil && line != "compacted\n" {
+			t.Errorf("the child says %q", line)
+		}
+		listen(strings.TrimSuffix(line, "\n"), func() { _ = child.Process.Kill() })
+	}
+	if err := child.Wait(); err == nil {
+		t.Errorf("the child ended by itself, after %d records", last+1)
+	}
+	return last
+}
+
+// wantWritten looks for the records that a child kept.
+func wantWritten(t *testing.T, all map[string]string, run, last int) {
+	t.Helper()
+	for i := max(0, last-kept+2); i <= last; i++ {
+		if all[fmt.Sprintf("log/%d/%08d", run, i)] != fmt.Sprint(i) {
+			t.Errorf("run %d: record %d of %d is lost", run, i, last)
+		}
+	}
+}
+
+// The processes that get killed. In any other these two do nothing.
+
+func TestCompactingChild(*testing.T) {
+	beChild(func(s *Store) {
+		go func() {
+			for {
+				if err := s.Compact(context.Background(), nil); err != nil {
+					fmt.Println(err)
+					return
+				}
+				fmt.Println("compacted")
+			}
+		}()
+	})
+}
+
+func TestUnlistedChild(*testing.T) {
+	beChild(func(s *Store) { s.current.longest = -1 })
+}
+
+// beChild writes to the file that the parent names.
+func beChild(prepare func(s *Store)) {
+	path, run := os.Getenv(crashPath), os.Getenv(crashRun)
+	if path == "" {
+		return
+	}
+	s, err := Open(path, false)
+	if err != nil {
+		fmt.Println("open:", err)
+		return
+	}
+	prepare(s)
+	writeOn(s, run)
+}
+
+// writeOn writes records, keeps the latest, and tells which are durable.
+func writeOn(s *Store, run string) {
+	for i := range 1_000_000 {
+		err := s.Update(func(w kv.Writer) error {
+			key := func(i int) []byte { return fmt.Appendf(nil, "%s/%08d", run, i) }
+			if err := w.Put("log", key(i), fmt.Append(nil, i)); err != nil || i < kept {
+				return err
+			}
+			return w.Delete("log", key(i-kept))
+		})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(i)
+	}
+}

@@ -1,0 +1,170 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+)
+
+// FuzzParse takes bytes for a page: its elements lie within it, and are no more than it has room for.
+func FuzzParse(f *testing.F) {
+	path, _ := forest(f)
+	sound := readImage(f, path)
+	for id := uint64(2); id < 12; id++ {
+		f.Add(sound.page(id))
+	}
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, page []byte) {
+		before := bytes.Clone(page)
+		i := &inspection{pageSize: 4096}
+		kind, elements, err := i.parse(page, 7)
+		if !bytes.Equal(page, before) {
+			t.Fatal("the page has changed")
+		}
+		if err != nil {
+			return
+		}
+		if kind != branchPage && kind != leafPage || len(elements)*elementSize > len(page)-headerSize {
+			t.Fatalf("%d elements of kind %d on %d bytes", len(elements), kind, len(page))
+		}
+		for _, e := range elements {
+			if e.bad == "" && (len(e.key) == 0 || len(e.key)+len(e.value) > len(page) || kind == leafPage && len(e.value) == 0) {
+				t.Fatalf("an element of %d and %d bytes", len(e.key), len(e.value))
+			}
+		}
+	})
+}
+
+// FuzzPatchedFile overwrites some bytes of a file with branch pages, puts the checksums of the meta pages right, and opens
+// it. Whoever reads it gets what was there, or is told; whoever writes to it may be told.
+func FuzzPatchedFile(f *testing.F) {
+	path, content := smallForest(f)
+	sound := readImage(f, path)
+	branch, _ := treeOf(f, path, "tall")
+	size := uint32(sound.meta.pageSize)
+	f.Add(uint32(0), []byte{})
+	f.Add(size*uint32(branch)+headerSize+8, binary.NativeEndian.AppendUint64(nil, branch))
+	f.Add(size*uint32(branch)+8, []byte{2})
+	f.Add(size*uint32(sound.meta.free)+10, []byte{0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff})
+	for field := uint32(0); field < 56; field += 8 {
+		f.Add(headerSize+field, []byte{0xff})
+		f.Add(size+headerSize+field, []byte{1, 1, 1, 1, 1, 1, 1})
+	}
+	f.Fuzz(func(t *testing.T, at uint32, patch []byte) {
+		i := sound.clone()
+		if at %= uint32(len(i.data)); len(patch) > 64 {
+			return
+		}
+		copy(i.data[at:], patch)
+		i.setMeta(24, 0, 8) // a number that nobody uses
+		damaged := filepath.Join(fuzzDir(t), "damaged.db")
+		must(t, os.WriteFile(damaged, i.data, 0o600))
+		s, err := Open(damaged, true)
+		if err == nil {
+			faults := readEverything(t, s, content)
+			must(t, s.Close())
+			s, err = Open(damaged, false)
+			if err == nil && faults == 0 {
+				writeEverything(t, s, content)
+			}
+			if err == nil {
+				_ = s.Close()
+			}
+		}
+		if err != nil && !errors.Is(err, kv.ErrCorrupt) {
+			t.Fatal(err)
+		}
+	})
+}
+
+// smallForest is a file of a few dozen pages: one bucket has branch pages, and some pages are free.
+func smallForest(t testing.TB) (path string, content map[string]string) {
+	t.Helper()
+	path, content = filepath.Join(t.TempDir(), "small.db"), map[string]string{}
+	must(t, Create(path, func(kv.Writer) error { return nil }))
+	s, err := Open(path, false)
+	must(t, err)
+	for round := range 3 {
+		must(t, s.Update(func(w kv.Writer) error {
+			for n := range 30 {
+				key, value := fmt.Sprintf("%03d%500d", n, n), fmt.Sprint(round*n)
+				if err := errors.Join(w.Put("tall", []byte(key), []byte(value)), w.Put("inline", []byte{byte(n%3 + 1)}, []byte("v"))); err != nil {
+					return err
+				}
+				content[key] = value
+			}
+			return nil
+		}))
+	}
+	must(t, s.Close())
+	copied := filepath.Join(t.TempDir(), "copy.db") // a file without the space that it would grow into
+	s, err = Open(path, true)
+	must(t, err)
+	must(t, s.CopyTo(t.Context(), copied, kv.Pages, nil, nil))
+	must(t, s.Close())
+	return copied, content
+}
+
+// fuzzDir is in memory where that is possible: opening a file syncs it.
+func fuzzDir(t testing.TB) string {
+	dir, err := os.MkdirTemp("/dev/shm", "sluice-fuzz-")
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return t.TempDir()
+	}
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// readEverything reads by both readers. What the careful one finds nothing wrong with, the other reads likewise.
+func readEverything(t *testing.T, s *Store, content map[string]string) (faults int) {
+	t.Helper()
+	careful := map[string]string{}
+	must(t, s.Inspect(func(kv.Fault) { faults++ }, func(r kv.Reader) error {
+		return r.Scan("tall", nil, func(key, value []byte) bool { careful[string(key)] = string(value); return true })
+	}))
+	usual := map[string]string{}
+	err := s.View(func(r kv.Reader) error {
+		for key := range content {
+			if _, err := r.Get("tall", []byte(key)); err != nil {
+				return err
+			}
+		}
+		return r.Scan("tall", nil, func(key, value []byte) bool { usual[string(key)] = string(value); return len(usual) < 1000 })
+	})
+	if faults > 0 {
+		return faults
+	}
+	if err != nil || fmt.Sprint(usual) != fmt.Sprint(careful) {
+		t.Fatalf("%d records, and %d by the careful reader: %v", len(usual), len(careful), err)
+	}
+	return 0
+}
+
+// writeEverything writes to a file that nothing was found wrong with, and reads it again.
+func writeEverything(t *testing.T, s *Store, content map[string]string) {
+	t.Helper()
+	must(t, s.Update(func(w kv.Writer) error {
+		for key, value := range content {
+			if err := w.Put("tall", []byte(key), []byte(value+" again")); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	must(t, s.Inspect(func(fault kv.Fault) { t.Fatalf("after writing: %+v", fault) }, func(r kv.Reader) error {
+		for key, value := range content {
+			if got, err := r.Get("tall", []byte(key)); err != nil || string(got) != value+" again" {
+				return fmt.Errorf("%.10q is %q, %w", key, got, err)
+			}
+		}
+		return nil
+	}))
+}

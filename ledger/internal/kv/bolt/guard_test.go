@@ -1,0 +1,351 @@
+package bolt
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+)
+
+// image is a file in memory.
+type image struct {
+	data []byte
+	meta meta
+}
+
+func readImage(t testing.TB, path string) image {
+	t.Helper()
+	file, err := os.Open(path)
+	must(t, err)
+	defer file.Close()
+	m, known, err := newestMeta(file)
+	if err != nil || !known {
+		t.Fatalf("no meta page: %v", err)
+	}
+	data, err := os.ReadFile(path)
+	must(t, err)
+	return image{data, m}
+}
+
+func (i image) clone() image { return image{slices.Clone(i.data), i.meta} }
+
+func (i image) page(id uint64) []byte { return i.data[int(id)*i.meta.pageSize:][:i.meta.pageSize] }
+
+// child returns where the page of an element of a branch page is written.
+func (i image) child(id uint64, n int) []byte { return i.page(id)[headerSize+n*elementSize+8:] }
+
+func (i image) lead(id uint64, n int, to uint64) { binary.NativeEndian.PutUint64(i.child(id, n), to) }
+
+// setMeta changes a field of both meta pages, and puts their checksums right.
+func (i image) setMeta(at int, value uint64, bytes int) {
+	for id := range uint64(metaPages) {
+		fields := i.page(id)[headerSize:]
+		if bytes == 4 {
+			binary.NativeEndian.PutUint32(fields[at:], uint32(value))
+		} else {
+			binary.NativeEndian.PutUint64(fields[at:], value)
+		}
+		sum := fnv.New64a()
+		_, _ = sum.Write(fields[:56])
+		binary.NativeEndian.PutUint64(fields[56:], sum.Sum64())
+	}
+}
+
+// path returns the pages from the root of a bucket to its last leaf.
+func (i image) pathTo(root uint64) (ids []uint64) {
+	for id := root; ; {
+		ids = append(ids, id)
+		page := i.page(id)
+		if binary.NativeEndian.Uint16(page[8:]) == leafPage {
+			return ids
+		}
+		id = binary.NativeEndian.Uint64(i.child(id, int(binary.NativeEndian.Uint16(page[10:]))-1))
+	}
+}
+
+// treeOf returns the root page of a bucket, and how full its leaves are.
+func treeOf(t testing.TB, path, bucket string) (root uint64, fill float64) {
+	t.Helper()
+	s, err := Open(path, true)
+	must(t, err)
+	defer s.Close()
+	must(t, s.snapshot(func(tx *transaction) error {
+		b, err := tx.bucket(bucket)
+		if err == nil {
+			stats := b.Stats()
+			root, fill = uint64(b.Root()), float64(stats.LeafInuse)/float64(stats.LeafAlloc)
+		}
+		return err
+	}))
+	return root, fill
+}
+
+// What would end the process or overwrite records is not opened for writing. For reading it may be; what is damaged is
+// then never followed, but reported.
+func TestOpenRefusesWhatBboltWouldDieOf(t *testing.T) {
+	path, content := forest(t)
+	sound := readImage(t, path)
+	root, _ := treeOf(t, path, "high")
+	high := sound.pathTo(root)
+	if len(high) < 4 {
+		t.Fatalf("a tree of %d levels", len(high))
+	}
+	top, branch, leaf := high[0], high[len(high)-2], high[len(high)-1]
+	list := sound.page(sound.meta.free)
+	if n := binary.NativeEndian.Uint16(list[10:]); n < 2 {
+		t.Fatalf("%d free pages", n)
+	}
+	count := func(i image, id uint64) int { return int(binary.NativeEndian.Uint16(i.page(id)[10:])) }
+	tests := []struct {
+		name   string
+		damage func(i image)
+		closed bool // for reading, too
+		whole  bool // every bucket can be read
+	}{
+		{name: "a branch that leads to itself", damage: func(i image) { i.lead(branch, 1, branch) }},
+		{name: "a branch that leads to the root", damage: func(i image) { i.lead(branch, count(i, branch)-1, top) }},
+		{name: "two branches with the same page", damage: func(i image) { i.lead(branch, 0, leaf) }},
+		{name: "a leaf that is the root with another name", damage: func(i image) {
+			copy(i.page(leaf), i.page(top))
+			binary.NativeEndian.PutUint64(i.page(leaf), leaf)
+		}},
+		{name: "a leaf that is a list of free pages", damage: func(i image) { i.page(leaf)[8] = freePage; i.lead(leaf, 0, leaf) }},
+		{name: "a leaf that is a meta page", damage: func(i image) { i.page(leaf)[8] = metaPage; i.lead(leaf, 0, leaf) }},
+		{name: "a leaf with pages of others", damage: func(i image) { binary.NativeEndian.PutUint32(i.page(leaf)[12:], 1<<31) }},
+		{name: "a leaf with a key of 4 GiB", damage: func(i image) { binary.NativeEndian.PutUint32(i.page(leaf)[headerSize+8:], 1<<32-1) }},
+		{name: "a leaf with a value elsewhere", damage: func(i image) { binary.NativeEndian.PutUint32(i.page(leaf)[headerSize+4:], 1<<20) }},
+		{name: "a leaf with too many elements", damage: func(i image) { binary.NativeEndian.PutUint16(i.page(leaf)[10:], 1<<16-1) }},
+		{name: "a branch with pages of others", damage: func(i image) { binary.NativeEndian.PutUint32(i.page(branch)[12:], 1<<31) }},
+		{name: "a branch with wrong keys", damage: func(i image) { i.page(branch)[headerSize+2*elementSize]++ }},
+		{name: "a branch with another first key", damage: func(i image) {
+			element := i.page(branch)[headerSize:]
+			element[binary.NativeEndian.Uint32(element)+binary.NativeEndian.Uint32(element[4:])-1]++
+		}},
+		{name: "a page beyond the file", damage: func(i image) { i.lead(branch, 0, 1<<40) }},
+		{name: "a page of the meta pages", damage: func(i image) { i.lead(branch, 0, 1) }},
+		{name: "free, but in use", whole: true, damage: func(i image) {
+			binary.NativeEndian.PutUint64(i.page(i.meta.free)[headerSize:], leaf)
+		}},
+		{name: "free twice", whole: true, damage: func(i image) {
+			copy(i.page(i.meta.free)[headerSize+8:][:8], i.page(i.meta.free)[headerSize:])
+		}},
+		{name: "more free pages than memory", whole: true, damage: func(i image) {
+			binary.NativeEndian.PutUint16(i.page(i.meta.free)[10:], 0xffff)
+			binary.NativeEndian.PutUint64(i.page(i.meta.free)[headerSize:], 1<<44)
+		}},
+		{name: "a list of another kind", whole: true, damage: func(i image) { i.page(i.meta.free)[8] = leafPage }},
+		{name: "the list is a leaf", whole: true, damage: func(i image) { i.setMeta(32, leaf, 8) }},
+		{name: "the list is beyond the file", whole: true, damage: func(i image) { i.setMeta(32, 1<<40, 8) }},
+		{name: "the root is a meta page", closed: true, damage: func(i image) { i.setMeta(16, 1, 8) }},
+		{name: "the root is beyond the file", closed: true, damage: func(i image) { i.setMeta(16, 1<<50, 8) }},
+		{name: "fewer pages than there are", closed: true, damage: func(i image) { i.setMeta(40, 3, 8) }},
+		{name: "more pages than there are", closed: true, damage: func(i image) { i.setMeta(40, 1<<40, 8) }},
+		{name: "the last transaction", closed: true, damage: func(i image) { i.setMeta(48, 1<<64-1, 8) }},
+		{name: "pages of no bytes", closed: true, damage: func(i image) { i.setMeta(8, 0, 4) }},
+		{name: "pages of 7 bytes", closed: true, damage: func(i image) { i.setMeta(8, 7, 4) }},
+		{name: "pages of 2 GiB", closed: true, damage: func(i image) { i.setMeta(8, 1<<31, 4) }},
+		{name: "larger pages", closed: true, damage: func(i image) { i.setMeta(8, 1<<16, 4) }},
+		{name: "another database", closed: true, damage: func(i image) { i.setMeta(0, 0, 4) }},
+		{name: "another version", closed: true, damage: func(i image) { i.setMeta(4, 3, 4) }},
+	}
+	damaged := filepath.Join(t.TempDir(), "damaged.db")
+	for _, test := range tests {
+		i := sound.clone()
+		test.damage(i)
+		must(t, os.WriteFile(damaged, i.data, 0o600))
+		s, err := Open(damaged, false)
+		if !errors.Is(err, kv.ErrCorrupt) {
+			t.Errorf("%s: got the error %v", test.name, err)
+		}
+		if err == nil {
+			must(t, s.Close())
+		}
+		s, err = Open(damaged, true)
+		if test.closed {
+			if !errors.Is(err, kv.ErrCorrupt) {
+				t.Errorf("%s: for reading: got the error %v", test.name, err)
+			}
+			continue
+		}
+		must(t, err)
+		wantGuarded(t, test.name, s, content, test.whole)
+		must(t, s.Close())
+	}
+}
+
+// A file may say that it is long, and take up no room. What its pages say of themselves costs no memory then.
+func TestALongFileOfNothingTakesNoMemory(t *testing.T) {
+	path, _ := forest(t)
+	sound := readImage(t, path)
+	root, _ := treeOf(t, path, "high")
+	high := sound.pathTo(root)
+	const pages = 1 << 24 // 64 GiB
+	for name, damage := range map[string]func(i image){
+		"a branch": func(i image) { binary.NativeEndian.PutUint32(i.page(high[1])[12:], pages-1<<20) },
+		"a leaf":   func(i image) { binary.NativeEndian.PutUint32(i.page(high[len(high)-1])[12:], pages-1<<20) },
+		"the list": func(i image) { binary.NativeEndian.PutUint32(i.page(i.meta.free)[12:], pages-1<<20) },
+		"the root": func(i image) { binary.NativeEndian.PutUint32(i.page(i.meta.root)[12:], pages-1<<20) },
+	} {
+		i := sound.clone()
+		i.setMeta(40, pages, 8)
+		damage(i)
+		long := filepath.Join(t.TempDir(), "long.db")
+		must(t, os.WriteFile(long, i.data, 0o600))
+		must(t, os.Truncate(long, pages*int64(i.meta.pageSize)))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := Open(long, false)
+		runtime.ReadMemStats(&after)
+		if !errors.Is(err, kv.ErrCorrupt) {
+			t.Errorf("%s: got the error %v", name, err)
+		}
+		if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20 {
+			t.Errorf("%s: %d MiB", name, used>>20)
+		}
+	}
+}
+
+// bbolt looks for the second meta page in places where pages of other sizes would have it, and takes the first one.
+func TestAMetaPageInAnotherPlaceIsFound(t *testing.T) {
+	path, _ := forest(t)
+	sound := readImage(t, path)
+	for _, place := range []int{1 << 10, 2 << 10, sound.meta.pageSize, 2 * sound.meta.pageSize, 1 << 20} {
+		i := sound.clone()
+		second := slices.Clone(i.page(1)[:headerSize+64])
+		i.page(0)[headerSize+20]++ // no longer whole
+		i.page(1)[headerSize+20]++
+		copy(i.data[place:], second)
+		moved := filepath.Join(t.TempDir(), "moved.db")
+		must(t, os.WriteFile(moved, i.data, 0o600))
+		_, err := Open(moved, false)
+		if sound := place == i.meta.pageSize; !sound && !errors.Is(err, kv.ErrCorrupt) {
+			t.Errorf("at %d: got the error %v", place, err)
+		} else if sound && err != nil {
+			t.Errorf("in its place: %v", err)
+		}
+	}
+}
+
+// wantGuarded reads everything. What is damaged is the bucket "high", or the list of free pages.
+func wantGuarded(t *testing.T, name string, s *Store, content map[string]map[string]string, whole bool) {
+	t.Helper()
+	for bucket, want := range content {
+		n := 0
+		err := s.View(func(r kv.Reader) error {
+			return r.Scan(bucket, nil, func(_, _ []byte) bool { n++; return true })
+		})
+		if refused := bucket == "high" && !whole; refused != errors.Is(err, kv.ErrCorrupt) || !refused && n != len(want) {
+			t.Errorf("%s: %s has %d records of %d, %v", name, bucket, n, len(want), err)
+		}
+	}
+	faults := 0
+	must(t, s.Inspect(func(kv.Fault) { faults++ }, func(r kv.Reader) error { wantRising(t, r, content); return nil }))
+	if faults == 0 {
+		t.Errorf("%s: an audit does not find it", name)
+	}
+}
+
+// A meta page that bbolt passes over is reported, even if its checksum is right.
+func TestInspectSeesAMetaPageOfAnotherKind(t *testing.T) {
+	path, content := forest(t)
+	for field := range 2 {
+		for id := range uint64(metaPages) {
+			i := readImage(t, path)
+			other := slices.Clone(i.page(1 - id))
+			i.setMeta(4*field, 7, 4)
+			copy(i.page(1-id), other)
+			damaged := filepath.Join(t.TempDir(), "damaged.db")
+			must(t, os.WriteFile(damaged, i.data, 0o600))
+			faults, err := inspected(t, damaged, func(r kv.Reader) { wantRising(t, r, content) })
+			if err != nil || len(faults) != 1 {
+				t.Errorf("field %d of page %d: %v, %d faults", field, id, err, len(faults))
+			}
+		}
+	}
+}
+
+// No sound file is refused, whatever was done to it before.
+func TestNoSoundFileIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sound.db")
+	must(t, Create(path, func(kv.Writer) error { return nil }))
+	random := rand.New(rand.NewPCG(5, 6))
+	for round := range 60 {
+		s, err := Open(path, false)
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		for range 3 {
+			must(t, s.Update(func(w kv.Writer) error { return churn(random, w, round) }))
+		}
+		must(t, s.Close())
+	}
+}
+
+// churn writes keys and values of all sizes, and deletes whole ranges again.
+func churn(random *rand.Rand, w kv.Writer, round int) error {
+	bucket := fmt.Sprint("bucket ", random.IntN(4))
+	from, n := random.IntN(2000), 1+random.IntN(400)
+	for i := range n {
+		key := fmt.Appendf(nil, "%05d", from+i)
+		key = append(key, make([]byte, random.IntN(2)*random.IntN(900))...)
+		var err error
+		if size := 1 + random.IntN(100); round%3 == 2 {
+			err = deleteFirst(w, bucket, key)
+		} else if i == 9 {
+			err = w.Put(bucket, key, make([]byte, 1+random.IntN(40_000)))
+		} else {
+			err = w.Put(bucket, key, make([]byte, size))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteFirst deletes the first record from a key on.
+func deleteFirst(w kv.Writer, bucket string, from []byte) error {
+	var found []byte
+	if err := w.Scan(bucket, from, func(key, _ []byte) bool { found = slices.Clone(key); return false }); err != nil || found == nil {
+		return err
+	}
+	return w.Delete(bucket, found)
+}
+
+// BenchmarkExamine shows what looking at a file costs when it is opened.
+func BenchmarkExamine(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "large.db")
+	must(b, Create(path, func(kv.Writer) error { return nil }))
+	s, err := Open(path, false)
+	must(b, err)
+	defer s.Close()
+	for batch := range 10 {
+		must(b, s.Update(func(w kv.Writer) error {
+			for i := range 10_000 {
+				if err := w.Put("records", fmt.Appendf(nil, "record %08d", batch*10_000+i), make([]byte, 300)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	size, err := s.Size()
+	must(b, err)
+	b.ReportMetric(float64(size)/(1<<20), "MiB")
+	file, err := os.Open(path)
+	must(b, err)
+	defer file.Close()
+	for b.Loop() {
+		if found, err := examine(file, false); err != nil || found.err() != nil {
+			b.Fatal(err, found.err())
+		}
+	}
+}

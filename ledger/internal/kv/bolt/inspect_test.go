@@ -1,0 +1,361 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+)
+
+// forest is a file with trees of every size: long keys make them high, long values take several pages. What was
+// put is deleted again here and there, so that pages are given back.
+func forest(t testing.TB) (path string, content map[string]map[string]string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "forest.db")
+	random := rand.New(rand.NewPCG(1, 2))
+	content = map[string]map[string]string{}
+	if err := Create(path, func(kv.Writer) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for round := range 6 {
+		err := s.Update(func(w kv.Writer) error {
+			for bucket, n := range map[string]int{"empty": 1, "small": 3, "leaf": 20, "wide": 1500, "high": 400} {
+				if content[bucket] == nil {
+					content[bucket] = map[string]string{}
+				}
+				for i := range n {
+					key := fmt.Sprintf("%s %04d", bucket, random.IntN(2*n))
+					if bucket == "high" {
+						key += strings.Repeat("x", 600)
+					}
+					value := strings.Repeat("v", 1+random.IntN(60))
+					if i == 7 {
+						value = strings.Repeat("large", 5000)
+					}
+					if random.IntN(4) == 0 || bucket == "empty" && round > 0 {
+						key = fmt.Sprintf("%s %04d", bucket, 0)
+						delete(content[bucket], key)
+						if err := w.Delete(bucket, []byte(key)); err != nil {
+							return err
+						}
+						continue
+					}
+					content[bucket][key] = value
+					if err := w.Put(bucket, []byte(key), []byte(value)); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path, content
+}
+
+// inspected opens a file, reads it by Inspect, and returns the faults.
+func inspected(t testing.TB, path string, read func(r kv.Reader)) (faults []kv.Fault, err error) {
+	t.Helper()
+	s, err := Open(path, true)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	err = s.Inspect(func(f kv.Fault) { faults = append(faults, f) }, func(r kv.Reader) error { read(r); return nil })
+	return faults, err
+}
+
+func TestInspectReadsWhatViewDoes(t *testing.T) {
+	path, content := forest(t)
+	faults, err := inspected(t, path, func(r kv.Reader) {
+		for bucket, want := range content {
+			found := map[string]string{}
+			last := ""
+			err := r.Scan(bucket, nil, func(key, value []byte) bool {
+				if string(key) <= last {
+					t.Errorf("%s: %.20q after %.20q", bucket, key, last)
+				}
+				last = string(key)
+				found[last] = string(value)
+				return true
+			})
+			if err != nil || !maps.Equal(found, want) {
+				t.Errorf("%s: %d records, want %d, %v", bucket, len(found), len(want), err)
+			}
+			checkInspected(t, r, bucket, want)
+		}
+		if value, err := r.Get("nowhere", []byte("x")); value != nil || err != nil {
+			t.Errorf("nowhere: %q, %v", value, err)
+		}
+		if err := r.Scan("nowhere", nil, func(_, _ []byte) bool { t.Error("found something nowhere"); return true }); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil || len(faults) > 0 {
+		t.Errorf("%v, faults: %+v", err, faults)
+	}
+}
+
+// checkInspected looks up each record, and what is beside it.
+func checkInspected(t *testing.T, r kv.Reader, bucket string, want map[string]string) {
+	t.Helper()
+	keys := slices.Sorted(maps.Keys(want))
+	for i, key := range keys {
+		if value, err := r.Get(bucket, []byte(key)); err != nil || string(value) != want[key] {
+			t.Errorf("%s %.20q is %.20q, %v", bucket, key, value, err)
+		}
+		if value, err := r.Get(bucket, []byte(key+"!")); err != nil || value != nil {
+			t.Errorf("%s %.20q! is %.20q, %v", bucket, key, value, err)
+		}
+		var behind []string
+		err := r.Scan(bucket, []byte(key+"!"), func(key, _ []byte) bool {
+			behind = append(behind, string(key))
+			return len(behind) < 3
+		})
+		if next := keys[i+1 : min(i+4, len(keys))]; err != nil || !slices.Equal(behind, next) {
+			t.Errorf("%s: behind %.20q there is %.20q, %v", bucket, key, behind, err)
+		}
+	}
+}
+
+// An inspection is a snapshot like any other.
+func TestInspectBesideWriters(t *testing.T) {
+	path, content := forest(t)
+	s, err := Open(path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	stop := make(chan struct{})
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			err := s.Update(func(w kv.Writer) error {
+				for bucket := range content {
+					for j := range 50 {
+						key := fmt.Appendf(nil, "%s %04d", bucket, (i*7+j*31)%2000)
+						if err := w.Put(bucket, key, bytes.Repeat([]byte{byte(i + 1)}, 1+i%5000)); err != nil {
+							return err
+						}
+					}
+				}
+				return w.Put("all", []byte("round"), fmt.Append(nil, i+1))
+			})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for range 30 {
+		err := s.Inspect(func(f kv.Fault) { t.Errorf("%+v", f) }, func(r kv.Reader) error {
+			count := func() (n, size int) {
+				for bucket := range content {
+					err := r.Scan(bucket, nil, func(key, value []byte) bool { n, size = n+1, size+len(key)+len(value); return true })
+					if err != nil {
+						t.Error(err)
+					}
+				}
+				return n, size
+			}
+			before, beforeSize := count()
+			time.Sleep(time.Millisecond)
+			if after, afterSize := count(); after != before || afterSize != beforeSize {
+				t.Errorf("%d records of %d bytes, and then %d of %d", before, beforeSize, after, afterSize)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	close(stop)
+	writer.Wait()
+}
+
+// Damage of any kind: the walk ends, passes rising keys only, and never what was not there under its key without
+// a fault, unless the damage is in the record itself.
+func TestInspectOfDamagedFiles(t *testing.T) {
+	path, content := forest(t)
+	original, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := os.Getpagesize()
+	pages := len(original) / page
+	random := rand.New(rand.NewPCG(3, 4))
+	damaged := filepath.Join(t.TempDir(), "damaged.db")
+	rounds := 400
+	if testing.Short() {
+		rounds = 50
+	}
+	for round := range rounds {
+		data := slices.Clone(original)
+		for range 1 + random.IntN(6) {
+			at := (2 + random.IntN(pages-2)) * page
+			head := data[at : at+page]
+			switch random.IntN(5) {
+			case 0: // another page
+				copy(head, original[(2+random.IntN(pages-2))*page:][:page])
+			case 1: // a page number that leads elsewhere, back to itself or above
+				if n := min(int(binary.NativeEndian.Uint16(head[10:])), (page-headerSize)/elementSize); head[8] == branchPage && n > 0 {
+					binary.NativeEndian.PutUint64(head[16+16*random.IntN(n)+8:], uint64(2+random.IntN(pages-2)))
+				}
+			case 2: // a number of elements
+				binary.NativeEndian.PutUint16(head[10:], uint16(random.IntN(1<<16)))
+			case 3: // anything at the head
+				head[random.IntN(200)] ^= byte(1 + random.IntN(255))
+			default: // anything anywhere
+				for range 20 {
+					head[random.IntN(page)] ^= byte(1 + random.IntN(255))
+				}
+			}
+		}
+		if err := os.WriteFile(damaged, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		faults, err := inspected(t, damaged, func(r kv.Reader) { wantRising(t, r, content) })
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("round %d took %v", round, took)
+		}
+		if err != nil && !errors.Is(err, kv.ErrCorrupt) {
+			t.Errorf("round %d: %v", round, err)
+		}
+		if len(faults) > 100_000 {
+			t.Errorf("round %d: %d faults", round, len(faults))
+		}
+	}
+}
+
+func wantRising(t *testing.T, r kv.Reader, content map[string]map[string]string) {
+	t.Helper()
+	for bucket, want := range content {
+		var last []byte
+		err := r.Scan(bucket, nil, func(key, value []byte) bool {
+			if last != nil && bytes.Compare(key, last) <= 0 || len(key) == 0 || len(value) == 0 {
+				t.Errorf("%s: %.20q after %.20q", bucket, key, last)
+			}
+			last = slices.Clone(key)
+			return true
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		for key := range want {
+			if _, err := r.Get(bucket, []byte(key)); err != nil && !errors.Is(err, kv.ErrCorrupt) {
+				t.Error(err)
+			}
+			break
+		}
+	}
+}
+
+// A page that leads to itself, or a key on a branch page that is not what it was, are what bbolt does not see.
+func TestInspectSeesWhatBboltDoesNot(t *testing.T) {
+	path, content := forest(t)
+	original, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := os.Getpagesize()
+	tried := 0
+	for at := 2 * page; at+page <= len(original); at += page {
+		n := int(binary.NativeEndian.Uint16(original[at+10:]))
+		if binary.NativeEndian.Uint16(original[at+8:]) != branchPage || n < 3 || !leads(t, path, original, at) {
+			continue
+		}
+		tried++
+		for name, damage := range map[string]func(data []byte){
+			"itself": func(data []byte) { binary.NativeEndian.PutUint64(data[at+16+16+8:], uint64(at/page)) },
+			"a key": func(data []byte) {
+				element := at + 16 + 16
+				key := element + int(binary.NativeEndian.Uint32(data[element:]))
+				data[key+int(binary.NativeEndian.Uint32(data[element+4:]))-1] += 3 // above what it leads to
+			},
+		} {
+			data := slices.Clone(original)
+			damage(data)
+			damaged := filepath.Join(t.TempDir(), "damaged.db")
+			if err := os.WriteFile(damaged, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			faults, err := inspected(t, damaged, func(r kv.Reader) { wantRising(t, r, content) })
+			if err != nil || len(faults) == 0 {
+				t.Errorf("%s on page %d: %v, no fault", name, at/page, err)
+			}
+		}
+	}
+	if tried < 3 {
+		t.Errorf("%d branch pages", tried)
+	}
+}
+
+// leads tells whether a page belongs to the present records.
+func leads(t *testing.T, path string, original []byte, at int) bool {
+	t.Helper()
+	data := slices.Clone(original)
+	data[at+8] = 0
+	damaged := filepath.Join(t.TempDir(), filepath.Base(path))
+	if err := os.WriteFile(damaged, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	faults, err := inspected(t, damaged, func(r kv.Reader) {
+		for _, bucket := range []string{"empty", "small", "leaf", "wide", "high"} {
+			_ = r.Scan(bucket, nil, func(_, _ []byte) bool { return true })
+		}
+	})
+	return err == nil && len(faults) > 0
+}
+
+// bbolt copies small buckets to the heap, where it would read on beyond their end. Such a file is not opened.
+func TestOpenRefusesABucketThatReachesBeyondItsEnd(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "small.db")
+	err := Create(path, func(w kv.Writer) error { return w.Put("small", []byte("a key"), []byte("a value")) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	original, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	element := bytes.Index(original, []byte("a keya value")) - elementSize
+	for name, at := range map[string]int{
+		"elements": element - headerSize + 10, "place": element + 5, "key": element + 9, "value": element + 13, "kind": element - headerSize + 8,
+	} {
+		data := slices.Clone(original)
+		data[at] += 9
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, readOnly := range []bool{false, true} {
+			if s, err := Open(path, readOnly); !errors.Is(err, kv.ErrCorrupt) {
+				t.Errorf("%s: %v", name, err)
+				_ = s.Close()
+			}
+		}
+	}
+}

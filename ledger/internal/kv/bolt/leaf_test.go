@@ -1,0 +1,294 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+)
+
+// orchard is a closed file of one bucket with many leaves, which are returned in order.
+func orchard(t testing.TB) (path string, i image, leaves []uint64) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "data.db")
+	must(t, Create(path, func(w kv.Writer) (err error) {
+		for n := 0; n < 5000 && err == nil; n++ {
+			err = w.Put("records", benchKey(2*n), make([]byte, 400))
+		}
+		return err
+	}))
+	root, _ := treeOf(t, path, "records")
+	i = readImage(t, path)
+	leaves = i.leavesBelow(root)
+	if height := len(i.pathTo(root)); height < 3 || len(leaves) < 100 {
+		t.Fatalf("%d levels, %d leaves", height, len(leaves))
+	}
+	return path, i, leaves
+}
+
+func (i image) leavesBelow(id uint64) (leaves []uint64) {
+	page := i.page(id)
+	if binary.NativeEndian.Uint16(page[8:]) == leafPage {
+		return []uint64{id}
+	}
+	for n := range int(binary.NativeEndian.Uint16(page[10:])) {
+		leaves = append(leaves, i.leavesBelow(binary.NativeEndian.Uint64(i.child(id, n)))...)
+	}
+	return leaves
+}
+
+func (i image) keys(id uint64) (keys [][]byte) {
+	in := inspection{pageSize: i.meta.pageSize}
+	_, elements, _ := in.parse(i.page(id), id)
+	for _, e := range elements {
+		keys = append(keys, e.key)
+	}
+	return keys
+}
+
+// forgeries are what can be wrong with a leaf.
+func forgeries(i image, root uint64) map[string]func(page []byte) {
+	put32 := binary.NativeEndian.PutUint32
+	return map[string]func(page []byte){
+		"a branch page that leads back up": func(page []byte) {
+			id := binary.NativeEndian.Uint64(page)
+			copy(page, i.page(root))
+			binary.NativeEndian.PutUint64(page, id)
+		},
+		"a branch page that leads to itself": func(page []byte) {
+			page[8] = branchPage
+			for n := range int(binary.NativeEndian.Uint16(page[10:])) {
+				copy(page[headerSize+n*elementSize+8:], page[:8])
+			}
+		},
+		"another page":            func(page []byte) { binary.NativeEndian.PutUint64(page, root) },
+		"a free page":             func(page []byte) { page[8] = freePage },
+		"a page of no kind":       func(page []byte) { page[8] = 0 },
+		"an empty leaf":           func(page []byte) { page[10], page[11] = 0, 0 },
+		"too many elements":       func(page []byte) { page[10], page[11] = 0xff, 0xff },
+		"pages of others":         func(page []byte) { put32(page[12:], 3) },
+		"pages beyond the file":   func(page []byte) { put32(page[12:], 1<<31) },
+		"a key of 4 GiB":          func(page []byte) { put32(page[headerSize+elementSize+8:], 1<<32-1) },
+		"a value beyond the page": func(page []byte) { put32(page[headerSize+elementSize+12:], 1<<20) },
+		"a bucket":                func(page []byte) { put32(page[headerSize+elementSize:], bucketFlag) },
+		"another first key":       func(page []byte) { page[headerSize+binary.NativeEndian.Uint32(page[headerSize+4:])]++ },
+	}
+}
+
+// A leaf that was not looked at when the file was opened, or was forged since, is not written to, nor are those that bbolt
+// may merge with it; and nobody hangs.
+func TestAForgedLeafIsFoundBeforeItIsUsed(t *testing.T) {
+	path, sound, leaves := orchard(t)
+	root, _ := treeOf(t, path, "records")
+	middle := len(leaves) / 2
+	before, in, behind := sound.keys(leaves[middle-1]), sound.keys(leaves[middle]), sound.keys(leaves[middle+1])
+	value := make([]byte, 500)
+	all := func(_, _ []byte) bool { return true }
+	uses := map[string]func(w kv.Writer) error{
+		"get":           func(w kv.Writer) error { _, err := w.Get("records", in[1]); return err },
+		"put":           func(w kv.Writer) error { return w.Put("records", in[1], value) },
+		"put a new one": func(w kv.Writer) error { return w.Put("records", append(bytes.Clone(in[1]), 0), value) },
+		"delete":        func(w kv.Writer) error { return w.Delete("records", in[1]) },
+		"delete before": func(w kv.Writer) error { return w.Delete("records", before[1]) },
+		"delete behind": func(w kv.Writer) error { return w.Delete("records", behind[1]) },
+		"scan":          func(w kv.Writer) error { return w.Scan("records", before[1], all) },
+		"seek": func(w kv.Writer) error {
+			return w.Scan("records", append(bytes.Clone(before[len(before)-1]), 0), all)
+		},
+		"empty those before": func(w kv.Writer) (err error) {
+			for _, leaf := range leaves[middle-3 : middle] {
+				for _, key := range sound.keys(leaf) {
+					err = errors.Join(err, w.Delete("records", key))
+				}
+			}
+			return err
+		},
+	}
+	damaged := filepath.Join(t.TempDir(), "damaged.db")
+	for forgery, forge := range forgeries(sound, root) {
+		for use, do := range uses {
+			name := forgery + ", " + use
+			s := openForged(t, damaged, sound, leaves[middle], forge)
+			file, err := os.ReadFile(damaged)
+			must(t, err)
+			if err := s.Update(do); !errors.Is(err, kv.ErrCorrupt) || errors.Is(err, kv.ErrUncertain) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if after, err := os.ReadFile(damaged); err != nil || !bytes.Equal(file, after) {
+				t.Errorf("%s: the file changed, %v", name, err)
+			}
+			if err := s.Update(func(w kv.Writer) error {
+				return errors.Join(w.Put("records", before[1], value), w.Delete("records", sound.keys(leaves[middle+3])[0]))
+			}); err != nil {
+				t.Errorf("%s: elsewhere: %v", name, err)
+			}
+			must(t, s.Close())
+		}
+	}
+}
+
+// openForged opens a sound file, and changes a leaf then: as if it had not been looked at.
+func openForged(t testing.TB, path string, sound image, leaf uint64, forge func(page []byte)) *Store {
+	t.Helper()
+	must(t, os.WriteFile(path, sound.data, 0o600))
+	s, err := Open(path, false)
+	must(t, err)
+	forged := sound.clone()
+	forge(forged.page(leaf))
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	must(t, err)
+	_, err = file.WriteAt(forged.page(leaf), int64(leaf)*int64(sound.meta.pageSize))
+	must(t, errors.Join(err, file.Close()))
+	return s
+}
+
+// The last leaf is looked at before a record is put behind all others, and all are before they are copied.
+func TestAForgedLastLeafIsFound(t *testing.T) {
+	path, sound, leaves := orchard(t)
+	root, _ := treeOf(t, path, "records")
+	damaged := filepath.Join(t.TempDir(), "damaged.db")
+	for name, forge := range forgeries(sound, root) {
+		s := openForged(t, damaged, sound, leaves[len(leaves)-1], forge)
+		if err := s.Update(func(w kv.Writer) error { return w.Put("records", []byte("zzz"), []byte("v")) }); !errors.Is(err, kv.ErrCorrupt) {
+			t.Errorf("%s: put: %v", name, err)
+		}
+		if name != "another first key" && name != "pages of others" { // neither leads a copy astray
+			if err := s.Compact(t.Context(), nil); !errors.Is(err, kv.ErrCorrupt) {
+				t.Errorf("%s: Compact: %v", name, err)
+			}
+			if err := s.CopyTo(t.Context(), damaged+"-copy", kv.Records, nil, nil); !errors.Is(err, kv.ErrCorrupt) {
+				t.Errorf("%s: CopyTo: %v", name, err)
+			}
+		}
+		must(t, s.Close())
+		wantFiles(t, damaged, "damaged.db")
+	}
+}
+
+// What a transaction has changed itself is no damage to it, in whatever order it puts, deletes, reads and scans.
+func TestNoSoundLeafIsRefused(t *testing.T) {
+	path, _, _ := orchard(t)
+	s := mustOpen(t, path)
+	random := rand.New(rand.NewPCG(1, 2))
+	want := records(t, s)
+	for round := range 60 {
+		must(t, s.Update(func(w kv.Writer) error { return wander(random, w, want, round) }))
+		wantSound(t, s)
+	}
+	wantRecords(t, s, want)
+}
+
+// wander works at a few places in a transaction, and notes it.
+func wander(random *rand.Rand, w kv.Writer, want map[string]string, round int) error {
+	for range 1 + random.IntN(6) {
+		from := random.IntN(10_000)
+		for n := from; n < from+random.IntN(400); n++ {
+			key, value := benchKey(n), fmt.Sprintf("%0*d", 1+random.IntN(700), n)
+			var err error
+			if name := "records/" + string(key); round%2 == random.IntN(8)/7 {
+				want[name] = value
+				err = w.Put("records", key, []byte(value))
+			} else {
+				delete(want, name)
+				err = w.Delete("records", key)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if err := wantNear(w, benchKey(from-random.IntN(min(from+1, 300))), want); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wantNear scans some records.
+func wantNear(w kv.Writer, from []byte, want map[string]string) error {
+	var wrong error
+	left := 50
+	err := w.Scan("records", from, func(key, value []byte) bool {
+		got, err := w.Get("records", key)
+		if all := want["records/"+string(key)]; err != nil || all != string(value) || all != string(got) {
+			wrong = fmt.Errorf("%q: %q and %q, want %q; %w", key, value, got, all, err)
+		}
+		left--
+		return wrong == nil && left > 0
+	})
+	return errors.Join(err, wrong)
+}
+
+// FuzzForgedLeaf overwrites some bytes of a leaf in an open file, and works around it. Nobody dies of that, and nothing is
+// lost of what the other leaves hold.
+func FuzzForgedLeaf(f *testing.F) {
+	path, sound, leaves := orchard(f)
+	root, _ := treeOf(f, path, "records")
+	leaf := leaves[len(leaves)/2]
+	for _, forge := range forgeries(sound, root) {
+		forged := sound.clone()
+		forge(forged.page(leaf))
+		f.Add(uint16(0), forged.page(leaf)[:300], uint64(1))
+	}
+	all := map[string]bool{}
+	for _, id := range leaves {
+		for _, key := range sound.keys(id) {
+			all[string(key)] = true
+		}
+	}
+	f.Fuzz(func(t *testing.T, at uint16, patch []byte, seed uint64) {
+		damaged := filepath.Join(fuzzDir(t), "damaged.db")
+		s := openForged(t, damaged, sound, leaf, func(page []byte) { copy(page[int(at)%len(page):], patch) })
+		defer s.Close()
+		before, err := os.ReadFile(damaged)
+		must(t, err)
+		first, touched := sound.keys(leaf)[0], map[string]bool{}
+		err = s.Update(func(w kv.Writer) error { return prowl(rand.New(rand.NewPCG(seed, 0)), w, first, touched) })
+		after, readErr := os.ReadFile(damaged)
+		must(t, readErr)
+		if err != nil && (!errors.Is(err, kv.ErrCorrupt) || !bytes.Equal(before, after)) {
+			t.Fatalf("the file is the same: %v; %v", bytes.Equal(before, after), err)
+		}
+		for _, key := range sound.keys(leaf) {
+			touched[string(key)] = true
+		}
+		must(t, s.Inspect(func(kv.Fault) {}, func(r kv.Reader) error {
+			for key := range all {
+				if value, err := r.Get("records", []byte(key)); value == nil && !touched[key] {
+					return fmt.Errorf("%q is lost: %w", key, err)
+				}
+			}
+			return nil
+		}))
+	})
+}
+
+// prowl deletes, puts and scans around a key, and notes what it touched.
+func prowl(random *rand.Rand, w kv.Writer, around []byte, touched map[string]bool) (err error) {
+	var number int
+	if _, err := fmt.Sscanf(string(around), "record %d", &number); err != nil {
+		return err
+	}
+	for n := number - 60 + random.IntN(60); n < number+60 && err == nil; n++ {
+		key := benchKey(n)
+		switch random.IntN(4) {
+		case 0:
+			touched[string(key)] = true
+			err = w.Delete("records", key)
+		case 1:
+			touched[string(key)] = true
+			err = w.Put("records", key, make([]byte, 1+random.IntN(900)))
+		case 2:
+			left := random.IntN(30)
+			err = w.Scan("records", key, func(_, _ []byte) bool { left--; return left > 0 })
+		default:
+			_, err = w.Get("records", key)
+		}
+	}
+	return err
+}

@@ -1,0 +1,198 @@
+package bolt
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/pace"
+)
+
+// unlinked is a file system without hard links.
+func unlinked() naming {
+	n := system()
+	n.link = func(from, to string) error { return &os.LinkError{Op: "link", Old: from, New: to, Err: syscall.EPERM} }
+	return n
+}
+
+// skipWithoutRename skips where no rename spares a file.
+func skipWithoutRename(t *testing.T) {
+	t.Helper()
+	if err := renameNew(filepath.Join(t.TempDir(), "none"), "none"); errors.Is(err, errors.ErrUnsupported) {
+		pace.Impossible(t, "no rename here spares a file that is there")
+	}
+}
+
+func TestAFileGetsItsNameWithoutLinks(t *testing.T) {
+	skipWithoutRename(t)
+	path := filepath.Join(t.TempDir(), "data.db")
+	must(t, unlinked().place(path, kindNew, func(temp string) error { return fillNew(temp, putK("v")) }))
+	s := mustOpen(t, path)
+	s.naming = unlinked()
+	for name, how := range ways {
+		must(t, s.CopyTo(t.Context(), path+"-"+name, how, nil, nil))
+		wantRecords(t, mustOpen(t, path+"-"+name), map[string]string{"first/k": "v"})
+	}
+	wantFiles(t, path, "data.db", "data.db-pages", "data.db-records")
+}
+
+// Whatever comes while the file is made stays, and nothing else does.
+func TestWithoutLinksALateComerStays(t *testing.T) {
+	skipWithoutRename(t)
+	for name, come := range map[string]func(path string) error{
+		"a file":            func(path string) error { return os.WriteFile(path, []byte("mine"), 0o600) },
+		"an empty file":     func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"a dangling link":   func(path string) error { return os.Symlink("nowhere", path) },
+		"an empty folder":   func(path string) error { return os.Mkdir(path, 0o700) },
+		"a link to another": func(path string) error { return os.Symlink(os.Args[0], path) },
+	} {
+		path := filepath.Join(t.TempDir(), "data.db")
+		must(t, come(path))
+		before, err := os.Lstat(path)
+		must(t, err)
+		must(t, os.Rename(path, path+"-late"))
+		err = unlinked().place(path, kindNew, func(temp string) error {
+			return errors.Join(fillNew(temp, putK("v")), os.Rename(path+"-late", path))
+		})
+		if !errors.Is(err, fs.ErrExist) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if after, err := os.Lstat(path); err != nil || !os.SameFile(before, after) {
+			t.Errorf("%s is not there any more, %v", name, err)
+		}
+		wantFiles(t, path, "data.db")
+	}
+}
+
+func TestWithoutLinksNothingIsLeftOfAFailure(t *testing.T) {
+	failure := errors.New("no")
+	neither, unsynced := unlinked(), unlinked()
+	neither.rename = func(string, string) error { return errors.ErrUnsupported }
+	unsynced.syncDir = func(string) error { return failure }
+	for _, test := range []struct {
+		naming
+		want error
+	}{{neither, errors.ErrUnsupported}, {unsynced, failure}} {
+		path := filepath.Join(t.TempDir(), "data.db")
+		err := test.place(path, kindNew, func(temp string) error { return fillNew(temp, putK("v")) })
+		if !errors.Is(err, test.want) && !errors.Is(err, errors.ErrUnsupported) { // the second where no rename spares a file
+			t.Errorf("got %v, want %v", err, test.want)
+		}
+		wantFiles(t, path)
+	}
+}
+
+// left makes what a crash leaves of a file.
+func left(t *testing.T, path, kind string) (temp string) {
+	t.Helper()
+	temp, err := createTemp(path, kind)
+	must(t, err)
+	must(t, os.WriteFile(temp, []byte("the records of somebody"), 0o600))
+	return temp
+}
+
+// skipWithoutLocks skips where nobody can tell what is in use.
+func skipWithoutLocks(t *testing.T) {
+	t.Helper()
+	dir, err := os.Open(t.TempDir())
+	must(t, err)
+	defer dir.Close()
+	if err := tryLock(dir, true); err != nil {
+		pace.Impossible(t, err.Error())
+	}
+}
+
+func TestWhatACrashLeftIsRemovedByTheNext(t *testing.T) {
+	skipWithoutLocks(t)
+	for name, next := range map[string]func(s *Store, dir string) error{
+		"a compaction": func(s *Store, _ string) error { return s.Compact(t.Context(), nil) },
+		"a copy":       func(s *Store, dir string) error { return s.CopyTo(t.Context(), filepath.Join(dir, "x"), 0, nil, nil) },
+		"a new file":   func(_ *Store, dir string) error { return Create(filepath.Join(dir, "x"), putK("v")) },
+	} {
+		path := newFile(t)
+		dir := filepath.Dir(path)
+		s := mustOpen(t, path)
+		for _, of := range []string{"data.db", "gone", "a.b.c", ".hidden"} {
+			for _, kind := range []string{kindNew, kindCopy, kindCompact} {
+				left(t, filepath.Join(dir, of), kind)
+			}
+		}
+		must(t, os.Link(path, filepath.Join(dir, ".data.db.new-1"+unfinished))) // a crash before its removal
+		must(t, next(s, dir))
+		must(t, errors.Join(s.Update(putK("w")), s.Close()))
+		wantRecords(t, mustOpen(t, path), map[string]string{"first/k": "w"})
+		_ = os.Remove(filepath.Join(dir, "x"))
+		wantFiles(t, path, "data.db")
+		if t.Failed() {
+			t.Fatal(name)
+		}
+	}
+}
+
+// Only what is provably ours is removed: by its name, and as a file that nobody has open.
+func TestWhatIsNotOursStays(t *testing.T) {
+	path := newFile(t)
+	dir := filepath.Dir(path)
+	s := mustOpen(t, path)
+	names := []string{".data.db.copy-1", ".data.db.copy-1.unfinished", "data.db.copy-1" + unfinished, ".data.db.other-1" + unfinished,
+		".data.db.copy-x" + unfinished, ".data.db.copy-" + unfinished, ".data.db.copy" + unfinished, ".copy-1" + unfinished, "..copy-1" + unfinished,
+		".data.db.copy-1" + unfinished + "2", unfinished}
+	for _, name := range names {
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte("mine"), 0o600))
+	}
+	must(t, os.Mkdir(filepath.Join(dir, ".data.db.copy-2"+unfinished), 0o700))
+	must(t, os.Symlink("data.db", filepath.Join(dir, ".data.db.copy-3"+unfinished)))
+	names = append(names, ".data.db.copy-2"+unfinished, ".data.db.copy-3"+unfinished)
+	open, err := os.Open(left(t, path, kindCopy))
+	must(t, err)
+	defer open.Close()
+	must(t, lockIfThereAreLocks(open))
+	names = append(names, filepath.Base(open.Name()))
+	must(t, s.Compact(t.Context(), nil))
+	for _, name := range names {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func lockIfThereAreLocks(file *os.File) error {
+	if err := tryLock(file, false); !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return nil
+}
+
+// What somebody is about to finish in the same directory is not removed, not even while nobody has it open.
+func TestWhatIsBeingMadeStays(t *testing.T) {
+	path := newFile(t)
+	s := mustOpen(t, path)
+	to := filepath.Join(filepath.Dir(path), "copy")
+	must(t, s.CopyTo(t.Context(), to, 0, nil, func(temp string) error {
+		must(t, Create(to+"-2", putK("v")))
+		must(t, s.CopyTo(t.Context(), to+"-3", 0, nil, nil))
+		must(t, s.Compact(t.Context(), nil))
+		_, err := os.Stat(temp)
+		return err
+	}))
+	wantFiles(t, path, "copy", "copy-2", "copy-3", "data.db")
+}
+
+// A script may have locked the directory itself.
+func TestALockedDirectoryIsWorkedIn(t *testing.T) {
+	path := newFile(t)
+	dir, err := os.Open(filepath.Dir(path))
+	must(t, err)
+	defer dir.Close()
+	skipWithoutLocks(t)
+	must(t, tryLock(dir, true))
+	temp := left(t, path, kindCopy)
+	must(t, Create(path+"-2", putK("v")))
+	if _, err := os.Stat(temp); err != nil || !strings.HasSuffix(temp, unfinished) {
+		t.Error(err)
+	}
+}

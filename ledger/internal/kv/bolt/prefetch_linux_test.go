@@ -1,0 +1,194 @@
+//go:build amd64 || arm64
+
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+)
+
+// prefetchFile is a file with a bucket of so many records, and one of a single record.
+func prefetchFile(t *testing.T, records int) (s *Store, keys [][]byte) {
+	t.Helper()
+	s = mustOpen(t, newFile(t))
+	if err := s.Update(func(w kv.Writer) error {
+		for i := range records {
+			keys = append(keys, fmt.Appendf(nil, "key %06d", 2*i))
+			if err := w.Put("large", keys[i], make([]byte, 100)); err != nil {
+				return err
+			}
+		}
+		return w.Put("small", []byte("k"), []byte("v"))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return s, keys
+}
+
+// some returns some of the keys, and keys that there are none of, rising.
+func some(random *rand.Rand, keys [][]byte) (found [][]byte) {
+	for range random.IntN(60) {
+		key := bytes.Clone(keys[random.IntN(len(keys))])
+		key[len(key)-1] += byte(random.IntN(2))
+		found = append(found, key)
+	}
+	found = append(found, []byte("a"), []byte("z")) // before and behind all
+	slices.SortFunc(found, bytes.Compare)
+	return slices.CompactFunc(found, bytes.Equal)
+}
+
+// leavesOf returns the keys on each page of the lowest level that a prefetch comes to.
+func leavesOf(t *testing.T, tx *transaction, keys [][]byte) (asked []sought, onPage func(uint64) [][]byte) {
+	t.Helper()
+	b, err := tx.bucket("large")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := prefetch{file: tx.in.file, page: make([]byte, tx.in.db.Info().PageSize)}
+	for level := []sought{{uint64(b.Root()), keys}}; len(level) > 0; level = p.descend(level) {
+		asked = level
+	}
+	for _, one := range asked {
+		if failed := p.ask(one.page); failed != 0 {
+			t.Errorf("asking for page %d: %v", one.page, failed)
+		}
+	}
+	return asked, func(page uint64) (on [][]byte) {
+		i := inspection{file: tx.in.file, pageSize: len(p.page), pages: 1 << 40, branches: map[uint64][]element{}}
+		kind, elements, err := i.load(page)
+		if err != nil || kind != leafPage {
+			t.Fatalf("page %d is of kind %d, %v", page, kind, err)
+		}
+		for _, e := range elements {
+			on = append(on, e.key)
+		}
+		return on
+	}
+}
+
+// Exactly the pages are asked for that the records are on.
+func TestPrefetchFindsThePagesOfTheRecords(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, records := range []int{100, 2_000, 30_000} { // trees of two and three levels
+		s, all := prefetchFile(t, records)
+		for range 20 {
+			keys := some(random, all)
+			if err := s.snapshot(func(tx *transaction) error {
+				asked, onPage := leavesOf(t, tx, keys)
+				pages, found := map[uint64]bool{}, 0
+				for _, one := range asked {
+					on := onPage(one.page)
+					pages[one.page] = true
+					for _, key := range one.keys {
+						if _, exists := slices.BinarySearchFunc(all, key, bytes.Compare); exists {
+							if _, here := slices.BinarySearchFunc(on, key, bytes.Compare); !here {
+								t.Errorf("%s is not on page %d", key, one.page)
+							}
+						}
+						found++
+					}
+				}
+				if found != len(keys) || len(pages) != len(asked) {
+					t.Errorf("%d keys of %d, %d pages, asked for %d times: %v", found, len(keys), len(pages), len(asked), slices.Sorted(maps.Keys(pages)))
+				}
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// Whatever is asked, the records are the same before and after, and no fault is reported.
+func TestPrefetchIsOnlyAHint(t *testing.T) {
+	s, all := prefetchFile(t, 5_000)
+	falling := slices.Clone(all)
+	slices.Reverse(falling)
+	check := func(r kv.Reader) {
+		t.Helper()
+		for _, bucket := range []string{"large", "small", "none"} {
+			for _, keys := range [][][]byte{nil, {nil}, {{}}, {[]byte("k")}, all, falling, {all[7], all[7], all[3]}} {
+				r.(kv.Prefetcher).Prefetch(bucket, keys)
+			}
+		}
+		n := 0
+		if err := r.Scan("large", nil, func(key, value []byte) bool {
+			if !bytes.Equal(key, all[n]) || len(value) != 100 {
+				t.Errorf("record %d is %s", n, key)
+			}
+			n++
+			return true
+		}); err != nil || n != len(all) {
+			t.Errorf("%d records of %d, %v", n, len(all), err)
+		}
+	}
+	if err := s.View(func(r kv.Reader) error { check(r); return nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Damaged pages lead nowhere, and not for ever.
+func TestPrefetchSurvivesDamage(t *testing.T) {
+	s, all := prefetchFile(t, 30_000)
+	var root uint64
+	if err := s.snapshot(func(tx *transaction) error {
+		b, err := tx.bucket("large")
+		root = uint64(b.Root())
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(s.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Create(s.path + "-damaged")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.Write(whole); err != nil {
+		t.Fatal(err)
+	}
+	size := os.Getpagesize()
+	page := whole[int(root)*size:][:size]
+	random := rand.New(rand.NewPCG(3, 4))
+	descend := func(damaged []byte) (depth int) {
+		if _, err := file.WriteAt(damaged, int64(root)*int64(size)); err != nil {
+			t.Fatal(err)
+		}
+		p := prefetch{file: file, page: make([]byte, size)}
+		for level := []sought{{root, all[:mostPrefetched]}}; len(level) > 0 && depth < deepest; depth++ {
+			if level = p.descend(level); len(level) > mostPrefetched {
+				t.Fatalf("%d pages at a time", len(level))
+			}
+		}
+		return depth
+	}
+	if depth := descend(page); depth != 3 {
+		t.Fatalf("a tree of %d levels", depth)
+	}
+	for range 1000 {
+		damaged := bytes.Clone(page)
+		for range 1 + random.IntN(8) {
+			at := random.IntN(200)
+			damaged[at] = []byte{0, 1, 0x7f, 0x80, 0xff, byte(random.Uint32())}[random.IntN(6)]
+		}
+		descend(damaged)
+	}
+	circle := bytes.Clone(page)
+	for n := range int(binary.NativeEndian.Uint16(page[10:])) {
+		binary.NativeEndian.PutUint64(circle[headerSize+n*elementSize+8:], root)
+	}
+	if depth := descend(circle); depth != deepest {
+		t.Errorf("a circle of %d levels", depth)
+	}
+}

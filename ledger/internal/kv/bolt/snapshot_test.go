@@ -1,0 +1,230 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+)
+
+// A snapshot reads what bbolt reads, in trees of every size, from wherever one looks.
+func TestASnapshotReadsWhatBboltDoes(t *testing.T) {
+	path, content := forest(t)
+	s := mustOpen(t, path)
+	random := rand.New(rand.NewPCG(3, 4))
+	must(t, s.snapshot(func(tx *transaction) error {
+		r, err := newSnapshot(tx)
+		must(t, err)
+		for bucket := range content {
+			for range 300 {
+				from := fmt.Appendf(nil, "%s %04d", bucket, random.IntN(1600))
+				switch random.IntN(4) {
+				case 0:
+					from = from[:random.IntN(len(from))]
+				case 1:
+					from = append(from, "xxx"...)
+				case 2:
+					from = append(from, bytes.Repeat([]byte("x"), 600)...) // as a key of the high tree
+				}
+				if got, want := some3(r, bucket, from), some3(tx, bucket, from); !slices.Equal(got, want) {
+					t.Errorf("%s from %.20q on: %.60q, not %.60q", bucket, from, got, want)
+				}
+				got, err := r.Get(bucket, from)
+				want, err2 := tx.Get(bucket, from)
+				if !bytes.Equal(got, want) || (got == nil) != (want == nil) || err != nil || err2 != nil {
+					t.Errorf("%s has %.20q, not %.20q, under %.20q: %v, %v", bucket, got, want, from, err, err2)
+				}
+			}
+			if got, want := everything(t, r, bucket), everything(t, tx, bucket); !slices.Equal(got, want) {
+				t.Errorf("%s: %d records, not %d", bucket, len(got), len(want))
+			}
+		}
+		value, err := r.Get("no such bucket", []byte("k"))
+		if err := errors.Join(err, r.Scan("no such bucket", nil, nil)); value != nil || err != nil {
+			t.Errorf("no such bucket: %q, %v", value, err)
+		}
+		return nil
+	}))
+}
+
+// some3 returns three records from a key on.
+func some3(r kv.Reader, bucket string, from []byte) (found []string) {
+	err := r.Scan(bucket, from, func(key, value []byte) bool {
+		found = append(found, string(key), string(value))
+		return len(found) < 6
+	})
+	return append(found, fmt.Sprint(err))
+}
+
+func everything(t testing.TB, r kv.Reader, bucket string) (found []string) {
+	t.Helper()
+	must(t, r.Scan(bucket, nil, func(key, value []byte) bool {
+		found = append(found, string(key), string(value))
+		return true
+	}))
+	return found
+}
+
+// snapshotOf reads an image in memory, where each step outside of a page would be a panic.
+func snapshotOf(i image) *snapshot {
+	return &snapshot{in: &database{}, data: i.data, pageSize: uint64(i.meta.pageSize), root: i.meta.root}
+}
+
+// Pages that are damaged while the file is open, or that were not looked at when it was opened, end in an error: no record is
+// passed over, none is passed on twice, and no way leads round in a circle.
+func TestASnapshotEndsAtDamage(t *testing.T) {
+	path, content := forest(t)
+	sound := readImage(t, path)
+	root, _ := treeOf(t, path, "high")
+	high := sound.pathTo(root)
+	top, branch, leaf := high[0], high[len(high)-2], high[len(high)-1]
+	put32 := func(page []byte, at int, n uint32) { binary.NativeEndian.PutUint32(page[at:], n) }
+	for name, damage := range map[string]func(i image){
+		"a branch that leads to itself":   func(i image) { i.lead(branch, 1, branch) },
+		"a branch that leads to the root": func(i image) { i.lead(branch, 0, top) },
+		"a branch that leads to its leaf twice": func(i image) {
+			copy(i.child(branch, 0)[:8], i.child(branch, 1))
+		},
+		"a leaf that is the root": func(i image) {
+			copy(i.page(leaf), i.page(top))
+			binary.NativeEndian.PutUint64(i.page(leaf), leaf)
+		},
+		"a branch without elements":       func(i image) { binary.NativeEndian.PutUint16(i.page(branch)[10:], 0) },
+		"a branch with too many elements": func(i image) { binary.NativeEndian.PutUint16(i.page(branch)[10:], 1<<16-1) },
+		"a leaf with too many elements":   func(i image) { binary.NativeEndian.PutUint16(i.page(leaf)[10:], 1<<16-1) },
+		"a leaf without elements":         func(i image) { binary.NativeEndian.PutUint16(i.page(leaf)[10:], 0) },
+		"a leaf with an element twice": func(i image) { // and another one missing
+			elements := i.page(leaf)[headerSize:]
+			copy(elements[elementSize:2*elementSize], elements)
+			binary.NativeEndian.PutUint32(elements[elementSize+4:], binary.NativeEndian.Uint32(elements[4:])-elementSize)
+		},
+		"a leaf of another kind":              func(i image) { i.page(leaf)[8] = metaPage },
+		"a leaf with another number":          func(i image) { i.page(leaf)[0]++ },
+		"a leaf with the pages of others":     func(i image) { put32(i.page(leaf), 12, 1<<32-1) },
+		"a leaf with a key of 4 GiB":          func(i image) { put32(i.page(leaf), headerSize+8, 1<<32-1) },
+		"a leaf with a value of 4 GiB":        func(i image) { put32(i.page(leaf), headerSize+12, 1<<32-1) },
+		"a leaf with a record elsewhere":      func(i image) { put32(i.page(leaf), headerSize+4, 1<<20) },
+		"a leaf with a bucket for a record":   func(i image) { put32(i.page(leaf), headerSize, bucketFlag) },
+		"a page beyond the file":              func(i image) { i.lead(branch, 1, 1<<50) },
+		"a page beyond the file, by overflow": func(i image) { i.lead(branch, 1, 1<<52) },
+		"a meta page":                         func(i image) { i.lead(branch, 1, 1) },
+	} {
+		i := sound.clone()
+		damage(i)
+		r, visited := snapshotOf(i), map[string]bool{}
+		err := r.Scan("high", nil, func(key, value []byte) bool {
+			if visited[string(key)] || content["high"][string(key)] != string(value) {
+				t.Fatalf("%s: %.20q is %.20q", name, key, value)
+			}
+			visited[string(key)] = true
+			return true
+		})
+		if !errors.Is(err, kv.ErrCorrupt) {
+			t.Errorf("%s: got the error %v", name, err)
+		}
+	}
+}
+
+// Elements that lie outside of their page or have the wrong flags are errors, and not records that are missing.
+func TestASnapshotCallsNothingMissingThatItCannotRead(t *testing.T) {
+	path, content := forest(t)
+	sound := readImage(t, path)
+	root, _ := treeOf(t, path, "high")
+	high := sound.pathTo(root)
+	for _, id := range high {
+		for n := range int(binary.NativeEndian.Uint16(sound.page(id)[10:])) {
+			i := sound.clone()
+			at := headerSize + n*elementSize + 1 // of the place in a branch, of the flags in a leaf
+			if i.page(id)[8] == leafPage {
+				at += 8 // of the length of the key
+			}
+			i.page(id)[at] = 0xff
+			i.page(id)[at+1] = 0xff
+			wantAllOrErrors(t, snapshotOf(i), content["high"])
+		}
+	}
+	i := sound.clone()
+	buckets := i.page(sound.meta.root)
+	for n := range int(binary.NativeEndian.Uint16(buckets[10:])) {
+		buckets[headerSize+n*elementSize] = 0 // no flag that says it is one
+	}
+	if value, err := snapshotOf(i).Get("high", []byte("k")); !errors.Is(err, kv.ErrCorrupt) {
+		t.Errorf("a bucket that is none: %q, %v", value, err)
+	}
+}
+
+func wantAllOrErrors(t *testing.T, r *snapshot, want map[string]string) {
+	t.Helper()
+	for key, value := range want {
+		if got, err := r.Get("high", []byte(key)); string(got) != value && !errors.Is(err, kv.ErrCorrupt) {
+			t.Fatalf("%.20q is %.20q, and not %.20q: %v", key, got, value, err)
+		}
+	}
+}
+
+// Whoever keeps a reader for longer than its transaction gets errors, and no pages that may be others' by then.
+func TestASnapshotEndsWithItsTransaction(t *testing.T) {
+	path, _ := forest(t)
+	s := mustOpen(t, path)
+	var kept kv.Reader
+	must(t, s.View(func(r kv.Reader) error {
+		kept = r
+		_, err := r.Get("wide", []byte("k"))
+		return err
+	}))
+	if _, err := kept.Get("wide", []byte("k")); !errors.Is(err, kv.ErrCorrupt) {
+		t.Errorf("get: got the error %v", err)
+	}
+	if err := kept.Scan("high", nil, func(_, _ []byte) bool { return true }); !errors.Is(err, kv.ErrCorrupt) {
+		t.Errorf("scan: got the error %v", err)
+	}
+}
+
+// FuzzSnapshot overwrites some bytes of a file, and reads all its buckets from a key on.
+func FuzzSnapshot(f *testing.F) {
+	path, _ := smallForest(f)
+	sound := readImage(f, path)
+	branch, _ := treeOf(f, path, "tall")
+	size := uint32(sound.meta.pageSize)
+	f.Add(uint32(0), []byte{}, []byte("010"))
+	f.Add(size*uint32(branch)+headerSize+8, binary.NativeEndian.AppendUint64(nil, branch), []byte(nil))
+	f.Add(size*uint32(sound.meta.root)+headerSize, []byte{0}, []byte{})
+	for at := uint32(0); at < 64; at += 4 {
+		f.Add(size*uint32(branch)+at, []byte{0xff, 0xff}, []byte("012"))
+		f.Add(size*uint32(sound.meta.root)+at, []byte{0xff, 0xff}, []byte("012"))
+	}
+	f.Fuzz(func(t *testing.T, at uint32, patch, from []byte) {
+		i := sound.clone()
+		copy(i.data[at%uint32(len(i.data)):], patch)
+		for _, bucket := range []string{"tall", "inline"} {
+			r, n := snapshotOf(i), 0
+			err := r.Scan(bucket, from, func(key, value []byte) bool {
+				n += len(key) + len(value)
+				return true
+			})
+			_, err2 := r.Get(bucket, from)
+			for _, err := range []error{err, err2} {
+				if err != nil && !errors.Is(err, kv.ErrCorrupt) {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
+// A file that is cut off while it is open gives errors, and does not end the process.
+func TestASnapshotOfACutOffFile(t *testing.T) {
+	path, _ := forest(t)
+	s := mustOpen(t, path)
+	must(t, os.Truncate(path, 8192))
+	err := s.View(func(r kv.Reader) error { return r.Scan("wide", nil, func(_, _ []byte) bool { return true }) })
+	if !errors.Is(err, kv.ErrOverwritten) {
+		t.Errorf("got the error %v", err)
+	}
+}

@@ -1,0 +1,203 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+)
+
+// numberedPages is a file of pages that begin with their number. One of them cannot be read.
+type numberedPages struct {
+	pages, size int
+	broken      uint64
+	reads       []int // pages read at a time
+}
+
+var errNoPage = errors.New("a page that cannot be read")
+
+func (f *numberedPages) ReadAt(into []byte, at int64) (int, error) {
+	f.reads = append(f.reads, len(into)/f.size)
+	for i := 0; i < len(into); i += f.size {
+		id := uint64(at+int64(i)) / uint64(f.size)
+		if id == f.broken || id >= uint64(f.pages) {
+			return i, errNoPage
+		}
+		binary.NativeEndian.PutUint64(into[i:], id)
+	}
+	return len(into), nil
+}
+
+func TestStrip(t *testing.T) {
+	const pages, broken = 203, 50
+	rising := make([]uint64, 0, pages)
+	for id := uint64(metaPages); id < pages; id++ {
+		rising = append(rising, id)
+	}
+	spread := slices.DeleteFunc(slices.Clone(rising), func(id uint64) bool { return id%3 == 0 })
+	for name, c := range map[string]struct {
+		ids   []uint64
+		reads int // at most, with those of strips that have the broken page in them
+	}{
+		"in order":        {rising, 50},
+		"nearly in order": {spread, 50},
+		"backwards":       {reversed(rising), pages},
+		"at random":       {shuffled(rising), pages},
+	} {
+		for _, size := range []int{1 << 12, 1 << 14, 1 << 17} {
+			t.Run(fmt.Sprintf("%s, pages of %d bytes", name, size), func(t *testing.T) {
+				file := &numberedPages{pages: pages, size: size, broken: broken}
+				i, s := &inspection{file: file, pageSize: size, pages: pages}, strips{}
+				for _, id := range c.ids {
+					page, err := s.page(i, id)
+					if wrong := err == nil && (len(page) != size || binary.NativeEndian.Uint64(page) != id); wrong || errors.Is(err, errNoPage) != (id == broken) {
+						t.Fatalf("page %d: %d bytes that begin with %.8x, %v", id, len(page), page, err)
+					}
+				}
+				once := len(file.reads)
+				for range 2 {
+					if _, err := s.page(i, broken); !errors.Is(err, errNoPage) {
+						t.Fatalf("page %d again: %v", broken, err)
+					}
+				}
+				file.reads = file.reads[:once]
+				if perStrip := stripSize / size; perStrip > 1 && len(file.reads) > c.reads*16/perStrip {
+					t.Errorf("%d reads: %d", len(file.reads), file.reads)
+				}
+				if most := slices.Max(file.reads); most > max(1, stripSize/size) {
+					t.Errorf("%d pages in one read", most)
+				}
+			})
+		}
+	}
+}
+
+func shuffled(ids []uint64) []uint64 {
+	ids = slices.Clone(ids)
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+	return ids
+}
+
+// What a walk keeps, of where it goes on and of the buckets themselves, outlives the pages that it came from: the memory of
+// one is that of the next.
+func TestWalksKeepWhatTheyNeed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file.db")
+	const buckets, pairs = 400, 3000
+	bucket := func(i int) string { return fmt.Sprintf("bucket %03d", i) }
+	must(t, Create(path, func(w kv.Writer) error {
+		for i := range buckets {
+			if err := w.Put(bucket(i), []byte{1}, fmt.Appendf(nil, "value %d", i)); err != nil {
+				return err
+			}
+		}
+		for i := range pairs { // long keys make many branch pages
+			if err := w.Put("high", fmt.Appendf(nil, "%0600d", i), []byte{1}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	faults, err := inspected(t, path, func(r kv.Reader) {
+		for i := range buckets {
+			value, err := r.Get(bucket(i), []byte{1})
+			must(t, err)
+			if want := fmt.Sprintf("value %d", i); string(value) != want {
+				t.Fatalf("%s: %q", bucket(i), value)
+			}
+		}
+		for range 2 {
+			var last []byte
+			n := 0
+			must(t, r.Scan("high", nil, func(key, _ []byte) bool {
+				if n++; bytes.Compare(key, last) <= 0 {
+					t.Errorf("%s after %s", key, last)
+				}
+				last = append(last[:0], key...)
+				return true
+			}))
+			if n != pairs {
+				t.Errorf("%d pairs", n)
+			}
+		}
+	})
+	wantInspected(t, faults, err)
+}
+
+// wantInspected wants an inspection that has found nothing.
+func wantInspected(t *testing.T, faults []kv.Fault, err error) {
+	t.Helper()
+	must(t, err)
+	if len(faults) > 0 {
+		t.Errorf("%+v", faults[0])
+	}
+}
+
+func reversed(ids []uint64) []uint64 {
+	ids = slices.Clone(ids)
+	slices.Reverse(ids)
+	return ids
+}
+
+// Where a tree stands in pieces between those of another, both are read in strips.
+func TestStripsOfSeveralPlaces(t *testing.T) {
+	const pages, size, streams = 2000, 1 << 12, 3
+	file := &numberedPages{pages: pages, size: size, broken: pages + 1}
+	i, s := &inspection{file: file, pageSize: size, pages: pages}, strips{}
+	for n := range uint64(300) {
+		for from := range uint64(streams) {
+			id := metaPages + n + from*600
+			page, err := s.page(i, id)
+			if err != nil || len(page) != size || binary.NativeEndian.Uint64(page) != id {
+				t.Fatalf("page %d: %d bytes that begin with %.8x, %v", id, len(page), page, err)
+			}
+		}
+	}
+	if most := streams * (300*size/stripSize + 2); len(file.reads) > most {
+		t.Errorf("%d reads, expected up to %d", len(file.reads), most)
+	}
+}
+
+// A scan within another does not read into its memory, and one after it may.
+func TestScansWithinScans(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file.db")
+	const pairs = 3000
+	key := func(i int) []byte { return fmt.Appendf(nil, "%05d", i) }
+	must(t, Create(path, func(w kv.Writer) error {
+		for i := range pairs {
+			if err := w.Put("a", key(i), fmt.Appendf(nil, "%0100d", i)); err != nil {
+				return err
+			}
+			if err := w.Put("b", key(i), fmt.Appendf(nil, "%0100d", -i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	faults, err := inspected(t, path, func(r kv.Reader) {
+		for range 2 {
+			n := 0
+			must(t, r.Scan("a", nil, func(k, v []byte) bool {
+				if n%100 == 0 {
+					within := 0
+					must(t, r.Scan("b", key(n%7*300), func(_, _ []byte) bool { within++; return within < 500 }))
+					must(t, r.Scan("a", key(n%5*300), func(_, _ []byte) bool { within++; return within < 900 }))
+				}
+				if !bytes.Equal(k, key(n)) || string(v) != fmt.Sprintf("%0100d", n) {
+					t.Fatalf("pair %d is %s, %s", n, k, v)
+				}
+				n++
+				return true
+			}))
+			if n != pairs {
+				t.Errorf("%d pairs", n)
+			}
+		}
+	})
+	wantInspected(t, faults, err)
+}

@@ -1,0 +1,424 @@
+// Package kvtest holds the tests that every implementation of [kv.Store] must pass.
+package kvtest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+)
+
+// Run tests a store. open opens the same data each time it is called within one subtest, and new,
+// empty data in each subtest; a store that forgets everything on Close passes forgetful.
+func Run(t *testing.T, forgetful bool, newData func(t *testing.T) (open func() kv.Store)) {
+	for name, test := range map[string]func(*testing.T, kv.Store){
+		"empty": testEmpty, "put and get": testPutGet, "order": testOrder, "snapshot": testSnapshot,
+		"own writes": testOwnWrites, "failed update": testFailedUpdate, "serial": testSerial, "buckets": testBuckets, "closed": testClosed,
+		"delete": testDelete, "delete own writes": testDeleteOwnWrites, "delete undone": testDeleteUndone,
+		"delete a range": testDeleteRange, "delete and snapshot": testDeleteSnapshot,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newData(t)()
+			defer s.Close()
+			test(t, s)
+		})
+	}
+	t.Run("reopened", func(t *testing.T) {
+		if forgetful {
+			t.Log("this store says that it forgets on Close")
+			return
+		}
+		testReopened(t, newData(t))
+	})
+}
+
+func put(t *testing.T, s kv.Store, bucket string, pairs ...string) {
+	t.Helper()
+	err := s.Update(func(w kv.Writer) error {
+		for i := 0; i < len(pairs); i += 2 {
+			if err := w.Put(bucket, []byte(pairs[i]), []byte(pairs[i+1])); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("Update: %v", err)
+	}
+}
+
+func get(t *testing.T, s kv.Store, bucket, key string) (value string) {
+	t.Helper()
+	err := s.View(func(r kv.Reader) error {
+		v, err := r.Get(bucket, []byte(key))
+		value = string(v)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("Get(%q, %q): %v", bucket, key, err)
+	}
+	return value
+}
+
+func keys(t *testing.T, r kv.Reader, bucket, from string, most int) (found []string) {
+	t.Helper()
+	err := r.Scan(bucket, []byte(from), func(key, value []byte) bool {
+		found = append(found, string(key)+"="+string(value))
+		return len(found) < most
+	})
+	if err != nil {
+		t.Fatalf("Scan(%q, %q): %v", bucket, from, err)
+	}
+	return found
+}
+
+func view(t *testing.T, s kv.Store, fn func(kv.Reader)) {
+	t.Helper()
+	if err := s.View(func(r kv.Reader) error { fn(r); return nil }); err != nil {
+		t.Fatalf("View: %v", err)
+	}
+}
+
+func testEmpty(t *testing.T, s kv.Store) {
+	view(t, s, func(r kv.Reader) {
+		if v, err := r.Get("none", []byte("k")); v != nil || err != nil {
+			t.Errorf("Get from an empty store: %q, %v", v, err)
+		}
+		if found := keys(t, r, "none", "", 9); found != nil {
+			t.Errorf("Scan of an empty store found %q", found)
+		}
+	})
+	if err := s.Update(func(kv.Writer) error { return nil }); err != nil {
+		t.Errorf("an update that writes nothing: %v", err)
+	}
+}
+
+func testPutGet(t *testing.T, s kv.Store) {
+	put(t, s, "b", "k", "one")
+	put(t, s, "b", "k", "two", "l", "\x00")
+	if get(t, s, "b", "k") != "two" || get(t, s, "b", "l") != "\x00" || get(t, s, "b", "m") != "" {
+		t.Error("Get does not return what was put")
+	}
+	for _, pair := range [][2]string{{"", "v"}, {"k", ""}} {
+		err := s.Update(func(w kv.Writer) error { return w.Put("b", []byte(pair[0]), []byte(pair[1])) })
+		if err == nil {
+			t.Errorf("Put accepts key %q with value %q", pair[0], pair[1])
+		}
+	}
+}
+
+func testOrder(t *testing.T, s kv.Store) {
+	put(t, s, "b", "b", "2", "a\x00", "1", "a", "0", "\xff", "5", "b\x00\x01", "3", "ba", "4")
+	view(t, s, func(r kv.Reader) {
+		for _, c := range []struct {
+			from string
+			most int
+			want []string
+		}{
+			{"", 99, []string{"a=0", "a\x00=1", "b=2", "b\x00\x01=3", "ba=4", "\xff=5"}},
+			{"a", 2, []string{"a=0", "a\x00=1"}},
+			{"aa", 1, []string{"b=2"}},
+			{"b\x00", 2, []string{"b\x00\x01=3", "ba=4"}},
+			{"\xff\x00", 9, nil},
+		} {
+			if found := keys(t, r, "b", c.from, c.most); !slices.Equal(found, c.want) {
+				t.Errorf("Scan from %q found %q, want %q", c.from, found, c.want)
+			}
+		}
+	})
+}
+
+func testSnapshot(t *testing.T, s kv.Store) {
+	put(t, s, "b", "k", "old")
+	view(t, s, func(r kv.Reader) {
+		done := make(chan struct{})
+		go func() { defer close(done); put(t, s, "b", "k", "new", "l", "new") }()
+		<-done
+		if found := keys(t, r, "b", "", 9); !slices.Equal(found, []string{"k=old"}) {
+			t.Errorf("a snapshot shows a later commit: %q", found)
+		}
+	})
+	if got := get(t, s, "b", "k"); got != "new" {
+		t.Errorf("after the commit: %q", got)
+	}
+}
+
+func testOwnWrites(t *testing.T, s kv.Store) {
+	put(t, s, "b", "k", "old")
+	err := s.Update(func(w kv.Writer) error {
+		if err := errors.Join(w.Put("b", []byte("k"), []byte("new")), w.Put("c", []byte("x"), []byte("y"))); err != nil {
+			return err
+		}
+		if found := keys(t, w, "b", "", 9); !slices.Equal(found, []string{"k=new"}) {
+			t.Errorf("a transaction does not see its own write: %q", found)
+		}
+		if v, err := w.Get("c", []byte("x")); string(v) != "y" || err != nil {
+			t.Errorf("nor in a new bucket: %q, %v", v, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func testFailedUpdate(t *testing.T, s kv.Store) {
+	put(t, s, "b", "k", "old")
+	failure := errors.New("no")
+	err := s.Update(func(w kv.Writer) error {
+		return errors.Join(w.Put("b", []byte("k"), []byte("new")), w.Put("c", []byte("x"), []byte("y")), failure)
+	})
+	if !errors.Is(err, failure) || errors.Is(err, kv.ErrUncertain) {
+		t.Errorf("Update returned %v", err)
+	}
+	if get(t, s, "b", "k") != "old" || get(t, s, "c", "x") != "" {
+		t.Error("a failed update left something")
+	}
+	put(t, s, "b", "k", "newer")
+	if got := get(t, s, "b", "k"); got != "newer" {
+		t.Errorf("after a failed update the store is not usable: %q", got)
+	}
+}
+
+func testSerial(t *testing.T, s kv.Store) {
+	put(t, s, "b", "n", "x")
+	const writers, rounds = 8, 20
+	var group sync.WaitGroup
+	for range writers {
+		group.Go(func() {
+			for range rounds {
+				err := s.Update(func(w kv.Writer) error {
+					v, err := w.Get("b", []byte("n"))
+					if err != nil {
+						return err
+					}
+					return w.Put("b", []byte("n"), append(slices.Clone(v), 'x'))
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if got := len(get(t, s, "b", "n")); got != 1+writers*rounds {
+		t.Errorf("%d increments were kept of %d", got-1, writers*rounds)
+	}
+}
+
+func testBuckets(t *testing.T, s kv.Store) {
+	put(t, s, "b", "k", "in b")
+	put(t, s, "c", "k", "in c")
+	if get(t, s, "b", "k") != "in b" || get(t, s, "c", "k") != "in c" {
+		t.Error("buckets share keys")
+	}
+	if size, err := s.Size(); err != nil || size < int64(len("kin bkin c")) {
+		t.Errorf("Size: %d, %v", size, err)
+	}
+}
+
+func testClosed(t *testing.T, s kv.Store) {
+	put(t, s, "b", "k", "v")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s.View(func(kv.Reader) error { return nil }) == nil {
+		t.Error("View works on a closed store")
+	}
+	if s.Update(func(w kv.Writer) error { return w.Put("b", []byte("k"), []byte("w")) }) == nil {
+		t.Error("Update works on a closed store")
+	}
+}
+
+func remove(bucket string, keys ...string) func(kv.Writer) error {
+	return func(w kv.Writer) error {
+		for _, key := range keys {
+			if err := w.Delete(bucket, []byte(key)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func update(t *testing.T, s kv.Store, fn func(kv.Writer) error) {
+	t.Helper()
+	if err := s.Update(fn); err != nil {
+		t.Fatalf("Update: %v", err)
+	}
+}
+
+func testDelete(t *testing.T, s kv.Store) {
+	put(t, s, "b", "a", "1", "b", "2", "c", "3")
+	put(t, s, "c", "b", "other bucket")
+	update(t, s, remove("b", "b"))
+	update(t, s, remove("b", "b", "none", "a\x00"))
+	update(t, s, remove("no bucket", "b"))
+	view(t, s, func(r kv.Reader) {
+		if v, err := r.Get("b", []byte("b")); v != nil || err != nil {
+			t.Errorf("Get of what was deleted: %q, %v", v, err)
+		}
+		if found := keys(t, r, "b", "", 9); !slices.Equal(found, []string{"a=1", "c=3"}) {
+			t.Errorf("Scan after deleting: %q", found)
+		}
+		if found := keys(t, r, "b", "b", 9); !slices.Equal(found, []string{"c=3"}) {
+			t.Errorf("Scan from what was deleted: %q", found)
+		}
+		if found := keys(t, r, "no bucket", "", 9); found != nil {
+			t.Errorf("deleting made %q", found)
+		}
+	})
+	if got := get(t, s, "c", "b"); got != "other bucket" {
+		t.Errorf("the key of another bucket: %q", got)
+	}
+	for _, bucket := range []string{"b", "no bucket"} {
+		if s.Update(remove(bucket, "")) == nil {
+			t.Errorf("Delete from %s accepts an empty key", bucket)
+		}
+	}
+	update(t, s, remove("b", "a", "c"))
+	view(t, s, func(r kv.Reader) {
+		if found := keys(t, r, "b", "", 9); found != nil {
+			t.Errorf("in a bucket that became empty: %q", found)
+		}
+	})
+	put(t, s, "b", "b", "again")
+	if got := get(t, s, "b", "b"); got != "again" {
+		t.Errorf("put again: %q", got)
+	}
+}
+
+func testDeleteOwnWrites(t *testing.T, s kv.Store) {
+	put(t, s, "b", "a", "1", "b", "2", "c", "3")
+	update(t, s, func(w kv.Writer) error {
+		check := func(when string, want ...string) {
+			t.Helper()
+			if found := keys(t, w, "b", "", 9); !slices.Equal(found, want) {
+				t.Errorf("%s: %q, want %q", when, found, want)
+			}
+		}
+		check("before", "a=1", "b=2", "c=3")
+		err := w.Delete("b", []byte("b"))
+		check("deleted", "a=1", "c=3")
+		if v, missing := w.Get("b", []byte("b")); v != nil || missing != nil {
+			t.Errorf("Get of what was deleted: %q, %v", v, missing)
+		}
+		err = errors.Join(err, w.Put("b", []byte("b"), []byte("new")))
+		check("put again", "a=1", "b=new", "c=3")
+		err = errors.Join(err, w.Put("b", []byte("d"), []byte("4")), w.Delete("b", []byte("d")), w.Delete("b", []byte("d")))
+		check("put and deleted", "a=1", "b=new", "c=3")
+		return errors.Join(err, w.Put("new", []byte("x"), []byte("y")), w.Delete("new", []byte("x")), w.Delete("b", []byte("a")))
+	})
+	view(t, s, func(r kv.Reader) {
+		if found := keys(t, r, "b", "", 9); !slices.Equal(found, []string{"b=new", "c=3"}) {
+			t.Errorf("after the commit: %q", found)
+		}
+		if found := keys(t, r, "new", "", 9); found != nil {
+			t.Errorf("in the new bucket: %q", found)
+		}
+	})
+}
+
+func testDeleteUndone(t *testing.T, s kv.Store) {
+	put(t, s, "b", "a", "1", "b", "2", "c", "3")
+	failure := errors.New("no")
+	err := s.Update(func(w kv.Writer) error {
+		return errors.Join(w.Delete("b", []byte("b")), w.Put("b", []byte("a"), []byte("new")), w.Delete("b", []byte("a")), failure)
+	})
+	if !errors.Is(err, failure) {
+		t.Errorf("Update returned %v", err)
+	}
+	view(t, s, func(r kv.Reader) {
+		if found := keys(t, r, "b", "", 9); !slices.Equal(found, []string{"a=1", "b=2", "c=3"}) {
+			t.Errorf("a failed update left %q", found)
+		}
+	})
+}
+
+// A range is larger than any unit of storage, so that some become empty within the transaction.
+func testDeleteRange(t *testing.T, s kv.Store) {
+	const pairs, first, last = 3000, 500, 2500
+	name := func(i int) string { return fmt.Sprintf("%06d", i) }
+	value := make([]byte, 100)
+	update(t, s, func(w kv.Writer) error {
+		var err error
+		for i := range pairs {
+			err = errors.Join(err, w.Put("b", []byte(name(i)), value))
+		}
+		return err
+	})
+	count := func(r kv.Reader, from int) (n int) {
+		before := ""
+		err := r.Scan("b", []byte(name(from)), func(key, _ []byte) bool {
+			if k := string(key); k <= before || k >= name(first) && k < name(last) && k != name(1000) {
+				t.Errorf("found %s after %s", k, before)
+			}
+			before = string(key)
+			n++
+			return true
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	check := func(r kv.Reader, again int) {
+		t.Helper()
+		for _, c := range []struct{ from, want int }{
+			{0, pairs - last + first + again}, {first, pairs - last + again}, {1000, pairs - last + again}, {2000, pairs - last}, {last, pairs - last},
+		} {
+			if n := count(r, c.from); n != c.want {
+				t.Errorf("a scan from %d finds %d, want %d", c.from, n, c.want)
+			}
+		}
+	}
+	update(t, s, func(w kv.Writer) error {
+		var err error
+		for i := first; i < last; i++ {
+			err = errors.Join(err, w.Delete("b", []byte(name(i))))
+		}
+		check(w, 0)
+		err = errors.Join(err, w.Put("b", []byte(name(1000)), value))
+		check(w, 1)
+		return err
+	})
+	view(t, s, func(r kv.Reader) { check(r, 1) })
+}
+
+func testDeleteSnapshot(t *testing.T, s kv.Store) {
+	put(t, s, "b", "a", "1", "b", "2")
+	view(t, s, func(r kv.Reader) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if err := s.Update(remove("b", "a", "b")); err != nil {
+				t.Errorf("Update: %v", err)
+			}
+		}()
+		<-done
+		if found := keys(t, r, "b", "", 9); !slices.Equal(found, []string{"a=1", "b=2"}) {
+			t.Errorf("a snapshot shows a later delete: %q", found)
+		}
+	})
+}
+
+func testReopened(t *testing.T, open func() kv.Store) {
+	const pairs = 1000
+	s := open()
+	for i := range pairs {
+		put(t, s, "b", fmt.Sprint(i), fmt.Sprint(-i))
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open()
+	defer s.Close()
+	for i := range pairs {
+		if got := get(t, s, "b", fmt.Sprint(i)); got != fmt.Sprint(-i) {
+			t.Fatalf("after reopening, %d has the value %q", i, got)
+		}
+	}
+}

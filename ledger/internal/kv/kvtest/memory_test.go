@@ -1,0 +1,13 @@
+package kvtest
+
+import (
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+)
+
+func TestMemory(t *testing.T) {
+	Run(t, true, func(*testing.T) func() kv.Store {
+		return func() kv.Store { return new(Memory) }
+	})
+}

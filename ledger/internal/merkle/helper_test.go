@@ -1,0 +1,144 @@
+package merkle
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+	"testing"
+
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// log is a tree grown by an edge, with all that its users keep: the stored hashes, by tlog index, and the
+// root at each size.
+type log struct {
+	stored []tlog.Hash
+	roots  []tlog.Hash // roots[n] is that of n leaves
+	leaves []tlog.Hash
+}
+
+// newLog grows a tree with size leaves, each of other data.
+func newLog(t testing.TB, size int) *log {
+	t.Helper()
+	l, e := new(log), new(Edge)
+	for n := range size + 1 {
+		root, err := e.Root()
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.roots = append(l.roots, root)
+		if n == size {
+			break
+		}
+		leaf := tlog.RecordHash(fmt.Appendf(nil, "event %d", n))
+		hashes, err := e.Append(leaf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.leaves = append(l.leaves, leaf)
+		l.stored = append(l.stored, hashes...)
+	}
+	return l
+}
+
+func (l *log) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
+	hashes := make([]tlog.Hash, len(indexes))
+	for i, index := range indexes {
+		if index < 0 || index >= int64(len(l.stored)) {
+			return nil, fmt.Errorf("no hash %d of %d", index, len(l.stored))
+		}
+		hashes[i] = l.stored[index]
+	}
+	return hashes, nil
+}
+
+// at returns the leaves at the indexes, with their hashes.
+func (l *log) at(indexes []uint64) []Leaf {
+	leaves := make([]Leaf, len(indexes))
+	for i, index := range indexes {
+		leaves[i] = Leaf{index, l.leaves[index]}
+	}
+	return leaves
+}
+
+func (l *log) prove(t testing.TB, size uint64, leaves []uint64) []tlog.Hash {
+	t.Helper()
+	proof, err := Prove(size, leaves, l)
+	if err != nil {
+		t.Fatalf("Prove(%d, %d): %v", size, leaves, err)
+	}
+	return proof
+}
+
+// uniform reads a tree with any number of leaves that are all alike, so that the hash of a complete
+// subtree depends on its level alone.
+type uniform struct{ level [62]tlog.Hash }
+
+func newUniform() *uniform {
+	u := new(uniform)
+	u.level[0] = tlog.RecordHash([]byte("again"))
+	for i := range u.level[1:] {
+		u.level[i+1] = tlog.NodeHash(u.level[i], u.level[i])
+	}
+	return u
+}
+
+func (u *uniform) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
+	hashes := make([]tlog.Hash, len(indexes))
+	for i, index := range indexes {
+		level, _ := tlog.SplitStoredHashIndex(index)
+		hashes[i] = u.level[level]
+	}
+	return hashes, nil
+}
+
+// path tells on which side of each split a leaf lies, from the root down: one byte, L or R, a split. It
+// comes from the other description of an audit path, by the bits of the index (RFC 9162, section
+// 2.1.3.2), not from a recursion.
+func path(index, size uint64) string {
+	inner := bits.Len64(index ^ (size - 1)) // above these levels the leaf is at the right end of the tree
+	var sides []byte
+	for range bits.OnesCount64(index >> inner) {
+		sides = append(sides, 'R')
+	}
+	for level := inner - 1; level >= 0; level-- {
+		sides = append(sides, "LR"[index>>level&1])
+	}
+	return string(sides)
+}
+
+// samePlaces tells whether two sets of leaves, of equal number, lie at the same places below the root.
+func samePlaces(size1 uint64, leaves1 []uint64, size2 uint64, leaves2 []uint64) bool {
+	return slices.EqualFunc(leaves1, leaves2, func(a, b uint64) bool { return path(a, size1) == path(b, size2) })
+}
+
+// subset returns the numbers of the bits that are set.
+func subset(set uint64) []uint64 {
+	var members []uint64
+	for ; set != 0; set &= set - 1 {
+		members = append(members, uint64(bits.TrailingZeros64(set)))
+	}
+	return members
+}
+
+func interval(lo, hi uint64) []uint64 {
+	var members []uint64
+	for i := lo; i < hi; i++ {
+		members = append(members, i)
+	}
+	return members
+}
+
+// flip returns the hash with one bit changed.
+func flip(h tlog.Hash, bit int) tlog.Hash {
+	h[bit/8] ^= 1 << (bit % 8)
+	return h
+}
+
+func wantError(t testing.TB, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("error %v, want %v", err, want)
+	}
+}

@@ -1,0 +1,345 @@
+package merkle
+
+import (
+	"crypto/sha256"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/transparency-dev/merkle/proof"
+	"github.com/transparency-dev/merkle/rfc6962"
+	"github.com/transparency-dev/merkle/testonly"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/internal/pace"
+)
+
+// most is the size up to which every tree is compared with the second implementation.
+const most = 512
+
+// second is that implementation, over the same leaves.
+func second(l *log) *testonly.Tree {
+	tree := testonly.New(rfc6962.DefaultHasher)
+	for _, leaf := range l.leaves {
+		tree.Append(leaf[:])
+	}
+	return tree
+}
+
+// raw returns hashes as the second implementation has them.
+func raw(hashes []tlog.Hash) [][]byte {
+	slices := make([][]byte, len(hashes))
+	for i := range hashes {
+		slices[i] = hashes[i][:]
+	}
+	return slices
+}
+
+func TestRootsAgree(t *testing.T) {
+	l := newLog(t, most)
+	tree := second(l)
+	for size := range l.roots {
+		if want := tree.HashAt(uint64(size)); string(l.roots[size][:]) != string(want) {
+			t.Errorf("root of %d leaves is %x, want %x", size, l.roots[size], want)
+		}
+	}
+	if want := tlog.Hash(sha256.Sum256(nil)); l.roots[0] != want {
+		t.Errorf("root of the empty tree is %v, want %v", l.roots[0], want)
+	}
+}
+
+// pairs calls check with all pairs 0 ≤ a < b ≤ most, or if hurried, with some of them.
+func pairs(check func(a, b uint64)) {
+	step := uint64(pace.Step(7)) // no power of 2, so that every pattern of bits remains
+	for b := uint64(1); b <= most; b++ {
+		for a := b % step; a < b; a += step {
+			check(a, b)
+		}
+	}
+}
+
+func TestInclusionAgrees(t *testing.T) {
+	l := newLog(t, most)
+	tree := second(l)
+	pairs(func(n, size uint64) {
+		ours, err := tlog.ProveRecord(int64(size), int64(n), l)
+		if err != nil {
+			t.Fatalf("leaf %d of %d: %v", n, size, err)
+		}
+		theirs, err := tree.InclusionProof(n, size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.EqualFunc(raw(ours), theirs, slices.Equal[[]byte]) {
+			t.Fatalf("leaf %d of %d: proofs differ", n, size)
+		}
+		if err := proof.VerifyInclusion(rfc6962.DefaultHasher, n, size, l.leaves[n][:], raw(ours), l.roots[size][:]); err != nil {
+			t.Fatalf("leaf %d of %d: %v", n, size, err)
+		}
+	})
+}
+
+func TestConsistencyAgrees(t *testing.T) {
+	l := newLog(t, most)
+	tree := second(l)
+	pairs(func(a, b uint64) {
+		older, newer := a+1, b // 1 ≤ older ≤ newer: tlog has no proof for the empty tree
+		ours, err := tlog.ProveTree(int64(newer), int64(older), l)
+		if err != nil {
+			t.Fatalf("from %d to %d: %v", older, newer, err)
+		}
+		theirs, err := tree.ConsistencyProof(older, newer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.EqualFunc(raw(ours), theirs, slices.Equal[[]byte]) {
+			t.Fatalf("from %d to %d: proofs differ", older, newer)
+		}
+		if err := proof.VerifyConsistency(rfc6962.DefaultHasher, older, newer, raw(ours), l.roots[older][:], l.roots[newer][:]); err != nil {
+			t.Fatalf("from %d to %d: %v", older, newer, err)
+		}
+	})
+}
+
+// TestFlippedBits changes every bit of every proof of some trees.
+func TestFlippedBits(t *testing.T) {
+	sizes := interval(1, 18)
+	if pace.Hurried() {
+		sizes = []uint64{2, 7, 8, 13}
+	}
+	l := newLog(t, 18)
+	eachFlip := func(proof []tlog.Hash, check func() error) int {
+		flips := 0
+		for i, h := range proof {
+			for bit := range 8 * tlog.HashSize {
+				proof[i] = flip(h, bit)
+				if check() == nil {
+					t.Fatalf("accepted with bit %d of hash %d changed", bit, i)
+				}
+				flips++
+			}
+			proof[i] = h
+		}
+		if err := check(); err != nil {
+			t.Fatalf("refused unchanged: %v", err)
+		}
+		return flips
+	}
+	flips := 0
+	for _, size := range sizes {
+		for n := range size {
+			record, err := tlog.ProveRecord(int64(size), int64(n), l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			flips += eachFlip(record, func() error {
+				return tlog.CheckRecord(record, int64(size), l.roots[size], int64(n), l.leaves[n])
+			})
+			tree, err := tlog.ProveTree(int64(size), int64(n+1), l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			flips += eachFlip(tree, func() error {
+				return tlog.CheckTree(tree, int64(size), l.roots[size], int64(n+1), l.roots[n+1])
+			})
+		}
+	}
+	if flips < 10_000 {
+		t.Errorf("only %d bits were flipped", flips)
+	}
+}
+
+func TestLoadEdge(t *testing.T) {
+	l := newLog(t, 300)
+	grown := new(Edge)
+	for size := range uint64(301) {
+		// The reader's slice is overwritten, since an edge must not keep it.
+		var asked []int64
+		var lent []tlog.Hash
+		loaded, err := LoadEdge(size, tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) {
+			if asked != nil || len(indexes) == 0 {
+				t.Errorf("size %d: needless question %d", size, indexes)
+			}
+			asked = slices.Clone(indexes)
+			var err error
+			lent, err = l.ReadHashes(indexes)
+			return lent, err
+		}))
+		if err != nil {
+			t.Fatalf("size %d: %v", size, err)
+		}
+		clear(lent)
+		if !slices.IsSorted(asked) {
+			t.Errorf("size %d: hashes %d were asked for out of order", size, asked)
+		}
+		if loaded.size != grown.size || !slices.Equal(loaded.hashes, grown.hashes) || !slices.Equal(loaded.indexes, grown.indexes) {
+			t.Fatalf("size %d: the loaded edge is not the grown one", size)
+		}
+		if root, err := loaded.Root(); err != nil || root != l.roots[size] || loaded.Size() != size {
+			t.Fatalf("size %d: root %v (%v) of %d leaves, want %v", size, root, err, loaded.Size(), l.roots[size])
+		}
+		if size == 300 {
+			break
+		}
+		fromLoaded, err1 := loaded.Append(l.leaves[size])
+		fromGrown, err2 := grown.Append(l.leaves[size])
+		stored, err3 := tlog.StoredHashesForRecordHash(int64(size), l.leaves[size], l)
+		if err := errors.Join(err1, err2, err3); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(fromLoaded, stored) || !slices.Equal(fromGrown, stored) {
+			t.Fatalf("leaf %d: the edges complete other hashes than tlog", size)
+		}
+	}
+}
+
+func TestLoadEdgeFails(t *testing.T) {
+	broken := errors.New("broken disk")
+	if _, err := LoadEdge(3, tlog.HashReaderFunc(func([]int64) ([]tlog.Hash, error) { return nil, broken })); !errors.Is(err, broken) {
+		t.Errorf("error %v, want the reader's", err)
+	}
+	if _, err := LoadEdge(3, tlog.HashReaderFunc(func([]int64) ([]tlog.Hash, error) { return make([]tlog.Hash, 1), nil })); err == nil {
+		t.Error("one hash was taken for two")
+	}
+	for _, size := range []uint64{MaxSize + 1, math.MaxInt64, math.MaxUint64} {
+		_, err := LoadEdge(size, newUniform())
+		wantError(t, err, ErrSize)
+	}
+}
+
+// TestLargestTree goes to the end of the range, where the arithmetic of tlog is about to overflow.
+func TestLargestTree(t *testing.T) {
+	u := newUniform()
+	e, err := LoadEdge(MaxSize-1, u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	completed, err := e.Append(u.level[0])
+	if err != nil || len(completed) != Completes(MaxSize-1) {
+		t.Fatalf("last leaf completes %d hashes (%v)", len(completed), err)
+	}
+	root, err := e.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want, err := tlog.TreeHash(MaxSize, u); err != nil || root != want {
+		t.Errorf("root %v, want %v (%v)", root, want, err)
+	}
+	_, err = e.Append(u.level[0])
+	wantError(t, err, ErrSize)
+	if again, err := e.Root(); err != nil || again != root || e.Size() != MaxSize {
+		t.Errorf("the refused leaf changed the edge (%v)", err)
+	}
+}
+
+func TestClone(t *testing.T) {
+	l := newLog(t, 40)
+	other := tlog.RecordHash([]byte("another event"))
+	for size := range uint64(40) {
+		e, err := LoadEdge(size, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clone := e.Clone()
+		if _, err := clone.Append(other); err != nil {
+			t.Fatal(err)
+		}
+		if root, err := e.Root(); err != nil || root != l.roots[size] || e.Size() != size {
+			t.Fatalf("size %d: growing the clone changed the edge (%v)", size, err)
+		}
+		if _, err := e.Append(l.leaves[size]); err != nil {
+			t.Fatal(err)
+		}
+		if root, err := clone.Root(); err != nil || root == l.roots[size+1] || clone.Size() != size+1 {
+			t.Fatalf("size %d: growing the edge changed the clone (%v)", size, err)
+		}
+		if root, err := e.Root(); err != nil || root != l.roots[size+1] {
+			t.Fatalf("size %d: root %v (%v) after the clone grew, want %v", size, root, err, l.roots[size+1])
+		}
+	}
+}
+
+// TestEdgeReader asks an edge for what it does not have. Only a fault in this package could.
+func TestEdgeReader(t *testing.T) {
+	l := newLog(t, 6)
+	e, err := LoadEdge(6, l) // of the subtrees [0,4), at index 6, and [4,6), at index 9
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, indexes := range [][]int64{{6}, {9, 6}, {5, 9}, {0, 6, 9}} {
+		if hashes, err := (*edgeReader)(e).ReadHashes(indexes); err == nil {
+			t.Errorf("asked for %d, it answered with %v", indexes, hashes)
+		}
+	}
+	// An edge that lacks hashes must say so, and not grow.
+	broken := &Edge{size: 3}
+	if hashes, err := broken.Append(l.leaves[3]); err == nil || broken.size != 3 {
+		t.Errorf("an edge without hashes completes %v, and has %d leaves now", hashes, broken.size)
+	}
+}
+
+func TestLocate(t *testing.T) {
+	index := int64(0)
+	for leaf := range uint64(3000) {
+		for at := range Completes(leaf) {
+			if gotLeaf, gotAt := Locate(index); gotLeaf != leaf || gotAt != at {
+				t.Fatalf("hash %d comes from leaf %d at %d, want leaf %d at %d", index, gotLeaf, gotAt, leaf, at)
+			}
+			index++
+		}
+		if want := tlog.StoredHashCount(int64(leaf) + 1); index != want {
+			t.Fatalf("%d hashes up to leaf %d, want %d", index, leaf, want)
+		}
+	}
+}
+
+func TestLocateExtremes(t *testing.T) {
+	if count := tlog.StoredHashCount(MaxSize); count != maxStored {
+		t.Errorf("the largest tree has %d hashes, not %d", count, int64(maxStored))
+	}
+	for _, test := range []struct {
+		index int64
+		leaf  uint64
+		at    int
+	}{
+		{math.MinInt64, 0, -1},
+		{-1, 0, -1},
+		{tlog.StoredHashIndex(61, 0), 1<<61 - 1, 61},
+		{maxStored - 1, MaxSize - 1, 0},
+		{maxStored, 0, -1},
+		{math.MaxInt64, 0, -1},
+	} {
+		if leaf, at := Locate(test.index); leaf != test.leaf || at != test.at {
+			t.Errorf("hash %d comes from leaf %d at %d, want leaf %d at %d", test.index, leaf, at, test.leaf, test.at)
+		}
+	}
+	for n, want := range map[uint64]int{0: 1, 1: 2, 2: 1, 1<<61 - 1: 62, MaxSize - 1: 1, math.MaxUint64: 65} {
+		if got := Completes(n); got != want {
+			t.Errorf("leaf %d completes %d hashes, want %d", n, got, want)
+		}
+	}
+}
+
+func BenchmarkAppend(b *testing.B) {
+	e, leaf := new(Edge), tlog.RecordHash(nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := e.Append(leaf); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkRoot(b *testing.B) {
+	e, err := LoadEdge(1<<20-1, newUniform())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := e.Root(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
