@@ -16,6 +16,7 @@ func plan() []room {
 	return []room{
 		{"privacy", "ε and δ as exact decimals", ""},
 		{"internal/pace", "how much tests try", ""},
+		{"internal/stattest", "statistics for tests", "internal/pace"},
 		{"internal/exact", "exact draws", ""},
 		{"internal/lp", "linear programs with certificates", ""},
 		{"policy", "ceilings over time, and prices", "privacy internal/exact"},

@@ -1,0 +1,89 @@
+package stattest
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Share checks a count of n independent trials, each of which is counted with a probability from low to high. It is the exact binomial
+// test; with low = 0 or high = 1 it looks at one side only.
+func Share(count, n int, low, high float64) Verdict {
+	seen := fmt.Sprintf("%d of %d, expected %.6g", count, n, low*float64(n))
+	if low < high {
+		seen += fmt.Sprintf(" to %.6g", high*float64(n))
+	}
+	if !(0 <= low && low <= high && high <= 1) || n <= 0 {
+		return Verdict{math.NaN(), seen}
+	}
+	sides := 0.0
+	if low > 0 {
+		sides++
+	}
+	if high < 1 {
+		sides++
+	}
+	few := AtLeast(n-count, n, 1-low)
+	many := AtLeast(count, n, high)
+	return Verdict{min(1, max(1, sides)*min(few, many)), seen}
+}
+
+// AtLeast returns the probability that of n independent trials, each counted with the probability p, at least k are counted.
+func AtLeast(k, n int, p float64) float64 {
+	switch {
+	case k <= 0:
+		return 1
+	case k > n || p <= 0:
+		return 0
+	case p >= 1:
+		return 1
+	case float64(k) <= p*float64(n): // the other side is the smaller one
+		return 1 - AtLeast(n-k+1, n, 1-p)
+	}
+	term, sum, odds := 1.0, 0.0, p/(1-p)
+	for i := k; i <= n && term > 1e-18*sum; i++ {
+		sum += term
+		term *= float64(n-i) / float64(i+1) * odds
+	}
+	return math.Exp(logChoose(n, k)+float64(k)*math.Log(p)+float64(n-k)*math.Log1p(-p)) * sum
+}
+
+// logChoose is the logarithm of the number of ways to take k of n.
+func logChoose(n, k int) float64 {
+	lf := func(n int) float64 { l, _ := math.Lgamma(float64(n) + 1); return l }
+	return lf(n) - lf(k) - lf(n-k)
+}
+
+// Binomial draws how many of n trials are counted, each with the probability p.
+func Binomial(random rand.Source, n int64, p float64) int64 {
+	if n == 0 {
+		return 0
+	}
+	return int64(distuv.Binomial{N: float64(n), P: p, Src: random}.Rand())
+}
+
+// Coverage counts how often intervals hold the truth, and how often they would if they were too short.
+type Coverage struct {
+	Short float64 // by how much the short ones are shorter, as a share
+
+	n, held, heldShort int
+}
+
+// Add counts an interval that reaches half to each side of an estimate, which is off by so much.
+func (c *Coverage) Add(off, half float64) {
+	c.n++
+	if math.Abs(off) <= half {
+		c.held++
+	}
+	if math.Abs(off) <= (1-c.Short)*half {
+		c.heldShort++
+	}
+}
+
+// Held checks the intervals, each of which holds the truth with a probability from low to high.
+func (c *Coverage) Held(low, high float64) Verdict { return Share(c.held, c.n, low, high) }
+
+// HeldShort checks those that are too short.
+func (c *Coverage) HeldShort(low, high float64) Verdict { return Share(c.heldShort, c.n, low, high) }

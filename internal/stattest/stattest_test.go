@@ -1,0 +1,356 @@
+package stattest
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// seeded returns ordinary random numbers, the same in every run.
+func seeded() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
+
+// drawn counts n draws from a law on the numbers from 0.
+func drawn(random *rand.Rand, n int, law ...float64) map[int]int {
+	counts, left, of := map[int]int{}, int64(n), 1.0
+	for cell, p := range law {
+		some := Binomial(random, left, min(1, p/of))
+		counts[cell] = int(some)
+		left, of = left-some, of-p
+	}
+	counts[0] += int(left) // of is not quite 0 in the end
+	return counts
+}
+
+// lawOf is the same law as a map.
+func lawOf(law ...float64) map[int]float64 {
+	cells := map[int]float64{}
+	for cell, p := range law {
+		cells[cell] = p
+	}
+	return cells
+}
+
+// Two laws of six cells, one of them with few draws. Nothing but two cells of the second are off, by a twentieth.
+func right() []float64 { return []float64{0.4, 0.3, 0.2, 0.095, 0.0049, 0.0001} }
+func wrong() []float64 { return []float64{0.42, 0.28, 0.2, 0.095, 0.0049, 0.0001} }
+
+// covariances of three normal numbers: a common part, and one of their own.
+func covariance(i, j int) float64 {
+	if i == j {
+		return float64(i) + 2
+	}
+	return 1
+}
+
+func normals(random *rand.Rand) []float64 {
+	common, errs := random.NormFloat64(), make([]float64, 3)
+	for i := range errs {
+		errs[i] = common + math.Sqrt(float64(i)+1)*random.NormFloat64()
+	}
+	return errs
+}
+
+func one(int) float64 { return 1 }
+
+// check is a check on a fresh sample: of the law that it is checked against, or of one that is slightly wrong.
+type check struct {
+	right, wrong func(random *rand.Rand) Verdict
+}
+
+func checks() map[string]check {
+	const n = 40_000
+	share := func(p float64) func(*rand.Rand) Verdict {
+		return func(random *rand.Rand) Verdict { return Share(int(Binomial(random, n, p)), n, 0.3, 0.3) }
+	}
+	ends := func(p, low, high float64) func(*rand.Rand) Verdict {
+		return func(random *rand.Rand) Verdict { return Share(int(Binomial(random, n, p)), n, low, high) }
+	}
+	fit := func(f func(counts map[int]int, law map[int]float64) Verdict, law []float64) func(*rand.Rand) Verdict {
+		return func(random *rand.Rand) Verdict { return f(drawn(random, n, law...), lawOf(right()...)) }
+	}
+	each := func(of1, of2 []float64) func(*rand.Rand) Verdict {
+		return func(random *rand.Rand) Verdict {
+			counts := map[string]map[int]int{"a": drawn(random, n, of1...), "b": drawn(random, n/2, of2...)}
+			return FitEach(counts, func(sample string) map[int]float64 {
+				return map[string]map[int]float64{"a": lawOf(right()...), "b": lawOf(0.5, 0.5)}[sample]
+			})
+		}
+	}
+	mean := func(shift, low, high float64) func(*rand.Rand) Verdict {
+		return func(random *rand.Rand) Verdict {
+			values := make([]float64, 400)
+			for i := range values {
+				values[i] = 5 + shift + 2*random.NormFloat64()
+			}
+			return Mean(values, low, high)
+		}
+	}
+	squares := func(off float64) func(*rand.Rand) Verdict {
+		return func(random *rand.Rand) Verdict { // 300 numbers, in independent groups of three
+			var errs []float64
+			for range 100 {
+				errs = append(errs, normals(random)...)
+			}
+			return Squares(errs, one, func(i, j int) float64 {
+				if i/3 != j/3 {
+					return 0
+				}
+				return off * covariance(i%3, j%3)
+			})
+		}
+	}
+	coverage := func(reach float64, verdict func(c *Coverage) Verdict) func(*rand.Rand) Verdict {
+		return func(random *rand.Rand) Verdict {
+			c := Coverage{Short: 0.2}
+			for range 2000 {
+				c.Add(random.NormFloat64(), reach)
+			}
+			return verdict(&c)
+		}
+	}
+	held := func(c *Coverage) Verdict { return c.Held(0.945, 0.955) }
+	short := func(c *Coverage) Verdict { return c.HeldShort(0.945, 0.955) }
+	return map[string]check{
+		"a share":                      {share(0.3), share(0.325)},
+		"a share between two":          {ends(0.29, 0.29, 0.31), ends(0.27, 0.29, 0.31)},
+		"a share of at most":           {ends(0.05, 0, 0.05), ends(0.06, 0, 0.05)},
+		"a share of at least":          {ends(0.95, 0.95, 1), ends(0.94, 0.95, 1)},
+		"cells":                        {fit(Cells[int], right()), fit(Cells[int], wrong())},
+		"a fit":                        {fit(Fit[int], right()), fit(Fit[int], wrong())},
+		"two fits, the first wrong":    {each(right(), []float64{0.5, 0.5}), each(wrong(), []float64{0.5, 0.5})},
+		"two fits, the second wrong":   {each(right(), []float64{0.5, 0.5}), each(right(), []float64{0.54, 0.46})},
+		"a normal number":              {func(r *rand.Rand) Verdict { return Normal(3*r.NormFloat64(), 3) }, func(r *rand.Rand) Verdict { return Normal(30+3*r.NormFloat64(), 3) }},
+		"a mean":                       {mean(0, 5, 5), mean(1, 5, 5)},
+		"a mean between two":           {mean(0, 5, 6), mean(-1, 5, 6)},
+		"a mean of at least":           {mean(0, 5, math.Inf(1)), mean(-1, 5, math.Inf(1))},
+		"squares, too large":           {squares(1), squares(0.4)},
+		"squares, too small":           {squares(1), squares(4)},
+		"intervals":                    {coverage(1.96, held), coverage(1.5, held)},
+		"intervals that are too short": {coverage(1.96/0.8, short), coverage(1.96, short)},
+	}
+}
+
+// TestTheRightLawIsAccepted also holds P against its meaning: it is below a hundredth in no more than a hundredth of all cases, and
+// one in a hundred more for what is approximated.
+func TestTheRightLawIsAccepted(t *testing.T) {
+	const times = 500
+	for name, c := range checks() {
+		random, unlikely := seeded(), 0
+		for range times {
+			v := c.right(random)
+			if v.Rejected() || !(v.P >= 0 && v.P <= 1) {
+				t.Fatalf("%s: %v", name, v)
+			}
+			if v.P < 0.01 {
+				unlikely++
+			}
+		}
+		Share(unlikely, times, 0, 0.011).Holds(t, "%s: P < 0.01", name)
+	}
+}
+
+// TestAWrongLawIsRejected is the power of each check: nothing slightly wrong gets by.
+func TestAWrongLawIsRejected(t *testing.T) {
+	for name, c := range checks() {
+		random := seeded()
+		for range 50 {
+			if v := c.wrong(random); !v.Rejected() {
+				t.Errorf("%s: %v", name, v)
+			}
+		}
+	}
+}
+
+// TestShareIsExact adds up the probabilities of all counts that are rejected.
+func TestShareIsExact(t *testing.T) {
+	for _, p := range []float64{0.5, 0.1, 0.003} {
+		for _, n := range []int{50, 1000, 20_000} {
+			size := 0.0
+			for k := range n + 1 {
+				if Share(k, n, p, p).Rejected() {
+					size += probability(k, n, p)
+				}
+			}
+			if size > Alarm {
+				t.Errorf("the right share %v of %d is rejected with a probability of %.3g", p, n, size)
+			}
+		}
+	}
+}
+
+func probability(k, n int, p float64) float64 {
+	return math.Exp(logChoose(n, k) + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))
+}
+
+// TestFitRejectsAsSeldomAsItSays adds up the probabilities of all tables that are rejected, with classes as rare as they may be.
+func TestFitRejectsAsSeldomAsItSays(t *testing.T) {
+	for _, expected := range []float64{rare, 100} {
+		for _, p := range []float64{0.5, 0.1, 0.01} {
+			n, size := int(math.Round(expected/p)), 0.0
+			for k := range n + 1 {
+				if Fit(map[int]int{0: k, 1: n - k}, lawOf(p, 1-p)).Rejected() {
+					size += probability(k, n, p)
+				}
+			}
+			if size > 2*Alarm || size < Alarm/3 {
+				t.Errorf("the right law (%v, %v) of %d is rejected with a probability of %.3g", p, 1-p, n, size)
+			}
+		}
+	}
+	const n, third = 3 * rare, 1. / 3
+	size := 0.0
+	for a := range n + 1 {
+		for b := range n - a + 1 {
+			if Fit(map[int]int{0: a, 1: b, 2: n - a - b}, Uniform(0, 1, 2)).Rejected() {
+				size += probability(a, n, third) * probability(b, n-a, 0.5)
+			}
+		}
+	}
+	if size > 2*Alarm || size < Alarm/3 {
+		t.Errorf("the right law of three cells is rejected with a probability of %.3g", size)
+	}
+}
+
+// TestRareCellsCountTogether has a hundred cells that are each too rare to be a class, and are too frequent together.
+func TestRareCellsCountTogether(t *testing.T) {
+	law, counts := map[int]float64{0: 0.9}, map[int]int{0: 8000}
+	for cell := range 100 {
+		law[cell+1] = 0.001
+		counts[cell+1] = 20
+	}
+	if v := Fit(counts, law); !v.Rejected() || !strings.Contains(v.Seen, " 1 degree") {
+		t.Error(v)
+	}
+}
+
+// TestAtLeastIsTheBinomialSum compares with sums of rational numbers.
+func TestAtLeastIsTheBinomialSum(t *testing.T) {
+	for _, n := range []int{1, 2, 7, 40, 90} {
+		for _, p := range []*big.Rat{big.NewRat(1, 2), big.NewRat(3, 7), big.NewRat(99, 100), big.NewRat(1, 1000)} {
+			float, _ := p.Float64()
+			sum := new(big.Rat)
+			for k := n; k >= 0; k-- {
+				sum.Add(sum, exactly(n, k, p))
+				want, _ := sum.Float64()
+				if got := AtLeast(k, n, float); math.Abs(got-want) > 1e-10*want && want > 1e-250 {
+					t.Errorf("at least %d of %d with %v: %g, want %g", k, n, p, got, want)
+				}
+			}
+		}
+	}
+	if AtLeast(8, 7, 0.5) != 0 || AtLeast(1, 7, 0) != 0 || AtLeast(7, 7, 1) != 1 {
+		t.Error("more than all, or what never or always comes")
+	}
+}
+
+// exactly is the probability of k of n.
+func exactly(n, k int, p *big.Rat) *big.Rat {
+	law := new(big.Rat).SetInt(new(big.Int).Binomial(int64(n), int64(k)))
+	for i := range n {
+		if i < k {
+			law.Mul(law, p)
+		} else {
+			law.Mul(law, new(big.Rat).Sub(big.NewRat(1, 1), p))
+		}
+	}
+	return law
+}
+
+// TestAtLeastOfMany compares with the normal law, as far as that goes: where the deviation is z, the relative error of
+// its tail is of the order z³/√n.
+func TestAtLeastOfMany(t *testing.T) {
+	const n, p = 4_000_000, 0.25
+	for _, z := range []float64{-6, -1, 0.5, 3, 6.5} {
+		k := int(math.Ceil(n*p + z*math.Sqrt(n*p*(1-p))))
+		exactly := (float64(k) - 0.5 - n*p) / math.Sqrt(n*p*(1-p))
+		want := math.Erfc(exactly/math.Sqrt2) / 2
+		if got := AtLeast(k, n, p); math.Abs(got-want) > 0.1*want {
+			t.Errorf("at %v standard deviations: %g, want about %g", z, got, want)
+		}
+	}
+}
+
+// TestSigmas finds the normal number at which the law is rejected.
+func TestSigmas(t *testing.T) {
+	if Normal(Sigmas*3, 3).P/Alarm > 1.001 || Normal(-Sigmas*3, 3).P/Alarm < 0.999 {
+		t.Errorf("P is %g at %v standard deviations", Normal(Sigmas, 1).P, Sigmas)
+	}
+}
+
+// TestWelch compares with a t that was computed by hand: means 2.5 and 6, variances 5/3 and 4.
+func TestWelch(t *testing.T) {
+	a, b := []float64{1, 2, 3, 4}, []float64{4, 6, 8}
+	if got, want := Welch(a, b), 3.5/math.Sqrt(5./12+4./3); math.Abs(got-want) > 1e-12 {
+		t.Errorf("t = %v, want %v", got, want)
+	}
+	if Welch(a, a) != 0 || Welch(nil, b) != 0 || Welch([]float64{1, 1}, []float64{2, 2}) != 0 {
+		t.Error("there is a difference between equal samples, or to an empty one")
+	}
+}
+
+// TestMeanOfEqualValues has no spread: values inside are right, others wrong.
+func TestMeanOfEqualValues(t *testing.T) {
+	values := []float64{1, 1, 1}
+	if in, out := Mean(values, 0.9, 1.1), Mean(values, 1.1, 1.2); in.P != 1 || out.P != 0 {
+		t.Errorf("%v, %v", in, out)
+	}
+}
+
+// witness is a test that notes what it was told.
+type witness struct {
+	testing.TB
+	said string
+}
+
+func (w *witness) Helper() {}
+
+func (w *witness) Logf(format string, args ...any) { w.said = "log: " + fmt.Sprintf(format, args...) }
+
+func (w *witness) Errorf(format string, args ...any) {
+	w.said = "error: " + fmt.Sprintf(format, args...)
+}
+
+func TestVerdictsAreTold(t *testing.T) {
+	for _, c := range []struct {
+		p            float64
+		holds, fails string
+	}{
+		{1, "log: 7 draws: seen", "error: 7 draws: nobody notices: seen"},
+		{2 * Alarm, "log: 7 draws: seen", "error: 7 draws: nobody notices: seen"},
+		{Alarm / 2, "error: 7 draws: seen", "log: 7 draws: seen"},
+		{math.NaN(), "error: 7 draws: seen", "error: 7 draws: nobody notices: seen"},
+	} {
+		v, holds, fails := Verdict{c.p, "seen"}, &witness{}, &witness{}
+		v.Holds(holds, "%d draws", 7)
+		v.Fails(fails, "%d draws", 7)
+		if !strings.HasPrefix(holds.said, c.holds) || !strings.HasPrefix(fails.said, c.fails) {
+			t.Errorf("P = %v: %q and %q", c.p, holds.said, fails.said)
+		}
+	}
+}
+
+// TestNothingIsNoEvidence: what cannot be checked neither holds nor fails, and the impossible is rejected.
+func TestNothingIsNoEvidence(t *testing.T) {
+	nan := math.NaN()
+	for name, v := range map[string]Verdict{
+		"no trials": Share(0, 0, 0.5, 0.5), "ends swapped": Share(5, 10, 0.6, 0.4), "no number": Share(5, 10, nan, nan), "above 1": Share(5, 10, 0.5, 1.5),
+		"no counts": Cells(map[int]int{}, lawOf(1)), "no law": Fit(map[int]int{1: 5}, nil), "half a law": Fit(map[int]int{0: 5}, lawOf(0.5)),
+		"a negative law": Cells(map[int]int{0: 5}, lawOf(1.5, -0.5)), "one cell": Fit(map[int]int{0: 500}, lawOf(1)), "no samples": FitEach(map[int]map[int]int{}, nil),
+		"no deviation": Normal(1, 0), "no deviation's number": Normal(1, nan), "no values": Mean(nil, 0, 1), "ends of means": Mean([]float64{1, 2}, 2, 1),
+		"no covariances": Squares([]float64{1}, one, func(int, int) float64 { return 0 }),
+	} {
+		if !math.IsNaN(v.P) {
+			t.Errorf("%s: %v", name, v)
+		}
+	}
+	for name, v := range map[string]Verdict{
+		"cells": Cells(map[int]int{0: 50, 7: 1}, lawOf(0.5, 0.5)), "a fit": Fit(map[int]int{0: 50, 1: 50, 7: 1}, lawOf(0.5, 0.5, 0)),
+	} {
+		if v.P != 0 || !strings.Contains(v.Seen, "7 came 1 times, and is impossible") {
+			t.Errorf("%s: %v", name, v)
+		}
+	}
+}
