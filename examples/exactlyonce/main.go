@@ -1,50 +1,149 @@
+// Exactlyonce is a host with an SQL database of its own. No transaction spans that database and the ledger, and the host may
+// die between any two steps. Still it sells every order once: the id of the order is the key of what it asks the ledger.
+//
+//	go run ./examples/exactlyonce
+//
+// lets it live five times. Each life is a process of its own, says what it finds, and dies where the table says.
 package main
 
 import (
 	"context"
-	"flag"
+	"database/sql"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 
-	"github.com/rs/zerolog"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
 func main() {
-	dir := flag.String("dir", "", "be the backend, with its files in this directory; without it, demonstrate")
-	kill := flag.String("kill", "", `kill the backend at this step, such as "after sell"`)
-	flag.Parse()
-	if err := run(*dir, *kill); err != nil {
+	if err := run(context.Background(), os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "exactlyonce:", err)
 		os.Exit(1)
 	}
 }
 
-func run(dir, kill string) error {
-	ctx := context.Background()
-	if dir == "" {
-		return demonstrate(ctx, os.Stdout)
+// run is one life of the host, if the arguments say where its files are and where it dies; else it starts it again and again.
+func run(ctx context.Context, args []string) error {
+	if len(args) == 2 {
+		return live(ctx, args[0], args[1])
 	}
-	h, err := open(ctx, dir, func(step string) {
-		if step == kill {
-			die()
-		}
-	})
+	dir, err := os.MkdirTemp("", "exactlyonce")
 	if err != nil {
 		return err
 	}
-	defer h.close()
-	h.log = zerolog.New(os.Stderr)
-	return h.serve(ctx, os.Stdin, os.Stdout)
+	defer os.RemoveAll(dir)
+	fmt.Printf("%-45s| %-41s| %s\n", "A LIFE FINDS IN ITS DATABASE", "AND IN THE LEDGER", "AND DIES")
+	for _, death := range []string{"before sale 1", "after sale 1", "after sale 2", "-", "-"} {
+		life := exec.CommandContext(ctx, os.Args[0], dir, death)
+		life.Stdout, life.Stderr = os.Stdout, os.Stderr
+		if err := life.Run(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// die ends the process as kill -9 does: nothing is flushed, closed or said.
-func die() {
-	self, err := os.FindProcess(os.Getpid())
-	if err == nil {
-		err = self.Kill()
+// step ends the process on the spot if it is to die here: nothing is closed, noted or said.
+func step(death, here string) {
+	if death == here {
+		os.Exit(0)
 	}
+}
+
+// live is one life of the host: it brings every order to its end that is open, with the same key as any life before.
+func live(ctx context.Context, dir, death string) error {
+	db, err := openOrders(ctx, dir)
 	if err != nil {
-		panic(err)
+		return err
 	}
-	select {} // the signal may take a moment
+	defer db.Close()
+	l, err := openLedger(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	if err := look(ctx, db, l, death); err != nil {
+		return err
+	}
+	for {
+		var id, buyer, epsilon string
+		err := db.QueryRowContext(ctx, `select id, buyer, epsilon from orders where state = 'open' order by id`).Scan(&id, &buyer, &epsilon)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		step(death, "before sale "+id)
+		sale, err := l.Sell(ctx, ledger.SellRequest{
+			Key:   id, // whoever asks with it again gets the same sale: nothing is drawn, or charged, twice
+			Order: ledger.Order{Buyer: buyer, Question: "smoker", Epsilon: privacy.MustEpsilon(epsilon), All: true},
+			Truth: ledger.TruthOf("no"),
+		})
+		state := fmt.Sprintf("sold for %d¢", sale.Price)
+		if refused := new(ledger.RefusedError); errors.As(err, &refused) {
+			state = "refused"
+		} else if err != nil {
+			return err // nothing is decided: the order stays open
+		}
+		step(death, "after sale "+id)
+		if _, err := db.ExecContext(ctx, `update orders set state = ? where id = ?`, state, id); err != nil {
+			return err
+		}
+	}
+}
+
+// openOrders opens the host's database, which has three orders. What it has committed survives a power cut.
+func openOrders(ctx context.Context, dir string) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", filepath.Join(dir, "host.db")+"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
+	if err != nil {
+		return nil, err
+	}
+	_, err = db.ExecContext(ctx, `create table if not exists orders (id text primary key, buyer text, epsilon text, state text default 'open');
+		insert into orders (id, buyer, epsilon) values (1, 'acme', '0.5'), (2, 'zeta', '1'), (3, 'acme', '3') on conflict do nothing`)
+	return db, err
+}
+
+// openLedger makes the ledger if there is none, with three people who sell up to ε = 2. All of that may be said again.
+func openLedger(ctx context.Context, dir string) (*ledger.Ledger, error) {
+	file := filepath.Join(dir, "ledger.db")
+	if err := ledger.Create(file, "USD", ""); err != nil && !errors.Is(err, os.ErrExist) {
+		return nil, err
+	}
+	l, err := ledger.Open(file, ledger.Options{})
+	if err != nil {
+		return nil, err
+	}
+	terms, err := policy.Parse([]byte(`{"kind": "market", "max": "2", "price": [["2", 200]]}`))
+	if err != nil {
+		return nil, err
+	}
+	if err := l.DefineQuestion(ctx, "define", ledger.Question{Name: "smoker", Values: []string{"yes", "no"}}); err != nil {
+		return nil, err
+	}
+	_, err = l.Enroll(ctx, ledger.EnrollRequest{
+		Key: "enrol", Question: "smoker", Objects: []string{"ana", "eva", "leo"}, Policy: terms, Cap: privacy.MustEpsilon("2"),
+	})
+	return l, err
+}
+
+// look says what a life finds.
+func look(ctx context.Context, db *sql.DB, l *ledger.Ledger, death string) error {
+	var noted string
+	if err := db.QueryRowContext(ctx, `select group_concat(id || ' ' || state, ', ' order by id) from orders`).Scan(&noted); err != nil {
+		return err
+	}
+	ana, err := l.Object(ctx, "ana")
+	if err != nil {
+		return err
+	}
+	stats, err := l.Stats(ctx)
+	fmt.Printf("%-45s| sales: %d, paid: %3d¢, each spent ε = %-4s| %s\n", noted, stats.Sales, stats.Revenue, ana.Spent, death)
+	return err
 }

@@ -48,7 +48,7 @@ func plan() []room {
 		{"examples/...", "programs that show how", "privacy policy rrchain rrchain/estimate rrchain/rappor mechanism mechanism/graph ledger examples/internal/..."},
 		{"internal/trial/trace", "system calls of another process", "internal/pace"},
 		{"internal/trial", "the ledger on a machine that dies: nothing but tests", ""},
-		{"internal/trial/...", "the ledger under load, on other disks, before attackers: nothing but tests", ""},
+		{"internal/trial/...", "the ledger under load, on other disks, before attackers, in a market and a shop: nothing but tests", ""},
 		{"internal/bench/report", "the figures of the benchmarks", ""},
 		{"internal/bench", "how fast it is", "internal/bench/report"},
 		{"internal/house", "the plan", ""},

@@ -29,11 +29,11 @@ func ReadWages(path string, n int) (Wages, error) {
 		if err != nil || !(wage > 0) {
 			return w, fmt.Errorf("%s: row %d: no wage", path, i+1)
 		}
-		if partTime := rows[i][1]; partTime != Yes && partTime != No {
+		if partTime := rows[i][1]; partTime != "yes" && partTime != "no" {
 			return w, fmt.Errorf("%s: row %d: neither part-time nor not", path, i+1)
 		}
 		w.People = append(w.People, person)
-		w.Weekly[person], w.PartTime[person] = wage, rows[i][1] == Yes
+		w.Weekly[person], w.PartTime[person] = wage, rows[i][1] == "yes"
 	}
 	if len(w.People) == 0 {
 		return w, fmt.Errorf("%s has nobody in it", path)

@@ -1,0 +1,148 @@
+// Firstsale sells the answers of three people: to a buyer who comes back for more, and to a second one who gets what is there
+// already. The first buyer keeps a receipt, and anybody can check it without the ledger.
+//
+//	go run ./examples/firstsale
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+func main() {
+	if err := run(context.Background(), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "firstsale:", err)
+		os.Exit(1)
+	}
+}
+
+// run makes a ledger whose log is signed by a new key, and sells through it.
+func run(ctx context.Context, out io.Writer) (err error) {
+	dir, err := os.MkdirTemp("", "firstsale")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	secret, public, err := note.GenerateKey(rand.Reader, "market.example")
+	if err != nil {
+		return err
+	}
+	signer, err := note.NewSigner(secret)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(dir, "market.db")
+	if err := ledger.Create(file, "USD", public); err != nil {
+		return err
+	}
+	l, err := ledger.Open(file, ledger.Options{Signer: signer})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	if err := enrol(ctx, l); err != nil {
+		return err
+	}
+	for _, order := range [][2]string{{"acme", "0.5"}, {"acme", "1"}, {"zeta", "0.7"}, {"acme", "2"}} {
+		if err := sell(ctx, out, l, order[0], order[1]); err != nil {
+			return err
+		}
+	}
+	return prove(ctx, out, l, public)
+}
+
+// enrol lets people offer their answers, each on terms of their own. Prices are in cents.
+func enrol(ctx context.Context, l *ledger.Ledger) error {
+	if err := l.DefineQuestion(ctx, "define", ledger.Question{Name: "smoker", Values: []string{"yes", "no"}}); err != nil {
+		return err
+	}
+	for person, terms := range map[string]string{
+		"ana": `{"kind": "market", "max": "2", "price": [["0.5", 100], ["1", 180], ["2", 300]]}`,
+		"eva": `{"kind": "market", "max": "2", "price": [["1", 100], ["2", 200]]}`,
+		"leo": `{"kind": "market", "max": "1", "price": [["1", 150]]}`,
+	} {
+		p, err := policy.Parse([]byte(terms))
+		if err != nil {
+			return err
+		}
+		_, err = l.Enroll(ctx, ledger.EnrollRequest{
+			Key: "enrol " + person, Question: "smoker", Objects: []string{person}, Policy: p, Cap: privacy.MustEpsilon("3"),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// truth is the host's: the ledger asks for it when it has to draw, and forgets it.
+func truth(_ context.Context, _ string, people []string) (values []string, err error) {
+	for _, person := range people {
+		values = append(values, map[string]string{"ana": "no", "eva": "yes", "leo": "no"}[person])
+	}
+	return values, nil
+}
+
+// sell asks for the price, and sells for that price to the cent, or not at all.
+func sell(ctx context.Context, out io.Writer, l *ledger.Ledger, buyer, at string) error {
+	order := ledger.Order{Buyer: buyer, Question: "smoker", Epsilon: privacy.MustEpsilon(at), All: true}
+	quote, err := l.Quote(ctx, order)
+	if err != nil {
+		return err
+	}
+	sale, err := l.Sell(ctx, ledger.SellRequest{
+		Key: "order of " + buyer + " at " + at, Order: order, QuoteID: quote.ID, Truth: truth,
+	})
+	if refused := new(ledger.RefusedError); errors.As(err, &refused) {
+		fmt.Fprintf(out, "%s wants ε = %s, and gets nothing: %v\n", buyer, at, refused.Refused[0])
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s buys at ε = %s for %s: %d drawn from the truth, %d derived without it.\n  ",
+		buyer, at, money(sale.Price), sale.Draws, sale.Degradations+sale.Insertions)
+	for one, err := range l.Deliveries(ctx, sale.Number) {
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, " %s: %s (%s)", one.Object, one.Value, money(one.Price))
+	}
+	fmt.Fprintln(out)
+	return nil
+}
+
+// prove shows what a seller has, and gives the buyer a receipt. Whoever has the
+// log key can check that, without the ledger.
+func prove(ctx context.Context, out io.Writer, l *ledger.Ledger, logKey string) error {
+	ana, err := l.Object(ctx, "ana")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "ana has earned %s, and spent ε = %s: the largest that was sold of her, and not the sum.\n", money(ana.Earned), ana.Spent)
+	receipt, err := l.Receipt(ctx, 1)
+	if err != nil {
+		return err
+	}
+	key, err := note.NewVerifier(logKey)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "The receipt of acme's first sale verifies: %t.\n", receipt.Verify(note.VerifierList(key)).OK())
+	receipt.Price = 1
+	fmt.Fprintf(out, "With another price it does not: %v\n", receipt.Verify(note.VerifierList(key)).Faults[0])
+	return nil
+}
+
+func money(cents int64) string { return fmt.Sprintf("$%d.%02d", cents/100, cents%100) }
