@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/mechanism/graph"
 )
 
@@ -136,12 +137,12 @@ func TestRanksHaveTheLawsOfTheLine(t *testing.T) {
 }
 
 // TestRanksFollowTheirLaw draws scores, raises them and ranks both: all ranks have the laws of their ε, for
-// different boundaries. A false alarm has a probability below 10⁻⁹.
+// different boundaries.
 func TestRanksFollowTheirLaw(t *testing.T) {
 	const draws, z = 400, 2
 	laws := [2][]*big.Rat{rats(t, "1/10", "3/10", "6/10"), rats(t, "1/4", "3/4")}
 	epsilons := [2]string{"0.3", "0.8"}
-	counts := [2][]float64{make([]float64, 3), make([]float64, 2)}
+	counts := [2]map[int]int{{}, {}}
 	s := NewSampler()
 	for range draws {
 		var score Score
@@ -158,10 +159,11 @@ func TestRanksFollowTheirLaw(t *testing.T) {
 		}
 	}
 	for i, law := range laws {
-		want := lineLaw(t, epsilons[i], law, z)
-		if v := unlikely(counts[i], func(j int) float64 { return want[j] }); v != "" {
-			t.Errorf("ε=%s: %s", epsilons[i], v)
+		want := map[int]float64{}
+		for rank, p := range lineLaw(t, epsilons[i], law, z) {
+			want[rank] = p
 		}
+		stattest.Cells(counts[i], want).Holds(t, "ε=%s", epsilons[i])
 	}
 }
 

@@ -3,7 +3,6 @@ package mechanism
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"math/big"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -305,35 +305,29 @@ func placeOf(z int64) Place {
 }
 
 // drawn counts scores around a center, those farther off than a width together at the ends.
-func drawn(n int, center, width int64, draw func() int64) []float64 {
-	counts := make([]float64, 2*width+1)
+func drawn(n int, center, width int64, draw func() int64) map[int64]int {
+	counts := map[int64]int{}
 	for range n {
-		counts[min(max(draw()-center, -width), width)+width]++
+		counts[min(max(draw()-center, -width), width)]++
 	}
 	return counts
 }
 
-// unlikely tells of a count that is farther from its expectation than t, where
-// 2·exp(−t²/(2(np(1−p) + t/3))) = 10⁻¹² (Bernstein). Of at most 100 counts one is so with a probability of 10⁻¹⁰.
-func unlikely(counts []float64, p func(i int) float64) string {
-	n := 0.0
-	for _, c := range counts {
-		n += c
+// around is the law of such counts, from the probabilities that a score is at most so much.
+func around(center, width int64, atMost func(y int64) float64) map[int64]float64 {
+	law, before := map[int64]float64{}, 0.0
+	for off := -width; off < width; off++ {
+		until := atMost(center + off)
+		law[off] = max(0, until-before)
+		before = until
 	}
-	x := math.Log(2e12)
-	for i, c := range counts {
-		p := p(i)
-		if bound := x/3 + math.Sqrt(x*x/9+2*x*n*p*(1-p)); math.Abs(c-n*p) > bound {
-			return fmt.Sprintf("%d came %v times of %v, with probability %v: more than %.1f off", i, c, n, p, bound)
-		}
-	}
-	return ""
+	law[width] = 1 - before
+	return law
 }
 
 // TestScoresFollowTheirLaws draws with the bits of the operating system: at small, middle and large ε, near the
-// boundary and 2⁴⁰ away from it, with the last score near the position and far from it. A false alarm has a
-// probability below 10⁻⁹ for the whole test. The laws are those of the code, which other tests compare; the
-// counts of first scores refute four times the ε.
+// boundary and 2⁴⁰ away from it, with the last score near the position and far from it. The laws are those of the
+// code, which other tests compare; the counts of first scores refute four times the ε.
 func TestScoresFollowTheirLaws(t *testing.T) {
 	const far = 1 << 40
 	for _, c := range []struct {
@@ -361,28 +355,17 @@ func TestScoresFollowTheirLaws(t *testing.T) {
 			}
 			return score.Value
 		})
-		law := func(nano int64) func(i int) float64 {
+		below := c.y
+		if c.low == "" {
+			below = c.z
+		}
+		law := func(nano int64) map[int64]float64 {
 			l := scoreLaw{below: last.Epsilon.Nano(), at: nano}
-			below := c.y
-			if c.low == "" {
-				below = c.z
-			}
-			return func(i int) float64 {
-				at, from := 1.0, 0.0
-				if y := c.z + int64(i) - c.width; int64(i) < 2*c.width {
-					at = l.atMost(below, c.z, y)
-				}
-				if y := c.z + int64(i) - c.width; i > 0 {
-					from = l.atMost(below, c.z, y-1)
-				}
-				return at - from
-			}
+			return around(c.z, c.width, func(y int64) float64 { return l.atMost(below, c.z, y) })
 		}
-		if v := unlikely(counts, law(to.Nano())); v != "" {
-			t.Errorf("%+v: %s", c, v)
-		}
-		if c.low == "" && unlikely(counts, law(4*to.Nano())) == "" {
-			t.Errorf("%+v: the test does not notice four times the ε", c)
+		stattest.Cells(counts, law(to.Nano())).Holds(t, "%+v", c)
+		if c.low == "" {
+			stattest.Cells(counts, law(4*to.Nano())).Fails(t, "%+v, with four times the ε", c)
 		}
 	}
 }
@@ -404,18 +387,8 @@ func TestScoresBetweenFollowTheirLaws(t *testing.T) {
 		if below.Epsilon.IsZero() {
 			from = above.Value
 		}
-		if v := unlikely(counts, func(i int) float64 {
-			up, down := 1.0, 0.0
-			if i < 18 {
-				up = l.atMost(from, above.Value, int64(i-9))
-			}
-			if i > 0 {
-				down = l.atMost(from, above.Value, int64(i-10))
-			}
-			return up - down
-		}); v != "" {
-			t.Errorf("%v: %s", below, v)
-		}
+		law := around(0, 9, func(y int64) float64 { return l.atMost(from, above.Value, y) })
+		stattest.Cells(counts, law).Holds(t, "%v", below)
 	}
 }
 

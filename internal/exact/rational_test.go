@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/big"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/stattest"
 )
 
 // rationals have a finite binary expansion and an infinite one, within one word and beyond it, and are next to
@@ -94,22 +96,19 @@ func TestBelowLeavesTheNumber(t *testing.T) {
 	}
 }
 
-// TestBelowComesAsOftenAsTheNumber draws with the randomness of the operating system; the bounds, and a false
-// alarm in 10¹⁰ runs for each number, are those of [surprising].
+// TestBelowComesAsOftenAsTheNumber draws with the randomness of the operating system.
 func TestBelowComesAsOftenAsTheNumber(t *testing.T) {
 	const n = 100_000
 	bits := NewBits()
 	for _, number := range []*big.Rat{big.NewRat(1, 3), big.NewRat(1, 100), big.NewRat(19, 20)} {
 		p, _ := number.Float64()
-		yes := 0.0
+		yes := 0
 		for range n {
 			if Below(bits.Uint64, number) {
 				yes++
 			}
 		}
-		if v := surprising([]float64{yes, n - yes}, []float64{p, 1 - p}); v != "" {
-			t.Errorf("%v: %s", number, v)
-		}
+		stattest.Share(yes, n, p, p).Holds(t, "%v", number)
 	}
 }
 
