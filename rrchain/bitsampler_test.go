@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -91,8 +92,8 @@ var (
 	threeLevels = []int{1, 2, 4}
 )
 
-// unaryExcess draws n chains and returns Pearson's statistics for both views, as [excess] does.
-func unaryExcess(t *testing.T, n int, raise raiser) (deep, broad float64) {
+// unaryFits draws n chains and holds both views against their laws.
+func unaryFits(t *testing.T, n int, raise raiser) (deep, broad stattest.Verdict) {
 	steps := plan(2, rowLevels, rowOrder)
 	own, other := ownLaw(steps, trueOdds, trueCoin), jointLaw(2, steps, trueOdds)[0]
 	single := func(bit int) []*big.Float {
@@ -110,17 +111,14 @@ func unaryExcess(t *testing.T, n int, raise raiser) (deep, broad float64) {
 		deepCounts[watch(levels, everyLevel, truth, bit(0))]++
 		broadCounts[watch(levels, threeLevels, truth, bit(0), bit(1), bit(5))]++
 	}
-	return excess(deepCounts, watched(everyLevel, 2, single), n), excess(broadCounts, watched(threeLevels, 4, single), n)
+	return stattest.Fit(deepCounts, watched(everyLevel, 2, single)), stattest.Fit(broadCounts, watched(threeLevels, 4, single))
 }
 
-// TestUnaryChainsHaveTheJointLaw draws chains with the randomness of the operating system. There are two
-// statistics, each with one false alarm in 10⁹ runs at most; see [excess].
+// TestUnaryChainsHaveTheJointLaw draws chains with the randomness of the operating system.
 func TestUnaryChainsHaveTheJointLaw(t *testing.T) {
-	deep, broad := unaryExcess(t, rowsDrawn, (*UnaryChain).Raise)
-	if deep > 1 || broad > 1 {
-		t.Errorf("Pearson's statistics are %.3g and %.3g times their bounds", deep, broad)
-	}
-	t.Logf("Pearson's statistics are %.3g and %.3g of their bounds", deep, broad)
+	deep, broad := unaryFits(t, rowsDrawn, (*UnaryChain).Raise)
+	deep.Holds(t, "two bits at all levels")
+	broad.Holds(t, "four bits at three levels")
 }
 
 // TestAWrongCoinIsSeen tests the test above with coins that are not drawn from the last response.
@@ -140,16 +138,14 @@ func TestAWrongCoinIsSeen(t *testing.T) {
 			}
 			return c.put(to, s.drawBits(upwards(2, current.Epsilon, to), c.Len(), hidden.packed, current.Response.packed)), nil
 		}
-		deep, broad := unaryExcess(t, wrongDrawn, raise)
-		if deep <= 1 || broad <= 1 {
-			t.Errorf("%s: Pearson's statistics are only %.3g and %.3g of their bounds", name, deep, broad)
-		}
-		t.Logf("%s: %.3g and %.3g times the bounds", name, deep, broad)
+		deep, broad := unaryFits(t, wrongDrawn, raise)
+		deep.Fails(t, "%s: two bits at all levels", name)
+		broad.Fails(t, "%s: four bits at three levels", name)
 	}
 }
 
 // TestChainsOfBitsHaveTheJointLaw draws chains of bits for random truths. A bit is seen as right or wrong:
-// the law of that does not depend on the truth. The false alarms are those of [excess].
+// the law of that does not depend on the truth.
 func TestChainsOfBitsHaveTheJointLaw(t *testing.T) {
 	law := jointLaw(2, plan(2, rowLevels, rowOrder), trueOdds)[0]
 	single := func(int) []*big.Float { return law }
@@ -177,12 +173,8 @@ func TestChainsOfBitsHaveTheJointLaw(t *testing.T) {
 		deepCounts[right(everyLevel, bit(0), bit(1))]++
 		broadCounts[right(threeLevels, bit(0), bit(2), bit(5), bit(8))]++
 	}
-	deep := excess(deepCounts, watched(everyLevel, 2, single), rowsDrawn)
-	broad := excess(broadCounts, watched(threeLevels, 4, single), rowsDrawn)
-	if deep > 1 || broad > 1 {
-		t.Errorf("Pearson's statistics are %.3g and %.3g times their bounds", deep, broad)
-	}
-	t.Logf("Pearson's statistics are %.3g and %.3g of their bounds", deep, broad)
+	stattest.Fit(deepCounts, watched(everyLevel, 2, single)).Holds(t, "two bits at all levels")
+	stattest.Fit(broadCounts, watched(threeLevels, 4, single)).Holds(t, "four bits at three levels")
 }
 
 // TestRowsDrawByThePlan draws in all orders and looks at the laws that the sampler was asked for: those of

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/stattest"
 )
 
 const tiniest = math.SmallestNonzeroFloat64
@@ -90,10 +92,9 @@ func TestRoundAtTheEnds(t *testing.T) {
 	}
 }
 
-// TestRoundDraws uses the randomness of the operating system. By Bernstein's inequality a right count is
-// further off than the bound with a probability of 10⁻¹⁰.
+// TestRoundDraws uses the randomness of the operating system.
 func TestRoundDraws(t *testing.T) {
-	const n, x = 20_000 / (coarser * coarser), 23.02585 + 0.69315 // ln(2·10¹⁰)
+	const n = 20_000 / (coarser * coarser)
 	r, s := newRange(t, 20, 2500), NewSampler()
 	for _, number := range []float64{25, 392, 1260, 2490} {
 		upper := 0
@@ -105,9 +106,7 @@ func TestRoundDraws(t *testing.T) {
 			upper += end
 		}
 		p := (number - 20) / 2480
-		if bound := x/3 + math.Sqrt(x*x/9+2*x*n*p*(1-p)); math.Abs(float64(upper)-n*p) > bound {
-			t.Errorf("%v became the upper end %d times of %d, want %v ± %.0f", number, upper, n, n*p, bound)
-		}
+		stattest.Share(upper, n, p, p).Holds(t, "%v became the upper end", number)
 	}
 }
 
@@ -290,18 +289,16 @@ func TestRoundKeyedTellsNamesApart(t *testing.T) {
 }
 
 // TestRoundKeyedOverObjects rounds one number for many objects and questions. The key is fixed, so that the
-// test either always passes or never; a right function would fail for one key in 10¹⁰.
+// test either always passes or never.
 func TestRoundKeyedOverObjects(t *testing.T) {
-	const n, x = 20_000 / (coarser * coarser), 23.02585 + 0.69315
+	const n = 20_000 / (coarser * coarser)
 	r := newRange(t, 0, 10)
 	for _, p := range []float64{0.03, 0.5, 0.8} {
 		upper := 0
 		for i := range n {
 			upper += keyed(t, r, key, fmt.Sprint("question ", i%7), fmt.Sprint(i/7), 10*p)
 		}
-		if bound := x/3 + math.Sqrt(x*x/9+2*x*n*p*(1-p)); math.Abs(float64(upper)-n*p) > bound {
-			t.Errorf("share %v: the upper end %d times of %d, want ± %.0f", p, upper, n, bound)
-		}
+		stattest.Share(upper, n, p, p).Holds(t, "the upper end for the share %v", p)
 	}
 }
 

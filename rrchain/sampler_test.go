@@ -1,10 +1,10 @@
 package rrchain
 
 import (
-	"math"
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -71,36 +71,7 @@ func drawPatterns(t *testing.T, s *Sampler, n int) map[pattern]int {
 	return counts
 }
 
-// excess returns Pearson's statistic divided by the bound that it must not pass. Patterns that are
-// expected fewer than 100 times are counted as one class, so that the statistic of a right sampler is
-// χ² with k degrees of freedom to a good approximation; then it exceeds k + 2√(kx) + 2x with a
-// probability of at most e⁻ˣ (Laurent and Massart 2000, Lemma 1). With x = 27.6 that is 10⁻¹²: three
-// orders of magnitude are left for the approximation before one false alarm in 10⁹ runs.
-func excess(counts map[pattern]int, law map[pattern]float64, n int) float64 {
-	const x = 27.6
-	statistic, classes := 0.0, 0.0
-	rareCount, rareExpected := 0.0, 0.0
-	add := func(count, expected float64) {
-		classes++
-		statistic += (count - expected) * (count - expected) / expected
-	}
-	for p, probability := range law {
-		count, expected := float64(counts[p]), probability*float64(n)
-		if expected < 100 {
-			rareCount, rareExpected = rareCount+count, rareExpected+expected
-		} else {
-			add(count, expected)
-		}
-	}
-	if rareExpected > 0 {
-		add(rareCount, rareExpected)
-	}
-	k := classes - 1
-	return statistic / (k + 2*math.Sqrt(k*x) + 2*x)
-}
-
-// drawn is the number of chains for a statistic: enough for a sampler that is spoilt by 3 % to be,
-// on average, at least 8 of its standard deviations above the bound.
+// drawn is the number of chains: enough for a sampler that is spoilt by 3 % to be found out, however the draws fall.
 const (
 	drawn   = 300_000 / (coarser * coarser)
 	spoilBy = 3 * coarser // per cent
@@ -108,18 +79,7 @@ const (
 
 // TestChainsHaveTheJointLaw draws chains with the randomness of the operating system.
 func TestChainsHaveTheJointLaw(t *testing.T) {
-	law := expectedPatterns()
-	counts := drawPatterns(t, NewSampler(), drawn)
-	for p := range counts {
-		if _, ok := law[p]; !ok {
-			t.Errorf("pattern %v is impossible", p)
-		}
-	}
-	if e := excess(counts, law, drawn); e > 1 {
-		t.Errorf("Pearson's statistic is %.3g times its bound", e)
-	} else {
-		t.Logf("Pearson's statistic is %.3g of its bound, with %d patterns", e, len(law))
-	}
+	stattest.Fit(drawPatterns(t, NewSampler(), drawn), expectedPatterns()).Holds(t, "chains")
 }
 
 // TestASpoiltSamplerIsFoundOut tests the test above with samplers whose weights are 3 % wrong, or more.
@@ -128,11 +88,7 @@ func TestASpoiltSamplerIsFoundOut(t *testing.T) {
 	for name, spoil := range map[string]func(exact.Weights) exact.Weights{
 		"First": spoilFirst(spoilBy), "Either": spoilEither(spoilBy), "Same": spoilSame(spoilBy),
 	} {
-		e := excess(drawPatterns(t, spoiltSampler(spoil), drawn), law, drawn)
-		if e <= 1 {
-			t.Errorf("%s spoilt by %d %%: Pearson's statistic is only %.3g of its bound", name, spoilBy, e)
-		}
-		t.Logf("%s spoilt by %d %%: %.3g times the bound", name, spoilBy, e)
+		stattest.Fit(drawPatterns(t, spoiltSampler(spoil), drawn), law).Fails(t, "%s spoilt by %d %%", name, spoilBy)
 	}
 }
 

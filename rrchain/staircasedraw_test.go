@@ -5,11 +5,11 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// The statistical tests draw with fixed keys, so they give the same in every run. With a random key a right
-// staircase would fail one of them once in 10⁹ times at most, see [excess]. There are ten million responses
+// The statistical tests draw with fixed keys, so they give the same in every run. There are ten million responses
 // to them together.
 const (
 	stairObjects = 500_000 / (coarser * coarser) // direct, at the five levels of chainLevels
@@ -64,16 +64,7 @@ func TestStaircasesAreDrawnByTheirLaw(t *testing.T) {
 	counts := drawStairs(t, newKey(t, fixedKey()), stairObjects)
 	views := [][]int{{0, 1, 2, 3, 4}, {0, 2, 4}, {1, 2, 3}, {0, 4}, {3, 4}, {0}, {1}, {2}, {3}, {4}}
 	for _, levels := range views {
-		e := excess(project(counts, levels...), project(law, levels...), stairObjects)
-		if e > 1 {
-			t.Errorf("levels %v: Pearson's statistic is %.3g times its bound", levels, e)
-		}
-		t.Logf("levels %v: Pearson's statistic is %.3g of its bound", levels, e)
-	}
-	for p := range counts {
-		if _, ok := law[p]; !ok {
-			t.Errorf("pattern %v is impossible", p)
-		}
+		stattest.Fit(project(counts, levels...), project(law, levels...)).Holds(t, "levels %v", levels)
 	}
 }
 
@@ -88,11 +79,7 @@ func TestASpoiltFloorIsFoundOut(t *testing.T) {
 		higher := l
 		higher.at += l.at / 10 * coarser
 		k.floors[l] = newFloor(higher)
-		if e := excess(drawStairs(t, k, objects), expected, objects); e <= 1 {
-			t.Errorf("level %d: Pearson's statistic is only %.3g of its bound", level, e)
-		} else {
-			t.Logf("level %d: %.3g times the bound", level, e)
-		}
+		stattest.Fit(drawStairs(t, k, objects), expected).Fails(t, "level %d", level)
 	}
 }
 
@@ -157,8 +144,8 @@ func TestUnaryStaircasesAreDrawnByTheirLaw(t *testing.T) {
 			farPairs[apart(truth, v)][apart(truth, v+256)]++
 		}
 	}
-	pairs := func(table [8][8]int) (counts map[pattern]int, n int) {
-		counts = map[pattern]int{}
+	pairs := func(table [8][8]int) map[pattern]int {
+		counts := map[pattern]int{}
 		for a, row := range table {
 			for b, count := range row {
 				var p pattern
@@ -166,27 +153,14 @@ func TestUnaryStaircasesAreDrawnByTheirLaw(t *testing.T) {
 					p[level] = a>>level&1 | b>>level&1<<1
 				}
 				counts[p] += count
-				n += count
 			}
 		}
-		return counts, n
+		return counts
 	}
-	check := func(name string, counts map[pattern]int, law map[pattern]float64, n int) {
-		t.Helper()
-		e := excess(counts, law, n)
-		if e > 1 {
-			t.Errorf("%s: Pearson's statistic is %.3g times its bound", name, e)
-		}
-		t.Logf("%s: Pearson's statistic is %.3g of its bound, for %d", name, e, n)
-	}
-	counts, n := pairs(single)
-	check("other bits", counts, lawOfBits(3, other), n)
-	counts, n = pairs(ownPairs)
-	check("the true value and the next", counts, lawOfBits(3, own, other), n)
-	counts, n = pairs(nextPairs)
-	check("next to each other", counts, lawOfBits(3, other, other), n)
-	counts, n = pairs(farPairs)
-	check("256 apart", counts, lawOfBits(3, other, other), n)
+	stattest.Fit(pairs(single), lawOfBits(3, other)).Holds(t, "other bits")
+	stattest.Fit(pairs(ownPairs), lawOfBits(3, own, other)).Holds(t, "the true value and the next")
+	stattest.Fit(pairs(nextPairs), lawOfBits(3, other, other)).Holds(t, "next to each other")
+	stattest.Fit(pairs(farPairs), lawOfBits(3, other, other)).Holds(t, "256 apart")
 }
 
 // TestNoiseIsIndependent looks at pairs of responses whose noise must have nothing to do with each other: of
@@ -237,10 +211,10 @@ func TestNoiseIsIndependent(t *testing.T) {
 				law[pattern{first, second}], _ = probability.Float64()
 			}
 		}
-		if e := excess(counts, law, n); e <= 1 != c.independent {
-			t.Errorf("%s: Pearson's statistic is %.3g of its bound", c.name, e)
+		if v := stattest.Fit(counts, law); c.independent {
+			v.Holds(t, "%s", c.name)
 		} else {
-			t.Logf("%s: %.3g of the bound", c.name, e)
+			v.Fails(t, "%s", c.name)
 		}
 	}
 }

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -206,25 +208,24 @@ func (x experiment) partitions(start []int) [][]int {
 
 // TestIntervalCoversAsOftenAsItSays draws 10,000 surveys of 2,500 objects at mixed levels, with a
 // fixed seed. The true share lies in the interval in 95 % of them, give or take 0.5 % for the normal
-// approximation and, by Bernstein's inequality with a probability of 10⁻¹⁰ to fail for each of the
-// four values, 1.6 % for chance. An interval that is 15 % too short covers 90 %, which would be seen.
+// approximation. An interval that is 15 % too short covers 90 %, which would be seen.
 func TestIntervalCoversAsOftenAsItSays(t *testing.T) {
-	const surveys, slack = 10_000 / (coarser * coarser), 0.005 + 0.016*coarser
-	holders := []int64{1250, 750, 375, 125}
-	covered, short := coverage(t, surveys, holders)
-	for v := range holders {
-		if share := covered[v] / surveys; math.Abs(share-0.95) > slack {
-			t.Errorf("value %d: the interval covers the true share in %.4f of the surveys", v, share)
-		}
-		if share := short[v] / surveys; share > 0.95-slack {
-			t.Errorf("value %d: an interval that is %d %% too short covers %.4f, and nobody notices", v, 15*coarser, share)
-		}
+	for v, c := range coverage(t, surveys, []int64{1250, 750, 375, 125}) {
+		c.Held(0.945, 0.955).Holds(t, "value %d: the interval holds the true share", v)
+		c.HeldShort(0.945, 0.955).Fails(t, "value %d: an interval that is too short holds it", v)
 	}
 }
 
-// coverage counts, for each value, the surveys whose interval holds the true share, and those whose
-// interval would if it were 15 % shorter, or more under the race detector.
-func coverage(t *testing.T, surveys int, holders []int64) (covered, short []float64) {
+// surveys is how many of them are drawn, and tooShort by how much intervals are shorter of which that is to be seen.
+const surveys, tooShort = 10_000 / (stattest.Coarser * stattest.Coarser), 0.15 * stattest.Coarser
+
+// covers returns what counts intervals of so many values.
+func covers(values int) []stattest.Coverage {
+	return slices.Repeat([]stattest.Coverage{{Short: tooShort}}, values)
+}
+
+// coverage counts, for each value, the surveys whose interval holds the true share.
+func coverage(t *testing.T, surveys int, holders []int64) []stattest.Coverage {
 	random := rand.New(rand.NewPCG(7, 8))
 	var truths, levelOf []int
 	for v, n := range holders {
@@ -234,21 +235,15 @@ func coverage(t *testing.T, surveys int, holders []int64) (covered, short []floa
 		}
 	}
 	levels := []privacy.Epsilon{eps(t, "0.5"), eps(t, "1"), eps(t, "2")}
-	covered, short = make([]float64, len(holders)), make([]float64, len(holders))
+	covered := covers(len(holders))
 	for range surveys {
 		random.Shuffle(len(levelOf), func(i, j int) { levelOf[i], levelOf[j] = levelOf[j], levelOf[i] })
 		for v, f := range estimate(t, 0.95, survey(random, truths, levelOf, levels, len(holders))...) {
 			share := float64(holders[v]) / float64(len(truths))
-			half := (f.High - f.Low) / 2
-			if math.Abs(f.Estimate-share) <= half {
-				covered[v]++
-			}
-			if math.Abs(f.Estimate-share) <= (1-0.15*coarser)*half {
-				short[v]++
-			}
+			covered[v].Add(f.Estimate-share, (f.High-f.Low)/2)
 		}
 	}
-	return covered, short
+	return covered
 }
 
 // survey draws one response of each object. It uses ordinary random numbers, for speed: here it is

@@ -8,15 +8,9 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
-
-// coarser is how many times larger the faults are that statistical tests look for under the race detector, in a sixteenth
-// of the draws. It makes draws about ten times as slow, and in a single goroutine it has nothing to find: what such a test
-// teaches about the law, it teaches without.
-const coarser = 1 + 3*pace.Race
 
 // prec is the precision at which tests ask for the weights of a law, and wide that of their own
 // arithmetic on them.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -173,7 +174,7 @@ func (x numbers) enumerate(t *testing.T, visit func(probability float64, levels 
 // the standard error is the right one, and for large ones, where it is too large. The slack is that of
 // TestIntervalCoversAsOftenAsItSays.
 func TestMeanIntervalCovers(t *testing.T) {
-	const surveys, objects, slack = 10_000 / (coarser * coarser), 500, 0.005 + 0.016*coarser
+	const objects = 500
 	random := rand.New(rand.NewPCG(22, 23))
 	r, x, center := newRange(t, 10, 110), make([]float64, objects), 0.0
 	for i := range x {
@@ -185,25 +186,17 @@ func TestMeanIntervalCovers(t *testing.T) {
 		least  float64
 		most   float64
 	}{
-		{[]string{"0.2", "0.4", "0.8"}, 0.95 - slack, 0.95 + slack},
-		{[]string{"3", "6"}, 0.97 - 0.016*(coarser-1), 1},
+		{[]string{"0.2", "0.4", "0.8"}, 0.945, 0.955},
+		{[]string{"3", "6"}, 0.98, 1},
 	} {
-		covered, short := 0.0, 0.0
+		covered := stattest.Coverage{Short: tooShort}
 		for range surveys {
 			f := mean(t, r, 0.95, meanSurvey(t, random, r, x, c.levels)...)
-			off, half := math.Abs(f.Estimate-center), (f.High-f.Low)/2
-			if off <= half {
-				covered++
-			}
-			if off <= (1-0.15*coarser)*half {
-				short++
-			}
+			covered.Add(f.Estimate-center, (f.High-f.Low)/2)
 		}
-		if share := covered / surveys; share < c.least || share > c.most {
-			t.Errorf("ε %v: the interval covers the mean in %.4f of the surveys", c.levels, share)
-		}
-		if share := short / surveys; c.most < 1 && share >= c.least {
-			t.Errorf("ε %v: an interval that is %d %% too short covers %.4f, and nobody notices", c.levels, 15*coarser, share)
+		covered.Held(c.least, c.most).Holds(t, "ε %v: the interval holds the mean", c.levels)
+		if c.most < 1 {
+			covered.HeldShort(c.least, c.most).Fails(t, "ε %v: an interval that is too short holds it", c.levels)
 		}
 	}
 }

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -179,33 +178,22 @@ func (x experiment) enumerateUnary(t *testing.T, visit func(probability float64,
 }
 
 // TestUnaryIntervalCoversAsOftenAsItSays is TestIntervalCoversAsOftenAsItSays in unary encoding, with the same
-// sizes, slack and false-alarm rate. Given the objects of a level, the counts of its bits are sums of two
+// sizes and slack. Given the objects of a level, the counts of its bits are sums of two
 // binomial numbers.
 func TestUnaryIntervalCoversAsOftenAsItSays(t *testing.T) {
-	const surveys, slack = 10_000 / (coarser * coarser), 0.005 + 0.016*coarser
 	holders := []int{1250, 750, 375, 125}
 	levels, sizes := []privacy.Epsilon{eps(t, "0.5"), eps(t, "1"), eps(t, "2")}, []int{1000, 1000, 500}
 	source := rand.NewPCG(18, 19)
 	random := rand.New(source)
-	covered, short := make([]float64, len(holders)), make([]float64, len(holders))
+	covered := covers(len(holders))
 	for range surveys {
 		for v, f := range estimateUnary(t, 0.95, unarySurvey(random, source, holders, levels, sizes)...) {
-			share, half := float64(holders[v])/2500, (f.High-f.Low)/2
-			if math.Abs(f.Estimate-share) <= half {
-				covered[v]++
-			}
-			if math.Abs(f.Estimate-share) <= (1-0.15*coarser)*half {
-				short[v]++
-			}
+			covered[v].Add(f.Estimate-float64(holders[v])/2500, (f.High-f.Low)/2)
 		}
 	}
-	for v := range holders {
-		if share := covered[v] / surveys; math.Abs(share-0.95) > slack {
-			t.Errorf("value %d: the interval covers the true share in %.4f of the surveys", v, share)
-		}
-		if share := short[v] / surveys; share > 0.95-slack {
-			t.Errorf("value %d: an interval that is %d %% too short covers %.4f, and nobody notices", v, 15*coarser, share)
-		}
+	for v, c := range covered {
+		c.Held(0.945, 0.955).Holds(t, "value %d: the interval holds the true share", v)
+		c.HeldShort(0.945, 0.955).Fails(t, "value %d: an interval that is too short holds it", v)
 	}
 }
 
@@ -217,7 +205,7 @@ func unarySurvey(random *rand.Rand, source rand.Source, holders []int, levels []
 		level := UnaryCounts{levels[i], int64(size), make([]int64, len(holders))}
 		often := 1 / (math.Exp(levels[i].Float64()) + 1)
 		for v, n := range hand(random, left, size) {
-			level.ByValue[v] = binomial(source, n, 0.5) + binomial(source, size-n, often)
+			level.ByValue[v] = stattest.Binomial(source, int64(n), 0.5) + stattest.Binomial(source, int64(size-n), often)
 		}
 		counts = append(counts, level)
 	}
@@ -240,13 +228,6 @@ func hand(random *rand.Rand, left []int, size int) []int {
 		all--
 	}
 	return taken
-}
-
-func binomial(source rand.Source, n int, p float64) int64 {
-	if n == 0 {
-		return 0
-	}
-	return int64(distuv.Binomial{N: float64(n), P: p, Src: source}.Rand())
 }
 
 // TestUnaryIntervalIsTheNormalOne checks the parts of a Frequency against each other.

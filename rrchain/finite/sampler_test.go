@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -135,38 +136,22 @@ func TestTruthIsNotInTheRandomness(t *testing.T) {
 }
 
 // TestChainsHaveTheJointLaw draws chains with the randomness of the operating system: the two outer levels, then the
-// one between. Pearson's statistic of a right sampler exceeds k + 2√(kx) + 2x with a probability of at most e⁻ˣ
-// (Laurent and Massart 2000, Lemma 1), as far as it is χ² with k degrees of freedom. With x = 27.6 that is 10⁻¹²: three
-// orders of magnitude are left for the approximation before one false alarm in 10⁹ runs. A sampler that looks at one
-// neighbour only is found out: its statistic is about 27 times the bound.
+// one between. A sampler that looks at one neighbour only is found out.
 func TestChainsHaveTheJointLaw(t *testing.T) {
-	const n, x = 20_000, 27.6
+	const n = 20_000
 	for name, samplers := range map[string][]bool{"subsets of several sizes": {false, true}, "random channels": {false}} {
 		f := families(t)[name]
-		law := jointLaw(t, f, []int{0, 1, 2}, f.laws)
-		for truth, want := range law {
+		for truth, exactly := range jointLaw(t, f, []int{0, 1, 2}, f.laws) {
+			law := map[string]float64{}
+			for responses, p := range exactly {
+				law[responses], _ = p.Float64()
+			}
 			for _, hasty := range samplers {
-				statistic, rare, rareCount, classes := 0.0, 0.0, 0.0, -1.0
-				counts := drawChains(t, f, truth, n, hasty)
-				for responses, p := range want {
-					expected, _ := p.Float64()
-					expected *= n
-					if expected < 100 {
-						rare, rareCount = rare+expected, rareCount+float64(counts[responses])
-					} else {
-						statistic += (float64(counts[responses]) - expected) * (float64(counts[responses]) - expected) / expected
-						classes++
-					}
-					delete(counts, responses)
-				}
-				if rare > 0 {
-					statistic += (rareCount - rare) * (rareCount - rare) / rare
-					classes++
-				}
-				bound := classes + 2*math.Sqrt(classes*x) + 2*x
-				if surprising := statistic > bound || len(counts) > 0; surprising != hasty {
-					t.Errorf("%s, truth %d, hasty %v: Pearson's statistic is %.3g, its bound %.3g; %d impossible",
-						name, truth, hasty, statistic, bound, len(counts))
+				v := stattest.Fit(drawChains(t, f, truth, n, hasty), law)
+				if hasty {
+					v.Fails(t, "%s, truth %d, hasty", name, truth)
+				} else {
+					v.Holds(t, "%s, truth %d", name, truth)
 				}
 			}
 		}

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -285,11 +287,10 @@ func enumerate(t *testing.T, truths []int, mechanism func(object int) *finite.Ma
 }
 
 // TestIntervalCoversAsOftenAsItSays draws 2,000 surveys of 600 objects at mixed levels, with a fixed seed. The true
-// share lies in the interval in 95 % of them, give or take 0.5 % for the normal approximation and, by Bernstein's
-// inequality with a probability of 10⁻¹⁰ to fail for each of the four inputs, 3.8 % for chance. An interval that is 25 %
+// share lies in the interval in 95 % of them, give or take 0.5 % for the normal approximation. An interval that is 25 %
 // too short covers 86 %, which would be seen.
 func TestIntervalCoversAsOftenAsItSays(t *testing.T) {
-	const surveys, slack = 2000, 0.005 + 0.038
+	const surveys = 2000
 	random := rand.New(rand.NewPCG(19, 20))
 	levels := []*finite.Matrix{hadamard(t, 4, rat("3/2")), subsets(t, 4, 2, rat("3")), randomized(t, 4, rat("7"))}
 	sums := make([][][]float64, len(levels)) // cumulative, by level and input
@@ -312,7 +313,7 @@ func TestIntervalCoversAsOftenAsItSays(t *testing.T) {
 		shares[truths[i]] += 1.0 / 600
 		levelOf[i] = i % 3
 	}
-	covered, short := make([]float64, 4), make([]float64, 4)
+	coverage := slices.Repeat([]stattest.Coverage{{Short: 0.25}}, 4)
 	for range surveys {
 		random.Shuffle(len(levelOf), func(i, j int) { levelOf[i], levelOf[j] = levelOf[j], levelOf[i] })
 		counts := make([]Counts, len(levels))
@@ -327,22 +328,12 @@ func TestIntervalCoversAsOftenAsItSays(t *testing.T) {
 			counts[levelOf[object]].ByOutput[o]++
 		}
 		for x, f := range must[[]estimate.Frequency](t)(Frequencies(0.95, counts...)) {
-			off, half := math.Abs(f.Estimate-shares[x]), (f.High-f.Low)/2
-			if off <= half {
-				covered[x]++
-			}
-			if off <= 0.75*half {
-				short[x]++
-			}
+			coverage[x].Add(f.Estimate-shares[x], (f.High-f.Low)/2)
 		}
 	}
-	for x := range shares {
-		if share := covered[x] / surveys; math.Abs(share-0.95) > slack {
-			t.Errorf("input %d: the interval covers the true share in %.4f of the surveys", x, share)
-		}
-		if share := short[x] / surveys; share > 0.95-slack {
-			t.Errorf("input %d: an interval that is 25 %% too short covers %.4f, and nobody notices", x, share)
-		}
+	for x, c := range coverage {
+		c.Held(0.945, 0.955).Holds(t, "input %d: the interval holds the true share", x)
+		c.HeldShort(0.945, 0.955).Fails(t, "input %d: an interval that is too short holds it", x)
 	}
 }
 
