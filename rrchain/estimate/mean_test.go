@@ -187,7 +187,7 @@ func TestMeanIntervalCovers(t *testing.T) {
 		most   float64
 	}{
 		{[]string{"0.2", "0.4", "0.8"}, 0.945, 0.955},
-		{[]string{"3", "6"}, 0.98, 1},
+		{[]string{"3", "6"}, 0.972, 1},
 	} {
 		covered := stattest.Coverage{Short: tooShort}
 		for range surveys {
@@ -197,6 +197,8 @@ func TestMeanIntervalCovers(t *testing.T) {
 		covered.Held(c.least, c.most).Holds(t, "ε %v: the interval holds the mean", c.levels)
 		if c.most < 1 {
 			covered.HeldShort(c.least, c.most).Fails(t, "ε %v: an interval that is too short holds it", c.levels)
+		} else if stattest.Coarser == 1 { // else there are too few surveys to tell
+			covered.Held(0, 0.96).Fails(t, "ε %v: the interval holds the mean in no more than 96 %%", c.levels)
 		}
 	}
 }

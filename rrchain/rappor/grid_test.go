@@ -7,10 +7,10 @@ import (
 	"slices"
 	"testing"
 
-	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/stattest"
 )
 
 // setting is a kind of survey of 1,000 clients. Some share of them has strings of the list, each half as common as the one
@@ -46,7 +46,7 @@ func (x setting) people(number int) (listed []string, people population) {
 type promises struct {
 	alarms  int
 	covered []float64 // by survey, the share of candidates whose interval holds the truth
-	others  []float64 // 1 if the interval of the others holds their share
+	others  int       // surveys whose interval of the others holds their share
 }
 
 func (all *promises) note(t *testing.T, x setting, number int) {
@@ -69,37 +69,20 @@ func (all *promises) note(t *testing.T, x setting, number int) {
 	}
 	all.alarms += alarms
 	all.covered = append(all.covered, covered)
-	all.others = append(all.others, 0)
 	if holds(result.Others, float64(others)/1000, 1) {
-		all.others[len(all.others)-1] = 1
+		all.others++
 	}
 }
 
-// check compares with what was promised. With another seed, a decoder that keeps its promises fails a comparison with a
-// probability of about 10⁻⁹: false alarms are binomial, coverage is within 6 standard deviations of its mean.
+// check compares with what was promised.
 func (all *promises) check(t *testing.T, name string) {
 	n := len(all.covered)
 	if n < 30 {
 		return
 	}
-	covered, deviation := stat.MeanStdDev(all.covered, nil)
-	others := stat.Mean(all.others, nil)
-	slack := 6 * deviation / math.Sqrt(float64(n))
-	t.Logf("%s: %d surveys, %d with a false alarm; coverage %.4f, of others %.4f", name, n, all.alarms, covered, others)
-	if chance := binomialTail(n, all.alarms, 0.05); chance < 1e-9 {
-		t.Errorf("%s: a false alarm in %d surveys of %d", name, all.alarms, n)
-	}
-	if covered < 0.95-slack {
-		t.Errorf("%s: intervals hold the truth in %.4f of all cases", name, covered)
-	}
-	if missed := int(math.Round((1 - others) * float64(n))); binomialTail(n, missed, 0.05) < 1e-9 {
-		t.Errorf("%s: intervals of the others hold the truth in %.4f of all cases", name, others)
-	}
-}
-
-// binomialTail is the probability of so many or more of n.
-func binomialTail(n, atLeast int, p float64) float64 {
-	return 1 - distuv.Binomial{N: float64(n), P: p}.CDF(float64(atLeast)-1)
+	stattest.Share(all.alarms, n, 0, 0.05).Holds(t, "%s: surveys with a false alarm", name)
+	stattest.Mean(all.covered, 0.95, math.Inf(1)).Holds(t, "%s: intervals that hold the truth", name)
+	stattest.Share(all.others, n, 0.95, 1).Holds(t, "%s: intervals of the others that hold the truth", name)
 }
 
 // TestFewCohortsKeepThePromises has a common string outside of the list, little noise and few cohorts: errors are then
@@ -172,7 +155,7 @@ func TestPromisesOnTheGrid(t *testing.T) {
 func (all *promises) add(more promises) {
 	all.alarms += more.alarms
 	all.covered = append(all.covered, more.covered...)
-	all.others = append(all.others, more.others...)
+	all.others += more.others
 }
 
 // TestManyCohortsFindAsMuch has 16 cohorts and more, where the errors are about normal: at least 97 % of what Student's

@@ -8,8 +8,7 @@ import (
 	"strconv"
 	"testing"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
+	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -85,18 +84,11 @@ func survey(
 		}
 	}
 	for i := range tally.ones {
-		right := binomial(random, set[i], 1-tally.noise.q)
-		wrong := binomial(random, tally.clients[i/p.Bits]-set[i], tally.noise.q)
+		right := stattest.Binomial(random, set[i], 1-tally.noise.q)
+		wrong := stattest.Binomial(random, tally.clients[i/p.Bits]-set[i], tally.noise.q)
 		tally.ones[i] = right + wrong
 	}
 	return tally
-}
-
-func binomial(random *rand.Rand, n int64, p float64) int64 {
-	if n == 0 {
-		return 0
-	}
-	return int64(distuv.Binomial{N: float64(n), P: p, Src: random}.Rand())
 }
 
 // bitsOf returns the numbers of the bits that a string sets.

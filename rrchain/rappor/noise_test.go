@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat/combin"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -143,8 +144,8 @@ func TestEstimateOfManyClients(t *testing.T) {
 }
 
 // TestNoisyClientsFollowTheLaw draws 30,000 clients of two reports each. For every bit the number of ones in the
-// two has the law of the permanent bit that both share, whether or not the client restarts in between; a fair draw
-// fails with probability 2·10⁻⁹. Clients that draw a new permanent filter for the second report are noticed.
+// two has the law of the permanent bit that both share, whether or not the client restarts in between.
+// Clients that draw a new permanent filter for the second report are noticed.
 func TestNoisyClientsFollowTheLaw(t *testing.T) {
 	const clients = 30_000
 	p, n, sampler := Params{2, 4, 1}, Noise{0.5, 0.8, 0.3}, NewNoiseSampler()
@@ -157,8 +158,11 @@ func TestNoisyClientsFollowTheLaw(t *testing.T) {
 		}
 		return r
 	}
-	measure := func(second func(*NoisyClient) *NoisyClient) (chi2 float64) {
-		counts := make([][3]float64, p.Bits)
+	measure := func(second func(*NoisyClient) *NoisyClient) stattest.Verdict {
+		counts := map[int]map[int]int{} // by bit, how often it is 1 so many times
+		for bit := range p.Bits {
+			counts[bit] = map[int]int{}
+		}
 		for range clients {
 			client := newNoisy(t, sampler, p, n, "Emma")
 			a, b := noisyReport(t, sampler, client), noisyReport(t, sampler, second(client))
@@ -166,29 +170,25 @@ func TestNoisyClientsFollowTheLaw(t *testing.T) {
 				counts[bit][a.Bit(bit)+b.Bit(bit)]++
 			}
 		}
-		for bit := range counts {
-			for ones, got := range counts[bit] {
-				want, of0 := n.chances(2, ones)
-				if bit != truth {
-					want = of0
+		return stattest.FitEach(counts, func(bit int) map[int]float64 {
+			law := map[int]float64{}
+			for ones := range 3 {
+				of1, of0 := n.chances(2, ones)
+				law[ones] = of0
+				if bit == truth {
+					law[ones] = of1
 				}
-				chi2 += (got - clients*want) * (got - clients*want) / (clients * want)
 			}
-		}
-		return chi2
+			return law
+		})
 	}
-	limit := chiLimit(float64(2 * p.Bits))
 	for name, second := range map[string]func(*NoisyClient) *NoisyClient{
 		"the same client": func(c *NoisyClient) *NoisyClient { return c },
 		"after a restart": resumed,
 	} {
-		if chi2 := measure(second); chi2 > limit {
-			t.Errorf("%s: χ² = %.1f, at most %.1f expected", name, chi2, limit)
-		}
+		measure(second).Holds(t, "%s", name)
 	}
-	if chi2 := measure(again); chi2 <= limit {
-		t.Errorf("clients with a new permanent filter: χ² = %.1f, and nobody notices", chi2)
-	}
+	measure(again).Fails(t, "clients with a new permanent filter")
 }
 
 // TestCoinsAreExact compares 64 bits with the number times 2⁶⁴, and more bits where these are equal.

@@ -8,8 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
+	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -55,11 +54,14 @@ func TestFilterSetsExactlyHashesBits(t *testing.T) {
 }
 
 // TestFiltersAreUniform counts how often each pair of bits comes up, over strings and over cohorts. The hash
-// is fixed, so the test always has the same outcome; the bound is one that a uniform hash exceeds with
-// probability 10⁻⁹.
+// is fixed, so the test always has the same outcome.
 func TestFiltersAreUniform(t *testing.T) {
 	const filters = 21_000
 	p := Params{filters, 7, 2}
+	var pairs [][2]int
+	for _, pair := range subsets(7, 2) {
+		pairs = append(pairs, [2]int(pair))
+	}
 	for name, filter := range map[string]func(i int) []int{
 		"strings": func(i int) []int { return bitsOf(t, p, 0, fmt.Sprint("name ", i)) },
 		"cohorts": func(i int) []int { return bitsOf(t, p, i, "Emma") },
@@ -68,24 +70,9 @@ func TestFiltersAreUniform(t *testing.T) {
 		for i := range filters {
 			counts[[2]int(filter(i))]++
 		}
-		if chi2, limit := chiSquare(counts, 21, filters), chiLimit(20); chi2 > limit {
-			t.Errorf("over %s: χ² = %.1f, at most %.1f expected: %v", name, chi2, limit, counts)
-		}
+		stattest.Fit(counts, stattest.Uniform(pairs...)).Holds(t, "over %s", name)
 	}
 }
-
-// chiSquare compares counts with a uniform law on a number of cells.
-func chiSquare[K comparable](counts map[K]int, cells, total int) float64 {
-	want := float64(total) / float64(cells)
-	sum := float64(cells-len(counts)) * want
-	for _, n := range counts {
-		sum += (float64(n) - want) * (float64(n) - want) / want
-	}
-	return sum
-}
-
-// chiLimit is exceeded with a probability of 10⁻⁹.
-func chiLimit(freedom float64) float64 { return distuv.ChiSquared{K: freedom}.Quantile(1 - 1e-9) }
 
 // TestDistinctThrowsAway words that would favour small numbers, and numbers drawn before.
 func TestDistinctThrowsAway(t *testing.T) {
@@ -106,7 +93,7 @@ func TestDistinctThrowsAway(t *testing.T) {
 	}
 }
 
-// TestCohortsAreUniform draws 50,000 cohorts; a fair draw fails with probability 10⁻⁹.
+// TestCohortsAreUniform draws 50,000 cohorts.
 func TestCohortsAreUniform(t *testing.T) {
 	const draws = 50_000
 	p, counts := Params{5, 8, 1}, map[int]int{}
@@ -117,9 +104,7 @@ func TestCohortsAreUniform(t *testing.T) {
 		}
 		counts[cohort]++
 	}
-	if chi2, limit := chiSquare(counts, p.Cohorts, draws), chiLimit(4); chi2 > limit {
-		t.Errorf("χ² = %.1f, at most %.1f expected: %v", chi2, limit, counts)
-	}
+	stattest.Fit(counts, stattest.Uniform(0, 1, 2, 3, 4)).Holds(t, "cohorts")
 }
 
 func TestBitEpsilonNeverCostsMore(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -149,16 +150,16 @@ func union(a, b []int) map[int]bool {
 }
 
 // TestClientsFollowTheLaw draws 60,000 clients that report twice, with a restart in between, and once more
-// between the two. What they report together has the law above; a fair draw fails with probability 10⁻⁹. The
+// between the two. What they report together has the law above. The
 // same test notices clients that forget the first report at the restart and draw the second afresh.
 func TestClientsFollowTheLaw(t *testing.T) {
 	p := Params{3, 3, 1}
 	low, mid, high := eps(t, "0.5"), eps(t, "1"), eps(t, "2.5")
 	law := newJoint(t, p, low, mid, high)
 	sampler := rrchain.NewSampler()
-	reported := func(restart func(c *Client) *Client) float64 {
+	reported := func(restart func(c *Client) *Client) stattest.Verdict {
 		const clients = 60_000
-		counts := map[string]float64{}
+		counts := map[string]int{}
 		for range clients {
 			first := raise(t, sampler, newClient(t, p, 1, "Emma"), low)
 			again := restart(first)
@@ -175,22 +176,15 @@ func TestClientsFollowTheLaw(t *testing.T) {
 			}
 			counts[key]++
 		}
-		chi2 := 0.0
+		expected := map[string]float64{}
 		for code := range 1 << 9 {
 			reports := []int{code & 7, code >> 3 & 7, code >> 6 & 7}
-			want := clients * law.of(bitsOf(t, p, 1, "Emma"), reports)
-			got := counts[written(reports)]
-			chi2 += (got - want) * (got - want) / want
+			expected[written(reports)] = law.of(bitsOf(t, p, 1, "Emma"), reports)
 		}
-		return chi2
+		return stattest.Fit(counts, expected)
 	}
-	limit := chiLimit(1<<9 - 1)
-	if chi2 := reported(func(c *Client) *Client { return newClient(t, p, 1, "Emma", c.Reports()...) }); chi2 > limit {
-		t.Errorf("χ² = %.1f, at most %.1f expected", chi2, limit)
-	}
-	if chi2 := reported(func(*Client) *Client { return newClient(t, p, 1, "Emma") }); chi2 <= limit {
-		t.Errorf("clients that forget what they reported: χ² = %.1f, and nobody notices", chi2)
-	}
+	reported(func(c *Client) *Client { return newClient(t, p, 1, "Emma", c.Reports()...) }).Holds(t, "clients that remember")
+	reported(func(*Client) *Client { return newClient(t, p, 1, "Emma") }).Fails(t, "clients that forget what they reported")
 }
 
 // written returns reports of 3 bits as Bits.String writes them.
