@@ -69,12 +69,14 @@ func TestDecodingIsUnbiased(t *testing.T) {
 }
 
 // everySurvey visits all tallies that clients with the given strings, parted into cohorts of the given sizes, can
-// lead to. Each way to part them is as likely as the others.
+// lead to, each once. Each way to part them is as likely as the others.
 func everySurvey(
 	t *testing.T, p Params, people []string, sizes []int, epsilon string, visit func(chance float64, tally *Tally),
 ) {
 	t.Helper()
 	ways := partitions(sizes, len(people), nil)
+	var found []*Tally
+	chances := map[string]float64{} // by the ones of a tally
 	for _, cohorts := range ways {
 		var filters [][]int
 		for i, s := range people {
@@ -94,10 +96,16 @@ func everySurvey(
 					}
 				}
 			}
-			if chance > 1e-25 {
-				visit(chance, tally)
+			if key := fmt.Sprint(tally.ones); chance > 1e-25 {
+				if chances[key] == 0 {
+					found = append(found, tally)
+				}
+				chances[key] += chance
 			}
 		}
+	}
+	for _, tally := range found {
+		visit(chances[fmt.Sprint(tally.ones)], tally)
 	}
 }
 
