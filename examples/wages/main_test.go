@@ -11,16 +11,12 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/examples/internal/survey"
+	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
-const (
-	data = "../../testdata/cps1988_wages.csv"
-	// An estimate that is off by more than this many of its real standard errors is wrong: by chance alone
-	// that happens less than once in 10⁹ times, the skewness of the counts included.
-	sigmas = 7
-)
+const data = "../../testdata/cps1988_wages.csv"
 
 // found returns the numbers in the first place of the output that an expression matches.
 func found(t *testing.T, output, expression string) []float64 {
@@ -75,7 +71,7 @@ func TestWages(t *testing.T) {
 
 	once := found(t, output, `10000 such ends are ([0-9]+) dollars on average, and it is ([0-9.]+)\.`)
 	share := min(once[1], bound) / bound
-	near(t, "average of ends rounded anew", once[0], share*bound, 0.5+sigmas*bound*math.Sqrt(share*(1-share)/10000))
+	near(t, "average of ends rounded anew", once[0], share*bound, 0.5+stattest.Sigmas*bound*math.Sqrt(share*(1-share)/10000))
 	for _, want := range []string{`no-truth \(truth helps; the largest ε that would do is 2\)\nThe host alone is told`, `has spent ε = 2, as everybody`} {
 		if !regexp.MustCompile(want).MatchString(output) {
 			t.Errorf("the output lacks %q", want)
@@ -97,7 +93,7 @@ func checkPilot(t *testing.T, output string, wages []float64) {
 		share := 100 * float64(counts.ByValue[v]) / float64(len(wages))
 		row := found(t, output, b.name+` +([0-9.]+) % +(-?[0-9.]+) ± [0-9.]+ %\n`)
 		near(t, "real share "+b.name, row[0], share, 0.05)
-		near(t, "share "+b.name, row[1], share, 0.05+sigmas*100*math.Sqrt(variance[v]))
+		near(t, "share "+b.name, row[1], share, 0.05+stattest.Sigmas*100*math.Sqrt(variance[v]))
 	}
 }
 
@@ -108,7 +104,7 @@ func checkMeans(t *testing.T, output string, wages list, bound float64) {
 	for _, level := range []string{"0.25", "0.5", "1", "2"} {
 		row := found(t, output, `\n +`+regexp.QuoteMeta(level)+` +8447 +(-?[0-9.]+) +(-?[0-9.]+) to (-?[0-9.]+) +([0-9.]+) +([0-9.]+)\n`)
 		stdErr := noise(wages, len(wages), bound, epsilon(level).Float64())
-		near(t, "mean at "+level, row[0], clipped, 0.05+sigmas*stdErr)
+		near(t, "mean at "+level, row[0], clipped, 0.05+stattest.Sigmas*stdErr)
 		near(t, "middle of the interval at "+level, (row[1]+row[2])/2, row[0], 0.11)
 		near(t, "clipped mean", row[3], clipped, 0.05)
 		near(t, "real mean", row[4], whole, 0.05)
@@ -127,7 +123,7 @@ func checkGroup(t *testing.T, output, name string, wages list, bound float64) {
 	near(t, name+", real mean", row[1], whole, 0.05)
 	near(t, name+", clipped mean", row[2], clipped, 0.05)
 	for i, level := range []float64{0.25, 0.5, 1, 2} {
-		near(t, name+" mean", row[3+i], clipped, 0.05+sigmas*noise(wages, len(wages), bound, level))
+		near(t, name+" mean", row[3+i], clipped, 0.05+stattest.Sigmas*noise(wages, len(wages), bound, level))
 	}
 }
 

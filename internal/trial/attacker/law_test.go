@@ -4,64 +4,19 @@ package attacker
 
 import (
 	"math"
-	"math/big"
 	"math/rand/v2"
 	"strconv"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/stattest"
 )
-
-// TestAtLeastIsTheBinomialSum compares with sums of rational numbers.
-func TestAtLeastIsTheBinomialSum(t *testing.T) {
-	for _, n := range []int{1, 2, 7, 40, 90} {
-		for _, p := range []*big.Rat{big.NewRat(1, 2), big.NewRat(3, 7), big.NewRat(99, 100), big.NewRat(1, 1000)} {
-			float, _ := p.Float64()
-			sum := new(big.Rat)
-			for k := n; k >= 0; k-- {
-				sum.Add(sum, binomial(n, k, p))
-				want, _ := sum.Float64()
-				if got := atLeast(k, n, float); math.Abs(got-want) > 1e-10*want && want > 1e-250 {
-					t.Errorf("at least %d of %d with %v: %g, want %g", k, n, p, got, want)
-				}
-			}
-		}
-	}
-	if atLeast(8, 7, 0.5) != 0 {
-		t.Error("more than all")
-	}
-}
-
-func binomial(n, k int, p *big.Rat) *big.Rat {
-	law := new(big.Rat).SetInt(new(big.Int).Binomial(int64(n), int64(k)))
-	for i := range n {
-		if i < k {
-			law.Mul(law, p)
-		} else {
-			law.Mul(law, new(big.Rat).Sub(big.NewRat(1, 1), p))
-		}
-	}
-	return law
-}
-
-// TestAtLeastOfMany compares with the normal law, as far as that goes: where the deviation is z, the relative error of
-// its tail is of the order z³/√n.
-func TestAtLeastOfMany(t *testing.T) {
-	const n, p = 4_000_000, 0.25
-	for _, z := range []float64{-6, -1, 0.5, 3, 6.5} {
-		k := int(math.Ceil(n*p + z*math.Sqrt(n*p*(1-p))))
-		exactly := (float64(k) - 0.5 - n*p) / math.Sqrt(n*p*(1-p))
-		want := math.Erfc(exactly/math.Sqrt2) / 2
-		if got := atLeast(k, n, p); math.Abs(got-want) > 0.1*want {
-			t.Errorf("at %v standard deviations: %g, want about %g", z, got, want)
-		}
-	}
-}
 
 // TestOddsBound: a share at the bound has a count as high with just the probability given, and if all were counted it is
 // the n-th root of it.
 func TestOddsBound(t *testing.T) {
 	for _, c := range [][2]int{{1, 1}, {3, 10}, {700, 1000}, {60_000, 100_000}, {50, 50}} {
 		bound := oddsBound(c[0], c[1], 1e-6)
-		if got := atLeast(c[0], c[1], shareOf(bound)); math.Abs(got-1e-6) > 1e-9 {
+		if got := stattest.AtLeast(c[0], c[1], shareOf(bound)); math.Abs(got-1e-6) > 1e-9 {
 			t.Errorf("%d of %d: the bound %v has %g", c[0], c[1], bound, got)
 		}
 	}
@@ -94,9 +49,7 @@ func TestVerdictsAreRightByTheirOwnMeasure(t *testing.T) {
 			below++
 		}
 	}
-	if atLeast(below, verdicts, level) < 1e-9 {
-		t.Errorf("%d of %d verdicts have a chance below %v", below, verdicts, level)
-	}
+	stattest.Share(below, verdicts, 0, level).Holds(t, "verdicts with a chance below %v", level)
 	if least == 1 {
 		t.Error("no verdict has a chance below 1: nothing was tested")
 	}
@@ -120,7 +73,7 @@ func TestObjectsForAreEnough(t *testing.T) {
 		}
 	}
 	for _, fewer := range []int{n / 10, n / 4} { // so few cannot do: by the same formulas, at the mean
-		if in := float64(fewer) / 2 * shareOf(fact); atLeast(int(in), fewer/2, shareOf(claim)) < alarm/100 {
+		if in := float64(fewer) / 2 * shareOf(fact); stattest.AtLeast(int(in), fewer/2, shareOf(claim)) < alarm/100 {
 			t.Errorf("%d objects would do as well as %d", fewer, n)
 		}
 	}

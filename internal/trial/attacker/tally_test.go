@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -28,8 +29,8 @@ import (
 // what is most suspicious, looks at one half of the objects and tests the other.
 
 // alarm is the probability with which a ledger that keeps its promise is accused by one verdict. A run makes far fewer
-// than a hundred of them: so it fails by chance with a probability below 1e-9.
-const alarm = 1e-11
+// than a hundred of them.
+const alarm = stattest.Alarm / 100
 
 // miss is the probability with which a fault of the size that a test states is not noticed.
 const miss = 1e-9
@@ -196,7 +197,7 @@ func (t *tally) judge(claim float64) verdict {
 			}
 			for _, e := range events {
 				in, of := e.counts[x], e.counts[x]+e.counts[y]
-				if chance := atLeast(in, of, share) * tests; chance < worst.chance {
+				if chance := stattest.AtLeast(in, of, share) * tests; chance < worst.chance {
 					worst = verdict{e, x, y, in, of, chance, 0, claim}
 				}
 			}
@@ -209,29 +210,6 @@ func (t *tally) judge(claim float64) verdict {
 // shareOf is the share of an event's objects that may have the first truth of a pair.
 func shareOf(claim float64) float64 { return 1 / (1 + math.Exp(-claim)) }
 
-// atLeast returns the probability that of n things, each counted with the probability p, at least k are counted.
-func atLeast(k, n int, p float64) float64 {
-	switch {
-	case k <= 0:
-		return 1
-	case k > n:
-		return 0
-	case float64(k) <= p*float64(n): // the other side is the smaller one
-		return 1 - atLeast(n-k+1, n, 1-p)
-	}
-	term, sum, odds := 1.0, 0.0, p/(1-p)
-	for i := k; i <= n && term > 1e-18*sum; i++ {
-		sum += term
-		term *= float64(n-i) / float64(i+1) * odds
-	}
-	return math.Exp(logChoose(n, k)+float64(k)*math.Log(p)+float64(n-k)*math.Log1p(-p)) * sum
-}
-
-func logChoose(n, k int) float64 {
-	lf := func(n int) float64 { l, _ := math.Lgamma(float64(n) + 1); return l }
-	return lf(n) - lf(k) - lf(n-k)
-}
-
 // oddsBound is the lower bound of Clopper and Pearson on a share, if k of n were counted, as the logarithm of its odds.
 func oddsBound(k, n int, chance float64) float64 {
 	if k == 0 {
@@ -239,7 +217,7 @@ func oddsBound(k, n int, chance float64) float64 {
 	}
 	low, high := 0.0, float64(k)/float64(n)
 	for range 60 {
-		if middle := (low + high) / 2; atLeast(k, n, middle) < chance {
+		if middle := (low + high) / 2; stattest.AtLeast(k, n, middle) < chance {
 			low = middle
 		} else {
 			high = middle
@@ -253,12 +231,12 @@ func oddsBound(k, n int, chance float64) float64 {
 func objectsFor(p, q, claim float64, tests int) int {
 	level := alarm / float64(tests)
 	noticed := func(n int) bool {
-		critical := leastWith(n, func(k int) bool { return atLeast(k, n, shareOf(claim)) < level })
-		return atLeast(critical, n, p/(p+q)) > 1-miss/2
+		critical := leastWith(n, func(k int) bool { return stattest.AtLeast(k, n, shareOf(claim)) < level })
+		return stattest.AtLeast(critical, n, p/(p+q)) > 1-miss/2
 	}
 	inEvent := leastWith(1<<40, noticed)
 	inEvent += inEvent / 50 // a few more may be worse by a hair, because counts are whole numbers
-	return leastWith(1<<40, func(n int) bool { return atLeast(inEvent, n, (p+q)/2) > 1-miss/2 })
+	return leastWith(1<<40, func(n int) bool { return stattest.AtLeast(inEvent, n, (p+q)/2) > 1-miss/2 })
 }
 
 // leastWith returns the smallest number up to n for which something holds, if it holds from there on; and n+1 if there

@@ -9,8 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"gonum.org/v1/gonum/stat"
+
+
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/stattest"
 )
 
 // How long a draw takes, by the truth and by whether the response is true, compared as dudect does: both kinds in a random
@@ -35,41 +39,21 @@ func compare(times []float64, second []bool) (worst contrast) {
 	sorted := slices.Sorted(slices.Values(times))
 	for _, q := range quantiles() {
 		limit := sorted[int(math.Ceil(q*float64(len(sorted))))-1]
-		var kinds [2]sample
+		var kinds [2][]float64
 		for i, x := range times {
 			if x <= limit && second[i] {
-				kinds[1].add(x)
+				kinds[1] = append(kinds[1], x)
 			} else if x <= limit {
-				kinds[0].add(x)
+				kinds[0] = append(kinds[0], x)
 			}
 		}
-		t := welch(kinds[0], kinds[1])
+		t := stattest.Welch(kinds[0], kinds[1])
 		if math.Abs(t) > math.Abs(worst.t) || worst.quantile == 0 {
-			worst = contrast{t, q, kinds[1].mean - kinds[0].mean, (kinds[0].mean + kinds[1].mean) / 2}
+			means := [2]float64{stat.Mean(kinds[0], nil), stat.Mean(kinds[1], nil)}
+			worst = contrast{t, q, means[1] - means[0], (means[0] + means[1]) / 2}
 		}
 	}
 	return worst
-}
-
-// sample sums times up (Welford).
-type sample struct{ n, mean, squares float64 }
-
-func (s *sample) add(x float64) {
-	s.n++
-	before := x - s.mean
-	s.mean += before / s.n
-	s.squares += before * (x - s.mean)
-}
-
-func (s sample) varianceOfMean() float64 { return s.squares / (s.n - 1) / s.n }
-
-// welch returns t, positive if the second mean is larger; 0 if there is nothing to compare.
-func welch(a, b sample) float64 {
-	spread := math.Sqrt(a.varianceOfMean() + b.varianceOfMean())
-	if a.n < 2 || b.n < 2 || spread == 0 {
-		return 0
-	}
-	return (b.mean - a.mean) / spread
 }
 
 // stopwatch times draws for truths in a random order.
@@ -127,24 +111,6 @@ func slower(by time.Duration) func(testing.TB, *exact.Bits) drawing {
 			right, took := draw(truth)
 			return right, took + time.Duration(truth)*by
 		}
-	}
-}
-
-// TestWelch compares with a t and a crop that were computed by hand.
-func TestWelch(t *testing.T) {
-	var a, b sample
-	for _, x := range []float64{1, 2, 3, 4} {
-		a.add(x)
-	}
-	for _, x := range []float64{4, 6, 8} {
-		b.add(x)
-	}
-	// Means 2.5 and 6, variances 5/3 and 4: t = 3.5/√(5/12 + 4/3).
-	if got, want := welch(a, b), 3.5/math.Sqrt(5./12+4./3); math.Abs(got-want) > 1e-12 {
-		t.Errorf("t = %v, want %v", got, want)
-	}
-	if welch(a, a) != 0 || welch(sample{}, b) != 0 {
-		t.Error("there is a difference between equal samples, or to an empty one")
 	}
 }
 

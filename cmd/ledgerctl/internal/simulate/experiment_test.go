@@ -11,13 +11,14 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
 // badLuck is the probability of every single comparison in these tests to fail although nothing is wrong. A
 // test has about a hundred of them.
-const badLuck = 1e-11
+const badLuck = stattest.Alarm / 100
 
 func must[T any](t *testing.T) func(T, error) T {
 	return func(value T, err error) T {
@@ -93,23 +94,20 @@ func TestMeasurementsAgreeWithTheory(t *testing.T) {
 	}
 }
 
-// How often each attack errs on two values is known exactly. False-alarm rate: 4·badLuck.
+// How often each attack errs on two values is known exactly.
 func TestAttacksErrAsOftenAsTheyShould(t *testing.T) {
 	x := smaller(t, Binary, 100, 100)
 	x.Sampling, x.Shown = nil, nil
 	r := must[*Result](t)(x.Run(t.Context(), 600, nil))
 	want, _ := exactErrors(t, x)
-	reach := -distuv.UnitNormal.Quantile(badLuck/2) * math.Sqrt(0.25/float64(r.Runs*x.Objects()))
+	deviation := math.Sqrt(0.25 / float64(r.Runs*x.Objects())) // at most
 	for i, name := range Attacks() {
-		if got := stat.Mean(r.Errors[i], nil); math.Abs(got-want[i]) > reach {
-			t.Errorf("%s errs with %v, want %v ± %v", name, got, want[i], reach)
-		}
+		stattest.Normal(stat.Mean(r.Errors[i], nil)-want[i], deviation).Holds(t, "errors by %s", name)
 	}
 }
 
 // Noisy sampling is worse than a chain at the same ε, by the ratio of Eqs. (68) and (67). With R runs the ratio
 // of two measured variances has, up to that factor, the F distribution with R−1 and R−1 degrees of freedom.
-// False-alarm rate: 10·badLuck.
 func TestNoisySamplingIsWorseByTheRightAmount(t *testing.T) {
 	x := smaller(t, Binary, 40, 60)
 	const runs = 1000
