@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -332,7 +333,7 @@ func (x *sweep) take(s *state, p *plan, one due, at time.Time) error {
 	if v == drawn {
 		p.object.spent, err = p.object.spent.Add(less(one.level, c.after.current()))
 		if err != nil {
-			return orCorrupt(nil, "object %q: %v", c.name, err)
+			return errs.Corrupt(nil, "object %q: %v", c.name, err)
 		}
 		c.raise(one.level)
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -155,10 +156,10 @@ func (s *state) leftOutAt(answer uint64) ([]*objectRefused, error) {
 			return s.refusedBefore(number, end.refused)
 		case *objectRefused:
 		default:
-			return nil, orCorrupt(nil, "the answer of event %d was never settled", answer)
+			return nil, errs.Corrupt(nil, "the answer of event %d was never settled", answer)
 		}
 	}
-	return nil, orCorrupt(nil, "the answer of event %d was never settled", answer)
+	return nil, errs.Corrupt(nil, "the answer of event %d was never settled", answer)
 }
 
 // inquiry is an AnswerRequest being carried out.
@@ -190,7 +191,7 @@ type inquiry struct {
 
 func (l *Ledger) newAnswer(ctx context.Context, r AnswerRequest) (*inquiry, error) {
 	if r.Epsilon.IsZero() {
-		return nil, invalid("ε must be above 0")
+		return nil, errs.Invalid("ε must be above 0")
 	}
 	x := &inquiry{ledger: l, request: r}
 	var err error
@@ -205,7 +206,7 @@ func (l *Ledger) newAnswer(ctx context.Context, r AnswerRequest) (*inquiry, erro
 		return nil, err
 	}
 	if x.query, err = mechanism.ParseQuery(r.Query, x.question.values); err != nil {
-		return nil, invalid("question %q: %w", r.Question, err)
+		return nil, errs.Invalid("question %q: %w", r.Question, err)
 	}
 	x.id = x.form()
 	return x, nil
@@ -647,7 +648,7 @@ func (x *inquiry) result(ctx context.Context, settled uint64) (AnswerResult, err
 		}
 		c, ok := ev.change.(*answered)
 		if !ok || c.epsilon != x.request.Epsilon || c.query != x.request.Query {
-			return orCorrupt(nil, "event %d does not answer %q at ε=%s", end.answer, x.request.Query, x.request.Epsilon)
+			return errs.Corrupt(nil, "event %d does not answer %q at ε=%s", end.answer, x.request.Query, x.request.Epsilon)
 		}
 		if end.counts[drawn] == 1 {
 			if out.Charged, err = s.costOf(c, end.answer); err != nil {
@@ -683,14 +684,14 @@ func (q *question) answerText(query string, r result) (string, error) {
 	output := r.answer()
 	parsed, err := mechanism.ParseQuery(query, q.values)
 	if err != nil {
-		return "", orCorrupt(nil, "query %q: %v", query, err)
+		return "", errs.Corrupt(nil, "query %q: %v", query, err)
 	}
 	if r.scored && parsed.Outputs(len(q.values)) != 2 {
-		return "", orCorrupt(nil, "query %q: a score for a query with %d answers", query, parsed.Outputs(len(q.values)))
+		return "", errs.Corrupt(nil, "query %q: a score for a query with %d answers", query, parsed.Outputs(len(q.values)))
 	}
 	texts, err := parsed.Answers(q.values)
 	if err != nil || output >= len(texts) {
-		return "", orCorrupt(nil, "answer %d to query %q", output, query)
+		return "", errs.Corrupt(nil, "answer %d to query %q", output, query)
 	}
 	return texts[output], nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -81,7 +82,7 @@ func apply(s *state, ev event) error {
 		return fmt.Errorf("%w: event %d is earlier than the one before it", ErrCorrupt, ev.number)
 	}
 	if _, ok := ev.change.(*created); ok != (ev.number == 1) {
-		return orCorrupt(nil, "event %d: the log begins with how the ledger was created", ev.number)
+		return errs.Corrupt(nil, "event %d: the log begins with how the ledger was created", ev.number)
 	}
 	s.counters.events, s.counters.last, s.now = ev.number, ev.time, ev.time
 	s.linked = linked{}
@@ -94,7 +95,7 @@ func apply(s *state, ev event) error {
 		}
 		s.counters.underway.name(objectOfEvent(ev))
 	} else if k != kindSettled && s.counters.underway != (underway{}) {
-		return orCorrupt(nil, "%d events are settled by no request", s.counters.underway.events)
+		return errs.Corrupt(nil, "%d events are settled by no request", s.counters.underway.events)
 	}
 	if ev.erased != nil {
 		return applyErased(s, ev)
@@ -150,14 +151,14 @@ func apply(s *state, ev event) error {
 
 func applyCreated(s *state, c *created, ev event) error {
 	if err := checkName("currency", c.currency); err != nil {
-		return orCorrupt(nil, "%v", err)
+		return errs.Corrupt(nil, "%v", err)
 	}
 	return s.put(bucketMeta, []byte(keyAbout), about{*c, ev.time}.encode())
 }
 
 func applyTruthKey(s *state, c *truthKeySet) error {
 	if former, err := s.get(bucketMeta, []byte(keyTruthKey)); err != nil || former != nil {
-		return orCorrupt(err, "a second truth key")
+		return errs.Corrupt(err, "a second truth key")
 	}
 	s.keyed = keyUnknown // it is looked up again: of a forged log this event may be left out
 	return s.put(bucketMeta, []byte(keyTruthKey), slices.Clone(c.check[:]))
@@ -193,7 +194,7 @@ func (s *state) checkBound(c *chain) error {
 	}
 	keyed, err := s.hasTruthKey()
 	if err != nil || keyed {
-		return orCorrupt(err, "a draw from a truth that the chain is not bound to")
+		return errs.Corrupt(err, "a draw from a truth that the chain is not bound to")
 	}
 	return nil
 }
@@ -203,10 +204,10 @@ func applyQuestion(s *state, c *questionDefined) error {
 		return fmt.Errorf("%w: question %d follows on question %d", ErrCorrupt, c.number, s.counters.questions)
 	}
 	if err := checkQuestion(c.Question); err != nil {
-		return orCorrupt(nil, "question %d: %v", c.number, err)
+		return errs.Corrupt(nil, "question %d: %v", c.number, err)
 	}
 	if _, twice, err := s.questionNumber(c.Name); err != nil || twice {
-		return orCorrupt(err, "question %q is defined twice", c.Name)
+		return errs.Corrupt(err, "question %q is defined twice", c.Name)
 	}
 	s.counters.questions = c.number
 	e := &encoder{}
@@ -235,7 +236,7 @@ func applyPolicy(s *state, c *policyDefined) error {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	if _, twice, err := s.policyNumber(p); err != nil || twice || p.String() != c.json {
-		return orCorrupt(err, "policy %d is there already, or is not canonical", c.number)
+		return errs.Corrupt(err, "policy %d is there already, or is not canonical", c.number)
 	}
 	s.counters.policies = c.number
 	if err := s.put(bucketPolicies, policyNumberKey(c.number), []byte(c.json)); err != nil {
@@ -270,16 +271,16 @@ func applyEnrolled(s *state, c *enrolled, number uint64) error {
 		s.counters.chains++
 		o.chains++
 	case !o.withdrew(ch):
-		return orCorrupt(nil, "object %q is enrolled twice in question %d", c.object, c.question)
+		return errs.Corrupt(nil, "object %q is enrolled twice in question %d", c.object, c.question)
 	}
 	if ch.policy != c.policy || o.cap != c.cap {
-		return orCorrupt(nil, "object %q comes to question %d under other ceilings than it had", c.object, c.question)
+		return errs.Corrupt(nil, "object %q comes to question %d under other ceilings than it had", c.object, c.question)
 	}
 	if again && o.forgotten > ch.enrolled {
 		ch.noise = 0 // buyers may still have responses that were drawn from the key, about another truth perhaps
 	}
 	if ch.noise != c.noise {
-		return orCorrupt(nil, "object %q comes to question %d with another noise key than its chain began with", c.object, c.question)
+		return errs.Corrupt(nil, "object %q comes to question %d with another noise key than its chain began with", c.object, c.question)
 	}
 	s.counters.underway.enrolled++
 	if err := s.counters.underway.follow(c.object); err != nil {
@@ -306,14 +307,14 @@ func (s *state) writeMember(name string, question uint32) error {
 
 func (s *state) checkEnrolled(c *enrolled) error {
 	if err := checkName("object", c.object); err != nil {
-		return orCorrupt(nil, "%v", err)
+		return errs.Corrupt(nil, "%v", err)
 	}
 	if c.question == 0 || c.question > s.counters.questions || c.policy > s.counters.policies || c.noise > s.counters.noises || c.cap.IsZero() {
-		return orCorrupt(nil, "object %q is enrolled in question %d under policy %d with the cap %s", c.object, c.question, c.policy, c.cap)
+		return errs.Corrupt(nil, "object %q is enrolled in question %d under policy %d with the cap %s", c.object, c.question, c.policy, c.cap)
 	}
 	q, err := s.question(c.question)
 	if err == nil && q.encoding == Finite && c.noise != 0 {
-		err = orCorrupt(nil, "object %q has a noise key in question %d, which has a mechanism of its own", c.object, c.question)
+		err = errs.Corrupt(nil, "object %q has a noise key in question %d, which has a mechanism of its own", c.object, c.question)
 	}
 	return err
 }
@@ -348,14 +349,14 @@ func (s *state) writeChain(id recordID, c chain) error {
 func (s *state) enrolledIn(question uint32, name string) (c chain, o object, err error) {
 	found, err := s.readChain(question, name, &c)
 	if err != nil || !found {
-		return c, object{}, orCorrupt(err, "object %q takes part in question %d without being enrolled", name, question)
+		return c, object{}, errs.Corrupt(err, "object %q takes part in question %d without being enrolled", name, question)
 	}
 	found, err = s.readObject(name, &o)
 	if err != nil || !found {
-		return c, o, orCorrupt(err, "object %q has a chain but no budget", name)
+		return c, o, errs.Corrupt(err, "object %q has a chain but no budget", name)
 	}
 	if o.withdrew(c) {
-		return c, o, orCorrupt(nil, "object %q takes part in question %d after it has withdrawn", name, question)
+		return c, o, errs.Corrupt(nil, "object %q takes part in question %d after it has withdrawn", name, question)
 	}
 	return c, o, nil
 }
@@ -391,7 +392,7 @@ func (s *state) respond(question uint32, c *chain, epsilon privacy.Epsilon, r re
 	before := c.current()
 	at, recorded := findLevel(c.levels, epsilon)
 	if recorded || epsilon.IsZero() || !q.has(epsilon, r.value) || r.method != methodAt(at, len(c.levels)) {
-		return cost, orCorrupt(nil, "a response of %v at ε=%s by %s", r.value, epsilon, r.method)
+		return cost, errs.Corrupt(nil, "a response of %v at ε=%s by %s", r.value, epsilon, r.method)
 	}
 	if r.method == methodRaise {
 		if err := s.checkBound(c); err != nil {
@@ -413,7 +414,7 @@ func applyBound(s *state, c *truthBound, number uint64) error {
 	}
 	keyed, err := s.hasTruthKey()
 	if err != nil || !keyed || ch.bound != nil {
-		return orCorrupt(err, "object %q is bound to a truth in question %d a second time, or without a key", c.object, c.question)
+		return errs.Corrupt(err, "object %q is bound to a truth in question %d a second time, or without a key", c.object, c.question)
 	}
 	ch.bound = &c.tag
 	s.link(&o.links, number)
@@ -441,14 +442,14 @@ func methodAt(place, levels int) method {
 func (s *state) charge(o *object, after chain, cost privacy.Epsilon, ev event) error {
 	spent, err := o.spent.Add(cost)
 	if err != nil || o.cap.Less(spent) {
-		return orCorrupt(nil, "it spends more than its cap of %s", o.cap)
+		return errs.Corrupt(nil, "it spends more than its cap of %s", o.cap)
 	}
 	p, err := s.policy(after.policy)
 	if err != nil {
 		return err
 	}
 	if ceiling := p.Ceiling(ev.time, after.buyers); ceiling.Less(after.spent()) {
-		return orCorrupt(nil, "it spends %s, above the ceiling of %s", after.spent(), ceiling)
+		return errs.Corrupt(nil, "it spends %s, above the ceiling of %s", after.spent(), ceiling)
 	}
 	o.spent = spent
 	return nil
@@ -466,13 +467,13 @@ func applyCharged(s *state, c *charged, ev event) error {
 	}
 	s.counters.charges.renewed = max(s.counters.charges.renewed, ch.since)
 	if err := s.checkBound(&ch); err != nil {
-		return orCorrupt(nil, "object %q is charged for question %d: %v", c.object, c.question, err)
+		return errs.Corrupt(nil, "object %q is charged for question %d: %v", c.object, c.question, err)
 	}
 	if ch.answered, err = ch.answered.Add(c.epsilon); err == nil {
 		err = s.charge(&o, ch, c.epsilon, ev)
 	}
 	if err != nil {
-		return orCorrupt(nil, "object %q is charged for question %d: %v", c.object, c.question, err)
+		return errs.Corrupt(nil, "object %q is charged for question %d: %v", c.object, c.question, err)
 	}
 	s.link(&o.links, ev.number)
 	if err := s.putChain(c.question, c.object, ch); err != nil {
@@ -487,10 +488,10 @@ func (n *charges) take(c *charged) error {
 		n.question, n.epsilon, n.panel = c.question, c.epsilon, noPanel()
 	}
 	if c.object <= n.last {
-		return orCorrupt(nil, "object %q is charged after %q", c.object, n.last)
+		return errs.Corrupt(nil, "object %q is charged after %q", c.object, n.last)
 	}
 	if n.question != c.question || n.epsilon != c.epsilon || c.epsilon.IsZero() {
-		return orCorrupt(nil, "object %q is charged %s for question %d, others otherwise", c.object, c.epsilon, c.question)
+		return errs.Corrupt(nil, "object %q is charged %s for question %d, others otherwise", c.object, c.epsilon, c.question)
 	}
 	n.objects++
 	n.last, n.panel = c.object, n.panel.with(c.object)
@@ -525,14 +526,14 @@ func applyAnswered(s *state, c *answered, number uint64) error {
 	}
 	charged := s.counters.charges
 	if c.objects == 0 || !charged.settles(c, cost) {
-		return orCorrupt(nil, "query %q: not everybody in the panel of %d was charged for it", c.query, c.objects)
+		return errs.Corrupt(nil, "query %q: not everybody in the panel of %d was charged for it", c.query, c.objects)
 	}
 	if charged.renewed > began {
-		return orCorrupt(nil, "query %q: an answer is raised after somebody in its panel was forgotten, or began an epoch", c.query)
+		return errs.Corrupt(nil, "query %q: an answer is raised after somebody in its panel was forgotten, or began an epoch", c.query)
 	}
 	if c.method == methodRaise {
 		if name, other := s.chargedOther(began, number, c.objects); other {
-			return orCorrupt(nil, "query %q: object %q is charged for an answer about others", c.query, name)
+			return errs.Corrupt(nil, "query %q: object %q is charged for an answer about others", c.query, name)
 		}
 	}
 	s.counters.underway.spend(cost, charged.objects)
@@ -566,7 +567,7 @@ func (s *state) checkAnswer(c *settled, number uint64) error {
 		return nil
 	}
 	if a.event != 0 && a.event != c.answer || c.answer >= number {
-		return orCorrupt(nil, "request %q settles the answer of event %d, where that of event %d is to be settled", c.key, c.answer, a.event)
+		return errs.Corrupt(nil, "request %q settles the answer of event %d, where that of event %d is to be settled", c.key, c.answer, a.event)
 	}
 	if c.answer == 0 {
 		return nil
@@ -574,7 +575,7 @@ func (s *state) checkAnswer(c *settled, number uint64) error {
 	ev, err := s.event(c.answer)
 	made, is := ev.change.(*answered)
 	if err != nil || !is {
-		return orCorrupt(err, "request %q settles the answer of event %d, which is none", c.key, c.answer)
+		return errs.Corrupt(err, "request %q settles the answer of event %d, which is none", c.key, c.answer)
 	}
 	want := counts{}
 	switch {
@@ -589,7 +590,7 @@ func (s *state) checkAnswer(c *settled, number uint64) error {
 		err = s.checkLeftOut(made, a, number, c.refused)
 	}
 	if err == nil && c.counts != want {
-		err = orCorrupt(nil, "request %q, with the answer of event %d, counts %v", c.key, c.answer, c.counts)
+		err = errs.Corrupt(nil, "request %q, with the answer of event %d, counts %v", c.key, c.answer, c.counts)
 	}
 	return err
 }
@@ -601,7 +602,7 @@ func (s *state) checkLeftOut(c *answered, a answering, number, refused uint64) e
 	case a.left == leavesAnybody || a.left == leavesNobody && refused == 0:
 		return nil
 	case a.left == leavesNobody || refused == 0 || a.event+refused+1 != number || a.event <= c.objects:
-		return orCorrupt(nil, "query %q: who was charged for the answer are not those it is about, without %d", c.query, refused)
+		return errs.Corrupt(nil, "query %q: who was charged for the answer are not those it is about, without %d", c.query, refused)
 	}
 	left, err := s.refusedBefore(number, refused)
 	if err != nil {
@@ -632,7 +633,7 @@ func (s *state) checkLeftOut(c *answered, a answering, number, refused uint64) e
 		next(one.Object)
 	}
 	if sum.partly() != panelSum(c.panel) {
-		return orCorrupt(nil, "query %q: who was charged for the answer and who was refused are not those it is about", c.query)
+		return errs.Corrupt(nil, "query %q: who was charged for the answer and who was refused are not those it is about", c.query)
 	}
 	return nil
 }
@@ -653,7 +654,7 @@ func (s *state) checkLeftOutAgain(base, number, refused uint64) error {
 	}
 	same := func(a, b *objectRefused) bool { return *a == *b }
 	if all := uint64(len(before)); refused > all || !slices.EqualFunc(whole(now), whole(before), same) {
-		return orCorrupt(nil, "a request leaves %d objects out, the answer of event %d that it got left out %d, or others", refused, base, all)
+		return errs.Corrupt(nil, "a request leaves %d objects out, the answer of event %d that it got left out %d, or others", refused, base, all)
 	}
 	return nil
 }
@@ -686,29 +687,29 @@ func (s *state) chargedBy(number uint64) (object string, known bool) {
 func (a answers) admit(c *answered, number uint64) (began uint64, cost privacy.Epsilon, err error) {
 	at, recorded := a.find(c.epsilon)
 	if recorded || c.epsilon.IsZero() {
-		return 0, cost, orCorrupt(nil, "a second answer at ε=%s", c.epsilon)
+		return 0, cost, errs.Corrupt(nil, "a second answer at ε=%s", c.epsilon)
 	}
 	base, above := a.best(c.epsilon)
 	switch c.method {
 	case methodFresh:
 		if above {
-			return 0, cost, orCorrupt(nil, "a fresh answer at ε=%s, below one that is there", c.epsilon)
+			return 0, cost, errs.Corrupt(nil, "a fresh answer at ε=%s, below one that is there", c.epsilon)
 		}
 		return number, c.epsilon, nil
 	case methodRaise:
 		if at < len(a) || at == 0 {
-			return 0, cost, orCorrupt(nil, "a raise to ε=%s, with %d answers below and %d above", c.epsilon, at, len(a)-at)
+			return 0, cost, errs.Corrupt(nil, "a raise to ε=%s, with %d answers below and %d above", c.epsilon, at, len(a)-at)
 		}
 		base = a.top()
 		cost = less(c.epsilon, base.epsilon)
 	default:
 		_, below := a.below(c.epsilon, base)
 		if !above || c.scored && (c.method == methodInsert) != below {
-			return 0, cost, orCorrupt(nil, "an answer at ε=%s by %s among %d", c.epsilon, c.method, len(a))
+			return 0, cost, errs.Corrupt(nil, "an answer at ε=%s by %s among %d", c.epsilon, c.method, len(a))
 		}
 	}
 	if base.scored != c.scored || base.objects != c.objects {
-		return 0, cost, orCorrupt(nil, "an answer about %d objects is derived from none", c.objects)
+		return 0, cost, errs.Corrupt(nil, "an answer about %d objects is derived from none", c.objects)
 	}
 	return base.began, cost, nil
 }
@@ -717,10 +718,10 @@ func (a answers) admit(c *answered, number uint64) (began uint64, cost privacy.E
 func applyWithdrawn(s *state, c *withdrawn, number uint64) error {
 	o, found, err := s.object(c.object)
 	if err != nil || !found {
-		return orCorrupt(err, "object %q withdraws without being there", c.object)
+		return errs.Corrupt(err, "object %q withdraws without being there", c.object)
 	}
 	if out, err := s.isOut(c.object, o); err != nil || out {
-		return orCorrupt(err, "object %q withdraws twice", c.object)
+		return errs.Corrupt(err, "object %q withdraws twice", c.object)
 	}
 	o.withdrawn = number
 	s.link(&o.links, number)
@@ -735,7 +736,7 @@ func applyEpoch(s *state, c *epochBegun, number uint64) error {
 		return err
 	}
 	if ch.unused() {
-		return orCorrupt(nil, "object %q begins a new epoch of question %d, and nothing happened in the last one", c.object, c.question)
+		return errs.Corrupt(nil, "object %q begins a new epoch of question %d, and nothing happened in the last one", c.object, c.question)
 	}
 	q, err := s.question(c.question)
 	if err != nil {
@@ -783,7 +784,7 @@ func (s *state) linkName(name string, event uint64, link func(*links, uint64)) e
 		return s.putObject(name, o)
 	}
 	if err := checkName("object", name); err != nil {
-		return orCorrupt(nil, "%v", err)
+		return errs.Corrupt(nil, "%v", err)
 	}
 	x, _, err := s.stranger(name)
 	if err != nil {
@@ -800,14 +801,14 @@ func applySettled(s *state, c *settled, ev event) error {
 	}
 	none := [sha256.Size]byte{}
 	if known && (r.done || c.alone || r.digest != c.digest) {
-		return orCorrupt(nil, "request %q is settled twice", c.key)
+		return errs.Corrupt(nil, "request %q is settled twice", c.key)
 	}
 	if c.refused != s.counters.refused || c.first == 0 || c.first > ev.number {
-		return orCorrupt(nil, "request %q, begun by event %d, refuses %d objects where %d were named", c.key, c.first, c.refused, s.counters.refused)
+		return errs.Corrupt(nil, "request %q, begun by event %d, refuses %d objects where %d were named", c.key, c.first, c.refused, s.counters.refused)
 	}
 	whole := ev.erased == nil
 	if c.final && (c.done != 0 || !c.alone && c.object != "") || c.alone && (!c.final || whole && c.object == "") || whole && c.digest == none {
-		return orCorrupt(nil, "request %q is settled as one that it is not", c.key)
+		return errs.Corrupt(nil, "request %q is settled as one that it is not", c.key)
 	}
 	if err := s.checkSettledSale(c, ev.number); err != nil {
 		return err
@@ -847,22 +848,14 @@ func (s *state) writeRequest(id recordID, r request) error {
 // checkSettledSale checks that the sale that a request made stands right before it, with those left out.
 func (s *state) checkSettledSale(c *settled, number uint64) error {
 	if c.sale != s.counters.unsettled {
-		return orCorrupt(nil, "request %q settles sale %d, which is another's; sale %d is to be settled", c.key, c.sale, s.counters.unsettled)
+		return errs.Corrupt(nil, "request %q settles sale %d, which is another's; sale %d is to be settled", c.key, c.sale, s.counters.unsettled)
 	}
 	if c.sale == 0 {
 		return nil
 	}
 	r, err := s.sale(c.sale)
 	if err == nil && (r.refused != c.refused || r.event+r.objects+r.refused+1 != number) {
-		err = orCorrupt(nil, "request %q settles sale %d, which is another's", c.key, c.sale)
+		err = errs.Corrupt(nil, "request %q settles sale %d, which is another's", c.key, c.sale)
 	}
 	return err
-}
-
-// orCorrupt returns err, or an ErrCorrupt with the given text if there is none.
-func orCorrupt(err error, format string, args ...any) error {
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf("%w: "+format, append([]any{ErrCorrupt}, args...)...)
 }

@@ -3,6 +3,7 @@ package ledger
 import (
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -30,7 +31,7 @@ func applyErased(s *state, ev event) error {
 	case *settled:
 		n.mentions++
 		if c.final && !c.alone {
-			return orCorrupt(nil, "request %q is done, and its end is erased", c.key) // it was about nobody
+			return errs.Corrupt(nil, "request %q is done, and its end is erased", c.key) // it was about nobody
 		}
 		return applySettled(s, c, ev)
 	}
@@ -80,10 +81,10 @@ func applyForgotten(s *state, c *forgotten, number uint64) error {
 // and against the erased ones that it accounts for.
 func (s *state) account(c *forgotten, o object, known bool) error {
 	if err := checkName("object", c.object); err != nil {
-		return orCorrupt(nil, "%v", err)
+		return errs.Corrupt(nil, "%v", err)
 	}
 	if c.events == 0 || c.cap.IsZero() != (len(c.chains) == 0) || c.cap.IsZero() && c.earned > 0 {
-		return orCorrupt(nil, "object %q leaves behind what it cannot have", c.object)
+		return errs.Corrupt(nil, "object %q leaves behind what it cannot have", c.object)
 	}
 	if err := s.counters.erased.take(c, o); err != nil {
 		return err
@@ -92,7 +93,7 @@ func (s *state) account(c *forgotten, o object, known bool) error {
 	sum, last := privacy.Epsilon{}, uint32(0)
 	for _, r := range c.chains {
 		if r.question <= last || r.question > s.counters.questions || r.policy > s.counters.policies {
-			return orCorrupt(nil, "object %q leaves a chain of question %d under policy %d", c.object, r.question, r.policy)
+			return errs.Corrupt(nil, "object %q leaves a chain of question %d under policy %d", c.object, r.question, r.policy)
 		}
 		there, err := s.checkRemnant(c.object, r, missing == 0)
 		if err != nil {
@@ -104,7 +105,7 @@ func (s *state) account(c *forgotten, o object, known bool) error {
 		sum, last = plus(sum, r.spent), r.question
 	}
 	if sum != c.spent || c.cap.Less(c.spent) || o.chains != 0 || known && c.cap != o.cap || missing == 0 && c.spent != o.spent {
-		return orCorrupt(nil, "object %q leaves behind what it has not spent", c.object)
+		return errs.Corrupt(nil, "object %q leaves behind what it has not spent", c.object)
 	}
 	return nil
 }
@@ -114,10 +115,10 @@ func (s *state) account(c *forgotten, o object, known bool) error {
 func (e *erasure) take(c *forgotten, o object) error {
 	missing, unpaid, spent := c.events-o.total(), c.earned-o.earned, uint64(c.spent.Nano()-o.spent.Nano())
 	if c.spent.Less(o.spent) || spent > e.spent {
-		return orCorrupt(nil, "object %q leaves behind what it has not spent: it has spent %s, and erased events have %d nano-nats", c.object, o.spent, e.spent)
+		return errs.Corrupt(nil, "object %q leaves behind what it has not spent: it has spent %s, and erased events have %d nano-nats", c.object, o.spent, e.spent)
 	}
 	if o.total() > c.events || missing > e.events || o.earned > c.earned || unpaid > e.earned || c.cap.IsZero() && missing > e.mentions {
-		return orCorrupt(nil, "object %q: %d events are forgotten, of which %d are there and %d erased", c.object, c.events, o.total(), e.events)
+		return errs.Corrupt(nil, "object %q: %d events are forgotten, of which %d are there and %d erased", c.object, c.events, o.total(), e.events)
 	}
 	e.events, e.earned, e.spent = e.events-missing, e.earned-unpaid, e.spent-spent
 	if c.cap.IsZero() {
@@ -134,7 +135,7 @@ func (s *state) checkRemnant(name string, r remnant, whole bool) (found bool, er
 		return found, err
 	}
 	if whole && !found || found && (ch.policy != r.policy || whole && ch.total() != r.spent || r.spent.Less(ch.total())) {
-		return found, orCorrupt(nil, "object %q has not spent %s on question %d", name, r.spent, r.question)
+		return found, errs.Corrupt(nil, "object %q has not spent %s on question %d", name, r.spent, r.question)
 	}
 	return found, nil
 }
@@ -165,14 +166,14 @@ func (s *state) forgetChain(name string, r remnant, number uint64) error {
 func applyStated(s *state, c *stated, number uint64) error {
 	o, known, err := s.object(c.object)
 	if err != nil || !known {
-		return orCorrupt(err, "a statement about object %q, which is not there", c.object)
+		return errs.Corrupt(err, "a statement about object %q, which is not there", c.object)
 	}
 	events, err := s.eventsAbout(o)
 	if err != nil {
 		return err
 	}
 	if !slices.Equal(events, c.events) || c.forgotten != o.forgotten || c.account != o.account() {
-		return orCorrupt(nil, "the statement about object %q leaves something out", c.object)
+		return errs.Corrupt(nil, "the statement about object %q leaves something out", c.object)
 	}
 	s.link(&o.links, number)
 	return s.putObject(c.object, o)
@@ -188,14 +189,14 @@ func (s *state) eventsAbout(o object) (numbers []uint64, err error) {
 			return nil, err
 		}
 		if n.previous >= number {
-			return nil, orCorrupt(nil, "event %d follows on event %d", number, n.previous)
+			return nil, errs.Corrupt(nil, "event %d follows on event %d", number, n.previous)
 		}
 		numbers = append(numbers, number)
 		number = n.previous
 	}
 	slices.Reverse(numbers)
 	if uint64(len(numbers)) != o.events {
-		return nil, orCorrupt(nil, "%d events about an object where there should be %d", len(numbers), o.events)
+		return nil, errs.Corrupt(nil, "%d events about an object where there should be %d", len(numbers), o.events)
 	}
 	return numbers, nil
 }

@@ -7,18 +7,19 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/policy"
 )
 
 func applyBuyer(s *state, c *buyerNamed) error {
 	if c.number != s.counters.buyers+1 {
-		return orCorrupt(nil, "buyer %d follows on buyer %d", c.number, s.counters.buyers)
+		return errs.Corrupt(nil, "buyer %d follows on buyer %d", c.number, s.counters.buyers)
 	}
 	if _, twice, err := s.buyerNumber(c.name); err != nil || twice {
-		return orCorrupt(err, "buyer %q is named twice", c.name)
+		return errs.Corrupt(err, "buyer %q is named twice", c.name)
 	}
 	if err := checkName("buyer", c.name); err != nil {
-		return orCorrupt(nil, "%v", err)
+		return errs.Corrupt(nil, "%v", err)
 	}
 	s.counters.buyers = c.number
 	if err := s.put(bucketBuyers, numberKey(c.number), buyer{name: c.name}.encode()); err != nil {
@@ -33,10 +34,10 @@ func applyBuyer(s *state, c *buyerNamed) error {
 // newSale makes the record of a sale or reservation that has the next number.
 func (s *state) newSale(c deal, status saleStatus, event uint64) (sale, error) {
 	if c.sale != s.counters.sales+1 {
-		return sale{}, orCorrupt(nil, "sale %d follows on sale %d", c.sale, s.counters.sales)
+		return sale{}, errs.Corrupt(nil, "sale %d follows on sale %d", c.sale, s.counters.sales)
 	}
 	if c.buyer == 0 || c.buyer > s.counters.buyers || c.question == 0 || c.question > s.counters.questions || c.epsilon.IsZero() || c.objects == 0 || c.objects > MaxPanel {
-		return sale{}, orCorrupt(nil, "sale %d is of nothing, or to nobody", c.sale)
+		return sale{}, errs.Corrupt(nil, "sale %d is of nothing, or to nobody", c.sale)
 	}
 	s.counters.sales = c.sale
 	return sale{status: status, buyer: c.buyer, question: c.question, epsilon: c.epsilon, objects: c.objects, price: c.price, refused: c.refused, event: event}, nil
@@ -49,7 +50,7 @@ func applyReserved(s *state, c *reserved, ev event) error {
 	}
 	r.expires, r.granted = c.expires, ev.number
 	if !r.holds(ev.time) {
-		return orCorrupt(nil, "reservation %d ends before it begins", c.sale)
+		return errs.Corrupt(nil, "reservation %d ends before it begins", c.sale)
 	}
 	s.counters.open = opened{sale: c.sale, objects: c.objects, price: c.price}
 	return s.putSale(c.sale, r)
@@ -63,14 +64,14 @@ func (s *state) checkOpen(c change) error {
 		case *objectRefused, *settled:
 			return nil
 		}
-		return orCorrupt(nil, "%d objects are refused by no request, or sale %d is settled by none, or the answer of event %d", s.counters.refused, s.counters.unsettled, s.counters.answer.event)
+		return errs.Corrupt(nil, "%d objects are refused by no request, or sale %d is settled by none, or the answer of event %d", s.counters.refused, s.counters.unsettled, s.counters.answer.event)
 	}
 	if s.counters.charges.objects > 0 {
 		switch c.(type) {
 		case *charged, *answered:
 			return nil
 		}
-		return orCorrupt(nil, "%d objects are charged for no answer", s.counters.charges.objects)
+		return errs.Corrupt(nil, "%d objects are charged for no answer", s.counters.charges.objects)
 	}
 	open := s.counters.open.sale
 	switch c := c.(type) {
@@ -87,7 +88,7 @@ func (s *state) checkOpen(c change) error {
 			return nil
 		}
 	}
-	return orCorrupt(nil, "sale %d is not complete, or not begun", open)
+	return errs.Corrupt(nil, "sale %d is not complete, or not begun", open)
 }
 
 // take counts an object of the open sale or reservation, which its request settles behind the last one.
@@ -104,7 +105,7 @@ func (c *counters) take(object string, price uint64) error {
 // whose event is erased is "".
 func (o *opened) take(object string, price uint64) error {
 	if object != "" && object <= o.last || o.objects == 0 || price > o.price {
-		return orCorrupt(nil, "object %q, at %d, is no part of sale %d", object, price, o.sale)
+		return errs.Corrupt(nil, "object %q, at %d, is no part of sale %d", object, price, o.sale)
 	}
 	if object != "" {
 		o.last = object
@@ -116,7 +117,7 @@ func (o *opened) take(object string, price uint64) error {
 		return nil
 	}
 	if o.price != 0 || !o.tally.isOf(o.erased) {
-		return orCorrupt(nil, "sale %d is not the sum of its objects", o.sale)
+		return errs.Corrupt(nil, "sale %d is not the sum of its objects", o.sale)
 	}
 	*o = opened{}
 	return nil
@@ -147,7 +148,7 @@ func (t *saleTally) count(m method, upgrade bool) error {
 		left = &t.resales
 	}
 	if *left == 0 || upgrade && t.upgrades == 0 {
-		return orCorrupt(nil, "more responses by %s, or upgrades, than were counted", m)
+		return errs.Corrupt(nil, "more responses by %s, or upgrades, than were counted", m)
 	}
 	*left--
 	if upgrade {
@@ -162,7 +163,7 @@ func applyHeld(s *state, c *held, ev event) error {
 		return err
 	}
 	if r.status != saleReserved {
-		return orCorrupt(nil, "sale %d is no reservation", c.sale)
+		return errs.Corrupt(nil, "sale %d is no reservation", c.sale)
 	}
 	if err := s.counters.take(c.object, c.price); err != nil {
 		return err
@@ -172,7 +173,7 @@ func applyHeld(s *state, c *held, ev event) error {
 		return err
 	}
 	if err := s.checkPrice(r, ch, o, c.price, ev); err != nil {
-		return orCorrupt(nil, "object %q, reservation %d: %v", c.object, c.sale, err)
+		return errs.Corrupt(nil, "object %q, reservation %d: %v", c.object, c.sale, err)
 	}
 	if o.held, err = s.stillHeld(o.held, 0, ev.time); err != nil {
 		return err
@@ -251,7 +252,7 @@ func applyCancelled(s *state, c *cancelled) error {
 		return err
 	}
 	if r.status != saleReserved {
-		return orCorrupt(nil, "sale %d is cancelled without being reserved", c.sale)
+		return errs.Corrupt(nil, "sale %d is cancelled without being reserved", c.sale)
 	}
 	r.status = saleCancelled
 	return s.putSale(c.sale, r)
@@ -263,14 +264,14 @@ func applySale(s *state, c *saleMade, ev event) error {
 		return err
 	}
 	if !c.tally.counts(c.objects) {
-		return orCorrupt(nil, "sale %d counts other objects than it has", c.sale)
+		return errs.Corrupt(nil, "sale %d counts other objects than it has", c.sale)
 	}
 	b, err := s.buyer(c.buyer)
 	if err != nil {
 		return err
 	}
 	if c.price > math.MaxInt64-s.counters.revenue {
-		return orCorrupt(nil, "sale %d brings more than can be counted", c.sale)
+		return errs.Corrupt(nil, "sale %d brings more than can be counted", c.sale)
 	}
 	s.counters.sold++
 	s.counters.revenue += c.price
@@ -293,7 +294,7 @@ func (s *state) begunSale(c *saleMade, ev event) (sale, error) {
 		return r, err
 	}
 	if !r.holds(ev.time) || r.buyer != c.buyer || r.question != c.question || r.epsilon != c.epsilon || r.objects < c.objects || r.price < c.price {
-		return r, orCorrupt(nil, "sale %d is not what was reserved", c.sale)
+		return r, errs.Corrupt(nil, "sale %d is not what was reserved", c.sale)
 	}
 	r.status, r.promised, r.expires = saleSold, r.price, time.Time{}
 	r.objects, r.price, r.refused, r.event = c.objects, c.price, c.refused, ev.number
@@ -312,9 +313,9 @@ func (s *state) checkPromise(r sale, c *sold) error {
 		promised, is := ev.change.(*held)
 		switch {
 		case err != nil || !is || promised.sale != c.sale:
-			return orCorrupt(err, "object %q was not reserved for sale %d", c.object, c.sale)
+			return errs.Corrupt(err, "object %q was not reserved for sale %d", c.object, c.sale)
 		case promised.object == c.object && promised.price < c.price:
-			return orCorrupt(nil, "object %q is sold for %d, and was reserved for %d", c.object, c.price, promised.price)
+			return errs.Corrupt(nil, "object %q is sold for %d, and was reserved for %d", c.object, c.price, promised.price)
 		case promised.object == c.object:
 			return nil
 		}
@@ -332,7 +333,7 @@ func applySold(s *state, c *sold, ev event) error {
 		return err
 	}
 	if r.status != saleSold || r.granted != 0 && (!slices.Contains(o.held, c.sale) || o.withdrawn > r.granted) {
-		return orCorrupt(nil, "object %q is sold without sale %d, or was not reserved for it", c.object, c.sale)
+		return errs.Corrupt(nil, "object %q is sold without sale %d, or was not reserved for it", c.object, c.sale)
 	}
 	if err := s.checkPromise(r, c); err != nil {
 		return err
@@ -345,7 +346,7 @@ func applySold(s *state, c *sold, ev event) error {
 		return err
 	}
 	if err := s.checkPrice(r, ch, o, c.price, ev); err != nil {
-		return orCorrupt(nil, "object %q, sale %d: %v", c.object, c.sale, err)
+		return errs.Corrupt(nil, "object %q, sale %d: %v", c.object, c.sale, err)
 	}
 	if had.IsZero() {
 		ch.buyers++
@@ -356,7 +357,7 @@ func applySold(s *state, c *sold, ev event) error {
 			err = s.charge(&o, ch, cost, ev)
 		}
 		if err != nil {
-			return orCorrupt(err, "object %q, sale %d", c.object, c.sale)
+			return errs.Corrupt(err, "object %q, sale %d", c.object, c.sale)
 		}
 		s.counters.underway.spend(cost, 1)
 	}
@@ -367,7 +368,7 @@ func applySold(s *state, c *sold, ev event) error {
 		return err
 	}
 	if c.price > math.MaxInt64-o.earned {
-		return orCorrupt(nil, "object %q earns more than can be counted", c.object)
+		return errs.Corrupt(nil, "object %q earns more than can be counted", c.object)
 	}
 	o.earned += c.price
 	if o.held, err = s.stillHeld(o.held, c.sale, ev.time); err != nil {
@@ -381,7 +382,7 @@ func applySold(s *state, c *sold, ev event) error {
 func (s *state) handOver(ch *chain, r sale, c *sold) error {
 	at, recorded := findLevel(ch.levels, r.epsilon)
 	if !recorded || ch.levels[at].Response != c.value {
-		return orCorrupt(nil, "object %q, sale %d: the response is not the recorded one", c.object, c.sale)
+		return errs.Corrupt(nil, "object %q, sale %d: the response is not the recorded one", c.object, c.sale)
 	}
 	if ch.levels[at].isHeldBy(r.buyer) {
 		return nil

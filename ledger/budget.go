@@ -3,6 +3,7 @@ package ledger
 import (
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -56,7 +57,7 @@ func (s *state) readSubject(q *question, name string, asked privacy.Epsilon, x *
 		return &Refusal{Object: name, Reason: NotEnrolled, Asked: asked, Helps: HelpsEnrolling}, nil
 	}
 	if found, err = s.readObject(name, &x.object); err != nil || !found {
-		return nil, orCorrupt(err, "object %q has a chain but no budget", name)
+		return nil, errs.Corrupt(err, "object %q has a chain but no budget", name)
 	}
 	if x.object.withdrew(x.chain) {
 		return &Refusal{Object: name, Reason: Withdrawn, Asked: asked, Helps: HelpsEnrolling}, nil

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
@@ -85,7 +86,7 @@ func (l *Ledger) Head(ctx context.Context, events uint64) (head Head, err error)
 func (l *Ledger) Consistency(ctx context.Context, from, to uint64) (proof tlog.TreeProof, err error) {
 	err = l.view(ctx, func(s *state) (err error) {
 		if from == 0 || from > to || to > s.counters.events {
-			return invalid("a proof that %d events are the first of %d, in a log of %d", from, to, s.counters.events)
+			return errs.Invalid("a proof that %d events are the first of %d, in a log of %d", from, to, s.counters.events)
 		}
 		proof, err = tlog.ProveTree(int64(to), int64(from), s)
 		return err
@@ -96,7 +97,7 @@ func (l *Ledger) Consistency(ctx context.Context, from, to uint64) (proof tlog.T
 // head returns the tree of the first events.
 func (l *Ledger) head(s *state, events uint64) (Head, error) {
 	if events > s.counters.events {
-		return Head{}, invalid("the log has %d events, not %d", s.counters.events, events)
+		return Head{}, errs.Invalid("the log has %d events, not %d", s.counters.events, events)
 	}
 	root, err := tlog.TreeHash(int64(events), s)
 	return Head{l.about.origin(), events, root}, err
@@ -124,7 +125,7 @@ func (l *Ledger) sign(head Head) ([]byte, error) {
 // checkSigner refuses a key that signs for another log.
 func (l *Ledger) checkSigner() error {
 	if l.signer != nil && l.signer.Name() != l.about.origin() {
-		return invalid("the signer's key is named %q, the log %q", l.signer.Name(), l.about.origin())
+		return errs.Invalid("the signer's key is named %q, the log %q", l.signer.Name(), l.about.origin())
 	}
 	return nil
 }
@@ -189,7 +190,7 @@ func (l *Ledger) startPublishing(wanted Publishing) error {
 		return ErrNoSigner
 	}
 	if wanted.Interval < 0 {
-		return invalid("checkpoints after %v", wanted.Interval)
+		return errs.Invalid("checkpoints after %v", wanted.Interval)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.publisher = &publisher{ledger: l, Publishing: wanted, cancel: cancel, done: make(chan struct{})}

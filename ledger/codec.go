@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/sluicedp/sluice/privacy"
@@ -110,9 +112,26 @@ func (d *decoder) longUvarint() uint64 {
 	return v
 }
 
+// uvarints reads numbers that stand one behind the other, as many as there is room for: faster than one by one.
+func (d *decoder) uvarints(into []uint64) {
+	rest := d.rest
+	for i := range into {
+		if len(rest) > 0 && rest[0] < 0x80 {
+			into[i], rest = uint64(rest[0]), rest[1:]
+			continue
+		}
+		d.rest = rest
+		into[i] = d.longUvarint()
+		rest = d.rest
+	}
+	d.rest = rest
+}
+
 // uvarint32 reads a number that is kept in 32 bits.
-func (d *decoder) uvarint32() uint32 {
-	n := d.uvarint()
+func (d *decoder) uvarint32() uint32 { return d.in32(d.uvarint()) }
+
+// in32 returns a number that was read, and that is kept in 32 bits.
+func (d *decoder) in32(n uint64) uint32 {
 	if n > math.MaxUint32 {
 		d.fail("broken number")
 		return 0
@@ -122,8 +141,10 @@ func (d *decoder) uvarint32() uint32 {
 
 // count reads the length of a list whose items take at least size bytes each, so that a damaged
 // length cannot ask for more memory than the record has bytes.
-func (d *decoder) count(size int) int {
-	n := d.uvarint()
+func (d *decoder) count(size int) int { return d.fits(d.uvarint(), size) }
+
+// fits is count for a length that was read.
+func (d *decoder) fits(n uint64, size int) int {
 	if n > uint64(len(d.rest)/size) {
 		d.fail("list of %d items is longer than its record", n)
 		return 0
@@ -153,8 +174,11 @@ func (d *decoder) flag() bool {
 	return v == 1
 }
 
-func (d *decoder) epsilon() privacy.Epsilon {
-	e, err := privacy.EpsilonFromNano(int64(d.uvarint()))
+func (d *decoder) epsilon() privacy.Epsilon { return d.asEpsilon(d.uvarint()) }
+
+// asEpsilon returns a number that was read as an ε.
+func (d *decoder) asEpsilon(n uint64) privacy.Epsilon {
+	e, err := privacy.EpsilonFromNano(int64(n))
 	if err != nil {
 		d.fail("%v", err)
 	}
@@ -246,4 +270,39 @@ func checksumHead(bucket string, keyLength int) uint32 {
 		crc = table[byte(crc)^byte(keyLength>>shift)] ^ crc>>8
 	}
 	return ^crc
+}
+
+// texts puts many short texts one behind the other: memory for all of them is asked for at once, and in use as long as one
+// of them is. A nil one gives each its own.
+type texts struct{ strings.Builder }
+
+// of returns a text.
+func (t *texts) of(text []byte) string {
+	if t == nil {
+		return string(text)
+	}
+	const piece = 4 << 10
+	if len(text) > t.Cap()-t.Len() {
+		t.Reset()
+		t.Grow(max(piece, len(text)))
+	}
+	at := t.Len()
+	t.Write(text)
+	return t.String()[at:]
+}
+
+// appendNumbers is binary.AppendUvarint for one number after the other.
+func appendNumbers(b []byte, numbers ...uint64) []byte {
+	b = slices.Grow(b, len(numbers)*binary.MaxVarintLen64)
+	at := len(b)
+	b = b[:cap(b)]
+	for _, n := range numbers {
+		for ; n >= 0x80; n >>= 7 {
+			b[at] = byte(n) | 0x80
+			at++
+		}
+		b[at] = byte(n)
+		at++
+	}
+	return b[:at]
 }

@@ -3,6 +3,7 @@ package ledger
 import (
 	"fmt"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -51,7 +52,7 @@ func (q *question) checkLevels(x *subject) error {
 	before := privacy.Epsilon{}
 	for _, at := range x.chain.levels {
 		if !before.Less(at.Epsilon) || !q.has(at.Epsilon, at.Response) {
-			return orCorrupt(nil, "object %q answers with %v at ε=%s, behind ε=%s", x.name, at.Response, at.Epsilon, before)
+			return errs.Corrupt(nil, "object %q answers with %v at ε=%s, behind ε=%s", x.name, at.Response, at.Epsilon, before)
 		}
 		before = at.Epsilon
 	}

@@ -128,19 +128,11 @@ func decodeReleased(d *decoder) change {
 }
 
 func (c *released) decode(d *decoder) {
-	q := quick{record: d.rest, texts: d.texts}
-	if d.err == nil && q.released(c) {
-		d.rest = nil
-		return
-	}
-	c.decodeAny(d)
-}
-
-func (c *released) decodeAny(d *decoder) {
-	c.object = d.text()
-	c.question = d.u32()
-	c.epsilon = d.epsilon()
-	c.response = decodeResponse(d)
+	c.object, c.question = d.text(), d.u32()
+	var n [2]uint64
+	d.uvarints(n[:])
+	c.epsilon = d.asEpsilon(n[0])
+	c.response = decodeMethod(d, asValue(d, n[1]))
 	if c.method == methodResale {
 		d.fail("a response released as a resale")
 	}
@@ -151,8 +143,11 @@ func encodeResponse(e *encoder, r response) {
 	e.u8(uint8(r.method))
 }
 
-func decodeResponse(d *decoder) response {
-	r := response{value: decodeValue(d), method: method(d.u8())}
+func decodeResponse(d *decoder) response { return decodeMethod(d, decodeValue(d)) }
+
+// decodeMethod reads how a response came about.
+func decodeMethod(d *decoder, v value) response {
+	r := response{value: v, method: method(d.u8())}
 	if (r.method < methodRaise || r.method > methodInsert) && r.method != methodResale {
 		d.fail("unknown method %d", r.method)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
 
@@ -236,15 +237,15 @@ func (s *state) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	for i, index := range indexes {
 		leaf, at := merkle.Locate(index)
 		if at < 0 {
-			return nil, orCorrupt(nil, "no tree has a hash %d", index)
+			return nil, errs.Corrupt(nil, "no tree has a hash %d", index)
 		}
 		payload, err := s.get(bucketEvents, eventKey(leaf+1))
 		if err != nil || payload == nil {
-			return nil, orCorrupt(err, "event %d is missing", leaf+1)
+			return nil, errs.Corrupt(err, "event %d is missing", leaf+1)
 		}
 		start := len(payload) - tlog.HashSize*(merkle.Completes(leaf)-at)
 		if start < 0 {
-			return nil, orCorrupt(nil, "event %d is cut off", leaf+1)
+			return nil, errs.Corrupt(nil, "event %d is cut off", leaf+1)
 		}
 		copy(hashes[i][:], payload[start:])
 	}
@@ -310,7 +311,7 @@ func (s *state) eraseFrom(number uint64) error {
 			return err
 		}
 		if n.erased != nil || n.previous >= number {
-			return orCorrupt(nil, "event %d was erased before, or follows on event %d", number, n.previous)
+			return errs.Corrupt(nil, "event %d was erased before, or follows on event %d", number, n.previous)
 		}
 		if err := s.putEntry(n.erase()); err != nil {
 			return err
@@ -329,7 +330,7 @@ func (s *state) eraseFrom(number uint64) error {
 func (s *state) eraseDigest(key string) error {
 	r, found, err := s.request(key)
 	if err != nil || !found {
-		return orCorrupt(err, "request %q is missing", key)
+		return errs.Corrupt(err, "request %q is missing", key)
 	}
 	r.digest = [sha256.Size]byte{}
 	return s.putRequest(key, r)

@@ -1,11 +1,11 @@
 package ledger
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/privacy"
@@ -16,59 +16,59 @@ import (
 var (
 	// ErrInvalid says that a request cannot be right, whatever the state of the ledger. The text says
 	// what is wrong with it.
-	ErrInvalid = errors.New("invalid request")
+	ErrInvalid = errs.ErrInvalid
 	// ErrTruthSource says that the host's source of true values returned what cannot be right. It is an
 	// ErrInvalid that is not the request's fault. What the source itself returns as an error is passed on.
-	ErrTruthSource = fmt.Errorf("%w: source of true values", ErrInvalid)
+	ErrTruthSource = errs.ErrTruthSource
 	// ErrNoCap says that an enrolment gives no cap, and that somebody in it is new to the ledger. It is an ErrInvalid.
 	// Whoever means to protect nobody says so, by [privacy.MaxEpsilon].
-	ErrNoCap = fmt.Errorf("%w: it is new to the ledger, and its enrolment gives no cap", ErrInvalid)
+	ErrNoCap = errs.ErrNoCap
 	// ErrUnknown says that there is no such question, object, sale or reservation.
-	ErrUnknown = errors.New("unknown")
+	ErrUnknown = errs.ErrUnknown
 	// ErrKeyConflict says that the idempotency key was used before, for another request. It comes as a [*KeyConflictError].
-	ErrKeyConflict = errors.New("idempotency key was used for another request")
+	ErrKeyConflict = errs.ErrKeyConflict
 	// ErrTruthKey says that a truth key is not the ledger's.
-	ErrTruthKey = errors.New("wrong truth key")
+	ErrTruthKey = errs.ErrTruthKey
 	// ErrNoiseKey says that a key is not the one that the ledger knows by its name, or that a chain would begin without
 	// one by mistake.
-	ErrNoiseKey = errors.New("not the noise key of this ledger")
+	ErrNoiseKey = errs.ErrNoiseKey
 	// ErrVersion says that the file was written by another version of this package, in a format that this
 	// one does not read.
-	ErrVersion = errors.New("file format is of another version")
+	ErrVersion = errs.ErrVersion
 	// ErrStopped says that the ledger refuses further work because a commit failed. Close it, open it
 	// again, and repeat the request with its key: the answer is then certain.
-	ErrStopped = errors.New("ledger stopped after a failed commit; open it again")
+	ErrStopped = errs.ErrStopped
 	// ErrClosed says that the ledger was closed.
-	ErrClosed = errors.New("ledger is closed")
+	ErrClosed = errs.ErrClosed
 	// ErrReadOnly says that the ledger was opened for reading only.
-	ErrReadOnly = errors.New("ledger is open for reading only")
+	ErrReadOnly = errs.ErrReadOnly
 
 	// ErrClock says that the clock cannot be right, because it is beyond the year 2261, or is so far ahead of the log that
 	// a person must confirm it (then it comes as a [*ClockError]). Nothing was changed.
-	ErrClock = errors.New("the clock is wrong")
+	ErrClock = errs.ErrClock
 	// ErrNotReserved says that a reservation has expired, was cancelled, or has become a sale. What has expired
 	// is settled for good by [Ledger.Cancel].
-	ErrNotReserved = errors.New("not reserved")
+	ErrNotReserved = errs.ErrNotReserved
 
 	// ErrForgotten says that the idempotency key belongs to a request about an object that was forgotten since.
 	// The request was carried out; what came of it, and what exactly was asked, is destroyed.
-	ErrForgotten = errors.New("forgotten")
+	ErrForgotten = errs.ErrForgotten
 
 	// ErrPartlyDone comes with a [RefusedError] about the rest of a request over many objects: its first
 	// parts were carried out and stay. It happens if the request was interrupted, or has no hold on what it
 	// needs (an enrolment), and another one came between; if an object withdrew meanwhile; if the clock
 	// went back; or if the source of truths has none of an object any more when it is asked a second time
 	// (see [Ledger.Raise]). The same request with the same key goes on once the reason is gone.
-	ErrPartlyDone = errors.New("carried out in part")
+	ErrPartlyDone = errs.ErrPartlyDone
 
 	// ErrNoSigner says that a checkpoint, receipt or statement was wanted of a ledger opened without a key to
 	// sign by.
-	ErrNoSigner = errors.New("the ledger was opened without a signer")
+	ErrNoSigner = errs.ErrNoSigner
 	// ErrCheckpoint says that a checkpoint cannot be read or is not signed by a known key.
 	ErrCheckpoint = merkle.ErrCheckpoint
 
 	// ErrCorrupt says that stored bytes are damaged, or that the file is no ledger.
-	ErrCorrupt = kv.ErrCorrupt
+	ErrCorrupt = errs.ErrCorrupt
 	// ErrInUse says that the file is open already, elsewhere or in this process, or for writing a copy of the ledger
 	// ([Open] says how far that is noticed).
 	ErrInUse = kv.ErrInUse
@@ -263,8 +263,4 @@ func (e *RefusedError) Error() string {
 		text.WriteString(refusal.String())
 	}
 	return text.String()
-}
-
-func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/estimate"
@@ -162,7 +163,7 @@ func (l *Ledger) Levels(ctx context.Context, question string) (levels []LevelCou
 				last.N += int64(t.recorded)
 				return ctx.Err()
 			}
-			return orCorrupt(nil, "question %q: more responses are counted at ε=%s than there are chains", question, key.epsilon)
+			return errs.Corrupt(nil, "question %q: more responses are counted at ε=%s than there are chains", question, key.epsilon)
 		})
 	})
 	if err != nil {
@@ -184,7 +185,7 @@ type counting struct {
 func (c *counting) add(key tallyKey, t tally, taken func(tallied) uint64) error {
 	m := c.question.counted(key.epsilon)
 	if int(key.value) >= m || c.question.encoding == Unary && key.value != 0 {
-		return orCorrupt(nil, "question %q has %d responses at ε=%s, and a tally of response %d", c.question.name, m, key.epsilon, key.value)
+		return errs.Corrupt(nil, "question %q has %d responses at ε=%s, and a tally of response %d", c.question.name, m, key.epsilon, key.value)
 	}
 	if err := t.fit(c.question); err != nil {
 		return err
@@ -194,7 +195,7 @@ func (c *counting) add(key tallyKey, t tally, taken func(tallied) uint64) error 
 		return nil
 	}
 	if n > c.chains-c.total {
-		return orCorrupt(nil, "question %q: more responses are counted than there are chains", c.question.name)
+		return errs.Corrupt(nil, "question %q: more responses are counted than there are chains", c.question.name)
 	}
 	c.total += n
 	if last := len(c.levels) - 1; last < 0 || c.levels[last].Epsilon != key.epsilon {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
@@ -115,25 +116,25 @@ func (l *items[T]) UnmarshalJSON(data []byte) error {
 // one form only, to the byte.
 func readDocument(what string, data []byte, into any, document func() any) error {
 	if len(data) > MaxDocument {
-		return invalid("the %s has %d bytes; at most %d are read", what, len(data), MaxDocument)
+		return errs.Invalid("the %s has %d bytes; at most %d are read", what, len(data), MaxDocument)
 	}
 	if err := json.Unmarshal(data, &struct{}{}); err != nil { // takes no memory, so that what is no JSON takes none
-		return invalid("the %s: %w%s", what, err, offset(err))
+		return errs.Invalid("the %s: %w%s", what, err, offset(err))
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		return invalid("the %s: %w", what, err)
+		return errs.Invalid("the %s: %w", what, err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return invalid("the %s is followed by something", what)
+		return errs.Invalid("the %s is followed by something", what)
 	}
 	written, err := json.Marshal(document())
 	if err != nil {
-		return invalid("the %s: %w", what, err)
+		return errs.Invalid("the %s: %w", what, err)
 	}
 	if at := firstDifference(data, written); at >= 0 {
-		return invalid("the %s is not written as a ledger writes it, in one line without spaces or an end: from byte %d on it is %q where there should be %q",
+		return errs.Invalid("the %s is not written as a ledger writes it, in one line without spaces or an end: from byte %d on it is %q where there should be %q",
 			what, at, excerpt(data, at), excerpt(written, at))
 	}
 	return nil
@@ -362,7 +363,7 @@ func (s *state) evidence(number uint64) (ev event, leaf tlog.Hash, err error) {
 		return ev, leaf, err
 	}
 	if leaf = n.leaf(); leaf != n.hashes[0] {
-		return ev, leaf, orCorrupt(nil, "event %d does not have its leaf", number)
+		return ev, leaf, errs.Corrupt(nil, "event %d does not have its leaf", number)
 	}
 	return n.event, leaf, nil
 }
@@ -383,7 +384,7 @@ func (s *state) putDefinition(bucket string, number uint32) error {
 func (s *state) definition(bucket string, number uint32) (event uint64, err error) {
 	event, found, err := lookup(s, bucket, definitionKey(number), number64)
 	if err == nil && !found {
-		err = orCorrupt(nil, "the event that defined number %d of %s is missing", number, bucket)
+		err = errs.Corrupt(nil, "the event that defined number %d of %s is missing", number, bucket)
 	}
 	return event, err
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/estimate"
@@ -110,7 +111,7 @@ func (m *Mechanism) encode() []byte {
 // UnmarshalJSON reads a mechanism of up to [MaxMechanism] bytes, whose family has its channels.
 func (m *Mechanism) UnmarshalJSON(data []byte) error {
 	if len(data) > MaxMechanism {
-		return invalid("a mechanism of %d bytes; at most %d are possible", len(data), MaxMechanism)
+		return errs.Invalid("a mechanism of %d bytes; at most %d are possible", len(data), MaxMechanism)
 	}
 	type plain Mechanism
 	var in plain
@@ -214,7 +215,7 @@ func (m *Mechanism) draw(sampler *finite.Sampler, levels []level, place int, eps
 // checkLevel refuses an ε at which the question has no responses.
 func (q *question) checkLevel(epsilon privacy.Epsilon) error {
 	if epsilon.IsZero() {
-		return invalid("ε must be above 0")
+		return errs.Invalid("ε must be above 0")
 	}
 	if q.encoding != Finite || q.mechanism.outputs(epsilon) != nil {
 		return nil
@@ -223,7 +224,7 @@ func (q *question) checkLevel(epsilon privacy.Epsilon) error {
 	for _, at := range q.mechanism.Family.Epsilons() {
 		all = append(all, at.String())
 	}
-	return invalid("question %q has responses at ε=%s only, not at %s", q.name, strings.Join(all, ", "), epsilon)
+	return errs.Invalid("question %q has responses at ε=%s only, not at %s", q.name, strings.Join(all, ", "), epsilon)
 }
 
 // released returns the level at which the question has a response when a policy has released an ε, if it has.

@@ -3,6 +3,8 @@ package ledger
 import (
 	"context"
 	"fmt"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
 // Forget destroys everything about an object: its responses and the levels they were given at, the truth its
@@ -60,7 +62,7 @@ func (s *state) forget(name string) (change, error) {
 	for _, number := range numbers {
 		ch, found, err := s.chain(number, name)
 		if err != nil || !found {
-			return nil, orCorrupt(err, "object %q has lost its chain in question %d", name, number)
+			return nil, errs.Corrupt(err, "object %q has lost its chain in question %d", name, number)
 		}
 		c.chains = append(c.chains, remnant{number, ch.policy, ch.total()})
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -138,11 +139,11 @@ func (l *Ledger) eachRefusal(ctx context.Context, from, settled uint64, yield fu
 func (l *Ledger) someRefusals(ctx context.Context, from, end uint64) ([]Event, error) {
 	events, err := l.someEvents(ctx, from, int(min(scanSize, end-from)))
 	if err == nil && len(events) == 0 {
-		err = orCorrupt(nil, "event %d is missing", from)
+		err = errs.Corrupt(nil, "event %d is missing", from)
 	}
 	for i, ev := range events {
 		if ev.Kind != kindRefused.String() {
-			return events[:i], orCorrupt(nil, "event %d refuses nobody", ev.Number)
+			return events[:i], errs.Corrupt(nil, "event %d refuses nobody", ev.Number)
 		}
 	}
 	return events, err

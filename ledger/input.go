@@ -6,6 +6,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
 // maxName is the longest name of an object, question or value, and the longest idempotency key, in
@@ -17,15 +19,15 @@ const maxName = 256
 func checkName(what, name string) error {
 	switch {
 	case name == "":
-		return invalid("the %s is empty", what)
+		return errs.Invalid("the %s is empty", what)
 	case len(name) > maxName:
-		return invalid("the %s has %d bytes; at most %d are allowed", what, len(name), maxName)
+		return errs.Invalid("the %s has %d bytes; at most %d are allowed", what, len(name), maxName)
 	case !utf8.ValidString(name):
-		return invalid("the %s %q is not UTF-8", what, name)
+		return errs.Invalid("the %s %q is not UTF-8", what, name)
 	}
 	for _, r := range name {
 		if unicode.IsControl(r) {
-			return invalid("the %s %q contains a control character", what, name)
+			return errs.Invalid("the %s %q contains a control character", what, name)
 		}
 	}
 	return nil
@@ -34,10 +36,10 @@ func checkName(what, name string) error {
 // checkAsked returns the objects that a request names, in order, or nil if it asks for all. It may name so many at most.
 func checkAsked(names []string, all bool, most int) ([]string, error) {
 	if all == (names != nil) {
-		return nil, invalid("a request names its objects or asks for all of them")
+		return nil, errs.Invalid("a request names its objects or asks for all of them")
 	}
 	if len(names) > most {
-		return nil, invalid("a request about %d objects; %d are possible: divide it into several, with keys of their own", len(names), most)
+		return nil, errs.Invalid("a request about %d objects; %d are possible: divide it into several, with keys of their own", len(names), most)
 	}
 	if all {
 		return nil, nil
@@ -48,7 +50,7 @@ func checkAsked(names []string, all bool, most int) ([]string, error) {
 // checkObjects returns the names in order, or says which is bad or given twice.
 func checkObjects(names []string) ([]string, error) {
 	if len(names) == 0 {
-		return nil, invalid("no objects")
+		return nil, errs.Invalid("no objects")
 	}
 	sorted := slices.Clone(names)
 	slices.Sort(sorted)
@@ -57,7 +59,7 @@ func checkObjects(names []string) ([]string, error) {
 			return nil, err
 		}
 		if i > 0 && sorted[i-1] == name {
-			return nil, invalid("object %q is given twice", name)
+			return nil, errs.Invalid("object %q is given twice", name)
 		}
 	}
 	return sorted, nil

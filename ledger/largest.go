@@ -1,6 +1,9 @@
 package ledger
 
-import "github.com/sluicedp/sluice/privacy"
+import (
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/privacy"
+)
 
 // offering returns the highest level up to an ε that a request may be about instead of its own, or 0 if there is none.
 type offering func(most privacy.Epsilon) (privacy.Epsilon, error)
@@ -127,13 +130,13 @@ func (r *Refusal) check() error {
 	case r.Largest.IsZero() && r.Helps != HelpsLess:
 		return nil
 	case r.Largest.IsZero(), r.Helps == HelpsNothing, !r.Reason.dependsOnEpsilon():
-		return orCorrupt(nil, "object %q is refused for %s, %s helps, and ε=%s would do", r.Object, r.Reason, r.Helps, r.Largest)
+		return errs.Corrupt(nil, "object %q is refused for %s, %s helps, and ε=%s would do", r.Object, r.Reason, r.Helps, r.Largest)
 	case !r.Largest.Less(r.Asked):
-		return orCorrupt(nil, "object %q is refused at ε=%s, and ε=%s would do", r.Object, r.Asked, r.Largest)
+		return errs.Corrupt(nil, "object %q is refused at ε=%s, and ε=%s would do", r.Object, r.Asked, r.Largest)
 	}
 	budget := r.Reason == ChainCeiling || r.Reason == ObjectCap
 	if reach := plus(less(r.Asked, r.Cost), r.Remaining); budget && r.Cost.Less(r.Asked) && reach.Less(r.Largest) {
-		return orCorrupt(nil, "object %q is refused at ε=%s, which costs %s where %s remains, and ε=%s would do", r.Object, r.Asked, r.Cost, r.Remaining, r.Largest)
+		return errs.Corrupt(nil, "object %q is refused at ε=%s, which costs %s where %s remains, and ε=%s would do", r.Object, r.Asked, r.Cost, r.Remaining, r.Largest)
 	}
 	return nil
 }

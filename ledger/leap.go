@@ -3,6 +3,8 @@ package ledger
 import (
 	"fmt"
 	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
 // usualLeap is how far the clock may be ahead of the log unless the host says otherwise: as long as a ledger may lie idle
@@ -34,7 +36,7 @@ type leap struct {
 
 func (p leap) check() error {
 	if p.allowed < 0 {
-		return invalid("a clock that may be %v ahead of the log", p.allowed)
+		return errs.Invalid("a clock that may be %v ahead of the log", p.allowed)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
@@ -126,7 +127,7 @@ const (
 // should have the key from the host, not from the file.
 func Create(path, currency, logKey string) error {
 	if _, err := note.NewVerifier(logKey); err != nil && logKey != "" {
-		return invalid("the log key: %w", err)
+		return errs.Invalid("the log key: %w", err)
 	}
 	return bolt.Create(path, func(w kv.Writer) error { return format(w, time.Now(), currency, logKey) })
 }
@@ -291,7 +292,7 @@ func checkVersion(r kv.Reader) error {
 func readHead(s *state) (head about, check []byte, err error) {
 	head, found, err := lookup(s, bucketMeta, []byte(keyAbout), decodeAbout)
 	if err != nil || !found {
-		return head, nil, orCorrupt(err, "the first record is missing")
+		return head, nil, errs.Corrupt(err, "the first record is missing")
 	}
 	check, err = s.get(bucketMeta, []byte(keyTruthKey))
 	return head, check, err
@@ -300,7 +301,7 @@ func readHead(s *state) (head about, check []byte, err error) {
 // useTruthKey checks a truth key. It returns the change that makes it the ledger's, unless it is.
 func (l *Ledger) useTruthKey(key, check []byte) (set []change, err error) {
 	if len(key) < minTruthKey {
-		return nil, invalid("a truth key of %d bytes; it has at least %d", len(key), minTruthKey)
+		return nil, errs.Invalid("a truth key of %d bytes; it has at least %d", len(key), minTruthKey)
 	}
 	l.binder = &binder{key: slices.Clone(key), ledger: l.about.id}
 	ours := l.binder.check()

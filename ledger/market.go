@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
 // Sale returns a sale by its number, or [ErrUnknown]. A reservation that was not carried out is no sale.
@@ -43,7 +45,7 @@ func (l *Ledger) describeSold(s *state, number uint64, r sale) (out Sale, err er
 	}
 	c, ok := begun.change.(*saleMade)
 	if !ok {
-		return out, orCorrupt(nil, "event %d makes no sale", begun.number)
+		return out, errs.Corrupt(nil, "event %d makes no sale", begun.number)
 	}
 	last := r.event + r.objects + r.refused + 1
 	end, err := s.settlement(last)
@@ -219,7 +221,7 @@ func (l *Ledger) someDeliveries(s *state, sale uint64, header sale, from, to uin
 		}
 		c, ok := ev.change.(*sold)
 		if !ok || c.sale != sale {
-			return nil, orCorrupt(nil, "event %d sells nothing of sale %d", number, sale)
+			return nil, errs.Corrupt(nil, "event %d sells nothing of sale %d", number, sale)
 		}
 		if ev.erased != nil {
 			found = append(found, Delivery{Response: Response{Question: q.name, Epsilon: header.epsilon}, Price: int64(c.price), Sold: number, Erased: true})
@@ -231,7 +233,7 @@ func (l *Ledger) someDeliveries(s *state, sale uint64, header sale, from, to uin
 		}
 		at, recorded := all.during(number).at(header.epsilon)
 		if !recorded || at.Response != c.value {
-			return nil, orCorrupt(nil, "object %q: the response sold is not the recorded one", c.object)
+			return nil, errs.Corrupt(nil, "object %q: the response sold is not the recorded one", c.object)
 		}
 		r, err := q.response(c.object, at)
 		if err != nil {

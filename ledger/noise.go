@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -95,7 +96,7 @@ func noiseCheck(key []byte) (t tag) {
 // the ledger's.
 func (l *Ledger) useNoiseKeys(given NoiseKeys) (set []change, err error) {
 	if given.Key == nil && given.Current != "" {
-		return nil, invalid("the current noise key has a name, and there is nothing to get keys from")
+		return nil, errs.Invalid("the current noise key has a name, and there is nothing to get keys from")
 	}
 	err = l.view(context.Background(), func(s *state) (err error) {
 		l.noise.known, err = s.noiseKeys()
@@ -174,7 +175,7 @@ func (n *noises) add(number uint32, name string, key []byte) (err error) {
 func (l *Ledger) keyed(q *question, x subject, place int, epsilon privacy.Epsilon, truth int32) (v value, err error) {
 	key := l.noise.keys[x.chain.noise]
 	if key == nil {
-		return v, orCorrupt(nil, "object %q was not refused, and there is no noise key for it", x.name)
+		return v, errs.Corrupt(nil, "object %q was not refused, and there is no noise key for it", x.name)
 	}
 	derived := place < len(x.chain.levels)
 	if q.encoding == Unary {
@@ -220,7 +221,7 @@ func (s *state) noiseKeys() ([]noiseKeySet, error) {
 	for number := uint32(1); number <= s.counters.noises; number++ {
 		k, found, err := lookup(s, bucketMeta, noiseKey(number), decodeNoise)
 		if err != nil || !found || k.number != number {
-			return nil, orCorrupt(err, "noise key %d is missing", number)
+			return nil, errs.Corrupt(err, "noise key %d is missing", number)
 		}
 		all = append(all, k)
 	}
@@ -234,7 +235,7 @@ func (s *state) noiseKeyName(number uint32) (string, error) {
 	}
 	k, found, err := lookup(s, bucketMeta, noiseKey(number), decodeNoise)
 	if err != nil || !found {
-		return "", orCorrupt(err, "noise key %d is missing", number)
+		return "", errs.Corrupt(err, "noise key %d is missing", number)
 	}
 	return k.name, nil
 }
@@ -251,11 +252,11 @@ func applyNoiseKey(s *state, c *noiseKeySet) error {
 		return err
 	}
 	if c.number != s.counters.noises+1 || checkName("noise key", c.name) != nil {
-		return orCorrupt(nil, "noise key %d, %q, follows on %d", c.number, c.name, s.counters.noises)
+		return errs.Corrupt(nil, "noise key %d, %q, follows on %d", c.number, c.name, s.counters.noises)
 	}
 	for _, k := range known {
 		if k.name == c.name {
-			return orCorrupt(nil, "noise key %q is set twice", c.name)
+			return errs.Corrupt(nil, "noise key %q is set twice", c.name)
 		}
 	}
 	s.counters.noises = c.number

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -61,13 +62,13 @@ func (s *state) define(q Question, strict bool) (change, error) {
 	}
 	old, err := s.question(number)
 	if err == nil && !slices.Equal(old.values, q.Values) {
-		err = invalid("question %q is defined with other values", q.Name)
+		err = errs.Invalid("question %q is defined with other values", q.Name)
 	}
 	if err == nil && strict && old.encoding != q.Encoding {
-		err = invalid("question %q is defined in %s encoding", q.Name, old.encoding)
+		err = errs.Invalid("question %q is defined in %s encoding", q.Name, old.encoding)
 	}
 	if err == nil && !old.mechanism.answersAs(q.Mechanism) {
-		err = invalid("question %q is defined with another mechanism", q.Name)
+		err = errs.Invalid("question %q is defined with another mechanism", q.Name)
 	}
 	return nil, err
 }
@@ -77,10 +78,10 @@ func checkQuestion(q Question) error {
 		return err
 	}
 	if len(q.Values) < 2 || len(q.Values) > rrchain.MaxValues {
-		return invalid("question %q has %d values; 2 to %d are possible", q.Name, len(q.Values), rrchain.MaxValues)
+		return errs.Invalid("question %q has %d values; 2 to %d are possible", q.Name, len(q.Values), rrchain.MaxValues)
 	}
 	if err := checkEncoding(q); err != nil {
-		return invalid("question %q: %v", q.Name, err)
+		return errs.Invalid("question %q: %v", q.Name, err)
 	}
 	seen := make(map[string]bool, len(q.Values))
 	for _, value := range q.Values {
@@ -88,7 +89,7 @@ func checkQuestion(q Question) error {
 			return fmt.Errorf("question %q: %w", q.Name, err)
 		}
 		if seen[value] {
-			return invalid("question %q has the value %q twice", q.Name, value)
+			return errs.Invalid("question %q has the value %q twice", q.Name, value)
 		}
 		seen[value] = true
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -172,7 +173,7 @@ func (t *trade) convene(s *state, through uint64, at time.Time, taken func(x sub
 		return err
 	}
 	if count > most {
-		return invalid("question %q: an order about %d objects; %d are possible at a time", t.question.name, count, most)
+		return errs.Invalid("question %q: an order about %d objects; %d are possible at a time", t.question.name, count, most)
 	}
 	return nil
 }
@@ -343,10 +344,10 @@ func (m limits) add(f *form) {
 
 func (m limits) check() error {
 	if m.maxPrice != nil && *m.maxPrice < 0 {
-		return invalid("a highest price of %d", *m.maxPrice)
+		return errs.Invalid("a highest price of %d", *m.maxPrice)
 	}
 	if len(m.quoteID) > maxName {
-		return invalid("a quote ID of %d bytes", len(m.quoteID))
+		return errs.Invalid("a quote ID of %d bytes", len(m.quoteID))
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -352,15 +353,15 @@ func (l *Ledger) recorded(ctx context.Context, r ReleaseRequest, settled uint64)
 			return fmt.Errorf("object %q, ε=%s: %w", r.Object, r.Epsilon, ErrForgotten)
 		}
 		if err != nil || !found {
-			return orCorrupt(err, "object %q has lost its budget", r.Object)
+			return errs.Corrupt(err, "object %q has lost its budget", r.Object)
 		}
 		c, found, err := s.chain(q.number, r.Object)
 		if err != nil || !found {
-			return orCorrupt(err, "object %q has lost its chain", r.Object)
+			return errs.Corrupt(err, "object %q has lost its chain", r.Object)
 		}
 		at, found := c.during(settled).at(r.Epsilon)
 		if !found {
-			return orCorrupt(nil, "object %q has lost its response at ε=%s", r.Object, r.Epsilon)
+			return errs.Corrupt(nil, "object %q has lost its response at ε=%s", r.Object, r.Epsilon)
 		}
 		out, err = q.response(r.Object, at)
 		return err
@@ -374,7 +375,7 @@ func (l *Ledger) recorded(ctx context.Context, r ReleaseRequest, settled uint64)
 // response puts a recorded level in words.
 func (q *question) response(object string, at level) (Response, error) {
 	if !q.has(at.Epsilon, at.Response) {
-		return Response{}, orCorrupt(nil, "object %q answers with %v", object, at.Response)
+		return Response{}, errs.Corrupt(nil, "object %q answers with %v", object, at.Response)
 	}
 	return Response{Object: object, Question: q.name, Epsilon: at.Epsilon, Value: q.text(at.Epsilon, at.Response), Event: at.event}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -178,7 +179,7 @@ func (r *objectReader) readFrom(s *state) error {
 	case !r.known:
 		return r.unknown()
 	case uint64(len(r.out.Chains)) != r.object.chains:
-		return orCorrupt(nil, "object %q has %d chains of %d", r.name, len(r.out.Chains), r.object.chains)
+		return errs.Corrupt(nil, "object %q has %d chains of %d", r.name, len(r.out.Chains), r.object.chains)
 	}
 	return s.addHeld(r.name, r.object, &r.out)
 }
@@ -222,7 +223,7 @@ func (r *objectReader) begin(key, value []byte) error {
 // addChain takes in the chain in a question, whose number is in the key of the record that lists it.
 func (r *objectReader) addChain(member []byte) error {
 	if !r.known || len(member) != 4 {
-		return orCorrupt(nil, "object %q is listed without its record, or as %x", r.name, member)
+		return errs.Corrupt(nil, "object %q is listed without its record, or as %x", r.name, member)
 	}
 	c, err := r.ledger.chainState(r.state, binary.BigEndian.Uint32(member), r.name, r.object)
 	r.out.Chains = append(r.out.Chains, c)
@@ -268,16 +269,17 @@ func (l *Ledger) chainState(s *state, number uint32, name string, o object) (out
 	k.buf = appendChainKey(k.buf, number, name)
 	payload, err := s.get(bucketChains, k.buf)
 	if err != nil || payload == nil {
-		return out, orCorrupt(err, "object %q has lost its chain in question %d", name, number)
+		return out, errs.Corrupt(err, "object %q has lost its chain in question %d", name, number)
 	}
 	d := decoder{rest: payload}
-	c, _, levels := decodeChainHead(&d)
+	var c chain
+	_, levels := c.decodeHead(&d)
 	out = ChainState{
 		Question: q.name, Epoch: len(c.closed) + 1, Withdrawn: o.withdrew(c), Buyers: c.buyers, Answered: c.answered, Ceiling: o.cap, Levels: make([]LevelState, 0, levels),
 	}
 	for range levels {
-		at := decodeLevel(&d)
-		at.buyers = decodeBuyers(&d)
+		var at level
+		at.buyers = decodeBuyers(&d, decodeLevel(&d, &at))
 		if d.err != nil {
 			break
 		}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -171,7 +172,7 @@ func (m *receiptMaker) begin(s *state, number uint64) (err error) {
 	}
 	c, ok := ev.change.(*saleMade)
 	if !ok || c.sale != number {
-		return orCorrupt(nil, "event %d does not make sale %d", ev.number, number)
+		return errs.Corrupt(nil, "event %d does not make sale %d", ev.number, number)
 	}
 	m.tell(c, ev.time)
 	return nil
@@ -218,7 +219,7 @@ func (m *receiptMaker) add(s *state, n uint64) error {
 		}
 		c, ok := ev.change.(*sold)
 		if !ok || c.sale != m.Sale || !ev.time.Equal(m.Time) || ev.erased == nil && !m.question.has(m.Epsilon, c.value) {
-			return orCorrupt(nil, "event %d sells nothing of sale %d", number, m.Sale)
+			return errs.Corrupt(nil, "event %d sells nothing of sale %d", number, m.Sale)
 		}
 		one := SoldResponse{Price: int64(c.price), Event: number, Leaf: leaf}
 		if ev.erased != nil {

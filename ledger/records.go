@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -78,7 +79,7 @@ const (
 // checkWhole refuses the end of a transaction in the midst of what belongs together.
 func (c counters) checkWhole() error {
 	if c.open != (opened{}) || c.unsettled != 0 || c.refused != 0 || c.charges != (charges{}) || c.answer != (answering{}) || c.underway != (underway{}) || c.erased != (erasure{}) {
-		return orCorrupt(nil, "half of sale %d, %d refusals, %d charges, %d events of a request or %d erased events, which cost %d nano-nats",
+		return errs.Corrupt(nil, "half of sale %d, %d refusals, %d charges, %d events of a request or %d erased events, which cost %d nano-nats",
 			c.open.sale+c.unsettled, c.refused, c.charges.objects, c.underway.events, c.erased.events, c.erased.spent)
 	}
 	return nil
@@ -263,17 +264,13 @@ func (o *object) encodeTo(e *encoder) {
 }
 
 func decodeObject(payload []byte) (o object, err error) {
-	q := quick{record: payload}
-	if q.object(&o) {
-		return o, nil
-	}
-	return decodeAnyObject(payload)
-}
-
-func decodeAnyObject(payload []byte) (object, error) {
-	d := &decoder{rest: payload}
-	o := object{cap: d.epsilon(), spent: d.epsilon(), chains: d.uvarint(), withdrawn: d.uvarint(), forgotten: d.uvarint()}
-	o.earned, o.links, o.held = d.uvarint(), decodeLinks(d), d.numbers()
+	d := decoder{rest: payload}
+	var n [10]uint64
+	d.uvarints(n[:])
+	o.cap, o.spent = d.asEpsilon(n[0]), d.asEpsilon(n[1])
+	o.chains, o.withdrawn, o.forgotten, o.earned = n[2], n[3], n[4], n[5]
+	o.links = links{n[6], n[7], n[8], n[9]}
+	o.held = d.numbers()
 	return o, d.done()
 }
 
@@ -453,39 +450,46 @@ func encodeLevels(e *encoder, levels []level) {
 
 func decodeChain(payload []byte) (chain, error) { return new(levelPage).decodeChain(payload) }
 
-// decodeChain decodes a chain. Its levels are put on the page.
+// decodeChain decodes a chain. Its levels are put on the page, unless it is damaged.
 func (p *levelPage) decodeChain(payload []byte) (c chain, err error) {
-	q := quick{record: payload}
-	if q.chain(&c, p) {
-		return c, nil
-	}
-	return p.decodeAnyChain(payload)
-}
-
-func (p *levelPage) decodeAnyChain(payload []byte) (chain, error) {
-	d := &decoder{rest: payload}
-	c, bound, levels := decodeChainHead(d)
+	d := decoder{rest: payload}
+	bound, levels := c.decodeHead(&d)
 	if bound != nil {
 		t := tag(bound)
 		c.bound = &t
 	}
+	before := *p
 	c.levels = p.take(levels)
-	decodeLevels(d, c.levels)
-	return c, d.done()
+	for i := range c.levels {
+		l := &c.levels[i]
+		l.buyers = decodeBuyers(&d, decodeLevel(&d, l))
+	}
+	if err := d.done(); err != nil {
+		*p = before
+		return chain{}, err
+	}
+	return c, nil
 }
 
-// decodeChainHead reads what stands before the levels of a chain, and how many levels there are. What the chain is bound
+// decodeHead reads what stands before the levels of a chain, and how many levels there are. What the chain is bound
 // to stays in the memory of the record.
-func decodeChainHead(d *decoder) (c chain, bound []byte, levels int) {
-	c.enrolled, c.policy, c.noise, c.buyers = d.uvarint(), d.uvarint32(), d.uvarint32(), d.uvarint()
-	if d.flag() {
+func (c *chain) decodeHead(d *decoder) (bound []byte, levels int) {
+	var n [5]uint64
+	d.uvarints(n[:])
+	c.enrolled, c.policy, c.noise, c.buyers = n[0], d.in32(n[1]), d.in32(n[2]), n[3]
+	switch n[4] {
+	case 0:
+	case 1:
 		bound = d.take(uint64(len(tag{})))
+	default:
+		d.fail("broken flag")
 	}
-	c.answered = d.epsilon()
-	if c.since = d.uvarint(); c.since != 0 {
+	d.uvarints(n[:2])
+	c.answered = d.asEpsilon(n[0])
+	if c.since = n[1]; c.since != 0 {
 		c.closed = decodeClosed(d)
 	}
-	return c, bound, d.count(smallestLevel)
+	return bound, d.count(smallestLevel)
 }
 
 // smallestLevel is how many bytes a level has at least.
@@ -502,7 +506,10 @@ func decodeClosed(d *decoder) []closedEpoch {
 		one := &closed[i]
 		one.end, one.answered = d.uvarint(), d.epsilon()
 		one.levels = make([]level, d.count(smallestLevel))
-		decodeLevels(d, one.levels)
+		for i := range one.levels {
+			l := &one.levels[i]
+			l.buyers = decodeBuyers(d, decodeLevel(d, l))
+		}
 	}
 	return closed
 }
@@ -603,8 +610,14 @@ func encodeLevel(e *encoder, l *level) {
 	e.buf = appendNumbers(e.buf, uint64(l.Epsilon.Nano()), uint64(l.Response.index), l.event)
 }
 
-func decodeLevel(d *decoder) level {
-	return newLevel(d.epsilon(), decodeValue(d), d.uvarint())
+// decodeLevel reads a level, and how many buyers hold it. They follow.
+func decodeLevel(d *decoder, into *level) (buyers int) {
+	var n [4]uint64
+	d.uvarints(n[:2])
+	into.Epsilon, into.Response = d.asEpsilon(n[0]), asValue(d, n[1])
+	d.uvarints(n[2:])
+	into.event = n[2]
+	return d.fits(n[3], 1)
 }
 
 // levelPage is memory for the levels of some chains, to be used again for others. Its zero value asks for new memory for
@@ -635,15 +648,8 @@ func (p *levelPage) take(n int) []level {
 // clear makes the whole page free. What was taken must not be used any more.
 func (p *levelPage) clear() { p.used = 0 }
 
-func decodeLevels(d *decoder, into []level) {
-	for i := range into {
-		into[i] = decodeLevel(d)
-		into[i].buyers = decodeBuyers(d)
-	}
-}
-
-func decodeBuyers(d *decoder) []uint32 {
-	n := d.count(1)
+// decodeBuyers reads so many buyers.
+func decodeBuyers(d *decoder, n int) []uint32 {
 	if n == 0 {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -34,7 +35,7 @@ func applyRefused(s *state, c *objectRefused, ev event) error {
 // refuse notes an object that is refused. A request goes through them in order.
 func (u *underway) refuse(c *objectRefused) error {
 	if !u.loose && (c.question < u.refused.question || c.question == u.refused.question && c.Object <= u.refused.name) {
-		return orCorrupt(nil, "object %q is refused behind %q in one request", c.Object, u.refused.name)
+		return errs.Corrupt(nil, "object %q is refused behind %q in one request", c.Object, u.refused.name)
 	}
 	u.refused = recordID{c.question, c.Object}
 	u.want(c.question, c.Asked)
@@ -86,7 +87,7 @@ func (s *state) checkRefusal(c *objectRefused, at time.Time) error {
 		}
 	}
 	if *want != told {
-		return orCorrupt(nil, "a refusal says %v, where %v is so", c.Refusal, want)
+		return errs.Corrupt(nil, "a refusal says %v, where %v is so", c.Refusal, want)
 	}
 	return nil
 }
@@ -113,12 +114,12 @@ func (s *state) wanted(c *objectRefused, w *wanted) (*question, error) {
 		}
 	}
 	if question != c.question || epsilon != c.Asked || question == 0 || question > s.counters.questions {
-		return nil, orCorrupt(nil, "object %q is refused question %d at ε=%s by a request for question %d at ε=%s", c.Object, c.question, c.Asked, question, epsilon)
+		return nil, errs.Corrupt(nil, "object %q is refused question %d at ε=%s by a request for question %d at ε=%s", c.Object, c.question, c.Asked, question, epsilon)
 	}
 	q, err := s.question(question)
 	if err == nil && !w.answer {
 		if bad := q.checkLevel(epsilon); bad != nil {
-			err = orCorrupt(nil, "object %q is refused: %v", c.Object, bad)
+			err = errs.Corrupt(nil, "object %q is refused: %v", c.Object, bad)
 		}
 	}
 	if w.trade != nil {
@@ -155,7 +156,7 @@ func (s *state) checkDraw(w *wanted, r Refusal) (*Refusal, error) {
 		possible = false
 	}
 	if !possible || w.trade != nil && !w.reserved() && slices.Contains(w.object.held, s.counters.unsettled) {
-		return nil, orCorrupt(nil, "a refusal says %v, which cannot be", r)
+		return nil, errs.Corrupt(nil, "a refusal says %v, which cannot be", r)
 	}
 	return &want, nil
 }
@@ -189,7 +190,7 @@ func (s *state) checkShort(w *wanted, r Refusal) (*Refusal, error) {
 		want.Ceiling, want.Spent = w.object.cap, w.object.spent
 		waiting = !capFree.Less(w.cost)
 		if less(highest, w.chain.spent()).Less(w.cost) {
-			return nil, orCorrupt(nil, "a refusal says %v, where the chain's ceiling of %s binds", r, highest)
+			return nil, errs.Corrupt(nil, "a refusal says %v, where the chain's ceiling of %s binds", r, highest)
 		}
 	}
 	if waiting {
@@ -200,7 +201,7 @@ func (s *state) checkShort(w *wanted, r Refusal) (*Refusal, error) {
 		want.Remaining = less(want.Ceiling, want.Spent) // nothing that others hold stands in its way
 	}
 	if !want.Remaining.Less(w.cost) {
-		return nil, orCorrupt(nil, "a refusal says %v, where %s is enough", r, want.Remaining)
+		return nil, errs.Corrupt(nil, "a refusal says %v, where %s is enough", r, want.Remaining)
 	}
 	return &want, nil
 }

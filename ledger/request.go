@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
 // A request that changes the ledger carries an idempotency key. The last event of each of its
@@ -151,7 +153,7 @@ func (s *state) refusedBefore(number, count uint64) (all []*objectRefused, err e
 		}
 		c, ok := ev.change.(*objectRefused)
 		if !ok {
-			return nil, orCorrupt(nil, "event %d refuses nobody", at)
+			return nil, errs.Corrupt(nil, "event %d refuses nobody", at)
 		}
 		all = append(all, c)
 	}
@@ -161,7 +163,7 @@ func (s *state) refusedBefore(number, count uint64) (all []*objectRefused, err e
 // checkRefused tells whether so many refusals can stand before an event.
 func checkRefused(number, count uint64) error {
 	if count >= number {
-		return orCorrupt(nil, "event %d settles %d refusals", number, count)
+		return errs.Corrupt(nil, "event %d settles %d refusals", number, count)
 	}
 	return nil
 }
@@ -414,7 +416,7 @@ func (c *settled) names(objects []string, all bool) bool {
 func (p *panel) includes(s *state, name string, enrolled uint64) (bool, error) {
 	o, found, err := s.object(name)
 	if err != nil || !found {
-		return false, orCorrupt(err, "object %q has a chain but no budget", name)
+		return false, errs.Corrupt(err, "object %q has a chain but no budget", name)
 	}
 	return !o.withdrew(chain{enrolled: enrolled}), nil
 }
@@ -446,7 +448,7 @@ func (q *question) checkPanel(objects int) error {
 	case objects == 0:
 		return fmt.Errorf("question %q: nobody takes part: %w", q.name, ErrUnknown)
 	case objects > MaxPanel:
-		return invalid("question %q: a request for all is for more than %d objects; name some of them, in several requests with keys of their own", q.name, MaxPanel)
+		return errs.Invalid("question %q: a request for all is for more than %d objects; name some of them, in several requests with keys of their own", q.name, MaxPanel)
 	}
 	return nil
 }
@@ -559,7 +561,7 @@ func (l *Ledger) attempt(ctx context.Context, b *bulk) (outcome, error) {
 	b.panel.through = st.through
 	if st.dealt > 0 {
 		if b.panel.all || st.dealt > uint64(len(b.panel.names)) {
-			return outcome{}, orCorrupt(nil, "request %q has dealt with %d objects", b.key, st.dealt)
+			return outcome{}, errs.Corrupt(nil, "request %q has dealt with %d objects", b.key, st.dealt)
 		}
 		st.cursor = b.panel.names[st.dealt-1]
 	}

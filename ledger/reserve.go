@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -44,7 +45,7 @@ type Reservation struct {
 // much longer, unless it is cancelled.
 func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, error) {
 	if r.For <= 0 {
-		return Reservation{}, invalid("a reservation for %v", r.For)
+		return Reservation{}, errs.Invalid("a reservation for %v", r.For)
 	}
 	x, request, err := l.newSelling(ctx, "reserve", r.Key, r.Order, limits{r.QuoteID, r.MaxPrice, r.Partial})
 	if err != nil {
@@ -76,7 +77,7 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 // reserve makes the events of the reservation.
 func (x *selling) reserve(s *state, expires time.Time) ([]change, uint64, error) {
 	if expires.Year() > lastYear {
-		return nil, 0, invalid("a reservation until %v", expires)
+		return nil, 0, errs.Invalid("a reservation until %v", expires)
 	}
 	if err := x.convene(s, x.through, s.clock, func(subject, *line) {}); err != nil {
 		return nil, 0, err
@@ -120,7 +121,7 @@ func (l *Ledger) describeReserved(s *state, number uint64, r sale) (out Reservat
 	}
 	c, ok := begun.change.(*reserved)
 	if !ok {
-		return out, orCorrupt(nil, "event %d makes no reservation", begun.number)
+		return out, errs.Corrupt(nil, "event %d makes no reservation", begun.number)
 	}
 	last := begun.number + c.objects + c.refused + 1
 	end, err := s.settlement(last)
@@ -162,7 +163,7 @@ func (l *Ledger) Commit(ctx context.Context, r CommitRequest) (Sale, error) {
 		return Sale{}, err
 	}
 	if r.Reservation == 0 {
-		return Sale{}, invalid("no reservation is given")
+		return Sale{}, errs.Invalid("no reservation is given")
 	}
 	f := formOf("commit")
 	f.field("Reservation").u64(r.Reservation)
@@ -196,7 +197,7 @@ func (x *selling) recall(s *state) error {
 		}
 		c, ok := ev.change.(*held)
 		if !ok {
-			return orCorrupt(nil, "event %d reserves nothing", n)
+			return errs.Corrupt(nil, "event %d reserves nothing", n)
 		}
 		if ev.erased != nil {
 			gone = append(gone, Refusal{Reason: Withdrawn, Asked: r.epsilon, Helps: HelpsNothing}) // it was forgotten, its name too

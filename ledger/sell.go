@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -183,7 +184,7 @@ func (x *selling) addNeedy(o subject, one *line) {
 func (s *state) soldBy(number uint64) (uint64, error) {
 	end, err := s.settlement(number)
 	if err == nil && end.sale == 0 {
-		err = orCorrupt(nil, "event %d settles no sale", number)
+		err = errs.Corrupt(nil, "event %d settles no sale", number)
 	}
 	if err != nil {
 		return 0, err
@@ -263,7 +264,7 @@ func (x *selling) decide(ctx context.Context, s *state) error {
 		return err
 	}
 	if x.total() > math.MaxInt64-s.counters.revenue {
-		return invalid("the revenue would be more than can be counted")
+		return errs.Invalid("the revenue would be more than can be counted")
 	}
 	return halted
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
@@ -36,7 +37,7 @@ func (s *state) leave(key string) (leaving, error) {
 	}
 	r, known, err := s.request(key)
 	if err != nil || !known {
-		return left, orCorrupt(err, "request %q is missing", key)
+		return left, errs.Corrupt(err, "request %q is missing", key)
 	}
 	left.records[recordKey{bucketRequests, key}] = seal(bucketRequests, []byte(key), r.encode())
 	return left, nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/policy"
@@ -109,7 +110,7 @@ func writeState(w kv.Writer, now time.Time) (*state, error) {
 // checkBegun refuses a store without the events that begin every ledger.
 func (s *state) checkBegun() error {
 	if s.counters.events == 0 {
-		return orCorrupt(nil, "not a Sluice ledger, or its counters are missing")
+		return errs.Corrupt(nil, "not a Sluice ledger, or its counters are missing")
 	}
 	return nil
 }
@@ -316,7 +317,7 @@ func (s *state) buyerNumber(name string) (number uint32, found bool, err error) 
 func (s *state) buyer(number uint32) (buyer, error) {
 	b, found, err := lookup(s, bucketBuyers, numberKey(number), decodeBuyer)
 	if err != nil || !found {
-		return b, orCorrupt(err, "buyer %d is missing", number)
+		return b, errs.Corrupt(err, "buyer %d is missing", number)
 	}
 	return b, nil
 }
@@ -340,7 +341,7 @@ func (s *state) sale(number uint64) (sale, error) {
 	}
 	r, found, err := lookup(s, bucketSales, eventKey(number), decodeSale)
 	if err != nil || !found {
-		return r, orCorrupt(err, "sale %d is missing", number)
+		return r, errs.Corrupt(err, "sale %d is missing", number)
 	}
 	s.latest = numberedSale{number, r}
 	return r, nil
@@ -426,4 +427,26 @@ func (p *levelPage) openChain(head *sumHead, key, value []byte) (chain, error) {
 		return chain{}, err
 	}
 	return p.decodeChain(payload)
+}
+
+// plainObject is object in an audit's memory, where records have no checksums.
+func (s *state) plainObject(name string, o *object) (found bool, err error) {
+	key := appendObjectKey(s.draft.lookup(), name)
+	payload, err := s.Get(bucketObjects, key)
+	if err != nil || payload == nil {
+		return false, err
+	}
+	*o, found, err = decodePayload(bucketObjects, key, payload, decodeObject)
+	return found, err
+}
+
+// plainChain is chain in an audit's memory.
+func (s *state) plainChain(question uint32, name string, c *chain) (found bool, err error) {
+	key := appendChainKey(s.draft.lookup(), question, name)
+	payload, err := s.Get(bucketChains, key)
+	if err != nil || payload == nil {
+		return false, err
+	}
+	*c, found, err = decodePayload(bucketChains, key, payload, s.levels.decodeChain)
+	return found, err
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -158,7 +159,7 @@ type evidence struct {
 func (m *statementMaker) begin(s *state, key string) error {
 	r, known, err := s.request(key)
 	if err != nil || !known || len(r.settled) != 1 {
-		return orCorrupt(err, "the request for a statement was not settled")
+		return errs.Corrupt(err, "the request for a statement was not settled")
 	}
 	end, err := s.settlement(r.settled[0])
 	if err != nil {
@@ -249,7 +250,7 @@ func (m *statementMaker) addDefined(s *state, question, policy, buyer uint32) er
 func (m *statementMaker) collect(ctx context.Context) error {
 	c, ok := m.events[m.last].change.(*stated)
 	if !ok {
-		return orCorrupt(nil, "event %d states nothing", m.last)
+		return errs.Corrupt(nil, "event %d states nothing", m.last)
 	}
 	numbers := slices.Concat([]uint64{1}, c.events)
 	if c.forgotten != 0 {
@@ -280,7 +281,7 @@ func (m *statementMaker) finish(ctx context.Context) (Statement, error) {
 	var fault error
 	t.fault = func(format string, args ...any) {
 		if fault == nil {
-			fault = orCorrupt(nil, format, args...)
+			fault = errs.Corrupt(nil, format, args...)
 		}
 	}
 	facts := make([]Fact, 0, len(numbers))
@@ -289,7 +290,7 @@ func (m *statementMaker) finish(ctx context.Context) (Statement, error) {
 		t.tell(ev.event)
 		f, err := t.fact(ev.event, ev.leaf)
 		if err != nil {
-			return Statement{}, orCorrupt(nil, "event %d: %v", number, err)
+			return Statement{}, errs.Corrupt(nil, "event %d: %v", number, err)
 		}
 		facts = append(facts, f)
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -119,7 +120,7 @@ func (t *tally) fit(q *question) error {
 		t.bits = make([]tallied, m)
 	}
 	if len(t.bits) != m {
-		return orCorrupt(nil, "question %q: a tally of %d bits", q.name, len(t.bits))
+		return errs.Corrupt(nil, "question %q: a tally of %d bits", q.name, len(t.bits))
 	}
 	return nil
 }
@@ -141,7 +142,7 @@ func (s *state) countLevel(q *question, levels []level, at int) error {
 // recount changes the counts that a level is part of.
 func (s *state) recount(q *question, l level, by recount) error {
 	if !q.has(l.Epsilon, l.Response) {
-		return orCorrupt(nil, "question %q: a response of %v", q.name, l.Response)
+		return errs.Corrupt(nil, "question %q: a response of %v", q.name, l.Response)
 	}
 	t, err := s.tally(q.tallyKey(l))
 	if err == nil {
@@ -154,7 +155,7 @@ func (s *state) recount(q *question, l level, by recount) error {
 		s.recounts = append(s.recounts, recounted{t, l.Response, by})
 	}
 	if !t.each(l.Response, by.change) {
-		err = orCorrupt(nil, "question %d: nobody was counted at ε=%s", q.number, l.Epsilon)
+		err = errs.Corrupt(nil, "question %d: nobody was counted at ε=%s", q.number, l.Epsilon)
 	}
 	return err
 }
@@ -185,7 +186,7 @@ func (s *state) tally(key tallyKey) (*tally, error) {
 	t, _, err := lookup(s, bucketTallies, key.bytes(), decodeTally)
 	// Each response is recorded by an event of its own, and the one being applied is not counted yet.
 	if err != nil || t.recorded >= s.counters.events {
-		return nil, orCorrupt(err, "question %d: %d responses by %d events", key.question, t.recorded, s.counters.events)
+		return nil, errs.Corrupt(err, "question %d: %d responses by %d events", key.question, t.recorded, s.counters.events)
 	}
 	if s.tallies == nil {
 		s.tallies = make(map[tallyKey]*tally)

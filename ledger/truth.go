@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -102,7 +103,7 @@ func (l *Ledger) stillFits(q *question, c *chain, name string, truth int32, asOf
 // askHost asks the host. An error says which object's value is not one of the question's, but never what it is.
 func (l *Ledger) askHost(ctx context.Context, q *question, truth TruthFunc, objects []string) ([]int32, error) {
 	if truth == nil {
-		return nil, invalid("question %q: draws need true values, and the request has no source of them", q.name)
+		return nil, errs.Invalid("question %q: draws need true values, and the request has no source of them", q.name)
 	}
 	if l.patience > 0 {
 		var cancel context.CancelFunc

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -93,7 +94,7 @@ func (u *underway) take(k kind) error {
 	}
 	u.requests = before & requestsWith(k)
 	if !u.loose && (u.requests == 0 || u.requests == ofChange && u.events > 1) {
-		return orCorrupt(nil, "no request records an event of the kind %s behind the %d before it", k, u.events-1)
+		return errs.Corrupt(nil, "no request records an event of the kind %s behind the %d before it", k, u.events-1)
 	}
 	return nil
 }
@@ -109,7 +110,7 @@ func (u *underway) name(object string) {
 // follow notes an object that is enrolled or has a response: a request goes through them in order.
 func (u *underway) follow(object string) error {
 	if object < u.last && !u.loose {
-		return orCorrupt(nil, "object %q comes behind %q in one request", object, u.last)
+		return errs.Corrupt(nil, "object %q comes behind %q in one request", object, u.last)
 	}
 	u.sweep = u.sweep || object == u.last
 	u.last = object
@@ -143,13 +144,13 @@ func (s *state) checkSettled(c *settled, r request, number uint64) error {
 		return nil
 	}
 	if c.first != number-u.events || c.through >= number || len(r.settled) > 0 && c.through != r.through {
-		return orCorrupt(nil, "request %q, of objects up to event %d, begins with event %d, where %d events are to be settled", c.key, c.through, c.first, u.events)
+		return errs.Corrupt(nil, "request %q, of objects up to event %d, begins with event %d, where %d events are to be settled", c.key, c.through, c.first, u.events)
 	}
 	if u.doubt != "" && c.answer == 0 {
-		return orCorrupt(nil, "request %q: %s", c.key, u.doubt)
+		return errs.Corrupt(nil, "request %q: %s", c.key, u.doubt)
 	}
 	if c.alone && c.object != "" && (u.more || u.one != "" && u.one != c.object) {
-		return orCorrupt(nil, "request %q is about object %q alone, its events about %q", c.key, c.object, u.one)
+		return errs.Corrupt(nil, "request %q is about object %q alone, its events about %q", c.key, c.object, u.one)
 	}
 	if err := s.checkCounts(c, number); err != nil {
 		return err
@@ -159,7 +160,7 @@ func (s *state) checkSettled(c *settled, r request, number uint64) error {
 		dealt += n
 	}
 	if c.done != 0 && c.done-r.dealt != dealt || c.alone && dealt > 1 {
-		return orCorrupt(nil, "request %q has dealt with %d objects, with %d of them before and %d now", c.key, c.done, r.dealt, dealt)
+		return errs.Corrupt(nil, "request %q has dealt with %d objects, with %d of them before and %d now", c.key, c.done, r.dealt, dealt)
 	}
 	return s.checkSpent(c)
 }
@@ -171,7 +172,7 @@ func (s *state) checkCounts(c *settled, number uint64) error {
 	known := s.counters.chains + s.counters.erased.events // of what is erased, some may have been enrolments
 	for _, n := range c.counts {
 		if n > max(known, 1) {
-			return orCorrupt(nil, "request %q counts %v, of %d chains", c.key, c.counts, known)
+			return errs.Corrupt(nil, "request %q counts %v, of %d chains", c.key, c.counts, known)
 		}
 	}
 	want, of := c.counts, ofRaise|ofEnrolment|ofChange
@@ -190,7 +191,7 @@ func (s *state) checkCounts(c *settled, number uint64) error {
 		}
 	}
 	if want != c.counts || u.sweep && c.answer == 0 || u.events > 0 && u.requests&of == 0 || u.requests == ofChange && c.counts != (counts{}) {
-		return orCorrupt(nil, "request %q counts %v, where %d objects are enrolled, %d raised and %d answered otherwise", c.key, c.counts, u.enrolled, u.raised, u.derived)
+		return errs.Corrupt(nil, "request %q counts %v, where %d objects are enrolled, %d raised and %d answered otherwise", c.key, c.counts, u.enrolled, u.raised, u.derived)
 	}
 	return nil
 }
@@ -210,7 +211,7 @@ func (s *state) checkSaleCounts(c *settled) error {
 		want = counts{made.tally.draws, made.tally.resales, made.tally.degradations + made.tally.insertions}
 	}
 	if c.counts != want {
-		return orCorrupt(nil, "request %q counts %v, its sale %v", c.key, c.counts, want)
+		return errs.Corrupt(nil, "request %q counts %v, its sale %v", c.key, c.counts, want)
 	}
 	return nil
 }
@@ -228,7 +229,7 @@ func (s *state) checkSwept(c *settled, number uint64) error {
 		more := one.raised - is.raised
 		known := s.counters.objects + s.counters.erased.events
 		if one.question <= last || one.question > s.counters.questions || one.raised < is.raised || more > left || one.unchanged > known || one.refused < is.refused {
-			return orCorrupt(nil, "request %q raised %d chains of question %d, where %d were raised", c.key, one.raised, one.question, is.raised)
+			return errs.Corrupt(nil, "request %q raised %d chains of question %d, where %d were raised", c.key, one.raised, one.question, is.raised)
 		}
 		delete(found, one.question)
 		last, left = one.question, left-more
@@ -237,7 +238,7 @@ func (s *state) checkSwept(c *settled, number uint64) error {
 		refused += one.refused
 	}
 	if want != c.counts || refused != c.refused || len(found) > 0 || u.requests != 0 && u.requests&ofRaise == 0 {
-		return orCorrupt(nil, "request %q counts %v, its questions %v", c.key, c.counts, want)
+		return errs.Corrupt(nil, "request %q counts %v, its questions %v", c.key, c.counts, want)
 	}
 	u.draws = u.erased
 	return nil
@@ -263,7 +264,7 @@ func (s *state) sweptBy(first, end uint64) (map[uint32]sweptCount, error) {
 		case *objectRefused:
 			one := found[c.question]
 			if c.Reason == NotEnrolled || c.Reason == Withdrawn {
-				return nil, orCorrupt(nil, "a sweep refuses object %q, which takes no part", c.Object)
+				return nil, errs.Corrupt(nil, "a sweep refuses object %q, which takes no part", c.Object)
 			}
 			if one.refused++; raised[recordID{c.question, c.Object}] {
 				one.raised-- // it fell short of its last level
@@ -280,7 +281,7 @@ func (s *state) checkSpent(c *settled) error {
 	u := &s.counters.underway
 	hidden := c.spent - u.spent
 	if c.spent < u.spent || hidden < u.draws && u.draws > 0 || hidden > 0 && u.draws == 0 || hidden > u.draws*privacy.MaxEpsilonNano {
-		return orCorrupt(nil, "request %q costs %d nano-nats, its events %d, without %d draws that are erased", c.key, c.spent, u.spent, u.draws)
+		return errs.Corrupt(nil, "request %q costs %d nano-nats, its events %d, without %d draws that are erased", c.key, c.spent, u.spent, u.draws)
 	}
 	s.counters.erased.spent += hidden
 	return nil

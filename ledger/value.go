@@ -149,8 +149,10 @@ func encodeValue(e *encoder, v value) {
 	e.raw(v.bits.Pack())
 }
 
-func decodeValue(d *decoder) value {
-	n := d.uvarint()
+func decodeValue(d *decoder) value { return asValue(d, d.uvarint()) }
+
+// asValue is decodeValue for a number that was read.
+func asValue(d *decoder, n uint64) value {
 	if n < rrchain.MaxValues {
 		return value{index: int(n)}
 	}

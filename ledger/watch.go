@@ -3,6 +3,8 @@ package ledger
 import (
 	"context"
 	"iter"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
 // Watch yields the log in order, without a gap or a repetition: first the events from number from on
@@ -42,7 +44,7 @@ func (l *Ledger) watch(ctx context.Context, next uint64, yield func(Event, error
 		}
 		events, fault := l.someEvents(ctx, next, watchSize)
 		if len(events) == 0 && fault == nil {
-			fault = orCorrupt(nil, "event %d is missing", next)
+			fault = errs.Corrupt(nil, "event %d is missing", next)
 		}
 		for _, ev := range events {
 			// What was read before ctx ended is not worth showing to somebody who has ended it.

@@ -3,6 +3,8 @@ package ledger
 import (
 	"context"
 	"fmt"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
 // Withdraw ends an object's part in all questions: nothing more is drawn from it, sold of it or asked
@@ -38,7 +40,7 @@ func (s *state) isOut(name string, o object) (bool, error) {
 	for _, number := range numbers {
 		c, found, err := s.chain(number, name)
 		if err != nil || !found {
-			return false, orCorrupt(err, "object %q has lost its chain in question %d", name, number)
+			return false, errs.Corrupt(err, "object %q has lost its chain in question %d", name, number)
 		}
 		if !o.withdrew(c) {
 			return false, nil

@@ -9,11 +9,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
 var (
 	// ErrCorrupt says that stored bytes are damaged or are not what they should be.
-	ErrCorrupt = errors.New("damaged data")
+	ErrCorrupt = errs.ErrCorrupt
 	// ErrInUse says that somebody else has the file open.
 	ErrInUse = errors.New("file in use")
 	// ErrReplaced says that the path no longer leads to the file as this process left it: it was renamed, removed or

@@ -1,0 +1,42 @@
+// Package errs holds the errors that callers branch on, for the packages that make up the ledger. Package ledger
+// documents and exports them.
+package errs
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The errors that package ledger exports under the same names.
+var (
+	ErrInvalid     = errors.New("invalid request")
+	ErrTruthSource = fmt.Errorf("%w: source of true values", ErrInvalid)
+	ErrNoCap       = fmt.Errorf("%w: it is new to the ledger, and its enrolment gives no cap", ErrInvalid)
+	ErrUnknown     = errors.New("unknown")
+	ErrKeyConflict = errors.New("idempotency key was used for another request")
+	ErrTruthKey    = errors.New("wrong truth key")
+	ErrNoiseKey    = errors.New("not the noise key of this ledger")
+	ErrVersion     = errors.New("file format is of another version")
+	ErrStopped     = errors.New("ledger stopped after a failed commit; open it again")
+	ErrClosed      = errors.New("ledger is closed")
+	ErrReadOnly    = errors.New("ledger is open for reading only")
+	ErrClock       = errors.New("the clock is wrong")
+	ErrNotReserved = errors.New("not reserved")
+	ErrForgotten   = errors.New("forgotten")
+	ErrPartlyDone  = errors.New("carried out in part")
+	ErrNoSigner    = errors.New("the ledger was opened without a signer")
+	ErrCorrupt     = errors.New("damaged data")
+)
+
+// Invalid returns an [ErrInvalid] that says what is wrong with a request.
+func Invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
+}
+
+// Corrupt returns err or, if there is none, an [ErrCorrupt] that says what is damaged.
+func Corrupt(err error, format string, args ...any) error {
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: "+format, append([]any{ErrCorrupt}, args...)...)
+}
