@@ -7,7 +7,10 @@ import (
 	"testing"
 )
 
+// Tests have three forms. The quick one runs with "go test ./...", and shall find what a change breaks; the deep one runs before a
+// change lands; the long one, which takes hours, now and then.
 const (
+	deep     = "SLUICE_DEEP"     // in the environment: tests take their deep forms, as in .ci/run
 	long     = "SLUICE_LONG"     // in the environment: tests take their long forms
 	complete = "SLUICE_COMPLETE" // in the environment: nothing may be left out
 )
@@ -15,10 +18,19 @@ const (
 // Long tells whether the long forms of tests are asked for: SLUICE_LONG is set in the environment.
 func Long() bool { return os.Getenv(long) != "" }
 
-// Scale returns how much to try of something: so much in the quick form of a test, and so much in the long one.
-func Scale(quick, thorough int) int {
-	if Long() {
-		return thorough
+// Deep tells whether the deep forms of tests are asked for, or the long ones.
+func Deep() bool { return os.Getenv(deep) != "" || Long() }
+
+// Scale returns how much to try of something whose deep form is the quick one: so much in that, and so much in the long one.
+func Scale(quick, thorough int) int { return Tries(quick, quick, thorough) }
+
+// Tries returns how much to try of something in the quick form of a test, in the deep one, and in the long one.
+func Tries(quick, deep, long int) int {
+	switch {
+	case Long():
+		return long
+	case Deep():
+		return deep
 	}
 	return quick
 }
@@ -34,6 +46,14 @@ func Step(hurried int) int {
 		return hurried
 	}
 	return 1
+}
+
+// Stride is [Step] for an enumeration of which the quick form takes every so-manieth case, and the deep one all.
+func Stride(quick, hurried int) int {
+	if Hurried() {
+		return max(quick, hurried)
+	}
+	return Tries(quick, 1, 1)
 }
 
 // Impossible ends a test that this machine cannot do, and says why. The test is skipped; where SLUICE_COMPLETE is set, as in

@@ -58,6 +58,22 @@ func TestLongFormsAreAskedFor(t *testing.T) {
 	}
 }
 
+func TestDeepFormsAreAskedFor(t *testing.T) {
+	for _, c := range []struct {
+		deep, long  string
+		tries, step int
+	}{{"", "", 3, 2}, {"1", "", 20, 1}, {"", "1", 50, 1}, {"1", "1", 50, 1}} {
+		t.Setenv(deep, c.deep)
+		t.Setenv(long, c.long)
+		if Hurried() {
+			c.step = 7
+		}
+		if got, step := Tries(3, 20, 50), Stride(2, 7); got != c.tries || step != c.step || Deep() != (c.tries > 3) {
+			t.Errorf("with %q and %q: %d, steps of %d, and deep forms: %v", c.deep, c.long, got, step, Deep())
+		}
+	}
+}
+
 func TestStepsAreLargerIfHurried(t *testing.T) {
 	before := flag.Lookup("test.short").Value.String()
 	t.Cleanup(func() { setShort(t, before) })
