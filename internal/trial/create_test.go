@@ -56,14 +56,14 @@ func wantNoneOrGood(t *testing.T, path string, told bool) (made bool) {
 // TestCreatingIsWholeOrNothing ends the creation of a ledger at each of its calls, and makes each of these fail.
 func TestCreatingIsWholeOrNothing(t *testing.T) {
 	trace.Need(t)
-	dir := t.TempDir()
+	dir := inMemory(t)
 	quiet := &watched{dir: dir}
 	if status, err := trace.Run(creator(t, filepath.Join(dir, "shop.db")), quiet); err != nil || status != 0 || quiet.n < 8 {
 		t.Fatalf("%d calls, %v, %v", quiet.n, status, err)
 	}
 	for at := 1; at <= quiet.n; at++ {
 		for _, verdict := range []trace.Verdict{trace.Kill, trace.FailIO, trace.FailFull} {
-			w := &watched{dir: t.TempDir(), at: at, verdict: verdict}
+			w := &watched{dir: inMemory(t), at: at, verdict: verdict}
 			path := filepath.Join(w.dir, "shop.db")
 			status, err := trace.Run(creator(t, path), w)
 			told := w.told.String() == "created\n"
@@ -78,7 +78,8 @@ func TestCreatingIsWholeOrNothing(t *testing.T) {
 			case verdict != trace.Kill && !told && stat == nil:
 				t.Errorf("failed at call %d, %s: it says that it failed, and the file is there", at, w.what.Kind)
 			}
-			if wantNoneOrGood(t, path, told); t.Failed() {
+			wantNoneOrGood(t, path, told)
+			if forget(t, w.dir); t.Failed() {
 				t.Fatalf("verdict %d at call %d, %s of %s", verdict, at, w.what.Kind, w.what.Path)
 			}
 		}
@@ -88,12 +89,12 @@ func TestCreatingIsWholeOrNothing(t *testing.T) {
 // TestAPowerCutWhileCreatingLeavesNothingOrAll cuts the power at each call of the creation of a ledger.
 func TestAPowerCutWhileCreatingLeavesNothingOrAll(t *testing.T) {
 	trace.Need(t)
-	r := newRecord(t.TempDir())
+	r := newRecord(inMemory(t))
 	if status, err := trace.Run(creator(t, filepath.Join(r.dir, "shop.db")), r); err != nil || status != 0 {
 		t.Fatal(status, err)
 	}
-	random, images := rand.New(rand.NewPCG(rand.Uint64(), 1)), scratch(t)
-	each, made, all := scale(20, 2000), 0, 0
+	random, images := rand.New(rand.NewPCG(rand.Uint64(), 1)), inMemory(t)
+	each, made, all := tries(10, 20, 2000), 0, 0
 	d, err := newDisk(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -155,9 +155,10 @@ func (c change) apply(content []byte, from, to int64) []byte {
 	return content
 }
 
-// scratch returns a directory for images. What is written there need not outlive anything, so it is in memory where that
-// is possible: to sync it would be most of the time.
-func scratch(t *testing.T) string {
+// inMemory returns a directory for the files of a trial, in memory where that is possible: to sync them would be most of the time.
+// They need not outlive the machine. What a process has written survives its end, synced or not; and what a disk keeps when its
+// power is cut is worked out from its record.
+func inMemory(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "sluice-trial-")
 	if err != nil {
@@ -165,6 +166,14 @@ func scratch(t *testing.T) string {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
+}
+
+// forget removes a directory before its test ends: memory is not as large as a disk.
+func forget(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.RemoveAll(dir); err != nil {
+		t.Error(err)
+	}
 }
 
 // Grains of what a disk writes whole: sectors, pages, all of a write.

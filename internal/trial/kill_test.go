@@ -143,15 +143,16 @@ func collect(t testing.TB, told map[int]json.RawMessage, line string) (n int, wh
 // [TestNoPowerCutLosesWhatWasTold] for that.)
 func TestNothingToldIsLostByAKill(t *testing.T) {
 	const workers, callsOfAFile = 4, 400
-	kills := scale(300, 10_000)
+	kills := tries(100, 300, 10_000)
 	var path string
 	told, next, files, total, lists := map[int]json.RawMessage{}, 0, 0, 0, 0
 	for life := range kills {
 		if next > callsOfAFile || life == 0 {
 			if life > 0 {
 				wantTold(t, path, told)
+				forget(t, filepath.Dir(path))
 			}
-			path = filepath.Join(t.TempDir(), []string{"shop.db", wornName}[files%2])
+			path = filepath.Join(inMemory(t), []string{"shop.db", wornName}[files%2])
 			if create(t, path); files%2 == 1 {
 				wear(t, path)
 			}

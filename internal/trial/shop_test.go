@@ -15,12 +15,14 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// hurry is how many times fewer the quick forms try under the race detector. It makes everything some eight times slower, and
-// sees in one host what it would see in a hundred.
+// hurry is how many times fewer all forms but the long one try under the race detector. It makes everything some eight times
+// slower, and sees in one host what it would see in a hundred.
 const hurry = 1 + 7*pace.Race
 
-// scale is how often something is tried in the quick and in the long form.
-func scale(quick, long int) int { return pace.Scale(max(1, quick/hurry), long) }
+// tries is how often something is tried in the quick form, in the deep one and in the long one.
+func tries(quick, deep, long int) int {
+	return pace.Tries(max(1, quick/hurry), max(1, deep/hurry), long)
+}
 
 // A shop is a host whose calls are numbered. What call n asks for depends on n alone, so that whoever was told what came
 // of it can ask again, in another life of the process.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -74,7 +75,7 @@ func TestNothingToldIsLostAtAnySystemCall(t *testing.T) {
 // endAtEachCall does so with lives that begin with a new file, or with a worn one.
 func endAtEachCall(t *testing.T, worn bool) {
 	t.Helper()
-	blank := filepath.Join(t.TempDir(), "blank.db")
+	blank := filepath.Join(inMemory(t), "blank.db")
 	if create(t, blank); worn {
 		wear(t, blank)
 	}
@@ -83,7 +84,7 @@ func endAtEachCall(t *testing.T, worn bool) {
 		t.Fatal(err)
 	}
 	fresh := func() (w *watched, path string) {
-		dir := t.TempDir()
+		dir := inMemory(t)
 		path = filepath.Join(dir, "shop.db")
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
@@ -97,16 +98,17 @@ func endAtEachCall(t *testing.T, worn bool) {
 	}
 	wantTold(t, path, all)
 	points := quiet.n
-	step := points / scale(40, points)
+	step := max(1, points/tries(8, 40, points))
 	t.Logf("%d calls change files; every %d. of them is tried, three ways", points, step)
 	kinds, missed := map[trace.Kind]int{}, 0
-	for i, verdict := range []trace.Verdict{trace.Kill, trace.FailIO, trace.FailFull} {
-		for at := 1 + i; at <= points; at += step {
+	for _, verdict := range []trace.Verdict{trace.Kill, trace.FailIO, trace.FailFull} {
+		for at := 1 + rand.IntN(step); at <= points; at += step { // other calls in each run
 			w, path := fresh()
 			w.at, w.verdict = at, verdict
 			told, status, said := w.live(t, path)
 			if w.n < at {
 				missed++ // how a life is cut into transactions is not the same each time
+				forget(t, w.dir)
 				continue
 			}
 			kinds[w.what.Kind]++
@@ -119,7 +121,7 @@ func endAtEachCall(t *testing.T, worn bool) {
 				t.Errorf("failed at call %d, %s: it ended with %v, %s", at, w.what.Kind, status, said)
 			}
 			wantTold(t, path, told, slices.Sorted(maps.Keys(without(all, told)))...)
-			if t.Failed() {
+			if forget(t, w.dir); t.Failed() {
 				t.Fatalf("verdict %d at call %d, %s of %s", verdict, at, w.what.Kind, w.what.Path)
 			}
 		}

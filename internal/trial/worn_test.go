@@ -23,12 +23,16 @@ func wear(t testing.TB, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The ledger has this bucket, empty. Each record takes a page.
+	// The ledger uses this bucket, which is empty so far. Each record takes a page.
 	const bucket = "requests"
 	each := func(do func(b *bbolt.Bucket, key []byte) error) error {
 		return s.Update(func(tx *bbolt.Tx) error {
+			b, err := tx.CreateBucketIfNotExists([]byte(bucket))
+			if err != nil {
+				return err
+			}
 			for i := range 700 {
-				if err := do(tx.Bucket([]byte(bucket)), fmt.Appendf(nil, "%06d", i)); err != nil {
+				if err := do(b, fmt.Appendf(nil, "%06d", i)); err != nil {
 					return err
 				}
 			}
