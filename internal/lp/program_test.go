@@ -437,6 +437,17 @@ func TestUnluckyNumbers(t *testing.T) {
 	}
 }
 
+// Two digits of this solution are those of 1/2. Only the program itself tells the two apart.
+func TestASolutionWhoseDigitsAreThoseOfAnother(t *testing.T) {
+	square := new(big.Int).Mul(big.NewInt(prime), big.NewInt(prime))
+	want := new(big.Rat).SetFrac(square.Add(square, big.NewInt(1)), big.NewInt(2))
+	p := program(t, 1, []Row{{Terms: []Term{{0, big.NewRat(1, 1)}}, Bound: want}})
+	o, err := p.Maximize([]Term{{0, big.NewRat(1, 1)}})
+	if err != nil || o.X[0].Cmp(want) != 0 || o.Value.Cmp(want) != 0 {
+		t.Errorf("%v (%v), wanted %v", o, err, want)
+	}
+}
+
 // TestApproachSeesSmallNumbers: each variable is at least 2⁻²⁰ times the one before. The walk alone, with a
 // tolerance of 1e-11, takes all but two for 0.
 func TestApproachSeesSmallNumbers(t *testing.T) {
