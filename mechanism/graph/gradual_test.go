@@ -501,6 +501,15 @@ func TestRationalLawsAreTheHomogeneousOptimum(t *testing.T) {
 	}
 }
 
+// At ε = 0 both answers say the same at all vertices, or there is no release.
+func TestGradualAtNoEpsilon(t *testing.T) {
+	g, half, third := pathOf(t, 2), rats(t, "1/2", "1/2"), rats(t, "1/3", "2/3")
+	one, same := big.NewRat(1, 1), [][]*big.Rat{half, half}
+	if !gradual(t, g, same, same, one) || gradual(t, g, same, [][]*big.Rat{half, third}, one) {
+		t.Error("at e^ε = 1, laws that are the same are no gradual release, or others are")
+	}
+}
+
 func TestGradualRefuses(t *testing.T) {
 	g, half := pathOf(t, 2), rats(t, "1/2", "1/2")
 	two, e := [][]*big.Rat{half, half}, big.NewRat(2, 1)

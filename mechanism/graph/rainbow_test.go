@@ -23,6 +23,17 @@ func TestPreferences(t *testing.T) {
 	}
 }
 
+// Orders that differ in large outputs only are two orders.
+func TestOrdersOfManyOutputsAreToldApart(t *testing.T) {
+	order := ownFirst(300, 0)
+	other := slices.Clone(order)
+	other[1], other[257] = 257, 1
+	p, err := NewPreferences(300, [][]int{order, other}, []uint32{0, 1})
+	if err != nil || p.Rainbows() != 2 {
+		t.Errorf("two orders: %v", err)
+	}
+}
+
 func TestPreferencesRefuses(t *testing.T) {
 	for _, test := range []struct {
 		outputs int
