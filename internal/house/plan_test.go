@@ -53,6 +53,7 @@ func plan() []room {
 		{"internal/bench/report", "the figures of the benchmarks", ""},
 		{"internal/bench", "how fast it is", "internal/bench/report"},
 		{"internal/house", "the plan", ""},
+		{"internal/mutants", "faults, and the tests that catch them: nothing but lists and tests", ""},
 		{"docs", "the documentation, run as it stands: nothing but tests", ""},
 	}
 }

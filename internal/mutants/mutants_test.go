@@ -1,0 +1,224 @@
+package mutants
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/pace"
+)
+
+// sample, in the environment, asks for so many of the entries: "24:1234" are 24 at most, spread over the list, and the number
+// behind the colon says where they begin.
+const sample = "SLUICE_MUTANTS"
+
+// atOnce is how many mutants are tried at the same time.
+const atOnce = 2
+
+// chosen tells which of so many entries are to be tried: all of them if the long forms of tests are asked for, else the sample
+// that the environment names; none under the race detector, which would find nothing here.
+func chosen(entries int) (func(i int) bool, error) {
+	asked := os.Getenv(sample)
+	switch {
+	case pace.Hurried() || asked == "" && !pace.Long():
+		return nil, nil
+	case asked == "":
+		return func(int) bool { return true }, nil
+	}
+	most, begin, _ := strings.Cut(asked, ":")
+	n, err := strconv.Atoi(most)
+	first, err2 := strconv.Atoi(begin)
+	if err = errors.Join(err, err2); err != nil || n < 1 || first < 0 {
+		return nil, fmt.Errorf("%s is %q, not a sample such as 24:1234", sample, asked)
+	}
+	step := (entries + n - 1) / n
+	return func(i int) bool { return i%step == first%step }, nil
+}
+
+// Each fault makes its test fail.
+func TestNoMutantSurvives(t *testing.T) {
+	all := read(t)
+	isChosen, err := chosen(len(all))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if isChosen == nil {
+		t.Skipf("deep: it compiles a program for each mutant. SLUICE_LONG=1 tries all of them, %s=24:0 a sample", sample)
+	}
+	places := make(chan struct{}, atOnce)
+	for i, m := range all {
+		if !isChosen(i) {
+			continue
+		}
+		t.Run(m.name(), func(t *testing.T) {
+			t.Parallel()
+			places <- struct{}{}
+			defer func() { <-places }()
+			if err := try(t, m); err != nil {
+				t.Errorf("%s: %v", m.at, err)
+			}
+		})
+	}
+}
+
+// try makes a fault in a copy that only the compiler sees, and returns nil if its test fails.
+func try(t *testing.T, m mutant) error {
+	t.Helper()
+	overlay, err := overlaid(t.TempDir(), m)
+	if err != nil {
+		return err
+	}
+	limit := "300s"
+	if m.hangs {
+		limit = "20s"
+	}
+	run := exec.Command("go", "test", "-vet=off", "-overlay", overlay, "-timeout", limit, "-run", exactly(m.test), "./"+m.pkg)
+	run.Dir = root
+	run.Env = quick(os.Environ())
+	out, err := run.CombinedOutput()
+	if verdict := judge(m, string(out), err); verdict != "" {
+		return fmt.Errorf("%s\n%s", verdict, last(string(out), 3000))
+	}
+	return nil
+}
+
+// overlaid writes the mutated file and the list of replacements that the go command reads, and returns where the latter is.
+func overlaid(dir string, m mutant) (string, error) {
+	content, err := mutated(m)
+	if err != nil {
+		return "", err
+	}
+	original, err := filepath.Abs(filepath.Join(root, filepath.FromSlash(m.file)))
+	if err != nil {
+		return "", err
+	}
+	copied, list := filepath.Join(dir, "mutant.go"), filepath.Join(dir, "overlay.json")
+	text, err := json.Marshal(map[string]map[string]string{"Replace": {original: copied}})
+	if err != nil {
+		return "", err
+	}
+	return list, errors.Join(os.WriteFile(copied, []byte(content), 0o600), os.WriteFile(list, text, 0o600))
+}
+
+// exactly returns what -run wants for one test, or one subtest.
+func exactly(test string) string {
+	parts := strings.Split(test, "/")
+	for i, p := range parts {
+		parts[i] = "^" + regexp.QuoteMeta(p) + "$"
+	}
+	return strings.Join(parts, "/")
+}
+
+// quick returns an environment in which tests take their quick forms, and are skipped where a machine cannot do them: a test
+// that fails for another reason than the mutant catches nothing.
+func quick(env []string) (kept []string) {
+	for _, e := range env {
+		if !strings.HasPrefix(e, "SLUICE_") {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+// judge says why a mutant does not count as caught; "" if it does. The test itself must have failed: a fault that does not
+// compile, or one that only a time limit ends, shows nothing.
+func judge(m mutant, out string, err error) string {
+	var ended *exec.ExitError
+	timedOut := strings.Contains(out, "panic: test timed out after")
+	switch {
+	case err == nil:
+		return "SURVIVES: the test passes, or is none"
+	case !errors.As(err, &ended):
+		return "cannot be tried: " + err.Error()
+	case strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]"):
+		return "does not compile"
+	case timedOut != m.hangs:
+		return map[bool]string{true: "hangs", false: "does not hang"}[timedOut]
+	case !timedOut && !failed(m.test, out):
+		return "something else than the test fails"
+	}
+	return ""
+}
+
+// failed tells whether the output of a run says that a test failed.
+func failed(test, out string) bool {
+	for line := range strings.Lines(out) {
+		if strings.HasPrefix(strings.TrimSpace(line), "--- FAIL: "+test+" (") {
+			return true
+		}
+	}
+	return false
+}
+
+// last returns the end of a text.
+func last(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return "… " + strings.ToValidUTF8(text[len(text)-n:], "")
+}
+
+// What counts as caught: only that the test itself failed.
+func TestOnlyAFailureOfTheTestCounts(t *testing.T) {
+	ended := &exec.ExitError{}
+	for _, c := range []struct {
+		out, want string
+		hangs     bool
+		err       error
+	}{
+		{"--- FAIL: TestX (0.00s)\nFAIL\n", "", false, ended},
+		{"--- FAIL: TestX (0.00s)\npanic: index out of range\nFAIL\n", "", false, ended},
+		{"ok\n", "SURVIVES", false, nil},
+		{"ok\n", "SURVIVES", true, nil},
+		{"--- FAIL: TestXY (0.00s)\nFAIL\n", "something else", false, ended},
+		{"panic: elsewhere\n", "something else", false, ended},
+		{"x.go:1: undefined\nFAIL\tx [build failed]\n", "does not compile", false, ended},
+		{"panic: test timed out after 20s\n", "hangs", false, ended},
+		{"panic: test timed out after 20s\n", "", true, ended},
+		{"--- FAIL: TestX (0.00s)\nFAIL\n", "does not hang", true, ended},
+		{"", "cannot be tried", false, os.ErrNotExist},
+	} {
+		if got := judge(mutant{test: "TestX", hangs: c.hangs}, c.out, c.err); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%q is judged %q, wanted %q", c.out, got, c.want)
+		}
+	}
+	if !failed("TestX/a", "--- FAIL: TestX (0.00s)\n    --- FAIL: TestX/a (0.00s)\n") {
+		t.Error("the failure of a subtest is not seen")
+	}
+}
+
+// A sample is spread over the list, and begins where it is told.
+func TestSamplesAreSpread(t *testing.T) {
+	if pace.Hurried() {
+		t.Skip("nothing is tried")
+	}
+	for asked, want := range map[string]string{"7:0": "1111111", "9:5": "1111111", "3:0": "1001001", "3:4": "0100100", "1:13": "0000001", "": "none"} {
+		t.Setenv(sample, asked)
+		t.Setenv("SLUICE_LONG", "")
+		isChosen, err := chosen(7)
+		got := ""
+		for i := range 7 {
+			if isChosen == nil {
+				got = "none"
+				break
+			}
+			got += map[bool]string{true: "1", false: "0"}[isChosen(i)]
+		}
+		if err != nil || got != want {
+			t.Errorf("%q chooses %s (%v), wanted %s", asked, got, err, want)
+		}
+	}
+	for _, asked := range []string{"3", "0:1", "3:-1", "x:1", ":", "3:x"} {
+		t.Setenv(sample, asked)
+		if _, err := chosen(7); err == nil {
+			t.Errorf("%q is accepted", asked)
+		}
+	}
+}
