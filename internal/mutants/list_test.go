@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -119,6 +120,29 @@ func mutated(m mutant) (string, error) {
 	return apply(m, string(content))
 }
 
+// whereabouts tells which files of the module have a text, for whoever moved it: tests, or others.
+func whereabouts(text string, tests bool) string {
+	var found []string
+	err := filepath.WalkDir(root, func(at string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(at, ".go") || strings.HasSuffix(at, "_test.go") != tests {
+			return err
+		}
+		content, err := os.ReadFile(at)
+		if strings.Contains(string(content), text) {
+			found = append(found, filepath.ToSlash(strings.TrimPrefix(at, root+string(filepath.Separator))))
+		}
+		return err
+	})
+	if err != nil {
+		return err.Error()
+	}
+	if len(found) == 0 {
+		return "in no file"
+	}
+	const most = 5
+	return "now in " + strings.Join(found[:min(len(found), most)], ", ")
+}
+
 // tests returns the names of the tests of a package.
 func tests(pkg string) (map[string]bool, error) {
 	files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pkg), "*_test.go"))
@@ -149,7 +173,7 @@ func TestEveryMutantStillApplies(t *testing.T) {
 	known, told := map[string]map[string]bool{}, map[string]bool{}
 	for _, m := range all {
 		if _, err := mutated(m); err != nil {
-			t.Errorf("%s: %v", m.at, err)
+			t.Errorf("%s: %v; it is %s", m.at, err, whereabouts(m.old, false))
 		}
 		if told[m.name()] {
 			t.Errorf("%s: a second entry of this name", m.at)
@@ -163,7 +187,7 @@ func TestEveryMutantStillApplies(t *testing.T) {
 			known[m.pkg] = names
 		}
 		if test, _, _ := strings.Cut(m.test, "/"); !known[m.pkg][test] || !strings.HasPrefix(test, "Test") {
-			t.Errorf("%s: package %s has no test %s", m.at, m.pkg, test)
+			t.Errorf("%s: package %s has no test %s; it is %s", m.at, m.pkg, test, whereabouts("func "+test+"(", true))
 		}
 	}
 }
@@ -193,5 +217,18 @@ func TestListsAreRead(t *testing.T) {
 	}
 	if got, err := apply(mutant{old: "i++; x", new: "y"}, "i++; i++; x"); err != nil || got != "i++; y" {
 		t.Errorf("applied: %q, %v", got, err)
+	}
+}
+
+// Whoever moves what an entry changes is told where it is now.
+func TestWhatHasMovedIsFound(t *testing.T) {
+	if got := whereabouts("func (e Epsilon) Nano() int64", false); got != "now in privacy/privacy.go" {
+		t.Errorf("a function is %s", got)
+	}
+	if got := whereabouts("func TestWhatHasMoved"+"IsFound(", true); got != "now in internal/mutants/list_test.go" {
+		t.Errorf("this test is %s", got)
+	}
+	if got := whereabouts("func TestThereIs"+"None(", true); got != "in no file" {
+		t.Errorf("a test that there is not is %s", got)
 	}
 }
