@@ -2,289 +2,148 @@
 // would vote in the plebiscite on General Pinochet. Here each of them answers through a ledger: one
 // buyer takes the answers at ε = 0.5, then at 1, then at 2, and another buyer takes them at 0.7.
 //
-// Run it from the top of the repository:
-//
-//	go run ./examples/plebiscite
+// Run it from the top of the repository: go run ./examples/plebiscite
 package main
 
 import (
 	"context"
-	"flag"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"text/tabwriter"
+	"strings"
 
 	"github.com/sluicedp/sluice/examples/internal/survey"
+	"github.com/sluicedp/sluice/examples/internal/table"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
 
+const question = "vote 1988"
+const levels = "0.5 0.7 1 2" // the ε that are sold, rising
+
 func main() {
-	data := flag.String("data", "testdata/chile_plebiscite_1988.csv", "the survey")
-	flag.Parse()
-	if err := run(os.Stdout, *data); err != nil {
+	dir, err := os.MkdirTemp("", "plebiscite")
+	if err == nil {
+		err = errors.Join(run(os.Stdout, filepath.Join(dir, "panel.db"), ledger.Options{}), os.RemoveAll(dir))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "plebiscite:", err)
 		os.Exit(1)
 	}
 }
 
-const question = "vote 1988"
-
-// sale is one purchase of everybody's answer at one ε.
-type sale struct {
-	buyer   string
-	epsilon privacy.Epsilon
-}
-
-func run(out io.Writer, path string) error {
-	chile, err := survey.Read(path)
+// run sells the answers in a new ledger, and looks whether they are all there when it is opened again.
+func run(out io.Writer, file string, options ledger.Options) error {
+	chile, err := survey.Read("testdata/chile_plebiscite_1988.csv")
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "plebiscite")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	file := filepath.Join(dir, "panel.db")
-
-	sales := []sale{{"Ana", epsilon("0.5")}, {"Ana", epsilon("1")}, {"Ana", epsilon("2")}, {"Ben", epsilon("0.7")}}
-	market := &market{out: out, survey: chile, sales: sales}
 	if err := ledger.Create(file, "", ""); err != nil {
 		return err
 	}
-	sold, err := market.open(file, market.sellAll)
+	sold, err := opened(file, options, func(l *ledger.Ledger) error { return sell(context.Background(), out, l, chile) })
 	if err != nil {
 		return err
 	}
-	again, err := market.open(file, market.readAll)
-	if err != nil {
-		return err
+	again, err := opened(file, options, func(*ledger.Ledger) error { return nil })
+	if err != nil || !slices.Equal(sold, again) {
+		return fmt.Errorf("%d answers were sold, and there are %d others now: %w", len(sold), len(again), err)
 	}
-	return market.compare(sold, again)
+	_, err = fmt.Fprintf(out, "\nREOPENED   The file was closed and opened again: all %d answers are the same.\n", len(again))
+	return err
 }
 
-// answers holds every answer sold, by sale and person.
-type answers []map[string]string
-
-// market is the host: it knows the truth, and it opens the ledger.
-type market struct {
-	out    io.Writer
-	survey survey.Survey
-	sales  []sale
-}
-
-func (m *market) open(file string, use func(context.Context, *ledger.Ledger) (answers, error)) (answers, error) {
-	l, err := ledger.Open(file, ledger.Options{})
+// opened opens the ledger, uses it, and reads all recorded answers before it closes it. That is free, and needs no truth.
+func opened(file string, options ledger.Options, use func(*ledger.Ledger) error) (answers []ledger.Response, err error) {
+	l, err := ledger.Open(file, options)
 	if err != nil {
 		return nil, err
 	}
-	result, err := use(context.Background(), l)
-	if err != nil {
-		l.Close()
-		return nil, err
+	err = use(l)
+	for _, level := range strings.Fields(levels) {
+		for answer, failed := range l.Responses(context.Background(), question, privacy.MustEpsilon(level)) {
+			answers, err = append(answers, answer), errors.Join(err, failed)
+		}
 	}
-	return result, l.Close()
+	return answers, errors.Join(err, l.Close())
 }
 
-// sellAll enrols everybody, carries out the sales and prints what came of them.
-func (m *market) sellAll(ctx context.Context, l *ledger.Ledger) (answers, error) {
+// sell enrols everybody, carries out four sales, and prints what came of them.
+func sell(ctx context.Context, out io.Writer, l *ledger.Ledger, chile survey.Survey) error {
 	if err := l.DefineQuestion(ctx, "define", ledger.Question{Name: question, Values: survey.Votes()}); err != nil {
-		return nil, err
+		return err
 	}
-	enrolled, err := l.Enroll(ctx, ledger.EnrollRequest{
-		Key: "enroll", Question: question, Objects: m.survey.People, Policy: policy.Fixed(epsilon("2")), Cap: epsilon("2"),
-	})
-	if err != nil {
-		return nil, err
-	}
-	fmt.Fprintf(m.out, "%d people enrolled, each with a budget of ε = 2; %d more did not answer the survey.\n\n", enrolled.Enrolled, m.survey.Silent)
-	if err := m.printSales(ctx, l); err != nil {
-		return nil, err
-	}
-	if err := m.printShares(ctx, l); err != nil {
-		return nil, err
-	}
-	if err := m.printRegions(ctx, l); err != nil {
-		return nil, err
-	}
-	if err := m.printSpending(ctx, l); err != nil {
-		return nil, err
-	}
-	return m.readAll(ctx, l)
-}
-
-func (m *market) printSales(ctx context.Context, l *ledger.Ledger) error {
-	fmt.Fprintln(m.out, "SALES   A first answer and a raise are drawn from the truth. Below a person's current ε nothing is.")
-	table := m.table()
-	fmt.Fprintln(table, left("buyer")+"\tε\tdrawn from the truth\tderived without it\teach person's budget pays\t")
-	for i, s := range m.sales {
-		before, err := m.spent(ctx, l)
-		if err != nil {
-			return err
-		}
-		result, err := l.Raise(ctx, ledger.RaiseRequest{
-			Key: fmt.Sprintf("order %d", i+1), Question: question, Epsilon: s.epsilon, All: true, Truth: m.survey.Truth,
-		})
-		if err != nil {
-			return err
-		}
-		after, err := m.spent(ctx, l)
-		if err != nil {
-			return err
-		}
-		cost, err := after.Sub(before)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t\n", left(s.buyer), s.epsilon, result.Drawn, result.Derived, cost)
-	}
-	return table.Flush()
-}
-
-// spent returns what one person has spent; all are alike here, which printSpending checks.
-func (m *market) spent(ctx context.Context, l *ledger.Ledger) (privacy.Epsilon, error) {
-	state, err := l.Object(ctx, m.survey.People[0])
-	return state.Spent, err
-}
-
-func (m *market) printShares(ctx context.Context, l *ledger.Ledger) error {
-	fmt.Fprintln(m.out, "\nESTIMATES   The buyer's estimate of each share, with its 95 % interval, beside the real one.")
-	table := m.table()
-	fmt.Fprint(table, left("vote")+"\treal share\t")
-	for _, level := range m.levels() {
-		fmt.Fprintf(table, "at ε = %s\t", level)
-	}
-	fmt.Fprintln(table)
-	for v, vote := range survey.Votes() {
-		fmt.Fprintf(table, "%s\t%.1f %%\t", left(survey.VoteName(vote)), 100*m.survey.Share(vote, ""))
-		for _, level := range m.levels() {
-			estimate, err := l.Estimate(ctx, ledger.EstimateRequest{Question: question, Epsilon: level})
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(table, "%s\t", percent(estimate.Values[v]))
-		}
-		fmt.Fprintln(table)
-	}
-	return table.Flush()
-}
-
-func (m *market) printRegions(ctx context.Context, l *ledger.Ledger) error {
-	fmt.Fprintln(m.out, "\nBY REGION   The share of \"no\". Fewer people make wider intervals; a higher ε makes narrower ones.")
-	table := m.table()
-	fmt.Fprint(table, left("region")+"\tpeople\treal share\t")
-	for _, level := range m.levels() {
-		fmt.Fprintf(table, "at ε = %s\t", level)
-	}
-	fmt.Fprintln(table)
-	for _, region := range m.survey.Regions() {
-		fmt.Fprintf(table, "%s\t%d\t%.1f %%\t", left(survey.RegionName(region)), m.survey.Size(region), 100*m.survey.Share("N", region))
-		for _, level := range m.levels() {
-			estimate, err := l.Estimate(ctx, ledger.EstimateRequest{
-				Question: question, Epsilon: level,
-				Include: func(person string) bool { return m.survey.Region[person] == region },
-			})
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(table, "%s\t", percent(estimate.Values[0]))
-		}
-		fmt.Fprintln(table)
-	}
-	return table.Flush()
-}
-
-// levels returns the ε sold, rising.
-func (m *market) levels() []privacy.Epsilon {
-	var levels []privacy.Epsilon
-	for _, s := range m.sales {
-		levels = append(levels, s.epsilon)
-	}
-	slices.SortFunc(levels, privacy.Epsilon.Compare)
-	return slices.Compact(levels)
-}
-
-func (m *market) printSpending(ctx context.Context, l *ledger.Ledger) error {
-	spent, err := m.spent(ctx, l)
+	budget := privacy.MustEpsilon("2")
+	enrolled, err := l.Enroll(ctx, ledger.EnrollRequest{Key: "enroll", Question: question, Objects: chile.People, Policy: policy.Fixed(budget), Cap: budget})
 	if err != nil {
 		return err
 	}
-	for _, person := range m.survey.People {
-		state, err := l.Object(ctx, person)
+	fmt.Fprintf(out, "%d people enrolled, each with a budget of ε = %s; %d more did not answer the survey.\n", enrolled.Enrolled, budget, chile.Silent)
+	fmt.Fprintln(out, "\nSALES   A first answer and a raise are drawn from the truth. Below a person's current ε nothing is.")
+	rows := table.New(out)
+	fmt.Fprintln(rows, table.Left("buyer")+"\tε\tdrawn from the truth\tderived without it\teach person's budget pays\t")
+	var spent, anew privacy.Epsilon
+	for i, sale := range [][2]string{{"Ana", "0.5"}, {"Ana", "1"}, {"Ana", "2"}, {"Ben", "0.7"}} {
+		level := privacy.MustEpsilon(sale[1])
+		done, err := l.Raise(ctx, ledger.RaiseRequest{Key: fmt.Sprint("order ", i+1), Question: question, Epsilon: level, All: true, Truth: chile.Truth})
 		if err != nil {
 			return err
 		}
-		if state.Spent != spent {
-			return fmt.Errorf("person %s has spent %s, others %s", person, state.Spent, spent)
-		}
-	}
-	naive := privacy.Epsilon{}
-	for _, s := range m.sales {
-		if naive, err = naive.Add(s.epsilon); err != nil {
+		one, err := l.Object(ctx, chile.People[0]) // all are alike
+		if err != nil {
 			return err
 		}
+		cost, _ := one.Spent.Sub(spent) // which only grows
+		spent = one.Spent
+		anew, _ = anew.Add(level)
+		fmt.Fprintf(rows, "%s\t%s\t%d\t%d\t%s\t\n", table.Left(sale[0]), level, done.Drawn, done.Derived, cost)
 	}
-	fmt.Fprintln(m.out, "\nPRIVACY   What the four sales cost each person, whoever pools the answers.")
-	table := m.table()
-	fmt.Fprintf(table, "%s\tε = %s\tthe largest level sold\t\n", left("with the ledger"), spent)
-	fmt.Fprintf(table, "%s\tε = %s\tthe sum of all levels\t\n", left("asking anew"), naive)
-	return table.Flush()
+	rows.Flush()
+	if err := printEstimates(ctx, out, l, chile); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "\nPRIVACY   What the four sales cost each person, whoever pools the answers.")
+	rows = table.New(out)
+	fmt.Fprintf(rows, "%s\tε = %s\tthe largest level sold\t\n", table.Left("with the ledger"), spent)
+	fmt.Fprintf(rows, "%s\tε = %s\tthe sum of all levels\t\n", table.Left("asking anew"), anew)
+	return rows.Flush()
 }
 
-// readAll reads the recorded answers of every sale. That is free, and needs no truth.
-func (m *market) readAll(ctx context.Context, l *ledger.Ledger) (answers, error) {
-	var all answers
-	for _, s := range m.sales {
-		byPerson := map[string]string{}
-		for response, err := range l.Responses(ctx, question, s.epsilon) {
-			if err != nil {
-				return nil, err
-			}
-			byPerson[response.Object] = response.Value
-		}
-		all = append(all, byPerson)
+// printEstimates prints the share of each vote, and that of "no" in each region, beside the real ones.
+func printEstimates(ctx context.Context, out io.Writer, l *ledger.Ledger, chile survey.Survey) (err error) {
+	columns := "\treal share\tat ε = " + strings.ReplaceAll(levels, " ", "\tat ε = ") + "\t"
+	fmt.Fprintln(out, "\nESTIMATES   The buyer's estimate of each share, with its 95 % interval, beside the real one.")
+	rows := table.New(out)
+	fmt.Fprintln(rows, table.Left("vote")+columns)
+	for v, vote := range survey.Votes() {
+		fmt.Fprintf(rows, "%s\t%.1f %%\t", table.Left(survey.VoteName(vote)), 100*chile.Share(vote, ""))
+		err = errors.Join(err, printRow(ctx, rows, l, v, nil))
 	}
-	return all, nil
+	rows.Flush()
+	fmt.Fprintln(out, "\nBY REGION   The share of \"no\". Fewer people make wider intervals; a higher ε makes narrower ones.")
+	rows = table.New(out)
+	fmt.Fprintln(rows, table.Left("region")+"\tpeople"+columns)
+	for _, region := range chile.Regions() {
+		fmt.Fprintf(rows, "%s\t%d\t%.1f %%\t", table.Left(survey.RegionName(region)), chile.Size(region), 100*chile.Share("N", region))
+		err = errors.Join(err, printRow(ctx, rows, l, 0, func(person string) bool { return chile.Region[person] == region }))
+	}
+	return errors.Join(err, rows.Flush())
 }
 
-func (m *market) compare(sold, again answers) error {
-	total := 0
-	for i := range sold {
-		if len(sold[i]) != len(m.survey.People) || len(again[i]) != len(sold[i]) {
-			return fmt.Errorf("sale %d: %d answers were sold and %d are there now", i+1, len(sold[i]), len(again[i]))
+// printRow ends a row with the estimates of a vote's share at each level, among those who are included.
+func printRow(ctx context.Context, rows io.Writer, l *ledger.Ledger, vote int, include func(person string) bool) error {
+	for _, level := range strings.Fields(levels) {
+		estimate, err := l.Estimate(ctx, ledger.EstimateRequest{Question: question, Epsilon: privacy.MustEpsilon(level), Include: include})
+		if err != nil {
+			return err
 		}
-		for person, value := range sold[i] {
-			if again[i][person] != value {
-				return fmt.Errorf("sale %d: the answer of person %s has changed", i+1, person)
-			}
-			total++
-		}
+		share := estimate.Values[vote]
+		fmt.Fprintf(rows, "%.1f ± %.1f %%\t", 100*share.Estimate, 100*(share.High-share.Estimate))
 	}
-	fmt.Fprintf(m.out, "\nREOPENED   The file was closed and opened again: all %d answers are the same.\n", total)
+	fmt.Fprintln(rows)
 	return nil
-}
-
-func (m *market) table() *tabwriter.Writer {
-	return tabwriter.NewWriter(m.out, 0, 0, 3, ' ', tabwriter.AlignRight)
-}
-
-// left pads the first column of a table, whose other columns are aligned to the right.
-func left(text string) string { return fmt.Sprintf("%-17s", text) }
-
-func percent(v ledger.ValueEstimate) string {
-	return fmt.Sprintf("%.1f ± %.1f %%", 100*v.Estimate, 100*(v.High-v.Estimate))
-}
-
-// epsilon reads a constant of this program.
-func epsilon(text string) privacy.Epsilon {
-	e, err := privacy.ParseEpsilon(text)
-	if err != nil {
-		panic(err)
-	}
-	return e
 }

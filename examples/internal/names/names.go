@@ -22,7 +22,7 @@ type Name struct {
 func Read(path string) ([]Name, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("%w (run from the top of the repository, or give -data FILE)", err)
+		return nil, fmt.Errorf("%w (run from the top of the repository)", err)
 	}
 	defer file.Close()
 	rows, err := csv.NewReader(file).ReadAll()

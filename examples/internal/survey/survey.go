@@ -14,7 +14,7 @@ import (
 func columns(path string, names ...string) ([][]string, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("%w (run from the top of the repository, or give -data FILE)", err)
+		return nil, fmt.Errorf("%w (run from the top of the repository)", err)
 	}
 	defer file.Close()
 	rows, err := csv.NewReader(file).ReadAll()
