@@ -1,63 +1,149 @@
-// Majority asks questions about many people at once, and shows why such answers are surer the farther
-// the people are from deciding otherwise.
+// Majority asks questions about many people at once: which intention is the commonest, and has one of them a majority? The survey before the Chilean
+// plebiscite of 1988 answers through a ledger, region by region and at three ε. The farther the votes are from deciding
+// otherwise, the surer is the answer, and how many people there are does not matter.
 //
-// First the survey before the Chilean plebiscite of 1988 answers through a ledger: which intention is
-// the commonest in each region, at three ε. Then the mechanism behind such answers is computed for all
-// ways in which 60 people can split over three options, checked for privacy, and drawn as a triangle.
-//
-// Run it from the top of the repository:
-//
-//	go run ./examples/majority
+// Run it from the top of the repository: go run ./examples/majority
 package main
 
 import (
-	"flag"
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"text/tabwriter"
+	"strings"
+
+	"github.com/sluicedp/sluice/examples/internal/survey"
+	"github.com/sluicedp/sluice/examples/internal/table"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/mechanism"
+	"github.com/sluicedp/sluice/mechanism/graph"
+	"github.com/sluicedp/sluice/privacy"
 )
 
+const question = "vote 1988"
+const levels = "0.05 0.2 1" // rising, so that each answer is drawn anew and charged
+
 func main() {
-	data := flag.String("data", "testdata/chile_plebiscite_1988.csv", "the survey")
-	svg := flag.String("svg", filepath.Join(os.TempDir(), "triangle.svg"), "where to put the picture")
-	flag.Parse()
-	if err := run(os.Stdout, *data, *svg); err != nil {
+	dir, err := os.MkdirTemp("", "majority")
+	if err == nil {
+		err = errors.Join(run(context.Background(), os.Stdout, filepath.Join(dir, "panel.db")), os.RemoveAll(dir))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "majority:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out io.Writer, data, svg string) error {
-	if err := pollRegions(out, data); err != nil {
-		return err
-	}
-	t, err := solve(60, 0.2)
+// run lets everybody take part, and asks.
+func run(ctx context.Context, out io.Writer, file string) (err error) {
+	chile, err := survey.Read("testdata/chile_plebiscite_1988.csv")
 	if err != nil {
 		return err
 	}
-	if err := t.print(out); err != nil {
+	if err := ledger.Create(file, "", ""); err != nil {
 		return err
 	}
-	if err := os.WriteFile(svg, t.draw(), 0o644); err != nil {
+	l, err := ledger.Open(file, ledger.Options{})
+	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nPICTURE   %s draws every one of them.\n", svg)
-	return nil
+	defer func() { err = errors.Join(err, l.Close()) }()
+	if err := l.DefineQuestion(ctx, "define", ledger.Question{Name: question, Values: survey.Votes()}); err != nil {
+		return err
+	}
+	budget := privacy.MustEpsilon("2.55") // for the winners of the own region and of all, 1.25 each, and a majority
+	if _, err = l.Enroll(ctx, ledger.EnrollRequest{Key: "enroll", Question: question, Objects: chile.People, Cap: budget}); err != nil {
+		return err
+	}
+	if err := printWinners(ctx, out, l, chile); err != nil {
+		return err
+	}
+	return printPrivacy(ctx, out, l, chile)
 }
 
-func newTable(out io.Writer) *tabwriter.Writer {
-	return tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+// ask asks the people of a region, or of all if it is "". The ledger counts their votes, and charges each of them ε.
+func ask(ctx context.Context, l *ledger.Ledger, chile survey.Survey, key, query, level, region string) (ledger.AnswerResult, error) {
+	return l.Answer(ctx, ledger.AnswerRequest{
+		Key: key, Question: question, Query: query, Epsilon: privacy.MustEpsilon(level),
+		Objects: chile.Members(region), Truth: chile.Truth,
+	})
 }
 
-// left pads the first column of a table, whose other columns are aligned to the right.
-func left(text string) string { return fmt.Sprintf("%-17s", text) }
+// reveal computes from the real votes what a ledger never shows: the true answer, how many votes must change before it does, and
+// the probability that it is given.
+func reveal(chile survey.Survey, level, region string) (truth string, changes int64, sure float64, err error) {
+	query, err := mechanism.ParseQuery("winner", survey.Votes())
+	if err != nil {
+		return "", 0, 0, err
+	}
+	place, err := query.Place(chile.Counts(region), mechanism.Substitution)
+	if err != nil {
+		return "", 0, 0, err
+	}
+	epsilon := privacy.MustEpsilon(level).Float64()
+	law, err := graph.DefaultLaw(len(survey.Votes()), epsilon)
+	if err != nil {
+		return "", 0, 0, err
+	}
+	law, err = graph.Line(law, graph.Privacy{Epsilon: epsilon}, int(place.Distance))
+	if err != nil {
+		return "", 0, 0, err
+	}
+	return survey.Votes()[place.Color()], place.Distance + 1, law[0], nil
+}
 
-// percent writes a probability. None here is 1, though a float64 may be.
+// printWinners prints the answers beside the truth.
+func printWinners(ctx context.Context, out io.Writer, l *ledger.Ledger, chile survey.Survey) error {
+	fmt.Fprintln(out, "WINNER   Which intention is the commonest? The answers at three ε; a wrong one has an ✗. \"Changes\" is how many votes")
+	fmt.Fprintln(out, "must change before the answer does, and \"sure\" how probable it was to be true. A ledger shows neither.")
+	rows := table.New(out)
+	fmt.Fprintln(rows, table.Left("region")+"\tpeople\tcommonest\tchanges\tε = "+strings.ReplaceAll(levels, " ", "\tsure\tε = ")+"\tsure\t")
+	for _, region := range append(chile.Regions(), "") {
+		fmt.Fprintf(rows, "%s\t%d\t", table.Left(cmp.Or(survey.RegionName(region), "ALL REGIONS")), chile.Size(region))
+		for i, level := range strings.Fields(levels) {
+			truth, changes, sure, err := reveal(chile, level, region)
+			if err != nil {
+				return err
+			}
+			result, err := ask(ctx, l, chile, "winner "+level+region, "winner", level, region)
+			if err != nil {
+				return err
+			}
+			if i == 0 {
+				fmt.Fprintf(rows, "%s\t%d\t", word(truth), changes)
+			}
+			mark := map[bool]string{false: " ✗"}[result.Answer == truth]
+			fmt.Fprintf(rows, "%s%s\t%s\t", word(result.Answer), mark, percent(sure))
+		}
+		fmt.Fprintln(rows)
+	}
+	return rows.Flush()
+}
+
+// printPrivacy asks for a majority, asks a question again, and prints what all of that cost each person.
+func printPrivacy(ctx context.Context, out io.Writer, l *ledger.Ledger, chile survey.Survey) error {
+	most, err := ask(ctx, l, chile, "majority", "majority:Y", "0.05", "")
+	if err != nil {
+		return err
+	}
+	again, err := ask(ctx, l, chile, "again", "winner", "0.2", "")
+	if err != nil {
+		return err
+	}
+	person, err := l.Object(ctx, chile.People[0])
+	fmt.Fprintf(out, "\nMAJORITY   Do more than half of all people intend to vote for Pinochet? At ε = %s the answer is %q.\n", most.Epsilon, most.Answer)
+	fmt.Fprintf(out, "\nPRIVACY   Answers about many people add up, and charge all of them: each has spent ε = %s. Asked again at\n"+
+		"ε = %s, all people say %q, as before, and that costs ε = %s.\n", person.Spent, again.Epsilon, word(again.Answer), again.Charged)
+	return err
+}
+
+// word puts a vote in one word.
+func word(vote string) string { return strings.Fields(survey.VoteName(vote))[0] }
+
+// percent writes a probability. None here is 1, though one may be rounded to it.
 func percent(p float64) string {
-	if p > 0.99 {
-		return ">99 %"
-	}
-	return fmt.Sprintf("%.0f %%", 100*p)
+	return strings.Replace(fmt.Sprintf("%.0f %%", 100*p), "100", ">99", 1)
 }
