@@ -2,96 +2,147 @@
 // United States are clients: each reports the Bloom filter of its name at ε = 1, raised to 2, 4 and 8. After
 // each step a server estimates how common the names of a public list are.
 //
-// Run it from the top of the repository:
-//
-//	go run ./examples/rappor
+// Run it from the top of the repository: go run ./examples/rappor
 package main
 
 import (
-	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
-	"text/tabwriter"
+	"slices"
 
 	"github.com/sluicedp/sluice/examples/internal/names"
+	"github.com/sluicedp/sluice/examples/internal/table"
 	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/rappor"
 )
 
+const listed = 500 // so many of the commonest names are candidates, beside some that are made up
+
 func main() {
-	data := flag.String("data", "testdata/us_baby_names_2016.csv", "the names")
-	births := flag.Int("births", 100_000, "how many births to draw from them")
-	flag.Parse()
-	if err := run(os.Stdout, *data, *births); err != nil {
+	if err := run(os.Stdout, 100_000); err != nil {
 		fmt.Fprintln(os.Stderr, "rappor:", err)
 		os.Exit(1)
 	}
 }
 
-const (
-	listed     = 500  // so many of the commonest names are candidates
-	shown      = 12   // and so many of them are printed
-	confidence = 0.95 // of the intervals, and against any false discovery
-)
-
-// invented are candidates that no child has.
-func invented() []string {
-	return []string{
-		"Zyxwella", "Quordon", "Blivette", "Thrumble", "Oxnard", "Vespasiana", "Grubnik", "Plimsoll", "Wuzzleton",
-		"Fernquist", "Yodlewin", "Krakatoa", "Snorbert", "Ploverine", "Dwindleton", "Muskrattle", "Jibberon",
-		"Higgsbosa", "Umbrage", "Cloudette",
-	}
-}
-
-func run(out io.Writer, path string, births int) error {
-	all, err := names.Read(path)
+// run lets every client report at each level, and prints what the server finds.
+func run(out io.Writer, births int) error {
+	all, err := names.Read("testdata/us_baby_names_2016.csv")
 	if err != nil {
 		return err
 	}
-	people, err := draw(all, births)
+	params := rappor.Params{Cohorts: 64, Bits: 128, Hashes: 1}
+	people := names.Draw(all, births)
+	clients, err := newClients(params, people)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d births of 2016 in the United States, drawn from %d. Each has a secret: the child's first name.\n",
-		births, names.Births(all))
-	one := &survey{
-		out: out, people: people, candidates: candidates(all),
-		params: rappor.Params{Cohorts: 64, Bits: 128, Hashes: 1},
-		levels: []privacy.Epsilon{epsilon("1"), epsilon("2"), epsilon("4"), epsilon("8")},
+	candidates := names.Invented()
+	for _, name := range all[:listed] {
+		candidates = append(candidates, name.Name)
 	}
-	if err := one.run(); err != nil {
+	levels := []privacy.Epsilon{privacy.MustEpsilon("1"), privacy.MustEpsilon("2"), privacy.MustEpsilon("4"), privacy.MustEpsilon("8")}
+	var found []rappor.Decoding
+	for _, level := range levels {
+		decoding, err := report(params, clients, level, candidates)
+		if err != nil {
+			return err
+		}
+		found = append(found, decoding)
+	}
+	fmt.Fprintf(out, "%d births of 2016 in the United States, drawn from %d. Each has a secret: the child's first name. It sets %d of %d bits,\n"+
+		"by a public hash for each of %d groups of clients. A client reports all bits, each with noise. A raise draws the next report\n"+
+		"from the last one and the name, so that all reports together cost the largest ε.\n",
+		births, names.Births(all), params.Hashes, params.Bits, params.Cohorts)
+	truth := names.Shares(people)
+	if err := printNames(out, levels, found, truth); err != nil {
 		return err
 	}
-	two := *one
-	two.params.Hashes = 2
-	if err := printAnotherSurvey(&two); err != nil {
-		return err
+	return printFound(out, levels, found, truth)
+}
+
+func newClients(params rappor.Params, people []string) ([]*rappor.Client, error) {
+	clients := make([]*rappor.Client, len(people))
+	for i, name := range people {
+		cohort, err := params.DrawCohort()
+		if err != nil {
+			return nil, err
+		}
+		if clients[i], err = rappor.NewClient(params, cohort, name); err != nil {
+			return nil, err
+		}
 	}
-	return compareNoise(out, one.params, people.first(max(births/10, 1)))
+	return clients, nil
 }
 
-// candidates are the commonest names, which anybody can look up, and the invented ones.
-func candidates(all []names.Name) []string {
-	var list []string
-	for _, name := range all[:min(listed, len(all))] {
-		list = append(list, name.Name)
-	}
-	return append(list, invented()...)
-}
-
-// newTable aligns its columns to the right; left pads the first one, which is not.
-func newTable(out io.Writer) *tabwriter.Writer {
-	return tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
-}
-
-func left(text string) string { return fmt.Sprintf("%-11s", text) }
-
-// epsilon reads a constant of this program.
-func epsilon(text string) privacy.Epsilon {
-	e, err := privacy.ParseEpsilon(text)
+// report has all clients report at a level, counts, and estimates how common the candidates are.
+func report(params rappor.Params, clients []*rappor.Client, level privacy.Epsilon, candidates []string) (none rappor.Decoding, err error) {
+	tally, err := rappor.NewTally(params, level)
 	if err != nil {
-		panic(err)
+		return none, err
 	}
-	return e
+	sampler := rrchain.NewSampler()
+	for _, client := range clients {
+		bits, err := client.Raise(sampler, level)
+		if err != nil {
+			return none, err
+		}
+		if err := tally.Add(bits); err != nil {
+			return none, err
+		}
+	}
+	return rappor.Decode(tally, candidates, 0.95)
+}
+
+// printNames prints the names that the last reports make the commonest.
+func printNames(out io.Writer, levels []privacy.Epsilon, found []rappor.Decoding, truth map[string]float64) error {
+	fmt.Fprintf(out, "\nNAMES   The commonest of %d candidates, as the server estimates them, with 95 %% intervals. * marks what\n"+
+		"is found: at each ε, the chance that any candidate has a false mark is at most 5 %%.\n", len(found[0].Shares))
+	rows := table.New(out)
+	fmt.Fprint(rows, table.Left("name")+"\treal share\t")
+	for _, level := range levels {
+		fmt.Fprintf(rows, "at ε = %s  \t", level)
+	}
+	for _, top := range found[len(found)-1].Shares[:12] {
+		fmt.Fprintf(rows, "\n%s\t%.2f %%\t", table.Left(top.String), 100*truth[top.String])
+		for _, d := range found {
+			share := d.Shares[slices.IndexFunc(d.Shares, func(s rappor.Share) bool { return s.String == top.String })]
+			mark := map[bool]string{true: "*", false: " "}[share.Significant]
+			fmt.Fprintf(rows, "%.2f ± %.2f %% %s\t", 100*share.Estimate, 100*(share.High-share.Estimate), mark)
+		}
+	}
+	fmt.Fprintln(rows)
+	return rows.Flush()
+}
+
+// printFound holds what was found against the truth.
+func printFound(out io.Writer, levels []privacy.Epsilon, found []rappor.Decoding, truth map[string]float64) error {
+	fmt.Fprintf(out, "\nFOUND   Names with a mark; %d candidates are made up, to see whether any of them gets one. The error of all\n"+
+		"estimates is their root mean square distance from the truth, beside what the server states without it.\n", len(names.Invented()))
+	rows := table.New(out)
+	fmt.Fprintln(rows, table.Left("report at")+"\tnames found\tmade up\tintervals that hold the truth\terror\tstated\t")
+	for i, d := range found {
+		marked, madeUp, hold, square, stated := 0, 0, 0, 0.0, 0.0
+		for _, share := range d.Shares {
+			away := share.Estimate - truth[share.String]
+			switch {
+			case share.Significant && slices.Contains(names.Invented(), share.String):
+				madeUp++
+			case share.Significant:
+				marked++
+			}
+			if share.Low <= truth[share.String] && truth[share.String] <= share.High {
+				hold++
+			}
+			square += away * away
+			stated += share.StdErr * share.StdErr
+		}
+		n := float64(len(d.Shares))
+		fmt.Fprintf(rows, "%s\t%d\t%d\t%.1f %%\t%.3f %%\t%.3f %%\t\n", table.Left("ε = "+levels[i].String()), marked, madeUp,
+			100*float64(hold)/n, 100*math.Sqrt(square/n), 100*math.Sqrt(stated/n))
+	}
+	return rows.Flush()
 }

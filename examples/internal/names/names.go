@@ -1,4 +1,4 @@
-// Package names reads the first names of the births of a year.
+// Package names reads the first names of the births of a year, and draws some of the births.
 package names
 
 import (
@@ -6,8 +6,10 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
+	"sort"
 	"strconv"
 )
 
@@ -65,4 +67,38 @@ func Births(all []Name) int {
 		births += name.Count
 	}
 	return births
+}
+
+// Draw draws n births, in proportion to how common the names are. The seed is fixed, so that the truth to compare with is the
+// same in every run. It stands for the world: what the clients draw has no seed.
+func Draw(all []Name, n int) []string {
+	upTo, total := make([]int, len(all)), 0
+	for i, name := range all {
+		total += name.Count
+		upTo[i] = total
+	}
+	random := rand.New(rand.NewPCG(2016, 1))
+	drawn := make([]string, n)
+	for i := range drawn {
+		drawn[i] = all[sort.SearchInts(upTo, random.IntN(total)+1)].Name
+	}
+	return drawn
+}
+
+// Shares returns the share of each name among some births.
+func Shares(births []string) map[string]float64 {
+	shares := map[string]float64{}
+	for _, name := range births {
+		shares[name] += 1 / float64(len(births))
+	}
+	return shares
+}
+
+// Invented are names that no child has.
+func Invented() []string {
+	return []string{
+		"Zyxwella", "Quordon", "Blivette", "Thrumble", "Oxnard", "Vespasiana", "Grubnik", "Plimsoll", "Wuzzleton",
+		"Fernquist", "Yodlewin", "Krakatoa", "Snorbert", "Ploverine", "Dwindleton", "Muskrattle", "Jibberon",
+		"Higgsbosa", "Umbrage", "Cloudette",
+	}
 }

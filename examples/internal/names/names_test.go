@@ -1,8 +1,10 @@
 package names_test
 
 import (
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,6 +24,30 @@ func TestNames(t *testing.T) {
 	for i, name := range want {
 		if all[i] != name {
 			t.Errorf("number %d is %v, not %v", i+1, all[i], name)
+		}
+	}
+}
+
+func TestDraw(t *testing.T) {
+	all := []names.Name{{"Emma", 75}, {"Noah", 25}}
+	drawn := names.Draw(all, 100_000)
+	if again := names.Draw(all, 100_000); !slices.Equal(drawn, again) {
+		t.Error("the draw is another each time")
+	}
+	shares := names.Shares(drawn)
+	if len(shares) != 2 || math.Abs(shares["Emma"]-0.75) > 0.01 || math.Abs(shares["Noah"]-0.25) > 0.01 {
+		t.Errorf("shares %v", shares)
+	}
+}
+
+func TestNobodyHasAnInventedName(t *testing.T) {
+	all, err := names.Read("../../../testdata/us_baby_names_2016.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, invented := range names.Invented() {
+		if slices.ContainsFunc(all, func(n names.Name) bool { return n.Name == invented }) {
+			t.Errorf("children are called %s", invented)
 		}
 	}
 }

@@ -1,0 +1,66 @@
+// Longterm asks the same clients again and again. RAPPOR as published keeps a noisy filter for each client, and blurs it anew
+// for each report: the reports never cost more than the filter, and never tell more. A chain is raised instead: its next report
+// is drawn from the last one and the truth. Both cost the same ε here. How many more clients does RAPPOR need to know as much?
+//
+//	go run ./examples/longterm
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/sluicedp/sluice/examples/internal/table"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain/estimate"
+	"github.com/sluicedp/sluice/rrchain/rappor"
+)
+
+func main() {
+	if err := run(os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "longterm:", err)
+		os.Exit(1)
+	}
+}
+
+func run(out io.Writer) error {
+	params := rappor.Params{Cohorts: 64, Bits: 128, Hashes: 1}
+	noise := rappor.Noise{F: 0.5, P: 0.75, Q: 0.25}
+	fmt.Fprintf(out, "RAPPOR (f = %v, p = %v, q = %v) beside chains that are raised to the same ε in all: the variance of the estimated\n"+
+		"frequency of a bit, times the number of clients (Pan 2024, Eq. (68), (67)).\n", noise.F, noise.P, noise.Q)
+	rows := table.New(out)
+	fmt.Fprintln(rows, table.Left("reports")+"\tε in all\tRAPPOR\tchains\tRAPPOR needs\t")
+	for _, reports := range []int{1, 2, 4, 8, 16} {
+		loss, err := noise.Loss(params, reports)
+		if err != nil {
+			return err
+		}
+		published, err := noise.Variance(reports, 0)
+		if err != nil {
+			return err
+		}
+		raised, err := chain(params, loss)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(rows, "%s\t%.3f\t%.2f\t%.2f\t%.1f × the clients\t\n", table.Left(fmt.Sprint(reports)), loss, published, raised, published/raised)
+	}
+	return rows.Flush()
+}
+
+// chain returns the variance for one client whose chains have been raised to ε in all.
+func chain(params rappor.Params, epsilon float64) (float64, error) {
+	level, err := privacy.EpsilonFromNano(int64(epsilon * 1e9)) // rounded down: the chains get no more
+	if err != nil {
+		return 0, err
+	}
+	bit, err := params.BitEpsilon(level)
+	if err != nil {
+		return 0, err
+	}
+	variance, err := estimate.Variance(estimate.Counts{Epsilon: bit, ByValue: []int64{1, 0}})
+	if err != nil {
+		return 0, err
+	}
+	return variance[0], nil
+}
