@@ -186,8 +186,8 @@ func TestCommandsRunAsTheyStand(t *testing.T) {
 		all = slices.DeleteFunc(all, func(b block) bool { return b.lang != "sh" || b.notRun() })
 		if len(all) > 0 {
 			t.Run(path, func(t *testing.T) {
-				if path == "examples/README.md" && pace.Hurried() {
-					t.Skip("the examples take a minute")
+				if path == "examples/README.md" && (pace.Hurried() || !pace.Deep()) {
+					t.Skip("the examples take a minute: they run with SLUICE_DEEP=1, and each in tests of its own")
 				}
 				t.Parallel()
 				runCommands(t, bin, all)

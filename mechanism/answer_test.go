@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/privacy"
@@ -44,6 +45,9 @@ func TestAnswerLawIsThatOfTheLine(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, d := range []int{0, 1, 2, 3, 5, 17, 100, 1000} {
+				if k == 500 && d%17 != 0 && !pace.Deep() { // most of the time goes there
+					continue
+				}
 				want, err := graph.Line(boundary, graph.Privacy{Epsilon: epsilon.Float64()}, d)
 				if err != nil {
 					t.Fatal(err)

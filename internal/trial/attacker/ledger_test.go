@@ -41,7 +41,7 @@ type kind struct {
 	name     string
 	question ledger.Question
 	keyed    bool
-	files    int // how many ledgers the quick form attacks: the more kinds of words there are, the more objects it takes
+	files    int // how many ledgers the deep form attacks: the more kinds of words there are, the more objects it takes
 }
 
 func valueNames(n int) (names []string) {
@@ -248,7 +248,7 @@ func TestLedgersWithstandTheAttack(t *testing.T) {
 	for _, k := range kinds(t) {
 		t.Run(k.name, func(t *testing.T) {
 			tr := newTrial(t, oddOrders, len(k.question.Values))
-			for range k.files * pace.Scale(1, longer) {
+			for range pace.Tries(1, k.files, k.files*longer) {
 				lots := truths(crowd, len(k.question.Values))
 				h := newHouse(t, k, lots)
 				tr.run(h, lots)

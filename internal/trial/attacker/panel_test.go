@@ -95,15 +95,15 @@ var raisedAnswers = attack{
 // have positions −1 and −2.
 func TestAnswersWithstandTheAttack(t *testing.T) {
 	for _, c := range []struct {
-		name            string
-		others          [membersOfPanel - 1]int
-		quick, thorough int // how many panels
+		name              string
+		others            [membersOfPanel - 1]int
+		quick, deep, long int // how many panels
 	}{
-		{"at the boundary", [...]int{0, 1}, 500, 20_000},
-		{"a step away", [...]int{0, 0}, 300, 20_000},
+		{"at the boundary", [...]int{0, 1}, 150, 500, 20_000},
+		{"a step away", [...]int{0, 0}, 100, 300, 20_000},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tr, lots := newTrial(t, raisedAnswers, 2), truths(pace.Scale(c.quick, c.thorough), 2)
+			tr, lots := newTrial(t, raisedAnswers, 2), truths(pace.Tries(c.quick, c.deep, c.long), 2)
 			p := newPanels(t, lots, c.others)
 			tr.run(p, lots)
 			p.end()

@@ -184,7 +184,7 @@ func TestPlantedFaultsAreNoticed(t *testing.T) {
 // TestAStallWithoutFaultIsInnocent has as many objects as any fault needs.
 func TestAStallWithoutFaultIsInnocent(t *testing.T) {
 	tr := newTrial(t, oddOrders, 2)
-	for range pace.Scale(5, 100) {
+	for range pace.Tries(2, 5, 100) {
 		lots := truths(20_000, 2)
 		tr.run(newStall(t, faultless, lots), lots)
 	}
@@ -263,7 +263,7 @@ func TestAKernelThatIsOffIsNoticed(t *testing.T) {
 		})
 	}
 	t.Run("none", func(t *testing.T) {
-		tr, lots := newTrial(t, raise, 2), truths(pace.Scale(500_000, 5_000_000), 2)
+		tr, lots := newTrial(t, raise, 2), truths(pace.Tries(200_000, 500_000, 5_000_000), 2)
 		tr.run(&skew{truths: lots, tells: kernel(k.PAA, k.PBA)}, lots)
 		tr.wantInnocent()
 	})
