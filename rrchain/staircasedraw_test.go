@@ -5,17 +5,20 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 )
 
 // The statistical tests draw with fixed keys, so they give the same in every run. There are ten million responses
-// to them together.
-const (
-	stairObjects = 500_000 / (coarser * coarser) // direct, at the five levels of chainLevels
-	stairRows    = 5_000 / coarser               // unary, at three levels
-	stairBits    = 500
-)
+// to them together in the deep form.
+const stairBits = 500
+
+// stairObjects is how many objects respond directly, at the five levels of chainLevels.
+func stairObjects() int { return pace.Tries(200_000, 500_000, 500_000) / (coarser * coarser) }
+
+// stairRows is how many respond in unary encoding, at three levels.
+func stairRows() int { return pace.Tries(2_000, 5_000, 5_000) / coarser }
 
 // drawStairs draws the responses of n objects, each value being the truth in turn.
 func drawStairs(t *testing.T, k *NoiseKey, n int) map[pattern]int {
@@ -61,7 +64,7 @@ func project[N int | float64](of map[pattern]N, levels ...int) map[pattern]N {
 func TestStaircasesAreDrawnByTheirLaw(t *testing.T) {
 	t.Parallel()
 	law := expectedPatterns()
-	counts := drawStairs(t, newKey(t, fixedKey()), stairObjects)
+	counts := drawStairs(t, newKey(t, fixedKey()), stairObjects())
 	views := [][]int{{0, 1, 2, 3, 4}, {0, 2, 4}, {1, 2, 3}, {0, 4}, {3, 4}, {0}, {1}, {2}, {3}, {4}}
 	for _, levels := range views {
 		stattest.Fit(project(counts, levels...), project(law, levels...)).Holds(t, "levels %v", levels)
@@ -117,7 +120,7 @@ func TestUnaryStaircasesAreDrawnByTheirLaw(t *testing.T) {
 	}
 	var single, ownPairs, nextPairs, farPairs [8][8]int // by the responses of two bits, the lowest level first
 	k := newKey(t, fixedKey())
-	for i := range stairRows {
+	for i := range stairRows() {
 		s, truth := newUnaryStaircase(t, k, "question", strconv.Itoa(i), stairBits), i%stairBits
 		var codes [stairBits]int
 		for level, nano := range levels {

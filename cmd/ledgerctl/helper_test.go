@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/pace"
 )
 
 func votes(n int) string {
@@ -45,7 +47,7 @@ func newVote(t *testing.T, n int) (db, people string) {
 // newLedger makes a ledger with the question "vote" and n people under a policy.
 func newLedger(t *testing.T, n int, policy string) (db, people string) {
 	t.Helper()
-	dir := t.TempDir()
+	dir := pace.Scratch(t)
 	db, people = filepath.Join(dir, "l.db"), filepath.Join(dir, "people.csv")
 	if err := os.WriteFile(people, []byte(votes(n)), 0o600); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -70,6 +71,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		WorkdirRoot:         pace.Scratch(t),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("CHILE", filepath.Join(data, "chile_plebiscite_1988.csv"))
 			env.Setenv("KARATE", "--nodes="+filepath.Join(data, "karate_nodes.csv"))

@@ -56,6 +56,22 @@ func Stride(quick, hurried int) int {
 	return Tries(quick, 1, 1)
 }
 
+// Scratch returns an empty directory for files that need not outlive the machine, in memory where that is possible: on a disk, to
+// sync them is most of the time of a test. It is removed with what is in it when the test ends.
+func Scratch(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "sluice-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
 // Impossible ends a test that this machine cannot do, and says why. The test is skipped; where SLUICE_COMPLETE is set, as in
 // .ci/run, it fails.
 func Impossible(t testing.TB, why string) {

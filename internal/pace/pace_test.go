@@ -1,8 +1,12 @@
 package pace
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -46,6 +50,19 @@ func TestWhatIsImpossibleIsSkippedOrFails(t *testing.T) {
 		if !strings.HasPrefix(ended, want) || !strings.HasSuffix(ended, "no moon") || goesOn {
 			t.Errorf("with %q it ends as %q (and goes on: %v), want %q", set, ended, goesOn, want)
 		}
+	}
+}
+
+func TestScratchIsRemoved(t *testing.T) {
+	var dir string
+	t.Run("a test", func(t *testing.T) {
+		dir = Scratch(t)
+		if err := os.WriteFile(filepath.Join(dir, "file"), []byte("text"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s: %v", dir, err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/trial/trace"
 	"github.com/sluicedp/sluice/ledger"
 )
@@ -56,14 +57,14 @@ func wantNoneOrGood(t *testing.T, path string, told bool) (made bool) {
 // TestCreatingIsWholeOrNothing ends the creation of a ledger at each of its calls, and makes each of these fail.
 func TestCreatingIsWholeOrNothing(t *testing.T) {
 	trace.Need(t)
-	dir := inMemory(t)
+	dir := pace.Scratch(t)
 	quiet := &watched{dir: dir}
 	if status, err := trace.Run(creator(t, filepath.Join(dir, "shop.db")), quiet); err != nil || status != 0 || quiet.n < 8 {
 		t.Fatalf("%d calls, %v, %v", quiet.n, status, err)
 	}
 	for at := 1; at <= quiet.n; at++ {
 		for _, verdict := range []trace.Verdict{trace.Kill, trace.FailIO, trace.FailFull} {
-			w := &watched{dir: inMemory(t), at: at, verdict: verdict}
+			w := &watched{dir: pace.Scratch(t), at: at, verdict: verdict}
 			path := filepath.Join(w.dir, "shop.db")
 			status, err := trace.Run(creator(t, path), w)
 			told := w.told.String() == "created\n"
@@ -89,11 +90,11 @@ func TestCreatingIsWholeOrNothing(t *testing.T) {
 // TestAPowerCutWhileCreatingLeavesNothingOrAll cuts the power at each call of the creation of a ledger.
 func TestAPowerCutWhileCreatingLeavesNothingOrAll(t *testing.T) {
 	trace.Need(t)
-	r := newRecord(inMemory(t))
+	r := newRecord(pace.Scratch(t))
 	if status, err := trace.Run(creator(t, filepath.Join(r.dir, "shop.db")), r); err != nil || status != 0 {
 		t.Fatal(status, err)
 	}
-	random, images := rand.New(rand.NewPCG(rand.Uint64(), 1)), inMemory(t)
+	random, images := rand.New(rand.NewPCG(rand.Uint64(), 1)), pace.Scratch(t)
 	each, made, all := tries(10, 20, 2000), 0, 0
 	d, err := newDisk(t.TempDir())
 	if err != nil {

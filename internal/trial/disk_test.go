@@ -155,18 +155,8 @@ func (c change) apply(content []byte, from, to int64) []byte {
 	return content
 }
 
-// inMemory returns a directory for the files of a trial, in memory where that is possible: to sync them would be most of the time.
-// They need not outlive the machine. What a process has written survives its end, synced or not; and what a disk keeps when its
-// power is cut is worked out from its record.
-func inMemory(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "sluice-trial-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
-}
+// Files are in memory ([pace.Scratch]). What a process has written survives its end, synced or not; and what a disk keeps when its
+// power is cut is worked out from a record.
 
 // forget removes a directory before its test ends: memory is not as large as a disk.
 func forget(t *testing.T, dir string) {

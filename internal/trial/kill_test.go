@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -152,7 +153,7 @@ func TestNothingToldIsLostByAKill(t *testing.T) {
 				wantTold(t, path, told)
 				forget(t, filepath.Dir(path))
 			}
-			path = filepath.Join(inMemory(t), []string{"shop.db", wornName}[files%2])
+			path = filepath.Join(pace.Scratch(t), []string{"shop.db", wornName}[files%2])
 			if create(t, path); files%2 == 1 {
 				wear(t, path)
 			}

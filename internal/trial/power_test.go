@@ -12,6 +12,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/trial/trace"
 )
 
@@ -26,7 +27,7 @@ type recorded struct {
 // wrote before shows in its next life, whether or not it was synced. Its file is a new one, or worn.
 func recordLives(t *testing.T, worn bool, kills ...int) *recorded {
 	t.Helper()
-	dir, before := inMemory(t), inMemory(t)
+	dir, before := pace.Scratch(t), pace.Scratch(t)
 	path, blank := filepath.Join(dir, "shop.db"), filepath.Join(before, "shop.db")
 	if create(t, blank); worn {
 		wear(t, blank)
@@ -146,7 +147,7 @@ func TestNoPowerCutLosesWhatWasTold(t *testing.T) {
 		r := recordLives(t, worn, 100+rand.IntN(200), 10+rand.IntN(100), 10+rand.IntN(100))
 		images := tries(200, 1000, 100_000)
 		seed := rand.Uint64()
-		if losses, err := r.cut(t.Context(), rand.New(rand.NewPCG(seed, 1)), inMemory(t), images, false); err != nil || losses != 0 {
+		if losses, err := r.cut(t.Context(), rand.New(rand.NewPCG(seed, 1)), pace.Scratch(t), images, false); err != nil || losses != 0 {
 			t.Fatalf("worn: %v, seed %d: %v", worn, seed, err)
 		}
 		t.Logf("%d images of %d events, worn: %v", images, len(r.events), worn)
@@ -159,7 +160,7 @@ func TestPowerCutsWithoutSyncingAreNoticed(t *testing.T) {
 	trace.Need(t)
 	r := recordLives(t, false)
 	const images = 100
-	losses, err := r.cut(t.Context(), rand.New(rand.NewPCG(1, 1)), inMemory(t), images, true)
+	losses, err := r.cut(t.Context(), rand.New(rand.NewPCG(1, 1)), pace.Scratch(t), images, true)
 	if err != nil {
 		t.Fatal(err)
 	}

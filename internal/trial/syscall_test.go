@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/trial/trace"
 )
 
@@ -75,7 +76,7 @@ func TestNothingToldIsLostAtAnySystemCall(t *testing.T) {
 // endAtEachCall does so with lives that begin with a new file, or with a worn one.
 func endAtEachCall(t *testing.T, worn bool) {
 	t.Helper()
-	blank := filepath.Join(inMemory(t), "blank.db")
+	blank := filepath.Join(pace.Scratch(t), "blank.db")
 	if create(t, blank); worn {
 		wear(t, blank)
 	}
@@ -84,7 +85,7 @@ func endAtEachCall(t *testing.T, worn bool) {
 		t.Fatal(err)
 	}
 	fresh := func() (w *watched, path string) {
-		dir := inMemory(t)
+		dir := pace.Scratch(t)
 		path = filepath.Join(dir, "shop.db")
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)

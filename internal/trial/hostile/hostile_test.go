@@ -98,13 +98,7 @@ func TestNoDamageIsPassedOver(t *testing.T) {
 	files := pace.Tries(80/hurry, 240/hurry, 10_000)
 	sound, checkpoint := specimen(t)
 	wantRich(t, sound)
-	// In memory where that is possible: opening a file that was changed syncs it.
-	dir, err := os.MkdirTemp("/dev/shm", "sluice-hostile-")
-	if err != nil {
-		dir = t.TempDir()
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	path := filepath.Join(dir, "ledger.db")
+	path := filepath.Join(pace.Scratch(t), "ledger.db") // opening a file that was changed syncs it
 	c := startChild(t)
 	defer func() { c.end() }()
 	must(t, os.WriteFile(path, sound, 0o600))
