@@ -2,7 +2,7 @@
 // killed at random and at each of its system calls, its disk fails and runs full, its power is cut; and whatever
 // anybody was told must still be there, once, the same.
 //
-// A quick form of each test runs with all others. The long form runs if SLUICE_LONG is set in the environment:
+// A quick form of each test runs with all others, and a deep one in .ci/run. The long form runs if SLUICE_LONG is set in the environment:
 //
 //	SLUICE_LONG=1 go test -timeout 12h -v ./internal/trial
 package trial
