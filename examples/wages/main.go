@@ -1,148 +1,148 @@
-// Wages estimates a mean. In March 1988 the Current Population Survey asked 28,155 men in the United States
-// for their wages, which reach from 50 to 18,777 dollars a week. Here a host lets them answer through a
-// ledger. It first has to say where the range of wages shall end: a pilot among some of the men tells,
-// without a look at the wages. Then each other wage is rounded to an end of the range, once, and that end
-// is the truth of a chain of randomized responses that is raised from ε = 0.25 to 2.
-//
-// Run it from the top of the repository:
-//
-//	go run ./examples/wages
+// Wages estimates a mean. In March 1988 the Current Population Survey asked 28,155 men in the United States for their wages.
+// Here each wage is rounded to one of two ends, 0 and 2,500 dollars a week, at random, but once: that end is the truth of a chain
+// of randomized responses that is raised from ε = 0.25 to 2. The ends are right on average, so the mean of the wages comes out.
+// Run it from the top of the repository: go run ./examples/wages
 package main
 
 import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"text/tabwriter"
+	"slices"
 
 	"github.com/sluicedp/sluice/examples/internal/survey"
+	"github.com/sluicedp/sluice/examples/internal/table"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
+const question = "wage"
+const bound = 2500 // what is above counts as the bound; the example clipping shows why it is a good one
+
 func main() {
-	data := flag.String("data", "testdata/cps1988_wages.csv", "the survey")
-	every := flag.Int("every", 1, "take part of the survey only: every n-th person")
-	flag.Parse()
-	if err := run(os.Stdout, *data, *every); err != nil {
+	dir, err := os.MkdirTemp("", "wages")
+	if err == nil {
+		err = errors.Join(run(context.Background(), os.Stdout, filepath.Join(dir, "panel.db"), 1), os.RemoveAll(dir))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "wages:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out io.Writer, path string, every int) (err error) {
-	all, err := survey.ReadWages(path, every)
-	if err != nil {
+// host knows the wages.
+type host struct {
+	ledger *ledger.Ledger
+	wages  survey.Wages
+	ends   rrchain.Range
+	key    []byte // by which wages are rounded
+}
+
+// run asks every n-th person.
+func run(ctx context.Context, out io.Writer, file string, n int) (err error) {
+	h := host{key: []byte(rand.Text())} // hosts keep their keys; these end with the program
+	if h.wages, err = survey.ReadWages("testdata/cps1988_wages.csv", n); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "wages")
-	if err != nil {
+	if h.ends, err = rrchain.NewRange(0, bound); err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	file := filepath.Join(dir, "panel.db")
 	if err := ledger.Create(file, "", ""); err != nil {
 		return err
 	}
-	l, err := ledger.Open(file, ledger.Options{TruthKey: secret()})
-	if err != nil {
+	if h.ledger, err = ledger.Open(file, ledger.Options{TruthKey: []byte(rand.Text())}); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.Close()) }()
-	return newStudy(out, all, l).run(context.Background())
-}
-
-// secret returns a new key. A host keeps its keys; this one ends with its ledger.
-func secret() []byte {
-	key := make([]byte, 32)
-	rand.Read(key) // never fails
-	return key
-}
-
-// study is the host of the survey: it knows the wages.
-type study struct {
-	out    io.Writer
-	ledger *ledger.Ledger
-	wages  survey.Wages
-	pilot  []string          // who is asked for the bracket of the wage
-	panel  []string          // everybody else, who is asked for the wage
-	key    []byte            // by which wages are rounded
-	levels []privacy.Epsilon // rising
-}
-
-// newStudy puts every tenth person into the pilot.
-func newStudy(out io.Writer, all survey.Wages, l *ledger.Ledger) *study {
-	s := &study{
-		out: out, ledger: l, wages: all, key: secret(),
-		levels: []privacy.Epsilon{epsilon("0.25"), epsilon("0.5"), epsilon("1"), epsilon("2")},
+	defer func() { err = errors.Join(err, h.ledger.Close()) }()
+	if err := h.ledger.DefineQuestion(ctx, "define", ledger.Question{Name: question, Values: ends()}); err != nil {
+		return err
 	}
-	for i, person := range all.People {
-		if i%10 == 9 {
-			s.pilot = append(s.pilot, person)
-		} else {
-			s.panel = append(s.panel, person)
+	most := privacy.MustEpsilon("3")
+	r := ledger.EnrollRequest{Key: "enroll", Question: question, Objects: h.wages.People, Policy: policy.Fixed(most), Cap: most}
+	if _, err := h.ledger.Enroll(ctx, r); err != nil {
+		return err
+	}
+	return errors.Join(h.printMeans(ctx, out), h.roundAnew(ctx, out))
+}
+
+func ends() []string { return []string{"low", "high"} }
+
+// groups are all, those who work full-time, and those who work part-time.
+func groups() []func(partTime bool) bool {
+	return []func(bool) bool{func(bool) bool { return true }, func(p bool) bool { return !p }, func(p bool) bool { return p }}
+}
+
+// truth rounds wages whenever the ledger asks, and each always to the same end.
+func (h host) truth(_ context.Context, question string, people []string) (values []string, err error) {
+	for _, person := range people {
+		end, err := h.ends.RoundKeyed(h.key, question, person, h.wages.Weekly[person])
+		if err != nil {
+			return nil, err
 		}
+		values = append(values, ends()[end])
 	}
-	return s
+	return values, nil
 }
 
-// last returns the level that everybody is raised to in the end.
-func (s *study) last() privacy.Epsilon { return s.levels[len(s.levels)-1] }
-
-func (s *study) run(ctx context.Context) error {
-	mean, _ := list(s.wages.Of(s.wages.People)).clipped(unclipped)
-	fmt.Fprintf(s.out, "%d people have a mean wage of %.2f dollars a week. The host knows it, and the buyer does not.\n", len(s.wages.People), mean)
-	guess, err := s.askPilot(ctx)
-	if err != nil {
-		return err
+// printMeans raises everybody level by level, and prints the mean of each group after each step, beside the real one.
+func (h host) printMeans(ctx context.Context, out io.Writer) error {
+	rows := table.New(out)
+	fmt.Fprintln(rows, table.Left("dollars a week")+"\tall\tfull-time\tpart-time\t")
+	for _, limit := range []float64{1e9, bound} {
+		fmt.Fprintf(rows, "%s\t", table.Left(map[bool]string{true: "real, clipped", false: "real"}[limit == bound]))
+		for _, group := range groups() {
+			fmt.Fprintf(rows, "%.1f\t", h.wages.Mean(limit, group))
+		}
+		fmt.Fprintln(rows)
 	}
-	bound, err := s.chooseBound(guess)
-	if err != nil {
-		return err
+	for _, text := range []string{"0.25", "0.5", "1", "2"} {
+		r := ledger.RaiseRequest{Key: "raise to " + text, Question: question, Epsilon: privacy.MustEpsilon(text), All: true, Truth: h.truth}
+		if _, err := h.ledger.Raise(ctx, r); err != nil {
+			return err
+		}
+		fmt.Fprintf(rows, "%s\t", table.Left("at ε = "+text))
+		for _, group := range groups() {
+			counts := estimate.Counts{Epsilon: r.Epsilon, ByValue: make([]int64, 2)}
+			for response, err := range h.ledger.Responses(ctx, question, r.Epsilon) {
+				if err != nil {
+					return err
+				}
+				if group(h.wages.PartTime[response.Object]) {
+					counts.ByValue[slices.Index(ends(), response.Value)]++
+				}
+			}
+			mean, err := estimate.Mean(0.95, h.ends, counts)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(rows, "%.1f ± %.1f\t", mean.Estimate, mean.High-mean.Estimate)
+		}
+		fmt.Fprintln(rows)
 	}
-	wages, err := rrchain.NewRange(0, bound)
-	if err != nil {
-		return err
-	}
-	if err := s.askPanel(ctx, wages, guess); err != nil {
-		return err
-	}
-	if err := s.printGroups(ctx, wages); err != nil {
-		return err
-	}
-	return s.roundAnew(ctx, wages)
+	return rows.Flush()
 }
 
-// ask enrols people in a question, each with a budget for it.
-func (s *study) ask(ctx context.Context, q ledger.Question, people []string, budget privacy.Epsilon) error {
-	if err := s.ledger.DefineQuestion(ctx, "define "+q.Name, q); err != nil {
+// roundAnew raises somebody by the other end. Ends that are rounded anew would average to the wage; a ledger with a truth key
+// draws from the first one only.
+func (h host) roundAnew(ctx context.Context, out io.Writer) error {
+	person := h.wages.People[0]
+	kept, err := h.truth(ctx, question, []string{person})
+	if err != nil {
 		return err
 	}
-	_, err := s.ledger.Enroll(ctx, ledger.EnrollRequest{
-		Key: "enroll " + q.Name, Question: q.Name, Objects: people, Policy: policy.Fixed(budget), Cap: budget,
-	})
+	other := map[string]string{"low": "high", "high": "low"}[kept[0]]
+	r := ledger.ReleaseRequest{Key: "careless", Question: question, Object: person, Epsilon: privacy.MustEpsilon("3"), Truth: ledger.TruthOf(other)}
+	_, err = h.ledger.Release(ctx, r)
+	if refused := new(ledger.RefusedError); errors.As(err, &refused) {
+		_, err = fmt.Fprintf(out, "\nThe end of person %s is %q, and stays it. Raised with the other end, everybody sees:\n   %v\n"+
+			"The host alone is told that the value of %q has changed.\n", person, kept[0], err, refused.TruthChanged)
+	}
 	return err
-}
-
-func (s *study) table() *tabwriter.Writer {
-	return tabwriter.NewWriter(s.out, 0, 0, 3, ' ', tabwriter.AlignRight)
-}
-
-// left pads the first column of a table, whose other columns are aligned to the right.
-func left(text string) string { return fmt.Sprintf("%-14s", text) }
-
-// epsilon reads a constant of this program.
-func epsilon(text string) privacy.Epsilon {
-	e, err := privacy.ParseEpsilon(text)
-	if err != nil {
-		panic(err)
-	}
-	return e
 }

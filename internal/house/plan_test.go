@@ -46,6 +46,7 @@ func plan() []room {
 		{"cmd/ledgerctl/internal/csv", "tables that people bring", "ledger cmd/ledgerctl/internal/words cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/files"},
 		{"cmd/ledgerctl", "the command", "privacy policy rrchain rrchain/finite rrchain/finite/estimate mechanism/graph ledger cmd/ledgerctl/internal/..."},
 		{"examples/internal/...", "data and tables of the examples", ""},
+		{"examples", "how long they may be: nothing but a test", ""},
 		{"examples/...", "programs that show how", "privacy policy rrchain rrchain/estimate rrchain/rappor mechanism mechanism/graph ledger examples/internal/..."},
 		{"internal/trial/trace", "system calls of another process", "internal/pace"},
 		{"internal/trial", "the ledger on a machine that dies: nothing but tests", ""},

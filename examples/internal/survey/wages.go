@@ -49,3 +49,14 @@ func (w Wages) Of(people []string) []float64 {
 	}
 	return wages
 }
+
+// Mean returns the real mean of the wages of a group, when those above a limit count as the limit.
+func (w Wages) Mean(limit float64, group func(partTime bool) bool) float64 {
+	sum, n := 0.0, 0.0
+	for _, person := range w.People {
+		if group(w.PartTime[person]) {
+			sum, n = sum+min(w.Weekly[person], limit), n+1
+		}
+	}
+	return sum / n
+}

@@ -28,6 +28,11 @@ func TestWages(t *testing.T) {
 	if n := len(wages.People); n != 28155 || partTime != 2524 || math.Abs(sum/float64(n)-603.7268) > 0.00005 {
 		t.Errorf("%d people, %d part-time, mean wage %v", n, partTime, sum/float64(n))
 	}
+	full := wages.Mean(math.Inf(1), func(partTime bool) bool { return !partTime })
+	part := wages.Mean(math.Inf(1), func(partTime bool) bool { return partTime })
+	if all := (25631*full + 2524*part) / 28155; math.Abs(all-603.7268) > 0.00005 || wages.Mean(1, func(bool) bool { return true }) != 1 {
+		t.Errorf("the means are %v and %v, which makes %v", full, part, all)
+	}
 	if got := wages.Of([]string{"4", "1"}); !slices.Equal(got, []float64{754.94, 354.94}) {
 		t.Errorf("the wages of persons 4 and 1 are %v", got)
 	}
