@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/mechanism/graph"
 )
@@ -139,12 +140,12 @@ func TestRanksHaveTheLawsOfTheLine(t *testing.T) {
 // TestRanksFollowTheirLaw draws scores, raises them and ranks both: all ranks have the laws of their ε, for
 // different boundaries.
 func TestRanksFollowTheirLaw(t *testing.T) {
-	const draws, z = 400, 2
+	const z = 2
 	laws := [2][]*big.Rat{rats(t, "1/10", "3/10", "6/10"), rats(t, "1/4", "3/4")}
 	epsilons := [2]string{"0.3", "0.8"}
 	counts := [2]map[int]int{{}, {}}
 	s := NewSampler()
-	for range draws {
+	for range pace.Tries(200, 400, 400) {
 		var score Score
 		for i, law := range laws {
 			var err error

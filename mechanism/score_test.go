@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/privacy"
@@ -348,7 +349,7 @@ func TestScoresFollowTheirLaws(t *testing.T) {
 			last = Score{epsilonOf(t, c.low), c.y}
 		}
 		s, to := NewSampler(), epsilonOf(t, c.high)
-		counts := drawn(c.draws, c.z, c.width, func() int64 {
+		counts := drawn(pace.Tries(c.draws/2, c.draws, c.draws), c.z, c.width, func() int64 {
 			score, err := s.Raise(last, to, placeOf(c.z))
 			if err != nil || score.Epsilon != to {
 				t.Fatal(score.Epsilon, err)
@@ -375,7 +376,7 @@ func TestScoresBetweenFollowTheirLaws(t *testing.T) {
 	above, at := Score{epsilonOf(t, "1.4"), 3}, epsilonOf(t, "0.8")
 	for _, below := range []Score{{}, {epsilonOf(t, "0.3"), -2}, {epsilonOf(t, "0.79"), 3}} {
 		s := NewSampler()
-		counts := drawn(400, 0, 9, func() int64 {
+		counts := drawn(pace.Tries(200, 400, 400), 0, 9, func() int64 {
 			score, err := s.Between(below, above, at)
 			if err != nil || score.Epsilon != at {
 				t.Fatal(score, err)

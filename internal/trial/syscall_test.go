@@ -99,7 +99,7 @@ func endAtEachCall(t *testing.T, worn bool) {
 	}
 	wantTold(t, path, all)
 	points := quiet.n
-	step := max(1, points/tries(8, 40, points))
+	step := max(1, points/tries(6, 40, points))
 	t.Logf("%d calls change files; every %d. of them is tried, three ways", points, step)
 	kinds, missed := map[trace.Kind]int{}, 0
 	for _, verdict := range []trace.Verdict{trace.Kill, trace.FailIO, trace.FailFull} {
