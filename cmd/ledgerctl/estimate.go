@@ -9,13 +9,14 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/picture"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/privacy"
 )
 
 func (a *app) estimateCommand() *cobra.Command {
-	request, picture := ledger.EstimateRequest{}, ""
+	request, plot := ledger.EstimateRequest{}, ""
 	cmd := &cobra.Command{
 		Use:   "estimate",
 		Short: "Estimate the true shares of a question's values",
@@ -28,13 +29,13 @@ there are responses, the higher the darker.`,
   ledgerctl estimate --question vote --plot vote.svg`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.estimate(cmd, request, picture) }),
+		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.estimate(cmd, request, plot) }),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&request.Question, "question", "", "the question's `NAME`")
 	flags.TextVar(&request.Epsilon, "epsilon", privacy.Epsilon{}, "count only responses at this ε, `E`")
 	flags.Float64Var(&request.Confidence, "confidence", 0.95, "the `PROBABILITY` with which the intervals are to hold the true shares")
-	flags.StringVar(&picture, "plot", "", "draw the shares into `FILE`, a .svg or .png")
+	flags.StringVar(&plot, "plot", "", "draw the shares into `FILE`, a .svg or .png")
 	// It fails only for a flag that was not defined.
 	_ = cmd.MarkFlagFilename("plot", "svg", "png")
 	files.Mark(flags, files.Writes, files.ByName, "plot")
@@ -49,15 +50,11 @@ func (a *app) estimate(cmd *cobra.Command, r ledger.EstimateRequest, path string
 	if !(r.Confidence > 0 && r.Confidence < 1) {
 		return fault.Usage("", "--confidence must be between 0 and 1")
 	}
-	format, err := pictureFormat("--plot", path)
+	drawn, err := picture.New(a.Files, "--plot", path)
 	if err != nil {
 		return err
 	}
-	file, err := a.NewOutput("--plot", path)
-	if err != nil {
-		return err
-	}
-	defer file.Discard()
+	defer drawn.Discard()
 	var out estimateResult
 	err = a.with(reading, func(l *ledger.Ledger) error {
 		e, err := l.Estimate(cmd.Context(), r)
@@ -65,7 +62,7 @@ func (a *app) estimate(cmd *cobra.Command, r ledger.EstimateRequest, path string
 			return err
 		}
 		out = newEstimateResult(e, r.Confidence)
-		return saveEstimatePicture(cmd.Context(), l, r, e, file, format)
+		return drawn.SaveEstimate(cmd.Context(), l, r, e)
 	})
 	if err != nil {
 		return err

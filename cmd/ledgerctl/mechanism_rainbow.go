@@ -10,6 +10,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/picture"
 	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -56,11 +57,11 @@ func (a *app) rainbow(ctx context.Context, f *rainbowFlags) error {
 	if f.n >= 0 && f.n <= maxSteps && (f.n+1)*len(f.boundary) > maxNumbers {
 		return fault.Usage("", "%d distances with %d answers; %d probabilities are possible", f.n+1, len(f.boundary), maxNumbers)
 	}
-	picture, err := a.newRainbowPicture(f)
+	drawn, err := picture.NewRainbow(a.Files, "--plot", f.plot, len(f.boundary))
 	if err != nil {
 		return err
 	}
-	defer picture.file.Discard()
+	defer drawn.Discard()
 	out := rainbowResult{Boundary: numbers(f.boundary), Epsilon: f.epsilon, Delta: f.delta}
 	var at []float64
 	err = eachStep(ctx, f.n, func(distance int) (err error) {
@@ -77,7 +78,7 @@ func (a *app) rainbow(ctx context.Context, f *rainbowFlags) error {
 	if err != nil {
 		return f.boundary.explain(err)
 	}
-	if err := picture.save(out); err != nil {
+	if err := drawn.SaveRainbow(picture.Rainbow(out)); err != nil {
 		return err
 	}
 	return a.Print(out)

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/picture"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/simulate"
 )
 
@@ -80,8 +81,8 @@ func (a *app) simulate(ctx context.Context, f *simulateFlags) error {
 		return fault.Usage("", "--runs is %d; %d to %d are possible", f.runs, simulate.MinRuns, simulate.MaxRuns)
 	}
 	// A directory that cannot be written to is found out before the work, not after it.
-	pictures, err := a.newPictures(f.out, x.FigureIDs())
-	defer pictures.discard()
+	pictures, err := picture.NewFigures(a.Files, f.out, x.FigureIDs())
+	defer pictures.Discard()
 	if err != nil {
 		return err
 	}
@@ -99,7 +100,7 @@ func (a *app) simulate(ctx context.Context, f *simulateFlags) error {
 	if err != nil {
 		return err
 	}
-	if out.Files, err = pictures.save(ctx, figures); err != nil {
+	if out.Files, err = pictures.Save(ctx, figures); err != nil {
 		return err
 	}
 	return a.Print(out)

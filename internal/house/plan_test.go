@@ -44,6 +44,8 @@ func plan() []room {
 		{"cmd/ledgerctl/internal/files", "files that commands read and write", "cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/output"},
 		{"cmd/ledgerctl/internal/keys", "keys of the host", "rrchain ledger cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/files cmd/ledgerctl/internal/output"},
 		{"cmd/ledgerctl/internal/csv", "tables that people bring", "ledger cmd/ledgerctl/internal/words cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/files"},
+		{"cmd/ledgerctl/internal/picture", "what commands draw", "privacy ledger cmd/ledgerctl/internal/chart cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/files " +
+			"cmd/ledgerctl/internal/output cmd/ledgerctl/internal/simulate"},
 		{"cmd/ledgerctl", "the command", "privacy policy rrchain rrchain/finite rrchain/finite/estimate mechanism/graph ledger cmd/ledgerctl/internal/..."},
 		{"examples/internal/...", "data and tables of the examples", ""},
 		{"examples", "how long they may be: nothing but a test", ""},

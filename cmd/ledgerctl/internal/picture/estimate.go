@@ -1,4 +1,4 @@
-package main
+package picture
 
 import (
 	"cmp"
@@ -16,7 +16,6 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/chart"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -27,8 +26,8 @@ const (
 	mostLetters = 28 // of a value's name
 )
 
-// estimatePicture shows an estimate: a group of bars for each value, and in it a bar for each ε.
-type estimatePicture struct {
+// bars shows an estimate: a group of bars for each value, and in it a bar for each ε.
+type bars struct {
 	whole      ledger.Estimate   // everybody counts once
 	levels     []ledger.Estimate // by rising ε: whoever answered at that ε counts
 	recorded   int               // how many levels there are, shown or not
@@ -36,25 +35,26 @@ type estimatePicture struct {
 	confidence float64
 }
 
-// saveEstimatePicture draws an estimate into a file, if there is one.
-func saveEstimatePicture(ctx context.Context, l *ledger.Ledger, r ledger.EstimateRequest, whole ledger.Estimate, file *files.Output, format string) error {
-	if file == nil {
+// SaveEstimate draws the answer to a request, and besides it the estimates at each ε that were asked for together, unless there is no
+// file to draw them into.
+func (f File) SaveEstimate(ctx context.Context, l *ledger.Ledger, r ledger.EstimateRequest, whole ledger.Estimate) error {
+	if f.out == nil {
 		return nil
 	}
-	picture, err := newEstimatePicture(ctx, l, r, whole)
+	picture, err := newBars(ctx, l, r, whole)
 	if err != nil {
 		return err
 	}
-	if names, _ := picture.labels(); format == "png" && !chart.CanDraw(picture.title()+strings.Join(names, "")) {
+	if names, _ := picture.labels(); f.format == "png" && !chart.CanDraw(picture.title()+strings.Join(names, "")) {
 		return fault.Usage("name a .svg file: who shows it has more letters", "a .png file cannot show all letters of these values")
 	}
-	return file.Save(func(w io.Writer) error { return picture.write(w, format) })
+	return f.out.Save(func(w io.Writer) error { return picture.write(w, f.format) })
 }
 
-// newEstimatePicture reads what the picture of an estimate shows besides it. All is of one instant, because
+// newBars reads what the picture of an estimate shows besides it. All is of one instant, because
 // nobody writes as long as the file is open for reading.
-func newEstimatePicture(ctx context.Context, l *ledger.Ledger, r ledger.EstimateRequest, whole ledger.Estimate) (*estimatePicture, error) {
-	p := &estimatePicture{whole: whole, recorded: 1, values: shownValues(whole.Values), confidence: r.Confidence}
+func newBars(ctx context.Context, l *ledger.Ledger, r ledger.EstimateRequest, whole ledger.Estimate) (*bars, error) {
+	p := &bars{whole: whole, recorded: 1, values: shownValues(whole.Values), confidence: r.Confidence}
 	if !r.Epsilon.IsZero() {
 		p.levels = []ledger.Estimate{whole}
 		return p, nil
@@ -137,12 +137,12 @@ func shortened(name string, most int) string {
 }
 
 // title says what the picture is of.
-func (p *estimatePicture) title() string {
+func (p *bars) title() string {
 	return fmt.Sprintf("Estimated shares of the values of %q", shortened(p.whole.Question, 2*mostLetters))
 }
 
 // caption says what the bars are, and what is left out.
-func (p *estimatePicture) caption() string {
+func (p *bars) caption() string {
 	lines := []string{"share, %", "", fmt.Sprintf("The thin lines are %.4g %% intervals.", 100*p.confidence)}
 	if p.pools() {
 		lines = append(lines, "The diamond takes everybody once, with the highest ε.")
@@ -160,10 +160,10 @@ func (p *estimatePicture) caption() string {
 }
 
 // pools tells whether the estimate of everybody is another one than that of the highest ε.
-func (p *estimatePicture) pools() bool { return len(p.whole.Levels) > 1 }
+func (p *bars) pools() bool { return len(p.whole.Levels) > 1 }
 
 // rows returns how many rows a value has.
-func (p *estimatePicture) rows() int {
+func (p *bars) rows() int {
 	if p.pools() {
 		return len(p.levels) + 1
 	}
@@ -174,7 +174,7 @@ func (p *estimatePicture) rows() int {
 const gap = 1
 
 // group returns the place of the middle of a value's first row, in rows; the last row of all is at 0.
-func (p *estimatePicture) group(i int) float64 {
+func (p *bars) group(i int) float64 {
 	below := len(p.values) - 1 - i
 	return float64(below*(p.rows()+gap) + p.rows() - 1)
 }
@@ -187,7 +187,7 @@ func percentOf(v ledger.ValueEstimate) interval {
 }
 
 // DataRange implements [plot.DataRanger]. Estimates are unbiased, so they may lie below 0 and above 100 %.
-func (p *estimatePicture) DataRange() (xmin, xmax, ymin, ymax float64) {
+func (p *bars) DataRange() (xmin, xmax, ymin, ymax float64) {
 	estimates := p.levels
 	if p.pools() {
 		estimates = append(slices.Clone(estimates), p.whole)
@@ -206,7 +206,7 @@ func (p *estimatePicture) DataRange() (xmin, xmax, ymin, ymax float64) {
 }
 
 // Plot implements [plot.Plotter].
-func (p *estimatePicture) Plot(c draw.Canvas, axes *plot.Plot) {
+func (p *bars) Plot(c draw.Canvas, axes *plot.Plot) {
 	x, y := axes.Transforms(&c)
 	row := y(1) - y(0)
 	edge := draw.LineStyle{Color: color.Gray{90}, Width: vg.Points(0.4)}
@@ -274,7 +274,7 @@ func (m mark) Thumbnail(c *draw.Canvas) {
 }
 
 // addLegend names the rows of a group, in their order.
-func (p *estimatePicture) addLegend(legend *plot.Legend) {
+func (p *bars) addLegend(legend *plot.Legend) {
 	for k, level := range p.levels {
 		legend.Add(fmt.Sprintf("ε = %s, n = %d", level.Levels[0].Epsilon, level.N), mark{shade(k, len(p.levels))})
 	}
@@ -285,7 +285,7 @@ func (p *estimatePicture) addLegend(legend *plot.Legend) {
 
 // labels returns the names of the values shown. Where shortening makes names alike, the numbers of the values
 // tell them apart, and numbered is true.
-func (p *estimatePicture) labels() (names []string, numbered bool) {
+func (p *bars) labels() (names []string, numbered bool) {
 	alike := map[string]int{}
 	for _, v := range p.values {
 		name := shortened(p.whole.Values[v].Value, mostLetters)
@@ -301,7 +301,7 @@ func (p *estimatePicture) labels() (names []string, numbered bool) {
 }
 
 // write draws the picture.
-func (p *estimatePicture) write(w io.Writer, format string) error {
+func (p *bars) write(w io.Writer, format string) error {
 	axes := chart.New(p.title(), p.caption(), "")
 	axes.Add(p)
 	p.addLegend(&axes.Legend)
@@ -323,16 +323,4 @@ func (p *estimatePicture) write(w io.Writer, format string) error {
 	}
 	height := row*(p.group(0)+2) + axes.X.Label.TextStyle.Height(p.caption()).Points() + 65
 	return chart.WriteWithLegend(w, axes, format, 640, height)
-}
-
-// pictureFormat returns the format of the picture that a flag names, or "" for none.
-func pictureFormat(flag, path string) (string, error) {
-	if path == "" {
-		return "", nil
-	}
-	format, err := chart.Format(path)
-	if err != nil {
-		return "", fault.Usage("name a file that ends in .svg or .png", "%s: %w", flag, err)
-	}
-	return format, nil
 }

@@ -1,4 +1,4 @@
-package main
+package picture
 
 import (
 	"context"
@@ -16,25 +16,20 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/simulate"
 )
 
-// pictures are files for figures, by the figure's number.
-type pictures map[string][]picture
-
-// picture is a file in one format.
-type picture struct {
-	format string
-	file   *files.Output
-}
+// Figures are the files for the figures of an experiment, by the figure's number.
+type Figures map[string][]File
 
 // The size of a figure in points.
 const figureWidth, figureHeight = 600, 340
 
-func pictureName(dir, figure, format string) string {
+// figureName returns the path of a figure's file.
+func figureName(dir, figure, format string) string {
 	return filepath.Join(dir, "figure-"+figure+"."+format)
 }
 
-// newPictures begins the files of all figures in a directory, which it makes if there is none. Without a
-// name there are no files.
-func (a *app) newPictures(dir string, figures []string) (pictures, error) {
+// NewFigures begins the files of all figures in the directory that --out names, which it makes if there is none: each as PNG and
+// SVG. Without a name there are no files. What it has begun it returns with an error too, to be discarded.
+func NewFigures(written *files.Files, dir string, figures []string) (Figures, error) {
 	if dir == "" {
 		return nil, nil
 	}
@@ -42,14 +37,14 @@ func (a *app) newPictures(dir string, figures []string) (pictures, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fault.Input(hint, "--out: %w", err)
 	}
-	all := pictures{}
+	all := Figures{}
 	for _, figure := range figures {
 		for _, format := range []string{"png", "svg"} {
-			name := pictureName(dir, figure, format)
-			if err := a.CheckWritten("--out", name); err != nil {
+			name := figureName(dir, figure, format)
+			if err := written.CheckWritten("--out", name); err != nil {
 				return all, err
 			}
-			file, err := a.NewOutput("--out", name)
+			file, err := written.NewOutput("--out", name)
 			if err != nil {
 				var classed *fault.Fault
 				if errors.As(err, &classed) && classed.Kind == "input" {
@@ -57,14 +52,14 @@ func (a *app) newPictures(dir string, figures []string) (pictures, error) {
 				}
 				return all, err
 			}
-			all[figure] = append(all[figure], picture{format, file})
+			all[figure] = append(all[figure], File{format, file})
 		}
 	}
 	return all, nil
 }
 
-// save draws the figures, and returns the names of the files.
-func (p pictures) save(ctx context.Context, figures []simulate.Figure) ([]string, error) {
+// Save draws the figures, and returns the names of the files.
+func (p Figures) Save(ctx context.Context, figures []simulate.Figure) ([]string, error) {
 	names := []string{}
 	for _, figure := range figures {
 		for _, picture := range p[figure.ID] {
@@ -75,22 +70,23 @@ func (p pictures) save(ctx context.Context, figures []simulate.Figure) ([]string
 			if err != nil {
 				return nil, fmt.Errorf("figure %s: %w", figure.ID, err)
 			}
-			err = picture.file.Save(func(w io.Writer) error {
+			err = picture.out.Save(func(w io.Writer) error {
 				return chart.WriteWithLegend(w, drawn, picture.format, figureWidth, figureHeight)
 			})
 			if err != nil {
 				return nil, fmt.Errorf("figure %s: %w", figure.ID, err)
 			}
-			names = append(names, picture.file.Path)
+			names = append(names, picture.out.Path)
 		}
 	}
 	return names, nil
 }
 
-func (p pictures) discard() {
+// Discard gives up the files that were not saved.
+func (p Figures) Discard() {
 	for _, files := range p {
 		for _, picture := range files {
-			picture.file.Discard()
+			picture.Discard()
 		}
 	}
 }

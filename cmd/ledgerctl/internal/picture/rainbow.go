@@ -1,4 +1,4 @@
-package main
+package picture
 
 import (
 	"fmt"
@@ -9,6 +9,9 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/chart"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // maxCurves is how many answers a picture can tell apart, and maxPoints how many points of each it shows at most.
@@ -17,37 +20,40 @@ const (
 	maxPoints = 1000
 )
 
-// newRainbowPicture begins the file for --plot, if that is given.
-func (a *app) newRainbowPicture(f *rainbowFlags) (picture, error) {
-	if f.plot == "" {
-		return picture{}, nil
-	}
-	format, err := pictureFormat("--plot", f.plot)
-	if err != nil {
-		return picture{}, err
-	}
-	if len(f.boundary) > maxCurves {
-		return picture{}, fault.Usage("without --plot there may be more",
-			"--plot shows up to %d answers, not %d", maxCurves, len(f.boundary))
-	}
-	file, err := a.NewOutput("--plot", f.plot)
-	return picture{format, file}, err
+// Rainbow is the laws of an answer by the distance from the boundary. Those at each distance have the preferred answer's
+// probability first.
+type Rainbow struct {
+	Boundary   []output.Number
+	Epsilon    privacy.Epsilon
+	Delta      privacy.Delta
+	ByDistance [][]output.Number
 }
 
-// save draws the laws, unless there is no file to draw them into.
-func (p picture) save(r rainbowResult) error {
-	return p.file.Save(func(w io.Writer) error {
+// NewRainbow begins the picture of so many answers that a flag names; none if path is "".
+func NewRainbow(all *files.Files, flag, path string, answers int) (File, error) {
+	if _, err := format(flag, path); err != nil {
+		return File{}, err
+	}
+	if path != "" && answers > maxCurves {
+		return File{}, fault.Usage("without "+flag+" there may be more", "%s shows up to %d answers, not %d", flag, maxCurves, answers)
+	}
+	return New(all, flag, path)
+}
+
+// SaveRainbow draws the laws, unless there is no file to draw them into.
+func (f File) SaveRainbow(r Rainbow) error {
+	return f.out.Save(func(w io.Writer) error {
 		drawn, err := r.draw()
 		if err != nil {
 			return err
 		}
 		entries := 2*len(r.Boundary) - 1 // of the legend, at most; each takes 15 points
-		return chart.WriteWithLegend(w, drawn, p.format, figureWidth, float64(max(figureHeight, 15*entries+50)))
+		return chart.WriteWithLegend(w, drawn, f.format, figureWidth, float64(max(figureHeight, 15*entries+50)))
 	})
 }
 
 // draw draws the probability of each answer against the distance, after zhou2022 Figure 2.
-func (r rainbowResult) draw() (*plot.Plot, error) {
+func (r Rainbow) draw() (*plot.Plot, error) {
 	bounds := fmt.Sprintf("ε = %v", r.Epsilon)
 	if !r.Delta.IsZero() {
 		bounds += fmt.Sprintf(", δ = %v", r.Delta)
@@ -113,7 +119,7 @@ func rankName(rank int) string {
 // is 0 for those that are above that at the boundary already, and for those that get there beyond the
 // last distance or never. For the first two of three answers and δ=0 these are τ_B and τ_R of zhou2022
 // Eqs. (2) and (3), whose brackets are floors.
-func (r rainbowResult) thresholds() []int {
+func (r Rainbow) thresholds() []int {
 	limit := (1 - r.Delta.Float64()) / (math.Exp(r.Epsilon.Float64()) + 1)
 	taus := make([]int, len(r.Boundary)-1)
 	for i := range taus {

@@ -1,4 +1,4 @@
-package main
+package picture
 
 import (
 	"bytes"
@@ -35,7 +35,7 @@ func estimated(t *testing.T, levels string, estimates ...float64) ledger.Estimat
 }
 
 // drawn returns a picture as SVG.
-func drawn(t *testing.T, p *estimatePicture) string {
+func drawn(t *testing.T, p *bars) string {
 	t.Helper()
 	var out bytes.Buffer
 	if err := p.write(&out, "svg"); err != nil {
@@ -82,7 +82,7 @@ func shaded(k, n int) string {
 func TestBarsAreTrue(t *testing.T) {
 	low, high := estimated(t, "0.5", -0.3, 0.5, 1.4), estimated(t, "2", 0.2, 0.35, 0.45)
 	whole := estimated(t, "0.5 2", 0.25, 0.3, 0.6)
-	p := &estimatePicture{whole: whole, levels: []ledger.Estimate{low, high}, recorded: 2, values: []int{0, 1, 2}, confidence: 0.95}
+	p := &bars{whole: whole, levels: []ledger.Estimate{low, high}, recorded: 2, values: []int{0, 1, 2}, confidence: 0.95}
 	if left, right, _, _ := p.DataRange(); !(-50 < left && left < -40 && 150 < right && right < 160) {
 		t.Errorf("the axis goes from %v to %v %%", left, right)
 	}
@@ -209,7 +209,7 @@ func TestLongNamesAreCut(t *testing.T) {
 			t.Errorf("%q became %q, not %q", name, got, want)
 		}
 	}
-	p := &estimatePicture{whole: estimated(t, "1", 0.5, 0.3, 0.2), values: []int{0, 1, 2}}
+	p := &bars{whole: estimated(t, "1", 0.5, 0.3, 0.2), values: []int{0, 1, 2}}
 	if names, numbered := p.labels(); numbered || !slices.Equal(names, []string{"value 0", "value 1", "value 2"}) {
 		t.Errorf("short names became %q", names)
 	}
@@ -226,7 +226,7 @@ func TestLongNamesAreCut(t *testing.T) {
 
 func TestPictureAsPNG(t *testing.T) {
 	whole := estimated(t, "1", 0.6, 0.4)
-	p := &estimatePicture{whole: whole, levels: []ledger.Estimate{whole}, recorded: 1, values: []int{0, 1}, confidence: 0.95}
+	p := &bars{whole: whole, levels: []ledger.Estimate{whole}, recorded: 1, values: []int{0, 1}, confidence: 0.95}
 	var out bytes.Buffer
 	if err := p.write(&out, "png"); err != nil {
 		t.Fatal(err)
