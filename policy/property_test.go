@@ -161,7 +161,7 @@ func (g generator) policy(depth int) Policy {
 func TestRandomPolicies(t *testing.T) {
 	g := newGenerator(t)
 	var timed, ordered, forSale int
-	for range pace.Tries(200, 400, 400) {
+	for range pace.Tries(260, 400, 400) {
 		p := g.policy(3)
 		checkPolicy(t, p)
 		again := parsed(t, p.String())
