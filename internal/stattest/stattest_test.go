@@ -136,7 +136,7 @@ func checks() map[string]check {
 // TestTheRightLawIsAccepted also holds P against its meaning: it is below a hundredth in no more than a hundredth of all cases, and
 // one in a hundred more for what is approximated.
 func TestTheRightLawIsAccepted(t *testing.T) {
-	const times = 500
+	const times = 500 / Coarser
 	for name, c := range checks() {
 		random, unlikely := seeded(), 0
 		for range times {
