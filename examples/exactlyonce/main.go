@@ -77,13 +77,14 @@ func live(ctx context.Context, dir, death string) error {
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
-		if err != nil {
+		level, failed := privacy.ParseEpsilon(epsilon)
+		if err := errors.Join(err, failed); err != nil {
 			return err
 		}
 		step(death, "before sale "+id)
 		sale, err := l.Sell(ctx, ledger.SellRequest{
 			Key:   id, // whoever asks with it again gets the same sale: nothing is drawn, or charged, twice
-			Order: ledger.Order{Buyer: buyer, Question: "smoker", Epsilon: privacy.MustEpsilon(epsilon), All: true},
+			Order: ledger.Order{Buyer: buyer, Question: "smoker", Epsilon: level, All: true},
 			Truth: ledger.TruthOf("no"),
 		})
 		state := fmt.Sprintf("sold for %d¢", sale.Price)
