@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -61,7 +62,7 @@ func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, 
 	if l.only {
 		return AdvanceResult{}, ErrReadOnly
 	}
-	if err := checkName("idempotency key", r.Key); err != nil {
+	if err := names.Check("idempotency key", r.Key); err != nil {
 		return AdvanceResult{}, err
 	}
 	x := &sweep{ledger: l, request: r, changed: map[uint32]*changedTruths{}}
@@ -74,7 +75,7 @@ func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, 
 		x.only, p.question = q.number, q.number
 	}
 	f := formOf("advance")
-	f.field("Question").text(r.Question)
+	f.field("Question").Text(r.Question)
 	b := &bulk{key: r.Key, id: f.finish(), panel: p, progress: r.Progress, decide: x.decide}
 	b.prepare = func(ctx context.Context, behind string) (int, error) { return x.prepare(ctx, b.panel, behind) }
 	b.ready = func(ctx context.Context, behind string) error { return x.ready(ctx, b.panel, behind) }
@@ -85,12 +86,6 @@ func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, 
 	}
 	return x.result(context.WithoutCancel(ctx), done) // it is done, whatever has become of ctx
 }
-
-// The tallies of a sweep.
-const (
-	sweepRaised = iota
-	sweepUnchanged
-)
 
 // sweep is an AdvanceRequest being carried out. It goes object by object, so that releases in several
 // questions take their turns under the object's cap by the calendar, however long they have waited.
@@ -403,12 +398,6 @@ func (x *sweep) decide(s *state, names []string) (p part, err error) {
 		p.counts[sweepUnchanged] += one.unchanged
 	}
 	return p, nil
-}
-
-// sweptQuestion is what a sweep did in one question.
-type sweptQuestion struct {
-	sweptCount
-	refusals []Refusal
 }
 
 // count adds what becomes of a chain.

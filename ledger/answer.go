@@ -2,21 +2,17 @@ package ledger
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
 )
-
-// MaxPanel is the largest number of objects of one answer, sale or reservation: each is one transaction. It is also the
-// largest number of refusals that a result or an error lists.
-const MaxPanel = 1 << 18
 
 // AnswerRequest asks a query about the true values of a panel of objects.
 type AnswerRequest struct {
@@ -74,7 +70,7 @@ func (l *Ledger) Answer(ctx context.Context, r AnswerRequest) (AnswerResult, err
 	if err != nil {
 		return AnswerResult{}, err
 	}
-	if err := checkName("idempotency key", r.Key); err != nil {
+	if err := names.Check("idempotency key", r.Key); err != nil {
 		return AnswerResult{}, err
 	}
 	return untilSettled(func() (AnswerResult, error) { return x.attempt(ctx) })
@@ -132,36 +128,6 @@ func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote,
 	return q, nil
 }
 
-// leftOutOf returns whom a recorded answer left out, without those forgotten since.
-func (s *state) leftOutOf(a answerLevel) (left []Refusal, err error) {
-	all, err := s.leftOutAt(a.event)
-	for _, c := range all {
-		if c.Object != "" {
-			left = append(left, c.Refusal)
-		}
-	}
-	return left, err
-}
-
-// leftOutAt returns the refusals, erased ones too, of the request that an answer was recorded for: the event that settled
-// it follows.
-func (s *state) leftOutAt(answer uint64) ([]*objectRefused, error) {
-	for number := answer + 1; number <= s.counters.events; number++ {
-		ev, err := s.event(number)
-		if err != nil {
-			return nil, err
-		}
-		switch end := ev.change.(type) {
-		case *settled:
-			return s.refusedBefore(number, end.refused)
-		case *objectRefused:
-		default:
-			return nil, errs.Corrupt(nil, "the answer of event %d was never settled", answer)
-		}
-	}
-	return nil, errs.Corrupt(nil, "the answer of event %d was never settled", answer)
-}
-
 // inquiry is an AnswerRequest being carried out.
 type inquiry struct {
 	ledger   *Ledger
@@ -195,7 +161,7 @@ func (l *Ledger) newAnswer(ctx context.Context, r AnswerRequest) (*inquiry, erro
 	}
 	x := &inquiry{ledger: l, request: r}
 	var err error
-	if x.names, err = checkAsked(r.Objects, r.All, MaxPanel); err != nil {
+	if x.names, err = names.CheckAsked(r.Objects, r.All, MaxPanel); err != nil {
 		return nil, err
 	}
 	if err := l.admitObjects(ctx, x.names); err != nil {
@@ -219,37 +185,6 @@ func (x *inquiry) convene(s *state, through uint64) (err error) {
 		x.whole = sumOf(x.names)
 	}
 	return err
-}
-
-// panelSum stands for a list of objects: it is the hash of the sum of those before the last, and the last.
-type panelSum [sha256.Size]byte
-
-func noPanel() panelSum { return digest("panel").sum() }
-
-// with returns the sum of a list with one object more behind it.
-func (p panelSum) with(name string) panelSum {
-	return sha256.Sum256(append(append(make([]byte, 0, len(p)+maxName), p[:]...), name...))
-}
-
-func sumOf(names []string) panelSum {
-	sum := noPanel()
-	for _, name := range names {
-		sum = sum.with(name)
-	}
-	return sum
-}
-
-// partly stands for the same list where it is asked for in part, and somebody is left out.
-func (p panelSum) partly() panelSum {
-	e := digest("left out")
-	e.raw(p[:])
-	return e.sum()
-}
-
-// answerKey is where the answers to a query about a panel are kept.
-func answerKey(question uint32, query string, panel [sha256.Size]byte) []byte {
-	key := binary.BigEndian.AppendUint32(nil, question)
-	return append(append(key, panel[:]...), query...)
 }
 
 // panel stands for whom the answer is about: those asked for, or as many of them as are not left out.
@@ -281,11 +216,11 @@ func (x *inquiry) recorded() (among answers, base answerLevel, free bool) {
 
 func (x *inquiry) form() identity {
 	f := formOf("answer")
-	f.field("Question").text(x.request.Question)
-	f.field("Query").text(x.request.Query)
-	f.field("Epsilon").epsilon(x.request.Epsilon)
+	f.field("Question").Text(x.request.Question)
+	f.field("Query").Text(x.request.Query)
+	f.field("Epsilon").Epsilon(x.request.Epsilon)
 	f.objects(x.names, x.request.All)
-	f.field("Partial").flag(x.request.Partial)
+	f.field("Partial").Flag(x.request.Partial)
 	return f.finish()
 }
 
@@ -431,7 +366,7 @@ func (x *inquiry) part(s *state, at time.Time) error {
 // check returns why an object cannot be charged the cost, or nil.
 func (x *inquiry) check(s *state, o *subject, at time.Time) (*Refusal, error) {
 	if refusal := x.ledger.lacksTruthKey(o.name, x.request.Epsilon); refusal != nil {
-		refusal.orLess(x.known.top().epsilon)
+		orLess(refusal, x.known.top().epsilon)
 		return refusal, nil
 	}
 	ask := charge{asking{question: x.question, epsilon: x.request.Epsilon, at: at}, x.cost, o.chain.current()}
@@ -440,7 +375,7 @@ func (x *inquiry) check(s *state, o *subject, at time.Time) (*Refusal, error) {
 		return nil, err
 	}
 	r, err := x.ledger.room(s, o, ask)
-	refusal.orLess(x.largest(r.most()))
+	orLess(refusal, x.largest(r.most()))
 	return refusal, err
 }
 
@@ -457,7 +392,7 @@ func (x *inquiry) largest(room privacy.Epsilon) privacy.Epsilon {
 // lacksTruth refuses an object that there is no truth of.
 func (x *inquiry) lacksTruth(name string) Refusal {
 	r := Refusal{Object: name, Reason: NoTruth, Asked: x.request.Epsilon, Helps: HelpsTruth}
-	r.orLess(x.known.top().epsilon)
+	orLess(&r, x.known.top().epsilon)
 	return r
 }
 
@@ -491,7 +426,7 @@ func (x *inquiry) ask(ctx context.Context) error {
 
 // leftOut returns everybody who does not belong to the panel that answers, in order.
 func (x *inquiry) leftOut() []Refusal {
-	return inOrder(slices.Concat(x.refused, x.missing))
+	return vocabulary.InOrder(slices.Concat(x.refused, x.missing))
 }
 
 // decide returns the events of the answer and of its charges.
@@ -677,21 +612,4 @@ func (s *state) costOf(c *answered, event uint64) (privacy.Epsilon, error) {
 	}
 	before := slices.DeleteFunc(known, func(l answerLevel) bool { return l.event >= event })
 	return less(c.epsilon, before.top().epsilon), nil
-}
-
-// answerText puts an answer to a query in words. It refuses what cannot be one.
-func (q *question) answerText(query string, r result) (string, error) {
-	output := r.answer()
-	parsed, err := mechanism.ParseQuery(query, q.values)
-	if err != nil {
-		return "", errs.Corrupt(nil, "query %q: %v", query, err)
-	}
-	if r.scored && parsed.Outputs(len(q.values)) != 2 {
-		return "", errs.Corrupt(nil, "query %q: a score for a query with %d answers", query, parsed.Outputs(len(q.values)))
-	}
-	texts, err := parsed.Answers(q.values)
-	if err != nil || output >= len(texts) {
-		return "", errs.Corrupt(nil, "answer %d to query %q", output, query)
-	}
-	return texts[output], nil
 }

@@ -6,70 +6,12 @@ import (
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
-
-// desked is how many changes of a request are made before the records that they concern are written.
-const desked = 512
-
-// saltsAtOnce is how many salts are drawn at a time: each call of the operating system's generator takes as long as some
-// hundred bytes of it. None is kept beyond the request that it is drawn for.
-const saltsAtOnce = 64
-
-// record appends changes to the log under the next numbers, each with a salt of its own, and applies them.
-// It returns the number of the first and of the last event.
-func (s *state) record(changes []change) (first, last uint64, err error) {
-	first = s.counters.events + 1
-	if len(changes) >= desked {
-		s.nearTallies()
-	}
-	var salts []byte // for the next changes
-	for i, c := range changes {
-		// A long request has long been done with the objects it began with: they can be put while it goes on.
-		if s.desk != nil && (i+1)%desked == 0 {
-			if err := s.flushDesk(); err != nil {
-				return 0, 0, err
-			}
-		}
-		if len(salts) == 0 {
-			salts = make([]byte, min(len(changes)-i, saltsAtOnce)*len(salt{}))
-			s.salts(salts)
-		}
-		if end, is := c.(*settled); is {
-			end.spent = s.counters.underway.spent
-		}
-		ev := event{number: s.counters.events + 1, time: s.now, change: c, salt: salt(salts)}
-		salts = salts[len(ev.salt):]
-		if err := s.append(ev); err != nil {
-			return 0, 0, err
-		}
-	}
-	return first, s.counters.events, nil
-}
-
-// flush writes what is kept in memory during a transaction.
-func (s *state) flush() error {
-	if s.desk != nil {
-		if err := s.flushDesk(); err != nil {
-			return err
-		}
-	}
-	if err := s.flushTallies(); err != nil {
-		return err
-	}
-	return s.flushCounters()
-}
-
-// flushCounters writes where the log ends, and what it made.
-func (s *state) flushCounters() (err error) {
-	if s.edge != nil { // else no event was added, or this is an audit, which has a tree of its own
-		if s.counters.root, err = s.edge.Root(); err != nil {
-			return err
-		}
-	}
-	return s.put(bucketMeta, []byte(keyCounters), s.counters.encode())
-}
 
 // apply is the only code that changes the state. It is pure: the new state follows from the old one
 // and the event alone, with no clock and no randomness. Recording, recovery and audit are folds of it.
@@ -150,10 +92,10 @@ func apply(s *state, ev event) error {
 }
 
 func applyCreated(s *state, c *created, ev event) error {
-	if err := checkName("currency", c.currency); err != nil {
+	if err := names.Check("currency", c.currency); err != nil {
 		return errs.Corrupt(nil, "%v", err)
 	}
-	return s.put(bucketMeta, []byte(keyAbout), about{*c, ev.time}.encode())
+	return s.put(bucketMeta, []byte(keyAbout), about{*c, ev.time}.Encode())
 }
 
 func applyTruthKey(s *state, c *truthKeySet) error {
@@ -162,29 +104,6 @@ func applyTruthKey(s *state, c *truthKeySet) error {
 	}
 	s.keyed = keyUnknown // it is looked up again: of a forged log this event may be left out
 	return s.put(bucketMeta, []byte(keyTruthKey), slices.Clone(c.check[:]))
-}
-
-// keyState is what is known of the truth key: many events in a row ask.
-type keyState uint8
-
-const (
-	keyUnknown keyState = iota
-	keyNone
-	keySet
-)
-
-// hasTruthKey tells whether the ledger has a truth key by now.
-func (s *state) hasTruthKey() (bool, error) {
-	if s.keyed == keyUnknown {
-		check, err := s.get(bucketMeta, []byte(keyTruthKey))
-		if err != nil {
-			return false, err
-		}
-		if s.keyed = keyNone; check != nil {
-			s.keyed = keySet
-		}
-	}
-	return s.keyed == keySet, nil
 }
 
 // checkBound refuses a draw from a truth that a chain is not bound to, once there is a key by which it should be.
@@ -203,28 +122,22 @@ func applyQuestion(s *state, c *questionDefined) error {
 	if c.number != s.counters.questions+1 {
 		return fmt.Errorf("%w: question %d follows on question %d", ErrCorrupt, c.number, s.counters.questions)
 	}
-	if err := checkQuestion(c.Question); err != nil {
+	if err := vocabulary.CheckQuestion(c.Question); err != nil {
 		return errs.Corrupt(nil, "question %d: %v", c.number, err)
 	}
 	if _, twice, err := s.questionNumber(c.Name); err != nil || twice {
 		return errs.Corrupt(err, "question %q is defined twice", c.Name)
 	}
 	s.counters.questions = c.number
-	e := &encoder{}
+	e := &wire.Encoder{}
 	c.encode(e)
-	if err := s.put(bucketQuestions, numberKey(c.number), e.buf); err != nil {
+	if err := s.put(bucketQuestions, numberKey(c.number), e.Buf); err != nil {
 		return err
 	}
 	if err := s.putDefinition(bucketQuestions, c.number); err != nil {
 		return err
 	}
 	return s.putNumber(bucketQuestions, nameKey(c.Name), c.number)
-}
-
-func (s *state) putNumber(bucket string, key []byte, number uint32) error {
-	e := &encoder{}
-	e.u32(number)
-	return s.put(bucket, key, e.buf)
 }
 
 func applyPolicy(s *state, c *policyDefined) error {
@@ -245,7 +158,7 @@ func applyPolicy(s *state, c *policyDefined) error {
 	if err := s.putDefinition(bucketPolicies, c.number); err != nil {
 		return err
 	}
-	return s.putNumber(bucketPolicies, policyJSONKey(hashText(c.json)), c.number)
+	return s.putNumber(bucketPolicies, policyJSONKey(wire.HashText(c.json)), c.number)
 }
 
 func applyEnrolled(s *state, c *enrolled, number uint64) error {
@@ -297,16 +210,8 @@ func applyEnrolled(s *state, c *enrolled, number uint64) error {
 	return s.putChain(c.question, c.object, ch)
 }
 
-// writeMember lists a question of an object.
-func (s *state) writeMember(name string, question uint32) error {
-	k := s.draft.key()
-	k.buf = appendMemberKey(k.buf, name, question)
-	s.draft.value().u32(question)
-	return s.write(bucketObjects)
-}
-
 func (s *state) checkEnrolled(c *enrolled) error {
-	if err := checkName("object", c.object); err != nil {
+	if err := names.Check("object", c.object); err != nil {
 		return errs.Corrupt(nil, "%v", err)
 	}
 	if c.question == 0 || c.question > s.counters.questions || c.policy > s.counters.policies || c.noise > s.counters.noises || c.cap.IsZero() {
@@ -327,22 +232,6 @@ func (s *state) introduce(c *enrolled) (object, error) {
 	}
 	s.counters.objects++
 	return object{cap: c.cap, links: x.links}, err
-}
-
-func (s *state) putChain(question uint32, name string, c chain) error {
-	id := recordID{question, name}
-	if s.desk != nil {
-		s.desk.chains.set(id, &c)
-		return nil
-	}
-	return s.writeChain(id, c)
-}
-
-func (s *state) writeChain(id recordID, c chain) error {
-	k := s.draft.key()
-	k.buf = appendChainKey(k.buf, id.question, id.name)
-	c.encodeTo(s.draft.value())
-	return s.write(bucketChains)
 }
 
 // enrolledIn returns a chain and its object for a draw or a charge.
@@ -422,18 +311,6 @@ func applyBound(s *state, c *truthBound, number uint64) error {
 		return err
 	}
 	return s.putObject(c.object, o)
-}
-
-// methodAt returns how a response comes about that gets this place among the levels of a chain.
-func methodAt(place, levels int) method {
-	switch place {
-	case levels:
-		return methodRaise
-	case 0:
-		return methodDegrade
-	default:
-		return methodInsert
-	}
 }
 
 // charge adds a cost to what an object has spent, and checks it against the object's cap and its chain's
@@ -545,7 +422,7 @@ func applyAnswered(s *state, c *answered, number uint64) error {
 	}
 	at, _ := a.find(c.epsilon)
 	made := answerLevel{c.epsilon, c.result, number, began, c.objects}
-	return s.put(bucketAnswers, key, slices.Insert(a, at, made).encode())
+	return s.put(bucketAnswers, key, slices.Insert(a, at, made).Encode())
 }
 
 // leaves tells what is known of whom an answer leaves out, by whom was charged for it.
@@ -783,7 +660,7 @@ func (s *state) linkName(name string, event uint64, link func(*links, uint64)) e
 		link(&o.links, event)
 		return s.putObject(name, o)
 	}
-	if err := checkName("object", name); err != nil {
+	if err := names.Check("object", name); err != nil {
 		return errs.Corrupt(nil, "%v", err)
 	}
 	x, _, err := s.stranger(name)
@@ -791,7 +668,7 @@ func (s *state) linkName(name string, event uint64, link func(*links, uint64)) e
 		return err
 	}
 	link(&x.links, event)
-	return s.put(bucketStrangers, []byte(name), x.encode())
+	return s.put(bucketStrangers, []byte(name), x.Encode())
 }
 
 func applySettled(s *state, c *settled, ev event) error {
@@ -828,21 +705,6 @@ func applySettled(s *state, c *settled, ev event) error {
 	r.digest, r.done, r.through, r.dealt = c.digest, c.final, c.through, c.done
 	r.settled = append(slices.Clip(r.settled), ev.number)
 	return s.putRequest(c.key, r)
-}
-
-func (s *state) putRequest(key string, r request) error {
-	if s.desk != nil {
-		s.desk.requests.set(recordID{name: key}, &r)
-		return nil
-	}
-	return s.writeRequest(recordID{name: key}, r)
-}
-
-func (s *state) writeRequest(id recordID, r request) error {
-	k := s.draft.key()
-	k.buf = append(k.buf, id.name...)
-	r.encodeTo(s.draft.value())
-	return s.write(bucketRequests)
 }
 
 // checkSettledSale checks that the sale that a request made stands right before it, with those left out.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -80,7 +81,7 @@ func applyForgotten(s *state, c *forgotten, number uint64) error {
 // account checks what a forgotten event says against the object, as far as its events were there to be folded,
 // and against the erased ones that it accounts for.
 func (s *state) account(c *forgotten, o object, known bool) error {
-	if err := checkName("object", c.object); err != nil {
+	if err := names.Check("object", c.object); err != nil {
 		return errs.Corrupt(nil, "%v", err)
 	}
 	if c.events == 0 || c.cap.IsZero() != (len(c.chains) == 0) || c.cap.IsZero() && c.earned > 0 {

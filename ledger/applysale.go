@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -18,11 +19,11 @@ func applyBuyer(s *state, c *buyerNamed) error {
 	if _, twice, err := s.buyerNumber(c.name); err != nil || twice {
 		return errs.Corrupt(err, "buyer %q is named twice", c.name)
 	}
-	if err := checkName("buyer", c.name); err != nil {
+	if err := names.Check("buyer", c.name); err != nil {
 		return errs.Corrupt(nil, "%v", err)
 	}
 	s.counters.buyers = c.number
-	if err := s.put(bucketBuyers, numberKey(c.number), buyer{name: c.name}.encode()); err != nil {
+	if err := s.put(bucketBuyers, numberKey(c.number), buyer{name: c.name}.Encode()); err != nil {
 		return err
 	}
 	if err := s.putDefinition(bucketBuyers, c.number); err != nil {
@@ -278,7 +279,7 @@ func applySale(s *state, c *saleMade, ev event) error {
 	b.sold++
 	b.paid += c.price
 	s.counters.open = opened{sale: c.sale, objects: c.objects, price: c.price, tally: c.tally}
-	if err := s.put(bucketBuyers, numberKey(c.buyer), b.encode()); err != nil {
+	if err := s.put(bucketBuyers, numberKey(c.buyer), b.Encode()); err != nil {
 		return err
 	}
 	return s.putSale(c.sale, r)

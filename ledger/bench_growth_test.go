@@ -19,8 +19,11 @@ import (
 	"go.etcd.io/bbolt"
 	"golang.org/x/mod/sumdb/tlog"
 
-	tests "github.com/sluicedp/sluice/internal/pace" // pace is what an audit keeps to
+	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
+
+// pace is what an audit keeps to
 
 // growthCrowds are the numbers of objects of [BenchmarkGrowth]. The last one takes half an hour and 20 GB of disk.
 func growthCrowds() []int {
@@ -300,7 +303,7 @@ func weigh(name string, bucket *bbolt.Bucket) (map[string]int, error) {
 	stats := bucket.Stats()
 	parts := map[string]int{partLeaves: stats.LeafAlloc + stats.InlineBucketInuse, partBranches: stats.BranchAlloc}
 	err := bucket.ForEach(func(key, value []byte) error {
-		payload, err := unseal(name, key, value)
+		payload, err := wire.Unseal(name, key, value)
 		if name == bucketMeta && string(key) == keyFormat { // has no checksum
 			payload, err = value, nil
 		}

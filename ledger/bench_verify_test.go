@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
 // BenchmarkVerify compares the audit, on one core, with the least that any audit of the log does: it reads all events,
@@ -52,23 +53,23 @@ func hashEvents(l *Ledger) error {
 }
 
 func hashEvent(left *[64]tlog.Hash, number uint64, key, value []byte) error {
-	payload, err := unseal(bucketEvents, key, value)
+	payload, err := wire.Unseal(bucketEvents, key, value)
 	if err != nil {
 		return err
 	}
-	d := &decoder{rest: payload}
-	d.u8()      // the form: all events are whole
-	d.uvarint() // the event before it
-	public := d.take(d.uvarint())
-	kept := sha256.Sum256(d.take(d.uvarint()))
+	d := &wire.Decoder{Rest: payload}
+	d.U8()      // the form: all events are whole
+	d.Uvarint() // the event before it
+	public := d.Take(d.Uvarint())
+	kept := sha256.Sum256(d.Take(d.Uvarint()))
 	hash := merkle.HashLeaf(append(append(make([]byte, 0, 128), public...), kept[:]...))
 	top := merkle.Completes(number-1) - 1
 	for level := range top {
 		hash = merkle.HashNode(left[level], hash)
 	}
 	left[top] = hash
-	if string(d.rest[top*tlog.HashSize:]) != string(hash[:]) {
+	if string(d.Rest[top*tlog.HashSize:]) != string(hash[:]) {
 		return errors.New("the hash of an event is not what was stored")
 	}
-	return d.err
+	return d.Err
 }

@@ -3,8 +3,6 @@ package ledger
 import (
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/errs"
-	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -32,49 +30,11 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// subject is one object of a request, with everything that decides about it.
-type subject struct {
-	name   string
-	chain  chain
-	object object
-	policy policy.Policy
-}
-
 // subject reads an object, or says why it can have no part in any request.
 func (l *Ledger) subject(s *state, q *question, name string, asked privacy.Epsilon) (x subject, refusal *Refusal, err error) {
 	refusal, err = s.readSubject(q, name, asked, &x)
 	return x, refusal, err
 }
-
-// readSubject is subject in memory that the caller has.
-func (s *state) readSubject(q *question, name string, asked privacy.Epsilon, x *subject) (*Refusal, error) {
-	x.name = name
-	found, err := s.readChain(q.number, name, &x.chain)
-	if err != nil {
-		return nil, err
-	}
-	if !found {
-		return &Refusal{Object: name, Reason: NotEnrolled, Asked: asked, Helps: HelpsEnrolling}, nil
-	}
-	if found, err = s.readObject(name, &x.object); err != nil || !found {
-		return nil, errs.Corrupt(err, "object %q has a chain but no budget", name)
-	}
-	if x.object.withdrew(x.chain) {
-		return &Refusal{Object: name, Reason: Withdrawn, Asked: asked, Helps: HelpsEnrolling}, nil
-	}
-	x.policy, err = s.policy(x.chain.policy)
-	return nil, err
-}
-
-// verdict is what a request means for an object that is not refused.
-type verdict uint8
-
-const (
-	drawn    verdict = iota // above the current level, from the truth
-	reused                  // recorded already
-	derived                 // below the current level, without the truth
-	verdicts = 3
-)
 
 // assess decides, from budgets and recorded levels alone, what a request means for an object. It
 // never looks at the truth, so a refusal tells nothing about it.
@@ -166,36 +126,4 @@ func (c charge) refusal(r Refusal, waiting bool) *Refusal {
 		r.Helps = HelpsWaiting
 	}
 	return &r
-}
-
-func lower(a, b privacy.Epsilon) privacy.Epsilon {
-	if b.Less(a) {
-		return b
-	}
-	return a
-}
-
-// plus returns a + b, or the largest ε if that is above it.
-func plus(a, b privacy.Epsilon) privacy.Epsilon {
-	sum, err := a.Add(b)
-	if err != nil {
-		return privacy.MaxEpsilon()
-	}
-	return sum
-}
-
-func higher(a, b privacy.Epsilon) privacy.Epsilon {
-	if a.Less(b) {
-		return b
-	}
-	return a
-}
-
-// less returns a − b, or 0 if b is above a.
-func less(a, b privacy.Epsilon) privacy.Epsilon {
-	rest, err := a.Sub(b)
-	if err != nil {
-		return privacy.Epsilon{}
-	}
-	return rest
 }

@@ -160,7 +160,7 @@ func TestSpendingOfManyChainsStopsAtTheLargestCap(t *testing.T) {
 			must(t, err)
 			continue
 		}
-		want := Refusal{"ann", ObjectCap, eps(t, "1000"), eps(t, "999"), eps(t, "2"), eps(t, "2"), eps(t, "1"), HelpsLess, eps(t, "1")}
+		want := Refusal{Object: "ann", Reason: ObjectCap, Ceiling: eps(t, "1000"), Spent: eps(t, "999"), Asked: eps(t, "2"), Cost: eps(t, "2"), Remaining: eps(t, "1"), Helps: HelpsLess, Largest: eps(t, "1")}
 		if got := refusals(t, err)[0]; got != want {
 			t.Errorf("refused for %+v, want %+v", got, want)
 		}

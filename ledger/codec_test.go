@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"bytes"
-	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -11,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -43,12 +43,12 @@ func usualRecords(t testing.TB) [][]byte {
 	}
 	var all [][]byte
 	for i := range 3 {
-		e := &encoder{}
+		e := &wire.Encoder{}
 		responses[i].encode(e)
-		all = append(all, objects[i].encode(), chains[i].encode(), e.buf)
+		all = append(all, objects[i].Encode(), chains[i].Encode(), e.Buf)
 	}
 	for _, c := range chains[len(objects):] {
-		all = append(all, c.encode())
+		all = append(all, c.Encode())
 	}
 	return all
 }
@@ -67,22 +67,22 @@ func oneForm(t *testing.T, payload []byte) (sound int) {
 		}
 	}
 	o, err := decodeObject(payload)
-	same("object", o.encode(), err)
+	same("object", o.Encode(), err)
 	page := levelPage{page: make([]level, 8), used: 1}
 	for i := range page.page { // what was there before must not be seen
 		page.page[i] = level{event: 9, buyers: []uint32{9}}
 	}
 	c, err := page.decodeChain(payload)
-	same("chain", c.encode(), err)
+	same("chain", c.Encode(), err)
 	if err != nil && page.used != 1 {
 		t.Fatalf("%x is no chain, and leaves its levels on the page", payload)
 	}
 	r := released{object: "before", question: 9, response: response{value{index: 9}, methodRaise}}
-	d, e := &decoder{rest: payload}, &encoder{}
-	if r.decode(d); d.done() == nil {
+	d, e := &wire.Decoder{Rest: payload}, &wire.Encoder{}
+	if r.decode(d); d.Done() == nil {
 		r.encode(e)
 	}
-	same("response", e.buf, d.done())
+	same("response", e.Buf, d.Done())
 	return sound
 }
 
@@ -113,43 +113,6 @@ func FuzzRecordForms(f *testing.F) {
 	f.Fuzz(func(t *testing.T, payload []byte) { oneForm(t, payload) })
 }
 
-func TestAppendNumbers(t *testing.T) {
-	random := rand.New(rand.NewPCG(5, 6))
-	for range 1000 {
-		numbers := make([]uint64, random.IntN(12))
-		begin := make([]byte, random.IntN(4), 4+random.IntN(40))
-		want := bytes.Clone(begin)
-		for i := range numbers {
-			numbers[i] = random.Uint64() >> random.IntN(64)
-			want = binary.AppendUvarint(want, numbers[i])
-		}
-		if got := appendNumbers(begin, numbers...); !bytes.Equal(got, want) {
-			t.Fatalf("%d give %x, want %x", numbers, got, want)
-		}
-	}
-}
-
-// A text stays what it is while others are put behind it.
-func TestTexts(t *testing.T) {
-	shared, random := &texts{}, rand.New(rand.NewPCG(7, 8))
-	var got, want []string
-	for i := range 2000 {
-		text := bytes.Repeat([]byte{byte(i), byte(i >> 8)}, random.IntN(40))
-		if i%500 == 7 {
-			text = bytes.Repeat(text, 300) // more than a piece
-		}
-		got, want = append(got, shared.of(text)), append(want, string(text))
-		clear(text)
-	}
-	if !slices.Equal(got, want) {
-		t.Error("texts have changed")
-	}
-	text := []byte("a name")
-	if n := testing.AllocsPerRun(1000, func() { shared.of(text) }); n != 0 {
-		t.Errorf("%v allocations for a short text", n)
-	}
-}
-
 // An event is read into the memory of another one that was done with, whatever that was: also one that could not be read.
 func TestEventsAreReadOverOthers(t *testing.T) {
 	type record struct {
@@ -158,11 +121,11 @@ func TestEventsAreReadOverOthers(t *testing.T) {
 	}
 	var records []record
 	for _, n := range goldenEntries(t) {
-		records = append(records, record{n.number, n.encode()})
+		records = append(records, record{n.number, n.Encode()})
 		if erasable(n.change) {
-			records = append(records, record{n.number, n.erase().encode()})
+			records = append(records, record{n.number, n.erase().Encode()})
 		}
-		if payload, k := n.encode(), n.change.kind(); k == kindReleased || k == kindEnrolled {
+		if payload, k := n.Encode(), n.change.kind(); k == kindReleased || k == kindEnrolled {
 			wrongVersion := bytes.Clone(payload)
 			wrongVersion[3]++
 			cutOff := payload[:len(payload)-1]
@@ -171,7 +134,7 @@ func TestEventsAreReadOverOthers(t *testing.T) {
 		}
 	}
 	random := rand.New(rand.NewPCG(9, 10))
-	used, shared := [3]readEvent{}, &texts{}
+	used, shared := [3]readEvent{}, &wire.Texts{}
 	var w written
 	read := map[kind]int{}
 	for range 20_000 {

@@ -22,6 +22,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -324,7 +325,7 @@ func putEvents(t testing.TB, s kv.Store, log []logged) {
 		}
 		for i, n := range log {
 			key := eventKey(uint64(i + 1))
-			err = errors.Join(err, w.Put(bucketEvents, key, seal(bucketEvents, key, n.encode())))
+			err = errors.Join(err, w.Put(bucketEvents, key, wire.Seal(bucketEvents, key, n.Encode())))
 		}
 		return err
 	}))

@@ -3,35 +3,37 @@ package ledger
 import (
 	"encoding/binary"
 	"hash/crc32"
+
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
 // draft is where records are written out for the store: in a buffer that is used again, and from there to memory that the
 // store may keep. Its zero value is ready.
 type draft struct {
-	encoder
+	wire.Encoder
 	split int // where the key ends
-	head  sumHead
+	head  wire.Sums
 	kept  []byte // what lies behind it is free
 }
 
 // lookup returns room for the key of a record that is only looked up, until the next call.
 func (d *draft) lookup() []byte {
-	if d.buf == nil {
-		d.buf = make([]byte, 0, 128)
+	if d.Buf == nil {
+		d.Buf = make([]byte, 0, 128)
 	}
-	return d.buf[:0]
+	return d.Buf[:0]
 }
 
 // key begins a record. The caller appends the key and then calls value.
-func (d *draft) key() *encoder {
-	d.buf = d.buf[:0]
-	return &d.encoder
+func (d *draft) key() *wire.Encoder {
+	d.Buf = d.Buf[:0]
+	return &d.Encoder
 }
 
 // value ends the key. What the caller appends from now on is the payload.
-func (d *draft) value() *encoder {
-	d.split = len(d.buf)
-	return &d.encoder
+func (d *draft) value() *wire.Encoder {
+	d.split = len(d.Buf)
+	return &d.Encoder
 }
 
 // The memory for the store is asked for in pieces, the first of them small: most transactions are.
@@ -42,14 +44,14 @@ const (
 
 // take returns key and sealed value, in memory that is not used again.
 func (d *draft) take(bucket string) (key, value []byte) {
-	sum := crc32.Update(d.head.of(bucket, d.split), crc32.MakeTable(crc32.Castagnoli), d.buf) // key and payload, side by side
-	d.buf = binary.BigEndian.AppendUint32(d.buf, sum)
-	if cap(d.kept)-len(d.kept) < len(d.buf) {
+	sum := crc32.Update(d.head.Of(bucket, d.split), crc32.MakeTable(crc32.Castagnoli), d.Buf) // key and payload, side by side
+	d.Buf = binary.BigEndian.AppendUint32(d.Buf, sum)
+	if cap(d.kept)-len(d.kept) < len(d.Buf) {
 		piece := min(max(2*cap(d.kept), smallPiece), largePiece)
-		d.kept = make([]byte, 0, max(piece, len(d.buf)))
+		d.kept = make([]byte, 0, max(piece, len(d.Buf)))
 	}
 	from := len(d.kept)
-	d.kept = append(d.kept, d.buf...)
+	d.kept = append(d.kept, d.Buf...)
 	record := d.kept[from:len(d.kept):len(d.kept)]
 	return record[:d.split:d.split], record[d.split:]
 }
@@ -57,7 +59,7 @@ func (d *draft) take(bucket string) (key, value []byte) {
 // write puts the drafted record.
 func (s *state) write(bucket string) error {
 	if s.plain { // in a store that keeps no reference to it
-		return s.writer.Put(bucket, s.draft.buf[:s.draft.split], s.draft.buf[s.draft.split:])
+		return s.writer.Put(bucket, s.draft.Buf[:s.draft.split], s.draft.Buf[s.draft.split:])
 	}
 	key, value := s.draft.take(bucket)
 	return s.writer.Put(bucket, key, value)

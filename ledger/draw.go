@@ -6,22 +6,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
-	"github.com/sluicedp/sluice/rrchain/finite"
 )
-
-// chances are where draws take their randomness from, for one goroutine at a time.
-type chances struct {
-	sampler *rrchain.Sampler
-	outputs *finite.Sampler // for questions with a mechanism of their own
-}
-
-func newChances() chances { return chances{rrchain.NewSampler(), finite.NewSampler()} }
-
-// response is how a chain answers at one ε.
-type response struct {
-	value  value
-	method method
-}
 
 // respond returns the chain's response at ε: the recorded one, or one drawn now, from the truth if ε is
 // above all others. With it comes the change that binds the chain to the truth, if it is to be.
@@ -72,7 +57,7 @@ func (c chances) draw(q *question, levels []level, place int, epsilon privacy.Ep
 	m := len(q.values)
 	switch {
 	case q.encoding == Finite:
-		v.index, err = q.mechanism.draw(c.outputs, levels, place, epsilon, truth)
+		v.index, err = drawFinite(q.mechanism, c.outputs, levels, place, epsilon, truth)
 	case q.encoding == Unary && raise:
 		v.bits, err = c.sampler.RaiseUnary(m, below.asBits(), epsilon, int(truth))
 	case q.encoding == Unary:

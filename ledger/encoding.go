@@ -1,7 +1,7 @@
 package ledger
 
 import (
-	"github.com/sluicedp/sluice/mechanism"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -41,45 +41,45 @@ func (c *stated) about() string        { return c.object }
 
 func (c *settled) about() string { return c.object }
 
-func (c *created) encode(e *encoder) {
-	e.raw(c.id[:])
-	e.text(c.currency)
-	e.text(c.logKey)
+func (c *created) encode(e *wire.Encoder) {
+	e.Raw(c.id[:])
+	e.Text(c.currency)
+	e.Text(c.logKey)
 }
 
-func decodeCreated(d *decoder) change {
+func decodeCreated(d *wire.Decoder) change {
 	c := &created{}
-	d.array(c.id[:])
-	c.currency, c.logKey = d.text(), d.text()
+	d.Array(c.id[:])
+	c.currency, c.logKey = d.Text(), d.Text()
 	return c
 }
 
-func (c *truthKeySet) encode(e *encoder) { e.raw(c.check[:]) }
+func (c *truthKeySet) encode(e *wire.Encoder) { e.Raw(c.check[:]) }
 
-func decodeTruthKeySet(d *decoder) change {
+func decodeTruthKeySet(d *wire.Decoder) change {
 	c := &truthKeySet{}
-	d.array(c.check[:])
+	d.Array(c.check[:])
 	return c
 }
 
-func (c *questionDefined) encode(e *encoder) {
-	e.u32(c.number)
-	e.text(c.Name)
-	e.u8(c.Encoding.code())
-	e.uvarint(uint64(len(c.Values)))
+func (c *questionDefined) encode(e *wire.Encoder) {
+	e.U32(c.number)
+	e.Text(c.Name)
+	e.U8(encodingCode(c.Encoding))
+	e.Uvarint(uint64(len(c.Values)))
 	for _, value := range c.Values {
-		e.text(value)
+		e.Text(value)
 	}
 	if c.Encoding == Finite {
-		e.text(string(c.Mechanism.encode()))
+		e.Text(string(c.Mechanism.Encode()))
 	}
 }
 
-func decodeQuestionDefined(d *decoder) change {
-	c := &questionDefined{d.u32(), Question{Name: d.text(), Encoding: decodeEncoding(d)}}
-	c.Values = make([]string, d.count(1))
+func decodeQuestionDefined(d *wire.Decoder) change {
+	c := &questionDefined{d.U32(), Question{Name: d.Text(), Encoding: decodeEncoding(d)}}
+	c.Values = make([]string, d.Count(1))
 	for i := range c.Values {
-		c.Values[i] = d.text()
+		c.Values[i] = d.Text()
 	}
 	if c.Encoding == Finite {
 		c.Mechanism = decodeMechanism(d, len(c.Values))
@@ -87,373 +87,335 @@ func decodeQuestionDefined(d *decoder) change {
 	return c
 }
 
-func (c *policyDefined) encode(e *encoder) {
-	e.u32(c.number)
-	e.text(c.json)
+func (c *policyDefined) encode(e *wire.Encoder) {
+	e.U32(c.number)
+	e.Text(c.json)
 }
 
-func decodePolicyDefined(d *decoder) change {
-	return &policyDefined{number: d.u32(), json: d.text()}
+func decodePolicyDefined(d *wire.Decoder) change {
+	return &policyDefined{number: d.U32(), json: d.Text()}
 }
 
-func (c *enrolled) encode(e *encoder) {
-	e.text(c.object)
-	e.u32(c.question)
-	e.u32(c.policy)
-	e.u32(c.noise)
-	e.epsilon(c.cap)
+func (c *enrolled) encode(e *wire.Encoder) {
+	e.Text(c.object)
+	e.U32(c.question)
+	e.U32(c.policy)
+	e.U32(c.noise)
+	e.Epsilon(c.cap)
 }
 
-func decodeEnrolled(d *decoder) change {
+func decodeEnrolled(d *wire.Decoder) change {
 	c := &enrolled{}
 	c.decode(d)
 	return c
 }
 
-func (c *enrolled) decode(d *decoder) {
-	*c = enrolled{object: d.text(), question: d.u32(), policy: d.u32(), noise: d.u32(), cap: d.epsilon()}
+func (c *enrolled) decode(d *wire.Decoder) {
+	*c = enrolled{object: d.Text(), question: d.U32(), policy: d.U32(), noise: d.U32(), cap: d.Epsilon()}
 }
 
-func (c *released) encode(e *encoder) {
-	e.text(c.object)
-	e.u32(c.question)
-	e.epsilon(c.epsilon)
+func (c *released) encode(e *wire.Encoder) {
+	e.Text(c.object)
+	e.U32(c.question)
+	e.Epsilon(c.epsilon)
 	encodeResponse(e, c.response)
 }
 
-func decodeReleased(d *decoder) change {
+func decodeReleased(d *wire.Decoder) change {
 	c := &released{}
 	c.decode(d)
 	return c
 }
 
-func (c *released) decode(d *decoder) {
-	c.object, c.question = d.text(), d.u32()
+func (c *released) decode(d *wire.Decoder) {
+	c.object, c.question = d.Text(), d.U32()
 	var n [2]uint64
-	d.uvarints(n[:])
-	c.epsilon = d.asEpsilon(n[0])
+	d.Uvarints(n[:])
+	c.epsilon = d.AsEpsilon(n[0])
 	c.response = decodeMethod(d, asValue(d, n[1]))
 	if c.method == methodResale {
-		d.fail("a response released as a resale")
+		d.Fail("a response released as a resale")
 	}
 }
 
-func encodeResponse(e *encoder, r response) {
-	encodeValue(e, r.value)
-	e.u8(uint8(r.method))
+func (c *buyerNamed) encode(e *wire.Encoder) {
+	e.U32(c.number)
+	e.Text(c.name)
 }
 
-func decodeResponse(d *decoder) response { return decodeMethod(d, decodeValue(d)) }
+func decodeBuyerNamed(d *wire.Decoder) change { return &buyerNamed{number: d.U32(), name: d.Text()} }
 
-// decodeMethod reads how a response came about.
-func decodeMethod(d *decoder, v value) response {
-	r := response{value: v, method: method(d.u8())}
-	if (r.method < methodRaise || r.method > methodInsert) && r.method != methodResale {
-		d.fail("unknown method %d", r.method)
-	}
-	return r
+func (c deal) encode(e *wire.Encoder) {
+	e.Uvarint(c.sale)
+	e.U32(c.buyer)
+	e.U32(c.question)
+	e.Epsilon(c.epsilon)
+	e.Uvarint(c.objects)
+	e.Uvarint(c.price)
+	e.Uvarint(c.refused)
 }
 
-func (c *buyerNamed) encode(e *encoder) {
-	e.u32(c.number)
-	e.text(c.name)
+func decodeDeal(d *wire.Decoder) deal {
+	return deal{sale: d.Uvarint(), buyer: d.U32(), question: d.U32(), epsilon: d.Epsilon(), objects: d.Uvarint(), price: d.Uvarint(), refused: d.Uvarint()}
 }
 
-func decodeBuyerNamed(d *decoder) change { return &buyerNamed{number: d.u32(), name: d.text()} }
-
-func (c deal) encode(e *encoder) {
-	e.uvarint(c.sale)
-	e.u32(c.buyer)
-	e.u32(c.question)
-	e.epsilon(c.epsilon)
-	e.uvarint(c.objects)
-	e.uvarint(c.price)
-	e.uvarint(c.refused)
-}
-
-func decodeDeal(d *decoder) deal {
-	return deal{sale: d.uvarint(), buyer: d.u32(), question: d.u32(), epsilon: d.epsilon(), objects: d.uvarint(), price: d.uvarint(), refused: d.uvarint()}
-}
-
-func (c *reserved) encode(e *encoder) {
+func (c *reserved) encode(e *wire.Encoder) {
 	c.deal.encode(e)
-	e.time(c.expires)
+	e.Time(c.expires)
 }
 
-func decodeReserved(d *decoder) change { return &reserved{deal: decodeDeal(d), expires: d.time()} }
+func decodeReserved(d *wire.Decoder) change { return &reserved{deal: decodeDeal(d), expires: d.Time()} }
 
 // What an object was reserved or sold for outlives it: the sale must still add up.
 
-func (c *held) encodePublic(e *encoder) { encodeShare(e, c.sale, c.price) }
+func (c *held) encodePublic(e *wire.Encoder) { encodeShare(e, c.sale, c.price) }
 
-func (c *held) encode(e *encoder) { e.text(c.object) }
+func (c *held) encode(e *wire.Encoder) { e.Text(c.object) }
 
-func decodeHeld(d, hidden *decoder) change {
+func decodeHeld(d, hidden *wire.Decoder) change {
 	c := &held{}
-	c.sale, c.price = d.uvarint(), d.uvarint()
+	c.sale, c.price = d.Uvarint(), d.Uvarint()
 	if hidden != nil {
-		c.object = hidden.text()
+		c.object = hidden.Text()
 	}
 	return c
 }
 
-func encodeShare(e *encoder, sale, price uint64) {
-	e.uvarint(sale)
-	e.uvarint(price)
+func encodeShare(e *wire.Encoder, sale, price uint64) {
+	e.Uvarint(sale)
+	e.Uvarint(price)
 }
 
-func (c *cancelled) encode(e *encoder) { e.uvarint(c.sale) }
+func (c *cancelled) encode(e *wire.Encoder) { e.Uvarint(c.sale) }
 
-func decodeCancelled(d *decoder) change { return &cancelled{sale: d.uvarint()} }
+func decodeCancelled(d *wire.Decoder) change { return &cancelled{sale: d.Uvarint()} }
 
-func (c *saleMade) encode(e *encoder) {
+func (c *saleMade) encode(e *wire.Encoder) {
 	c.deal.encode(e)
 	c.tally.encode(e)
 }
 
-func decodeSaleMade(d *decoder) change {
+func decodeSaleMade(d *wire.Decoder) change {
 	return &saleMade{deal: decodeDeal(d), tally: decodeSaleTally(d)}
 }
 
-func (t saleTally) encode(e *encoder) {
+func (t saleTally) encode(e *wire.Encoder) {
 	for _, n := range []uint64{t.draws, t.resales, t.degradations, t.insertions, t.upgrades} {
-		e.uvarint(n)
+		e.Uvarint(n)
 	}
 }
 
-func decodeSaleTally(d *decoder) saleTally {
-	return saleTally{draws: d.uvarint(), resales: d.uvarint(), degradations: d.uvarint(), insertions: d.uvarint(), upgrades: d.uvarint()}
+func decodeSaleTally(d *wire.Decoder) saleTally {
+	return saleTally{draws: d.Uvarint(), resales: d.Uvarint(), degradations: d.Uvarint(), insertions: d.Uvarint(), upgrades: d.Uvarint()}
 }
 
-func (c *sold) encodePublic(e *encoder) { encodeShare(e, c.sale, c.price) }
+func (c *sold) encodePublic(e *wire.Encoder) { encodeShare(e, c.sale, c.price) }
 
-func (c *sold) encode(e *encoder) {
-	e.text(c.object)
+func (c *sold) encode(e *wire.Encoder) {
+	e.Text(c.object)
 	encodeResponse(e, c.response)
 }
 
-func decodeSold(d, hidden *decoder) change {
+func decodeSold(d, hidden *wire.Decoder) change {
 	c := &sold{}
-	c.sale, c.price = d.uvarint(), d.uvarint()
+	c.sale, c.price = d.Uvarint(), d.Uvarint()
 	if hidden != nil {
-		c.object, c.response = hidden.text(), decodeResponse(hidden)
+		c.object, c.response = hidden.Text(), decodeResponse(hidden)
 	}
 	return c
 }
 
-func (c *withdrawn) encode(e *encoder) { e.text(c.object) }
+func (c *withdrawn) encode(e *wire.Encoder) { e.Text(c.object) }
 
-func decodeWithdrawn(d *decoder) change { return &withdrawn{object: d.text()} }
+func decodeWithdrawn(d *wire.Decoder) change { return &withdrawn{object: d.Text()} }
 
-func (c *epochBegun) encode(e *encoder) {
-	e.text(c.object)
-	e.u32(c.question)
+func (c *epochBegun) encode(e *wire.Encoder) {
+	e.Text(c.object)
+	e.U32(c.question)
 }
 
-func decodeEpoch(d *decoder) change { return &epochBegun{object: d.text(), question: d.u32()} }
+func decodeEpoch(d *wire.Decoder) change { return &epochBegun{object: d.Text(), question: d.U32()} }
 
-func (c *charged) encode(e *encoder) {
-	e.text(c.object)
-	e.u32(c.question)
-	e.epsilon(c.epsilon)
+func (c *charged) encode(e *wire.Encoder) {
+	e.Text(c.object)
+	e.U32(c.question)
+	e.Epsilon(c.epsilon)
 }
 
-func decodeCharged(d *decoder) change {
-	return &charged{object: d.text(), question: d.u32(), epsilon: d.epsilon()}
+func decodeCharged(d *wire.Decoder) change {
+	return &charged{object: d.Text(), question: d.U32(), epsilon: d.Epsilon()}
 }
 
-func (c *truthBound) encode(e *encoder) {
-	e.text(c.object)
-	e.u32(c.question)
-	e.raw(c.tag[:])
+func (c *truthBound) encode(e *wire.Encoder) {
+	e.Text(c.object)
+	e.U32(c.question)
+	e.Raw(c.tag[:])
 }
 
-func decodeBound(d *decoder) change {
-	c := &truthBound{object: d.text(), question: d.u32()}
-	d.array(c.tag[:])
+func decodeBound(d *wire.Decoder) change {
+	c := &truthBound{object: d.Text(), question: d.U32()}
+	d.Array(c.tag[:])
 	return c
 }
 
-func (c *objectRefused) encode(e *encoder) {
-	e.u32(c.question)
+func (c *objectRefused) encode(e *wire.Encoder) {
+	e.U32(c.question)
 	encodeRefusal(e, c.Refusal)
 }
 
-func decodeRefused(d *decoder) change {
-	return &objectRefused{question: d.u32(), Refusal: decodeRefusal(d)}
+func decodeRefused(d *wire.Decoder) change {
+	return &objectRefused{question: d.U32(), Refusal: decodeRefusal(d)}
 }
 
-func (a account) encode(e *encoder) {
-	e.epsilon(a.cap)
-	e.epsilon(a.spent)
-	e.uvarint(a.earned)
+func (a account) encode(e *wire.Encoder) {
+	e.Epsilon(a.cap)
+	e.Epsilon(a.spent)
+	e.Uvarint(a.earned)
 }
 
-func decodeAccount(d *decoder) account {
-	return account{cap: d.epsilon(), spent: d.epsilon(), earned: d.uvarint()}
+func decodeAccount(d *wire.Decoder) account {
+	return account{cap: d.Epsilon(), spent: d.Epsilon(), earned: d.Uvarint()}
 }
 
-func (c *stated) encode(e *encoder) {
-	e.text(c.object)
-	e.uvarint(c.forgotten)
-	e.numbers(c.events)
+func (c *stated) encode(e *wire.Encoder) {
+	e.Text(c.object)
+	e.Uvarint(c.forgotten)
+	e.Numbers(c.events)
 	c.account.encode(e)
 }
 
-func decodeStated(d *decoder) change {
-	return &stated{object: d.text(), forgotten: d.uvarint(), events: d.numbers(), account: decodeAccount(d)}
+func decodeStated(d *wire.Decoder) change {
+	return &stated{object: d.Text(), forgotten: d.Uvarint(), events: d.Numbers(), account: decodeAccount(d)}
 }
 
-func (c *forgotten) encode(e *encoder) {
-	e.text(c.object)
-	e.uvarint(c.events)
+func (c *forgotten) encode(e *wire.Encoder) {
+	e.Text(c.object)
+	e.Uvarint(c.events)
 	c.account.encode(e)
-	e.uvarint(uint64(len(c.chains)))
+	e.Uvarint(uint64(len(c.chains)))
 	for _, r := range c.chains {
-		e.u32(r.question)
-		e.u32(r.policy)
-		e.epsilon(r.spent)
+		e.U32(r.question)
+		e.U32(r.policy)
+		e.Epsilon(r.spent)
 	}
 }
 
-func decodeForgotten(d *decoder) change {
-	c := &forgotten{object: d.text(), events: d.uvarint(), account: decodeAccount(d)}
+func decodeForgotten(d *wire.Decoder) change {
+	c := &forgotten{object: d.Text(), events: d.Uvarint(), account: decodeAccount(d)}
 	const smallest = 9 // bytes of a remnant
-	if n := d.count(smallest); n > 0 {
+	if n := d.Count(smallest); n > 0 {
 		c.chains = make([]remnant, n)
 	}
 	for i := range c.chains {
-		c.chains[i] = remnant{question: d.u32(), policy: d.u32(), spent: d.epsilon()}
+		c.chains[i] = remnant{question: d.U32(), policy: d.U32(), spent: d.Epsilon()}
 	}
 	return c
 }
 
-func (c *answered) encode(e *encoder) {
-	e.u32(c.question)
-	e.text(c.query)
-	e.raw(c.panel[:])
-	e.uvarint(c.objects)
-	e.epsilon(c.epsilon)
+func (c *answered) encode(e *wire.Encoder) {
+	e.U32(c.question)
+	e.Text(c.query)
+	e.Raw(c.panel[:])
+	e.Uvarint(c.objects)
+	e.Epsilon(c.epsilon)
 	encodeResult(e, c.result)
-	e.u8(uint8(c.method))
+	e.U8(uint8(c.method))
 }
 
-func decodeAnswered(d *decoder) change {
-	c := &answered{question: d.u32(), query: d.text()}
-	d.array(c.panel[:])
-	c.objects, c.epsilon, c.result, c.method = d.uvarint(), d.epsilon(), decodeResult(d), method(d.u8())
+func decodeAnswered(d *wire.Decoder) change {
+	c := &answered{question: d.U32(), query: d.Text()}
+	d.Array(c.panel[:])
+	c.objects, c.epsilon, c.result, c.method = d.Uvarint(), d.Epsilon(), decodeResult(d), method(d.U8())
 	derived := c.method == methodRaise || c.method == methodInsert
 	if c.method != methodFresh && c.method != methodDegrade && !(derived && c.scored) {
-		d.fail("unknown method %d", c.method)
+		d.Fail("unknown method %d", c.method)
 	}
 	return c
-}
-
-// encodeResult writes an output, or a score with its sign in the last bit.
-func encodeResult(e *encoder, r result) {
-	e.flag(r.scored)
-	if r.scored {
-		e.uvarint(uint64(r.score<<1 ^ r.score>>63))
-	} else {
-		e.uvarint(uint64(r.output))
-	}
-}
-
-func decodeResult(d *decoder) result {
-	if !d.flag() {
-		return result{output: d.output()}
-	}
-	n := d.uvarint()
-	r := result{scored: true, score: int64(n>>1) ^ -int64(n&1)}
-	if r.score < -mechanism.MaxScore || r.score > mechanism.MaxScore {
-		d.fail("a score beyond ±2^61")
-	}
-	return r
 }
 
 // A key stays used, whatever becomes of the object.
-func (c *settled) encodePublic(e *encoder) {
-	e.text(c.key)
-	if e.flag(c.alone); !c.alone {
+func (c *settled) encodePublic(e *wire.Encoder) {
+	e.Text(c.key)
+	if e.Flag(c.alone); !c.alone {
 		c.encodeIdentity(e)
 	}
-	e.uvarint(c.first)
-	e.uvarint(c.through)
-	e.flag(c.final)
+	e.Uvarint(c.first)
+	e.Uvarint(c.through)
+	e.Flag(c.final)
 	for _, n := range c.counts {
-		e.uvarint(n)
+		e.Uvarint(n)
 	}
-	e.uvarint(c.spent)
-	e.uvarint(c.refused)
-	e.uvarint(uint64(len(c.swept)))
+	e.Uvarint(c.spent)
+	e.Uvarint(c.refused)
+	e.Uvarint(uint64(len(c.swept)))
 	for _, one := range c.swept {
-		e.uvarint(uint64(one.question))
-		e.uvarint(one.raised)
-		e.uvarint(one.unchanged)
-		e.uvarint(one.refused)
+		e.Uvarint(uint64(one.question))
+		e.Uvarint(one.raised)
+		e.Uvarint(one.unchanged)
+		e.Uvarint(one.refused)
 	}
-	e.uvarint(c.answer)
-	e.uvarint(c.sale)
-	e.uvarint(c.done)
+	e.Uvarint(c.answer)
+	e.Uvarint(c.sale)
+	e.Uvarint(c.done)
 }
 
-func (c *settled) encode(e *encoder) {
-	e.text(c.object)
+func (c *settled) encode(e *wire.Encoder) {
+	e.Text(c.object)
 	if c.alone {
 		c.encodeIdentity(e)
 	}
 }
 
-func (c *settled) encodeIdentity(e *encoder) {
-	e.raw(c.digest[:])
+func (c *settled) encodeIdentity(e *wire.Encoder) {
+	e.Raw(c.digest[:])
 	c.marks.encode(e)
 }
 
-func (c *settled) decodeIdentity(d *decoder) {
-	d.array(c.digest[:])
+func (c *settled) decodeIdentity(d *wire.Decoder) {
+	d.Array(c.digest[:])
 	c.marks = decodeMarks(d)
 }
 
-func decodeSettled(d, hidden *decoder) change {
-	c := &settled{key: d.text()}
-	if c.alone = d.flag(); !c.alone {
+func decodeSettled(d, hidden *wire.Decoder) change {
+	c := &settled{key: d.Text()}
+	if c.alone = d.Flag(); !c.alone {
 		c.decodeIdentity(d)
 	}
-	c.first, c.through, c.final = d.uvarint(), d.uvarint(), d.flag()
+	c.first, c.through, c.final = d.Uvarint(), d.Uvarint(), d.Flag()
 	for i := range c.counts {
-		c.counts[i] = d.uvarint()
+		c.counts[i] = d.Uvarint()
 	}
-	c.spent, c.refused = d.uvarint(), d.uvarint()
+	c.spent, c.refused = d.Uvarint(), d.Uvarint()
 	c.swept = decodeSwept(d, c.refused)
-	c.answer, c.sale, c.done = d.uvarint(), d.uvarint(), d.uvarint()
+	c.answer, c.sale, c.done = d.Uvarint(), d.Uvarint(), d.Uvarint()
 	if hidden == nil {
 		return c
 	}
-	if c.object = hidden.text(); c.alone {
+	if c.object = hidden.Text(); c.alone {
 		c.decodeIdentity(hidden)
 	}
 	return c
 }
 
 // decodeSwept reads the counts of a sweep with this many refusals.
-func decodeSwept(d *decoder, refusals uint64) []sweptCount {
+func decodeSwept(d *wire.Decoder, refusals uint64) []sweptCount {
 	const smallest = 4 // bytes of a count
-	n := d.count(smallest)
+	n := d.Count(smallest)
 	if n == 0 {
 		return nil // the refusals are those of something else
 	}
 	swept := make([]sweptCount, n)
 	for i := range swept {
 		one := &swept[i]
-		one.question, one.raised, one.unchanged, one.refused = d.uvarint32(), d.uvarint(), d.uvarint(), d.uvarint()
+		one.question, one.raised, one.unchanged, one.refused = d.Uvarint32(), d.Uvarint(), d.Uvarint(), d.Uvarint()
 		if one.refused > refusals {
-			d.fail("a sweep that refused more than it counts")
+			d.Fail("a sweep that refused more than it counts")
 			return nil
 		}
 		refusals -= one.refused
 	}
 	if refusals > 0 {
-		d.fail("a sweep that refused less than it counts")
+		d.Fail("a sweep that refused less than it counts")
 	}
 	return swept
 }
@@ -470,21 +432,21 @@ func helpCodes() []Help {
 	return []Help{HelpsNothing, HelpsWaiting, HelpsEnrolling, HelpsTruth, HelpsKey, HelpsLess}
 }
 
-func encodeRefusal(e *encoder, r Refusal) {
-	e.text(r.Object)
-	e.u8(codeOf(reasonCodes(), r.Reason))
-	e.u8(codeOf(helpCodes(), r.Helps))
+func encodeRefusal(e *wire.Encoder, r Refusal) {
+	e.Text(r.Object)
+	e.U8(codeOf(reasonCodes(), r.Reason))
+	e.U8(codeOf(helpCodes(), r.Helps))
 	for _, v := range []privacy.Epsilon{r.Ceiling, r.Spent, r.Asked, r.Cost, r.Remaining, r.Largest} {
-		e.epsilon(v)
+		e.Epsilon(v)
 	}
 }
 
-func decodeRefusal(d *decoder) Refusal {
-	r := Refusal{Object: d.text()}
+func decodeRefusal(d *wire.Decoder) Refusal {
+	r := Refusal{Object: d.Text()}
 	r.Reason = fromCode(d, reasonCodes())
 	r.Helps = fromCode(d, helpCodes())
 	for _, field := range []*privacy.Epsilon{&r.Ceiling, &r.Spent, &r.Asked, &r.Cost, &r.Remaining, &r.Largest} {
-		*field = d.epsilon()
+		*field = d.Epsilon()
 	}
 	return r
 }
@@ -498,17 +460,17 @@ func codeOf[T comparable](codes []T, value T) uint8 {
 	return 0
 }
 
-func fromCode[T any](d *decoder, codes []T) (value T) {
-	code := int(d.u8())
+func fromCode[T any](d *wire.Decoder, codes []T) (value T) {
+	code := int(d.U8())
 	if code < 1 || code > len(codes) {
-		d.fail("unknown code %d", code)
+		d.Fail("unknown code %d", code)
 		return value
 	}
 	return codes[code-1]
 }
 
 // decodeChange reads what an event says: its public part, and the hidden one unless that is erased and nil.
-func decodeChange(d, hidden *decoder, k kind) change {
+func decodeChange(d, hidden *wire.Decoder, k kind) change {
 	switch k {
 	case kindSettled:
 		return decodeSettled(d, hidden)
@@ -524,7 +486,7 @@ func decodeChange(d, hidden *decoder, k kind) change {
 }
 
 // decodeNothing returns the change of an erased event that leaves nothing but its kind.
-func decodeNothing(d *decoder, k kind) change {
+func decodeNothing(d *wire.Decoder, k kind) change {
 	switch k {
 	case kindEnrolled:
 		return &enrolled{}
@@ -543,11 +505,11 @@ func decodeNothing(d *decoder, k kind) change {
 	case kindStated:
 		return &stated{}
 	}
-	d.fail("an event of kind %d cannot be erased", k)
+	d.Fail("an event of kind %d cannot be erased", k)
 	return nil
 }
 
-func decodeHidden(d *decoder, k kind) change {
+func decodeHidden(d *wire.Decoder, k kind) change {
 	switch k {
 	case kindCreated:
 		return decodeCreated(d)
@@ -588,6 +550,18 @@ func decodeHidden(d *decoder, k kind) change {
 	case kindForgotten:
 		return decodeForgotten(d)
 	}
-	d.fail("unknown kind %d", k)
+	d.Fail("unknown kind %d", k)
 	return nil
+}
+
+func (c *noiseKeySet) encode(e *wire.Encoder) {
+	e.U32(c.number)
+	e.Text(c.name)
+	e.Raw(c.check[:])
+}
+
+func decodeNoiseKeySet(d *wire.Decoder) change {
+	c := &noiseKeySet{number: d.U32(), name: d.Text()}
+	d.Array(c.check[:])
+	return c
 }

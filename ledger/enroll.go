@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -35,18 +36,18 @@ type EnrollResult struct {
 // the [*RefusedError] says who: budgets do not change in passing. If it gives no cap and somebody is new to
 // the ledger, nobody is enrolled and the error is [ErrNoCap].
 func (l *Ledger) Enroll(ctx context.Context, r EnrollRequest) (EnrollResult, error) {
-	names, err := checkObjects(r.Objects)
+	all, err := names.CheckObjects(r.Objects)
 	if err != nil {
 		return EnrollResult{}, err
 	}
-	if err := checkName("idempotency key", r.Key); err != nil {
+	if err := names.Check("idempotency key", r.Key); err != nil {
 		return EnrollResult{}, err
 	}
-	x := &enrollment{ledger: l, request: r, panel: panel{names: names}}
+	x := &enrollment{ledger: l, request: r, panel: panel{names: all}}
 	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
 		return EnrollResult{}, err
 	}
-	if err := l.admitEnrolled(ctx, names, r.Policy.Terms()); err != nil {
+	if err := l.admitEnrolled(ctx, all, r.Policy.Terms()); err != nil {
 		return EnrollResult{}, err
 	}
 	x.panel.question = x.question.number
@@ -75,9 +76,9 @@ type enrollment struct {
 
 func (x *enrollment) form() identity {
 	f := formOf("enroll")
-	f.field("Question").text(x.request.Question)
-	f.field("Policy").text(x.request.Policy.String())
-	f.field("Cap").epsilon(x.request.Cap)
+	f.field("Question").Text(x.request.Question)
+	f.field("Policy").Text(x.request.Policy.String())
+	f.field("Cap").Epsilon(x.request.Cap)
 	f.objects(x.panel.names, false)
 	return f.finish()
 }

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 
+	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -28,7 +29,7 @@ import (
 // Errors: [*RefusedError] for somebody who is not enrolled in the question, or has withdrawn; [ErrUnknown] if there is no
 // such question; [ErrInvalid], [ErrKeyConflict], [ErrReadOnly]; and [ErrForgotten] if the object was forgotten since the key was used.
 func (l *Ledger) BeginEpoch(ctx context.Context, key, question, object string) error {
-	if err := checkName("object", object); err != nil {
+	if err := names.Check("object", object); err != nil {
 		return err
 	}
 	q, err := l.findQuestion(ctx, question)
@@ -36,8 +37,8 @@ func (l *Ledger) BeginEpoch(ctx context.Context, key, question, object string) e
 		return err
 	}
 	f := formOf("epoch")
-	f.field("Question").text(question)
-	f.field("Object").text(object)
+	f.field("Question").Text(question)
+	f.field("Object").Text(object)
 	return l.once(ctx, key, object, f, func(s *state) (change, error) { return l.epochOf(s, q, object) })
 }
 

@@ -104,7 +104,7 @@ func (q *question) estimate(confidence float64, levels []estimate.UnaryCounts) (
 	case Unary:
 		return estimate.UnaryFrequencies(confidence, levels...)
 	case Finite:
-		return q.mechanism.estimate(confidence, levels)
+		return finiteFrequencies(q.mechanism, confidence, levels)
 	}
 	counts := make([]estimate.Counts, len(levels))
 	for i, l := range levels {
@@ -116,7 +116,7 @@ func (q *question) estimate(confidence float64, levels []estimate.UnaryCounts) (
 // counted returns how many counts there are of the responses at an ε.
 func (q *question) counted(epsilon privacy.Epsilon) int {
 	if q.encoding == Finite {
-		return len(q.mechanism.outputs(epsilon))
+		return len(q.mechanism.OutputsAt(epsilon))
 	}
 	return len(q.values)
 }

@@ -132,7 +132,7 @@ func TestABadConfidenceIsInvalid(t *testing.T) {
 func TestAnImpossibleResponseIsNotCounted(t *testing.T) {
 	l := polled(t)
 	broken := chain{enrolled: 4, levels: []level{newLevel(eps(t, "1"), value{index: 3}, 5)}}
-	putRecord(t, l.store, bucketChains, chainKey(1, "b"), broken.encode())
+	putRecord(t, l.store, bucketChains, chainKey(1, "b"), broken.Encode())
 	_, err := l.Estimate(t.Context(), EstimateRequest{Question: "vote", Include: everybody})
 	wantErr(t, err, ErrCorrupt)
 	wantErr(t, firstError(l.Responses(t.Context(), "vote", eps(t, "1"))), ErrCorrupt)

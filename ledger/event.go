@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sluicedp/sluice/mechanism"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -25,13 +25,13 @@ type event struct {
 type change interface {
 	kind() kind
 	// encode writes what is destroyed when the object that the event is about is forgotten.
-	encode(*encoder)
+	encode(*wire.Encoder)
 }
 
 // lasting is a change of which something outlives the object that it is about.
 type lasting interface {
 	change
-	encodePublic(*encoder)
+	encodePublic(*wire.Encoder)
 }
 
 // personal is a change about one object. When the object is forgotten, all but its public part is erased.
@@ -108,25 +108,6 @@ type enrolled struct {
 	cap      privacy.Epsilon
 }
 
-// method tells how a response came about.
-type method uint8
-
-const (
-	methodRaise method = iota + 1
-	methodDegrade
-	methodInsert
-	methodFresh  // an answer to a query drawn from the truths, whatever was answered before
-	methodResale // a recorded response sold again
-)
-
-func (m method) String() string {
-	names := [...]string{"", "raise", "degrade", "insert", "fresh", "resale"}
-	if int(m) < len(names) {
-		return names[m]
-	}
-	return fmt.Sprintf("method %d", uint8(m))
-}
-
 // released records a response.
 type released struct {
 	object   string
@@ -152,22 +133,6 @@ type answered struct {
 	epsilon  privacy.Epsilon
 	result
 	method method // methodFresh or methodDegrade; of a score also methodRaise or methodInsert
-}
-
-// result is what a query about a panel is answered by: an output or, of a query with two outputs and a boundary
-// between them, a score, which can be raised.
-type result struct {
-	scored bool
-	output int
-	score  int64
-}
-
-// answer returns the output.
-func (r result) answer() int {
-	if r.scored {
-		return mechanism.Score{Value: r.score}.Output()
-	}
-	return r.output
 }
 
 // buyerNamed gives a buyer a number, by which chains and sales refer to it.

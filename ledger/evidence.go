@@ -3,7 +3,6 @@ package ledger
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -277,19 +276,6 @@ func (v *checker) check(ev event, p proven) {
 	}
 }
 
-// inLog tells whether a log can have a time. Those beyond would be encoded as others.
-func inLog(at time.Time) bool { return at.Equal(time.Unix(0, at.UnixNano())) }
-
-// methodOf returns the method of a response by its name.
-func methodOf(name string) (method, bool) {
-	for _, m := range []method{methodRaise, methodDegrade, methodInsert, methodResale} {
-		if m.String() == name {
-			return m, true
-		}
-	}
-	return 0, false
-}
-
 // checkRoot holds all leaves against the root, by their proof.
 func (v *checker) checkRoot(proof []tlog.Hash) {
 	if !v.read {
@@ -370,21 +356,3 @@ func (s *state) evidence(number uint64) (ev event, leaf tlog.Hash, err error) {
 
 // Questions, policies and buyers are defined by an event each, and referred to by numbers. By their number the
 // event is found again.
-
-func definitionKey(number uint32) []byte { return binary.BigEndian.AppendUint32([]byte("e"), number) }
-
-// putDefinition records that the event being applied defines a question, policy or buyer.
-func (s *state) putDefinition(bucket string, number uint32) error {
-	e := &encoder{}
-	e.u64(s.counters.events)
-	return s.put(bucket, definitionKey(number), e.buf)
-}
-
-// definition returns the event that defined a question, policy or buyer.
-func (s *state) definition(bucket string, number uint32) (event uint64, err error) {
-	event, found, err := lookup(s, bucket, definitionKey(number), number64)
-	if err == nil && !found {
-		err = errs.Corrupt(nil, "the event that defined number %d of %s is missing", number, bucket)
-	}
-	return event, err
-}

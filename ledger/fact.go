@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -357,8 +358,8 @@ func (r *reading) take() change {
 		}
 		return &created{id, r.Currency, r.LogKey}
 	case "question":
-		q := Question{r.Question, r.Values, r.Encoding, r.Mechanism}
-		if err := checkQuestion(q); err != nil {
+		q := Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}
+		if err := vocabulary.CheckQuestion(q); err != nil {
 			r.fail("%w", err)
 		}
 		return &questionDefined{r.Number, q}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
@@ -342,19 +343,19 @@ func TestDecodersRefuseOtherFormsOfAMechanism(t *testing.T) {
 	sound := recordOfQuestion(1, q)
 	back, err := decodeQuestion(sound)
 	must(t, err)
-	e := &encoder{}
-	(&questionDefined{1, Question{back.name, back.values, back.encoding, back.mechanism}}).encode(e)
-	if !slices.Equal(e.buf, sound) {
+	e := &wire.Encoder{}
+	(&questionDefined{1, Question{Name: back.name, Values: back.values, Encoding: back.encoding, Mechanism: back.mechanism}}).encode(e)
+	if !slices.Equal(e.Buf, sound) {
 		t.Error("the record came back as another")
 	}
-	whole := string(q.Mechanism.encode())
+	whole := string(q.Mechanism.Encode())
 	head := strings.TrimSuffix(string(sound), whole)
 	head = head[:len(head)-2] // the length
 	record := func(text string) []byte {
-		e := &encoder{}
-		e.raw([]byte(head))
-		e.text(text)
-		return e.buf
+		e := &wire.Encoder{}
+		e.Raw([]byte(head))
+		e.Text(text)
+		return e.Buf
 	}
 	if !slices.Equal(record(whole), sound) {
 		t.Fatal("the record is written otherwise")
@@ -515,7 +516,7 @@ func delivered2(t testing.TB, l *Ledger, sale uint64) []Delivery {
 func otherMechanisms(t testing.TB, m *Mechanism) map[string]*Mechanism {
 	t.Helper()
 	of := func(change func(m *Mechanism)) *Mechanism {
-		other := m.named()
+		other := m.Named()
 		change(other)
 		return other
 	}

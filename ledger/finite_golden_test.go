@@ -87,7 +87,7 @@ func TestGoldenMechanismsAreRead(t *testing.T) {
 func goldenFiniteEntries(t testing.TB) []logged {
 	t.Helper()
 	odds := oddsQuestion(t)
-	odds.Encoding, odds.Mechanism = Finite, odds.Mechanism.named()
+	odds.Encoding, odds.Mechanism = Finite, odds.Mechanism.Named()
 	return entries([]change{
 		&questionDefined{1, finiteParty(t)},
 		&questionDefined{1<<32 - 1, odds},
@@ -100,13 +100,13 @@ func goldenFiniteEntries(t testing.TB) []logged {
 func TestGoldenFiniteEvents(t *testing.T) {
 	lines := "# kind, record and leaf of the tree, of events about questions with a mechanism, in hex\n"
 	for _, n := range goldenFiniteEntries(t) {
-		back, err := decodeEntry(n.number, n.encode())
+		back, err := decodeEntry(n.number, n.Encode())
 		must(t, err)
-		if string(back.encode()) != string(n.encode()) {
+		if string(back.Encode()) != string(n.Encode()) {
 			t.Errorf("%+v became %+v", n, back)
 		}
 		leaf := n.leaf()
-		lines += fmt.Sprintf("%s %x\n\tleaf %x\n", n.change.kind(), n.encode(), leaf[:])
+		lines += fmt.Sprintf("%s %x\n\tleaf %x\n", n.change.kind(), n.Encode(), leaf[:])
 	}
 	golden(t, "events-finite-v5.txt", lines)
 }

@@ -895,7 +895,7 @@ func TestNothingElseCanBeErased(t *testing.T) {
 	for _, n := range goldenEntries(t) {
 		sum := commitment{1}
 		record := logged{event: event{number: n.number, time: n.time, change: n.change, erased: &sum}, hashes: n.hashes}
-		_, err := decodeEntry(n.number, record.encode())
+		_, err := decodeEntry(n.number, record.Encode())
 		_, about := n.change.(personal)
 		if (err == nil) != about || err != nil && !errors.Is(err, ErrCorrupt) {
 			t.Errorf("an erased event of kind %s: %v", n.change.kind(), err)

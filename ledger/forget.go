@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/names"
 )
 
 // Forget destroys everything about an object: its responses and the levels they were given at, the truth its
@@ -27,11 +28,11 @@ import (
 // It returns [ErrUnknown] if nothing is known of the object. A repeated request about this object alone returns
 // [ErrForgotten]; other repeated requests leave the object out of what they return.
 func (l *Ledger) Forget(ctx context.Context, key, object string) error {
-	if err := checkName("object", object); err != nil {
+	if err := names.Check("object", object); err != nil {
 		return err
 	}
 	f := formOf("forget")
-	f.field("Object").text(object)
+	f.field("Object").Text(object)
 	return l.once(ctx, key, "", f, func(s *state) (change, error) { return s.forget(object) })
 }
 

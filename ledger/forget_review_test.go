@@ -229,7 +229,7 @@ func TestASaleOfAbsurdlyManyIsRefused(t *testing.T) {
 				var r sale
 				must(t, l.view(t.Context(), func(s *state) (err error) { r, err = s.sale(n); return err }))
 				r.objects = 1 << 60
-				putRecord(t, l.store, bucketSales, eventKey(n), r.encode())
+				putRecord(t, l.store, bucketSales, eventKey(n), r.Encode())
 			}
 			wantErr(t, call(l), ErrCorrupt)
 		})

@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
 func forget(t testing.TB, l *Ledger, object string) {
 	t.Helper()
 	// A key stays: it must not name the object.
-	must(t, l.Forget(t.Context(), fmt.Sprintf("forget %x", hashText(object)), object))
+	must(t, l.Forget(t.Context(), fmt.Sprintf("forget %x", wire.HashText(object)), object))
 }
 
 // eventful makes a ledger file in which something of every kind has happened to an object.
@@ -375,7 +376,7 @@ func TestADamagedLedgerHasNoBackup(t *testing.T) {
 	path := votersFile(t, "9", "ann")
 	l := open(t, path, Options{})
 	o := object{cap: eps(t, "9"), chains: 1, spent: eps(t, "0.5"), links: links{latest: 4, events: 1}}
-	putRecord(t, l.store, bucketObjects, objectKey("ann"), o.encode())
+	putRecord(t, l.store, bucketObjects, objectKey("ann"), o.Encode())
 	copied := path + ".backup"
 	_, err := l.Backup(t.Context(), copied, nil)
 	wantErr(t, err, ErrCorrupt)

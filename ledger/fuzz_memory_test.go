@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/mod/sumdb/note"
+
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
 // What is read may claim any size. Memory follows the bytes that are there, not what they claim.
@@ -69,7 +71,7 @@ func TestNoRecordAsksForMoreMemoryThanItHas(t *testing.T) {
 		"entry 1":   func(b []byte) { _, _ = decodeEntry(1, b) },
 	}
 	for _, kind := range []kind{kindQuestion, kindEnrolled, kindReleased, kindSettled, kindAnswered, kindForgotten, kindStated, kindRefused} {
-		decoders["event "+kind.String()] = func(b []byte) { decodeChange(&decoder{rest: b}, &decoder{rest: b}, kind) }
+		decoders["event "+kind.String()] = func(b []byte) { decodeChange(&wire.Decoder{Rest: b}, &wire.Decoder{Rest: b}, kind) }
 	}
 	all := claims()
 	for name, decode := range decoders {

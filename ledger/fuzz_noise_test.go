@@ -4,19 +4,21 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
 func FuzzDecodeNoise(f *testing.F) {
 	seeds := [][]byte{}
 	for _, name := range []string{"2026", "", "a longer name of a key"} {
-		e := &encoder{}
+		e := &wire.Encoder{}
 		(&noiseKeySet{number: 7, name: name}).encode(e)
-		seeds = append(seeds, e.buf)
+		seeds = append(seeds, e.Buf)
 	}
 	encode := func(k noiseKeySet) []byte {
-		e := &encoder{}
+		e := &wire.Encoder{}
 		k.encode(e)
-		return e.buf
+		return e.Buf
 	}
 	fuzzFrom(f, seeds, decodeNoise, encode, none)
 }

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
 // Invariant 11 for each decoder: any bytes give a record or an error that says ErrCorrupt (or, for an
@@ -102,9 +104,9 @@ func FuzzDecodeEvent(f *testing.F) {
 		}
 	}
 	for _, n := range append(goldenEntries(f), goldenFiniteEntries(f)...) {
-		seeds = append(seeds, append([]byte{byte(n.number)}, n.encode()...))
+		seeds = append(seeds, append([]byte{byte(n.number)}, n.Encode()...))
 		if erasable(n.change) {
-			seeds = append(seeds, append([]byte{byte(n.number)}, n.erase().encode()...))
+			seeds = append(seeds, append([]byte{byte(n.number)}, n.erase().Encode()...))
 		}
 	}
 	if erased == 0 {
@@ -116,7 +118,7 @@ func FuzzDecodeEvent(f *testing.F) {
 		}
 		return decodeEntry(uint64(numbered[0]), numbered[1:])
 	}
-	encode := func(n logged) []byte { return append([]byte{byte(n.number)}, n.encode()...) }
+	encode := func(n logged) []byte { return append([]byte{byte(n.number)}, n.Encode()...) }
 	fuzzFrom(f, seeds, decode, encode, func(n logged) int {
 		items := len(n.hashes)
 		switch c := n.change.(type) {
@@ -134,11 +136,11 @@ func FuzzDecodeEvent(f *testing.F) {
 }
 
 func FuzzDecodeStranger(f *testing.F) {
-	fuzz(f, bucketStrangers, anyKey, decodeStranger, stranger.encode, none)
+	fuzz(f, bucketStrangers, anyKey, decodeStranger, stranger.Encode, none)
 }
 
 func FuzzDecodeChain(f *testing.F) {
-	fuzz(f, bucketChains, anyKey, decodeChain, chain.encode, func(c chain) int {
+	fuzz(f, bucketChains, anyKey, decodeChain, chain.Encode, func(c chain) int {
 		items := len(c.levels)
 		for _, l := range c.levels {
 			items += len(l.buyers)
@@ -148,32 +150,32 @@ func FuzzDecodeChain(f *testing.F) {
 }
 
 func FuzzDecodeAnswers(f *testing.F) {
-	fuzz(f, bucketAnswers, anyKey, decodeAnswers, answers.encode, func(a answers) int { return len(a) })
+	fuzz(f, bucketAnswers, anyKey, decodeAnswers, answers.Encode, func(a answers) int { return len(a) })
 }
 
 func FuzzDecodeObject(f *testing.F) {
 	isObject := func(key []byte) bool { return bytes.IndexByte(key, 0) == len(key)-1 }
-	fuzz(f, bucketObjects, isObject, decodeObject, object.encode, func(o object) int { return len(o.held) })
+	fuzz(f, bucketObjects, isObject, decodeObject, object.Encode, func(o object) int { return len(o.held) })
 }
 
 func FuzzDecodeBuyer(f *testing.F) {
 	isNumber := func(key []byte) bool { return key[0] == 'q' }
-	fuzz(f, bucketBuyers, isNumber, decodeBuyer, buyer.encode, none)
+	fuzz(f, bucketBuyers, isNumber, decodeBuyer, buyer.Encode, none)
 }
 
 func FuzzDecodeSale(f *testing.F) {
-	fuzz(f, bucketSales, anyKey, decodeSale, sale.encode, none)
+	fuzz(f, bucketSales, anyKey, decodeSale, sale.Encode, none)
 }
 
 func FuzzDecodeRequest(f *testing.F) {
-	fuzz(f, bucketRequests, anyKey, decodeRequest, request.encode, func(r request) int { return len(r.settled) })
+	fuzz(f, bucketRequests, anyKey, decodeRequest, request.Encode, func(r request) int { return len(r.settled) })
 }
 
 func FuzzDecodeQuestion(f *testing.F) {
 	encode := func(q *question) []byte {
-		e := &encoder{}
-		(&questionDefined{q.number, Question{q.name, q.values, q.encoding, q.mechanism}}).encode(e)
-		return e.buf
+		e := &wire.Encoder{}
+		(&questionDefined{q.number, Question{Name: q.name, Values: q.values, Encoding: q.encoding, Mechanism: q.mechanism}}).encode(e)
+		return e.Buf
 	}
 	odds := oddsQuestion(f)
 	odds.Encoding = Finite
@@ -202,12 +204,12 @@ func cellsOf(m *Mechanism) (cells int) {
 
 func FuzzDecodeCounters(f *testing.F) {
 	isCounters := func(key []byte) bool { return string(key) == keyCounters }
-	fuzz(f, bucketMeta, isCounters, decodeCounters, counters.encode, none)
+	fuzz(f, bucketMeta, isCounters, decodeCounters, counters.Encode, none)
 }
 
 func FuzzDecodeAbout(f *testing.F) {
 	isAbout := func(key []byte) bool { return string(key) == keyAbout }
-	fuzz(f, bucketMeta, isAbout, decodeAbout, about.encode, none)
+	fuzz(f, bucketMeta, isAbout, decodeAbout, about.Encode, none)
 }
 
 // FuzzUnseal: only what seal made is accepted, and only in its place.
@@ -215,17 +217,17 @@ func FuzzUnseal(f *testing.F) {
 	f.Add("chains", []byte("key"), []byte("payload"))
 	f.Add("", []byte{}, []byte{})
 	f.Fuzz(func(t *testing.T, bucket string, key, value []byte) {
-		payload, err := unseal(bucket, key, value)
+		payload, err := wire.Unseal(bucket, key, value)
 		if err != nil {
 			wantErr(t, err, ErrCorrupt)
-			value = seal(bucket, key, bytes.Clone(value))
-			payload, err = unseal(bucket, key, value)
+			value = wire.Seal(bucket, key, bytes.Clone(value))
+			payload, err = wire.Unseal(bucket, key, value)
 			must(t, err)
 		}
-		if again := seal(bucket, key, bytes.Clone(payload)); !bytes.Equal(again, value) {
+		if again := wire.Seal(bucket, key, bytes.Clone(payload)); !bytes.Equal(again, value) {
 			t.Errorf("%x unseals to %x, which seals to %x", value, payload, again)
 		}
-		if _, err := unseal(bucket, append(bytes.Clone(key), 0), value); err == nil {
+		if _, err := wire.Unseal(bucket, append(bytes.Clone(key), 0), value); err == nil {
 			t.Error("a record is accepted under another key")
 		}
 	})
@@ -256,7 +258,7 @@ func TestDecodersRefuseWhatCannotBe(t *testing.T) {
 	}
 	for score, want := range map[int64]error{0: nil, 1 << 61: nil, -1 << 61: nil, 1<<61 + 1: ErrCorrupt, -1<<61 - 1: ErrCorrupt, math.MaxInt64: ErrCorrupt, math.MinInt64: ErrCorrupt} {
 		recorded := answers{{epsilon: nano(t, 1), result: result{scored: true, score: score}, event: 1, began: 1, objects: 1}}
-		if back, err := decodeAnswers(recorded.encode()); !errors.Is(err, want) || err == nil && !slices.Equal(back, recorded) {
+		if back, err := decodeAnswers(recorded.Encode()); !errors.Is(err, want) || err == nil && !slices.Equal(back, recorded) {
 			t.Errorf("a score of %d: %+v, %v", score, back, err)
 		}
 	}
@@ -287,7 +289,7 @@ func TestDecodersRefuseWhatCannotBe(t *testing.T) {
 
 // empty returns a change of a kind that has no public part.
 func empty(k kind) change {
-	return decodeHidden(&decoder{}, k)
+	return decodeHidden(&wire.Decoder{}, k)
 }
 
 // A claimed length must not be believed: no decoder allocates for more items than the record has
@@ -298,7 +300,7 @@ func TestDecodersDoNotBelieveLengths(t *testing.T) {
 	public := int(record[2]) // the length of the public part, behind the form and a number
 	said := func(k kind, p []byte) error {
 		ev := event{}
-		return ev.decode(&decoder{rest: publicBytes(event{change: empty(k)})}, &decoder{rest: p})
+		return ev.decode(&wire.Decoder{Rest: publicBytes(event{change: empty(k)})}, &wire.Decoder{Rest: p})
 	}
 	for name, decoder := range map[string]struct {
 		head   []byte // up to the length
@@ -316,7 +318,7 @@ func TestDecodersDoNotBelieveLengths(t *testing.T) {
 		"hidden":   {record[:3+public], func(p []byte) error { _, err := decodeEntry(1, p); return err }},
 		"swept": {settlement[:len(settlement)-3], func(p []byte) error {
 			ev := event{}
-			return ev.decode(&decoder{rest: p}, &decoder{rest: []byte{0}})
+			return ev.decode(&wire.Decoder{Rest: p}, &wire.Decoder{Rest: []byte{0}})
 		}},
 		"values":   {[]byte{0, 0, 0, 1, 1, 'q'}, func(p []byte) error { return said(kindQuestion, p) }},
 		"stated":   {[]byte{1, 'a', 0}, func(p []byte) error { return said(kindStated, p) }},

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
 // gathered is how many objects are worth gathering: fewer are looked up one by one.
@@ -17,7 +19,7 @@ func (s *state) gather(names []string, question uint32) error {
 		return nil
 	}
 	var wanted []byte
-	var head sumHead
+	var head wire.Sums
 	objectAt := func(i int) []byte {
 		wanted = appendObjectKey(wanted[:0], names[i])
 		return wanted
@@ -101,15 +103,15 @@ func (s *state) walk(bucket string, n int, key func(i int) []byte, visit func(i 
 
 // decodeRecord decodes a stored record; nil stands for none.
 func decodeRecord[T any](bucket string, key, value []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
-	return decodeSealed(new(sumHead), bucket, key, value, decode)
+	return decodeSealed(new(wire.Sums), bucket, key, value, decode)
 }
 
 // decodeSealed is decodeRecord for one of many.
-func decodeSealed[T any](h *sumHead, bucket string, key, value []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
+func decodeSealed[T any](h *wire.Sums, bucket string, key, value []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
 	if value == nil {
 		return record, false, nil
 	}
-	payload, err := h.unseal(bucket, key, value)
+	payload, err := h.Unseal(bucket, key, value)
 	if err != nil {
 		return record, false, err
 	}

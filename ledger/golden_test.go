@@ -418,7 +418,7 @@ func goldenEntries(t testing.TB) []logged {
 		&epochBegun{strings.Repeat("é", 128), 1<<32 - 1},
 		&truthBound{"ann", 1, *bound},
 		&truthBound{strings.Repeat("n", 256), 1<<32 - 1, tag{}},
-		&objectRefused{0, Refusal{"ann", ObjectCap, eps(t, "1"), eps(t, "0.5"), eps(t, "2"), eps(t, "1.5"), eps(t, "0.5"), HelpsWaiting, eps(t, "1")}},
+		&objectRefused{0, Refusal{Object: "ann", Reason: ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0.5"), Asked: eps(t, "2"), Cost: eps(t, "1.5"), Remaining: eps(t, "0.5"), Helps: HelpsWaiting, Largest: eps(t, "1")}},
 		&objectRefused{1<<32 - 1, Refusal{Object: strings.Repeat("é", 128), Reason: NotEnrolled, Helps: HelpsEnrolling}},
 		&stated{"ann", 0, []uint64{1}, account{eps(t, "1000"), eps(t, "0.5"), 0}},
 		&stated{strings.Repeat("n", 256), 1<<64 - 1, []uint64{1, 127, 128, 1<<64 - 1}, account{nano(t, 1), nano(t, 1), 1<<63 - 1}},
@@ -465,13 +465,13 @@ func erasable(c change) bool {
 
 // recordOf returns the record of a change as the first event of a log.
 func recordOf(c change) []byte {
-	return logged{event: event{number: 1, time: epoch(), change: c}, hashes: make([]tlog.Hash, 1)}.encode()
+	return logged{event: event{number: 1, time: epoch(), change: c}, hashes: make([]tlog.Hash, 1)}.Encode()
 }
 
 func TestGoldenEvents(t *testing.T) {
 	text := "# kind, record, leaf of the tree, and record when erased, of events, in hex\n"
 	there := func(n logged) string {
-		payload := n.encode()
+		payload := n.Encode()
 		back, err := decodeEntry(n.number, payload)
 		must(t, err)
 		if !reflect.DeepEqual(back, n) {

@@ -509,7 +509,7 @@ func TestVerifyNamesWhatWasAlteredOfScores(t *testing.T) {
 			wantClean(t, l, VerifyRequest{})
 			a, key := answersOf(t, l, r), firstKey(t, l.store, bucketAnswers, nil)
 			one.alter(a)
-			putRecord(t, l.store, bucketAnswers, key, a.encode())
+			putRecord(t, l.store, bucketAnswers, key, a.Encode())
 			found := findings(t, l, VerifyRequest{})
 			if len(found) == 0 || found[0].Kind != "answers" || !strings.Contains(found[0].Text, one.text) {
 				t.Errorf("found %+v, want %q first", found, one.text)
@@ -540,7 +540,7 @@ func TestAScoreOutOfRangeIsDamage(t *testing.T) {
 	answerTo(t, l, r)
 	a, key := answersOf(t, l, r), firstKey(t, l.store, bucketAnswers, nil)
 	a[0].score = 1<<61 + 1
-	putRecord(t, l.store, bucketAnswers, key, a.encode())
+	putRecord(t, l.store, bucketAnswers, key, a.Encode())
 	for _, epsilon := range []string{"0.25", "1"} {
 		unchanged(t, l.store, func() {
 			_, err := l.Answer(t.Context(), inquire(t, "at "+epsilon, "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy"))

@@ -21,6 +21,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -375,7 +376,7 @@ func logOf(t testing.TB, stored []pair) (all []event) {
 		if p.bucket != bucketEvents {
 			continue
 		}
-		payload, err := unseal(p.bucket, p.key, p.value)
+		payload, err := wire.Unseal(p.bucket, p.key, p.value)
 		must(t, err)
 		ev, err := decodeEntry(binary.BigEndian.Uint64(p.key), payload)
 		must(t, err)
@@ -492,7 +493,7 @@ func auditBudgets(t testing.TB, stored []pair) {
 func putRecord(t testing.TB, s kv.Store, bucket string, key, payload []byte) {
 	t.Helper()
 	must(t, s.Update(func(w kv.Writer) error {
-		return w.Put(bucket, key, seal(bucket, key, slices.Clone(payload)))
+		return w.Put(bucket, key, wire.Seal(bucket, key, slices.Clone(payload)))
 	}))
 }
 
@@ -500,7 +501,7 @@ func unsealed(p pair) ([]byte, error) {
 	if p.bucket == bucketMeta && string(p.key) == keyFormat {
 		return p.value, nil
 	}
-	return unseal(p.bucket, p.key, p.value)
+	return wire.Unseal(p.bucket, p.key, p.value)
 }
 
 // sortedBy returns a copy of items ordered by a key.
@@ -515,15 +516,15 @@ func rename(t testing.TB, from, to string) {
 
 // publicBytes returns the bytes of an event that are never erased, and hiddenBytes the others.
 func publicBytes(ev event) []byte {
-	e := &encoder{}
+	e := &wire.Encoder{}
 	ev.public(e)
-	return e.buf
+	return e.Buf
 }
 
 func hiddenBytes(ev event) []byte {
-	e := &encoder{}
+	e := &wire.Encoder{}
 	ev.hidden(e)
-	return e.buf
+	return e.Buf
 }
 
 // boundless is the cap of those whom only a policy bounds, or nothing.

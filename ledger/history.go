@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -216,7 +217,7 @@ func (l *Ledger) openEvent(s *state, key, value []byte) (Event, error) {
 	if len(key) != 8 {
 		return Event{}, fmt.Errorf("%w: event with the key %x", ErrCorrupt, key)
 	}
-	payload, err := unseal(bucketEvents, key, value)
+	payload, err := wire.Unseal(bucketEvents, key, value)
 	if err != nil {
 		return Event{}, err
 	}

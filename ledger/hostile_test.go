@@ -18,6 +18,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -325,7 +326,7 @@ func TestNoTruncatedRecordChangesAnAnswer(t *testing.T) {
 			if _, err := unsealed(short); err == nil && string(p.key) != keyFormat {
 				l.fault("%s %q, %d bytes: the checksum is right", p.bucket, p.key, n)
 			}
-			if n == 1 || n == sumLength || n == len(p.value)-1 || n%step == i%step {
+			if n == 1 || n == wire.SumLength || n == len(p.value)-1 || n%step == i%step {
 				l.examine(fmt.Sprintf("%s %q, %d bytes", p.bucket, p.key, n), l.with(i, short))
 			}
 		}
@@ -415,7 +416,7 @@ func TestNoForgedRecordPanics(t *testing.T) {
 }
 
 func sealed(bucket string, key, payload []byte) pair {
-	return pair{bucket, key, seal(bucket, key, slices.Clone(payload))}
+	return pair{bucket, key, wire.Seal(bucket, key, slices.Clone(payload))}
 }
 
 // forge changes a payload in one of several ways.

@@ -7,17 +7,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
 // Invariant 11 for what callers pass in: absurd names and sizes give ErrInvalid, and change nothing.
 
 func goodNames() []string {
-	return []string{"a", strings.Repeat("a", maxName), strings.Repeat("é", maxName/2), " ", "null", "\u00a0", "\U0010ffff", `"`, `\`, "'; DROP TABLE objects; --", "../../etc/passwd", "q", "n"}
+	return []string{"a", strings.Repeat("a", names.MaxBytes), strings.Repeat("é", names.MaxBytes/2), " ", "null", "\u00a0", "\U0010ffff", `"`, `\`, "'; DROP TABLE objects; --", "../../etc/passwd", "q", "n"}
 }
 
 func badNames() []string {
-	return []string{"", strings.Repeat("a", maxName+1), strings.Repeat("é", maxName/2) + "x", "a\x00", "\x00", "a\nb", "\t", "\x1b[31m", "\x7f", "\u0085", "\xff", "a\xc3", "\xed\xa0\x80", strings.Repeat("x", 1<<20)}
+	return []string{"", strings.Repeat("a", names.MaxBytes+1), strings.Repeat("é", names.MaxBytes/2) + "x", "a\x00", "\x00", "a\nb", "\t", "\x1b[31m", "\x7f", "\u0085", "\xff", "a\xc3", "\xed\xa0\x80", strings.Repeat("x", 1<<20)}
 }
 
 // nameFields are the fields that take a name, each as a call that uses it.

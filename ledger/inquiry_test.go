@@ -241,7 +241,7 @@ func withoutScores(t *testing.T, stored []pair) []pair {
 				found++
 				a[j].score = 0
 			}
-			stored[i].value = a.encode()
+			stored[i].value = a.Encode()
 		case bucketMeta:
 			if string(p.key) != keyCounters {
 				continue
@@ -249,7 +249,7 @@ func withoutScores(t *testing.T, stored []pair) []pair {
 			c, err := decodeCounters(payload)
 			must(t, err)
 			c.root = tlog.Hash{}
-			stored[i].value = c.encode()
+			stored[i].value = c.Encode()
 		case bucketEvents:
 			n, err := decodeEntry(binary.BigEndian.Uint64(p.key), payload)
 			must(t, err)
@@ -257,7 +257,7 @@ func withoutScores(t *testing.T, stored []pair) []pair {
 				c.score = 0
 			}
 			clear(n.hashes)
-			stored[i].value = n.encode()
+			stored[i].value = n.Encode()
 		}
 	}
 	if found == 0 {

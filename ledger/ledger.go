@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -137,7 +137,7 @@ func format(w kv.Writer, now time.Time, currency, logKey string) error {
 	if currency == "" {
 		currency = "USD"
 	}
-	if err := errors.Join(checkName("currency", currency), checkTime(now)); err != nil {
+	if err := errors.Join(names.Check("currency", currency), checkTime(now)); err != nil {
 		return err
 	}
 	id, err := uuid.NewRandom()
@@ -339,5 +339,3 @@ func (l *Ledger) questionByName(s *state, name string) (*question, error) {
 	}
 	return s.question(number)
 }
-
-func hashText(text string) [sha256.Size]byte { return sha256.Sum256([]byte(text)) }

@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -202,7 +203,7 @@ func (x levelScan) check(b *levelBatch) {
 		return
 	}
 	table := crc32.MakeTable(crc32.Castagnoli)
-	var head sumHead
+	var head wire.Sums
 	names, levels := b.names, slices.Grow(b.levels, len(b.ends))[:len(b.ends)]
 	start, n := 0, 0
 	for _, r := range b.ends {
@@ -210,9 +211,9 @@ func (x levelScan) check(b *levelBatch) {
 		start = r.end
 		key, value := record[:r.key], record[r.key:]
 		// Key and payload lie side by side: so this is unseal, in a third of the time.
-		end := len(record) - sumLength
-		if end < r.key || crc32.Update(head.of(bucketChains, r.key), table, record[:end]) != binary.BigEndian.Uint32(record[end:]) {
-			if _, b.err = unseal(bucketChains, key, value); b.err != nil { // which says what is wrong
+		end := len(record) - wire.SumLength
+		if end < r.key || crc32.Update(head.Of(bucketChains, r.key), table, record[:end]) != binary.BigEndian.Uint32(record[end:]) {
+			if _, b.err = wire.Unseal(bucketChains, key, value); b.err != nil { // which says what is wrong
 				return
 			}
 		}
@@ -233,7 +234,7 @@ func (x levelScan) check(b *levelBatch) {
 
 // pick decodes a chain, and takes the level that is wanted, if there is one.
 func (x levelScan) pick(b *levelBatch, payload []byte, into *foundLevel) (found bool, err error) {
-	d := decoder{rest: payload}
+	d := wire.Decoder{Rest: payload}
 	var c chain
 	_, levels := c.decodeHead(&d)
 	var one, taken level
@@ -243,7 +244,7 @@ func (x levelScan) pick(b *levelBatch, payload []byte, into *foundLevel) (found 
 			found, taken = true, one
 		}
 	}
-	if err := d.done(); err != nil || !found {
+	if err := d.Done(); err != nil || !found {
 		return false, err
 	}
 	*into = foundLevel{epsilon: taken.Epsilon, index: taken.Response.index, event: taken.event}
@@ -254,8 +255,8 @@ func (x levelScan) pick(b *levelBatch, payload []byte, into *foundLevel) (found 
 }
 
 // skipBuyers reads the buyers of a level, and keeps none.
-func skipBuyers(d *decoder, n int) {
+func skipBuyers(d *wire.Decoder, n int) {
 	for range n {
-		d.uvarint32()
+		d.Uvarint32()
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -84,7 +85,7 @@ func TestAScanDecodesAsAChainIsDecoded(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	sound := 0
 	for range 50_000 {
-		payload := oddly(random, usualChains(t)[random.IntN(3)].encode())
+		payload := oddly(random, usualChains(t)[random.IntN(3)].Encode())
 		if samePick(t, levelScan{epsilon: nano(t, 128), current: random.IntN(2) == 0}, payload) {
 			sound++
 		}
@@ -106,7 +107,7 @@ func TestRowsAndOthersInOneBatch(t *testing.T) {
 	for i, response := range want {
 		key := chainKey(7, string('a'+rune(i)))
 		c := chain{enrolled: 1, levels: []level{newLevel(nano(t, 5), row(0), 1), newLevel(nano(t, 1e9), response, uint64(i))}}
-		b.stored = append(append(b.stored, key...), seal(bucketChains, key, c.encode())...)
+		b.stored = append(append(b.stored, key...), wire.Seal(bucketChains, key, c.Encode())...)
 		b.ends = append(b.ends, storedRecord{len(key), len(b.stored)})
 	}
 	x.check(b)
@@ -125,7 +126,7 @@ func TestRowsAndOthersInOneBatch(t *testing.T) {
 
 func FuzzPick(f *testing.F) {
 	for _, c := range usualChains(f) {
-		f.Add(c.encode(), int64(128), false)
+		f.Add(c.Encode(), int64(128), false)
 	}
 	for _, odd := range oddPayloads() {
 		f.Add(odd, int64(0), true)
@@ -166,10 +167,10 @@ func TestDamageIsFoundInTheBackground(t *testing.T) {
 		}
 		flipped := bytes.Clone(whole)
 		flipped[2] ^= 4
-		tooLong := append(bytes.Clone(whole[:len(whole)-sumLength]), 0)
+		tooLong := append(bytes.Clone(whole[:len(whole)-wire.SumLength]), 0)
 		for what, value := range map[string][]byte{
-			"a flipped bit": flipped, "three bytes": whole[:3], "one more byte, with its checksum": seal(bucketChains, key, tooLong),
-			"another's record": seal(bucketChains, chainKey(1, "?"), bytes.Clone(whole[:len(whole)-sumLength])),
+			"a flipped bit": flipped, "three bytes": whole[:3], "one more byte, with its checksum": wire.Seal(bucketChains, key, tooLong),
+			"another's record": wire.Seal(bucketChains, chainKey(1, "?"), bytes.Clone(whole[:len(whole)-wire.SumLength])),
 		} {
 			put(value)
 			seen := 0

@@ -242,7 +242,7 @@ func TestASweepLeavesOutWhoCannotFollow(t *testing.T) {
 	result, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Question: "vote", Truth: listOf("yes", "yes", "")})
 	must(t, err)
 	want := []Advanced{{Question: "vote", Raised: 1, Refused: []Refusal{
-		{"bob", ObjectCap, eps(t, "1"), eps(t, "0.5"), eps(t, "0.3"), eps(t, "0.05"), eps(t, "0"), HelpsWaiting, eps(t, "0.25")},
+		{Object: "bob", Reason: ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0.5"), Asked: eps(t, "0.3"), Cost: eps(t, "0.05"), Remaining: eps(t, "0"), Helps: HelpsWaiting, Largest: eps(t, "0.25")},
 		{Object: "cid", Reason: NoTruth, Asked: eps(t, "0.05"), Helps: HelpsTruth},
 	}}}
 	if !reflect.DeepEqual(result.Questions, want) {

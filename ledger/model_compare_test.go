@@ -192,7 +192,7 @@ func (g *game) compareEvent(ev Event) {
 		g.see(ev.Question, ev.Object, ev.Epsilon.Nano(), ev.Number, ev.Response)
 	case ev.Kind == "question":
 		q, _ := g.paper.question(ev.Question)
-		g.same("the question", Question{ev.Question, ev.Values, ev.Encoding, ev.Mechanism}, q)
+		g.same("the question", Question{Name: ev.Question, Values: ev.Values, Encoding: ev.Encoding, Mechanism: ev.Mechanism}, q)
 	}
 }
 
@@ -231,7 +231,7 @@ func (g *game) compareReceipt(d *paperDeal) {
 	must(g, err)
 	wantSound(g, "a receipt", r, g.verifiers)
 	q, _ := g.paper.question(d.Question)
-	g.same("the question of a receipt", Question{r.Question, r.Values, r.Encoding, r.Mechanism}, q)
+	g.same("the question of a receipt", Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}, q)
 	var got, want []SoldResponse
 	for _, one := range r.Responses {
 		got = append(got, SoldResponse{Object: one.Object, Response: one.Response, Price: one.Price, Method: one.Method, Event: one.Event, Erased: one.Erased})

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -45,11 +46,11 @@ func (c *paperChain) orLess(r *Refusal, q Question, market *policy.Market, would
 		tries = append(slices.Collect(maps.Keys(c.levels)), min(most, current), current+int64(over))
 		tries = slices.DeleteFunc(tries, func(e int64) bool { return e > most })
 	}
-	r.orMost(slices.DeleteFunc(slices.Clone(tries), func(e int64) bool { return e <= 0 || e >= r.Asked.Nano() || !would(e) }))
+	orMost(r, slices.DeleteFunc(slices.Clone(tries), func(e int64) bool { return e <= 0 || e >= r.Asked.Nano() || !would(e) }))
 }
 
 // orMost adds to a refusal the largest of some ε.
-func (r *Refusal) orMost(all []int64) {
+func orMost(r *vocabulary.Refusal, all []int64) {
 	if top := slices.Max(append(all, 0)); top > 0 {
 		if r.Largest = epsilonOf(top); r.Helps == HelpsNothing {
 			r.Helps = HelpsLess
@@ -120,6 +121,6 @@ func (m *paper) lessOfAnswer(refusal *Refusal, r AnswerRequest, names []string, 
 			all = append(all, e)
 		}
 	}
-	refusal.orMost(all)
+	orMost(refusal, all)
 	return refusal
 }

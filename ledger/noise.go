@@ -4,10 +4,10 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -53,13 +53,6 @@ type NoiseKeys struct {
 	// keys: chains that began with one cannot be drawn from, and if there are keys that the ledger has seen, nobody can
 	// be enrolled ([ErrNoiseKey]), so that no chain begins without a key by mistake.
 	Key func(name string) ([]byte, error)
-}
-
-// noiseKeySet gives a noise key a number, by which chains refer to it.
-type noiseKeySet struct {
-	number uint32
-	name   string
-	check  tag
 }
 
 // noises are the keys that a ledger was opened with.
@@ -134,7 +127,7 @@ func (l *Ledger) useNoiseKeys(given NoiseKeys) (set []change, err error) {
 
 // newNoiseKey returns the change that makes the current key, which is new, the ledger's.
 func (l *Ledger) newNoiseKey(given NoiseKeys) ([]change, error) {
-	if err := checkName("noise key", given.Current); err != nil {
+	if err := names.Check("noise key", given.Current); err != nil {
 		return nil, err
 	}
 	key, err := given.get(given.Current)
@@ -196,71 +189,4 @@ func (l *Ledger) keyed(q *question, x subject, place int, epsilon privacy.Epsilo
 		v.index, err = stairs.Response(epsilon, above)
 	}
 	return v, err
-}
-
-func (c *noiseKeySet) encode(e *encoder) {
-	e.u32(c.number)
-	e.text(c.name)
-	e.raw(c.check[:])
-}
-
-func decodeNoiseKeySet(d *decoder) change {
-	c := &noiseKeySet{number: d.u32(), name: d.text()}
-	d.array(c.check[:])
-	return c
-}
-
-// noiseKey is where a noise key is kept.
-func noiseKey(number uint32) []byte {
-	return binary.BigEndian.AppendUint32([]byte(keyNoise), number)
-}
-
-// noiseKeys returns all noise keys that the ledger has seen.
-func (s *state) noiseKeys() ([]noiseKeySet, error) {
-	var all []noiseKeySet // not as many as are claimed, until they are found
-	for number := uint32(1); number <= s.counters.noises; number++ {
-		k, found, err := lookup(s, bucketMeta, noiseKey(number), decodeNoise)
-		if err != nil || !found || k.number != number {
-			return nil, errs.Corrupt(err, "noise key %d is missing", number)
-		}
-		all = append(all, k)
-	}
-	return all, nil
-}
-
-// noiseKeyName returns the name of a noise key; 0 is none.
-func (s *state) noiseKeyName(number uint32) (string, error) {
-	if number == 0 {
-		return "", nil
-	}
-	k, found, err := lookup(s, bucketMeta, noiseKey(number), decodeNoise)
-	if err != nil || !found {
-		return "", errs.Corrupt(err, "noise key %d is missing", number)
-	}
-	return k.name, nil
-}
-
-func decodeNoise(payload []byte) (noiseKeySet, error) {
-	d := &decoder{rest: payload}
-	k := *decodeNoiseKeySet(d).(*noiseKeySet)
-	return k, d.done()
-}
-
-func applyNoiseKey(s *state, c *noiseKeySet) error {
-	known, err := s.noiseKeys()
-	if err != nil {
-		return err
-	}
-	if c.number != s.counters.noises+1 || checkName("noise key", c.name) != nil {
-		return errs.Corrupt(nil, "noise key %d, %q, follows on %d", c.number, c.name, s.counters.noises)
-	}
-	for _, k := range known {
-		if k.name == c.name {
-			return errs.Corrupt(nil, "noise key %q is set twice", c.name)
-		}
-	}
-	s.counters.noises = c.number
-	e := &encoder{}
-	c.encode(e)
-	return s.put(bucketMeta, noiseKey(c.number), e.buf)
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -39,7 +40,7 @@ func noiseKeys(current string) NoiseKeys {
 
 // cities has many values, so that responses agree by chance seldom.
 func cities(encoding Encoding) Question {
-	q := Question{Name: fmt.Sprint("city ", encoding.code()), Encoding: encoding}
+	q := Question{Name: fmt.Sprint("city ", encodingCode(encoding)), Encoding: encoding}
 	for i := range 97 {
 		q.Values = append(q.Values, fmt.Sprint("city ", i))
 	}
@@ -598,9 +599,9 @@ func TestVerifyNamesWhatWasAlteredOfNoise(t *testing.T) {
 		}, "noise key 00000002"},
 		"one key gone": {func(t *testing.T, s kv.Store) { remove(t, s, bucketMeta, noiseKey(1)) }, "noise key 00000001"},
 		"one key more": {func(t *testing.T, s kv.Store) {
-			e := &encoder{}
+			e := &wire.Encoder{}
 			(&noiseKeySet{3, "2028", tag{}}).encode(e)
-			putRecord(t, s, bucketMeta, noiseKey(3), e.buf)
+			putRecord(t, s, bucketMeta, noiseKey(3), e.Buf)
 		}, "noise key 00000003"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -227,7 +227,7 @@ func TestASaleOfSeveralPartsAmongOthers(t *testing.T) {
 // What is read in the background is no longer what the transaction has, if it has changed anything: it is not used.
 func TestASaleReadsNothingOutOfDate(t *testing.T) {
 	l := inMemory(t, Options{})
-	x := &selling{trade: &trade{ledger: l, names: crowd(partSize + 1), question: &question{number: 1}}}
+	x := &selling{trade: &trade{ledger: l, names: crowd(partSize + 1), bid: bid{question: &question{number: 1}}}}
 	sellers(t, l, "10", "10", x.names...)
 	must(t, l.store.View(func(r kv.Reader) error {
 		s, err := readState(r)

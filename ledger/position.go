@@ -5,17 +5,8 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"golang.org/x/mod/sumdb/tlog"
-
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
-
-// position is the end of a log: so many events, and the root of their tree. Salts are random, so no two logs that went
-// their own ways are ever at the same one.
-type position struct {
-	events uint64
-	root   tlog.Hash
-}
 
 // mark is a position at which this process found the file when it opened it, or to which it wrote it. Whoever reads it goes
 // on from the mark that was the last one before its snapshot, so nobody else needs to keep those before.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -74,19 +76,14 @@ func (l *Ledger) Quote(ctx context.Context, o Order) (Quote, error) {
 
 // trade is an order being looked at, for a quote, a reservation or a sale.
 type trade struct {
-	ledger   *Ledger
-	order    Order
-	question *question
-	names    []string // the objects asked for, in order
-	at       time.Time
-	buyer    uint32 // 0 for one new to the ledger
-	// reserved is the reservation that the trade carries out, if it does, and granted the event that made
-	// it. Its prices can only have fallen since: a buyer never holds less than before.
-	reserved uint64
-	granted  uint64
-	lines    []line
-	refused  []Refusal
-	changed  changedTruths // of those refused, if truths were asked for
+	bid
+	ledger  *Ledger
+	order   Order
+	names   []string // the objects asked for, in order
+	at      time.Time
+	lines   []line
+	refused []Refusal
+	changed changedTruths // of those refused, if truths were asked for
 }
 
 // line is one object of a trade. It is small, for there may be many: whoever needs more of the object reads it again.
@@ -99,25 +96,16 @@ type line struct {
 	upgrade bool   // the buyer holds a lower level of it
 }
 
-// methodOf tells how the response of a chain at ε comes about.
-func (c chain) methodOf(epsilon privacy.Epsilon) method {
-	at, recorded := findLevel(c.levels, epsilon)
-	if recorded {
-		return methodResale
-	}
-	return methodAt(at, len(c.levels))
-}
-
 func (l *Ledger) newTrade(ctx context.Context, o Order) (*trade, error) {
-	if err := checkName("buyer", o.Buyer); err != nil {
+	if err := names.Check("buyer", o.Buyer); err != nil {
 		return nil, err
 	}
-	t := &trade{ledger: l, order: o}
+	t := &trade{bid: bid{client: o.Buyer, epsilon: o.Epsilon}, ledger: l, order: o}
 	err := l.admitBuyers(ctx, o.Buyer)
 	if err != nil {
 		return nil, err
 	}
-	if t.names, err = checkAsked(o.Objects, o.All, MaxPanel); err != nil {
+	if t.names, err = names.CheckAsked(o.Objects, o.All, MaxPanel); err != nil {
 		return nil, err
 	}
 	if err := l.admitObjects(ctx, t.names); err != nil {
@@ -132,9 +120,9 @@ func (l *Ledger) newTrade(ctx context.Context, o Order) (*trade, error) {
 // digest begins the canonical form of a request with the order.
 func (t *trade) form(operation string) *form {
 	f := formOf(operation)
-	f.field("Buyer").text(t.order.Buyer)
-	f.field("Question").text(t.order.Question)
-	f.field("Epsilon").epsilon(t.order.Epsilon)
+	f.field("Buyer").Text(t.order.Buyer)
+	f.field("Question").Text(t.order.Question)
+	f.field("Epsilon").Epsilon(t.order.Epsilon)
 	f.objects(t.names, t.order.All)
 	return f
 }
@@ -291,24 +279,24 @@ func (l *Ledger) offer(d deal, n saleTally) Offer {
 // id is the identity of a quote: of what the buyer would get and pay.
 func (t *trade) id() string {
 	sum := sha256.New()
-	e := digest("quote")
+	e := wire.Digest("quote")
 	more := func() {
-		sum.Write(e.buf)
-		e.buf = e.buf[:0]
+		sum.Write(e.Buf)
+		e.Buf = e.Buf[:0]
 	}
-	e.raw(t.ledger.about.id[:])
-	e.text(t.order.Buyer)
-	e.u32(t.question.number)
-	e.epsilon(t.order.Epsilon)
-	e.uvarint(uint64(len(t.lines)))
+	e.Raw(t.ledger.about.id[:])
+	e.Text(t.order.Buyer)
+	e.U32(t.question.number)
+	e.Epsilon(t.order.Epsilon)
+	e.Uvarint(uint64(len(t.lines)))
 	for _, one := range t.lines {
-		e.text(t.names[one.at])
-		e.uvarint(one.price)
+		e.Text(t.names[one.at])
+		e.Uvarint(one.price)
 		more()
 	}
 	for _, refusal := range t.refused {
-		e.text(refusal.Object)
-		e.text(string(refusal.Reason))
+		e.Text(refusal.Object)
+		e.Text(string(refusal.Reason))
 		more()
 	}
 	more()
@@ -334,19 +322,19 @@ type limits struct {
 
 // add adds the fields of the limits to the form of a request.
 func (m limits) add(f *form) {
-	f.field("QuoteID").text(m.quoteID)
+	f.field("QuoteID").Text(m.quoteID)
 	price := f.field("MaxPrice")
-	if price.flag(m.maxPrice != nil); m.maxPrice != nil {
-		price.u64(uint64(*m.maxPrice))
+	if price.Flag(m.maxPrice != nil); m.maxPrice != nil {
+		price.U64(uint64(*m.maxPrice))
 	}
-	f.field("Partial").flag(m.partial)
+	f.field("Partial").Flag(m.partial)
 }
 
 func (m limits) check() error {
 	if m.maxPrice != nil && *m.maxPrice < 0 {
 		return errs.Invalid("a highest price of %d", *m.maxPrice)
 	}
-	if len(m.quoteID) > maxName {
+	if len(m.quoteID) > names.MaxBytes {
 		return errs.Invalid("a quote ID of %d bytes", len(m.quoteID))
 	}
 	return nil

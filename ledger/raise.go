@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -130,10 +131,10 @@ func (l *Ledger) newRaise(ctx context.Context, r RaiseRequest) (*raise, error) {
 	if l.only {
 		return nil, ErrReadOnly
 	}
-	if err := checkName("idempotency key", r.Key); err != nil {
+	if err := names.Check("idempotency key", r.Key); err != nil {
 		return nil, err
 	}
-	names, err := checkAsked(r.Objects, r.All, math.MaxInt)
+	names, err := names.CheckAsked(r.Objects, r.All, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
@@ -153,9 +154,9 @@ func (l *Ledger) newRaise(ctx context.Context, r RaiseRequest) (*raise, error) {
 
 func (x *raise) form() identity {
 	f := formOf("raise")
-	f.field("Question").text(x.request.Question)
-	f.field("Epsilon").epsilon(x.request.Epsilon)
-	f.field("Partial").flag(x.request.Partial)
+	f.field("Question").Text(x.request.Question)
+	f.field("Epsilon").Epsilon(x.request.Epsilon)
+	f.field("Partial").Flag(x.request.Partial)
 	f.objects(x.panel.names, x.request.All)
 	return f.finish()
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -166,7 +168,7 @@ type objectReader struct {
 
 // readFrom reads the record of the object and, behind it, those that list its questions.
 func (r *objectReader) readFrom(s *state) error {
-	if len(r.name) > maxName {
+	if len(r.name) > names.MaxBytes {
 		return r.unknown()
 	}
 	r.state, r.key = s, appendObjectKey(r.key[:0], r.name)
@@ -201,7 +203,7 @@ func (r *objectReader) add(key, value []byte) (more bool) {
 
 // begin takes in the record of the object itself.
 func (r *objectReader) begin(key, value []byte) error {
-	payload, err := unseal(bucketObjects, key, value)
+	payload, err := wire.Unseal(bucketObjects, key, value)
 	if err != nil {
 		return err
 	}
@@ -247,31 +249,18 @@ func (s *state) addHeld(name string, o object, out *ObjectState) error {
 	return nil
 }
 
-// questionsOf returns the numbers of the questions an object is, or was, enrolled in.
-func (s *state) questionsOf(name string) (numbers []uint32, err error) {
-	prefix := objectKey(name)
-	err = s.Scan(bucketObjects, memberKey(name, 1), func(key, _ []byte) bool {
-		if len(key) != len(prefix)+4 || string(key[:len(prefix)]) != string(prefix) {
-			return false
-		}
-		numbers = append(numbers, binary.BigEndian.Uint32(key[len(prefix):]))
-		return true
-	})
-	return numbers, err
-}
-
 func (l *Ledger) chainState(s *state, number uint32, name string, o object) (out ChainState, err error) {
 	q, err := s.question(number)
 	if err != nil {
 		return out, err
 	}
 	k := s.draft.key()
-	k.buf = appendChainKey(k.buf, number, name)
-	payload, err := s.get(bucketChains, k.buf)
+	k.Buf = appendChainKey(k.Buf, number, name)
+	payload, err := s.get(bucketChains, k.Buf)
 	if err != nil || payload == nil {
 		return out, errs.Corrupt(err, "object %q has lost its chain in question %d", name, number)
 	}
-	d := decoder{rest: payload}
+	d := wire.Decoder{Rest: payload}
 	var c chain
 	_, levels := c.decodeHead(&d)
 	out = ChainState{
@@ -280,7 +269,7 @@ func (l *Ledger) chainState(s *state, number uint32, name string, o object) (out
 	for range levels {
 		var at level
 		at.buyers = decodeBuyers(&d, decodeLevel(&d, &at))
-		if d.err != nil {
+		if d.Err != nil {
 			break
 		}
 		told, err := s.levelState(q, name, at)
@@ -290,8 +279,8 @@ func (l *Ledger) chainState(s *state, number uint32, name string, o object) (out
 		out.Epsilon, out.Response = told.Epsilon, told.Response
 		out.Levels = append(out.Levels, told)
 	}
-	if err := d.done(); err != nil {
-		return out, fmt.Errorf("record %x in %s: %w", k.buf, bucketChains, err)
+	if err := d.Done(); err != nil {
+		return out, fmt.Errorf("record %x in %s: %w", k.Buf, bucketChains, err)
 	}
 	if out.Earlier, err = s.earlierEpochs(q, name, c.closed); err != nil {
 		return out, err

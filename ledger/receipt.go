@@ -10,6 +10,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -152,7 +153,7 @@ func (m *receiptMaker) begin(s *state, number uint64) (err error) {
 	}
 	h := m.ledger.about.header()
 	m.Receipt = Receipt{Format: receiptFormat, Ledger: h.ledger, Created: h.created, Currency: h.currency, LogKey: h.logKey}
-	m.Values, m.Encoding, m.Mechanism, m.Responses = slices.Clone(m.question.values), m.question.encoding, m.question.mechanism.named(), make([]SoldResponse, 0, min(m.sale.objects, scanSize))
+	m.Values, m.Encoding, m.Mechanism, m.Responses = slices.Clone(m.question.values), m.question.encoding, m.question.mechanism.Named(), make([]SoldResponse, 0, min(m.sale.objects, scanSize))
 	if m.Buyer, m.Question, err = m.ledger.namesOf(s, m.sale); err != nil {
 		return err
 	}
@@ -280,7 +281,7 @@ func (r Receipt) Verify(keys note.Verifiers) Checked {
 	v.checkLog(about, r.Evidence.Checkpoint, keys)
 	r.checkHeads(v, about)
 	asked := r.asked()
-	if err := checkQuestion(asked); err != nil {
+	if err := vocabulary.CheckQuestion(asked); err != nil {
 		v.fault("%v", err)
 	}
 	q := newQuestion(&questionDefined{r.Evidence.Question.Number, asked})
@@ -294,7 +295,9 @@ func (r Receipt) Verify(keys note.Verifiers) Checked {
 }
 
 // asked returns the question.
-func (r *Receipt) asked() Question { return Question{r.Question, r.Values, r.Encoding, r.Mechanism} }
+func (r *Receipt) asked() Question {
+	return Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}
+}
 
 // checkHeads checks the events that the responses rest on.
 func (r *Receipt) checkHeads(v *checker, about about) {

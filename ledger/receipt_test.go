@@ -163,7 +163,7 @@ func TestReceiptsOfADamagedLogAreRefused(t *testing.T) {
 			return err
 		}))
 		damage(&n)
-		putRecord(t, o.store, bucketEvents, eventKey(number), n.encode())
+		putRecord(t, o.store, bucketEvents, eventKey(number), n.Encode())
 		if _, err := o.Receipt(t.Context(), 1); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}

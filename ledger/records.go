@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -47,14 +48,14 @@ type charges struct {
 	panel   panelSum // of these objects
 }
 
-func (n charges) encode(e *encoder) {
-	e.uvarint(n.objects)
-	e.u32(n.question)
-	e.epsilon(n.epsilon)
-	e.uvarint(n.renewed)
-	e.uvarint(n.erased)
-	e.text(n.last)
-	e.raw(n.panel[:])
+func (n charges) encode(e *wire.Encoder) {
+	e.Uvarint(n.objects)
+	e.U32(n.question)
+	e.Epsilon(n.epsilon)
+	e.Uvarint(n.renewed)
+	e.Uvarint(n.erased)
+	e.Text(n.last)
+	e.Raw(n.panel[:])
 }
 
 // answering is an answer whose request is still to be settled. It is empty between transactions.
@@ -106,70 +107,70 @@ type opened struct {
 	held    uint64 // of a sale that was reserved, the event of the object last found in the reservation, or 0
 }
 
-func (c counters) encode() []byte {
-	e := &encoder{}
-	e.uvarint(c.events)
-	e.raw(c.root[:])
-	e.time(c.last)
-	e.u32(c.noises)
-	e.u32(c.questions)
-	e.u32(c.policies)
-	e.uvarint(c.objects)
-	e.uvarint(c.chains)
-	e.u32(c.buyers)
-	e.uvarint(c.sales)
-	e.uvarint(c.sold)
-	e.uvarint(c.revenue)
-	e.uvarint(c.unsettled)
-	e.uvarint(c.refused)
-	if e.flag(c.charges != (charges{})); c.charges != (charges{}) {
+func (c counters) Encode() []byte {
+	e := &wire.Encoder{}
+	e.Uvarint(c.events)
+	e.Raw(c.root[:])
+	e.Time(c.last)
+	e.U32(c.noises)
+	e.U32(c.questions)
+	e.U32(c.policies)
+	e.Uvarint(c.objects)
+	e.Uvarint(c.chains)
+	e.U32(c.buyers)
+	e.Uvarint(c.sales)
+	e.Uvarint(c.sold)
+	e.Uvarint(c.revenue)
+	e.Uvarint(c.unsettled)
+	e.Uvarint(c.refused)
+	if e.Flag(c.charges != (charges{})); c.charges != (charges{}) {
 		c.charges.encode(e)
 	}
-	e.uvarint(c.answer.event)
-	e.uvarint(c.answer.base)
-	e.u8(uint8(c.answer.left))
-	e.u32(c.answer.question)
-	e.epsilon(c.answer.epsilon)
-	e.epsilon(c.answer.cost)
-	if e.flag(c.underway != (underway{})); c.underway != (underway{}) {
+	e.Uvarint(c.answer.event)
+	e.Uvarint(c.answer.base)
+	e.U8(uint8(c.answer.left))
+	e.U32(c.answer.question)
+	e.Epsilon(c.answer.epsilon)
+	e.Epsilon(c.answer.cost)
+	if e.Flag(c.underway != (underway{})); c.underway != (underway{}) {
 		c.underway.encode(e)
 	}
-	e.uvarint(c.erased.events)
-	e.uvarint(c.erased.mentions)
-	e.uvarint(c.erased.earned)
-	e.uvarint(c.erased.spent)
-	e.uvarint(c.open.sale)
+	e.Uvarint(c.erased.events)
+	e.Uvarint(c.erased.mentions)
+	e.Uvarint(c.erased.earned)
+	e.Uvarint(c.erased.spent)
+	e.Uvarint(c.open.sale)
 	if c.open.sale != 0 {
-		e.uvarint(c.open.objects)
-		e.uvarint(c.open.erased)
-		e.uvarint(c.open.price)
+		e.Uvarint(c.open.objects)
+		e.Uvarint(c.open.erased)
+		e.Uvarint(c.open.price)
 		c.open.tally.encode(e)
-		e.text(c.open.last)
-		e.uvarint(c.open.held)
+		e.Text(c.open.last)
+		e.Uvarint(c.open.held)
 	}
-	return e.buf
+	return e.Buf
 }
 
 func decodeCounters(payload []byte) (counters, error) {
-	d := &decoder{rest: payload}
-	c := counters{position: position{events: d.uvarint()}}
-	d.array(c.root[:])
-	c.last, c.noises, c.questions, c.policies, c.objects, c.chains = d.time(), d.u32(), d.u32(), d.u32(), d.uvarint(), d.uvarint()
-	c.buyers, c.sales, c.sold, c.revenue = d.u32(), d.uvarint(), d.uvarint(), d.uvarint()
-	c.unsettled, c.refused = d.uvarint(), d.uvarint()
-	if d.flag() {
-		c.charges = charges{objects: d.uvarint(), question: d.u32(), epsilon: d.epsilon(), renewed: d.uvarint(), erased: d.uvarint(), last: d.text()}
-		d.array(c.charges.panel[:])
+	d := &wire.Decoder{Rest: payload}
+	c := counters{position: position{events: d.Uvarint()}}
+	d.Array(c.root[:])
+	c.last, c.noises, c.questions, c.policies, c.objects, c.chains = d.Time(), d.U32(), d.U32(), d.U32(), d.Uvarint(), d.Uvarint()
+	c.buyers, c.sales, c.sold, c.revenue = d.U32(), d.Uvarint(), d.Uvarint(), d.Uvarint()
+	c.unsettled, c.refused = d.Uvarint(), d.Uvarint()
+	if d.Flag() {
+		c.charges = charges{objects: d.Uvarint(), question: d.U32(), epsilon: d.Epsilon(), renewed: d.Uvarint(), erased: d.Uvarint(), last: d.Text()}
+		d.Array(c.charges.panel[:])
 	}
-	c.answer = answering{d.uvarint(), d.uvarint(), leaves(d.u8()), d.u32(), d.epsilon(), d.epsilon()}
-	if d.flag() {
+	c.answer = answering{d.Uvarint(), d.Uvarint(), leaves(d.U8()), d.U32(), d.Epsilon(), d.Epsilon()}
+	if d.Flag() {
 		c.underway = decodeUnderway(d)
 	}
-	c.erased = erasure{d.uvarint(), d.uvarint(), d.uvarint(), d.uvarint()}
-	if c.open.sale = d.uvarint(); c.open.sale != 0 {
-		c.open.objects, c.open.erased, c.open.price, c.open.tally, c.open.last, c.open.held = d.uvarint(), d.uvarint(), d.uvarint(), decodeSaleTally(d), d.text(), d.uvarint()
+	c.erased = erasure{d.Uvarint(), d.Uvarint(), d.Uvarint(), d.Uvarint()}
+	if c.open.sale = d.Uvarint(); c.open.sale != 0 {
+		c.open.objects, c.open.erased, c.open.price, c.open.tally, c.open.last, c.open.held = d.Uvarint(), d.Uvarint(), d.Uvarint(), decodeSaleTally(d), d.Text(), d.Uvarint()
 	}
-	return c, d.done()
+	return c, d.Done()
 }
 
 // about is what the first event says of the ledger as a whole.
@@ -178,61 +179,18 @@ type about struct {
 	at time.Time
 }
 
-func (a about) encode() []byte {
-	e := &encoder{}
-	e.time(a.at)
+func (a about) Encode() []byte {
+	e := &wire.Encoder{}
+	e.Time(a.at)
 	a.created.encode(e)
-	return e.buf
+	return e.Buf
 }
 
 func decodeAbout(payload []byte) (about, error) {
-	d := &decoder{rest: payload}
-	a := about{at: d.time()}
+	d := &wire.Decoder{Rest: payload}
+	a := about{at: d.Time()}
 	a.created = *decodeCreated(d).(*created)
-	return a, d.done()
-}
-
-// question is a question as it was defined; it never changes.
-type question struct {
-	number    uint32
-	name      string
-	values    []string
-	encoding  Encoding
-	mechanism *Mechanism        // of finite encoding
-	index     map[string]int    // value to its place in values
-	id        [sha256.Size]byte // stands for the definition, in every ledger
-}
-
-func newQuestion(c *questionDefined) *question {
-	q := &question{number: c.number, name: c.Name, values: c.Values, encoding: c.Encoding, index: make(map[string]int, len(c.Values))}
-	for i, value := range c.Values {
-		q.index[value] = i
-	}
-	if c.Mechanism.check(len(c.Values)) == nil { // as it is, but for what somebody says a question is
-		q.mechanism = c.Mechanism
-	}
-	q.id = definitionDigest(c.Question)
-	return q
-}
-
-// definitionDigest is the same for the same question in every ledger.
-func definitionDigest(q Question) [sha256.Size]byte {
-	e := digest("definition")
-	e.text(q.Name)
-	e.u8(q.Encoding.code())
-	for _, value := range q.Values {
-		e.text(value)
-	}
-	if q.Mechanism != nil {
-		e.raw(q.Mechanism.encode())
-	}
-	return e.sum()
-}
-
-func decodeQuestion(payload []byte) (*question, error) {
-	d := &decoder{rest: payload}
-	c := decodeQuestionDefined(d).(*questionDefined)
-	return newQuestion(c), d.done()
+	return a, d.Done()
 }
 
 // object is the budget of one object.
@@ -251,27 +209,27 @@ type object struct {
 // withdrew tells whether the object has withdrawn since it was enrolled in a chain.
 func (o object) withdrew(c chain) bool { return o.withdrawn > c.enrolled }
 
-func (o object) encode() []byte {
-	e := &encoder{}
+func (o object) Encode() []byte {
+	e := &wire.Encoder{}
 	o.encodeTo(e)
-	return e.buf
+	return e.Buf
 }
 
-func (o *object) encodeTo(e *encoder) {
-	e.buf = appendNumbers(e.buf, uint64(o.cap.Nano()), uint64(o.spent.Nano()), o.chains, o.withdrawn, o.forgotten, o.earned,
+func (o *object) encodeTo(e *wire.Encoder) {
+	e.Buf = wire.AppendNumbers(e.Buf, uint64(o.cap.Nano()), uint64(o.spent.Nano()), o.chains, o.withdrawn, o.forgotten, o.earned,
 		o.latest, o.events, o.settled, o.settles)
-	e.numbers(o.held)
+	e.Numbers(o.held)
 }
 
 func decodeObject(payload []byte) (o object, err error) {
-	d := decoder{rest: payload}
+	d := wire.Decoder{Rest: payload}
 	var n [10]uint64
-	d.uvarints(n[:])
-	o.cap, o.spent = d.asEpsilon(n[0]), d.asEpsilon(n[1])
+	d.Uvarints(n[:])
+	o.cap, o.spent = d.AsEpsilon(n[0]), d.AsEpsilon(n[1])
 	o.chains, o.withdrawn, o.forgotten, o.earned = n[2], n[3], n[4], n[5]
 	o.links = links{n[6], n[7], n[8], n[9]}
-	o.held = d.numbers()
-	return o, d.done()
+	o.held = d.Numbers()
+	return o, d.Done()
 }
 
 // links lead to what the log has about an object. Events that say something of it, and settled events that only
@@ -283,17 +241,17 @@ type links struct {
 	settles uint64 // how many there are
 }
 
-func (l links) encode(e *encoder) {
+func (l links) encode(e *wire.Encoder) {
 	for _, n := range []uint64{l.latest, l.events, l.settled, l.settles} {
-		e.uvarint(n)
+		e.Uvarint(n)
 	}
 }
 
 // total is how many events name the object.
 func (l links) total() uint64 { return l.events + l.settles }
 
-func decodeLinks(d *decoder) links {
-	return links{d.uvarint(), d.uvarint(), d.uvarint(), d.uvarint()}
+func decodeLinks(d *wire.Decoder) links {
+	return links{d.Uvarint(), d.Uvarint(), d.Uvarint(), d.Uvarint()}
 }
 
 // link makes an event the last one of its sort.
@@ -310,16 +268,16 @@ func (s *state) linkSettled(l *links, ev uint64) {
 // stranger is somebody whom requests named, and refused, and who was never enrolled.
 type stranger struct{ links }
 
-func (x stranger) encode() []byte {
-	e := &encoder{}
+func (x stranger) Encode() []byte {
+	e := &wire.Encoder{}
 	x.links.encode(e)
-	return e.buf
+	return e.Buf
 }
 
 func decodeStranger(payload []byte) (stranger, error) {
-	d := &decoder{rest: payload}
+	d := &wire.Decoder{Rest: payload}
 	x := stranger{decodeLinks(d)}
-	return x, d.done()
+	return x, d.Done()
 }
 
 // chain is everything released of one object and question.
@@ -415,35 +373,35 @@ func (c chain) heldBy(buyer uint32) privacy.Epsilon {
 	return privacy.Epsilon{}
 }
 
-func (c chain) encode() []byte {
-	e := &encoder{}
+func (c chain) Encode() []byte {
+	e := &wire.Encoder{}
 	c.encodeTo(e)
-	return e.buf
+	return e.Buf
 }
 
-func (c *chain) encodeTo(e *encoder) {
-	e.buf = appendNumbers(e.buf, c.enrolled, uint64(c.policy), uint64(c.noise), c.buyers)
+func (c *chain) encodeTo(e *wire.Encoder) {
+	e.Buf = wire.AppendNumbers(e.Buf, c.enrolled, uint64(c.policy), uint64(c.noise), c.buyers)
 	encodeTag(e, c.bound)
-	e.epsilon(c.answered)
-	if e.uvarint(c.since); c.since != 0 {
-		e.uvarint(uint64(len(c.closed)))
+	e.Epsilon(c.answered)
+	if e.Uvarint(c.since); c.since != 0 {
+		e.Uvarint(uint64(len(c.closed)))
 		for _, one := range c.closed {
-			e.uvarint(one.end)
-			e.epsilon(one.answered)
+			e.Uvarint(one.end)
+			e.Epsilon(one.answered)
 			encodeLevels(e, one.levels)
 		}
 	}
 	encodeLevels(e, c.levels)
 }
 
-func encodeLevels(e *encoder, levels []level) {
-	e.uvarint(uint64(len(levels)))
+func encodeLevels(e *wire.Encoder, levels []level) {
+	e.Uvarint(uint64(len(levels)))
 	for i := range levels {
 		l := &levels[i]
 		encodeLevel(e, l)
-		e.uvarint(uint64(len(l.buyers)))
+		e.Uvarint(uint64(len(l.buyers)))
 		for _, buyer := range l.buyers {
-			e.uvarint(uint64(buyer))
+			e.Uvarint(uint64(buyer))
 		}
 	}
 }
@@ -452,7 +410,7 @@ func decodeChain(payload []byte) (chain, error) { return new(levelPage).decodeCh
 
 // decodeChain decodes a chain. Its levels are put on the page, unless it is damaged.
 func (p *levelPage) decodeChain(payload []byte) (c chain, err error) {
-	d := decoder{rest: payload}
+	d := wire.Decoder{Rest: payload}
 	bound, levels := c.decodeHead(&d)
 	if bound != nil {
 		t := tag(bound)
@@ -464,7 +422,7 @@ func (p *levelPage) decodeChain(payload []byte) (c chain, err error) {
 		l := &c.levels[i]
 		l.buyers = decodeBuyers(&d, decodeLevel(&d, l))
 	}
-	if err := d.done(); err != nil {
+	if err := d.Done(); err != nil {
 		*p = before
 		return chain{}, err
 	}
@@ -473,39 +431,39 @@ func (p *levelPage) decodeChain(payload []byte) (c chain, err error) {
 
 // decodeHead reads what stands before the levels of a chain, and how many levels there are. What the chain is bound
 // to stays in the memory of the record.
-func (c *chain) decodeHead(d *decoder) (bound []byte, levels int) {
+func (c *chain) decodeHead(d *wire.Decoder) (bound []byte, levels int) {
 	var n [5]uint64
-	d.uvarints(n[:])
-	c.enrolled, c.policy, c.noise, c.buyers = n[0], d.in32(n[1]), d.in32(n[2]), n[3]
+	d.Uvarints(n[:])
+	c.enrolled, c.policy, c.noise, c.buyers = n[0], d.In32(n[1]), d.In32(n[2]), n[3]
 	switch n[4] {
 	case 0:
 	case 1:
-		bound = d.take(uint64(len(tag{})))
+		bound = d.Take(uint64(len(tag{})))
 	default:
-		d.fail("broken flag")
+		d.Fail("broken flag")
 	}
-	d.uvarints(n[:2])
-	c.answered = d.asEpsilon(n[0])
+	d.Uvarints(n[:2])
+	c.answered = d.AsEpsilon(n[0])
 	if c.since = n[1]; c.since != 0 {
 		c.closed = decodeClosed(d)
 	}
-	return bound, d.count(smallestLevel)
+	return bound, d.Count(smallestLevel)
 }
 
 // smallestLevel is how many bytes a level has at least.
 const smallestLevel = 4
 
-func decodeClosed(d *decoder) []closedEpoch {
+func decodeClosed(d *wire.Decoder) []closedEpoch {
 	const smallest = 3 // bytes of an epoch
-	n := d.count(smallest)
+	n := d.Count(smallest)
 	if n == 0 {
 		return nil
 	}
 	closed := make([]closedEpoch, n)
 	for i := range closed {
 		one := &closed[i]
-		one.end, one.answered = d.uvarint(), d.epsilon()
-		one.levels = make([]level, d.count(smallestLevel))
+		one.end, one.answered = d.Uvarint(), d.Epsilon()
+		one.levels = make([]level, d.Count(smallestLevel))
 		for i := range one.levels {
 			l := &one.levels[i]
 			l.buyers = decodeBuyers(d, decodeLevel(d, l))
@@ -577,47 +535,47 @@ func (a answers) best(epsilon privacy.Epsilon) (answerLevel, bool) {
 	return answerLevel{}, false
 }
 
-func (a answers) encode() []byte {
-	e := &encoder{}
-	e.uvarint(uint64(len(a)))
+func (a answers) Encode() []byte {
+	e := &wire.Encoder{}
+	e.Uvarint(uint64(len(a)))
 	for _, l := range a {
-		e.epsilon(l.epsilon)
+		e.Epsilon(l.epsilon)
 		encodeResult(e, l.result)
-		e.uvarint(l.event)
-		e.uvarint(l.began)
-		e.uvarint(l.objects)
+		e.Uvarint(l.event)
+		e.Uvarint(l.began)
+		e.Uvarint(l.objects)
 	}
-	return e.buf
+	return e.Buf
 }
 
 func decodeAnswers(payload []byte) (answers, error) {
-	d := &decoder{rest: payload}
+	d := &wire.Decoder{Rest: payload}
 	const smallest = 6 // bytes of an answer
-	a := make(answers, d.count(smallest))
+	a := make(answers, d.Count(smallest))
 	for i := range a {
-		a[i] = answerLevel{d.epsilon(), decodeResult(d), d.uvarint(), d.uvarint(), d.uvarint()}
+		a[i] = answerLevel{d.Epsilon(), decodeResult(d), d.Uvarint(), d.Uvarint(), d.Uvarint()}
 	}
-	return a, d.done()
+	return a, d.Done()
 }
 
-func encodeLevel(e *encoder, l *level) {
+func encodeLevel(e *wire.Encoder, l *level) {
 	if l.Response.isUnary() {
-		e.epsilon(l.Epsilon)
+		e.Epsilon(l.Epsilon)
 		encodeValue(e, l.Response)
-		e.uvarint(l.event)
+		e.Uvarint(l.event)
 		return
 	}
-	e.buf = appendNumbers(e.buf, uint64(l.Epsilon.Nano()), uint64(l.Response.index), l.event)
+	e.Buf = wire.AppendNumbers(e.Buf, uint64(l.Epsilon.Nano()), uint64(l.Response.index), l.event)
 }
 
 // decodeLevel reads a level, and how many buyers hold it. They follow.
-func decodeLevel(d *decoder, into *level) (buyers int) {
+func decodeLevel(d *wire.Decoder, into *level) (buyers int) {
 	var n [4]uint64
-	d.uvarints(n[:2])
-	into.Epsilon, into.Response = d.asEpsilon(n[0]), asValue(d, n[1])
-	d.uvarints(n[2:])
+	d.Uvarints(n[:2])
+	into.Epsilon, into.Response = d.AsEpsilon(n[0]), asValue(d, n[1])
+	d.Uvarints(n[2:])
 	into.event = n[2]
-	return d.fits(n[3], 1)
+	return d.Fits(n[3], 1)
 }
 
 // levelPage is memory for the levels of some chains, to be used again for others. Its zero value asks for new memory for
@@ -649,13 +607,13 @@ func (p *levelPage) take(n int) []level {
 func (p *levelPage) clear() { p.used = 0 }
 
 // decodeBuyers reads so many buyers.
-func decodeBuyers(d *decoder, n int) []uint32 {
+func decodeBuyers(d *wire.Decoder, n int) []uint32 {
 	if n == 0 {
 		return nil
 	}
 	buyers := make([]uint32, n)
 	for i := range buyers {
-		buyers[i] = d.uvarint32()
+		buyers[i] = d.Uvarint32()
 	}
 	return buyers
 }
@@ -670,27 +628,27 @@ type request struct {
 	settled []uint64
 }
 
-func (r request) encode() []byte {
-	e := &encoder{}
+func (r request) Encode() []byte {
+	e := &wire.Encoder{}
 	r.encodeTo(e)
-	return e.buf
+	return e.Buf
 }
 
-func (r request) encodeTo(e *encoder) {
-	e.raw(r.digest[:])
-	e.flag(r.done)
-	e.uvarint(r.through)
-	e.uvarint(r.dealt)
-	e.numbers(r.settled)
+func (r request) encodeTo(e *wire.Encoder) {
+	e.Raw(r.digest[:])
+	e.Flag(r.done)
+	e.Uvarint(r.through)
+	e.Uvarint(r.dealt)
+	e.Numbers(r.settled)
 }
 
 func decodeRequest(payload []byte) (request, error) {
-	d := &decoder{rest: payload}
+	d := &wire.Decoder{Rest: payload}
 	r := request{}
-	d.array(r.digest[:])
-	r.done, r.through, r.dealt = d.flag(), d.uvarint(), d.uvarint()
-	r.settled = d.numbers()
-	return r, d.done()
+	d.Array(r.digest[:])
+	r.done, r.through, r.dealt = d.Flag(), d.Uvarint(), d.Uvarint()
+	r.settled = d.Numbers()
+	return r, d.Done()
 }
 
 // noPolicy stands for an object enrolled without a policy: only its cap binds.
@@ -703,18 +661,18 @@ type buyer struct {
 	paid uint64 // for them, in minor units of the currency
 }
 
-func (b buyer) encode() []byte {
-	e := &encoder{}
-	e.text(b.name)
-	e.uvarint(b.sold)
-	e.uvarint(b.paid)
-	return e.buf
+func (b buyer) Encode() []byte {
+	e := &wire.Encoder{}
+	e.Text(b.name)
+	e.Uvarint(b.sold)
+	e.Uvarint(b.paid)
+	return e.Buf
 }
 
 func decodeBuyer(payload []byte) (buyer, error) {
-	d := &decoder{rest: payload}
-	b := buyer{name: d.text(), sold: d.uvarint(), paid: d.uvarint()}
-	return b, d.done()
+	d := &wire.Decoder{Rest: payload}
+	b := buyer{name: d.Text(), sold: d.Uvarint(), paid: d.Uvarint()}
+	return b, d.Done()
 }
 
 // saleStatus is how far a sale has come. It is stored as one byte.
@@ -748,34 +706,34 @@ func (r sale) holds(at time.Time) bool { return r.status == saleReserved && at.B
 // was granted is out of it, also when enrolled again.
 func (r sale) holdsOn(o object, at time.Time) bool { return r.holds(at) && o.withdrawn < r.granted }
 
-func (r sale) encode() []byte {
-	e := &encoder{}
-	e.u8(uint8(r.status))
-	e.u32(r.buyer)
-	e.u32(r.question)
-	e.epsilon(r.epsilon)
-	e.uvarint(r.objects)
-	e.uvarint(r.price)
-	e.uvarint(r.refused)
-	e.uvarint(r.event)
-	e.uvarint(r.granted)
-	e.flag(!r.expires.IsZero())
+func (r sale) Encode() []byte {
+	e := &wire.Encoder{}
+	e.U8(uint8(r.status))
+	e.U32(r.buyer)
+	e.U32(r.question)
+	e.Epsilon(r.epsilon)
+	e.Uvarint(r.objects)
+	e.Uvarint(r.price)
+	e.Uvarint(r.refused)
+	e.Uvarint(r.event)
+	e.Uvarint(r.granted)
+	e.Flag(!r.expires.IsZero())
 	if !r.expires.IsZero() {
-		e.time(r.expires)
+		e.Time(r.expires)
 	}
-	e.uvarint(r.promised)
-	return e.buf
+	e.Uvarint(r.promised)
+	return e.Buf
 }
 
 func decodeSale(payload []byte) (sale, error) {
-	d := &decoder{rest: payload}
-	r := sale{status: saleStatus(d.u8()), buyer: d.u32(), question: d.u32(), epsilon: d.epsilon(), objects: d.uvarint(), price: d.uvarint(), refused: d.uvarint(), event: d.uvarint(), granted: d.uvarint()}
-	if d.flag() {
-		r.expires = d.time()
+	d := &wire.Decoder{Rest: payload}
+	r := sale{status: saleStatus(d.U8()), buyer: d.U32(), question: d.U32(), epsilon: d.Epsilon(), objects: d.Uvarint(), price: d.Uvarint(), refused: d.Uvarint(), event: d.Uvarint(), granted: d.Uvarint()}
+	if d.Flag() {
+		r.expires = d.Time()
 	}
-	r.promised = d.uvarint()
+	r.promised = d.Uvarint()
 	if r.status < saleReserved || r.status > saleCancelled || r.objects == 0 || r.objects > MaxPanel {
-		d.fail("sale of %d objects with status %d", r.objects, r.status)
+		d.Fail("sale of %d objects with status %d", r.objects, r.status)
 	}
-	return r, d.done()
+	return r, d.Done()
 }

@@ -12,7 +12,7 @@ import (
 // applyRefused records whom a request left out, and why. What only an answer that is given again can say, or a sweep, is
 // settled with the request.
 func applyRefused(s *state, c *objectRefused, ev event) error {
-	if err := c.check(); err != nil {
+	if err := check(&c.Refusal); err != nil {
 		return err
 	}
 	s.counters.refused++
@@ -55,12 +55,12 @@ type wanted struct {
 	subject
 	at     time.Time // of the event: the clock that decided was not ahead of it
 	cost   privacy.Epsilon
-	trade  *trade // that the request is
-	answer bool   // the request is for one
+	order  *bid // that the request is
+	answer bool // the request is for one
 }
 
 // reserved tells whether the request carries a reservation out.
-func (w *wanted) reserved() bool { return w.trade != nil && w.trade.reserved != 0 }
+func (w *wanted) reserved() bool { return w.order != nil && w.order.reserved != 0 }
 
 // checkRefusal checks that an object was refused for what is true of it, as far as the state tells: the log has neither
 // truths nor keys, nor what other requests held in memory, nor a clock that had gone back.
@@ -71,8 +71,8 @@ func (s *state) checkRefusal(c *objectRefused, at time.Time) error {
 		return err
 	}
 	want, err := s.readSubject(q, c.Object, c.Asked, &w.subject)
-	if err == nil && want == nil && w.trade != nil {
-		want, err = w.trade.checkSale(s, &w.subject)
+	if err == nil && want == nil && w.order != nil {
+		want, err = w.order.checkSale(s, &w.subject)
 	}
 	if err != nil {
 		return err
@@ -108,9 +108,9 @@ func (s *state) wanted(c *objectRefused, w *wanted) (*question, error) {
 		if err != nil {
 			return nil, err
 		}
-		w.trade = &trade{order: Order{Buyer: name, Epsilon: epsilon}, buyer: r.buyer, granted: r.granted}
+		w.order = &bid{client: name, epsilon: epsilon, buyer: r.buyer, granted: r.granted}
 		if r.status == saleSold && r.granted != 0 {
-			w.trade.reserved = s.counters.unsettled
+			w.order.reserved = s.counters.unsettled
 		}
 	}
 	if question != c.question || epsilon != c.Asked || question == 0 || question > s.counters.questions {
@@ -122,8 +122,8 @@ func (s *state) wanted(c *objectRefused, w *wanted) (*question, error) {
 			err = errs.Corrupt(nil, "object %q is refused: %v", c.Object, bad)
 		}
 	}
-	if w.trade != nil {
-		w.trade.question = q
+	if w.order != nil {
+		w.order.question = q
 	}
 	return q, err
 }
@@ -155,7 +155,7 @@ func (s *state) checkDraw(w *wanted, r Refusal) (*Refusal, error) {
 	default:
 		possible = false
 	}
-	if !possible || w.trade != nil && !w.reserved() && slices.Contains(w.object.held, s.counters.unsettled) {
+	if !possible || w.order != nil && !w.reserved() && slices.Contains(w.object.held, s.counters.unsettled) {
 		return nil, errs.Corrupt(nil, "a refusal says %v, which cannot be", r)
 	}
 	return &want, nil
@@ -166,7 +166,7 @@ func (s *state) checkDraw(w *wanted, r Refusal) (*Refusal, error) {
 // charged it after that.
 func (s *state) checkShort(w *wanted, r Refusal) (*Refusal, error) {
 	buyers := w.chain.buyers
-	if w.trade != nil && w.chain.heldBy(w.trade.buyer).IsZero() {
+	if w.order != nil && w.chain.heldBy(w.order.buyer).IsZero() {
 		buyers++
 	}
 	highest, lowest := w.policy.Ceiling(w.at, buyers), w.policy.Ceiling(time.Time{}, buyers)
@@ -174,7 +174,7 @@ func (s *state) checkShort(w *wanted, r Refusal) (*Refusal, error) {
 		lowest = highest // it goes by the log's time
 	}
 	spent, charged := w.object.spent, privacy.Epsilon{}
-	if r.Reason == ObjectCap && w.trade == nil && !w.answer {
+	if r.Reason == ObjectCap && w.order == nil && !w.answer {
 		charged = s.counters.underway.charged(less(spent, r.Spent))
 	}
 	w.object.spent = less(spent, charged)

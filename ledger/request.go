@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/names"
 )
 
 // A request that changes the ledger carries an idempotency key. The last event of each of its
@@ -31,15 +32,6 @@ type outcome struct {
 	first   uint64
 	last    uint64
 }
-
-// digest is the start of what a digest is made of, for a purpose of its own.
-func digest(operation string) *encoder {
-	e := &encoder{make([]byte, 0, 256)} // enough for one object
-	e.text(operation)
-	return e
-}
-
-func (e *encoder) sum() [sha256.Size]byte { return sha256.Sum256(e.buf) }
 
 // standing is how far a request has come.
 type standing struct {
@@ -140,34 +132,6 @@ func (s *state) outcome(settled []uint64) (o outcome, err error) {
 	return o, nil
 }
 
-// refusedBefore returns the refusals, erased ones too, whose events stand before the one that settles
-// their request.
-func (s *state) refusedBefore(number, count uint64) (all []*objectRefused, err error) {
-	if err := checkRefused(number, count); err != nil {
-		return nil, err
-	}
-	for at := number - count; at < number; at++ {
-		ev, err := s.event(at)
-		if err != nil {
-			return nil, err
-		}
-		c, ok := ev.change.(*objectRefused)
-		if !ok {
-			return nil, errs.Corrupt(nil, "event %d refuses nobody", at)
-		}
-		all = append(all, c)
-	}
-	return all, nil
-}
-
-// checkRefused tells whether so many refusals can stand before an event.
-func checkRefused(number, count uint64) error {
-	if count >= number {
-		return errs.Corrupt(nil, "event %d settles %d refusals", number, count)
-	}
-	return nil
-}
-
 // refusals returns whom a request left out, without those forgotten since.
 func (s *state) refusals(number uint64, end *settled) (left []Refusal, err error) {
 	all, err := s.refusedBefore(number, end.refused)
@@ -255,7 +219,7 @@ func (o *outcome) sweptOf(question uint32) *sweptQuestion {
 //
 // object is the one that the request names; "" if it names none.
 func (l *Ledger) once(ctx context.Context, key, object string, request *form, decide func(*state) (change, error)) error {
-	if err := checkName("idempotency key", key); err != nil {
+	if err := names.Check("idempotency key", key); err != nil {
 		return err
 	}
 	id := request.finish()
@@ -462,10 +426,6 @@ func (p *panel) contains(s *state, name string) (bool, error) {
 	c, found, err := s.chain(p.question, name)
 	return found && c.enrolled <= p.through, err
 }
-
-// partSize is the number of objects of one transaction. Larger ones commit little faster and keep
-// others waiting longer.
-const partSize = 4096
 
 // bulk is a request over a panel of objects.
 type bulk struct {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -51,7 +52,7 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 	if err != nil {
 		return Reservation{}, err
 	}
-	request.field("For").u64(uint64(r.For))
+	request.field("For").U64(uint64(r.For))
 	x.id = request.finish()
 	var number uint64
 	_, _, err = l.submit(ctx, func(s *state) ([]change, error) {
@@ -159,17 +160,17 @@ func (l *Ledger) Commit(ctx context.Context, r CommitRequest) (Sale, error) {
 	if l.only {
 		return Sale{}, ErrReadOnly
 	}
-	if err := checkName("idempotency key", r.Key); err != nil {
+	if err := names.Check("idempotency key", r.Key); err != nil {
 		return Sale{}, err
 	}
 	if r.Reservation == 0 {
 		return Sale{}, errs.Invalid("no reservation is given")
 	}
 	f := formOf("commit")
-	f.field("Reservation").u64(r.Reservation)
-	f.field("Partial").flag(r.Partial)
+	f.field("Reservation").U64(r.Reservation)
+	f.field("Partial").Flag(r.Partial)
 	x := &selling{
-		trade: &trade{ledger: l, reserved: r.Reservation},
+		trade: &trade{ledger: l, bid: bid{reserved: r.Reservation}},
 		key:   r.Key, limits: limits{partial: r.Partial}, truth: r.Truth, id: f.finish(), progress: r.Progress,
 	}
 	return x.run(ctx)
@@ -188,7 +189,7 @@ func (x *selling) recall(s *state) error {
 	if x.order.Buyer, x.order.Question, err = x.ledger.namesOf(s, r); err != nil {
 		return err
 	}
-	x.granted, x.names = r.granted, nil
+	x.client, x.epsilon, x.granted, x.names = x.order.Buyer, r.epsilon, r.granted, nil
 	var gone []Refusal
 	for n := r.event + 1; n <= r.event+r.objects; n++ {
 		ev, err := s.event(n)
@@ -233,7 +234,7 @@ func notReserved(err error, number uint64) error {
 // and [ErrUnknown] if there never was one. key is the request's own, not that of the reservation.
 func (l *Ledger) Cancel(ctx context.Context, key string, reservation uint64) error {
 	f := formOf("cancel")
-	f.field("Reservation").u64(reservation)
+	f.field("Reservation").U64(reservation)
 	return l.once(ctx, key, "", f, func(s *state) (change, error) {
 		r, err := s.reservation(reservation)
 		if err != nil || r.status != saleReserved {

@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -72,12 +73,12 @@ func TestNoLabelStandsInTheFileButInItsDefinition(t *testing.T) {
 	closed(t, l)
 	file, err := os.ReadFile(path)
 	must(t, err)
-	definition := &encoder{}
+	definition := &wire.Encoder{}
 	(&questionDefined{1, q}).encode(definition)
-	if bytes.Count(file, definition.buf) < 2 {
+	if bytes.Count(file, definition.Buf) < 2 {
 		t.Error("the definition is not found where it must be: in its event and in its record")
 	}
-	rest := bytes.ReplaceAll(file, definition.buf, nil)
+	rest := bytes.ReplaceAll(file, definition.Buf, nil)
 	for _, label := range q.Values {
 		if n := bytes.Count(rest, []byte(label)); n != 0 {
 			t.Errorf("%q stands %d times outside its definition", label, n)
@@ -158,7 +159,7 @@ func TestABrokenChainDoesNotTellTheTruth(t *testing.T) {
 	define(t, l, secret())
 	enroll(t, l, "secret", "9", "ann")
 	broken := chain{enrolled: 4, levels: []level{newLevel(eps(t, "1"), value{index: 7}, 5)}} // of 2 values
-	putRecord(t, s, bucketChains, chainKey(1, "ann"), broken.encode())
+	putRecord(t, s, bucketChains, chainKey(1, "ann"), broken.Encode())
 	_, err := l.Release(t.Context(), ReleaseRequest{Key: "k", Question: "secret", Object: "ann", Epsilon: eps(t, "2"), Truth: TruthOf(secret().Values[0])})
 	wantErr(t, err, ErrCorrupt)
 	if err != nil && mentionsSecret(err.Error()) {
@@ -368,9 +369,9 @@ func TestNoCallOfTheMarketNamesATruth(t *testing.T) {
 	// The file: labels stand in the definition of the question only.
 	file, err := os.ReadFile(path)
 	must(t, err)
-	definition := &encoder{}
+	definition := &wire.Encoder{}
 	(&questionDefined{1, secret()}).encode(definition)
-	if rest := bytes.ReplaceAll(file, definition.buf, nil); mentionsSecret(string(rest)) || bytes.Contains(file, truthKey()) {
+	if rest := bytes.ReplaceAll(file, definition.Buf, nil); mentionsSecret(string(rest)) || bytes.Contains(file, truthKey()) {
 		t.Error("a label, or the truth key, stands in the file")
 	}
 }

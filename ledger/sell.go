@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -66,7 +68,7 @@ func (l *Ledger) newSelling(ctx context.Context, operation, key string, o Order,
 	if l.only {
 		return nil, nil, ErrReadOnly
 	}
-	if err := errors.Join(checkName("idempotency key", key), m.check()); err != nil {
+	if err := errors.Join(names.Check("idempotency key", key), m.check()); err != nil {
 		return nil, nil, err
 	}
 	t, err := l.newTrade(ctx, o)
@@ -227,7 +229,7 @@ func (x *selling) dropUntold(s *state) error {
 		kept = append(kept, one)
 	}
 	x.lines = kept
-	x.refused = inOrder(x.refused)
+	x.refused = vocabulary.InOrder(x.refused)
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
 // A part of a long request can be made, but for its place in the file, while the part in front of it is committed: decided,
@@ -32,14 +33,14 @@ func (s *state) leave(key string) (leaving, error) {
 		key := at.bytes()
 		left.records[recordKey{bucketTallies, string(key)}] = nil
 		if t.recorded > 0 {
-			left.records[recordKey{bucketTallies, string(key)}] = seal(bucketTallies, key, t.encode())
+			left.records[recordKey{bucketTallies, string(key)}] = wire.Seal(bucketTallies, key, t.Encode())
 		}
 	}
 	r, known, err := s.request(key)
 	if err != nil || !known {
 		return left, errs.Corrupt(err, "request %q is missing", key)
 	}
-	left.records[recordKey{bucketRequests, key}] = seal(bucketRequests, []byte(key), r.encode())
+	left.records[recordKey{bucketRequests, key}] = wire.Seal(bucketRequests, []byte(key), r.Encode())
 	return left, nil
 }
 

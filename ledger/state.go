@@ -10,6 +10,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -130,17 +132,14 @@ func (s *state) get(bucket string, key []byte) ([]byte, error) {
 	if err != nil || value == nil || s.plain {
 		return value, err
 	}
-	return unseal(bucket, key, value)
+	return wire.Unseal(bucket, key, value)
 }
-
-// randomBytes fills b from the operating system's generator.
-func randomBytes(b []byte) { _, _ = rand.Read(b) } // it never fails
 
 func (s *state) put(bucket string, key, payload []byte) error {
 	if s.plain {
 		return s.writer.Put(bucket, key, payload)
 	}
-	return s.writer.Put(bucket, key, seal(bucket, key, payload))
+	return s.writer.Put(bucket, key, wire.Seal(bucket, key, payload))
 }
 
 // Scan implements [kv.Reader]. What is on the desk is written first, so that it is seen.
@@ -165,13 +164,13 @@ func lookup[T any](s *state, bucket string, key []byte, decode func([]byte) (T, 
 }
 
 func number32(payload []byte) (uint32, error) {
-	d := &decoder{rest: payload}
-	return d.u32(), d.done()
+	d := &wire.Decoder{Rest: payload}
+	return d.U32(), d.Done()
 }
 
 func number64(payload []byte) (uint64, error) {
-	d := &decoder{rest: payload}
-	return d.u64(), d.done()
+	d := &wire.Decoder{Rest: payload}
+	return d.U64(), d.Done()
 }
 
 // eventKey is the key of an event, or of a sale.
@@ -212,7 +211,7 @@ func appendChainKey(key []byte, question uint32, name string) []byte {
 }
 
 func (s *state) questionNumber(name string) (number uint32, found bool, err error) {
-	if len(name) > maxName {
+	if len(name) > names.MaxBytes {
 		return 0, false, nil // nothing has such a name, and a key of its length would double the memory
 	}
 	return lookup(s, bucketQuestions, nameKey(name), number32)
@@ -227,7 +226,7 @@ func (s *state) loadQuestion(number uint32) (*question, error) {
 }
 
 func (s *state) policyNumber(p policy.Policy) (number uint32, found bool, err error) {
-	return lookup(s, bucketPolicies, policyJSONKey(hashText(p.String())), number32)
+	return lookup(s, bucketPolicies, policyJSONKey(wire.HashText(p.String())), number32)
 }
 
 func (s *state) loadPolicy(number uint32) (policy.Policy, error) {
@@ -250,7 +249,7 @@ func (s *state) object(name string) (o object, found bool, err error) {
 }
 
 func (s *state) readObject(name string, o *object) (found bool, err error) {
-	if len(name) > maxName {
+	if len(name) > names.MaxBytes {
 		return false, nil
 	}
 	if s.plain {
@@ -282,7 +281,7 @@ func (s *state) putObject(name string, o object) error {
 
 func (s *state) writeObject(id recordID, o object) error {
 	k := s.draft.key()
-	k.buf = appendObjectKey(k.buf, id.name)
+	k.Buf = appendObjectKey(k.Buf, id.name)
 	o.encodeTo(s.draft.value())
 	return s.write(bucketObjects)
 }
@@ -308,7 +307,7 @@ func (s *state) readChain(question uint32, name string, c *chain) (found bool, e
 }
 
 func (s *state) buyerNumber(name string) (number uint32, found bool, err error) {
-	if len(name) > maxName {
+	if len(name) > names.MaxBytes {
 		return 0, false, nil
 	}
 	return lookup(s, bucketBuyers, nameKey(name), number32)
@@ -349,7 +348,7 @@ func (s *state) sale(number uint64) (sale, error) {
 
 func (s *state) putSale(number uint64, r sale) error {
 	s.latest = numberedSale{number, r}
-	return s.put(bucketSales, eventKey(number), r.encode())
+	return s.put(bucketSales, eventKey(number), r.Encode())
 }
 
 func (s *state) answers(key []byte) (answers, bool, error) {
@@ -365,19 +364,6 @@ func (s *state) request(key string) (r request, found bool, err error) {
 	}
 	found, err = s.desk.requests.of(recordID{name: key}, &r, read)
 	return r, found, err
-}
-
-// settlement returns the event that settled (a part of) a request.
-func (s *state) settlement(number uint64) (*settled, error) {
-	ev, err := s.event(number)
-	if err != nil {
-		return nil, err
-	}
-	part, ok := ev.change.(*settled)
-	if !ok {
-		return nil, fmt.Errorf("%w: event %d does not settle a request", ErrCorrupt, number)
-	}
-	return part, nil
 }
 
 // scanObjects visits the names of all objects behind one.
@@ -400,7 +386,7 @@ func (s *state) scanChains(question uint32, from string, visit func(name string,
 		levels = &s.desk.levels
 	}
 	var fault error
-	var head sumHead
+	var head wire.Sums
 	err := s.Scan(bucketChains, chainKey(question, from), func(key, value []byte) bool {
 		if len(key) < len(prefix) || string(key[:len(prefix)]) != string(prefix) {
 			return false
@@ -421,8 +407,8 @@ func (s *state) scanChains(question uint32, from string, visit func(name string,
 	return err
 }
 
-func (p *levelPage) openChain(head *sumHead, key, value []byte) (chain, error) {
-	payload, err := head.unseal(bucketChains, key, value)
+func (p *levelPage) openChain(head *wire.Sums, key, value []byte) (chain, error) {
+	payload, err := head.Unseal(bucketChains, key, value)
 	if err != nil {
 		return chain{}, err
 	}
@@ -450,3 +436,6 @@ func (s *state) plainChain(question uint32, name string, c *chain) (found bool, 
 	*c, found, err = decodePayload(bucketChains, key, payload, s.levels.decodeChain)
 	return found, err
 }
+
+// randomBytes fills b from the operating system's generator.
+func randomBytes(b []byte) { _, _ = rand.Read(b) } // it never fails

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -110,11 +111,11 @@ func (l *Ledger) Statement(ctx context.Context, key, object string) (Statement, 
 	if l.signer == nil {
 		return Statement{}, ErrNoSigner
 	}
-	if err := checkName("object", object); err != nil {
+	if err := names.Check("object", object); err != nil {
 		return Statement{}, err
 	}
 	f := formOf("state")
-	f.field("Object").text(object)
+	f.field("Object").Text(object)
 	if err := l.once(ctx, key, object, f, func(s *state) (change, error) { return s.stateOf(object) }); err != nil {
 		return Statement{}, err
 	}

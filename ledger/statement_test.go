@@ -18,6 +18,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -555,7 +556,7 @@ func statementOfLog(t *testing.T, o *office, st Statement, change func([]event) 
 		hashes, err := edge.Append(ev.leaf())
 		must(t, err)
 		key := eventKey(ev.number)
-		s.Reader.(hashesOnly).records[string(key)] = seal(bucketEvents, key, logged{ev, 0, hashes}.encode())
+		s.Reader.(hashesOnly).records[string(key)] = wire.Seal(bucketEvents, key, logged{ev, 0, hashes}.Encode())
 		_ = g.learn(ev)
 		facts[ev.number], _ = g.fact(ev, hashes[0])
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -37,15 +38,15 @@ func (k tallyKey) bytes() []byte {
 }
 
 func decodeTallyKey(key []byte) (tallyKey, error) {
-	d := &decoder{rest: key}
-	k := tallyKey{question: d.u32()}
-	if nanos := d.u64(); nanos > 0 && nanos <= privacy.MaxEpsilonNano {
+	d := &wire.Decoder{Rest: key}
+	k := tallyKey{question: d.U32()}
+	if nanos := d.U64(); nanos > 0 && nanos <= privacy.MaxEpsilonNano {
 		k.epsilon, _ = privacy.EpsilonFromNano(int64(nanos))
 	} else {
-		d.fail("tally at %d nano-nats", nanos)
+		d.Fail("tally at %d nano-nats", nanos)
 	}
-	k.value = d.u32()
-	return k, d.done()
+	k.value = d.U32()
+	return k, d.Done()
 }
 
 // tally counts chains of a question whose responses at one ε say the same. There is none where there are no
@@ -59,29 +60,29 @@ type tally struct {
 // tallied is how many chains have such a response, and of how many it is the current one.
 type tallied struct{ recorded, current uint64 }
 
-func (t tally) encode() []byte {
-	e := &encoder{}
+func (t tally) Encode() []byte {
+	e := &wire.Encoder{}
 	for _, c := range append([]tallied{t.tallied}, t.bits...) {
-		e.uvarint(c.recorded)
-		e.uvarint(c.current)
+		e.Uvarint(c.recorded)
+		e.Uvarint(c.current)
 	}
-	return e.buf
+	return e.Buf
 }
 
 func decodeTally(payload []byte) (tally, error) {
-	d := &decoder{rest: payload}
-	t := tally{tallied: tallied{d.uvarint(), d.uvarint()}}
+	d := &wire.Decoder{Rest: payload}
+	t := tally{tallied: tallied{d.Uvarint(), d.Uvarint()}}
 	if t.recorded == 0 || t.recorded < t.current {
-		d.fail("tally of %d responses, %d of them current", t.recorded, t.current)
+		d.Fail("tally of %d responses, %d of them current", t.recorded, t.current)
 	}
-	for len(d.rest) > 0 && d.err == nil {
-		bit := tallied{d.uvarint(), d.uvarint()}
+	for len(d.Rest) > 0 && d.Err == nil {
+		bit := tallied{d.Uvarint(), d.Uvarint()}
 		if bit.recorded > t.recorded || bit.current > min(bit.recorded, t.current) {
-			d.fail("tally of a bit in %d responses, %d of them current", bit.recorded, bit.current)
+			d.Fail("tally of a bit in %d responses, %d of them current", bit.recorded, bit.current)
 		}
 		t.bits = append(t.bits, bit)
 	}
-	return t, d.done()
+	return t, d.Done()
 }
 
 // each changes every count that a response is part of, and tells whether all of them could be.
@@ -248,7 +249,7 @@ func (s *state) flushTallies() error {
 		if r.recorded == 0 {
 			err = s.writer.Delete(bucketTallies, r.key)
 		} else {
-			err = s.put(bucketTallies, r.key, r.encode())
+			err = s.put(bucketTallies, r.key, r.Encode())
 		}
 		if err != nil {
 			return err
@@ -298,7 +299,7 @@ func openTally(key, value []byte, visit func(tallyKey, tally) error) error {
 	if err != nil {
 		return err
 	}
-	payload, err := unseal(bucketTallies, key, value)
+	payload, err := wire.Unseal(bucketTallies, key, value)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -66,7 +67,7 @@ func auditTallies(t testing.TB, stored []pair) {
 		case bucketTallies:
 			must(t, openTally(p.key, p.value, func(k tallyKey, n tally) error { got[k] = n; return nil }))
 		case bucketChains:
-			c, err := new(levelPage).openChain(new(sumHead), p.key, p.value)
+			c, err := new(levelPage).openChain(new(wire.Sums), p.key, p.value)
 			must(t, err)
 			for i, l := range c.levels {
 				key := tallyKey{binary.BigEndian.Uint32(p.key), l.Epsilon, uint32(l.Response.index)}
@@ -485,7 +486,7 @@ func TestNothingIsDrawnOnASpoiledTally(t *testing.T) {
 	}
 }
 
-func FuzzDecodeTally(f *testing.F) { fuzz(f, bucketTallies, anyKey, decodeTally, tally.encode, none) }
+func FuzzDecodeTally(f *testing.F) { fuzz(f, bucketTallies, anyKey, decodeTally, tally.Encode, none) }
 
 func FuzzDecodeTallyKey(f *testing.F) {
 	fuzzFrom(f, [][]byte{tallyKey{1, privacy.MaxEpsilon(), 1<<32 - 1}.bytes()}, decodeTallyKey, tallyKey.bytes, none)

@@ -214,9 +214,6 @@ func (t *told) forget() {
 	*t = told{}
 }
 
-// tag is a truncated keyed hash.
-type tag [16]byte
-
 // binder makes the keyed hashes that bind a chain to the truth it began with. Without the key a
 // hash tells nothing about the value, however few values there are.
 type binder struct {
@@ -246,14 +243,4 @@ func (b *binder) hash(use, object string, question uint32, since uint64, value u
 	mac.Write([]byte(object))
 	copy(t[:], mac.Sum(nil))
 	return t
-}
-
-func (t tag) equal(other tag) bool { return hmac.Equal(t[:], other[:]) }
-
-// encodeTag writes a tag that may be absent.
-func encodeTag(e *encoder, t *tag) {
-	e.flag(t != nil)
-	if t != nil {
-		e.raw(t[:])
-	}
 }

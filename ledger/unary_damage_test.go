@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -173,9 +174,9 @@ func TestVerifyNamesWhatIsNotUnary(t *testing.T) {
 // defined is the record of a question.
 func defined(number uint32, q Question, encoding Encoding) []byte {
 	q.Encoding = encoding
-	e := &encoder{}
+	e := &wire.Encoder{}
 	(&questionDefined{number, q}).encode(e)
-	return e.buf
+	return e.Buf
 }
 
 // In the log every bit counts as well: a changed one does not fit its leaf and, with a new tree, neither the state nor
@@ -341,7 +342,7 @@ func TestDecodersRefuseWhatAreNoBits(t *testing.T) {
 		}
 		hidden := append([]byte{1, 'a', 0, 0, 0, 1, 1}, response...)
 		ev := event{}
-		if err := ev.decode(&decoder{rest: publicBytes(event{change: empty(kindReleased)})}, &decoder{rest: append(hidden, 1)}); !errors.Is(err, ErrCorrupt) {
+		if err := ev.decode(&wire.Decoder{Rest: publicBytes(event{change: empty(kindReleased)})}, &wire.Decoder{Rest: append(hidden, 1)}); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s released: got %+v, %v", name, ev.change, err)
 		}
 	}
@@ -354,7 +355,7 @@ func TestDecodersRefuseWhatAreNoBits(t *testing.T) {
 		"the highest of values": {0xff, 0xff, 0x3f},
 	} {
 		c, err := decodeChain(levelOf(response...))
-		if err != nil || !slices.Equal(c.encode(), levelOf(response...)) {
+		if err != nil || !slices.Equal(c.Encode(), levelOf(response...)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/estimate"
@@ -689,12 +690,12 @@ func TestNothingNamesATruthOfAUnaryQuestion(t *testing.T) {
 	closed(t, l)
 	file, err := os.ReadFile(path)
 	must(t, err)
-	definition := &encoder{}
+	definition := &wire.Encoder{}
 	(&questionDefined{1, q}).encode(definition)
-	if bytes.Count(file, definition.buf) < 2 {
+	if bytes.Count(file, definition.Buf) < 2 {
 		t.Error("the definition is not found where it must be: in its event and in its record")
 	}
-	if rest := bytes.ReplaceAll(file, definition.buf, nil); mentionsSecret(string(rest)) || bytes.Contains(rest, []byte(valueName(0))) || bytes.Contains(file, truthKey()) {
+	if rest := bytes.ReplaceAll(file, definition.Buf, nil); mentionsSecret(string(rest)) || bytes.Contains(rest, []byte(valueName(0))) || bytes.Contains(file, truthKey()) {
 		t.Error("a value, or the truth key, stands in the file")
 	}
 }
@@ -713,7 +714,7 @@ func raiseOnDamage(t *testing.T, path string, q Question) error {
 	file, err := bolt.Open(copied, false)
 	must(t, err)
 	broken := chain{enrolled: 4, levels: []level{newLevel(eps(t, "1"), value{bits: bitsOf(t, strings.Repeat("1", len(q.Values)-1))}, 5)}}
-	putRecord(t, file, bucketChains, chainKey(1, "ann"), broken.encode())
+	putRecord(t, file, bucketChains, chainKey(1, "ann"), broken.Encode())
 	must(t, file.Close())
 	l := open(t, copied, Options{TruthKey: truthKey()})
 	_, err = l.Release(t.Context(), ReleaseRequest{Key: "k", Question: q.Name, Object: "ann", Epsilon: eps(t, "1.25"), Truth: TruthOf(q.Values[0])})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -149,7 +150,7 @@ func (s *recordSums) isRecord(key, stored, payload []byte) bool {
 	if s.bucket == bucketMeta && string(key) == keyFormat { // which has none
 		return bytes.Equal(stored, payload)
 	}
-	n := len(stored) - sumLength
+	n := len(stored) - wire.SumLength
 	if n < 0 || !bytes.Equal(stored[:n], payload) {
 		return false
 	}
@@ -159,11 +160,11 @@ func (s *recordSums) isRecord(key, stored, payload []byte) bool {
 
 func (s *recordSums) headOf(length int) uint32 {
 	if length >= len(s.heads) {
-		return checksumHead(s.bucket, length)
+		return wire.ChecksumHead(s.bucket, length)
 	}
 	if s.known>>length&1 == 0 {
 		s.known |= 1 << length
-		s.heads[length] = checksumHead(s.bucket, length)
+		s.heads[length] = wire.ChecksumHead(s.bucket, length)
 	}
 	return s.heads[length]
 }
@@ -195,10 +196,10 @@ func (a *auditor) compareRecord(bucket string, key, stored, derived []byte) {
 		report(fmt.Sprintf("is %x, and should be %x", stored, derived))
 		return
 	}
-	found, err := unseal(bucket, key, stored)
+	found, err := wire.Unseal(bucket, key, stored)
 	if err != nil {
 		report("its checksum is wrong")
-		found = stored[:max(0, len(stored)-sumLength)]
+		found = stored[:max(0, len(stored)-wire.SumLength)]
 	}
 	if derived == nil {
 		return
@@ -228,13 +229,13 @@ func (a *auditor) forgottenSince(derived []byte) []byte {
 		return derived
 	}
 	r.digest = [sha256.Size]byte{}
-	return r.encode()
+	return r.Encode()
 }
 
 // about returns a problem with a record by its key: kind, object and question, and as its text what it is.
 func (a *auditor) about(bucket string, key []byte) Problem {
 	p := Problem{Kind: bucketKind(bucket)}
-	d := &decoder{rest: key}
+	d := &wire.Decoder{Rest: key}
 	switch bucket {
 	case bucketQuestions, bucketBuyers, bucketPolicies:
 		p.Text = a.aboutNumbered(bucket, key, &p)
@@ -246,15 +247,15 @@ func (a *auditor) about(bucket string, key []byte) Problem {
 			p.Question = a.questionName(binary.BigEndian.Uint32([]byte(member)))
 		}
 	case bucketChains:
-		p.Question = a.questionName(d.u32())
-		p.Object = string(d.rest)
+		p.Question = a.questionName(d.U32())
+		p.Object = string(d.Rest)
 		p.Text = fmt.Sprintf("chain of %q in %q", p.Object, p.Question)
 	case bucketStrangers:
 		p.Object, p.Text = string(key), fmt.Sprintf("stranger %q", key)
 	case bucketAnswers:
-		p.Question = a.questionName(d.u32())
-		panel := d.take(32)
-		p.Text = fmt.Sprintf("answers to %q about the panel %.4x", d.rest, panel)
+		p.Question = a.questionName(d.U32())
+		panel := d.Take(32)
+		p.Text = fmt.Sprintf("answers to %q about the panel %.4x", d.Rest, panel)
 	case bucketTallies:
 		k, err := decodeTallyKey(key)
 		if err != nil {
@@ -266,11 +267,11 @@ func (a *auditor) about(bucket string, key []byte) Problem {
 			p.Text = fmt.Sprintf("tally of %s at ε=%s", a.valueName(k.question, k.epsilon, value{index: int(k.value)}), k.epsilon)
 		}
 	case bucketSales:
-		if number := d.u64(); d.done() == nil {
+		if number := d.U64(); d.Done() == nil {
 			p.Text = fmt.Sprintf("sale %d", number)
 		}
 	case bucketEvents:
-		if number := d.u64(); d.done() == nil {
+		if number := d.U64(); d.Done() == nil {
 			p.Event = number
 		}
 	case bucketRequests:
@@ -458,7 +459,7 @@ func (a *auditor) moreDifferences(bucket string, key, stored, derived []byte) (d
 			compareField(d, "the name", s.name, e.name)
 			compareList(d, "the values", s.values, e.values)
 			compareField(d, "the encoding", s.encoding, e.encoding)
-			compareField(d, "the mechanism", string(s.mechanism.encode()), string(e.mechanism.encode()))
+			compareField(d, "the mechanism", string(s.mechanism.Encode()), string(e.mechanism.Encode()))
 		})
 	case bucket == bucketBuyers && key[0] == 'q':
 		return between(stored, derived, decodeBuyer, func(d *differ, s, e buyer) {

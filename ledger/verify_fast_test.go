@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -15,7 +16,7 @@ func TestRecordSums(t *testing.T) {
 		for round := range 2 {
 			for length := range 200 {
 				key, payload := bytes.Repeat([]byte{'k'}, length), []byte("payload")
-				stored := seal(bucket, key, bytes.Clone(payload))
+				stored := wire.Seal(bucket, key, bytes.Clone(payload))
 				if !sums.isRecord(key, stored, payload) {
 					t.Fatalf("%s, round %d: a key of %d bytes, and its checksum is wrong", bucket, round, length)
 				}
@@ -33,7 +34,7 @@ func TestRecordSums(t *testing.T) {
 		}
 	}
 	sums := recordSums{bucket: bucketMeta}
-	if format := binary.BigEndian.AppendUint16([]byte(formatName), formatVersion); !sums.isRecord([]byte(keyFormat), format, format) || sums.isRecord([]byte(keyFormat), seal(bucketMeta, []byte(keyFormat), format), format) {
+	if format := binary.BigEndian.AppendUint16([]byte(formatName), formatVersion); !sums.isRecord([]byte(keyFormat), format, format) || sums.isRecord([]byte(keyFormat), wire.Seal(bucketMeta, []byte(keyFormat), format), format) {
 		t.Error("the format has a checksum")
 	}
 }

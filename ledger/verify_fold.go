@@ -16,6 +16,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/scratch"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -64,10 +65,10 @@ func (f *foldStore) event(key []byte) ([]byte, error) {
 	if err != nil || value == nil {
 		return nil, err
 	}
-	if len(value) < sumLength {
-		return unseal(bucketEvents, key, value)
+	if len(value) < wire.SumLength {
+		return wire.Unseal(bucketEvents, key, value)
 	}
-	return value[:len(value)-sumLength], nil
+	return value[:len(value)-wire.SumLength], nil
 }
 
 // Scan implements kv.Reader. Applying an event scans nothing.
@@ -132,7 +133,7 @@ type eventBatch struct {
 	records []rawEvent
 	events  []readEvent
 	written written
-	texts   texts
+	texts   wire.Texts
 }
 
 // rawEvent is the place of a record in the bytes of a batch.
@@ -154,7 +155,7 @@ const batchBytes = 256 << 10
 func startDecoder() *decodeWorker {
 	w := &decodeWorker{jobs: make(chan *eventBatch, 1), done: make(chan *eventBatch, 1)}
 	go func() {
-		head := checksumHead(bucketEvents, len(eventKey(0)))
+		head := wire.ChecksumHead(bucketEvents, len(eventKey(0)))
 		for b := range w.jobs {
 			b.decode(head)
 			w.done <- b
@@ -197,24 +198,24 @@ func (b *eventBatch) decode(head uint32) {
 	b.events = slices.Grow(b.events[:0], n)[:n]
 	table := crc32.MakeTable(crc32.Castagnoli)
 	for i, r := range b.records {
-		payload := max(r.value, r.end-sumLength)
+		payload := max(r.value, r.end-wire.SumLength)
 		sum := crc32.Update(head, table, b.buf[r.key:payload]) // that of key and payload, which stand together
-		sealed := r.end-payload == sumLength && binary.BigEndian.Uint32(b.buf[payload:]) == sum
+		sealed := r.end-payload == wire.SumLength && binary.BigEndian.Uint32(b.buf[payload:]) == sum
 		b.events[i].read(binary.BigEndian.Uint64(b.buf[r.key:]), b.buf[r.value:payload:payload], sealed, &b.written, &b.texts)
 	}
 }
 
 // read reads as much of an event as can be read. One whose checksum alone is wrong is read all the same:
 // whether it is what it was, the tree tells.
-func (e *readEvent) read(number uint64, payload []byte, sealed bool, w *written, t *texts) {
+func (e *readEvent) read(number uint64, payload []byte, sealed bool, w *written, t *wire.Texts) {
 	e.number, e.hashes, e.damaged = number, nil, !sealed
 	if e.invalid = e.entry.read(e.number, payload, t); e.invalid == nil {
 		e.leaf, e.hashes = w.write(&e.entry.event).leaf(), e.entry.hashes
 		return
 	}
 	e.leaf = tlog.Hash{}
-	d := &decoder{rest: payload[max(0, len(payload)-tlog.HashSize*merkle.Completes(e.number-1)):]}
-	if hashes := decodeHashes(d, e.number, nil); d.done() == nil {
+	d := &wire.Decoder{Rest: payload[max(0, len(payload)-tlog.HashSize*merkle.Completes(e.number-1)):]}
+	if hashes := decodeHashes(d, e.number, nil); d.Done() == nil {
 		e.hashes = hashes
 	}
 }
@@ -723,7 +724,7 @@ func (a *auditor) adoptPolicy(ev event, number uint32) bool {
 		return false
 	}
 	a.fold.counters.policies = max(a.fold.counters.policies, number)
-	adopted(a, bucketPolicies, policyJSONKey(hashText(p.String())), number32)
+	adopted(a, bucketPolicies, policyJSONKey(wire.HashText(p.String())), number32)
 	a.reportAdopted(ev, fmt.Sprintf("policy %d", number))
 	return true
 }
@@ -735,7 +736,7 @@ func (a *auditor) adoptBuyer(ev event, number uint32) bool {
 	}
 	a.fold.counters.buyers = max(a.fold.counters.buyers, number)
 	b.sold, b.paid = 0, 0 // the events say that
-	_ = a.fold.put(bucketBuyers, numberKey(number), b.encode())
+	_ = a.fold.put(bucketBuyers, numberKey(number), b.Encode())
 	adopted(a, bucketBuyers, nameKey(b.name), number32)
 	a.reportAdopted(ev, fmt.Sprintf("buyer %d", number))
 	return true
@@ -787,7 +788,7 @@ func adopted[T any](a *auditor, bucket string, key []byte, decode func([]byte) (
 	if err != nil {
 		return record, false
 	}
-	_ = a.source.Put(bucket, key, value[:len(value)-sumLength]) // it only keeps it
+	_ = a.source.Put(bucket, key, value[:len(value)-wire.SumLength]) // it only keeps it
 	return record, true
 }
 
@@ -798,44 +799,6 @@ func (a *auditor) eventProblem(ev event, text string) Problem {
 		p.Question = a.questionName(number)
 	}
 	return p
-}
-
-// objectOfEvent returns the object that an event is about, or "".
-func objectOfEvent(ev event) string {
-	switch c := ev.change.(type) {
-	case personal:
-		return c.about()
-	case *forgotten:
-		return c.object
-	}
-	return ""
-}
-
-// questionOfEvent returns the question that an event is about, or 0.
-func questionOfEvent(ev event) uint32 {
-	switch c := ev.change.(type) {
-	case *questionDefined:
-		return c.number
-	case *enrolled:
-		return c.question
-	case *released:
-		return c.question
-	case *charged:
-		return c.question
-	case *answered:
-		return c.question
-	case *truthBound:
-		return c.question
-	case *epochBegun:
-		return c.question
-	case *objectRefused:
-		return c.question
-	case *reserved:
-		return c.question
-	case *saleMade:
-		return c.question
-	}
-	return 0
 }
 
 // questionName returns the name of a question by the events, or "".

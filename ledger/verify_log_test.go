@@ -19,6 +19,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -32,7 +33,7 @@ func alterEvent(t testing.TB, s kv.Store, number uint64, change func(*logged)) {
 		n, err := decodeEntry(number, payload)
 		must(t, err)
 		change(&n)
-		return n.encode()
+		return n.Encode()
 	})
 }
 
@@ -109,7 +110,7 @@ func TestVerifyFindsEveryForgedBudget(t *testing.T) {
 	}
 	tries := 0
 	try := func(name, what string, p pair, payload []byte) {
-		if bytes.Equal(payload, p.value[:len(p.value)-sumLength]) {
+		if bytes.Equal(payload, p.value[:len(p.value)-wire.SumLength]) {
 			return // there was nothing to take away
 		}
 		tries++
@@ -311,7 +312,7 @@ func TestVerifyFindsThatNothingWasErased(t *testing.T) {
 	before := eventsOf(t, l.store)
 	must(t, l.Forget(t.Context(), "2", "ann"))
 	for _, n := range before {
-		putRecord(t, l.store, bucketEvents, eventKey(n.number), n.encode())
+		putRecord(t, l.store, bucketEvents, eventKey(n.number), n.Encode())
 	}
 	var want []Problem
 	for _, number := range []uint64{uint64(len(before)) - 1, uint64(len(before))} { // the response, and the request for it

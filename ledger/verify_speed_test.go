@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
 // bigLedger makes a ledger file with about so many events, most of them draws: five levels each of as many
@@ -39,7 +40,7 @@ func scanned(t testing.TB, l *Ledger) (took time.Duration, n uint64) {
 	must(t, l.store.View(func(r kv.Reader) error {
 		var fault error
 		err := r.Scan(bucketEvents, nil, func(key, value []byte) bool {
-			_, fault = unseal(bucketEvents, key, value)
+			_, fault = wire.Unseal(bucketEvents, key, value)
 			n++
 			return fault == nil
 		})

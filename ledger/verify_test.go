@@ -17,6 +17,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -166,7 +167,7 @@ func alter(t testing.TB, s kv.Store, bucket string, key []byte, change func(payl
 	must(t, s.View(func(r kv.Reader) error {
 		value, err := r.Get(bucket, key)
 		if err == nil {
-			payload, err = unseal(bucket, key, value)
+			payload, err = wire.Unseal(bucket, key, value)
 		}
 		payload = slices.Clone(payload)
 		return err
@@ -175,12 +176,12 @@ func alter(t testing.TB, s kv.Store, bucket string, key []byte, change func(payl
 }
 
 // edited is alter for a record that can be decoded.
-func edited[T interface{ encode() []byte }](t testing.TB, decode func([]byte) (T, error), change func(*T)) func([]byte) []byte {
+func edited[T interface{ Encode() []byte }](t testing.TB, decode func([]byte) (T, error), change func(*T)) func([]byte) []byte {
 	return func(payload []byte) []byte {
 		record, err := decode(payload)
 		must(t, err)
 		change(&record)
-		return record.encode()
+		return record.Encode()
 	}
 }
 
@@ -211,7 +212,7 @@ func firstKey(t testing.TB, s kv.Store, bucket string, from []byte) (key []byte)
 type tampering func(t testing.TB, s kv.Store) []Problem
 
 // changed alters a field of a record. The problem that is wanted says what it was and what it is.
-func changed[T interface{ encode() []byte }](bucket string, key []byte, decode func([]byte) (T, error), about func(T) Problem, name string, value func(*T) any, change func(*T)) tampering {
+func changed[T interface{ Encode() []byte }](bucket string, key []byte, decode func([]byte) (T, error), about func(T) Problem, name string, value func(*T) any, change func(*T)) tampering {
 	return func(t testing.TB, s kv.Store) []Problem {
 		var want Problem
 		alter(t, s, bucket, key, func(payload []byte) []byte {
@@ -225,7 +226,7 @@ func changed[T interface{ encode() []byte }](bucket string, key []byte, decode f
 				is = "are"
 			}
 			want.Text += fmt.Sprintf(": %s %s %v, the events say %v", name, is, value(&record), before)
-			return record.encode()
+			return record.Encode()
 		})
 		return []Problem{want}
 	}
@@ -337,9 +338,9 @@ func moreTamperings(t *testing.T) map[string]tampering {
 		}, with(eve, `chain of "eve" in "vote": there is no response at ε=1, by the events there is one`)),
 		"question": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, bucketQuestions, numberKey(1), func([]byte) []byte {
-				e := &encoder{}
+				e := &wire.Encoder{}
 				(&questionDefined{1, Question{Name: "vote", Values: []string{"yes", "nay", "blank"}, Encoding: Direct}}).encode(e)
-				return e.buf
+				return e.Buf
 			})
 		}, Problem{Kind: "question", Question: "vote", Text: "question 1: the values are [yes nay blank], the events say [yes no blank]"}),
 		"name of a question": then(func(t testing.TB, s kv.Store) {
@@ -349,8 +350,8 @@ func moreTamperings(t *testing.T) map[string]tampering {
 			alter(t, s, bucketPolicies, policyNumberKey(1), func([]byte) []byte { return []byte(policy.Fixed(e("9")).String()) })
 		}, Problem{Kind: "policy", Text: `policy 1: it is "{\"kind\":\"fixed\",\"ceiling\":\"9\"}", the events say "{\"kind\":\"fixed\",\"ceiling\":\"0.000000001\"}"`}),
 		"hash of a policy": then(func(t testing.TB, s kv.Store) {
-			alter(t, s, bucketPolicies, policyJSONKey(hashText(policy.Fixed(e("0.000000001")).String())), func(p []byte) []byte { p[3] = 3; return p })
-		}, Problem{Kind: "policy", Text: fmt.Sprintf("the number of the policy with the hash %x: the number is 3, the events say 1", hashText(policy.Fixed(e("0.000000001")).String()))}),
+			alter(t, s, bucketPolicies, policyJSONKey(wire.HashText(policy.Fixed(e("0.000000001")).String())), func(p []byte) []byte { p[3] = 3; return p })
+		}, Problem{Kind: "policy", Text: fmt.Sprintf("the number of the policy with the hash %x: the number is 3, the events say 1", wire.HashText(policy.Fixed(e("0.000000001")).String()))}),
 		"buyer": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, bucketBuyers, numberKey(2), edited(t, decodeBuyer, func(b *buyer) { b.name = "beta" }))
 		}, Problem{Kind: "buyer", Text: "buyer 2: the name is beta, the events say zeta"}),
@@ -457,16 +458,16 @@ func brokenRecords(t *testing.T) map[string]tampering {
 		"a missing last one":   then(func(t testing.TB, s kv.Store) { remove(t, s, bucketStrangers, []byte("object 9")) }, Problem{Kind: "stranger", Object: "object 9", Text: `stranger "object 9": the record is missing`}),
 		"missing sums":         then(func(t testing.TB, s kv.Store) { remove(t, s, bucketMeta, []byte(keyCounters)) }, Problem{Kind: "counters", Text: "the sums over the log: the record is missing"}),
 		"another object": then(func(t testing.TB, s kv.Store) {
-			putRecord(t, s, bucketObjects, objectKey("zoe"), object{cap: e("9")}.encode())
+			putRecord(t, s, bucketObjects, objectKey("zoe"), object{cap: e("9")}.Encode())
 		}, Problem{Kind: "object", Object: "zoe", Text: `object "zoe": there is such a record, and no event makes one`}),
-		"another chain": then(func(t testing.TB, s kv.Store) { putRecord(t, s, bucketChains, chainKey(2, "bob"), chain{}.encode()) },
+		"another chain": then(func(t testing.TB, s kv.Store) { putRecord(t, s, bucketChains, chainKey(2, "bob"), chain{}.Encode()) },
 			Problem{Kind: "chain", Object: "bob", Question: "Größe", Text: `chain of "bob" in "Größe": there is such a record, and no event makes one`}),
 		"another tally": then(func(t testing.TB, s kv.Store) {
-			putRecord(t, s, bucketTallies, tallyKey{1, e("7"), 0}.bytes(), tally{tallied: tallied{1, 1}}.encode())
+			putRecord(t, s, bucketTallies, tallyKey{1, e("7"), 0}.bytes(), tally{tallied: tallied{1, 1}}.Encode())
 		}, Problem{Kind: "tally", Question: "vote", Text: `tally of "yes" at ε=7: there is such a record, and no event makes one`}),
 		"another record in meta": then(func(t testing.TB, s kv.Store) { putRecord(t, s, bucketMeta, []byte("note"), []byte("hi")) }, Problem{Kind: "ledger", Text: `"note": there is such a record, and no event makes one`}),
 		"a key that none is": then(func(t testing.TB, s kv.Store) {
-			putRecord(t, s, bucketSales, []byte("sale"), sale{status: 1, objects: 1}.encode())
+			putRecord(t, s, bucketSales, []byte("sale"), sale{status: 1, objects: 1}.Encode())
 		}, Problem{Kind: "sale", Text: "key 73616c65: there is such a record, and no event makes one"}),
 		"a record under another key": then(func(t testing.TB, s kv.Store) {
 			must(t, s.Update(func(w kv.Writer) error {

@@ -71,9 +71,9 @@ func (p *views) take(l *Ledger) *viewing {
 }
 
 func (p *views) giveBack(v *viewing) {
-	keys := v.state.draft.buf
+	keys := v.state.draft.Buf
 	v.fn, v.from, v.state = nil, nil, state{}
-	v.state.draft.buf = keys // it is used again
+	v.state.draft.Buf = keys // it is used again
 	p.idle.Put(v)
 }
 
@@ -107,14 +107,14 @@ func (v *viewing) runOn(r kv.Reader) (err error) {
 // they were checked and decoded before.
 func (p *views) readCounters(s *state) (counters, error) {
 	k := s.draft.key()
-	k.buf = append(k.buf, keyCounters...)
-	record, err := s.Get(bucketMeta, k.buf)
+	k.Buf = append(k.Buf, keyCounters...)
+	record, err := s.Get(bucketMeta, k.Buf)
 	if err != nil {
 		return counters{}, err
 	}
 	last := p.counters.Load()
 	if last == nil || !bytes.Equal(last.record, record) {
-		if last, err = decodeStored(record, k.buf); err != nil {
+		if last, err = decodeStored(record, k.Buf); err != nil {
 			return counters{}, err
 		}
 		p.counters.Store(last)

@@ -3,11 +3,13 @@ package ledger
 import (
 	"crypto/sha256"
 	"hash/crc32"
+
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
 // form is a request in its canonical form, field by field, by which a repetition is recognized.
 type form struct {
-	encoder
+	wire.Encoder
 	identity
 	from int // where the field begins that is being written
 }
@@ -31,40 +33,40 @@ type marks struct {
 
 // formOf begins the form of a request of a kind, whose first field that is.
 func formOf(kind string) *form {
-	f := &form{encoder: encoder{make([]byte, 0, 256)}} // enough for one object
+	f := &form{Encoder: wire.Encoder{Buf: make([]byte, 0, 256)}} // enough for one object
 	f.names[0] = "Kind"
-	f.text(kind)
+	f.Text(kind)
 	return f
 }
 
 // field begins a field, under the name that it has in the type of the request.
-func (f *form) field(name string) *encoder {
+func (f *form) field(name string) *wire.Encoder {
 	f.endField()
 	f.names[f.marks.count] = name
-	return &f.encoder
+	return &f.Encoder
 }
 
 func (f *form) endField() {
-	sum := crc32.Checksum(f.buf[f.from:], crc32.MakeTable(crc32.Castagnoli))
+	sum := crc32.Checksum(f.Buf[f.from:], crc32.MakeTable(crc32.Castagnoli))
 	f.marks.of[f.marks.count] = byte(sum)
 	f.marks.count++
-	f.from = len(f.buf)
+	f.from = len(f.Buf)
 }
 
 // objects is the field that says whom a request is about.
 func (f *form) objects(names []string, all bool) {
 	e := f.field("Objects")
-	e.flag(all)
-	e.uvarint(uint64(len(names)))
+	e.Flag(all)
+	e.Uvarint(uint64(len(names)))
 	for _, name := range names {
-		e.text(name)
+		e.Text(name)
 	}
 }
 
 // finish ends the form.
 func (f *form) finish() identity {
 	f.endField()
-	f.digest = f.sum()
+	f.digest = f.Sum()
 	return f.identity
 }
 
@@ -78,16 +80,16 @@ func (id identity) differs(from marks) string {
 	return ""
 }
 
-func (m marks) encode(e *encoder) {
-	e.u8(m.count)
-	e.raw(m.of[:m.count])
+func (m marks) encode(e *wire.Encoder) {
+	e.U8(m.count)
+	e.Raw(m.of[:m.count])
 }
 
-func decodeMarks(d *decoder) (m marks) {
-	if m.count = d.u8(); m.count > mostFields {
-		d.fail("a request of %d fields", m.count)
+func decodeMarks(d *wire.Decoder) (m marks) {
+	if m.count = d.U8(); m.count > mostFields {
+		d.Fail("a request of %d fields", m.count)
 		return marks{}
 	}
-	d.array(m.of[:m.count])
+	d.Array(m.of[:m.count])
 	return m
 }

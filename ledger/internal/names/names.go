@@ -1,0 +1,64 @@
+package names
+
+import (
+	"slices"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+)
+
+// MaxBytes is the longest name of an object, question or value, and the longest idempotency key, in
+// bytes.
+const MaxBytes = 256
+
+// Check accepts text of 1 to 256 bytes of UTF-8 without control characters. Keys of the file
+// rely on names having no zero byte.
+func Check(what, name string) error {
+	switch {
+	case name == "":
+		return errs.Invalid("the %s is empty", what)
+	case len(name) > MaxBytes:
+		return errs.Invalid("the %s has %d bytes; at most %d are allowed", what, len(name), MaxBytes)
+	case !utf8.ValidString(name):
+		return errs.Invalid("the %s %q is not UTF-8", what, name)
+	}
+	for _, r := range name {
+		if unicode.IsControl(r) {
+			return errs.Invalid("the %s %q contains a control character", what, name)
+		}
+	}
+	return nil
+}
+
+// CheckAsked returns the objects that a request names, in order, or nil if it asks for all. It may name so many at most.
+func CheckAsked(names []string, all bool, most int) ([]string, error) {
+	if all == (names != nil) {
+		return nil, errs.Invalid("a request names its objects or asks for all of them")
+	}
+	if len(names) > most {
+		return nil, errs.Invalid("a request about %d objects; %d are possible: divide it into several, with keys of their own", len(names), most)
+	}
+	if all {
+		return nil, nil
+	}
+	return CheckObjects(names)
+}
+
+// CheckObjects returns the names in order, or says which is bad or given twice.
+func CheckObjects(names []string) ([]string, error) {
+	if len(names) == 0 {
+		return nil, errs.Invalid("no objects")
+	}
+	sorted := slices.Clone(names)
+	slices.Sort(sorted)
+	for i, name := range sorted {
+		if err := Check("object", name); err != nil {
+			return nil, err
+		}
+		if i > 0 && sorted[i-1] == name {
+			return nil, errs.Invalid("object %q is given twice", name)
+		}
+	}
+	return sorted, nil
+}

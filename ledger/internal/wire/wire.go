@@ -1,0 +1,321 @@
+package wire
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// Encoder appends the fields of a record. Its encoding is canonical: equal records have equal bytes.
+type Encoder struct{ Buf []byte }
+
+func (e *Encoder) U8(v uint8)                { e.Buf = append(e.Buf, v) }
+func (e *Encoder) U32(v uint32)              { e.Buf = binary.BigEndian.AppendUint32(e.Buf, v) }
+func (e *Encoder) U64(v uint64)              { e.Buf = binary.BigEndian.AppendUint64(e.Buf, v) }
+func (e *Encoder) Uvarint(v uint64)          { e.Buf = binary.AppendUvarint(e.Buf, v) }
+func (e *Encoder) Raw(v []byte)              { e.Buf = append(e.Buf, v...) }
+func (e *Encoder) Epsilon(v privacy.Epsilon) { e.Uvarint(uint64(v.Nano())) }
+
+func (e *Encoder) Time(v time.Time) { e.U64(uint64(v.UnixNano())) }
+
+func (e *Encoder) Numbers(v []uint64) {
+	e.Uvarint(uint64(len(v)))
+	for _, n := range v {
+		e.Uvarint(n)
+	}
+}
+
+func (e *Encoder) Text(v string) {
+	e.Uvarint(uint64(len(v)))
+	e.Buf = append(e.Buf, v...)
+}
+
+func (e *Encoder) Flag(v bool) {
+	if v {
+		e.U8(1)
+	} else {
+		e.U8(0)
+	}
+}
+
+// Decoder takes the fields off a record. After the first fault it returns zero values and keeps the
+// fault for done.
+type Decoder struct {
+	Rest  []byte
+	Err   error
+	Texts *Texts // where texts are put, nil for memory of their own
+}
+
+func (d *Decoder) Fail(format string, args ...any) {
+	if d.Err == nil {
+		d.Err = fmt.Errorf("%w: "+format, append([]any{errs.ErrCorrupt}, args...)...)
+	}
+	d.Rest = nil
+}
+
+// Take returns the next n bytes, or nil.
+func (d *Decoder) Take(n uint64) []byte {
+	if d.Err != nil || n > uint64(len(d.Rest)) {
+		d.Fail("record ends early")
+		return nil
+	}
+	taken := d.Rest[:n]
+	d.Rest = d.Rest[n:]
+	return taken
+}
+
+func (d *Decoder) U8() uint8 {
+	if b := d.Take(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (d *Decoder) U32() uint32 {
+	if b := d.Take(4); b != nil {
+		return binary.BigEndian.Uint32(b)
+	}
+	return 0
+}
+
+func (d *Decoder) U64() uint64 {
+	if b := d.Take(8); b != nil {
+		return binary.BigEndian.Uint64(b)
+	}
+	return 0
+}
+
+// Uvarint reads a number. Most are small.
+func (d *Decoder) Uvarint() uint64 {
+	if len(d.Rest) > 0 && d.Rest[0] < 0x80 {
+		v := d.Rest[0]
+		d.Rest = d.Rest[1:]
+		return uint64(v)
+	}
+	return d.longUvarint()
+}
+
+func (d *Decoder) longUvarint() uint64 {
+	v, n := binary.Uvarint(d.Rest)
+	if n <= 0 || n > 1 && d.Rest[n-1] == 0 { // cut off, too large, or longer than it need be
+		d.Fail("broken number")
+		return 0
+	}
+	d.Rest = d.Rest[n:]
+	return v
+}
+
+// Uvarints reads numbers that stand one behind the other, as many as there is room for: faster than one by one.
+func (d *Decoder) Uvarints(into []uint64) {
+	rest := d.Rest
+	for i := range into {
+		if len(rest) > 0 && rest[0] < 0x80 {
+			into[i], rest = uint64(rest[0]), rest[1:]
+			continue
+		}
+		d.Rest = rest
+		into[i] = d.longUvarint()
+		rest = d.Rest
+	}
+	d.Rest = rest
+}
+
+// Uvarint32 reads a number that is kept in 32 bits.
+func (d *Decoder) Uvarint32() uint32 { return d.In32(d.Uvarint()) }
+
+// In32 returns a number that was read, and that is kept in 32 bits.
+func (d *Decoder) In32(n uint64) uint32 {
+	if n > math.MaxUint32 {
+		d.Fail("broken number")
+		return 0
+	}
+	return uint32(n)
+}
+
+// Count reads the length of a list whose items take at least size bytes each, so that a damaged
+// length cannot ask for more memory than the record has bytes.
+func (d *Decoder) Count(size int) int { return d.Fits(d.Uvarint(), size) }
+
+// Fits is count for a length that was read.
+func (d *Decoder) Fits(n uint64, size int) int {
+	if n > uint64(len(d.Rest)/size) {
+		d.Fail("list of %d items is longer than its record", n)
+		return 0
+	}
+	return int(n)
+}
+
+func (d *Decoder) Numbers() []uint64 {
+	n := d.Count(1)
+	if n == 0 {
+		return nil
+	}
+	v := make([]uint64, n)
+	for i := range v {
+		v[i] = d.Uvarint()
+	}
+	return v
+}
+
+func (d *Decoder) Time() time.Time { return time.Unix(0, int64(d.U64())).UTC() }
+
+func (d *Decoder) Flag() bool {
+	v := d.U8()
+	if v > 1 {
+		d.Fail("broken flag")
+	}
+	return v == 1
+}
+
+func (d *Decoder) Epsilon() privacy.Epsilon { return d.AsEpsilon(d.Uvarint()) }
+
+// AsEpsilon returns a number that was read as an ε.
+func (d *Decoder) AsEpsilon(n uint64) privacy.Epsilon {
+	e, err := privacy.EpsilonFromNano(int64(n))
+	if err != nil {
+		d.Fail("%v", err)
+	}
+	return e
+}
+
+// Output reads the number of an answer.
+func (d *Decoder) Output() int {
+	n := d.Uvarint()
+	if n >= rrchain.MaxValues {
+		d.Fail("answer %d to a query", n)
+		return 0
+	}
+	return int(n)
+}
+
+func (d *Decoder) Text() string { return d.Texts.of(d.Take(d.Uvarint())) }
+
+// Array fills a field of fixed length.
+func (d *Decoder) Array(into []byte) { copy(into, d.Take(uint64(len(into)))) }
+
+// Done returns the first fault, among them bytes left over.
+func (d *Decoder) Done() error {
+	if d.Err == nil && len(d.Rest) > 0 {
+		d.Fail("%d bytes too many", len(d.Rest))
+	}
+	return d.Err
+}
+
+// SumLength is the length of the checksum that ends every stored value.
+const SumLength = 4
+
+// Seal appends to a payload the CRC-32C of bucket, key and payload. With the key in it, a record
+// that turns up under another key is noticed as well as one with a flipped bit.
+func Seal(bucket string, key, payload []byte) []byte {
+	return binary.BigEndian.AppendUint32(payload, Checksum(bucket, key, payload))
+}
+
+// Unseal checks and removes the checksum.
+func Unseal(bucket string, key, value []byte) ([]byte, error) {
+	return new(Sums).Unseal(bucket, key, value)
+}
+
+func (h *Sums) Unseal(bucket string, key, value []byte) ([]byte, error) {
+	n := len(value) - SumLength
+	if n < 0 {
+		return nil, fmt.Errorf("%w: record %x in %s is too short", errs.ErrCorrupt, key, bucket)
+	}
+	payload := value[:n:n]
+	if binary.BigEndian.Uint32(value[n:]) != h.checksum(bucket, key, payload) {
+		return nil, fmt.Errorf("%w: checksum of record %x in %s", errs.ErrCorrupt, key, bucket)
+	}
+	return payload, nil
+}
+
+func Checksum(bucket string, key, payload []byte) uint32 {
+	return new(Sums).checksum(bucket, key, payload)
+}
+
+func (h *Sums) checksum(bucket string, key, payload []byte) uint32 {
+	table := crc32.MakeTable(crc32.Castagnoli)
+	return crc32.Update(crc32.Update(h.Of(bucket, len(key)), table, key), table, payload)
+}
+
+// Sums remembers how the last checksum began: many records in a row are of one bucket, with keys of one length. The zero
+// value is ready.
+type Sums struct {
+	bucket string
+	length int // of the key
+	head   uint32
+}
+
+func (h *Sums) Of(bucket string, keyLength int) uint32 {
+	if keyLength != h.length || bucket != h.bucket {
+		*h = Sums{bucket, keyLength, ChecksumHead(bucket, keyLength)}
+	}
+	return h.head
+}
+
+// ChecksumHead begins the checksums of all records of a bucket whose keys have so many bytes. It takes bucket and length
+// byte by byte, as crc32 does where it has no instruction for it: so nothing is allocated to put them together.
+func ChecksumHead(bucket string, keyLength int) uint32 {
+	table := crc32.MakeTable(crc32.Castagnoli)
+	crc := ^uint32(0)
+	for i := range len(bucket) {
+		crc = table[byte(crc)^bucket[i]] ^ crc>>8
+	}
+	for shift := 24; shift >= 0; shift -= 8 {
+		crc = table[byte(crc)^byte(keyLength>>shift)] ^ crc>>8
+	}
+	return ^crc
+}
+
+// Texts puts many short texts one behind the other: memory for all of them is asked for at once, and in use as long as one
+// of them is. A nil one gives each its own.
+type Texts struct{ strings.Builder }
+
+// of returns a text.
+func (t *Texts) of(text []byte) string {
+	if t == nil {
+		return string(text)
+	}
+	const piece = 4 << 10
+	if len(text) > t.Cap()-t.Len() {
+		t.Reset()
+		t.Grow(max(piece, len(text)))
+	}
+	at := t.Len()
+	t.Write(text)
+	return t.String()[at:]
+}
+
+// AppendNumbers is binary.AppendUvarint for one number after the other.
+func AppendNumbers(b []byte, numbers ...uint64) []byte {
+	b = slices.Grow(b, len(numbers)*binary.MaxVarintLen64)
+	at := len(b)
+	b = b[:cap(b)]
+	for _, n := range numbers {
+		for ; n >= 0x80; n >>= 7 {
+			b[at] = byte(n) | 0x80
+			at++
+		}
+		b[at] = byte(n)
+		at++
+	}
+	return b[:at]
+}
+
+func HashText(text string) [sha256.Size]byte { return sha256.Sum256([]byte(text)) }
+
+// Digest is the start of what a digest is made of, for a purpose of its own.
+func Digest(operation string) *Encoder {
+	e := &Encoder{make([]byte, 0, 256)} // enough for one object
+	e.Text(operation)
+	return e
+}
+
+func (e *Encoder) Sum() [sha256.Size]byte { return sha256.Sum256(e.Buf) }

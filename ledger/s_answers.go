@@ -1,0 +1,44 @@
+package ledger
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+)
+
+// leftOutOf returns whom a recorded answer left out, without those forgotten since.
+func (s *state) leftOutOf(a answerLevel) (left []Refusal, err error) {
+	all, err := s.leftOutAt(a.event)
+	for _, c := range all {
+		if c.Object != "" {
+			left = append(left, c.Refusal)
+		}
+	}
+	return left, err
+}
+
+// leftOutAt returns the refusals, erased ones too, of the request that an answer was recorded for: the event that settled
+// it follows.
+func (s *state) leftOutAt(answer uint64) ([]*objectRefused, error) {
+	for number := answer + 1; number <= s.counters.events; number++ {
+		ev, err := s.event(number)
+		if err != nil {
+			return nil, err
+		}
+		switch end := ev.change.(type) {
+		case *settled:
+			return s.refusedBefore(number, end.refused)
+		case *objectRefused:
+		default:
+			return nil, errs.Corrupt(nil, "the answer of event %d was never settled", answer)
+		}
+	}
+	return nil, errs.Corrupt(nil, "the answer of event %d was never settled", answer)
+}
+
+// answerKey is where the answers to a query about a panel are kept.
+func answerKey(question uint32, query string, panel [sha256.Size]byte) []byte {
+	key := binary.BigEndian.AppendUint32(nil, question)
+	return append(append(key, panel[:]...), query...)
+}

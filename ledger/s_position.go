@@ -1,0 +1,10 @@
+package ledger
+
+import "golang.org/x/mod/sumdb/tlog"
+
+// position is the end of a log: so many events, and the root of their tree. Salts are random, so no two logs that went
+// their own ways are ever at the same one.
+type position struct {
+	events uint64
+	root   tlog.Hash
+}

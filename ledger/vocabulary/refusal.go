@@ -1,0 +1,115 @@
+package vocabulary
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Reason says why an object was refused.
+type Reason string
+
+// The reasons for refusing an object.
+const (
+	// ChainCeiling: the chain's policy does not allow the ε asked for.
+	ChainCeiling Reason = "chain-ceiling"
+	// ObjectCap: over all its chains the object would spend more than its cap.
+	ObjectCap Reason = "object-cap"
+	// NotEnrolled: the object is not enrolled in the question.
+	NotEnrolled Reason = "not-enrolled"
+	// NoTruth: a draw is needed, and the host has no true value for the object; or, in a ledger with a truth key, another
+	// than the one that the chain began with. Only the host's process is told which, beside the result (TruthChanged).
+	NoTruth Reason = "no-truth"
+	// CapDiffers: the object is known with another cap, and enrolling does not change it.
+	CapDiffers Reason = "cap-differs"
+	// PolicyDiffers: the object is enrolled in the question with another policy.
+	PolicyDiffers Reason = "policy-differs"
+	// Withdrawn: the object has withdrawn and was not enrolled in the question again.
+	Withdrawn Reason = "withdrawn"
+	// NotForSale: the object's policy has no terms of sale.
+	NotForSale Reason = "not-for-sale"
+	// NotOnOffer: the terms offer other levels: up to Ceiling, in steps of their stride.
+	NotOnOffer Reason = "not-on-offer"
+	// BuyerRefused: the terms bar the buyer.
+	BuyerRefused Reason = "buyer-refused"
+	// SaleClosed: the terms' first day has not come yet, or their last is over.
+	SaleClosed Reason = "sale-closed"
+	// NoNoiseKey: the chain began with a noise key that the ledger was opened without, so nothing new can be drawn.
+	NoNoiseKey Reason = "no-noise-key"
+	// NoTruthKey: a draw from the truth is needed, and the ledger has a truth key that it was opened without.
+	NoTruthKey Reason = "no-truth-key"
+	// EpochBegun: what was reserved of the object ended when it began a new epoch ([Ledger.BeginEpoch]).
+	EpochBegun Reason = "epoch-begun"
+	// HoldersFull: as many buyers as the terms allow hold this level, or have reserved it.
+	HoldersFull Reason = "holders-full"
+)
+
+// Help says what would make a refused request possible.
+type Help string
+
+// What helps against a refusal.
+const (
+	HelpsNothing   Help = "nothing"
+	HelpsWaiting   Help = "waiting"
+	HelpsEnrolling Help = "enrolling"
+	HelpsTruth     Help = "truth"
+	HelpsKey       Help = "key"
+	HelpsLess      Help = "less"    // and nothing else; Refusal.Largest is how much
+	HelpsPaying    Help = "paying"  // more than the limit; see QuoteError
+	HelpsQuoting   Help = "quoting" // anew; see QuoteError
+)
+
+// Refusal explains why one object was refused. For the two budget reasons, the request would have
+// cost Cost where only Remaining = Ceiling − Spent (less what running orders hold) was left.
+type Refusal struct {
+	Object    string          `json:"object"`
+	Reason    Reason          `json:"reason"`
+	Ceiling   privacy.Epsilon `json:"ceiling"`   // the ceiling that binds: the chain's or the object's
+	Spent     privacy.Epsilon `json:"spent"`     // used up under that ceiling
+	Asked     privacy.Epsilon `json:"asked"`     // the ε of the request
+	Cost      privacy.Epsilon `json:"cost"`      // what it would have added to Spent
+	Remaining privacy.Epsilon `json:"remaining"` // what could have been added
+	Helps     Help            `json:"helps"`
+	// Largest is the largest ε on offer, below Asked, at which the object would not have been refused when it was: with
+	// what was spent, held and recorded then, on the same terms, for the same buyer. What is recorded already, or lies below,
+	// counts: it is free. It is 0 if there is none, and where the reason has nothing to do with ε: who is not enrolled, has
+	// withdrawn, or does not sell to the buyer now, and what a reservation that is carried out meets.
+	Largest privacy.Epsilon `json:"largest"`
+}
+
+func (r Refusal) String() string {
+	switch r.Reason {
+	case ChainCeiling, ObjectCap:
+		return fmt.Sprintf("object %q: %s: ε=%s asked, which costs %s; the ceiling is %s, %s is spent, %s remains (%s)",
+			r.Object, r.Reason, r.Asked, r.Cost, r.Ceiling, r.Spent, r.Remaining, r.help())
+	case CapDiffers:
+		return fmt.Sprintf("object %q: %s: its cap is %s, not %s", r.Object, r.Reason, r.Ceiling, r.Asked)
+	default:
+		return fmt.Sprintf("object %q: %s (%s)", r.Object, r.Reason, r.help())
+	}
+}
+
+// help says what helps, and what would do at once.
+func (r Refusal) help() string {
+	if r.Largest.IsZero() {
+		return string(r.Helps) + " helps"
+	}
+	return fmt.Sprintf("%s helps; the largest ε that would do is %s", r.Helps, r.Largest)
+}
+
+// InOrder sorts refusals by the objects' names.
+func InOrder(refused []Refusal) []Refusal {
+	slices.SortFunc(refused, func(a, b Refusal) int { return strings.Compare(a.Object, b.Object) })
+	return refused
+}
+
+// DependsOnEpsilon tells whether an object that is refused for a reason might not be at a lower ε.
+func (r Reason) DependsOnEpsilon() bool {
+	switch r {
+	case ChainCeiling, ObjectCap, NotOnOffer, HoldersFull, NoTruth, NoTruthKey, NoNoiseKey:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,40 @@
+package ledger
+
+import "github.com/sluicedp/sluice/ledger/vocabulary"
+
+const BuyerRefused = vocabulary.BuyerRefused
+const CapDiffers = vocabulary.CapDiffers
+const ChainCeiling = vocabulary.ChainCeiling
+const Direct = vocabulary.Direct
+const EpochBegun = vocabulary.EpochBegun
+const Finite = vocabulary.Finite
+const HelpsEnrolling = vocabulary.HelpsEnrolling
+const HelpsKey = vocabulary.HelpsKey
+const HelpsLess = vocabulary.HelpsLess
+const HelpsNothing = vocabulary.HelpsNothing
+const HelpsPaying = vocabulary.HelpsPaying
+const HelpsQuoting = vocabulary.HelpsQuoting
+const HelpsTruth = vocabulary.HelpsTruth
+const HelpsWaiting = vocabulary.HelpsWaiting
+const HoldersFull = vocabulary.HoldersFull
+const MaxMechanism = vocabulary.MaxMechanism
+const MaxPanel = vocabulary.MaxPanel
+const MaxUnaryValues = vocabulary.MaxUnaryValues
+const NoNoiseKey = vocabulary.NoNoiseKey
+const NoTruth = vocabulary.NoTruth
+const NoTruthKey = vocabulary.NoTruthKey
+const NotEnrolled = vocabulary.NotEnrolled
+const NotForSale = vocabulary.NotForSale
+const NotOnOffer = vocabulary.NotOnOffer
+const ObjectCap = vocabulary.ObjectCap
+const PolicyDiffers = vocabulary.PolicyDiffers
+const SaleClosed = vocabulary.SaleClosed
+const Unary = vocabulary.Unary
+const Withdrawn = vocabulary.Withdrawn
+
+type Encoding = vocabulary.Encoding
+type Help = vocabulary.Help
+type Mechanism = vocabulary.Mechanism
+type Question = vocabulary.Question
+type Reason = vocabulary.Reason
+type Refusal = vocabulary.Refusal
