@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -72,11 +73,11 @@ func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, 
 		if err != nil {
 			return AdvanceResult{}, err
 		}
-		x.only, p.question = q.number, q.number
+		x.only, p.question = q.Number, q.Number
 	}
-	f := formOf("advance")
-	f.field("Question").Text(r.Question)
-	b := &bulk{key: r.Key, id: f.finish(), panel: p, progress: r.Progress, decide: x.decide}
+	f := event.FormOf("advance")
+	f.Field("Question").Text(r.Question)
+	b := &bulk{key: r.Key, id: f.Finish(), panel: p, progress: r.Progress, decide: x.decide}
 	b.prepare = func(ctx context.Context, behind string) (int, error) { return x.prepare(ctx, b.panel, behind) }
 	b.ready = func(ctx context.Context, behind string) error { return x.ready(ctx, b.panel, behind) }
 	done, err := l.run(ctx, b)
@@ -115,7 +116,7 @@ func (x *sweep) prepare(ctx context.Context, p panel, behind string) (total int,
 	x.through = p.through
 	err = x.ledger.view(ctx, func(s *state) error {
 		x.at = s.clock
-		return checkTime(x.at)
+		return event.CheckTime(x.at)
 	})
 	if err == nil && x.request.Progress != nil {
 		err = x.ledger.eachPart(ctx, &p, behind, func(_ *state, names []string) error {
@@ -136,7 +137,7 @@ func (x *sweep) ready(ctx context.Context, p panel, behind string) error {
 			return err
 		}
 		for _, need := range needs {
-			number := need.question.number
+			number := need.question.Number
 			if x.changed[number] == nil {
 				x.changed[number] = &changedTruths{}
 			}
@@ -144,7 +145,7 @@ func (x *sweep) ready(ctx context.Context, p panel, behind string) error {
 			if err != nil {
 				return err
 			}
-			x.told(need.question.number, need.names, values)
+			x.told(need.question.Number, need.names, values)
 			clear(values)
 		}
 	}
@@ -152,7 +153,7 @@ func (x *sweep) ready(ctx context.Context, p panel, behind string) error {
 
 // need is a batch of truths to ask for.
 type need struct {
-	question *question
+	question *event.Question
 	needy
 }
 
@@ -181,10 +182,10 @@ func (x *sweep) needs(ctx context.Context, p panel, behind string) (needs []need
 				if !c.unasked {
 					continue
 				}
-				if byQuestion[c.question.number] == nil {
-					byQuestion[c.question.number] = &need{question: c.question}
+				if byQuestion[c.question.Number] == nil {
+					byQuestion[c.question.Number] = &need{question: c.question}
 				}
-				byQuestion[c.question.number].add(name, c.chain.bond())
+				byQuestion[c.question.Number].add(name, c.chain.bond())
 			}
 		}
 		return nil
@@ -217,7 +218,7 @@ type plan struct {
 // planned is one chain of a plan.
 type planned struct {
 	subject  // as it is stored
-	question *question
+	question *event.Question
 	after    chain    // as it will be, as far as its ε and budgets go
 	steps    int      // that it takes
 	refusal  *Refusal // of the step that it cannot take
@@ -228,14 +229,14 @@ type planned struct {
 // those that are stored, and moves it up from step to step.
 func (c *planned) raise(epsilon privacy.Epsilon) {
 	stored := len(c.chain.levels)
-	c.after.levels = append(c.after.levels[:stored], newLevel(epsilon, value{}, 0))
+	c.after.levels = append(c.after.levels[:stored], newLevel(epsilon, event.Value{}, 0))
 }
 
 // step is a level that one of the chains gets.
 type step struct {
 	chain   int
 	epsilon privacy.Epsilon
-	verdict verdict
+	verdict event.Verdict
 }
 
 // plan finds the levels that policies have released to an object by an instant and that are not
@@ -292,13 +293,13 @@ func (x *sweep) due(s *state, name string, at time.Time) (p plan, dues []due, er
 }
 
 // duesOf returns what time has released of a chain. What is for sale is released by sales.
-func duesOf(q *question, o *subject, chain int, at time.Time) (dues []due) {
+func duesOf(q *event.Question, o *subject, chain int, at time.Time) (dues []due) {
 	if o.policy.Terms() != nil {
 		return nil
 	}
 	last := privacy.Epsilon{}
 	for _, one := range o.policy.Releases(at, o.chain.buyers) {
-		if level, found := q.released(one.Ceiling); found && last.Less(level) {
+		if level, found := q.Released(one.Ceiling); found && last.Less(level) {
 			dues = append(dues, due{chain, one.At, level})
 			last = level
 		}
@@ -318,14 +319,14 @@ func (x *sweep) take(s *state, p *plan, one due, at time.Time) error {
 	v, refusal, err := x.ledger.assess(s, &o, ask)
 	switch {
 	case err == nil && refusal != nil:
-		err = x.ledger.orLess(s, &o, ask, c.question.offer, refusal)
-	case err == nil && v == drawn:
+		err = x.ledger.orLess(s, &o, ask, offered(c.question), refusal)
+	case err == nil && v == event.Drawn:
 		refusal, err = x.checkTruth(s, c, &o, ask)
 	}
-	if c.refusal = refusal; err != nil || refusal != nil || v == reused {
+	if c.refusal = refusal; err != nil || refusal != nil || v == event.Reused {
 		return err
 	}
-	if v == drawn {
+	if v == event.Drawn {
 		p.object.spent, err = p.object.spent.Add(less(one.level, c.after.current()))
 		if err != nil {
 			return errs.Corrupt(nil, "object %q: %v", c.name, err)
@@ -339,12 +340,12 @@ func (x *sweep) take(s *state, p *plan, one due, at time.Time) error {
 
 // checkTruth refuses a draw for which there is no truth. If the host was not asked, it will be.
 func (x *sweep) checkTruth(s *state, c *planned, o *subject, ask asking) (*Refusal, error) {
-	truth, known := x.truths[c.question.number][c.name]
+	truth, known := x.truths[c.question.Number][c.name]
 	switch {
 	case !known:
 		c.unasked = true
 	case truth == noTruth:
-		return x.ledger.lacksTruth(s, o, ask, c.question.offer)
+		return x.ledger.lacksTruth(s, o, ask, offered(c.question))
 	case !x.ledger.stillFits(c.question, &c.chain, c.name, truth, x.asOf):
 		return nil, errOvertaken // it is about another one since
 	}
@@ -354,7 +355,7 @@ func (x *sweep) checkTruth(s *state, c *planned, o *subject, ask asking) (*Refus
 // level returns the ε that the object's chain in a question gets by the steps so far.
 func (p *plan) level(question uint32) (epsilon privacy.Epsilon, known bool) {
 	at, known := slices.BinarySearchFunc(p.chains, question, func(c planned, number uint32) int {
-		return cmp.Compare(c.question.number, number)
+		return cmp.Compare(c.question.Number, number)
 	})
 	if !known {
 		return privacy.Epsilon{}, false
@@ -363,9 +364,9 @@ func (p *plan) level(question uint32) (epsilon privacy.Epsilon, known bool) {
 }
 
 // reach adds a response to the chain as it is in memory.
-func (c *chain) reach(epsilon privacy.Epsilon, r response) {
+func (c *chain) reach(epsilon privacy.Epsilon, r event.Response) {
 	at, _ := findLevel(c.levels, epsilon)
-	c.levels = slices.Insert(c.levels, at, newLevel(epsilon, r.value, 0))
+	c.levels = slices.Insert(c.levels, at, newLevel(epsilon, r.Value, 0))
 }
 
 // mostSteps bounds the events of one part of a sweep: chains that have much to catch up with would
@@ -374,7 +375,7 @@ const mostSteps = 4 * partSize
 
 // decide draws for one part.
 func (x *sweep) decide(s *state, names []string) (p part, err error) {
-	swept := map[uint32]*sweptQuestion{}
+	swept := map[uint32]*event.SweptQuestion{}
 	for i, name := range names {
 		if len(p.changes) > mostSteps {
 			p.left = len(names) - i
@@ -394,27 +395,27 @@ func (x *sweep) decide(s *state, names []string) (p part, err error) {
 	for _, number := range slices.Sorted(maps.Keys(swept)) {
 		one := swept[number]
 		p.swept = append(p.swept, one)
-		p.counts[sweepRaised] += one.raised
-		p.counts[sweepUnchanged] += one.unchanged
+		p.counts[event.SweepRaised] += one.Raised
+		p.counts[event.SweepUnchanged] += one.Unchanged
 	}
 	return p, nil
 }
 
 // count adds what becomes of a chain.
-func (c planned) count(swept map[uint32]*sweptQuestion) {
-	number := c.question.number
+func (c planned) count(swept map[uint32]*event.SweptQuestion) {
+	number := c.question.Number
 	if swept[number] == nil {
-		swept[number] = &sweptQuestion{sweptCount: sweptCount{question: number}}
+		swept[number] = &event.SweptQuestion{SweptCount: event.SweptCount{Question: number}}
 	}
 	one := swept[number]
 	switch {
 	case c.refusal != nil:
-		one.refused++
-		one.refusals = append(one.refusals, *c.refusal)
+		one.Refused++
+		one.Refusals = append(one.Refusals, *c.refusal)
 	case c.steps > 0:
-		one.raised++
+		one.Raised++
 	default:
-		one.unchanged++
+		one.Unchanged++
 	}
 }
 
@@ -426,8 +427,8 @@ func (x *sweep) follow(s *state, todo plan, p *part) error {
 	}
 	for _, step := range todo.steps {
 		c := &todo.chains[step.chain]
-		truth, asked := x.truths[c.question.number][c.name]
-		if step.verdict == drawn && !asked {
+		truth, asked := x.truths[c.question.Number][c.name]
+		if step.verdict == event.Drawn && !asked {
 			return errOvertaken
 		}
 		r, first, err := x.ledger.respond(s.chances, c.question, &c.subject, step.epsilon, truth)
@@ -436,9 +437,9 @@ func (x *sweep) follow(s *state, todo plan, p *part) error {
 		}
 		c.chain.reach(step.epsilon, r)
 		for _, binding := range first {
-			c.chain.bound = &binding.(*truthBound).tag
+			c.chain.bound = &binding.(*event.TruthBound).Tag
 		}
-		p.changes = append(append(p.changes, first...), &released{c.name, c.question.number, step.epsilon, r})
+		p.changes = append(append(p.changes, first...), &event.Released{Object: c.name, Question: c.question.Number, Epsilon: step.epsilon, Response: r})
 	}
 	return nil
 }
@@ -454,11 +455,11 @@ func (x *sweep) result(ctx context.Context, done outcome) (AdvanceResult, error)
 			}
 			one := done.swept[number]
 			told := Advanced{
-				Question: q.name, Raised: int(one.raised), Unchanged: int(one.unchanged),
-				Refused: one.refusals, Unlisted: int(one.refused) - len(one.refusals),
+				Question: q.Name, Raised: int(one.Raised), Unchanged: int(one.Unchanged),
+				Refused: one.Refusals, Unlisted: int(one.Refused) - len(one.Refusals),
 			}
 			if changed := x.changed[number]; changed != nil {
-				told.TruthChanged = changed.among(one.refusals)
+				told.TruthChanged = changed.among(one.Refusals)
 			}
 			out.Questions = append(out.Questions, told)
 		}

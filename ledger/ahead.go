@@ -135,6 +135,6 @@ func (b *bulk) next(l *Ledger, s *state, st *standing) (ending, *made, error) {
 		return ending{}, nil, err
 	}
 	e := b.finish(p, names, last, st.dealt)
-	e.end.first = s.counters.events + 1
+	e.end.First = s.counters.events + 1
 	return e, nil, nil
 }

@@ -185,7 +185,7 @@ func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
 			}
 			q, err := l.findQuestion(t.Context(), "other")
 			must(t, err)
-			h := &hold{question: q.number, epsilon: eps(t, "1"), panel: panel{names: names, question: q.number}}
+			h := &hold{question: q.Number, epsilon: eps(t, "1"), panel: panel{names: names, question: q.Number}}
 			request := order(t, "raise", "1", names...)
 			request.Partial = true
 			parts := 0

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/mechanism"
@@ -132,14 +133,14 @@ func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote,
 type inquiry struct {
 	ledger   *Ledger
 	request  AnswerRequest
-	question *question
+	question *event.Question
 	query    mechanism.Query
 	names    []string // the panel asked for, in order
-	id       identity
+	id       event.Identity
 	at       time.Time
-	asOf     uint64   // the last event when the attempt looked
-	through  uint64   // of a request for all, the last event whose enrolments count
-	whole    panelSum // stands for them
+	asOf     uint64         // the last event when the attempt looked
+	through  uint64         // of a request for all, the last event whose enrolments count
+	whole    event.PanelSum // stands for them
 	// What an attempt learns before it decides.
 	known   answers         // to the query about all of them
 	others  answers         // to those who were partial and left somebody out; nil unless this one is partial
@@ -167,11 +168,11 @@ func (l *Ledger) newAnswer(ctx context.Context, r AnswerRequest) (*inquiry, erro
 	if err := l.admitObjects(ctx, x.names); err != nil {
 		return nil, err
 	}
-	x.whole = sumOf(x.names)
+	x.whole = event.SumOf(x.names)
 	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
 		return nil, err
 	}
-	if x.query, err = mechanism.ParseQuery(r.Query, x.question.values); err != nil {
+	if x.query, err = mechanism.ParseQuery(r.Query, x.question.Values); err != nil {
 		return nil, errs.Invalid("question %q: %w", r.Question, err)
 	}
 	x.id = x.form()
@@ -180,17 +181,17 @@ func (l *Ledger) newAnswer(ctx context.Context, r AnswerRequest) (*inquiry, erro
 
 // convene finds out who belongs to the panel: of a request for all, those enrolled by an event.
 func (x *inquiry) convene(s *state, through uint64) (err error) {
-	p := panel{names: x.names, all: x.request.All, question: x.question.number, through: through}
+	p := panel{names: x.names, all: x.request.All, question: x.question.Number, through: through}
 	if x.names, err = p.whole(s, x.question); err == nil && p.all {
-		x.whole = sumOf(x.names)
+		x.whole = event.SumOf(x.names)
 	}
 	return err
 }
 
 // panel stands for whom the answer is about: those asked for, or as many of them as are not left out.
-func (x *inquiry) panel() panelSum {
+func (x *inquiry) panel() event.PanelSum {
 	if x.leaves {
-		return x.whole.partly()
+		return x.whole.Partly()
 	}
 	return x.whole
 }
@@ -198,8 +199,8 @@ func (x *inquiry) panel() panelSum {
 // recall looks up what was answered before.
 func (x *inquiry) recall(s *state) (err error) {
 	x.leaves = false
-	if x.known, _, err = s.answers(answerKey(x.question.number, x.request.Query, x.whole)); err == nil && x.request.Partial {
-		x.others, _, err = s.answers(answerKey(x.question.number, x.request.Query, x.whole.partly()))
+	if x.known, _, err = s.answers(answerKey(x.question.Number, x.request.Query, x.whole)); err == nil && x.request.Partial {
+		x.others, _, err = s.answers(answerKey(x.question.Number, x.request.Query, x.whole.Partly()))
 	}
 	return err
 }
@@ -214,14 +215,14 @@ func (x *inquiry) recorded() (among answers, base answerLevel, free bool) {
 	return x.known, base, free
 }
 
-func (x *inquiry) form() identity {
-	f := formOf("answer")
-	f.field("Question").Text(x.request.Question)
-	f.field("Query").Text(x.request.Query)
-	f.field("Epsilon").Epsilon(x.request.Epsilon)
-	f.objects(x.names, x.request.All)
-	f.field("Partial").Flag(x.request.Partial)
-	return f.finish()
+func (x *inquiry) form() event.Identity {
+	f := event.FormOf("answer")
+	f.Field("Question").Text(x.request.Question)
+	f.Field("Query").Text(x.request.Query)
+	f.Field("Epsilon").Epsilon(x.request.Epsilon)
+	f.Objects(x.names, x.request.All)
+	f.Field("Partial").Flag(x.request.Partial)
+	return f.Finish()
 }
 
 // attempt looks, asks for truths if they are needed, and decides.
@@ -281,11 +282,11 @@ func (x *inquiry) raisable(s *state) (top answerLevel, why, err error) {
 	switch {
 	case len(x.known) == 0:
 		return top, x.notRaised(), nil
-	case !top.scored:
-		return top, &mechanism.ScoreError{Outputs: x.query.Outputs(len(x.question.values))}, nil
+	case !top.Scored:
+		return top, &mechanism.ScoreError{Outputs: x.query.Outputs(len(x.question.Values))}, nil
 	}
 	for _, name := range x.names {
-		c, _, err := s.chain(x.question.number, name)
+		c, _, err := s.chain(x.question.Number, name)
 		if err != nil {
 			return top, nil, err
 		}
@@ -430,10 +431,10 @@ func (x *inquiry) leftOut() []Refusal {
 }
 
 // decide returns the events of the answer and of its charges.
-func (x *inquiry) decide(s *state) ([]change, error) {
-	end := &settled{key: x.request.Key, digest: x.id.digest, marks: x.id.marks, through: x.through, first: s.counters.events + 1, final: true}
-	end.names(x.names, x.request.All)
-	st, err := s.standing(end.key, x.id)
+func (x *inquiry) decide(s *state) ([]event.Change, error) {
+	end := &event.Settled{Key: x.request.Key, Digest: x.id.Digest, Marks: x.id.Marks, Through: x.through, First: s.counters.events + 1, Final: true}
+	namesAlone(end, x.names, x.request.All)
+	st, err := s.standing(end.Key, x.id)
 	if err != nil {
 		return nil, err
 	}
@@ -452,50 +453,50 @@ func (x *inquiry) decide(s *state) ([]change, error) {
 		return nil, err
 	}
 	if base.epsilon == x.request.Epsilon {
-		end.counts[reused], end.answer = 1, base.event
-		return settling(nil, x.question.number, left, end), nil
+		end.Counts[event.Reused], end.Answer = 1, base.event
+		return settling(nil, x.question.Number, left, end), nil
 	}
-	end.counts[derived], end.answer = 1, end.first
+	end.Counts[event.Derived], end.Answer = 1, end.First
 	made, how, err := x.derive(known, base)
-	return settling([]change{x.record(made, how, base.objects)}, x.question.number, left, end), err
+	return settling([]event.Change{x.record(made, how, base.objects)}, x.question.Number, left, end), err
 }
 
-func (x *inquiry) record(r result, how method, objects uint64) *answered {
-	return &answered{x.question.number, x.request.Query, x.panel(), objects, x.request.Epsilon, r, how}
+func (x *inquiry) record(r event.Result, how event.Method, objects uint64) *event.Answered {
+	return &event.Answered{Question: x.question.Number, Query: x.request.Query, Panel: x.panel(), Objects: objects, Epsilon: x.request.Epsilon, Result: r, Method: how}
 }
 
 // derive draws an answer from the nearest one above it and, if they have scores, the nearest below it that belongs
 // to the same ones.
-func (x *inquiry) derive(known answers, base answerLevel) (result, method, error) {
-	if !base.scored {
-		output, err := x.ledger.queries.Degrade(x.query.Outputs(len(x.question.values)), base.output, base.epsilon, x.request.Epsilon)
-		return result{output: output}, methodDegrade, err
+func (x *inquiry) derive(known answers, base answerLevel) (event.Result, event.Method, error) {
+	if !base.Scored {
+		output, err := x.ledger.queries.Degrade(x.query.Outputs(len(x.question.Values)), base.Output, base.epsilon, x.request.Epsilon)
+		return event.Result{Output: output}, event.MethodDegrade, err
 	}
-	how, lower := methodDegrade, mechanism.Score{}
+	how, lower := event.MethodDegrade, mechanism.Score{}
 	if below, found := known.below(x.request.Epsilon, base); found {
-		how, lower = methodInsert, below.asScore()
+		how, lower = event.MethodInsert, below.asScore()
 	}
 	score, err := x.ledger.queries.Between(lower, base.asScore(), x.request.Epsilon)
-	return result{scored: true, score: score.Value}, how, err
+	return event.Result{Scored: true, Score: score.Value}, how, err
 }
 
 // drawAnswer draws an answer from the panel's place: a score, if the query has one, raised from the base if there
 // is one.
-func (x *inquiry) drawAnswer(place mechanism.Place) (result, method, error) {
+func (x *inquiry) drawAnswer(place mechanism.Place) (event.Result, event.Method, error) {
 	if _, ok := place.Position(); !ok {
 		output, err := x.ledger.queries.Draw(place, x.request.Epsilon)
-		return result{output: output}, methodFresh, err
+		return event.Result{Output: output}, event.MethodFresh, err
 	}
-	how, last := methodFresh, mechanism.Score{}
-	if x.base.scored {
-		how, last = methodRaise, x.base.asScore()
+	how, last := event.MethodFresh, mechanism.Score{}
+	if x.base.Scored {
+		how, last = event.MethodRaise, x.base.asScore()
 	}
 	score, err := x.ledger.queries.Raise(last, x.request.Epsilon, place)
-	return result{scored: true, score: score.Value}, how, err
+	return event.Result{Scored: true, Score: score.Value}, how, err
 }
 
 // draw charges the panel and answers from its truths.
-func (x *inquiry) draw(s *state, end *settled) ([]change, error) {
+func (x *inquiry) draw(s *state, end *event.Settled) ([]event.Change, error) {
 	asked, base, at := x.able.names, x.base, earlier(x.at, s.clock)
 	if err := x.assess(s, at); err != nil {
 		return nil, err
@@ -520,9 +521,9 @@ func (x *inquiry) draw(s *state, end *settled) ([]change, error) {
 	if err != nil {
 		return nil, err
 	}
-	end.counts[drawn], end.answer = 1, end.first+uint64(len(changes))
+	end.Counts[event.Drawn], end.Answer = 1, end.First+uint64(len(changes))
 	changes = append(changes, x.record(made, how, uint64(len(x.members))))
-	return settling(changes, x.question.number, x.leftOut(), end), nil
+	return settling(changes, x.question.Number, x.leftOut(), end), nil
 }
 
 // leaveUntold leaves out those who have no truth, of a panel that was whole but for them. The others are charged more if
@@ -546,11 +547,11 @@ func (x *inquiry) leaveUntold(s *state, at time.Time) error {
 
 // count returns the charges of the members, behind the changes that bind chains to their truths, and counts
 // the true values, after checking these against those that the chains are bound to.
-func (x *inquiry) count(s *state) (changes []change, counts []int64, err error) {
-	charges := make([]change, len(x.members))
-	counts = make([]int64, len(x.question.values))
+func (x *inquiry) count(s *state) (changes []event.Change, counts []int64, err error) {
+	charges := make([]event.Change, len(x.members))
+	counts = make([]int64, len(x.question.Values))
 	for i, name := range x.members {
-		c, _, err := s.chain(x.question.number, name)
+		c, _, err := s.chain(x.question.Number, name)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -558,7 +559,7 @@ func (x *inquiry) count(s *state) (changes []change, counts []int64, err error) 
 			return nil, nil, errOvertaken // it is about another one since
 		}
 		changes = append(changes, x.ledger.bind(x.question, c.bond(), name, x.truths[i])...)
-		charges[i] = &charged{name, x.question.number, x.cost}
+		charges[i] = &event.Charged{Object: name, Question: x.question.Number, Epsilon: x.cost}
 		counts[x.truths[i]]++
 	}
 	return append(changes, charges...), counts, nil
@@ -572,26 +573,26 @@ func (x *inquiry) result(ctx context.Context, settled uint64) (AnswerResult, err
 		if err != nil {
 			return err
 		}
-		out.Event = end.answer
+		out.Event = end.Answer
 		if out.Refused, err = s.refusals(settled, end); err != nil {
 			return err
 		}
 		out.TruthChanged = x.changed.among(out.Refused)
-		ev, err := s.event(end.answer)
+		ev, err := s.event(end.Answer)
 		if err != nil {
 			return err
 		}
-		c, ok := ev.change.(*answered)
-		if !ok || c.epsilon != x.request.Epsilon || c.query != x.request.Query {
-			return errs.Corrupt(nil, "event %d does not answer %q at ε=%s", end.answer, x.request.Query, x.request.Epsilon)
+		c, ok := ev.Change.(*event.Answered)
+		if !ok || c.Epsilon != x.request.Epsilon || c.Query != x.request.Query {
+			return errs.Corrupt(nil, "event %d does not answer %q at ε=%s", end.Answer, x.request.Query, x.request.Epsilon)
 		}
-		if end.counts[drawn] == 1 {
-			if out.Charged, err = s.costOf(c, end.answer); err != nil {
+		if end.Counts[event.Drawn] == 1 {
+			if out.Charged, err = s.costOf(c, end.Answer); err != nil {
 				return err
 			}
 		}
-		out.Objects = c.objects
-		out.Answer, err = x.question.answerText(c.query, c.result)
+		out.Objects = c.Objects
+		out.Answer, err = x.question.AnswerText(c.Query, c.Result)
 		return err
 	})
 	if err != nil {
@@ -602,14 +603,14 @@ func (x *inquiry) result(ctx context.Context, settled uint64) (AnswerResult, err
 
 // costOf returns what an answer drawn from truths cost each object: of a raised one, the difference to the answer
 // below it at that time. What was derived since lies between, and has later events.
-func (s *state) costOf(c *answered, event uint64) (privacy.Epsilon, error) {
-	if c.method != methodRaise {
-		return c.epsilon, nil
+func (s *state) costOf(c *event.Answered, ev uint64) (privacy.Epsilon, error) {
+	if c.Method != event.MethodRaise {
+		return c.Epsilon, nil
 	}
-	known, _, err := s.answers(answerKey(c.question, c.query, c.panel))
+	known, _, err := s.answers(answerKey(c.Question, c.Query, c.Panel))
 	if err != nil {
 		return privacy.Epsilon{}, err
 	}
-	before := slices.DeleteFunc(known, func(l answerLevel) bool { return l.event >= event })
-	return less(c.epsilon, before.top().epsilon), nil
+	before := slices.DeleteFunc(known, func(l answerLevel) bool { return l.event >= ev })
+	return less(c.Epsilon, before.top().epsilon), nil
 }

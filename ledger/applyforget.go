@@ -4,35 +4,36 @@ import (
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/privacy"
 )
 
 // applyErased folds an event of which only the public part is left. What it did to its object is in the
 // forgotten event that destroyed it; what it did to anything else still counts.
-func applyErased(s *state, ev event) error {
+func applyErased(s *state, ev event.Event) error {
 	n := &s.counters.erased
 	n.events++
-	switch c := ev.change.(type) {
-	case *held:
-		return s.counters.take("", c.price)
-	case *sold:
-		n.earned += c.price // at most the revenue
-		return s.counters.take("", c.price)
-	case *objectRefused:
+	switch c := ev.Change.(type) {
+	case *event.Held:
+		return s.counters.take("", c.Price)
+	case *event.Sold:
+		n.earned += c.Price // at most the revenue
+		return s.counters.take("", c.Price)
+	case *event.ObjectRefused:
 		n.mentions++
 		s.counters.refused++
-	case *enrolled:
+	case *event.Enrolled:
 		s.counters.underway.enrolled++
-	case *released:
+	case *event.Released:
 		s.counters.underway.erased++
-	case *charged:
+	case *event.Charged:
 		s.counters.charges.objects++
 		s.counters.charges.erased++
-	case *settled:
+	case *event.Settled:
 		n.mentions++
-		if c.final && !c.alone {
-			return errs.Corrupt(nil, "request %q is done, and its end is erased", c.key) // it was about nobody
+		if c.Final && !c.Alone {
+			return errs.Corrupt(nil, "request %q is done, and its end is erased", c.Key) // it was about nobody
 		}
 		return applySettled(s, c, ev)
 	}
@@ -42,18 +43,18 @@ func applyErased(s *state, ev event) error {
 // applyForgotten destroys everything about an object but what it has spent and earned. It comes to the same
 // whether the object's events were folded, or found erased already: in the second case the forgotten event
 // alone says what the object had come to.
-func applyForgotten(s *state, c *forgotten, number uint64) error {
-	o, known, err := s.object(c.object)
+func applyForgotten(s *state, c *event.Forgotten, number uint64) error {
+	o, known, err := s.object(c.Object)
 	if err != nil {
 		return err
 	}
 	if !known {
-		x, found, err := s.stranger(c.object)
+		x, found, err := s.stranger(c.Object)
 		if err != nil {
 			return err
 		}
 		if o.links = x.links; found {
-			if err := s.writer.Delete(bucketStrangers, []byte(c.object)); err != nil {
+			if err := s.writer.Delete(bucketStrangers, []byte(c.Object)); err != nil {
 				return err
 			}
 		}
@@ -62,67 +63,67 @@ func applyForgotten(s *state, c *forgotten, number uint64) error {
 	if err := s.account(c, o, known); err != nil {
 		return err
 	}
-	if c.cap.IsZero() {
+	if c.Cap.IsZero() {
 		return nil // a stranger leaves nothing
 	}
 	if !known {
 		s.counters.objects++
 	}
-	for _, r := range c.chains {
-		if err := s.forgetChain(c.object, r, number); err != nil {
+	for _, r := range c.Chains {
+		if err := s.forgetChain(c.Object, r, number); err != nil {
 			return err
 		}
 	}
-	return s.putObject(c.object, object{
-		cap: c.cap, spent: c.spent, chains: uint64(len(c.chains)), withdrawn: number, forgotten: number, earned: c.earned,
+	return s.putObject(c.Object, object{
+		cap: c.Cap, spent: c.Spent, chains: uint64(len(c.Chains)), withdrawn: number, forgotten: number, earned: c.Earned,
 	})
 }
 
 // account checks what a forgotten event says against the object, as far as its events were there to be folded,
 // and against the erased ones that it accounts for.
-func (s *state) account(c *forgotten, o object, known bool) error {
-	if err := names.Check("object", c.object); err != nil {
+func (s *state) account(c *event.Forgotten, o object, known bool) error {
+	if err := names.Check("object", c.Object); err != nil {
 		return errs.Corrupt(nil, "%v", err)
 	}
-	if c.events == 0 || c.cap.IsZero() != (len(c.chains) == 0) || c.cap.IsZero() && c.earned > 0 {
-		return errs.Corrupt(nil, "object %q leaves behind what it cannot have", c.object)
+	if c.Events == 0 || c.Cap.IsZero() != (len(c.Chains) == 0) || c.Cap.IsZero() && c.Earned > 0 {
+		return errs.Corrupt(nil, "object %q leaves behind what it cannot have", c.Object)
 	}
 	if err := s.counters.erased.take(c, o); err != nil {
 		return err
 	}
-	missing := c.events - o.total()
+	missing := c.Events - o.total()
 	sum, last := privacy.Epsilon{}, uint32(0)
-	for _, r := range c.chains {
-		if r.question <= last || r.question > s.counters.questions || r.policy > s.counters.policies {
-			return errs.Corrupt(nil, "object %q leaves a chain of question %d under policy %d", c.object, r.question, r.policy)
+	for _, r := range c.Chains {
+		if r.Question <= last || r.Question > s.counters.questions || r.Policy > s.counters.policies {
+			return errs.Corrupt(nil, "object %q leaves a chain of question %d under policy %d", c.Object, r.Question, r.Policy)
 		}
-		there, err := s.checkRemnant(c.object, r, missing == 0)
+		there, err := s.checkRemnant(c.Object, r, missing == 0)
 		if err != nil {
 			return err
 		}
 		if there {
 			o.chains--
 		}
-		sum, last = plus(sum, r.spent), r.question
+		sum, last = plus(sum, r.Spent), r.Question
 	}
-	if sum != c.spent || c.cap.Less(c.spent) || o.chains != 0 || known && c.cap != o.cap || missing == 0 && c.spent != o.spent {
-		return errs.Corrupt(nil, "object %q leaves behind what it has not spent", c.object)
+	if sum != c.Spent || c.Cap.Less(c.Spent) || o.chains != 0 || known && c.Cap != o.cap || missing == 0 && c.Spent != o.spent {
+		return errs.Corrupt(nil, "object %q leaves behind what it has not spent", c.Object)
 	}
 	return nil
 }
 
 // take takes off the erased events that a forgotten event accounts for, given those about the object that were
 // whole when they were folded.
-func (e *erasure) take(c *forgotten, o object) error {
-	missing, unpaid, spent := c.events-o.total(), c.earned-o.earned, uint64(c.spent.Nano()-o.spent.Nano())
-	if c.spent.Less(o.spent) || spent > e.spent {
-		return errs.Corrupt(nil, "object %q leaves behind what it has not spent: it has spent %s, and erased events have %d nano-nats", c.object, o.spent, e.spent)
+func (e *erasure) take(c *event.Forgotten, o object) error {
+	missing, unpaid, spent := c.Events-o.total(), c.Earned-o.earned, uint64(c.Spent.Nano()-o.spent.Nano())
+	if c.Spent.Less(o.spent) || spent > e.spent {
+		return errs.Corrupt(nil, "object %q leaves behind what it has not spent: it has spent %s, and erased events have %d nano-nats", c.Object, o.spent, e.spent)
 	}
-	if o.total() > c.events || missing > e.events || o.earned > c.earned || unpaid > e.earned || c.cap.IsZero() && missing > e.mentions {
-		return errs.Corrupt(nil, "object %q: %d events are forgotten, of which %d are there and %d erased", c.object, c.events, o.total(), e.events)
+	if o.total() > c.Events || missing > e.events || o.earned > c.Earned || unpaid > e.earned || c.Cap.IsZero() && missing > e.mentions {
+		return errs.Corrupt(nil, "object %q: %d events are forgotten, of which %d are there and %d erased", c.Object, c.Events, o.total(), e.events)
 	}
 	e.events, e.earned, e.spent = e.events-missing, e.earned-unpaid, e.spent-spent
-	if c.cap.IsZero() {
+	if c.Cap.IsZero() {
 		e.mentions -= missing // a stranger was never more than mentioned
 	}
 	e.mentions = min(e.mentions, e.events) // of an object we cannot know
@@ -130,24 +131,24 @@ func (e *erasure) take(c *forgotten, o object) error {
 }
 
 // checkRemnant checks what is left of a chain against the chain, and tells whether there is one.
-func (s *state) checkRemnant(name string, r remnant, whole bool) (found bool, err error) {
-	ch, found, err := s.chain(r.question, name)
+func (s *state) checkRemnant(name string, r event.Remnant, whole bool) (found bool, err error) {
+	ch, found, err := s.chain(r.Question, name)
 	if err != nil {
 		return found, err
 	}
-	if whole && !found || found && (ch.policy != r.policy || whole && ch.total() != r.spent || r.spent.Less(ch.total())) {
-		return found, errs.Corrupt(nil, "object %q has not spent %s on question %d", name, r.spent, r.question)
+	if whole && !found || found && (ch.policy != r.Policy || whole && ch.total() != r.Spent || r.Spent.Less(ch.total())) {
+		return found, errs.Corrupt(nil, "object %q has not spent %s on question %d", name, r.Spent, r.Question)
 	}
 	return found, nil
 }
 
 // forgetChain destroys the levels of a chain, of all its epochs.
-func (s *state) forgetChain(name string, r remnant, number uint64) error {
-	ch, found, err := s.chain(r.question, name)
+func (s *state) forgetChain(name string, r event.Remnant, number uint64) error {
+	ch, found, err := s.chain(r.Question, name)
 	if err != nil {
 		return err
 	}
-	q, err := s.question(r.question)
+	q, err := s.question(r.Question)
 	if err != nil {
 		return err
 	}
@@ -157,30 +158,32 @@ func (s *state) forgetChain(name string, r remnant, number uint64) error {
 	if !found {
 		s.counters.chains++
 	}
-	if err := s.putNumber(bucketObjects, memberKey(name, r.question), r.question); err != nil {
+	if err := s.putNumber(bucketObjects, memberKey(name, r.Question), r.Question); err != nil {
 		return err
 	}
-	return s.putChain(r.question, name, chain{policy: r.policy, answered: r.spent, since: number})
+	return s.putChain(r.Question, name, chain{policy: r.Policy, answered: r.Spent, since: number})
 }
 
 // applyStated checks that a statement lists every event about its object.
-func applyStated(s *state, c *stated, number uint64) error {
-	o, known, err := s.object(c.object)
+func applyStated(s *state, c *event.Stated, number uint64) error {
+	o, known, err := s.object(c.Object)
 	if err != nil || !known {
-		return errs.Corrupt(err, "a statement about object %q, which is not there", c.object)
+		return errs.Corrupt(err, "a statement about object %q, which is not there", c.Object)
 	}
 	events, err := s.eventsAbout(o)
 	if err != nil {
 		return err
 	}
-	if !slices.Equal(events, c.events) || c.forgotten != o.forgotten || c.account != o.account() {
-		return errs.Corrupt(nil, "the statement about object %q leaves something out", c.object)
+	if !slices.Equal(events, c.Events) || c.Forgotten != o.forgotten || c.Account != o.account() {
+		return errs.Corrupt(nil, "the statement about object %q leaves something out", c.Object)
 	}
 	s.link(&o.links, number)
-	return s.putObject(c.object, o)
+	return s.putObject(c.Object, o)
 }
 
-func (o object) account() account { return account{o.cap, o.spent, o.earned} }
+func (o object) account() event.Account {
+	return event.Account{Cap: o.cap, Spent: o.spent, Earned: o.earned}
+}
 
 // eventsAbout returns the numbers of the events about an object that are not destroyed, in order.
 func (s *state) eventsAbout(o object) (numbers []uint64, err error) {
@@ -189,11 +192,11 @@ func (s *state) eventsAbout(o object) (numbers []uint64, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if n.previous >= number {
-			return nil, errs.Corrupt(nil, "event %d follows on event %d", number, n.previous)
+		if n.Previous >= number {
+			return nil, errs.Corrupt(nil, "event %d follows on event %d", number, n.Previous)
 		}
 		numbers = append(numbers, number)
-		number = n.previous
+		number = n.Previous
 	}
 	slices.Reverse(numbers)
 	if uint64(len(numbers)) != o.events {

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
@@ -317,10 +318,10 @@ func weigh(name string, bucket *bbolt.Bucket) (map[string]int, error) {
 		if name != bucketEvents {
 			return nil
 		}
-		entry, err := decodeEntry(binary.BigEndian.Uint64(key), payload)
-		hashes := len(entry.hashes) * tlog.HashSize
-		parts[partPayload] -= len(entry.salt) + hashes
-		parts[partSalts] += len(entry.salt)
+		entry, err := event.DecodeEntry(binary.BigEndian.Uint64(key), payload)
+		hashes := len(entry.Hashes) * tlog.HashSize
+		parts[partPayload] -= len(entry.Salt) + hashes
+		parts[partSalts] += len(entry.Salt)
 		parts[partHashes] += hashes
 		return err
 	})

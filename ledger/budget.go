@@ -3,12 +3,13 @@ package ledger
 import (
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/privacy"
 )
 
 // asking is what a request wants of each of its objects.
 type asking struct {
-	question *question
+	question *event.Question
 	epsilon  privacy.Epsilon
 	at       time.Time // ceilings are those of this instant
 	buyer    uint32    // who orders; 0 if nobody does, or somebody new to the ledger
@@ -31,29 +32,29 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // subject reads an object, or says why it can have no part in any request.
-func (l *Ledger) subject(s *state, q *question, name string, asked privacy.Epsilon) (x subject, refusal *Refusal, err error) {
+func (l *Ledger) subject(s *state, q *event.Question, name string, asked privacy.Epsilon) (x subject, refusal *Refusal, err error) {
 	refusal, err = s.readSubject(q, name, asked, &x)
 	return x, refusal, err
 }
 
 // assess decides, from budgets and recorded levels alone, what a request means for an object. It
 // never looks at the truth, so a refusal tells nothing about it.
-func (l *Ledger) assess(s *state, x *subject, ask asking) (verdict, *Refusal, error) {
+func (l *Ledger) assess(s *state, x *subject, ask asking) (event.Verdict, *Refusal, error) {
 	if _, recorded := x.chain.at(ask.epsilon); recorded {
-		return reused, nil, nil
+		return event.Reused, nil, nil
 	}
 	if l.lacksNoiseKey(x.chain) {
-		return drawn, &Refusal{Object: x.name, Reason: NoNoiseKey, Asked: ask.epsilon, Helps: HelpsKey}, nil
+		return event.Drawn, &Refusal{Object: x.name, Reason: NoNoiseKey, Asked: ask.epsilon, Helps: HelpsKey}, nil
 	}
 	current := x.chain.current()
 	if ask.epsilon.Less(current) {
-		return derived, nil, nil
+		return event.Derived, nil, nil
 	}
 	if refusal := l.lacksTruthKey(x.name, ask.epsilon); refusal != nil {
-		return drawn, refusal, nil
+		return event.Drawn, refusal, nil
 	}
 	refusal, err := l.checkBudget(s, x, charge{ask, less(ask.epsilon, current), ask.epsilon})
-	return drawn, refusal, err
+	return event.Drawn, refusal, err
 }
 
 // lacksNoiseKey tells whether nothing can be drawn for a chain for want of its key. Who only reads has no need of keys, and

@@ -3,6 +3,7 @@ package ledger
 import (
 	"sync"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -10,8 +11,8 @@ import (
 // number of one that was rolled back may be given to another.
 type cache struct {
 	mu        sync.Mutex
-	questions map[uint32]*question
-	names     map[string]*question
+	questions map[uint32]*event.Question
+	names     map[string]*event.Question
 	policies  map[uint32]policy.Policy
 }
 
@@ -50,27 +51,27 @@ func keep[K comparable, T any](all *map[K]T, key K, value T) {
 }
 
 // named returns a question that was asked for by its name before, or nil.
-func (c *cache) named(name string) *question {
+func (c *cache) named(name string) *event.Question {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.names[name]
 }
 
 // name remembers a question by its name.
-func (c *cache) name(q *question) {
+func (c *cache) name(q *event.Question) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	keep(&c.names, q.name, q)
+	keep(&c.names, q.Name, q)
 }
 
 // question returns a question by its number.
-func (s *state) question(number uint32) (*question, error) {
+func (s *state) question(number uint32) (*event.Question, error) {
 	if s.known == nil || number > s.durable.questions {
 		return s.loadQuestion(number)
 	}
-	if r := &s.recent; r.question == nil || r.question.number != number {
+	if r := &s.recent; r.question == nil || r.question.Number != number {
 		q, err := remember(s.known, &s.known.questions, number, s.loadQuestion)
-		if err != nil || q.number != number { // else it is damaged
+		if err != nil || q.Number != number { // else it is damaged
 			return q, err
 		}
 		r.question = q
@@ -80,7 +81,7 @@ func (s *state) question(number uint32) (*question, error) {
 
 // recent is what was last found among what is known: most events of a request ask for the same.
 type recent struct {
-	question *question
+	question *event.Question
 	policy   policy.Policy // the zero one if none was asked for yet
 	under    uint32        // its number
 }

@@ -105,10 +105,10 @@ func (l *Ledger) head(s *state, events uint64) (Head, error) {
 
 // origin is what checkpoints call the log: the name of the key that signs it, or its id.
 func (a about) origin() string {
-	if key, err := note.NewVerifier(a.logKey); err == nil {
+	if key, err := note.NewVerifier(a.LogKey); err == nil {
 		return key.Name()
 	}
-	return "sluice-" + uuid.UUID(a.id).String()
+	return "sluice-" + uuid.UUID(a.Id).String()
 }
 
 func (l *Ledger) sign(head Head) ([]byte, error) {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 )
 
@@ -81,7 +82,7 @@ func TestCheckpointIsANoteOfTheLog(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			leaves = append(leaves, ev.leaf())
+			leaves = append(leaves, ev.Leaf())
 		}
 		return nil
 	}))
@@ -217,18 +218,18 @@ func TestConsistencyBetweenAllSizes(t *testing.T) {
 func TestLeavesAreSalted(t *testing.T) {
 	log := history(t)
 	first, second := log[4], log[4]
-	second.salt[0] ^= 1
-	if first.leaf() == second.leaf() {
+	second.Salt[0] ^= 1
+	if first.Leaf() == second.Leaf() {
 		t.Error("the leaf does not depend on the salt")
 	}
 	l := newLedger(t)
 	voters(t, l, "1", "ann", "bob")
-	seen := map[salt]bool{}
+	seen := map[event.Salt]bool{}
 	for _, ev := range logOf(t, pairs(t, l.store)) {
-		if seen[ev.salt] || ev.salt == (salt{}) {
-			t.Errorf("event %d has the salt %x of another", ev.number, ev.salt)
+		if seen[ev.Salt] || ev.Salt == (event.Salt{}) {
+			t.Errorf("event %d has the salt %x of another", ev.Number, ev.Salt)
 		}
-		seen[ev.salt] = true
+		seen[ev.Salt] = true
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/rrchain"
@@ -17,8 +18,8 @@ import (
 // usualRecords are records as a ledger has them.
 func usualRecords(t testing.TB) [][]byte {
 	t.Helper()
-	bound := tag{1, 2, 0x80, 0xff}
-	long := newLevel(nano(t, 1<<39), value{index: rrchain.MaxValues - 1}, 1<<62)
+	bound := event.Tag{1, 2, 0x80, 0xff}
+	long := newLevel(nano(t, 1<<39), event.Value{Index: rrchain.MaxValues - 1}, 1<<62)
 	long.buyers = []uint32{1, math.MaxUint32}
 	bits, err := rrchain.NewBits(9, 1, 8)
 	must(t, err)
@@ -29,22 +30,22 @@ func usualRecords(t testing.TB) [][]byte {
 	}
 	chains := []chain{
 		{enrolled: 1},
-		{enrolled: 300, policy: 1, noise: math.MaxUint32, buyers: 128, bound: &bound, answered: nano(t, 5), levels: []level{newLevel(nano(t, 1), value{}, 2), long}},
-		{enrolled: 5, levels: []level{newLevel(nano(t, 1), value{bits: bits}, 2)}},
+		{enrolled: 300, policy: 1, noise: math.MaxUint32, buyers: 128, bound: &bound, answered: nano(t, 5), levels: []level{newLevel(nano(t, 1), event.Value{}, 2), long}},
+		{enrolled: 5, levels: []level{newLevel(nano(t, 1), event.Value{Bits: bits}, 2)}},
 	}
 	chains = append(chains,
 		chain{enrolled: 5, answered: nano(t, 5), since: 6},
-		chain{enrolled: 5, since: 1 << 50, closed: []closedEpoch{{end: 7, levels: []level{newLevel(nano(t, 1), value{}, 2), long}}, {end: 1 << 50, answered: nano(t, 5), levels: []level{}}}, levels: []level{newLevel(nano(t, 1), value{index: 1}, 1<<50+1)}},
+		chain{enrolled: 5, since: 1 << 50, closed: []closedEpoch{{end: 7, levels: []level{newLevel(nano(t, 1), event.Value{}, 2), long}}, {end: 1 << 50, answered: nano(t, 5), levels: []level{}}}, levels: []level{newLevel(nano(t, 1), event.Value{Index: 1}, 1<<50+1)}},
 	)
-	responses := []released{
-		{object: "ann", question: 1, epsilon: nano(t, 1), response: response{value{index: 1}, methodRaise}},
-		{object: strings.Repeat("é", 90), question: 1 << 30, epsilon: nano(t, 1<<39), response: response{value{index: 4000}, methodInsert}},
-		{object: "bob", question: 1, epsilon: nano(t, 1), response: response{value{bits: bits}, methodDegrade}},
+	responses := []event.Released{
+		{Object: "ann", Question: 1, Epsilon: nano(t, 1), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}},
+		{Object: strings.Repeat("é", 90), Question: 1 << 30, Epsilon: nano(t, 1<<39), Response: event.Response{Value: event.Value{Index: 4000}, Method: event.MethodInsert}},
+		{Object: "bob", Question: 1, Epsilon: nano(t, 1), Response: event.Response{Value: event.Value{Bits: bits}, Method: event.MethodDegrade}},
 	}
 	var all [][]byte
 	for i := range 3 {
 		e := &wire.Encoder{}
-		responses[i].encode(e)
+		responses[i].Encode(e)
 		all = append(all, objects[i].Encode(), chains[i].Encode(), e.Buf)
 	}
 	for _, c := range chains[len(objects):] {
@@ -77,10 +78,10 @@ func oneForm(t *testing.T, payload []byte) (sound int) {
 	if err != nil && page.used != 1 {
 		t.Fatalf("%x is no chain, and leaves its levels on the page", payload)
 	}
-	r := released{object: "before", question: 9, response: response{value{index: 9}, methodRaise}}
+	r := event.Released{Object: "before", Question: 9, Response: event.Response{Value: event.Value{Index: 9}, Method: event.MethodRaise}}
 	d, e := &wire.Decoder{Rest: payload}, &wire.Encoder{}
-	if r.decode(d); d.Done() == nil {
-		r.encode(e)
+	if r.Decode(d); d.Done() == nil {
+		r.Encode(e)
 	}
 	same("response", e.Buf, d.Done())
 	return sound
@@ -121,26 +122,26 @@ func TestEventsAreReadOverOthers(t *testing.T) {
 	}
 	var records []record
 	for _, n := range goldenEntries(t) {
-		records = append(records, record{n.number, n.Encode()})
-		if erasable(n.change) {
-			records = append(records, record{n.number, n.erase().Encode()})
+		records = append(records, record{n.Number, n.Encode()})
+		if erasable(n.Change) {
+			records = append(records, record{n.Number, n.Erase().Encode()})
 		}
-		if payload, k := n.Encode(), n.change.kind(); k == kindReleased || k == kindEnrolled {
+		if payload, k := n.Encode(), n.Change.Kind(); k == event.KindReleased || k == event.KindEnrolled {
 			wrongVersion := bytes.Clone(payload)
 			wrongVersion[3]++
 			cutOff := payload[:len(payload)-1]
-			short := payload[:len(payload)-1-len(n.hashes)*len(merkle.HashLeaf())]
-			records = append(records, record{n.number, wrongVersion}, record{n.number, cutOff}, record{n.number, short})
+			short := payload[:len(payload)-1-len(n.Hashes)*len(merkle.HashLeaf())]
+			records = append(records, record{n.Number, wrongVersion}, record{n.Number, cutOff}, record{n.Number, short})
 		}
 	}
 	random := rand.New(rand.NewPCG(9, 10))
 	used, shared := [3]readEvent{}, &wire.Texts{}
-	var w written
-	read := map[kind]int{}
+	var w event.Written
+	read := map[event.Kind]int{}
 	for range 20_000 {
 		r, e := records[random.IntN(len(records))], &used[random.IntN(len(used))]
 		var fresh readEvent
-		fresh.read(r.number, r.payload, true, new(written), nil)
+		fresh.read(r.number, r.payload, true, new(event.Written), nil)
 		e.read(r.number, r.payload, true, &w, shared)
 		if (e.invalid == nil) != (fresh.invalid == nil) || e.leaf != fresh.leaf || !slices.Equal(e.hashes, fresh.hashes) {
 			t.Fatalf("%x is read as %+v, and over another one as %+v", r.payload, fresh, e)
@@ -151,12 +152,12 @@ func TestEventsAreReadOverOthers(t *testing.T) {
 			}
 			continue
 		}
-		read[e.entry.change.kind()]++
+		read[e.entry.Change.Kind()]++
 		if !reflect.DeepEqual(e.entry, fresh.entry) {
 			t.Fatalf("%x is read as %+v, and over another one as %+v", r.payload, fresh.entry, e.entry)
 		}
 	}
-	if n := min(read[kindReleased], read[kindEnrolled]); n < 500 {
+	if n := min(read[event.KindReleased], read[event.KindEnrolled]); n < 500 {
 		t.Errorf("%d responses or enrolments: the test compares little", n)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
@@ -19,7 +20,7 @@ import (
 
 // decision reads the state and returns the changes to make, or the error by which to refuse. It
 // must not write, and what it returns besides may leave the ledger only once submit has returned nil.
-type decision func(*state) ([]change, error)
+type decision func(*state) ([]event.Change, error)
 
 // proposal is one caller's decision on its way through the queue.
 type proposal struct {
@@ -297,7 +298,7 @@ func (l *Ledger) commit(batch []*proposal) error {
 		spool := &spool{into: w, direct: spoolSmall * len(batch)}
 		defer func() { err = errors.Join(err, spool.wait()) }()
 		now := l.clock()
-		if err := checkTime(now); err != nil {
+		if err := event.CheckTime(now); err != nil {
 			return err
 		}
 		s, err := writeState(spool, now)

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
@@ -92,14 +93,14 @@ func TestTheLittleLedgerHasEverything(t *testing.T) {
 	tellLittle(t, s)
 	l := openMemory(t, s, Options{})
 	wantClean(t, l, VerifyRequest{})
-	written, erased := map[kind]bool{}, 0
+	written, erased := map[event.Kind]bool{}, 0
 	for _, ev := range logOf(t, pairs(t, s)) {
-		written[ev.change.kind()] = true
-		if ev.erased != nil {
+		written[ev.Change.Kind()] = true
+		if ev.Erased != nil {
 			erased++
 		}
 	}
-	for k := kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
+	for k := event.Kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
 		if !written[k] {
 			t.Errorf("no event of the kind %s", k)
 		}
@@ -299,7 +300,7 @@ func TestADamagedMetaPageIsNoQuietRollback(t *testing.T) {
 }
 
 // eventsOf returns the records of all events.
-func eventsOf(t testing.TB, s kv.Store) (log []logged) {
+func eventsOf(t testing.TB, s kv.Store) (log []event.Logged) {
 	t.Helper()
 	for _, p := range pairs(t, s) {
 		if p.bucket != bucketEvents {
@@ -307,7 +308,7 @@ func eventsOf(t testing.TB, s kv.Store) (log []logged) {
 		}
 		payload, err := unsealed(p)
 		must(t, err)
-		n, err := decodeEntry(binary.BigEndian.Uint64(p.key), payload)
+		n, err := event.DecodeEntry(binary.BigEndian.Uint64(p.key), payload)
 		must(t, err)
 		log = append(log, n)
 	}
@@ -315,7 +316,7 @@ func eventsOf(t testing.TB, s kv.Store) (log []logged) {
 }
 
 // putEvents puts these records in the place of all events, under the numbers of their places.
-func putEvents(t testing.TB, s kv.Store, log []logged) {
+func putEvents(t testing.TB, s kv.Store, log []event.Logged) {
 	t.Helper()
 	must(t, s.Update(func(w kv.Writer) error {
 		var keys [][]byte
@@ -332,29 +333,29 @@ func putEvents(t testing.TB, s kv.Store, log []logged) {
 }
 
 // replant computes all hashes of the tree anew, as whoever rewrites the log would.
-func replant(t testing.TB, log []logged) []logged {
+func replant(t testing.TB, log []event.Logged) []event.Logged {
 	t.Helper()
 	edge := &merkle.Edge{}
 	for i := range log {
-		hashes, err := edge.Append(log[i].leaf())
+		hashes, err := edge.Append(log[i].Leaf())
 		must(t, err)
-		log[i].hashes = hashes
+		log[i].Hashes = hashes
 	}
 	return log
 }
 
 // moved are the ways to drop, swap and repeat the event at some place.
-func moved() map[string]func(log []logged, at int) []logged {
-	return map[string]func([]logged, int) []logged{
-		"dropped": func(log []logged, at int) []logged { return slices.Delete(log, at, at+1) },
-		"swapped with the next": func(log []logged, at int) []logged {
+func moved() map[string]func(log []event.Logged, at int) []event.Logged {
+	return map[string]func([]event.Logged, int) []event.Logged{
+		"dropped": func(log []event.Logged, at int) []event.Logged { return slices.Delete(log, at, at+1) },
+		"swapped with the next": func(log []event.Logged, at int) []event.Logged {
 			next := (at + 1) % len(log)
 			log[at], log[next] = log[next], log[at]
 			return log
 		},
-		"repeated at once":      func(log []logged, at int) []logged { return slices.Insert(log, at, log[at]) },
-		"repeated at the end":   func(log []logged, at int) []logged { return append(log, log[at]) },
-		"put over the next one": func(log []logged, at int) []logged { log[(at+1)%len(log)] = log[at]; return log },
+		"repeated at once":      func(log []event.Logged, at int) []event.Logged { return slices.Insert(log, at, log[at]) },
+		"repeated at the end":   func(log []event.Logged, at int) []event.Logged { return append(log, log[at]) },
+		"put over the next one": func(log []event.Logged, at int) []event.Logged { log[(at+1)%len(log)] = log[at]; return log },
 	}
 }
 
@@ -374,8 +375,8 @@ func TestEveryEventThatIsMovedIsFound(t *testing.T) {
 					s := fill(t, stored)
 					l := openMemory(t, s, Options{})
 					putEvents(t, s, trees(log)[tree](t, moved()[how](slices.Clone(log), at)))
-					what := fmt.Sprintf("%s: event %d (%s) %s, %s", name, at+1, log[at].change.kind(), how, tree)
-					erased := log[at].erased != nil && log[(at+1)%len(log)].erased != nil
+					what := fmt.Sprintf("%s: event %d (%s) %s, %s", name, at+1, log[at].Change.Kind(), how, tree)
+					erased := log[at].Erased != nil && log[(at+1)%len(log)].Erased != nil
 					if found := findings(t, l, VerifyRequest{}); len(found) == 0 && !(erased && tree == newTree) {
 						t.Errorf("%s: nothing is found", what)
 					}
@@ -392,10 +393,10 @@ func TestEveryEventThatIsMovedIsFound(t *testing.T) {
 const newTree = "with a new tree"
 
 // trees are what may become of the hashes in the records of moved events.
-func trees(places []logged) map[string]func(testing.TB, []logged) []logged {
-	return map[string]func(testing.TB, []logged) []logged{
-		"with their hashes":    func(_ testing.TB, log []logged) []logged { return log },
-		"without their hashes": func(_ testing.TB, log []logged) []logged { return withHashesOf(log, places) },
+func trees(places []event.Logged) map[string]func(testing.TB, []event.Logged) []event.Logged {
+	return map[string]func(testing.TB, []event.Logged) []event.Logged{
+		"with their hashes":    func(_ testing.TB, log []event.Logged) []event.Logged { return log },
+		"without their hashes": func(_ testing.TB, log []event.Logged) []event.Logged { return withHashesOf(log, places) },
 		newTree:                replant,
 	}
 }
@@ -410,12 +411,12 @@ func trustedHead(t testing.TB, s kv.Store) VerifyRequest {
 }
 
 // withHashesOf gives each event the hashes of the place where it stands, as far as there are any.
-func withHashesOf(log, places []logged) []logged {
+func withHashesOf(log, places []event.Logged) []event.Logged {
 	for i := range log {
 		if i < len(places) {
-			log[i].hashes = places[i].hashes
+			log[i].Hashes = places[i].Hashes
 		} else {
-			log[i].hashes = make([]tlog.Hash, merkle.Completes(uint64(i)))
+			log[i].Hashes = make([]tlog.Hash, merkle.Completes(uint64(i)))
 		}
 	}
 	return log

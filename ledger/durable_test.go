@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -305,7 +306,7 @@ func queueBehindFailure(t *testing.T, closing bool) {
 	s.set(nil, nil) // for those behind it
 	// A Release would wait even earlier, for what its first snapshot shows to be durable.
 	second := async(func() (uint64, error) {
-		event, _, err := l.submit(t.Context(), func(*state) ([]change, error) { return []change{&truthKeySet{}}, nil })
+		event, _, err := l.submit(t.Context(), func(*state) ([]event.Change, error) { return []event.Change{&event.TruthKeySet{}}, nil })
 		return event, err
 	})
 	waitQueued(t, l, 1)

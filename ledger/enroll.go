@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -50,7 +51,7 @@ func (l *Ledger) Enroll(ctx context.Context, r EnrollRequest) (EnrollResult, err
 	if err := l.admitEnrolled(ctx, all, r.Policy.Terms()); err != nil {
 		return EnrollResult{}, err
 	}
-	x.panel.question = x.question.number
+	x.panel.question = x.question.Number
 	result, err := l.run(ctx, &bulk{
 		key: r.Key, id: x.form(), panel: x.panel, progress: r.Progress, prepare: x.prepare, decide: x.decide,
 	})
@@ -70,17 +71,17 @@ const (
 type enrollment struct {
 	ledger   *Ledger
 	request  EnrollRequest
-	question *question
+	question *event.Question
 	panel    panel
 }
 
-func (x *enrollment) form() identity {
-	f := formOf("enroll")
-	f.field("Question").Text(x.request.Question)
-	f.field("Policy").Text(x.request.Policy.String())
-	f.field("Cap").Epsilon(x.request.Cap)
-	f.objects(x.panel.names, false)
-	return f.finish()
+func (x *enrollment) form() event.Identity {
+	f := event.FormOf("enroll")
+	f.Field("Question").Text(x.request.Question)
+	f.Field("Policy").Text(x.request.Policy.String())
+	f.Field("Cap").Epsilon(x.request.Cap)
+	f.Objects(x.panel.names, false)
+	return f.Finish()
 }
 
 // prepare refuses, before anybody is enrolled, if anybody cannot be.
@@ -108,7 +109,7 @@ func (x *enrollment) decide(s *state, names []string) (part, error) {
 		err = refusalList{listed: p.refused}.error(x.question)
 	}
 	if !known && len(p.changes) > 0 {
-		p.changes = append([]change{&policyDefined{number, x.request.Policy.String()}}, p.changes...)
+		p.changes = append([]event.Change{&event.PolicyDefined{Number: number, Json: x.request.Policy.String()}}, p.changes...)
 	}
 	return p, err
 }
@@ -128,7 +129,7 @@ func (x *enrollment) policyNumber(s *state) (number uint32, known bool, err erro
 // plan says what to do with each object.
 func (x *enrollment) plan(s *state, names []string, policyNumber uint32) (p part, err error) {
 	for _, name := range names {
-		c, already, err := s.chain(x.question.number, name)
+		c, already, err := s.chain(x.question.Number, name)
 		if err != nil {
 			return p, err
 		}
@@ -170,7 +171,7 @@ func (x *enrollment) plan(s *state, names []string, policyNumber uint32) (p part
 			}
 		}
 		p.counts[enrolledNow]++
-		p.changes = append(p.changes, &enrolled{name, x.question.number, policyNumber, noise, limit})
+		p.changes = append(p.changes, &event.Enrolled{Object: name, Question: x.question.Number, Policy: policyNumber, Noise: noise, Cap: limit})
 	}
 	return p, nil
 }

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -36,14 +37,14 @@ func (l *Ledger) BeginEpoch(ctx context.Context, key, question, object string) e
 	if err != nil {
 		return err
 	}
-	f := formOf("epoch")
-	f.field("Question").Text(question)
-	f.field("Object").Text(object)
-	return l.once(ctx, key, object, f, func(s *state) (change, error) { return l.epochOf(s, q, object) })
+	f := event.FormOf("epoch")
+	f.Field("Question").Text(question)
+	f.Field("Object").Text(object)
+	return l.once(ctx, key, object, f, func(s *state) (event.Change, error) { return l.epochOf(s, q, object) })
 }
 
 // epochOf returns the change that begins a new epoch, or nil if the current one is new.
-func (l *Ledger) epochOf(s *state, q *question, object string) (change, error) {
+func (l *Ledger) epochOf(s *state, q *event.Question, object string) (event.Change, error) {
 	x, refusal, err := l.subject(s, q, object, privacy.Epsilon{})
 	if err != nil {
 		return nil, err
@@ -54,5 +55,5 @@ func (l *Ledger) epochOf(s *state, q *question, object string) (change, error) {
 	if x.chain.unused() {
 		return nil, nil
 	}
-	return &epochBegun{object, q.number}, nil
+	return &event.EpochBegun{Object: object, Question: q.Number}, nil
 }

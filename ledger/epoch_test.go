@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -108,11 +109,11 @@ func TestAValueThatComesBackHasAnotherTag(t *testing.T) {
 		r.Truth = TruthOf(truth)
 		release(t, l, r)
 	}
-	tags := map[tag]bool{}
+	tags := map[event.Tag]bool{}
 	note := func() {
 		for _, ev := range logOf(t, pairs(t, l.store)) {
-			if c, is := ev.change.(*truthBound); is && ev.erased == nil {
-				tags[c.tag] = true
+			if c, is := ev.Change.(*event.TruthBound); is && ev.Erased == nil {
+				tags[c.Tag] = true
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
@@ -132,8 +133,8 @@ func (r *refusalList) add(more ...Refusal) {
 }
 
 // error returns that a request is refused for them.
-func (r refusalList) error(q *question) *RefusedError {
-	return &RefusedError{Question: q.name, Refused: r.listed, Unlisted: r.unlisted}
+func (r refusalList) error(q *event.Question) *RefusedError {
+	return &RefusedError{Question: q.Name, Refused: r.listed, Unlisted: r.unlisted}
 }
 
 // RefusedError reports that a request was refused as a whole because of some of its objects.

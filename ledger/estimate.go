@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/estimate"
@@ -87,24 +88,24 @@ func (l *Ledger) Estimate(ctx context.Context, r EstimateRequest) (Estimate, err
 		out.N += level.Objects
 		out.Levels = append(out.Levels, LevelCount{level.Epsilon, level.Objects})
 	}
-	shares, err := q.estimate(r.Confidence, counts)
+	shares, err := frequenciesOf(q, r.Confidence, counts)
 	if err != nil {
 		return Estimate{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	out.Values = make([]ValueEstimate, len(shares))
 	for v, f := range shares {
-		out.Values[v] = ValueEstimate{q.values[v], f.Estimate, f.StdErr, f.Low, f.High}
+		out.Values[v] = ValueEstimate{q.Values[v], f.Estimate, f.StdErr, f.Low, f.High}
 	}
 	return out, nil
 }
 
-// estimate returns the shares of the question's values from counts of responses.
-func (q *question) estimate(confidence float64, levels []estimate.UnaryCounts) ([]estimate.Frequency, error) {
-	switch q.encoding {
+// frequenciesOf returns the shares of the question's values from counts of responses.
+func frequenciesOf(q *event.Question, confidence float64, levels []estimate.UnaryCounts) ([]estimate.Frequency, error) {
+	switch q.Encoding {
 	case Unary:
 		return estimate.UnaryFrequencies(confidence, levels...)
 	case Finite:
-		return finiteFrequencies(q.mechanism, confidence, levels)
+		return finiteFrequencies(q.Mechanism, confidence, levels)
 	}
 	counts := make([]estimate.Counts, len(levels))
 	for i, l := range levels {
@@ -114,21 +115,21 @@ func (q *question) estimate(confidence float64, levels []estimate.UnaryCounts) (
 }
 
 // counted returns how many counts there are of the responses at an ε.
-func (q *question) counted(epsilon privacy.Epsilon) int {
-	if q.encoding == Finite {
-		return len(q.mechanism.OutputsAt(epsilon))
+func counted(q *event.Question, epsilon privacy.Epsilon) int {
+	if q.Encoding == Finite {
+		return len(q.Mechanism.OutputsAt(epsilon))
 	}
-	return len(q.values)
+	return len(q.Values)
 }
 
 // readTallies returns the running counts of the responses that a request takes, by rising ε.
-func (l *Ledger) readTallies(ctx context.Context, r EstimateRequest) (q *question, counts []estimate.UnaryCounts, err error) {
+func (l *Ledger) readTallies(ctx context.Context, r EstimateRequest) (q *event.Question, counts []estimate.UnaryCounts, err error) {
 	err = l.view(ctx, func(s *state) error {
 		if q, err = l.questionByName(s, r.Question); err != nil {
 			return err
 		}
 		seen, sum := 0, counting{question: q, chains: s.counters.chains}
-		err := s.scanTallies(q.number, r.Epsilon, func(key tallyKey, t tally) error {
+		err := s.scanTallies(q.Number, r.Epsilon, func(key tallyKey, t tally) error {
 			if seen++; seen%scanSize == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -155,7 +156,7 @@ func (l *Ledger) Levels(ctx context.Context, question string) (levels []LevelCou
 		if err != nil {
 			return err
 		}
-		return s.scanTallies(q.number, privacy.Epsilon{}, func(key tallyKey, t tally) error {
+		return s.scanTallies(q.Number, privacy.Epsilon{}, func(key tallyKey, t tally) error {
 			if last := len(levels) - 1; last < 0 || levels[last].Epsilon != key.epsilon {
 				levels = append(levels, LevelCount{Epsilon: key.epsilon})
 			}
@@ -174,7 +175,7 @@ func (l *Ledger) Levels(ctx context.Context, question string) (levels []LevelCou
 
 // counting gathers tallies of a question, which come by rising ε.
 type counting struct {
-	question *question
+	question *event.Question
 	chains   uint64                 // in the ledger
 	total    uint64                 // counted so far
 	levels   []estimate.UnaryCounts // in other encodings too
@@ -183,9 +184,9 @@ type counting struct {
 // add adds the chains of one tally, as many as taken says of a count. Each chain is counted once, so that
 // there are never more of them than chains, and no sum runs over.
 func (c *counting) add(key tallyKey, t tally, taken func(tallied) uint64) error {
-	m := c.question.counted(key.epsilon)
-	if int(key.value) >= m || c.question.encoding == Unary && key.value != 0 {
-		return errs.Corrupt(nil, "question %q has %d responses at ε=%s, and a tally of response %d", c.question.name, m, key.epsilon, key.value)
+	m := counted(c.question, key.epsilon)
+	if int(key.value) >= m || c.question.Encoding == Unary && key.value != 0 {
+		return errs.Corrupt(nil, "question %q has %d responses at ε=%s, and a tally of response %d", c.question.Name, m, key.epsilon, key.value)
 	}
 	if err := t.fit(c.question); err != nil {
 		return err
@@ -195,7 +196,7 @@ func (c *counting) add(key tallyKey, t tally, taken func(tallied) uint64) error 
 		return nil
 	}
 	if n > c.chains-c.total {
-		return errs.Corrupt(nil, "question %q: more responses are counted than there are chains", c.question.name)
+		return errs.Corrupt(nil, "question %q: more responses are counted than there are chains", c.question.Name)
 	}
 	c.total += n
 	if last := len(c.levels) - 1; last < 0 || c.levels[last].Epsilon != key.epsilon {
@@ -203,7 +204,7 @@ func (c *counting) add(key tallyKey, t tally, taken func(tallied) uint64) error 
 	}
 	level := &c.levels[len(c.levels)-1]
 	level.Objects += int64(n)
-	if c.question.encoding != Unary {
+	if c.question.Encoding != Unary {
 		level.ByValue[key.value] = int64(n)
 	}
 	for v, bit := range t.bits {
@@ -213,7 +214,7 @@ func (c *counting) add(key tallyKey, t tally, taken func(tallied) uint64) error 
 }
 
 // recount counts the responses that a request takes in the chains themselves, by rising ε.
-func (l *Ledger) recount(ctx context.Context, r EstimateRequest) (q *question, counts []estimate.UnaryCounts, err error) {
+func (l *Ledger) recount(ctx context.Context, r EstimateRequest) (q *event.Question, counts []estimate.UnaryCounts, err error) {
 	if q, err = l.findQuestion(ctx, r.Question); err != nil {
 		return nil, nil, err
 	}
@@ -237,27 +238,27 @@ func (l *Ledger) recount(ctx context.Context, r EstimateRequest) (q *question, c
 
 // tallying counts responses to a question one by one.
 type tallying struct {
-	question *question
+	question *event.Question
 	at       map[privacy.Epsilon]*estimate.UnaryCounts // in other encodings too
 	last     *estimate.UnaryCounts                     // those of the response before: the next is mostly at the same ε
 }
 
 func (t *tallying) add(name string, l *level) error {
-	if !t.question.has(l.Epsilon, l.Response) {
-		_, err := t.question.response(name, *l)
+	if !t.question.Has(l.Epsilon, l.Response) {
+		_, err := toldResponse(t.question, name, *l)
 		return err
 	}
 	if t.last == nil || t.last.Epsilon != l.Epsilon {
 		if t.last = t.at[l.Epsilon]; t.last == nil {
-			t.last = &estimate.UnaryCounts{Epsilon: l.Epsilon, ByValue: make([]int64, t.question.counted(l.Epsilon))}
+			t.last = &estimate.UnaryCounts{Epsilon: l.Epsilon, ByValue: make([]int64, counted(t.question, l.Epsilon))}
 			t.at[l.Epsilon] = t.last
 		}
 	}
 	t.last.Objects++
-	if l.Response.isUnary() {
-		t.addRow(l.Response.bits)
+	if l.Response.IsUnary() {
+		t.addRow(l.Response.Bits)
 	} else {
-		t.last.ByValue[l.Response.index]++
+		t.last.ByValue[l.Response.Index]++
 	}
 	return nil
 }

@@ -8,22 +8,23 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
 // An estimate is rrchain's, of the responses as they are recorded: so the tests record them by hand.
 
 // responseOf is an answer to the first question that nobody has drawn.
-func responseOf(t *testing.T, object, epsilon string, v int) change {
+func responseOf(t *testing.T, object, epsilon string, v int) event.Change {
 	t.Helper()
-	return &released{object: object, question: 1, epsilon: eps(t, epsilon), response: response{value: value{index: v}, method: methodRaise}}
+	return &event.Released{Object: object, Question: 1, Epsilon: eps(t, epsilon), Response: event.Response{Value: event.Value{Index: v}, Method: event.MethodRaise}}
 }
 
 // tryResponse records a response without drawing it.
 func tryResponse(t *testing.T, l *Ledger, object, epsilon string, value int) error {
 	t.Helper()
-	_, _, err := l.submit(t.Context(), func(s *state) ([]change, error) {
-		return withSettled(s.counters.events+1, []change{responseOf(t, object, epsilon, value)}), nil
+	_, _, err := l.submit(t.Context(), func(s *state) ([]event.Change, error) {
+		return withSettled(s.counters.events+1, []event.Change{responseOf(t, object, epsilon, value)}), nil
 	})
 	return err
 }
@@ -131,7 +132,7 @@ func TestABadConfidenceIsInvalid(t *testing.T) {
 // A response that the question does not have is damage, not a seventh value.
 func TestAnImpossibleResponseIsNotCounted(t *testing.T) {
 	l := polled(t)
-	broken := chain{enrolled: 4, levels: []level{newLevel(eps(t, "1"), value{index: 3}, 5)}}
+	broken := chain{enrolled: 4, levels: []level{newLevel(eps(t, "1"), event.Value{Index: 3}, 5)}}
 	putRecord(t, l.store, bucketChains, chainKey(1, "b"), broken.Encode())
 	_, err := l.Estimate(t.Context(), EstimateRequest{Question: "vote", Include: everybody})
 	wantErr(t, err, ErrCorrupt)

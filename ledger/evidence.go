@@ -16,6 +16,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
@@ -183,7 +184,7 @@ type header struct {
 
 // header returns what the documents of a ledger begin with.
 func (a about) header() header {
-	return header{uuid.UUID(a.id).String(), a.at, a.currency, a.logKey}
+	return header{uuid.UUID(a.Id).String(), a.at, a.Currency, a.LogKey}
 }
 
 // about returns what a header says of the ledger.
@@ -192,7 +193,7 @@ func (h header) about() (about, error) {
 	if err == nil && id.String() != h.ledger {
 		err = fmt.Errorf("%q is no UUID in the usual form", h.ledger)
 	}
-	return about{created{id, h.currency, h.logKey}, h.created}, err
+	return about{event.Created{Id: id, Currency: h.currency, LogKey: h.logKey}, h.created}, err
 }
 
 // checker collects what is wrong with a document.
@@ -255,23 +256,23 @@ type proven struct {
 
 // check holds an event, as the fields of the document say it is, against its leaf. A nil change is one that the
 // fields do not make; that was said.
-func (v *checker) check(ev event, p proven) {
-	v.leaves = append(v.leaves, merkle.Leaf{Index: ev.number - 1, Hash: p.leaf})
-	if ev.change == nil {
+func (v *checker) check(ev event.Event, p proven) {
+	v.leaves = append(v.leaves, merkle.Leaf{Index: ev.Number - 1, Hash: p.leaf})
+	if ev.Change == nil {
 		return
 	}
-	if ev.erased == nil {
-		if len(p.salt) != len(ev.salt) {
-			v.faultOf(p.item, "a salt of %d bytes; it has %d", len(p.salt), len(ev.salt))
+	if ev.Erased == nil {
+		if len(p.salt) != len(ev.Salt) {
+			v.faultOf(p.item, "a salt of %d bytes; it has %d", len(p.salt), len(ev.Salt))
 			return
 		}
-		copy(ev.salt[:], p.salt)
+		copy(ev.Salt[:], p.salt)
 	}
-	if !inLog(ev.time) {
-		v.faultOf(p.item, "the time %v is none of a log", ev.time)
+	if !event.InLog(ev.Time) {
+		v.faultOf(p.item, "the time %v is none of a log", ev.Time)
 		return
 	}
-	if ev.leaf() != p.leaf {
+	if ev.Leaf() != p.leaf {
 		v.faultOf(p.item, "%s", p.what)
 	}
 }
@@ -343,15 +344,15 @@ func (a *askedHashes) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 }
 
 // evidence returns an event for a document, whole or erased, and its leaf.
-func (s *state) evidence(number uint64) (ev event, leaf tlog.Hash, err error) {
+func (s *state) evidence(number uint64) (ev event.Event, leaf tlog.Hash, err error) {
 	n, err := s.entry(number)
 	if err != nil {
 		return ev, leaf, err
 	}
-	if leaf = n.leaf(); leaf != n.hashes[0] {
+	if leaf = n.Leaf(); leaf != n.Hashes[0] {
 		return ev, leaf, errs.Corrupt(nil, "event %d does not have its leaf", number)
 	}
-	return n.event, leaf, nil
+	return n.Event, leaf, nil
 }
 
 // Questions, policies and buyers are defined by an event each, and referred to by numbers. By their number the

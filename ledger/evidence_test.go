@@ -17,6 +17,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
@@ -53,7 +54,7 @@ func newOffice(t testing.TB, seed byte) *office {
 func countedSalts() func([]byte) {
 	n := byte(0)
 	return func(b []byte) {
-		for one := range slices.Chunk(b, len(salt{})) {
+		for one := range slices.Chunk(b, len(event.Salt{})) {
 			n++
 			sum := sha256.Sum256([]byte{n})
 			copy(one, sum[:])

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
 
@@ -17,7 +18,7 @@ const saltsAtOnce = 64
 
 // record appends changes to the log under the next numbers, each with a salt of its own, and applies them.
 // It returns the number of the first and of the last event.
-func (s *state) record(changes []change) (first, last uint64, err error) {
+func (s *state) record(changes []event.Change) (first, last uint64, err error) {
 	first = s.counters.events + 1
 	if len(changes) >= desked {
 		s.nearTallies()
@@ -31,14 +32,14 @@ func (s *state) record(changes []change) (first, last uint64, err error) {
 			}
 		}
 		if len(salts) == 0 {
-			salts = make([]byte, min(len(changes)-i, saltsAtOnce)*len(salt{}))
+			salts = make([]byte, min(len(changes)-i, saltsAtOnce)*len(event.Salt{}))
 			s.salts(salts)
 		}
-		if end, is := c.(*settled); is {
-			end.spent = s.counters.underway.spent
+		if end, is := c.(*event.Settled); is {
+			end.Spent = s.counters.underway.spent
 		}
-		ev := event{number: s.counters.events + 1, time: s.now, change: c, salt: salt(salts)}
-		salts = salts[len(ev.salt):]
+		ev := event.Event{Number: s.counters.events + 1, Time: s.now, Change: c, Salt: event.Salt(salts)}
+		salts = salts[len(ev.Salt):]
 		if err := s.append(ev); err != nil {
 			return 0, 0, err
 		}
@@ -70,7 +71,7 @@ func (s *state) flushCounters() (err error) {
 }
 
 // append applies an event and adds it to the log.
-func (s *state) append(ev event) error {
+func (s *state) append(ev event.Event) error {
 	if s.edge == nil {
 		edge, err := merkle.LoadEdge(s.counters.events, s)
 		if err != nil {
@@ -79,15 +80,15 @@ func (s *state) append(ev event) error {
 		s.edge = edge
 	}
 	if err := apply(s, ev); err != nil {
-		return fmt.Errorf("event %d (%s): %w", ev.number, ev.change.kind(), err)
+		return fmt.Errorf("event %d (%s): %w", ev.Number, ev.Change.Kind(), err)
 	}
-	bytes := s.written.write(&ev)
-	hashes, err := s.edge.Append(bytes.leaf())
+	bytes := s.written.Write(&ev)
+	hashes, err := s.edge.Append(bytes.Leaf())
 	if err != nil {
 		return err
 	}
-	s.draft.key().U64(ev.number)
-	bytes.record(s.draft.value(), s.linked.previous, hashes)
+	s.draft.key().U64(ev.Number)
+	bytes.Record(s.draft.value(), s.linked.previous, hashes)
 	if err := s.write(bucketEvents); err != nil {
 		return err
 	}
@@ -106,18 +107,18 @@ func (s *state) eraseFrom(number uint64) error {
 		if err != nil {
 			return err
 		}
-		if n.erased != nil || n.previous >= number {
-			return errs.Corrupt(nil, "event %d was erased before, or follows on event %d", number, n.previous)
+		if n.Erased != nil || n.Previous >= number {
+			return errs.Corrupt(nil, "event %d was erased before, or follows on event %d", number, n.Previous)
 		}
-		if err := s.putEntry(n.erase()); err != nil {
+		if err := s.putEntry(n.Erase()); err != nil {
 			return err
 		}
-		if c, ok := n.change.(*settled); ok && c.alone {
-			if err := s.eraseDigest(c.key); err != nil {
+		if c, ok := n.Change.(*event.Settled); ok && c.Alone {
+			if err := s.eraseDigest(c.Key); err != nil {
 				return err
 			}
 		}
-		number = n.previous
+		number = n.Previous
 	}
 	return nil
 }

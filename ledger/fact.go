@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -85,7 +86,7 @@ type FactChain struct {
 
 // glossary is what facts refer to: what the events before them defined and began.
 type glossary struct {
-	questions    map[uint32]*question
+	questions    map[uint32]*event.Question
 	policies     map[uint32]*policy.Policy
 	buyers       map[uint32]string
 	reservations map[uint64]begun
@@ -96,45 +97,45 @@ type glossary struct {
 
 // begun is a reservation or sale as its event tells it.
 type begun struct {
-	event
-	deal
+	event.Event
+	event.Deal
 }
 
 // holds tells whether an event may be one of the objects of the sale.
-func (b begun) holds(ev event) bool {
-	return b.event.number < ev.number && ev.number-b.event.number <= b.objects && ev.time.Equal(b.event.time)
+func (b begun) holds(ev event.Event) bool {
+	return b.Event.Number < ev.Number && ev.Number-b.Event.Number <= b.Objects && ev.Time.Equal(b.Event.Time)
 }
 
 func newGlossary() glossary {
 	return glossary{
-		map[uint32]*question{}, map[uint32]*policy.Policy{}, map[uint32]string{}, map[uint64]begun{}, map[uint64]begun{},
+		map[uint32]*event.Question{}, map[uint32]*policy.Policy{}, map[uint32]string{}, map[uint64]begun{}, map[uint64]begun{},
 		map[string]uint32{}, map[string]uint32{}, map[string]uint32{},
 	}
 }
 
 // learn takes in what an event defines or begins. In a log nothing is defined twice.
-func (g *glossary) learn(ev event) error {
+func (g *glossary) learn(ev event.Event) error {
 	twice := false
-	switch c := ev.change.(type) {
-	case *questionDefined:
-		twice = g.named[c.Name] != 0 || g.questions[c.number] != nil
-		g.named[c.Name], g.questions[c.number] = c.number, newQuestion(c)
-	case *policyDefined:
-		p, err := policy.Parse([]byte(c.json))
+	switch c := ev.Change.(type) {
+	case *event.QuestionDefined:
+		twice = g.named[c.Name] != 0 || g.questions[c.Number] != nil
+		g.named[c.Name], g.questions[c.Number] = c.Number, event.NewQuestion(c)
+	case *event.PolicyDefined:
+		p, err := policy.Parse([]byte(c.Json))
 		if err != nil {
 			return err
 		}
-		twice = g.planned[c.json] != 0 || g.policies[c.number] != nil
-		g.planned[c.json], g.policies[c.number] = c.number, &p
-	case *buyerNamed:
-		twice = g.known[c.name] != 0 || g.buyers[c.number] != ""
-		g.known[c.name], g.buyers[c.number] = c.number, c.name
-	case *reserved:
-		_, twice = g.reservations[c.sale]
-		g.reservations[c.sale] = begun{ev, c.deal}
-	case *saleMade:
-		_, twice = g.sales[c.sale]
-		g.sales[c.sale] = begun{ev, c.deal}
+		twice = g.planned[c.Json] != 0 || g.policies[c.Number] != nil
+		g.planned[c.Json], g.policies[c.Number] = c.Number, &p
+	case *event.BuyerNamed:
+		twice = g.known[c.Name] != 0 || g.buyers[c.Number] != ""
+		g.known[c.Name], g.buyers[c.Number] = c.Number, c.Name
+	case *event.Reserved:
+		_, twice = g.reservations[c.Sale]
+		g.reservations[c.Sale] = begun{ev, c.Deal}
+	case *event.SaleMade:
+		_, twice = g.sales[c.Sale]
+		g.sales[c.Sale] = begun{ev, c.Deal}
 	}
 	if twice {
 		return errors.New("its number, or what it defines, is that of another")
@@ -143,9 +144,9 @@ func (g *glossary) learn(ev event) error {
 }
 
 // fact puts an event in words.
-func (g *glossary) fact(ev event, leaf tlog.Hash) (Fact, error) {
-	w := &wording{glossary: g, Fact: Fact{Event: ev.number, Time: ev.time, Kind: ev.change.kind().String(), Salt: ev.salt[:], Leaf: leaf}}
-	w.put(ev.change)
+func (g *glossary) fact(ev event.Event, leaf tlog.Hash) (Fact, error) {
+	w := &wording{glossary: g, Fact: Fact{Event: ev.Number, Time: ev.Time, Kind: ev.Change.Kind().String(), Salt: ev.Salt[:], Leaf: leaf}}
+	w.put(ev.Change)
 	return w.Fact, w.err
 }
 
@@ -168,7 +169,7 @@ func (w *wording) question(number uint32) string {
 		w.missing("question %d is not defined before", number)
 		return ""
 	}
-	return q.name
+	return q.Name
 }
 
 func (w *wording) policy(number uint32) *policy.Policy {
@@ -179,87 +180,87 @@ func (w *wording) policy(number uint32) *policy.Policy {
 	return p
 }
 
-func (w *wording) respond(number uint32, epsilon privacy.Epsilon, r response) {
+func (w *wording) respond(number uint32, epsilon privacy.Epsilon, r event.Response) {
 	q := w.questions[number]
-	if q == nil || !q.has(epsilon, r.value) {
-		w.missing("question %d is not defined before, with a response of %v", number, r.value)
+	if q == nil || !q.Has(epsilon, r.Value) {
+		w.missing("question %d is not defined before, with a response of %v", number, r.Value)
 		return
 	}
-	w.Response, w.Method = q.text(epsilon, r.value), r.method.String()
+	w.Response, w.Method = q.Text(epsilon, r.Value), r.Method.String()
 }
 
-func (w *wording) deal(d deal) {
-	if w.Buyer = w.buyers[d.buyer]; w.Buyer == "" {
-		w.missing("buyer %d is not named before", d.buyer)
+func (w *wording) deal(d event.Deal) {
+	if w.Buyer = w.buyers[d.Buyer]; w.Buyer == "" {
+		w.missing("buyer %d is not named before", d.Buyer)
 	}
-	w.Sale, w.Question, w.Epsilon, w.Objects, w.Price, w.Refused = d.sale, w.question(d.question), &d.epsilon, d.objects, amount(d.price), d.refused
+	w.Sale, w.Question, w.Epsilon, w.Objects, w.Price, w.Refused = d.Sale, w.question(d.Question), &d.Epsilon, d.Objects, amount(d.Price), d.Refused
 }
 
-func (w *wording) account(a account) {
-	w.Cap, w.Spent, w.Earned = &a.cap, &a.spent, amount(a.earned)
+func (w *wording) account(a event.Account) {
+	w.Cap, w.Spent, w.Earned = &a.Cap, &a.Spent, amount(a.Earned)
 }
 
 func amount(n uint64) *int64 { v := int64(n); return &v }
 
-func (w *wording) put(c change) {
+func (w *wording) put(c event.Change) {
 	switch c := c.(type) {
-	case *created:
-		w.ID, w.Currency, w.LogKey = uuid.UUID(c.id).String(), c.currency, c.logKey
-	case *questionDefined:
-		w.Number, w.Question, w.Values, w.Encoding, w.Mechanism = c.number, c.Name, c.Values, c.Encoding, c.Mechanism
-	case *policyDefined:
-		w.Number, w.Policy = c.number, w.policy(c.number)
-	case *buyerNamed:
-		w.Number, w.Buyer = c.number, c.name
-	case *enrolled:
-		w.Object, w.Question, w.Policy, w.NoiseKey, w.Cap = c.object, w.question(c.question), w.policy(c.policy), c.noise, &c.cap
-	case *truthBound:
-		w.Object, w.Question, w.Truth = c.object, w.question(c.question), c.tag[:]
-	case *released:
-		w.Object, w.Question, w.Epsilon = c.object, w.question(c.question), &c.epsilon
-		w.respond(c.question, c.epsilon, c.response)
-	case *charged:
-		w.Object, w.Question, w.Epsilon = c.object, w.question(c.question), &c.epsilon
-	case *reserved:
-		w.deal(c.deal)
-		w.Expires = &c.expires
-	case *held:
-		w.Sale, w.Object, w.Price = c.sale, c.object, amount(c.price)
-	case *saleMade:
-		w.deal(c.deal)
-		w.Draws, w.Resales, w.Degradations, w.Insertions, w.Upgrades = c.tally.draws, c.tally.resales, c.tally.degradations, c.tally.insertions, c.tally.upgrades
-	case *sold:
-		w.Sale, w.Object, w.Price = c.sale, c.object, amount(c.price)
-		w.respond(w.sales[c.sale].question, w.sales[c.sale].epsilon, c.response)
-	case *withdrawn:
-		w.Object = c.object
-	case *epochBegun:
-		w.Object, w.Question = c.object, w.question(c.question)
+	case *event.Created:
+		w.ID, w.Currency, w.LogKey = uuid.UUID(c.Id).String(), c.Currency, c.LogKey
+	case *event.QuestionDefined:
+		w.Number, w.Question, w.Values, w.Encoding, w.Mechanism = c.Number, c.Name, c.Values, c.Encoding, c.Mechanism
+	case *event.PolicyDefined:
+		w.Number, w.Policy = c.Number, w.policy(c.Number)
+	case *event.BuyerNamed:
+		w.Number, w.Buyer = c.Number, c.Name
+	case *event.Enrolled:
+		w.Object, w.Question, w.Policy, w.NoiseKey, w.Cap = c.Object, w.question(c.Question), w.policy(c.Policy), c.Noise, &c.Cap
+	case *event.TruthBound:
+		w.Object, w.Question, w.Truth = c.Object, w.question(c.Question), c.Tag[:]
+	case *event.Released:
+		w.Object, w.Question, w.Epsilon = c.Object, w.question(c.Question), &c.Epsilon
+		w.respond(c.Question, c.Epsilon, c.Response)
+	case *event.Charged:
+		w.Object, w.Question, w.Epsilon = c.Object, w.question(c.Question), &c.Epsilon
+	case *event.Reserved:
+		w.deal(c.Deal)
+		w.Expires = &c.Expires
+	case *event.Held:
+		w.Sale, w.Object, w.Price = c.Sale, c.Object, amount(c.Price)
+	case *event.SaleMade:
+		w.deal(c.Deal)
+		w.Draws, w.Resales, w.Degradations, w.Insertions, w.Upgrades = c.Tally.Draws, c.Tally.Resales, c.Tally.Degradations, c.Tally.Insertions, c.Tally.Upgrades
+	case *event.Sold:
+		w.Sale, w.Object, w.Price = c.Sale, c.Object, amount(c.Price)
+		w.respond(w.sales[c.Sale].Question, w.sales[c.Sale].Epsilon, c.Response)
+	case *event.Withdrawn:
+		w.Object = c.Object
+	case *event.EpochBegun:
+		w.Object, w.Question = c.Object, w.question(c.Question)
 	default:
 		w.putLong(c)
 	}
 }
 
-func (w *wording) putLong(c change) {
+func (w *wording) putLong(c event.Change) {
 	switch c := c.(type) {
-	case *objectRefused:
-		w.Refusal, w.Question = &c.Refusal, w.question(c.question)
-	case *forgotten:
-		w.Object, w.Erased = c.object, c.events
-		w.account(c.account)
-		for _, r := range c.chains {
-			w.Chains = append(w.Chains, FactChain{w.question(r.question), w.policy(r.policy), r.spent})
+	case *event.ObjectRefused:
+		w.Refusal, w.Question = &c.Refusal, w.question(c.Question)
+	case *event.Forgotten:
+		w.Object, w.Erased = c.Object, c.Events
+		w.account(c.Account)
+		for _, r := range c.Chains {
+			w.Chains = append(w.Chains, FactChain{w.question(r.Question), w.policy(r.Policy), r.Spent})
 		}
-	case *stated:
-		w.Object, w.Forgotten, w.Events = c.object, c.forgotten, c.events
-		w.account(c.account)
+	case *event.Stated:
+		w.Object, w.Forgotten, w.Events = c.Object, c.Forgotten, c.Events
+		w.account(c.Account)
 	default:
-		w.missing("a statement has no event of the kind %s", c.kind())
+		w.missing("a statement has no event of the kind %s", c.Kind())
 	}
 }
 
 // change returns what the event says that a fact puts in words, or why there is none.
-func (g *glossary) change(f Fact) (change, error) {
+func (g *glossary) change(f Fact) (event.Change, error) {
 	r := &reading{Fact: f, glossary: g}
 	c := r.take()
 	if r.err != nil {
@@ -300,30 +301,30 @@ func (r *reading) policy(p *policy.Policy) uint32 {
 	return number
 }
 
-func (r *reading) respond(number uint32, epsilon privacy.Epsilon) response {
+func (r *reading) respond(number uint32, epsilon privacy.Epsilon) event.Response {
 	q := r.questions[number]
 	if q == nil {
 		r.fail("the sale or question it belongs to is not there before")
-		return response{}
+		return event.Response{}
 	}
-	value, known := q.read(epsilon, r.Response)
-	how, possible := methodOf(r.Method)
+	value, known := q.Read(epsilon, r.Response)
+	how, possible := event.MethodOf(r.Method)
 	if !known || !possible {
 		r.fail("the response %q by the method %q is none", r.Response, r.Method)
 	}
-	return response{value: value, method: how}
+	return event.Response{Value: value, Method: how}
 }
 
-func (r *reading) deal() deal {
+func (r *reading) deal() event.Deal {
 	buyer := r.known[r.Buyer]
 	if buyer == 0 {
 		r.fail("buyer %q is not named before", r.Buyer)
 	}
-	return deal{r.Sale, buyer, r.question(r.Question), zeroIfNil(r.Epsilon), r.Objects, r.amount(r.Price), r.Refused}
+	return event.Deal{Sale: r.Sale, Buyer: buyer, Question: r.question(r.Question), Epsilon: zeroIfNil(r.Epsilon), Objects: r.Objects, Price: r.amount(r.Price), Refused: r.Refused}
 }
 
-func (r *reading) account() account {
-	return account{zeroIfNil(r.Cap), zeroIfNil(r.Spent), r.amount(r.Earned)}
+func (r *reading) account() event.Account {
+	return event.Account{Cap: zeroIfNil(r.Cap), Spent: zeroIfNil(r.Spent), Earned: r.amount(r.Earned)}
 }
 
 func (r *reading) amount(n *int64) uint64 {
@@ -349,79 +350,79 @@ func zeroIfNil[T any](v *T) (value T) {
 	return value
 }
 
-func (r *reading) take() change {
+func (r *reading) take() event.Change {
 	switch r.Kind {
 	case "created":
 		id, err := uuid.Parse(r.ID)
 		if err != nil {
 			r.fail("the id: %w", err)
 		}
-		return &created{id, r.Currency, r.LogKey}
+		return &event.Created{Id: id, Currency: r.Currency, LogKey: r.LogKey}
 	case "question":
 		q := Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}
 		if err := vocabulary.CheckQuestion(q); err != nil {
 			r.fail("%w", err)
 		}
-		return &questionDefined{r.Number, q}
+		return &event.QuestionDefined{Number: r.Number, Question: q}
 	case "policy":
 		if r.Policy == nil || r.Policy.IsZero() {
 			r.fail("there is no policy")
 			return nil
 		}
-		return &policyDefined{r.Number, r.Policy.String()}
+		return &event.PolicyDefined{Number: r.Number, Json: r.Policy.String()}
 	case "buyer":
-		return &buyerNamed{r.Number, r.Buyer}
+		return &event.BuyerNamed{Number: r.Number, Name: r.Buyer}
 	case "enrolled":
-		return &enrolled{r.Object, r.question(r.Question), r.policy(r.Policy), r.NoiseKey, zeroIfNil(r.Cap)}
+		return &event.Enrolled{Object: r.Object, Question: r.question(r.Question), Policy: r.policy(r.Policy), Noise: r.NoiseKey, Cap: zeroIfNil(r.Cap)}
 	case "bound":
-		c := &truthBound{object: r.Object, question: r.question(r.Question)}
-		r.fill(c.tag[:], r.Truth)
+		c := &event.TruthBound{Object: r.Object, Question: r.question(r.Question)}
+		r.fill(c.Tag[:], r.Truth)
 		return c
 	case "released":
 		number := r.question(r.Question)
-		return &released{r.Object, number, zeroIfNil(r.Epsilon), r.respond(number, zeroIfNil(r.Epsilon))}
+		return &event.Released{Object: r.Object, Question: number, Epsilon: zeroIfNil(r.Epsilon), Response: r.respond(number, zeroIfNil(r.Epsilon))}
 	case "charged":
-		return &charged{r.Object, r.question(r.Question), zeroIfNil(r.Epsilon)}
+		return &event.Charged{Object: r.Object, Question: r.question(r.Question), Epsilon: zeroIfNil(r.Epsilon)}
 	case "reserved":
-		return &reserved{r.deal(), r.expiry()}
+		return &event.Reserved{Deal: r.deal(), Expires: r.expiry()}
 	case "held":
-		return &held{r.Object, r.Sale, r.amount(r.Price)}
+		return &event.Held{Object: r.Object, Sale: r.Sale, Price: r.amount(r.Price)}
 	case "sale":
-		return &saleMade{r.deal(), saleTally{r.Draws, r.Resales, r.Degradations, r.Insertions, r.Upgrades}}
+		return &event.SaleMade{Deal: r.deal(), Tally: event.SaleTally{Draws: r.Draws, Resales: r.Resales, Degradations: r.Degradations, Insertions: r.Insertions, Upgrades: r.Upgrades}}
 	case "sold":
-		return &sold{r.Object, r.Sale, r.amount(r.Price), r.respond(r.sales[r.Sale].question, r.sales[r.Sale].epsilon)}
+		return &event.Sold{Object: r.Object, Sale: r.Sale, Price: r.amount(r.Price), Response: r.respond(r.sales[r.Sale].Question, r.sales[r.Sale].Epsilon)}
 	case "withdrawn":
-		return &withdrawn{r.Object}
+		return &event.Withdrawn{Object: r.Object}
 	case "epoch":
-		return &epochBegun{r.Object, r.question(r.Question)}
+		return &event.EpochBegun{Object: r.Object, Question: r.question(r.Question)}
 	}
 	return r.takeLong()
 }
 
 func (r *reading) expiry() time.Time {
 	at := zeroIfNil(r.Expires)
-	if !inLog(at) {
+	if !event.InLog(at) {
 		r.fail("the time %v is none of a log", at)
 	}
 	return at
 }
 
-func (r *reading) takeLong() change {
+func (r *reading) takeLong() event.Change {
 	switch r.Kind {
 	case "refused":
-		c := &objectRefused{r.question(r.Question), zeroIfNil(r.Refusal)}
-		if !slices.Contains(reasonCodes(), c.Reason) || !slices.Contains(helpCodes(), c.Helps) {
+		c := &event.ObjectRefused{Question: r.question(r.Question), Refusal: zeroIfNil(r.Refusal)}
+		if !slices.Contains(event.ReasonCodes(), c.Reason) || !slices.Contains(event.HelpCodes(), c.Helps) {
 			r.fail("the reason %q, helped by %q, is none", c.Reason, c.Helps)
 		}
 		return c
 	case "forgotten":
-		c := &forgotten{object: r.Object, events: r.Erased, account: r.account()}
+		c := &event.Forgotten{Object: r.Object, Events: r.Erased, Account: r.account()}
 		for _, one := range r.Chains {
-			c.chains = append(c.chains, remnant{r.question(one.Question), r.policy(one.Policy), one.Spent})
+			c.Chains = append(c.Chains, event.Remnant{Question: r.question(one.Question), Policy: r.policy(one.Policy), Spent: one.Spent})
 		}
 		return c
 	case "stated":
-		return &stated{r.Object, r.Forgotten, r.Events, r.account()}
+		return &event.Stated{Object: r.Object, Forgotten: r.Forgotten, Events: r.Events, Account: r.account()}
 	}
 	r.fail("a statement has no event of the kind %q", r.Kind)
 	return nil

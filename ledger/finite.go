@@ -15,7 +15,7 @@ func drawFinite(m *vocabulary.Mechanism, sampler *finite.Sampler, levels []level
 		if i < 0 {
 			return rrchain.Level{}
 		}
-		return rrchain.Level{Epsilon: levels[i].Epsilon, Response: levels[i].Response.index}
+		return rrchain.Level{Epsilon: levels[i].Epsilon, Response: levels[i].Response.Index}
 	}
 	var made rrchain.Level
 	var err error

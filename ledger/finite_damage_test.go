@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
@@ -58,15 +59,15 @@ func TestEveryAlteredOutputIsNamed(t *testing.T) {
 	for i, at := range levels {
 		names := party(t).Mechanism.Outputs[i]
 		for is := range names {
-			if is == at.Response.index {
+			if is == at.Response.Index {
 				continue
 			}
 			tries++
 			s := fill(t, original)
 			l := openMemory(t, s, Options{})
-			alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[i].Response.index = is }))
+			alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[i].Response.Index = is }))
 			want := Problem{Kind: "chain", Object: "ann", Question: "party",
-				Text: fmt.Sprintf(`chain of "ann" in "party": the response at ε=%s is %q, the events say %q`, at.Epsilon, names[is], names[at.Response.index])}
+				Text: fmt.Sprintf(`chain of "ann" in "party": the response at ε=%s is %q, the events say %q`, at.Epsilon, names[is], names[at.Response.Index])}
 			wantProblems(t, findings(t, l, VerifyRequest{}), []Problem{want})
 			if again, _ := verified(t, l, VerifyRequest{}, slow()); len(again) != 1 || again[0].Text != want.Text {
 				t.Errorf("step by step there is %+v, want %+v", again, want)
@@ -99,7 +100,7 @@ func TestVerifyNamesWhatIsNotFinite(t *testing.T) {
 			alter(t, s, bucketQuestions, numberKey(1), func([]byte) []byte { return recordOfQuestion(1, q) })
 		}
 	}
-	response := func(question uint32, v value) func(s *kvtest.Memory) {
+	response := func(question uint32, v event.Value) func(s *kvtest.Memory) {
 		return func(s *kvtest.Memory) {
 			alter(t, s, bucketChains, chainKey(question, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[0].Response = v }))
 		}
@@ -120,9 +121,9 @@ func TestVerifyNamesWhatIsNotFinite(t *testing.T) {
 			q.Encoding, q.Mechanism.Family = Finite, otherChannels(t, skewed(t))
 			alter(t, s, bucketQuestions, numberKey(2), func([]byte) []byte { return recordOfQuestion(2, q) })
 		}, "question 2: the mechanism is"},
-		"an output too high":      {response(1, value{index: 6}), `chain of "ann" in "party": the response at ε=0.5 is value 6`},
-		"bits":                    {response(1, value{bits: bitsOf(t, "100000")}), `chain of "ann" in "party": the response at ε=0.5 is 6 bits`},
-		"an output that is never": {response(2, value{index: 1}), `chain of "ann" in "odds": the response at ε=` + threeToOne + ` is value 1`},
+		"an output too high":      {response(1, event.Value{Index: 6}), `chain of "ann" in "party": the response at ε=0.5 is value 6`},
+		"bits":                    {response(1, event.Value{Bits: bitsOf(t, "100000")}), `chain of "ann" in "party": the response at ε=0.5 is 6 bits`},
+		"an output that is never": {response(2, event.Value{Index: 1}), `chain of "ann" in "odds": the response at ε=` + threeToOne + ` is value 1`},
 		"an ε that is no level": {func(s *kvtest.Memory) {
 			alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[0].Epsilon = eps(t, "0.75") }))
 		}, `chain of "ann" in "party"`},
@@ -194,7 +195,7 @@ func TestEveryAlteredOutputOfTheLogIsNamed(t *testing.T) {
 	trusted, log := trustedHead(t, original), eventsOf(t, original)
 	tries := 0
 	for i, n := range log {
-		v, of := outputOfEvent(n.change)
+		v, of := outputOfEvent(n.Change)
 		for other := range of {
 			if other == v {
 				continue
@@ -205,11 +206,11 @@ func TestEveryAlteredOutputOfTheLogIsNamed(t *testing.T) {
 				}
 				tries++
 				changed := slices.Clone(log)
-				changed[i].change = withOutput(n.change, other)
+				changed[i].Change = withOutput(n.Change, other)
 				s := fill(t, pairs(t, original))
 				l := openMemory(t, s, Options{})
 				putEvents(t, s, plant(t, changed))
-				what := fmt.Sprintf("event %d (%s), output %d, %s", n.number, n.change.kind(), other, tree)
+				what := fmt.Sprintf("event %d (%s), output %d, %s", n.Number, n.Change.Kind(), other, tree)
 				if found := findings(t, l, VerifyRequest{}); len(found) == 0 {
 					t.Errorf("%s: nothing is found", what)
 				}
@@ -225,30 +226,30 @@ func TestEveryAlteredOutputOfTheLogIsNamed(t *testing.T) {
 }
 
 // outputOfEvent returns the output of an event about party, and how many there could be.
-func outputOfEvent(c change) (v, of int) {
+func outputOfEvent(c event.Change) (v, of int) {
 	switch c := c.(type) {
-	case *released:
-		if c.question == 1 {
-			return c.value.index, map[bool]int{true: 4, false: 6}[c.epsilon.Nano() >= 1e9]
+	case *event.Released:
+		if c.Question == 1 {
+			return c.Value.Index, map[bool]int{true: 4, false: 6}[c.Epsilon.Nano() >= 1e9]
 		}
-	case *sold:
-		if c.sale == 1 {
-			return c.value.index, 4
+	case *event.Sold:
+		if c.Sale == 1 {
+			return c.Value.Index, 4
 		}
 	}
 	return 0, 0
 }
 
 // withOutput is a change with another output.
-func withOutput(c change, output int) change {
+func withOutput(c event.Change, output int) event.Change {
 	switch c := c.(type) {
-	case *released:
+	case *event.Released:
 		other := *c
-		other.value.index = output
+		other.Value.Index = output
 		return &other
-	case *sold:
+	case *event.Sold:
 		other := *c
-		other.value.index = output
+		other.Value.Index = output
 		return &other
 	}
 	return c
@@ -258,55 +259,55 @@ func withOutput(c change, output int) change {
 func TestApplyRefusesForgedOutputs(t *testing.T) {
 	log := logOf(t, pairs(t, ball(t)))
 	must(t, replayWhole(&kvtest.Memory{}, log))
-	draw := func(object string, question uint32, epsilon string, v value, how method) []change {
-		return []change{&released{object, question, eps(t, epsilon), response{v, how}}}
+	draw := func(object string, question uint32, epsilon string, v event.Value, how event.Method) []event.Change {
+		return []event.Change{&event.Released{Object: object, Question: question, Epsilon: eps(t, epsilon), Response: event.Response{Value: v, Method: how}}}
 	}
-	has := func(object string, epsilon string) value {
+	has := func(object string, epsilon string) event.Value {
 		at, _ := chainOfMemory(t, replayed(t, log), 1, object).at(eps(t, epsilon))
 		return at.Response
 	}
-	sale := func(epsilon string, price uint64, v value, how method) []change {
-		d := deal{sale: 3, buyer: 1, question: 1, epsilon: eps(t, epsilon), objects: 1, price: price}
-		tally := saleTally{resales: 1}
+	sale := func(epsilon string, price uint64, v event.Value, how event.Method) []event.Change {
+		d := event.Deal{Sale: 3, Buyer: 1, Question: 1, Epsilon: eps(t, epsilon), Objects: 1, Price: price}
+		tally := event.SaleTally{Resales: 1}
 		switch how {
-		case methodDegrade:
-			tally = saleTally{degradations: 1}
-		case methodInsert:
-			tally = saleTally{insertions: 1}
+		case event.MethodDegrade:
+			tally = event.SaleTally{Degradations: 1}
+		case event.MethodInsert:
+			tally = event.SaleTally{Insertions: 1}
 		}
-		return []change{&saleMade{d, tally}, &sold{"bob", 3, price, response{v, how}}}
+		return []event.Change{&event.SaleMade{Deal: d, Tally: tally}, &event.Sold{Object: "bob", Sale: 3, Price: price, Response: event.Response{Value: v, Method: how}}}
 	}
-	join := func(noise uint32, question uint32) []change {
-		return []change{&enrolled{"cid", question, 0, noise, eps(t, "9")}}
+	join := func(noise uint32, question uint32) []event.Change {
+		return []event.Change{&event.Enrolled{Object: "cid", Question: question, Policy: 0, Noise: noise, Cap: eps(t, "9")}}
 	}
-	more := func(edit func(q *Question)) []change {
+	more := func(edit func(q *Question)) []event.Change {
 		q := finiteParty(t)
 		q.Name = "more"
 		edit(&q)
-		return []change{&questionDefined{4, q}}
+		return []event.Change{&event.QuestionDefined{Number: 4, Question: q}}
 	}
-	sound, below := draw("bob", 1, "0.5", value{index: 5}, methodDegrade), sale("0.5", 0, value{index: 5}, methodDegrade)
-	first := draw("ann", 2, "1.609437913", value{index: 3}, methodRaise)
-	again := sale("1", 0, has("bob", "1"), methodResale)
-	other := value{index: (has("bob", "1").index + 1) % 4}
+	sound, below := draw("bob", 1, "0.5", event.Value{Index: 5}, event.MethodDegrade), sale("0.5", 0, event.Value{Index: 5}, event.MethodDegrade)
+	first := draw("ann", 2, "1.609437913", event.Value{Index: 3}, event.MethodRaise)
+	again := sale("1", 0, has("bob", "1"), event.MethodResale)
+	other := event.Value{Index: (has("bob", "1").Index + 1) % 4}
 	whole := more(func(*Question) {})
-	seen := map[*change]bool{}
+	seen := map[*event.Change]bool{}
 	for name, one := range map[string]pairOfLogs{
-		"an output too high":              {sound: sound, forged: draw("bob", 1, "0.5", value{index: 6}, methodDegrade), why: "a response of value 6"},
-		"an output of the level above":    {sound: first, forged: draw("ann", 2, "1.609437913", value{index: 4}, methodRaise), why: "a response of value 4"},
-		"the highest number":              {sound: sound, forged: draw("bob", 1, "0.5", value{index: 1<<20 - 1}, methodDegrade), why: "a response of value 1048575"},
-		"bits for an output":              {sound: sound, forged: draw("bob", 1, "0.5", value{bits: bitsOf(t, "100000")}, methodDegrade), why: "a response of 6 bits"},
-		"an output that never occurs":     {sound: slices.Concat(join(0, 2), draw("cid", 2, threeToOne, value{index: 2}, methodRaise)), forged: slices.Concat(join(0, 2), draw("cid", 2, threeToOne, value{index: 1}, methodRaise)), why: "a response of value 1"},
-		"below all levels":                {sound: sound, forged: draw("bob", 1, "0.499999999", value{index: 1}, methodDegrade), why: "at ε=0.499999999"},
-		"between levels":                  {sound: sound, forged: draw("bob", 1, "1.5", value{index: 1}, methodInsert), why: "at ε=1.5"},
-		"above all levels":                {sound: sound, forged: draw("bob", 1, "3", value{index: 1}, methodRaise), why: "at ε=3"},
-		"at 0":                            {sound: sound, forged: draw("bob", 1, "0", value{index: 1}, methodDegrade), why: "at ε=0"},
-		"a level twice":                   {sound: sound, forged: draw("bob", 1, "2", has("bob", "2"), methodRaise), why: "at ε=2"},
-		"degraded by a raise":             {sound: sound, forged: draw("bob", 1, "0.5", value{index: 5}, methodRaise), why: "by raise"},
-		"sold an output too high":         {sound: below, forged: sale("0.5", 0, value{index: 6}, methodDegrade), why: "a response of value 6"},
-		"sold between levels":             {sound: below, forged: sale("1.5", 0, value{index: 1}, methodInsert), why: "at ε=1.5"},
-		"sold bits":                       {sound: below, forged: sale("0.5", 0, value{bits: bitsOf(t, "1000")}, methodDegrade), why: "a response of 4 bits"},
-		"resold as another":               {sound: again, forged: sale("1", 0, other, methodResale), why: "not the recorded one"},
+		"an output too high":              {sound: sound, forged: draw("bob", 1, "0.5", event.Value{Index: 6}, event.MethodDegrade), why: "a response of value 6"},
+		"an output of the level above":    {sound: first, forged: draw("ann", 2, "1.609437913", event.Value{Index: 4}, event.MethodRaise), why: "a response of value 4"},
+		"the highest number":              {sound: sound, forged: draw("bob", 1, "0.5", event.Value{Index: 1<<20 - 1}, event.MethodDegrade), why: "a response of value 1048575"},
+		"bits for an output":              {sound: sound, forged: draw("bob", 1, "0.5", event.Value{Bits: bitsOf(t, "100000")}, event.MethodDegrade), why: "a response of 6 bits"},
+		"an output that never occurs":     {sound: slices.Concat(join(0, 2), draw("cid", 2, threeToOne, event.Value{Index: 2}, event.MethodRaise)), forged: slices.Concat(join(0, 2), draw("cid", 2, threeToOne, event.Value{Index: 1}, event.MethodRaise)), why: "a response of value 1"},
+		"below all levels":                {sound: sound, forged: draw("bob", 1, "0.499999999", event.Value{Index: 1}, event.MethodDegrade), why: "at ε=0.499999999"},
+		"between levels":                  {sound: sound, forged: draw("bob", 1, "1.5", event.Value{Index: 1}, event.MethodInsert), why: "at ε=1.5"},
+		"above all levels":                {sound: sound, forged: draw("bob", 1, "3", event.Value{Index: 1}, event.MethodRaise), why: "at ε=3"},
+		"at 0":                            {sound: sound, forged: draw("bob", 1, "0", event.Value{Index: 1}, event.MethodDegrade), why: "at ε=0"},
+		"a level twice":                   {sound: sound, forged: draw("bob", 1, "2", has("bob", "2"), event.MethodRaise), why: "at ε=2"},
+		"degraded by a raise":             {sound: sound, forged: draw("bob", 1, "0.5", event.Value{Index: 5}, event.MethodRaise), why: "by raise"},
+		"sold an output too high":         {sound: below, forged: sale("0.5", 0, event.Value{Index: 6}, event.MethodDegrade), why: "a response of value 6"},
+		"sold between levels":             {sound: below, forged: sale("1.5", 0, event.Value{Index: 1}, event.MethodInsert), why: "at ε=1.5"},
+		"sold bits":                       {sound: below, forged: sale("0.5", 0, event.Value{Bits: bitsOf(t, "1000")}, event.MethodDegrade), why: "a response of 4 bits"},
+		"resold as another":               {sound: again, forged: sale("1", 0, other, event.MethodResale), why: "not the recorded one"},
 		"a noise key":                     {sound: join(0, 1), forged: join(1, 1), why: "which has a mechanism of its own"},
 		"a noise key of a vote is sound":  {sound: join(1, 3), forged: join(2, 3), why: "is enrolled"},
 		"no mechanism":                    {sound: whole, forged: more(func(q *Question) { q.Mechanism = nil }), why: "has none"},
@@ -318,7 +319,7 @@ func TestApplyRefusesForgedOutputs(t *testing.T) {
 		"a name twice":                    {sound: whole, forged: more(func(q *Question) { q.Name = "party" }), why: "defined twice"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			follow := func(changes []change) error {
+			follow := func(changes []event.Change) error {
 				return replayWhole(&kvtest.Memory{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(slices.Clone(log)))
 			}
 			if !seen[&one.sound[0]] { // which several forgeries are made from
@@ -330,10 +331,10 @@ func TestApplyRefusesForgedOutputs(t *testing.T) {
 	}
 	// Another mechanism of the question itself, which the responses then do not fit.
 	changed := slices.Clone(log)
-	i := indexOf(t, changed, func(c change) bool { q, ok := c.(*questionDefined); return ok && q.number == 1 })
+	i := indexOf(t, changed, func(c event.Change) bool { q, ok := c.(*event.QuestionDefined); return ok && q.Number == 1 })
 	q := finiteParty(t)
 	q.Mechanism = &Mechanism{Family: familyOf(t, subsetsAt(t, 4, 1, "1")), Outputs: [][]string{{"A", "B", "C", "D"}}}
-	changed[i].change = &questionDefined{1, q}
+	changed[i].Change = &event.QuestionDefined{Number: 1, Question: q}
 	wantForged(t, replayWhole(&kvtest.Memory{}, changed), "a response of")
 }
 
@@ -341,10 +342,10 @@ func TestApplyRefusesForgedOutputs(t *testing.T) {
 func TestDecodersRefuseOtherFormsOfAMechanism(t *testing.T) {
 	q := finiteParty(t)
 	sound := recordOfQuestion(1, q)
-	back, err := decodeQuestion(sound)
+	back, err := event.DecodeQuestion(sound)
 	must(t, err)
 	e := &wire.Encoder{}
-	(&questionDefined{1, Question{Name: back.name, Values: back.values, Encoding: back.encoding, Mechanism: back.mechanism}}).encode(e)
+	(&event.QuestionDefined{Number: 1, Question: Question{Name: back.Name, Values: back.Values, Encoding: back.Encoding, Mechanism: back.Mechanism}}).Encode(e)
 	if !slices.Equal(e.Buf, sound) {
 		t.Error("the record came back as another")
 	}
@@ -382,15 +383,15 @@ func TestDecodersRefuseOtherFormsOfAMechanism(t *testing.T) {
 		if text == whole {
 			t.Errorf("%s: there is no place for it", name)
 		}
-		got, err := decodeQuestion(record(text))
+		got, err := event.DecodeQuestion(record(text))
 		if !errors.Is(err, ErrCorrupt) || name == "no channels" && !strings.Contains(err.Error(), "without the channels") {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
 	}
-	if got, err := decodeQuestion(record(`{"family":` + strings.Repeat(" ", MaxMechanism) + whole[10:])); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "bytes") {
+	if got, err := event.DecodeQuestion(record(`{"family":` + strings.Repeat(" ", MaxMechanism) + whole[10:])); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "bytes") {
 		t.Errorf("a large one: got %+v, %v", got, err)
 	}
-	if got, err := decodeQuestion(sound[:len(sound)-1]); !errors.Is(err, ErrCorrupt) {
+	if got, err := event.DecodeQuestion(sound[:len(sound)-1]); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("one cut off: got %+v, %v", got, err)
 	}
 }
@@ -402,10 +403,10 @@ func TestAnImpossibleOutputIsNoPanic(t *testing.T) {
 		question uint32
 		change   func(c *chain)
 	}{
-		"an output too high":      {1, func(c *chain) { c.levels[len(c.levels)-1].Response.index = 4 }},
-		"the highest of values":   {1, func(c *chain) { c.levels[len(c.levels)-1].Response.index = 1<<20 - 1 }},
-		"bits":                    {1, func(c *chain) { c.levels[len(c.levels)-1].Response = value{bits: bitsOf(t, "0100")} }},
-		"an output that is never": {2, func(c *chain) { c.levels[0].Response.index = 1 }},
+		"an output too high":      {1, func(c *chain) { c.levels[len(c.levels)-1].Response.Index = 4 }},
+		"the highest of values":   {1, func(c *chain) { c.levels[len(c.levels)-1].Response.Index = 1<<20 - 1 }},
+		"bits":                    {1, func(c *chain) { c.levels[len(c.levels)-1].Response = event.Value{Bits: bitsOf(t, "0100")} }},
+		"an output that is never": {2, func(c *chain) { c.levels[0].Response.Index = 1 }},
 		"an ε that is no level":   {1, func(c *chain) { c.levels[len(c.levels)-1].Epsilon = eps(t, "1.75") }},
 	} {
 		original := ball(t)

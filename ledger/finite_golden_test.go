@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 )
@@ -84,29 +85,29 @@ func TestGoldenMechanismsAreRead(t *testing.T) {
 }
 
 // goldenFiniteEntries are events of questions with a mechanism, as they are stored; see goldenEntries.
-func goldenFiniteEntries(t testing.TB) []logged {
+func goldenFiniteEntries(t testing.TB) []event.Logged {
 	t.Helper()
 	odds := oddsQuestion(t)
 	odds.Encoding, odds.Mechanism = Finite, odds.Mechanism.Named()
-	return entries([]change{
-		&questionDefined{1, finiteParty(t)},
-		&questionDefined{1<<32 - 1, odds},
-		&released{"ann", 1, eps(t, "0.5"), response{value{index: 5}, methodDegrade}},
-		&released{"ann", 1, eps(t, "2"), response{value{index: 3}, methodRaise}},
-		&sold{"ann", 1, 0, response{value{index: 2}, methodInsert}},
+	return entries([]event.Change{
+		&event.QuestionDefined{Number: 1, Question: finiteParty(t)},
+		&event.QuestionDefined{Number: 1<<32 - 1, Question: odds},
+		&event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.5"), Response: event.Response{Value: event.Value{Index: 5}, Method: event.MethodDegrade}},
+		&event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "2"), Response: event.Response{Value: event.Value{Index: 3}, Method: event.MethodRaise}},
+		&event.Sold{Object: "ann", Sale: 1, Price: 0, Response: event.Response{Value: event.Value{Index: 2}, Method: event.MethodInsert}},
 	})
 }
 
 func TestGoldenFiniteEvents(t *testing.T) {
 	lines := "# kind, record and leaf of the tree, of events about questions with a mechanism, in hex\n"
 	for _, n := range goldenFiniteEntries(t) {
-		back, err := decodeEntry(n.number, n.Encode())
+		back, err := event.DecodeEntry(n.Number, n.Encode())
 		must(t, err)
 		if string(back.Encode()) != string(n.Encode()) {
 			t.Errorf("%+v became %+v", n, back)
 		}
-		leaf := n.leaf()
-		lines += fmt.Sprintf("%s %x\n\tleaf %x\n", n.change.kind(), n.Encode(), leaf[:])
+		leaf := n.Leaf()
+		lines += fmt.Sprintf("%s %x\n\tleaf %x\n", n.Change.Kind(), n.Encode(), leaf[:])
 	}
 	golden(t, "events-finite-v5.txt", lines)
 }

@@ -127,7 +127,7 @@ func (tr *finiteTree) probe(l *Ledger, n int, truth TruthFunc, word uint64) (out
 		c, _, err := s.chain(1, "ann")
 		must(tr, err)
 		if at, found := c.at(tr.levels[n]); found {
-			output = at.Response.index
+			output = at.Response.Index
 		}
 	}
 	l.outputs = seeingWords(word)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 )
 
@@ -31,13 +32,13 @@ func (l *Ledger) Forget(ctx context.Context, key, object string) error {
 	if err := names.Check("object", object); err != nil {
 		return err
 	}
-	f := formOf("forget")
-	f.field("Object").Text(object)
-	return l.once(ctx, key, "", f, func(s *state) (change, error) { return s.forget(object) })
+	f := event.FormOf("forget")
+	f.Field("Object").Text(object)
+	return l.once(ctx, key, "", f, func(s *state) (event.Change, error) { return s.forget(object) })
 }
 
 // forget returns the change that destroys what there is about an object, or nil if there is nothing.
-func (s *state) forget(name string) (change, error) {
+func (s *state) forget(name string) (event.Change, error) {
 	o, known, err := s.object(name)
 	if err != nil {
 		return nil, err
@@ -50,12 +51,12 @@ func (s *state) forget(name string) (change, error) {
 		if !found {
 			return nil, fmt.Errorf("object %q: %w", name, ErrUnknown)
 		}
-		return &forgotten{object: name, events: x.total()}, nil
+		return &event.Forgotten{Object: name, Events: x.total()}, nil
 	}
 	if o.total() == 0 {
 		return nil, nil
 	}
-	c := &forgotten{object: name, events: o.total(), account: o.account()}
+	c := &event.Forgotten{Object: name, Events: o.total(), Account: o.account()}
 	numbers, err := s.questionsOf(name)
 	if err != nil {
 		return nil, err
@@ -65,7 +66,7 @@ func (s *state) forget(name string) (change, error) {
 		if err != nil || !found {
 			return nil, errs.Corrupt(err, "object %q has lost its chain in question %d", name, number)
 		}
-		c.chains = append(c.chains, remnant{number, ch.policy, ch.total()})
+		c.Chains = append(c.Chains, event.Remnant{Question: number, Policy: ch.policy, Spent: ch.total()})
 	}
 	return c, nil
 }

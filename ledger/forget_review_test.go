@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 )
@@ -17,7 +18,7 @@ import (
 // What an adversary found in the first form of Forget and its audit.
 
 // foldedAnew writes a ledger whose log is the one given, as an operator could who has this package's source.
-func foldedAnew(t testing.TB, log []event) *kvtest.Memory {
+func foldedAnew(t testing.TB, log []event.Event) *kvtest.Memory {
 	t.Helper()
 	s := &kvtest.Memory{}
 	must(t, replay(s, log))
@@ -25,7 +26,7 @@ func foldedAnew(t testing.TB, log []event) *kvtest.Memory {
 }
 
 // spent is a ledger in which ann has spent all she has, with a checkpoint of that.
-func spent(t *testing.T) (log []event, trusted Options) {
+func spent(t *testing.T) (log []event.Event, trusted Options) {
 	t.Helper()
 	signer, verifier, public := logKey(t, "sluice-test", 1)
 	s := &kvtest.Memory{}
@@ -38,11 +39,11 @@ func spent(t *testing.T) (log []event, trusted Options) {
 }
 
 // eraseReleases erases what a log says of responses, and of the requests for them.
-func eraseReleases(log []event) (erased uint64) {
+func eraseReleases(log []event.Event) (erased uint64) {
 	for i, ev := range log {
-		c, alone := ev.change.(*settled)
-		if ev.change.kind() == kindReleased || alone && c.alone && c.object == "ann" {
-			log[i] = logged{event: ev}.erase().event
+		c, alone := ev.Change.(*event.Settled)
+		if ev.Change.Kind() == event.KindReleased || alone && c.Alone && c.Object == "ann" {
+			log[i] = event.Logged{Event: ev}.Erase().Event
 			erased++
 		}
 	}
@@ -78,7 +79,7 @@ func TestAStrangerDoesNotAccountForErasedResponses(t *testing.T) {
 	log, _ := spent(t)
 	erased := eraseReleases(log)
 	last := log[len(log)-1]
-	log = append(log, event{number: last.number + 1, time: last.time, change: &forgotten{object: "nobody", events: erased}, salt: salt{1}})
+	log = append(log, event.Event{Number: last.Number + 1, Time: last.Time, Change: &event.Forgotten{Object: "nobody", Events: erased}, Salt: event.Salt{1}})
 	if err := replay(&kvtest.Memory{}, log); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("got the error %v, want ErrCorrupt", err)
 	}
@@ -94,15 +95,15 @@ func TestACutLogIsFoundWhereverItIsCut(t *testing.T) {
 	sell(t, l, r)
 	log := logOf(t, pairs(t, s))
 	for n := 2; n < len(log); n++ {
-		switch log[n-1].change.(type) {
-		case *settled, *created, *truthKeySet:
+		switch log[n-1].Change.(type) {
+		case *event.Settled, *event.Created, *event.TruthKeySet:
 			continue // a shorter log, but a whole one: only a checkpoint tells
 		}
 		cut := openMemory(t, foldedAnew(t, log[:n]), Options{ReadOnly: true})
 		found, err := cut.Verify(t.Context(), VerifyRequest{})
 		must(t, err)
 		if found.Problems == 0 {
-			t.Errorf("cut behind event %d (%s): no problem", n, log[n-1].change.kind())
+			t.Errorf("cut behind event %d (%s): no problem", n, log[n-1].Change.Kind())
 		}
 	}
 }
@@ -115,7 +116,7 @@ func TestNoDigestTellsWhatWasForgotten(t *testing.T) {
 	raised := &raise{request: RaiseRequest{Question: "vote", Epsilon: eps(t, "0.7")}, panel: panel{names: []string{"ann"}}}
 	order := (&trade{order: Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1.3")}, names: []string{"ann"}}).form("sell")
 	limits{}.add(order)
-	digests := [][32]byte{raised.form().digest, order.finish().digest}
+	digests := [][32]byte{raised.form().Digest, order.Finish().Digest}
 	where := func(digest [32]byte) (n int) {
 		for _, p := range pairs(t, l.store) {
 			n += bytes.Count(p.value, digest[:])

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
@@ -52,8 +53,8 @@ func eventful(t *testing.T, object string) (path string, options Options) {
 func secretsOf(t *testing.T, l *Ledger, name string) (secrets [][]byte) {
 	t.Helper()
 	for _, ev := range logOf(t, pairs(t, l.store)) {
-		if c, ok := ev.change.(personal); ok && c.about() == name {
-			secrets = append(secrets, bytes.Clone(ev.salt[:]), hiddenBytes(ev))
+		if c, ok := ev.Change.(event.Personal); ok && c.About() == name {
+			secrets = append(secrets, bytes.Clone(ev.Salt[:]), hiddenBytes(ev))
 		}
 	}
 	return secrets

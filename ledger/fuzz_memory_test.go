@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
@@ -57,7 +58,7 @@ func TestNoRecordAsksForMoreMemoryThanItHas(t *testing.T) {
 	decoders := map[string]func([]byte){
 		"counters":  func(b []byte) { _, _ = decodeCounters(b) },
 		"about":     func(b []byte) { _, _ = decodeAbout(b) },
-		"question":  func(b []byte) { _, _ = decodeQuestion(b) },
+		"question":  func(b []byte) { _, _ = event.DecodeQuestion(b) },
 		"object":    func(b []byte) { _, _ = decodeObject(b) },
 		"stranger":  func(b []byte) { _, _ = decodeStranger(b) },
 		"chain":     func(b []byte) { _, _ = decodeChain(b) },
@@ -67,11 +68,11 @@ func TestNoRecordAsksForMoreMemoryThanItHas(t *testing.T) {
 		"sale":      func(b []byte) { _, _ = decodeSale(b) },
 		"tally":     func(b []byte) { _, _ = decodeTally(b) },
 		"noise key": func(b []byte) { _, _ = decodeNoise(b) },
-		"entry":     func(b []byte) { _, _ = decodeEntry(1<<62, b) },
-		"entry 1":   func(b []byte) { _, _ = decodeEntry(1, b) },
+		"entry":     func(b []byte) { _, _ = event.DecodeEntry(1<<62, b) },
+		"entry 1":   func(b []byte) { _, _ = event.DecodeEntry(1, b) },
 	}
-	for _, kind := range []kind{kindQuestion, kindEnrolled, kindReleased, kindSettled, kindAnswered, kindForgotten, kindStated, kindRefused} {
-		decoders["event "+kind.String()] = func(b []byte) { decodeChange(&wire.Decoder{Rest: b}, &wire.Decoder{Rest: b}, kind) }
+	for _, kind := range []event.Kind{event.KindQuestion, event.KindEnrolled, event.KindReleased, event.KindSettled, event.KindAnswered, event.KindForgotten, event.KindStated, event.KindRefused} {
+		decoders["event "+kind.String()] = func(b []byte) { event.DecodeChange(&wire.Decoder{Rest: b}, &wire.Decoder{Rest: b}, kind) }
 	}
 	all := claims()
 	for name, decode := range decoders {

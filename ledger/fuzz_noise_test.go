@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
@@ -12,12 +13,12 @@ func FuzzDecodeNoise(f *testing.F) {
 	seeds := [][]byte{}
 	for _, name := range []string{"2026", "", "a longer name of a key"} {
 		e := &wire.Encoder{}
-		(&noiseKeySet{number: 7, name: name}).encode(e)
+		(&event.NoiseKeySet{Number: 7, Name: name}).Encode(e)
 		seeds = append(seeds, e.Buf)
 	}
-	encode := func(k noiseKeySet) []byte {
+	encode := func(k event.NoiseKeySet) []byte {
 		e := &wire.Encoder{}
-		k.encode(e)
+		k.Encode(e)
 		return e.Buf
 	}
 	fuzzFrom(f, seeds, decodeNoise, encode, none)

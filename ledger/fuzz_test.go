@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
@@ -98,38 +99,38 @@ func FuzzDecodeEvent(f *testing.F) {
 			payload, err := unsealed(p)
 			must(f, err)
 			seeds = append(seeds, append([]byte{p.key[7]}, payload...))
-			if payload[0] == formErased {
+			if payload[0] == event.FormErased {
 				erased++
 			}
 		}
 	}
 	for _, n := range append(goldenEntries(f), goldenFiniteEntries(f)...) {
-		seeds = append(seeds, append([]byte{byte(n.number)}, n.Encode()...))
-		if erasable(n.change) {
-			seeds = append(seeds, append([]byte{byte(n.number)}, n.erase().Encode()...))
+		seeds = append(seeds, append([]byte{byte(n.Number)}, n.Encode()...))
+		if erasable(n.Change) {
+			seeds = append(seeds, append([]byte{byte(n.Number)}, n.Erase().Encode()...))
 		}
 	}
 	if erased == 0 {
 		f.Error("the specimen has no erased event")
 	}
-	decode := func(numbered []byte) (logged, error) {
+	decode := func(numbered []byte) (event.Logged, error) {
 		if len(numbered) == 0 {
-			return logged{}, ErrCorrupt
+			return event.Logged{}, ErrCorrupt
 		}
-		return decodeEntry(uint64(numbered[0]), numbered[1:])
+		return event.DecodeEntry(uint64(numbered[0]), numbered[1:])
 	}
-	encode := func(n logged) []byte { return append([]byte{byte(n.number)}, n.Encode()...) }
-	fuzzFrom(f, seeds, decode, encode, func(n logged) int {
-		items := len(n.hashes)
-		switch c := n.change.(type) {
-		case *questionDefined:
+	encode := func(n event.Logged) []byte { return append([]byte{byte(n.Number)}, n.Encode()...) }
+	fuzzFrom(f, seeds, decode, encode, func(n event.Logged) int {
+		items := len(n.Hashes)
+		switch c := n.Change.(type) {
+		case *event.QuestionDefined:
 			items += len(c.Values) + cellsOf(c.Mechanism)
-		case *settled:
-			items += len(c.swept)
-		case *stated:
-			items += len(c.events)
-		case *forgotten:
-			items += len(c.chains)
+		case *event.Settled:
+			items += len(c.Swept)
+		case *event.Stated:
+			items += len(c.Events)
+		case *event.Forgotten:
+			items += len(c.Chains)
 		}
 		return items
 	})
@@ -172,9 +173,9 @@ func FuzzDecodeRequest(f *testing.F) {
 }
 
 func FuzzDecodeQuestion(f *testing.F) {
-	encode := func(q *question) []byte {
+	encode := func(q *event.Question) []byte {
 		e := &wire.Encoder{}
-		(&questionDefined{q.number, Question{Name: q.name, Values: q.values, Encoding: q.encoding, Mechanism: q.mechanism}}).encode(e)
+		(&event.QuestionDefined{Number: q.Number, Question: Question{Name: q.Name, Values: q.Values, Encoding: q.Encoding, Mechanism: q.Mechanism}}).Encode(e)
 		return e.Buf
 	}
 	odds := oddsQuestion(f)
@@ -187,7 +188,7 @@ func FuzzDecodeQuestion(f *testing.F) {
 			seeds = append(seeds, payload)
 		}
 	}
-	fuzzFrom(f, seeds, decodeQuestion, encode, func(q *question) int { return len(q.values) + cellsOf(q.mechanism) })
+	fuzzFrom(f, seeds, event.DecodeQuestion, encode, func(q *event.Question) int { return len(q.Values) + cellsOf(q.Mechanism) })
 }
 
 // cellsOf counts the probabilities of a mechanism's levels. Each takes a byte at least.
@@ -257,7 +258,7 @@ func TestDecodersRefuseWhatCannotBe(t *testing.T) {
 		}
 	}
 	for score, want := range map[int64]error{0: nil, 1 << 61: nil, -1 << 61: nil, 1<<61 + 1: ErrCorrupt, -1<<61 - 1: ErrCorrupt, math.MaxInt64: ErrCorrupt, math.MinInt64: ErrCorrupt} {
-		recorded := answers{{epsilon: nano(t, 1), result: result{scored: true, score: score}, event: 1, began: 1, objects: 1}}
+		recorded := answers{{epsilon: nano(t, 1), Result: event.Result{Scored: true, Score: score}, event: 1, began: 1, objects: 1}}
 		if back, err := decodeAnswers(recorded.Encode()); !errors.Is(err, want) || err == nil && !slices.Equal(back, recorded) {
 			t.Errorf("a score of %d: %+v, %v", score, back, err)
 		}
@@ -272,35 +273,35 @@ func TestDecodersRefuseWhatCannotBe(t *testing.T) {
 		}
 	}
 	// A response of a chain is not released as one that was sold again; an order's may be.
-	for method, want := range map[method]error{methodRaise: nil, methodInsert: nil, methodFresh: ErrCorrupt, methodResale: ErrCorrupt, 0: ErrCorrupt, 6: ErrCorrupt} {
-		payload := recordOf(&released{"ann", 1, nano(t, 1), response{value{}, method}})
-		if _, err := decodeEntry(1, payload); !errors.Is(err, want) {
+	for method, want := range map[event.Method]error{event.MethodRaise: nil, event.MethodInsert: nil, event.MethodFresh: ErrCorrupt, event.MethodResale: ErrCorrupt, 0: ErrCorrupt, 6: ErrCorrupt} {
+		payload := recordOf(&event.Released{Object: "ann", Question: 1, Epsilon: nano(t, 1), Response: event.Response{Value: event.Value{}, Method: method}})
+		if _, err := event.DecodeEntry(1, payload); !errors.Is(err, want) {
 			t.Errorf("released by method %d: %v", method, err)
 		}
-		if method == methodResale {
+		if method == event.MethodResale {
 			want = nil
 		}
-		payload = recordOf(&sold{"ann", 1, 0, response{value{}, method}})
-		if _, err := decodeEntry(1, payload); !errors.Is(err, want) {
+		payload = recordOf(&event.Sold{Object: "ann", Sale: 1, Price: 0, Response: event.Response{Value: event.Value{}, Method: method}})
+		if _, err := event.DecodeEntry(1, payload); !errors.Is(err, want) {
 			t.Errorf("sold by method %d: %v", method, err)
 		}
 	}
 }
 
 // empty returns a change of a kind that has no public part.
-func empty(k kind) change {
-	return decodeHidden(&wire.Decoder{}, k)
+func empty(k event.Kind) event.Change {
+	return event.DecodeHidden(&wire.Decoder{}, k)
 }
 
 // A claimed length must not be believed: no decoder allocates for more items than the record has
 // bytes for.
 func TestDecodersDoNotBelieveLengths(t *testing.T) {
-	settlement := publicBytes(event{change: &settled{key: "k"}}) // which ends with an empty list and two numbers 0
-	record := recordOf(&withdrawn{"ann"})
+	settlement := publicBytes(event.Event{Change: &event.Settled{Key: "k"}}) // which ends with an empty list and two numbers 0
+	record := recordOf(&event.Withdrawn{Object: "ann"})
 	public := int(record[2]) // the length of the public part, behind the form and a number
-	said := func(k kind, p []byte) error {
-		ev := event{}
-		return ev.decode(&wire.Decoder{Rest: publicBytes(event{change: empty(k)})}, &wire.Decoder{Rest: p})
+	said := func(k event.Kind, p []byte) error {
+		ev := event.Event{}
+		return ev.Decode(&wire.Decoder{Rest: publicBytes(event.Event{Change: empty(k)})}, &wire.Decoder{Rest: p})
 	}
 	for name, decoder := range map[string]struct {
 		head   []byte // up to the length
@@ -312,17 +313,17 @@ func TestDecodersDoNotBelieveLengths(t *testing.T) {
 		"chain":    {[]byte{1, 0, 0, 0, 0, 0}, func(p []byte) error { _, err := decodeChain(p); return err }},
 		"answers":  {nil, func(p []byte) error { _, err := decodeAnswers(p); return err }},
 		"request":  {make([]byte, 33), func(p []byte) error { _, err := decodeRequest(p); return err }},
-		"question": {[]byte{0, 0, 0, 1, 1, 'q'}, func(p []byte) error { _, err := decodeQuestion(p); return err }},
-		"text":     {[]byte{0, 0, 0, 1}, func(p []byte) error { _, err := decodeQuestion(p); return err }},
-		"public":   {record[:2], func(p []byte) error { _, err := decodeEntry(1, p); return err }},
-		"hidden":   {record[:3+public], func(p []byte) error { _, err := decodeEntry(1, p); return err }},
+		"question": {[]byte{0, 0, 0, 1, 1, 'q'}, func(p []byte) error { _, err := event.DecodeQuestion(p); return err }},
+		"text":     {[]byte{0, 0, 0, 1}, func(p []byte) error { _, err := event.DecodeQuestion(p); return err }},
+		"public":   {record[:2], func(p []byte) error { _, err := event.DecodeEntry(1, p); return err }},
+		"hidden":   {record[:3+public], func(p []byte) error { _, err := event.DecodeEntry(1, p); return err }},
 		"swept": {settlement[:len(settlement)-3], func(p []byte) error {
-			ev := event{}
-			return ev.decode(&wire.Decoder{Rest: p}, &wire.Decoder{Rest: []byte{0}})
+			ev := event.Event{}
+			return ev.Decode(&wire.Decoder{Rest: p}, &wire.Decoder{Rest: []byte{0}})
 		}},
-		"values":   {[]byte{0, 0, 0, 1, 1, 'q'}, func(p []byte) error { return said(kindQuestion, p) }},
-		"stated":   {[]byte{1, 'a', 0}, func(p []byte) error { return said(kindStated, p) }},
-		"remnants": {[]byte{1, 'a', 1, 1, 0, 0}, func(p []byte) error { return said(kindForgotten, p) }},
+		"values":   {[]byte{0, 0, 0, 1, 1, 'q'}, func(p []byte) error { return said(event.KindQuestion, p) }},
+		"stated":   {[]byte{1, 'a', 0}, func(p []byte) error { return said(event.KindStated, p) }},
+		"remnants": {[]byte{1, 'a', 1, 1, 0, 0}, func(p []byte) error { return said(event.KindForgotten, p) }},
 	} {
 		for _, length := range []uint64{100, 1<<20 - 1, 1 << 31, 1 << 62, 1<<64 - 1} {
 			payload := binary.AppendUvarint(slices.Clone(decoder.head), length)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
@@ -165,14 +166,14 @@ func goldenTerms(t *testing.T) policy.Policy {
 // byHand records the part of a large raise, with some that nobody knows.
 func byHand(t *testing.T, l *Ledger) {
 	t.Helper()
-	end := &settled{key: "large", digest: [32]byte{31: 1}, object: "bob"}
-	p := part{question: 1, counts: counts{1, 3, 0}}
-	p.changes = []change{&released{object: "bob", question: 1, epsilon: nano(t, 1), response: response{value: value{index: 2}, method: methodRaise}}}
+	end := &event.Settled{Key: "large", Digest: [32]byte{31: 1}, Object: "bob"}
+	p := part{question: 1, counts: event.Counts{1, 3, 0}}
+	p.changes = []event.Change{&event.Released{Object: "bob", Question: 1, Epsilon: nano(t, 1), Response: event.Response{Value: event.Value{Index: 2}, Method: event.MethodRaise}}}
 	for i := range 10 {
 		p.refused = append(p.refused, Refusal{Object: fmt.Sprint("object ", i), Reason: NotEnrolled, Asked: nano(t, 1), Helps: HelpsEnrolling})
 	}
-	_, _, err := l.submit(t.Context(), func(s *state) ([]change, error) {
-		end.first, end.through = s.counters.events+1, s.counters.events
+	_, _, err := l.submit(t.Context(), func(s *state) ([]event.Change, error) {
+		end.First, end.Through = s.counters.events+1, s.counters.events
 		return p.settle(end), nil
 	})
 	must(t, err)
@@ -183,15 +184,15 @@ func byHand(t *testing.T, l *Ledger) {
 // makeStatement records that a statement about an object was made.
 func makeStatement(t testing.TB, l *Ledger, name string) {
 	t.Helper()
-	_, _, err := l.submit(t.Context(), func(s *state) ([]change, error) {
+	_, _, err := l.submit(t.Context(), func(s *state) ([]event.Change, error) {
 		o, _, err := s.object(name)
 		if err != nil {
 			return nil, err
 		}
 		numbers, err := s.eventsAbout(o)
 		first := s.counters.events + 1
-		end := &settled{key: fmt.Sprint("state ", first), digest: [32]byte{2}, first: first, final: true, alone: true, object: name}
-		return []change{&stated{name, o.forgotten, numbers, o.account()}, end}, err
+		end := &event.Settled{Key: fmt.Sprint("state ", first), Digest: [32]byte{2}, First: first, Final: true, Alone: true, Object: name}
+		return []event.Change{&event.Stated{Object: name, Forgotten: o.forgotten, Events: numbers, Account: o.account()}, end}, err
 	})
 	must(t, err)
 }
@@ -258,11 +259,11 @@ func TestGoldenLedger(t *testing.T) {
 	tell(t, memory)
 	golden(t, "format-v5.txt", dump(t, memory))
 	audit(t, memory)
-	written := map[kind]bool{}
+	written := map[event.Kind]bool{}
 	for _, ev := range logOf(t, pairs(t, memory)) {
-		written[ev.change.kind()] = true
+		written[ev.Change.Kind()] = true
 	}
-	for k := kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
+	for k := event.Kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
 		if !written[k] {
 			t.Errorf("the ledger has no event of the kind %s", k)
 		}
@@ -369,110 +370,110 @@ func bitsOf(t testing.TB, text string) rrchain.Bits {
 
 // goldenEntries are events of every kind, with fields of every length, as they are stored. Of the tree they have
 // hashes by which to tell them apart, rather than those of a log that they make.
-func goldenEntries(t testing.TB) []logged {
+func goldenEntries(t testing.TB) []event.Logged {
 	t.Helper()
-	bound := &tag{0, 1, 2, 15: 0xff}
-	changes := []change{
-		&created{id: [16]byte{0xaa, 15: 0xbb}, currency: "USD"},
-		&created{currency: "", logKey: goldenLogKey(t, strings.Repeat("k", 100))},
-		&truthKeySet{*bound},
-		&questionDefined{1, Question{Name: "vote", Values: []string{"yes", "no"}, Encoding: Direct}},
-		&questionDefined{1<<32 - 1, Question{Name: "", Values: []string{"", "é"}, Encoding: Unary}},
-		&policyDefined{1, `{"kind":"fixed","ceiling":"1"}`},
-		&enrolled{"ann", 1, 0, 0, eps(t, "1000")},
-		&enrolled{strings.Repeat("n", 256), 1 << 24, 1<<32 - 1, 0, nano(t, 1)},
-		&released{"ann", 1, eps(t, "0.5"), response{value{index: 0}, methodRaise}},
-		&released{"ann", 1, eps(t, "0.5"), response{value{index: 127}, methodRaise}},
-		&released{"", 2, nano(t, 1), response{value{index: 128}, methodDegrade}},
-		&released{"bob", 3, eps(t, "1000"), response{value{index: 1<<20 - 1}, methodInsert}},
-		&released{"bob", 3, eps(t, "1"), response{value{bits: bitsOf(t, "1")}, methodRaise}},
-		&released{"bob", 3, eps(t, "1"), response{value{bits: bitsOf(t, "01000001"+"1")}, methodInsert}},
-		&settled{key: "k", digest: [32]byte{1, 31: 2}, first: 1, through: 2, object: "zoe", alone: true, final: true, counts: counts{1, 2, 3}},
-		&charged{"zoe", 3, eps(t, "0.5")},
-		&charged{strings.Repeat("é", 128), 1<<32 - 1, nano(t, 1)},
-		&answered{3, "threshold:groß:7", [32]byte{1, 31: 2}, 300, eps(t, "1"), result{output: 129}, methodFresh},
-		&answered{3, "winner", [32]byte{}, 1, nano(t, 1), result{}, methodDegrade},
-		&settled{key: strings.Repeat("k", 256), first: 1 << 40, swept: []sweptCount{{1, 2, 3, 0}, {1<<32 - 1, 1 << 14, 1<<64 - 1, 0}}, answer: 1 << 40, through: 1<<64 - 1, object: "é", done: 300},
-		&released{"bob", 1 << 8, nano(t, 127), response{value{index: 0}, methodDegrade}},
-		&buyerNamed{1, "acme"},
-		&buyerNamed{1<<32 - 1, strings.Repeat("ü", 128)},
-		&reserved{deal{1, 2, 3, eps(t, "0.5"), 4, 5, 6}, time.Date(2027, 1, 1, 0, 0, 0, 1, time.UTC)},
-		&reserved{deal{1<<64 - 1, 1<<32 - 1, 1<<32 - 1, eps(t, "1000"), 1 << 18, 1<<63 - 1, 1 << 18}, time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC)},
-		&held{"ann", 1, 0},
-		&held{strings.Repeat("n", 256), 1 << 14, 1_000_000_000_000},
-		&cancelled{127},
-		&cancelled{128},
-		&saleMade{deal{300, 1, 1, nano(t, 1), 15, 1 << 14, 0}, saleTally{1, 2, 3, 4, 5}},
-		&saleMade{deal{1, 1, 1, eps(t, "1"), 1, 0, 127}, saleTally{}},
-		&saleMade{deal{1, 1, 1, eps(t, "1"), 1 << 18, 1, 128}, saleTally{1 << 18, 128, 1<<14 - 1, 1 << 14, 1<<64 - 1}},
-		&sold{"ann", 1, 0, response{value{index: 0}, methodResale}},
-		&sold{"ann", 128, 127, response{value{index: 1}, methodRaise}},
-		&sold{"", 1 << 32, 128, response{value{index: 127}, methodDegrade}},
-		&sold{strings.Repeat("n", 256), 1<<64 - 1, 1_000_000_000_000, response{value{index: 1<<20 - 1}, methodInsert}},
-		&sold{"ann", 1, 0, response{value{bits: bitsOf(t, strings.Repeat("10", 50))}, methodResale}},
-		&withdrawn{"ann"},
-		&withdrawn{strings.Repeat("é", 128)},
-		&settled{key: "k", swept: []sweptCount{{128, 0, 0, 1}, {129, 0, 0, 127}}, refused: 128, sale: 1<<64 - 1},
-		&settled{key: "k", final: true, refused: 1, answer: 1, sale: 128},
-		&epochBegun{"ann", 1},
-		&epochBegun{strings.Repeat("é", 128), 1<<32 - 1},
-		&truthBound{"ann", 1, *bound},
-		&truthBound{strings.Repeat("n", 256), 1<<32 - 1, tag{}},
-		&objectRefused{0, Refusal{Object: "ann", Reason: ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0.5"), Asked: eps(t, "2"), Cost: eps(t, "1.5"), Remaining: eps(t, "0.5"), Helps: HelpsWaiting, Largest: eps(t, "1")}},
-		&objectRefused{1<<32 - 1, Refusal{Object: strings.Repeat("é", 128), Reason: NotEnrolled, Helps: HelpsEnrolling}},
-		&stated{"ann", 0, []uint64{1}, account{eps(t, "1000"), eps(t, "0.5"), 0}},
-		&stated{strings.Repeat("n", 256), 1<<64 - 1, []uint64{1, 127, 128, 1<<64 - 1}, account{nano(t, 1), nano(t, 1), 1<<63 - 1}},
-		&forgotten{"zoe", 1, account{}, nil},
-		&forgotten{"ann", 127, account{eps(t, "1"), eps(t, "0.5"), 100}, []remnant{{1, 0, eps(t, "0.5")}}},
-		&forgotten{strings.Repeat("é", 128), 1<<64 - 1, account{eps(t, "1000"), nano(t, 129), 1<<63 - 1}, []remnant{{1, 1<<32 - 1, nano(t, 1)}, {128, 0, nano(t, 128)}, {1<<32 - 1, 1, nano(t, 0)}}},
-		&noiseKeySet{1, "2026", tag{1, 15: 2}},
-		&noiseKeySet{1<<32 - 1, strings.Repeat("é", 128), tag{}},
-		&enrolled{"ann", 1, 2, 1<<32 - 1, eps(t, "1")},
-		&answered{1, "majority:yes", [32]byte{1, 31: 2}, 2, eps(t, "0.5"), result{scored: true}, methodFresh},
-		&answered{1, "majority:yes", [32]byte{1, 31: 2}, 2, eps(t, "1"), result{scored: true, score: -1}, methodRaise},
-		&answered{1, "majority:yes", [32]byte{1, 31: 2}, 2, eps(t, "0.7"), result{scored: true, score: 64}, methodInsert},
-		&answered{1, "majority:yes", [32]byte{1, 31: 2}, 2, eps(t, "0.2"), result{scored: true, score: -1 << 61}, methodDegrade},
+	bound := &event.Tag{0, 1, 2, 15: 0xff}
+	changes := []event.Change{
+		&event.Created{Id: [16]byte{0xaa, 15: 0xbb}, Currency: "USD"},
+		&event.Created{Currency: "", LogKey: goldenLogKey(t, strings.Repeat("k", 100))},
+		&event.TruthKeySet{Check: *bound},
+		&event.QuestionDefined{Number: 1, Question: Question{Name: "vote", Values: []string{"yes", "no"}, Encoding: Direct}},
+		&event.QuestionDefined{Number: 1<<32 - 1, Question: Question{Name: "", Values: []string{"", "é"}, Encoding: Unary}},
+		&event.PolicyDefined{Number: 1, Json: `{"kind":"fixed","ceiling":"1"}`},
+		&event.Enrolled{Object: "ann", Question: 1, Policy: 0, Noise: 0, Cap: eps(t, "1000")},
+		&event.Enrolled{Object: strings.Repeat("n", 256), Question: 1 << 24, Policy: 1<<32 - 1, Noise: 0, Cap: nano(t, 1)},
+		&event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.5"), Response: event.Response{Value: event.Value{Index: 0}, Method: event.MethodRaise}},
+		&event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.5"), Response: event.Response{Value: event.Value{Index: 127}, Method: event.MethodRaise}},
+		&event.Released{Object: "", Question: 2, Epsilon: nano(t, 1), Response: event.Response{Value: event.Value{Index: 128}, Method: event.MethodDegrade}},
+		&event.Released{Object: "bob", Question: 3, Epsilon: eps(t, "1000"), Response: event.Response{Value: event.Value{Index: 1<<20 - 1}, Method: event.MethodInsert}},
+		&event.Released{Object: "bob", Question: 3, Epsilon: eps(t, "1"), Response: event.Response{Value: event.Value{Bits: bitsOf(t, "1")}, Method: event.MethodRaise}},
+		&event.Released{Object: "bob", Question: 3, Epsilon: eps(t, "1"), Response: event.Response{Value: event.Value{Bits: bitsOf(t, "01000001"+"1")}, Method: event.MethodInsert}},
+		&event.Settled{Key: "k", Digest: [32]byte{1, 31: 2}, First: 1, Through: 2, Object: "zoe", Alone: true, Final: true, Counts: event.Counts{1, 2, 3}},
+		&event.Charged{Object: "zoe", Question: 3, Epsilon: eps(t, "0.5")},
+		&event.Charged{Object: strings.Repeat("é", 128), Question: 1<<32 - 1, Epsilon: nano(t, 1)},
+		&event.Answered{Question: 3, Query: "threshold:groß:7", Panel: [32]byte{1, 31: 2}, Objects: 300, Epsilon: eps(t, "1"), Result: event.Result{Output: 129}, Method: event.MethodFresh},
+		&event.Answered{Question: 3, Query: "winner", Panel: [32]byte{}, Objects: 1, Epsilon: nano(t, 1), Result: event.Result{}, Method: event.MethodDegrade},
+		&event.Settled{Key: strings.Repeat("k", 256), First: 1 << 40, Swept: []event.SweptCount{{Question: 1, Raised: 2, Unchanged: 3, Refused: 0}, {Question: 1<<32 - 1, Raised: 1 << 14, Unchanged: 1<<64 - 1, Refused: 0}}, Answer: 1 << 40, Through: 1<<64 - 1, Object: "é", Done: 300},
+		&event.Released{Object: "bob", Question: 1 << 8, Epsilon: nano(t, 127), Response: event.Response{Value: event.Value{Index: 0}, Method: event.MethodDegrade}},
+		&event.BuyerNamed{Number: 1, Name: "acme"},
+		&event.BuyerNamed{Number: 1<<32 - 1, Name: strings.Repeat("ü", 128)},
+		&event.Reserved{Deal: event.Deal{Sale: 1, Buyer: 2, Question: 3, Epsilon: eps(t, "0.5"), Objects: 4, Price: 5, Refused: 6}, Expires: time.Date(2027, 1, 1, 0, 0, 0, 1, time.UTC)},
+		&event.Reserved{Deal: event.Deal{Sale: 1<<64 - 1, Buyer: 1<<32 - 1, Question: 1<<32 - 1, Epsilon: eps(t, "1000"), Objects: 1 << 18, Price: 1<<63 - 1, Refused: 1 << 18}, Expires: time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC)},
+		&event.Held{Object: "ann", Sale: 1, Price: 0},
+		&event.Held{Object: strings.Repeat("n", 256), Sale: 1 << 14, Price: 1_000_000_000_000},
+		&event.Cancelled{Sale: 127},
+		&event.Cancelled{Sale: 128},
+		&event.SaleMade{Deal: event.Deal{Sale: 300, Buyer: 1, Question: 1, Epsilon: nano(t, 1), Objects: 15, Price: 1 << 14, Refused: 0}, Tally: event.SaleTally{Draws: 1, Resales: 2, Degradations: 3, Insertions: 4, Upgrades: 5}},
+		&event.SaleMade{Deal: event.Deal{Sale: 1, Buyer: 1, Question: 1, Epsilon: eps(t, "1"), Objects: 1, Price: 0, Refused: 127}, Tally: event.SaleTally{}},
+		&event.SaleMade{Deal: event.Deal{Sale: 1, Buyer: 1, Question: 1, Epsilon: eps(t, "1"), Objects: 1 << 18, Price: 1, Refused: 128}, Tally: event.SaleTally{Draws: 1 << 18, Resales: 128, Degradations: 1<<14 - 1, Insertions: 1 << 14, Upgrades: 1<<64 - 1}},
+		&event.Sold{Object: "ann", Sale: 1, Price: 0, Response: event.Response{Value: event.Value{Index: 0}, Method: event.MethodResale}},
+		&event.Sold{Object: "ann", Sale: 128, Price: 127, Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}},
+		&event.Sold{Object: "", Sale: 1 << 32, Price: 128, Response: event.Response{Value: event.Value{Index: 127}, Method: event.MethodDegrade}},
+		&event.Sold{Object: strings.Repeat("n", 256), Sale: 1<<64 - 1, Price: 1_000_000_000_000, Response: event.Response{Value: event.Value{Index: 1<<20 - 1}, Method: event.MethodInsert}},
+		&event.Sold{Object: "ann", Sale: 1, Price: 0, Response: event.Response{Value: event.Value{Bits: bitsOf(t, strings.Repeat("10", 50))}, Method: event.MethodResale}},
+		&event.Withdrawn{Object: "ann"},
+		&event.Withdrawn{Object: strings.Repeat("é", 128)},
+		&event.Settled{Key: "k", Swept: []event.SweptCount{{Question: 128, Raised: 0, Unchanged: 0, Refused: 1}, {Question: 129, Raised: 0, Unchanged: 0, Refused: 127}}, Refused: 128, Sale: 1<<64 - 1},
+		&event.Settled{Key: "k", Final: true, Refused: 1, Answer: 1, Sale: 128},
+		&event.EpochBegun{Object: "ann", Question: 1},
+		&event.EpochBegun{Object: strings.Repeat("é", 128), Question: 1<<32 - 1},
+		&event.TruthBound{Object: "ann", Question: 1, Tag: *bound},
+		&event.TruthBound{Object: strings.Repeat("n", 256), Question: 1<<32 - 1, Tag: event.Tag{}},
+		&event.ObjectRefused{Question: 0, Refusal: Refusal{Object: "ann", Reason: ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0.5"), Asked: eps(t, "2"), Cost: eps(t, "1.5"), Remaining: eps(t, "0.5"), Helps: HelpsWaiting, Largest: eps(t, "1")}},
+		&event.ObjectRefused{Question: 1<<32 - 1, Refusal: Refusal{Object: strings.Repeat("é", 128), Reason: NotEnrolled, Helps: HelpsEnrolling}},
+		&event.Stated{Object: "ann", Forgotten: 0, Events: []uint64{1}, Account: event.Account{Cap: eps(t, "1000"), Spent: eps(t, "0.5"), Earned: 0}},
+		&event.Stated{Object: strings.Repeat("n", 256), Forgotten: 1<<64 - 1, Events: []uint64{1, 127, 128, 1<<64 - 1}, Account: event.Account{Cap: nano(t, 1), Spent: nano(t, 1), Earned: 1<<63 - 1}},
+		&event.Forgotten{Object: "zoe", Events: 1, Account: event.Account{}, Chains: nil},
+		&event.Forgotten{Object: "ann", Events: 127, Account: event.Account{Cap: eps(t, "1"), Spent: eps(t, "0.5"), Earned: 100}, Chains: []event.Remnant{{Question: 1, Policy: 0, Spent: eps(t, "0.5")}}},
+		&event.Forgotten{Object: strings.Repeat("é", 128), Events: 1<<64 - 1, Account: event.Account{Cap: eps(t, "1000"), Spent: nano(t, 129), Earned: 1<<63 - 1}, Chains: []event.Remnant{{Question: 1, Policy: 1<<32 - 1, Spent: nano(t, 1)}, {Question: 128, Policy: 0, Spent: nano(t, 128)}, {Question: 1<<32 - 1, Policy: 1, Spent: nano(t, 0)}}},
+		&event.NoiseKeySet{Number: 1, Name: "2026", Check: event.Tag{1, 15: 2}},
+		&event.NoiseKeySet{Number: 1<<32 - 1, Name: strings.Repeat("é", 128), Check: event.Tag{}},
+		&event.Enrolled{Object: "ann", Question: 1, Policy: 2, Noise: 1<<32 - 1, Cap: eps(t, "1")},
+		&event.Answered{Question: 1, Query: "majority:yes", Panel: [32]byte{1, 31: 2}, Objects: 2, Epsilon: eps(t, "0.5"), Result: event.Result{Scored: true}, Method: event.MethodFresh},
+		&event.Answered{Question: 1, Query: "majority:yes", Panel: [32]byte{1, 31: 2}, Objects: 2, Epsilon: eps(t, "1"), Result: event.Result{Scored: true, Score: -1}, Method: event.MethodRaise},
+		&event.Answered{Question: 1, Query: "majority:yes", Panel: [32]byte{1, 31: 2}, Objects: 2, Epsilon: eps(t, "0.7"), Result: event.Result{Scored: true, Score: 64}, Method: event.MethodInsert},
+		&event.Answered{Question: 1, Query: "majority:yes", Panel: [32]byte{1, 31: 2}, Objects: 2, Epsilon: eps(t, "0.2"), Result: event.Result{Scored: true, Score: -1 << 61}, Method: event.MethodDegrade},
 	}
 	return entries(changes)
 }
 
 // entries makes a log of changes, whatever they are.
-func entries(changes []change) []logged {
-	log, salts := make([]logged, len(changes)), steadySalts(1<<40)
+func entries(changes []event.Change) []event.Logged {
+	log, salts := make([]event.Logged, len(changes)), steadySalts(1<<40)
 	for i, c := range changes {
 		at := epoch().Add(time.Duration(i-14) * 5 * 365 * 24 * time.Hour) // from before 1970 on
-		ev := event{number: uint64(i + 1), time: at, change: c}
-		salts(ev.salt[:])
-		log[i] = logged{event: ev, hashes: make([]tlog.Hash, merkle.Completes(uint64(i)))}
-		for j := range log[i].hashes {
-			log[i].hashes[j] = tlog.Hash{byte(i), byte(j), 31: 0xff}
+		ev := event.Event{Number: uint64(i + 1), Time: at, Change: c}
+		salts(ev.Salt[:])
+		log[i] = event.Logged{Event: ev, Hashes: make([]tlog.Hash, merkle.Completes(uint64(i)))}
+		for j := range log[i].Hashes {
+			log[i].Hashes[j] = tlog.Hash{byte(i), byte(j), 31: 0xff}
 		}
-		if _, ok := c.(personal); ok {
-			log[i].previous = []uint64{0, 1, 127, 128, 1<<64 - 1}[i%5]
+		if _, ok := c.(event.Personal); ok {
+			log[i].Previous = []uint64{0, 1, 127, 128, 1<<64 - 1}[i%5]
 		}
 	}
 	return log
 }
 
 // erasable tells whether an event can be about an object, and so be erased.
-func erasable(c change) bool {
-	if s, ok := c.(*settled); ok {
-		return s.object != ""
+func erasable(c event.Change) bool {
+	if s, ok := c.(*event.Settled); ok {
+		return s.Object != ""
 	}
-	_, ok := c.(personal)
+	_, ok := c.(event.Personal)
 	return ok
 }
 
 // recordOf returns the record of a change as the first event of a log.
-func recordOf(c change) []byte {
-	return logged{event: event{number: 1, time: epoch(), change: c}, hashes: make([]tlog.Hash, 1)}.Encode()
+func recordOf(c event.Change) []byte {
+	return event.Logged{Event: event.Event{Number: 1, Time: epoch(), Change: c}, Hashes: make([]tlog.Hash, 1)}.Encode()
 }
 
 func TestGoldenEvents(t *testing.T) {
 	text := "# kind, record, leaf of the tree, and record when erased, of events, in hex\n"
-	there := func(n logged) string {
+	there := func(n event.Logged) string {
 		payload := n.Encode()
-		back, err := decodeEntry(n.number, payload)
+		back, err := event.DecodeEntry(n.Number, payload)
 		must(t, err)
 		if !reflect.DeepEqual(back, n) {
 			t.Errorf("%+v became %+v", n, back)
@@ -480,19 +481,19 @@ func TestGoldenEvents(t *testing.T) {
 		return fmt.Sprintf("%x", payload)
 	}
 	for _, n := range goldenEntries(t) {
-		leaf := n.leaf()
-		text += fmt.Sprintf("%s %s\n\tleaf %x\n", n.change.kind(), there(n), leaf[:])
-		if !erasable(n.change) {
+		leaf := n.Leaf()
+		text += fmt.Sprintf("%s %s\n\tleaf %x\n", n.Change.Kind(), there(n), leaf[:])
+		if !erasable(n.Change) {
 			continue
 		}
-		erased := n.erase()
+		erased := n.Erase()
 		text += fmt.Sprintf("\terased %s\n", there(erased))
-		if erased.leaf() != leaf {
-			t.Errorf("%s: another leaf when erased", n.change.kind())
+		if erased.Leaf() != leaf {
+			t.Errorf("%s: another leaf when erased", n.Change.Kind())
 		}
 	}
 	golden(t, "events-v5.txt", text)
-	for k := kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
+	for k := event.Kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
 		if !strings.Contains(text, "\n"+k.String()+" ") {
 			t.Errorf("there is no event of the kind %s", k)
 		}
@@ -502,16 +503,16 @@ func TestGoldenEvents(t *testing.T) {
 // The numbers that stand for kinds, methods, reasons and helps never get a second meaning.
 func TestGoldenCodes(t *testing.T) {
 	var text strings.Builder
-	for k := kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
+	for k := event.Kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
 		fmt.Fprintf(&text, "kind %d %s\n", k, k)
 	}
-	for m := method(1); !strings.HasPrefix(m.String(), "method "); m++ {
+	for m := event.Method(1); !strings.HasPrefix(m.String(), "method "); m++ {
 		fmt.Fprintf(&text, "method %d %s\n", m, m)
 	}
-	for i, reason := range reasonCodes() {
+	for i, reason := range event.ReasonCodes() {
 		fmt.Fprintf(&text, "reason %d %s\n", i+1, reason)
 	}
-	for i, help := range helpCodes() {
+	for i, help := range event.HelpCodes() {
 		fmt.Fprintf(&text, "help %d %s\n", i+1, help)
 	}
 	golden(t, "codes-v5.txt", text.String())

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/mechanism"
 )
 
@@ -21,15 +22,15 @@ func TestARaiseIsChargedToItsPanel(t *testing.T) {
 		r.Key, r.Epsilon = "k2", eps(t, "3")
 		x, err := l.newAnswer(t.Context(), r)
 		must(t, err)
-		_, _, err = l.submit(t.Context(), func(s *state) ([]change, error) {
+		_, _, err = l.submit(t.Context(), func(s *state) ([]event.Change, error) {
 			must(t, x.convene(s, s.counters.events))
-			var changes []change
+			var changes []event.Change
 			for _, name := range who {
-				changes = append(changes, &charged{name, x.question.number, eps(t, "2")})
+				changes = append(changes, &event.Charged{Object: name, Question: x.question.Number, Epsilon: eps(t, "2")})
 			}
-			end := &settled{key: "k2", digest: x.id.digest, through: s.counters.events, first: s.counters.events + 1, final: true}
-			end.counts[drawn], end.answer = 1, end.first+3
-			changes = append(changes, x.record(result{scored: true, score: 5}, methodRaise, 3))
+			end := &event.Settled{Key: "k2", Digest: x.id.Digest, Through: s.counters.events, First: s.counters.events + 1, Final: true}
+			end.Counts[event.Drawn], end.Answer = 1, end.First+3
+			changes = append(changes, x.record(event.Result{Scored: true, Score: 5}, event.MethodRaise, 3))
 			return settling(changes, 0, nil, end), nil
 		})
 		if sound := name == "the panel"; (err == nil) != sound {
@@ -55,8 +56,8 @@ func TestAnInsertedScoreKnowsTheOneBelow(t *testing.T) {
 			r = inquire(t, query+epsilon, query, epsilon, ballots("ann"), "ann", "bob", "cy")
 			answerTo(t, l, r)
 		}
-		if a := answersOf(t, l, r); a[1].score != a[0].score {
-			t.Errorf("%s: the score is %d, and %d a billionth above", query, a[0].score, a[1].score)
+		if a := answersOf(t, l, r); a[1].Score != a[0].Score {
+			t.Errorf("%s: the score is %d, and %d a billionth above", query, a[0].Score, a[1].Score)
 		}
 	}
 }

@@ -255,7 +255,7 @@ func TestKeyedUnaryResponsesFollowTheirLaw(t *testing.T) {
 		for _, name := range names {
 			c := chainOf(t, l, 1, name)
 			place := slices.IndexFunc(c.levels, func(at level) bool { return at.Epsilon == r.Epsilon })
-			counts[setBits(c.levels[place].Response.bits, q)]++
+			counts[setBits(c.levels[place].Response.Bits, q)]++
 		}
 		wantLaw(t, "at ε="+epsilon, counts, law)
 	}

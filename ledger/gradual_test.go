@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/mechanism"
 )
 
@@ -155,7 +156,7 @@ func answersOf(t *testing.T, l *Ledger, r AnswerRequest) (a answers) {
 	must(t, err)
 	must(t, l.view(t.Context(), func(s *state) error {
 		must(t, x.convene(s, s.counters.events))
-		a, _, err = s.answers(answerKey(x.question.number, x.request.Query, x.whole))
+		a, _, err = s.answers(answerKey(x.question.Number, x.request.Query, x.whole))
 		return err
 	}))
 	return a
@@ -189,7 +190,7 @@ func TestScoresOfTwoBeginningsAreNotMixed(t *testing.T) {
 		wrong, err := queriesOf(seed).Between(before[0].asScore(), before[1].asScore(), eps(t, "0.7"))
 		must(t, err)
 		made := answersOf(t, l, ask("0.7", nil))[1]
-		if made.score != want.Value || made.began != before[1].began || before[0].began == before[1].began {
+		if made.Score != want.Value || made.began != before[1].began || before[0].began == before[1].began {
 			t.Errorf("seed %d: it is %+v, want a score of %d, among %+v", seed, made, want.Value, before)
 		}
 		mixed = mixed || want != wrong
@@ -493,10 +494,10 @@ func TestVerifyNamesWhatWasAlteredOfScores(t *testing.T) {
 		alter func(a answers)
 		text  string
 	}{
-		"a score":    {func(a answers) { a[1].score += 2 }, "the score at ε=0.75 is "},
-		"a top":      {func(a answers) { a[2].score = -a[2].score - 1 }, "the score at ε=1 is "},
+		"a score":    {func(a answers) { a[1].Score += 2 }, "the score at ε=0.75 is "},
+		"a top":      {func(a answers) { a[2].Score = -a[2].Score - 1 }, "the score at ε=1 is "},
 		"a began":    {func(a answers) { a[1].began++ }, "the first event of the answers with that at ε=0.75 is "},
-		"an output":  {func(a answers) { a[0].result = result{output: 1} }, "whether there is a score at ε=0.5 is "},
+		"an output":  {func(a answers) { a[0].Result = event.Result{Output: 1} }, "whether there is a score at ε=0.5 is "},
 		"the number": {func(a answers) { a[0].objects++ }, "the number of objects at ε=0.5 is "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -539,7 +540,7 @@ func TestAScoreOutOfRangeIsDamage(t *testing.T) {
 	r := inquire(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cy")
 	answerTo(t, l, r)
 	a, key := answersOf(t, l, r), firstKey(t, l.store, bucketAnswers, nil)
-	a[0].score = 1<<61 + 1
+	a[0].Score = 1<<61 + 1
 	putRecord(t, l.store, bucketAnswers, key, a.Encode())
 	for _, epsilon := range []string{"0.25", "1"} {
 		unchanged(t, l.store, func() {
@@ -572,8 +573,8 @@ func TestScoresFarOut(t *testing.T) {
 			given = append(given, answerTo(t, l, r).Answer)
 		}
 		for i, a := range answersOf(t, l, r) {
-			if (a.score >= 0) != (given[i] == "yes") {
-				t.Errorf("a score of %d answers %q", a.score, given[i])
+			if (a.Score >= 0) != (given[i] == "yes") {
+				t.Errorf("a score of %d answers %q", a.Score, given[i])
 			}
 		}
 		audit(t, l.store)

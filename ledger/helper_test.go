@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
@@ -133,7 +134,7 @@ func beginWithKey(t testing.TB, s kv.Store, logKey string) {
 			return err
 		}
 		st.salts = steadySalts(1)
-		if _, _, err := st.record([]change{&created{id: [16]byte{1, 2, 3, 15: 255}, currency: "EUR", logKey: logKey}}); err != nil {
+		if _, _, err := st.record([]event.Change{&event.Created{Id: [16]byte{1, 2, 3, 15: 255}, Currency: "EUR", LogKey: logKey}}); err != nil {
 			return err
 		}
 		return st.flush()
@@ -370,7 +371,7 @@ func unchanged(t testing.TB, s kv.Store, fn func()) {
 }
 
 // logOf returns the events of a store, decoded.
-func logOf(t testing.TB, stored []pair) (all []event) {
+func logOf(t testing.TB, stored []pair) (all []event.Event) {
 	t.Helper()
 	for _, p := range stored {
 		if p.bucket != bucketEvents {
@@ -378,12 +379,12 @@ func logOf(t testing.TB, stored []pair) (all []event) {
 		}
 		payload, err := wire.Unseal(p.bucket, p.key, p.value)
 		must(t, err)
-		ev, err := decodeEntry(binary.BigEndian.Uint64(p.key), payload)
+		ev, err := event.DecodeEntry(binary.BigEndian.Uint64(p.key), payload)
 		must(t, err)
-		if ev.number != uint64(len(all))+1 {
-			t.Fatalf("event %d stands where event %d should", ev.number, len(all)+1)
+		if ev.Number != uint64(len(all))+1 {
+			t.Fatalf("event %d stands where event %d should", ev.Number, len(all)+1)
 		}
-		all = append(all, ev.event)
+		all = append(all, ev.Event)
 	}
 	return all
 }
@@ -391,7 +392,7 @@ func logOf(t testing.TB, stored []pair) (all []event) {
 // steadySalts fills salts with numbers that count up.
 func steadySalts(from uint64) func([]byte) {
 	return func(b []byte) {
-		for one := range slices.Chunk(b, len(salt{})) {
+		for one := range slices.Chunk(b, len(event.Salt{})) {
 			binary.BigEndian.PutUint64(one, from)
 			from++
 		}
@@ -410,16 +411,16 @@ func audit(t testing.TB, s kv.Store) {
 }
 
 // replay folds events into an empty store. Every hash of the tree is computed anew from the leaves.
-func replay(s kv.Store, log []event) error {
+func replay(s kv.Store, log []event.Event) error {
 	return foldInto(s, log, func(*state) error { return nil })
 }
 
 // replayWhole folds a log that must not end in the midst of anything.
-func replayWhole(s kv.Store, log []event) error {
+func replayWhole(s kv.Store, log []event.Event) error {
 	return foldInto(s, log, func(s *state) error { return s.counters.checkWhole() })
 }
 
-func foldInto(s kv.Store, log []event, check func(*state) error) error {
+func foldInto(s kv.Store, log []event.Event, check func(*state) error) error {
 	return s.Update(func(w kv.Writer) error {
 		if err := w.Put(bucketMeta, []byte(keyFormat), formatRecord()); err != nil {
 			return err
@@ -447,14 +448,14 @@ const asItCosts = math.MaxUint64
 const asItBegan = math.MaxUint64
 
 // costing returns an event with what it costs in the place of asItCosts, and likewise where it began.
-func (s *state) costing(ev event) event {
-	if c, is := ev.change.(*settled); is && c.spent == asItCosts {
+func (s *state) costing(ev event.Event) event.Event {
+	if c, is := ev.Change.(*event.Settled); is && c.Spent == asItCosts {
 		whole := *c
-		whole.spent = s.counters.underway.spent
-		if c.first == asItBegan {
-			whole.first = ev.number - s.counters.underway.events
+		whole.Spent = s.counters.underway.spent
+		if c.First == asItBegan {
+			whole.First = ev.Number - s.counters.underway.events
 		}
-		ev.change = &whole
+		ev.Change = &whole
 	}
 	return ev
 }
@@ -515,15 +516,15 @@ func rename(t testing.TB, from, to string) {
 }
 
 // publicBytes returns the bytes of an event that are never erased, and hiddenBytes the others.
-func publicBytes(ev event) []byte {
+func publicBytes(ev event.Event) []byte {
 	e := &wire.Encoder{}
-	ev.public(e)
+	ev.Public(e)
 	return e.Buf
 }
 
-func hiddenBytes(ev event) []byte {
+func hiddenBytes(ev event.Event) []byte {
 	e := &wire.Encoder{}
-	ev.hidden(e)
+	ev.Hidden(e)
 	return e.Buf
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -143,7 +144,7 @@ func (l *Ledger) someRefusals(ctx context.Context, from, end uint64) ([]Event, e
 		err = errs.Corrupt(nil, "event %d is missing", from)
 	}
 	for i, ev := range events {
-		if ev.Kind != kindRefused.String() {
+		if ev.Kind != event.KindRefused.String() {
 			return events[:i], errs.Corrupt(nil, "event %d refuses nobody", ev.Number)
 		}
 	}
@@ -170,8 +171,8 @@ func (l *Ledger) firstRefusal(ctx context.Context, settled uint64) (first uint64
 		if err != nil {
 			return err
 		}
-		first = settled - part.refused
-		return checkRefused(settled, part.refused)
+		first = settled - part.Refused
+		return checkRefused(settled, part.Refused)
 	})
 	return first, err
 }
@@ -221,75 +222,75 @@ func (l *Ledger) openEvent(s *state, key, value []byte) (Event, error) {
 	if err != nil {
 		return Event{}, err
 	}
-	n, err := decodeEntry(binary.BigEndian.Uint64(key), payload)
+	n, err := event.DecodeEntry(binary.BigEndian.Uint64(key), payload)
 	if err != nil {
 		return Event{}, err
 	}
-	return l.describe(s, n.event)
+	return l.describe(s, n.Event)
 }
 
 // describe puts an event in words.
-func (l *Ledger) describe(s *state, ev event) (out Event, err error) {
-	out = Event{Number: ev.number, Time: ev.time, Kind: ev.change.kind().String()}
-	if ev.erased != nil {
+func (l *Ledger) describe(s *state, ev event.Event) (out Event, err error) {
+	out = Event{Number: ev.Number, Time: ev.Time, Kind: ev.Change.Kind().String()}
+	if ev.Erased != nil {
 		return out, l.describeErased(s, ev, &out)
 	}
-	switch c := ev.change.(type) {
-	case *created:
-		out.ID, out.Currency = uuid.UUID(c.id).String(), c.currency
-	case *noiseKeySet:
-		out.NoiseKey = c.name
-	case *questionDefined:
+	switch c := ev.Change.(type) {
+	case *event.Created:
+		out.ID, out.Currency = uuid.UUID(c.Id).String(), c.Currency
+	case *event.NoiseKeySet:
+		out.NoiseKey = c.Name
+	case *event.QuestionDefined:
 		out.Question, out.Values, out.Encoding, out.Mechanism = c.Name, c.Values, c.Encoding, c.Mechanism
-	case *policyDefined:
-		out.Policy, err = l.policyOf(s, c.number)
-	case *enrolled:
-		out.Object, out.Cap = c.object, &c.cap
-		if out.NoiseKey, err = s.noiseKeyName(c.noise); err != nil {
+	case *event.PolicyDefined:
+		out.Policy, err = l.policyOf(s, c.Number)
+	case *event.Enrolled:
+		out.Object, out.Cap = c.Object, &c.Cap
+		if out.NoiseKey, err = s.noiseKeyName(c.Noise); err != nil {
 			return out, err
 		}
-		if out.Policy, err = l.policyOf(s, c.policy); err == nil {
-			_, err = l.nameQuestion(s, c.question, &out)
+		if out.Policy, err = l.policyOf(s, c.Policy); err == nil {
+			_, err = l.nameQuestion(s, c.Question, &out)
 		}
-	case *released:
-		out.Object, out.Epsilon, out.Method = c.object, &c.epsilon, c.method.String()
-		var q *question
-		if q, err = l.nameQuestion(s, c.question, &out); err == nil {
+	case *event.Released:
+		out.Object, out.Epsilon, out.Method = c.Object, &c.Epsilon, c.Method.String()
+		var q *event.Question
+		if q, err = l.nameQuestion(s, c.Question, &out); err == nil {
 			var r Response
-			r, err = q.response(c.object, newLevel(c.epsilon, c.value, ev.number))
+			r, err = toldResponse(q, c.Object, newLevel(c.Epsilon, c.Value, ev.Number))
 			out.Response = r.Value
 		}
-	case *charged:
-		out.Object, out.Epsilon = c.object, &c.epsilon
-		_, err = l.nameQuestion(s, c.question, &out)
-	case *answered:
-		out.Query, out.Objects, out.Epsilon, out.Method = c.query, c.objects, &c.epsilon, c.method.String()
-		var q *question
-		if q, err = l.nameQuestion(s, c.question, &out); err == nil {
-			out.Response, err = q.answerText(c.query, c.result)
+	case *event.Charged:
+		out.Object, out.Epsilon = c.Object, &c.Epsilon
+		_, err = l.nameQuestion(s, c.Question, &out)
+	case *event.Answered:
+		out.Query, out.Objects, out.Epsilon, out.Method = c.Query, c.Objects, &c.Epsilon, c.Method.String()
+		var q *event.Question
+		if q, err = l.nameQuestion(s, c.Question, &out); err == nil {
+			out.Response, err = q.AnswerText(c.Query, c.Result)
 		}
-	case *settled:
-		out.Key, out.Counts, out.LeftOut, out.Sale = c.key, c.counts[:], c.refused, c.sale
-		if c.alone {
-			out.Object = c.object
+	case *event.Settled:
+		out.Key, out.Counts, out.LeftOut, out.Sale = c.Key, c.Counts[:], c.Refused, c.Sale
+		if c.Alone {
+			out.Object = c.Object
 		}
-	case *objectRefused:
+	case *event.ObjectRefused:
 		out.Object, out.Refused = c.Object, []Refusal{c.Refusal}
-		_, err = l.nameQuestion(s, c.question, &out)
-	case *epochBegun:
-		out.Object = c.object
-		_, err = l.nameQuestion(s, c.question, &out)
-	case *truthBound:
-		out.Object = c.object
-		_, err = l.nameQuestion(s, c.question, &out)
-	case *withdrawn:
-		out.Object = c.object
-	case *stated:
-		out.Object = c.object
-	case *forgotten:
-		out.Object, out.Cap, out.Epsilon = c.object, &c.cap, &c.spent
-	case *buyerNamed:
-		out.Buyer = c.name
+		_, err = l.nameQuestion(s, c.Question, &out)
+	case *event.EpochBegun:
+		out.Object = c.Object
+		_, err = l.nameQuestion(s, c.Question, &out)
+	case *event.TruthBound:
+		out.Object = c.Object
+		_, err = l.nameQuestion(s, c.Question, &out)
+	case *event.Withdrawn:
+		out.Object = c.Object
+	case *event.Stated:
+		out.Object = c.Object
+	case *event.Forgotten:
+		out.Object, out.Cap, out.Epsilon = c.Object, &c.Cap, &c.Spent
+	case *event.BuyerNamed:
+		out.Buyer = c.Name
 	default:
 		err = l.describeSale(s, ev, &out)
 	}
@@ -297,23 +298,23 @@ func (l *Ledger) describe(s *state, ev event) (out Event, err error) {
 }
 
 // describeErased puts in words what is left of an erased event.
-func (l *Ledger) describeErased(s *state, ev event, out *Event) error {
+func (l *Ledger) describeErased(s *state, ev event.Event, out *Event) error {
 	out.Erased = true
-	switch c := ev.change.(type) {
-	case *settled:
-		out.Key, out.Counts, out.LeftOut, out.Sale = c.key, c.counts[:], c.refused, c.sale
-	case *held:
-		return l.describeShare(s, c.sale, c.price, out)
-	case *sold:
-		return l.describeShare(s, c.sale, c.price, out)
+	switch c := ev.Change.(type) {
+	case *event.Settled:
+		out.Key, out.Counts, out.LeftOut, out.Sale = c.Key, c.Counts[:], c.Refused, c.Sale
+	case *event.Held:
+		return l.describeShare(s, c.Sale, c.Price, out)
+	case *event.Sold:
+		return l.describeShare(s, c.Sale, c.Price, out)
 	}
 	return nil
 }
 
-func (l *Ledger) nameQuestion(s *state, number uint32, out *Event) (*question, error) {
+func (l *Ledger) nameQuestion(s *state, number uint32, out *Event) (*event.Question, error) {
 	q, err := s.question(number)
 	if err == nil {
-		out.Question = q.name
+		out.Question = q.Name
 	}
 	return q, err
 }

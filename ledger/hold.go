@@ -80,7 +80,7 @@ func (l *Ledger) heldBudget(s *state, x *subject, ask charge) (held heldBudget, 
 		if !found {
 			continue // the request that holds will refuse the object
 		}
-		if one.question == ask.question.number {
+		if one.question == ask.question.Number {
 			held.plain, held.shares = less(one.plain, level), less(one.shares, level)
 		}
 		held.all = plus(held.all, less(one.epsilon(), level))
@@ -90,7 +90,7 @@ func (l *Ledger) heldBudget(s *state, x *subject, ask charge) (held heldBudget, 
 
 // levelAfter returns the ε of an object's chain once a charge is granted.
 func (s *state) levelAfter(name string, question uint32, ask charge) (epsilon privacy.Epsilon, found bool, err error) {
-	if question == ask.question.number {
+	if question == ask.question.Number {
 		return ask.reaches, true, nil
 	}
 	if ask.level != nil {
@@ -153,7 +153,7 @@ func (s *state) reserved(x *subject, ask asking, into *reaches) error {
 			continue
 		}
 		held := into.of(r.question)
-		if ask.question != nil && r.question == ask.question.number && (r.buyer == ask.buyer || !x.chain.heldBy(r.buyer).IsZero()) {
+		if ask.question != nil && r.question == ask.question.Number && (r.buyer == ask.buyer || !x.chain.heldBy(r.buyer).IsZero()) {
 			held.plain = higher(held.plain, r.epsilon)
 		} else {
 			held.shares = higher(held.shares, r.epsilon)

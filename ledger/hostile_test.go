@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
@@ -597,11 +598,11 @@ func TestANewerEventIsRefusedAsSuch(t *testing.T) {
 		if p.bucket == bucketEvents {
 			payload, err := unsealed(p)
 			must(t, err)
-			n, err := decodeEntry(binary.BigEndian.Uint64(p.key), payload)
+			n, err := event.DecodeEntry(binary.BigEndian.Uint64(p.key), payload)
 			must(t, err)
-			version := bytes.Index(payload, publicBytes(n.event))
+			version := bytes.Index(payload, publicBytes(n.Event))
 			payload = slices.Clone(payload)
-			payload[version] = eventVersion + 1
+			payload[version] = event.EventVersion + 1
 			records[i] = sealed(p.bucket, p.key, payload)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -189,7 +190,7 @@ func TestDigestsKeepFieldsApart(t *testing.T) {
 	for _, names := range [][]string{{"ab", "c"}, {"a", "bc"}, {"abc"}, {"a", "b", "c"}, {"\x02ab", "c"}} {
 		for _, question := range []string{"", "ab", "a"} {
 			x := &raise{request: RaiseRequest{Question: question, Epsilon: eps(t, "1")}, panel: panel{names: names}}
-			sum := x.form().digest
+			sum := x.form().Digest
 			text := fmt.Sprintf("%q of %q", question, names)
 			if twin, twice := seen[sum]; twice {
 				t.Errorf("%s and %s have one digest", text, twin)
@@ -339,7 +340,7 @@ func TestNoMarksTellWhatWasForgotten(t *testing.T) {
 	release(t, l, releaseOf(t, "released", "ann", "0.7"))
 	must(t, l.Forget(t.Context(), "f", "ann"))
 	for _, n := range eventsOf(t, l.store) {
-		if c, is := n.change.(*settled); is && c.key == "released" && (c.marks != marks{} || n.erased == nil) {
+		if c, is := n.Change.(*event.Settled); is && c.Key == "released" && (c.Marks != event.Marks{} || n.Erased == nil) {
 			t.Errorf("what is kept of the request is %+v", c)
 		}
 	}

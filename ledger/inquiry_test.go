@@ -12,6 +12,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/mechanism"
 )
 
@@ -239,7 +240,7 @@ func withoutScores(t *testing.T, stored []pair) []pair {
 			must(t, err)
 			for j := range a {
 				found++
-				a[j].score = 0
+				a[j].Score = 0
 			}
 			stored[i].value = a.Encode()
 		case bucketMeta:
@@ -251,12 +252,12 @@ func withoutScores(t *testing.T, stored []pair) []pair {
 			c.root = tlog.Hash{}
 			stored[i].value = c.Encode()
 		case bucketEvents:
-			n, err := decodeEntry(binary.BigEndian.Uint64(p.key), payload)
+			n, err := event.DecodeEntry(binary.BigEndian.Uint64(p.key), payload)
 			must(t, err)
-			if c, ok := n.change.(*answered); ok {
-				c.score = 0
+			if c, ok := n.Change.(*event.Answered); ok {
+				c.Score = 0
 			}
-			clear(n.hashes)
+			clear(n.Hashes)
 			stored[i].value = n.Encode()
 		}
 	}
@@ -358,12 +359,12 @@ func TestAnswerRefusesWhatCannotBe(t *testing.T) {
 
 func TestApplyRefusesBrokenAnswers(t *testing.T) {
 	l := voters(t, newLedger(t), "1", "ann")
-	for _, c := range []change{
-		&charged{"eve", 1, eps(t, "0.5")},
-		&charged{"ann", 1, eps(t, "1.5")},
-		&answered{question: 1, query: "winner", epsilon: eps(t, "0"), method: methodFresh},
+	for _, c := range []event.Change{
+		&event.Charged{Object: "eve", Question: 1, Epsilon: eps(t, "0.5")},
+		&event.Charged{Object: "ann", Question: 1, Epsilon: eps(t, "1.5")},
+		&event.Answered{Question: 1, Query: "winner", Epsilon: eps(t, "0"), Method: event.MethodFresh},
 	} {
-		_, _, err := l.submit(t.Context(), func(*state) ([]change, error) { return []change{c}, nil })
+		_, _, err := l.submit(t.Context(), func(*state) ([]event.Change, error) { return []event.Change{c}, nil })
 		wantErr(t, err, ErrCorrupt)
 	}
 }

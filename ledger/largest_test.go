@@ -83,7 +83,7 @@ func TestTheLargestOnOffer(t *testing.T) {
 func (l *Ledger) valueOf(t *testing.T, question string) string {
 	q, err := l.findQuestion(t.Context(), question)
 	must(t, err)
-	return q.values[0]
+	return q.Values[0]
 }
 
 // A refusal that is recorded, and the statement that repeats it, say the same as the result.

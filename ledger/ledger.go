@@ -16,6 +16,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
@@ -137,7 +138,7 @@ func format(w kv.Writer, now time.Time, currency, logKey string) error {
 	if currency == "" {
 		currency = "USD"
 	}
-	if err := errors.Join(names.Check("currency", currency), checkTime(now)); err != nil {
+	if err := errors.Join(names.Check("currency", currency), event.CheckTime(now)); err != nil {
 		return err
 	}
 	id, err := uuid.NewRandom()
@@ -152,7 +153,7 @@ func format(w kv.Writer, now time.Time, currency, logKey string) error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := s.record([]change{&created{id: id, currency: currency, logKey: logKey}}); err != nil {
+	if _, _, err := s.record([]event.Change{&event.Created{Id: id, Currency: currency, LogKey: logKey}}); err != nil {
 		return err
 	}
 	return s.flush()
@@ -185,7 +186,7 @@ func Open(path string, options Options) (*Ledger, error) {
 func openClaimed(s kv.Store, options Options) (*Ledger, error) {
 	l, truthKey, err := readStore(s, options)
 	if err == nil && !l.only {
-		l.claim, err = claimLedger(l.about.id)
+		l.claim, err = claimLedger(l.about.Id)
 	}
 	if err != nil {
 		return nil, err
@@ -244,7 +245,7 @@ func (l *Ledger) begin(options Options, truthKey []byte) error {
 // useKeys checks the host's keys against the ledger's, and makes those that are new the ledger's: all of them, or none.
 // check recognizes the ledger's truth key; nil if it has none.
 func (l *Ledger) useKeys(truth, check []byte, noise NoiseKeys) error {
-	var fresh []change
+	var fresh []event.Change
 	if l.bound = check != nil || truth != nil; truth != nil {
 		set, err := l.useTruthKey(truth, check)
 		if err != nil {
@@ -259,7 +260,7 @@ func (l *Ledger) useKeys(truth, check []byte, noise NoiseKeys) error {
 	if fresh = append(fresh, set...); len(fresh) == 0 || l.only {
 		return nil
 	}
-	_, _, err = l.submit(context.Background(), func(*state) ([]change, error) { return fresh, nil })
+	_, _, err = l.submit(context.Background(), func(*state) ([]event.Change, error) { return fresh, nil })
 	return err
 }
 
@@ -299,15 +300,15 @@ func readHead(s *state) (head about, check []byte, err error) {
 }
 
 // useTruthKey checks a truth key. It returns the change that makes it the ledger's, unless it is.
-func (l *Ledger) useTruthKey(key, check []byte) (set []change, err error) {
+func (l *Ledger) useTruthKey(key, check []byte) (set []event.Change, err error) {
 	if len(key) < minTruthKey {
 		return nil, errs.Invalid("a truth key of %d bytes; it has at least %d", len(key), minTruthKey)
 	}
-	l.binder = &binder{key: slices.Clone(key), ledger: l.about.id}
+	l.binder = &binder{key: slices.Clone(key), ledger: l.about.Id}
 	ours := l.binder.check()
 	switch {
 	case check == nil:
-		return []change{&truthKeySet{ours}}, nil
+		return []event.Change{&event.TruthKeySet{Check: ours}}, nil
 	case string(check) != string(ours[:]):
 		return nil, ErrTruthKey
 	}
@@ -325,11 +326,11 @@ func (l *Ledger) Close() error {
 
 // About returns what the ledger was created with.
 func (l *Ledger) About() About {
-	return About{ID: uuid.UUID(l.about.id).String(), Created: l.about.at, Currency: l.about.currency, LogKey: l.about.logKey, Origin: l.about.origin()}
+	return About{ID: uuid.UUID(l.about.Id).String(), Created: l.about.at, Currency: l.about.Currency, LogKey: l.about.LogKey, Origin: l.about.origin()}
 }
 
 // questionByName returns a question, or ErrUnknown.
-func (l *Ledger) questionByName(s *state, name string) (*question, error) {
+func (l *Ledger) questionByName(s *state, name string) (*event.Question, error) {
 	number, found, err := s.questionNumber(name)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -16,7 +17,7 @@ import (
 // levelScan passes one recorded level of each chain of a question on, in the order of the objects' names.
 type levelScan struct {
 	ledger   *Ledger
-	question *question
+	question *event.Question
 	epsilon  privacy.Epsilon // which level: the one at exactly this ε
 	current  bool            // the highest, instead
 }
@@ -69,7 +70,7 @@ const sharing = 64
 // need not be safe for concurrent use, and what it gets does not depend on how many processors there are.
 func (x levelScan) each(ctx context.Context, visit func(name string, at *level) bool) error {
 	first := newLevelBatch()
-	x.read(ctx, first, chainKey(x.question.number, ""))
+	x.read(ctx, first, chainKey(x.question.Number, ""))
 	x.check(first)
 	on, err := first.visit(visit)
 	if err != nil || !on || len(first.next) == 0 {
@@ -110,11 +111,11 @@ func (b *levelBatch) visit(visit func(name string, at *level) bool) (on bool, er
 			at.Epsilon, at.event = found.epsilon, found.event
 			switch {
 			case found.index == aRow:
-				at.Response, rows = value{bits: rows[0]}, rows[1:]
-			case at.Response.isUnary(): // the one before, in a damaged file
-				at.Response = value{index: found.index}
+				at.Response, rows = event.Value{Bits: rows[0]}, rows[1:]
+			case at.Response.IsUnary(): // the one before, in a damaged file
+				at.Response = event.Value{Index: found.index}
 			default:
-				at.Response.index = found.index
+				at.Response.Index = found.index
 			}
 			n := found.nameEnd - start
 			if !visit(names[:n], &at) {
@@ -177,7 +178,7 @@ func (x levelScan) read(ctx context.Context, b *levelBatch, from []byte) {
 	defer func() { b.panic = recover() }()
 	b.err = x.ledger.view(ctx, func(s *state) error {
 		return s.Scan(bucketChains, from, func(key, value []byte) bool {
-			if len(key) < 4 || binary.BigEndian.Uint32(key) != x.question.number {
+			if len(key) < 4 || binary.BigEndian.Uint32(key) != x.question.Number {
 				return false
 			}
 			if len(b.ends) == levelsRead || len(b.stored) >= mostStored {
@@ -247,9 +248,9 @@ func (x levelScan) pick(b *levelBatch, payload []byte, into *foundLevel) (found 
 	if err := d.Done(); err != nil || !found {
 		return false, err
 	}
-	*into = foundLevel{epsilon: taken.Epsilon, index: taken.Response.index, event: taken.event}
-	if taken.Response.isUnary() {
-		into.index, b.rows = aRow, append(b.rows, taken.Response.bits)
+	*into = foundLevel{epsilon: taken.Epsilon, index: taken.Response.Index, event: taken.event}
+	if taken.Response.IsUnary() {
+		into.index, b.rows = aRow, append(b.rows, taken.Response.Bits)
 	}
 	return true, nil
 }

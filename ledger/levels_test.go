@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
@@ -36,7 +37,7 @@ func samePick(t *testing.T, x levelScan, payload []byte) (sound bool) {
 			want, have = l, true
 		}
 	}
-	if picked != have || picked && (found.epsilon != want.Epsilon || found.event != want.event || !want.Response.isUnary() && found.index != want.Response.index) {
+	if picked != have || picked && (found.epsilon != want.Epsilon || found.event != want.event || !want.Response.IsUnary() && found.index != want.Response.Index) {
 		t.Fatalf("%x: %v, %+v; decoded %v, %+v", payload, picked, found, have, want)
 	}
 	return true
@@ -45,15 +46,15 @@ func samePick(t *testing.T, x levelScan, payload []byte) (sound bool) {
 // usualChains are chains as a ledger has them.
 func usualChains(t testing.TB) (chains []chain) {
 	t.Helper()
-	at := func(epsilon int64, index int, event uint64, buyers ...uint32) level {
-		l := newLevel(nano(t, epsilon), value{index: index}, event)
+	at := func(epsilon int64, index int, ev uint64, buyers ...uint32) level {
+		l := newLevel(nano(t, epsilon), event.Value{Index: index}, ev)
 		l.buyers = buyers
 		return l
 	}
 	return []chain{
 		{enrolled: 1},
 		{enrolled: 300, levels: []level{at(1_000_000_000, 2, 128)}},
-		{enrolled: 1 << 40, policy: 7, noise: 127, buyers: 126, bound: &tag{1, 2, 0x80}, answered: nano(t, 5), levels: []level{
+		{enrolled: 1 << 40, policy: 7, noise: 127, buyers: 126, bound: &event.Tag{1, 2, 0x80}, answered: nano(t, 5), levels: []level{
 			at(1, 0, 1), at(127, 1, 1<<62), at(128, 126, 3, 1, 300, 1<<32-1), at(privacy.MaxEpsilonNano, 127, 1<<63-1, 5)}},
 	}
 }
@@ -97,13 +98,13 @@ func TestAScanDecodesAsAChainIsDecoded(t *testing.T) {
 
 // A response is no row of bits because the one before was: in a damaged file both may stand next to each other.
 func TestRowsAndOthersInOneBatch(t *testing.T) {
-	row := func(ones ...int) value {
+	row := func(ones ...int) event.Value {
 		bits, err := rrchain.NewBits(3, ones...)
 		must(t, err)
-		return value{bits: bits}
+		return event.Value{Bits: bits}
 	}
-	want := []value{row(1), {}, {index: 2}, row(), row(0, 2), {index: 1}}
-	b, x := newLevelBatch(), levelScan{ledger: inMemory(t, Options{}), question: &question{number: 7}, current: true}
+	want := []event.Value{row(1), {}, {Index: 2}, row(), row(0, 2), {Index: 1}}
+	b, x := newLevelBatch(), levelScan{ledger: inMemory(t, Options{}), question: &event.Question{Number: 7}, current: true}
 	for i, response := range want {
 		key := chainKey(7, string('a'+rune(i)))
 		c := chain{enrolled: 1, levels: []level{newLevel(nano(t, 5), row(0), 1), newLevel(nano(t, 1e9), response, uint64(i))}}
@@ -111,7 +112,7 @@ func TestRowsAndOthersInOneBatch(t *testing.T) {
 		b.ends = append(b.ends, storedRecord{len(key), len(b.stored)})
 	}
 	x.check(b)
-	var got []value
+	var got []event.Value
 	on, err := b.visit(func(name string, at *level) bool {
 		if name != string('a'+rune(len(got))) || at.event != uint64(len(got)) || at.Epsilon != nano(t, 1e9) {
 			t.Errorf("%q: %+v", name, at)

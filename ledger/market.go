@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 )
 
 // Sale returns a sale by its number, or [ErrUnknown]. A reservation that was not carried out is no sale.
@@ -43,9 +44,9 @@ func (l *Ledger) describeSold(s *state, number uint64, r sale) (out Sale, err er
 	if err != nil {
 		return out, err
 	}
-	c, ok := begun.change.(*saleMade)
+	c, ok := begun.Change.(*event.SaleMade)
 	if !ok {
-		return out, errs.Corrupt(nil, "event %d makes no sale", begun.number)
+		return out, errs.Corrupt(nil, "event %d makes no sale", begun.Number)
 	}
 	last := r.event + r.objects + r.refused + 1
 	end, err := s.settlement(last)
@@ -57,7 +58,7 @@ func (l *Ledger) describeSold(s *state, number uint64, r sale) (out Sale, err er
 		return out, err
 	}
 	out = Sale{
-		Number: number, Offer: l.offer(c.deal, c.tally), Refused: left, Key: end.key, Time: begun.time, First: end.first, Last: last,
+		Number: number, Offer: l.offer(c.Deal, c.Tally), Refused: left, Key: end.Key, Time: begun.Time, First: end.First, Last: last,
 	}
 	if r.granted != 0 {
 		out.Refund = int64(r.promised - r.price)
@@ -76,7 +77,7 @@ func (l *Ledger) namesOf(s *state, r sale) (buyer, question string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	return b.name, q.name, nil
+	return b.name, q.Name, nil
 }
 
 func (s *state) buyerNames(numbers []uint32) (names []string, err error) {
@@ -219,27 +220,27 @@ func (l *Ledger) someDeliveries(s *state, sale uint64, header sale, from, to uin
 		if err != nil {
 			return nil, err
 		}
-		c, ok := ev.change.(*sold)
-		if !ok || c.sale != sale {
+		c, ok := ev.Change.(*event.Sold)
+		if !ok || c.Sale != sale {
 			return nil, errs.Corrupt(nil, "event %d sells nothing of sale %d", number, sale)
 		}
-		if ev.erased != nil {
-			found = append(found, Delivery{Response: Response{Question: q.name, Epsilon: header.epsilon}, Price: int64(c.price), Sold: number, Erased: true})
+		if ev.Erased != nil {
+			found = append(found, Delivery{Response: Response{Question: q.Name, Epsilon: header.epsilon}, Price: int64(c.Price), Sold: number, Erased: true})
 			continue
 		}
-		all, _, err := s.chain(q.number, c.object)
+		all, _, err := s.chain(q.Number, c.Object)
 		if err != nil {
 			return nil, err
 		}
 		at, recorded := all.during(number).at(header.epsilon)
-		if !recorded || at.Response != c.value {
-			return nil, errs.Corrupt(nil, "object %q: the response sold is not the recorded one", c.object)
+		if !recorded || at.Response != c.Value {
+			return nil, errs.Corrupt(nil, "object %q: the response sold is not the recorded one", c.Object)
 		}
-		r, err := q.response(c.object, at)
+		r, err := toldResponse(q, c.Object, at)
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, Delivery{r, int64(c.price), c.method.String(), number, false})
+		found = append(found, Delivery{r, int64(c.Price), c.Method.String(), number, false})
 	}
 	return found, nil
 }
@@ -266,7 +267,7 @@ func (l *Ledger) Buyers(ctx context.Context) (all []BuyerState, err error) {
 				if err != nil {
 					return err
 				}
-				all = append(all, BuyerState{b.name, b.sold, int64(b.paid), l.about.currency})
+				all = append(all, BuyerState{b.name, b.sold, int64(b.paid), l.about.Currency})
 			}
 			return nil
 		})
@@ -278,31 +279,31 @@ func (l *Ledger) Buyers(ctx context.Context) (all []BuyerState, err error) {
 }
 
 // describeSale puts an event of the market in words.
-func (l *Ledger) describeSale(s *state, ev event, out *Event) error {
-	switch c := ev.change.(type) {
-	case *reserved:
-		out.Objects, out.Expires = c.objects, &c.expires
-		return l.describeShare(s, c.sale, c.price, out)
-	case *saleMade:
-		out.Objects = c.objects
-		return l.describeShare(s, c.sale, c.price, out)
-	case *held:
-		out.Object = c.object
-		return l.describeShare(s, c.sale, c.price, out)
-	case *cancelled:
-		err := l.describeShare(s, c.sale, 0, out)
+func (l *Ledger) describeSale(s *state, ev event.Event, out *Event) error {
+	switch c := ev.Change.(type) {
+	case *event.Reserved:
+		out.Objects, out.Expires = c.Objects, &c.Expires
+		return l.describeShare(s, c.Sale, c.Price, out)
+	case *event.SaleMade:
+		out.Objects = c.Objects
+		return l.describeShare(s, c.Sale, c.Price, out)
+	case *event.Held:
+		out.Object = c.Object
+		return l.describeShare(s, c.Sale, c.Price, out)
+	case *event.Cancelled:
+		err := l.describeShare(s, c.Sale, 0, out)
 		out.Price = nil
 		return err
-	case *sold:
-		out.Object, out.Method = c.object, c.method.String()
-		if err := l.describeShare(s, c.sale, c.price, out); err != nil {
+	case *event.Sold:
+		out.Object, out.Method = c.Object, c.Method.String()
+		if err := l.describeShare(s, c.Sale, c.Price, out); err != nil {
 			return err
 		}
 		q, err := l.questionByName(s, out.Question)
 		if err != nil {
 			return err
 		}
-		answer, err := q.response(c.object, newLevel(*out.Epsilon, c.value, ev.number))
+		answer, err := toldResponse(q, c.Object, newLevel(*out.Epsilon, c.Value, ev.Number))
 		out.Response = answer.Value
 		return err
 	}

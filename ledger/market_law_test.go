@@ -196,7 +196,7 @@ func (tr *tree) probe(l *Ledger, n int, truth TruthFunc, word, choice uint64) (r
 		c, _, err := s.chain(1, "ann")
 		must(tr, err)
 		if at, found := c.at(tr.levels[n]); found {
-			response = at.Response.index
+			response = at.Response.Index
 		}
 	}
 	l.sampler = seeing(tr.m, word, choice)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -27,7 +28,7 @@ const (
 
 // marketHistory is a sound log with every kind of event of the market. Of its three objects cid has
 // withdrawn at its end.
-func marketHistory(t *testing.T) []event {
+func marketHistory(t *testing.T) []event.Event {
 	t.Helper()
 	s, clock := &kvtest.Memory{}, newClock(epoch())
 	begin(t, s)
@@ -52,31 +53,31 @@ func marketHistory(t *testing.T) []event {
 func TestASoundMarketReplays(t *testing.T) {
 	log := marketHistory(t)
 	must(t, replay(&kvtest.Memory{}, log))
-	for k := kindBuyer; k <= kindWithdrawn; k++ {
-		indexOf(t, log, func(c change) bool { return c.kind() == k })
+	for k := event.KindBuyer; k <= event.KindWithdrawn; k++ {
+		indexOf(t, log, func(c event.Change) bool { return c.Kind() == k })
 	}
 }
 
 // followedBy appends events to a log, at the time of its last.
-func followedBy(changes ...change) func([]event) []event {
-	return func(log []event) []event {
+func followedBy(changes ...event.Change) func([]event.Event) []event.Event {
+	return func(log []event.Event) []event.Event {
 		for _, c := range changes {
-			log = append(log, event{number: uint64(len(log)) + 1, time: log[len(log)-1].time, change: c})
+			log = append(log, event.Event{Number: uint64(len(log)) + 1, Time: log[len(log)-1].Time, Change: c})
 		}
 		return log
 	}
 }
 
 // aSale is a deal of one object that could follow on marketHistory.
-func aSale(t *testing.T, number uint64, buyer uint32, epsilon string, price uint64) deal {
-	return deal{sale: number, buyer: buyer, question: 1, epsilon: eps(t, epsilon), objects: 1, price: price}
+func aSale(t *testing.T, number uint64, buyer uint32, epsilon string, price uint64) event.Deal {
+	return event.Deal{Sale: number, Buyer: buyer, Question: 1, Epsilon: eps(t, epsilon), Objects: 1, Price: price}
 }
 
 // forgery is what cannot follow on a log, and what there is to be said against it, so that it is not refused for
 // something else.
 type forgery struct {
 	why     string
-	changes []change
+	changes []event.Change
 }
 
 // wantForged checks that a log is refused for the reason given.
@@ -90,69 +91,71 @@ func wantForged(t *testing.T, err error, why string) {
 // unsoundMarkets are events that cannot follow on marketHistory.
 func unsoundMarkets(t *testing.T) map[string]forgery {
 	half := eps(t, "0.5")
-	again := response{value{index: 0}, methodResale}
-	fresh := response{value{index: 0}, methodRaise}
-	made := func(d deal, n ...saleTally) change { return &saleMade{d, append(n, saleTally{})[0]} }
-	draw, resale := saleTally{draws: 1}, saleTally{resales: 1}
-	dearer := func(n saleTally) saleTally { n.upgrades++; return n }
+	again := event.Response{Value: event.Value{Index: 0}, Method: event.MethodResale}
+	fresh := event.Response{Value: event.Value{Index: 0}, Method: event.MethodRaise}
+	made := func(d event.Deal, n ...event.SaleTally) event.Change {
+		return &event.SaleMade{Deal: d, Tally: append(n, event.SaleTally{})[0]}
+	}
+	draw, resale := event.SaleTally{Draws: 1}, event.SaleTally{Resales: 1}
+	dearer := func(n event.SaleTally) event.SaleTally { n.Upgrades++; return n }
 	later := epoch().Add(100 * time.Hour)
-	with := func(d deal, change func(*deal)) deal { change(&d); return d }
+	with := func(d event.Deal, change func(*event.Deal)) event.Deal { change(&d); return d }
 	carriedOut := aSale(t, running, 1, "1.5", 100)
 	return map[string]forgery{
-		"sold without a sale":              {"sale 0 is not complete, or not begun", []change{&sold{"ann", nextSale, 50, again}}},
-		"sold in sale 0":                   {"sale 0 is not complete, or not begun", []change{&sold{"ann", 0, 50, again}}},
-		"sold long after its sale":         {"sale 0 is not complete, or not begun", []change{&sold{"ann", soldFirst, 50, again}}},
-		"sold in a reservation":            {"sale 0 is not complete, or not begun", []change{&sold{"ann", running, 50, again}}},
-		"sold in what was given up":        {"sale 0 is not complete, or not begun", []change{&sold{"ann", givenUp, 50, again}}},
-		"sold once more than the sale has": {"sale 7 is settled by none", []change{made(aSale(t, nextSale, 1, "0.5", 0), resale), &sold{"ann", nextSale, 0, again}, &sold{"bob", nextSale, 0, again}}},
-		"sold after withdrawal":            {"object \"cid\" takes part in question 1 after it has withdrawn", []change{made(aSale(t, nextSale, 1, "0.5", 50), draw), &sold{"cid", nextSale, 50, fresh}}},
-		"sold by a stranger":               {"object \"zoe\" takes part in question 1 without being enrolled", []change{made(aSale(t, nextSale, 1, "0.5", 50), draw), &sold{"zoe", nextSale, 50, fresh}}},
-		"sold with another response":       {"object \"ann\", sale 7: the response is not the recorded one", []change{made(aSale(t, nextSale, 1, "0.5", 0), resale), &sold{"ann", nextSale, 0, response{value{index: 2}, methodResale}}}},
-		"resold without a record":          {"object \"ann\", sale 7: the response is not the recorded one", []change{made(aSale(t, nextSale, 1, "0.75", 25), dearer(resale)), &sold{"ann", nextSale, 25, again}}},
-		"drawn twice":                      {"a response of value 0 at ε=0.5 by raise", []change{made(aSale(t, nextSale, 1, "0.5", 0), draw), &sold{"ann", nextSale, 0, fresh}}},
-		"drawn over the cap":               {"it spends more than its cap of 2", []change{made(aSale(t, nextSale, 1, "2.000000001", 150), dearer(draw)), &sold{"ann", nextSale, 150, fresh}}},
-		"a buyer named twice":              {"buyer \"acme\" is named twice", []change{&buyerNamed{3, "acme"}}},
-		"a buyer's number twice":           {"buyer 2 follows on buyer 2", []change{&buyerNamed{2, "initech"}}},
-		"a gap in the buyers' numbers":     {"buyer 4 follows on buyer 2", []change{&buyerNamed{4, "initech"}}},
-		"a sale's number twice":            {"sale 1 is not what was reserved", []change{made(aSale(t, soldFirst, 1, "0.5", 0))}},
-		"a gap in the sales' numbers":      {"sale 8 follows on sale 6", []change{made(aSale(t, nextSale+1, 1, "0.5", 0))}},
-		"sale 0":                           {"sale 0 is missing", []change{made(aSale(t, 0, 1, "0.5", 0))}},
-		"a reservation's number twice":     {"sale 6 follows on sale 6", []change{&reserved{aSale(t, running, 1, "1.5", 100), later}}},
-		"a gap in the reservations":        {"sale 8 follows on sale 6", []change{&reserved{aSale(t, nextSale+1, 1, "0.5", 0), later}}},
-		"a sale to nobody":                 {"sale 7 is of nothing, or to nobody", []change{made(aSale(t, nextSale, 0, "0.5", 0))}},
-		"a sale to an unnamed buyer":       {"sale 7 is of nothing, or to nobody", []change{made(aSale(t, nextSale, 3, "0.5", 0))}},
-		"a sale at ε=0":                    {"sale 7 is of nothing, or to nobody", []change{made(aSale(t, nextSale, 1, "0", 0))}},
-		"a sale about no question":         {"sale 7 is of nothing, or to nobody", []change{made(with(aSale(t, nextSale, 1, "0.5", 0), func(d *deal) { d.question = 0 }))}},
-		"a sale about an unknown question": {"sale 7 is of nothing, or to nobody", []change{made(with(aSale(t, nextSale, 1, "0.5", 0), func(d *deal) { d.question = 2 }))}},
-		"a sale of nobody":                 {"sale 7 is of nothing, or to nobody", []change{made(with(aSale(t, nextSale, 1, "0.5", 0), func(d *deal) { d.objects = 0 }))}},
-		"a reservation of nobody":          {"sale 7 is of nothing, or to nobody", []change{&reserved{with(aSale(t, nextSale, 1, "0.5", 0), func(d *deal) { d.objects = 0 }), later}}},
-		"a reservation for nobody":         {"sale 7 is of nothing, or to nobody", []change{&reserved{aSale(t, nextSale, 0, "0.5", 0), later}}},
-		"a price above the reserved one":   {"sale 6 is not what was reserved", []change{made(with(carriedOut, func(d *deal) { d.price++ }))}},
-		"more objects than reserved":       {"sale 6 is not what was reserved", []change{made(with(carriedOut, func(d *deal) { d.objects++ }))}},
-		"another buyer than reserved":      {"sale 6 is not what was reserved", []change{made(with(carriedOut, func(d *deal) { d.buyer = 2 }))}},
-		"another question than reserved":   {"sale 6 is not what was reserved", []change{&questionDefined{2, Question{Name: "q", Values: []string{"a", "b"}, Encoding: Direct}}, &settled{key: "q", digest: [32]byte{1}, first: uint64(len(marketHistory(t))) + 1, final: true}, made(with(carriedOut, func(d *deal) { d.question = 2 }))}},
-		"another ε than reserved":          {"sale 6 is not what was reserved", []change{made(with(carriedOut, func(d *deal) { d.epsilon = half }))}},
-		"a sale of what was given up":      {"sale 4 is not what was reserved", []change{made(aSale(t, givenUp, 1, "1", 50))}},
-		"a sale of what has expired":       {"sale 5 is not what was reserved", []change{made(aSale(t, outOfTime, 2, "1", 50))}},
-		"a reservation sold twice":         {"sale 3 is not what was reserved", []change{made(aSale(t, soldReserved, 2, "1", 100))}},
-		"given up twice":                   {"sale 4 is cancelled without being reserved", []change{&cancelled{givenUp}}},
-		"a sale given up":                  {"sale 1 is cancelled without being reserved", []change{&cancelled{soldFirst}}},
-		"a sold reservation given up":      {"sale 3 is cancelled without being reserved", []change{&cancelled{soldReserved}}},
-		"nothing given up":                 {"sale 7 is missing", []change{&cancelled{nextSale}}},
-		"held twice":                       {"object \"ann\", at 0, is no part of sale 7", []change{&reserved{with(aSale(t, nextSale, 1, "0.5", 0), func(d *deal) { d.objects = 2 }), later}, &held{"ann", nextSale, 0}, &held{"ann", nextSale, 0}}},
-		"held long after its reservation":  {"sale 0 is not complete, or not begun", []change{&held{"bob", running, 0}}},
-		"held for a sale":                  {"no request records an event of the kind held", []change{made(aSale(t, nextSale, 1, "0.5", 0), resale), &held{"ann", nextSale, 0}}},
-		"held without a reservation":       {"sale 0 is not complete, or not begun", []change{&held{"ann", nextSale, 0}}},
-		"held once more than reserved":     {"sale 7 is settled by none", []change{&reserved{aSale(t, nextSale, 1, "0.5", 0), later}, &held{"ann", nextSale, 0}, &held{"bob", nextSale, 0}}},
-		"held after withdrawal":            {"object \"cid\" takes part in question 1 after it has withdrawn", []change{&reserved{aSale(t, nextSale, 1, "0.5", 0), later}, &held{"cid", nextSale, 0}}},
-		"held of a stranger":               {"object \"zoe\" takes part in question 1 without being enrolled", []change{&reserved{aSale(t, nextSale, 1, "0.5", 0), later}, &held{"zoe", nextSale, 0}}},
-		"a stranger withdraws":             {"object \"zoe\" withdraws without being there", []change{&withdrawn{"zoe"}}},
-		"released after withdrawal":        {"object \"cid\" takes part in question 1 after it has withdrawn", []change{&released{"cid", 1, half, fresh}}},
-		"charged after withdrawal":         {"object \"cid\" takes part in question 1 after it has withdrawn", []change{&charged{"cid", 1, half}}},
-		"enrolled while taking part":       {"object \"ann\" is enrolled twice in question 1", []change{&enrolled{"ann", 1, 1, 0, eps(t, "2")}}},
-		"back under another cap":           {"object \"cid\" comes to question 1 under other ceilings than it had", []change{&enrolled{"cid", 1, 1, 0, eps(t, "3")}}},
-		"back without a policy":            {"object \"cid\" comes to question 1 under other ceilings than it had", []change{&enrolled{"cid", 1, 0, 0, eps(t, "2")}}},
-		"more revenue than can be counted": {"sale 7 brings more than can be counted", []change{made(aSale(t, nextSale, 1, "0.5", math.MaxInt64), resale)}},
+		"sold without a sale":              {"sale 0 is not complete, or not begun", []event.Change{&event.Sold{Object: "ann", Sale: nextSale, Price: 50, Response: again}}},
+		"sold in sale 0":                   {"sale 0 is not complete, or not begun", []event.Change{&event.Sold{Object: "ann", Sale: 0, Price: 50, Response: again}}},
+		"sold long after its sale":         {"sale 0 is not complete, or not begun", []event.Change{&event.Sold{Object: "ann", Sale: soldFirst, Price: 50, Response: again}}},
+		"sold in a reservation":            {"sale 0 is not complete, or not begun", []event.Change{&event.Sold{Object: "ann", Sale: running, Price: 50, Response: again}}},
+		"sold in what was given up":        {"sale 0 is not complete, or not begun", []event.Change{&event.Sold{Object: "ann", Sale: givenUp, Price: 50, Response: again}}},
+		"sold once more than the sale has": {"sale 7 is settled by none", []event.Change{made(aSale(t, nextSale, 1, "0.5", 0), resale), &event.Sold{Object: "ann", Sale: nextSale, Price: 0, Response: again}, &event.Sold{Object: "bob", Sale: nextSale, Price: 0, Response: again}}},
+		"sold after withdrawal":            {"object \"cid\" takes part in question 1 after it has withdrawn", []event.Change{made(aSale(t, nextSale, 1, "0.5", 50), draw), &event.Sold{Object: "cid", Sale: nextSale, Price: 50, Response: fresh}}},
+		"sold by a stranger":               {"object \"zoe\" takes part in question 1 without being enrolled", []event.Change{made(aSale(t, nextSale, 1, "0.5", 50), draw), &event.Sold{Object: "zoe", Sale: nextSale, Price: 50, Response: fresh}}},
+		"sold with another response":       {"object \"ann\", sale 7: the response is not the recorded one", []event.Change{made(aSale(t, nextSale, 1, "0.5", 0), resale), &event.Sold{Object: "ann", Sale: nextSale, Price: 0, Response: event.Response{Value: event.Value{Index: 2}, Method: event.MethodResale}}}},
+		"resold without a record":          {"object \"ann\", sale 7: the response is not the recorded one", []event.Change{made(aSale(t, nextSale, 1, "0.75", 25), dearer(resale)), &event.Sold{Object: "ann", Sale: nextSale, Price: 25, Response: again}}},
+		"drawn twice":                      {"a response of value 0 at ε=0.5 by raise", []event.Change{made(aSale(t, nextSale, 1, "0.5", 0), draw), &event.Sold{Object: "ann", Sale: nextSale, Price: 0, Response: fresh}}},
+		"drawn over the cap":               {"it spends more than its cap of 2", []event.Change{made(aSale(t, nextSale, 1, "2.000000001", 150), dearer(draw)), &event.Sold{Object: "ann", Sale: nextSale, Price: 150, Response: fresh}}},
+		"a buyer named twice":              {"buyer \"acme\" is named twice", []event.Change{&event.BuyerNamed{Number: 3, Name: "acme"}}},
+		"a buyer's number twice":           {"buyer 2 follows on buyer 2", []event.Change{&event.BuyerNamed{Number: 2, Name: "initech"}}},
+		"a gap in the buyers' numbers":     {"buyer 4 follows on buyer 2", []event.Change{&event.BuyerNamed{Number: 4, Name: "initech"}}},
+		"a sale's number twice":            {"sale 1 is not what was reserved", []event.Change{made(aSale(t, soldFirst, 1, "0.5", 0))}},
+		"a gap in the sales' numbers":      {"sale 8 follows on sale 6", []event.Change{made(aSale(t, nextSale+1, 1, "0.5", 0))}},
+		"sale 0":                           {"sale 0 is missing", []event.Change{made(aSale(t, 0, 1, "0.5", 0))}},
+		"a reservation's number twice":     {"sale 6 follows on sale 6", []event.Change{&event.Reserved{Deal: aSale(t, running, 1, "1.5", 100), Expires: later}}},
+		"a gap in the reservations":        {"sale 8 follows on sale 6", []event.Change{&event.Reserved{Deal: aSale(t, nextSale+1, 1, "0.5", 0), Expires: later}}},
+		"a sale to nobody":                 {"sale 7 is of nothing, or to nobody", []event.Change{made(aSale(t, nextSale, 0, "0.5", 0))}},
+		"a sale to an unnamed buyer":       {"sale 7 is of nothing, or to nobody", []event.Change{made(aSale(t, nextSale, 3, "0.5", 0))}},
+		"a sale at ε=0":                    {"sale 7 is of nothing, or to nobody", []event.Change{made(aSale(t, nextSale, 1, "0", 0))}},
+		"a sale about no question":         {"sale 7 is of nothing, or to nobody", []event.Change{made(with(aSale(t, nextSale, 1, "0.5", 0), func(d *event.Deal) { d.Question = 0 }))}},
+		"a sale about an unknown question": {"sale 7 is of nothing, or to nobody", []event.Change{made(with(aSale(t, nextSale, 1, "0.5", 0), func(d *event.Deal) { d.Question = 2 }))}},
+		"a sale of nobody":                 {"sale 7 is of nothing, or to nobody", []event.Change{made(with(aSale(t, nextSale, 1, "0.5", 0), func(d *event.Deal) { d.Objects = 0 }))}},
+		"a reservation of nobody":          {"sale 7 is of nothing, or to nobody", []event.Change{&event.Reserved{Deal: with(aSale(t, nextSale, 1, "0.5", 0), func(d *event.Deal) { d.Objects = 0 }), Expires: later}}},
+		"a reservation for nobody":         {"sale 7 is of nothing, or to nobody", []event.Change{&event.Reserved{Deal: aSale(t, nextSale, 0, "0.5", 0), Expires: later}}},
+		"a price above the reserved one":   {"sale 6 is not what was reserved", []event.Change{made(with(carriedOut, func(d *event.Deal) { d.Price++ }))}},
+		"more objects than reserved":       {"sale 6 is not what was reserved", []event.Change{made(with(carriedOut, func(d *event.Deal) { d.Objects++ }))}},
+		"another buyer than reserved":      {"sale 6 is not what was reserved", []event.Change{made(with(carriedOut, func(d *event.Deal) { d.Buyer = 2 }))}},
+		"another question than reserved":   {"sale 6 is not what was reserved", []event.Change{&event.QuestionDefined{Number: 2, Question: Question{Name: "q", Values: []string{"a", "b"}, Encoding: Direct}}, &event.Settled{Key: "q", Digest: [32]byte{1}, First: uint64(len(marketHistory(t))) + 1, Final: true}, made(with(carriedOut, func(d *event.Deal) { d.Question = 2 }))}},
+		"another ε than reserved":          {"sale 6 is not what was reserved", []event.Change{made(with(carriedOut, func(d *event.Deal) { d.Epsilon = half }))}},
+		"a sale of what was given up":      {"sale 4 is not what was reserved", []event.Change{made(aSale(t, givenUp, 1, "1", 50))}},
+		"a sale of what has expired":       {"sale 5 is not what was reserved", []event.Change{made(aSale(t, outOfTime, 2, "1", 50))}},
+		"a reservation sold twice":         {"sale 3 is not what was reserved", []event.Change{made(aSale(t, soldReserved, 2, "1", 100))}},
+		"given up twice":                   {"sale 4 is cancelled without being reserved", []event.Change{&event.Cancelled{Sale: givenUp}}},
+		"a sale given up":                  {"sale 1 is cancelled without being reserved", []event.Change{&event.Cancelled{Sale: soldFirst}}},
+		"a sold reservation given up":      {"sale 3 is cancelled without being reserved", []event.Change{&event.Cancelled{Sale: soldReserved}}},
+		"nothing given up":                 {"sale 7 is missing", []event.Change{&event.Cancelled{Sale: nextSale}}},
+		"held twice":                       {"object \"ann\", at 0, is no part of sale 7", []event.Change{&event.Reserved{Deal: with(aSale(t, nextSale, 1, "0.5", 0), func(d *event.Deal) { d.Objects = 2 }), Expires: later}, &event.Held{Object: "ann", Sale: nextSale, Price: 0}, &event.Held{Object: "ann", Sale: nextSale, Price: 0}}},
+		"held long after its reservation":  {"sale 0 is not complete, or not begun", []event.Change{&event.Held{Object: "bob", Sale: running, Price: 0}}},
+		"held for a sale":                  {"no request records an event of the kind held", []event.Change{made(aSale(t, nextSale, 1, "0.5", 0), resale), &event.Held{Object: "ann", Sale: nextSale, Price: 0}}},
+		"held without a reservation":       {"sale 0 is not complete, or not begun", []event.Change{&event.Held{Object: "ann", Sale: nextSale, Price: 0}}},
+		"held once more than reserved":     {"sale 7 is settled by none", []event.Change{&event.Reserved{Deal: aSale(t, nextSale, 1, "0.5", 0), Expires: later}, &event.Held{Object: "ann", Sale: nextSale, Price: 0}, &event.Held{Object: "bob", Sale: nextSale, Price: 0}}},
+		"held after withdrawal":            {"object \"cid\" takes part in question 1 after it has withdrawn", []event.Change{&event.Reserved{Deal: aSale(t, nextSale, 1, "0.5", 0), Expires: later}, &event.Held{Object: "cid", Sale: nextSale, Price: 0}}},
+		"held of a stranger":               {"object \"zoe\" takes part in question 1 without being enrolled", []event.Change{&event.Reserved{Deal: aSale(t, nextSale, 1, "0.5", 0), Expires: later}, &event.Held{Object: "zoe", Sale: nextSale, Price: 0}}},
+		"a stranger withdraws":             {"object \"zoe\" withdraws without being there", []event.Change{&event.Withdrawn{Object: "zoe"}}},
+		"released after withdrawal":        {"object \"cid\" takes part in question 1 after it has withdrawn", []event.Change{&event.Released{Object: "cid", Question: 1, Epsilon: half, Response: fresh}}},
+		"charged after withdrawal":         {"object \"cid\" takes part in question 1 after it has withdrawn", []event.Change{&event.Charged{Object: "cid", Question: 1, Epsilon: half}}},
+		"enrolled while taking part":       {"object \"ann\" is enrolled twice in question 1", []event.Change{&event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}}},
+		"back under another cap":           {"object \"cid\" comes to question 1 under other ceilings than it had", []event.Change{&event.Enrolled{Object: "cid", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "3")}}},
+		"back without a policy":            {"object \"cid\" comes to question 1 under other ceilings than it had", []event.Change{&event.Enrolled{Object: "cid", Question: 1, Policy: 0, Noise: 0, Cap: eps(t, "2")}}},
+		"more revenue than can be counted": {"sale 7 brings more than can be counted", []event.Change{made(aSale(t, nextSale, 1, "0.5", math.MaxInt64), resale)}},
 	}
 }
 
@@ -170,15 +173,15 @@ func TestApplyRefusesAMarketThatCannotBe(t *testing.T) {
 // What makes them unsound is what the names say: these differ in that alone, and are sound.
 func TestApplyAcceptsTheNearestMarketThatCanBe(t *testing.T) {
 	log := marketHistory(t)
-	again, fresh := response{value{index: 0}, methodResale}, response{value{index: 0}, methodRaise}
-	for name, changes := range map[string][]change{
-		"resold":     {&saleMade{aSale(t, nextSale, 1, "0.5", 0), saleTally{resales: 1}}, &sold{"ann", nextSale, 0, again}},
-		"drawn":      {&saleMade{aSale(t, nextSale, 1, "2", 150), saleTally{draws: 1, upgrades: 1}}, &sold{"ann", nextSale, 150, fresh}},
-		"committed":  {&saleMade{aSale(t, running, 1, "1.5", 100), saleTally{draws: 1, upgrades: 1}}, &sold{"ann", running, 100, fresh}},
-		"given up":   {&cancelled{running}},
-		"a buyer":    {&buyerNamed{3, "initech"}},
-		"held":       {&reserved{aSale(t, nextSale, 1, "0.5", 0), epoch().Add(9 * time.Hour)}, &held{"ann", nextSale, 0}},
-		"back again": {&enrolled{"cid", 1, 1, 0, eps(t, "2")}, &released{"cid", 1, eps(t, "0.5"), fresh}},
+	again, fresh := event.Response{Value: event.Value{Index: 0}, Method: event.MethodResale}, event.Response{Value: event.Value{Index: 0}, Method: event.MethodRaise}
+	for name, changes := range map[string][]event.Change{
+		"resold":     {&event.SaleMade{Deal: aSale(t, nextSale, 1, "0.5", 0), Tally: event.SaleTally{Resales: 1}}, &event.Sold{Object: "ann", Sale: nextSale, Price: 0, Response: again}},
+		"drawn":      {&event.SaleMade{Deal: aSale(t, nextSale, 1, "2", 150), Tally: event.SaleTally{Draws: 1, Upgrades: 1}}, &event.Sold{Object: "ann", Sale: nextSale, Price: 150, Response: fresh}},
+		"committed":  {&event.SaleMade{Deal: aSale(t, running, 1, "1.5", 100), Tally: event.SaleTally{Draws: 1, Upgrades: 1}}, &event.Sold{Object: "ann", Sale: running, Price: 100, Response: fresh}},
+		"given up":   {&event.Cancelled{Sale: running}},
+		"a buyer":    {&event.BuyerNamed{Number: 3, Name: "initech"}},
+		"held":       {&event.Reserved{Deal: aSale(t, nextSale, 1, "0.5", 0), Expires: epoch().Add(9 * time.Hour)}, &event.Held{Object: "ann", Sale: nextSale, Price: 0}},
+		"back again": {&event.Enrolled{Object: "cid", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}, &event.Released{Object: "cid", Question: 1, Epsilon: eps(t, "0.5"), Response: fresh}},
 	} {
 		if err := replay(&kvtest.Memory{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(log[:len(log):len(log)])); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -188,9 +191,9 @@ func TestApplyAcceptsTheNearestMarketThatCanBe(t *testing.T) {
 
 // The same, spoilt within: an event of the market that is left out, or comes twice.
 func TestApplyRefusesAMarketWithoutItsParts(t *testing.T) {
-	for name, k := range map[string]kind{"buyer": kindBuyer, "reservation": kindReserved, "sale": kindSale} {
+	for name, k := range map[string]event.Kind{"buyer": event.KindBuyer, "reservation": event.KindReserved, "sale": event.KindSale} {
 		log := marketHistory(t)
-		i := indexOf(t, log, func(c change) bool { return c.kind() == k })
+		i := indexOf(t, log, func(c event.Change) bool { return c.Kind() == k })
 		if err := replay(&kvtest.Memory{}, renumber(append(log[:i:i], log[i+1:]...))); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("without a %s: %v", name, err)
 		}
@@ -208,12 +211,12 @@ func TestApplyIsASecondGuardOfTheMarket(t *testing.T) {
 	l, s := openShim(t, create(t), Options{Now: clock.read})
 	sellers(t, l, "3", "2", "ann", "bob", "cid")
 	sell(t, l, purchase(t, "1", "acme", "0.5", "ann"))
-	for name, changes := range map[string][]change{
-		"over the cap":     {&saleMade{aSale(t, 2, 1, "2.1", 160), saleTally{draws: 1, upgrades: 1}}, &sold{"ann", 2, 160, response{value{index: 0}, methodRaise}}},
-		"another response": {&saleMade{aSale(t, 2, 1, "0.5", 0), saleTally{resales: 1}}, &sold{"ann", 2, 0, response{value{index: 9}, methodResale}}},
+	for name, changes := range map[string][]event.Change{
+		"over the cap":     {&event.SaleMade{Deal: aSale(t, 2, 1, "2.1", 160), Tally: event.SaleTally{Draws: 1, Upgrades: 1}}, &event.Sold{Object: "ann", Sale: 2, Price: 160, Response: event.Response{Value: event.Value{Index: 0}, Method: event.MethodRaise}}},
+		"another response": {&event.SaleMade{Deal: aSale(t, 2, 1, "0.5", 0), Tally: event.SaleTally{Resales: 1}}, &event.Sold{Object: "ann", Sale: 2, Price: 0, Response: event.Response{Value: event.Value{Index: 9}, Method: event.MethodResale}}},
 	} {
 		unchanged(t, s, func() {
-			_, _, err := l.submit(t.Context(), func(*state) ([]change, error) { return changes, nil })
+			_, _, err := l.submit(t.Context(), func(*state) ([]event.Change, error) { return changes, nil })
 			if !errors.Is(err, ErrCorrupt) {
 				t.Errorf("%s: got the error %v", name, err)
 			}
@@ -225,30 +228,32 @@ func TestApplyIsASecondGuardOfTheMarket(t *testing.T) {
 // These logs no ledger can have written either. What a sale says of itself must be what its objects say.
 func TestApplyRefusesASaleThatContradictsItself(t *testing.T) {
 	log := marketHistory(t)
-	again, fresh := response{value{index: 0}, methodResale}, response{value{index: 0}, methodRaise}
-	two := func(d deal) deal { d.objects = 2; return d }
-	draw, resale := saleTally{draws: 1}, saleTally{resales: 1}
-	dearer := func(n saleTally) saleTally { n.upgrades++; return n }
-	end := func(key string) change { return &settled{key: key, first: uint64(len(log)) + 1, final: true} }
+	again, fresh := event.Response{Value: event.Value{Index: 0}, Method: event.MethodResale}, event.Response{Value: event.Value{Index: 0}, Method: event.MethodRaise}
+	two := func(d event.Deal) event.Deal { d.Objects = 2; return d }
+	draw, resale := event.SaleTally{Draws: 1}, event.SaleTally{Resales: 1}
+	dearer := func(n event.SaleTally) event.SaleTally { n.Upgrades++; return n }
+	end := func(key string) event.Change {
+		return &event.Settled{Key: key, First: uint64(len(log)) + 1, Final: true}
+	}
 	for name, forged := range map[string]forgery{
-		"its objects cost more":            {"object \"ann\", at 51, is no part of sale 7", []change{&saleMade{aSale(t, nextSale, 1, "1", 50), dearer(draw)}, &sold{"ann", nextSale, 51, fresh}, end("x")}},
-		"its objects cost less":            {"sale 7 is not the sum of its objects", []change{&saleMade{aSale(t, nextSale, 1, "1", 50), dearer(draw)}, &sold{"ann", nextSale, 49, fresh}, end("x")}},
-		"it draws and says it resells":     {"more responses by raise, or upgrades, than were counted", []change{&saleMade{aSale(t, nextSale, 1, "1", 50), dearer(resale)}, &sold{"ann", nextSale, 50, fresh}}},
-		"it has more draws":                {"sale 7 counts other objects than it has", []change{&saleMade{aSale(t, nextSale, 1, "1", 50), dearer(saleTally{draws: 2})}}},
-		"it upgrades and does not say so":  {"more responses by raise, or upgrades, than were counted", []change{&saleMade{aSale(t, nextSale, 1, "1", 50), draw}, &sold{"ann", nextSale, 50, fresh}}},
-		"it says it upgrades":              {"sale 7 is not the sum of its objects", []change{&saleMade{aSale(t, nextSale, 1, "0.5", 0), dearer(resale)}, &sold{"ann", nextSale, 0, again}}},
-		"an object sold twice":             {"object \"ann\", at 0, is no part of sale 7", []change{&saleMade{two(aSale(t, nextSale, 1, "0.5", 0)), saleTally{resales: 2}}, &sold{"ann", nextSale, 0, again}, &sold{"ann", nextSale, 0, again}}},
-		"objects out of order":             {"object \"ann\", at 0, is no part of sale 7", []change{&saleMade{two(aSale(t, nextSale, 1, "0.5", 0)), saleTally{resales: 2}}, &sold{"bob", nextSale, 0, again}, &sold{"ann", nextSale, 0, again}}},
-		"an object is missing":             {"sale 7 is not complete, or not begun", []change{&saleMade{two(aSale(t, nextSale, 1, "0.5", 0)), saleTally{resales: 2}}, &sold{"ann", nextSale, 0, again}, end("x")}},
-		"an object not reserved":           {"object \"bob\" is sold without sale 6, or was not reserved for it", []change{&saleMade{aSale(t, running, 1, "1.5", 100), dearer(draw)}, &sold{"bob", running, 100, fresh}}},
-		"no object is reserved":            {"sale 7 is not complete, or not begun", []change{&reserved{aSale(t, nextSale, 1, "0.5", 0), epoch().Add(9 * time.Hour)}, end("x")}},
-		"reserved for a time that is over": {"reservation 7 ends before it begins", []change{&reserved{aSale(t, nextSale, 1, "0.5", 0), epoch().Add(time.Hour)}, &held{"ann", nextSale, 0}}},
-		"reserved objects cost less":       {"sale 7 is not the sum of its objects", []change{&reserved{aSale(t, nextSale, 1, "1", 51), epoch().Add(9 * time.Hour)}, &held{"ann", nextSale, 50}}},
-		"a raise below the current level":  {"a response of value 0 at ε=0.25 by raise", []change{&saleMade{aSale(t, nextSale, 1, "0.25", 0), draw}, &sold{"ann", nextSale, 0, fresh}}},
-		"a derivation above the current":   {"a response of value 0 at ε=1 by insert", []change{&saleMade{aSale(t, nextSale, 1, "1", 50), saleTally{insertions: 1, upgrades: 1}}, &sold{"ann", nextSale, 50, response{value{index: 0}, methodInsert}}}},
-		"an insertion below the lowest":    {"a response of value 0 at ε=0.25 by insert", []change{&saleMade{aSale(t, nextSale, 1, "0.25", 0), saleTally{insertions: 1}}, &sold{"ann", nextSale, 0, response{value{index: 0}, methodInsert}}}},
-		"a degradation between two levels": {"a response of value 0 at ε=0.75 by degrade", []change{&saleMade{aSale(t, nextSale, 1, "0.75", 25), saleTally{degradations: 1, upgrades: 1}}, &sold{"bob", nextSale, 25, response{value{index: 0}, methodDegrade}}}},
-		"a response the question has not":  {"a response of value 3 at ε=1 by raise", []change{&saleMade{aSale(t, nextSale, 1, "1", 50), dearer(draw)}, &sold{"ann", nextSale, 50, response{value{index: 3}, methodRaise}}}},
+		"its objects cost more":            {"object \"ann\", at 51, is no part of sale 7", []event.Change{&event.SaleMade{Deal: aSale(t, nextSale, 1, "1", 50), Tally: dearer(draw)}, &event.Sold{Object: "ann", Sale: nextSale, Price: 51, Response: fresh}, end("x")}},
+		"its objects cost less":            {"sale 7 is not the sum of its objects", []event.Change{&event.SaleMade{Deal: aSale(t, nextSale, 1, "1", 50), Tally: dearer(draw)}, &event.Sold{Object: "ann", Sale: nextSale, Price: 49, Response: fresh}, end("x")}},
+		"it draws and says it resells":     {"more responses by raise, or upgrades, than were counted", []event.Change{&event.SaleMade{Deal: aSale(t, nextSale, 1, "1", 50), Tally: dearer(resale)}, &event.Sold{Object: "ann", Sale: nextSale, Price: 50, Response: fresh}}},
+		"it has more draws":                {"sale 7 counts other objects than it has", []event.Change{&event.SaleMade{Deal: aSale(t, nextSale, 1, "1", 50), Tally: dearer(event.SaleTally{Draws: 2})}}},
+		"it upgrades and does not say so":  {"more responses by raise, or upgrades, than were counted", []event.Change{&event.SaleMade{Deal: aSale(t, nextSale, 1, "1", 50), Tally: draw}, &event.Sold{Object: "ann", Sale: nextSale, Price: 50, Response: fresh}}},
+		"it says it upgrades":              {"sale 7 is not the sum of its objects", []event.Change{&event.SaleMade{Deal: aSale(t, nextSale, 1, "0.5", 0), Tally: dearer(resale)}, &event.Sold{Object: "ann", Sale: nextSale, Price: 0, Response: again}}},
+		"an object sold twice":             {"object \"ann\", at 0, is no part of sale 7", []event.Change{&event.SaleMade{Deal: two(aSale(t, nextSale, 1, "0.5", 0)), Tally: event.SaleTally{Resales: 2}}, &event.Sold{Object: "ann", Sale: nextSale, Price: 0, Response: again}, &event.Sold{Object: "ann", Sale: nextSale, Price: 0, Response: again}}},
+		"objects out of order":             {"object \"ann\", at 0, is no part of sale 7", []event.Change{&event.SaleMade{Deal: two(aSale(t, nextSale, 1, "0.5", 0)), Tally: event.SaleTally{Resales: 2}}, &event.Sold{Object: "bob", Sale: nextSale, Price: 0, Response: again}, &event.Sold{Object: "ann", Sale: nextSale, Price: 0, Response: again}}},
+		"an object is missing":             {"sale 7 is not complete, or not begun", []event.Change{&event.SaleMade{Deal: two(aSale(t, nextSale, 1, "0.5", 0)), Tally: event.SaleTally{Resales: 2}}, &event.Sold{Object: "ann", Sale: nextSale, Price: 0, Response: again}, end("x")}},
+		"an object not reserved":           {"object \"bob\" is sold without sale 6, or was not reserved for it", []event.Change{&event.SaleMade{Deal: aSale(t, running, 1, "1.5", 100), Tally: dearer(draw)}, &event.Sold{Object: "bob", Sale: running, Price: 100, Response: fresh}}},
+		"no object is reserved":            {"sale 7 is not complete, or not begun", []event.Change{&event.Reserved{Deal: aSale(t, nextSale, 1, "0.5", 0), Expires: epoch().Add(9 * time.Hour)}, end("x")}},
+		"reserved for a time that is over": {"reservation 7 ends before it begins", []event.Change{&event.Reserved{Deal: aSale(t, nextSale, 1, "0.5", 0), Expires: epoch().Add(time.Hour)}, &event.Held{Object: "ann", Sale: nextSale, Price: 0}}},
+		"reserved objects cost less":       {"sale 7 is not the sum of its objects", []event.Change{&event.Reserved{Deal: aSale(t, nextSale, 1, "1", 51), Expires: epoch().Add(9 * time.Hour)}, &event.Held{Object: "ann", Sale: nextSale, Price: 50}}},
+		"a raise below the current level":  {"a response of value 0 at ε=0.25 by raise", []event.Change{&event.SaleMade{Deal: aSale(t, nextSale, 1, "0.25", 0), Tally: draw}, &event.Sold{Object: "ann", Sale: nextSale, Price: 0, Response: fresh}}},
+		"a derivation above the current":   {"a response of value 0 at ε=1 by insert", []event.Change{&event.SaleMade{Deal: aSale(t, nextSale, 1, "1", 50), Tally: event.SaleTally{Insertions: 1, Upgrades: 1}}, &event.Sold{Object: "ann", Sale: nextSale, Price: 50, Response: event.Response{Value: event.Value{Index: 0}, Method: event.MethodInsert}}}},
+		"an insertion below the lowest":    {"a response of value 0 at ε=0.25 by insert", []event.Change{&event.SaleMade{Deal: aSale(t, nextSale, 1, "0.25", 0), Tally: event.SaleTally{Insertions: 1}}, &event.Sold{Object: "ann", Sale: nextSale, Price: 0, Response: event.Response{Value: event.Value{Index: 0}, Method: event.MethodInsert}}}},
+		"a degradation between two levels": {"a response of value 0 at ε=0.75 by degrade", []event.Change{&event.SaleMade{Deal: aSale(t, nextSale, 1, "0.75", 25), Tally: event.SaleTally{Degradations: 1, Upgrades: 1}}, &event.Sold{Object: "bob", Sale: nextSale, Price: 25, Response: event.Response{Value: event.Value{Index: 0}, Method: event.MethodDegrade}}}},
+		"a response the question has not":  {"a response of value 3 at ε=1 by raise", []event.Change{&event.SaleMade{Deal: aSale(t, nextSale, 1, "1", 50), Tally: dearer(draw)}, &event.Sold{Object: "ann", Sale: nextSale, Price: 50, Response: event.Response{Value: event.Value{Index: 3}, Method: event.MethodRaise}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wantForged(t, replay(&kvtest.Memory{}, followedBy(forged.changes...)(log[:len(log):len(log)])), forged.why)
@@ -289,15 +294,15 @@ func TestComingBackKeepsTheTerms(t *testing.T) {
 // A transaction that ends in the midst of a sale must not be committed: no event could follow it, and the
 // ledger would be good for nothing any more.
 func TestNoCommitEndsInTheMidstOfASale(t *testing.T) {
-	for name, c := range map[string]change{
-		"sale":        &saleMade{aSale(t, 2, 1, "0.5", 0), saleTally{resales: 1}},
-		"reservation": &reserved{aSale(t, 2, 1, "0.5", 0), epoch().Add(time.Hour)},
+	for name, c := range map[string]event.Change{
+		"sale":        &event.SaleMade{Deal: aSale(t, 2, 1, "0.5", 0), Tally: event.SaleTally{Resales: 1}},
+		"reservation": &event.Reserved{Deal: aSale(t, 2, 1, "0.5", 0), Expires: epoch().Add(time.Hour)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := sellers(t, inMemory(t, Options{Now: epoch}), "3", "2", "ann")
 			sell(t, l, purchase(t, "1", "acme", "0.5", "ann"))
 			unchanged(t, l.store, func() {
-				_, _, err := l.submit(t.Context(), func(*state) ([]change, error) { return []change{c}, nil })
+				_, _, err := l.submit(t.Context(), func(*state) ([]event.Change, error) { return []event.Change{c}, nil })
 				wantErr(t, err, ErrCorrupt)
 			})
 			if _, err := l.Sell(t.Context(), purchase(t, "2", "acme", "1", "ann")); err != nil {

@@ -292,12 +292,12 @@ func TestAPlanLeavesTheDeskAlone(t *testing.T) {
 	must(t, err)
 	must(t, m.ledger.view(t.Context(), func(s *state) error {
 		s.desk = newPartDesk()
-		everybody := panel{all: true, question: q.number, through: s.counters.events}
+		everybody := panel{all: true, question: q.Number, through: s.counters.events}
 		names, _, err := everybody.after(s, "", partSize)
 		must(t, err)
-		x := &sweep{ledger: m.ledger, only: q.number, through: everybody.through}
+		x := &sweep{ledger: m.ledger, only: q.Number, through: everybody.through}
 		for _, name := range names {
-			before, _, err := s.chain(q.number, name)
+			before, _, err := s.chain(q.Number, name)
 			must(t, err)
 			plan, err := x.plan(s, name, s.clock)
 			must(t, err)

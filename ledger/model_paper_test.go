@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -223,19 +224,19 @@ type wish struct {
 }
 
 // assess says how an object would answer, or why not.
-func (m *paper) assess(w wish) (verdict, *Refusal) {
+func (m *paper) assess(w wish) (event.Verdict, *Refusal) {
 	if r := m.look(w.question, w.object, w.e); r != nil {
 		return refused, r
 	}
 	p, c := m.people[w.object], m.chain(w.question, w.object)
 	if c.levels[w.e] != nil {
-		return reused, nil
+		return event.Reused, nil
 	}
 	if m.lacks(c) {
 		return refused, noNoiseKey(w.object, w.e)
 	}
 	if w.e < c.current() {
-		return derived, nil
+		return event.Derived, nil
 	}
 	if m.lacksTruthKey() {
 		return refused, noTruthKey(w.object, w.e)
@@ -243,7 +244,7 @@ func (m *paper) assess(w wish) (verdict, *Refusal) {
 	if r := m.budget(p, c, w, w.e-c.current(), w.e); r != nil {
 		return refused, r
 	}
-	return drawn, nil
+	return event.Drawn, nil
 }
 
 func noNoiseKey(object string, e int64) *Refusal {
@@ -258,7 +259,7 @@ func noTruthKey(object string, e int64) *Refusal {
 }
 
 // refused is the verdict on an object that can have no part in a request.
-const refused verdict = verdicts
+const refused event.Verdict = event.Verdicts
 
 // budget says why an object cannot pay a cost that leaves its chain at a level: what reservations hold of
 // the chain counts under the chain's ceiling, and what they hold of all chains under the cap. Ceilings are
@@ -622,7 +623,7 @@ func (m *paper) raise(r RaiseRequest, h host) (out RaiseResult, err error) {
 		return out, ErrInvalid
 	}
 	e, names := r.Epsilon.Nano(), m.members(r.Question, r.Objects)
-	verdicts := map[string]verdict{}
+	verdicts := map[string]event.Verdict{}
 	var refusals []Refusal
 	var needy []string
 	for _, name := range names {
@@ -633,7 +634,7 @@ func (m *paper) raise(r RaiseRequest, h host) (out RaiseResult, err error) {
 				m.orLess(refusal, m.people[name], q, w, true)
 			}
 			refusals = append(refusals, *refusal)
-		} else if v == drawn {
+		} else if v == event.Drawn {
 			needy = append(needy, name)
 		}
 	}
@@ -652,12 +653,12 @@ func (m *paper) raise(r RaiseRequest, h host) (out RaiseResult, err error) {
 	out = RaiseResult{Refused: byObject(refusals), First: m.next()}
 	for _, name := range without(names, refusals) {
 		switch verdicts[name] {
-		case reused:
+		case event.Reused:
 			out.Reused++
 			continue
-		case derived:
+		case event.Derived:
 			out.Derived++
-		case drawn:
+		case event.Drawn:
 			out.Drawn++
 			m.bind(h, q, name)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -51,7 +52,7 @@ type paperTrade struct {
 type paperLine struct {
 	name        string
 	chain       *paperChain
-	verdict     verdict
+	verdict     event.Verdict
 	method      string
 	held, price int64
 }
@@ -119,9 +120,9 @@ func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLi
 		return n, refusal
 	}
 	switch {
-	case n.verdict == drawn:
+	case n.verdict == event.Drawn:
 		n.method = "raise"
-	case n.verdict == reused:
+	case n.verdict == event.Reused:
 		n.method = "resale"
 	case e < c.lowest():
 		n.method = "degrade"
@@ -297,7 +298,7 @@ func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*pa
 	}
 	var needy []string
 	for _, n := range t.lines {
-		if n.verdict == drawn {
+		if n.verdict == event.Drawn {
 			needy = append(needy, n.name)
 		}
 	}
@@ -338,9 +339,9 @@ func (m *paper) deliver(d *paperDeal, t *paperTrade, h host) {
 	d.sale = Sale{Number: d.sale.Number, Offer: q.Offer, Refund: d.sale.Refund, Refused: q.Refused, Time: m.now()}
 	m.write("sale", "")
 	for _, n := range t.lines {
-		event := m.write("sold", n.name)
-		if n.verdict != reused {
-			m.people[n.name].take(n.chain, t.Epsilon.Nano(), event, h.truth(t.question, n.name))
+		ev := m.write("sold", n.name)
+		if n.verdict != event.Reused {
+			m.people[n.name].take(n.chain, t.Epsilon.Nano(), ev, h.truth(t.question, n.name))
 		}
 		l := n.chain.levels[t.Epsilon.Nano()]
 		if !slices.Contains(l.holders, t.Buyer) {
@@ -348,7 +349,7 @@ func (m *paper) deliver(d *paperDeal, t *paperTrade, h host) {
 		}
 		m.people[n.name].earned += n.price
 		recorded := Response{Object: n.name, Question: t.Question, Epsilon: t.Epsilon, Event: uint64(l.event)}
-		d.deliveries = append(d.deliveries, Delivery{Response: recorded, Price: n.price, Method: n.method, Sold: uint64(event)})
+		d.deliveries = append(d.deliveries, Delivery{Response: recorded, Price: n.price, Method: n.method, Sold: uint64(ev)})
 	}
 }
 

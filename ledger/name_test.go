@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -109,16 +110,16 @@ func TestALogMayHaveAnyNames(t *testing.T) {
 	buyers := uint32(0)
 	for name := range faulty() {
 		buyers++
-		put := func(key string, enrolls uint64, c change) {
-			_, _, err := l.submit(t.Context(), func(s *state) ([]change, error) {
-				end := &settled{key: key, digest: [32]byte{1}, first: s.counters.events + 1, through: s.counters.events, final: true}
-				end.counts[enrolledNow] = enrolls
-				return []change{c, end}, nil
+		put := func(key string, enrolls uint64, c event.Change) {
+			_, _, err := l.submit(t.Context(), func(s *state) ([]event.Change, error) {
+				end := &event.Settled{Key: key, Digest: [32]byte{1}, First: s.counters.events + 1, Through: s.counters.events, Final: true}
+				end.Counts[enrolledNow] = enrolls
+				return []event.Change{c, end}, nil
 			})
 			must(t, err)
 		}
-		put(fmt.Sprint("buyer ", buyers), 0, &buyerNamed{buyers, name})
-		put(fmt.Sprint("enrolled ", buyers), 1, &enrolled{name, 1, 1, 0, eps(t, "9")})
+		put(fmt.Sprint("buyer ", buyers), 0, &event.BuyerNamed{Number: buyers, Name: name})
+		put(fmt.Sprint("enrolled ", buyers), 1, &event.Enrolled{Object: name, Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "9")})
 	}
 	for name := range faulty() {
 		sell(t, l, purchase(t, "s"+name, name, "0.5", name))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -57,16 +58,16 @@ type NoiseKeys struct {
 
 // noises are the keys that a ledger was opened with.
 type noises struct {
-	known   []noiseKeySet                // that the ledger has seen
+	known   []event.NoiseKeySet          // that the ledger has seen
 	keys    map[uint32]*rrchain.NoiseKey // nil if the host has none
 	current uint32                       // 0 for none
 }
 
 // of returns the key of a question's chains that begin now. A host that has used keys, and does not say what is to
 // be used now, has forgotten to.
-func (n *noises) of(q *question) (number uint32, err error) {
+func (n *noises) of(q *event.Question) (number uint32, err error) {
 	switch {
-	case q.encoding == Finite:
+	case q.Encoding == Finite:
 		return 0, nil
 	case n.keys == nil && len(n.known) > 0:
 		return 0, fmt.Errorf("%w: chains of this ledger began with keys, and it was opened without", ErrNoiseKey)
@@ -78,7 +79,7 @@ func (n *noises) of(q *question) (number uint32, err error) {
 func (n *noises) lacks(c chain) bool { return c.noise != 0 && n.keys[c.noise] == nil }
 
 // noiseCheck recognizes a key.
-func noiseCheck(key []byte) (t tag) {
+func noiseCheck(key []byte) (t event.Tag) {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("sluice noise key check v1"))
 	copy(t[:], mac.Sum(nil))
@@ -87,7 +88,7 @@ func noiseCheck(key []byte) (t tag) {
 
 // useNoiseKeys checks the host's noise keys against the ledger's. It returns the change that makes a current one that is new
 // the ledger's.
-func (l *Ledger) useNoiseKeys(given NoiseKeys) (set []change, err error) {
+func (l *Ledger) useNoiseKeys(given NoiseKeys) (set []event.Change, err error) {
 	if given.Key == nil && given.Current != "" {
 		return nil, errs.Invalid("the current noise key has a name, and there is nothing to get keys from")
 	}
@@ -100,23 +101,23 @@ func (l *Ledger) useNoiseKeys(given NoiseKeys) (set []change, err error) {
 	}
 	l.noise.keys = make(map[uint32]*rrchain.NoiseKey)
 	for _, k := range l.noise.known {
-		key, err := given.get(k.name)
+		key, err := given.get(k.Name)
 		switch {
 		case err != nil:
 			return nil, err
-		case key == nil && k.name == given.Current:
-			return nil, fmt.Errorf("%w: the current key %q is one that the host does not have", ErrNoiseKey, k.name)
+		case key == nil && k.Name == given.Current:
+			return nil, fmt.Errorf("%w: the current key %q is one that the host does not have", ErrNoiseKey, k.Name)
 		case key == nil:
 			continue
 		}
-		if err := l.noise.add(k.number, k.name, key); err != nil {
+		if err := l.noise.add(k.Number, k.Name, key); err != nil {
 			return nil, err
 		}
-		if check := noiseCheck(key); !check.equal(k.check) {
-			return nil, fmt.Errorf("%w: key %q", ErrNoiseKey, k.name)
+		if check := noiseCheck(key); !check.Equal(k.Check) {
+			return nil, fmt.Errorf("%w: key %q", ErrNoiseKey, k.Name)
 		}
-		if k.name == given.Current {
-			l.noise.current = k.number
+		if k.Name == given.Current {
+			l.noise.current = k.Number
 		}
 	}
 	if given.Current == "" || l.noise.current != 0 || l.only {
@@ -126,7 +127,7 @@ func (l *Ledger) useNoiseKeys(given NoiseKeys) (set []change, err error) {
 }
 
 // newNoiseKey returns the change that makes the current key, which is new, the ledger's.
-func (l *Ledger) newNoiseKey(given NoiseKeys) ([]change, error) {
+func (l *Ledger) newNoiseKey(given NoiseKeys) ([]event.Change, error) {
 	if err := names.Check("noise key", given.Current); err != nil {
 		return nil, err
 	}
@@ -134,17 +135,17 @@ func (l *Ledger) newNoiseKey(given NoiseKeys) ([]change, error) {
 	if err != nil {
 		return nil, err
 	}
-	set := &noiseKeySet{uint32(len(l.noise.known) + 1), given.Current, noiseCheck(key)}
+	set := &event.NoiseKeySet{Number: uint32(len(l.noise.known) + 1), Name: given.Current, Check: noiseCheck(key)}
 	for _, k := range l.noise.known {
-		if k.check.equal(set.check) {
-			return nil, fmt.Errorf("%w: key %q is the one that is called %q", ErrNoiseKey, set.name, k.name)
+		if k.Check.Equal(set.Check) {
+			return nil, fmt.Errorf("%w: key %q is the one that is called %q", ErrNoiseKey, set.Name, k.Name)
 		}
 	}
-	if err := l.noise.add(set.number, set.name, key); err != nil {
+	if err := l.noise.add(set.Number, set.Name, key); err != nil {
 		return nil, err
 	}
-	l.noise.known, l.noise.current = append(l.noise.known, *set), set.number
-	return []change{set}, nil
+	l.noise.known, l.noise.current = append(l.noise.known, *set), set.Number
+	return []event.Change{set}, nil
 }
 
 // get asks the host for a key.
@@ -165,28 +166,28 @@ func (n *noises) add(number uint32, name string, key []byte) (err error) {
 }
 
 // keyed returns the response of a chain that began with a noise key.
-func (l *Ledger) keyed(q *question, x subject, place int, epsilon privacy.Epsilon, truth int32) (v value, err error) {
+func (l *Ledger) keyed(q *event.Question, x subject, place int, epsilon privacy.Epsilon, truth int32) (v event.Value, err error) {
 	key := l.noise.keys[x.chain.noise]
 	if key == nil {
 		return v, errs.Corrupt(nil, "object %q was not refused, and there is no noise key for it", x.name)
 	}
 	derived := place < len(x.chain.levels)
-	if q.encoding == Unary {
-		stairs, err := key.UnaryStaircase(string(q.id[:]), x.name, len(q.values))
+	if q.Encoding == Unary {
+		stairs, err := key.UnaryStaircase(string(q.Id[:]), x.name, len(q.Values))
 		if err == nil && derived {
-			v.bits, err = stairs.Below(epsilon, x.chain.levels[place].Response.bits)
+			v.Bits, err = stairs.Below(epsilon, x.chain.levels[place].Response.Bits)
 		} else if err == nil {
-			v.bits, err = stairs.Response(epsilon, int(truth))
+			v.Bits, err = stairs.Response(epsilon, int(truth))
 		}
 		return v, err
 	}
 	above := int(truth)
 	if derived {
-		above = x.chain.levels[place].Response.index
+		above = x.chain.levels[place].Response.Index
 	}
-	stairs, err := key.Staircase(string(q.id[:]), x.name, len(q.values))
+	stairs, err := key.Staircase(string(q.Id[:]), x.name, len(q.Values))
 	if err == nil {
-		v.index, err = stairs.Response(epsilon, above)
+		v.Index, err = stairs.Response(epsilon, above)
 	}
 	return v, err
 }

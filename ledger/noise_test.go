@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
@@ -40,7 +41,7 @@ func noiseKeys(current string) NoiseKeys {
 
 // cities has many values, so that responses agree by chance seldom.
 func cities(encoding Encoding) Question {
-	q := Question{Name: fmt.Sprint("city ", encodingCode(encoding)), Encoding: encoding}
+	q := Question{Name: fmt.Sprint("city ", event.EncodingCode(encoding)), Encoding: encoding}
 	for i := range 97 {
 		q.Values = append(q.Values, fmt.Sprint("city ", i))
 	}
@@ -262,7 +263,7 @@ func TestDefinitionsHaveDigestsOfTheirOwn(t *testing.T) {
 		{Name: "q", Values: []string{"a", "bc"}, Encoding: Direct},
 		{Name: "qa", Values: []string{"b", "c"}, Encoding: Direct},
 	} {
-		id := definitionDigest(q)
+		id := event.DefinitionDigest(q)
 		if other, twice := seen[id]; twice {
 			t.Errorf("%+v has the digest of %+v", q, other)
 		}
@@ -277,7 +278,7 @@ func keyOf(t *testing.T, l *Ledger, question uint32, name string) (key string) {
 	must(t, l.view(t.Context(), func(s *state) error {
 		known, err := s.noiseKeys()
 		if c.noise != 0 {
-			key = known[c.noise-1].name
+			key = known[c.noise-1].Name
 		}
 		return err
 	}))
@@ -334,7 +335,7 @@ func TestNoiseKeysAreRotatedForNewChains(t *testing.T) {
 // wantDrawnFrom checks responses at ε = 0.01 against those of package rrchain.
 func wantDrawnFrom(t *testing.T, l *Ledger, q Question, keys map[string]string) {
 	t.Helper()
-	id, got := definitionDigest(q), responses(t, l, q.Name, eps(t, "0.01"))
+	id, got := event.DefinitionDigest(q), responses(t, l, q.Name, eps(t, "0.01"))
 	for name, key := range keys {
 		if key == "" {
 			continue
@@ -600,7 +601,7 @@ func TestVerifyNamesWhatWasAlteredOfNoise(t *testing.T) {
 		"one key gone": {func(t *testing.T, s kv.Store) { remove(t, s, bucketMeta, noiseKey(1)) }, "noise key 00000001"},
 		"one key more": {func(t *testing.T, s kv.Store) {
 			e := &wire.Encoder{}
-			(&noiseKeySet{3, "2028", tag{}}).encode(e)
+			(&event.NoiseKeySet{Number: 3, Name: "2028", Check: event.Tag{}}).Encode(e)
 			putRecord(t, s, bucketMeta, noiseKey(3), e.Buf)
 		}, "noise key 00000003"},
 	} {
@@ -628,14 +629,18 @@ func TestApplyRefusesForgedNoiseKeys(t *testing.T) {
 	release(t, l, releaseOf(t, "1", "ann", "1"))
 	l = openMemory(t, s, Options{NoiseKey: noiseKeys("2027")})
 	log := logOf(t, pairs(t, s))
-	var forget change
+	var forget event.Change
 	must(t, l.view(t.Context(), func(s *state) (err error) {
 		forget, err = s.forget("ann")
 		return err
 	}))
-	in := func(name string, noise uint32) change { return &enrolled{name, 1, 0, noise, eps(t, "3")} }
-	key := func(number uint32, name string) []change { return []change{&noiseKeySet{number, name, tag{1}}} }
-	gone := &withdrawn{"ann"}
+	in := func(name string, noise uint32) event.Change {
+		return &event.Enrolled{Object: name, Question: 1, Policy: 0, Noise: noise, Cap: eps(t, "3")}
+	}
+	key := func(number uint32, name string) []event.Change {
+		return []event.Change{&event.NoiseKeySet{Number: number, Name: name, Check: event.Tag{1}}}
+	}
+	gone := &event.Withdrawn{Object: "ann"}
 	for name, one := range map[string]pairOfLogs{
 		"a gap":                       {sound: key(3, "2028"), forged: key(4, "2028"), why: `noise key 4, "2028", follows on 2`},
 		"a number twice":              {sound: key(3, "2028"), forged: key(2, "2028"), why: "follows on 2"},
@@ -643,15 +648,15 @@ func TestApplyRefusesForgedNoiseKeys(t *testing.T) {
 		"a name twice":                {sound: key(3, "2028"), forged: key(3, "2026"), why: `noise key "2026" is set twice`},
 		"no name":                     {sound: key(3, "2028"), forged: key(3, ""), why: "follows on 2"},
 		"an odd name":                 {sound: key(3, "2028"), forged: key(3, "20\n28"), why: "follows on 2"},
-		"drawn from no key there is":  {sound: []change{in("cid", 2)}, forged: []change{in("cid", 3)}, why: "is enrolled in question 1"},
-		"back with another key":       {sound: []change{gone, in("ann", 1)}, forged: []change{gone, in("ann", 2)}, why: "with another noise key than its chain began with"},
-		"back without a key":          {sound: []change{gone, in("ann", 1)}, forged: []change{gone, in("ann", 0)}, why: "with another noise key than its chain began with"},
-		"forgotten, and twice back":   {sound: []change{forget, in("ann", 0), gone, in("ann", 0)}, forged: []change{forget, in("ann", 0), gone, in("ann", 1)}, why: "with another noise key"},
-		"forgotten, and back to it":   {sound: []change{forget, in("ann", 0)}, forged: []change{forget, in("ann", 1)}, why: "with another noise key"},
+		"drawn from no key there is":  {sound: []event.Change{in("cid", 2)}, forged: []event.Change{in("cid", 3)}, why: "is enrolled in question 1"},
+		"back with another key":       {sound: []event.Change{gone, in("ann", 1)}, forged: []event.Change{gone, in("ann", 2)}, why: "with another noise key than its chain began with"},
+		"back without a key":          {sound: []event.Change{gone, in("ann", 1)}, forged: []event.Change{gone, in("ann", 0)}, why: "with another noise key than its chain began with"},
+		"forgotten, and twice back":   {sound: []event.Change{forget, in("ann", 0), gone, in("ann", 0)}, forged: []event.Change{forget, in("ann", 0), gone, in("ann", 1)}, why: "with another noise key"},
+		"forgotten, and back to it":   {sound: []event.Change{forget, in("ann", 0)}, forged: []event.Change{forget, in("ann", 1)}, why: "with another noise key"},
 		"a second key for a new name": {sound: append(key(3, "2028"), key(4, "2029")...), forged: append(key(3, "2028"), key(4, "2028")...), why: "is set twice"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			follow := func(changes []change) error {
+			follow := func(changes []event.Change) error {
 				return replayWhole(&kvtest.Memory{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(slices.Clone(log)))
 			}
 			must(t, follow(one.sound))

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/sluicedp/sluice/ledger/internal/event"
 )
 
 // A file that is overwritten in place keeps its inode, its name and its lock.
@@ -211,7 +213,7 @@ func TestWhateverComesOverTheFileIsNoticed(t *testing.T) {
 		for call, do := range map[string]func(*Ledger) error{
 			"view": func(l *Ledger) error { return second(l.Estimate(t.Context(), EstimateRequest{Question: "vote"})) },
 			"commit": func(l *Ledger) error {
-				return submitted(t.Context(), l, func(*state) ([]change, error) { return []change{&truthKeySet{}}, nil })
+				return submitted(t.Context(), l, func(*state) ([]event.Change, error) { return []event.Change{&event.TruthKeySet{}}, nil })
 			},
 		} {
 			t.Run(name+", "+call, func(t *testing.T) {
@@ -249,13 +251,13 @@ func TestAFileOverwrittenWhileItIsReadIsNoticed(t *testing.T) {
 				return l.view(t.Context(), func(*state) error { over(); return refuse })
 			},
 			"refusing": func(l *Ledger, over func()) error {
-				return submitted(t.Context(), l, func(*state) ([]change, error) { over(); return nil, refuse })
+				return submitted(t.Context(), l, func(*state) ([]event.Change, error) { over(); return nil, refuse })
 			},
 			"commit": func(l *Ledger, over func()) error {
-				return submitted(t.Context(), l, func(*state) ([]change, error) { over(); return []change{&truthKeySet{}}, nil })
+				return submitted(t.Context(), l, func(*state) ([]event.Change, error) { over(); return []event.Change{&event.TruthKeySet{}}, nil })
 			},
 			"reading commit": func(l *Ledger, over func()) error {
-				return submitted(t.Context(), l, func(s *state) ([]change, error) {
+				return submitted(t.Context(), l, func(s *state) ([]event.Change, error) {
 					over()
 					_, _, err := s.object(crowd(1)[0])
 					return nil, err

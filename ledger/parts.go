@@ -36,7 +36,7 @@ func (x *selling) eachPart(s *state, fresh bool, visit func(from int, names []st
 		if s.desk = r.next(); s.desk == nil { // nobody reads in the background, or any more
 			s.desk = x.desks[0]
 			s.desk.clear()
-			if err := s.gather(some, x.question.number); err != nil {
+			if err := s.gather(some, x.question.Number); err != nil {
 				return err
 			}
 		}
@@ -74,7 +74,7 @@ func (x *selling) readParts(s *state, fresh bool) *partReader {
 	for _, one := range x.desks {
 		r.free <- one
 	}
-	go r.run(x.ledger, x.names, x.question.number, s.durable.events)
+	go r.run(x.ledger, x.names, x.question.Number, s.durable.events)
 	return r
 }
 

@@ -13,11 +13,14 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/exact"
-	tests "github.com/sluicedp/sluice/internal/pace" // pace is what an audit keeps to
+	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/rrchain"
 )
+
+// pace is what an audit keeps to
 
 // updating is a store that has hooks for what is read from it during a transaction.
 type updating struct {
@@ -227,7 +230,7 @@ func TestASaleOfSeveralPartsAmongOthers(t *testing.T) {
 // What is read in the background is no longer what the transaction has, if it has changed anything: it is not used.
 func TestASaleReadsNothingOutOfDate(t *testing.T) {
 	l := inMemory(t, Options{})
-	x := &selling{trade: &trade{ledger: l, names: crowd(partSize + 1), bid: bid{question: &question{number: 1}}}}
+	x := &selling{trade: &trade{ledger: l, names: crowd(partSize + 1), bid: bid{question: &event.Question{Number: 1}}}}
 	sellers(t, l, "10", "10", x.names...)
 	must(t, l.store.View(func(r kv.Reader) error {
 		s, err := readState(r)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -16,7 +17,7 @@ import (
 
 // everything is the log of a day on which a ledger records events of every kind, and refuses for every reason but the lack
 // of a key.
-func everything(t *testing.T) []event {
+func everything(t *testing.T) []event.Event {
 	t.Helper()
 	s := &kvtest.Memory{}
 	beginWithKey(t, s, goldenLogKey(t, "example.com/perturbed"))
@@ -137,7 +138,7 @@ func variants(v reflect.Value) (all []any) {
 	case *Mechanism:
 		return nil
 	case Reason:
-		for _, one := range reasonCodes() {
+		for _, one := range event.ReasonCodes() {
 			if one != x {
 				all = append(all, one)
 			}
@@ -151,7 +152,7 @@ func variants(v reflect.Value) (all []any) {
 		}
 		return all
 	case Help:
-		for _, one := range helpCodes() {
+		for _, one := range event.HelpCodes() {
 			if one != x {
 				all = append(all, one)
 			}
@@ -204,7 +205,7 @@ func variants(v reflect.Value) (all []any) {
 }
 
 // twin copies a change, so that it can be changed.
-func twin(c change) reflect.Value {
+func twin(c event.Change) reflect.Value {
 	old := reflect.ValueOf(c).Elem()
 	v := reflect.New(old.Type())
 	v.Elem().Set(old)
@@ -234,22 +235,22 @@ func TestEveryFieldIsChecked(t *testing.T) {
 	must(t, replayWhole(&kvtest.Memory{}, log))
 	tried, accepted := map[string]int{}, map[string][]string{}
 	for i, ev := range log {
-		if ev.erased != nil {
+		if ev.Erased != nil {
 			continue
 		}
-		for n := range leavesOf(nil, ev.change.kind().String(), twin(ev.change).Elem()) {
-			original := leavesOf(nil, ev.change.kind().String(), twin(ev.change).Elem())[n]
+		for n := range leavesOf(nil, ev.Change.Kind().String(), twin(ev.Change).Elem()) {
+			original := leavesOf(nil, ev.Change.Kind().String(), twin(ev.Change).Elem())[n]
 			for _, to := range variants(original.at) {
-				v := twin(ev.change)
+				v := twin(ev.Change)
 				leavesOf(nil, "", v.Elem())[n].at.Set(reflect.ValueOf(to).Convert(original.at.Type()))
 				forged := slices.Clone(log)
-				forged[i].change = v.Interface().(change)
-				if forged[i].leaf() == ev.leaf() {
+				forged[i].Change = v.Interface().(event.Change)
+				if forged[i].Leaf() == ev.Leaf() {
 					continue // a part that the event does not have: it is not encoded
 				}
 				tried[original.path]++
 				if replayWhole(&kvtest.Memory{}, forged) == nil {
-					accepted[original.path] = append(accepted[original.path], fmt.Sprintf("event %d: %v for %v", ev.number, to, original.at))
+					accepted[original.path] = append(accepted[original.path], fmt.Sprintf("event %d: %v for %v", ev.Number, to, original.at))
 				}
 			}
 		}
@@ -277,7 +278,7 @@ func fieldPaths(t *testing.T) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
 	for _, n := range goldenEntries(t) {
-		for _, one := range leavesOf(nil, n.change.kind().String(), twin(n.change).Elem()) {
+		for _, one := range leavesOf(nil, n.Change.Kind().String(), twin(n.Change).Elem()) {
 			all[one.path] = true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
@@ -27,35 +28,35 @@ func (l *Ledger) DefineQuestion(ctx context.Context, key string, q Question) err
 	if err := l.admit(ctx, "question", (*state).knowsQuestion, q.Name); err != nil {
 		return err
 	}
-	f := formOf("question")
-	f.field("Encoding").Text(string(asked))
-	f.field("Name").Text(q.Name)
-	values := f.field("Values")
+	f := event.FormOf("question")
+	f.Field("Encoding").Text(string(asked))
+	f.Field("Name").Text(q.Name)
+	values := f.Field("Values")
 	for _, value := range q.Values {
 		values.Text(value)
 	}
-	f.field("Mechanism").Raw(q.Mechanism.Behaviour())
-	return l.once(ctx, key, "", f, func(s *state) (change, error) { return s.define(q, asked != "") })
+	f.Field("Mechanism").Raw(q.Mechanism.Behaviour())
+	return l.once(ctx, key, "", f, func(s *state) (event.Change, error) { return s.define(q, asked != "") })
 }
 
 // define returns the change that defines a question, or nil if it is defined already. strict: in this
 // encoding, and no other.
-func (s *state) define(q Question, strict bool) (change, error) {
+func (s *state) define(q Question, strict bool) (event.Change, error) {
 	number, found, err := s.questionNumber(q.Name)
 	if err != nil {
 		return nil, err
 	}
 	if !found {
-		return &questionDefined{s.counters.questions + 1, q}, nil
+		return &event.QuestionDefined{Number: s.counters.questions + 1, Question: q}, nil
 	}
 	old, err := s.question(number)
-	if err == nil && !slices.Equal(old.values, q.Values) {
+	if err == nil && !slices.Equal(old.Values, q.Values) {
 		err = errs.Invalid("question %q is defined with other values", q.Name)
 	}
-	if err == nil && strict && old.encoding != q.Encoding {
-		err = errs.Invalid("question %q is defined in %s encoding", q.Name, old.encoding)
+	if err == nil && strict && old.Encoding != q.Encoding {
+		err = errs.Invalid("question %q is defined in %s encoding", q.Name, old.Encoding)
 	}
-	if err == nil && !old.mechanism.AnswersAs(q.Mechanism) {
+	if err == nil && !old.Mechanism.AnswersAs(q.Mechanism) {
 		err = errs.Invalid("question %q is defined with another mechanism", q.Name)
 	}
 	return nil, err
@@ -72,14 +73,14 @@ func (l *Ledger) Questions(ctx context.Context) ([]Question, error) {
 		if err != nil {
 			return false, err
 		}
-		q, err := decodeQuestion(payload)
-		if err == nil && binary.BigEndian.Uint32(key[1:]) != q.number {
-			err = fmt.Errorf("%w: question %d stands where another should", ErrCorrupt, q.number)
+		q, err := event.DecodeQuestion(payload)
+		if err == nil && binary.BigEndian.Uint32(key[1:]) != q.Number {
+			err = fmt.Errorf("%w: question %d stands where another should", ErrCorrupt, q.Number)
 		}
 		if err != nil {
 			return false, err
 		}
-		all = append(all, Question{Name: q.name, Values: q.values, Encoding: q.encoding, Mechanism: q.mechanism})
+		all = append(all, Question{Name: q.Name, Values: q.Values, Encoding: q.Encoding, Mechanism: q.Mechanism})
 		return true, nil
 	})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
@@ -91,9 +92,9 @@ type line struct {
 	price   uint64
 	at      uint32 // its place among the names
 	value   uint32 // its response, once there is one: a value, or the place of a row of bits; see selling
-	verdict verdict
-	method  method // by which its response comes about
-	upgrade bool   // the buyer holds a lower level of it
+	verdict event.Verdict
+	method  event.Method // by which its response comes about
+	upgrade bool         // the buyer holds a lower level of it
 }
 
 func (l *Ledger) newTrade(ctx context.Context, o Order) (*trade, error) {
@@ -114,16 +115,16 @@ func (l *Ledger) newTrade(ctx context.Context, o Order) (*trade, error) {
 	if t.question, err = l.findQuestion(ctx, o.Question); err != nil {
 		return nil, err
 	}
-	return t, t.question.checkLevel(o.Epsilon)
+	return t, t.question.CheckLevel(o.Epsilon)
 }
 
 // digest begins the canonical form of a request with the order.
-func (t *trade) form(operation string) *form {
-	f := formOf(operation)
-	f.field("Buyer").Text(t.order.Buyer)
-	f.field("Question").Text(t.order.Question)
-	f.field("Epsilon").Epsilon(t.order.Epsilon)
-	f.objects(t.names, t.order.All)
+func (t *trade) form(operation string) *event.Form {
+	f := event.FormOf(operation)
+	f.Field("Buyer").Text(t.order.Buyer)
+	f.Field("Question").Text(t.order.Question)
+	f.Field("Epsilon").Epsilon(t.order.Epsilon)
+	f.Objects(t.names, t.order.All)
 	return f
 }
 
@@ -131,11 +132,11 @@ func (t *trade) form(operation string) *form {
 // each of them at an instant. They are looked at part by part, while what there is of them is at hand; taken is as in
 // assessPart.
 func (t *trade) convene(s *state, through uint64, at time.Time, taken func(x subject, one *line)) error {
-	p := panel{names: t.names, all: t.order.All, question: t.question.number, through: through}
+	p := panel{names: t.names, all: t.order.All, question: t.question.Number, through: through}
 	if err := t.anew(s); err != nil {
 		return err
 	}
-	most := mostWork / t.question.work()
+	most := mostWork / t.question.Work()
 	count := 0
 	for last := false; !last && count <= MaxPanel; {
 		behind := ""
@@ -157,11 +158,11 @@ func (t *trade) convene(s *state, through uint64, at time.Time, taken func(x sub
 			return err
 		}
 	}
-	if err := t.question.checkPanel(count); err != nil {
+	if err := checkPanel(t.question, count); err != nil {
 		return err
 	}
 	if count > most {
-		return errs.Invalid("question %q: an order about %d objects; %d are possible at a time", t.question.name, count, most)
+		return errs.Invalid("question %q: an order about %d objects; %d are possible at a time", t.question.Name, count, most)
 	}
 	return nil
 }
@@ -242,37 +243,37 @@ func (t *trade) total() (sum uint64) {
 }
 
 // tally counts the lines by how their responses come about.
-func (t *trade) tally() (n saleTally) {
+func (t *trade) tally() (n event.SaleTally) {
 	for _, one := range t.lines {
 		switch one.method {
-		case methodRaise:
-			n.draws++
-		case methodResale:
-			n.resales++
-		case methodDegrade:
-			n.degradations++
-		case methodInsert:
-			n.insertions++
+		case event.MethodRaise:
+			n.Draws++
+		case event.MethodResale:
+			n.Resales++
+		case event.MethodDegrade:
+			n.Degradations++
+		case event.MethodInsert:
+			n.Insertions++
 		}
 		if one.upgrade {
-			n.upgrades++
+			n.Upgrades++
 		}
 	}
 	return n
 }
 
 func (t *trade) quote() Quote {
-	about := deal{epsilon: t.order.Epsilon, price: t.total(), objects: uint64(len(t.lines))}
+	about := event.Deal{Epsilon: t.order.Epsilon, Price: t.total(), Objects: uint64(len(t.lines))}
 	o := t.ledger.offer(about, t.tally())
 	o.Buyer, o.Question = t.order.Buyer, t.order.Question
 	return Quote{ID: t.id(), Offer: o, Refused: slices.Clone(t.refused)}
 }
 
 // offer puts a deal in words, without its names.
-func (l *Ledger) offer(d deal, n saleTally) Offer {
+func (l *Ledger) offer(d event.Deal, n event.SaleTally) Offer {
 	return Offer{
-		Epsilon: d.epsilon, Price: int64(d.price), Currency: l.about.currency, Objects: d.objects,
-		Draws: n.draws, Resales: n.resales, Degradations: n.degradations, Insertions: n.insertions, Upgrades: n.upgrades,
+		Epsilon: d.Epsilon, Price: int64(d.Price), Currency: l.about.Currency, Objects: d.Objects,
+		Draws: n.Draws, Resales: n.Resales, Degradations: n.Degradations, Insertions: n.Insertions, Upgrades: n.Upgrades,
 	}
 }
 
@@ -284,9 +285,9 @@ func (t *trade) id() string {
 		sum.Write(e.Buf)
 		e.Buf = e.Buf[:0]
 	}
-	e.Raw(t.ledger.about.id[:])
+	e.Raw(t.ledger.about.Id[:])
 	e.Text(t.order.Buyer)
-	e.U32(t.question.number)
+	e.U32(t.question.Number)
 	e.Epsilon(t.order.Epsilon)
 	e.Uvarint(uint64(len(t.lines)))
 	for _, one := range t.lines {
@@ -321,13 +322,13 @@ type limits struct {
 }
 
 // add adds the fields of the limits to the form of a request.
-func (m limits) add(f *form) {
-	f.field("QuoteID").Text(m.quoteID)
-	price := f.field("MaxPrice")
+func (m limits) add(f *event.Form) {
+	f.Field("QuoteID").Text(m.quoteID)
+	price := f.Field("MaxPrice")
 	if price.Flag(m.maxPrice != nil); m.maxPrice != nil {
 		price.U64(uint64(*m.maxPrice))
 	}
-	f.field("Partial").Flag(m.partial)
+	f.Field("Partial").Flag(m.partial)
 }
 
 func (m limits) check() error {

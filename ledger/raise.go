@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -77,7 +78,7 @@ func (l *Ledger) Release(ctx context.Context, r ReleaseRequest) (Response, error
 		return Response{}, err
 	}
 	if raise.given.event != 0 {
-		return raise.question.response(r.Object, raise.given)
+		return toldResponse(raise.question, r.Object, raise.given)
 	}
 	return l.recorded(context.WithoutCancel(ctx), r, done.last) // it was done before, whatever has become of ctx
 }
@@ -101,7 +102,7 @@ func (l *Ledger) Raise(ctx context.Context, r RaiseRequest) (RaiseResult, error)
 		return RaiseResult{}, err
 	}
 	return RaiseResult{
-		Drawn: int(result.counts[drawn]), Reused: int(result.counts[reused]), Derived: int(result.counts[derived]),
+		Drawn: int(result.counts[event.Drawn]), Reused: int(result.counts[event.Reused]), Derived: int(result.counts[event.Derived]),
 		Refused: result.refused, Unlisted: result.left - len(result.refused), TruthChanged: raise.changed.among(result.refused),
 		First: result.first, Last: result.last,
 	}, nil
@@ -111,7 +112,7 @@ func (l *Ledger) Raise(ctx context.Context, r RaiseRequest) (RaiseResult, error)
 type raise struct {
 	ledger   *Ledger
 	request  RaiseRequest
-	question *question
+	question *event.Question
 	panel    panel
 	at       time.Time // when the survey began
 	asOf     uint64    // the last event then
@@ -145,20 +146,20 @@ func (l *Ledger) newRaise(ctx context.Context, r RaiseRequest) (*raise, error) {
 	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
 		return nil, err
 	}
-	if err := x.question.checkLevel(r.Epsilon); err != nil {
+	if err := x.question.CheckLevel(r.Epsilon); err != nil {
 		return nil, err
 	}
-	x.panel = panel{names: names, all: r.All, question: x.question.number}
+	x.panel = panel{names: names, all: r.All, question: x.question.Number}
 	return x, nil
 }
 
-func (x *raise) form() identity {
-	f := formOf("raise")
-	f.field("Question").Text(x.request.Question)
-	f.field("Epsilon").Epsilon(x.request.Epsilon)
-	f.field("Partial").Flag(x.request.Partial)
-	f.objects(x.panel.names, x.request.All)
-	return f.finish()
+func (x *raise) form() event.Identity {
+	f := event.FormOf("raise")
+	f.Field("Question").Text(x.request.Question)
+	f.Field("Epsilon").Epsilon(x.request.Epsilon)
+	f.Field("Partial").Flag(x.request.Partial)
+	f.Objects(x.panel.names, x.request.All)
+	return f.Finish()
 }
 
 func (x *raise) run(ctx context.Context) (outcome, error) {
@@ -236,10 +237,10 @@ func (x *raise) holdBudget(ctx context.Context) error {
 	if x.hold != nil || x.request.Partial || x.alone() {
 		return nil
 	}
-	x.hold = &hold{question: x.question.number, epsilon: x.request.Epsilon, panel: x.panel}
+	x.hold = &hold{question: x.question.Number, epsilon: x.request.Epsilon, panel: x.panel}
 	x.ledger.holds.add(x.hold)
 	// What was decided before the hold stood is committed once this empty decision has passed.
-	_, _, err := x.ledger.submit(ctx, func(*state) ([]change, error) { return nil, nil })
+	_, _, err := x.ledger.submit(ctx, func(*state) ([]event.Change, error) { return nil, nil })
 	return err
 }
 
@@ -252,14 +253,14 @@ func (x *raise) asking(at time.Time) asking {
 }
 
 // assess reads an object, and says what the raise means for it.
-func (x *raise) assess(s *state, name string, at time.Time, o *subject) (verdict, *Refusal, error) {
+func (x *raise) assess(s *state, name string, at time.Time, o *subject) (event.Verdict, *Refusal, error) {
 	if refusal, err := s.readSubject(x.question, name, x.request.Epsilon, o); err != nil || refusal != nil {
 		return 0, refusal, err
 	}
 	ask := x.asking(at)
 	v, refusal, err := x.ledger.assess(s, o, ask)
 	if err == nil && refusal != nil {
-		err = x.ledger.orLess(s, o, ask, x.question.offer, refusal)
+		err = x.ledger.orLess(s, o, ask, offered(x.question), refusal)
 	}
 	return v, refusal, err
 }
@@ -268,7 +269,7 @@ func (x *raise) assess(s *state, name string, at time.Time, o *subject) (verdict
 func (x *raise) decide(s *state, names []string) (part, error) {
 	x.memory, x.other = x.other, x.memory
 	x.memory.clear(len(names))
-	p := part{changes: x.memory.changes, question: x.question.number}
+	p := part{changes: x.memory.changes, question: x.question.Number}
 	for _, name := range names {
 		refusal, err := x.answer(s, name, &p)
 		if err != nil {
@@ -286,8 +287,8 @@ func (x *raise) decide(s *state, names []string) (part, error) {
 
 // partMemory is memory for the changes of one part.
 type partMemory struct {
-	changes []change
-	page    []released // what most of them are
+	changes []event.Change
+	page    []event.Released // what most of them are
 }
 
 // clear makes room for the responses of so many objects, and the event that settles them.
@@ -304,17 +305,17 @@ func (x *raise) answer(s *state, name string, p *part) (*Refusal, error) {
 		return refusal, err
 	}
 	truth, asked := x.truths.of(name)
-	if v == drawn && !asked {
+	if v == event.Drawn && !asked {
 		return nil, errOvertaken
 	}
-	if v == drawn && truth == noTruth {
-		return x.ledger.lacksTruth(s, &o, x.asking(x.at), x.question.offer)
+	if v == event.Drawn && truth == noTruth {
+		return x.ledger.lacksTruth(s, &o, x.asking(x.at), offered(x.question))
 	}
-	if v == drawn && !x.ledger.stillFits(x.question, &o.chain, name, truth, x.asOf) {
+	if v == event.Drawn && !x.ledger.stillFits(x.question, &o.chain, name, truth, x.asOf) {
 		return nil, errOvertaken // it is about another one since
 	}
 	p.counts[v]++
-	if v == reused {
+	if v == event.Reused {
 		x.given, _ = o.chain.at(x.request.Epsilon)
 		return nil, nil
 	}
@@ -322,10 +323,10 @@ func (x *raise) answer(s *state, name string, p *part) (*Refusal, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := append(x.memory.page, released{name, x.question.number, x.request.Epsilon, r})
+	page := append(x.memory.page, event.Released{Object: name, Question: x.question.Number, Epsilon: x.request.Epsilon, Response: r})
 	x.memory.page = page
 	p.changes = append(append(p.changes, first...), &page[len(page)-1])
-	x.given = newLevel(x.request.Epsilon, r.value, s.counters.events+uint64(len(p.changes)))
+	x.given = newLevel(x.request.Epsilon, r.Value, s.counters.events+uint64(len(p.changes)))
 	return nil, nil
 }
 
@@ -333,8 +334,8 @@ func (x *raise) refuse(refused refusalList) error {
 	return x.ledger.refuse(x.question, x.request.Epsilon, refused, &x.changed)
 }
 
-func (l *Ledger) refuse(q *question, epsilon privacy.Epsilon, refused refusalList, changed *changedTruths) error {
-	l.log.Info().Str("question", q.name).Str("epsilon", epsilon.String()).
+func (l *Ledger) refuse(q *event.Question, epsilon privacy.Epsilon, refused refusalList, changed *changedTruths) error {
+	l.log.Info().Str("question", q.Name).Str("epsilon", epsilon.String()).
 		Int("objects", len(refused.listed)+refused.unlisted).Str("first", refused.listed[0].String()).Msg("refused")
 	refusal := refused.error(q)
 	refusal.TruthChanged = changed.among(refusal.Refused)
@@ -356,7 +357,7 @@ func (l *Ledger) recorded(ctx context.Context, r ReleaseRequest, settled uint64)
 		if err != nil || !found {
 			return errs.Corrupt(err, "object %q has lost its budget", r.Object)
 		}
-		c, found, err := s.chain(q.number, r.Object)
+		c, found, err := s.chain(q.Number, r.Object)
 		if err != nil || !found {
 			return errs.Corrupt(err, "object %q has lost its chain", r.Object)
 		}
@@ -364,7 +365,7 @@ func (l *Ledger) recorded(ctx context.Context, r ReleaseRequest, settled uint64)
 		if !found {
 			return errs.Corrupt(nil, "object %q has lost its response at ε=%s", r.Object, r.Epsilon)
 		}
-		out, err = q.response(r.Object, at)
+		out, err = toldResponse(q, r.Object, at)
 		return err
 	})
 	if err != nil {
@@ -373,10 +374,10 @@ func (l *Ledger) recorded(ctx context.Context, r ReleaseRequest, settled uint64)
 	return out, nil
 }
 
-// response puts a recorded level in words.
-func (q *question) response(object string, at level) (Response, error) {
-	if !q.has(at.Epsilon, at.Response) {
+// toldResponse puts a recorded level in words.
+func toldResponse(q *event.Question, object string, at level) (Response, error) {
+	if !q.Has(at.Epsilon, at.Response) {
 		return Response{}, errs.Corrupt(nil, "object %q answers with %v", object, at.Response)
 	}
-	return Response{Object: object, Question: q.name, Epsilon: at.Epsilon, Value: q.text(at.Epsilon, at.Response), Event: at.event}, nil
+	return Response{Object: object, Question: q.Name, Epsilon: at.Epsilon, Value: q.Text(at.Epsilon, at.Response), Event: at.event}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
@@ -63,7 +64,7 @@ func (l *Ledger) Responses(ctx context.Context, questionName string, epsilon pri
 		}
 		stopped := false
 		err = levelScan{ledger: l, question: q, epsilon: epsilon}.each(ctx, func(name string, at *level) bool {
-			stopped = !yield(q.response(strings.Clone(name), *at))
+			stopped = !yield(toldResponse(q, strings.Clone(name), *at))
 			return !stopped
 		})
 		if err != nil && !stopped {
@@ -73,7 +74,7 @@ func (l *Ledger) Responses(ctx context.Context, questionName string, epsilon pri
 }
 
 // findQuestion returns a question, or ErrUnknown.
-func (l *Ledger) findQuestion(ctx context.Context, name string) (q *question, err error) {
+func (l *Ledger) findQuestion(ctx context.Context, name string) (q *event.Question, err error) {
 	if q := l.known.named(name); q != nil {
 		return q, errors.Join(ctx.Err(), l.commits.check())
 	}
@@ -214,7 +215,7 @@ func (r *objectReader) begin(key, value []byte) error {
 	r.object, r.known = o, true
 	r.out = ObjectState{
 		Object: r.name, Cap: o.cap, Spent: o.spent, Remaining: less(o.cap, o.spent), Earned: int64(o.earned), Forgotten: o.forgotten,
-		Currency: r.ledger.about.currency,
+		Currency: r.ledger.about.Currency,
 	}
 	if o.chains > 0 {
 		r.out.Chains = make([]ChainState, 0, min(o.chains, scanSize))
@@ -264,7 +265,7 @@ func (l *Ledger) chainState(s *state, number uint32, name string, o object) (out
 	var c chain
 	_, levels := c.decodeHead(&d)
 	out = ChainState{
-		Question: q.name, Epoch: len(c.closed) + 1, Withdrawn: o.withdrew(c), Buyers: c.buyers, Answered: c.answered, Ceiling: o.cap, Levels: make([]LevelState, 0, levels),
+		Question: q.Name, Epoch: len(c.closed) + 1, Withdrawn: o.withdrew(c), Buyers: c.buyers, Answered: c.answered, Ceiling: o.cap, Levels: make([]LevelState, 0, levels),
 	}
 	for range levels {
 		var at level
@@ -295,8 +296,8 @@ func (l *Ledger) chainState(s *state, number uint32, name string, o object) (out
 }
 
 // levelState puts a level in words.
-func (s *state) levelState(q *question, name string, at level) (out LevelState, err error) {
-	r, err := q.response(name, at)
+func (s *state) levelState(q *event.Question, name string, at level) (out LevelState, err error) {
+	r, err := toldResponse(q, name, at)
 	if err != nil {
 		return out, err
 	}
@@ -305,7 +306,7 @@ func (s *state) levelState(q *question, name string, at level) (out LevelState, 
 }
 
 // earlierEpochs puts the closed epochs of a chain in words.
-func (s *state) earlierEpochs(q *question, name string, closed []closedEpoch) (all []EarlierEpoch, err error) {
+func (s *state) earlierEpochs(q *event.Question, name string, closed []closedEpoch) (all []EarlierEpoch, err error) {
 	for i, one := range closed {
 		told := EarlierEpoch{Epoch: i + 1, Ended: one.end, Answered: one.answered, Levels: make([]LevelState, 0, len(one.levels))}
 		for _, at := range one.levels {
@@ -339,7 +340,7 @@ func (l *Ledger) Stats(ctx context.Context) (Stats, error) {
 	err := l.view(ctx, func(s *state) error {
 		c := s.counters
 		out = Stats{Objects: c.objects, Questions: uint64(c.questions), Chains: c.chains, Events: c.events}
-		out.Buyers, out.Sales, out.Revenue, out.Currency = uint64(c.buyers), c.sold, int64(c.revenue), l.about.currency
+		out.Buyers, out.Sales, out.Revenue, out.Currency = uint64(c.buyers), c.sold, int64(c.revenue), l.about.Currency
 		return nil
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -139,7 +140,7 @@ type receiptMaker struct {
 	Receipt
 	ledger   *Ledger
 	sale     sale
-	question *question
+	question *event.Question
 	numbers  []uint64 // of the events in it
 }
 
@@ -153,7 +154,7 @@ func (m *receiptMaker) begin(s *state, number uint64) (err error) {
 	}
 	h := m.ledger.about.header()
 	m.Receipt = Receipt{Format: receiptFormat, Ledger: h.ledger, Created: h.created, Currency: h.currency, LogKey: h.logKey}
-	m.Values, m.Encoding, m.Mechanism, m.Responses = slices.Clone(m.question.values), m.question.encoding, m.question.mechanism.Named(), make([]SoldResponse, 0, min(m.sale.objects, scanSize))
+	m.Values, m.Encoding, m.Mechanism, m.Responses = slices.Clone(m.question.Values), m.question.Encoding, m.question.Mechanism.Named(), make([]SoldResponse, 0, min(m.sale.objects, scanSize))
 	if m.Buyer, m.Question, err = m.ledger.namesOf(s, m.sale); err != nil {
 		return err
 	}
@@ -171,28 +172,28 @@ func (m *receiptMaker) begin(s *state, number uint64) (err error) {
 	if err != nil {
 		return err
 	}
-	c, ok := ev.change.(*saleMade)
-	if !ok || c.sale != number {
-		return errs.Corrupt(nil, "event %d does not make sale %d", ev.number, number)
+	c, ok := ev.Change.(*event.SaleMade)
+	if !ok || c.Sale != number {
+		return errs.Corrupt(nil, "event %d does not make sale %d", ev.Number, number)
 	}
-	m.tell(c, ev.time)
+	m.tell(c, ev.Time)
 	return nil
 }
 
 // tell fills in what the event of the sale says.
-func (r *Receipt) tell(c *saleMade, at time.Time) {
-	r.Sale, r.Epsilon, r.Objects, r.Price, r.Refused, r.Time = c.sale, c.epsilon, c.objects, int64(c.price), c.refused, at
-	t := c.tally
-	r.Draws, r.Resales, r.Degradations, r.Insertions, r.Upgrades = t.draws, t.resales, t.degradations, t.insertions, t.upgrades
+func (r *Receipt) tell(c *event.SaleMade, at time.Time) {
+	r.Sale, r.Epsilon, r.Objects, r.Price, r.Refused, r.Time = c.Sale, c.Epsilon, c.Objects, int64(c.Price), c.Refused, at
+	t := c.Tally
+	r.Draws, r.Resales, r.Degradations, r.Insertions, r.Upgrades = t.Draws, t.Resales, t.Degradations, t.Insertions, t.Upgrades
 }
 
-func (m *receiptMaker) prove(s *state, number uint64, into *Proven) (event, error) {
+func (m *receiptMaker) prove(s *state, number uint64, into *Proven) (event.Event, error) {
 	ev, leaf, err := s.evidence(number)
 	if err != nil {
 		return ev, err
 	}
 	m.numbers = append(m.numbers, number)
-	*into = Proven{number, ev.salt[:], leaf}
+	*into = Proven{number, ev.Salt[:], leaf}
 	return ev, nil
 }
 
@@ -202,7 +203,7 @@ func (m *receiptMaker) define(s *state, bucket string, number uint32, into *Defi
 		return err
 	}
 	ev, err := m.prove(s, at, &into.Proven)
-	into.Number, into.Time = number, ev.time
+	into.Number, into.Time = number, ev.Time
 	return err
 }
 
@@ -218,15 +219,15 @@ func (m *receiptMaker) add(s *state, n uint64) error {
 		if err != nil {
 			return err
 		}
-		c, ok := ev.change.(*sold)
-		if !ok || c.sale != m.Sale || !ev.time.Equal(m.Time) || ev.erased == nil && !m.question.has(m.Epsilon, c.value) {
+		c, ok := ev.Change.(*event.Sold)
+		if !ok || c.Sale != m.Sale || !ev.Time.Equal(m.Time) || ev.Erased == nil && !m.question.Has(m.Epsilon, c.Value) {
 			return errs.Corrupt(nil, "event %d sells nothing of sale %d", number, m.Sale)
 		}
-		one := SoldResponse{Price: int64(c.price), Event: number, Leaf: leaf}
-		if ev.erased != nil {
-			one.Erased, one.Commitment = true, ev.erased[:]
+		one := SoldResponse{Price: int64(c.Price), Event: number, Leaf: leaf}
+		if ev.Erased != nil {
+			one.Erased, one.Commitment = true, ev.Erased[:]
 		} else {
-			one.Object, one.Response, one.Method, one.Salt = c.object, m.question.text(m.Epsilon, c.value), c.method.String(), ev.salt[:]
+			one.Object, one.Response, one.Method, one.Salt = c.Object, m.question.Text(m.Epsilon, c.Value), c.Method.String(), ev.Salt[:]
 		}
 		m.Responses = append(m.Responses, one)
 		m.numbers = append(m.numbers, number)
@@ -284,7 +285,7 @@ func (r Receipt) Verify(keys note.Verifiers) Checked {
 	if err := vocabulary.CheckQuestion(asked); err != nil {
 		v.fault("%v", err)
 	}
-	q := newQuestion(&questionDefined{r.Evidence.Question.Number, asked})
+	q := event.NewQuestion(&event.QuestionDefined{Number: r.Evidence.Question.Number, Question: asked})
 	for i, one := range r.Responses {
 		r.checkResponse(v, i, one, q)
 	}
@@ -302,20 +303,20 @@ func (r *Receipt) asked() Question {
 // checkHeads checks the events that the responses rest on.
 func (r *Receipt) checkHeads(v *checker, about about) {
 	e := r.Evidence
-	head := func(name string, p Proven, at time.Time, c change) {
-		v.check(event{number: p.Event, time: at, change: c}, proven{what: "altered: the " + name + ", salt or leaf)", salt: p.Salt, leaf: p.Leaf, item: item{event: p.Event}})
+	head := func(name string, p Proven, at time.Time, c event.Change) {
+		v.check(event.Event{Number: p.Event, Time: at, Change: c}, proven{what: "altered: the " + name + ", salt or leaf)", salt: p.Salt, leaf: p.Leaf, item: item{event: p.Event}})
 	}
-	head("ledger (its id, time of creation, currency, log key", e.Created, r.Created, &about.created)
-	head("question (its name, values, encoding, number, time", e.Question.Proven, e.Question.Time, &questionDefined{e.Question.Number, r.asked()})
-	head("buyer (its name, number, time", e.Buyer.Proven, e.Buyer.Time, &buyerNamed{e.Buyer.Number, r.Buyer})
-	head("sale (its number, ε, objects, price, refused, tally, time", e.Sale, r.Time, &saleMade{
-		deal{r.Sale, e.Buyer.Number, e.Question.Number, r.Epsilon, r.Objects, uint64(r.Price), r.Refused},
-		saleTally{r.Draws, r.Resales, r.Degradations, r.Insertions, r.Upgrades},
+	head("ledger (its id, time of creation, currency, log key", e.Created, r.Created, &about.Created)
+	head("question (its name, values, encoding, number, time", e.Question.Proven, e.Question.Time, &event.QuestionDefined{Number: e.Question.Number, Question: r.asked()})
+	head("buyer (its name, number, time", e.Buyer.Proven, e.Buyer.Time, &event.BuyerNamed{Number: e.Buyer.Number, Name: r.Buyer})
+	head("sale (its number, ε, objects, price, refused, tally, time", e.Sale, r.Time, &event.SaleMade{
+		Deal:  event.Deal{Sale: r.Sale, Buyer: e.Buyer.Number, Question: e.Question.Number, Epsilon: r.Epsilon, Objects: r.Objects, Price: uint64(r.Price), Refused: r.Refused},
+		Tally: event.SaleTally{Draws: r.Draws, Resales: r.Resales, Degradations: r.Degradations, Insertions: r.Insertions, Upgrades: r.Upgrades},
 	})
 }
 
 // checkResponse checks one response against its leaf, and that it stands where it belongs.
-func (r *Receipt) checkResponse(v *checker, i int, one SoldResponse, q *question) {
+func (r *Receipt) checkResponse(v *checker, i int, one SoldResponse, q *event.Question) {
 	at := item{i + 1, one.Event, one.Object}
 	if want := r.Evidence.Sale.Event + 1 + uint64(i); one.Event != want {
 		v.faultOf(at, "event %d is expected here: responses follow on the sale without gaps", want)
@@ -323,33 +324,33 @@ func (r *Receipt) checkResponse(v *checker, i int, one SoldResponse, q *question
 	if one.Price < 0 {
 		v.faultOf(at, "the price is %d", one.Price)
 	}
-	c := &sold{sale: r.Sale, price: uint64(one.Price)}
-	ev := event{number: one.Event, time: r.Time, change: c}
+	c := &event.Sold{Sale: r.Sale, Price: uint64(one.Price)}
+	ev := event.Event{Number: one.Event, Time: r.Time, Change: c}
 	p := proven{at, "altered: the object, response, price, method, salt or leaf", one.Salt, one.Leaf}
 	if one.Erased {
 		p.what = "altered: the price, commitment or leaf of an erased response"
-		if one.Object != "" || one.Response != "" || one.Method != "" || one.Salt != nil || len(one.Commitment) != len(commitment{}) {
+		if one.Object != "" || one.Response != "" || one.Method != "" || one.Salt != nil || len(one.Commitment) != len(event.Commitment{}) {
 			v.faultOf(at, "an erased response has a price and a commitment, and nothing else")
 		}
-		ev.erased = &commitment{}
-		copy(ev.erased[:], one.Commitment)
+		ev.Erased = &event.Commitment{}
+		copy(ev.Erased[:], one.Commitment)
 		v.check(ev, p)
 		return
 	}
 	if one.Commitment != nil {
 		v.faultOf(at, "a commitment to a response that is there")
 	}
-	value, known := q.read(r.Epsilon, one.Response)
-	how, possible := methodOf(one.Method)
+	value, known := q.Read(r.Epsilon, one.Response)
+	how, possible := event.MethodOf(one.Method)
 	if !known {
 		v.faultOf(at, "the response %q is no value of the question", one.Response)
 	}
 	if !possible {
 		v.faultOf(at, "the method %q is none of a sale", one.Method)
 	}
-	c.object, c.response = one.Object, response{value: value, method: how}
+	c.Object, c.Response = one.Object, event.Response{Value: value, Method: how}
 	if !known || !possible {
-		ev.change = nil
+		ev.Change = nil
 	}
 	v.check(ev, p)
 }
@@ -359,7 +360,7 @@ func (r *Receipt) checkSums(v *checker) {
 	if uint64(len(r.Responses)) != r.Objects || r.Objects == 0 {
 		v.fault("there are %d responses of %d", len(r.Responses), r.Objects)
 	}
-	left, erased := saleTally{r.Draws, r.Resales, r.Degradations, r.Insertions, 0}, uint64(0)
+	left, erased := event.SaleTally{Draws: r.Draws, Resales: r.Resales, Degradations: r.Degradations, Insertions: r.Insertions, Upgrades: 0}, uint64(0)
 	sum, fits := int64(0), true
 	for _, one := range r.Responses {
 		if one.Price > math.MaxInt64-sum {
@@ -369,14 +370,14 @@ func (r *Receipt) checkSums(v *checker) {
 		sum += max(one.Price, 0)
 		if one.Erased {
 			erased++
-		} else if m, known := methodOf(one.Method); known && left.count(m, false) != nil {
+		} else if m, known := event.MethodOf(one.Method); known && countInTally(&left, m, false) != nil {
 			v.fault("more responses by %s than the sale counts", m)
 		}
 	}
 	if !fits || sum != r.Price {
 		v.fault("the prices of the responses do not add up to that of the sale, %d", r.Price)
 	}
-	if left == (saleTally{}) && erased > 0 || !left.isOf(erased) || r.Upgrades > r.Objects {
+	if left == (event.SaleTally{}) && erased > 0 || !tallyIsOf(left, erased) || r.Upgrades > r.Objects {
 		v.fault("the sale counts other responses than there are: %d draws, %d resales, %d degradations, %d insertions, %d upgrades",
 			r.Draws, r.Resales, r.Degradations, r.Insertions, r.Upgrades)
 	}

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
 
@@ -83,10 +84,10 @@ func TestABuyerVerifiesWithoutTheLedger(t *testing.T) {
 
 func TestReceiptsOfEverySale(t *testing.T) {
 	o := shop(t)
-	for number, want := range map[uint64]saleTally{1: {draws: 3}, 2: {resales: 2}, 3: {draws: 2, upgrades: 2}, 4: {insertions: 2, draws: 1, upgrades: 2}, 5: {degradations: 2}} {
+	for number, want := range map[uint64]event.SaleTally{1: {Draws: 3}, 2: {Resales: 2}, 3: {Draws: 2, Upgrades: 2}, 4: {Insertions: 2, Draws: 1, Upgrades: 2}, 5: {Degradations: 2}} {
 		r := receiptOf(t, o.Ledger, number)
 		wantSound(t, fmt.Sprint("sale ", number), r, o.keys)
-		if got := (saleTally{r.Draws, r.Resales, r.Degradations, r.Insertions, r.Upgrades}); got != want {
+		if got := (event.SaleTally{Draws: r.Draws, Resales: r.Resales, Degradations: r.Degradations, Insertions: r.Insertions, Upgrades: r.Upgrades}); got != want {
 			t.Errorf("sale %d: %+v, want %+v", number, got, want)
 		}
 		back, err := ReadReceipt(text(t, r))
@@ -149,15 +150,15 @@ func TestReceiptsThatThereAreNot(t *testing.T) {
 }
 
 func TestReceiptsOfADamagedLogAreRefused(t *testing.T) {
-	for name, damage := range map[string]func(*logged){
-		"salt": func(n *logged) { n.salt[3]++ },
-		"leaf": func(n *logged) { n.hashes[0][3]++ },
-		"time": func(n *logged) { n.time = n.time.Add(1); n.hashes[0] = n.leaf() },
-		"sale": func(n *logged) { n.change.(*sold).sale = 2; n.hashes[0] = n.leaf() },
+	for name, damage := range map[string]func(*event.Logged){
+		"salt": func(n *event.Logged) { n.Salt[3]++ },
+		"leaf": func(n *event.Logged) { n.Hashes[0][3]++ },
+		"time": func(n *event.Logged) { n.Time = n.Time.Add(1); n.Hashes[0] = n.Leaf() },
+		"sale": func(n *event.Logged) { n.Change.(*event.Sold).Sale = 2; n.Hashes[0] = n.Leaf() },
 	} {
 		o := shop(t)
 		number := receiptOf(t, o.Ledger, 1).Responses[1].Event
-		var n logged
+		var n event.Logged
 		must(t, o.view(t.Context(), func(s *state) (err error) {
 			n, err = s.entry(number)
 			return err
@@ -333,12 +334,12 @@ func TestSplicedReceipts(t *testing.T) {
 		"negative":       {func(r *Receipt) { r.Responses[0].Price = -5 }, "the price is -5"},
 		"overflowing":    {func(r *Receipt) { r.Responses[0].Price, r.Responses[1].Price = math.MaxInt64, math.MaxInt64 }, "do not add up"},
 		"erased": {func(r *Receipt) {
-			c := commitment{1}
+			c := event.Commitment{1}
 			r.Responses[1] = SoldResponse{Price: r.Responses[1].Price, Event: r.Responses[1].Event, Leaf: r.Responses[1].Leaf, Erased: true, Commitment: c[:]}
 		}, "commitment or leaf"},
 		"erased and whole": {func(r *Receipt) { r.Responses[1].Erased = true }, "nothing else"},
 		"erased with a salt": {func(r *Receipt) {
-			c := commitment{1}
+			c := event.Commitment{1}
 			r.Responses[1] = SoldResponse{Price: r.Responses[1].Price, Event: r.Responses[1].Event, Leaf: r.Responses[1].Leaf, Erased: true, Commitment: c[:], Salt: Hex{1}}
 		}, "nothing else"},
 		"whole with a commitment":           {func(r *Receipt) { r.Responses[1].Commitment = make(Hex, 32) }, "a commitment to a response that is there"},
@@ -444,7 +445,7 @@ func TestReceiptsTellNoTruth(t *testing.T) {
 	wantSound(t, "the receipt", got, o.keys)
 	data := string(text(t, got))
 	for _, ev := range logOf(t, pairs(t, o.store)) {
-		if c, ok := ev.change.(*truthBound); ok && (strings.Contains(data, hex.EncodeToString(c.tag[:])) || strings.Contains(data, hex.EncodeToString(ev.salt[:]))) {
+		if c, ok := ev.Change.(*event.TruthBound); ok && (strings.Contains(data, hex.EncodeToString(c.Tag[:])) || strings.Contains(data, hex.EncodeToString(ev.Salt[:]))) {
 			t.Error("what a chain is bound to is in a receipt")
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
@@ -43,9 +44,9 @@ type charges struct {
 	epsilon  privacy.Epsilon // likewise
 	// renewed is the last event by which one of those charged was forgotten, or began an epoch, or 0.
 	renewed uint64
-	erased  uint64   // of the charges, whose events are erased
-	last    string   // the last object that is not: they come in order
-	panel   panelSum // of these objects
+	erased  uint64         // of the charges, whose events are erased
+	last    string         // the last object that is not: they come in order
+	panel   event.PanelSum // of these objects
 }
 
 func (n charges) encode(e *wire.Encoder) {
@@ -101,7 +102,7 @@ type opened struct {
 	sale    uint64
 	objects uint64
 	price   uint64
-	tally   saleTally
+	tally   event.SaleTally
 	erased  uint64 // objects whose events are erased
 	last    string // the last object: they come in order
 	held    uint64 // of a sale that was reserved, the event of the object last found in the reservation, or 0
@@ -144,7 +145,7 @@ func (c counters) Encode() []byte {
 		e.Uvarint(c.open.objects)
 		e.Uvarint(c.open.erased)
 		e.Uvarint(c.open.price)
-		c.open.tally.encode(e)
+		c.open.tally.Encode(e)
 		e.Text(c.open.last)
 		e.Uvarint(c.open.held)
 	}
@@ -168,28 +169,28 @@ func decodeCounters(payload []byte) (counters, error) {
 	}
 	c.erased = erasure{d.Uvarint(), d.Uvarint(), d.Uvarint(), d.Uvarint()}
 	if c.open.sale = d.Uvarint(); c.open.sale != 0 {
-		c.open.objects, c.open.erased, c.open.price, c.open.tally, c.open.last, c.open.held = d.Uvarint(), d.Uvarint(), d.Uvarint(), decodeSaleTally(d), d.Text(), d.Uvarint()
+		c.open.objects, c.open.erased, c.open.price, c.open.tally, c.open.last, c.open.held = d.Uvarint(), d.Uvarint(), d.Uvarint(), event.DecodeSaleTally(d), d.Text(), d.Uvarint()
 	}
 	return c, d.Done()
 }
 
 // about is what the first event says of the ledger as a whole.
 type about struct {
-	created
+	event.Created
 	at time.Time
 }
 
 func (a about) Encode() []byte {
 	e := &wire.Encoder{}
 	e.Time(a.at)
-	a.created.encode(e)
+	a.Created.Encode(e)
 	return e.Buf
 }
 
 func decodeAbout(payload []byte) (about, error) {
 	d := &wire.Decoder{Rest: payload}
 	a := about{at: d.Time()}
-	a.created = *decodeCreated(d).(*created)
+	a.Created = *event.DecodeCreated(d).(*event.Created)
 	return a, d.Done()
 }
 
@@ -282,11 +283,11 @@ func decodeStranger(payload []byte) (stranger, error) {
 
 // chain is everything released of one object and question.
 type chain struct {
-	enrolled uint64 // the event that began it, or by which the object came back
-	policy   uint32 // 0 for none
-	noise    uint32 // the key that responses are drawn from; 0 for chance
-	buyers   uint64 // how many hold a level of it
-	bound    *tag   // the keyed hash of the truth it belongs to, if there is one
+	enrolled uint64     // the event that began it, or by which the object came back
+	policy   uint32     // 0 for none
+	noise    uint32     // the key that responses are drawn from; 0 for chance
+	buyers   uint64     // how many hold a level of it
+	bound    *event.Tag // the keyed hash of the truth it belongs to, if there is one
 	// answered is what the question cost the object besides its levels: answers about it, and whatever was
 	// destroyed when the object was forgotten.
 	answered privacy.Epsilon
@@ -309,7 +310,7 @@ func (c closedEpoch) spent() privacy.Epsilon {
 
 // bond is what ties a chain to its truth: a keyed hash, if there is one, which is of the epoch that began at an event.
 type bond struct {
-	tag   *tag
+	tag   *event.Tag
 	since uint64
 }
 
@@ -330,13 +331,13 @@ func (c *chain) during(event uint64) chain {
 
 // level is a recorded response with the event that recorded it and the buyers who hold it.
 type level struct {
-	rrchain.LevelOf[value]
+	rrchain.LevelOf[event.Value]
 	event  uint64
 	buyers []uint32
 }
 
-func newLevel(epsilon privacy.Epsilon, response value, event uint64) level {
-	return level{LevelOf: rrchain.LevelOf[value]{Epsilon: epsilon, Response: response}, event: event}
+func newLevel(epsilon privacy.Epsilon, response event.Value, ev uint64) level {
+	return level{LevelOf: rrchain.LevelOf[event.Value]{Epsilon: epsilon, Response: response}, event: ev}
 }
 
 // current returns the ε of the highest level.
@@ -381,7 +382,7 @@ func (c chain) Encode() []byte {
 
 func (c *chain) encodeTo(e *wire.Encoder) {
 	e.Buf = wire.AppendNumbers(e.Buf, c.enrolled, uint64(c.policy), uint64(c.noise), c.buyers)
-	encodeTag(e, c.bound)
+	event.EncodeTag(e, c.bound)
 	e.Epsilon(c.answered)
 	if e.Uvarint(c.since); c.since != 0 {
 		e.Uvarint(uint64(len(c.closed)))
@@ -413,7 +414,7 @@ func (p *levelPage) decodeChain(payload []byte) (c chain, err error) {
 	d := wire.Decoder{Rest: payload}
 	bound, levels := c.decodeHead(&d)
 	if bound != nil {
-		t := tag(bound)
+		t := event.Tag(bound)
 		c.bound = &t
 	}
 	before := *p
@@ -438,7 +439,7 @@ func (c *chain) decodeHead(d *wire.Decoder) (bound []byte, levels int) {
 	switch n[4] {
 	case 0:
 	case 1:
-		bound = d.Take(uint64(len(tag{})))
+		bound = d.Take(uint64(len(event.Tag{})))
 	default:
 		d.Fail("broken flag")
 	}
@@ -490,7 +491,7 @@ type answers []answerLevel
 // answerLevel is one answer.
 type answerLevel struct {
 	epsilon privacy.Epsilon
-	result
+	event.Result
 	event uint64
 	began uint64 // the event of the fresh answer that it was raised or derived from, or its own
 	// objects is the size of the panel it is about: that of a partial request may have become another by the
@@ -499,7 +500,7 @@ type answerLevel struct {
 }
 
 func (l answerLevel) asScore() mechanism.Score {
-	return mechanism.Score{Epsilon: l.epsilon, Value: l.score}
+	return mechanism.Score{Epsilon: l.epsilon, Value: l.Score}
 }
 
 // find returns the place of an answer, or where it would stand.
@@ -540,7 +541,7 @@ func (a answers) Encode() []byte {
 	e.Uvarint(uint64(len(a)))
 	for _, l := range a {
 		e.Epsilon(l.epsilon)
-		encodeResult(e, l.result)
+		event.EncodeResult(e, l.Result)
 		e.Uvarint(l.event)
 		e.Uvarint(l.began)
 		e.Uvarint(l.objects)
@@ -553,26 +554,26 @@ func decodeAnswers(payload []byte) (answers, error) {
 	const smallest = 6 // bytes of an answer
 	a := make(answers, d.Count(smallest))
 	for i := range a {
-		a[i] = answerLevel{d.Epsilon(), decodeResult(d), d.Uvarint(), d.Uvarint(), d.Uvarint()}
+		a[i] = answerLevel{d.Epsilon(), event.DecodeResult(d), d.Uvarint(), d.Uvarint(), d.Uvarint()}
 	}
 	return a, d.Done()
 }
 
 func encodeLevel(e *wire.Encoder, l *level) {
-	if l.Response.isUnary() {
+	if l.Response.IsUnary() {
 		e.Epsilon(l.Epsilon)
-		encodeValue(e, l.Response)
+		event.EncodeValue(e, l.Response)
 		e.Uvarint(l.event)
 		return
 	}
-	e.Buf = wire.AppendNumbers(e.Buf, uint64(l.Epsilon.Nano()), uint64(l.Response.index), l.event)
+	e.Buf = wire.AppendNumbers(e.Buf, uint64(l.Epsilon.Nano()), uint64(l.Response.Index), l.event)
 }
 
 // decodeLevel reads a level, and how many buyers hold it. They follow.
 func decodeLevel(d *wire.Decoder, into *level) (buyers int) {
 	var n [4]uint64
 	d.Uvarints(n[:2])
-	into.Epsilon, into.Response = d.AsEpsilon(n[0]), asValue(d, n[1])
+	into.Epsilon, into.Response = d.AsEpsilon(n[0]), event.AsValue(d, n[1])
 	d.Uvarints(n[2:])
 	into.event = n[2]
 	return d.Fits(n[3], 1)

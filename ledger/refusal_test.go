@@ -10,10 +10,13 @@ import (
 	"testing"
 	"time"
 
-	tests "github.com/sluicedp/sluice/internal/pace" // pace is what an audit keeps to
+	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
+
+// pace is what an audit keeps to
 
 // Invariant 7: a refusal says which objects, which ceiling, spent, asked and remaining, and what
 // helps. A refused call changes nothing, burns nothing and leaves the ledger usable.
@@ -357,20 +360,20 @@ func TestRefusalsOfASweep(t *testing.T) {
 // The questions of a sweep share the list.
 func TestAListIsCutOffOverAllQuestions(t *testing.T) {
 	var o outcome
-	part := make([]*objectRefused, MaxPanel/2+1)
+	part := make([]*event.ObjectRefused, MaxPanel/2+1)
 	for i := range part {
-		part[i] = &objectRefused{question: 1, Refusal: Refusal{Object: "somebody"}}
+		part[i] = &event.ObjectRefused{Question: 1, Refusal: Refusal{Object: "somebody"}}
 	}
 	for question := range uint32(3) {
 		for i := range part {
-			part[i].question = question + 1
+			part[i].Question = question + 1
 		}
 		n := uint64(len(part))
-		o.add(&settled{refused: n, swept: []sweptCount{{question: question + 1, refused: n}}}, part)
+		o.add(&event.Settled{Refused: n, Swept: []event.SweptCount{{Question: question + 1, Refused: n}}}, part)
 	}
 	for question, want := range map[uint32]int{1: MaxPanel/2 + 1, 2: MaxPanel/2 - 1, 3: 0} {
-		if got := o.sweptOf(question); len(got.refusals) != want || got.refused != uint64(len(part)) {
-			t.Errorf("question %d: %d listed of %d, want %d of %d", question, len(got.refusals), got.refused, want, len(part))
+		if got := o.sweptOf(question); len(got.Refusals) != want || got.Refused != uint64(len(part)) {
+			t.Errorf("question %d: %d listed of %d, want %d of %d", question, len(got.Refusals), got.Refused, want, len(part))
 		}
 	}
 	if o.left != 3*len(part) {
@@ -389,7 +392,7 @@ func TestRefusalsThatAreNone(t *testing.T) {
 	} {
 		l := voters(t, inMemory(t, Options{}), "1", "ann")
 		release(t, l, releaseOf(t, "k", "ann", "0.5"))
-		alterEvent(t, l.store, stats(t, l).Events, func(n *logged) { n.change.(*settled).refused = c.refused })
+		alterEvent(t, l.store, stats(t, l).Events, func(n *event.Logged) { n.Change.(*event.Settled).Refused = c.refused })
 		err := firstError(l.Refusals(t.Context(), "k", c.first))
 		if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/privacy"
 )
 
 // applyRefused records whom a request left out, and why. What only an answer that is given again can say, or a sweep, is
 // settled with the request.
-func applyRefused(s *state, c *objectRefused, ev event) error {
+func applyRefused(s *state, c *event.ObjectRefused, ev event.Event) error {
 	if err := check(&c.Refusal); err != nil {
 		return err
 	}
@@ -21,7 +22,7 @@ func applyRefused(s *state, c *objectRefused, ev event) error {
 		return err
 	}
 	if again := s.counters.answer.base != 0; !again && !u.loose {
-		err := s.checkRefusal(c, ev.time)
+		err := s.checkRefusal(c, ev.Time)
 		if err != nil && (!errors.Is(err, ErrCorrupt) || s.counters.answer.event != 0 || s.counters.unsettled != 0) {
 			return err
 		}
@@ -29,16 +30,16 @@ func applyRefused(s *state, c *objectRefused, ev event) error {
 			u.doubt = err.Error()
 		}
 	}
-	return s.linkName(c.Object, ev.number, s.link)
+	return s.linkName(c.Object, ev.Number, s.link)
 }
 
 // refuse notes an object that is refused. A request goes through them in order.
-func (u *underway) refuse(c *objectRefused) error {
-	if !u.loose && (c.question < u.refused.question || c.question == u.refused.question && c.Object <= u.refused.name) {
+func (u *underway) refuse(c *event.ObjectRefused) error {
+	if !u.loose && (c.Question < u.refused.question || c.Question == u.refused.question && c.Object <= u.refused.name) {
 		return errs.Corrupt(nil, "object %q is refused behind %q in one request", c.Object, u.refused.name)
 	}
-	u.refused = recordID{c.question, c.Object}
-	u.want(c.question, c.Asked)
+	u.refused = recordID{c.Question, c.Object}
+	u.want(c.Question, c.Asked)
 	return nil
 }
 
@@ -64,7 +65,7 @@ func (w *wanted) reserved() bool { return w.order != nil && w.order.reserved != 
 
 // checkRefusal checks that an object was refused for what is true of it, as far as the state tells: the log has neither
 // truths nor keys, nor what other requests held in memory, nor a clock that had gone back.
-func (s *state) checkRefusal(c *objectRefused, at time.Time) error {
+func (s *state) checkRefusal(c *event.ObjectRefused, at time.Time) error {
 	w := wanted{at: at}
 	q, err := s.wanted(c, &w)
 	if err != nil {
@@ -93,8 +94,8 @@ func (s *state) checkRefusal(c *objectRefused, at time.Time) error {
 }
 
 // wanted finds out from the events before what the request wants.
-func (s *state) wanted(c *objectRefused, w *wanted) (*question, error) {
-	question, epsilon := c.question, c.Asked
+func (s *state) wanted(c *event.ObjectRefused, w *wanted) (*event.Question, error) {
+	question, epsilon := c.Question, c.Asked
 	switch a := s.counters.answer; {
 	case a.event != 0:
 		w.answer, w.cost, question, epsilon = true, a.cost, a.question, a.epsilon
@@ -113,12 +114,12 @@ func (s *state) wanted(c *objectRefused, w *wanted) (*question, error) {
 			w.order.reserved = s.counters.unsettled
 		}
 	}
-	if question != c.question || epsilon != c.Asked || question == 0 || question > s.counters.questions {
-		return nil, errs.Corrupt(nil, "object %q is refused question %d at ε=%s by a request for question %d at ε=%s", c.Object, c.question, c.Asked, question, epsilon)
+	if question != c.Question || epsilon != c.Asked || question == 0 || question > s.counters.questions {
+		return nil, errs.Corrupt(nil, "object %q is refused question %d at ε=%s by a request for question %d at ε=%s", c.Object, c.Question, c.Asked, question, epsilon)
 	}
 	q, err := s.question(question)
 	if err == nil && !w.answer {
-		if bad := q.checkLevel(epsilon); bad != nil {
+		if bad := q.CheckLevel(epsilon); bad != nil {
 			err = errs.Corrupt(nil, "object %q is refused: %v", c.Object, bad)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 )
@@ -14,7 +15,7 @@ import (
 // a log that cannot be, rather than make a state of it.
 
 // history is a sound log: one question, two objects, a few responses.
-func history(t *testing.T) []event {
+func history(t *testing.T) []event.Event {
 	t.Helper()
 	s := &kvtest.Memory{}
 	begin(t, s)
@@ -26,17 +27,17 @@ func history(t *testing.T) []event {
 }
 
 // renumber gives the events of a log the numbers that their places ask for.
-func renumber(log []event) []event {
+func renumber(log []event.Event) []event.Event {
 	for i := range log {
-		log[i].number = uint64(i + 1)
+		log[i].Number = uint64(i + 1)
 	}
 	return log
 }
 
-func indexOf(t *testing.T, log []event, match func(change) bool) int {
+func indexOf(t *testing.T, log []event.Event, match func(event.Change) bool) int {
 	t.Helper()
 	for i, ev := range log {
-		if match(ev.change) {
+		if match(ev.Change) {
 			return i
 		}
 	}
@@ -44,19 +45,19 @@ func indexOf(t *testing.T, log []event, match func(change) bool) int {
 	return 0
 }
 
-func isEnrolled(name string) func(change) bool {
-	return func(c change) bool { e, ok := c.(*enrolled); return ok && e.object == name }
+func isEnrolled(name string) func(event.Change) bool {
+	return func(c event.Change) bool { e, ok := c.(*event.Enrolled); return ok && e.Object == name }
 }
 
-func isReleased(name, epsilon string, t *testing.T) func(change) bool {
-	return func(c change) bool {
-		r, ok := c.(*released)
-		return ok && r.object == name && r.epsilon == eps(t, epsilon)
+func isReleased(name, epsilon string, t *testing.T) func(event.Change) bool {
+	return func(c event.Change) bool {
+		r, ok := c.(*event.Released)
+		return ok && r.Object == name && r.Epsilon == eps(t, epsilon)
 	}
 }
 
-func isSettled(key string) func(change) bool {
-	return func(c change) bool { s, ok := c.(*settled); return ok && s.key == key }
+func isSettled(key string) func(event.Change) bool {
+	return func(c event.Change) bool { s, ok := c.(*event.Settled); return ok && s.Key == key }
 }
 
 func TestASoundLogReplays(t *testing.T) {
@@ -64,29 +65,29 @@ func TestASoundLogReplays(t *testing.T) {
 }
 
 // Each of these changes makes a log that no ledger can have written.
-func unsoundLogs(t *testing.T) map[string]func(log []event) []event {
-	drop := func(match func(change) bool) func([]event) []event {
-		return func(log []event) []event {
+func unsoundLogs(t *testing.T) map[string]func(log []event.Event) []event.Event {
+	drop := func(match func(event.Change) bool) func([]event.Event) []event.Event {
+		return func(log []event.Event) []event.Event {
 			i := indexOf(t, log, match)
 			return renumber(append(log[:i:i], log[i+1:]...))
 		}
 	}
-	again := func(match func(change) bool) func([]event) []event {
-		return func(log []event) []event { return renumber(append(log, log[indexOf(t, log, match)])) }
+	again := func(match func(event.Change) bool) func([]event.Event) []event.Event {
+		return func(log []event.Event) []event.Event { return renumber(append(log, log[indexOf(t, log, match)])) }
 	}
-	extra := func(c change) func([]event) []event {
-		return func(log []event) []event {
-			return append(log, event{number: uint64(len(log)) + 1, time: log[len(log)-1].time, change: c})
+	extra := func(c event.Change) func([]event.Event) []event.Event {
+		return func(log []event.Event) []event.Event {
+			return append(log, event.Event{Number: uint64(len(log)) + 1, Time: log[len(log)-1].Time, Change: c})
 		}
 	}
 	one := eps(t, "1")
-	return map[string]func(log []event) []event{
-		"out of order": func(log []event) []event { log[4], log[5] = log[5], log[4]; return log },
-		"a gap":        func(log []event) []event { log[len(log)-1].number++; return log },
-		"twice":        func(log []event) []event { return append(log[:3:3], log[2:]...) },
-		"not from 1":   func(log []event) []event { return log[1:] },
-		"back in time": func(log []event) []event {
-			log[5].time = log[4].time.Add(-time.Nanosecond)
+	return map[string]func(log []event.Event) []event.Event{
+		"out of order": func(log []event.Event) []event.Event { log[4], log[5] = log[5], log[4]; return log },
+		"a gap":        func(log []event.Event) []event.Event { log[len(log)-1].Number++; return log },
+		"twice":        func(log []event.Event) []event.Event { return append(log[:3:3], log[2:]...) },
+		"not from 1":   func(log []event.Event) []event.Event { return log[1:] },
+		"back in time": func(log []event.Event) []event.Event {
+			log[5].Time = log[4].Time.Add(-time.Nanosecond)
 			return log
 		},
 		"enrolled twice":          again(isEnrolled("ann")),
@@ -94,19 +95,19 @@ func unsoundLogs(t *testing.T) map[string]func(log []event) []event {
 		"released twice":          again(isReleased("ann", "0.5", t)),
 		"derived twice":           again(isReleased("ann", "0.25", t)),
 		"settled twice":           again(isSettled("3")),
-		"over the cap":            extra(&released{object: "ann", question: 1, epsilon: eps(t, "1.000000001"), response: response{method: methodRaise}}),
-		"an ε of 0":               extra(&released{object: "ann", question: 1, response: response{method: methodDegrade}}),
-		"a stranger's answer":     extra(&released{object: "zoe", question: 1, epsilon: one, response: response{method: methodRaise}}),
-		"another question":        extra(&released{object: "ann", question: 2, epsilon: one, response: response{method: methodRaise}}),
-		"a question's number":     extra(&questionDefined{3, Question{Name: "q", Values: []string{"a", "b"}, Encoding: Direct}}),
-		"a question twice":        extra(&questionDefined{1, Question{Name: "q", Values: []string{"a", "b"}, Encoding: Direct}}),
-		"a policy's number":       extra(&policyDefined{number: 2, json: `{"kind":"fixed","ceiling":"1"}`}),
-		"a policy of another age": extra(&policyDefined{number: 1, json: `{"kind":"martian"}`}),
-		"a part of another": func(log []event) []event {
-			log = extra(&settled{key: "large", digest: [32]byte{1}})(log)
-			return extra(&settled{key: "large", digest: [32]byte{2}, final: true})(log)
+		"over the cap":            extra(&event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "1.000000001"), Response: event.Response{Method: event.MethodRaise}}),
+		"an ε of 0":               extra(&event.Released{Object: "ann", Question: 1, Response: event.Response{Method: event.MethodDegrade}}),
+		"a stranger's answer":     extra(&event.Released{Object: "zoe", Question: 1, Epsilon: one, Response: event.Response{Method: event.MethodRaise}}),
+		"another question":        extra(&event.Released{Object: "ann", Question: 2, Epsilon: one, Response: event.Response{Method: event.MethodRaise}}),
+		"a question's number":     extra(&event.QuestionDefined{Number: 3, Question: Question{Name: "q", Values: []string{"a", "b"}, Encoding: Direct}}),
+		"a question twice":        extra(&event.QuestionDefined{Number: 1, Question: Question{Name: "q", Values: []string{"a", "b"}, Encoding: Direct}}),
+		"a policy's number":       extra(&event.PolicyDefined{Number: 2, Json: `{"kind":"fixed","ceiling":"1"}`}),
+		"a policy of another age": extra(&event.PolicyDefined{Number: 1, Json: `{"kind":"martian"}`}),
+		"a part of another": func(log []event.Event) []event.Event {
+			log = extra(&event.Settled{Key: "large", Digest: [32]byte{1}})(log)
+			return extra(&event.Settled{Key: "large", Digest: [32]byte{2}, Final: true})(log)
 		},
-		"a key of another": extra(&settled{key: "3", digest: [32]byte{1}}),
+		"a key of another": extra(&event.Settled{Key: "3", Digest: [32]byte{1}}),
 	}
 }
 
@@ -125,8 +126,8 @@ func TestApplyRefusesALogThatCannotBe(t *testing.T) {
 func TestApplyIsASecondGuardOfTheBudget(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
 	unchanged(t, s, func() {
-		_, _, err := l.submit(t.Context(), func(*state) ([]change, error) {
-			return []change{&released{object: "ann", question: 1, epsilon: eps(t, "1.1"), response: response{method: methodRaise}}}, nil
+		_, _, err := l.submit(t.Context(), func(*state) ([]event.Change, error) {
+			return []event.Change{&event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "1.1"), Response: event.Response{Method: event.MethodRaise}}}, nil
 		})
 		wantErr(t, err, ErrCorrupt)
 	})
@@ -151,13 +152,13 @@ func TestReplayingEventByEventGivesTheSameBytes(t *testing.T) {
 }
 
 // replayedSingly folds a log in transactions of one event.
-func replayedSingly(t *testing.T, log []event) *kvtest.Memory {
+func replayedSingly(t *testing.T, log []event.Event) *kvtest.Memory {
 	t.Helper()
 	single := &kvtest.Memory{}
 	must(t, single.Update(func(w kv.Writer) error { return w.Put(bucketMeta, []byte(keyFormat), formatRecord()) }))
 	for _, ev := range log {
 		must(t, single.Update(func(w kv.Writer) error {
-			st, err := writeState(w, ev.time)
+			st, err := writeState(w, ev.Time)
 			if err != nil {
 				return err
 			}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 )
 
@@ -24,11 +25,11 @@ type Progress func(done, total int)
 
 // outcome is what came of a request.
 type outcome struct {
-	counts  counts
-	left    int                       // how many objects were left out
-	refused []Refusal                 // the first of them who are not forgotten; not of a sweep
-	swept   map[uint32]*sweptQuestion // by question, of a sweep
-	listed  int                       // the refusals in refused and swept, at most MaxPanel
+	counts  event.Counts
+	left    int                             // how many objects were left out
+	refused []Refusal                       // the first of them who are not forgotten; not of a sweep
+	swept   map[uint32]*event.SweptQuestion // by question, of a sweep
+	listed  int                             // the refusals in refused and swept, at most MaxPanel
 	first   uint64
 	last    uint64
 }
@@ -46,7 +47,7 @@ type standing struct {
 // standing returns how far the request with this key has come, or [ErrKeyConflict]; or [ErrForgotten], if
 // nobody can tell any more which request it was. What is not done is not begun, nor gone on with, by a clock that
 // nobody has confirmed: it would be refused for reasons of that time.
-func (s *state) standing(key string, id identity) (standing, error) {
+func (s *state) standing(key string, id event.Identity) (standing, error) {
 	r, known, err := s.request(key)
 	if err == nil && !r.done {
 		err = s.far
@@ -55,7 +56,7 @@ func (s *state) standing(key string, id identity) (standing, error) {
 		return standing{through: s.counters.events}, err
 	}
 	switch r.digest {
-	case id.digest:
+	case id.Digest:
 	case [sha256.Size]byte{}:
 		return standing{}, fmt.Errorf("key %q: %w: the request that it was used for was about an object", key, ErrForgotten)
 	default:
@@ -66,7 +67,7 @@ func (s *state) standing(key string, id identity) (standing, error) {
 	if err != nil {
 		return st, err
 	}
-	st.through, st.dealt = part.through, part.done
+	st.through, st.dealt = part.Through, part.Done
 	if !st.done && st.dealt == 0 {
 		st.cursor, err = s.cursor(r.settled)
 	}
@@ -74,12 +75,12 @@ func (s *state) standing(key string, id identity) (standing, error) {
 }
 
 // conflict says in which field a request differs from the one that the key was used for, whose first part an event settled.
-func (s *state) conflict(key string, id identity, event uint64) error {
+func (s *state) conflict(key string, id event.Identity, event uint64) error {
 	first, err := s.settlement(event)
 	if err != nil {
 		return err
 	}
-	return &KeyConflictError{key, id.differs(first.marks)}
+	return &KeyConflictError{key, id.Differs(first.Marks)}
 }
 
 // cursor returns the object at which a request for all stands, whose parts were settled by these events. If it
@@ -88,16 +89,16 @@ func (s *state) conflict(key string, id identity, event uint64) error {
 func (s *state) cursor(settled []uint64) (name string, err error) {
 	for _, number := range slices.Backward(settled) {
 		part, err := s.settlement(number)
-		if err != nil || part.object != "" {
-			return part.object, err
+		if err != nil || part.Object != "" {
+			return part.Object, err
 		}
-		for at := part.first; at < number; at++ {
+		for at := part.First; at < number; at++ {
 			ev, err := s.event(at)
 			if err != nil {
 				return "", err
 			}
-			if c, ok := ev.change.(personal); ok {
-				name = max(name, c.about())
+			if c, ok := ev.Change.(event.Personal); ok {
+				name = max(name, c.About())
 			}
 		}
 		if name != "" {
@@ -114,17 +115,17 @@ func (s *state) outcome(settled []uint64) (o outcome, err error) {
 		if err != nil {
 			return o, err
 		}
-		if err := checkRefused(number, part.refused); err != nil {
+		if err := checkRefused(number, part.Refused); err != nil {
 			return o, err
 		}
-		var left []*objectRefused
+		var left []*event.ObjectRefused
 		if o.listed < MaxPanel {
-			if left, err = s.refusedBefore(number, part.refused); err != nil {
+			if left, err = s.refusedBefore(number, part.Refused); err != nil {
 				return o, err
 			}
 		}
 		if o.first == 0 {
-			o.first = part.first
+			o.first = part.First
 		}
 		o.add(part, left)
 		o.last = number
@@ -133,8 +134,8 @@ func (s *state) outcome(settled []uint64) (o outcome, err error) {
 }
 
 // refusals returns whom a request left out, without those forgotten since.
-func (s *state) refusals(number uint64, end *settled) (left []Refusal, err error) {
-	all, err := s.refusedBefore(number, end.refused)
+func (s *state) refusals(number uint64, end *event.Settled) (left []Refusal, err error) {
+	all, err := s.refusedBefore(number, end.Refused)
 	for _, c := range all {
 		if c.Object != "" {
 			left = append(left, c.Refusal)
@@ -144,10 +145,10 @@ func (s *state) refusals(number uint64, end *settled) (left []Refusal, err error
 }
 
 // settling adds the events of those a request about a question left out, and the one that settles it.
-func settling(changes []change, question uint32, left []Refusal, end *settled) []change {
-	end.refused += uint64(len(left))
+func settling(changes []event.Change, question uint32, left []Refusal, end *event.Settled) []event.Change {
+	end.Refused += uint64(len(left))
 	for _, r := range left {
-		changes = append(changes, &objectRefused{question, r})
+		changes = append(changes, &event.ObjectRefused{Question: question, Refusal: r})
 	}
 	return append(changes, end)
 }
@@ -162,16 +163,16 @@ func (st standing) partly(err error) error {
 }
 
 // add adds a part, with the refusals whose events stand before it, as far as they are wanted.
-func (o *outcome) add(part *settled, left []*objectRefused) {
-	o.left += int(part.refused)
-	for i, n := range part.counts {
+func (o *outcome) add(part *event.Settled, left []*event.ObjectRefused) {
+	o.left += int(part.Refused)
+	for i, n := range part.Counts {
 		o.counts[i] += n
 	}
-	for _, one := range part.swept {
-		sum := o.sweptOf(one.question)
-		sum.raised += one.raised
-		sum.unchanged += one.unchanged
-		sum.refused += one.refused
+	for _, one := range part.Swept {
+		sum := o.sweptOf(one.Question)
+		sum.Raised += one.Raised
+		sum.Unchanged += one.Unchanged
+		sum.Refused += one.Refused
 	}
 	for _, c := range left {
 		if o.listed == MaxPanel {
@@ -181,23 +182,23 @@ func (o *outcome) add(part *settled, left []*objectRefused) {
 			continue // it was forgotten
 		}
 		o.listed++
-		if len(part.swept) == 0 {
+		if len(part.Swept) == 0 {
 			o.refused = append(o.refused, c.Refusal)
 			continue
 		}
-		sum := o.sweptOf(c.question)
-		sum.refusals = append(sum.refusals, c.Refusal)
+		sum := o.sweptOf(c.Question)
+		sum.Refusals = append(sum.Refusals, c.Refusal)
 	}
 }
 
 // settle adds a part that has just been carried out by these changes.
-func (o *outcome) settle(end *settled, last uint64, changes []change) {
+func (o *outcome) settle(end *event.Settled, last uint64, changes []event.Change) {
 	if o.first == 0 {
-		o.first = end.first
+		o.first = end.First
 	}
-	var refused []*objectRefused
+	var refused []*event.ObjectRefused
 	for _, c := range changes {
-		if one, is := c.(*objectRefused); is {
+		if one, is := c.(*event.ObjectRefused); is {
 			refused = append(refused, one)
 		}
 	}
@@ -205,12 +206,12 @@ func (o *outcome) settle(end *settled, last uint64, changes []change) {
 	o.last = last
 }
 
-func (o *outcome) sweptOf(question uint32) *sweptQuestion {
+func (o *outcome) sweptOf(question uint32) *event.SweptQuestion {
 	if o.swept == nil {
-		o.swept = map[uint32]*sweptQuestion{}
+		o.swept = map[uint32]*event.SweptQuestion{}
 	}
 	if o.swept[question] == nil {
-		o.swept[question] = &sweptQuestion{sweptCount: sweptCount{question: question}}
+		o.swept[question] = &event.SweptQuestion{SweptCount: event.SweptCount{Question: question}}
 	}
 	return o.swept[question]
 }
@@ -218,22 +219,22 @@ func (o *outcome) sweptOf(question uint32) *sweptQuestion {
 // once carries out a request of at most one change, which decide returns, or nil if there is none to make.
 //
 // object is the one that the request names; "" if it names none.
-func (l *Ledger) once(ctx context.Context, key, object string, request *form, decide func(*state) (change, error)) error {
+func (l *Ledger) once(ctx context.Context, key, object string, request *event.Form, decide func(*state) (event.Change, error)) error {
 	if err := names.Check("idempotency key", key); err != nil {
 		return err
 	}
-	id := request.finish()
-	_, _, err := l.submit(ctx, func(s *state) ([]change, error) {
+	id := request.Finish()
+	_, _, err := l.submit(ctx, func(s *state) ([]event.Change, error) {
 		st, err := s.standing(key, id)
 		if err != nil || st.done {
 			return nil, err
 		}
-		end := &settled{key: key, digest: id.digest, marks: id.marks, first: s.counters.events + 1, through: st.through, final: true, alone: object != "", object: object}
+		end := &event.Settled{Key: key, Digest: id.Digest, Marks: id.Marks, First: s.counters.events + 1, Through: st.through, Final: true, Alone: object != "", Object: object}
 		c, err := decide(s)
 		if err != nil || c == nil {
-			return []change{end}, err
+			return []event.Change{end}, err
 		}
-		return []change{c, end}, nil
+		return []event.Change{c, end}, nil
 	})
 	return err
 }
@@ -357,22 +358,22 @@ func (p *panel) candidates(s *state, from string, limit int) (names []string, en
 
 // stop notes in the event that settles a part how far the request has come: of names given only how many, since
 // the event outlives them.
-func (p *panel) stop(end *settled, dealt uint64, cursor string) {
+func (p *panel) stop(end *event.Settled, dealt uint64, cursor string) {
 	switch {
-	case end.names(p.names, p.all), end.final:
+	case namesAlone(end, p.names, p.all), end.Final:
 	case p.all:
-		end.object = cursor
+		end.Object = cursor
 	default:
-		end.done = dealt
+		end.Done = dealt
 	}
 }
 
-// names notes the object of a request that names just one, and tells whether it does.
-func (c *settled) names(objects []string, all bool) bool {
+// namesAlone notes the object of a request that names just one, and tells whether it does.
+func namesAlone(c *event.Settled, objects []string, all bool) bool {
 	if all || len(objects) != 1 {
 		return false
 	}
-	c.alone, c.object = true, objects[0]
+	c.Alone, c.Object = true, objects[0]
 	return true
 }
 
@@ -386,7 +387,7 @@ func (p *panel) includes(s *state, name string, enrolled uint64) (bool, error) {
 }
 
 // whole returns everybody in a panel of a question, for a request that is one transaction.
-func (p *panel) whole(s *state, q *question) ([]string, error) {
+func (p *panel) whole(s *state, q *event.Question) ([]string, error) {
 	var names []string
 	for last := false; !last && len(names) <= MaxPanel; {
 		behind := ""
@@ -400,19 +401,19 @@ func (p *panel) whole(s *state, q *question) ([]string, error) {
 		}
 		names, last = append(names, some...), end
 	}
-	if err := q.checkPanel(len(names)); err != nil {
+	if err := checkPanel(q, len(names)); err != nil {
 		return nil, err
 	}
 	return names, nil
 }
 
 // checkPanel refuses a panel of nobody, or of more than one transaction may be about.
-func (q *question) checkPanel(objects int) error {
+func checkPanel(q *event.Question, objects int) error {
 	switch {
 	case objects == 0:
-		return fmt.Errorf("question %q: nobody takes part: %w", q.name, ErrUnknown)
+		return fmt.Errorf("question %q: nobody takes part: %w", q.Name, ErrUnknown)
 	case objects > MaxPanel:
-		return errs.Invalid("question %q: a request for all is for more than %d objects; name some of them, in several requests with keys of their own", q.name, MaxPanel)
+		return errs.Invalid("question %q: a request for all is for more than %d objects; name some of them, in several requests with keys of their own", q.Name, MaxPanel)
 	}
 	return nil
 }
@@ -430,7 +431,7 @@ func (p *panel) contains(s *state, name string) (bool, error) {
 // bulk is a request over a panel of objects.
 type bulk struct {
 	key      string
-	id       identity
+	id       event.Identity
 	panel    panel
 	progress Progress
 	// look, if set, looks at the beginning of a panel that is one part, in the snapshot in which the request is
@@ -453,23 +454,23 @@ type bulk struct {
 
 // part is what one transaction does for a request.
 type part struct {
-	changes  []change
-	counts   counts
+	changes  []event.Change
+	counts   event.Counts
 	refused  []Refusal // in the question, if it is not a sweep
 	question uint32
-	swept    []*sweptQuestion // of a sweep, with the refusals of each question
-	left     int              // objects at the end that it leaves to the next part
+	swept    []*event.SweptQuestion // of a sweep, with the refusals of each question
+	left     int                    // objects at the end that it leaves to the next part
 }
 
 // settle adds the refusals to the changes, and their numbers to what settles the part.
-func (p part) settle(end *settled) []change {
-	end.counts = p.counts
+func (p part) settle(end *event.Settled) []event.Change {
+	end.Counts = p.counts
 	changes := p.changes
 	for _, one := range p.swept {
-		end.swept = append(end.swept, one.sweptCount)
-		end.refused += one.refused
-		for _, r := range one.refusals {
-			changes = append(changes, &objectRefused{one.question, r})
+		end.Swept = append(end.Swept, one.SweptCount)
+		end.Refused += one.Refused
+		for _, r := range one.Refusals {
+			changes = append(changes, &event.ObjectRefused{Question: one.Question, Refusal: r})
 		}
 	}
 	return settling(changes, p.question, p.refused, end)
@@ -559,18 +560,18 @@ func (l *Ledger) runParts(ctx context.Context, b *bulk, st *standing, total int,
 type ending struct {
 	n       int    // how many objects it is about
 	cursor  string // the last of them
-	end     *settled
-	changes []change
+	end     *event.Settled
+	changes []event.Change
 }
 
 // finish adds the event that settles a part. Where it begins is not known yet. dealt is how many objects those in front
 // of it were about; see standing.
 func (b *bulk) finish(p part, names []string, last bool, dealt uint64) ending {
-	e := ending{n: len(names) - p.left, end: &settled{key: b.key, digest: b.id.digest, marks: b.id.marks, through: b.panel.through}}
+	e := ending{n: len(names) - p.left, end: &event.Settled{Key: b.key, Digest: b.id.Digest, Marks: b.id.Marks, Through: b.panel.through}}
 	if e.n > 0 {
 		e.cursor = names[e.n-1]
 	}
-	e.end.final = last && p.left == 0
+	e.end.Final = last && p.left == 0
 	b.panel.stop(e.end, dealt+uint64(e.n), e.cursor)
 	e.changes = p.settle(e.end)
 	return e
@@ -580,7 +581,7 @@ func (b *bulk) finish(p part, names []string, last bool, dealt uint64) ending {
 func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, into *outcome) (n int, err error) {
 	var e ending
 	p := &proposal{}
-	p.decide = func(s *state) ([]change, error) {
+	p.decide = func(s *state) ([]event.Change, error) {
 		b.glanced.show(s)
 		if now, err := s.standing(b.key, b.id); err != nil {
 			return nil, err
@@ -592,11 +593,11 @@ func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, into *outco
 	}
 	// While the part is written, the next one is made; earlier they would be in each other's way.
 	p.recorded = func(s *state) error {
-		if e.end.final {
+		if e.end.Final {
 			return nil
 		}
 		left, err := s.leave(b.key)
-		left.cursor, left.dealt, left.first = e.cursor, e.end.done, e.end.first
+		left.cursor, left.dealt, left.first = e.cursor, e.end.Done, e.end.First
 		if err != nil {
 			return err
 		}
@@ -611,9 +612,9 @@ func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, into *outco
 		return 0, err
 	}
 	into.settle(e.end, last, e.changes)
-	b.ahead.own(e.end.first, last)
+	b.ahead.own(e.end.First, last)
 	st.settled = append(slices.Clip(st.settled), last)
-	st.cursor, st.done, st.dealt = e.cursor, e.end.final, e.end.done
+	st.cursor, st.done, st.dealt = e.cursor, e.end.Final, e.end.Done
 	return e.n, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -52,10 +53,10 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 	if err != nil {
 		return Reservation{}, err
 	}
-	request.field("For").U64(uint64(r.For))
-	x.id = request.finish()
+	request.Field("For").U64(uint64(r.For))
+	x.id = request.Finish()
 	var number uint64
-	_, _, err = l.submit(ctx, func(s *state) ([]change, error) {
+	_, _, err = l.submit(ctx, func(s *state) ([]event.Change, error) {
 		st, err := s.standing(x.key, x.id)
 		if err != nil {
 			return nil, err
@@ -76,8 +77,8 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 }
 
 // reserve makes the events of the reservation.
-func (x *selling) reserve(s *state, expires time.Time) ([]change, uint64, error) {
-	if expires.Year() > lastYear {
+func (x *selling) reserve(s *state, expires time.Time) ([]event.Change, uint64, error) {
+	if expires.Year() > event.LastYear {
 		return nil, 0, errs.Invalid("a reservation until %v", expires)
 	}
 	if err := x.convene(s, x.through, s.clock, func(subject, *line) {}); err != nil {
@@ -88,12 +89,12 @@ func (x *selling) reserve(s *state, expires time.Time) ([]change, uint64, error)
 	}
 	end := x.settle(s)
 	changes, d := x.begin(s)
-	changes = append(changes, &reserved{d, expires})
+	changes = append(changes, &event.Reserved{Deal: d, Expires: expires})
 	for _, one := range x.lines {
-		changes = append(changes, &held{x.names[one.at], d.sale, one.price})
+		changes = append(changes, &event.Held{Object: x.names[one.at], Sale: d.Sale, Price: one.price})
 	}
-	end.sale = d.sale
-	return settling(changes, x.question.number, x.refused, end), d.sale, nil
+	end.Sale = d.Sale
+	return settling(changes, x.question.Number, x.refused, end), d.Sale, nil
 }
 
 // Reservation returns a reservation as it was granted, whatever has become of it since, or [ErrUnknown].
@@ -120,11 +121,11 @@ func (l *Ledger) describeReserved(s *state, number uint64, r sale) (out Reservat
 	if err != nil {
 		return out, err
 	}
-	c, ok := begun.change.(*reserved)
+	c, ok := begun.Change.(*event.Reserved)
 	if !ok {
-		return out, errs.Corrupt(nil, "event %d makes no reservation", begun.number)
+		return out, errs.Corrupt(nil, "event %d makes no reservation", begun.Number)
 	}
-	last := begun.number + c.objects + c.refused + 1
+	last := begun.Number + c.Objects + c.Refused + 1
 	end, err := s.settlement(last)
 	if err != nil {
 		return out, err
@@ -134,8 +135,8 @@ func (l *Ledger) describeReserved(s *state, number uint64, r sale) (out Reservat
 		return out, err
 	}
 	out = Reservation{
-		Number: number, Epsilon: c.epsilon, Price: int64(c.price), Currency: l.about.currency, Objects: c.objects,
-		Refused: left, Key: end.key, Expires: c.expires, First: end.first, Last: last,
+		Number: number, Epsilon: c.Epsilon, Price: int64(c.Price), Currency: l.about.Currency, Objects: c.Objects,
+		Refused: left, Key: end.Key, Expires: c.Expires, First: end.First, Last: last,
 	}
 	out.Buyer, out.Question, err = l.namesOf(s, r)
 	return out, err
@@ -166,12 +167,12 @@ func (l *Ledger) Commit(ctx context.Context, r CommitRequest) (Sale, error) {
 	if r.Reservation == 0 {
 		return Sale{}, errs.Invalid("no reservation is given")
 	}
-	f := formOf("commit")
-	f.field("Reservation").U64(r.Reservation)
-	f.field("Partial").Flag(r.Partial)
+	f := event.FormOf("commit")
+	f.Field("Reservation").U64(r.Reservation)
+	f.Field("Partial").Flag(r.Partial)
 	x := &selling{
 		trade: &trade{ledger: l, bid: bid{reserved: r.Reservation}},
-		key:   r.Key, limits: limits{partial: r.Partial}, truth: r.Truth, id: f.finish(), progress: r.Progress,
+		key:   r.Key, limits: limits{partial: r.Partial}, truth: r.Truth, id: f.Finish(), progress: r.Progress,
 	}
 	return x.run(ctx)
 }
@@ -196,15 +197,15 @@ func (x *selling) recall(s *state) error {
 		if err != nil {
 			return err
 		}
-		c, ok := ev.change.(*held)
+		c, ok := ev.Change.(*event.Held)
 		if !ok {
 			return errs.Corrupt(nil, "event %d reserves nothing", n)
 		}
-		if ev.erased != nil {
+		if ev.Erased != nil {
 			gone = append(gone, Refusal{Reason: Withdrawn, Asked: r.epsilon, Helps: HelpsNothing}) // it was forgotten, its name too
 			continue
 		}
-		x.names = append(x.names, c.object)
+		x.names = append(x.names, c.Object)
 	}
 	if len(gone) > 0 && (!x.partial || len(x.names) == 0) {
 		return x.ledger.refuse(x.question, r.epsilon, refusalList{listed: gone}, &x.changed)
@@ -233,13 +234,13 @@ func notReserved(err error, number uint64) error {
 // right. It returns [ErrNotReserved] if the reservation was carried out or cancelled under another key,
 // and [ErrUnknown] if there never was one. key is the request's own, not that of the reservation.
 func (l *Ledger) Cancel(ctx context.Context, key string, reservation uint64) error {
-	f := formOf("cancel")
-	f.field("Reservation").U64(reservation)
-	return l.once(ctx, key, "", f, func(s *state) (change, error) {
+	f := event.FormOf("cancel")
+	f.Field("Reservation").U64(reservation)
+	return l.once(ctx, key, "", f, func(s *state) (event.Change, error) {
 		r, err := s.reservation(reservation)
 		if err != nil || r.status != saleReserved {
 			return nil, notReserved(err, reservation)
 		}
-		return &cancelled{reservation}, nil
+		return &event.Cancelled{Sale: reservation}, nil
 	})
 }

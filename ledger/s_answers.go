@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 )
 
 // leftOutOf returns whom a recorded answer left out, without those forgotten since.
@@ -20,16 +21,16 @@ func (s *state) leftOutOf(a answerLevel) (left []Refusal, err error) {
 
 // leftOutAt returns the refusals, erased ones too, of the request that an answer was recorded for: the event that settled
 // it follows.
-func (s *state) leftOutAt(answer uint64) ([]*objectRefused, error) {
+func (s *state) leftOutAt(answer uint64) ([]*event.ObjectRefused, error) {
 	for number := answer + 1; number <= s.counters.events; number++ {
 		ev, err := s.event(number)
 		if err != nil {
 			return nil, err
 		}
-		switch end := ev.change.(type) {
-		case *settled:
-			return s.refusedBefore(number, end.refused)
-		case *objectRefused:
+		switch end := ev.Change.(type) {
+		case *event.Settled:
+			return s.refusedBefore(number, end.Refused)
+		case *event.ObjectRefused:
 		default:
 			return nil, errs.Corrupt(nil, "the answer of event %d was never settled", answer)
 		}

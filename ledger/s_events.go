@@ -7,6 +7,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
@@ -40,24 +41,24 @@ func (s *state) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 }
 
 // entry returns the record of an event.
-func (s *state) entry(number uint64) (logged, error) {
+func (s *state) entry(number uint64) (event.Logged, error) {
 	payload, err := s.get(bucketEvents, eventKey(number))
 	if err != nil {
-		return logged{}, err
+		return event.Logged{}, err
 	}
 	if payload == nil {
-		return logged{}, fmt.Errorf("%w: event %d is missing", ErrCorrupt, number)
+		return event.Logged{}, fmt.Errorf("%w: event %d is missing", ErrCorrupt, number)
 	}
-	return decodeEntry(number, payload)
+	return event.DecodeEntry(number, payload)
 }
 
-func (s *state) event(number uint64) (event, error) {
+func (s *state) event(number uint64) (event.Event, error) {
 	n, err := s.entry(number)
-	return n.event, err
+	return n.Event, err
 }
 
-func (s *state) putEntry(n logged) error {
-	return s.put(bucketEvents, eventKey(n.number), n.Encode())
+func (s *state) putEntry(n event.Logged) error {
+	return s.put(bucketEvents, eventKey(n.Number), n.Encode())
 }
 
 func definitionKey(number uint32) []byte { return binary.BigEndian.AppendUint32([]byte("e"), number) }
@@ -80,7 +81,7 @@ func (s *state) definition(bucket string, number uint32) (event uint64, err erro
 
 // refusedBefore returns the refusals, erased ones too, whose events stand before the one that settles
 // their request.
-func (s *state) refusedBefore(number, count uint64) (all []*objectRefused, err error) {
+func (s *state) refusedBefore(number, count uint64) (all []*event.ObjectRefused, err error) {
 	if err := checkRefused(number, count); err != nil {
 		return nil, err
 	}
@@ -89,7 +90,7 @@ func (s *state) refusedBefore(number, count uint64) (all []*objectRefused, err e
 		if err != nil {
 			return nil, err
 		}
-		c, ok := ev.change.(*objectRefused)
+		c, ok := ev.Change.(*event.ObjectRefused)
 		if !ok {
 			return nil, errs.Corrupt(nil, "event %d refuses nobody", at)
 		}
@@ -107,12 +108,12 @@ func checkRefused(number, count uint64) error {
 }
 
 // settlement returns the event that settled (a part of) a request.
-func (s *state) settlement(number uint64) (*settled, error) {
+func (s *state) settlement(number uint64) (*event.Settled, error) {
 	ev, err := s.event(number)
 	if err != nil {
 		return nil, err
 	}
-	part, ok := ev.change.(*settled)
+	part, ok := ev.Change.(*event.Settled)
 	if !ok {
 		return nil, fmt.Errorf("%w: event %d does not settle a request", ErrCorrupt, number)
 	}

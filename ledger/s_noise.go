@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
@@ -13,11 +14,11 @@ func noiseKey(number uint32) []byte {
 }
 
 // noiseKeys returns all noise keys that the ledger has seen.
-func (s *state) noiseKeys() ([]noiseKeySet, error) {
-	var all []noiseKeySet // not as many as are claimed, until they are found
+func (s *state) noiseKeys() ([]event.NoiseKeySet, error) {
+	var all []event.NoiseKeySet // not as many as are claimed, until they are found
 	for number := uint32(1); number <= s.counters.noises; number++ {
 		k, found, err := lookup(s, bucketMeta, noiseKey(number), decodeNoise)
-		if err != nil || !found || k.number != number {
+		if err != nil || !found || k.Number != number {
 			return nil, errs.Corrupt(err, "noise key %d is missing", number)
 		}
 		all = append(all, k)
@@ -34,11 +35,11 @@ func (s *state) noiseKeyName(number uint32) (string, error) {
 	if err != nil || !found {
 		return "", errs.Corrupt(err, "noise key %d is missing", number)
 	}
-	return k.name, nil
+	return k.Name, nil
 }
 
-func decodeNoise(payload []byte) (noiseKeySet, error) {
+func decodeNoise(payload []byte) (event.NoiseKeySet, error) {
 	d := &wire.Decoder{Rest: payload}
-	k := *decodeNoiseKeySet(d).(*noiseKeySet)
+	k := *event.DecodeNoiseKeySet(d).(*event.NoiseKeySet)
 	return k, d.Done()
 }

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -55,23 +56,23 @@ func decodeUnderway(d *wire.Decoder) underway {
 type requests uint8
 
 // requestsWith returns the sorts of requests that record an event of a kind.
-func requestsWith(k kind) requests {
+func requestsWith(k event.Kind) requests {
 	switch k {
-	case kindReleased:
+	case event.KindReleased:
 		return ofRaise
-	case kindBound:
+	case event.KindBound:
 		return ofRaise | ofAnswer | ofSale
-	case kindPolicy, kindEnrolled:
+	case event.KindPolicy, event.KindEnrolled:
 		return ofEnrolment
-	case kindCharged, kindAnswered:
+	case event.KindCharged, event.KindAnswered:
 		return ofAnswer
-	case kindBuyer:
+	case event.KindBuyer:
 		return ofSale | ofReservation | ofChange
-	case kindSale, kindSold:
+	case event.KindSale, event.KindSold:
 		return ofSale
-	case kindReserved, kindHeld:
+	case event.KindReserved, event.KindHeld:
 		return ofReservation
-	case kindRefused:
+	case event.KindRefused:
 		return ofRaise | ofAnswer | ofSale | ofReservation
 	}
 	return ofChange

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
@@ -74,7 +75,7 @@ func TestNoLabelStandsInTheFileButInItsDefinition(t *testing.T) {
 	file, err := os.ReadFile(path)
 	must(t, err)
 	definition := &wire.Encoder{}
-	(&questionDefined{1, q}).encode(definition)
+	(&event.QuestionDefined{Number: 1, Question: q}).Encode(definition)
 	if bytes.Count(file, definition.Buf) < 2 {
 		t.Error("the definition is not found where it must be: in its event and in its record")
 	}
@@ -158,7 +159,7 @@ func TestABrokenChainDoesNotTellTheTruth(t *testing.T) {
 	l := openMemory(t, s, Options{})
 	define(t, l, secret())
 	enroll(t, l, "secret", "9", "ann")
-	broken := chain{enrolled: 4, levels: []level{newLevel(eps(t, "1"), value{index: 7}, 5)}} // of 2 values
+	broken := chain{enrolled: 4, levels: []level{newLevel(eps(t, "1"), event.Value{Index: 7}, 5)}} // of 2 values
 	putRecord(t, s, bucketChains, chainKey(1, "ann"), broken.Encode())
 	_, err := l.Release(t.Context(), ReleaseRequest{Key: "k", Question: "secret", Object: "ann", Epsilon: eps(t, "2"), Truth: TruthOf(secret().Values[0])})
 	wantErr(t, err, ErrCorrupt)
@@ -370,7 +371,7 @@ func TestNoCallOfTheMarketNamesATruth(t *testing.T) {
 	file, err := os.ReadFile(path)
 	must(t, err)
 	definition := &wire.Encoder{}
-	(&questionDefined{1, secret()}).encode(definition)
+	(&event.QuestionDefined{Number: 1, Question: secret()}).Encode(definition)
 	if rest := bytes.ReplaceAll(file, definition.Buf, nil); mentionsSecret(string(rest)) || bytes.Contains(file, truthKey()) {
 		t.Error("a label, or the truth key, stands in the file")
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/rrchain"
@@ -59,12 +60,12 @@ func (l *Ledger) Sell(ctx context.Context, r SellRequest) (Sale, error) {
 	if err != nil {
 		return Sale{}, err
 	}
-	x.id, x.truth, x.progress = request.finish(), r.Truth, r.Progress
+	x.id, x.truth, x.progress = request.Finish(), r.Truth, r.Progress
 	return x.run(ctx)
 }
 
 // newSelling begins to sell or reserve an order. It returns also the beginning of the request's form.
-func (l *Ledger) newSelling(ctx context.Context, operation, key string, o Order, m limits) (*selling, *form, error) {
+func (l *Ledger) newSelling(ctx context.Context, operation, key string, o Order, m limits) (*selling, *event.Form, error) {
 	if l.only {
 		return nil, nil, ErrReadOnly
 	}
@@ -85,7 +86,7 @@ type selling struct {
 	*trade
 	limits
 	key     string
-	id      identity
+	id      event.Identity
 	truth   TruthFunc
 	needy   needy // of those surveyed
 	truths  told
@@ -94,7 +95,7 @@ type selling struct {
 	through uint64
 	desks   []*desk        // for parts of many objects
 	fresh   bool           // the transaction had changed nothing when it began to decide
-	bound   []change       // what binds chains to their truths
+	bound   []event.Change // what binds chains to their truths
 	rows    []rrchain.Bits // the responses, in unary encoding
 	sale    uint64         // its number
 
@@ -133,7 +134,7 @@ func (x *selling) attempt(ctx context.Context) (number uint64, err error) {
 	}
 	x.lines = nil // they are looked at again
 	_, _, err = x.ledger.propose(ctx, &proposal{
-		decide: func(s *state) ([]change, error) { return nil, x.decide(ctx, s) },
+		decide: func(s *state) ([]event.Change, error) { return nil, x.decide(ctx, s) },
 		record: x.record,
 	})
 	if err != nil {
@@ -177,7 +178,7 @@ func (x *selling) survey(ctx context.Context) (done uint64, err error) {
 
 // addNeedy notes an object whose response is drawn from the truth.
 func (x *selling) addNeedy(o subject, one *line) {
-	if one.verdict == drawn {
+	if one.verdict == event.Drawn {
 		x.needy.add(o.name, o.chain.bond())
 	}
 }
@@ -185,13 +186,13 @@ func (x *selling) addNeedy(o subject, one *line) {
 // soldBy returns the number of the sale or reservation that an event settled.
 func (s *state) soldBy(number uint64) (uint64, error) {
 	end, err := s.settlement(number)
-	if err == nil && end.sale == 0 {
+	if err == nil && end.Sale == 0 {
 		err = errs.Corrupt(nil, "event %d settles no sale", number)
 	}
 	if err != nil {
 		return 0, err
 	}
-	return end.sale, nil
+	return end.Sale, nil
 }
 
 // ask fetches the truths that draws will need, in batches.
@@ -215,10 +216,10 @@ func (x *selling) dropUntold(s *state) error {
 	kept := x.lines[:0]
 	for _, one := range x.lines {
 		truth, asked := x.truths.of(x.names[one.at])
-		if one.verdict == drawn && !asked {
+		if one.verdict == event.Drawn && !asked {
 			return errOvertaken
 		}
-		if one.verdict == drawn && truth == noTruth {
+		if one.verdict == event.Drawn && truth == noTruth {
 			refusal, err := x.refuseUntold(s, x.names[one.at])
 			if err != nil {
 				return err
@@ -279,7 +280,7 @@ func (x *selling) reassess(ctx context.Context, s *state, at time.Time) (halted,
 	}
 	x.bound, x.rows, x.fresh = nil, nil, s.counters.events == s.durable.events
 	if len(x.names) <= partSize {
-		if err := s.gather(x.names, x.question.number); err != nil {
+		if err := s.gather(x.names, x.question.Number); err != nil {
 			return nil, err
 		}
 	}
@@ -300,10 +301,10 @@ func (x *selling) respond(ctx context.Context, s *state, o subject, one *line) e
 		return err // nothing has happened yet
 	}
 	truth, asked := x.truths.of(o.name)
-	if one.verdict == drawn && (!asked || truth == noTruth) {
+	if one.verdict == event.Drawn && (!asked || truth == noTruth) {
 		return nil
 	}
-	if one.verdict == drawn && !x.ledger.stillFits(x.question, &o.chain, o.name, truth, x.asOf) {
+	if one.verdict == event.Drawn && !x.ledger.stillFits(x.question, &o.chain, o.name, truth, x.asOf) {
 		return errOvertaken // it is about another one since
 	}
 	r, first, err := x.ledger.respond(s.chances, x.question, &o, x.order.Epsilon, truth)
@@ -311,19 +312,19 @@ func (x *selling) respond(ctx context.Context, s *state, o subject, one *line) e
 		return err
 	}
 	x.bound = append(x.bound, first...)
-	if one.value = uint32(r.value.index); r.value.isUnary() {
+	if one.value = uint32(r.Value.Index); r.Value.IsUnary() {
 		one.value = uint32(len(x.rows))
-		x.rows = append(x.rows, r.value.bits)
+		x.rows = append(x.rows, r.Value.Bits)
 	}
 	return nil
 }
 
 // response returns the response of a line.
-func (x *selling) response(one line) response {
+func (x *selling) response(one line) event.Response {
 	if x.rows != nil {
-		return response{value{bits: x.rows[one.value]}, one.method}
+		return event.Response{Value: event.Value{Bits: x.rows[one.value]}, Method: one.method}
 	}
-	return response{value{index: int(one.value)}, one.method}
+	return event.Response{Value: event.Value{Index: int(one.value)}, Method: one.method}
 }
 
 // record records what was decided.
@@ -332,25 +333,25 @@ func (x *selling) record(s *state) error {
 	end := x.settle(s)
 	named, d := x.begin(s)
 	if x.reserved != 0 {
-		d.sale = x.reserved
+		d.Sale = x.reserved
 	}
 	for _, one := range x.lines {
-		end.counts[one.verdict]++
+		end.Counts[one.verdict]++
 	}
-	x.sale, end.sale = d.sale, d.sale
+	x.sale, end.Sale = d.Sale, d.Sale
 	if _, _, err := s.record(named); err != nil {
 		return err
 	}
 	if err := x.recordBound(s); err != nil { // before the sale, which its objects follow
 		return err
 	}
-	if _, _, err := s.record([]change{&saleMade{d, x.tally()}}); err != nil {
+	if _, _, err := s.record([]event.Change{&event.SaleMade{Deal: d, Tally: x.tally()}}); err != nil {
 		return err
 	}
 	if err := x.recordSold(s); err != nil {
 		return err
 	}
-	_, _, err := s.record(settling(nil, x.question.number, x.refused, end))
+	_, _, err := s.record(settling(nil, x.question.Number, x.refused, end))
 	return err
 }
 
@@ -362,7 +363,7 @@ func (x *selling) recordBound(s *state) error {
 	left := x.bound
 	return x.eachPart(s, x.fresh, func(_ int, names []string) error {
 		n := 0
-		for n < len(left) && left[n].(personal).about() <= names[len(names)-1] {
+		for n < len(left) && left[n].(event.Personal).About() <= names[len(names)-1] {
 			n++
 		}
 		_, _, err := s.record(left[:n])
@@ -374,7 +375,7 @@ func (x *selling) recordBound(s *state) error {
 // recordSold hands out the responses.
 func (x *selling) recordSold(s *state) error {
 	room := min(len(x.lines), partSize)
-	page, changes := make([]sold, 0, room), make([]change, 0, room)
+	page, changes := make([]event.Sold, 0, room), make([]event.Change, 0, room)
 	left := x.lines
 	return x.eachPart(s, x.fresh && len(x.bound) == 0, func(from int, names []string) error {
 		defer x.tell(true, from+len(names))
@@ -382,7 +383,7 @@ func (x *selling) recordSold(s *state) error {
 		for len(left) > 0 && int(left[0].at) < from+len(names) {
 			one := left[0]
 			left = left[1:]
-			page = append(page, sold{x.names[one.at], x.sale, one.price, x.response(one)})
+			page = append(page, event.Sold{Object: x.names[one.at], Sale: x.sale, Price: one.price, Response: x.response(one)})
 			changes = append(changes, &page[len(page)-1])
 		}
 		_, _, err := s.record(changes)
@@ -391,21 +392,21 @@ func (x *selling) recordSold(s *state) error {
 }
 
 // settle makes the event that ends the request.
-func (x *selling) settle(s *state) *settled {
-	end := &settled{key: x.key, digest: x.id.digest, marks: x.id.marks, first: s.counters.events + 1, through: x.through, final: true}
+func (x *selling) settle(s *state) *event.Settled {
+	end := &event.Settled{Key: x.key, Digest: x.id.Digest, Marks: x.id.Marks, First: s.counters.events + 1, Through: x.through, Final: true}
 	if x.reserved == 0 { // else the request names a reservation
-		end.names(x.names, x.order.All)
+		namesAlone(end, x.names, x.order.All)
 	}
 	return end
 }
 
 // begin returns what a sale or a reservation begins with: the buyer's name, if it is new, and what it is
 // about under the next number.
-func (t *trade) begin(s *state) ([]change, deal) {
-	d := deal{sale: s.counters.sales + 1, buyer: t.buyer, question: t.question.number, epsilon: t.order.Epsilon, objects: uint64(len(t.lines)), price: t.total(), refused: uint64(len(t.refused))}
+func (t *trade) begin(s *state) ([]event.Change, event.Deal) {
+	d := event.Deal{Sale: s.counters.sales + 1, Buyer: t.buyer, Question: t.question.Number, Epsilon: t.order.Epsilon, Objects: uint64(len(t.lines)), Price: t.total(), Refused: uint64(len(t.refused))}
 	if t.buyer != 0 {
 		return nil, d
 	}
-	d.buyer = s.counters.buyers + 1
-	return []change{&buyerNamed{d.buyer, t.order.Buyer}}, d
+	d.Buyer = s.counters.buyers + 1
+	return []event.Change{&event.BuyerNamed{Number: d.Buyer, Name: t.order.Buyer}}, d
 }

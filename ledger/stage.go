@@ -114,7 +114,7 @@ type made struct {
 func (left leaving) make(s *state, g *stage, e ending) (*made, error) {
 	s.counters, s.edge, s.writer = left.counters, left.edge, g
 	s.tell(s.clock) // again: the log is later now
-	e.end.first = s.counters.events + 1
+	e.end.First = s.counters.events + 1
 	if _, _, err := s.record(e.changes); err != nil {
 		return nil, err
 	}

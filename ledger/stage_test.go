@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 )
@@ -147,7 +148,7 @@ func TestAPartMadeBehindOneThatIsLost(t *testing.T) {
 		t.Fatalf("nothing was made ahead (%v)", b.ahead.err)
 	}
 	carryOut(t, l, order(t, "instead", "1", names[2*partSize:]...))
-	_, _, err = l.submit(t.Context(), func(s *state) ([]change, error) {
+	_, _, err = l.submit(t.Context(), func(s *state) ([]event.Change, error) {
 		if got, want := s.counters.events, b.ahead.behind.counters.events; got != want {
 			t.Errorf("there are %d events, want %d", got, want)
 		}
@@ -418,16 +419,16 @@ func TestThePartInFrontStaysWhileTheNextIsDecided(t *testing.T) {
 	must(t, l.view(t.Context(), func(s *state) error {
 		s.chances = newChances()
 		var before part
-		var said []change
+		var said []event.Change
 		for some := range slices.Chunk(names, 10) {
 			p, err := x.decide(s, some)
 			must(t, err)
 			for i, c := range said {
-				if before.changes[i] != c || c.(*released).object >= some[0] {
+				if before.changes[i] != c || c.(*event.Released).Object >= some[0] {
 					t.Fatalf("change %d of the part in front has become %+v", i, before.changes[i])
 				}
 			}
-			if len(p.changes) != len(some) || p.changes[0].(*released).object != some[0] {
+			if len(p.changes) != len(some) || p.changes[0].(*event.Released).Object != some[0] {
 				t.Fatalf("%d changes for %d objects", len(p.changes), len(some))
 			}
 			before, said = p, slices.Clone(p.changes)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/names"
@@ -60,7 +61,7 @@ type state struct {
 	changes  *recency            // which records have changed when; nil if nobody knows
 	levels   levelPage           // for the levels of chains, if plain
 	draft    draft               // for records
-	written  written             // for events
+	written  event.Written       // for events
 	edge     *merkle.Edge        // of the tree; nil until it is needed
 	chances  chances             // what is drawn from
 	salts    func([]byte)        // fills memory for some salts with random bytes
@@ -217,8 +218,8 @@ func (s *state) questionNumber(name string) (number uint32, found bool, err erro
 	return lookup(s, bucketQuestions, nameKey(name), number32)
 }
 
-func (s *state) loadQuestion(number uint32) (*question, error) {
-	q, found, err := lookup(s, bucketQuestions, numberKey(number), decodeQuestion)
+func (s *state) loadQuestion(number uint32) (*event.Question, error) {
+	q, found, err := lookup(s, bucketQuestions, numberKey(number), event.DecodeQuestion)
 	if err == nil && !found {
 		err = fmt.Errorf("%w: question %d is missing", ErrCorrupt, number)
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -114,9 +115,9 @@ func (l *Ledger) Statement(ctx context.Context, key, object string) (Statement, 
 	if err := names.Check("object", object); err != nil {
 		return Statement{}, err
 	}
-	f := formOf("state")
-	f.field("Object").Text(object)
-	if err := l.once(ctx, key, object, f, func(s *state) (change, error) { return s.stateOf(object) }); err != nil {
+	f := event.FormOf("state")
+	f.Field("Object").Text(object)
+	if err := l.once(ctx, key, object, f, func(s *state) (event.Change, error) { return s.stateOf(object) }); err != nil {
 		return Statement{}, err
 	}
 	ctx = context.WithoutCancel(ctx) // it is done, whatever has become of ctx
@@ -131,7 +132,7 @@ func (l *Ledger) Statement(ctx context.Context, key, object string) (Statement, 
 }
 
 // stateOf returns the change that lists all events about an object.
-func (s *state) stateOf(name string) (change, error) {
+func (s *state) stateOf(name string) (event.Change, error) {
 	o, known, err := s.object(name)
 	if err != nil {
 		return nil, err
@@ -140,7 +141,7 @@ func (s *state) stateOf(name string) (change, error) {
 		return nil, fmt.Errorf("object %q: %w", name, ErrUnknown)
 	}
 	events, err := s.eventsAbout(o)
-	return &stated{name, o.forgotten, events, o.account()}, err
+	return &event.Stated{Object: name, Forgotten: o.forgotten, Events: events, Account: o.account()}, err
 }
 
 // statementMaker is a statement being made.
@@ -152,7 +153,7 @@ type statementMaker struct {
 
 // evidence is an event with its leaf.
 type evidence struct {
-	event
+	event.Event
 	leaf tlog.Hash
 }
 
@@ -166,7 +167,7 @@ func (m *statementMaker) begin(s *state, key string) error {
 	if err != nil {
 		return err
 	}
-	m.last, m.events = end.first, map[uint64]evidence{}
+	m.last, m.events = end.First, map[uint64]evidence{}
 	return m.add(s, m.last)
 }
 
@@ -179,47 +180,47 @@ func (m *statementMaker) add(s *state, number uint64) error {
 	if err != nil {
 		return err
 	}
-	if ev.erased != nil {
+	if ev.Erased != nil {
 		return fmt.Errorf("%w: the object of the statement", ErrForgotten)
 	}
 	m.events[number] = evidence{ev, leaf}
-	return m.addNeeded(s, ev.change)
+	return m.addNeeded(s, ev.Change)
 }
 
 // addNeeded reads the events that one refers to.
-func (m *statementMaker) addNeeded(s *state, c change) error {
+func (m *statementMaker) addNeeded(s *state, c event.Change) error {
 	switch c := c.(type) {
-	case *enrolled:
-		return m.addDefined(s, c.question, c.policy, 0)
-	case *released:
-		return m.addDefined(s, c.question, 0, 0)
-	case *truthBound:
-		return m.addDefined(s, c.question, 0, 0)
-	case *epochBegun:
-		return m.addDefined(s, c.question, 0, 0)
-	case *charged:
-		return m.addDefined(s, c.question, 0, 0)
-	case *objectRefused:
-		return m.addDefined(s, c.question, 0, 0)
-	case *reserved:
-		return m.addDefined(s, c.question, 0, c.buyer)
-	case *saleMade:
-		return m.addDefined(s, c.question, 0, c.buyer)
-	case *held:
-		r, err := s.sale(c.sale)
+	case *event.Enrolled:
+		return m.addDefined(s, c.Question, c.Policy, 0)
+	case *event.Released:
+		return m.addDefined(s, c.Question, 0, 0)
+	case *event.TruthBound:
+		return m.addDefined(s, c.Question, 0, 0)
+	case *event.EpochBegun:
+		return m.addDefined(s, c.Question, 0, 0)
+	case *event.Charged:
+		return m.addDefined(s, c.Question, 0, 0)
+	case *event.ObjectRefused:
+		return m.addDefined(s, c.Question, 0, 0)
+	case *event.Reserved:
+		return m.addDefined(s, c.Question, 0, c.Buyer)
+	case *event.SaleMade:
+		return m.addDefined(s, c.Question, 0, c.Buyer)
+	case *event.Held:
+		r, err := s.sale(c.Sale)
 		if err != nil {
 			return err
 		}
 		return m.add(s, r.granted)
-	case *sold:
-		r, err := s.sale(c.sale)
+	case *event.Sold:
+		r, err := s.sale(c.Sale)
 		if err != nil {
 			return err
 		}
 		return m.add(s, r.event)
-	case *forgotten:
-		for _, r := range c.chains {
-			if err := m.addDefined(s, r.question, r.policy, 0); err != nil {
+	case *event.Forgotten:
+		for _, r := range c.Chains {
+			if err := m.addDefined(s, r.Question, r.Policy, 0); err != nil {
 				return err
 			}
 		}
@@ -249,13 +250,13 @@ func (m *statementMaker) addDefined(s *state, question, policy, buyer uint32) er
 
 // collect reads the events of the list, in short snapshots: events do not change unless they are erased.
 func (m *statementMaker) collect(ctx context.Context) error {
-	c, ok := m.events[m.last].change.(*stated)
+	c, ok := m.events[m.last].Change.(*event.Stated)
 	if !ok {
 		return errs.Corrupt(nil, "event %d states nothing", m.last)
 	}
-	numbers := slices.Concat([]uint64{1}, c.events)
-	if c.forgotten != 0 {
-		numbers = append(numbers, c.forgotten)
+	numbers := slices.Concat([]uint64{1}, c.Events)
+	if c.Forgotten != 0 {
+		numbers = append(numbers, c.Forgotten)
 	}
 	for some := range slices.Chunk(numbers, scanSize) {
 		err := m.ledger.view(ctx, func(s *state) error {
@@ -277,7 +278,7 @@ func (m *statementMaker) collect(ctx context.Context) error {
 // finish puts the events in words, and proves them.
 func (m *statementMaker) finish(ctx context.Context) (Statement, error) {
 	numbers := slices.Sorted(maps.Keys(m.events))
-	object := m.events[m.last].change.(*stated).object
+	object := m.events[m.last].Change.(*event.Stated).Object
 	t := newTeller(object)
 	var fault error
 	t.fault = func(format string, args ...any) {
@@ -288,8 +289,8 @@ func (m *statementMaker) finish(ctx context.Context) (Statement, error) {
 	facts := make([]Fact, 0, len(numbers))
 	for _, number := range numbers {
 		ev := m.events[number]
-		t.tell(ev.event)
-		f, err := t.fact(ev.event, ev.leaf)
+		t.tell(ev.Event)
+		f, err := t.fact(ev.Event, ev.leaf)
 		if err != nil {
 			return Statement{}, errs.Corrupt(nil, "event %d: %v", number, err)
 		}
@@ -318,9 +319,9 @@ func (m *statementMaker) finish(ctx context.Context) (Statement, error) {
 type teller struct {
 	glossary
 	out     Statement
-	last    event
+	last    event.Event
 	listed  []uint64 // the events about the object
-	account account
+	account event.Account
 	chains  map[uint32]*toldChain
 	nanos   int64 // what they cost together, in nano-nats
 	// withdrawn is the event by which the object last withdrew, or 0.
@@ -344,49 +345,49 @@ func newTeller(object string) *teller {
 }
 
 // tell takes in the next event.
-func (t *teller) tell(ev event) {
-	if ev.number <= t.last.number || ev.time.Before(t.last.time) {
-		t.fault("it comes behind event %d, of %v", t.last.number, t.last.time)
+func (t *teller) tell(ev event.Event) {
+	if ev.Number <= t.last.Number || ev.Time.Before(t.last.Time) {
+		t.fault("it comes behind event %d, of %v", t.last.Number, t.last.Time)
 	}
 	t.last = ev
 	if err := t.learn(ev); err != nil {
 		t.fault("%v", err)
 	}
-	if c, ok := ev.change.(personal); ok {
-		if c.about() != t.out.Object {
-			t.fault("it is about %q", c.about())
+	if c, ok := ev.Change.(event.Personal); ok {
+		if c.About() != t.out.Object {
+			t.fault("it is about %q", c.About())
 		}
 		t.about(ev)
-		t.listed = append(t.listed, ev.number)
+		t.listed = append(t.listed, ev.Number)
 		return
 	}
-	switch c := ev.change.(type) {
-	case *created:
-		if ev.number != 1 {
+	switch c := ev.Change.(type) {
+	case *event.Created:
+		if ev.Number != 1 {
 			t.fault("a log begins with the creation of the ledger")
 		}
-		h := about{*c, ev.time}.header()
+		h := about{*c, ev.Time}.header()
 		t.out.Ledger, t.out.Created, t.out.Currency, t.out.LogKey = h.ledger, h.created, h.currency, h.logKey
-	case *forgotten:
+	case *event.Forgotten:
 		t.begin(c, ev)
 	}
 }
 
 // begin takes in what stayed of the object when what came before was destroyed.
-func (t *teller) begin(c *forgotten, ev event) {
-	if c.object != t.out.Object || len(t.listed) > 0 || t.out.Forgotten != 0 {
+func (t *teller) begin(c *event.Forgotten, ev event.Event) {
+	if c.Object != t.out.Object || len(t.listed) > 0 || t.out.Forgotten != 0 {
 		t.fault("it destroyed what is there")
 	}
-	t.out.Forgotten, t.withdrawn, t.account = ev.number, ev.number, c.account
-	for _, r := range c.chains {
-		if old := t.chains[r.question]; old != nil {
+	t.out.Forgotten, t.withdrawn, t.account = ev.Number, ev.Number, c.Account
+	for _, r := range c.Chains {
+		if old := t.chains[r.Question]; old != nil {
 			t.nanos -= old.counted
 		}
-		t.chains[r.question] = &toldChain{chain: chain{policy: r.policy}, before: r.spent}
-		t.count(t.chains[r.question])
+		t.chains[r.Question] = &toldChain{chain: chain{policy: r.Policy}, before: r.Spent}
+		t.count(t.chains[r.Question])
 	}
-	if spent := t.spent(); spent != c.spent {
-		t.fault("the object had spent %s, its chains %s", c.spent, spent)
+	if spent := t.spent(); spent != c.Spent {
+		t.fault("the object had spent %s, its chains %s", c.Spent, spent)
 	}
 }
 
@@ -413,54 +414,54 @@ func (t *teller) spent() privacy.Epsilon {
 }
 
 // about takes in an event about the object.
-func (t *teller) about(ev event) {
-	switch c := ev.change.(type) {
-	case *enrolled:
-		t.enroll(c, ev.number)
-	case *truthBound:
-		if ch := t.chain(c.question); ch.bound == nil {
-			ch.bound = &c.tag
+func (t *teller) about(ev event.Event) {
+	switch c := ev.Change.(type) {
+	case *event.Enrolled:
+		t.enroll(c, ev.Number)
+	case *event.TruthBound:
+		if ch := t.chain(c.Question); ch.bound == nil {
+			ch.bound = &c.Tag
 		} else {
 			t.fault("the chain is bound to its truth twice")
 		}
-	case *released:
-		t.respond(c.question, c.epsilon, c.response, ev)
-	case *charged:
-		ch := t.chain(c.question)
-		ch.answered = plus(ch.answered, c.epsilon)
+	case *event.Released:
+		t.respond(c.Question, c.Epsilon, c.Response, ev)
+	case *event.Charged:
+		ch := t.chain(c.Question)
+		ch.answered = plus(ch.answered, c.Epsilon)
 		t.count(ch)
-		t.out.Charges = append(t.out.Charges, StatedCharge{t.name(c.question), c.epsilon, ev.number, ev.time})
-	case *held:
-		if r, known := t.reservations[c.sale]; !known || !r.holds(ev) {
-			t.fault("it is not part of reservation %d", c.sale)
+		t.out.Charges = append(t.out.Charges, StatedCharge{t.name(c.Question), c.Epsilon, ev.Number, ev.Time})
+	case *event.Held:
+		if r, known := t.reservations[c.Sale]; !known || !r.holds(ev) {
+			t.fault("it is not part of reservation %d", c.Sale)
 		}
-	case *sold:
+	case *event.Sold:
 		t.sell(c, ev)
-	case *withdrawn:
-		t.withdrawn = ev.number
-	case *epochBegun:
-		t.beginEpoch(c, ev.number)
-	case *stated:
-		t.account.spent = t.spent()
+	case *event.Withdrawn:
+		t.withdrawn = ev.Number
+	case *event.EpochBegun:
+		t.beginEpoch(c, ev.Number)
+	case *event.Stated:
+		t.account.Spent = t.spent()
 		t.compare(c)
-		if c.account != t.account {
+		if c.Account != t.account {
 			t.fault("it says that the object has spent ε=%s of %s and earned %d; by the events it is ε=%s of %s and %d",
-				c.spent, c.cap, c.earned, t.account.spent, t.account.cap, t.account.earned)
+				c.Spent, c.Cap, c.Earned, t.account.Spent, t.account.Cap, t.account.Earned)
 		}
 	}
-	t.account.spent = t.spent()
-	if t.account.cap.Less(t.account.spent) {
-		t.fault("the object has spent ε=%s of %s", t.account.spent, t.account.cap)
+	t.account.Spent = t.spent()
+	if t.account.Cap.Less(t.account.Spent) {
+		t.fault("the object has spent ε=%s of %s", t.account.Spent, t.account.Cap)
 	}
 }
 
 // beginEpoch closes a chain.
-func (t *teller) beginEpoch(c *epochBegun, number uint64) {
-	ch := t.chain(c.question)
+func (t *teller) beginEpoch(c *event.EpochBegun, number uint64) {
+	ch := t.chain(c.Question)
 	if ch.unused() && ch.before.IsZero() {
 		t.fault("it ends an epoch in which nothing happened")
 	}
-	old := t.state(c.question, ch)
+	old := t.state(c.Question, ch)
 	old.Ended = number
 	ch.ended, ch.past, ch.before = append(ch.ended, old), plus(ch.past, old.Spent), privacy.Epsilon{}
 	ch.chain = chain{enrolled: ch.enrolled, policy: ch.policy}
@@ -475,16 +476,16 @@ func (t *teller) state(question uint32, c *toldChain) StatedChain {
 }
 
 // compare holds the list of a stated event against the events that are there.
-func (t *teller) compare(c *stated) {
-	if c.forgotten != t.out.Forgotten {
-		t.fault("it lists the events behind event %d, by which the object was forgotten; here that is event %d", c.forgotten, t.out.Forgotten)
+func (t *teller) compare(c *event.Stated) {
+	if c.Forgotten != t.out.Forgotten {
+		t.fault("it lists the events behind event %d, by which the object was forgotten; here that is event %d", c.Forgotten, t.out.Forgotten)
 	}
-	for i := range max(len(c.events), len(t.listed)) {
+	for i := range max(len(c.Events), len(t.listed)) {
 		switch {
-		case i >= len(t.listed) || i < len(c.events) && c.events[i] < t.listed[i]:
-			t.fault("it lists event %d, which is not here", c.events[i])
+		case i >= len(t.listed) || i < len(c.Events) && c.Events[i] < t.listed[i]:
+			t.fault("it lists event %d, which is not here", c.Events[i])
 			return
-		case i >= len(c.events) || t.listed[i] < c.events[i]:
+		case i >= len(c.Events) || t.listed[i] < c.Events[i]:
 			t.fault("it does not list event %d, which is here", t.listed[i])
 			return
 		}
@@ -493,23 +494,23 @@ func (t *teller) compare(c *stated) {
 
 func (t *teller) name(question uint32) string {
 	if q := t.questions[question]; q != nil {
-		return q.name
+		return q.Name
 	}
 	return "" // the fact could not be read either
 }
 
-func (t *teller) enroll(c *enrolled, number uint64) {
-	ch, known := t.chains[c.question]
+func (t *teller) enroll(c *event.Enrolled, number uint64) {
+	ch, known := t.chains[c.Question]
 	if !known {
-		ch = &toldChain{chain: chain{policy: c.policy}}
-		t.chains[c.question] = ch
-	} else if t.withdrawn <= ch.enrolled || ch.policy != c.policy {
-		t.fault("the object takes part in question %q already, or did under another policy", t.name(c.question))
+		ch = &toldChain{chain: chain{policy: c.Policy}}
+		t.chains[c.Question] = ch
+	} else if t.withdrawn <= ch.enrolled || ch.policy != c.Policy {
+		t.fault("the object takes part in question %q already, or did under another policy", t.name(c.Question))
 	}
-	if !t.account.cap.IsZero() && t.account.cap != c.cap {
-		t.fault("the object's cap was %s", t.account.cap)
+	if !t.account.Cap.IsZero() && t.account.Cap != c.Cap {
+		t.fault("the object's cap was %s", t.account.Cap)
 	}
-	ch.enrolled, t.account.cap = number, c.cap
+	ch.enrolled, t.account.Cap = number, c.Cap
 }
 
 // chain returns the chain in which something happens.
@@ -526,51 +527,51 @@ func (t *teller) chain(question uint32) *toldChain {
 }
 
 // respond adds a response to a chain.
-func (t *teller) respond(question uint32, epsilon privacy.Epsilon, r response, ev event) {
+func (t *teller) respond(question uint32, epsilon privacy.Epsilon, r event.Response, ev event.Event) {
 	ch := t.chain(question)
 	at, recorded := findLevel(ch.levels, epsilon)
-	if recorded || epsilon.IsZero() || r.method != methodAt(at, len(ch.levels)) {
-		t.fault("a response at ε=%s by %s, where the chain has %d others", epsilon, r.method, len(ch.levels))
+	if recorded || epsilon.IsZero() || r.Method != methodAt(at, len(ch.levels)) {
+		t.fault("a response at ε=%s by %s, where the chain has %d others", epsilon, r.Method, len(ch.levels))
 	}
-	n := level{event: ev.number}
-	n.Epsilon, n.Response = epsilon, r.value
+	n := level{event: ev.Number}
+	n.Epsilon, n.Response = epsilon, r.Value
 	ch.levels = slices.Insert(ch.levels, at, n)
 	t.count(ch)
-	t.out.Released = append(t.out.Released, StatedResponse{t.name(question), epsilon, t.value(question, epsilon, r.value), r.method.String(), ev.number, ev.time})
+	t.out.Released = append(t.out.Released, StatedResponse{t.name(question), epsilon, t.value(question, epsilon, r.Value), r.Method.String(), ev.Number, ev.Time})
 }
 
-func (t *teller) value(question uint32, epsilon privacy.Epsilon, v value) string {
-	if q := t.questions[question]; q != nil && q.has(epsilon, v) {
-		return q.text(epsilon, v)
+func (t *teller) value(question uint32, epsilon privacy.Epsilon, v event.Value) string {
+	if q := t.questions[question]; q != nil && q.Has(epsilon, v) {
+		return q.Text(epsilon, v)
 	}
 	return ""
 }
 
 // sell takes in a sale of a response, recorded now or before.
-func (t *teller) sell(c *sold, ev event) {
-	r, known := t.sales[c.sale]
+func (t *teller) sell(c *event.Sold, ev event.Event) {
+	r, known := t.sales[c.Sale]
 	if !known || !r.holds(ev) {
-		t.fault("it is not part of sale %d", c.sale)
+		t.fault("it is not part of sale %d", c.Sale)
 		return
 	}
-	if c.method != methodResale {
-		t.respond(r.question, r.epsilon, c.response, ev)
-	} else if at, recorded := t.chain(r.question).at(r.epsilon); !recorded || at.Response != c.value {
+	if c.Method != event.MethodResale {
+		t.respond(r.Question, r.Epsilon, c.Response, ev)
+	} else if at, recorded := t.chain(r.Question).at(r.Epsilon); !recorded || at.Response != c.Value {
 		t.fault("it sells another response than was recorded")
 	}
-	if t.account.earned += c.price; int64(t.account.earned) < 0 {
+	if t.account.Earned += c.Price; int64(t.account.Earned) < 0 {
 		t.fault("the earnings are more than can be counted")
 	}
-	t.out.Sales = append(t.out.Sales, StatedSale{c.sale, t.buyers[r.buyer], t.name(r.question), r.epsilon, t.value(r.question, r.epsilon, c.value), int64(c.price), ev.number, ev.time})
+	t.out.Sales = append(t.out.Sales, StatedSale{c.Sale, t.buyers[r.Buyer], t.name(r.Question), r.Epsilon, t.value(r.Question, r.Epsilon, c.Value), int64(c.Price), ev.Number, ev.Time})
 }
 
 // statement returns what was told. The last event must close it.
 func (t *teller) statement() Statement {
-	if c, ok := t.last.change.(*stated); !ok || c.object != t.out.Object {
+	if c, ok := t.last.Change.(*event.Stated); !ok || c.Object != t.out.Object {
 		t.fault("no event closes the list of those about %q", t.out.Object)
 	}
-	t.out.Event, t.out.Time = t.last.number, t.last.time
-	t.out.Cap, t.out.Spent, t.out.Earned = t.account.cap, t.account.spent, int64(t.account.earned)
+	t.out.Event, t.out.Time = t.last.Number, t.last.Time
+	t.out.Cap, t.out.Spent, t.out.Earned = t.account.Cap, t.account.Spent, int64(t.account.Earned)
 	for _, number := range slices.Sorted(maps.Keys(t.chains)) {
 		c := t.chains[number]
 		t.out.Chains = append(append(t.out.Chains, c.ended...), t.state(number, c))
@@ -659,7 +660,7 @@ func (v *checker) checkFact(t *teller, at item, f Fact) {
 	if err != nil {
 		t.fault("%v", err)
 	}
-	ev := event{number: f.Event, time: f.Time, change: c}
+	ev := event.Event{Number: f.Event, Time: f.Time, Change: c}
 	v.check(ev, proven{at, "altered: a field of the event, its salt or leaf", f.Salt, f.Leaf})
 	if c == nil {
 		return

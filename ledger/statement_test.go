@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
@@ -113,11 +114,11 @@ func wantWholeLife(t *testing.T, o *office, st Statement) {
 	}
 	var about []uint64
 	for _, ev := range logOf(t, pairs(t, o.store)) {
-		if _, request := ev.change.(*settled); request {
+		if _, request := ev.Change.(*event.Settled); request {
 			continue
 		}
-		if c, ok := ev.change.(personal); ok && c.about() == st.Object && ev.number < st.Event {
-			about = append(about, ev.number)
+		if c, ok := ev.Change.(event.Personal); ok && c.About() == st.Object && ev.Number < st.Event {
+			about = append(about, ev.Number)
 		}
 	}
 	if last := st.Events[len(st.Events)-1]; last.Kind != "stated" || last.Event != st.Event || !slices.Equal(last.Events, about) {
@@ -438,60 +439,63 @@ func TestSplicedStatements(t *testing.T) {
 // does not come out right either.
 func TestAStatementOfAFalseLog(t *testing.T) {
 	for name, test := range map[string]struct {
-		change func([]event) []event
+		change func([]event.Event) []event.Event
 		words  string
 	}{
-		"an event is kept quiet": {func(log []event) []event {
-			c := log[len(log)-1].change.(*stated)
-			c.events = slices.Delete(c.events, 2, 3)
+		"an event is kept quiet": {func(log []event.Event) []event.Event {
+			c := log[len(log)-1].Change.(*event.Stated)
+			c.Events = slices.Delete(c.Events, 2, 3)
 			return log
 		}, "it does not list"},
-		"less is spent":  {func(log []event) []event { log[len(log)-1].change.(*stated).spent = privacy.Epsilon{}; return log }, "it says that the object has spent"},
-		"more is earned": {func(log []event) []event { log[len(log)-1].change.(*stated).earned++; return log }, "it says that the object has spent"},
-		"another response is resold": {func(log []event) []event {
+		"less is spent": {func(log []event.Event) []event.Event {
+			log[len(log)-1].Change.(*event.Stated).Spent = privacy.Epsilon{}
+			return log
+		}, "it says that the object has spent"},
+		"more is earned": {func(log []event.Event) []event.Event { log[len(log)-1].Change.(*event.Stated).Earned++; return log }, "it says that the object has spent"},
+		"another response is resold": {func(log []event.Event) []event.Event {
 			for _, ev := range log {
-				if c, ok := ev.change.(*sold); ok && c.method == methodResale {
-					c.value.index = 2
+				if c, ok := ev.Change.(*event.Sold); ok && c.Method == event.MethodResale {
+					c.Value.Index = 2
 				}
 			}
 			return log
 		}, "it sells another response"},
-		"a derived level is above": {func(log []event) []event {
+		"a derived level is above": {func(log []event.Event) []event.Event {
 			for _, ev := range log {
-				if c, ok := ev.change.(*released); ok && c.method == methodDegrade {
-					c.method = methodRaise
+				if c, ok := ev.Change.(*event.Released); ok && c.Method == event.MethodDegrade {
+					c.Method = event.MethodRaise
 				}
 			}
 			return log
 		}, "by raise, where the chain has 1 others"},
-		"the cap is lower": {func(log []event) []event {
+		"the cap is lower": {func(log []event.Event) []event.Event {
 			for _, ev := range log {
-				if c, ok := ev.change.(*enrolled); ok {
-					c.cap = eps(t, "0.5")
+				if c, ok := ev.Change.(*event.Enrolled); ok {
+					c.Cap = eps(t, "0.5")
 				}
 			}
 			return log
 		}, "the object has spent"},
-		"it withdraws earlier": {func(log []event) []event {
+		"it withdraws earlier": {func(log []event.Event) []event.Event {
 			for i, ev := range log {
-				if c, ok := ev.change.(*charged); ok && c.object == "ann" {
-					log[i].change = &withdrawn{"ann"}
+				if c, ok := ev.Change.(*event.Charged); ok && c.Object == "ann" {
+					log[i].Change = &event.Withdrawn{Object: "ann"}
 				}
 			}
 			return log
 		}, "takes no part in"},
-		"time runs back":            {each(func(c *charged, ev *event) { ev.time = ev.time.Add(1000 * time.Hour) }), "it comes behind"},
-		"the cap is far lower":      {each(func(c *enrolled, _ *event) { c.cap = eps(t, "0.5") }), `object "ann": the object has spent`},
-		"the cap changes":           {last("ann", func(c *enrolled) { c.cap = eps(t, "9") }), "the object's cap was 8"},
-		"the policy changes":        {last("ann", func(c *enrolled) { c.policy = 3 - c.policy }), "under another policy"},
-		"it is enrolled twice":      {each(func(c *withdrawn, ev *event) { ev.change = refusalOf(c.object) }), "takes part in question"},
-		"it is not enrolled":        {each(func(c *enrolled, ev *event) { ev.change = refusalOf(c.object) }), "takes no part in"},
-		"it is bound twice":         {last("ann", func(c *truthBound) { c.question = 3 - c.question }), "is bound to its truth twice"},
-		"what is resold was not":    {each(func(c *released, _ *event) { c.epsilon = plus(c.epsilon, eps(t, "0.01")) }), "it sells another response"},
-		"a sale of nobody":          {each(func(c *saleMade, _ *event) { c.objects = 0 }), "it is not part of sale"},
-		"a reservation of nobody":   {each(func(c *reserved, _ *event) { c.objects = 0 }), "it is not part of reservation"},
-		"a response at ε = 0":       {each(func(c *released, _ *event) { c.epsilon = privacy.Epsilon{} }), "a response at ε=0"},
-		"a response is given twice": {each(func(c *released, _ *event) { c.epsilon = eps(t, "0.5") }), "a response at ε=0.5"},
+		"time runs back":            {each(func(c *event.Charged, ev *event.Event) { ev.Time = ev.Time.Add(1000 * time.Hour) }), "it comes behind"},
+		"the cap is far lower":      {each(func(c *event.Enrolled, _ *event.Event) { c.Cap = eps(t, "0.5") }), `object "ann": the object has spent`},
+		"the cap changes":           {last("ann", func(c *event.Enrolled) { c.Cap = eps(t, "9") }), "the object's cap was 8"},
+		"the policy changes":        {last("ann", func(c *event.Enrolled) { c.Policy = 3 - c.Policy }), "under another policy"},
+		"it is enrolled twice":      {each(func(c *event.Withdrawn, ev *event.Event) { ev.Change = refusalOf(c.Object) }), "takes part in question"},
+		"it is not enrolled":        {each(func(c *event.Enrolled, ev *event.Event) { ev.Change = refusalOf(c.Object) }), "takes no part in"},
+		"it is bound twice":         {last("ann", func(c *event.TruthBound) { c.Question = 3 - c.Question }), "is bound to its truth twice"},
+		"what is resold was not":    {each(func(c *event.Released, _ *event.Event) { c.Epsilon = plus(c.Epsilon, eps(t, "0.01")) }), "it sells another response"},
+		"a sale of nobody":          {each(func(c *event.SaleMade, _ *event.Event) { c.Objects = 0 }), "it is not part of sale"},
+		"a reservation of nobody":   {each(func(c *event.Reserved, _ *event.Event) { c.Objects = 0 }), "it is not part of reservation"},
+		"a response at ε = 0":       {each(func(c *event.Released, _ *event.Event) { c.Epsilon = privacy.Epsilon{} }), "a response at ε=0"},
+		"a response is given twice": {each(func(c *event.Released, _ *event.Event) { c.Epsilon = eps(t, "0.5") }), "a response at ε=0.5"},
 	} {
 		o, st := full(t)
 		st = statementOfLog(t, o, st, test.change)
@@ -501,13 +505,13 @@ func TestAStatementOfAFalseLog(t *testing.T) {
 		}
 	}
 	for name, test := range map[string]struct {
-		change func([]event) []event
+		change func([]event.Event) []event.Event
 		words  string
 	}{
-		"another was forgotten":        {last("", func(c *forgotten) { c.object = "ann" }), "it destroyed what is there"},
-		"more was spent before":        {last("", func(c *forgotten) { c.spent = eps(t, "7") }), "the object had spent 7"},
-		"it was forgotten before that": {last("bob", func(c *stated) { c.forgotten-- }), "it lists the events behind event"},
-		"it was never forgotten":       {last("bob", func(c *stated) { c.forgotten = 0 }), "it lists the events behind event 0"},
+		"another was forgotten":        {last("", func(c *event.Forgotten) { c.Object = "ann" }), "it destroyed what is there"},
+		"more was spent before":        {last("", func(c *event.Forgotten) { c.Spent = eps(t, "7") }), "the object had spent 7"},
+		"it was forgotten before that": {last("bob", func(c *event.Stated) { c.Forgotten-- }), "it lists the events behind event"},
+		"it was never forgotten":       {last("bob", func(c *event.Stated) { c.Forgotten = 0 }), "it lists the events behind event 0"},
 	} {
 		o, _ := full(t)
 		wantFault(t, name, statementOfLog(t, o, statementOf(t, o.Ledger, "bob's", "bob"), test.change), o.keys, test.words)
@@ -515,11 +519,11 @@ func TestAStatementOfAFalseLog(t *testing.T) {
 }
 
 // each changes all events of a kind, if they are about ann or about nobody.
-func each[C change](alter func(C, *event)) func([]event) []event {
-	return func(log []event) []event {
+func each[C event.Change](alter func(C, *event.Event)) func([]event.Event) []event.Event {
+	return func(log []event.Event) []event.Event {
 		for i := range log {
-			c, ok := log[i].change.(C)
-			if about, is := any(c).(personal); ok && (!is || about.about() == "ann") {
+			c, ok := log[i].Change.(C)
+			if about, is := any(c).(event.Personal); ok && (!is || about.About() == "ann") {
 				alter(c, &log[i])
 			}
 		}
@@ -528,11 +532,11 @@ func each[C change](alter func(C, *event)) func([]event) []event {
 }
 
 // last changes the last event of a kind that is about an object, or about nobody.
-func last[C change](object string, alter func(C)) func([]event) []event {
-	return func(log []event) []event {
+func last[C event.Change](object string, alter func(C)) func([]event.Event) []event.Event {
+	return func(log []event.Event) []event.Event {
 		for _, ev := range slices.Backward(log) {
-			c, ok := ev.change.(C)
-			if about, is := any(c).(personal); ok && (!is || about.about() == object) {
+			c, ok := ev.Change.(C)
+			if about, is := any(c).(event.Personal); ok && (!is || about.About() == object) {
 				alter(c)
 				break
 			}
@@ -541,24 +545,24 @@ func last[C change](object string, alter func(C)) func([]event) []event {
 	}
 }
 
-func refusalOf(object string) change {
-	return &objectRefused{Refusal: Refusal{Object: object, Reason: NoTruth, Helps: HelpsTruth}}
+func refusalOf(object string) event.Change {
+	return &event.ObjectRefused{Refusal: Refusal{Object: object, Reason: NoTruth, Helps: HelpsTruth}}
 }
 
 // statementOfLog makes a statement of a changed log, up to the event of another, by nobody's rules.
-func statementOfLog(t *testing.T, o *office, st Statement, change func([]event) []event) Statement {
+func statementOfLog(t *testing.T, o *office, st Statement, change func([]event.Event) []event.Event) Statement {
 	t.Helper()
 	log := change(logOf(t, pairs(t, o.store))[:st.Event])
 	s := &state{Reader: hashesOnly{map[string][]byte{}}}
 	edge := &merkle.Edge{}
 	facts, g := map[uint64]Fact{}, newGlossary()
 	for _, ev := range log {
-		hashes, err := edge.Append(ev.leaf())
+		hashes, err := edge.Append(ev.Leaf())
 		must(t, err)
-		key := eventKey(ev.number)
-		s.Reader.(hashesOnly).records[string(key)] = wire.Seal(bucketEvents, key, logged{ev, 0, hashes}.Encode())
+		key := eventKey(ev.Number)
+		s.Reader.(hashesOnly).records[string(key)] = wire.Seal(bucketEvents, key, event.Logged{Event: ev, Previous: 0, Hashes: hashes}.Encode())
 		_ = g.learn(ev)
-		facts[ev.number], _ = g.fact(ev, hashes[0])
+		facts[ev.Number], _ = g.fact(ev, hashes[0])
 	}
 	s.counters.events = st.Event
 	numbers := make([]uint64, len(st.Events))
@@ -668,14 +672,14 @@ func TestStatementsTellNothingOfOthers(t *testing.T) {
 	st := statementOf(t, o.Ledger, "SECRET", "ann")
 	data := string(text(t, st))
 	for _, ev := range logOf(t, pairs(t, o.store)) {
-		switch c := ev.change.(type) {
-		case *truthBound:
-			if c.object == "bob" && strings.Contains(data, hex.EncodeToString(c.tag[:])) {
+		switch c := ev.Change.(type) {
+		case *event.TruthBound:
+			if c.Object == "bob" && strings.Contains(data, hex.EncodeToString(c.Tag[:])) {
 				t.Error("what bob's chain is bound to is in the statement of ann")
 			}
-		case personal:
-			if c.about() == "bob" && strings.Contains(data, hex.EncodeToString(ev.salt[:])) {
-				t.Errorf("the salt of event %d, about bob, is in the statement of ann", ev.number)
+		case event.Personal:
+			if c.About() == "bob" && strings.Contains(data, hex.EncodeToString(ev.Salt[:])) {
+				t.Errorf("the salt of event %d, about bob, is in the statement of ann", ev.Number)
 			}
 		}
 	}

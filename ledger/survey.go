@@ -1,6 +1,10 @@
 package ledger
 
-import "context"
+import (
+	"context"
+
+	"github.com/sluicedp/sluice/ledger/internal/event"
+)
 
 // surveyed is what prepare learns about up to partSize objects.
 type surveyed struct {
@@ -66,7 +70,7 @@ func (x *raise) surveyNames(s *state, names []string, p *surveyed) error {
 			return err
 		case refusal != nil:
 			p.refused = append(p.refused, *refusal)
-		case v == drawn:
+		case v == event.Drawn:
 			if len(p.needy.names) == i {
 				p.needy.names = names[: i+1 : i+1] // most often everybody
 			} else {
@@ -208,7 +212,7 @@ func (x *raise) refuseUntold(ctx context.Context, names []string) (refused []Ref
 			var o subject
 			refusal, err := s.readSubject(x.question, name, x.request.Epsilon, &o)
 			if err == nil && refusal == nil {
-				refusal, err = x.ledger.lacksTruth(s, &o, x.asking(x.at), x.question.offer)
+				refusal, err = x.ledger.lacksTruth(s, &o, x.asking(x.at), offered(x.question))
 			}
 			if err != nil {
 				return err

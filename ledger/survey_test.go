@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 )
@@ -49,9 +50,9 @@ func TestASurveyVisitsWhoDoesNotBelongNoMoreOften(t *testing.T) {
 			l := ledgerOn(s, names)
 			for behind := names[1:]; len(behind) > 0; {
 				some := behind[:min(partSize, len(behind))]
-				_, _, err := l.submit(t.Context(), func(s *state) (changes []change, err error) {
+				_, _, err := l.submit(t.Context(), func(s *state) (changes []event.Change, err error) {
 					for _, name := range some {
-						changes = append(changes, &withdrawn{name})
+						changes = append(changes, &event.Withdrawn{Object: name})
 					}
 					return withSettled(s.counters.events+1, changes), nil
 				})

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -9,10 +10,12 @@ import (
 // offering returns the highest level up to an ε that a request may be about instead of its own, or 0 if there is none.
 type offering func(most privacy.Epsilon) (privacy.Epsilon, error)
 
-// offer is the offering of the host's own requests: the levels of the question.
-func (q *question) offer(most privacy.Epsilon) (privacy.Epsilon, error) {
-	level, _ := q.released(most)
-	return level, nil
+// offered is the offering of the host's own requests: the levels of a question.
+func offered(q *event.Question) offering {
+	return func(most privacy.Epsilon) (privacy.Epsilon, error) {
+		level, _ := q.Released(most)
+		return level, nil
+	}
 }
 
 // check refuses what cannot be: an ε that would do where none can, or that is not less than what was asked for, or that

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -15,9 +16,9 @@ type subject struct {
 }
 
 // readSubject is subject in memory that the caller has.
-func (s *state) readSubject(q *question, name string, asked privacy.Epsilon, x *subject) (*Refusal, error) {
+func (s *state) readSubject(q *event.Question, name string, asked privacy.Epsilon, x *subject) (*Refusal, error) {
 	x.name = name
-	found, err := s.readChain(q.number, name, &x.chain)
+	found, err := s.readChain(q.Number, name, &x.chain)
 	if err != nil {
 		return nil, err
 	}

@@ -3,18 +3,19 @@ package ledger
 import (
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/privacy"
 )
 
 // methodAt returns how a response comes about that gets this place among the levels of a chain.
-func methodAt(place, levels int) method {
+func methodAt(place, levels int) event.Method {
 	switch place {
 	case levels:
-		return methodRaise
+		return event.MethodRaise
 	case 0:
-		return methodDegrade
+		return event.MethodDegrade
 	default:
-		return methodInsert
+		return event.MethodInsert
 	}
 }
 
@@ -23,7 +24,7 @@ func (b *bid) offer(s *state, x *subject) offering {
 	return func(most privacy.Epsilon) (privacy.Epsilon, error) {
 		terms := x.policy.Terms()
 		for terms != nil && !most.IsZero() {
-			level, _ := b.question.released(most)
+			level, _ := b.question.Released(most)
 			if most = terms.HighestOffer(level); most != level {
 				continue // what is for sale may be no level of the question
 			}
@@ -39,7 +40,7 @@ func (b *bid) offer(s *state, x *subject) offering {
 
 // bid is what an order is to the terms of its objects: who would have which level.
 type bid struct {
-	question *question
+	question *event.Question
 	epsilon  privacy.Epsilon
 	client   string // who buys
 	buyer    uint32 // its number; 0 for one new to the ledger
@@ -95,7 +96,7 @@ func (b *bid) checkTerms(s *state, x *subject, epsilon privacy.Epsilon) (*Refusa
 // checkHolders returns why no further buyer may hold the level at an ε, or nil. Those who reserved it count.
 func (b *bid) checkHolders(s *state, x *subject, epsilon privacy.Epsilon, most int) (*Refusal, error) {
 	recorded, _ := x.chain.at(epsilon)
-	reserving, err := s.reserving(x.object, recorded, deal{buyer: b.buyer, question: b.question.number, epsilon: epsilon}, s.now)
+	reserving, err := s.reserving(x.object, recorded, event.Deal{Buyer: b.buyer, Question: b.question.Number, Epsilon: epsilon}, s.now)
 	holders := len(recorded.buyers)
 	if err != nil || holders+reserving < most {
 		return nil, err
@@ -108,14 +109,14 @@ func (b *bid) checkHolders(s *state, x *subject, epsilon privacy.Epsilon, most i
 }
 
 // reserving counts the buyers, but for the one of a deal, who have reserved its level of an object and do not hold it yet.
-func (s *state) reserving(o object, recorded level, of deal, at time.Time) (int, error) {
+func (s *state) reserving(o object, recorded level, of event.Deal, at time.Time) (int, error) {
 	others := map[uint32]bool{}
 	for _, number := range o.held {
 		r, err := s.sale(number)
 		if err != nil {
 			return 0, err
 		}
-		if r.holdsOn(o, at) && r.question == of.question && r.epsilon == of.epsilon && r.buyer != of.buyer && !recorded.isHeldBy(r.buyer) {
+		if r.holdsOn(o, at) && r.question == of.Question && r.epsilon == of.Epsilon && r.buyer != of.Buyer && !recorded.isHeldBy(r.buyer) {
 			others[r.buyer] = true
 		}
 	}
@@ -123,10 +124,10 @@ func (s *state) reserving(o object, recorded level, of deal, at time.Time) (int,
 }
 
 // methodOf tells how the response of a chain at ε comes about.
-func (c chain) methodOf(epsilon privacy.Epsilon) method {
+func (c chain) methodOf(epsilon privacy.Epsilon) event.Method {
 	at, recorded := findLevel(c.levels, epsilon)
 	if recorded {
-		return methodResale
+		return event.MethodResale
 	}
 	return methodAt(at, len(c.levels))
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -22,9 +23,9 @@ type tallyKey struct {
 	value    uint32 // 0 in unary encoding
 }
 
-// tallyKey returns the key of the tally that counts a level.
-func (q *question) tallyKey(l level) tallyKey {
-	return tallyKey{q.number, l.Epsilon, uint32(l.Response.index)}
+// tallyKeyOf returns the key of the tally that counts a level.
+func tallyKeyOf(q *event.Question, l level) tallyKey {
+	return tallyKey{q.Number, l.Epsilon, uint32(l.Response.Index)}
 }
 
 // levelPrefix begins the keys of all tallies of a question at an ε.
@@ -86,9 +87,9 @@ func decodeTally(payload []byte) (tally, error) {
 }
 
 // each changes every count that a response is part of, and tells whether all of them could be.
-func (t *tally) each(response value, change func(*tallied) bool) bool {
+func (t *tally) each(response event.Value, change func(*tallied) bool) bool {
 	done := change(&t.tallied)
-	for v := range response.bits.Ones() {
+	for v := range response.Bits.Ones() {
 		done = change(&t.bits[v]) && done
 	}
 	return done
@@ -107,27 +108,27 @@ func (by recount) change(c *tallied) bool {
 // recounted is a change of a tally that was made.
 type recounted struct {
 	*tally
-	response value
+	response event.Value
 	by       recount
 }
 
 // fit makes room for the bits of a question's responses. It refuses a tally of another question.
-func (t *tally) fit(q *question) error {
+func (t *tally) fit(q *event.Question) error {
 	m := 0
-	if q.encoding == Unary {
-		m = len(q.values)
+	if q.Encoding == Unary {
+		m = len(q.Values)
 	}
 	if len(t.bits) == 0 && t.recorded == 0 {
 		t.bits = make([]tallied, m)
 	}
 	if len(t.bits) != m {
-		return errs.Corrupt(nil, "question %q: a tally of %d bits", q.name, len(t.bits))
+		return errs.Corrupt(nil, "question %q: a tally of %d bits", q.Name, len(t.bits))
 	}
 	return nil
 }
 
 // countLevel counts a level that was just put in its place among those of a chain.
-func (s *state) countLevel(q *question, levels []level, at int) error {
+func (s *state) countLevel(q *event.Question, levels []level, at int) error {
 	last := at == len(levels)-1
 	by := recount{recorded: 1}
 	if last {
@@ -141,11 +142,11 @@ func (s *state) countLevel(q *question, levels []level, at int) error {
 }
 
 // recount changes the counts that a level is part of.
-func (s *state) recount(q *question, l level, by recount) error {
-	if !q.has(l.Epsilon, l.Response) {
-		return errs.Corrupt(nil, "question %q: a response of %v", q.name, l.Response)
+func (s *state) recount(q *event.Question, l level, by recount) error {
+	if !q.Has(l.Epsilon, l.Response) {
+		return errs.Corrupt(nil, "question %q: a response of %v", q.Name, l.Response)
 	}
-	t, err := s.tally(q.tallyKey(l))
+	t, err := s.tally(tallyKeyOf(q, l))
 	if err == nil {
 		err = t.fit(q)
 	}
@@ -156,7 +157,7 @@ func (s *state) recount(q *question, l level, by recount) error {
 		s.recounts = append(s.recounts, recounted{t, l.Response, by})
 	}
 	if !t.each(l.Response, by.change) {
-		err = errs.Corrupt(nil, "question %d: nobody was counted at ε=%s", q.number, l.Epsilon)
+		err = errs.Corrupt(nil, "question %d: nobody was counted at ε=%s", q.Number, l.Epsilon)
 	}
 	return err
 }
@@ -259,7 +260,7 @@ func (s *state) flushTallies() error {
 }
 
 // uncountLevels takes all levels of a chain off.
-func (s *state) uncountLevels(q *question, levels []level) error {
+func (s *state) uncountLevels(q *event.Question, levels []level) error {
 	for i, l := range levels {
 		by := recount{recorded: -1}
 		if i == len(levels)-1 {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
@@ -70,15 +71,15 @@ func auditTallies(t testing.TB, stored []pair) {
 			c, err := new(levelPage).openChain(new(wire.Sums), p.key, p.value)
 			must(t, err)
 			for i, l := range c.levels {
-				key := tallyKey{binary.BigEndian.Uint32(p.key), l.Epsilon, uint32(l.Response.index)}
+				key := tallyKey{binary.BigEndian.Uint32(p.key), l.Epsilon, uint32(l.Response.Index)}
 				n := want[key]
 				current := i == len(c.levels)-1
 				n.tallied = n.plus(current)
-				if bits := l.Response.bits.String(); n.bits == nil && bits != "" {
+				if bits := l.Response.Bits.String(); n.bits == nil && bits != "" {
 					n.bits = make([]tallied, len(bits))
 				}
 				for v := range n.bits {
-					if l.Response.bits.Bit(v) == 1 {
+					if l.Response.Bits.Bit(v) == 1 {
 						n.bits[v] = n.bits[v].plus(current)
 					}
 				}
@@ -373,10 +374,10 @@ func TestATransactionWritesEachTallyOnce(t *testing.T) {
 // transaction leaves nothing at the level between.
 func TestLevelsOfOneTransactionAreCountedTogether(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann")
-	_, _, err := l.submit(t.Context(), func(s *state) ([]change, error) {
-		between := responseOf(t, "ann", "2", 2).(*released)
-		between.method = methodInsert
-		return withSettled(s.counters.events+1, []change{responseOf(t, "ann", "1", 0), responseOf(t, "ann", "3", 1), between}), nil
+	_, _, err := l.submit(t.Context(), func(s *state) ([]event.Change, error) {
+		between := responseOf(t, "ann", "2", 2).(*event.Released)
+		between.Method = event.MethodInsert
+		return withSettled(s.counters.events+1, []event.Change{responseOf(t, "ann", "1", 0), responseOf(t, "ann", "3", 1), between}), nil
 	})
 	must(t, err)
 	want := map[tallyKey]tally{{1, eps(t, "1"), 0}: {tallied: tallied{1, 0}}, {1, eps(t, "2"), 2}: {tallied: tallied{1, 0}}, {1, eps(t, "3"), 1}: {tallied: tallied{1, 1}}}
@@ -391,10 +392,10 @@ func TestAQuestionOfManyValuesCostsLittle(t *testing.T) {
 	s := &kvtest.Memory{}
 	begin(t, s)
 	levels := func(v int) []level {
-		return []level{newLevel(eps(t, "1"), value{index: v}, 0)}
+		return []level{newLevel(eps(t, "1"), event.Value{Index: v}, 0)}
 	}
-	large := func(number uint32) *question {
-		return &question{number: number, values: make([]string, rrchain.MaxValues), encoding: Direct}
+	large := func(number uint32) *event.Question {
+		return &event.Question{Number: number, Values: make([]string, rrchain.MaxValues), Encoding: Direct}
 	}
 	one, two := large(1), large(2)
 	var before, after runtime.MemStats

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -48,7 +49,7 @@ const noTruth = -1
 
 // ask returns the numbers of the objects' true values, by which responses are drawn: noTruth for whom the host has
 // none, or another than the one that the chain is bound to. The latter are noted as changed.
-func (l *Ledger) ask(ctx context.Context, q *question, truth TruthFunc, who needy, changed *changedTruths) ([]int32, error) {
+func (l *Ledger) ask(ctx context.Context, q *event.Question, truth TruthFunc, who needy, changed *changedTruths) ([]int32, error) {
 	numbers, err := l.askHost(ctx, q, truth, who.names)
 	if err != nil {
 		return nil, err
@@ -86,43 +87,43 @@ func (n needy) batches() iter.Seq[needy] {
 
 // fits tells whether a chain, bound to a truth or not, may be drawn from what the host said. It takes the same steps if
 // the host has no value as if it has another one.
-func (l *Ledger) fits(q *question, to bond, name string, truth int32) bool {
+func (l *Ledger) fits(q *event.Question, to bond, name string, truth int32) bool {
 	if l.binder == nil || to.tag == nil {
 		return truth != noTruth
 	}
-	same := to.tag.equal(l.binder.truth(name, q.number, to.since, truth))
+	same := to.tag.Equal(l.binder.truth(name, q.Number, to.since, truth))
 	return same && truth != noTruth
 }
 
 // stillFits is fits in the transaction: since the truth was asked for, the chain may have been bound to another one, or have
 // begun an epoch. asOf is the last event before that.
-func (l *Ledger) stillFits(q *question, c *chain, name string, truth int32, asOf uint64) bool {
+func (l *Ledger) stillFits(q *event.Question, c *chain, name string, truth int32, asOf uint64) bool {
 	return c.since <= asOf && l.fits(q, c.bond(), name, truth)
 }
 
 // askHost asks the host. An error says which object's value is not one of the question's, but never what it is.
-func (l *Ledger) askHost(ctx context.Context, q *question, truth TruthFunc, objects []string) ([]int32, error) {
+func (l *Ledger) askHost(ctx context.Context, q *event.Question, truth TruthFunc, objects []string) ([]int32, error) {
 	if truth == nil {
-		return nil, errs.Invalid("question %q: draws need true values, and the request has no source of them", q.name)
+		return nil, errs.Invalid("question %q: draws need true values, and the request has no source of them", q.Name)
 	}
 	if l.patience > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, l.patience)
 		defer cancel()
 	}
-	values, err := truth(ctx, q.name, slices.Clone(objects)) // it may do with the names what it likes
+	values, err := truth(ctx, q.Name, slices.Clone(objects)) // it may do with the names what it likes
 	if err == nil {
 		err = ctx.Err() // what comes too late is not used
 	}
 	if err != nil {
-		return nil, fmt.Errorf("question %q: source of true values: %w", q.name, err)
+		return nil, fmt.Errorf("question %q: source of true values: %w", q.Name, err)
 	}
 	if len(values) != len(objects) {
-		return nil, fmt.Errorf("question %q: %w returned %d of them for %d objects", q.name, ErrTruthSource, len(values), len(objects))
+		return nil, fmt.Errorf("question %q: %w returned %d of them for %d objects", q.Name, ErrTruthSource, len(values), len(objects))
 	}
 	numbers := make([]int32, len(values))
 	for i, value := range values {
-		number, known := q.index[value]
+		number, known := q.Index[value]
 		switch {
 		case known:
 			numbers[i] = int32(number)
@@ -130,7 +131,7 @@ func (l *Ledger) askHost(ctx context.Context, q *question, truth TruthFunc, obje
 			numbers[i] = noTruth
 		default:
 			clear(numbers)
-			return nil, fmt.Errorf("question %q: %w: that of object %q is not one of the question's values", q.name, ErrTruthSource, objects[i])
+			return nil, fmt.Errorf("question %q: %w: that of object %q is not one of the question's values", q.Name, ErrTruthSource, objects[i])
 		}
 	}
 	return numbers, nil
@@ -225,15 +226,15 @@ type binder struct {
 const minTruthKey = 16
 
 // check recognizes the key.
-func (b *binder) check() tag { return b.hash("check", "", 0, 0, 0) }
+func (b *binder) check() event.Tag { return b.hash("check", "", 0, 0, 0) }
 
 // truth binds the chain of an object and a question to the number of its true value. That goes by the event that began the
 // epoch: else equal hashes would show that a value came back.
-func (b *binder) truth(object string, question uint32, since uint64, value int32) tag {
+func (b *binder) truth(object string, question uint32, since uint64, value int32) event.Tag {
 	return b.hash("truth", object, question, since, uint32(value))
 }
 
-func (b *binder) hash(use, object string, question uint32, since uint64, value uint32) (t tag) {
+func (b *binder) hash(use, object string, question uint32, since uint64, value uint32) (t event.Tag) {
 	mac := hmac.New(sha256.New, b.key)
 	mac.Write([]byte("sluice " + use + " v1\x00"))
 	mac.Write(b.ledger[:])

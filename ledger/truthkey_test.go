@@ -13,6 +13,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 )
 
@@ -280,8 +281,8 @@ func TestTheTruthKeyIsTheLedgersOwnCopy(t *testing.T) {
 
 // Equal tags would tell who has the same value, in one ledger or across two.
 func TestTagsOfOneValueDiffer(t *testing.T) {
-	seen := map[tag]string{}
-	add := func(what string, h tag) {
+	seen := map[event.Tag]string{}
+	add := func(what string, h event.Tag) {
 		if twin, twice := seen[h]; twice {
 			t.Errorf("%s has the tag of %s", what, twin)
 		}
@@ -311,10 +312,10 @@ func TestOnlyTheFirstBoundRaiseRecordsATag(t *testing.T) {
 	n := 0
 	log := logOf(t, pairs(t, l.store))
 	for _, ev := range log {
-		if _, ok := ev.change.(*truthBound); ok {
+		if _, ok := ev.Change.(*event.TruthBound); ok {
 			n++
-			if next, ok := log[ev.number].change.(*released); !ok || next.epsilon != eps(t, "0.5") {
-				t.Errorf("event %d binds the chain, and is not followed by the first raise", ev.number)
+			if next, ok := log[ev.Number].Change.(*event.Released); !ok || next.Epsilon != eps(t, "0.5") {
+				t.Errorf("event %d binds the chain, and is not followed by the first raise", ev.Number)
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
@@ -64,11 +65,11 @@ func TestEveryAlteredBitIsNamed(t *testing.T) {
 	levels := chainOfMemory(t, fill(t, original), 1, "ann").levels
 	for i, at := range levels {
 		for bit := range villagers {
-			is := flippedBit(t, at.Response.bits, bit)
+			is := flippedBit(t, at.Response.Bits, bit)
 			wantOne(func(s *kvtest.Memory) {
-				alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[i].Response.bits = is }))
+				alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[i].Response.Bits = is }))
 			}, Problem{Kind: "chain", Object: "ann", Question: "home",
-				Text: fmt.Sprintf(`chain of "ann" in "home": the response at ε=%s is %q, the events say %q`, at.Epsilon, is, at.Response.bits)})
+				Text: fmt.Sprintf(`chain of "ann" in "home": the response at ε=%s is %q, the events say %q`, at.Epsilon, is, at.Response.Bits)})
 		}
 	}
 	key := tallyKey{1, eps(t, "2"), 0}.bytes()
@@ -131,13 +132,13 @@ func TestVerifyNamesWhatIsNotUnary(t *testing.T) {
 			alter(t, s, bucketQuestions, numberKey(2), func([]byte) []byte { return defined(2, vote(), Unary) })
 		}, "question 2: the encoding is unary, the events say direct"},
 		"a response of a value": {func(s *kvtest.Memory) {
-			alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[0].Response = value{index: 2} }))
+			alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[0].Response = event.Value{Index: 2} }))
 		}, `chain of "ann" in "home": the response at ε=1 is value 2`},
 		"a response of fewer bits": {func(s *kvtest.Memory) {
-			alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[0].Response.bits = bitsOf(t, "1010101010") }))
+			alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[0].Response.Bits = bitsOf(t, "1010101010") }))
 		}, `chain of "ann" in "home": the response at ε=1 is 10 bits`},
 		"bits to a direct question": {func(s *kvtest.Memory) {
-			alter(t, s, bucketChains, chainKey(2, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[0].Response = value{bits: bitsOf(t, "100")} }))
+			alter(t, s, bucketChains, chainKey(2, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[0].Response = event.Value{Bits: bitsOf(t, "100")} }))
 		}, `chain of "ann" in "vote": the response at ε=1 is 3 bits`},
 		"a tally of fewer bits": {func(s *kvtest.Memory) {
 			putRecord(t, s, bucketTallies, tallyKey{1, eps(t, "2"), 0}.bytes(), numbers(villagers))
@@ -175,7 +176,7 @@ func TestVerifyNamesWhatIsNotUnary(t *testing.T) {
 func defined(number uint32, q Question, encoding Encoding) []byte {
 	q.Encoding = encoding
 	e := &wire.Encoder{}
-	(&questionDefined{number, q}).encode(e)
+	(&event.QuestionDefined{Number: number, Question: q}).Encode(e)
 	return e.Buf
 }
 
@@ -186,7 +187,7 @@ func TestEveryAlteredBitOfTheLogIsNamed(t *testing.T) {
 	trusted, log := trustedHead(t, original), eventsOf(t, original)
 	tries := 0
 	for i, n := range log {
-		bits := responseOfEvent(n.change)
+		bits := responseOfEvent(n.Change)
 		if bits.Len() == 0 {
 			continue
 		}
@@ -197,13 +198,13 @@ func TestEveryAlteredBitOfTheLogIsNamed(t *testing.T) {
 				}
 				tries++
 				altered := slices.Clone(log)
-				altered[i].change = withBits(n.change, flippedBit(t, bits, bit))
+				altered[i].Change = withBits(n.Change, flippedBit(t, bits, bit))
 				s := fill(t, pairs(t, original))
 				l := openMemory(t, s, Options{})
 				putEvents(t, s, plant(t, altered))
-				what := fmt.Sprintf("event %d (%s), bit %d, %s", n.number, n.change.kind(), bit, tree)
+				what := fmt.Sprintf("event %d (%s), bit %d, %s", n.Number, n.Change.Kind(), bit, tree)
 				found := findings(t, l, VerifyRequest{})
-				if len(found) == 0 || tree == newTree && n.change.kind() == kindReleased && !strings.Contains(fmt.Sprint(found), "the response at ε=") {
+				if len(found) == 0 || tree == newTree && n.Change.Kind() == event.KindReleased && !strings.Contains(fmt.Sprint(found), "the response at ε=") {
 					t.Errorf("%s: found %+v", what, found)
 				}
 				if found := findings(t, l, trusted); len(found) == 0 {
@@ -217,26 +218,26 @@ func TestEveryAlteredBitOfTheLogIsNamed(t *testing.T) {
 	}
 }
 
-func responseOfEvent(c change) rrchain.Bits {
+func responseOfEvent(c event.Change) rrchain.Bits {
 	switch c := c.(type) {
-	case *released:
-		return c.response.value.bits
-	case *sold:
-		return c.response.value.bits
+	case *event.Released:
+		return c.Response.Value.Bits
+	case *event.Sold:
+		return c.Response.Value.Bits
 	}
 	return rrchain.Bits{}
 }
 
 // withBits is a change with another response.
-func withBits(c change, bits rrchain.Bits) change {
+func withBits(c event.Change, bits rrchain.Bits) event.Change {
 	switch c := c.(type) {
-	case *released:
+	case *event.Released:
 		other := *c
-		other.response.value.bits = bits
+		other.Response.Value.Bits = bits
 		return &other
-	case *sold:
+	case *event.Sold:
 		other := *c
-		other.response.value.bits = bits
+		other.Response.Value.Bits = bits
 		return &other
 	}
 	return c
@@ -246,60 +247,60 @@ func withBits(c change, bits rrchain.Bits) change {
 func TestApplyRefusesForgedBits(t *testing.T) {
 	log := logOf(t, pairs(t, village(t)))
 	must(t, replayWhole(&kvtest.Memory{}, log))
-	row := func(n int) value { return value{bits: bitsOf(t, strings.Repeat("10", n)[:n])} }
-	draw := func(question uint32, epsilon string, v value, how method) []change {
-		return []change{&released{"ann", question, eps(t, epsilon), response{v, how}}}
+	row := func(n int) event.Value { return event.Value{Bits: bitsOf(t, strings.Repeat("10", n)[:n])} }
+	draw := func(question uint32, epsilon string, v event.Value, how event.Method) []event.Change {
+		return []event.Change{&event.Released{Object: "ann", Question: question, Epsilon: eps(t, epsilon), Response: event.Response{Value: v, Method: how}}}
 	}
-	isHere := func(question uint32, epsilon string) value {
+	isHere := func(question uint32, epsilon string) event.Value {
 		at, _ := chainOfMemory(t, replayed(t, log), question, "ann").at(eps(t, epsilon))
 		return at.Response
 	}
-	sale := func(question uint32, v value, how method) []change {
-		d := deal{sale: 3, buyer: 1, question: question, epsilon: eps(t, "3"), objects: 1, price: 100}
-		tally := saleTally{draws: 1, upgrades: 1}
+	sale := func(question uint32, v event.Value, how event.Method) []event.Change {
+		d := event.Deal{Sale: 3, Buyer: 1, Question: question, Epsilon: eps(t, "3"), Objects: 1, Price: 100}
+		tally := event.SaleTally{Draws: 1, Upgrades: 1}
 		if question == 2 {
-			d.price = 200
+			d.Price = 200
 		}
-		if how == methodResale {
-			d.epsilon, d.price, tally = eps(t, map[uint32]string{1: "2", 2: "1"}[question]), 0, saleTally{resales: 1}
+		if how == event.MethodResale {
+			d.Epsilon, d.Price, tally = eps(t, map[uint32]string{1: "2", 2: "1"}[question]), 0, event.SaleTally{Resales: 1}
 		}
-		return []change{&saleMade{d, tally}, &sold{"ann", 3, d.price, response{v, how}}}
+		return []event.Change{&event.SaleMade{Deal: d, Tally: tally}, &event.Sold{Object: "ann", Sale: 3, Price: d.Price, Response: event.Response{Value: v, Method: how}}}
 	}
-	more := func(q Question, encoding Encoding) []change {
+	more := func(q Question, encoding Encoding) []event.Change {
 		q.Name, q.Encoding = "more", encoding
-		return []change{&questionDefined{3, q}}
+		return []event.Change{&event.QuestionDefined{Number: 3, Question: q}}
 	}
-	sound := draw(1, "3", row(villagers), methodRaise)
-	votes := draw(2, "3", value{index: 1}, methodRaise)
-	bought := sale(1, row(villagers), methodRaise)
-	again := sale(1, isHere(1, "2"), methodResale)
+	sound := draw(1, "3", row(villagers), event.MethodRaise)
+	votes := draw(2, "3", event.Value{Index: 1}, event.MethodRaise)
+	bought := sale(1, row(villagers), event.MethodRaise)
+	again := sale(1, isHere(1, "2"), event.MethodResale)
 	for name, one := range map[string]pairOfLogs{
-		"a bit too few":                {sound: sound, forged: draw(1, "3", row(villagers-1), methodRaise), why: "a response of 10 bits"},
-		"a bit too many":               {sound: sound, forged: draw(1, "3", row(villagers+1), methodRaise), why: "a response of 12 bits"},
-		"as many as there may be":      {sound: sound, forged: draw(1, "3", row(MaxUnaryValues), methodRaise), why: "a response of 4096 bits"},
-		"a single bit":                 {sound: sound, forged: draw(1, "3", row(1), methodRaise), why: "a response of 1 bits"},
-		"a value for bits":             {sound: sound, forged: draw(1, "3", value{index: 2}, methodRaise), why: "a response of value 2"},
-		"the first value for bits":     {sound: sound, forged: draw(1, "3", value{}, methodRaise), why: "a response of value 0"},
-		"bits for a value":             {sound: votes, forged: draw(2, "3", row(3), methodRaise), why: "a response of 3 bits"},
-		"many bits for a value":        {sound: votes, forged: draw(2, "3", row(villagers), methodRaise), why: "a response of 11 bits"},
-		"bits raised below":            {sound: draw(1, "1.25", row(villagers), methodInsert), forged: draw(1, "1.25", row(villagers), methodRaise), why: "by raise"},
-		"bits twice":                   {sound: sound, forged: draw(1, "2", row(villagers), methodRaise), why: "at ε=2"},
-		"bits at 0":                    {sound: draw(1, "0.5", row(villagers), methodDegrade), forged: draw(1, "0", row(villagers), methodDegrade), why: "at ε=0"},
-		"sold a bit too few":           {sound: bought, forged: sale(1, row(villagers-1), methodRaise), why: "a response of 10 bits"},
-		"sold a value for bits":        {sound: bought, forged: sale(1, value{index: 1}, methodRaise), why: "a response of value 1"},
-		"sold bits for a value":        {sound: sale(2, value{index: 1}, methodRaise), forged: sale(2, row(3), methodRaise), why: "a response of 3 bits"},
-		"resold with a bit flipped":    {sound: again, forged: sale(1, value{bits: flippedBit(t, isHere(1, "2").bits, 10)}, methodResale), why: "not the recorded one"},
-		"resold as the level below":    {sound: again, forged: sale(1, isHere(1, "1"), methodResale), why: "not the recorded one"},
-		"resold with a bit more":       {sound: again, forged: sale(1, value{bits: bitsOf(t, isHere(1, "2").bits.String()+"0")}, methodResale), why: "not the recorded one"},
-		"resold as a value":            {sound: again, forged: sale(1, value{}, methodResale), why: "not the recorded one"},
-		"resold bits for a value":      {sound: sale(2, isHere(2, "1"), methodResale), forged: sale(2, row(3), methodResale), why: "not the recorded one"},
+		"a bit too few":                {sound: sound, forged: draw(1, "3", row(villagers-1), event.MethodRaise), why: "a response of 10 bits"},
+		"a bit too many":               {sound: sound, forged: draw(1, "3", row(villagers+1), event.MethodRaise), why: "a response of 12 bits"},
+		"as many as there may be":      {sound: sound, forged: draw(1, "3", row(MaxUnaryValues), event.MethodRaise), why: "a response of 4096 bits"},
+		"a single bit":                 {sound: sound, forged: draw(1, "3", row(1), event.MethodRaise), why: "a response of 1 bits"},
+		"a value for bits":             {sound: sound, forged: draw(1, "3", event.Value{Index: 2}, event.MethodRaise), why: "a response of value 2"},
+		"the first value for bits":     {sound: sound, forged: draw(1, "3", event.Value{}, event.MethodRaise), why: "a response of value 0"},
+		"bits for a value":             {sound: votes, forged: draw(2, "3", row(3), event.MethodRaise), why: "a response of 3 bits"},
+		"many bits for a value":        {sound: votes, forged: draw(2, "3", row(villagers), event.MethodRaise), why: "a response of 11 bits"},
+		"bits raised below":            {sound: draw(1, "1.25", row(villagers), event.MethodInsert), forged: draw(1, "1.25", row(villagers), event.MethodRaise), why: "by raise"},
+		"bits twice":                   {sound: sound, forged: draw(1, "2", row(villagers), event.MethodRaise), why: "at ε=2"},
+		"bits at 0":                    {sound: draw(1, "0.5", row(villagers), event.MethodDegrade), forged: draw(1, "0", row(villagers), event.MethodDegrade), why: "at ε=0"},
+		"sold a bit too few":           {sound: bought, forged: sale(1, row(villagers-1), event.MethodRaise), why: "a response of 10 bits"},
+		"sold a value for bits":        {sound: bought, forged: sale(1, event.Value{Index: 1}, event.MethodRaise), why: "a response of value 1"},
+		"sold bits for a value":        {sound: sale(2, event.Value{Index: 1}, event.MethodRaise), forged: sale(2, row(3), event.MethodRaise), why: "a response of 3 bits"},
+		"resold with a bit flipped":    {sound: again, forged: sale(1, event.Value{Bits: flippedBit(t, isHere(1, "2").Bits, 10)}, event.MethodResale), why: "not the recorded one"},
+		"resold as the level below":    {sound: again, forged: sale(1, isHere(1, "1"), event.MethodResale), why: "not the recorded one"},
+		"resold with a bit more":       {sound: again, forged: sale(1, event.Value{Bits: bitsOf(t, isHere(1, "2").Bits.String()+"0")}, event.MethodResale), why: "not the recorded one"},
+		"resold as a value":            {sound: again, forged: sale(1, event.Value{}, event.MethodResale), why: "not the recorded one"},
+		"resold bits for a value":      {sound: sale(2, isHere(2, "1"), event.MethodResale), forged: sale(2, row(3), event.MethodResale), why: "not the recorded one"},
 		"too many values to be unary":  {sound: more(Question{Values: valuesOf(MaxUnaryValues + 1)}, Direct), forged: more(Question{Values: valuesOf(MaxUnaryValues + 1)}, Unary), why: "up to 4096"},
 		"a unary question of a value":  {sound: more(home(2), Unary), forged: more(home(1), Unary), why: "has 1 values"},
 		"a unary value twice":          {sound: more(home(2), Unary), forged: more(Question{Values: []string{"a", "a"}}, Unary), why: "twice"},
-		"a question of its name twice": {sound: more(home(2), Unary), forged: []change{&questionDefined{3, home(12)}}, why: "defined twice"},
+		"a question of its name twice": {sound: more(home(2), Unary), forged: []event.Change{&event.QuestionDefined{Number: 3, Question: home(12)}}, why: "defined twice"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			follow := func(changes []change) error {
+			follow := func(changes []event.Change) error {
 				return replayWhole(&kvtest.Memory{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(slices.Clone(log)))
 			}
 			must(t, follow(one.sound))
@@ -309,10 +310,10 @@ func TestApplyRefusesForgedBits(t *testing.T) {
 	// The encoding of the question itself, which the responses then do not fit.
 	for number, encoding := range map[uint32]Encoding{1: Direct, 2: Unary} {
 		other := slices.Clone(log)
-		i := indexOf(t, other, func(c change) bool { q, ok := c.(*questionDefined); return ok && q.number == number })
-		q := other[i].change.(*questionDefined).Question
+		i := indexOf(t, other, func(c event.Change) bool { q, ok := c.(*event.QuestionDefined); return ok && q.Number == number })
+		q := other[i].Change.(*event.QuestionDefined).Question
 		q.Encoding = encoding
-		other[i].change = &questionDefined{number, q}
+		other[i].Change = &event.QuestionDefined{Number: number, Question: q}
 		wantForged(t, replayWhole(&kvtest.Memory{}, other), "a response of")
 	}
 }
@@ -341,9 +342,9 @@ func TestDecodersRefuseWhatAreNoBits(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", name, c, err)
 		}
 		hidden := append([]byte{1, 'a', 0, 0, 0, 1, 1}, response...)
-		ev := event{}
-		if err := ev.decode(&wire.Decoder{Rest: publicBytes(event{change: empty(kindReleased)})}, &wire.Decoder{Rest: append(hidden, 1)}); !errors.Is(err, ErrCorrupt) {
-			t.Errorf("%s released: got %+v, %v", name, ev.change, err)
+		ev := event.Event{}
+		if err := ev.Decode(&wire.Decoder{Rest: publicBytes(event.Event{Change: empty(event.KindReleased)})}, &wire.Decoder{Rest: append(hidden, 1)}); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s released: got %+v, %v", name, ev.Change, err)
 		}
 	}
 	for name, response := range map[string][]byte{
@@ -366,7 +367,7 @@ func TestDecodersRefuseWhatAreNoBits(t *testing.T) {
 	for code := range 256 {
 		payload := defined(1, home(3), Direct)
 		payload[4+1+len("home")] = byte(code)
-		q, err := decodeQuestion(payload)
+		q, err := event.DecodeQuestion(payload)
 		if known := code == 1 || code == 2; (err == nil) != known || err != nil && !errors.Is(err, ErrCorrupt) {
 			t.Errorf("encoding %d: got %+v, %v", code, q, err)
 		}
@@ -433,16 +434,16 @@ func TestASpoiledUnaryTallyIsNoticed(t *testing.T) {
 func TestAnImpossibleRowOfBitsIsNoPanic(t *testing.T) {
 	for name, broken := range map[string]struct {
 		question string
-		response value
+		response event.Value
 	}{
-		"a bit too few":         {"home", value{bits: bitsOf(t, strings.Repeat("1", villagers-1))}},
-		"a bit too many":        {"home", value{bits: bitsOf(t, strings.Repeat("1", villagers+1))}},
-		"the bits and one more": {"home", value{bits: bitsOf(t, chainOfMemory(t, village(t), 1, "ann").levels[2].Response.bits.String()+"1")}},
-		"many bits":             {"home", value{bits: bitsOf(t, strings.Repeat("1", MaxUnaryValues))}},
-		"a value":               {"home", value{index: 2}},
-		"bits for a value":      {"vote", value{bits: bitsOf(t, "111")}},
-		"a value too high":      {"vote", value{index: 3}},
-		"the highest of values": {"vote", value{index: rrchain.MaxValues - 1}},
+		"a bit too few":         {"home", event.Value{Bits: bitsOf(t, strings.Repeat("1", villagers-1))}},
+		"a bit too many":        {"home", event.Value{Bits: bitsOf(t, strings.Repeat("1", villagers+1))}},
+		"the bits and one more": {"home", event.Value{Bits: bitsOf(t, chainOfMemory(t, village(t), 1, "ann").levels[2].Response.Bits.String()+"1")}},
+		"many bits":             {"home", event.Value{Bits: bitsOf(t, strings.Repeat("1", MaxUnaryValues))}},
+		"a value":               {"home", event.Value{Index: 2}},
+		"bits for a value":      {"vote", event.Value{Bits: bitsOf(t, "111")}},
+		"a value too high":      {"vote", event.Value{Index: 3}},
+		"the highest of values": {"vote", event.Value{Index: rrchain.MaxValues - 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			number, epsilon := uint32(1), "2"
@@ -454,7 +455,7 @@ func TestAnImpossibleRowOfBitsIsNoPanic(t *testing.T) {
 				c.levels[len(c.levels)-1].Response = broken.response
 			}))
 			if broken.question == "vote" { // which is counted, so that nothing else is wrong
-				putRecord(t, original, bucketTallies, tallyKey{2, eps(t, "1"), uint32(broken.response.index)}.bytes(), []byte{1, 1})
+				putRecord(t, original, bucketTallies, tallyKey{2, eps(t, "1"), uint32(broken.response.Index)}.bytes(), []byte{1, 1})
 			}
 			damaged := pairs(t, original)
 			ask := func(key, epsilon string) ReleaseRequest {

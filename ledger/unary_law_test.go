@@ -73,9 +73,9 @@ func (tr *unaryTree) probe(l *Ledger, n int, truth TruthFunc, coin coinWords, ro
 		must(tr, err)
 		c, _, err := s.chain(1, "ann")
 		must(tr, err)
-		if at, found := c.at(tr.levels[n]); found && at.Response.bits.Len() == tr.m {
+		if at, found := c.at(tr.levels[n]); found && at.Response.Bits.Len() == tr.m {
 			outcome = 0
-			for v := range at.Response.bits.Ones() {
+			for v := range at.Response.Bits.Ones() {
 				outcome |= 1 << v
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
@@ -535,7 +536,7 @@ func TestForgetDestroysEveryBit(t *testing.T) {
 
 // wordsFor are the random words of draws from unary chains of m values, each of which ends in "one of both values
 // uniformly", so that no bit has anything to do with the truth. A draw reads a word; a first response reads a word for its coin before, and a raise makes a draw for it.
-func wordsFor(m int, methods ...method) *rrchain.Sampler {
+func wordsFor(m int, methods ...event.Method) *rrchain.Sampler {
 	random := uint64(1)
 	next := func() uint64 {
 		random = random*6364136223846793005 + 1442695040888963407
@@ -544,9 +545,9 @@ func wordsFor(m int, methods ...method) *rrchain.Sampler {
 	var words []uint64
 	for _, how := range methods {
 		draws := m
-		if how == methodFresh {
+		if how == event.MethodFresh {
 			words = append(words, next()>>32) // the coin is the lowest bit
-		} else if how == methodRaise {
+		} else if how == event.MethodRaise {
 			draws++
 		}
 		for range draws {
@@ -580,8 +581,8 @@ func TestWhatIsStoredOfBitsFollowsFromTheResponsesAlone(t *testing.T) {
 		begin(t, s)
 		l := openMemory(t, s, Options{Now: epoch})
 		l.salts = steadySalts(2)
-		l.sampler = wordsFor(values, methodFresh, methodFresh, methodFresh, methodRaise, methodRaise, methodRaise,
-			methodInsert, methodInsert, methodInsert, methodDegrade, methodRaise)
+		l.sampler = wordsFor(values, event.MethodFresh, event.MethodFresh, event.MethodFresh, event.MethodRaise, event.MethodRaise, event.MethodRaise,
+			event.MethodInsert, event.MethodInsert, event.MethodInsert, event.MethodDegrade, event.MethodRaise)
 		define(t, l, home(values))
 		enrollUnder(t, l, "home", market(t, "4"), "3", "ann", "bob", "cid")
 		ask := func(_ context.Context, _ string, objects []string) (all []string, err error) {
@@ -691,7 +692,7 @@ func TestNothingNamesATruthOfAUnaryQuestion(t *testing.T) {
 	file, err := os.ReadFile(path)
 	must(t, err)
 	definition := &wire.Encoder{}
-	(&questionDefined{1, q}).encode(definition)
+	(&event.QuestionDefined{Number: 1, Question: q}).Encode(definition)
 	if bytes.Count(file, definition.Buf) < 2 {
 		t.Error("the definition is not found where it must be: in its event and in its record")
 	}
@@ -713,7 +714,7 @@ func raiseOnDamage(t *testing.T, path string, q Question) error {
 	must(t, os.WriteFile(copied, data, 0o600))
 	file, err := bolt.Open(copied, false)
 	must(t, err)
-	broken := chain{enrolled: 4, levels: []level{newLevel(eps(t, "1"), value{bits: bitsOf(t, strings.Repeat("1", len(q.Values)-1))}, 5)}}
+	broken := chain{enrolled: 4, levels: []level{newLevel(eps(t, "1"), event.Value{Bits: bitsOf(t, strings.Repeat("1", len(q.Values)-1))}, 5)}}
 	putRecord(t, file, bucketChains, chainKey(1, "ann"), broken.Encode())
 	must(t, file.Close())
 	l := open(t, copied, Options{TruthKey: truthKey()})

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/scratch"
 )
@@ -146,16 +147,16 @@ type auditor struct {
 	decoder *decodeWorker
 	behind  []byte // where to read events on
 	tree    treeCheck
-	latest  kind   // of the last event that could be read
-	loose   bool   // the sale in the counters is only assumed to be open
-	total   uint64 // events known to be there
-	at      place  // where the comparison is
+	latest  event.Kind // of the last event that could be read
+	loose   bool       // the sale in the counters is only assumed to be open
+	total   uint64     // events known to be there
+	at      place      // where the comparison is
 	done    bool
 	head    Head
 
-	horizon  time.Time // what lies behind it is in the future
-	early    uint64    // events that do
-	earliest event     // the first of them
+	horizon  time.Time   // what lies behind it is in the future
+	early    uint64      // events that do
+	earliest event.Event // the first of them
 
 	found    []Problem // by this step
 	problems uint64    // told before
@@ -342,20 +343,20 @@ func (a *auditor) finish() {
 }
 
 // note counts an event that lies in the future.
-func (a *auditor) note(ev *event) {
-	if !ev.time.After(a.horizon) {
+func (a *auditor) note(ev *event.Event) {
+	if !ev.Time.After(a.horizon) {
 		return
 	}
 	if a.early++; a.early == 1 {
-		a.earliest = event{number: ev.number, time: ev.time}
+		a.earliest = event.Event{Number: ev.Number, Time: ev.Time}
 	}
 }
 
 // checkClock reports the events that lie in the future.
 func (a *auditor) checkClock() {
 	if a.early > 0 {
-		a.report(Problem{Kind: problemClock, Event: a.earliest.number, Text: fmt.Sprintf("%d events lie in the future, from event %d of %s on; the clock says %s",
-			a.early, a.earliest.number, a.earliest.time.Format(time.RFC3339Nano), a.ledger.clock().UTC().Format(time.RFC3339Nano))})
+		a.report(Problem{Kind: problemClock, Event: a.earliest.Number, Text: fmt.Sprintf("%d events lie in the future, from event %d of %s on; the clock says %s",
+			a.early, a.earliest.Number, a.earliest.Time.Format(time.RFC3339Nano), a.ledger.clock().UTC().Format(time.RFC3339Nano))})
 	}
 }
 
@@ -376,8 +377,8 @@ func (a *auditor) checkEnd() {
 }
 
 // endsTransaction tells whether an event of a kind may be the last one of a log.
-func endsTransaction(k kind) bool {
-	return k == kindSettled || k == kindCreated || k == kindTruthKey || k == kindNoiseKey
+func endsTransaction(k event.Kind) bool {
+	return k == event.KindSettled || k == event.KindCreated || k == event.KindTruthKey || k == event.KindNoiseKey
 }
 
 // reason is the text of an error that says why something cannot be.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
@@ -225,7 +226,7 @@ func (a *auditor) forgottenSince(derived []byte) []byte {
 		return derived
 	}
 	n, err := a.fold.entry(r.settled[0])
-	if c, ok := n.change.(*settled); err != nil || !ok || !c.alone || n.erased == nil {
+	if c, ok := n.Change.(*event.Settled); err != nil || !ok || !c.Alone || n.Erased == nil {
 		return derived
 	}
 	r.digest = [sha256.Size]byte{}
@@ -263,8 +264,8 @@ func (a *auditor) about(bucket string, key []byte) Problem {
 		}
 		p.Question = a.questionName(k.question)
 		p.Text = fmt.Sprintf("tally at ε=%s", k.epsilon)
-		if q, err := a.fold.question(k.question); err != nil || q.encoding != Unary {
-			p.Text = fmt.Sprintf("tally of %s at ε=%s", a.valueName(k.question, k.epsilon, value{index: int(k.value)}), k.epsilon)
+		if q, err := a.fold.question(k.question); err != nil || q.Encoding != Unary {
+			p.Text = fmt.Sprintf("tally of %s at ε=%s", a.valueName(k.question, k.epsilon, event.Value{Index: int(k.value)}), k.epsilon)
 		}
 	case bucketSales:
 		if number := d.U64(); d.Done() == nil {
@@ -329,9 +330,9 @@ func (a *auditor) aboutNumbered(bucket string, key []byte, p *Problem) string {
 }
 
 // valueName returns a value of a question in words.
-func (a *auditor) valueName(question uint32, epsilon privacy.Epsilon, v value) string {
-	if q, err := a.fold.question(question); err == nil && q.has(epsilon, v) {
-		return fmt.Sprintf("%q", q.text(epsilon, v))
+func (a *auditor) valueName(question uint32, epsilon privacy.Epsilon, v event.Value) string {
+	if q, err := a.fold.question(question); err == nil && q.Has(epsilon, v) {
+		return fmt.Sprintf("%q", q.Text(epsilon, v))
 	}
 	return v.String()
 }
@@ -443,9 +444,9 @@ func (a *auditor) moreDifferences(bucket string, key, stored, derived []byte) (d
 	case bucket == bucketMeta && string(key) == keyAbout:
 		return between(stored, derived, decodeAbout, func(d *differ, s, e about) {
 			compareTime(d, "the time of creation", s.at, e.at)
-			compareField(d, "the id", fmt.Sprintf("%x", s.id), fmt.Sprintf("%x", e.id))
-			compareField(d, "the currency", s.currency, e.currency)
-			compareField(d, "the log key", s.logKey, e.logKey)
+			compareField(d, "the id", fmt.Sprintf("%x", s.Id), fmt.Sprintf("%x", e.Id))
+			compareField(d, "the currency", s.Currency, e.Currency)
+			compareField(d, "the log key", s.LogKey, e.LogKey)
 		})
 	case bucket == bucketMeta || bucket == bucketPolicies && key[0] == 'p':
 		var d differ
@@ -454,12 +455,12 @@ func (a *auditor) moreDifferences(bucket string, key, stored, derived []byte) (d
 	case key[0] == 'e':
 		return between(stored, derived, number64, func(d *differ, s, e uint64) { compareField(d, "the event that defined it", s, e) })
 	case bucket == bucketQuestions && key[0] == 'q':
-		return between(stored, derived, decodeQuestion, func(d *differ, s, e *question) {
-			compareField(d, "the number", s.number, e.number)
-			compareField(d, "the name", s.name, e.name)
-			compareList(d, "the values", s.values, e.values)
-			compareField(d, "the encoding", s.encoding, e.encoding)
-			compareField(d, "the mechanism", string(s.mechanism.Encode()), string(e.mechanism.Encode()))
+		return between(stored, derived, event.DecodeQuestion, func(d *differ, s, e *event.Question) {
+			compareField(d, "the number", s.Number, e.Number)
+			compareField(d, "the name", s.Name, e.Name)
+			compareList(d, "the values", s.Values, e.Values)
+			compareField(d, "the encoding", s.Encoding, e.Encoding)
+			compareField(d, "the mechanism", string(s.Mechanism.Encode()), string(e.Mechanism.Encode()))
 		})
 	case bucket == bucketBuyers && key[0] == 'q':
 		return between(stored, derived, decodeBuyer, func(d *differ, s, e buyer) {
@@ -546,9 +547,9 @@ func (a *auditor) compareAnswers(d *differ, question uint32, s, e answers) {
 			e = e[1:]
 		default:
 			at := s[0].epsilon
-			compareField(d, fmt.Sprintf("whether there is a score at ε=%s", at), s[0].scored, e[0].scored)
-			compareField(d, fmt.Sprintf("the output at ε=%s", at), s[0].output, e[0].output)
-			compareField(d, fmt.Sprintf("the score at ε=%s", at), s[0].score, e[0].score)
+			compareField(d, fmt.Sprintf("whether there is a score at ε=%s", at), s[0].Scored, e[0].Scored)
+			compareField(d, fmt.Sprintf("the output at ε=%s", at), s[0].Output, e[0].Output)
+			compareField(d, fmt.Sprintf("the score at ε=%s", at), s[0].Score, e[0].Score)
 			compareField(d, fmt.Sprintf("the event at ε=%s", at), s[0].event, e[0].event)
 			compareField(d, fmt.Sprintf("the first event of the answers with that at ε=%s", at), s[0].began, e[0].began)
 			compareField(d, fmt.Sprintf("the number of objects at ε=%s", at), s[0].objects, e[0].objects)
@@ -573,7 +574,7 @@ func (a *auditor) compareLevels(d *differ, question uint32, s, e level) {
 	compareField(d, fmt.Sprintf("the event at ε=%s", s.Epsilon), s.event, e.event)
 }
 
-func tagText(t *tag) string {
+func tagText(t *event.Tag) string {
 	if t == nil {
 		return "none"
 	}

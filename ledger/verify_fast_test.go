@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -44,13 +45,13 @@ func TestRecordSums(t *testing.T) {
 func TestTalliesAreFoundNear(t *testing.T) {
 	near := &state{Reader: nobody{}, writer: nobody{}, plain: true, near: make([]nearTally, 1<<nearBits), counters: counters{position: position{events: 1 << 40}}}
 	far := &state{Reader: nobody{}, writer: nobody{}, plain: true, counters: near.counters}
-	q := &question{number: 1, values: make([]string, rrchain.MaxValues)}
+	q := &event.Question{Number: 1, Values: make([]string, rrchain.MaxValues)}
 	for i := range 3000 {
 		if i == 1500 {
 			near.forgetTallies()
 			far.forgetTallies()
 		}
-		l := newLevel(nano(t, int64(1+i%7*500_000_000)), value{index: i * i % 97}, 1)
+		l := newLevel(nano(t, int64(1+i%7*500_000_000)), event.Value{Index: i * i % 97}, 1)
 		must(t, near.recount(q, l, recount{recorded: 1}))
 		must(t, far.recount(q, l, recount{recorded: 1}))
 	}

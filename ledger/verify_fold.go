@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/scratch"
@@ -132,7 +133,7 @@ type eventBatch struct {
 	buf     []byte
 	records []rawEvent
 	events  []readEvent
-	written written
+	written event.Written
 	texts   wire.Texts
 }
 
@@ -142,7 +143,7 @@ type rawEvent struct{ key, value, end int }
 // readEvent is an event as it was read. It is used again, with the memory of the hashes of its entry.
 type readEvent struct {
 	number  uint64
-	entry   logged
+	entry   event.Logged
 	leaf    tlog.Hash
 	hashes  []tlog.Hash // nil if they cannot be read
 	damaged bool        // its checksum is wrong
@@ -207,15 +208,15 @@ func (b *eventBatch) decode(head uint32) {
 
 // read reads as much of an event as can be read. One whose checksum alone is wrong is read all the same:
 // whether it is what it was, the tree tells.
-func (e *readEvent) read(number uint64, payload []byte, sealed bool, w *written, t *wire.Texts) {
+func (e *readEvent) read(number uint64, payload []byte, sealed bool, w *event.Written, t *wire.Texts) {
 	e.number, e.hashes, e.damaged = number, nil, !sealed
-	if e.invalid = e.entry.read(e.number, payload, t); e.invalid == nil {
-		e.leaf, e.hashes = w.write(&e.entry.event).leaf(), e.entry.hashes
+	if e.invalid = e.entry.Read(e.number, payload, t); e.invalid == nil {
+		e.leaf, e.hashes = w.Write(&e.entry.Event).Leaf(), e.entry.Hashes
 		return
 	}
 	e.leaf = tlog.Hash{}
 	d := &wire.Decoder{Rest: payload[max(0, len(payload)-tlog.HashSize*merkle.Completes(e.number-1)):]}
-	if hashes := decodeHashes(d, e.number, nil); d.Done() == nil {
+	if hashes := event.DecodeHashes(d, e.number, nil); d.Done() == nil {
 		e.hashes = hashes
 	}
 }
@@ -320,16 +321,16 @@ func (a *auditor) prefetch(b *eventBatch) {
 		if e.invalid != nil {
 			continue
 		}
-		question := questionOfEvent(e.entry.event)
-		if r, is := shareOf(e.entry.change); is && r == a.fold.latest.number {
+		question := event.QuestionOfEvent(e.entry.Event)
+		if r, is := shareOf(e.entry.Change); is && r == a.fold.latest.number {
 			question = a.fold.latest.question
 		}
-		if name := objectOfEvent(e.entry.event); name != "" {
+		if name := event.ObjectOfEvent(e.entry.Event); name != "" {
 			if question != 0 {
 				a.scratch.Expect(bucketChains, appendChainKey(a.fold.draft.lookup(), question, name))
 			}
 			a.scratch.Expect(bucketObjects, appendObjectKey(a.fold.draft.lookup(), name))
-			if e.entry.change.kind() == kindEnrolled {
+			if e.entry.Change.Kind() == event.KindEnrolled {
 				a.scratch.Expect(bucketObjects, appendMemberKey(a.fold.draft.lookup(), name, question))
 			}
 		}
@@ -342,9 +343,9 @@ func (a *auditor) add(e *readEvent) error {
 	a.checkNumber(e)
 	a.checkTree(e)
 	n := &e.entry
-	if e.invalid == nil && n.change != nil {
-		a.latest = n.change.kind()
-		a.note(&n.event)
+	if e.invalid == nil && n.Change != nil {
+		a.latest = n.Change.Kind()
+		a.note(&n.Event)
 	}
 	switch {
 	case e.number == 0:
@@ -354,9 +355,9 @@ func (a *auditor) add(e *readEvent) error {
 		a.fold.counters.events, a.fold.counters.underway = e.number, underway{loose: true}
 		return nil
 	case e.damaged:
-		a.report(a.eventProblem(n.event, "its checksum is wrong"))
+		a.report(a.eventProblem(n.Event, "its checksum is wrong"))
 	}
-	applied, err := a.applyEvent(&n.event)
+	applied, err := a.applyEvent(&n.Event)
 	if err != nil || !applied {
 		return err
 	}
@@ -397,7 +398,7 @@ func (a *auditor) checkTree(e *readEvent) {
 		return
 	}
 	if e.invalid == nil && e.leaf != e.hashes[0] {
-		a.report(Problem{Kind: problemTree, Event: e.number, Object: objectOfEvent(e.entry.event), Text: fmt.Sprintf("the leaf is %s, that of the event is %s", e.hashes[0], e.leaf)})
+		a.report(Problem{Kind: problemTree, Event: e.number, Object: event.ObjectOfEvent(e.entry.Event), Text: fmt.Sprintf("the leaf is %s, that of the event is %s", e.hashes[0], e.leaf)})
 	}
 	if e.hashes == nil {
 		a.tree.skip(e.number)
@@ -470,18 +471,18 @@ func (t *treeCheck) root() (root tlog.Hash, known bool) {
 }
 
 // checkLinks checks how an event is tied to the others about the same object.
-func (a *auditor) checkLinks(n *logged) {
+func (a *auditor) checkLinks(n *event.Logged) {
 	l := a.fold.linked
-	if n.previous != l.previous {
-		a.report(a.eventProblem(n.event, fmt.Sprintf("the event before it about the same object is %d, by the events it is %d", n.previous, l.previous)))
+	if n.Previous != l.previous {
+		a.report(a.eventProblem(n.Event, fmt.Sprintf("the event before it about the same object is %d, by the events it is %d", n.Previous, l.previous)))
 	}
 	// What was folded may have been whole then, and be erased since. So look at it now.
 	for _, number := range []uint64{l.erase, l.eraseRequests} {
 		if number == 0 {
 			continue
 		}
-		if before, err := a.fold.entry(number); err == nil && before.erased == nil {
-			p := a.eventProblem(n.event, fmt.Sprintf("the object is forgotten, but not all events about it are erased: the last of them is event %d", number))
+		if before, err := a.fold.entry(number); err == nil && before.Erased == nil {
+			p := a.eventProblem(n.Event, fmt.Sprintf("the object is forgotten, but not all events about it are erased: the last of them is event %d", number))
 			p.Event = number
 			a.report(p)
 		}
@@ -490,8 +491,8 @@ func (a *auditor) checkLinks(n *logged) {
 
 // applyEvent applies an event, and reports why if it cannot be. Then it goes on as if what is wrong were right,
 // as far as that keeps the events after it from being reported for the same reason.
-func (a *auditor) applyEvent(ev *event) (applied bool, err error) {
-	a.prepareLoose(ev.change)
+func (a *auditor) applyEvent(ev *event.Event) (applied bool, err error) {
+	a.prepareLoose(ev.Change)
 	fault, err := a.try(ev)
 	if fault != nil && a.adopt(*ev) {
 		fault, err = a.try(ev)
@@ -512,7 +513,7 @@ func (a *auditor) applyEvent(ev *event) (applied bool, err error) {
 }
 
 // try applies an event wholly, or not at all. The fault is the event's.
-func (a *auditor) try(ev *event) (fault, err error) {
+func (a *auditor) try(ev *event.Event) (fault, err error) {
 	s := a.fold
 	before := s.counters
 	s.levels.clear()
@@ -533,33 +534,33 @@ func (a *auditor) try(ev *event) (fault, err error) {
 }
 
 // pass leaves out an event that cannot be applied. A sale is taken to be there: its objects follow.
-func (a *auditor) pass(ev event) error {
+func (a *auditor) pass(ev event.Event) error {
 	s := a.fold
-	s.counters.events, s.counters.last = ev.number, ev.time
+	s.counters.events, s.counters.last = ev.Number, ev.Time
 	s.counters.underway = underway{loose: true}
 	if err := a.linkPassed(ev); err != nil {
 		return err
 	}
-	var d deal
+	var d event.Deal
 	status := saleSold
-	switch c := ev.change.(type) {
-	case *saleMade:
-		d = c.deal
-	case *reserved:
-		d, status = c.deal, saleReserved
+	switch c := ev.Change.(type) {
+	case *event.SaleMade:
+		d = c.Deal
+	case *event.Reserved:
+		d, status = c.Deal, saleReserved
 	default:
 		return nil
 	}
-	if d.sale == 0 || d.objects == 0 {
+	if d.Sale == 0 || d.Objects == 0 {
 		return nil
 	}
-	s.counters.sales = max(s.counters.sales, d.sale)
-	a.openLoose(d.sale)
-	r := sale{status: status, buyer: d.buyer, question: d.question, epsilon: d.epsilon, objects: d.objects, price: d.price, refused: d.refused, event: ev.number}
-	if c, ok := ev.change.(*reserved); ok {
-		r.expires, r.granted = c.expires, ev.number
+	s.counters.sales = max(s.counters.sales, d.Sale)
+	a.openLoose(d.Sale)
+	r := sale{status: status, buyer: d.Buyer, question: d.Question, epsilon: d.Epsilon, objects: d.Objects, price: d.Price, refused: d.Refused, event: ev.Number}
+	if c, ok := ev.Change.(*event.Reserved); ok {
+		r.expires, r.granted = c.Expires, ev.Number
 	}
-	if err := s.putSale(d.sale, r); err != nil {
+	if err := s.putSale(d.Sale, r); err != nil {
 		return err
 	}
 	return a.source.keep()
@@ -567,18 +568,18 @@ func (a *auditor) pass(ev event) error {
 
 // linkPassed makes an event that is left out the last one about its object all the same: the events after it
 // say so.
-func (a *auditor) linkPassed(ev event) error {
-	name := objectOfEvent(ev)
+func (a *auditor) linkPassed(ev event.Event) error {
+	name := event.ObjectOfEvent(ev)
 	_, known, err := a.fold.object(name)
 	if err == nil && !known {
 		_, known, err = a.fold.stranger(name)
 	}
-	if err == nil && known && ev.change.kind() != kindForgotten {
+	if err == nil && known && ev.Change.Kind() != event.KindForgotten {
 		link := a.fold.link
-		if _, is := ev.change.(*settled); is {
+		if _, is := ev.Change.(*event.Settled); is {
 			link = a.fold.linkSettled
 		}
-		err = a.fold.linkName(name, ev.number, link)
+		err = a.fold.linkName(name, ev.Number, link)
 	}
 	return errors.Join(err, a.source.keep())
 }
@@ -587,7 +588,7 @@ func (a *auditor) linkPassed(ev event) error {
 func (a *auditor) openLoose(number uint64) {
 	const plenty = math.MaxInt64
 	a.loose = true
-	a.fold.counters.open = opened{sale: number, objects: plenty, price: plenty, tally: saleTally{plenty, plenty, plenty, plenty, plenty}}
+	a.fold.counters.open = opened{sale: number, objects: plenty, price: plenty, tally: event.SaleTally{Draws: plenty, Resales: plenty, Degradations: plenty, Insertions: plenty, Upgrades: plenty}}
 }
 
 func (a *auditor) closeLoose() {
@@ -597,69 +598,69 @@ func (a *auditor) closeLoose() {
 }
 
 // prepareLoose ends a sale that is only assumed to be open, where its objects end.
-func (a *auditor) prepareLoose(c change) {
+func (a *auditor) prepareLoose(c event.Change) {
 	if number, is := shareOf(c); !is || number != a.fold.counters.open.sale {
 		a.closeLoose()
 	}
 }
 
 // shareOf returns the sale of which a change is one object.
-func shareOf(c change) (sale uint64, is bool) {
+func shareOf(c event.Change) (sale uint64, is bool) {
 	switch c := c.(type) {
-	case *held:
-		return c.sale, true
-	case *sold:
-		return c.sale, true
+	case *event.Held:
+		return c.Sale, true
+	case *event.Sold:
+		return c.Sale, true
 	}
 	return 0, false
 }
 
 // loosen sets the sums of the log to what an event needs.
-func (a *auditor) loosen(ev event) {
+func (a *auditor) loosen(ev event.Event) {
 	n := &a.fold.counters
-	if ev.time.Before(n.last) {
-		n.last = ev.time
+	if ev.Time.Before(n.last) {
+		n.last = ev.Time
 	}
-	if number, is := shareOf(ev.change); is {
+	if number, is := shareOf(ev.Change); is {
 		a.openLoose(number)
 	} else {
 		a.loose, n.open = false, opened{}
 	}
-	if _, is := ev.change.(*charged); !is {
+	if _, is := ev.Change.(*event.Charged); !is {
 		n.charges = charges{}
 	}
 	n.underway = underway{loose: true}
-	if _, is := ev.change.(*objectRefused); !is {
+	if _, is := ev.Change.(*event.ObjectRefused); !is {
 		n.refused, n.unsettled, n.answer = 0, 0, answering{}
 	}
-	switch c := ev.change.(type) {
-	case *released:
-		a.loosenTruth(c.question, c.object)
-	case *charged:
-		a.loosenTruth(c.question, c.object)
-	case *sold:
-		if r, err := a.fold.sale(c.sale); err == nil {
-			a.loosenTruth(r.question, c.object)
+	switch c := ev.Change.(type) {
+	case *event.Released:
+		a.loosenTruth(c.Question, c.Object)
+	case *event.Charged:
+		a.loosenTruth(c.Question, c.Object)
+	case *event.Sold:
+		if r, err := a.fold.sale(c.Sale); err == nil {
+			a.loosenTruth(r.question, c.Object)
 		}
-	case *noiseKeySet:
-		n.noises = max(n.noises, c.number-1)
-	case *questionDefined:
-		n.questions = max(n.questions, c.number-1)
-	case *policyDefined:
-		n.policies = max(n.policies, c.number-1)
-	case *buyerNamed:
-		n.buyers = max(n.buyers, c.number-1)
-	case *answered:
-		if c.method == methodFresh || c.method == methodRaise {
-			n.charges = charges{objects: c.objects, erased: c.objects}
+	case *event.NoiseKeySet:
+		n.noises = max(n.noises, c.Number-1)
+	case *event.QuestionDefined:
+		n.questions = max(n.questions, c.Number-1)
+	case *event.PolicyDefined:
+		n.policies = max(n.policies, c.Number-1)
+	case *event.BuyerNamed:
+		n.buyers = max(n.buyers, c.Number-1)
+	case *event.Answered:
+		if c.Method == event.MethodFresh || c.Method == event.MethodRaise {
+			n.charges = charges{objects: c.Objects, erased: c.Objects}
 		}
-	case *settled:
-		n.refused, n.unsettled = c.refused, c.sale
-	case *reserved:
-		n.sales = max(n.sales, c.sale-1)
-	case *saleMade:
-		if _, err := a.fold.sale(c.sale); err != nil { // else it was reserved
-			n.sales = c.sale - 1
+	case *event.Settled:
+		n.refused, n.unsettled = c.Refused, c.Sale
+	case *event.Reserved:
+		n.sales = max(n.sales, c.Sale-1)
+	case *event.SaleMade:
+		if _, err := a.fold.sale(c.Sale); err != nil { // else it was reserved
+			n.sales = c.Sale - 1
 		}
 	}
 }
@@ -667,58 +668,58 @@ func (a *auditor) loosen(ev event) {
 // loosenTruth binds a chain to some truth, unless it is bound.
 func (a *auditor) loosenTruth(question uint32, name string) {
 	if c, found, err := a.fold.chain(question, name); err == nil && found && c.bound == nil {
-		c.bound = &tag{}
+		c.bound = &event.Tag{}
 		_ = errors.Join(a.fold.putChain(question, name, c), a.source.keep()) // a failure is noted
 	}
 }
 
 // adopt takes over from the stored state what an event refers to and no event defines: so that the rest of what
 // rests on it is audited. It tells whether there was anything.
-func (a *auditor) adopt(ev event) bool {
-	question, under, buyer := questionOfEvent(ev), uint32(0), uint32(0)
+func (a *auditor) adopt(ev event.Event) bool {
+	question, under, buyer := event.QuestionOfEvent(ev), uint32(0), uint32(0)
 	var found []bool
-	switch c := ev.change.(type) {
-	case *enrolled:
-		under = c.policy
-	case *reserved:
-		buyer = c.buyer
-	case *saleMade:
-		buyer = c.buyer
+	switch c := ev.Change.(type) {
+	case *event.Enrolled:
+		under = c.Policy
+	case *event.Reserved:
+		buyer = c.Buyer
+	case *event.SaleMade:
+		buyer = c.Buyer
 	default:
-		number, is := shareOf(ev.change)
+		number, is := shareOf(ev.Change)
 		sold := is && a.adoptSale(ev, number)
 		if r, err := a.fold.sale(number); is && err == nil {
 			question, buyer = r.question, r.buyer
 		}
-		if ch, found, err := a.fold.chain(question, objectOfEvent(ev)); err == nil && found {
+		if ch, found, err := a.fold.chain(question, event.ObjectOfEvent(ev)); err == nil && found {
 			under = ch.policy
 		}
 		found = append(found, sold)
 	}
 	found = append(found, a.adoptQuestion(ev, question), a.adoptPolicy(ev, under), a.adoptBuyer(ev, buyer))
-	switch c := ev.change.(type) {
-	case *truthBound:
+	switch c := ev.Change.(type) {
+	case *event.TruthBound:
 		found = append(found, a.adoptTruthKey(ev))
-	case *forgotten:
-		for _, r := range c.chains {
-			found = append(found, a.adoptQuestion(ev, r.question), a.adoptPolicy(ev, r.policy))
+	case *event.Forgotten:
+		for _, r := range c.Chains {
+			found = append(found, a.adoptQuestion(ev, r.Question), a.adoptPolicy(ev, r.Policy))
 		}
 	}
 	return slices.Contains(found, true)
 }
 
-func (a *auditor) adoptQuestion(ev event, number uint32) bool {
-	q, found := adopted(a, bucketQuestions, numberKey(number), decodeQuestion)
+func (a *auditor) adoptQuestion(ev event.Event, number uint32) bool {
+	q, found := adopted(a, bucketQuestions, numberKey(number), event.DecodeQuestion)
 	if !found {
 		return false
 	}
 	a.fold.counters.questions = max(a.fold.counters.questions, number)
-	adopted(a, bucketQuestions, nameKey(q.name), number32)
+	adopted(a, bucketQuestions, nameKey(q.Name), number32)
 	a.reportAdopted(ev, fmt.Sprintf("question %d", number))
 	return true
 }
 
-func (a *auditor) adoptPolicy(ev event, number uint32) bool {
+func (a *auditor) adoptPolicy(ev event.Event, number uint32) bool {
 	p, found := adopted(a, bucketPolicies, policyNumberKey(number), policy.Parse)
 	if !found {
 		return false
@@ -729,7 +730,7 @@ func (a *auditor) adoptPolicy(ev event, number uint32) bool {
 	return true
 }
 
-func (a *auditor) adoptBuyer(ev event, number uint32) bool {
+func (a *auditor) adoptBuyer(ev event.Event, number uint32) bool {
 	b, found := adopted(a, bucketBuyers, numberKey(number), decodeBuyer)
 	if !found {
 		return false
@@ -743,12 +744,12 @@ func (a *auditor) adoptBuyer(ev event, number uint32) bool {
 }
 
 // adoptSale takes over a sale or reservation, as it was when its objects were sold or held.
-func (a *auditor) adoptSale(ev event, number uint64) bool {
+func (a *auditor) adoptSale(ev event.Event, number uint64) bool {
 	r, found := adopted(a, bucketSales, eventKey(number), decodeSale)
 	if !found {
 		return false
 	}
-	if r.status = saleSold; ev.change.kind() == kindHeld {
+	if r.status = saleSold; ev.Change.Kind() == event.KindHeld {
 		r.status, r.event = saleReserved, r.granted
 		if r.expires.IsZero() { // it was sold since
 			r.expires = time.Unix(0, math.MaxInt64).UTC()
@@ -761,7 +762,7 @@ func (a *auditor) adoptSale(ev event, number uint64) bool {
 	return true
 }
 
-func (a *auditor) adoptTruthKey(ev event) bool {
+func (a *auditor) adoptTruthKey(ev event.Event) bool {
 	_, found := adopted(a, bucketMeta, []byte(keyTruthKey), func(payload []byte) ([]byte, error) { return payload, nil })
 	if found {
 		a.fold.keyed = keyUnknown
@@ -770,7 +771,7 @@ func (a *auditor) adoptTruthKey(ev event) bool {
 	return found
 }
 
-func (a *auditor) reportAdopted(ev event, what string) {
+func (a *auditor) reportAdopted(ev event.Event, what string) {
 	_ = a.source.keep() // a failure is noted
 	a.report(a.eventProblem(ev, "no event defines "+what+"; what is stored is taken for it"))
 }
@@ -793,9 +794,9 @@ func adopted[T any](a *auditor, bucket string, key []byte, decode func([]byte) (
 }
 
 // eventProblem is what is wrong with an event.
-func (a *auditor) eventProblem(ev event, text string) Problem {
-	p := Problem{Kind: problemEvent, Event: ev.number, Object: objectOfEvent(ev), Text: fmt.Sprintf("%s: %s", ev.change.kind(), text)}
-	if number := questionOfEvent(ev); number != 0 {
+func (a *auditor) eventProblem(ev event.Event, text string) Problem {
+	p := Problem{Kind: problemEvent, Event: ev.Number, Object: event.ObjectOfEvent(ev), Text: fmt.Sprintf("%s: %s", ev.Change.Kind(), text)}
+	if number := event.QuestionOfEvent(ev); number != 0 {
 		p.Question = a.questionName(number)
 	}
 	return p
@@ -804,7 +805,7 @@ func (a *auditor) eventProblem(ev event, text string) Problem {
 // questionName returns the name of a question by the events, or "".
 func (a *auditor) questionName(number uint32) string {
 	if q, err := a.fold.question(number); err == nil {
-		return q.name
+		return q.Name
 	}
 	return ""
 }

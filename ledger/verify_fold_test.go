@@ -3,6 +3,7 @@ package ledger
 import (
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/scratch"
 )
 
@@ -33,8 +34,8 @@ func TestAnEventThatCannotBeAppliedLeavesNoTrace(t *testing.T) {
 			t.Fatalf("%d problems", n)
 		}
 		last := a.fold.counters
-		ev := event{number: last.events + 1, time: last.last, change: &released{
-			object: "ann", question: 1, epsilon: eps(t, epsilon), response: response{value{index: 1}, methodRaise},
+		ev := event.Event{Number: last.events + 1, Time: last.last, Change: &event.Released{
+			Object: "ann", Question: 1, Epsilon: eps(t, epsilon), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise},
 		}}
 		fault, err := a.try(&ev)
 		must(t, err)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
@@ -27,10 +28,10 @@ import (
 // What Verify finds in the log itself.
 
 // alterEvent changes the record of an event.
-func alterEvent(t testing.TB, s kv.Store, number uint64, change func(*logged)) {
+func alterEvent(t testing.TB, s kv.Store, number uint64, change func(*event.Logged)) {
 	t.Helper()
 	alter(t, s, bucketEvents, eventKey(number), func(payload []byte) []byte {
-		n, err := decodeEntry(number, payload)
+		n, err := event.DecodeEntry(number, payload)
 		must(t, err)
 		change(&n)
 		return n.Encode()
@@ -42,23 +43,23 @@ func TestVerifyNamesAnAlteredEvent(t *testing.T) {
 	original := pairs(t, rich(t))
 	log := logOf(t, original)
 	for _, ev := range log {
-		for what, change := range map[string]func(*logged){
-			"salt":       func(n *logged) { n.salt[3]++ },
-			"commitment": func(n *logged) { n.erased[3]++ },
-			"leaf":       func(n *logged) { n.hashes[0][3]++ },
+		for what, change := range map[string]func(*event.Logged){
+			"salt":       func(n *event.Logged) { n.Salt[3]++ },
+			"commitment": func(n *event.Logged) { n.Erased[3]++ },
+			"leaf":       func(n *event.Logged) { n.Hashes[0][3]++ },
 		} {
-			if (what == "salt") != (ev.erased == nil) && what != "leaf" {
+			if (what == "salt") != (ev.Erased == nil) && what != "leaf" {
 				continue
 			}
 			s := fill(t, original)
 			l := openMemory(t, s, Options{})
-			alterEvent(t, s, ev.number, change)
+			alterEvent(t, s, ev.Number, change)
 			found := findings(t, l, VerifyRequest{})
-			if len(found) == 0 || found[0].Kind != "tree" || found[0].Event != ev.number || !strings.HasPrefix(found[0].Text, "the leaf is ") || found[0].Object != objectOfEvent(ev) {
-				t.Errorf("%s of event %d: found %+v", what, ev.number, found)
+			if len(found) == 0 || found[0].Kind != "tree" || found[0].Event != ev.Number || !strings.HasPrefix(found[0].Text, "the leaf is ") || found[0].Object != event.ObjectOfEvent(ev) {
+				t.Errorf("%s of event %d: found %+v", what, ev.Number, found)
 			}
 			if want := 1; what != "leaf" && len(found) != want {
-				t.Errorf("%s of event %d: found %+v", what, ev.number, found)
+				t.Errorf("%s of event %d: found %+v", what, ev.Number, found)
 			}
 		}
 	}
@@ -70,10 +71,10 @@ func TestVerifyNamesAWrongHash(t *testing.T) {
 		s := fill(t, original)
 		l := openMemory(t, s, Options{})
 		top, width := 0, 0
-		alterEvent(t, s, number, func(n *logged) {
-			top = len(n.hashes) - 1
+		alterEvent(t, s, number, func(n *event.Logged) {
+			top = len(n.Hashes) - 1
 			width = 1 << top
-			n.hashes[top][0]++
+			n.Hashes[top][0]++
 		})
 		found := findings(t, l, VerifyRequest{})
 		if len(found) == 0 || found[0].Kind != "tree" || found[0].Event != number || !strings.HasPrefix(found[0].Text, fmt.Sprintf("the hash of the %d events up to here is ", width)) {
@@ -90,14 +91,14 @@ func TestVerifyNamesAWrongLink(t *testing.T) {
 	for _, n := range eventsOf(t, fill(t, original)) {
 		s := fill(t, original)
 		l := openMemory(t, s, Options{})
-		alterEvent(t, s, n.number, func(n *logged) { n.previous++ })
+		alterEvent(t, s, n.Number, func(n *event.Logged) { n.Previous++ })
 		found := findings(t, l, VerifyRequest{})
-		want := fmt.Sprintf("%s: the event before it about the same object is %d, by the events it is %d", n.change.kind(), n.previous+1, n.previous)
-		if !slices.ContainsFunc(found, func(p Problem) bool { return p.Kind == "event" && p.Event == n.number && p.Text == want }) {
-			t.Errorf("event %d: found %+v", n.number, found)
+		want := fmt.Sprintf("%s: the event before it about the same object is %d, by the events it is %d", n.Change.Kind(), n.Previous+1, n.Previous)
+		if !slices.ContainsFunc(found, func(p Problem) bool { return p.Kind == "event" && p.Event == n.Number && p.Text == want }) {
+			t.Errorf("event %d: found %+v", n.Number, found)
 		}
 		if len(found) > 3 { // a statement may follow the link too
-			t.Errorf("event %d: found %d problems: %+v", n.number, len(found), found)
+			t.Errorf("event %d: found %d problems: %+v", n.Number, len(found), found)
 		}
 	}
 }
@@ -209,39 +210,39 @@ func TestARewrittenLogIsFoundByACheckpoint(t *testing.T) {
 	}
 }
 
-func rewritings(t *testing.T) map[string]func([]event) []event {
-	return map[string]func([]event) []event{
-		"another response": func(log []event) []event {
+func rewritings(t *testing.T) map[string]func([]event.Event) []event.Event {
+	return map[string]func([]event.Event) []event.Event{
+		"another response": func(log []event.Event) []event.Event {
 			for _, ev := range log {
-				if c, ok := ev.change.(*sold); ok && c.object == "ann" {
-					c.value.index = (c.value.index + 1) % 3
+				if c, ok := ev.Change.(*event.Sold); ok && c.Object == "ann" {
+					c.Value.Index = (c.Value.Index + 1) % 3
 				}
 			}
 			return log
 		},
-		"another price": func(log []event) []event {
+		"another price": func(log []event.Event) []event.Event {
 			cheap := market(t, "3", func(m *policy.Market) { m.Prices = []policy.Price{{Epsilon: eps(t, "3"), Amount: 30}} })
 			for _, ev := range log {
-				switch c := ev.change.(type) {
-				case *policyDefined:
-					c.json = cheap.String()
-				case *saleMade:
-					c.price = 5 * c.objects
-				case *sold:
-					c.price = 5
+				switch c := ev.Change.(type) {
+				case *event.PolicyDefined:
+					c.Json = cheap.String()
+				case *event.SaleMade:
+					c.Price = 5 * c.Objects
+				case *event.Sold:
+					c.Price = 5
 				}
 			}
 			return log
 		},
-		"another time": func(log []event) []event {
+		"another time": func(log []event.Event) []event.Event {
 			for i := range log {
-				log[i].time = log[i].time.Add(time.Minute)
+				log[i].Time = log[i].Time.Add(time.Minute)
 			}
 			return log
 		},
-		"another salt": func(log []event) []event { log[3].salt[0]++; return log },
-		"less of an order": func(log []event) []event {
-			i := slices.IndexFunc(log, func(ev event) bool { _, ok := ev.change.(*saleMade); return ok })
+		"another salt": func(log []event.Event) []event.Event { log[3].Salt[0]++; return log },
+		"less of an order": func(log []event.Event) []event.Event {
+			i := slices.IndexFunc(log, func(ev event.Event) bool { _, ok := ev.Change.(*event.SaleMade); return ok })
 			return log[:i-1]
 		},
 	}
@@ -278,7 +279,7 @@ func TestVerifyFindsWhatWasErasedWithoutReason(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "5", "ann", "bob")
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	number := release(t, l, releaseOf(t, "2", "ann", "1")).Event
-	alterEvent(t, l.store, number, func(n *logged) { *n = n.erase() })
+	alterEvent(t, l.store, number, func(n *event.Logged) { *n = n.Erase() })
 	found := findings(t, l, VerifyRequest{})
 	for _, want := range []Problem{
 		{Kind: "object", Object: "ann", Text: `object "ann": spent is 1, the events say 0.5`},
@@ -294,11 +295,11 @@ func TestVerifyFindsWhatWasErasedWithoutReason(t *testing.T) {
 func TestVerifyFindsWhatWasNotErased(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "5", "ann", "bob")
 	number := release(t, l, releaseOf(t, "1", "ann", "0.5")).Event
-	var whole logged
+	var whole event.Logged
 	must(t, l.view(t.Context(), func(s *state) (err error) { whole, err = s.entry(number); return err }))
 	must(t, l.Forget(t.Context(), "2", "ann"))
 	wantClean(t, l, VerifyRequest{})
-	alterEvent(t, l.store, number, func(n *logged) { *n = whole })
+	alterEvent(t, l.store, number, func(n *event.Logged) { *n = whole })
 	found := findings(t, l, VerifyRequest{})
 	if !slices.ContainsFunc(found, func(p Problem) bool { return p.Event == number && p.Object == "ann" }) {
 		t.Errorf("found %+v", found)
@@ -312,7 +313,7 @@ func TestVerifyFindsThatNothingWasErased(t *testing.T) {
 	before := eventsOf(t, l.store)
 	must(t, l.Forget(t.Context(), "2", "ann"))
 	for _, n := range before {
-		putRecord(t, l.store, bucketEvents, eventKey(n.number), n.Encode())
+		putRecord(t, l.store, bucketEvents, eventKey(n.Number), n.Encode())
 	}
 	var want []Problem
 	for _, number := range []uint64{uint64(len(before)) - 1, uint64(len(before))} { // the response, and the request for it
@@ -333,16 +334,18 @@ func TestVerifyGoesOnBehindADamagedDefinition(t *testing.T) {
 	original := pairs(t, l.store)
 	log := logOf(t, original)
 	for _, ev := range log {
-		switch ev.change.kind() {
-		case kindCreated, kindTruthKey, kindQuestion, kindPolicy, kindBuyer, kindSale, kindSettled:
+		switch ev.Change.Kind() {
+		case event.KindCreated, event.KindTruthKey, event.KindQuestion, event.KindPolicy, event.KindBuyer, event.KindSale, event.KindSettled:
 		default:
 			continue
 		}
 		for how, damage := range map[string]func(s kv.Store){
-			"missing":    func(s kv.Store) { remove(t, s, bucketEvents, eventKey(ev.number)) },
-			"unreadable": func(s kv.Store) { putRaw(t, s, bucketEvents, eventKey(ev.number), []byte("damaged")) },
-			"early":      func(s kv.Store) { alterEvent(t, s, ev.number, func(n *logged) { n.time = time.Unix(0, 0) }) },
-			"late":       func(s kv.Store) { alterEvent(t, s, ev.number, func(n *logged) { n.time = n.time.Add(time.Hour) }) },
+			"missing":    func(s kv.Store) { remove(t, s, bucketEvents, eventKey(ev.Number)) },
+			"unreadable": func(s kv.Store) { putRaw(t, s, bucketEvents, eventKey(ev.Number), []byte("damaged")) },
+			"early":      func(s kv.Store) { alterEvent(t, s, ev.Number, func(n *event.Logged) { n.Time = time.Unix(0, 0) }) },
+			"late": func(s kv.Store) {
+				alterEvent(t, s, ev.Number, func(n *event.Logged) { n.Time = n.Time.Add(time.Hour) })
+			},
 		} {
 			s := fill(t, original)
 			l := openMemory(t, s, Options{})
@@ -351,10 +354,10 @@ func TestVerifyGoesOnBehindADamagedDefinition(t *testing.T) {
 			found := findings(t, l, VerifyRequest{})
 			want := Problem{Kind: "object", Object: names[99], Text: fmt.Sprintf("object %q: spent is 0.1, the events say 1", names[99])}
 			if len(found) < 2 || len(found) > 10 || !slices.ContainsFunc(found, func(p Problem) bool { p.Event = 0; return p == want }) {
-				t.Errorf("event %d (%s) is %s: found %d problems: %.3000v", ev.number, ev.change.kind(), how, len(found), found)
+				t.Errorf("event %d (%s) is %s: found %d problems: %.3000v", ev.Number, ev.Change.Kind(), how, len(found), found)
 			}
-			if !slices.ContainsFunc(found, func(p Problem) bool { return p.Event == ev.number }) {
-				t.Errorf("event %d (%s) is %s: it is not reported: %.3000v", ev.number, ev.change.kind(), how, found)
+			if !slices.ContainsFunc(found, func(p Problem) bool { return p.Event == ev.Number }) {
+				t.Errorf("event %d (%s) is %s: it is not reported: %.3000v", ev.Number, ev.Change.Kind(), how, found)
 			}
 		}
 	}

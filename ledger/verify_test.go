@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
@@ -289,8 +290,8 @@ func tamperings(t *testing.T) map[string]tampering {
 		"chain's answers":         chainTampering("charged by answers", func(c *chain) any { return c.answered }, func(c *chain) { c.answered = e("0.1") }),
 		"chain's event":           chainTampering("the event at ε=1", func(c *chain) any { return c.levels[3].event }, func(c *chain) { c.levels[3].event = 5 }),
 		"chain's buyers":          chainTampering("the buyers at ε=0.5", func(c *chain) any { return c.levels[1].buyers }, func(c *chain) { c.levels[1].buyers = nil }),
-		"chain's response": chainTampering("the response at ε=0.25", func(c *chain) any { return fmt.Sprintf("%q", vote().Values[c.levels[0].Response.index]) },
-			func(c *chain) { c.levels[0].Response.index = (c.levels[0].Response.index + 1) % 3 }),
+		"chain's response": chainTampering("the response at ε=0.25", func(c *chain) any { return fmt.Sprintf("%q", vote().Values[c.levels[0].Response.Index]) },
+			func(c *chain) { c.levels[0].Response.Index = (c.levels[0].Response.Index + 1) % 3 }),
 
 		"time":             sumTampering("the time of the last event", func(c *counters) any { return rfc(c.last) }, func(c *counters) { c.last = epoch() }),
 		"questions":        sumTampering("the number of questions", func(c *counters) any { return c.questions }, func(c *counters) { c.questions++ }),
@@ -339,7 +340,7 @@ func moreTamperings(t *testing.T) map[string]tampering {
 		"question": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, bucketQuestions, numberKey(1), func([]byte) []byte {
 				e := &wire.Encoder{}
-				(&questionDefined{1, Question{Name: "vote", Values: []string{"yes", "nay", "blank"}, Encoding: Direct}}).encode(e)
+				(&event.QuestionDefined{Number: 1, Question: Question{Name: "vote", Values: []string{"yes", "nay", "blank"}, Encoding: Direct}}).Encode(e)
 				return e.Buf
 			})
 		}, Problem{Kind: "question", Question: "vote", Text: "question 1: the values are [yes nay blank], the events say [yes no blank]"}),
@@ -361,7 +362,7 @@ func moreTamperings(t *testing.T) map[string]tampering {
 		"buyer's sales": changed(bucketBuyers, numberKey(2), decodeBuyer, aboutBuyer, "the number of sales", func(b *buyer) any { return b.sold }, func(b *buyer) { b.sold++ }),
 		"buyer's bill":  changed(bucketBuyers, numberKey(2), decodeBuyer, aboutBuyer, "paid", func(b *buyer) any { return b.paid }, func(b *buyer) { b.paid-- }),
 		"answer": func(t testing.TB, s kv.Store) []Problem {
-			return answersTampering(answersKey(t, s), "the score at ε=0.25", func(a *answers) any { return (*a)[0].score }, func(a *answers) { (*a)[0].score ^= 1 })(t, s)
+			return answersTampering(answersKey(t, s), "the score at ε=0.25", func(a *answers) any { return (*a)[0].Score }, func(a *answers) { (*a)[0].Score ^= 1 })(t, s)
 		},
 		"answer's panel": func(t testing.TB, s kv.Store) []Problem {
 			return answersTampering(answersKey(t, s), "the number of objects at ε=0.25", func(a *answers) any { return (*a)[0].objects }, func(a *answers) { (*a)[0].objects++ })(t, s)
@@ -377,9 +378,9 @@ func moreTamperings(t *testing.T) map[string]tampering {
 		"stranger":            strangerTampering("the last event", func(x *stranger) any { return x.latest }, func(x *stranger) { x.latest-- }),
 		"stranger's sum":      strangerTampering("the number of events", func(x *stranger) any { return x.events }, func(x *stranger) { x.events++ }),
 		"birthday":            aboutTampering("the time of creation", func(x *about) any { return rfc(x.at) }, func(x *about) { x.at = x.at.Add(1) }),
-		"id":                  aboutTampering("the id", func(x *about) any { return fmt.Sprintf("%x", x.id) }, func(x *about) { x.id[0]++ }),
-		"currency":            aboutTampering("the currency", func(x *about) any { return x.currency }, func(x *about) { x.currency = "USD" }),
-		"log key":             aboutTampering("the log key", func(x *about) any { return x.logKey }, func(x *about) { x.logKey += "x" }),
+		"id":                  aboutTampering("the id", func(x *about) any { return fmt.Sprintf("%x", x.Id) }, func(x *about) { x.Id[0]++ }),
+		"currency":            aboutTampering("the currency", func(x *about) any { return x.Currency }, func(x *about) { x.Currency = "USD" }),
+		"log key":             aboutTampering("the log key", func(x *about) any { return x.LogKey }, func(x *about) { x.LogKey += "x" }),
 		"format": then(func(t testing.TB, s kv.Store) {
 			putRaw(t, s, bucketMeta, []byte(keyFormat), append(formatRecord(), 0))
 		},

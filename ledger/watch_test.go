@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
@@ -34,8 +35,8 @@ func watchUntil(ctx context.Context, l *Ledger, from, last uint64) (seen []Event
 // write makes n events, and returns the number of the last.
 func write(ctx context.Context, l *Ledger, n int) (last uint64, err error) {
 	for range n {
-		_, last, err = l.submit(ctx, func(s *state) ([]change, error) {
-			return []change{&settled{key: fmt.Sprint("event ", s.counters.events+1), digest: [32]byte{1}, first: s.counters.events + 1, final: true}}, nil
+		_, last, err = l.submit(ctx, func(s *state) ([]event.Change, error) {
+			return []event.Change{&event.Settled{Key: fmt.Sprint("event ", s.counters.events+1), Digest: [32]byte{1}, First: s.counters.events + 1, Final: true}}, nil
 		})
 		if err != nil {
 			return last, err
@@ -517,7 +518,7 @@ func TestWatchEndsAtDamage(t *testing.T) {
 		"missing": slices.DeleteFunc(pairs(t, l.store), func(p pair) bool {
 			return p.bucket == bucketEvents && string(p.key) == string(eventKey(6))
 		}),
-		"broken": append(pairs(t, l.store), sealed(bucketEvents, eventKey(6), []byte{eventVersion})),
+		"broken": append(pairs(t, l.store), sealed(bucketEvents, eventKey(6), []byte{event.EventVersion})),
 	} {
 		t.Run(name, func(t *testing.T) {
 			broken := openMemory(t, fill(t, records), Options{})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 )
 
@@ -16,9 +17,9 @@ func (l *Ledger) Withdraw(ctx context.Context, key, object string) error {
 	if err := names.Check("object", object); err != nil {
 		return err
 	}
-	f := formOf("withdraw")
-	f.field("Object").Text(object)
-	return l.once(ctx, key, object, f, func(s *state) (change, error) {
+	f := event.FormOf("withdraw")
+	f.Field("Object").Text(object)
+	return l.once(ctx, key, object, f, func(s *state) (event.Change, error) {
 		o, found, err := s.object(object)
 		if err != nil {
 			return nil, err
@@ -30,6 +31,6 @@ func (l *Ledger) Withdraw(ctx context.Context, key, object string) error {
 		if err != nil || out {
 			return nil, err
 		}
-		return &withdrawn{object}, nil
+		return &event.Withdrawn{Object: object}, nil
 	})
 }

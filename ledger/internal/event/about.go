@@ -1,0 +1,46 @@
+package event
+
+// NoiseKeySet gives a noise key a number, by which chains refer to it.
+type NoiseKeySet struct {
+	Number uint32
+	Name   string
+	Check  Tag
+}
+
+// ObjectOfEvent returns the object that an event is about, or "".
+func ObjectOfEvent(ev Event) string {
+	switch c := ev.Change.(type) {
+	case Personal:
+		return c.About()
+	case *Forgotten:
+		return c.Object
+	}
+	return ""
+}
+
+// QuestionOfEvent returns the question that an event is about, or 0.
+func QuestionOfEvent(ev Event) uint32 {
+	switch c := ev.Change.(type) {
+	case *QuestionDefined:
+		return c.Number
+	case *Enrolled:
+		return c.Question
+	case *Released:
+		return c.Question
+	case *Charged:
+		return c.Question
+	case *Answered:
+		return c.Question
+	case *TruthBound:
+		return c.Question
+	case *EpochBegun:
+		return c.Question
+	case *ObjectRefused:
+		return c.Question
+	case *Reserved:
+		return c.Question
+	case *SaleMade:
+		return c.Question
+	}
+	return 0
+}

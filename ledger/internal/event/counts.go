@@ -1,0 +1,25 @@
+package event
+
+import "github.com/sluicedp/sluice/ledger/vocabulary"
+
+// The tallies of a sweep.
+const (
+	SweepRaised = iota
+	SweepUnchanged
+)
+
+// SweptQuestion is what a sweep did in one question.
+type SweptQuestion struct {
+	SweptCount
+	Refusals []vocabulary.Refusal
+}
+
+// Verdict is what a request means for an object that is not refused.
+type Verdict uint8
+
+const (
+	Drawn    Verdict = iota // above the current level, from the truth
+	Reused                  // recorded already
+	Derived                 // below the current level, without the truth
+	Verdicts = 3
+)

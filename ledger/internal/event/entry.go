@@ -1,0 +1,227 @@
+package event
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+)
+
+// Salt hides what an event says from those who see its commitment.
+type Salt [16]byte
+
+// Commitment is the SHA-256 of an event's salt and hidden bytes.
+type Commitment [sha256.Size]byte
+
+// EventVersion is the version of the event encoding.
+const EventVersion = 4
+
+// The forms of an event's record.
+const (
+	formWhole  = 1
+	FormErased = 2
+)
+
+// Logged is the record of an event: the event with what follows from the log before it.
+type Logged struct {
+	Event
+	Previous uint64      // the event about the same object before this one, or 0
+	Hashes   []tlog.Hash // of the tree, that the event completes: its leaf's and those above it
+}
+
+// Public appends the bytes of an event that are never erased.
+func (ev *Event) Public(e *wire.Encoder) {
+	e.U8(EventVersion)
+	e.U8(uint8(ev.Change.Kind()))
+	e.Time(ev.Time)
+	if c, ok := ev.Change.(lasting); ok {
+		c.encodePublic(e)
+	}
+}
+
+// Hidden appends the salt of an event and the bytes that it hides.
+func (ev *Event) Hidden(e *wire.Encoder) {
+	e.Raw(ev.Salt[:])
+	ev.Change.Encode(e)
+}
+
+// Written is an event in bytes. It can be used for one event after another.
+type Written struct {
+	public wire.Encoder
+	hidden wire.Encoder // empty if it is erased
+	kept   *Commitment  // to what is erased; nil for a whole event
+}
+
+func (w *Written) Write(ev *Event) *Written {
+	w.public.Buf, w.hidden.Buf, w.kept = w.public.Buf[:0], w.hidden.Buf[:0], ev.Erased
+	ev.Public(&w.public)
+	if ev.Erased == nil {
+		ev.Hidden(&w.hidden)
+	}
+	return w
+}
+
+// Leaf returns the event's leaf in the tree.
+func (w *Written) Leaf() tlog.Hash {
+	var kept Commitment
+	if w.kept == nil {
+		kept = sha256.Sum256(w.hidden.Buf)
+	} else {
+		kept = *w.kept
+	}
+	return merkle.HashLeaf(w.public.Buf, kept[:])
+}
+
+// Record appends the event's record.
+func (w *Written) Record(e *wire.Encoder, previous uint64, hashes []tlog.Hash) {
+	if w.kept == nil {
+		e.U8(formWhole)
+	} else {
+		e.U8(FormErased)
+	}
+	e.Uvarint(previous)
+	e.Uvarint(uint64(len(w.public.Buf)))
+	e.Raw(w.public.Buf)
+	if w.kept == nil {
+		e.Uvarint(uint64(len(w.hidden.Buf)))
+		e.Raw(w.hidden.Buf)
+	} else {
+		e.Raw(w.kept[:])
+	}
+	for _, hash := range hashes {
+		e.Raw(hash[:])
+	}
+}
+
+// Leaf returns the event's leaf in the tree.
+func (ev *Event) Leaf() tlog.Hash { return new(Written).Write(ev).Leaf() }
+
+func (n Logged) Encode() []byte {
+	e := &wire.Encoder{}
+	new(Written).Write(&n.Event).Record(e, n.Previous, n.Hashes)
+	return e.Buf
+}
+
+func DecodeEntry(number uint64, payload []byte) (Logged, error) {
+	n := Logged{}
+	if err := n.Read(number, payload, nil); err != nil {
+		return Logged{}, err
+	}
+	return n, nil
+}
+
+// Read reads the record of an event. It uses the memory of the hashes that n had before, and of its change.
+func (n *Logged) Read(number uint64, payload []byte, t *wire.Texts) error {
+	d := &wire.Decoder{Rest: payload}
+	before := n.Change
+	*n = Logged{Event: Event{Number: number}, Hashes: n.Hashes[:0]}
+	form := d.U8()
+	n.Previous = d.Uvarint()
+	public := &wire.Decoder{Rest: d.Take(d.Uvarint())}
+	var hidden *wire.Decoder
+	switch form {
+	case formWhole:
+		hidden = &wire.Decoder{Rest: d.Take(d.Uvarint()), Texts: t}
+		hidden.Array(n.Salt[:])
+	case FormErased:
+		n.Erased = &Commitment{}
+		d.Array(n.Erased[:])
+	default:
+		d.Fail("form %d of an event", form)
+	}
+	n.Hashes = DecodeHashes(d, number, n.Hashes)
+	if err := d.Done(); err != nil {
+		return fmt.Errorf("event %d: %w", number, err)
+	}
+	n.Change = before
+	if err := n.Decode(public, hidden); err != nil {
+		return fmt.Errorf("event %d: %w", number, err)
+	}
+	return nil
+}
+
+// DecodeHashes reads the hashes of the tree that an event completes, into the memory of into if they fit.
+func DecodeHashes(d *wire.Decoder, number uint64, into []tlog.Hash) []tlog.Hash {
+	if number == 0 {
+		d.Fail("an event without a number")
+		return nil
+	}
+	count := merkle.Completes(number - 1)
+	hashes := slices.Grow(into[:0], count)[:count]
+	for i := range hashes {
+		d.Array(hashes[i][:])
+	}
+	return hashes
+}
+
+// Decode reads what an event says; hidden is nil if that is erased. Most events are responses and enrolments: one that was
+// there before is overwritten by the next.
+func (ev *Event) Decode(public, hidden *wire.Decoder) error {
+	spare := ev.Change
+	ev.Change = nil
+	if version := public.U8(); public.Err == nil && version != EventVersion {
+		return fmt.Errorf("%w (event version %d)", errs.ErrVersion, version)
+	}
+	k := Kind(public.U8())
+	ev.Time = public.Time()
+	if hidden == nil || !decodeOver(spare, hidden, k) {
+		spare = DecodeChange(public, hidden, k)
+	}
+	ev.Change = spare
+	if err := public.Done(); err != nil {
+		return err
+	}
+	if hidden == nil {
+		return nil
+	}
+	return hidden.Done()
+}
+
+// decodeOver decodes a change over another one of its kind, if it knows how to.
+func decodeOver(spare Change, hidden *wire.Decoder, k Kind) bool {
+	switch c := spare.(type) {
+	case *Released:
+		if k == KindReleased {
+			c.Decode(hidden)
+			return true
+		}
+	case *Enrolled:
+		if k == KindEnrolled {
+			c.decode(hidden)
+			return true
+		}
+	}
+	return false
+}
+
+// Erase returns the entry without what it hides, and without the way to other events about the object.
+func (n Logged) Erase() Logged {
+	e := &wire.Encoder{}
+	n.Hidden(e)
+	sum := Commitment(sha256.Sum256(e.Buf))
+	erased := Logged{Event: n.Event, Hashes: n.Hashes}
+	erased.Salt, erased.Erased, erased.Change = Salt{}, &sum, withoutHidden(n.Change)
+	return erased
+}
+
+// withoutHidden returns what is left of a change when it is erased.
+func withoutHidden(c Change) Change {
+	switch c := c.(type) {
+	case *Held:
+		return &Held{Sale: c.Sale, Price: c.Price}
+	case *Sold:
+		return &Sold{Sale: c.Sale, Price: c.Price}
+	case *Settled:
+		kept := *c
+		if kept.Object = ""; kept.Alone {
+			kept.Digest, kept.Marks = [sha256.Size]byte{}, Marks{}
+		}
+		return &kept
+	}
+	return decodeNothing(&wire.Decoder{}, c.Kind())
+}

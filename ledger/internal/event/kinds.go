@@ -1,0 +1,274 @@
+package event
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Event is one entry of the log. Its number is its key there.
+type Event struct {
+	Number uint64
+	Time   time.Time
+	Change Change
+	Salt   Salt
+	// Erased is the commitment to what an erased event said: nil for a whole one. Of the change, only what is
+	// public is left.
+	Erased *Commitment
+}
+
+// Change is what an event says. It holds every outcome, the drawn response included, so that the
+// state is a fold of the events.
+type Change interface {
+	Kind() Kind
+	// Encode writes what is destroyed when the object that the event is about is forgotten.
+	Encode(*wire.Encoder)
+}
+
+// lasting is a change of which something outlives the object that it is about.
+type lasting interface {
+	Change
+	encodePublic(*wire.Encoder)
+}
+
+// Personal is a change about one object. When the object is forgotten, all but its public part is erased.
+type Personal interface {
+	Change
+	About() string // the object; "" once it is erased
+}
+
+// Kind is stored as one byte. A number is never given a second meaning.
+type Kind uint8
+
+const (
+	KindCreated Kind = iota + 1
+	KindTruthKey
+	KindQuestion
+	KindPolicy
+	KindEnrolled
+	KindReleased
+	KindSettled
+	KindCharged
+	KindAnswered
+	KindBuyer
+	KindReserved
+	KindHeld
+	kindCancelled
+	KindSale
+	KindSold
+	KindWithdrawn
+	KindBound
+	KindRefused
+	KindStated
+	KindForgotten
+	KindNoiseKey
+	kindEpoch
+)
+
+func (k Kind) String() string {
+	names := [...]string{"", "created", "truth-key", "question", "policy", "enrolled", "released", "settled", "charged", "answered",
+		"buyer", "reserved", "held", "cancelled", "sale", "sold", "withdrawn", "bound", "refused", "stated", "forgotten", "noise-key", "epoch"}
+	if int(k) < len(names) {
+		return names[k]
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
+// Created begins the log.
+type Created struct {
+	Id       [16]byte // a random UUID
+	Currency string
+	LogKey   string
+}
+
+// TruthKeySet says that from here on chains are bound to their truth by keyed hashes.
+type TruthKeySet struct{ Check Tag }
+
+// QuestionDefined adds a question under the next free number.
+type QuestionDefined struct {
+	Number uint32
+	vocabulary.Question
+}
+
+// PolicyDefined gives a policy a number, by which chains refer to it.
+type PolicyDefined struct {
+	Number uint32
+	Json   string
+}
+
+// Enrolled begins the chain of an object and a question. cap is the object's from here on.
+type Enrolled struct {
+	Object   string
+	Question uint32
+	Policy   uint32 // 0 for none
+	Noise    uint32 // the key that the chain is drawn from; 0 for chance
+	Cap      privacy.Epsilon
+}
+
+// Released records a response.
+type Released struct {
+	Object   string
+	Question uint32
+	Epsilon  privacy.Epsilon
+	Response
+}
+
+// Charged adds the ε of an answer about a question to what an object has spent. The answered event of
+// the same transaction follows.
+type Charged struct {
+	Object   string
+	Question uint32
+	Epsilon  privacy.Epsilon
+}
+
+// Answered records the answer to a query about a panel of objects.
+type Answered struct {
+	Question uint32
+	Query    string            // as mechanism.ParseQuery reads it
+	Panel    [sha256.Size]byte // see inquiry.panelDigest
+	Objects  uint64            // the size of the panel
+	Epsilon  privacy.Epsilon
+	Result
+	Method Method // methodFresh or methodDegrade; of a score also methodRaise or methodInsert
+}
+
+// BuyerNamed gives a buyer a number, by which chains and sales refer to it.
+type BuyerNamed struct {
+	Number uint32
+	Name   string
+}
+
+// Deal is what reservations and sales have in common. The events of its objects follow, and then those of
+// the objects it leaves out.
+type Deal struct {
+	Sale     uint64 // its number; a reservation and the sale that comes of it have the same
+	Buyer    uint32
+	Question uint32
+	Epsilon  privacy.Epsilon
+	Objects  uint64
+	Price    uint64 // in all, in minor units of the currency
+	Refused  uint64 // objects left out
+}
+
+// Reserved holds budget for a sale, at a price, until an instant.
+type Reserved struct {
+	Deal
+	Expires time.Time
+}
+
+// Held is one object of the reservation before it.
+type Held struct {
+	Object string
+	Sale   uint64
+	Price  uint64
+}
+
+// Cancelled ends a reservation.
+type Cancelled struct{ Sale uint64 }
+
+// SaleMade begins a sale.
+type SaleMade struct {
+	Deal
+	Tally SaleTally
+}
+
+// SaleTally counts the objects of a sale by how their responses come about. Upgrades are those of
+// which the buyer holds a lower level.
+type SaleTally struct{ Draws, Resales, Degradations, Insertions, Upgrades uint64 }
+
+// Sold is one object of the sale before it, with its response, recorded now or before.
+type Sold struct {
+	Object string
+	Sale   uint64
+	Price  uint64
+	Response
+}
+
+// Withdrawn ends the object's part in all questions, until it is enrolled again.
+type Withdrawn struct{ Object string }
+
+// TruthBound ties the chain of an object to the truth that the draw behind it, or the answer, is made from.
+type TruthBound struct {
+	Object   string
+	Question uint32
+	Tag      Tag
+}
+
+// EpochBegun closes the chain of an object and begins a new one, about a value of its own.
+type EpochBegun struct {
+	Object   string
+	Question uint32
+}
+
+// ObjectRefused says whom a request left out, and why. The settled event of the request follows.
+type ObjectRefused struct {
+	Question uint32
+	vocabulary.Refusal
+}
+
+// Stated lists all events about an object, so that a statement made of them can be seen to leave out
+// none. It is the last of them.
+type Stated struct {
+	Object    string
+	Forgotten uint64   // the event that last destroyed what came before, or 0
+	Events    []uint64 // since then, in order
+	Account
+}
+
+// Account is what an object has spent and earned.
+type Account struct {
+	Cap, Spent privacy.Epsilon
+	Earned     uint64
+}
+
+// Forgotten destroys all events about an object, and everything that was released of it. What it spent
+// and earned stays, so that it cannot begin anew.
+type Forgotten struct {
+	Object string
+	Events uint64 // that are erased
+	Account
+	Chains []Remnant // by rising question
+}
+
+// Remnant is what stays of a chain.
+type Remnant struct {
+	Question uint32
+	Policy   uint32
+	Spent    privacy.Epsilon
+}
+
+// Settled ends a request, or one part of a large one, and records what came of it, so that the same
+// key gives the same result again. The events of the objects refused stand before it.
+type Settled struct {
+	Key     string
+	Digest  [sha256.Size]byte // of the request; zero once it is erased
+	Marks   Marks             // of its fields, likewise
+	First   uint64            // the first event of this part
+	Through uint64            // objects enrolled by later events do not belong to the request
+	Final   bool              // no further part follows
+	Counts  Counts
+	Spent   uint64       // what it cost all objects together, in nano-nats
+	Refused uint64       // objects refused
+	Swept   []SweptCount // of a sweep, by question
+	Answer  uint64       // the event of the answer that the request got, if it asked for one
+	Sale    uint64       // the sale or reservation that the request made, if it did
+	Done    uint64       // of a part that is not the final one: how many of the objects named are dealt with
+	// Alone: the request names one object, and no other. Then its digest is as good as the request to anybody who
+	// guesses, so it is erased with the object.
+	Alone  bool
+	Object string // the one, if it is alone; or the last one of a part that is not the final one, of a request for all
+}
+
+// SweptCount tells how many chains of a question a sweep raised, left unchanged and refused. The refused
+// events come in the same order.
+type SweptCount struct {
+	Question                   uint32
+	Raised, Unchanged, Refused uint64
+}
+
+// Counts are the tallies of a request; what each means depends on the request.
+type Counts [3]uint64

@@ -1,0 +1,33 @@
+package event
+
+import (
+	"crypto/sha256"
+
+	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+)
+
+// PanelSum stands for a list of objects: it is the hash of the sum of those before the last, and the last.
+type PanelSum [sha256.Size]byte
+
+func NoPanel() PanelSum { return wire.Digest("panel").Sum() }
+
+// With returns the sum of a list with one object more behind it.
+func (p PanelSum) With(name string) PanelSum {
+	return sha256.Sum256(append(append(make([]byte, 0, len(p)+names.MaxBytes), p[:]...), name...))
+}
+
+func SumOf(names []string) PanelSum {
+	sum := NoPanel()
+	for _, name := range names {
+		sum = sum.With(name)
+	}
+	return sum
+}
+
+// Partly stands for the same list where it is asked for in part, and somebody is left out.
+func (p PanelSum) Partly() PanelSum {
+	e := wire.Digest("left out")
+	e.Raw(p[:])
+	return e.Sum()
+}

@@ -1,0 +1,190 @@
+package event
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/mechanism"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// AnswerText puts an answer to a query in words. It refuses what cannot be one.
+func (q *Question) AnswerText(query string, r Result) (string, error) {
+	output := r.answer()
+	parsed, err := mechanism.ParseQuery(query, q.Values)
+	if err != nil {
+		return "", errs.Corrupt(nil, "query %q: %v", query, err)
+	}
+	if r.Scored && parsed.Outputs(len(q.Values)) != 2 {
+		return "", errs.Corrupt(nil, "query %q: a score for a query with %d answers", query, parsed.Outputs(len(q.Values)))
+	}
+	texts, err := parsed.Answers(q.Values)
+	if err != nil || output >= len(texts) {
+		return "", errs.Corrupt(nil, "answer %d to query %q", output, query)
+	}
+	return texts[output], nil
+}
+
+// decodeMechanism reads what encode writes of a question with some values, and nothing else.
+func decodeMechanism(d *wire.Decoder, values int) *vocabulary.Mechanism {
+	text := d.Take(d.Uvarint())
+	m := &vocabulary.Mechanism{}
+	if err := json.Unmarshal(text, m); err != nil {
+		d.Fail("a mechanism: %v", err)
+	} else if !bytes.Equal(m.Encode(), text) {
+		d.Fail("a mechanism that is not in its canonical form")
+	} else if err := m.Check(values); err != nil {
+		d.Fail("%v", err)
+	}
+	return m
+}
+
+// CheckLevel refuses an ε at which the question has no responses.
+func (q *Question) CheckLevel(epsilon privacy.Epsilon) error {
+	if epsilon.IsZero() {
+		return errs.Invalid("ε must be above 0")
+	}
+	if q.Encoding != vocabulary.Finite || q.Mechanism.OutputsAt(epsilon) != nil {
+		return nil
+	}
+	var all []string
+	for _, at := range q.Mechanism.Family.Epsilons() {
+		all = append(all, at.String())
+	}
+	return errs.Invalid("question %q has responses at ε=%s only, not at %s", q.Name, strings.Join(all, ", "), epsilon)
+}
+
+// Released returns the level at which the question has a response when a policy has released an ε, if it has.
+func (q *Question) Released(ceiling privacy.Epsilon) (level privacy.Epsilon, found bool) {
+	if q.Encoding != vocabulary.Finite {
+		return ceiling, true
+	}
+	return q.Mechanism.Floor(ceiling)
+}
+
+// Work is how much a draw costs: how many probabilities, or bits, it looks at.
+func (q *Question) Work() int {
+	switch q.Encoding {
+	case vocabulary.Unary:
+		return len(q.Values)
+	case vocabulary.Finite:
+		most := 0
+		for _, names := range q.Mechanism.Outputs {
+			most = max(most, len(q.Values)*len(names))
+		}
+		return most
+	}
+	return 1
+}
+
+// Question is a question as it was defined; it never changes.
+type Question struct {
+	Number    uint32
+	Name      string
+	Values    []string
+	Encoding  vocabulary.Encoding
+	Mechanism *vocabulary.Mechanism // of finite encoding
+	Index     map[string]int        // value to its place in values
+	Id        [sha256.Size]byte     // stands for the definition, in every ledger
+}
+
+func NewQuestion(c *QuestionDefined) *Question {
+	q := &Question{Number: c.Number, Name: c.Name, Values: c.Values, Encoding: c.Encoding, Index: make(map[string]int, len(c.Values))}
+	for i, value := range c.Values {
+		q.Index[value] = i
+	}
+	if c.Mechanism.Check(len(c.Values)) == nil { // as it is, but for what somebody says a question is
+		q.Mechanism = c.Mechanism
+	}
+	q.Id = DefinitionDigest(c.Question)
+	return q
+}
+
+// DefinitionDigest is the same for the same question in every ledger.
+func DefinitionDigest(q vocabulary.Question) [sha256.Size]byte {
+	e := wire.Digest("definition")
+	e.Text(q.Name)
+	e.U8(EncodingCode(q.Encoding))
+	for _, value := range q.Values {
+		e.Text(value)
+	}
+	if q.Mechanism != nil {
+		e.Raw(q.Mechanism.Encode())
+	}
+	return e.Sum()
+}
+
+func DecodeQuestion(payload []byte) (*Question, error) {
+	d := &wire.Decoder{Rest: payload}
+	c := decodeQuestionDefined(d).(*QuestionDefined)
+	return NewQuestion(c), d.Done()
+}
+
+// EncodingCode is how events name an encoding.
+func EncodingCode(e vocabulary.Encoding) uint8 {
+	switch e {
+	case vocabulary.Unary:
+		return 2
+	case vocabulary.Finite:
+		return 3
+	}
+	return 1
+}
+
+func decodeEncoding(d *wire.Decoder) vocabulary.Encoding {
+	switch code := d.U8(); code {
+	case EncodingCode(vocabulary.Direct):
+		return vocabulary.Direct
+	case EncodingCode(vocabulary.Unary):
+		return vocabulary.Unary
+	case EncodingCode(vocabulary.Finite):
+		return vocabulary.Finite
+	default:
+		d.Fail("unknown encoding %d", code)
+		return ""
+	}
+}
+
+// Has tells whether a response is one that the question can have at an ε.
+func (q *Question) Has(epsilon privacy.Epsilon, v Value) bool {
+	switch q.Encoding {
+	case vocabulary.Unary:
+		return v.Index == 0 && v.Bits.Len() == len(q.Values)
+	case vocabulary.Finite:
+		return !v.IsUnary() && q.Mechanism.Possible(epsilon, v.Index)
+	}
+	return !v.IsUnary() && v.Index < len(q.Values)
+}
+
+// Text writes a response that the question has at an ε.
+func (q *Question) Text(epsilon privacy.Epsilon, v Value) string {
+	switch q.Encoding {
+	case vocabulary.Unary:
+		return v.Bits.String()
+	case vocabulary.Finite:
+		return q.Mechanism.OutputsAt(epsilon)[v.Index]
+	}
+	return q.Values[v.Index]
+}
+
+// Read reads what text writes.
+func (q *Question) Read(epsilon privacy.Epsilon, text string) (v Value, known bool) {
+	switch q.Encoding {
+	case vocabulary.Unary:
+		bits, err := rrchain.ParseBits(text)
+		v = Value{Bits: bits}
+		return v, err == nil && q.Has(epsilon, v)
+	case vocabulary.Finite:
+		v.Index = slices.Index(q.Mechanism.OutputsAt(epsilon), text)
+		return v, q.Has(epsilon, v)
+	}
+	v.Index, known = q.Index[text]
+	return v, known
+}

@@ -1,0 +1,95 @@
+package event
+
+import (
+	"crypto/sha256"
+	"hash/crc32"
+
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+)
+
+// Form is a request in its canonical form, field by field, by which a repetition is recognized.
+type Form struct {
+	wire.Encoder
+	Identity
+	from int // where the field begins that is being written
+}
+
+// Identity is what a request is recognized by.
+type Identity struct {
+	Digest [sha256.Size]byte
+	Marks  Marks
+	names  [mostFields]string // of the fields
+}
+
+// mostFields is how many fields a request may have, its kind among them.
+const mostFields = 12
+
+// Marks are a byte for each field of a request. They say nothing but which fields of two requests differ: the digest says
+// whether they do.
+type Marks struct {
+	count uint8
+	of    [mostFields]byte
+}
+
+// FormOf begins the form of a request of a kind, whose first field that is.
+func FormOf(kind string) *Form {
+	f := &Form{Encoder: wire.Encoder{Buf: make([]byte, 0, 256)}} // enough for one object
+	f.names[0] = "Kind"
+	f.Text(kind)
+	return f
+}
+
+// Field begins a field, under the name that it has in the type of the request.
+func (f *Form) Field(name string) *wire.Encoder {
+	f.endField()
+	f.names[f.Marks.count] = name
+	return &f.Encoder
+}
+
+func (f *Form) endField() {
+	sum := crc32.Checksum(f.Buf[f.from:], crc32.MakeTable(crc32.Castagnoli))
+	f.Marks.of[f.Marks.count] = byte(sum)
+	f.Marks.count++
+	f.from = len(f.Buf)
+}
+
+// Objects is the field that says whom a request is about.
+func (f *Form) Objects(names []string, all bool) {
+	e := f.Field("Objects")
+	e.Flag(all)
+	e.Uvarint(uint64(len(names)))
+	for _, name := range names {
+		e.Text(name)
+	}
+}
+
+// Finish ends the form.
+func (f *Form) Finish() Identity {
+	f.endField()
+	f.Digest = f.Sum()
+	return f.Identity
+}
+
+// Differs returns the name of a field in which a request differs from one that has these marks, or "" if they do not tell.
+func (id Identity) Differs(from Marks) string {
+	for i := range min(id.Marks.count, from.count) {
+		if id.Marks.of[i] != from.of[i] {
+			return id.names[i]
+		}
+	}
+	return ""
+}
+
+func (m Marks) encode(e *wire.Encoder) {
+	e.U8(m.count)
+	e.Raw(m.of[:m.count])
+}
+
+func decodeMarks(d *wire.Decoder) (m Marks) {
+	if m.count = d.U8(); m.count > mostFields {
+		d.Fail("a request of %d fields", m.count)
+		return Marks{}
+	}
+	d.Array(m.of[:m.count])
+	return m
+}
