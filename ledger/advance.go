@@ -10,6 +10,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -114,12 +115,12 @@ func (x *sweep) forget() {
 // the objects if anybody wants to know.
 func (x *sweep) prepare(ctx context.Context, p panel, behind string) (total int, err error) {
 	x.through = p.through
-	err = x.ledger.view(ctx, func(s *state) error {
-		x.at = s.clock
+	err = x.ledger.view(ctx, func(s *state.State) error {
+		x.at = s.Clock
 		return event.CheckTime(x.at)
 	})
 	if err == nil && x.request.Progress != nil {
-		err = x.ledger.eachPart(ctx, &p, behind, func(_ *state, names []string) error {
+		err = x.ledger.eachPart(ctx, &p, behind, func(_ *state.State, names []string) error {
 			total += len(names)
 			return nil
 		})
@@ -160,11 +161,11 @@ type need struct {
 // needs returns the truths that the next part needs and nobody was asked for, in the order of questions.
 func (x *sweep) needs(ctx context.Context, p panel, behind string) (needs []need, err error) {
 	byQuestion := map[uint32]*need{}
-	err = x.ledger.view(ctx, func(s *state) error {
+	err = x.ledger.view(ctx, func(s *state.State) error {
 		if x.asOf == 0 {
-			x.asOf = s.counters.events
+			x.asOf = s.Counters.Events
 		}
-		names, _, err := p.after(s, behind, partSize)
+		names, _, err := p.after(s, behind, state.PartSize)
 		if err != nil {
 			return err
 		}
@@ -185,7 +186,7 @@ func (x *sweep) needs(ctx context.Context, p panel, behind string) (needs []need
 				if byQuestion[c.question.Number] == nil {
 					byQuestion[c.question.Number] = &need{question: c.question}
 				}
-				byQuestion[c.question.Number].add(name, c.chain.bond())
+				byQuestion[c.question.Number].add(name, c.chain.Bond())
 			}
 		}
 		return nil
@@ -210,26 +211,26 @@ func (x *sweep) told(question uint32, names []string, values []int32) {
 
 // plan is what a sweep has to do with one object.
 type plan struct {
-	object object    // with what is spent after all steps
-	chains []planned // by the number of the question
-	steps  []step    // by the calendar
+	object state.Object // with what is spent after all steps
+	chains []planned    // by the number of the question
+	steps  []step       // by the calendar
 }
 
 // planned is one chain of a plan.
 type planned struct {
 	subject  // as it is stored
 	question *event.Question
-	after    chain    // as it will be, as far as its ε and budgets go
-	steps    int      // that it takes
-	refusal  *Refusal // of the step that it cannot take
-	unasked  bool     // a truth is needed
+	after    state.Chain // as it will be, as far as its ε and budgets go
+	steps    int         // that it takes
+	refusal  *Refusal    // of the step that it cannot take
+	unasked  bool        // a truth is needed
 }
 
 // raise makes an ε above all others the chain's current one. It adds one level, without a response, to
 // those that are stored, and moves it up from step to step.
 func (c *planned) raise(epsilon privacy.Epsilon) {
-	stored := len(c.chain.levels)
-	c.after.levels = append(c.after.levels[:stored], newLevel(epsilon, event.Value{}, 0))
+	stored := len(c.chain.Levels)
+	c.after.Levels = append(c.after.Levels[:stored], state.NewLevel(epsilon, event.Value{}, 0))
 }
 
 // step is a level that one of the chains gets.
@@ -241,7 +242,7 @@ type step struct {
 
 // plan finds the levels that policies have released to an object by an instant and that are not
 // recorded, as far as budgets allow them.
-func (x *sweep) plan(s *state, name string, at time.Time) (plan, error) {
+func (x *sweep) plan(s *state.State, name string, at time.Time) (plan, error) {
 	p, dues, err := x.due(s, name, at)
 	if err != nil {
 		return p, err
@@ -263,15 +264,15 @@ type due struct {
 
 // due returns the chains of an object that belong to the sweep, and everything released to them, by the
 // calendar.
-func (x *sweep) due(s *state, name string, at time.Time) (p plan, dues []due, err error) {
+func (x *sweep) due(s *state.State, name string, at time.Time) (p plan, dues []due, err error) {
 	numbers := []uint32{x.only}
 	if x.only == 0 {
-		if numbers, err = s.questionsOf(name); err != nil {
+		if numbers, err = s.QuestionsOf(name); err != nil {
 			return p, nil, err
 		}
 	}
 	for _, number := range numbers {
-		q, err := s.question(number)
+		q, err := s.Question(number)
 		if err != nil {
 			return p, nil, err
 		}
@@ -279,13 +280,13 @@ func (x *sweep) due(s *state, name string, at time.Time) (p plan, dues []due, er
 		if err != nil {
 			return p, nil, err
 		}
-		if refusal != nil || o.chain.enrolled > x.through {
+		if refusal != nil || o.chain.Enrolled > x.through {
 			continue // it has withdrawn, or came later
 		}
 		dues = append(dues, duesOf(q, &o, len(p.chains), at)...)
 		p.object = o.object
 		after := o.chain
-		after.levels = slices.Clip(after.levels) // the room behind them is the desk's
+		after.Levels = slices.Clip(after.Levels) // the room behind them is the desk's
 		p.chains = append(p.chains, planned{subject: o, question: q, after: after})
 	}
 	slices.SortStableFunc(dues, func(a, b due) int { return a.at.Compare(b.at) })
@@ -298,7 +299,7 @@ func duesOf(q *event.Question, o *subject, chain int, at time.Time) (dues []due)
 		return nil
 	}
 	last := privacy.Epsilon{}
-	for _, one := range o.policy.Releases(at, o.chain.buyers) {
+	for _, one := range o.policy.Releases(at, o.chain.Buyers) {
 		if level, found := q.Released(one.Ceiling); found && last.Less(level) {
 			dues = append(dues, due{chain, one.At, level})
 			last = level
@@ -308,7 +309,7 @@ func duesOf(q *event.Question, o *subject, chain int, at time.Time) (dues []due)
 }
 
 // take adds a step to a plan, if it is needed and possible.
-func (x *sweep) take(s *state, p *plan, one due, at time.Time) error {
+func (x *sweep) take(s *state.State, p *plan, one due, at time.Time) error {
 	c := &p.chains[one.chain]
 	if c.refusal != nil {
 		return nil // what follows would cost more
@@ -327,7 +328,7 @@ func (x *sweep) take(s *state, p *plan, one due, at time.Time) error {
 		return err
 	}
 	if v == event.Drawn {
-		p.object.spent, err = p.object.spent.Add(less(one.level, c.after.current()))
+		p.object.Spent, err = p.object.Spent.Add(state.Less(one.level, c.after.Current()))
 		if err != nil {
 			return errs.Corrupt(nil, "object %q: %v", c.name, err)
 		}
@@ -339,7 +340,7 @@ func (x *sweep) take(s *state, p *plan, one due, at time.Time) error {
 }
 
 // checkTruth refuses a draw for which there is no truth. If the host was not asked, it will be.
-func (x *sweep) checkTruth(s *state, c *planned, o *subject, ask asking) (*Refusal, error) {
+func (x *sweep) checkTruth(s *state.State, c *planned, o *subject, ask asking) (*Refusal, error) {
 	truth, known := x.truths[c.question.Number][c.name]
 	switch {
 	case !known:
@@ -360,28 +361,28 @@ func (p *plan) level(question uint32) (epsilon privacy.Epsilon, known bool) {
 	if !known {
 		return privacy.Epsilon{}, false
 	}
-	return p.chains[at].after.current(), true
+	return p.chains[at].after.Current(), true
 }
 
-// reach adds a response to the chain as it is in memory.
-func (c *chain) reach(epsilon privacy.Epsilon, r event.Response) {
-	at, _ := findLevel(c.levels, epsilon)
-	c.levels = slices.Insert(c.levels, at, newLevel(epsilon, r.Value, 0))
+// reachOf adds a response to the chain as it is in memory.
+func reachOf(c *state.Chain, epsilon privacy.Epsilon, r event.Response) {
+	at, _ := state.FindLevel(c.Levels, epsilon)
+	c.Levels = slices.Insert(c.Levels, at, state.NewLevel(epsilon, r.Value, 0))
 }
 
 // mostSteps bounds the events of one part of a sweep: chains that have much to catch up with would
 // otherwise make a transaction of millions.
-const mostSteps = 4 * partSize
+const mostSteps = 4 * state.PartSize
 
 // decide draws for one part.
-func (x *sweep) decide(s *state, names []string) (p part, err error) {
+func (x *sweep) decide(s *state.State, names []string) (p part, err error) {
 	swept := map[uint32]*event.SweptQuestion{}
 	for i, name := range names {
 		if len(p.changes) > mostSteps {
 			p.left = len(names) - i
 			break
 		}
-		todo, err := x.plan(s, name, earlier(x.at, s.clock))
+		todo, err := x.plan(s, name, earlier(x.at, s.Clock))
 		if err == nil {
 			err = x.follow(s, todo, &p)
 		}
@@ -420,10 +421,10 @@ func (c planned) count(swept map[uint32]*event.SweptQuestion) {
 }
 
 // follow takes the steps of one object.
-func (x *sweep) follow(s *state, todo plan, p *part) error {
+func (x *sweep) follow(s *state.State, todo plan, p *part) error {
 	for i := range todo.chains {
 		c := &todo.chains[i].chain
-		c.levels = slices.Clone(c.levels) // the plan has them too
+		c.Levels = slices.Clone(c.Levels) // the plan has them too
 	}
 	for _, step := range todo.steps {
 		c := &todo.chains[step.chain]
@@ -431,13 +432,13 @@ func (x *sweep) follow(s *state, todo plan, p *part) error {
 		if step.verdict == event.Drawn && !asked {
 			return errOvertaken
 		}
-		r, first, err := x.ledger.respond(s.chances, c.question, &c.subject, step.epsilon, truth)
+		r, first, err := x.ledger.respond(s.Chances, c.question, &c.subject, step.epsilon, truth)
 		if err != nil {
 			return err
 		}
-		c.chain.reach(step.epsilon, r)
+		reachOf(&c.chain, step.epsilon, r)
 		for _, binding := range first {
-			c.chain.bound = &binding.(*event.TruthBound).Tag
+			c.chain.Bound = &binding.(*event.TruthBound).Tag
 		}
 		p.changes = append(append(p.changes, first...), &event.Released{Object: c.name, Question: c.question.Number, Epsilon: step.epsilon, Response: r})
 	}
@@ -447,9 +448,9 @@ func (x *sweep) follow(s *state, todo plan, p *part) error {
 // result puts the outcome in words.
 func (x *sweep) result(ctx context.Context, done outcome) (AdvanceResult, error) {
 	out := AdvanceResult{First: done.first, Last: done.last}
-	err := x.ledger.view(ctx, func(s *state) error {
+	err := x.ledger.view(ctx, func(s *state.State) error {
 		for _, number := range slices.Sorted(maps.Keys(done.swept)) {
-			q, err := s.question(number)
+			q, err := s.Question(number)
 			if err != nil {
 				return err
 			}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // ahead reads the next part of a request, and makes it where that can be done early, while one is committed. What it
@@ -12,11 +13,11 @@ import (
 type ahead struct {
 	done    chan struct{} // closed when that has ended; nil if nothing was begun
 	behind  leaving
-	desk    *desk
-	spare   *desk // which the transaction may be working on
+	desk    *state.Desk
+	spare   *state.Desk // which the transaction may be working on
 	stage   *stage
 	rest    *stage // likewise
-	chances chances
+	chances state.Chances
 	names   []string
 	last    bool
 	events  uint64 // in the log, in the snapshot
@@ -29,18 +30,18 @@ type ahead struct {
 }
 
 // newAhead returns one that works on desks which nobody else needs any more, or on new ones if there are none.
-func newAhead(desks [2]*desk) *ahead {
+func newAhead(desks [2]*state.Desk) *ahead {
 	if desks[0] == nil {
-		desks = [...]*desk{newPartDesk(), newPartDesk()}
+		desks = [...]*state.Desk{state.NewPartDesk(), state.NewPartDesk()}
 	}
-	return &ahead{desk: desks[0], spare: desks[1], stage: &stage{}, rest: &stage{}, chances: newChances()}
+	return &ahead{desk: desks[0], spare: desks[1], stage: &stage{}, rest: &stage{}, chances: state.NewChances()}
 }
 
 // begin begins with the part of a request behind another.
 func (a *ahead) begin(l *Ledger, b *bulk, behind leaving) {
 	a.wait()
 	a.desk, a.spare, a.stage, a.rest = a.spare, a.desk, a.rest, a.stage
-	a.desk.clear()
+	a.desk.Clear()
 	a.behind, a.upTo, a.made, a.done = behind, 0, nil, make(chan struct{})
 	a.holds = l.holds.version()
 	go func() {
@@ -55,17 +56,17 @@ func (a *ahead) begin(l *Ledger, b *bulk, behind leaving) {
 }
 
 func (a *ahead) look(l *Ledger, b *bulk, r kv.Reader) error {
-	s, err := readState(r)
+	s, err := state.ReadState(r)
 	if err != nil {
 		return err
 	}
-	s.known, s.desk, s.chances = &l.known, a.desk, a.chances
-	s.tell(l.clock())
-	a.events, a.clock = s.counters.events, s.clock
-	if a.names, a.last, err = b.panel.after(s, a.behind.cursor, partSize); err != nil || !b.early {
+	s.Known, s.Desk, s.Chances = &l.known, a.desk, a.chances
+	s.Tell(l.clock())
+	a.events, a.clock = s.Counters.Events, s.Clock
+	if a.names, a.last, err = b.panel.after(s, a.behind.cursor, state.PartSize); err != nil || !b.early {
 		return err
 	}
-	if a.events+1 != a.behind.first && a.events != a.behind.counters.events {
+	if a.events+1 != a.behind.first && a.events != a.behind.counters.Events {
 		return errNotAhead
 	}
 	p, err := b.decide(s, a.names)
@@ -77,8 +78,8 @@ func (a *ahead) look(l *Ledger, b *bulk, r kv.Reader) error {
 			return nil // the reason may be gone by then: a reservation may have ended
 		}
 	}
-	if s.salts = randomBytes; l.salts != nil {
-		s.salts = l.salts
+	if s.Salts = state.RandomBytes; l.salts != nil {
+		s.Salts = l.salts
 	}
 	a.stage.begin(r, a.behind, len(a.names))
 	s.Reader = a.stage
@@ -108,25 +109,25 @@ func (a *ahead) own(first, last uint64) {
 
 // holdsStill tells whether what was made is what a transaction would come to: the clock has not gone back, and no
 // other request has begun, or ceased, to hold budget.
-func (a *ahead) holdsStill(l *Ledger, s *state) bool {
-	return a.made != nil && l.holds.version() == a.holds && !s.clock.Before(a.clock)
+func (a *ahead) holdsStill(l *Ledger, s *state.State) bool {
+	return a.made != nil && l.holds.version() == a.holds && !s.Clock.Before(a.clock)
 }
 
 // next returns the part behind an object as it was made, or decides it.
-func (b *bulk) next(l *Ledger, s *state, st *standing) (ending, *made, error) {
+func (b *bulk) next(l *Ledger, s *state.State, st *standing) (ending, *made, error) {
 	a := b.ahead
 	a.wait()
 	var names []string
 	var last bool
 	var err error
-	found := a != nil && a.done != nil && a.err == nil && a.behind.cursor == st.cursor && a.upTo == s.counters.events
+	found := a != nil && a.done != nil && a.err == nil && a.behind.cursor == st.cursor && a.upTo == s.Counters.Events
 	switch {
 	case found && a.holdsStill(l, s):
 		return a.made.ending, a.made, nil
 	case found && a.made == nil:
-		names, last, s.desk = a.names, a.last, a.desk
+		names, last, s.Desk = a.names, a.last, a.desk
 	default:
-		if names, last, err = b.panel.after(s, st.cursor, partSize); err != nil {
+		if names, last, err = b.panel.after(s, st.cursor, state.PartSize); err != nil {
 			return ending{}, nil, err
 		}
 	}
@@ -135,6 +136,6 @@ func (b *bulk) next(l *Ledger, s *state, st *standing) (ending, *made, error) {
 		return ending{}, nil, err
 	}
 	e := b.finish(p, names, last, st.dealt)
-	e.end.First = s.counters.events + 1
+	e.end.First = s.Counters.Events + 1
 	return e, nil, nil
 }

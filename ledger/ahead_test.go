@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -28,9 +29,9 @@ func afterPart(then func()) Progress {
 
 // Somebody of the part that was read ahead withdraws: nobody draws from whoever has left.
 func TestWhatIsReadAheadIsReadAgainWhenItHasChanged(t *testing.T) {
-	names := crowd(3 * partSize)
+	names := crowd(3 * state.PartSize)
 	l := voters(t, inMemory(t, Options{}), "10", names...)
-	leaver, riser := names[partSize+7], names[partSize+8]
+	leaver, riser := names[state.PartSize+7], names[state.PartSize+8]
 	request := order(t, "raise", "1", names...)
 	request.Partial = true
 	request.Progress = afterPart(func() {
@@ -52,9 +53,9 @@ func TestWhatIsReadAheadIsReadAgainWhenItHasChanged(t *testing.T) {
 
 // The same if that happens in the transaction of the part before, in front of it.
 func TestWhatChangedInFrontOfThePartBefore(t *testing.T) {
-	names := crowd(3 * partSize)
+	names := crowd(3 * state.PartSize)
 	l, s := openShim(t, votersFile(t, "10", names...), Options{})
-	leaver := names[partSize+7]
+	leaver := names[state.PartSize+7]
 	blocked, goOn := make(chan struct{}), make(chan struct{})
 	s.set(func() error {
 		s.set(nil, nil)
@@ -93,7 +94,7 @@ func TestWhatChangedInFrontOfThePartBefore(t *testing.T) {
 
 // A request that begins to hold budget leaves no event; yet what was decided before is not what holds now.
 func TestWhatWasDecidedAheadRespectsLaterHolds(t *testing.T) {
-	names := crowd(4 * partSize)
+	names := crowd(4 * state.PartSize)
 	l := voters(t, inMemory(t, Options{}), "1.5", names...)
 	other := vote()
 	other.Name = "other"
@@ -101,7 +102,7 @@ func TestWhatWasDecidedAheadRespectsLaterHolds(t *testing.T) {
 	enroll(t, l, "other", "1.5", names...)
 
 	held, goOn, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	rest := RaiseRequest{Key: "hold", Question: "other", Epsilon: eps(t, "1"), Objects: names[partSize:]}
+	rest := RaiseRequest{Key: "hold", Question: "other", Epsilon: eps(t, "1"), Objects: names[state.PartSize:]}
 	asked := false
 	rest.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
 		if !asked {
@@ -121,8 +122,8 @@ func TestWhatWasDecidedAheadRespectsLaterHolds(t *testing.T) {
 		<-held
 	})
 	result := carryOut(t, l, request)
-	if result.Drawn != partSize || len(result.Refused) != 3*partSize {
-		t.Errorf("%d drawn and %d refused, want %d and %d", result.Drawn, len(result.Refused), partSize, 3*partSize)
+	if result.Drawn != state.PartSize || len(result.Refused) != 3*state.PartSize {
+		t.Errorf("%d drawn and %d refused, want %d and %d", result.Drawn, len(result.Refused), state.PartSize, 3*state.PartSize)
 	}
 	close(goOn)
 	must(t, <-done)
@@ -134,7 +135,7 @@ func TestWhatWasDecidedAheadRespectsAClockThatHasGoneBack(t *testing.T) {
 	now := epoch().Add(24 * time.Hour)
 	l := inMemory(t, Options{Now: func() time.Time { return now }})
 	define(t, l, vote())
-	names := crowd(3 * partSize)
+	names := crowd(3 * state.PartSize)
 	calendar, err := policy.Steps(policy.Step{At: epoch().Add(12 * time.Hour), Ceiling: eps(t, "1")})
 	must(t, err)
 	_, err = l.Enroll(t.Context(), EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Policy: calendar, Cap: boundless()})
@@ -143,14 +144,14 @@ func TestWhatWasDecidedAheadRespectsAClockThatHasGoneBack(t *testing.T) {
 	request.Partial = true
 	request.Progress = afterPart(func() { now = epoch() })
 	result := carryOut(t, l, request)
-	if result.Drawn != partSize || len(result.Refused) != 2*partSize {
-		t.Errorf("%d drawn and %d refused, want %d and %d", result.Drawn, len(result.Refused), partSize, 2*partSize)
+	if result.Drawn != state.PartSize || len(result.Refused) != 2*state.PartSize {
+		t.Errorf("%d drawn and %d refused, want %d and %d", result.Drawn, len(result.Refused), state.PartSize, 2*state.PartSize)
 	}
 }
 
 // What stood in the way when a part was made ahead, and only then, leaves nobody out.
 func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
-	names := crowd(3 * partSize)
+	names := crowd(3 * state.PartSize)
 	late := epoch().Add(24 * time.Hour)
 	calendar, err := policy.Steps(policy.Step{At: epoch().Add(12 * time.Hour), Ceiling: eps(t, "1")})
 	must(t, err)
@@ -210,9 +211,9 @@ func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
 
 // A request keeps only so many truths. It asks again for the others, part by part, and no more often than that.
 func TestTruthsThatAreNotKeptAreAskedForAgain(t *testing.T) {
-	names := crowd(5*partSize + 1)
+	names := crowd(5*state.PartSize + 1)
 	l := voters(t, inMemory(t, Options{}), "10", names...)
-	l.mostTold = 2 * partSize
+	l.mostTold = 2 * state.PartSize
 	asked := map[string]int{}
 	request := order(t, "raise", "1")
 	request.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
@@ -226,7 +227,7 @@ func TestTruthsThatAreNotKeptAreAskedForAgain(t *testing.T) {
 	}
 	for i, name := range names {
 		want := 1
-		if i >= 2*partSize {
+		if i >= 2*state.PartSize {
 			want = 2
 		}
 		if asked[name] != want {
@@ -237,10 +238,10 @@ func TestTruthsThatAreNotKeptAreAskedForAgain(t *testing.T) {
 
 // A source of truths that has none any more the second time leaves the object out, or stops the request where it is.
 func TestATruthThatIsGoneTheSecondTime(t *testing.T) {
-	names := crowd(3 * partSize)
+	names := crowd(3 * state.PartSize)
 	for _, partial := range []bool{true, false} {
 		l := voters(t, inMemory(t, Options{}), "10", names...)
-		l.mostTold = partSize
+		l.mostTold = state.PartSize
 		last, times := names[len(names)-1], 0
 		request := order(t, "raise", "1", names...)
 		request.Partial = partial

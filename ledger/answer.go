@@ -10,6 +10,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
@@ -102,18 +103,18 @@ func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote,
 		return AnswerQuote{}, err
 	}
 	var q AnswerQuote
-	err = l.view(ctx, func(s *state) error {
-		x.at = s.clock
-		if err := x.convene(s, s.counters.events); err != nil {
+	err = l.view(ctx, func(s *state.State) error {
+		x.at = s.Clock
+		if err := x.convene(s, s.Counters.Events); err != nil {
 			return err
 		}
 		if err := x.recall(s); err != nil {
 			return err
 		}
-		q.Held = higher(x.known.top().epsilon, x.others.top().epsilon)
+		q.Held = state.Higher(x.known.Top().Epsilon, x.others.Top().Epsilon)
 		if _, base, free := x.recorded(); free {
-			q.Objects = base.objects
-			q.Refused, err = s.leftOutOf(base)
+			q.Objects = base.Objects
+			q.Refused, err = s.LeftOutOf(base)
 			return err
 		}
 		err = x.assess(s, x.at)
@@ -142,18 +143,18 @@ type inquiry struct {
 	through  uint64         // of a request for all, the last event whose enrolments count
 	whole    event.PanelSum // stands for them
 	// What an attempt learns before it decides.
-	known   answers         // to the query about all of them
-	others  answers         // to those who were partial and left somebody out; nil unless this one is partial
-	leaves  bool            // it leaves somebody out
-	base    answerLevel     // what is raised, if anything
-	anew    error           // why nothing is raised, or nil
-	cost    privacy.Epsilon // to each
-	able    needy           // who can be charged
-	refused []Refusal       // who cannot
-	members []string        // who can be charged and has a truth
-	truths  []int32         // the members' truths
-	missing []Refusal       // who can be charged and has none
-	changed changedTruths   // of those missing
+	known   state.Answers     // to the query about all of them
+	others  state.Answers     // to those who were partial and left somebody out; nil unless this one is partial
+	leaves  bool              // it leaves somebody out
+	base    state.AnswerLevel // what is raised, if anything
+	anew    error             // why nothing is raised, or nil
+	cost    privacy.Epsilon   // to each
+	able    needy             // who can be charged
+	refused []Refusal         // who cannot
+	members []string          // who can be charged and has a truth
+	truths  []int32           // the members' truths
+	missing []Refusal         // who can be charged and has none
+	changed changedTruths     // of those missing
 }
 
 func (l *Ledger) newAnswer(ctx context.Context, r AnswerRequest) (*inquiry, error) {
@@ -180,7 +181,7 @@ func (l *Ledger) newAnswer(ctx context.Context, r AnswerRequest) (*inquiry, erro
 }
 
 // convene finds out who belongs to the panel: of a request for all, those enrolled by an event.
-func (x *inquiry) convene(s *state, through uint64) (err error) {
+func (x *inquiry) convene(s *state.State, through uint64) (err error) {
 	p := panel{names: x.names, all: x.request.All, question: x.question.Number, through: through}
 	if x.names, err = p.whole(s, x.question); err == nil && p.all {
 		x.whole = event.SumOf(x.names)
@@ -197,19 +198,19 @@ func (x *inquiry) panel() event.PanelSum {
 }
 
 // recall looks up what was answered before.
-func (x *inquiry) recall(s *state) (err error) {
+func (x *inquiry) recall(s *state.State) (err error) {
 	x.leaves = false
-	if x.known, _, err = s.answers(answerKey(x.question.Number, x.request.Query, x.whole)); err == nil && x.request.Partial {
-		x.others, _, err = s.answers(answerKey(x.question.Number, x.request.Query, x.whole.Partly()))
+	if x.known, _, err = s.Answers(state.AnswerKey(x.question.Number, x.request.Query, x.whole)); err == nil && x.request.Partial {
+		x.others, _, err = s.Answers(state.AnswerKey(x.question.Number, x.request.Query, x.whole.Partly()))
 	}
 	return err
 }
 
 // recorded returns the answer at ε, or else the lowest above it, with those it belongs to.
-func (x *inquiry) recorded() (among answers, base answerLevel, free bool) {
-	base, free = x.known.best(x.request.Epsilon)
-	other, found := x.others.best(x.request.Epsilon)
-	if x.leaves = found && (!free || other.epsilon.Less(base.epsilon)); x.leaves {
+func (x *inquiry) recorded() (among state.Answers, base state.AnswerLevel, free bool) {
+	base, free = x.known.Best(x.request.Epsilon)
+	other, found := x.others.Best(x.request.Epsilon)
+	if x.leaves = found && (!free || other.Epsilon.Less(base.Epsilon)); x.leaves {
 		return x.others, other, true
 	}
 	return x.known, base, free
@@ -246,9 +247,9 @@ func (x *inquiry) attempt(ctx context.Context) (AnswerResult, error) {
 // look returns the event that settled the request, if it was, and else whether an answer must be drawn from
 // truths.
 func (x *inquiry) look(ctx context.Context) (done uint64, needed bool, err error) {
-	err = x.ledger.view(ctx, func(s *state) error {
-		x.at, x.asOf = s.clock, s.counters.events
-		st, err := s.standing(x.request.Key, x.id)
+	err = x.ledger.view(ctx, func(s *state.State) error {
+		x.at, x.asOf = s.Clock, s.Counters.Events
+		st, err := standingOf(s, x.request.Key, x.id)
 		if err != nil {
 			return err
 		}
@@ -277,8 +278,8 @@ func (x *inquiry) look(ctx context.Context) (done uint64, needed bool, err error
 
 // raisable returns the answer that a new one can be raised from: the highest of all, about people none of whom was
 // forgotten, or began an epoch, since it was first drawn. Of those the truth may be another one now. why says why there is none.
-func (x *inquiry) raisable(s *state) (top answerLevel, why, err error) {
-	top = x.known.top()
+func (x *inquiry) raisable(s *state.State) (top state.AnswerLevel, why, err error) {
+	top = x.known.Top()
 	switch {
 	case len(x.known) == 0:
 		return top, x.notRaised(), nil
@@ -286,12 +287,12 @@ func (x *inquiry) raisable(s *state) (top answerLevel, why, err error) {
 		return top, &mechanism.ScoreError{Outputs: x.query.Outputs(len(x.question.Values))}, nil
 	}
 	for _, name := range x.names {
-		c, _, err := s.chain(x.question.Number, name)
+		c, _, err := s.Chain(x.question.Number, name)
 		if err != nil {
 			return top, nil, err
 		}
-		if c.since > top.began {
-			why, err := s.whyRenewed(name, top.began)
+		if c.Since > top.Began {
+			why, err := whyRenewed(s, name, top.Began)
 			return top, why, err
 		}
 	}
@@ -299,9 +300,9 @@ func (x *inquiry) raisable(s *state) (top answerLevel, why, err error) {
 }
 
 // whyRenewed says why the truth of an object may be another one than at an event.
-func (s *state) whyRenewed(name string, began uint64) (why, err error) {
-	o, _, err := s.object(name)
-	if err == nil && o.forgotten > began {
+func whyRenewed(s *state.State, name string, began uint64) (why, err error) {
+	o, _, err := s.Object(name)
+	if err == nil && o.Forgotten > began {
 		return fmt.Errorf("somebody in the panel: %w", ErrForgotten), nil
 	}
 	return errNewEpoch, err
@@ -323,14 +324,14 @@ var (
 
 // assess says what each object is to be charged, and parts the panel into those who can be and those who
 // cannot, without looking at truths. Who must leave somebody out raises nothing.
-func (x *inquiry) assess(s *state, at time.Time) error {
+func (x *inquiry) assess(s *state.State, at time.Time) error {
 	base, why, err := x.raisable(s)
 	if err != nil {
 		return err
 	}
-	x.leaves, x.base, x.cost, x.anew = false, answerLevel{}, x.request.Epsilon, why
+	x.leaves, x.base, x.cost, x.anew = false, state.AnswerLevel{}, x.request.Epsilon, why
 	if why == nil {
-		x.base, x.cost = base, less(x.request.Epsilon, base.epsilon)
+		x.base, x.cost = base, state.Less(x.request.Epsilon, base.Epsilon)
 	}
 	if err := x.part(s, at); err != nil || len(x.refused) == 0 || !x.request.Partial {
 		return err
@@ -339,13 +340,13 @@ func (x *inquiry) assess(s *state, at time.Time) error {
 }
 
 // leaveOut does the same where somebody is left out.
-func (x *inquiry) leaveOut(s *state, at time.Time) error {
-	x.leaves, x.base, x.cost, x.anew = true, answerLevel{}, x.request.Epsilon, x.notRaised()
+func (x *inquiry) leaveOut(s *state.State, at time.Time) error {
+	x.leaves, x.base, x.cost, x.anew = true, state.AnswerLevel{}, x.request.Epsilon, x.notRaised()
 	return x.part(s, at)
 }
 
 // part parts the panel into those who can be charged the cost and those who cannot.
-func (x *inquiry) part(s *state, at time.Time) error {
+func (x *inquiry) part(s *state.State, at time.Time) error {
 	x.able, x.refused = needy{}, nil
 	for _, name := range x.names {
 		o, refusal, err := x.ledger.subject(s, x.question, name, x.request.Epsilon)
@@ -359,18 +360,18 @@ func (x *inquiry) part(s *state, at time.Time) error {
 			x.refused = append(x.refused, *refusal)
 			continue
 		}
-		x.able.add(name, o.chain.bond())
+		x.able.add(name, o.chain.Bond())
 	}
 	return nil
 }
 
 // check returns why an object cannot be charged the cost, or nil.
-func (x *inquiry) check(s *state, o *subject, at time.Time) (*Refusal, error) {
+func (x *inquiry) check(s *state.State, o *subject, at time.Time) (*Refusal, error) {
 	if refusal := x.ledger.lacksTruthKey(o.name, x.request.Epsilon); refusal != nil {
-		orLess(refusal, x.known.top().epsilon)
+		orLess(refusal, x.known.Top().Epsilon)
 		return refusal, nil
 	}
-	ask := charge{asking{question: x.question, epsilon: x.request.Epsilon, at: at}, x.cost, o.chain.current()}
+	ask := charge{asking{question: x.question, epsilon: x.request.Epsilon, at: at}, x.cost, o.chain.Current()}
 	refusal, err := x.ledger.checkBudget(s, o, ask)
 	if err != nil || refusal == nil {
 		return nil, err
@@ -383,8 +384,8 @@ func (x *inquiry) check(s *state, o *subject, at time.Time) (*Refusal, error) {
 // largest returns the largest ε at which the request would not leave out somebody who can be charged so much. What was
 // answered about the whole panel is there for all; what was answered without some may be without this one.
 func (x *inquiry) largest(room privacy.Epsilon) privacy.Epsilon {
-	free := x.known.top().epsilon
-	if reach := plus(x.base.epsilon, room); free.Less(reach) && x.others.top().epsilon.Less(reach) {
+	free := x.known.Top().Epsilon
+	if reach := state.Plus(x.base.Epsilon, room); free.Less(reach) && x.others.Top().Epsilon.Less(reach) {
 		return reach
 	}
 	return free
@@ -393,7 +394,7 @@ func (x *inquiry) largest(room privacy.Epsilon) privacy.Epsilon {
 // lacksTruth refuses an object that there is no truth of.
 func (x *inquiry) lacksTruth(name string) Refusal {
 	r := Refusal{Object: name, Reason: NoTruth, Asked: x.request.Epsilon, Helps: HelpsTruth}
-	orLess(&r, x.known.top().epsilon)
+	orLess(&r, x.known.Top().Epsilon)
 	return r
 }
 
@@ -431,10 +432,10 @@ func (x *inquiry) leftOut() []Refusal {
 }
 
 // decide returns the events of the answer and of its charges.
-func (x *inquiry) decide(s *state) ([]event.Change, error) {
-	end := &event.Settled{Key: x.request.Key, Digest: x.id.Digest, Marks: x.id.Marks, Through: x.through, First: s.counters.events + 1, Final: true}
+func (x *inquiry) decide(s *state.State) ([]event.Change, error) {
+	end := &event.Settled{Key: x.request.Key, Digest: x.id.Digest, Marks: x.id.Marks, Through: x.through, First: s.Counters.Events + 1, Final: true}
 	namesAlone(end, x.names, x.request.All)
-	st, err := s.standing(end.Key, x.id)
+	st, err := standingOf(s, end.Key, x.id)
 	if err != nil {
 		return nil, err
 	}
@@ -448,17 +449,17 @@ func (x *inquiry) decide(s *state) ([]event.Change, error) {
 	if !free {
 		return x.draw(s, end)
 	}
-	left, err := s.leftOutOf(base)
+	left, err := s.LeftOutOf(base)
 	if err != nil {
 		return nil, err
 	}
-	if base.epsilon == x.request.Epsilon {
-		end.Counts[event.Reused], end.Answer = 1, base.event
+	if base.Epsilon == x.request.Epsilon {
+		end.Counts[event.Reused], end.Answer = 1, base.Event
 		return settling(nil, x.question.Number, left, end), nil
 	}
 	end.Counts[event.Derived], end.Answer = 1, end.First
 	made, how, err := x.derive(known, base)
-	return settling([]event.Change{x.record(made, how, base.objects)}, x.question.Number, left, end), err
+	return settling([]event.Change{x.record(made, how, base.Objects)}, x.question.Number, left, end), err
 }
 
 func (x *inquiry) record(r event.Result, how event.Method, objects uint64) *event.Answered {
@@ -467,16 +468,16 @@ func (x *inquiry) record(r event.Result, how event.Method, objects uint64) *even
 
 // derive draws an answer from the nearest one above it and, if they have scores, the nearest below it that belongs
 // to the same ones.
-func (x *inquiry) derive(known answers, base answerLevel) (event.Result, event.Method, error) {
+func (x *inquiry) derive(known state.Answers, base state.AnswerLevel) (event.Result, event.Method, error) {
 	if !base.Scored {
-		output, err := x.ledger.queries.Degrade(x.query.Outputs(len(x.question.Values)), base.Output, base.epsilon, x.request.Epsilon)
+		output, err := x.ledger.queries.Degrade(x.query.Outputs(len(x.question.Values)), base.Output, base.Epsilon, x.request.Epsilon)
 		return event.Result{Output: output}, event.MethodDegrade, err
 	}
 	how, lower := event.MethodDegrade, mechanism.Score{}
-	if below, found := known.below(x.request.Epsilon, base); found {
-		how, lower = event.MethodInsert, below.asScore()
+	if below, found := known.Below(x.request.Epsilon, base); found {
+		how, lower = event.MethodInsert, below.AsScore()
 	}
-	score, err := x.ledger.queries.Between(lower, base.asScore(), x.request.Epsilon)
+	score, err := x.ledger.queries.Between(lower, base.AsScore(), x.request.Epsilon)
 	return event.Result{Scored: true, Score: score.Value}, how, err
 }
 
@@ -489,15 +490,15 @@ func (x *inquiry) drawAnswer(place mechanism.Place) (event.Result, event.Method,
 	}
 	how, last := event.MethodFresh, mechanism.Score{}
 	if x.base.Scored {
-		how, last = event.MethodRaise, x.base.asScore()
+		how, last = event.MethodRaise, x.base.AsScore()
 	}
 	score, err := x.ledger.queries.Raise(last, x.request.Epsilon, place)
 	return event.Result{Scored: true, Score: score.Value}, how, err
 }
 
 // draw charges the panel and answers from its truths.
-func (x *inquiry) draw(s *state, end *event.Settled) ([]event.Change, error) {
-	asked, base, at := x.able.names, x.base, earlier(x.at, s.clock)
+func (x *inquiry) draw(s *state.State, end *event.Settled) ([]event.Change, error) {
+	asked, base, at := x.able.names, x.base, earlier(x.at, s.Clock)
 	if err := x.assess(s, at); err != nil {
 		return nil, err
 	}
@@ -528,7 +529,7 @@ func (x *inquiry) draw(s *state, end *event.Settled) ([]event.Change, error) {
 
 // leaveUntold leaves out those who have no truth, of a panel that was whole but for them. The others are charged more if
 // it would have been raised, and not all of them may be able to.
-func (x *inquiry) leaveUntold(s *state, at time.Time) error {
+func (x *inquiry) leaveUntold(s *state.State, at time.Time) error {
 	if err := x.leaveOut(s, at); err != nil {
 		return err
 	}
@@ -547,18 +548,18 @@ func (x *inquiry) leaveUntold(s *state, at time.Time) error {
 
 // count returns the charges of the members, behind the changes that bind chains to their truths, and counts
 // the true values, after checking these against those that the chains are bound to.
-func (x *inquiry) count(s *state) (changes []event.Change, counts []int64, err error) {
+func (x *inquiry) count(s *state.State) (changes []event.Change, counts []int64, err error) {
 	charges := make([]event.Change, len(x.members))
 	counts = make([]int64, len(x.question.Values))
 	for i, name := range x.members {
-		c, _, err := s.chain(x.question.Number, name)
+		c, _, err := s.Chain(x.question.Number, name)
 		if err != nil {
 			return nil, nil, err
 		}
 		if !x.ledger.stillFits(x.question, &c, name, x.truths[i], x.asOf) {
 			return nil, nil, errOvertaken // it is about another one since
 		}
-		changes = append(changes, x.ledger.bind(x.question, c.bond(), name, x.truths[i])...)
+		changes = append(changes, x.ledger.bind(x.question, c.Bond(), name, x.truths[i])...)
 		charges[i] = &event.Charged{Object: name, Question: x.question.Number, Epsilon: x.cost}
 		counts[x.truths[i]]++
 	}
@@ -568,17 +569,17 @@ func (x *inquiry) count(s *state) (changes []event.Change, counts []int64, err e
 // result reads the answer that a request got, whoever has come or gone since.
 func (x *inquiry) result(ctx context.Context, settled uint64) (AnswerResult, error) {
 	out := AnswerResult{Epsilon: x.request.Epsilon}
-	err := x.ledger.view(ctx, func(s *state) error {
-		end, err := s.settlement(settled)
+	err := x.ledger.view(ctx, func(s *state.State) error {
+		end, err := s.Settlement(settled)
 		if err != nil {
 			return err
 		}
 		out.Event = end.Answer
-		if out.Refused, err = s.refusals(settled, end); err != nil {
+		if out.Refused, err = refusalsOf(s, settled, end); err != nil {
 			return err
 		}
 		out.TruthChanged = x.changed.among(out.Refused)
-		ev, err := s.event(end.Answer)
+		ev, err := s.Event(end.Answer)
 		if err != nil {
 			return err
 		}
@@ -587,7 +588,7 @@ func (x *inquiry) result(ctx context.Context, settled uint64) (AnswerResult, err
 			return errs.Corrupt(nil, "event %d does not answer %q at ε=%s", end.Answer, x.request.Query, x.request.Epsilon)
 		}
 		if end.Counts[event.Drawn] == 1 {
-			if out.Charged, err = s.costOf(c, end.Answer); err != nil {
+			if out.Charged, err = costOf(s, c, end.Answer); err != nil {
 				return err
 			}
 		}
@@ -603,14 +604,14 @@ func (x *inquiry) result(ctx context.Context, settled uint64) (AnswerResult, err
 
 // costOf returns what an answer drawn from truths cost each object: of a raised one, the difference to the answer
 // below it at that time. What was derived since lies between, and has later events.
-func (s *state) costOf(c *event.Answered, ev uint64) (privacy.Epsilon, error) {
+func costOf(s *state.State, c *event.Answered, ev uint64) (privacy.Epsilon, error) {
 	if c.Method != event.MethodRaise {
 		return c.Epsilon, nil
 	}
-	known, _, err := s.answers(answerKey(c.Question, c.Query, c.Panel))
+	known, _, err := s.Answers(state.AnswerKey(c.Question, c.Query, c.Panel))
 	if err != nil {
 		return privacy.Epsilon{}, err
 	}
-	before := slices.DeleteFunc(known, func(l answerLevel) bool { return l.event >= ev })
-	return less(c.Epsilon, before.top().epsilon), nil
+	before := slices.DeleteFunc(known, func(l state.AnswerLevel) bool { return l.Event >= ev })
+	return state.Less(c.Epsilon, before.Top().Epsilon), nil
 }

@@ -10,72 +10,73 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 )
 
-func applyBuyer(s *state, c *event.BuyerNamed) error {
-	if c.Number != s.counters.buyers+1 {
-		return errs.Corrupt(nil, "buyer %d follows on buyer %d", c.Number, s.counters.buyers)
+func applyBuyer(s *state.State, c *event.BuyerNamed) error {
+	if c.Number != s.Counters.Buyers+1 {
+		return errs.Corrupt(nil, "buyer %d follows on buyer %d", c.Number, s.Counters.Buyers)
 	}
-	if _, twice, err := s.buyerNumber(c.Name); err != nil || twice {
+	if _, twice, err := s.BuyerNumber(c.Name); err != nil || twice {
 		return errs.Corrupt(err, "buyer %q is named twice", c.Name)
 	}
 	if err := names.Check("buyer", c.Name); err != nil {
 		return errs.Corrupt(nil, "%v", err)
 	}
-	s.counters.buyers = c.Number
-	if err := s.put(bucketBuyers, numberKey(c.Number), buyer{name: c.Name}.Encode()); err != nil {
+	s.Counters.Buyers = c.Number
+	if err := s.Put(state.BucketBuyers, state.NumberKey(c.Number), state.Buyer{Name: c.Name}.Encode()); err != nil {
 		return err
 	}
-	if err := s.putDefinition(bucketBuyers, c.Number); err != nil {
+	if err := s.PutDefinition(state.BucketBuyers, c.Number); err != nil {
 		return err
 	}
-	return s.putNumber(bucketBuyers, nameKey(c.Name), c.Number)
+	return s.PutNumber(state.BucketBuyers, state.NameKey(c.Name), c.Number)
 }
 
 // newSale makes the record of a sale or reservation that has the next number.
-func (s *state) newSale(c event.Deal, status saleStatus, event uint64) (sale, error) {
-	if c.Sale != s.counters.sales+1 {
-		return sale{}, errs.Corrupt(nil, "sale %d follows on sale %d", c.Sale, s.counters.sales)
+func newSale(s *state.State, c event.Deal, status state.SaleStatus, event uint64) (state.Sale, error) {
+	if c.Sale != s.Counters.Sales+1 {
+		return state.Sale{}, errs.Corrupt(nil, "sale %d follows on sale %d", c.Sale, s.Counters.Sales)
 	}
-	if c.Buyer == 0 || c.Buyer > s.counters.buyers || c.Question == 0 || c.Question > s.counters.questions || c.Epsilon.IsZero() || c.Objects == 0 || c.Objects > MaxPanel {
-		return sale{}, errs.Corrupt(nil, "sale %d is of nothing, or to nobody", c.Sale)
+	if c.Buyer == 0 || c.Buyer > s.Counters.Buyers || c.Question == 0 || c.Question > s.Counters.Questions || c.Epsilon.IsZero() || c.Objects == 0 || c.Objects > MaxPanel {
+		return state.Sale{}, errs.Corrupt(nil, "sale %d is of nothing, or to nobody", c.Sale)
 	}
-	s.counters.sales = c.Sale
-	return sale{status: status, buyer: c.Buyer, question: c.Question, epsilon: c.Epsilon, objects: c.Objects, price: c.Price, refused: c.Refused, event: event}, nil
+	s.Counters.Sales = c.Sale
+	return state.Sale{Status: status, Buyer: c.Buyer, Question: c.Question, Epsilon: c.Epsilon, Objects: c.Objects, Price: c.Price, Refused: c.Refused, Event: event}, nil
 }
 
-func applyReserved(s *state, c *event.Reserved, ev event.Event) error {
-	r, err := s.newSale(c.Deal, saleReserved, ev.Number)
+func applyReserved(s *state.State, c *event.Reserved, ev event.Event) error {
+	r, err := newSale(s, c.Deal, state.SaleReserved, ev.Number)
 	if err != nil {
 		return err
 	}
-	r.expires, r.granted = c.Expires, ev.Number
-	if !r.holds(ev.Time) {
+	r.Expires, r.Granted = c.Expires, ev.Number
+	if !r.Holds(ev.Time) {
 		return errs.Corrupt(nil, "reservation %d ends before it begins", c.Sale)
 	}
-	s.counters.open = opened{sale: c.Sale, objects: c.Objects, price: c.Price}
-	return s.putSale(c.Sale, r)
+	s.Counters.Open = state.Opened{Sale: c.Sale, Objects: c.Objects, Price: c.Price}
+	return s.PutSale(c.Sale, r)
 }
 
 // checkOpen refuses an event in the midst of a sale, a reservation, the charges of an answer or the refusals of a
 // request that does not belong there.
-func (s *state) checkOpen(c event.Change) error {
-	if s.counters.refused > 0 || s.counters.unsettled != 0 || s.counters.answer != (answering{}) {
+func checkOpen(s *state.State, c event.Change) error {
+	if s.Counters.Refused > 0 || s.Counters.Unsettled != 0 || s.Counters.Answer != (state.Answering{}) {
 		switch c.(type) {
 		case *event.ObjectRefused, *event.Settled:
 			return nil
 		}
-		return errs.Corrupt(nil, "%d objects are refused by no request, or sale %d is settled by none, or the answer of event %d", s.counters.refused, s.counters.unsettled, s.counters.answer.event)
+		return errs.Corrupt(nil, "%d objects are refused by no request, or sale %d is settled by none, or the answer of event %d", s.Counters.Refused, s.Counters.Unsettled, s.Counters.Answer.Event)
 	}
-	if s.counters.charges.objects > 0 {
+	if s.Counters.Charges.Objects > 0 {
 		switch c.(type) {
 		case *event.Charged, *event.Answered:
 			return nil
 		}
-		return errs.Corrupt(nil, "%d objects are charged for no answer", s.counters.charges.objects)
+		return errs.Corrupt(nil, "%d objects are charged for no answer", s.Counters.Charges.Objects)
 	}
-	open := s.counters.open.sale
+	open := s.Counters.Open.Sale
 	switch c := c.(type) {
 	case *event.Held:
 		if c.Sale == open && open != 0 {
@@ -93,35 +94,35 @@ func (s *state) checkOpen(c event.Change) error {
 	return errs.Corrupt(nil, "sale %d is not complete, or not begun", open)
 }
 
-// take counts an object of the open sale or reservation, which its request settles behind the last one.
-func (c *counters) take(object string, price uint64) error {
-	number, draws := c.open.sale, c.open.tally.Draws
-	err := c.open.take(object, price)
-	if c.open.sale == 0 {
-		c.unsettled, c.underway.draws = number, draws
+// takeObject counts an object of the open sale or reservation, which its request settles behind the last one.
+func takeObject(c *state.Counters, object string, price uint64) error {
+	number, draws := c.Open.Sale, c.Open.Tally.Draws
+	err := takeOpened(&c.Open, object, price)
+	if c.Open.Sale == 0 {
+		c.Unsettled, c.Underway.Draws = number, draws
 	}
 	return err
 }
 
-// take counts an object of the open sale or reservation, and closes it behind the last one. The name of one
+// takeOpened counts an object of the open sale or reservation, and closes it behind the last one. The name of one
 // whose event is erased is "".
-func (o *opened) take(object string, price uint64) error {
-	if object != "" && object <= o.last || o.objects == 0 || price > o.price {
-		return errs.Corrupt(nil, "object %q, at %d, is no part of sale %d", object, price, o.sale)
+func takeOpened(o *state.Opened, object string, price uint64) error {
+	if object != "" && object <= o.Last || o.Objects == 0 || price > o.Price {
+		return errs.Corrupt(nil, "object %q, at %d, is no part of sale %d", object, price, o.Sale)
 	}
 	if object != "" {
-		o.last = object
+		o.Last = object
 	} else {
-		o.erased++
+		o.Erased++
 	}
-	o.objects, o.price = o.objects-1, o.price-price
-	if o.objects > 0 {
+	o.Objects, o.Price = o.Objects-1, o.Price-price
+	if o.Objects > 0 {
 		return nil
 	}
-	if o.price != 0 || !tallyIsOf(o.tally, o.erased) {
-		return errs.Corrupt(nil, "sale %d is not the sum of its objects", o.sale)
+	if o.Price != 0 || !tallyIsOf(o.Tally, o.Erased) {
+		return errs.Corrupt(nil, "sale %d is not the sum of its objects", o.Sale)
 	}
-	*o = opened{}
+	*o = state.Opened{}
 	return nil
 }
 
@@ -159,159 +160,159 @@ func countInTally(t *event.SaleTally, m event.Method, upgrade bool) error {
 	return nil
 }
 
-func applyHeld(s *state, c *event.Held, ev event.Event) error {
-	r, err := s.sale(c.Sale)
+func applyHeld(s *state.State, c *event.Held, ev event.Event) error {
+	r, err := s.Sale(c.Sale)
 	if err != nil {
 		return err
 	}
-	if r.status != saleReserved {
+	if r.Status != state.SaleReserved {
 		return errs.Corrupt(nil, "sale %d is no reservation", c.Sale)
 	}
-	if err := s.counters.take(c.Object, c.Price); err != nil {
+	if err := takeObject(&s.Counters, c.Object, c.Price); err != nil {
 		return err
 	}
-	ch, o, err := s.enrolledIn(r.question, c.Object)
+	ch, o, err := enrolledIn(s, r.Question, c.Object)
 	if err != nil {
 		return err
 	}
-	if err := s.checkPrice(r, ch, o, c.Price, ev); err != nil {
+	if err := checkPrice(s, r, ch, o, c.Price, ev); err != nil {
 		return errs.Corrupt(nil, "object %q, reservation %d: %v", c.Object, c.Sale, err)
 	}
-	if o.held, err = s.stillHeld(o.held, 0, ev.Time); err != nil {
+	if o.Held, err = stillHeld(s, o.Held, 0, ev.Time); err != nil {
 		return err
 	}
-	o.held = append(o.held, c.Sale)
-	s.link(&o.links, ev.Number)
-	return s.putObject(c.Object, o)
+	o.Held = append(o.Held, c.Sale)
+	s.Link(&o.Links, ev.Number)
+	return s.PutObject(c.Object, o)
 }
 
 // checkPrice checks that an object's terms sell the response to the buyer at this price. What was reserved was
 // checked then, but for the price and for who holds the level.
-func (s *state) checkPrice(r sale, c chain, o object, price uint64, ev event.Event) error {
-	p, err := s.policy(c.policy)
+func checkPrice(s *state.State, r state.Sale, c state.Chain, o state.Object, price uint64, ev event.Event) error {
+	p, err := s.Policy(c.Policy)
 	if err != nil {
 		return err
 	}
 	terms, due := p.Terms(), uint64(0)
 	if terms != nil {
-		due = uint64(terms.Upgrade(c.heldBy(r.buyer), r.epsilon))
+		due = uint64(terms.Upgrade(c.HeldBy(r.Buyer), r.Epsilon))
 	}
-	recorded, found := c.at(r.epsilon)
+	recorded, found := c.At(r.Epsilon)
 	switch {
 	case price != due:
 		return fmt.Errorf("the price is %d, not %d", due, price)
-	case found && recorded.isHeldBy(r.buyer):
+	case found && recorded.IsHeldBy(r.Buyer):
 		return nil
 	case terms == nil:
 		return errors.New("it is not for sale")
 	}
-	if err := s.checkRoom(r, recorded, o, terms, ev.Time); err != nil || r.status == saleSold && r.granted != 0 {
+	if err := checkRoom(s, r, recorded, o, terms, ev.Time); err != nil || r.Status == state.SaleSold && r.Granted != 0 {
 		return err
 	}
-	name, err := s.buyerName(r.buyer)
+	name, err := s.BuyerName(r.Buyer)
 	if err != nil {
 		return err
 	}
-	if !terms.Allows(name) || !terms.Offers(r.epsilon) || !terms.Open(ev.Time) {
-		return fmt.Errorf("it is not for sale to %q at ε=%s", name, r.epsilon)
+	if !terms.Allows(name) || !terms.Offers(r.Epsilon) || !terms.Open(ev.Time) {
+		return fmt.Errorf("it is not for sale to %q at ε=%s", name, r.Epsilon)
 	}
 	return nil
 }
 
 // checkRoom checks that as many buyers may hold a level as hold or have reserved it, with one more.
-func (s *state) checkRoom(r sale, recorded level, o object, terms *policy.Terms, at time.Time) error {
+func checkRoom(s *state.State, r state.Sale, recorded state.Level, o state.Object, terms *policy.Terms, at time.Time) error {
 	if terms.Holders() == 0 {
 		return nil
 	}
-	reserving, err := s.reserving(o, recorded, event.Deal{Buyer: r.buyer, Question: r.question, Epsilon: r.epsilon}, at)
-	if err == nil && len(recorded.buyers)+reserving >= terms.Holders() {
-		err = fmt.Errorf("%d buyers hold it at ε=%s, and %d have reserved it, of %d who may", len(recorded.buyers), r.epsilon, reserving, terms.Holders())
+	reserving, err := reserving(s, o, recorded, event.Deal{Buyer: r.Buyer, Question: r.Question, Epsilon: r.Epsilon}, at)
+	if err == nil && len(recorded.Buyers)+reserving >= terms.Holders() {
+		err = fmt.Errorf("%d buyers hold it at ε=%s, and %d have reserved it, of %d who may", len(recorded.Buyers), r.Epsilon, reserving, terms.Holders())
 	}
 	return err
 }
 
 // stillHeld drops reservations that hold nothing any more, and one that is being sold.
-func (s *state) stillHeld(numbers []uint64, sold uint64, at time.Time) ([]uint64, error) {
+func stillHeld(s *state.State, numbers []uint64, sold uint64, at time.Time) ([]uint64, error) {
 	var kept []uint64
 	for _, number := range numbers {
 		if number == sold {
 			continue
 		}
-		r, err := s.sale(number)
+		r, err := s.Sale(number)
 		if err != nil {
 			return nil, err
 		}
-		if r.holds(at) {
+		if r.Holds(at) {
 			kept = append(kept, number)
 		}
 	}
 	return kept, nil
 }
 
-func applyCancelled(s *state, c *event.Cancelled) error {
-	r, err := s.sale(c.Sale)
+func applyCancelled(s *state.State, c *event.Cancelled) error {
+	r, err := s.Sale(c.Sale)
 	if err != nil {
 		return err
 	}
-	if r.status != saleReserved {
+	if r.Status != state.SaleReserved {
 		return errs.Corrupt(nil, "sale %d is cancelled without being reserved", c.Sale)
 	}
-	r.status = saleCancelled
-	return s.putSale(c.Sale, r)
+	r.Status = state.SaleCancelled
+	return s.PutSale(c.Sale, r)
 }
 
-func applySale(s *state, c *event.SaleMade, ev event.Event) error {
-	r, err := s.begunSale(c, ev)
+func applySale(s *state.State, c *event.SaleMade, ev event.Event) error {
+	r, err := begunSale(s, c, ev)
 	if err != nil {
 		return err
 	}
 	if !tallyCounts(c.Tally, c.Objects) {
 		return errs.Corrupt(nil, "sale %d counts other objects than it has", c.Sale)
 	}
-	b, err := s.buyer(c.Buyer)
+	b, err := s.Buyer(c.Buyer)
 	if err != nil {
 		return err
 	}
-	if c.Price > math.MaxInt64-s.counters.revenue {
+	if c.Price > math.MaxInt64-s.Counters.Revenue {
 		return errs.Corrupt(nil, "sale %d brings more than can be counted", c.Sale)
 	}
-	s.counters.sold++
-	s.counters.revenue += c.Price
-	b.sold++
-	b.paid += c.Price
-	s.counters.open = opened{sale: c.Sale, objects: c.Objects, price: c.Price, tally: c.Tally}
-	if err := s.put(bucketBuyers, numberKey(c.Buyer), b.Encode()); err != nil {
+	s.Counters.Sold++
+	s.Counters.Revenue += c.Price
+	b.Sold++
+	b.Paid += c.Price
+	s.Counters.Open = state.Opened{Sale: c.Sale, Objects: c.Objects, Price: c.Price, Tally: c.Tally}
+	if err := s.Put(state.BucketBuyers, state.NumberKey(c.Buyer), b.Encode()); err != nil {
 		return err
 	}
-	return s.putSale(c.Sale, r)
+	return s.PutSale(c.Sale, r)
 }
 
 // begunSale makes the record of a sale, a new one or one that was reserved.
-func (s *state) begunSale(c *event.SaleMade, ev event.Event) (sale, error) {
-	if c.Sale > s.counters.sales {
-		return s.newSale(c.Deal, saleSold, ev.Number)
+func begunSale(s *state.State, c *event.SaleMade, ev event.Event) (state.Sale, error) {
+	if c.Sale > s.Counters.Sales {
+		return newSale(s, c.Deal, state.SaleSold, ev.Number)
 	}
-	r, err := s.sale(c.Sale)
+	r, err := s.Sale(c.Sale)
 	if err != nil {
 		return r, err
 	}
-	if !r.holds(ev.Time) || r.buyer != c.Buyer || r.question != c.Question || r.epsilon != c.Epsilon || r.objects < c.Objects || r.price < c.Price {
+	if !r.Holds(ev.Time) || r.Buyer != c.Buyer || r.Question != c.Question || r.Epsilon != c.Epsilon || r.Objects < c.Objects || r.Price < c.Price {
 		return r, errs.Corrupt(nil, "sale %d is not what was reserved", c.Sale)
 	}
-	r.status, r.promised, r.expires = saleSold, r.price, time.Time{}
-	r.objects, r.price, r.refused, r.event = c.Objects, c.Price, c.Refused, ev.Number
+	r.Status, r.Promised, r.Expires = state.SaleSold, r.Price, time.Time{}
+	r.Objects, r.Price, r.Refused, r.Event = c.Objects, c.Price, c.Refused, ev.Number
 	return r, nil
 }
 
 // checkPromise checks that an object of a reservation is sold for no more than was reserved.
-func (s *state) checkPromise(r sale, c *event.Sold) error {
-	if r.granted == 0 {
+func checkPromise(s *state.State, r state.Sale, c *event.Sold) error {
+	if r.Granted == 0 {
 		return nil
 	}
-	at := &s.counters.open.held
-	for *at = max(*at, r.granted); ; { // objects are sold in the order in which they were reserved
+	at := &s.Counters.Open.Held
+	for *at = max(*at, r.Granted); ; { // objects are sold in the order in which they were reserved
 		*at++
-		ev, err := s.event(*at)
+		ev, err := s.Event(*at)
 		promised, is := ev.Change.(*event.Held)
 		switch {
 		case err != nil || !is || promised.Sale != c.Sale:
@@ -325,74 +326,74 @@ func (s *state) checkPromise(r sale, c *event.Sold) error {
 }
 
 // applySold hands an object's response to a buyer, and its price to the object.
-func applySold(s *state, c *event.Sold, ev event.Event) error {
-	r, err := s.sale(c.Sale)
+func applySold(s *state.State, c *event.Sold, ev event.Event) error {
+	r, err := s.Sale(c.Sale)
 	if err != nil {
 		return err
 	}
-	ch, o, err := s.enrolledIn(r.question, c.Object)
+	ch, o, err := enrolledIn(s, r.Question, c.Object)
 	if err != nil {
 		return err
 	}
-	if r.status != saleSold || r.granted != 0 && (!slices.Contains(o.held, c.Sale) || o.withdrawn > r.granted) {
+	if r.Status != state.SaleSold || r.Granted != 0 && (!slices.Contains(o.Held, c.Sale) || o.Withdrawn > r.Granted) {
 		return errs.Corrupt(nil, "object %q is sold without sale %d, or was not reserved for it", c.Object, c.Sale)
 	}
-	if err := s.checkPromise(r, c); err != nil {
+	if err := checkPromise(s, r, c); err != nil {
 		return err
 	}
-	had := ch.heldBy(r.buyer)
-	if err := countInTally(&s.counters.open.tally, c.Method, !had.IsZero() && had.Less(r.epsilon)); err != nil {
+	had := ch.HeldBy(r.Buyer)
+	if err := countInTally(&s.Counters.Open.Tally, c.Method, !had.IsZero() && had.Less(r.Epsilon)); err != nil {
 		return err
 	}
-	if err := s.counters.take(c.Object, c.Price); err != nil {
+	if err := takeObject(&s.Counters, c.Object, c.Price); err != nil {
 		return err
 	}
-	if err := s.checkPrice(r, ch, o, c.Price, ev); err != nil {
+	if err := checkPrice(s, r, ch, o, c.Price, ev); err != nil {
 		return errs.Corrupt(nil, "object %q, sale %d: %v", c.Object, c.Sale, err)
 	}
 	if had.IsZero() {
-		ch.buyers++
+		ch.Buyers++
 	}
 	if c.Method != event.MethodResale {
-		cost, err := s.respond(r.question, &ch, r.epsilon, c.Response, ev.Number)
+		cost, err := addResponse(s, r.Question, &ch, r.Epsilon, c.Response, ev.Number)
 		if err == nil && !cost.IsZero() {
-			err = s.charge(&o, ch, cost, ev)
+			err = chargeObject(s, &o, ch, cost, ev)
 		}
 		if err != nil {
 			return errs.Corrupt(err, "object %q, sale %d", c.Object, c.Sale)
 		}
-		s.counters.underway.spend(cost, 1)
+		noteSpent(&s.Counters.Underway, cost, 1)
 	}
-	if err := s.handOver(&ch, r, c); err != nil {
+	if err := handOver(s, &ch, r, c); err != nil {
 		return err
 	}
-	if err := s.putChain(r.question, c.Object, ch); err != nil {
+	if err := s.PutChain(r.Question, c.Object, ch); err != nil {
 		return err
 	}
-	if c.Price > math.MaxInt64-o.earned {
+	if c.Price > math.MaxInt64-o.Earned {
 		return errs.Corrupt(nil, "object %q earns more than can be counted", c.Object)
 	}
-	o.earned += c.Price
-	if o.held, err = s.stillHeld(o.held, c.Sale, ev.Time); err != nil {
+	o.Earned += c.Price
+	if o.Held, err = stillHeld(s, o.Held, c.Sale, ev.Time); err != nil {
 		return err
 	}
-	s.link(&o.links, ev.Number)
-	return s.putObject(c.Object, o)
+	s.Link(&o.Links, ev.Number)
+	return s.PutObject(c.Object, o)
 }
 
 // handOver makes the buyer a holder of the response that it is sold.
-func (s *state) handOver(ch *chain, r sale, c *event.Sold) error {
-	at, recorded := findLevel(ch.levels, r.epsilon)
-	if !recorded || ch.levels[at].Response != c.Value {
+func handOver(s *state.State, ch *state.Chain, r state.Sale, c *event.Sold) error {
+	at, recorded := state.FindLevel(ch.Levels, r.Epsilon)
+	if !recorded || ch.Levels[at].Response != c.Value {
 		return errs.Corrupt(nil, "object %q, sale %d: the response is not the recorded one", c.Object, c.Sale)
 	}
-	if ch.levels[at].isHeldBy(r.buyer) {
+	if ch.Levels[at].IsHeldBy(r.Buyer) {
 		return nil
 	}
-	if !s.desk.hasPage() { // else nobody else has them
-		ch.levels = slices.Clone(ch.levels)
+	if !s.Desk.HasPage() { // else nobody else has them
+		ch.Levels = slices.Clone(ch.Levels)
 	}
-	holders := &ch.levels[at].buyers
-	*holders = append(slices.Clip(*holders), r.buyer)
+	holders := &ch.Levels[at].Buyers
+	*holders = append(slices.Clip(*holders), r.Buyer)
 	return nil
 }

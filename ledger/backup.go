@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // Copied tells what is in a copy of the ledger.
@@ -51,7 +52,7 @@ func (l *Ledger) copyTo(ctx context.Context, path string, how kv.Copying, progre
 	p := copying{told: progress, passes: 2}
 	last := l.last.Load()
 	err = from.CopyTo(ctx, path, how, p.read, func(copied string) (err error) {
-		var end position
+		var end state.Position
 		if out, end, err = verifyCopy(ctx, copied, l.clock, p.verified); err != nil {
 			return err
 		}
@@ -92,7 +93,7 @@ func (p *copying) tell(done int64) {
 }
 
 // verifyCopy verifies a copy that has no name yet.
-func verifyCopy(ctx context.Context, path string, clock func() time.Time, progress func(done, total uint64)) (out Copied, end position, err error) {
+func verifyCopy(ctx context.Context, path string, clock func() time.Time, progress func(done, total uint64)) (out Copied, end state.Position, err error) {
 	s, err := bolt.Open(path, true)
 	if err != nil {
 		return out, end, err
@@ -120,7 +121,7 @@ func verifyCopy(ctx context.Context, path string, clock func() time.Time, progre
 	if err != nil {
 		return out, end, err
 	}
-	return Copied{info.Size(), found.Events}, position{found.Events, found.Root}, nil
+	return Copied{info.Size(), found.Events}, state.Position{Events: found.Events, Root: found.Root}, nil
 }
 
 // Compact rewrites the ledger's file so that there is nothing in it but the ledger as it is now: what
@@ -134,7 +135,7 @@ func (l *Ledger) Compact(ctx context.Context, progress Progress) error {
 	if l.only {
 		return ErrReadOnly
 	}
-	if err := l.view(ctx, func(*state) error { return nil }); err != nil { // it is the file to be compacted
+	if err := l.view(ctx, func(*state.State) error { return nil }); err != nil { // it is the file to be compacted
 		return err
 	}
 	from, ok := l.store.(kv.Copier)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // The benchmarks of what the ledger writes compare it with bare bbolt that writes the same bytes, in the same
@@ -126,7 +127,7 @@ func applyBare(db *bbolt.DB, writes []bareWrite) error {
 						return err
 					}
 				}
-				if name == bucketEvents {
+				if name == state.BucketEvents {
 					b.FillPercent = 1
 				}
 			}

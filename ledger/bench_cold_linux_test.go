@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
+
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // dropPages drops a file's pages from the memory of the operating system, but for those that a process has mapped.
@@ -56,11 +58,11 @@ func BenchmarkProve(b *testing.B) {
 		path, sale := provenFile(b, events/2, key, signer)
 		number := uint64(1)
 		event := func(l *Ledger) error {
-			return l.view(b.Context(), func(s *state) error {
-				if _, _, err := l.prove(s, s.counters.events, []uint64{number}); err != nil {
+			return l.view(b.Context(), func(s *state.State) error {
+				if _, _, err := l.prove(s, s.Counters.Events, []uint64{number}); err != nil {
 					return err
 				}
-				_, _, err := s.evidence(number)
+				_, _, err := evidenceOf(s, number)
 				return err
 			})
 		}

@@ -21,6 +21,7 @@ import (
 
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
@@ -194,12 +195,12 @@ func openCold(b *testing.B, path string, all samples) {
 
 // proveOne proves of an event at random that it is in the log.
 func proveOne(ctx context.Context, l *Ledger) error {
-	return l.view(ctx, func(s *state) error {
-		number := 1 + rand.Uint64N(s.counters.events)
-		if _, _, err := s.evidence(number); err != nil {
+	return l.view(ctx, func(s *state.State) error {
+		number := 1 + rand.Uint64N(s.Counters.Events)
+		if _, _, err := evidenceOf(s, number); err != nil {
 			return err
 		}
-		_, _, err := l.prove(s, s.counters.events, []uint64{number})
+		_, _, err := l.prove(s, s.Counters.Events, []uint64{number})
 		return err
 	})
 }
@@ -305,7 +306,7 @@ func weigh(name string, bucket *bbolt.Bucket) (map[string]int, error) {
 	parts := map[string]int{partLeaves: stats.LeafAlloc + stats.InlineBucketInuse, partBranches: stats.BranchAlloc}
 	err := bucket.ForEach(func(key, value []byte) error {
 		payload, err := wire.Unseal(name, key, value)
-		if name == bucketMeta && string(key) == keyFormat { // has no checksum
+		if name == state.BucketMeta && string(key) == state.KeyFormat { // has no checksum
 			payload, err = value, nil
 		}
 		if err != nil {
@@ -315,7 +316,7 @@ func weigh(name string, bucket *bbolt.Bucket) (map[string]int, error) {
 		parts[partKeys] += len(key)
 		parts[partPayload] += len(payload)
 		parts[partSums] += len(value) - len(payload)
-		if name != bucketEvents {
+		if name != state.BucketEvents {
 			return nil
 		}
 		entry, err := event.DecodeEntry(binary.BigEndian.Uint64(key), payload)

@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // The benchmarks of what the ledger reads compare it with bare bbolt that reads the same records of the same file, and
@@ -32,9 +33,9 @@ func benchAnswers(t testing.TB, objects int, levels ...string) (l *Ledger, db *b
 // bareObject reads the records of an object and of its chains, with as few searches as there can be.
 func bareObject(db *bbolt.DB, name string) (bytesRead int, err error) {
 	err = db.View(func(tx *bbolt.Tx) error {
-		own := objectKey(name)
-		chains := tx.Bucket([]byte(bucketChains))
-		cursor := tx.Bucket([]byte(bucketObjects)).Cursor()
+		own := state.ObjectKey(name)
+		chains := tx.Bucket([]byte(state.BucketChains))
+		cursor := tx.Bucket([]byte(state.BucketObjects)).Cursor()
 		for key, value := cursor.Seek(own); bytes.HasPrefix(key, own); key, value = cursor.Next() {
 			bytesRead += len(value)
 			if member := key[len(own):]; len(member) > 0 {
@@ -51,24 +52,24 @@ func bareObject(db *bbolt.DB, name string) (bytesRead int, err error) {
 func storedObject(from kv.Store) func(name string) {
 	var own, chain []byte
 	var in kv.Reader
-	counters := []byte(keyCounters)
+	counters := []byte(state.KeyCounters)
 	visit := func(key, _ []byte) bool {
 		if !bytes.HasPrefix(key, own) {
 			return false
 		}
 		if member := key[len(own):]; len(member) > 0 {
 			chain = append(append(chain[:0], member...), own[:len(own)-1]...)
-			_, _ = in.Get(bucketChains, chain)
+			_, _ = in.Get(state.BucketChains, chain)
 		}
 		return true
 	}
 	read := func(r kv.Reader) error {
 		in = r
-		_, _ = r.Get(bucketMeta, counters)
-		return r.Scan(bucketObjects, own, visit)
+		_, _ = r.Get(state.BucketMeta, counters)
+		return r.Scan(state.BucketObjects, own, visit)
 	}
 	return func(name string) {
-		own = appendObjectKey(own[:0], name)
+		own = state.AppendObjectKey(own[:0], name)
 		_ = from.View(read)
 	}
 }
@@ -165,7 +166,7 @@ func BenchmarkEstimateFromScratch(b *testing.B) {
 					return err
 				}))
 				p.bare = append(p.bare, timed(b, func() error {
-					if n := bareWalk(db, bucketChains, 1); n != objects {
+					if n := bareWalk(db, state.BucketChains, 1); n != objects {
 						return fmt.Errorf("%d chains of %d", n, objects)
 					}
 					return nil
@@ -196,7 +197,7 @@ func BenchmarkResponses(b *testing.B) {
 			}
 			return nil
 		}))
-		p.bare = append(p.bare, timed(b, func() error { bareWalk(db, bucketChains, 1); return nil }))
+		p.bare = append(p.bare, timed(b, func() error { bareWalk(db, state.BucketChains, 1); return nil }))
 	}
 	p.report(b, "bare-walk", objects)
 }

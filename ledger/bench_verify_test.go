@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
@@ -44,7 +45,7 @@ func hashEvents(l *Ledger) error {
 	var left [64]tlog.Hash // by level, the last complete subtree with no right neighbour yet
 	return l.store.View(func(r kv.Reader) error {
 		var fault error
-		err := r.Scan(bucketEvents, nil, func(key, value []byte) bool {
+		err := r.Scan(state.BucketEvents, nil, func(key, value []byte) bool {
 			fault = hashEvent(&left, binary.BigEndian.Uint64(key), key, value)
 			return fault == nil
 		})
@@ -53,7 +54,7 @@ func hashEvents(l *Ledger) error {
 }
 
 func hashEvent(left *[64]tlog.Hash, number uint64, key, value []byte) error {
-	payload, err := wire.Unseal(bucketEvents, key, value)
+	payload, err := wire.Unseal(state.BucketEvents, key, value)
 	if err != nil {
 		return err
 	}

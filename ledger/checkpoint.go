@@ -12,6 +12,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // Head is a log at one size, as a checkpoint names it.
@@ -59,8 +60,8 @@ type Publishing struct {
 // returns [ErrNoSigner].
 func (l *Ledger) Checkpoint(ctx context.Context) ([]byte, error) {
 	var head Head
-	err := l.view(ctx, func(s *state) (err error) {
-		head, err = l.head(s, s.counters.events)
+	err := l.view(ctx, func(s *state.State) (err error) {
+		head, err = l.head(s, s.Counters.Events)
 		return err
 	})
 	if err != nil {
@@ -71,9 +72,9 @@ func (l *Ledger) Checkpoint(ctx context.Context) ([]byte, error) {
 
 // Head returns the log's tree at a size, at most its number of events; 0 stands for that number.
 func (l *Ledger) Head(ctx context.Context, events uint64) (head Head, err error) {
-	err = l.view(ctx, func(s *state) (err error) {
+	err = l.view(ctx, func(s *state.State) (err error) {
 		if events == 0 {
-			events = s.counters.events
+			events = s.Counters.Events
 		}
 		head, err = l.head(s, events)
 		return err
@@ -84,9 +85,9 @@ func (l *Ledger) Head(ctx context.Context, events uint64) (head Head, err error)
 // Consistency proves that the tree of the first from events is the beginning of that of the first to
 // events: [tlog.CheckTree] verifies it. 0 < from ≤ to, and to is at most the number of events.
 func (l *Ledger) Consistency(ctx context.Context, from, to uint64) (proof tlog.TreeProof, err error) {
-	err = l.view(ctx, func(s *state) (err error) {
-		if from == 0 || from > to || to > s.counters.events {
-			return errs.Invalid("a proof that %d events are the first of %d, in a log of %d", from, to, s.counters.events)
+	err = l.view(ctx, func(s *state.State) (err error) {
+		if from == 0 || from > to || to > s.Counters.Events {
+			return errs.Invalid("a proof that %d events are the first of %d, in a log of %d", from, to, s.Counters.Events)
 		}
 		proof, err = tlog.ProveTree(int64(to), int64(from), s)
 		return err
@@ -95,16 +96,16 @@ func (l *Ledger) Consistency(ctx context.Context, from, to uint64) (proof tlog.T
 }
 
 // head returns the tree of the first events.
-func (l *Ledger) head(s *state, events uint64) (Head, error) {
-	if events > s.counters.events {
-		return Head{}, errs.Invalid("the log has %d events, not %d", s.counters.events, events)
+func (l *Ledger) head(s *state.State, events uint64) (Head, error) {
+	if events > s.Counters.Events {
+		return Head{}, errs.Invalid("the log has %d events, not %d", s.Counters.Events, events)
 	}
 	root, err := tlog.TreeHash(int64(events), s)
-	return Head{l.about.origin(), events, root}, err
+	return Head{originOf(l.about), events, root}, err
 }
 
-// origin is what checkpoints call the log: the name of the key that signs it, or its id.
-func (a about) origin() string {
+// originOf is what checkpoints call the log: the name of the key that signs it, or its id.
+func originOf(a state.About) string {
 	if key, err := note.NewVerifier(a.LogKey); err == nil {
 		return key.Name()
 	}
@@ -124,8 +125,8 @@ func (l *Ledger) sign(head Head) ([]byte, error) {
 
 // checkSigner refuses a key that signs for another log.
 func (l *Ledger) checkSigner() error {
-	if l.signer != nil && l.signer.Name() != l.about.origin() {
-		return errs.Invalid("the signer's key is named %q, the log %q", l.signer.Name(), l.about.origin())
+	if l.signer != nil && l.signer.Name() != originOf(l.about) {
+		return errs.Invalid("the signer's key is named %q, the log %q", l.signer.Name(), originOf(l.about))
 	}
 	return nil
 }
@@ -149,9 +150,9 @@ func openCosigned(signed []byte, keys note.Verifiers) (Head, merkle.Cosigners, e
 }
 
 // checkExtends returns a RollbackError if the log does not extend the one that a checkpoint is of.
-func (l *Ledger) checkExtends(s *state, trusted Head) error {
-	failure := &RollbackError{Checkpoint: trusted, Ledger: Head{Origin: l.about.origin(), Events: s.counters.events}}
-	if trusted.Origin != failure.Ledger.Origin || trusted.Events > s.counters.events {
+func (l *Ledger) checkExtends(s *state.State, trusted Head) error {
+	failure := &RollbackError{Checkpoint: trusted, Ledger: Head{Origin: originOf(l.about), Events: s.Counters.Events}}
+	if trusted.Origin != failure.Ledger.Origin || trusted.Events > s.Counters.Events {
 		return failure
 	}
 	head, err := l.head(s, trusted.Events)
@@ -251,7 +252,7 @@ func (p *publisher) publish(ctx context.Context) error {
 	}
 	var head Head
 	err := l.store.View(func(r kv.Reader) error {
-		s, err := readState(r)
+		s, err := state.ReadState(r)
 		if err == nil {
 			head, err = l.head(s, size)
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // logKey is a key pair that is the same in every test.
@@ -76,9 +77,9 @@ func TestCheckpointIsANoteOfTheLog(t *testing.T) {
 	}
 	// The root is that of a tree made from nothing but the leaves.
 	var leaves []tlog.Hash
-	must(t, l.view(t.Context(), func(s *state) error {
-		for number := uint64(1); number <= s.counters.events; number++ {
-			ev, err := s.event(number)
+	must(t, l.view(t.Context(), func(s *state.State) error {
+		for number := uint64(1); number <= s.Counters.Events; number++ {
+			ev, err := s.Event(number)
 			if err != nil {
 				return err
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -19,23 +20,23 @@ import (
 func usualRecords(t testing.TB) [][]byte {
 	t.Helper()
 	bound := event.Tag{1, 2, 0x80, 0xff}
-	long := newLevel(nano(t, 1<<39), event.Value{Index: rrchain.MaxValues - 1}, 1<<62)
-	long.buyers = []uint32{1, math.MaxUint32}
+	long := state.NewLevel(nano(t, 1<<39), event.Value{Index: rrchain.MaxValues - 1}, 1<<62)
+	long.Buyers = []uint32{1, math.MaxUint32}
 	bits, err := rrchain.NewBits(9, 1, 8)
 	must(t, err)
-	objects := []object{
-		{cap: nano(t, 10), chains: 1, links: links{latest: 3, events: 1}},
-		{cap: nano(t, 1<<39), spent: nano(t, 128), chains: 200, withdrawn: 1 << 30, forgotten: 7, earned: math.MaxInt64, links: links{1, 2, 300, 4}},
-		{cap: nano(t, 10), held: []uint64{4}},
+	objects := []state.Object{
+		{Cap: nano(t, 10), Chains: 1, Links: state.Links{Latest: 3, Events: 1}},
+		{Cap: nano(t, 1<<39), Spent: nano(t, 128), Chains: 200, Withdrawn: 1 << 30, Forgotten: 7, Earned: math.MaxInt64, Links: state.Links{Latest: 1, Events: 2, Settled: 300, Settles: 4}},
+		{Cap: nano(t, 10), Held: []uint64{4}},
 	}
-	chains := []chain{
-		{enrolled: 1},
-		{enrolled: 300, policy: 1, noise: math.MaxUint32, buyers: 128, bound: &bound, answered: nano(t, 5), levels: []level{newLevel(nano(t, 1), event.Value{}, 2), long}},
-		{enrolled: 5, levels: []level{newLevel(nano(t, 1), event.Value{Bits: bits}, 2)}},
+	chains := []state.Chain{
+		{Enrolled: 1},
+		{Enrolled: 300, Policy: 1, Noise: math.MaxUint32, Buyers: 128, Bound: &bound, Answered: nano(t, 5), Levels: []state.Level{state.NewLevel(nano(t, 1), event.Value{}, 2), long}},
+		{Enrolled: 5, Levels: []state.Level{state.NewLevel(nano(t, 1), event.Value{Bits: bits}, 2)}},
 	}
 	chains = append(chains,
-		chain{enrolled: 5, answered: nano(t, 5), since: 6},
-		chain{enrolled: 5, since: 1 << 50, closed: []closedEpoch{{end: 7, levels: []level{newLevel(nano(t, 1), event.Value{}, 2), long}}, {end: 1 << 50, answered: nano(t, 5), levels: []level{}}}, levels: []level{newLevel(nano(t, 1), event.Value{Index: 1}, 1<<50+1)}},
+		state.Chain{Enrolled: 5, Answered: nano(t, 5), Since: 6},
+		state.Chain{Enrolled: 5, Since: 1 << 50, Closed: []state.ClosedEpoch{{End: 7, Levels: []state.Level{state.NewLevel(nano(t, 1), event.Value{}, 2), long}}, {End: 1 << 50, Answered: nano(t, 5), Levels: []state.Level{}}}, Levels: []state.Level{state.NewLevel(nano(t, 1), event.Value{Index: 1}, 1<<50+1)}},
 	)
 	responses := []event.Released{
 		{Object: "ann", Question: 1, Epsilon: nano(t, 1), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}},
@@ -67,15 +68,15 @@ func oneForm(t *testing.T, payload []byte) (sound int) {
 			t.Fatalf("%x is read as the %s that is written as %x", payload, what, written)
 		}
 	}
-	o, err := decodeObject(payload)
+	o, err := state.DecodeObject(payload)
 	same("object", o.Encode(), err)
-	page := levelPage{page: make([]level, 8), used: 1}
-	for i := range page.page { // what was there before must not be seen
-		page.page[i] = level{event: 9, buyers: []uint32{9}}
+	page := state.LevelPage{Page: make([]state.Level, 8), Used: 1}
+	for i := range page.Page { // what was there before must not be seen
+		page.Page[i] = state.Level{Event: 9, Buyers: []uint32{9}}
 	}
-	c, err := page.decodeChain(payload)
+	c, err := page.DecodeChain(payload)
 	same("chain", c.Encode(), err)
-	if err != nil && page.used != 1 {
+	if err != nil && page.Used != 1 {
 		t.Fatalf("%x is no chain, and leaves its levels on the page", payload)
 	}
 	r := event.Released{Object: "before", Question: 9, Response: event.Response{Value: event.Value{Index: 9}, Method: event.MethodRaise}}

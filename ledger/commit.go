@@ -11,6 +11,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // Callers that change the ledger share commits: whoever comes first leads, commits for everyone who
@@ -20,15 +21,15 @@ import (
 
 // decision reads the state and returns the changes to make, or the error by which to refuse. It
 // must not write, and what it returns besides may leave the ledger only once submit has returned nil.
-type decision func(*state) ([]event.Change, error)
+type decision func(*state.State) ([]event.Change, error)
 
 // proposal is one caller's decision on its way through the queue.
 type proposal struct {
 	decide      decision
-	made        *made              // what decide returned was made before; nil if not
-	record      func(*state) error // records what decide has found to be done; nil if decide returns it
-	recorded    func(*state) error // called, unless nil, when its changes are made and only to be written
-	first, last uint64             // its events, once committed
+	made        *made                    // what decide returned was made before; nil if not
+	record      func(*state.State) error // records what decide has found to be done; nil if decide returns it
+	recorded    func(*state.State) error // called, unless nil, when its changes are made and only to be written
+	first, last uint64                   // its events, once committed
 	err         error
 	turn        chan bool // gets true when it is to lead, or false when it is settled by another; nil if it led at once
 }
@@ -301,40 +302,40 @@ func (l *Ledger) commit(batch []*proposal) error {
 		if err := event.CheckTime(now); err != nil {
 			return err
 		}
-		s, err := writeState(spool, now)
+		s, err := state.WriteState(spool, now)
 		if err == nil {
-			s.known = &l.known
-			err = s.checkBegun()
+			s.Known = &l.known
+			err = s.CheckBegun()
 		}
 		if err == nil {
-			err = l.last.Load().check(s.counters.position)
+			err = l.last.Load().check(s.Counters.Position)
 		}
 		if err != nil {
 			return err
 		}
 		l.lend(s)
-		spool.recent, spool.event = l.recent, s.counters.events+1
-		before := s.counters.events
-		s.far = l.leap.of(s)
+		spool.recent, spool.event = l.recent, s.Counters.Events+1
+		before := s.Counters.Events
+		s.Far = l.leap.of(s)
 		for _, p := range batch {
 			if err := p.carryOut(s, spool); err != nil {
 				return err
 			}
 		}
-		last = s.counters.events
+		last = s.Counters.Events
 		if events = last - before; events == 0 {
-			return l.checkStored(s.durable.position)
+			return l.checkStored(s.Durable.Position)
 		}
-		if s.far != nil {
-			return s.far
+		if s.Far != nil {
+			return s.Far
 		}
-		edge = s.edge
-		if err := errors.Join(s.flush(), spool.settle()); err != nil {
+		edge = s.Edge
+		if err := errors.Join(flushState(s), spool.settle()); err != nil {
 			return err
 		}
-		at.position = s.counters.position
+		at.Position = s.Counters.Position
 		l.last.Load().next.Store(at)
-		return l.checkStored(s.durable.position)
+		return l.checkStored(s.Durable.Position)
 	})
 	if err != nil {
 		l.log.Error().Err(err).Int("requests", len(batch)).Msg("commit failed")
@@ -352,21 +353,21 @@ func (l *Ledger) commit(batch []*proposal) error {
 }
 
 // lend gives a transaction what the ledger has at hand for it. The edge is a copy: the transaction may fail.
-func (l *Ledger) lend(s *state) {
-	l.desk.clear()
-	s.desk, s.changes = &l.desk, l.recent
-	s.chances = chances{l.sampler, l.outputs}
+func (l *Ledger) lend(s *state.State) {
+	l.desk.Clear()
+	s.Desk, s.Changes = &l.desk, l.recent
+	s.Chances = state.Chances{Sampler: l.sampler, Outputs: l.outputs}
 	if l.salts != nil {
-		s.salts = l.salts
+		s.Salts = l.salts
 	}
-	if l.edge != nil && l.edge.Size() == s.counters.events {
-		s.edge = l.edge.Clone()
+	if l.edge != nil && l.edge.Size() == s.Counters.Events {
+		s.Edge = l.edge.Clone()
 	}
 }
 
 // carryOut decides a proposal and records its changes. The error is one of writing; that of a
 // refusal stays with the proposal.
-func (p *proposal) carryOut(s *state, into *spool) error {
+func (p *proposal) carryOut(s *state.State, into *spool) error {
 	changes, err := p.decide(s)
 	if err != nil {
 		p.err = err
@@ -375,16 +376,16 @@ func (p *proposal) carryOut(s *state, into *spool) error {
 	if len(changes) == 0 && p.record == nil {
 		return nil
 	}
-	p.first = s.counters.events + 1
+	p.first = s.Counters.Events + 1
 	switch {
 	case p.made != nil:
-		s.adopt(p.made)
+		adopt(s, p.made)
 	case p.record != nil:
 		err = p.record(s)
 	default:
-		_, _, err = s.record(changes)
+		_, _, err = recordChanges(s, changes)
 	}
-	if p.last = s.counters.events; err != nil {
+	if p.last = s.Counters.Events; err != nil {
 		return err
 	}
 	if p.recorded != nil {
@@ -397,5 +398,5 @@ func (p *proposal) carryOut(s *state, into *spool) error {
 			return err
 		}
 	}
-	return s.counters.checkWhole()
+	return s.Counters.CheckWhole()
 }

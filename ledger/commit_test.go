@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -354,7 +355,7 @@ func TestAPanicInADecisionStopsTheLedger(t *testing.T) {
 					_, err := l.Release(t.Context(), r)
 					return err
 				}
-				_, _, err := l.submit(t.Context(), func(*state) ([]event.Change, error) { panic("a fault of ours") })
+				_, _, err := l.submit(t.Context(), func(*state.State) ([]event.Change, error) { panic("a fault of ours") })
 				return err
 			})
 		})

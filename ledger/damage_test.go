@@ -23,6 +23,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -303,7 +304,7 @@ func TestADamagedMetaPageIsNoQuietRollback(t *testing.T) {
 func eventsOf(t testing.TB, s kv.Store) (log []event.Logged) {
 	t.Helper()
 	for _, p := range pairs(t, s) {
-		if p.bucket != bucketEvents {
+		if p.bucket != state.BucketEvents {
 			continue
 		}
 		payload, err := unsealed(p)
@@ -320,13 +321,13 @@ func putEvents(t testing.TB, s kv.Store, log []event.Logged) {
 	t.Helper()
 	must(t, s.Update(func(w kv.Writer) error {
 		var keys [][]byte
-		err := w.Scan(bucketEvents, nil, func(key, _ []byte) bool { keys = append(keys, slices.Clone(key)); return true })
+		err := w.Scan(state.BucketEvents, nil, func(key, _ []byte) bool { keys = append(keys, slices.Clone(key)); return true })
 		for _, key := range keys {
-			err = errors.Join(err, w.Delete(bucketEvents, key))
+			err = errors.Join(err, w.Delete(state.BucketEvents, key))
 		}
 		for i, n := range log {
-			key := eventKey(uint64(i + 1))
-			err = errors.Join(err, w.Put(bucketEvents, key, wire.Seal(bucketEvents, key, n.Encode())))
+			key := state.EventKey(uint64(i + 1))
+			err = errors.Join(err, w.Put(state.BucketEvents, key, wire.Seal(state.BucketEvents, key, n.Encode())))
 		}
 		return err
 	}))

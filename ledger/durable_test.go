@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // Invariant 1: no response leaves the ledger before the transaction that records it is on disk. What
@@ -306,7 +307,7 @@ func queueBehindFailure(t *testing.T, closing bool) {
 	s.set(nil, nil) // for those behind it
 	// A Release would wait even earlier, for what its first snapshot shows to be durable.
 	second := async(func() (uint64, error) {
-		event, _, err := l.submit(t.Context(), func(*state) ([]event.Change, error) { return []event.Change{&event.TruthKeySet{}}, nil })
+		event, _, err := l.submit(t.Context(), func(*state.State) ([]event.Change, error) { return []event.Change{&event.TruthKeySet{}}, nil })
 		return event, err
 	})
 	waitQueued(t, l, 1)

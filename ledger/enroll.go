@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -87,7 +88,7 @@ func (x *enrollment) form() event.Identity {
 // prepare refuses, before anybody is enrolled, if anybody cannot be.
 func (x *enrollment) prepare(ctx context.Context, behind string) (total int, err error) {
 	var refused refusalList
-	err = x.ledger.eachPart(ctx, &x.panel, behind, func(s *state, names []string) error {
+	err = x.ledger.eachPart(ctx, &x.panel, behind, func(s *state.State, names []string) error {
 		total += len(names)
 		p, err := x.plan(s, names, 0)
 		refused.add(p.refused...)
@@ -99,7 +100,7 @@ func (x *enrollment) prepare(ctx context.Context, behind string) (total int, err
 	return total, err
 }
 
-func (x *enrollment) decide(s *state, names []string) (part, error) {
+func (x *enrollment) decide(s *state.State, names []string) (part, error) {
 	number, known, err := x.policyNumber(s)
 	if err != nil {
 		return part{}, err
@@ -115,25 +116,25 @@ func (x *enrollment) decide(s *state, names []string) (part, error) {
 }
 
 // policyNumber returns the number of the request's policy, or the next free one.
-func (x *enrollment) policyNumber(s *state) (number uint32, known bool, err error) {
+func (x *enrollment) policyNumber(s *state.State) (number uint32, known bool, err error) {
 	if x.request.Policy.IsZero() {
 		return 0, true, nil
 	}
-	number, known, err = s.policyNumber(x.request.Policy)
+	number, known, err = s.PolicyNumber(x.request.Policy)
 	if !known {
-		number = s.counters.policies + 1
+		number = s.Counters.Policies + 1
 	}
 	return number, known, err
 }
 
 // plan says what to do with each object.
-func (x *enrollment) plan(s *state, names []string, policyNumber uint32) (p part, err error) {
+func (x *enrollment) plan(s *state.State, names []string, policyNumber uint32) (p part, err error) {
 	for _, name := range names {
-		c, already, err := s.chain(x.question.Number, name)
+		c, already, err := s.Chain(x.question.Number, name)
 		if err != nil {
 			return p, err
 		}
-		o, known, err := s.object(name)
+		o, known, err := s.Object(name)
 		if err != nil {
 			return p, err
 		}
@@ -142,10 +143,10 @@ func (x *enrollment) plan(s *state, names []string, policyNumber uint32) (p part
 		case limit.IsZero() && !known:
 			return p, fmt.Errorf("object %q: %w", name, ErrNoCap)
 		case limit.IsZero():
-			limit = o.cap
+			limit = o.Cap
 		}
-		if known && o.cap != limit {
-			p.refused = append(p.refused, Refusal{Object: name, Reason: CapDiffers, Ceiling: o.cap, Spent: o.spent, Asked: limit, Helps: HelpsNothing})
+		if known && o.Cap != limit {
+			p.refused = append(p.refused, Refusal{Object: name, Reason: CapDiffers, Ceiling: o.Cap, Spent: o.Spent, Asked: limit, Helps: HelpsNothing})
 			continue
 		}
 		noise := uint32(0)
@@ -154,7 +155,7 @@ func (x *enrollment) plan(s *state, names []string, policyNumber uint32) (p part
 				return p, err
 			}
 		} else {
-			if noise = c.noise; o.forgotten > c.enrolled {
+			if noise = c.Noise; o.Forgotten > c.Enrolled {
 				noise = 0 // see NoiseKeys
 			}
 			same, err := x.samePolicy(s, c)
@@ -162,10 +163,10 @@ func (x *enrollment) plan(s *state, names []string, policyNumber uint32) (p part
 				return p, err
 			}
 			if !same {
-				p.refused = append(p.refused, Refusal{Object: name, Reason: PolicyDiffers, Spent: c.current(), Helps: HelpsNothing})
+				p.refused = append(p.refused, Refusal{Object: name, Reason: PolicyDiffers, Spent: c.Current(), Helps: HelpsNothing})
 				continue
 			}
-			if !o.withdrew(c) {
+			if !o.Withdrew(c) {
 				p.counts[enrolledBefore]++
 				continue
 			}
@@ -176,10 +177,10 @@ func (x *enrollment) plan(s *state, names []string, policyNumber uint32) (p part
 	return p, nil
 }
 
-func (x *enrollment) samePolicy(s *state, c chain) (bool, error) {
-	if c.policy == 0 || x.request.Policy.IsZero() {
-		return c.policy == 0 && x.request.Policy.IsZero(), nil
+func (x *enrollment) samePolicy(s *state.State, c state.Chain) (bool, error) {
+	if c.Policy == 0 || x.request.Policy.IsZero() {
+		return c.Policy == 0 && x.request.Policy.IsZero(), nil
 	}
-	p, err := s.policy(c.policy)
+	p, err := s.Policy(c.Policy)
 	return p.Equal(x.request.Policy), err
 }

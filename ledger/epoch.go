@@ -5,6 +5,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -40,11 +41,11 @@ func (l *Ledger) BeginEpoch(ctx context.Context, key, question, object string) e
 	f := event.FormOf("epoch")
 	f.Field("Question").Text(question)
 	f.Field("Object").Text(object)
-	return l.once(ctx, key, object, f, func(s *state) (event.Change, error) { return l.epochOf(s, q, object) })
+	return l.once(ctx, key, object, f, func(s *state.State) (event.Change, error) { return l.epochOf(s, q, object) })
 }
 
 // epochOf returns the change that begins a new epoch, or nil if the current one is new.
-func (l *Ledger) epochOf(s *state, q *event.Question, object string) (event.Change, error) {
+func (l *Ledger) epochOf(s *state.State, q *event.Question, object string) (event.Change, error) {
 	x, refusal, err := l.subject(s, q, object, privacy.Epsilon{})
 	if err != nil {
 		return nil, err
@@ -52,7 +53,7 @@ func (l *Ledger) epochOf(s *state, q *event.Question, object string) (event.Chan
 	if refusal != nil {
 		return nil, l.refuse(q, privacy.Epsilon{}, refusalList{listed: []Refusal{*refusal}}, &changedTruths{})
 	}
-	if x.chain.unused() {
+	if x.chain.Unused() {
 		return nil, nil
 	}
 	return &event.EpochBegun{Object: object, Question: q.Number}, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -304,7 +305,7 @@ func TestATruthOfTheOldEpochIsNotDrawnFrom(t *testing.T) {
 			}))
 			c, _, err := readChainOf(t, l, "ann")
 			must(t, err)
-			if calls < 2 || c.bound == nil || *c.bound != l.binder.truth("ann", 1, c.since, 1) {
+			if calls < 2 || c.Bound == nil || *c.Bound != l.binder.truth("ann", 1, c.Since, 1) {
 				t.Errorf("asked %d times: the new epoch is about another value than the new one", calls)
 			}
 			audit(t, l.store)
@@ -312,9 +313,9 @@ func TestATruthOfTheOldEpochIsNotDrawnFrom(t *testing.T) {
 	}
 }
 
-func readChainOf(t testing.TB, l *Ledger, name string) (c chain, found bool, err error) {
-	err = l.view(t.Context(), func(s *state) (err error) {
-		c, found, err = s.chain(1, name)
+func readChainOf(t testing.TB, l *Ledger, name string) (c state.Chain, found bool, err error) {
+	err = l.view(t.Context(), func(s *state.State) (err error) {
+		c, found, err = s.Chain(1, name)
 		return err
 	})
 	return c, found, err
@@ -328,7 +329,7 @@ func TestEpochsAreDrawnFromChance(t *testing.T) {
 	release(t, l, releaseOf(t, "3", "ann", "1"))
 	must(t, l.Withdraw(t.Context(), "4", "ann"))
 	comeBack(t, l, "ann")
-	if c, _, err := readChainOf(t, l, "ann"); err != nil || c.noise != 0 {
+	if c, _, err := readChainOf(t, l, "ann"); err != nil || c.Noise != 0 {
 		t.Errorf("%+v, %v", c, err)
 	}
 	audit(t, l.store)

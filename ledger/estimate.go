@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/estimate"
@@ -124,20 +125,20 @@ func counted(q *event.Question, epsilon privacy.Epsilon) int {
 
 // readTallies returns the running counts of the responses that a request takes, by rising ε.
 func (l *Ledger) readTallies(ctx context.Context, r EstimateRequest) (q *event.Question, counts []estimate.UnaryCounts, err error) {
-	err = l.view(ctx, func(s *state) error {
+	err = l.view(ctx, func(s *state.State) error {
 		if q, err = l.questionByName(s, r.Question); err != nil {
 			return err
 		}
-		seen, sum := 0, counting{question: q, chains: s.counters.chains}
-		err := s.scanTallies(q.Number, r.Epsilon, func(key tallyKey, t tally) error {
+		seen, sum := 0, counting{question: q, chains: s.Counters.Chains}
+		err := s.ScanTallies(q.Number, r.Epsilon, func(key state.TallyKey, t state.Tally) error {
 			if seen++; seen%scanSize == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return sum.add(key, t, func(c tallied) uint64 {
+			return sum.add(key, t, func(c state.Tallied) uint64 {
 				if r.Epsilon.IsZero() {
-					return c.current
+					return c.Current
 				}
-				return c.recorded
+				return c.Recorded
 			})
 		})
 		counts = sum.levels
@@ -150,21 +151,21 @@ func (l *Ledger) readTallies(ctx context.Context, r EstimateRequest) (q *event.Q
 // are nobody's highest any more, of which [Estimate.Levels] says nothing. It takes a time proportional to
 // values times levels. The errors are [ErrUnknown] and [ErrCorrupt].
 func (l *Ledger) Levels(ctx context.Context, question string) (levels []LevelCount, err error) {
-	err = l.view(ctx, func(s *state) error {
+	err = l.view(ctx, func(s *state.State) error {
 		levels = nil
 		q, err := l.questionByName(s, question)
 		if err != nil {
 			return err
 		}
-		return s.scanTallies(q.Number, privacy.Epsilon{}, func(key tallyKey, t tally) error {
-			if last := len(levels) - 1; last < 0 || levels[last].Epsilon != key.epsilon {
-				levels = append(levels, LevelCount{Epsilon: key.epsilon})
+		return s.ScanTallies(q.Number, privacy.Epsilon{}, func(key state.TallyKey, t state.Tally) error {
+			if last := len(levels) - 1; last < 0 || levels[last].Epsilon != key.Epsilon {
+				levels = append(levels, LevelCount{Epsilon: key.Epsilon})
 			}
-			if last := &levels[len(levels)-1]; t.recorded <= s.counters.chains-uint64(last.N) {
-				last.N += int64(t.recorded)
+			if last := &levels[len(levels)-1]; t.Recorded <= s.Counters.Chains-uint64(last.N) {
+				last.N += int64(t.Recorded)
 				return ctx.Err()
 			}
-			return errs.Corrupt(nil, "question %q: more responses are counted at ε=%s than there are chains", question, key.epsilon)
+			return errs.Corrupt(nil, "question %q: more responses are counted at ε=%s than there are chains", question, key.Epsilon)
 		})
 	})
 	if err != nil {
@@ -183,15 +184,15 @@ type counting struct {
 
 // add adds the chains of one tally, as many as taken says of a count. Each chain is counted once, so that
 // there are never more of them than chains, and no sum runs over.
-func (c *counting) add(key tallyKey, t tally, taken func(tallied) uint64) error {
-	m := counted(c.question, key.epsilon)
-	if int(key.value) >= m || c.question.Encoding == Unary && key.value != 0 {
-		return errs.Corrupt(nil, "question %q has %d responses at ε=%s, and a tally of response %d", c.question.Name, m, key.epsilon, key.value)
+func (c *counting) add(key state.TallyKey, t state.Tally, taken func(state.Tallied) uint64) error {
+	m := counted(c.question, key.Epsilon)
+	if int(key.Value) >= m || c.question.Encoding == Unary && key.Value != 0 {
+		return errs.Corrupt(nil, "question %q has %d responses at ε=%s, and a tally of response %d", c.question.Name, m, key.Epsilon, key.Value)
 	}
-	if err := t.fit(c.question); err != nil {
+	if err := t.Fit(c.question); err != nil {
 		return err
 	}
-	n := taken(t.tallied)
+	n := taken(t.Tallied)
 	if n == 0 {
 		return nil
 	}
@@ -199,15 +200,15 @@ func (c *counting) add(key tallyKey, t tally, taken func(tallied) uint64) error 
 		return errs.Corrupt(nil, "question %q: more responses are counted than there are chains", c.question.Name)
 	}
 	c.total += n
-	if last := len(c.levels) - 1; last < 0 || c.levels[last].Epsilon != key.epsilon {
-		c.levels = append(c.levels, estimate.UnaryCounts{Epsilon: key.epsilon, ByValue: make([]int64, m)})
+	if last := len(c.levels) - 1; last < 0 || c.levels[last].Epsilon != key.Epsilon {
+		c.levels = append(c.levels, estimate.UnaryCounts{Epsilon: key.Epsilon, ByValue: make([]int64, m)})
 	}
 	level := &c.levels[len(c.levels)-1]
 	level.Objects += int64(n)
 	if c.question.Encoding != Unary {
-		level.ByValue[key.value] = int64(n)
+		level.ByValue[key.Value] = int64(n)
 	}
-	for v, bit := range t.bits {
+	for v, bit := range t.Bits {
 		level.ByValue[v] = int64(taken(bit))
 	}
 	return nil
@@ -221,7 +222,7 @@ func (l *Ledger) recount(ctx context.Context, r EstimateRequest) (q *event.Quest
 	sum := tallying{question: q, at: map[privacy.Epsilon]*estimate.UnaryCounts{}}
 	var fault error
 	scan := levelScan{ledger: l, question: q, epsilon: r.Epsilon, current: r.Epsilon.IsZero()}
-	err = scan.each(ctx, func(name string, at *level) bool {
+	err = scan.each(ctx, func(name string, at *state.Level) bool {
 		if r.Include(name) {
 			fault = sum.add(name, at)
 		}
@@ -243,7 +244,7 @@ type tallying struct {
 	last     *estimate.UnaryCounts                     // those of the response before: the next is mostly at the same ε
 }
 
-func (t *tallying) add(name string, l *level) error {
+func (t *tallying) add(name string, l *state.Level) error {
 	if !t.question.Has(l.Epsilon, l.Response) {
 		_, err := toldResponse(t.question, name, *l)
 		return err

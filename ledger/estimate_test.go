@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
@@ -23,8 +24,8 @@ func responseOf(t *testing.T, object, epsilon string, v int) event.Change {
 // tryResponse records a response without drawing it.
 func tryResponse(t *testing.T, l *Ledger, object, epsilon string, value int) error {
 	t.Helper()
-	_, _, err := l.submit(t.Context(), func(s *state) ([]event.Change, error) {
-		return withSettled(s.counters.events+1, []event.Change{responseOf(t, object, epsilon, value)}), nil
+	_, _, err := l.submit(t.Context(), func(s *state.State) ([]event.Change, error) {
+		return withSettled(s.Counters.Events+1, []event.Change{responseOf(t, object, epsilon, value)}), nil
 	})
 	return err
 }
@@ -132,8 +133,8 @@ func TestABadConfidenceIsInvalid(t *testing.T) {
 // A response that the question does not have is damage, not a seventh value.
 func TestAnImpossibleResponseIsNotCounted(t *testing.T) {
 	l := polled(t)
-	broken := chain{enrolled: 4, levels: []level{newLevel(eps(t, "1"), event.Value{Index: 3}, 5)}}
-	putRecord(t, l.store, bucketChains, chainKey(1, "b"), broken.Encode())
+	broken := state.Chain{Enrolled: 4, Levels: []state.Level{state.NewLevel(eps(t, "1"), event.Value{Index: 3}, 5)}}
+	putRecord(t, l.store, state.BucketChains, state.ChainKey(1, "b"), broken.Encode())
 	_, err := l.Estimate(t.Context(), EstimateRequest{Question: "vote", Include: everybody})
 	wantErr(t, err, ErrCorrupt)
 	wantErr(t, firstError(l.Responses(t.Context(), "vote", eps(t, "1"))), ErrCorrupt)

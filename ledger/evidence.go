@@ -19,6 +19,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // A receipt and a statement say in readable fields what some events of the log say, and prove it: the verifier
@@ -182,18 +183,18 @@ type header struct {
 	logKey   string
 }
 
-// header returns what the documents of a ledger begin with.
-func (a about) header() header {
-	return header{uuid.UUID(a.Id).String(), a.at, a.Currency, a.LogKey}
+// headerOf returns what the documents of a ledger begin with.
+func headerOf(a state.About) header {
+	return header{uuid.UUID(a.Id).String(), a.At, a.Currency, a.LogKey}
 }
 
 // about returns what a header says of the ledger.
-func (h header) about() (about, error) {
+func (h header) about() (state.About, error) {
 	id, err := uuid.Parse(h.ledger)
 	if err == nil && id.String() != h.ledger {
 		err = fmt.Errorf("%q is no UUID in the usual form", h.ledger)
 	}
-	return about{event.Created{Id: id, Currency: h.currency, LogKey: h.logKey}, h.created}, err
+	return state.About{Created: event.Created{Id: id, Currency: h.currency, LogKey: h.logKey}, At: h.created}, err
 }
 
 // checker collects what is wrong with a document.
@@ -226,7 +227,7 @@ func (v *checker) checkFormat(format, want string) {
 }
 
 // checkLog checks that a checkpoint is one of the ledger, and reads what it says. keys may be nil.
-func (v *checker) checkLog(about about, checkpoint string, keys note.Verifiers) {
+func (v *checker) checkLog(about state.About, checkpoint string, keys note.Verifiers) {
 	read, err := merkle.Read([]byte(checkpoint))
 	if err != nil {
 		v.fault("the checkpoint: %v", err)
@@ -240,7 +241,7 @@ func (v *checker) checkLog(about about, checkpoint string, keys note.Verifiers) 
 		}
 		v.Cosigned, v.Ignored = beside.Known, beside.Unknown
 	}
-	if origin := about.origin(); v.Head.Origin != origin {
+	if origin := originOf(about); v.Head.Origin != origin {
 		v.fault("the checkpoint is of the log %q, the ledger's is %q", v.Head.Origin, origin)
 	}
 }
@@ -292,12 +293,12 @@ func (v *checker) checkRoot(proof []tlog.Hash) {
 }
 
 // prove returns the log of the first size events, and proves that it has the leaves of some.
-func (l *Ledger) prove(s *state, size uint64, numbers []uint64) (head Head, proof []tlog.Hash, err error) {
+func (l *Ledger) prove(s *state.State, size uint64, numbers []uint64) (head Head, proof []tlog.Hash, err error) {
 	leaves := make([]uint64, len(numbers))
 	for i, number := range slices.Sorted(slices.Values(numbers)) {
 		leaves[i] = number - 1
 	}
-	s.prefetchProof(size, leaves)
+	prefetchProof(s, size, leaves)
 	if head, err = l.head(s, size); err != nil {
 		return head, nil, err
 	}
@@ -307,18 +308,18 @@ func (l *Ledger) prove(s *state, size uint64, numbers []uint64) (head Head, proo
 
 // prefetchProof has the store fetch what the head and the proof of some leaves are made of, all at once: they are on as many
 // pages as the tree has levels.
-func (s *state) prefetchProof(size uint64, leaves []uint64) {
+func prefetchProof(s *state.State, size uint64, leaves []uint64) {
 	if _, can := s.Reader.(kv.Prefetcher); !can {
 		return
 	}
 	var asked askedHashes
 	_, _ = tlog.TreeHash(int64(size), &asked) // what is wrong with the question shows when it is asked in earnest
 	_, _ = merkle.Prove(size, leaves, &asked)
-	s.prefetchEvents(asked.events)
+	prefetchEvents(s, asked.events)
 }
 
 // prefetchEvents has the store fetch some events, if it can.
-func (s *state) prefetchEvents(numbers []uint64) {
+func prefetchEvents(s *state.State, numbers []uint64) {
 	p, can := s.Reader.(kv.Prefetcher)
 	if !can || len(numbers) < 2 { // one is read as fast without
 		return
@@ -326,9 +327,9 @@ func (s *state) prefetchEvents(numbers []uint64) {
 	numbers = slices.Compact(slices.Sorted(slices.Values(numbers)))
 	keys := make([][]byte, len(numbers))
 	for i, number := range numbers {
-		keys[i] = eventKey(number)
+		keys[i] = state.EventKey(number)
 	}
-	p.Prefetch(bucketEvents, keys)
+	p.Prefetch(state.BucketEvents, keys)
 }
 
 // askedHashes is a [tlog.HashReader] that notes in which events the hashes are that it is asked for. It has none.
@@ -343,9 +344,9 @@ func (a *askedHashes) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	return make([]tlog.Hash, len(indexes)), nil
 }
 
-// evidence returns an event for a document, whole or erased, and its leaf.
-func (s *state) evidence(number uint64) (ev event.Event, leaf tlog.Hash, err error) {
-	n, err := s.entry(number)
+// evidenceOf returns an event for a document, whole or erased, and its leaf.
+func evidenceOf(s *state.State, number uint64) (ev event.Event, leaf tlog.Hash, err error) {
+	n, err := s.Entry(number)
 	if err != nil {
 		return ev, leaf, err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -406,7 +407,7 @@ type foreseen struct {
 
 func (f *foreseen) Prefetch(bucket string, keys [][]byte) {
 	for i, key := range keys {
-		if bucket != bucketEvents || i > 0 && bytes.Compare(keys[i-1], key) >= 0 {
+		if bucket != state.BucketEvents || i > 0 && bytes.Compare(keys[i-1], key) >= 0 {
 			f.surprises = append(f.surprises, fmt.Sprintf("%s %x", bucket, key))
 		}
 		f.announced[string(key)] = true
@@ -424,7 +425,7 @@ func (f *foreseen) Get(bucket string, key []byte) ([]byte, error) {
 func TestAProofSaysWhatItWillRead(t *testing.T) {
 	l := voters(t, newLedger(t), "9", crowd(300)...)
 	for size := uint64(24); size <= 300; size += 23 { // what is in one event is not announced
-		must(t, l.view(t.Context(), func(s *state) error {
+		must(t, l.view(t.Context(), func(s *state.State) error {
 			plain := s.Reader
 			s.Reader = struct{ kv.Reader }{plain} // which is no Prefetcher
 			numbers := []uint64{1 + size/7, 1 + size/3}

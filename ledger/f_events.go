@@ -7,6 +7,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // desked is how many changes of a request are made before the records that they concern are written.
@@ -16,105 +17,105 @@ const desked = 512
 // hundred bytes of it. None is kept beyond the request that it is drawn for.
 const saltsAtOnce = 64
 
-// record appends changes to the log under the next numbers, each with a salt of its own, and applies them.
+// recordChanges appends changes to the log under the next numbers, each with a salt of its own, and applies them.
 // It returns the number of the first and of the last event.
-func (s *state) record(changes []event.Change) (first, last uint64, err error) {
-	first = s.counters.events + 1
+func recordChanges(s *state.State, changes []event.Change) (first, last uint64, err error) {
+	first = s.Counters.Events + 1
 	if len(changes) >= desked {
-		s.nearTallies()
+		s.NearTallies()
 	}
 	var salts []byte // for the next changes
 	for i, c := range changes {
 		// A long request has long been done with the objects it began with: they can be put while it goes on.
-		if s.desk != nil && (i+1)%desked == 0 {
-			if err := s.flushDesk(); err != nil {
+		if s.Desk != nil && (i+1)%desked == 0 {
+			if err := s.FlushDesk(); err != nil {
 				return 0, 0, err
 			}
 		}
 		if len(salts) == 0 {
 			salts = make([]byte, min(len(changes)-i, saltsAtOnce)*len(event.Salt{}))
-			s.salts(salts)
+			s.Salts(salts)
 		}
 		if end, is := c.(*event.Settled); is {
-			end.Spent = s.counters.underway.spent
+			end.Spent = s.Counters.Underway.Spent
 		}
-		ev := event.Event{Number: s.counters.events + 1, Time: s.now, Change: c, Salt: event.Salt(salts)}
+		ev := event.Event{Number: s.Counters.Events + 1, Time: s.Now, Change: c, Salt: event.Salt(salts)}
 		salts = salts[len(ev.Salt):]
-		if err := s.append(ev); err != nil {
+		if err := appendEvent(s, ev); err != nil {
 			return 0, 0, err
 		}
 	}
-	return first, s.counters.events, nil
+	return first, s.Counters.Events, nil
 }
 
-// flush writes what is kept in memory during a transaction.
-func (s *state) flush() error {
-	if s.desk != nil {
-		if err := s.flushDesk(); err != nil {
+// flushState writes what is kept in memory during a transaction.
+func flushState(s *state.State) error {
+	if s.Desk != nil {
+		if err := s.FlushDesk(); err != nil {
 			return err
 		}
 	}
-	if err := s.flushTallies(); err != nil {
+	if err := s.FlushTallies(); err != nil {
 		return err
 	}
-	return s.flushCounters()
+	return flushCounters(s)
 }
 
 // flushCounters writes where the log ends, and what it made.
-func (s *state) flushCounters() (err error) {
-	if s.edge != nil { // else no event was added, or this is an audit, which has a tree of its own
-		if s.counters.root, err = s.edge.Root(); err != nil {
+func flushCounters(s *state.State) (err error) {
+	if s.Edge != nil { // else no event was added, or this is an audit, which has a tree of its own
+		if s.Counters.Root, err = s.Edge.Root(); err != nil {
 			return err
 		}
 	}
-	return s.put(bucketMeta, []byte(keyCounters), s.counters.Encode())
+	return s.Put(state.BucketMeta, []byte(state.KeyCounters), s.Counters.Encode())
 }
 
-// append applies an event and adds it to the log.
-func (s *state) append(ev event.Event) error {
-	if s.edge == nil {
-		edge, err := merkle.LoadEdge(s.counters.events, s)
+// appendEvent applies an event and adds it to the log.
+func appendEvent(s *state.State, ev event.Event) error {
+	if s.Edge == nil {
+		edge, err := merkle.LoadEdge(s.Counters.Events, s)
 		if err != nil {
 			return err
 		}
-		s.edge = edge
+		s.Edge = edge
 	}
 	if err := apply(s, ev); err != nil {
 		return fmt.Errorf("event %d (%s): %w", ev.Number, ev.Change.Kind(), err)
 	}
-	bytes := s.written.Write(&ev)
-	hashes, err := s.edge.Append(bytes.Leaf())
+	bytes := s.Written.Write(&ev)
+	hashes, err := s.Edge.Append(bytes.Leaf())
 	if err != nil {
 		return err
 	}
-	s.draft.key().U64(ev.Number)
-	bytes.Record(s.draft.value(), s.linked.previous, hashes)
-	if err := s.write(bucketEvents); err != nil {
+	s.Draft.Key().U64(ev.Number)
+	bytes.Record(s.Draft.Value(), s.Linked.Previous, hashes)
+	if err := s.Write(state.BucketEvents); err != nil {
 		return err
 	}
-	if err := s.eraseFrom(s.linked.erase); err != nil {
+	if err := eraseFrom(s, s.Linked.Erase); err != nil {
 		return err
 	}
-	return s.eraseFrom(s.linked.eraseRequests)
+	return eraseFrom(s, s.Linked.EraseRequests)
 }
 
 // eraseFrom erases an event and those about the same object before it. The state is then again the fold of the
 // log: what is left of an object's events makes nothing but what its forgotten event says, and requests whose
 // digest nobody knows.
-func (s *state) eraseFrom(number uint64) error {
+func eraseFrom(s *state.State, number uint64) error {
 	for number != 0 {
-		n, err := s.entry(number)
+		n, err := s.Entry(number)
 		if err != nil {
 			return err
 		}
 		if n.Erased != nil || n.Previous >= number {
 			return errs.Corrupt(nil, "event %d was erased before, or follows on event %d", number, n.Previous)
 		}
-		if err := s.putEntry(n.Erase()); err != nil {
+		if err := s.PutEntry(n.Erase()); err != nil {
 			return err
 		}
 		if c, ok := n.Change.(*event.Settled); ok && c.Alone {
-			if err := s.eraseDigest(c.Key); err != nil {
+			if err := eraseDigest(s, c.Key); err != nil {
 				return err
 			}
 		}
@@ -124,11 +125,11 @@ func (s *state) eraseFrom(number uint64) error {
 }
 
 // eraseDigest makes a key one of which nobody can tell any more what was asked with it.
-func (s *state) eraseDigest(key string) error {
-	r, found, err := s.request(key)
+func eraseDigest(s *state.State, key string) error {
+	r, found, err := s.Request(key)
 	if err != nil || !found {
 		return errs.Corrupt(err, "request %q is missing", key)
 	}
-	r.digest = [sha256.Size]byte{}
-	return s.putRequest(key, r)
+	r.Digest = [sha256.Size]byte{}
+	return s.PutRequest(key, r)
 }

@@ -1,6 +1,10 @@
 package ledger
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/internal/state"
+)
 
 // Pages of objects that enrol in the order of their names are nearly full.
 func TestPagesOfObjectsAreFull(t *testing.T) {
@@ -9,7 +13,7 @@ func TestPagesOfObjectsAreFull(t *testing.T) {
 	define(t, l, vote())
 	enroll(t, l, "vote", "10", crowd(20_000)...)
 	closed(t, l)
-	for bucket, full := range bareFill(t, path, bucketObjects, bucketChains, bucketEvents) {
+	for bucket, full := range bareFill(t, path, state.BucketObjects, state.BucketChains, state.BucketEvents) {
 		if full < 0.8 {
 			t.Errorf("pages of %s are full to %.2f", bucket, full)
 		}

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -10,7 +11,7 @@ import (
 )
 
 // drawFinite returns a response of a chain.
-func drawFinite(m *vocabulary.Mechanism, sampler *finite.Sampler, levels []level, place int, epsilon privacy.Epsilon, truth int32) (int, error) {
+func drawFinite(m *vocabulary.Mechanism, sampler *finite.Sampler, levels []state.Level, place int, epsilon privacy.Epsilon, truth int32) (int, error) {
 	at := func(i int) rrchain.Level {
 		if i < 0 {
 			return rrchain.Level{}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -54,7 +55,7 @@ func oddsQuestion(t testing.TB) Question {
 // Every other output of every level of a chain is noticed, and called by its name.
 func TestEveryAlteredOutputIsNamed(t *testing.T) {
 	original := pairs(t, ball(t))
-	levels := chainOfMemory(t, fill(t, original), 1, "ann").levels
+	levels := chainOfMemory(t, fill(t, original), 1, "ann").Levels
 	tries := 0
 	for i, at := range levels {
 		names := party(t).Mechanism.Outputs[i]
@@ -65,7 +66,7 @@ func TestEveryAlteredOutputIsNamed(t *testing.T) {
 			tries++
 			s := fill(t, original)
 			l := openMemory(t, s, Options{})
-			alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[i].Response.Index = is }))
+			alter(t, s, state.BucketChains, state.ChainKey(1, "ann"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Levels[i].Response.Index = is }))
 			want := Problem{Kind: "chain", Object: "ann", Question: "party",
 				Text: fmt.Sprintf(`chain of "ann" in "party": the response at ε=%s is %q, the events say %q`, at.Epsilon, names[is], names[at.Response.Index])}
 			wantProblems(t, findings(t, l, VerifyRequest{}), []Problem{want})
@@ -97,12 +98,12 @@ func TestVerifyNamesWhatIsNotFinite(t *testing.T) {
 		return func(s *kvtest.Memory) {
 			q := finiteParty(t)
 			change(&q)
-			alter(t, s, bucketQuestions, numberKey(1), func([]byte) []byte { return recordOfQuestion(1, q) })
+			alter(t, s, state.BucketQuestions, state.NumberKey(1), func([]byte) []byte { return recordOfQuestion(1, q) })
 		}
 	}
 	response := func(question uint32, v event.Value) func(s *kvtest.Memory) {
 		return func(s *kvtest.Memory) {
-			alter(t, s, bucketChains, chainKey(question, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[0].Response = v }))
+			alter(t, s, state.BucketChains, state.ChainKey(question, "ann"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Levels[0].Response = v }))
 		}
 	}
 	for name, test := range map[string]struct {
@@ -119,25 +120,25 @@ func TestVerifyNamesWhatIsNotFinite(t *testing.T) {
 		"other channels": {func(s *kvtest.Memory) {
 			q := oddsQuestion(t)
 			q.Encoding, q.Mechanism.Family = Finite, otherChannels(t, skewed(t))
-			alter(t, s, bucketQuestions, numberKey(2), func([]byte) []byte { return recordOfQuestion(2, q) })
+			alter(t, s, state.BucketQuestions, state.NumberKey(2), func([]byte) []byte { return recordOfQuestion(2, q) })
 		}, "question 2: the mechanism is"},
 		"an output too high":      {response(1, event.Value{Index: 6}), `chain of "ann" in "party": the response at ε=0.5 is value 6`},
 		"bits":                    {response(1, event.Value{Bits: bitsOf(t, "100000")}), `chain of "ann" in "party": the response at ε=0.5 is 6 bits`},
 		"an output that is never": {response(2, event.Value{Index: 1}), `chain of "ann" in "odds": the response at ε=` + threeToOne + ` is value 1`},
 		"an ε that is no level": {func(s *kvtest.Memory) {
-			alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[0].Epsilon = eps(t, "0.75") }))
+			alter(t, s, state.BucketChains, state.ChainKey(1, "ann"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Levels[0].Epsilon = eps(t, "0.75") }))
 		}, `chain of "ann" in "party"`},
 		"a tally too high": {func(s *kvtest.Memory) {
-			putRecord(t, s, bucketTallies, tallyKey{1, eps(t, "1"), 4}.bytes(), []byte{1, 0})
+			putRecord(t, s, state.BucketTallies, state.TallyKey{Question: 1, Epsilon: eps(t, "1"), Value: 4}.Bytes(), []byte{1, 0})
 		}, "tally of value 4 at ε=1"},
 		"a tally at an ε of no level": {func(s *kvtest.Memory) {
-			putRecord(t, s, bucketTallies, tallyKey{1, eps(t, "0.75"), 0}.bytes(), []byte{1, 0})
+			putRecord(t, s, state.BucketTallies, state.TallyKey{Question: 1, Epsilon: eps(t, "0.75"), Value: 0}.Bytes(), []byte{1, 0})
 		}, "tally of value 0 at ε=0.75"},
 		"a tally of what never happens": {func(s *kvtest.Memory) {
-			putRecord(t, s, bucketTallies, tallyKey{2, eps(t, threeToOne), 1}.bytes(), []byte{1, 0})
+			putRecord(t, s, state.BucketTallies, state.TallyKey{Question: 2, Epsilon: eps(t, threeToOne), Value: 1}.Bytes(), []byte{1, 0})
 		}, "tally of value 1 at ε=" + threeToOne},
 		"a noise key": {func(s *kvtest.Memory) {
-			alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.noise = 1 }))
+			alter(t, s, state.BucketChains, state.ChainKey(1, "ann"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Noise = 1 }))
 		}, `chain of "ann" in "party"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -164,19 +165,19 @@ func TestVerifyNamesWhatIsNotFinite(t *testing.T) {
 func TestASpoiledFiniteTallyIsNoticed(t *testing.T) {
 	for name, spoiled := range map[string]struct {
 		question string
-		key      tallyKey
+		key      state.TallyKey
 		payload  []byte
 	}{
-		"of an output too high":  {"party", tallyKey{1, eps(t, "1"), 4}, []byte{1, 0}},
-		"of the highest number":  {"party", tallyKey{1, eps(t, "1"), 1 << 31}, []byte{1, 0}},
-		"at an ε of no level":    {"party", tallyKey{1, eps(t, "0.75"), 0}, []byte{1, 1}},
-		"of bits":                {"party", tallyKey{1, eps(t, "1"), 0}, []byte{1, 0, 1, 0}},
-		"of more than there are": {"party", tallyKey{1, eps(t, "2"), 0}, []byte{9, 9}},
+		"of an output too high":  {"party", state.TallyKey{Question: 1, Epsilon: eps(t, "1"), Value: 4}, []byte{1, 0}},
+		"of the highest number":  {"party", state.TallyKey{Question: 1, Epsilon: eps(t, "1"), Value: 1 << 31}, []byte{1, 0}},
+		"at an ε of no level":    {"party", state.TallyKey{Question: 1, Epsilon: eps(t, "0.75"), Value: 0}, []byte{1, 1}},
+		"of bits":                {"party", state.TallyKey{Question: 1, Epsilon: eps(t, "1"), Value: 0}, []byte{1, 0, 1, 0}},
+		"of more than there are": {"party", state.TallyKey{Question: 1, Epsilon: eps(t, "2"), Value: 0}, []byte{9, 9}},
 	} {
 		s := ball(t)
 		l := openMemory(t, s, Options{})
-		putRecord(t, s, bucketTallies, spoiled.key.bytes(), spoiled.payload)
-		for _, epsilon := range []privacy.Epsilon{{}, spoiled.key.epsilon} {
+		putRecord(t, s, state.BucketTallies, spoiled.key.Bytes(), spoiled.payload)
+		for _, epsilon := range []privacy.Epsilon{{}, spoiled.key.Epsilon} {
 			e, err := l.Estimate(t.Context(), EstimateRequest{Question: spoiled.question, Epsilon: epsilon})
 			if !errors.Is(err, ErrCorrupt) {
 				t.Errorf("%s: at ε=%s got %+v, %v, want ErrCorrupt", name, epsilon, e, err)
@@ -263,7 +264,7 @@ func TestApplyRefusesForgedOutputs(t *testing.T) {
 		return []event.Change{&event.Released{Object: object, Question: question, Epsilon: eps(t, epsilon), Response: event.Response{Value: v, Method: how}}}
 	}
 	has := func(object string, epsilon string) event.Value {
-		at, _ := chainOfMemory(t, replayed(t, log), 1, object).at(eps(t, epsilon))
+		at, _ := chainOfMemory(t, replayed(t, log), 1, object).At(eps(t, epsilon))
 		return at.Response
 	}
 	sale := func(epsilon string, price uint64, v event.Value, how event.Method) []event.Change {
@@ -401,16 +402,16 @@ func TestDecodersRefuseOtherFormsOfAMechanism(t *testing.T) {
 func TestAnImpossibleOutputIsNoPanic(t *testing.T) {
 	for name, broken := range map[string]struct {
 		question uint32
-		change   func(c *chain)
+		change   func(c *state.Chain)
 	}{
-		"an output too high":      {1, func(c *chain) { c.levels[len(c.levels)-1].Response.Index = 4 }},
-		"the highest of values":   {1, func(c *chain) { c.levels[len(c.levels)-1].Response.Index = 1<<20 - 1 }},
-		"bits":                    {1, func(c *chain) { c.levels[len(c.levels)-1].Response = event.Value{Bits: bitsOf(t, "0100")} }},
-		"an output that is never": {2, func(c *chain) { c.levels[0].Response.Index = 1 }},
-		"an ε that is no level":   {1, func(c *chain) { c.levels[len(c.levels)-1].Epsilon = eps(t, "1.75") }},
+		"an output too high":      {1, func(c *state.Chain) { c.Levels[len(c.Levels)-1].Response.Index = 4 }},
+		"the highest of values":   {1, func(c *state.Chain) { c.Levels[len(c.Levels)-1].Response.Index = 1<<20 - 1 }},
+		"bits":                    {1, func(c *state.Chain) { c.Levels[len(c.Levels)-1].Response = event.Value{Bits: bitsOf(t, "0100")} }},
+		"an output that is never": {2, func(c *state.Chain) { c.Levels[0].Response.Index = 1 }},
+		"an ε that is no level":   {1, func(c *state.Chain) { c.Levels[len(c.Levels)-1].Epsilon = eps(t, "1.75") }},
 	} {
 		original := ball(t)
-		alter(t, original, bucketChains, chainKey(broken.question, "ann"), edited(t, decodeChain, broken.change))
+		alter(t, original, state.BucketChains, state.ChainKey(broken.question, "ann"), edited(t, state.DecodeChain, broken.change))
 		damaged := pairs(t, original)
 		question, above, lower, at := "party", "2", "0.5", "2"
 		if name == "an ε that is no level" {
@@ -701,7 +702,7 @@ func TestNothingNamesATruthOfAMechanism(t *testing.T) {
 	r.Truth = TruthOf("truth C")
 	sell(t, o.Ledger, r)
 	for _, p := range pairs(t, o.store) {
-		if p.bucket != bucketQuestions && p.bucket != bucketEvents && strings.Contains(string(p.value), "truth") {
+		if p.bucket != state.BucketQuestions && p.bucket != state.BucketEvents && strings.Contains(string(p.value), "truth") {
 			t.Errorf("%s", p)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
@@ -122,11 +123,11 @@ func (tr *finiteTree) probe(l *Ledger, n int, truth TruthFunc, word uint64) (out
 	output = -1
 	u := l.store.(*undone)
 	u.look = func(w kv.Writer) {
-		s, err := readState(w)
+		s, err := state.ReadState(w)
 		must(tr, err)
-		c, _, err := s.chain(1, "ann")
+		c, _, err := s.Chain(1, "ann")
 		must(tr, err)
-		if at, found := c.at(tr.levels[n]); found {
+		if at, found := c.At(tr.levels[n]); found {
 			output = at.Response.Index
 		}
 	}
@@ -250,9 +251,9 @@ func (tr *finiteTree) sellOutput(child node, free bool, word uint64) {
 	if got.Value != tr.text(child.responses[n]) || got.Epsilon != tr.levels[n] {
 		tr.Fatalf("%v was to come, the buyer got %+v", child.responses, got)
 	}
-	cost, want := less(after.Spent, before.Spent), privacy.Epsilon{}
+	cost, want := state.Less(after.Spent, before.Spent), privacy.Epsilon{}
 	if !free {
-		want = less(tr.levels[n], before.Spent)
+		want = state.Less(tr.levels[n], before.Spent)
 	}
 	if cost != want || (sold.Draws == 0) != free {
 		tr.Errorf("%v: %d draws for ε=%s, which cost %s, want %s", child.responses, sold.Draws, tr.levels[n], cost, want)

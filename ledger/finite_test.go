@@ -563,7 +563,7 @@ func TestNoiseKeysAreNotForMechanisms(t *testing.T) {
 	define(t, l, vote())
 	enroll(t, l, "vote", "9", "ann")
 	for question, want := range map[uint32]uint32{1: 0, 2: 1} {
-		if got := chainOf(t, l, question, "ann").noise; got != want {
+		if got := chainOf(t, l, question, "ann").Noise; got != want {
 			t.Errorf("the chain of question %d has the noise key %d, want %d", question, got, want)
 		}
 	}
@@ -572,7 +572,7 @@ func TestNoiseKeysAreNotForMechanisms(t *testing.T) {
 	must(t, l.Forget(t.Context(), "f", "bob"))
 	enrollUnder(t, l, "party", market(t, "9"), "9", "bob")
 	for _, name := range []string{"ann", "bob"} {
-		if got := chainOf(t, l, 1, name).noise; got != 0 {
+		if got := chainOf(t, l, 1, name).Noise; got != 0 {
 			t.Errorf("%s came back with the noise key %d", name, got)
 		}
 	}

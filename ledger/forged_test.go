@@ -11,6 +11,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -59,8 +60,8 @@ func newGround(t *testing.T, truthKey []byte) ground {
 	enrollUnder(t, l, "vote", unlocked, "2", "eve")
 	enroll(t, l, "vote", "2", "fay")
 	for i, name := range []string{"hooli", "initech"} { // who have bought nothing
-		_, _, err = l.submit(t.Context(), func(s *state) ([]event.Change, error) {
-			return []event.Change{&event.BuyerNamed{Number: uint32(i + 1), Name: name}, &event.Settled{Key: name, Digest: [32]byte{1}, First: s.counters.events + 1, Final: true}}, nil
+		_, _, err = l.submit(t.Context(), func(s *state.State) ([]event.Change, error) {
+			return []event.Change{&event.BuyerNamed{Number: uint32(i + 1), Name: name}, &event.Settled{Key: name, Digest: [32]byte{1}, First: s.Counters.Events + 1, Final: true}}, nil
 		})
 		must(t, err)
 	}
@@ -73,15 +74,15 @@ func newGround(t *testing.T, truthKey []byte) ground {
 	carryOut(t, l, r)
 	must(t, l.Withdraw(t.Context(), "6", "dan"))
 	g := ground{log: logOf(t, pairs(t, s)), stated: map[string]event.Stated{}, forgotten: map[string]event.Forgotten{}}
-	must(t, l.view(t.Context(), func(s *state) error {
+	must(t, l.view(t.Context(), func(s *state.State) error {
 		for _, name := range []string{"ann", "bob", "cid", "dan", "eve", "fay", "zoe"} {
-			c, err := s.forget(name)
+			c, err := forgetObject(s, name)
 			must(t, err)
 			g.forgotten[name] = *c.(*event.Forgotten)
-			if o, known, err := s.object(name); err == nil && known {
-				numbers, err := s.eventsAbout(o)
+			if o, known, err := s.Object(name); err == nil && known {
+				numbers, err := eventsAbout(s, o)
 				must(t, err)
-				g.stated[name] = event.Stated{Object: name, Forgotten: o.forgotten, Events: numbers, Account: o.account()}
+				g.stated[name] = event.Stated{Object: name, Forgotten: o.Forgotten, Events: numbers, Account: accountOf(o)}
 			}
 		}
 		return nil
@@ -306,39 +307,39 @@ func TestACaptureIsComparedWithItsReservation(t *testing.T) {
 	for name, one := range map[string]struct {
 		why   string
 		price uint64 // due by the terms as they are now
-		spoil func(*state)
+		spoil func(*state.State)
 	}{
-		"as reserved": {"", 75, func(*state) {}},
-		"one more has reserved": {"0 buyers hold it at ε=0.75, and 2 have reserved it, of 2 who may", 75, func(s *state) {
-			o, _, err := s.object("cid")
+		"as reserved": {"", 75, func(*state.State) {}},
+		"one more has reserved": {"0 buyers hold it at ε=0.75, and 2 have reserved it, of 2 who may", 75, func(s *state.State) {
+			o, _, err := s.Object("cid")
 			must(t, err)
 			for number, buyer := range map[uint64]uint32{8: acme, 9: zeta} {
-				r := sale{status: saleReserved, buyer: buyer, question: 1, epsilon: d.Epsilon, objects: 1, granted: s.counters.events, expires: epoch().Add(time.Hour)}
-				must(t, s.putSale(number, r))
-				o.held = append(o.held, number)
+				r := state.Sale{Status: state.SaleReserved, Buyer: buyer, Question: 1, Epsilon: d.Epsilon, Objects: 1, Granted: s.Counters.Events, Expires: epoch().Add(time.Hour)}
+				must(t, s.PutSale(number, r))
+				o.Held = append(o.Held, number)
 			}
-			must(t, s.putObject("cid", o))
+			must(t, s.PutObject("cid", o))
 		}},
-		"dearer": {"was reserved for 75", 76, func(s *state) {
-			c, _, err := s.chain(1, "cid")
+		"dearer": {"was reserved for 75", 76, func(s *state.State) {
+			c, _, err := s.Chain(1, "cid")
 			must(t, err)
 			dearer := market(t, "1.5", func(m *policy.Market) { m.Floor = 76 })
-			must(t, s.put(bucketPolicies, policyNumberKey(c.policy), []byte(dearer.String())))
+			must(t, s.Put(state.BucketPolicies, state.PolicyNumberKey(c.Policy), []byte(dearer.String())))
 			// What the sale as a whole may cost was higher, for others.
-			r, err := s.sale(third)
+			r, err := s.Sale(third)
 			must(t, err)
-			r.price = 100
-			must(t, s.putSale(third, r))
+			r.Price = 100
+			must(t, s.PutSale(third, r))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := replayed(t, log)
 			err := m.Update(func(w kv.Writer) error {
-				s, err := writeState(w, epoch())
+				s, err := state.WriteState(w, epoch())
 				must(t, err)
 				one.spoil(s)
 				for _, c := range capture(one.price) {
-					if err := s.append(s.costing(event.Event{Number: s.counters.events + 1, Time: epoch(), Change: c})); err != nil {
+					if err := appendEvent(s, costing(s, event.Event{Number: s.Counters.Events + 1, Time: epoch(), Change: c})); err != nil {
 						return err
 					}
 				}
@@ -620,17 +621,19 @@ func (g ground) ends(t *testing.T) map[string]pairOfLogs {
 		"fewer events":                {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events-- }), why: "events are forgotten"},
 		"no events":                   {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events = 0 }), why: "leaves behind what it cannot have"},
 		"no end of events":            {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events = 1<<64 - 1 }), why: "events are forgotten"},
-		"forgotten with another cap":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Cap = plus(c.Cap, one) }), why: "what it has not spent"},
+		"forgotten with another cap":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Cap = state.Plus(c.Cap, one) }), why: "what it has not spent"},
 		"forgotten without a cap":     {sound: all, forged: forgets(ann, func(c *event.Forgotten) { *c = event.Forgotten{Object: c.Object, Events: c.Events} }), why: "what it has not spent"},
-		"forgotten with a lower sum":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Spent = less(c.Spent, one) }), why: "what it has not spent"},
-		"forgotten with a higher sum": {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Spent = plus(c.Spent, one) }), why: "what it has not spent"},
+		"forgotten with a lower sum":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Spent = state.Less(c.Spent, one) }), why: "what it has not spent"},
+		"forgotten with a higher sum": {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Spent = state.Plus(c.Spent, one) }), why: "what it has not spent"},
 		"forgotten with earnings":     {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Earned++ }), why: "events are forgotten"},
 		"forgotten without earnings":  {sound: forgets(g.forgotten["cid"], func(*event.Forgotten) {}), forged: forgets(g.forgotten["cid"], func(c *event.Forgotten) { c.Earned-- }), why: "events are forgotten"},
 		"a chain has spent less": {sound: all, forged: forgets(ann, func(c *event.Forgotten) {
-			c.Chains[0].Spent, c.Spent = less(c.Chains[0].Spent, one), less(c.Spent, one)
+			c.Chains[0].Spent, c.Spent = state.Less(c.Chains[0].Spent, one), state.Less(c.Spent, one)
 		}), why: "has not spent"},
-		"a chain has spent more":         {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[1].Spent, c.Spent = one, plus(c.Spent, one) }), why: "has not spent"},
-		"one chain for another":          {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[1].Spent, c.Chains[0].Spent = one, less(c.Chains[0].Spent, one) }), why: "has not spent"},
+		"a chain has spent more": {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[1].Spent, c.Spent = one, state.Plus(c.Spent, one) }), why: "has not spent"},
+		"one chain for another": {sound: all, forged: forgets(ann, func(c *event.Forgotten) {
+			c.Chains[1].Spent, c.Chains[0].Spent = one, state.Less(c.Chains[0].Spent, one)
+		}), why: "has not spent"},
 		"a chain under another policy":   {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 2 }), why: "has not spent"},
 		"a chain without its policy":     {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 0 }), why: "has not spent"},
 		"a chain under no known policy":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 4 }), why: "leaves a chain of question 1 under policy 4"},
@@ -664,8 +667,8 @@ func (g ground) ends(t *testing.T) map[string]pairOfLogs {
 		"stated with another's events":      {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = g.stated["bob"].Events }), why: "leaves something out"},
 		"stated out of order":               {sound: whole, forged: states("ann", func(c *event.Stated) { slices.Reverse(c.Events) }), why: "leaves something out"},
 		"stated of a stranger":              {sound: whole, forged: states("ann", func(c *event.Stated) { *c = event.Stated{Object: "zoe"} }), why: "which is not there"},
-		"stated with less spent":            {sound: whole, forged: states("ann", func(c *event.Stated) { c.Spent = less(c.Spent, one) }), why: "leaves something out"},
-		"stated with another cap":           {sound: whole, forged: states("ann", func(c *event.Stated) { c.Cap = plus(c.Cap, one) }), why: "leaves something out"},
+		"stated with less spent":            {sound: whole, forged: states("ann", func(c *event.Stated) { c.Spent = state.Less(c.Spent, one) }), why: "leaves something out"},
+		"stated with another cap":           {sound: whole, forged: states("ann", func(c *event.Stated) { c.Cap = state.Plus(c.Cap, one) }), why: "leaves something out"},
 		"stated with less earned":           {sound: states("cid", func(*event.Stated) {}), forged: states("cid", func(c *event.Stated) { c.Earned-- }), why: "leaves something out"},
 		"stated as forgotten":               {sound: whole, forged: states("ann", func(c *event.Stated) { c.Forgotten = 1 }), why: "leaves something out"},
 		"stated twice, without the former":  {sound: whole, forged: append(slices.Clone(whole), whole...), why: "leaves something out"},
@@ -735,8 +738,8 @@ func forgottenMarket(t *testing.T) []event.Event {
 	reserve(t, l, ReserveRequest{Key: "2", Order: purchase(t, "", "acme", "1", "ann", "bob").Order, For: time.Hour})
 	answerTo(t, l, inquire(t, "3", "majority:yes", "0.25", ballots("ann", "bob"), "ann", "bob"))
 	release(t, l, releaseOf(t, "4", "ann", "0.75"))
-	_, _, err := l.submit(t.Context(), func(s *state) ([]event.Change, error) {
-		return []event.Change{&event.Settled{Key: "5", Digest: [32]byte{5}, First: s.counters.events + 1, Object: "ann"}}, nil
+	_, _, err := l.submit(t.Context(), func(s *state.State) ([]event.Change, error) {
+		return []event.Change{&event.Settled{Key: "5", Digest: [32]byte{5}, First: s.Counters.Events + 1, Object: "ann"}}, nil
 	})
 	must(t, err)
 	makeStatement(t, l, "ann")
@@ -801,7 +804,7 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 		"it spent above its cap":           {"what it has not spent", forget("ann", func(c *event.Forgotten) { c.Spent, c.Chains[0].Spent = eps(t, "3"), eps(t, "3") })},
 		"its chains spent something else":  {"what it has not spent", forget("ann", func(c *event.Forgotten) { c.Chains[0].Spent = eps(t, "0.5") })},
 		"it spent less": {"which cost 250000000 nano-nats", forget("ann", func(c *event.Forgotten) {
-			c.Spent, c.Chains[0].Spent = less(c.Spent, eps(t, "0.25")), less(c.Chains[0].Spent, eps(t, "0.25"))
+			c.Spent, c.Chains[0].Spent = state.Less(c.Spent, eps(t, "0.25")), state.Less(c.Chains[0].Spent, eps(t, "0.25"))
 		})},
 		"it spent nothing":            {"which cost", forget("ann", func(c *event.Forgotten) { c.Spent, c.Chains[0].Spent = eps(t, "0"), eps(t, "0") })},
 		"it had no chains":            {"leaves behind what it cannot have", forget("ann", func(c *event.Forgotten) { c.Chains, c.Spent = nil, eps(t, "0") })},
@@ -876,15 +879,15 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 			return log
 		}},
 		"bob borrows an erased event, and has spent less": {"has not spent", func(t *testing.T, log []event.Event) []event.Event {
-			var o object
+			var o state.Object
 			must(t, replayed(t, log).View(func(r kv.Reader) error {
-				s, err := readState(r)
+				s, err := state.ReadState(r)
 				must(t, err)
-				o, _, err = s.object("bob")
+				o, _, err = s.Object("bob")
 				return err
 			}))
 			i := indexOf(t, log, func(c event.Change) bool { f, ok := c.(*event.Forgotten); return ok && f.Object == "ann" })
-			bobs := &event.Forgotten{Object: "bob", Events: o.total() + 1, Account: o.account(), Chains: []event.Remnant{{Question: 1, Policy: 1, Spent: less(o.spent, eps(t, "0.25"))}}}
+			bobs := &event.Forgotten{Object: "bob", Events: o.Total() + 1, Account: accountOf(o), Chains: []event.Remnant{{Question: 1, Policy: 1, Spent: state.Less(o.Spent, eps(t, "0.25"))}}}
 			bobs.Spent = bobs.Chains[0].Spent
 			log = slices.Insert(log, i, event.Event{Time: log[i].Time, Change: bobs})
 			return renumber(forget("ann", func(c *event.Forgotten) { c.Events-- })(t, log))

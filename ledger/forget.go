@@ -7,6 +7,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // Forget destroys everything about an object: its responses and the levels they were given at, the truth its
@@ -34,39 +35,39 @@ func (l *Ledger) Forget(ctx context.Context, key, object string) error {
 	}
 	f := event.FormOf("forget")
 	f.Field("Object").Text(object)
-	return l.once(ctx, key, "", f, func(s *state) (event.Change, error) { return s.forget(object) })
+	return l.once(ctx, key, "", f, func(s *state.State) (event.Change, error) { return forgetObject(s, object) })
 }
 
-// forget returns the change that destroys what there is about an object, or nil if there is nothing.
-func (s *state) forget(name string) (event.Change, error) {
-	o, known, err := s.object(name)
+// forgetObject returns the change that destroys what there is about an object, or nil if there is nothing.
+func forgetObject(s *state.State, name string) (event.Change, error) {
+	o, known, err := s.Object(name)
 	if err != nil {
 		return nil, err
 	}
 	if !known {
-		x, found, err := s.stranger(name)
+		x, found, err := s.Stranger(name)
 		if err != nil {
 			return nil, err
 		}
 		if !found {
 			return nil, fmt.Errorf("object %q: %w", name, ErrUnknown)
 		}
-		return &event.Forgotten{Object: name, Events: x.total()}, nil
+		return &event.Forgotten{Object: name, Events: x.Total()}, nil
 	}
-	if o.total() == 0 {
+	if o.Total() == 0 {
 		return nil, nil
 	}
-	c := &event.Forgotten{Object: name, Events: o.total(), Account: o.account()}
-	numbers, err := s.questionsOf(name)
+	c := &event.Forgotten{Object: name, Events: o.Total(), Account: accountOf(o)}
+	numbers, err := s.QuestionsOf(name)
 	if err != nil {
 		return nil, err
 	}
 	for _, number := range numbers {
-		ch, found, err := s.chain(number, name)
+		ch, found, err := s.Chain(number, name)
 		if err != nil || !found {
 			return nil, errs.Corrupt(err, "object %q has lost its chain in question %d", name, number)
 		}
-		c.Chains = append(c.Chains, event.Remnant{Question: number, Policy: ch.policy, Spent: ch.total()})
+		c.Chains = append(c.Chains, event.Remnant{Question: number, Policy: ch.Policy, Spent: ch.Total()})
 	}
 	return c, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // What an adversary found in the first form of Forget and its audit.
@@ -152,7 +153,7 @@ func cutShort(t *testing.T, run func(context.Context, Progress) error) {
 func TestARepeatedEnrolmentBringsNobodyBack(t *testing.T) {
 	l := newLedger(t)
 	define(t, l, vote())
-	names := crowd(partSize + 10)
+	names := crowd(state.PartSize + 10)
 	r := EnrollRequest{Key: "e", Question: "vote", Objects: names, Cap: eps(t, "5")}
 	cutShort(t, func(ctx context.Context, p Progress) error {
 		r := r
@@ -162,13 +163,13 @@ func TestARepeatedEnrolmentBringsNobodyBack(t *testing.T) {
 	})
 	must(t, l.Withdraw(t.Context(), "w", names[0]))
 	must(t, l.Forget(t.Context(), "f", names[1]))
-	must(t, l.Forget(t.Context(), "g", names[partSize-1]))
+	must(t, l.Forget(t.Context(), "g", names[state.PartSize-1]))
 	got, err := l.Enroll(t.Context(), r)
 	must(t, err)
 	if got.Enrolled != len(names) || got.Already != 0 {
 		t.Errorf("%+v of %d", got, len(names))
 	}
-	for _, i := range []int{0, 1, partSize - 1} {
+	for _, i := range []int{0, 1, state.PartSize - 1} {
 		if !objectOf(t, l, names[i]).Chains[0].Withdrawn {
 			t.Errorf("%s had left, and is back without being asked", names[i])
 		}
@@ -179,7 +180,7 @@ func TestARepeatedEnrolmentBringsNobodyBack(t *testing.T) {
 func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		t.Run(fmt.Sprint("all ", all), func(t *testing.T) {
-			names := crowd(partSize + 10)
+			names := crowd(state.PartSize + 10)
 			l := voters(t, newLedger(t), "5", names...)
 			r := order(t, "r", "1", names...)
 			if all {
@@ -191,7 +192,7 @@ func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
 				_, err := l.Raise(ctx, r)
 				return err
 			})
-			gone := names[partSize-2 : partSize]
+			gone := names[state.PartSize-2 : state.PartSize]
 			for i, name := range gone {
 				must(t, l.Forget(t.Context(), fmt.Sprint("f", i), name))
 			}
@@ -227,10 +228,10 @@ func TestASaleOfAbsurdlyManyIsRefused(t *testing.T) {
 			sell(t, l, purchase(t, "k", "acme", "1", "ann"))
 			reserve(t, l, ReserveRequest{Key: "r", Order: purchase(t, "", "acme", "2", "ann").Order, For: time.Hour})
 			for n := uint64(1); n <= 2; n++ {
-				var r sale
-				must(t, l.view(t.Context(), func(s *state) (err error) { r, err = s.sale(n); return err }))
-				r.objects = 1 << 60
-				putRecord(t, l.store, bucketSales, eventKey(n), r.Encode())
+				var r state.Sale
+				must(t, l.view(t.Context(), func(s *state.State) (err error) { r, err = s.Sale(n); return err }))
+				r.Objects = 1 << 60
+				putRecord(t, l.store, state.BucketSales, state.EventKey(n), r.Encode())
 			}
 			wantErr(t, call(l), ErrCorrupt)
 		})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
@@ -224,7 +225,7 @@ func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
 	carryOut(t, l, r)
 	forget(t, l, "nobody known")
 	for _, p := range pairs(t, l.store) {
-		if bytes.Contains(p.value, []byte("nobody known")) && p.bucket != bucketEvents || bytes.Contains(p.key, []byte("nobody known")) {
+		if bytes.Contains(p.value, []byte("nobody known")) && p.bucket != state.BucketEvents || bytes.Contains(p.key, []byte("nobody known")) {
 			t.Errorf("still there: %s", p)
 		}
 	}
@@ -277,7 +278,7 @@ func TestAReservationOfTheForgotten(t *testing.T) {
 
 // A request in parts that stands at an object which is forgotten goes on, and draws nothing twice.
 func TestARequestThatStandsAtTheForgottenGoesOn(t *testing.T) {
-	path := votersFile(t, "9", crowd(2*partSize+10)...)
+	path := votersFile(t, "9", crowd(2*state.PartSize+10)...)
 	l, s := openShim(t, path, Options{})
 	parts := 0
 	s.set(func() error {
@@ -291,14 +292,14 @@ func TestARequestThatStandsAtTheForgottenGoesOn(t *testing.T) {
 		t.Fatal("nothing failed")
 	}
 	s.set(nil, nil)
-	at := crowd(2 * partSize)[2*partSize-1]
+	at := crowd(2 * state.PartSize)[2*state.PartSize-1]
 	forget(t, l, at)
 	done := carryOut(t, l, r)
-	if done.Drawn != 2*partSize+10 || done.Reused != 0 {
+	if done.Drawn != 2*state.PartSize+10 || done.Reused != 0 {
 		t.Errorf("%+v", done)
 	}
 	audit(t, l.store)
-	if got := len(responses(t, l, "vote", eps(t, "1"))); got != 2*partSize+9 {
+	if got := len(responses(t, l, "vote", eps(t, "1"))); got != 2*state.PartSize+9 {
 		t.Errorf("%d responses", got)
 	}
 }
@@ -376,8 +377,8 @@ func TestBackupsWhileOthersWrite(t *testing.T) {
 func TestADamagedLedgerHasNoBackup(t *testing.T) {
 	path := votersFile(t, "9", "ann")
 	l := open(t, path, Options{})
-	o := object{cap: eps(t, "9"), chains: 1, spent: eps(t, "0.5"), links: links{latest: 4, events: 1}}
-	putRecord(t, l.store, bucketObjects, objectKey("ann"), o.Encode())
+	o := state.Object{Cap: eps(t, "9"), Chains: 1, Spent: eps(t, "0.5"), Links: state.Links{Latest: 4, Events: 1}}
+	putRecord(t, l.store, state.BucketObjects, state.ObjectKey("ann"), o.Encode())
 	copied := path + ".backup"
 	_, err := l.Backup(t.Context(), copied, nil)
 	wantErr(t, err, ErrCorrupt)

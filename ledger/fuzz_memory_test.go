@@ -14,6 +14,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
@@ -56,18 +57,18 @@ func claims() (all [][]byte) {
 
 func TestNoRecordAsksForMoreMemoryThanItHas(t *testing.T) {
 	decoders := map[string]func([]byte){
-		"counters":  func(b []byte) { _, _ = decodeCounters(b) },
-		"about":     func(b []byte) { _, _ = decodeAbout(b) },
+		"counters":  func(b []byte) { _, _ = state.DecodeCounters(b) },
+		"about":     func(b []byte) { _, _ = state.DecodeAbout(b) },
 		"question":  func(b []byte) { _, _ = event.DecodeQuestion(b) },
-		"object":    func(b []byte) { _, _ = decodeObject(b) },
-		"stranger":  func(b []byte) { _, _ = decodeStranger(b) },
-		"chain":     func(b []byte) { _, _ = decodeChain(b) },
-		"answers":   func(b []byte) { _, _ = decodeAnswers(b) },
-		"request":   func(b []byte) { _, _ = decodeRequest(b) },
-		"buyer":     func(b []byte) { _, _ = decodeBuyer(b) },
-		"sale":      func(b []byte) { _, _ = decodeSale(b) },
-		"tally":     func(b []byte) { _, _ = decodeTally(b) },
-		"noise key": func(b []byte) { _, _ = decodeNoise(b) },
+		"object":    func(b []byte) { _, _ = state.DecodeObject(b) },
+		"stranger":  func(b []byte) { _, _ = state.DecodeStranger(b) },
+		"chain":     func(b []byte) { _, _ = state.DecodeChain(b) },
+		"answers":   func(b []byte) { _, _ = state.DecodeAnswers(b) },
+		"request":   func(b []byte) { _, _ = state.DecodeRequest(b) },
+		"buyer":     func(b []byte) { _, _ = state.DecodeBuyer(b) },
+		"sale":      func(b []byte) { _, _ = state.DecodeSale(b) },
+		"tally":     func(b []byte) { _, _ = state.DecodeTally(b) },
+		"noise key": func(b []byte) { _, _ = state.DecodeNoise(b) },
 		"entry":     func(b []byte) { _, _ = event.DecodeEntry(1<<62, b) },
 		"entry 1":   func(b []byte) { _, _ = event.DecodeEntry(1, b) },
 	}

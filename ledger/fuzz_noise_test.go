@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
@@ -21,7 +22,7 @@ func FuzzDecodeNoise(f *testing.F) {
 		k.Encode(e)
 		return e.Buf
 	}
-	fuzzFrom(f, seeds, decodeNoise, encode, none)
+	fuzzFrom(f, seeds, state.DecodeNoise, encode, none)
 }
 
 // FuzzHex holds that whatever is read is written again, in lower case.

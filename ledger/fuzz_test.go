@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
@@ -95,7 +96,7 @@ func FuzzDecodeEvent(f *testing.F) {
 	var seeds [][]byte
 	erased := 0
 	for _, p := range specimen(f) {
-		if p.bucket == bucketEvents {
+		if p.bucket == state.BucketEvents {
 			payload, err := unsealed(p)
 			must(f, err)
 			seeds = append(seeds, append([]byte{p.key[7]}, payload...))
@@ -137,39 +138,39 @@ func FuzzDecodeEvent(f *testing.F) {
 }
 
 func FuzzDecodeStranger(f *testing.F) {
-	fuzz(f, bucketStrangers, anyKey, decodeStranger, stranger.Encode, none)
+	fuzz(f, state.BucketStrangers, anyKey, state.DecodeStranger, state.Stranger.Encode, none)
 }
 
 func FuzzDecodeChain(f *testing.F) {
-	fuzz(f, bucketChains, anyKey, decodeChain, chain.Encode, func(c chain) int {
-		items := len(c.levels)
-		for _, l := range c.levels {
-			items += len(l.buyers)
+	fuzz(f, state.BucketChains, anyKey, state.DecodeChain, state.Chain.Encode, func(c state.Chain) int {
+		items := len(c.Levels)
+		for _, l := range c.Levels {
+			items += len(l.Buyers)
 		}
 		return items
 	})
 }
 
 func FuzzDecodeAnswers(f *testing.F) {
-	fuzz(f, bucketAnswers, anyKey, decodeAnswers, answers.Encode, func(a answers) int { return len(a) })
+	fuzz(f, state.BucketAnswers, anyKey, state.DecodeAnswers, state.Answers.Encode, func(a state.Answers) int { return len(a) })
 }
 
 func FuzzDecodeObject(f *testing.F) {
 	isObject := func(key []byte) bool { return bytes.IndexByte(key, 0) == len(key)-1 }
-	fuzz(f, bucketObjects, isObject, decodeObject, object.Encode, func(o object) int { return len(o.held) })
+	fuzz(f, state.BucketObjects, isObject, state.DecodeObject, state.Object.Encode, func(o state.Object) int { return len(o.Held) })
 }
 
 func FuzzDecodeBuyer(f *testing.F) {
 	isNumber := func(key []byte) bool { return key[0] == 'q' }
-	fuzz(f, bucketBuyers, isNumber, decodeBuyer, buyer.Encode, none)
+	fuzz(f, state.BucketBuyers, isNumber, state.DecodeBuyer, state.Buyer.Encode, none)
 }
 
 func FuzzDecodeSale(f *testing.F) {
-	fuzz(f, bucketSales, anyKey, decodeSale, sale.Encode, none)
+	fuzz(f, state.BucketSales, anyKey, state.DecodeSale, state.Sale.Encode, none)
 }
 
 func FuzzDecodeRequest(f *testing.F) {
-	fuzz(f, bucketRequests, anyKey, decodeRequest, request.Encode, func(r request) int { return len(r.settled) })
+	fuzz(f, state.BucketRequests, anyKey, state.DecodeRequest, state.Request.Encode, func(r state.Request) int { return len(r.Settled) })
 }
 
 func FuzzDecodeQuestion(f *testing.F) {
@@ -182,7 +183,7 @@ func FuzzDecodeQuestion(f *testing.F) {
 	odds.Encoding = Finite
 	seeds := [][]byte{defined(1, finiteParty(f), Finite), defined(2, odds, Finite)}
 	for _, p := range specimen(f) {
-		if p.bucket == bucketQuestions && p.key[0] == 'q' {
+		if p.bucket == state.BucketQuestions && p.key[0] == 'q' {
 			payload, err := unsealed(p)
 			must(f, err)
 			seeds = append(seeds, payload)
@@ -204,13 +205,13 @@ func cellsOf(m *Mechanism) (cells int) {
 }
 
 func FuzzDecodeCounters(f *testing.F) {
-	isCounters := func(key []byte) bool { return string(key) == keyCounters }
-	fuzz(f, bucketMeta, isCounters, decodeCounters, counters.Encode, none)
+	isCounters := func(key []byte) bool { return string(key) == state.KeyCounters }
+	fuzz(f, state.BucketMeta, isCounters, state.DecodeCounters, state.Counters.Encode, none)
 }
 
 func FuzzDecodeAbout(f *testing.F) {
-	isAbout := func(key []byte) bool { return string(key) == keyAbout }
-	fuzz(f, bucketMeta, isAbout, decodeAbout, about.Encode, none)
+	isAbout := func(key []byte) bool { return string(key) == state.KeyAbout }
+	fuzz(f, state.BucketMeta, isAbout, state.DecodeAbout, state.About.Encode, none)
 }
 
 // FuzzUnseal: only what seal made is accepted, and only in its place.
@@ -243,7 +244,7 @@ func TestDecodersRefuseWhatCannotBe(t *testing.T) {
 		"noise key 2³²": {4, 0, 0x80, 0x80, 0x80, 0x80, 0x10, 0, 0, 0, 0, 0},
 		"buyer 2³²":     {4, 0, 0, 0, 0, 0, 0, 1, 1, 0, 5, 1, 0x80, 0x80, 0x80, 0x80, 0x10},
 	} {
-		if c, err := decodeChain(payload); !errors.Is(err, ErrCorrupt) {
+		if c, err := state.DecodeChain(payload); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: got %+v, %v", name, c, err)
 		}
 	}
@@ -253,18 +254,18 @@ func TestDecodersRefuseWhatCannotBe(t *testing.T) {
 		{4, 0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0, 0, 0, 0}, {4, 0, 0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0, 0, 0},
 		{4, 0, 0, 0, 0, 0, 0, 1, 1, 0, 5, 1, 0xff, 0xff, 0xff, 0xff, 0x0f},
 	} {
-		if _, err := decodeChain(payload); err != nil {
+		if _, err := state.DecodeChain(payload); err != nil {
 			t.Errorf("%x: %v", payload, err)
 		}
 	}
 	for score, want := range map[int64]error{0: nil, 1 << 61: nil, -1 << 61: nil, 1<<61 + 1: ErrCorrupt, -1<<61 - 1: ErrCorrupt, math.MaxInt64: ErrCorrupt, math.MinInt64: ErrCorrupt} {
-		recorded := answers{{epsilon: nano(t, 1), Result: event.Result{Scored: true, Score: score}, event: 1, began: 1, objects: 1}}
-		if back, err := decodeAnswers(recorded.Encode()); !errors.Is(err, want) || err == nil && !slices.Equal(back, recorded) {
+		recorded := state.Answers{{Epsilon: nano(t, 1), Result: event.Result{Scored: true, Score: score}, Event: 1, Began: 1, Objects: 1}}
+		if back, err := state.DecodeAnswers(recorded.Encode()); !errors.Is(err, want) || err == nil && !slices.Equal(back, recorded) {
 			t.Errorf("a score of %d: %+v, %v", score, back, err)
 		}
 	}
 	statuses := func(status byte) error {
-		_, err := decodeSale([]byte{status, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1, 0, 9, 0, 0, 0})
+		_, err := state.DecodeSale([]byte{status, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1, 0, 9, 0, 0, 0})
 		return err
 	}
 	for status := range byte(6) {
@@ -307,12 +308,12 @@ func TestDecodersDoNotBelieveLengths(t *testing.T) {
 		head   []byte // up to the length
 		decode func([]byte) error
 	}{
-		"holders":  {[]byte{1, 0, 0, 0, 0, 0, 1, 1, 0, 5}, func(p []byte) error { _, err := decodeChain(p); return err }},
-		"holds":    {[]byte{1, 0, 0, 0, 0, 0, 0, 0}, func(p []byte) error { _, err := decodeObject(p); return err }},
-		"buyer":    {nil, func(p []byte) error { _, err := decodeBuyer(p); return err }},
-		"chain":    {[]byte{1, 0, 0, 0, 0, 0}, func(p []byte) error { _, err := decodeChain(p); return err }},
-		"answers":  {nil, func(p []byte) error { _, err := decodeAnswers(p); return err }},
-		"request":  {make([]byte, 33), func(p []byte) error { _, err := decodeRequest(p); return err }},
+		"holders":  {[]byte{1, 0, 0, 0, 0, 0, 1, 1, 0, 5}, func(p []byte) error { _, err := state.DecodeChain(p); return err }},
+		"holds":    {[]byte{1, 0, 0, 0, 0, 0, 0, 0}, func(p []byte) error { _, err := state.DecodeObject(p); return err }},
+		"buyer":    {nil, func(p []byte) error { _, err := state.DecodeBuyer(p); return err }},
+		"chain":    {[]byte{1, 0, 0, 0, 0, 0}, func(p []byte) error { _, err := state.DecodeChain(p); return err }},
+		"answers":  {nil, func(p []byte) error { _, err := state.DecodeAnswers(p); return err }},
+		"request":  {make([]byte, 33), func(p []byte) error { _, err := state.DecodeRequest(p); return err }},
 		"question": {[]byte{0, 0, 0, 1, 1, 'q'}, func(p []byte) error { _, err := event.DecodeQuestion(p); return err }},
 		"text":     {[]byte{0, 0, 0, 1}, func(p []byte) error { _, err := event.DecodeQuestion(p); return err }},
 		"public":   {record[:2], func(p []byte) error { _, err := event.DecodeEntry(1, p); return err }},

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // whileAsked returns truths that are yes, and calls then while they are asked for the first time: between the snapshot in
@@ -149,25 +150,25 @@ func TestOnlyWhatIsUnchangedIsShown(t *testing.T) {
 		read   uint64
 		shown  bool
 	}{
-		{bucketObjects, objectKey("ann"), 5, true},
-		{bucketObjects, objectKey("ann"), 4, false},
-		{bucketChains, chainKey(1, "ann"), 5, true},
-		{bucketChains, chainKey(1, "ann"), 4, false},
-		{bucketRequests, []byte("ann"), 4, false},
-		{bucketTallies, []byte("ann"), 4, true},
-		{bucketObjects, objectKey("ann"), 0, false}, // nothing was read
+		{state.BucketObjects, state.ObjectKey("ann"), 5, true},
+		{state.BucketObjects, state.ObjectKey("ann"), 4, false},
+		{state.BucketChains, state.ChainKey(1, "ann"), 5, true},
+		{state.BucketChains, state.ChainKey(1, "ann"), 4, false},
+		{state.BucketRequests, []byte("ann"), 4, false},
+		{state.BucketTallies, []byte("ann"), 4, true},
+		{state.BucketObjects, state.ObjectKey("ann"), 0, false}, // nothing was read
 	} {
 		for name, write := range map[string]func(s *spool) error{
 			"put":    func(s *spool) error { return s.Put(c.bucket, c.key, nil) },
 			"delete": func(s *spool) error { return s.Delete(c.bucket, c.key) },
 		} {
-			s := &state{desk: &desk{}, changes: newRecency()}
-			must(t, write(&spool{into: nowhere{}, recent: s.changes, event: 5}))
+			s := &state.State{Desk: &state.Desk{}, Changes: state.NewRecency()}
+			must(t, write(&spool{into: nowhere{}, recent: s.Changes, event: 5}))
 			g := glance{events: c.read}
-			id := recordID{1, "ann"}
-			g.desk.chains.note(id, &chain{buyers: 7}, true)
+			id := state.RecordID{Question: 1, Name: "ann"}
+			g.desk.Chains.Note(id, &state.Chain{Buyers: 7}, true)
 			g.show(s)
-			if _, shown := s.desk.chains.place(id); shown != c.shown {
+			if _, shown := s.Desk.Chains.Place(id); shown != c.shown {
 				t.Errorf("%s of %x in %s by event 5, read at event %d: shown is %v", name, c.key, c.bucket, c.read, shown)
 			}
 		}
@@ -183,7 +184,7 @@ func (nowhere) Delete(string, []byte) error      { return nil }
 // A part of a long raise that was made ahead changes its objects like any other: who has read one of them before reads it
 // again.
 func TestWhatWasMadeAheadIsSeenToHaveChanged(t *testing.T) {
-	const objects = 3 * partSize
+	const objects = 3 * state.PartSize
 	names := crowd(objects)
 	l := voters(t, inMemory(t, Options{}), "10", names...)
 	r := releaseOf(t, "mine", names[objects-1], "2") // in a part that is made ahead

@@ -20,6 +20,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -172,8 +173,8 @@ func byHand(t *testing.T, l *Ledger) {
 	for i := range 10 {
 		p.refused = append(p.refused, Refusal{Object: fmt.Sprint("object ", i), Reason: NotEnrolled, Asked: nano(t, 1), Helps: HelpsEnrolling})
 	}
-	_, _, err := l.submit(t.Context(), func(s *state) ([]event.Change, error) {
-		end.First, end.Through = s.counters.events+1, s.counters.events
+	_, _, err := l.submit(t.Context(), func(s *state.State) ([]event.Change, error) {
+		end.First, end.Through = s.Counters.Events+1, s.Counters.Events
 		return p.settle(end), nil
 	})
 	must(t, err)
@@ -184,15 +185,15 @@ func byHand(t *testing.T, l *Ledger) {
 // makeStatement records that a statement about an object was made.
 func makeStatement(t testing.TB, l *Ledger, name string) {
 	t.Helper()
-	_, _, err := l.submit(t.Context(), func(s *state) ([]event.Change, error) {
-		o, _, err := s.object(name)
+	_, _, err := l.submit(t.Context(), func(s *state.State) ([]event.Change, error) {
+		o, _, err := s.Object(name)
 		if err != nil {
 			return nil, err
 		}
-		numbers, err := s.eventsAbout(o)
-		first := s.counters.events + 1
+		numbers, err := eventsAbout(s, o)
+		first := s.Counters.Events + 1
 		end := &event.Settled{Key: fmt.Sprint("state ", first), Digest: [32]byte{2}, First: first, Final: true, Alone: true, Object: name}
-		return []event.Change{&event.Stated{Object: name, Forgotten: o.forgotten, Events: numbers, Account: o.account()}, end}, err
+		return []event.Change{&event.Stated{Object: name, Forgotten: o.Forgotten, Events: numbers, Account: accountOf(o)}, end}, err
 	})
 	must(t, err)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/mechanism"
 )
 
@@ -22,13 +23,13 @@ func TestARaiseIsChargedToItsPanel(t *testing.T) {
 		r.Key, r.Epsilon = "k2", eps(t, "3")
 		x, err := l.newAnswer(t.Context(), r)
 		must(t, err)
-		_, _, err = l.submit(t.Context(), func(s *state) ([]event.Change, error) {
-			must(t, x.convene(s, s.counters.events))
+		_, _, err = l.submit(t.Context(), func(s *state.State) ([]event.Change, error) {
+			must(t, x.convene(s, s.Counters.Events))
 			var changes []event.Change
 			for _, name := range who {
 				changes = append(changes, &event.Charged{Object: name, Question: x.question.Number, Epsilon: eps(t, "2")})
 			}
-			end := &event.Settled{Key: "k2", Digest: x.id.Digest, Through: s.counters.events, First: s.counters.events + 1, Final: true}
+			end := &event.Settled{Key: "k2", Digest: x.id.Digest, Through: s.Counters.Events, First: s.Counters.Events + 1, Final: true}
 			end.Counts[event.Drawn], end.Answer = 1, end.First+3
 			changes = append(changes, x.record(event.Result{Scored: true, Score: 5}, event.MethodRaise, 3))
 			return settling(changes, 0, nil, end), nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -254,8 +255,8 @@ func TestKeyedUnaryResponsesFollowTheirLaw(t *testing.T) {
 		}
 		for _, name := range names {
 			c := chainOf(t, l, 1, name)
-			place := slices.IndexFunc(c.levels, func(at level) bool { return at.Epsilon == r.Epsilon })
-			counts[setBits(c.levels[place].Response.Bits, q)]++
+			place := slices.IndexFunc(c.Levels, func(at state.Level) bool { return at.Epsilon == r.Epsilon })
+			counts[setBits(c.Levels[place].Response.Bits, q)]++
 		}
 		wantLaw(t, "at ε="+epsilon, counts, law)
 	}

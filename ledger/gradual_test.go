@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/mechanism"
 )
 
@@ -56,7 +57,7 @@ func wantRaised(t *testing.T, query string, q Question) {
 		r.Question = q.Name
 		quote, err := l.QuoteAnswer(t.Context(), r)
 		must(t, err)
-		if quote.Charge != less(r.Epsilon, held) || quote.Anew != r.Epsilon || quote.Held != held || quote.Objects != 3 || len(quote.Refused) != 0 {
+		if quote.Charge != state.Less(r.Epsilon, held) || quote.Anew != r.Epsilon || quote.Held != held || quote.Objects != 3 || len(quote.Refused) != 0 {
 			t.Errorf("at ε=%s the quote is %+v", epsilon, quote)
 		}
 		got := answerTo(t, l, r)
@@ -150,13 +151,13 @@ func TestAnswersBelowTheTopAreFree(t *testing.T) {
 }
 
 // answersOf returns the recorded answers of a request.
-func answersOf(t *testing.T, l *Ledger, r AnswerRequest) (a answers) {
+func answersOf(t *testing.T, l *Ledger, r AnswerRequest) (a state.Answers) {
 	t.Helper()
 	x, err := l.newAnswer(t.Context(), r)
 	must(t, err)
-	must(t, l.view(t.Context(), func(s *state) error {
-		must(t, x.convene(s, s.counters.events))
-		a, _, err = s.answers(answerKey(x.question.Number, x.request.Query, x.whole))
+	must(t, l.view(t.Context(), func(s *state.State) error {
+		must(t, x.convene(s, s.Counters.Events))
+		a, _, err = s.Answers(state.AnswerKey(x.question.Number, x.request.Query, x.whole))
 		return err
 	}))
 	return a
@@ -185,12 +186,12 @@ func TestScoresOfTwoBeginningsAreNotMixed(t *testing.T) {
 		if how := eventAt(t, l, got.Event).Method; how != "degrade" {
 			t.Errorf("it came about by %q", how)
 		}
-		want, err := queriesOf(seed).Between(mechanism.Score{}, before[1].asScore(), eps(t, "0.7"))
+		want, err := queriesOf(seed).Between(mechanism.Score{}, before[1].AsScore(), eps(t, "0.7"))
 		must(t, err)
-		wrong, err := queriesOf(seed).Between(before[0].asScore(), before[1].asScore(), eps(t, "0.7"))
+		wrong, err := queriesOf(seed).Between(before[0].AsScore(), before[1].AsScore(), eps(t, "0.7"))
 		must(t, err)
 		made := answersOf(t, l, ask("0.7", nil))[1]
-		if made.Score != want.Value || made.began != before[1].began || before[0].began == before[1].began {
+		if made.Score != want.Value || made.Began != before[1].Began || before[0].Began == before[1].Began {
 			t.Errorf("seed %d: it is %+v, want a score of %d, among %+v", seed, made, want.Value, before)
 		}
 		mixed = mixed || want != wrong
@@ -250,7 +251,7 @@ func TestAnswersBeginAnewWithSomebodyForgotten(t *testing.T) {
 	}
 	var got []string
 	for _, a := range answersOf(t, l, inquire(t, "", "majority:yes", "1", nil, "ann", "bob", "cy")) {
-		got = append(got, fmt.Sprintf("%s %d %s %d", a.epsilon, a.event, eventAt(t, l, a.event).Method, a.began))
+		got = append(got, fmt.Sprintf("%s %d %s %d", a.Epsilon, a.Event, eventAt(t, l, a.Event).Method, a.Began))
 	}
 	var want []string
 	for _, one := range []struct {
@@ -491,14 +492,14 @@ func TestARaiseIsOvertaken(t *testing.T) {
 // Verify holds every part of a recorded answer against the events.
 func TestVerifyNamesWhatWasAlteredOfScores(t *testing.T) {
 	for name, one := range map[string]struct {
-		alter func(a answers)
+		alter func(a state.Answers)
 		text  string
 	}{
-		"a score":    {func(a answers) { a[1].Score += 2 }, "the score at ε=0.75 is "},
-		"a top":      {func(a answers) { a[2].Score = -a[2].Score - 1 }, "the score at ε=1 is "},
-		"a began":    {func(a answers) { a[1].began++ }, "the first event of the answers with that at ε=0.75 is "},
-		"an output":  {func(a answers) { a[0].Result = event.Result{Output: 1} }, "whether there is a score at ε=0.5 is "},
-		"the number": {func(a answers) { a[0].objects++ }, "the number of objects at ε=0.5 is "},
+		"a score":    {func(a state.Answers) { a[1].Score += 2 }, "the score at ε=0.75 is "},
+		"a top":      {func(a state.Answers) { a[2].Score = -a[2].Score - 1 }, "the score at ε=1 is "},
+		"a began":    {func(a state.Answers) { a[1].Began++ }, "the first event of the answers with that at ε=0.75 is "},
+		"an output":  {func(a state.Answers) { a[0].Result = event.Result{Output: 1} }, "whether there is a score at ε=0.5 is "},
+		"the number": {func(a state.Answers) { a[0].Objects++ }, "the number of objects at ε=0.5 is "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := voters(t, inMemory(t, Options{}), "2", "ann", "bob", "cy")
@@ -508,9 +509,9 @@ func TestVerifyNamesWhatWasAlteredOfScores(t *testing.T) {
 				answerTo(t, l, r)
 			}
 			wantClean(t, l, VerifyRequest{})
-			a, key := answersOf(t, l, r), firstKey(t, l.store, bucketAnswers, nil)
+			a, key := answersOf(t, l, r), firstKey(t, l.store, state.BucketAnswers, nil)
 			one.alter(a)
-			putRecord(t, l.store, bucketAnswers, key, a.Encode())
+			putRecord(t, l.store, state.BucketAnswers, key, a.Encode())
 			found := findings(t, l, VerifyRequest{})
 			if len(found) == 0 || found[0].Kind != "answers" || !strings.Contains(found[0].Text, one.text) {
 				t.Errorf("found %+v, want %q first", found, one.text)
@@ -539,9 +540,9 @@ func TestAScoreOutOfRangeIsDamage(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "2", "ann", "bob", "cy")
 	r := inquire(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cy")
 	answerTo(t, l, r)
-	a, key := answersOf(t, l, r), firstKey(t, l.store, bucketAnswers, nil)
+	a, key := answersOf(t, l, r), firstKey(t, l.store, state.BucketAnswers, nil)
 	a[0].Score = 1<<61 + 1
-	putRecord(t, l.store, bucketAnswers, key, a.Encode())
+	putRecord(t, l.store, state.BucketAnswers, key, a.Encode())
 	for _, epsilon := range []string{"0.25", "1"} {
 		unchanged(t, l.store, func() {
 			_, err := l.Answer(t.Context(), inquire(t, "at "+epsilon, "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy"))

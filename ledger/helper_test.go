@@ -22,6 +22,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -126,18 +127,18 @@ func begin(t testing.TB, s kv.Store) {
 func beginWithKey(t testing.TB, s kv.Store, logKey string) {
 	t.Helper()
 	must(t, s.Update(func(w kv.Writer) error {
-		if err := w.Put(bucketMeta, []byte(keyFormat), formatRecord()); err != nil {
+		if err := w.Put(state.BucketMeta, []byte(state.KeyFormat), formatRecord()); err != nil {
 			return err
 		}
-		st, err := writeState(w, epoch())
+		st, err := state.WriteState(w, epoch())
 		if err != nil {
 			return err
 		}
-		st.salts = steadySalts(1)
-		if _, _, err := st.record([]event.Change{&event.Created{Id: [16]byte{1, 2, 3, 15: 255}, Currency: "EUR", LogKey: logKey}}); err != nil {
+		st.Salts = steadySalts(1)
+		if _, _, err := recordChanges(st, []event.Change{&event.Created{Id: [16]byte{1, 2, 3, 15: 255}, Currency: "EUR", LogKey: logKey}}); err != nil {
 			return err
 		}
-		return st.flush()
+		return flushState(st)
 	}))
 }
 
@@ -315,7 +316,7 @@ func countKind(events []Event, kind string) (n int) {
 // What is stored.
 
 func bucketNames() []string {
-	return []string{bucketMeta, bucketQuestions, bucketPolicies, bucketObjects, bucketChains, bucketAnswers, bucketBuyers, bucketSales, bucketRequests, bucketEvents, bucketTallies, bucketStrangers}
+	return []string{state.BucketMeta, state.BucketQuestions, state.BucketPolicies, state.BucketObjects, state.BucketChains, state.BucketAnswers, state.BucketBuyers, state.BucketSales, state.BucketRequests, state.BucketEvents, state.BucketTallies, state.BucketStrangers}
 }
 
 // pair is one stored record.
@@ -374,7 +375,7 @@ func unchanged(t testing.TB, s kv.Store, fn func()) {
 func logOf(t testing.TB, stored []pair) (all []event.Event) {
 	t.Helper()
 	for _, p := range stored {
-		if p.bucket != bucketEvents {
+		if p.bucket != state.BucketEvents {
 			continue
 		}
 		payload, err := wire.Unseal(p.bucket, p.key, p.value)
@@ -412,32 +413,32 @@ func audit(t testing.TB, s kv.Store) {
 
 // replay folds events into an empty store. Every hash of the tree is computed anew from the leaves.
 func replay(s kv.Store, log []event.Event) error {
-	return foldInto(s, log, func(*state) error { return nil })
+	return foldInto(s, log, func(*state.State) error { return nil })
 }
 
 // replayWhole folds a log that must not end in the midst of anything.
 func replayWhole(s kv.Store, log []event.Event) error {
-	return foldInto(s, log, func(s *state) error { return s.counters.checkWhole() })
+	return foldInto(s, log, func(s *state.State) error { return s.Counters.CheckWhole() })
 }
 
-func foldInto(s kv.Store, log []event.Event, check func(*state) error) error {
+func foldInto(s kv.Store, log []event.Event, check func(*state.State) error) error {
 	return s.Update(func(w kv.Writer) error {
-		if err := w.Put(bucketMeta, []byte(keyFormat), formatRecord()); err != nil {
+		if err := w.Put(state.BucketMeta, []byte(state.KeyFormat), formatRecord()); err != nil {
 			return err
 		}
-		st, err := writeState(w, time.Time{})
+		st, err := state.WriteState(w, time.Time{})
 		if err != nil {
 			return err
 		}
 		for _, ev := range log {
-			if err := st.append(st.costing(ev)); err != nil {
+			if err := appendEvent(st, costing(st, ev)); err != nil {
 				return err
 			}
 		}
 		if err := check(st); err != nil {
 			return err
 		}
-		return st.flush()
+		return flushState(st)
 	})
 }
 
@@ -448,12 +449,12 @@ const asItCosts = math.MaxUint64
 const asItBegan = math.MaxUint64
 
 // costing returns an event with what it costs in the place of asItCosts, and likewise where it began.
-func (s *state) costing(ev event.Event) event.Event {
+func costing(s *state.State, ev event.Event) event.Event {
 	if c, is := ev.Change.(*event.Settled); is && c.Spent == asItCosts {
 		whole := *c
-		whole.Spent = s.counters.underway.spent
+		whole.Spent = s.Counters.Underway.Spent
 		if c.First == asItBegan {
-			whole.First = ev.Number - s.counters.underway.events
+			whole.First = ev.Number - s.Counters.Underway.Events
 		}
 		ev.Change = &whole
 	}
@@ -468,18 +469,18 @@ func auditBudgets(t testing.TB, stored []pair) {
 	for _, p := range stored {
 		payload, _ := unsealed(p)
 		switch {
-		case p.bucket == bucketChains:
-			c, err := decodeChain(payload)
+		case p.bucket == state.BucketChains:
+			c, err := state.DecodeChain(payload)
 			must(t, err)
-			spent[string(p.key[4:])] += c.total().Nano()
-		case p.bucket == bucketObjects && p.key[len(p.key)-1] == 0 && strings.Count(string(p.key), "\x00") == 1:
-			o, err := decodeObject(payload)
+			spent[string(p.key[4:])] += c.Total().Nano()
+		case p.bucket == state.BucketObjects && p.key[len(p.key)-1] == 0 && strings.Count(string(p.key), "\x00") == 1:
+			o, err := state.DecodeObject(payload)
 			must(t, err)
 			name := string(p.key[:len(p.key)-1])
-			caps[name] = o.cap.Nano()
-			spent[name] -= o.spent.Nano()
-			if o.cap.Less(o.spent) {
-				t.Errorf("object %q has spent %s of %s", name, o.spent, o.cap)
+			caps[name] = o.Cap.Nano()
+			spent[name] -= o.Spent.Nano()
+			if o.Cap.Less(o.Spent) {
+				t.Errorf("object %q has spent %s of %s", name, o.Spent, o.Cap)
 			}
 		}
 	}
@@ -499,7 +500,7 @@ func putRecord(t testing.TB, s kv.Store, bucket string, key, payload []byte) {
 }
 
 func unsealed(p pair) ([]byte, error) {
-	if p.bucket == bucketMeta && string(p.key) == keyFormat {
+	if p.bucket == state.BucketMeta && string(p.key) == state.KeyFormat {
 		return p.value, nil
 	}
 	return wire.Unseal(p.bucket, p.key, p.value)

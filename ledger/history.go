@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -153,12 +154,12 @@ func (l *Ledger) someRefusals(ctx context.Context, from, end uint64) ([]Event, e
 
 // settledBy returns the events that settled the parts of a request.
 func (l *Ledger) settledBy(ctx context.Context, key string) (settled []uint64, err error) {
-	err = l.view(ctx, func(s *state) error {
-		r, known, err := s.request(key)
+	err = l.view(ctx, func(s *state.State) error {
+		r, known, err := s.Request(key)
 		if err == nil && !known {
 			err = fmt.Errorf("key %.256q: %w", key, ErrUnknown)
 		}
-		settled = r.settled
+		settled = r.Settled
 		return err
 	})
 	return settled, err
@@ -166,13 +167,13 @@ func (l *Ledger) settledBy(ctx context.Context, key string) (settled []uint64, e
 
 // firstRefusal returns where the refusals begin whose request, or part of one, an event settles.
 func (l *Ledger) firstRefusal(ctx context.Context, settled uint64) (first uint64, err error) {
-	err = l.view(ctx, func(s *state) error {
-		part, err := s.settlement(settled)
+	err = l.view(ctx, func(s *state.State) error {
+		part, err := s.Settlement(settled)
 		if err != nil {
 			return err
 		}
 		first = settled - part.Refused
-		return checkRefused(settled, part.Refused)
+		return state.CheckRefused(settled, part.Refused)
 	})
 	return first, err
 }
@@ -185,8 +186,8 @@ func (l *Ledger) someEvents(ctx context.Context, from uint64, most int) (events 
 	from = max(from, 1)
 	var fault error
 	full, size := false, 0
-	err = l.view(ctx, func(s *state) error {
-		err := s.Scan(bucketEvents, eventKey(from), func(key, value []byte) bool {
+	err = l.view(ctx, func(s *state.State) error {
+		err := s.Scan(state.BucketEvents, state.EventKey(from), func(key, value []byte) bool {
 			var ev Event
 			if ev, fault = l.openEvent(s, key, value); fault != nil {
 				return false
@@ -200,7 +201,7 @@ func (l *Ledger) someEvents(ctx context.Context, from uint64, most int) (events 
 			full = len(events) == most || size >= mostBytes
 			return !full
 		})
-		if next := from + uint64(len(events)); err == nil && fault == nil && !full && next <= s.counters.events {
+		if next := from + uint64(len(events)); err == nil && fault == nil && !full && next <= s.Counters.Events {
 			fault = fmt.Errorf("%w: event %d is missing", ErrCorrupt, next)
 		}
 		return err
@@ -214,11 +215,11 @@ func (l *Ledger) someEvents(ctx context.Context, from uint64, most int) (events 
 // mostBytes is about how many bytes of events are read in one snapshot.
 const mostBytes = 4 << 20
 
-func (l *Ledger) openEvent(s *state, key, value []byte) (Event, error) {
+func (l *Ledger) openEvent(s *state.State, key, value []byte) (Event, error) {
 	if len(key) != 8 {
 		return Event{}, fmt.Errorf("%w: event with the key %x", ErrCorrupt, key)
 	}
-	payload, err := wire.Unseal(bucketEvents, key, value)
+	payload, err := wire.Unseal(state.BucketEvents, key, value)
 	if err != nil {
 		return Event{}, err
 	}
@@ -230,7 +231,7 @@ func (l *Ledger) openEvent(s *state, key, value []byte) (Event, error) {
 }
 
 // describe puts an event in words.
-func (l *Ledger) describe(s *state, ev event.Event) (out Event, err error) {
+func (l *Ledger) describe(s *state.State, ev event.Event) (out Event, err error) {
 	out = Event{Number: ev.Number, Time: ev.Time, Kind: ev.Change.Kind().String()}
 	if ev.Erased != nil {
 		return out, l.describeErased(s, ev, &out)
@@ -246,7 +247,7 @@ func (l *Ledger) describe(s *state, ev event.Event) (out Event, err error) {
 		out.Policy, err = l.policyOf(s, c.Number)
 	case *event.Enrolled:
 		out.Object, out.Cap = c.Object, &c.Cap
-		if out.NoiseKey, err = s.noiseKeyName(c.Noise); err != nil {
+		if out.NoiseKey, err = s.NoiseKeyName(c.Noise); err != nil {
 			return out, err
 		}
 		if out.Policy, err = l.policyOf(s, c.Policy); err == nil {
@@ -257,7 +258,7 @@ func (l *Ledger) describe(s *state, ev event.Event) (out Event, err error) {
 		var q *event.Question
 		if q, err = l.nameQuestion(s, c.Question, &out); err == nil {
 			var r Response
-			r, err = toldResponse(q, c.Object, newLevel(c.Epsilon, c.Value, ev.Number))
+			r, err = toldResponse(q, c.Object, state.NewLevel(c.Epsilon, c.Value, ev.Number))
 			out.Response = r.Value
 		}
 	case *event.Charged:
@@ -298,7 +299,7 @@ func (l *Ledger) describe(s *state, ev event.Event) (out Event, err error) {
 }
 
 // describeErased puts in words what is left of an erased event.
-func (l *Ledger) describeErased(s *state, ev event.Event, out *Event) error {
+func (l *Ledger) describeErased(s *state.State, ev event.Event, out *Event) error {
 	out.Erased = true
 	switch c := ev.Change.(type) {
 	case *event.Settled:
@@ -311,18 +312,18 @@ func (l *Ledger) describeErased(s *state, ev event.Event, out *Event) error {
 	return nil
 }
 
-func (l *Ledger) nameQuestion(s *state, number uint32, out *Event) (*event.Question, error) {
-	q, err := s.question(number)
+func (l *Ledger) nameQuestion(s *state.State, number uint32, out *Event) (*event.Question, error) {
+	q, err := s.Question(number)
 	if err == nil {
 		out.Question = q.Name
 	}
 	return q, err
 }
 
-func (l *Ledger) policyOf(s *state, number uint32) (*policy.Policy, error) {
+func (l *Ledger) policyOf(s *state.State, number uint32) (*policy.Policy, error) {
 	if number == 0 {
 		return nil, nil
 	}
-	p, err := s.policy(number)
+	p, err := s.Policy(number)
 	return &p, err
 }

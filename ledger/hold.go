@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -61,7 +62,7 @@ type heldBudget struct {
 
 // heldBudget returns what other requests hold of an object's budget, given that a charge is granted: a
 // hold counts as far as it goes beyond the highest level of its chain.
-func (l *Ledger) heldBudget(s *state, x *subject, ask charge) (held heldBudget, err error) {
+func (l *Ledger) heldBudget(s *state.State, x *subject, ask charge) (held heldBudget, err error) {
 	if ask.sale != 0 {
 		return held, nil // whoever held before was counted when it was reserved, and it by whoever came later
 	}
@@ -69,11 +70,11 @@ func (l *Ledger) heldBudget(s *state, x *subject, ask charge) (held heldBudget, 
 	if err := l.holds.reach(s, x.name, ask.hold, &reach); err != nil {
 		return held, err
 	}
-	if err := s.reserved(x, ask.asking, &reach); err != nil {
+	if err := reservedBudget(s, x, ask.asking, &reach); err != nil {
 		return held, err
 	}
 	for _, one := range reach {
-		level, found, err := s.levelAfter(x.name, one.question, ask)
+		level, found, err := levelAfter(s, x.name, one.question, ask)
 		if err != nil {
 			return held, err
 		}
@@ -81,15 +82,15 @@ func (l *Ledger) heldBudget(s *state, x *subject, ask charge) (held heldBudget, 
 			continue // the request that holds will refuse the object
 		}
 		if one.question == ask.question.Number {
-			held.plain, held.shares = less(one.plain, level), less(one.shares, level)
+			held.plain, held.shares = state.Less(one.plain, level), state.Less(one.shares, level)
 		}
-		held.all = plus(held.all, less(one.epsilon(), level))
+		held.all = state.Plus(held.all, state.Less(one.epsilon(), level))
 	}
 	return held, nil
 }
 
 // levelAfter returns the ε of an object's chain once a charge is granted.
-func (s *state) levelAfter(name string, question uint32, ask charge) (epsilon privacy.Epsilon, found bool, err error) {
+func levelAfter(s *state.State, name string, question uint32, ask charge) (epsilon privacy.Epsilon, found bool, err error) {
 	if question == ask.question.Number {
 		return ask.reaches, true, nil
 	}
@@ -98,8 +99,8 @@ func (s *state) levelAfter(name string, question uint32, ask charge) (epsilon pr
 			return epsilon, true, nil
 		}
 	}
-	c, found, err := s.chain(question, name)
-	return c.current(), found, err
+	c, found, err := s.Chain(question, name)
+	return c.Current(), found, err
 }
 
 // reaches are the highest ε that requests hold for an object, by question. There are few.
@@ -110,7 +111,7 @@ type reach struct {
 	plain, shares privacy.Epsilon
 }
 
-func (r reach) epsilon() privacy.Epsilon { return higher(r.plain, r.shares) }
+func (r reach) epsilon() privacy.Epsilon { return state.Higher(r.plain, r.shares) }
 
 // of returns the reach in a question, to be changed in place.
 func (r *reaches) of(question uint32) *reach {
@@ -124,7 +125,7 @@ func (r *reaches) of(question uint32) *reach {
 
 // reach adds what the requests that hold in memory hold for an object. A request that holds itself looks
 // only at those that were there before: it had its budget when later ones came.
-func (h *holds) reach(s *state, name string, own *hold, into *reaches) error {
+func (h *holds) reach(s *state.State, name string, own *hold, into *reaches) error {
 	for _, one := range h.list() {
 		if one == own {
 			break
@@ -135,28 +136,28 @@ func (h *holds) reach(s *state, name string, own *hold, into *reaches) error {
 		}
 		if covered {
 			r := into.of(one.question)
-			r.plain = higher(r.plain, one.epsilon)
+			r.plain = state.Higher(r.plain, one.epsilon)
 		}
 	}
 	return nil
 }
 
-// reserved adds what reservations hold for an object. In the question that is asked about, those of buyers who hold a level
+// reservedBudget adds what reservations hold for an object. In the question that is asked about, those of buyers who hold a level
 // already, or who are asking, unlock nothing more.
-func (s *state) reserved(x *subject, ask asking, into *reaches) error {
-	for _, number := range x.object.held {
-		r, err := s.sale(number)
+func reservedBudget(s *state.State, x *subject, ask asking, into *reaches) error {
+	for _, number := range x.object.Held {
+		r, err := s.Sale(number)
 		if err != nil {
 			return err
 		}
-		if !r.holdsOn(x.object, s.now) {
+		if !r.HoldsOn(x.object, s.Now) {
 			continue
 		}
-		held := into.of(r.question)
-		if ask.question != nil && r.question == ask.question.Number && (r.buyer == ask.buyer || !x.chain.heldBy(r.buyer).IsZero()) {
-			held.plain = higher(held.plain, r.epsilon)
+		held := into.of(r.Question)
+		if ask.question != nil && r.Question == ask.question.Number && (r.Buyer == ask.buyer || !x.chain.HeldBy(r.Buyer).IsZero()) {
+			held.plain = state.Higher(held.plain, r.Epsilon)
 		} else {
-			held.shares = higher(held.shares, r.epsilon)
+			held.shares = state.Higher(held.shares, r.Epsilon)
 		}
 	}
 	return nil

@@ -19,6 +19,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
@@ -305,7 +306,7 @@ func TestNoFlippedBitChangesAnAnswer(t *testing.T) {
 	l := newLab(t)
 	for i, p := range l.sound {
 		step := l.step(p.bucket)
-		bare := p.bucket == bucketMeta && string(p.key) == keyFormat
+		bare := p.bucket == state.BucketMeta && string(p.key) == state.KeyFormat
 		for bit := range 8 * len(p.value) {
 			spoilt := pair{p.bucket, p.key, flipped(p.value, bit)}
 			if _, err := unsealed(spoilt); !bare && !errors.Is(err, ErrCorrupt) {
@@ -324,7 +325,7 @@ func TestNoTruncatedRecordChangesAnAnswer(t *testing.T) {
 		step := l.step(p.bucket)
 		for n := 1; n < len(p.value); n++ {
 			short := pair{p.bucket, p.key, p.value[:n:n]}
-			if _, err := unsealed(short); err == nil && string(p.key) != keyFormat {
+			if _, err := unsealed(short); err == nil && string(p.key) != state.KeyFormat {
 				l.fault("%s %q, %d bytes: the checksum is right", p.bucket, p.key, n)
 			}
 			if n == 1 || n == wire.SumLength || n == len(p.value)-1 || n%step == i%step {
@@ -341,7 +342,7 @@ func TestNoSwappedRecordsChangeAnAnswer(t *testing.T) {
 	l, step := newLab(t), oneIn(37)
 	for i, p := range l.sound {
 		for j, q := range l.sound[:i] {
-			if _, err := unsealed(pair{p.bucket, p.key, q.value}); err == nil && string(p.key) != keyFormat {
+			if _, err := unsealed(pair{p.bucket, p.key, q.value}); err == nil && string(p.key) != state.KeyFormat {
 				l.fault("%s %q for %s %q: the checksum is right", q.bucket, q.key, p.bucket, p.key)
 			}
 			if j != i-1 && (i+j)%step != 0 {
@@ -480,7 +481,7 @@ func (l *lab) without(bucket string, key []byte) []pair {
 // Without its counters a ledger would write over its log from event 1 on.
 func TestALedgerWithoutCountersIsDamaged(t *testing.T) {
 	l := newLab(t)
-	_, err := l.open(l.without(bucketMeta, []byte(keyCounters)))
+	_, err := l.open(l.without(state.BucketMeta, []byte(state.KeyCounters)))
 	wantErr(t, err, ErrCorrupt)
 }
 
@@ -489,12 +490,12 @@ func TestAMissingEventIsNoticed(t *testing.T) {
 	l := newLab(t)
 	last := uint64(0)
 	for _, p := range l.sound {
-		if p.bucket == bucketEvents {
+		if p.bucket == state.BucketEvents {
 			last++
 		}
 	}
 	for number := uint64(1); number <= last; number++ {
-		ledger, err := l.open(l.without(bucketEvents, eventKey(number)))
+		ledger, err := l.open(l.without(state.BucketEvents, state.EventKey(number)))
 		must(t, err)
 		if _, err := collect(ledger.Events(t.Context(), 1)); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("event %d of %d is missing: got the error %v", number, last, err)
@@ -507,7 +508,7 @@ func TestAMissingEventOfALongLogIsNoticed(t *testing.T) {
 	all := pairs(t, voters(t, inMemory(t, Options{}), "1", crowd(scanSize+500)...).store)
 	for _, number := range []uint64{100, scanSize - 1, scanSize, scanSize + 1, scanSize + 100} {
 		s := fill(t, slices.DeleteFunc(slices.Clone(all), func(p pair) bool {
-			return p.bucket == bucketEvents && string(p.key) == string(eventKey(number))
+			return p.bucket == state.BucketEvents && string(p.key) == string(state.EventKey(number))
 		}))
 		if _, err := collect(openMemory(t, s, Options{}).Events(t.Context(), 1)); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("event %d is missing: got the error %v", number, err)
@@ -519,8 +520,8 @@ func TestAMissingEventOfALongLogIsNoticed(t *testing.T) {
 func TestAMissingChainIsNoticed(t *testing.T) {
 	l := newLab(t)
 	for name, records := range map[string][]pair{
-		"chain":      l.without(bucketChains, chainKey(1, "ann")),
-		"membership": l.without(bucketObjects, memberKey("ann", 1)),
+		"chain":      l.without(state.BucketChains, state.ChainKey(1, "ann")),
+		"membership": l.without(state.BucketObjects, state.MemberKey("ann", 1)),
 	} {
 		ledger, err := l.open(records)
 		must(t, err)
@@ -536,7 +537,7 @@ func TestANewerFormatIsRefusedAsSuch(t *testing.T) {
 	for _, version := range []uint16{0, 1, formatVersion + 1, 1 << 15, 1<<16 - 1} {
 		records := slices.Clone(l.sound)
 		for i, p := range records {
-			if p.bucket == bucketMeta && string(p.key) == keyFormat {
+			if p.bucket == state.BucketMeta && string(p.key) == state.KeyFormat {
 				records[i].value = binary.BigEndian.AppendUint16([]byte(formatName), version)
 			}
 		}
@@ -595,7 +596,7 @@ func TestANewerEventIsRefusedAsSuch(t *testing.T) {
 	l := newLab(t)
 	records := slices.Clone(l.sound)
 	for i, p := range records {
-		if p.bucket == bucketEvents {
+		if p.bucket == state.BucketEvents {
 			payload, err := unsealed(p)
 			must(t, err)
 			n, err := event.DecodeEntry(binary.BigEndian.Uint64(p.key), payload)
@@ -623,7 +624,7 @@ func TestWhatIsNoLedgerIsRefused(t *testing.T) {
 	foreign := filepath.Join(dir, "foreign.db")
 	must(t, bolt.Create(foreign, func(w kv.Writer) error { return w.Put("widgets", []byte("a"), []byte("b")) }))
 	halfway := filepath.Join(dir, "halfway.db")
-	must(t, bolt.Create(halfway, func(w kv.Writer) error { return w.Put(bucketMeta, []byte(keyFormat), formatRecord()) }))
+	must(t, bolt.Create(halfway, func(w kv.Writer) error { return w.Put(state.BucketMeta, []byte(state.KeyFormat), formatRecord()) }))
 	for name, path := range map[string]string{
 		"empty":         write("empty", ""),
 		"text":          write("text", "Dear ledger, \n"),

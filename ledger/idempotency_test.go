@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -321,7 +322,7 @@ func TestAConflictNamesTheFieldThatDiffers(t *testing.T) {
 }
 
 func TestAConflictOfALongRequestNamesTheField(t *testing.T) {
-	names := crowd(partSize + 10)
+	names := crowd(state.PartSize + 10)
 	l := voters(t, inMemory(t, Options{}), "3", names...)
 	carryOut(t, l, order(t, "the key", "0.5", names...))
 	_, err := l.Raise(t.Context(), order(t, "the key", "0.75", names...))

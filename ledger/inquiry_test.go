@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/mechanism"
 )
 
@@ -235,23 +236,23 @@ func withoutScores(t *testing.T, stored []pair) []pair {
 		payload, err := unsealed(p)
 		must(t, err)
 		switch p.bucket {
-		case bucketAnswers:
-			a, err := decodeAnswers(payload)
+		case state.BucketAnswers:
+			a, err := state.DecodeAnswers(payload)
 			must(t, err)
 			for j := range a {
 				found++
 				a[j].Score = 0
 			}
 			stored[i].value = a.Encode()
-		case bucketMeta:
-			if string(p.key) != keyCounters {
+		case state.BucketMeta:
+			if string(p.key) != state.KeyCounters {
 				continue
 			}
-			c, err := decodeCounters(payload)
+			c, err := state.DecodeCounters(payload)
 			must(t, err)
-			c.root = tlog.Hash{}
+			c.Root = tlog.Hash{}
 			stored[i].value = c.Encode()
-		case bucketEvents:
+		case state.BucketEvents:
 			n, err := event.DecodeEntry(binary.BigEndian.Uint64(p.key), payload)
 			must(t, err)
 			if c, ok := n.Change.(*event.Answered); ok {
@@ -364,7 +365,7 @@ func TestApplyRefusesBrokenAnswers(t *testing.T) {
 		&event.Charged{Object: "ann", Question: 1, Epsilon: eps(t, "1.5")},
 		&event.Answered{Question: 1, Query: "winner", Epsilon: eps(t, "0"), Method: event.MethodFresh},
 	} {
-		_, _, err := l.submit(t.Context(), func(*state) ([]event.Change, error) { return []event.Change{c}, nil })
+		_, _, err := l.submit(t.Context(), func(*state.State) ([]event.Change, error) { return []event.Change{c}, nil })
 		wantErr(t, err, ErrCorrupt)
 	}
 }

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -15,19 +16,19 @@ func orLess(r *vocabulary.Refusal, largest privacy.Epsilon) {
 
 // orLess finds what would do instead of what a request asks for, and adds it to the refusal. A reservation that is carried
 // out cannot be for less.
-func (l *Ledger) orLess(s *state, x *subject, ask asking, on offering, r *Refusal) (err error) {
+func (l *Ledger) orLess(s *state.State, x *subject, ask asking, on offering, r *Refusal) (err error) {
 	if ask.sale != 0 || !r.Reason.DependsOnEpsilon() {
 		return nil
 	}
 	var largest privacy.Epsilon
-	if most := below(ask.epsilon); l.lacksNoiseKey(x.chain) {
-		largest, err = x.chain.highestRecorded(most, on)
+	if most := state.Below(ask.epsilon); l.lacksNoiseKey(x.chain) {
+		largest, err = highestRecorded(x.chain, most, on)
 	} else {
 		if r.Reason != NoTruth && l.lacksTruthKey(x.name, most) == nil {
 			largest, err = l.largestDrawn(s, x, ask, most, on)
 		}
 		if err == nil && largest.IsZero() {
-			largest, err = on(lower(most, x.chain.current())) // what is recorded, or lies below it, is free
+			largest, err = on(state.Lower(most, x.chain.Current())) // what is recorded, or lies below it, is free
 		}
 	}
 	orLess(r, largest)
@@ -35,9 +36,9 @@ func (l *Ledger) orLess(s *state, x *subject, ask asking, on offering, r *Refusa
 }
 
 // highestRecorded returns the highest recorded level up to an ε that is on offer, or 0.
-func (c chain) highestRecorded(most privacy.Epsilon, on offering) (privacy.Epsilon, error) {
-	for i := len(c.levels) - 1; i >= 0; i-- {
-		level := c.levels[i].Epsilon
+func highestRecorded(c state.Chain, most privacy.Epsilon, on offering) (privacy.Epsilon, error) {
+	for i := len(c.Levels) - 1; i >= 0; i-- {
+		level := c.Levels[i].Epsilon
 		if most.Less(level) {
 			continue
 		}
@@ -51,20 +52,20 @@ func (c chain) highestRecorded(most privacy.Epsilon, on offering) (privacy.Epsil
 // largestDrawn returns the largest ε on offer, above the chain's current level and at most a given one, that budgets allow,
 // or 0. They allow all up to the first that they forbid, or none: what others hold must be left in any case, and what of it
 // lies below the level asked for is not charged twice. So one level below that is enough to look at.
-func (l *Ledger) largestDrawn(s *state, x *subject, ask asking, most privacy.Epsilon, on offering) (privacy.Epsilon, error) {
-	none, current := privacy.Epsilon{}, x.chain.current()
+func (l *Ledger) largestDrawn(s *state.State, x *subject, ask asking, most privacy.Epsilon, on offering) (privacy.Epsilon, error) {
+	none, current := privacy.Epsilon{}, x.chain.Current()
 	if !current.Less(most) {
 		return none, nil
 	}
-	r, err := l.room(s, x, charge{ask, less(most, current), most})
+	r, err := l.room(s, x, charge{ask, state.Less(most, current), most})
 	if err != nil {
 		return none, err
 	}
-	level, err := on(lower(most, plus(current, r.most())))
+	level, err := on(state.Lower(most, state.Plus(current, r.most())))
 	if err != nil || !current.Less(level) {
 		return none, err
 	}
-	if refusal, err := l.checkBudget(s, x, charge{ask, less(level, current), level}); err != nil || refusal != nil {
+	if refusal, err := l.checkBudget(s, x, charge{ask, state.Less(level, current), level}); err != nil || refusal != nil {
 		return none, err
 	}
 	return level, nil
@@ -72,7 +73,7 @@ func (l *Ledger) largestDrawn(s *state, x *subject, ask asking, most privacy.Eps
 
 // lacksTruth refuses an object that the host has no true value of, or another than its chain began with: whoever is
 // refused is not told which.
-func (l *Ledger) lacksTruth(s *state, x *subject, ask asking, on offering) (*Refusal, error) {
+func (l *Ledger) lacksTruth(s *state.State, x *subject, ask asking, on offering) (*Refusal, error) {
 	r := &Refusal{Object: x.name, Reason: NoTruth, Asked: ask.epsilon, Helps: HelpsTruth}
 	return r, l.orLess(s, x, ask, on, r)
 }

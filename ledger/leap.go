@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // usualLeap is how far the clock may be ahead of the log unless the host says otherwise: as long as a ledger may lie idle
@@ -42,13 +43,13 @@ func (p leap) check() error {
 }
 
 // of returns a [*ClockError] if the clock of a state is too far ahead of its log, as it was when the transaction began.
-func (p leap) of(s *state) error {
+func (p leap) of(s *state.State) error {
 	if p.allowed == 0 {
 		p.allowed = usualLeap
 	}
-	last := s.durable.last
-	if s.clock.Sub(last) <= p.allowed || !s.clock.After(p.confirmed) {
+	last := s.Durable.Last
+	if s.Clock.Sub(last) <= p.allowed || !s.Clock.After(p.confirmed) {
 		return nil
 	}
-	return &ClockError{s.clock, last, p.allowed}
+	return &ClockError{s.Clock, last, p.allowed}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -86,7 +87,7 @@ type Ledger struct {
 	store  kv.Store
 	log    zerolog.Logger
 	clock  func() time.Time
-	about  about
+	about  state.About
 	binder *binder // nil without a truth key
 	bound  bool    // the ledger has a truth key, whether or not it was opened with it
 	only   bool    // read-only
@@ -104,15 +105,15 @@ type Ledger struct {
 	outputs *finite.Sampler      // likewise, for questions with a mechanism of their own
 	queries *mechanism.Sampler   // likewise
 	holds   holds
-	known   cache
+	known   state.Cache
 	views   views
 	// mostTold is the constant of that name, or a test's.
 	mostTold int
-	desk     desk         // used by the one goroutine that commits
-	recent   *recency     // likewise
-	edge     *merkle.Edge // of the log as committed last, used by the one goroutine that commits; nil if not known
-	salts    func([]byte) // fills memory for some salts; nil for random bytes
-	claim    *claim       // on the id, so that no copy is open for writing too; nil if this one is not, or has no file
+	desk     state.Desk     // used by the one goroutine that commits
+	recent   *state.Recency // likewise
+	edge     *merkle.Edge   // of the log as committed last, used by the one goroutine that commits; nil if not known
+	salts    func([]byte)   // fills memory for some salts; nil for random bytes
+	claim    *claim         // on the id, so that no copy is open for writing too; nil if this one is not, or has no file
 }
 
 const (
@@ -146,17 +147,17 @@ func format(w kv.Writer, now time.Time, currency, logKey string) error {
 		return fmt.Errorf("ledger id: %w", err)
 	}
 	version := binary.BigEndian.AppendUint16([]byte(formatName), formatVersion)
-	if err := w.Put(bucketMeta, []byte(keyFormat), version); err != nil {
+	if err := w.Put(state.BucketMeta, []byte(state.KeyFormat), version); err != nil {
 		return err
 	}
-	s, err := writeState(w, now)
+	s, err := state.WriteState(w, now)
 	if err != nil {
 		return err
 	}
-	if _, _, err := s.record([]event.Change{&event.Created{Id: id, Currency: currency, LogKey: logKey}}); err != nil {
+	if _, _, err := recordChanges(s, []event.Change{&event.Created{Id: id, Currency: currency, LogKey: logKey}}); err != nil {
 		return err
 	}
-	return s.flush()
+	return flushState(s)
 }
 
 // Open opens the ledger in an existing file and locks it against other processes. It returns
@@ -208,7 +209,7 @@ func openStore(s kv.Store, options Options) (*Ledger, error) {
 
 // readStore reads what every ledger begins with, and the check of its truth key, if any. It writes nothing.
 func readStore(s kv.Store, options Options) (l *Ledger, truthKey []byte, err error) {
-	l = &Ledger{store: s, mostTold: mostTold, recent: newRecency(), log: options.Logger, clock: options.Now, only: options.ReadOnly, patience: options.TruthTimeout, leap: leap{options.ClockLeap, options.ClockAhead}, signer: options.Signer, sampler: rrchain.NewSampler(), outputs: finite.NewSampler(), queries: mechanism.NewSampler()}
+	l = &Ledger{store: s, mostTold: mostTold, recent: state.NewRecency(), log: options.Logger, clock: options.Now, only: options.ReadOnly, patience: options.TruthTimeout, leap: leap{options.ClockLeap, options.ClockAhead}, signer: options.Signer, sampler: rrchain.NewSampler(), outputs: finite.NewSampler(), queries: mechanism.NewSampler()}
 	if l.clock == nil {
 		l.clock = time.Now
 	}
@@ -216,12 +217,12 @@ func readStore(s kv.Store, options Options) (l *Ledger, truthKey []byte, err err
 		return nil, nil, err
 	}
 	l.commits.durable = math.MaxUint64 // nothing is being committed yet
-	err = l.view(context.Background(), func(s *state) (err error) {
+	err = l.view(context.Background(), func(s *state.State) (err error) {
 		l.about, truthKey, err = readHead(s)
-		l.commits.durable = s.counters.events
-		l.last.Store(&mark{position: s.counters.position})
+		l.commits.durable = s.Counters.Events
+		l.last.Store(&mark{Position: s.Counters.Position})
 		if err == nil && !l.only {
-			err = s.counters.checkWhole()
+			err = s.Counters.CheckWhole()
 		}
 		if err == nil && options.Checkpoint != nil {
 			err = l.checkTrusted(s, options)
@@ -260,12 +261,12 @@ func (l *Ledger) useKeys(truth, check []byte, noise NoiseKeys) error {
 	if fresh = append(fresh, set...); len(fresh) == 0 || l.only {
 		return nil
 	}
-	_, _, err = l.submit(context.Background(), func(*state) ([]event.Change, error) { return fresh, nil })
+	_, _, err = l.submit(context.Background(), func(*state.State) ([]event.Change, error) { return fresh, nil })
 	return err
 }
 
 // checkTrusted holds the log against the host's checkpoint.
-func (l *Ledger) checkTrusted(s *state, options Options) error {
+func (l *Ledger) checkTrusted(s *state.State, options Options) error {
 	trusted, err := OpenCheckpoint(options.Checkpoint, options.Verifiers)
 	if err != nil {
 		return err
@@ -275,7 +276,7 @@ func (l *Ledger) checkTrusted(s *state, options Options) error {
 
 // checkVersion refuses what this program does not read, before it reads anything else.
 func checkVersion(r kv.Reader) error {
-	version, err := r.Get(bucketMeta, []byte(keyFormat))
+	version, err := r.Get(state.BucketMeta, []byte(state.KeyFormat))
 	if err != nil {
 		return err
 	}
@@ -290,12 +291,12 @@ func checkVersion(r kv.Reader) error {
 }
 
 // readHead reads what stands at the head of every ledger, and the check of its truth key, if any.
-func readHead(s *state) (head about, check []byte, err error) {
-	head, found, err := lookup(s, bucketMeta, []byte(keyAbout), decodeAbout)
+func readHead(s *state.State) (head state.About, check []byte, err error) {
+	head, found, err := state.Lookup(s, state.BucketMeta, []byte(state.KeyAbout), state.DecodeAbout)
 	if err != nil || !found {
 		return head, nil, errs.Corrupt(err, "the first record is missing")
 	}
-	check, err = s.get(bucketMeta, []byte(keyTruthKey))
+	check, err = s.Get(state.BucketMeta, []byte(state.KeyTruthKey))
 	return head, check, err
 }
 
@@ -326,17 +327,17 @@ func (l *Ledger) Close() error {
 
 // About returns what the ledger was created with.
 func (l *Ledger) About() About {
-	return About{ID: uuid.UUID(l.about.Id).String(), Created: l.about.at, Currency: l.about.Currency, LogKey: l.about.LogKey, Origin: l.about.origin()}
+	return About{ID: uuid.UUID(l.about.Id).String(), Created: l.about.At, Currency: l.about.Currency, LogKey: l.about.LogKey, Origin: originOf(l.about)}
 }
 
 // questionByName returns a question, or ErrUnknown.
-func (l *Ledger) questionByName(s *state, name string) (*event.Question, error) {
-	number, found, err := s.questionNumber(name)
+func (l *Ledger) questionByName(s *state.State, name string) (*event.Question, error) {
+	number, found, err := s.QuestionNumber(name)
 	if err != nil {
 		return nil, err
 	}
 	if !found {
 		return nil, fmt.Errorf("question %.256q: %w", name, ErrUnknown)
 	}
-	return s.question(number)
+	return s.Question(number)
 }

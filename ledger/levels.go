@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -68,9 +69,9 @@ const sharing = 64
 //
 // Records behind the first batch are read and checked in the background. Only visit is called where each is, so that it
 // need not be safe for concurrent use, and what it gets does not depend on how many processors there are.
-func (x levelScan) each(ctx context.Context, visit func(name string, at *level) bool) error {
+func (x levelScan) each(ctx context.Context, visit func(name string, at *state.Level) bool) error {
 	first := newLevelBatch()
-	x.read(ctx, first, chainKey(x.question.Number, ""))
+	x.read(ctx, first, state.ChainKey(x.question.Number, ""))
 	x.check(first)
 	on, err := first.visit(visit)
 	if err != nil || !on || len(first.next) == 0 {
@@ -95,20 +96,20 @@ func (x levelScan) each(ctx context.Context, visit func(name string, at *level) 
 func newLevelBatch() *levelBatch { return &levelBatch{checked: make(chan struct{}, 1)} }
 
 // visit passes on what is in a batch, or what went wrong in making it.
-func (b *levelBatch) visit(visit func(name string, at *level) bool) (on bool, err error) {
+func (b *levelBatch) visit(visit func(name string, at *state.Level) bool) (on bool, err error) {
 	if b.panic != nil {
 		panic(b.panic)
 	}
 	if b.err != nil {
 		return false, b.err
 	}
-	var at level
+	var at state.Level
 	start, rows := 0, b.rows
 	for some := range slices.Chunk(b.levels, sharing) {
 		names := string(b.names[start:some[len(some)-1].nameEnd])
 		for i := range some {
 			found := &some[i]
-			at.Epsilon, at.event = found.epsilon, found.event
+			at.Epsilon, at.Event = found.epsilon, found.event
 			switch {
 			case found.index == aRow:
 				at.Response, rows = event.Value{Bits: rows[0]}, rows[1:]
@@ -176,8 +177,8 @@ func (x levelScan) read(ctx context.Context, b *levelBatch, from []byte) {
 		stored: b.stored[:0], ends: b.ends[:0], next: b.next[:0], names: b.names[:0], levels: b.levels[:0], rows: b.rows[:0], checked: b.checked,
 	}
 	defer func() { b.panic = recover() }()
-	b.err = x.ledger.view(ctx, func(s *state) error {
-		return s.Scan(bucketChains, from, func(key, value []byte) bool {
+	b.err = x.ledger.view(ctx, func(s *state.State) error {
+		return s.Scan(state.BucketChains, from, func(key, value []byte) bool {
 			if len(key) < 4 || binary.BigEndian.Uint32(key) != x.question.Number {
 				return false
 			}
@@ -213,8 +214,8 @@ func (x levelScan) check(b *levelBatch) {
 		key, value := record[:r.key], record[r.key:]
 		// Key and payload lie side by side: so this is unseal, in a third of the time.
 		end := len(record) - wire.SumLength
-		if end < r.key || crc32.Update(head.Of(bucketChains, r.key), table, record[:end]) != binary.BigEndian.Uint32(record[end:]) {
-			if _, b.err = wire.Unseal(bucketChains, key, value); b.err != nil { // which says what is wrong
+		if end < r.key || crc32.Update(head.Of(state.BucketChains, r.key), table, record[:end]) != binary.BigEndian.Uint32(record[end:]) {
+			if _, b.err = wire.Unseal(state.BucketChains, key, value); b.err != nil { // which says what is wrong
 				return
 			}
 		}
@@ -236,11 +237,11 @@ func (x levelScan) check(b *levelBatch) {
 // pick decodes a chain, and takes the level that is wanted, if there is one.
 func (x levelScan) pick(b *levelBatch, payload []byte, into *foundLevel) (found bool, err error) {
 	d := wire.Decoder{Rest: payload}
-	var c chain
-	_, levels := c.decodeHead(&d)
-	var one, taken level
+	var c state.Chain
+	_, levels := c.DecodeHead(&d)
+	var one, taken state.Level
 	for range levels {
-		skipBuyers(&d, decodeLevel(&d, &one))
+		skipBuyers(&d, state.DecodeLevel(&d, &one))
 		if x.current || one.Epsilon == x.epsilon {
 			found, taken = true, one
 		}
@@ -248,7 +249,7 @@ func (x levelScan) pick(b *levelBatch, payload []byte, into *foundLevel) (found 
 	if err := d.Done(); err != nil || !found {
 		return false, err
 	}
-	*into = foundLevel{epsilon: taken.Epsilon, index: taken.Response.Index, event: taken.event}
+	*into = foundLevel{epsilon: taken.Epsilon, index: taken.Response.Index, event: taken.Event}
 	if taken.Response.IsUnary() {
 		into.index, b.rows = aRow, append(b.rows, taken.Response.Bits)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -23,38 +24,38 @@ func samePick(t *testing.T, x levelScan, payload []byte) (sound bool) {
 	t.Helper()
 	var found foundLevel
 	picked, err := x.pick(newLevelBatch(), payload, &found)
-	c, all := decodeChain(payload)
+	c, all := state.DecodeChain(payload)
 	if (err == nil) != (all == nil) {
 		t.Fatalf("%x: %v; decoded %v", payload, err, all)
 	}
 	if err != nil {
 		return false
 	}
-	var want level
+	var want state.Level
 	have := false
-	for _, l := range c.levels { // in damaged ones they need not rise
+	for _, l := range c.Levels { // in damaged ones they need not rise
 		if x.current || l.Epsilon == x.epsilon {
 			want, have = l, true
 		}
 	}
-	if picked != have || picked && (found.epsilon != want.Epsilon || found.event != want.event || !want.Response.IsUnary() && found.index != want.Response.Index) {
+	if picked != have || picked && (found.epsilon != want.Epsilon || found.event != want.Event || !want.Response.IsUnary() && found.index != want.Response.Index) {
 		t.Fatalf("%x: %v, %+v; decoded %v, %+v", payload, picked, found, have, want)
 	}
 	return true
 }
 
 // usualChains are chains as a ledger has them.
-func usualChains(t testing.TB) (chains []chain) {
+func usualChains(t testing.TB) (chains []state.Chain) {
 	t.Helper()
-	at := func(epsilon int64, index int, ev uint64, buyers ...uint32) level {
-		l := newLevel(nano(t, epsilon), event.Value{Index: index}, ev)
-		l.buyers = buyers
+	at := func(epsilon int64, index int, ev uint64, buyers ...uint32) state.Level {
+		l := state.NewLevel(nano(t, epsilon), event.Value{Index: index}, ev)
+		l.Buyers = buyers
 		return l
 	}
-	return []chain{
-		{enrolled: 1},
-		{enrolled: 300, levels: []level{at(1_000_000_000, 2, 128)}},
-		{enrolled: 1 << 40, policy: 7, noise: 127, buyers: 126, bound: &event.Tag{1, 2, 0x80}, answered: nano(t, 5), levels: []level{
+	return []state.Chain{
+		{Enrolled: 1},
+		{Enrolled: 300, Levels: []state.Level{at(1_000_000_000, 2, 128)}},
+		{Enrolled: 1 << 40, Policy: 7, Noise: 127, Buyers: 126, Bound: &event.Tag{1, 2, 0x80}, Answered: nano(t, 5), Levels: []state.Level{
 			at(1, 0, 1), at(127, 1, 1<<62), at(128, 126, 3, 1, 300, 1<<32-1), at(privacy.MaxEpsilonNano, 127, 1<<63-1, 5)}},
 	}
 }
@@ -106,15 +107,15 @@ func TestRowsAndOthersInOneBatch(t *testing.T) {
 	want := []event.Value{row(1), {}, {Index: 2}, row(), row(0, 2), {Index: 1}}
 	b, x := newLevelBatch(), levelScan{ledger: inMemory(t, Options{}), question: &event.Question{Number: 7}, current: true}
 	for i, response := range want {
-		key := chainKey(7, string('a'+rune(i)))
-		c := chain{enrolled: 1, levels: []level{newLevel(nano(t, 5), row(0), 1), newLevel(nano(t, 1e9), response, uint64(i))}}
-		b.stored = append(append(b.stored, key...), wire.Seal(bucketChains, key, c.Encode())...)
+		key := state.ChainKey(7, string('a'+rune(i)))
+		c := state.Chain{Enrolled: 1, Levels: []state.Level{state.NewLevel(nano(t, 5), row(0), 1), state.NewLevel(nano(t, 1e9), response, uint64(i))}}
+		b.stored = append(append(b.stored, key...), wire.Seal(state.BucketChains, key, c.Encode())...)
 		b.ends = append(b.ends, storedRecord{len(key), len(b.stored)})
 	}
 	x.check(b)
 	var got []event.Value
-	on, err := b.visit(func(name string, at *level) bool {
-		if name != string('a'+rune(len(got))) || at.event != uint64(len(got)) || at.Epsilon != nano(t, 1e9) {
+	on, err := b.visit(func(name string, at *state.Level) bool {
+		if name != string('a'+rune(len(got))) || at.Event != uint64(len(got)) || at.Epsilon != nano(t, 1e9) {
 			t.Errorf("%q: %+v", name, at)
 		}
 		got = append(got, at.Response)
@@ -157,21 +158,21 @@ func TestDamageIsFoundInTheBackground(t *testing.T) {
 	l, names := manyLevels(t)
 	for _, at := range []int{0, levelsRead - 1, levelsRead, 3*levelsRead + 17, len(names) - 1} {
 		var whole []byte
-		key := chainKey(1, names[at])
+		key := state.ChainKey(1, names[at])
 		must(t, l.store.View(func(r kv.Reader) error {
-			value, err := r.Get(bucketChains, key)
+			value, err := r.Get(state.BucketChains, key)
 			whole = bytes.Clone(value)
 			return err
 		}))
 		put := func(value []byte) {
-			must(t, l.store.Update(func(w kv.Writer) error { return w.Put(bucketChains, key, value) }))
+			must(t, l.store.Update(func(w kv.Writer) error { return w.Put(state.BucketChains, key, value) }))
 		}
 		flipped := bytes.Clone(whole)
 		flipped[2] ^= 4
 		tooLong := append(bytes.Clone(whole[:len(whole)-wire.SumLength]), 0)
 		for what, value := range map[string][]byte{
-			"a flipped bit": flipped, "three bytes": whole[:3], "one more byte, with its checksum": wire.Seal(bucketChains, key, tooLong),
-			"another's record": wire.Seal(bucketChains, chainKey(1, "?"), bytes.Clone(whole[:len(whole)-wire.SumLength])),
+			"a flipped bit": flipped, "three bytes": whole[:3], "one more byte, with its checksum": wire.Seal(state.BucketChains, key, tooLong),
+			"another's record": wire.Seal(state.BucketChains, state.ChainKey(1, "?"), bytes.Clone(whole[:len(whole)-wire.SumLength])),
 		} {
 			put(value)
 			seen := 0

@@ -7,13 +7,14 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // Sale returns a sale by its number, or [ErrUnknown]. A reservation that was not carried out is no sale.
 func (l *Ledger) Sale(ctx context.Context, number uint64) (Sale, error) {
 	var out Sale
-	err := l.view(ctx, func(s *state) error {
-		r, err := s.carriedOut(number)
+	err := l.view(ctx, func(s *state.State) error {
+		r, err := carriedOut(s, number)
 		if err != nil {
 			return err
 		}
@@ -27,20 +28,20 @@ func (l *Ledger) Sale(ctx context.Context, number uint64) (Sale, error) {
 }
 
 // carriedOut returns a sale by a number that a caller gave.
-func (s *state) carriedOut(number uint64) (sale, error) {
-	if number == 0 || number > s.counters.sales {
-		return sale{}, fmt.Errorf("sale %d: %w", number, ErrUnknown)
+func carriedOut(s *state.State, number uint64) (state.Sale, error) {
+	if number == 0 || number > s.Counters.Sales {
+		return state.Sale{}, fmt.Errorf("sale %d: %w", number, ErrUnknown)
 	}
-	r, err := s.sale(number)
-	if err == nil && r.status != saleSold {
+	r, err := s.Sale(number)
+	if err == nil && r.Status != state.SaleSold {
 		err = fmt.Errorf("sale %d: %w", number, ErrUnknown)
 	}
 	return r, err
 }
 
 // describeSold puts a sale in words.
-func (l *Ledger) describeSold(s *state, number uint64, r sale) (out Sale, err error) {
-	begun, err := s.event(r.event)
+func (l *Ledger) describeSold(s *state.State, number uint64, r state.Sale) (out Sale, err error) {
+	begun, err := s.Event(r.Event)
 	if err != nil {
 		return out, err
 	}
@@ -48,53 +49,53 @@ func (l *Ledger) describeSold(s *state, number uint64, r sale) (out Sale, err er
 	if !ok {
 		return out, errs.Corrupt(nil, "event %d makes no sale", begun.Number)
 	}
-	last := r.event + r.objects + r.refused + 1
-	end, err := s.settlement(last)
+	last := r.Event + r.Objects + r.Refused + 1
+	end, err := s.Settlement(last)
 	if err != nil {
 		return out, err
 	}
-	left, err := s.refusals(last, end)
+	left, err := refusalsOf(s, last, end)
 	if err != nil {
 		return out, err
 	}
 	out = Sale{
 		Number: number, Offer: l.offer(c.Deal, c.Tally), Refused: left, Key: end.Key, Time: begun.Time, First: end.First, Last: last,
 	}
-	if r.granted != 0 {
-		out.Refund = int64(r.promised - r.price)
+	if r.Granted != 0 {
+		out.Refund = int64(r.Promised - r.Price)
 	}
 	out.Buyer, out.Question, err = l.namesOf(s, r)
 	return out, err
 }
 
 // namesOf returns the names of a sale's buyer and question.
-func (l *Ledger) namesOf(s *state, r sale) (buyer, question string, err error) {
-	b, err := s.buyer(r.buyer)
+func (l *Ledger) namesOf(s *state.State, r state.Sale) (buyer, question string, err error) {
+	b, err := s.Buyer(r.Buyer)
 	if err != nil {
 		return "", "", err
 	}
-	q, err := s.question(r.question)
+	q, err := s.Question(r.Question)
 	if err != nil {
 		return "", "", err
 	}
-	return b.name, q.Name, nil
+	return b.Name, q.Name, nil
 }
 
-func (s *state) buyerNames(numbers []uint32) (names []string, err error) {
+func buyerNames(s *state.State, numbers []uint32) (names []string, err error) {
 	for _, number := range numbers {
-		b, err := s.buyer(number)
+		b, err := s.Buyer(number)
 		if err != nil {
 			return nil, err
 		}
-		names = append(names, b.name)
+		names = append(names, b.Name)
 	}
 	return names, nil
 }
 
 // Sales yields the sales in the order of their numbers, to one buyer, or to all if buyer is "".
 func (l *Ledger) Sales(ctx context.Context, buyer string) iter.Seq2[Sale, error] {
-	return eachSale(ctx, l, buyer, func(s *state, number uint64, r sale) (Sale, bool, error) {
-		if r.status != saleSold {
+	return eachSale(ctx, l, buyer, func(s *state.State, number uint64, r state.Sale) (Sale, bool, error) {
+		if r.Status != state.SaleSold {
 			return Sale{}, false, nil
 		}
 		out, err := l.describeSold(s, number, r)
@@ -105,8 +106,8 @@ func (l *Ledger) Sales(ctx context.Context, buyer string) iter.Seq2[Sale, error]
 // Reservations yields the reservations that hold now, in the order of their numbers, of one buyer, or of
 // all if buyer is "".
 func (l *Ledger) Reservations(ctx context.Context, buyer string) iter.Seq2[Reservation, error] {
-	return eachSale(ctx, l, buyer, func(s *state, number uint64, r sale) (Reservation, bool, error) {
-		if !r.holds(s.now) {
+	return eachSale(ctx, l, buyer, func(s *state.State, number uint64, r state.Sale) (Reservation, bool, error) {
+		if !r.Holds(s.Now) {
 			return Reservation{}, false, nil
 		}
 		out, err := l.describeReserved(s, number, r)
@@ -115,11 +116,11 @@ func (l *Ledger) Reservations(ctx context.Context, buyer string) iter.Seq2[Reser
 }
 
 // eachSale yields what describe makes of sales and reservations, to one buyer or to all.
-func eachSale[T any](ctx context.Context, l *Ledger, buyer string, describe func(*state, uint64, sale) (T, bool, error)) iter.Seq2[T, error] {
+func eachSale[T any](ctx context.Context, l *Ledger, buyer string, describe func(*state.State, uint64, state.Sale) (T, bool, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for next := uint64(1); next != 0; {
 			var found []T
-			err := l.view(ctx, func(s *state) (err error) {
+			err := l.view(ctx, func(s *state.State) (err error) {
 				found, next, err = someSales(s, buyer, next, describe)
 				return err
 			})
@@ -138,19 +139,19 @@ func eachSale[T any](ctx context.Context, l *Ledger, buyer string, describe func
 }
 
 // someSales describes sales from a number on, and returns the number to go on with, or 0 at the end.
-func someSales[T any](s *state, name string, from uint64, describe func(*state, uint64, sale) (T, bool, error)) (found []T, next uint64, err error) {
-	only, known, err := s.buyerNumber(name)
+func someSales[T any](s *state.State, name string, from uint64, describe func(*state.State, uint64, state.Sale) (T, bool, error)) (found []T, next uint64, err error) {
+	only, known, err := s.BuyerNumber(name)
 	if err != nil || name != "" && !known {
 		return nil, 0, err
 	}
-	end := min(from+scanSize, s.counters.sales+1)
+	end := min(from+scanSize, s.Counters.Sales+1)
 	left := uint64(0) // refusals in what was found
 	for number := from; number < end; number++ {
-		r, err := s.sale(number)
+		r, err := s.Sale(number)
 		if err != nil {
 			return nil, 0, err
 		}
-		if known && r.buyer != only {
+		if known && r.Buyer != only {
 			continue
 		}
 		one, wanted, err := describe(s, number, r)
@@ -161,11 +162,11 @@ func someSales[T any](s *state, name string, from uint64, describe func(*state, 
 			continue
 		}
 		found = append(found, one)
-		if left += r.refused; left > MaxPanel {
+		if left += r.Refused; left > MaxPanel {
 			end = number + 1
 		}
 	}
-	if end > s.counters.sales {
+	if end > s.Counters.Sales {
 		end = 0
 	}
 	return found, end, nil
@@ -187,13 +188,13 @@ func (l *Ledger) Deliveries(ctx context.Context, sale uint64) iter.Seq2[Delivery
 	return func(yield func(Delivery, error) bool) {
 		for done, last := uint64(0), false; !last; done += scanSize {
 			var found []Delivery
-			err := l.view(ctx, func(s *state) (err error) {
-				r, err := s.carriedOut(sale)
+			err := l.view(ctx, func(s *state.State) (err error) {
+				r, err := carriedOut(s, sale)
 				if err != nil {
 					return err
 				}
-				last = done+scanSize >= r.objects
-				found, err = l.someDeliveries(s, sale, r, done, min(done+scanSize, r.objects))
+				last = done+scanSize >= r.Objects
+				found, err = l.someDeliveries(s, sale, r, done, min(done+scanSize, r.Objects))
 				return err
 			})
 			if err != nil {
@@ -210,13 +211,13 @@ func (l *Ledger) Deliveries(ctx context.Context, sale uint64) iter.Seq2[Delivery
 }
 
 // someDeliveries returns the objects of a sale from one up to another, counted from 0.
-func (l *Ledger) someDeliveries(s *state, sale uint64, header sale, from, to uint64) (found []Delivery, err error) {
-	q, err := s.question(header.question)
+func (l *Ledger) someDeliveries(s *state.State, sale uint64, header state.Sale, from, to uint64) (found []Delivery, err error) {
+	q, err := s.Question(header.Question)
 	if err != nil {
 		return nil, err
 	}
-	for number := header.event + 1 + from; number <= header.event+to; number++ {
-		ev, err := s.event(number)
+	for number := header.Event + 1 + from; number <= header.Event+to; number++ {
+		ev, err := s.Event(number)
 		if err != nil {
 			return nil, err
 		}
@@ -225,14 +226,14 @@ func (l *Ledger) someDeliveries(s *state, sale uint64, header sale, from, to uin
 			return nil, errs.Corrupt(nil, "event %d sells nothing of sale %d", number, sale)
 		}
 		if ev.Erased != nil {
-			found = append(found, Delivery{Response: Response{Question: q.Name, Epsilon: header.epsilon}, Price: int64(c.Price), Sold: number, Erased: true})
+			found = append(found, Delivery{Response: Response{Question: q.Name, Epsilon: header.Epsilon}, Price: int64(c.Price), Sold: number, Erased: true})
 			continue
 		}
-		all, _, err := s.chain(q.Number, c.Object)
+		all, _, err := s.Chain(q.Number, c.Object)
 		if err != nil {
 			return nil, err
 		}
-		at, recorded := all.during(number).at(header.epsilon)
+		at, recorded := all.During(number).At(header.Epsilon)
 		if !recorded || at.Response != c.Value {
 			return nil, errs.Corrupt(nil, "object %q: the response sold is not the recorded one", c.Object)
 		}
@@ -256,18 +257,18 @@ type BuyerState struct {
 // Buyers returns all buyers, in the order of their first orders.
 func (l *Ledger) Buyers(ctx context.Context) (all []BuyerState, err error) {
 	for from, more := uint32(1), true; more; {
-		err = l.view(ctx, func(s *state) error {
+		err = l.view(ctx, func(s *state.State) error {
 			more = false
-			for number := from; number <= s.counters.buyers; number++ {
+			for number := from; number <= s.Counters.Buyers; number++ {
 				if number-from == scanSize {
 					from, more = number, true
 					return nil
 				}
-				b, err := s.buyer(number)
+				b, err := s.Buyer(number)
 				if err != nil {
 					return err
 				}
-				all = append(all, BuyerState{b.name, b.sold, int64(b.paid), l.about.Currency})
+				all = append(all, BuyerState{b.Name, b.Sold, int64(b.Paid), l.about.Currency})
 			}
 			return nil
 		})
@@ -279,7 +280,7 @@ func (l *Ledger) Buyers(ctx context.Context) (all []BuyerState, err error) {
 }
 
 // describeSale puts an event of the market in words.
-func (l *Ledger) describeSale(s *state, ev event.Event, out *Event) error {
+func (l *Ledger) describeSale(s *state.State, ev event.Event, out *Event) error {
 	switch c := ev.Change.(type) {
 	case *event.Reserved:
 		out.Objects, out.Expires = c.Objects, &c.Expires
@@ -303,7 +304,7 @@ func (l *Ledger) describeSale(s *state, ev event.Event, out *Event) error {
 		if err != nil {
 			return err
 		}
-		answer, err := toldResponse(q, c.Object, newLevel(*out.Epsilon, c.Value, ev.Number))
+		answer, err := toldResponse(q, c.Object, state.NewLevel(*out.Epsilon, c.Value, ev.Number))
 		out.Response = answer.Value
 		return err
 	}
@@ -311,13 +312,13 @@ func (l *Ledger) describeSale(s *state, ev event.Event, out *Event) error {
 }
 
 // describeShare says which sale or reservation an event belongs to, and at what price.
-func (l *Ledger) describeShare(s *state, number, price uint64, out *Event) error {
-	r, err := s.sale(number)
+func (l *Ledger) describeShare(s *state.State, number, price uint64, out *Event) error {
+	r, err := s.Sale(number)
 	if err != nil {
 		return err
 	}
 	amount := int64(price)
-	out.Sale, out.Epsilon, out.Price = number, &r.epsilon, &amount
+	out.Sale, out.Epsilon, out.Price = number, &r.Epsilon, &amount
 	out.Buyer, out.Question, err = l.namesOf(s, r)
 	return err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -297,8 +298,8 @@ func goesOnAfter(t *testing.T, kind string, source func(context.Context, []strin
 		return err
 	})
 	wantBadSource(t, kind, err)
-	if n := len(responses(t, l, "vote", eps(t, "0.5"))); n != partSize {
-		t.Errorf("%d objects have answered, want %d", n, partSize)
+	if n := len(responses(t, l, "vote", eps(t, "0.5"))); n != state.PartSize {
+		t.Errorf("%d objects have answered, want %d", n, state.PartSize)
 	}
 	wantSweptOnce(t, l)
 }
@@ -322,8 +323,8 @@ func wantSweptOnce(t *testing.T, l *Ledger) {
 	if want := []Advanced{{Question: "vote", Raised: big}}; !reflect.DeepEqual(got.Questions, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if names := source.names(); !slices.Equal(names, crowd(big)[partSize:]) {
-		t.Errorf("%d objects were asked about, want the %d of the rest", len(names), big-partSize)
+	if names := source.names(); !slices.Equal(names, crowd(big)[state.PartSize:]) {
+		t.Errorf("%d objects were asked about, want the %d of the rest", len(names), big-state.PartSize)
 	}
 	if n := countKind(events(t, l), "released"); n != 2*big {
 		t.Errorf("%d draws for two levels of %d objects", n, big)

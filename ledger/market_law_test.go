@@ -15,6 +15,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -191,11 +192,11 @@ func (tr *tree) probe(l *Ledger, n int, truth TruthFunc, word, choice uint64) (r
 	response = -1
 	u := l.store.(*undone)
 	u.look = func(w kv.Writer) {
-		s, err := readState(w)
+		s, err := state.ReadState(w)
 		must(tr, err)
-		c, _, err := s.chain(1, "ann")
+		c, _, err := s.Chain(1, "ann")
 		must(tr, err)
-		if at, found := c.at(tr.levels[n]); found {
+		if at, found := c.At(tr.levels[n]); found {
 			response = at.Response.Index
 		}
 	}
@@ -297,7 +298,7 @@ func (tr *tree) sell(child node, free bool, draws *rrchain.Sampler) {
 	if got.Value != tr.text(child.responses[n]) || got.Epsilon != tr.levels[n] {
 		tr.Fatalf("%v was to come, the buyer got %+v", child.responses, got)
 	}
-	cost := less(after.Spent, before.Spent)
+	cost := state.Less(after.Spent, before.Spent)
 	if free && (sold.Draws != 0 || !cost.IsZero()) || !free && (sold.Draws != 1 || after.Spent != tr.levels[n]) {
 		tr.Errorf("%v: %d draws for ε=%s, which cost %s", child.responses, sold.Draws, tr.levels[n], cost)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -216,7 +217,7 @@ func TestApplyIsASecondGuardOfTheMarket(t *testing.T) {
 		"another response": {&event.SaleMade{Deal: aSale(t, 2, 1, "0.5", 0), Tally: event.SaleTally{Resales: 1}}, &event.Sold{Object: "ann", Sale: 2, Price: 0, Response: event.Response{Value: event.Value{Index: 9}, Method: event.MethodResale}}},
 	} {
 		unchanged(t, s, func() {
-			_, _, err := l.submit(t.Context(), func(*state) ([]event.Change, error) { return changes, nil })
+			_, _, err := l.submit(t.Context(), func(*state.State) ([]event.Change, error) { return changes, nil })
 			if !errors.Is(err, ErrCorrupt) {
 				t.Errorf("%s: got the error %v", name, err)
 			}
@@ -302,7 +303,7 @@ func TestNoCommitEndsInTheMidstOfASale(t *testing.T) {
 			l := sellers(t, inMemory(t, Options{Now: epoch}), "3", "2", "ann")
 			sell(t, l, purchase(t, "1", "acme", "0.5", "ann"))
 			unchanged(t, l.store, func() {
-				_, _, err := l.submit(t.Context(), func(*state) ([]event.Change, error) { return []event.Change{c}, nil })
+				_, _, err := l.submit(t.Context(), func(*state.State) ([]event.Change, error) { return []event.Change{c}, nil })
 				wantErr(t, err, ErrCorrupt)
 			})
 			if _, err := l.Sell(t.Context(), purchase(t, "2", "acme", "1", "ann")); err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -217,7 +218,7 @@ func TestNobodyYet(t *testing.T) {
 func TestALargeSaleIsOneCommit(t *testing.T) {
 	l, s := openShim(t, create(t), Options{})
 	define(t, l, vote())
-	names := crowd(partSize + 1)
+	names := crowd(state.PartSize + 1)
 	enrollUnder(t, l, "vote", market(t, "2"), "9", names...)
 	o := purchase(t, "", "acme", "0.5", names...)
 	before := s.commits.Load()
@@ -279,10 +280,10 @@ func TestComingBackRestoresNoBudget(t *testing.T) {
 // A trade of more objects than are looked at together leaves out whom it must, wherever they stand, and is the same for all
 // as for a list of their names.
 func TestALargeTradeLooksAtEverybody(t *testing.T) {
-	const some = 2*partSize + 5
+	const some = 2*state.PartSize + 5
 	names := crowd(some)
 	l := sellers(t, newLedger(t), "10", "10", names...)
-	spent, gone := names[partSize], []string{names[0], names[partSize-1], names[some-1]}
+	spent, gone := names[state.PartSize], []string{names[0], names[state.PartSize-1], names[some-1]}
 	for _, name := range gone {
 		must(t, l.Withdraw(t.Context(), "withdraw "+name, name))
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -207,14 +208,14 @@ func TestAClockThatGoesBackDuringASweep(t *testing.T) {
 	must(t, err)
 	wantOrderedTimes(t, l)
 	low, high := len(responses(t, l, "vote", eps(t, "0.25"))), len(responses(t, l, "vote", eps(t, "0.5")))
-	if low != big || high != partSize {
-		t.Errorf("%d and %d have answered, want all %d and the %d of the first part", low, high, big, partSize)
+	if low != big || high != state.PartSize {
+		t.Errorf("%d and %d have answered, want all %d and the %d of the first part", low, high, big, state.PartSize)
 	}
 	clock.set(epoch())
 	var source asked
 	_, err = l.Advance(t.Context(), AdvanceRequest{Key: "again", Truth: source.truth("yes")})
 	must(t, err)
-	if n := countKind(events(t, l), "released"); n != 2*big || len(source.names()) != big-partSize {
+	if n := countKind(events(t, l), "released"); n != 2*big || len(source.names()) != big-state.PartSize {
 		t.Errorf("%d responses were released, and %d objects asked about", n, len(source.names()))
 	}
 	audit(t, l.store)
@@ -290,21 +291,21 @@ func TestAPlanLeavesTheDeskAlone(t *testing.T) {
 	m.clock.set(epoch().Add(days * 24 * time.Hour))
 	q, err := m.ledger.findQuestion(t.Context(), "vote")
 	must(t, err)
-	must(t, m.ledger.view(t.Context(), func(s *state) error {
-		s.desk = newPartDesk()
-		everybody := panel{all: true, question: q.Number, through: s.counters.events}
-		names, _, err := everybody.after(s, "", partSize)
+	must(t, m.ledger.view(t.Context(), func(s *state.State) error {
+		s.Desk = state.NewPartDesk()
+		everybody := panel{all: true, question: q.Number, through: s.Counters.Events}
+		names, _, err := everybody.after(s, "", state.PartSize)
 		must(t, err)
 		x := &sweep{ledger: m.ledger, only: q.Number, through: everybody.through}
 		for _, name := range names {
-			before, _, err := s.chain(q.Number, name)
+			before, _, err := s.Chain(q.Number, name)
 			must(t, err)
-			plan, err := x.plan(s, name, s.clock)
+			plan, err := x.plan(s, name, s.Clock)
 			must(t, err)
-			if len(plan.steps) == 0 || cap(before.levels) == len(before.levels) {
-				t.Errorf("%s: %d steps planned, room for %d levels", name, len(plan.steps), cap(before.levels))
+			if len(plan.steps) == 0 || cap(before.Levels) == len(before.Levels) {
+				t.Errorf("%s: %d steps planned, room for %d levels", name, len(plan.steps), cap(before.Levels))
 			}
-			for _, l := range before.levels[len(before.levels):cap(before.levels)] {
+			for _, l := range before.Levels[len(before.Levels):cap(before.Levels)] {
 				if l.Epsilon != (privacy.Epsilon{}) {
 					t.Errorf("%s: ε=%s stands behind the levels", name, l.Epsilon)
 				}

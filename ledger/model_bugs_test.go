@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -101,8 +102,8 @@ func TestNoReservationRestsOnAnother(t *testing.T) {
 // Nor may the share of a reserved order be counted on against what holds without it: here the large raise,
 // which unlocks nothing and is then refused in its midst.
 func TestAReservedShareIsNoHelpAgainstARaise(t *testing.T) {
-	names := crowd(partSize + 1)
-	last := names[partSize]
+	names := crowd(state.PartSize + 1)
+	last := names[state.PartSize]
 	l := newLedger(t)
 	define(t, l, vote())
 	shares, err := policy.Unlock(eps(t, "1"), 4)

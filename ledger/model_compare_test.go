@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 	finiteestimate "github.com/sluicedp/sluice/rrchain/finite/estimate"
 )
@@ -119,7 +120,7 @@ func (g *game) compareDeals(buyer string) {
 	for _, d := range g.paper.deals {
 		switch {
 		case buyer != "" && d.Buyer != buyer:
-		case d.status == saleSold:
+		case d.status == state.SaleSold:
 			wantSales = append(wantSales, d.sale)
 			g.compareDeliveries(d)
 		case d.holds(g.paper.now()):
@@ -167,16 +168,16 @@ func (g *game) compareLog() {
 
 // compareNoise compares by which noise key each chain is drawn. Nobody who was forgotten has one, once enrolled again.
 func (g *game) compareNoise() {
-	must(g, g.ledger.view(g.Context(), func(s *state) error {
+	must(g, g.ledger.view(g.Context(), func(s *state.State) error {
 		for name, p := range g.paper.people {
 			for i, q := range g.paper.questions {
 				c := p.chains[q.Name]
 				if c == nil || c.withdrawn {
 					continue
 				}
-				stored, _, err := s.chain(uint32(i)+1, name)
-				if want := slices.Index(g.paper.noiseKeys, c.noise) + 1; err != nil || int(stored.noise) != want {
-					g.Fatalf("object %q answers %q by noise key %d, want %d (%v)", name, q.Name, stored.noise, want, err)
+				stored, _, err := s.Chain(uint32(i)+1, name)
+				if want := slices.Index(g.paper.noiseKeys, c.noise) + 1; err != nil || int(stored.Noise) != want {
+					g.Fatalf("object %q answers %q by noise key %d, want %d (%v)", name, q.Name, stored.Noise, want, err)
 				}
 			}
 		}
@@ -200,7 +201,7 @@ func (g *game) compareEvent(ev Event) {
 // Statements are events, which the paper knows nothing of: so this comes last.
 func (g *game) compareEvidence() {
 	for _, d := range g.paper.deals {
-		if d.status == saleSold {
+		if d.status == state.SaleSold {
 			g.compareReceipt(d)
 		}
 	}

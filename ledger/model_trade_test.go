@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -14,7 +15,7 @@ import (
 // paperDeal is a reservation or a sale.
 type paperDeal struct {
 	Order
-	status     saleStatus
+	status     state.SaleStatus
 	promised   map[string]int64 // of a reservation, by object
 	expires    time.Time
 	granted    Reservation
@@ -38,8 +39,10 @@ func (d *paperDeal) forget(name string) {
 	delete(d.promised, name)
 }
 
-func (d *paperDeal) holds(at time.Time) bool { return d.status == saleReserved && at.Before(d.expires) }
-func (d *paperDeal) epsilon() int64          { return d.Epsilon.Nano() }
+func (d *paperDeal) holds(at time.Time) bool {
+	return d.status == state.SaleReserved && at.Before(d.expires)
+}
+func (d *paperDeal) epsilon() int64 { return d.Epsilon.Nano() }
 
 // paperTrade is an order being looked at.
 type paperTrade struct {
@@ -335,7 +338,7 @@ func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*pa
 // deliver hands the responses over.
 func (m *paper) deliver(d *paperDeal, t *paperTrade, h host) {
 	q := t.quote()
-	d.status = saleSold
+	d.status = state.SaleSold
 	d.sale = Sale{Number: d.sale.Number, Offer: q.Offer, Refund: d.sale.Refund, Refused: q.Refused, Time: m.now()}
 	m.write("sale", "")
 	for _, n := range t.lines {
@@ -362,7 +365,7 @@ func (m *paper) reserve(o Order, c consent, during time.Duration) (*paperDeal, e
 		return nil, err
 	}
 	q := t.quote()
-	d := &paperDeal{Order: t.Order, status: saleReserved, promised: map[string]int64{}, expires: m.now().Add(during)}
+	d := &paperDeal{Order: t.Order, status: state.SaleReserved, promised: map[string]int64{}, expires: m.now().Add(during)}
 	d.granted = Reservation{
 		Number: uint64(len(m.deals)) + 1, Buyer: q.Buyer, Question: q.Question, Epsilon: q.Epsilon, Price: q.Price, Currency: q.Currency,
 		Objects: q.Objects, Refused: q.Refused, Key: c.key, Expires: d.expires, First: m.next(),
@@ -385,7 +388,7 @@ func (m *paper) reservation(number uint64) (*paperDeal, error) {
 	if number == 0 || number > uint64(len(m.deals)) {
 		return nil, ErrUnknown
 	}
-	if d := m.deals[number-1]; d.status == saleReserved {
+	if d := m.deals[number-1]; d.status == state.SaleReserved {
 		return d, nil
 	}
 	return nil, ErrNotReserved
@@ -416,7 +419,7 @@ func (m *paper) cancel(number uint64) error {
 	if err != nil {
 		return err
 	}
-	d.status = saleCancelled
+	d.status = state.SaleCancelled
 	m.write("cancelled", "")
 	m.settle(nil)
 	return nil

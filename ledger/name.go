@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -32,13 +33,13 @@ func (e *NameError) Error() string {
 func (e *NameError) Unwrap() error { return ErrInvalid }
 
 // admit refuses names at fault that the ledger does not know. It reads nothing if none is.
-func (l *Ledger) admit(ctx context.Context, what string, known func(*state, string) (bool, error), all ...string) error {
+func (l *Ledger) admit(ctx context.Context, what string, known func(*state.State, string) (bool, error), all ...string) error {
 	for _, name := range all {
 		fault, at := names.Fault(name)
 		if fault == "" {
 			continue
 		}
-		err := l.view(ctx, func(s *state) error {
+		err := l.view(ctx, func(s *state.State) error {
 			there, err := known(s, name)
 			if err == nil && !there {
 				err = &NameError{what, name, at, fault}
@@ -62,27 +63,27 @@ func (l *Ledger) admitEnrolled(ctx context.Context, objects []string, terms *pol
 }
 
 func (l *Ledger) admitBuyers(ctx context.Context, names ...string) error {
-	return l.admit(ctx, "buyer", (*state).knowsBuyer, names...)
+	return l.admit(ctx, "buyer", knowsBuyer, names...)
 }
 
 func (l *Ledger) admitObjects(ctx context.Context, names []string) error {
-	return l.admit(ctx, "object", (*state).knowsObject, names...)
+	return l.admit(ctx, "object", knowsObject, names...)
 }
 
-func (s *state) knowsObject(name string) (bool, error) {
-	_, known, err := s.object(name)
+func knowsObject(s *state.State, name string) (bool, error) {
+	_, known, err := s.Object(name)
 	if err == nil && !known {
-		_, known, err = s.stranger(name)
+		_, known, err = s.Stranger(name)
 	}
 	return known, err
 }
 
-func (s *state) knowsBuyer(name string) (bool, error) {
-	_, known, err := s.buyerNumber(name)
+func knowsBuyer(s *state.State, name string) (bool, error) {
+	_, known, err := s.BuyerNumber(name)
 	return known, err
 }
 
-func (s *state) knowsQuestion(name string) (bool, error) {
-	_, known, err := s.questionNumber(name)
+func knowsQuestion(s *state.State, name string) (bool, error) {
+	_, known, err := s.QuestionNumber(name)
 	return known, err
 }

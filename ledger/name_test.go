@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -111,8 +112,8 @@ func TestALogMayHaveAnyNames(t *testing.T) {
 	for name := range faulty() {
 		buyers++
 		put := func(key string, enrolls uint64, c event.Change) {
-			_, _, err := l.submit(t.Context(), func(s *state) ([]event.Change, error) {
-				end := &event.Settled{Key: key, Digest: [32]byte{1}, First: s.counters.events + 1, Through: s.counters.events, Final: true}
+			_, _, err := l.submit(t.Context(), func(s *state.State) ([]event.Change, error) {
+				end := &event.Settled{Key: key, Digest: [32]byte{1}, First: s.Counters.Events + 1, Through: s.Counters.Events, Final: true}
 				end.Counts[enrolledNow] = enrolls
 				return []event.Change{c, end}, nil
 			})

@@ -9,6 +9,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -76,7 +77,7 @@ func (n *noises) of(q *event.Question) (number uint32, err error) {
 }
 
 // lacks tells whether a chain cannot be drawn from, because the host does not have its key.
-func (n *noises) lacks(c chain) bool { return c.noise != 0 && n.keys[c.noise] == nil }
+func (n *noises) lacks(c state.Chain) bool { return c.Noise != 0 && n.keys[c.Noise] == nil }
 
 // noiseCheck recognizes a key.
 func noiseCheck(key []byte) (t event.Tag) {
@@ -92,8 +93,8 @@ func (l *Ledger) useNoiseKeys(given NoiseKeys) (set []event.Change, err error) {
 	if given.Key == nil && given.Current != "" {
 		return nil, errs.Invalid("the current noise key has a name, and there is nothing to get keys from")
 	}
-	err = l.view(context.Background(), func(s *state) (err error) {
-		l.noise.known, err = s.noiseKeys()
+	err = l.view(context.Background(), func(s *state.State) (err error) {
+		l.noise.known, err = s.NoiseKeys()
 		return err
 	})
 	if err != nil || given.Key == nil {
@@ -167,15 +168,15 @@ func (n *noises) add(number uint32, name string, key []byte) (err error) {
 
 // keyed returns the response of a chain that began with a noise key.
 func (l *Ledger) keyed(q *event.Question, x subject, place int, epsilon privacy.Epsilon, truth int32) (v event.Value, err error) {
-	key := l.noise.keys[x.chain.noise]
+	key := l.noise.keys[x.chain.Noise]
 	if key == nil {
 		return v, errs.Corrupt(nil, "object %q was not refused, and there is no noise key for it", x.name)
 	}
-	derived := place < len(x.chain.levels)
+	derived := place < len(x.chain.Levels)
 	if q.Encoding == Unary {
 		stairs, err := key.UnaryStaircase(string(q.Id[:]), x.name, len(q.Values))
 		if err == nil && derived {
-			v.Bits, err = stairs.Below(epsilon, x.chain.levels[place].Response.Bits)
+			v.Bits, err = stairs.Below(epsilon, x.chain.Levels[place].Response.Bits)
 		} else if err == nil {
 			v.Bits, err = stairs.Response(epsilon, int(truth))
 		}
@@ -183,7 +184,7 @@ func (l *Ledger) keyed(q *event.Question, x subject, place int, epsilon privacy.
 	}
 	above := int(truth)
 	if derived {
-		above = x.chain.levels[place].Response.Index
+		above = x.chain.Levels[place].Response.Index
 	}
 	stairs, err := key.Staircase(string(q.Id[:]), x.name, len(q.Values))
 	if err == nil {

@@ -32,8 +32,8 @@ func TestNobodyBeginsWithoutAKeyByMistake(t *testing.T) {
 
 	l = open(t, path, Options{NoiseKey: noiseKeys("")})
 	enroll(t, l, "vote", "4", "bob")
-	if c := chainOf(t, l, 1, "bob"); c.noise != 0 {
-		t.Errorf("a chain that was to have no key has number %d", c.noise)
+	if c := chainOf(t, l, 1, "bob"); c.Noise != 0 {
+		t.Errorf("a chain that was to have no key has number %d", c.Noise)
 	}
 }
 

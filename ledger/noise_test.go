@@ -21,6 +21,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -275,10 +276,10 @@ func TestDefinitionsHaveDigestsOfTheirOwn(t *testing.T) {
 func keyOf(t *testing.T, l *Ledger, question uint32, name string) (key string) {
 	t.Helper()
 	c := chainOf(t, l, question, name)
-	must(t, l.view(t.Context(), func(s *state) error {
-		known, err := s.noiseKeys()
-		if c.noise != 0 {
-			key = known[c.noise-1].Name
+	must(t, l.view(t.Context(), func(s *state.State) error {
+		known, err := s.NoiseKeys()
+		if c.Noise != 0 {
+			key = known[c.Noise-1].Name
 		}
 		return err
 	}))
@@ -584,25 +585,25 @@ func TestVerifyNamesWhatWasAlteredOfNoise(t *testing.T) {
 		text  string
 	}{
 		"a chain's key": {func(t *testing.T, s kv.Store) {
-			alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.noise = 2 }))
+			alter(t, s, state.BucketChains, state.ChainKey(1, "ann"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Noise = 2 }))
 		}, `chain of "ann" in "vote": the noise key is 2, the events say 1`},
 		"no key": {func(t *testing.T, s kv.Store) {
-			alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.noise = 0 }))
+			alter(t, s, state.BucketChains, state.ChainKey(1, "ann"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Noise = 0 }))
 		}, `chain of "ann" in "vote": the noise key is 0, the events say 1`},
 		"the sum": {func(t *testing.T, s kv.Store) {
-			alter(t, s, bucketMeta, []byte(keyCounters), edited(t, decodeCounters, func(c *counters) { c.noises = 1 }))
+			alter(t, s, state.BucketMeta, []byte(state.KeyCounters), edited(t, state.DecodeCounters, func(c *state.Counters) { c.Noises = 1 }))
 		}, "the sums over the log: the number of noise keys is 1, the events say 2"},
 		"a check": {func(t *testing.T, s kv.Store) {
-			alter(t, s, bucketMeta, noiseKey(2), func(p []byte) []byte { p[len(p)-1]++; return p })
+			alter(t, s, state.BucketMeta, state.NoiseKey(2), func(p []byte) []byte { p[len(p)-1]++; return p })
 		}, "noise key 00000002"},
 		"a name": {func(t *testing.T, s kv.Store) {
-			alter(t, s, bucketMeta, noiseKey(2), func(p []byte) []byte { p[5]++; return p })
+			alter(t, s, state.BucketMeta, state.NoiseKey(2), func(p []byte) []byte { p[5]++; return p })
 		}, "noise key 00000002"},
-		"one key gone": {func(t *testing.T, s kv.Store) { remove(t, s, bucketMeta, noiseKey(1)) }, "noise key 00000001"},
+		"one key gone": {func(t *testing.T, s kv.Store) { remove(t, s, state.BucketMeta, state.NoiseKey(1)) }, "noise key 00000001"},
 		"one key more": {func(t *testing.T, s kv.Store) {
 			e := &wire.Encoder{}
 			(&event.NoiseKeySet{Number: 3, Name: "2028", Check: event.Tag{}}).Encode(e)
-			putRecord(t, s, bucketMeta, noiseKey(3), e.Buf)
+			putRecord(t, s, state.BucketMeta, state.NoiseKey(3), e.Buf)
 		}, "noise key 00000003"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -630,8 +631,8 @@ func TestApplyRefusesForgedNoiseKeys(t *testing.T) {
 	l = openMemory(t, s, Options{NoiseKey: noiseKeys("2027")})
 	log := logOf(t, pairs(t, s))
 	var forget event.Change
-	must(t, l.view(t.Context(), func(s *state) (err error) {
-		forget, err = s.forget("ann")
+	must(t, l.view(t.Context(), func(s *state.State) (err error) {
+		forget, err = forgetObject(s, "ann")
 		return err
 	}))
 	in := func(name string, noise uint32) event.Change {
@@ -670,7 +671,7 @@ func TestAClaimOfManyNoiseKeysIsNotBelieved(t *testing.T) {
 	s := &kvtest.Memory{}
 	begin(t, s)
 	openMemory(t, s, Options{NoiseKey: noiseKeys("2026")})
-	alter(t, s, bucketMeta, []byte(keyCounters), edited(t, decodeCounters, func(c *counters) { c.noises = 1<<32 - 1 }))
+	alter(t, s, state.BucketMeta, []byte(state.KeyCounters), edited(t, state.DecodeCounters, func(c *state.Counters) { c.Noises = 1<<32 - 1 }))
 	var err error
 	if n := bytesAllocated(func() { _, err = openStore(s, Options{NoiseKey: noiseKeys("2026")}) }); n > 1<<20 {
 		t.Errorf("%d bytes are allocated", n)

@@ -7,13 +7,15 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // Invariant 8: by default an order sells to all its objects or to none; asked to be partial, it says
 // exactly whom it left out and why. Large orders take several transactions, which must not show.
 
 // big is the size of an order of two parts, of which the last is short.
-const big = partSize + 404
+const big = state.PartSize + 404
 
 // bigPanel is a ledger with a crowd of voters, who may all be asked whether they smoke, too.
 func bigPanel(t *testing.T, limit string) *Ledger {
@@ -119,7 +121,7 @@ func TestAPartialOrderLeavesOutExactlyTheRefused(t *testing.T) {
 }
 
 func TestALargeOrderReportsProgressAndIsWhole(t *testing.T) {
-	const size = 2*partSize + 808
+	const size = 2*state.PartSize + 808
 	l := voters(t, inMemory(t, Options{}), "1", crowd(size)...)
 	r := order(t, "k", "0.5")
 	var progress []int
@@ -132,7 +134,7 @@ func TestALargeOrderReportsProgressAndIsWhole(t *testing.T) {
 	before := stats(t, l).Events
 	got := carryOut(t, l, r)
 	want := RaiseResult{Drawn: size, First: before + 1, Last: before + size + 3}
-	if !reflect.DeepEqual(got, want) || !slices.Equal(progress, []int{partSize, 2 * partSize, size}) {
+	if !reflect.DeepEqual(got, want) || !slices.Equal(progress, []int{state.PartSize, 2 * state.PartSize, size}) {
 		t.Errorf("got %+v with the progress %v", got, progress)
 	}
 	if n := len(responses(t, l, "vote", eps(t, "0.5"))); n != size {
@@ -159,8 +161,8 @@ func TestACancelledOrderGoesOnWithItsKey(t *testing.T) {
 			_, err := l.Raise(ctx, r)
 			wantErr(t, err, context.Canceled)
 			wantNoHolds(t, l)
-			if n := len(responses(t, l, "vote", eps(t, "0.5"))); n != partSize {
-				t.Errorf("%d objects have answered, want the %d of one part", n, partSize)
+			if n := len(responses(t, l, "vote", eps(t, "0.5"))); n != state.PartSize {
+				t.Errorf("%d objects have answered, want the %d of one part", n, state.PartSize)
 			}
 			r.Progress = nil
 			got := carryOut(t, l, r)
@@ -259,7 +261,7 @@ func TestAPartialOrderSeesWhatChangesMeanwhile(t *testing.T) {
 // survey, must not make the first one break off in the middle.
 func TestALaterOrderDoesNotBreakOneUnderWay(t *testing.T) {
 	l := bigPanel(t, "1")
-	extra := make([]string, partSize)
+	extra := make([]string, state.PartSize)
 	for i := range extra {
 		extra[i] = fmt.Sprintf("extra-%05d", i)
 	}
@@ -497,7 +499,7 @@ func TestEnrollingACrowd(t *testing.T) {
 	r.Progress = during(cancel)
 	_, err := l.Enroll(ctx, r)
 	wantErr(t, err, context.Canceled)
-	if n := stats(t, l).Chains; n != partSize {
+	if n := stats(t, l).Chains; n != state.PartSize {
 		t.Errorf("%d are enrolled after the first part", n)
 	}
 	var progress []int
@@ -507,7 +509,7 @@ func TestEnrollingACrowd(t *testing.T) {
 	if want := (EnrollResult{Enrolled: big, First: before + 1, Last: before + big + 2}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	rest := big - partSize
+	rest := big - state.PartSize
 	if !slices.Equal(progress, []int{rest, rest}) {
 		t.Errorf("progress %v", progress)
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // A file that is overwritten in place keeps its inode, its name and its lock.
@@ -213,7 +214,7 @@ func TestWhateverComesOverTheFileIsNoticed(t *testing.T) {
 		for call, do := range map[string]func(*Ledger) error{
 			"view": func(l *Ledger) error { return second(l.Estimate(t.Context(), EstimateRequest{Question: "vote"})) },
 			"commit": func(l *Ledger) error {
-				return submitted(t.Context(), l, func(*state) ([]event.Change, error) { return []event.Change{&event.TruthKeySet{}}, nil })
+				return submitted(t.Context(), l, func(*state.State) ([]event.Change, error) { return []event.Change{&event.TruthKeySet{}}, nil })
 			},
 		} {
 			t.Run(name+", "+call, func(t *testing.T) {
@@ -245,21 +246,21 @@ func TestAFileOverwrittenWhileItIsReadIsNoticed(t *testing.T) {
 		refuse := errors.New("refused for what was read")
 		for call, do := range map[string]func(l *Ledger, over func()) error{
 			"view": func(l *Ledger, over func()) error {
-				return l.view(t.Context(), func(*state) error { over(); return nil })
+				return l.view(t.Context(), func(*state.State) error { over(); return nil })
 			},
 			"refusing view": func(l *Ledger, over func()) error {
-				return l.view(t.Context(), func(*state) error { over(); return refuse })
+				return l.view(t.Context(), func(*state.State) error { over(); return refuse })
 			},
 			"refusing": func(l *Ledger, over func()) error {
-				return submitted(t.Context(), l, func(*state) ([]event.Change, error) { over(); return nil, refuse })
+				return submitted(t.Context(), l, func(*state.State) ([]event.Change, error) { over(); return nil, refuse })
 			},
 			"commit": func(l *Ledger, over func()) error {
-				return submitted(t.Context(), l, func(*state) ([]event.Change, error) { over(); return []event.Change{&event.TruthKeySet{}}, nil })
+				return submitted(t.Context(), l, func(*state.State) ([]event.Change, error) { over(); return []event.Change{&event.TruthKeySet{}}, nil })
 			},
 			"reading commit": func(l *Ledger, over func()) error {
-				return submitted(t.Context(), l, func(s *state) ([]event.Change, error) {
+				return submitted(t.Context(), l, func(s *state.State) ([]event.Change, error) {
 					over()
-					_, _, err := s.object(crowd(1)[0])
+					_, _, err := s.Object(crowd(1)[0])
 					return nil, err
 				})
 			},

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // A sale is one transaction, of however many objects. It goes through them once to decide, and once more to record, and
@@ -19,34 +20,34 @@ const partDesks = 3
 // eachPart passes the objects of a trade to visit, part by part, each with its place among the names. What there is of
 // them is on the desk, and what changes there is written behind each part. fresh tells that the transaction has changed
 // no record of an object yet.
-func (x *selling) eachPart(s *state, fresh bool, visit func(from int, names []string) error) error {
-	if len(x.names) <= partSize {
+func (x *selling) eachPart(s *state.State, fresh bool, visit func(from int, names []string) error) error {
+	if len(x.names) <= state.PartSize {
 		return visit(0, x.names) // they stay on the desk of the transaction
 	}
-	if err := s.flushDesk(); err != nil {
+	if err := s.FlushDesk(); err != nil {
 		return err
 	}
-	former := s.desk
-	former.clear() // what it has may be changed on other desks now
-	defer func() { s.desk = former }()
+	former := s.Desk
+	former.Clear() // what it has may be changed on other desks now
+	defer func() { s.Desk = former }()
 	r := x.readParts(s, fresh)
 	defer r.stop()
 	from := 0
-	for some := range slices.Chunk(x.names, partSize) {
-		if s.desk = r.next(); s.desk == nil { // nobody reads in the background, or any more
-			s.desk = x.desks[0]
-			s.desk.clear()
-			if err := s.gather(some, x.question.Number); err != nil {
+	for some := range slices.Chunk(x.names, state.PartSize) {
+		if s.Desk = r.next(); s.Desk == nil { // nobody reads in the background, or any more
+			s.Desk = x.desks[0]
+			s.Desk.Clear()
+			if err := s.Gather(some, x.question.Number); err != nil {
 				return err
 			}
 		}
 		if err := visit(from, some); err != nil {
 			return err
 		}
-		if err := s.flushDesk(); err != nil {
+		if err := s.FlushDesk(); err != nil {
 			return err
 		}
-		r.giveBack(s.desk)
+		r.giveBack(s.Desk)
 		from += len(some)
 	}
 	return nil
@@ -54,17 +55,17 @@ func (x *selling) eachPart(s *state, fresh bool, visit func(from int, names []st
 
 // partReader reads the parts of a trade in the background, in snapshots of what was there before the transaction.
 type partReader struct {
-	desks chan *desk // filled, in order; closed behind the last one
-	free  chan *desk // to be filled
+	desks chan *state.Desk // filled, in order; closed behind the last one
+	free  chan *state.Desk // to be filled
 	quit  chan struct{}
 }
 
 // readParts begins to read, if what the snapshots show is what the transaction has. Who calls it must call stop.
-func (x *selling) readParts(s *state, fresh bool) *partReader {
-	r := &partReader{make(chan *desk, 1), make(chan *desk, partDesks), make(chan struct{})}
+func (x *selling) readParts(s *state.State, fresh bool) *partReader {
+	r := &partReader{make(chan *state.Desk, 1), make(chan *state.Desk, partDesks), make(chan struct{})}
 	if x.desks == nil {
 		for range partDesks {
-			x.desks = append(x.desks, newPartDesk())
+			x.desks = append(x.desks, state.NewPartDesk())
 		}
 	}
 	if !fresh {
@@ -74,7 +75,7 @@ func (x *selling) readParts(s *state, fresh bool) *partReader {
 	for _, one := range x.desks {
 		r.free <- one
 	}
-	go r.run(x.ledger, x.names, x.question.Number, s.durable.events)
+	go r.run(x.ledger, x.names, x.question.Number, s.Durable.Events)
 	return r
 }
 
@@ -83,14 +84,14 @@ func (x *selling) readParts(s *state, fresh bool) *partReader {
 func (r *partReader) run(l *Ledger, names []string, question uint32, events uint64) {
 	defer close(r.desks)
 	defer func() { _ = recover() }()
-	for some := range slices.Chunk(names, partSize) {
-		var one *desk
+	for some := range slices.Chunk(names, state.PartSize) {
+		var one *state.Desk
 		select {
 		case one = <-r.free:
 		case <-r.quit:
 			return
 		}
-		one.clear()
+		one.Clear()
 		if l.readPart(one, some, question, events) != nil {
 			return
 		}
@@ -103,22 +104,22 @@ func (r *partReader) run(l *Ledger, names []string, question uint32, events uint
 }
 
 // readPart brings objects to a desk as they are in a snapshot that ends with an event.
-func (l *Ledger) readPart(into *desk, names []string, question uint32, events uint64) error {
+func (l *Ledger) readPart(into *state.Desk, names []string, question uint32, events uint64) error {
 	return l.store.View(func(in kv.Reader) error {
-		s, err := readState(in)
+		s, err := state.ReadState(in)
 		if err != nil {
 			return err
 		}
-		if s.counters.events != events {
+		if s.Counters.Events != events {
 			return errNotAhead
 		}
-		s.desk = into
-		if err := s.gather(names, question); err != nil || len(names) >= gathered {
+		s.Desk = into
+		if err := s.Gather(names, question); err != nil || len(names) >= state.Gathered {
 			return err
 		}
 		for _, name := range names { // too few to be gathered
-			_, _, chain := s.chain(question, name)
-			_, _, object := s.object(name)
+			_, _, chain := s.Chain(question, name)
+			_, _, object := s.Object(name)
 			if err := errors.Join(chain, object); err != nil {
 				return err
 			}
@@ -128,9 +129,9 @@ func (l *Ledger) readPart(into *desk, names []string, question uint32, events ui
 }
 
 // next returns the next part, or nil if there is none.
-func (r *partReader) next() *desk { return <-r.desks }
+func (r *partReader) next() *state.Desk { return <-r.desks }
 
-func (r *partReader) giveBack(one *desk) {
+func (r *partReader) giveBack(one *state.Desk) {
 	select {
 	case r.free <- one:
 	default:

@@ -17,6 +17,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -70,16 +71,16 @@ func copied(t testing.TB, from kv.Store) *kvtest.Memory {
 // above.
 func mixed(t testing.TB, l *Ledger) (names, gone []string) {
 	t.Helper()
-	names = crowd(2*partSize + 7)
+	names = crowd(2*state.PartSize + 7)
 	sellers(t, l, "10", "10", names...)
-	gone = []string{names[3], names[partSize], names[2*partSize+6]}
+	gone = []string{names[3], names[state.PartSize], names[2*state.PartSize+6]}
 	for _, name := range gone {
 		must(t, l.Withdraw(t.Context(), "leave "+name, name))
 	}
 	sell(t, l, purchase(t, "below", "acme", "1", names[100:200]...))
-	sell(t, l, purchase(t, "at", "bolt", "2", names[partSize-50:partSize-20]...))
-	sell(t, l, purchase(t, "above", "acme", "3", names[partSize+10:partSize+30]...))
-	sell(t, l, purchase(t, "around", "bolt", "1", names[partSize+20:partSize+40]...))
+	sell(t, l, purchase(t, "at", "bolt", "2", names[state.PartSize-50:state.PartSize-20]...))
+	sell(t, l, purchase(t, "above", "acme", "3", names[state.PartSize+10:state.PartSize+30]...))
+	sell(t, l, purchase(t, "around", "bolt", "1", names[state.PartSize+20:state.PartSize+40]...))
 	return names, gone
 }
 
@@ -165,7 +166,7 @@ func TestASaleOfSeveralParts(t *testing.T) {
 					names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(gone, name) })
 				}
 				wantMixed(t, l, s, names, left)
-				if n := len(l.desk.objects.sheets); n > partSize {
+				if n := len(l.desk.Objects.Sheets); n > state.PartSize {
 					t.Errorf("%d objects stay on the desk", n)
 				}
 				sell(t, l, purchase(t, "more", "core", "2.5", names[4:50]...))
@@ -190,7 +191,7 @@ func TestASaleOfSeveralPartsAmongOthers(t *testing.T) {
 	closed(t, l)
 	l, s := openShim(t, path, Options{})
 	g := s.holdCommit(t)
-	leaver, early := names[2*partSize], names[partSize+500]
+	leaver, early := names[2*state.PartSize], names[state.PartSize+500]
 	var group sync.WaitGroup
 	group.Go(func() { sell(t, l, purchase(t, "first", "core", "1", names[20])) })
 	g.wait(t)
@@ -230,17 +231,17 @@ func TestASaleOfSeveralPartsAmongOthers(t *testing.T) {
 // What is read in the background is no longer what the transaction has, if it has changed anything: it is not used.
 func TestASaleReadsNothingOutOfDate(t *testing.T) {
 	l := inMemory(t, Options{})
-	x := &selling{trade: &trade{ledger: l, names: crowd(partSize + 1), bid: bid{question: &event.Question{Number: 1}}}}
+	x := &selling{trade: &trade{ledger: l, names: crowd(state.PartSize + 1), bid: bid{question: &event.Question{Number: 1}}}}
 	sellers(t, l, "10", "10", x.names...)
 	must(t, l.store.View(func(r kv.Reader) error {
-		s, err := readState(r)
+		s, err := state.ReadState(r)
 		must(t, err)
 		for _, test := range []struct {
 			events uint64
 			fresh  bool
 			want   int
-		}{{s.counters.events, true, 2}, {s.counters.events, false, 0}, {s.counters.events - 1, true, 0}, {s.counters.events + 1, true, 0}} {
-			s.durable.events = test.events
+		}{{s.Counters.Events, true, 2}, {s.Counters.Events, false, 0}, {s.Counters.Events - 1, true, 0}, {s.Counters.Events + 1, true, 0}} {
+			s.Durable.Events = test.events
 			p := x.readParts(s, test.fresh)
 			n := 0
 			for one := p.next(); one != nil; one = p.next() {
@@ -261,7 +262,7 @@ func TestPanicsBesideASale(t *testing.T) {
 	u := &updating{Store: &kvtest.Memory{}}
 	begin(t, u)
 	l := openMemory(t, u, Options{})
-	names := crowd(5 * partSize)
+	names := crowd(5 * state.PartSize)
 	sellers(t, l, "10", "10", names...)
 	if s := sell(t, l, purchase(t, "before", "acme", "0.5")); s.Draws != uint64(len(names)) {
 		t.Errorf("sold %+v", s.Offer)
@@ -282,13 +283,13 @@ func TestPanicsBesideASale(t *testing.T) {
 // A large sale that comes to nothing, by whichever of its draws it ends, leaves nothing: nothing stored, nobody charged,
 // and nothing that runs.
 func TestALargeSaleIsWholeOrNothing(t *testing.T) {
-	names := crowd(2*partSize + 100)
+	names := crowd(2*state.PartSize + 100)
 	u := &updating{Store: &kvtest.Memory{}}
 	begin(t, u)
 	key := []byte("a key of sixteen")
 	l := openMemory(t, u, Options{TruthKey: key})
 	sellers(t, l, "10", "10", names...)
-	changed := names[partSize+50]
+	changed := names[state.PartSize+50]
 	sell(t, l, purchase(t, "one", "core", "1", changed))
 	var reading atomic.Int64
 	u.view = func() error {
@@ -359,13 +360,13 @@ func TestALargeSaleOfRows(t *testing.T) {
 	s := &kvtest.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{})
-	names := crowd(partSize + 20)
+	names := crowd(state.PartSize + 20)
 	q := Question{Name: "vote", Values: append(vote().Values, "perhaps"), Encoding: Unary}
 	define(t, l, q)
 	enrollUnder(t, l, "vote", market(t, "10"), "10", names...)
-	sell(t, l, purchase(t, "some", "core", "3", names[10:partSize+10]...))
+	sell(t, l, purchase(t, "some", "core", "3", names[10:state.PartSize+10]...))
 	made := sell(t, l, purchase(t, "all", "acme", "2"))
-	if made.Draws != 20 || made.Degradations != partSize {
+	if made.Draws != 20 || made.Degradations != state.PartSize {
 		t.Errorf("sold %+v", made.Offer)
 	}
 	audit(t, s)
@@ -391,12 +392,12 @@ func TestALargeSaleMeetsDamage(t *testing.T) {
 	s := &kvtest.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{})
-	names := crowd(6 * partSize)
+	names := crowd(6 * state.PartSize)
 	sellers(t, l, "10", "10", names...)
 	r := purchase(t, "all", "acme", "1", names...)
 	r.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
 		if objects[0] == names[0] { // once it is surveyed
-			must(t, s.Update(func(w kv.Writer) error { return w.Delete(bucketObjects, objectKey(names[7])) }))
+			must(t, s.Update(func(w kv.Writer) error { return w.Delete(state.BucketObjects, state.ObjectKey(names[7])) }))
 		}
 		return TruthOf("yes")(ctx, q, objects)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
@@ -25,7 +26,7 @@ func (l *Ledger) DefineQuestion(ctx context.Context, key string, q Question) err
 	if err := vocabulary.CheckQuestion(q); err != nil {
 		return err
 	}
-	if err := l.admit(ctx, "question", (*state).knowsQuestion, q.Name); err != nil {
+	if err := l.admit(ctx, "question", knowsQuestion, q.Name); err != nil {
 		return err
 	}
 	f := event.FormOf("question")
@@ -36,20 +37,20 @@ func (l *Ledger) DefineQuestion(ctx context.Context, key string, q Question) err
 		values.Text(value)
 	}
 	f.Field("Mechanism").Raw(q.Mechanism.Behaviour())
-	return l.once(ctx, key, "", f, func(s *state) (event.Change, error) { return s.define(q, asked != "") })
+	return l.once(ctx, key, "", f, func(s *state.State) (event.Change, error) { return defineQuestion(s, q, asked != "") })
 }
 
-// define returns the change that defines a question, or nil if it is defined already. strict: in this
+// defineQuestion returns the change that defines a question, or nil if it is defined already. strict: in this
 // encoding, and no other.
-func (s *state) define(q Question, strict bool) (event.Change, error) {
-	number, found, err := s.questionNumber(q.Name)
+func defineQuestion(s *state.State, q Question, strict bool) (event.Change, error) {
+	number, found, err := s.QuestionNumber(q.Name)
 	if err != nil {
 		return nil, err
 	}
 	if !found {
-		return &event.QuestionDefined{Number: s.counters.questions + 1, Question: q}, nil
+		return &event.QuestionDefined{Number: s.Counters.Questions + 1, Question: q}, nil
 	}
-	old, err := s.question(number)
+	old, err := s.Question(number)
 	if err == nil && !slices.Equal(old.Values, q.Values) {
 		err = errs.Invalid("question %q is defined with other values", q.Name)
 	}
@@ -65,11 +66,11 @@ func (s *state) define(q Question, strict bool) (event.Change, error) {
 // Questions returns all questions in the order of their definition.
 func (l *Ledger) Questions(ctx context.Context) ([]Question, error) {
 	var all []Question
-	err := l.scan(ctx, bucketQuestions, []byte("q"), func(key, value []byte) (bool, error) {
-		if len(key) != len(numberKey(0)) || key[0] != 'q' {
+	err := l.scan(ctx, state.BucketQuestions, []byte("q"), func(key, value []byte) (bool, error) {
+		if len(key) != len(state.NumberKey(0)) || key[0] != 'q' {
 			return false, fmt.Errorf("%w: %x among the questions", ErrCorrupt, key)
 		}
-		payload, err := wire.Unseal(bucketQuestions, key, value)
+		payload, err := wire.Unseal(state.BucketQuestions, key, value)
 		if err != nil {
 			return false, err
 		}

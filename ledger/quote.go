@@ -10,6 +10,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -61,9 +62,9 @@ func (l *Ledger) Quote(ctx context.Context, o Order) (Quote, error) {
 		return Quote{}, err
 	}
 	var q Quote
-	err = l.view(ctx, func(s *state) error {
-		t.at = s.clock
-		if err := t.convene(s, s.counters.events, t.at, func(subject, *line) {}); err != nil {
+	err = l.view(ctx, func(s *state.State) error {
+		t.at = s.Clock
+		if err := t.convene(s, s.Counters.Events, t.at, func(subject, *line) {}); err != nil {
 			return err
 		}
 		q = t.quote()
@@ -131,7 +132,7 @@ func (t *trade) form(operation string) *event.Form {
 // convene finds out who is asked for, of an order for all those enrolled by an event, and says what the trade means for
 // each of them at an instant. They are looked at part by part, while what there is of them is at hand; taken is as in
 // assessPart.
-func (t *trade) convene(s *state, through uint64, at time.Time, taken func(x subject, one *line)) error {
+func (t *trade) convene(s *state.State, through uint64, at time.Time, taken func(x subject, one *line)) error {
 	p := panel{names: t.names, all: t.order.All, question: t.question.Number, through: through}
 	if err := t.anew(s); err != nil {
 		return err
@@ -143,8 +144,8 @@ func (t *trade) convene(s *state, through uint64, at time.Time, taken func(x sub
 		if count > 0 {
 			behind = t.names[count-1]
 		}
-		s.makeRoom()
-		some, end, err := p.after(s, behind, partSize)
+		s.MakeRoom()
+		some, end, err := p.after(s, behind, state.PartSize)
 		if err != nil {
 			return err
 		}
@@ -168,15 +169,15 @@ func (t *trade) convene(s *state, through uint64, at time.Time, taken func(x sub
 }
 
 // anew begins to look at the objects.
-func (t *trade) anew(s *state) (err error) {
+func (t *trade) anew(s *state.State) (err error) {
 	t.lines, t.refused = make([]line, 0, len(t.names)), nil
-	t.buyer, _, err = s.buyerNumber(t.order.Buyer)
+	t.buyer, _, err = s.BuyerNumber(t.order.Buyer)
 	return err
 }
 
 // assessPart says what the trade means for the objects that stand at a place among the names. Each that is not refused is
 // passed to taken, with the line that it gets.
-func (t *trade) assessPart(s *state, from int, names []string, at time.Time, taken func(x subject, one *line)) error {
+func (t *trade) assessPart(s *state.State, from int, names []string, at time.Time, taken func(x subject, one *line)) error {
 	t.lines = roomFor(t.lines, len(names))
 	for i, name := range names {
 		one, x, refusal, err := t.look(s, name, at)
@@ -203,13 +204,13 @@ func roomFor[T any](list []T, more int) []T {
 }
 
 // look says what the trade means for one object, and at what price.
-func (t *trade) look(s *state, name string, at time.Time) (one line, x subject, refusal *Refusal, err error) {
+func (t *trade) look(s *state.State, name string, at time.Time) (one line, x subject, refusal *Refusal, err error) {
 	if x, refusal, err = t.ledger.subject(s, t.question, name, t.order.Epsilon); err != nil || refusal != nil {
 		return one, x, refusal, err
 	}
-	held := x.chain.heldBy(t.buyer)
+	held := x.chain.HeldBy(t.buyer)
 	if t.reserved != 0 {
-		at = s.now // which is not before the reservation was granted, whatever the clock says now
+		at = s.Now // which is not before the reservation was granted, whatever the clock says now
 	}
 	ask := t.asking(&x, at)
 	refusal, err = t.checkSale(s, &x)
@@ -222,7 +223,7 @@ func (t *trade) look(s *state, name string, at time.Time) (one line, x subject, 
 	if err != nil || refusal != nil {
 		return one, x, refusal, err
 	}
-	one.method, one.upgrade = x.chain.methodOf(t.order.Epsilon), !held.IsZero() && held.Less(t.order.Epsilon)
+	one.method, one.upgrade = methodOf(x.chain, t.order.Epsilon), !held.IsZero() && held.Less(t.order.Epsilon)
 	if terms := x.policy.Terms(); terms != nil {
 		one.price = uint64(terms.Upgrade(held, t.order.Epsilon))
 	}
@@ -231,7 +232,7 @@ func (t *trade) look(s *state, name string, at time.Time) (one line, x subject, 
 
 // asking is what the trade wants of an object at an instant.
 func (t *trade) asking(x *subject, at time.Time) asking {
-	return asking{question: t.question, epsilon: t.order.Epsilon, at: at, buyer: t.buyer, newcomer: x.chain.heldBy(t.buyer).IsZero(), sale: t.reserved}
+	return asking{question: t.question, epsilon: t.order.Epsilon, at: at, buyer: t.buyer, newcomer: x.chain.HeldBy(t.buyer).IsZero(), sale: t.reserved}
 }
 
 // total returns the price of all lines.

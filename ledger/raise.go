@@ -10,6 +10,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -77,7 +78,7 @@ func (l *Ledger) Release(ctx context.Context, r ReleaseRequest) (Response, error
 	if err != nil {
 		return Response{}, err
 	}
-	if raise.given.event != 0 {
+	if raise.given.Event != 0 {
 		return toldResponse(raise.question, r.Object, raise.given)
 	}
 	return l.recorded(context.WithoutCancel(ctx), r, done.last) // it was done before, whatever has become of ctx
@@ -117,13 +118,13 @@ type raise struct {
 	at       time.Time // when the survey began
 	asOf     uint64    // the last event then
 	hold     *hold
-	seen     *desk     // what the survey reads; nil until it is needed
-	desks    [2]*desk  // likewise, of a survey on two cores
-	looked   *surveyed // what the snapshot in which the request was looked up says of its objects, if they are few
+	seen     *state.Desk    // what the survey reads; nil until it is needed
+	desks    [2]*state.Desk // likewise, of a survey on two cores
+	looked   *surveyed      // what the snapshot in which the request was looked up says of its objects, if they are few
 	truths   told
 	changed  changedTruths
-	rest     string // the first object whose truth was not kept, or ""
-	given    level  // the response that the last object got or had
+	rest     string      // the first object whose truth was not kept, or ""
+	given    state.Level // the response that the last object got or had
 	// What decide returns is in use until the part is settled, while the next one is decided: two memories take turns.
 	memory, other partMemory
 }
@@ -178,7 +179,7 @@ func (x *raise) run(ctx context.Context) (outcome, error) {
 		if b.ahead == nil {
 			b.desks = x.desks
 		}
-		x.desks = [2]*desk{}
+		x.desks = [2]*state.Desk{}
 		return total, err
 	}
 	return x.ledger.run(ctx, b)
@@ -197,7 +198,7 @@ func (x *raise) prepare(ctx context.Context, behind string) (total int, err erro
 	}
 	survey := func() (surveyed, error) { return x.survey(ctx, behind) }
 	if !x.alone() {
-		x.desks = [...]*desk{newPartDesk(), newPartDesk()}
+		x.desks = [...]*state.Desk{state.NewPartDesk(), state.NewPartDesk()}
 		view := overview{x: x, desks: x.desks}
 		view.begin(ctx, behind)
 		defer func() { view.wait() }()
@@ -240,12 +241,12 @@ func (x *raise) holdBudget(ctx context.Context) error {
 	x.hold = &hold{question: x.question.Number, epsilon: x.request.Epsilon, panel: x.panel}
 	x.ledger.holds.add(x.hold)
 	// What was decided before the hold stood is committed once this empty decision has passed.
-	_, _, err := x.ledger.submit(ctx, func(*state) ([]event.Change, error) { return nil, nil })
+	_, _, err := x.ledger.submit(ctx, func(*state.State) ([]event.Change, error) { return nil, nil })
 	return err
 }
 
 // alone tells whether the request is a single part.
-func (x *raise) alone() bool { return !x.panel.all && len(x.panel.names) <= partSize }
+func (x *raise) alone() bool { return !x.panel.all && len(x.panel.names) <= state.PartSize }
 
 // asking is what the raise wants at an instant.
 func (x *raise) asking(at time.Time) asking {
@@ -253,8 +254,8 @@ func (x *raise) asking(at time.Time) asking {
 }
 
 // assess reads an object, and says what the raise means for it.
-func (x *raise) assess(s *state, name string, at time.Time, o *subject) (event.Verdict, *Refusal, error) {
-	if refusal, err := s.readSubject(x.question, name, x.request.Epsilon, o); err != nil || refusal != nil {
+func (x *raise) assess(s *state.State, name string, at time.Time, o *subject) (event.Verdict, *Refusal, error) {
+	if refusal, err := readSubject(s, x.question, name, x.request.Epsilon, o); err != nil || refusal != nil {
 		return 0, refusal, err
 	}
 	ask := x.asking(at)
@@ -266,7 +267,7 @@ func (x *raise) assess(s *state, name string, at time.Time, o *subject) (event.V
 }
 
 // decide draws for one part.
-func (x *raise) decide(s *state, names []string) (part, error) {
+func (x *raise) decide(s *state.State, names []string) (part, error) {
 	x.memory, x.other = x.other, x.memory
 	x.memory.clear(len(names))
 	p := part{changes: x.memory.changes, question: x.question.Number}
@@ -298,9 +299,9 @@ func (m *partMemory) clear(objects int) {
 }
 
 // answer adds to a part what the raise does with one object, unless it is refused. There is room on the page.
-func (x *raise) answer(s *state, name string, p *part) (*Refusal, error) {
+func (x *raise) answer(s *state.State, name string, p *part) (*Refusal, error) {
 	var o subject
-	v, refusal, err := x.assess(s, name, earlier(x.at, s.clock), &o)
+	v, refusal, err := x.assess(s, name, earlier(x.at, s.Clock), &o)
 	if err != nil || refusal != nil {
 		return refusal, err
 	}
@@ -316,17 +317,17 @@ func (x *raise) answer(s *state, name string, p *part) (*Refusal, error) {
 	}
 	p.counts[v]++
 	if v == event.Reused {
-		x.given, _ = o.chain.at(x.request.Epsilon)
+		x.given, _ = o.chain.At(x.request.Epsilon)
 		return nil, nil
 	}
-	r, first, err := x.ledger.respond(s.chances, x.question, &o, x.request.Epsilon, truth)
+	r, first, err := x.ledger.respond(s.Chances, x.question, &o, x.request.Epsilon, truth)
 	if err != nil {
 		return nil, err
 	}
 	page := append(x.memory.page, event.Released{Object: name, Question: x.question.Number, Epsilon: x.request.Epsilon, Response: r})
 	x.memory.page = page
 	p.changes = append(append(p.changes, first...), &page[len(page)-1])
-	x.given = newLevel(x.request.Epsilon, r.Value, s.counters.events+uint64(len(p.changes)))
+	x.given = state.NewLevel(x.request.Epsilon, r.Value, s.Counters.Events+uint64(len(p.changes)))
 	return nil, nil
 }
 
@@ -345,23 +346,23 @@ func (l *Ledger) refuse(q *event.Question, epsilon privacy.Epsilon, refused refu
 // recorded returns the response to a request that an event settled.
 func (l *Ledger) recorded(ctx context.Context, r ReleaseRequest, settled uint64) (Response, error) {
 	var out Response
-	err := l.view(ctx, func(s *state) error {
+	err := l.view(ctx, func(s *state.State) error {
 		q, err := l.questionByName(s, r.Question)
 		if err != nil {
 			return err
 		}
-		o, found, err := s.object(r.Object)
-		if err == nil && o.forgotten > settled {
+		o, found, err := s.Object(r.Object)
+		if err == nil && o.Forgotten > settled {
 			return fmt.Errorf("object %q, ε=%s: %w", r.Object, r.Epsilon, ErrForgotten)
 		}
 		if err != nil || !found {
 			return errs.Corrupt(err, "object %q has lost its budget", r.Object)
 		}
-		c, found, err := s.chain(q.Number, r.Object)
+		c, found, err := s.Chain(q.Number, r.Object)
 		if err != nil || !found {
 			return errs.Corrupt(err, "object %q has lost its chain", r.Object)
 		}
-		at, found := c.during(settled).at(r.Epsilon)
+		at, found := c.During(settled).At(r.Epsilon)
 		if !found {
 			return errs.Corrupt(nil, "object %q has lost its response at ε=%s", r.Object, r.Epsilon)
 		}
@@ -375,9 +376,9 @@ func (l *Ledger) recorded(ctx context.Context, r ReleaseRequest, settled uint64)
 }
 
 // toldResponse puts a recorded level in words.
-func toldResponse(q *event.Question, object string, at level) (Response, error) {
+func toldResponse(q *event.Question, object string, at state.Level) (Response, error) {
 	if !q.Has(at.Epsilon, at.Response) {
 		return Response{}, errs.Corrupt(nil, "object %q answers with %v", object, at.Response)
 	}
-	return Response{Object: object, Question: q.Name, Epsilon: at.Epsilon, Value: q.Text(at.Epsilon, at.Response), Event: at.event}, nil
+	return Response{Object: object, Question: q.Name, Epsilon: at.Epsilon, Value: q.Text(at.Epsilon, at.Response), Event: at.Event}, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -28,7 +29,7 @@ func (l *Ledger) scan(ctx context.Context, bucket string, from []byte, visit fun
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err := l.view(ctx, func(s *state) error {
+		err := l.view(ctx, func(s *state.State) error {
 			seen := 0
 			more = false
 			var fault error
@@ -63,7 +64,7 @@ func (l *Ledger) Responses(ctx context.Context, questionName string, epsilon pri
 			return
 		}
 		stopped := false
-		err = levelScan{ledger: l, question: q, epsilon: epsilon}.each(ctx, func(name string, at *level) bool {
+		err = levelScan{ledger: l, question: q, epsilon: epsilon}.each(ctx, func(name string, at *state.Level) bool {
 			stopped = !yield(toldResponse(q, strings.Clone(name), *at))
 			return !stopped
 		})
@@ -75,15 +76,15 @@ func (l *Ledger) Responses(ctx context.Context, questionName string, epsilon pri
 
 // findQuestion returns a question, or ErrUnknown.
 func (l *Ledger) findQuestion(ctx context.Context, name string) (q *event.Question, err error) {
-	if q := l.known.named(name); q != nil {
+	if q := l.known.Named(name); q != nil {
 		return q, errors.Join(ctx.Err(), l.commits.check())
 	}
-	err = l.view(ctx, func(s *state) error {
+	err = l.view(ctx, func(s *state.State) error {
 		q, err = l.questionByName(s, name)
 		return err
 	})
 	if err == nil {
-		l.known.name(q) // it is durable
+		l.known.Name(q) // it is durable
 	}
 	return q, err
 }
@@ -157,23 +158,23 @@ type objectReader struct {
 	name   string
 	out    ObjectState
 
-	state  *state
+	state  *state.State
 	key    []byte // of the object
-	object object
+	object state.Object
 	known  bool
 	fault  error
 
-	read  func(*state) error           // readFrom, as a value that is made once
+	read  func(*state.State) error     // readFrom, as a value that is made once
 	visit func(key, value []byte) bool // add, likewise
 }
 
 // readFrom reads the record of the object and, behind it, those that list its questions.
-func (r *objectReader) readFrom(s *state) error {
+func (r *objectReader) readFrom(s *state.State) error {
 	if len(r.name) > names.MaxBytes {
 		return r.unknown()
 	}
-	r.state, r.key = s, appendObjectKey(r.key[:0], r.name)
-	if err := s.Scan(bucketObjects, r.key, r.visit); err != nil {
+	r.state, r.key = s, state.AppendObjectKey(r.key[:0], r.name)
+	if err := s.Scan(state.BucketObjects, r.key, r.visit); err != nil {
 		return err
 	}
 	switch {
@@ -181,10 +182,10 @@ func (r *objectReader) readFrom(s *state) error {
 		return r.fault
 	case !r.known:
 		return r.unknown()
-	case uint64(len(r.out.Chains)) != r.object.chains:
-		return errs.Corrupt(nil, "object %q has %d chains of %d", r.name, len(r.out.Chains), r.object.chains)
+	case uint64(len(r.out.Chains)) != r.object.Chains:
+		return errs.Corrupt(nil, "object %q has %d chains of %d", r.name, len(r.out.Chains), r.object.Chains)
 	}
-	return s.addHeld(r.name, r.object, &r.out)
+	return addHeld(s, r.name, r.object, &r.out)
 }
 
 func (r *objectReader) unknown() error { return fmt.Errorf("object %.256q: %w", r.name, ErrUnknown) }
@@ -204,21 +205,21 @@ func (r *objectReader) add(key, value []byte) (more bool) {
 
 // begin takes in the record of the object itself.
 func (r *objectReader) begin(key, value []byte) error {
-	payload, err := wire.Unseal(bucketObjects, key, value)
+	payload, err := wire.Unseal(state.BucketObjects, key, value)
 	if err != nil {
 		return err
 	}
-	o, err := decodeObject(payload)
+	o, err := state.DecodeObject(payload)
 	if err != nil {
-		return fmt.Errorf("record %x in %s: %w", key, bucketObjects, err)
+		return fmt.Errorf("record %x in %s: %w", key, state.BucketObjects, err)
 	}
 	r.object, r.known = o, true
 	r.out = ObjectState{
-		Object: r.name, Cap: o.cap, Spent: o.spent, Remaining: less(o.cap, o.spent), Earned: int64(o.earned), Forgotten: o.forgotten,
+		Object: r.name, Cap: o.Cap, Spent: o.Spent, Remaining: state.Less(o.Cap, o.Spent), Earned: int64(o.Earned), Forgotten: o.Forgotten,
 		Currency: r.ledger.about.Currency,
 	}
-	if o.chains > 0 {
-		r.out.Chains = make([]ChainState, 0, min(o.chains, scanSize))
+	if o.Chains > 0 {
+		r.out.Chains = make([]ChainState, 0, min(o.Chains, scanSize))
 	}
 	return nil
 }
@@ -234,46 +235,46 @@ func (r *objectReader) addChain(member []byte) error {
 }
 
 // addHeld adds what reservations hold of each chain.
-func (s *state) addHeld(name string, o object, out *ObjectState) error {
+func addHeld(s *state.State, name string, o state.Object, out *ObjectState) error {
 	reach := reaches{}
-	if err := s.reserved(&subject{object: o}, asking{}, &reach); err != nil {
+	if err := reservedBudget(s, &subject{object: o}, asking{}, &reach); err != nil {
 		return err
 	}
 	for _, one := range reach {
-		c, _, err := s.chain(one.question, name)
+		c, _, err := s.Chain(one.question, name)
 		if err != nil {
 			return err
 		}
-		out.Held = plus(out.Held, less(one.epsilon(), c.current()))
+		out.Held = state.Plus(out.Held, state.Less(one.epsilon(), c.Current()))
 	}
-	out.Remaining = less(out.Remaining, out.Held)
+	out.Remaining = state.Less(out.Remaining, out.Held)
 	return nil
 }
 
-func (l *Ledger) chainState(s *state, number uint32, name string, o object) (out ChainState, err error) {
-	q, err := s.question(number)
+func (l *Ledger) chainState(s *state.State, number uint32, name string, o state.Object) (out ChainState, err error) {
+	q, err := s.Question(number)
 	if err != nil {
 		return out, err
 	}
-	k := s.draft.key()
-	k.Buf = appendChainKey(k.Buf, number, name)
-	payload, err := s.get(bucketChains, k.Buf)
+	k := s.Draft.Key()
+	k.Buf = state.AppendChainKey(k.Buf, number, name)
+	payload, err := s.Get(state.BucketChains, k.Buf)
 	if err != nil || payload == nil {
 		return out, errs.Corrupt(err, "object %q has lost its chain in question %d", name, number)
 	}
 	d := wire.Decoder{Rest: payload}
-	var c chain
-	_, levels := c.decodeHead(&d)
+	var c state.Chain
+	_, levels := c.DecodeHead(&d)
 	out = ChainState{
-		Question: q.Name, Epoch: len(c.closed) + 1, Withdrawn: o.withdrew(c), Buyers: c.buyers, Answered: c.answered, Ceiling: o.cap, Levels: make([]LevelState, 0, levels),
+		Question: q.Name, Epoch: len(c.Closed) + 1, Withdrawn: o.Withdrew(c), Buyers: c.Buyers, Answered: c.Answered, Ceiling: o.Cap, Levels: make([]LevelState, 0, levels),
 	}
 	for range levels {
-		var at level
-		at.buyers = decodeBuyers(&d, decodeLevel(&d, &at))
+		var at state.Level
+		at.Buyers = state.DecodeBuyers(&d, state.DecodeLevel(&d, &at))
 		if d.Err != nil {
 			break
 		}
-		told, err := s.levelState(q, name, at)
+		told, err := levelState(s, q, name, at)
 		if err != nil {
 			return out, err
 		}
@@ -281,36 +282,36 @@ func (l *Ledger) chainState(s *state, number uint32, name string, o object) (out
 		out.Levels = append(out.Levels, told)
 	}
 	if err := d.Done(); err != nil {
-		return out, fmt.Errorf("record %x in %s: %w", k.Buf, bucketChains, err)
+		return out, fmt.Errorf("record %x in %s: %w", k.Buf, state.BucketChains, err)
 	}
-	if out.Earlier, err = s.earlierEpochs(q, name, c.closed); err != nil {
+	if out.Earlier, err = earlierEpochs(s, q, name, c.Closed); err != nil {
 		return out, err
 	}
-	if out.Policy, err = l.policyOf(s, c.policy); err != nil {
+	if out.Policy, err = l.policyOf(s, c.Policy); err != nil {
 		return out, err
 	}
 	if out.Policy != nil {
-		out.Ceiling = out.Policy.Ceiling(s.clock, c.buyers)
+		out.Ceiling = out.Policy.Ceiling(s.Clock, c.Buyers)
 	}
 	return out, nil
 }
 
 // levelState puts a level in words.
-func (s *state) levelState(q *event.Question, name string, at level) (out LevelState, err error) {
+func levelState(s *state.State, q *event.Question, name string, at state.Level) (out LevelState, err error) {
 	r, err := toldResponse(q, name, at)
 	if err != nil {
 		return out, err
 	}
-	buyers, err := s.buyerNames(at.buyers)
+	buyers, err := buyerNames(s, at.Buyers)
 	return LevelState{r.Epsilon, r.Value, r.Event, buyers}, err
 }
 
 // earlierEpochs puts the closed epochs of a chain in words.
-func (s *state) earlierEpochs(q *event.Question, name string, closed []closedEpoch) (all []EarlierEpoch, err error) {
+func earlierEpochs(s *state.State, q *event.Question, name string, closed []state.ClosedEpoch) (all []EarlierEpoch, err error) {
 	for i, one := range closed {
-		told := EarlierEpoch{Epoch: i + 1, Ended: one.end, Answered: one.answered, Levels: make([]LevelState, 0, len(one.levels))}
-		for _, at := range one.levels {
-			l, err := s.levelState(q, name, at)
+		told := EarlierEpoch{Epoch: i + 1, Ended: one.End, Answered: one.Answered, Levels: make([]LevelState, 0, len(one.Levels))}
+		for _, at := range one.Levels {
+			l, err := levelState(s, q, name, at)
 			if err != nil {
 				return nil, err
 			}
@@ -337,10 +338,10 @@ type Stats struct {
 // Stats returns the counts, in constant time.
 func (l *Ledger) Stats(ctx context.Context) (Stats, error) {
 	var out Stats
-	err := l.view(ctx, func(s *state) error {
-		c := s.counters
-		out = Stats{Objects: c.objects, Questions: uint64(c.questions), Chains: c.chains, Events: c.events}
-		out.Buyers, out.Sales, out.Revenue, out.Currency = uint64(c.buyers), c.sold, int64(c.revenue), l.about.Currency
+	err := l.view(ctx, func(s *state.State) error {
+		c := s.Counters
+		out = Stats{Objects: c.Objects, Questions: uint64(c.Questions), Chains: c.Chains, Events: c.Events}
+		out.Buyers, out.Sales, out.Revenue, out.Currency = uint64(c.Buyers), c.Sold, int64(c.Revenue), l.about.Currency
 		return nil
 	})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -174,11 +175,11 @@ func TestObjectShowsAllItsQuestions(t *testing.T) {
 func TestQuestionsAreListedAsDefined(t *testing.T) {
 	const many = scanSize + 10
 	l := inMemory(t, Options{})
-	_, _, err := l.submit(t.Context(), func(s *state) (changes []event.Change, err error) {
+	_, _, err := l.submit(t.Context(), func(s *state.State) (changes []event.Change, err error) {
 		for i := range uint32(many) {
 			changes = append(changes, &event.QuestionDefined{Number: i + 1, Question: Question{Name: fmt.Sprint("question ", many-i), Values: []string{"a", "b"}, Encoding: Direct}})
 		}
-		return withSettled(s.counters.events+1, changes), nil
+		return withSettled(s.Counters.Events+1, changes), nil
 	})
 	must(t, err)
 	all, err := l.Questions(t.Context())

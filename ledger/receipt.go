@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -109,19 +110,19 @@ func (l *Ledger) Receipt(ctx context.Context, sale uint64) (Receipt, error) {
 		return Receipt{}, ErrNoSigner
 	}
 	m := receiptMaker{ledger: l}
-	if err := l.view(ctx, func(s *state) error { return m.begin(s, sale) }); err != nil {
+	if err := l.view(ctx, func(s *state.State) error { return m.begin(s, sale) }); err != nil {
 		return Receipt{}, err
 	}
 	// Leaves never change: snapshots of any time go with one checkpoint, and none is long.
-	for from := uint64(0); from < m.sale.objects; from += scanSize {
-		err := l.view(ctx, func(s *state) error { return m.add(s, min(scanSize, m.sale.objects-from)) })
+	for from := uint64(0); from < m.sale.Objects; from += scanSize {
+		err := l.view(ctx, func(s *state.State) error { return m.add(s, min(scanSize, m.sale.Objects-from)) })
 		if err != nil {
 			return Receipt{}, err
 		}
 	}
 	var head Head
-	err := l.view(ctx, func(s *state) (err error) {
-		head, m.Evidence.Proof, err = l.prove(s, s.counters.events, m.numbers)
+	err := l.view(ctx, func(s *state.State) (err error) {
+		head, m.Evidence.Proof, err = l.prove(s, s.Counters.Events, m.numbers)
 		return err
 	})
 	if err != nil {
@@ -139,22 +140,22 @@ func (l *Ledger) Receipt(ctx context.Context, sale uint64) (Receipt, error) {
 type receiptMaker struct {
 	Receipt
 	ledger   *Ledger
-	sale     sale
+	sale     state.Sale
 	question *event.Question
 	numbers  []uint64 // of the events in it
 }
 
 // begin fills in all but the responses and the proof.
-func (m *receiptMaker) begin(s *state, number uint64) (err error) {
-	if m.sale, err = s.carriedOut(number); err != nil {
+func (m *receiptMaker) begin(s *state.State, number uint64) (err error) {
+	if m.sale, err = carriedOut(s, number); err != nil {
 		return err
 	}
-	if m.question, err = s.question(m.sale.question); err != nil {
+	if m.question, err = s.Question(m.sale.Question); err != nil {
 		return err
 	}
-	h := m.ledger.about.header()
+	h := headerOf(m.ledger.about)
 	m.Receipt = Receipt{Format: receiptFormat, Ledger: h.ledger, Created: h.created, Currency: h.currency, LogKey: h.logKey}
-	m.Values, m.Encoding, m.Mechanism, m.Responses = slices.Clone(m.question.Values), m.question.Encoding, m.question.Mechanism.Named(), make([]SoldResponse, 0, min(m.sale.objects, scanSize))
+	m.Values, m.Encoding, m.Mechanism, m.Responses = slices.Clone(m.question.Values), m.question.Encoding, m.question.Mechanism.Named(), make([]SoldResponse, 0, min(m.sale.Objects, scanSize))
 	if m.Buyer, m.Question, err = m.ledger.namesOf(s, m.sale); err != nil {
 		return err
 	}
@@ -162,13 +163,13 @@ func (m *receiptMaker) begin(s *state, number uint64) (err error) {
 	if _, err = m.prove(s, 1, &e.Created); err != nil {
 		return err
 	}
-	if err = m.define(s, bucketQuestions, m.sale.question, &e.Question); err != nil {
+	if err = m.define(s, state.BucketQuestions, m.sale.Question, &e.Question); err != nil {
 		return err
 	}
-	if err = m.define(s, bucketBuyers, m.sale.buyer, &e.Buyer); err != nil {
+	if err = m.define(s, state.BucketBuyers, m.sale.Buyer, &e.Buyer); err != nil {
 		return err
 	}
-	ev, err := m.prove(s, m.sale.event, &e.Sale)
+	ev, err := m.prove(s, m.sale.Event, &e.Sale)
 	if err != nil {
 		return err
 	}
@@ -187,8 +188,8 @@ func (r *Receipt) tell(c *event.SaleMade, at time.Time) {
 	r.Draws, r.Resales, r.Degradations, r.Insertions, r.Upgrades = t.Draws, t.Resales, t.Degradations, t.Insertions, t.Upgrades
 }
 
-func (m *receiptMaker) prove(s *state, number uint64, into *Proven) (event.Event, error) {
-	ev, leaf, err := s.evidence(number)
+func (m *receiptMaker) prove(s *state.State, number uint64, into *Proven) (event.Event, error) {
+	ev, leaf, err := evidenceOf(s, number)
 	if err != nil {
 		return ev, err
 	}
@@ -197,8 +198,8 @@ func (m *receiptMaker) prove(s *state, number uint64, into *Proven) (event.Event
 	return ev, nil
 }
 
-func (m *receiptMaker) define(s *state, bucket string, number uint32, into *Defined) error {
-	at, err := s.definition(bucket, number)
+func (m *receiptMaker) define(s *state.State, bucket string, number uint32, into *Defined) error {
+	at, err := s.Definition(bucket, number)
 	if err != nil {
 		return err
 	}
@@ -208,14 +209,14 @@ func (m *receiptMaker) define(s *state, bucket string, number uint32, into *Defi
 }
 
 // add adds the next n responses.
-func (m *receiptMaker) add(s *state, n uint64) error {
+func (m *receiptMaker) add(s *state.State, n uint64) error {
 	next := make([]uint64, n)
 	for i := range next {
-		next[i] = m.sale.event + 1 + uint64(len(m.Responses)+i)
+		next[i] = m.sale.Event + 1 + uint64(len(m.Responses)+i)
 	}
-	s.prefetchEvents(next)
+	prefetchEvents(s, next)
 	for _, number := range next {
-		ev, leaf, err := s.evidence(number)
+		ev, leaf, err := evidenceOf(s, number)
 		if err != nil {
 			return err
 		}
@@ -301,7 +302,7 @@ func (r *Receipt) asked() Question {
 }
 
 // checkHeads checks the events that the responses rest on.
-func (r *Receipt) checkHeads(v *checker, about about) {
+func (r *Receipt) checkHeads(v *checker, about state.About) {
 	e := r.Evidence
 	head := func(name string, p Proven, at time.Time, c event.Change) {
 		v.check(event.Event{Number: p.Event, Time: at, Change: c}, proven{what: "altered: the " + name + ", salt or leaf)", salt: p.Salt, leaf: p.Leaf, item: item{event: p.Event}})

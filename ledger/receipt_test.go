@@ -22,6 +22,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // A buyer keeps a receipt, and trusts nobody but the key.
@@ -159,12 +160,12 @@ func TestReceiptsOfADamagedLogAreRefused(t *testing.T) {
 		o := shop(t)
 		number := receiptOf(t, o.Ledger, 1).Responses[1].Event
 		var n event.Logged
-		must(t, o.view(t.Context(), func(s *state) (err error) {
-			n, err = s.entry(number)
+		must(t, o.view(t.Context(), func(s *state.State) (err error) {
+			n, err = s.Entry(number)
 			return err
 		}))
 		damage(&n)
-		putRecord(t, o.store, bucketEvents, eventKey(number), n.Encode())
+		putRecord(t, o.store, state.BucketEvents, state.EventKey(number), n.Encode())
 		if _, err := o.Receipt(t.Context(), 1); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -258,19 +259,19 @@ func TestALongListOfRefusalsIsCutOff(t *testing.T) {
 
 // Other requests' events, and the answers of the same one, stand between.
 func TestRefusalsOfOneRequestAlone(t *testing.T) {
-	l := voters(t, inMemory(t, Options{}), "1", crowd(2*partSize)...)
-	names := crowd(2*partSize + 3*scanSize)
+	l := voters(t, inMemory(t, Options{}), "1", crowd(2*state.PartSize)...)
+	names := crowd(2*state.PartSize + 3*scanSize)
 	first, second := order(t, "first", "0.5", names...), order(t, "second", "0.5", "person-00001", "zoe")
 	first.Partial, second.Partial = true, true
 	ctx, stop := context.WithCancel(t.Context())
 	first.Progress = func(done, _ int) {
-		if done > 2*partSize {
+		if done > 2*state.PartSize {
 			stop()
 		}
 	}
 	_, err := l.Raise(ctx, first)
 	wantErr(t, err, context.Canceled)
-	if all := leftOut(t, l, "first", 0); len(all) != partSize {
+	if all := leftOut(t, l, "first", 0); len(all) != state.PartSize {
 		t.Errorf("%d refusals of what is done so far", len(all))
 	}
 	carryOut(t, l, second)
@@ -282,7 +283,7 @@ func TestRefusalsOfOneRequestAlone(t *testing.T) {
 		t.Fatalf("%d refusals", len(all))
 	}
 	for i, ev := range all {
-		if ev.Object != names[2*partSize+i] {
+		if ev.Object != names[2*state.PartSize+i] {
 			t.Fatalf("refusal %d is %+v", i, ev)
 		}
 	}
@@ -405,17 +406,17 @@ func TestFewSalesAtATimeIfTheyRefusedMany(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "2", "3", "ann")
 	for number := range uint64(3) {
 		sell(t, l, purchase(t, fmt.Sprint(number), "acme", "1", "ann"))
-		alter(t, l.store, bucketSales, eventKey(number+1), func(payload []byte) []byte {
-			r, err := decodeSale(payload)
+		alter(t, l.store, state.BucketSales, state.EventKey(number+1), func(payload []byte) []byte {
+			r, err := state.DecodeSale(payload)
 			must(t, err)
-			r.refused = MaxPanel
+			r.Refused = MaxPanel
 			return r.Encode()
 		})
 	}
 	var got [][]uint64
-	must(t, l.view(t.Context(), func(s *state) error {
+	must(t, l.view(t.Context(), func(s *state.State) error {
 		for next := uint64(1); next != 0; {
-			found, then, err := someSales(s, "", next, func(_ *state, number uint64, _ sale) (uint64, bool, error) { return number, true, nil })
+			found, then, err := someSales(s, "", next, func(_ *state.State, number uint64, _ state.Sale) (uint64, bool, error) { return number, true, nil })
 			if err != nil {
 				return err
 			}

@@ -7,48 +7,49 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/privacy"
 )
 
 // applyRefused records whom a request left out, and why. What only an answer that is given again can say, or a sweep, is
 // settled with the request.
-func applyRefused(s *state, c *event.ObjectRefused, ev event.Event) error {
+func applyRefused(s *state.State, c *event.ObjectRefused, ev event.Event) error {
 	if err := check(&c.Refusal); err != nil {
 		return err
 	}
-	s.counters.refused++
-	u := &s.counters.underway
-	if err := u.refuse(c); err != nil {
+	s.Counters.Refused++
+	u := &s.Counters.Underway
+	if err := noteRefusal(u, c); err != nil {
 		return err
 	}
-	if again := s.counters.answer.base != 0; !again && !u.loose {
-		err := s.checkRefusal(c, ev.Time)
-		if err != nil && (!errors.Is(err, ErrCorrupt) || s.counters.answer.event != 0 || s.counters.unsettled != 0) {
+	if again := s.Counters.Answer.Base != 0; !again && !u.Loose {
+		err := checkRefusal(s, c, ev.Time)
+		if err != nil && (!errors.Is(err, ErrCorrupt) || s.Counters.Answer.Event != 0 || s.Counters.Unsettled != 0) {
 			return err
 		}
-		if err != nil && u.doubt == "" {
-			u.doubt = err.Error()
+		if err != nil && u.Doubt == "" {
+			u.Doubt = err.Error()
 		}
 	}
-	return s.linkName(c.Object, ev.Number, s.link)
+	return linkName(s, c.Object, ev.Number, s.Link)
 }
 
-// refuse notes an object that is refused. A request goes through them in order.
-func (u *underway) refuse(c *event.ObjectRefused) error {
-	if !u.loose && (c.Question < u.refused.question || c.Question == u.refused.question && c.Object <= u.refused.name) {
-		return errs.Corrupt(nil, "object %q is refused behind %q in one request", c.Object, u.refused.name)
+// noteRefusal notes an object that is refused. A request goes through them in order.
+func noteRefusal(u *state.Underway, c *event.ObjectRefused) error {
+	if !u.Loose && (c.Question < u.Refused.Question || c.Question == u.Refused.Question && c.Object <= u.Refused.Name) {
+		return errs.Corrupt(nil, "object %q is refused behind %q in one request", c.Object, u.Refused.Name)
 	}
-	u.refused = recordID{c.Question, c.Object}
-	u.want(c.Question, c.Asked)
+	u.Refused = state.RecordID{Question: c.Question, Name: c.Object}
+	noteWanted(u, c.Question, c.Asked)
 	return nil
 }
 
-// want notes what the request is about. Only a sweep is about several ε, or questions.
-func (u *underway) want(question uint32, epsilon privacy.Epsilon) {
-	if u.question == 0 {
-		u.question, u.asked = question, epsilon
+// noteWanted notes what the request is about. Only a sweep is about several ε, or questions.
+func noteWanted(u *state.Underway, question uint32, epsilon privacy.Epsilon) {
+	if u.Question == 0 {
+		u.Question, u.Asked = question, epsilon
 	}
-	u.sweep = u.sweep || u.question != question || u.asked != epsilon
+	u.Sweep = u.Sweep || u.Question != question || u.Asked != epsilon
 }
 
 // wanted is what a request that refuses an object wants of it.
@@ -65,13 +66,13 @@ func (w *wanted) reserved() bool { return w.order != nil && w.order.reserved != 
 
 // checkRefusal checks that an object was refused for what is true of it, as far as the state tells: the log has neither
 // truths nor keys, nor what other requests held in memory, nor a clock that had gone back.
-func (s *state) checkRefusal(c *event.ObjectRefused, at time.Time) error {
+func checkRefusal(s *state.State, c *event.ObjectRefused, at time.Time) error {
 	w := wanted{at: at}
-	q, err := s.wanted(c, &w)
+	q, err := wantedBy(s, c, &w)
 	if err != nil {
 		return err
 	}
-	want, err := s.readSubject(q, c.Object, c.Asked, &w.subject)
+	want, err := readSubject(s, q, c.Object, c.Asked, &w.subject)
 	if err == nil && want == nil && w.order != nil {
 		want, err = w.order.checkSale(s, &w.subject)
 	}
@@ -83,7 +84,7 @@ func (s *state) checkRefusal(c *event.ObjectRefused, at time.Time) error {
 		told.Helps = HelpsNothing
 	}
 	if want == nil {
-		if want, err = s.checkDraw(&w, told); err != nil {
+		if want, err = checkDraw(s, &w, told); err != nil {
 			return err
 		}
 	}
@@ -93,31 +94,31 @@ func (s *state) checkRefusal(c *event.ObjectRefused, at time.Time) error {
 	return nil
 }
 
-// wanted finds out from the events before what the request wants.
-func (s *state) wanted(c *event.ObjectRefused, w *wanted) (*event.Question, error) {
+// wantedBy finds out from the events before what the request wants.
+func wantedBy(s *state.State, c *event.ObjectRefused, w *wanted) (*event.Question, error) {
 	question, epsilon := c.Question, c.Asked
-	switch a := s.counters.answer; {
-	case a.event != 0:
-		w.answer, w.cost, question, epsilon = true, a.cost, a.question, a.epsilon
-	case s.counters.unsettled != 0:
-		r, err := s.sale(s.counters.unsettled)
+	switch a := s.Counters.Answer; {
+	case a.Event != 0:
+		w.answer, w.cost, question, epsilon = true, a.Cost, a.Question, a.Epsilon
+	case s.Counters.Unsettled != 0:
+		r, err := s.Sale(s.Counters.Unsettled)
 		if err != nil {
 			return nil, err
 		}
-		question, epsilon = r.question, r.epsilon
-		name, err := s.buyerName(r.buyer)
+		question, epsilon = r.Question, r.Epsilon
+		name, err := s.BuyerName(r.Buyer)
 		if err != nil {
 			return nil, err
 		}
-		w.order = &bid{client: name, epsilon: epsilon, buyer: r.buyer, granted: r.granted}
-		if r.status == saleSold && r.granted != 0 {
-			w.order.reserved = s.counters.unsettled
+		w.order = &bid{client: name, epsilon: epsilon, buyer: r.Buyer, granted: r.Granted}
+		if r.Status == state.SaleSold && r.Granted != 0 {
+			w.order.reserved = s.Counters.Unsettled
 		}
 	}
-	if question != c.Question || epsilon != c.Asked || question == 0 || question > s.counters.questions {
+	if question != c.Question || epsilon != c.Asked || question == 0 || question > s.Counters.Questions {
 		return nil, errs.Corrupt(nil, "object %q is refused question %d at ε=%s by a request for question %d at ε=%s", c.Object, c.Question, c.Asked, question, epsilon)
 	}
-	q, err := s.question(question)
+	q, err := s.Question(question)
 	if err == nil && !w.answer {
 		if bad := q.CheckLevel(epsilon); bad != nil {
 			err = errs.Corrupt(nil, "object %q is refused: %v", c.Object, bad)
@@ -131,12 +132,12 @@ func (s *state) wanted(c *event.ObjectRefused, w *wanted) (*event.Question, erro
 
 // checkDraw returns a refusal by one who takes part, where what it says can be so: its figures are as they follow from
 // the state, or within what they can have been.
-func (s *state) checkDraw(w *wanted, r Refusal) (*Refusal, error) {
-	_, recorded := w.chain.at(r.Asked)
+func checkDraw(s *state.State, w *wanted, r Refusal) (*Refusal, error) {
+	_, recorded := w.chain.At(r.Asked)
 	if !w.answer {
-		w.cost = less(r.Asked, w.chain.current())
+		w.cost = state.Less(r.Asked, w.chain.Current())
 	}
-	keyed, err := s.hasTruthKey()
+	keyed, err := s.HasTruthKey()
 	if err != nil {
 		return nil, err
 	}
@@ -144,19 +145,19 @@ func (s *state) checkDraw(w *wanted, r Refusal) (*Refusal, error) {
 	possible := !w.cost.IsZero()
 	switch r.Reason {
 	case NoNoiseKey:
-		possible = !w.answer && !recorded && w.chain.noise != 0
+		possible = !w.answer && !recorded && w.chain.Noise != 0
 	case NoTruthKey:
 		possible = possible && keyed
 	case NoTruth:
 		want.Helps = HelpsTruth
 	case ChainCeiling, ObjectCap:
 		if possible {
-			return s.checkShort(w, r)
+			return checkShort(s, w, r)
 		}
 	default:
 		possible = false
 	}
-	if !possible || w.order != nil && !w.reserved() && slices.Contains(w.object.held, s.counters.unsettled) {
+	if !possible || w.order != nil && !w.reserved() && slices.Contains(w.object.Held, s.Counters.Unsettled) {
 		return nil, errs.Corrupt(nil, "a refusal says %v, which cannot be", r)
 	}
 	return &want, nil
@@ -165,41 +166,41 @@ func (s *state) checkDraw(w *wanted, r Refusal) (*Refusal, error) {
 // checkShort returns a refusal for lack of budget, where it can be so. The ceiling was that of a clock which may have gone
 // back, and what remained may have been held by requests that were running; the sweep that refuses an object may have
 // charged it after that.
-func (s *state) checkShort(w *wanted, r Refusal) (*Refusal, error) {
-	buyers := w.chain.buyers
-	if w.order != nil && w.chain.heldBy(w.order.buyer).IsZero() {
+func checkShort(s *state.State, w *wanted, r Refusal) (*Refusal, error) {
+	buyers := w.chain.Buyers
+	if w.order != nil && w.chain.HeldBy(w.order.buyer).IsZero() {
 		buyers++
 	}
 	highest, lowest := w.policy.Ceiling(w.at, buyers), w.policy.Ceiling(time.Time{}, buyers)
 	if w.reserved() {
 		lowest = highest // it goes by the log's time
 	}
-	spent, charged := w.object.spent, privacy.Epsilon{}
+	spent, charged := w.object.Spent, privacy.Epsilon{}
 	if r.Reason == ObjectCap && w.order == nil && !w.answer {
-		charged = s.counters.underway.charged(less(spent, r.Spent))
+		charged = chargedInSweep(&s.Counters.Underway, state.Less(spent, r.Spent))
 	}
-	w.object.spent = less(spent, charged)
-	capFree := less(w.object.cap, w.object.spent)
+	w.object.Spent = state.Less(spent, charged)
+	capFree := state.Less(w.object.Cap, w.object.Spent)
 	want := r
 	want.Cost, want.Helps = w.cost, HelpsNothing
 	var waiting bool
 	if r.Reason == ChainCeiling {
-		want.Ceiling, want.Spent = lower(higher(r.Ceiling, lowest), highest), w.chain.spent()
-		possible := !less(r.Ceiling, r.Spent).Less(w.cost) || !less(w.policy.Limit(), want.Spent).Less(w.cost)
+		want.Ceiling, want.Spent = state.Lower(state.Higher(r.Ceiling, lowest), highest), w.chain.Spent()
+		possible := !state.Less(r.Ceiling, r.Spent).Less(w.cost) || !state.Less(w.policy.Limit(), want.Spent).Less(w.cost)
 		waiting = possible && !capFree.Less(w.cost)
 	} else {
-		want.Ceiling, want.Spent = w.object.cap, w.object.spent
+		want.Ceiling, want.Spent = w.object.Cap, w.object.Spent
 		waiting = !capFree.Less(w.cost)
-		if less(highest, w.chain.spent()).Less(w.cost) {
+		if state.Less(highest, w.chain.Spent()).Less(w.cost) {
 			return nil, errs.Corrupt(nil, "a refusal says %v, where the chain's ceiling of %s binds", r, highest)
 		}
 	}
 	if waiting {
 		want.Helps = HelpsWaiting
 	}
-	want.Remaining = lower(r.Remaining, less(want.Ceiling, want.Spent))
+	want.Remaining = state.Lower(r.Remaining, state.Less(want.Ceiling, want.Spent))
 	if w.reserved() {
-		want.Remaining = less(want.Ceiling, want.Spent) // nothing that others hold stands in its way
+		want.Remaining = state.Less(want.Ceiling, want.Spent) // nothing that others hold stands in its way
 	}
 	if !want.Remaining.Less(w.cost) {
 		return nil, errs.Corrupt(nil, "a refusal says %v, where %s is enough", r, want.Remaining)
@@ -207,12 +208,12 @@ func (s *state) checkShort(w *wanted, r Refusal) (*Refusal, error) {
 	return &want, nil
 }
 
-// charged returns as much of what an object has spent as its own request, if that is a sweep, may have charged behind the
+// chargedInSweep returns as much of what an object has spent as its own request, if that is a sweep, may have charged behind the
 // step that it was refused.
-func (u *underway) charged(more privacy.Epsilon) privacy.Epsilon {
-	if more.IsZero() || uint64(more.Nano()) > u.spent {
+func chargedInSweep(u *state.Underway, more privacy.Epsilon) privacy.Epsilon {
+	if more.IsZero() || uint64(more.Nano()) > u.Spent {
 		return privacy.Epsilon{}
 	}
-	u.sweep = true
+	u.Sweep = true
 	return more
 }

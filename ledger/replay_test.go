@@ -8,6 +8,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // Invariant 9: the log is the truth. That the stored state is the fold of the log, byte for byte, is
@@ -126,7 +127,7 @@ func TestApplyRefusesALogThatCannotBe(t *testing.T) {
 func TestApplyIsASecondGuardOfTheBudget(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
 	unchanged(t, s, func() {
-		_, _, err := l.submit(t.Context(), func(*state) ([]event.Change, error) {
+		_, _, err := l.submit(t.Context(), func(*state.State) ([]event.Change, error) {
 			return []event.Change{&event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "1.1"), Response: event.Response{Method: event.MethodRaise}}}, nil
 		})
 		wantErr(t, err, ErrCorrupt)
@@ -155,17 +156,17 @@ func TestReplayingEventByEventGivesTheSameBytes(t *testing.T) {
 func replayedSingly(t *testing.T, log []event.Event) *kvtest.Memory {
 	t.Helper()
 	single := &kvtest.Memory{}
-	must(t, single.Update(func(w kv.Writer) error { return w.Put(bucketMeta, []byte(keyFormat), formatRecord()) }))
+	must(t, single.Update(func(w kv.Writer) error { return w.Put(state.BucketMeta, []byte(state.KeyFormat), formatRecord()) }))
 	for _, ev := range log {
 		must(t, single.Update(func(w kv.Writer) error {
-			st, err := writeState(w, ev.Time)
+			st, err := state.WriteState(w, ev.Time)
 			if err != nil {
 				return err
 			}
-			if err := st.append(ev); err != nil {
+			if err := appendEvent(st, ev); err != nil {
 				return err
 			}
-			return st.flush()
+			return flushState(st)
 		}))
 	}
 	return single

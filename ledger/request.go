@@ -11,6 +11,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // A request that changes the ledger carries an idempotency key. The last event of each of its
@@ -44,39 +45,39 @@ type standing struct {
 	last    uint64 // the last of its events
 }
 
-// standing returns how far the request with this key has come, or [ErrKeyConflict]; or [ErrForgotten], if
+// standingOf returns how far the request with this key has come, or [ErrKeyConflict]; or [ErrForgotten], if
 // nobody can tell any more which request it was. What is not done is not begun, nor gone on with, by a clock that
 // nobody has confirmed: it would be refused for reasons of that time.
-func (s *state) standing(key string, id event.Identity) (standing, error) {
-	r, known, err := s.request(key)
-	if err == nil && !r.done {
-		err = s.far
+func standingOf(s *state.State, key string, id event.Identity) (standing, error) {
+	r, known, err := s.Request(key)
+	if err == nil && !r.Done {
+		err = s.Far
 	}
 	if err != nil || !known {
-		return standing{through: s.counters.events}, err
+		return standing{through: s.Counters.Events}, err
 	}
-	switch r.digest {
+	switch r.Digest {
 	case id.Digest:
 	case [sha256.Size]byte{}:
 		return standing{}, fmt.Errorf("key %q: %w: the request that it was used for was about an object", key, ErrForgotten)
 	default:
-		return standing{}, s.conflict(key, id, r.settled[0])
+		return standing{}, conflict(s, key, id, r.Settled[0])
 	}
-	st := standing{settled: r.settled, done: r.done, last: r.settled[len(r.settled)-1]}
-	part, err := s.settlement(st.last)
+	st := standing{settled: r.Settled, done: r.Done, last: r.Settled[len(r.Settled)-1]}
+	part, err := s.Settlement(st.last)
 	if err != nil {
 		return st, err
 	}
 	st.through, st.dealt = part.Through, part.Done
 	if !st.done && st.dealt == 0 {
-		st.cursor, err = s.cursor(r.settled)
+		st.cursor, err = cursor(s, r.Settled)
 	}
 	return st, err
 }
 
 // conflict says in which field a request differs from the one that the key was used for, whose first part an event settled.
-func (s *state) conflict(key string, id event.Identity, event uint64) error {
-	first, err := s.settlement(event)
+func conflict(s *state.State, key string, id event.Identity, event uint64) error {
+	first, err := s.Settlement(event)
 	if err != nil {
 		return err
 	}
@@ -86,14 +87,14 @@ func (s *state) conflict(key string, id event.Identity, event uint64) error {
 // cursor returns the object at which a request for all stands, whose parts were settled by these events. If it
 // was forgotten, that is the last one that an event of the part still names: those behind it have nothing coming,
 // or are looked at, and counted, again.
-func (s *state) cursor(settled []uint64) (name string, err error) {
+func cursor(s *state.State, settled []uint64) (name string, err error) {
 	for _, number := range slices.Backward(settled) {
-		part, err := s.settlement(number)
+		part, err := s.Settlement(number)
 		if err != nil || part.Object != "" {
 			return part.Object, err
 		}
 		for at := part.First; at < number; at++ {
-			ev, err := s.event(at)
+			ev, err := s.Event(at)
 			if err != nil {
 				return "", err
 			}
@@ -108,19 +109,19 @@ func (s *state) cursor(settled []uint64) (name string, err error) {
 	return name, nil
 }
 
-// outcome returns what came of the parts of a request that events settled.
-func (s *state) outcome(settled []uint64) (o outcome, err error) {
+// outcomeOf returns what came of the parts of a request that events settled.
+func outcomeOf(s *state.State, settled []uint64) (o outcome, err error) {
 	for _, number := range settled {
-		part, err := s.settlement(number)
+		part, err := s.Settlement(number)
 		if err != nil {
 			return o, err
 		}
-		if err := checkRefused(number, part.Refused); err != nil {
+		if err := state.CheckRefused(number, part.Refused); err != nil {
 			return o, err
 		}
 		var left []*event.ObjectRefused
 		if o.listed < MaxPanel {
-			if left, err = s.refusedBefore(number, part.Refused); err != nil {
+			if left, err = s.RefusedBefore(number, part.Refused); err != nil {
 				return o, err
 			}
 		}
@@ -133,9 +134,9 @@ func (s *state) outcome(settled []uint64) (o outcome, err error) {
 	return o, nil
 }
 
-// refusals returns whom a request left out, without those forgotten since.
-func (s *state) refusals(number uint64, end *event.Settled) (left []Refusal, err error) {
-	all, err := s.refusedBefore(number, end.Refused)
+// refusalsOf returns whom a request left out, without those forgotten since.
+func refusalsOf(s *state.State, number uint64, end *event.Settled) (left []Refusal, err error) {
+	all, err := s.RefusedBefore(number, end.Refused)
 	for _, c := range all {
 		if c.Object != "" {
 			left = append(left, c.Refusal)
@@ -219,17 +220,17 @@ func (o *outcome) sweptOf(question uint32) *event.SweptQuestion {
 // once carries out a request of at most one change, which decide returns, or nil if there is none to make.
 //
 // object is the one that the request names; "" if it names none.
-func (l *Ledger) once(ctx context.Context, key, object string, request *event.Form, decide func(*state) (event.Change, error)) error {
+func (l *Ledger) once(ctx context.Context, key, object string, request *event.Form, decide func(*state.State) (event.Change, error)) error {
 	if err := names.Check("idempotency key", key); err != nil {
 		return err
 	}
 	id := request.Finish()
-	_, _, err := l.submit(ctx, func(s *state) ([]event.Change, error) {
-		st, err := s.standing(key, id)
+	_, _, err := l.submit(ctx, func(s *state.State) ([]event.Change, error) {
+		st, err := standingOf(s, key, id)
 		if err != nil || st.done {
 			return nil, err
 		}
-		end := &event.Settled{Key: key, Digest: id.Digest, Marks: id.Marks, First: s.counters.events + 1, Through: st.through, Final: true, Alone: object != "", Object: object}
+		end := &event.Settled{Key: key, Digest: id.Digest, Marks: id.Marks, First: s.Counters.Events + 1, Through: st.through, Final: true, Alone: object != "", Object: object}
 		c, err := decide(s)
 		if err != nil || c == nil {
 			return []event.Change{end}, err
@@ -250,7 +251,7 @@ type panel struct {
 }
 
 // after returns up to limit names behind a given one, in order, and whether they are the last.
-func (p *panel) after(s *state, name string, limit int) (names []string, last bool, err error) {
+func (p *panel) after(s *state.State, name string, limit int) (names []string, last bool, err error) {
 	if !p.all {
 		from, found := slices.BinarySearch(p.names, name)
 		if found {
@@ -258,11 +259,11 @@ func (p *panel) after(s *state, name string, limit int) (names []string, last bo
 		}
 		to := min(from+limit, len(p.names))
 		names = p.names[from:to]
-		return names, to == len(p.names), s.gather(names, p.question)
+		return names, to == len(p.names), s.Gather(names, p.question)
 	}
 	last = true
 	if p.question == 0 {
-		err = s.scanObjects(name, func(found string) bool {
+		err = s.ScanObjects(name, func(found string) bool {
 			if last = len(names) < limit; last {
 				names = append(names, found)
 			}
@@ -270,7 +271,7 @@ func (p *panel) after(s *state, name string, limit int) (names []string, last bo
 		})
 		return names, last, err
 	}
-	for from := string(objectKey(name)); ; {
+	for from := string(state.ObjectKey(name)); ; {
 		candidates, enrolled, end, err := p.candidates(s, from, limit+1-len(names))
 		if err != nil {
 			return nil, false, err
@@ -293,13 +294,13 @@ func (p *panel) after(s *state, name string, limit int) (names []string, last bo
 		if end {
 			return names, true, nil
 		}
-		from = string(objectKey(candidates[len(candidates)-1])) // nobody has taken the last place, but the last one
+		from = string(state.ObjectKey(candidates[len(candidates)-1])) // nobody has taken the last place, but the last one
 	}
 }
 
 // reach returns how far a number of objects behind a given one reach, or fewer if there are no more, whoever of them
 // belongs to the panel; and whether they are the last.
-func (p *panel) reach(s *state, name string, count int) (end string, last bool, err error) {
+func (p *panel) reach(s *state.State, name string, count int) (end string, last bool, err error) {
 	if !p.all {
 		from, found := slices.BinarySearch(p.names, name)
 		if found {
@@ -311,9 +312,9 @@ func (p *panel) reach(s *state, name string, count int) (end string, last bool, 
 		return name, true, nil
 	}
 	var key []byte
-	prefix := chainKey(p.question, "")
+	prefix := state.ChainKey(p.question, "")
 	last = true
-	err = s.Scan(bucketChains, chainKey(p.question, string(objectKey(name))), func(at, _ []byte) bool {
+	err = s.Scan(state.BucketChains, state.ChainKey(p.question, string(state.ObjectKey(name))), func(at, _ []byte) bool {
 		if !bytes.HasPrefix(at, prefix) {
 			return false
 		}
@@ -331,21 +332,21 @@ func (p *panel) reach(s *state, name string, count int) (end string, last bool, 
 
 // candidates returns whose chains of the question are the next that are old enough, up to a limit, with the events that
 // began them, and whether there are no more.
-func (p *panel) candidates(s *state, from string, limit int) (names []string, enrolled []uint64, end bool, err error) {
+func (p *panel) candidates(s *state.State, from string, limit int) (names []string, enrolled []uint64, end bool, err error) {
 	end = true
-	room := int(min(uint64(min(limit, partSize+1)), s.counters.chains))
-	if s.desk != nil {
-		s.desk.chains.room(room)
+	room := int(min(uint64(min(limit, state.PartSize+1)), s.Counters.Chains))
+	if s.Desk != nil {
+		s.Desk.Chains.Room(room)
 	}
-	err = s.scanChains(p.question, from, func(name string, c chain) bool {
+	err = s.ScanChains(p.question, from, func(name string, c state.Chain) bool {
 		if p.until != "" && name > p.until {
 			return false
 		}
-		if c.enrolled <= p.through {
+		if c.Enrolled <= p.through {
 			if names == nil {
 				names, enrolled = make([]string, 0, room), make([]uint64, 0, room)
 			}
-			names, enrolled = append(names, name), append(enrolled, c.enrolled)
+			names, enrolled = append(names, name), append(enrolled, c.Enrolled)
 		}
 		end = len(names) < limit
 		return end
@@ -353,7 +354,7 @@ func (p *panel) candidates(s *state, from string, limit int) (names []string, en
 	if err != nil {
 		return nil, nil, false, err
 	}
-	return names, enrolled, end, s.gather(names, 0)
+	return names, enrolled, end, s.Gather(names, 0)
 }
 
 // stop notes in the event that settles a part how far the request has come: of names given only how many, since
@@ -378,24 +379,24 @@ func namesAlone(c *event.Settled, objects []string, all bool) bool {
 }
 
 // includes tells whether a panel of all has somebody enrolled in its question: whoever has withdrawn is out of it.
-func (p *panel) includes(s *state, name string, enrolled uint64) (bool, error) {
-	o, found, err := s.object(name)
+func (p *panel) includes(s *state.State, name string, enrolled uint64) (bool, error) {
+	o, found, err := s.Object(name)
 	if err != nil || !found {
 		return false, errs.Corrupt(err, "object %q has a chain but no budget", name)
 	}
-	return !o.withdrew(chain{enrolled: enrolled}), nil
+	return !o.Withdrew(state.Chain{Enrolled: enrolled}), nil
 }
 
 // whole returns everybody in a panel of a question, for a request that is one transaction.
-func (p *panel) whole(s *state, q *event.Question) ([]string, error) {
+func (p *panel) whole(s *state.State, q *event.Question) ([]string, error) {
 	var names []string
 	for last := false; !last && len(names) <= MaxPanel; {
 		behind := ""
 		if n := len(names); n > 0 {
 			behind = names[n-1]
 		}
-		s.makeRoom()
-		some, end, err := p.after(s, behind, partSize)
+		s.MakeRoom()
+		some, end, err := p.after(s, behind, state.PartSize)
 		if err != nil {
 			return nil, err
 		}
@@ -419,13 +420,13 @@ func checkPanel(q *event.Question, objects int) error {
 }
 
 // contains tells whether an object belongs to the panel.
-func (p *panel) contains(s *state, name string) (bool, error) {
+func (p *panel) contains(s *state.State, name string) (bool, error) {
 	if !p.all {
 		_, found := slices.BinarySearch(p.names, name)
 		return found, nil
 	}
-	c, found, err := s.chain(p.question, name)
-	return found && c.enrolled <= p.through, err
+	c, found, err := s.Chain(p.question, name)
+	return found && c.Enrolled <= p.through, err
 }
 
 // bulk is a request over a panel of objects.
@@ -436,18 +437,18 @@ type bulk struct {
 	progress Progress
 	// look, if set, looks at the beginning of a panel that is one part, in the snapshot in which the request is
 	// looked up.
-	look    func(s *state) error
+	look    func(s *state.State) error
 	glanced glance // what look read
 	// prepare looks at the whole panel behind the object named, before anything is written, and may
 	// refuse. It returns the number of objects it found.
 	prepare func(ctx context.Context, behind string) (int, error)
-	ahead   *ahead   // what is made of the next part while one is committed; nil if no other part came yet
-	desks   [2]*desk // what prepare has read on, and needs no more: large memory that need not be made again
+	ahead   *ahead         // what is made of the next part while one is committed; nil if no other part came yet
+	desks   [2]*state.Desk // what prepare has read on, and needs no more: large memory that need not be made again
 	// ready, if set, looks at the objects of the next part, before it is decided.
 	ready func(ctx context.Context, behind string) error
 	// decide makes the changes for the objects of one part. Who belongs to it may have changed since
 	// it was looked at.
-	decide func(s *state, names []string) (part, error)
+	decide func(s *state.State, names []string) (part, error)
 	// early: a part can be decided, and recorded, before the part in front of it is committed.
 	early bool
 }
@@ -502,15 +503,15 @@ func (l *Ledger) run(ctx context.Context, b *bulk) (outcome, error) {
 func (l *Ledger) attempt(ctx context.Context, b *bulk) (outcome, error) {
 	var st standing
 	var done outcome
-	err := l.view(ctx, func(s *state) (err error) {
+	err := l.view(ctx, func(s *state.State) (err error) {
 		if b.look != nil {
 			b.glanced.begin(s, len(b.panel.names))
 		}
-		if st, err = s.standing(b.key, b.id); err != nil {
+		if st, err = standingOf(s, b.key, b.id); err != nil {
 			return err
 		}
 		if len(st.settled) > 0 {
-			done, err = s.outcome(st.settled)
+			done, err = outcomeOf(s, st.settled)
 		} else if b.look != nil {
 			err = b.look(s)
 		}
@@ -581,9 +582,9 @@ func (b *bulk) finish(p part, names []string, last bool, dealt uint64) ending {
 func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, into *outcome) (n int, err error) {
 	var e ending
 	p := &proposal{}
-	p.decide = func(s *state) ([]event.Change, error) {
+	p.decide = func(s *state.State) ([]event.Change, error) {
 		b.glanced.show(s)
-		if now, err := s.standing(b.key, b.id); err != nil {
+		if now, err := standingOf(s, b.key, b.id); err != nil {
 			return nil, err
 		} else if len(now.settled) != len(st.settled) {
 			return nil, errOvertaken
@@ -592,17 +593,17 @@ func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, into *outco
 		return e.changes, err
 	}
 	// While the part is written, the next one is made; earlier they would be in each other's way.
-	p.recorded = func(s *state) error {
+	p.recorded = func(s *state.State) error {
 		if e.end.Final {
 			return nil
 		}
-		left, err := s.leave(b.key)
+		left, err := leave(s, b.key)
 		left.cursor, left.dealt, left.first = e.cursor, e.end.Done, e.end.First
 		if err != nil {
 			return err
 		}
 		if b.ahead == nil {
-			b.ahead, b.desks = newAhead(b.desks), [2]*desk{}
+			b.ahead, b.desks = newAhead(b.desks), [2]*state.Desk{}
 		}
 		b.ahead.begin(l, b, left)
 		return nil
@@ -619,16 +620,16 @@ func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, into *outco
 }
 
 // eachPart passes the panel behind an object to visit, in snapshots of one part each.
-func (l *Ledger) eachPart(ctx context.Context, p *panel, behind string, visit func(s *state, names []string) error) error {
-	var seen desk
+func (l *Ledger) eachPart(ctx context.Context, p *panel, behind string, visit func(s *state.State, names []string) error) error {
+	var seen state.Desk
 	for last := false; !last; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err := l.view(ctx, func(s *state) error {
-			seen.clear()
-			s.desk = &seen
-			names, end, err := p.after(s, behind, partSize)
+		err := l.view(ctx, func(s *state.State) error {
+			seen.Clear()
+			s.Desk = &seen
+			names, end, err := p.after(s, behind, state.PartSize)
 			if err != nil {
 				return err
 			}

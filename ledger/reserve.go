@@ -8,6 +8,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -56,17 +57,17 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 	request.Field("For").U64(uint64(r.For))
 	x.id = request.Finish()
 	var number uint64
-	_, _, err = l.submit(ctx, func(s *state) ([]event.Change, error) {
-		st, err := s.standing(x.key, x.id)
+	_, _, err = l.submit(ctx, func(s *state.State) ([]event.Change, error) {
+		st, err := standingOf(s, x.key, x.id)
 		if err != nil {
 			return nil, err
 		}
 		if st.done {
-			number, err = s.soldBy(st.last)
+			number, err = soldBy(s, st.last)
 			return nil, err
 		}
 		x.through = st.through
-		changes, made, err := x.reserve(s, s.now.Add(r.For))
+		changes, made, err := x.reserve(s, s.Now.Add(r.For))
 		number = made
 		return changes, err
 	})
@@ -77,11 +78,11 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 }
 
 // reserve makes the events of the reservation.
-func (x *selling) reserve(s *state, expires time.Time) ([]event.Change, uint64, error) {
+func (x *selling) reserve(s *state.State, expires time.Time) ([]event.Change, uint64, error) {
 	if expires.Year() > event.LastYear {
 		return nil, 0, errs.Invalid("a reservation until %v", expires)
 	}
-	if err := x.convene(s, x.through, s.clock, func(subject, *line) {}); err != nil {
+	if err := x.convene(s, x.through, s.Clock, func(subject, *line) {}); err != nil {
 		return nil, 0, err
 	}
 	if err := x.accept(x.limits); err != nil {
@@ -100,9 +101,9 @@ func (x *selling) reserve(s *state, expires time.Time) ([]event.Change, uint64, 
 // Reservation returns a reservation as it was granted, whatever has become of it since, or [ErrUnknown].
 func (l *Ledger) Reservation(ctx context.Context, number uint64) (Reservation, error) {
 	var out Reservation
-	err := l.view(ctx, func(s *state) error {
-		r, err := s.reservation(number)
-		if err == nil && r.granted == 0 {
+	err := l.view(ctx, func(s *state.State) error {
+		r, err := reservationOf(s, number)
+		if err == nil && r.Granted == 0 {
 			err = fmt.Errorf("reservation %d: %w", number, ErrUnknown)
 		}
 		if err == nil {
@@ -116,8 +117,8 @@ func (l *Ledger) Reservation(ctx context.Context, number uint64) (Reservation, e
 	return out, nil
 }
 
-func (l *Ledger) describeReserved(s *state, number uint64, r sale) (out Reservation, err error) {
-	begun, err := s.event(r.granted)
+func (l *Ledger) describeReserved(s *state.State, number uint64, r state.Sale) (out Reservation, err error) {
+	begun, err := s.Event(r.Granted)
 	if err != nil {
 		return out, err
 	}
@@ -126,11 +127,11 @@ func (l *Ledger) describeReserved(s *state, number uint64, r sale) (out Reservat
 		return out, errs.Corrupt(nil, "event %d makes no reservation", begun.Number)
 	}
 	last := begun.Number + c.Objects + c.Refused + 1
-	end, err := s.settlement(last)
+	end, err := s.Settlement(last)
 	if err != nil {
 		return out, err
 	}
-	left, err := s.refusals(last, end)
+	left, err := refusalsOf(s, last, end)
 	if err != nil {
 		return out, err
 	}
@@ -178,22 +179,22 @@ func (l *Ledger) Commit(ctx context.Context, r CommitRequest) (Sale, error) {
 }
 
 // recall reads what was reserved into the trade.
-func (x *selling) recall(s *state) error {
-	r, err := s.reservation(x.reserved)
-	if err != nil || !r.holds(s.now) {
+func (x *selling) recall(s *state.State) error {
+	r, err := reservationOf(s, x.reserved)
+	if err != nil || !r.Holds(s.Now) {
 		return notReserved(err, x.reserved)
 	}
-	if x.question, err = s.question(r.question); err != nil {
+	if x.question, err = s.Question(r.Question); err != nil {
 		return err
 	}
-	x.order = Order{Epsilon: r.epsilon}
+	x.order = Order{Epsilon: r.Epsilon}
 	if x.order.Buyer, x.order.Question, err = x.ledger.namesOf(s, r); err != nil {
 		return err
 	}
-	x.client, x.epsilon, x.granted, x.names = x.order.Buyer, r.epsilon, r.granted, nil
+	x.client, x.epsilon, x.granted, x.names = x.order.Buyer, r.Epsilon, r.Granted, nil
 	var gone []Refusal
-	for n := r.event + 1; n <= r.event+r.objects; n++ {
-		ev, err := s.event(n)
+	for n := r.Event + 1; n <= r.Event+r.Objects; n++ {
+		ev, err := s.Event(n)
 		if err != nil {
 			return err
 		}
@@ -202,23 +203,23 @@ func (x *selling) recall(s *state) error {
 			return errs.Corrupt(nil, "event %d reserves nothing", n)
 		}
 		if ev.Erased != nil {
-			gone = append(gone, Refusal{Reason: Withdrawn, Asked: r.epsilon, Helps: HelpsNothing}) // it was forgotten, its name too
+			gone = append(gone, Refusal{Reason: Withdrawn, Asked: r.Epsilon, Helps: HelpsNothing}) // it was forgotten, its name too
 			continue
 		}
 		x.names = append(x.names, c.Object)
 	}
 	if len(gone) > 0 && (!x.partial || len(x.names) == 0) {
-		return x.ledger.refuse(x.question, r.epsilon, refusalList{listed: gone}, &x.changed)
+		return x.ledger.refuse(x.question, r.Epsilon, refusalList{listed: gone}, &x.changed)
 	}
 	return nil
 }
 
-// reservation returns a reservation by a number that a caller gave.
-func (s *state) reservation(number uint64) (sale, error) {
-	if number == 0 || number > s.counters.sales {
-		return sale{}, fmt.Errorf("reservation %d: %w", number, ErrUnknown)
+// reservationOf returns a reservation by a number that a caller gave.
+func reservationOf(s *state.State, number uint64) (state.Sale, error) {
+	if number == 0 || number > s.Counters.Sales {
+		return state.Sale{}, fmt.Errorf("reservation %d: %w", number, ErrUnknown)
 	}
-	return s.sale(number)
+	return s.Sale(number)
 }
 
 func notReserved(err error, number uint64) error {
@@ -236,9 +237,9 @@ func notReserved(err error, number uint64) error {
 func (l *Ledger) Cancel(ctx context.Context, key string, reservation uint64) error {
 	f := event.FormOf("cancel")
 	f.Field("Reservation").U64(reservation)
-	return l.once(ctx, key, "", f, func(s *state) (event.Change, error) {
-		r, err := s.reservation(reservation)
-		if err != nil || r.status != saleReserved {
+	return l.once(ctx, key, "", f, func(s *state.State) (event.Change, error) {
+		r, err := reservationOf(s, reservation)
+		if err != nil || r.Status != state.SaleReserved {
 			return nil, notReserved(err, reservation)
 		}
 		return &event.Cancelled{Sale: reservation}, nil

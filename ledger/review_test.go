@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // Faults that a review found. Each of these failed before it was mended.
@@ -67,8 +69,8 @@ func TestARecordedAnswerSaysWhomItLeavesOut(t *testing.T) {
 
 // A refusal after the first part of a request must not claim that nothing has happened (invariant 7).
 func TestARefusalOfTheRestSaysSo(t *testing.T) {
-	names := crowd(partSize + 1)
-	last := names[partSize]
+	names := crowd(state.PartSize + 1)
+	last := names[state.PartSize]
 	t.Run("enrolment", func(t *testing.T) {
 		l, once := newLedger(t), false
 		define(t, l, vote())

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -159,8 +160,8 @@ func TestABrokenChainDoesNotTellTheTruth(t *testing.T) {
 	l := openMemory(t, s, Options{})
 	define(t, l, secret())
 	enroll(t, l, "secret", "9", "ann")
-	broken := chain{enrolled: 4, levels: []level{newLevel(eps(t, "1"), event.Value{Index: 7}, 5)}} // of 2 values
-	putRecord(t, s, bucketChains, chainKey(1, "ann"), broken.Encode())
+	broken := state.Chain{Enrolled: 4, Levels: []state.Level{state.NewLevel(eps(t, "1"), event.Value{Index: 7}, 5)}} // of 2 values
+	putRecord(t, s, state.BucketChains, state.ChainKey(1, "ann"), broken.Encode())
 	_, err := l.Release(t.Context(), ReleaseRequest{Key: "k", Question: "secret", Object: "ann", Epsilon: eps(t, "2"), Truth: TruthOf(secret().Values[0])})
 	wantErr(t, err, ErrCorrupt)
 	if err != nil && mentionsSecret(err.Error()) {

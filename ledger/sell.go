@@ -9,6 +9,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -93,7 +94,7 @@ type selling struct {
 	asOf    uint64 // the last event when those surveyed were looked at
 	glanced glance // what the survey read
 	through uint64
-	desks   []*desk        // for parts of many objects
+	desks   []*state.Desk  // for parts of many objects
 	fresh   bool           // the transaction had changed nothing when it began to decide
 	bound   []event.Change // what binds chains to their truths
 	rows    []rrchain.Bits // the responses, in unary encoding
@@ -134,7 +135,7 @@ func (x *selling) attempt(ctx context.Context) (number uint64, err error) {
 	}
 	x.lines = nil // they are looked at again
 	_, _, err = x.ledger.propose(ctx, &proposal{
-		decide: func(s *state) ([]event.Change, error) { return nil, x.decide(ctx, s) },
+		decide: func(s *state.State) ([]event.Change, error) { return nil, x.decide(ctx, s) },
 		record: x.record,
 	})
 	if err != nil {
@@ -145,19 +146,19 @@ func (x *selling) attempt(ctx context.Context) (number uint64, err error) {
 
 // survey looks at the order without truths. It returns the number of the sale if the key has one.
 func (x *selling) survey(ctx context.Context) (done uint64, err error) {
-	err = x.ledger.view(ctx, func(s *state) error {
+	err = x.ledger.view(ctx, func(s *state.State) error {
 		if !x.order.All && x.reserved == 0 {
 			x.glanced.begin(s, len(x.names))
 		}
-		st, err := s.standing(x.key, x.id)
+		st, err := standingOf(s, x.key, x.id)
 		if err != nil {
 			return err
 		}
 		if st.done {
-			done, err = s.soldBy(st.last)
+			done, err = soldBy(s, st.last)
 			return err
 		}
-		x.at, x.asOf, x.through = s.clock, s.counters.events, st.through
+		x.at, x.asOf, x.through = s.Clock, s.Counters.Events, st.through
 		if x.reserved != 0 {
 			if err := x.recall(s); err != nil {
 				return err
@@ -179,13 +180,13 @@ func (x *selling) survey(ctx context.Context) (done uint64, err error) {
 // addNeedy notes an object whose response is drawn from the truth.
 func (x *selling) addNeedy(o subject, one *line) {
 	if one.verdict == event.Drawn {
-		x.needy.add(o.name, o.chain.bond())
+		x.needy.add(o.name, o.chain.Bond())
 	}
 }
 
 // soldBy returns the number of the sale or reservation that an event settled.
-func (s *state) soldBy(number uint64) (uint64, error) {
-	end, err := s.settlement(number)
+func soldBy(s *state.State, number uint64) (uint64, error) {
+	end, err := s.Settlement(number)
 	if err == nil && end.Sale == 0 {
 		err = errs.Corrupt(nil, "event %d settles no sale", number)
 	}
@@ -212,7 +213,7 @@ func (x *selling) ask(ctx context.Context) error {
 }
 
 // dropUntold refuses the lines that need a truth the host does not have.
-func (x *selling) dropUntold(s *state) error {
+func (x *selling) dropUntold(s *state.State) error {
 	kept := x.lines[:0]
 	for _, one := range x.lines {
 		truth, asked := x.truths.of(x.names[one.at])
@@ -235,7 +236,7 @@ func (x *selling) dropUntold(s *state) error {
 }
 
 // refuseUntold refuses an object that there is no truth of, or for what else it would be refused by now.
-func (x *selling) refuseUntold(s *state, name string) (*Refusal, error) {
+func (x *selling) refuseUntold(s *state.State, name string) (*Refusal, error) {
 	o, refusal, err := x.ledger.subject(s, x.question, name, x.order.Epsilon)
 	if err != nil || refusal != nil {
 		return refusal, err
@@ -244,19 +245,19 @@ func (x *selling) refuseUntold(s *state, name string) (*Refusal, error) {
 }
 
 // decide looks at everybody again, in the transaction, and draws. All that can be refused is refused here.
-func (x *selling) decide(ctx context.Context, s *state) error {
+func (x *selling) decide(ctx context.Context, s *state.State) error {
 	x.glanced.show(s)
-	if st, err := s.standing(x.key, x.id); err != nil {
+	if st, err := standingOf(s, x.key, x.id); err != nil {
 		return err
 	} else if st.done {
 		return errOvertaken
 	}
 	if x.reserved != 0 {
-		if r, err := s.sale(x.reserved); err != nil || !r.holds(s.now) {
+		if r, err := s.Sale(x.reserved); err != nil || !r.Holds(s.Now) {
 			return notReserved(err, x.reserved)
 		}
 	}
-	halted, err := x.reassess(ctx, s, earlier(x.at, s.clock))
+	halted, err := x.reassess(ctx, s, earlier(x.at, s.Clock))
 	if err != nil {
 		return err
 	}
@@ -266,7 +267,7 @@ func (x *selling) decide(ctx context.Context, s *state) error {
 	if err := x.accept(x.limits); err != nil {
 		return err
 	}
-	if x.total() > math.MaxInt64-s.counters.revenue {
+	if x.total() > math.MaxInt64-s.Counters.Revenue {
 		return errs.Invalid("the revenue would be more than can be counted")
 	}
 	return halted
@@ -274,13 +275,13 @@ func (x *selling) decide(ctx context.Context, s *state) error {
 
 // reassess says in the transaction what the order means for each object. It draws the responses too, as long as it looks as
 // if they will be sold. halted is why one could not be drawn.
-func (x *selling) reassess(ctx context.Context, s *state, at time.Time) (halted, err error) {
+func (x *selling) reassess(ctx context.Context, s *state.State, at time.Time) (halted, err error) {
 	if err := x.anew(s); err != nil {
 		return nil, err
 	}
-	x.bound, x.rows, x.fresh = nil, nil, s.counters.events == s.durable.events
-	if len(x.names) <= partSize {
-		if err := s.gather(x.names, x.question.Number); err != nil {
+	x.bound, x.rows, x.fresh = nil, nil, s.Counters.Events == s.Durable.Events
+	if len(x.names) <= state.PartSize {
+		if err := s.Gather(x.names, x.question.Number); err != nil {
 			return nil, err
 		}
 	}
@@ -296,7 +297,7 @@ func (x *selling) reassess(ctx context.Context, s *state, at time.Time) (halted,
 }
 
 // respond fills in the response of a line, unless it needs a truth that is not there.
-func (x *selling) respond(ctx context.Context, s *state, o subject, one *line) error {
+func (x *selling) respond(ctx context.Context, s *state.State, o subject, one *line) error {
 	if err := ctx.Err(); err != nil {
 		return err // nothing has happened yet
 	}
@@ -307,7 +308,7 @@ func (x *selling) respond(ctx context.Context, s *state, o subject, one *line) e
 	if one.verdict == event.Drawn && !x.ledger.stillFits(x.question, &o.chain, o.name, truth, x.asOf) {
 		return errOvertaken // it is about another one since
 	}
-	r, first, err := x.ledger.respond(s.chances, x.question, &o, x.order.Epsilon, truth)
+	r, first, err := x.ledger.respond(s.Chances, x.question, &o, x.order.Epsilon, truth)
 	if err != nil {
 		return err
 	}
@@ -328,7 +329,7 @@ func (x *selling) response(one line) event.Response {
 }
 
 // record records what was decided.
-func (x *selling) record(s *state) error {
+func (x *selling) record(s *state.State) error {
 	x.truths.forget() // all is drawn
 	end := x.settle(s)
 	named, d := x.begin(s)
@@ -339,24 +340,24 @@ func (x *selling) record(s *state) error {
 		end.Counts[one.verdict]++
 	}
 	x.sale, end.Sale = d.Sale, d.Sale
-	if _, _, err := s.record(named); err != nil {
+	if _, _, err := recordChanges(s, named); err != nil {
 		return err
 	}
 	if err := x.recordBound(s); err != nil { // before the sale, which its objects follow
 		return err
 	}
-	if _, _, err := s.record([]event.Change{&event.SaleMade{Deal: d, Tally: x.tally()}}); err != nil {
+	if _, _, err := recordChanges(s, []event.Change{&event.SaleMade{Deal: d, Tally: x.tally()}}); err != nil {
 		return err
 	}
 	if err := x.recordSold(s); err != nil {
 		return err
 	}
-	_, _, err := s.record(settling(nil, x.question.Number, x.refused, end))
+	_, _, err := recordChanges(s, settling(nil, x.question.Number, x.refused, end))
 	return err
 }
 
 // recordBound binds the chains to their truths that are not bound yet.
-func (x *selling) recordBound(s *state) error {
+func (x *selling) recordBound(s *state.State) error {
 	if len(x.bound) == 0 {
 		return nil
 	}
@@ -366,15 +367,15 @@ func (x *selling) recordBound(s *state) error {
 		for n < len(left) && left[n].(event.Personal).About() <= names[len(names)-1] {
 			n++
 		}
-		_, _, err := s.record(left[:n])
+		_, _, err := recordChanges(s, left[:n])
 		left = left[n:]
 		return err
 	})
 }
 
 // recordSold hands out the responses.
-func (x *selling) recordSold(s *state) error {
-	room := min(len(x.lines), partSize)
+func (x *selling) recordSold(s *state.State) error {
+	room := min(len(x.lines), state.PartSize)
 	page, changes := make([]event.Sold, 0, room), make([]event.Change, 0, room)
 	left := x.lines
 	return x.eachPart(s, x.fresh && len(x.bound) == 0, func(from int, names []string) error {
@@ -386,14 +387,14 @@ func (x *selling) recordSold(s *state) error {
 			page = append(page, event.Sold{Object: x.names[one.at], Sale: x.sale, Price: one.price, Response: x.response(one)})
 			changes = append(changes, &page[len(page)-1])
 		}
-		_, _, err := s.record(changes)
+		_, _, err := recordChanges(s, changes)
 		return err
 	})
 }
 
 // settle makes the event that ends the request.
-func (x *selling) settle(s *state) *event.Settled {
-	end := &event.Settled{Key: x.key, Digest: x.id.Digest, Marks: x.id.Marks, First: s.counters.events + 1, Through: x.through, Final: true}
+func (x *selling) settle(s *state.State) *event.Settled {
+	end := &event.Settled{Key: x.key, Digest: x.id.Digest, Marks: x.id.Marks, First: s.Counters.Events + 1, Through: x.through, Final: true}
 	if x.reserved == 0 { // else the request names a reservation
 		namesAlone(end, x.names, x.order.All)
 	}
@@ -402,11 +403,11 @@ func (x *selling) settle(s *state) *event.Settled {
 
 // begin returns what a sale or a reservation begins with: the buyer's name, if it is new, and what it is
 // about under the next number.
-func (t *trade) begin(s *state) ([]event.Change, event.Deal) {
-	d := event.Deal{Sale: s.counters.sales + 1, Buyer: t.buyer, Question: t.question.Number, Epsilon: t.order.Epsilon, Objects: uint64(len(t.lines)), Price: t.total(), Refused: uint64(len(t.refused))}
+func (t *trade) begin(s *state.State) ([]event.Change, event.Deal) {
+	d := event.Deal{Sale: s.Counters.Sales + 1, Buyer: t.buyer, Question: t.question.Number, Epsilon: t.order.Epsilon, Objects: uint64(len(t.lines)), Price: t.total(), Refused: uint64(len(t.refused))}
 	if t.buyer != 0 {
 		return nil, d
 	}
-	d.Buyer = s.counters.buyers + 1
+	d.Buyer = s.Counters.Buyers + 1
 	return []event.Change{&event.BuyerNamed{Number: d.Buyer, Name: t.order.Buyer}}, d
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // A long sale says how far it is: everybody counts when they are drawn, and when that is recorded.
@@ -12,7 +13,7 @@ func TestASaleTellsItsProgress(t *testing.T) {
 	store := &kvtest.Memory{}
 	begin(t, store)
 	l := openMemory(t, store, Options{})
-	names := crowd(partSize + 7)
+	names := crowd(state.PartSize + 7)
 	sellers(t, l, "10", "10", names...)
 	var done []int
 	r := purchase(t, "k", "acme", "1", names...)
@@ -22,7 +23,7 @@ func TestASaleTellsItsProgress(t *testing.T) {
 		}
 	}
 	sell(t, l, r)
-	if want := []int{partSize, partSize + 7, 2*partSize + 7, 2*partSize + 14}; !slices.Equal(done, want) {
+	if want := []int{state.PartSize, state.PartSize + 7, 2*state.PartSize + 7, 2*state.PartSize + 14}; !slices.Equal(done, want) {
 		t.Errorf("told %d, want %d", done, want)
 	}
 	done = nil

@@ -4,6 +4,7 @@ import (
 	"runtime/debug"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // spool is a writer that puts records in the background, while the transaction goes on to make others. Whoever reads, or
@@ -17,9 +18,9 @@ type spool struct {
 	work    chan batch     // nil if nothing runs in the background
 	free    chan []spooled // memory to be used again
 	done    chan struct{}
-	err     error    // of what was put in the background; only after done
-	panic   any      // likewise
-	recent  *recency // is told what changes, as by this event; nil for nobody
+	err     error          // of what was put in the background; only after done
+	panic   any            // likewise
+	recent  *state.Recency // is told what changes, as by this event; nil for nobody
 	event   uint64
 }
 
@@ -43,7 +44,7 @@ const (
 )
 
 func (s *spool) Put(bucket string, key, value []byte) error {
-	s.recent.changed(bucket, key, s.event)
+	s.recent.Changed(bucket, key, s.event)
 	if s.records == nil {
 		s.records = make([]spooled, 0, spoolFirst)
 	}
@@ -65,7 +66,7 @@ func (s *spool) Put(bucket string, key, value []byte) error {
 
 // putAll puts many records at once. It reads the slice until everything is put.
 func (s *spool) putAll(records []spooled) error {
-	s.recent.changedMany(s.event)
+	s.recent.ChangedMany(s.event)
 	if err := s.settle(); err != nil {
 		return err
 	}
@@ -151,7 +152,7 @@ func (s *spool) Scan(bucket string, from []byte, visit func(key, value []byte) b
 }
 
 func (s *spool) Delete(bucket string, key []byte) error {
-	s.recent.changed(bucket, key, s.event)
+	s.recent.Changed(bucket, key, s.event)
 	if err := s.settle(); err != nil {
 		return err
 	}

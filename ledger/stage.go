@@ -7,6 +7,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
@@ -19,7 +20,7 @@ type leaving struct {
 	cursor   string // the last object
 	dealt    uint64 // see standing
 	first    uint64 // its first event
-	counters counters
+	counters state.Counters
 	edge     *merkle.Edge
 	records  map[recordKey][]byte // the tallies and the request; nil for one that is deleted
 }
@@ -27,20 +28,20 @@ type leaving struct {
 type recordKey struct{ bucket, key string }
 
 // leave tells what a request leaves behind that has been recorded.
-func (s *state) leave(key string) (leaving, error) {
-	left := leaving{counters: s.counters, edge: s.edge.Clone(), records: map[recordKey][]byte{}}
-	for at, t := range s.tallies {
-		key := at.bytes()
-		left.records[recordKey{bucketTallies, string(key)}] = nil
-		if t.recorded > 0 {
-			left.records[recordKey{bucketTallies, string(key)}] = wire.Seal(bucketTallies, key, t.Encode())
+func leave(s *state.State, key string) (leaving, error) {
+	left := leaving{counters: s.Counters, edge: s.Edge.Clone(), records: map[recordKey][]byte{}}
+	for at, t := range s.Tallies {
+		key := at.Bytes()
+		left.records[recordKey{state.BucketTallies, string(key)}] = nil
+		if t.Recorded > 0 {
+			left.records[recordKey{state.BucketTallies, string(key)}] = wire.Seal(state.BucketTallies, key, t.Encode())
 		}
 	}
-	r, known, err := s.request(key)
+	r, known, err := s.Request(key)
 	if err != nil || !known {
 		return left, errs.Corrupt(err, "request %q is missing", key)
 	}
-	left.records[recordKey{bucketRequests, key}] = wire.Seal(bucketRequests, []byte(key), r.Encode())
+	left.records[recordKey{state.BucketRequests, key}] = wire.Seal(state.BucketRequests, []byte(key), r.Encode())
 	return left, nil
 }
 
@@ -69,7 +70,7 @@ func (g *stage) Put(bucket string, key, value []byte) error {
 	}
 	g.puts = append(g.puts, spooled{bucket, key, value})
 	switch bucket {
-	case bucketObjects, bucketChains, bucketEvents: // they are on the desk and in the edge
+	case state.BucketObjects, state.BucketChains, state.BucketEvents: // they are on the desk and in the edge
 	default:
 		g.records[recordKey{bucket, string(key)}] = value
 	}
@@ -81,7 +82,7 @@ func (g *stage) Get(bucket string, key []byte) ([]byte, error) {
 		return value, nil
 	}
 	switch bucket {
-	case bucketObjects, bucketChains, bucketEvents:
+	case state.BucketObjects, state.BucketChains, state.BucketEvents:
 		if slices.Contains(g.wrote, bucket) {
 			return nil, errNotAhead
 		}
@@ -106,26 +107,26 @@ func (g *stage) Delete(string, []byte) error { return errNotAhead }
 // made is a part that was made before its transaction.
 type made struct {
 	ending
-	state *state    // behind it
-	puts  []spooled // in the memory of the stage, which is used again in the transaction after the next
+	state *state.State // behind it
+	puts  []spooled    // in the memory of the stage, which is used again in the transaction after the next
 }
 
 // make makes a part of a request that follows on what another leaves behind.
-func (left leaving) make(s *state, g *stage, e ending) (*made, error) {
-	s.counters, s.edge, s.writer = left.counters, left.edge, g
-	s.tell(s.clock) // again: the log is later now
-	e.end.First = s.counters.events + 1
-	if _, _, err := s.record(e.changes); err != nil {
+func (left leaving) make(s *state.State, g *stage, e ending) (*made, error) {
+	s.Counters, s.Edge, s.Writer = left.counters, left.edge, g
+	s.Tell(s.Clock) // again: the log is later now
+	e.end.First = s.Counters.Events + 1
+	if _, _, err := recordChanges(s, e.changes); err != nil {
 		return nil, err
 	}
-	if err := s.flushDesk(); err != nil {
+	if err := s.FlushDesk(); err != nil {
 		return nil, err
 	}
-	return &made{e, s, g.puts}, s.counters.checkWhole()
+	return &made{e, s, g.puts}, s.Counters.CheckWhole()
 }
 
 // adopt goes on with the state behind a part.
-func (s *state) adopt(m *made) {
-	s.counters, s.edge, s.tallies, s.desk = m.state.counters, m.state.edge, m.state.tallies, m.state.desk
-	clear(s.near)
+func adopt(s *state.State, m *made) {
+	s.Counters, s.Edge, s.Tallies, s.Desk = m.state.Counters, m.state.Edge, m.state.Tallies, m.state.Desk
+	clear(s.Near)
 }

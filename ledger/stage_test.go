@@ -12,6 +12,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // peepers is a store that counts the records about objects for which transactions ask.
@@ -30,7 +31,7 @@ func (p *peepers) Update(fn func(kv.Writer) error) error {
 }
 
 func (p peeper) note(bucket string) {
-	if bucket == bucketObjects || bucket == bucketChains {
+	if bucket == state.BucketObjects || bucket == state.BucketChains {
 		p.asked.Add(1)
 	}
 }
@@ -48,7 +49,7 @@ func (p peeper) Scan(bucket string, from []byte, visit func(key, value []byte) b
 // All parts but the first are made before their transactions, which then ask for nothing about objects. What they write is
 // what the events say: wantClean folds the log anew.
 func TestPartsAreMadeBeforeTheirTransactions(t *testing.T) {
-	names := crowd(3*partSize + 7)
+	names := crowd(3*state.PartSize + 7)
 	for name, test := range map[string]struct {
 		options Options
 		change  func(*RaiseRequest)
@@ -87,7 +88,7 @@ func TestPartsAreMadeBeforeTheirTransactions(t *testing.T) {
 
 // A request that holds no budget, and changes nothing, comes between two parts: what was made ahead is used all the same.
 func TestAPartMadeAheadOutlivesARepetition(t *testing.T) {
-	names := crowd(3 * partSize)
+	names := crowd(3 * state.PartSize)
 	s := &peepers{Store: &kvtest.Memory{}}
 	begin(t, s)
 	l := voters(t, openMemory(t, s, Options{}), "10", names...)
@@ -107,9 +108,9 @@ func TestAPartMadeAheadOutlivesARepetition(t *testing.T) {
 
 // A partial request names people whom nobody knows, several in one part, and some who have left.
 func TestAPartMadeAheadRefusesToo(t *testing.T) {
-	known := crowd(3 * partSize)
+	known := crowd(3 * state.PartSize)
 	l := voters(t, inMemory(t, Options{}), "10", known...)
-	gone := []string{known[3], known[partSize+5], known[partSize+9], known[3*partSize-1]}
+	gone := []string{known[3], known[state.PartSize+5], known[state.PartSize+9], known[3*state.PartSize-1]}
 	for _, name := range gone {
 		must(t, l.Withdraw(t.Context(), "leave "+name, name))
 	}
@@ -127,7 +128,7 @@ func TestAPartMadeAheadRefusesToo(t *testing.T) {
 // The commit of a part fails when the next one is made already. That one must not be used, even if the log has become as long
 // by other means as it was made for: the part before it never was.
 func TestAPartMadeBehindOneThatIsLost(t *testing.T) {
-	names := crowd(3 * partSize)
+	names := crowd(3 * state.PartSize)
 	memory := &kvtest.Memory{}
 	begin(t, memory)
 	s := &shim{Store: memory}
@@ -147,9 +148,9 @@ func TestAPartMadeBehindOneThatIsLost(t *testing.T) {
 	if b.ahead.made == nil {
 		t.Fatalf("nothing was made ahead (%v)", b.ahead.err)
 	}
-	carryOut(t, l, order(t, "instead", "1", names[2*partSize:]...))
-	_, _, err = l.submit(t.Context(), func(s *state) ([]event.Change, error) {
-		if got, want := s.counters.events, b.ahead.behind.counters.events; got != want {
+	carryOut(t, l, order(t, "instead", "1", names[2*state.PartSize:]...))
+	_, _, err = l.submit(t.Context(), func(s *state.State) ([]event.Change, error) {
+		if got, want := s.Counters.Events, b.ahead.behind.counters.Events; got != want {
 			t.Errorf("there are %d events, want %d", got, want)
 		}
 		_, made, err := b.next(l, s, &standing{cursor: b.ahead.behind.cursor})
@@ -163,7 +164,7 @@ func TestAPartMadeBehindOneThatIsLost(t *testing.T) {
 
 // A request whose commit failed goes on behind the last part that was committed.
 func TestARequestThatLostAPartGoesOn(t *testing.T) {
-	names := crowd(4 * partSize)
+	names := crowd(4 * state.PartSize)
 	l, s := openShim(t, votersFile(t, "10", names...), Options{})
 	request := order(t, "raise", "1", names...)
 	request.Progress = afterPart(func() {
@@ -172,7 +173,7 @@ func TestARequestThatLostAPartGoesOn(t *testing.T) {
 	_, err := l.Raise(t.Context(), request)
 	wantErr(t, err, errDisk)
 	s.set(nil, nil)
-	release(t, l, releaseOf(t, "between", names[2*partSize], "1"))
+	release(t, l, releaseOf(t, "between", names[2*state.PartSize], "1"))
 	request.Progress = nil
 	if result := carryOut(t, l, request); result.Drawn != len(names)-1 || result.Reused != 1 {
 		t.Errorf("%+v", result)
@@ -196,7 +197,7 @@ func (p *panicking) View(fn func(kv.Reader) error) error {
 // A panic where a part is made ahead is not the end of the process: the transaction makes the part itself. One in a survey
 // is the caller's.
 func TestPanicsBesideARequest(t *testing.T) {
-	names := crowd(4 * partSize)
+	names := crowd(4 * state.PartSize)
 	s := &panicking{Store: &kvtest.Memory{}}
 	begin(t, s)
 	l := voters(t, openMemory(t, s, Options{}), "10", names...)
@@ -233,9 +234,9 @@ func TestPanicsBesideARequest(t *testing.T) {
 
 // Slices of a survey end where they were bounded, whoever of them has left: nobody is asked for twice.
 func TestASurveyAsksForEachOnce(t *testing.T) {
-	names := crowd(3*partSize + 1)
+	names := crowd(3*state.PartSize + 1)
 	l := voters(t, inMemory(t, Options{}), "10", names...)
-	left := append(slices.Clone(names[5:25]), names[partSize-1], names[3*partSize-1], names[3*partSize])
+	left := append(slices.Clone(names[5:25]), names[state.PartSize-1], names[3*state.PartSize-1], names[3*state.PartSize])
 	for _, name := range left {
 		must(t, l.Withdraw(t.Context(), "leave "+name, name))
 	}
@@ -286,7 +287,7 @@ func (s *lingering) View(fn func(kv.Reader) error) error {
 }
 
 func (v lingeringView) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
-	if bucket == bucketChains {
+	if bucket == state.BucketChains {
 		v.scanning()
 	}
 	return v.Reader.Scan(bucket, from, visit)
@@ -294,7 +295,7 @@ func (v lingeringView) Scan(bucket string, from []byte, visit func(key, value []
 
 // A survey that is given up leaves nothing behind that runs.
 func TestASurveyThatIsGivenUp(t *testing.T) {
-	names := crowd(4 * partSize)
+	names := crowd(4 * state.PartSize)
 	s := &lingering{Store: &kvtest.Memory{}}
 	begin(t, s)
 	l := voters(t, openMemory(t, s, Options{}), "10", names...)
@@ -339,16 +340,16 @@ func TestASurveyThatIsGivenUp(t *testing.T) {
 func TestAStageShowsWhatWasPut(t *testing.T) {
 	memory := &kvtest.Memory{}
 	must(t, memory.Update(func(w kv.Writer) error {
-		return errors.Join(w.Put(bucketTallies, []byte("a"), []byte{1}), w.Put(bucketObjects, []byte("a"), []byte{1}), w.Put(bucketSales, []byte("a"), []byte{1}))
+		return errors.Join(w.Put(state.BucketTallies, []byte("a"), []byte{1}), w.Put(state.BucketObjects, []byte("a"), []byte{1}), w.Put(state.BucketSales, []byte("a"), []byte{1}))
 	}))
 	must(t, memory.View(func(r kv.Reader) error {
 		g := &stage{}
-		g.begin(r, leaving{records: map[recordKey][]byte{{bucketTallies, "b"}: {2}, {bucketTallies, "a"}: nil}}, 2)
-		must(t, g.Put(bucketStrangers, []byte("c"), []byte{3}))
+		g.begin(r, leaving{records: map[recordKey][]byte{{state.BucketTallies, "b"}: {2}, {state.BucketTallies, "a"}: nil}}, 2)
+		must(t, g.Put(state.BucketStrangers, []byte("c"), []byte{3}))
 		for _, one := range []struct {
 			bucket, key string
 			want        []byte
-		}{{bucketTallies, "a", nil}, {bucketTallies, "b", []byte{2}}, {bucketStrangers, "c", []byte{3}}, {bucketStrangers, "d", nil}, {bucketObjects, "a", []byte{1}}} {
+		}{{state.BucketTallies, "a", nil}, {state.BucketTallies, "b", []byte{2}}, {state.BucketStrangers, "c", []byte{3}}, {state.BucketStrangers, "d", nil}, {state.BucketObjects, "a", []byte{1}}} {
 			if got, err := g.Get(one.bucket, []byte(one.key)); err != nil || !slices.Equal(got, one.want) {
 				t.Errorf("%s %s is %v (%v), want %v", one.bucket, one.key, got, err, one.want)
 			}
@@ -356,10 +357,10 @@ func TestAStageShowsWhatWasPut(t *testing.T) {
 		scan := func(bucket string) error {
 			return g.Scan(bucket, nil, func(_, _ []byte) bool { return true })
 		}
-		must(t, scan(bucketSales))
-		must(t, g.Put(bucketObjects, []byte("b"), []byte{3}))
-		_, err := g.Get(bucketObjects, []byte("a"))
-		for _, err := range []error{err, scan(bucketObjects), scan(bucketTallies), g.Delete(bucketSales, []byte("a"))} {
+		must(t, scan(state.BucketSales))
+		must(t, g.Put(state.BucketObjects, []byte("b"), []byte{3}))
+		_, err := g.Get(state.BucketObjects, []byte("a"))
+		for _, err := range []error{err, scan(state.BucketObjects), scan(state.BucketTallies), g.Delete(state.BucketSales, []byte("a"))} {
 			wantErr(t, err, errNotAhead)
 		}
 		return nil
@@ -369,10 +370,10 @@ func TestAStageShowsWhatWasPut(t *testing.T) {
 // Times are compared as they are in the log, also those that were never read from it: the monotonic reading of the
 // machine's clock does not see that somebody has set it back.
 func TestTimesHaveNoMonotonicReading(t *testing.T) {
-	s := &state{}
-	s.tell(time.Now())
-	if s.clock != s.clock.Round(0) || s.now != s.now.Round(0) {
-		t.Errorf("%v and %v", s.clock, s.now)
+	s := &state.State{}
+	s.Tell(time.Now())
+	if s.Clock != s.Clock.Round(0) || s.Now != s.Now.Round(0) {
+		t.Errorf("%v and %v", s.Clock, s.Now)
 	}
 }
 
@@ -380,7 +381,7 @@ func TestTimesHaveNoMonotonicReading(t *testing.T) {
 // all, is told all the same.
 func TestEachPartTellsWhomItLeftOut(t *testing.T) {
 	const parts = 5
-	names := crowd(parts * partSize)
+	names := crowd(parts * state.PartSize)
 	l := voters(t, inMemory(t, Options{}), "10", names...)
 	request := order(t, "raise", "1")
 	request.Partial = true
@@ -416,8 +417,8 @@ func TestThePartInFrontStaysWhileTheNextIsDecided(t *testing.T) {
 	must(t, err)
 	_, err = x.prepare(t.Context(), "")
 	must(t, err)
-	must(t, l.view(t.Context(), func(s *state) error {
-		s.chances = newChances()
+	must(t, l.view(t.Context(), func(s *state.State) error {
+		s.Chances = state.NewChances()
 		var before part
 		var said []event.Change
 		for some := range slices.Chunk(names, 10) {

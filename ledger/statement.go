@@ -15,6 +15,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -117,12 +118,12 @@ func (l *Ledger) Statement(ctx context.Context, key, object string) (Statement, 
 	}
 	f := event.FormOf("state")
 	f.Field("Object").Text(object)
-	if err := l.once(ctx, key, object, f, func(s *state) (event.Change, error) { return s.stateOf(object) }); err != nil {
+	if err := l.once(ctx, key, object, f, func(s *state.State) (event.Change, error) { return stateOf(s, object) }); err != nil {
 		return Statement{}, err
 	}
 	ctx = context.WithoutCancel(ctx) // it is done, whatever has become of ctx
 	m := statementMaker{ledger: l}
-	if err := l.view(ctx, func(s *state) error { return m.begin(s, key) }); err != nil {
+	if err := l.view(ctx, func(s *state.State) error { return m.begin(s, key) }); err != nil {
 		return Statement{}, err
 	}
 	if err := m.collect(ctx); err != nil {
@@ -132,16 +133,16 @@ func (l *Ledger) Statement(ctx context.Context, key, object string) (Statement, 
 }
 
 // stateOf returns the change that lists all events about an object.
-func (s *state) stateOf(name string) (event.Change, error) {
-	o, known, err := s.object(name)
+func stateOf(s *state.State, name string) (event.Change, error) {
+	o, known, err := s.Object(name)
 	if err != nil {
 		return nil, err
 	}
 	if !known {
 		return nil, fmt.Errorf("object %q: %w", name, ErrUnknown)
 	}
-	events, err := s.eventsAbout(o)
-	return &event.Stated{Object: name, Forgotten: o.forgotten, Events: events, Account: o.account()}, err
+	events, err := eventsAbout(s, o)
+	return &event.Stated{Object: name, Forgotten: o.Forgotten, Events: events, Account: accountOf(o)}, err
 }
 
 // statementMaker is a statement being made.
@@ -158,12 +159,12 @@ type evidence struct {
 }
 
 // begin finds the event that the request with this key recorded.
-func (m *statementMaker) begin(s *state, key string) error {
-	r, known, err := s.request(key)
-	if err != nil || !known || len(r.settled) != 1 {
+func (m *statementMaker) begin(s *state.State, key string) error {
+	r, known, err := s.Request(key)
+	if err != nil || !known || len(r.Settled) != 1 {
 		return errs.Corrupt(err, "the request for a statement was not settled")
 	}
-	end, err := s.settlement(r.settled[0])
+	end, err := s.Settlement(r.Settled[0])
 	if err != nil {
 		return err
 	}
@@ -172,11 +173,11 @@ func (m *statementMaker) begin(s *state, key string) error {
 }
 
 // add reads an event, unless it was read before.
-func (m *statementMaker) add(s *state, number uint64) error {
+func (m *statementMaker) add(s *state.State, number uint64) error {
 	if _, known := m.events[number]; known {
 		return nil
 	}
-	ev, leaf, err := s.evidence(number)
+	ev, leaf, err := evidenceOf(s, number)
 	if err != nil {
 		return err
 	}
@@ -188,7 +189,7 @@ func (m *statementMaker) add(s *state, number uint64) error {
 }
 
 // addNeeded reads the events that one refers to.
-func (m *statementMaker) addNeeded(s *state, c event.Change) error {
+func (m *statementMaker) addNeeded(s *state.State, c event.Change) error {
 	switch c := c.(type) {
 	case *event.Enrolled:
 		return m.addDefined(s, c.Question, c.Policy, 0)
@@ -207,17 +208,17 @@ func (m *statementMaker) addNeeded(s *state, c event.Change) error {
 	case *event.SaleMade:
 		return m.addDefined(s, c.Question, 0, c.Buyer)
 	case *event.Held:
-		r, err := s.sale(c.Sale)
+		r, err := s.Sale(c.Sale)
 		if err != nil {
 			return err
 		}
-		return m.add(s, r.granted)
+		return m.add(s, r.Granted)
 	case *event.Sold:
-		r, err := s.sale(c.Sale)
+		r, err := s.Sale(c.Sale)
 		if err != nil {
 			return err
 		}
-		return m.add(s, r.event)
+		return m.add(s, r.Event)
 	case *event.Forgotten:
 		for _, r := range c.Chains {
 			if err := m.addDefined(s, r.Question, r.Policy, 0); err != nil {
@@ -229,15 +230,15 @@ func (m *statementMaker) addNeeded(s *state, c event.Change) error {
 }
 
 // addDefined reads the events that defined a question, a policy and a buyer. 0 is none.
-func (m *statementMaker) addDefined(s *state, question, policy, buyer uint32) error {
+func (m *statementMaker) addDefined(s *state.State, question, policy, buyer uint32) error {
 	for _, one := range []struct {
 		bucket string
 		number uint32
-	}{{bucketQuestions, question}, {bucketPolicies, policy}, {bucketBuyers, buyer}} {
+	}{{state.BucketQuestions, question}, {state.BucketPolicies, policy}, {state.BucketBuyers, buyer}} {
 		if one.number == 0 {
 			continue
 		}
-		number, err := s.definition(one.bucket, one.number)
+		number, err := s.Definition(one.bucket, one.number)
 		if err != nil {
 			return err
 		}
@@ -259,8 +260,8 @@ func (m *statementMaker) collect(ctx context.Context) error {
 		numbers = append(numbers, c.Forgotten)
 	}
 	for some := range slices.Chunk(numbers, scanSize) {
-		err := m.ledger.view(ctx, func(s *state) error {
-			s.prefetchEvents(some)
+		err := m.ledger.view(ctx, func(s *state.State) error {
+			prefetchEvents(s, some)
 			for _, number := range some {
 				if err := m.add(s, number); err != nil {
 					return err
@@ -302,7 +303,7 @@ func (m *statementMaker) finish(ctx context.Context) (Statement, error) {
 	}
 	out.Events = facts
 	var head Head
-	err := m.ledger.view(ctx, func(s *state) (err error) {
+	err := m.ledger.view(ctx, func(s *state.State) (err error) {
 		head, out.Proof, err = m.ledger.prove(s, m.last, numbers)
 		return err
 	})
@@ -331,7 +332,7 @@ type teller struct {
 }
 
 type toldChain struct {
-	chain
+	state.Chain
 	ended   []StatedChain   // the epochs before
 	past    privacy.Epsilon // that they cost
 	before  privacy.Epsilon // spent by what was destroyed; answered is what answers cost since
@@ -366,7 +367,7 @@ func (t *teller) tell(ev event.Event) {
 		if ev.Number != 1 {
 			t.fault("a log begins with the creation of the ledger")
 		}
-		h := about{*c, ev.Time}.header()
+		h := headerOf(state.About{Created: *c, At: ev.Time})
 		t.out.Ledger, t.out.Created, t.out.Currency, t.out.LogKey = h.ledger, h.created, h.currency, h.logKey
 	case *event.Forgotten:
 		t.begin(c, ev)
@@ -383,7 +384,7 @@ func (t *teller) begin(c *event.Forgotten, ev event.Event) {
 		if old := t.chains[r.Question]; old != nil {
 			t.nanos -= old.counted
 		}
-		t.chains[r.Question] = &toldChain{chain: chain{policy: r.Policy}, before: r.Spent}
+		t.chains[r.Question] = &toldChain{Chain: state.Chain{Policy: r.Policy}, before: r.Spent}
 		t.count(t.chains[r.Question])
 	}
 	if spent := t.spent(); spent != c.Spent {
@@ -394,7 +395,7 @@ func (t *teller) begin(c *event.Forgotten, ev event.Event) {
 // count brings the sum of what the chains cost up to date with one of them. Adding all of them up at each event would
 // take as long as the square of their number.
 func (t *teller) count(c *toldChain) {
-	now := plus(c.past, plus(c.before, c.spent())).Nano()
+	now := state.Plus(c.past, state.Plus(c.before, c.Spent())).Nano()
 	t.nanos -= c.counted
 	if t.nanos > math.MaxInt64-now {
 		t.fault("the chains cost more than can be counted")
@@ -419,8 +420,8 @@ func (t *teller) about(ev event.Event) {
 	case *event.Enrolled:
 		t.enroll(c, ev.Number)
 	case *event.TruthBound:
-		if ch := t.chain(c.Question); ch.bound == nil {
-			ch.bound = &c.Tag
+		if ch := t.chain(c.Question); ch.Bound == nil {
+			ch.Bound = &c.Tag
 		} else {
 			t.fault("the chain is bound to its truth twice")
 		}
@@ -428,7 +429,7 @@ func (t *teller) about(ev event.Event) {
 		t.respond(c.Question, c.Epsilon, c.Response, ev)
 	case *event.Charged:
 		ch := t.chain(c.Question)
-		ch.answered = plus(ch.answered, c.Epsilon)
+		ch.Answered = state.Plus(ch.Answered, c.Epsilon)
 		t.count(ch)
 		t.out.Charges = append(t.out.Charges, StatedCharge{t.name(c.Question), c.Epsilon, ev.Number, ev.Time})
 	case *event.Held:
@@ -458,20 +459,20 @@ func (t *teller) about(ev event.Event) {
 // beginEpoch closes a chain.
 func (t *teller) beginEpoch(c *event.EpochBegun, number uint64) {
 	ch := t.chain(c.Question)
-	if ch.unused() && ch.before.IsZero() {
+	if ch.Unused() && ch.before.IsZero() {
 		t.fault("it ends an epoch in which nothing happened")
 	}
 	old := t.state(c.Question, ch)
 	old.Ended = number
-	ch.ended, ch.past, ch.before = append(ch.ended, old), plus(ch.past, old.Spent), privacy.Epsilon{}
-	ch.chain = chain{enrolled: ch.enrolled, policy: ch.policy}
+	ch.ended, ch.past, ch.before = append(ch.ended, old), state.Plus(ch.past, old.Spent), privacy.Epsilon{}
+	ch.Chain = state.Chain{Enrolled: ch.Enrolled, Policy: ch.Policy}
 }
 
 // state puts the current epoch of a chain in words.
 func (t *teller) state(question uint32, c *toldChain) StatedChain {
 	return StatedChain{
-		Question: t.name(question), Epoch: len(c.ended) + 1, Policy: t.policies[c.policy], Withdrawn: t.withdrawn > c.enrolled, Epsilon: c.current(),
-		Charged: c.answered, Forgotten: c.before, Spent: plus(c.before, c.spent()),
+		Question: t.name(question), Epoch: len(c.ended) + 1, Policy: t.policies[c.Policy], Withdrawn: t.withdrawn > c.Enrolled, Epsilon: c.Current(),
+		Charged: c.Answered, Forgotten: c.before, Spent: state.Plus(c.before, c.Spent()),
 	}
 }
 
@@ -502,15 +503,15 @@ func (t *teller) name(question uint32) string {
 func (t *teller) enroll(c *event.Enrolled, number uint64) {
 	ch, known := t.chains[c.Question]
 	if !known {
-		ch = &toldChain{chain: chain{policy: c.Policy}}
+		ch = &toldChain{Chain: state.Chain{Policy: c.Policy}}
 		t.chains[c.Question] = ch
-	} else if t.withdrawn <= ch.enrolled || ch.policy != c.Policy {
+	} else if t.withdrawn <= ch.Enrolled || ch.Policy != c.Policy {
 		t.fault("the object takes part in question %q already, or did under another policy", t.name(c.Question))
 	}
 	if !t.account.Cap.IsZero() && t.account.Cap != c.Cap {
 		t.fault("the object's cap was %s", t.account.Cap)
 	}
-	ch.enrolled, t.account.Cap = number, c.Cap
+	ch.Enrolled, t.account.Cap = number, c.Cap
 }
 
 // chain returns the chain in which something happens.
@@ -520,7 +521,7 @@ func (t *teller) chain(question uint32) *toldChain {
 		ch = &toldChain{}
 		t.chains[question] = ch
 	}
-	if !known || t.withdrawn > ch.enrolled {
+	if !known || t.withdrawn > ch.Enrolled {
 		t.fault("the object takes no part in question %q", t.name(question))
 	}
 	return ch
@@ -529,13 +530,13 @@ func (t *teller) chain(question uint32) *toldChain {
 // respond adds a response to a chain.
 func (t *teller) respond(question uint32, epsilon privacy.Epsilon, r event.Response, ev event.Event) {
 	ch := t.chain(question)
-	at, recorded := findLevel(ch.levels, epsilon)
-	if recorded || epsilon.IsZero() || r.Method != methodAt(at, len(ch.levels)) {
-		t.fault("a response at ε=%s by %s, where the chain has %d others", epsilon, r.Method, len(ch.levels))
+	at, recorded := state.FindLevel(ch.Levels, epsilon)
+	if recorded || epsilon.IsZero() || r.Method != methodAt(at, len(ch.Levels)) {
+		t.fault("a response at ε=%s by %s, where the chain has %d others", epsilon, r.Method, len(ch.Levels))
 	}
-	n := level{event: ev.Number}
+	n := state.Level{Event: ev.Number}
 	n.Epsilon, n.Response = epsilon, r.Value
-	ch.levels = slices.Insert(ch.levels, at, n)
+	ch.Levels = slices.Insert(ch.Levels, at, n)
 	t.count(ch)
 	t.out.Released = append(t.out.Released, StatedResponse{t.name(question), epsilon, t.value(question, epsilon, r.Value), r.Method.String(), ev.Number, ev.Time})
 }
@@ -556,7 +557,7 @@ func (t *teller) sell(c *event.Sold, ev event.Event) {
 	}
 	if c.Method != event.MethodResale {
 		t.respond(r.Question, r.Epsilon, c.Response, ev)
-	} else if at, recorded := t.chain(r.Question).at(r.Epsilon); !recorded || at.Response != c.Value {
+	} else if at, recorded := t.chain(r.Question).At(r.Epsilon); !recorded || at.Response != c.Value {
 		t.fault("it sells another response than was recorded")
 	}
 	if t.account.Earned += c.Price; int64(t.account.Earned) < 0 {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -96,8 +97,8 @@ func wantWholeLife(t *testing.T, o *office, st Statement) {
 	var released []StatedResponse
 	for i, c := range known.Chains {
 		got := st.Chains[i]
-		if got.Question != c.Question || got.Epsilon != c.Epsilon || got.Withdrawn != c.Withdrawn || plus(got.Charged, got.Forgotten) != c.Answered || (got.Policy == nil) != (c.Policy == nil) ||
-			c.Policy != nil && !got.Policy.Equal(*c.Policy) || got.Spent != plus(c.Epsilon, c.Answered) {
+		if got.Question != c.Question || got.Epsilon != c.Epsilon || got.Withdrawn != c.Withdrawn || state.Plus(got.Charged, got.Forgotten) != c.Answered || (got.Policy == nil) != (c.Policy == nil) ||
+			c.Policy != nil && !got.Policy.Equal(*c.Policy) || got.Spent != state.Plus(c.Epsilon, c.Answered) {
 			t.Errorf("the chain %+v is stated as %+v", c, got)
 		}
 		for _, at := range c.Levels {
@@ -221,7 +222,7 @@ func TestAStatementAfterForgetting(t *testing.T) {
 	st := statementOf(t, o.Ledger, "after", "ann")
 	wantSound(t, "enrolled again", st, o.keys)
 	wantWholeLife(t, o, st)
-	if st.Spent != plus(before.Spent, eps(t, "0.5")) || len(st.Released) != 1 || st.Chains[1].Forgotten.IsZero() || st.Chains[1].Withdrawn {
+	if st.Spent != state.Plus(before.Spent, eps(t, "0.5")) || len(st.Released) != 1 || st.Chains[1].Forgotten.IsZero() || st.Chains[1].Withdrawn {
 		t.Errorf("%+v", st)
 	}
 	must(t, o.Forget(t.Context(), "forget again", "ann"))
@@ -356,7 +357,7 @@ func TestWhatAStatementLeavesOut(t *testing.T) {
 		for _, f := range other.Events {
 			numbers = append(numbers, f.Event)
 		}
-		must(t, o.view(t.Context(), func(s *state) (err error) {
+		must(t, o.view(t.Context(), func(s *state.State) (err error) {
 			_, other.Proof, err = o.prove(s, st.Event, numbers)
 			return err
 		}))
@@ -491,7 +492,7 @@ func TestAStatementOfAFalseLog(t *testing.T) {
 		"it is enrolled twice":      {each(func(c *event.Withdrawn, ev *event.Event) { ev.Change = refusalOf(c.Object) }), "takes part in question"},
 		"it is not enrolled":        {each(func(c *event.Enrolled, ev *event.Event) { ev.Change = refusalOf(c.Object) }), "takes no part in"},
 		"it is bound twice":         {last("ann", func(c *event.TruthBound) { c.Question = 3 - c.Question }), "is bound to its truth twice"},
-		"what is resold was not":    {each(func(c *event.Released, _ *event.Event) { c.Epsilon = plus(c.Epsilon, eps(t, "0.01")) }), "it sells another response"},
+		"what is resold was not":    {each(func(c *event.Released, _ *event.Event) { c.Epsilon = state.Plus(c.Epsilon, eps(t, "0.01")) }), "it sells another response"},
 		"a sale of nobody":          {each(func(c *event.SaleMade, _ *event.Event) { c.Objects = 0 }), "it is not part of sale"},
 		"a reservation of nobody":   {each(func(c *event.Reserved, _ *event.Event) { c.Objects = 0 }), "it is not part of reservation"},
 		"a response at ε = 0":       {each(func(c *event.Released, _ *event.Event) { c.Epsilon = privacy.Epsilon{} }), "a response at ε=0"},
@@ -553,18 +554,18 @@ func refusalOf(object string) event.Change {
 func statementOfLog(t *testing.T, o *office, st Statement, change func([]event.Event) []event.Event) Statement {
 	t.Helper()
 	log := change(logOf(t, pairs(t, o.store))[:st.Event])
-	s := &state{Reader: hashesOnly{map[string][]byte{}}}
+	s := &state.State{Reader: hashesOnly{map[string][]byte{}}}
 	edge := &merkle.Edge{}
 	facts, g := map[uint64]Fact{}, newGlossary()
 	for _, ev := range log {
 		hashes, err := edge.Append(ev.Leaf())
 		must(t, err)
-		key := eventKey(ev.Number)
-		s.Reader.(hashesOnly).records[string(key)] = wire.Seal(bucketEvents, key, event.Logged{Event: ev, Previous: 0, Hashes: hashes}.Encode())
+		key := state.EventKey(ev.Number)
+		s.Reader.(hashesOnly).records[string(key)] = wire.Seal(state.BucketEvents, key, event.Logged{Event: ev, Previous: 0, Hashes: hashes}.Encode())
 		_ = g.learn(ev)
 		facts[ev.Number], _ = g.fact(ev, hashes[0])
 	}
-	s.counters.events = st.Event
+	s.Counters.Events = st.Event
 	numbers := make([]uint64, len(st.Events))
 	for i, f := range st.Events {
 		numbers[i], st.Events[i] = f.Event, facts[f.Event]

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // surveyed is what prepare learns about up to partSize objects.
@@ -16,8 +17,8 @@ type surveyed struct {
 }
 
 // look surveys a request of a single part in a snapshot that is there already.
-func (x *raise) look(s *state) (err error) {
-	x.at, x.asOf = s.clock, s.counters.events
+func (x *raise) look(s *state.State) (err error) {
+	x.at, x.asOf = s.Clock, s.Counters.Events
 	x.looked = &surveyed{}
 	return x.surveyPart(s, x.looked)
 }
@@ -32,23 +33,23 @@ func (x *raise) survey(ctx context.Context, behind string) (surveyed, error) {
 	if err := ctx.Err(); err != nil {
 		return p, err
 	}
-	err := x.ledger.view(ctx, func(s *state) error { return x.surveyPart(s, &p) })
+	err := x.ledger.view(ctx, func(s *state.State) error { return x.surveyPart(s, &p) })
 	return p, err
 }
 
 // surveyPart looks at the objects behind p.end.
-func (x *raise) surveyPart(s *state, p *surveyed) error {
+func (x *raise) surveyPart(s *state.State, p *surveyed) error {
 	if x.at.IsZero() {
-		x.at, x.asOf = s.clock, s.counters.events
+		x.at, x.asOf = s.Clock, s.Counters.Events
 	}
-	if s.desk == nil {
+	if s.Desk == nil {
 		if x.seen == nil {
-			x.seen = newPartDesk()
+			x.seen = state.NewPartDesk()
 		}
-		x.seen.clear()
-		s.desk = x.seen // each record is asked for more than once
+		x.seen.Clear()
+		s.Desk = x.seen // each record is asked for more than once
 	}
-	names, last, err := x.panel.after(s, p.end, partSize)
+	names, last, err := x.panel.after(s, p.end, state.PartSize)
 	if err != nil {
 		return err
 	}
@@ -59,9 +60,9 @@ func (x *raise) surveyPart(s *state, p *surveyed) error {
 }
 
 // surveyNames looks at objects that are on the desk.
-func (x *raise) surveyNames(s *state, names []string, p *surveyed) error {
+func (x *raise) surveyNames(s *state.State, names []string, p *surveyed) error {
 	p.objects = len(names)
-	p.needy.bonds = make([]bond, 0, len(names))
+	p.needy.bonds = make([]state.Bond, 0, len(names))
 	for i, name := range names {
 		var o subject
 		v, refusal, err := x.assess(s, name, x.at, &o)
@@ -76,7 +77,7 @@ func (x *raise) surveyNames(s *state, names []string, p *surveyed) error {
 			} else {
 				p.needy.names = append(p.needy.names, name)
 			}
-			p.needy.bonds = append(p.needy.bonds, o.chain.bond())
+			p.needy.bonds = append(p.needy.bonds, o.chain.Bond())
 		}
 	}
 	return nil
@@ -86,7 +87,7 @@ func (x *raise) surveyNames(s *state, names []string, p *surveyed) error {
 // long request.
 type overview struct {
 	x     *raise
-	desks [2]*desk
+	desks [2]*state.Desk
 	begun int
 	slice *slice // the last one begun
 }
@@ -117,7 +118,7 @@ func (v *overview) begin(ctx context.Context, behind string) {
 		}
 		defer bound()
 		if p.err = ctx.Err(); p.err == nil {
-			p.err = v.x.ledger.view(ctx, func(s *state) error { return v.x.surveySlice(s, p, behind, desk, bound) })
+			p.err = v.x.ledger.view(ctx, func(s *state.State) error { return v.x.surveySlice(s, p, behind, desk, bound) })
 		}
 	}()
 }
@@ -140,20 +141,20 @@ func (v *overview) next(ctx context.Context) (surveyed, error) {
 func (v *overview) wait() { <-v.slice.done }
 
 // surveySlice looks at the objects behind one, and first at where the slice ends.
-func (x *raise) surveySlice(s *state, p *slice, behind string, desk *desk, bound func()) (err error) {
+func (x *raise) surveySlice(s *state.State, p *slice, behind string, desk *state.Desk, bound func()) (err error) {
 	if x.at.IsZero() {
-		x.at, x.asOf = s.clock, s.counters.events // nobody else looks yet
+		x.at, x.asOf = s.Clock, s.Counters.Events // nobody else looks yet
 	}
-	if p.end, p.last, err = x.panel.reach(s, behind, partSize); err != nil {
+	if p.end, p.last, err = x.panel.reach(s, behind, state.PartSize); err != nil {
 		p.last = true
 		return err
 	}
 	bound()
-	desk.clear()
-	s.desk = desk
+	desk.Clear()
+	s.Desk = desk
 	within := x.panel
 	within.until = p.end
-	names, _, err := within.after(s, behind, partSize) // all of them: no more chains than that were counted
+	names, _, err := within.after(s, behind, state.PartSize) // all of them: no more chains than that were counted
 	if err != nil {
 		return err
 	}
@@ -207,10 +208,10 @@ func (x *raise) refuseUntold(ctx context.Context, names []string) (refused []Ref
 	if len(names) == 0 {
 		return nil, nil
 	}
-	err = x.ledger.view(ctx, func(s *state) error {
+	err = x.ledger.view(ctx, func(s *state.State) error {
 		for _, name := range names {
 			var o subject
-			refusal, err := s.readSubject(x.question, name, x.request.Epsilon, &o)
+			refusal, err := readSubject(s, x.question, name, x.request.Epsilon, &o)
 			if err == nil && refusal == nil {
 				refusal, err = x.ledger.lacksTruth(s, &o, x.asking(x.at), offered(x.question))
 			}

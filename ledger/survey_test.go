@@ -8,6 +8,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // lookers is a store that counts the chains which views visit.
@@ -27,7 +28,7 @@ func (s *lookers) View(fn func(kv.Reader) error) error {
 
 func (r looker) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
 	return r.Reader.Scan(bucket, from, func(key, value []byte) bool {
-		if bucket == bucketChains {
+		if bucket == state.BucketChains {
 			r.visited.Add(1)
 		}
 		return visit(key, value)
@@ -36,8 +37,8 @@ func (r looker) Scan(bucket string, from []byte, visit func(key, value []byte) b
 
 // A survey of all visits each chain twice, once to see where a slice ends, also where nobody of them belongs to the panel.
 func TestASurveyVisitsWhoDoesNotBelongNoMoreOften(t *testing.T) {
-	names := crowd(5 * partSize)
-	first, others := names[:partSize+1], names[partSize+1:]
+	names := crowd(5 * state.PartSize)
+	first, others := names[:state.PartSize+1], names[state.PartSize+1:]
 	ledgerOn := func(s *lookers, names []string) *Ledger {
 		begin(t, s)
 		return voters(t, openMemory(t, s, Options{}), "10", names...)
@@ -49,12 +50,12 @@ func TestASurveyVisitsWhoDoesNotBelongNoMoreOften(t *testing.T) {
 		"withdrawn": {1, func(s *lookers) *Ledger {
 			l := ledgerOn(s, names)
 			for behind := names[1:]; len(behind) > 0; {
-				some := behind[:min(partSize, len(behind))]
-				_, _, err := l.submit(t.Context(), func(s *state) (changes []event.Change, err error) {
+				some := behind[:min(state.PartSize, len(behind))]
+				_, _, err := l.submit(t.Context(), func(s *state.State) (changes []event.Change, err error) {
 					for _, name := range some {
 						changes = append(changes, &event.Withdrawn{Object: name})
 					}
-					return withSettled(s.counters.events+1, changes), nil
+					return withSettled(s.Counters.Events+1, changes), nil
 				})
 				must(t, err)
 				behind = behind[len(some):]

@@ -3,6 +3,7 @@ package ledger
 import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -30,7 +31,7 @@ func check(r *vocabulary.Refusal) error {
 		return errs.Corrupt(nil, "object %q is refused at ε=%s, and ε=%s would do", r.Object, r.Asked, r.Largest)
 	}
 	budget := r.Reason == ChainCeiling || r.Reason == ObjectCap
-	if reach := plus(less(r.Asked, r.Cost), r.Remaining); budget && r.Cost.Less(r.Asked) && reach.Less(r.Largest) {
+	if reach := state.Plus(state.Less(r.Asked, r.Cost), r.Remaining); budget && r.Cost.Less(r.Asked) && reach.Less(r.Largest) {
 		return errs.Corrupt(nil, "object %q is refused at ε=%s, which costs %s where %s remains, and ε=%s would do", r.Object, r.Asked, r.Cost, r.Remaining, r.Largest)
 	}
 	return nil

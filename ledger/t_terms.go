@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -20,7 +21,7 @@ func methodAt(place, levels int) event.Method {
 }
 
 // offer is the offering of an order: what the question and the object's terms have, and the terms let the buyer have.
-func (b *bid) offer(s *state, x *subject) offering {
+func (b *bid) offer(s *state.State, x *subject) offering {
 	return func(most privacy.Epsilon) (privacy.Epsilon, error) {
 		terms := x.policy.Terms()
 		for terms != nil && !most.IsZero() {
@@ -32,7 +33,7 @@ func (b *bid) offer(s *state, x *subject) offering {
 			if err != nil || refusal == nil {
 				return level, err
 			}
-			most = below(level) // others hold it
+			most = state.Below(level) // others hold it
 		}
 		return privacy.Epsilon{}, nil
 	}
@@ -51,11 +52,11 @@ type bid struct {
 }
 
 // checkSale returns why an object that takes part is not to be sold, whatever its budget, or nil.
-func (b *bid) checkSale(s *state, x *subject) (*Refusal, error) {
-	if b.reserved != 0 && x.object.withdrawn > b.granted {
+func (b *bid) checkSale(s *state.State, x *subject) (*Refusal, error) {
+	if b.reserved != 0 && x.object.Withdrawn > b.granted {
 		return &Refusal{Object: x.name, Reason: Withdrawn, Asked: b.epsilon, Helps: HelpsNothing}, nil // and came back
 	}
-	if b.reserved != 0 && x.chain.since > b.granted {
+	if b.reserved != 0 && x.chain.Since > b.granted {
 		return &Refusal{Object: x.name, Reason: EpochBegun, Asked: b.epsilon, Helps: HelpsNothing}, nil
 	}
 	return b.checkTerms(s, x, b.epsilon)
@@ -63,13 +64,13 @@ func (b *bid) checkSale(s *state, x *subject) (*Refusal, error) {
 
 // checkTerms returns why an object's terms do not let the buyer have its response at an ε, or nil. What a buyer
 // holds it may have again whatever the terms say. What is reserved was checked when it was reserved.
-func (b *bid) checkTerms(s *state, x *subject, epsilon privacy.Epsilon) (*Refusal, error) {
-	recorded, found := x.chain.at(epsilon)
-	if b.reserved != 0 || found && recorded.isHeldBy(b.buyer) {
+func (b *bid) checkTerms(s *state.State, x *subject, epsilon privacy.Epsilon) (*Refusal, error) {
+	recorded, found := x.chain.At(epsilon)
+	if b.reserved != 0 || found && recorded.IsHeldBy(b.buyer) {
 		return nil, nil
 	}
 	terms := x.policy.Terms()
-	if terms != nil && terms.Allows(b.client) && terms.Offers(epsilon) && terms.Open(s.now) {
+	if terms != nil && terms.Allows(b.client) && terms.Offers(epsilon) && terms.Open(s.Now) {
 		if terms.Holders() > 0 {
 			return b.checkHolders(s, x, epsilon, terms.Holders())
 		}
@@ -82,11 +83,11 @@ func (b *bid) checkTerms(s *state, x *subject, epsilon privacy.Epsilon) (*Refusa
 	case !terms.Allows(b.client):
 		r.Reason = BuyerRefused
 	case !terms.Offers(epsilon):
-		r.Reason, r.Ceiling, r.Spent = NotOnOffer, terms.Max(), x.chain.spent()
-		r.Remaining = less(r.Ceiling, r.Spent)
+		r.Reason, r.Ceiling, r.Spent = NotOnOffer, terms.Max(), x.chain.Spent()
+		r.Remaining = state.Less(r.Ceiling, r.Spent)
 	default:
 		r.Reason = SaleClosed
-		if s.now.Before(terms.Opens()) {
+		if s.Now.Before(terms.Opens()) {
 			r.Helps = HelpsWaiting
 		}
 	}
@@ -94,10 +95,10 @@ func (b *bid) checkTerms(s *state, x *subject, epsilon privacy.Epsilon) (*Refusa
 }
 
 // checkHolders returns why no further buyer may hold the level at an ε, or nil. Those who reserved it count.
-func (b *bid) checkHolders(s *state, x *subject, epsilon privacy.Epsilon, most int) (*Refusal, error) {
-	recorded, _ := x.chain.at(epsilon)
-	reserving, err := s.reserving(x.object, recorded, event.Deal{Buyer: b.buyer, Question: b.question.Number, Epsilon: epsilon}, s.now)
-	holders := len(recorded.buyers)
+func (b *bid) checkHolders(s *state.State, x *subject, epsilon privacy.Epsilon, most int) (*Refusal, error) {
+	recorded, _ := x.chain.At(epsilon)
+	reserving, err := reserving(s, x.object, recorded, event.Deal{Buyer: b.buyer, Question: b.question.Number, Epsilon: epsilon}, s.Now)
+	holders := len(recorded.Buyers)
 	if err != nil || holders+reserving < most {
 		return nil, err
 	}
@@ -109,25 +110,25 @@ func (b *bid) checkHolders(s *state, x *subject, epsilon privacy.Epsilon, most i
 }
 
 // reserving counts the buyers, but for the one of a deal, who have reserved its level of an object and do not hold it yet.
-func (s *state) reserving(o object, recorded level, of event.Deal, at time.Time) (int, error) {
+func reserving(s *state.State, o state.Object, recorded state.Level, of event.Deal, at time.Time) (int, error) {
 	others := map[uint32]bool{}
-	for _, number := range o.held {
-		r, err := s.sale(number)
+	for _, number := range o.Held {
+		r, err := s.Sale(number)
 		if err != nil {
 			return 0, err
 		}
-		if r.holdsOn(o, at) && r.question == of.Question && r.epsilon == of.Epsilon && r.buyer != of.Buyer && !recorded.isHeldBy(r.buyer) {
-			others[r.buyer] = true
+		if r.HoldsOn(o, at) && r.Question == of.Question && r.Epsilon == of.Epsilon && r.Buyer != of.Buyer && !recorded.IsHeldBy(r.Buyer) {
+			others[r.Buyer] = true
 		}
 	}
 	return len(others), nil
 }
 
 // methodOf tells how the response of a chain at ε comes about.
-func (c chain) methodOf(epsilon privacy.Epsilon) event.Method {
-	at, recorded := findLevel(c.levels, epsilon)
+func methodOf(c state.Chain, epsilon privacy.Epsilon) event.Method {
+	at, recorded := state.FindLevel(c.Levels, epsilon)
 	if recorded {
 		return event.MethodResale
 	}
-	return methodAt(at, len(c.levels))
+	return methodAt(at, len(c.Levels))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -39,21 +40,21 @@ func wantRecount(t testing.TB, l *Ledger, question string, levels ...privacy.Eps
 	}
 }
 
-func (c tallied) plus(current bool) tallied {
-	c.recorded++
+func talliedPlus(c state.Tallied, current bool) state.Tallied {
+	c.Recorded++
 	if current {
-		c.current++
+		c.Current++
 	}
 	return c
 }
 
 // talliesOf returns the stored tallies, decoded.
-func talliesOf(t testing.TB, s kv.Store) map[tallyKey]tally {
+func talliesOf(t testing.TB, s kv.Store) map[state.TallyKey]state.Tally {
 	t.Helper()
-	found := map[tallyKey]tally{}
+	found := map[state.TallyKey]state.Tally{}
 	for _, p := range pairs(t, s) {
-		if p.bucket == bucketTallies {
-			must(t, openTally(p.key, p.value, func(k tallyKey, n tally) error { found[k] = n; return nil }))
+		if p.bucket == state.BucketTallies {
+			must(t, state.OpenTally(p.key, p.value, func(k state.TallyKey, n state.Tally) error { found[k] = n; return nil }))
 		}
 	}
 	return found
@@ -62,25 +63,25 @@ func talliesOf(t testing.TB, s kv.Store) map[tallyKey]tally {
 // auditTallies counts the chains anew, and compares.
 func auditTallies(t testing.TB, stored []pair) {
 	t.Helper()
-	got, want := map[tallyKey]tally{}, map[tallyKey]tally{}
+	got, want := map[state.TallyKey]state.Tally{}, map[state.TallyKey]state.Tally{}
 	for _, p := range stored {
 		switch p.bucket {
-		case bucketTallies:
-			must(t, openTally(p.key, p.value, func(k tallyKey, n tally) error { got[k] = n; return nil }))
-		case bucketChains:
-			c, err := new(levelPage).openChain(new(wire.Sums), p.key, p.value)
+		case state.BucketTallies:
+			must(t, state.OpenTally(p.key, p.value, func(k state.TallyKey, n state.Tally) error { got[k] = n; return nil }))
+		case state.BucketChains:
+			c, err := new(state.LevelPage).OpenChain(new(wire.Sums), p.key, p.value)
 			must(t, err)
-			for i, l := range c.levels {
-				key := tallyKey{binary.BigEndian.Uint32(p.key), l.Epsilon, uint32(l.Response.Index)}
+			for i, l := range c.Levels {
+				key := state.TallyKey{Question: binary.BigEndian.Uint32(p.key), Epsilon: l.Epsilon, Value: uint32(l.Response.Index)}
 				n := want[key]
-				current := i == len(c.levels)-1
-				n.tallied = n.plus(current)
-				if bits := l.Response.Bits.String(); n.bits == nil && bits != "" {
-					n.bits = make([]tallied, len(bits))
+				current := i == len(c.Levels)-1
+				n.Tallied = talliedPlus(n.Tallied, current)
+				if bits := l.Response.Bits.String(); n.Bits == nil && bits != "" {
+					n.Bits = make([]state.Tallied, len(bits))
 				}
-				for v := range n.bits {
+				for v := range n.Bits {
 					if l.Response.Bits.Bit(v) == 1 {
-						n.bits[v] = n.bits[v].plus(current)
+						n.Bits[v] = talliedPlus(n.Bits[v], current)
 					}
 				}
 				want[key] = n
@@ -163,8 +164,8 @@ func (p *poll) move() {
 }
 
 // want returns the tallies of what is remembered.
-func (p *poll) want() map[tallyKey]tally {
-	want := map[tallyKey]tally{}
+func (p *poll) want() map[state.TallyKey]state.Tally {
+	want := map[state.TallyKey]state.Tally{}
 	for i, q := range pollQuestions() {
 		for _, chain := range p.memory[q.Name] {
 			highest := privacy.Epsilon{}
@@ -174,15 +175,15 @@ func (p *poll) want() map[tallyKey]tally {
 				}
 			}
 			for epsilon, value := range chain {
-				key := tallyKey{uint32(i + 1), epsilon, uint32(max(slices.Index(q.Values, value), 0))}
+				key := state.TallyKey{Question: uint32(i + 1), Epsilon: epsilon, Value: uint32(max(slices.Index(q.Values, value), 0))}
 				n := want[key]
-				n.tallied = n.plus(epsilon == highest)
-				if q.Encoding == Unary && n.bits == nil {
-					n.bits = make([]tallied, len(q.Values))
+				n.Tallied = talliedPlus(n.Tallied, epsilon == highest)
+				if q.Encoding == Unary && n.Bits == nil {
+					n.Bits = make([]state.Tallied, len(q.Values))
 				}
-				for v := range n.bits {
+				for v := range n.Bits {
 					if value[v] == '1' {
-						n.bits[v] = n.bits[v].plus(epsilon == highest)
+						n.Bits[v] = talliedPlus(n.Bits[v], epsilon == highest)
 					}
 				}
 				want[key] = n
@@ -309,7 +310,7 @@ func (c *putCounter) Update(fn func(kv.Writer) error) error {
 
 func (w countingWriter) Put(bucket string, key, value []byte) error {
 	w.puts[bucket]++
-	if bucket == bucketTallies {
+	if bucket == state.BucketTallies {
 		w.keys = append(w.keys, key)
 	}
 	return w.Writer.Put(bucket, key, value)
@@ -336,8 +337,8 @@ func TestADrawWritesTwoTalliesHoweverManyWereCounted(t *testing.T) {
 	for _, c := range []struct{ objects, values int }{{2, 2}, {2, 1000}, {500, 2}, {500, 1000}} {
 		l, s := countingLedger(t, c.objects, c.values)
 		release(t, l, releaseOf(t, "1", "person-00000", "2"))
-		if s.puts[bucketTallies] != 2 {
-			t.Errorf("%+v: a raise writes %d tallies, want those of the new and the former level", c, s.puts[bucketTallies])
+		if s.puts[state.BucketTallies] != 2 {
+			t.Errorf("%+v: a raise writes %d tallies, want those of the new and the former level", c, s.puts[state.BucketTallies])
 		}
 		if first == nil {
 			first = s.puts
@@ -346,13 +347,13 @@ func TestADrawWritesTwoTalliesHoweverManyWereCounted(t *testing.T) {
 			t.Errorf("%+v: a raise writes %v, another wrote %v", c, s.puts, first)
 		}
 		release(t, l, releaseOf(t, "2", "person-00000", "1"))
-		if s.puts[bucketTallies] != 1 {
-			t.Errorf("%+v: a derived response writes %d tallies, want its own", c, s.puts[bucketTallies])
+		if s.puts[state.BucketTallies] != 1 {
+			t.Errorf("%+v: a derived response writes %d tallies, want its own", c, s.puts[state.BucketTallies])
 		}
 		s.puts = nil
 		release(t, l, releaseOf(t, "3", "person-00000", "2"))
-		if s.puts[bucketTallies] != 0 {
-			t.Errorf("%+v: a resale writes %d tallies", c, s.puts[bucketTallies])
+		if s.puts[state.BucketTallies] != 0 {
+			t.Errorf("%+v: a resale writes %d tallies", c, s.puts[state.BucketTallies])
 		}
 		wantRecount(t, l, "vote", eps(t, "0.1"), eps(t, "1"), eps(t, "2"))
 	}
@@ -362,7 +363,7 @@ func TestADrawWritesTwoTalliesHoweverManyWereCounted(t *testing.T) {
 func TestATransactionWritesEachTallyOnce(t *testing.T) {
 	l, s := countingLedger(t, 500, 3)
 	carryOut(t, l, order(t, "2", "2"))
-	if n := s.puts[bucketTallies]; n != 6 {
+	if n := s.puts[state.BucketTallies]; n != 6 {
 		t.Errorf("500 draws of 3 values write %d tallies, want 3 at each of two levels", n)
 	}
 	if !slices.IsSortedFunc(s.keys, func(a, b []byte) int { return slices.Compare(a, b) }) {
@@ -374,13 +375,13 @@ func TestATransactionWritesEachTallyOnce(t *testing.T) {
 // transaction leaves nothing at the level between.
 func TestLevelsOfOneTransactionAreCountedTogether(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann")
-	_, _, err := l.submit(t.Context(), func(s *state) ([]event.Change, error) {
+	_, _, err := l.submit(t.Context(), func(s *state.State) ([]event.Change, error) {
 		between := responseOf(t, "ann", "2", 2).(*event.Released)
 		between.Method = event.MethodInsert
-		return withSettled(s.counters.events+1, []event.Change{responseOf(t, "ann", "1", 0), responseOf(t, "ann", "3", 1), between}), nil
+		return withSettled(s.Counters.Events+1, []event.Change{responseOf(t, "ann", "1", 0), responseOf(t, "ann", "3", 1), between}), nil
 	})
 	must(t, err)
-	want := map[tallyKey]tally{{1, eps(t, "1"), 0}: {tallied: tallied{1, 0}}, {1, eps(t, "2"), 2}: {tallied: tallied{1, 0}}, {1, eps(t, "3"), 1}: {tallied: tallied{1, 1}}}
+	want := map[state.TallyKey]state.Tally{{Question: 1, Epsilon: eps(t, "1"), Value: 0}: {Tallied: state.Tallied{Recorded: 1, Current: 0}}, {Question: 1, Epsilon: eps(t, "2"), Value: 2}: {Tallied: state.Tallied{Recorded: 1, Current: 0}}, {Question: 1, Epsilon: eps(t, "3"), Value: 1}: {Tallied: state.Tallied{Recorded: 1, Current: 1}}}
 	if got := talliesOf(t, l.store); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -391,8 +392,8 @@ func TestLevelsOfOneTransactionAreCountedTogether(t *testing.T) {
 func TestAQuestionOfManyValuesCostsLittle(t *testing.T) {
 	s := &kvtest.Memory{}
 	begin(t, s)
-	levels := func(v int) []level {
-		return []level{newLevel(eps(t, "1"), event.Value{Index: v}, 0)}
+	levels := func(v int) []state.Level {
+		return []state.Level{state.NewLevel(eps(t, "1"), event.Value{Index: v}, 0)}
 	}
 	large := func(number uint32) *event.Question {
 		return &event.Question{Number: number, Values: make([]string, rrchain.MaxValues), Encoding: Direct}
@@ -400,12 +401,12 @@ func TestAQuestionOfManyValuesCostsLittle(t *testing.T) {
 	one, two := large(1), large(2)
 	var before, after runtime.MemStats
 	must(t, s.Update(func(w kv.Writer) error {
-		st, err := writeState(w, epoch())
+		st, err := state.WriteState(w, epoch())
 		must(t, err)
 		runtime.ReadMemStats(&before)
-		must(t, st.countLevel(one, levels(rrchain.MaxValues-1), 0))
-		must(t, st.countLevel(two, levels(0), 0))
-		must(t, st.flush())
+		must(t, st.CountLevel(one, levels(rrchain.MaxValues-1), 0))
+		must(t, st.CountLevel(two, levels(0), 0))
+		must(t, flushState(st))
 		runtime.ReadMemStats(&after)
 		return nil
 	}))
@@ -427,8 +428,10 @@ func TestASpoiledTallyIsNoticed(t *testing.T) {
 		}
 		return payload
 	}
-	key := func(epsilon privacy.Epsilon, value uint32) []byte { return tallyKey{1, epsilon, value}.bytes() }
-	most := levelPrefix(1, privacy.MaxEpsilon())
+	key := func(epsilon privacy.Epsilon, value uint32) []byte {
+		return state.TallyKey{Question: 1, Epsilon: epsilon, Value: value}.Bytes()
+	}
+	most := state.LevelPrefix(1, privacy.MaxEpsilon())
 	for name, spoiled := range map[string]struct{ key, payload []byte }{
 		"a value the question does not have": {key(one, 3), numbers(1, 1)},
 		"the largest value":                  {key(one, 1<<32-1), numbers(1, 1)},
@@ -440,16 +443,16 @@ func TestASpoiledTallyIsNoticed(t *testing.T) {
 		"half a record":                      {key(one, 0), numbers(1)},
 		"a number too many":                  {key(one, 0), numbers(1, 1, 1)},
 		"a record that is not canonical":     {key(one, 0), []byte{0x81, 0, 1}},
-		"a key without a value":              {levelPrefix(1, one), numbers(1, 1)},
+		"a key without a value":              {state.LevelPrefix(1, one), numbers(1, 1)},
 		"a key that is too long":             {append(key(one, 0), 0), numbers(1, 1)},
 		"a level above the largest":          {append(binary.BigEndian.AppendUint64(most[:4:4], privacy.MaxEpsilonNano+1), 0, 0, 0, 0), numbers(1, 1)},
 		"a level above all":                  {append(binary.BigEndian.AppendUint64(most[:4:4], 1<<64-1), 0, 0, 0, 0), numbers(1, 1)},
-		"a level of 0":                       {append(levelPrefix(1, privacy.Epsilon{}), 0, 0, 0, 0), numbers(1, 1)},
+		"a level of 0":                       {append(state.LevelPrefix(1, privacy.Epsilon{}), 0, 0, 0, 0), numbers(1, 1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
 			setResponse(t, l, "ann", "1", 0)
-			putRecord(t, l.store, bucketTallies, spoiled.key, spoiled.payload)
+			putRecord(t, l.store, state.BucketTallies, spoiled.key, spoiled.payload)
 			e, err := l.Estimate(t.Context(), EstimateRequest{Question: "vote"})
 			if !errors.Is(err, ErrCorrupt) {
 				t.Errorf("got %+v, %v, want ErrCorrupt", e, err)
@@ -464,7 +467,7 @@ func TestASpoiledTallyIsNoticed(t *testing.T) {
 
 // A draw that would make a count wrong is not made, and stands in nobody else's way.
 func TestNothingIsDrawnOnASpoiledTally(t *testing.T) {
-	key := tallyKey{1, eps(t, "1"), 0}.bytes()
+	key := state.TallyKey{Question: 1, Epsilon: eps(t, "1"), Value: 0}.Bytes()
 	for name, payload := range map[string][]byte{
 		"nobody current":   {1, 0},
 		"too many current": {1, 2},
@@ -477,9 +480,9 @@ func TestNothingIsDrawnOnASpoiledTally(t *testing.T) {
 			l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
 			setResponse(t, l, "ann", "1", 0)
 			if payload == nil {
-				l = openMemory(t, fill(t, slices.DeleteFunc(pairs(t, l.store), func(p pair) bool { return p.bucket == bucketTallies })), Options{})
+				l = openMemory(t, fill(t, slices.DeleteFunc(pairs(t, l.store), func(p pair) bool { return p.bucket == state.BucketTallies })), Options{})
 			} else {
-				putRecord(t, l.store, bucketTallies, key, payload)
+				putRecord(t, l.store, state.BucketTallies, key, payload)
 			}
 			unchanged(t, l.store, func() { wantErr(t, tryResponse(t, l, "ann", "1.5", 0), ErrCorrupt) })
 			must(t, tryResponse(t, l, "bob", "0.75", 0))
@@ -487,8 +490,10 @@ func TestNothingIsDrawnOnASpoiledTally(t *testing.T) {
 	}
 }
 
-func FuzzDecodeTally(f *testing.F) { fuzz(f, bucketTallies, anyKey, decodeTally, tally.Encode, none) }
+func FuzzDecodeTally(f *testing.F) {
+	fuzz(f, state.BucketTallies, anyKey, state.DecodeTally, state.Tally.Encode, none)
+}
 
 func FuzzDecodeTallyKey(f *testing.F) {
-	fuzzFrom(f, [][]byte{tallyKey{1, privacy.MaxEpsilon(), 1<<32 - 1}.bytes()}, decodeTallyKey, tallyKey.bytes, none)
+	fuzzFrom(f, [][]byte{state.TallyKey{Question: 1, Epsilon: privacy.MaxEpsilon(), Value: 1<<32 - 1}.Bytes()}, state.DecodeTallyKey, state.TallyKey.Bytes, none)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -66,18 +67,18 @@ func (l *Ledger) ask(ctx context.Context, q *event.Question, truth TruthFunc, wh
 // needy are objects whose true values are needed, with what their chains are bound to.
 type needy struct {
 	names []string
-	bonds []bond
+	bonds []state.Bond
 }
 
-func (n *needy) add(name string, to bond) {
+func (n *needy) add(name string, to state.Bond) {
 	n.names, n.bonds = append(n.names, name), append(n.bonds, to)
 }
 
 // batches yields them partSize at a time.
 func (n needy) batches() iter.Seq[needy] {
 	return func(yield func(needy) bool) {
-		for from := 0; from < len(n.names); from += partSize {
-			to := min(from+partSize, len(n.names))
+		for from := 0; from < len(n.names); from += state.PartSize {
+			to := min(from+state.PartSize, len(n.names))
 			if !yield(needy{n.names[from:to], n.bonds[from:to]}) {
 				return
 			}
@@ -87,18 +88,18 @@ func (n needy) batches() iter.Seq[needy] {
 
 // fits tells whether a chain, bound to a truth or not, may be drawn from what the host said. It takes the same steps if
 // the host has no value as if it has another one.
-func (l *Ledger) fits(q *event.Question, to bond, name string, truth int32) bool {
-	if l.binder == nil || to.tag == nil {
+func (l *Ledger) fits(q *event.Question, to state.Bond, name string, truth int32) bool {
+	if l.binder == nil || to.Tag == nil {
 		return truth != noTruth
 	}
-	same := to.tag.Equal(l.binder.truth(name, q.Number, to.since, truth))
+	same := to.Tag.Equal(l.binder.truth(name, q.Number, to.Since, truth))
 	return same && truth != noTruth
 }
 
 // stillFits is fits in the transaction: since the truth was asked for, the chain may have been bound to another one, or have
 // begun an epoch. asOf is the last event before that.
-func (l *Ledger) stillFits(q *event.Question, c *chain, name string, truth int32, asOf uint64) bool {
-	return c.since <= asOf && l.fits(q, c.bond(), name, truth)
+func (l *Ledger) stillFits(q *event.Question, c *state.Chain, name string, truth int32, asOf uint64) bool {
+	return c.Since <= asOf && l.fits(q, c.Bond(), name, truth)
 }
 
 // askHost asks the host. An error says which object's value is not one of the question's, but never what it is.

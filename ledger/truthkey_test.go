@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // The second half of invariant 6: a chain belongs to the truth it began with. With a truth key the
@@ -224,10 +225,10 @@ func TestWithoutTheTruthKeyNothingIsDrawnFromTruths(t *testing.T) {
 	audit(t, l.store)
 }
 
-func chainOf(t *testing.T, l *Ledger, question uint32, name string) (c chain) {
+func chainOf(t *testing.T, l *Ledger, question uint32, name string) (c state.Chain) {
 	t.Helper()
-	must(t, l.view(t.Context(), func(s *state) (err error) {
-		c, _, err = s.chain(question, name)
+	must(t, l.view(t.Context(), func(s *state.State) (err error) {
+		c, _, err = s.Chain(question, name)
 		return err
 	}))
 	return c
@@ -241,11 +242,11 @@ func TestChainsBegunBeforeTheKeyAreBoundAtTheirNextRaise(t *testing.T) {
 
 	l = bound(t, path)
 	release(t, l, releaseOf(t, "2", "ann", "0.25")) // not by a resale, which does not know the truth
-	if c := chainOf(t, l, 1, "ann"); c.bound != nil {
+	if c := chainOf(t, l, 1, "ann"); c.Bound != nil {
 		t.Error("a resale bound the chain")
 	}
 	release(t, l, releaseOf(t, "3", "ann", "1"))
-	if c := chainOf(t, l, 1, "ann"); c.bound == nil {
+	if c := chainOf(t, l, 1, "ann"); c.Bound == nil {
 		t.Error("a raise did not bind the chain")
 	}
 	liar := releaseOf(t, "4", "ann", "2")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -62,34 +63,34 @@ func TestEveryAlteredBitIsNamed(t *testing.T) {
 			t.Errorf("step by step there is %+v, want %+v", again, want)
 		}
 	}
-	levels := chainOfMemory(t, fill(t, original), 1, "ann").levels
+	levels := chainOfMemory(t, fill(t, original), 1, "ann").Levels
 	for i, at := range levels {
 		for bit := range villagers {
 			is := flippedBit(t, at.Response.Bits, bit)
 			wantOne(func(s *kvtest.Memory) {
-				alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[i].Response.Bits = is }))
+				alter(t, s, state.BucketChains, state.ChainKey(1, "ann"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Levels[i].Response.Bits = is }))
 			}, Problem{Kind: "chain", Object: "ann", Question: "home",
 				Text: fmt.Sprintf(`chain of "ann" in "home": the response at ε=%s is %q, the events say %q`, at.Epsilon, is, at.Response.Bits)})
 		}
 	}
-	key := tallyKey{1, eps(t, "2"), 0}.bytes()
-	tally2 := talliesOf(t, fill(t, original))[tallyKey{1, eps(t, "2"), 0}]
+	key := state.TallyKey{Question: 1, Epsilon: eps(t, "2"), Value: 0}.Bytes()
+	tally2 := talliesOf(t, fill(t, original))[state.TallyKey{Question: 1, Epsilon: eps(t, "2"), Value: 0}]
 	changes := 0
 	for bit := range villagers {
-		for _, now := range []tallied{{0, 0}, {1, 0}, {1, 1}, {2, 0}, {2, 1}, {2, 2}} {
-			was := tally2.bits[bit]
+		for _, now := range []state.Tallied{{Recorded: 0, Current: 0}, {Recorded: 1, Current: 0}, {Recorded: 1, Current: 1}, {Recorded: 2, Current: 0}, {Recorded: 2, Current: 1}, {Recorded: 2, Current: 2}} {
+			was := tally2.Bits[bit]
 			if was == now {
 				continue
 			}
 			changes++
 			s := fill(t, original)
 			l := openMemory(t, s, Options{})
-			alter(t, s, bucketTallies, key, edited(t, decodeTally, func(n *tally) { n.bits[bit] = now }))
+			alter(t, s, state.BucketTallies, key, edited(t, state.DecodeTally, func(n *state.Tally) { n.Bits[bit] = now }))
 			found := fmt.Sprint(findings(t, l, VerifyRequest{}))
 			for what, differs := range map[string]bool{
 				"tally at ε=2": true,
-				fmt.Sprintf("the chains with bit %d", bit):             was.recorded != now.recorded,
-				fmt.Sprintf("the chains where bit %d is current", bit): was.current != now.current,
+				fmt.Sprintf("the chains with bit %d", bit):             was.Recorded != now.Recorded,
+				fmt.Sprintf("the chains where bit %d is current", bit): was.Current != now.Current,
 			} {
 				if strings.Contains(found, what) != differs {
 					t.Errorf("bit %d counted %v instead of %v: found %s", bit, now, was, found)
@@ -102,11 +103,11 @@ func TestEveryAlteredBitIsNamed(t *testing.T) {
 	}
 }
 
-func chainOfMemory(t testing.TB, s *kvtest.Memory, question uint32, name string) (c chain) {
+func chainOfMemory(t testing.TB, s *kvtest.Memory, question uint32, name string) (c state.Chain) {
 	t.Helper()
 	l := openMemory(t, s, Options{})
-	must(t, l.view(t.Context(), func(st *state) (err error) {
-		c, _, err = st.chain(question, name)
+	must(t, l.view(t.Context(), func(st *state.State) (err error) {
+		c, _, err = st.Chain(question, name)
 		return err
 	}))
 	return c
@@ -126,35 +127,37 @@ func TestVerifyNamesWhatIsNotUnary(t *testing.T) {
 		words  string
 	}{
 		"a question is direct": {func(s *kvtest.Memory) {
-			alter(t, s, bucketQuestions, numberKey(1), func([]byte) []byte { return defined(1, home(villagers), Direct) })
+			alter(t, s, state.BucketQuestions, state.NumberKey(1), func([]byte) []byte { return defined(1, home(villagers), Direct) })
 		}, "question 1: the encoding is direct, the events say unary"},
 		"a question is unary": {func(s *kvtest.Memory) {
-			alter(t, s, bucketQuestions, numberKey(2), func([]byte) []byte { return defined(2, vote(), Unary) })
+			alter(t, s, state.BucketQuestions, state.NumberKey(2), func([]byte) []byte { return defined(2, vote(), Unary) })
 		}, "question 2: the encoding is unary, the events say direct"},
 		"a response of a value": {func(s *kvtest.Memory) {
-			alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[0].Response = event.Value{Index: 2} }))
+			alter(t, s, state.BucketChains, state.ChainKey(1, "ann"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Levels[0].Response = event.Value{Index: 2} }))
 		}, `chain of "ann" in "home": the response at ε=1 is value 2`},
 		"a response of fewer bits": {func(s *kvtest.Memory) {
-			alter(t, s, bucketChains, chainKey(1, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[0].Response.Bits = bitsOf(t, "1010101010") }))
+			alter(t, s, state.BucketChains, state.ChainKey(1, "ann"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Levels[0].Response.Bits = bitsOf(t, "1010101010") }))
 		}, `chain of "ann" in "home": the response at ε=1 is 10 bits`},
 		"bits to a direct question": {func(s *kvtest.Memory) {
-			alter(t, s, bucketChains, chainKey(2, "ann"), edited(t, decodeChain, func(c *chain) { c.levels[0].Response = event.Value{Bits: bitsOf(t, "100")} }))
+			alter(t, s, state.BucketChains, state.ChainKey(2, "ann"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Levels[0].Response = event.Value{Bits: bitsOf(t, "100")} }))
 		}, `chain of "ann" in "vote": the response at ε=1 is 3 bits`},
 		"a tally of fewer bits": {func(s *kvtest.Memory) {
-			putRecord(t, s, bucketTallies, tallyKey{1, eps(t, "2"), 0}.bytes(), numbers(villagers))
+			putRecord(t, s, state.BucketTallies, state.TallyKey{Question: 1, Epsilon: eps(t, "2"), Value: 0}.Bytes(), numbers(villagers))
 		}, "tally at ε=2: the number of bits is 10"},
 		"a tally of no bits": {func(s *kvtest.Memory) {
-			putRecord(t, s, bucketTallies, tallyKey{1, eps(t, "2"), 0}.bytes(), numbers(1))
+			putRecord(t, s, state.BucketTallies, state.TallyKey{Question: 1, Epsilon: eps(t, "2"), Value: 0}.Bytes(), numbers(1))
 		}, "tally at ε=2: the number of bits is 0"},
 		"a tally of a value": {func(s *kvtest.Memory) {
-			putRecord(t, s, bucketTallies, tallyKey{1, eps(t, "2"), 1}.bytes(), numbers(1))
+			putRecord(t, s, state.BucketTallies, state.TallyKey{Question: 1, Epsilon: eps(t, "2"), Value: 1}.Bytes(), numbers(1))
 		}, "tally at ε=2"},
-		"a tally is missing": {func(s *kvtest.Memory) { remove(t, s, bucketTallies, tallyKey{1, eps(t, "2"), 0}.bytes()) }, "tally at ε=2"},
+		"a tally is missing": {func(s *kvtest.Memory) {
+			remove(t, s, state.BucketTallies, state.TallyKey{Question: 1, Epsilon: eps(t, "2"), Value: 0}.Bytes())
+		}, "tally at ε=2"},
 		"a tally with more bits than responses": {func(s *kvtest.Memory) {
-			putRecord(t, s, bucketTallies, tallyKey{1, eps(t, "2"), 0}.bytes(), append(numbers(villagers), 3, 2))
+			putRecord(t, s, state.BucketTallies, state.TallyKey{Question: 1, Epsilon: eps(t, "2"), Value: 0}.Bytes(), append(numbers(villagers), 3, 2))
 		}, "tally at ε=2"},
 		"a chain that cannot be read": {func(s *kvtest.Memory) {
-			alter(t, s, bucketChains, chainKey(1, "bob"), func(p []byte) []byte { return p[:len(p)-8] })
+			alter(t, s, state.BucketChains, state.ChainKey(1, "bob"), func(p []byte) []byte { return p[:len(p)-8] })
 		}, `chain of "bob" in "home"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -252,7 +255,7 @@ func TestApplyRefusesForgedBits(t *testing.T) {
 		return []event.Change{&event.Released{Object: "ann", Question: question, Epsilon: eps(t, epsilon), Response: event.Response{Value: v, Method: how}}}
 	}
 	isHere := func(question uint32, epsilon string) event.Value {
-		at, _ := chainOfMemory(t, replayed(t, log), question, "ann").at(eps(t, epsilon))
+		at, _ := chainOfMemory(t, replayed(t, log), question, "ann").At(eps(t, epsilon))
 		return at.Response
 	}
 	sale := func(question uint32, v event.Value, how event.Method) []event.Change {
@@ -338,7 +341,7 @@ func TestDecodersRefuseWhatAreNoBits(t *testing.T) {
 		"a count of 2⁶³":           binary.AppendUvarint(nil, 1<<63),
 		"a count of many bytes":    append(append(slices.Clone(eight[:len(eight)-1]), eight[len(eight)-1]|0x80, 0), 0xff),
 	} {
-		if c, err := decodeChain(levelOf(response...)); !errors.Is(err, ErrCorrupt) {
+		if c, err := state.DecodeChain(levelOf(response...)); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: got %+v, %v", name, c, err)
 		}
 		hidden := append([]byte{1, 'a', 0, 0, 0, 1, 1}, response...)
@@ -355,13 +358,13 @@ func TestDecodersRefuseWhatAreNoBits(t *testing.T) {
 		"the last of so many":   append(count(MaxUnaryValues-1), append(make([]byte, MaxUnaryValues/8-1), 0x40)...),
 		"the highest of values": {0xff, 0xff, 0x3f},
 	} {
-		c, err := decodeChain(levelOf(response...))
+		c, err := state.DecodeChain(levelOf(response...))
 		if err != nil || !slices.Equal(c.Encode(), levelOf(response...)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	// A query's answer is never bits.
-	if a, err := decodeAnswers(append(append([]byte{1, 1}, append(eight, 0xff)...), 5, 1)); !errors.Is(err, ErrCorrupt) {
+	if a, err := state.DecodeAnswers(append(append([]byte{1, 1}, append(eight, 0xff)...), 5, 1)); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("answers of bits: got %+v, %v", a, err)
 	}
 	for code := range 256 {
@@ -381,7 +384,7 @@ func TestDecodersDoNotBelieveNumbersOfBits(t *testing.T) {
 		var err error
 		used := uint64(math.MaxUint64)
 		for range 20 { // others may allocate something at the same time, but not always
-			used = min(used, bytesAllocated(func() { _, err = decodeChain(payload) }))
+			used = min(used, bytesAllocated(func() { _, err = state.DecodeChain(payload) }))
 		}
 		if used > 1<<12 {
 			t.Errorf("%d bytes are allocated for a claim of %d bits", used, n)
@@ -394,29 +397,29 @@ func TestASpoiledUnaryTallyIsNoticed(t *testing.T) {
 	bits := func(n int, all ...byte) []byte { return append(all, make([]byte, 2*n-len(all)+2)...) }
 	one := eps(t, "1")
 	for name, spoiled := range map[string]struct {
-		key     tallyKey
+		key     state.TallyKey
 		payload []byte
 	}{
-		"of a value":                      {tallyKey{1, one, 1}, bits(villagers, 2, 0)},
-		"of the last value":               {tallyKey{1, one, villagers - 1}, bits(villagers, 2, 0)},
-		"of another level's value":        {tallyKey{1, eps(t, "0.75"), 3}, bits(villagers, 1, 1)},
-		"of a value, without bits":        {tallyKey{1, one, 1}, []byte{2, 0}},
-		"without bits":                    {tallyKey{1, one, 0}, []byte{2, 0}},
-		"of a bit too few":                {tallyKey{1, one, 0}, bits(villagers-1, 2, 0)},
-		"of a bit too many":               {tallyKey{1, one, 0}, bits(villagers+1, 2, 0)},
-		"of half a bit":                   {tallyKey{1, one, 0}, append(bits(villagers, 2, 0), 0)},
-		"of nobody":                       {tallyKey{1, one, 0}, bits(villagers, 0, 0)},
-		"with a bit more":                 {tallyKey{1, one, 0}, bits(villagers, 2, 0, 3, 0)},
-		"with more current":               {tallyKey{1, one, 0}, bits(villagers, 2, 0, 2, 1)},
-		"with more current than recorded": {tallyKey{1, eps(t, "2"), 0}, bits(villagers, 2, 2, 1, 2)},
-		"of more than there are":          {tallyKey{1, one, 0}, bits(villagers, 4, 4)},
-		"of more than can be counted":     {tallyKey{1, one, 0}, append(binary.AppendUvarint(binary.AppendUvarint(nil, 1<<64-1), 1<<64-1), make([]byte, 2*villagers)...)},
+		"of a value":                      {state.TallyKey{Question: 1, Epsilon: one, Value: 1}, bits(villagers, 2, 0)},
+		"of the last value":               {state.TallyKey{Question: 1, Epsilon: one, Value: villagers - 1}, bits(villagers, 2, 0)},
+		"of another level's value":        {state.TallyKey{Question: 1, Epsilon: eps(t, "0.75"), Value: 3}, bits(villagers, 1, 1)},
+		"of a value, without bits":        {state.TallyKey{Question: 1, Epsilon: one, Value: 1}, []byte{2, 0}},
+		"without bits":                    {state.TallyKey{Question: 1, Epsilon: one, Value: 0}, []byte{2, 0}},
+		"of a bit too few":                {state.TallyKey{Question: 1, Epsilon: one, Value: 0}, bits(villagers-1, 2, 0)},
+		"of a bit too many":               {state.TallyKey{Question: 1, Epsilon: one, Value: 0}, bits(villagers+1, 2, 0)},
+		"of half a bit":                   {state.TallyKey{Question: 1, Epsilon: one, Value: 0}, append(bits(villagers, 2, 0), 0)},
+		"of nobody":                       {state.TallyKey{Question: 1, Epsilon: one, Value: 0}, bits(villagers, 0, 0)},
+		"with a bit more":                 {state.TallyKey{Question: 1, Epsilon: one, Value: 0}, bits(villagers, 2, 0, 3, 0)},
+		"with more current":               {state.TallyKey{Question: 1, Epsilon: one, Value: 0}, bits(villagers, 2, 0, 2, 1)},
+		"with more current than recorded": {state.TallyKey{Question: 1, Epsilon: eps(t, "2"), Value: 0}, bits(villagers, 2, 2, 1, 2)},
+		"of more than there are":          {state.TallyKey{Question: 1, Epsilon: one, Value: 0}, bits(villagers, 4, 4)},
+		"of more than can be counted":     {state.TallyKey{Question: 1, Epsilon: one, Value: 0}, append(binary.AppendUvarint(binary.AppendUvarint(nil, 1<<64-1), 1<<64-1), make([]byte, 2*villagers)...)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := village(t)
 			l := openMemory(t, s, Options{})
-			putRecord(t, s, bucketTallies, spoiled.key.bytes(), spoiled.payload)
-			for _, epsilon := range []privacy.Epsilon{{}, spoiled.key.epsilon} {
+			putRecord(t, s, state.BucketTallies, spoiled.key.Bytes(), spoiled.payload)
+			for _, epsilon := range []privacy.Epsilon{{}, spoiled.key.Epsilon} {
 				e, err := l.Estimate(t.Context(), EstimateRequest{Question: "home", Epsilon: epsilon})
 				if !errors.Is(err, ErrCorrupt) {
 					t.Errorf("at ε=%s got %+v, %v, want ErrCorrupt", epsilon, e, err)
@@ -438,7 +441,7 @@ func TestAnImpossibleRowOfBitsIsNoPanic(t *testing.T) {
 	}{
 		"a bit too few":         {"home", event.Value{Bits: bitsOf(t, strings.Repeat("1", villagers-1))}},
 		"a bit too many":        {"home", event.Value{Bits: bitsOf(t, strings.Repeat("1", villagers+1))}},
-		"the bits and one more": {"home", event.Value{Bits: bitsOf(t, chainOfMemory(t, village(t), 1, "ann").levels[2].Response.Bits.String()+"1")}},
+		"the bits and one more": {"home", event.Value{Bits: bitsOf(t, chainOfMemory(t, village(t), 1, "ann").Levels[2].Response.Bits.String()+"1")}},
 		"many bits":             {"home", event.Value{Bits: bitsOf(t, strings.Repeat("1", MaxUnaryValues))}},
 		"a value":               {"home", event.Value{Index: 2}},
 		"bits for a value":      {"vote", event.Value{Bits: bitsOf(t, "111")}},
@@ -451,11 +454,11 @@ func TestAnImpossibleRowOfBitsIsNoPanic(t *testing.T) {
 				number, epsilon = 2, "1"
 			}
 			original := village(t)
-			alter(t, original, bucketChains, chainKey(number, "ann"), edited(t, decodeChain, func(c *chain) {
-				c.levels[len(c.levels)-1].Response = broken.response
+			alter(t, original, state.BucketChains, state.ChainKey(number, "ann"), edited(t, state.DecodeChain, func(c *state.Chain) {
+				c.Levels[len(c.Levels)-1].Response = broken.response
 			}))
 			if broken.question == "vote" { // which is counted, so that nothing else is wrong
-				putRecord(t, original, bucketTallies, tallyKey{2, eps(t, "1"), uint32(broken.response.Index)}.bytes(), []byte{1, 1})
+				putRecord(t, original, state.BucketTallies, state.TallyKey{Question: 2, Epsilon: eps(t, "1"), Value: uint32(broken.response.Index)}.Bytes(), []byte{1, 1})
 			}
 			damaged := pairs(t, original)
 			ask := func(key, epsilon string) ReleaseRequest {

@@ -12,6 +12,7 @@ import (
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -69,11 +70,11 @@ func (tr *unaryTree) probe(l *Ledger, n int, truth TruthFunc, coin coinWords, ro
 	outcome = -1
 	u := l.store.(*undone)
 	u.look = func(w kv.Writer) {
-		s, err := readState(w)
+		s, err := state.ReadState(w)
 		must(tr, err)
-		c, _, err := s.chain(1, "ann")
+		c, _, err := s.Chain(1, "ann")
 		must(tr, err)
-		if at, found := c.at(tr.levels[n]); found && at.Response.Bits.Len() == tr.m {
+		if at, found := c.At(tr.levels[n]); found && at.Response.Bits.Len() == tr.m {
 			outcome = 0
 			for v := range at.Response.Bits.Ones() {
 				outcome |= 1 << v

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -47,11 +48,11 @@ func TestASaleIsGivenUpBetweenDraws(t *testing.T) {
 
 // An audit writes its counts before they fill the memory, by their number: a tally of bits has many.
 func TestAnAuditCountsTheBitsInMemory(t *testing.T) {
-	s := &state{tallies: map[tallyKey]*tally{}}
+	s := &state.State{Tallies: map[state.TallyKey]*state.Tally{}}
 	for i := range 3 {
-		s.tallies[tallyKey{value: uint32(i)}] = &tally{bits: make([]tallied, 100*i)}
+		s.Tallies[state.TallyKey{Value: uint32(i)}] = &state.Tally{Bits: make([]state.Tallied, 100*i)}
 	}
-	if n := s.countedInMemory(); n != 3+300 {
+	if n := s.CountedInMemory(); n != 3+300 {
 		t.Errorf("%d counts, want 303", n)
 	}
 }

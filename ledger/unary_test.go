@@ -19,6 +19,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/rrchain"
@@ -517,13 +518,13 @@ func TestForgetDestroysEveryBit(t *testing.T) {
 	}
 	// One tally is left, that of bob's response, and says nothing else.
 	tallies := talliesOf(t, l.store)
-	left := tallies[tallyKey{1, eps(t, "4"), 0}]
-	if len(tallies) != 1 || left.tallied != (tallied{1, 1}) {
+	left := tallies[state.TallyKey{Question: 1, Epsilon: eps(t, "4"), Value: 0}]
+	if len(tallies) != 1 || left.Tallied != (state.Tallied{Recorded: 1, Current: 1}) {
 		t.Errorf("the tallies are %v", tallies)
 	}
 	for v, bit := range responses(t, l, "home", eps(t, "4"))["bob"].Value {
-		if n := uint64(bit - '0'); left.bits[v] != (tallied{n, n}) {
-			t.Errorf("bit %d is counted %v", v, left.bits[v])
+		if n := uint64(bit - '0'); left.Bits[v] != (state.Tallied{Recorded: n, Current: n}) {
+			t.Errorf("bit %d is counted %v", v, left.Bits[v])
 		}
 	}
 	_, err = l.Release(t.Context(), homeOf(t, "1", name, "3"))
@@ -714,8 +715,8 @@ func raiseOnDamage(t *testing.T, path string, q Question) error {
 	must(t, os.WriteFile(copied, data, 0o600))
 	file, err := bolt.Open(copied, false)
 	must(t, err)
-	broken := chain{enrolled: 4, levels: []level{newLevel(eps(t, "1"), event.Value{Bits: bitsOf(t, strings.Repeat("1", len(q.Values)-1))}, 5)}}
-	putRecord(t, file, bucketChains, chainKey(1, "ann"), broken.Encode())
+	broken := state.Chain{Enrolled: 4, Levels: []state.Level{state.NewLevel(eps(t, "1"), event.Value{Bits: bitsOf(t, strings.Repeat("1", len(q.Values)-1))}, 5)}}
+	putRecord(t, file, state.BucketChains, state.ChainKey(1, "ann"), broken.Encode())
 	must(t, file.Close())
 	l := open(t, copied, Options{TruthKey: truthKey()})
 	_, err = l.Release(t.Context(), ReleaseRequest{Key: "k", Question: q.Name, Object: "ann", Epsilon: eps(t, "1.25"), Truth: TruthOf(q.Values[0])})
@@ -749,10 +750,10 @@ func TestAUnaryDrawWritesTwoTallies(t *testing.T) {
 			}{{"2", 2}, {"1", 1}, {"0.05", 1}, {"2", 0}} {
 				s.puts = nil
 				release(t, l, homeOf(t, fmt.Sprint(i), "person-00000", want.epsilon))
-				if n := s.puts[bucketTallies]; n != want.tallies {
+				if n := s.puts[state.BucketTallies]; n != want.tallies {
 					t.Errorf("%+v, %s: ε=%s writes %d tallies, want %d", c, encoding, want.epsilon, n, want.tallies)
 				}
-				if n := s.puts[bucketChains]; n > 1 {
+				if n := s.puts[state.BucketChains]; n > 1 {
 					t.Errorf("%+v, %s: ε=%s writes %d chains", c, encoding, want.epsilon, n)
 				}
 			}
@@ -765,7 +766,7 @@ func TestAUnaryDrawWritesTwoTallies(t *testing.T) {
 func TestARaiseWritesAUnaryTallyOnce(t *testing.T) {
 	l, s := countingHomes(t, 500, 40, Unary)
 	carryOut(t, l, homesOf(t, "2", "2"))
-	if n := s.puts[bucketTallies]; n != 2 {
+	if n := s.puts[state.BucketTallies]; n != 2 {
 		t.Errorf("500 draws write %d tallies, want those of two levels", n)
 	}
 	if n := len(talliesOf(t, s)); n != 2 {

@@ -3,55 +3,56 @@ package ledger
 import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// take counts an event that is to be settled. It refuses one that no request records behind those before it.
-func (u *underway) take(k event.Kind) error {
-	before := u.requests
-	if u.events++; before == 0 {
-		before = ofRaise | ofEnrolment | ofAnswer | ofSale | ofReservation | ofChange
+// takeEvent counts an event that is to be settled. It refuses one that no request records behind those before it.
+func takeEvent(u *state.Underway, k event.Kind) error {
+	before := u.Requests
+	if u.Events++; before == 0 {
+		before = state.OfRaise | state.OfEnrolment | state.OfAnswer | state.OfSale | state.OfReservation | state.OfChange
 	}
-	u.requests = before & requestsWith(k)
-	if !u.loose && (u.requests == 0 || u.requests == ofChange && u.events > 1) {
-		return errs.Corrupt(nil, "no request records an event of the kind %s behind the %d before it", k, u.events-1)
+	u.Requests = before & state.RequestsWith(k)
+	if !u.Loose && (u.Requests == 0 || u.Requests == state.OfChange && u.Events > 1) {
+		return errs.Corrupt(nil, "no request records an event of the kind %s behind the %d before it", k, u.Events-1)
 	}
 	return nil
 }
 
-// name notes an object that an event is about.
-func (u *underway) name(object string) {
-	if u.one == "" {
-		u.one = object
+// noteName notes an object that an event is about.
+func noteName(u *state.Underway, object string) {
+	if u.One == "" {
+		u.One = object
 	}
-	u.more = u.more || u.one != object && object != ""
+	u.More = u.More || u.One != object && object != ""
 }
 
-// follow notes an object that is enrolled or has a response: a request goes through them in order.
-func (u *underway) follow(object string) error {
-	if object < u.last && !u.loose {
-		return errs.Corrupt(nil, "object %q comes behind %q in one request", object, u.last)
+// followObject notes an object that is enrolled or has a response: a request goes through them in order.
+func followObject(u *state.Underway, object string) error {
+	if object < u.Last && !u.Loose {
+		return errs.Corrupt(nil, "object %q comes behind %q in one request", object, u.Last)
 	}
-	u.sweep = u.sweep || object == u.last
-	u.last = object
+	u.Sweep = u.Sweep || object == u.Last
+	u.Last = object
 	return nil
 }
 
-// respond counts a response.
-func (u *underway) respond(c *event.Released, cost privacy.Epsilon) error {
-	u.want(c.Question, c.Epsilon)
+// noteResponse counts a response.
+func noteResponse(u *state.Underway, c *event.Released, cost privacy.Epsilon) error {
+	noteWanted(u, c.Question, c.Epsilon)
 	if c.Method == event.MethodRaise {
-		u.raised++
+		u.Raised++
 	} else {
-		u.derived++
+		u.Derived++
 	}
-	u.spend(cost, 1)
-	return u.follow(c.Object)
+	noteSpent(u, cost, 1)
+	return followObject(u, c.Object)
 }
 
-// spend adds what some objects are charged each. No transaction is about so many that it could overflow.
-func (u *underway) spend(cost privacy.Epsilon, objects uint64) {
-	u.spent += uint64(cost.Nano()) * objects
+// noteSpent adds what some objects are charged each. No transaction is about so many that it could overflow.
+func noteSpent(u *state.Underway, cost privacy.Epsilon, objects uint64) {
+	u.Spent += uint64(cost.Nano()) * objects
 }
 
 // beginsLedger tells whether an event of a kind is settled by none.
@@ -60,71 +61,71 @@ func beginsLedger(k event.Kind) bool {
 }
 
 // checkSettled checks that what a settled event tells is what the events before it come to.
-func (s *state) checkSettled(c *event.Settled, r request, number uint64) error {
-	u := &s.counters.underway
-	if u.loose {
+func checkSettled(s *state.State, c *event.Settled, r state.Request, number uint64) error {
+	u := &s.Counters.Underway
+	if u.Loose {
 		return nil
 	}
-	if c.First != number-u.events || c.Through >= number || len(r.settled) > 0 && c.Through != r.through {
-		return errs.Corrupt(nil, "request %q, of objects up to event %d, begins with event %d, where %d events are to be settled", c.Key, c.Through, c.First, u.events)
+	if c.First != number-u.Events || c.Through >= number || len(r.Settled) > 0 && c.Through != r.Through {
+		return errs.Corrupt(nil, "request %q, of objects up to event %d, begins with event %d, where %d events are to be settled", c.Key, c.Through, c.First, u.Events)
 	}
-	if u.doubt != "" && c.Answer == 0 {
-		return errs.Corrupt(nil, "request %q: %s", c.Key, u.doubt)
+	if u.Doubt != "" && c.Answer == 0 {
+		return errs.Corrupt(nil, "request %q: %s", c.Key, u.Doubt)
 	}
-	if c.Alone && c.Object != "" && (u.more || u.one != "" && u.one != c.Object) {
-		return errs.Corrupt(nil, "request %q is about object %q alone, its events about %q", c.Key, c.Object, u.one)
+	if c.Alone && c.Object != "" && (u.More || u.One != "" && u.One != c.Object) {
+		return errs.Corrupt(nil, "request %q is about object %q alone, its events about %q", c.Key, c.Object, u.One)
 	}
-	if err := s.checkCounts(c, number); err != nil {
+	if err := checkCounts(s, c, number); err != nil {
 		return err
 	}
 	dealt := c.Refused
 	for _, n := range c.Counts {
 		dealt += n
 	}
-	if c.Done != 0 && c.Done-r.dealt != dealt || c.Alone && dealt > 1 {
-		return errs.Corrupt(nil, "request %q has dealt with %d objects, with %d of them before and %d now", c.Key, c.Done, r.dealt, dealt)
+	if c.Done != 0 && c.Done-r.Dealt != dealt || c.Alone && dealt > 1 {
+		return errs.Corrupt(nil, "request %q has dealt with %d objects, with %d of them before and %d now", c.Key, c.Done, r.Dealt, dealt)
 	}
-	return s.checkSpent(c)
+	return checkSpent(s, c)
 }
 
 // checkCounts checks what became of the objects. Of those for which nothing had to be recorded it can only be told that there
 // are as many.
-func (s *state) checkCounts(c *event.Settled, number uint64) error {
-	u := &s.counters.underway
-	known := s.counters.chains + s.counters.erased.events // of what is erased, some may have been enrolments
+func checkCounts(s *state.State, c *event.Settled, number uint64) error {
+	u := &s.Counters.Underway
+	known := s.Counters.Chains + s.Counters.Erased.Events // of what is erased, some may have been enrolments
 	for _, n := range c.Counts {
 		if n > max(known, 1) {
 			return errs.Corrupt(nil, "request %q counts %v, of %d chains", c.Key, c.Counts, known)
 		}
 	}
-	want, of := c.Counts, ofRaise|ofEnrolment|ofChange
+	want, of := c.Counts, state.OfRaise|state.OfEnrolment|state.OfChange
 	switch {
 	case c.Sale != 0:
-		return s.checkSaleCounts(c)
+		return checkSaleCounts(s, c)
 	case c.Answer != 0:
-		of = ofAnswer // see checkAnswer
+		of = state.OfAnswer // see checkAnswer
 	case len(c.Swept) > 0:
-		return s.checkSwept(c, number)
+		return checkSwept(s, c, number)
 	default:
-		erased := c.Counts[event.Drawn] + c.Counts[event.Derived] - u.enrolled - u.raised - u.derived
-		want = event.Counts{u.enrolled + u.raised, c.Counts[event.Reused], u.derived}
-		if erased == u.erased && c.Counts[event.Drawn] >= want[event.Drawn] && c.Counts[event.Derived] >= want[event.Derived] {
-			want, u.draws = c.Counts, c.Counts[event.Drawn]-want[event.Drawn]
+		erased := c.Counts[event.Drawn] + c.Counts[event.Derived] - u.Enrolled - u.Raised - u.Derived
+		want = event.Counts{u.Enrolled + u.Raised, c.Counts[event.Reused], u.Derived}
+		if erased == u.Erased && c.Counts[event.Drawn] >= want[event.Drawn] && c.Counts[event.Derived] >= want[event.Derived] {
+			want, u.Draws = c.Counts, c.Counts[event.Drawn]-want[event.Drawn]
 		}
 	}
-	if want != c.Counts || u.sweep && c.Answer == 0 || u.events > 0 && u.requests&of == 0 || u.requests == ofChange && c.Counts != (event.Counts{}) {
-		return errs.Corrupt(nil, "request %q counts %v, where %d objects are enrolled, %d raised and %d answered otherwise", c.Key, c.Counts, u.enrolled, u.raised, u.derived)
+	if want != c.Counts || u.Sweep && c.Answer == 0 || u.Events > 0 && u.Requests&of == 0 || u.Requests == state.OfChange && c.Counts != (event.Counts{}) {
+		return errs.Corrupt(nil, "request %q counts %v, where %d objects are enrolled, %d raised and %d answered otherwise", c.Key, c.Counts, u.Enrolled, u.Raised, u.Derived)
 	}
 	return nil
 }
 
 // checkSaleCounts checks the counts of a sale by what the sale says of itself, which its objects have confirmed.
-func (s *state) checkSaleCounts(c *event.Settled) error {
-	r, err := s.sale(c.Sale)
+func checkSaleCounts(s *state.State, c *event.Settled) error {
+	r, err := s.Sale(c.Sale)
 	if err != nil {
 		return err
 	}
-	ev, err := s.event(r.event)
+	ev, err := s.Event(r.Event)
 	if err != nil {
 		return err
 	}
@@ -139,18 +140,18 @@ func (s *state) checkSaleCounts(c *event.Settled) error {
 }
 
 // checkSwept checks the counts of a sweep, question by question. To which of them erased responses belong is not known.
-func (s *state) checkSwept(c *event.Settled, number uint64) error {
-	u := &s.counters.underway
-	found, err := s.sweptBy(c.First, number)
+func checkSwept(s *state.State, c *event.Settled, number uint64) error {
+	u := &s.Counters.Underway
+	found, err := sweptBy(s, c.First, number)
 	if err != nil {
 		return err
 	}
-	want, last, left, refused := event.Counts{}, uint32(0), u.erased, uint64(0)
+	want, last, left, refused := event.Counts{}, uint32(0), u.Erased, uint64(0)
 	for _, one := range c.Swept {
 		is := found[one.Question]
 		more := one.Raised - is.Raised
-		known := s.counters.objects + s.counters.erased.events
-		if one.Question <= last || one.Question > s.counters.questions || one.Raised < is.Raised || more > left || one.Unchanged > known || one.Refused < is.Refused {
+		known := s.Counters.Objects + s.Counters.Erased.Events
+		if one.Question <= last || one.Question > s.Counters.Questions || one.Raised < is.Raised || more > left || one.Unchanged > known || one.Refused < is.Refused {
 			return errs.Corrupt(nil, "request %q raised %d chains of question %d, where %d were raised", c.Key, one.Raised, one.Question, is.Raised)
 		}
 		delete(found, one.Question)
@@ -159,18 +160,18 @@ func (s *state) checkSwept(c *event.Settled, number uint64) error {
 		want[event.SweepUnchanged] += one.Unchanged
 		refused += one.Refused
 	}
-	if want != c.Counts || refused != c.Refused || len(found) > 0 || u.requests != 0 && u.requests&ofRaise == 0 {
+	if want != c.Counts || refused != c.Refused || len(found) > 0 || u.Requests != 0 && u.Requests&state.OfRaise == 0 {
 		return errs.Corrupt(nil, "request %q counts %v, its questions %v", c.Key, c.Counts, want)
 	}
-	u.draws = u.erased
+	u.Draws = u.Erased
 	return nil
 }
 
 // sweptBy counts the chains with responses, and those refused, in the events of a sweep.
-func (s *state) sweptBy(first, end uint64) (map[uint32]event.SweptCount, error) {
-	found, raised := map[uint32]event.SweptCount{}, map[recordID]bool{}
+func sweptBy(s *state.State, first, end uint64) (map[uint32]event.SweptCount, error) {
+	found, raised := map[uint32]event.SweptCount{}, map[state.RecordID]bool{}
 	for at := first; at < end; at++ {
-		ev, err := s.event(at)
+		ev, err := s.Event(at)
 		if err != nil {
 			return nil, err
 		}
@@ -179,7 +180,7 @@ func (s *state) sweptBy(first, end uint64) (map[uint32]event.SweptCount, error) 
 		}
 		switch c := ev.Change.(type) {
 		case *event.Released:
-			if id, one := (recordID{c.Question, c.Object}), found[c.Question]; !raised[id] {
+			if id, one := (state.RecordID{Question: c.Question, Name: c.Object}), found[c.Question]; !raised[id] {
 				one.Raised++
 				found[c.Question], raised[id] = one, true
 			}
@@ -188,7 +189,7 @@ func (s *state) sweptBy(first, end uint64) (map[uint32]event.SweptCount, error) 
 			if c.Reason == NotEnrolled || c.Reason == Withdrawn {
 				return nil, errs.Corrupt(nil, "a sweep refuses object %q, which takes no part", c.Object)
 			}
-			if one.Refused++; raised[recordID{c.Question, c.Object}] {
+			if one.Refused++; raised[state.RecordID{Question: c.Question, Name: c.Object}] {
 				one.Raised-- // it fell short of its last level
 			}
 			found[c.Question] = one
@@ -199,12 +200,12 @@ func (s *state) sweptBy(first, end uint64) (map[uint32]event.SweptCount, error) 
 
 // checkSpent checks what a request cost all objects together. What it cost those whose events are erased is accounted for
 // when they are found to be forgotten.
-func (s *state) checkSpent(c *event.Settled) error {
-	u := &s.counters.underway
-	hidden := c.Spent - u.spent
-	if c.Spent < u.spent || hidden < u.draws && u.draws > 0 || hidden > 0 && u.draws == 0 || hidden > u.draws*privacy.MaxEpsilonNano {
-		return errs.Corrupt(nil, "request %q costs %d nano-nats, its events %d, without %d draws that are erased", c.Key, c.Spent, u.spent, u.draws)
+func checkSpent(s *state.State, c *event.Settled) error {
+	u := &s.Counters.Underway
+	hidden := c.Spent - u.Spent
+	if c.Spent < u.Spent || hidden < u.Draws && u.Draws > 0 || hidden > 0 && u.Draws == 0 || hidden > u.Draws*privacy.MaxEpsilonNano {
+		return errs.Corrupt(nil, "request %q costs %d nano-nats, its events %d, without %d draws that are erased", c.Key, c.Spent, u.Spent, u.Draws)
 	}
-	s.counters.erased.spent += hidden
+	s.Counters.Erased.Spent += hidden
 	return nil
 }

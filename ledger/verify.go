@@ -16,6 +16,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/scratch"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // Problem is one difference that [Ledger.Verify] found.
@@ -130,7 +131,7 @@ func (l *Ledger) verify(ctx context.Context, r VerifyRequest, at pace) (done Ver
 			return done, fmt.Errorf("verify: %w", err)
 		}
 	}
-	return Verification{a.head, a.fold.counters.objects, a.problems}, nil
+	return Verification{a.head, a.fold.Counters.Objects, a.problems}, nil
 }
 
 // auditor is a Verify being carried out. Each step reads one snapshot: it folds more of the log and then, once
@@ -143,7 +144,7 @@ type auditor struct {
 	trusted []Head // checkpoints by rising size, those still to come
 	scratch *scratch.Scratch
 	source  *foldStore
-	fold    *state
+	fold    *state.State
 	decoder *decodeWorker
 	behind  []byte // where to read events on
 	tree    treeCheck
@@ -180,7 +181,7 @@ type place struct {
 
 // trust reads the checkpoints.
 func (a *auditor) trust() error {
-	origin := a.ledger.about.origin()
+	origin := originOf(a.ledger.about)
 	for _, signed := range a.request.Checkpoints {
 		c, err := OpenCheckpoint(signed, a.request.Verifiers)
 		if err != nil {
@@ -200,10 +201,10 @@ func (a *auditor) trust() error {
 func (a *auditor) begin() error {
 	a.source = &foldStore{scratch: a.scratch}
 	format := binary.BigEndian.AppendUint16([]byte(formatName), formatVersion)
-	if err := a.scratch.Put(bucketMeta, []byte(keyFormat), format); err != nil {
+	if err := a.scratch.Put(state.BucketMeta, []byte(state.KeyFormat), format); err != nil {
 		return err
 	}
-	a.fold = &state{Reader: a.source, writer: a.source, plain: true, levels: levelPage{page: make([]level, 256)}, known: &cache{}, near: make([]nearTally, 1<<nearBits)}
+	a.fold = &state.State{Reader: a.source, Writer: a.source, Plain: true, Levels: state.LevelPage{Page: make([]state.Level, 256)}, Known: &state.Cache{}, Near: make([]state.NearTally, 1<<state.NearBits)}
 	a.checkTrusted()
 	return nil
 }
@@ -220,7 +221,7 @@ func (a *auditor) step(ctx context.Context) error {
 		return a.compareSome(r)
 	})
 	if err == nil {
-		err = a.ledger.commits.awaitSeen(ctx, a.fold.counters.events)
+		err = a.ledger.commits.awaitSeen(ctx, a.fold.Counters.Events)
 	}
 	if err != nil {
 		return err
@@ -238,7 +239,7 @@ func (a *auditor) tell() {
 	}
 	a.found = nil
 	if a.request.Progress != nil {
-		done := a.fold.counters.events
+		done := a.fold.Counters.Events
 		a.request.Progress(done, max(done, a.total))
 	}
 }
@@ -277,8 +278,8 @@ func (l *Ledger) inspect(ctx context.Context, fault func(kv.Fault), fn func(kv.R
 	}
 	last := l.last.Load()
 	look := func(r kv.Reader) error {
-		if s, err := readState(r); err == nil && s.counters.events > 0 { // else the file is damaged, which is for fn to say
-			if err := last.check(s.counters.position); err != nil {
+		if s, err := state.ReadState(r); err == nil && s.Counters.Events > 0 { // else the file is damaged, which is for fn to say
+			if err := last.check(s.Counters.Position); err != nil {
 				return err
 			}
 		}
@@ -328,7 +329,7 @@ func (a *auditor) checkTrusted() {
 
 // finish ends the audit, at the end of the log and of what is stored.
 func (a *auditor) finish() {
-	a.reportMissing(a.fold.counters.events+1, a.total)
+	a.reportMissing(a.fold.Counters.Events+1, a.total)
 	a.checkEnd()
 	a.checkClock()
 	for _, c := range a.trusted {
@@ -338,7 +339,7 @@ func (a *auditor) finish() {
 	if !known {
 		root = tlog.Hash{}
 	}
-	a.head = Head{a.ledger.about.origin(), a.tree.size, root}
+	a.head = Head{originOf(a.ledger.about), a.tree.size, root}
 	a.done = true
 }
 
@@ -363,16 +364,16 @@ func (a *auditor) checkClock() {
 // checkEnd reports a log that ends in the midst of what belongs together, or has erased events that no forgotten
 // event accounts for.
 func (a *auditor) checkEnd() {
-	n := a.fold.counters
-	if n.events > 0 && !endsTransaction(a.latest) {
-		a.report(Problem{Kind: problemEvent, Event: n.events, Text: fmt.Sprintf("the log ends with an event of the kind %s; that of a whole request ends with its settled event", a.latest)})
+	n := a.fold.Counters
+	if n.Events > 0 && !endsTransaction(a.latest) {
+		a.report(Problem{Kind: problemEvent, Event: n.Events, Text: fmt.Sprintf("the log ends with an event of the kind %s; that of a whole request ends with its settled event", a.latest)})
 	}
-	if n.erased != (erasure{}) {
-		a.report(Problem{Kind: problemEvent, Event: n.events, Text: fmt.Sprintf("%d events are erased, which sold for %d and cost %d nano-nats, and nobody was forgotten for them", n.erased.events, n.erased.earned, n.erased.spent)})
-		n.erased = erasure{}
+	if n.Erased != (state.Erasure{}) {
+		a.report(Problem{Kind: problemEvent, Event: n.Events, Text: fmt.Sprintf("%d events are erased, which sold for %d and cost %d nano-nats, and nobody was forgotten for them", n.Erased.Events, n.Erased.Earned, n.Erased.Spent)})
+		n.Erased = state.Erasure{}
 	}
-	if err := n.checkWhole(); err != nil {
-		a.report(Problem{Kind: problemEvent, Event: n.events, Text: "the log ends in the midst of what belongs together: " + reason(err)})
+	if err := n.CheckWhole(); err != nil {
+		a.report(Problem{Kind: problemEvent, Event: n.Events, Text: "the log ends in the midst of what belongs together: " + reason(err)})
 	}
 }
 

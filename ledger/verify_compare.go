@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -21,34 +22,34 @@ import (
 // they say how many of everything there should be.
 func auditedBuckets() []string {
 	return []string{
-		bucketQuestions, bucketPolicies, bucketBuyers, bucketObjects, bucketStrangers, bucketChains, bucketAnswers, bucketSales, bucketRequests, bucketTallies, bucketMeta,
+		state.BucketQuestions, state.BucketPolicies, state.BucketBuyers, state.BucketObjects, state.BucketStrangers, state.BucketChains, state.BucketAnswers, state.BucketSales, state.BucketRequests, state.BucketTallies, state.BucketMeta,
 	}
 }
 
 // bucketKind returns the kind of problems with the records of a bucket.
 func bucketKind(bucket string) string {
 	switch bucket {
-	case bucketQuestions:
+	case state.BucketQuestions:
 		return "question"
-	case bucketPolicies:
+	case state.BucketPolicies:
 		return "policy"
-	case bucketObjects:
+	case state.BucketObjects:
 		return "object"
-	case bucketChains:
+	case state.BucketChains:
 		return "chain"
-	case bucketBuyers:
+	case state.BucketBuyers:
 		return "buyer"
-	case bucketSales:
+	case state.BucketSales:
 		return "sale"
-	case bucketRequests:
+	case state.BucketRequests:
 		return "request"
-	case bucketTallies:
+	case state.BucketTallies:
 		return "tally"
-	case bucketStrangers:
+	case state.BucketStrangers:
 		return "stranger"
-	case bucketEvents:
+	case state.BucketEvents:
 		return problemEvent
-	case bucketMeta:
+	case state.BucketMeta:
 		return problemLedger
 	}
 	return bucket // "answers"
@@ -148,7 +149,7 @@ type recordSums struct {
 
 // isRecord is that of the bucket.
 func (s *recordSums) isRecord(key, stored, payload []byte) bool {
-	if s.bucket == bucketMeta && string(key) == keyFormat { // which has none
+	if s.bucket == state.BucketMeta && string(key) == state.KeyFormat { // which has none
 		return bytes.Equal(stored, payload)
 	}
 	n := len(stored) - wire.SumLength
@@ -178,7 +179,7 @@ func (a *auditor) compareRecord(bucket string, key, stored, derived []byte) {
 		p.Text = what + ": " + text
 		a.report(p)
 	}
-	if bucket == bucketRequests && derived != nil {
+	if bucket == state.BucketRequests && derived != nil {
 		if derived = a.forgottenSince(derived); isRecord(bucket, key, stored, derived) {
 			return
 		}
@@ -193,7 +194,7 @@ func (a *auditor) compareRecord(bucket string, key, stored, derived []byte) {
 	case derived == nil:
 		report("there is such a record, and no event makes one")
 	}
-	if bucket == bucketMeta && string(key) == keyFormat { // which has no checksum
+	if bucket == state.BucketMeta && string(key) == state.KeyFormat { // which has no checksum
 		report(fmt.Sprintf("is %x, and should be %x", stored, derived))
 		return
 	}
@@ -221,15 +222,15 @@ func (a *auditor) compareRecord(bucket string, key, stored, derived []byte) {
 // forgottenSince returns the record of a request as it is once the object that it was about is forgotten: if
 // that came between reading the event that settled the request, and this snapshot.
 func (a *auditor) forgottenSince(derived []byte) []byte {
-	r, err := decodeRequest(derived)
-	if err != nil || len(r.settled) != 1 {
+	r, err := state.DecodeRequest(derived)
+	if err != nil || len(r.Settled) != 1 {
 		return derived
 	}
-	n, err := a.fold.entry(r.settled[0])
+	n, err := a.fold.Entry(r.Settled[0])
 	if c, ok := n.Change.(*event.Settled); err != nil || !ok || !c.Alone || n.Erased == nil {
 		return derived
 	}
-	r.digest = [sha256.Size]byte{}
+	r.Digest = [sha256.Size]byte{}
 	return r.Encode()
 }
 
@@ -238,46 +239,46 @@ func (a *auditor) about(bucket string, key []byte) Problem {
 	p := Problem{Kind: bucketKind(bucket)}
 	d := &wire.Decoder{Rest: key}
 	switch bucket {
-	case bucketQuestions, bucketBuyers, bucketPolicies:
+	case state.BucketQuestions, state.BucketBuyers, state.BucketPolicies:
 		p.Text = a.aboutNumbered(bucket, key, &p)
-	case bucketObjects:
+	case state.BucketObjects:
 		name, member, _ := strings.Cut(string(key), "\x00")
 		p.Object, p.Text = name, fmt.Sprintf("object %q", name)
 		if len(member) == 4 {
 			p.Text += fmt.Sprintf(" in question %d", binary.BigEndian.Uint32([]byte(member)))
 			p.Question = a.questionName(binary.BigEndian.Uint32([]byte(member)))
 		}
-	case bucketChains:
+	case state.BucketChains:
 		p.Question = a.questionName(d.U32())
 		p.Object = string(d.Rest)
 		p.Text = fmt.Sprintf("chain of %q in %q", p.Object, p.Question)
-	case bucketStrangers:
+	case state.BucketStrangers:
 		p.Object, p.Text = string(key), fmt.Sprintf("stranger %q", key)
-	case bucketAnswers:
+	case state.BucketAnswers:
 		p.Question = a.questionName(d.U32())
 		panel := d.Take(32)
 		p.Text = fmt.Sprintf("answers to %q about the panel %.4x", d.Rest, panel)
-	case bucketTallies:
-		k, err := decodeTallyKey(key)
+	case state.BucketTallies:
+		k, err := state.DecodeTallyKey(key)
 		if err != nil {
 			break
 		}
-		p.Question = a.questionName(k.question)
-		p.Text = fmt.Sprintf("tally at ε=%s", k.epsilon)
-		if q, err := a.fold.question(k.question); err != nil || q.Encoding != Unary {
-			p.Text = fmt.Sprintf("tally of %s at ε=%s", a.valueName(k.question, k.epsilon, event.Value{Index: int(k.value)}), k.epsilon)
+		p.Question = a.questionName(k.Question)
+		p.Text = fmt.Sprintf("tally at ε=%s", k.Epsilon)
+		if q, err := a.fold.Question(k.Question); err != nil || q.Encoding != Unary {
+			p.Text = fmt.Sprintf("tally of %s at ε=%s", a.valueName(k.Question, k.Epsilon, event.Value{Index: int(k.Value)}), k.Epsilon)
 		}
-	case bucketSales:
+	case state.BucketSales:
 		if number := d.U64(); d.Done() == nil {
 			p.Text = fmt.Sprintf("sale %d", number)
 		}
-	case bucketEvents:
+	case state.BucketEvents:
 		if number := d.U64(); d.Done() == nil {
 			p.Event = number
 		}
-	case bucketRequests:
+	case state.BucketRequests:
 		p.Text = fmt.Sprintf("request %q", key)
-	case bucketMeta:
+	case state.BucketMeta:
 		p.Kind, p.Text = aboutMeta(string(key))
 	}
 	if p.Text == "" {
@@ -289,17 +290,17 @@ func (a *auditor) about(bucket string, key []byte) Problem {
 // aboutMeta is about for the records of which there is one each.
 func aboutMeta(key string) (kind, text string) {
 	switch key {
-	case keyCounters:
+	case state.KeyCounters:
 		return problemCounters, "the sums over the log"
-	case keyAbout:
+	case state.KeyAbout:
 		return problemLedger, "what the ledger was created with"
-	case keyTruthKey:
+	case state.KeyTruthKey:
 		return problemLedger, "the check of the truth key"
-	case keyFormat:
+	case state.KeyFormat:
 		return problemLedger, "the format of the file"
 	}
-	if strings.HasPrefix(key, keyNoise) {
-		return problemLedger, fmt.Sprintf("noise key %x", key[len(keyNoise):])
+	if strings.HasPrefix(key, state.KeyNoise) {
+		return problemLedger, fmt.Sprintf("noise key %x", key[len(state.KeyNoise):])
 	}
 	return problemLedger, fmt.Sprintf("%q", key)
 }
@@ -307,9 +308,9 @@ func aboutMeta(key string) (kind, text string) {
 // aboutNumbered is about for what has a number and a name.
 func (a *auditor) aboutNumbered(bucket string, key []byte, p *Problem) string {
 	kind := bucketKind(bucket)
-	if len(key) == len(numberKey(0)) && (key[0] == 'q' || key[0] == 'p') {
+	if len(key) == len(state.NumberKey(0)) && (key[0] == 'q' || key[0] == 'p') {
 		number := binary.BigEndian.Uint32(key[1:])
-		if bucket == bucketQuestions {
+		if bucket == state.BucketQuestions {
 			p.Question = a.questionName(number)
 		}
 		return fmt.Sprintf("%s %d", kind, number)
@@ -317,13 +318,13 @@ func (a *auditor) aboutNumbered(bucket string, key []byte, p *Problem) string {
 	if len(key) == 0 {
 		return kind
 	}
-	if len(key) == len(definitionKey(0)) && key[0] == 'e' {
+	if len(key) == len(state.DefinitionKey(0)) && key[0] == 'e' {
 		return fmt.Sprintf("the event of %s %d", kind, binary.BigEndian.Uint32(key[1:]))
 	}
-	if bucket == bucketPolicies {
+	if bucket == state.BucketPolicies {
 		return fmt.Sprintf("the number of the policy with the hash %x", key[1:])
 	}
-	if bucket == bucketQuestions {
+	if bucket == state.BucketQuestions {
 		p.Question = string(key[1:])
 	}
 	return fmt.Sprintf("the number of the %s %q", kind, key[1:])
@@ -331,7 +332,7 @@ func (a *auditor) aboutNumbered(bucket string, key []byte, p *Problem) string {
 
 // valueName returns a value of a question in words.
 func (a *auditor) valueName(question uint32, epsilon privacy.Epsilon, v event.Value) string {
-	if q, err := a.fold.question(question); err == nil && q.Has(epsilon, v) {
+	if q, err := a.fold.Question(question); err == nil && q.Has(epsilon, v) {
 		return fmt.Sprintf("%q", q.Text(epsilon, v))
 	}
 	return v.String()
@@ -340,37 +341,37 @@ func (a *auditor) valueName(question uint32, epsilon privacy.Epsilon, v event.Va
 // lastEvent returns the last event known to have changed a record of the fold, or 0.
 func lastEvent(bucket string, key, payload []byte) uint64 {
 	switch bucket {
-	case bucketObjects:
-		if o, err := decodeObject(payload); err == nil && isObjectKey(key) {
-			return max(o.latest, o.withdrawn)
+	case state.BucketObjects:
+		if o, err := state.DecodeObject(payload); err == nil && isObjectKey(key) {
+			return max(o.Latest, o.Withdrawn)
 		}
-	case bucketChains:
-		if c, err := decodeChain(payload); err == nil {
-			last := max(c.enrolled, c.since)
-			for _, l := range c.levels {
-				last = max(last, l.event)
+	case state.BucketChains:
+		if c, err := state.DecodeChain(payload); err == nil {
+			last := max(c.Enrolled, c.Since)
+			for _, l := range c.Levels {
+				last = max(last, l.Event)
 			}
 			return last
 		}
-	case bucketAnswers:
+	case state.BucketAnswers:
 		last := uint64(0)
-		if a, err := decodeAnswers(payload); err == nil {
+		if a, err := state.DecodeAnswers(payload); err == nil {
 			for _, l := range a {
-				last = max(last, l.event)
+				last = max(last, l.Event)
 			}
 		}
 		return last
-	case bucketSales:
-		if r, err := decodeSale(payload); err == nil {
-			return r.event
+	case state.BucketSales:
+		if r, err := state.DecodeSale(payload); err == nil {
+			return r.Event
 		}
-	case bucketRequests:
-		if r, err := decodeRequest(payload); err == nil && len(r.settled) > 0 {
-			return r.settled[len(r.settled)-1]
+	case state.BucketRequests:
+		if r, err := state.DecodeRequest(payload); err == nil && len(r.Settled) > 0 {
+			return r.Settled[len(r.Settled)-1]
 		}
-	case bucketStrangers:
-		if x, err := decodeStranger(payload); err == nil {
-			return x.latest
+	case state.BucketStrangers:
+		if x, err := state.DecodeStranger(payload); err == nil {
+			return x.Latest
 		}
 	}
 	return 0
@@ -403,34 +404,34 @@ func compareTime(d *differ, name string, stored, derived time.Time) {
 // differences names the fields in which two payloads of a record differ.
 func (a *auditor) differences(bucket string, key, stored, derived []byte) (differ, error) {
 	switch bucket {
-	case bucketObjects:
+	case state.BucketObjects:
 		if !isObjectKey(key) {
-			return between(stored, derived, number32, compareNumber)
+			return between(stored, derived, state.Number32, compareNumber)
 		}
-		return between(stored, derived, decodeObject, compareObjects)
-	case bucketChains:
+		return between(stored, derived, state.DecodeObject, compareObjects)
+	case state.BucketChains:
 		question := binary.BigEndian.Uint32(key)
-		return between(stored, derived, decodeChain, func(d *differ, s, e chain) { a.compareChains(d, question, s, e) })
-	case bucketAnswers:
+		return between(stored, derived, state.DecodeChain, func(d *differ, s, e state.Chain) { a.compareChains(d, question, s, e) })
+	case state.BucketAnswers:
 		question := binary.BigEndian.Uint32(key)
-		return between(stored, derived, decodeAnswers, func(d *differ, s, e answers) { a.compareAnswers(d, question, s, e) })
-	case bucketSales:
-		return between(stored, derived, decodeSale, compareSales)
-	case bucketRequests:
-		return between(stored, derived, decodeRequest, compareRequests)
-	case bucketTallies:
-		return between(stored, derived, decodeTally, func(d *differ, s, e tally) {
-			compareField(d, "the number of chains with it", s.recorded, e.recorded)
-			compareField(d, "the number of chains where it is the current one", s.current, e.current)
-			compareField(d, "the number of bits", len(s.bits), len(e.bits))
-			for i := range min(len(s.bits), len(e.bits)) {
-				compareField(d, fmt.Sprintf("the chains with bit %d", i), s.bits[i].recorded, e.bits[i].recorded)
-				compareField(d, fmt.Sprintf("the chains where bit %d is current", i), s.bits[i].current, e.bits[i].current)
+		return between(stored, derived, state.DecodeAnswers, func(d *differ, s, e state.Answers) { a.compareAnswers(d, question, s, e) })
+	case state.BucketSales:
+		return between(stored, derived, state.DecodeSale, compareSales)
+	case state.BucketRequests:
+		return between(stored, derived, state.DecodeRequest, compareRequests)
+	case state.BucketTallies:
+		return between(stored, derived, state.DecodeTally, func(d *differ, s, e state.Tally) {
+			compareField(d, "the number of chains with it", s.Recorded, e.Recorded)
+			compareField(d, "the number of chains where it is the current one", s.Current, e.Current)
+			compareField(d, "the number of bits", len(s.Bits), len(e.Bits))
+			for i := range min(len(s.Bits), len(e.Bits)) {
+				compareField(d, fmt.Sprintf("the chains with bit %d", i), s.Bits[i].Recorded, e.Bits[i].Recorded)
+				compareField(d, fmt.Sprintf("the chains where bit %d is current", i), s.Bits[i].Current, e.Bits[i].Current)
 			}
 		})
-	case bucketStrangers:
-		return between(stored, derived, decodeStranger, func(d *differ, s, e stranger) {
-			compareLinks(d, s.links, e.links)
+	case state.BucketStrangers:
+		return between(stored, derived, state.DecodeStranger, func(d *differ, s, e state.Stranger) {
+			compareLinks(d, s.Links, e.Links)
 		})
 	}
 	return a.moreDifferences(bucket, key, stored, derived)
@@ -439,22 +440,22 @@ func (a *auditor) differences(bucket string, key, stored, derived []byte) (diffe
 // moreDifferences is differences for what has few records.
 func (a *auditor) moreDifferences(bucket string, key, stored, derived []byte) (differ, error) {
 	switch {
-	case bucket == bucketMeta && string(key) == keyCounters:
-		return between(stored, derived, decodeCounters, compareCounters)
-	case bucket == bucketMeta && string(key) == keyAbout:
-		return between(stored, derived, decodeAbout, func(d *differ, s, e about) {
-			compareTime(d, "the time of creation", s.at, e.at)
+	case bucket == state.BucketMeta && string(key) == state.KeyCounters:
+		return between(stored, derived, state.DecodeCounters, compareCounters)
+	case bucket == state.BucketMeta && string(key) == state.KeyAbout:
+		return between(stored, derived, state.DecodeAbout, func(d *differ, s, e state.About) {
+			compareTime(d, "the time of creation", s.At, e.At)
 			compareField(d, "the id", fmt.Sprintf("%x", s.Id), fmt.Sprintf("%x", e.Id))
 			compareField(d, "the currency", s.Currency, e.Currency)
 			compareField(d, "the log key", s.LogKey, e.LogKey)
 		})
-	case bucket == bucketMeta || bucket == bucketPolicies && key[0] == 'p':
+	case bucket == state.BucketMeta || bucket == state.BucketPolicies && key[0] == 'p':
 		var d differ
 		compareField(&d, "it", fmt.Sprintf("%q", stored), fmt.Sprintf("%q", derived))
 		return d, nil
 	case key[0] == 'e':
-		return between(stored, derived, number64, func(d *differ, s, e uint64) { compareField(d, "the event that defined it", s, e) })
-	case bucket == bucketQuestions && key[0] == 'q':
+		return between(stored, derived, state.Number64, func(d *differ, s, e uint64) { compareField(d, "the event that defined it", s, e) })
+	case bucket == state.BucketQuestions && key[0] == 'q':
 		return between(stored, derived, event.DecodeQuestion, func(d *differ, s, e *event.Question) {
 			compareField(d, "the number", s.Number, e.Number)
 			compareField(d, "the name", s.Name, e.Name)
@@ -462,14 +463,14 @@ func (a *auditor) moreDifferences(bucket string, key, stored, derived []byte) (d
 			compareField(d, "the encoding", s.Encoding, e.Encoding)
 			compareField(d, "the mechanism", string(s.Mechanism.Encode()), string(e.Mechanism.Encode()))
 		})
-	case bucket == bucketBuyers && key[0] == 'q':
-		return between(stored, derived, decodeBuyer, func(d *differ, s, e buyer) {
-			compareField(d, "the name", s.name, e.name)
-			compareField(d, "the number of sales", s.sold, e.sold)
-			compareField(d, "paid", s.paid, e.paid)
+	case bucket == state.BucketBuyers && key[0] == 'q':
+		return between(stored, derived, state.DecodeBuyer, func(d *differ, s, e state.Buyer) {
+			compareField(d, "the name", s.Name, e.Name)
+			compareField(d, "the number of sales", s.Sold, e.Sold)
+			compareField(d, "paid", s.Paid, e.Paid)
 		})
 	}
-	return between(stored, derived, number32, compareNumber)
+	return between(stored, derived, state.Number32, compareNumber)
 }
 
 // between compares two payloads of the same type.
@@ -488,71 +489,71 @@ func between[T any](stored, derived []byte, decode func([]byte) (T, error), comp
 
 func compareNumber(d *differ, s, e uint32) { compareField(d, "the number", s, e) }
 
-func compareObjects(d *differ, s, e object) {
-	compareField(d, "the cap", s.cap, e.cap)
-	compareField(d, "spent", s.spent, e.spent)
-	compareField(d, "the number of chains", s.chains, e.chains)
-	compareField(d, "the event of the withdrawal", s.withdrawn, e.withdrawn)
-	compareField(d, "the event by which it was forgotten", s.forgotten, e.forgotten)
-	compareField(d, "earned", s.earned, e.earned)
-	compareLinks(d, s.links, e.links)
-	compareList(d, "the reservations", s.held, e.held)
+func compareObjects(d *differ, s, e state.Object) {
+	compareField(d, "the cap", s.Cap, e.Cap)
+	compareField(d, "spent", s.Spent, e.Spent)
+	compareField(d, "the number of chains", s.Chains, e.Chains)
+	compareField(d, "the event of the withdrawal", s.Withdrawn, e.Withdrawn)
+	compareField(d, "the event by which it was forgotten", s.Forgotten, e.Forgotten)
+	compareField(d, "earned", s.Earned, e.Earned)
+	compareLinks(d, s.Links, e.Links)
+	compareList(d, "the reservations", s.Held, e.Held)
 }
 
-func compareLinks(d *differ, s, e links) {
-	compareField(d, "the last event", s.latest, e.latest)
-	compareField(d, "the number of events", s.events, e.events)
-	compareField(d, "the last request", s.settled, e.settled)
-	compareField(d, "the number of requests", s.settles, e.settles)
+func compareLinks(d *differ, s, e state.Links) {
+	compareField(d, "the last event", s.Latest, e.Latest)
+	compareField(d, "the number of events", s.Events, e.Events)
+	compareField(d, "the last request", s.Settled, e.Settled)
+	compareField(d, "the number of requests", s.Settles, e.Settles)
 }
 
-func (a *auditor) compareChains(d *differ, question uint32, s, e chain) {
-	compareField(d, "the event of the enrolment", s.enrolled, e.enrolled)
-	compareField(d, "the policy", s.policy, e.policy)
-	compareField(d, "the noise key", s.noise, e.noise)
-	compareField(d, "the number of buyers", s.buyers, e.buyers)
-	compareField(d, "the tag of the truth", tagText(s.bound), tagText(e.bound))
-	compareField(d, "charged by answers", s.answered, e.answered)
-	compareField(d, "the event of the epoch", s.since, e.since)
-	compareField(d, "the number of epochs before", len(s.closed), len(e.closed))
-	for i := range min(len(s.closed), len(e.closed)) {
-		old, told := s.closed[i], e.closed[i]
-		compareField(d, "the end of an epoch", old.end, told.end)
-		a.compareChains(d, question, chain{answered: old.answered, levels: old.levels}, chain{answered: told.answered, levels: told.levels})
+func (a *auditor) compareChains(d *differ, question uint32, s, e state.Chain) {
+	compareField(d, "the event of the enrolment", s.Enrolled, e.Enrolled)
+	compareField(d, "the policy", s.Policy, e.Policy)
+	compareField(d, "the noise key", s.Noise, e.Noise)
+	compareField(d, "the number of buyers", s.Buyers, e.Buyers)
+	compareField(d, "the tag of the truth", tagText(s.Bound), tagText(e.Bound))
+	compareField(d, "charged by answers", s.Answered, e.Answered)
+	compareField(d, "the event of the epoch", s.Since, e.Since)
+	compareField(d, "the number of epochs before", len(s.Closed), len(e.Closed))
+	for i := range min(len(s.Closed), len(e.Closed)) {
+		old, told := s.Closed[i], e.Closed[i]
+		compareField(d, "the end of an epoch", old.End, told.End)
+		a.compareChains(d, question, state.Chain{Answered: old.Answered, Levels: old.Levels}, state.Chain{Answered: told.Answered, Levels: told.Levels})
 	}
-	for len(s.levels) > 0 || len(e.levels) > 0 {
-		switch first := firstOf(s.levels, e.levels, func(l level) int64 { return l.Epsilon.Nano() }); first {
+	for len(s.Levels) > 0 || len(e.Levels) > 0 {
+		switch first := firstOf(s.Levels, e.Levels, func(l state.Level) int64 { return l.Epsilon.Nano() }); first {
 		case -1:
-			*d = append(*d, fmt.Sprintf("there is a response at ε=%s, by the events there is none", s.levels[0].Epsilon))
-			s.levels = s.levels[1:]
+			*d = append(*d, fmt.Sprintf("there is a response at ε=%s, by the events there is none", s.Levels[0].Epsilon))
+			s.Levels = s.Levels[1:]
 		case 1:
-			*d = append(*d, fmt.Sprintf("there is no response at ε=%s, by the events there is one", e.levels[0].Epsilon))
-			e.levels = e.levels[1:]
+			*d = append(*d, fmt.Sprintf("there is no response at ε=%s, by the events there is one", e.Levels[0].Epsilon))
+			e.Levels = e.Levels[1:]
 		default:
-			a.compareLevels(d, question, s.levels[0], e.levels[0])
-			compareList(d, fmt.Sprintf("the buyers at ε=%s", s.levels[0].Epsilon), s.levels[0].buyers, e.levels[0].buyers)
-			s.levels, e.levels = s.levels[1:], e.levels[1:]
+			a.compareLevels(d, question, s.Levels[0], e.Levels[0])
+			compareList(d, fmt.Sprintf("the buyers at ε=%s", s.Levels[0].Epsilon), s.Levels[0].Buyers, e.Levels[0].Buyers)
+			s.Levels, e.Levels = s.Levels[1:], e.Levels[1:]
 		}
 	}
 }
 
-func (a *auditor) compareAnswers(d *differ, question uint32, s, e answers) {
+func (a *auditor) compareAnswers(d *differ, question uint32, s, e state.Answers) {
 	for len(s) > 0 || len(e) > 0 {
-		switch first := firstOf(s, e, func(l answerLevel) int64 { return l.epsilon.Nano() }); first {
+		switch first := firstOf(s, e, func(l state.AnswerLevel) int64 { return l.Epsilon.Nano() }); first {
 		case -1:
-			*d = append(*d, fmt.Sprintf("there is an answer at ε=%s, by the events there is none", s[0].epsilon))
+			*d = append(*d, fmt.Sprintf("there is an answer at ε=%s, by the events there is none", s[0].Epsilon))
 			s = s[1:]
 		case 1:
-			*d = append(*d, fmt.Sprintf("there is no answer at ε=%s, by the events there is one", e[0].epsilon))
+			*d = append(*d, fmt.Sprintf("there is no answer at ε=%s, by the events there is one", e[0].Epsilon))
 			e = e[1:]
 		default:
-			at := s[0].epsilon
+			at := s[0].Epsilon
 			compareField(d, fmt.Sprintf("whether there is a score at ε=%s", at), s[0].Scored, e[0].Scored)
 			compareField(d, fmt.Sprintf("the output at ε=%s", at), s[0].Output, e[0].Output)
 			compareField(d, fmt.Sprintf("the score at ε=%s", at), s[0].Score, e[0].Score)
-			compareField(d, fmt.Sprintf("the event at ε=%s", at), s[0].event, e[0].event)
-			compareField(d, fmt.Sprintf("the first event of the answers with that at ε=%s", at), s[0].began, e[0].began)
-			compareField(d, fmt.Sprintf("the number of objects at ε=%s", at), s[0].objects, e[0].objects)
+			compareField(d, fmt.Sprintf("the event at ε=%s", at), s[0].Event, e[0].Event)
+			compareField(d, fmt.Sprintf("the first event of the answers with that at ε=%s", at), s[0].Began, e[0].Began)
+			compareField(d, fmt.Sprintf("the number of objects at ε=%s", at), s[0].Objects, e[0].Objects)
 			s, e = s[1:], e[1:]
 		}
 	}
@@ -569,9 +570,9 @@ func firstOf[T any](s, e []T, key func(T) int64) int {
 	return cmp.Compare(key(s[0]), key(e[0]))
 }
 
-func (a *auditor) compareLevels(d *differ, question uint32, s, e level) {
+func (a *auditor) compareLevels(d *differ, question uint32, s, e state.Level) {
 	compareField(d, fmt.Sprintf("the response at ε=%s", s.Epsilon), a.valueName(question, s.Epsilon, s.Response), a.valueName(question, e.Epsilon, e.Response))
-	compareField(d, fmt.Sprintf("the event at ε=%s", s.Epsilon), s.event, e.event)
+	compareField(d, fmt.Sprintf("the event at ε=%s", s.Epsilon), s.Event, e.Event)
 }
 
 func tagText(t *event.Tag) string {
@@ -581,65 +582,65 @@ func tagText(t *event.Tag) string {
 	return fmt.Sprintf("%x", t[:])
 }
 
-func compareSales(d *differ, s, e sale) {
-	compareField(d, "it", statusText(s.status), statusText(e.status))
-	compareField(d, "the buyer", s.buyer, e.buyer)
-	compareField(d, "the question", s.question, e.question)
-	compareField(d, "ε", s.epsilon, e.epsilon)
-	compareField(d, "the number of objects", s.objects, e.objects)
-	compareField(d, "the price", s.price, e.price)
-	compareField(d, "the number of refused objects", s.refused, e.refused)
-	compareField(d, "the event", s.event, e.event)
-	compareField(d, "the event of the reservation", s.granted, e.granted)
-	compareTime(d, "the end of the reservation", s.expires, e.expires)
-	compareField(d, "the price reserved", s.promised, e.promised)
+func compareSales(d *differ, s, e state.Sale) {
+	compareField(d, "it", statusText(s.Status), statusText(e.Status))
+	compareField(d, "the buyer", s.Buyer, e.Buyer)
+	compareField(d, "the question", s.Question, e.Question)
+	compareField(d, "ε", s.Epsilon, e.Epsilon)
+	compareField(d, "the number of objects", s.Objects, e.Objects)
+	compareField(d, "the price", s.Price, e.Price)
+	compareField(d, "the number of refused objects", s.Refused, e.Refused)
+	compareField(d, "the event", s.Event, e.Event)
+	compareField(d, "the event of the reservation", s.Granted, e.Granted)
+	compareTime(d, "the end of the reservation", s.Expires, e.Expires)
+	compareField(d, "the price reserved", s.Promised, e.Promised)
 }
 
-func statusText(s saleStatus) string {
+func statusText(s state.SaleStatus) string {
 	switch s {
-	case saleReserved:
+	case state.SaleReserved:
 		return "reserved"
-	case saleSold:
+	case state.SaleSold:
 		return "sold"
-	case saleCancelled:
+	case state.SaleCancelled:
 		return "cancelled"
 	}
 	return fmt.Sprintf("of status %d", uint8(s))
 }
 
-func compareRequests(d *differ, s, e request) {
-	compareField(d, "the digest", fmt.Sprintf("%x", s.digest), fmt.Sprintf("%x", e.digest))
-	compareField(d, "done", s.done, e.done)
-	compareField(d, "the event up to which objects belong to it", s.through, e.through)
-	compareField(d, "the number of objects dealt with", s.dealt, e.dealt)
-	compareList(d, "the events that settle it", s.settled, e.settled)
+func compareRequests(d *differ, s, e state.Request) {
+	compareField(d, "the digest", fmt.Sprintf("%x", s.Digest), fmt.Sprintf("%x", e.Digest))
+	compareField(d, "done", s.Done, e.Done)
+	compareField(d, "the event up to which objects belong to it", s.Through, e.Through)
+	compareField(d, "the number of objects dealt with", s.Dealt, e.Dealt)
+	compareList(d, "the events that settle it", s.Settled, e.Settled)
 }
 
-func compareCounters(d *differ, s, e counters) {
-	compareField(d, "the number of events", s.events, e.events)
-	compareField(d, "the root of their tree", s.root, e.root)
-	compareTime(d, "the time of the last event", s.last, e.last)
-	compareField(d, "the number of noise keys", s.noises, e.noises)
-	compareField(d, "the number of questions", s.questions, e.questions)
-	compareField(d, "the number of policies", s.policies, e.policies)
-	compareField(d, "the number of objects", s.objects, e.objects)
-	compareField(d, "the number of chains", s.chains, e.chains)
-	compareField(d, "the number of buyers", s.buyers, e.buyers)
-	compareField(d, "the number of sales and reservations", s.sales, e.sales)
-	compareField(d, "the number of sales carried out", s.sold, e.sold)
-	compareField(d, "the revenue", s.revenue, e.revenue)
-	compareField(d, "the number of refusals that no request settles", s.refused, e.refused)
-	compareField(d, "the number of objects charged for no answer", s.charges.objects, e.charges.objects)
-	compareField(d, "what is to be settled", fmt.Sprintf("%+v", s.underway), fmt.Sprintf("%+v", e.underway))
-	compareField(d, "the ε in erased events that belongs to no forgotten object", s.erased.spent, e.erased.spent)
-	compareField(d, "the number of erased events that belong to no forgotten object", s.erased.events, e.erased.events)
-	compareField(d, "the money in erased events that belongs to no forgotten object", s.erased.earned, e.erased.earned)
-	compareField(d, "the sale that no request settles", s.unsettled, e.unsettled)
-	compareField(d, "the sale that is not complete", s.open.sale, e.open.sale)
-	if s.open.sale != 0 && s.open.sale == e.open.sale {
-		compareField(d, "what is missing of it", fmt.Sprintf("%+v", s.open), fmt.Sprintf("%+v", e.open))
+func compareCounters(d *differ, s, e state.Counters) {
+	compareField(d, "the number of events", s.Events, e.Events)
+	compareField(d, "the root of their tree", s.Root, e.Root)
+	compareTime(d, "the time of the last event", s.Last, e.Last)
+	compareField(d, "the number of noise keys", s.Noises, e.Noises)
+	compareField(d, "the number of questions", s.Questions, e.Questions)
+	compareField(d, "the number of policies", s.Policies, e.Policies)
+	compareField(d, "the number of objects", s.Objects, e.Objects)
+	compareField(d, "the number of chains", s.Chains, e.Chains)
+	compareField(d, "the number of buyers", s.Buyers, e.Buyers)
+	compareField(d, "the number of sales and reservations", s.Sales, e.Sales)
+	compareField(d, "the number of sales carried out", s.Sold, e.Sold)
+	compareField(d, "the revenue", s.Revenue, e.Revenue)
+	compareField(d, "the number of refusals that no request settles", s.Refused, e.Refused)
+	compareField(d, "the number of objects charged for no answer", s.Charges.Objects, e.Charges.Objects)
+	compareField(d, "what is to be settled", fmt.Sprintf("%+v", s.Underway), fmt.Sprintf("%+v", e.Underway))
+	compareField(d, "the ε in erased events that belongs to no forgotten object", s.Erased.Spent, e.Erased.Spent)
+	compareField(d, "the number of erased events that belong to no forgotten object", s.Erased.Events, e.Erased.Events)
+	compareField(d, "the money in erased events that belongs to no forgotten object", s.Erased.Earned, e.Erased.Earned)
+	compareField(d, "the sale that no request settles", s.Unsettled, e.Unsettled)
+	compareField(d, "the sale that is not complete", s.Open.Sale, e.Open.Sale)
+	if s.Open.Sale != 0 && s.Open.Sale == e.Open.Sale {
+		compareField(d, "what is missing of it", fmt.Sprintf("%+v", s.Open), fmt.Sprintf("%+v", e.Open))
 	}
-	compareField(d, "the question of these charges", s.charges.question, e.charges.question)
-	compareField(d, "the ε of these charges", s.charges.epsilon, e.charges.epsilon)
-	compareField(d, "the last event that forgot one of them, or began an epoch", s.charges.renewed, e.charges.renewed)
+	compareField(d, "the question of these charges", s.Charges.Question, e.Charges.Question)
+	compareField(d, "the ε of these charges", s.Charges.Epsilon, e.Charges.Epsilon)
+	compareField(d, "the last event that forgot one of them, or began an epoch", s.Charges.Renewed, e.Charges.Renewed)
 }

@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
 func TestRecordSums(t *testing.T) {
-	for _, bucket := range []string{bucketChains, bucketMeta, bucketObjects} {
+	for _, bucket := range []string{state.BucketChains, state.BucketMeta, state.BucketObjects} {
 		sums := recordSums{bucket: bucket}
 		for round := range 2 {
 			for length := range 200 {
@@ -34,8 +35,8 @@ func TestRecordSums(t *testing.T) {
 			}
 		}
 	}
-	sums := recordSums{bucket: bucketMeta}
-	if format := binary.BigEndian.AppendUint16([]byte(formatName), formatVersion); !sums.isRecord([]byte(keyFormat), format, format) || sums.isRecord([]byte(keyFormat), wire.Seal(bucketMeta, []byte(keyFormat), format), format) {
+	sums := recordSums{bucket: state.BucketMeta}
+	if format := binary.BigEndian.AppendUint16([]byte(formatName), formatVersion); !sums.isRecord([]byte(state.KeyFormat), format, format) || sums.isRecord([]byte(state.KeyFormat), wire.Seal(state.BucketMeta, []byte(state.KeyFormat), format), format) {
 		t.Error("the format has a checksum")
 	}
 }
@@ -43,23 +44,23 @@ func TestRecordSums(t *testing.T) {
 // An audit finds the same tallies whether it finds them near or not: those with the same place there, and those that were
 // written in between.
 func TestTalliesAreFoundNear(t *testing.T) {
-	near := &state{Reader: nobody{}, writer: nobody{}, plain: true, near: make([]nearTally, 1<<nearBits), counters: counters{position: position{events: 1 << 40}}}
-	far := &state{Reader: nobody{}, writer: nobody{}, plain: true, counters: near.counters}
+	near := &state.State{Reader: nobody{}, Writer: nobody{}, Plain: true, Near: make([]state.NearTally, 1<<state.NearBits), Counters: state.Counters{Position: state.Position{Events: 1 << 40}}}
+	far := &state.State{Reader: nobody{}, Writer: nobody{}, Plain: true, Counters: near.Counters}
 	q := &event.Question{Number: 1, Values: make([]string, rrchain.MaxValues)}
 	for i := range 3000 {
 		if i == 1500 {
-			near.forgetTallies()
-			far.forgetTallies()
+			near.ForgetTallies()
+			far.ForgetTallies()
 		}
-		l := newLevel(nano(t, int64(1+i%7*500_000_000)), event.Value{Index: i * i % 97}, 1)
-		must(t, near.recount(q, l, recount{recorded: 1}))
-		must(t, far.recount(q, l, recount{recorded: 1}))
+		l := state.NewLevel(nano(t, int64(1+i%7*500_000_000)), event.Value{Index: i * i % 97}, 1)
+		must(t, near.Recount(q, l, state.Recount{Recorded: 1}))
+		must(t, far.Recount(q, l, state.Recount{Recorded: 1}))
 	}
-	if len(near.tallies) != len(far.tallies) || len(far.tallies) <= 1<<nearBits {
-		t.Fatalf("%d tallies, want %d", len(near.tallies), len(far.tallies))
+	if len(near.Tallies) != len(far.Tallies) || len(far.Tallies) <= 1<<state.NearBits {
+		t.Fatalf("%d tallies, want %d", len(near.Tallies), len(far.Tallies))
 	}
-	for key, want := range far.tallies {
-		if got := near.tallies[key]; got == nil || got.tallied != want.tallied {
+	for key, want := range far.Tallies {
+		if got := near.Tallies[key]; got == nil || got.Tallied != want.Tallied {
 			t.Errorf("the tally %+v is %+v, want %+v", key, got, want)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/scratch"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -40,7 +41,7 @@ type keptWrite struct {
 }
 
 func (f *foldStore) Get(bucket string, key []byte) ([]byte, error) {
-	if bucket == bucketEvents {
+	if bucket == state.BucketEvents {
 		return f.event(key)
 	}
 	for i := len(f.pending) - 1; i >= 0; i-- {
@@ -62,12 +63,12 @@ func (f *foldStore) valueOf(w *keptWrite) []byte {
 
 // event returns the record of an event. That its checksum is wrong was reported when it was read.
 func (f *foldStore) event(key []byte) ([]byte, error) {
-	value, err := f.log.Get(bucketEvents, key)
+	value, err := f.log.Get(state.BucketEvents, key)
 	if err != nil || value == nil {
 		return nil, err
 	}
 	if len(value) < wire.SumLength {
-		return wire.Unseal(bucketEvents, key, value)
+		return wire.Unseal(state.BucketEvents, key, value)
 	}
 	return value[:len(value)-wire.SumLength], nil
 }
@@ -156,7 +157,7 @@ const batchBytes = 256 << 10
 func startDecoder() *decodeWorker {
 	w := &decodeWorker{jobs: make(chan *eventBatch, 1), done: make(chan *eventBatch, 1)}
 	go func() {
-		head := wire.ChecksumHead(bucketEvents, len(eventKey(0)))
+		head := wire.ChecksumHead(state.BucketEvents, len(state.EventKey(0)))
 		for b := range w.jobs {
 			b.decode(head)
 			w.done <- b
@@ -223,20 +224,20 @@ func (e *readEvent) read(number uint64, payload []byte, sealed bool, w *event.Wr
 
 // foldSome folds the events that follow, up to a bound, and tells whether there are no more in this snapshot.
 func (a *auditor) foldSome(ctx context.Context, r kv.Reader) (caughtUp bool, err error) {
-	if c, _, err := lookup(&state{Reader: r}, bucketMeta, []byte(keyCounters), decodeCounters); err == nil {
-		a.total = c.events
+	if c, _, err := state.Lookup(&state.State{Reader: r}, state.BucketMeta, []byte(state.KeyCounters), state.DecodeCounters); err == nil {
+		a.total = c.Events
 	}
 	p := &pipeline{audit: a, next: a.decoder.batch()}
 	caughtUp = true
 	var last []byte
 	read, size := 0, 0
-	scan := r.Scan(bucketEvents, a.behind, func(key, value []byte) bool {
+	scan := r.Scan(state.BucketEvents, a.behind, func(key, value []byte) bool {
 		if read == a.pace.events || size >= a.pace.bytes || a.full() {
 			caughtUp = false
 			return false
 		}
 		last, read, size = append(last[:0], key...), read+1, size+len(value)
-		if len(key) != len(eventKey(0)) {
+		if len(key) != len(state.EventKey(0)) {
 			a.report(Problem{Kind: problemEvent, Text: fmt.Sprintf("a record with the key %x among the events", key)})
 			return true
 		}
@@ -253,14 +254,14 @@ func (a *auditor) foldSome(ctx context.Context, r kv.Reader) (caughtUp bool, err
 		a.behind = append(last, 0)
 	}
 	if scan != nil {
-		next := a.fold.counters.events + 1
-		a.fault(kv.Fault{Bucket: bucketEvents, From: eventKey(next), Text: fmt.Sprintf("the events from %d on cannot be read: %s", next, reason(scan))})
+		next := a.fold.Counters.Events + 1
+		a.fault(kv.Fault{Bucket: state.BucketEvents, From: state.EventKey(next), Text: fmt.Sprintf("the events from %d on cannot be read: %s", next, reason(scan))})
 		caughtUp = true
 	}
 	if caughtUp {
 		a.closeLoose()
 	}
-	if caughtUp || a.fold.countedInMemory() > a.pace.records {
+	if caughtUp || a.fold.CountedInMemory() > a.pace.records {
 		err = a.flush()
 	}
 	return caughtUp, err
@@ -268,11 +269,11 @@ func (a *auditor) foldSome(ctx context.Context, r kv.Reader) (caughtUp bool, err
 
 // flush writes what is summed up in memory.
 func (a *auditor) flush() error {
-	a.fold.counters.root, _ = a.tree.root() // none where events are missing, which is reported
-	if err := a.fold.flush(); err != nil {
+	a.fold.Counters.Root, _ = a.tree.root() // none where events are missing, which is reported
+	if err := flushState(a.fold); err != nil {
 		return err
 	}
-	a.fold.forgetTallies()
+	a.fold.ForgetTallies()
 	return a.source.keep()
 }
 
@@ -322,16 +323,16 @@ func (a *auditor) prefetch(b *eventBatch) {
 			continue
 		}
 		question := event.QuestionOfEvent(e.entry.Event)
-		if r, is := shareOf(e.entry.Change); is && r == a.fold.latest.number {
-			question = a.fold.latest.question
+		if r, is := shareOf(e.entry.Change); is && r == a.fold.Latest.Number {
+			question = a.fold.Latest.Question
 		}
 		if name := event.ObjectOfEvent(e.entry.Event); name != "" {
 			if question != 0 {
-				a.scratch.Expect(bucketChains, appendChainKey(a.fold.draft.lookup(), question, name))
+				a.scratch.Expect(state.BucketChains, state.AppendChainKey(a.fold.Draft.Lookup(), question, name))
 			}
-			a.scratch.Expect(bucketObjects, appendObjectKey(a.fold.draft.lookup(), name))
+			a.scratch.Expect(state.BucketObjects, state.AppendObjectKey(a.fold.Draft.Lookup(), name))
 			if e.entry.Change.Kind() == event.KindEnrolled {
-				a.scratch.Expect(bucketObjects, appendMemberKey(a.fold.draft.lookup(), name, question))
+				a.scratch.Expect(state.BucketObjects, state.AppendMemberKey(a.fold.Draft.Lookup(), name, question))
 			}
 		}
 	}
@@ -352,7 +353,7 @@ func (a *auditor) add(e *readEvent) error {
 		return nil
 	case e.invalid != nil:
 		a.report(Problem{Kind: problemEvent, Event: e.number, Text: reason(e.invalid)})
-		a.fold.counters.events, a.fold.counters.underway = e.number, underway{loose: true}
+		a.fold.Counters.Events, a.fold.Counters.Underway = e.number, state.Underway{Loose: true}
 		return nil
 	case e.damaged:
 		a.report(a.eventProblem(n.Event, "its checksum is wrong"))
@@ -367,7 +368,7 @@ func (a *auditor) add(e *readEvent) error {
 
 // checkNumber reports the events that are missing before this one, once.
 func (a *auditor) checkNumber(e *readEvent) {
-	next := a.fold.counters.events + 1
+	next := a.fold.Counters.Events + 1
 	switch {
 	case e.number == 0:
 		a.report(Problem{Kind: problemEvent, Text: "there is an event 0; the first one is 1"})
@@ -376,7 +377,7 @@ func (a *auditor) checkNumber(e *readEvent) {
 		return
 	}
 	a.reportMissing(next, e.number-1)
-	a.fold.counters.events, a.fold.counters.underway = e.number-1, underway{loose: true}
+	a.fold.Counters.Events, a.fold.Counters.Underway = e.number-1, state.Underway{Loose: true}
 	a.tree.skip(e.number - 1)
 	a.checkTrusted()
 }
@@ -472,16 +473,16 @@ func (t *treeCheck) root() (root tlog.Hash, known bool) {
 
 // checkLinks checks how an event is tied to the others about the same object.
 func (a *auditor) checkLinks(n *event.Logged) {
-	l := a.fold.linked
-	if n.Previous != l.previous {
-		a.report(a.eventProblem(n.Event, fmt.Sprintf("the event before it about the same object is %d, by the events it is %d", n.Previous, l.previous)))
+	l := a.fold.Linked
+	if n.Previous != l.Previous {
+		a.report(a.eventProblem(n.Event, fmt.Sprintf("the event before it about the same object is %d, by the events it is %d", n.Previous, l.Previous)))
 	}
 	// What was folded may have been whole then, and be erased since. So look at it now.
-	for _, number := range []uint64{l.erase, l.eraseRequests} {
+	for _, number := range []uint64{l.Erase, l.EraseRequests} {
 		if number == 0 {
 			continue
 		}
-		if before, err := a.fold.entry(number); err == nil && before.Erased == nil {
+		if before, err := a.fold.Entry(number); err == nil && before.Erased == nil {
 			p := a.eventProblem(n.Event, fmt.Sprintf("the object is forgotten, but not all events about it are erased: the last of them is event %d", number))
 			p.Event = number
 			a.report(p)
@@ -515,52 +516,52 @@ func (a *auditor) applyEvent(ev *event.Event) (applied bool, err error) {
 // try applies an event wholly, or not at all. The fault is the event's.
 func (a *auditor) try(ev *event.Event) (fault, err error) {
 	s := a.fold
-	before := s.counters
-	s.levels.clear()
+	before := s.Counters
+	s.Levels.Clear()
 	fault = apply(s, *ev)
 	if a.source.failure != nil {
 		return nil, a.source.failure
 	}
 	if fault != nil {
-		s.counters, s.latest, s.client = before, numberedSale{}, numberedName{}
-		s.undoRecounts()
+		s.Counters, s.Latest, s.Client = before, state.NumberedSale{}, state.NumberedName{}
+		s.UndoRecounts()
 		a.source.drop()
 		return fault, nil
 	}
-	s.recounts = s.recounts[:0]
+	s.Recounts = s.Recounts[:0]
 	// Only what an event has made, and not undone, may be remembered.
-	s.durable.questions, s.durable.policies = s.counters.questions, s.counters.policies
+	s.Durable.Questions, s.Durable.Policies = s.Counters.Questions, s.Counters.Policies
 	return nil, a.source.keep()
 }
 
 // pass leaves out an event that cannot be applied. A sale is taken to be there: its objects follow.
 func (a *auditor) pass(ev event.Event) error {
 	s := a.fold
-	s.counters.events, s.counters.last = ev.Number, ev.Time
-	s.counters.underway = underway{loose: true}
+	s.Counters.Events, s.Counters.Last = ev.Number, ev.Time
+	s.Counters.Underway = state.Underway{Loose: true}
 	if err := a.linkPassed(ev); err != nil {
 		return err
 	}
 	var d event.Deal
-	status := saleSold
+	status := state.SaleSold
 	switch c := ev.Change.(type) {
 	case *event.SaleMade:
 		d = c.Deal
 	case *event.Reserved:
-		d, status = c.Deal, saleReserved
+		d, status = c.Deal, state.SaleReserved
 	default:
 		return nil
 	}
 	if d.Sale == 0 || d.Objects == 0 {
 		return nil
 	}
-	s.counters.sales = max(s.counters.sales, d.Sale)
+	s.Counters.Sales = max(s.Counters.Sales, d.Sale)
 	a.openLoose(d.Sale)
-	r := sale{status: status, buyer: d.Buyer, question: d.Question, epsilon: d.Epsilon, objects: d.Objects, price: d.Price, refused: d.Refused, event: ev.Number}
+	r := state.Sale{Status: status, Buyer: d.Buyer, Question: d.Question, Epsilon: d.Epsilon, Objects: d.Objects, Price: d.Price, Refused: d.Refused, Event: ev.Number}
 	if c, ok := ev.Change.(*event.Reserved); ok {
-		r.expires, r.granted = c.Expires, ev.Number
+		r.Expires, r.Granted = c.Expires, ev.Number
 	}
-	if err := s.putSale(d.Sale, r); err != nil {
+	if err := s.PutSale(d.Sale, r); err != nil {
 		return err
 	}
 	return a.source.keep()
@@ -570,16 +571,16 @@ func (a *auditor) pass(ev event.Event) error {
 // say so.
 func (a *auditor) linkPassed(ev event.Event) error {
 	name := event.ObjectOfEvent(ev)
-	_, known, err := a.fold.object(name)
+	_, known, err := a.fold.Object(name)
 	if err == nil && !known {
-		_, known, err = a.fold.stranger(name)
+		_, known, err = a.fold.Stranger(name)
 	}
 	if err == nil && known && ev.Change.Kind() != event.KindForgotten {
-		link := a.fold.link
+		link := a.fold.Link
 		if _, is := ev.Change.(*event.Settled); is {
-			link = a.fold.linkSettled
+			link = a.fold.LinkSettled
 		}
-		err = a.fold.linkName(name, ev.Number, link)
+		err = linkName(a.fold, name, ev.Number, link)
 	}
 	return errors.Join(err, a.source.keep())
 }
@@ -588,18 +589,18 @@ func (a *auditor) linkPassed(ev event.Event) error {
 func (a *auditor) openLoose(number uint64) {
 	const plenty = math.MaxInt64
 	a.loose = true
-	a.fold.counters.open = opened{sale: number, objects: plenty, price: plenty, tally: event.SaleTally{Draws: plenty, Resales: plenty, Degradations: plenty, Insertions: plenty, Upgrades: plenty}}
+	a.fold.Counters.Open = state.Opened{Sale: number, Objects: plenty, Price: plenty, Tally: event.SaleTally{Draws: plenty, Resales: plenty, Degradations: plenty, Insertions: plenty, Upgrades: plenty}}
 }
 
 func (a *auditor) closeLoose() {
 	if a.loose {
-		a.loose, a.fold.counters.open = false, opened{}
+		a.loose, a.fold.Counters.Open = false, state.Opened{}
 	}
 }
 
 // prepareLoose ends a sale that is only assumed to be open, where its objects end.
 func (a *auditor) prepareLoose(c event.Change) {
-	if number, is := shareOf(c); !is || number != a.fold.counters.open.sale {
+	if number, is := shareOf(c); !is || number != a.fold.Counters.Open.Sale {
 		a.closeLoose()
 	}
 }
@@ -617,21 +618,21 @@ func shareOf(c event.Change) (sale uint64, is bool) {
 
 // loosen sets the sums of the log to what an event needs.
 func (a *auditor) loosen(ev event.Event) {
-	n := &a.fold.counters
-	if ev.Time.Before(n.last) {
-		n.last = ev.Time
+	n := &a.fold.Counters
+	if ev.Time.Before(n.Last) {
+		n.Last = ev.Time
 	}
 	if number, is := shareOf(ev.Change); is {
 		a.openLoose(number)
 	} else {
-		a.loose, n.open = false, opened{}
+		a.loose, n.Open = false, state.Opened{}
 	}
 	if _, is := ev.Change.(*event.Charged); !is {
-		n.charges = charges{}
+		n.Charges = state.Charges{}
 	}
-	n.underway = underway{loose: true}
+	n.Underway = state.Underway{Loose: true}
 	if _, is := ev.Change.(*event.ObjectRefused); !is {
-		n.refused, n.unsettled, n.answer = 0, 0, answering{}
+		n.Refused, n.Unsettled, n.Answer = 0, 0, state.Answering{}
 	}
 	switch c := ev.Change.(type) {
 	case *event.Released:
@@ -639,37 +640,37 @@ func (a *auditor) loosen(ev event.Event) {
 	case *event.Charged:
 		a.loosenTruth(c.Question, c.Object)
 	case *event.Sold:
-		if r, err := a.fold.sale(c.Sale); err == nil {
-			a.loosenTruth(r.question, c.Object)
+		if r, err := a.fold.Sale(c.Sale); err == nil {
+			a.loosenTruth(r.Question, c.Object)
 		}
 	case *event.NoiseKeySet:
-		n.noises = max(n.noises, c.Number-1)
+		n.Noises = max(n.Noises, c.Number-1)
 	case *event.QuestionDefined:
-		n.questions = max(n.questions, c.Number-1)
+		n.Questions = max(n.Questions, c.Number-1)
 	case *event.PolicyDefined:
-		n.policies = max(n.policies, c.Number-1)
+		n.Policies = max(n.Policies, c.Number-1)
 	case *event.BuyerNamed:
-		n.buyers = max(n.buyers, c.Number-1)
+		n.Buyers = max(n.Buyers, c.Number-1)
 	case *event.Answered:
 		if c.Method == event.MethodFresh || c.Method == event.MethodRaise {
-			n.charges = charges{objects: c.Objects, erased: c.Objects}
+			n.Charges = state.Charges{Objects: c.Objects, Erased: c.Objects}
 		}
 	case *event.Settled:
-		n.refused, n.unsettled = c.Refused, c.Sale
+		n.Refused, n.Unsettled = c.Refused, c.Sale
 	case *event.Reserved:
-		n.sales = max(n.sales, c.Sale-1)
+		n.Sales = max(n.Sales, c.Sale-1)
 	case *event.SaleMade:
-		if _, err := a.fold.sale(c.Sale); err != nil { // else it was reserved
-			n.sales = c.Sale - 1
+		if _, err := a.fold.Sale(c.Sale); err != nil { // else it was reserved
+			n.Sales = c.Sale - 1
 		}
 	}
 }
 
 // loosenTruth binds a chain to some truth, unless it is bound.
 func (a *auditor) loosenTruth(question uint32, name string) {
-	if c, found, err := a.fold.chain(question, name); err == nil && found && c.bound == nil {
-		c.bound = &event.Tag{}
-		_ = errors.Join(a.fold.putChain(question, name, c), a.source.keep()) // a failure is noted
+	if c, found, err := a.fold.Chain(question, name); err == nil && found && c.Bound == nil {
+		c.Bound = &event.Tag{}
+		_ = errors.Join(a.fold.PutChain(question, name, c), a.source.keep()) // a failure is noted
 	}
 }
 
@@ -688,11 +689,11 @@ func (a *auditor) adopt(ev event.Event) bool {
 	default:
 		number, is := shareOf(ev.Change)
 		sold := is && a.adoptSale(ev, number)
-		if r, err := a.fold.sale(number); is && err == nil {
-			question, buyer = r.question, r.buyer
+		if r, err := a.fold.Sale(number); is && err == nil {
+			question, buyer = r.Question, r.Buyer
 		}
-		if ch, found, err := a.fold.chain(question, event.ObjectOfEvent(ev)); err == nil && found {
-			under = ch.policy
+		if ch, found, err := a.fold.Chain(question, event.ObjectOfEvent(ev)); err == nil && found {
+			under = ch.Policy
 		}
 		found = append(found, sold)
 	}
@@ -709,63 +710,63 @@ func (a *auditor) adopt(ev event.Event) bool {
 }
 
 func (a *auditor) adoptQuestion(ev event.Event, number uint32) bool {
-	q, found := adopted(a, bucketQuestions, numberKey(number), event.DecodeQuestion)
+	q, found := adopted(a, state.BucketQuestions, state.NumberKey(number), event.DecodeQuestion)
 	if !found {
 		return false
 	}
-	a.fold.counters.questions = max(a.fold.counters.questions, number)
-	adopted(a, bucketQuestions, nameKey(q.Name), number32)
+	a.fold.Counters.Questions = max(a.fold.Counters.Questions, number)
+	adopted(a, state.BucketQuestions, state.NameKey(q.Name), state.Number32)
 	a.reportAdopted(ev, fmt.Sprintf("question %d", number))
 	return true
 }
 
 func (a *auditor) adoptPolicy(ev event.Event, number uint32) bool {
-	p, found := adopted(a, bucketPolicies, policyNumberKey(number), policy.Parse)
+	p, found := adopted(a, state.BucketPolicies, state.PolicyNumberKey(number), policy.Parse)
 	if !found {
 		return false
 	}
-	a.fold.counters.policies = max(a.fold.counters.policies, number)
-	adopted(a, bucketPolicies, policyJSONKey(wire.HashText(p.String())), number32)
+	a.fold.Counters.Policies = max(a.fold.Counters.Policies, number)
+	adopted(a, state.BucketPolicies, state.PolicyJSONKey(wire.HashText(p.String())), state.Number32)
 	a.reportAdopted(ev, fmt.Sprintf("policy %d", number))
 	return true
 }
 
 func (a *auditor) adoptBuyer(ev event.Event, number uint32) bool {
-	b, found := adopted(a, bucketBuyers, numberKey(number), decodeBuyer)
+	b, found := adopted(a, state.BucketBuyers, state.NumberKey(number), state.DecodeBuyer)
 	if !found {
 		return false
 	}
-	a.fold.counters.buyers = max(a.fold.counters.buyers, number)
-	b.sold, b.paid = 0, 0 // the events say that
-	_ = a.fold.put(bucketBuyers, numberKey(number), b.Encode())
-	adopted(a, bucketBuyers, nameKey(b.name), number32)
+	a.fold.Counters.Buyers = max(a.fold.Counters.Buyers, number)
+	b.Sold, b.Paid = 0, 0 // the events say that
+	_ = a.fold.Put(state.BucketBuyers, state.NumberKey(number), b.Encode())
+	adopted(a, state.BucketBuyers, state.NameKey(b.Name), state.Number32)
 	a.reportAdopted(ev, fmt.Sprintf("buyer %d", number))
 	return true
 }
 
 // adoptSale takes over a sale or reservation, as it was when its objects were sold or held.
 func (a *auditor) adoptSale(ev event.Event, number uint64) bool {
-	r, found := adopted(a, bucketSales, eventKey(number), decodeSale)
+	r, found := adopted(a, state.BucketSales, state.EventKey(number), state.DecodeSale)
 	if !found {
 		return false
 	}
-	if r.status = saleSold; ev.Change.Kind() == event.KindHeld {
-		r.status, r.event = saleReserved, r.granted
-		if r.expires.IsZero() { // it was sold since
-			r.expires = time.Unix(0, math.MaxInt64).UTC()
+	if r.Status = state.SaleSold; ev.Change.Kind() == event.KindHeld {
+		r.Status, r.Event = state.SaleReserved, r.Granted
+		if r.Expires.IsZero() { // it was sold since
+			r.Expires = time.Unix(0, math.MaxInt64).UTC()
 		}
 	}
-	_ = a.fold.putSale(number, r)
-	a.fold.counters.sales = max(a.fold.counters.sales, number)
+	_ = a.fold.PutSale(number, r)
+	a.fold.Counters.Sales = max(a.fold.Counters.Sales, number)
 	a.openLoose(number)
 	a.reportAdopted(ev, fmt.Sprintf("sale %d", number))
 	return true
 }
 
 func (a *auditor) adoptTruthKey(ev event.Event) bool {
-	_, found := adopted(a, bucketMeta, []byte(keyTruthKey), func(payload []byte) ([]byte, error) { return payload, nil })
+	_, found := adopted(a, state.BucketMeta, []byte(state.KeyTruthKey), func(payload []byte) ([]byte, error) { return payload, nil })
 	if found {
-		a.fold.keyed = keyUnknown
+		a.fold.Keyed = state.KeyUnknown
 		a.reportAdopted(ev, "the truth key")
 	}
 	return found
@@ -778,10 +779,10 @@ func (a *auditor) reportAdopted(ev event.Event, what string) {
 
 // adopted takes over the record with a key, if it is stored and no event has made it.
 func adopted[T any](a *auditor, bucket string, key []byte, decode func([]byte) (T, error)) (record T, found bool) {
-	if made, err := a.fold.get(bucket, key); err != nil || made != nil {
+	if made, err := a.fold.Get(bucket, key); err != nil || made != nil {
 		return record, false
 	}
-	record, found, err := lookup(&state{Reader: a.source.log}, bucket, key, decode)
+	record, found, err := state.Lookup(&state.State{Reader: a.source.log}, bucket, key, decode)
 	if err != nil || !found {
 		return record, false
 	}
@@ -804,7 +805,7 @@ func (a *auditor) eventProblem(ev event.Event, text string) Problem {
 
 // questionName returns the name of a question by the events, or "".
 func (a *auditor) questionName(number uint32) string {
-	if q, err := a.fold.question(number); err == nil {
+	if q, err := a.fold.Question(number); err == nil {
 		return q.Name
 	}
 	return ""

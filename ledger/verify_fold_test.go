@@ -33,8 +33,8 @@ func TestAnEventThatCannotBeAppliedLeavesNoTrace(t *testing.T) {
 		if n := compare(); n != 0 {
 			t.Fatalf("%d problems", n)
 		}
-		last := a.fold.counters
-		ev := event.Event{Number: last.events + 1, Time: last.last, Change: &event.Released{
+		last := a.fold.Counters
+		ev := event.Event{Number: last.Events + 1, Time: last.Last, Change: &event.Released{
 			Object: "ann", Question: 1, Epsilon: eps(t, epsilon), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise},
 		}}
 		fault, err := a.try(&ev)

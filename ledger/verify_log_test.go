@@ -20,6 +20,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -30,7 +31,7 @@ import (
 // alterEvent changes the record of an event.
 func alterEvent(t testing.TB, s kv.Store, number uint64, change func(*event.Logged)) {
 	t.Helper()
-	alter(t, s, bucketEvents, eventKey(number), func(payload []byte) []byte {
+	alter(t, s, state.BucketEvents, state.EventKey(number), func(payload []byte) []byte {
 		n, err := event.DecodeEntry(number, payload)
 		must(t, err)
 		change(&n)
@@ -126,34 +127,34 @@ func TestVerifyFindsEveryForgedBudget(t *testing.T) {
 	for _, p := range original {
 		payload, _ := unsealed(p)
 		switch {
-		case p.bucket == bucketObjects && bytes.Count(p.key, []byte{0}) == 1:
+		case p.bucket == state.BucketObjects && bytes.Count(p.key, []byte{0}) == 1:
 			name := strings.TrimSuffix(string(p.key), "\x00")
-			for what, change := range map[string]func(*object){
-				"spent":     func(o *object) { lower(&o.spent) },
-				"cap":       func(o *object) { o.cap = privacy.MaxEpsilon() },
-				"all":       func(o *object) { *o = object{cap: o.cap} },
-				"holds":     func(o *object) { o.held = nil },
-				"leaving":   func(o *object) { o.withdrawn = 0 },
-				"tombstone": func(o *object) { o.forgotten = 0 },
+			for what, change := range map[string]func(*state.Object){
+				"spent":     func(o *state.Object) { lower(&o.Spent) },
+				"cap":       func(o *state.Object) { o.Cap = privacy.MaxEpsilon() },
+				"all":       func(o *state.Object) { *o = state.Object{Cap: o.Cap} },
+				"holds":     func(o *state.Object) { o.Held = nil },
+				"leaving":   func(o *state.Object) { o.Withdrawn = 0 },
+				"tombstone": func(o *state.Object) { o.Forgotten = 0 },
 			} {
-				try(name, what, p, edited(t, decodeObject, change)(payload))
+				try(name, what, p, edited(t, state.DecodeObject, change)(payload))
 			}
-		case p.bucket == bucketChains:
+		case p.bucket == state.BucketChains:
 			name := string(p.key[4:])
-			for what, change := range map[string]func(*chain){
-				"levels":   func(c *chain) { c.levels = nil },
-				"answers":  func(c *chain) { lower(&c.answered) },
-				"policy":   func(c *chain) { c.policy = 0 },
-				"buyers":   func(c *chain) { c.buyers += 9 },
-				"truth":    func(c *chain) { c.bound = nil },
-				"enrolled": func(c *chain) { c.enrolled++ },
-				"level": func(c *chain) {
-					if n := len(c.levels); n > 0 {
-						lower(&c.levels[n-1].Epsilon)
+			for what, change := range map[string]func(*state.Chain){
+				"levels":   func(c *state.Chain) { c.Levels = nil },
+				"answers":  func(c *state.Chain) { lower(&c.Answered) },
+				"policy":   func(c *state.Chain) { c.Policy = 0 },
+				"buyers":   func(c *state.Chain) { c.Buyers += 9 },
+				"truth":    func(c *state.Chain) { c.Bound = nil },
+				"enrolled": func(c *state.Chain) { c.Enrolled++ },
+				"level": func(c *state.Chain) {
+					if n := len(c.Levels); n > 0 {
+						lower(&c.Levels[n-1].Epsilon)
 					}
 				},
 			} {
-				try(name, what, p, edited(t, decodeChain, change)(payload))
+				try(name, what, p, edited(t, state.DecodeChain, change)(payload))
 			}
 		}
 	}
@@ -168,7 +169,7 @@ func TestADamagedBudgetIsNotDrawnFrom(t *testing.T) {
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	original := pairs(t, l.store)
 	for _, p := range original {
-		if p.bucket != bucketObjects && p.bucket != bucketChains || len(p.key) > len("ann")+4 {
+		if p.bucket != state.BucketObjects && p.bucket != state.BucketChains || len(p.key) > len("ann")+4 {
 			continue
 		}
 		for i := range p.value {
@@ -296,7 +297,7 @@ func TestVerifyFindsWhatWasNotErased(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "5", "ann", "bob")
 	number := release(t, l, releaseOf(t, "1", "ann", "0.5")).Event
 	var whole event.Logged
-	must(t, l.view(t.Context(), func(s *state) (err error) { whole, err = s.entry(number); return err }))
+	must(t, l.view(t.Context(), func(s *state.State) (err error) { whole, err = s.Entry(number); return err }))
 	must(t, l.Forget(t.Context(), "2", "ann"))
 	wantClean(t, l, VerifyRequest{})
 	alterEvent(t, l.store, number, func(n *event.Logged) { *n = whole })
@@ -313,7 +314,7 @@ func TestVerifyFindsThatNothingWasErased(t *testing.T) {
 	before := eventsOf(t, l.store)
 	must(t, l.Forget(t.Context(), "2", "ann"))
 	for _, n := range before {
-		putRecord(t, l.store, bucketEvents, eventKey(n.Number), n.Encode())
+		putRecord(t, l.store, state.BucketEvents, state.EventKey(n.Number), n.Encode())
 	}
 	var want []Problem
 	for _, number := range []uint64{uint64(len(before)) - 1, uint64(len(before))} { // the response, and the request for it
@@ -340,8 +341,8 @@ func TestVerifyGoesOnBehindADamagedDefinition(t *testing.T) {
 			continue
 		}
 		for how, damage := range map[string]func(s kv.Store){
-			"missing":    func(s kv.Store) { remove(t, s, bucketEvents, eventKey(ev.Number)) },
-			"unreadable": func(s kv.Store) { putRaw(t, s, bucketEvents, eventKey(ev.Number), []byte("damaged")) },
+			"missing":    func(s kv.Store) { remove(t, s, state.BucketEvents, state.EventKey(ev.Number)) },
+			"unreadable": func(s kv.Store) { putRaw(t, s, state.BucketEvents, state.EventKey(ev.Number), []byte("damaged")) },
 			"early":      func(s kv.Store) { alterEvent(t, s, ev.Number, func(n *event.Logged) { n.Time = time.Unix(0, 0) }) },
 			"late": func(s kv.Store) {
 				alterEvent(t, s, ev.Number, func(n *event.Logged) { n.Time = n.Time.Add(time.Hour) })
@@ -350,7 +351,7 @@ func TestVerifyGoesOnBehindADamagedDefinition(t *testing.T) {
 			s := fill(t, original)
 			l := openMemory(t, s, Options{})
 			damage(s)
-			alter(t, s, bucketObjects, objectKey(names[99]), edited(t, decodeObject, func(o *object) { o.spent = eps(t, "0.1") }))
+			alter(t, s, state.BucketObjects, state.ObjectKey(names[99]), edited(t, state.DecodeObject, func(o *state.Object) { o.Spent = eps(t, "0.1") }))
 			found := findings(t, l, VerifyRequest{})
 			want := Problem{Kind: "object", Object: names[99], Text: fmt.Sprintf("object %q: spent is 0.1, the events say 1", names[99])}
 			if len(found) < 2 || len(found) > 10 || !slices.ContainsFunc(found, func(p Problem) bool { p.Event = 0; return p == want }) {
@@ -367,15 +368,15 @@ func TestMissingEventsAreReportedOnce(t *testing.T) {
 	s := rich(t)
 	l := openMemory(t, s, Options{})
 	for number := uint64(93); number <= 105; number++ {
-		remove(t, s, bucketEvents, eventKey(number))
+		remove(t, s, state.BucketEvents, state.EventKey(number))
 	}
 	found := findings(t, l, VerifyRequest{})
 	if want := (Problem{Kind: "event", Event: 93, Text: "the events 93 to 105 are missing"}); len(found) == 0 || found[0] != want {
 		t.Errorf("found %+v", found)
 	}
-	putRaw(t, s, bucketEvents, []byte("now"), []byte("and then"))
-	putRaw(t, s, bucketEvents, eventKey(0), []byte("in the beginning"))
-	putRaw(t, s, bucketEvents, eventKey(1<<63), []byte("in the end"))
+	putRaw(t, s, state.BucketEvents, []byte("now"), []byte("and then"))
+	putRaw(t, s, state.BucketEvents, state.EventKey(0), []byte("in the beginning"))
+	putRaw(t, s, state.BucketEvents, state.EventKey(1<<63), []byte("in the end"))
 	want := []string{
 		"there is an event 0; the first one is 1", "the events 93 to 105 are missing", "a record with the key 6e6f77 among the events",
 		fmt.Sprintf("the events %d to %d are missing", stats(t, l).Events+1, uint64(1)<<63-1), fmt.Sprintf("event %d: record ends early", uint64(1)<<63),
@@ -408,7 +409,7 @@ func TestVerifyGoesOnBehindADamagedPage(t *testing.T) {
 	copy(data[marked:], "this page is not what it was")
 	must(t, os.WriteFile(path, data, 0o600))
 	l := open(t, path, Options{})
-	alter(t, l.store, bucketObjects, objectKey("person-0000490"), edited(t, decodeObject, func(o *object) { o.spent = eps(t, "0.1") }))
+	alter(t, l.store, state.BucketObjects, state.ObjectKey("person-0000490"), edited(t, state.DecodeObject, func(o *state.Object) { o.Spent = eps(t, "0.1") }))
 	files, missing, forged, others := 0, 0, 0, 0
 	for _, p := range findings(t, l, VerifyRequest{}) {
 		switch {
@@ -440,7 +441,7 @@ func inUse(t testing.TB, data []byte, page int) bool {
 	defer s.Close()
 	faults := 0
 	must(t, s.Inspect(func(kv.Fault) { faults++ }, func(r kv.Reader) error {
-		return r.Scan(bucketChains, nil, func(_, _ []byte) bool { return true })
+		return r.Scan(state.BucketChains, nil, func(_, _ []byte) bool { return true })
 	}))
 	return faults > 0
 }
@@ -524,10 +525,10 @@ func (r brokenReader) Scan(bucket string, from []byte, visit func(key, value []b
 func TestVerifyReportsWhatCannotBeRead(t *testing.T) {
 	memory := rich(t)
 	for bucket, want := range map[string]Problem{
-		bucketEvents:  {Kind: "file", Event: 101, Text: `the events from 101 on cannot be read: page 7, in the bucket "events"`},
-		bucketObjects: {Kind: "file", Text: `not all records can be read: page 7, in the bucket "objects"`},
+		state.BucketEvents:  {Kind: "file", Event: 101, Text: `the events from 101 on cannot be read: page 7, in the bucket "events"`},
+		state.BucketObjects: {Kind: "file", Text: `not all records can be read: page 7, in the bucket "objects"`},
 	} {
-		at := map[string][]byte{bucketEvents: eventKey(101), bucketObjects: objectKey("bob")}[bucket]
+		at := map[string][]byte{state.BucketEvents: state.EventKey(101), state.BucketObjects: state.ObjectKey("bob")}[bucket]
 		l := openMemory(t, &brokenStore{memory, bucket, at}, Options{})
 		found := findings(t, l, VerifyRequest{})
 		if !slices.Contains(found, want) || len(found) < 5 {

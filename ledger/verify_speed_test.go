@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
@@ -39,8 +40,8 @@ func scanned(t testing.TB, l *Ledger) (took time.Duration, n uint64) {
 	began := time.Now()
 	must(t, l.store.View(func(r kv.Reader) error {
 		var fault error
-		err := r.Scan(bucketEvents, nil, func(key, value []byte) bool {
-			_, fault = wire.Unseal(bucketEvents, key, value)
+		err := r.Scan(state.BucketEvents, nil, func(key, value []byte) bool {
+			_, fault = wire.Unseal(state.BucketEvents, key, value)
 			n++
 			return fault == nil
 		})

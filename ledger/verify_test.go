@@ -18,6 +18,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -238,22 +239,22 @@ func then(change func(t testing.TB, s kv.Store), want ...Problem) tampering {
 	return func(t testing.TB, s kv.Store) []Problem { change(t, s); return want }
 }
 
-func objectTampering(name string, value func(*object) any, change func(*object)) tampering {
-	return changed(bucketObjects, objectKey("eve"), decodeObject, func(o object) Problem {
-		return Problem{Kind: "object", Event: o.latest, Object: "eve", Text: `object "eve"`}
+func objectTampering(name string, value func(*state.Object) any, change func(*state.Object)) tampering {
+	return changed(state.BucketObjects, state.ObjectKey("eve"), state.DecodeObject, func(o state.Object) Problem {
+		return Problem{Kind: "object", Event: o.Latest, Object: "eve", Text: `object "eve"`}
 	}, name, value, change)
 }
 
-func chainTampering(name string, value func(*chain) any, change func(*chain)) tampering {
-	return changed(bucketChains, chainKey(1, "eve"), decodeChain, aboutEve, name, value, change)
+func chainTampering(name string, value func(*state.Chain) any, change func(*state.Chain)) tampering {
+	return changed(state.BucketChains, state.ChainKey(1, "eve"), state.DecodeChain, aboutEve, name, value, change)
 }
 
-func aboutEve(c chain) Problem {
-	return Problem{Kind: "chain", Event: c.enrolled, Object: "eve", Question: "vote", Text: `chain of "eve" in "vote"`}
+func aboutEve(c state.Chain) Problem {
+	return Problem{Kind: "chain", Event: c.Enrolled, Object: "eve", Question: "vote", Text: `chain of "eve" in "vote"`}
 }
 
-func sumTampering(name string, value func(*counters) any, change func(*counters)) tampering {
-	return changed(bucketMeta, []byte(keyCounters), decodeCounters, func(counters) Problem {
+func sumTampering(name string, value func(*state.Counters) any, change func(*state.Counters)) tampering {
+	return changed(state.BucketMeta, []byte(state.KeyCounters), state.DecodeCounters, func(state.Counters) Problem {
 		return Problem{Kind: "counters", Text: "the sums over the log"}
 	}, name, value, change)
 }
@@ -261,9 +262,9 @@ func sumTampering(name string, value func(*counters) any, change func(*counters)
 // soldReserved is a sale of the rich ledger that was reserved before.
 const soldAfterReserving = 6
 
-func saleTampering(name string, value func(*sale) any, change func(*sale)) tampering {
-	return changed(bucketSales, eventKey(soldAfterReserving), decodeSale, func(r sale) Problem {
-		return Problem{Kind: "sale", Event: r.event, Text: "sale 6"}
+func saleTampering(name string, value func(*state.Sale) any, change func(*state.Sale)) tampering {
+	return changed(state.BucketSales, state.EventKey(soldAfterReserving), state.DecodeSale, func(r state.Sale) Problem {
+		return Problem{Kind: "sale", Event: r.Event, Text: "sale 6"}
 	}, name, value, change)
 }
 
@@ -273,54 +274,54 @@ func rfc(at time.Time) string { return at.Format(time.RFC3339Nano) }
 func tamperings(t *testing.T) map[string]tampering {
 	e := func(text string) privacy.Epsilon { return eps(t, text) }
 	all := map[string]tampering{
-		"object's cap":        objectTampering("the cap", func(o *object) any { return o.cap }, func(o *object) { o.cap = e("9") }),
-		"object's spent":      objectTampering("spent", func(o *object) any { return o.spent }, func(o *object) { o.spent = e("0.4") }),
-		"object's chains":     objectTampering("the number of chains", func(o *object) any { return o.chains }, func(o *object) { o.chains++ }),
-		"object's leaving":    objectTampering("the event of the withdrawal", func(o *object) any { return o.withdrawn }, func(o *object) { o.withdrawn = 0 }),
-		"object's forgetting": objectTampering("the event by which it was forgotten", func(o *object) any { return o.forgotten }, func(o *object) { o.forgotten = 1 }),
-		"object's earnings":   objectTampering("earned", func(o *object) any { return o.earned }, func(o *object) { o.earned++ }),
-		"object's last":       objectTampering("the last event", func(o *object) any { return o.latest }, func(o *object) { o.latest-- }),
-		"object's events":     objectTampering("the number of events", func(o *object) any { return o.events }, func(o *object) { o.events-- }),
-		"object's holds":      objectTampering("the reservations", func(o *object) any { return o.held }, func(o *object) { o.held = []uint64{9} }),
+		"object's cap":        objectTampering("the cap", func(o *state.Object) any { return o.Cap }, func(o *state.Object) { o.Cap = e("9") }),
+		"object's spent":      objectTampering("spent", func(o *state.Object) any { return o.Spent }, func(o *state.Object) { o.Spent = e("0.4") }),
+		"object's chains":     objectTampering("the number of chains", func(o *state.Object) any { return o.Chains }, func(o *state.Object) { o.Chains++ }),
+		"object's leaving":    objectTampering("the event of the withdrawal", func(o *state.Object) any { return o.Withdrawn }, func(o *state.Object) { o.Withdrawn = 0 }),
+		"object's forgetting": objectTampering("the event by which it was forgotten", func(o *state.Object) any { return o.Forgotten }, func(o *state.Object) { o.Forgotten = 1 }),
+		"object's earnings":   objectTampering("earned", func(o *state.Object) any { return o.Earned }, func(o *state.Object) { o.Earned++ }),
+		"object's last":       objectTampering("the last event", func(o *state.Object) any { return o.Latest }, func(o *state.Object) { o.Latest-- }),
+		"object's events":     objectTampering("the number of events", func(o *state.Object) any { return o.Events }, func(o *state.Object) { o.Events-- }),
+		"object's holds":      objectTampering("the reservations", func(o *state.Object) any { return o.Held }, func(o *state.Object) { o.Held = []uint64{9} }),
 
-		"chain's enrolment":       chainTampering("the event of the enrolment", func(c *chain) any { return c.enrolled }, func(c *chain) { c.enrolled-- }),
-		"chain's policy":          chainTampering("the policy", func(c *chain) any { return c.policy }, func(c *chain) { c.policy = 0 }),
-		"chain's count of buyers": chainTampering("the number of buyers", func(c *chain) any { return c.buyers }, func(c *chain) { c.buyers = 1 }),
-		"chain's truth":           chainTampering("the tag of the truth", func(c *chain) any { return tagText(c.bound) }, func(c *chain) { c.bound = nil }),
-		"chain's answers":         chainTampering("charged by answers", func(c *chain) any { return c.answered }, func(c *chain) { c.answered = e("0.1") }),
-		"chain's event":           chainTampering("the event at ε=1", func(c *chain) any { return c.levels[3].event }, func(c *chain) { c.levels[3].event = 5 }),
-		"chain's buyers":          chainTampering("the buyers at ε=0.5", func(c *chain) any { return c.levels[1].buyers }, func(c *chain) { c.levels[1].buyers = nil }),
-		"chain's response": chainTampering("the response at ε=0.25", func(c *chain) any { return fmt.Sprintf("%q", vote().Values[c.levels[0].Response.Index]) },
-			func(c *chain) { c.levels[0].Response.Index = (c.levels[0].Response.Index + 1) % 3 }),
+		"chain's enrolment":       chainTampering("the event of the enrolment", func(c *state.Chain) any { return c.Enrolled }, func(c *state.Chain) { c.Enrolled-- }),
+		"chain's policy":          chainTampering("the policy", func(c *state.Chain) any { return c.Policy }, func(c *state.Chain) { c.Policy = 0 }),
+		"chain's count of buyers": chainTampering("the number of buyers", func(c *state.Chain) any { return c.Buyers }, func(c *state.Chain) { c.Buyers = 1 }),
+		"chain's truth":           chainTampering("the tag of the truth", func(c *state.Chain) any { return tagText(c.Bound) }, func(c *state.Chain) { c.Bound = nil }),
+		"chain's answers":         chainTampering("charged by answers", func(c *state.Chain) any { return c.Answered }, func(c *state.Chain) { c.Answered = e("0.1") }),
+		"chain's event":           chainTampering("the event at ε=1", func(c *state.Chain) any { return c.Levels[3].Event }, func(c *state.Chain) { c.Levels[3].Event = 5 }),
+		"chain's buyers":          chainTampering("the buyers at ε=0.5", func(c *state.Chain) any { return c.Levels[1].Buyers }, func(c *state.Chain) { c.Levels[1].Buyers = nil }),
+		"chain's response": chainTampering("the response at ε=0.25", func(c *state.Chain) any { return fmt.Sprintf("%q", vote().Values[c.Levels[0].Response.Index]) },
+			func(c *state.Chain) { c.Levels[0].Response.Index = (c.Levels[0].Response.Index + 1) % 3 }),
 
-		"time":             sumTampering("the time of the last event", func(c *counters) any { return rfc(c.last) }, func(c *counters) { c.last = epoch() }),
-		"questions":        sumTampering("the number of questions", func(c *counters) any { return c.questions }, func(c *counters) { c.questions++ }),
-		"policies":         sumTampering("the number of policies", func(c *counters) any { return c.policies }, func(c *counters) { c.policies++ }),
-		"objects":          sumTampering("the number of objects", func(c *counters) any { return c.objects }, func(c *counters) { c.objects++ }),
-		"chains":           sumTampering("the number of chains", func(c *counters) any { return c.chains }, func(c *counters) { c.chains++ }),
-		"buyers":           sumTampering("the number of buyers", func(c *counters) any { return c.buyers }, func(c *counters) { c.buyers++ }),
-		"numbers of sales": sumTampering("the number of sales and reservations", func(c *counters) any { return c.sales }, func(c *counters) { c.sales++ }),
-		"sales":            sumTampering("the number of sales carried out", func(c *counters) any { return c.sold }, func(c *counters) { c.sold++ }),
-		"revenue":          sumTampering("the revenue", func(c *counters) any { return c.revenue }, func(c *counters) { c.revenue-- }),
-		"refusals":         sumTampering("the number of refusals that no request settles", func(c *counters) any { return c.refused }, func(c *counters) { c.refused++ }),
-		"charges":          sumTampering("the number of objects charged for no answer", func(c *counters) any { return c.charges.objects }, func(c *counters) { c.charges.objects++ }),
-		"charged ε":        sumTampering("the ε of these charges", func(c *counters) any { return c.charges.epsilon }, func(c *counters) { c.charges.epsilon = e("1") }),
-		"question charged": sumTampering("the question of these charges", func(c *counters) any { return c.charges.question }, func(c *counters) { c.charges.question++ }),
-		"erased events":    sumTampering("the number of erased events that belong to no forgotten object", func(c *counters) any { return c.erased.events }, func(c *counters) { c.erased.events++ }),
-		"erased money":     sumTampering("the money in erased events that belongs to no forgotten object", func(c *counters) any { return c.erased.earned }, func(c *counters) { c.erased.earned = 5 }),
-		"sale under way":   sumTampering("the sale that is not complete", func(c *counters) any { return c.open.sale }, func(c *counters) { c.open.sale = 3 }),
+		"time":             sumTampering("the time of the last event", func(c *state.Counters) any { return rfc(c.Last) }, func(c *state.Counters) { c.Last = epoch() }),
+		"questions":        sumTampering("the number of questions", func(c *state.Counters) any { return c.Questions }, func(c *state.Counters) { c.Questions++ }),
+		"policies":         sumTampering("the number of policies", func(c *state.Counters) any { return c.Policies }, func(c *state.Counters) { c.Policies++ }),
+		"objects":          sumTampering("the number of objects", func(c *state.Counters) any { return c.Objects }, func(c *state.Counters) { c.Objects++ }),
+		"chains":           sumTampering("the number of chains", func(c *state.Counters) any { return c.Chains }, func(c *state.Counters) { c.Chains++ }),
+		"buyers":           sumTampering("the number of buyers", func(c *state.Counters) any { return c.Buyers }, func(c *state.Counters) { c.Buyers++ }),
+		"numbers of sales": sumTampering("the number of sales and reservations", func(c *state.Counters) any { return c.Sales }, func(c *state.Counters) { c.Sales++ }),
+		"sales":            sumTampering("the number of sales carried out", func(c *state.Counters) any { return c.Sold }, func(c *state.Counters) { c.Sold++ }),
+		"revenue":          sumTampering("the revenue", func(c *state.Counters) any { return c.Revenue }, func(c *state.Counters) { c.Revenue-- }),
+		"refusals":         sumTampering("the number of refusals that no request settles", func(c *state.Counters) any { return c.Refused }, func(c *state.Counters) { c.Refused++ }),
+		"charges":          sumTampering("the number of objects charged for no answer", func(c *state.Counters) any { return c.Charges.Objects }, func(c *state.Counters) { c.Charges.Objects++ }),
+		"charged ε":        sumTampering("the ε of these charges", func(c *state.Counters) any { return c.Charges.Epsilon }, func(c *state.Counters) { c.Charges.Epsilon = e("1") }),
+		"question charged": sumTampering("the question of these charges", func(c *state.Counters) any { return c.Charges.Question }, func(c *state.Counters) { c.Charges.Question++ }),
+		"erased events":    sumTampering("the number of erased events that belong to no forgotten object", func(c *state.Counters) any { return c.Erased.Events }, func(c *state.Counters) { c.Erased.Events++ }),
+		"erased money":     sumTampering("the money in erased events that belongs to no forgotten object", func(c *state.Counters) any { return c.Erased.Earned }, func(c *state.Counters) { c.Erased.Earned = 5 }),
+		"sale under way":   sumTampering("the sale that is not complete", func(c *state.Counters) any { return c.Open.Sale }, func(c *state.Counters) { c.Open.Sale = 3 }),
 
-		"sale's status":      saleTampering("it", func(r *sale) any { return statusText(r.status) }, func(r *sale) { r.status = saleCancelled }),
-		"sale's buyer":       saleTampering("the buyer", func(r *sale) any { return r.buyer }, func(r *sale) { r.buyer = 1 }),
-		"sale's question":    saleTampering("the question", func(r *sale) any { return r.question }, func(r *sale) { r.question = 2 }),
-		"sale's ε":           saleTampering("ε", func(r *sale) any { return r.epsilon }, func(r *sale) { r.epsilon = e("2") }),
-		"sale's objects":     saleTampering("the number of objects", func(r *sale) any { return r.objects }, func(r *sale) { r.objects++ }),
-		"sale's price":       saleTampering("the price", func(r *sale) any { return r.price }, func(r *sale) { r.price++ }),
-		"sale's refusals":    saleTampering("the number of refused objects", func(r *sale) any { return r.refused }, func(r *sale) { r.refused++ }),
-		"sale's event":       saleTampering("the event", func(r *sale) any { return r.event }, func(r *sale) { r.event-- }),
-		"sale's reservation": saleTampering("the event of the reservation", func(r *sale) any { return r.granted }, func(r *sale) { r.granted = 1 }),
-		"sale's end":         saleTampering("the end of the reservation", func(r *sale) any { return rfc(r.expires) }, func(r *sale) { r.expires = epoch() }),
-		"sale's promise":     saleTampering("the price reserved", func(r *sale) any { return r.promised }, func(r *sale) { r.promised++ }),
+		"sale's status":      saleTampering("it", func(r *state.Sale) any { return statusText(r.Status) }, func(r *state.Sale) { r.Status = state.SaleCancelled }),
+		"sale's buyer":       saleTampering("the buyer", func(r *state.Sale) any { return r.Buyer }, func(r *state.Sale) { r.Buyer = 1 }),
+		"sale's question":    saleTampering("the question", func(r *state.Sale) any { return r.Question }, func(r *state.Sale) { r.Question = 2 }),
+		"sale's ε":           saleTampering("ε", func(r *state.Sale) any { return r.Epsilon }, func(r *state.Sale) { r.Epsilon = e("2") }),
+		"sale's objects":     saleTampering("the number of objects", func(r *state.Sale) any { return r.Objects }, func(r *state.Sale) { r.Objects++ }),
+		"sale's price":       saleTampering("the price", func(r *state.Sale) any { return r.Price }, func(r *state.Sale) { r.Price++ }),
+		"sale's refusals":    saleTampering("the number of refused objects", func(r *state.Sale) any { return r.Refused }, func(r *state.Sale) { r.Refused++ }),
+		"sale's event":       saleTampering("the event", func(r *state.Sale) any { return r.Event }, func(r *state.Sale) { r.Event-- }),
+		"sale's reservation": saleTampering("the event of the reservation", func(r *state.Sale) any { return r.Granted }, func(r *state.Sale) { r.Granted = 1 }),
+		"sale's end":         saleTampering("the end of the reservation", func(r *state.Sale) any { return rfc(r.Expires) }, func(r *state.Sale) { r.Expires = epoch() }),
+		"sale's promise":     saleTampering("the price reserved", func(r *state.Sale) any { return r.Promised }, func(r *state.Sale) { r.Promised++ }),
 	}
 	maps.Copy(all, moreTamperings(t))
 	return all
@@ -329,67 +330,67 @@ func tamperings(t *testing.T) map[string]tampering {
 func moreTamperings(t *testing.T) map[string]tampering {
 	e := func(text string) privacy.Epsilon { return eps(t, text) }
 	eve := Problem{Kind: "chain", Object: "eve", Question: "vote"}
-	answersKey := func(t testing.TB, s kv.Store) []byte { return firstKey(t, s, bucketAnswers, nil) }
+	answersKey := func(t testing.TB, s kv.Store) []byte { return firstKey(t, s, state.BucketAnswers, nil) }
 	return map[string]tampering{
 		"chain's ε": then(func(t testing.TB, s kv.Store) {
-			alter(t, s, bucketChains, chainKey(1, "eve"), edited(t, decodeChain, func(c *chain) { c.levels[3].Epsilon = e("0.9") }))
+			alter(t, s, state.BucketChains, state.ChainKey(1, "eve"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Levels[3].Epsilon = e("0.9") }))
 		}, with(eve, `chain of "eve" in "vote": there is a response at ε=0.9, by the events there is none`), with(eve, `chain of "eve" in "vote": there is no response at ε=1, by the events there is one`)),
 		"fewer levels": then(func(t testing.TB, s kv.Store) {
-			alter(t, s, bucketChains, chainKey(1, "eve"), edited(t, decodeChain, func(c *chain) { c.levels = c.levels[:3] }))
+			alter(t, s, state.BucketChains, state.ChainKey(1, "eve"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Levels = c.Levels[:3] }))
 		}, with(eve, `chain of "eve" in "vote": there is no response at ε=1, by the events there is one`)),
 		"question": then(func(t testing.TB, s kv.Store) {
-			alter(t, s, bucketQuestions, numberKey(1), func([]byte) []byte {
+			alter(t, s, state.BucketQuestions, state.NumberKey(1), func([]byte) []byte {
 				e := &wire.Encoder{}
 				(&event.QuestionDefined{Number: 1, Question: Question{Name: "vote", Values: []string{"yes", "nay", "blank"}, Encoding: Direct}}).Encode(e)
 				return e.Buf
 			})
 		}, Problem{Kind: "question", Question: "vote", Text: "question 1: the values are [yes nay blank], the events say [yes no blank]"}),
 		"name of a question": then(func(t testing.TB, s kv.Store) {
-			alter(t, s, bucketQuestions, nameKey("vote"), func(p []byte) []byte { p[3] = 2; return p })
+			alter(t, s, state.BucketQuestions, state.NameKey("vote"), func(p []byte) []byte { p[3] = 2; return p })
 		}, Problem{Kind: "question", Question: "vote", Text: `the number of the question "vote": the number is 2, the events say 1`}),
 		"policy": then(func(t testing.TB, s kv.Store) {
-			alter(t, s, bucketPolicies, policyNumberKey(1), func([]byte) []byte { return []byte(policy.Fixed(e("9")).String()) })
+			alter(t, s, state.BucketPolicies, state.PolicyNumberKey(1), func([]byte) []byte { return []byte(policy.Fixed(e("9")).String()) })
 		}, Problem{Kind: "policy", Text: `policy 1: it is "{\"kind\":\"fixed\",\"ceiling\":\"9\"}", the events say "{\"kind\":\"fixed\",\"ceiling\":\"0.000000001\"}"`}),
 		"hash of a policy": then(func(t testing.TB, s kv.Store) {
-			alter(t, s, bucketPolicies, policyJSONKey(wire.HashText(policy.Fixed(e("0.000000001")).String())), func(p []byte) []byte { p[3] = 3; return p })
+			alter(t, s, state.BucketPolicies, state.PolicyJSONKey(wire.HashText(policy.Fixed(e("0.000000001")).String())), func(p []byte) []byte { p[3] = 3; return p })
 		}, Problem{Kind: "policy", Text: fmt.Sprintf("the number of the policy with the hash %x: the number is 3, the events say 1", wire.HashText(policy.Fixed(e("0.000000001")).String()))}),
 		"buyer": then(func(t testing.TB, s kv.Store) {
-			alter(t, s, bucketBuyers, numberKey(2), edited(t, decodeBuyer, func(b *buyer) { b.name = "beta" }))
+			alter(t, s, state.BucketBuyers, state.NumberKey(2), edited(t, state.DecodeBuyer, func(b *state.Buyer) { b.Name = "beta" }))
 		}, Problem{Kind: "buyer", Text: "buyer 2: the name is beta, the events say zeta"}),
 		"name of a buyer": then(func(t testing.TB, s kv.Store) {
-			alter(t, s, bucketBuyers, nameKey("zeta"), func(p []byte) []byte { p[3] = 1; return p })
+			alter(t, s, state.BucketBuyers, state.NameKey("zeta"), func(p []byte) []byte { p[3] = 1; return p })
 		}, Problem{Kind: "buyer", Text: `the number of the buyer "zeta": the number is 1, the events say 2`}),
-		"buyer's sales": changed(bucketBuyers, numberKey(2), decodeBuyer, aboutBuyer, "the number of sales", func(b *buyer) any { return b.sold }, func(b *buyer) { b.sold++ }),
-		"buyer's bill":  changed(bucketBuyers, numberKey(2), decodeBuyer, aboutBuyer, "paid", func(b *buyer) any { return b.paid }, func(b *buyer) { b.paid-- }),
+		"buyer's sales": changed(state.BucketBuyers, state.NumberKey(2), state.DecodeBuyer, aboutBuyer, "the number of sales", func(b *state.Buyer) any { return b.Sold }, func(b *state.Buyer) { b.Sold++ }),
+		"buyer's bill":  changed(state.BucketBuyers, state.NumberKey(2), state.DecodeBuyer, aboutBuyer, "paid", func(b *state.Buyer) any { return b.Paid }, func(b *state.Buyer) { b.Paid-- }),
 		"answer": func(t testing.TB, s kv.Store) []Problem {
-			return answersTampering(answersKey(t, s), "the score at ε=0.25", func(a *answers) any { return (*a)[0].Score }, func(a *answers) { (*a)[0].Score ^= 1 })(t, s)
+			return answersTampering(answersKey(t, s), "the score at ε=0.25", func(a *state.Answers) any { return (*a)[0].Score }, func(a *state.Answers) { (*a)[0].Score ^= 1 })(t, s)
 		},
 		"answer's panel": func(t testing.TB, s kv.Store) []Problem {
-			return answersTampering(answersKey(t, s), "the number of objects at ε=0.25", func(a *answers) any { return (*a)[0].objects }, func(a *answers) { (*a)[0].objects++ })(t, s)
+			return answersTampering(answersKey(t, s), "the number of objects at ε=0.25", func(a *state.Answers) any { return (*a)[0].Objects }, func(a *state.Answers) { (*a)[0].Objects++ })(t, s)
 		},
 		"answer's event": func(t testing.TB, s kv.Store) []Problem {
-			return answersTampering(answersKey(t, s), "the event at ε=0.5", func(a *answers) any { return (*a)[1].event }, func(a *answers) { (*a)[1].event = 1 })(t, s)
+			return answersTampering(answersKey(t, s), "the event at ε=0.5", func(a *state.Answers) any { return (*a)[1].Event }, func(a *state.Answers) { (*a)[1].Event = 1 })(t, s)
 		},
-		"request":             requestTampering("the digest", func(r *request) any { return fmt.Sprintf("%x", r.digest) }, func(r *request) { r.digest[0]++ }),
-		"end of a request":    requestTampering("done", func(r *request) any { return r.done }, func(r *request) { r.done = false }),
-		"events of a request": requestTampering("the events that settle it", func(r *request) any { return r.settled }, func(r *request) { r.settled = []uint64{1} }),
-		"tally":               tallyTampering("the number of chains with it", func(x *tally) any { return x.recorded }, func(x *tally) { x.recorded++ }),
-		"current tally":       tallyTampering("the number of chains where it is the current one", func(x *tally) any { return x.current }, func(x *tally) { x.current++ }),
-		"stranger":            strangerTampering("the last event", func(x *stranger) any { return x.latest }, func(x *stranger) { x.latest-- }),
-		"stranger's sum":      strangerTampering("the number of events", func(x *stranger) any { return x.events }, func(x *stranger) { x.events++ }),
-		"birthday":            aboutTampering("the time of creation", func(x *about) any { return rfc(x.at) }, func(x *about) { x.at = x.at.Add(1) }),
-		"id":                  aboutTampering("the id", func(x *about) any { return fmt.Sprintf("%x", x.Id) }, func(x *about) { x.Id[0]++ }),
-		"currency":            aboutTampering("the currency", func(x *about) any { return x.Currency }, func(x *about) { x.Currency = "USD" }),
-		"log key":             aboutTampering("the log key", func(x *about) any { return x.LogKey }, func(x *about) { x.LogKey += "x" }),
+		"request":             requestTampering("the digest", func(r *state.Request) any { return fmt.Sprintf("%x", r.Digest) }, func(r *state.Request) { r.Digest[0]++ }),
+		"end of a request":    requestTampering("done", func(r *state.Request) any { return r.Done }, func(r *state.Request) { r.Done = false }),
+		"events of a request": requestTampering("the events that settle it", func(r *state.Request) any { return r.Settled }, func(r *state.Request) { r.Settled = []uint64{1} }),
+		"tally":               tallyTampering("the number of chains with it", func(x *state.Tally) any { return x.Recorded }, func(x *state.Tally) { x.Recorded++ }),
+		"current tally":       tallyTampering("the number of chains where it is the current one", func(x *state.Tally) any { return x.Current }, func(x *state.Tally) { x.Current++ }),
+		"stranger":            strangerTampering("the last event", func(x *state.Stranger) any { return x.Latest }, func(x *state.Stranger) { x.Latest-- }),
+		"stranger's sum":      strangerTampering("the number of events", func(x *state.Stranger) any { return x.Events }, func(x *state.Stranger) { x.Events++ }),
+		"birthday":            aboutTampering("the time of creation", func(x *state.About) any { return rfc(x.At) }, func(x *state.About) { x.At = x.At.Add(1) }),
+		"id":                  aboutTampering("the id", func(x *state.About) any { return fmt.Sprintf("%x", x.Id) }, func(x *state.About) { x.Id[0]++ }),
+		"currency":            aboutTampering("the currency", func(x *state.About) any { return x.Currency }, func(x *state.About) { x.Currency = "USD" }),
+		"log key":             aboutTampering("the log key", func(x *state.About) any { return x.LogKey }, func(x *state.About) { x.LogKey += "x" }),
 		"format": then(func(t testing.TB, s kv.Store) {
-			putRaw(t, s, bucketMeta, []byte(keyFormat), append(formatRecord(), 0))
+			putRaw(t, s, state.BucketMeta, []byte(state.KeyFormat), append(formatRecord(), 0))
 		},
 			Problem{Kind: "ledger", Text: fmt.Sprintf("the format of the file: is %x00, and should be %x", formatRecord(), formatRecord())}),
 		"membership": then(func(t testing.TB, s kv.Store) {
-			alter(t, s, bucketObjects, memberKey("ann", 2), func(p []byte) []byte { p[3] = 1; return p })
+			alter(t, s, state.BucketObjects, state.MemberKey("ann", 2), func(p []byte) []byte { p[3] = 1; return p })
 		}, Problem{Kind: "object", Object: "ann", Question: "Größe", Text: `object "ann" in question 2: the number is 1, the events say 2`}),
 		"truth key": func(t testing.TB, s kv.Store) (want []Problem) {
-			alter(t, s, bucketMeta, []byte(keyTruthKey), func(p []byte) []byte {
+			alter(t, s, state.BucketMeta, []byte(state.KeyTruthKey), func(p []byte) []byte {
 				before := fmt.Sprintf("%q", p)
 				p[0]++
 				want = []Problem{{Kind: "ledger", Text: fmt.Sprintf("the check of the truth key: it is %q, the events say %s", p, before)}}
@@ -403,35 +404,35 @@ func moreTamperings(t *testing.T) map[string]tampering {
 // with returns a problem with this text. Its event is not compared.
 func with(p Problem, text string) Problem { p.Text = text; return p }
 
-func aboutBuyer(buyer) Problem { return Problem{Kind: "buyer", Text: "buyer 2"} }
+func aboutBuyer(state.Buyer) Problem { return Problem{Kind: "buyer", Text: "buyer 2"} }
 
-func answersTampering(key []byte, name string, value func(*answers) any, change func(*answers)) tampering {
-	return changed(bucketAnswers, key, decodeAnswers, func(a answers) Problem {
-		return Problem{Kind: "answers", Event: max(a[0].event, a[1].event), Question: "vote", Text: fmt.Sprintf(`answers to "majority:yes" about the panel %x`, key[4:8])}
+func answersTampering(key []byte, name string, value func(*state.Answers) any, change func(*state.Answers)) tampering {
+	return changed(state.BucketAnswers, key, state.DecodeAnswers, func(a state.Answers) Problem {
+		return Problem{Kind: "answers", Event: max(a[0].Event, a[1].Event), Question: "vote", Text: fmt.Sprintf(`answers to "majority:yes" about the panel %x`, key[4:8])}
 	}, name, value, change)
 }
 
-func requestTampering(name string, value func(*request) any, change func(*request)) tampering {
-	return changed(bucketRequests, []byte("paid"), decodeRequest, func(r request) Problem {
-		return Problem{Kind: "request", Event: r.settled[0], Text: `request "paid"`}
+func requestTampering(name string, value func(*state.Request) any, change func(*state.Request)) tampering {
+	return changed(state.BucketRequests, []byte("paid"), state.DecodeRequest, func(r state.Request) Problem {
+		return Problem{Kind: "request", Event: r.Settled[0], Text: `request "paid"`}
 	}, name, value, change)
 }
 
-func tallyTampering(name string, value func(*tally) any, change func(*tally)) tampering {
+func tallyTampering(name string, value func(*state.Tally) any, change func(*state.Tally)) tampering {
 	half, _ := privacy.ParseEpsilon("0.5")
-	return changed(bucketTallies, tallyKey{1, half, 0}.bytes(), decodeTally, func(tally) Problem {
+	return changed(state.BucketTallies, state.TallyKey{Question: 1, Epsilon: half, Value: 0}.Bytes(), state.DecodeTally, func(state.Tally) Problem {
 		return Problem{Kind: "tally", Question: "vote", Text: `tally of "yes" at ε=0.5`}
 	}, name, value, change)
 }
 
-func strangerTampering(name string, value func(*stranger) any, change func(*stranger)) tampering {
-	return changed(bucketStrangers, []byte("object 0"), decodeStranger, func(x stranger) Problem {
-		return Problem{Kind: "stranger", Event: x.latest, Object: "object 0", Text: `stranger "object 0"`}
+func strangerTampering(name string, value func(*state.Stranger) any, change func(*state.Stranger)) tampering {
+	return changed(state.BucketStrangers, []byte("object 0"), state.DecodeStranger, func(x state.Stranger) Problem {
+		return Problem{Kind: "stranger", Event: x.Latest, Object: "object 0", Text: `stranger "object 0"`}
 	}, name, value, change)
 }
 
-func aboutTampering(name string, value func(*about) any, change func(*about)) tampering {
-	return changed(bucketMeta, []byte(keyAbout), decodeAbout, func(about) Problem {
+func aboutTampering(name string, value func(*state.About) any, change func(*state.About)) tampering {
+	return changed(state.BucketMeta, []byte(state.KeyAbout), state.DecodeAbout, func(state.About) Problem {
 		return Problem{Kind: "ledger", Text: "what the ledger was created with"}
 	}, name, value, change)
 }
@@ -441,39 +442,41 @@ func brokenRecords(t *testing.T) map[string]tampering {
 	e := func(text string) privacy.Epsilon { return eps(t, text) }
 	ann := Problem{Kind: "object", Object: "ann"}
 	return map[string]tampering{
-		"a checksum": then(func(t testing.TB, s kv.Store) { breakSum(t, s, bucketObjects, objectKey("ann")) }, with(ann, `object "ann": its checksum is wrong`)),
+		"a checksum": then(func(t testing.TB, s kv.Store) { breakSum(t, s, state.BucketObjects, state.ObjectKey("ann")) }, with(ann, `object "ann": its checksum is wrong`)),
 		"a value without its checksum": then(func(t testing.TB, s kv.Store) {
-			alter(t, s, bucketObjects, objectKey("ann"), edited(t, decodeObject, func(o *object) { o.earned = 3 }))
-			breakSum(t, s, bucketObjects, objectKey("ann"))
+			alter(t, s, state.BucketObjects, state.ObjectKey("ann"), edited(t, state.DecodeObject, func(o *state.Object) { o.Earned = 3 }))
+			breakSum(t, s, state.BucketObjects, state.ObjectKey("ann"))
 		}, with(ann, `object "ann": its checksum is wrong`), with(ann, `object "ann": earned is 3, the events say 0`)),
-		"a short value": then(func(t testing.TB, s kv.Store) { putRaw(t, s, bucketObjects, objectKey("ann"), []byte{1}) },
+		"a short value": then(func(t testing.TB, s kv.Store) { putRaw(t, s, state.BucketObjects, state.ObjectKey("ann"), []byte{1}) },
 			with(ann, `object "ann": its checksum is wrong`), with(ann, `object "ann": it cannot be read: broken number`)),
 		"a longer value": then(func(t testing.TB, s kv.Store) {
-			alter(t, s, bucketObjects, objectKey("ann"), func(p []byte) []byte { return append(p, 0) })
+			alter(t, s, state.BucketObjects, state.ObjectKey("ann"), func(p []byte) []byte { return append(p, 0) })
 		}, with(ann, `object "ann": it cannot be read: 1 bytes too many`)),
-		"a missing object":     then(func(t testing.TB, s kv.Store) { remove(t, s, bucketObjects, objectKey("ann")) }, with(ann, `object "ann": the record is missing`)),
-		"a missing chain":      then(func(t testing.TB, s kv.Store) { remove(t, s, bucketChains, chainKey(1, "ann")) }, Problem{Kind: "chain", Object: "ann", Question: "vote", Text: `chain of "ann" in "vote": the record is missing`}),
-		"a missing membership": then(func(t testing.TB, s kv.Store) { remove(t, s, bucketObjects, memberKey("ann", 1)) }, Problem{Kind: "object", Object: "ann", Question: "vote", Text: `object "ann" in question 1: the record is missing`}),
-		"a missing tombstone":  then(func(t testing.TB, s kv.Store) { remove(t, s, bucketObjects, objectKey("fay")) }, Problem{Kind: "object", Object: "fay", Text: `object "fay": the record is missing`}),
-		"a missing request":    then(func(t testing.TB, s kv.Store) { remove(t, s, bucketRequests, []byte("paid")) }, Problem{Kind: "request", Text: `request "paid": the record is missing`}),
-		"a missing last one":   then(func(t testing.TB, s kv.Store) { remove(t, s, bucketStrangers, []byte("object 9")) }, Problem{Kind: "stranger", Object: "object 9", Text: `stranger "object 9": the record is missing`}),
-		"missing sums":         then(func(t testing.TB, s kv.Store) { remove(t, s, bucketMeta, []byte(keyCounters)) }, Problem{Kind: "counters", Text: "the sums over the log: the record is missing"}),
+		"a missing object":     then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketObjects, state.ObjectKey("ann")) }, with(ann, `object "ann": the record is missing`)),
+		"a missing chain":      then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketChains, state.ChainKey(1, "ann")) }, Problem{Kind: "chain", Object: "ann", Question: "vote", Text: `chain of "ann" in "vote": the record is missing`}),
+		"a missing membership": then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketObjects, state.MemberKey("ann", 1)) }, Problem{Kind: "object", Object: "ann", Question: "vote", Text: `object "ann" in question 1: the record is missing`}),
+		"a missing tombstone":  then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketObjects, state.ObjectKey("fay")) }, Problem{Kind: "object", Object: "fay", Text: `object "fay": the record is missing`}),
+		"a missing request":    then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketRequests, []byte("paid")) }, Problem{Kind: "request", Text: `request "paid": the record is missing`}),
+		"a missing last one":   then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketStrangers, []byte("object 9")) }, Problem{Kind: "stranger", Object: "object 9", Text: `stranger "object 9": the record is missing`}),
+		"missing sums":         then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketMeta, []byte(state.KeyCounters)) }, Problem{Kind: "counters", Text: "the sums over the log: the record is missing"}),
 		"another object": then(func(t testing.TB, s kv.Store) {
-			putRecord(t, s, bucketObjects, objectKey("zoe"), object{cap: e("9")}.Encode())
+			putRecord(t, s, state.BucketObjects, state.ObjectKey("zoe"), state.Object{Cap: e("9")}.Encode())
 		}, Problem{Kind: "object", Object: "zoe", Text: `object "zoe": there is such a record, and no event makes one`}),
-		"another chain": then(func(t testing.TB, s kv.Store) { putRecord(t, s, bucketChains, chainKey(2, "bob"), chain{}.Encode()) },
+		"another chain": then(func(t testing.TB, s kv.Store) {
+			putRecord(t, s, state.BucketChains, state.ChainKey(2, "bob"), state.Chain{}.Encode())
+		},
 			Problem{Kind: "chain", Object: "bob", Question: "Größe", Text: `chain of "bob" in "Größe": there is such a record, and no event makes one`}),
 		"another tally": then(func(t testing.TB, s kv.Store) {
-			putRecord(t, s, bucketTallies, tallyKey{1, e("7"), 0}.bytes(), tally{tallied: tallied{1, 1}}.Encode())
+			putRecord(t, s, state.BucketTallies, state.TallyKey{Question: 1, Epsilon: e("7"), Value: 0}.Bytes(), state.Tally{Tallied: state.Tallied{Recorded: 1, Current: 1}}.Encode())
 		}, Problem{Kind: "tally", Question: "vote", Text: `tally of "yes" at ε=7: there is such a record, and no event makes one`}),
-		"another record in meta": then(func(t testing.TB, s kv.Store) { putRecord(t, s, bucketMeta, []byte("note"), []byte("hi")) }, Problem{Kind: "ledger", Text: `"note": there is such a record, and no event makes one`}),
+		"another record in meta": then(func(t testing.TB, s kv.Store) { putRecord(t, s, state.BucketMeta, []byte("note"), []byte("hi")) }, Problem{Kind: "ledger", Text: `"note": there is such a record, and no event makes one`}),
 		"a key that none is": then(func(t testing.TB, s kv.Store) {
-			putRecord(t, s, bucketSales, []byte("sale"), sale{status: 1, objects: 1}.Encode())
+			putRecord(t, s, state.BucketSales, []byte("sale"), state.Sale{Status: 1, Objects: 1}.Encode())
 		}, Problem{Kind: "sale", Text: "key 73616c65: there is such a record, and no event makes one"}),
 		"a record under another key": then(func(t testing.TB, s kv.Store) {
 			must(t, s.Update(func(w kv.Writer) error {
-				value, err := w.Get(bucketRequests, []byte("paid"))
-				return errors.Join(err, w.Put(bucketRequests, []byte("unpaid"), slices.Clone(value)))
+				value, err := w.Get(state.BucketRequests, []byte("paid"))
+				return errors.Join(err, w.Put(state.BucketRequests, []byte("unpaid"), slices.Clone(value)))
 			}))
 		}, Problem{Kind: "request", Text: `request "unpaid": there is such a record, and no event makes one`}, Problem{Kind: "request", Text: `request "unpaid": its checksum is wrong`}),
 	}

@@ -8,13 +8,14 @@ import (
 	"sync/atomic"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // Reading one object takes few microseconds. To allocate what a snapshot needs, and to decode the same counters anew,
 // would take a third of that; so both are kept for the next reader.
 
 // view runs fn on a snapshot. fn must not keep the state: the next reader gets it.
-func (l *Ledger) view(ctx context.Context, fn func(*state) error) error {
+func (l *Ledger) view(ctx context.Context, fn func(*state.State) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -24,7 +25,7 @@ func (l *Ledger) view(ctx context.Context, fn func(*state) error) error {
 	v := l.views.take(l)
 	v.fn, v.from = fn, l.last.Load()
 	err := l.store.View(v.run)
-	seen := v.state.counters.events
+	seen := v.state.Counters.Events
 	l.views.giveBack(v)
 	if err != nil {
 		l.stopIfOverwritten(err)
@@ -49,16 +50,16 @@ type views struct {
 // viewing is a state to read from.
 type viewing struct {
 	ledger *Ledger
-	state  state
-	from   *mark                 // the last one before it began; nil while the ledger is being opened
-	fn     func(*state) error    // what to do with it
-	run    func(kv.Reader) error // runOn, as a value that is made once
+	state  state.State
+	from   *mark                    // the last one before it began; nil while the ledger is being opened
+	fn     func(*state.State) error // what to do with it
+	run    func(kv.Reader) error    // runOn, as a value that is made once
 }
 
 // storedCounters are counters with the record that they were read from, checksum and all.
 type storedCounters struct {
 	record []byte
-	counters
+	state.Counters
 }
 
 func (p *views) take(l *Ledger) *viewing {
@@ -71,9 +72,9 @@ func (p *views) take(l *Ledger) *viewing {
 }
 
 func (p *views) giveBack(v *viewing) {
-	keys := v.state.draft.Buf
-	v.fn, v.from, v.state = nil, nil, state{}
-	v.state.draft.Buf = keys // it is used again
+	keys := v.state.Draft.Buf
+	v.fn, v.from, v.state = nil, nil, state.State{}
+	v.state.Draft.Buf = keys // it is used again
 	p.idle.Put(v)
 }
 
@@ -81,21 +82,21 @@ func (p *views) giveBack(v *viewing) {
 func (v *viewing) runOn(r kv.Reader) (err error) {
 	s, l := &v.state, v.ledger
 	s.Reader = r
-	if s.counters, err = l.views.readCounters(s); err != nil {
+	if s.Counters, err = l.views.readCounters(s); err != nil {
 		return err
 	}
-	s.durable = s.counters
-	if err := s.checkBegun(); err != nil {
+	s.Durable = s.Counters
+	if err := s.CheckBegun(); err != nil {
 		return err
 	}
 	if v.from != nil {
-		if err := v.from.check(s.counters.position); err != nil {
+		if err := v.from.check(s.Counters.Position); err != nil {
 			return err
 		}
 	}
-	s.known = &l.known
-	s.tell(l.clock())
-	s.far = l.leap.of(s)
+	s.Known = &l.known
+	s.Tell(l.clock())
+	s.Far = l.leap.of(s)
 	err = v.fn(s)
 	if changed := l.checkSame(s); changed != nil {
 		return changed // whatever fn has met
@@ -105,25 +106,25 @@ func (v *viewing) runOn(r kv.Reader) (err error) {
 
 // readCounters reads the counters of a snapshot. As long as their record has the same bytes as that of an earlier one,
 // they were checked and decoded before.
-func (p *views) readCounters(s *state) (counters, error) {
-	k := s.draft.key()
-	k.Buf = append(k.Buf, keyCounters...)
-	record, err := s.Get(bucketMeta, k.Buf)
+func (p *views) readCounters(s *state.State) (state.Counters, error) {
+	k := s.Draft.Key()
+	k.Buf = append(k.Buf, state.KeyCounters...)
+	record, err := s.Get(state.BucketMeta, k.Buf)
 	if err != nil {
-		return counters{}, err
+		return state.Counters{}, err
 	}
 	last := p.counters.Load()
 	if last == nil || !bytes.Equal(last.record, record) {
 		if last, err = decodeStored(record, k.Buf); err != nil {
-			return counters{}, err
+			return state.Counters{}, err
 		}
 		p.counters.Store(last)
 	}
-	return last.counters, nil
+	return last.Counters, nil
 }
 
 func decodeStored(record, key []byte) (*storedCounters, error) {
-	c, _, err := decodeRecord(bucketMeta, key, record, decodeCounters)
+	c, _, err := state.DecodeRecord(state.BucketMeta, key, record, state.DecodeCounters)
 	return &storedCounters{bytes.Clone(record), c}, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // Readers leave memory and what they decoded to those after them. Nothing of one reader may show in what another
@@ -63,12 +64,12 @@ func TestCountersDamagedBetweenReadsAreFound(t *testing.T) {
 	_ = objectOf(t, l, "ann")
 	var whole []byte
 	must(t, l.store.View(func(r kv.Reader) error {
-		value, err := r.Get(bucketMeta, []byte(keyCounters))
+		value, err := r.Get(state.BucketMeta, []byte(state.KeyCounters))
 		whole = slices.Clone(value)
 		return err
 	}))
 	put := func(value []byte) {
-		must(t, l.store.Update(func(w kv.Writer) error { return w.Put(bucketMeta, []byte(keyCounters), value) }))
+		must(t, l.store.Update(func(w kv.Writer) error { return w.Put(state.BucketMeta, []byte(state.KeyCounters), value) }))
 	}
 	for i := range whole {
 		damaged := slices.Clone(whole)

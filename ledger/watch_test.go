@@ -17,6 +17,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // watchUntil watches until it has seen the event numbered last, and returns what it saw.
@@ -35,8 +36,8 @@ func watchUntil(ctx context.Context, l *Ledger, from, last uint64) (seen []Event
 // write makes n events, and returns the number of the last.
 func write(ctx context.Context, l *Ledger, n int) (last uint64, err error) {
 	for range n {
-		_, last, err = l.submit(ctx, func(s *state) ([]event.Change, error) {
-			return []event.Change{&event.Settled{Key: fmt.Sprint("event ", s.counters.events+1), Digest: [32]byte{1}, First: s.counters.events + 1, Final: true}}, nil
+		_, last, err = l.submit(ctx, func(s *state.State) ([]event.Change, error) {
+			return []event.Change{&event.Settled{Key: fmt.Sprint("event ", s.Counters.Events+1), Digest: [32]byte{1}, First: s.Counters.Events + 1, Final: true}}, nil
 		})
 		if err != nil {
 			return last, err
@@ -479,9 +480,9 @@ func TestEventsAreDurableBeforeAWatcherGetsThem(t *testing.T) {
 	durable.Store(1)
 	s.set(nil, func() error {
 		return file.View(func(r kv.Reader) error {
-			c, err := readState(r)
+			c, err := state.ReadState(r)
 			if err == nil {
-				durable.Store(c.counters.events)
+				durable.Store(c.Counters.Events)
 			}
 			return err
 		})
@@ -516,9 +517,9 @@ func TestWatchEndsAtDamage(t *testing.T) {
 	last := mustWrite(t, l, 9)
 	for name, records := range map[string][]pair{
 		"missing": slices.DeleteFunc(pairs(t, l.store), func(p pair) bool {
-			return p.bucket == bucketEvents && string(p.key) == string(eventKey(6))
+			return p.bucket == state.BucketEvents && string(p.key) == string(state.EventKey(6))
 		}),
-		"broken": append(pairs(t, l.store), sealed(bucketEvents, eventKey(6), []byte{event.EventVersion})),
+		"broken": append(pairs(t, l.store), sealed(state.BucketEvents, state.EventKey(6), []byte{event.EventVersion})),
 	} {
 		t.Run(name, func(t *testing.T) {
 			broken := openMemory(t, fill(t, records), Options{})

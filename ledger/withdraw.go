@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // Withdraw ends an object's part in all questions: nothing more is drawn from it, sold of it or asked
@@ -19,15 +20,15 @@ func (l *Ledger) Withdraw(ctx context.Context, key, object string) error {
 	}
 	f := event.FormOf("withdraw")
 	f.Field("Object").Text(object)
-	return l.once(ctx, key, object, f, func(s *state) (event.Change, error) {
-		o, found, err := s.object(object)
+	return l.once(ctx, key, object, f, func(s *state.State) (event.Change, error) {
+		o, found, err := s.Object(object)
 		if err != nil {
 			return nil, err
 		}
 		if !found {
 			return nil, fmt.Errorf("object %q: %w", object, ErrUnknown)
 		}
-		out, err := s.isOut(object, o)
+		out, err := s.IsOut(object, o)
 		if err != nil || out {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package ledger
+package state
 
 import (
 	"bytes"
@@ -8,61 +8,61 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// gathered is how many objects are worth gathering: fewer are looked up one by one.
-const gathered = 32
+// Gathered is how many objects are worth gathering: fewer are looked up one by one.
+const Gathered = 32
 
-// gather brings what there is of the objects with these names, which come in order, to the desk: their budgets and, unless
+// Gather brings what there is of the objects with these names, which come in order, to the desk: their budgets and, unless
 // question is 0, their chains. That is a walk through the buckets, which is much faster than looking each record up.
 // Without a desk it does nothing.
-func (s *state) gather(names []string, question uint32) error {
-	if s.desk == nil || len(names) < gathered {
+func (s *State) Gather(names []string, question uint32) error {
+	if s.Desk == nil || len(names) < Gathered {
 		return nil
 	}
 	var wanted []byte
 	var head wire.Sums
 	objectAt := func(i int) []byte {
-		wanted = appendObjectKey(wanted[:0], names[i])
+		wanted = AppendObjectKey(wanted[:0], names[i])
 		return wanted
 	}
-	s.desk.objects.room(len(names))
-	err := s.walk(bucketObjects, len(names), objectAt, func(i int, value []byte) error {
-		o, found, err := decodeSealed(&head, bucketObjects, wanted, value, decodeObject)
+	s.Desk.Objects.Room(len(names))
+	err := s.walk(BucketObjects, len(names), objectAt, func(i int, value []byte) error {
+		o, found, err := decodeSealed(&head, BucketObjects, wanted, value, DecodeObject)
 		if err == nil {
-			s.desk.objects.note(recordID{name: names[i]}, &o, found)
+			s.Desk.Objects.Note(RecordID{Name: names[i]}, &o, found)
 		}
 		return err
 	})
 	if err != nil || question == 0 {
 		return err
 	}
-	s.desk.chains.room(len(names))
+	s.Desk.Chains.Room(len(names))
 	chainAt := func(i int) []byte {
-		wanted = appendChainKey(wanted[:0], question, names[i])
+		wanted = AppendChainKey(wanted[:0], question, names[i])
 		return wanted
 	}
-	return s.walk(bucketChains, len(names), chainAt, func(i int, value []byte) error {
-		c, found, err := decodeSealed(&head, bucketChains, wanted, value, s.desk.levels.decodeChain)
+	return s.walk(BucketChains, len(names), chainAt, func(i int, value []byte) error {
+		c, found, err := decodeSealed(&head, BucketChains, wanted, value, s.Desk.levels.DecodeChain)
 		if err == nil {
-			s.desk.chains.note(recordID{question, names[i]}, &c, found)
+			s.Desk.Chains.Note(RecordID{question, names[i]}, &c, found)
 		}
 		return err
 	})
 }
 
-// makeRoom sees to it that a snapshot has a desk, with no more on it than one part of a long request. The desk of a
+// MakeRoom sees to it that a snapshot has a desk, with no more on it than one part of a long request. The desk of a
 // transaction keeps everything, which may have to be written.
-func (s *state) makeRoom() {
+func (s *State) MakeRoom() {
 	switch {
-	case s.desk == nil && s.writer == nil:
-		s.desk = &desk{}
-	case s.writer == nil && len(s.desk.objects.sheets)+len(s.desk.chains.sheets) >= partSize:
-		s.desk.clear()
+	case s.Desk == nil && s.Writer == nil:
+		s.Desk = &Desk{}
+	case s.Writer == nil && len(s.Desk.Objects.Sheets)+len(s.Desk.Chains.Sheets) >= PartSize:
+		s.Desk.Clear()
 	}
 }
 
 // walk passes n records to visit, nil for one that is not there. Their keys come in order; each stays valid until the next
 // one is asked for.
-func (s *state) walk(bucket string, n int, key func(i int) []byte, visit func(i int, value []byte) error) error {
+func (s *State) walk(bucket string, n int, key func(i int) []byte, visit func(i int, value []byte) error) error {
 	const far = 8 // after so many other records it is faster to seek
 	for i := 0; i < n; {
 		var fault error
@@ -101,8 +101,8 @@ func (s *state) walk(bucket string, n int, key func(i int) []byte, visit func(i 
 	return nil
 }
 
-// decodeRecord decodes a stored record; nil stands for none.
-func decodeRecord[T any](bucket string, key, value []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
+// DecodeRecord decodes a stored record; nil stands for none.
+func DecodeRecord[T any](bucket string, key, value []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
 	return decodeSealed(new(wire.Sums), bucket, key, value, decode)
 }
 

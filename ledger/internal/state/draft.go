@@ -1,4 +1,4 @@
-package ledger
+package state
 
 import (
 	"encoding/binary"
@@ -16,22 +16,22 @@ type draft struct {
 	kept  []byte // what lies behind it is free
 }
 
-// lookup returns room for the key of a record that is only looked up, until the next call.
-func (d *draft) lookup() []byte {
+// Lookup returns room for the key of a record that is only looked up, until the next call.
+func (d *draft) Lookup() []byte {
 	if d.Buf == nil {
 		d.Buf = make([]byte, 0, 128)
 	}
 	return d.Buf[:0]
 }
 
-// key begins a record. The caller appends the key and then calls value.
-func (d *draft) key() *wire.Encoder {
+// Key begins a record. The caller appends the key and then calls value.
+func (d *draft) Key() *wire.Encoder {
 	d.Buf = d.Buf[:0]
 	return &d.Encoder
 }
 
-// value ends the key. What the caller appends from now on is the payload.
-func (d *draft) value() *wire.Encoder {
+// Value ends the key. What the caller appends from now on is the payload.
+func (d *draft) Value() *wire.Encoder {
 	d.split = len(d.Buf)
 	return &d.Encoder
 }
@@ -56,11 +56,11 @@ func (d *draft) take(bucket string) (key, value []byte) {
 	return record[:d.split:d.split], record[d.split:]
 }
 
-// write puts the drafted record.
-func (s *state) write(bucket string) error {
-	if s.plain { // in a store that keeps no reference to it
-		return s.writer.Put(bucket, s.draft.Buf[:s.draft.split], s.draft.Buf[s.draft.split:])
+// Write puts the drafted record.
+func (s *State) Write(bucket string) error {
+	if s.Plain { // in a store that keeps no reference to it
+		return s.Writer.Put(bucket, s.Draft.Buf[:s.Draft.split], s.Draft.Buf[s.Draft.split:])
 	}
-	key, value := s.draft.take(bucket)
-	return s.writer.Put(bucket, key, value)
+	key, value := s.Draft.take(bucket)
+	return s.Writer.Put(bucket, key, value)
 }

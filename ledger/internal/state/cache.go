@@ -1,4 +1,4 @@
-package ledger
+package state
 
 import (
 	"sync"
@@ -7,9 +7,9 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// cache remembers questions and policies, which never change. Only committed ones are put in: the
+// Cache remembers questions and policies, which never change. Only committed ones are put in: the
 // number of one that was rolled back may be given to another.
-type cache struct {
+type Cache struct {
 	mu        sync.Mutex
 	questions map[uint32]*event.Question
 	names     map[string]*event.Question
@@ -19,7 +19,7 @@ type cache struct {
 // cached is how many questions, and policies, are remembered.
 const cached = 1024
 
-func remember[T any](c *cache, all *map[uint32]T, number uint32, load func(uint32) (T, error)) (T, error) {
+func remember[T any](c *Cache, all *map[uint32]T, number uint32, load func(uint32) (T, error)) (T, error) {
 	c.mu.Lock()
 	value, found := (*all)[number]
 	c.mu.Unlock()
@@ -50,27 +50,27 @@ func keep[K comparable, T any](all *map[K]T, key K, value T) {
 	(*all)[key] = value
 }
 
-// named returns a question that was asked for by its name before, or nil.
-func (c *cache) named(name string) *event.Question {
+// Named returns a question that was asked for by its name before, or nil.
+func (c *Cache) Named(name string) *event.Question {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.names[name]
 }
 
-// name remembers a question by its name.
-func (c *cache) name(q *event.Question) {
+// Name remembers a question by its name.
+func (c *Cache) Name(q *event.Question) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	keep(&c.names, q.Name, q)
 }
 
-// question returns a question by its number.
-func (s *state) question(number uint32) (*event.Question, error) {
-	if s.known == nil || number > s.durable.questions {
+// Question returns a question by its number.
+func (s *State) Question(number uint32) (*event.Question, error) {
+	if s.Known == nil || number > s.Durable.Questions {
 		return s.loadQuestion(number)
 	}
 	if r := &s.recent; r.question == nil || r.question.Number != number {
-		q, err := remember(s.known, &s.known.questions, number, s.loadQuestion)
+		q, err := remember(s.Known, &s.Known.questions, number, s.loadQuestion)
 		if err != nil || q.Number != number { // else it is damaged
 			return q, err
 		}
@@ -86,13 +86,13 @@ type recent struct {
 	under    uint32        // its number
 }
 
-// policy returns a policy by its number.
-func (s *state) policy(number uint32) (policy.Policy, error) {
-	if s.known == nil || number > s.durable.policies {
+// Policy returns a policy by its number.
+func (s *State) Policy(number uint32) (policy.Policy, error) {
+	if s.Known == nil || number > s.Durable.Policies {
 		return s.loadPolicy(number)
 	}
 	if r := &s.recent; r.policy.IsZero() || r.under != number {
-		p, err := remember(s.known, &s.known.policies, number, s.loadPolicy)
+		p, err := remember(s.Known, &s.Known.policies, number, s.loadPolicy)
 		if err != nil {
 			return p, err
 		}

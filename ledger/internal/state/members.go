@@ -1,4 +1,4 @@
-package ledger
+package state
 
 import (
 	"encoding/binary"
@@ -6,10 +6,10 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// questionsOf returns the numbers of the questions an object is, or was, enrolled in.
-func (s *state) questionsOf(name string) (numbers []uint32, err error) {
-	prefix := objectKey(name)
-	err = s.Scan(bucketObjects, memberKey(name, 1), func(key, _ []byte) bool {
+// QuestionsOf returns the numbers of the questions an object is, or was, enrolled in.
+func (s *State) QuestionsOf(name string) (numbers []uint32, err error) {
+	prefix := ObjectKey(name)
+	err = s.Scan(BucketObjects, MemberKey(name, 1), func(key, _ []byte) bool {
 		if len(key) != len(prefix)+4 || string(key[:len(prefix)]) != string(prefix) {
 			return false
 		}
@@ -19,15 +19,15 @@ func (s *state) questionsOf(name string) (numbers []uint32, err error) {
 	return numbers, err
 }
 
-// isOut tells whether an object takes part in nothing any more.
-func (s *state) isOut(name string, o object) (bool, error) {
-	numbers, err := s.questionsOf(name)
+// IsOut tells whether an object takes part in nothing any more.
+func (s *State) IsOut(name string, o Object) (bool, error) {
+	numbers, err := s.QuestionsOf(name)
 	for _, number := range numbers {
-		c, found, err := s.chain(number, name)
+		c, found, err := s.Chain(number, name)
 		if err != nil || !found {
 			return false, errs.Corrupt(err, "object %q has lost its chain in question %d", name, number)
 		}
-		if !o.withdrew(c) {
+		if !o.Withdrew(c) {
 			return false, nil
 		}
 	}

@@ -1,4 +1,4 @@
-package ledger
+package state
 
 import (
 	"encoding/binary"
@@ -8,16 +8,16 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// noiseKey is where a noise key is kept.
-func noiseKey(number uint32) []byte {
-	return binary.BigEndian.AppendUint32([]byte(keyNoise), number)
+// NoiseKey is where a noise key is kept.
+func NoiseKey(number uint32) []byte {
+	return binary.BigEndian.AppendUint32([]byte(KeyNoise), number)
 }
 
-// noiseKeys returns all noise keys that the ledger has seen.
-func (s *state) noiseKeys() ([]event.NoiseKeySet, error) {
+// NoiseKeys returns all noise keys that the ledger has seen.
+func (s *State) NoiseKeys() ([]event.NoiseKeySet, error) {
 	var all []event.NoiseKeySet // not as many as are claimed, until they are found
-	for number := uint32(1); number <= s.counters.noises; number++ {
-		k, found, err := lookup(s, bucketMeta, noiseKey(number), decodeNoise)
+	for number := uint32(1); number <= s.Counters.Noises; number++ {
+		k, found, err := Lookup(s, BucketMeta, NoiseKey(number), DecodeNoise)
 		if err != nil || !found || k.Number != number {
 			return nil, errs.Corrupt(err, "noise key %d is missing", number)
 		}
@@ -26,19 +26,19 @@ func (s *state) noiseKeys() ([]event.NoiseKeySet, error) {
 	return all, nil
 }
 
-// noiseKeyName returns the name of a noise key; 0 is none.
-func (s *state) noiseKeyName(number uint32) (string, error) {
+// NoiseKeyName returns the name of a noise key; 0 is none.
+func (s *State) NoiseKeyName(number uint32) (string, error) {
 	if number == 0 {
 		return "", nil
 	}
-	k, found, err := lookup(s, bucketMeta, noiseKey(number), decodeNoise)
+	k, found, err := Lookup(s, BucketMeta, NoiseKey(number), DecodeNoise)
 	if err != nil || !found {
 		return "", errs.Corrupt(err, "noise key %d is missing", number)
 	}
 	return k.Name, nil
 }
 
-func decodeNoise(payload []byte) (event.NoiseKeySet, error) {
+func DecodeNoise(payload []byte) (event.NoiseKeySet, error) {
 	d := &wire.Decoder{Rest: payload}
 	k := *event.DecodeNoiseKeySet(d).(*event.NoiseKeySet)
 	return k, d.Done()

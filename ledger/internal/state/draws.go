@@ -1,0 +1,14 @@
+package state
+
+import (
+	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/finite"
+)
+
+// Chances are where draws take their randomness from, for one goroutine at a time.
+type Chances struct {
+	Sampler *rrchain.Sampler
+	Outputs *finite.Sampler // for questions with a mechanism of their own
+}
+
+func NewChances() Chances { return Chances{rrchain.NewSampler(), finite.NewSampler()} }

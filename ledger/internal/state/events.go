@@ -1,0 +1,121 @@
+package state
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+)
+
+func (s *State) PutNumber(bucket string, key []byte, number uint32) error {
+	e := &wire.Encoder{}
+	e.U32(number)
+	return s.Put(bucket, key, e.Buf)
+}
+
+// ReadHashes implements [tlog.HashReader] over the records of the events, which hold the hashes they
+// complete: so a hash costs no record of its own.
+func (s *State) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
+	hashes := make([]tlog.Hash, len(indexes))
+	for i, index := range indexes {
+		leaf, at := merkle.Locate(index)
+		if at < 0 {
+			return nil, errs.Corrupt(nil, "no tree has a hash %d", index)
+		}
+		payload, err := s.Get(BucketEvents, EventKey(leaf+1))
+		if err != nil || payload == nil {
+			return nil, errs.Corrupt(err, "event %d is missing", leaf+1)
+		}
+		start := len(payload) - tlog.HashSize*(merkle.Completes(leaf)-at)
+		if start < 0 {
+			return nil, errs.Corrupt(nil, "event %d is cut off", leaf+1)
+		}
+		copy(hashes[i][:], payload[start:])
+	}
+	return hashes, nil
+}
+
+// Entry returns the record of an event.
+func (s *State) Entry(number uint64) (event.Logged, error) {
+	payload, err := s.Get(BucketEvents, EventKey(number))
+	if err != nil {
+		return event.Logged{}, err
+	}
+	if payload == nil {
+		return event.Logged{}, fmt.Errorf("%w: event %d is missing", errs.ErrCorrupt, number)
+	}
+	return event.DecodeEntry(number, payload)
+}
+
+func (s *State) Event(number uint64) (event.Event, error) {
+	n, err := s.Entry(number)
+	return n.Event, err
+}
+
+func (s *State) PutEntry(n event.Logged) error {
+	return s.Put(BucketEvents, EventKey(n.Number), n.Encode())
+}
+
+func DefinitionKey(number uint32) []byte { return binary.BigEndian.AppendUint32([]byte("e"), number) }
+
+// PutDefinition records that the event being applied defines a question, policy or buyer.
+func (s *State) PutDefinition(bucket string, number uint32) error {
+	e := &wire.Encoder{}
+	e.U64(s.Counters.Events)
+	return s.Put(bucket, DefinitionKey(number), e.Buf)
+}
+
+// Definition returns the event that defined a question, policy or buyer.
+func (s *State) Definition(bucket string, number uint32) (event uint64, err error) {
+	event, found, err := Lookup(s, bucket, DefinitionKey(number), Number64)
+	if err == nil && !found {
+		err = errs.Corrupt(nil, "the event that defined number %d of %s is missing", number, bucket)
+	}
+	return event, err
+}
+
+// RefusedBefore returns the refusals, erased ones too, whose events stand before the one that settles
+// their request.
+func (s *State) RefusedBefore(number, count uint64) (all []*event.ObjectRefused, err error) {
+	if err := CheckRefused(number, count); err != nil {
+		return nil, err
+	}
+	for at := number - count; at < number; at++ {
+		ev, err := s.Event(at)
+		if err != nil {
+			return nil, err
+		}
+		c, ok := ev.Change.(*event.ObjectRefused)
+		if !ok {
+			return nil, errs.Corrupt(nil, "event %d refuses nobody", at)
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// CheckRefused tells whether so many refusals can stand before an event.
+func CheckRefused(number, count uint64) error {
+	if count >= number {
+		return errs.Corrupt(nil, "event %d settles %d refusals", number, count)
+	}
+	return nil
+}
+
+// Settlement returns the event that settled (a part of) a request.
+func (s *State) Settlement(number uint64) (*event.Settled, error) {
+	ev, err := s.Event(number)
+	if err != nil {
+		return nil, err
+	}
+	part, ok := ev.Change.(*event.Settled)
+	if !ok {
+		return nil, fmt.Errorf("%w: event %d does not settle a request", errs.ErrCorrupt, number)
+	}
+	return part, nil
+}

@@ -1,0 +1,313 @@
+package state
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Tallies count the responses as they are recorded, so that an estimate need not read the chains. What
+// they hold follows from the chains, which stay the truth about it.
+
+// TallyKey names what a tally counts: a value as the response to a question at exactly one ε or, in unary
+// encoding, all responses at that ε.
+type TallyKey struct {
+	Question uint32
+	Epsilon  privacy.Epsilon
+	Value    uint32 // 0 in unary encoding
+}
+
+// tallyKeyOf returns the key of the tally that counts a level.
+func tallyKeyOf(q *event.Question, l Level) TallyKey {
+	return TallyKey{q.Number, l.Epsilon, uint32(l.Response.Index)}
+}
+
+// LevelPrefix begins the keys of all tallies of a question at an ε.
+func LevelPrefix(question uint32, epsilon privacy.Epsilon) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(nil, question), uint64(epsilon.Nano()))
+}
+
+// Bytes sorts by question, rising ε and value.
+func (k TallyKey) Bytes() []byte {
+	return binary.BigEndian.AppendUint32(LevelPrefix(k.Question, k.Epsilon), k.Value)
+}
+
+func DecodeTallyKey(key []byte) (TallyKey, error) {
+	d := &wire.Decoder{Rest: key}
+	k := TallyKey{Question: d.U32()}
+	if nanos := d.U64(); nanos > 0 && nanos <= privacy.MaxEpsilonNano {
+		k.Epsilon, _ = privacy.EpsilonFromNano(int64(nanos))
+	} else {
+		d.Fail("tally at %d nano-nats", nanos)
+	}
+	k.Value = d.U32()
+	return k, d.Done()
+}
+
+// Tally counts chains of a question whose responses at one ε say the same. There is none where there are no
+// such chains.
+type Tally struct {
+	Tallied
+	// Bits counts, in unary encoding, for each value the responses whose bit is set. Else it is empty.
+	Bits []Tallied
+}
+
+// Tallied is how many chains have such a response, and of how many it is the current one.
+type Tallied struct{ Recorded, Current uint64 }
+
+func (t Tally) Encode() []byte {
+	e := &wire.Encoder{}
+	for _, c := range append([]Tallied{t.Tallied}, t.Bits...) {
+		e.Uvarint(c.Recorded)
+		e.Uvarint(c.Current)
+	}
+	return e.Buf
+}
+
+func DecodeTally(payload []byte) (Tally, error) {
+	d := &wire.Decoder{Rest: payload}
+	t := Tally{Tallied: Tallied{d.Uvarint(), d.Uvarint()}}
+	if t.Recorded == 0 || t.Recorded < t.Current {
+		d.Fail("tally of %d responses, %d of them current", t.Recorded, t.Current)
+	}
+	for len(d.Rest) > 0 && d.Err == nil {
+		bit := Tallied{d.Uvarint(), d.Uvarint()}
+		if bit.Recorded > t.Recorded || bit.Current > min(bit.Recorded, t.Current) {
+			d.Fail("tally of a bit in %d responses, %d of them current", bit.Recorded, bit.Current)
+		}
+		t.Bits = append(t.Bits, bit)
+	}
+	return t, d.Done()
+}
+
+// each changes every count that a response is part of, and tells whether all of them could be.
+func (t *Tally) each(response event.Value, change func(*Tallied) bool) bool {
+	done := change(&t.Tallied)
+	for v := range response.Bits.Ones() {
+		done = change(&t.Bits[v]) && done
+	}
+	return done
+}
+
+// Recount is what a count changes by: each of both by 1, 0 or -1.
+type Recount struct{ Recorded, current int8 }
+
+// change changes a count, and tells whether the new one is possible.
+func (by Recount) change(c *Tallied) bool {
+	c.Recorded += uint64(int64(by.Recorded))
+	c.Current += uint64(int64(by.current))
+	return c.Recorded <= math.MaxInt64 && c.Current <= c.Recorded
+}
+
+// recounted is a change of a tally that was made.
+type recounted struct {
+	*Tally
+	response event.Value
+	by       Recount
+}
+
+// Fit makes room for the bits of a question's responses. It refuses a tally of another question.
+func (t *Tally) Fit(q *event.Question) error {
+	m := 0
+	if q.Encoding == vocabulary.Unary {
+		m = len(q.Values)
+	}
+	if len(t.Bits) == 0 && t.Recorded == 0 {
+		t.Bits = make([]Tallied, m)
+	}
+	if len(t.Bits) != m {
+		return errs.Corrupt(nil, "question %q: a tally of %d bits", q.Name, len(t.Bits))
+	}
+	return nil
+}
+
+// CountLevel counts a level that was just put in its place among those of a chain.
+func (s *State) CountLevel(q *event.Question, levels []Level, at int) error {
+	last := at == len(levels)-1
+	by := Recount{Recorded: 1}
+	if last {
+		by.current = 1
+	}
+	err := s.Recount(q, levels[at], by)
+	if err != nil || !last || at == 0 {
+		return err
+	}
+	return s.Recount(q, levels[at-1], Recount{current: -1})
+}
+
+// Recount changes the counts that a level is part of.
+func (s *State) Recount(q *event.Question, l Level, by Recount) error {
+	if !q.Has(l.Epsilon, l.Response) {
+		return errs.Corrupt(nil, "question %q: a response of %v", q.Name, l.Response)
+	}
+	t, err := s.tally(tallyKeyOf(q, l))
+	if err == nil {
+		err = t.Fit(q)
+	}
+	if err != nil {
+		return err
+	}
+	if s.Plain {
+		s.Recounts = append(s.Recounts, recounted{t, l.Response, by})
+	}
+	if !t.each(l.Response, by.change) {
+		err = errs.Corrupt(nil, "question %d: nobody was counted at ε=%s", q.Number, l.Epsilon)
+	}
+	return err
+}
+
+// UndoRecounts takes back what recount has changed since the last event.
+func (s *State) UndoRecounts() {
+	for _, r := range s.Recounts {
+		r.each(r.response, Recount{-r.by.Recorded, -r.by.current}.change)
+	}
+	s.Recounts = s.Recounts[:0]
+}
+
+// tally returns a tally, to be changed in place. It is read when it is first asked for, and written by
+// flushTallies.
+func (s *State) tally(key TallyKey) (*Tally, error) {
+	var near *NearTally
+	if s.Near != nil {
+		if near = &s.Near[key.near()]; near.Tally != nil && near.key == key {
+			return near.Tally, nil
+		}
+	}
+	if t := s.Tallies[key]; t != nil {
+		if near != nil {
+			*near = NearTally{key, t}
+		}
+		return t, nil
+	}
+	t, _, err := Lookup(s, BucketTallies, key.Bytes(), DecodeTally)
+	// Each response is recorded by an event of its own, and the one being applied is not counted yet.
+	if err != nil || t.Recorded >= s.Counters.Events {
+		return nil, errs.Corrupt(err, "question %d: %d responses by %d events", key.Question, t.Recorded, s.Counters.Events)
+	}
+	if s.Tallies == nil {
+		s.Tallies = make(map[TallyKey]*Tally)
+	}
+	s.Tallies[key] = &t
+	return &t, nil
+}
+
+// NearTally is one of those that are found without the map: many events in a row count the same few responses.
+type NearTally struct {
+	key TallyKey
+	*Tally
+}
+
+// near returns the place of a tally among those, and leaves it to chance which others have the same.
+func (k TallyKey) near() uint64 {
+	const mixing = 0x9e3779b97f4a7c15
+	return (uint64(k.Epsilon.Nano()) ^ uint64(k.Value)<<32 ^ uint64(k.Question)<<48) * mixing >> (64 - NearBits)
+}
+
+const NearBits = 6
+
+// NearTallies sees to it that tallies are found without the map.
+func (s *State) NearTallies() {
+	if s.Near == nil {
+		s.Near = make([]NearTally, 1<<NearBits)
+	}
+}
+
+// ForgetTallies forgets what was counted, once it is written.
+func (s *State) ForgetTallies() {
+	s.Tallies = nil
+	clear(s.Near)
+}
+
+// CountedInMemory returns how many counts are to be written.
+func (s *State) CountedInMemory() int {
+	n := 0
+	for _, t := range s.Tallies {
+		n += 1 + len(t.Bits)
+	}
+	return n
+}
+
+// FlushTallies writes what was counted, in the order of the keys: a draw at an ε where many others were
+// drawn costs nothing more, and the same transaction always makes the same writes.
+func (s *State) FlushTallies() error {
+	type record struct {
+		key []byte
+		*Tally
+	}
+	records := make([]record, 0, len(s.Tallies))
+	for key, t := range s.Tallies {
+		records = append(records, record{key.Bytes(), t})
+	}
+	slices.SortFunc(records, func(a, b record) int { return bytes.Compare(a.key, b.key) })
+	for _, r := range records {
+		var err error
+		if r.Recorded == 0 {
+			err = s.Writer.Delete(BucketTallies, r.key)
+		} else {
+			err = s.Put(BucketTallies, r.key, r.Encode())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// UncountLevels takes all levels of a chain off.
+func (s *State) UncountLevels(q *event.Question, levels []Level) error {
+	for i, l := range levels {
+		by := Recount{Recorded: -1}
+		if i == len(levels)-1 {
+			by.current = -1
+		}
+		if err := s.Recount(q, l, by); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ScanTallies visits the stored tallies of a question, at one ε or, if that is 0, at all, by rising ε and
+// value. It does not see what was counted in the same transaction.
+func (s *State) ScanTallies(question uint32, epsilon privacy.Epsilon, visit func(TallyKey, Tally) error) error {
+	prefix := LevelPrefix(question, epsilon)
+	from := prefix
+	if epsilon.IsZero() {
+		prefix = prefix[:4]
+	}
+	var fault error
+	err := s.Scan(BucketTallies, from, func(key, value []byte) bool {
+		if !bytes.HasPrefix(key, prefix) {
+			return false
+		}
+		fault = OpenTally(key, value, visit)
+		return fault == nil
+	})
+	if err == nil {
+		err = fault
+	}
+	return err
+}
+
+func OpenTally(key, value []byte, visit func(TallyKey, Tally) error) error {
+	k, err := DecodeTallyKey(key)
+	if err != nil {
+		return err
+	}
+	payload, err := wire.Unseal(BucketTallies, key, value)
+	if err != nil {
+		return err
+	}
+	t, err := DecodeTally(payload)
+	if err != nil {
+		return err
+	}
+	return visit(k, t)
+}

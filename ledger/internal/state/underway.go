@@ -1,0 +1,88 @@
+package state
+
+import (
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Underway sums up what is recorded of a request, or of a part of one, until its settled event comes: what that one tells
+// is compared with it. It is empty between transactions.
+type Underway struct {
+	Events   uint64
+	Requests requests
+	Enrolled uint64
+	Raised   uint64 // responses above the current level
+	Derived  uint64 // other responses that were recorded, but for those of a sale
+	Erased   uint64 // responses whose events are erased
+	Draws    uint64 // responses drawn for a sale whose events are erased
+	Spent    uint64 // that it costs all objects together, in nano-nats, as far as events say it
+	Last     string // the last object enrolled or with a response: they come in order
+	Question uint32 // that the first response or refusal is about; 0 if there was none
+	Asked    privacy.Epsilon
+	Sweep    bool     // responses or refusals are such as only those of a sweep can be
+	Refused  RecordID // the last object refused
+	One      string   // the first object that an event names
+	More     bool     // another one is named as well
+	Doubt    string   // why an object cannot have been refused as it was, unless the request is for an answer given again
+	Loose    bool     // events are missing, or were left out: an audit compares nothing
+}
+
+func (u Underway) encode(e *wire.Encoder) {
+	for _, n := range []uint64{u.Events, u.Enrolled, u.Raised, u.Derived, u.Erased, u.Draws, u.Spent} {
+		e.Uvarint(n)
+	}
+	e.U8(uint8(u.Requests))
+	e.Text(u.Last)
+	e.U32(u.Question)
+	e.Epsilon(u.Asked)
+	e.Flag(u.Sweep)
+	e.U32(u.Refused.Question)
+	e.Text(u.Refused.Name)
+	e.Text(u.Doubt)
+	e.Text(u.One)
+	e.Flag(u.More)
+}
+
+func decodeUnderway(d *wire.Decoder) Underway {
+	return Underway{
+		Events: d.Uvarint(), Enrolled: d.Uvarint(), Raised: d.Uvarint(), Derived: d.Uvarint(), Erased: d.Uvarint(), Draws: d.Uvarint(), Spent: d.Uvarint(),
+		Requests: requests(d.U8()), Last: d.Text(), Question: d.U32(), Asked: d.Epsilon(), Sweep: d.Flag(),
+		Refused: RecordID{d.U32(), d.Text()}, Doubt: d.Text(), One: d.Text(), More: d.Flag(),
+	}
+}
+
+// requests are the sorts of requests that events can be of.
+type requests uint8
+
+// RequestsWith returns the sorts of requests that record an event of a kind.
+func RequestsWith(k event.Kind) requests {
+	switch k {
+	case event.KindReleased:
+		return OfRaise
+	case event.KindBound:
+		return OfRaise | OfAnswer | OfSale
+	case event.KindPolicy, event.KindEnrolled:
+		return OfEnrolment
+	case event.KindCharged, event.KindAnswered:
+		return OfAnswer
+	case event.KindBuyer:
+		return OfSale | OfReservation | OfChange
+	case event.KindSale, event.KindSold:
+		return OfSale
+	case event.KindReserved, event.KindHeld:
+		return OfReservation
+	case event.KindRefused:
+		return OfRaise | OfAnswer | OfSale | OfReservation
+	}
+	return OfChange
+}
+
+const (
+	OfRaise requests = 1 << iota // or of a sweep
+	OfEnrolment
+	OfAnswer
+	OfSale
+	OfReservation
+	OfChange // a single change
+)
