@@ -11,6 +11,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -186,7 +187,7 @@ func (x *sweep) needs(ctx context.Context, p panel, behind string) (needs []need
 				if byQuestion[c.question.Number] == nil {
 					byQuestion[c.question.Number] = &need{question: c.question}
 				}
-				byQuestion[c.question.Number].add(name, c.chain.Bond())
+				byQuestion[c.question.Number].add(name, c.Chain.Bond())
 			}
 		}
 		return nil
@@ -218,18 +219,18 @@ type plan struct {
 
 // planned is one chain of a plan.
 type planned struct {
-	subject  // as it is stored
-	question *event.Question
-	after    state.Chain // as it will be, as far as its ε and budgets go
-	steps    int         // that it takes
-	refusal  *Refusal    // of the step that it cannot take
-	unasked  bool        // a truth is needed
+	terms.Subject // as it is stored
+	question      *event.Question
+	after         state.Chain // as it will be, as far as its ε and budgets go
+	steps         int         // that it takes
+	refusal       *Refusal    // of the step that it cannot take
+	unasked       bool        // a truth is needed
 }
 
 // raise makes an ε above all others the chain's current one. It adds one level, without a response, to
 // those that are stored, and moves it up from step to step.
 func (c *planned) raise(epsilon privacy.Epsilon) {
-	stored := len(c.chain.Levels)
+	stored := len(c.Chain.Levels)
 	c.after.Levels = append(c.after.Levels[:stored], state.NewLevel(epsilon, event.Value{}, 0))
 }
 
@@ -280,26 +281,26 @@ func (x *sweep) due(s *state.State, name string, at time.Time) (p plan, dues []d
 		if err != nil {
 			return p, nil, err
 		}
-		if refusal != nil || o.chain.Enrolled > x.through {
+		if refusal != nil || o.Chain.Enrolled > x.through {
 			continue // it has withdrawn, or came later
 		}
 		dues = append(dues, duesOf(q, &o, len(p.chains), at)...)
-		p.object = o.object
-		after := o.chain
+		p.object = o.Object
+		after := o.Chain
 		after.Levels = slices.Clip(after.Levels) // the room behind them is the desk's
-		p.chains = append(p.chains, planned{subject: o, question: q, after: after})
+		p.chains = append(p.chains, planned{Subject: o, question: q, after: after})
 	}
 	slices.SortStableFunc(dues, func(a, b due) int { return a.at.Compare(b.at) })
 	return p, dues, nil
 }
 
 // duesOf returns what time has released of a chain. What is for sale is released by sales.
-func duesOf(q *event.Question, o *subject, chain int, at time.Time) (dues []due) {
-	if o.policy.Terms() != nil {
+func duesOf(q *event.Question, o *terms.Subject, chain int, at time.Time) (dues []due) {
+	if o.Policy.Terms() != nil {
 		return nil
 	}
 	last := privacy.Epsilon{}
-	for _, one := range o.policy.Releases(at, o.chain.Buyers) {
+	for _, one := range o.Policy.Releases(at, o.Chain.Buyers) {
 		if level, found := q.Released(one.Ceiling); found && last.Less(level) {
 			dues = append(dues, due{chain, one.At, level})
 			last = level
@@ -314,13 +315,13 @@ func (x *sweep) take(s *state.State, p *plan, one due, at time.Time) error {
 	if c.refusal != nil {
 		return nil // what follows would cost more
 	}
-	o := c.subject
-	o.chain, o.object = c.after, p.object
+	o := c.Subject
+	o.Chain, o.Object = c.after, p.object
 	ask := asking{question: c.question, epsilon: one.level, at: at, level: p.level}
 	v, refusal, err := x.ledger.assess(s, &o, ask)
 	switch {
 	case err == nil && refusal != nil:
-		err = x.ledger.orLess(s, &o, ask, offered(c.question), refusal)
+		err = x.ledger.orLess(s, &o, ask, terms.Offered(c.question), refusal)
 	case err == nil && v == event.Drawn:
 		refusal, err = x.checkTruth(s, c, &o, ask)
 	}
@@ -330,7 +331,7 @@ func (x *sweep) take(s *state.State, p *plan, one due, at time.Time) error {
 	if v == event.Drawn {
 		p.object.Spent, err = p.object.Spent.Add(state.Less(one.level, c.after.Current()))
 		if err != nil {
-			return errs.Corrupt(nil, "object %q: %v", c.name, err)
+			return errs.Corrupt(nil, "object %q: %v", c.Name, err)
 		}
 		c.raise(one.level)
 	}
@@ -340,14 +341,14 @@ func (x *sweep) take(s *state.State, p *plan, one due, at time.Time) error {
 }
 
 // checkTruth refuses a draw for which there is no truth. If the host was not asked, it will be.
-func (x *sweep) checkTruth(s *state.State, c *planned, o *subject, ask asking) (*Refusal, error) {
-	truth, known := x.truths[c.question.Number][c.name]
+func (x *sweep) checkTruth(s *state.State, c *planned, o *terms.Subject, ask asking) (*Refusal, error) {
+	truth, known := x.truths[c.question.Number][c.Name]
 	switch {
 	case !known:
 		c.unasked = true
 	case truth == noTruth:
-		return x.ledger.lacksTruth(s, o, ask, offered(c.question))
-	case !x.ledger.stillFits(c.question, &c.chain, c.name, truth, x.asOf):
+		return x.ledger.lacksTruth(s, o, ask, terms.Offered(c.question))
+	case !x.ledger.stillFits(c.question, &c.Chain, c.Name, truth, x.asOf):
 		return nil, errOvertaken // it is about another one since
 	}
 	return nil, nil
@@ -423,24 +424,24 @@ func (c planned) count(swept map[uint32]*event.SweptQuestion) {
 // follow takes the steps of one object.
 func (x *sweep) follow(s *state.State, todo plan, p *part) error {
 	for i := range todo.chains {
-		c := &todo.chains[i].chain
+		c := &todo.chains[i].Chain
 		c.Levels = slices.Clone(c.Levels) // the plan has them too
 	}
 	for _, step := range todo.steps {
 		c := &todo.chains[step.chain]
-		truth, asked := x.truths[c.question.Number][c.name]
+		truth, asked := x.truths[c.question.Number][c.Name]
 		if step.verdict == event.Drawn && !asked {
 			return errOvertaken
 		}
-		r, first, err := x.ledger.respond(s.Chances, c.question, &c.subject, step.epsilon, truth)
+		r, first, err := x.ledger.respond(s.Chances, c.question, &c.Subject, step.epsilon, truth)
 		if err != nil {
 			return err
 		}
-		reachOf(&c.chain, step.epsilon, r)
+		reachOf(&c.Chain, step.epsilon, r)
 		for _, binding := range first {
-			c.chain.Bound = &binding.(*event.TruthBound).Tag
+			c.Chain.Bound = &binding.(*event.TruthBound).Tag
 		}
-		p.changes = append(append(p.changes, first...), &event.Released{Object: c.name, Question: c.question.Number, Epsilon: step.epsilon, Response: r})
+		p.changes = append(append(p.changes, first...), &event.Released{Object: c.Name, Question: c.question.Number, Epsilon: step.epsilon, Response: r})
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
@@ -360,18 +361,18 @@ func (x *inquiry) part(s *state.State, at time.Time) error {
 			x.refused = append(x.refused, *refusal)
 			continue
 		}
-		x.able.add(name, o.chain.Bond())
+		x.able.add(name, o.Chain.Bond())
 	}
 	return nil
 }
 
 // check returns why an object cannot be charged the cost, or nil.
-func (x *inquiry) check(s *state.State, o *subject, at time.Time) (*Refusal, error) {
-	if refusal := x.ledger.lacksTruthKey(o.name, x.request.Epsilon); refusal != nil {
+func (x *inquiry) check(s *state.State, o *terms.Subject, at time.Time) (*Refusal, error) {
+	if refusal := x.ledger.lacksTruthKey(o.Name, x.request.Epsilon); refusal != nil {
 		orLess(refusal, x.known.Top().Epsilon)
 		return refusal, nil
 	}
-	ask := charge{asking{question: x.question, epsilon: x.request.Epsilon, at: at}, x.cost, o.chain.Current()}
+	ask := charge{asking{question: x.question, epsilon: x.request.Epsilon, at: at}, x.cost, o.Chain.Current()}
 	refusal, err := x.ledger.checkBudget(s, o, ask)
 	if err != nil || refusal == nil {
 		return nil, err

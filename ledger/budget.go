@@ -5,6 +5,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -33,25 +34,25 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // subject reads an object, or says why it can have no part in any request.
-func (l *Ledger) subject(s *state.State, q *event.Question, name string, asked privacy.Epsilon) (x subject, refusal *Refusal, err error) {
-	refusal, err = readSubject(s, q, name, asked, &x)
+func (l *Ledger) subject(s *state.State, q *event.Question, name string, asked privacy.Epsilon) (x terms.Subject, refusal *Refusal, err error) {
+	refusal, err = terms.ReadSubject(s, q, name, asked, &x)
 	return x, refusal, err
 }
 
 // assess decides, from budgets and recorded levels alone, what a request means for an object. It
 // never looks at the truth, so a refusal tells nothing about it.
-func (l *Ledger) assess(s *state.State, x *subject, ask asking) (event.Verdict, *Refusal, error) {
-	if _, recorded := x.chain.At(ask.epsilon); recorded {
+func (l *Ledger) assess(s *state.State, x *terms.Subject, ask asking) (event.Verdict, *Refusal, error) {
+	if _, recorded := x.Chain.At(ask.epsilon); recorded {
 		return event.Reused, nil, nil
 	}
-	if l.lacksNoiseKey(x.chain) {
-		return event.Drawn, &Refusal{Object: x.name, Reason: NoNoiseKey, Asked: ask.epsilon, Helps: HelpsKey}, nil
+	if l.lacksNoiseKey(x.Chain) {
+		return event.Drawn, &Refusal{Object: x.Name, Reason: NoNoiseKey, Asked: ask.epsilon, Helps: HelpsKey}, nil
 	}
-	current := x.chain.Current()
+	current := x.Chain.Current()
 	if ask.epsilon.Less(current) {
 		return event.Derived, nil, nil
 	}
-	if refusal := l.lacksTruthKey(x.name, ask.epsilon); refusal != nil {
+	if refusal := l.lacksTruthKey(x.Name, ask.epsilon); refusal != nil {
 		return event.Drawn, refusal, nil
 	}
 	refusal, err := l.checkBudget(s, x, charge{ask, state.Less(ask.epsilon, current), ask.epsilon})
@@ -81,42 +82,42 @@ type room struct {
 func (r room) most() privacy.Epsilon { return state.Lower(r.left, r.capLeft) }
 
 // room looks at what an object has left, given that a charge is granted. What others hold counts as spent.
-func (l *Ledger) room(s *state.State, x *subject, ask charge) (r room, err error) {
+func (l *Ledger) room(s *state.State, x *terms.Subject, ask charge) (r room, err error) {
 	held, err := l.heldBudget(s, x, ask)
 	if err != nil {
 		return r, err
 	}
-	buyers := x.chain.Buyers
+	buyers := x.Chain.Buyers
 	if ask.newcomer {
 		buyers++
 	}
-	r.spent, r.ceiling = x.chain.Spent(), x.policy.Ceiling(ask.at, buyers)
+	r.spent, r.ceiling = x.Chain.Spent(), x.Policy.Ceiling(ask.at, buyers)
 	r.free = state.Less(r.ceiling, r.spent)
 	// What the host's own raises and known buyers hold must stay without any further buyer, and what a new buyer holds
 	// with its own share, whatever becomes of other orders.
 	r.left = state.Less(r.free, held.plain)
 	if !held.shares.IsZero() {
-		r.left = state.Lower(r.left, state.Less(state.Less(x.policy.Ceiling(ask.at, buyers+1), r.spent), held.shares))
+		r.left = state.Lower(r.left, state.Less(state.Less(x.Policy.Ceiling(ask.at, buyers+1), r.spent), held.shares))
 	}
-	r.capFree = state.Less(x.object.Cap, x.object.Spent)
+	r.capFree = state.Less(x.Object.Cap, x.Object.Spent)
 	r.capLeft = state.Less(r.capFree, held.all)
 	return r, nil
 }
 
 // checkBudget returns why a charge would break the ceiling of an object's chain, or the object's cap,
 // or nil.
-func (l *Ledger) checkBudget(s *state.State, x *subject, ask charge) (*Refusal, error) {
+func (l *Ledger) checkBudget(s *state.State, x *terms.Subject, ask charge) (*Refusal, error) {
 	r, err := l.room(s, x, ask)
 	switch {
 	case err != nil:
 		return nil, err
 	case r.left.Less(ask.cost):
-		possible := !r.free.Less(ask.cost) || !state.Less(x.policy.Limit(), r.spent).Less(ask.cost)
+		possible := !r.free.Less(ask.cost) || !state.Less(x.Policy.Limit(), r.spent).Less(ask.cost)
 		helps := possible && !r.capFree.Less(ask.cost)
-		return ask.refusal(Refusal{Object: x.name, Reason: ChainCeiling, Ceiling: r.ceiling, Spent: r.spent, Remaining: r.left}, helps), nil
+		return ask.refusal(Refusal{Object: x.Name, Reason: ChainCeiling, Ceiling: r.ceiling, Spent: r.spent, Remaining: r.left}, helps), nil
 	case r.capLeft.Less(ask.cost):
 		helps := !r.capFree.Less(ask.cost) // for the order that holds the rest
-		return ask.refusal(Refusal{Object: x.name, Reason: ObjectCap, Ceiling: x.object.Cap, Spent: x.object.Spent, Remaining: r.capLeft}, helps), nil
+		return ask.refusal(Refusal{Object: x.Name, Reason: ObjectCap, Ceiling: x.Object.Cap, Spent: x.Object.Spent, Remaining: r.capLeft}, helps), nil
 	}
 	return nil, nil
 }

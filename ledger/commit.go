@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -330,7 +331,7 @@ func (l *Ledger) commit(batch []*proposal) error {
 			return s.Far
 		}
 		edge = s.Edge
-		if err := errors.Join(flushState(s), spool.settle()); err != nil {
+		if err := errors.Join(fold.Flush(s), spool.settle()); err != nil {
 			return err
 		}
 		at.Position = s.Counters.Position
@@ -383,7 +384,7 @@ func (p *proposal) carryOut(s *state.State, into *spool) error {
 	case p.record != nil:
 		err = p.record(s)
 	default:
-		_, _, err = recordChanges(s, changes)
+		_, _, err = fold.Record(s, changes)
 	}
 	if p.last = s.Counters.Events; err != nil {
 		return err

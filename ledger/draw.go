@@ -6,40 +6,41 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
 // respond returns the chain's response at ε: the recorded one, or one drawn now, from the truth if ε is
 // above all others. With it comes the change that binds the chain to the truth, if it is to be.
-func (l *Ledger) respond(from state.Chances, q *event.Question, x *subject, epsilon privacy.Epsilon, truth int32) (out event.Response, first []event.Change, err error) {
+func (l *Ledger) respond(from state.Chances, q *event.Question, x *terms.Subject, epsilon privacy.Epsilon, truth int32) (out event.Response, first []event.Change, err error) {
 	if err := checkLevels(q, x); err != nil {
 		return out, nil, err
 	}
-	if at, recorded := x.chain.At(epsilon); recorded {
+	if at, recorded := x.Chain.At(epsilon); recorded {
 		return event.Response{Value: at.Response, Method: event.MethodResale}, nil, nil
 	}
-	place, _ := state.FindLevel(x.chain.Levels, epsilon)
-	if out.Method = methodAt(place, len(x.chain.Levels)); out.Method == event.MethodRaise {
-		first = l.bind(q, x.chain.Bond(), x.name, truth)
+	place, _ := state.FindLevel(x.Chain.Levels, epsilon)
+	if out.Method = terms.MethodAt(place, len(x.Chain.Levels)); out.Method == event.MethodRaise {
+		first = l.bind(q, x.Chain.Bond(), x.Name, truth)
 	}
-	if x.chain.Noise != 0 {
+	if x.Chain.Noise != 0 {
 		out.Value, err = l.keyed(q, *x, place, epsilon, truth)
 		return out, first, err
 	}
-	out.Value, err = draw(from, q, x.chain.Levels, place, epsilon, truth)
+	out.Value, err = draw(from, q, x.Chain.Levels, place, epsilon, truth)
 	if err != nil { // everything the host had a hand in was checked before
-		return out, nil, fmt.Errorf("object %q: %w: %w", x.name, ErrCorrupt, err)
+		return out, nil, fmt.Errorf("object %q: %w: %w", x.Name, ErrCorrupt, err)
 	}
 	return out, first, nil
 }
 
 // checkLevels checks what a draw depends on: that the levels of a chain rise, and that each can be a response.
-func checkLevels(q *event.Question, x *subject) error {
+func checkLevels(q *event.Question, x *terms.Subject) error {
 	before := privacy.Epsilon{}
-	for _, at := range x.chain.Levels {
+	for _, at := range x.Chain.Levels {
 		if !before.Less(at.Epsilon) || !q.Has(at.Epsilon, at.Response) {
-			return errs.Corrupt(nil, "object %q answers with %v at ε=%s, behind ε=%s", x.name, at.Response, at.Epsilon, before)
+			return errs.Corrupt(nil, "object %q answers with %v at ε=%s, behind ε=%s", x.Name, at.Response, at.Epsilon, before)
 		}
 		before = at.Epsilon
 	}

@@ -53,7 +53,7 @@ func (l *Ledger) epochOf(s *state.State, q *event.Question, object string) (even
 	if refusal != nil {
 		return nil, l.refuse(q, privacy.Epsilon{}, refusalList{listed: []Refusal{*refusal}}, &changedTruths{})
 	}
-	if x.chain.Unused() {
+	if x.Chain.Unused() {
 		return nil, nil
 	}
 	return &event.EpochBegun{Object: object, Question: q.Number}, nil

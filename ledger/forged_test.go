@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -80,9 +81,9 @@ func newGround(t *testing.T, truthKey []byte) ground {
 			must(t, err)
 			g.forgotten[name] = *c.(*event.Forgotten)
 			if o, known, err := s.Object(name); err == nil && known {
-				numbers, err := eventsAbout(s, o)
+				numbers, err := fold.EventsAbout(s, o)
 				must(t, err)
-				g.stated[name] = event.Stated{Object: name, Forgotten: o.Forgotten, Events: numbers, Account: accountOf(o)}
+				g.stated[name] = event.Stated{Object: name, Forgotten: o.Forgotten, Events: numbers, Account: fold.AccountOf(o)}
 			}
 		}
 		return nil
@@ -339,7 +340,7 @@ func TestACaptureIsComparedWithItsReservation(t *testing.T) {
 				must(t, err)
 				one.spoil(s)
 				for _, c := range capture(one.price) {
-					if err := appendEvent(s, costing(s, event.Event{Number: s.Counters.Events + 1, Time: epoch(), Change: c})); err != nil {
+					if err := fold.Append(s, costing(s, event.Event{Number: s.Counters.Events + 1, Time: epoch(), Change: c})); err != nil {
 						return err
 					}
 				}
@@ -887,7 +888,7 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 				return err
 			}))
 			i := indexOf(t, log, func(c event.Change) bool { f, ok := c.(*event.Forgotten); return ok && f.Object == "ann" })
-			bobs := &event.Forgotten{Object: "bob", Events: o.Total() + 1, Account: accountOf(o), Chains: []event.Remnant{{Question: 1, Policy: 1, Spent: state.Less(o.Spent, eps(t, "0.25"))}}}
+			bobs := &event.Forgotten{Object: "bob", Events: o.Total() + 1, Account: fold.AccountOf(o), Chains: []event.Remnant{{Question: 1, Policy: 1, Spent: state.Less(o.Spent, eps(t, "0.25"))}}}
 			bobs.Spent = bobs.Chains[0].Spent
 			log = slices.Insert(log, i, event.Event{Time: log[i].Time, Change: bobs})
 			return renumber(forget("ann", func(c *event.Forgotten) { c.Events-- })(t, log))

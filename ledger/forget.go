@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
@@ -57,7 +58,7 @@ func forgetObject(s *state.State, name string) (event.Change, error) {
 	if o.Total() == 0 {
 		return nil, nil
 	}
-	c := &event.Forgotten{Object: name, Events: o.Total(), Account: accountOf(o)}
+	c := &event.Forgotten{Object: name, Events: o.Total(), Account: fold.AccountOf(o)}
 	numbers, err := s.QuestionsOf(name)
 	if err != nil {
 		return nil, err

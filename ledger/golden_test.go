@@ -16,6 +16,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
@@ -190,10 +191,10 @@ func makeStatement(t testing.TB, l *Ledger, name string) {
 		if err != nil {
 			return nil, err
 		}
-		numbers, err := eventsAbout(s, o)
+		numbers, err := fold.EventsAbout(s, o)
 		first := s.Counters.Events + 1
 		end := &event.Settled{Key: fmt.Sprint("state ", first), Digest: [32]byte{2}, First: first, Final: true, Alone: true, Object: name}
-		return []event.Change{&event.Stated{Object: name, Forgotten: o.Forgotten, Events: numbers, Account: accountOf(o)}, end}, err
+		return []event.Change{&event.Stated{Object: name, Forgotten: o.Forgotten, Events: numbers, Account: fold.AccountOf(o)}, end}, err
 	})
 	must(t, err)
 }

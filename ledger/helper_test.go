@@ -19,6 +19,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
@@ -135,10 +136,10 @@ func beginWithKey(t testing.TB, s kv.Store, logKey string) {
 			return err
 		}
 		st.Salts = steadySalts(1)
-		if _, _, err := recordChanges(st, []event.Change{&event.Created{Id: [16]byte{1, 2, 3, 15: 255}, Currency: "EUR", LogKey: logKey}}); err != nil {
+		if _, _, err := fold.Record(st, []event.Change{&event.Created{Id: [16]byte{1, 2, 3, 15: 255}, Currency: "EUR", LogKey: logKey}}); err != nil {
 			return err
 		}
-		return flushState(st)
+		return fold.Flush(st)
 	}))
 }
 
@@ -431,14 +432,14 @@ func foldInto(s kv.Store, log []event.Event, check func(*state.State) error) err
 			return err
 		}
 		for _, ev := range log {
-			if err := appendEvent(st, costing(st, ev)); err != nil {
+			if err := fold.Append(st, costing(st, ev)); err != nil {
 				return err
 			}
 		}
 		if err := check(st); err != nil {
 			return err
 		}
-		return flushState(st)
+		return fold.Flush(st)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -62,19 +63,19 @@ type heldBudget struct {
 
 // heldBudget returns what other requests hold of an object's budget, given that a charge is granted: a
 // hold counts as far as it goes beyond the highest level of its chain.
-func (l *Ledger) heldBudget(s *state.State, x *subject, ask charge) (held heldBudget, err error) {
+func (l *Ledger) heldBudget(s *state.State, x *terms.Subject, ask charge) (held heldBudget, err error) {
 	if ask.sale != 0 {
 		return held, nil // whoever held before was counted when it was reserved, and it by whoever came later
 	}
 	reach := reaches{}
-	if err := l.holds.reach(s, x.name, ask.hold, &reach); err != nil {
+	if err := l.holds.reach(s, x.Name, ask.hold, &reach); err != nil {
 		return held, err
 	}
 	if err := reservedBudget(s, x, ask.asking, &reach); err != nil {
 		return held, err
 	}
 	for _, one := range reach {
-		level, found, err := levelAfter(s, x.name, one.question, ask)
+		level, found, err := levelAfter(s, x.Name, one.question, ask)
 		if err != nil {
 			return held, err
 		}
@@ -144,17 +145,17 @@ func (h *holds) reach(s *state.State, name string, own *hold, into *reaches) err
 
 // reservedBudget adds what reservations hold for an object. In the question that is asked about, those of buyers who hold a level
 // already, or who are asking, unlock nothing more.
-func reservedBudget(s *state.State, x *subject, ask asking, into *reaches) error {
-	for _, number := range x.object.Held {
+func reservedBudget(s *state.State, x *terms.Subject, ask asking, into *reaches) error {
+	for _, number := range x.Object.Held {
 		r, err := s.Sale(number)
 		if err != nil {
 			return err
 		}
-		if !r.HoldsOn(x.object, s.Now) {
+		if !r.HoldsOn(x.Object, s.Now) {
 			continue
 		}
 		held := into.of(r.Question)
-		if ask.question != nil && r.Question == ask.question.Number && (r.Buyer == ask.buyer || !x.chain.HeldBy(r.Buyer).IsZero()) {
+		if ask.question != nil && r.Question == ask.question.Number && (r.Buyer == ask.buyer || !x.Chain.HeldBy(r.Buyer).IsZero()) {
 			held.plain = state.Higher(held.plain, r.Epsilon)
 		} else {
 			held.shares = state.Higher(held.shares, r.Epsilon)

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -16,19 +17,19 @@ func orLess(r *vocabulary.Refusal, largest privacy.Epsilon) {
 
 // orLess finds what would do instead of what a request asks for, and adds it to the refusal. A reservation that is carried
 // out cannot be for less.
-func (l *Ledger) orLess(s *state.State, x *subject, ask asking, on offering, r *Refusal) (err error) {
+func (l *Ledger) orLess(s *state.State, x *terms.Subject, ask asking, on terms.Offering, r *Refusal) (err error) {
 	if ask.sale != 0 || !r.Reason.DependsOnEpsilon() {
 		return nil
 	}
 	var largest privacy.Epsilon
-	if most := state.Below(ask.epsilon); l.lacksNoiseKey(x.chain) {
-		largest, err = highestRecorded(x.chain, most, on)
+	if most := state.Below(ask.epsilon); l.lacksNoiseKey(x.Chain) {
+		largest, err = highestRecorded(x.Chain, most, on)
 	} else {
-		if r.Reason != NoTruth && l.lacksTruthKey(x.name, most) == nil {
+		if r.Reason != NoTruth && l.lacksTruthKey(x.Name, most) == nil {
 			largest, err = l.largestDrawn(s, x, ask, most, on)
 		}
 		if err == nil && largest.IsZero() {
-			largest, err = on(state.Lower(most, x.chain.Current())) // what is recorded, or lies below it, is free
+			largest, err = on(state.Lower(most, x.Chain.Current())) // what is recorded, or lies below it, is free
 		}
 	}
 	orLess(r, largest)
@@ -36,7 +37,7 @@ func (l *Ledger) orLess(s *state.State, x *subject, ask asking, on offering, r *
 }
 
 // highestRecorded returns the highest recorded level up to an ε that is on offer, or 0.
-func highestRecorded(c state.Chain, most privacy.Epsilon, on offering) (privacy.Epsilon, error) {
+func highestRecorded(c state.Chain, most privacy.Epsilon, on terms.Offering) (privacy.Epsilon, error) {
 	for i := len(c.Levels) - 1; i >= 0; i-- {
 		level := c.Levels[i].Epsilon
 		if most.Less(level) {
@@ -52,8 +53,8 @@ func highestRecorded(c state.Chain, most privacy.Epsilon, on offering) (privacy.
 // largestDrawn returns the largest ε on offer, above the chain's current level and at most a given one, that budgets allow,
 // or 0. They allow all up to the first that they forbid, or none: what others hold must be left in any case, and what of it
 // lies below the level asked for is not charged twice. So one level below that is enough to look at.
-func (l *Ledger) largestDrawn(s *state.State, x *subject, ask asking, most privacy.Epsilon, on offering) (privacy.Epsilon, error) {
-	none, current := privacy.Epsilon{}, x.chain.Current()
+func (l *Ledger) largestDrawn(s *state.State, x *terms.Subject, ask asking, most privacy.Epsilon, on terms.Offering) (privacy.Epsilon, error) {
+	none, current := privacy.Epsilon{}, x.Chain.Current()
 	if !current.Less(most) {
 		return none, nil
 	}
@@ -73,7 +74,7 @@ func (l *Ledger) largestDrawn(s *state.State, x *subject, ask asking, most priva
 
 // lacksTruth refuses an object that the host has no true value of, or another than its chain began with: whoever is
 // refused is not told which.
-func (l *Ledger) lacksTruth(s *state.State, x *subject, ask asking, on offering) (*Refusal, error) {
-	r := &Refusal{Object: x.name, Reason: NoTruth, Asked: ask.epsilon, Helps: HelpsTruth}
+func (l *Ledger) lacksTruth(s *state.State, x *terms.Subject, ask asking, on terms.Offering) (*Refusal, error) {
+	r := &Refusal{Object: x.Name, Reason: NoTruth, Asked: ask.epsilon, Helps: HelpsTruth}
 	return r, l.orLess(s, x, ask, on, r)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -132,10 +133,10 @@ func TestARefusalThatCannotBe(t *testing.T) {
 		"not about ε":                      {Reason: NotEnrolled, Asked: e("1"), Helps: HelpsEnrolling, Largest: e("0.5")},
 		"more than remains":                {Reason: ChainCeiling, Asked: e("1"), Cost: e("0.5"), Remaining: e("0.25"), Helps: HelpsWaiting, Largest: e("0.76")},
 	} {
-		if err := check(&r); !errors.Is(err, ErrCorrupt) {
+		if err := terms.CheckLargest(&r); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	right := Refusal{Reason: ChainCeiling, Asked: e("1"), Cost: e("0.5"), Remaining: e("0.25"), Helps: HelpsWaiting, Largest: e("0.75")}
-	must(t, check(&right))
+	must(t, terms.CheckLargest(&right))
 }

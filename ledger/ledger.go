@@ -17,6 +17,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
@@ -154,10 +155,10 @@ func format(w kv.Writer, now time.Time, currency, logKey string) error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := recordChanges(s, []event.Change{&event.Created{Id: id, Currency: currency, LogKey: logKey}}); err != nil {
+	if _, _, err := fold.Record(s, []event.Change{&event.Created{Id: id, Currency: currency, LogKey: logKey}}); err != nil {
 		return err
 	}
-	return flushState(s)
+	return fold.Flush(s)
 }
 
 // Open opens the ledger in an existing file and locks it against other processes. It returns

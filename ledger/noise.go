@@ -10,6 +10,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -167,16 +168,16 @@ func (n *noises) add(number uint32, name string, key []byte) (err error) {
 }
 
 // keyed returns the response of a chain that began with a noise key.
-func (l *Ledger) keyed(q *event.Question, x subject, place int, epsilon privacy.Epsilon, truth int32) (v event.Value, err error) {
-	key := l.noise.keys[x.chain.Noise]
+func (l *Ledger) keyed(q *event.Question, x terms.Subject, place int, epsilon privacy.Epsilon, truth int32) (v event.Value, err error) {
+	key := l.noise.keys[x.Chain.Noise]
 	if key == nil {
-		return v, errs.Corrupt(nil, "object %q was not refused, and there is no noise key for it", x.name)
+		return v, errs.Corrupt(nil, "object %q was not refused, and there is no noise key for it", x.Name)
 	}
-	derived := place < len(x.chain.Levels)
+	derived := place < len(x.Chain.Levels)
 	if q.Encoding == Unary {
-		stairs, err := key.UnaryStaircase(string(q.Id[:]), x.name, len(q.Values))
+		stairs, err := key.UnaryStaircase(string(q.Id[:]), x.Name, len(q.Values))
 		if err == nil && derived {
-			v.Bits, err = stairs.Below(epsilon, x.chain.Levels[place].Response.Bits)
+			v.Bits, err = stairs.Below(epsilon, x.Chain.Levels[place].Response.Bits)
 		} else if err == nil {
 			v.Bits, err = stairs.Response(epsilon, int(truth))
 		}
@@ -184,9 +185,9 @@ func (l *Ledger) keyed(q *event.Question, x subject, place int, epsilon privacy.
 	}
 	above := int(truth)
 	if derived {
-		above = x.chain.Levels[place].Response.Index
+		above = x.Chain.Levels[place].Response.Index
 	}
-	stairs, err := key.Staircase(string(q.Id[:]), x.name, len(q.Values))
+	stairs, err := key.Staircase(string(q.Id[:]), x.Name, len(q.Values))
 	if err == nil {
 		v.Index, err = stairs.Response(epsilon, above)
 	}

@@ -37,7 +37,7 @@ func (x *selling) eachPart(s *state.State, fresh bool, visit func(from int, name
 		if s.Desk = r.next(); s.Desk == nil { // nobody reads in the background, or any more
 			s.Desk = x.desks[0]
 			s.Desk.Clear()
-			if err := s.Gather(some, x.question.Number); err != nil {
+			if err := s.Gather(some, x.Question.Number); err != nil {
 				return err
 			}
 		}
@@ -75,7 +75,7 @@ func (x *selling) readParts(s *state.State, fresh bool) *partReader {
 	for _, one := range x.desks {
 		r.free <- one
 	}
-	go r.run(x.ledger, x.names, x.question.Number, s.Durable.Events)
+	go r.run(x.ledger, x.names, x.Question.Number, s.Durable.Events)
 	return r
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -231,7 +232,7 @@ func TestASaleOfSeveralPartsAmongOthers(t *testing.T) {
 // What is read in the background is no longer what the transaction has, if it has changed anything: it is not used.
 func TestASaleReadsNothingOutOfDate(t *testing.T) {
 	l := inMemory(t, Options{})
-	x := &selling{trade: &trade{ledger: l, names: crowd(state.PartSize + 1), bid: bid{question: &event.Question{Number: 1}}}}
+	x := &selling{trade: &trade{ledger: l, names: crowd(state.PartSize + 1), Bid: terms.Bid{Question: &event.Question{Number: 1}}}}
 	sellers(t, l, "10", "10", x.names...)
 	must(t, l.store.View(func(r kv.Reader) error {
 		s, err := state.ReadState(r)

@@ -11,6 +11,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -64,7 +65,7 @@ func (l *Ledger) Quote(ctx context.Context, o Order) (Quote, error) {
 	var q Quote
 	err = l.view(ctx, func(s *state.State) error {
 		t.at = s.Clock
-		if err := t.convene(s, s.Counters.Events, t.at, func(subject, *line) {}); err != nil {
+		if err := t.convene(s, s.Counters.Events, t.at, func(terms.Subject, *line) {}); err != nil {
 			return err
 		}
 		q = t.quote()
@@ -78,7 +79,7 @@ func (l *Ledger) Quote(ctx context.Context, o Order) (Quote, error) {
 
 // trade is an order being looked at, for a quote, a reservation or a sale.
 type trade struct {
-	bid
+	terms.Bid
 	ledger  *Ledger
 	order   Order
 	names   []string // the objects asked for, in order
@@ -102,7 +103,7 @@ func (l *Ledger) newTrade(ctx context.Context, o Order) (*trade, error) {
 	if err := names.Check("buyer", o.Buyer); err != nil {
 		return nil, err
 	}
-	t := &trade{bid: bid{client: o.Buyer, epsilon: o.Epsilon}, ledger: l, order: o}
+	t := &trade{Bid: terms.Bid{Client: o.Buyer, Epsilon: o.Epsilon}, ledger: l, order: o}
 	err := l.admitBuyers(ctx, o.Buyer)
 	if err != nil {
 		return nil, err
@@ -113,10 +114,10 @@ func (l *Ledger) newTrade(ctx context.Context, o Order) (*trade, error) {
 	if err := l.admitObjects(ctx, t.names); err != nil {
 		return nil, err
 	}
-	if t.question, err = l.findQuestion(ctx, o.Question); err != nil {
+	if t.Question, err = l.findQuestion(ctx, o.Question); err != nil {
 		return nil, err
 	}
-	return t, t.question.CheckLevel(o.Epsilon)
+	return t, t.Question.CheckLevel(o.Epsilon)
 }
 
 // digest begins the canonical form of a request with the order.
@@ -132,12 +133,12 @@ func (t *trade) form(operation string) *event.Form {
 // convene finds out who is asked for, of an order for all those enrolled by an event, and says what the trade means for
 // each of them at an instant. They are looked at part by part, while what there is of them is at hand; taken is as in
 // assessPart.
-func (t *trade) convene(s *state.State, through uint64, at time.Time, taken func(x subject, one *line)) error {
-	p := panel{names: t.names, all: t.order.All, question: t.question.Number, through: through}
+func (t *trade) convene(s *state.State, through uint64, at time.Time, taken func(x terms.Subject, one *line)) error {
+	p := panel{names: t.names, all: t.order.All, question: t.Question.Number, through: through}
 	if err := t.anew(s); err != nil {
 		return err
 	}
-	most := mostWork / t.question.Work()
+	most := mostWork / t.Question.Work()
 	count := 0
 	for last := false; !last && count <= MaxPanel; {
 		behind := ""
@@ -159,11 +160,11 @@ func (t *trade) convene(s *state.State, through uint64, at time.Time, taken func
 			return err
 		}
 	}
-	if err := checkPanel(t.question, count); err != nil {
+	if err := checkPanel(t.Question, count); err != nil {
 		return err
 	}
 	if count > most {
-		return errs.Invalid("question %q: an order about %d objects; %d are possible at a time", t.question.Name, count, most)
+		return errs.Invalid("question %q: an order about %d objects; %d are possible at a time", t.Question.Name, count, most)
 	}
 	return nil
 }
@@ -171,13 +172,13 @@ func (t *trade) convene(s *state.State, through uint64, at time.Time, taken func
 // anew begins to look at the objects.
 func (t *trade) anew(s *state.State) (err error) {
 	t.lines, t.refused = make([]line, 0, len(t.names)), nil
-	t.buyer, _, err = s.BuyerNumber(t.order.Buyer)
+	t.Buyer, _, err = s.BuyerNumber(t.order.Buyer)
 	return err
 }
 
 // assessPart says what the trade means for the objects that stand at a place among the names. Each that is not refused is
 // passed to taken, with the line that it gets.
-func (t *trade) assessPart(s *state.State, from int, names []string, at time.Time, taken func(x subject, one *line)) error {
+func (t *trade) assessPart(s *state.State, from int, names []string, at time.Time, taken func(x terms.Subject, one *line)) error {
 	t.lines = roomFor(t.lines, len(names))
 	for i, name := range names {
 		one, x, refusal, err := t.look(s, name, at)
@@ -204,35 +205,35 @@ func roomFor[T any](list []T, more int) []T {
 }
 
 // look says what the trade means for one object, and at what price.
-func (t *trade) look(s *state.State, name string, at time.Time) (one line, x subject, refusal *Refusal, err error) {
-	if x, refusal, err = t.ledger.subject(s, t.question, name, t.order.Epsilon); err != nil || refusal != nil {
+func (t *trade) look(s *state.State, name string, at time.Time) (one line, x terms.Subject, refusal *Refusal, err error) {
+	if x, refusal, err = t.ledger.subject(s, t.Question, name, t.order.Epsilon); err != nil || refusal != nil {
 		return one, x, refusal, err
 	}
-	held := x.chain.HeldBy(t.buyer)
-	if t.reserved != 0 {
+	held := x.Chain.HeldBy(t.Buyer)
+	if t.Reserved != 0 {
 		at = s.Now // which is not before the reservation was granted, whatever the clock says now
 	}
 	ask := t.asking(&x, at)
-	refusal, err = t.checkSale(s, &x)
+	refusal, err = t.CheckSale(s, &x)
 	if err == nil && refusal == nil {
 		one.verdict, refusal, err = t.ledger.assess(s, &x, ask)
 	}
 	if err == nil && refusal != nil {
-		err = t.ledger.orLess(s, &x, ask, t.offer(s, &x), refusal)
+		err = t.ledger.orLess(s, &x, ask, t.Offer(s, &x), refusal)
 	}
 	if err != nil || refusal != nil {
 		return one, x, refusal, err
 	}
-	one.method, one.upgrade = methodOf(x.chain, t.order.Epsilon), !held.IsZero() && held.Less(t.order.Epsilon)
-	if terms := x.policy.Terms(); terms != nil {
+	one.method, one.upgrade = terms.MethodOf(x.Chain, t.order.Epsilon), !held.IsZero() && held.Less(t.order.Epsilon)
+	if terms := x.Policy.Terms(); terms != nil {
 		one.price = uint64(terms.Upgrade(held, t.order.Epsilon))
 	}
 	return one, x, nil, nil
 }
 
 // asking is what the trade wants of an object at an instant.
-func (t *trade) asking(x *subject, at time.Time) asking {
-	return asking{question: t.question, epsilon: t.order.Epsilon, at: at, buyer: t.buyer, newcomer: x.chain.HeldBy(t.buyer).IsZero(), sale: t.reserved}
+func (t *trade) asking(x *terms.Subject, at time.Time) asking {
+	return asking{question: t.Question, epsilon: t.order.Epsilon, at: at, buyer: t.Buyer, newcomer: x.Chain.HeldBy(t.Buyer).IsZero(), sale: t.Reserved}
 }
 
 // total returns the price of all lines.
@@ -288,7 +289,7 @@ func (t *trade) id() string {
 	}
 	e.Raw(t.ledger.about.Id[:])
 	e.Text(t.order.Buyer)
-	e.U32(t.question.Number)
+	e.U32(t.Question.Number)
 	e.Epsilon(t.order.Epsilon)
 	e.Uvarint(uint64(len(t.lines)))
 	for _, one := range t.lines {
@@ -345,10 +346,10 @@ func (m limits) check() error {
 // accept returns why a trade is not one the buyer agrees to, or nil.
 func (t *trade) accept(m limits) error {
 	if len(t.refused) > 0 && !m.partial || len(t.lines) == 0 {
-		return t.ledger.refuse(t.question, t.order.Epsilon, refusalList{listed: t.refused}, &t.changed)
+		return t.ledger.refuse(t.Question, t.order.Epsilon, refusalList{listed: t.refused}, &t.changed)
 	}
 	if untold := t.untold(); m.quoteID != "" && len(untold) > 0 {
-		return t.ledger.refuse(t.question, t.order.Epsilon, refusalList{listed: untold}, &t.changed) // another quote would not help
+		return t.ledger.refuse(t.Question, t.order.Epsilon, refusalList{listed: untold}, &t.changed) // another quote would not help
 	}
 	if m.quoteID == "" && m.maxPrice == nil {
 		return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -254,14 +255,14 @@ func (x *raise) asking(at time.Time) asking {
 }
 
 // assess reads an object, and says what the raise means for it.
-func (x *raise) assess(s *state.State, name string, at time.Time, o *subject) (event.Verdict, *Refusal, error) {
-	if refusal, err := readSubject(s, x.question, name, x.request.Epsilon, o); err != nil || refusal != nil {
+func (x *raise) assess(s *state.State, name string, at time.Time, o *terms.Subject) (event.Verdict, *Refusal, error) {
+	if refusal, err := terms.ReadSubject(s, x.question, name, x.request.Epsilon, o); err != nil || refusal != nil {
 		return 0, refusal, err
 	}
 	ask := x.asking(at)
 	v, refusal, err := x.ledger.assess(s, o, ask)
 	if err == nil && refusal != nil {
-		err = x.ledger.orLess(s, o, ask, offered(x.question), refusal)
+		err = x.ledger.orLess(s, o, ask, terms.Offered(x.question), refusal)
 	}
 	return v, refusal, err
 }
@@ -300,7 +301,7 @@ func (m *partMemory) clear(objects int) {
 
 // answer adds to a part what the raise does with one object, unless it is refused. There is room on the page.
 func (x *raise) answer(s *state.State, name string, p *part) (*Refusal, error) {
-	var o subject
+	var o terms.Subject
 	v, refusal, err := x.assess(s, name, earlier(x.at, s.Clock), &o)
 	if err != nil || refusal != nil {
 		return refusal, err
@@ -310,14 +311,14 @@ func (x *raise) answer(s *state.State, name string, p *part) (*Refusal, error) {
 		return nil, errOvertaken
 	}
 	if v == event.Drawn && truth == noTruth {
-		return x.ledger.lacksTruth(s, &o, x.asking(x.at), offered(x.question))
+		return x.ledger.lacksTruth(s, &o, x.asking(x.at), terms.Offered(x.question))
 	}
-	if v == event.Drawn && !x.ledger.stillFits(x.question, &o.chain, name, truth, x.asOf) {
+	if v == event.Drawn && !x.ledger.stillFits(x.question, &o.Chain, name, truth, x.asOf) {
 		return nil, errOvertaken // it is about another one since
 	}
 	p.counts[v]++
 	if v == event.Reused {
-		x.given, _ = o.chain.At(x.request.Epsilon)
+		x.given, _ = o.Chain.At(x.request.Epsilon)
 		return nil, nil
 	}
 	r, first, err := x.ledger.respond(s.Chances, x.question, &o, x.request.Epsilon, truth)

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -237,7 +238,7 @@ func (r *objectReader) addChain(member []byte) error {
 // addHeld adds what reservations hold of each chain.
 func addHeld(s *state.State, name string, o state.Object, out *ObjectState) error {
 	reach := reaches{}
-	if err := reservedBudget(s, &subject{object: o}, asking{}, &reach); err != nil {
+	if err := reservedBudget(s, &terms.Subject{Object: o}, asking{}, &reach); err != nil {
 		return err
 	}
 	for _, one := range reach {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -163,10 +164,10 @@ func replayedSingly(t *testing.T, log []event.Event) *kvtest.Memory {
 			if err != nil {
 				return err
 			}
-			if err := appendEvent(st, ev); err != nil {
+			if err := fold.Append(st, ev); err != nil {
 				return err
 			}
-			return flushState(st)
+			return fold.Flush(st)
 		}))
 	}
 	return single

@@ -9,6 +9,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -82,7 +83,7 @@ func (x *selling) reserve(s *state.State, expires time.Time) ([]event.Change, ui
 	if expires.Year() > event.LastYear {
 		return nil, 0, errs.Invalid("a reservation until %v", expires)
 	}
-	if err := x.convene(s, x.through, s.Clock, func(subject, *line) {}); err != nil {
+	if err := x.convene(s, x.through, s.Clock, func(terms.Subject, *line) {}); err != nil {
 		return nil, 0, err
 	}
 	if err := x.accept(x.limits); err != nil {
@@ -95,7 +96,7 @@ func (x *selling) reserve(s *state.State, expires time.Time) ([]event.Change, ui
 		changes = append(changes, &event.Held{Object: x.names[one.at], Sale: d.Sale, Price: one.price})
 	}
 	end.Sale = d.Sale
-	return settling(changes, x.question.Number, x.refused, end), d.Sale, nil
+	return settling(changes, x.Question.Number, x.refused, end), d.Sale, nil
 }
 
 // Reservation returns a reservation as it was granted, whatever has become of it since, or [ErrUnknown].
@@ -172,7 +173,7 @@ func (l *Ledger) Commit(ctx context.Context, r CommitRequest) (Sale, error) {
 	f.Field("Reservation").U64(r.Reservation)
 	f.Field("Partial").Flag(r.Partial)
 	x := &selling{
-		trade: &trade{ledger: l, bid: bid{reserved: r.Reservation}},
+		trade: &trade{ledger: l, Bid: terms.Bid{Reserved: r.Reservation}},
 		key:   r.Key, limits: limits{partial: r.Partial}, truth: r.Truth, id: f.Finish(), progress: r.Progress,
 	}
 	return x.run(ctx)
@@ -180,18 +181,18 @@ func (l *Ledger) Commit(ctx context.Context, r CommitRequest) (Sale, error) {
 
 // recall reads what was reserved into the trade.
 func (x *selling) recall(s *state.State) error {
-	r, err := reservationOf(s, x.reserved)
+	r, err := reservationOf(s, x.Reserved)
 	if err != nil || !r.Holds(s.Now) {
-		return notReserved(err, x.reserved)
+		return notReserved(err, x.Reserved)
 	}
-	if x.question, err = s.Question(r.Question); err != nil {
+	if x.Question, err = s.Question(r.Question); err != nil {
 		return err
 	}
 	x.order = Order{Epsilon: r.Epsilon}
 	if x.order.Buyer, x.order.Question, err = x.ledger.namesOf(s, r); err != nil {
 		return err
 	}
-	x.client, x.epsilon, x.granted, x.names = x.order.Buyer, r.Epsilon, r.Granted, nil
+	x.Client, x.Epsilon, x.Granted, x.names = x.order.Buyer, r.Epsilon, r.Granted, nil
 	var gone []Refusal
 	for n := r.Event + 1; n <= r.Event+r.Objects; n++ {
 		ev, err := s.Event(n)
@@ -209,7 +210,7 @@ func (x *selling) recall(s *state.State) error {
 		x.names = append(x.names, c.Object)
 	}
 	if len(gone) > 0 && (!x.partial || len(x.names) == 0) {
-		return x.ledger.refuse(x.question, r.Epsilon, refusalList{listed: gone}, &x.changed)
+		return x.ledger.refuse(x.Question, r.Epsilon, refusalList{listed: gone}, &x.changed)
 	}
 	return nil
 }

@@ -8,8 +8,10 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -147,7 +149,7 @@ func (x *selling) attempt(ctx context.Context) (number uint64, err error) {
 // survey looks at the order without truths. It returns the number of the sale if the key has one.
 func (x *selling) survey(ctx context.Context) (done uint64, err error) {
 	err = x.ledger.view(ctx, func(s *state.State) error {
-		if !x.order.All && x.reserved == 0 {
+		if !x.order.All && x.Reserved == 0 {
 			x.glanced.begin(s, len(x.names))
 		}
 		st, err := standingOf(s, x.key, x.id)
@@ -159,7 +161,7 @@ func (x *selling) survey(ctx context.Context) (done uint64, err error) {
 			return err
 		}
 		x.at, x.asOf, x.through = s.Clock, s.Counters.Events, st.through
-		if x.reserved != 0 {
+		if x.Reserved != 0 {
 			if err := x.recall(s); err != nil {
 				return err
 			}
@@ -178,9 +180,9 @@ func (x *selling) survey(ctx context.Context) (done uint64, err error) {
 }
 
 // addNeedy notes an object whose response is drawn from the truth.
-func (x *selling) addNeedy(o subject, one *line) {
+func (x *selling) addNeedy(o terms.Subject, one *line) {
 	if one.verdict == event.Drawn {
-		x.needy.add(o.name, o.chain.Bond())
+		x.needy.add(o.Name, o.Chain.Bond())
 	}
 }
 
@@ -199,7 +201,7 @@ func soldBy(s *state.State, number uint64) (uint64, error) {
 // ask fetches the truths that draws will need, in batches.
 func (x *selling) ask(ctx context.Context) error {
 	for batch := range x.needy.batches() {
-		values, err := x.ledger.ask(ctx, x.question, x.truth, batch, &x.changed)
+		values, err := x.ledger.ask(ctx, x.Question, x.truth, batch, &x.changed)
 		if err != nil {
 			return err
 		}
@@ -237,11 +239,11 @@ func (x *selling) dropUntold(s *state.State) error {
 
 // refuseUntold refuses an object that there is no truth of, or for what else it would be refused by now.
 func (x *selling) refuseUntold(s *state.State, name string) (*Refusal, error) {
-	o, refusal, err := x.ledger.subject(s, x.question, name, x.order.Epsilon)
+	o, refusal, err := x.ledger.subject(s, x.Question, name, x.order.Epsilon)
 	if err != nil || refusal != nil {
 		return refusal, err
 	}
-	return x.ledger.lacksTruth(s, &o, x.asking(&o, x.at), x.offer(s, &o))
+	return x.ledger.lacksTruth(s, &o, x.asking(&o, x.at), x.Offer(s, &o))
 }
 
 // decide looks at everybody again, in the transaction, and draws. All that can be refused is refused here.
@@ -252,9 +254,9 @@ func (x *selling) decide(ctx context.Context, s *state.State) error {
 	} else if st.done {
 		return errOvertaken
 	}
-	if x.reserved != 0 {
-		if r, err := s.Sale(x.reserved); err != nil || !r.Holds(s.Now) {
-			return notReserved(err, x.reserved)
+	if x.Reserved != 0 {
+		if r, err := s.Sale(x.Reserved); err != nil || !r.Holds(s.Now) {
+			return notReserved(err, x.Reserved)
 		}
 	}
 	halted, err := x.reassess(ctx, s, earlier(x.at, s.Clock))
@@ -281,13 +283,13 @@ func (x *selling) reassess(ctx context.Context, s *state.State, at time.Time) (h
 	}
 	x.bound, x.rows, x.fresh = nil, nil, s.Counters.Events == s.Durable.Events
 	if len(x.names) <= state.PartSize {
-		if err := s.Gather(x.names, x.question.Number); err != nil {
+		if err := s.Gather(x.names, x.Question.Number); err != nil {
 			return nil, err
 		}
 	}
 	err = x.eachPart(s, x.fresh, func(from int, names []string) error {
 		defer x.tell(false, from+len(names))
-		return x.assessPart(s, from, names, at, func(o subject, one *line) {
+		return x.assessPart(s, from, names, at, func(o terms.Subject, one *line) {
 			if halted == nil && (x.partial || len(x.refused) == 0) {
 				halted = x.respond(ctx, s, o, one)
 			}
@@ -297,18 +299,18 @@ func (x *selling) reassess(ctx context.Context, s *state.State, at time.Time) (h
 }
 
 // respond fills in the response of a line, unless it needs a truth that is not there.
-func (x *selling) respond(ctx context.Context, s *state.State, o subject, one *line) error {
+func (x *selling) respond(ctx context.Context, s *state.State, o terms.Subject, one *line) error {
 	if err := ctx.Err(); err != nil {
 		return err // nothing has happened yet
 	}
-	truth, asked := x.truths.of(o.name)
+	truth, asked := x.truths.of(o.Name)
 	if one.verdict == event.Drawn && (!asked || truth == noTruth) {
 		return nil
 	}
-	if one.verdict == event.Drawn && !x.ledger.stillFits(x.question, &o.chain, o.name, truth, x.asOf) {
+	if one.verdict == event.Drawn && !x.ledger.stillFits(x.Question, &o.Chain, o.Name, truth, x.asOf) {
 		return errOvertaken // it is about another one since
 	}
-	r, first, err := x.ledger.respond(s.Chances, x.question, &o, x.order.Epsilon, truth)
+	r, first, err := x.ledger.respond(s.Chances, x.Question, &o, x.order.Epsilon, truth)
 	if err != nil {
 		return err
 	}
@@ -333,26 +335,26 @@ func (x *selling) record(s *state.State) error {
 	x.truths.forget() // all is drawn
 	end := x.settle(s)
 	named, d := x.begin(s)
-	if x.reserved != 0 {
-		d.Sale = x.reserved
+	if x.Reserved != 0 {
+		d.Sale = x.Reserved
 	}
 	for _, one := range x.lines {
 		end.Counts[one.verdict]++
 	}
 	x.sale, end.Sale = d.Sale, d.Sale
-	if _, _, err := recordChanges(s, named); err != nil {
+	if _, _, err := fold.Record(s, named); err != nil {
 		return err
 	}
 	if err := x.recordBound(s); err != nil { // before the sale, which its objects follow
 		return err
 	}
-	if _, _, err := recordChanges(s, []event.Change{&event.SaleMade{Deal: d, Tally: x.tally()}}); err != nil {
+	if _, _, err := fold.Record(s, []event.Change{&event.SaleMade{Deal: d, Tally: x.tally()}}); err != nil {
 		return err
 	}
 	if err := x.recordSold(s); err != nil {
 		return err
 	}
-	_, _, err := recordChanges(s, settling(nil, x.question.Number, x.refused, end))
+	_, _, err := fold.Record(s, settling(nil, x.Question.Number, x.refused, end))
 	return err
 }
 
@@ -367,7 +369,7 @@ func (x *selling) recordBound(s *state.State) error {
 		for n < len(left) && left[n].(event.Personal).About() <= names[len(names)-1] {
 			n++
 		}
-		_, _, err := recordChanges(s, left[:n])
+		_, _, err := fold.Record(s, left[:n])
 		left = left[n:]
 		return err
 	})
@@ -387,7 +389,7 @@ func (x *selling) recordSold(s *state.State) error {
 			page = append(page, event.Sold{Object: x.names[one.at], Sale: x.sale, Price: one.price, Response: x.response(one)})
 			changes = append(changes, &page[len(page)-1])
 		}
-		_, _, err := recordChanges(s, changes)
+		_, _, err := fold.Record(s, changes)
 		return err
 	})
 }
@@ -395,7 +397,7 @@ func (x *selling) recordSold(s *state.State) error {
 // settle makes the event that ends the request.
 func (x *selling) settle(s *state.State) *event.Settled {
 	end := &event.Settled{Key: x.key, Digest: x.id.Digest, Marks: x.id.Marks, First: s.Counters.Events + 1, Through: x.through, Final: true}
-	if x.reserved == 0 { // else the request names a reservation
+	if x.Reserved == 0 { // else the request names a reservation
 		namesAlone(end, x.names, x.order.All)
 	}
 	return end
@@ -404,8 +406,8 @@ func (x *selling) settle(s *state.State) *event.Settled {
 // begin returns what a sale or a reservation begins with: the buyer's name, if it is new, and what it is
 // about under the next number.
 func (t *trade) begin(s *state.State) ([]event.Change, event.Deal) {
-	d := event.Deal{Sale: s.Counters.Sales + 1, Buyer: t.buyer, Question: t.question.Number, Epsilon: t.order.Epsilon, Objects: uint64(len(t.lines)), Price: t.total(), Refused: uint64(len(t.refused))}
-	if t.buyer != 0 {
+	d := event.Deal{Sale: s.Counters.Sales + 1, Buyer: t.Buyer, Question: t.Question.Number, Epsilon: t.order.Epsilon, Objects: uint64(len(t.lines)), Price: t.total(), Refused: uint64(len(t.refused))}
+	if t.Buyer != 0 {
 		return nil, d
 	}
 	d.Buyer = s.Counters.Buyers + 1

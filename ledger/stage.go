@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -116,7 +117,7 @@ func (left leaving) make(s *state.State, g *stage, e ending) (*made, error) {
 	s.Counters, s.Edge, s.Writer = left.counters, left.edge, g
 	s.Tell(s.Clock) // again: the log is later now
 	e.end.First = s.Counters.Events + 1
-	if _, _, err := recordChanges(s, e.changes); err != nil {
+	if _, _, err := fold.Record(s, e.changes); err != nil {
 		return nil, err
 	}
 	if err := s.FlushDesk(); err != nil {

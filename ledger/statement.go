@@ -14,8 +14,10 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -141,8 +143,8 @@ func stateOf(s *state.State, name string) (event.Change, error) {
 	if !known {
 		return nil, fmt.Errorf("object %q: %w", name, ErrUnknown)
 	}
-	events, err := eventsAbout(s, o)
-	return &event.Stated{Object: name, Forgotten: o.Forgotten, Events: events, Account: accountOf(o)}, err
+	events, err := fold.EventsAbout(s, o)
+	return &event.Stated{Object: name, Forgotten: o.Forgotten, Events: events, Account: fold.AccountOf(o)}, err
 }
 
 // statementMaker is a statement being made.
@@ -531,7 +533,7 @@ func (t *teller) chain(question uint32) *toldChain {
 func (t *teller) respond(question uint32, epsilon privacy.Epsilon, r event.Response, ev event.Event) {
 	ch := t.chain(question)
 	at, recorded := state.FindLevel(ch.Levels, epsilon)
-	if recorded || epsilon.IsZero() || r.Method != methodAt(at, len(ch.Levels)) {
+	if recorded || epsilon.IsZero() || r.Method != terms.MethodAt(at, len(ch.Levels)) {
 		t.fault("a response at ε=%s by %s, where the chain has %d others", epsilon, r.Method, len(ch.Levels))
 	}
 	n := state.Level{Event: ev.Number}

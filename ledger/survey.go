@@ -5,6 +5,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/terms"
 )
 
 // surveyed is what prepare learns about up to partSize objects.
@@ -64,7 +65,7 @@ func (x *raise) surveyNames(s *state.State, names []string, p *surveyed) error {
 	p.objects = len(names)
 	p.needy.bonds = make([]state.Bond, 0, len(names))
 	for i, name := range names {
-		var o subject
+		var o terms.Subject
 		v, refusal, err := x.assess(s, name, x.at, &o)
 		switch {
 		case err != nil:
@@ -77,7 +78,7 @@ func (x *raise) surveyNames(s *state.State, names []string, p *surveyed) error {
 			} else {
 				p.needy.names = append(p.needy.names, name)
 			}
-			p.needy.bonds = append(p.needy.bonds, o.chain.Bond())
+			p.needy.bonds = append(p.needy.bonds, o.Chain.Bond())
 		}
 	}
 	return nil
@@ -210,10 +211,10 @@ func (x *raise) refuseUntold(ctx context.Context, names []string) (refused []Ref
 	}
 	err = x.ledger.view(ctx, func(s *state.State) error {
 		for _, name := range names {
-			var o subject
-			refusal, err := readSubject(s, x.question, name, x.request.Epsilon, &o)
+			var o terms.Subject
+			refusal, err := terms.ReadSubject(s, x.question, name, x.request.Epsilon, &o)
 			if err == nil && refusal == nil {
-				refusal, err = x.ledger.lacksTruth(s, &o, x.asking(x.at), offered(x.question))
+				refusal, err = x.ledger.lacksTruth(s, &o, x.asking(x.at), terms.Offered(x.question))
 			}
 			if err != nil {
 				return err

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -406,7 +407,7 @@ func TestAQuestionOfManyValuesCostsLittle(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		must(t, st.CountLevel(one, levels(rrchain.MaxValues-1), 0))
 		must(t, st.CountLevel(two, levels(0), 0))
-		must(t, flushState(st))
+		must(t, fold.Flush(st))
 		runtime.ReadMemStats(&after)
 		return nil
 	}))

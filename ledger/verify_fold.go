@@ -14,6 +14,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/scratch"
@@ -270,7 +271,7 @@ func (a *auditor) foldSome(ctx context.Context, r kv.Reader) (caughtUp bool, err
 // flush writes what is summed up in memory.
 func (a *auditor) flush() error {
 	a.fold.Counters.Root, _ = a.tree.root() // none where events are missing, which is reported
-	if err := flushState(a.fold); err != nil {
+	if err := fold.Flush(a.fold); err != nil {
 		return err
 	}
 	a.fold.ForgetTallies()
@@ -518,7 +519,7 @@ func (a *auditor) try(ev *event.Event) (fault, err error) {
 	s := a.fold
 	before := s.Counters
 	s.Levels.Clear()
-	fault = apply(s, *ev)
+	fault = fold.Apply(s, *ev)
 	if a.source.failure != nil {
 		return nil, a.source.failure
 	}
@@ -580,7 +581,7 @@ func (a *auditor) linkPassed(ev event.Event) error {
 		if _, is := ev.Change.(*event.Settled); is {
 			link = a.fold.LinkSettled
 		}
-		err = linkName(a.fold, name, ev.Number, link)
+		err = fold.LinkName(a.fold, name, ev.Number, link)
 	}
 	return errors.Join(err, a.source.keep())
 }

@@ -1,4 +1,4 @@
-package ledger
+package fold
 
 import (
 	"crypto/sha256"
@@ -17,9 +17,9 @@ const desked = 512
 // hundred bytes of it. None is kept beyond the request that it is drawn for.
 const saltsAtOnce = 64
 
-// recordChanges appends changes to the log under the next numbers, each with a salt of its own, and applies them.
+// Record appends changes to the log under the next numbers, each with a salt of its own, and applies them.
 // It returns the number of the first and of the last event.
-func recordChanges(s *state.State, changes []event.Change) (first, last uint64, err error) {
+func Record(s *state.State, changes []event.Change) (first, last uint64, err error) {
 	first = s.Counters.Events + 1
 	if len(changes) >= desked {
 		s.NearTallies()
@@ -41,15 +41,15 @@ func recordChanges(s *state.State, changes []event.Change) (first, last uint64, 
 		}
 		ev := event.Event{Number: s.Counters.Events + 1, Time: s.Now, Change: c, Salt: event.Salt(salts)}
 		salts = salts[len(ev.Salt):]
-		if err := appendEvent(s, ev); err != nil {
+		if err := Append(s, ev); err != nil {
 			return 0, 0, err
 		}
 	}
 	return first, s.Counters.Events, nil
 }
 
-// flushState writes what is kept in memory during a transaction.
-func flushState(s *state.State) error {
+// Flush writes what is kept in memory during a transaction.
+func Flush(s *state.State) error {
 	if s.Desk != nil {
 		if err := s.FlushDesk(); err != nil {
 			return err
@@ -71,8 +71,8 @@ func flushCounters(s *state.State) (err error) {
 	return s.Put(state.BucketMeta, []byte(state.KeyCounters), s.Counters.Encode())
 }
 
-// appendEvent applies an event and adds it to the log.
-func appendEvent(s *state.State, ev event.Event) error {
+// Append applies an event and adds it to the log.
+func Append(s *state.State, ev event.Event) error {
 	if s.Edge == nil {
 		edge, err := merkle.LoadEdge(s.Counters.Events, s)
 		if err != nil {
@@ -80,7 +80,7 @@ func appendEvent(s *state.State, ev event.Event) error {
 		}
 		s.Edge = edge
 	}
-	if err := apply(s, ev); err != nil {
+	if err := Apply(s, ev); err != nil {
 		return fmt.Errorf("event %d (%s): %w", ev.Number, ev.Change.Kind(), err)
 	}
 	bytes := s.Written.Write(&ev)

@@ -1,4 +1,4 @@
-package ledger
+package fold
 
 import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"

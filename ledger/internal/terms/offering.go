@@ -1,4 +1,4 @@
-package ledger
+package terms
 
 import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -8,29 +8,29 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// offering returns the highest level up to an ε that a request may be about instead of its own, or 0 if there is none.
-type offering func(most privacy.Epsilon) (privacy.Epsilon, error)
+// Offering returns the highest level up to an ε that a request may be about instead of its own, or 0 if there is none.
+type Offering func(most privacy.Epsilon) (privacy.Epsilon, error)
 
-// offered is the offering of the host's own requests: the levels of a question.
-func offered(q *event.Question) offering {
+// Offered is the offering of the host's own requests: the levels of a question.
+func Offered(q *event.Question) Offering {
 	return func(most privacy.Epsilon) (privacy.Epsilon, error) {
 		level, _ := q.Released(most)
 		return level, nil
 	}
 }
 
-// check refuses what cannot be: an ε that would do where none can, or that is not less than what was asked for, or that
+// CheckLargest refuses what cannot be: an ε that would do where none can, or that is not less than what was asked for, or that
 // costs more than remains. An answer that is not raised costs its whole ε, and still a lower one may be there.
-func check(r *vocabulary.Refusal) error {
+func CheckLargest(r *vocabulary.Refusal) error {
 	switch {
-	case r.Largest.IsZero() && r.Helps != HelpsLess:
+	case r.Largest.IsZero() && r.Helps != vocabulary.HelpsLess:
 		return nil
-	case r.Largest.IsZero(), r.Helps == HelpsNothing, !r.Reason.DependsOnEpsilon():
+	case r.Largest.IsZero(), r.Helps == vocabulary.HelpsNothing, !r.Reason.DependsOnEpsilon():
 		return errs.Corrupt(nil, "object %q is refused for %s, %s helps, and ε=%s would do", r.Object, r.Reason, r.Helps, r.Largest)
 	case !r.Largest.Less(r.Asked):
 		return errs.Corrupt(nil, "object %q is refused at ε=%s, and ε=%s would do", r.Object, r.Asked, r.Largest)
 	}
-	budget := r.Reason == ChainCeiling || r.Reason == ObjectCap
+	budget := r.Reason == vocabulary.ChainCeiling || r.Reason == vocabulary.ObjectCap
 	if reach := state.Plus(state.Less(r.Asked, r.Cost), r.Remaining); budget && r.Cost.Less(r.Asked) && reach.Less(r.Largest) {
 		return errs.Corrupt(nil, "object %q is refused at ε=%s, which costs %s where %s remains, and ε=%s would do", r.Object, r.Asked, r.Cost, r.Remaining, r.Largest)
 	}

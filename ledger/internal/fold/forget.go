@@ -1,4 +1,4 @@
-package ledger
+package fold
 
 import (
 	"slices"
@@ -171,23 +171,23 @@ func applyStated(s *state.State, c *event.Stated, number uint64) error {
 	if err != nil || !known {
 		return errs.Corrupt(err, "a statement about object %q, which is not there", c.Object)
 	}
-	events, err := eventsAbout(s, o)
+	events, err := EventsAbout(s, o)
 	if err != nil {
 		return err
 	}
-	if !slices.Equal(events, c.Events) || c.Forgotten != o.Forgotten || c.Account != accountOf(o) {
+	if !slices.Equal(events, c.Events) || c.Forgotten != o.Forgotten || c.Account != AccountOf(o) {
 		return errs.Corrupt(nil, "the statement about object %q leaves something out", c.Object)
 	}
 	s.Link(&o.Links, number)
 	return s.PutObject(c.Object, o)
 }
 
-func accountOf(o state.Object) event.Account {
+func AccountOf(o state.Object) event.Account {
 	return event.Account{Cap: o.Cap, Spent: o.Spent, Earned: o.Earned}
 }
 
-// eventsAbout returns the numbers of the events about an object that are not destroyed, in order.
-func eventsAbout(s *state.State, o state.Object) (numbers []uint64, err error) {
+// EventsAbout returns the numbers of the events about an object that are not destroyed, in order.
+func EventsAbout(s *state.State, o state.Object) (numbers []uint64, err error) {
 	for number := o.Latest; number != 0; {
 		n, err := s.Entry(number)
 		if err != nil {

@@ -1,9 +1,10 @@
-package ledger
+package fold
 
 import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -186,7 +187,7 @@ func sweptBy(s *state.State, first, end uint64) (map[uint32]event.SweptCount, er
 			}
 		case *event.ObjectRefused:
 			one := found[c.Question]
-			if c.Reason == NotEnrolled || c.Reason == Withdrawn {
+			if c.Reason == vocabulary.NotEnrolled || c.Reason == vocabulary.Withdrawn {
 				return nil, errs.Corrupt(nil, "a sweep refuses object %q, which takes no part", c.Object)
 			}
 			if one.Refused++; raised[state.RecordID{Question: c.Question, Name: c.Object}] {

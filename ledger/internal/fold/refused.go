@@ -1,4 +1,4 @@
-package ledger
+package fold
 
 import (
 	"errors"
@@ -8,13 +8,15 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/terms"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
 // applyRefused records whom a request left out, and why. What only an answer that is given again can say, or a sweep, is
 // settled with the request.
 func applyRefused(s *state.State, c *event.ObjectRefused, ev event.Event) error {
-	if err := check(&c.Refusal); err != nil {
+	if err := terms.CheckLargest(&c.Refusal); err != nil {
 		return err
 	}
 	s.Counters.Refused++
@@ -24,14 +26,14 @@ func applyRefused(s *state.State, c *event.ObjectRefused, ev event.Event) error 
 	}
 	if again := s.Counters.Answer.Base != 0; !again && !u.Loose {
 		err := checkRefusal(s, c, ev.Time)
-		if err != nil && (!errors.Is(err, ErrCorrupt) || s.Counters.Answer.Event != 0 || s.Counters.Unsettled != 0) {
+		if err != nil && (!errors.Is(err, errs.ErrCorrupt) || s.Counters.Answer.Event != 0 || s.Counters.Unsettled != 0) {
 			return err
 		}
 		if err != nil && u.Doubt == "" {
 			u.Doubt = err.Error()
 		}
 	}
-	return linkName(s, c.Object, ev.Number, s.Link)
+	return LinkName(s, c.Object, ev.Number, s.Link)
 }
 
 // noteRefusal notes an object that is refused. A request goes through them in order.
@@ -54,15 +56,15 @@ func noteWanted(u *state.Underway, question uint32, epsilon privacy.Epsilon) {
 
 // wanted is what a request that refuses an object wants of it.
 type wanted struct {
-	subject
+	terms.Subject
 	at     time.Time // of the event: the clock that decided was not ahead of it
 	cost   privacy.Epsilon
-	order  *bid // that the request is
-	answer bool // the request is for one
+	order  *terms.Bid // that the request is
+	answer bool       // the request is for one
 }
 
 // reserved tells whether the request carries a reservation out.
-func (w *wanted) reserved() bool { return w.order != nil && w.order.reserved != 0 }
+func (w *wanted) reserved() bool { return w.order != nil && w.order.Reserved != 0 }
 
 // checkRefusal checks that an object was refused for what is true of it, as far as the state tells: the log has neither
 // truths nor keys, nor what other requests held in memory, nor a clock that had gone back.
@@ -72,16 +74,16 @@ func checkRefusal(s *state.State, c *event.ObjectRefused, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	want, err := readSubject(s, q, c.Object, c.Asked, &w.subject)
+	want, err := terms.ReadSubject(s, q, c.Object, c.Asked, &w.Subject)
 	if err == nil && want == nil && w.order != nil {
-		want, err = w.order.checkSale(s, &w.subject)
+		want, err = w.order.CheckSale(s, &w.Subject)
 	}
 	if err != nil {
 		return err
 	}
 	told := c.Refusal // but for what would do: what others held then may be in the way, see check
-	if told.Largest = (privacy.Epsilon{}); told.Helps == HelpsLess {
-		told.Helps = HelpsNothing
+	if told.Largest = (privacy.Epsilon{}); told.Helps == vocabulary.HelpsLess {
+		told.Helps = vocabulary.HelpsNothing
 	}
 	if want == nil {
 		if want, err = checkDraw(s, &w, told); err != nil {
@@ -110,9 +112,9 @@ func wantedBy(s *state.State, c *event.ObjectRefused, w *wanted) (*event.Questio
 		if err != nil {
 			return nil, err
 		}
-		w.order = &bid{client: name, epsilon: epsilon, buyer: r.Buyer, granted: r.Granted}
+		w.order = &terms.Bid{Client: name, Epsilon: epsilon, Buyer: r.Buyer, Granted: r.Granted}
 		if r.Status == state.SaleSold && r.Granted != 0 {
-			w.order.reserved = s.Counters.Unsettled
+			w.order.Reserved = s.Counters.Unsettled
 		}
 	}
 	if question != c.Question || epsilon != c.Asked || question == 0 || question > s.Counters.Questions {
@@ -125,39 +127,39 @@ func wantedBy(s *state.State, c *event.ObjectRefused, w *wanted) (*event.Questio
 		}
 	}
 	if w.order != nil {
-		w.order.question = q
+		w.order.Question = q
 	}
 	return q, err
 }
 
 // checkDraw returns a refusal by one who takes part, where what it says can be so: its figures are as they follow from
 // the state, or within what they can have been.
-func checkDraw(s *state.State, w *wanted, r Refusal) (*Refusal, error) {
-	_, recorded := w.chain.At(r.Asked)
+func checkDraw(s *state.State, w *wanted, r vocabulary.Refusal) (*vocabulary.Refusal, error) {
+	_, recorded := w.Chain.At(r.Asked)
 	if !w.answer {
-		w.cost = state.Less(r.Asked, w.chain.Current())
+		w.cost = state.Less(r.Asked, w.Chain.Current())
 	}
 	keyed, err := s.HasTruthKey()
 	if err != nil {
 		return nil, err
 	}
-	want := Refusal{Object: r.Object, Reason: r.Reason, Asked: r.Asked, Helps: HelpsKey}
+	want := vocabulary.Refusal{Object: r.Object, Reason: r.Reason, Asked: r.Asked, Helps: vocabulary.HelpsKey}
 	possible := !w.cost.IsZero()
 	switch r.Reason {
-	case NoNoiseKey:
-		possible = !w.answer && !recorded && w.chain.Noise != 0
-	case NoTruthKey:
+	case vocabulary.NoNoiseKey:
+		possible = !w.answer && !recorded && w.Chain.Noise != 0
+	case vocabulary.NoTruthKey:
 		possible = possible && keyed
-	case NoTruth:
-		want.Helps = HelpsTruth
-	case ChainCeiling, ObjectCap:
+	case vocabulary.NoTruth:
+		want.Helps = vocabulary.HelpsTruth
+	case vocabulary.ChainCeiling, vocabulary.ObjectCap:
 		if possible {
 			return checkShort(s, w, r)
 		}
 	default:
 		possible = false
 	}
-	if !possible || w.order != nil && !w.reserved() && slices.Contains(w.object.Held, s.Counters.Unsettled) {
+	if !possible || w.order != nil && !w.reserved() && slices.Contains(w.Object.Held, s.Counters.Unsettled) {
 		return nil, errs.Corrupt(nil, "a refusal says %v, which cannot be", r)
 	}
 	return &want, nil
@@ -166,37 +168,37 @@ func checkDraw(s *state.State, w *wanted, r Refusal) (*Refusal, error) {
 // checkShort returns a refusal for lack of budget, where it can be so. The ceiling was that of a clock which may have gone
 // back, and what remained may have been held by requests that were running; the sweep that refuses an object may have
 // charged it after that.
-func checkShort(s *state.State, w *wanted, r Refusal) (*Refusal, error) {
-	buyers := w.chain.Buyers
-	if w.order != nil && w.chain.HeldBy(w.order.buyer).IsZero() {
+func checkShort(s *state.State, w *wanted, r vocabulary.Refusal) (*vocabulary.Refusal, error) {
+	buyers := w.Chain.Buyers
+	if w.order != nil && w.Chain.HeldBy(w.order.Buyer).IsZero() {
 		buyers++
 	}
-	highest, lowest := w.policy.Ceiling(w.at, buyers), w.policy.Ceiling(time.Time{}, buyers)
+	highest, lowest := w.Policy.Ceiling(w.at, buyers), w.Policy.Ceiling(time.Time{}, buyers)
 	if w.reserved() {
 		lowest = highest // it goes by the log's time
 	}
-	spent, charged := w.object.Spent, privacy.Epsilon{}
-	if r.Reason == ObjectCap && w.order == nil && !w.answer {
+	spent, charged := w.Object.Spent, privacy.Epsilon{}
+	if r.Reason == vocabulary.ObjectCap && w.order == nil && !w.answer {
 		charged = chargedInSweep(&s.Counters.Underway, state.Less(spent, r.Spent))
 	}
-	w.object.Spent = state.Less(spent, charged)
-	capFree := state.Less(w.object.Cap, w.object.Spent)
+	w.Object.Spent = state.Less(spent, charged)
+	capFree := state.Less(w.Object.Cap, w.Object.Spent)
 	want := r
-	want.Cost, want.Helps = w.cost, HelpsNothing
+	want.Cost, want.Helps = w.cost, vocabulary.HelpsNothing
 	var waiting bool
-	if r.Reason == ChainCeiling {
-		want.Ceiling, want.Spent = state.Lower(state.Higher(r.Ceiling, lowest), highest), w.chain.Spent()
-		possible := !state.Less(r.Ceiling, r.Spent).Less(w.cost) || !state.Less(w.policy.Limit(), want.Spent).Less(w.cost)
+	if r.Reason == vocabulary.ChainCeiling {
+		want.Ceiling, want.Spent = state.Lower(state.Higher(r.Ceiling, lowest), highest), w.Chain.Spent()
+		possible := !state.Less(r.Ceiling, r.Spent).Less(w.cost) || !state.Less(w.Policy.Limit(), want.Spent).Less(w.cost)
 		waiting = possible && !capFree.Less(w.cost)
 	} else {
-		want.Ceiling, want.Spent = w.object.Cap, w.object.Spent
+		want.Ceiling, want.Spent = w.Object.Cap, w.Object.Spent
 		waiting = !capFree.Less(w.cost)
-		if state.Less(highest, w.chain.Spent()).Less(w.cost) {
+		if state.Less(highest, w.Chain.Spent()).Less(w.cost) {
 			return nil, errs.Corrupt(nil, "a refusal says %v, where the chain's ceiling of %s binds", r, highest)
 		}
 	}
 	if waiting {
-		want.Helps = HelpsWaiting
+		want.Helps = vocabulary.HelpsWaiting
 	}
 	want.Remaining = state.Lower(r.Remaining, state.Less(want.Ceiling, want.Spent))
 	if w.reserved() {

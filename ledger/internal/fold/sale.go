@@ -1,4 +1,4 @@
-package ledger
+package fold
 
 import (
 	"errors"
@@ -11,6 +11,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/terms"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -39,7 +41,7 @@ func newSale(s *state.State, c event.Deal, status state.SaleStatus, event uint64
 	if c.Sale != s.Counters.Sales+1 {
 		return state.Sale{}, errs.Corrupt(nil, "sale %d follows on sale %d", c.Sale, s.Counters.Sales)
 	}
-	if c.Buyer == 0 || c.Buyer > s.Counters.Buyers || c.Question == 0 || c.Question > s.Counters.Questions || c.Epsilon.IsZero() || c.Objects == 0 || c.Objects > MaxPanel {
+	if c.Buyer == 0 || c.Buyer > s.Counters.Buyers || c.Question == 0 || c.Question > s.Counters.Questions || c.Epsilon.IsZero() || c.Objects == 0 || c.Objects > vocabulary.MaxPanel {
 		return state.Sale{}, errs.Corrupt(nil, "sale %d is of nothing, or to nobody", c.Sale)
 	}
 	s.Counters.Sales = c.Sale
@@ -119,15 +121,15 @@ func takeOpened(o *state.Opened, object string, price uint64) error {
 	if o.Objects > 0 {
 		return nil
 	}
-	if o.Price != 0 || !tallyIsOf(o.Tally, o.Erased) {
+	if o.Price != 0 || !TallyIsOf(o.Tally, o.Erased) {
 		return errs.Corrupt(nil, "sale %d is not the sum of its objects", o.Sale)
 	}
 	*o = state.Opened{}
 	return nil
 }
 
-// tallyIsOf tells whether what is left of a tally can be that of so many erased objects. A reservation has none.
-func tallyIsOf(t event.SaleTally, erased uint64) bool {
+// TallyIsOf tells whether what is left of a tally can be that of so many erased objects. A reservation has none.
+func TallyIsOf(t event.SaleTally, erased uint64) bool {
 	return t == (event.SaleTally{}) || tallyCounts(t, erased)
 }
 
@@ -137,8 +139,8 @@ func tallyCounts(t event.SaleTally, objects uint64) bool {
 		t.Draws+t.Resales+t.Degradations+t.Insertions == objects
 }
 
-// countInTally takes an object of the tally off by how its response came about.
-func countInTally(t *event.SaleTally, m event.Method, upgrade bool) error {
+// CountInTally takes an object of the tally off by how its response came about.
+func CountInTally(t *event.SaleTally, m event.Method, upgrade bool) error {
 	var left *uint64
 	switch m {
 	case event.MethodRaise:
@@ -220,13 +222,13 @@ func checkPrice(s *state.State, r state.Sale, c state.Chain, o state.Object, pri
 }
 
 // checkRoom checks that as many buyers may hold a level as hold or have reserved it, with one more.
-func checkRoom(s *state.State, r state.Sale, recorded state.Level, o state.Object, terms *policy.Terms, at time.Time) error {
-	if terms.Holders() == 0 {
+func checkRoom(s *state.State, r state.Sale, recorded state.Level, o state.Object, policyTerms *policy.Terms, at time.Time) error {
+	if policyTerms.Holders() == 0 {
 		return nil
 	}
-	reserving, err := reserving(s, o, recorded, event.Deal{Buyer: r.Buyer, Question: r.Question, Epsilon: r.Epsilon}, at)
-	if err == nil && len(recorded.Buyers)+reserving >= terms.Holders() {
-		err = fmt.Errorf("%d buyers hold it at ε=%s, and %d have reserved it, of %d who may", len(recorded.Buyers), r.Epsilon, reserving, terms.Holders())
+	reserving, err := terms.Reserving(s, o, recorded, event.Deal{Buyer: r.Buyer, Question: r.Question, Epsilon: r.Epsilon}, at)
+	if err == nil && len(recorded.Buyers)+reserving >= policyTerms.Holders() {
+		err = fmt.Errorf("%d buyers hold it at ε=%s, and %d have reserved it, of %d who may", len(recorded.Buyers), r.Epsilon, reserving, policyTerms.Holders())
 	}
 	return err
 }
@@ -342,7 +344,7 @@ func applySold(s *state.State, c *event.Sold, ev event.Event) error {
 		return err
 	}
 	had := ch.HeldBy(r.Buyer)
-	if err := countInTally(&s.Counters.Open.Tally, c.Method, !had.IsZero() && had.Less(r.Epsilon)); err != nil {
+	if err := CountInTally(&s.Counters.Open.Tally, c.Method, !had.IsZero() && had.Less(r.Epsilon)); err != nil {
 		return err
 	}
 	if err := takeObject(&s.Counters, c.Object, c.Price); err != nil {

@@ -1,4 +1,4 @@
-package ledger
+package fold
 
 import (
 	"crypto/sha256"
@@ -9,21 +9,22 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// apply is the only code that changes the state. It is pure: the new state follows from the old one
+// Apply is the only code that changes the state. It is pure: the new state follows from the old one
 // and the event alone, with no clock and no randomness. Recording, recovery and audit are folds of it.
 // An event that cannot follow on the state is [ErrCorrupt].
-func apply(s *state.State, ev event.Event) error {
+func Apply(s *state.State, ev event.Event) error {
 	if ev.Number != s.Counters.Events+1 {
-		return fmt.Errorf("%w: event %d follows on event %d", ErrCorrupt, ev.Number, s.Counters.Events)
+		return fmt.Errorf("%w: event %d follows on event %d", errs.ErrCorrupt, ev.Number, s.Counters.Events)
 	}
 	if ev.Time.Before(s.Counters.Last) {
-		return fmt.Errorf("%w: event %d is earlier than the one before it", ErrCorrupt, ev.Number)
+		return fmt.Errorf("%w: event %d is earlier than the one before it", errs.ErrCorrupt, ev.Number)
 	}
 	if _, ok := ev.Change.(*event.Created); ok != (ev.Number == 1) {
 		return errs.Corrupt(nil, "event %d: the log begins with how the ledger was created", ev.Number)
@@ -90,7 +91,7 @@ func apply(s *state.State, ev event.Event) error {
 	case *event.Sold:
 		return applySold(s, c, ev)
 	}
-	return fmt.Errorf("%w: event %d is of an unknown kind", ErrCorrupt, ev.Number)
+	return fmt.Errorf("%w: event %d is of an unknown kind", errs.ErrCorrupt, ev.Number)
 }
 
 func applyCreated(s *state.State, c *event.Created, ev event.Event) error {
@@ -122,7 +123,7 @@ func checkBound(s *state.State, c *state.Chain) error {
 
 func applyQuestion(s *state.State, c *event.QuestionDefined) error {
 	if c.Number != s.Counters.Questions+1 {
-		return fmt.Errorf("%w: question %d follows on question %d", ErrCorrupt, c.Number, s.Counters.Questions)
+		return fmt.Errorf("%w: question %d follows on question %d", errs.ErrCorrupt, c.Number, s.Counters.Questions)
 	}
 	if err := vocabulary.CheckQuestion(c.Question); err != nil {
 		return errs.Corrupt(nil, "question %d: %v", c.Number, err)
@@ -144,11 +145,11 @@ func applyQuestion(s *state.State, c *event.QuestionDefined) error {
 
 func applyPolicy(s *state.State, c *event.PolicyDefined) error {
 	if c.Number != s.Counters.Policies+1 {
-		return fmt.Errorf("%w: policy %d follows on policy %d", ErrCorrupt, c.Number, s.Counters.Policies)
+		return fmt.Errorf("%w: policy %d follows on policy %d", errs.ErrCorrupt, c.Number, s.Counters.Policies)
 	}
 	p, err := policy.Parse([]byte(c.Json))
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return fmt.Errorf("%w: %w", errs.ErrCorrupt, err)
 	}
 	if _, twice, err := s.PolicyNumber(p); err != nil || twice || p.String() != c.Json {
 		return errs.Corrupt(err, "policy %d is there already, or is not canonical", c.Number)
@@ -220,7 +221,7 @@ func checkEnrolled(s *state.State, c *event.Enrolled) error {
 		return errs.Corrupt(nil, "object %q is enrolled in question %d under policy %d with the cap %s", c.Object, c.Question, c.Policy, c.Cap)
 	}
 	q, err := s.Question(c.Question)
-	if err == nil && q.Encoding == Finite && c.Noise != 0 {
+	if err == nil && q.Encoding == vocabulary.Finite && c.Noise != 0 {
 		err = errs.Corrupt(nil, "object %q has a noise key in question %d, which has a mechanism of its own", c.Object, c.Question)
 	}
 	return err
@@ -282,7 +283,7 @@ func addResponse(s *state.State, question uint32, c *state.Chain, epsilon privac
 	}
 	before := c.Current()
 	at, recorded := state.FindLevel(c.Levels, epsilon)
-	if recorded || epsilon.IsZero() || !q.Has(epsilon, r.Value) || r.Method != methodAt(at, len(c.Levels)) {
+	if recorded || epsilon.IsZero() || !q.Has(epsilon, r.Value) || r.Method != terms.MethodAt(at, len(c.Levels)) {
 		return cost, errs.Corrupt(nil, "a response of %v at ε=%s by %s", r.Value, epsilon, r.Method)
 	}
 	if r.Method == event.MethodRaise {
@@ -652,8 +653,8 @@ func heldInOthers(s *state.State, numbers []uint64, question uint32) (kept []uin
 	return kept, nil
 }
 
-// linkName makes an event the last one about an object, or about somebody who is not enrolled.
-func linkName(s *state.State, name string, event uint64, link func(*state.Links, uint64)) error {
+// LinkName makes an event the last one about an object, or about somebody who is not enrolled.
+func LinkName(s *state.State, name string, event uint64, link func(*state.Links, uint64)) error {
 	o, known, err := s.Object(name)
 	if err != nil {
 		return err
@@ -700,7 +701,7 @@ func applySettled(s *state.State, c *event.Settled, ev event.Event) error {
 	}
 	s.Counters.Refused, s.Counters.Unsettled, s.Counters.Answer, s.Counters.Underway = 0, 0, state.Answering{}, state.Underway{}
 	if c.Object != "" {
-		if err := linkName(s, c.Object, ev.Number, s.LinkSettled); err != nil {
+		if err := LinkName(s, c.Object, ev.Number, s.LinkSettled); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,135 @@
+package terms
+
+import (
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// MethodAt returns how a response comes about that gets this place among the levels of a chain.
+func MethodAt(place, levels int) event.Method {
+	switch place {
+	case levels:
+		return event.MethodRaise
+	case 0:
+		return event.MethodDegrade
+	default:
+		return event.MethodInsert
+	}
+}
+
+// Offer is the offering of an order: what the question and the object's terms have, and the terms let the buyer have.
+func (b *Bid) Offer(s *state.State, x *Subject) Offering {
+	return func(most privacy.Epsilon) (privacy.Epsilon, error) {
+		terms := x.Policy.Terms()
+		for terms != nil && !most.IsZero() {
+			level, _ := b.Question.Released(most)
+			if most = terms.HighestOffer(level); most != level {
+				continue // what is for sale may be no level of the question
+			}
+			refusal, err := b.checkTerms(s, x, level)
+			if err != nil || refusal == nil {
+				return level, err
+			}
+			most = state.Below(level) // others hold it
+		}
+		return privacy.Epsilon{}, nil
+	}
+}
+
+// Bid is what an order is to the terms of its objects: who would have which level.
+type Bid struct {
+	Question *event.Question
+	Epsilon  privacy.Epsilon
+	Client   string // who buys
+	Buyer    uint32 // its number; 0 for one new to the ledger
+	// Reserved is the reservation that the order carries out, if it does, and granted the event that made
+	// it. Its prices can only have fallen since: a buyer never holds less than before.
+	Reserved uint64
+	Granted  uint64
+}
+
+// CheckSale returns why an object that takes part is not to be sold, whatever its budget, or nil.
+func (b *Bid) CheckSale(s *state.State, x *Subject) (*vocabulary.Refusal, error) {
+	if b.Reserved != 0 && x.Object.Withdrawn > b.Granted {
+		return &vocabulary.Refusal{Object: x.Name, Reason: vocabulary.Withdrawn, Asked: b.Epsilon, Helps: vocabulary.HelpsNothing}, nil // and came back
+	}
+	if b.Reserved != 0 && x.Chain.Since > b.Granted {
+		return &vocabulary.Refusal{Object: x.Name, Reason: vocabulary.EpochBegun, Asked: b.Epsilon, Helps: vocabulary.HelpsNothing}, nil
+	}
+	return b.checkTerms(s, x, b.Epsilon)
+}
+
+// checkTerms returns why an object's terms do not let the buyer have its response at an ε, or nil. What a buyer
+// holds it may have again whatever the terms say. What is reserved was checked when it was reserved.
+func (b *Bid) checkTerms(s *state.State, x *Subject, epsilon privacy.Epsilon) (*vocabulary.Refusal, error) {
+	recorded, found := x.Chain.At(epsilon)
+	if b.Reserved != 0 || found && recorded.IsHeldBy(b.Buyer) {
+		return nil, nil
+	}
+	terms := x.Policy.Terms()
+	if terms != nil && terms.Allows(b.Client) && terms.Offers(epsilon) && terms.Open(s.Now) {
+		if terms.Holders() > 0 {
+			return b.checkHolders(s, x, epsilon, terms.Holders())
+		}
+		return nil, nil
+	}
+	r := &vocabulary.Refusal{Object: x.Name, Asked: epsilon, Helps: vocabulary.HelpsNothing}
+	switch {
+	case terms == nil:
+		r.Reason = vocabulary.NotForSale
+	case !terms.Allows(b.Client):
+		r.Reason = vocabulary.BuyerRefused
+	case !terms.Offers(epsilon):
+		r.Reason, r.Ceiling, r.Spent = vocabulary.NotOnOffer, terms.Max(), x.Chain.Spent()
+		r.Remaining = state.Less(r.Ceiling, r.Spent)
+	default:
+		r.Reason = vocabulary.SaleClosed
+		if s.Now.Before(terms.Opens()) {
+			r.Helps = vocabulary.HelpsWaiting
+		}
+	}
+	return r, nil
+}
+
+// checkHolders returns why no further buyer may hold the level at an ε, or nil. Those who reserved it count.
+func (b *Bid) checkHolders(s *state.State, x *Subject, epsilon privacy.Epsilon, most int) (*vocabulary.Refusal, error) {
+	recorded, _ := x.Chain.At(epsilon)
+	reserving, err := Reserving(s, x.Object, recorded, event.Deal{Buyer: b.Buyer, Question: b.Question.Number, Epsilon: epsilon}, s.Now)
+	holders := len(recorded.Buyers)
+	if err != nil || holders+reserving < most {
+		return nil, err
+	}
+	refusal := &vocabulary.Refusal{Object: x.Name, Reason: vocabulary.HoldersFull, Asked: epsilon, Helps: vocabulary.HelpsNothing}
+	if holders < most {
+		refusal.Helps = vocabulary.HelpsWaiting // for a reservation to end
+	}
+	return refusal, nil
+}
+
+// Reserving counts the buyers, but for the one of a deal, who have reserved its level of an object and do not hold it yet.
+func Reserving(s *state.State, o state.Object, recorded state.Level, of event.Deal, at time.Time) (int, error) {
+	others := map[uint32]bool{}
+	for _, number := range o.Held {
+		r, err := s.Sale(number)
+		if err != nil {
+			return 0, err
+		}
+		if r.HoldsOn(o, at) && r.Question == of.Question && r.Epsilon == of.Epsilon && r.Buyer != of.Buyer && !recorded.IsHeldBy(r.Buyer) {
+			others[r.Buyer] = true
+		}
+	}
+	return len(others), nil
+}
+
+// MethodOf tells how the response of a chain at ε comes about.
+func MethodOf(c state.Chain, epsilon privacy.Epsilon) event.Method {
+	at, recorded := state.FindLevel(c.Levels, epsilon)
+	if recorded {
+		return event.MethodResale
+	}
+	return MethodAt(at, len(c.Levels))
+}

@@ -1,0 +1,38 @@
+package terms
+
+import (
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Subject is one object of a request, with everything that decides about it.
+type Subject struct {
+	Name   string
+	Chain  state.Chain
+	Object state.Object
+	Policy policy.Policy
+}
+
+// ReadSubject is subject in memory that the caller has.
+func ReadSubject(s *state.State, q *event.Question, name string, asked privacy.Epsilon, x *Subject) (*vocabulary.Refusal, error) {
+	x.Name = name
+	found, err := s.ReadChain(q.Number, name, &x.Chain)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return &vocabulary.Refusal{Object: name, Reason: vocabulary.NotEnrolled, Asked: asked, Helps: vocabulary.HelpsEnrolling}, nil
+	}
+	if found, err = s.ReadObject(name, &x.Object); err != nil || !found {
+		return nil, errs.Corrupt(err, "object %q has a chain but no budget", name)
+	}
+	if x.Object.Withdrew(x.Chain) {
+		return &vocabulary.Refusal{Object: name, Reason: vocabulary.Withdrawn, Asked: asked, Helps: vocabulary.HelpsEnrolling}, nil
+	}
+	x.Policy, err = s.Policy(x.Chain.Policy)
+	return nil, err
+}
