@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
@@ -329,7 +330,7 @@ func (x *sweep) take(s *state.State, p *plan, one due, at time.Time) error {
 		return err
 	}
 	if v == event.Drawn {
-		p.object.Spent, err = p.object.Spent.Add(state.Less(one.level, c.after.Current()))
+		p.object.Spent, err = p.object.Spent.Add(budget.Less(one.level, c.after.Current()))
 		if err != nil {
 			return errs.Corrupt(nil, "object %q: %v", c.Name, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
@@ -112,7 +113,7 @@ func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote,
 		if err := x.recall(s); err != nil {
 			return err
 		}
-		q.Held = state.Higher(x.known.Top().Epsilon, x.others.Top().Epsilon)
+		q.Held = budget.Higher(x.known.Top().Epsilon, x.others.Top().Epsilon)
 		if _, base, free := x.recorded(); free {
 			q.Objects = base.Objects
 			q.Refused, err = s.LeftOutOf(base)
@@ -332,7 +333,7 @@ func (x *inquiry) assess(s *state.State, at time.Time) error {
 	}
 	x.leaves, x.base, x.cost, x.anew = false, state.AnswerLevel{}, x.request.Epsilon, why
 	if why == nil {
-		x.base, x.cost = base, state.Less(x.request.Epsilon, base.Epsilon)
+		x.base, x.cost = base, budget.Less(x.request.Epsilon, base.Epsilon)
 	}
 	if err := x.part(s, at); err != nil || len(x.refused) == 0 || !x.request.Partial {
 		return err
@@ -386,7 +387,7 @@ func (x *inquiry) check(s *state.State, o *terms.Subject, at time.Time) (*Refusa
 // answered about the whole panel is there for all; what was answered without some may be without this one.
 func (x *inquiry) largest(room privacy.Epsilon) privacy.Epsilon {
 	free := x.known.Top().Epsilon
-	if reach := state.Plus(x.base.Epsilon, room); free.Less(reach) && x.others.Top().Epsilon.Less(reach) {
+	if reach := budget.Plus(x.base.Epsilon, room); free.Less(reach) && x.others.Top().Epsilon.Less(reach) {
 		return reach
 	}
 	return free
@@ -614,5 +615,5 @@ func costOf(s *state.State, c *event.Answered, ev uint64) (privacy.Epsilon, erro
 		return privacy.Epsilon{}, err
 	}
 	before := slices.DeleteFunc(known, func(l state.AnswerLevel) bool { return l.Event >= ev })
-	return state.Less(c.Epsilon, before.Top().Epsilon), nil
+	return budget.Less(c.Epsilon, before.Top().Epsilon), nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -101,15 +100,7 @@ func (l *Ledger) head(s *state.State, events uint64) (Head, error) {
 		return Head{}, errs.Invalid("the log has %d events, not %d", s.Counters.Events, events)
 	}
 	root, err := tlog.TreeHash(int64(events), s)
-	return Head{originOf(l.about), events, root}, err
-}
-
-// originOf is what checkpoints call the log: the name of the key that signs it, or its id.
-func originOf(a state.About) string {
-	if key, err := note.NewVerifier(a.LogKey); err == nil {
-		return key.Name()
-	}
-	return "sluice-" + uuid.UUID(a.Id).String()
+	return Head{l.about.Origin(), events, root}, err
 }
 
 func (l *Ledger) sign(head Head) ([]byte, error) {
@@ -125,8 +116,8 @@ func (l *Ledger) sign(head Head) ([]byte, error) {
 
 // checkSigner refuses a key that signs for another log.
 func (l *Ledger) checkSigner() error {
-	if l.signer != nil && l.signer.Name() != originOf(l.about) {
-		return errs.Invalid("the signer's key is named %q, the log %q", l.signer.Name(), originOf(l.about))
+	if l.signer != nil && l.signer.Name() != l.about.Origin() {
+		return errs.Invalid("the signer's key is named %q, the log %q", l.signer.Name(), l.about.Origin())
 	}
 	return nil
 }
@@ -151,7 +142,7 @@ func openCosigned(signed []byte, keys note.Verifiers) (Head, merkle.Cosigners, e
 
 // checkExtends returns a RollbackError if the log does not extend the one that a checkpoint is of.
 func (l *Ledger) checkExtends(s *state.State, trusted Head) error {
-	failure := &RollbackError{Checkpoint: trusted, Ledger: Head{Origin: originOf(l.about), Events: s.Counters.Events}}
+	failure := &RollbackError{Checkpoint: trusted, Ledger: Head{Origin: l.about.Origin(), Events: s.Counters.Events}}
 	if trusted.Origin != failure.Ledger.Origin || trusted.Events > s.Counters.Events {
 		return failure
 	}

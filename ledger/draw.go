@@ -21,7 +21,7 @@ func (l *Ledger) respond(from state.Chances, q *event.Question, x *terms.Subject
 		return event.Response{Value: at.Response, Method: event.MethodResale}, nil, nil
 	}
 	place, _ := state.FindLevel(x.Chain.Levels, epsilon)
-	if out.Method = terms.MethodAt(place, len(x.Chain.Levels)); out.Method == event.MethodRaise {
+	if out.Method = event.MethodAt(place, len(x.Chain.Levels)); out.Method == event.MethodRaise {
 		first = l.bind(q, x.Chain.Bond(), x.Name, truth)
 	}
 	if x.Chain.Noise != 0 {

@@ -184,17 +184,17 @@ type header struct {
 }
 
 // headerOf returns what the documents of a ledger begin with.
-func headerOf(a state.About) header {
+func headerOf(a event.About) header {
 	return header{uuid.UUID(a.Id).String(), a.At, a.Currency, a.LogKey}
 }
 
 // about returns what a header says of the ledger.
-func (h header) about() (state.About, error) {
+func (h header) about() (event.About, error) {
 	id, err := uuid.Parse(h.ledger)
 	if err == nil && id.String() != h.ledger {
 		err = fmt.Errorf("%q is no UUID in the usual form", h.ledger)
 	}
-	return state.About{Created: event.Created{Id: id, Currency: h.currency, LogKey: h.logKey}, At: h.created}, err
+	return event.About{Created: event.Created{Id: id, Currency: h.currency, LogKey: h.logKey}, At: h.created}, err
 }
 
 // checker collects what is wrong with a document.
@@ -227,7 +227,7 @@ func (v *checker) checkFormat(format, want string) {
 }
 
 // checkLog checks that a checkpoint is one of the ledger, and reads what it says. keys may be nil.
-func (v *checker) checkLog(about state.About, checkpoint string, keys note.Verifiers) {
+func (v *checker) checkLog(about event.About, checkpoint string, keys note.Verifiers) {
 	read, err := merkle.Read([]byte(checkpoint))
 	if err != nil {
 		v.fault("the checkpoint: %v", err)
@@ -241,7 +241,7 @@ func (v *checker) checkLog(about state.About, checkpoint string, keys note.Verif
 		}
 		v.Cosigned, v.Ignored = beside.Known, beside.Unknown
 	}
-	if origin := originOf(about); v.Head.Origin != origin {
+	if origin := about.Origin(); v.Head.Origin != origin {
 		v.fault("the checkpoint is of the log %q, the ledger's is %q", v.Head.Origin, origin)
 	}
 }

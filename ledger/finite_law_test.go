@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/privacy"
@@ -251,9 +252,9 @@ func (tr *finiteTree) sellOutput(child node, free bool, word uint64) {
 	if got.Value != tr.text(child.responses[n]) || got.Epsilon != tr.levels[n] {
 		tr.Fatalf("%v was to come, the buyer got %+v", child.responses, got)
 	}
-	cost, want := state.Less(after.Spent, before.Spent), privacy.Epsilon{}
+	cost, want := budget.Less(after.Spent, before.Spent), privacy.Epsilon{}
 	if !free {
-		want = state.Less(tr.levels[n], before.Spent)
+		want = budget.Less(tr.levels[n], before.Spent)
 	}
 	if cost != want || (sold.Draws == 0) != free {
 		tr.Errorf("%v: %d draws for ε=%s, which cost %s, want %s", child.responses, sold.Draws, tr.levels[n], cost, want)

@@ -58,7 +58,7 @@ func claims() (all [][]byte) {
 func TestNoRecordAsksForMoreMemoryThanItHas(t *testing.T) {
 	decoders := map[string]func([]byte){
 		"counters":  func(b []byte) { _, _ = state.DecodeCounters(b) },
-		"about":     func(b []byte) { _, _ = state.DecodeAbout(b) },
+		"about":     func(b []byte) { _, _ = event.DecodeAbout(b) },
 		"question":  func(b []byte) { _, _ = event.DecodeQuestion(b) },
 		"object":    func(b []byte) { _, _ = state.DecodeObject(b) },
 		"stranger":  func(b []byte) { _, _ = state.DecodeStranger(b) },

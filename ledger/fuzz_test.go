@@ -211,7 +211,7 @@ func FuzzDecodeCounters(f *testing.F) {
 
 func FuzzDecodeAbout(f *testing.F) {
 	isAbout := func(key []byte) bool { return string(key) == state.KeyAbout }
-	fuzz(f, state.BucketMeta, isAbout, state.DecodeAbout, state.About.Encode, none)
+	fuzz(f, state.BucketMeta, isAbout, event.DecodeAbout, event.About.Encode, none)
 }
 
 // FuzzUnseal: only what seal made is accepted, and only in its place.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/privacy"
@@ -83,9 +84,9 @@ func (l *Ledger) heldBudget(s *state.State, x *terms.Subject, ask charge) (held 
 			continue // the request that holds will refuse the object
 		}
 		if one.question == ask.question.Number {
-			held.plain, held.shares = state.Less(one.plain, level), state.Less(one.shares, level)
+			held.plain, held.shares = budget.Less(one.plain, level), budget.Less(one.shares, level)
 		}
-		held.all = state.Plus(held.all, state.Less(one.epsilon(), level))
+		held.all = budget.Plus(held.all, budget.Less(one.epsilon(), level))
 	}
 	return held, nil
 }
@@ -112,7 +113,7 @@ type reach struct {
 	plain, shares privacy.Epsilon
 }
 
-func (r reach) epsilon() privacy.Epsilon { return state.Higher(r.plain, r.shares) }
+func (r reach) epsilon() privacy.Epsilon { return budget.Higher(r.plain, r.shares) }
 
 // of returns the reach in a question, to be changed in place.
 func (r *reaches) of(question uint32) *reach {
@@ -137,7 +138,7 @@ func (h *holds) reach(s *state.State, name string, own *hold, into *reaches) err
 		}
 		if covered {
 			r := into.of(one.question)
-			r.plain = state.Higher(r.plain, one.epsilon)
+			r.plain = budget.Higher(r.plain, one.epsilon)
 		}
 	}
 	return nil
@@ -156,9 +157,9 @@ func reservedBudget(s *state.State, x *terms.Subject, ask asking, into *reaches)
 		}
 		held := into.of(r.Question)
 		if ask.question != nil && r.Question == ask.question.Number && (r.Buyer == ask.buyer || !x.Chain.HeldBy(r.Buyer).IsZero()) {
-			held.plain = state.Higher(held.plain, r.Epsilon)
+			held.plain = budget.Higher(held.plain, r.Epsilon)
 		} else {
-			held.shares = state.Higher(held.shares, r.Epsilon)
+			held.shares = budget.Higher(held.shares, r.Epsilon)
 		}
 	}
 	return nil

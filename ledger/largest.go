@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -22,14 +23,14 @@ func (l *Ledger) orLess(s *state.State, x *terms.Subject, ask asking, on terms.O
 		return nil
 	}
 	var largest privacy.Epsilon
-	if most := state.Below(ask.epsilon); l.lacksNoiseKey(x.Chain) {
+	if most := budget.Below(ask.epsilon); l.lacksNoiseKey(x.Chain) {
 		largest, err = highestRecorded(x.Chain, most, on)
 	} else {
 		if r.Reason != NoTruth && l.lacksTruthKey(x.Name, most) == nil {
 			largest, err = l.largestDrawn(s, x, ask, most, on)
 		}
 		if err == nil && largest.IsZero() {
-			largest, err = on(state.Lower(most, x.Chain.Current())) // what is recorded, or lies below it, is free
+			largest, err = on(budget.Lower(most, x.Chain.Current())) // what is recorded, or lies below it, is free
 		}
 	}
 	orLess(r, largest)
@@ -58,15 +59,15 @@ func (l *Ledger) largestDrawn(s *state.State, x *terms.Subject, ask asking, most
 	if !current.Less(most) {
 		return none, nil
 	}
-	r, err := l.room(s, x, charge{ask, state.Less(most, current), most})
+	r, err := l.room(s, x, charge{ask, budget.Less(most, current), most})
 	if err != nil {
 		return none, err
 	}
-	level, err := on(state.Lower(most, state.Plus(current, r.most())))
+	level, err := on(budget.Lower(most, budget.Plus(current, r.most())))
 	if err != nil || !current.Less(level) {
 		return none, err
 	}
-	if refusal, err := l.checkBudget(s, x, charge{ask, state.Less(level, current), level}); err != nil || refusal != nil {
+	if refusal, err := l.checkBudget(s, x, charge{ask, budget.Less(level, current), level}); err != nil || refusal != nil {
 		return none, err
 	}
 	return level, nil

@@ -88,7 +88,7 @@ type Ledger struct {
 	store  kv.Store
 	log    zerolog.Logger
 	clock  func() time.Time
-	about  state.About
+	about  event.About
 	binder *binder // nil without a truth key
 	bound  bool    // the ledger has a truth key, whether or not it was opened with it
 	only   bool    // read-only
@@ -292,8 +292,8 @@ func checkVersion(r kv.Reader) error {
 }
 
 // readHead reads what stands at the head of every ledger, and the check of its truth key, if any.
-func readHead(s *state.State) (head state.About, check []byte, err error) {
-	head, found, err := state.Lookup(s, state.BucketMeta, []byte(state.KeyAbout), state.DecodeAbout)
+func readHead(s *state.State) (head event.About, check []byte, err error) {
+	head, found, err := state.Lookup(s, state.BucketMeta, []byte(state.KeyAbout), event.DecodeAbout)
 	if err != nil || !found {
 		return head, nil, errs.Corrupt(err, "the first record is missing")
 	}
@@ -328,7 +328,7 @@ func (l *Ledger) Close() error {
 
 // About returns what the ledger was created with.
 func (l *Ledger) About() About {
-	return About{ID: uuid.UUID(l.about.Id).String(), Created: l.about.At, Currency: l.about.Currency, LogKey: l.about.LogKey, Origin: originOf(l.about)}
+	return About{ID: uuid.UUID(l.about.Id).String(), Created: l.about.At, Currency: l.about.Currency, LogKey: l.about.LogKey, Origin: l.about.Origin()}
 }
 
 // questionByName returns a question, or ErrUnknown.

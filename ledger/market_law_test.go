@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
@@ -298,7 +299,7 @@ func (tr *tree) sell(child node, free bool, draws *rrchain.Sampler) {
 	if got.Value != tr.text(child.responses[n]) || got.Epsilon != tr.levels[n] {
 		tr.Fatalf("%v was to come, the buyer got %+v", child.responses, got)
 	}
-	cost := state.Less(after.Spent, before.Spent)
+	cost := budget.Less(after.Spent, before.Spent)
 	if free && (sold.Draws != 0 || !cost.IsZero()) || !free && (sold.Draws != 1 || after.Spent != tr.levels[n]) {
 		tr.Errorf("%v: %d draws for ε=%s, which cost %s", child.responses, sold.Draws, tr.levels[n], cost)
 	}

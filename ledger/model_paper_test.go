@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -955,7 +955,7 @@ func (m *paper) quoteAnswer(r AnswerRequest) (AnswerQuote, error) {
 	var held privacy.Epsilon
 	for _, leaves := range []bool{false, true} {
 		if _, known := m.answered(r, names, leaves); len(known) > 0 && (!leaves || r.Partial) {
-			held = state.Higher(held, epsilonOf(known[len(known)-1].e))
+			held = budget.Higher(held, epsilonOf(known[len(known)-1].e))
 		}
 	}
 	if _, best := m.recorded(r, names); best != nil {

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
@@ -216,7 +217,7 @@ func (r *objectReader) begin(key, value []byte) error {
 	}
 	r.object, r.known = o, true
 	r.out = ObjectState{
-		Object: r.name, Cap: o.Cap, Spent: o.Spent, Remaining: state.Less(o.Cap, o.Spent), Earned: int64(o.Earned), Forgotten: o.Forgotten,
+		Object: r.name, Cap: o.Cap, Spent: o.Spent, Remaining: budget.Less(o.Cap, o.Spent), Earned: int64(o.Earned), Forgotten: o.Forgotten,
 		Currency: r.ledger.about.Currency,
 	}
 	if o.Chains > 0 {
@@ -246,9 +247,9 @@ func addHeld(s *state.State, name string, o state.Object, out *ObjectState) erro
 		if err != nil {
 			return err
 		}
-		out.Held = state.Plus(out.Held, state.Less(one.epsilon(), c.Current()))
+		out.Held = budget.Plus(out.Held, budget.Less(one.epsilon(), c.Current()))
 	}
-	out.Remaining = state.Less(out.Remaining, out.Held)
+	out.Remaining = budget.Less(out.Remaining, out.Held)
 	return nil
 }
 

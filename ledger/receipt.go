@@ -11,7 +11,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
@@ -303,7 +302,7 @@ func (r *Receipt) asked() Question {
 }
 
 // checkHeads checks the events that the responses rest on.
-func (r *Receipt) checkHeads(v *checker, about state.About) {
+func (r *Receipt) checkHeads(v *checker, about event.About) {
 	e := r.Evidence
 	head := func(name string, p Proven, at time.Time, c event.Change) {
 		v.check(event.Event{Number: p.Event, Time: at, Change: c}, proven{what: "altered: the " + name + ", salt or leaf)", salt: p.Salt, leaf: p.Leaf, item: item{event: p.Event}})
@@ -372,14 +371,14 @@ func (r *Receipt) checkSums(v *checker) {
 		sum += max(one.Price, 0)
 		if one.Erased {
 			erased++
-		} else if m, known := event.MethodOf(one.Method); known && fold.CountInTally(&left, m, false) != nil {
+		} else if m, known := event.MethodOf(one.Method); known && left.Take(m, false) != nil {
 			v.fault("more responses by %s than the sale counts", m)
 		}
 	}
 	if !fits || sum != r.Price {
 		v.fault("the prices of the responses do not add up to that of the sale, %d", r.Price)
 	}
-	if left == (event.SaleTally{}) && erased > 0 || !fold.TallyIsOf(left, erased) || r.Upgrades > r.Objects {
+	if left == (event.SaleTally{}) && erased > 0 || !left.IsOf(erased) || r.Upgrades > r.Objects {
 		v.fault("the sale counts other responses than there are: %d draws, %d resales, %d degradations, %d insertions, %d upgrades",
 			r.Draws, r.Resales, r.Degradations, r.Insertions, r.Upgrades)
 	}

@@ -12,12 +12,12 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -369,7 +369,7 @@ func (t *teller) tell(ev event.Event) {
 		if ev.Number != 1 {
 			t.fault("a log begins with the creation of the ledger")
 		}
-		h := headerOf(state.About{Created: *c, At: ev.Time})
+		h := headerOf(event.About{Created: *c, At: ev.Time})
 		t.out.Ledger, t.out.Created, t.out.Currency, t.out.LogKey = h.ledger, h.created, h.currency, h.logKey
 	case *event.Forgotten:
 		t.begin(c, ev)
@@ -397,7 +397,7 @@ func (t *teller) begin(c *event.Forgotten, ev event.Event) {
 // count brings the sum of what the chains cost up to date with one of them. Adding all of them up at each event would
 // take as long as the square of their number.
 func (t *teller) count(c *toldChain) {
-	now := state.Plus(c.past, state.Plus(c.before, c.Spent())).Nano()
+	now := budget.Plus(c.past, budget.Plus(c.before, c.Spent())).Nano()
 	t.nanos -= c.counted
 	if t.nanos > math.MaxInt64-now {
 		t.fault("the chains cost more than can be counted")
@@ -431,7 +431,7 @@ func (t *teller) about(ev event.Event) {
 		t.respond(c.Question, c.Epsilon, c.Response, ev)
 	case *event.Charged:
 		ch := t.chain(c.Question)
-		ch.Answered = state.Plus(ch.Answered, c.Epsilon)
+		ch.Answered = budget.Plus(ch.Answered, c.Epsilon)
 		t.count(ch)
 		t.out.Charges = append(t.out.Charges, StatedCharge{t.name(c.Question), c.Epsilon, ev.Number, ev.Time})
 	case *event.Held:
@@ -466,7 +466,7 @@ func (t *teller) beginEpoch(c *event.EpochBegun, number uint64) {
 	}
 	old := t.state(c.Question, ch)
 	old.Ended = number
-	ch.ended, ch.past, ch.before = append(ch.ended, old), state.Plus(ch.past, old.Spent), privacy.Epsilon{}
+	ch.ended, ch.past, ch.before = append(ch.ended, old), budget.Plus(ch.past, old.Spent), privacy.Epsilon{}
 	ch.Chain = state.Chain{Enrolled: ch.Enrolled, Policy: ch.Policy}
 }
 
@@ -474,7 +474,7 @@ func (t *teller) beginEpoch(c *event.EpochBegun, number uint64) {
 func (t *teller) state(question uint32, c *toldChain) StatedChain {
 	return StatedChain{
 		Question: t.name(question), Epoch: len(c.ended) + 1, Policy: t.policies[c.Policy], Withdrawn: t.withdrawn > c.Enrolled, Epsilon: c.Current(),
-		Charged: c.Answered, Forgotten: c.before, Spent: state.Plus(c.before, c.Spent()),
+		Charged: c.Answered, Forgotten: c.before, Spent: budget.Plus(c.before, c.Spent()),
 	}
 }
 
@@ -533,7 +533,7 @@ func (t *teller) chain(question uint32) *toldChain {
 func (t *teller) respond(question uint32, epsilon privacy.Epsilon, r event.Response, ev event.Event) {
 	ch := t.chain(question)
 	at, recorded := state.FindLevel(ch.Levels, epsilon)
-	if recorded || epsilon.IsZero() || r.Method != terms.MethodAt(at, len(ch.Levels)) {
+	if recorded || epsilon.IsZero() || r.Method != event.MethodAt(at, len(ch.Levels)) {
 		t.fault("a response at ε=%s by %s, where the chain has %d others", epsilon, r.Method, len(ch.Levels))
 	}
 	n := state.Level{Event: ev.Number}

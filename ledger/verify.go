@@ -181,7 +181,7 @@ type place struct {
 
 // trust reads the checkpoints.
 func (a *auditor) trust() error {
-	origin := originOf(a.ledger.about)
+	origin := a.ledger.about.Origin()
 	for _, signed := range a.request.Checkpoints {
 		c, err := OpenCheckpoint(signed, a.request.Verifiers)
 		if err != nil {
@@ -339,7 +339,7 @@ func (a *auditor) finish() {
 	if !known {
 		root = tlog.Hash{}
 	}
-	a.head = Head{originOf(a.ledger.about), a.tree.size, root}
+	a.head = Head{a.ledger.about.Origin(), a.tree.size, root}
 	a.done = true
 }
 

@@ -443,7 +443,7 @@ func (a *auditor) moreDifferences(bucket string, key, stored, derived []byte) (d
 	case bucket == state.BucketMeta && string(key) == state.KeyCounters:
 		return between(stored, derived, state.DecodeCounters, compareCounters)
 	case bucket == state.BucketMeta && string(key) == state.KeyAbout:
-		return between(stored, derived, state.DecodeAbout, func(d *differ, s, e state.About) {
+		return between(stored, derived, event.DecodeAbout, func(d *differ, s, e event.About) {
 			compareTime(d, "the time of creation", s.At, e.At)
 			compareField(d, "the id", fmt.Sprintf("%x", s.Id), fmt.Sprintf("%x", e.Id))
 			compareField(d, "the currency", s.Currency, e.Currency)

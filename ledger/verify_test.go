@@ -378,10 +378,10 @@ func moreTamperings(t *testing.T) map[string]tampering {
 		"current tally":       tallyTampering("the number of chains where it is the current one", func(x *state.Tally) any { return x.Current }, func(x *state.Tally) { x.Current++ }),
 		"stranger":            strangerTampering("the last event", func(x *state.Stranger) any { return x.Latest }, func(x *state.Stranger) { x.Latest-- }),
 		"stranger's sum":      strangerTampering("the number of events", func(x *state.Stranger) any { return x.Events }, func(x *state.Stranger) { x.Events++ }),
-		"birthday":            aboutTampering("the time of creation", func(x *state.About) any { return rfc(x.At) }, func(x *state.About) { x.At = x.At.Add(1) }),
-		"id":                  aboutTampering("the id", func(x *state.About) any { return fmt.Sprintf("%x", x.Id) }, func(x *state.About) { x.Id[0]++ }),
-		"currency":            aboutTampering("the currency", func(x *state.About) any { return x.Currency }, func(x *state.About) { x.Currency = "USD" }),
-		"log key":             aboutTampering("the log key", func(x *state.About) any { return x.LogKey }, func(x *state.About) { x.LogKey += "x" }),
+		"birthday":            aboutTampering("the time of creation", func(x *event.About) any { return rfc(x.At) }, func(x *event.About) { x.At = x.At.Add(1) }),
+		"id":                  aboutTampering("the id", func(x *event.About) any { return fmt.Sprintf("%x", x.Id) }, func(x *event.About) { x.Id[0]++ }),
+		"currency":            aboutTampering("the currency", func(x *event.About) any { return x.Currency }, func(x *event.About) { x.Currency = "USD" }),
+		"log key":             aboutTampering("the log key", func(x *event.About) any { return x.LogKey }, func(x *event.About) { x.LogKey += "x" }),
 		"format": then(func(t testing.TB, s kv.Store) {
 			putRaw(t, s, state.BucketMeta, []byte(state.KeyFormat), append(formatRecord(), 0))
 		},
@@ -431,8 +431,8 @@ func strangerTampering(name string, value func(*state.Stranger) any, change func
 	}, name, value, change)
 }
 
-func aboutTampering(name string, value func(*state.About) any, change func(*state.About)) tampering {
-	return changed(state.BucketMeta, []byte(state.KeyAbout), state.DecodeAbout, func(state.About) Problem {
+func aboutTampering(name string, value func(*event.About) any, change func(*event.About)) tampering {
+	return changed(state.BucketMeta, []byte(state.KeyAbout), event.DecodeAbout, func(event.About) Problem {
 		return Problem{Kind: "ledger", Text: "what the ledger was created with"}
 	}, name, value, change)
 }

@@ -155,3 +155,15 @@ func AsValue(d *wire.Decoder, n uint64) Value {
 	}
 	return Value{Bits: bits}
 }
+
+// MethodAt returns how a response comes about that gets this place among the levels of a chain.
+func MethodAt(place, levels int) Method {
+	switch place {
+	case levels:
+		return MethodRaise
+	case 0:
+		return MethodDegrade
+	default:
+		return MethodInsert
+	}
+}

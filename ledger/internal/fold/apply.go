@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -98,7 +98,7 @@ func applyCreated(s *state.State, c *event.Created, ev event.Event) error {
 	if err := names.Check("currency", c.Currency); err != nil {
 		return errs.Corrupt(nil, "%v", err)
 	}
-	return s.Put(state.BucketMeta, []byte(state.KeyAbout), state.About{Created: *c, At: ev.Time}.Encode())
+	return s.Put(state.BucketMeta, []byte(state.KeyAbout), event.About{Created: *c, At: ev.Time}.Encode())
 }
 
 func applyTruthKey(s *state.State, c *event.TruthKeySet) error {
@@ -283,7 +283,7 @@ func addResponse(s *state.State, question uint32, c *state.Chain, epsilon privac
 	}
 	before := c.Current()
 	at, recorded := state.FindLevel(c.Levels, epsilon)
-	if recorded || epsilon.IsZero() || !q.Has(epsilon, r.Value) || r.Method != terms.MethodAt(at, len(c.Levels)) {
+	if recorded || epsilon.IsZero() || !q.Has(epsilon, r.Value) || r.Method != event.MethodAt(at, len(c.Levels)) {
 		return cost, errs.Corrupt(nil, "a response of %v at ε=%s by %s", r.Value, epsilon, r.Method)
 	}
 	if r.Method == event.MethodRaise {
@@ -295,7 +295,7 @@ func addResponse(s *state.State, question uint32, c *state.Chain, epsilon privac
 		c.Levels = slices.Clip(c.Levels)
 	}
 	c.Levels = slices.Insert(c.Levels, at, state.NewLevel(epsilon, r.Value, number))
-	return state.Less(c.Current(), before), s.CountLevel(q, c.Levels, at)
+	return budget.Less(c.Current(), before), s.CountLevel(q, c.Levels, at)
 }
 
 // applyBound ties a chain to its truth, once.
@@ -581,7 +581,7 @@ func admitAnswer(a state.Answers, c *event.Answered, number uint64) (began uint6
 			return 0, cost, errs.Corrupt(nil, "a raise to ε=%s, with %d answers below and %d above", c.Epsilon, at, len(a)-at)
 		}
 		base = a.Top()
-		cost = state.Less(c.Epsilon, base.Epsilon)
+		cost = budget.Less(c.Epsilon, base.Epsilon)
 	default:
 		_, below := a.Below(c.Epsilon, base)
 		if !above || c.Scored && (c.Method == event.MethodInsert) != below {

@@ -3,6 +3,7 @@ package fold
 import (
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
@@ -105,7 +106,7 @@ func checkAccount(s *state.State, c *event.Forgotten, o state.Object, known bool
 		if there {
 			o.Chains--
 		}
-		sum, last = state.Plus(sum, r.Spent), r.Question
+		sum, last = budget.Plus(sum, r.Spent), r.Question
 	}
 	if sum != c.Spent || c.Cap.Less(c.Spent) || o.Chains != 0 || known && c.Cap != o.Cap || missing == 0 && c.Spent != o.Spent {
 		return errs.Corrupt(nil, "object %q leaves behind what it has not spent", c.Object)

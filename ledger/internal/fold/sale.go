@@ -121,44 +121,10 @@ func takeOpened(o *state.Opened, object string, price uint64) error {
 	if o.Objects > 0 {
 		return nil
 	}
-	if o.Price != 0 || !TallyIsOf(o.Tally, o.Erased) {
+	if o.Price != 0 || !o.Tally.IsOf(o.Erased) {
 		return errs.Corrupt(nil, "sale %d is not the sum of its objects", o.Sale)
 	}
 	*o = state.Opened{}
-	return nil
-}
-
-// TallyIsOf tells whether what is left of a tally can be that of so many erased objects. A reservation has none.
-func TallyIsOf(t event.SaleTally, erased uint64) bool {
-	return t == (event.SaleTally{}) || tallyCounts(t, erased)
-}
-
-// tallyCounts tells whether a tally can be that of so many objects.
-func tallyCounts(t event.SaleTally, objects uint64) bool {
-	return t.Upgrades <= objects && t.Draws <= objects && t.Resales <= objects && t.Degradations <= objects && t.Insertions <= objects &&
-		t.Draws+t.Resales+t.Degradations+t.Insertions == objects
-}
-
-// CountInTally takes an object of the tally off by how its response came about.
-func CountInTally(t *event.SaleTally, m event.Method, upgrade bool) error {
-	var left *uint64
-	switch m {
-	case event.MethodRaise:
-		left = &t.Draws
-	case event.MethodDegrade:
-		left = &t.Degradations
-	case event.MethodInsert:
-		left = &t.Insertions
-	default:
-		left = &t.Resales
-	}
-	if *left == 0 || upgrade && t.Upgrades == 0 {
-		return errs.Corrupt(nil, "more responses by %s, or upgrades, than were counted", m)
-	}
-	*left--
-	if upgrade {
-		t.Upgrades--
-	}
 	return nil
 }
 
@@ -268,7 +234,7 @@ func applySale(s *state.State, c *event.SaleMade, ev event.Event) error {
 	if err != nil {
 		return err
 	}
-	if !tallyCounts(c.Tally, c.Objects) {
+	if !c.Tally.Counts(c.Objects) {
 		return errs.Corrupt(nil, "sale %d counts other objects than it has", c.Sale)
 	}
 	b, err := s.Buyer(c.Buyer)
@@ -344,7 +310,7 @@ func applySold(s *state.State, c *event.Sold, ev event.Event) error {
 		return err
 	}
 	had := ch.HeldBy(r.Buyer)
-	if err := CountInTally(&s.Counters.Open.Tally, c.Method, !had.IsZero() && had.Less(r.Epsilon)); err != nil {
+	if err := s.Counters.Open.Tally.Take(c.Method, !had.IsZero() && had.Less(r.Epsilon)); err != nil {
 		return err
 	}
 	if err := takeObject(&s.Counters, c.Object, c.Price); err != nil {

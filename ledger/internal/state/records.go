@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
@@ -175,26 +176,6 @@ func DecodeCounters(payload []byte) (Counters, error) {
 	return c, d.Done()
 }
 
-// About is what the first event says of the ledger as a whole.
-type About struct {
-	event.Created
-	At time.Time
-}
-
-func (a About) Encode() []byte {
-	e := &wire.Encoder{}
-	e.Time(a.At)
-	a.Created.Encode(e)
-	return e.Buf
-}
-
-func DecodeAbout(payload []byte) (About, error) {
-	d := &wire.Decoder{Rest: payload}
-	a := About{At: d.Time()}
-	a.Created = *event.DecodeCreated(d).(*event.Created)
-	return a, d.Done()
-}
-
 // Object is the budget of one object.
 type Object struct {
 	Cap    privacy.Epsilon
@@ -306,7 +287,7 @@ type ClosedEpoch struct {
 
 // spent returns the ε that an epoch has cost.
 func (c ClosedEpoch) spent() privacy.Epsilon {
-	return Plus(Chain{Levels: c.Levels}.Current(), c.Answered)
+	return budget.Plus(Chain{Levels: c.Levels}.Current(), c.Answered)
 }
 
 // Bond is what ties a chain to its truth: a keyed hash, if there is one, which is of the epoch that began at an event.
@@ -475,13 +456,13 @@ func decodeClosed(d *wire.Decoder) []ClosedEpoch {
 }
 
 // Spent returns the ε that the current epoch has cost the object: the highest level and the answers add up.
-func (c Chain) Spent() privacy.Epsilon { return Plus(c.Current(), c.Answered) }
+func (c Chain) Spent() privacy.Epsilon { return budget.Plus(c.Current(), c.Answered) }
 
 // Total returns the ε that the question has cost the object, in all epochs.
 func (c Chain) Total() privacy.Epsilon {
 	sum := c.Spent()
 	for _, one := range c.Closed {
-		sum = Plus(sum, one.spent())
+		sum = budget.Plus(sum, one.spent())
 	}
 	return sum
 }

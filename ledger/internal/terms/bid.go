@@ -3,23 +3,12 @@ package terms
 import (
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
-
-// MethodAt returns how a response comes about that gets this place among the levels of a chain.
-func MethodAt(place, levels int) event.Method {
-	switch place {
-	case levels:
-		return event.MethodRaise
-	case 0:
-		return event.MethodDegrade
-	default:
-		return event.MethodInsert
-	}
-}
 
 // Offer is the offering of an order: what the question and the object's terms have, and the terms let the buyer have.
 func (b *Bid) Offer(s *state.State, x *Subject) Offering {
@@ -34,7 +23,7 @@ func (b *Bid) Offer(s *state.State, x *Subject) Offering {
 			if err != nil || refusal == nil {
 				return level, err
 			}
-			most = state.Below(level) // others hold it
+			most = budget.Below(level) // others hold it
 		}
 		return privacy.Epsilon{}, nil
 	}
@@ -85,7 +74,7 @@ func (b *Bid) checkTerms(s *state.State, x *Subject, epsilon privacy.Epsilon) (*
 		r.Reason = vocabulary.BuyerRefused
 	case !terms.Offers(epsilon):
 		r.Reason, r.Ceiling, r.Spent = vocabulary.NotOnOffer, terms.Max(), x.Chain.Spent()
-		r.Remaining = state.Less(r.Ceiling, r.Spent)
+		r.Remaining = budget.Less(r.Ceiling, r.Spent)
 	default:
 		r.Reason = vocabulary.SaleClosed
 		if s.Now.Before(terms.Opens()) {
@@ -131,5 +120,5 @@ func MethodOf(c state.Chain, epsilon privacy.Epsilon) event.Method {
 	if recorded {
 		return event.MethodResale
 	}
-	return MethodAt(at, len(c.Levels))
+	return event.MethodAt(at, len(c.Levels))
 }

@@ -3,7 +3,6 @@ package terms
 import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -30,8 +29,8 @@ func CheckLargest(r *vocabulary.Refusal) error {
 	case !r.Largest.Less(r.Asked):
 		return errs.Corrupt(nil, "object %q is refused at ε=%s, and ε=%s would do", r.Object, r.Asked, r.Largest)
 	}
-	budget := r.Reason == vocabulary.ChainCeiling || r.Reason == vocabulary.ObjectCap
-	if reach := state.Plus(state.Less(r.Asked, r.Cost), r.Remaining); budget && r.Cost.Less(r.Asked) && reach.Less(r.Largest) {
+	short := r.Reason == vocabulary.ChainCeiling || r.Reason == vocabulary.ObjectCap
+	if reach := budget.Plus(budget.Less(r.Asked, r.Cost), r.Remaining); short && r.Cost.Less(r.Asked) && reach.Less(r.Largest) {
 		return errs.Corrupt(nil, "object %q is refused at ε=%s, which costs %s where %s remains, and ε=%s would do", r.Object, r.Asked, r.Cost, r.Remaining, r.Largest)
 	}
 	return nil

@@ -1,7 +1,9 @@
-package state
+// Package budget does the sums of budgets, which stop at 0 and at the largest ε.
+package budget
 
 import "github.com/sluicedp/sluice/privacy"
 
+// Lower returns the lower of two ε.
 func Lower(a, b privacy.Epsilon) privacy.Epsilon {
 	if b.Less(a) {
 		return b
@@ -18,6 +20,7 @@ func Plus(a, b privacy.Epsilon) privacy.Epsilon {
 	return sum
 }
 
+// Higher returns the higher of two ε.
 func Higher(a, b privacy.Epsilon) privacy.Epsilon {
 	if a.Less(b) {
 		return b

@@ -1,0 +1,38 @@
+package event
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+)
+
+// About is what the first event says of the ledger as a whole.
+type About struct {
+	Created
+	At time.Time
+}
+
+func (a About) Encode() []byte {
+	e := &wire.Encoder{}
+	e.Time(a.At)
+	a.Created.Encode(e)
+	return e.Buf
+}
+
+func DecodeAbout(payload []byte) (About, error) {
+	d := &wire.Decoder{Rest: payload}
+	a := About{At: d.Time()}
+	a.Created = *DecodeCreated(d).(*Created)
+	return a, d.Done()
+}
+
+// Origin is what checkpoints call the log: the name of the key that signs it, or its id.
+func (a About) Origin() string {
+	if key, err := note.NewVerifier(a.LogKey); err == nil {
+		return key.Name()
+	}
+	return "sluice-" + uuid.UUID(a.Id).String()
+}
