@@ -62,7 +62,7 @@ func BenchmarkProve(b *testing.B) {
 				if _, _, err := l.prove(s, s.Counters.Events, []uint64{number}); err != nil {
 					return err
 				}
-				_, _, err := evidenceOf(s, number)
+				_, err := evidenceOf(s, number)
 				return err
 			})
 		}

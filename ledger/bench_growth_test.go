@@ -197,7 +197,7 @@ func openCold(b *testing.B, path string, all samples) {
 func proveOne(ctx context.Context, l *Ledger) error {
 	return l.view(ctx, func(s *state.State) error {
 		number := 1 + rand.Uint64N(s.Counters.Events)
-		if _, _, err := evidenceOf(s, number); err != nil {
+		if _, err := evidenceOf(s, number); err != nil {
 			return err
 		}
 		_, _, err := l.prove(s, s.Counters.Events, []uint64{number})

@@ -5,39 +5,14 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
-
-// Head is a log at one size, as a checkpoint names it.
-type Head struct {
-	Origin string    `json:"origin"` // of the log; see [About]
-	Events uint64    `json:"events"` // the size of the tree
-	Root   tlog.Hash `json:"root"`   // of the tree (RFC 6962)
-}
-
-// RollbackError says that the ledger is not a continuation of what a checkpoint says of it: it is an older
-// copy, another ledger, or its log was rewritten.
-type RollbackError struct {
-	Checkpoint Head
-	Ledger     Head // with the root at the checkpoint's size, if the ledger has as many events
-}
-
-func (e *RollbackError) Error() string {
-	switch at, has := e.Checkpoint, e.Ledger; {
-	case at.Origin != has.Origin:
-		return fmt.Sprintf("rolled back: the checkpoint is of the log %q, the ledger's is %q", at.Origin, has.Origin)
-	case has.Events < at.Events:
-		return fmt.Sprintf("rolled back: the checkpoint is of %d events, the ledger has %d", at.Events, has.Events)
-	default:
-		return fmt.Sprintf("rolled back: the ledger's first %d events are not those of the checkpoint", at.Events)
-	}
-}
 
 // Publishing says when the ledger signs checkpoints by itself, and who gets them. The newest checkpoint is
 // worth what the place is worth where it is kept: a witness, another disk, a message bus.
@@ -58,7 +33,7 @@ type Publishing struct {
 // changed or dropped (see [Options.Checkpoint], [Ledger.Consistency]). It reads only. Without a Signer it
 // returns [ErrNoSigner].
 func (l *Ledger) Checkpoint(ctx context.Context) ([]byte, error) {
-	var head Head
+	var head evidence.Head
 	err := l.view(ctx, func(s *state.State) (err error) {
 		head, err = l.head(s, s.Counters.Events)
 		return err
@@ -70,7 +45,7 @@ func (l *Ledger) Checkpoint(ctx context.Context) ([]byte, error) {
 }
 
 // Head returns the log's tree at a size, at most its number of events; 0 stands for that number.
-func (l *Ledger) Head(ctx context.Context, events uint64) (head Head, err error) {
+func (l *Ledger) Head(ctx context.Context, events uint64) (head evidence.Head, err error) {
 	err = l.view(ctx, func(s *state.State) (err error) {
 		if events == 0 {
 			events = s.Counters.Events
@@ -95,15 +70,15 @@ func (l *Ledger) Consistency(ctx context.Context, from, to uint64) (proof tlog.T
 }
 
 // head returns the tree of the first events.
-func (l *Ledger) head(s *state.State, events uint64) (Head, error) {
+func (l *Ledger) head(s *state.State, events uint64) (evidence.Head, error) {
 	if events > s.Counters.Events {
-		return Head{}, errs.Invalid("the log has %d events, not %d", s.Counters.Events, events)
+		return evidence.Head{}, errs.Invalid("the log has %d events, not %d", s.Counters.Events, events)
 	}
 	root, err := tlog.TreeHash(int64(events), s)
-	return Head{l.about.Origin(), events, root}, err
+	return evidence.Head{Origin: l.about.Origin(), Events: events, Root: root}, err
 }
 
-func (l *Ledger) sign(head Head) ([]byte, error) {
+func (l *Ledger) sign(head evidence.Head) ([]byte, error) {
 	if l.signer == nil {
 		return nil, ErrNoSigner
 	}
@@ -122,27 +97,9 @@ func (l *Ledger) checkSigner() error {
 	return nil
 }
 
-// OpenCheckpoint returns what a checkpoint says, if one of the keys signed it in the name of its origin.
-// Otherwise it returns [ErrCheckpoint]; also if the checkpoint has signatures out of place. The first is the log's, and no
-// other has its name. Up to 16 cosignatures may stand behind it, by rising name and hash of their keys. One by a key that is
-// among keys must fit; others are not looked at, and whoever passes the checkpoint on can leave out any, or add some. Nothing
-// else of a checkpoint can be changed without that it is refused, so its text identifies it, not its bytes.
-func OpenCheckpoint(signed []byte, keys note.Verifiers) (Head, error) {
-	head, _, err := openCosigned(signed, keys)
-	return head, err
-}
-
-func openCosigned(signed []byte, keys note.Verifiers) (Head, merkle.Cosigners, error) {
-	if keys == nil {
-		keys = note.VerifierList()
-	}
-	c, beside, err := merkle.Open(signed, keys)
-	return Head{c.Origin, c.Size, c.Root}, beside, err
-}
-
 // checkExtends returns a RollbackError if the log does not extend the one that a checkpoint is of.
-func (l *Ledger) checkExtends(s *state.State, trusted Head) error {
-	failure := &RollbackError{Checkpoint: trusted, Ledger: Head{Origin: l.about.Origin(), Events: s.Counters.Events}}
+func (l *Ledger) checkExtends(s *state.State, trusted evidence.Head) error {
+	failure := &evidence.RollbackError{Checkpoint: trusted, Ledger: evidence.Head{Origin: l.about.Origin(), Events: s.Counters.Events}}
 	if trusted.Origin != failure.Ledger.Origin || trusted.Events > s.Counters.Events {
 		return failure
 	}
@@ -241,7 +198,7 @@ func (p *publisher) publish(ctx context.Context) error {
 	if size == p.sent {
 		return nil
 	}
-	var head Head
+	var head evidence.Head
 	err := l.store.View(func(r kv.Reader) error {
 		s, err := state.ReadState(r)
 		if err == nil {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -64,7 +65,7 @@ func TestCheckpointIsANoteOfTheLog(t *testing.T) {
 	path, options := witnessed(t, "ann")
 	l := open(t, path, options)
 	signed := checkpointOf(t, l)
-	head, err := OpenCheckpoint(signed, options.Verifiers)
+	head, err := evidence.OpenCheckpoint(signed, options.Verifiers)
 	must(t, err)
 	now, err := l.Head(t.Context(), 0)
 	must(t, err)
@@ -149,7 +150,7 @@ func TestOpenRefusesARollback(t *testing.T) {
 	closed(t, open(t, path, options)) // the ledger itself
 	for name, file := range map[string]string{"an older copy": old, "a fork that has grown longer": forked, "another ledger": stranger} {
 		_, err := Open(file, options)
-		var rolledBack *RollbackError
+		var rolledBack *evidence.RollbackError
 		if !errors.As(err, &rolledBack) {
 			t.Errorf("%s: got the error %v, want a RollbackError", name, err)
 			continue
@@ -159,7 +160,7 @@ func TestOpenRefusesARollback(t *testing.T) {
 		}
 	}
 	options.Checkpoint = foreign
-	if _, err := Open(path, options); !errors.As(err, new(*RollbackError)) {
+	if _, err := Open(path, options); !errors.As(err, new(*evidence.RollbackError)) {
 		t.Errorf("a checkpoint of another ledger: got the error %v", err)
 	}
 }
@@ -191,7 +192,7 @@ func TestOpenRefusesACheckpointThatNobodyKnownSigned(t *testing.T) {
 func TestConsistencyBetweenAllSizes(t *testing.T) {
 	l := voters(t, newLedger(t), "5", crowd(9)...)
 	last := stats(t, l).Events
-	var heads []Head
+	var heads []evidence.Head
 	for size := uint64(1); size <= last; size++ {
 		head, err := l.Head(t.Context(), size)
 		must(t, err)

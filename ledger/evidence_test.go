@@ -17,6 +17,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
@@ -68,7 +69,7 @@ func (o *office) later() { o.clock.set(o.clock.read().Add(time.Hour + time.Nanos
 
 // document is a receipt or a statement.
 type document interface {
-	Verify(note.Verifiers) Checked
+	Verify(note.Verifiers) evidence.Checked
 }
 
 // text is a document as its holder keeps it.
@@ -90,7 +91,7 @@ func wantSound(t testing.TB, what string, d document, keys note.Verifiers) {
 	}
 }
 
-func faults(c Checked) (all []string) {
+func faults(c evidence.Checked) (all []string) {
 	for _, f := range c.Faults {
 		all = append(all, f.String())
 	}
@@ -162,7 +163,7 @@ func falsify(v reflect.Value, way string, left *int) string {
 			return way
 		}
 		return ""
-	case Hex:
+	case evidence.Hex:
 		if len(value) > 0 && take() {
 			value[len(value)-1] ^= 1
 			return way
@@ -234,7 +235,7 @@ func everyByte[T document](t *testing.T, d T, keys note.Verifiers, read func([]b
 				continue
 			}
 			if refused++; got.Verify(keys).OK() {
-				t.Fatalf("byte %d, ^%#x, in %q: nobody notices", i, mask, excerpt(whole, max(0, i-20)))
+				t.Fatalf("byte %d, ^%#x, in %q: nobody notices", i, mask, evidence.Excerpt(whole, max(0, i-20)))
 			}
 		}
 	}
@@ -308,7 +309,7 @@ func strictness[T document](t *testing.T, d T, read func([]byte) (T, error)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := read(make([]byte, MaxDocument+1)); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "at most") {
+	if _, err := read(make([]byte, evidence.MaxDocument+1)); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "at most") {
 		t.Errorf("too large: %v", err)
 	}
 }
@@ -378,9 +379,9 @@ func resigned(t *testing.T, o *office, change func(*merkle.Checkpoint)) string {
 // wantExtended holds two checkpoints against each other.
 func wantExtended(t *testing.T, o *office, early, late string) {
 	t.Helper()
-	from, err := OpenCheckpoint([]byte(early), o.keys)
+	from, err := evidence.OpenCheckpoint([]byte(early), o.keys)
 	must(t, err)
-	to, err := OpenCheckpoint([]byte(late), o.keys)
+	to, err := evidence.OpenCheckpoint([]byte(late), o.keys)
 	must(t, err)
 	proof, err := o.Consistency(t.Context(), from.Events, to.Events)
 	must(t, err)
@@ -531,14 +532,14 @@ func TestCosignersOfDocuments(t *testing.T) {
 	for i := range signed {
 		for _, mask := range []byte{1, 2, 4, 8, 16, 32, 64, 128, 255} {
 			signed[i] ^= mask
-			if _, err := OpenCheckpoint(signed, o.keys); !errors.Is(err, ErrCheckpoint) {
+			if _, err := evidence.OpenCheckpoint(signed, o.keys); !errors.Is(err, ErrCheckpoint) {
 				t.Fatalf("byte %d, ^%#x: %v", i, mask, err)
 			}
 			signed[i] ^= mask
 		}
 	}
 	for _, other := range []string{" " + string(signed), string(signed) + "\n", "\n" + string(signed), strings.ReplaceAll(string(signed), "\n", "\r\n"), strings.TrimSpace(string(signed)), respelled(t, string(signed))} {
-		if _, err := OpenCheckpoint([]byte(other), o.keys); !errors.Is(err, ErrCheckpoint) {
+		if _, err := evidence.OpenCheckpoint([]byte(other), o.keys); !errors.Is(err, ErrCheckpoint) {
 			t.Errorf("%q: %v", other, err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -28,7 +29,7 @@ func ExampleLedger_Receipt() {
 	}
 	checkReceipt(receipt, public)
 
-	var forged ledger.Receipt
+	var forged evidence.Receipt
 	if err := json.Unmarshal(receipt, &forged); err != nil {
 		log.Fatal(err)
 	}
@@ -51,7 +52,7 @@ func checkReceipt(receipt []byte, public string) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	r, err := ledger.ReadReceipt(receipt)
+	r, err := evidence.ReadReceipt(receipt)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -453,7 +454,7 @@ func TestAnImpossibleOutputIsNoPanic(t *testing.T) {
 // Evidence.
 
 // gala is an office that has sold parties in every way, and a receipt.
-func gala(t testing.TB) (*office, Receipt) {
+func gala(t testing.TB) (*office, evidence.Receipt) {
 	t.Helper()
 	o := newOffice(t, 1)
 	o.outputs = steadyOutputs(5)
@@ -481,7 +482,7 @@ func TestEvidenceOfOutputsIsSound(t *testing.T) {
 	for number := range uint64(5) {
 		r := receiptOf(t, o.Ledger, number+1)
 		wantSound(t, fmt.Sprint("receipt ", number+1), r, o.keys)
-		back, err := ReadReceipt(text(t, r))
+		back, err := evidence.ReadReceipt(text(t, r))
 		must(t, err)
 		wantSound(t, "the receipt, read", back, o.keys)
 		if string(text(t, back)) != string(text(t, r)) || string(text(t, r.Mechanism)) != string(text(t, party(t).Mechanism)) || r.Encoding != Finite {
@@ -498,7 +499,7 @@ func TestEvidenceOfOutputsIsSound(t *testing.T) {
 		st := statementOf(t, o.Ledger, name+"'s", name)
 		wantSound(t, "the statement", st, o.keys)
 		wantWholeLife(t, o, st)
-		back, err := ReadStatement(text(t, st))
+		back, err := evidence.ReadStatement(text(t, st))
 		must(t, err)
 		wantSound(t, "the statement, read", back, o.keys)
 	}
@@ -567,7 +568,7 @@ func TestEveryAlterationOfAReceiptOfOutputsIsNamed(t *testing.T) {
 			other := copyOf(t, r)
 			other.Responses[i].Response = text
 			c := other.Verify(o.keys)
-			if c.OK() || !slices.ContainsFunc(c.Faults, func(f Fault) bool { return f.Item == i+1 }) || slices.ContainsFunc(c.Faults, func(f Fault) bool { return f.Item != i+1 && f.Item != 0 }) {
+			if c.OK() || !slices.ContainsFunc(c.Faults, func(f evidence.Fault) bool { return f.Item == i+1 }) || slices.ContainsFunc(c.Faults, func(f evidence.Fault) bool { return f.Item != i+1 && f.Item != 0 }) {
 				t.Errorf("response %d as %q: %.400q", i+1, text, faults(c))
 			}
 			if strange := "is no value of the question"; strings.Contains(strings.Join(faults(c), "\n"), strange) == strings.Contains("A B C D", text) && text != "" && text != " " {
@@ -577,7 +578,7 @@ func TestEveryAlterationOfAReceiptOfOutputsIsNamed(t *testing.T) {
 	}
 	n := 0
 	small := copyOf(t, r)
-	altered(t, struct{ Responses []SoldResponse }{small.Responses}, func(way string, other struct{ Responses []SoldResponse }) {
+	altered(t, struct{ Responses []evidence.SoldResponse }{small.Responses}, func(way string, other struct{ Responses []evidence.SoldResponse }) {
 		n++
 		changed := small
 		changed.Responses = other.Responses
@@ -615,7 +616,7 @@ func TestAMechanismInJSONIsReadStrictly(t *testing.T) {
 		if other == whole {
 			t.Errorf("%s: there is no place for it", name)
 		}
-		got, err := ReadReceipt([]byte(other))
+		got, err := evidence.ReadReceipt([]byte(other))
 		if name == "no channels" && (err == nil || !strings.Contains(err.Error(), "without the channels")) {
 			t.Errorf("%s: %v", name, err) // nobody looks for them
 		}
@@ -641,32 +642,32 @@ func TestEveryAlterationOfAStatementOfOutputsIsNamed(t *testing.T) {
 	st := statementOf(t, o.Ledger, "ann's", "ann")
 	questions := 0
 	for i, f := range st.Events {
-		named := func(what string, change func(f *Fact)) {
+		named := func(what string, change func(f *evidence.Fact)) {
 			t.Helper()
 			other := st
 			other.Events = slices.Clone(st.Events)
 			change(&other.Events[i])
-			if c := other.Verify(o.keys); c.OK() || !slices.ContainsFunc(c.Faults, func(f Fault) bool { return f.Item == i+1 }) {
+			if c := other.Verify(o.keys); c.OK() || !slices.ContainsFunc(c.Faults, func(f evidence.Fault) bool { return f.Item == i+1 }) {
 				t.Errorf("event %d, %s: %q", f.Event, what, faults(c))
 			}
 		}
 		if f.Kind == "question" {
 			questions++
 			for name, m := range otherMechanisms(t, f.Mechanism) {
-				named("a mechanism "+name, func(f *Fact) { f.Mechanism = m })
+				named("a mechanism "+name, func(f *evidence.Fact) { f.Mechanism = m })
 			}
 			for _, encoding := range []Encoding{Direct, Unary, ""} {
-				named(string(encoding), func(f *Fact) { f.Encoding = encoding })
+				named(string(encoding), func(f *evidence.Fact) { f.Encoding = encoding })
 			}
 		} else {
-			named("a mechanism where there is none", func(f *Fact) { f.Mechanism = &Mechanism{} })
+			named("a mechanism where there is none", func(f *evidence.Fact) { f.Mechanism = &Mechanism{} })
 		}
 		if f.Response == "" {
 			continue
 		}
 		for _, text := range []string{"A", "B", "C", "D", "AB", "BD", "", "0", "a"} {
 			if text != f.Response {
-				named(text, func(f *Fact) { f.Response = text })
+				named(text, func(f *evidence.Fact) { f.Response = text })
 			}
 		}
 	}
@@ -684,7 +685,7 @@ func TestEveryAlterationOfAStatementOfOutputsIsNamed(t *testing.T) {
 	enroll(t, channels.Ledger, "odds", "9", "ann")
 	st = statementOf(t, channels.Ledger, "ann's", "ann")
 	wantSound(t, "the statement", st, channels.keys)
-	i := slices.IndexFunc(st.Events, func(f Fact) bool { return f.Kind == "question" })
+	i := slices.IndexFunc(st.Events, func(f evidence.Fact) bool { return f.Kind == "question" })
 	m := *st.Events[i].Mechanism
 	m.Family = otherChannels(t, m.Family)
 	st.Events[i].Mechanism = &m

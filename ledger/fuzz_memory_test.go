@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
@@ -115,8 +116,8 @@ func TestNoDocumentAsksForMuchMoreMemoryThanItHas(t *testing.T) {
 		hostile[name] = data
 	}
 	for name, data := range hostile {
-		wantBounded(t, name+" as a receipt", data, 40, func(b []byte) { _, _ = ReadReceipt(b) })
-		wantBounded(t, name+" as a statement", data, 40, func(b []byte) { _, _ = ReadStatement(b) })
-		wantBounded(t, name+" as a checkpoint", data, 40, func(b []byte) { _, _ = OpenCheckpoint(b, note.VerifierList()) })
+		wantBounded(t, name+" as a receipt", data, 40, func(b []byte) { _, _ = evidence.ReadReceipt(b) })
+		wantBounded(t, name+" as a statement", data, 40, func(b []byte) { _, _ = evidence.ReadStatement(b) })
+		wantBounded(t, name+" as a checkpoint", data, 40, func(b []byte) { _, _ = evidence.OpenCheckpoint(b, note.VerifierList()) })
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
@@ -31,7 +32,7 @@ func FuzzHex(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		var h Hex
+		var h evidence.Hex
 		if err := h.UnmarshalText(text); err != nil {
 			return
 		}
@@ -47,7 +48,7 @@ func FuzzFact(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		var first, second Fact
+		var first, second evidence.Fact
 		if json.Unmarshal(text, &first) != nil {
 			return
 		}

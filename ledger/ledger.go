@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
@@ -268,7 +269,7 @@ func (l *Ledger) useKeys(truth, check []byte, noise NoiseKeys) error {
 
 // checkTrusted holds the log against the host's checkpoint.
 func (l *Ledger) checkTrusted(s *state.State, options Options) error {
-	trusted, err := OpenCheckpoint(options.Checkpoint, options.Verifiers)
+	trusted, err := evidence.OpenCheckpoint(options.Checkpoint, options.Verifiers)
 	if err != nil {
 		return err
 	}

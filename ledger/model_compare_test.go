@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 	finiteestimate "github.com/sluicedp/sluice/rrchain/finite/estimate"
@@ -233,12 +234,12 @@ func (g *game) compareReceipt(d *paperDeal) {
 	wantSound(g, "a receipt", r, g.verifiers)
 	q, _ := g.paper.question(d.Question)
 	g.same("the question of a receipt", Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}, q)
-	var got, want []SoldResponse
+	var got, want []evidence.SoldResponse
 	for _, one := range r.Responses {
-		got = append(got, SoldResponse{Object: one.Object, Response: one.Response, Price: one.Price, Method: one.Method, Event: one.Event, Erased: one.Erased})
+		got = append(got, evidence.SoldResponse{Object: one.Object, Response: one.Response, Price: one.Price, Method: one.Method, Event: one.Event, Erased: one.Erased})
 	}
 	for _, one := range d.deliveries {
-		sold := SoldResponse{Object: one.Object, Price: one.Price, Method: one.Method, Event: one.Sold, Erased: one.Erased}
+		sold := evidence.SoldResponse{Object: one.Object, Price: one.Price, Method: one.Method, Event: one.Sold, Erased: one.Erased}
 		if !one.Erased {
 			sold.Response = g.paper.chain(d.Question, one.Object).during(one.Sold).levels[d.epsilon()].response
 		}

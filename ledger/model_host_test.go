@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
@@ -374,7 +375,7 @@ func (g *game) wantRollback(options Options) {
 	if err == nil {
 		must(g, l.Close())
 	}
-	var rollback *RollbackError
+	var rollback *evidence.RollbackError
 	if !errors.As(err, &rollback) {
 		g.Fatalf("an older copy is opened with a checkpoint of what came later: %v", err)
 	}
@@ -414,7 +415,7 @@ func (g *game) close() {
 // trust keeps a checkpoint that must be one of the whole log.
 func (g *game) trust(note []byte) {
 	g.Helper()
-	head, err := OpenCheckpoint(note, g.verifiers)
+	head, err := evidence.OpenCheckpoint(note, g.verifiers)
 	must(g, err)
 	if head.Events != uint64(len(g.paper.log)) {
 		g.Fatalf("a checkpoint of %d events, want %d", head.Events, len(g.paper.log))

@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
@@ -568,7 +569,7 @@ func TestEvidenceOfKeyedChains(t *testing.T) {
 	}
 	st := statementOf(t, l, "ann's", "ann")
 	wantSound(t, "the statement", st, keys)
-	altered(t, st, func(way string, other Statement) {
+	altered(t, st, func(way string, other evidence.Statement) {
 		if strings.Contains(way, "NoiseKey") && other.Verify(keys).OK() {
 			t.Errorf("%s is altered, and nobody sees", way)
 		}

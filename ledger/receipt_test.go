@@ -20,6 +20,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -27,7 +28,7 @@ import (
 
 // A buyer keeps a receipt, and trusts nobody but the key.
 
-func receiptOf(t testing.TB, l *Ledger, sale uint64) Receipt {
+func receiptOf(t testing.TB, l *Ledger, sale uint64) evidence.Receipt {
 	t.Helper()
 	r, err := l.Receipt(t.Context(), sale)
 	must(t, err)
@@ -65,7 +66,7 @@ func TestABuyerVerifiesWithoutTheLedger(t *testing.T) {
 	closed(t, l)
 	must(t, os.Remove(path))
 
-	r, err := ReadReceipt(kept)
+	r, err := evidence.ReadReceipt(kept)
 	must(t, err)
 	wantSound(t, "the receipt", r, note.VerifierList(verifier))
 	if r.Sale != sold.Number || r.Buyer != "acme" || r.Question != "vote" || r.Epsilon != sold.Epsilon || r.Price != sold.Price || !r.Time.Equal(sold.Time) ||
@@ -91,7 +92,7 @@ func TestReceiptsOfEverySale(t *testing.T) {
 		if got := (event.SaleTally{Draws: r.Draws, Resales: r.Resales, Degradations: r.Degradations, Insertions: r.Insertions, Upgrades: r.Upgrades}); got != want {
 			t.Errorf("sale %d: %+v, want %+v", number, got, want)
 		}
-		back, err := ReadReceipt(text(t, r))
+		back, err := evidence.ReadReceipt(text(t, r))
 		must(t, err)
 		if !reflect.DeepEqual(back, r) {
 			t.Errorf("%+v became %+v", r, back)
@@ -173,7 +174,7 @@ func TestReceiptsOfADamagedLogAreRefused(t *testing.T) {
 }
 
 // forgetful is a receipt with everything that one can have: an erased response among others.
-func forgetful(t *testing.T) (*office, Receipt) {
+func forgetful(t *testing.T) (*office, evidence.Receipt) {
 	t.Helper()
 	o := shop(t)
 	must(t, o.Forget(t.Context(), "forget", "bob"))
@@ -193,7 +194,7 @@ func TestEveryAlterationOfAReceiptIsNamed(t *testing.T) {
 		".Evidence.Created.Event": "begins with that", ".Evidence.Question.Event": "the proof", ".Evidence.Buyer.Event": "the proof",
 	}
 	seen, n := map[string]bool{}, 0
-	altered(t, r, func(way string, other Receipt) {
+	altered(t, r, func(way string, other evidence.Receipt) {
 		n++
 		c := other.Verify(o.keys)
 		if c.OK() || len(other.Verify(nil).Faults) == 0 && way != ".Evidence.Checkpoint" {
@@ -202,10 +203,10 @@ func TestEveryAlterationOfAReceiptIsNamed(t *testing.T) {
 		var i int
 		if _, err := fmt.Sscanf(way, ".Responses[%d]", &i); err == nil {
 			seen[way[strings.LastIndex(way, "."):]] = true
-			if !slices.ContainsFunc(c.Faults, func(f Fault) bool { return f.Item == i+1 }) {
+			if !slices.ContainsFunc(c.Faults, func(f evidence.Fault) bool { return f.Item == i+1 }) {
 				t.Errorf("%s: not named, but %q", way, faults(c))
 			}
-			if slices.ContainsFunc(c.Faults, func(f Fault) bool { return f.Item != i+1 && f.Item != 0 && f.Item != i+2 }) {
+			if slices.ContainsFunc(c.Faults, func(f evidence.Fault) bool { return f.Item != i+1 && f.Item != 0 && f.Item != i+2 }) {
 				t.Errorf("%s: others are named: %q", way, faults(c))
 			}
 			return
@@ -238,18 +239,18 @@ func TestEveryAlterationOfAReceiptIsNamed(t *testing.T) {
 
 func TestEveryByteOfAReceiptMatters(t *testing.T) {
 	o, r := forgetful(t)
-	everyByte(t, r, o.keys, ReadReceipt)
+	everyByte(t, r, o.keys, evidence.ReadReceipt)
 }
 
 func TestReceiptsAreReadStrictly(t *testing.T) {
 	_, r := forgetful(t)
 	r.Epsilon = eps(t, "0.5")
-	strictness(t, r, ReadReceipt)
+	strictness(t, r, evidence.ReadReceipt)
 }
 
 func TestReceiptsAreReadAlikeInAnyZone(t *testing.T) {
 	_, r := forgetful(t)
-	strictInAnyZone(t, r, ReadReceipt)
+	strictInAnyZone(t, r, evidence.ReadReceipt)
 }
 
 func TestAReceiptByAnotherKey(t *testing.T) {
@@ -298,66 +299,66 @@ func TestSplicedReceipts(t *testing.T) {
 		t.Fatal("the sales should be of one size")
 	}
 	for name, test := range map[string]struct {
-		change func(*Receipt)
+		change func(*evidence.Receipt)
 		words  string
 	}{
-		"responses of another sale": {func(r *Receipt) { r.Responses = two.Responses }, "is expected here"},
-		"one of another sale":       {func(r *Receipt) { r.Responses[1] = two.Responses[1] }, "no. 2, event"},
-		"evidence of another sale":  {func(r *Receipt) { r.Evidence = two.Evidence }, "the sale"},
-		"head of another sale": {func(r *Receipt) {
+		"responses of another sale": {func(r *evidence.Receipt) { r.Responses = two.Responses }, "is expected here"},
+		"one of another sale":       {func(r *evidence.Receipt) { r.Responses[1] = two.Responses[1] }, "no. 2, event"},
+		"evidence of another sale":  {func(r *evidence.Receipt) { r.Evidence = two.Evidence }, "the sale"},
+		"head of another sale": {func(r *evidence.Receipt) {
 			responses := r.Responses
 			*r = two
 			r.Responses = responses
 		}, "is expected here"},
-		"swapped":              {func(r *Receipt) { r.Responses[0], r.Responses[1] = r.Responses[1], r.Responses[0] }, "names come in order"},
-		"dropped":              {func(r *Receipt) { r.Responses = r.Responses[:2] }, "there are 2 responses of 3"},
-		"dropped in the midst": {func(r *Receipt) { r.Responses = slices.Delete(r.Responses, 1, 2) }, "is expected here"},
-		"dropped and counted so": {func(r *Receipt) {
+		"swapped":              {func(r *evidence.Receipt) { r.Responses[0], r.Responses[1] = r.Responses[1], r.Responses[0] }, "names come in order"},
+		"dropped":              {func(r *evidence.Receipt) { r.Responses = r.Responses[:2] }, "there are 2 responses of 3"},
+		"dropped in the midst": {func(r *evidence.Receipt) { r.Responses = slices.Delete(r.Responses, 1, 2) }, "is expected here"},
+		"dropped and counted so": {func(r *evidence.Receipt) {
 			r.Price -= r.Responses[2].Price
 			r.Responses, r.Objects, r.Draws = r.Responses[:2], 2, r.Draws-1
 		}, "the sale (its number"},
-		"none":         {func(r *Receipt) { r.Responses = nil }, "there are 0 responses"},
-		"none of none": {func(r *Receipt) { r.Responses, r.Objects = nil, 0 }, "there are 0 responses"},
-		"twice":        {func(r *Receipt) { r.Responses = append(r.Responses, r.Responses[2]) }, "each once"},
-		"one more": {func(r *Receipt) {
+		"none":         {func(r *evidence.Receipt) { r.Responses = nil }, "there are 0 responses"},
+		"none of none": {func(r *evidence.Receipt) { r.Responses, r.Objects = nil, 0 }, "there are 0 responses"},
+		"twice":        {func(r *evidence.Receipt) { r.Responses = append(r.Responses, r.Responses[2]) }, "each once"},
+		"one more": {func(r *evidence.Receipt) {
 			more := r.Responses[2]
 			more.Event, more.Object = more.Event+1, "dot"
 			r.Responses = append(r.Responses, more)
 		}, "no. 4"},
-		"another buyer": {func(r *Receipt) {
+		"another buyer": {func(r *evidence.Receipt) {
 			r.Buyer, r.Evidence.Buyer = two.Buyer, two.Evidence.Buyer
 		}, "the sale"},
-		"names swapped": {func(r *Receipt) {
+		"names swapped": {func(r *evidence.Receipt) {
 			r.Responses[0].Object, r.Responses[1].Object = r.Responses[1].Object, r.Responses[0].Object
 		}, "no. 1"},
-		"prices swapped": {func(r *Receipt) { r.Responses[0].Price++; r.Responses[2].Price-- }, "no. 3"},
-		"dearer":         {func(r *Receipt) { r.Responses[0].Price += 5; r.Price += 5 }, "no. 1"},
-		"negative":       {func(r *Receipt) { r.Responses[0].Price = -5 }, "the price is -5"},
-		"overflowing":    {func(r *Receipt) { r.Responses[0].Price, r.Responses[1].Price = math.MaxInt64, math.MaxInt64 }, "do not add up"},
-		"erased": {func(r *Receipt) {
+		"prices swapped": {func(r *evidence.Receipt) { r.Responses[0].Price++; r.Responses[2].Price-- }, "no. 3"},
+		"dearer":         {func(r *evidence.Receipt) { r.Responses[0].Price += 5; r.Price += 5 }, "no. 1"},
+		"negative":       {func(r *evidence.Receipt) { r.Responses[0].Price = -5 }, "the price is -5"},
+		"overflowing":    {func(r *evidence.Receipt) { r.Responses[0].Price, r.Responses[1].Price = math.MaxInt64, math.MaxInt64 }, "do not add up"},
+		"erased": {func(r *evidence.Receipt) {
 			c := event.Commitment{1}
-			r.Responses[1] = SoldResponse{Price: r.Responses[1].Price, Event: r.Responses[1].Event, Leaf: r.Responses[1].Leaf, Erased: true, Commitment: c[:]}
+			r.Responses[1] = evidence.SoldResponse{Price: r.Responses[1].Price, Event: r.Responses[1].Event, Leaf: r.Responses[1].Leaf, Erased: true, Commitment: c[:]}
 		}, "commitment or leaf"},
-		"erased and whole": {func(r *Receipt) { r.Responses[1].Erased = true }, "nothing else"},
-		"erased with a salt": {func(r *Receipt) {
+		"erased and whole": {func(r *evidence.Receipt) { r.Responses[1].Erased = true }, "nothing else"},
+		"erased with a salt": {func(r *evidence.Receipt) {
 			c := event.Commitment{1}
-			r.Responses[1] = SoldResponse{Price: r.Responses[1].Price, Event: r.Responses[1].Event, Leaf: r.Responses[1].Leaf, Erased: true, Commitment: c[:], Salt: Hex{1}}
+			r.Responses[1] = evidence.SoldResponse{Price: r.Responses[1].Price, Event: r.Responses[1].Event, Leaf: r.Responses[1].Leaf, Erased: true, Commitment: c[:], Salt: evidence.Hex{1}}
 		}, "nothing else"},
-		"whole with a commitment":           {func(r *Receipt) { r.Responses[1].Commitment = make(Hex, 32) }, "a commitment to a response that is there"},
-		"another spelling of the id":        {func(r *Receipt) { r.Ledger = strings.ToUpper(r.Ledger) }, "no UUID in the usual form"},
-		"another spelling of the signature": {func(r *Receipt) { r.Evidence.Checkpoint = respelled(t, r.Evidence.Checkpoint) }, "not spelled as usual"},
-		"a sale that ends later":            {func(r *Receipt) { r.Refused += 1000 }, "the sale ends with event"},
-		"question defined later":            {func(r *Receipt) { r.Evidence.Question.Time = r.Time.Add(1) }, "does not come before the sale"},
-		"question behind":                   {func(r *Receipt) { r.Evidence.Question.Event = r.Evidence.Sale.Event + 1 }, "does not come before the sale"},
-		"buyer before the ledger":           {func(r *Receipt) { r.Evidence.Buyer.Time = r.Created.Add(-1) }, "does not come before the sale"},
-		"more upgrades than objects":        {func(r *Receipt) { r.Upgrades = 4 }, "the sale counts other responses"},
-		"hash dropped":                      {func(r *Receipt) { r.Evidence.Proof = r.Evidence.Proof[1:] }, "too short"},
-		"hash added":                        {func(r *Receipt) { r.Evidence.Proof = append(r.Evidence.Proof, tlog.Hash{}) }, "too long"},
-		"time far away":                     {func(r *Receipt) { r.Time = r.Time.AddDate(0, 0, 0).Add(1<<63 - 1).Add(1<<63 - 1).Add(2) }, "none of a log"},
-		"other methods": {func(r *Receipt) {
+		"whole with a commitment":           {func(r *evidence.Receipt) { r.Responses[1].Commitment = make(evidence.Hex, 32) }, "a commitment to a response that is there"},
+		"another spelling of the id":        {func(r *evidence.Receipt) { r.Ledger = strings.ToUpper(r.Ledger) }, "no UUID in the usual form"},
+		"another spelling of the signature": {func(r *evidence.Receipt) { r.Evidence.Checkpoint = respelled(t, r.Evidence.Checkpoint) }, "not spelled as usual"},
+		"a sale that ends later":            {func(r *evidence.Receipt) { r.Refused += 1000 }, "the sale ends with event"},
+		"question defined later":            {func(r *evidence.Receipt) { r.Evidence.Question.Time = r.Time.Add(1) }, "does not come before the sale"},
+		"question behind":                   {func(r *evidence.Receipt) { r.Evidence.Question.Event = r.Evidence.Sale.Event + 1 }, "does not come before the sale"},
+		"buyer before the ledger":           {func(r *evidence.Receipt) { r.Evidence.Buyer.Time = r.Created.Add(-1) }, "does not come before the sale"},
+		"more upgrades than objects":        {func(r *evidence.Receipt) { r.Upgrades = 4 }, "the sale counts other responses"},
+		"hash dropped":                      {func(r *evidence.Receipt) { r.Evidence.Proof = r.Evidence.Proof[1:] }, "too short"},
+		"hash added":                        {func(r *evidence.Receipt) { r.Evidence.Proof = append(r.Evidence.Proof, tlog.Hash{}) }, "too long"},
+		"time far away":                     {func(r *evidence.Receipt) { r.Time = r.Time.AddDate(0, 0, 0).Add(1<<63 - 1).Add(1<<63 - 1).Add(2) }, "none of a log"},
+		"other methods": {func(r *evidence.Receipt) {
 			r.Responses[0].Method, r.Responses[2].Method = r.Responses[2].Method, r.Responses[0].Method
 		}, "no. 1"},
-		"other tally": {func(r *Receipt) { r.Draws, r.Insertions = r.Insertions, r.Draws }, "counts"},
+		"other tally": {func(r *evidence.Receipt) { r.Draws, r.Insertions = r.Insertions, r.Draws }, "counts"},
 	} {
 		r := copyOf(t, one)
 		test.change(&r)
@@ -369,7 +370,7 @@ func TestSplicedReceipts(t *testing.T) {
 // Verify takes whatever a program has made.
 func TestVerifyingNonsense(t *testing.T) {
 	o, r := forgetful(t)
-	wantFault(t, "nothing", Receipt{}, nil, "format")
+	wantFault(t, "nothing", evidence.Receipt{}, nil, "format")
 	huge := copyOf(t, r)
 	huge.Sale, huge.Objects, huge.Refused, huge.Price = math.MaxUint64, math.MaxUint64, math.MaxUint64, math.MinInt64
 	huge.Draws, huge.Resales, huge.Degradations, huge.Insertions, huge.Upgrades = math.MaxUint64, math.MaxUint64, math.MaxUint64, math.MaxUint64, math.MaxUint64
@@ -379,7 +380,7 @@ func TestVerifyingNonsense(t *testing.T) {
 		huge.Responses[i].Event, huge.Responses[i].Price, huge.Responses[i].Salt = math.MaxUint64, math.MaxInt64, nil
 	}
 	wantFault(t, "large numbers", huge, o.keys, "none of a log")
-	wantFault(t, "nothing but a checkpoint", Receipt{Evidence: Evidence{Checkpoint: r.Evidence.Checkpoint}}, o.keys, "the ledger's is")
+	wantFault(t, "nothing but a checkpoint", evidence.Receipt{Evidence: evidence.Evidence{Checkpoint: r.Evidence.Checkpoint}}, o.keys, "the ledger's is")
 }
 
 func TestForgettingAndReceipts(t *testing.T) {
@@ -387,7 +388,7 @@ func TestForgettingAndReceipts(t *testing.T) {
 	before := text(t, receiptOf(t, o.Ledger, 4))
 	must(t, o.Forget(t.Context(), "forget", "bob"))
 	o.later()
-	early, err := ReadReceipt(before)
+	early, err := evidence.ReadReceipt(before)
 	must(t, err)
 	wantSound(t, "taken before", early, o.keys)
 	late := receiptOf(t, o.Ledger, 4)
@@ -476,7 +477,7 @@ func TestOddNamesInReceipts(t *testing.T) {
 	enrollUnder(t, o.Ledger, q.Name, market(t, "2"), "5", odd...)
 	s, err := o.Sell(t.Context(), SellRequest{Key: "k", Order: Order{Buyer: "\\<'&\">", Question: q.Name, Epsilon: eps(t, "0.5"), All: true}, Truth: TruthOf("<")})
 	must(t, err)
-	r, err := ReadReceipt(text(t, receiptOf(t, o.Ledger, s.Number)))
+	r, err := evidence.ReadReceipt(text(t, receiptOf(t, o.Ledger, s.Number)))
 	must(t, err)
 	wantSound(t, "odd names", r, o.keys)
 	if r.Objects != uint64(len(odd)) || r.Buyer != "\\<'&\">" {
@@ -508,7 +509,7 @@ func TestReceiptsBesideForgetting(t *testing.T) {
 	wait.Wait()
 	last := receiptOf(t, o.Ledger, 1)
 	wantSound(t, "the last receipt", last, o.keys)
-	if n := count(last.Responses, func(one SoldResponse) bool { return one.Erased }); n == 0 {
+	if n := count(last.Responses, func(one evidence.SoldResponse) bool { return one.Erased }); n == 0 {
 		t.Error("nobody is erased")
 	}
 }
@@ -537,7 +538,7 @@ func TestGoldenReceipt(t *testing.T) {
 	golden(t, "receipt-v3.json", string(text(t, r)))
 	data, err := os.ReadFile(filepath.Join("testdata", "golden", "receipt-v3.json"))
 	must(t, err)
-	kept, err := ReadReceipt(data)
+	kept, err := evidence.ReadReceipt(data)
 	must(t, err)
 	wantSound(t, "the golden receipt", kept, goldenKeys(t))
 }
@@ -545,13 +546,13 @@ func TestGoldenReceipt(t *testing.T) {
 func FuzzReadReceipt(f *testing.F) {
 	data, err := os.ReadFile(filepath.Join("testdata", "golden", "receipt-v3.json"))
 	must(f, err)
-	want, err := ReadReceipt(data)
+	want, err := evidence.ReadReceipt(data)
 	must(f, err)
 	f.Add(data)
 	f.Add(text(f, want))
-	f.Add(text(f, Receipt{}))
+	f.Add(text(f, evidence.Receipt{}))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := ReadReceipt(data)
+		r, err := evidence.ReadReceipt(data)
 		if err != nil {
 			wantErr(t, err, ErrInvalid)
 			_ = json.Unmarshal(data, &r) // Verify takes anything
@@ -593,7 +594,7 @@ func BenchmarkReceipt(b *testing.B) {
 	b.Run("read", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_, err := ReadReceipt(data)
+			_, err := evidence.ReadReceipt(data)
 			must(b, err)
 		}
 	})

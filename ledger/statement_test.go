@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
@@ -28,7 +29,7 @@ import (
 
 // A seller wants to see all of it, and be able to show it.
 
-func statementOf(t testing.TB, l *Ledger, key, object string) Statement {
+func statementOf(t testing.TB, l *Ledger, key, object string) evidence.Statement {
 	t.Helper()
 	st, err := l.Statement(t.Context(), key, object)
 	must(t, err)
@@ -89,13 +90,13 @@ func life(t testing.TB) *office {
 }
 
 // wantWholeLife compares a statement with what the ledger says of the object, and with the log.
-func wantWholeLife(t *testing.T, o *office, st Statement) {
+func wantWholeLife(t *testing.T, o *office, st evidence.Statement) {
 	t.Helper()
 	known := objectOf(t, o.Ledger, st.Object)
 	if st.Cap != known.Cap || st.Spent != known.Spent || st.Earned != known.Earned || st.Currency != known.Currency || len(st.Chains) != len(known.Chains) {
 		t.Errorf("%+v\nis stated of\n%+v", st, known)
 	}
-	var released []StatedResponse
+	var released []evidence.StatedResponse
 	for i, c := range known.Chains {
 		got := st.Chains[i]
 		if got.Question != c.Question || got.Epsilon != c.Epsilon || got.Withdrawn != c.Withdrawn || budget.Plus(got.Charged, got.Forgotten) != c.Answered || (got.Policy == nil) != (c.Policy == nil) ||
@@ -103,10 +104,10 @@ func wantWholeLife(t *testing.T, o *office, st Statement) {
 			t.Errorf("the chain %+v is stated as %+v", c, got)
 		}
 		for _, at := range c.Levels {
-			released = append(released, StatedResponse{Question: c.Question, Epsilon: at.Epsilon, Response: at.Response, Event: at.Event})
+			released = append(released, evidence.StatedResponse{Question: c.Question, Epsilon: at.Epsilon, Response: at.Response, Event: at.Event})
 		}
 	}
-	want := sortedBy(released, func(r StatedResponse) uint64 { return r.Event })
+	want := sortedBy(released, func(r evidence.StatedResponse) uint64 { return r.Event })
 	got := slices.Clone(st.Released)
 	for i := range got {
 		got[i].Time, got[i].Method = time.Time{}, ""
@@ -150,7 +151,7 @@ func TestAStatementIsWholeAndProven(t *testing.T) {
 	if len(st.Sales) != 4 || st.Sales[0].Buyer != "acme" || st.Sales[1].Buyer != "zeta" || len(st.Charges) != 1 || !st.Chains[0].Withdrawn || st.Chains[1].Withdrawn {
 		t.Errorf("%+v %+v %+v", st.Sales, st.Charges, st.Chains)
 	}
-	back, err := ReadStatement(text(t, st))
+	back, err := evidence.ReadStatement(text(t, st))
 	must(t, err)
 	if string(text(t, back)) != string(text(t, st)) {
 		t.Errorf("%+v became %+v", st, back)
@@ -184,7 +185,7 @@ func TestALaterStatementHasTheEarlierOne(t *testing.T) {
 	wantSound(t, "the later one", late, o.keys)
 	wantWholeLife(t, o, late)
 	wantExtended(t, o, early.Checkpoint, late.Checkpoint)
-	if !slices.ContainsFunc(late.Events, func(f Fact) bool { return f.Event == early.Event && f.Kind == "stated" }) || len(late.Released) != len(early.Released)+1 {
+	if !slices.ContainsFunc(late.Events, func(f evidence.Fact) bool { return f.Event == early.Event && f.Kind == "stated" }) || len(late.Released) != len(early.Released)+1 {
 		t.Errorf("%+v", late)
 	}
 }
@@ -261,7 +262,7 @@ func TestStatementsThatThereAreNot(t *testing.T) {
 }
 
 // full is a statement with events of every kind that one can have.
-func full(t *testing.T) (*office, Statement) {
+func full(t *testing.T) (*office, evidence.Statement) {
 	t.Helper()
 	o := life(t)
 	must(t, o.Forget(t.Context(), "forget bob", "bob"))
@@ -285,10 +286,10 @@ func TestEveryAlterationOfAStatementIsNamed(t *testing.T) {
 }
 
 // wantAllNamed alters every field of a statement, at least so many; if hurried, some of them.
-func wantAllNamed(t *testing.T, o *office, st Statement, least int) {
+func wantAllNamed(t *testing.T, o *office, st evidence.Statement, least int) {
 	t.Helper()
 	n, step := 0, oneIn(7)
-	altered(t, st, func(way string, other Statement) {
+	altered(t, st, func(way string, other evidence.Statement) {
 		if n++; n%step != 0 {
 			return
 		}
@@ -300,7 +301,7 @@ func wantAllNamed(t *testing.T, o *office, st Statement, least int) {
 		var i int
 		if _, err := fmt.Sscanf(way, ".Events[%d]", &i); err == nil {
 			// An event's number is in no hash: it is its place in the log, which the proof is about.
-			if !slices.ContainsFunc(c.Faults, func(f Fault) bool { return f.Item == i+1 }) && !strings.HasSuffix(way, "].Event") {
+			if !slices.ContainsFunc(c.Faults, func(f evidence.Fault) bool { return f.Item == i+1 }) && !strings.HasSuffix(way, "].Event") {
 				t.Errorf("%s: not named, but %q", way, faults(c))
 			}
 			return
@@ -324,18 +325,18 @@ func TestEveryByteOfAStatementMatters(t *testing.T) {
 	sellers(t, o.Ledger, "2", "5", "ann")
 	sell(t, o.Ledger, purchase(t, "sale", "acme", "0.5", "ann"))
 	must(t, o.Withdraw(t.Context(), "out", "ann"))
-	everyByte(t, statementOf(t, o.Ledger, "ann's", "ann"), o.keys, ReadStatement)
+	everyByte(t, statementOf(t, o.Ledger, "ann's", "ann"), o.keys, evidence.ReadStatement)
 }
 
 func TestStatementsAreReadStrictly(t *testing.T) {
 	_, st := full(t)
 	st.Released[0].Epsilon = eps(t, "0.5")
-	strictness(t, st, ReadStatement)
+	strictness(t, st, evidence.ReadStatement)
 }
 
 func TestStatementsAreReadAlikeInAnyZone(t *testing.T) {
 	_, st := full(t)
-	strictInAnyZone(t, st, ReadStatement)
+	strictInAnyZone(t, st, evidence.ReadStatement)
 }
 
 func TestAStatementByAnotherKey(t *testing.T) {
@@ -373,60 +374,65 @@ func TestSplicedStatements(t *testing.T) {
 	o, st := full(t)
 	bob := statementOf(t, o.Ledger, "bob's", "bob")
 	later := statementOf(t, o.Ledger, "ann's later", "ann")
-	find := func(s *Statement, kind string) *Fact {
-		i := slices.IndexFunc(s.Events, func(f Fact) bool { return f.Kind == kind })
+	find := func(s *evidence.Statement, kind string) *evidence.Fact {
+		i := slices.IndexFunc(s.Events, func(f evidence.Fact) bool { return f.Kind == kind })
 		return &s.Events[i]
 	}
 	amount := func(n int64) *int64 { return &n }
 	for name, test := range map[string]struct {
-		change func(*Statement)
+		change func(*evidence.Statement)
 		words  string
 	}{
-		"events of another":     {func(s *Statement) { s.Events = bob.Events }, `it is about "bob"`},
-		"events of a later one": {func(s *Statement) { s.Events, s.Proof = later.Events, later.Proof }, "event is not what"},
-		"a later checkpoint":    {func(s *Statement) { s.Checkpoint = later.Checkpoint }, "the checkpoint is of"},
-		"a later end":           {func(s *Statement) { s.Checkpoint, s.Event = later.Checkpoint, later.Event }, "event is not what"},
-		"another's name":        {func(s *Statement) { s.Object = "bob" }, "closes the list"},
-		"no events":             {func(s *Statement) { s.Events = nil }, "closes the list"},
-		"swapped":               {func(s *Statement) { s.Events[6], s.Events[7] = s.Events[7], s.Events[6] }, "comes behind"},
-		"twice":                 {func(s *Statement) { s.Events = slices.Insert(s.Events, 3, s.Events[3]) }, "comes behind"},
-		"one more":              {func(s *Statement) { s.Events = slices.Insert(s.Events, len(s.Events)-1, *find(&bob, "enrolled")) }, "is about"},
-		"a field too many":      {func(s *Statement) { find(s, "withdrawn").Response = "yes" }, "the fields are not those"},
-		"an amount too many":    {func(s *Statement) { find(s, "bound").Price = amount(0) }, "the fields are not those"},
-		"no price":              {func(s *Statement) { find(s, "sold").Price = nil }, "the fields are not those"},
-		"a negative price":      {func(s *Statement) { find(s, "sold").Price = amount(-1) }, "an amount of -1"},
-		"another kind":          {func(s *Statement) { find(s, "charged").Kind = "bound" }, "bytes where"},
-		"an unknown kind":       {func(s *Statement) { find(s, "charged").Kind = "answered" }, "has no event of the kind"},
-		"another sale":          {func(s *Statement) { find(s, "sold").Sale = 77 }, "is not there before"},
-		"another policy":        {func(s *Statement) { p := policy.Fixed(eps(t, "3")); find(s, "enrolled").Policy = &p }, "is not defined before"},
-		"an empty policy":       {func(s *Statement) { find(s, "policy").Policy = &policy.Policy{} }, "there is no policy"},
-		"created later":         {func(s *Statement) { s.Events[0].Event = 2 }, "a log begins with the creation"},
-		"another question":      {func(s *Statement) { find(s, "released").Question = "drinker" }, "is not defined before"},
-		"another buyer":         {func(s *Statement) { find(s, "sale").Buyer = "nobody" }, "is not named before"},
-		"another response":      {func(s *Statement) { find(s, "released").Response = "maybe" }, "is none"},
-		"another reason":        {func(s *Statement) { find(s, "refused").Refusal.Reason = "whim" }, "is none"},
-		"a short salt":          {func(s *Statement) { find(s, "sold").Salt = Hex{1} }, "a salt of 1 bytes"},
-		"an early expiry":       {func(s *Statement) { at := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC); find(s, "reserved").Expires = &at }, "none of a log"},
-		"a broken id":           {func(s *Statement) { find(s, "created").ID = "x" }, "the id"},
-		"another spelling of the id": {func(s *Statement) {
+		"events of another":     {func(s *evidence.Statement) { s.Events = bob.Events }, `it is about "bob"`},
+		"events of a later one": {func(s *evidence.Statement) { s.Events, s.Proof = later.Events, later.Proof }, "event is not what"},
+		"a later checkpoint":    {func(s *evidence.Statement) { s.Checkpoint = later.Checkpoint }, "the checkpoint is of"},
+		"a later end":           {func(s *evidence.Statement) { s.Checkpoint, s.Event = later.Checkpoint, later.Event }, "event is not what"},
+		"another's name":        {func(s *evidence.Statement) { s.Object = "bob" }, "closes the list"},
+		"no events":             {func(s *evidence.Statement) { s.Events = nil }, "closes the list"},
+		"swapped":               {func(s *evidence.Statement) { s.Events[6], s.Events[7] = s.Events[7], s.Events[6] }, "comes behind"},
+		"twice":                 {func(s *evidence.Statement) { s.Events = slices.Insert(s.Events, 3, s.Events[3]) }, "comes behind"},
+		"one more": {func(s *evidence.Statement) {
+			s.Events = slices.Insert(s.Events, len(s.Events)-1, *find(&bob, "enrolled"))
+		}, "is about"},
+		"a field too many":   {func(s *evidence.Statement) { find(s, "withdrawn").Response = "yes" }, "the fields are not those"},
+		"an amount too many": {func(s *evidence.Statement) { find(s, "bound").Price = amount(0) }, "the fields are not those"},
+		"no price":           {func(s *evidence.Statement) { find(s, "sold").Price = nil }, "the fields are not those"},
+		"a negative price":   {func(s *evidence.Statement) { find(s, "sold").Price = amount(-1) }, "an amount of -1"},
+		"another kind":       {func(s *evidence.Statement) { find(s, "charged").Kind = "bound" }, "bytes where"},
+		"an unknown kind":    {func(s *evidence.Statement) { find(s, "charged").Kind = "answered" }, "has no event of the kind"},
+		"another sale":       {func(s *evidence.Statement) { find(s, "sold").Sale = 77 }, "is not there before"},
+		"another policy":     {func(s *evidence.Statement) { p := policy.Fixed(eps(t, "3")); find(s, "enrolled").Policy = &p }, "is not defined before"},
+		"an empty policy":    {func(s *evidence.Statement) { find(s, "policy").Policy = &policy.Policy{} }, "there is no policy"},
+		"created later":      {func(s *evidence.Statement) { s.Events[0].Event = 2 }, "a log begins with the creation"},
+		"another question":   {func(s *evidence.Statement) { find(s, "released").Question = "drinker" }, "is not defined before"},
+		"another buyer":      {func(s *evidence.Statement) { find(s, "sale").Buyer = "nobody" }, "is not named before"},
+		"another response":   {func(s *evidence.Statement) { find(s, "released").Response = "maybe" }, "is none"},
+		"another reason":     {func(s *evidence.Statement) { find(s, "refused").Refusal.Reason = "whim" }, "is none"},
+		"a short salt":       {func(s *evidence.Statement) { find(s, "sold").Salt = evidence.Hex{1} }, "a salt of 1 bytes"},
+		"an early expiry": {func(s *evidence.Statement) {
+			at := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
+			find(s, "reserved").Expires = &at
+		}, "none of a log"},
+		"a broken id": {func(s *evidence.Statement) { find(s, "created").ID = "x" }, "the id"},
+		"another spelling of the id": {func(s *evidence.Statement) {
 			find(s, "created").ID = strings.ToUpper(find(s, "created").ID)
 		}, "the fields are not those"},
-		"another spelling of the ledger":    {func(s *Statement) { s.Ledger = strings.ToUpper(s.Ledger) }, "no UUID in the usual form"},
-		"another spelling of the signature": {func(s *Statement) { s.Checkpoint = respelled(t, s.Checkpoint) }, "not spelled as usual"},
-		"more was spent":                    {func(s *Statement) { s.Spent = privacy.MaxEpsilon() }, "spent is not what the events come to"},
-		"nothing earned":                    {func(s *Statement) { s.Earned = 0 }, "earned is not what"},
-		"a response less":                   {func(s *Statement) { s.Released = s.Released[1:] }, "released is not what"},
-		"a sale less":                       {func(s *Statement) { s.Sales = s.Sales[:1] }, "sales is not what"},
-		"a chain less":                      {func(s *Statement) { s.Chains = s.Chains[:1] }, "chains is not what"},
-		"no charges":                        {func(s *Statement) { s.Charges = nil }, "charges is not what"},
+		"another spelling of the ledger":    {func(s *evidence.Statement) { s.Ledger = strings.ToUpper(s.Ledger) }, "no UUID in the usual form"},
+		"another spelling of the signature": {func(s *evidence.Statement) { s.Checkpoint = respelled(t, s.Checkpoint) }, "not spelled as usual"},
+		"more was spent":                    {func(s *evidence.Statement) { s.Spent = privacy.MaxEpsilon() }, "spent is not what the events come to"},
+		"nothing earned":                    {func(s *evidence.Statement) { s.Earned = 0 }, "earned is not what"},
+		"a response less":                   {func(s *evidence.Statement) { s.Released = s.Released[1:] }, "released is not what"},
+		"a sale less":                       {func(s *evidence.Statement) { s.Sales = s.Sales[:1] }, "sales is not what"},
+		"a chain less":                      {func(s *evidence.Statement) { s.Chains = s.Chains[:1] }, "chains is not what"},
+		"no charges":                        {func(s *evidence.Statement) { s.Charges = nil }, "charges is not what"},
 	} {
 		other := copyOf(t, st)
 		test.change(&other)
 		wantFault(t, name, other, o.keys, test.words)
 		wantFault(t, name, other, nil, test.words)
 	}
-	wantFault(t, "nothing", Statement{}, o.keys, "closes the list")
-	wantFault(t, "an empty event", Statement{Events: []Fact{{}}}, o.keys, "has no event of the kind")
+	wantFault(t, "nothing", evidence.Statement{}, o.keys, "closes the list")
+	wantFault(t, "an empty event", evidence.Statement{Events: []evidence.Fact{{}}}, o.keys, "has no event of the kind")
 	for name, change := range map[string]func(*merkle.Checkpoint){
 		"other root": func(c *merkle.Checkpoint) { c.Size, c.Root[0] = st.Event, c.Root[0]+1 },
 		"size 0":     func(c *merkle.Checkpoint) { c.Size = 0 },
@@ -552,19 +558,19 @@ func refusalOf(object string) event.Change {
 }
 
 // statementOfLog makes a statement of a changed log, up to the event of another, by nobody's rules.
-func statementOfLog(t *testing.T, o *office, st Statement, change func([]event.Event) []event.Event) Statement {
+func statementOfLog(t *testing.T, o *office, st evidence.Statement, change func([]event.Event) []event.Event) evidence.Statement {
 	t.Helper()
 	log := change(logOf(t, pairs(t, o.store))[:st.Event])
 	s := &state.State{Reader: hashesOnly{map[string][]byte{}}}
 	edge := &merkle.Edge{}
-	facts, g := map[uint64]Fact{}, newGlossary()
+	facts, g := map[uint64]evidence.Fact{}, evidence.NewGlossary()
 	for _, ev := range log {
 		hashes, err := edge.Append(ev.Leaf())
 		must(t, err)
 		key := state.EventKey(ev.Number)
 		s.Reader.(hashesOnly).records[string(key)] = wire.Seal(state.BucketEvents, key, event.Logged{Event: ev, Previous: 0, Hashes: hashes}.Encode())
-		_ = g.learn(ev)
-		facts[ev.Number], _ = g.fact(ev, hashes[0])
+		_ = g.Learn(ev)
+		facts[ev.Number], _ = g.Fact(ev, hashes[0])
 	}
 	s.Counters.Events = st.Event
 	numbers := make([]uint64, len(st.Events))
@@ -598,7 +604,7 @@ func TestStatementsBesideOthers(t *testing.T) {
 	commit := s.holdCommit(t)
 	first := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "first", "person-00000", "0.5")) })
 	commit.wait(t)
-	one := async(func() (Statement, error) { return l.Statement(t.Context(), "one", "person-00001") })
+	one := async(func() (evidence.Statement, error) { return l.Statement(t.Context(), "one", "person-00001") })
 	waitQueued(t, l, 1)
 	behind := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "behind", "person-00001", "0.5")) })
 	waitQueued(t, l, 2)
@@ -700,11 +706,11 @@ func TestGoldenStatement(t *testing.T) {
 	_, err := o.Enroll(t.Context(), EnrollRequest{Key: "bob again", Question: "smoker", Objects: []string{"bob"}, Policy: inSteps(t), Cap: eps(t, "8")})
 	must(t, err)
 	bob := statementOf(t, o.Ledger, "bob's", "bob")
-	for name, one := range map[string]Statement{"statement-v3.json": st, "statement-forgotten-v3.json": bob} {
+	for name, one := range map[string]evidence.Statement{"statement-v3.json": st, "statement-forgotten-v3.json": bob} {
 		golden(t, name, string(text(t, one)))
 		data, err := os.ReadFile(filepath.Join("testdata", "golden", name))
 		must(t, err)
-		kept, err := ReadStatement(data)
+		kept, err := evidence.ReadStatement(data)
 		must(t, err)
 		wantSound(t, name, kept, goldenKeys(t))
 	}
@@ -715,15 +721,15 @@ func FuzzReadStatement(f *testing.F) {
 	for _, name := range []string{"statement-v3.json", "statement-forgotten-v3.json"} {
 		data, err := os.ReadFile(filepath.Join("testdata", "golden", name))
 		must(f, err)
-		want, err := ReadStatement(data)
+		want, err := evidence.ReadStatement(data)
 		must(f, err)
 		f.Add(data)
 		f.Add(text(f, want))
 		wants[string(text(f, want))] = true
 	}
-	f.Add(text(f, Statement{}))
+	f.Add(text(f, evidence.Statement{}))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		st, err := ReadStatement(data)
+		st, err := evidence.ReadStatement(data)
 		if err != nil {
 			wantErr(t, err, ErrInvalid)
 			_ = json.Unmarshal(data, &st) // Verify takes anything

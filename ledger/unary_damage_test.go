@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -506,7 +507,7 @@ func TestAnImpossibleRowOfBitsIsNoPanic(t *testing.T) {
 // Evidence.
 
 // hamlet is an office that has sold homes in every way, and a receipt.
-func hamlet(t testing.TB) (*office, Receipt) {
+func hamlet(t testing.TB) (*office, evidence.Receipt) {
 	t.Helper()
 	o := newOffice(t, 1)
 	o.sampler, _ = sampler(5)
@@ -538,7 +539,7 @@ func TestEveryAlterationOfAReceiptOfBitsIsNamed(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	n := 0
-	altered(t, r, func(way string, other Receipt) {
+	altered(t, r, func(way string, other evidence.Receipt) {
 		n++
 		if c := other.Verify(o.keys); c.OK() || len(c.Faults) == 0 {
 			t.Errorf("%s: nobody notices", way)
@@ -563,7 +564,7 @@ func TestEveryAlterationOfAReceiptOfBitsIsNamed(t *testing.T) {
 			other := copyOf(t, r)
 			other.Responses[i].Response = text
 			c := other.Verify(o.keys)
-			if c.OK() || !slices.ContainsFunc(c.Faults, func(f Fault) bool { return f.Item == i+1 }) || slices.ContainsFunc(c.Faults, func(f Fault) bool { return f.Item != i+1 && f.Item != 0 }) {
+			if c.OK() || !slices.ContainsFunc(c.Faults, func(f evidence.Fault) bool { return f.Item == i+1 }) || slices.ContainsFunc(c.Faults, func(f evidence.Fault) bool { return f.Item != i+1 && f.Item != 0 }) {
 				t.Errorf("response %d as %.40q: %.400q", i+1, text, faults(c))
 			}
 			if strange := "is no value of the question"; strings.Contains(strings.Join(faults(c), "\n"), strange) == isResponse(home(villagers), 0, text) {
@@ -572,11 +573,11 @@ func TestEveryAlterationOfAReceiptOfBitsIsNamed(t *testing.T) {
 		}
 	}
 	_, small := cottage(t)
-	everyByte(t, small, o.keys, ReadReceipt)
+	everyByte(t, small, o.keys, evidence.ReadReceipt)
 }
 
 // cottage is an office that has sold one home, and the receipt.
-func cottage(t testing.TB) (*office, Receipt) {
+func cottage(t testing.TB) (*office, evidence.Receipt) {
 	t.Helper()
 	o := newOffice(t, 1)
 	o.sampler, _ = sampler(6)
@@ -610,7 +611,7 @@ func TestEveryAlterationOfAStatementOfBitsIsNamed(t *testing.T) {
 		for _, text := range alteredTexts(f.Response) {
 			other := copyOf(t, st)
 			other.Events[i].Response = text
-			if c := other.Verify(o.keys); c.OK() || !slices.ContainsFunc(c.Faults, func(f Fault) bool { return f.Item == i+1 }) {
+			if c := other.Verify(o.keys); c.OK() || !slices.ContainsFunc(c.Faults, func(f evidence.Fault) bool { return f.Item == i+1 }) {
 				t.Errorf("event %d with %q: %q", f.Event, text, faults(c))
 			}
 		}
@@ -622,7 +623,7 @@ func TestEveryAlterationOfAStatementOfBitsIsNamed(t *testing.T) {
 		for _, encoding := range []Encoding{Direct, "", "Unary"} {
 			other := copyOf(t, st)
 			other.Events[i].Encoding = encoding
-			if c := other.Verify(o.keys); c.OK() || !slices.ContainsFunc(c.Faults, func(f Fault) bool { return f.Item == i+1 }) {
+			if c := other.Verify(o.keys); c.OK() || !slices.ContainsFunc(c.Faults, func(f evidence.Fault) bool { return f.Item == i+1 }) {
 				t.Errorf("the encoding %q: %q", encoding, faults(c))
 			}
 		}
@@ -637,8 +638,8 @@ func TestEveryAlterationOfAStatementOfBitsIsNamed(t *testing.T) {
 	for i := range whole { // a bit of each character: of a row of bits, the one that makes a 1 of a 0
 		data := slices.Clone(whole)
 		data[i] ^= 1
-		if got, err := ReadStatement(data); err == nil && got.Verify(small.keys).OK() {
-			t.Errorf("byte %d, in %q: nobody notices", i, excerpt(whole, max(0, i-20)))
+		if got, err := evidence.ReadStatement(data); err == nil && got.Verify(small.keys).OK() {
+			t.Errorf("byte %d, in %q: nobody notices", i, evidence.Excerpt(whole, max(0, i-20)))
 		}
 	}
 }

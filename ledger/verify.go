@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/scratch"
@@ -63,9 +64,9 @@ type VerifyRequest struct {
 
 // Verification tells what was verified.
 type Verification struct {
-	Head            // the log
-	Objects  uint64 `json:"objects"`
-	Problems uint64 `json:"problems"` // 0 if all is as it should be
+	evidence.Head        // the log
+	Objects       uint64 `json:"objects"`
+	Problems      uint64 `json:"problems"` // 0 if all is as it should be
 }
 
 // Verify makes the whole state anew from the events alone, and compares it with what is stored: the tree hash
@@ -141,7 +142,7 @@ type auditor struct {
 	ledger  *Ledger
 	request VerifyRequest
 	pace    pace
-	trusted []Head // checkpoints by rising size, those still to come
+	trusted []evidence.Head // checkpoints by rising size, those still to come
 	scratch *scratch.Scratch
 	source  *foldStore
 	fold    *state.State
@@ -153,7 +154,7 @@ type auditor struct {
 	total   uint64     // events known to be there
 	at      place      // where the comparison is
 	done    bool
-	head    Head
+	head    evidence.Head
 
 	horizon  time.Time   // what lies behind it is in the future
 	early    uint64      // events that do
@@ -183,17 +184,17 @@ type place struct {
 func (a *auditor) trust() error {
 	origin := a.ledger.about.Origin()
 	for _, signed := range a.request.Checkpoints {
-		c, err := OpenCheckpoint(signed, a.request.Verifiers)
+		c, err := evidence.OpenCheckpoint(signed, a.request.Verifiers)
 		if err != nil {
 			return err
 		}
 		if c.Origin != origin {
-			a.reportRollback(RollbackError{Checkpoint: c, Ledger: Head{Origin: origin}})
+			a.reportRollback(evidence.RollbackError{Checkpoint: c, Ledger: evidence.Head{Origin: origin}})
 			continue
 		}
 		a.trusted = append(a.trusted, c)
 	}
-	slices.SortStableFunc(a.trusted, func(c, d Head) int { return cmp.Compare(c.Events, d.Events) })
+	slices.SortStableFunc(a.trusted, func(c, d evidence.Head) int { return cmp.Compare(c.Events, d.Events) })
 	return nil
 }
 
@@ -308,7 +309,7 @@ func (c *committer) awaitSeen(ctx context.Context, event uint64) error {
 	return c.check()
 }
 
-func (a *auditor) reportRollback(e RollbackError) {
+func (a *auditor) reportRollback(e evidence.RollbackError) {
 	a.report(Problem{Kind: problemCheckpoint, Event: e.Checkpoint.Events, Text: e.Error()})
 }
 
@@ -318,7 +319,7 @@ func (a *auditor) checkTrusted() {
 		c := a.trusted[0]
 		a.trusted = a.trusted[1:]
 		root, known := a.tree.root()
-		switch failure := (RollbackError{c, Head{c.Origin, c.Events, root}}); {
+		switch failure := (evidence.RollbackError{Checkpoint: c, Ledger: evidence.Head{Origin: c.Origin, Events: c.Events, Root: root}}); {
 		case c.Events < a.tree.size || !known:
 			a.report(Problem{Kind: problemCheckpoint, Event: c.Events, Text: fmt.Sprintf("the checkpoint of %d events cannot be compared: events are missing", c.Events)})
 		case root != c.Root:
@@ -333,13 +334,13 @@ func (a *auditor) finish() {
 	a.checkEnd()
 	a.checkClock()
 	for _, c := range a.trusted {
-		a.reportRollback(RollbackError{c, Head{Origin: c.Origin, Events: a.tree.size}})
+		a.reportRollback(evidence.RollbackError{Checkpoint: c, Ledger: evidence.Head{Origin: c.Origin, Events: a.tree.size}})
 	}
 	root, known := a.tree.root()
 	if !known {
 		root = tlog.Hash{}
 	}
-	a.head = Head{a.ledger.about.Origin(), a.tree.size, root}
+	a.head = evidence.Head{Origin: a.ledger.about.Origin(), Events: a.tree.size, Root: root}
 	a.done = true
 }
 

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
@@ -265,7 +266,7 @@ func TestVerifyFindsAnOlderCopy(t *testing.T) {
 	_, theirs, _ := logKey(t, "elsewhere", 3)
 	r := VerifyRequest{Verifiers: note.VerifierList(ours, theirs), Checkpoints: [][]byte{checkpointOf(t, other), after, before}}
 	found := findings(t, open(t, older, Options{ReadOnly: true}), r)
-	head, err := OpenCheckpoint(after, r.Verifiers)
+	head, err := evidence.OpenCheckpoint(after, r.Verifiers)
 	must(t, err)
 	wantProblems(t, found, []Problem{
 		{Kind: "checkpoint", Event: 1, Text: `rolled back: the checkpoint is of the log "elsewhere", the ledger's is "sluice-test"`},

@@ -8,7 +8,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
 func (a *app) auditCommand() *cobra.Command {
@@ -25,6 +25,6 @@ func (a *app) auditCommand() *cobra.Command {
 }
 
 // tableHead writes the size of a log and its root.
-func tableHead(w io.Writer, h ledger.Head) {
+func tableHead(w io.Writer, h evidence.Head) {
 	fmt.Fprintf(w, "log\t%s\nevents\t%d\nroot\t%s\n", words.OneLine(h.Origin), h.Events, h.Root)
 }

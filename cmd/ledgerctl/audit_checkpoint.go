@@ -14,6 +14,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
 func (a *app) auditCheckpointCommand() *cobra.Command {
@@ -94,7 +95,7 @@ func (a *app) checkReplaced(ctx context.Context, l *ledger.Ledger, path string) 
 	if err != nil {
 		return fault.Usage("give another FILE, or remove it", "--out: %q exists, and the ledger names no log key to tell by whether it is a checkpoint", path)
 	}
-	before, err := ledger.OpenCheckpoint(signed, note.VerifierList(key))
+	before, err := evidence.OpenCheckpoint(signed, note.VerifierList(key))
 	if err != nil {
 		return fault.Usage("give another FILE, or remove it", "--out: %q exists, and is not a checkpoint of this log", path)
 	}
@@ -102,7 +103,7 @@ func (a *app) checkReplaced(ctx context.Context, l *ledger.Ledger, path string) 
 }
 
 // goesOn returns a RollbackError unless the log begins with the events of a checkpoint.
-func goesOn(ctx context.Context, l *ledger.Ledger, before ledger.Head) error {
+func goesOn(ctx context.Context, l *ledger.Ledger, before evidence.Head) error {
 	now, err := l.Head(ctx, 0)
 	if err != nil {
 		return err
@@ -117,13 +118,13 @@ func goesOn(ctx context.Context, l *ledger.Ledger, before ledger.Head) error {
 		return nil
 	}
 	now.Root = then.Root
-	return &ledger.RollbackError{Checkpoint: before, Ledger: now}
+	return &evidence.RollbackError{Checkpoint: before, Ledger: now}
 }
 
 // checkpointResult is a signed checkpoint and what it says.
 type checkpointResult struct {
 	Checkpoint string `json:"checkpoint"`
-	ledger.Head
+	evidence.Head
 	Out string `json:"out,omitempty"`
 }
 

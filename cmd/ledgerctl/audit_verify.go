@@ -15,6 +15,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
 // verifyFlags are the flags of audit verify.
@@ -71,7 +72,7 @@ func (a *app) auditVerify(cmd *cobra.Command, f *verifyFlags) error {
 			return err
 		}
 		for i, signed := range checkpoints {
-			head, err := ledger.OpenCheckpoint(signed, keys)
+			head, err := evidence.OpenCheckpoint(signed, keys)
 			if err != nil {
 				return fmt.Errorf("%q: %w", f.checkpoints[i], err)
 			}

@@ -15,13 +15,14 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
 // What receipts and statements have in common.
 
 // document is a receipt or a statement.
 type document interface {
-	Verify(note.Verifiers) ledger.Checked
+	Verify(note.Verifiers) evidence.Checked
 }
 
 // writeDocument writes a document in the one form that its reader accepts: nothing may be added to it, not even the
@@ -55,8 +56,8 @@ itself: whether it is whole, but not who made it.`
 type verdict struct {
 	OK     bool `json:"ok"`     // nothing is wrong
 	Signed bool `json:"signed"` // by --vkey
-	ledger.Head
-	// UnknownCosigners are the keys besides the log's whose signatures nobody looked at; see [ledger.Checked].
+	evidence.Head
+	// UnknownCosigners are the keys besides the log's whose signatures nobody looked at; see [evidence.Checked].
 	UnknownCosigners []string `json:"unknown_cosigners,omitempty"`
 	Problems         []string `json:"problems"`
 	hint             string   // what may be the reason
@@ -91,7 +92,7 @@ func verify[D document](a *app, cmd *cobra.Command, path string, f *proofFlags, 
 	if err != nil {
 		return d, v, err
 	}
-	text, err := a.TextOrFile("@"+path, ledger.MaxDocument+1)
+	text, err := a.TextOrFile("@"+path, evidence.MaxDocument+1)
 	if err != nil {
 		return d, v, err
 	}

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
 // What is forgotten is in no byte of the file, nor of a compacted copy. The salts are random and stand in the
@@ -17,7 +17,7 @@ func TestForgottenBytesAreGone(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	mustInvoke(t, "--db", db, "sell", "--buyer", "acme", "--question", "vote", "--epsilon", "1", "--truth", people, "--receipt", at("receipt.json"))
-	receipt, err := ledger.ReadReceipt(mustRead(t, at("receipt.json")))
+	receipt, err := evidence.ReadReceipt(mustRead(t, at("receipt.json")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -29,7 +30,7 @@ func (a *app) receiptCommand() *cobra.Command {
 }
 
 // writeReceipt makes the receipt of a sale, and writes it to a file.
-func writeReceipt(ctx context.Context, l *ledger.Ledger, sale uint64, file *files.Output) (ledger.Receipt, error) {
+func writeReceipt(ctx context.Context, l *ledger.Ledger, sale uint64, file *files.Output) (evidence.Receipt, error) {
 	r, err := l.Receipt(ctx, sale)
 	if err == nil {
 		err = writeDocument(file, r)
@@ -50,7 +51,7 @@ type soldResult struct {
 	Erased    int             `json:"erased"` // responses of which only the price is left
 }
 
-func newSold(r ledger.Receipt) soldResult {
+func newSold(r evidence.Receipt) soldResult {
 	out := soldResult{
 		Sale: r.Sale, Buyer: r.Buyer, Question: r.Question, Epsilon: r.Epsilon, Price: r.Price, Currency: r.Currency, Time: r.Time,
 		Responses: len(r.Responses),

@@ -12,6 +12,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
 func (a *app) receiptMakeCommand() *cobra.Command {
@@ -53,7 +54,7 @@ func (a *app) receiptMake(cmd *cobra.Command, number string, f *keys.Signer, pat
 		return err
 	}
 	defer file.Discard()
-	var receipt ledger.Receipt
+	var receipt evidence.Receipt
 	err = a.withSigner(reading, signer, func(l *ledger.Ledger) (err error) {
 		receipt, err = writeReceipt(cmd.Context(), l, sale, file)
 		return err

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
 func (a *app) receiptVerifyCommand() *cobra.Command {
@@ -21,7 +21,7 @@ owner signed that log. ` + verifyHelp,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: oneFile,
 		RunE: action(func(cmd *cobra.Command, args []string) error {
-			receipt, v, err := verify(a, cmd, args[0], &f, ledger.ReadReceipt)
+			receipt, v, err := verify(a, cmd, args[0], &f, evidence.ReadReceipt)
 			if err != nil {
 				return err
 			}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -28,25 +28,25 @@ func (a *app) statementCommand() *cobra.Command {
 
 // statedResult is what a statement comes to.
 type statedResult struct {
-	Object    string               `json:"object"`
-	Event     uint64               `json:"event"`
-	Time      time.Time            `json:"time"`
-	Cap       privacy.Epsilon      `json:"cap"`
-	Spent     privacy.Epsilon      `json:"spent"`
-	Earned    int64                `json:"earned"`
-	Currency  string               `json:"currency"`
-	Responses int                  `json:"responses"`
-	Charges   int                  `json:"charges"`
-	Sales     int                  `json:"sales"`
-	Forgotten uint64               `json:"forgotten"` // the event that destroyed what came before, or 0
-	Chains    []ledger.StatedChain `json:"chains"`
+	Object    string                 `json:"object"`
+	Event     uint64                 `json:"event"`
+	Time      time.Time              `json:"time"`
+	Cap       privacy.Epsilon        `json:"cap"`
+	Spent     privacy.Epsilon        `json:"spent"`
+	Earned    int64                  `json:"earned"`
+	Currency  string                 `json:"currency"`
+	Responses int                    `json:"responses"`
+	Charges   int                    `json:"charges"`
+	Sales     int                    `json:"sales"`
+	Forgotten uint64                 `json:"forgotten"` // the event that destroyed what came before, or 0
+	Chains    []evidence.StatedChain `json:"chains"`
 }
 
-func newStated(st ledger.Statement) statedResult {
+func newStated(st evidence.Statement) statedResult {
 	return statedResult{
 		Object: st.Object, Event: st.Event, Time: st.Time, Cap: st.Cap, Spent: st.Spent, Earned: st.Earned, Currency: st.Currency,
 		Responses: len(st.Released), Charges: len(st.Charges), Sales: len(st.Sales), Forgotten: st.Forgotten,
-		Chains: append([]ledger.StatedChain{}, st.Chains...),
+		Chains: append([]evidence.StatedChain{}, st.Chains...),
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
 // statementFlags are the flags of statement make.
@@ -59,7 +60,7 @@ func (a *app) statementMake(cmd *cobra.Command, object string, f *statementFlags
 		return err
 	}
 	defer file.Discard()
-	var statement ledger.Statement
+	var statement evidence.Statement
 	err = a.withSigner(writing, signer, func(l *ledger.Ledger) (err error) {
 		if statement, err = l.Statement(cmd.Context(), key, object); err == nil {
 			err = fault.Unfinished("the statement is recorded, but not written", 0, writeDocument(file, statement))

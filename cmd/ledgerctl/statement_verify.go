@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
 func (a *app) statementVerifyCommand() *cobra.Command {
@@ -24,7 +24,7 @@ another program could cheat: "ledgerctl audit verify" finds that.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: oneFile,
 		RunE: action(func(cmd *cobra.Command, args []string) error {
-			statement, v, err := verify(a, cmd, args[0], &f, ledger.ReadStatement)
+			statement, v, err := verify(a, cmd, args[0], &f, evidence.ReadStatement)
 			if err != nil {
 				return err
 			}

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -38,7 +39,7 @@ type host interface {
 	Object(context.Context, string) (ledger.ObjectState, error)
 	Responses(context.Context, string, privacy.Epsilon) iter.Seq2[ledger.Response, error]
 	Deliveries(context.Context, uint64) iter.Seq2[ledger.Delivery, error]
-	Receipt(context.Context, uint64) (ledger.Receipt, error)
+	Receipt(context.Context, uint64) (evidence.Receipt, error)
 }
 
 // The clients' world: cohorts of people, one after the other, each with questions of its own.
@@ -498,7 +499,7 @@ func (x *trial) readSale(ctx context.Context, told reply) error {
 	if err != nil {
 		return err
 	}
-	same := slices.EqualFunc(receipt.Responses, told.Deliveries, func(a ledger.SoldResponse, b ledger.Delivery) bool {
+	same := slices.EqualFunc(receipt.Responses, told.Deliveries, func(a evidence.SoldResponse, b ledger.Delivery) bool {
 		return a.Object == b.Object && a.Response == b.Value && a.Price == b.Price && a.Method == b.Method && a.Event == b.Sold
 	})
 	if !same || receipt.Price != told.Sale.Price || receipt.Epsilon != told.Sale.Epsilon || receipt.Buyer != told.Sale.Buyer {

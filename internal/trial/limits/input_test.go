@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -258,10 +259,10 @@ func TestDocumentsAreAnyLength(t *testing.T) {
 		read   func(text []byte) error
 		wants  error
 	}{
-		{"receipt", 1, func(text []byte) error { _, err := ledger.ReadReceipt(text); return err }, ledger.ErrInvalid},
-		{"statement", 1, func(text []byte) error { _, err := ledger.ReadStatement(text); return err }, ledger.ErrInvalid},
+		{"receipt", 1, func(text []byte) error { _, err := evidence.ReadReceipt(text); return err }, ledger.ErrInvalid},
+		{"statement", 1, func(text []byte) error { _, err := evidence.ReadStatement(text); return err }, ledger.ErrInvalid},
 		{"checkpoint", 0, func(text []byte) error {
-			_, err := ledger.OpenCheckpoint(text, note.VerifierList(known))
+			_, err := evidence.OpenCheckpoint(text, note.VerifierList(known))
 			return err
 		}, ledger.ErrCheckpoint},
 		{"policy", 0, func(text []byte) error { _, err := policy.Parse(text); return err }, policy.ErrInvalid},

@@ -17,7 +17,7 @@ type books struct {
 	deliveries map[uint64][]ledger.Delivery // by sale
 	buyers     []ledger.BuyerState
 	subscriber *subscriber
-	evidence   *evidence
+	evidence   *proofs
 }
 
 // closeBooks reads the books of the ledger.

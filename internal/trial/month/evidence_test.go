@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
 // keys sign the log. The host keeps the first; everybody has the second.
@@ -55,21 +56,21 @@ func (w *witness) keep(_ context.Context, checkpoint []byte) error {
 	return nil
 }
 
-// evidence is what the people of the market have in the end.
-type evidence struct {
-	receipt, altered ledger.Checked // of the largest sale, as it is and with one answer altered
-	sale             ledger.Receipt
-	statement        ledger.Checked // of the person who earned most
-	stated           ledger.Statement
+// proofs is what the people of the market have in the end.
+type proofs struct {
+	receipt, altered evidence.Checked // of the largest sale, as it is and with one answer altered
+	sale             evidence.Receipt
+	statement        evidence.Checked // of the person who earned most
+	stated           evidence.Statement
 	audit            ledger.Verification
-	rollback         *ledger.RollbackError // of the backup of day 12, opened as if it were the ledger
-	afterwards       ledger.Checked        // the same receipt, after a person in it was forgotten
+	rollback         *evidence.RollbackError // of the backup of day 12, opened as if it were the ledger
+	afterwards       evidence.Checked        // the same receipt, after a person in it was forgotten
 	again            ledger.Verification
 }
 
 // prove has everybody verify what they have. The ledger is closed behind it.
-func (m *market) prove(ctx context.Context, b *books) (*evidence, error) {
-	e := &evidence{}
+func (m *market) prove(ctx context.Context, b *books) (*proofs, error) {
+	e := &proofs{}
 	verifiers, err := m.keys.verifiers()
 	if err != nil {
 		return nil, err
@@ -78,7 +79,7 @@ func (m *market) prove(ctx context.Context, b *books) (*evidence, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.sale, err = ledger.ReadReceipt(receipt); err != nil {
+	if e.sale, err = evidence.ReadReceipt(receipt); err != nil {
 		return nil, err
 	}
 	e.receipt = e.sale.Verify(verifiers)
@@ -126,10 +127,10 @@ func (m *market) buyersReceipt(ctx context.Context, b *books) ([]byte, error) {
 }
 
 // verifyAltered turns one answer of a receipt around.
-func verifyAltered(receipt []byte, verifiers note.Verifiers) (ledger.Checked, error) {
-	r, err := ledger.ReadReceipt(receipt)
+func verifyAltered(receipt []byte, verifiers note.Verifiers) (evidence.Checked, error) {
+	r, err := evidence.ReadReceipt(receipt)
 	if err != nil {
-		return ledger.Checked{}, err
+		return evidence.Checked{}, err
 	}
 	one := &r.Responses[len(r.Responses)/2]
 	for _, value := range r.Values {
@@ -161,12 +162,12 @@ func (m *market) backup(ctx context.Context) error {
 func (m *market) backupFile() string { return filepath.Join(m.dir, "backup.db") }
 
 // openBackup tries to go on with the backup of day 12, in which the sales since are not recorded.
-func (m *market) openBackup(verifiers note.Verifiers) (*ledger.RollbackError, error) {
+func (m *market) openBackup(verifiers note.Verifiers) (*evidence.RollbackError, error) {
 	m.witness.mu.Lock()
 	newest := m.witness.newest
 	m.witness.mu.Unlock()
 	l, err := ledger.Open(m.backupFile(), ledger.Options{Checkpoint: newest, Verifiers: verifiers})
-	var rolledBack *ledger.RollbackError
+	var rolledBack *evidence.RollbackError
 	if errors.As(err, &rolledBack) {
 		return rolledBack, nil
 	}
@@ -177,7 +178,7 @@ func (m *market) openBackup(verifiers note.Verifiers) (*ledger.RollbackError, er
 }
 
 // check says what of the evidence is not as it should be.
-func (e *evidence) check() error {
+func (e *proofs) check() error {
 	switch {
 	case !e.receipt.OK() || !e.afterwards.OK() || !e.statement.OK():
 		return fmt.Errorf("the evidence is wrong: %v %v %v", e.receipt.Faults, e.afterwards.Faults, e.statement.Faults)

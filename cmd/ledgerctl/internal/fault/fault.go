@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/policy"
@@ -134,7 +135,7 @@ func classify(err error) Fault {
 	var refused *ledger.RefusedError
 	var quote *ledger.QuoteError
 	var number *privacy.ParseError
-	var rollback *ledger.RollbackError
+	var rollback *evidence.RollbackError
 	var clock *ledger.ClockError
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -253,8 +254,8 @@ type details struct {
 	MaxPrice *int64 `json:"max_price,omitempty"`
 	Quote    string `json:"quote,omitempty"` // its ID
 	// What a checkpoint says, and what the ledger is instead.
-	Checkpoint *ledger.Head `json:"checkpoint,omitempty"`
-	Ledger     *ledger.Head `json:"ledger,omitempty"`
+	Checkpoint *evidence.Head `json:"checkpoint,omitempty"`
+	Ledger     *evidence.Head `json:"ledger,omitempty"`
 }
 
 // Explain puts an error in words, and says what the program ends with.
@@ -271,7 +272,7 @@ func Explain(err error) (Report, Code) {
 		f.Details.Question, f.Details.Refused = q.Question, q.Refused
 		f.Details.Price, f.Details.Currency, f.Details.MaxPrice, f.Details.Quote = &q.Price, q.Currency, quote.MaxPrice, q.ID
 	}
-	var rollback *ledger.RollbackError
+	var rollback *evidence.RollbackError
 	if errors.As(err, &rollback) {
 		f.Details.Checkpoint, f.Details.Ledger = &rollback.Checkpoint, &rollback.Ledger
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/policy"
@@ -55,7 +56,7 @@ func TestEveryErrorHasItsExitCode(t *testing.T) {
 		{ledger.ErrVersion, "version", 4},
 		{ledger.ErrReplaced, "replaced", 4},
 		{ledger.ErrCheckpoint, "checkpoint", 4},
-		{&ledger.RollbackError{}, "rolled-back", 4},
+		{&evidence.RollbackError{}, "rolled-back", 4},
 		{errors.Join(ledger.ErrStopped, ledger.ErrCorrupt), "corrupt", 4},
 		{ledger.ErrKeyConflict, "key-conflict", 5},
 		{ledger.ErrInUse, "in-use", 6},

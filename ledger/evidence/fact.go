@@ -1,4 +1,4 @@
-package ledger
+package evidence
 
 import (
 	"errors"
@@ -38,43 +38,43 @@ type Fact struct {
 	//   refused    Refusal, Question
 	//   forgotten  Object, Erased, Cap, Spent, Earned, Chains: what stayed when Erased events were destroyed
 	//   stated     Object, Forgotten, Events, Cap, Spent, Earned
-	Kind         string           `json:"kind"`
-	ID           string           `json:"id,omitempty"`
-	Currency     string           `json:"currency,omitempty"`
-	LogKey       string           `json:"log_key,omitempty"`
-	Number       uint32           `json:"number,omitempty"`
-	Sale         uint64           `json:"sale,omitempty"`
-	Buyer        string           `json:"buyer,omitempty"`
-	Object       string           `json:"object,omitempty"`
-	Question     string           `json:"question,omitempty"`
-	Values       []string         `json:"values,omitempty"`
-	Encoding     Encoding         `json:"encoding,omitempty"`
-	Mechanism    *Mechanism       `json:"mechanism,omitempty"`
-	NoiseKey     uint32           `json:"noise_key,omitempty"` // its number; 0 for chance
-	Policy       *policy.Policy   `json:"policy,omitempty"`
-	Cap          *privacy.Epsilon `json:"cap,omitempty"`
-	Epsilon      *privacy.Epsilon `json:"epsilon,omitempty"`
-	Spent        *privacy.Epsilon `json:"spent,omitempty"`
-	Earned       *int64           `json:"earned,omitempty"` // in minor units of the currency
-	Response     string           `json:"response,omitempty"`
-	Method       string           `json:"method,omitempty"`
-	Truth        Hex              `json:"truth,omitempty"`
-	Objects      uint64           `json:"objects,omitempty"`
-	Price        *int64           `json:"price,omitempty"` // in minor units of the currency
-	Draws        uint64           `json:"draws,omitempty"`
-	Resales      uint64           `json:"resales,omitempty"`
-	Degradations uint64           `json:"degradations,omitempty"`
-	Insertions   uint64           `json:"insertions,omitempty"`
-	Upgrades     uint64           `json:"upgrades,omitempty"`
-	Expires      *time.Time       `json:"expires,omitempty"`
-	Refusal      *Refusal         `json:"refusal,omitempty"`
-	Refused      uint64           `json:"refused,omitempty"`
-	Forgotten    uint64           `json:"forgotten,omitempty"` // the event that destroyed what came before
-	Erased       uint64           `json:"erased,omitempty"`
-	Chains       []FactChain      `json:"chains,omitempty"`
-	Events       []uint64         `json:"events,omitempty"` // all about Object, since then
-	Salt         Hex              `json:"salt"`
-	Leaf         tlog.Hash        `json:"leaf"`
+	Kind         string                `json:"kind"`
+	ID           string                `json:"id,omitempty"`
+	Currency     string                `json:"currency,omitempty"`
+	LogKey       string                `json:"log_key,omitempty"`
+	Number       uint32                `json:"number,omitempty"`
+	Sale         uint64                `json:"sale,omitempty"`
+	Buyer        string                `json:"buyer,omitempty"`
+	Object       string                `json:"object,omitempty"`
+	Question     string                `json:"question,omitempty"`
+	Values       []string              `json:"values,omitempty"`
+	Encoding     vocabulary.Encoding   `json:"encoding,omitempty"`
+	Mechanism    *vocabulary.Mechanism `json:"mechanism,omitempty"`
+	NoiseKey     uint32                `json:"noise_key,omitempty"` // its number; 0 for chance
+	Policy       *policy.Policy        `json:"policy,omitempty"`
+	Cap          *privacy.Epsilon      `json:"cap,omitempty"`
+	Epsilon      *privacy.Epsilon      `json:"epsilon,omitempty"`
+	Spent        *privacy.Epsilon      `json:"spent,omitempty"`
+	Earned       *int64                `json:"earned,omitempty"` // in minor units of the currency
+	Response     string                `json:"response,omitempty"`
+	Method       string                `json:"method,omitempty"`
+	Truth        Hex                   `json:"truth,omitempty"`
+	Objects      uint64                `json:"objects,omitempty"`
+	Price        *int64                `json:"price,omitempty"` // in minor units of the currency
+	Draws        uint64                `json:"draws,omitempty"`
+	Resales      uint64                `json:"resales,omitempty"`
+	Degradations uint64                `json:"degradations,omitempty"`
+	Insertions   uint64                `json:"insertions,omitempty"`
+	Upgrades     uint64                `json:"upgrades,omitempty"`
+	Expires      *time.Time            `json:"expires,omitempty"`
+	Refusal      *vocabulary.Refusal   `json:"refusal,omitempty"`
+	Refused      uint64                `json:"refused,omitempty"`
+	Forgotten    uint64                `json:"forgotten,omitempty"` // the event that destroyed what came before
+	Erased       uint64                `json:"erased,omitempty"`
+	Chains       []FactChain           `json:"chains,omitempty"`
+	Events       []uint64              `json:"events,omitempty"` // all about Object, since then
+	Salt         Hex                   `json:"salt"`
+	Leaf         tlog.Hash             `json:"leaf"`
 }
 
 // FactChain is what stayed of an object's chain when the object was forgotten.
@@ -106,15 +106,15 @@ func (b begun) holds(ev event.Event) bool {
 	return b.Event.Number < ev.Number && ev.Number-b.Event.Number <= b.Objects && ev.Time.Equal(b.Event.Time)
 }
 
-func newGlossary() glossary {
+func NewGlossary() glossary {
 	return glossary{
 		map[uint32]*event.Question{}, map[uint32]*policy.Policy{}, map[uint32]string{}, map[uint64]begun{}, map[uint64]begun{},
 		map[string]uint32{}, map[string]uint32{}, map[string]uint32{},
 	}
 }
 
-// learn takes in what an event defines or begins. In a log nothing is defined twice.
-func (g *glossary) learn(ev event.Event) error {
+// Learn takes in what an event defines or begins. In a log nothing is defined twice.
+func (g *glossary) Learn(ev event.Event) error {
 	twice := false
 	switch c := ev.Change.(type) {
 	case *event.QuestionDefined:
@@ -143,8 +143,8 @@ func (g *glossary) learn(ev event.Event) error {
 	return nil
 }
 
-// fact puts an event in words.
-func (g *glossary) fact(ev event.Event, leaf tlog.Hash) (Fact, error) {
+// Fact puts an event in words.
+func (g *glossary) Fact(ev event.Event, leaf tlog.Hash) (Fact, error) {
 	w := &wording{glossary: g, Fact: Fact{Event: ev.Number, Time: ev.Time, Kind: ev.Change.Kind().String(), Salt: ev.Salt[:], Leaf: leaf}}
 	w.put(ev.Change)
 	return w.Fact, w.err
@@ -359,7 +359,7 @@ func (r *reading) take() event.Change {
 		}
 		return &event.Created{Id: id, Currency: r.Currency, LogKey: r.LogKey}
 	case "question":
-		q := Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}
+		q := vocabulary.Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}
 		if err := vocabulary.CheckQuestion(q); err != nil {
 			r.fail("%w", err)
 		}

@@ -1,7 +1,6 @@
-package ledger
+package evidence
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -15,11 +14,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/fold"
-	"github.com/sluicedp/sluice/ledger/internal/names"
-	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
 )
 
 // statementFormat is the first field of every statement, and names the version of its form.
@@ -107,181 +104,9 @@ type StatedSale struct {
 	Time     time.Time       `json:"time"`
 }
 
-// Statement records that a statement about an object is made, and returns it. It takes an idempotency key like
-// every request that changes something: the same key returns the same statement, of the same time, again. It
-// returns [ErrUnknown] if there is no such object (whoever was only ever refused is none), [ErrNoSigner] if the
-// ledger was opened without a key, and [ErrForgotten] if the object was forgotten since the key was used.
-func (l *Ledger) Statement(ctx context.Context, key, object string) (Statement, error) {
-	if l.signer == nil {
-		return Statement{}, ErrNoSigner
-	}
-	if err := names.Check("object", object); err != nil {
-		return Statement{}, err
-	}
-	f := event.FormOf("state")
-	f.Field("Object").Text(object)
-	if err := l.once(ctx, key, object, f, func(s *state.State) (event.Change, error) { return stateOf(s, object) }); err != nil {
-		return Statement{}, err
-	}
-	ctx = context.WithoutCancel(ctx) // it is done, whatever has become of ctx
-	m := statementMaker{ledger: l}
-	if err := l.view(ctx, func(s *state.State) error { return m.begin(s, key) }); err != nil {
-		return Statement{}, err
-	}
-	if err := m.collect(ctx); err != nil {
-		return Statement{}, err
-	}
-	return m.finish(ctx)
-}
-
-// stateOf returns the change that lists all events about an object.
-func stateOf(s *state.State, name string) (event.Change, error) {
-	o, known, err := s.Object(name)
-	if err != nil {
-		return nil, err
-	}
-	if !known {
-		return nil, fmt.Errorf("object %q: %w", name, ErrUnknown)
-	}
-	events, err := fold.EventsAbout(s, o)
-	return &event.Stated{Object: name, Forgotten: o.Forgotten, Events: events, Account: fold.AccountOf(o)}, err
-}
-
-// statementMaker is a statement being made.
-type statementMaker struct {
-	ledger *Ledger
-	last   uint64              // the stated event
-	events map[uint64]evidence // those of the statement, by number
-}
-
-// evidence is an event with its leaf.
-type evidence struct {
-	event.Event
-	leaf tlog.Hash
-}
-
-// begin finds the event that the request with this key recorded.
-func (m *statementMaker) begin(s *state.State, key string) error {
-	r, known, err := s.Request(key)
-	if err != nil || !known || len(r.Settled) != 1 {
-		return errs.Corrupt(err, "the request for a statement was not settled")
-	}
-	end, err := s.Settlement(r.Settled[0])
-	if err != nil {
-		return err
-	}
-	m.last, m.events = end.First, map[uint64]evidence{}
-	return m.add(s, m.last)
-}
-
-// add reads an event, unless it was read before.
-func (m *statementMaker) add(s *state.State, number uint64) error {
-	if _, known := m.events[number]; known {
-		return nil
-	}
-	ev, leaf, err := evidenceOf(s, number)
-	if err != nil {
-		return err
-	}
-	if ev.Erased != nil {
-		return fmt.Errorf("%w: the object of the statement", ErrForgotten)
-	}
-	m.events[number] = evidence{ev, leaf}
-	return m.addNeeded(s, ev.Change)
-}
-
-// addNeeded reads the events that one refers to.
-func (m *statementMaker) addNeeded(s *state.State, c event.Change) error {
-	switch c := c.(type) {
-	case *event.Enrolled:
-		return m.addDefined(s, c.Question, c.Policy, 0)
-	case *event.Released:
-		return m.addDefined(s, c.Question, 0, 0)
-	case *event.TruthBound:
-		return m.addDefined(s, c.Question, 0, 0)
-	case *event.EpochBegun:
-		return m.addDefined(s, c.Question, 0, 0)
-	case *event.Charged:
-		return m.addDefined(s, c.Question, 0, 0)
-	case *event.ObjectRefused:
-		return m.addDefined(s, c.Question, 0, 0)
-	case *event.Reserved:
-		return m.addDefined(s, c.Question, 0, c.Buyer)
-	case *event.SaleMade:
-		return m.addDefined(s, c.Question, 0, c.Buyer)
-	case *event.Held:
-		r, err := s.Sale(c.Sale)
-		if err != nil {
-			return err
-		}
-		return m.add(s, r.Granted)
-	case *event.Sold:
-		r, err := s.Sale(c.Sale)
-		if err != nil {
-			return err
-		}
-		return m.add(s, r.Event)
-	case *event.Forgotten:
-		for _, r := range c.Chains {
-			if err := m.addDefined(s, r.Question, r.Policy, 0); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// addDefined reads the events that defined a question, a policy and a buyer. 0 is none.
-func (m *statementMaker) addDefined(s *state.State, question, policy, buyer uint32) error {
-	for _, one := range []struct {
-		bucket string
-		number uint32
-	}{{state.BucketQuestions, question}, {state.BucketPolicies, policy}, {state.BucketBuyers, buyer}} {
-		if one.number == 0 {
-			continue
-		}
-		number, err := s.Definition(one.bucket, one.number)
-		if err != nil {
-			return err
-		}
-		if err := m.add(s, number); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// collect reads the events of the list, in short snapshots: events do not change unless they are erased.
-func (m *statementMaker) collect(ctx context.Context) error {
-	c, ok := m.events[m.last].Change.(*event.Stated)
-	if !ok {
-		return errs.Corrupt(nil, "event %d states nothing", m.last)
-	}
-	numbers := slices.Concat([]uint64{1}, c.Events)
-	if c.Forgotten != 0 {
-		numbers = append(numbers, c.Forgotten)
-	}
-	for some := range slices.Chunk(numbers, scanSize) {
-		err := m.ledger.view(ctx, func(s *state.State) error {
-			prefetchEvents(s, some)
-			for _, number := range some {
-				if err := m.add(s, number); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// finish puts the events in words, and proves them.
-func (m *statementMaker) finish(ctx context.Context) (Statement, error) {
-	numbers := slices.Sorted(maps.Keys(m.events))
-	object := m.events[m.last].Change.(*event.Stated).Object
+// NewStatement makes a statement about an object of its events, in order, with those that they refer to, for package
+// ledger. proof is that they are in the log of a signed checkpoint.
+func NewStatement(object string, events []Entry, proof []tlog.Hash, checkpoint []byte) (Statement, error) {
 	t := newTeller(object)
 	var fault error
 	t.fault = func(format string, args ...any) {
@@ -289,13 +114,12 @@ func (m *statementMaker) finish(ctx context.Context) (Statement, error) {
 			fault = errs.Corrupt(nil, format, args...)
 		}
 	}
-	facts := make([]Fact, 0, len(numbers))
-	for _, number := range numbers {
-		ev := m.events[number]
+	facts := make([]Fact, 0, len(events))
+	for _, ev := range events {
 		t.tell(ev.Event)
-		f, err := t.fact(ev.Event, ev.leaf)
+		f, err := t.Fact(ev.Event, ev.Leaf)
 		if err != nil {
-			return Statement{}, errs.Corrupt(nil, "event %d: %v", number, err)
+			return Statement{}, errs.Corrupt(nil, "event %d: %v", ev.Number, err)
 		}
 		facts = append(facts, f)
 	}
@@ -303,18 +127,8 @@ func (m *statementMaker) finish(ctx context.Context) (Statement, error) {
 	if fault != nil {
 		return Statement{}, fmt.Errorf("object %q: %w", object, fault)
 	}
-	out.Events = facts
-	var head Head
-	err := m.ledger.view(ctx, func(s *state.State) (err error) {
-		head, out.Proof, err = m.ledger.prove(s, m.last, numbers)
-		return err
-	})
-	if err != nil {
-		return Statement{}, err
-	}
-	signed, err := m.ledger.sign(head)
-	out.Checkpoint = string(signed)
-	return out, err
+	out.Events, out.Proof, out.Checkpoint = facts, proof, string(checkpoint)
+	return out, nil
 }
 
 // teller tells, from the events of a statement alone, what the object comes to. It follows the rules of
@@ -334,15 +148,38 @@ type teller struct {
 }
 
 type toldChain struct {
-	state.Chain
-	ended   []StatedChain   // the epochs before
-	past    privacy.Epsilon // that they cost
-	before  privacy.Epsilon // spent by what was destroyed; answered is what answers cost since
-	counted int64           // what it costs as far as the sum of all has it, in nano-nats
+	enrolled uint64 // the event by which the object last came to the question
+	policy   uint32
+	bound    bool // to a truth
+	levels   []rrchain.LevelOf[event.Value]
+	answered privacy.Epsilon // what answers about panels cost
+	ended    []StatedChain   // the epochs before
+	past     privacy.Epsilon // that they cost
+	before   privacy.Epsilon // spent by what was destroyed; answered is what answers cost since
+	counted  int64           // what it costs as far as the sum of all has it, in nano-nats
 }
 
+// current returns the highest level of the epoch, or 0.
+func (c *toldChain) current() privacy.Epsilon {
+	if len(c.levels) == 0 {
+		return privacy.Epsilon{}
+	}
+	return c.levels[len(c.levels)-1].Epsilon
+}
+
+// find returns the place of a level, or where it would stand.
+func (c *toldChain) find(epsilon privacy.Epsilon) (place int, recorded bool) {
+	return slices.BinarySearchFunc(c.levels, epsilon, func(l rrchain.LevelOf[event.Value], e privacy.Epsilon) int { return l.Epsilon.Compare(e) })
+}
+
+// spent returns the ε that the epoch has cost, but for what was destroyed.
+func (c *toldChain) spent() privacy.Epsilon { return budget.Plus(c.current(), c.answered) }
+
+// unused tells whether nothing has happened in the epoch.
+func (c *toldChain) unused() bool { return len(c.levels) == 0 && !c.bound && c.answered.IsZero() }
+
 func newTeller(object string) *teller {
-	return &teller{glossary: newGlossary(), chains: map[uint32]*toldChain{}, out: Statement{
+	return &teller{glossary: NewGlossary(), chains: map[uint32]*toldChain{}, out: Statement{
 		Format: statementFormat, Object: object, Chains: []StatedChain{}, Released: []StatedResponse{}, Charges: []StatedCharge{}, Sales: []StatedSale{},
 	}}
 }
@@ -353,7 +190,7 @@ func (t *teller) tell(ev event.Event) {
 		t.fault("it comes behind event %d, of %v", t.last.Number, t.last.Time)
 	}
 	t.last = ev
-	if err := t.learn(ev); err != nil {
+	if err := t.Learn(ev); err != nil {
 		t.fault("%v", err)
 	}
 	if c, ok := ev.Change.(event.Personal); ok {
@@ -386,7 +223,7 @@ func (t *teller) begin(c *event.Forgotten, ev event.Event) {
 		if old := t.chains[r.Question]; old != nil {
 			t.nanos -= old.counted
 		}
-		t.chains[r.Question] = &toldChain{Chain: state.Chain{Policy: r.Policy}, before: r.Spent}
+		t.chains[r.Question] = &toldChain{policy: r.Policy, before: r.Spent}
 		t.count(t.chains[r.Question])
 	}
 	if spent := t.spent(); spent != c.Spent {
@@ -397,7 +234,7 @@ func (t *teller) begin(c *event.Forgotten, ev event.Event) {
 // count brings the sum of what the chains cost up to date with one of them. Adding all of them up at each event would
 // take as long as the square of their number.
 func (t *teller) count(c *toldChain) {
-	now := budget.Plus(c.past, budget.Plus(c.before, c.Spent())).Nano()
+	now := budget.Plus(c.past, budget.Plus(c.before, c.spent())).Nano()
 	t.nanos -= c.counted
 	if t.nanos > math.MaxInt64-now {
 		t.fault("the chains cost more than can be counted")
@@ -422,16 +259,16 @@ func (t *teller) about(ev event.Event) {
 	case *event.Enrolled:
 		t.enroll(c, ev.Number)
 	case *event.TruthBound:
-		if ch := t.chain(c.Question); ch.Bound == nil {
-			ch.Bound = &c.Tag
-		} else {
+		ch := t.chain(c.Question)
+		if ch.bound {
 			t.fault("the chain is bound to its truth twice")
 		}
+		ch.bound = true
 	case *event.Released:
 		t.respond(c.Question, c.Epsilon, c.Response, ev)
 	case *event.Charged:
 		ch := t.chain(c.Question)
-		ch.Answered = budget.Plus(ch.Answered, c.Epsilon)
+		ch.answered = budget.Plus(ch.answered, c.Epsilon)
 		t.count(ch)
 		t.out.Charges = append(t.out.Charges, StatedCharge{t.name(c.Question), c.Epsilon, ev.Number, ev.Time})
 	case *event.Held:
@@ -461,20 +298,20 @@ func (t *teller) about(ev event.Event) {
 // beginEpoch closes a chain.
 func (t *teller) beginEpoch(c *event.EpochBegun, number uint64) {
 	ch := t.chain(c.Question)
-	if ch.Unused() && ch.before.IsZero() {
+	if ch.unused() && ch.before.IsZero() {
 		t.fault("it ends an epoch in which nothing happened")
 	}
 	old := t.state(c.Question, ch)
 	old.Ended = number
 	ch.ended, ch.past, ch.before = append(ch.ended, old), budget.Plus(ch.past, old.Spent), privacy.Epsilon{}
-	ch.Chain = state.Chain{Enrolled: ch.Enrolled, Policy: ch.Policy}
+	ch.bound, ch.levels, ch.answered = false, nil, privacy.Epsilon{}
 }
 
 // state puts the current epoch of a chain in words.
 func (t *teller) state(question uint32, c *toldChain) StatedChain {
 	return StatedChain{
-		Question: t.name(question), Epoch: len(c.ended) + 1, Policy: t.policies[c.Policy], Withdrawn: t.withdrawn > c.Enrolled, Epsilon: c.Current(),
-		Charged: c.Answered, Forgotten: c.before, Spent: budget.Plus(c.before, c.Spent()),
+		Question: t.name(question), Epoch: len(c.ended) + 1, Policy: t.policies[c.policy], Withdrawn: t.withdrawn > c.enrolled, Epsilon: c.current(),
+		Charged: c.answered, Forgotten: c.before, Spent: budget.Plus(c.before, c.spent()),
 	}
 }
 
@@ -505,15 +342,15 @@ func (t *teller) name(question uint32) string {
 func (t *teller) enroll(c *event.Enrolled, number uint64) {
 	ch, known := t.chains[c.Question]
 	if !known {
-		ch = &toldChain{Chain: state.Chain{Policy: c.Policy}}
+		ch = &toldChain{policy: c.Policy}
 		t.chains[c.Question] = ch
-	} else if t.withdrawn <= ch.Enrolled || ch.Policy != c.Policy {
+	} else if t.withdrawn <= ch.enrolled || ch.policy != c.Policy {
 		t.fault("the object takes part in question %q already, or did under another policy", t.name(c.Question))
 	}
 	if !t.account.Cap.IsZero() && t.account.Cap != c.Cap {
 		t.fault("the object's cap was %s", t.account.Cap)
 	}
-	ch.Enrolled, t.account.Cap = number, c.Cap
+	ch.enrolled, t.account.Cap = number, c.Cap
 }
 
 // chain returns the chain in which something happens.
@@ -523,7 +360,7 @@ func (t *teller) chain(question uint32) *toldChain {
 		ch = &toldChain{}
 		t.chains[question] = ch
 	}
-	if !known || t.withdrawn > ch.Enrolled {
+	if !known || t.withdrawn > ch.enrolled {
 		t.fault("the object takes no part in question %q", t.name(question))
 	}
 	return ch
@@ -532,13 +369,11 @@ func (t *teller) chain(question uint32) *toldChain {
 // respond adds a response to a chain.
 func (t *teller) respond(question uint32, epsilon privacy.Epsilon, r event.Response, ev event.Event) {
 	ch := t.chain(question)
-	at, recorded := state.FindLevel(ch.Levels, epsilon)
-	if recorded || epsilon.IsZero() || r.Method != event.MethodAt(at, len(ch.Levels)) {
-		t.fault("a response at ε=%s by %s, where the chain has %d others", epsilon, r.Method, len(ch.Levels))
+	at, recorded := ch.find(epsilon)
+	if recorded || epsilon.IsZero() || r.Method != event.MethodAt(at, len(ch.levels)) {
+		t.fault("a response at ε=%s by %s, where the chain has %d others", epsilon, r.Method, len(ch.levels))
 	}
-	n := state.Level{Event: ev.Number}
-	n.Epsilon, n.Response = epsilon, r.Value
-	ch.Levels = slices.Insert(ch.Levels, at, n)
+	ch.levels = slices.Insert(ch.levels, at, rrchain.LevelOf[event.Value]{Epsilon: epsilon, Response: r.Value})
 	t.count(ch)
 	t.out.Released = append(t.out.Released, StatedResponse{t.name(question), epsilon, t.value(question, epsilon, r.Value), r.Method.String(), ev.Number, ev.Time})
 }
@@ -559,8 +394,11 @@ func (t *teller) sell(c *event.Sold, ev event.Event) {
 	}
 	if c.Method != event.MethodResale {
 		t.respond(r.Question, r.Epsilon, c.Response, ev)
-	} else if at, recorded := t.chain(r.Question).At(r.Epsilon); !recorded || at.Response != c.Value {
-		t.fault("it sells another response than was recorded")
+	} else {
+		ch := t.chain(r.Question)
+		if at, recorded := ch.find(r.Epsilon); !recorded || ch.levels[at].Response != c.Value {
+			t.fault("it sells another response than was recorded")
+		}
 	}
 	if t.account.Earned += c.Price; int64(t.account.Earned) < 0 {
 		t.fault("the earnings are more than can be counted")
@@ -670,7 +508,7 @@ func (v *checker) checkFact(t *teller, at item, f Fact) {
 	}
 	t.tell(ev)
 	// Fields that events of the kind do not have are in no hash.
-	whole, err := t.fact(ev, f.Leaf)
+	whole, err := t.Fact(ev, f.Leaf)
 	whole.Salt = f.Salt
 	if err == nil {
 		err = sameText(whole, f)
@@ -691,7 +529,7 @@ func sameText(want, got any) error {
 	}
 	if at := firstDifference(is, wanted); at >= 0 {
 		const before = 20 // bytes to show of what is the same
-		return fmt.Errorf("%q where there should be %q", excerpt(is, max(0, at-before)), excerpt(wanted, max(0, at-before)))
+		return fmt.Errorf("%q where there should be %q", Excerpt(is, max(0, at-before)), Excerpt(wanted, max(0, at-before)))
 	}
 	return nil
 }

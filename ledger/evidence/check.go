@@ -1,4 +1,4 @@
-package ledger
+package evidence
 
 import (
 	"bytes"
@@ -17,9 +17,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
-	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // A receipt and a statement say in readable fields what some events of the log say, and prove it: the verifier
@@ -136,7 +134,7 @@ func readDocument(what string, data []byte, into any, document func() any) error
 	}
 	if at := firstDifference(data, written); at >= 0 {
 		return errs.Invalid("the %s is not written as a ledger writes it, in one line without spaces or an end: from byte %d on it is %q where there should be %q",
-			what, at, excerpt(data, at), excerpt(written, at))
+			what, at, Excerpt(data, at), Excerpt(written, at))
 	}
 	return nil
 }
@@ -170,7 +168,7 @@ func firstDifference(a, b []byte) int {
 	return n
 }
 
-func excerpt(text []byte, from int) []byte {
+func Excerpt(text []byte, from int) []byte {
 	const most = 40
 	return text[from:min(from+most, len(text))]
 }
@@ -292,69 +290,11 @@ func (v *checker) checkRoot(proof []tlog.Hash) {
 	}
 }
 
-// prove returns the log of the first size events, and proves that it has the leaves of some.
-func (l *Ledger) prove(s *state.State, size uint64, numbers []uint64) (head Head, proof []tlog.Hash, err error) {
-	leaves := make([]uint64, len(numbers))
-	for i, number := range slices.Sorted(slices.Values(numbers)) {
-		leaves[i] = number - 1
-	}
-	prefetchProof(s, size, leaves)
-	if head, err = l.head(s, size); err != nil {
-		return head, nil, err
-	}
-	proof, err = merkle.Prove(size, leaves, s)
-	return head, proof, err
+// Entry is an event with its leaf in the log, as package ledger reads it for a document.
+type Entry struct {
+	event.Event
+	Leaf tlog.Hash
 }
 
-// prefetchProof has the store fetch what the head and the proof of some leaves are made of, all at once: they are on as many
-// pages as the tree has levels.
-func prefetchProof(s *state.State, size uint64, leaves []uint64) {
-	if _, can := s.Reader.(kv.Prefetcher); !can {
-		return
-	}
-	var asked askedHashes
-	_, _ = tlog.TreeHash(int64(size), &asked) // what is wrong with the question shows when it is asked in earnest
-	_, _ = merkle.Prove(size, leaves, &asked)
-	prefetchEvents(s, asked.events)
-}
-
-// prefetchEvents has the store fetch some events, if it can.
-func prefetchEvents(s *state.State, numbers []uint64) {
-	p, can := s.Reader.(kv.Prefetcher)
-	if !can || len(numbers) < 2 { // one is read as fast without
-		return
-	}
-	numbers = slices.Compact(slices.Sorted(slices.Values(numbers)))
-	keys := make([][]byte, len(numbers))
-	for i, number := range numbers {
-		keys[i] = state.EventKey(number)
-	}
-	p.Prefetch(state.BucketEvents, keys)
-}
-
-// askedHashes is a [tlog.HashReader] that notes in which events the hashes are that it is asked for. It has none.
-type askedHashes struct{ events []uint64 }
-
-func (a *askedHashes) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
-	for _, index := range indexes {
-		if leaf, at := merkle.Locate(index); at >= 0 {
-			a.events = append(a.events, leaf+1)
-		}
-	}
-	return make([]tlog.Hash, len(indexes)), nil
-}
-
-// evidenceOf returns an event for a document, whole or erased, and its leaf.
-func evidenceOf(s *state.State, number uint64) (ev event.Event, leaf tlog.Hash, err error) {
-	n, err := s.Entry(number)
-	if err != nil {
-		return ev, leaf, err
-	}
-	if leaf = n.Leaf(); leaf != n.Hashes[0] {
-		return ev, leaf, errs.Corrupt(nil, "event %d does not have its leaf", number)
-	}
-	return n.Event, leaf, nil
-}
-
-// Questions, policies and buyers are defined by an event each, and referred to by numbers. By their number the
-// event is found again.
+// proven is where an event stands.
+func (e Entry) proven() Proven { return Proven{e.Number, e.Salt[:], e.Leaf} }

@@ -1,7 +1,6 @@
-package ledger
+package evidence
 
 import (
-	"context"
 	"math"
 	"slices"
 	"time"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -27,23 +25,23 @@ const receiptFormat = "sluice receipt 3"
 // them. That the log itself is what it should be, every draw within its budget, an audit of the log with the
 // same root shows. Nothing in it tells the true values: what chains are bound to is in other events.
 type Receipt struct {
-	Format   string    `json:"format"`  // "sluice receipt 3"
-	Ledger   string    `json:"ledger"`  // [About.ID]
-	Created  time.Time `json:"created"` // the ledger
-	Currency string    `json:"currency"`
-	LogKey   string    `json:"log_key"`
-	Sale     uint64    `json:"sale"`
-	Buyer    string    `json:"buyer"`
-	Question string    `json:"question"`
-	Values   []string  `json:"values"`   // of the question
-	Encoding Encoding  `json:"encoding"` // of the responses
+	Format   string              `json:"format"`  // "sluice receipt 3"
+	Ledger   string              `json:"ledger"`  // the ID of the ledger
+	Created  time.Time           `json:"created"` // the ledger
+	Currency string              `json:"currency"`
+	LogKey   string              `json:"log_key"`
+	Sale     uint64              `json:"sale"`
+	Buyer    string              `json:"buyer"`
+	Question string              `json:"question"`
+	Values   []string            `json:"values"`   // of the question
+	Encoding vocabulary.Encoding `json:"encoding"` // of the responses
 	// Mechanism is how the question is answered, in finite encoding.
-	Mechanism *Mechanism      `json:"mechanism,omitempty"`
-	Epsilon   privacy.Epsilon `json:"epsilon"`
-	Objects   uint64          `json:"objects"` // that answer
-	Price     int64           `json:"price"`   // in all, in minor units of the currency
-	Refused   uint64          `json:"refused"` // objects left out
-	Time      time.Time       `json:"time"`
+	Mechanism *vocabulary.Mechanism `json:"mechanism,omitempty"`
+	Epsilon   privacy.Epsilon       `json:"epsilon"`
+	Objects   uint64                `json:"objects"` // that answer
+	Price     int64                 `json:"price"`   // in all, in minor units of the currency
+	Refused   uint64                `json:"refused"` // objects left out
+	Time      time.Time             `json:"time"`
 	// The objects by how their responses came about, and those of which the buyer held a lower level: see
 	// [Offer].
 	Draws        uint64 `json:"draws"`
@@ -99,86 +97,34 @@ type Defined struct {
 	Proven
 }
 
-// Receipt returns the receipt of a sale, with a checkpoint of the log as it is now. It reads only. It returns
-// [ErrUnknown] for what is no sale, and [ErrNoSigner] if the ledger was opened without a key. An object that is
-// forgotten while the receipt is being made is in it whole or erased; either is proven.
-//
-// Two receipts of a sale say the same, but for the objects forgotten in between, and name the log at two sizes;
-// [Ledger.Consistency] proves that it is one log.
-func (l *Ledger) Receipt(ctx context.Context, sale uint64) (Receipt, error) {
-	if l.signer == nil {
-		return Receipt{}, ErrNoSigner
-	}
-	m := receiptMaker{ledger: l}
-	if err := l.view(ctx, func(s *state.State) error { return m.begin(s, sale) }); err != nil {
-		return Receipt{}, err
-	}
-	// Leaves never change: snapshots of any time go with one checkpoint, and none is long.
-	for from := uint64(0); from < m.sale.Objects; from += scanSize {
-		err := l.view(ctx, func(s *state.State) error { return m.add(s, min(scanSize, m.sale.Objects-from)) })
-		if err != nil {
-			return Receipt{}, err
-		}
-	}
-	var head Head
-	err := l.view(ctx, func(s *state.State) (err error) {
-		head, m.Evidence.Proof, err = l.prove(s, s.Counters.Events, m.numbers)
-		return err
-	})
-	if err != nil {
-		return Receipt{}, err
-	}
-	signed, err := l.sign(head)
-	if err != nil {
-		return Receipt{}, err
-	}
-	m.Evidence.Checkpoint = string(signed)
-	return m.Receipt, nil
-}
-
-// receiptMaker is a receipt being made.
-type receiptMaker struct {
-	Receipt
-	ledger   *Ledger
-	sale     state.Sale
+// ReceiptMaker is a receipt being made, by package ledger.
+type ReceiptMaker struct {
+	receipt  Receipt
 	question *event.Question
-	numbers  []uint64 // of the events in it
 }
 
-// begin fills in all but the responses and the proof.
-func (m *receiptMaker) begin(s *state.State, number uint64) (err error) {
-	if m.sale, err = carriedOut(s, number); err != nil {
-		return err
+// NewReceipt begins the receipt of a sale: with the event that begins the log, those that define the question and the
+// buyer, and that of the sale.
+func NewReceipt(created, question, buyer, sale Entry) (*ReceiptMaker, error) {
+	began, isCreated := created.Change.(*event.Created)
+	asked, isQuestion := question.Change.(*event.QuestionDefined)
+	client, isBuyer := buyer.Change.(*event.BuyerNamed)
+	made, isSale := sale.Change.(*event.SaleMade)
+	if !isCreated || !isQuestion || !isBuyer || !isSale {
+		return nil, errs.Corrupt(nil, "events %d, %d, %d and %d make no sale", created.Number, question.Number, buyer.Number, sale.Number)
 	}
-	if m.question, err = s.Question(m.sale.Question); err != nil {
-		return err
-	}
-	h := headerOf(m.ledger.about)
-	m.Receipt = Receipt{Format: receiptFormat, Ledger: h.ledger, Created: h.created, Currency: h.currency, LogKey: h.logKey}
-	m.Values, m.Encoding, m.Mechanism, m.Responses = slices.Clone(m.question.Values), m.question.Encoding, m.question.Mechanism.Named(), make([]SoldResponse, 0, min(m.sale.Objects, scanSize))
-	if m.Buyer, m.Question, err = m.ledger.namesOf(s, m.sale); err != nil {
-		return err
-	}
-	e := &m.Evidence
-	if _, err = m.prove(s, 1, &e.Created); err != nil {
-		return err
-	}
-	if err = m.define(s, state.BucketQuestions, m.sale.Question, &e.Question); err != nil {
-		return err
-	}
-	if err = m.define(s, state.BucketBuyers, m.sale.Buyer, &e.Buyer); err != nil {
-		return err
-	}
-	ev, err := m.prove(s, m.sale.Event, &e.Sale)
-	if err != nil {
-		return err
-	}
-	c, ok := ev.Change.(*event.SaleMade)
-	if !ok || c.Sale != number {
-		return errs.Corrupt(nil, "event %d does not make sale %d", ev.Number, number)
-	}
-	m.tell(c, ev.Time)
-	return nil
+	h := headerOf(event.About{Created: *began, At: created.Time})
+	m := &ReceiptMaker{question: event.NewQuestion(asked), receipt: Receipt{
+		Format: receiptFormat, Ledger: h.ledger, Created: h.created, Currency: h.currency, LogKey: h.logKey,
+		Buyer: client.Name, Question: asked.Name, Values: slices.Clone(asked.Values), Encoding: asked.Encoding, Mechanism: asked.Mechanism.Named(),
+		Responses: []SoldResponse{},
+		Evidence: Evidence{
+			Created: created.proven(), Sale: sale.proven(),
+			Question: Defined{asked.Number, question.Time, question.proven()}, Buyer: Defined{client.Number, buyer.Time, buyer.proven()},
+		},
+	}}
+	m.receipt.tell(made, sale.Time)
+	return m, nil
 }
 
 // tell fills in what the event of the sale says.
@@ -188,52 +134,27 @@ func (r *Receipt) tell(c *event.SaleMade, at time.Time) {
 	r.Draws, r.Resales, r.Degradations, r.Insertions, r.Upgrades = t.Draws, t.Resales, t.Degradations, t.Insertions, t.Upgrades
 }
 
-func (m *receiptMaker) prove(s *state.State, number uint64, into *Proven) (event.Event, error) {
-	ev, leaf, err := evidenceOf(s, number)
-	if err != nil {
-		return ev, err
+// Add adds the next response.
+func (m *ReceiptMaker) Add(ev Entry) error {
+	r := &m.receipt
+	c, ok := ev.Change.(*event.Sold)
+	if !ok || c.Sale != r.Sale || !ev.Time.Equal(r.Time) || ev.Erased == nil && !m.question.Has(r.Epsilon, c.Value) {
+		return errs.Corrupt(nil, "event %d sells nothing of sale %d", ev.Number, r.Sale)
 	}
-	m.numbers = append(m.numbers, number)
-	*into = Proven{number, ev.Salt[:], leaf}
-	return ev, nil
-}
-
-func (m *receiptMaker) define(s *state.State, bucket string, number uint32, into *Defined) error {
-	at, err := s.Definition(bucket, number)
-	if err != nil {
-		return err
+	one := SoldResponse{Price: int64(c.Price), Event: ev.Number, Leaf: ev.Leaf}
+	if ev.Erased != nil {
+		one.Erased, one.Commitment = true, ev.Erased[:]
+	} else {
+		one.Object, one.Response, one.Method, one.Salt = c.Object, m.question.Text(r.Epsilon, c.Value), c.Method.String(), ev.Salt[:]
 	}
-	ev, err := m.prove(s, at, &into.Proven)
-	into.Number, into.Time = number, ev.Time
-	return err
-}
-
-// add adds the next n responses.
-func (m *receiptMaker) add(s *state.State, n uint64) error {
-	next := make([]uint64, n)
-	for i := range next {
-		next[i] = m.sale.Event + 1 + uint64(len(m.Responses)+i)
-	}
-	prefetchEvents(s, next)
-	for _, number := range next {
-		ev, leaf, err := evidenceOf(s, number)
-		if err != nil {
-			return err
-		}
-		c, ok := ev.Change.(*event.Sold)
-		if !ok || c.Sale != m.Sale || !ev.Time.Equal(m.Time) || ev.Erased == nil && !m.question.Has(m.Epsilon, c.Value) {
-			return errs.Corrupt(nil, "event %d sells nothing of sale %d", number, m.Sale)
-		}
-		one := SoldResponse{Price: int64(c.Price), Event: number, Leaf: leaf}
-		if ev.Erased != nil {
-			one.Erased, one.Commitment = true, ev.Erased[:]
-		} else {
-			one.Object, one.Response, one.Method, one.Salt = c.Object, m.question.Text(m.Epsilon, c.Value), c.Method.String(), ev.Salt[:]
-		}
-		m.Responses = append(m.Responses, one)
-		m.numbers = append(m.numbers, number)
-	}
+	r.Responses = append(r.Responses, one)
 	return nil
+}
+
+// Finish returns the receipt, with the proof that its events are in the log of a signed checkpoint.
+func (m *ReceiptMaker) Finish(proof []tlog.Hash, checkpoint []byte) Receipt {
+	m.receipt.Evidence.Proof, m.receipt.Evidence.Checkpoint = proof, string(checkpoint)
+	return m.receipt
 }
 
 // ReadReceipt reads a receipt from JSON. It is strict: there is one way to write a receipt, to the byte what
@@ -297,8 +218,8 @@ func (r Receipt) Verify(keys note.Verifiers) Checked {
 }
 
 // asked returns the question.
-func (r *Receipt) asked() Question {
-	return Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}
+func (r *Receipt) asked() vocabulary.Question {
+	return vocabulary.Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}
 }
 
 // checkHeads checks the events that the responses rest on.
