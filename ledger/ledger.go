@@ -298,7 +298,7 @@ func readHead(s *state.State) (head event.About, check []byte, err error) {
 	if err != nil || !found {
 		return head, nil, errs.Corrupt(err, "the first record is missing")
 	}
-	check, err = s.Get(state.BucketMeta, []byte(state.KeyTruthKey))
+	check, err = s.Payload(state.BucketMeta, []byte(state.KeyTruthKey))
 	return head, check, err
 }
 

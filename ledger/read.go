@@ -260,7 +260,7 @@ func (l *Ledger) chainState(s *state.State, number uint32, name string, o state.
 	}
 	k := s.Draft.Key()
 	k.Buf = state.AppendChainKey(k.Buf, number, name)
-	payload, err := s.Get(state.BucketChains, k.Buf)
+	payload, err := s.Payload(state.BucketChains, k.Buf)
 	if err != nil || payload == nil {
 		return out, errs.Corrupt(err, "object %q has lost its chain in question %d", name, number)
 	}

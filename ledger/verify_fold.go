@@ -780,7 +780,7 @@ func (a *auditor) reportAdopted(ev event.Event, what string) {
 
 // adopted takes over the record with a key, if it is stored and no event has made it.
 func adopted[T any](a *auditor, bucket string, key []byte, decode func([]byte) (T, error)) (record T, found bool) {
-	if made, err := a.fold.Get(bucket, key); err != nil || made != nil {
+	if made, err := a.fold.Payload(bucket, key); err != nil || made != nil {
 		return record, false
 	}
 	record, found, err := state.Lookup(&state.State{Reader: a.source.log}, bucket, key, decode)

@@ -102,7 +102,7 @@ func applyCreated(s *state.State, c *event.Created, ev event.Event) error {
 }
 
 func applyTruthKey(s *state.State, c *event.TruthKeySet) error {
-	if former, err := s.Get(state.BucketMeta, []byte(state.KeyTruthKey)); err != nil || former != nil {
+	if former, err := s.Payload(state.BucketMeta, []byte(state.KeyTruthKey)); err != nil || former != nil {
 		return errs.Corrupt(err, "a second truth key")
 	}
 	s.Keyed = state.KeyUnknown // it is looked up again: of a forged log this event may be left out

@@ -27,7 +27,7 @@ func (s *State) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 		if at < 0 {
 			return nil, errs.Corrupt(nil, "no tree has a hash %d", index)
 		}
-		payload, err := s.Get(BucketEvents, EventKey(leaf+1))
+		payload, err := s.Payload(BucketEvents, EventKey(leaf+1))
 		if err != nil || payload == nil {
 			return nil, errs.Corrupt(err, "event %d is missing", leaf+1)
 		}
@@ -42,7 +42,7 @@ func (s *State) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 
 // Entry returns the record of an event.
 func (s *State) Entry(number uint64) (event.Logged, error) {
-	payload, err := s.Get(BucketEvents, EventKey(number))
+	payload, err := s.Payload(BucketEvents, EventKey(number))
 	if err != nil {
 		return event.Logged{}, err
 	}

@@ -127,8 +127,8 @@ func (s *State) Tell(clock time.Time) {
 	}
 }
 
-// Get returns the payload of a record, or nil if there is none.
-func (s *State) Get(bucket string, key []byte) ([]byte, error) {
+// Payload returns the payload of a record, or nil if there is none.
+func (s *State) Payload(bucket string, key []byte) ([]byte, error) {
 	value, err := s.Get(bucket, key)
 	if err != nil || value == nil || s.Plain {
 		return value, err

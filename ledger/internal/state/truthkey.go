@@ -12,7 +12,7 @@ const (
 // HasTruthKey tells whether the ledger has a truth key by now.
 func (s *State) HasTruthKey() (bool, error) {
 	if s.Keyed == KeyUnknown {
-		check, err := s.Get(BucketMeta, []byte(KeyTruthKey))
+		check, err := s.Payload(BucketMeta, []byte(KeyTruthKey))
 		if err != nil {
 			return false, err
 		}
