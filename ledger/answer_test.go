@@ -83,7 +83,7 @@ func TestTheTruthIsNotAskedBelowTheCurrentLevel(t *testing.T) {
 	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "2") {
 		t.Errorf("spent %s", o.Spent)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // Invariant 4: the ledger draws exactly what rrchain draws, from the same bits. What rrchain proves
@@ -102,7 +102,7 @@ func TestTheLedgerDrawsWhatRRChainDraws(t *testing.T) {
 		for i, order := range orders {
 			wantReference(t, l, reference, names[i], rand.IntN(3), order)
 		}
-		audit(t, l.store)
+		auditStore(t, l.store)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/audit"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -105,7 +106,7 @@ func verifyCopy(ctx context.Context, path string, clock func() time.Time, progre
 	defer func() { err = errors.Join(err, l.Close()) }()
 	problems, first := 0, ""
 	found, err := l.Verify(ctx, VerifyRequest{Progress: progress, Report: func(p Problem) {
-		if p.Kind != problemClock { // what was written by a clock that was wrong is to be kept all the same
+		if p.Kind != audit.ProblemClock { // what was written by a clock that was wrong is to be kept all the same
 			if problems++; problems == 1 {
 				first = p.Text
 			}

@@ -65,7 +65,7 @@ func TestTheLastBitOfABudgetGoesToNoMoreThanFit(t *testing.T) {
 	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "0.99") {
 		t.Errorf("spent %s of 1", o.Spent)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // Of 64 buyers of one question at different ε, all at or below the cap succeed, in whatever order
@@ -87,7 +87,7 @@ func TestBuyersOfOneQuestionPayForTheHighestOnly(t *testing.T) {
 	if o.Spent != eps(t, "1") || len(o.Chains[0].Levels) != fit {
 		t.Errorf("spent %s on %d levels", o.Spent, len(o.Chains[0].Levels))
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // In floats 0.1 + 0.2 is more than 0.3.
@@ -141,7 +141,7 @@ func testBound(t *testing.T, kind Reason, request EnrollRequest, bound int64) {
 	if o := objectOf(t, l, "ann"); o.Spent.Nano() != bound {
 		t.Errorf("spent %d of %d", o.Spent.Nano(), bound)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // Even 1,000 chains cannot add up to more than an object has, nor overflow anything.

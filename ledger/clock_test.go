@@ -58,7 +58,7 @@ func TestEventTimesNeverDecrease(t *testing.T) {
 			t.Errorf("the log is at %v, the clock was never behind %v", last, highest)
 		}
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // The memory of the time is in the log, not in the process.
@@ -82,7 +82,7 @@ func TestAClockBefore1970IsHarmless(t *testing.T) {
 		if last := wantOrderedTimes(t, l); !last.Equal(epoch()) {
 			t.Errorf("with the clock at %v the log is at %v", now, last)
 		}
-		audit(t, l.store)
+		auditStore(t, l.store)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestALedgerFromBefore1970KeepsItsTimes(t *testing.T) {
 	if last := wantOrderedTimes(t, l); last.Year() != 1965 || !l.About().Created.Equal(created) {
 		t.Errorf("created at %v, now at %v", l.About().Created, last)
 	}
-	audit(t, s)
+	auditStore(t, s)
 }
 
 // 64 bits of nanoseconds end in April 2262.
@@ -118,7 +118,7 @@ func TestAClockBeyondItsRangeIsRefused(t *testing.T) {
 	if last := wantOrderedTimes(t, l); last.Year() != 2261 {
 		t.Errorf("the log is at %v", last)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 
 	s := &kvtest.Memory{}
 	err := s.Update(func(w kv.Writer) error { return format(w, time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC), "USD", "") })
@@ -205,7 +205,7 @@ func TestAClockFarAheadChangesNothing(t *testing.T) {
 		t.Errorf("the reservation: %+v, %v", made, err)
 	}
 	sell(t, l, purchase(t, "5", "cryo", "0.5", "ann"))
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // A ledger that nobody has used for two years goes on when a person has said once that the clock is right.

@@ -68,7 +68,7 @@ func TestCallersWhoWaitShareOneCommit(t *testing.T) {
 	if n := s.commits.Load() - before; n > 2 {
 		t.Errorf("%d commits for %d callers who waited together", n, callers)
 	}
-	audit(t, s)
+	auditStore(t, s)
 }
 
 // A batch is bounded, so that one commit cannot take for ever.
@@ -89,7 +89,7 @@ func TestABatchIsBounded(t *testing.T) {
 	if n := s.commits.Load() - before; n != 3 {
 		t.Errorf("%d commits, want that of the first, of a full batch and of the rest", n)
 	}
-	audit(t, s)
+	auditStore(t, s)
 }
 
 // Every second caller is refused in the batch itself, and not already by what it saw before: its
@@ -118,7 +118,7 @@ func TestARefusedCallerInABatchAffectsNobodyElse(t *testing.T) {
 			t.Errorf("refused for %+v, want %+v", got, want)
 		}
 	}
-	audit(t, s)
+	auditStore(t, s)
 }
 
 // A policy that was used in a batch whose commit failed must not live on in memory: its number goes to
@@ -151,7 +151,7 @@ func TestAPolicyThatWasRolledBackIsForgotten(t *testing.T) {
 	if got := refusals(t, err)[0]; got.Reason != ChainCeiling || got.Ceiling != eps(t, "1") {
 		t.Errorf("refused for %+v", got)
 	}
-	audit(t, s)
+	auditStore(t, s)
 }
 
 func TestACallerWhoseContextEndsWhileQueuedLeavesNothing(t *testing.T) {
@@ -180,7 +180,7 @@ func TestACallerWhoseContextEndsWhileQueuedLeavesNothing(t *testing.T) {
 	}
 	_, r := crowdSale(t)(quits)
 	release(t, l, r)
-	audit(t, s)
+	auditStore(t, s)
 }
 
 // Once its commit has begun a call waits for the outcome: it may not say that nothing happened.
@@ -209,7 +209,7 @@ func TestACallerWhoseContextEndsDuringItsCommitWaits(t *testing.T) {
 			t.Errorf("got %+v, %v", a.value, a.err)
 		}
 	}
-	audit(t, s)
+	auditStore(t, s)
 }
 
 // Who was told to lead and quits instead passes the lead on.
@@ -254,7 +254,7 @@ func TestQuittersNeverStrandTheOthers(t *testing.T) {
 	if n := countKind(events(t, l), "settled"); n != 2+sellers*sales {
 		t.Errorf("%d settled events, want %d", n, 2+sellers*sales)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 func TestCloseLetsNobodyHang(t *testing.T) {
@@ -286,7 +286,7 @@ func TestCloseLetsNobodyHang(t *testing.T) {
 		r.Truth = never(t)
 		release(t, l, r)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // Whatever a call was doing when the ledger was closed, it ends as a success or with ErrClosed.
@@ -385,7 +385,7 @@ func TestAPanicInADecisionStopsTheLedger(t *testing.T) {
 	if n := countKind(events(t, l), "released"); n != 1 {
 		t.Errorf("%d responses were recorded, want the one before the panic", n)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // The same from inside a real draw: no randomness, no answer, and no half of one.
@@ -416,7 +416,7 @@ func TestEverythingAtOnce(t *testing.T) {
 	}) {
 		t.Error(err)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 func oneOfAll(t *testing.T, l *Ledger, kind, n int) (err error) {

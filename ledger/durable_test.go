@@ -110,7 +110,7 @@ func TestAFailureBeforeTheCommitChangesNothing(t *testing.T) {
 	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "0.5") {
 		t.Errorf("spent %s after one sale at 0.5", o.Spent)
 	}
-	audit(t, s)
+	auditStore(t, s)
 }
 
 // A caller that is refused because of a neighbour in its batch must not be told so when the batch
@@ -192,7 +192,7 @@ func wantOneRelease(t *testing.T, l *Ledger) {
 	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "0.5") {
 		t.Errorf("spent %s, want 0.5", o.Spent)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // wantStopped tries every call: what a stopped ledger says may not be durable, so it says nothing.
@@ -338,5 +338,5 @@ func TestAFileThatWasReplacedIsNotWrittenTo(t *testing.T) {
 	wantErr(t, err, ErrReplaced)
 	rename(t, filepath.Join(filepath.Dir(path), "elsewhere.db"), path)
 	release(t, l, releaseOf(t, "2", "ann", "0.75")) // nothing had happened, so nothing stands in the way
-	audit(t, l.store)
+	auditStore(t, l.store)
 }

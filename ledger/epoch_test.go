@@ -99,7 +99,7 @@ func TestEpochsBeginOnce(t *testing.T) {
 	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "1") || o.Chains[0].Answered != eps(t, "1") || o.Chains[0].Epoch != 1 || o.Chains[0].Earlier != nil {
 		t.Errorf("%+v", o)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // A value that comes back is bound by another tag: else a statement would show that it is the one of before. So it is for
@@ -233,7 +233,7 @@ func TestAnswersAreNotRaisedAcrossEpochs(t *testing.T) {
 	if got := answerTo(t, l, r); got.Charged != eps(t, "0.25") {
 		t.Errorf("%+v: nobody began an epoch since", got)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // The calendar goes on, for the new value as for the old one; and whoever withdraws and is back goes on with the epoch.
@@ -259,7 +259,7 @@ func TestTheCalendarReleasesInTheNewEpoch(t *testing.T) {
 	if c := o.Chains[0]; o.Spent != eps(t, "2") || c.Epoch != 2 || len(c.Levels) != 2 || len(c.Earlier[0].Levels) != 2 {
 		t.Errorf("%+v", o)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // A truth that was told before an epoch began is not drawn from in it, by no request.
@@ -309,7 +309,7 @@ func TestATruthOfTheOldEpochIsNotDrawnFrom(t *testing.T) {
 			if calls < 2 || c.Bound == nil || *c.Bound != l.binder.truth("ann", 1, c.Since, 1) {
 				t.Errorf("asked %d times: the new epoch is about another value than the new one", calls)
 			}
-			audit(t, l.store)
+			auditStore(t, l.store)
 		})
 	}
 }
@@ -333,7 +333,7 @@ func TestEpochsAreDrawnFromChance(t *testing.T) {
 	if c, _, err := readChainOf(t, l, "ann"); err != nil || c.Noise != 0 {
 		t.Errorf("%+v, %v", c, err)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // What an attacker sees of two epochs are independent chains: the law of both responses is the product of the laws of each,

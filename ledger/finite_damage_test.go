@@ -503,7 +503,7 @@ func TestEvidenceOfOutputsIsSound(t *testing.T) {
 		must(t, err)
 		wantSound(t, "the statement, read", back, o.keys)
 	}
-	audit(t, o.store)
+	auditStore(t, o.store)
 	wantClean(t, o.Ledger, VerifyRequest{})
 }
 

@@ -39,7 +39,7 @@ func TestGoldenMechanisms(t *testing.T) {
 	memory := &kvtest.Memory{}
 	tellOfMechanisms(t, memory)
 	golden(t, "finite-v5.txt", dump(t, memory))
-	audit(t, memory)
+	auditStore(t, memory)
 }
 
 // A ledger that was written when the golden file was is still read, and means what it meant.
@@ -80,7 +80,7 @@ func TestGoldenMechanismsAreRead(t *testing.T) {
 	r = partyOf(t, "9", "ann", "0.5")
 	r.Truth = never(t)
 	release(t, l, r)
-	audit(t, l.store)
+	auditStore(t, l.store)
 	wantClean(t, l, VerifyRequest{})
 }
 

@@ -167,7 +167,7 @@ func TestAMechanismIsKeptWithItsQuestion(t *testing.T) {
 	if numbered.Mechanism.Outputs != nil {
 		t.Error("the host's mechanism was given names")
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 	wantClean(t, l, VerifyRequest{})
 }
 
@@ -219,7 +219,7 @@ func TestWhatIsNoMechanismOfAQuestionIsInvalid(t *testing.T) {
 	}
 	must(t, l.DefineQuestion(t.Context(), "k", Question{Name: "q", Values: pair, Mechanism: named([]string{"a", strings.Repeat("y", 256)}, []string{"a", "b"})}))
 	must(t, l.DefineQuestion(t.Context(), "half", Question{Name: "half", Values: valuesOf(64), Mechanism: &Mechanism{Family: familyOf(t, large[:3]...)}}))
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // The same question is the same with its encoding told or not, and with other channels; another mechanism is another
@@ -268,7 +268,7 @@ func TestAQuestionKeepsItsMechanism(t *testing.T) {
 		if after := questionsOf(t, l); !bytes.Equal(text(t, after), text(t, before)) || len(after) != 1 {
 			t.Errorf("%s: the question is %s now", name, text(t, after))
 		}
-		audit(t, l.store)
+		auditStore(t, l.store)
 	}
 	// A question without a mechanism is none with one.
 	l := inMemory(t, Options{})
@@ -392,7 +392,7 @@ func TestARaiseOfAnOutputCostsTheDifference(t *testing.T) {
 		t.Errorf("refused: %+v", all)
 	}
 	spent("1")
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // An ε that is no level is invalid wherever a response is asked for, the text names the levels, and nothing changes.
@@ -505,7 +505,7 @@ func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 		if released != 3*len(names) || objectOf(t, l, "ann").Spent != eps(t, "2") {
 			t.Errorf("%s: %d releases", name, released)
 		}
-		audit(t, l.store)
+		auditStore(t, l.store)
 		wantClean(t, l, VerifyRequest{})
 	}
 }
@@ -577,7 +577,7 @@ func TestNoiseKeysAreNotForMechanisms(t *testing.T) {
 		}
 	}
 	carryOut(t, l, partiesOf(t, "r", "1"))
-	audit(t, l.store)
+	auditStore(t, l.store)
 	wantClean(t, l, VerifyRequest{})
 	// Whoever opens it without the keys can go on.
 	l = openMemory(t, l.store, Options{})
@@ -662,7 +662,7 @@ func TestAnswersDoNotDependOnTheMechanism(t *testing.T) {
 		}
 		all = append(all, objectOf(t, l, "ann").Spent)
 		came = append(came, all)
-		audit(t, l.store)
+		auditStore(t, l.store)
 	}
 	if !reflect.DeepEqual(came[0], came[1]) {
 		t.Errorf("without a mechanism it came to\n%+v\nwith one to\n%+v", came[0], came[1])
@@ -744,7 +744,7 @@ func TestFiniteEstimatesAreThoseOfTheResponses(t *testing.T) {
 	closed(t, l)
 	l = open(t, path, Options{})
 	check("opened again", names)
-	audit(t, l.store)
+	auditStore(t, l.store)
 	wantClean(t, l, VerifyRequest{})
 }
 
@@ -797,7 +797,7 @@ func TestAMechanismWithoutAnEstimate(t *testing.T) {
 			t.Errorf("%+v: got the error %v", r, err)
 		}
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 	wantClean(t, l, VerifyRequest{})
 }
 
@@ -827,7 +827,7 @@ func TestCopiesHaveTheMechanism(t *testing.T) {
 		same(t, name, pairs(t, l.store), stored)
 		wantClean(t, l, VerifyRequest{})
 		release(t, l, partyOf(t, "3", "bob", "2"))
-		audit(t, l.store)
+		auditStore(t, l.store)
 		closed(t, l)
 	}
 }
@@ -861,7 +861,7 @@ func TestForgetDestroysOutputs(t *testing.T) {
 	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "3") || len(o.Chains[0].Levels) != 1 {
 		t.Errorf("ann came to %+v", o)
 	}
-	audit(t, s)
+	auditStore(t, s)
 	wantClean(t, l, VerifyRequest{})
 }
 

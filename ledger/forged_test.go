@@ -143,8 +143,8 @@ func endsRequest(c event.Change, next event.Kind, after event.Change) bool {
 	case event.KindSettled, event.KindReserved, event.KindSale, event.KindRefused, event.KindTruthKey, event.KindNoiseKey, event.KindCreated:
 		return false
 	case event.KindHeld, event.KindSold:
-		number, _ := shareOf(c)
-		if other, is := shareOf(after); is && other == number && next != 0 {
+		number, _ := event.ShareOf(c)
+		if other, is := event.ShareOf(after); is && other == number && next != 0 {
 			return false
 		}
 	}
@@ -748,7 +748,7 @@ func forgottenMarket(t *testing.T) []event.Event {
 	must(t, l.Withdraw(t.Context(), "6", "ann"))
 	must(t, l.Forget(t.Context(), "7", "ann"))
 	must(t, l.Forget(t.Context(), "8", "zoe"))
-	audit(t, s)
+	auditStore(t, s)
 	return logOf(t, pairs(t, s))
 }
 

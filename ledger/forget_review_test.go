@@ -137,7 +137,7 @@ func TestNoDigestTellsWhatWasForgotten(t *testing.T) {
 	}
 	_, err := l.Sell(t.Context(), purchase(t, "sold", "acme", "1.3", "ann"))
 	wantErr(t, err, ErrForgotten)
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // cutShort runs a request until its first part is done.
@@ -174,7 +174,7 @@ func TestARepeatedEnrolmentBringsNobodyBack(t *testing.T) {
 			t.Errorf("%s had left, and is back without being asked", names[i])
 		}
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
@@ -206,7 +206,7 @@ func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
 					t.Errorf("one raise to ε=1 cost %s %s", name, o.Spent)
 				}
 			}
-			audit(t, l.store)
+			auditStore(t, l.store)
 		})
 	}
 }

@@ -78,7 +78,7 @@ func TestForgetDestroysEveryByte(t *testing.T) {
 		}
 	}
 	forget(t, l, name)
-	audit(t, l.store)
+	auditStore(t, l.store)
 	must(t, l.Compact(t.Context(), nil))
 	after, err := os.ReadFile(path)
 	must(t, err)
@@ -161,7 +161,7 @@ func TestForgettingBringsNoBudgetBack(t *testing.T) {
 	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "2") || o.Earned != 150 {
 		t.Errorf("forgotten a second time: %+v", o)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 	auditMarket(t, l)
 }
 
@@ -215,7 +215,7 @@ func TestTheForgottenAreNotCounted(t *testing.T) {
 	if got := len(responses(t, l, "vote", eps(t, "1"))); got != 48 {
 		t.Errorf("%d responses are left", got)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
@@ -235,7 +235,7 @@ func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
 	if left := leftOut(t, l, "1", 0); len(left) != 0 {
 		t.Errorf("the log still refuses %+v", left)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 	wantErr(t, l.Forget(t.Context(), "again", "nobody known"), ErrUnknown)
 }
 
@@ -272,7 +272,7 @@ func TestAReservationOfTheForgotten(t *testing.T) {
 	if s.Objects != 1 || s.Price != 100 || s.Refund != 100 {
 		t.Errorf("%+v", s)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 	auditMarket(t, l)
 }
 
@@ -298,7 +298,7 @@ func TestARequestThatStandsAtTheForgottenGoesOn(t *testing.T) {
 	if done.Drawn != 2*state.PartSize+10 || done.Reused != 0 {
 		t.Errorf("%+v", done)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 	if got := len(responses(t, l, "vote", eps(t, "1"))); got != 2*state.PartSize+9 {
 		t.Errorf("%d responses", got)
 	}
@@ -365,7 +365,7 @@ func TestBackupsWhileOthersWrite(t *testing.T) {
 	if got := await(t, writing); got.err != nil {
 		t.Errorf("%d writes, then %v", got.value, got.err)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 	left, err := os.ReadDir(dir)
 	must(t, err)
 	if len(left) != 4 {

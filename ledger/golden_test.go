@@ -260,7 +260,7 @@ func TestGoldenLedger(t *testing.T) {
 	memory := &kvtest.Memory{}
 	tell(t, memory)
 	golden(t, "format-v5.txt", dump(t, memory))
-	audit(t, memory)
+	auditStore(t, memory)
 	written := map[event.Kind]bool{}
 	for _, ev := range logOf(t, pairs(t, memory)) {
 		written[ev.Change.Kind()] = true
@@ -311,7 +311,7 @@ func TestGoldenLedgerIsRead(t *testing.T) {
 	if about.ID != "01020300-0000-0000-0000-0000000000ff" || !about.Created.Equal(epoch()) || about.Currency != "EUR" || about.LogKey != goldenLogKey(t, "example.com/golden") || about.Origin != "example.com/golden" {
 		t.Errorf("%+v", about)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // wantGoldenMarket looks at what the market of the golden ledger comes to.

@@ -69,7 +69,7 @@ func wantRaised(t *testing.T, query string, q Question) {
 		if how := eventAt(t, l, got.Event).Method; how != []string{"fresh", "raise", "raise", "raise", "raise"}[i] {
 			t.Errorf("at ε=%s it came about by %q", epsilon, how)
 		}
-		audit(t, l.store)
+		auditStore(t, l.store)
 		closed(t, l)
 		held, given = r.Epsilon, append(given, got)
 	}
@@ -146,7 +146,7 @@ func TestAnswersBelowTheTopAreFree(t *testing.T) {
 			}
 		}
 		wantSpent(t, l, "1", "ann", "bob", "cy")
-		audit(t, l.store)
+		auditStore(t, l.store)
 		closed(t, l)
 	}
 }
@@ -268,7 +268,7 @@ func TestAnswersBeginAnewWithSomebodyForgotten(t *testing.T) {
 	if again := answerTo(t, l, inquire(t, "2", "majority:yes", "1", never(t), "ann", "bob", "cy")); fmt.Sprint(again) != fmt.Sprint(second) {
 		t.Errorf("the same key gives %+v, then %+v", second, again)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 	wantClean(t, l, VerifyRequest{})
 }
 
@@ -294,7 +294,7 @@ func TestAPartialRequestThatLeavesNobodyOutIsAWholeOne(t *testing.T) {
 		last = got
 		wantSpent(t, l, one.spent, "ann", "bob", "cy")
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 	wantClean(t, l, VerifyRequest{})
 }
 
@@ -338,7 +338,7 @@ func TestWhoLeavesSomebodyOutRaisesNothing(t *testing.T) {
 	if quote, got := ask("back", "0.75", never(t), three...); quote.Charge != eps(t, "0") || got.Charged != quote.Charge || got.Objects != 2 || eventAt(t, l, got.Event).Method != "degrade" {
 		t.Errorf("quoted %+v, got %+v", quote, got)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 	wantClean(t, l, VerifyRequest{})
 }
 
@@ -373,7 +373,7 @@ func TestOtherPanelsAndQueriesAreNotRaised(t *testing.T) {
 	if got := answerTo(t, l, all); got.Charged != eps(t, "2") {
 		t.Errorf("with somebody else they are charged %s", got.Charged)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // Whoever comes first, all answers together cost the largest ε, and each is made once.
@@ -417,7 +417,7 @@ func TestConcurrentAnswersAreRaisedOnce(t *testing.T) {
 	if methods["fresh"] != 1 {
 		t.Errorf("answers came about by %v", methods)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 	wantClean(t, l, VerifyRequest{})
 }
 
@@ -453,7 +453,7 @@ func TestARaisedAnswerIsRaisedOnceInSpiteOfAFailure(t *testing.T) {
 				t.Errorf("the same key gives %+v, then %+v", first, again)
 			}
 			wantSpent(t, l, "1", "ann", "bob", "cy")
-			audit(t, l.store)
+			auditStore(t, l.store)
 		})
 	}
 }
@@ -487,7 +487,7 @@ func TestARaiseIsOvertaken(t *testing.T) {
 		t.Errorf("overtaken twice, it came to %+v", got)
 	}
 	wantSpent(t, l, "1.5", "ann", "bob", "cy")
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // Verify holds every part of a recorded answer against the events.
@@ -533,7 +533,7 @@ func TestScoresOutliveABackup(t *testing.T) {
 	if got := answerTo(t, restored, inquire(t, "2", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy")); got.Charged != eps(t, "0.5") {
 		t.Errorf("charged %s", got.Charged)
 	}
-	audit(t, restored.store)
+	auditStore(t, restored.store)
 }
 
 // A stored answer that its own beginning contradicts is damage, and draws nothing.
@@ -579,6 +579,6 @@ func TestScoresFarOut(t *testing.T) {
 				t.Errorf("a score of %d answers %q", a.Score, given[i])
 			}
 		}
-		audit(t, l.store)
+		auditStore(t, l.store)
 	}
 }

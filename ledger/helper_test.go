@@ -144,7 +144,7 @@ func beginWithKey(t testing.TB, s kv.Store, logKey string) {
 }
 
 func formatRecord() []byte {
-	return binary.BigEndian.AppendUint16([]byte(formatName), formatVersion)
+	return binary.BigEndian.AppendUint16([]byte(state.FormatName), state.FormatVersion)
 }
 
 // inMemory opens a new ledger that is kept in memory.
@@ -401,9 +401,9 @@ func steadySalts(from uint64) func([]byte) {
 	}
 }
 
-// audit folds the log anew and compares what comes out with what is stored, byte for byte
+// auditStore folds the log anew and compares what comes out with what is stored, byte for byte
 // (invariant 9); and it checks every object's budget against its chains (invariant 2).
-func audit(t testing.TB, s kv.Store) {
+func auditStore(t testing.TB, s kv.Store) {
 	t.Helper()
 	stored, fold := pairs(t, s), &kvtest.Memory{}
 	must(t, replayWhole(fold, logOf(t, stored)))

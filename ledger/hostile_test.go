@@ -534,11 +534,11 @@ func TestAMissingChainIsNoticed(t *testing.T) {
 
 func TestANewerFormatIsRefusedAsSuch(t *testing.T) {
 	l := newLab(t)
-	for _, version := range []uint16{0, 1, formatVersion + 1, 1 << 15, 1<<16 - 1} {
+	for _, version := range []uint16{0, 1, state.FormatVersion + 1, 1 << 15, 1<<16 - 1} {
 		records := slices.Clone(l.sound)
 		for i, p := range records {
 			if p.bucket == state.BucketMeta && string(p.key) == state.KeyFormat {
-				records[i].value = binary.BigEndian.AppendUint16([]byte(formatName), version)
+				records[i].value = binary.BigEndian.AppendUint16([]byte(state.FormatName), version)
 			}
 		}
 		_, err := l.open(records)

@@ -113,7 +113,7 @@ func TestAKeyUsedByManyAtOnceDrawsOnce(t *testing.T) {
 	if n := countKind(events(t, l), "released"); n != 1 {
 		t.Errorf("%d draws", n)
 	}
-	audit(t, s)
+	auditStore(t, s)
 }
 
 // The same for an order over many, and with the other mutating calls among the crowd.
@@ -140,7 +140,7 @@ func TestKeysUsedByManyAtOnceActOnce(t *testing.T) {
 	if all := events(t, l); countKind(all, "released") != 1+2+1+2 || countKind(all, "settled") != 1+len(calls) {
 		t.Errorf("%d released, %d settled", countKind(all, "released"), countKind(all, "settled"))
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 func TestAKeyIsNotGoodForAnotherRequest(t *testing.T) {

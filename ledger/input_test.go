@@ -61,7 +61,7 @@ func TestNames(t *testing.T) {
 			}
 		}
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // Good names work all the way, next to each other.
@@ -73,7 +73,7 @@ func TestObjectsWithOddNamesAreToldApart(t *testing.T) {
 			t.Errorf("%.20q: %+v, %+v", name, r, o)
 		}
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 func TestQuestionsNeedTwoDifferentValues(t *testing.T) {
@@ -114,7 +114,7 @@ func TestAQuestionOfManyValues(t *testing.T) {
 	if got := release(t, l, r); got.Value != values[many-1] { // any other value has a probability below 1e-400
 		t.Errorf("got %q", got.Value)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // What the caller does with its list afterwards does not change a question.

@@ -73,7 +73,7 @@ func TestAnAnswerChargesEverybodyOnce(t *testing.T) {
 	if countKind(log, "charged") != 3 || countKind(log, "answered") != 1 || log[got.Event-1].Response != "yes" || log[got.Event-1].Query != "majority:yes" {
 		t.Errorf("the log has %+v", log)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 func TestAnAnswerIsGivenOnce(t *testing.T) {
@@ -97,7 +97,7 @@ func TestAnAnswerIsGivenOnce(t *testing.T) {
 	wantErr(t, err, ErrKeyConflict)
 	_, err = l.Answer(t.Context(), inquire(t, "1", "winner", "1", never(t), "ann", "bob", "cy"))
 	wantErr(t, err, ErrKeyConflict)
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 func TestALowerAnswerIsDerivedForFree(t *testing.T) {
@@ -115,7 +115,7 @@ func TestALowerAnswerIsDerivedForFree(t *testing.T) {
 	if method := events(t, l)[lower.Event-1].Method; method != "degrade" {
 		t.Errorf("a lower answer was recorded as %q", method)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // Of three values, the plurality and the winner have no score that could be raised, and a threshold beyond all
@@ -145,7 +145,7 @@ func wantAskedAnew(t *testing.T, query string) {
 	if quote, err = l.QuoteAnswer(t.Context(), higher); err != nil || !quote.Charge.IsZero() || quote.Held != eps(t, "1") {
 		t.Errorf("what is recorded is quoted as %+v, %v", quote, err)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // Answers about a question and its chain bind the same ceilings and add up, in whichever order.
@@ -164,7 +164,7 @@ func TestAnswersAndChainsShareTheirCeilings(t *testing.T) {
 		t.Errorf("refused %+v", r)
 	}
 	release(t, l, releaseOf(t, "4", "bob", "0.75"))
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 func TestAPartialPanelSaysWhomItLeavesOut(t *testing.T) {
@@ -208,7 +208,7 @@ func TestAPartialPanelSaysWhomItLeavesOut(t *testing.T) {
 	if _, err := l.Answer(t.Context(), r); len(refusals(t, err)) != 2 {
 		t.Errorf("a panel of nobody: %v", err)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 func TestTheTruthDecidesNothingButTheAnswer(t *testing.T) {
@@ -281,7 +281,7 @@ func TestAnswersToAllAreAboutThoseEnrolledThen(t *testing.T) {
 	if other := answerTo(t, l, r); other.Objects != 3 || other.Charged != eps(t, "0.5") {
 		t.Errorf("about everybody now: %+v", other)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 func TestConcurrentAnswersChargeOnce(t *testing.T) {
@@ -304,7 +304,7 @@ func TestConcurrentAnswersChargeOnce(t *testing.T) {
 	if len(seen) != 1 || countKind(events(t, l), "answered") != 1 {
 		t.Errorf("answers %v, %d of them recorded", seen, countKind(events(t, l), "answered"))
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 func TestABoundTruthBindsAnswersToo(t *testing.T) {

@@ -105,7 +105,7 @@ func TestARecordedRefusalSaysTheLargest(t *testing.T) {
 	if got := refusals(t, err); len(got) != 1 || got[0].Largest != eps(t, "0.5") || got[0].Helps != HelpsTruth {
 		t.Errorf("%+v, want what is recorded, for which no truth is needed", got)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // An answer in part costs what an answer costs, and what is known of all is there for all.

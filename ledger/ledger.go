@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -118,11 +117,6 @@ type Ledger struct {
 	claim    *claim         // on the id, so that no copy is open for writing too; nil if this one is not, or has no file
 }
 
-const (
-	formatName    = "sluice ledger "
-	formatVersion = 5 // 1 had no sales, 2 no tree, 3 no encodings, 4 no scores; they were never released
-)
-
 // Create makes a new, empty ledger file. It returns [fs.ErrExist] when there is a file already. At
 // any moment there is either no file or a whole one. It bears the time of this machine's clock, and no log runs back: a
 // ledger made by a clock that is far ahead is of no use, and to be made again ([Ledger.Verify] tells). currency is the code of the currency that
@@ -148,7 +142,7 @@ func format(w kv.Writer, now time.Time, currency, logKey string) error {
 	if err != nil {
 		return fmt.Errorf("ledger id: %w", err)
 	}
-	version := binary.BigEndian.AppendUint16([]byte(formatName), formatVersion)
+	version := binary.BigEndian.AppendUint16([]byte(state.FormatName), state.FormatVersion)
 	if err := w.Put(state.BucketMeta, []byte(state.KeyFormat), version); err != nil {
 		return err
 	}
@@ -215,7 +209,7 @@ func readStore(s kv.Store, options Options) (l *Ledger, truthKey []byte, err err
 	if l.clock == nil {
 		l.clock = time.Now
 	}
-	if err := errors.Join(l.leap.check(), s.View(checkVersion)); err != nil {
+	if err := errors.Join(l.leap.check(), s.View(state.CheckVersion)); err != nil {
 		return nil, nil, err
 	}
 	l.commits.durable = math.MaxUint64 // nothing is being committed yet
@@ -274,22 +268,6 @@ func (l *Ledger) checkTrusted(s *state.State, options Options) error {
 		return err
 	}
 	return l.checkExtends(s, trusted)
-}
-
-// checkVersion refuses what this program does not read, before it reads anything else.
-func checkVersion(r kv.Reader) error {
-	version, err := r.Get(state.BucketMeta, []byte(state.KeyFormat))
-	if err != nil {
-		return err
-	}
-	rest, ours := strings.CutPrefix(string(version), formatName)
-	if !ours || len(rest) != 2 {
-		return fmt.Errorf("%w: not a Sluice ledger", ErrCorrupt)
-	}
-	if v := binary.BigEndian.Uint16([]byte(rest)); v != formatVersion {
-		return fmt.Errorf("%w: version %d; this program reads version %d", ErrVersion, v, formatVersion)
-	}
-	return nil
 }
 
 // readHead reads what stands at the head of every ledger, and the check of its truth key, if any.

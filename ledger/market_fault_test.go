@@ -274,7 +274,7 @@ func TestASourceThatFailsLateSellsNothing(t *testing.T) {
 			t.Errorf("%s came to %+v, %v", name, s, err)
 		}
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // A sweep goes part by part: what was done before its source failed stays, and the same key goes on there.
@@ -337,7 +337,7 @@ func wantSweptOnce(t *testing.T, l *Ledger) {
 	if want := []Advanced{{Question: "vote", Unchanged: big}}; err != nil || !reflect.DeepEqual(next.Questions, want) {
 		t.Errorf("the next sweep came to %+v, %v", next, err)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // The same when its caller loses patience, its disk fails, or its process ends.
@@ -505,7 +505,7 @@ func TestAClockGoneBackDoesNotBreakAReservation(t *testing.T) {
 	if s := commit(t, l, "c", r.Number); s.Draws != 1 || s.Price != r.Price {
 		t.Errorf("%+v of %+v", s, r)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // The option is what ends the wait for a source; without it nothing does but the caller's context.

@@ -260,7 +260,7 @@ func auditMoney(t testing.TB, l *Ledger, paid map[holding]int64, top map[holding
 // auditAll compares the fold of the log with what is stored, and the money with the prices.
 func auditAll(t testing.TB, l *Ledger, s kv.Store) {
 	t.Helper()
-	audit(t, s)
+	auditStore(t, s)
 	auditMarket(t, l)
 }
 

@@ -170,7 +170,7 @@ func TestASweepBelowTheTopIsFree(t *testing.T) {
 			t.Errorf("%+v became %+v", was, is)
 		}
 	}
-	audit(t, m.ledger.store)
+	auditStore(t, m.ledger.store)
 }
 
 // A clock that goes back releases nothing, and one that comes back releases nothing twice.
@@ -218,7 +218,7 @@ func TestAClockThatGoesBackDuringASweep(t *testing.T) {
 	if n := countKind(events(t, l), "released"); n != 2*big || len(source.names()) != big-state.PartSize {
 		t.Errorf("%d responses were released, and %d objects asked about", n, len(source.names()))
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // Before the beginning of everything only what has no date is released.
@@ -268,7 +268,7 @@ func TestASweepLeavesOutWhoCannotFollow(t *testing.T) {
 		}
 	}
 	auditAll(t, l, l.store)
-	audit(t, tight.ledger.store)
+	auditStore(t, tight.ledger.store)
 }
 
 // The progress of a sweep counts objects, and of a sweep of one question those who take part in it.

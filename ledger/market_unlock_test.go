@@ -49,7 +49,7 @@ func TestUnlockCountsBuyers(t *testing.T) {
 	if c := objectOf(t, l, "ann").Chains[0]; c.Buyers != 0 || !c.Ceiling.IsZero() {
 		t.Errorf("of %d buyers of a forgotten chain, %s is unlocked", c.Buyers, c.Ceiling)
 	}
-	audit(t, memory)
+	auditStore(t, memory)
 }
 
 // A reservation counts on the share of its own buyer and of those before it. Whatever others buy meanwhile, also the same
@@ -83,7 +83,7 @@ func TestAReservationOutlivesWhatOthersUnlock(t *testing.T) {
 			r := reserved(l, "r", "acme", "0.5")
 			meanwhile(l)
 			captured(l, r)
-			audit(t, memory)
+			auditStore(t, memory)
 		})
 	}
 }

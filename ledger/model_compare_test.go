@@ -163,7 +163,7 @@ func (g *game) compareLog() {
 		g.compareEvent(ev)
 	}
 	g.compareNoise()
-	audit(g, g.store)
+	auditStore(g, g.store)
 	auditMarket(g, g.ledger)
 }
 
@@ -209,7 +209,7 @@ func (g *game) compareEvidence() {
 	for name, p := range g.paper.people {
 		g.compareStatement(name, p)
 	}
-	audit(g, g.store)
+	auditStore(g, g.store)
 }
 
 // verify has the audit accept whatever the game has written. What it may say is that the clock has gone back.

@@ -131,5 +131,5 @@ func TestALogMayHaveAnyNames(t *testing.T) {
 			t.Errorf("%+q: %+v", name, o)
 		}
 	}
-	audit(t, s)
+	auditStore(t, s)
 }

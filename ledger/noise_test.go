@@ -124,7 +124,7 @@ func TestALostLedgerIsMadeAgainFromItsNoiseKey(t *testing.T) {
 		for _, do := range todo {
 			do()
 		}
-		audit(t, l.store)
+		auditStore(t, l.store)
 		wantClean(t, l, VerifyRequest{})
 		return allResponses(t, l, names)
 	}
@@ -330,7 +330,7 @@ func TestNoiseKeysAreRotatedForNewChains(t *testing.T) {
 	}
 	carryOut(t, l, RaiseRequest{Key: "all", Question: q.Name, Epsilon: eps(t, "0.01"), All: true, Truth: cityOf(q)})
 	wantDrawnFrom(t, l, q, want)
-	audit(t, l.store)
+	auditStore(t, l.store)
 	wantClean(t, l, VerifyRequest{})
 }
 
@@ -445,7 +445,7 @@ func TestWithoutTheNoiseKeyChainsAreOnlyResold(t *testing.T) {
 	closed(t, l)
 	l = open(t, path, Options{NoiseKey: noiseKeys("2026")}) // the calls' keys are free
 	release(t, l, releaseOf(t, "2", "ann", "2"))
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 func TestAReadOnlyLedgerBeginsNoNoiseKey(t *testing.T) {
@@ -545,7 +545,7 @@ func TestAFailureWhileANoiseKeyBegins(t *testing.T) {
 	if n := countKind(events(t, l), "noise-key"); n != 2 {
 		t.Errorf("%d noise-key events, want 2", n)
 	}
-	audit(t, s)
+	auditStore(t, s)
 }
 
 // What is proven does not depend on how it was drawn.
@@ -577,7 +577,7 @@ func TestEvidenceOfKeyedChains(t *testing.T) {
 	if !bytes.Contains(text(t, st), []byte(`"noise_key":1`)) {
 		t.Error("the statement does not say that the chain is drawn from a key")
 	}
-	audit(t, s)
+	auditStore(t, s)
 }
 
 func TestVerifyNamesWhatWasAlteredOfNoise(t *testing.T) {

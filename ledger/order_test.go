@@ -48,7 +48,7 @@ func wantWhole(t *testing.T, l *Ledger, epsilon string) {
 		t.Errorf("%d draws for %d objects", n, big)
 	}
 	wantNoHolds(t, l)
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // during returns a Progress that does something once the first part is done.
@@ -141,7 +141,7 @@ func TestALargeOrderReportsProgressAndIsWhole(t *testing.T) {
 		t.Errorf("%d of %d have answered", n, size)
 	}
 	wantNoHolds(t, l)
-	audit(t, l.store)
+	auditStore(t, l.store)
 	r.Truth = never(t)
 	if again := carryOut(t, l, r); !reflect.DeepEqual(again, want) {
 		t.Errorf("again: %+v", again)
@@ -217,7 +217,7 @@ func TestALargeOrderHoldsItsBudget(t *testing.T) {
 		t.Errorf("%s remains", o.Remaining)
 	}
 	wantNoHolds(t, l)
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // Whoever does not belong to a large order is not kept from anything by it.
@@ -239,7 +239,7 @@ func TestALargeOrderHoldsNothingOfOthers(t *testing.T) {
 				release(t, l, rival)
 			})
 			carryOut(t, l, r)
-			audit(t, l.store)
+			auditStore(t, l.store)
 		})
 	}
 }
@@ -254,7 +254,7 @@ func TestAPartialOrderSeesWhatChangesMeanwhile(t *testing.T) {
 	if got.Drawn != big+1 || len(got.Refused) != 0 || responses(t, l, "vote", eps(t, "0.5"))["zoe"].Value == "" {
 		t.Errorf("%+v", got)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // A large order that comes second must give way to the one that is under way: its hold, and its
@@ -290,7 +290,7 @@ func TestALaterOrderDoesNotBreakOneUnderWay(t *testing.T) {
 		t.Errorf("the second order was refused for %+v", got)
 	}
 	wantNoHolds(t, l)
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // A rival whose sale is decided when an order begins to hold, and is committed only then, is seen by the
@@ -340,7 +340,7 @@ func TestLargeOrdersAtOnce(t *testing.T) {
 				}
 			}
 			wantNoHolds(t, l)
-			audit(t, l.store)
+			auditStore(t, l.store)
 		})
 	}
 }
@@ -487,7 +487,7 @@ func TestAnInterruptedOrderThatCannotGoOnDrawsNoMore(t *testing.T) {
 		}
 	})
 	wantNoHolds(t, l)
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 func TestEnrollingACrowd(t *testing.T) {
@@ -513,7 +513,7 @@ func TestEnrollingACrowd(t *testing.T) {
 	if !slices.Equal(progress, []int{rest, rest}) {
 		t.Errorf("progress %v", progress)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // In several parts, too, nobody is enrolled if anybody cannot be.

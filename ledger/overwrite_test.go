@@ -304,7 +304,7 @@ func TestCommitsAreNotTakenForOverwriting(t *testing.T) {
 	}
 	stop.Store(true)
 	all.Wait()
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 const overwriteChild = "SLUICE_OVERWRITE_CHILD"

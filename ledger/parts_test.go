@@ -172,7 +172,7 @@ func TestASaleOfSeveralParts(t *testing.T) {
 				}
 				sell(t, l, purchase(t, "more", "core", "2.5", names[4:50]...))
 				if !tests.Hurried() { // it is of one goroutine
-					audit(t, u)
+					auditStore(t, u)
 				}
 				stored = append(stored, pairs(t, u))
 			}
@@ -278,7 +278,7 @@ func TestPanicsBesideASale(t *testing.T) {
 	if s := sell(t, l, purchase(t, "all", "acme", "1")); s.Draws != uint64(len(names)) || u.views.Load() < 2 {
 		t.Errorf("sold %+v, %d views", s.Offer, u.views.Load())
 	}
-	audit(t, u)
+	auditStore(t, u)
 }
 
 // A large sale that comes to nothing, by whichever of its draws it ends, leaves nothing: nothing stored, nobody charged,
@@ -353,7 +353,7 @@ func TestALargeSaleIsWholeOrNothing(t *testing.T) {
 	if again.Number != 2 {
 		t.Errorf("asked again: %+v", again)
 	}
-	audit(t, u)
+	auditStore(t, u)
 }
 
 // Rows of bits are kept beside the lines until they are sold.
@@ -370,7 +370,7 @@ func TestALargeSaleOfRows(t *testing.T) {
 	if made.Draws != 20 || made.Degradations != state.PartSize {
 		t.Errorf("sold %+v", made.Offer)
 	}
-	audit(t, s)
+	auditStore(t, s)
 	all, err := collect(l.Deliveries(t.Context(), made.Number))
 	must(t, err)
 	different := map[string]bool{}

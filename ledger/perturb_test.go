@@ -82,7 +82,7 @@ func everything(t *testing.T) []event.Event {
 	raise("r4", "1", "dan", "fay")
 	makeStatement(t, l, "fay")
 	must(t, l.Forget(t.Context(), "f", "bob"))
-	audit(t, s)
+	auditStore(t, s)
 	return logOf(t, pairs(t, s))
 }
 
@@ -384,8 +384,8 @@ func fieldsOfEvents() map[string]string {
 		"epoch.Object":                "the log has none; see the tests of epochs",
 		"epoch.Question":              "likewise",
 		"settled.Object":              "",
-		"settled.Marks.Count":         "marks are of what the request said, as the digest is",
-		"settled.Marks.Of":            "marks are of what the request said, as the digest is",
+		"settled.Marks.count":         "marks are of what the request said, as the digest is",
+		"settled.Marks.of":            "marks are of what the request said, as the digest is",
 		"settled.Refused":             "",
 		"settled.Sale":                "",
 		"settled.Spent":               "",

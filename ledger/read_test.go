@@ -77,7 +77,7 @@ func TestReadersMayWriteMeanwhile(t *testing.T) {
 	if n != 10 || len(responses(t, l, "vote", eps(t, "3"))) != 10 {
 		t.Errorf("%d responses were seen", n)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // The log in words says what happened, in full.
@@ -169,7 +169,7 @@ func TestObjectShowsAllItsQuestions(t *testing.T) {
 			t.Fatalf("chain %d is of %q", i, c.Question)
 		}
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 func TestQuestionsAreListedAsDefined(t *testing.T) {

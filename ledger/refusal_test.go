@@ -93,7 +93,7 @@ func TestEveryReasonIsExplainedInFull(t *testing.T) {
 		})
 	}
 	release(t, l, releaseOf(t, "usable", "fresh", "1"))
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // The two budget reasons give numbers that add up: what was asked for is too much, and exactly what
@@ -200,7 +200,7 @@ func TestDefiningAQuestionAgainDoesNothing(t *testing.T) {
 	if n := countKind(events(t, l), "question"); n != 1 {
 		t.Errorf("%d question events", n)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // leftOut returns whom the request with a key left out, by the log from an event on.

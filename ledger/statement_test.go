@@ -157,7 +157,7 @@ func TestAStatementIsWholeAndProven(t *testing.T) {
 		t.Errorf("%+v became %+v", st, back)
 	}
 	wantSound(t, "as it was read", back, o.keys)
-	audit(t, o.store)
+	auditStore(t, o.store)
 }
 
 func TestAStatementIsRepeated(t *testing.T) {

@@ -216,7 +216,7 @@ func TestRunningEstimatesEqualARecount(t *testing.T) {
 		p.compare()
 		p.ledger = openMemory(t, p.store, Options{Now: epoch})
 		p.compare()
-		audit(t, p.store)
+		auditStore(t, p.store)
 	}
 }
 
@@ -237,7 +237,7 @@ func TestALedgerWithoutTalliesIsSound(t *testing.T) {
 	l = open(t, path, Options{})
 	release(t, l, releaseOf(t, "3", "bob", "0.5"))
 	wantRecount(t, l, "vote", eps(t, "0.5"), eps(t, "1.5"), eps(t, "1"))
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 func TestWhatIsRefusedOrFailsIsNotCounted(t *testing.T) {
@@ -262,7 +262,7 @@ func TestWhatIsRefusedOrFailsIsNotCounted(t *testing.T) {
 	closed(t, l)
 	l = open(t, path, Options{})
 	wantRecount(t, l, "vote", eps(t, "0.5"), eps(t, "0.75"))
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // An estimate is of one instant: it counts everybody once, whatever is being raised meanwhile.
@@ -386,7 +386,7 @@ func TestLevelsOfOneTransactionAreCountedTogether(t *testing.T) {
 	if got := talliesOf(t, l.store); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // Memory is that of the values that occur, not of those that could.

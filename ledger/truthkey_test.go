@@ -45,7 +45,7 @@ func TestABoundChainRefusesAnotherTruth(t *testing.T) {
 	release(t, l, releaseOf(t, "2", "ann", "1")) // the key of the call is free, the chain usable
 	liar.Key, liar.Epsilon = "3", eps(t, "0.75")
 	release(t, l, liar) // at or below the current level nobody asks what the truth is
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // One changed truth in a large order is found before anything is drawn.
@@ -118,7 +118,7 @@ func TestTheTruthKeyIsSetOnce(t *testing.T) {
 	if n := countKind(events(t, l), "truth-key"); n != 1 {
 		t.Errorf("%d truth-key events", n)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 // Without the key nothing is drawn from truths, of whomever, and the host is not even asked: it might tell others than
@@ -212,7 +212,7 @@ func TestWithoutTheTruthKeyNothingIsDrawnFromTruths(t *testing.T) {
 	if result := carryOut(t, l, partial); len(result.Refused) != 3 || result.Drawn != 0 {
 		t.Errorf("a partial raise came to %+v", result)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 	closed(t, l)
 
 	reader := open(t, path, Options{ReadOnly: true, Now: later})
@@ -222,7 +222,7 @@ func TestWithoutTheTruthKeyNothingIsDrawnFromTruths(t *testing.T) {
 	closed(t, reader)
 	l = bound(t, path)
 	release(t, l, releaseOf(t, "4", "ann", "1"))
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 func chainOf(t *testing.T, l *Ledger, question uint32, name string) (c state.Chain) {
@@ -253,7 +253,7 @@ func TestChainsBegunBeforeTheKeyAreBoundAtTheirNextRaise(t *testing.T) {
 	liar.Truth = TruthOf("no")
 	_, err := l.Release(t.Context(), liar)
 	wantChanged(t, err, "ann")
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 func TestTheTruthKeyIsNotInTheFile(t *testing.T) {

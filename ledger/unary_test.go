@@ -108,7 +108,7 @@ func TestTheEncodingIsPickedByTheNumberOfValues(t *testing.T) {
 			t.Errorf("the log says that %s values are encoded %q", q.Name, told[q.Name])
 		}
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 }
 
 func TestAnEncodingThatCannotBeIsInvalid(t *testing.T) {
@@ -166,7 +166,7 @@ func TestAQuestionKeepsItsEncoding(t *testing.T) {
 		if after := questionsOf(t, l); !reflect.DeepEqual(after, before) || countKind(events(t, l), "question") != 1 {
 			t.Errorf("%s: the question has changed from %v to %v", name, before, after)
 		}
-		audit(t, l.store)
+		auditStore(t, l.store)
 	}
 }
 
@@ -195,7 +195,7 @@ func TestADefinitionThatMayBeLostIsRepeated(t *testing.T) {
 			if all := questionsOf(t, l); !reflect.DeepEqual(all, []Question{told}) || countKind(events(t, l), "question") != 1 {
 				t.Errorf("the questions are %.300v", all)
 			}
-			audit(t, l.store)
+			auditStore(t, l.store)
 		})
 	}
 }
@@ -225,7 +225,7 @@ func TestTheLargestUnaryQuestion(t *testing.T) {
 	if e.N != 2 || len(e.Values) != MaxUnaryValues {
 		t.Errorf("an estimate of %d values from %d objects", len(e.Values), e.N)
 	}
-	audit(t, l.store)
+	auditStore(t, l.store)
 	wantClean(t, l, VerifyRequest{})
 	must(t, l.Forget(t.Context(), "f", "ann"))
 	wantRecount(t, l, "home", eps(t, "1"), eps(t, "2"))
@@ -368,7 +368,7 @@ func TestAnswersDoNotDependOnTheEncoding(t *testing.T) {
 			all = append(all, o.Spent, o.Chains[0].Answered, o.Chains[0].Epsilon)
 		}
 		came = append(came, all)
-		audit(t, l.store)
+		auditStore(t, l.store)
 		wantClean(t, l, VerifyRequest{})
 	}
 	if !reflect.DeepEqual(came[0], came[1]) {
@@ -466,7 +466,7 @@ func TestUnaryEstimatesAreThoseOfTheTexts(t *testing.T) {
 	for _, step := range steps {
 		step()
 		wantTexts(t, l, home(37), names, levels...)
-		audit(t, s)
+		auditStore(t, s)
 	}
 	for _, name := range names {
 		must(t, l.Forget(t.Context(), "at last "+name, name))
@@ -475,7 +475,7 @@ func TestUnaryEstimatesAreThoseOfTheTexts(t *testing.T) {
 	if n := len(talliesOf(t, s)); n != 0 {
 		t.Errorf("%d tallies are left when everybody is forgotten", n)
 	}
-	audit(t, s)
+	auditStore(t, s)
 }
 
 // Forgetting.
@@ -529,7 +529,7 @@ func TestForgetDestroysEveryBit(t *testing.T) {
 	}
 	_, err = l.Release(t.Context(), homeOf(t, "1", name, "3"))
 	wantErr(t, err, ErrForgotten)
-	audit(t, l.store)
+	auditStore(t, l.store)
 	wantClean(t, l, VerifyRequest{})
 }
 

@@ -13,14 +13,12 @@ import (
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
-	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
-	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
@@ -445,53 +443,6 @@ func inUse(t testing.TB, data []byte, page int) bool {
 		return r.Scan(state.BucketChains, nil, func(_, _ []byte) bool { return true })
 	}))
 	return faults > 0
-}
-
-func TestTheTreeCheckIsTlogs(t *testing.T) {
-	tree := &treeCheck{}
-	var stored []tlog.Hash
-	reader := tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) {
-		out := make([]tlog.Hash, len(indexes))
-		for i, index := range indexes {
-			out[i] = stored[index]
-		}
-		return out, nil
-	})
-	for n := range int64(300) {
-		hashes, err := tlog.StoredHashes(n, []byte{byte(n), byte(n >> 8)}, reader)
-		must(t, err)
-		stored = append(stored, hashes...)
-		if wrong := tree.add(hashes); wrong != nil {
-			t.Errorf("leaf %d", n)
-		}
-		want, err := tlog.TreeHash(n+1, reader)
-		must(t, err)
-		if root, known := tree.root(); !known || root != want {
-			t.Fatalf("the root of %d leaves is %v, want %v", n+1, root, want)
-		}
-	}
-	// Whatever is missing, no hash is found to be wrong, and no root is made up.
-	const size = 40
-	want, err := tlog.TreeHash(size, reader)
-	must(t, err)
-	for from := range int64(size) {
-		for to := from; to <= size; to++ {
-			tree := &treeCheck{}
-			for n := range int64(size) {
-				if n < from || n >= to {
-					tree.skip(uint64(n))
-					at := tlog.StoredHashIndex(0, n)
-					if wrong := tree.add(stored[at : at+int64(merkle.Completes(uint64(n)))]); wrong != nil {
-						t.Errorf("leaf %d without %d to %d", n, from, to)
-					}
-				}
-			}
-			tree.skip(size)
-			if root, known := tree.root(); known && root != want {
-				t.Fatalf("without %d to %d the root is %v", from, to, root)
-			}
-		}
-	}
 }
 
 // brokenStore is a store whose scans of one bucket fail at a key.

@@ -39,7 +39,7 @@ func TestVerifyBesideWriters(t *testing.T) {
 	for i := 0; stats(t, l).Events < wanted; i++ {
 		times++
 		at := slow()
-		at.events, at.records, at.batch, at.problems = 30+17*i, 20+11*i, 1+i%9, 1000
+		at.Events, at.Records, at.Batch, at.Problems = 30+17*i, 20+11*i, 1+i%9, 1000
 		found, done := verified(t, l, pause, at)
 		for _, p := range found {
 			t.Errorf("round %d, %d events: %+v", i, done.Events, p)
@@ -51,7 +51,7 @@ func TestVerifyBesideWriters(t *testing.T) {
 	cancel()
 	writers.Wait()
 	wantClean(t, l, VerifyRequest{})
-	audit(t, l.store)
+	auditStore(t, l.store)
 	t.Logf("verified %d times; in the end there are %d events, %d of them erased", times, stats(t, l).Events, countErased(t, l))
 }
 

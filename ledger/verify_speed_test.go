@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/audit"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
@@ -63,12 +64,12 @@ func TestALogVerifiesInLittleMemory(t *testing.T) {
 	bigLedger(t, path, wanted)
 	l := open(t, path, Options{ReadOnly: true})
 	scan, events := scanned(t, l)
-	for _, memory := range []int{usualPace().memory, little} {
+	for _, memory := range []int{audit.Usual().Memory, little} {
 		runtime.GC()
 		heap, stop := watchHeap()
 		began := time.Now()
-		at := usualPace()
-		at.memory = memory
+		at := audit.Usual()
+		at.Memory = memory
 		done, err := l.verify(t.Context(), VerifyRequest{}, at)
 		took := time.Since(began)
 		stop()
@@ -88,10 +89,10 @@ func TestTheStateOfAnAuditLeavesTheMemory(t *testing.T) {
 	bigLedger(t, path, 6_000)
 	l := open(t, path, Options{ReadOnly: true})
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "nowhere"))
-	_, err := l.verify(t.Context(), VerifyRequest{}, usualPace())
+	_, err := l.verify(t.Context(), VerifyRequest{}, audit.Usual())
 	must(t, err)
-	at := usualPace()
-	at.memory = 256 << 10
+	at := audit.Usual()
+	at.Memory = 256 << 10
 	_, err = l.verify(t.Context(), VerifyRequest{}, at)
 	wantErr(t, err, fs.ErrNotExist)
 }

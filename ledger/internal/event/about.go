@@ -44,3 +44,14 @@ func QuestionOfEvent(ev Event) uint32 {
 	}
 	return 0
 }
+
+// ShareOf returns the sale of which a change is one object.
+func ShareOf(c Change) (sale uint64, is bool) {
+	switch c := c.(type) {
+	case *Held:
+		return c.Sale, true
+	case *Sold:
+		return c.Sale, true
+	}
+	return 0, false
+}

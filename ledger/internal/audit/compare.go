@@ -1,4 +1,4 @@
-package ledger
+package audit
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -55,10 +56,245 @@ func bucketKind(bucket string) string {
 	return bucket // "answers"
 }
 
+// keyValue is a record of the fold.
+type keyValue struct{ key, value []byte }
+
+// isRecord tells whether a stored value is a payload with its checksum.
+func isRecord(bucket string, key, stored, payload []byte) bool {
+	return (&recordSums{bucket: bucket}).isRecord(key, stored, payload)
+}
+
+// recordSums checks the checksums of a bucket. Those of keys of the same length begin with the same head.
+type recordSums struct {
+	bucket string
+	heads  [64]uint32 // by the length of the keys
+	known  uint64     // for which lengths, a bit each
+}
+
+// isRecord is that of the bucket.
+func (s *recordSums) isRecord(key, stored, payload []byte) bool {
+	if s.bucket == state.BucketMeta && string(key) == state.KeyFormat { // which has none
+		return bytes.Equal(stored, payload)
+	}
+	n := len(stored) - wire.SumLength
+	if n < 0 || !bytes.Equal(stored[:n], payload) {
+		return false
+	}
+	table := crc32.MakeTable(crc32.Castagnoli)
+	return binary.BigEndian.Uint32(stored[n:]) == crc32.Update(crc32.Update(s.headOf(len(key)), table, key), table, payload)
+}
+
+func (s *recordSums) headOf(length int) uint32 {
+	if length >= len(s.heads) {
+		return wire.ChecksumHead(s.bucket, length)
+	}
+	if s.known>>length&1 == 0 {
+		s.known |= 1 << length
+		s.heads[length] = wire.ChecksumHead(s.bucket, length)
+	}
+	return s.heads[length]
+}
+
+// aboutMeta is about for the records of which there is one each.
+func aboutMeta(key string) (kind, text string) {
+	switch key {
+	case state.KeyCounters:
+		return problemCounters, "the sums over the log"
+	case state.KeyAbout:
+		return problemLedger, "what the ledger was created with"
+	case state.KeyTruthKey:
+		return problemLedger, "the check of the truth key"
+	case state.KeyFormat:
+		return problemLedger, "the format of the file"
+	}
+	if strings.HasPrefix(key, state.KeyNoise) {
+		return problemLedger, fmt.Sprintf("noise key %x", key[len(state.KeyNoise):])
+	}
+	return problemLedger, fmt.Sprintf("%q", key)
+}
+
+// lastEvent returns the last event known to have changed a record of the fold, or 0.
+func lastEvent(bucket string, key, payload []byte) uint64 {
+	switch bucket {
+	case state.BucketObjects:
+		if o, err := state.DecodeObject(payload); err == nil && isObjectKey(key) {
+			return max(o.Latest, o.Withdrawn)
+		}
+	case state.BucketChains:
+		if c, err := state.DecodeChain(payload); err == nil {
+			last := max(c.Enrolled, c.Since)
+			for _, l := range c.Levels {
+				last = max(last, l.Event)
+			}
+			return last
+		}
+	case state.BucketAnswers:
+		last := uint64(0)
+		if a, err := state.DecodeAnswers(payload); err == nil {
+			for _, l := range a {
+				last = max(last, l.Event)
+			}
+		}
+		return last
+	case state.BucketSales:
+		if r, err := state.DecodeSale(payload); err == nil {
+			return r.Event
+		}
+	case state.BucketRequests:
+		if r, err := state.DecodeRequest(payload); err == nil && len(r.Settled) > 0 {
+			return r.Settled[len(r.Settled)-1]
+		}
+	case state.BucketStrangers:
+		if x, err := state.DecodeStranger(payload); err == nil {
+			return x.Latest
+		}
+	}
+	return 0
+}
+
+// isObjectKey tells the key of an object from those behind it.
+func isObjectKey(key []byte) bool { return bytes.IndexByte(key, 0) == len(key)-1 }
+
+// differ are the fields in which a record differs, in words.
+type differ []string
+
+func compareField[T comparable](d *differ, name string, stored, derived T) {
+	if stored != derived {
+		*d = append(*d, fmt.Sprintf("%s is %v, the events say %v", name, stored, derived))
+	}
+}
+
+func compareList[T comparable](d *differ, name string, stored, derived []T) {
+	if !slices.Equal(stored, derived) {
+		*d = append(*d, fmt.Sprintf("%s are %v, the events say %v", name, stored, derived))
+	}
+}
+
+func compareTime(d *differ, name string, stored, derived time.Time) {
+	if !stored.Equal(derived) {
+		*d = append(*d, fmt.Sprintf("%s is %s, the events say %s", name, stored.Format(time.RFC3339Nano), derived.Format(time.RFC3339Nano)))
+	}
+}
+
+// between compares two payloads of the same type.
+func between[T any](stored, derived []byte, decode func([]byte) (T, error), compare func(d *differ, stored, derived T)) (d differ, err error) {
+	s, err := decode(stored)
+	if err != nil {
+		return nil, err
+	}
+	e, err := decode(derived)
+	if err != nil {
+		return nil, err
+	}
+	compare(&d, s, e)
+	return d, nil
+}
+
+func compareNumber(d *differ, s, e uint32) { compareField(d, "the number", s, e) }
+
+func compareObjects(d *differ, s, e state.Object) {
+	compareField(d, "the cap", s.Cap, e.Cap)
+	compareField(d, "spent", s.Spent, e.Spent)
+	compareField(d, "the number of chains", s.Chains, e.Chains)
+	compareField(d, "the event of the withdrawal", s.Withdrawn, e.Withdrawn)
+	compareField(d, "the event by which it was forgotten", s.Forgotten, e.Forgotten)
+	compareField(d, "earned", s.Earned, e.Earned)
+	compareLinks(d, s.Links, e.Links)
+	compareList(d, "the reservations", s.Held, e.Held)
+}
+
+func compareLinks(d *differ, s, e state.Links) {
+	compareField(d, "the last event", s.Latest, e.Latest)
+	compareField(d, "the number of events", s.Events, e.Events)
+	compareField(d, "the last request", s.Settled, e.Settled)
+	compareField(d, "the number of requests", s.Settles, e.Settles)
+}
+
+// firstOf tells which of two lists comes first in order: -1, 1, or 0 if their heads are equal.
+func firstOf[T any](s, e []T, key func(T) int64) int {
+	switch {
+	case len(s) == 0:
+		return 1
+	case len(e) == 0:
+		return -1
+	}
+	return cmp.Compare(key(s[0]), key(e[0]))
+}
+
+func tagText(t *event.Tag) string {
+	if t == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%x", t[:])
+}
+
+func compareSales(d *differ, s, e state.Sale) {
+	compareField(d, "it", statusText(s.Status), statusText(e.Status))
+	compareField(d, "the buyer", s.Buyer, e.Buyer)
+	compareField(d, "the question", s.Question, e.Question)
+	compareField(d, "ε", s.Epsilon, e.Epsilon)
+	compareField(d, "the number of objects", s.Objects, e.Objects)
+	compareField(d, "the price", s.Price, e.Price)
+	compareField(d, "the number of refused objects", s.Refused, e.Refused)
+	compareField(d, "the event", s.Event, e.Event)
+	compareField(d, "the event of the reservation", s.Granted, e.Granted)
+	compareTime(d, "the end of the reservation", s.Expires, e.Expires)
+	compareField(d, "the price reserved", s.Promised, e.Promised)
+}
+
+func statusText(s state.SaleStatus) string {
+	switch s {
+	case state.SaleReserved:
+		return "reserved"
+	case state.SaleSold:
+		return "sold"
+	case state.SaleCancelled:
+		return "cancelled"
+	}
+	return fmt.Sprintf("of status %d", uint8(s))
+}
+
+func compareRequests(d *differ, s, e state.Request) {
+	compareField(d, "the digest", fmt.Sprintf("%x", s.Digest), fmt.Sprintf("%x", e.Digest))
+	compareField(d, "done", s.Done, e.Done)
+	compareField(d, "the event up to which objects belong to it", s.Through, e.Through)
+	compareField(d, "the number of objects dealt with", s.Dealt, e.Dealt)
+	compareList(d, "the events that settle it", s.Settled, e.Settled)
+}
+
+func compareCounters(d *differ, s, e state.Counters) {
+	compareField(d, "the number of events", s.Events, e.Events)
+	compareField(d, "the root of their tree", s.Root, e.Root)
+	compareTime(d, "the time of the last event", s.Last, e.Last)
+	compareField(d, "the number of noise keys", s.Noises, e.Noises)
+	compareField(d, "the number of questions", s.Questions, e.Questions)
+	compareField(d, "the number of policies", s.Policies, e.Policies)
+	compareField(d, "the number of objects", s.Objects, e.Objects)
+	compareField(d, "the number of chains", s.Chains, e.Chains)
+	compareField(d, "the number of buyers", s.Buyers, e.Buyers)
+	compareField(d, "the number of sales and reservations", s.Sales, e.Sales)
+	compareField(d, "the number of sales carried out", s.Sold, e.Sold)
+	compareField(d, "the revenue", s.Revenue, e.Revenue)
+	compareField(d, "the number of refusals that no request settles", s.Refused, e.Refused)
+	compareField(d, "the number of objects charged for no answer", s.Charges.Objects, e.Charges.Objects)
+	compareField(d, "what is to be settled", fmt.Sprintf("%+v", s.Underway), fmt.Sprintf("%+v", e.Underway))
+	compareField(d, "the ε in erased events that belongs to no forgotten object", s.Erased.Spent, e.Erased.Spent)
+	compareField(d, "the number of erased events that belong to no forgotten object", s.Erased.Events, e.Erased.Events)
+	compareField(d, "the money in erased events that belongs to no forgotten object", s.Erased.Earned, e.Erased.Earned)
+	compareField(d, "the sale that no request settles", s.Unsettled, e.Unsettled)
+	compareField(d, "the sale that is not complete", s.Open.Sale, e.Open.Sale)
+	if s.Open.Sale != 0 && s.Open.Sale == e.Open.Sale {
+		compareField(d, "what is missing of it", fmt.Sprintf("%+v", s.Open), fmt.Sprintf("%+v", e.Open))
+	}
+	compareField(d, "the question of these charges", s.Charges.Question, e.Charges.Question)
+	compareField(d, "the ε of these charges", s.Charges.Epsilon, e.Charges.Epsilon)
+	compareField(d, "the last event that forgot one of them, or began an epoch", s.Charges.Renewed, e.Charges.Renewed)
+}
+
 // compareSome compares what is stored with the fold, up to a bound, from where it stopped before. The fold is
 // that of all events in this snapshot.
 func (a *auditor) compareSome(r kv.Reader) error {
-	left := a.pace.records
+	left := a.pace.Records
 	buckets := auditedBuckets()
 	for a.at.bucket < len(buckets) {
 		from, err := a.compareBucket(r, buckets[a.at.bucket], a.at.from, &left)
@@ -73,9 +309,6 @@ func (a *auditor) compareSome(r kv.Reader) error {
 	a.finish()
 	return nil
 }
-
-// keyValue is a record of the fold.
-type keyValue struct{ key, value []byte }
 
 // compareBucket merges the stored records of a bucket with those of the fold. It returns from where to go on,
 // or nil at the end.
@@ -133,42 +366,6 @@ func (a *auditor) compareBucket(r kv.Reader, bucket string, from []byte, left *i
 		missing(nil)
 	}
 	return next, fault
-}
-
-// isRecord tells whether a stored value is a payload with its checksum.
-func isRecord(bucket string, key, stored, payload []byte) bool {
-	return (&recordSums{bucket: bucket}).isRecord(key, stored, payload)
-}
-
-// recordSums checks the checksums of a bucket. Those of keys of the same length begin with the same head.
-type recordSums struct {
-	bucket string
-	heads  [64]uint32 // by the length of the keys
-	known  uint64     // for which lengths, a bit each
-}
-
-// isRecord is that of the bucket.
-func (s *recordSums) isRecord(key, stored, payload []byte) bool {
-	if s.bucket == state.BucketMeta && string(key) == state.KeyFormat { // which has none
-		return bytes.Equal(stored, payload)
-	}
-	n := len(stored) - wire.SumLength
-	if n < 0 || !bytes.Equal(stored[:n], payload) {
-		return false
-	}
-	table := crc32.MakeTable(crc32.Castagnoli)
-	return binary.BigEndian.Uint32(stored[n:]) == crc32.Update(crc32.Update(s.headOf(len(key)), table, key), table, payload)
-}
-
-func (s *recordSums) headOf(length int) uint32 {
-	if length >= len(s.heads) {
-		return wire.ChecksumHead(s.bucket, length)
-	}
-	if s.known>>length&1 == 0 {
-		s.known |= 1 << length
-		s.heads[length] = wire.ChecksumHead(s.bucket, length)
-	}
-	return s.heads[length]
 }
 
 // compareRecord reports how a stored record differs from that of the fold, which has no checksum. One of them may be nil.
@@ -235,8 +432,8 @@ func (a *auditor) forgottenSince(derived []byte) []byte {
 }
 
 // about returns a problem with a record by its key: kind, object and question, and as its text what it is.
-func (a *auditor) about(bucket string, key []byte) Problem {
-	p := Problem{Kind: bucketKind(bucket)}
+func (a *auditor) about(bucket string, key []byte) Finding {
+	p := Finding{Kind: bucketKind(bucket)}
 	d := &wire.Decoder{Rest: key}
 	switch bucket {
 	case state.BucketQuestions, state.BucketBuyers, state.BucketPolicies:
@@ -265,7 +462,7 @@ func (a *auditor) about(bucket string, key []byte) Problem {
 		}
 		p.Question = a.questionName(k.Question)
 		p.Text = fmt.Sprintf("tally at ε=%s", k.Epsilon)
-		if q, err := a.fold.Question(k.Question); err != nil || q.Encoding != Unary {
+		if q, err := a.fold.Question(k.Question); err != nil || q.Encoding != vocabulary.Unary {
 			p.Text = fmt.Sprintf("tally of %s at ε=%s", a.valueName(k.Question, k.Epsilon, event.Value{Index: int(k.Value)}), k.Epsilon)
 		}
 	case state.BucketSales:
@@ -287,26 +484,8 @@ func (a *auditor) about(bucket string, key []byte) Problem {
 	return p
 }
 
-// aboutMeta is about for the records of which there is one each.
-func aboutMeta(key string) (kind, text string) {
-	switch key {
-	case state.KeyCounters:
-		return problemCounters, "the sums over the log"
-	case state.KeyAbout:
-		return problemLedger, "what the ledger was created with"
-	case state.KeyTruthKey:
-		return problemLedger, "the check of the truth key"
-	case state.KeyFormat:
-		return problemLedger, "the format of the file"
-	}
-	if strings.HasPrefix(key, state.KeyNoise) {
-		return problemLedger, fmt.Sprintf("noise key %x", key[len(state.KeyNoise):])
-	}
-	return problemLedger, fmt.Sprintf("%q", key)
-}
-
 // aboutNumbered is about for what has a number and a name.
-func (a *auditor) aboutNumbered(bucket string, key []byte, p *Problem) string {
+func (a *auditor) aboutNumbered(bucket string, key []byte, p *Finding) string {
 	kind := bucketKind(bucket)
 	if len(key) == len(state.NumberKey(0)) && (key[0] == 'q' || key[0] == 'p') {
 		number := binary.BigEndian.Uint32(key[1:])
@@ -336,69 +515,6 @@ func (a *auditor) valueName(question uint32, epsilon privacy.Epsilon, v event.Va
 		return fmt.Sprintf("%q", q.Text(epsilon, v))
 	}
 	return v.String()
-}
-
-// lastEvent returns the last event known to have changed a record of the fold, or 0.
-func lastEvent(bucket string, key, payload []byte) uint64 {
-	switch bucket {
-	case state.BucketObjects:
-		if o, err := state.DecodeObject(payload); err == nil && isObjectKey(key) {
-			return max(o.Latest, o.Withdrawn)
-		}
-	case state.BucketChains:
-		if c, err := state.DecodeChain(payload); err == nil {
-			last := max(c.Enrolled, c.Since)
-			for _, l := range c.Levels {
-				last = max(last, l.Event)
-			}
-			return last
-		}
-	case state.BucketAnswers:
-		last := uint64(0)
-		if a, err := state.DecodeAnswers(payload); err == nil {
-			for _, l := range a {
-				last = max(last, l.Event)
-			}
-		}
-		return last
-	case state.BucketSales:
-		if r, err := state.DecodeSale(payload); err == nil {
-			return r.Event
-		}
-	case state.BucketRequests:
-		if r, err := state.DecodeRequest(payload); err == nil && len(r.Settled) > 0 {
-			return r.Settled[len(r.Settled)-1]
-		}
-	case state.BucketStrangers:
-		if x, err := state.DecodeStranger(payload); err == nil {
-			return x.Latest
-		}
-	}
-	return 0
-}
-
-// isObjectKey tells the key of an object from those behind it.
-func isObjectKey(key []byte) bool { return bytes.IndexByte(key, 0) == len(key)-1 }
-
-// differ are the fields in which a record differs, in words.
-type differ []string
-
-func compareField[T comparable](d *differ, name string, stored, derived T) {
-	if stored != derived {
-		*d = append(*d, fmt.Sprintf("%s is %v, the events say %v", name, stored, derived))
-	}
-}
-
-func compareList[T comparable](d *differ, name string, stored, derived []T) {
-	if !slices.Equal(stored, derived) {
-		*d = append(*d, fmt.Sprintf("%s are %v, the events say %v", name, stored, derived))
-	}
-}
-
-func compareTime(d *differ, name string, stored, derived time.Time) {
-	if !stored.Equal(derived) {
-		*d = append(*d, fmt.Sprintf("%s is %s, the events say %s", name, stored.Format(time.RFC3339Nano), derived.Format(time.RFC3339Nano)))
-	}
 }
 
 // differences names the fields in which two payloads of a record differ.
@@ -473,40 +589,6 @@ func (a *auditor) moreDifferences(bucket string, key, stored, derived []byte) (d
 	return between(stored, derived, state.Number32, compareNumber)
 }
 
-// between compares two payloads of the same type.
-func between[T any](stored, derived []byte, decode func([]byte) (T, error), compare func(d *differ, stored, derived T)) (d differ, err error) {
-	s, err := decode(stored)
-	if err != nil {
-		return nil, err
-	}
-	e, err := decode(derived)
-	if err != nil {
-		return nil, err
-	}
-	compare(&d, s, e)
-	return d, nil
-}
-
-func compareNumber(d *differ, s, e uint32) { compareField(d, "the number", s, e) }
-
-func compareObjects(d *differ, s, e state.Object) {
-	compareField(d, "the cap", s.Cap, e.Cap)
-	compareField(d, "spent", s.Spent, e.Spent)
-	compareField(d, "the number of chains", s.Chains, e.Chains)
-	compareField(d, "the event of the withdrawal", s.Withdrawn, e.Withdrawn)
-	compareField(d, "the event by which it was forgotten", s.Forgotten, e.Forgotten)
-	compareField(d, "earned", s.Earned, e.Earned)
-	compareLinks(d, s.Links, e.Links)
-	compareList(d, "the reservations", s.Held, e.Held)
-}
-
-func compareLinks(d *differ, s, e state.Links) {
-	compareField(d, "the last event", s.Latest, e.Latest)
-	compareField(d, "the number of events", s.Events, e.Events)
-	compareField(d, "the last request", s.Settled, e.Settled)
-	compareField(d, "the number of requests", s.Settles, e.Settles)
-}
-
 func (a *auditor) compareChains(d *differ, question uint32, s, e state.Chain) {
 	compareField(d, "the event of the enrolment", s.Enrolled, e.Enrolled)
 	compareField(d, "the policy", s.Policy, e.Policy)
@@ -559,88 +641,7 @@ func (a *auditor) compareAnswers(d *differ, question uint32, s, e state.Answers)
 	}
 }
 
-// firstOf tells which of two lists comes first in order: -1, 1, or 0 if their heads are equal.
-func firstOf[T any](s, e []T, key func(T) int64) int {
-	switch {
-	case len(s) == 0:
-		return 1
-	case len(e) == 0:
-		return -1
-	}
-	return cmp.Compare(key(s[0]), key(e[0]))
-}
-
 func (a *auditor) compareLevels(d *differ, question uint32, s, e state.Level) {
 	compareField(d, fmt.Sprintf("the response at ε=%s", s.Epsilon), a.valueName(question, s.Epsilon, s.Response), a.valueName(question, e.Epsilon, e.Response))
 	compareField(d, fmt.Sprintf("the event at ε=%s", s.Epsilon), s.Event, e.Event)
-}
-
-func tagText(t *event.Tag) string {
-	if t == nil {
-		return "none"
-	}
-	return fmt.Sprintf("%x", t[:])
-}
-
-func compareSales(d *differ, s, e state.Sale) {
-	compareField(d, "it", statusText(s.Status), statusText(e.Status))
-	compareField(d, "the buyer", s.Buyer, e.Buyer)
-	compareField(d, "the question", s.Question, e.Question)
-	compareField(d, "ε", s.Epsilon, e.Epsilon)
-	compareField(d, "the number of objects", s.Objects, e.Objects)
-	compareField(d, "the price", s.Price, e.Price)
-	compareField(d, "the number of refused objects", s.Refused, e.Refused)
-	compareField(d, "the event", s.Event, e.Event)
-	compareField(d, "the event of the reservation", s.Granted, e.Granted)
-	compareTime(d, "the end of the reservation", s.Expires, e.Expires)
-	compareField(d, "the price reserved", s.Promised, e.Promised)
-}
-
-func statusText(s state.SaleStatus) string {
-	switch s {
-	case state.SaleReserved:
-		return "reserved"
-	case state.SaleSold:
-		return "sold"
-	case state.SaleCancelled:
-		return "cancelled"
-	}
-	return fmt.Sprintf("of status %d", uint8(s))
-}
-
-func compareRequests(d *differ, s, e state.Request) {
-	compareField(d, "the digest", fmt.Sprintf("%x", s.Digest), fmt.Sprintf("%x", e.Digest))
-	compareField(d, "done", s.Done, e.Done)
-	compareField(d, "the event up to which objects belong to it", s.Through, e.Through)
-	compareField(d, "the number of objects dealt with", s.Dealt, e.Dealt)
-	compareList(d, "the events that settle it", s.Settled, e.Settled)
-}
-
-func compareCounters(d *differ, s, e state.Counters) {
-	compareField(d, "the number of events", s.Events, e.Events)
-	compareField(d, "the root of their tree", s.Root, e.Root)
-	compareTime(d, "the time of the last event", s.Last, e.Last)
-	compareField(d, "the number of noise keys", s.Noises, e.Noises)
-	compareField(d, "the number of questions", s.Questions, e.Questions)
-	compareField(d, "the number of policies", s.Policies, e.Policies)
-	compareField(d, "the number of objects", s.Objects, e.Objects)
-	compareField(d, "the number of chains", s.Chains, e.Chains)
-	compareField(d, "the number of buyers", s.Buyers, e.Buyers)
-	compareField(d, "the number of sales and reservations", s.Sales, e.Sales)
-	compareField(d, "the number of sales carried out", s.Sold, e.Sold)
-	compareField(d, "the revenue", s.Revenue, e.Revenue)
-	compareField(d, "the number of refusals that no request settles", s.Refused, e.Refused)
-	compareField(d, "the number of objects charged for no answer", s.Charges.Objects, e.Charges.Objects)
-	compareField(d, "what is to be settled", fmt.Sprintf("%+v", s.Underway), fmt.Sprintf("%+v", e.Underway))
-	compareField(d, "the ε in erased events that belongs to no forgotten object", s.Erased.Spent, e.Erased.Spent)
-	compareField(d, "the number of erased events that belong to no forgotten object", s.Erased.Events, e.Erased.Events)
-	compareField(d, "the money in erased events that belongs to no forgotten object", s.Erased.Earned, e.Erased.Earned)
-	compareField(d, "the sale that no request settles", s.Unsettled, e.Unsettled)
-	compareField(d, "the sale that is not complete", s.Open.Sale, e.Open.Sale)
-	if s.Open.Sale != 0 && s.Open.Sale == e.Open.Sale {
-		compareField(d, "what is missing of it", fmt.Sprintf("%+v", s.Open), fmt.Sprintf("%+v", e.Open))
-	}
-	compareField(d, "the question of these charges", s.Charges.Question, e.Charges.Question)
-	compareField(d, "the ε of these charges", s.Charges.Epsilon, e.Charges.Epsilon)
-	compareField(d, "the last event that forgot one of them, or began an epoch", s.Charges.Renewed, e.Charges.Renewed)
 }

@@ -1,4 +1,4 @@
-package ledger
+package audit
 
 import (
 	"bytes"
@@ -223,61 +223,6 @@ func (e *readEvent) read(number uint64, payload []byte, sealed bool, w *event.Wr
 	}
 }
 
-// foldSome folds the events that follow, up to a bound, and tells whether there are no more in this snapshot.
-func (a *auditor) foldSome(ctx context.Context, r kv.Reader) (caughtUp bool, err error) {
-	if c, _, err := state.Lookup(&state.State{Reader: r}, state.BucketMeta, []byte(state.KeyCounters), state.DecodeCounters); err == nil {
-		a.total = c.Events
-	}
-	p := &pipeline{audit: a, next: a.decoder.batch()}
-	caughtUp = true
-	var last []byte
-	read, size := 0, 0
-	scan := r.Scan(state.BucketEvents, a.behind, func(key, value []byte) bool {
-		if read == a.pace.events || size >= a.pace.bytes || a.full() {
-			caughtUp = false
-			return false
-		}
-		last, read, size = append(last[:0], key...), read+1, size+len(value)
-		if len(key) != len(state.EventKey(0)) {
-			a.report(Problem{Kind: problemEvent, Text: fmt.Sprintf("a record with the key %x among the events", key)})
-			return true
-		}
-		p.next.add(key, value)
-		if p.next.full(a.pace.batch) {
-			err = errors.Join(p.push(), ctx.Err())
-		}
-		return err == nil
-	})
-	if err = errors.Join(err, p.push(), p.drain()); err != nil {
-		return false, err
-	}
-	if last != nil {
-		a.behind = append(last, 0)
-	}
-	if scan != nil {
-		next := a.fold.Counters.Events + 1
-		a.fault(kv.Fault{Bucket: state.BucketEvents, From: state.EventKey(next), Text: fmt.Sprintf("the events from %d on cannot be read: %s", next, reason(scan))})
-		caughtUp = true
-	}
-	if caughtUp {
-		a.closeLoose()
-	}
-	if caughtUp || a.fold.CountedInMemory() > a.pace.records {
-		err = a.flush()
-	}
-	return caughtUp, err
-}
-
-// flush writes what is summed up in memory.
-func (a *auditor) flush() error {
-	a.fold.Counters.Root, _ = a.tree.root() // none where events are missing, which is reported
-	if err := fold.Flush(a.fold); err != nil {
-		return err
-	}
-	a.fold.ForgetTallies()
-	return a.source.keep()
-}
-
 // pipeline applies one batch while the worker decodes the next.
 type pipeline struct {
 	audit *auditor
@@ -314,102 +259,6 @@ func (p *pipeline) apply(b *eventBatch) error {
 		}
 	}
 	return nil
-}
-
-// prefetch brings the records to the processor that most events of a batch are about.
-func (a *auditor) prefetch(b *eventBatch) {
-	for i := range b.events {
-		e := &b.events[i]
-		if e.invalid != nil {
-			continue
-		}
-		question := event.QuestionOfEvent(e.entry.Event)
-		if r, is := shareOf(e.entry.Change); is && r == a.fold.Latest.Number {
-			question = a.fold.Latest.Question
-		}
-		if name := event.ObjectOfEvent(e.entry.Event); name != "" {
-			if question != 0 {
-				a.scratch.Expect(state.BucketChains, state.AppendChainKey(a.fold.Draft.Lookup(), question, name))
-			}
-			a.scratch.Expect(state.BucketObjects, state.AppendObjectKey(a.fold.Draft.Lookup(), name))
-			if e.entry.Change.Kind() == event.KindEnrolled {
-				a.scratch.Expect(state.BucketObjects, state.AppendMemberKey(a.fold.Draft.Lookup(), name, question))
-			}
-		}
-	}
-	a.scratch.Prefetch()
-}
-
-// add adds an event to the tree and to the fold. The error says that the audit cannot go on.
-func (a *auditor) add(e *readEvent) error {
-	a.checkNumber(e)
-	a.checkTree(e)
-	n := &e.entry
-	if e.invalid == nil && n.Change != nil {
-		a.latest = n.Change.Kind()
-		a.note(&n.Event)
-	}
-	switch {
-	case e.number == 0:
-		return nil
-	case e.invalid != nil:
-		a.report(Problem{Kind: problemEvent, Event: e.number, Text: reason(e.invalid)})
-		a.fold.Counters.Events, a.fold.Counters.Underway = e.number, state.Underway{Loose: true}
-		return nil
-	case e.damaged:
-		a.report(a.eventProblem(n.Event, "its checksum is wrong"))
-	}
-	applied, err := a.applyEvent(&n.Event)
-	if err != nil || !applied {
-		return err
-	}
-	a.checkLinks(n)
-	return nil
-}
-
-// checkNumber reports the events that are missing before this one, once.
-func (a *auditor) checkNumber(e *readEvent) {
-	next := a.fold.Counters.Events + 1
-	switch {
-	case e.number == 0:
-		a.report(Problem{Kind: problemEvent, Text: "there is an event 0; the first one is 1"})
-		return
-	case e.number == next:
-		return
-	}
-	a.reportMissing(next, e.number-1)
-	a.fold.Counters.Events, a.fold.Counters.Underway = e.number-1, state.Underway{Loose: true}
-	a.tree.skip(e.number - 1)
-	a.checkTrusted()
-}
-
-// reportMissing reports that the events from one to another are missing, if there are any.
-func (a *auditor) reportMissing(from, to uint64) {
-	switch {
-	case from == to:
-		a.report(Problem{Kind: problemEvent, Event: from, Text: fmt.Sprintf("event %d is missing", from)})
-	case from < to:
-		a.report(Problem{Kind: problemEvent, Event: from, Text: fmt.Sprintf("the events %d to %d are missing", from, to)})
-	}
-}
-
-// checkTree checks the hashes that came with an event, each against those below it as they are stored: so a
-// wrong one is reported where it is.
-func (a *auditor) checkTree(e *readEvent) {
-	if e.number == 0 || e.number > merkle.MaxSize {
-		return
-	}
-	if e.invalid == nil && e.leaf != e.hashes[0] {
-		a.report(Problem{Kind: problemTree, Event: e.number, Object: event.ObjectOfEvent(e.entry.Event), Text: fmt.Sprintf("the leaf is %s, that of the event is %s", e.hashes[0], e.leaf)})
-	}
-	if e.hashes == nil {
-		a.tree.skip(e.number)
-	} else {
-		for _, w := range a.tree.add(e.hashes) {
-			a.report(Problem{Kind: problemTree, Event: e.number, Text: fmt.Sprintf("the hash of the %d events up to here is %s, those below it give %s", uint64(1)<<w.level, w.got, w.want)})
-		}
-	}
-	a.checkTrusted()
 }
 
 // treeCheck follows the tree as it grows.
@@ -470,6 +319,174 @@ func (t *treeCheck) root() (root tlog.Hash, known bool) {
 		}
 	}
 	return root, known
+}
+
+// adopted takes over the record with a key, if it is stored and no event has made it.
+func adopted[T any](a *auditor, bucket string, key []byte, decode func([]byte) (T, error)) (record T, found bool) {
+	if made, err := a.fold.Payload(bucket, key); err != nil || made != nil {
+		return record, false
+	}
+	record, found, err := state.Lookup(&state.State{Reader: a.source.log}, bucket, key, decode)
+	if err != nil || !found {
+		return record, false
+	}
+	value, err := a.source.log.Get(bucket, key)
+	if err != nil {
+		return record, false
+	}
+	_ = a.source.Put(bucket, key, value[:len(value)-wire.SumLength]) // it only keeps it
+	return record, true
+}
+
+// foldSome folds the events that follow, up to a bound, and tells whether there are no more in this snapshot.
+func (a *auditor) foldSome(ctx context.Context, r kv.Reader) (caughtUp bool, err error) {
+	if c, _, err := state.Lookup(&state.State{Reader: r}, state.BucketMeta, []byte(state.KeyCounters), state.DecodeCounters); err == nil {
+		a.total = c.Events
+	}
+	p := &pipeline{audit: a, next: a.decoder.batch()}
+	caughtUp = true
+	var last []byte
+	read, size := 0, 0
+	scan := r.Scan(state.BucketEvents, a.behind, func(key, value []byte) bool {
+		if read == a.pace.Events || size >= a.pace.Bytes || a.full() {
+			caughtUp = false
+			return false
+		}
+		last, read, size = append(last[:0], key...), read+1, size+len(value)
+		if len(key) != len(state.EventKey(0)) {
+			a.report(Finding{Kind: problemEvent, Text: fmt.Sprintf("a record with the key %x among the events", key)})
+			return true
+		}
+		p.next.add(key, value)
+		if p.next.full(a.pace.Batch) {
+			err = errors.Join(p.push(), ctx.Err())
+		}
+		return err == nil
+	})
+	if err = errors.Join(err, p.push(), p.drain()); err != nil {
+		return false, err
+	}
+	if last != nil {
+		a.behind = append(last, 0)
+	}
+	if scan != nil {
+		next := a.fold.Counters.Events + 1
+		a.fault(kv.Fault{Bucket: state.BucketEvents, From: state.EventKey(next), Text: fmt.Sprintf("the events from %d on cannot be read: %s", next, reason(scan))})
+		caughtUp = true
+	}
+	if caughtUp {
+		a.closeLoose()
+	}
+	if caughtUp || a.fold.CountedInMemory() > a.pace.Records {
+		err = a.flush()
+	}
+	return caughtUp, err
+}
+
+// flush writes what is summed up in memory.
+func (a *auditor) flush() error {
+	a.fold.Counters.Root, _ = a.tree.root() // none where events are missing, which is reported
+	if err := fold.Flush(a.fold); err != nil {
+		return err
+	}
+	a.fold.ForgetTallies()
+	return a.source.keep()
+}
+
+// prefetch brings the records to the processor that most events of a batch are about.
+func (a *auditor) prefetch(b *eventBatch) {
+	for i := range b.events {
+		e := &b.events[i]
+		if e.invalid != nil {
+			continue
+		}
+		question := event.QuestionOfEvent(e.entry.Event)
+		if r, is := event.ShareOf(e.entry.Change); is && r == a.fold.Latest.Number {
+			question = a.fold.Latest.Question
+		}
+		if name := event.ObjectOfEvent(e.entry.Event); name != "" {
+			if question != 0 {
+				a.scratch.Expect(state.BucketChains, state.AppendChainKey(a.fold.Draft.Lookup(), question, name))
+			}
+			a.scratch.Expect(state.BucketObjects, state.AppendObjectKey(a.fold.Draft.Lookup(), name))
+			if e.entry.Change.Kind() == event.KindEnrolled {
+				a.scratch.Expect(state.BucketObjects, state.AppendMemberKey(a.fold.Draft.Lookup(), name, question))
+			}
+		}
+	}
+	a.scratch.Prefetch()
+}
+
+// add adds an event to the tree and to the fold. The error says that the audit cannot go on.
+func (a *auditor) add(e *readEvent) error {
+	a.checkNumber(e)
+	a.checkTree(e)
+	n := &e.entry
+	if e.invalid == nil && n.Change != nil {
+		a.latest = n.Change.Kind()
+		a.note(&n.Event)
+	}
+	switch {
+	case e.number == 0:
+		return nil
+	case e.invalid != nil:
+		a.report(Finding{Kind: problemEvent, Event: e.number, Text: reason(e.invalid)})
+		a.fold.Counters.Events, a.fold.Counters.Underway = e.number, state.Underway{Loose: true}
+		return nil
+	case e.damaged:
+		a.report(a.eventProblem(n.Event, "its checksum is wrong"))
+	}
+	applied, err := a.applyEvent(&n.Event)
+	if err != nil || !applied {
+		return err
+	}
+	a.checkLinks(n)
+	return nil
+}
+
+// checkNumber reports the events that are missing before this one, once.
+func (a *auditor) checkNumber(e *readEvent) {
+	next := a.fold.Counters.Events + 1
+	switch {
+	case e.number == 0:
+		a.report(Finding{Kind: problemEvent, Text: "there is an event 0; the first one is 1"})
+		return
+	case e.number == next:
+		return
+	}
+	a.reportMissing(next, e.number-1)
+	a.fold.Counters.Events, a.fold.Counters.Underway = e.number-1, state.Underway{Loose: true}
+	a.tree.skip(e.number - 1)
+	a.checkTrusted()
+}
+
+// reportMissing reports that the events from one to another are missing, if there are any.
+func (a *auditor) reportMissing(from, to uint64) {
+	switch {
+	case from == to:
+		a.report(Finding{Kind: problemEvent, Event: from, Text: fmt.Sprintf("event %d is missing", from)})
+	case from < to:
+		a.report(Finding{Kind: problemEvent, Event: from, Text: fmt.Sprintf("the events %d to %d are missing", from, to)})
+	}
+}
+
+// checkTree checks the hashes that came with an event, each against those below it as they are stored: so a
+// wrong one is reported where it is.
+func (a *auditor) checkTree(e *readEvent) {
+	if e.number == 0 || e.number > merkle.MaxSize {
+		return
+	}
+	if e.invalid == nil && e.leaf != e.hashes[0] {
+		a.report(Finding{Kind: problemTree, Event: e.number, Object: event.ObjectOfEvent(e.entry.Event), Text: fmt.Sprintf("the leaf is %s, that of the event is %s", e.hashes[0], e.leaf)})
+	}
+	if e.hashes == nil {
+		a.tree.skip(e.number)
+	} else {
+		for _, w := range a.tree.add(e.hashes) {
+			a.report(Finding{Kind: problemTree, Event: e.number, Text: fmt.Sprintf("the hash of the %d events up to here is %s, those below it give %s", uint64(1)<<w.level, w.got, w.want)})
+		}
+	}
+	a.checkTrusted()
 }
 
 // checkLinks checks how an event is tied to the others about the same object.
@@ -601,20 +618,9 @@ func (a *auditor) closeLoose() {
 
 // prepareLoose ends a sale that is only assumed to be open, where its objects end.
 func (a *auditor) prepareLoose(c event.Change) {
-	if number, is := shareOf(c); !is || number != a.fold.Counters.Open.Sale {
+	if number, is := event.ShareOf(c); !is || number != a.fold.Counters.Open.Sale {
 		a.closeLoose()
 	}
-}
-
-// shareOf returns the sale of which a change is one object.
-func shareOf(c event.Change) (sale uint64, is bool) {
-	switch c := c.(type) {
-	case *event.Held:
-		return c.Sale, true
-	case *event.Sold:
-		return c.Sale, true
-	}
-	return 0, false
 }
 
 // loosen sets the sums of the log to what an event needs.
@@ -623,7 +629,7 @@ func (a *auditor) loosen(ev event.Event) {
 	if ev.Time.Before(n.Last) {
 		n.Last = ev.Time
 	}
-	if number, is := shareOf(ev.Change); is {
+	if number, is := event.ShareOf(ev.Change); is {
 		a.openLoose(number)
 	} else {
 		a.loose, n.Open = false, state.Opened{}
@@ -688,7 +694,7 @@ func (a *auditor) adopt(ev event.Event) bool {
 	case *event.SaleMade:
 		buyer = c.Buyer
 	default:
-		number, is := shareOf(ev.Change)
+		number, is := event.ShareOf(ev.Change)
 		sold := is && a.adoptSale(ev, number)
 		if r, err := a.fold.Sale(number); is && err == nil {
 			question, buyer = r.Question, r.Buyer
@@ -778,26 +784,9 @@ func (a *auditor) reportAdopted(ev event.Event, what string) {
 	a.report(a.eventProblem(ev, "no event defines "+what+"; what is stored is taken for it"))
 }
 
-// adopted takes over the record with a key, if it is stored and no event has made it.
-func adopted[T any](a *auditor, bucket string, key []byte, decode func([]byte) (T, error)) (record T, found bool) {
-	if made, err := a.fold.Payload(bucket, key); err != nil || made != nil {
-		return record, false
-	}
-	record, found, err := state.Lookup(&state.State{Reader: a.source.log}, bucket, key, decode)
-	if err != nil || !found {
-		return record, false
-	}
-	value, err := a.source.log.Get(bucket, key)
-	if err != nil {
-		return record, false
-	}
-	_ = a.source.Put(bucket, key, value[:len(value)-wire.SumLength]) // it only keeps it
-	return record, true
-}
-
 // eventProblem is what is wrong with an event.
-func (a *auditor) eventProblem(ev event.Event, text string) Problem {
-	p := Problem{Kind: problemEvent, Event: ev.Number, Object: event.ObjectOfEvent(ev), Text: fmt.Sprintf("%s: %s", ev.Change.Kind(), text)}
+func (a *auditor) eventProblem(ev event.Event, text string) Finding {
+	p := Finding{Kind: problemEvent, Event: ev.Number, Object: event.ObjectOfEvent(ev), Text: fmt.Sprintf("%s: %s", ev.Change.Kind(), text)}
 	if number := event.QuestionOfEvent(ev); number != 0 {
 		p.Question = a.questionName(number)
 	}

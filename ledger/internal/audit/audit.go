@@ -1,0 +1,323 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/scratch"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+)
+
+// The kinds of problems that are not those of one bucket.
+const (
+	problemFile       = "file"
+	problemCheckpoint = "checkpoint"
+	problemEvent      = "event"
+	problemTree       = "tree"
+	problemLedger     = "ledger"
+	problemCounters   = "counters"
+	ProblemClock      = "clock"
+)
+
+// Ledger is the ledger that is audited.
+type Ledger interface {
+	// Origin is what its checkpoints call the log.
+	Origin() string
+	// Now is what its clock says.
+	Now() time.Time
+	// Inspect runs fn on a snapshot, of a damaged file too, and tells what of it cannot be read.
+	Inspect(ctx context.Context, fault func(kv.Fault), fn func(kv.Reader) error) error
+	// AwaitSeen waits until an event that a snapshot has shown is durable.
+	AwaitSeen(ctx context.Context, event uint64) error
+}
+
+// Request says how to audit. The zero value counts what is wrong.
+type Request struct {
+	Checkpoints [][]byte // signed, that the log must extend
+	Verifiers   note.Verifiers
+	Report      func(Finding)            // is called for each finding, in the order found
+	Progress    func(done, total uint64) // is called with the number of events read and of those known to be there
+}
+
+// Finding is one difference between the log and what is stored. Package ledger describes its fields, under the name of finding.
+type Finding struct {
+	Kind     string
+	Event    uint64
+	Object   string
+	Question string
+	Text     string
+}
+
+// Result tells what was audited.
+type Result struct {
+	evidence.Head
+	Objects  uint64
+	Problems uint64
+}
+
+// Run folds the log of a ledger anew and compares what comes out with what is stored.
+func Run(ctx context.Context, l Ledger, r Request, at Pace) (done Result, err error) {
+	a := &auditor{ledger: l, request: r, pace: at, seen: map[faultID]bool{}}
+	if err := a.trust(); err != nil {
+		return done, err
+	}
+	if a.scratch, err = scratch.New("", at.Memory); err != nil {
+		return done, err
+	}
+	defer func() { err = errors.Join(err, a.scratch.Close()) }()
+	a.decoder = startDecoder()
+	defer a.decoder.stop()
+	if err := a.begin(); err != nil {
+		return done, err
+	}
+	for !a.done {
+		if err := a.step(ctx); err != nil {
+			return done, fmt.Errorf("verify: %w", err)
+		}
+	}
+	return Result{a.head, a.fold.Counters.Objects, a.problems}, nil
+}
+
+// Pace bounds what the audit does at a time.
+type Pace struct {
+	Memory   int // bytes of the state that are kept in memory, about; the heap grows to about three times that
+	Events   int // that a step folds
+	Bytes    int // of these events
+	Records  int // that a step compares
+	Batch    int // events that are decoded together
+	Problems int // after which a step ends: they are kept until then
+}
+
+// Usual keeps snapshots to fractions of a second. With more memory a large log is not verified much faster.
+func Usual() Pace {
+	return Pace{Memory: 64 << 20, Events: 1 << 16, Bytes: 16 << 20, Records: 1 << 17, Batch: 64, Problems: 10_000}
+}
+
+// auditor is a Verify being carried out. Each step reads one snapshot: it folds more of the log and then, once
+// it has caught up with the snapshot, compares more of what is stored with the fold. So every record is
+// compared with the fold of exactly the events that it was stored with.
+type auditor struct {
+	ledger  Ledger
+	request Request
+	pace    Pace
+	trusted []evidence.Head // checkpoints by rising size, those still to come
+	scratch *scratch.Scratch
+	source  *foldStore
+	fold    *state.State
+	decoder *decodeWorker
+	behind  []byte // where to read events on
+	tree    treeCheck
+	latest  event.Kind // of the last event that could be read
+	loose   bool       // the sale in the counters is only assumed to be open
+	total   uint64     // events known to be there
+	at      place      // where the comparison is
+	done    bool
+	head    evidence.Head
+
+	horizon  time.Time   // what lies behind it is in the future
+	early    uint64      // events that do
+	earliest event.Event // the first of them
+
+	found    []Finding // by this step
+	problems uint64    // told before
+	seen     map[faultID]bool
+}
+
+// mostAhead is how far the clocks of hosts and auditors may be apart.
+const mostAhead = 5 * time.Minute
+
+// mostFaults is how many faults of the file are remembered.
+const mostFaults = 10_000
+
+// faultID is a fault of the file, to report it once.
+type faultID struct{ bucket, from, text string }
+
+// place is one among all records: those of the bucket with this index, from a key on.
+type place struct {
+	bucket int
+	from   []byte
+}
+
+// trust reads the checkpoints.
+func (a *auditor) trust() error {
+	origin := a.ledger.Origin()
+	for _, signed := range a.request.Checkpoints {
+		c, err := evidence.OpenCheckpoint(signed, a.request.Verifiers)
+		if err != nil {
+			return err
+		}
+		if c.Origin != origin {
+			a.reportRollback(evidence.RollbackError{Checkpoint: c, Ledger: evidence.Head{Origin: origin}})
+			continue
+		}
+		a.trusted = append(a.trusted, c)
+	}
+	slices.SortStableFunc(a.trusted, func(c, d evidence.Head) int { return cmp.Compare(c.Events, d.Events) })
+	return nil
+}
+
+// begin makes the empty state that the log is folded into.
+func (a *auditor) begin() error {
+	a.source = &foldStore{scratch: a.scratch}
+	format := binary.BigEndian.AppendUint16([]byte(state.FormatName), state.FormatVersion)
+	if err := a.scratch.Put(state.BucketMeta, []byte(state.KeyFormat), format); err != nil {
+		return err
+	}
+	a.fold = &state.State{Reader: a.source, Writer: a.source, Plain: true, Levels: state.LevelPage{Page: make([]state.Level, 256)}, Known: &state.Cache{}, Near: make([]state.NearTally, 1<<state.NearBits)}
+	a.checkTrusted()
+	return nil
+}
+
+// step reads one snapshot. What it found is told outside of it.
+func (a *auditor) step(ctx context.Context) error {
+	a.horizon = a.ledger.Now().Add(mostAhead)
+	err := a.ledger.Inspect(ctx, a.fault, func(r kv.Reader) error {
+		a.source.log = r
+		caughtUp, err := a.foldSome(ctx, r)
+		if err != nil || !caughtUp {
+			return err
+		}
+		return a.compareSome(r)
+	})
+	if err == nil {
+		err = a.ledger.AwaitSeen(ctx, a.fold.Counters.Events)
+	}
+	if err != nil {
+		return err
+	}
+	a.tell()
+	return nil
+}
+
+func (a *auditor) tell() {
+	a.problems += uint64(len(a.found))
+	if a.request.Report != nil {
+		for _, p := range a.found {
+			a.request.Report(p)
+		}
+	}
+	a.found = nil
+	if a.request.Progress != nil {
+		done := a.fold.Counters.Events
+		a.request.Progress(done, max(done, a.total))
+	}
+}
+
+func (a *auditor) report(p Finding) {
+	p.Object = strings.Clone(p.Object) // it may share its memory with many others
+	a.found = append(a.found, p)
+}
+
+func (a *auditor) full() bool { return len(a.found) >= a.pace.Problems }
+
+// fault reports a part of the file that cannot be read, once.
+func (a *auditor) fault(f kv.Fault) {
+	id := faultID{f.Bucket, string(f.From), f.Text}
+	if a.seen[id] {
+		return
+	}
+	if len(a.seen) >= mostFaults {
+		clear(a.seen)
+	}
+	a.seen[id] = true
+	text := f.Text
+	if f.Bucket != "" {
+		text += fmt.Sprintf(", in the bucket %q", f.Bucket)
+	}
+	p := a.about(f.Bucket, f.From)
+	p.Kind = problemFile
+	p.Text = text
+	a.report(p)
+}
+
+func (a *auditor) reportRollback(e evidence.RollbackError) {
+	a.report(Finding{Kind: problemCheckpoint, Event: e.Checkpoint.Events, Text: e.Error()})
+}
+
+// checkTrusted holds the tree against the checkpoints of its size, and those that it has gone past.
+func (a *auditor) checkTrusted() {
+	for len(a.trusted) > 0 && a.trusted[0].Events <= a.tree.size {
+		c := a.trusted[0]
+		a.trusted = a.trusted[1:]
+		root, known := a.tree.root()
+		switch failure := (evidence.RollbackError{Checkpoint: c, Ledger: evidence.Head{Origin: c.Origin, Events: c.Events, Root: root}}); {
+		case c.Events < a.tree.size || !known:
+			a.report(Finding{Kind: problemCheckpoint, Event: c.Events, Text: fmt.Sprintf("the checkpoint of %d events cannot be compared: events are missing", c.Events)})
+		case root != c.Root:
+			a.reportRollback(failure)
+		}
+	}
+}
+
+// finish ends the audit, at the end of the log and of what is stored.
+func (a *auditor) finish() {
+	a.reportMissing(a.fold.Counters.Events+1, a.total)
+	a.checkEnd()
+	a.checkClock()
+	for _, c := range a.trusted {
+		a.reportRollback(evidence.RollbackError{Checkpoint: c, Ledger: evidence.Head{Origin: c.Origin, Events: a.tree.size}})
+	}
+	root, known := a.tree.root()
+	if !known {
+		root = tlog.Hash{}
+	}
+	a.head = evidence.Head{Origin: a.ledger.Origin(), Events: a.tree.size, Root: root}
+	a.done = true
+}
+
+// note counts an event that lies in the future.
+func (a *auditor) note(ev *event.Event) {
+	if !ev.Time.After(a.horizon) {
+		return
+	}
+	if a.early++; a.early == 1 {
+		a.earliest = event.Event{Number: ev.Number, Time: ev.Time}
+	}
+}
+
+// checkClock reports the events that lie in the future.
+func (a *auditor) checkClock() {
+	if a.early > 0 {
+		a.report(Finding{Kind: ProblemClock, Event: a.earliest.Number, Text: fmt.Sprintf("%d events lie in the future, from event %d of %s on; the clock says %s",
+			a.early, a.earliest.Number, a.earliest.Time.Format(time.RFC3339Nano), a.ledger.Now().UTC().Format(time.RFC3339Nano))})
+	}
+}
+
+// checkEnd reports a log that ends in the midst of what belongs together, or has erased events that no forgotten
+// event accounts for.
+func (a *auditor) checkEnd() {
+	n := a.fold.Counters
+	if n.Events > 0 && !endsTransaction(a.latest) {
+		a.report(Finding{Kind: problemEvent, Event: n.Events, Text: fmt.Sprintf("the log ends with an event of the kind %s; that of a whole request ends with its settled event", a.latest)})
+	}
+	if n.Erased != (state.Erasure{}) {
+		a.report(Finding{Kind: problemEvent, Event: n.Events, Text: fmt.Sprintf("%d events are erased, which sold for %d and cost %d nano-nats, and nobody was forgotten for them", n.Erased.Events, n.Erased.Earned, n.Erased.Spent)})
+		n.Erased = state.Erasure{}
+	}
+	if err := n.CheckWhole(); err != nil {
+		a.report(Finding{Kind: problemEvent, Event: n.Events, Text: "the log ends in the midst of what belongs together: " + reason(err)})
+	}
+}
+
+// endsTransaction tells whether an event of a kind may be the last one of a log.
+func endsTransaction(k event.Kind) bool {
+	return k == event.KindSettled || k == event.KindCreated || k == event.KindTruthKey || k == event.KindNoiseKey
+}
+
+// reason is the text of an error that says why something cannot be.
+func reason(err error) string {
+	return strings.ReplaceAll(err.Error(), errs.ErrCorrupt.Error()+": ", "")
+}

@@ -1,0 +1,156 @@
+package audit
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/fold"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/scratch"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// kept is a ledger in memory at a standstill.
+type kept struct {
+	kvtest.Memory
+	about event.About
+}
+
+func (k *kept) Origin() string                          { return k.about.Origin() }
+func (k *kept) Now() time.Time                          { return k.about.At }
+func (k *kept) AwaitSeen(context.Context, uint64) error { return nil }
+func (k *kept) Inspect(_ context.Context, _ func(kv.Fault), fn func(kv.Reader) error) error {
+	return k.View(fn)
+}
+
+// newKept returns a ledger in which ann has released a response at ε = 0.5, under a cap of 1.
+func newKept(t *testing.T) *kept {
+	t.Helper()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	created := event.Created{Currency: "USD"}
+	k := &kept{about: event.About{Created: created, At: at}}
+	settled := func(key string, first uint64, object string, counts event.Counts) *event.Settled {
+		form := event.FormOf(key).Finish()
+		return &event.Settled{
+			Key: key, Digest: form.Digest, Marks: form.Marks, First: first, Through: first - 1, Final: true,
+			Counts: counts, Alone: object != "", Object: object,
+		}
+	}
+	err := k.Update(func(w kv.Writer) error {
+		format := append([]byte(state.FormatName), 0, state.FormatVersion)
+		if err := w.Put(state.BucketMeta, []byte(state.KeyFormat), format); err != nil {
+			return err
+		}
+		s, err := state.WriteState(w, at)
+		if err != nil {
+			return err
+		}
+		q := vocabulary.Question{Name: "vote", Values: []string{"yes", "no"}, Encoding: vocabulary.Direct}
+		for _, request := range [][]event.Change{
+			{&created},
+			{&event.QuestionDefined{Number: 1, Question: q}, settled("define", 2, "", event.Counts{})},
+			{&event.Enrolled{Object: "ann", Question: 1, Cap: epsilon(t, "1")}, settled("enroll", 4, "ann", event.Counts{1})},
+			{released(t, "0.5"), settled("raise", 6, "ann", event.Counts{1})},
+		} {
+			if _, _, err := fold.Record(s, request); err != nil {
+				return err
+			}
+		}
+		return fold.Flush(s)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func epsilon(t *testing.T, text string) privacy.Epsilon {
+	t.Helper()
+	e, err := privacy.ParseEpsilon(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func released(t *testing.T, at string) *event.Released {
+	t.Helper()
+	return &event.Released{Object: "ann", Question: 1, Epsilon: epsilon(t, at), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}
+}
+
+// An event that cannot be applied leaves no trace in the fold, not in the tallies either, which are counted before the
+// budget is checked.
+func TestAnEventThatCannotBeAppliedLeavesNoTrace(t *testing.T) {
+	for _, at := range []string{"0.75", "2"} {
+		a := &auditor{ledger: newKept(t), pace: Usual(), seen: map[faultID]bool{}}
+		var err error
+		if a.scratch, err = scratch.New("", a.pace.Memory); err != nil {
+			t.Fatal(err)
+		}
+		a.decoder = startDecoder()
+		defer a.decoder.stop()
+		if err := a.begin(); err != nil {
+			t.Fatal(err)
+		}
+		compare := func() uint64 {
+			a.done, a.at, a.problems = false, place{}, 0
+			for !a.done {
+				if err := a.step(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return a.problems
+		}
+		if n := compare(); n != 0 {
+			t.Fatalf("%d problems", n)
+		}
+		last := a.fold.Counters
+		fault, err := a.try(&event.Event{Number: last.Events + 1, Time: last.Last, Change: released(t, at)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if impossible := at == "2"; (fault != nil) != impossible || (compare() == 0) != impossible {
+			t.Errorf("at ε=%s, the fault is %v, and there are %d problems", at, fault, a.problems)
+		}
+		if err := a.scratch.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// An event that cannot be decoded still has its place in the tree: its hashes stand at the end of the record.
+func TestHashesOfADamagedEvent(t *testing.T) {
+	n := event.Logged{Event: event.Event{Number: 4, Time: time.Unix(1, 0).UTC(), Change: released(t, "0.5")}, Hashes: make([]tlog.Hash, merkle.Completes(3))}
+	for i := range n.Hashes {
+		n.Hashes[i][0] = byte(i + 1)
+	}
+	sound := n.Encode()
+	for name, one := range map[string]struct {
+		record []byte
+		hashes bool
+	}{
+		"sound":         {sound, true},
+		"other version": {append(append(append([]byte{}, sound[:3]...), sound[3]+1), sound[4:]...), true},
+		"cut off":       {sound[len(sound)-5:], false},
+		"nothing":       {nil, false},
+	} {
+		var used readEvent
+		used.read(4, sound, true, new(event.Written), &wire.Texts{}) // what was there before must not be seen
+		used.read(4, one.record, true, new(event.Written), &wire.Texts{})
+		if (used.invalid == nil) != (name == "sound") || (used.leaf == tlog.Hash{}) != (name != "sound") {
+			t.Errorf("%s: %v, leaf %v", name, used.invalid, used.leaf)
+		}
+		if one.hashes != (len(used.hashes) == len(n.Hashes) && used.hashes[1] == n.Hashes[1]) {
+			t.Errorf("%s: hashes %v", name, used.hashes)
+		}
+	}
+}

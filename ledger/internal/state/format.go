@@ -1,0 +1,31 @@
+package state
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+)
+
+const (
+	FormatName    = "sluice ledger "
+	FormatVersion = 5 // 1 had no sales, 2 no tree, 3 no encodings, 4 no scores; they were never released
+)
+
+// CheckVersion refuses what this program does not read, before it reads anything else.
+func CheckVersion(r kv.Reader) error {
+	version, err := r.Get(BucketMeta, []byte(KeyFormat))
+	if err != nil {
+		return err
+	}
+	rest, ours := strings.CutPrefix(string(version), FormatName)
+	if !ours || len(rest) != 2 {
+		return fmt.Errorf("%w: not a Sluice ledger", errs.ErrCorrupt)
+	}
+	if v := binary.BigEndian.Uint16([]byte(rest)); v != FormatVersion {
+		return fmt.Errorf("%w: version %d; this program reads version %d", errs.ErrVersion, v, FormatVersion)
+	}
+	return nil
+}
