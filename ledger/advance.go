@@ -78,7 +78,7 @@ func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, 
 		}
 		x.only, p.question = q.Number, q.Number
 	}
-	f := event.FormOf("advance")
+	f := event.NewForm("advance")
 	f.Field("Question").Text(r.Question)
 	b := &bulk{key: r.Key, id: f.Finish(), panel: p, progress: r.Progress, decide: x.decide}
 	b.prepare = func(ctx context.Context, behind string) (int, error) { return x.prepare(ctx, b.panel, behind) }
@@ -302,7 +302,7 @@ func duesOf(q *event.Question, o *terms.Subject, chain int, at time.Time) (dues 
 	}
 	last := privacy.Epsilon{}
 	for _, one := range o.Policy.Releases(at, o.Chain.Buyers) {
-		if level, found := q.Released(one.Ceiling); found && last.Less(level) {
+		if level, found := q.LevelWithin(one.Ceiling); found && last.Less(level) {
 			dues = append(dues, due{chain, one.At, level})
 			last = level
 		}
@@ -330,7 +330,7 @@ func (x *sweep) take(s *state.State, p *plan, one due, at time.Time) error {
 		return err
 	}
 	if v == event.Drawn {
-		p.object.Spent, err = p.object.Spent.Add(budget.Less(one.level, c.after.Current()))
+		p.object.Spent, err = p.object.Spent.Add(budget.Minus(one.level, c.after.Current()))
 		if err != nil {
 			return errs.Corrupt(nil, "object %q: %v", c.Name, err)
 		}

@@ -56,12 +56,12 @@ func (a *ahead) begin(l *Ledger, b *bulk, behind leaving) {
 }
 
 func (a *ahead) look(l *Ledger, b *bulk, r kv.Reader) error {
-	s, err := state.ReadState(r)
+	s, err := state.Snapshot(r)
 	if err != nil {
 		return err
 	}
 	s.Known, s.Desk, s.Chances = &l.known, a.desk, a.chances
-	s.Tell(l.clock())
+	s.SetClock(l.clock())
 	a.events, a.clock = s.Counters.Events, s.Clock
 	if a.names, a.last, err = b.panel.after(s, a.behind.cursor, state.PartSize); err != nil || !b.early {
 		return err

@@ -171,7 +171,7 @@ func (l *Ledger) newAnswer(ctx context.Context, r AnswerRequest) (*inquiry, erro
 	if err := l.admitObjects(ctx, x.names); err != nil {
 		return nil, err
 	}
-	x.whole = event.SumOf(x.names)
+	x.whole = event.PanelOf(x.names)
 	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (l *Ledger) newAnswer(ctx context.Context, r AnswerRequest) (*inquiry, erro
 func (x *inquiry) convene(s *state.State, through uint64) (err error) {
 	p := panel{names: x.names, all: x.request.All, question: x.question.Number, through: through}
 	if x.names, err = p.whole(s, x.question); err == nil && p.all {
-		x.whole = event.SumOf(x.names)
+		x.whole = event.PanelOf(x.names)
 	}
 	return err
 }
@@ -219,7 +219,7 @@ func (x *inquiry) recorded() (among state.Answers, base state.AnswerLevel, free 
 }
 
 func (x *inquiry) form() event.Identity {
-	f := event.FormOf("answer")
+	f := event.NewForm("answer")
 	f.Field("Question").Text(x.request.Question)
 	f.Field("Query").Text(x.request.Query)
 	f.Field("Epsilon").Epsilon(x.request.Epsilon)
@@ -333,7 +333,7 @@ func (x *inquiry) assess(s *state.State, at time.Time) error {
 	}
 	x.leaves, x.base, x.cost, x.anew = false, state.AnswerLevel{}, x.request.Epsilon, why
 	if why == nil {
-		x.base, x.cost = base, budget.Less(x.request.Epsilon, base.Epsilon)
+		x.base, x.cost = base, budget.Minus(x.request.Epsilon, base.Epsilon)
 	}
 	if err := x.part(s, at); err != nil || len(x.refused) == 0 || !x.request.Partial {
 		return err
@@ -615,5 +615,5 @@ func costOf(s *state.State, c *event.Answered, ev uint64) (privacy.Epsilon, erro
 		return privacy.Epsilon{}, err
 	}
 	before := slices.DeleteFunc(known, func(l state.AnswerLevel) bool { return l.Event >= ev })
-	return budget.Less(c.Epsilon, before.Top().Epsilon), nil
+	return budget.Minus(c.Epsilon, before.Top().Epsilon), nil
 }

@@ -56,7 +56,7 @@ func (l *Ledger) assess(s *state.State, x *terms.Subject, ask asking) (event.Ver
 	if refusal := l.lacksTruthKey(x.Name, ask.epsilon); refusal != nil {
 		return event.Drawn, refusal, nil
 	}
-	refusal, err := l.checkBudget(s, x, charge{ask, budget.Less(ask.epsilon, current), ask.epsilon})
+	refusal, err := l.checkBudget(s, x, charge{ask, budget.Minus(ask.epsilon, current), ask.epsilon})
 	return event.Drawn, refusal, err
 }
 
@@ -93,15 +93,15 @@ func (l *Ledger) room(s *state.State, x *terms.Subject, ask charge) (r room, err
 		buyers++
 	}
 	r.spent, r.ceiling = x.Chain.Spent(), x.Policy.Ceiling(ask.at, buyers)
-	r.free = budget.Less(r.ceiling, r.spent)
+	r.free = budget.Minus(r.ceiling, r.spent)
 	// What the host's own raises and known buyers hold must stay without any further buyer, and what a new buyer holds
 	// with its own share, whatever becomes of other orders.
-	r.left = budget.Less(r.free, held.plain)
+	r.left = budget.Minus(r.free, held.plain)
 	if !held.shares.IsZero() {
-		r.left = budget.Lower(r.left, budget.Less(budget.Less(x.Policy.Ceiling(ask.at, buyers+1), r.spent), held.shares))
+		r.left = budget.Lower(r.left, budget.Minus(budget.Minus(x.Policy.Ceiling(ask.at, buyers+1), r.spent), held.shares))
 	}
-	r.capFree = budget.Less(x.Object.Cap, x.Object.Spent)
-	r.capLeft = budget.Less(r.capFree, held.all)
+	r.capFree = budget.Minus(x.Object.Cap, x.Object.Spent)
+	r.capLeft = budget.Minus(r.capFree, held.all)
 	return r, nil
 }
 
@@ -113,7 +113,7 @@ func (l *Ledger) checkBudget(s *state.State, x *terms.Subject, ask charge) (*Ref
 	case err != nil:
 		return nil, err
 	case r.left.Less(ask.cost):
-		possible := !r.free.Less(ask.cost) || !budget.Less(x.Policy.Limit(), r.spent).Less(ask.cost)
+		possible := !r.free.Less(ask.cost) || !budget.Minus(x.Policy.Limit(), r.spent).Less(ask.cost)
 		helps := possible && !r.capFree.Less(ask.cost)
 		return ask.refusal(Refusal{Object: x.Name, Reason: ChainCeiling, Ceiling: r.ceiling, Spent: r.spent, Remaining: r.left}, helps), nil
 	case r.capLeft.Less(ask.cost):

@@ -200,7 +200,7 @@ func (p *publisher) publish(ctx context.Context) error {
 	}
 	var head evidence.Head
 	err := l.store.View(func(r kv.Reader) error {
-		s, err := state.ReadState(r)
+		s, err := state.Snapshot(r)
 		if err == nil {
 			head, err = l.head(s, size)
 		}

@@ -136,11 +136,11 @@ func TestEventsAreReadOverOthers(t *testing.T) {
 		}
 	}
 	random := rand.New(rand.NewPCG(9, 10))
-	used, shared := [3]event.Logged{}, &wire.Texts{}
+	used, shared := [3]event.Entry{}, &wire.Texts{}
 	read := map[event.Kind]int{}
 	for range 20_000 {
 		r, e := records[random.IntN(len(records))], &used[random.IntN(len(used))]
-		var fresh event.Logged
+		var fresh event.Entry
 		want, err := fresh.Read(r.number, r.payload, nil), e.Read(r.number, r.payload, shared)
 		if want != nil || err != nil {
 			if fmt.Sprint(err) != fmt.Sprint(want) {

@@ -303,7 +303,7 @@ func (l *Ledger) commit(batch []*proposal) error {
 		if err := event.CheckTime(now); err != nil {
 			return err
 		}
-		s, err := state.WriteState(spool, now)
+		s, err := state.Begin(spool, now)
 		if err == nil {
 			s.Known = &l.known
 			err = s.CheckBegun()

@@ -301,7 +301,7 @@ func TestADamagedMetaPageIsNoQuietRollback(t *testing.T) {
 }
 
 // eventsOf returns the records of all events.
-func eventsOf(t testing.TB, s kv.Store) (log []event.Logged) {
+func eventsOf(t testing.TB, s kv.Store) (log []event.Entry) {
 	t.Helper()
 	for _, p := range pairs(t, s) {
 		if p.bucket != state.BucketEvents {
@@ -317,7 +317,7 @@ func eventsOf(t testing.TB, s kv.Store) (log []event.Logged) {
 }
 
 // putEvents puts these records in the place of all events, under the numbers of their places.
-func putEvents(t testing.TB, s kv.Store, log []event.Logged) {
+func putEvents(t testing.TB, s kv.Store, log []event.Entry) {
 	t.Helper()
 	must(t, s.Update(func(w kv.Writer) error {
 		var keys [][]byte
@@ -334,7 +334,7 @@ func putEvents(t testing.TB, s kv.Store, log []event.Logged) {
 }
 
 // replant computes all hashes of the tree anew, as whoever rewrites the log would.
-func replant(t testing.TB, log []event.Logged) []event.Logged {
+func replant(t testing.TB, log []event.Entry) []event.Entry {
 	t.Helper()
 	edge := &merkle.Edge{}
 	for i := range log {
@@ -346,17 +346,17 @@ func replant(t testing.TB, log []event.Logged) []event.Logged {
 }
 
 // moved are the ways to drop, swap and repeat the event at some place.
-func moved() map[string]func(log []event.Logged, at int) []event.Logged {
-	return map[string]func([]event.Logged, int) []event.Logged{
-		"dropped": func(log []event.Logged, at int) []event.Logged { return slices.Delete(log, at, at+1) },
-		"swapped with the next": func(log []event.Logged, at int) []event.Logged {
+func moved() map[string]func(log []event.Entry, at int) []event.Entry {
+	return map[string]func([]event.Entry, int) []event.Entry{
+		"dropped": func(log []event.Entry, at int) []event.Entry { return slices.Delete(log, at, at+1) },
+		"swapped with the next": func(log []event.Entry, at int) []event.Entry {
 			next := (at + 1) % len(log)
 			log[at], log[next] = log[next], log[at]
 			return log
 		},
-		"repeated at once":      func(log []event.Logged, at int) []event.Logged { return slices.Insert(log, at, log[at]) },
-		"repeated at the end":   func(log []event.Logged, at int) []event.Logged { return append(log, log[at]) },
-		"put over the next one": func(log []event.Logged, at int) []event.Logged { log[(at+1)%len(log)] = log[at]; return log },
+		"repeated at once":      func(log []event.Entry, at int) []event.Entry { return slices.Insert(log, at, log[at]) },
+		"repeated at the end":   func(log []event.Entry, at int) []event.Entry { return append(log, log[at]) },
+		"put over the next one": func(log []event.Entry, at int) []event.Entry { log[(at+1)%len(log)] = log[at]; return log },
 	}
 }
 
@@ -394,10 +394,10 @@ func TestEveryEventThatIsMovedIsFound(t *testing.T) {
 const newTree = "with a new tree"
 
 // trees are what may become of the hashes in the records of moved events.
-func trees(places []event.Logged) map[string]func(testing.TB, []event.Logged) []event.Logged {
-	return map[string]func(testing.TB, []event.Logged) []event.Logged{
-		"with their hashes":    func(_ testing.TB, log []event.Logged) []event.Logged { return log },
-		"without their hashes": func(_ testing.TB, log []event.Logged) []event.Logged { return withHashesOf(log, places) },
+func trees(places []event.Entry) map[string]func(testing.TB, []event.Entry) []event.Entry {
+	return map[string]func(testing.TB, []event.Entry) []event.Entry{
+		"with their hashes":    func(_ testing.TB, log []event.Entry) []event.Entry { return log },
+		"without their hashes": func(_ testing.TB, log []event.Entry) []event.Entry { return withHashesOf(log, places) },
 		newTree:                replant,
 	}
 }
@@ -412,7 +412,7 @@ func trustedHead(t testing.TB, s kv.Store) VerifyRequest {
 }
 
 // withHashesOf gives each event the hashes of the place where it stands, as far as there are any.
-func withHashesOf(log, places []event.Logged) []event.Logged {
+func withHashesOf(log, places []event.Entry) []event.Entry {
 	for i := range log {
 		if i < len(places) {
 			log[i].Hashes = places[i].Hashes

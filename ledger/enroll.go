@@ -77,7 +77,7 @@ type enrollment struct {
 }
 
 func (x *enrollment) form() event.Identity {
-	f := event.FormOf("enroll")
+	f := event.NewForm("enroll")
 	f.Field("Question").Text(x.request.Question)
 	f.Field("Policy").Text(x.request.Policy.String())
 	f.Field("Cap").Epsilon(x.request.Cap)
@@ -110,7 +110,7 @@ func (x *enrollment) decide(s *state.State, names []string) (part, error) {
 		err = refusalList{listed: p.refused}.error(x.question)
 	}
 	if !known && len(p.changes) > 0 {
-		p.changes = append([]event.Change{&event.PolicyDefined{Number: number, Json: x.request.Policy.String()}}, p.changes...)
+		p.changes = append([]event.Change{&event.PolicyDefined{Number: number, JSON: x.request.Policy.String()}}, p.changes...)
 	}
 	return p, err
 }

@@ -38,7 +38,7 @@ func (l *Ledger) BeginEpoch(ctx context.Context, key, question, object string) e
 	if err != nil {
 		return err
 	}
-	f := event.FormOf("epoch")
+	f := event.NewForm("epoch")
 	f.Field("Question").Text(question)
 	f.Field("Object").Text(object)
 	return l.once(ctx, key, object, f, func(s *state.State) (event.Change, error) { return l.epochOf(s, q, object) })

@@ -85,7 +85,7 @@ func TestGoldenMechanismsAreRead(t *testing.T) {
 }
 
 // goldenFiniteEntries are events of questions with a mechanism, as they are stored; see goldenEntries.
-func goldenFiniteEntries(t testing.TB) []event.Logged {
+func goldenFiniteEntries(t testing.TB) []event.Entry {
 	t.Helper()
 	odds := oddsQuestion(t)
 	odds.Encoding, odds.Mechanism = Finite, odds.Mechanism.Named()

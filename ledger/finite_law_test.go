@@ -124,7 +124,7 @@ func (tr *finiteTree) probe(l *Ledger, n int, truth TruthFunc, word uint64) (out
 	output = -1
 	u := l.store.(*undone)
 	u.look = func(w kv.Writer) {
-		s, err := state.ReadState(w)
+		s, err := state.Snapshot(w)
 		must(tr, err)
 		c, _, err := s.Chain(1, "ann")
 		must(tr, err)
@@ -252,9 +252,9 @@ func (tr *finiteTree) sellOutput(child node, free bool, word uint64) {
 	if got.Value != tr.text(child.responses[n]) || got.Epsilon != tr.levels[n] {
 		tr.Fatalf("%v was to come, the buyer got %+v", child.responses, got)
 	}
-	cost, want := budget.Less(after.Spent, before.Spent), privacy.Epsilon{}
+	cost, want := budget.Minus(after.Spent, before.Spent), privacy.Epsilon{}
 	if !free {
-		want = budget.Less(tr.levels[n], before.Spent)
+		want = budget.Minus(tr.levels[n], before.Spent)
 	}
 	if cost != want || (sold.Draws == 0) != free {
 		tr.Errorf("%v: %d draws for ε=%s, which cost %s, want %s", child.responses, sold.Draws, tr.levels[n], cost, want)

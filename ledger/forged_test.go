@@ -337,7 +337,7 @@ func TestACaptureIsComparedWithItsReservation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := replayed(t, log)
 			err := m.Update(func(w kv.Writer) error {
-				s, err := state.WriteState(w, epoch())
+				s, err := state.Begin(w, epoch())
 				must(t, err)
 				one.spoil(s)
 				for _, c := range capture(one.price) {
@@ -361,7 +361,7 @@ func (g ground) definitions(t *testing.T) map[string]pairOfLogs {
 	q := func(number uint32, name string, values ...string) []event.Change {
 		return []event.Change{&event.QuestionDefined{Number: number, Question: Question{Name: name, Values: values, Encoding: Direct}}}
 	}
-	p := func(json string) []event.Change { return []event.Change{&event.PolicyDefined{Number: 3, Json: json}} }
+	p := func(json string) []event.Change { return []event.Change{&event.PolicyDefined{Number: 3, JSON: json}} }
 	in := func(name string, question, policy uint32, limit string) []event.Change {
 		return []event.Change{&event.Enrolled{Object: name, Question: question, Policy: policy, Noise: 0, Cap: eps(t, limit)}}
 	}
@@ -377,14 +377,14 @@ func (g ground) definitions(t *testing.T) map[string]pairOfLogs {
 		"a question's name is odd":   {sound: questions, forged: q(3, "hob\x00by", "chess", "go"), why: "control character"},
 		"a value is odd":             {sound: questions, forged: q(3, "hobby", "chess", "g\no"), why: "control character"},
 		"a value is empty":           {sound: questions, forged: q(3, "hobby", "chess", ""), why: "is empty"},
-		"a policy twice":             {sound: []event.Change{&event.PolicyDefined{Number: 4, Json: fixed}}, forged: []event.Change{&event.PolicyDefined{Number: 4, Json: g.policy(t, 1)}}, why: "is there already"},
-		"a policy with a space":      {sound: []event.Change{&event.PolicyDefined{Number: 4, Json: fixed}}, forged: []event.Change{&event.PolicyDefined{Number: 4, Json: strings.Replace(fixed, ":", ": ", 1)}}, why: "is not canonical"},
-		"a policy that there is not": {sound: []event.Change{&event.PolicyDefined{Number: 4, Json: fixed}}, forged: []event.Change{&event.PolicyDefined{Number: 4, Json: `{"kind":"martian"}`}}, why: "martian"},
+		"a policy twice":             {sound: []event.Change{&event.PolicyDefined{Number: 4, JSON: fixed}}, forged: []event.Change{&event.PolicyDefined{Number: 4, JSON: g.policy(t, 1)}}, why: "is there already"},
+		"a policy with a space":      {sound: []event.Change{&event.PolicyDefined{Number: 4, JSON: fixed}}, forged: []event.Change{&event.PolicyDefined{Number: 4, JSON: strings.Replace(fixed, ":", ": ", 1)}}, why: "is not canonical"},
+		"a policy that there is not": {sound: []event.Change{&event.PolicyDefined{Number: 4, JSON: fixed}}, forged: []event.Change{&event.PolicyDefined{Number: 4, JSON: `{"kind":"martian"}`}}, why: "martian"},
 		"a limit that is void": {
-			sound:  []event.Change{&event.PolicyDefined{Number: 4, Json: `{"kind":"market","max":"1","price":[["1",1]],"stride":"0.5","holders":1}`}},
-			forged: []event.Change{&event.PolicyDefined{Number: 4, Json: `{"kind":"market","max":"1","price":[["1",1]],"holders":1}`}}, why: "holders needs a stride or levels",
+			sound:  []event.Change{&event.PolicyDefined{Number: 4, JSON: `{"kind":"market","max":"1","price":[["1",1]],"stride":"0.5","holders":1}`}},
+			forged: []event.Change{&event.PolicyDefined{Number: 4, JSON: `{"kind":"market","max":"1","price":[["1",1]],"holders":1}`}}, why: "holders needs a stride or levels",
 		},
-		"a policy's number":             {sound: []event.Change{&event.PolicyDefined{Number: 4, Json: fixed}}, forged: p(fixed), why: "policy 3 follows on policy 3"},
+		"a policy's number":             {sound: []event.Change{&event.PolicyDefined{Number: 4, JSON: fixed}}, forged: p(fixed), why: "policy 3 follows on policy 3"},
 		"a buyer's name is odd":         {sound: b("pied piper"), forged: b("pied\tpiper"), why: "control character"},
 		"a buyer without a name":        {sound: b("pied piper"), forged: b(""), why: "is empty"},
 		"an unknown question":           {sound: enrolment, forged: in("new", 3, 1, "1"), why: "enrolled in question 3"},
@@ -412,7 +412,7 @@ func (g ground) definitions(t *testing.T) map[string]pairOfLogs {
 func (g ground) policy(t *testing.T, number uint32) string {
 	t.Helper()
 	i := indexOf(t, g.log, func(c event.Change) bool { p, ok := c.(*event.PolicyDefined); return ok && p.Number == number })
-	return g.log[i].Change.(*event.PolicyDefined).Json
+	return g.log[i].Change.(*event.PolicyDefined).JSON
 }
 
 func (g ground) draws(t *testing.T) map[string]pairOfLogs {
@@ -423,7 +423,7 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 	charge := func(name string, epsilon string) event.Change {
 		return &event.Charged{Object: name, Question: 1, Epsilon: eps(t, epsilon)}
 	}
-	bobs := &event.Answered{Question: 1, Query: "winner", Panel: event.SumOf([]string{"bob"}), Objects: 1, Epsilon: eps(t, "0.1"), Result: event.Result{Output: 1}, Method: event.MethodFresh}
+	bobs := &event.Answered{Question: 1, Query: "winner", Panel: event.PanelOf([]string{"bob"}), Objects: 1, Epsilon: eps(t, "0.1"), Result: event.Result{Output: 1}, Method: event.MethodFresh}
 	with := func(a event.Answered, edit func(*event.Answered)) event.Change { edit(&a); return &a }
 	answer := []event.Change{charge("bob", "0.1"), bobs}
 	former := *g.log[indexOf(t, g.log, func(c event.Change) bool { return c.Kind() == event.KindAnswered })].Change.(*event.Answered)
@@ -444,8 +444,8 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 	}
 	bobForgotten := g.forgotten["bob"]
 	bobBack := []event.Change{&bobForgotten, &event.Enrolled{Object: "bob", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}}
-	both := []event.Change{charge("ann", "0.1"), charge("bob", "0.1"), with(*bobs, func(a *event.Answered) { a.Objects, a.Panel = 2, event.SumOf([]string{"ann", "bob"}) })}
-	three := event.SumOf([]string{"ann", "bob", "zoe"}).Partly()
+	both := []event.Change{charge("ann", "0.1"), charge("bob", "0.1"), with(*bobs, func(a *event.Answered) { a.Objects, a.Panel = 2, event.PanelOf([]string{"ann", "bob"}) })}
+	three := event.PanelOf([]string{"ann", "bob", "zoe"}).Partly()
 	partly := func(panel event.PanelSum, refused ...string) []event.Change { // ann and bob are charged
 		changes := []event.Change{both[0], both[1], with(*bobs, func(a *event.Answered) { a.Objects, a.Panel = 2, panel })}
 		for _, name := range refused {
@@ -458,12 +458,12 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 	}
 	leaving := partly(three, "zoe")
 	return map[string]pairOfLogs{
-		"about others":                   {sound: both, forged: partly(event.SumOf([]string{"bob", "fay"})), why: "are not those it is about, without 0"},
+		"about others":                   {sound: both, forged: partly(event.PanelOf([]string{"bob", "fay"})), why: "are not those it is about, without 0"},
 		"about one more, left out":       {sound: leaving, forged: partly(three), why: "are not those it is about, without 0"},
 		"about somebody else, left out":  {sound: leaving, forged: partly(three, "zac"), why: "who was charged for the answer and who was refused"},
 		"one more is left out":           {sound: leaving, forged: partly(three, "zac", "zoe"), why: "who was charged for the answer and who was refused"},
-		"left out of a whole answer":     {sound: both, forged: partly(event.SumOf([]string{"ann", "bob"}), "zoe"), why: "are not those it is about, without 1"},
-		"left out, and it is whole":      {sound: leaving, forged: partly(event.SumOf([]string{"ann", "bob", "zoe"}), "zoe"), why: "who was charged for the answer and who was refused"},
+		"left out of a whole answer":     {sound: both, forged: partly(event.PanelOf([]string{"ann", "bob"}), "zoe"), why: "are not those it is about, without 1"},
+		"left out, and it is whole":      {sound: leaving, forged: partly(event.PanelOf([]string{"ann", "bob", "zoe"}), "zoe"), why: "who was charged for the answer and who was refused"},
 		"one charged for all":            {sound: both, forged: []event.Change{both[1], both[1], both[2]}, why: `"bob" is charged after "bob"`},
 		"charged out of order":           {sound: both, forged: []event.Change{both[1], both[0], both[2]}, why: `"ann" is charged after "bob"`},
 		"the former answer is another's": {sound: leaving, forged: append(leaving[:len(leaving)-1:len(leaving)-1], g.end(func(c *event.Settled) { c.Counts[event.Drawn], c.Answer, c.Refused = 1, uint64(len(g.log)), 1 })), why: "settles the answer of event"},
@@ -625,16 +625,16 @@ func (g ground) ends(t *testing.T) map[string]pairOfLogs {
 		"no end of events":            {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events = 1<<64 - 1 }), why: "events are forgotten"},
 		"forgotten with another cap":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Cap = budget.Plus(c.Cap, one) }), why: "what it has not spent"},
 		"forgotten without a cap":     {sound: all, forged: forgets(ann, func(c *event.Forgotten) { *c = event.Forgotten{Object: c.Object, Events: c.Events} }), why: "what it has not spent"},
-		"forgotten with a lower sum":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Spent = budget.Less(c.Spent, one) }), why: "what it has not spent"},
+		"forgotten with a lower sum":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Spent = budget.Minus(c.Spent, one) }), why: "what it has not spent"},
 		"forgotten with a higher sum": {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Spent = budget.Plus(c.Spent, one) }), why: "what it has not spent"},
 		"forgotten with earnings":     {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Earned++ }), why: "events are forgotten"},
 		"forgotten without earnings":  {sound: forgets(g.forgotten["cid"], func(*event.Forgotten) {}), forged: forgets(g.forgotten["cid"], func(c *event.Forgotten) { c.Earned-- }), why: "events are forgotten"},
 		"a chain has spent less": {sound: all, forged: forgets(ann, func(c *event.Forgotten) {
-			c.Chains[0].Spent, c.Spent = budget.Less(c.Chains[0].Spent, one), budget.Less(c.Spent, one)
+			c.Chains[0].Spent, c.Spent = budget.Minus(c.Chains[0].Spent, one), budget.Minus(c.Spent, one)
 		}), why: "has not spent"},
 		"a chain has spent more": {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[1].Spent, c.Spent = one, budget.Plus(c.Spent, one) }), why: "has not spent"},
 		"one chain for another": {sound: all, forged: forgets(ann, func(c *event.Forgotten) {
-			c.Chains[1].Spent, c.Chains[0].Spent = one, budget.Less(c.Chains[0].Spent, one)
+			c.Chains[1].Spent, c.Chains[0].Spent = one, budget.Minus(c.Chains[0].Spent, one)
 		}), why: "has not spent"},
 		"a chain under another policy":   {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 2 }), why: "has not spent"},
 		"a chain without its policy":     {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 0 }), why: "has not spent"},
@@ -669,7 +669,7 @@ func (g ground) ends(t *testing.T) map[string]pairOfLogs {
 		"stated with another's events":      {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = g.stated["bob"].Events }), why: "leaves something out"},
 		"stated out of order":               {sound: whole, forged: states("ann", func(c *event.Stated) { slices.Reverse(c.Events) }), why: "leaves something out"},
 		"stated of a stranger":              {sound: whole, forged: states("ann", func(c *event.Stated) { *c = event.Stated{Object: "zoe"} }), why: "which is not there"},
-		"stated with less spent":            {sound: whole, forged: states("ann", func(c *event.Stated) { c.Spent = budget.Less(c.Spent, one) }), why: "leaves something out"},
+		"stated with less spent":            {sound: whole, forged: states("ann", func(c *event.Stated) { c.Spent = budget.Minus(c.Spent, one) }), why: "leaves something out"},
 		"stated with another cap":           {sound: whole, forged: states("ann", func(c *event.Stated) { c.Cap = budget.Plus(c.Cap, one) }), why: "leaves something out"},
 		"stated with less earned":           {sound: states("cid", func(*event.Stated) {}), forged: states("cid", func(c *event.Stated) { c.Earned-- }), why: "leaves something out"},
 		"stated as forgotten":               {sound: whole, forged: states("ann", func(c *event.Stated) { c.Forgotten = 1 }), why: "leaves something out"},
@@ -806,7 +806,7 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 		"it spent above its cap":           {"what it has not spent", forget("ann", func(c *event.Forgotten) { c.Spent, c.Chains[0].Spent = eps(t, "3"), eps(t, "3") })},
 		"its chains spent something else":  {"what it has not spent", forget("ann", func(c *event.Forgotten) { c.Chains[0].Spent = eps(t, "0.5") })},
 		"it spent less": {"which cost 250000000 nano-nats", forget("ann", func(c *event.Forgotten) {
-			c.Spent, c.Chains[0].Spent = budget.Less(c.Spent, eps(t, "0.25")), budget.Less(c.Chains[0].Spent, eps(t, "0.25"))
+			c.Spent, c.Chains[0].Spent = budget.Minus(c.Spent, eps(t, "0.25")), budget.Minus(c.Chains[0].Spent, eps(t, "0.25"))
 		})},
 		"it spent nothing":            {"which cost", forget("ann", func(c *event.Forgotten) { c.Spent, c.Chains[0].Spent = eps(t, "0"), eps(t, "0") })},
 		"it had no chains":            {"leaves behind what it cannot have", forget("ann", func(c *event.Forgotten) { c.Chains, c.Spent = nil, eps(t, "0") })},
@@ -883,31 +883,31 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 		"bob borrows an erased event, and has spent less": {"has not spent", func(t *testing.T, log []event.Event) []event.Event {
 			var o state.Object
 			must(t, replayed(t, log).View(func(r kv.Reader) error {
-				s, err := state.ReadState(r)
+				s, err := state.Snapshot(r)
 				must(t, err)
 				o, _, err = s.Object("bob")
 				return err
 			}))
 			i := indexOf(t, log, func(c event.Change) bool { f, ok := c.(*event.Forgotten); return ok && f.Object == "ann" })
-			bobs := &event.Forgotten{Object: "bob", Events: o.Total() + 1, Account: fold.AccountOf(o), Chains: []event.Remnant{{Question: 1, Policy: 1, Spent: budget.Less(o.Spent, eps(t, "0.25"))}}}
+			bobs := &event.Forgotten{Object: "bob", Events: o.Total() + 1, Account: fold.AccountOf(o), Chains: []event.Remnant{{Question: 1, Policy: 1, Spent: budget.Minus(o.Spent, eps(t, "0.25"))}}}
 			bobs.Spent = bobs.Chains[0].Spent
 			log = slices.Insert(log, i, event.Event{Time: log[i].Time, Change: bobs})
 			return renumber(forget("ann", func(c *event.Forgotten) { c.Events-- })(t, log))
 		}},
 		"an end is erased": {"its end is erased", func(t *testing.T, log []event.Event) []event.Event {
 			i := indexOf(t, log, isSettled("1"))
-			log[i] = event.Logged{Event: log[i]}.Erase().Event
+			log[i] = event.Entry{Event: log[i]}.Erase().Event
 			return log
 		}},
 		"one that was not forgotten": {"takes part in question 1 without being enrolled", func(t *testing.T, log []event.Event) []event.Event {
 			i := indexOf(t, log, isEnrolled("bob"))
-			log[i] = event.Logged{Event: log[i]}.Erase().Event
+			log[i] = event.Entry{Event: log[i]}.Erase().Event
 			return log
 		}},
 		"erased after all was forgotten": {"1 erased events", func(t *testing.T, log []event.Event) []event.Event {
 			log = followedBy(&event.Withdrawn{Object: "bob"})(log)
 			i := len(log) - 1
-			log[i] = event.Logged{Event: log[i]}.Erase().Event
+			log[i] = event.Entry{Event: log[i]}.Erase().Event
 			return log
 		}},
 	} {
@@ -929,7 +929,7 @@ func replayed(t *testing.T, log []event.Event) *kvtest.Memory {
 func TestNothingElseCanBeErased(t *testing.T) {
 	for _, n := range goldenEntries(t) {
 		sum := event.Commitment{1}
-		record := event.Logged{Event: event.Event{Number: n.Number, Time: n.Time, Change: n.Change, Erased: &sum}, Hashes: n.Hashes}
+		record := event.Entry{Event: event.Event{Number: n.Number, Time: n.Time, Change: n.Change, Erased: &sum}, Hashes: n.Hashes}
 		_, err := event.DecodeEntry(n.Number, record.Encode())
 		_, about := n.Change.(event.Personal)
 		if (err == nil) != about || err != nil && !errors.Is(err, ErrCorrupt) {

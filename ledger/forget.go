@@ -34,7 +34,7 @@ func (l *Ledger) Forget(ctx context.Context, key, object string) error {
 	if err := names.Check("object", object); err != nil {
 		return err
 	}
-	f := event.FormOf("forget")
+	f := event.NewForm("forget")
 	f.Field("Object").Text(object)
 	return l.once(ctx, key, "", f, func(s *state.State) (event.Change, error) { return forgetObject(s, object) })
 }

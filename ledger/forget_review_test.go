@@ -44,7 +44,7 @@ func eraseReleases(log []event.Event) (erased uint64) {
 	for i, ev := range log {
 		c, alone := ev.Change.(*event.Settled)
 		if ev.Change.Kind() == event.KindReleased || alone && c.Alone && c.Object == "ann" {
-			log[i] = event.Logged{Event: ev}.Erase().Event
+			log[i] = event.Entry{Event: ev}.Erase().Event
 			erased++
 		}
 	}

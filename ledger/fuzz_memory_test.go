@@ -69,7 +69,7 @@ func TestNoRecordAsksForMoreMemoryThanItHas(t *testing.T) {
 		"buyer":     func(b []byte) { _, _ = state.DecodeBuyer(b) },
 		"sale":      func(b []byte) { _, _ = state.DecodeSale(b) },
 		"tally":     func(b []byte) { _, _ = state.DecodeTally(b) },
-		"noise key": func(b []byte) { _, _ = state.DecodeNoise(b) },
+		"noise key": func(b []byte) { _, _ = state.DecodeNoiseKey(b) },
 		"entry":     func(b []byte) { _, _ = event.DecodeEntry(1<<62, b) },
 		"entry 1":   func(b []byte) { _, _ = event.DecodeEntry(1, b) },
 	}

@@ -23,7 +23,7 @@ func FuzzDecodeNoise(f *testing.F) {
 		k.Encode(e)
 		return e.Buf
 	}
-	fuzzFrom(f, seeds, state.DecodeNoise, encode, none)
+	fuzzFrom(f, seeds, state.DecodeNoiseKey, encode, none)
 }
 
 // FuzzHex holds that whatever is read is written again, in lower case.

@@ -114,14 +114,14 @@ func FuzzDecodeEvent(f *testing.F) {
 	if erased == 0 {
 		f.Error("the specimen has no erased event")
 	}
-	decode := func(numbered []byte) (event.Logged, error) {
+	decode := func(numbered []byte) (event.Entry, error) {
 		if len(numbered) == 0 {
-			return event.Logged{}, ErrCorrupt
+			return event.Entry{}, ErrCorrupt
 		}
 		return event.DecodeEntry(uint64(numbered[0]), numbered[1:])
 	}
-	encode := func(n event.Logged) []byte { return append([]byte{byte(n.Number)}, n.Encode()...) }
-	fuzzFrom(f, seeds, decode, encode, func(n event.Logged) int {
+	encode := func(n event.Entry) []byte { return append([]byte{byte(n.Number)}, n.Encode()...) }
+	fuzzFrom(f, seeds, decode, encode, func(n event.Entry) int {
 		items := len(n.Hashes)
 		switch c := n.Change.(type) {
 		case *event.QuestionDefined:

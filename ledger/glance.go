@@ -32,8 +32,8 @@ func (g *glance) show(s *state.State) {
 
 func show[T any](s *state.State, events uint64, from, to *state.Drawer[T]) {
 	for i := range from.Sheets {
-		if one := &from.Sheets[i]; s.Changes.Last(one.Id.Name) <= events {
-			to.Note(one.Id, &one.Record, one.Found)
+		if one := &from.Sheets[i]; s.Changes.Last(one.ID.Name) <= events {
+			to.Note(one.ID, &one.Record, one.Found)
 		}
 	}
 }

@@ -372,16 +372,16 @@ func bitsOf(t testing.TB, text string) rrchain.Bits {
 
 // goldenEntries are events of every kind, with fields of every length, as they are stored. Of the tree they have
 // hashes by which to tell them apart, rather than those of a log that they make.
-func goldenEntries(t testing.TB) []event.Logged {
+func goldenEntries(t testing.TB) []event.Entry {
 	t.Helper()
 	bound := &event.Tag{0, 1, 2, 15: 0xff}
 	changes := []event.Change{
-		&event.Created{Id: [16]byte{0xaa, 15: 0xbb}, Currency: "USD"},
+		&event.Created{ID: [16]byte{0xaa, 15: 0xbb}, Currency: "USD"},
 		&event.Created{Currency: "", LogKey: goldenLogKey(t, strings.Repeat("k", 100))},
 		&event.TruthKeySet{Check: *bound},
 		&event.QuestionDefined{Number: 1, Question: Question{Name: "vote", Values: []string{"yes", "no"}, Encoding: Direct}},
 		&event.QuestionDefined{Number: 1<<32 - 1, Question: Question{Name: "", Values: []string{"", "é"}, Encoding: Unary}},
-		&event.PolicyDefined{Number: 1, Json: `{"kind":"fixed","ceiling":"1"}`},
+		&event.PolicyDefined{Number: 1, JSON: `{"kind":"fixed","ceiling":"1"}`},
 		&event.Enrolled{Object: "ann", Question: 1, Policy: 0, Noise: 0, Cap: eps(t, "1000")},
 		&event.Enrolled{Object: strings.Repeat("n", 256), Question: 1 << 24, Policy: 1<<32 - 1, Noise: 0, Cap: nano(t, 1)},
 		&event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.5"), Response: event.Response{Value: event.Value{Index: 0}, Method: event.MethodRaise}},
@@ -440,13 +440,13 @@ func goldenEntries(t testing.TB) []event.Logged {
 }
 
 // entries makes a log of changes, whatever they are.
-func entries(changes []event.Change) []event.Logged {
-	log, salts := make([]event.Logged, len(changes)), steadySalts(1<<40)
+func entries(changes []event.Change) []event.Entry {
+	log, salts := make([]event.Entry, len(changes)), steadySalts(1<<40)
 	for i, c := range changes {
 		at := epoch().Add(time.Duration(i-14) * 5 * 365 * 24 * time.Hour) // from before 1970 on
 		ev := event.Event{Number: uint64(i + 1), Time: at, Change: c}
 		salts(ev.Salt[:])
-		log[i] = event.Logged{Event: ev, Hashes: make([]tlog.Hash, merkle.Completes(uint64(i)))}
+		log[i] = event.Entry{Event: ev, Hashes: make([]tlog.Hash, merkle.Completes(uint64(i)))}
 		for j := range log[i].Hashes {
 			log[i].Hashes[j] = tlog.Hash{byte(i), byte(j), 31: 0xff}
 		}
@@ -468,12 +468,12 @@ func erasable(c event.Change) bool {
 
 // recordOf returns the record of a change as the first event of a log.
 func recordOf(c event.Change) []byte {
-	return event.Logged{Event: event.Event{Number: 1, Time: epoch(), Change: c}, Hashes: make([]tlog.Hash, 1)}.Encode()
+	return event.Entry{Event: event.Event{Number: 1, Time: epoch(), Change: c}, Hashes: make([]tlog.Hash, 1)}.Encode()
 }
 
 func TestGoldenEvents(t *testing.T) {
 	text := "# kind, record, leaf of the tree, and record when erased, of events, in hex\n"
-	there := func(n event.Logged) string {
+	there := func(n event.Entry) string {
 		payload := n.Encode()
 		back, err := event.DecodeEntry(n.Number, payload)
 		must(t, err)

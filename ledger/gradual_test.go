@@ -58,7 +58,7 @@ func wantRaised(t *testing.T, query string, q Question) {
 		r.Question = q.Name
 		quote, err := l.QuoteAnswer(t.Context(), r)
 		must(t, err)
-		if quote.Charge != budget.Less(r.Epsilon, held) || quote.Anew != r.Epsilon || quote.Held != held || quote.Objects != 3 || len(quote.Refused) != 0 {
+		if quote.Charge != budget.Minus(r.Epsilon, held) || quote.Anew != r.Epsilon || quote.Held != held || quote.Objects != 3 || len(quote.Refused) != 0 {
 			t.Errorf("at ε=%s the quote is %+v", epsilon, quote)
 		}
 		got := answerTo(t, l, r)

@@ -131,12 +131,12 @@ func beginWithKey(t testing.TB, s kv.Store, logKey string) {
 		if err := w.Put(state.BucketMeta, []byte(state.KeyFormat), formatRecord()); err != nil {
 			return err
 		}
-		st, err := state.WriteState(w, epoch())
+		st, err := state.Begin(w, epoch())
 		if err != nil {
 			return err
 		}
 		st.Salts = steadySalts(1)
-		if _, _, err := fold.Record(st, []event.Change{&event.Created{Id: [16]byte{1, 2, 3, 15: 255}, Currency: "EUR", LogKey: logKey}}); err != nil {
+		if _, _, err := fold.Record(st, []event.Change{&event.Created{ID: [16]byte{1, 2, 3, 15: 255}, Currency: "EUR", LogKey: logKey}}); err != nil {
 			return err
 		}
 		return fold.Flush(st)
@@ -427,7 +427,7 @@ func foldInto(s kv.Store, log []event.Event, check func(*state.State) error) err
 		if err := w.Put(state.BucketMeta, []byte(state.KeyFormat), formatRecord()); err != nil {
 			return err
 		}
-		st, err := state.WriteState(w, time.Time{})
+		st, err := state.Begin(w, time.Time{})
 		if err != nil {
 			return err
 		}

@@ -238,7 +238,7 @@ func (l *Ledger) describe(s *state.State, ev event.Event) (out Event, err error)
 	}
 	switch c := ev.Change.(type) {
 	case *event.Created:
-		out.ID, out.Currency = uuid.UUID(c.Id).String(), c.Currency
+		out.ID, out.Currency = uuid.UUID(c.ID).String(), c.Currency
 	case *event.NoiseKeySet:
 		out.NoiseKey = c.Name
 	case *event.QuestionDefined:

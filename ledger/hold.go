@@ -84,9 +84,9 @@ func (l *Ledger) heldBudget(s *state.State, x *terms.Subject, ask charge) (held 
 			continue // the request that holds will refuse the object
 		}
 		if one.question == ask.question.Number {
-			held.plain, held.shares = budget.Less(one.plain, level), budget.Less(one.shares, level)
+			held.plain, held.shares = budget.Minus(one.plain, level), budget.Minus(one.shares, level)
 		}
-		held.all = budget.Plus(held.all, budget.Less(one.epsilon(), level))
+		held.all = budget.Plus(held.all, budget.Minus(one.epsilon(), level))
 	}
 	return held, nil
 }

@@ -603,7 +603,7 @@ func TestANewerEventIsRefusedAsSuch(t *testing.T) {
 			must(t, err)
 			version := bytes.Index(payload, publicBytes(n.Event))
 			payload = slices.Clone(payload)
-			payload[version] = event.EventVersion + 1
+			payload[version] = event.Version + 1
 			records[i] = sealed(p.bucket, p.key, payload)
 		}
 	}

@@ -59,7 +59,7 @@ func (l *Ledger) largestDrawn(s *state.State, x *terms.Subject, ask asking, most
 	if !current.Less(most) {
 		return none, nil
 	}
-	r, err := l.room(s, x, charge{ask, budget.Less(most, current), most})
+	r, err := l.room(s, x, charge{ask, budget.Minus(most, current), most})
 	if err != nil {
 		return none, err
 	}
@@ -67,7 +67,7 @@ func (l *Ledger) largestDrawn(s *state.State, x *terms.Subject, ask asking, most
 	if err != nil || !current.Less(level) {
 		return none, err
 	}
-	if refusal, err := l.checkBudget(s, x, charge{ask, budget.Less(level, current), level}); err != nil || refusal != nil {
+	if refusal, err := l.checkBudget(s, x, charge{ask, budget.Minus(level, current), level}); err != nil || refusal != nil {
 		return none, err
 	}
 	return level, nil

@@ -146,11 +146,11 @@ func format(w kv.Writer, now time.Time, currency, logKey string) error {
 	if err := w.Put(state.BucketMeta, []byte(state.KeyFormat), version); err != nil {
 		return err
 	}
-	s, err := state.WriteState(w, now)
+	s, err := state.Begin(w, now)
 	if err != nil {
 		return err
 	}
-	if _, _, err := fold.Record(s, []event.Change{&event.Created{Id: id, Currency: currency, LogKey: logKey}}); err != nil {
+	if _, _, err := fold.Record(s, []event.Change{&event.Created{ID: id, Currency: currency, LogKey: logKey}}); err != nil {
 		return err
 	}
 	return fold.Flush(s)
@@ -183,7 +183,7 @@ func Open(path string, options Options) (*Ledger, error) {
 func openClaimed(s kv.Store, options Options) (*Ledger, error) {
 	l, truthKey, err := readStore(s, options)
 	if err == nil && !l.only {
-		l.claim, err = claimLedger(l.about.Id)
+		l.claim, err = claimLedger(l.about.ID)
 	}
 	if err != nil {
 		return nil, err
@@ -285,7 +285,7 @@ func (l *Ledger) useTruthKey(key, check []byte) (set []event.Change, err error) 
 	if len(key) < minTruthKey {
 		return nil, errs.Invalid("a truth key of %d bytes; it has at least %d", len(key), minTruthKey)
 	}
-	l.binder = &binder{key: slices.Clone(key), ledger: l.about.Id}
+	l.binder = &binder{key: slices.Clone(key), ledger: l.about.ID}
 	ours := l.binder.check()
 	switch {
 	case check == nil:
@@ -307,7 +307,7 @@ func (l *Ledger) Close() error {
 
 // About returns what the ledger was created with.
 func (l *Ledger) About() About {
-	return About{ID: uuid.UUID(l.about.Id).String(), Created: l.about.At, Currency: l.about.Currency, LogKey: l.about.LogKey, Origin: l.about.Origin()}
+	return About{ID: uuid.UUID(l.about.ID).String(), Created: l.about.At, Currency: l.about.Currency, LogKey: l.about.LogKey, Origin: l.about.Origin()}
 }
 
 // questionByName returns a question, or ErrUnknown.

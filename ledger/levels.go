@@ -214,7 +214,7 @@ func (x levelScan) check(b *levelBatch) {
 		key, value := record[:r.key], record[r.key:]
 		// Key and payload lie side by side: so this is unseal, in a third of the time.
 		end := len(record) - wire.SumLength
-		if end < r.key || crc32.Update(head.Of(state.BucketChains, r.key), table, record[:end]) != binary.BigEndian.Uint32(record[end:]) {
+		if end < r.key || crc32.Update(head.Head(state.BucketChains, r.key), table, record[:end]) != binary.BigEndian.Uint32(record[end:]) {
 			if _, b.err = wire.Unseal(state.BucketChains, key, value); b.err != nil { // which says what is wrong
 				return
 			}

@@ -193,7 +193,7 @@ func (tr *tree) probe(l *Ledger, n int, truth TruthFunc, word, choice uint64) (r
 	response = -1
 	u := l.store.(*undone)
 	u.look = func(w kv.Writer) {
-		s, err := state.ReadState(w)
+		s, err := state.Snapshot(w)
 		must(tr, err)
 		c, _, err := s.Chain(1, "ann")
 		must(tr, err)
@@ -299,7 +299,7 @@ func (tr *tree) sell(child node, free bool, draws *rrchain.Sampler) {
 	if got.Value != tr.text(child.responses[n]) || got.Epsilon != tr.levels[n] {
 		tr.Fatalf("%v was to come, the buyer got %+v", child.responses, got)
 	}
-	cost := budget.Less(after.Spent, before.Spent)
+	cost := budget.Minus(after.Spent, before.Spent)
 	if free && (sold.Draws != 0 || !cost.IsZero()) || !free && (sold.Draws != 1 || after.Spent != tr.levels[n]) {
 		tr.Errorf("%v: %d draws for ε=%s, which cost %s", child.responses, sold.Draws, tr.levels[n], cost)
 	}

@@ -175,7 +175,7 @@ func (l *Ledger) keyed(q *event.Question, x terms.Subject, place int, epsilon pr
 	}
 	derived := place < len(x.Chain.Levels)
 	if q.Encoding == Unary {
-		stairs, err := key.UnaryStaircase(string(q.Id[:]), x.Name, len(q.Values))
+		stairs, err := key.UnaryStaircase(string(q.ID[:]), x.Name, len(q.Values))
 		if err == nil && derived {
 			v.Bits, err = stairs.Below(epsilon, x.Chain.Levels[place].Response.Bits)
 		} else if err == nil {
@@ -187,7 +187,7 @@ func (l *Ledger) keyed(q *event.Question, x terms.Subject, place int, epsilon pr
 	if derived {
 		above = x.Chain.Levels[place].Response.Index
 	}
-	stairs, err := key.Staircase(string(q.Id[:]), x.Name, len(q.Values))
+	stairs, err := key.Staircase(string(q.ID[:]), x.Name, len(q.Values))
 	if err == nil {
 		v.Index, err = stairs.Response(epsilon, above)
 	}

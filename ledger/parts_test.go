@@ -235,7 +235,7 @@ func TestASaleReadsNothingOutOfDate(t *testing.T) {
 	x := &selling{trade: &trade{ledger: l, names: crowd(state.PartSize + 1), Bid: terms.Bid{Question: &event.Question{Number: 1}}}}
 	sellers(t, l, "10", "10", x.names...)
 	must(t, l.store.View(func(r kv.Reader) error {
-		s, err := state.ReadState(r)
+		s, err := state.Snapshot(r)
 		must(t, err)
 		for _, test := range []struct {
 			events uint64

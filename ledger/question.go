@@ -29,7 +29,7 @@ func (l *Ledger) DefineQuestion(ctx context.Context, key string, q Question) err
 	if err := l.admit(ctx, "question", knowsQuestion, q.Name); err != nil {
 		return err
 	}
-	f := event.FormOf("question")
+	f := event.NewForm("question")
 	f.Field("Encoding").Text(string(asked))
 	f.Field("Name").Text(q.Name)
 	values := f.Field("Values")

@@ -122,7 +122,7 @@ func (l *Ledger) newTrade(ctx context.Context, o Order) (*trade, error) {
 
 // digest begins the canonical form of a request with the order.
 func (t *trade) form(operation string) *event.Form {
-	f := event.FormOf(operation)
+	f := event.NewForm(operation)
 	f.Field("Buyer").Text(t.order.Buyer)
 	f.Field("Question").Text(t.order.Question)
 	f.Field("Epsilon").Epsilon(t.order.Epsilon)
@@ -282,12 +282,12 @@ func (l *Ledger) offer(d event.Deal, n event.SaleTally) Offer {
 // id is the identity of a quote: of what the buyer would get and pay.
 func (t *trade) id() string {
 	sum := sha256.New()
-	e := wire.Digest("quote")
+	e := wire.NewDigest("quote")
 	more := func() {
 		sum.Write(e.Buf)
 		e.Buf = e.Buf[:0]
 	}
-	e.Raw(t.ledger.about.Id[:])
+	e.Raw(t.ledger.about.ID[:])
 	e.Text(t.order.Buyer)
 	e.U32(t.Question.Number)
 	e.Epsilon(t.order.Epsilon)

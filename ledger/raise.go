@@ -156,7 +156,7 @@ func (l *Ledger) newRaise(ctx context.Context, r RaiseRequest) (*raise, error) {
 }
 
 func (x *raise) form() event.Identity {
-	f := event.FormOf("raise")
+	f := event.NewForm("raise")
 	f.Field("Question").Text(x.request.Question)
 	f.Field("Epsilon").Epsilon(x.request.Epsilon)
 	f.Field("Partial").Flag(x.request.Partial)

@@ -217,7 +217,7 @@ func (r *objectReader) begin(key, value []byte) error {
 	}
 	r.object, r.known = o, true
 	r.out = ObjectState{
-		Object: r.name, Cap: o.Cap, Spent: o.Spent, Remaining: budget.Less(o.Cap, o.Spent), Earned: int64(o.Earned), Forgotten: o.Forgotten,
+		Object: r.name, Cap: o.Cap, Spent: o.Spent, Remaining: budget.Minus(o.Cap, o.Spent), Earned: int64(o.Earned), Forgotten: o.Forgotten,
 		Currency: r.ledger.about.Currency,
 	}
 	if o.Chains > 0 {
@@ -247,9 +247,9 @@ func addHeld(s *state.State, name string, o state.Object, out *ObjectState) erro
 		if err != nil {
 			return err
 		}
-		out.Held = budget.Plus(out.Held, budget.Less(one.epsilon(), c.Current()))
+		out.Held = budget.Plus(out.Held, budget.Minus(one.epsilon(), c.Current()))
 	}
-	out.Remaining = budget.Less(out.Remaining, out.Held)
+	out.Remaining = budget.Minus(out.Remaining, out.Held)
 	return nil
 }
 

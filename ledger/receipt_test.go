@@ -152,15 +152,15 @@ func TestReceiptsThatThereAreNot(t *testing.T) {
 }
 
 func TestReceiptsOfADamagedLogAreRefused(t *testing.T) {
-	for name, damage := range map[string]func(*event.Logged){
-		"salt": func(n *event.Logged) { n.Salt[3]++ },
-		"leaf": func(n *event.Logged) { n.Hashes[0][3]++ },
-		"time": func(n *event.Logged) { n.Time = n.Time.Add(1); n.Hashes[0] = n.Leaf() },
-		"sale": func(n *event.Logged) { n.Change.(*event.Sold).Sale = 2; n.Hashes[0] = n.Leaf() },
+	for name, damage := range map[string]func(*event.Entry){
+		"salt": func(n *event.Entry) { n.Salt[3]++ },
+		"leaf": func(n *event.Entry) { n.Hashes[0][3]++ },
+		"time": func(n *event.Entry) { n.Time = n.Time.Add(1); n.Hashes[0] = n.Leaf() },
+		"sale": func(n *event.Entry) { n.Change.(*event.Sold).Sale = 2; n.Hashes[0] = n.Leaf() },
 	} {
 		o := shop(t)
 		number := receiptOf(t, o.Ledger, 1).Responses[1].Event
-		var n event.Logged
+		var n event.Entry
 		must(t, o.view(t.Context(), func(s *state.State) (err error) {
 			n, err = s.Entry(number)
 			return err

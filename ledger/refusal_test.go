@@ -393,7 +393,7 @@ func TestRefusalsThatAreNone(t *testing.T) {
 	} {
 		l := voters(t, inMemory(t, Options{}), "1", "ann")
 		release(t, l, releaseOf(t, "k", "ann", "0.5"))
-		alterEvent(t, l.store, stats(t, l).Events, func(n *event.Logged) { n.Change.(*event.Settled).Refused = c.refused })
+		alterEvent(t, l.store, stats(t, l).Events, func(n *event.Entry) { n.Change.(*event.Settled).Refused = c.refused })
 		err := firstError(l.Refusals(t.Context(), "k", c.first))
 		if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)

@@ -103,8 +103,8 @@ func unsoundLogs(t *testing.T) map[string]func(log []event.Event) []event.Event 
 		"another question":        extra(&event.Released{Object: "ann", Question: 2, Epsilon: one, Response: event.Response{Method: event.MethodRaise}}),
 		"a question's number":     extra(&event.QuestionDefined{Number: 3, Question: Question{Name: "q", Values: []string{"a", "b"}, Encoding: Direct}}),
 		"a question twice":        extra(&event.QuestionDefined{Number: 1, Question: Question{Name: "q", Values: []string{"a", "b"}, Encoding: Direct}}),
-		"a policy's number":       extra(&event.PolicyDefined{Number: 2, Json: `{"kind":"fixed","ceiling":"1"}`}),
-		"a policy of another age": extra(&event.PolicyDefined{Number: 1, Json: `{"kind":"martian"}`}),
+		"a policy's number":       extra(&event.PolicyDefined{Number: 2, JSON: `{"kind":"fixed","ceiling":"1"}`}),
+		"a policy of another age": extra(&event.PolicyDefined{Number: 1, JSON: `{"kind":"martian"}`}),
 		"a part of another": func(log []event.Event) []event.Event {
 			log = extra(&event.Settled{Key: "large", Digest: [32]byte{1}})(log)
 			return extra(&event.Settled{Key: "large", Digest: [32]byte{2}, Final: true})(log)
@@ -160,7 +160,7 @@ func replayedSingly(t *testing.T, log []event.Event) *kvtest.Memory {
 	must(t, single.Update(func(w kv.Writer) error { return w.Put(state.BucketMeta, []byte(state.KeyFormat), formatRecord()) }))
 	for _, ev := range log {
 		must(t, single.Update(func(w kv.Writer) error {
-			st, err := state.WriteState(w, ev.Time)
+			st, err := state.Begin(w, ev.Time)
 			if err != nil {
 				return err
 			}

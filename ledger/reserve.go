@@ -169,7 +169,7 @@ func (l *Ledger) Commit(ctx context.Context, r CommitRequest) (Sale, error) {
 	if r.Reservation == 0 {
 		return Sale{}, errs.Invalid("no reservation is given")
 	}
-	f := event.FormOf("commit")
+	f := event.NewForm("commit")
 	f.Field("Reservation").U64(r.Reservation)
 	f.Field("Partial").Flag(r.Partial)
 	x := &selling{
@@ -236,7 +236,7 @@ func notReserved(err error, number uint64) error {
 // right. It returns [ErrNotReserved] if the reservation was carried out or cancelled under another key,
 // and [ErrUnknown] if there never was one. key is the request's own, not that of the reservation.
 func (l *Ledger) Cancel(ctx context.Context, key string, reservation uint64) error {
-	f := event.FormOf("cancel")
+	f := event.NewForm("cancel")
 	f.Field("Reservation").U64(reservation)
 	return l.once(ctx, key, "", f, func(s *state.State) (event.Change, error) {
 		r, err := reservationOf(s, reservation)

@@ -115,7 +115,7 @@ type made struct {
 // make makes a part of a request that follows on what another leaves behind.
 func (left leaving) make(s *state.State, g *stage, e ending) (*made, error) {
 	s.Counters, s.Edge, s.Writer = left.counters, left.edge, g
-	s.Tell(s.Clock) // again: the log is later now
+	s.SetClock(s.Clock) // again: the log is later now
 	e.end.First = s.Counters.Events + 1
 	if _, _, err := fold.Record(s, e.changes); err != nil {
 		return nil, err

@@ -371,7 +371,7 @@ func TestAStageShowsWhatWasPut(t *testing.T) {
 // machine's clock does not see that somebody has set it back.
 func TestTimesHaveNoMonotonicReading(t *testing.T) {
 	s := &state.State{}
-	s.Tell(time.Now())
+	s.SetClock(time.Now())
 	if s.Clock != s.Clock.Round(0) || s.Now != s.Now.Round(0) {
 		t.Errorf("%v and %v", s.Clock, s.Now)
 	}

@@ -25,7 +25,7 @@ func (l *Ledger) Statement(ctx context.Context, key, object string) (evidence.St
 	if err := names.Check("object", object); err != nil {
 		return evidence.Statement{}, err
 	}
-	f := event.FormOf("state")
+	f := event.NewForm("state")
 	f.Field("Object").Text(object)
 	if err := l.once(ctx, key, object, f, func(s *state.State) (event.Change, error) { return stateOf(s, object) }); err != nil {
 		return evidence.Statement{}, err

@@ -568,7 +568,7 @@ func statementOfLog(t *testing.T, o *office, st evidence.Statement, change func(
 		hashes, err := edge.Append(ev.Leaf())
 		must(t, err)
 		key := state.EventKey(ev.Number)
-		s.Reader.(hashesOnly).records[string(key)] = wire.Seal(state.BucketEvents, key, event.Logged{Event: ev, Previous: 0, Hashes: hashes}.Encode())
+		s.Reader.(hashesOnly).records[string(key)] = wire.Seal(state.BucketEvents, key, event.Entry{Event: ev, Previous: 0, Hashes: hashes}.Encode())
 		_ = g.Learn(ev)
 		facts[ev.Number], _ = g.Fact(ev, hashes[0])
 	}

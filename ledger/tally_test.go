@@ -402,7 +402,7 @@ func TestAQuestionOfManyValuesCostsLittle(t *testing.T) {
 	one, two := large(1), large(2)
 	var before, after runtime.MemStats
 	must(t, s.Update(func(w kv.Writer) error {
-		st, err := state.WriteState(w, epoch())
+		st, err := state.Begin(w, epoch())
 		must(t, err)
 		runtime.ReadMemStats(&before)
 		must(t, st.CountLevel(one, levels(rrchain.MaxValues-1), 0))

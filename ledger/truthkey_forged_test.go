@@ -23,7 +23,7 @@ func (g ground) bindings(t *testing.T) map[string]pairOfLogs {
 		return &event.Released{Object: name, Question: question, Epsilon: eps(t, epsilon), Response: at(epsilon, how)}
 	}
 	charge := &event.Charged{Object: "fay", Question: 1, Epsilon: eps(t, "0.1")}
-	answer := &event.Answered{Question: 1, Query: "winner", Panel: event.SumOf([]string{"fay"}), Objects: 1, Epsilon: eps(t, "0.1"), Result: event.Result{Output: 1}, Method: event.MethodFresh}
+	answer := &event.Answered{Question: 1, Query: "winner", Panel: event.PanelOf([]string{"fay"}), Objects: 1, Epsilon: eps(t, "0.1"), Result: event.Result{Output: 1}, Method: event.MethodFresh}
 	deal := aSale(t, third, acme, "0.5", 50)
 	sale := []event.Change{&event.SaleMade{Deal: deal, Tally: event.SaleTally{Draws: 1}}, &event.Sold{Object: "eve", Sale: third, Price: deal.Price, Response: at("0.5", event.MethodRaise)}}
 	before := func(first event.Change, then ...event.Change) []event.Change {

@@ -70,7 +70,7 @@ func (tr *unaryTree) probe(l *Ledger, n int, truth TruthFunc, coin coinWords, ro
 	outcome = -1
 	u := l.store.(*undone)
 	u.look = func(w kv.Writer) {
-		s, err := state.ReadState(w)
+		s, err := state.Snapshot(w)
 		must(tr, err)
 		c, _, err := s.Chain(1, "ann")
 		must(tr, err)

@@ -111,7 +111,7 @@ func (l *Ledger) inspect(ctx context.Context, fault func(kv.Fault), fn func(kv.R
 	}
 	last := l.last.Load()
 	look := func(r kv.Reader) error {
-		if s, err := state.ReadState(r); err == nil && s.Counters.Events > 0 { // else the file is damaged, which is for fn to say
+		if s, err := state.Snapshot(r); err == nil && s.Counters.Events > 0 { // else the file is damaged, which is for fn to say
 			if err := last.check(s.Counters.Position); err != nil {
 				return err
 			}

@@ -28,7 +28,7 @@ import (
 // What Verify finds in the log itself.
 
 // alterEvent changes the record of an event.
-func alterEvent(t testing.TB, s kv.Store, number uint64, change func(*event.Logged)) {
+func alterEvent(t testing.TB, s kv.Store, number uint64, change func(*event.Entry)) {
 	t.Helper()
 	alter(t, s, state.BucketEvents, state.EventKey(number), func(payload []byte) []byte {
 		n, err := event.DecodeEntry(number, payload)
@@ -43,10 +43,10 @@ func TestVerifyNamesAnAlteredEvent(t *testing.T) {
 	original := pairs(t, rich(t))
 	log := logOf(t, original)
 	for _, ev := range log {
-		for what, change := range map[string]func(*event.Logged){
-			"salt":       func(n *event.Logged) { n.Salt[3]++ },
-			"commitment": func(n *event.Logged) { n.Erased[3]++ },
-			"leaf":       func(n *event.Logged) { n.Hashes[0][3]++ },
+		for what, change := range map[string]func(*event.Entry){
+			"salt":       func(n *event.Entry) { n.Salt[3]++ },
+			"commitment": func(n *event.Entry) { n.Erased[3]++ },
+			"leaf":       func(n *event.Entry) { n.Hashes[0][3]++ },
 		} {
 			if (what == "salt") != (ev.Erased == nil) && what != "leaf" {
 				continue
@@ -55,7 +55,7 @@ func TestVerifyNamesAnAlteredEvent(t *testing.T) {
 			l := openMemory(t, s, Options{})
 			alterEvent(t, s, ev.Number, change)
 			found := findings(t, l, VerifyRequest{})
-			if len(found) == 0 || found[0].Kind != "tree" || found[0].Event != ev.Number || !strings.HasPrefix(found[0].Text, "the leaf is ") || found[0].Object != event.ObjectOfEvent(ev) {
+			if len(found) == 0 || found[0].Kind != "tree" || found[0].Event != ev.Number || !strings.HasPrefix(found[0].Text, "the leaf is ") || found[0].Object != event.ObjectOf(ev) {
 				t.Errorf("%s of event %d: found %+v", what, ev.Number, found)
 			}
 			if want := 1; what != "leaf" && len(found) != want {
@@ -71,7 +71,7 @@ func TestVerifyNamesAWrongHash(t *testing.T) {
 		s := fill(t, original)
 		l := openMemory(t, s, Options{})
 		top, width := 0, 0
-		alterEvent(t, s, number, func(n *event.Logged) {
+		alterEvent(t, s, number, func(n *event.Entry) {
 			top = len(n.Hashes) - 1
 			width = 1 << top
 			n.Hashes[top][0]++
@@ -91,7 +91,7 @@ func TestVerifyNamesAWrongLink(t *testing.T) {
 	for _, n := range eventsOf(t, fill(t, original)) {
 		s := fill(t, original)
 		l := openMemory(t, s, Options{})
-		alterEvent(t, s, n.Number, func(n *event.Logged) { n.Previous++ })
+		alterEvent(t, s, n.Number, func(n *event.Entry) { n.Previous++ })
 		found := findings(t, l, VerifyRequest{})
 		want := fmt.Sprintf("%s: the event before it about the same object is %d, by the events it is %d", n.Change.Kind(), n.Previous+1, n.Previous)
 		if !slices.ContainsFunc(found, func(p Problem) bool { return p.Kind == "event" && p.Event == n.Number && p.Text == want }) {
@@ -225,7 +225,7 @@ func rewritings(t *testing.T) map[string]func([]event.Event) []event.Event {
 			for _, ev := range log {
 				switch c := ev.Change.(type) {
 				case *event.PolicyDefined:
-					c.Json = cheap.String()
+					c.JSON = cheap.String()
 				case *event.SaleMade:
 					c.Price = 5 * c.Objects
 				case *event.Sold:
@@ -279,7 +279,7 @@ func TestVerifyFindsWhatWasErasedWithoutReason(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "5", "ann", "bob")
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	number := release(t, l, releaseOf(t, "2", "ann", "1")).Event
-	alterEvent(t, l.store, number, func(n *event.Logged) { *n = n.Erase() })
+	alterEvent(t, l.store, number, func(n *event.Entry) { *n = n.Erase() })
 	found := findings(t, l, VerifyRequest{})
 	for _, want := range []Problem{
 		{Kind: "object", Object: "ann", Text: `object "ann": spent is 1, the events say 0.5`},
@@ -295,11 +295,11 @@ func TestVerifyFindsWhatWasErasedWithoutReason(t *testing.T) {
 func TestVerifyFindsWhatWasNotErased(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "5", "ann", "bob")
 	number := release(t, l, releaseOf(t, "1", "ann", "0.5")).Event
-	var whole event.Logged
+	var whole event.Entry
 	must(t, l.view(t.Context(), func(s *state.State) (err error) { whole, err = s.Entry(number); return err }))
 	must(t, l.Forget(t.Context(), "2", "ann"))
 	wantClean(t, l, VerifyRequest{})
-	alterEvent(t, l.store, number, func(n *event.Logged) { *n = whole })
+	alterEvent(t, l.store, number, func(n *event.Entry) { *n = whole })
 	found := findings(t, l, VerifyRequest{})
 	if !slices.ContainsFunc(found, func(p Problem) bool { return p.Event == number && p.Object == "ann" }) {
 		t.Errorf("found %+v", found)
@@ -342,9 +342,9 @@ func TestVerifyGoesOnBehindADamagedDefinition(t *testing.T) {
 		for how, damage := range map[string]func(s kv.Store){
 			"missing":    func(s kv.Store) { remove(t, s, state.BucketEvents, state.EventKey(ev.Number)) },
 			"unreadable": func(s kv.Store) { putRaw(t, s, state.BucketEvents, state.EventKey(ev.Number), []byte("damaged")) },
-			"early":      func(s kv.Store) { alterEvent(t, s, ev.Number, func(n *event.Logged) { n.Time = time.Unix(0, 0) }) },
+			"early":      func(s kv.Store) { alterEvent(t, s, ev.Number, func(n *event.Entry) { n.Time = time.Unix(0, 0) }) },
 			"late": func(s kv.Store) {
-				alterEvent(t, s, ev.Number, func(n *event.Logged) { n.Time = n.Time.Add(time.Hour) })
+				alterEvent(t, s, ev.Number, func(n *event.Entry) { n.Time = n.Time.Add(time.Hour) })
 			},
 		} {
 			s := fill(t, original)

@@ -382,7 +382,7 @@ func moreTamperings(t *testing.T) map[string]tampering {
 		"stranger":            strangerTampering("the last event", func(x *state.Stranger) any { return x.Latest }, func(x *state.Stranger) { x.Latest-- }),
 		"stranger's sum":      strangerTampering("the number of events", func(x *state.Stranger) any { return x.Events }, func(x *state.Stranger) { x.Events++ }),
 		"birthday":            aboutTampering("the time of creation", func(x *event.About) any { return rfc(x.At) }, func(x *event.About) { x.At = x.At.Add(1) }),
-		"id":                  aboutTampering("the id", func(x *event.About) any { return fmt.Sprintf("%x", x.Id) }, func(x *event.About) { x.Id[0]++ }),
+		"id":                  aboutTampering("the id", func(x *event.About) any { return fmt.Sprintf("%x", x.ID) }, func(x *event.About) { x.ID[0]++ }),
 		"currency":            aboutTampering("the currency", func(x *event.About) any { return x.Currency }, func(x *event.About) { x.Currency = "USD" }),
 		"log key":             aboutTampering("the log key", func(x *event.About) any { return x.LogKey }, func(x *event.About) { x.LogKey += "x" }),
 		"format": then(func(t testing.TB, s kv.Store) {

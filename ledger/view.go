@@ -95,7 +95,7 @@ func (v *viewing) runOn(r kv.Reader) (err error) {
 		}
 	}
 	s.Known = &l.known
-	s.Tell(l.clock())
+	s.SetClock(l.clock())
 	s.Far = l.leap.of(s)
 	err = v.fn(s)
 	if changed := l.checkSame(s); changed != nil {

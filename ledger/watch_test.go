@@ -480,7 +480,7 @@ func TestEventsAreDurableBeforeAWatcherGetsThem(t *testing.T) {
 	durable.Store(1)
 	s.set(nil, func() error {
 		return file.View(func(r kv.Reader) error {
-			c, err := state.ReadState(r)
+			c, err := state.Snapshot(r)
 			if err == nil {
 				durable.Store(c.Counters.Events)
 			}
@@ -519,7 +519,7 @@ func TestWatchEndsAtDamage(t *testing.T) {
 		"missing": slices.DeleteFunc(pairs(t, l.store), func(p pair) bool {
 			return p.bucket == state.BucketEvents && string(p.key) == string(state.EventKey(6))
 		}),
-		"broken": append(pairs(t, l.store), sealed(state.BucketEvents, state.EventKey(6), []byte{event.EventVersion})),
+		"broken": append(pairs(t, l.store), sealed(state.BucketEvents, state.EventKey(6), []byte{event.Version})),
 	} {
 		t.Run(name, func(t *testing.T) {
 			broken := openMemory(t, fill(t, records), Options{})

@@ -18,7 +18,7 @@ func (l *Ledger) Withdraw(ctx context.Context, key, object string) error {
 	if err := names.Check("object", object); err != nil {
 		return err
 	}
-	f := event.FormOf("withdraw")
+	f := event.NewForm("withdraw")
 	f.Field("Object").Text(object)
 	return l.once(ctx, key, object, f, func(s *state.State) (event.Change, error) {
 		o, found, err := s.Object(object)

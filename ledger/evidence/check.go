@@ -183,7 +183,7 @@ type header struct {
 
 // headerOf returns what the documents of a ledger begin with.
 func headerOf(a event.About) header {
-	return header{uuid.UUID(a.Id).String(), a.At, a.Currency, a.LogKey}
+	return header{uuid.UUID(a.ID).String(), a.At, a.Currency, a.LogKey}
 }
 
 // about returns what a header says of the ledger.
@@ -192,7 +192,7 @@ func (h header) about() (event.About, error) {
 	if err == nil && id.String() != h.ledger {
 		err = fmt.Errorf("%q is no UUID in the usual form", h.ledger)
 	}
-	return event.About{Created: event.Created{Id: id, Currency: h.currency, LogKey: h.logKey}, At: h.created}, err
+	return event.About{Created: event.Created{ID: id, Currency: h.currency, LogKey: h.logKey}, At: h.created}, err
 }
 
 // checker collects what is wrong with a document.

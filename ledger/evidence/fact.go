@@ -121,12 +121,12 @@ func (g *glossary) Learn(ev event.Event) error {
 		twice = g.named[c.Name] != 0 || g.questions[c.Number] != nil
 		g.named[c.Name], g.questions[c.Number] = c.Number, event.NewQuestion(c)
 	case *event.PolicyDefined:
-		p, err := policy.Parse([]byte(c.Json))
+		p, err := policy.Parse([]byte(c.JSON))
 		if err != nil {
 			return err
 		}
-		twice = g.planned[c.Json] != 0 || g.policies[c.Number] != nil
-		g.planned[c.Json], g.policies[c.Number] = c.Number, &p
+		twice = g.planned[c.JSON] != 0 || g.policies[c.Number] != nil
+		g.planned[c.JSON], g.policies[c.Number] = c.Number, &p
 	case *event.BuyerNamed:
 		twice = g.known[c.Name] != 0 || g.buyers[c.Number] != ""
 		g.known[c.Name], g.buyers[c.Number] = c.Number, c.Name
@@ -205,7 +205,7 @@ func amount(n uint64) *int64 { v := int64(n); return &v }
 func (w *wording) put(c event.Change) {
 	switch c := c.(type) {
 	case *event.Created:
-		w.ID, w.Currency, w.LogKey = uuid.UUID(c.Id).String(), c.Currency, c.LogKey
+		w.ID, w.Currency, w.LogKey = uuid.UUID(c.ID).String(), c.Currency, c.LogKey
 	case *event.QuestionDefined:
 		w.Number, w.Question, w.Values, w.Encoding, w.Mechanism = c.Number, c.Name, c.Values, c.Encoding, c.Mechanism
 	case *event.PolicyDefined:
@@ -308,7 +308,7 @@ func (r *reading) respond(number uint32, epsilon privacy.Epsilon) event.Response
 		return event.Response{}
 	}
 	value, known := q.Read(epsilon, r.Response)
-	how, possible := event.MethodOf(r.Method)
+	how, possible := event.ParseMethod(r.Method)
 	if !known || !possible {
 		r.fail("the response %q by the method %q is none", r.Response, r.Method)
 	}
@@ -357,7 +357,7 @@ func (r *reading) take() event.Change {
 		if err != nil {
 			r.fail("the id: %w", err)
 		}
-		return &event.Created{Id: id, Currency: r.Currency, LogKey: r.LogKey}
+		return &event.Created{ID: id, Currency: r.Currency, LogKey: r.LogKey}
 	case "question":
 		q := vocabulary.Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}
 		if err := vocabulary.CheckQuestion(q); err != nil {
@@ -369,7 +369,7 @@ func (r *reading) take() event.Change {
 			r.fail("there is no policy")
 			return nil
 		}
-		return &event.PolicyDefined{Number: r.Number, Json: r.Policy.String()}
+		return &event.PolicyDefined{Number: r.Number, JSON: r.Policy.String()}
 	case "buyer":
 		return &event.BuyerNamed{Number: r.Number, Name: r.Buyer}
 	case "enrolled":

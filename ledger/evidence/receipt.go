@@ -263,7 +263,7 @@ func (r *Receipt) checkResponse(v *checker, i int, one SoldResponse, q *event.Qu
 		v.faultOf(at, "a commitment to a response that is there")
 	}
 	value, known := q.Read(r.Epsilon, one.Response)
-	how, possible := event.MethodOf(one.Method)
+	how, possible := event.ParseMethod(one.Method)
 	if !known {
 		v.faultOf(at, "the response %q is no value of the question", one.Response)
 	}
@@ -292,7 +292,7 @@ func (r *Receipt) checkSums(v *checker) {
 		sum += max(one.Price, 0)
 		if one.Erased {
 			erased++
-		} else if m, known := event.MethodOf(one.Method); known && left.Take(m, false) != nil {
+		} else if m, known := event.ParseMethod(one.Method); known && left.Take(m, false) != nil {
 			v.fault("more responses by %s than the sale counts", m)
 		}
 	}

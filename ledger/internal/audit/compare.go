@@ -522,7 +522,7 @@ func (a *auditor) differences(bucket string, key, stored, derived []byte) (diffe
 	switch bucket {
 	case state.BucketObjects:
 		if !isObjectKey(key) {
-			return between(stored, derived, state.Number32, compareNumber)
+			return between(stored, derived, state.DecodeNumber32, compareNumber)
 		}
 		return between(stored, derived, state.DecodeObject, compareObjects)
 	case state.BucketChains:
@@ -561,7 +561,7 @@ func (a *auditor) moreDifferences(bucket string, key, stored, derived []byte) (d
 	case bucket == state.BucketMeta && string(key) == state.KeyAbout:
 		return between(stored, derived, event.DecodeAbout, func(d *differ, s, e event.About) {
 			compareTime(d, "the time of creation", s.At, e.At)
-			compareField(d, "the id", fmt.Sprintf("%x", s.Id), fmt.Sprintf("%x", e.Id))
+			compareField(d, "the id", fmt.Sprintf("%x", s.ID), fmt.Sprintf("%x", e.ID))
 			compareField(d, "the currency", s.Currency, e.Currency)
 			compareField(d, "the log key", s.LogKey, e.LogKey)
 		})
@@ -570,7 +570,7 @@ func (a *auditor) moreDifferences(bucket string, key, stored, derived []byte) (d
 		compareField(&d, "it", fmt.Sprintf("%q", stored), fmt.Sprintf("%q", derived))
 		return d, nil
 	case key[0] == 'e':
-		return between(stored, derived, state.Number64, func(d *differ, s, e uint64) { compareField(d, "the event that defined it", s, e) })
+		return between(stored, derived, state.DecodeNumber64, func(d *differ, s, e uint64) { compareField(d, "the event that defined it", s, e) })
 	case bucket == state.BucketQuestions && key[0] == 'q':
 		return between(stored, derived, event.DecodeQuestion, func(d *differ, s, e *event.Question) {
 			compareField(d, "the number", s.Number, e.Number)
@@ -586,7 +586,7 @@ func (a *auditor) moreDifferences(bucket string, key, stored, derived []byte) (d
 			compareField(d, "paid", s.Paid, e.Paid)
 		})
 	}
-	return between(stored, derived, state.Number32, compareNumber)
+	return between(stored, derived, state.DecodeNumber32, compareNumber)
 }
 
 func (a *auditor) compareChains(d *differ, question uint32, s, e state.Chain) {

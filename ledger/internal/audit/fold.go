@@ -145,7 +145,7 @@ type rawEvent struct{ key, value, end int }
 // readEvent is an event as it was read. It is used again, with the memory of the hashes of its entry.
 type readEvent struct {
 	number  uint64
-	entry   event.Logged
+	entry   event.Entry
 	leaf    tlog.Hash
 	hashes  []tlog.Hash // nil if they cannot be read
 	damaged bool        // its checksum is wrong
@@ -400,11 +400,11 @@ func (a *auditor) prefetch(b *eventBatch) {
 		if e.invalid != nil {
 			continue
 		}
-		question := event.QuestionOfEvent(e.entry.Event)
+		question := event.QuestionOf(e.entry.Event)
 		if r, is := event.ShareOf(e.entry.Change); is && r == a.fold.Latest.Number {
 			question = a.fold.Latest.Question
 		}
-		if name := event.ObjectOfEvent(e.entry.Event); name != "" {
+		if name := event.ObjectOf(e.entry.Event); name != "" {
 			if question != 0 {
 				a.scratch.Expect(state.BucketChains, state.AppendChainKey(a.fold.Draft.Lookup(), question, name))
 			}
@@ -477,7 +477,7 @@ func (a *auditor) checkTree(e *readEvent) {
 		return
 	}
 	if e.invalid == nil && e.leaf != e.hashes[0] {
-		a.report(Finding{Kind: problemTree, Event: e.number, Object: event.ObjectOfEvent(e.entry.Event), Text: fmt.Sprintf("the leaf is %s, that of the event is %s", e.hashes[0], e.leaf)})
+		a.report(Finding{Kind: problemTree, Event: e.number, Object: event.ObjectOf(e.entry.Event), Text: fmt.Sprintf("the leaf is %s, that of the event is %s", e.hashes[0], e.leaf)})
 	}
 	if e.hashes == nil {
 		a.tree.skip(e.number)
@@ -490,7 +490,7 @@ func (a *auditor) checkTree(e *readEvent) {
 }
 
 // checkLinks checks how an event is tied to the others about the same object.
-func (a *auditor) checkLinks(n *event.Logged) {
+func (a *auditor) checkLinks(n *event.Entry) {
 	l := a.fold.Linked
 	if n.Previous != l.Previous {
 		a.report(a.eventProblem(n.Event, fmt.Sprintf("the event before it about the same object is %d, by the events it is %d", n.Previous, l.Previous)))
@@ -588,7 +588,7 @@ func (a *auditor) pass(ev event.Event) error {
 // linkPassed makes an event that is left out the last one about its object all the same: the events after it
 // say so.
 func (a *auditor) linkPassed(ev event.Event) error {
-	name := event.ObjectOfEvent(ev)
+	name := event.ObjectOf(ev)
 	_, known, err := a.fold.Object(name)
 	if err == nil && !known {
 		_, known, err = a.fold.Stranger(name)
@@ -684,7 +684,7 @@ func (a *auditor) loosenTruth(question uint32, name string) {
 // adopt takes over from the stored state what an event refers to and no event defines: so that the rest of what
 // rests on it is audited. It tells whether there was anything.
 func (a *auditor) adopt(ev event.Event) bool {
-	question, under, buyer := event.QuestionOfEvent(ev), uint32(0), uint32(0)
+	question, under, buyer := event.QuestionOf(ev), uint32(0), uint32(0)
 	var found []bool
 	switch c := ev.Change.(type) {
 	case *event.Enrolled:
@@ -699,7 +699,7 @@ func (a *auditor) adopt(ev event.Event) bool {
 		if r, err := a.fold.Sale(number); is && err == nil {
 			question, buyer = r.Question, r.Buyer
 		}
-		if ch, found, err := a.fold.Chain(question, event.ObjectOfEvent(ev)); err == nil && found {
+		if ch, found, err := a.fold.Chain(question, event.ObjectOf(ev)); err == nil && found {
 			under = ch.Policy
 		}
 		found = append(found, sold)
@@ -722,7 +722,7 @@ func (a *auditor) adoptQuestion(ev event.Event, number uint32) bool {
 		return false
 	}
 	a.fold.Counters.Questions = max(a.fold.Counters.Questions, number)
-	adopted(a, state.BucketQuestions, state.NameKey(q.Name), state.Number32)
+	adopted(a, state.BucketQuestions, state.NameKey(q.Name), state.DecodeNumber32)
 	a.reportAdopted(ev, fmt.Sprintf("question %d", number))
 	return true
 }
@@ -733,7 +733,7 @@ func (a *auditor) adoptPolicy(ev event.Event, number uint32) bool {
 		return false
 	}
 	a.fold.Counters.Policies = max(a.fold.Counters.Policies, number)
-	adopted(a, state.BucketPolicies, state.PolicyJSONKey(wire.HashText(p.String())), state.Number32)
+	adopted(a, state.BucketPolicies, state.PolicyJSONKey(wire.HashText(p.String())), state.DecodeNumber32)
 	a.reportAdopted(ev, fmt.Sprintf("policy %d", number))
 	return true
 }
@@ -746,7 +746,7 @@ func (a *auditor) adoptBuyer(ev event.Event, number uint32) bool {
 	a.fold.Counters.Buyers = max(a.fold.Counters.Buyers, number)
 	b.Sold, b.Paid = 0, 0 // the events say that
 	_ = a.fold.Put(state.BucketBuyers, state.NumberKey(number), b.Encode())
-	adopted(a, state.BucketBuyers, state.NameKey(b.Name), state.Number32)
+	adopted(a, state.BucketBuyers, state.NameKey(b.Name), state.DecodeNumber32)
 	a.reportAdopted(ev, fmt.Sprintf("buyer %d", number))
 	return true
 }
@@ -773,7 +773,7 @@ func (a *auditor) adoptSale(ev event.Event, number uint64) bool {
 func (a *auditor) adoptTruthKey(ev event.Event) bool {
 	_, found := adopted(a, state.BucketMeta, []byte(state.KeyTruthKey), func(payload []byte) ([]byte, error) { return payload, nil })
 	if found {
-		a.fold.Keyed = state.KeyUnknown
+		a.fold.Keyed = state.TruthKeyUnknown
 		a.reportAdopted(ev, "the truth key")
 	}
 	return found
@@ -786,8 +786,8 @@ func (a *auditor) reportAdopted(ev event.Event, what string) {
 
 // eventProblem is what is wrong with an event.
 func (a *auditor) eventProblem(ev event.Event, text string) Finding {
-	p := Finding{Kind: problemEvent, Event: ev.Number, Object: event.ObjectOfEvent(ev), Text: fmt.Sprintf("%s: %s", ev.Change.Kind(), text)}
-	if number := event.QuestionOfEvent(ev); number != 0 {
+	p := Finding{Kind: problemEvent, Event: ev.Number, Object: event.ObjectOf(ev), Text: fmt.Sprintf("%s: %s", ev.Change.Kind(), text)}
+	if number := event.QuestionOf(ev); number != 0 {
 		p.Question = a.questionName(number)
 	}
 	return p

@@ -39,7 +39,7 @@ func newKept(t *testing.T) *kept {
 	created := event.Created{Currency: "USD"}
 	k := &kept{about: event.About{Created: created, At: at}}
 	settled := func(key string, first uint64, object string, counts event.Counts) *event.Settled {
-		form := event.FormOf(key).Finish()
+		form := event.NewForm(key).Finish()
 		return &event.Settled{
 			Key: key, Digest: form.Digest, Marks: form.Marks, First: first, Through: first - 1, Final: true,
 			Counts: counts, Alone: object != "", Object: object,
@@ -50,7 +50,7 @@ func newKept(t *testing.T) *kept {
 		if err := w.Put(state.BucketMeta, []byte(state.KeyFormat), format); err != nil {
 			return err
 		}
-		s, err := state.WriteState(w, at)
+		s, err := state.Begin(w, at)
 		if err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func TestAnEventThatCannotBeAppliedLeavesNoTrace(t *testing.T) {
 
 // An event that cannot be decoded still has its place in the tree: its hashes stand at the end of the record.
 func TestHashesOfADamagedEvent(t *testing.T) {
-	n := event.Logged{Event: event.Event{Number: 4, Time: time.Unix(1, 0).UTC(), Change: released(t, "0.5")}, Hashes: make([]tlog.Hash, merkle.Completes(3))}
+	n := event.Entry{Event: event.Event{Number: 4, Time: time.Unix(1, 0).UTC(), Change: released(t, "0.5")}, Hashes: make([]tlog.Hash, merkle.Completes(3))}
 	for i := range n.Hashes {
 		n.Hashes[i][0] = byte(i + 1)
 	}

@@ -29,7 +29,7 @@ func Higher(a, b privacy.Epsilon) privacy.Epsilon {
 }
 
 // Less returns a − b, or 0 if b is above a.
-func Less(a, b privacy.Epsilon) privacy.Epsilon {
+func Minus(a, b privacy.Epsilon) privacy.Epsilon {
 	rest, err := a.Sub(b)
 	if err != nil {
 		return privacy.Epsilon{}

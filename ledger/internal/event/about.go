@@ -7,8 +7,8 @@ type NoiseKeySet struct {
 	Check  Tag
 }
 
-// ObjectOfEvent returns the object that an event is about, or "".
-func ObjectOfEvent(ev Event) string {
+// ObjectOf returns the object that an event is about, or "".
+func ObjectOf(ev Event) string {
 	switch c := ev.Change.(type) {
 	case Personal:
 		return c.About()
@@ -18,8 +18,8 @@ func ObjectOfEvent(ev Event) string {
 	return ""
 }
 
-// QuestionOfEvent returns the question that an event is about, or 0.
-func QuestionOfEvent(ev Event) uint32 {
+// QuestionOf returns the question that an event is about, or 0.
+func QuestionOf(ev Event) uint32 {
 	switch c := ev.Change.(type) {
 	case *QuestionDefined:
 		return c.Number

@@ -19,11 +19,11 @@ func (*Answered) Kind() Kind        { return KindAnswered }
 func (*BuyerNamed) Kind() Kind      { return KindBuyer }
 func (*Reserved) Kind() Kind        { return KindReserved }
 func (*Held) Kind() Kind            { return KindHeld }
-func (*Cancelled) Kind() Kind       { return kindCancelled }
+func (*Cancelled) Kind() Kind       { return KindCancelled }
 func (*SaleMade) Kind() Kind        { return KindSale }
 func (*Sold) Kind() Kind            { return KindSold }
 func (*Withdrawn) Kind() Kind       { return KindWithdrawn }
-func (*EpochBegun) Kind() Kind      { return kindEpoch }
+func (*EpochBegun) Kind() Kind      { return KindEpoch }
 func (*TruthBound) Kind() Kind      { return KindBound }
 func (*ObjectRefused) Kind() Kind   { return KindRefused }
 func (*Stated) Kind() Kind          { return KindStated }
@@ -43,14 +43,14 @@ func (c *Stated) About() string        { return c.Object }
 func (c *Settled) About() string { return c.Object }
 
 func (c *Created) Encode(e *wire.Encoder) {
-	e.Raw(c.Id[:])
+	e.Raw(c.ID[:])
 	e.Text(c.Currency)
 	e.Text(c.LogKey)
 }
 
-func DecodeCreated(d *wire.Decoder) Change {
+func decodeCreated(d *wire.Decoder) Change {
 	c := &Created{}
-	d.Array(c.Id[:])
+	d.Array(c.ID[:])
 	c.Currency, c.LogKey = d.Text(), d.Text()
 	return c
 }
@@ -90,11 +90,11 @@ func decodeQuestionDefined(d *wire.Decoder) Change {
 
 func (c *PolicyDefined) Encode(e *wire.Encoder) {
 	e.U32(c.Number)
-	e.Text(c.Json)
+	e.Text(c.JSON)
 }
 
 func decodePolicyDefined(d *wire.Decoder) Change {
-	return &PolicyDefined{Number: d.U32(), Json: d.Text()}
+	return &PolicyDefined{Number: d.U32(), JSON: d.Text()}
 }
 
 func (c *Enrolled) Encode(e *wire.Encoder) {
@@ -497,7 +497,7 @@ func decodeNothing(d *wire.Decoder, k Kind) Change {
 		return &Charged{}
 	case KindWithdrawn:
 		return &Withdrawn{}
-	case kindEpoch:
+	case KindEpoch:
 		return &EpochBegun{}
 	case KindBound:
 		return &TruthBound{}
@@ -513,7 +513,7 @@ func decodeNothing(d *wire.Decoder, k Kind) Change {
 func DecodeHidden(d *wire.Decoder, k Kind) Change {
 	switch k {
 	case KindCreated:
-		return DecodeCreated(d)
+		return decodeCreated(d)
 	case KindTruthKey:
 		return decodeTruthKeySet(d)
 	case KindNoiseKey:
@@ -534,13 +534,13 @@ func DecodeHidden(d *wire.Decoder, k Kind) Change {
 		return decodeBuyerNamed(d)
 	case KindReserved:
 		return decodeReserved(d)
-	case kindCancelled:
+	case KindCancelled:
 		return decodeCancelled(d)
 	case KindSale:
 		return decodeSaleMade(d)
 	case KindWithdrawn:
 		return decodeWithdrawn(d)
-	case kindEpoch:
+	case KindEpoch:
 		return decodeEpoch(d)
 	case KindBound:
 		return decodeBound(d)

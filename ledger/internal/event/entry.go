@@ -18,8 +18,8 @@ type Salt [16]byte
 // Commitment is the SHA-256 of an event's salt and hidden bytes.
 type Commitment [sha256.Size]byte
 
-// EventVersion is the version of the event encoding.
-const EventVersion = 4
+// Version is the version of the event encoding.
+const Version = 4
 
 // The forms of an event's record.
 const (
@@ -27,8 +27,8 @@ const (
 	FormErased = 2
 )
 
-// Logged is the record of an event: the event with what follows from the log before it.
-type Logged struct {
+// Entry is the record of an event: the event with what follows from the log before it.
+type Entry struct {
 	Event
 	Previous uint64      // the event about the same object before this one, or 0
 	Hashes   []tlog.Hash // of the tree, that the event completes: its leaf's and those above it
@@ -36,7 +36,7 @@ type Logged struct {
 
 // Public appends the bytes of an event that are never erased.
 func (ev *Event) Public(e *wire.Encoder) {
-	e.U8(EventVersion)
+	e.U8(Version)
 	e.U8(uint8(ev.Change.Kind()))
 	e.Time(ev.Time)
 	if c, ok := ev.Change.(lasting); ok {
@@ -101,25 +101,25 @@ func (w *Written) Record(e *wire.Encoder, previous uint64, hashes []tlog.Hash) {
 // Leaf returns the event's leaf in the tree.
 func (ev *Event) Leaf() tlog.Hash { return new(Written).Write(ev).Leaf() }
 
-func (n Logged) Encode() []byte {
+func (n Entry) Encode() []byte {
 	e := &wire.Encoder{}
 	new(Written).Write(&n.Event).Record(e, n.Previous, n.Hashes)
 	return e.Buf
 }
 
-func DecodeEntry(number uint64, payload []byte) (Logged, error) {
-	n := Logged{}
+func DecodeEntry(number uint64, payload []byte) (Entry, error) {
+	n := Entry{}
 	if err := n.Read(number, payload, nil); err != nil {
-		return Logged{}, err
+		return Entry{}, err
 	}
 	return n, nil
 }
 
 // Read reads the record of an event. It uses the memory of the hashes that n had before, and of its change.
-func (n *Logged) Read(number uint64, payload []byte, t *wire.Texts) error {
+func (n *Entry) Read(number uint64, payload []byte, t *wire.Texts) error {
 	d := &wire.Decoder{Rest: payload}
 	before := n.Change
-	*n = Logged{Event: Event{Number: number}, Hashes: n.Hashes[:0]}
+	*n = Entry{Event: Event{Number: number}, Hashes: n.Hashes[:0]}
 	form := d.U8()
 	n.Previous = d.Uvarint()
 	public := &wire.Decoder{Rest: d.Take(d.Uvarint())}
@@ -164,7 +164,7 @@ func DecodeHashes(d *wire.Decoder, number uint64, into []tlog.Hash) []tlog.Hash 
 func (ev *Event) Decode(public, hidden *wire.Decoder) error {
 	spare := ev.Change
 	ev.Change = nil
-	if version := public.U8(); public.Err == nil && version != EventVersion {
+	if version := public.U8(); public.Err == nil && version != Version {
 		return fmt.Errorf("%w (event version %d)", errs.ErrVersion, version)
 	}
 	k := Kind(public.U8())
@@ -200,11 +200,11 @@ func decodeOver(spare Change, hidden *wire.Decoder, k Kind) bool {
 }
 
 // Erase returns the entry without what it hides, and without the way to other events about the object.
-func (n Logged) Erase() Logged {
+func (n Entry) Erase() Entry {
 	e := &wire.Encoder{}
 	n.Hidden(e)
 	sum := Commitment(sha256.Sum256(e.Buf))
-	erased := Logged{Event: n.Event, Hashes: n.Hashes}
+	erased := Entry{Event: n.Event, Hashes: n.Hashes}
 	erased.Salt, erased.Erased, erased.Change = Salt{}, &sum, withoutHidden(n.Change)
 	return erased
 }

@@ -57,7 +57,7 @@ const (
 	KindBuyer
 	KindReserved
 	KindHeld
-	kindCancelled
+	KindCancelled
 	KindSale
 	KindSold
 	KindWithdrawn
@@ -66,7 +66,7 @@ const (
 	KindStated
 	KindForgotten
 	KindNoiseKey
-	kindEpoch
+	KindEpoch
 )
 
 func (k Kind) String() string {
@@ -80,7 +80,7 @@ func (k Kind) String() string {
 
 // Created begins the log.
 type Created struct {
-	Id       [16]byte // a random UUID
+	ID       [16]byte // a random UUID
 	Currency string
 	LogKey   string
 }
@@ -97,7 +97,7 @@ type QuestionDefined struct {
 // PolicyDefined gives a policy a number, by which chains refer to it.
 type PolicyDefined struct {
 	Number uint32
-	Json   string
+	JSON   string
 }
 
 // Enrolled begins the chain of an object and a question. cap is the object's from here on.

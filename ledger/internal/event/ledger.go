@@ -25,7 +25,7 @@ func (a About) Encode() []byte {
 func DecodeAbout(payload []byte) (About, error) {
 	d := &wire.Decoder{Rest: payload}
 	a := About{At: d.Time()}
-	a.Created = *DecodeCreated(d).(*Created)
+	a.Created = *decodeCreated(d).(*Created)
 	return a, d.Done()
 }
 
@@ -34,5 +34,5 @@ func (a About) Origin() string {
 	if key, err := note.NewVerifier(a.LogKey); err == nil {
 		return key.Name()
 	}
-	return "sluice-" + uuid.UUID(a.Id).String()
+	return "sluice-" + uuid.UUID(a.ID).String()
 }

@@ -10,15 +10,15 @@ import (
 // PanelSum stands for a list of objects: it is the hash of the sum of those before the last, and the last.
 type PanelSum [sha256.Size]byte
 
-func NoPanel() PanelSum { return wire.Digest("panel").Sum() }
+func EmptyPanel() PanelSum { return wire.NewDigest("panel").Sum() }
 
 // With returns the sum of a list with one object more behind it.
 func (p PanelSum) With(name string) PanelSum {
 	return sha256.Sum256(append(append(make([]byte, 0, len(p)+names.MaxBytes), p[:]...), name...))
 }
 
-func SumOf(names []string) PanelSum {
-	sum := NoPanel()
+func PanelOf(names []string) PanelSum {
+	sum := EmptyPanel()
 	for _, name := range names {
 		sum = sum.With(name)
 	}
@@ -27,7 +27,7 @@ func SumOf(names []string) PanelSum {
 
 // Partly stands for the same list where it is asked for in part, and somebody is left out.
 func (p PanelSum) Partly() PanelSum {
-	e := wire.Digest("left out")
+	e := wire.NewDigest("left out")
 	e.Raw(p[:])
 	return e.Sum()
 }

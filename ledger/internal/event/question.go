@@ -62,7 +62,7 @@ func (q *Question) CheckLevel(epsilon privacy.Epsilon) error {
 }
 
 // Released returns the level at which the question has a response when a policy has released an ε, if it has.
-func (q *Question) Released(ceiling privacy.Epsilon) (level privacy.Epsilon, found bool) {
+func (q *Question) LevelWithin(ceiling privacy.Epsilon) (level privacy.Epsilon, found bool) {
 	if q.Encoding != vocabulary.Finite {
 		return ceiling, true
 	}
@@ -92,7 +92,7 @@ type Question struct {
 	Encoding  vocabulary.Encoding
 	Mechanism *vocabulary.Mechanism // of finite encoding
 	Index     map[string]int        // value to its place in values
-	Id        [sha256.Size]byte     // stands for the definition, in every ledger
+	ID        [sha256.Size]byte     // stands for the definition, in every ledger
 }
 
 func NewQuestion(c *QuestionDefined) *Question {
@@ -103,13 +103,13 @@ func NewQuestion(c *QuestionDefined) *Question {
 	if c.Mechanism.Check(len(c.Values)) == nil { // as it is, but for what somebody says a question is
 		q.Mechanism = c.Mechanism
 	}
-	q.Id = DefinitionDigest(c.Question)
+	q.ID = DefinitionDigest(c.Question)
 	return q
 }
 
 // DefinitionDigest is the same for the same question in every ledger.
 func DefinitionDigest(q vocabulary.Question) [sha256.Size]byte {
-	e := wire.Digest("definition")
+	e := wire.NewDigest("definition")
 	e.Text(q.Name)
 	e.U8(EncodingCode(q.Encoding))
 	for _, value := range q.Values {

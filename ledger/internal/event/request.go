@@ -31,8 +31,8 @@ type Marks struct {
 	of    [mostFields]byte
 }
 
-// FormOf begins the form of a request of a kind, whose first field that is.
-func FormOf(kind string) *Form {
+// NewForm begins the form of a request of a kind, whose first field that is.
+func NewForm(kind string) *Form {
 	f := &Form{Encoder: wire.Encoder{Buf: make([]byte, 0, 256)}} // enough for one object
 	f.names[0] = "Kind"
 	f.Text(kind)

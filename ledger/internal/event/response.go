@@ -90,7 +90,7 @@ func (r Result) answer() int {
 }
 
 // MethodOf returns the method of a response by its name.
-func MethodOf(name string) (Method, bool) {
+func ParseMethod(name string) (Method, bool) {
 	for _, m := range []Method{MethodRaise, MethodDegrade, MethodInsert, MethodResale} {
 		if m.String() == name {
 			return m, true

@@ -38,7 +38,7 @@ func Apply(s *state.State, ev event.Event) error {
 		if err := takeEvent(&s.Counters.Underway, k); err != nil {
 			return err
 		}
-		noteName(&s.Counters.Underway, event.ObjectOfEvent(ev))
+		noteName(&s.Counters.Underway, event.ObjectOf(ev))
 	} else if k != event.KindSettled && s.Counters.Underway != (state.Underway{}) {
 		return errs.Corrupt(nil, "%d events are settled by no request", s.Counters.Underway.Events)
 	}
@@ -105,7 +105,7 @@ func applyTruthKey(s *state.State, c *event.TruthKeySet) error {
 	if former, err := s.Payload(state.BucketMeta, []byte(state.KeyTruthKey)); err != nil || former != nil {
 		return errs.Corrupt(err, "a second truth key")
 	}
-	s.Keyed = state.KeyUnknown // it is looked up again: of a forged log this event may be left out
+	s.Keyed = state.TruthKeyUnknown // it is looked up again: of a forged log this event may be left out
 	return s.Put(state.BucketMeta, []byte(state.KeyTruthKey), slices.Clone(c.Check[:]))
 }
 
@@ -147,21 +147,21 @@ func applyPolicy(s *state.State, c *event.PolicyDefined) error {
 	if c.Number != s.Counters.Policies+1 {
 		return fmt.Errorf("%w: policy %d follows on policy %d", errs.ErrCorrupt, c.Number, s.Counters.Policies)
 	}
-	p, err := policy.Parse([]byte(c.Json))
+	p, err := policy.Parse([]byte(c.JSON))
 	if err != nil {
 		return fmt.Errorf("%w: %w", errs.ErrCorrupt, err)
 	}
-	if _, twice, err := s.PolicyNumber(p); err != nil || twice || p.String() != c.Json {
+	if _, twice, err := s.PolicyNumber(p); err != nil || twice || p.String() != c.JSON {
 		return errs.Corrupt(err, "policy %d is there already, or is not canonical", c.Number)
 	}
 	s.Counters.Policies = c.Number
-	if err := s.Put(state.BucketPolicies, state.PolicyNumberKey(c.Number), []byte(c.Json)); err != nil {
+	if err := s.Put(state.BucketPolicies, state.PolicyNumberKey(c.Number), []byte(c.JSON)); err != nil {
 		return err
 	}
 	if err := s.PutDefinition(state.BucketPolicies, c.Number); err != nil {
 		return err
 	}
-	return s.PutNumber(state.BucketPolicies, state.PolicyJSONKey(wire.HashText(c.Json)), c.Number)
+	return s.PutNumber(state.BucketPolicies, state.PolicyJSONKey(wire.HashText(c.JSON)), c.Number)
 }
 
 func applyEnrolled(s *state.State, c *event.Enrolled, number uint64) error {
@@ -295,7 +295,7 @@ func addResponse(s *state.State, question uint32, c *state.Chain, epsilon privac
 		c.Levels = slices.Clip(c.Levels)
 	}
 	c.Levels = slices.Insert(c.Levels, at, state.NewLevel(epsilon, r.Value, number))
-	return budget.Less(c.Current(), before), s.CountLevel(q, c.Levels, at)
+	return budget.Minus(c.Current(), before), s.CountLevel(q, c.Levels, at)
 }
 
 // applyBound ties a chain to its truth, once.
@@ -365,7 +365,7 @@ func applyCharged(s *state.State, c *event.Charged, ev event.Event) error {
 // takeCharge counts a charge of the answer to come: all of them are alike.
 func takeCharge(n *state.Charges, c *event.Charged) error {
 	if n.Epsilon.IsZero() {
-		n.Question, n.Epsilon, n.Panel = c.Question, c.Epsilon, event.NoPanel()
+		n.Question, n.Epsilon, n.Panel = c.Question, c.Epsilon, event.EmptyPanel()
 	}
 	if c.Object <= n.Last {
 		return errs.Corrupt(nil, "object %q is charged after %q", c.Object, n.Last)
@@ -488,7 +488,7 @@ func checkLeftOut(s *state.State, c *event.Answered, a state.Answering, number, 
 	if err != nil {
 		return err
 	}
-	sum, last := event.NoPanel(), ""
+	sum, last := event.EmptyPanel(), ""
 	next := func(name string) {
 		sum, last = sum.With(name), name
 	}
@@ -581,7 +581,7 @@ func admitAnswer(a state.Answers, c *event.Answered, number uint64) (began uint6
 			return 0, cost, errs.Corrupt(nil, "a raise to ε=%s, with %d answers below and %d above", c.Epsilon, at, len(a)-at)
 		}
 		base = a.Top()
-		cost = budget.Less(c.Epsilon, base.Epsilon)
+		cost = budget.Minus(c.Epsilon, base.Epsilon)
 	default:
 		_, below := a.Below(c.Epsilon, base)
 		if !above || c.Scored && (c.Method == event.MethodInsert) != below {

@@ -138,7 +138,7 @@ func wantedBy(s *state.State, c *event.ObjectRefused, w *wanted) (*event.Questio
 func checkDraw(s *state.State, w *wanted, r vocabulary.Refusal) (*vocabulary.Refusal, error) {
 	_, recorded := w.Chain.At(r.Asked)
 	if !w.answer {
-		w.cost = budget.Less(r.Asked, w.Chain.Current())
+		w.cost = budget.Minus(r.Asked, w.Chain.Current())
 	}
 	keyed, err := s.HasTruthKey()
 	if err != nil {
@@ -180,30 +180,30 @@ func checkShort(s *state.State, w *wanted, r vocabulary.Refusal) (*vocabulary.Re
 	}
 	spent, charged := w.Object.Spent, privacy.Epsilon{}
 	if r.Reason == vocabulary.ObjectCap && w.order == nil && !w.answer {
-		charged = chargedInSweep(&s.Counters.Underway, budget.Less(spent, r.Spent))
+		charged = chargedInSweep(&s.Counters.Underway, budget.Minus(spent, r.Spent))
 	}
-	w.Object.Spent = budget.Less(spent, charged)
-	capFree := budget.Less(w.Object.Cap, w.Object.Spent)
+	w.Object.Spent = budget.Minus(spent, charged)
+	capFree := budget.Minus(w.Object.Cap, w.Object.Spent)
 	want := r
 	want.Cost, want.Helps = w.cost, vocabulary.HelpsNothing
 	var waiting bool
 	if r.Reason == vocabulary.ChainCeiling {
 		want.Ceiling, want.Spent = budget.Lower(budget.Higher(r.Ceiling, lowest), highest), w.Chain.Spent()
-		possible := !budget.Less(r.Ceiling, r.Spent).Less(w.cost) || !budget.Less(w.Policy.Limit(), want.Spent).Less(w.cost)
+		possible := !budget.Minus(r.Ceiling, r.Spent).Less(w.cost) || !budget.Minus(w.Policy.Limit(), want.Spent).Less(w.cost)
 		waiting = possible && !capFree.Less(w.cost)
 	} else {
 		want.Ceiling, want.Spent = w.Object.Cap, w.Object.Spent
 		waiting = !capFree.Less(w.cost)
-		if budget.Less(highest, w.Chain.Spent()).Less(w.cost) {
+		if budget.Minus(highest, w.Chain.Spent()).Less(w.cost) {
 			return nil, errs.Corrupt(nil, "a refusal says %v, where the chain's ceiling of %s binds", r, highest)
 		}
 	}
 	if waiting {
 		want.Helps = vocabulary.HelpsWaiting
 	}
-	want.Remaining = budget.Lower(r.Remaining, budget.Less(want.Ceiling, want.Spent))
+	want.Remaining = budget.Lower(r.Remaining, budget.Minus(want.Ceiling, want.Spent))
 	if w.reserved() {
-		want.Remaining = budget.Less(want.Ceiling, want.Spent) // nothing that others hold stands in its way
+		want.Remaining = budget.Minus(want.Ceiling, want.Spent) // nothing that others hold stands in its way
 	}
 	if !want.Remaining.Less(w.cost) {
 		return nil, errs.Corrupt(nil, "a refusal says %v, where %s is enough", r, want.Remaining)

@@ -35,14 +35,14 @@ func (id RecordID) compare(other RecordID) int {
 
 // Drawer holds the records of one bucket.
 type Drawer[T any] struct {
-	Sheets []sheet[T]
+	Sheets []Sheet[T]
 	places map[RecordID]int // of the sheets, once they have come out of order; else nil
 	last   int              // the sheet asked for last: often the same is asked for again, or the one behind it
 	edited []int            // the sheets that are to be written
 }
 
-type sheet[T any] struct {
-	Id     RecordID
+type Sheet[T any] struct {
+	ID     RecordID
 	Record T
 	Found  bool // there is such a record
 	edited bool // it is to be written
@@ -55,7 +55,7 @@ func (d *Drawer[T]) Place(id RecordID) (at int, known bool) {
 		return 0, false
 	}
 	for at := d.last; at <= d.last+1; at++ {
-		if at := at % n; d.Sheets[at].Id == id {
+		if at := at % n; d.Sheets[at].ID == id {
 			d.last = at
 			return at, true
 		}
@@ -63,7 +63,7 @@ func (d *Drawer[T]) Place(id RecordID) (at int, known bool) {
 	if d.places != nil {
 		at, known = d.places[id]
 	} else {
-		at, known = slices.BinarySearchFunc(d.Sheets, id, func(s sheet[T], id RecordID) int { return s.Id.compare(id) })
+		at, known = slices.BinarySearchFunc(d.Sheets, id, func(s Sheet[T], id RecordID) int { return s.ID.compare(id) })
 	}
 	if known {
 		d.last = at
@@ -89,7 +89,7 @@ func (d *Drawer[T]) of(id RecordID, into *T, read func() (T, bool, error)) (foun
 func (d *Drawer[T]) Note(id RecordID, record *T, found bool) {
 	n := len(d.Sheets)
 	known := false
-	if d.places != nil || n > 0 && d.Sheets[n-1].Id.compare(id) >= 0 {
+	if d.places != nil || n > 0 && d.Sheets[n-1].ID.compare(id) >= 0 {
 		_, known = d.Place(id)
 	}
 	if !known {
@@ -99,18 +99,18 @@ func (d *Drawer[T]) Note(id RecordID, record *T, found bool) {
 }
 
 // add makes a sheet for a record that is not there yet.
-func (d *Drawer[T]) add(id RecordID) *sheet[T] {
+func (d *Drawer[T]) add(id RecordID) *Sheet[T] {
 	n := len(d.Sheets)
-	if d.places == nil && n > 0 && d.Sheets[n-1].Id.compare(id) > 0 {
+	if d.places == nil && n > 0 && d.Sheets[n-1].ID.compare(id) > 0 {
 		d.places = make(map[RecordID]int, cap(d.Sheets))
 		for at := range d.Sheets {
-			d.places[d.Sheets[at].Id] = at
+			d.places[d.Sheets[at].ID] = at
 		}
 	}
 	if d.places != nil {
 		d.places[id] = n
 	}
-	d.Sheets = append(d.Sheets, sheet[T]{Id: id})
+	d.Sheets = append(d.Sheets, Sheet[T]{ID: id})
 	return &d.Sheets[n]
 }
 
@@ -132,14 +132,14 @@ func (d *Drawer[T]) set(id RecordID, record *T) {
 func (d *Drawer[T]) write(put func(id RecordID, record T) error) error {
 	order := cmp.Compare[int]
 	if d.places != nil {
-		order = func(a, b int) int { return d.Sheets[a].Id.compare(d.Sheets[b].Id) }
+		order = func(a, b int) int { return d.Sheets[a].ID.compare(d.Sheets[b].ID) }
 	}
 	if !slices.IsSortedFunc(d.edited, order) {
 		slices.SortFunc(d.edited, order)
 	}
 	for _, at := range d.edited {
 		s := &d.Sheets[at]
-		if err := put(s.Id, s.Record); err != nil {
+		if err := put(s.ID, s.Record); err != nil {
 			return err
 		}
 		s.edited = false

@@ -9,7 +9,7 @@ import (
 
 // draft is where records are written out for the store: in a buffer that is used again, and from there to memory that the
 // store may keep. Its zero value is ready.
-type draft struct {
+type Draft struct {
 	wire.Encoder
 	split int // where the key ends
 	head  wire.Sums
@@ -17,7 +17,7 @@ type draft struct {
 }
 
 // Lookup returns room for the key of a record that is only looked up, until the next call.
-func (d *draft) Lookup() []byte {
+func (d *Draft) Lookup() []byte {
 	if d.Buf == nil {
 		d.Buf = make([]byte, 0, 128)
 	}
@@ -25,13 +25,13 @@ func (d *draft) Lookup() []byte {
 }
 
 // Key begins a record. The caller appends the key and then calls value.
-func (d *draft) Key() *wire.Encoder {
+func (d *Draft) Key() *wire.Encoder {
 	d.Buf = d.Buf[:0]
 	return &d.Encoder
 }
 
 // Value ends the key. What the caller appends from now on is the payload.
-func (d *draft) Value() *wire.Encoder {
+func (d *Draft) Value() *wire.Encoder {
 	d.split = len(d.Buf)
 	return &d.Encoder
 }
@@ -43,8 +43,8 @@ const (
 )
 
 // take returns key and sealed value, in memory that is not used again.
-func (d *draft) take(bucket string) (key, value []byte) {
-	sum := crc32.Update(d.head.Of(bucket, d.split), crc32.MakeTable(crc32.Castagnoli), d.Buf) // key and payload, side by side
+func (d *Draft) take(bucket string) (key, value []byte) {
+	sum := crc32.Update(d.head.Head(bucket, d.split), crc32.MakeTable(crc32.Castagnoli), d.Buf) // key and payload, side by side
 	d.Buf = binary.BigEndian.AppendUint32(d.Buf, sum)
 	if cap(d.kept)-len(d.kept) < len(d.Buf) {
 		piece := min(max(2*cap(d.kept), smallPiece), largePiece)

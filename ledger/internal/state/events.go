@@ -41,13 +41,13 @@ func (s *State) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 }
 
 // Entry returns the record of an event.
-func (s *State) Entry(number uint64) (event.Logged, error) {
+func (s *State) Entry(number uint64) (event.Entry, error) {
 	payload, err := s.Payload(BucketEvents, EventKey(number))
 	if err != nil {
-		return event.Logged{}, err
+		return event.Entry{}, err
 	}
 	if payload == nil {
-		return event.Logged{}, fmt.Errorf("%w: event %d is missing", errs.ErrCorrupt, number)
+		return event.Entry{}, fmt.Errorf("%w: event %d is missing", errs.ErrCorrupt, number)
 	}
 	return event.DecodeEntry(number, payload)
 }
@@ -57,7 +57,7 @@ func (s *State) Event(number uint64) (event.Event, error) {
 	return n.Event, err
 }
 
-func (s *State) PutEntry(n event.Logged) error {
+func (s *State) PutEntry(n event.Entry) error {
 	return s.Put(BucketEvents, EventKey(n.Number), n.Encode())
 }
 
@@ -72,7 +72,7 @@ func (s *State) PutDefinition(bucket string, number uint32) error {
 
 // Definition returns the event that defined a question, policy or buyer.
 func (s *State) Definition(bucket string, number uint32) (event uint64, err error) {
-	event, found, err := Lookup(s, bucket, DefinitionKey(number), Number64)
+	event, found, err := Lookup(s, bucket, DefinitionKey(number), DecodeNumber64)
 	if err == nil && !found {
 		err = errs.Corrupt(nil, "the event that defined number %d of %s is missing", number, bucket)
 	}

@@ -60,12 +60,12 @@ type State struct {
 	Desk     *Desk               // the records worked on; nil to read and write each anew
 	Changes  *Recency            // which records have changed when; nil if nobody knows
 	Levels   LevelPage           // for the levels of chains, if plain
-	Draft    draft               // for records
+	Draft    Draft               // for records
 	Written  event.Written       // for events
 	Edge     *merkle.Edge        // of the tree; nil until it is needed
 	Chances  Chances             // what is drawn from
 	Salts    func([]byte)        // fills memory for some salts with random bytes
-	Keyed    keyState            // whether the ledger has a truth key
+	Keyed    TruthKeyState       // whether the ledger has a truth key
 	Linked   Linked
 }
 
@@ -89,8 +89,8 @@ type NumberedSale struct {
 	Sale
 }
 
-// ReadState begins at a snapshot.
-func ReadState(r kv.Reader) (*State, error) {
+// Snapshot returns the state that a reader shows.
+func Snapshot(r kv.Reader) (*State, error) {
 	s := &State{Reader: r}
 	var err error
 	s.Counters, _, err = Lookup(s, BucketMeta, []byte(KeyCounters), DecodeCounters)
@@ -98,15 +98,15 @@ func ReadState(r kv.Reader) (*State, error) {
 	return s, err
 }
 
-// WriteState begins a transaction at the time now, or at that of the last event if the clock has
+// Begin starts a transaction at the time now, or at that of the last event if the clock has
 // gone back since.
-func WriteState(w kv.Writer, now time.Time) (*State, error) {
-	s, err := ReadState(w)
+func Begin(w kv.Writer, now time.Time) (*State, error) {
+	s, err := Snapshot(w)
 	if err != nil {
 		return nil, err
 	}
 	s.Writer, s.Salts = w, RandomBytes
-	s.Tell(now)
+	s.SetClock(now)
 	return s, nil
 }
 
@@ -119,7 +119,7 @@ func (s *State) CheckBegun() error {
 }
 
 // Tell tells the time. That of the log does not run back, whatever the clock does.
-func (s *State) Tell(clock time.Time) {
+func (s *State) SetClock(clock time.Time) {
 	s.Clock = clock.UTC().Round(0) // as it will be read from the log: without a monotonic reading
 	s.Now = s.Clock
 	if s.Now.Before(s.Counters.Last) {
@@ -164,12 +164,12 @@ func Lookup[T any](s *State, bucket string, key []byte, decode func([]byte) (T, 
 	return DecodeRecord(bucket, key, value, decode)
 }
 
-func Number32(payload []byte) (uint32, error) {
+func DecodeNumber32(payload []byte) (uint32, error) {
 	d := &wire.Decoder{Rest: payload}
 	return d.U32(), d.Done()
 }
 
-func Number64(payload []byte) (uint64, error) {
+func DecodeNumber64(payload []byte) (uint64, error) {
 	d := &wire.Decoder{Rest: payload}
 	return d.U64(), d.Done()
 }
@@ -215,7 +215,7 @@ func (s *State) QuestionNumber(name string) (number uint32, found bool, err erro
 	if len(name) > names.MaxBytes {
 		return 0, false, nil // nothing has such a name, and a key of its length would double the memory
 	}
-	return Lookup(s, BucketQuestions, NameKey(name), Number32)
+	return Lookup(s, BucketQuestions, NameKey(name), DecodeNumber32)
 }
 
 func (s *State) loadQuestion(number uint32) (*event.Question, error) {
@@ -227,7 +227,7 @@ func (s *State) loadQuestion(number uint32) (*event.Question, error) {
 }
 
 func (s *State) PolicyNumber(p policy.Policy) (number uint32, found bool, err error) {
-	return Lookup(s, BucketPolicies, PolicyJSONKey(wire.HashText(p.String())), Number32)
+	return Lookup(s, BucketPolicies, PolicyJSONKey(wire.HashText(p.String())), DecodeNumber32)
 }
 
 func (s *State) loadPolicy(number uint32) (policy.Policy, error) {
@@ -311,7 +311,7 @@ func (s *State) BuyerNumber(name string) (number uint32, found bool, err error) 
 	if len(name) > names.MaxBytes {
 		return 0, false, nil
 	}
-	return Lookup(s, BucketBuyers, NameKey(name), Number32)
+	return Lookup(s, BucketBuyers, NameKey(name), DecodeNumber32)
 }
 
 func (s *State) Buyer(number uint32) (Buyer, error) {

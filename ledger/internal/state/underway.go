@@ -10,7 +10,7 @@ import (
 // is compared with it. It is empty between transactions.
 type Underway struct {
 	Events   uint64
-	Requests requests
+	Requests Requests
 	Enrolled uint64
 	Raised   uint64 // responses above the current level
 	Derived  uint64 // other responses that were recorded, but for those of a sale
@@ -47,16 +47,16 @@ func (u Underway) encode(e *wire.Encoder) {
 func decodeUnderway(d *wire.Decoder) Underway {
 	return Underway{
 		Events: d.Uvarint(), Enrolled: d.Uvarint(), Raised: d.Uvarint(), Derived: d.Uvarint(), Erased: d.Uvarint(), Draws: d.Uvarint(), Spent: d.Uvarint(),
-		Requests: requests(d.U8()), Last: d.Text(), Question: d.U32(), Asked: d.Epsilon(), Sweep: d.Flag(),
+		Requests: Requests(d.U8()), Last: d.Text(), Question: d.U32(), Asked: d.Epsilon(), Sweep: d.Flag(),
 		Refused: RecordID{d.U32(), d.Text()}, Doubt: d.Text(), One: d.Text(), More: d.Flag(),
 	}
 }
 
 // requests are the sorts of requests that events can be of.
-type requests uint8
+type Requests uint8
 
 // RequestsWith returns the sorts of requests that record an event of a kind.
-func RequestsWith(k event.Kind) requests {
+func RequestsWith(k event.Kind) Requests {
 	switch k {
 	case event.KindReleased:
 		return OfRaise
@@ -79,7 +79,7 @@ func RequestsWith(k event.Kind) requests {
 }
 
 const (
-	OfRaise requests = 1 << iota // or of a sweep
+	OfRaise Requests = 1 << iota // or of a sweep
 	OfEnrolment
 	OfAnswer
 	OfSale

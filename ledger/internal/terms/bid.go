@@ -15,7 +15,7 @@ func (b *Bid) Offer(s *state.State, x *Subject) Offering {
 	return func(most privacy.Epsilon) (privacy.Epsilon, error) {
 		terms := x.Policy.Terms()
 		for terms != nil && !most.IsZero() {
-			level, _ := b.Question.Released(most)
+			level, _ := b.Question.LevelWithin(most)
 			if most = terms.HighestOffer(level); most != level {
 				continue // what is for sale may be no level of the question
 			}
@@ -74,7 +74,7 @@ func (b *Bid) checkTerms(s *state.State, x *Subject, epsilon privacy.Epsilon) (*
 		r.Reason = vocabulary.BuyerRefused
 	case !terms.Offers(epsilon):
 		r.Reason, r.Ceiling, r.Spent = vocabulary.NotOnOffer, terms.Max(), x.Chain.Spent()
-		r.Remaining = budget.Less(r.Ceiling, r.Spent)
+		r.Remaining = budget.Minus(r.Ceiling, r.Spent)
 	default:
 		r.Reason = vocabulary.SaleClosed
 		if s.Now.Before(terms.Opens()) {

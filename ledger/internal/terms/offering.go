@@ -14,7 +14,7 @@ type Offering func(most privacy.Epsilon) (privacy.Epsilon, error)
 // Offered is the offering of the host's own requests: the levels of a question.
 func Offered(q *event.Question) Offering {
 	return func(most privacy.Epsilon) (privacy.Epsilon, error) {
-		level, _ := q.Released(most)
+		level, _ := q.LevelWithin(most)
 		return level, nil
 	}
 }
@@ -31,7 +31,7 @@ func CheckLargest(r *vocabulary.Refusal) error {
 		return errs.Corrupt(nil, "object %q is refused at ε=%s, and ε=%s would do", r.Object, r.Asked, r.Largest)
 	}
 	short := r.Reason == vocabulary.ChainCeiling || r.Reason == vocabulary.ObjectCap
-	if reach := budget.Plus(budget.Less(r.Asked, r.Cost), r.Remaining); short && r.Cost.Less(r.Asked) && reach.Less(r.Largest) {
+	if reach := budget.Plus(budget.Minus(r.Asked, r.Cost), r.Remaining); short && r.Cost.Less(r.Asked) && reach.Less(r.Largest) {
 		return errs.Corrupt(nil, "object %q is refused at ε=%s, which costs %s where %s remains, and ε=%s would do", r.Object, r.Asked, r.Cost, r.Remaining, r.Largest)
 	}
 	return nil

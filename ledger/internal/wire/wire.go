@@ -216,7 +216,7 @@ const SumLength = 4
 // Seal appends to a payload the CRC-32C of bucket, key and payload. With the key in it, a record
 // that turns up under another key is noticed as well as one with a flipped bit.
 func Seal(bucket string, key, payload []byte) []byte {
-	return binary.BigEndian.AppendUint32(payload, Checksum(bucket, key, payload))
+	return binary.BigEndian.AppendUint32(payload, checksum(bucket, key, payload))
 }
 
 // Unseal checks and removes the checksum.
@@ -236,13 +236,13 @@ func (h *Sums) Unseal(bucket string, key, value []byte) ([]byte, error) {
 	return payload, nil
 }
 
-func Checksum(bucket string, key, payload []byte) uint32 {
+func checksum(bucket string, key, payload []byte) uint32 {
 	return new(Sums).checksum(bucket, key, payload)
 }
 
 func (h *Sums) checksum(bucket string, key, payload []byte) uint32 {
 	table := crc32.MakeTable(crc32.Castagnoli)
-	return crc32.Update(crc32.Update(h.Of(bucket, len(key)), table, key), table, payload)
+	return crc32.Update(crc32.Update(h.Head(bucket, len(key)), table, key), table, payload)
 }
 
 // Sums remembers how the last checksum began: many records in a row are of one bucket, with keys of one length. The zero
@@ -253,7 +253,7 @@ type Sums struct {
 	head   uint32
 }
 
-func (h *Sums) Of(bucket string, keyLength int) uint32 {
+func (h *Sums) Head(bucket string, keyLength int) uint32 {
 	if keyLength != h.length || bucket != h.bucket {
 		*h = Sums{bucket, keyLength, ChecksumHead(bucket, keyLength)}
 	}
@@ -312,7 +312,7 @@ func AppendNumbers(b []byte, numbers ...uint64) []byte {
 func HashText(text string) [sha256.Size]byte { return sha256.Sum256([]byte(text)) }
 
 // Digest is the start of what a digest is made of, for a purpose of its own.
-func Digest(operation string) *Encoder {
+func NewDigest(operation string) *Encoder {
 	e := &Encoder{make([]byte, 0, 256)} // enough for one object
 	e.Text(operation)
 	return e
