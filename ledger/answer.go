@@ -13,7 +13,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -430,7 +429,7 @@ func (x *inquiry) ask(ctx context.Context) error {
 
 // leftOut returns everybody who does not belong to the panel that answers, in order.
 func (x *inquiry) leftOut() []Refusal {
-	return vocabulary.InOrder(slices.Concat(x.refused, x.missing))
+	return event.SortRefusals(slices.Concat(x.refused, x.missing))
 }
 
 // decide returns the events of the answer and of its charges.

@@ -118,7 +118,7 @@ func frequenciesOf(q *event.Question, confidence float64, levels []estimate.Unar
 // counted returns how many counts there are of the responses at an ε.
 func counted(q *event.Question, epsilon privacy.Epsilon) int {
 	if q.Encoding == Finite {
-		return len(q.Mechanism.OutputsAt(epsilon))
+		return len(event.OutputsAt(q.Mechanism, epsilon))
 	}
 	return len(q.Values)
 }

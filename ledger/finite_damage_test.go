@@ -351,7 +351,7 @@ func TestDecodersRefuseOtherFormsOfAMechanism(t *testing.T) {
 	if !slices.Equal(e.Buf, sound) {
 		t.Error("the record came back as another")
 	}
-	whole := string(q.Mechanism.Encode())
+	whole := string(event.EncodeMechanism(q.Mechanism))
 	head := strings.TrimSuffix(string(sound), whole)
 	head = head[:len(head)-2] // the length
 	record := func(text string) []byte {
@@ -519,7 +519,7 @@ func delivered2(t testing.TB, l *Ledger, sale uint64) []Delivery {
 func otherMechanisms(t testing.TB, m *Mechanism) map[string]*Mechanism {
 	t.Helper()
 	of := func(change func(m *Mechanism)) *Mechanism {
-		other := m.Named()
+		other := event.NameOutputs(m)
 		change(other)
 		return other
 	}

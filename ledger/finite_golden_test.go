@@ -88,7 +88,7 @@ func TestGoldenMechanismsAreRead(t *testing.T) {
 func goldenFiniteEntries(t testing.TB) []event.Entry {
 	t.Helper()
 	odds := oddsQuestion(t)
-	odds.Encoding, odds.Mechanism = Finite, odds.Mechanism.Named()
+	odds.Encoding, odds.Mechanism = Finite, event.NameOutputs(odds.Mechanism)
 	return entries([]event.Change{
 		&event.QuestionDefined{Number: 1, Question: finiteParty(t)},
 		&event.QuestionDefined{Number: 1<<32 - 1, Question: odds},

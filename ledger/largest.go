@@ -19,7 +19,7 @@ func orLess(r *vocabulary.Refusal, largest privacy.Epsilon) {
 // orLess finds what would do instead of what a request asks for, and adds it to the refusal. A reservation that is carried
 // out cannot be for less.
 func (l *Ledger) orLess(s *state.State, x *terms.Subject, ask asking, on terms.Offering, r *Refusal) (err error) {
-	if ask.sale != 0 || !r.Reason.DependsOnEpsilon() {
+	if ask.sale != 0 || !terms.DependsOnEpsilon(r.Reason) {
 		return nil
 	}
 	var largest privacy.Epsilon

@@ -10,7 +10,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // DefineQuestion adds a question. It never changes afterwards. The name is unique; there are 2 to
@@ -20,10 +19,10 @@ import (
 func (l *Ledger) DefineQuestion(ctx context.Context, key string, q Question) error {
 	asked := q.Encoding
 	if asked == "" {
-		q.Encoding = vocabulary.EncodingFor(q)
+		q.Encoding = event.EncodingFor(q)
 	}
-	q.Values, q.Mechanism = slices.Clone(q.Values), q.Mechanism.Named()
-	if err := vocabulary.CheckQuestion(q); err != nil {
+	q.Values, q.Mechanism = slices.Clone(q.Values), event.NameOutputs(q.Mechanism)
+	if err := event.CheckQuestion(q); err != nil {
 		return err
 	}
 	if err := l.admit(ctx, "question", knowsQuestion, q.Name); err != nil {
@@ -36,7 +35,7 @@ func (l *Ledger) DefineQuestion(ctx context.Context, key string, q Question) err
 	for _, value := range q.Values {
 		values.Text(value)
 	}
-	f.Field("Mechanism").Raw(q.Mechanism.Behaviour())
+	f.Field("Mechanism").Raw(event.Behaviour(q.Mechanism))
 	return l.once(ctx, key, "", f, func(s *state.State) (event.Change, error) { return defineQuestion(s, q, asked != "") })
 }
 
@@ -57,7 +56,7 @@ func defineQuestion(s *state.State, q Question, strict bool) (event.Change, erro
 	if err == nil && strict && old.Encoding != q.Encoding {
 		err = errs.Invalid("question %q is defined in %s encoding", q.Name, old.Encoding)
 	}
-	if err == nil && !old.Mechanism.AnswersAs(q.Mechanism) {
+	if err == nil && !event.SameBehaviour(old.Mechanism, q.Mechanism) {
 		err = errs.Invalid("question %q is defined with another mechanism", q.Name)
 	}
 	return nil, err

@@ -12,7 +12,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -233,7 +232,7 @@ func (x *selling) dropUntold(s *state.State) error {
 		kept = append(kept, one)
 	}
 	x.lines = kept
-	x.refused = vocabulary.InOrder(x.refused)
+	x.refused = event.SortRefusals(x.refused)
 	return nil
 }
 

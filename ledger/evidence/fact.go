@@ -360,7 +360,7 @@ func (r *reading) take() event.Change {
 		return &event.Created{ID: id, Currency: r.Currency, LogKey: r.LogKey}
 	case "question":
 		q := vocabulary.Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}
-		if err := vocabulary.CheckQuestion(q); err != nil {
+		if err := event.CheckQuestion(q); err != nil {
 			r.fail("%w", err)
 		}
 		return &event.QuestionDefined{Number: r.Number, Question: q}

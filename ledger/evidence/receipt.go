@@ -116,7 +116,7 @@ func NewReceipt(created, question, buyer, sale Entry) (*ReceiptMaker, error) {
 	h := headerOf(event.About{Created: *began, At: created.Time})
 	m := &ReceiptMaker{question: event.NewQuestion(asked), receipt: Receipt{
 		Format: receiptFormat, Ledger: h.ledger, Created: h.created, Currency: h.currency, LogKey: h.logKey,
-		Buyer: client.Name, Question: asked.Name, Values: slices.Clone(asked.Values), Encoding: asked.Encoding, Mechanism: asked.Mechanism.Named(),
+		Buyer: client.Name, Question: asked.Name, Values: slices.Clone(asked.Values), Encoding: asked.Encoding, Mechanism: event.NameOutputs(asked.Mechanism),
 		Responses: []SoldResponse{},
 		Evidence: Evidence{
 			Created: created.proven(), Sale: sale.proven(),
@@ -204,7 +204,7 @@ func (r Receipt) Verify(keys note.Verifiers) Checked {
 	v.checkLog(about, r.Evidence.Checkpoint, keys)
 	r.checkHeads(v, about)
 	asked := r.asked()
-	if err := vocabulary.CheckQuestion(asked); err != nil {
+	if err := event.CheckQuestion(asked); err != nil {
 		v.fault("%v", err)
 	}
 	q := event.NewQuestion(&event.QuestionDefined{Number: r.Evidence.Question.Number, Question: asked})

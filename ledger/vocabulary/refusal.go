@@ -2,8 +2,6 @@ package vocabulary
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -97,19 +95,4 @@ func (r Refusal) help() string {
 		return string(r.Helps) + " helps"
 	}
 	return fmt.Sprintf("%s helps; the largest ε that would do is %s", r.Helps, r.Largest)
-}
-
-// InOrder sorts refusals by the objects' names.
-func InOrder(refused []Refusal) []Refusal {
-	slices.SortFunc(refused, func(a, b Refusal) int { return strings.Compare(a.Object, b.Object) })
-	return refused
-}
-
-// DependsOnEpsilon tells whether an object that is refused for a reason might not be at a lower ε.
-func (r Reason) DependsOnEpsilon() bool {
-	switch r {
-	case ChainCeiling, ObjectCap, NotOnOffer, HoldersFull, NoTruth, NoTruthKey, NoNoiseKey:
-		return true
-	}
-	return false
 }

@@ -577,7 +577,7 @@ func (a *auditor) moreDifferences(bucket string, key, stored, derived []byte) (d
 			compareField(d, "the name", s.Name, e.Name)
 			compareList(d, "the values", s.Values, e.Values)
 			compareField(d, "the encoding", s.Encoding, e.Encoding)
-			compareField(d, "the mechanism", string(s.Mechanism.Encode()), string(e.Mechanism.Encode()))
+			compareField(d, "the mechanism", string(event.EncodeMechanism(s.Mechanism)), string(event.EncodeMechanism(e.Mechanism)))
 		})
 	case bucket == state.BucketBuyers && key[0] == 'q':
 		return between(stored, derived, state.DecodeBuyer, func(d *differ, s, e state.Buyer) {

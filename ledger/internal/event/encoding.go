@@ -3,7 +3,6 @@ package event
 import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
-	"github.com/sluicedp/sluice/privacy"
 )
 
 func (*Created) Kind() Kind         { return KindCreated }
@@ -72,7 +71,7 @@ func (c *QuestionDefined) Encode(e *wire.Encoder) {
 		e.Text(value)
 	}
 	if c.Encoding == vocabulary.Finite {
-		e.Text(string(c.Mechanism.Encode()))
+		e.Text(string(EncodeMechanism(c.Mechanism)))
 	}
 }
 
@@ -419,55 +418,6 @@ func decodeSwept(d *wire.Decoder, refusals uint64) []SweptCount {
 		d.Fail("a sweep that refused less than it counts")
 	}
 	return swept
-}
-
-// ReasonCodes and helpCodes number the reasons and helps on disk, from 1.
-func ReasonCodes() []vocabulary.Reason {
-	return []vocabulary.Reason{
-		vocabulary.ChainCeiling, vocabulary.ObjectCap, vocabulary.NotEnrolled, vocabulary.NoTruth, vocabulary.CapDiffers, vocabulary.PolicyDiffers,
-		vocabulary.Withdrawn, vocabulary.NotForSale, vocabulary.NotOnOffer, vocabulary.BuyerRefused, vocabulary.SaleClosed, vocabulary.HoldersFull, vocabulary.NoNoiseKey, vocabulary.NoTruthKey, vocabulary.EpochBegun,
-	}
-}
-
-func HelpCodes() []vocabulary.Help {
-	return []vocabulary.Help{vocabulary.HelpsNothing, vocabulary.HelpsWaiting, vocabulary.HelpsEnrolling, vocabulary.HelpsTruth, vocabulary.HelpsKey, vocabulary.HelpsLess}
-}
-
-func encodeRefusal(e *wire.Encoder, r vocabulary.Refusal) {
-	e.Text(r.Object)
-	e.U8(codeOf(ReasonCodes(), r.Reason))
-	e.U8(codeOf(HelpCodes(), r.Helps))
-	for _, v := range []privacy.Epsilon{r.Ceiling, r.Spent, r.Asked, r.Cost, r.Remaining, r.Largest} {
-		e.Epsilon(v)
-	}
-}
-
-func decodeRefusal(d *wire.Decoder) vocabulary.Refusal {
-	r := vocabulary.Refusal{Object: d.Text()}
-	r.Reason = fromCode(d, ReasonCodes())
-	r.Helps = fromCode(d, HelpCodes())
-	for _, field := range []*privacy.Epsilon{&r.Ceiling, &r.Spent, &r.Asked, &r.Cost, &r.Remaining, &r.Largest} {
-		*field = d.Epsilon()
-	}
-	return r
-}
-
-func codeOf[T comparable](codes []T, value T) uint8 {
-	for i, code := range codes {
-		if code == value {
-			return uint8(i + 1)
-		}
-	}
-	return 0
-}
-
-func fromCode[T any](d *wire.Decoder, codes []T) (value T) {
-	code := int(d.U8())
-	if code < 1 || code > len(codes) {
-		d.Fail("unknown code %d", code)
-		return value
-	}
-	return codes[code-1]
 }
 
 // DecodeChange reads what an event says: its public part, and the hidden one unless that is erased and nil.

@@ -1,9 +1,7 @@
 package event
 
 import (
-	"bytes"
 	"crypto/sha256"
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -32,26 +30,12 @@ func (q *Question) AnswerText(query string, r Result) (string, error) {
 	return texts[output], nil
 }
 
-// decodeMechanism reads what encode writes of a question with some values, and nothing else.
-func decodeMechanism(d *wire.Decoder, values int) *vocabulary.Mechanism {
-	text := d.Take(d.Uvarint())
-	m := &vocabulary.Mechanism{}
-	if err := json.Unmarshal(text, m); err != nil {
-		d.Fail("a mechanism: %v", err)
-	} else if !bytes.Equal(m.Encode(), text) {
-		d.Fail("a mechanism that is not in its canonical form")
-	} else if err := m.Check(values); err != nil {
-		d.Fail("%v", err)
-	}
-	return m
-}
-
 // CheckLevel refuses an ε at which the question has no responses.
 func (q *Question) CheckLevel(epsilon privacy.Epsilon) error {
 	if epsilon.IsZero() {
 		return errs.Invalid("ε must be above 0")
 	}
-	if q.Encoding != vocabulary.Finite || q.Mechanism.OutputsAt(epsilon) != nil {
+	if q.Encoding != vocabulary.Finite || OutputsAt(q.Mechanism, epsilon) != nil {
 		return nil
 	}
 	var all []string
@@ -66,7 +50,7 @@ func (q *Question) LevelWithin(ceiling privacy.Epsilon) (level privacy.Epsilon, 
 	if q.Encoding != vocabulary.Finite {
 		return ceiling, true
 	}
-	return q.Mechanism.Floor(ceiling)
+	return levelWithin(q.Mechanism, ceiling)
 }
 
 // Work is how much a draw costs: how many probabilities, or bits, it looks at.
@@ -100,25 +84,11 @@ func NewQuestion(c *QuestionDefined) *Question {
 	for i, value := range c.Values {
 		q.Index[value] = i
 	}
-	if c.Mechanism.Check(len(c.Values)) == nil { // as it is, but for what somebody says a question is
+	if checkMechanism(c.Mechanism, len(c.Values)) == nil { // as it is, but for what somebody says a question is
 		q.Mechanism = c.Mechanism
 	}
 	q.ID = DefinitionDigest(c.Question)
 	return q
-}
-
-// DefinitionDigest is the same for the same question in every ledger.
-func DefinitionDigest(q vocabulary.Question) [sha256.Size]byte {
-	e := wire.NewDigest("definition")
-	e.Text(q.Name)
-	e.U8(EncodingCode(q.Encoding))
-	for _, value := range q.Values {
-		e.Text(value)
-	}
-	if q.Mechanism != nil {
-		e.Raw(q.Mechanism.Encode())
-	}
-	return e.Sum()
 }
 
 func DecodeQuestion(payload []byte) (*Question, error) {
@@ -127,38 +97,13 @@ func DecodeQuestion(payload []byte) (*Question, error) {
 	return NewQuestion(c), d.Done()
 }
 
-// EncodingCode is how events name an encoding.
-func EncodingCode(e vocabulary.Encoding) uint8 {
-	switch e {
-	case vocabulary.Unary:
-		return 2
-	case vocabulary.Finite:
-		return 3
-	}
-	return 1
-}
-
-func decodeEncoding(d *wire.Decoder) vocabulary.Encoding {
-	switch code := d.U8(); code {
-	case EncodingCode(vocabulary.Direct):
-		return vocabulary.Direct
-	case EncodingCode(vocabulary.Unary):
-		return vocabulary.Unary
-	case EncodingCode(vocabulary.Finite):
-		return vocabulary.Finite
-	default:
-		d.Fail("unknown encoding %d", code)
-		return ""
-	}
-}
-
 // Has tells whether a response is one that the question can have at an ε.
 func (q *Question) Has(epsilon privacy.Epsilon, v Value) bool {
 	switch q.Encoding {
 	case vocabulary.Unary:
 		return v.Index == 0 && v.Bits.Len() == len(q.Values)
 	case vocabulary.Finite:
-		return !v.IsUnary() && q.Mechanism.Possible(epsilon, v.Index)
+		return !v.IsUnary() && canAnswer(q.Mechanism, epsilon, v.Index)
 	}
 	return !v.IsUnary() && v.Index < len(q.Values)
 }
@@ -169,7 +114,7 @@ func (q *Question) Text(epsilon privacy.Epsilon, v Value) string {
 	case vocabulary.Unary:
 		return v.Bits.String()
 	case vocabulary.Finite:
-		return q.Mechanism.OutputsAt(epsilon)[v.Index]
+		return OutputsAt(q.Mechanism, epsilon)[v.Index]
 	}
 	return q.Values[v.Index]
 }
@@ -182,7 +127,7 @@ func (q *Question) Read(epsilon privacy.Epsilon, text string) (v Value, known bo
 		v = Value{Bits: bits}
 		return v, err == nil && q.Has(epsilon, v)
 	case vocabulary.Finite:
-		v.Index = slices.Index(q.Mechanism.OutputsAt(epsilon), text)
+		v.Index = slices.Index(OutputsAt(q.Mechanism, epsilon), text)
 		return v, q.Has(epsilon, v)
 	}
 	v.Index, known = q.Index[text]

@@ -125,7 +125,7 @@ func applyQuestion(s *state.State, c *event.QuestionDefined) error {
 	if c.Number != s.Counters.Questions+1 {
 		return fmt.Errorf("%w: question %d follows on question %d", errs.ErrCorrupt, c.Number, s.Counters.Questions)
 	}
-	if err := vocabulary.CheckQuestion(c.Question); err != nil {
+	if err := event.CheckQuestion(c.Question); err != nil {
 		return errs.Corrupt(nil, "question %d: %v", c.Number, err)
 	}
 	if _, twice, err := s.QuestionNumber(c.Name); err != nil || twice {

@@ -25,7 +25,7 @@ func CheckLargest(r *vocabulary.Refusal) error {
 	switch {
 	case r.Largest.IsZero() && r.Helps != vocabulary.HelpsLess:
 		return nil
-	case r.Largest.IsZero(), r.Helps == vocabulary.HelpsNothing, !r.Reason.DependsOnEpsilon():
+	case r.Largest.IsZero(), r.Helps == vocabulary.HelpsNothing, !DependsOnEpsilon(r.Reason):
 		return errs.Corrupt(nil, "object %q is refused for %s, %s helps, and ε=%s would do", r.Object, r.Reason, r.Helps, r.Largest)
 	case !r.Largest.Less(r.Asked):
 		return errs.Corrupt(nil, "object %q is refused at ε=%s, and ε=%s would do", r.Object, r.Asked, r.Largest)
@@ -35,4 +35,13 @@ func CheckLargest(r *vocabulary.Refusal) error {
 		return errs.Corrupt(nil, "object %q is refused at ε=%s, which costs %s where %s remains, and ε=%s would do", r.Object, r.Asked, r.Cost, r.Remaining, r.Largest)
 	}
 	return nil
+}
+
+// DependsOnEpsilon tells whether an object that is refused for a reason might not be at a lower ε.
+func DependsOnEpsilon(r vocabulary.Reason) bool {
+	switch r {
+	case vocabulary.ChainCeiling, vocabulary.ObjectCap, vocabulary.NotOnOffer, vocabulary.HoldersFull, vocabulary.NoTruth, vocabulary.NoTruthKey, vocabulary.NoNoiseKey:
+		return true
+	}
+	return false
 }

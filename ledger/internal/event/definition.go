@@ -1,0 +1,108 @@
+package event
+
+import (
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// CheckQuestion returns [errs.ErrInvalid] for what cannot be defined as a question: a name or value that is no name, fewer than 2
+// values or too many, one of them twice, an encoding that the values do not fit, or a mechanism that is none of the question.
+func CheckQuestion(q vocabulary.Question) error {
+	if err := names.Check("question", q.Name); err != nil {
+		return err
+	}
+	if len(q.Values) < 2 || len(q.Values) > rrchain.MaxValues {
+		return errs.Invalid("question %q has %d values; 2 to %d are possible", q.Name, len(q.Values), rrchain.MaxValues)
+	}
+	if err := checkEncoding(q); err != nil {
+		return errs.Invalid("question %q: %v", q.Name, err)
+	}
+	seen := make(map[string]bool, len(q.Values))
+	for _, value := range q.Values {
+		if err := names.Check("value", value); err != nil {
+			return fmt.Errorf("question %q: %w", q.Name, err)
+		}
+		if seen[value] {
+			return errs.Invalid("question %q has the value %q twice", q.Name, value)
+		}
+		seen[value] = true
+	}
+	return nil
+}
+
+// checkEncoding refuses what is no encoding of a question.
+func checkEncoding(q vocabulary.Question) error {
+	switch {
+	case q.Encoding == vocabulary.Finite:
+		return checkMechanism(q.Mechanism, len(q.Values))
+	case q.Encoding != vocabulary.Direct && q.Encoding != vocabulary.Unary:
+		return fmt.Errorf("the encoding %.40q is none of %q, %q and %q", string(q.Encoding), vocabulary.Direct, vocabulary.Unary, vocabulary.Finite)
+	case q.Mechanism != nil:
+		return fmt.Errorf("%s encoding, and a mechanism of its own", q.Encoding)
+	case q.Encoding == vocabulary.Unary && len(q.Values) > vocabulary.MaxUnaryValues:
+		return fmt.Errorf("%d values; unary encoding is possible for up to %d", len(q.Values), vocabulary.MaxUnaryValues)
+	}
+	return nil
+}
+
+// usualEpsilon is the ε, in nano-nats, for which the encoding of a question is picked.
+const usualEpsilon = 2_000_000_000
+
+// EncodingFor picks the encoding of a question: that of its own mechanism, or the one that estimates better at the
+// usual ε.
+func EncodingFor(q vocabulary.Question) vocabulary.Encoding {
+	usual, _ := privacy.EpsilonFromNano(usualEpsilon)
+	switch {
+	case q.Mechanism != nil:
+		return vocabulary.Finite
+	case len(q.Values) >= rrchain.UnaryFrom(usual) && len(q.Values) <= vocabulary.MaxUnaryValues:
+		return vocabulary.Unary
+	}
+	return vocabulary.Direct
+}
+
+// DefinitionDigest is the same for the same question in every ledger.
+func DefinitionDigest(q vocabulary.Question) [sha256.Size]byte {
+	e := wire.NewDigest("definition")
+	e.Text(q.Name)
+	e.U8(EncodingCode(q.Encoding))
+	for _, value := range q.Values {
+		e.Text(value)
+	}
+	if q.Mechanism != nil {
+		e.Raw(EncodeMechanism(q.Mechanism))
+	}
+	return e.Sum()
+}
+
+// EncodingCode is how events name an encoding.
+func EncodingCode(e vocabulary.Encoding) uint8 {
+	switch e {
+	case vocabulary.Unary:
+		return 2
+	case vocabulary.Finite:
+		return 3
+	}
+	return 1
+}
+
+func decodeEncoding(d *wire.Decoder) vocabulary.Encoding {
+	switch code := d.U8(); code {
+	case EncodingCode(vocabulary.Direct):
+		return vocabulary.Direct
+	case EncodingCode(vocabulary.Unary):
+		return vocabulary.Unary
+	case EncodingCode(vocabulary.Finite):
+		return vocabulary.Finite
+	default:
+		d.Fail("unknown encoding %d", code)
+		return ""
+	}
+}

@@ -1,0 +1,161 @@
+package event
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain/finite"
+)
+
+// NameOutputs returns a mechanism with the names of its outputs. It shares nothing with the host's that can change.
+func NameOutputs(m *vocabulary.Mechanism) *vocabulary.Mechanism {
+	if m == nil || m.Family == nil {
+		return m
+	}
+	out := &vocabulary.Mechanism{Family: m.Family}
+	for _, names := range m.Outputs {
+		out.Outputs = append(out.Outputs, slices.Clone(names))
+	}
+	if m.Outputs != nil {
+		return out
+	}
+	for _, epsilon := range m.Family.Epsilons() {
+		level, _ := m.Family.Level(epsilon)
+		names := make([]string, level.Outputs())
+		for o := range names {
+			names[o] = strconv.Itoa(o)
+		}
+		out.Outputs = append(out.Outputs, names)
+	}
+	return out
+}
+
+// checkMechanism refuses what is no mechanism of a question with some values.
+func checkMechanism(m *vocabulary.Mechanism, values int) error {
+	if m == nil || m.Family == nil || len(m.Family.Epsilons()) == 0 {
+		return fmt.Errorf("a question in %s encoding has a mechanism, and this one has none", vocabulary.Finite)
+	}
+	epsilons := m.Family.Epsilons()
+	if len(m.Outputs) != len(epsilons) {
+		return fmt.Errorf("the mechanism has names of outputs for %d of its %d levels", len(m.Outputs), len(epsilons))
+	}
+	for i, epsilon := range epsilons {
+		level, _ := m.Family.Level(epsilon)
+		if err := checkOutputs(level, m.Outputs[i], values); err != nil {
+			return fmt.Errorf("the mechanism at ε=%s: %w", epsilon, err)
+		}
+	}
+	if size := len(EncodeMechanism(m)); size > vocabulary.MaxMechanism {
+		return fmt.Errorf("the mechanism has %d bytes; at most %d are possible", size, vocabulary.MaxMechanism)
+	}
+	return nil
+}
+
+// checkOutputs refuses a level that has other inputs than the question has values, and outputs without names of their own.
+func checkOutputs(level *finite.Matrix, all []string, values int) error {
+	if level.Inputs() != values {
+		return fmt.Errorf("%d inputs, and the question has %d values", level.Inputs(), values)
+	}
+	if level.Outputs() != len(all) {
+		return fmt.Errorf("%d outputs, and names for %d", level.Outputs(), len(all))
+	}
+	seen := make(map[string]bool, len(all))
+	for _, name := range all {
+		if err := names.Check("output", name); err != nil {
+			return err
+		}
+		if seen[name] {
+			return fmt.Errorf("two outputs are named %q", name)
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+// EncodeMechanism writes a mechanism in the only way: equal ones have equal bytes. Of one without levels it returns nil.
+func EncodeMechanism(m *vocabulary.Mechanism) []byte {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return nil // checkMechanism refuses it
+	}
+	return text
+}
+
+// decodeMechanism reads what EncodeMechanism writes of a question with some values, and nothing else.
+func decodeMechanism(d *wire.Decoder, values int) *vocabulary.Mechanism {
+	text := d.Take(d.Uvarint())
+	m := &vocabulary.Mechanism{}
+	if err := json.Unmarshal(text, m); err != nil {
+		d.Fail("a mechanism: %v", err)
+	} else if !bytes.Equal(EncodeMechanism(m), text) {
+		d.Fail("a mechanism that is not in its canonical form")
+	} else if err := checkMechanism(m, values); err != nil {
+		d.Fail("%v", err)
+	}
+	return m
+}
+
+// SameBehaviour tells whether two mechanisms have the same levels and names. Their channels may be others, and the
+// ones that count are those of the mechanism that was first.
+func SameBehaviour(m, other *vocabulary.Mechanism) bool {
+	return bytes.Equal(Behaviour(m), Behaviour(other))
+}
+
+// Behaviour returns what a mechanism does at each ε, and how it calls it, in bytes; nil without a mechanism.
+func Behaviour(m *vocabulary.Mechanism) []byte {
+	if m == nil {
+		return nil
+	}
+	all := struct {
+		Levels  []*finite.Matrix
+		Outputs [][]string
+	}{Outputs: m.Outputs}
+	for _, epsilon := range m.Family.Epsilons() {
+		level, _ := m.Family.Level(epsilon)
+		all.Levels = append(all.Levels, level)
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return nil // never: checkMechanism has seen the family
+	}
+	return text
+}
+
+// OutputsAt returns the names of the outputs of a mechanism at one ε, or nil if it is none of the levels'. There are none without a
+// mechanism.
+func OutputsAt(m *vocabulary.Mechanism, epsilon privacy.Epsilon) []string {
+	if m == nil {
+		return nil
+	}
+	i := slices.Index(m.Family.Epsilons(), epsilon)
+	if i < 0 {
+		return nil
+	}
+	return m.Outputs[i]
+}
+
+// canAnswer tells whether an output of a mechanism can be the response at one ε.
+func canAnswer(m *vocabulary.Mechanism, epsilon privacy.Epsilon, output int) bool {
+	if output < 0 || output >= len(OutputsAt(m, epsilon)) {
+		return false
+	}
+	level, _ := m.Family.Level(epsilon)
+	return level.At(0, output).Sign() > 0
+}
+
+// levelWithin returns the highest level of a mechanism at or below an ε, if there is one.
+func levelWithin(m *vocabulary.Mechanism, epsilon privacy.Epsilon) (level privacy.Epsilon, found bool) {
+	for _, at := range m.Family.Epsilons() {
+		if !epsilon.Less(at) {
+			level, found = at, true
+		}
+	}
+	return level, found
+}
