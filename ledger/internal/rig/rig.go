@@ -1,0 +1,32 @@
+// Package rig says how package ledgertest wants a ledger made and opened. Its types are internal, so that nobody else can ask
+// for it.
+package rig
+
+import (
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/mechanism"
+	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/finite"
+)
+
+// Place is where a ledger is: in a store, or if that is nil in the file at Path.
+type Place struct {
+	Store kv.Store
+	Path  string
+}
+
+// Origin is what a ledger is created with.
+type Origin struct {
+	At       time.Time
+	Currency string // "" for USD
+	LogKey   string // "" for none
+}
+
+// Draws are what a ledger draws with; nil stands for samplers of its own.
+type Draws struct {
+	Values  *rrchain.Sampler
+	Outputs *finite.Sampler
+	Queries *mechanism.Sampler
+}
