@@ -2,6 +2,7 @@
 package memory
 
 import (
+	"bytes"
 	"errors"
 	"maps"
 	"slices"
@@ -15,10 +16,60 @@ type Store struct {
 	writing sync.Mutex
 	mu      sync.Mutex
 	state   buckets // never modified once it stands here
+	updates uint64  // that led to it, here and where it was copied from
 	closed  bool
 }
 
-type buckets map[string]map[string][]byte
+type buckets map[string]table
+
+// table is a bucket: pages, none of them empty, in the order of their keys. To change a record, a transaction copies its
+// page, and not the bucket.
+type table []*page
+
+// page holds some pairs in the order of their keys. After the update that made it, it is never modified.
+type page struct {
+	number uint64 // of the update: how many led to it
+	pairs  []pair
+}
+
+type pair struct{ key, value []byte }
+
+const pageSize = 64 // pairs, at most
+
+// find returns where the first key not below the given one stands, and whether it is that one. It may be behind
+// the last pair of its page; without pages it is at 0, 0.
+func (t table) find(key []byte) (at, i int, found bool) {
+	at, found = slices.BinarySearchFunc(t, key, func(p *page, key []byte) int { return bytes.Compare(p.pairs[0].key, key) })
+	if found || len(t) == 0 {
+		return at, 0, found
+	}
+	at = max(at-1, 0)
+	i, found = slices.BinarySearchFunc(t[at].pairs, key, func(p pair, key []byte) int { return bytes.Compare(p.key, key) })
+	return at, i, found
+}
+
+// of returns a page that an update may modify: this one, or a copy.
+func (p *page) of(number uint64) *page {
+	if p.number == number {
+		return p
+	}
+	return &page{number: number, pairs: append(make([]pair, 0, pageSize+1), p.pairs...)}
+}
+
+// split takes what is too much off a page into one of its own, after a pair was put at i. Behind the last one little is
+// taken: keys mostly rise.
+func (p *page) split(i int) (rest *page) {
+	if len(p.pairs) <= pageSize {
+		return nil
+	}
+	half := len(p.pairs) / 2
+	if i == len(p.pairs)-1 {
+		half = i
+	}
+	rest = &page{number: p.number, pairs: slices.Clone(p.pairs[half:])}
+	p.pairs = slices.Delete(p.pairs, half, len(p.pairs))
+	return rest
+}
 
 var errClosed = errors.New("store is closed")
 
@@ -40,7 +91,7 @@ func (m *Store) View(fn func(kv.Reader) error) error {
 	return fn(&memoryTx{state: state})
 }
 
-// Update implements [kv.Store]. It copies every bucket it writes to.
+// Update implements [kv.Store]. It copies every page it writes to.
 func (m *Store) Update(fn func(kv.Writer) error) error {
 	m.writing.Lock()
 	defer m.writing.Unlock()
@@ -48,7 +99,7 @@ func (m *Store) Update(fn func(kv.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	tx := &memoryTx{state: maps.Clone(state), owned: map[string]bool{}}
+	tx := &memoryTx{state: maps.Clone(state), number: m.updates + 1, owned: map[string]bool{}}
 	if tx.state == nil {
 		tx.state = buckets{}
 	}
@@ -57,7 +108,7 @@ func (m *Store) Update(fn func(kv.Writer) error) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.state = tx.state
+	m.state, m.updates = tx.state, tx.number
 	return nil
 }
 
@@ -65,9 +116,11 @@ func (m *Store) Update(fn func(kv.Writer) error) error {
 func (m *Store) Size() (int64, error) {
 	state, err := m.snapshot()
 	var size int64
-	for _, bucket := range state {
-		for key, value := range bucket {
-			size += int64(len(key) + len(value))
+	for _, pages := range state {
+		for _, page := range pages {
+			for _, p := range page.pairs {
+				size += int64(len(p.key) + len(p.value))
+			}
 		}
 	}
 	return size, err
@@ -87,40 +140,35 @@ func (m *Store) Close() error {
 func (m *Store) Copy() *Store {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return &Store{state: m.state}
+	return &Store{state: m.state, updates: m.updates}
 }
 
 type memoryTx struct {
-	state buckets
-	owned map[string]bool
-	order map[string][]string // the keys of buckets that were scanned, sorted
+	state  buckets
+	number uint64          // of an update; 0 reads
+	owned  map[string]bool // buckets whose list of pages is this transaction's own
 }
 
 func (t *memoryTx) Get(bucket string, key []byte) ([]byte, error) {
-	return t.state[bucket][string(key)], nil
+	pages := t.state[bucket]
+	at, i, found := pages.find(key)
+	if !found {
+		return nil, nil
+	}
+	return pages[at].pairs[i].value, nil
 }
 
 func (t *memoryTx) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
-	pairs, order := t.state[bucket], t.sorted(bucket)
-	first, _ := slices.BinarySearch(order, string(from))
-	for _, key := range order[first:] {
-		if !visit([]byte(key), pairs[key]) {
-			return nil
+	pages := t.state[bucket]
+	at, i, _ := pages.find(from)
+	for ; at < len(pages); at, i = at+1, 0 {
+		for _, p := range pages[at].pairs[i:] {
+			if !visit(p.key, p.value) {
+				return nil
+			}
 		}
 	}
 	return nil
-}
-
-// sorted returns the keys of a bucket in order, and remembers them until one is added or removed.
-func (t *memoryTx) sorted(bucket string) []string {
-	if order, known := t.order[bucket]; known {
-		return order
-	}
-	if t.order == nil {
-		t.order = map[string][]string{}
-	}
-	t.order[bucket] = slices.Sorted(maps.Keys(t.state[bucket]))
-	return t.order[bucket]
 }
 
 func (t *memoryTx) Put(bucket string, key, value []byte) error {
@@ -128,10 +176,21 @@ func (t *memoryTx) Put(bucket string, key, value []byte) error {
 		return errors.New("empty key or value")
 	}
 	t.own(bucket)
-	if _, known := t.state[bucket][string(key)]; !known {
-		delete(t.order, bucket)
+	pages := t.state[bucket]
+	at, i, found := pages.find(key)
+	if len(pages) == 0 {
+		pages = table{{number: t.number}}
 	}
-	t.state[bucket][string(key)] = value
+	pages[at] = pages[at].of(t.number)
+	if found {
+		pages[at].pairs[i].value = value
+	} else {
+		pages[at].pairs = slices.Insert(pages[at].pairs, i, pair{slices.Clip(slices.Clone(key)), value})
+	}
+	if rest := pages[at].split(i); rest != nil {
+		pages = slices.Insert(pages, at+1, rest)
+	}
+	t.state[bucket] = pages
 	return nil
 }
 
@@ -139,23 +198,23 @@ func (t *memoryTx) Delete(bucket string, key []byte) error {
 	if len(key) == 0 {
 		return errors.New("empty key")
 	}
-	if _, known := t.state[bucket][string(key)]; !known {
+	if _, _, found := t.state[bucket].find(key); !found {
 		return nil
 	}
 	t.own(bucket)
-	delete(t.order, bucket)
-	delete(t.state[bucket], string(key))
+	pages := t.state[bucket]
+	at, i, _ := pages.find(key)
+	pages[at] = pages[at].of(t.number)
+	if pages[at].pairs = slices.Delete(pages[at].pairs, i, i+1); len(pages[at].pairs) == 0 {
+		t.state[bucket] = slices.Delete(pages, at, at+1)
+	}
 	return nil
 }
 
-// own makes a bucket the transaction's own: others still read the one it began with.
+// own makes the list of a bucket's pages the transaction's own: others still read the one it began with.
 func (t *memoryTx) own(bucket string) {
-	if t.owned[bucket] {
-		return
-	}
-	t.owned[bucket] = true
-	t.state[bucket] = maps.Clone(t.state[bucket])
-	if t.state[bucket] == nil {
-		t.state[bucket] = map[string][]byte{}
+	if !t.owned[bucket] {
+		t.owned[bucket] = true
+		t.state[bucket] = slices.Clone(t.state[bucket])
 	}
 }
