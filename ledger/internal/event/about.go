@@ -1,49 +1,13 @@
 package event
 
-// NoiseKeySet gives a noise key a number, by which chains refer to it.
-type NoiseKeySet struct {
-	Number uint32
-	Name   string
-	Check  Tag
-}
+import (
+	"time"
 
-// ObjectOf returns the object that an event is about, or "".
-func ObjectOf(ev Event) string {
-	switch c := ev.Change.(type) {
-	case Personal:
-		return c.About()
-	case *Forgotten:
-		return c.Object
-	}
-	return ""
-}
+	"github.com/google/uuid"
+	"golang.org/x/mod/sumdb/note"
 
-// QuestionOf returns the question that an event is about, or 0.
-func QuestionOf(ev Event) uint32 {
-	switch c := ev.Change.(type) {
-	case *QuestionDefined:
-		return c.Number
-	case *Enrolled:
-		return c.Question
-	case *Released:
-		return c.Question
-	case *Charged:
-		return c.Question
-	case *Answered:
-		return c.Question
-	case *TruthBound:
-		return c.Question
-	case *EpochBegun:
-		return c.Question
-	case *ObjectRefused:
-		return c.Question
-	case *Reserved:
-		return c.Question
-	case *SaleMade:
-		return c.Question
-	}
-	return 0
-}
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+)
 
 // ShareOf returns the sale of which a change is one object.
 func ShareOf(c Change) (sale uint64, is bool) {
@@ -54,4 +18,32 @@ func ShareOf(c Change) (sale uint64, is bool) {
 		return c.Sale, true
 	}
 	return 0, false
+}
+
+// About is what the first event says of the ledger as a whole.
+type About struct {
+	Created
+	At time.Time
+}
+
+func (a About) Encode() []byte {
+	e := &wire.Encoder{}
+	e.Time(a.At)
+	a.Created.Encode(e)
+	return e.Buf
+}
+
+func DecodeAbout(payload []byte) (About, error) {
+	d := &wire.Decoder{Rest: payload}
+	a := About{At: d.Time()}
+	a.Created = *decodeCreated(d).(*Created)
+	return a, d.Done()
+}
+
+// Origin is what checkpoints call the log: the name of the key that signs it, or its id.
+func (a About) Origin() string {
+	if key, err := note.NewVerifier(a.LogKey); err == nil {
+		return key.Name()
+	}
+	return "sluice-" + uuid.UUID(a.ID).String()
 }

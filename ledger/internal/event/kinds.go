@@ -176,10 +176,6 @@ type SaleMade struct {
 	Tally SaleTally
 }
 
-// SaleTally counts the objects of a sale by how their responses come about. Upgrades are those of
-// which the buyer holds a lower level.
-type SaleTally struct{ Draws, Resales, Degradations, Insertions, Upgrades uint64 }
-
 // Sold is one object of the sale before it, with its response, recorded now or before.
 type Sold struct {
 	Object string
@@ -272,3 +268,10 @@ type SweptCount struct {
 
 // Counts are the tallies of a request; what each means depends on the request.
 type Counts [3]uint64
+
+// NoiseKeySet gives a noise key a number, by which chains refer to it.
+type NoiseKeySet struct {
+	Number uint32
+	Name   string
+	Check  Tag
+}

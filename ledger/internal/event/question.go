@@ -8,27 +8,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
-	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
-
-// AnswerText puts an answer to a query in words. It refuses what cannot be one.
-func (q *Question) AnswerText(query string, r Result) (string, error) {
-	output := r.answer()
-	parsed, err := mechanism.ParseQuery(query, q.Values)
-	if err != nil {
-		return "", errs.Corrupt(nil, "query %q: %v", query, err)
-	}
-	if r.Scored && parsed.Outputs(len(q.Values)) != 2 {
-		return "", errs.Corrupt(nil, "query %q: a score for a query with %d answers", query, parsed.Outputs(len(q.Values)))
-	}
-	texts, err := parsed.Answers(q.Values)
-	if err != nil || output >= len(texts) {
-		return "", errs.Corrupt(nil, "answer %d to query %q", output, query)
-	}
-	return texts[output], nil
-}
 
 // CheckLevel refuses an ε at which the question has no responses.
 func (q *Question) CheckLevel(epsilon privacy.Epsilon) error {

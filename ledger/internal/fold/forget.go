@@ -1,8 +1,6 @@
 package fold
 
 import (
-	"slices"
-
 	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -164,45 +162,4 @@ func forgetChain(s *state.State, name string, r event.Remnant, number uint64) er
 		return err
 	}
 	return s.PutChain(r.Question, name, state.Chain{Policy: r.Policy, Answered: r.Spent, Since: number})
-}
-
-// applyStated checks that a statement lists every event about its object.
-func applyStated(s *state.State, c *event.Stated, number uint64) error {
-	o, known, err := s.Object(c.Object)
-	if err != nil || !known {
-		return errs.Corrupt(err, "a statement about object %q, which is not there", c.Object)
-	}
-	events, err := EventsAbout(s, o)
-	if err != nil {
-		return err
-	}
-	if !slices.Equal(events, c.Events) || c.Forgotten != o.Forgotten || c.Account != AccountOf(o) {
-		return errs.Corrupt(nil, "the statement about object %q leaves something out", c.Object)
-	}
-	s.Link(&o.Links, number)
-	return s.PutObject(c.Object, o)
-}
-
-func AccountOf(o state.Object) event.Account {
-	return event.Account{Cap: o.Cap, Spent: o.Spent, Earned: o.Earned}
-}
-
-// EventsAbout returns the numbers of the events about an object that are not destroyed, in order.
-func EventsAbout(s *state.State, o state.Object) (numbers []uint64, err error) {
-	for number := o.Latest; number != 0; {
-		n, err := s.Entry(number)
-		if err != nil {
-			return nil, err
-		}
-		if n.Previous >= number {
-			return nil, errs.Corrupt(nil, "event %d follows on event %d", number, n.Previous)
-		}
-		numbers = append(numbers, number)
-		number = n.Previous
-	}
-	slices.Reverse(numbers)
-	if uint64(len(numbers)) != o.Events {
-		return nil, errs.Corrupt(nil, "%d events about an object where there should be %d", len(numbers), o.Events)
-	}
-	return numbers, nil
 }

@@ -37,24 +37,6 @@ func applyRefused(s *state.State, c *event.ObjectRefused, ev event.Event) error 
 	return LinkName(s, c.Object, ev.Number, s.Link)
 }
 
-// noteRefusal notes an object that is refused. A request goes through them in order.
-func noteRefusal(u *state.Underway, c *event.ObjectRefused) error {
-	if !u.Loose && (c.Question < u.Refused.Question || c.Question == u.Refused.Question && c.Object <= u.Refused.Name) {
-		return errs.Corrupt(nil, "object %q is refused behind %q in one request", c.Object, u.Refused.Name)
-	}
-	u.Refused = state.RecordID{Question: c.Question, Name: c.Object}
-	noteWanted(u, c.Question, c.Asked)
-	return nil
-}
-
-// noteWanted notes what the request is about. Only a sweep is about several ε, or questions.
-func noteWanted(u *state.Underway, question uint32, epsilon privacy.Epsilon) {
-	if u.Question == 0 {
-		u.Question, u.Asked = question, epsilon
-	}
-	u.Sweep = u.Sweep || u.Question != question || u.Asked != epsilon
-}
-
 // wanted is what a request that refuses an object wants of it.
 type wanted struct {
 	terms.Subject

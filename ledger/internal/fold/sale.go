@@ -9,32 +9,11 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 )
-
-func applyBuyer(s *state.State, c *event.BuyerNamed) error {
-	if c.Number != s.Counters.Buyers+1 {
-		return errs.Corrupt(nil, "buyer %d follows on buyer %d", c.Number, s.Counters.Buyers)
-	}
-	if _, twice, err := s.BuyerNumber(c.Name); err != nil || twice {
-		return errs.Corrupt(err, "buyer %q is named twice", c.Name)
-	}
-	if err := names.Check("buyer", c.Name); err != nil {
-		return errs.Corrupt(nil, "%v", err)
-	}
-	s.Counters.Buyers = c.Number
-	if err := s.Put(state.BucketBuyers, state.NumberKey(c.Number), state.Buyer{Name: c.Name}.Encode()); err != nil {
-		return err
-	}
-	if err := s.PutDefinition(state.BucketBuyers, c.Number); err != nil {
-		return err
-	}
-	return s.PutNumber(state.BucketBuyers, state.NameKey(c.Name), c.Number)
-}
 
 // newSale makes the record of a sale or reservation that has the next number.
 func newSale(s *state.State, c event.Deal, status state.SaleStatus, event uint64) (state.Sale, error) {

@@ -178,3 +178,18 @@ func (s *State) FlushDesk() error {
 	}
 	return err
 }
+
+// PartSize is the number of objects of one transaction. Larger ones commit little faster and keep
+// others waiting longer.
+const PartSize = 4096
+
+// MakeRoom sees to it that a snapshot has a desk, with no more on it than one part of a long request. The desk of a
+// transaction keeps everything, which may have to be written.
+func (s *State) MakeRoom() {
+	switch {
+	case s.Desk == nil && s.Writer == nil:
+		s.Desk = &Desk{}
+	case s.Writer == nil && len(s.Desk.Objects.Sheets)+len(s.Desk.Chains.Sheets) >= PartSize:
+		s.Desk.Clear()
+	}
+}

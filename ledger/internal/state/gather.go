@@ -3,7 +3,6 @@ package state
 import (
 	"bytes"
 	"errors"
-	"fmt"
 
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
@@ -49,17 +48,6 @@ func (s *State) Gather(names []string, question uint32) error {
 	})
 }
 
-// MakeRoom sees to it that a snapshot has a desk, with no more on it than one part of a long request. The desk of a
-// transaction keeps everything, which may have to be written.
-func (s *State) MakeRoom() {
-	switch {
-	case s.Desk == nil && s.Writer == nil:
-		s.Desk = &Desk{}
-	case s.Writer == nil && len(s.Desk.Objects.Sheets)+len(s.Desk.Chains.Sheets) >= PartSize:
-		s.Desk.Clear()
-	}
-}
-
 // walk passes n records to visit, nil for one that is not there. Their keys come in order; each stays valid until the next
 // one is asked for.
 func (s *State) walk(bucket string, n int, key func(i int) []byte, visit func(i int, value []byte) error) error {
@@ -99,32 +87,4 @@ func (s *State) walk(bucket string, n int, key func(i int) []byte, visit func(i 
 		}
 	}
 	return nil
-}
-
-// DecodeRecord decodes a stored record; nil stands for none.
-func DecodeRecord[T any](bucket string, key, value []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
-	return decodeSealed(new(wire.Sums), bucket, key, value, decode)
-}
-
-// decodeSealed is decodeRecord for one of many.
-func decodeSealed[T any](h *wire.Sums, bucket string, key, value []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
-	if value == nil {
-		return record, false, nil
-	}
-	payload, err := h.Unseal(bucket, key, value)
-	if err != nil {
-		return record, false, err
-	}
-	return decodePayload(bucket, key, payload, decode)
-}
-
-// decodePayload is decodeRecord for what is left without the checksum.
-func decodePayload[T any](bucket string, key, payload []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
-	if payload == nil {
-		return record, false, nil
-	}
-	if record, err = decode(payload); err != nil {
-		return record, false, fmt.Errorf("record %x in %s: %w", key, bucket, err)
-	}
-	return record, true, nil
 }

@@ -33,3 +33,11 @@ func (s *State) IsOut(name string, o Object) (bool, error) {
 	}
 	return true, err
 }
+
+// WriteMember lists a question of an object.
+func (s *State) WriteMember(name string, question uint32) error {
+	k := s.Draft.Key()
+	k.Buf = AppendMemberKey(k.Buf, name, question)
+	s.Draft.Value().U32(question)
+	return s.Write(BucketObjects)
+}

@@ -1,6 +1,8 @@
 package state
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+)
 
 // Recency tells of each name of an object or request since which event no record of it has changed, as far as the ledger
 // was open. Every put and delete of a transaction goes by it, whoever makes it. Names share a place: then one seems to have

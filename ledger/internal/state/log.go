@@ -1,7 +1,6 @@
 package state
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -9,14 +8,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
-	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
-
-func (s *State) PutNumber(bucket string, key []byte, number uint32) error {
-	e := &wire.Encoder{}
-	e.U32(number)
-	return s.Put(bucket, key, e.Buf)
-}
 
 // ReadHashes implements [tlog.HashReader] over the records of the events, which hold the hashes they
 // complete: so a hash costs no record of its own.
@@ -59,24 +51,6 @@ func (s *State) Event(number uint64) (event.Event, error) {
 
 func (s *State) PutEntry(n event.Entry) error {
 	return s.Put(BucketEvents, EventKey(n.Number), n.Encode())
-}
-
-func DefinitionKey(number uint32) []byte { return binary.BigEndian.AppendUint32([]byte("e"), number) }
-
-// PutDefinition records that the event being applied defines a question, policy or buyer.
-func (s *State) PutDefinition(bucket string, number uint32) error {
-	e := &wire.Encoder{}
-	e.U64(s.Counters.Events)
-	return s.Put(bucket, DefinitionKey(number), e.Buf)
-}
-
-// Definition returns the event that defined a question, policy or buyer.
-func (s *State) Definition(bucket string, number uint32) (event uint64, err error) {
-	event, found, err := Lookup(s, bucket, DefinitionKey(number), DecodeNumber64)
-	if err == nil && !found {
-		err = errs.Corrupt(nil, "the event that defined number %d of %s is missing", number, bucket)
-	}
-	return event, err
 }
 
 // RefusedBefore returns the refusals, erased ones too, whose events stand before the one that settles

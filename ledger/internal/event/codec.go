@@ -5,29 +5,28 @@ import (
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
-func (*Created) Kind() Kind         { return KindCreated }
-func (*TruthKeySet) Kind() Kind     { return KindTruthKey }
-func (*NoiseKeySet) Kind() Kind     { return KindNoiseKey }
-func (*QuestionDefined) Kind() Kind { return KindQuestion }
-func (*PolicyDefined) Kind() Kind   { return KindPolicy }
-func (*Enrolled) Kind() Kind        { return KindEnrolled }
-func (*Released) Kind() Kind        { return KindReleased }
-func (*Settled) Kind() Kind         { return KindSettled }
-func (*Charged) Kind() Kind         { return KindCharged }
-func (*Answered) Kind() Kind        { return KindAnswered }
-func (*BuyerNamed) Kind() Kind      { return KindBuyer }
-func (*Reserved) Kind() Kind        { return KindReserved }
-func (*Held) Kind() Kind            { return KindHeld }
-func (*Cancelled) Kind() Kind       { return KindCancelled }
-func (*SaleMade) Kind() Kind        { return KindSale }
-func (*Sold) Kind() Kind            { return KindSold }
-func (*Withdrawn) Kind() Kind       { return KindWithdrawn }
-func (*EpochBegun) Kind() Kind      { return KindEpoch }
-func (*TruthBound) Kind() Kind      { return KindBound }
-func (*ObjectRefused) Kind() Kind   { return KindRefused }
-func (*Stated) Kind() Kind          { return KindStated }
-func (*Forgotten) Kind() Kind       { return KindForgotten }
-
+func (*Created) Kind() Kind            { return KindCreated }
+func (*TruthKeySet) Kind() Kind        { return KindTruthKey }
+func (*NoiseKeySet) Kind() Kind        { return KindNoiseKey }
+func (*QuestionDefined) Kind() Kind    { return KindQuestion }
+func (*PolicyDefined) Kind() Kind      { return KindPolicy }
+func (*Enrolled) Kind() Kind           { return KindEnrolled }
+func (*Released) Kind() Kind           { return KindReleased }
+func (*Settled) Kind() Kind            { return KindSettled }
+func (*Charged) Kind() Kind            { return KindCharged }
+func (*Answered) Kind() Kind           { return KindAnswered }
+func (*BuyerNamed) Kind() Kind         { return KindBuyer }
+func (*Reserved) Kind() Kind           { return KindReserved }
+func (*Held) Kind() Kind               { return KindHeld }
+func (*Cancelled) Kind() Kind          { return KindCancelled }
+func (*SaleMade) Kind() Kind           { return KindSale }
+func (*Sold) Kind() Kind               { return KindSold }
+func (*Withdrawn) Kind() Kind          { return KindWithdrawn }
+func (*EpochBegun) Kind() Kind         { return KindEpoch }
+func (*TruthBound) Kind() Kind         { return KindBound }
+func (*ObjectRefused) Kind() Kind      { return KindRefused }
+func (*Stated) Kind() Kind             { return KindStated }
+func (*Forgotten) Kind() Kind          { return KindForgotten }
 func (c *Enrolled) About() string      { return c.Object }
 func (c *Released) About() string      { return c.Object }
 func (c *Charged) About() string       { return c.Object }
@@ -38,8 +37,7 @@ func (c *EpochBegun) About() string    { return c.Object }
 func (c *TruthBound) About() string    { return c.Object }
 func (c *ObjectRefused) About() string { return c.Object }
 func (c *Stated) About() string        { return c.Object }
-
-func (c *Settled) About() string { return c.Object }
+func (c *Settled) About() string       { return c.Object }
 
 func (c *Created) Encode(e *wire.Encoder) {
 	e.Raw(c.ID[:])
@@ -169,8 +167,7 @@ func decodeReserved(d *wire.Decoder) Change { return &Reserved{Deal: decodeDeal(
 // What an object was reserved or sold for outlives it: the sale must still add up.
 
 func (c *Held) encodePublic(e *wire.Encoder) { encodeShare(e, c.Sale, c.Price) }
-
-func (c *Held) Encode(e *wire.Encoder) { e.Text(c.Object) }
+func (c *Held) Encode(e *wire.Encoder)       { e.Text(c.Object) }
 
 func decodeHeld(d, hidden *wire.Decoder) Change {
 	c := &Held{}
@@ -186,8 +183,7 @@ func encodeShare(e *wire.Encoder, sale, price uint64) {
 	e.Uvarint(price)
 }
 
-func (c *Cancelled) Encode(e *wire.Encoder) { e.Uvarint(c.Sale) }
-
+func (c *Cancelled) Encode(e *wire.Encoder)  { e.Uvarint(c.Sale) }
 func decodeCancelled(d *wire.Decoder) Change { return &Cancelled{Sale: d.Uvarint()} }
 
 func (c *SaleMade) Encode(e *wire.Encoder) {
@@ -197,16 +193,6 @@ func (c *SaleMade) Encode(e *wire.Encoder) {
 
 func decodeSaleMade(d *wire.Decoder) Change {
 	return &SaleMade{Deal: decodeDeal(d), Tally: DecodeSaleTally(d)}
-}
-
-func (t SaleTally) Encode(e *wire.Encoder) {
-	for _, n := range []uint64{t.Draws, t.Resales, t.Degradations, t.Insertions, t.Upgrades} {
-		e.Uvarint(n)
-	}
-}
-
-func DecodeSaleTally(d *wire.Decoder) SaleTally {
-	return SaleTally{Draws: d.Uvarint(), Resales: d.Uvarint(), Degradations: d.Uvarint(), Insertions: d.Uvarint(), Upgrades: d.Uvarint()}
 }
 
 func (c *Sold) encodePublic(e *wire.Encoder) { encodeShare(e, c.Sale, c.Price) }
@@ -225,8 +211,7 @@ func decodeSold(d, hidden *wire.Decoder) Change {
 	return c
 }
 
-func (c *Withdrawn) Encode(e *wire.Encoder) { e.Text(c.Object) }
-
+func (c *Withdrawn) Encode(e *wire.Encoder)  { e.Text(c.Object) }
 func decodeWithdrawn(d *wire.Decoder) Change { return &Withdrawn{Object: d.Text()} }
 
 func (c *EpochBegun) Encode(e *wire.Encoder) {

@@ -1,6 +1,9 @@
 package fold
 
 import (
+	"crypto/sha256"
+	"slices"
+
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -8,57 +11,55 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// takeEvent counts an event that is to be settled. It refuses one that no request records behind those before it.
-func takeEvent(u *state.Underway, k event.Kind) error {
-	before := u.Requests
-	if u.Events++; before == 0 {
-		before = state.OfRaise | state.OfEnrolment | state.OfAnswer | state.OfSale | state.OfReservation | state.OfChange
+func applySettled(s *state.State, c *event.Settled, ev event.Event) error {
+	r, known, err := s.Request(c.Key)
+	if err != nil {
+		return err
 	}
-	u.Requests = before & state.RequestsWith(k)
-	if !u.Loose && (u.Requests == 0 || u.Requests == state.OfChange && u.Events > 1) {
-		return errs.Corrupt(nil, "no request records an event of the kind %s behind the %d before it", k, u.Events-1)
+	none := [sha256.Size]byte{}
+	if known && (r.Done || c.Alone || r.Digest != c.Digest) {
+		return errs.Corrupt(nil, "request %q is settled twice", c.Key)
 	}
-	return nil
+	if c.Refused != s.Counters.Refused || c.First == 0 || c.First > ev.Number {
+		return errs.Corrupt(nil, "request %q, begun by event %d, refuses %d objects where %d were named", c.Key, c.First, c.Refused, s.Counters.Refused)
+	}
+	whole := ev.Erased == nil
+	if c.Final && (c.Done != 0 || !c.Alone && c.Object != "") || c.Alone && (!c.Final || whole && c.Object == "") || whole && c.Digest == none {
+		return errs.Corrupt(nil, "request %q is settled as one that it is not", c.Key)
+	}
+	if err := checkSettledSale(s, c, ev.Number); err != nil {
+		return err
+	}
+	if err := checkAnswer(s, c, ev.Number); err != nil {
+		return err
+	}
+	if err := checkSettled(s, c, r, ev.Number); err != nil {
+		return err
+	}
+	s.Counters.Refused, s.Counters.Unsettled, s.Counters.Answer, s.Counters.Underway = 0, 0, state.Answering{}, state.Underway{}
+	if c.Object != "" {
+		if err := LinkName(s, c.Object, ev.Number, s.LinkSettled); err != nil {
+			return err
+		}
+	}
+	r.Digest, r.Done, r.Through, r.Dealt = c.Digest, c.Final, c.Through, c.Done
+	r.Settled = append(slices.Clip(r.Settled), ev.Number)
+	return s.PutRequest(c.Key, r)
 }
 
-// noteName notes an object that an event is about.
-func noteName(u *state.Underway, object string) {
-	if u.One == "" {
-		u.One = object
+// checkSettledSale checks that the sale that a request made stands right before it, with those left out.
+func checkSettledSale(s *state.State, c *event.Settled, number uint64) error {
+	if c.Sale != s.Counters.Unsettled {
+		return errs.Corrupt(nil, "request %q settles sale %d, which is another's; sale %d is to be settled", c.Key, c.Sale, s.Counters.Unsettled)
 	}
-	u.More = u.More || u.One != object && object != ""
-}
-
-// followObject notes an object that is enrolled or has a response: a request goes through them in order.
-func followObject(u *state.Underway, object string) error {
-	if object < u.Last && !u.Loose {
-		return errs.Corrupt(nil, "object %q comes behind %q in one request", object, u.Last)
+	if c.Sale == 0 {
+		return nil
 	}
-	u.Sweep = u.Sweep || object == u.Last
-	u.Last = object
-	return nil
-}
-
-// noteResponse counts a response.
-func noteResponse(u *state.Underway, c *event.Released, cost privacy.Epsilon) error {
-	noteWanted(u, c.Question, c.Epsilon)
-	if c.Method == event.MethodRaise {
-		u.Raised++
-	} else {
-		u.Derived++
+	r, err := s.Sale(c.Sale)
+	if err == nil && (r.Refused != c.Refused || r.Event+r.Objects+r.Refused+1 != number) {
+		err = errs.Corrupt(nil, "request %q settles sale %d, which is another's", c.Key, c.Sale)
 	}
-	noteSpent(u, cost, 1)
-	return followObject(u, c.Object)
-}
-
-// noteSpent adds what some objects are charged each. No transaction is about so many that it could overflow.
-func noteSpent(u *state.Underway, cost privacy.Epsilon, objects uint64) {
-	u.Spent += uint64(cost.Nano()) * objects
-}
-
-// beginsLedger tells whether an event of a kind is settled by none.
-func beginsLedger(k event.Kind) bool {
-	return k == event.KindCreated || k == event.KindTruthKey || k == event.KindNoiseKey
+	return err
 }
 
 // checkSettled checks that what a settled event tells is what the events before it come to.

@@ -1,12 +1,9 @@
 package wire
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,38 +11,6 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
-
-// Encoder appends the fields of a record. Its encoding is canonical: equal records have equal bytes.
-type Encoder struct{ Buf []byte }
-
-func (e *Encoder) U8(v uint8)                { e.Buf = append(e.Buf, v) }
-func (e *Encoder) U32(v uint32)              { e.Buf = binary.BigEndian.AppendUint32(e.Buf, v) }
-func (e *Encoder) U64(v uint64)              { e.Buf = binary.BigEndian.AppendUint64(e.Buf, v) }
-func (e *Encoder) Uvarint(v uint64)          { e.Buf = binary.AppendUvarint(e.Buf, v) }
-func (e *Encoder) Raw(v []byte)              { e.Buf = append(e.Buf, v...) }
-func (e *Encoder) Epsilon(v privacy.Epsilon) { e.Uvarint(uint64(v.Nano())) }
-
-func (e *Encoder) Time(v time.Time) { e.U64(uint64(v.UnixNano())) }
-
-func (e *Encoder) Numbers(v []uint64) {
-	e.Uvarint(uint64(len(v)))
-	for _, n := range v {
-		e.Uvarint(n)
-	}
-}
-
-func (e *Encoder) Text(v string) {
-	e.Uvarint(uint64(len(v)))
-	e.Buf = append(e.Buf, v...)
-}
-
-func (e *Encoder) Flag(v bool) {
-	if v {
-		e.U8(1)
-	} else {
-		e.U8(0)
-	}
-}
 
 // Decoder takes the fields off a record. After the first fault it returns zero values and keeps the
 // fault for done.
@@ -210,70 +175,6 @@ func (d *Decoder) Done() error {
 	return d.Err
 }
 
-// SumLength is the length of the checksum that ends every stored value.
-const SumLength = 4
-
-// Seal appends to a payload the CRC-32C of bucket, key and payload. With the key in it, a record
-// that turns up under another key is noticed as well as one with a flipped bit.
-func Seal(bucket string, key, payload []byte) []byte {
-	return binary.BigEndian.AppendUint32(payload, checksum(bucket, key, payload))
-}
-
-// Unseal checks and removes the checksum.
-func Unseal(bucket string, key, value []byte) ([]byte, error) {
-	return new(Sums).Unseal(bucket, key, value)
-}
-
-func (h *Sums) Unseal(bucket string, key, value []byte) ([]byte, error) {
-	n := len(value) - SumLength
-	if n < 0 {
-		return nil, fmt.Errorf("%w: record %x in %s is too short", errs.ErrCorrupt, key, bucket)
-	}
-	payload := value[:n:n]
-	if binary.BigEndian.Uint32(value[n:]) != h.checksum(bucket, key, payload) {
-		return nil, fmt.Errorf("%w: checksum of record %x in %s", errs.ErrCorrupt, key, bucket)
-	}
-	return payload, nil
-}
-
-func checksum(bucket string, key, payload []byte) uint32 {
-	return new(Sums).checksum(bucket, key, payload)
-}
-
-func (h *Sums) checksum(bucket string, key, payload []byte) uint32 {
-	table := crc32.MakeTable(crc32.Castagnoli)
-	return crc32.Update(crc32.Update(h.Head(bucket, len(key)), table, key), table, payload)
-}
-
-// Sums remembers how the last checksum began: many records in a row are of one bucket, with keys of one length. The zero
-// value is ready.
-type Sums struct {
-	bucket string
-	length int // of the key
-	head   uint32
-}
-
-func (h *Sums) Head(bucket string, keyLength int) uint32 {
-	if keyLength != h.length || bucket != h.bucket {
-		*h = Sums{bucket, keyLength, ChecksumHead(bucket, keyLength)}
-	}
-	return h.head
-}
-
-// ChecksumHead begins the checksums of all records of a bucket whose keys have so many bytes. It takes bucket and length
-// byte by byte, as crc32 does where it has no instruction for it: so nothing is allocated to put them together.
-func ChecksumHead(bucket string, keyLength int) uint32 {
-	table := crc32.MakeTable(crc32.Castagnoli)
-	crc := ^uint32(0)
-	for i := range len(bucket) {
-		crc = table[byte(crc)^bucket[i]] ^ crc>>8
-	}
-	for shift := 24; shift >= 0; shift -= 8 {
-		crc = table[byte(crc)^byte(keyLength>>shift)] ^ crc>>8
-	}
-	return ^crc
-}
-
 // Texts puts many short texts one behind the other: memory for all of them is asked for at once, and in use as long as one
 // of them is. A nil one gives each its own.
 type Texts struct{ strings.Builder }
@@ -292,30 +193,3 @@ func (t *Texts) of(text []byte) string {
 	t.Write(text)
 	return t.String()[at:]
 }
-
-// AppendNumbers is binary.AppendUvarint for one number after the other.
-func AppendNumbers(b []byte, numbers ...uint64) []byte {
-	b = slices.Grow(b, len(numbers)*binary.MaxVarintLen64)
-	at := len(b)
-	b = b[:cap(b)]
-	for _, n := range numbers {
-		for ; n >= 0x80; n >>= 7 {
-			b[at] = byte(n) | 0x80
-			at++
-		}
-		b[at] = byte(n)
-		at++
-	}
-	return b[:at]
-}
-
-func HashText(text string) [sha256.Size]byte { return sha256.Sum256([]byte(text)) }
-
-// Digest is the start of what a digest is made of, for a purpose of its own.
-func NewDigest(operation string) *Encoder {
-	e := &Encoder{make([]byte, 0, 256)} // enough for one object
-	e.Text(operation)
-	return e
-}
-
-func (e *Encoder) Sum() [sha256.Size]byte { return sha256.Sum256(e.Buf) }

@@ -48,29 +48,6 @@ func Record(s *state.State, changes []event.Change) (first, last uint64, err err
 	return first, s.Counters.Events, nil
 }
 
-// Flush writes what is kept in memory during a transaction.
-func Flush(s *state.State) error {
-	if s.Desk != nil {
-		if err := s.FlushDesk(); err != nil {
-			return err
-		}
-	}
-	if err := s.FlushTallies(); err != nil {
-		return err
-	}
-	return flushCounters(s)
-}
-
-// flushCounters writes where the log ends, and what it made.
-func flushCounters(s *state.State) (err error) {
-	if s.Edge != nil { // else no event was added, or this is an audit, which has a tree of its own
-		if s.Counters.Root, err = s.Edge.Root(); err != nil {
-			return err
-		}
-	}
-	return s.Put(state.BucketMeta, []byte(state.KeyCounters), s.Counters.Encode())
-}
-
 // Append applies an event and adds it to the log.
 func Append(s *state.State, ev event.Event) error {
 	if s.Edge == nil {
@@ -97,6 +74,29 @@ func Append(s *state.State, ev event.Event) error {
 		return err
 	}
 	return eraseFrom(s, s.Linked.EraseRequests)
+}
+
+// Flush writes what is kept in memory during a transaction.
+func Flush(s *state.State) error {
+	if s.Desk != nil {
+		if err := s.FlushDesk(); err != nil {
+			return err
+		}
+	}
+	if err := s.FlushTallies(); err != nil {
+		return err
+	}
+	return flushCounters(s)
+}
+
+// flushCounters writes where the log ends, and what it made.
+func flushCounters(s *state.State) (err error) {
+	if s.Edge != nil { // else no event was added, or this is an audit, which has a tree of its own
+		if s.Counters.Root, err = s.Edge.Root(); err != nil {
+			return err
+		}
+	}
+	return s.Put(state.BucketMeta, []byte(state.KeyCounters), s.Counters.Encode())
 }
 
 // eraseFrom erases an event and those about the same object before it. The state is then again the fold of the

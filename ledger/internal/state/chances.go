@@ -1,6 +1,8 @@
 package state
 
 import (
+	"crypto/rand"
+
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
@@ -12,3 +14,6 @@ type Chances struct {
 }
 
 func NewChances() Chances { return Chances{rrchain.NewSampler(), finite.NewSampler()} }
+
+// RandomBytes fills b from the operating system's generator.
+func RandomBytes(b []byte) { _, _ = rand.Read(b) } // it never fails

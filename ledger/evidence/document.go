@@ -1,0 +1,169 @@
+package evidence
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+)
+
+// MaxDocument is the largest size of a receipt or statement that is read, in bytes.
+const MaxDocument = 1 << 30
+
+// smallestItem is less than the bytes that a response or an event takes in a document. It keeps a hostile one
+// from asking for much more memory than it has bytes.
+const smallestItem = 64
+
+// items reads a long list.
+type items[T any] struct{ list []T }
+
+// UnmarshalJSON implements [json.Unmarshaler]. It stops at the first fault, unlike the package json.
+func (l *items[T]) UnmarshalJSON(data []byte) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if begin, err := d.Token(); err != nil || begin != json.Delim('[') {
+		return errors.Join(err, errors.New("a list is expected"))
+	}
+	l.list = []T{}
+	for d.More() {
+		if int64(len(l.list))*smallestItem > d.InputOffset() {
+			return fmt.Errorf("item %d of a list: those before it are too short", len(l.list)+1)
+		}
+		var one T
+		if err := d.Decode(&one); err != nil {
+			return fmt.Errorf("item %d of a list: %w", len(l.list)+1, err)
+		}
+		l.list = append(l.list, one)
+	}
+	return nil
+}
+
+// readDocument reads one JSON object into a document, and holds it against what the document is written as: of each there is
+// one form only, to the byte.
+func readDocument(what string, data []byte, into any, document func() any) error {
+	if len(data) > MaxDocument {
+		return errs.Invalid("the %s has %d bytes; at most %d are read", what, len(data), MaxDocument)
+	}
+	if err := json.Unmarshal(data, &struct{}{}); err != nil { // takes no memory, so that what is no JSON takes none
+		return errs.Invalid("the %s: %w%s", what, err, offset(err))
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return errs.Invalid("the %s: %w", what, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errs.Invalid("the %s is followed by something", what)
+	}
+	written, err := json.Marshal(document())
+	if err != nil {
+		return errs.Invalid("the %s: %w", what, err)
+	}
+	if at := firstDifference(data, written); at >= 0 {
+		return errs.Invalid("the %s is not written as a ledger writes it, in one line without spaces or an end: from byte %d on it is %q where there should be %q",
+			what, at, Excerpt(data, at), Excerpt(written, at))
+	}
+	return nil
+}
+
+// present returns a list that is written as one, also if it is empty.
+func present[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+func offset(err error) string {
+	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+		return fmt.Sprintf(" (byte %d)", syntax.Offset)
+	}
+	return ""
+}
+
+func sameText(want, got any) error {
+	wanted, err := json.Marshal(want)
+	if err != nil {
+		return err
+	}
+	is, err := json.Marshal(got)
+	if err != nil {
+		return err
+	}
+	if at := firstDifference(is, wanted); at >= 0 {
+		const before = 20 // bytes to show of what is the same
+		return fmt.Errorf("%q where there should be %q", Excerpt(is, max(0, at-before)), Excerpt(wanted, max(0, at-before)))
+	}
+	return nil
+}
+
+// firstDifference returns where two texts begin to differ, or -1.
+func firstDifference(a, b []byte) int {
+	if bytes.Equal(a, b) {
+		return -1
+	}
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}
+
+func Excerpt(text []byte, from int) []byte {
+	const most = 40
+	return text[from:min(from+most, len(text))]
+}
+
+// Hex is bytes that text shows as hexadecimal digits in lower case.
+type Hex []byte
+
+// MarshalText implements [encoding.TextMarshaler].
+func (h Hex) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (h *Hex) UnmarshalText(text []byte) (err error) {
+	*h, err = hex.AppendDecode(nil, text)
+	return err
+}
+
+// header is what every document begins with.
+type header struct {
+	ledger   string
+	created  time.Time
+	currency string
+	logKey   string
+}
+
+// headerOf returns what the documents of a ledger begin with.
+func headerOf(a event.About) header {
+	return header{uuid.UUID(a.ID).String(), a.At, a.Currency, a.LogKey}
+}
+
+// about returns what a header says of the ledger.
+func (h header) about() (event.About, error) {
+	id, err := uuid.Parse(h.ledger)
+	if err == nil && id.String() != h.ledger {
+		err = fmt.Errorf("%q is no UUID in the usual form", h.ledger)
+	}
+	return event.About{Created: event.Created{ID: id, Currency: h.currency, LogKey: h.logKey}, At: h.created}, err
+}
+
+// Entry is an event with its leaf in the log, as package ledger reads it for a document.
+type Entry struct {
+	event.Event
+	Leaf tlog.Hash
+}
+
+// proven is where an event stands.
+func (e Entry) proven() Proven { return Proven{e.Number, e.Salt[:], e.Leaf} }

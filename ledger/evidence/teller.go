@@ -1,0 +1,301 @@
+package evidence
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/sluicedp/sluice/ledger/internal/budget"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// teller tells, from the events of a statement alone, what the object comes to. It follows the rules of
+// apply as far as one object shows them.
+type teller struct {
+	glossary
+	out     Statement
+	last    event.Event
+	listed  []uint64 // the events about the object
+	account event.Account
+	chains  map[uint32]*toldChain
+	nanos   int64 // what they cost together, in nano-nats
+	// withdrawn is the event by which the object last withdrew, or 0.
+	withdrawn uint64
+	// fault is called with what is wrong with the event being told.
+	fault func(format string, args ...any)
+}
+
+// tell takes in the next event.
+func (t *teller) tell(ev event.Event) {
+	if ev.Number <= t.last.Number || ev.Time.Before(t.last.Time) {
+		t.fault("it comes behind event %d, of %v", t.last.Number, t.last.Time)
+	}
+	t.last = ev
+	if err := t.Learn(ev); err != nil {
+		t.fault("%v", err)
+	}
+	if c, ok := ev.Change.(event.Personal); ok {
+		if c.About() != t.out.Object {
+			t.fault("it is about %q", c.About())
+		}
+		t.about(ev)
+		t.listed = append(t.listed, ev.Number)
+		return
+	}
+	switch c := ev.Change.(type) {
+	case *event.Created:
+		if ev.Number != 1 {
+			t.fault("a log begins with the creation of the ledger")
+		}
+		h := headerOf(event.About{Created: *c, At: ev.Time})
+		t.out.Ledger, t.out.Created, t.out.Currency, t.out.LogKey = h.ledger, h.created, h.currency, h.logKey
+	case *event.Forgotten:
+		t.begin(c, ev)
+	}
+}
+
+// begin takes in what stayed of the object when what came before was destroyed.
+func (t *teller) begin(c *event.Forgotten, ev event.Event) {
+	if c.Object != t.out.Object || len(t.listed) > 0 || t.out.Forgotten != 0 {
+		t.fault("it destroyed what is there")
+	}
+	t.out.Forgotten, t.withdrawn, t.account = ev.Number, ev.Number, c.Account
+	for _, r := range c.Chains {
+		if old := t.chains[r.Question]; old != nil {
+			t.nanos -= old.counted
+		}
+		t.chains[r.Question] = &toldChain{policy: r.Policy, before: r.Spent}
+		t.count(t.chains[r.Question])
+	}
+	if spent := t.spent(); spent != c.Spent {
+		t.fault("the object had spent %s, its chains %s", c.Spent, spent)
+	}
+}
+
+// count brings the sum of what the chains cost up to date with one of them. Adding all of them up at each event would
+// take as long as the square of their number.
+func (t *teller) count(c *toldChain) {
+	now := budget.Plus(c.past, budget.Plus(c.before, c.spent())).Nano()
+	t.nanos -= c.counted
+	if t.nanos > math.MaxInt64-now {
+		t.fault("the chains cost more than can be counted")
+		now = 0
+	}
+	t.nanos += now
+	c.counted = now
+}
+
+// spent is what the chains cost, or the largest ε there is.
+func (t *teller) spent() privacy.Epsilon {
+	sum, err := privacy.EpsilonFromNano(t.nanos)
+	if err != nil {
+		return privacy.MaxEpsilon()
+	}
+	return sum
+}
+
+// about takes in an event about the object.
+func (t *teller) about(ev event.Event) {
+	switch c := ev.Change.(type) {
+	case *event.Enrolled:
+		t.enroll(c, ev.Number)
+	case *event.TruthBound:
+		ch := t.chain(c.Question)
+		if ch.bound {
+			t.fault("the chain is bound to its truth twice")
+		}
+		ch.bound = true
+	case *event.Released:
+		t.respond(c.Question, c.Epsilon, c.Response, ev)
+	case *event.Charged:
+		ch := t.chain(c.Question)
+		ch.answered = budget.Plus(ch.answered, c.Epsilon)
+		t.count(ch)
+		t.out.Charges = append(t.out.Charges, StatedCharge{t.name(c.Question), c.Epsilon, ev.Number, ev.Time})
+	case *event.Held:
+		if r, known := t.reservations[c.Sale]; !known || !r.holds(ev) {
+			t.fault("it is not part of reservation %d", c.Sale)
+		}
+	case *event.Sold:
+		t.sell(c, ev)
+	case *event.Withdrawn:
+		t.withdrawn = ev.Number
+	case *event.EpochBegun:
+		t.beginEpoch(c, ev.Number)
+	case *event.Stated:
+		t.account.Spent = t.spent()
+		t.compare(c)
+		if c.Account != t.account {
+			t.fault("it says that the object has spent ε=%s of %s and earned %d; by the events it is ε=%s of %s and %d",
+				c.Spent, c.Cap, c.Earned, t.account.Spent, t.account.Cap, t.account.Earned)
+		}
+	}
+	t.account.Spent = t.spent()
+	if t.account.Cap.Less(t.account.Spent) {
+		t.fault("the object has spent ε=%s of %s", t.account.Spent, t.account.Cap)
+	}
+}
+
+// beginEpoch closes a chain.
+func (t *teller) beginEpoch(c *event.EpochBegun, number uint64) {
+	ch := t.chain(c.Question)
+	if ch.unused() && ch.before.IsZero() {
+		t.fault("it ends an epoch in which nothing happened")
+	}
+	old := t.state(c.Question, ch)
+	old.Ended = number
+	ch.ended, ch.past, ch.before = append(ch.ended, old), budget.Plus(ch.past, old.Spent), privacy.Epsilon{}
+	ch.bound, ch.levels, ch.answered = false, nil, privacy.Epsilon{}
+}
+
+// state puts the current epoch of a chain in words.
+func (t *teller) state(question uint32, c *toldChain) StatedChain {
+	return StatedChain{
+		Question: t.name(question), Epoch: len(c.ended) + 1, Policy: t.policies[c.policy], Withdrawn: t.withdrawn > c.enrolled, Epsilon: c.current(),
+		Charged: c.answered, Forgotten: c.before, Spent: budget.Plus(c.before, c.spent()),
+	}
+}
+
+// compare holds the list of a stated event against the events that are there.
+func (t *teller) compare(c *event.Stated) {
+	if c.Forgotten != t.out.Forgotten {
+		t.fault("it lists the events behind event %d, by which the object was forgotten; here that is event %d", c.Forgotten, t.out.Forgotten)
+	}
+	for i := range max(len(c.Events), len(t.listed)) {
+		switch {
+		case i >= len(t.listed) || i < len(c.Events) && c.Events[i] < t.listed[i]:
+			t.fault("it lists event %d, which is not here", c.Events[i])
+			return
+		case i >= len(c.Events) || t.listed[i] < c.Events[i]:
+			t.fault("it does not list event %d, which is here", t.listed[i])
+			return
+		}
+	}
+}
+
+func (t *teller) name(question uint32) string {
+	if q := t.questions[question]; q != nil {
+		return q.Name
+	}
+	return "" // the fact could not be read either
+}
+
+func (t *teller) enroll(c *event.Enrolled, number uint64) {
+	ch, known := t.chains[c.Question]
+	if !known {
+		ch = &toldChain{policy: c.Policy}
+		t.chains[c.Question] = ch
+	} else if t.withdrawn <= ch.enrolled || ch.policy != c.Policy {
+		t.fault("the object takes part in question %q already, or did under another policy", t.name(c.Question))
+	}
+	if !t.account.Cap.IsZero() && t.account.Cap != c.Cap {
+		t.fault("the object's cap was %s", t.account.Cap)
+	}
+	ch.enrolled, t.account.Cap = number, c.Cap
+}
+
+// chain returns the chain in which something happens.
+func (t *teller) chain(question uint32) *toldChain {
+	ch, known := t.chains[question]
+	if !known {
+		ch = &toldChain{}
+		t.chains[question] = ch
+	}
+	if !known || t.withdrawn > ch.enrolled {
+		t.fault("the object takes no part in question %q", t.name(question))
+	}
+	return ch
+}
+
+// respond adds a response to a chain.
+func (t *teller) respond(question uint32, epsilon privacy.Epsilon, r event.Response, ev event.Event) {
+	ch := t.chain(question)
+	at, recorded := ch.find(epsilon)
+	if recorded || epsilon.IsZero() || r.Method != event.MethodAt(at, len(ch.levels)) {
+		t.fault("a response at ε=%s by %s, where the chain has %d others", epsilon, r.Method, len(ch.levels))
+	}
+	ch.levels = slices.Insert(ch.levels, at, rrchain.LevelOf[event.Value]{Epsilon: epsilon, Response: r.Value})
+	t.count(ch)
+	t.out.Released = append(t.out.Released, StatedResponse{t.name(question), epsilon, t.value(question, epsilon, r.Value), r.Method.String(), ev.Number, ev.Time})
+}
+
+func (t *teller) value(question uint32, epsilon privacy.Epsilon, v event.Value) string {
+	if q := t.questions[question]; q != nil && q.Has(epsilon, v) {
+		return q.Text(epsilon, v)
+	}
+	return ""
+}
+
+// sell takes in a sale of a response, recorded now or before.
+func (t *teller) sell(c *event.Sold, ev event.Event) {
+	r, known := t.sales[c.Sale]
+	if !known || !r.holds(ev) {
+		t.fault("it is not part of sale %d", c.Sale)
+		return
+	}
+	if c.Method != event.MethodResale {
+		t.respond(r.Question, r.Epsilon, c.Response, ev)
+	} else {
+		ch := t.chain(r.Question)
+		if at, recorded := ch.find(r.Epsilon); !recorded || ch.levels[at].Response != c.Value {
+			t.fault("it sells another response than was recorded")
+		}
+	}
+	if t.account.Earned += c.Price; int64(t.account.Earned) < 0 {
+		t.fault("the earnings are more than can be counted")
+	}
+	t.out.Sales = append(t.out.Sales, StatedSale{c.Sale, t.buyers[r.Buyer], t.name(r.Question), r.Epsilon, t.value(r.Question, r.Epsilon, c.Value), int64(c.Price), ev.Number, ev.Time})
+}
+
+// statement returns what was told. The last event must close it.
+func (t *teller) statement() Statement {
+	if c, ok := t.last.Change.(*event.Stated); !ok || c.Object != t.out.Object {
+		t.fault("no event closes the list of those about %q", t.out.Object)
+	}
+	t.out.Event, t.out.Time = t.last.Number, t.last.Time
+	t.out.Cap, t.out.Spent, t.out.Earned = t.account.Cap, t.account.Spent, int64(t.account.Earned)
+	for _, number := range slices.Sorted(maps.Keys(t.chains)) {
+		c := t.chains[number]
+		t.out.Chains = append(append(t.out.Chains, c.ended...), t.state(number, c))
+	}
+	return t.out
+}
+
+type toldChain struct {
+	enrolled uint64 // the event by which the object last came to the question
+	policy   uint32
+	bound    bool // to a truth
+	levels   []rrchain.LevelOf[event.Value]
+	answered privacy.Epsilon // what answers about panels cost
+	ended    []StatedChain   // the epochs before
+	past     privacy.Epsilon // that they cost
+	before   privacy.Epsilon // spent by what was destroyed; answered is what answers cost since
+	counted  int64           // what it costs as far as the sum of all has it, in nano-nats
+}
+
+// current returns the highest level of the epoch, or 0.
+func (c *toldChain) current() privacy.Epsilon {
+	if len(c.levels) == 0 {
+		return privacy.Epsilon{}
+	}
+	return c.levels[len(c.levels)-1].Epsilon
+}
+
+// find returns the place of a level, or where it would stand.
+func (c *toldChain) find(epsilon privacy.Epsilon) (place int, recorded bool) {
+	return slices.BinarySearchFunc(c.levels, epsilon, func(l rrchain.LevelOf[event.Value], e privacy.Epsilon) int { return l.Epsilon.Compare(e) })
+}
+
+// spent returns the ε that the epoch has cost, but for what was destroyed.
+func (c *toldChain) spent() privacy.Epsilon { return budget.Plus(c.current(), c.answered) }
+
+// unused tells whether nothing has happened in the epoch.
+func (c *toldChain) unused() bool { return len(c.levels) == 0 && !c.bound && c.answered.IsZero() }
+
+func newTeller(object string) *teller {
+	return &teller{glossary: NewGlossary(), chains: map[uint32]*toldChain{}, out: Statement{
+		Format: statementFormat, Object: object, Chains: []StatedChain{}, Released: []StatedResponse{}, Charges: []StatedCharge{}, Sales: []StatedSale{},
+	}}
+}

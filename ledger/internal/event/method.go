@@ -1,0 +1,57 @@
+package event
+
+import (
+	"fmt"
+
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+)
+
+// Method tells how a response came about.
+type Method uint8
+
+const (
+	MethodRaise Method = iota + 1
+	MethodDegrade
+	MethodInsert
+	MethodFresh  // an answer to a query drawn from the truths, whatever was answered before
+	MethodResale // a recorded response sold again
+)
+
+func (m Method) String() string {
+	names := [...]string{"", "raise", "degrade", "insert", "fresh", "resale"}
+	if int(m) < len(names) {
+		return names[m]
+	}
+	return fmt.Sprintf("method %d", uint8(m))
+}
+
+// MethodOf returns the method of a response by its name.
+func ParseMethod(name string) (Method, bool) {
+	for _, m := range []Method{MethodRaise, MethodDegrade, MethodInsert, MethodResale} {
+		if m.String() == name {
+			return m, true
+		}
+	}
+	return 0, false
+}
+
+// MethodAt returns how a response comes about that gets this place among the levels of a chain.
+func MethodAt(place, levels int) Method {
+	switch place {
+	case levels:
+		return MethodRaise
+	case 0:
+		return MethodDegrade
+	default:
+		return MethodInsert
+	}
+}
+
+// decodeMethod reads how a response came about.
+func decodeMethod(d *wire.Decoder, v Value) Response {
+	r := Response{Value: v, Method: Method(d.U8())}
+	if (r.Method < MethodRaise || r.Method > MethodInsert) && r.Method != MethodResale {
+		d.Fail("unknown method %d", r.Method)
+	}
+	return r
+}

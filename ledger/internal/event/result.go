@@ -1,0 +1,62 @@
+package event
+
+import (
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/mechanism"
+)
+
+// Result is what a query about a panel is answered by: an output or, of a query with two outputs and a boundary
+// between them, a score, which can be raised.
+type Result struct {
+	Scored bool
+	Output int
+	Score  int64
+}
+
+// answer returns the output.
+func (r Result) answer() int {
+	if r.Scored {
+		return mechanism.Score{Value: r.Score}.Output()
+	}
+	return r.Output
+}
+
+// EncodeResult writes an output, or a score with its sign in the last bit.
+func EncodeResult(e *wire.Encoder, r Result) {
+	e.Flag(r.Scored)
+	if r.Scored {
+		e.Uvarint(uint64(r.Score<<1 ^ r.Score>>63))
+	} else {
+		e.Uvarint(uint64(r.Output))
+	}
+}
+
+func DecodeResult(d *wire.Decoder) Result {
+	if !d.Flag() {
+		return Result{Output: d.Output()}
+	}
+	n := d.Uvarint()
+	r := Result{Scored: true, Score: int64(n>>1) ^ -int64(n&1)}
+	if r.Score < -mechanism.MaxScore || r.Score > mechanism.MaxScore {
+		d.Fail("a score beyond ±2^61")
+	}
+	return r
+}
+
+// AnswerText puts an answer to a query in words. It refuses what cannot be one.
+func (q *Question) AnswerText(query string, r Result) (string, error) {
+	output := r.answer()
+	parsed, err := mechanism.ParseQuery(query, q.Values)
+	if err != nil {
+		return "", errs.Corrupt(nil, "query %q: %v", query, err)
+	}
+	if r.Scored && parsed.Outputs(len(q.Values)) != 2 {
+		return "", errs.Corrupt(nil, "query %q: a score for a query with %d answers", query, parsed.Outputs(len(q.Values)))
+	}
+	texts, err := parsed.Answers(q.Values)
+	if err != nil || output >= len(texts) {
+		return "", errs.Corrupt(nil, "answer %d to query %q", output, query)
+	}
+	return texts[output], nil
+}

@@ -1,0 +1,54 @@
+package event
+
+import (
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+)
+
+// SaleTally counts the objects of a sale by how their responses come about. Upgrades are those of
+// which the buyer holds a lower level.
+type SaleTally struct{ Draws, Resales, Degradations, Insertions, Upgrades uint64 }
+
+// IsOf tells whether what is left of a tally can be that of so many erased objects. A reservation has none.
+func (t SaleTally) IsOf(erased uint64) bool {
+	return t == (SaleTally{}) || t.Counts(erased)
+}
+
+// Counts tells whether a tally can be that of so many objects.
+func (t SaleTally) Counts(objects uint64) bool {
+	return t.Upgrades <= objects && t.Draws <= objects && t.Resales <= objects && t.Degradations <= objects && t.Insertions <= objects &&
+		t.Draws+t.Resales+t.Degradations+t.Insertions == objects
+}
+
+// Take takes an object of the tally off by how its response came about.
+func (t *SaleTally) Take(m Method, upgrade bool) error {
+	var left *uint64
+	switch m {
+	case MethodRaise:
+		left = &t.Draws
+	case MethodDegrade:
+		left = &t.Degradations
+	case MethodInsert:
+		left = &t.Insertions
+	default:
+		left = &t.Resales
+	}
+	if *left == 0 || upgrade && t.Upgrades == 0 {
+		return errs.Corrupt(nil, "more responses by %s, or upgrades, than were counted", m)
+	}
+	*left--
+	if upgrade {
+		t.Upgrades--
+	}
+	return nil
+}
+
+func (t SaleTally) Encode(e *wire.Encoder) {
+	for _, n := range []uint64{t.Draws, t.Resales, t.Degradations, t.Insertions, t.Upgrades} {
+		e.Uvarint(n)
+	}
+}
+
+func DecodeSaleTally(d *wire.Decoder) SaleTally {
+	return SaleTally{Draws: d.Uvarint(), Resales: d.Uvarint(), Degradations: d.Uvarint(), Insertions: d.Uvarint(), Upgrades: d.Uvarint()}
+}

@@ -1,0 +1,110 @@
+package fold
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/policy"
+)
+
+func applyCreated(s *state.State, c *event.Created, ev event.Event) error {
+	if err := names.Check("currency", c.Currency); err != nil {
+		return errs.Corrupt(nil, "%v", err)
+	}
+	return s.Put(state.BucketMeta, []byte(state.KeyAbout), event.About{Created: *c, At: ev.Time}.Encode())
+}
+
+func applyTruthKey(s *state.State, c *event.TruthKeySet) error {
+	if former, err := s.Payload(state.BucketMeta, []byte(state.KeyTruthKey)); err != nil || former != nil {
+		return errs.Corrupt(err, "a second truth key")
+	}
+	s.Keyed = state.TruthKeyUnknown // it is looked up again: of a forged log this event may be left out
+	return s.Put(state.BucketMeta, []byte(state.KeyTruthKey), slices.Clone(c.Check[:]))
+}
+
+func applyNoiseKey(s *state.State, c *event.NoiseKeySet) error {
+	known, err := s.NoiseKeys()
+	if err != nil {
+		return err
+	}
+	if c.Number != s.Counters.Noises+1 || names.Check("noise key", c.Name) != nil {
+		return errs.Corrupt(nil, "noise key %d, %q, follows on %d", c.Number, c.Name, s.Counters.Noises)
+	}
+	for _, k := range known {
+		if k.Name == c.Name {
+			return errs.Corrupt(nil, "noise key %q is set twice", c.Name)
+		}
+	}
+	s.Counters.Noises = c.Number
+	e := &wire.Encoder{}
+	c.Encode(e)
+	return s.Put(state.BucketMeta, state.NoiseKey(c.Number), e.Buf)
+}
+
+func applyQuestion(s *state.State, c *event.QuestionDefined) error {
+	if c.Number != s.Counters.Questions+1 {
+		return fmt.Errorf("%w: question %d follows on question %d", errs.ErrCorrupt, c.Number, s.Counters.Questions)
+	}
+	if err := event.CheckQuestion(c.Question); err != nil {
+		return errs.Corrupt(nil, "question %d: %v", c.Number, err)
+	}
+	if _, twice, err := s.QuestionNumber(c.Name); err != nil || twice {
+		return errs.Corrupt(err, "question %q is defined twice", c.Name)
+	}
+	s.Counters.Questions = c.Number
+	e := &wire.Encoder{}
+	c.Encode(e)
+	if err := s.Put(state.BucketQuestions, state.NumberKey(c.Number), e.Buf); err != nil {
+		return err
+	}
+	if err := s.PutDefinition(state.BucketQuestions, c.Number); err != nil {
+		return err
+	}
+	return s.PutNumber(state.BucketQuestions, state.NameKey(c.Name), c.Number)
+}
+
+func applyPolicy(s *state.State, c *event.PolicyDefined) error {
+	if c.Number != s.Counters.Policies+1 {
+		return fmt.Errorf("%w: policy %d follows on policy %d", errs.ErrCorrupt, c.Number, s.Counters.Policies)
+	}
+	p, err := policy.Parse([]byte(c.JSON))
+	if err != nil {
+		return fmt.Errorf("%w: %w", errs.ErrCorrupt, err)
+	}
+	if _, twice, err := s.PolicyNumber(p); err != nil || twice || p.String() != c.JSON {
+		return errs.Corrupt(err, "policy %d is there already, or is not canonical", c.Number)
+	}
+	s.Counters.Policies = c.Number
+	if err := s.Put(state.BucketPolicies, state.PolicyNumberKey(c.Number), []byte(c.JSON)); err != nil {
+		return err
+	}
+	if err := s.PutDefinition(state.BucketPolicies, c.Number); err != nil {
+		return err
+	}
+	return s.PutNumber(state.BucketPolicies, state.PolicyJSONKey(wire.HashText(c.JSON)), c.Number)
+}
+
+func applyBuyer(s *state.State, c *event.BuyerNamed) error {
+	if c.Number != s.Counters.Buyers+1 {
+		return errs.Corrupt(nil, "buyer %d follows on buyer %d", c.Number, s.Counters.Buyers)
+	}
+	if _, twice, err := s.BuyerNumber(c.Name); err != nil || twice {
+		return errs.Corrupt(err, "buyer %q is named twice", c.Name)
+	}
+	if err := names.Check("buyer", c.Name); err != nil {
+		return errs.Corrupt(nil, "%v", err)
+	}
+	s.Counters.Buyers = c.Number
+	if err := s.Put(state.BucketBuyers, state.NumberKey(c.Number), state.Buyer{Name: c.Name}.Encode()); err != nil {
+		return err
+	}
+	if err := s.PutDefinition(state.BucketBuyers, c.Number); err != nil {
+		return err
+	}
+	return s.PutNumber(state.BucketBuyers, state.NameKey(c.Name), c.Number)
+}

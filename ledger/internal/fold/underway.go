@@ -1,0 +1,79 @@
+package fold
+
+import (
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// takeEvent counts an event that is to be settled. It refuses one that no request records behind those before it.
+func takeEvent(u *state.Underway, k event.Kind) error {
+	before := u.Requests
+	if u.Events++; before == 0 {
+		before = state.OfRaise | state.OfEnrolment | state.OfAnswer | state.OfSale | state.OfReservation | state.OfChange
+	}
+	u.Requests = before & state.RequestsWith(k)
+	if !u.Loose && (u.Requests == 0 || u.Requests == state.OfChange && u.Events > 1) {
+		return errs.Corrupt(nil, "no request records an event of the kind %s behind the %d before it", k, u.Events-1)
+	}
+	return nil
+}
+
+// noteName notes an object that an event is about.
+func noteName(u *state.Underway, object string) {
+	if u.One == "" {
+		u.One = object
+	}
+	u.More = u.More || u.One != object && object != ""
+}
+
+// followObject notes an object that is enrolled or has a response: a request goes through them in order.
+func followObject(u *state.Underway, object string) error {
+	if object < u.Last && !u.Loose {
+		return errs.Corrupt(nil, "object %q comes behind %q in one request", object, u.Last)
+	}
+	u.Sweep = u.Sweep || object == u.Last
+	u.Last = object
+	return nil
+}
+
+// noteResponse counts a response.
+func noteResponse(u *state.Underway, c *event.Released, cost privacy.Epsilon) error {
+	noteWanted(u, c.Question, c.Epsilon)
+	if c.Method == event.MethodRaise {
+		u.Raised++
+	} else {
+		u.Derived++
+	}
+	noteSpent(u, cost, 1)
+	return followObject(u, c.Object)
+}
+
+// noteSpent adds what some objects are charged each. No transaction is about so many that it could overflow.
+func noteSpent(u *state.Underway, cost privacy.Epsilon, objects uint64) {
+	u.Spent += uint64(cost.Nano()) * objects
+}
+
+// noteWanted notes what the request is about. Only a sweep is about several ε, or questions.
+func noteWanted(u *state.Underway, question uint32, epsilon privacy.Epsilon) {
+	if u.Question == 0 {
+		u.Question, u.Asked = question, epsilon
+	}
+	u.Sweep = u.Sweep || u.Question != question || u.Asked != epsilon
+}
+
+// noteRefusal notes an object that is refused. A request goes through them in order.
+func noteRefusal(u *state.Underway, c *event.ObjectRefused) error {
+	if !u.Loose && (c.Question < u.Refused.Question || c.Question == u.Refused.Question && c.Object <= u.Refused.Name) {
+		return errs.Corrupt(nil, "object %q is refused behind %q in one request", c.Object, u.Refused.Name)
+	}
+	u.Refused = state.RecordID{Question: c.Question, Name: c.Object}
+	noteWanted(u, c.Question, c.Asked)
+	return nil
+}
+
+// beginsLedger tells whether an event of a kind is settled by none.
+func beginsLedger(k event.Kind) bool {
+	return k == event.KindCreated || k == event.KindTruthKey || k == event.KindNoiseKey
+}

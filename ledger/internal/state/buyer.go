@@ -1,0 +1,61 @@
+package state
+
+import (
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+)
+
+// Buyer is a customer of the market.
+type Buyer struct {
+	Name string
+	Sold uint64 // sales to it
+	Paid uint64 // for them, in minor units of the currency
+}
+
+func (b Buyer) Encode() []byte {
+	e := &wire.Encoder{}
+	e.Text(b.Name)
+	e.Uvarint(b.Sold)
+	e.Uvarint(b.Paid)
+	return e.Buf
+}
+
+func DecodeBuyer(payload []byte) (Buyer, error) {
+	d := &wire.Decoder{Rest: payload}
+	b := Buyer{Name: d.Text(), Sold: d.Uvarint(), Paid: d.Uvarint()}
+	return b, d.Done()
+}
+
+// NumberedName is a name with its number, 0 for none.
+type NumberedName struct {
+	number uint32
+	name   string
+}
+
+func (s *State) BuyerNumber(name string) (number uint32, found bool, err error) {
+	if len(name) > names.MaxBytes {
+		return 0, false, nil
+	}
+	return Lookup(s, BucketBuyers, NameKey(name), DecodeNumber32)
+}
+
+func (s *State) Buyer(number uint32) (Buyer, error) {
+	b, found, err := Lookup(s, BucketBuyers, NumberKey(number), DecodeBuyer)
+	if err != nil || !found {
+		return b, errs.Corrupt(err, "buyer %d is missing", number)
+	}
+	return b, nil
+}
+
+// BuyerName returns the name of a buyer, which never changes. It remembers the last: the objects of a sale ask for it in turn.
+func (s *State) BuyerName(number uint32) (string, error) {
+	if s.Client.number != number || number == 0 {
+		b, err := s.Buyer(number)
+		if err != nil {
+			return "", err
+		}
+		s.Client = NumberedName{number, b.Name}
+	}
+	return s.Client.name, nil
+}

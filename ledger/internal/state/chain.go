@@ -1,0 +1,236 @@
+package state
+
+import (
+	"slices"
+
+	"github.com/sluicedp/sluice/ledger/internal/budget"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Chain is everything released of one object and question.
+type Chain struct {
+	Enrolled uint64     // the event that began it, or by which the object came back
+	Policy   uint32     // 0 for none
+	Noise    uint32     // the key that responses are drawn from; 0 for chance
+	Buyers   uint64     // how many hold a level of it
+	Bound    *event.Tag // the keyed hash of the truth it belongs to, if there is one
+	// Answered is what the question cost the object besides its levels: answers about it, and whatever was
+	// destroyed when the object was forgotten.
+	Answered privacy.Epsilon
+	Since    uint64        // the event that began the current epoch, or destroyed what was before; 0 for the first
+	Closed   []ClosedEpoch // in order; empty if since is 0
+	Levels   []Level       // of the current epoch, like all above but enrolled and policy
+}
+
+// ClosedEpoch is what a chain was until its object began a new epoch: about another value, and never drawn from again.
+type ClosedEpoch struct {
+	End      uint64 // the event that began the next
+	Answered privacy.Epsilon
+	Levels   []Level
+}
+
+// spent returns the ε that an epoch has cost.
+func (c ClosedEpoch) spent() privacy.Epsilon {
+	return budget.Plus(Chain{Levels: c.Levels}.Current(), c.Answered)
+}
+
+// Bond is what ties a chain to its truth: a keyed hash, if there is one, which is of the epoch that began at an event.
+type Bond struct {
+	Tag   *event.Tag
+	Since uint64
+}
+
+func (c *Chain) Bond() Bond { return Bond{c.Bound, c.Since} }
+
+// Unused tells whether nothing has happened in the current epoch.
+func (c *Chain) Unused() bool { return len(c.Levels) == 0 && c.Bound == nil && c.Answered.IsZero() }
+
+// During returns the levels of the epoch that an event belongs to.
+func (c *Chain) During(event uint64) Chain {
+	for _, one := range c.Closed {
+		if event < one.End {
+			return Chain{Levels: one.Levels}
+		}
+	}
+	return *c
+}
+
+// Current returns the ε of the highest level.
+func (c Chain) Current() privacy.Epsilon {
+	if len(c.Levels) == 0 {
+		return privacy.Epsilon{}
+	}
+	return c.Levels[len(c.Levels)-1].Epsilon
+}
+
+// Spent returns the ε that the current epoch has cost the object: the highest level and the answers add up.
+func (c Chain) Spent() privacy.Epsilon { return budget.Plus(c.Current(), c.Answered) }
+
+// Total returns the ε that the question has cost the object, in all epochs.
+func (c Chain) Total() privacy.Epsilon {
+	sum := c.Spent()
+	for _, one := range c.Closed {
+		sum = budget.Plus(sum, one.spent())
+	}
+	return sum
+}
+
+// At returns the level recorded at exactly this ε.
+func (c Chain) At(epsilon privacy.Epsilon) (Level, bool) {
+	i, recorded := FindLevel(c.Levels, epsilon)
+	if !recorded {
+		return Level{}, false
+	}
+	return c.Levels[i], true
+}
+
+// HeldBy returns the highest ε at which a buyer holds a response, or 0.
+func (c Chain) HeldBy(buyer uint32) privacy.Epsilon {
+	for _, l := range slices.Backward(c.Levels) {
+		if l.IsHeldBy(buyer) {
+			return l.Epsilon
+		}
+	}
+	return privacy.Epsilon{}
+}
+
+func (c Chain) Encode() []byte {
+	e := &wire.Encoder{}
+	c.encodeTo(e)
+	return e.Buf
+}
+
+func (c *Chain) encodeTo(e *wire.Encoder) {
+	e.Buf = wire.AppendNumbers(e.Buf, c.Enrolled, uint64(c.Policy), uint64(c.Noise), c.Buyers)
+	event.EncodeTag(e, c.Bound)
+	e.Epsilon(c.Answered)
+	if e.Uvarint(c.Since); c.Since != 0 {
+		e.Uvarint(uint64(len(c.Closed)))
+		for _, one := range c.Closed {
+			e.Uvarint(one.End)
+			e.Epsilon(one.Answered)
+			encodeLevels(e, one.Levels)
+		}
+	}
+	encodeLevels(e, c.Levels)
+}
+
+func DecodeChain(payload []byte) (Chain, error) { return new(LevelPage).DecodeChain(payload) }
+
+// DecodeHead reads what stands before the levels of a chain, and how many levels there are. What the chain is bound
+// to stays in the memory of the record.
+func (c *Chain) DecodeHead(d *wire.Decoder) (bound []byte, levels int) {
+	var n [5]uint64
+	d.Uvarints(n[:])
+	c.Enrolled, c.Policy, c.Noise, c.Buyers = n[0], d.In32(n[1]), d.In32(n[2]), n[3]
+	switch n[4] {
+	case 0:
+	case 1:
+		bound = d.Take(uint64(len(event.Tag{})))
+	default:
+		d.Fail("broken flag")
+	}
+	d.Uvarints(n[:2])
+	c.Answered = d.AsEpsilon(n[0])
+	if c.Since = n[1]; c.Since != 0 {
+		c.Closed = decodeClosed(d)
+	}
+	return bound, d.Count(smallestLevel)
+}
+
+func decodeClosed(d *wire.Decoder) []ClosedEpoch {
+	const smallest = 3 // bytes of an epoch
+	n := d.Count(smallest)
+	if n == 0 {
+		return nil
+	}
+	closed := make([]ClosedEpoch, n)
+	for i := range closed {
+		one := &closed[i]
+		one.End, one.Answered = d.Uvarint(), d.Epsilon()
+		one.Levels = make([]Level, d.Count(smallestLevel))
+		for i := range one.Levels {
+			l := &one.Levels[i]
+			l.Buyers = DecodeBuyers(d, DecodeLevel(d, l))
+		}
+	}
+	return closed
+}
+
+func (s *State) Chain(question uint32, name string) (c Chain, found bool, err error) {
+	found, err = s.ReadChain(question, name, &c)
+	return c, found, err
+}
+
+func (s *State) ReadChain(question uint32, name string, c *Chain) (found bool, err error) {
+	if s.Plain {
+		return s.plainChain(question, name, c)
+	}
+	read := func() (Chain, bool, error) {
+		return Lookup(s, BucketChains, AppendChainKey(s.Draft.Lookup(), question, name), DecodeChain)
+	}
+	if s.Desk == nil {
+		*c, found, err = read()
+	} else {
+		found, err = s.Desk.Chains.of(RecordID{question, name}, c, read)
+	}
+	return found, err
+}
+
+// plainChain is chain in an audit's memory.
+func (s *State) plainChain(question uint32, name string, c *Chain) (found bool, err error) {
+	key := AppendChainKey(s.Draft.Lookup(), question, name)
+	payload, err := s.Get(BucketChains, key)
+	if err != nil || payload == nil {
+		return false, err
+	}
+	*c, found, err = decodePayload(BucketChains, key, payload, s.Levels.DecodeChain)
+	return found, err
+}
+
+func (s *State) PutChain(question uint32, name string, c Chain) error {
+	id := RecordID{question, name}
+	if s.Desk != nil {
+		s.Desk.Chains.set(id, &c)
+		return nil
+	}
+	return s.writeChain(id, c)
+}
+
+func (s *State) writeChain(id RecordID, c Chain) error {
+	k := s.Draft.Key()
+	k.Buf = AppendChainKey(k.Buf, id.Question, id.Name)
+	c.encodeTo(s.Draft.Value())
+	return s.Write(BucketChains)
+}
+
+// ScanChains visits the chains of a question from a name on.
+func (s *State) ScanChains(question uint32, from string, visit func(name string, c Chain) bool) error {
+	prefix := ChainKey(question, "")
+	levels := &LevelPage{}
+	if s.Desk != nil {
+		levels = &s.Desk.levels
+	}
+	var fault error
+	var head wire.Sums
+	err := s.Scan(BucketChains, ChainKey(question, from), func(key, value []byte) bool {
+		if len(key) < len(prefix) || string(key[:len(prefix)]) != string(prefix) {
+			return false
+		}
+		name := string(key[len(prefix):])
+		var c Chain
+		if c, fault = levels.OpenChain(&head, key, value); fault != nil {
+			return false
+		}
+		if s.Desk != nil {
+			s.Desk.Chains.Note(RecordID{question, name}, &c, true)
+		}
+		return visit(name, c)
+	})
+	if err == nil {
+		err = fault
+	}
+	return err
+}

@@ -1,0 +1,179 @@
+package state
+
+import (
+	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Position is the end of a log: so many events, and the root of their tree. Salts are random, so no two logs that went
+// their own ways are ever at the same one.
+type Position struct {
+	Events uint64
+	Root   tlog.Hash
+}
+
+// Counters summarize the log: how many events there are, the root of their tree between transactions, the time of the last,
+// and what they made.
+type Counters struct {
+	Position
+	Last      time.Time
+	Questions uint32
+	Policies  uint32
+	Objects   uint64
+	Chains    uint64
+	Buyers    uint32
+	Sales     uint64 // numbers given to sales and reservations
+	Sold      uint64 // sales carried out
+	Revenue   uint64 // what they brought, in minor units of the currency
+	Open      Opened
+	Unsettled uint64 // the sale or reservation whose settled event is to come, with those of who is refused before it
+	Refused   uint64 // refused events that no settled event counts yet
+	Charges   Charges
+	Answer    Answering
+	Underway  Underway
+	Erased    Erasure
+	Noises    uint32 // noise keys
+}
+
+// CheckWhole refuses the end of a transaction in the midst of what belongs together.
+func (c Counters) CheckWhole() error {
+	if c.Open != (Opened{}) || c.Unsettled != 0 || c.Refused != 0 || c.Charges != (Charges{}) || c.Answer != (Answering{}) || c.Underway != (Underway{}) || c.Erased != (Erasure{}) {
+		return errs.Corrupt(nil, "half of sale %d, %d refusals, %d charges, %d events of a request or %d erased events, which cost %d nano-nats",
+			c.Open.Sale+c.Unsettled, c.Refused, c.Charges.Objects, c.Underway.Events, c.Erased.Events, c.Erased.Spent)
+	}
+	return nil
+}
+
+func (c Counters) Encode() []byte {
+	e := &wire.Encoder{}
+	e.Uvarint(c.Events)
+	e.Raw(c.Root[:])
+	e.Time(c.Last)
+	e.U32(c.Noises)
+	e.U32(c.Questions)
+	e.U32(c.Policies)
+	e.Uvarint(c.Objects)
+	e.Uvarint(c.Chains)
+	e.U32(c.Buyers)
+	e.Uvarint(c.Sales)
+	e.Uvarint(c.Sold)
+	e.Uvarint(c.Revenue)
+	e.Uvarint(c.Unsettled)
+	e.Uvarint(c.Refused)
+	if e.Flag(c.Charges != (Charges{})); c.Charges != (Charges{}) {
+		c.Charges.encode(e)
+	}
+	e.Uvarint(c.Answer.Event)
+	e.Uvarint(c.Answer.Base)
+	e.U8(uint8(c.Answer.Left))
+	e.U32(c.Answer.Question)
+	e.Epsilon(c.Answer.Epsilon)
+	e.Epsilon(c.Answer.Cost)
+	if e.Flag(c.Underway != (Underway{})); c.Underway != (Underway{}) {
+		c.Underway.encode(e)
+	}
+	e.Uvarint(c.Erased.Events)
+	e.Uvarint(c.Erased.Mentions)
+	e.Uvarint(c.Erased.Earned)
+	e.Uvarint(c.Erased.Spent)
+	e.Uvarint(c.Open.Sale)
+	if c.Open.Sale != 0 {
+		e.Uvarint(c.Open.Objects)
+		e.Uvarint(c.Open.Erased)
+		e.Uvarint(c.Open.Price)
+		c.Open.Tally.Encode(e)
+		e.Text(c.Open.Last)
+		e.Uvarint(c.Open.Held)
+	}
+	return e.Buf
+}
+
+func DecodeCounters(payload []byte) (Counters, error) {
+	d := &wire.Decoder{Rest: payload}
+	c := Counters{Position: Position{Events: d.Uvarint()}}
+	d.Array(c.Root[:])
+	c.Last, c.Noises, c.Questions, c.Policies, c.Objects, c.Chains = d.Time(), d.U32(), d.U32(), d.U32(), d.Uvarint(), d.Uvarint()
+	c.Buyers, c.Sales, c.Sold, c.Revenue = d.U32(), d.Uvarint(), d.Uvarint(), d.Uvarint()
+	c.Unsettled, c.Refused = d.Uvarint(), d.Uvarint()
+	if d.Flag() {
+		c.Charges = Charges{Objects: d.Uvarint(), Question: d.U32(), Epsilon: d.Epsilon(), Renewed: d.Uvarint(), Erased: d.Uvarint(), Last: d.Text()}
+		d.Array(c.Charges.Panel[:])
+	}
+	c.Answer = Answering{d.Uvarint(), d.Uvarint(), Leaves(d.U8()), d.U32(), d.Epsilon(), d.Epsilon()}
+	if d.Flag() {
+		c.Underway = decodeUnderway(d)
+	}
+	c.Erased = Erasure{d.Uvarint(), d.Uvarint(), d.Uvarint(), d.Uvarint()}
+	if c.Open.Sale = d.Uvarint(); c.Open.Sale != 0 {
+		c.Open.Objects, c.Open.Erased, c.Open.Price, c.Open.Tally, c.Open.Last, c.Open.Held = d.Uvarint(), d.Uvarint(), d.Uvarint(), event.DecodeSaleTally(d), d.Text(), d.Uvarint()
+	}
+	return c, d.Done()
+}
+
+// Charges are those of an answer whose event is still to come. They are empty between transactions.
+type Charges struct {
+	Objects  uint64
+	Question uint32          // 0 if all their events are erased
+	Epsilon  privacy.Epsilon // likewise
+	// Renewed is the last event by which one of those charged was forgotten, or began an epoch, or 0.
+	Renewed uint64
+	Erased  uint64         // of the charges, whose events are erased
+	Last    string         // the last object that is not: they come in order
+	Panel   event.PanelSum // of these objects
+}
+
+func (n Charges) encode(e *wire.Encoder) {
+	e.Uvarint(n.Objects)
+	e.U32(n.Question)
+	e.Epsilon(n.Epsilon)
+	e.Uvarint(n.Renewed)
+	e.Uvarint(n.Erased)
+	e.Text(n.Last)
+	e.Raw(n.Panel[:])
+}
+
+// Answering is an answer whose request is still to be settled. It is empty between transactions.
+type Answering struct {
+	Event uint64 // that recorded it; 0: none
+	Base  uint64 // the event of the answer that it was derived from; 0 if it was drawn from truths
+	Left  Leaves // out of it
+	// What it is about, and costs each object, if it was drawn from truths.
+	Question      uint32
+	Epsilon, Cost privacy.Epsilon
+}
+
+// Leaves is what is known of whom an answer leaves out.
+type Leaves uint8
+
+const (
+	LeavesAnybody  Leaves = iota // some of its charges are erased
+	LeavesNobody                 // it is about those who were charged, and they are all
+	LeavesSomebody               // those charged and those refused should be who was asked for
+)
+
+// Erasure sums up erased events until the forgotten event comes that says what they were part of. In a
+// ledger that erases as it forgets it is always empty; it fills up when an erased log is folded.
+type Erasure struct {
+	Events   uint64
+	Mentions uint64 // of them that only named somebody: refusals and settled events
+	Earned   uint64
+	Spent    uint64 // nano-nats
+}
+
+// Opened is the sale or reservation whose objects are still to come, and what they must add up to. It is
+// empty between transactions.
+type Opened struct {
+	Sale    uint64
+	Objects uint64
+	Price   uint64
+	Tally   event.SaleTally
+	Erased  uint64 // objects whose events are erased
+	Last    string // the last object: they come in order
+	Held    uint64 // of a sale that was reserved, the event of the object last found in the reservation, or 0
+}

@@ -1,0 +1,162 @@
+package state
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Question returns a question by its number.
+func (s *State) Question(number uint32) (*event.Question, error) {
+	if s.Known == nil || number > s.Durable.Questions {
+		return s.loadQuestion(number)
+	}
+	if r := &s.recent; r.question == nil || r.question.Number != number {
+		q, err := remember(s.Known, &s.Known.questions, number, s.loadQuestion)
+		if err != nil || q.Number != number { // else it is damaged
+			return q, err
+		}
+		r.question = q
+	}
+	return s.recent.question, nil
+}
+
+func (s *State) QuestionNumber(name string) (number uint32, found bool, err error) {
+	if len(name) > names.MaxBytes {
+		return 0, false, nil // nothing has such a name, and a key of its length would double the memory
+	}
+	return Lookup(s, BucketQuestions, NameKey(name), DecodeNumber32)
+}
+
+func (s *State) loadQuestion(number uint32) (*event.Question, error) {
+	q, found, err := Lookup(s, BucketQuestions, NumberKey(number), event.DecodeQuestion)
+	if err == nil && !found {
+		err = fmt.Errorf("%w: question %d is missing", errs.ErrCorrupt, number)
+	}
+	return q, err
+}
+
+// Policy returns a policy by its number.
+func (s *State) Policy(number uint32) (policy.Policy, error) {
+	if s.Known == nil || number > s.Durable.Policies {
+		return s.loadPolicy(number)
+	}
+	if r := &s.recent; r.policy.IsZero() || r.under != number {
+		p, err := remember(s.Known, &s.Known.policies, number, s.loadPolicy)
+		if err != nil {
+			return p, err
+		}
+		r.policy, r.under = p, number
+	}
+	return s.recent.policy, nil
+}
+
+func (s *State) PolicyNumber(p policy.Policy) (number uint32, found bool, err error) {
+	return Lookup(s, BucketPolicies, PolicyJSONKey(wire.HashText(p.String())), DecodeNumber32)
+}
+
+func (s *State) loadPolicy(number uint32) (policy.Policy, error) {
+	if number == 0 {
+		return noPolicy(), nil
+	}
+	p, found, err := Lookup(s, BucketPolicies, PolicyNumberKey(number), policy.Parse)
+	if err != nil {
+		return p, fmt.Errorf("%w: %w", errs.ErrCorrupt, err)
+	}
+	if !found {
+		return p, fmt.Errorf("%w: policy %d is missing", errs.ErrCorrupt, number)
+	}
+	return p, nil
+}
+
+// noPolicy stands for an object enrolled without a policy: only its cap binds.
+func noPolicy() policy.Policy { return policy.Fixed(privacy.MaxEpsilon()) }
+
+func DefinitionKey(number uint32) []byte { return binary.BigEndian.AppendUint32([]byte("e"), number) }
+
+// PutDefinition records that the event being applied defines a question, policy or buyer.
+func (s *State) PutDefinition(bucket string, number uint32) error {
+	e := &wire.Encoder{}
+	e.U64(s.Counters.Events)
+	return s.Put(bucket, DefinitionKey(number), e.Buf)
+}
+
+// Definition returns the event that defined a question, policy or buyer.
+func (s *State) Definition(bucket string, number uint32) (event uint64, err error) {
+	event, found, err := Lookup(s, bucket, DefinitionKey(number), DecodeNumber64)
+	if err == nil && !found {
+		err = errs.Corrupt(nil, "the event that defined number %d of %s is missing", number, bucket)
+	}
+	return event, err
+}
+
+// recent is what was last found among what is known: most events of a request ask for the same.
+type recent struct {
+	question *event.Question
+	policy   policy.Policy // the zero one if none was asked for yet
+	under    uint32        // its number
+}
+
+// Cache remembers questions and policies, which never change. Only committed ones are put in: the
+// number of one that was rolled back may be given to another.
+type Cache struct {
+	mu        sync.Mutex
+	questions map[uint32]*event.Question
+	names     map[string]*event.Question
+	policies  map[uint32]policy.Policy
+}
+
+// cached is how many questions, and policies, are remembered.
+const cached = 1024
+
+func remember[T any](c *Cache, all *map[uint32]T, number uint32, load func(uint32) (T, error)) (T, error) {
+	c.mu.Lock()
+	value, found := (*all)[number]
+	c.mu.Unlock()
+	if found {
+		return value, nil
+	}
+	value, err := load(number)
+	if err != nil {
+		return value, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	keep(all, number, value)
+	return value, nil
+}
+
+// keep puts one in. When there are too many, it makes room for it.
+func keep[K comparable, T any](all *map[K]T, key K, value T) {
+	if *all == nil {
+		*all = make(map[K]T)
+	}
+	for other := range *all {
+		if len(*all) < cached {
+			break
+		}
+		delete(*all, other)
+	}
+	(*all)[key] = value
+}
+
+// Named returns a question that was asked for by its name before, or nil.
+func (c *Cache) Named(name string) *event.Question {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.names[name]
+}
+
+// Name remembers a question by its name.
+func (c *Cache) Name(q *event.Question) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	keep(&c.names, q.Name, q)
+}

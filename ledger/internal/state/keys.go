@@ -1,0 +1,68 @@
+package state
+
+import (
+	"encoding/binary"
+)
+
+// The buckets of the file; the package documentation draws them.
+const (
+	BucketMeta      = "meta"
+	BucketQuestions = "questions"
+	BucketPolicies  = "policies"
+	BucketObjects   = "objects"
+	BucketChains    = "chains"
+	BucketAnswers   = "answers"
+	BucketRequests  = "requests"
+	BucketBuyers    = "buyers"
+	BucketSales     = "sales"
+	BucketEvents    = "events"
+	BucketTallies   = "tallies"
+	BucketStrangers = "strangers"
+)
+
+const (
+	KeyFormat   = "format"
+	KeyAbout    = "about"
+	KeyCounters = "counters"
+	KeyTruthKey = "truth key"
+	KeyNoise    = "noise" // with a number behind it
+)
+
+// EventKey is the key of an event, or of a sale.
+func EventKey(number uint64) []byte { return binary.BigEndian.AppendUint64(nil, number) }
+
+// The keys of questions and of buyers: a name and a number are told apart by their first byte.
+func NameKey(name string) []byte { return append([]byte("n"), name...) }
+
+func NumberKey(number uint32) []byte {
+	return binary.BigEndian.AppendUint32([]byte("q"), number)
+}
+
+func PolicyJSONKey(hash [32]byte) []byte   { return append([]byte("h"), hash[:]...) }
+func PolicyNumberKey(number uint32) []byte { return binary.BigEndian.AppendUint32([]byte("p"), number) }
+
+// ObjectKey ends with a zero byte, which no name contains, so that the records of an object stand
+// together and no name is the beginning of another's.
+func ObjectKey(name string) []byte {
+	return AppendObjectKey(make([]byte, 0, len(name)+5), name) // with room for a question
+}
+
+func AppendObjectKey(key []byte, name string) []byte { return append(append(key, name...), 0) }
+
+// MemberKey lists a question of an object right behind the object.
+func MemberKey(name string, question uint32) []byte {
+	return AppendMemberKey(make([]byte, 0, len(name)+5), name, question)
+}
+
+func AppendMemberKey(key []byte, name string, question uint32) []byte {
+	return binary.BigEndian.AppendUint32(AppendObjectKey(key, name), question)
+}
+
+// ChainKey puts all chains of a question together, in the order of the objects' names.
+func ChainKey(question uint32, name string) []byte {
+	return AppendChainKey(make([]byte, 0, 4+len(name)), question, name)
+}
+
+func AppendChainKey(key []byte, question uint32, name string) []byte {
+	return append(binary.BigEndian.AppendUint32(key, question), name...)
+}

@@ -1,0 +1,132 @@
+package state
+
+import (
+	"slices"
+
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// Level is a recorded response with the event that recorded it and the buyers who hold it.
+type Level struct {
+	rrchain.LevelOf[event.Value]
+	Event  uint64
+	Buyers []uint32
+}
+
+func NewLevel(epsilon privacy.Epsilon, response event.Value, ev uint64) Level {
+	return Level{LevelOf: rrchain.LevelOf[event.Value]{Epsilon: epsilon, Response: response}, Event: ev}
+}
+
+// FindLevel returns the place of a level, or where it would stand.
+func FindLevel(levels []Level, epsilon privacy.Epsilon) (place int, recorded bool) {
+	return slices.BinarySearchFunc(levels, epsilon, func(l Level, e privacy.Epsilon) int { return l.Epsilon.Compare(e) })
+}
+
+func (l Level) IsHeldBy(buyer uint32) bool { return buyer != 0 && slices.Contains(l.Buyers, buyer) }
+
+func encodeLevels(e *wire.Encoder, levels []Level) {
+	e.Uvarint(uint64(len(levels)))
+	for i := range levels {
+		l := &levels[i]
+		encodeLevel(e, l)
+		e.Uvarint(uint64(len(l.Buyers)))
+		for _, buyer := range l.Buyers {
+			e.Uvarint(uint64(buyer))
+		}
+	}
+}
+
+func encodeLevel(e *wire.Encoder, l *Level) {
+	if l.Response.IsUnary() {
+		e.Epsilon(l.Epsilon)
+		event.EncodeValue(e, l.Response)
+		e.Uvarint(l.Event)
+		return
+	}
+	e.Buf = wire.AppendNumbers(e.Buf, uint64(l.Epsilon.Nano()), uint64(l.Response.Index), l.Event)
+}
+
+// smallestLevel is how many bytes a level has at least.
+const smallestLevel = 4
+
+// DecodeLevel reads a level, and how many buyers hold it. They follow.
+func DecodeLevel(d *wire.Decoder, into *Level) (buyers int) {
+	var n [4]uint64
+	d.Uvarints(n[:2])
+	into.Epsilon, into.Response = d.AsEpsilon(n[0]), event.AsValue(d, n[1])
+	d.Uvarints(n[2:])
+	into.Event = n[2]
+	return d.Fits(n[3], 1)
+}
+
+// DecodeBuyers reads so many buyers.
+func DecodeBuyers(d *wire.Decoder, n int) []uint32 {
+	if n == 0 {
+		return nil
+	}
+	buyers := make([]uint32, n)
+	for i := range buyers {
+		buyers[i] = d.Uvarint32()
+	}
+	return buyers
+}
+
+// LevelPage is memory for the levels of some chains, to be used again for others. Its zero value asks for new memory for
+// each chain.
+type LevelPage struct {
+	Page []Level
+	Used int
+	most int // to how many levels the page may grow, if at all
+}
+
+// take returns memory for some levels. On a page there is room for one more behind them.
+func (p *LevelPage) take(n int) []Level {
+	if n >= len(p.Page)-p.Used && n < p.most && len(p.Page) < p.most {
+		const least, times = 256, 8
+		p.Page, p.Used = make([]Level, min(max(times*len(p.Page), least, n+1), p.most)), 0 // what was taken keeps the former one
+	}
+	switch {
+	case n < len(p.Page)-p.Used:
+		taken := p.Page[p.Used : p.Used+n : p.Used+n+1]
+		p.Used += n + 1
+		return taken
+	case n == 0:
+		return nil
+	}
+	return make([]Level, n)
+}
+
+// Clear makes the whole page free. What was taken must not be used any more.
+func (p *LevelPage) Clear() { p.Used = 0 }
+
+// DecodeChain decodes a chain. Its levels are put on the page, unless it is damaged.
+func (p *LevelPage) DecodeChain(payload []byte) (c Chain, err error) {
+	d := wire.Decoder{Rest: payload}
+	bound, levels := c.DecodeHead(&d)
+	if bound != nil {
+		t := event.Tag(bound)
+		c.Bound = &t
+	}
+	before := *p
+	c.Levels = p.take(levels)
+	for i := range c.Levels {
+		l := &c.Levels[i]
+		l.Buyers = DecodeBuyers(&d, DecodeLevel(&d, l))
+	}
+	if err := d.Done(); err != nil {
+		*p = before
+		return Chain{}, err
+	}
+	return c, nil
+}
+
+func (p *LevelPage) OpenChain(head *wire.Sums, key, value []byte) (Chain, error) {
+	payload, err := head.Unseal(BucketChains, key, value)
+	if err != nil {
+		return Chain{}, err
+	}
+	return p.DecodeChain(payload)
+}

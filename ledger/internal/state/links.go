@@ -1,0 +1,66 @@
+package state
+
+import (
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+)
+
+// Links lead to what the log has about an object. Events that say something of it, and settled events that only
+// name it (see settled.object), are linked apart: a statement lists the first.
+type Links struct {
+	Latest  uint64 // the last event about it that is not destroyed, or 0
+	Events  uint64 // how many there are
+	Settled uint64 // the last settled event that names it, likewise
+	Settles uint64 // how many there are
+}
+
+// Total is how many events name the object.
+func (l Links) Total() uint64 { return l.Events + l.Settles }
+
+func (l Links) encode(e *wire.Encoder) {
+	for _, n := range []uint64{l.Latest, l.Events, l.Settled, l.Settles} {
+		e.Uvarint(n)
+	}
+}
+
+func decodeLinks(d *wire.Decoder) Links {
+	return Links{d.Uvarint(), d.Uvarint(), d.Uvarint(), d.Uvarint()}
+}
+
+// Linked tells what applying an event found out about the other events of its object.
+type Linked struct {
+	Previous uint64 // the last one before it, or 0
+	Erase    uint64 // the last one of those it destroys, or 0
+	// EraseRequests is the last of the settled events that it destroys, or 0.
+	EraseRequests uint64
+}
+
+// Link makes an event the last one of its sort.
+func (s *State) Link(l *Links, ev uint64) {
+	s.Linked.Previous, l.Latest = l.Latest, ev
+	l.Events++
+}
+
+func (s *State) LinkSettled(l *Links, ev uint64) {
+	s.Linked.Previous, l.Settled = l.Settled, ev
+	l.Settles++
+}
+
+// Stranger is somebody whom requests named, and refused, and who was never enrolled.
+type Stranger struct{ Links }
+
+func (x Stranger) Encode() []byte {
+	e := &wire.Encoder{}
+	x.Links.encode(e)
+	return e.Buf
+}
+
+func DecodeStranger(payload []byte) (Stranger, error) {
+	d := &wire.Decoder{Rest: payload}
+	x := Stranger{decodeLinks(d)}
+	return x, d.Done()
+}
+
+// Stranger returns what the log has about somebody who was never enrolled.
+func (s *State) Stranger(name string) (Stranger, bool, error) {
+	return Lookup(s, BucketStrangers, append(s.Draft.Lookup(), name...), DecodeStranger)
+}

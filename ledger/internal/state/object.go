@@ -1,0 +1,109 @@
+package state
+
+import (
+	"strings"
+
+	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Object is the budget of one object.
+type Object struct {
+	Cap    privacy.Epsilon
+	Spent  privacy.Epsilon
+	Chains uint64
+	// Withdrawn is the event by which the object last withdrew, or 0. What it enrolled in later counts.
+	Withdrawn uint64
+	Forgotten uint64 // the event that last destroyed what was released of it, or 0
+	Earned    uint64 // by sales, in minor units of the currency
+	Links
+	Held []uint64 // reservations that may hold some of its budget, by rising number
+}
+
+// Withdrew tells whether the object has withdrawn since it was enrolled in a chain.
+func (o Object) Withdrew(c Chain) bool { return o.Withdrawn > c.Enrolled }
+
+func (o Object) Encode() []byte {
+	e := &wire.Encoder{}
+	o.encodeTo(e)
+	return e.Buf
+}
+
+func (o *Object) encodeTo(e *wire.Encoder) {
+	e.Buf = wire.AppendNumbers(e.Buf, uint64(o.Cap.Nano()), uint64(o.Spent.Nano()), o.Chains, o.Withdrawn, o.Forgotten, o.Earned,
+		o.Latest, o.Events, o.Settled, o.Settles)
+	e.Numbers(o.Held)
+}
+
+func DecodeObject(payload []byte) (o Object, err error) {
+	d := wire.Decoder{Rest: payload}
+	var n [10]uint64
+	d.Uvarints(n[:])
+	o.Cap, o.Spent = d.AsEpsilon(n[0]), d.AsEpsilon(n[1])
+	o.Chains, o.Withdrawn, o.Forgotten, o.Earned = n[2], n[3], n[4], n[5]
+	o.Links = Links{n[6], n[7], n[8], n[9]}
+	o.Held = d.Numbers()
+	return o, d.Done()
+}
+
+func (s *State) Object(name string) (o Object, found bool, err error) {
+	found, err = s.ReadObject(name, &o)
+	return o, found, err
+}
+
+func (s *State) ReadObject(name string, o *Object) (found bool, err error) {
+	if len(name) > names.MaxBytes {
+		return false, nil
+	}
+	if s.Plain {
+		return s.plainObject(name, o)
+	}
+	read := func() (Object, bool, error) {
+		return Lookup(s, BucketObjects, AppendObjectKey(s.Draft.Lookup(), name), DecodeObject)
+	}
+	if s.Desk == nil {
+		*o, found, err = read()
+	} else {
+		found, err = s.Desk.Objects.of(RecordID{Name: name}, o, read)
+	}
+	return found, err
+}
+
+// plainObject is object in an audit's memory, where records have no checksums.
+func (s *State) plainObject(name string, o *Object) (found bool, err error) {
+	key := AppendObjectKey(s.Draft.Lookup(), name)
+	payload, err := s.Get(BucketObjects, key)
+	if err != nil || payload == nil {
+		return false, err
+	}
+	*o, found, err = decodePayload(BucketObjects, key, payload, DecodeObject)
+	return found, err
+}
+
+func (s *State) PutObject(name string, o Object) error {
+	if s.Desk != nil {
+		s.Desk.Objects.set(RecordID{Name: name}, &o)
+		return nil
+	}
+	return s.writeObject(RecordID{Name: name}, o)
+}
+
+func (s *State) writeObject(id RecordID, o Object) error {
+	k := s.Draft.Key()
+	k.Buf = AppendObjectKey(k.Buf, id.Name)
+	o.encodeTo(s.Draft.Value())
+	return s.Write(BucketObjects)
+}
+
+// ScanObjects visits the names of all objects behind one.
+func (s *State) ScanObjects(behind string, visit func(name string) bool) error {
+	from := []byte(behind)
+	if behind != "" {
+		from = append(from, 1) // all keys of an object go on with a zero byte
+	}
+	return s.Scan(BucketObjects, from, func(key, _ []byte) bool {
+		name, member, _ := strings.Cut(string(key), "\x00")
+		return member != "" || visit(name)
+	})
+}

@@ -1,0 +1,66 @@
+package state
+
+import (
+	"crypto/sha256"
+
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+)
+
+// Request is what an idempotency key stands for: the digest of the request, and the events that
+// settled it part by part.
+type Request struct {
+	Digest  [sha256.Size]byte
+	Done    bool
+	Through uint64 // objects enrolled by later events do not belong to it
+	Dealt   uint64 // how many of the objects that it names are dealt with, if it is not done
+	Settled []uint64
+}
+
+func (r Request) Encode() []byte {
+	e := &wire.Encoder{}
+	r.encodeTo(e)
+	return e.Buf
+}
+
+func (r Request) encodeTo(e *wire.Encoder) {
+	e.Raw(r.Digest[:])
+	e.Flag(r.Done)
+	e.Uvarint(r.Through)
+	e.Uvarint(r.Dealt)
+	e.Numbers(r.Settled)
+}
+
+func DecodeRequest(payload []byte) (Request, error) {
+	d := &wire.Decoder{Rest: payload}
+	r := Request{}
+	d.Array(r.Digest[:])
+	r.Done, r.Through, r.Dealt = d.Flag(), d.Uvarint(), d.Uvarint()
+	r.Settled = d.Numbers()
+	return r, d.Done()
+}
+
+func (s *State) Request(key string) (r Request, found bool, err error) {
+	read := func() (Request, bool, error) {
+		return Lookup(s, BucketRequests, append(s.Draft.Lookup(), key...), DecodeRequest)
+	}
+	if s.Desk == nil {
+		return read()
+	}
+	found, err = s.Desk.Requests.of(RecordID{Name: key}, &r, read)
+	return r, found, err
+}
+
+func (s *State) PutRequest(key string, r Request) error {
+	if s.Desk != nil {
+		s.Desk.Requests.set(RecordID{Name: key}, &r)
+		return nil
+	}
+	return s.writeRequest(RecordID{Name: key}, r)
+}
+
+func (s *State) writeRequest(id RecordID, r Request) error {
+	k := s.Draft.Key()
+	k.Buf = append(k.Buf, id.Name...)
+	r.encodeTo(s.Draft.Value())
+	return s.Write(BucketRequests)
+}

@@ -1,0 +1,97 @@
+package state
+
+import (
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// SaleStatus is how far a sale has come. It is stored as one byte.
+type SaleStatus uint8
+
+const (
+	SaleReserved SaleStatus = iota + 1
+	SaleSold
+	SaleCancelled
+)
+
+// Sale is a sale or a reservation under its number.
+type Sale struct {
+	Status   SaleStatus
+	Buyer    uint32
+	Question uint32
+	Epsilon  privacy.Epsilon
+	Objects  uint64
+	Price    uint64    // in all; of a reservation, what is reserved
+	Refused  uint64    // objects left out, whose events follow those of its objects
+	Event    uint64    // that began it; those of its objects follow it
+	Granted  uint64    // the event that reserved it, 0 without a reservation
+	Expires  time.Time // of a reservation, else zero
+	Promised uint64    // what was reserved for a sale that was a reservation before
+}
+
+// Holds tells whether it is a reservation that holds at an instant.
+func (r Sale) Holds(at time.Time) bool { return r.Status == SaleReserved && at.Before(r.Expires) }
+
+// HoldsOn tells whether it is a reservation that holds something of an object. Whoever has withdrawn since it
+// was granted is out of it, also when enrolled again.
+func (r Sale) HoldsOn(o Object, at time.Time) bool { return r.Holds(at) && o.Withdrawn < r.Granted }
+
+func (r Sale) Encode() []byte {
+	e := &wire.Encoder{}
+	e.U8(uint8(r.Status))
+	e.U32(r.Buyer)
+	e.U32(r.Question)
+	e.Epsilon(r.Epsilon)
+	e.Uvarint(r.Objects)
+	e.Uvarint(r.Price)
+	e.Uvarint(r.Refused)
+	e.Uvarint(r.Event)
+	e.Uvarint(r.Granted)
+	e.Flag(!r.Expires.IsZero())
+	if !r.Expires.IsZero() {
+		e.Time(r.Expires)
+	}
+	e.Uvarint(r.Promised)
+	return e.Buf
+}
+
+func DecodeSale(payload []byte) (Sale, error) {
+	d := &wire.Decoder{Rest: payload}
+	r := Sale{Status: SaleStatus(d.U8()), Buyer: d.U32(), Question: d.U32(), Epsilon: d.Epsilon(), Objects: d.Uvarint(), Price: d.Uvarint(), Refused: d.Uvarint(), Event: d.Uvarint(), Granted: d.Uvarint()}
+	if d.Flag() {
+		r.Expires = d.Time()
+	}
+	r.Promised = d.Uvarint()
+	if r.Status < SaleReserved || r.Status > SaleCancelled || r.Objects == 0 || r.Objects > vocabulary.MaxPanel {
+		d.Fail("sale of %d objects with status %d", r.Objects, r.Status)
+	}
+	return r, d.Done()
+}
+
+// NumberedSale is a sale with its number, 0 for none.
+type NumberedSale struct {
+	Number uint64
+	Sale
+}
+
+// Sale returns a sale or reservation. It remembers the last: the objects of one ask for it in turn.
+func (s *State) Sale(number uint64) (Sale, error) {
+	if s.Latest.Number == number && number != 0 {
+		return s.Latest.Sale, nil
+	}
+	r, found, err := Lookup(s, BucketSales, EventKey(number), DecodeSale)
+	if err != nil || !found {
+		return r, errs.Corrupt(err, "sale %d is missing", number)
+	}
+	s.Latest = NumberedSale{number, r}
+	return r, nil
+}
+
+func (s *State) PutSale(number uint64, r Sale) error {
+	s.Latest = NumberedSale{number, r}
+	return s.Put(BucketSales, EventKey(number), r.Encode())
+}

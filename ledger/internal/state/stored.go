@@ -1,0 +1,78 @@
+package state
+
+import (
+	"fmt"
+
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+)
+
+// Payload returns the payload of a record, or nil if there is none.
+func (s *State) Payload(bucket string, key []byte) ([]byte, error) {
+	value, err := s.Get(bucket, key)
+	if err != nil || value == nil || s.Plain {
+		return value, err
+	}
+	return wire.Unseal(bucket, key, value)
+}
+
+func (s *State) Put(bucket string, key, payload []byte) error {
+	if s.Plain {
+		return s.Writer.Put(bucket, key, payload)
+	}
+	return s.Writer.Put(bucket, key, wire.Seal(bucket, key, payload))
+}
+
+func (s *State) PutNumber(bucket string, key []byte, number uint32) error {
+	e := &wire.Encoder{}
+	e.U32(number)
+	return s.Put(bucket, key, e.Buf)
+}
+
+func Lookup[T any](s *State, bucket string, key []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
+	value, err := s.Get(bucket, key)
+	if err != nil {
+		return record, false, err
+	}
+	if s.Plain {
+		return decodePayload(bucket, key, value, decode)
+	}
+	return DecodeRecord(bucket, key, value, decode)
+}
+
+// DecodeRecord decodes a stored record; nil stands for none.
+func DecodeRecord[T any](bucket string, key, value []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
+	return decodeSealed(new(wire.Sums), bucket, key, value, decode)
+}
+
+// decodeSealed is decodeRecord for one of many.
+func decodeSealed[T any](h *wire.Sums, bucket string, key, value []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
+	if value == nil {
+		return record, false, nil
+	}
+	payload, err := h.Unseal(bucket, key, value)
+	if err != nil {
+		return record, false, err
+	}
+	return decodePayload(bucket, key, payload, decode)
+}
+
+// decodePayload is decodeRecord for what is left without the checksum.
+func decodePayload[T any](bucket string, key, payload []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
+	if payload == nil {
+		return record, false, nil
+	}
+	if record, err = decode(payload); err != nil {
+		return record, false, fmt.Errorf("record %x in %s: %w", key, bucket, err)
+	}
+	return record, true, nil
+}
+
+func DecodeNumber32(payload []byte) (uint32, error) {
+	d := &wire.Decoder{Rest: payload}
+	return d.U32(), d.Done()
+}
+
+func DecodeNumber64(payload []byte) (uint64, error) {
+	d := &wire.Decoder{Rest: payload}
+	return d.U64(), d.Done()
+}
