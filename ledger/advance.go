@@ -63,7 +63,7 @@ type Advanced struct {
 //
 // Errors: [ErrUnknown], [ErrInvalid], [ErrKeyConflict], [ErrTruthSource], the error of the Truth function, and those of any write.
 func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, error) {
-	if l.only {
+	if l.engine.only {
 		return AdvanceResult{}, ErrReadOnly
 	}
 	if err := names.Check("idempotency key", r.Key); err != nil {
@@ -117,7 +117,7 @@ func (x *sweep) forget() {
 // the objects if anybody wants to know.
 func (x *sweep) prepare(ctx context.Context, p panel, behind string) (total int, err error) {
 	x.through = p.through
-	err = x.ledger.view(ctx, func(s *state.State) error {
+	err = x.ledger.engine.view(ctx, func(s *state.State) error {
 		x.at = s.Clock
 		return event.CheckTime(x.at)
 	})
@@ -144,7 +144,7 @@ func (x *sweep) ready(ctx context.Context, p panel, behind string) error {
 			if x.changed[number] == nil {
 				x.changed[number] = &changedTruths{}
 			}
-			values, err := x.ledger.ask(ctx, need.question, x.request.Truth, need.needy, x.changed[number])
+			values, err := x.ledger.rules.ask(ctx, need.question, x.request.Truth, need.needy, x.changed[number])
 			if err != nil {
 				return err
 			}
@@ -163,7 +163,7 @@ type need struct {
 // needs returns the truths that the next part needs and nobody was asked for, in the order of questions.
 func (x *sweep) needs(ctx context.Context, p panel, behind string) (needs []need, err error) {
 	byQuestion := map[uint32]*need{}
-	err = x.ledger.view(ctx, func(s *state.State) error {
+	err = x.ledger.engine.view(ctx, func(s *state.State) error {
 		if x.asOf == 0 {
 			x.asOf = s.Counters.Events
 		}
@@ -278,7 +278,7 @@ func (x *sweep) due(s *state.State, name string, at time.Time) (p plan, dues []d
 		if err != nil {
 			return p, nil, err
 		}
-		o, refusal, err := x.ledger.subject(s, q, name, privacy.Epsilon{})
+		o, refusal, err := x.ledger.rules.subject(s, q, name, privacy.Epsilon{})
 		if err != nil {
 			return p, nil, err
 		}
@@ -319,10 +319,10 @@ func (x *sweep) take(s *state.State, p *plan, one due, at time.Time) error {
 	o := c.Subject
 	o.Chain, o.Object = c.after, p.object
 	ask := asking{question: c.question, epsilon: one.level, at: at, level: p.level}
-	v, refusal, err := x.ledger.assess(s, &o, ask)
+	v, refusal, err := x.ledger.rules.assess(s, &o, ask)
 	switch {
 	case err == nil && refusal != nil:
-		err = x.ledger.orLess(s, &o, ask, terms.Offered(c.question), refusal)
+		err = x.ledger.rules.orLess(s, &o, ask, terms.Offered(c.question), refusal)
 	case err == nil && v == event.Drawn:
 		refusal, err = x.checkTruth(s, c, &o, ask)
 	}
@@ -348,8 +348,8 @@ func (x *sweep) checkTruth(s *state.State, c *planned, o *terms.Subject, ask ask
 	case !known:
 		c.unasked = true
 	case truth == noTruth:
-		return x.ledger.lacksTruth(s, o, ask, terms.Offered(c.question))
-	case !x.ledger.stillFits(c.question, &c.Chain, c.Name, truth, x.asOf):
+		return x.ledger.rules.lacksTruth(s, o, ask, terms.Offered(c.question))
+	case !x.ledger.rules.stillFits(c.question, &c.Chain, c.Name, truth, x.asOf):
 		return nil, errOvertaken // it is about another one since
 	}
 	return nil, nil
@@ -434,7 +434,7 @@ func (x *sweep) follow(s *state.State, todo plan, p *part) error {
 		if step.verdict == event.Drawn && !asked {
 			return errOvertaken
 		}
-		r, first, err := x.ledger.respond(s.Chances, c.question, &c.Subject, step.epsilon, truth)
+		r, first, err := x.ledger.rules.respond(s.Chances, c.question, &c.Subject, step.epsilon, truth)
 		if err != nil {
 			return err
 		}
@@ -450,7 +450,7 @@ func (x *sweep) follow(s *state.State, todo plan, p *part) error {
 // result puts the outcome in words.
 func (x *sweep) result(ctx context.Context, done outcome) (AdvanceResult, error) {
 	out := AdvanceResult{First: done.first, Last: done.last}
-	err := x.ledger.view(ctx, func(s *state.State) error {
+	err := x.ledger.engine.view(ctx, func(s *state.State) error {
 		for _, number := range slices.Sorted(maps.Keys(done.swept)) {
 			q, err := s.Question(number)
 			if err != nil {

@@ -43,7 +43,7 @@ func (a *ahead) begin(l *Ledger, b *bulk, behind leaving) {
 	a.desk, a.spare, a.stage, a.rest = a.spare, a.desk, a.rest, a.stage
 	a.desk.Clear()
 	a.behind, a.upTo, a.made, a.done = behind, 0, nil, make(chan struct{})
-	a.holds = l.holds.version()
+	a.holds = l.rules.holds.version()
 	go func() {
 		defer close(a.done)
 		defer func() {
@@ -51,7 +51,7 @@ func (a *ahead) begin(l *Ledger, b *bulk, behind leaving) {
 				a.err = fmt.Errorf("panic: %v", p) // the transaction will meet it, where the caller can
 			}
 		}()
-		a.err = l.store.View(func(r kv.Reader) error { return a.look(l, b, r) })
+		a.err = l.engine.store.View(func(r kv.Reader) error { return a.look(l, b, r) })
 	}()
 }
 
@@ -60,8 +60,8 @@ func (a *ahead) look(l *Ledger, b *bulk, r kv.Reader) error {
 	if err != nil {
 		return err
 	}
-	s.Known, s.Desk, s.Chances = &l.known, a.desk, a.chances
-	s.SetClock(l.clock())
+	s.Known, s.Desk, s.Chances = &l.engine.known, a.desk, a.chances
+	s.SetClock(l.engine.clock())
 	a.events, a.clock = s.Counters.Events, s.Clock
 	if a.names, a.last, err = b.panel.after(s, a.behind.cursor, state.PartSize); err != nil || !b.early {
 		return err
@@ -78,8 +78,8 @@ func (a *ahead) look(l *Ledger, b *bulk, r kv.Reader) error {
 			return nil // the reason may be gone by then: a reservation may have ended
 		}
 	}
-	if s.Salts = state.RandomBytes; l.salts != nil {
-		s.Salts = l.salts
+	if s.Salts = state.RandomBytes; l.engine.salts != nil {
+		s.Salts = l.engine.salts
 	}
 	a.stage.begin(r, a.behind, len(a.names))
 	s.Reader = a.stage
@@ -110,7 +110,7 @@ func (a *ahead) own(first, last uint64) {
 // holdsStill tells whether what was made is what a transaction would come to: the clock has not gone back, and no
 // other request has begun, or ceased, to hold budget.
 func (a *ahead) holdsStill(l *Ledger, s *state.State) bool {
-	return a.made != nil && l.holds.version() == a.holds && !s.Clock.Before(a.clock)
+	return a.made != nil && l.rules.holds.version() == a.holds && !s.Clock.Before(a.clock)
 }
 
 // next returns the part behind an object as it was made, or decides it.

@@ -65,9 +65,9 @@ func TestWhatChangedInFrontOfThePartBefore(t *testing.T) {
 	}, nil)
 	queued := func(n int) {
 		for {
-			l.commits.mu.Lock()
-			now := len(l.commits.queue)
-			l.commits.mu.Unlock()
+			l.engine.commits.mu.Lock()
+			now := len(l.engine.commits.queue)
+			l.engine.commits.mu.Unlock()
 			if now == n {
 				return
 			}
@@ -162,8 +162,8 @@ func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
 	}{
 		"a hold": {
 			EnrollRequest{Cap: eps(t, "1.5")},
-			func(l *Ledger, h *hold) { l.holds.add(h) },
-			func(l *Ledger, h *hold) { l.holds.remove(h) },
+			func(l *Ledger, h *hold) { l.rules.holds.add(h) },
+			func(l *Ledger, h *hold) { l.rules.holds.remove(h) },
 		},
 		"a clock that went back": {
 			EnrollRequest{Policy: calendar, Cap: boundless()},
@@ -186,7 +186,8 @@ func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
 			}
 			q, err := l.findQuestion(t.Context(), "other")
 			must(t, err)
-			h := &hold{question: q.Number, epsilon: eps(t, "1"), panel: panel{names: names, question: q.Number}}
+			some := panel{names: names, question: q.Number}
+			h := &hold{question: q.Number, epsilon: eps(t, "1"), covers: some.contains}
 			request := order(t, "raise", "1", names...)
 			request.Partial = true
 			parts := 0

@@ -66,7 +66,7 @@ type AnswerResult struct {
 // a result, an error, the log or the file, but for a score: that is the signed distance with ε-differentially
 // private noise.
 func (l *Ledger) Answer(ctx context.Context, r AnswerRequest) (AnswerResult, error) {
-	if l.only {
+	if l.engine.only {
 		return AnswerResult{}, ErrReadOnly
 	}
 	x, err := l.newAnswer(ctx, r)
@@ -104,7 +104,7 @@ func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote,
 		return AnswerQuote{}, err
 	}
 	var q AnswerQuote
-	err = l.view(ctx, func(s *state.State) error {
+	err = l.engine.view(ctx, func(s *state.State) error {
 		x.at = s.Clock
 		if err := x.convene(s, s.Counters.Events); err != nil {
 			return err
@@ -238,7 +238,7 @@ func (x *inquiry) attempt(ctx context.Context) (AnswerResult, error) {
 		return AnswerResult{}, err
 	}
 	if done == 0 {
-		if _, done, err = x.ledger.submit(ctx, x.decide); err != nil {
+		if _, done, err = x.ledger.engine.submit(ctx, x.decide); err != nil {
 			return AnswerResult{}, err
 		}
 	}
@@ -248,7 +248,7 @@ func (x *inquiry) attempt(ctx context.Context) (AnswerResult, error) {
 // look returns the event that settled the request, if it was, and else whether an answer must be drawn from
 // truths.
 func (x *inquiry) look(ctx context.Context) (done uint64, needed bool, err error) {
-	err = x.ledger.view(ctx, func(s *state.State) error {
+	err = x.ledger.engine.view(ctx, func(s *state.State) error {
 		x.at, x.asOf = s.Clock, s.Counters.Events
 		st, err := standingOf(s, x.request.Key, x.id)
 		if err != nil {
@@ -350,7 +350,7 @@ func (x *inquiry) leaveOut(s *state.State, at time.Time) error {
 func (x *inquiry) part(s *state.State, at time.Time) error {
 	x.able, x.refused = needy{}, nil
 	for _, name := range x.names {
-		o, refusal, err := x.ledger.subject(s, x.question, name, x.request.Epsilon)
+		o, refusal, err := x.ledger.rules.subject(s, x.question, name, x.request.Epsilon)
 		if err == nil && refusal == nil {
 			refusal, err = x.check(s, &o, at)
 		}
@@ -368,16 +368,16 @@ func (x *inquiry) part(s *state.State, at time.Time) error {
 
 // check returns why an object cannot be charged the cost, or nil.
 func (x *inquiry) check(s *state.State, o *terms.Subject, at time.Time) (*Refusal, error) {
-	if refusal := x.ledger.lacksTruthKey(o.Name, x.request.Epsilon); refusal != nil {
+	if refusal := x.ledger.rules.lacksTruthKey(o.Name, x.request.Epsilon); refusal != nil {
 		orLess(refusal, x.known.Top().Epsilon)
 		return refusal, nil
 	}
 	ask := charge{asking{question: x.question, epsilon: x.request.Epsilon, at: at}, x.cost, o.Chain.Current()}
-	refusal, err := x.ledger.checkBudget(s, o, ask)
+	refusal, err := x.ledger.rules.checkBudget(s, o, ask)
 	if err != nil || refusal == nil {
 		return nil, err
 	}
-	r, err := x.ledger.room(s, o, ask)
+	r, err := x.ledger.rules.room(s, o, ask)
 	orLess(refusal, x.largest(r.most()))
 	return refusal, err
 }
@@ -411,7 +411,7 @@ func (x *inquiry) refuse(refused []Refusal) error {
 func (x *inquiry) ask(ctx context.Context) error {
 	x.members, x.truths, x.missing = nil, make([]int32, 0, len(x.able.names)), nil
 	for batch := range x.able.batches() {
-		values, err := x.ledger.ask(ctx, x.question, x.request.Truth, batch, &x.changed)
+		values, err := x.ledger.rules.ask(ctx, x.question, x.request.Truth, batch, &x.changed)
 		if err != nil {
 			return err
 		}
@@ -557,10 +557,10 @@ func (x *inquiry) count(s *state.State) (changes []event.Change, counts []int64,
 		if err != nil {
 			return nil, nil, err
 		}
-		if !x.ledger.stillFits(x.question, &c, name, x.truths[i], x.asOf) {
+		if !x.ledger.rules.stillFits(x.question, &c, name, x.truths[i], x.asOf) {
 			return nil, nil, errOvertaken // it is about another one since
 		}
-		changes = append(changes, x.ledger.bind(x.question, c.Bond(), name, x.truths[i])...)
+		changes = append(changes, x.ledger.rules.bind(x.question, c.Bond(), name, x.truths[i])...)
 		charges[i] = &event.Charged{Object: name, Question: x.question.Number, Epsilon: x.cost}
 		counts[x.truths[i]]++
 	}
@@ -570,7 +570,7 @@ func (x *inquiry) count(s *state.State) (changes []event.Change, counts []int64,
 // result reads the answer that a request got, whoever has come or gone since.
 func (x *inquiry) result(ctx context.Context, settled uint64) (AnswerResult, error) {
 	out := AnswerResult{Epsilon: x.request.Epsilon}
-	err := x.ledger.view(ctx, func(s *state.State) error {
+	err := x.ledger.engine.view(ctx, func(s *state.State) error {
 		end, err := s.Settlement(settled)
 		if err != nil {
 			return err

@@ -35,14 +35,14 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // subject reads an object, or says why it can have no part in any request.
-func (l *Ledger) subject(s *state.State, q *event.Question, name string, asked privacy.Epsilon) (x terms.Subject, refusal *Refusal, err error) {
+func (l *Rules) subject(s *state.State, q *event.Question, name string, asked privacy.Epsilon) (x terms.Subject, refusal *Refusal, err error) {
 	refusal, err = terms.ReadSubject(s, q, name, asked, &x)
 	return x, refusal, err
 }
 
 // assess decides, from budgets and recorded levels alone, what a request means for an object. It
 // never looks at the truth, so a refusal tells nothing about it.
-func (l *Ledger) assess(s *state.State, x *terms.Subject, ask asking) (event.Verdict, *Refusal, error) {
+func (l *Rules) assess(s *state.State, x *terms.Subject, ask asking) (event.Verdict, *Refusal, error) {
 	if _, recorded := x.Chain.At(ask.epsilon); recorded {
 		return event.Reused, nil, nil
 	}
@@ -62,7 +62,7 @@ func (l *Ledger) assess(s *state.State, x *terms.Subject, ask asking) (event.Ver
 
 // lacksNoiseKey tells whether nothing can be drawn for a chain for want of its key. Who only reads has no need of keys, and
 // quotes as who has them.
-func (l *Ledger) lacksNoiseKey(c state.Chain) bool { return !l.only && l.noise.lacks(c) }
+func (l *Rules) lacksNoiseKey(c state.Chain) bool { return !l.readOnly && l.noise.lacks(c) }
 
 // charge is what a request would add to an object's spending on a question.
 type charge struct {
@@ -83,7 +83,7 @@ type room struct {
 func (r room) most() privacy.Epsilon { return budget.Lower(r.left, r.capLeft) }
 
 // room looks at what an object has left, given that a charge is granted. What others hold counts as spent.
-func (l *Ledger) room(s *state.State, x *terms.Subject, ask charge) (r room, err error) {
+func (l *Rules) room(s *state.State, x *terms.Subject, ask charge) (r room, err error) {
 	held, err := l.heldBudget(s, x, ask)
 	if err != nil {
 		return r, err
@@ -107,7 +107,7 @@ func (l *Ledger) room(s *state.State, x *terms.Subject, ask charge) (r room, err
 
 // checkBudget returns why a charge would break the ceiling of an object's chain, or the object's cap,
 // or nil.
-func (l *Ledger) checkBudget(s *state.State, x *terms.Subject, ask charge) (*Refusal, error) {
+func (l *Rules) checkBudget(s *state.State, x *terms.Subject, ask charge) (*Refusal, error) {
 	r, err := l.room(s, x, ask)
 	switch {
 	case err != nil:

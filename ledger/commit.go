@@ -213,11 +213,11 @@ func (c *committer) close() bool {
 // submit has a decision carried out and waits until it is durable. It returns the numbers of its
 // first and last event, both 0 if there were none. If ctx ends while the proposal still waits, it is
 // withdrawn and nothing has happened; once its commit has begun, submit waits for the outcome.
-func (l *Ledger) submit(ctx context.Context, decide decision) (first, last uint64, err error) {
+func (l *Engine) submit(ctx context.Context, decide decision) (first, last uint64, err error) {
 	return l.propose(ctx, &proposal{decide: decide})
 }
 
-func (l *Ledger) propose(ctx context.Context, p *proposal) (first, last uint64, err error) {
+func (l *Engine) propose(ctx context.Context, p *proposal) (first, last uint64, err error) {
 	if l.only {
 		return 0, 0, ErrReadOnly
 	}
@@ -238,7 +238,7 @@ func (l *Ledger) propose(ctx context.Context, p *proposal) (first, last uint64, 
 
 // await waits until a proposal is settled, leading if told to. It returns false if the proposal was
 // withdrawn because ctx ended.
-func (l *Ledger) await(ctx context.Context, p *proposal) bool {
+func (l *Engine) await(ctx context.Context, p *proposal) bool {
 	select {
 	case lead := <-p.turn:
 		if lead {
@@ -255,7 +255,7 @@ func (l *Ledger) await(ctx context.Context, p *proposal) bool {
 }
 
 // lead commits one batch, in which the leader's own proposal is the first, and hands over.
-func (l *Ledger) lead() {
+func (l *Engine) lead() {
 	if l.commits.last > 1 {
 		for range yields {
 			runtime.Gosched()
@@ -289,7 +289,7 @@ func settle(batch []*proposal, err error) {
 
 // commit carries a batch out in one transaction. A decision that refuses affects nobody else; a
 // failure to write fails the whole batch.
-func (l *Ledger) commit(batch []*proposal) error {
+func (l *Engine) commit(batch []*proposal) error {
 	if err := l.commits.stopped(); err != nil {
 		return err
 	}
@@ -354,10 +354,10 @@ func (l *Ledger) commit(batch []*proposal) error {
 }
 
 // lend gives a transaction what the ledger has at hand for it. The edge is a copy: the transaction may fail.
-func (l *Ledger) lend(s *state.State) {
+func (l *Engine) lend(s *state.State) {
 	l.desk.Clear()
 	s.Desk, s.Changes = &l.desk, l.recent
-	s.Chances = state.Chances{Sampler: l.sampler, Outputs: l.outputs}
+	s.Chances = l.chances
 	if l.salts != nil {
 		s.Salts = l.salts
 	}
@@ -400,4 +400,30 @@ func (p *proposal) carryOut(s *state.State, into *spool) error {
 		}
 	}
 	return s.Counters.CheckWhole()
+}
+
+func (c *committer) durableEvents() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.durable
+}
+
+// awaitSeen waits until a commit that a snapshot may have shown is durable. Unlike awaitDurable it does not
+// wait for events that nobody is writing: the log may have been tampered with.
+func (c *committer) awaitSeen(ctx context.Context, event uint64) error {
+	err := c.await(ctx, func() bool { return c.durable >= event || c.failure != nil || !c.leading })
+	if err != nil {
+		return err
+	}
+	return c.check()
+}
+
+// awaitEvent waits until an event is on disk. Unlike awaitDurable, it does not rely on the event to come:
+// it ends with the reason when nothing comes any more.
+func (c *committer) awaitEvent(ctx context.Context, event uint64) error {
+	err := c.await(ctx, func() bool { return c.durable >= event || c.refusal() != nil })
+	if err != nil {
+		return err
+	}
+	return c.check()
 }

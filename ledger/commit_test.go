@@ -254,7 +254,7 @@ func TestQuittersNeverStrandTheOthers(t *testing.T) {
 	if n := countKind(events(t, l), "settled"); n != 2+sellers*sales {
 		t.Errorf("%d settled events, want %d", n, 2+sellers*sales)
 	}
-	auditStore(t, l.store)
+	auditStore(t, l.engine.store)
 }
 
 func TestCloseLetsNobodyHang(t *testing.T) {
@@ -286,7 +286,7 @@ func TestCloseLetsNobodyHang(t *testing.T) {
 		r.Truth = never(t)
 		release(t, l, r)
 	}
-	auditStore(t, l.store)
+	auditStore(t, l.engine.store)
 }
 
 // Whatever a call was doing when the ledger was closed, it ends as a success or with ErrClosed.
@@ -355,7 +355,7 @@ func TestAPanicInADecisionStopsTheLedger(t *testing.T) {
 					_, err := l.Release(t.Context(), r)
 					return err
 				}
-				_, _, err := l.submit(t.Context(), func(*state.State) ([]event.Change, error) { panic("a fault of ours") })
+				_, _, err := l.engine.submit(t.Context(), func(*state.State) ([]event.Change, error) { panic("a fault of ours") })
 				return err
 			})
 		})
@@ -385,14 +385,14 @@ func TestAPanicInADecisionStopsTheLedger(t *testing.T) {
 	if n := countKind(events(t, l), "released"); n != 1 {
 		t.Errorf("%d responses were recorded, want the one before the panic", n)
 	}
-	auditStore(t, l.store)
+	auditStore(t, l.engine.store)
 }
 
 // The same from inside a real draw: no randomness, no answer, and no half of one.
 func TestAPanicInADrawRecordsNothing(t *testing.T) {
 	path := votersFile(t, "1", "ann")
 	l := open(t, path, Options{})
-	l.sampler = rrchain.ReplaySampler(exact.ReplayBits(func([]byte) { panic("no randomness") }))
+	l.engine.chances.Sampler = rrchain.ReplaySampler(exact.ReplayBits(func([]byte) { panic("no randomness") }))
 	err := recovered(func() error { _, err := l.Release(t.Context(), releaseOf(t, "k", "ann", "0.5")); return err })
 	wantErr(t, err, errPanicked)
 	wantStopped(t, l)
@@ -416,7 +416,7 @@ func TestEverythingAtOnce(t *testing.T) {
 	}) {
 		t.Error(err)
 	}
-	auditStore(t, l.store)
+	auditStore(t, l.engine.store)
 }
 
 func oneOfAll(t *testing.T, l *Ledger, kind, n int) (err error) {

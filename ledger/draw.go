@@ -13,7 +13,7 @@ import (
 
 // respond returns the chain's response at ε: the recorded one, or one drawn now, from the truth if ε is
 // above all others. With it comes the change that binds the chain to the truth, if it is to be.
-func (l *Ledger) respond(from state.Chances, q *event.Question, x *terms.Subject, epsilon privacy.Epsilon, truth int32) (out event.Response, first []event.Change, err error) {
+func (l *Rules) respond(from state.Chances, q *event.Question, x *terms.Subject, epsilon privacy.Epsilon, truth int32) (out event.Response, first []event.Change, err error) {
 	if err := checkLevels(q, x); err != nil {
 		return out, nil, err
 	}
@@ -83,7 +83,7 @@ func asBits(l state.Level) rrchain.BitLevel {
 
 // bind returns the change that binds a chain to the truth that it is drawn from, or nothing if it is bound already or
 // the ledger has no truth key.
-func (l *Ledger) bind(q *event.Question, to state.Bond, name string, truth int32) []event.Change {
+func (l *Rules) bind(q *event.Question, to state.Bond, name string, truth int32) []event.Change {
 	if l.binder == nil || to.Tag != nil {
 		return nil
 	}

@@ -46,7 +46,7 @@ func (l *Ledger) BeginEpoch(ctx context.Context, key, question, object string) e
 
 // epochOf returns the change that begins a new epoch, or nil if the current one is new.
 func (l *Ledger) epochOf(s *state.State, q *event.Question, object string) (event.Change, error) {
-	x, refusal, err := l.subject(s, q, object, privacy.Epsilon{})
+	x, refusal, err := l.rules.subject(s, q, object, privacy.Epsilon{})
 	if err != nil {
 		return nil, err
 	}

@@ -10,9 +10,11 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/estimate"
+	finiteestimate "github.com/sluicedp/sluice/rrchain/finite/estimate"
 )
 
 // EstimateRequest asks for the shares of a question's values.
@@ -125,7 +127,7 @@ func counted(q *event.Question, epsilon privacy.Epsilon) int {
 
 // readTallies returns the running counts of the responses that a request takes, by rising ε.
 func (l *Ledger) readTallies(ctx context.Context, r EstimateRequest) (q *event.Question, counts []estimate.UnaryCounts, err error) {
-	err = l.view(ctx, func(s *state.State) error {
+	err = l.engine.view(ctx, func(s *state.State) error {
 		if q, err = l.questionByName(s, r.Question); err != nil {
 			return err
 		}
@@ -151,7 +153,7 @@ func (l *Ledger) readTallies(ctx context.Context, r EstimateRequest) (q *event.Q
 // are nobody's highest any more, of which [Estimate.Levels] says nothing. It takes a time proportional to
 // values times levels. The errors are [ErrUnknown] and [ErrCorrupt].
 func (l *Ledger) Levels(ctx context.Context, question string) (levels []LevelCount, err error) {
-	err = l.view(ctx, func(s *state.State) error {
+	err = l.engine.view(ctx, func(s *state.State) error {
 		levels = nil
 		q, err := l.questionByName(s, question)
 		if err != nil {
@@ -268,4 +270,14 @@ func (t *tallying) addRow(row rrchain.Bits) {
 	for v := range row.Ones() {
 		t.last.ByValue[v]++
 	}
+}
+
+// finiteFrequencies returns the shares of the inputs from counts of responses.
+func finiteFrequencies(m *vocabulary.Mechanism, confidence float64, levels []estimate.UnaryCounts) ([]estimate.Frequency, error) {
+	counts := make([]finiteestimate.Counts, len(levels))
+	for i, l := range levels {
+		level, _ := m.Family.Level(l.Epsilon)
+		counts[i] = finiteestimate.Counts{Mechanism: level, ByOutput: l.ByValue}
+	}
+	return finiteestimate.Frequencies(confidence, counts...)
 }

@@ -29,8 +29,8 @@ func ball(t testing.TB) *kvtest.Memory {
 	s := &kvtest.Memory{}
 	begin(t, s)
 	l := guests(t, openMemory(t, s, Options{Now: epoch, NoiseKey: noiseKeys("2026")}), "ann", "bob")
-	l.sampler, _ = sampler(11)
-	l.outputs = steadyOutputs(11)
+	l.engine.chances.Sampler, _ = sampler(11)
+	l.engine.chances.Outputs = steadyOutputs(11)
 	carryOut(t, l, partiesOf(t, "1", "1"))
 	sell(t, l, partiesFor(t, "2", "acme", "2", "ann", "bob"))
 	carryOut(t, l, partiesOf(t, "3", "0.5", "ann"))
@@ -457,7 +457,7 @@ func TestAnImpossibleOutputIsNoPanic(t *testing.T) {
 func gala(t testing.TB) (*office, evidence.Receipt) {
 	t.Helper()
 	o := newOffice(t, 1)
-	o.outputs = steadyOutputs(5)
+	o.engine.chances.Outputs = steadyOutputs(5)
 	guests(t, o.Ledger, "ann", "bob", "cid", "dan")
 	for i, step := range []struct {
 		buyer, epsilon string

@@ -22,7 +22,7 @@ func tellOfMechanisms(t testing.TB, s kv.Store) {
 	begin(t, s)
 	clock := newClock(epoch())
 	l := openMemory(t, s, Options{Now: clock.read})
-	l.outputs, l.salts = steadyOutputs(1), steadySalts(2)
+	l.engine.chances.Outputs, l.engine.salts = steadyOutputs(1), steadySalts(2)
 	guests(t, l, "ann", "bob")
 	define(t, l, oddsQuestion(t))
 	enroll(t, l, "odds", "9", "ann")
@@ -80,7 +80,7 @@ func TestGoldenMechanismsAreRead(t *testing.T) {
 	r = partyOf(t, "9", "ann", "0.5")
 	r.Truth = never(t)
 	release(t, l, r)
-	auditStore(t, l.store)
+	auditStore(t, l.engine.store)
 	wantClean(t, l, VerifyRequest{})
 }
 

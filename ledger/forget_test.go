@@ -53,7 +53,7 @@ func eventful(t *testing.T, object string) (path string, options Options) {
 // secretsOf returns salts and hidden bytes of all events about an object.
 func secretsOf(t *testing.T, l *Ledger, name string) (secrets [][]byte) {
 	t.Helper()
-	for _, ev := range logOf(t, pairs(t, l.store)) {
+	for _, ev := range logOf(t, pairs(t, l.engine.store)) {
 		if c, ok := ev.Change.(event.Personal); ok && c.About() == name {
 			secrets = append(secrets, bytes.Clone(ev.Salt[:]), hiddenBytes(ev))
 		}
@@ -78,7 +78,7 @@ func TestForgetDestroysEveryByte(t *testing.T) {
 		}
 	}
 	forget(t, l, name)
-	auditStore(t, l.store)
+	auditStore(t, l.engine.store)
 	must(t, l.Compact(t.Context(), nil))
 	after, err := os.ReadFile(path)
 	must(t, err)
@@ -97,7 +97,7 @@ func TestForgetDestroysEveryByte(t *testing.T) {
 			t.Errorf("the log still says %+v", ev)
 		}
 	}
-	if strings.Count(fmt.Sprint(pairs(t, l.store)), fmt.Sprintf("%x", name)) != 4 {
+	if strings.Count(fmt.Sprint(pairs(t, l.engine.store)), fmt.Sprintf("%x", name)) != 4 {
 		t.Error("a record names the object")
 	}
 	found, err := l.Verify(t.Context(), VerifyRequest{})
@@ -161,7 +161,7 @@ func TestForgettingBringsNoBudgetBack(t *testing.T) {
 	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "2") || o.Earned != 150 {
 		t.Errorf("forgotten a second time: %+v", o)
 	}
-	auditStore(t, l.store)
+	auditStore(t, l.engine.store)
 	auditMarket(t, l)
 }
 
@@ -215,7 +215,7 @@ func TestTheForgottenAreNotCounted(t *testing.T) {
 	if got := len(responses(t, l, "vote", eps(t, "1"))); got != 48 {
 		t.Errorf("%d responses are left", got)
 	}
-	auditStore(t, l.store)
+	auditStore(t, l.engine.store)
 }
 
 func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
@@ -224,7 +224,7 @@ func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
 	r.Partial = true
 	carryOut(t, l, r)
 	forget(t, l, "nobody known")
-	for _, p := range pairs(t, l.store) {
+	for _, p := range pairs(t, l.engine.store) {
 		if bytes.Contains(p.value, []byte("nobody known")) && p.bucket != state.BucketEvents || bytes.Contains(p.key, []byte("nobody known")) {
 			t.Errorf("still there: %s", p)
 		}
@@ -235,7 +235,7 @@ func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
 	if left := leftOut(t, l, "1", 0); len(left) != 0 {
 		t.Errorf("the log still refuses %+v", left)
 	}
-	auditStore(t, l.store)
+	auditStore(t, l.engine.store)
 	wantErr(t, l.Forget(t.Context(), "again", "nobody known"), ErrUnknown)
 }
 
@@ -272,7 +272,7 @@ func TestAReservationOfTheForgotten(t *testing.T) {
 	if s.Objects != 1 || s.Price != 100 || s.Refund != 100 {
 		t.Errorf("%+v", s)
 	}
-	auditStore(t, l.store)
+	auditStore(t, l.engine.store)
 	auditMarket(t, l)
 }
 
@@ -298,7 +298,7 @@ func TestARequestThatStandsAtTheForgottenGoesOn(t *testing.T) {
 	if done.Drawn != 2*state.PartSize+10 || done.Reused != 0 {
 		t.Errorf("%+v", done)
 	}
-	auditStore(t, l.store)
+	auditStore(t, l.engine.store)
 	if got := len(responses(t, l, "vote", eps(t, "1"))); got != 2*state.PartSize+9 {
 		t.Errorf("%d responses", got)
 	}
@@ -312,7 +312,7 @@ func TestABackupIsTheLedgerOfOneInstant(t *testing.T) {
 	copied := path + ".backup"
 	made, err := l.Backup(t.Context(), copied, nil)
 	must(t, err)
-	before := pairs(t, l.store)
+	before := pairs(t, l.engine.store)
 	file, err := bolt.Open(copied, true)
 	must(t, err)
 	same(t, "the backup", pairs(t, file), before)
@@ -365,7 +365,7 @@ func TestBackupsWhileOthersWrite(t *testing.T) {
 	if got := await(t, writing); got.err != nil {
 		t.Errorf("%d writes, then %v", got.value, got.err)
 	}
-	auditStore(t, l.store)
+	auditStore(t, l.engine.store)
 	left, err := os.ReadDir(dir)
 	must(t, err)
 	if len(left) != 4 {
@@ -378,7 +378,7 @@ func TestADamagedLedgerHasNoBackup(t *testing.T) {
 	path := votersFile(t, "9", "ann")
 	l := open(t, path, Options{})
 	o := state.Object{Cap: eps(t, "9"), Chains: 1, Spent: eps(t, "0.5"), Links: state.Links{Latest: 4, Events: 1}}
-	putRecord(t, l.store, state.BucketObjects, state.ObjectKey("ann"), o.Encode())
+	putRecord(t, l.engine.store, state.BucketObjects, state.ObjectKey("ann"), o.Encode())
 	copied := path + ".backup"
 	_, err := l.Backup(t.Context(), copied, nil)
 	wantErr(t, err, ErrCorrupt)

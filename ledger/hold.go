@@ -17,7 +17,7 @@ import (
 type hold struct {
 	question uint32
 	epsilon  privacy.Epsilon
-	panel    panel
+	covers   func(s *state.State, object string) (bool, error) // whether an object is one of those it is for
 }
 
 type holds struct {
@@ -64,7 +64,7 @@ type heldBudget struct {
 
 // heldBudget returns what other requests hold of an object's budget, given that a charge is granted: a
 // hold counts as far as it goes beyond the highest level of its chain.
-func (l *Ledger) heldBudget(s *state.State, x *terms.Subject, ask charge) (held heldBudget, err error) {
+func (l *Rules) heldBudget(s *state.State, x *terms.Subject, ask charge) (held heldBudget, err error) {
 	if ask.sale != 0 {
 		return held, nil // whoever held before was counted when it was reserved, and it by whoever came later
 	}
@@ -132,7 +132,7 @@ func (h *holds) reach(s *state.State, name string, own *hold, into *reaches) err
 		if one == own {
 			break
 		}
-		covered, err := one.panel.contains(s, name)
+		covered, err := one.covers(s, name)
 		if err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ func orLess(r *vocabulary.Refusal, largest privacy.Epsilon) {
 
 // orLess finds what would do instead of what a request asks for, and adds it to the refusal. A reservation that is carried
 // out cannot be for less.
-func (l *Ledger) orLess(s *state.State, x *terms.Subject, ask asking, on terms.Offering, r *Refusal) (err error) {
+func (l *Rules) orLess(s *state.State, x *terms.Subject, ask asking, on terms.Offering, r *Refusal) (err error) {
 	if ask.sale != 0 || !terms.DependsOnEpsilon(r.Reason) {
 		return nil
 	}
@@ -54,7 +54,7 @@ func highestRecorded(c state.Chain, most privacy.Epsilon, on terms.Offering) (pr
 // largestDrawn returns the largest ε on offer, above the chain's current level and at most a given one, that budgets allow,
 // or 0. They allow all up to the first that they forbid, or none: what others hold must be left in any case, and what of it
 // lies below the level asked for is not charged twice. So one level below that is enough to look at.
-func (l *Ledger) largestDrawn(s *state.State, x *terms.Subject, ask asking, most privacy.Epsilon, on terms.Offering) (privacy.Epsilon, error) {
+func (l *Rules) largestDrawn(s *state.State, x *terms.Subject, ask asking, most privacy.Epsilon, on terms.Offering) (privacy.Epsilon, error) {
 	none, current := privacy.Epsilon{}, x.Chain.Current()
 	if !current.Less(most) {
 		return none, nil
@@ -75,7 +75,7 @@ func (l *Ledger) largestDrawn(s *state.State, x *terms.Subject, ask asking, most
 
 // lacksTruth refuses an object that the host has no true value of, or another than its chain began with: whoever is
 // refused is not told which.
-func (l *Ledger) lacksTruth(s *state.State, x *terms.Subject, ask asking, on terms.Offering) (*Refusal, error) {
+func (l *Rules) lacksTruth(s *state.State, x *terms.Subject, ask asking, on terms.Offering) (*Refusal, error) {
 	r := &Refusal{Object: x.Name, Reason: NoTruth, Asked: ask.epsilon, Helps: HelpsTruth}
 	return r, l.orLess(s, x, ask, on, r)
 }

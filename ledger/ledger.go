@@ -5,9 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
-	"slices"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,12 +18,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
-	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/mechanism"
-	"github.com/sluicedp/sluice/rrchain"
-	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
 // Options are the settings of an open ledger. The zero value is ready for use.
@@ -85,36 +80,16 @@ type About struct {
 // Ledger is an open ledger. Its methods may be called concurrently; calls that change it share
 // commits. Close it when done.
 type Ledger struct {
-	store  kv.Store
-	log    zerolog.Logger
-	clock  func() time.Time
+	engine Engine
+	rules  Rules
 	about  event.About
-	binder *binder // nil without a truth key
-	bound  bool    // the ledger has a truth key, whether or not it was opened with it
-	only   bool    // read-only
-	// patience is how long a source of truths may take for a batch; 0 for ever.
-	patience time.Duration
-	leap     leap
 
 	signer    note.Signer
-	publisher *publisher // nil if nothing is published
-
-	commits committer
-	last    atomic.Pointer[mark] // of the last commit, or where the log ended when the file was opened
-	noise   noises               // does not change after Open
-	sampler *rrchain.Sampler     // used by the one goroutine that commits
-	outputs *finite.Sampler      // likewise, for questions with a mechanism of their own
-	queries *mechanism.Sampler   // likewise
-	holds   holds
-	known   state.Cache
-	views   views
+	publisher *publisher         // nil if nothing is published
+	queries   *mechanism.Sampler // used by the one goroutine that commits
+	objects   sync.Pool          // of *objectReader, for the next reader
 	// mostTold is the constant of that name, or a test's.
 	mostTold int
-	desk     state.Desk     // used by the one goroutine that commits
-	recent   *state.Recency // likewise
-	edge     *merkle.Edge   // of the log as committed last, used by the one goroutine that commits; nil if not known
-	salts    func([]byte)   // fills memory for some salts; nil for random bytes
-	claim    *claim         // on the id, so that no copy is open for writing too; nil if this one is not, or has no file
 }
 
 // Create makes a new, empty ledger file. It returns [fs.ErrExist] when there is a file already. At
@@ -182,14 +157,14 @@ func Open(path string, options Options) (*Ledger, error) {
 // with a copy is told before that another one is open.
 func openClaimed(s kv.Store, options Options) (*Ledger, error) {
 	l, truthKey, err := readStore(s, options)
-	if err == nil && !l.only {
-		l.claim, err = claimLedger(l.about.ID)
+	if err == nil && !l.engine.only {
+		l.engine.claim, err = claimLedger(l.about.ID)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if err := l.begin(options, truthKey); err != nil {
-		return nil, errors.Join(err, l.claim.release())
+		return nil, errors.Join(err, l.engine.claim.release())
 	}
 	return l, nil
 }
@@ -205,19 +180,17 @@ func openStore(s kv.Store, options Options) (*Ledger, error) {
 
 // readStore reads what every ledger begins with, and the check of its truth key, if any. It writes nothing.
 func readStore(s kv.Store, options Options) (l *Ledger, truthKey []byte, err error) {
-	l = &Ledger{store: s, mostTold: mostTold, recent: state.NewRecency(), log: options.Logger, clock: options.Now, only: options.ReadOnly, patience: options.TruthTimeout, leap: leap{options.ClockLeap, options.ClockAhead}, signer: options.Signer, sampler: rrchain.NewSampler(), outputs: finite.NewSampler(), queries: mechanism.NewSampler()}
-	if l.clock == nil {
-		l.clock = time.Now
+	l = &Ledger{
+		rules:  Rules{readOnly: options.ReadOnly, patience: options.TruthTimeout},
+		signer: options.Signer, queries: mechanism.NewSampler(), mostTold: mostTold,
 	}
-	if err := errors.Join(l.leap.check(), s.View(state.CheckVersion)); err != nil {
+	if err := l.engine.begin(s, options.Logger, options.Now, options.ReadOnly, leap{options.ClockLeap, options.ClockAhead}); err != nil {
 		return nil, nil, err
 	}
-	l.commits.durable = math.MaxUint64 // nothing is being committed yet
-	err = l.view(context.Background(), func(s *state.State) (err error) {
+	err = l.engine.view(context.Background(), func(s *state.State) (err error) {
 		l.about, truthKey, err = readHead(s)
-		l.commits.durable = s.Counters.Events
-		l.last.Store(&mark{Position: s.Counters.Position})
-		if err == nil && !l.only {
+		l.engine.found(s.Counters.Position)
+		if err == nil && !l.engine.only {
 			err = s.Counters.CheckWhole()
 		}
 		if err == nil && options.Checkpoint != nil {
@@ -243,21 +216,29 @@ func (l *Ledger) begin(options Options, truthKey []byte) error {
 // check recognizes the ledger's truth key; nil if it has none.
 func (l *Ledger) useKeys(truth, check []byte, noise NoiseKeys) error {
 	var fresh []event.Change
-	if l.bound = check != nil || truth != nil; truth != nil {
-		set, err := l.useTruthKey(truth, check)
+	if l.rules.bound = check != nil || truth != nil; truth != nil {
+		set, err := l.rules.useTruthKey(l.about.ID, truth, check)
 		if err != nil {
 			return err
 		}
 		fresh = append(fresh, set...)
 	}
-	set, err := l.useNoiseKeys(noise)
+	var known []event.NoiseKeySet
+	err := l.engine.view(context.Background(), func(s *state.State) (err error) {
+		known, err = s.NoiseKeys()
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	if fresh = append(fresh, set...); len(fresh) == 0 || l.only {
+	set, err := l.rules.useNoiseKeys(hostNoiseKeys(noise), known)
+	if err != nil {
+		return err
+	}
+	if fresh = append(fresh, set...); len(fresh) == 0 || l.engine.only {
 		return nil
 	}
-	_, _, err = l.submit(context.Background(), func(*state.State) ([]event.Change, error) { return fresh, nil })
+	_, _, err = l.engine.submit(context.Background(), func(*state.State) ([]event.Change, error) { return fresh, nil })
 	return err
 }
 
@@ -280,29 +261,13 @@ func readHead(s *state.State) (head event.About, check []byte, err error) {
 	return head, check, err
 }
 
-// useTruthKey checks a truth key. It returns the change that makes it the ledger's, unless it is.
-func (l *Ledger) useTruthKey(key, check []byte) (set []event.Change, err error) {
-	if len(key) < minTruthKey {
-		return nil, errs.Invalid("a truth key of %d bytes; it has at least %d", len(key), minTruthKey)
-	}
-	l.binder = &binder{key: slices.Clone(key), ledger: l.about.ID}
-	ours := l.binder.check()
-	switch {
-	case check == nil:
-		return []event.Change{&event.TruthKeySet{Check: ours}}, nil
-	case string(check) != string(ours[:]):
-		return nil, ErrTruthKey
-	}
-	return nil, nil
-}
-
 // Close waits for running commits and releases the file. Calls made afterwards return [ErrClosed].
 func (l *Ledger) Close() error {
-	if !l.commits.close() {
+	if !l.engine.commits.close() {
 		return ErrClosed
 	}
 	l.publisher.close()
-	return errors.Join(l.store.Close(), l.claim.release())
+	return errors.Join(l.engine.store.Close(), l.engine.claim.release())
 }
 
 // About returns what the ledger was created with.

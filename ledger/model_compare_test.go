@@ -169,7 +169,7 @@ func (g *game) compareLog() {
 
 // compareNoise compares by which noise key each chain is drawn. Nobody who was forgotten has one, once enrolled again.
 func (g *game) compareNoise() {
-	must(g, g.ledger.view(g.Context(), func(s *state.State) error {
+	must(g, g.ledger.engine.view(g.Context(), func(s *state.State) error {
 		for name, p := range g.paper.people {
 			for i, q := range g.paper.questions {
 				c := p.chains[q.Name]

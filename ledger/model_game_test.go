@@ -49,7 +49,7 @@ func (g *game) now() time.Time { return g.paper.clock }
 
 // lend gives a ledger the random bits of the game.
 func (g *game) lend(l *Ledger) {
-	l.sampler, l.outputs, l.queries = g.table.draws, g.table.outputs, g.table.queries
+	l.engine.chances.Sampler, l.engine.chances.Outputs, l.queries = g.table.draws, g.table.outputs, g.table.queries
 }
 
 // past is a request that was carried out.
@@ -420,7 +420,7 @@ func (one moveReturn) play(g *game) {
 }
 
 func (one moveEnroll) play(g *game) {
-	g.enrol(EnrollRequest{Key: g.key(), Question: one.Question, Objects: one.Objects, Cap: epsilonOf(one.Cap)}, rules()[one.Rule])
+	g.enrol(EnrollRequest{Key: g.key(), Question: one.Question, Objects: one.Objects, Cap: epsilonOf(one.Cap)}, allRules()[one.Rule])
 }
 
 func (g *game) enrol(r EnrollRequest, under rule) {

@@ -347,7 +347,7 @@ func (g *game) open(o opening) {
 	l, err := g.shelf.open(options)
 	must(g, err)
 	g.lend(l)
-	g.store, g.ledger = l.store, l
+	g.store, g.ledger = l.engine.store, l
 	g.paper.open(o, g.keyed(o))
 }
 

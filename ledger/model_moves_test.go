@@ -152,7 +152,7 @@ func people() []string { return []string{"ann", "bob", "cid", "dot", "mute"} }
 func newMoves(seed uint64, moves int) []move {
 	p := &player{Rand: rand.New(rand.NewPCG(seed, 1))}
 	for range 2 {
-		p.rules = append(p.rules, p.IntN(len(rules())), firstMarket+p.IntN(len(rules())-firstMarket))
+		p.rules = append(p.rules, p.IntN(len(allRules())), firstMarket+p.IntN(len(allRules())-firstMarket))
 		p.caps = append(p.caps, pick(p.Rand, boundless().Nano(), milli(300), milli(1000), milli(1300)+1))
 	}
 	p.truth = pick(p.Rand, truthAsAtFirst, truthAsAtFirst, truthGiven)

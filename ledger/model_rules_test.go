@@ -204,8 +204,8 @@ func pricePoint(e, amount int64) policy.Price {
 }
 func plainPrices() []policy.Price { return []policy.Price{pricePoint(500, 100), pricePoint(1000, 180)} }
 
-// rules are all policies that the games know, by number. Reading their turns takes a while.
-var rules = sync.OnceValue(func() []rule {
+// allRules are all policies that the games know, by number. Reading their turns takes a while.
+var allRules = sync.OnceValue(func() []rule {
 	plain := func() rule { return marketRule(policy.Market{Max: milliNat(1000), Prices: plainPrices()}) }
 	steps := stepsRule(policy.Step{At: atHour(2), Ceiling: milliNat(200)}, policy.Step{At: atHour(24), Ceiling: milliNat(500)}, policy.Step{At: atHour(48), Ceiling: milliNat(1000)})
 	linear := linearRule(milli(100), milli(700), atHour(1), atHour(11), milli(100))

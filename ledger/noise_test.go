@@ -124,7 +124,7 @@ func TestALostLedgerIsMadeAgainFromItsNoiseKey(t *testing.T) {
 		for _, do := range todo {
 			do()
 		}
-		auditStore(t, l.store)
+		auditStore(t, l.engine.store)
 		wantClean(t, l, VerifyRequest{})
 		return allResponses(t, l, names)
 	}
@@ -277,7 +277,7 @@ func TestDefinitionsHaveDigestsOfTheirOwn(t *testing.T) {
 func keyOf(t *testing.T, l *Ledger, question uint32, name string) (key string) {
 	t.Helper()
 	c := chainOf(t, l, question, name)
-	must(t, l.view(t.Context(), func(s *state.State) error {
+	must(t, l.engine.view(t.Context(), func(s *state.State) error {
 		known, err := s.NoiseKeys()
 		if c.Noise != 0 {
 			key = known[c.Noise-1].Name
@@ -330,7 +330,7 @@ func TestNoiseKeysAreRotatedForNewChains(t *testing.T) {
 	}
 	carryOut(t, l, RaiseRequest{Key: "all", Question: q.Name, Epsilon: eps(t, "0.01"), All: true, Truth: cityOf(q)})
 	wantDrawnFrom(t, l, q, want)
-	auditStore(t, l.store)
+	auditStore(t, l.engine.store)
 	wantClean(t, l, VerifyRequest{})
 }
 
@@ -425,7 +425,7 @@ func TestWithoutTheNoiseKeyChainsAreOnlyResold(t *testing.T) {
 		},
 		"a sale": func() error { _, err := l.Sell(t.Context(), purchase(t, "7", "acme", "2", "ann")); return err },
 	} {
-		unchanged(t, l.store, func() {
+		unchanged(t, l.engine.store, func() {
 			var refused *RefusedError
 			if err := call(); !errors.As(err, &refused) || refused.Refused[0].Reason != NoNoiseKey {
 				t.Errorf("%s: got the error %v", name, err)
@@ -445,7 +445,7 @@ func TestWithoutTheNoiseKeyChainsAreOnlyResold(t *testing.T) {
 	closed(t, l)
 	l = open(t, path, Options{NoiseKey: noiseKeys("2026")}) // the calls' keys are free
 	release(t, l, releaseOf(t, "2", "ann", "2"))
-	auditStore(t, l.store)
+	auditStore(t, l.engine.store)
 }
 
 func TestAReadOnlyLedgerBeginsNoNoiseKey(t *testing.T) {
@@ -537,7 +537,7 @@ func TestAFailureWhileANoiseKeyBegins(t *testing.T) {
 			t.Errorf("%s: got the error %v", name, err)
 		}
 		l := openMemory(t, s, Options{NoiseKey: noiseKeys(name)})
-		if l.noise.current == 0 {
+		if l.rules.noise.current == 0 {
 			t.Errorf("%s: no key", name)
 		}
 	}
@@ -632,7 +632,7 @@ func TestApplyRefusesForgedNoiseKeys(t *testing.T) {
 	l = openMemory(t, s, Options{NoiseKey: noiseKeys("2027")})
 	log := logOf(t, pairs(t, s))
 	var forget event.Change
-	must(t, l.view(t.Context(), func(s *state.State) (err error) {
+	must(t, l.engine.view(t.Context(), func(s *state.State) (err error) {
 		forget, err = forgetObject(s, "ann")
 		return err
 	}))

@@ -154,7 +154,7 @@ func calls(t testing.TB) map[string]func(context.Context, *Ledger) error {
 }
 
 func submitted(ctx context.Context, l *Ledger, decide decision) error {
-	_, _, err := l.submit(ctx, decide)
+	_, _, err := l.engine.submit(ctx, decide)
 	return err
 }
 
@@ -246,10 +246,10 @@ func TestAFileOverwrittenWhileItIsReadIsNoticed(t *testing.T) {
 		refuse := errors.New("refused for what was read")
 		for call, do := range map[string]func(l *Ledger, over func()) error{
 			"view": func(l *Ledger, over func()) error {
-				return l.view(t.Context(), func(*state.State) error { over(); return nil })
+				return l.engine.view(t.Context(), func(*state.State) error { over(); return nil })
 			},
 			"refusing view": func(l *Ledger, over func()) error {
-				return l.view(t.Context(), func(*state.State) error { over(); return refuse })
+				return l.engine.view(t.Context(), func(*state.State) error { over(); return refuse })
 			},
 			"refusing": func(l *Ledger, over func()) error {
 				return submitted(t.Context(), l, func(*state.State) ([]event.Change, error) { over(); return nil, refuse })
@@ -304,7 +304,7 @@ func TestCommitsAreNotTakenForOverwriting(t *testing.T) {
 	}
 	stop.Store(true)
 	all.Wait()
-	auditStore(t, l.store)
+	auditStore(t, l.engine.store)
 }
 
 const overwriteChild = "SLUICE_OVERWRITE_CHILD"

@@ -105,7 +105,7 @@ func (r *partReader) run(l *Ledger, names []string, question uint32, events uint
 
 // readPart brings objects to a desk as they are in a snapshot that ends with an event.
 func (l *Ledger) readPart(into *state.Desk, names []string, question uint32, events uint64) error {
-	return l.store.View(func(in kv.Reader) error {
+	return l.engine.store.View(func(in kv.Reader) error {
 		s, err := state.Snapshot(in)
 		if err != nil {
 			return err

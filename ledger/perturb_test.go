@@ -23,7 +23,7 @@ func everything(t *testing.T) []event.Event {
 	beginWithKey(t, s, goldenLogKey(t, "example.com/perturbed"))
 	at := epoch()
 	l := openMemory(t, s, Options{Now: func() time.Time { return at }, TruthKey: truthKey(), NoiseKey: opening{Noise: "2025"}.noiseKeys("")})
-	l.sampler, l.queries = steadySampler(), medians()
+	l.engine.chances.Sampler, l.queries = steadySampler(), medians()
 	timed, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}, policy.Step{At: epoch().Add(10 * time.Hour), Ceiling: eps(t, "1")})
 	must(t, err)
 	terms := market(t, "1.5", func(m *policy.Market) {

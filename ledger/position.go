@@ -28,7 +28,7 @@ func (m *mark) check(at state.Position) error {
 }
 
 // checkSame holds the file, as a transaction sees it now, against the position that it began with.
-func (l *Ledger) checkSame(s *state.State) error {
+func (l *Engine) checkSame(s *state.State) error {
 	now, err := l.views.readCounters(s)
 	if err != nil || now.Position != s.Durable.Position {
 		return fmt.Errorf("%w: its log has changed while it was read", kv.ErrOverwritten)
@@ -38,7 +38,7 @@ func (l *Ledger) checkSame(s *state.State) error {
 
 // checkStored holds the file, as it is on the whole now, against the position that a transaction which writes began with:
 // what that has read may be in its own memory. Where nothing can be seen, the commit will tell.
-func (l *Ledger) checkStored(at state.Position) error {
+func (l *Engine) checkStored(at state.Position) error {
 	err := l.store.View(func(r kv.Reader) error {
 		return l.checkSame(&state.State{Reader: r, Durable: state.Counters{Position: at}})
 	})
@@ -49,7 +49,7 @@ func (l *Ledger) checkStored(at state.Position) error {
 }
 
 // stopIfOverwritten stops a ledger whose file somebody else has written to.
-func (l *Ledger) stopIfOverwritten(err error) {
+func (l *Engine) stopIfOverwritten(err error) {
 	if errors.Is(err, kv.ErrOverwritten) && l.commits.stop(err) {
 		l.log.Error().Err(err).Msg("ledger stopped")
 	}

@@ -63,7 +63,7 @@ func (l *Ledger) Quote(ctx context.Context, o Order) (Quote, error) {
 		return Quote{}, err
 	}
 	var q Quote
-	err = l.view(ctx, func(s *state.State) error {
+	err = l.engine.view(ctx, func(s *state.State) error {
 		t.at = s.Clock
 		if err := t.convene(s, s.Counters.Events, t.at, func(terms.Subject, *line) {}); err != nil {
 			return err
@@ -206,7 +206,7 @@ func roomFor[T any](list []T, more int) []T {
 
 // look says what the trade means for one object, and at what price.
 func (t *trade) look(s *state.State, name string, at time.Time) (one line, x terms.Subject, refusal *Refusal, err error) {
-	if x, refusal, err = t.ledger.subject(s, t.Question, name, t.order.Epsilon); err != nil || refusal != nil {
+	if x, refusal, err = t.ledger.rules.subject(s, t.Question, name, t.order.Epsilon); err != nil || refusal != nil {
 		return one, x, refusal, err
 	}
 	held := x.Chain.HeldBy(t.Buyer)
@@ -216,10 +216,10 @@ func (t *trade) look(s *state.State, name string, at time.Time) (one line, x ter
 	ask := t.asking(&x, at)
 	refusal, err = t.CheckSale(s, &x)
 	if err == nil && refusal == nil {
-		one.verdict, refusal, err = t.ledger.assess(s, &x, ask)
+		one.verdict, refusal, err = t.ledger.rules.assess(s, &x, ask)
 	}
 	if err == nil && refusal != nil {
-		err = t.ledger.orLess(s, &x, ask, t.Offer(s, &x), refusal)
+		err = t.ledger.rules.orLess(s, &x, ask, t.Offer(s, &x), refusal)
 	}
 	if err != nil || refusal != nil {
 		return one, x, refusal, err

@@ -131,7 +131,7 @@ type raise struct {
 }
 
 func (l *Ledger) newRaise(ctx context.Context, r RaiseRequest) (*raise, error) {
-	if l.only {
+	if l.engine.only {
 		return nil, ErrReadOnly
 	}
 	if err := names.Check("idempotency key", r.Key); err != nil {
@@ -167,7 +167,7 @@ func (x *raise) form() event.Identity {
 func (x *raise) run(ctx context.Context) (outcome, error) {
 	defer func() {
 		x.truths.forget()
-		x.ledger.holds.remove(x.hold)
+		x.ledger.rules.holds.remove(x.hold)
 	}()
 	b := &bulk{key: x.request.Key, id: x.form(), panel: x.panel, progress: x.request.Progress, decide: x.decide, early: true}
 	if x.alone() {
@@ -239,10 +239,11 @@ func (x *raise) holdBudget(ctx context.Context) error {
 	if x.hold != nil || x.request.Partial || x.alone() {
 		return nil
 	}
-	x.hold = &hold{question: x.question.Number, epsilon: x.request.Epsilon, panel: x.panel}
-	x.ledger.holds.add(x.hold)
+	covered := x.panel
+	x.hold = &hold{question: x.question.Number, epsilon: x.request.Epsilon, covers: covered.contains}
+	x.ledger.rules.holds.add(x.hold)
 	// What was decided before the hold stood is committed once this empty decision has passed.
-	_, _, err := x.ledger.submit(ctx, func(*state.State) ([]event.Change, error) { return nil, nil })
+	_, _, err := x.ledger.engine.submit(ctx, func(*state.State) ([]event.Change, error) { return nil, nil })
 	return err
 }
 
@@ -260,9 +261,9 @@ func (x *raise) assess(s *state.State, name string, at time.Time, o *terms.Subje
 		return 0, refusal, err
 	}
 	ask := x.asking(at)
-	v, refusal, err := x.ledger.assess(s, o, ask)
+	v, refusal, err := x.ledger.rules.assess(s, o, ask)
 	if err == nil && refusal != nil {
-		err = x.ledger.orLess(s, o, ask, terms.Offered(x.question), refusal)
+		err = x.ledger.rules.orLess(s, o, ask, terms.Offered(x.question), refusal)
 	}
 	return v, refusal, err
 }
@@ -311,9 +312,9 @@ func (x *raise) answer(s *state.State, name string, p *part) (*Refusal, error) {
 		return nil, errOvertaken
 	}
 	if v == event.Drawn && truth == noTruth {
-		return x.ledger.lacksTruth(s, &o, x.asking(x.at), terms.Offered(x.question))
+		return x.ledger.rules.lacksTruth(s, &o, x.asking(x.at), terms.Offered(x.question))
 	}
-	if v == event.Drawn && !x.ledger.stillFits(x.question, &o.Chain, name, truth, x.asOf) {
+	if v == event.Drawn && !x.ledger.rules.stillFits(x.question, &o.Chain, name, truth, x.asOf) {
 		return nil, errOvertaken // it is about another one since
 	}
 	p.counts[v]++
@@ -321,7 +322,7 @@ func (x *raise) answer(s *state.State, name string, p *part) (*Refusal, error) {
 		x.given, _ = o.Chain.At(x.request.Epsilon)
 		return nil, nil
 	}
-	r, first, err := x.ledger.respond(s.Chances, x.question, &o, x.request.Epsilon, truth)
+	r, first, err := x.ledger.rules.respond(s.Chances, x.question, &o, x.request.Epsilon, truth)
 	if err != nil {
 		return nil, err
 	}
@@ -337,7 +338,7 @@ func (x *raise) refuse(refused refusalList) error {
 }
 
 func (l *Ledger) refuse(q *event.Question, epsilon privacy.Epsilon, refused refusalList, changed *changedTruths) error {
-	l.log.Info().Str("question", q.Name).Str("epsilon", epsilon.String()).
+	l.engine.log.Info().Str("question", q.Name).Str("epsilon", epsilon.String()).
 		Int("objects", len(refused.listed)+refused.unlisted).Str("first", refused.listed[0].String()).Msg("refused")
 	refusal := refused.error(q)
 	refusal.TruthChanged = changed.among(refusal.Refused)
@@ -347,7 +348,7 @@ func (l *Ledger) refuse(q *event.Question, epsilon privacy.Epsilon, refused refu
 // recorded returns the response to a request that an event settled.
 func (l *Ledger) recorded(ctx context.Context, r ReleaseRequest, settled uint64) (Response, error) {
 	var out Response
-	err := l.view(ctx, func(s *state.State) error {
+	err := l.engine.view(ctx, func(s *state.State) error {
 		q, err := l.questionByName(s, r.Question)
 		if err != nil {
 			return err

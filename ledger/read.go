@@ -31,7 +31,7 @@ func (l *Ledger) scan(ctx context.Context, bucket string, from []byte, visit fun
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err := l.view(ctx, func(s *state.State) error {
+		err := l.engine.view(ctx, func(s *state.State) error {
 			seen := 0
 			more = false
 			var fault error
@@ -78,15 +78,15 @@ func (l *Ledger) Responses(ctx context.Context, questionName string, epsilon pri
 
 // findQuestion returns a question, or ErrUnknown.
 func (l *Ledger) findQuestion(ctx context.Context, name string) (q *event.Question, err error) {
-	if q := l.known.Named(name); q != nil {
-		return q, errors.Join(ctx.Err(), l.commits.check())
+	if q := l.engine.known.Named(name); q != nil {
+		return q, errors.Join(ctx.Err(), l.engine.commits.check())
 	}
-	err = l.view(ctx, func(s *state.State) error {
+	err = l.engine.view(ctx, func(s *state.State) error {
 		q, err = l.questionByName(s, name)
 		return err
 	})
 	if err == nil {
-		l.known.Name(q) // it is durable
+		l.engine.known.Name(q) // it is durable
 	}
 	return q, err
 }
@@ -144,10 +144,10 @@ type LevelState struct {
 
 // Object returns the budget and all responses of an object, or [ErrUnknown].
 func (l *Ledger) Object(ctx context.Context, name string) (ObjectState, error) {
-	r := l.views.takeObject()
-	defer l.views.giveBackObject(r)
+	r := l.takeObject()
+	defer l.giveBackObject(r)
 	r.ledger, r.name = l, name
-	if err := l.view(ctx, r.read); err != nil {
+	if err := l.engine.view(ctx, r.read); err != nil {
 		return ObjectState{}, err
 	}
 	return r.out, nil
@@ -340,7 +340,7 @@ type Stats struct {
 // Stats returns the counts, in constant time.
 func (l *Ledger) Stats(ctx context.Context) (Stats, error) {
 	var out Stats
-	err := l.view(ctx, func(s *state.State) error {
+	err := l.engine.view(ctx, func(s *state.State) error {
 		c := s.Counters
 		out = Stats{Objects: c.Objects, Questions: uint64(c.Questions), Chains: c.Chains, Events: c.Events}
 		out.Buyers, out.Sales, out.Revenue, out.Currency = uint64(c.Buyers), c.Sold, int64(c.Revenue), l.about.Currency
@@ -349,6 +349,20 @@ func (l *Ledger) Stats(ctx context.Context) (Stats, error) {
 	if err != nil {
 		return Stats{}, err
 	}
-	out.Bytes, err = l.store.Size()
+	out.Bytes, err = l.engine.store.Size()
 	return out, err
+}
+
+func (l *Ledger) takeObject() *objectReader {
+	r, _ := l.objects.Get().(*objectReader)
+	if r == nil {
+		r = &objectReader{}
+		r.read, r.visit = r.readFrom, r.add
+	}
+	return r
+}
+
+func (l *Ledger) giveBackObject(r *objectReader) {
+	*r = objectReader{key: r.key, read: r.read, visit: r.visit}
+	l.objects.Put(r)
 }

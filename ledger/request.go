@@ -225,7 +225,7 @@ func (l *Ledger) once(ctx context.Context, key, object string, request *event.Fo
 		return err
 	}
 	id := request.Finish()
-	_, _, err := l.submit(ctx, func(s *state.State) ([]event.Change, error) {
+	_, _, err := l.engine.submit(ctx, func(s *state.State) ([]event.Change, error) {
 		st, err := standingOf(s, key, id)
 		if err != nil || st.done {
 			return nil, err
@@ -503,7 +503,7 @@ func (l *Ledger) run(ctx context.Context, b *bulk) (outcome, error) {
 func (l *Ledger) attempt(ctx context.Context, b *bulk) (outcome, error) {
 	var st standing
 	var done outcome
-	err := l.view(ctx, func(s *state.State) (err error) {
+	err := l.engine.view(ctx, func(s *state.State) (err error) {
 		if b.look != nil {
 			b.glanced.begin(s, len(b.panel.names))
 		}
@@ -608,7 +608,7 @@ func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, into *outco
 		b.ahead.begin(l, b, left)
 		return nil
 	}
-	_, last, err := l.propose(ctx, p)
+	_, last, err := l.engine.propose(ctx, p)
 	if err != nil {
 		return 0, err
 	}
@@ -626,7 +626,7 @@ func (l *Ledger) eachPart(ctx context.Context, p *panel, behind string, visit fu
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err := l.view(ctx, func(s *state.State) error {
+		err := l.engine.view(ctx, func(s *state.State) error {
 			seen.Clear()
 			s.Desk = &seen
 			names, end, err := p.after(s, behind, state.PartSize)

@@ -30,10 +30,10 @@ func OpenAt(at rig.Place, d rig.Draws, options Options) (*Ledger, error) {
 		return nil, err
 	}
 	if d.Values != nil {
-		l.sampler = d.Values
+		l.engine.chances.Sampler = d.Values
 	}
 	if d.Outputs != nil {
-		l.outputs = d.Outputs
+		l.engine.chances.Outputs = d.Outputs
 	}
 	if d.Queries != nil {
 		l.queries = d.Queries

@@ -31,7 +31,7 @@ func TestWhatIsStoredFollowsFromTheResponsesAlone(t *testing.T) {
 		s := &kvtest.Memory{}
 		begin(t, s)
 		l := openMemory(t, s, Options{Now: epoch})
-		l.sampler, l.salts = uniformSampler(3), steadySalts(2) // no response depends on the truth
+		l.engine.chances.Sampler, l.engine.salts = uniformSampler(3), steadySalts(2) // no response depends on the truth
 		voters(t, l, "3", "ann", "bob", "cid")
 		ask := func(_ context.Context, _ string, objects []string) (values []string, err error) {
 			for _, name := range objects {
@@ -173,7 +173,7 @@ func TestABrokenChainDoesNotTellTheTruth(t *testing.T) {
 func TestRefusalsDoNotDependOnTheTruth(t *testing.T) {
 	outcome := func(truth string) (all []error) {
 		l := voters(t, inMemory(t, Options{Now: epoch}), "1", "ann", "bob")
-		l.sampler = uniformSampler(5)
+		l.engine.chances.Sampler = uniformSampler(5)
 		carryOut(t, l, withTruth(order(t, "0", "0.5"), truth))
 		for i, r := range []RaiseRequest{
 			order(t, "1", "1.5"), order(t, "2", "0.75", "ann", "zoe"), order(t, "3", "1000", "bob"), order(t, "0", "0.75"),
@@ -202,7 +202,7 @@ func withTruth(r RaiseRequest, truth string) RaiseRequest {
 // The host's own error comes back as it is, so that the host can recognize it.
 func TestTheErrorOfTheTruthSourceIsPassedOn(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "1", "ann")
-	unchanged(t, l.store, func() {
+	unchanged(t, l.engine.store, func() {
 		r := releaseOf(t, "k", "ann", "0.5")
 		r.Truth = func(context.Context, string, []string) ([]string, error) { return nil, errDisk }
 		_, err := l.Release(t.Context(), r)
@@ -252,7 +252,7 @@ func TestAMarketTellsNothingButResponses(t *testing.T) {
 		s := &kvtest.Memory{}
 		begin(t, s)
 		l := openMemory(t, s, Options{Now: epoch})
-		l.sampler, l.salts = uniformSampler(7), steadySalts(2)
+		l.engine.chances.Sampler, l.engine.salts = uniformSampler(7), steadySalts(2)
 		sellers(t, l, "2", "2", "ann", "bob", "cid")
 		timed, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.25")})
 		must(t, err)

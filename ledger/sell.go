@@ -68,7 +68,7 @@ func (l *Ledger) Sell(ctx context.Context, r SellRequest) (Sale, error) {
 
 // newSelling begins to sell or reserve an order. It returns also the beginning of the request's form.
 func (l *Ledger) newSelling(ctx context.Context, operation, key string, o Order, m limits) (*selling, *event.Form, error) {
-	if l.only {
+	if l.engine.only {
 		return nil, nil, ErrReadOnly
 	}
 	if err := errors.Join(names.Check("idempotency key", key), m.check()); err != nil {
@@ -135,7 +135,7 @@ func (x *selling) attempt(ctx context.Context) (number uint64, err error) {
 		return 0, err
 	}
 	x.lines = nil // they are looked at again
-	_, _, err = x.ledger.propose(ctx, &proposal{
+	_, _, err = x.ledger.engine.propose(ctx, &proposal{
 		decide: func(s *state.State) ([]event.Change, error) { return nil, x.decide(ctx, s) },
 		record: x.record,
 	})
@@ -147,7 +147,7 @@ func (x *selling) attempt(ctx context.Context) (number uint64, err error) {
 
 // survey looks at the order without truths. It returns the number of the sale if the key has one.
 func (x *selling) survey(ctx context.Context) (done uint64, err error) {
-	err = x.ledger.view(ctx, func(s *state.State) error {
+	err = x.ledger.engine.view(ctx, func(s *state.State) error {
 		if !x.order.All && x.Reserved == 0 {
 			x.glanced.begin(s, len(x.names))
 		}
@@ -200,14 +200,14 @@ func soldBy(s *state.State, number uint64) (uint64, error) {
 // ask fetches the truths that draws will need, in batches.
 func (x *selling) ask(ctx context.Context) error {
 	for batch := range x.needy.batches() {
-		values, err := x.ledger.ask(ctx, x.Question, x.truth, batch, &x.changed)
+		values, err := x.ledger.rules.ask(ctx, x.Question, x.truth, batch, &x.changed)
 		if err != nil {
 			return err
 		}
 		x.truths.add(batch.names, values)
 	}
 	x.needy = needy{}
-	if err := x.ledger.view(ctx, x.dropUntold); err != nil {
+	if err := x.ledger.engine.view(ctx, x.dropUntold); err != nil {
 		return err
 	}
 	return x.accept(x.limits)
@@ -238,11 +238,11 @@ func (x *selling) dropUntold(s *state.State) error {
 
 // refuseUntold refuses an object that there is no truth of, or for what else it would be refused by now.
 func (x *selling) refuseUntold(s *state.State, name string) (*Refusal, error) {
-	o, refusal, err := x.ledger.subject(s, x.Question, name, x.order.Epsilon)
+	o, refusal, err := x.ledger.rules.subject(s, x.Question, name, x.order.Epsilon)
 	if err != nil || refusal != nil {
 		return refusal, err
 	}
-	return x.ledger.lacksTruth(s, &o, x.asking(&o, x.at), x.Offer(s, &o))
+	return x.ledger.rules.lacksTruth(s, &o, x.asking(&o, x.at), x.Offer(s, &o))
 }
 
 // decide looks at everybody again, in the transaction, and draws. All that can be refused is refused here.
@@ -306,10 +306,10 @@ func (x *selling) respond(ctx context.Context, s *state.State, o terms.Subject, 
 	if one.verdict == event.Drawn && (!asked || truth == noTruth) {
 		return nil
 	}
-	if one.verdict == event.Drawn && !x.ledger.stillFits(x.Question, &o.Chain, o.Name, truth, x.asOf) {
+	if one.verdict == event.Drawn && !x.ledger.rules.stillFits(x.Question, &o.Chain, o.Name, truth, x.asOf) {
 		return errOvertaken // it is about another one since
 	}
-	r, first, err := x.ledger.respond(s.Chances, x.Question, &o, x.order.Epsilon, truth)
+	r, first, err := x.ledger.rules.respond(s.Chances, x.Question, &o, x.order.Epsilon, truth)
 	if err != nil {
 		return err
 	}

@@ -149,7 +149,7 @@ func TestAPartMadeBehindOneThatIsLost(t *testing.T) {
 		t.Fatalf("nothing was made ahead (%v)", b.ahead.err)
 	}
 	carryOut(t, l, order(t, "instead", "1", names[2*state.PartSize:]...))
-	_, _, err = l.submit(t.Context(), func(s *state.State) ([]event.Change, error) {
+	_, _, err = l.engine.submit(t.Context(), func(s *state.State) ([]event.Change, error) {
 		if got, want := s.Counters.Events, b.ahead.behind.counters.Events; got != want {
 			t.Errorf("there are %d events, want %d", got, want)
 		}
@@ -417,7 +417,7 @@ func TestThePartInFrontStaysWhileTheNextIsDecided(t *testing.T) {
 	must(t, err)
 	_, err = x.prepare(t.Context(), "")
 	must(t, err)
-	must(t, l.view(t.Context(), func(s *state.State) error {
+	must(t, l.engine.view(t.Context(), func(s *state.State) error {
 		s.Chances = state.NewChances()
 		var before part
 		var said []event.Change

@@ -359,7 +359,7 @@ func TestWhatAStatementLeavesOut(t *testing.T) {
 		for _, f := range other.Events {
 			numbers = append(numbers, f.Event)
 		}
-		must(t, o.view(t.Context(), func(s *state.State) (err error) {
+		must(t, o.engine.view(t.Context(), func(s *state.State) (err error) {
 			_, other.Proof, err = o.prove(s, st.Event, numbers)
 			return err
 		}))
@@ -652,9 +652,9 @@ func TestForgettingWhileAStatementIsMade(t *testing.T) {
 		voters(t, l, "5", "ann", "bob")
 		reads := 0
 		s.onRead(func() {
-			l.commits.mu.Lock()
-			committing := l.commits.leading // whose reads are not the statement's
-			l.commits.mu.Unlock()
+			l.engine.commits.mu.Lock()
+			committing := l.engine.commits.leading // whose reads are not the statement's
+			l.engine.commits.mu.Unlock()
 			if committing {
 				return
 			}

@@ -34,7 +34,7 @@ func (x *raise) survey(ctx context.Context, behind string) (surveyed, error) {
 	if err := ctx.Err(); err != nil {
 		return p, err
 	}
-	err := x.ledger.view(ctx, func(s *state.State) error { return x.surveyPart(s, &p) })
+	err := x.ledger.engine.view(ctx, func(s *state.State) error { return x.surveyPart(s, &p) })
 	return p, err
 }
 
@@ -119,7 +119,7 @@ func (v *overview) begin(ctx context.Context, behind string) {
 		}
 		defer bound()
 		if p.err = ctx.Err(); p.err == nil {
-			p.err = v.x.ledger.view(ctx, func(s *state.State) error { return v.x.surveySlice(s, p, behind, desk, bound) })
+			p.err = v.x.ledger.engine.view(ctx, func(s *state.State) error { return v.x.surveySlice(s, p, behind, desk, bound) })
 		}
 	}()
 }
@@ -183,7 +183,7 @@ func (x *raise) ask(ctx context.Context, p surveyed) (missing []Refusal, err err
 	if len(p.needy.names) == 0 {
 		return nil, nil
 	}
-	values, err := x.ledger.ask(ctx, x.question, x.request.Truth, p.needy, &x.changed)
+	values, err := x.ledger.rules.ask(ctx, x.question, x.request.Truth, p.needy, &x.changed)
 	if err != nil {
 		return nil, err
 	}
@@ -209,12 +209,12 @@ func (x *raise) refuseUntold(ctx context.Context, names []string) (refused []Ref
 	if len(names) == 0 {
 		return nil, nil
 	}
-	err = x.ledger.view(ctx, func(s *state.State) error {
+	err = x.ledger.engine.view(ctx, func(s *state.State) error {
 		for _, name := range names {
 			var o terms.Subject
 			refusal, err := terms.ReadSubject(s, x.question, name, x.request.Epsilon, &o)
 			if err == nil && refusal == nil {
-				refusal, err = x.ledger.lacksTruth(s, &o, x.asking(x.at), terms.Offered(x.question))
+				refusal, err = x.ledger.rules.lacksTruth(s, &o, x.asking(x.at), terms.Offered(x.question))
 			}
 			if err != nil {
 				return err

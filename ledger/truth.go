@@ -16,30 +16,13 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// TruthFunc is how the host tells true values when draws need them. It gets a batch of objects and
-// returns one value for each, in the same order, or "" for an object it has none for. It is called
-// outside of any transaction, so it may be slow, and it should stop when ctx ends, which has a deadline
-// if [Options.TruthTimeout] sets one; if it fails or is late, what it was asked for is not carried out: the whole request,
-// or of a long one the part whose turn it is, and those behind it. A value is kept no longer than the call that asked for it.
-//
-// One object's value must not change within an epoch of its chain; see [Options.TruthKey] and [Ledger.BeginEpoch].
-type TruthFunc func(ctx context.Context, question string, objects []string) (values []string, err error)
-
-// TruthOf is a TruthFunc for a single object whose value the host has at hand.
-func TruthOf(value string) TruthFunc {
-	return func(_ context.Context, _ string, objects []string) ([]string, error) {
-		values := make([]string, len(objects))
-		for i := range values {
-			values[i] = value
-		}
-		return values, nil
-	}
-}
+// truthSource is how the host tells true values. Package ledger describes it.
+type truthSource = func(ctx context.Context, question string, objects []string) (values []string, err error)
 
 // lacksTruthKey refuses draws from truths if the ledger binds chains to them and was opened without its key. Who only
 // reads has no need of keys, and quotes as who has them.
-func (l *Ledger) lacksTruthKey(object string, asked privacy.Epsilon) *Refusal {
-	if !l.bound || l.binder != nil || l.only {
+func (l *Rules) lacksTruthKey(object string, asked privacy.Epsilon) *Refusal {
+	if !l.bound || l.binder != nil || l.readOnly {
 		return nil
 	}
 	return &Refusal{Object: object, Reason: NoTruthKey, Asked: asked, Helps: HelpsKey}
@@ -50,7 +33,7 @@ const noTruth = -1
 
 // ask returns the numbers of the objects' true values, by which responses are drawn: noTruth for whom the host has
 // none, or another than the one that the chain is bound to. The latter are noted as changed.
-func (l *Ledger) ask(ctx context.Context, q *event.Question, truth TruthFunc, who needy, changed *changedTruths) ([]int32, error) {
+func (l *Rules) ask(ctx context.Context, q *event.Question, truth truthSource, who needy, changed *changedTruths) ([]int32, error) {
 	numbers, err := l.askHost(ctx, q, truth, who.names)
 	if err != nil {
 		return nil, err
@@ -88,7 +71,7 @@ func (n needy) batches() iter.Seq[needy] {
 
 // fits tells whether a chain, bound to a truth or not, may be drawn from what the host said. It takes the same steps if
 // the host has no value as if it has another one.
-func (l *Ledger) fits(q *event.Question, to state.Bond, name string, truth int32) bool {
+func (l *Rules) fits(q *event.Question, to state.Bond, name string, truth int32) bool {
 	if l.binder == nil || to.Tag == nil {
 		return truth != noTruth
 	}
@@ -98,12 +81,12 @@ func (l *Ledger) fits(q *event.Question, to state.Bond, name string, truth int32
 
 // stillFits is fits in the transaction: since the truth was asked for, the chain may have been bound to another one, or have
 // begun an epoch. asOf is the last event before that.
-func (l *Ledger) stillFits(q *event.Question, c *state.Chain, name string, truth int32, asOf uint64) bool {
+func (l *Rules) stillFits(q *event.Question, c *state.Chain, name string, truth int32, asOf uint64) bool {
 	return c.Since <= asOf && l.fits(q, c.Bond(), name, truth)
 }
 
 // askHost asks the host. An error says which object's value is not one of the question's, but never what it is.
-func (l *Ledger) askHost(ctx context.Context, q *event.Question, truth TruthFunc, objects []string) ([]int32, error) {
+func (l *Rules) askHost(ctx context.Context, q *event.Question, truth truthSource, objects []string) ([]int32, error) {
 	if truth == nil {
 		return nil, errs.Invalid("question %q: draws need true values, and the request has no source of them", q.Name)
 	}
@@ -245,4 +228,20 @@ func (b *binder) hash(use, object string, question uint32, since uint64, value u
 	mac.Write([]byte(object))
 	copy(t[:], mac.Sum(nil))
 	return t
+}
+
+// useTruthKey checks a truth key. It returns the change that makes it the ledger's, unless it is.
+func (l *Rules) useTruthKey(id [16]byte, key, check []byte) (set []event.Change, err error) {
+	if len(key) < minTruthKey {
+		return nil, errs.Invalid("a truth key of %d bytes; it has at least %d", len(key), minTruthKey)
+	}
+	l.binder = &binder{key: slices.Clone(key), ledger: id}
+	ours := l.binder.check()
+	switch {
+	case check == nil:
+		return []event.Change{&event.TruthKeySet{Check: ours}}, nil
+	case string(check) != string(ours[:]):
+		return nil, ErrTruthKey
+	}
+	return nil, nil
 }

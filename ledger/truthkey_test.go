@@ -35,7 +35,7 @@ func TestABoundChainRefusesAnotherTruth(t *testing.T) {
 	liar := releaseOf(t, "2", "ann", "1")
 	liar.Truth = TruthOf("no")
 	for range 2 {
-		unchanged(t, l.store, func() {
+		unchanged(t, l.engine.store, func() {
 			_, err := l.Release(t.Context(), liar)
 			wantChanged(t, err, "ann")
 		})
@@ -45,7 +45,7 @@ func TestABoundChainRefusesAnotherTruth(t *testing.T) {
 	release(t, l, releaseOf(t, "2", "ann", "1")) // the key of the call is free, the chain usable
 	liar.Key, liar.Epsilon = "3", eps(t, "0.75")
 	release(t, l, liar) // at or below the current level nobody asks what the truth is
-	auditStore(t, l.store)
+	auditStore(t, l.engine.store)
 }
 
 // One changed truth in a large order is found before anything is drawn.
@@ -54,7 +54,7 @@ func TestAChangedTruthStopsTheWholeOrder(t *testing.T) {
 	carryOut(t, l, order(t, "1", "0.5"))
 	r := order(t, "2", "1")
 	r.Truth = listOf("yes", "no", "yes")
-	unchanged(t, l.store, func() {
+	unchanged(t, l.engine.store, func() {
 		_, err := l.Raise(t.Context(), r)
 		wantChanged(t, err, "bob")
 	})
@@ -118,7 +118,7 @@ func TestTheTruthKeyIsSetOnce(t *testing.T) {
 	if n := countKind(events(t, l), "truth-key"); n != 1 {
 		t.Errorf("%d truth-key events", n)
 	}
-	auditStore(t, l.store)
+	auditStore(t, l.engine.store)
 }
 
 // Without the key nothing is drawn from truths, of whomever, and the host is not even asked: it might tell others than
@@ -180,7 +180,7 @@ func TestWithoutTheTruthKeyNothingIsDrawnFromTruths(t *testing.T) {
 			return err
 		},
 	} {
-		unchanged(t, l.store, func() {
+		unchanged(t, l.engine.store, func() {
 			var refused *RefusedError
 			if err := request(); !errors.As(err, &refused) {
 				t.Fatalf("%s: %v", name, err)
@@ -212,7 +212,7 @@ func TestWithoutTheTruthKeyNothingIsDrawnFromTruths(t *testing.T) {
 	if result := carryOut(t, l, partial); len(result.Refused) != 3 || result.Drawn != 0 {
 		t.Errorf("a partial raise came to %+v", result)
 	}
-	auditStore(t, l.store)
+	auditStore(t, l.engine.store)
 	closed(t, l)
 
 	reader := open(t, path, Options{ReadOnly: true, Now: later})
@@ -222,12 +222,12 @@ func TestWithoutTheTruthKeyNothingIsDrawnFromTruths(t *testing.T) {
 	closed(t, reader)
 	l = bound(t, path)
 	release(t, l, releaseOf(t, "4", "ann", "1"))
-	auditStore(t, l.store)
+	auditStore(t, l.engine.store)
 }
 
 func chainOf(t *testing.T, l *Ledger, question uint32, name string) (c state.Chain) {
 	t.Helper()
-	must(t, l.view(t.Context(), func(s *state.State) (err error) {
+	must(t, l.engine.view(t.Context(), func(s *state.State) (err error) {
 		c, _, err = s.Chain(question, name)
 		return err
 	}))
@@ -253,7 +253,7 @@ func TestChainsBegunBeforeTheKeyAreBoundAtTheirNextRaise(t *testing.T) {
 	liar.Truth = TruthOf("no")
 	_, err := l.Release(t.Context(), liar)
 	wantChanged(t, err, "ann")
-	auditStore(t, l.store)
+	auditStore(t, l.engine.store)
 }
 
 func TestTheTruthKeyIsNotInTheFile(t *testing.T) {
@@ -311,7 +311,7 @@ func TestOnlyTheFirstBoundRaiseRecordsATag(t *testing.T) {
 		release(t, l, releaseOf(t, string(rune('a'+i)), "ann", epsilon))
 	}
 	n := 0
-	log := logOf(t, pairs(t, l.store))
+	log := logOf(t, pairs(t, l.engine.store))
 	for _, ev := range log {
 		if _, ok := ev.Change.(*event.TruthBound); ok {
 			n++
@@ -347,7 +347,7 @@ func afterAChange(t *testing.T, anns string) (seen string, told [][]string) {
 	beginWithKey(t, s, public)
 	clock := newClock(epoch())
 	l := openMemory(t, s, Options{Now: clock.read, Signer: signer, Logger: zerolog.New(log).Level(zerolog.TraceLevel)})
-	l.sampler, l.queries, l.salts = steadySampler(), medians(), steadySalts(9)
+	l.engine.chances.Sampler, l.queries, l.engine.salts = steadySampler(), medians(), steadySalts(9)
 	must(t, l.useKeys(truthKey(), nil, NoiseKeys{}))
 	define(t, l, vote())
 	define(t, l, smoker())

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
@@ -10,7 +9,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/audit"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // Problem is one difference that [Ledger.Verify] found.
@@ -94,49 +92,12 @@ type auditing struct{ *Ledger }
 
 func (l auditing) Origin() string { return l.about.Origin() }
 
-func (l auditing) Now() time.Time { return l.clock() }
+func (l auditing) Now() time.Time { return l.engine.clock() }
 
 func (l auditing) Inspect(ctx context.Context, fault func(kv.Fault), fn func(kv.Reader) error) error {
-	return l.inspect(ctx, fault, fn)
+	return l.engine.inspect(ctx, fault, fn)
 }
 
 func (l auditing) AwaitSeen(ctx context.Context, event uint64) error {
-	return l.commits.awaitSeen(ctx, event)
-}
-
-// inspect runs fn on a snapshot, of a damaged file too.
-func (l *Ledger) inspect(ctx context.Context, fault func(kv.Fault), fn func(kv.Reader) error) error {
-	if err := errors.Join(ctx.Err(), l.commits.check()); err != nil {
-		return err
-	}
-	last := l.last.Load()
-	look := func(r kv.Reader) error {
-		if s, err := state.Snapshot(r); err == nil && s.Counters.Events > 0 { // else the file is damaged, which is for fn to say
-			if err := last.check(s.Counters.Position); err != nil {
-				return err
-			}
-		}
-		return fn(r)
-	}
-	var err error
-	if from, ok := l.store.(kv.Inspector); ok {
-		err = from.Inspect(fault, look)
-	} else {
-		err = l.store.View(look)
-	}
-	l.stopIfOverwritten(err)
-	if stopped := l.commits.check(); err != nil && stopped != nil {
-		return stopped // the store was closed before the snapshot was taken
-	}
-	return err
-}
-
-// awaitSeen waits until a commit that a snapshot may have shown is durable. Unlike awaitDurable it does not
-// wait for events that nobody is writing: the log may have been tampered with.
-func (c *committer) awaitSeen(ctx context.Context, event uint64) error {
-	err := c.await(ctx, func() bool { return c.durable >= event || c.failure != nil || !c.leading })
-	if err != nil {
-		return err
-	}
-	return c.check()
+	return l.engine.commits.awaitSeen(ctx, event)
 }

@@ -288,7 +288,7 @@ func tamperings(t *testing.T) map[string]tampering {
 		"chain's enrolment":       chainTampering("the event of the enrolment", func(c *state.Chain) any { return c.Enrolled }, func(c *state.Chain) { c.Enrolled-- }),
 		"chain's policy":          chainTampering("the policy", func(c *state.Chain) any { return c.Policy }, func(c *state.Chain) { c.Policy = 0 }),
 		"chain's count of buyers": chainTampering("the number of buyers", func(c *state.Chain) any { return c.Buyers }, func(c *state.Chain) { c.Buyers = 1 }),
-		"chain's truth":           chainTampering("the tag of the truth", func(c *state.Chain) any { return fmt.Sprintf("%x", *c.Bound) }, func(c *state.Chain) { c.Bound = nil }),
+		"chain's truth":           chainTampering("the tag of the truth", func(c *state.Chain) any { return tagText(c.Bound) }, func(c *state.Chain) { c.Bound = nil }),
 		"chain's answers":         chainTampering("charged by answers", func(c *state.Chain) any { return c.Answered }, func(c *state.Chain) { c.Answered = e("0.1") }),
 		"chain's event":           chainTampering("the event at ε=1", func(c *state.Chain) any { return c.Levels[3].Event }, func(c *state.Chain) { c.Levels[3].Event = 5 }),
 		"chain's buyers":          chainTampering("the buyers at ε=0.5", func(c *state.Chain) any { return c.Levels[1].Buyers }, func(c *state.Chain) { c.Levels[1].Buyers = nil }),
@@ -313,7 +313,7 @@ func tamperings(t *testing.T) map[string]tampering {
 		"sale under way":   sumTampering("the sale that is not complete", func(c *state.Counters) any { return c.Open.Sale }, func(c *state.Counters) { c.Open.Sale = 3 }),
 
 		"sale's status": saleTampering("it", func(r *state.Sale) any {
-			return map[state.SaleStatus]string{state.SaleReserved: "reserved", state.SaleSold: "sold"}[r.Status]
+			return statusText(r.Status)
 		}, func(r *state.Sale) { r.Status = state.SaleCancelled }),
 		"sale's buyer":       saleTampering("the buyer", func(r *state.Sale) any { return r.Buyer }, func(r *state.Sale) { r.Buyer = 1 }),
 		"sale's question":    saleTampering("the question", func(r *state.Sale) any { return r.Question }, func(r *state.Sale) { r.Question = 2 }),
@@ -561,4 +561,15 @@ func TestVerifyFindsAllThatWasAltered(t *testing.T) {
 	if !slices.Equal(found, want) {
 		t.Errorf("found\n%s\nwant\n%s", strings.Join(found, "\n"), strings.Join(want, "\n"))
 	}
+}
+
+func tagText(t *event.Tag) string {
+	if t == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%x", t[:])
+}
+
+func statusText(s state.SaleStatus) string {
+	return map[state.SaleStatus]string{state.SaleReserved: "reserved", state.SaleSold: "sold", state.SaleCancelled: "cancelled"}[s]
 }

@@ -15,7 +15,7 @@ import (
 // would take a third of that; so both are kept for the next reader.
 
 // view runs fn on a snapshot. fn must not keep the state: the next reader gets it.
-func (l *Ledger) view(ctx context.Context, fn func(*state.State) error) error {
+func (l *Engine) view(ctx context.Context, fn func(*state.State) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -43,13 +43,12 @@ func (l *Ledger) view(ctx context.Context, fn func(*state.State) error) error {
 // views are what readers leave for those after them. The zero value is ready.
 type views struct {
 	idle     sync.Pool // of *viewing
-	objects  sync.Pool // of *objectReader
 	counters atomic.Pointer[storedCounters]
 }
 
 // viewing is a state to read from.
 type viewing struct {
-	ledger *Ledger
+	engine *Engine
 	state  state.State
 	from   *mark                    // the last one before it began; nil while the ledger is being opened
 	fn     func(*state.State) error // what to do with it
@@ -62,10 +61,10 @@ type storedCounters struct {
 	state.Counters
 }
 
-func (p *views) take(l *Ledger) *viewing {
+func (p *views) take(l *Engine) *viewing {
 	v, _ := p.idle.Get().(*viewing)
 	if v == nil {
-		v = &viewing{ledger: l}
+		v = &viewing{engine: l}
 		v.run = v.runOn
 	}
 	return v
@@ -80,7 +79,7 @@ func (p *views) giveBack(v *viewing) {
 
 // runOn begins at a snapshot, and does what is to be done with it.
 func (v *viewing) runOn(r kv.Reader) (err error) {
-	s, l := &v.state, v.ledger
+	s, l := &v.state, v.engine
 	s.Reader = r
 	if s.Counters, err = l.views.readCounters(s); err != nil {
 		return err
@@ -128,16 +127,29 @@ func decodeStored(record, key []byte) (*storedCounters, error) {
 	return &storedCounters{bytes.Clone(record), c}, err
 }
 
-func (p *views) takeObject() *objectReader {
-	r, _ := p.objects.Get().(*objectReader)
-	if r == nil {
-		r = &objectReader{}
-		r.read, r.visit = r.readFrom, r.add
+// inspect runs fn on a snapshot, of a damaged file too.
+func (l *Engine) inspect(ctx context.Context, fault func(kv.Fault), fn func(kv.Reader) error) error {
+	if err := errors.Join(ctx.Err(), l.commits.check()); err != nil {
+		return err
 	}
-	return r
-}
-
-func (p *views) giveBackObject(r *objectReader) {
-	*r = objectReader{key: r.key, read: r.read, visit: r.visit}
-	p.objects.Put(r)
+	last := l.last.Load()
+	look := func(r kv.Reader) error {
+		if s, err := state.Snapshot(r); err == nil && s.Counters.Events > 0 { // else the file is damaged, which is for fn to say
+			if err := last.check(s.Counters.Position); err != nil {
+				return err
+			}
+		}
+		return fn(r)
+	}
+	var err error
+	if from, ok := l.store.(kv.Inspector); ok {
+		err = from.Inspect(fault, look)
+	} else {
+		err = l.store.View(look)
+	}
+	l.stopIfOverwritten(err)
+	if stopped := l.commits.check(); err != nil && stopped != nil {
+		return stopped // the store was closed before the snapshot was taken
+	}
+	return err
 }

@@ -39,7 +39,7 @@ const watchSize = 256
 // watch yields the events from number next on. It returns nil when the consumer breaks.
 func (l *Ledger) watch(ctx context.Context, next uint64, yield func(Event, error) bool) error {
 	for {
-		if err := l.commits.awaitEvent(ctx, next); err != nil {
+		if err := l.engine.commits.awaitEvent(ctx, next); err != nil {
 			return err
 		}
 		events, fault := l.someEvents(ctx, next, watchSize)
@@ -60,14 +60,4 @@ func (l *Ledger) watch(ctx context.Context, next uint64, yield func(Event, error
 		}
 		next += uint64(len(events))
 	}
-}
-
-// awaitEvent waits until an event is on disk. Unlike awaitDurable, it does not rely on the event to come:
-// it ends with the reason when nothing comes any more.
-func (c *committer) awaitEvent(ctx context.Context, event uint64) error {
-	err := c.await(ctx, func() bool { return c.durable >= event || c.refusal() != nil })
-	if err != nil {
-		return err
-	}
-	return c.check()
 }

@@ -36,7 +36,7 @@ func watchUntil(ctx context.Context, l *Ledger, from, last uint64) (seen []Event
 // write makes n events, and returns the number of the last.
 func write(ctx context.Context, l *Ledger, n int) (last uint64, err error) {
 	for range n {
-		_, last, err = l.submit(ctx, func(s *state.State) ([]event.Change, error) {
+		_, last, err = l.engine.submit(ctx, func(s *state.State) ([]event.Change, error) {
 			return []event.Change{&event.Settled{Key: fmt.Sprint("event ", s.Counters.Events+1), Digest: [32]byte{1}, First: s.Counters.Events + 1, Final: true}}, nil
 		})
 		if err != nil {
@@ -220,7 +220,7 @@ func TestAWatcherHoldsNoSnapshotWhileItsConsumerWorksOrWaits(t *testing.T) {
 		}
 		return worst, nil
 	})
-	waitWaiting(t, &l.commits)
+	waitWaiting(t, &l.engine.commits)
 	if n := s.held.Load(); n != 0 {
 		t.Errorf("a watcher holds %d snapshots while it waits for event %d", n, last+1)
 	}
@@ -301,7 +301,7 @@ func TestWatchWaitsForAnEventFarAhead(t *testing.T) {
 	l := inMemory(t, Options{})
 	const ahead = 100
 	watch := async(func() ([]Event, error) { return watchUntil(t.Context(), l, ahead, ahead) })
-	waitWaiting(t, &l.commits)
+	waitWaiting(t, &l.engine.commits)
 	mustWrite(t, l, 2*ahead)
 	a := await(t, watch)
 	must(t, a.err)
@@ -336,7 +336,7 @@ func wantEnd(ctx context.Context, t *testing.T, l *Ledger, want error, happen fu
 		}))
 	}
 	reached.Wait()
-	waitWaiting(t, &l.commits)
+	waitWaiting(t, &l.engine.commits)
 	happen()
 	for _, one := range waiting {
 		if err := await(t, one).err; !errors.Is(err, want) {
@@ -399,7 +399,7 @@ func TestAWatchOutlivesACommitThatFailedCleanly(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
 	last := stats(t, l).Events
 	watch := async(func() ([]Event, error) { return watchUntil(t.Context(), l, last+1, last+1) })
-	waitWaiting(t, &l.commits)
+	waitWaiting(t, &l.engine.commits)
 	s.set(failing, nil)
 	_, err := write(t.Context(), l, 1)
 	wantErr(t, err, errDisk)
@@ -445,7 +445,7 @@ func watchCommit(t *testing.T, outcome func() error) {
 		return nil
 	})
 	watch := async(func() ([]Event, error) { return watchUntil(t.Context(), l, last, last+1) })
-	waitWaiting(t, &l.commits)
+	waitWaiting(t, &l.engine.commits)
 	writer := async(func() (uint64, error) { return write(t.Context(), l, 1) })
 	flush.wait(t) // the event is visible below, and not yet known to be durable
 	late := async(func() ([]Event, error) { return watchUntil(t.Context(), l, last, last+1) })
@@ -516,10 +516,10 @@ func TestWatchEndsAtDamage(t *testing.T) {
 	l := inMemory(t, Options{})
 	last := mustWrite(t, l, 9)
 	for name, records := range map[string][]pair{
-		"missing": slices.DeleteFunc(pairs(t, l.store), func(p pair) bool {
+		"missing": slices.DeleteFunc(pairs(t, l.engine.store), func(p pair) bool {
 			return p.bucket == state.BucketEvents && string(p.key) == string(state.EventKey(6))
 		}),
-		"broken": append(pairs(t, l.store), sealed(state.BucketEvents, state.EventKey(6), []byte{event.Version})),
+		"broken": append(pairs(t, l.engine.store), sealed(state.BucketEvents, state.EventKey(6), []byte{event.Version})),
 	} {
 		t.Run(name, func(t *testing.T) {
 			broken := openMemory(t, fill(t, records), Options{})
@@ -564,7 +564,7 @@ func TestNoWakeUpIsLost(t *testing.T) {
 func TestCloseIsWokenBesideWatchers(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
 	watch := async(func() ([]Event, error) { return watchUntil(t.Context(), l, math.MaxUint64, math.MaxUint64) })
-	waitWaiting(t, &l.commits)
+	waitWaiting(t, &l.engine.commits)
 	commit := s.holdCommit(t)
 	writer := async(func() (uint64, error) { return write(t.Context(), l, 1) })
 	commit.wait(t)
