@@ -12,15 +12,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
 
-// A receipt and a statement say in readable fields what some events of the log say, and prove it: the verifier
-// encodes each event anew from the fields and its salt, compares the hash with the leaf that stands next to
-// them, and the leaves, by one proof, with the root that the checkpoint signs. So what was altered can be named.
-// Nothing opaque is in a document, and it is verified without a ledger.
-//
-// Their formats, whose names have a version, are tied to event version 4 (eventVersion). If the log ever gets
-// another one, its encoder is kept for these documents: they must verify for ever. Golden files see to that.
-// Checkpoints are those of https://c2sp.org/tlog-checkpoint.
-
 // Checked is what came of verifying a receipt or a statement.
 type Checked struct {
 	// Head is the log that the document is about, as its checkpoint names it; zero if that cannot be read.
@@ -49,6 +40,7 @@ type Fault struct {
 	Text   string `json:"text"`
 }
 
+// String says the fault in a line, for people.
 func (f Fault) String() string {
 	switch {
 	case f.Item == 0:

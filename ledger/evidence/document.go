@@ -120,6 +120,7 @@ func firstDifference(a, b []byte) int {
 	return n
 }
 
+// Excerpt returns the beginning of a text from a place on, for an error.
 func Excerpt(text []byte, from int) []byte {
 	const most = 40
 	return text[from:min(from+most, len(text))]
@@ -137,7 +138,7 @@ func (h *Hex) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// header is what every document begins with.
+// header is what every document begins with: what the log says of the ledger.
 type header struct {
 	ledger   string
 	created  time.Time

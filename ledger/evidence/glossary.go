@@ -29,6 +29,7 @@ func (b begun) holds(ev event.Event) bool {
 	return b.Event.Number < ev.Number && ev.Number-b.Event.Number <= b.Objects && ev.Time.Equal(b.Event.Time)
 }
 
+// NewGlossary returns one that knows nothing.
 func NewGlossary() glossary {
 	return glossary{
 		map[uint32]*event.Question{}, map[uint32]*policy.Policy{}, map[uint32]string{}, map[uint64]begun{}, map[uint64]begun{},

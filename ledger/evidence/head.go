@@ -11,7 +11,7 @@ import (
 
 // Head is a log at one size, as a checkpoint names it.
 type Head struct {
-	Origin string    `json:"origin"` // of the log; see [About]
+	Origin string    `json:"origin"` // of the log; see ledger.About
 	Events uint64    `json:"events"` // the size of the tree
 	Root   tlog.Hash `json:"root"`   // of the tree (RFC 6962)
 }
@@ -34,11 +34,11 @@ func (e *RollbackError) Error() string {
 	}
 }
 
-// OpenCheckpoint returns what a checkpoint says, if one of the keys signed it in the name of its origin.
-// Otherwise it returns [ErrCheckpoint]; also if the checkpoint has signatures out of place. The first is the log's, and no
-// other has its name. Up to 16 cosignatures may stand behind it, by rising name and hash of their keys. One by a key that is
-// among keys must fit; others are not looked at, and whoever passes the checkpoint on can leave out any, or add some. Nothing
-// else of a checkpoint can be changed without that it is refused, so its text identifies it, not its bytes.
+// OpenCheckpoint returns what a checkpoint says, if one of the keys signed it in the name of its origin. Otherwise it returns
+// ledger.ErrCheckpoint; also if the checkpoint has signatures out of place. The first is the log's, and no other has its name. Up to 16
+// cosignatures may stand behind it, by rising name and hash of their keys. One by a key that is among keys must fit; others are not looked
+// at, and whoever passes the checkpoint on can leave out any, or add some. Nothing else of a checkpoint can be changed without that it is
+// refused, so its text identifies it, not its bytes.
 func OpenCheckpoint(signed []byte, keys note.Verifiers) (Head, error) {
 	head, _, err := openCosigned(signed, keys)
 	return head, err

@@ -43,7 +43,7 @@ type Receipt struct {
 	Refused   uint64                `json:"refused"` // objects left out
 	Time      time.Time             `json:"time"`
 	// The objects by how their responses came about, and those of which the buyer held a lower level: see
-	// [Offer].
+	// ledger.Offer.
 	Draws        uint64 `json:"draws"`
 	Resales      uint64 `json:"resales"`
 	Degradations uint64 `json:"degradations"`
@@ -103,8 +103,8 @@ type ReceiptMaker struct {
 	question *event.Question
 }
 
-// NewReceipt begins the receipt of a sale: with the event that begins the log, those that define the question and the
-// buyer, and that of the sale.
+// NewReceipt begins the receipt of a sale: with the event that begins the log, those that define the question and the buyer, and that of the
+// sale. Events that are not these are [errs.ErrCorrupt].
 func NewReceipt(created, question, buyer, sale Entry) (*ReceiptMaker, error) {
 	began, isCreated := created.Change.(*event.Created)
 	asked, isQuestion := question.Change.(*event.QuestionDefined)
@@ -134,7 +134,7 @@ func (r *Receipt) tell(c *event.SaleMade, at time.Time) {
 	r.Draws, r.Resales, r.Degradations, r.Insertions, r.Upgrades = t.Draws, t.Resales, t.Degradations, t.Insertions, t.Upgrades
 }
 
-// Add adds the next response.
+// Add adds the next response of the sale. An event that is none is [errs.ErrCorrupt].
 func (m *ReceiptMaker) Add(ev Entry) error {
 	r := &m.receipt
 	c, ok := ev.Change.(*event.Sold)
@@ -159,7 +159,7 @@ func (m *ReceiptMaker) Finish(proof []tlog.Hash, checkpoint []byte) Receipt {
 
 // ReadReceipt reads a receipt from JSON. It is strict: there is one way to write a receipt, to the byte what
 // [encoding/json.Marshal] makes of it, and whatever else, white space, an unknown field or another spelling of a number
-// included, is [ErrInvalid]. So two readers of one text cannot see different receipts in it, and nobody can make a
+// included, is ledger.ErrInvalid. So two readers of one text cannot see different receipts in it, and nobody can make a
 // second text of one that verifies, but by what a holder may do openly: leave out responses ([SoldResponse.Erased]) and
 // add or leave out cosignatures of the checkpoint ([Checked.Cosigned]). It takes at most [MaxDocument] bytes. That a receipt can be read does not mean that it is true: see [Receipt.Verify].
 func ReadReceipt(data []byte) (Receipt, error) {

@@ -31,7 +31,7 @@ const statementFormat = "sluice statement 3"
 // idempotency keys.
 type Statement struct {
 	Format   string          `json:"format"`  // "sluice statement 3"
-	Ledger   string          `json:"ledger"`  // [About.ID]
+	Ledger   string          `json:"ledger"`  // ledger.About.ID
 	Created  time.Time       `json:"created"` // the ledger
 	Currency string          `json:"currency"`
 	LogKey   string          `json:"log_key"`
@@ -56,7 +56,7 @@ type Statement struct {
 // StatedChain is what an object has spent on a question in one epoch.
 type StatedChain struct {
 	Question string `json:"question"`
-	// Epoch counts from 1, since the object was last forgotten. Each is about a value of its own ([Ledger.BeginEpoch]), and
+	// Epoch counts from 1, since the object was last forgotten. Each is about a value of its own (Ledger.BeginEpoch), and
 	// what they cost adds up.
 	Epoch     int             `json:"epoch"`
 	Ended     uint64          `json:"ended"`            // the event that ended it, 0 for the current one: what was released before belongs to it
@@ -98,8 +98,8 @@ type StatedSale struct {
 	Time     time.Time       `json:"time"`
 }
 
-// NewStatement makes a statement about an object of its events, in order, with those that they refer to, for package
-// ledger. proof is that they are in the log of a signed checkpoint.
+// NewStatement makes a statement about an object of its events, in order, with those that they refer to, for package ledger. proof is that
+// they are in the log of a signed checkpoint. Events that do not come to a statement are [errs.ErrCorrupt].
 func NewStatement(object string, events []Entry, proof []tlog.Hash, checkpoint []byte) (Statement, error) {
 	t := newTeller(object)
 	var fault error

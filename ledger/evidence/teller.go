@@ -263,6 +263,7 @@ func (t *teller) statement() Statement {
 	return t.out
 }
 
+// toldChain is a chain as the events of a statement tell it.
 type toldChain struct {
 	enrolled uint64 // the event by which the object last came to the question
 	policy   uint32

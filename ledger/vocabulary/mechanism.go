@@ -11,8 +11,8 @@ import (
 // Mechanism is how a question in finite encoding is answered: by a local mechanism of the host's own, at a few ε.
 //
 // A response exists at the ε of the family's levels only, and is one of the level's outputs. Requests at another ε
-// are [ErrInvalid]; policies may set any ceilings, and [Ledger.Advance] releases the highest level at or below each
-// ceiling. A chain's responses are always drawn from chance: noise keys ([NoiseKeys]) do not apply.
+// are ledger.ErrInvalid; policies may set any ceilings, and Ledger.Advance releases the highest level at or below each
+// ceiling. A chain's responses are always drawn from chance: noise keys (ledger.NoiseKeys) do not apply.
 //
 // The family is kept with the question, its channels included, for those decide how the responses of a chain hang
 // together (see [finite.Family]).
@@ -27,7 +27,8 @@ type Mechanism struct {
 // MaxMechanism is the largest size of a [Mechanism], in bytes of JSON.
 const MaxMechanism = 1 << 20
 
-// UnmarshalJSON reads a mechanism of up to [MaxMechanism] bytes, whose family has its channels.
+// UnmarshalJSON reads a mechanism of up to [MaxMechanism] bytes, whose family has its channels. What is none is
+// ledger.ErrInvalid.
 func (m *Mechanism) UnmarshalJSON(data []byte) error {
 	if len(data) > MaxMechanism {
 		return errs.Invalid("a mechanism of %d bytes; at most %d are possible", len(data), MaxMechanism)

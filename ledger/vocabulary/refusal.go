@@ -38,7 +38,7 @@ const (
 	NoNoiseKey Reason = "no-noise-key"
 	// NoTruthKey: a draw from the truth is needed, and the ledger has a truth key that it was opened without.
 	NoTruthKey Reason = "no-truth-key"
-	// EpochBegun: what was reserved of the object ended when it began a new epoch ([Ledger.BeginEpoch]).
+	// EpochBegun: what was reserved of the object ended when it began a new epoch (Ledger.BeginEpoch).
 	EpochBegun Reason = "epoch-begun"
 	// HoldersFull: as many buyers as the terms allow hold this level, or have reserved it.
 	HoldersFull Reason = "holders-full"
@@ -50,13 +50,13 @@ type Help string
 // What helps against a refusal.
 const (
 	HelpsNothing   Help = "nothing"
-	HelpsWaiting   Help = "waiting"
-	HelpsEnrolling Help = "enrolling"
-	HelpsTruth     Help = "truth"
-	HelpsKey       Help = "key"
-	HelpsLess      Help = "less"    // and nothing else; Refusal.Largest is how much
-	HelpsPaying    Help = "paying"  // more than the limit; see QuoteError
-	HelpsQuoting   Help = "quoting" // anew; see QuoteError
+	HelpsWaiting   Help = "waiting"   // until the policy allows more, the terms open, or a reservation ends
+	HelpsEnrolling Help = "enrolling" // the object, in the question
+	HelpsTruth     Help = "truth"     // of the object, from the host
+	HelpsKey       Help = "key"       // opening the ledger with it
+	HelpsLess      Help = "less"      // and nothing else; Refusal.Largest is how much
+	HelpsPaying    Help = "paying"    // more than the limit; see QuoteError
+	HelpsQuoting   Help = "quoting"   // anew; see QuoteError
 )
 
 // Refusal explains why one object was refused. For the two budget reasons, the request would have
@@ -77,6 +77,7 @@ type Refusal struct {
 	Largest privacy.Epsilon `json:"largest"`
 }
 
+// String says the refusal in a sentence, for people. It names the object, and never a truth.
 func (r Refusal) String() string {
 	switch r.Reason {
 	case ChainCeiling, ObjectCap:

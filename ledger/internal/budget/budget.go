@@ -1,4 +1,5 @@
-// Package budget does the sums of budgets, which stop at 0 and at the largest ε.
+// Package budget does the sums of budgets, in nano-nats. They do not overflow: they stop at 0 and at the largest ε. So a sum that is too
+// large is never seen as a small one. Where that would hide a fault, callers add with package privacy, which says so.
 package budget
 
 import "github.com/sluicedp/sluice/privacy"
@@ -28,7 +29,7 @@ func Higher(a, b privacy.Epsilon) privacy.Epsilon {
 	return a
 }
 
-// Less returns a − b, or 0 if b is above a.
+// Minus returns a − b, or 0 if b is above a.
 func Minus(a, b privacy.Epsilon) privacy.Epsilon {
 	rest, err := a.Sub(b)
 	if err != nil {
@@ -37,7 +38,7 @@ func Minus(a, b privacy.Epsilon) privacy.Epsilon {
 	return rest
 }
 
-// Below returns the next lower ε.
+// Below returns the next lower ε, one nano-nat less; below 0 there is 0.
 func Below(epsilon privacy.Epsilon) privacy.Epsilon {
 	lower, err := privacy.EpsilonFromNano(epsilon.Nano() - 1)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package errs holds the errors that callers branch on, for the packages that make up the ledger. Package ledger
-// documents and exports them.
+// Package errs holds the errors that callers branch on, for the packages that make up the ledger. It is the lowest layer: it imports
+// nothing of this module. Package ledger exports the errors, and says of each when it comes and what to do then.
 package errs
 
 import (
@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// The errors that package ledger exports under the same names.
+// The errors that package ledger exports, and documents, under the same names. ErrTruthSource and ErrNoCap are sorts of ErrInvalid.
 var (
 	ErrInvalid     = errors.New("invalid request")
 	ErrTruthSource = fmt.Errorf("%w: source of true values", ErrInvalid)
@@ -28,12 +28,13 @@ var (
 	ErrCorrupt     = errors.New("damaged data")
 )
 
-// Invalid returns an [ErrInvalid] that says what is wrong with a request.
+// Invalid returns an [ErrInvalid] that says what is wrong with a request. The format is that of [fmt.Errorf].
 func Invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
 }
 
-// Corrupt returns err or, if there is none, an [ErrCorrupt] that says what is damaged.
+// Corrupt returns err or, if that is nil, an [ErrCorrupt] that says what is damaged. So "it could not be read, or it is not
+// there" takes one line.
 func Corrupt(err error, format string, args ...any) error {
 	if err != nil {
 		return err

@@ -26,6 +26,7 @@ type About struct {
 	At time.Time
 }
 
+// Encode returns the payload of the record.
 func (a About) Encode() []byte {
 	e := &wire.Encoder{}
 	e.Time(a.At)
@@ -33,6 +34,7 @@ func (a About) Encode() []byte {
 	return e.Buf
 }
 
+// DecodeAbout reads what [About.Encode] writes.
 func DecodeAbout(payload []byte) (About, error) {
 	d := &wire.Decoder{Rest: payload}
 	a := About{At: d.Time()}

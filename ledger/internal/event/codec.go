@@ -5,29 +5,34 @@ import (
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
-func (*Created) Kind() Kind            { return KindCreated }
-func (*TruthKeySet) Kind() Kind        { return KindTruthKey }
-func (*NoiseKeySet) Kind() Kind        { return KindNoiseKey }
-func (*QuestionDefined) Kind() Kind    { return KindQuestion }
-func (*PolicyDefined) Kind() Kind      { return KindPolicy }
-func (*Enrolled) Kind() Kind           { return KindEnrolled }
-func (*Released) Kind() Kind           { return KindReleased }
-func (*Settled) Kind() Kind            { return KindSettled }
-func (*Charged) Kind() Kind            { return KindCharged }
-func (*Answered) Kind() Kind           { return KindAnswered }
-func (*BuyerNamed) Kind() Kind         { return KindBuyer }
-func (*Reserved) Kind() Kind           { return KindReserved }
-func (*Held) Kind() Kind               { return KindHeld }
-func (*Cancelled) Kind() Kind          { return KindCancelled }
-func (*SaleMade) Kind() Kind           { return KindSale }
-func (*Sold) Kind() Kind               { return KindSold }
-func (*Withdrawn) Kind() Kind          { return KindWithdrawn }
-func (*EpochBegun) Kind() Kind         { return KindEpoch }
-func (*TruthBound) Kind() Kind         { return KindBound }
-func (*ObjectRefused) Kind() Kind      { return KindRefused }
-func (*Stated) Kind() Kind             { return KindStated }
-func (*Forgotten) Kind() Kind          { return KindForgotten }
-func (c *Enrolled) About() string      { return c.Object }
+// The kinds of the changes.
+func (*Created) Kind() Kind { return KindCreated }
+
+func (*TruthKeySet) Kind() Kind     { return KindTruthKey }
+func (*NoiseKeySet) Kind() Kind     { return KindNoiseKey }
+func (*QuestionDefined) Kind() Kind { return KindQuestion }
+func (*PolicyDefined) Kind() Kind   { return KindPolicy }
+func (*Enrolled) Kind() Kind        { return KindEnrolled }
+func (*Released) Kind() Kind        { return KindReleased }
+func (*Settled) Kind() Kind         { return KindSettled }
+func (*Charged) Kind() Kind         { return KindCharged }
+func (*Answered) Kind() Kind        { return KindAnswered }
+func (*BuyerNamed) Kind() Kind      { return KindBuyer }
+func (*Reserved) Kind() Kind        { return KindReserved }
+func (*Held) Kind() Kind            { return KindHeld }
+func (*Cancelled) Kind() Kind       { return KindCancelled }
+func (*SaleMade) Kind() Kind        { return KindSale }
+func (*Sold) Kind() Kind            { return KindSold }
+func (*Withdrawn) Kind() Kind       { return KindWithdrawn }
+func (*EpochBegun) Kind() Kind      { return KindEpoch }
+func (*TruthBound) Kind() Kind      { return KindBound }
+func (*ObjectRefused) Kind() Kind   { return KindRefused }
+func (*Stated) Kind() Kind          { return KindStated }
+func (*Forgotten) Kind() Kind       { return KindForgotten }
+
+// Whom the personal changes are about.
+func (c *Enrolled) About() string { return c.Object }
+
 func (c *Released) About() string      { return c.Object }
 func (c *Charged) About() string       { return c.Object }
 func (c *Held) About() string          { return c.Object }
@@ -60,6 +65,7 @@ func decodeTruthKeySet(d *wire.Decoder) Change {
 	return c
 }
 
+// Encode implements [Change]. It is also the record of the question: see [DecodeQuestion].
 func (c *QuestionDefined) Encode(e *wire.Encoder) {
 	e.U32(c.Number)
 	e.Text(c.Name)
@@ -108,6 +114,7 @@ func decodeEnrolled(d *wire.Decoder) Change {
 	return c
 }
 
+// decode reads a change over another one.
 func (c *Enrolled) decode(d *wire.Decoder) {
 	*c = Enrolled{Object: d.Text(), Question: d.U32(), Policy: d.U32(), Noise: d.U32(), Cap: d.Epsilon()}
 }
@@ -125,6 +132,7 @@ func decodeReleased(d *wire.Decoder) Change {
 	return c
 }
 
+// Decode reads a change over another one.
 func (c *Released) Decode(d *wire.Decoder) {
 	c.Object, c.Question = d.Text(), d.U32()
 	var n [2]uint64
@@ -361,6 +369,7 @@ func (c *Settled) decodeIdentity(d *wire.Decoder) {
 	c.Marks = decodeMarks(d)
 }
 
+// decodeSettled reads a settled event, of which all but who it is about is public.
 func decodeSettled(d, hidden *wire.Decoder) Change {
 	c := &Settled{Key: d.Text()}
 	if c.Alone = d.Flag(); !c.Alone {
@@ -445,6 +454,7 @@ func decodeNothing(d *wire.Decoder, k Kind) Change {
 	return nil
 }
 
+// DecodeHidden reads the change of a whole event that has no public part.
 func DecodeHidden(d *wire.Decoder, k Kind) Change {
 	switch k {
 	case KindCreated:
@@ -490,12 +500,14 @@ func DecodeHidden(d *wire.Decoder, k Kind) Change {
 	return nil
 }
 
+// Encode implements [Change]. It is also the record of the key: see [DecodeNoiseKeySet].
 func (c *NoiseKeySet) Encode(e *wire.Encoder) {
 	e.U32(c.Number)
 	e.Text(c.Name)
 	e.Raw(c.Check[:])
 }
 
+// DecodeNoiseKeySet reads a [*NoiseKeySet].
 func DecodeNoiseKeySet(d *wire.Decoder) Change {
 	c := &NoiseKeySet{Number: d.U32(), Name: d.Text()}
 	d.Array(c.Check[:])

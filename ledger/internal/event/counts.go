@@ -10,7 +10,7 @@ const (
 	SweepUnchanged
 )
 
-// SweptQuestion is what a sweep did in one question.
+// SweptQuestion is what a sweep did in one question, with the refusals in the order of the log.
 type SweptQuestion struct {
 	SweptCount
 	Refusals []vocabulary.Refusal
@@ -23,5 +23,5 @@ const (
 	Drawn    Verdict = iota // above the current level, from the truth
 	Reused                  // recorded already
 	Derived                 // below the current level, without the truth
-	Verdicts = 3
+	Verdicts = 3            // how many there are
 )

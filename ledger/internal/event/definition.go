@@ -55,7 +55,7 @@ func checkEncoding(q vocabulary.Question) error {
 // usualEpsilon is the ε, in nano-nats, for which the encoding of a question is picked.
 const usualEpsilon = 2_000_000_000
 
-// EncodingFor picks the encoding of a question: that of its own mechanism, or the one that estimates better at the
+// EncodingFor picks the encoding of a question that names none: that of its own mechanism, or the one that estimates better at the
 // usual ε.
 func EncodingFor(q vocabulary.Question) vocabulary.Encoding {
 	usual, _ := privacy.EpsilonFromNano(usualEpsilon)
@@ -68,7 +68,7 @@ func EncodingFor(q vocabulary.Question) vocabulary.Encoding {
 	return vocabulary.Direct
 }
 
-// DefinitionDigest is the same for the same question in every ledger.
+// DefinitionDigest returns what stands for the definition of a question: the same in every ledger.
 func DefinitionDigest(q vocabulary.Question) [sha256.Size]byte {
 	e := wire.NewDigest("definition")
 	e.Text(q.Name)
@@ -93,6 +93,7 @@ func EncodingCode(e vocabulary.Encoding) uint8 {
 	return 1
 }
 
+// decodeEncoding reads the number of an encoding.
 func decodeEncoding(d *wire.Decoder) vocabulary.Encoding {
 	switch code := d.U8(); code {
 	case EncodingCode(vocabulary.Direct):

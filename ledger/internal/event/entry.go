@@ -18,7 +18,7 @@ type Salt [16]byte
 // Commitment is the SHA-256 of an event's salt and hidden bytes.
 type Commitment [sha256.Size]byte
 
-// Version is the version of the event encoding.
+// Version is the version of the event encoding. It is the first byte of every event.
 const Version = 4
 
 // The forms of an event's record.
@@ -57,6 +57,7 @@ type Written struct {
 	kept   *Commitment  // to what is erased; nil for a whole event
 }
 
+// Write puts an event in bytes, in place of the one before, and returns w.
 func (w *Written) Write(ev *Event) *Written {
 	w.public.Buf, w.hidden.Buf, w.kept = w.public.Buf[:0], w.hidden.Buf[:0], ev.Erased
 	ev.Public(&w.public)
@@ -66,7 +67,7 @@ func (w *Written) Write(ev *Event) *Written {
 	return w
 }
 
-// Leaf returns the event's leaf in the tree.
+// Leaf returns the event's leaf in the tree: the hash of its public bytes and the commitment.
 func (w *Written) Leaf() tlog.Hash {
 	var kept Commitment
 	if w.kept == nil {
@@ -77,7 +78,8 @@ func (w *Written) Leaf() tlog.Hash {
 	return merkle.HashLeaf(w.public.Buf, kept[:])
 }
 
-// Record appends the event's record.
+// Record appends the event's record, with the number of the event about the same object before it, or 0, and the hashes of the tree
+// that it completes.
 func (w *Written) Record(e *wire.Encoder, previous uint64, hashes []tlog.Hash) {
 	if w.kept == nil {
 		e.U8(formWhole)
@@ -101,12 +103,14 @@ func (w *Written) Record(e *wire.Encoder, previous uint64, hashes []tlog.Hash) {
 // Leaf returns the event's leaf in the tree.
 func (ev *Event) Leaf() tlog.Hash { return new(Written).Write(ev).Leaf() }
 
+// Encode returns the payload of the record.
 func (n Entry) Encode() []byte {
 	e := &wire.Encoder{}
 	new(Written).Write(&n.Event).Record(e, n.Previous, n.Hashes)
 	return e.Buf
 }
 
+// DecodeEntry reads the record of the event with a number.
 func DecodeEntry(number uint64, payload []byte) (Entry, error) {
 	n := Entry{}
 	if err := n.Read(number, payload, nil); err != nil {
@@ -115,7 +119,8 @@ func DecodeEntry(number uint64, payload []byte) (Entry, error) {
 	return n, nil
 }
 
-// Read reads the record of an event. It uses the memory of the hashes that n had before, and of its change.
+// Read is [DecodeEntry] for one of many. It uses the memory of the hashes that n had before, and of its change, and puts texts where t
+// says.
 func (n *Entry) Read(number uint64, payload []byte, t *wire.Texts) error {
 	d := &wire.Decoder{Rest: payload}
 	before := n.Change
@@ -145,7 +150,7 @@ func (n *Entry) Read(number uint64, payload []byte, t *wire.Texts) error {
 	return nil
 }
 
-// DecodeHashes reads the hashes of the tree that an event completes, into the memory of into if they fit.
+// DecodeHashes reads the hashes of the tree that the event with a number completes, into the memory of into if they fit.
 func DecodeHashes(d *wire.Decoder, number uint64, into []tlog.Hash) []tlog.Hash {
 	if number == 0 {
 		d.Fail("an event without a number")

@@ -10,10 +10,10 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Event is one entry of the log. Its number is its key there.
+// Event is one entry of the log.
 type Event struct {
-	Number uint64
-	Time   time.Time
+	Number uint64    // from 1; its key in the log
+	Time   time.Time // never before that of the event before
 	Change Change
 	Salt   Salt
 	// Erased is the commitment to what an erased event said: nil for a whole one. Of the change, only what is
@@ -24,7 +24,7 @@ type Event struct {
 // Change is what an event says. It holds every outcome, the drawn response included, so that the
 // state is a fold of the events.
 type Change interface {
-	Kind() Kind
+	Kind() Kind // by which its bytes are read again
 	// Encode writes what is destroyed when the object that the event is about is forgotten.
 	Encode(*wire.Encoder)
 }
@@ -44,29 +44,30 @@ type Personal interface {
 // Kind is stored as one byte. A number is never given a second meaning.
 type Kind uint8
 
+// The kinds of events, by the types of their changes.
 const (
-	KindCreated Kind = iota + 1
-	KindTruthKey
-	KindQuestion
-	KindPolicy
-	KindEnrolled
-	KindReleased
-	KindSettled
-	KindCharged
-	KindAnswered
-	KindBuyer
-	KindReserved
-	KindHeld
-	KindCancelled
-	KindSale
-	KindSold
-	KindWithdrawn
-	KindBound
-	KindRefused
-	KindStated
-	KindForgotten
-	KindNoiseKey
-	KindEpoch
+	KindCreated   Kind = iota + 1 // [Created]
+	KindTruthKey                  // [TruthKeySet]
+	KindQuestion                  // [QuestionDefined]
+	KindPolicy                    // [PolicyDefined]
+	KindEnrolled                  // [Enrolled]
+	KindReleased                  // [Released]
+	KindSettled                   // [Settled]
+	KindCharged                   // [Charged]
+	KindAnswered                  // [Answered]
+	KindBuyer                     // [BuyerNamed]
+	KindReserved                  // [Reserved]
+	KindHeld                      // [Held]
+	KindCancelled                 // [Cancelled]
+	KindSale                      // [SaleMade]
+	KindSold                      // [Sold]
+	KindWithdrawn                 // [Withdrawn]
+	KindBound                     // [TruthBound]
+	KindRefused                   // [ObjectRefused]
+	KindStated                    // [Stated]
+	KindForgotten                 // [Forgotten]
+	KindNoiseKey                  // [NoiseKeySet]
+	KindEpoch                     // [EpochBegun]
 )
 
 func (k Kind) String() string {
@@ -85,7 +86,7 @@ type Created struct {
 	LogKey   string
 }
 
-// TruthKeySet says that from here on chains are bound to their truth by keyed hashes.
+// TruthKeySet says that from here on chains are bound to their truth by keyed hashes. Check tells whether a key is the one.
 type TruthKeySet struct{ Check Tag }
 
 // QuestionDefined adds a question under the next free number.
@@ -100,7 +101,7 @@ type PolicyDefined struct {
 	JSON   string
 }
 
-// Enrolled begins the chain of an object and a question. cap is the object's from here on.
+// Enrolled begins the chain of an object and a question. Cap is the object's from here on.
 type Enrolled struct {
 	Object   string
 	Question uint32
@@ -129,11 +130,11 @@ type Charged struct {
 type Answered struct {
 	Question uint32
 	Query    string            // as mechanism.ParseQuery reads it
-	Panel    [sha256.Size]byte // see inquiry.panelDigest
+	Panel    [sha256.Size]byte // [PanelOf] those asked for
 	Objects  uint64            // the size of the panel
 	Epsilon  privacy.Epsilon
 	Result
-	Method Method // methodFresh or methodDegrade; of a score also methodRaise or methodInsert
+	Method Method // MethodFresh or MethodDegrade; of a score also MethodRaise or MethodInsert
 }
 
 // BuyerNamed gives a buyer a number, by which chains and sales refer to it.
@@ -269,7 +270,7 @@ type SweptCount struct {
 // Counts are the tallies of a request; what each means depends on the request.
 type Counts [3]uint64
 
-// NoiseKeySet gives a noise key a number, by which chains refer to it.
+// NoiseKeySet gives a noise key a number, by which chains refer to it. Check tells whether a key is the one.
 type NoiseKeySet struct {
 	Number uint32
 	Name   string

@@ -10,11 +10,11 @@ import (
 type Method uint8
 
 const (
-	MethodRaise Method = iota + 1
-	MethodDegrade
-	MethodInsert
-	MethodFresh  // an answer to a query drawn from the truths, whatever was answered before
-	MethodResale // a recorded response sold again
+	MethodRaise   Method = iota + 1 // above the current level, from the truth
+	MethodDegrade                   // below all levels, from the lowest
+	MethodInsert                    // between two levels, from both
+	MethodFresh                     // an answer to a query drawn from the truths, whatever was answered before
+	MethodResale                    // a recorded response sold again
 )
 
 func (m Method) String() string {
@@ -25,7 +25,7 @@ func (m Method) String() string {
 	return fmt.Sprintf("method %d", uint8(m))
 }
 
-// MethodOf returns the method of a response by its name.
+// ParseMethod returns the method of a response by its name, if it is one.
 func ParseMethod(name string) (Method, bool) {
 	for _, m := range []Method{MethodRaise, MethodDegrade, MethodInsert, MethodResale} {
 		if m.String() == name {
@@ -35,7 +35,8 @@ func ParseMethod(name string) (Method, bool) {
 	return 0, false
 }
 
-// MethodAt returns how a response comes about that gets this place among the levels of a chain.
+// MethodAt returns how a response comes about that gets this place among the levels of a chain. With the last place it is raised, with
+// the first degraded, else inserted.
 func MethodAt(place, levels int) Method {
 	switch place {
 	case levels:

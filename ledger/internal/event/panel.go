@@ -10,6 +10,7 @@ import (
 // PanelSum stands for a list of objects: it is the hash of the sum of those before the last, and the last.
 type PanelSum [sha256.Size]byte
 
+// EmptyPanel stands for a list of nobody.
 func EmptyPanel() PanelSum { return wire.NewDigest("panel").Sum() }
 
 // With returns the sum of a list with one object more behind it.
@@ -17,6 +18,7 @@ func (p PanelSum) With(name string) PanelSum {
 	return sha256.Sum256(append(append(make([]byte, 0, len(p)+names.MaxBytes), p[:]...), name...))
 }
 
+// PanelOf stands for some objects, by rising name.
 func PanelOf(names []string) PanelSum {
 	sum := EmptyPanel()
 	for _, name := range names {

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// CheckLevel refuses an ε at which the question has no responses.
+// CheckLevel returns [errs.ErrInvalid] for an ε at which the question has no responses.
 func (q *Question) CheckLevel(epsilon privacy.Epsilon) error {
 	if epsilon.IsZero() {
 		return errs.Invalid("ε must be above 0")
@@ -27,7 +27,7 @@ func (q *Question) CheckLevel(epsilon privacy.Epsilon) error {
 	return errs.Invalid("question %q has responses at ε=%s only, not at %s", q.Name, strings.Join(all, ", "), epsilon)
 }
 
-// Released returns the level at which the question has a response when a policy has released an ε, if it has.
+// LevelWithin returns the highest level of the question at or below a ceiling, if there is one.
 func (q *Question) LevelWithin(ceiling privacy.Epsilon) (level privacy.Epsilon, found bool) {
 	if q.Encoding != vocabulary.Finite {
 		return ceiling, true
@@ -35,7 +35,7 @@ func (q *Question) LevelWithin(ceiling privacy.Epsilon) (level privacy.Epsilon, 
 	return levelWithin(q.Mechanism, ceiling)
 }
 
-// Work is how much a draw costs: how many probabilities, or bits, it looks at.
+// Work returns how much a draw costs: how many probabilities, or bits, it looks at. It is at least 1.
 func (q *Question) Work() int {
 	switch q.Encoding {
 	case vocabulary.Unary:
@@ -50,17 +50,19 @@ func (q *Question) Work() int {
 	return 1
 }
 
-// Question is a question as it was defined; it never changes.
+// Question is a question as it was defined. It never changes, and may be used by many at once.
 type Question struct {
 	Number    uint32
 	Name      string
 	Values    []string
 	Encoding  vocabulary.Encoding
 	Mechanism *vocabulary.Mechanism // of finite encoding
-	Index     map[string]int        // value to its place in values
+	Index     map[string]int        // from a value to its place in Values
 	ID        [sha256.Size]byte     // stands for the definition, in every ledger
 }
 
+// NewQuestion returns a question as an event defines it. Without a mechanism of its values, such as a forged document may have, a
+// question in finite encoding has no responses.
 func NewQuestion(c *QuestionDefined) *Question {
 	q := &Question{Number: c.Number, Name: c.Name, Values: c.Values, Encoding: c.Encoding, Index: make(map[string]int, len(c.Values))}
 	for i, value := range c.Values {
@@ -73,6 +75,7 @@ func NewQuestion(c *QuestionDefined) *Question {
 	return q
 }
 
+// DecodeQuestion reads the record of a question.
 func DecodeQuestion(payload []byte) (*Question, error) {
 	d := &wire.Decoder{Rest: payload}
 	c := decodeQuestionDefined(d).(*QuestionDefined)
@@ -90,7 +93,7 @@ func (q *Question) Has(epsilon privacy.Epsilon, v Value) bool {
 	return !v.IsUnary() && v.Index < len(q.Values)
 }
 
-// Text writes a response that the question has at an ε.
+// Text writes a response that the question has at an ε: see [Question.Has].
 func (q *Question) Text(epsilon privacy.Epsilon, v Value) string {
 	switch q.Encoding {
 	case vocabulary.Unary:
@@ -101,7 +104,7 @@ func (q *Question) Text(epsilon privacy.Epsilon, v Value) string {
 	return q.Values[v.Index]
 }
 
-// Read reads what text writes.
+// Read reads what [Question.Text] writes, and tells whether it is that.
 func (q *Question) Read(epsilon privacy.Epsilon, text string) (v Value, known bool) {
 	switch q.Encoding {
 	case vocabulary.Unary:

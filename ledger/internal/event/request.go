@@ -31,7 +31,7 @@ type Marks struct {
 	of    [mostFields]byte
 }
 
-// NewForm begins the form of a request of a kind, whose first field that is.
+// NewForm begins the form of a request of a kind, which is its first field.
 func NewForm(kind string) *Form {
 	f := &Form{Encoder: wire.Encoder{Buf: make([]byte, 0, 256)}} // enough for one object
 	f.names[0] = "Kind"
@@ -39,13 +39,14 @@ func NewForm(kind string) *Form {
 	return f
 }
 
-// Field begins a field, under the name that it has in the type of the request.
+// Field begins a field, under the name that it has in the type of the request. There may be 12 with the kind.
 func (f *Form) Field(name string) *wire.Encoder {
 	f.endField()
 	f.names[f.Marks.count] = name
 	return &f.Encoder
 }
 
+// endField marks the field that ends here.
 func (f *Form) endField() {
 	sum := crc32.Checksum(f.Buf[f.from:], crc32.MakeTable(crc32.Castagnoli))
 	f.Marks.of[f.Marks.count] = byte(sum)
@@ -53,7 +54,7 @@ func (f *Form) endField() {
 	f.from = len(f.Buf)
 }
 
-// Objects is the field that says whom a request is about.
+// Objects is the field that says whom a request is about: those with the names, or all.
 func (f *Form) Objects(names []string, all bool) {
 	e := f.Field("Objects")
 	e.Flag(all)
@@ -63,7 +64,7 @@ func (f *Form) Objects(names []string, all bool) {
 	}
 }
 
-// Finish ends the form.
+// Finish ends the form, and returns what the request is recognized by.
 func (f *Form) Finish() Identity {
 	f.endField()
 	f.Digest = f.Sum()

@@ -24,12 +24,13 @@ func decodeResponse(d *wire.Decoder) Response { return decodeMethod(d, decodeVal
 // Value is a response as it is kept, or the output of an answer.
 type Value struct {
 	Index int          // of one of the question's values, or of an output of its own mechanism
-	Bits  rrchain.Bits // in unary encoding, where index is 0; else none
+	Bits  rrchain.Bits // in unary encoding, where Index is 0; else none
 }
 
+// IsUnary tells whether the response has bits.
 func (v Value) IsUnary() bool { return v.Bits != rrchain.Bits{} }
 
-// String is for errors about damage; what people read is [question.text].
+// String is for errors about damage; what people read is [Question.Text].
 func (v Value) String() string {
 	if v.IsUnary() {
 		return fmt.Sprintf("%d bits", v.Bits.Len())
@@ -37,7 +38,7 @@ func (v Value) String() string {
 	return fmt.Sprintf("value %d", v.Index)
 }
 
-// EncodeValue writes the number of a value or, above all of these, the number of bits and then the bits.
+// EncodeValue appends the number of a value or, above all of these, the number of bits and then the bits.
 func EncodeValue(e *wire.Encoder, v Value) {
 	if !v.IsUnary() {
 		e.Uvarint(uint64(v.Index))
@@ -47,9 +48,10 @@ func EncodeValue(e *wire.Encoder, v Value) {
 	e.Raw(v.Bits.Pack())
 }
 
+// decodeValue reads what [EncodeValue] writes.
 func decodeValue(d *wire.Decoder) Value { return AsValue(d, d.Uvarint()) }
 
-// AsValue is decodeValue for a number that was read.
+// AsValue reads what [EncodeValue] writes, of which the first number was read already.
 func AsValue(d *wire.Decoder, n uint64) Value {
 	if n < rrchain.MaxValues {
 		return Value{Index: int(n)}

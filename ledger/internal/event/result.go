@@ -14,7 +14,7 @@ type Result struct {
 	Score  int64
 }
 
-// answer returns the output.
+// answer returns the output: of a score, the side of the boundary that it is on.
 func (r Result) answer() int {
 	if r.Scored {
 		return mechanism.Score{Value: r.Score}.Output()
@@ -22,7 +22,7 @@ func (r Result) answer() int {
 	return r.Output
 }
 
-// EncodeResult writes an output, or a score with its sign in the last bit.
+// EncodeResult appends an output, or a score with its sign in the last bit.
 func EncodeResult(e *wire.Encoder, r Result) {
 	e.Flag(r.Scored)
 	if r.Scored {
@@ -32,6 +32,7 @@ func EncodeResult(e *wire.Encoder, r Result) {
 	}
 }
 
+// DecodeResult reads what [EncodeResult] writes, and refuses scores that no mechanism draws.
 func DecodeResult(d *wire.Decoder) Result {
 	if !d.Flag() {
 		return Result{Output: d.Output()}
@@ -44,7 +45,8 @@ func DecodeResult(d *wire.Decoder) Result {
 	return r
 }
 
-// AnswerText puts an answer to a query in words. It refuses what cannot be one.
+// AnswerText puts an answer to a query in words. A query that cannot be read, or an answer that it does not have, is
+// [errs.ErrCorrupt].
 func (q *Question) AnswerText(query string, r Result) (string, error) {
 	output := r.answer()
 	parsed, err := mechanism.ParseQuery(query, q.Values)

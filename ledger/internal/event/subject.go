@@ -1,6 +1,6 @@
 package event
 
-// ObjectOf returns the object that an event is about, or "".
+// ObjectOf returns the object that an event is about, or "" if it is about none, or is erased.
 func ObjectOf(ev Event) string {
 	switch c := ev.Change.(type) {
 	case Personal:
@@ -11,7 +11,7 @@ func ObjectOf(ev Event) string {
 	return ""
 }
 
-// QuestionOf returns the question that an event is about, or 0.
+// QuestionOf returns the number of the question that an event is about, or 0.
 func QuestionOf(ev Event) uint32 {
 	switch c := ev.Change.(type) {
 	case *QuestionDefined:

@@ -20,7 +20,7 @@ func (t SaleTally) Counts(objects uint64) bool {
 		t.Draws+t.Resales+t.Degradations+t.Insertions == objects
 }
 
-// Take takes an object of the tally off by how its response came about.
+// Take takes an object off by how its response came about. If none of its sort is left, that is [errs.ErrCorrupt].
 func (t *SaleTally) Take(m Method, upgrade bool) error {
 	var left *uint64
 	switch m {
@@ -43,12 +43,14 @@ func (t *SaleTally) Take(m Method, upgrade bool) error {
 	return nil
 }
 
+// Encode appends the counts.
 func (t SaleTally) Encode(e *wire.Encoder) {
 	for _, n := range []uint64{t.Draws, t.Resales, t.Degradations, t.Insertions, t.Upgrades} {
 		e.Uvarint(n)
 	}
 }
 
+// DecodeSaleTally reads what [SaleTally.Encode] writes. Whether the counts fit a sale is not checked.
 func DecodeSaleTally(d *wire.Decoder) SaleTally {
 	return SaleTally{Draws: d.Uvarint(), Resales: d.Uvarint(), Degradations: d.Uvarint(), Insertions: d.Uvarint(), Upgrades: d.Uvarint()}
 }

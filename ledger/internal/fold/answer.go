@@ -63,6 +63,7 @@ func chargesSettle(n state.Charges, c *event.Answered, cost privacy.Epsilon) boo
 	return n.Objects == c.Objects && (n.Epsilon.IsZero() || n.Question == c.Question && n.Epsilon == cost)
 }
 
+// applyAnswered records an answer to a query about a panel. Those charged for it stand before it.
 func applyAnswered(s *state.State, c *event.Answered, number uint64) error {
 	q, err := s.Question(c.Question)
 	if err != nil {

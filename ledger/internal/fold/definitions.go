@@ -12,6 +12,7 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
+// applyCreated begins the ledger.
 func applyCreated(s *state.State, c *event.Created, ev event.Event) error {
 	if err := names.Check("currency", c.Currency); err != nil {
 		return errs.Corrupt(nil, "%v", err)
@@ -19,6 +20,7 @@ func applyCreated(s *state.State, c *event.Created, ev event.Event) error {
 	return s.Put(state.BucketMeta, []byte(state.KeyAbout), event.About{Created: *c, At: ev.Time}.Encode())
 }
 
+// applyTruthKey notes that there is a truth key. There is one at most.
 func applyTruthKey(s *state.State, c *event.TruthKeySet) error {
 	if former, err := s.Payload(state.BucketMeta, []byte(state.KeyTruthKey)); err != nil || former != nil {
 		return errs.Corrupt(err, "a second truth key")
@@ -27,6 +29,7 @@ func applyTruthKey(s *state.State, c *event.TruthKeySet) error {
 	return s.Put(state.BucketMeta, []byte(state.KeyTruthKey), slices.Clone(c.Check[:]))
 }
 
+// applyNoiseKey gives a noise key the next number.
 func applyNoiseKey(s *state.State, c *event.NoiseKeySet) error {
 	known, err := s.NoiseKeys()
 	if err != nil {
@@ -46,6 +49,7 @@ func applyNoiseKey(s *state.State, c *event.NoiseKeySet) error {
 	return s.Put(state.BucketMeta, state.NoiseKey(c.Number), e.Buf)
 }
 
+// applyQuestion defines a question under the next number.
 func applyQuestion(s *state.State, c *event.QuestionDefined) error {
 	if c.Number != s.Counters.Questions+1 {
 		return fmt.Errorf("%w: question %d follows on question %d", errs.ErrCorrupt, c.Number, s.Counters.Questions)
@@ -68,6 +72,7 @@ func applyQuestion(s *state.State, c *event.QuestionDefined) error {
 	return s.PutNumber(state.BucketQuestions, state.NameKey(c.Name), c.Number)
 }
 
+// applyPolicy gives a policy the next number. Its text is canonical, so that none has two.
 func applyPolicy(s *state.State, c *event.PolicyDefined) error {
 	if c.Number != s.Counters.Policies+1 {
 		return fmt.Errorf("%w: policy %d follows on policy %d", errs.ErrCorrupt, c.Number, s.Counters.Policies)
@@ -89,6 +94,7 @@ func applyPolicy(s *state.State, c *event.PolicyDefined) error {
 	return s.PutNumber(state.BucketPolicies, state.PolicyJSONKey(wire.HashText(c.JSON)), c.Number)
 }
 
+// applyBuyer gives a buyer the next number.
 func applyBuyer(s *state.State, c *event.BuyerNamed) error {
 	if c.Number != s.Counters.Buyers+1 {
 		return errs.Corrupt(nil, "buyer %d follows on buyer %d", c.Number, s.Counters.Buyers)

@@ -10,6 +10,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
+// applyEnrolled begins a chain, or takes an object back that had withdrawn: into the chain that it had, under the same ceilings.
 func applyEnrolled(s *state.State, c *event.Enrolled, number uint64) error {
 	if err := checkEnrolled(s, c); err != nil {
 		return err
@@ -59,6 +60,7 @@ func applyEnrolled(s *state.State, c *event.Enrolled, number uint64) error {
 	return s.PutChain(c.Question, c.Object, ch)
 }
 
+// checkEnrolled checks that what an enrolment refers to is there.
 func checkEnrolled(s *state.State, c *event.Enrolled) error {
 	if err := names.Check("object", c.Object); err != nil {
 		return errs.Corrupt(nil, "%v", err)

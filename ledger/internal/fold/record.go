@@ -17,8 +17,8 @@ const desked = 512
 // hundred bytes of it. None is kept beyond the request that it is drawn for.
 const saltsAtOnce = 64
 
-// Record appends changes to the log under the next numbers, each with a salt of its own, and applies them.
-// It returns the number of the first and of the last event.
+// Record appends changes to the log under the next numbers, each at the time of the state and with a salt of its own, and applies them. It
+// returns the number of the first and of the last event. After an error the transaction must not be committed.
 func Record(s *state.State, changes []event.Change) (first, last uint64, err error) {
 	first = s.Counters.Events + 1
 	if len(changes) >= desked {
@@ -48,7 +48,8 @@ func Record(s *state.State, changes []event.Change) (first, last uint64, err err
 	return first, s.Counters.Events, nil
 }
 
-// Append applies an event and adds it to the log.
+// Append applies an event and adds it to the log, with the hashes of the tree that it completes. It erases the events that this one
+// destroys.
 func Append(s *state.State, ev event.Event) error {
 	if s.Edge == nil {
 		edge, err := merkle.LoadEdge(s.Counters.Events, s)
@@ -76,7 +77,7 @@ func Append(s *state.State, ev event.Event) error {
 	return eraseFrom(s, s.Linked.EraseRequests)
 }
 
-// Flush writes what is kept in memory during a transaction.
+// Flush writes what is kept in memory during a transaction: the desk, the tallies and the counters. It is the last call before the commit.
 func Flush(s *state.State) error {
 	if s.Desk != nil {
 		if err := s.FlushDesk(); err != nil {

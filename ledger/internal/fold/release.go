@@ -11,6 +11,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
+// applyReleased adds a response to a chain, and its cost to what the object has spent.
 func applyReleased(s *state.State, c *event.Released, ev event.Event) error {
 	ch, o, err := enrolledIn(s, c.Question, c.Object)
 	if err != nil {

@@ -27,6 +27,7 @@ func newSale(s *state.State, c event.Deal, status state.SaleStatus, event uint64
 	return state.Sale{Status: status, Buyer: c.Buyer, Question: c.Question, Epsilon: c.Epsilon, Objects: c.Objects, Price: c.Price, Refused: c.Refused, Event: event}, nil
 }
 
+// applyReserved begins a reservation. Its objects follow.
 func applyReserved(s *state.State, c *event.Reserved, ev event.Event) error {
 	r, err := newSale(s, c.Deal, state.SaleReserved, ev.Number)
 	if err != nil {
@@ -107,6 +108,7 @@ func takeOpened(o *state.Opened, object string, price uint64) error {
 	return nil
 }
 
+// applyHeld makes an object part of the open reservation.
 func applyHeld(s *state.State, c *event.Held, ev event.Event) error {
 	r, err := s.Sale(c.Sale)
 	if err != nil {
@@ -196,6 +198,7 @@ func stillHeld(s *state.State, numbers []uint64, sold uint64, at time.Time) ([]u
 	return kept, nil
 }
 
+// applyCancelled ends a reservation.
 func applyCancelled(s *state.State, c *event.Cancelled) error {
 	r, err := s.Sale(c.Sale)
 	if err != nil {
@@ -208,6 +211,7 @@ func applyCancelled(s *state.State, c *event.Cancelled) error {
 	return s.PutSale(c.Sale, r)
 }
 
+// applySale begins a sale, new or reserved before. Its objects follow.
 func applySale(s *state.State, c *event.SaleMade, ev event.Event) error {
 	r, err := begunSale(s, c, ev)
 	if err != nil {

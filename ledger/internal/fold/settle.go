@@ -11,6 +11,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
+// applySettled ends a request, or a part of one, and checks what it says of itself.
 func applySettled(s *state.State, c *event.Settled, ev event.Event) error {
 	r, known, err := s.Request(c.Key)
 	if err != nil {

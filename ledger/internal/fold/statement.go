@@ -26,11 +26,12 @@ func applyStated(s *state.State, c *event.Stated, number uint64) error {
 	return s.PutObject(c.Object, o)
 }
 
+// AccountOf returns what an object has spent and earned, as events tell it.
 func AccountOf(o state.Object) event.Account {
 	return event.Account{Cap: o.Cap, Spent: o.Spent, Earned: o.Earned}
 }
 
-// EventsAbout returns the numbers of the events about an object that are not destroyed, in order.
+// EventsAbout returns the numbers of the events about an object that are not destroyed, in order. It reads each of them.
 func EventsAbout(s *state.State, o state.Object) (numbers []uint64, err error) {
 	for number := o.Latest; number != 0; {
 		n, err := s.Entry(number)
@@ -50,7 +51,8 @@ func EventsAbout(s *state.State, o state.Object) (numbers []uint64, err error) {
 	return numbers, nil
 }
 
-// LinkName makes an event the last one about an object, or about somebody who is not enrolled.
+// LinkName makes an event the last one about an object, or about somebody who is not enrolled. link is [state.State.Link] or
+// [state.State.LinkSettled].
 func LinkName(s *state.State, name string, event uint64, link func(*state.Links, uint64)) error {
 	o, known, err := s.Object(name)
 	if err != nil {

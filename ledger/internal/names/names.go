@@ -8,12 +8,11 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// MaxBytes is the longest name of an object, question or value, and the longest idempotency key, in
-// bytes.
+// MaxBytes is the longest name of an object, question, value or buyer, and the longest idempotency key, in bytes.
 const MaxBytes = 256
 
-// Check accepts text of 1 to 256 bytes of UTF-8 without control characters. Keys of the file
-// rely on names having no zero byte.
+// Check accepts text of 1 to [MaxBytes] bytes of UTF-8 without control characters, and returns [errs.ErrInvalid] for other text. what
+// says in the error what the name is of. Keys of the file rely on names having no zero byte.
 func Check(what, name string) error {
 	switch {
 	case name == "":
@@ -31,7 +30,8 @@ func Check(what, name string) error {
 	return nil
 }
 
-// CheckAsked returns the objects that a request names, in order, or nil if it asks for all. It may name so many at most.
+// CheckAsked returns the objects that a request names, in order, or nil if it asks for all. It may name so many at most. What is wrong
+// with the names is [errs.ErrInvalid].
 func CheckAsked(names []string, all bool, most int) ([]string, error) {
 	if all == (names != nil) {
 		return nil, errs.Invalid("a request names its objects or asks for all of them")
@@ -45,7 +45,7 @@ func CheckAsked(names []string, all bool, most int) ([]string, error) {
 	return CheckObjects(names)
 }
 
-// CheckObjects returns the names in order, or says which is bad or given twice.
+// CheckObjects returns the names in order. None at all, a bad one, or one that is given twice is [errs.ErrInvalid].
 func CheckObjects(names []string) ([]string, error) {
 	if len(names) == 0 {
 		return nil, errs.Invalid("no objects")

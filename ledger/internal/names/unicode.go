@@ -13,7 +13,7 @@ const (
 	joiner    = '\u200d'
 )
 
-// Fault returns what a new name may not have, and where, or "".
+// Fault returns what a new name may not have, and the byte where it stands, or "". The name is one that [Check] accepts.
 func Fault(name string) (fault string, offset int) {
 	for i, r := range name {
 		switch {

@@ -27,6 +27,7 @@ type AnswerLevel struct {
 	Objects uint64
 }
 
+// AsScore returns the answer as package mechanism raises it. It must be a score.
 func (l AnswerLevel) AsScore() mechanism.Score {
 	return mechanism.Score{Epsilon: l.Epsilon, Value: l.Score}
 }
@@ -64,6 +65,7 @@ func (a Answers) Best(epsilon privacy.Epsilon) (AnswerLevel, bool) {
 	return AnswerLevel{}, false
 }
 
+// Encode returns the payload of the record.
 func (a Answers) Encode() []byte {
 	e := &wire.Encoder{}
 	e.Uvarint(uint64(len(a)))
@@ -77,6 +79,7 @@ func (a Answers) Encode() []byte {
 	return e.Buf
 }
 
+// DecodeAnswers reads what [Answers.Encode] writes.
 func DecodeAnswers(payload []byte) (Answers, error) {
 	d := &wire.Decoder{Rest: payload}
 	const smallest = 6 // bytes of an answer
@@ -93,6 +96,7 @@ func AnswerKey(question uint32, query string, panel [sha256.Size]byte) []byte {
 	return append(append(key, panel[:]...), query...)
 }
 
+// Answers returns the answers to a query about a panel: see [AnswerKey].
 func (s *State) Answers(key []byte) (Answers, bool, error) {
 	return Lookup(s, BucketAnswers, key, DecodeAnswers)
 }

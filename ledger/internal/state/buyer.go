@@ -13,6 +13,7 @@ type Buyer struct {
 	Paid uint64 // for them, in minor units of the currency
 }
 
+// Encode returns the payload of the record.
 func (b Buyer) Encode() []byte {
 	e := &wire.Encoder{}
 	e.Text(b.Name)
@@ -21,6 +22,7 @@ func (b Buyer) Encode() []byte {
 	return e.Buf
 }
 
+// DecodeBuyer reads what [Buyer.Encode] writes.
 func DecodeBuyer(payload []byte) (Buyer, error) {
 	d := &wire.Decoder{Rest: payload}
 	b := Buyer{Name: d.Text(), Sold: d.Uvarint(), Paid: d.Uvarint()}
@@ -33,6 +35,7 @@ type NumberedName struct {
 	name   string
 }
 
+// BuyerNumber returns the number of a buyer by its name.
 func (s *State) BuyerNumber(name string) (number uint32, found bool, err error) {
 	if len(name) > names.MaxBytes {
 		return 0, false, nil
@@ -40,6 +43,7 @@ func (s *State) BuyerNumber(name string) (number uint32, found bool, err error) 
 	return Lookup(s, BucketBuyers, NameKey(name), DecodeNumber32)
 }
 
+// Buyer returns a buyer by its number, who must be there.
 func (s *State) Buyer(number uint32) (Buyer, error) {
 	b, found, err := Lookup(s, BucketBuyers, NumberKey(number), DecodeBuyer)
 	if err != nil || !found {

@@ -42,12 +42,13 @@ type Bond struct {
 	Since uint64
 }
 
+// Bond returns what ties the chain to its truth.
 func (c *Chain) Bond() Bond { return Bond{c.Bound, c.Since} }
 
 // Unused tells whether nothing has happened in the current epoch.
 func (c *Chain) Unused() bool { return len(c.Levels) == 0 && c.Bound == nil && c.Answered.IsZero() }
 
-// During returns the levels of the epoch that an event belongs to.
+// During returns the levels of the epoch that an event belongs to, which is the current one if none has ended since.
 func (c *Chain) During(event uint64) Chain {
 	for _, one := range c.Closed {
 		if event < one.End {
@@ -96,6 +97,7 @@ func (c Chain) HeldBy(buyer uint32) privacy.Epsilon {
 	return privacy.Epsilon{}
 }
 
+// Encode returns the payload of the record.
 func (c Chain) Encode() []byte {
 	e := &wire.Encoder{}
 	c.encodeTo(e)
@@ -117,6 +119,7 @@ func (c *Chain) encodeTo(e *wire.Encoder) {
 	encodeLevels(e, c.Levels)
 }
 
+// DecodeChain reads what [Chain.Encode] writes.
 func DecodeChain(payload []byte) (Chain, error) { return new(LevelPage).DecodeChain(payload) }
 
 // DecodeHead reads what stands before the levels of a chain, and how many levels there are. What the chain is bound
@@ -140,6 +143,7 @@ func (c *Chain) DecodeHead(d *wire.Decoder) (bound []byte, levels int) {
 	return bound, d.Count(smallestLevel)
 }
 
+// decodeClosed reads the epochs that have ended.
 func decodeClosed(d *wire.Decoder) []ClosedEpoch {
 	const smallest = 3 // bytes of an epoch
 	n := d.Count(smallest)
@@ -159,11 +163,13 @@ func decodeClosed(d *wire.Decoder) []ClosedEpoch {
 	return closed
 }
 
+// Chain returns the chain of an object and a question.
 func (s *State) Chain(question uint32, name string) (c Chain, found bool, err error) {
 	found, err = s.ReadChain(question, name, &c)
 	return c, found, err
 }
 
+// ReadChain is [State.Chain] into memory that the caller has.
 func (s *State) ReadChain(question uint32, name string, c *Chain) (found bool, err error) {
 	if s.Plain {
 		return s.plainChain(question, name, c)
@@ -179,7 +185,7 @@ func (s *State) ReadChain(question uint32, name string, c *Chain) (found bool, e
 	return found, err
 }
 
-// plainChain is chain in an audit's memory.
+// plainChain is [State.ReadChain] in an audit's memory.
 func (s *State) plainChain(question uint32, name string, c *Chain) (found bool, err error) {
 	key := AppendChainKey(s.Draft.Lookup(), question, name)
 	payload, err := s.Get(BucketChains, key)
@@ -190,6 +196,7 @@ func (s *State) plainChain(question uint32, name string, c *Chain) (found bool, 
 	return found, err
 }
 
+// PutChain writes a chain, or puts it on the desk to be written.
 func (s *State) PutChain(question uint32, name string, c Chain) error {
 	id := RecordID{question, name}
 	if s.Desk != nil {

@@ -13,6 +13,7 @@ type Chances struct {
 	Outputs *finite.Sampler // for questions with a mechanism of their own
 }
 
+// NewChances returns sources of randomness that share nothing with others.
 func NewChances() Chances { return Chances{rrchain.NewSampler(), finite.NewSampler()} }
 
 // RandomBytes fills b from the operating system's generator.

@@ -50,6 +50,7 @@ func (c Counters) CheckWhole() error {
 	return nil
 }
 
+// Encode returns the payload of the record.
 func (c Counters) Encode() []byte {
 	e := &wire.Encoder{}
 	e.Uvarint(c.Events)
@@ -94,6 +95,7 @@ func (c Counters) Encode() []byte {
 	return e.Buf
 }
 
+// DecodeCounters reads what [Counters.Encode] writes.
 func DecodeCounters(payload []byte) (Counters, error) {
 	d := &wire.Decoder{Rest: payload}
 	c := Counters{Position: Position{Events: d.Uvarint()}}

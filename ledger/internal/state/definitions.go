@@ -28,6 +28,7 @@ func (s *State) Question(number uint32) (*event.Question, error) {
 	return s.recent.question, nil
 }
 
+// QuestionNumber returns the number of a question by its name.
 func (s *State) QuestionNumber(name string) (number uint32, found bool, err error) {
 	if len(name) > names.MaxBytes {
 		return 0, false, nil // nothing has such a name, and a key of its length would double the memory
@@ -58,6 +59,7 @@ func (s *State) Policy(number uint32) (policy.Policy, error) {
 	return s.recent.policy, nil
 }
 
+// PolicyNumber returns the number of a policy, if the ledger has it.
 func (s *State) PolicyNumber(p policy.Policy) (number uint32, found bool, err error) {
 	return Lookup(s, BucketPolicies, PolicyJSONKey(wire.HashText(p.String())), DecodeNumber32)
 }
@@ -79,6 +81,7 @@ func (s *State) loadPolicy(number uint32) (policy.Policy, error) {
 // noPolicy stands for an object enrolled without a policy: only its cap binds.
 func noPolicy() policy.Policy { return policy.Fixed(privacy.MaxEpsilon()) }
 
+// DefinitionKey is the key of the number of the event that defined a question, policy or buyer.
 func DefinitionKey(number uint32) []byte { return binary.BigEndian.AppendUint32([]byte("e"), number) }
 
 // PutDefinition records that the event being applied defines a question, policy or buyer.

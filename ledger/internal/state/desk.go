@@ -41,6 +41,7 @@ type Drawer[T any] struct {
 	edited []int            // the sheets that are to be written
 }
 
+// Sheet is one record in a drawer.
 type Sheet[T any] struct {
 	ID     RecordID
 	Record T
@@ -160,6 +161,7 @@ func (d *Drawer[T]) clear() {
 	*d = Drawer[T]{Sheets: d.Sheets[:0], edited: d.edited[:0]}
 }
 
+// Clear takes everything off the desk, without writing it.
 func (d *Desk) Clear() {
 	d.Objects.clear()
 	d.Chains.clear()
@@ -167,7 +169,7 @@ func (d *Desk) Clear() {
 	d.levels.Clear()
 }
 
-// FlushDesk writes what changed on the desk.
+// FlushDesk writes what changed on the desk. It stays there, as if it had been read.
 func (s *State) FlushDesk() error {
 	err := s.Desk.Objects.write(s.writeObject)
 	if err == nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// draft is where records are written out for the store: in a buffer that is used again, and from there to memory that the
-// store may keep. Its zero value is ready.
+// Draft is where records are written out for the store: in a buffer that is used again, and from there to memory that the store may keep.
+// Its zero value is ready.
 type Draft struct {
 	wire.Encoder
 	split int // where the key ends
@@ -24,7 +24,7 @@ func (d *Draft) Lookup() []byte {
 	return d.Buf[:0]
 }
 
-// Key begins a record. The caller appends the key and then calls value.
+// Key begins a record. The caller appends the key and then calls [Draft.Value].
 func (d *Draft) Key() *wire.Encoder {
 	d.Buf = d.Buf[:0]
 	return &d.Encoder
@@ -56,7 +56,7 @@ func (d *Draft) take(bucket string) (key, value []byte) {
 	return record[:d.split:d.split], record[d.split:]
 }
 
-// Write puts the drafted record.
+// Write puts the drafted record into a bucket.
 func (s *State) Write(bucket string) error {
 	if s.Plain { // in a store that keeps no reference to it
 		return s.Writer.Put(bucket, s.Draft.Buf[:s.Draft.split], s.Draft.Buf[s.Draft.split:])

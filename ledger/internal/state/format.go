@@ -9,12 +9,14 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
+// What the record of the format says.
 const (
 	FormatName    = "sluice ledger "
 	FormatVersion = 5 // 1 had no sales, 2 no tree, 3 no encodings, 4 no scores; they were never released
 )
 
-// CheckVersion refuses what this program does not read, before it reads anything else.
+// CheckVersion returns [errs.ErrVersion] for a file in another version of the format, and [errs.ErrCorrupt] for none of ours. It reads
+// nothing else.
 func CheckVersion(r kv.Reader) error {
 	version, err := r.Get(BucketMeta, []byte(KeyFormat))
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 )
 
-// The buckets of the file; the package documentation draws them.
+// The buckets of the file; the documentation of the package says what is in each.
 const (
 	BucketMeta      = "meta"
 	BucketQuestions = "questions"
@@ -20,25 +20,30 @@ const (
 	BucketStrangers = "strangers"
 )
 
+// The keys of the bucket meta.
 const (
-	KeyFormat   = "format"
-	KeyAbout    = "about"
-	KeyCounters = "counters"
-	KeyTruthKey = "truth key"
-	KeyNoise    = "noise" // with a number behind it
+	KeyFormat   = "format"    // [FormatName] and the version, 2 bytes
+	KeyAbout    = "about"     // [event.About]
+	KeyCounters = "counters"  // [Counters]
+	KeyTruthKey = "truth key" // the check of the key
+	KeyNoise    = "noise"     // with a number behind it
 )
 
 // EventKey is the key of an event, or of a sale.
 func EventKey(number uint64) []byte { return binary.BigEndian.AppendUint64(nil, number) }
 
-// The keys of questions and of buyers: a name and a number are told apart by their first byte.
+// NameKey is the key of the number of a question or buyer. A name and a number are told apart by their first byte.
 func NameKey(name string) []byte { return append([]byte("n"), name...) }
 
+// NumberKey is the key of a question or buyer.
 func NumberKey(number uint32) []byte {
 	return binary.BigEndian.AppendUint32([]byte("q"), number)
 }
 
-func PolicyJSONKey(hash [32]byte) []byte   { return append([]byte("h"), hash[:]...) }
+// PolicyJSONKey is the key of the number of a policy, by the hash of its canonical JSON.
+func PolicyJSONKey(hash [32]byte) []byte { return append([]byte("h"), hash[:]...) }
+
+// PolicyNumberKey is the key of a policy.
 func PolicyNumberKey(number uint32) []byte { return binary.BigEndian.AppendUint32([]byte("p"), number) }
 
 // ObjectKey ends with a zero byte, which no name contains, so that the records of an object stand
@@ -47,6 +52,7 @@ func ObjectKey(name string) []byte {
 	return AppendObjectKey(make([]byte, 0, len(name)+5), name) // with room for a question
 }
 
+// AppendObjectKey appends [ObjectKey].
 func AppendObjectKey(key []byte, name string) []byte { return append(append(key, name...), 0) }
 
 // MemberKey lists a question of an object right behind the object.
@@ -54,6 +60,7 @@ func MemberKey(name string, question uint32) []byte {
 	return AppendMemberKey(make([]byte, 0, len(name)+5), name, question)
 }
 
+// AppendMemberKey appends [MemberKey].
 func AppendMemberKey(key []byte, name string, question uint32) []byte {
 	return binary.BigEndian.AppendUint32(AppendObjectKey(key, name), question)
 }
@@ -63,6 +70,7 @@ func ChainKey(question uint32, name string) []byte {
 	return AppendChainKey(make([]byte, 0, 4+len(name)), question, name)
 }
 
+// AppendChainKey appends [ChainKey].
 func AppendChainKey(key []byte, question uint32, name string) []byte {
 	return append(binary.BigEndian.AppendUint32(key, question), name...)
 }

@@ -16,6 +16,7 @@ type Level struct {
 	Buyers []uint32
 }
 
+// NewLevel returns a response at an ε, as an event recorded it, which nobody holds yet.
 func NewLevel(epsilon privacy.Epsilon, response event.Value, ev uint64) Level {
 	return Level{LevelOf: rrchain.LevelOf[event.Value]{Epsilon: epsilon, Response: response}, Event: ev}
 }
@@ -25,8 +26,10 @@ func FindLevel(levels []Level, epsilon privacy.Epsilon) (place int, recorded boo
 	return slices.BinarySearchFunc(levels, epsilon, func(l Level, e privacy.Epsilon) int { return l.Epsilon.Compare(e) })
 }
 
+// IsHeldBy tells whether a buyer holds the response. 0 is nobody.
 func (l Level) IsHeldBy(buyer uint32) bool { return buyer != 0 && slices.Contains(l.Buyers, buyer) }
 
+// encodeLevels appends levels with their buyers.
 func encodeLevels(e *wire.Encoder, levels []Level) {
 	e.Uvarint(uint64(len(levels)))
 	for i := range levels {
@@ -39,6 +42,7 @@ func encodeLevels(e *wire.Encoder, levels []Level) {
 	}
 }
 
+// encodeLevel appends a level without its buyers.
 func encodeLevel(e *wire.Encoder, l *Level) {
 	if l.Response.IsUnary() {
 		e.Epsilon(l.Epsilon)
@@ -102,7 +106,7 @@ func (p *LevelPage) take(n int) []Level {
 // Clear makes the whole page free. What was taken must not be used any more.
 func (p *LevelPage) Clear() { p.Used = 0 }
 
-// DecodeChain decodes a chain. Its levels are put on the page, unless it is damaged.
+// DecodeChain is [DecodeChain] with the levels on the page, unless the record is damaged.
 func (p *LevelPage) DecodeChain(payload []byte) (c Chain, err error) {
 	d := wire.Decoder{Rest: payload}
 	bound, levels := c.DecodeHead(&d)
@@ -123,6 +127,7 @@ func (p *LevelPage) DecodeChain(payload []byte) (c Chain, err error) {
 	return c, nil
 }
 
+// OpenChain decodes a stored chain, checksum included.
 func (p *LevelPage) OpenChain(head *wire.Sums, key, value []byte) (Chain, error) {
 	payload, err := head.Unseal(BucketChains, key, value)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 )
 
 // Links lead to what the log has about an object. Events that say something of it, and settled events that only
-// name it (see settled.object), are linked apart: a statement lists the first.
+// name it (see [event.Settled]), are linked apart: a statement lists the first.
 type Links struct {
 	Latest  uint64 // the last event about it that is not destroyed, or 0
 	Events  uint64 // how many there are
@@ -34,12 +34,13 @@ type Linked struct {
 	EraseRequests uint64
 }
 
-// Link makes an event the last one of its sort.
+// Link makes an event the last one about the object, and notes the one before it in Linked.
 func (s *State) Link(l *Links, ev uint64) {
 	s.Linked.Previous, l.Latest = l.Latest, ev
 	l.Events++
 }
 
+// LinkSettled makes a settled event the last one that names the object.
 func (s *State) LinkSettled(l *Links, ev uint64) {
 	s.Linked.Previous, l.Settled = l.Settled, ev
 	l.Settles++
@@ -48,12 +49,14 @@ func (s *State) LinkSettled(l *Links, ev uint64) {
 // Stranger is somebody whom requests named, and refused, and who was never enrolled.
 type Stranger struct{ Links }
 
+// Encode returns the payload of the record.
 func (x Stranger) Encode() []byte {
 	e := &wire.Encoder{}
 	x.Links.encode(e)
 	return e.Buf
 }
 
+// DecodeStranger reads what [Stranger.Encode] writes.
 func DecodeStranger(payload []byte) (Stranger, error) {
 	d := &wire.Decoder{Rest: payload}
 	x := Stranger{decodeLinks(d)}

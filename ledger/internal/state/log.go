@@ -32,7 +32,7 @@ func (s *State) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	return hashes, nil
 }
 
-// Entry returns the record of an event.
+// Entry returns the record of an event, which must be there.
 func (s *State) Entry(number uint64) (event.Entry, error) {
 	payload, err := s.Payload(BucketEvents, EventKey(number))
 	if err != nil {
@@ -44,11 +44,13 @@ func (s *State) Entry(number uint64) (event.Entry, error) {
 	return event.DecodeEntry(number, payload)
 }
 
+// Event returns an event of the log, which must be there.
 func (s *State) Event(number uint64) (event.Event, error) {
 	n, err := s.Entry(number)
 	return n.Event, err
 }
 
+// PutEntry writes the record of an event over the one that was there.
 func (s *State) PutEntry(n event.Entry) error {
 	return s.Put(BucketEvents, EventKey(n.Number), n.Encode())
 }
@@ -73,7 +75,7 @@ func (s *State) RefusedBefore(number, count uint64) (all []*event.ObjectRefused,
 	return all, nil
 }
 
-// CheckRefused tells whether so many refusals can stand before an event.
+// CheckRefused returns [errs.ErrCorrupt] if so many refusals cannot stand before an event.
 func CheckRefused(number, count uint64) error {
 	if count >= number {
 		return errs.Corrupt(nil, "event %d settles %d refusals", number, count)

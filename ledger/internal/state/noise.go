@@ -8,7 +8,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// NoiseKey is where a noise key is kept.
+// NoiseKey is the key of a noise key by its number.
 func NoiseKey(number uint32) []byte {
 	return binary.BigEndian.AppendUint32([]byte(KeyNoise), number)
 }
@@ -38,6 +38,7 @@ func (s *State) NoiseKeyName(number uint32) (string, error) {
 	return k.Name, nil
 }
 
+// DecodeNoiseKey reads the record of a noise key.
 func DecodeNoiseKey(payload []byte) (event.NoiseKeySet, error) {
 	d := &wire.Decoder{Rest: payload}
 	k := *event.DecodeNoiseKeySet(d).(*event.NoiseKeySet)

@@ -24,6 +24,7 @@ type Object struct {
 // Withdrew tells whether the object has withdrawn since it was enrolled in a chain.
 func (o Object) Withdrew(c Chain) bool { return o.Withdrawn > c.Enrolled }
 
+// Encode returns the payload of the record.
 func (o Object) Encode() []byte {
 	e := &wire.Encoder{}
 	o.encodeTo(e)
@@ -36,6 +37,7 @@ func (o *Object) encodeTo(e *wire.Encoder) {
 	e.Numbers(o.Held)
 }
 
+// DecodeObject reads what [Object.Encode] writes.
 func DecodeObject(payload []byte) (o Object, err error) {
 	d := wire.Decoder{Rest: payload}
 	var n [10]uint64
@@ -47,11 +49,13 @@ func DecodeObject(payload []byte) (o Object, err error) {
 	return o, d.Done()
 }
 
+// Object returns an object by its name.
 func (s *State) Object(name string) (o Object, found bool, err error) {
 	found, err = s.ReadObject(name, &o)
 	return o, found, err
 }
 
+// ReadObject is [State.Object] into memory that the caller has.
 func (s *State) ReadObject(name string, o *Object) (found bool, err error) {
 	if len(name) > names.MaxBytes {
 		return false, nil
@@ -70,7 +74,7 @@ func (s *State) ReadObject(name string, o *Object) (found bool, err error) {
 	return found, err
 }
 
-// plainObject is object in an audit's memory, where records have no checksums.
+// plainObject is [State.ReadObject] in an audit's memory, where records have no checksums.
 func (s *State) plainObject(name string, o *Object) (found bool, err error) {
 	key := AppendObjectKey(s.Draft.Lookup(), name)
 	payload, err := s.Get(BucketObjects, key)
@@ -81,6 +85,7 @@ func (s *State) plainObject(name string, o *Object) (found bool, err error) {
 	return found, err
 }
 
+// PutObject writes an object, or puts it on the desk to be written.
 func (s *State) PutObject(name string, o Object) error {
 	if s.Desk != nil {
 		s.Desk.Objects.set(RecordID{Name: name}, &o)

@@ -13,10 +13,11 @@ type Recency struct {
 	all    uint64 // since when no record has changed of which places know nothing
 }
 
+// NewRecency returns one that knows of no change.
 func NewRecency() *Recency { return &Recency{seed: maphash.MakeSeed()} }
 
-// Last returns the first event of the last transaction that can have changed a record of a name, or would have if it had not
-// failed; 0 for none. A snapshot with that event or a later one shows what the transaction has left.
+// Last returns the first event of the last transaction that can have changed a record of a name, or would have if it had not failed; 0 for
+// none. A snapshot with that event or a later one shows what the transaction has left.
 func (r *Recency) Last(name string) uint64 {
 	return max(r.all, r.events[maphash.String(r.seed, name)%uint64(len(r.events))])
 }

@@ -16,6 +16,7 @@ type Request struct {
 	Settled []uint64
 }
 
+// Encode returns the payload of the record.
 func (r Request) Encode() []byte {
 	e := &wire.Encoder{}
 	r.encodeTo(e)
@@ -30,6 +31,7 @@ func (r Request) encodeTo(e *wire.Encoder) {
 	e.Numbers(r.Settled)
 }
 
+// DecodeRequest reads what [Request.Encode] writes.
 func DecodeRequest(payload []byte) (Request, error) {
 	d := &wire.Decoder{Rest: payload}
 	r := Request{}
@@ -39,6 +41,7 @@ func DecodeRequest(payload []byte) (Request, error) {
 	return r, d.Done()
 }
 
+// Request returns what an idempotency key stands for.
 func (s *State) Request(key string) (r Request, found bool, err error) {
 	read := func() (Request, bool, error) {
 		return Lookup(s, BucketRequests, append(s.Draft.Lookup(), key...), DecodeRequest)
@@ -50,6 +53,7 @@ func (s *State) Request(key string) (r Request, found bool, err error) {
 	return r, found, err
 }
 
+// PutRequest writes a request, or puts it on the desk to be written.
 func (s *State) PutRequest(key string, r Request) error {
 	if s.Desk != nil {
 		s.Desk.Requests.set(RecordID{Name: key}, &r)

@@ -13,9 +13,9 @@ import (
 type SaleStatus uint8
 
 const (
-	SaleReserved SaleStatus = iota + 1
-	SaleSold
-	SaleCancelled
+	SaleReserved  SaleStatus = iota + 1 // it may have run out: see [Sale.Holds]
+	SaleSold                            // carried out
+	SaleCancelled                       // a reservation that somebody ended
 )
 
 // Sale is a sale or a reservation under its number.
@@ -40,6 +40,7 @@ func (r Sale) Holds(at time.Time) bool { return r.Status == SaleReserved && at.B
 // was granted is out of it, also when enrolled again.
 func (r Sale) HoldsOn(o Object, at time.Time) bool { return r.Holds(at) && o.Withdrawn < r.Granted }
 
+// Encode returns the payload of the record.
 func (r Sale) Encode() []byte {
 	e := &wire.Encoder{}
 	e.U8(uint8(r.Status))
@@ -59,6 +60,7 @@ func (r Sale) Encode() []byte {
 	return e.Buf
 }
 
+// DecodeSale reads what [Sale.Encode] writes.
 func DecodeSale(payload []byte) (Sale, error) {
 	d := &wire.Decoder{Rest: payload}
 	r := Sale{Status: SaleStatus(d.U8()), Buyer: d.U32(), Question: d.U32(), Epsilon: d.Epsilon(), Objects: d.Uvarint(), Price: d.Uvarint(), Refused: d.Uvarint(), Event: d.Uvarint(), Granted: d.Uvarint()}
@@ -78,7 +80,7 @@ type NumberedSale struct {
 	Sale
 }
 
-// Sale returns a sale or reservation. It remembers the last: the objects of one ask for it in turn.
+// Sale returns a sale or reservation by its number, which must be there. It remembers the last: the objects of one ask for it in turn.
 func (s *State) Sale(number uint64) (Sale, error) {
 	if s.Latest.Number == number && number != 0 {
 		return s.Latest.Sale, nil
@@ -91,6 +93,7 @@ func (s *State) Sale(number uint64) (Sale, error) {
 	return r, nil
 }
 
+// PutSale writes a sale or reservation.
 func (s *State) PutSale(number uint64, r Sale) error {
 	s.Latest = NumberedSale{number, r}
 	return s.Put(BucketSales, EventKey(number), r.Encode())

@@ -38,7 +38,7 @@ type State struct {
 	Linked   Linked
 }
 
-// Snapshot returns the state that a reader shows.
+// Snapshot returns the state that a reader shows. Nothing can be written to it.
 func Snapshot(r kv.Reader) (*State, error) {
 	s := &State{Reader: r}
 	var err error
@@ -47,8 +47,7 @@ func Snapshot(r kv.Reader) (*State, error) {
 	return s, err
 }
 
-// Begin starts a transaction at the time now, or at that of the last event if the clock has
-// gone back since.
+// Begin starts a transaction at the time now, or at that of the last event if the clock has gone back since.
 func Begin(w kv.Writer, now time.Time) (*State, error) {
 	s, err := Snapshot(w)
 	if err != nil {
@@ -59,7 +58,7 @@ func Begin(w kv.Writer, now time.Time) (*State, error) {
 	return s, nil
 }
 
-// CheckBegun refuses a store without the events that begin every ledger.
+// CheckBegun returns [errs.ErrCorrupt] for a store without the events that begin every ledger.
 func (s *State) CheckBegun() error {
 	if s.Counters.Events == 0 {
 		return errs.Corrupt(nil, "not a Sluice ledger, or its counters are missing")
@@ -67,7 +66,7 @@ func (s *State) CheckBegun() error {
 	return nil
 }
 
-// Tell tells the time. That of the log does not run back, whatever the clock does.
+// SetClock says what time it is. That of the log does not run back, whatever the clock does.
 func (s *State) SetClock(clock time.Time) {
 	s.Clock = clock.UTC().Round(0) // as it will be read from the log: without a monotonic reading
 	s.Now = s.Clock

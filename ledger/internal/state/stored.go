@@ -6,7 +6,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// Payload returns the payload of a record, or nil if there is none.
+// Payload returns the payload of a record, or nil if there is none. It is valid until the transaction ends.
 func (s *State) Payload(bucket string, key []byte) ([]byte, error) {
 	value, err := s.Get(bucket, key)
 	if err != nil || value == nil || s.Plain {
@@ -15,6 +15,7 @@ func (s *State) Payload(bucket string, key []byte) ([]byte, error) {
 	return wire.Unseal(bucket, key, value)
 }
 
+// Put writes a record. The key must not change afterwards.
 func (s *State) Put(bucket string, key, payload []byte) error {
 	if s.Plain {
 		return s.Writer.Put(bucket, key, payload)
@@ -22,12 +23,14 @@ func (s *State) Put(bucket string, key, payload []byte) error {
 	return s.Writer.Put(bucket, key, wire.Seal(bucket, key, payload))
 }
 
+// PutNumber writes a record that is a number.
 func (s *State) PutNumber(bucket string, key []byte, number uint32) error {
 	e := &wire.Encoder{}
 	e.U32(number)
 	return s.Put(bucket, key, e.Buf)
 }
 
+// Lookup returns a record, and whether there is one.
 func Lookup[T any](s *State, bucket string, key []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
 	value, err := s.Get(bucket, key)
 	if err != nil {
@@ -39,12 +42,12 @@ func Lookup[T any](s *State, bucket string, key []byte, decode func([]byte) (T, 
 	return DecodeRecord(bucket, key, value, decode)
 }
 
-// DecodeRecord decodes a stored record; nil stands for none.
+// DecodeRecord decodes a stored value, checksum included; nil stands for none.
 func DecodeRecord[T any](bucket string, key, value []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
 	return decodeSealed(new(wire.Sums), bucket, key, value, decode)
 }
 
-// decodeSealed is decodeRecord for one of many.
+// decodeSealed is [DecodeRecord] for one of many.
 func decodeSealed[T any](h *wire.Sums, bucket string, key, value []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
 	if value == nil {
 		return record, false, nil
@@ -56,7 +59,7 @@ func decodeSealed[T any](h *wire.Sums, bucket string, key, value []byte, decode 
 	return decodePayload(bucket, key, payload, decode)
 }
 
-// decodePayload is decodeRecord for what is left without the checksum.
+// decodePayload is [DecodeRecord] for what is left without the checksum.
 func decodePayload[T any](bucket string, key, payload []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
 	if payload == nil {
 		return record, false, nil
@@ -67,11 +70,13 @@ func decodePayload[T any](bucket string, key, payload []byte, decode func([]byte
 	return record, true, nil
 }
 
+// DecodeNumber32 reads a record that is a number of 4 bytes.
 func DecodeNumber32(payload []byte) (uint32, error) {
 	d := &wire.Decoder{Rest: payload}
 	return d.U32(), d.Done()
 }
 
+// DecodeNumber64 reads a record that is a number of 8 bytes.
 func DecodeNumber64(payload []byte) (uint64, error) {
 	d := &wire.Decoder{Rest: payload}
 	return d.U64(), d.Done()

@@ -34,11 +34,12 @@ func LevelPrefix(question uint32, epsilon privacy.Epsilon) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(nil, question), uint64(epsilon.Nano()))
 }
 
-// Bytes sorts by question, rising ε and value.
+// Bytes returns the key of the record. Keys sort by question, rising ε and value.
 func (k TallyKey) Bytes() []byte {
 	return binary.BigEndian.AppendUint32(LevelPrefix(k.Question, k.Epsilon), k.Value)
 }
 
+// DecodeTallyKey reads what [TallyKey.Bytes] writes.
 func DecodeTallyKey(key []byte) (TallyKey, error) {
 	d := &wire.Decoder{Rest: key}
 	k := TallyKey{Question: d.U32()}
@@ -62,6 +63,7 @@ type Tally struct {
 // Tallied is how many chains have such a response, and of how many it is the current one.
 type Tallied struct{ Recorded, Current uint64 }
 
+// Encode returns the payload of the record.
 func (t Tally) Encode() []byte {
 	e := &wire.Encoder{}
 	for _, c := range append([]Tallied{t.Tallied}, t.Bits...) {
@@ -71,6 +73,7 @@ func (t Tally) Encode() []byte {
 	return e.Buf
 }
 
+// DecodeTally reads what [Tally.Encode] writes.
 func DecodeTally(payload []byte) (Tally, error) {
 	d := &wire.Decoder{Rest: payload}
 	t := Tally{Tallied: Tallied{d.Uvarint(), d.Uvarint()}}
@@ -172,7 +175,7 @@ func (s *State) UndoRecounts() {
 }
 
 // tally returns a tally, to be changed in place. It is read when it is first asked for, and written by
-// flushTallies.
+// [State.FlushTallies].
 func (s *State) tally(key TallyKey) (*Tally, error) {
 	var near *NearTally
 	if s.Near != nil {
@@ -210,6 +213,7 @@ func (k TallyKey) near() uint64 {
 	return (uint64(k.Epsilon.Nano()) ^ uint64(k.Value)<<32 ^ uint64(k.Question)<<48) * mixing >> (64 - NearBits)
 }
 
+// NearBits says how many tallies are found near: 2 to the power of it.
 const NearBits = 6
 
 // NearTallies sees to it that tallies are found without the map.
@@ -296,6 +300,7 @@ func (s *State) ScanTallies(question uint32, epsilon privacy.Epsilon, visit func
 	return err
 }
 
+// OpenTally passes a stored tally to visit.
 func OpenTally(key, value []byte, visit func(TallyKey, Tally) error) error {
 	k, err := DecodeTallyKey(key)
 	if err != nil {

@@ -1,10 +1,10 @@
 package state
 
-// keyState is what is known of the truth key: many events in a row ask.
+// TruthKeyState is what a transaction knows of the truth key: many events in a row ask.
 type TruthKeyState uint8
 
 const (
-	TruthKeyUnknown TruthKeyState = iota
+	TruthKeyUnknown TruthKeyState = iota // it was not looked up, or has changed since
 	truthKeyNone
 	truthKeySet
 )

@@ -52,7 +52,7 @@ func decodeUnderway(d *wire.Decoder) Underway {
 	}
 }
 
-// requests are the sorts of requests that events can be of.
+// Requests are sorts of requests, as a set: those that some events can be of.
 type Requests uint8
 
 // RequestsWith returns the sorts of requests that record an event of a kind.
@@ -78,11 +78,12 @@ func RequestsWith(k event.Kind) Requests {
 	return OfChange
 }
 
+// The sorts of requests.
 const (
-	OfRaise Requests = 1 << iota // or of a sweep
-	OfEnrolment
-	OfAnswer
-	OfSale
-	OfReservation
-	OfChange // a single change
+	OfRaise       Requests = 1 << iota // a raise, or a sweep
+	OfEnrolment                        // of objects in a question
+	OfAnswer                           // about a panel
+	OfSale                             // new or reserved
+	OfReservation                      // of a sale
+	OfChange                           // a single change
 )

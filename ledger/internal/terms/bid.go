@@ -10,7 +10,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Offer is the offering of an order: what the question and the object's terms have, and the terms let the buyer have.
+// Offer is the offering of an order for an object: the levels that the question has and the object's terms sell to the buyer.
 func (b *Bid) Offer(s *state.State, x *Subject) Offering {
 	return func(most privacy.Epsilon) (privacy.Epsilon, error) {
 		terms := x.Policy.Terms()
@@ -29,7 +29,8 @@ func (b *Bid) Offer(s *state.State, x *Subject) Offering {
 	}
 }
 
-// Bid is what an order is to the terms of its objects: who would have which level.
+// Bid is what an order is to the terms of its objects: who would have which level. Question must be set for [Bid.Offer] and
+// [Bid.CheckSale].
 type Bid struct {
 	Question *event.Question
 	Epsilon  privacy.Epsilon
@@ -114,7 +115,7 @@ func Reserving(s *state.State, o state.Object, recorded state.Level, of event.De
 	return len(others), nil
 }
 
-// MethodOf tells how the response of a chain at ε comes about.
+// MethodOf returns how the response of a chain at an ε comes about, or would.
 func MethodOf(c state.Chain, epsilon privacy.Epsilon) event.Method {
 	at, recorded := state.FindLevel(c.Levels, epsilon)
 	if recorded {

@@ -11,7 +11,7 @@ import (
 // Offering returns the highest level up to an ε that a request may be about instead of its own, or 0 if there is none.
 type Offering func(most privacy.Epsilon) (privacy.Epsilon, error)
 
-// Offered is the offering of the host's own requests: the levels of a question.
+// Offered is the offering of the host's own requests: all levels of a question.
 func Offered(q *event.Question) Offering {
 	return func(most privacy.Epsilon) (privacy.Epsilon, error) {
 		level, _ := q.LevelWithin(most)
@@ -19,8 +19,9 @@ func Offered(q *event.Question) Offering {
 	}
 }
 
-// CheckLargest refuses what cannot be: an ε that would do where none can, or that is not less than what was asked for, or that
-// costs more than remains. An answer that is not raised costs its whole ε, and still a lower one may be there.
+// CheckLargest returns [errs.ErrCorrupt] for a refusal that says what cannot be: an ε that would do where none can, or that is not less
+// than what was asked for, or that costs more than remains. An answer that is not raised costs its whole ε, and still a lower one may be
+// there.
 func CheckLargest(r *vocabulary.Refusal) error {
 	switch {
 	case r.Largest.IsZero() && r.Helps != vocabulary.HelpsLess:

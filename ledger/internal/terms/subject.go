@@ -17,7 +17,8 @@ type Subject struct {
 	Policy policy.Policy
 }
 
-// ReadSubject is subject in memory that the caller has.
+// ReadSubject reads into x what decides about an object of a request for a question at an ε. If the object takes no part, it returns
+// why.
 func ReadSubject(s *state.State, q *event.Question, name string, asked privacy.Epsilon, x *Subject) (*vocabulary.Refusal, error) {
 	x.Name = name
 	found, err := s.ReadChain(q.Number, name, &x.Chain)

@@ -12,14 +12,15 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Decoder takes the fields off a record. After the first fault it returns zero values and keeps the
-// fault for done.
+// Decoder takes values off the front of Rest. After the first fault it returns zero values and keeps the fault for
+// [Decoder.Done].
 type Decoder struct {
 	Rest  []byte
 	Err   error
 	Texts *Texts // where texts are put, nil for memory of their own
 }
 
+// Fail makes something that was read a fault, unless there was one before.
 func (d *Decoder) Fail(format string, args ...any) {
 	if d.Err == nil {
 		d.Err = fmt.Errorf("%w: "+format, append([]any{errs.ErrCorrupt}, args...)...)
@@ -38,6 +39,7 @@ func (d *Decoder) Take(n uint64) []byte {
 	return taken
 }
 
+// U8 reads what [Encoder.U8] writes.
 func (d *Decoder) U8() uint8 {
 	if b := d.Take(1); b != nil {
 		return b[0]
@@ -45,6 +47,7 @@ func (d *Decoder) U8() uint8 {
 	return 0
 }
 
+// U32 reads what [Encoder.U32] writes.
 func (d *Decoder) U32() uint32 {
 	if b := d.Take(4); b != nil {
 		return binary.BigEndian.Uint32(b)
@@ -52,6 +55,7 @@ func (d *Decoder) U32() uint32 {
 	return 0
 }
 
+// U64 reads what [Encoder.U64] writes.
 func (d *Decoder) U64() uint64 {
 	if b := d.Take(8); b != nil {
 		return binary.BigEndian.Uint64(b)
@@ -59,7 +63,7 @@ func (d *Decoder) U64() uint64 {
 	return 0
 }
 
-// Uvarint reads a number. Most are small.
+// Uvarint reads what [Encoder.Uvarint] writes, and refuses the same number in more bytes. Most are small.
 func (d *Decoder) Uvarint() uint64 {
 	if len(d.Rest) > 0 && d.Rest[0] < 0x80 {
 		v := d.Rest[0]
@@ -69,6 +73,7 @@ func (d *Decoder) Uvarint() uint64 {
 	return d.longUvarint()
 }
 
+// longUvarint reads a number of any size.
 func (d *Decoder) longUvarint() uint64 {
 	v, n := binary.Uvarint(d.Rest)
 	if n <= 0 || n > 1 && d.Rest[n-1] == 0 { // cut off, too large, or longer than it need be
@@ -110,7 +115,7 @@ func (d *Decoder) In32(n uint64) uint32 {
 // length cannot ask for more memory than the record has bytes.
 func (d *Decoder) Count(size int) int { return d.Fits(d.Uvarint(), size) }
 
-// Fits is count for a length that was read.
+// Fits is [Decoder.Count] for a length that was read already.
 func (d *Decoder) Fits(n uint64, size int) int {
 	if n > uint64(len(d.Rest)/size) {
 		d.Fail("list of %d items is longer than its record", n)
@@ -119,6 +124,7 @@ func (d *Decoder) Fits(n uint64, size int) int {
 	return int(n)
 }
 
+// Numbers reads what [Encoder.Numbers] writes; nil if there are none.
 func (d *Decoder) Numbers() []uint64 {
 	n := d.Count(1)
 	if n == 0 {
@@ -131,8 +137,10 @@ func (d *Decoder) Numbers() []uint64 {
 	return v
 }
 
+// Time reads what [Encoder.Time] writes, in UTC.
 func (d *Decoder) Time() time.Time { return time.Unix(0, int64(d.U64())).UTC() }
 
+// Flag reads what [Encoder.Flag] writes, and refuses other bytes.
 func (d *Decoder) Flag() bool {
 	v := d.U8()
 	if v > 1 {
@@ -141,6 +149,7 @@ func (d *Decoder) Flag() bool {
 	return v == 1
 }
 
+// Epsilon reads what [Encoder.Epsilon] writes, and refuses more than the largest ε.
 func (d *Decoder) Epsilon() privacy.Epsilon { return d.AsEpsilon(d.Uvarint()) }
 
 // AsEpsilon returns a number that was read as an ε.
@@ -152,7 +161,7 @@ func (d *Decoder) AsEpsilon(n uint64) privacy.Epsilon {
 	return e
 }
 
-// Output reads the number of an answer.
+// Output reads the number of an answer, below [rrchain.MaxValues].
 func (d *Decoder) Output() int {
 	n := d.Uvarint()
 	if n >= rrchain.MaxValues {
@@ -162,12 +171,13 @@ func (d *Decoder) Output() int {
 	return int(n)
 }
 
+// Text reads what [Encoder.Text] writes.
 func (d *Decoder) Text() string { return d.Texts.of(d.Take(d.Uvarint())) }
 
-// Array fills a field of fixed length.
+// Array fills a field of fixed length. At a fault it leaves the rest of the field as it was.
 func (d *Decoder) Array(into []byte) { copy(into, d.Take(uint64(len(into)))) }
 
-// Done returns the first fault, among them bytes left over.
+// Done returns the first fault, or that bytes are left over. It is the last call.
 func (d *Decoder) Done() error {
 	if d.Err == nil && len(d.Rest) > 0 {
 		d.Fail("%d bytes too many", len(d.Rest))

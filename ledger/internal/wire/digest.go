@@ -4,12 +4,16 @@ import (
 	"crypto/sha256"
 )
 
-// Digest is the start of what a digest is made of, for a purpose of its own.
+// NewDigest begins the digest of some values, for a purpose of its own: values that are the same for two purposes have different
+// digests. The caller appends the values and calls [Encoder.Sum].
 func NewDigest(operation string) *Encoder {
 	e := &Encoder{make([]byte, 0, 256)} // enough for one object
 	e.Text(operation)
 	return e
 }
 
-func (e *Encoder) Sum() [sha256.Size]byte    { return sha256.Sum256(e.Buf) }
+// Sum returns the SHA-256 of what was appended.
+func (e *Encoder) Sum() [sha256.Size]byte { return sha256.Sum256(e.Buf) }
+
+// HashText returns the SHA-256 of a text.
 func HashText(text string) [sha256.Size]byte { return sha256.Sum256([]byte(text)) }

@@ -8,16 +8,17 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// SumLength is the length of the checksum that ends every stored value.
+// SumLength is how many bytes of a stored value are its checksum, which ends it.
 const SumLength = 4
 
-// Seal appends to a payload the CRC-32C of bucket, key and payload. With the key in it, a record
-// that turns up under another key is noticed as well as one with a flipped bit.
+// Seal appends to a payload the CRC-32C of bucket, key and payload. With the key in it, a record that turns up under another key is
+// noticed as well as one with a flipped bit.
 func Seal(bucket string, key, payload []byte) []byte {
 	return binary.BigEndian.AppendUint32(payload, checksum(bucket, key, payload))
 }
 
-// Unseal checks and removes the checksum.
+// Unseal checks the checksum of a stored value and returns the payload before it, which shares its memory. A value that is too short or
+// has another sum is [errs.ErrCorrupt].
 func Unseal(bucket string, key, value []byte) ([]byte, error) {
 	return new(Sums).Unseal(bucket, key, value)
 }
@@ -30,6 +31,7 @@ type Sums struct {
 	head   uint32
 }
 
+// Unseal is [Unseal] for one record of many.
 func (h *Sums) Unseal(bucket string, key, value []byte) ([]byte, error) {
 	n := len(value) - SumLength
 	if n < 0 {
@@ -46,11 +48,13 @@ func checksum(bucket string, key, payload []byte) uint32 {
 	return new(Sums).checksum(bucket, key, payload)
 }
 
+// checksum returns what [Seal] appends.
 func (h *Sums) checksum(bucket string, key, payload []byte) uint32 {
 	table := crc32.MakeTable(crc32.Castagnoli)
 	return crc32.Update(crc32.Update(h.Head(bucket, len(key)), table, key), table, payload)
 }
 
+// Head returns how the checksum begins for a record of a bucket whose key has so many bytes.
 func (h *Sums) Head(bucket string, keyLength int) uint32 {
 	if keyLength != h.length || bucket != h.bucket {
 		*h = Sums{bucket, keyLength, ChecksumHead(bucket, keyLength)}
