@@ -50,6 +50,14 @@ func nano(t testing.TB, n int64) privacy.Epsilon {
 	return e
 }
 
+func epsilonOf(n int64) privacy.Epsilon {
+	e, err := privacy.EpsilonFromNano(n)
+	if err != nil {
+		panic(err)
+	}
+	return e
+}
+
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

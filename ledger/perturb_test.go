@@ -22,7 +22,7 @@ func everything(t *testing.T) []event.Event {
 	s := &kvtest.Memory{}
 	beginWithKey(t, s, goldenLogKey(t, "example.com/perturbed"))
 	at := epoch()
-	l := openMemory(t, s, Options{Now: func() time.Time { return at }, TruthKey: truthKey(), NoiseKey: opening{Noise: "2025"}.noiseKeys("")})
+	l := openMemory(t, s, Options{Now: func() time.Time { return at }, TruthKey: truthKey(), NoiseKey: noiseKeys("2025")})
 	l.engine.chances.Sampler, l.queries = steadySampler(), medians()
 	timed, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}, policy.Step{At: epoch().Add(10 * time.Hour), Ceiling: eps(t, "1")})
 	must(t, err)
@@ -35,7 +35,7 @@ func everything(t *testing.T) []event.Event {
 	enrollUnder(t, l, "vote", timed, "2", "ann", "bob")
 	enroll(t, l, "smoker", "2", "ann", "bob")
 	enrollUnder(t, l, "vote", terms, "2", "cid", "dan")
-	enrollUnder(t, l, "vote", fixedRule(milli(300)).policy, "0.2", "eve")
+	enrollUnder(t, l, "vote", policy.Fixed(eps(t, "0.3")), "0.2", "eve")
 	enrollUnder(t, l, "vote", market(t, "1.5"), "2", "gus")
 	enrollUnder(t, l, "vote", later, "2", "hal")
 	enroll(t, l, "vote", "2", "fay")

@@ -364,7 +364,7 @@ func afterAChange(t *testing.T, anns string) (seen string, told [][]string) {
 		if errors.As(err, &refused) {
 			changed = refused.TruthChanged
 		}
-		seen += fmt.Sprintf("%s: %s %v %s\n", what, asJSON(result), err, asJSON(refused))
+		seen += fmt.Sprintf("%s: %s %v %s\n", what, string(text(t, result)), err, string(text(t, refused)))
 		told = append(told, changed)
 	}
 	ctx, truth := t.Context(), turncoat(anns)

@@ -567,7 +567,7 @@ func TestEveryAlterationOfAReceiptOfBitsIsNamed(t *testing.T) {
 			if c.OK() || !slices.ContainsFunc(c.Faults, func(f evidence.Fault) bool { return f.Item == i+1 }) || slices.ContainsFunc(c.Faults, func(f evidence.Fault) bool { return f.Item != i+1 && f.Item != 0 }) {
 				t.Errorf("response %d as %.40q: %.400q", i+1, text, faults(c))
 			}
-			if strange := "is no value of the question"; strings.Contains(strings.Join(faults(c), "\n"), strange) == isResponse(home(villagers), 0, text) {
+			if strange := "is no value of the question"; strings.Contains(strings.Join(faults(c), "\n"), strange) == (len(text) == villagers && strings.Trim(text, "01") == "") {
 				t.Errorf("response %d as %.40q: %.400q, one of which says that it %s", i+1, text, faults(c), strange)
 			}
 		}

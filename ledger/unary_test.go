@@ -426,7 +426,9 @@ func wantTexts(t testing.TB, l *Ledger, q Question, names []string, levels ...st
 				continue
 			}
 			want := Estimate{Question: q.Name}
-			for v, s := range sharesOf(t, q, counts) {
+			shares, failure := estimate.UnaryFrequencies(0.95, counts...)
+			must(t, failure)
+			for v, s := range shares {
 				want.Values = append(want.Values, ValueEstimate{q.Values[v], s.Estimate, s.StdErr, s.Low, s.High})
 			}
 			for _, c := range counts {

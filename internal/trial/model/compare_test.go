@@ -1,12 +1,13 @@
-package ledger
+package model
 
 import (
 	"fmt"
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/trial/kit"
+	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
-	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 	finiteestimate "github.com/sluicedp/sluice/rrchain/finite/estimate"
 )
@@ -15,8 +16,8 @@ import (
 
 func (g *game) compareStats() {
 	g.Helper()
-	got := stats(g, g.ledger)
-	want := Stats{Objects: uint64(len(g.paper.people)), Questions: uint64(len(g.paper.questions)), Events: uint64(len(g.paper.log)), Buyers: uint64(len(g.paper.buyers)), Currency: "EUR", Bytes: got.Bytes}
+	got := kit.Stats(g, g.ledger)
+	want := ledger.Stats{Objects: uint64(len(g.paper.people)), Questions: uint64(len(g.paper.questions)), Events: uint64(len(g.paper.log)), Buyers: uint64(len(g.paper.buyers)), Currency: "EUR", Bytes: got.Bytes}
 	for _, p := range g.paper.people {
 		want.Chains += uint64(len(p.chains))
 	}
@@ -30,7 +31,7 @@ func (g *game) compareStats() {
 func (g *game) compareState() {
 	g.compareObjects()
 	buyers, err := g.ledger.Buyers(g.Context())
-	must(g, err)
+	kit.Must(g, err)
 	g.same("the list of buyers", buyers, g.paper.buyers)
 	for _, buyer := range []string{"", "acme", "bolt", "cryo", "zoe"} {
 		g.compareDeals(buyer)
@@ -40,7 +41,7 @@ func (g *game) compareState() {
 func (g *game) compareObjects() {
 	g.Helper()
 	for name := range g.paper.people {
-		got := objectOf(g, g.ledger, name)
+		got := kit.ObjectOf(g, g.ledger, name)
 		for _, c := range got.Chains {
 			for _, at := range c.Levels {
 				g.see(c.Question, name, at.Epsilon.Nano(), at.Event, at.Response)
@@ -56,10 +57,10 @@ func (g *game) compareObjects() {
 }
 
 // object is what the paper knows of one.
-func (m *paper) object(name string) ObjectState {
+func (m *paper) object(name string) ledger.ObjectState {
 	p := m.people[name]
 	held := m.held(p, wish{object: name}, 0).all
-	out := ObjectState{
+	out := ledger.ObjectState{
 		Object: name, Cap: epsilonOf(p.cap), Spent: epsilonOf(p.spent), Held: epsilonOf(held), Remaining: epsilonOf(max(0, p.cap-p.spent-held)),
 		Earned: p.earned, Forgotten: uint64(p.forgotten), Currency: "EUR",
 	}
@@ -68,7 +69,7 @@ func (m *paper) object(name string) ObjectState {
 		if c == nil {
 			continue
 		}
-		state := ChainState{Question: q.Name, Epoch: len(c.earlier) + 1, Withdrawn: c.withdrawn, Buyers: uint64(c.buyers()), Epsilon: epsilonOf(c.current()), Answered: epsilonOf(c.answered), Ceiling: out.Cap}
+		state := ledger.ChainState{Question: q.Name, Epoch: len(c.earlier) + 1, Withdrawn: c.withdrawn, Buyers: uint64(c.buyers()), Epsilon: epsilonOf(c.current()), Answered: epsilonOf(c.answered), Ceiling: out.Cap}
 		if !c.rule.policy.IsZero() {
 			state.Policy, state.Ceiling = &c.rule.policy, epsilonOf(c.rule.ceiling(m.clock, c.buyers()))
 		}
@@ -76,52 +77,54 @@ func (m *paper) object(name string) ObjectState {
 			state.Response = state.Levels[len(state.Levels)-1].Response
 		}
 		for i, old := range c.earlier {
-			state.Earlier = append(state.Earlier, EarlierEpoch{i + 1, uint64(c.epochs()[i+1].began), epsilonOf(old.current()), epsilonOf(old.answered), old.levelStates()})
+			state.Earlier = append(state.Earlier, ledger.EarlierEpoch{
+				Epoch: i + 1, Ended: uint64(c.epochs()[i+1].began), Epsilon: epsilonOf(old.current()), Answered: epsilonOf(old.answered), Levels: old.levelStates(),
+			})
 		}
 		out.Chains = append(out.Chains, state)
 	}
 	return out
 }
 
-func (c *paperChain) levelStates() (all []LevelState) {
-	for _, e := range sortedKeys(c.levels) {
+func (c *paperChain) levelStates() (all []ledger.LevelState) {
+	for _, e := range kit.SortedKeys(c.levels) {
 		l := c.levels[e]
-		all = append(all, LevelState{epsilonOf(e), l.response, uint64(l.event), l.holders})
+		all = append(all, ledger.LevelState{Epsilon: epsilonOf(e), Response: l.response, Event: uint64(l.event), Buyers: l.holders})
 	}
 	return all
 }
 
 func (g *game) compareResponses(question string, e int64) {
 	g.Helper()
-	var got, want []Response
+	var got, want []ledger.Response
 	for r, err := range g.ledger.Responses(g.Context(), question, epsilonOf(e)) {
-		must(g, err)
+		kit.Must(g, err)
 		g.see(question, r.Object, e, r.Event, r.Value)
 		got = append(got, r)
 	}
-	for _, name := range sortedKeys(g.paper.people) {
+	for _, name := range kit.SortedKeys(g.paper.people) {
 		if c := g.paper.chain(question, name); c != nil && c.levels[e] != nil {
-			want = append(want, Response{name, question, epsilonOf(e), c.levels[e].response, uint64(c.levels[e].event)})
+			want = append(want, ledger.Response{Object: name, Question: question, Epsilon: epsilonOf(e), Value: c.levels[e].response, Event: uint64(c.levels[e].event)})
 		}
 	}
 	g.same("the list of responses", got, want)
 }
 
 func (g *game) compareDeals(buyer string) {
-	var sales, wantSales []Sale
-	var held, wantHeld []Reservation
+	var sales, wantSales []ledger.Sale
+	var held, wantHeld []ledger.Reservation
 	for s, err := range g.ledger.Sales(g.Context(), buyer) {
-		must(g, err)
+		kit.Must(g, err)
 		sales = append(sales, s)
 	}
 	for r, err := range g.ledger.Reservations(g.Context(), buyer) {
-		must(g, err)
+		kit.Must(g, err)
 		held = append(held, r)
 	}
 	for _, d := range g.paper.deals {
 		switch {
 		case buyer != "" && d.Buyer != buyer:
-		case d.status == state.SaleSold:
+		case d.status == dealSold:
 			wantSales = append(wantSales, d.sale)
 			g.compareDeliveries(d)
 		case d.holds(g.paper.now()):
@@ -133,9 +136,9 @@ func (g *game) compareDeals(buyer string) {
 }
 
 func (g *game) compareDeliveries(d *paperDeal) {
-	var got, want []Delivery
+	var got, want []ledger.Delivery
 	for one, err := range g.ledger.Deliveries(g.Context(), d.sale.Number) {
-		must(g, err)
+		kit.Must(g, err)
 		if !one.Erased {
 			g.see(one.Question, one.Object, one.Epsilon.Nano(), one.Sold, one.Value)
 		}
@@ -150,9 +153,9 @@ func (g *game) compareDeliveries(d *paperDeal) {
 	g.same("the list of deliveries", got, want)
 }
 
-// compareLog holds the log against the paper, and the stored state against the log.
+// compareLog holds the log against the paper, and what is counted and paid against the log.
 func (g *game) compareLog() {
-	log := events(g, g.ledger)
+	log := kit.Events(g, g.ledger)
 	if len(log) != len(g.paper.log) {
 		g.Fatalf("%d events, want %d", len(log), len(g.paper.log))
 	}
@@ -162,39 +165,73 @@ func (g *game) compareLog() {
 		}
 		g.compareEvent(ev)
 	}
-	g.compareNoise()
-	auditStore(g, g.store)
-	auditMarket(g, g.ledger)
+	g.compareRecounts()
+	kit.AuditMarket(g, g.ledger)
 }
 
-// compareNoise compares by which noise key each chain is drawn. Nobody who was forgotten has one, once enrolled again.
-func (g *game) compareNoise() {
-	must(g, g.ledger.engine.view(g.Context(), func(s *state.State) error {
-		for name, p := range g.paper.people {
-			for i, q := range g.paper.questions {
-				c := p.chains[q.Name]
-				if c == nil || c.withdrawn {
-					continue
-				}
-				stored, _, err := s.Chain(uint32(i)+1, name)
-				if want := slices.Index(g.paper.noiseKeys, c.noise) + 1; err != nil || int(stored.Noise) != want {
-					g.Fatalf("object %q answers %q by noise key %d, want %d (%v)", name, q.Name, stored.Noise, want, err)
+// compareRecounts holds what is counted as responses come against a recount of all chains, at each ε and at the current
+// levels.
+func (g *game) compareRecounts() {
+	g.Helper()
+	for _, q := range g.paper.questions {
+		at := map[int64]bool{0: true}
+		for name := range g.paper.people {
+			if c := g.paper.chain(q.Name, name); c != nil {
+				for e := range c.levels {
+					at[e] = true
 				}
 			}
 		}
-		return nil
-	}))
+		for e := range at {
+			r := ledger.EstimateRequest{Question: q.Name, Epsilon: epsilonOf(e)}
+			running, err := g.ledger.Estimate(g.Context(), r)
+			r.Include = func(string) bool { return true }
+			recount, errOfRecount := g.ledger.Estimate(g.Context(), r)
+			if g.same("what is counted", running, recount); fmt.Sprint(err) != fmt.Sprint(errOfRecount) {
+				g.Fatalf("what is counted comes to %v, the recount to %v", err, errOfRecount)
+			}
+		}
+	}
+}
+
+// compareNoise compares by which noise key each chain is drawn: in copies of the ledger, one key after the other is lost, and
+// everybody is asked for more. Nobody who was forgotten has a key, once enrolled again.
+func (g *game) compareNoise() {
+	g.Helper()
+	keys := slices.Clone(g.paper.noiseKeys)
+	if _, onDisk := g.shelf.(fileShelf); onDisk || len(keys) == 0 {
+		return
+	}
+	flaw, restores, repeats := g.table.flaw, g.table.restores, g.table.repeats // which are those of the game itself
+	g.table.flaw = nil
+	g.play(moveCopy{})
+	for _, name := range keys {
+		g.play(moveRestore{0, opening{Noise: pastNoise, Lost: name}, false})
+		for _, q := range g.paper.questions {
+			e := milli(1000)
+			if levels := levelsOnPaper(q); levels == nil {
+				for name := range g.paper.people {
+					if c := g.paper.chain(q.Name, name); c != nil {
+						e = max(e, c.current()+1)
+					}
+				}
+			}
+			g.play(moveRaise{q.Name, nil, e, true, host{}})
+		}
+	}
+	g.play(moveRestore{})
+	g.table.flaw, g.table.restores, g.table.repeats = flaw, restores, repeats
 }
 
 // compareEvent holds what an event says of a response or a question against the paper.
-func (g *game) compareEvent(ev Event) {
+func (g *game) compareEvent(ev ledger.Event) {
 	g.Helper()
 	switch {
 	case (ev.Kind == "released" || ev.Kind == "sold") && !ev.Erased:
 		g.see(ev.Question, ev.Object, ev.Epsilon.Nano(), ev.Number, ev.Response)
 	case ev.Kind == "question":
 		q, _ := g.paper.question(ev.Question)
-		g.same("the question", Question{Name: ev.Question, Values: ev.Values, Encoding: ev.Encoding, Mechanism: ev.Mechanism}, q)
+		g.same("the question", ledger.Question{Name: ev.Question, Values: ev.Values, Encoding: ev.Encoding, Mechanism: ev.Mechanism}, q)
 	}
 }
 
@@ -202,20 +239,19 @@ func (g *game) compareEvent(ev Event) {
 // Statements are events, which the paper knows nothing of: so this comes last.
 func (g *game) compareEvidence() {
 	for _, d := range g.paper.deals {
-		if d.status == state.SaleSold {
+		if d.status == dealSold {
 			g.compareReceipt(d)
 		}
 	}
 	for name, p := range g.paper.people {
 		g.compareStatement(name, p)
 	}
-	auditStore(g, g.store)
 }
 
 // verify has the audit accept whatever the game has written. What it may say is that the clock has gone back.
 func (g *game) verify() {
 	g.Helper()
-	r := VerifyRequest{Report: func(p Problem) {
+	r := ledger.VerifyRequest{Report: func(p ledger.Problem) {
 		if p.Kind != "clock" || !g.paper.now().After(g.paper.clock) {
 			g.Errorf("the audit finds %+v", p)
 		}
@@ -224,16 +260,16 @@ func (g *game) verify() {
 		r.Checkpoints, r.Verifiers = [][]byte{g.trusted.note}, g.verifiers
 	}
 	_, err := g.ledger.Verify(g.Context(), r)
-	must(g, err)
+	kit.Must(g, err)
 }
 
 func (g *game) compareReceipt(d *paperDeal) {
 	g.Helper()
 	r, err := g.ledger.Receipt(g.Context(), d.sale.Number)
-	must(g, err)
-	wantSound(g, "a receipt", r, g.verifiers)
+	kit.Must(g, err)
+	kit.WantSound(g, "a receipt", r, g.verifiers)
 	q, _ := g.paper.question(d.Question)
-	g.same("the question of a receipt", Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}, q)
+	g.same("the question of a receipt", ledger.Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}, q)
 	var got, want []evidence.SoldResponse
 	for _, one := range r.Responses {
 		got = append(got, evidence.SoldResponse{Object: one.Object, Response: one.Response, Price: one.Price, Method: one.Method, Event: one.Event, Erased: one.Erased})
@@ -251,8 +287,8 @@ func (g *game) compareReceipt(d *paperDeal) {
 func (g *game) compareStatement(name string, p *person) {
 	g.Helper()
 	st, err := g.ledger.Statement(g.Context(), "statement of "+name, name)
-	must(g, err)
-	wantSound(g, "a statement", st, g.verifiers)
+	kit.Must(g, err)
+	kit.WantSound(g, "a statement", st, g.verifiers)
 	g.same("the account", []any{st.Cap.Nano(), st.Spent.Nano(), st.Earned, st.Forgotten}, []any{p.cap, p.spent, p.earned, p.forgotten})
 	got, want := map[string]string{}, map[string]string{}
 	for _, one := range st.Released {
@@ -284,7 +320,7 @@ func (g *game) compareStatement(name string, p *person) {
 
 // counts are the responses to be counted by an estimate, by rising ε: how many there are, and how many say each
 // value or, in unary encoding, have its bit; of a mechanism, how many are each output.
-func (m *paper) counts(q Question, e int64, but string) (all []estimate.UnaryCounts) {
+func (m *paper) counts(q ledger.Question, e int64, but string) (all []estimate.UnaryCounts) {
 	byLevel := map[int64]*estimate.UnaryCounts{}
 	for name := range m.people {
 		c := m.chain(q.Name, name)
@@ -304,19 +340,19 @@ func (m *paper) counts(q Question, e int64, but string) (all []estimate.UnaryCou
 		}
 		byLevel[at].Objects++
 		for i, value := range responsesOnPaper(q, at) {
-			if l.response == value || q.Encoding == Unary && l.response[i] == '1' {
+			if l.response == value || q.Encoding == ledger.Unary && l.response[i] == '1' {
 				byLevel[at].ByValue[i]++
 			}
 		}
 	}
-	for _, at := range sortedKeys(byLevel) {
+	for _, at := range kit.SortedKeys(byLevel) {
 		all = append(all, *byLevel[at])
 	}
 	return all
 }
 
 // responsesOnPaper are what a question can be answered with at an ε; in unary encoding, the values that have bits.
-func responsesOnPaper(q Question, e int64) []string {
+func responsesOnPaper(q ledger.Question, e int64) []string {
 	if i := slices.Index(levelsOnPaper(q), e); i >= 0 {
 		return q.Mechanism.Outputs[i]
 	}
@@ -324,11 +360,11 @@ func responsesOnPaper(q Question, e int64) []string {
 }
 
 // sharesOf estimates the shares of a question's values from counts of responses.
-func sharesOf(t testing.TB, q Question, counts []estimate.UnaryCounts) []estimate.Frequency {
+func sharesOf(t testing.TB, q ledger.Question, counts []estimate.UnaryCounts) []estimate.Frequency {
 	t.Helper()
-	if q.Encoding == Unary {
+	if q.Encoding == ledger.Unary {
 		shares, err := estimate.UnaryFrequencies(0.95, counts...)
-		must(t, err)
+		kit.Must(t, err)
 		return shares
 	}
 	if q.Mechanism != nil {
@@ -338,7 +374,7 @@ func sharesOf(t testing.TB, q Question, counts []estimate.UnaryCounts) []estimat
 			outputs[i] = finiteestimate.Counts{Mechanism: level, ByOutput: c.ByValue}
 		}
 		shares, err := finiteestimate.Frequencies(0.95, outputs...)
-		must(t, err)
+		kit.Must(t, err)
 		return shares
 	}
 	direct := make([]estimate.Counts, len(counts))
@@ -346,6 +382,6 @@ func sharesOf(t testing.TB, q Question, counts []estimate.UnaryCounts) []estimat
 		direct[i] = estimate.Counts{Epsilon: c.Epsilon, ByValue: c.ByValue}
 	}
 	shares, err := estimate.Frequencies(0.95, direct...)
-	must(t, err)
+	kit.Must(t, err)
 	return shares
 }

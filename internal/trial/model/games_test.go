@@ -1,4 +1,4 @@
-package ledger
+package model
 
 import (
 	"cmp"
@@ -8,10 +8,15 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/trial/kit"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -20,15 +25,15 @@ import (
 // Invariants 2 to 9 and 12 on random histories: the ledger against a model of it, in plain integers, with
 // maps for memory. Every balance, level, price, refusal and answer must be the same.
 //
-//	model_rules_test.go    ceilings and prices, computed anew
-//	model_paper_test.go    the ledger on paper
-//	model_trade_test.go    the market on paper
-//	model_host_test.go     the host: options, copies, checkpoints, and the file
-//	model_moves_test.go    moves as data, made up from a seed
-//	model_game_test.go     plays a move on both, and compares what comes of it
-//	model_compare_test.go  compares the states
-//	model_shrink_test.go   makes a game that fails short, and a test of it
-//	model_bugs_test.go     what was found
+//	rules_test.go    ceilings and prices, computed anew
+//	paper_test.go    the ledger on paper
+//	trade_test.go    the market on paper
+//	host_test.go     the host: options, copies, checkpoints, and the file
+//	moves_test.go    moves as data, made up from a seed
+//	game_test.go     plays a move on both, and compares what comes of it
+//	compare_test.go  compares the states
+//	shrink_test.go   makes a game that fails short, and a test of it
+//	bugs_test.go     what was found
 //
 // A game follows from its seed, draws included. One that fails is printed as a test, without the moves and arguments
 // that do not matter.
@@ -40,6 +45,9 @@ const (
 	modelFirst = "SLUICE_MODEL_FIRST"
 )
 
+// quickGames is how many games the quick form plays.
+const quickGames = 200
+
 func fromEnvironment(name string, otherwise int) int {
 	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
 		return n
@@ -48,7 +56,7 @@ func fromEnvironment(name string, otherwise int) int {
 }
 
 func TestTheLedgerGoesAsOnPaper(t *testing.T) {
-	seeds, first := fromEnvironment(modelSeeds, 4_000/oneIn(20)), fromEnvironment(modelFirst, 0)
+	seeds, first := fromEnvironment(modelSeeds, pace.Tries(quickGames, 4_000/pace.Step(20), 4_000)), fromEnvironment(modelFirst, 0)
 	const tables = 4
 	for n := range tables {
 		t.Run(fmt.Sprint("table ", n+1), func(t *testing.T) {
@@ -70,20 +78,20 @@ func TestGamesOfNote(t *testing.T) {
 	for name, moves := range map[string][]move{
 		// Each in the queue is served before the other, also when the clock has gone back.
 		"a queue and a clock": {
-			moveEnroll{"vote", []string{"ann"}, firstMarket + 9, boundless().Nano()}, wait(8 * time.Hour),
+			moveEnroll{"vote", []string{"ann"}, firstMarket + 9, kit.Boundless().Nano()}, wait(8 * time.Hour),
 			moveReserve{votes("acme", milli(300)), 24 * time.Hour, false, unquoted, anything},
 			moveReserve{votes("bolt", milli(500)), 24 * time.Hour, false, unquoted, anything},
 			wait(-3 * time.Hour), moveCommit{1, false, host{}}, moveCommit{0, false, host{}},
 		},
 		// What is reserved is sold after the market has closed.
 		"a late payment": {
-			moveEnroll{"vote", []string{"ann"}, firstMarket + 7, boundless().Nano()},
+			moveEnroll{"vote", []string{"ann"}, firstMarket + 7, kit.Boundless().Nano()},
 			moveReserve{votes("acme", milli(300)), 24 * time.Hour, false, unquoted, anything},
 			wait(2 * time.Hour), moveQuote{votes("acme", milli(300))}, moveCommit{0, false, host{}}, moveQuote{votes("acme", milli(300))},
 		},
 		// Of the shares that reserved orders will unlock, one can be relied on.
 		"an order that does not come": {
-			moveEnroll{"vote", []string{"ann"}, firstMarket + 8, boundless().Nano()},
+			moveEnroll{"vote", []string{"ann"}, firstMarket + 8, kit.Boundless().Nano()},
 			moveSell{votes("cryo", milli(100)), false, unquoted, anything, host{}},
 			moveReserve{votes("acme", milli(200)), time.Hour, false, unquoted, anything},
 			moveReserve{votes("bolt", milli(500)), time.Hour, false, unquoted, anything},
@@ -166,9 +174,9 @@ func TestGamesOfNote(t *testing.T) {
 		// Chains whose noise key is lost resell what they have released, and advance no further. Whoever comes back keeps the
 		// key, unless forgotten.
 		"a lost key": {
-			moveReopen{opening{Noise: "2025"}}, moveEnroll{"vote", []string{"ann", "bob"}, firstMarket + 9, boundless().Nano()},
+			moveReopen{opening{Noise: "2025"}}, moveEnroll{"vote", []string{"ann", "bob"}, firstMarket + 9, kit.Boundless().Nano()},
 			moveSell{votes("acme", milli(300)), false, unquoted, anything, host{}},
-			moveReopen{opening{Noise: "2026", Lost: "2025", Wrong: true}}, moveEnroll{"vote", []string{"cid"}, firstMarket + 9, boundless().Nano()},
+			moveReopen{opening{Noise: "2026", Lost: "2025", Wrong: true}}, moveEnroll{"vote", []string{"cid"}, firstMarket + 9, kit.Boundless().Nano()},
 			moveReserve{moveOrder{"bolt", "vote", nil, milli(500)}, time.Hour, true, freshQuote, exactly}, moveCommit{0, true, host{}},
 			moveSell{votes("bolt", milli(300)), false, freshQuote, exactly, host{}}, moveSell{votes("bolt", milli(100)), false, unquoted, anything, host{}},
 			wait(24 * time.Hour), moveAdvance{"", host{}}, moveWithdraw{"ann"}, moveForget{"bob"}, moveReturn{"vote", "ann"}, moveReturn{"vote", "bob"},
@@ -177,7 +185,7 @@ func TestGamesOfNote(t *testing.T) {
 		},
 		// Without the truth key nothing is drawn from the truth of who began with it.
 		"a truth key kept back": {
-			moveReopen{opening{Truth: truthGiven}}, moveEnroll{"vote", []string{"ann"}, firstMarket + 9, boundless().Nano()}, moveRelease{"vote", "ann", milli(300), host{}},
+			moveReopen{opening{Truth: truthGiven}}, moveEnroll{"vote", []string{"ann"}, firstMarket + 9, kit.Boundless().Nano()}, moveRelease{"vote", "ann", milli(300), host{}},
 			moveReopen{opening{Truth: truthKept, Wrong: true}}, moveEnroll{"vote", []string{"bob"}, 0, 0}, moveRelease{"vote", "bob", milli(100), host{}},
 			moveSell{votes("acme", milli(500)), false, unquoted, anything, host{}}, moveSell{votes("acme", milli(100)), false, unquoted, anything, host{}},
 			wait(24 * time.Hour), moveAdvance{"", host{}}, moveAnswer{"vote", "majority:yes", nil, milli(100), true, host{}},
@@ -228,7 +236,7 @@ func TestWhatWasLostComesAgain(t *testing.T) {
 		moveRelease{"vote", "ann", milli(300), host{}}, moveSell{moveOrder{"acme", "vote", []string{"ann", "bob"}, milli(500)}, false, freshQuote, exactly, host{}},
 		moveRelease{"smoker", "bob", milli(100), host{}}, moveSell{moveOrder{"bolt", "vote", nil, milli(100)}, true, unquoted, anything, host{}},
 	}
-	moves := []move{moveReopen{keyed}, moveEnroll{"vote", people(), firstMarket, boundless().Nano()}, moveEnroll{"smoker", people(), 0, 0}, moveCopy{}}
+	moves := []move{moveReopen{keyed}, moveEnroll{"vote", people(), firstMarket, kit.Boundless().Nano()}, moveEnroll{"smoker", people(), 0, 0}, moveCopy{}}
 	moves = append(append(moves, lost...), moveRestore{0, keyed, true})
 	slices.Reverse(lost)
 	moves = append(moves, lost...)
@@ -244,14 +252,28 @@ func TestWhatWasLostComesAgain(t *testing.T) {
 	}
 }
 
+// By which key a chain is drawn is noticed at the end of a game, if not before.
+func TestAnotherNoiseKeyIsNoticed(t *testing.T) {
+	moves := []move{moveReopen{opening{Noise: "2025"}}, moveReopen{opening{Noise: "2026"}}, moveEnroll{"vote", []string{"bob"}, 0, milli(1000)}}
+	for _, name := range []string{"", "2025"} {
+		b := newTable()
+		b.flaw = func(g *game, one move) {
+			if _, ok := one.(moveEnroll); ok {
+				g.paper.chain("vote", "bob").noise = name
+			}
+		}
+		if failure := b.play(t, 0, moves); !strings.Contains(failure, string(ledger.NoNoiseKey)) {
+			t.Errorf("the key %q instead: %s", name, failure)
+		}
+	}
+}
+
 // table is where games are played one after the other. It keeps what takes time to compute.
 type table struct {
 	random       *rand.ChaCha8
 	fills        int
 	bits         *exact.Bits
-	draws        *rrchain.Sampler
-	outputs      *finite.Sampler
-	queries      *mechanism.Sampler
+	draws        ledgertest.Draws
 	games, moves int
 
 	restores, rollbacks int // copies restored, and older copies that a checkpoint refused
@@ -267,7 +289,7 @@ func newTable() *table {
 		b.fills++
 		_, _ = b.random.Read(p)
 	})
-	b.draws, b.outputs, b.queries = rrchain.ReplaySampler(b.bits), finite.ReplaySampler(b.bits), mechanism.ReplaySampler(b.bits)
+	b.draws = ledgertest.Draws{Values: rrchain.ReplaySampler(b.bits), Outputs: finite.ReplaySampler(b.bits), Queries: mechanism.ReplaySampler(b.bits)}
 	return b
 }
 
@@ -333,6 +355,7 @@ func (b *table) play(t *testing.T, seed uint64, moves []move) (failure string) {
 	g.play(moveReopen{})
 	g.compareState()
 	g.compareLog()
+	g.compareNoise()
 	if seed%documented == 0 {
 		g.compareEvidence()
 	}

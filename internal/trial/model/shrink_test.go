@@ -1,4 +1,4 @@
-package ledger
+package model
 
 import (
 	"fmt"
@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sluicedp/sluice/internal/trial/kit"
 )
 
 // A game that fails is made short and simple, and printed as a test.
@@ -127,7 +129,7 @@ func wayOf(failure string) string {
 	return particulars.ReplaceAllString(first, "…")
 }
 
-// inGo returns a test that plays a game, to be put into model_bugs_test.go.
+// inGo returns a test that plays a game, to be put into bugs_test.go.
 func inGo(seed uint64, moves []move, failure string) string {
 	text := fmt.Sprintf("// The game of seed %d, made short: %s\nfunc TestTheGameOfSeed%d(t *testing.T) {\n\tmoves := []move{\n", seed, wayOf(failure), seed)
 	for _, one := range moves {
@@ -219,8 +221,8 @@ func wantShrunk(t *testing.T, plant func(*game, move), told string, size int) {
 	}
 	text := inGo(seed, short, failure)
 	t.Log(text)
-	file, err := parser.ParseFile(token.NewFileSet(), "", "package ledger\n\nimport \"testing\"\n\n"+text, parser.SkipObjectResolution)
-	must(t, err)
+	file, err := parser.ParseFile(token.NewFileSet(), "", "package model\n\nimport \"testing\"\n\n"+text, parser.SkipObjectResolution)
+	kit.Must(t, err)
 	if want := fmt.Sprint("TestTheGameOfSeed", seed); len(file.Decls) != 2 || file.Decls[1].(*ast.FuncDecl).Name.Name != want {
 		t.Errorf("what is printed is not a test of the name %s", want)
 	}

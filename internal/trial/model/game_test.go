@@ -1,4 +1,4 @@
-package ledger
+package model
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -23,8 +23,7 @@ type game struct {
 	table  *table
 	paper  *paper
 	shelf  shelf
-	store  kv.Store
-	ledger *Ledger
+	ledger *ledger.Ledger
 	moves  int
 	host   host              // as it is during a move
 	asked  []string          // whose truth it was asked for
@@ -47,11 +46,6 @@ type game struct {
 
 func (g *game) now() time.Time { return g.paper.clock }
 
-// lend gives a ledger the random bits of the game.
-func (g *game) lend(l *Ledger) {
-	l.engine.chances.Sampler, l.engine.chances.Outputs, l.queries = g.table.draws, g.table.outputs, g.table.queries
-}
-
 // past is a request that was carried out.
 type past struct {
 	again   func() (result string, err error)
@@ -66,7 +60,7 @@ type past struct {
 // forget takes somebody out of the result.
 func (p *past) forget(name string) {
 	if p.alone == name {
-		p.refused = ErrForgotten
+		p.refused = ledger.ErrForgotten
 	}
 	p.left = p.without(p.left, name)
 	p.result = asJSON(p.left)
@@ -136,8 +130,8 @@ func (g *game) same(what string, got, want any) {
 // wantError compares errors, refusals field by field.
 func (g *game) wantError(got, want error) {
 	g.Helper()
-	var refused, refusedOnPaper *RefusedError
-	var quote, quoteOnPaper *QuoteError
+	var refused, refusedOnPaper *ledger.RefusedError
+	var quote, quoteOnPaper *ledger.QuoteError
 	switch {
 	case errors.As(want, &refusedOnPaper) && errors.As(got, &refused):
 		g.same("the refusal", refused, refusedOnPaper)
@@ -157,7 +151,7 @@ func (g *game) failed(got, want error) bool {
 	switch {
 	case got == nil && want == nil && g.closed == nil:
 		return false
-	case g.closed != nil && errors.Is(got, g.closed), g.far && errors.Is(got, ErrClock):
+	case g.closed != nil && errors.Is(got, g.closed), g.far && errors.Is(got, ledger.ErrClock):
 	case g.closed != nil && want == nil:
 		g.wantError(got, g.closed)
 	default:
@@ -171,27 +165,27 @@ func (g *game) failed(got, want error) bool {
 func (g *game) wantTold(came any) {
 	g.Helper()
 	var told []string
-	var refused []Refusal
+	var refused []ledger.Refusal
 	switch came := came.(type) {
-	case RaiseResult:
+	case ledger.RaiseResult:
 		told, refused = came.TruthChanged, came.Refused
-	case AdvanceResult:
+	case ledger.AdvanceResult:
 		for _, one := range came.Questions {
 			told, refused = append(told, one.TruthChanged...), append(refused, one.Refused...)
 		}
-	case AnswerResult:
+	case ledger.AnswerResult:
 		told, refused = came.TruthChanged, came.Refused
-	case Sale:
+	case ledger.Sale:
 		told, refused = came.TruthChanged, came.Refused
 	case error:
-		var failed *RefusedError
+		var failed *ledger.RefusedError
 		if !errors.As(came, &failed) {
 			return
 		}
 		told, refused = failed.TruthChanged, failed.Refused
 	}
 	another := func(name string) bool { // it may have been refused for something else in the end
-		return !slices.ContainsFunc(refused, func(r Refusal) bool { return r.Object == name && r.Reason == NoTruth })
+		return !slices.ContainsFunc(refused, func(r ledger.Refusal) bool { return r.Object == name && r.Reason == ledger.NoTruth })
 	}
 	g.paper.turned = slices.DeleteFunc(g.paper.turned, another)
 	inOrder := func(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
@@ -236,17 +230,17 @@ func aloneIn(request any) string {
 		return r
 	case epochOf:
 		return r.Object
-	case ReleaseRequest:
+	case ledger.ReleaseRequest:
 		return r.Object
-	case EnrollRequest:
+	case ledger.EnrollRequest:
 		return alone(r.Objects)
-	case RaiseRequest:
+	case ledger.RaiseRequest:
 		return alone(r.Objects)
-	case SellRequest:
+	case ledger.SellRequest:
 		return alone(r.Objects)
-	case ReserveRequest:
+	case ledger.ReserveRequest:
 		return alone(r.Objects)
-	case AnswerRequest:
+	case ledger.AnswerRequest:
 		return alone(r.Objects)
 	}
 	return ""
@@ -255,17 +249,17 @@ func aloneIn(request any) string {
 // withoutObject returns what is left of a result when somebody is forgotten.
 func withoutObject[T any](result T, name string) T {
 	switch r := any(&result).(type) {
-	case *RaiseResult:
+	case *ledger.RaiseResult:
 		all := len(r.Refused)
 		r.Refused = without1(r.Refused, name)
 		r.Unlisted += all - len(r.Refused)
-	case *AnswerResult:
+	case *ledger.AnswerResult:
 		r.Refused = without1(r.Refused, name)
-	case *Sale:
+	case *ledger.Sale:
 		r.Refused = without1(r.Refused, name)
-	case *Reservation:
+	case *ledger.Reservation:
 		r.Refused = without1(r.Refused, name)
-	case *AdvanceResult:
+	case *ledger.AdvanceResult:
 		r.Questions = slices.Clone(r.Questions)
 		for i := range r.Questions {
 			one := &r.Questions[i]
@@ -303,7 +297,7 @@ func (g *game) see(question, object string, e int64, event uint64, response stri
 
 // noteKeyed notes a response that was drawn from a noise key. Whenever it is drawn again, from a copy that was restored, it
 // is the same.
-func (g *game) noteKeyed(q Question, object, noise string, e int64, l *paperLevel) {
+func (g *game) noteKeyed(q ledger.Question, object, noise string, e int64, l *paperLevel) {
 	g.Helper()
 	if noise == "" {
 		return
@@ -321,8 +315,8 @@ func (g *game) noteKeyed(q Question, object, noise string, e int64, l *paperLeve
 
 // isResponse tells whether a text is one of the values or, in unary encoding, a 0 or 1 for each; of a mechanism, whether
 // it is an output at an ε.
-func isResponse(q Question, e int64, text string) bool {
-	if q.Encoding == Unary {
+func isResponse(q ledger.Question, e int64, text string) bool {
+	if q.Encoding == ledger.Unary {
 		return len(text) == len(q.Values) && strings.Trim(text, "01") == ""
 	}
 	return slices.Contains(responsesOnPaper(q, e), text)
@@ -351,11 +345,11 @@ func (one moveLeap) play(g *game) {
 		far = g.paper.confirmed
 	}
 	g.paper.clock = far.Add(usualLeap + 1)
-	want := ErrClock
+	want := ledger.ErrClock
 	if g.paper.opened.ReadOnly {
-		want = ErrReadOnly
+		want = ledger.ErrReadOnly
 	}
-	g.wantError(g.ledger.DefineQuestion(g.Context(), g.key(), Question{Name: "too early", Values: []string{"a", "b"}}), want)
+	g.wantError(g.ledger.DefineQuestion(g.Context(), g.key(), ledger.Question{Name: "too early", Values: []string{"a", "b"}}), want)
 	if !one.Confirmed {
 		g.paper.clock = was
 		return
@@ -366,16 +360,16 @@ func (one moveLeap) play(g *game) {
 }
 
 // define defines a question under a key of its own.
-func (g *game) define(q Question) {
+func (g *game) define(q ledger.Question) {
 	key := g.key()
-	demand(g, q, bare(func(ctx context.Context, q Question) error { return g.ledger.DefineQuestion(ctx, key, q) }), struct{}{}, g.paper.define(q),
-		func(q *Question) { q.Values = append([]string{"new"}, q.Values[1:]...) },
-		func(q *Question) { q.Name += "!" })
+	demand(g, q, bare(func(ctx context.Context, q ledger.Question) error { return g.ledger.DefineQuestion(ctx, key, q) }), struct{}{}, g.paper.define(q),
+		func(q *ledger.Question) { q.Values = append([]string{"new"}, q.Values[1:]...) },
+		func(q *ledger.Question) { q.Name += "!" })
 }
 
 func (one moveDefine) play(g *game) {
-	q := Question{Name: "late", Values: []string{"no", "yes", "unsure", "other"}, Encoding: one.As}
-	if one.As == Finite {
+	q := ledger.Question{Name: "late", Values: []string{"no", "yes", "unsure", "other"}, Encoding: one.As}
+	if one.As == ledger.Finite {
 		q.Mechanism = mechanisms()[len(q.Values)]
 	}
 	if one.Other {
@@ -415,33 +409,37 @@ func (one moveForget) play(g *game) {
 
 func (one moveReturn) play(g *game) {
 	if c := g.paper.chain(one.Question, one.Object); c != nil {
-		g.enrol(EnrollRequest{Key: g.key(), Question: one.Question, Objects: []string{one.Object}}, c.rule)
+		g.enrol(ledger.EnrollRequest{Key: g.key(), Question: one.Question, Objects: []string{one.Object}}, c.rule)
 	}
 }
 
 func (one moveEnroll) play(g *game) {
-	g.enrol(EnrollRequest{Key: g.key(), Question: one.Question, Objects: one.Objects, Cap: epsilonOf(one.Cap)}, allRules()[one.Rule])
+	g.enrol(ledger.EnrollRequest{Key: g.key(), Question: one.Question, Objects: one.Objects, Cap: epsilonOf(one.Cap)}, allRules()[one.Rule])
 }
 
-func (g *game) enrol(r EnrollRequest, under rule) {
+func (g *game) enrol(r ledger.EnrollRequest, under rule) {
 	r.Policy = under.policy
 	want, refused := g.paper.enrol(r, under)
-	call := func(ctx context.Context, r EnrollRequest) (EnrollResult, error) { return g.ledger.Enroll(ctx, r) }
+	call := func(ctx context.Context, r ledger.EnrollRequest) (ledger.EnrollResult, error) {
+		return g.ledger.Enroll(ctx, r)
+	}
 	demand(g, r, call, want, refused,
-		func(r *EnrollRequest) { r.Cap = epsilonOf(7 + r.Cap.Nano()%7) },
-		func(r *EnrollRequest) { r.Objects = append([]string{"zoe"}, r.Objects...) },
-		func(r *EnrollRequest) { r.Policy = fixedRule(7).policy })
+		func(r *ledger.EnrollRequest) { r.Cap = epsilonOf(7 + r.Cap.Nano()%7) },
+		func(r *ledger.EnrollRequest) { r.Objects = append([]string{"zoe"}, r.Objects...) },
+		func(r *ledger.EnrollRequest) { r.Policy = fixedRule(7).policy })
 }
 
 func (one moveRaise) play(g *game) {
 	g.host = one.Host
-	r := RaiseRequest{Key: g.key(), Question: one.Question, Epsilon: epsilonOf(one.Epsilon), Objects: one.Objects, All: one.Objects == nil, Partial: one.Partial, Truth: g.ask}
+	r := ledger.RaiseRequest{Key: g.key(), Question: one.Question, Epsilon: epsilonOf(one.Epsilon), Objects: one.Objects, All: one.Objects == nil, Partial: one.Partial, Truth: g.ask}
 	want, refused := g.paper.raise(r, g.host)
-	call := func(ctx context.Context, r RaiseRequest) (RaiseResult, error) { return g.ledger.Raise(ctx, r) }
+	call := func(ctx context.Context, r ledger.RaiseRequest) (ledger.RaiseResult, error) {
+		return g.ledger.Raise(ctx, r)
+	}
 	_, done := demand(g, r, call, want, refused,
-		func(r *RaiseRequest) { r.Partial = !r.Partial },
-		func(r *RaiseRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) },
-		func(r *RaiseRequest) { r.All, r.Objects = false, []string{"zoe"} })
+		func(r *ledger.RaiseRequest) { r.Partial = !r.Partial },
+		func(r *ledger.RaiseRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) },
+		func(r *ledger.RaiseRequest) { r.All, r.Objects = false, []string{"zoe"} })
 	if done {
 		g.compareResponses(one.Question, one.Epsilon)
 	}
@@ -449,27 +447,32 @@ func (one moveRaise) play(g *game) {
 
 func (one moveRelease) play(g *game) {
 	g.host = one.Host
-	r := ReleaseRequest{g.key(), one.Question, one.Object, epsilonOf(one.Epsilon), g.ask}
-	raise := RaiseRequest{Question: r.Question, Objects: []string{r.Object}, Epsilon: r.Epsilon}
+	r := ledger.ReleaseRequest{Key: g.key(), Question: one.Question, Object: one.Object, Epsilon: epsilonOf(one.Epsilon), Truth: g.ask}
+	raise := ledger.RaiseRequest{Question: r.Question, Objects: []string{r.Object}, Epsilon: r.Epsilon}
 	_, refused := g.paper.raise(raise, g.host)
 	got, err := g.ledger.Release(g.Context(), r)
 	if g.failed(err, refused) {
 		return
 	}
 	g.see(one.Question, one.Object, one.Epsilon, got.Event, got.Value)
-	want := Response{one.Object, one.Question, r.Epsilon, got.Value, uint64(g.paper.chain(one.Question, one.Object).levels[one.Epsilon].event)}
+	event := g.paper.chain(one.Question, one.Object).levels[one.Epsilon].event
+	want := ledger.Response{Object: one.Object, Question: one.Question, Epsilon: r.Epsilon, Value: got.Value, Event: uint64(event)}
 	g.same("the response", got, want)
-	call := func(ctx context.Context, r ReleaseRequest) (Response, error) { return g.ledger.Release(ctx, r) }
+	call := func(ctx context.Context, r ledger.ReleaseRequest) (ledger.Response, error) {
+		return g.ledger.Release(ctx, r)
+	}
 	g.host = host{Broken: true} // nobody may ask again
-	demand(g, r, call, want, nil, func(r *ReleaseRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) })
+	demand(g, r, call, want, nil, func(r *ledger.ReleaseRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) })
 }
 
 func (one moveAdvance) play(g *game) {
 	g.host = one.Host
-	r := AdvanceRequest{Key: g.key(), Question: one.Question, Truth: g.ask}
+	r := ledger.AdvanceRequest{Key: g.key(), Question: one.Question, Truth: g.ask}
 	want, refused := g.paper.advance(one.Question, g.host)
-	call := func(ctx context.Context, r AdvanceRequest) (AdvanceResult, error) { return g.ledger.Advance(ctx, r) }
-	demand(g, r, call, want, refused, func(r *AdvanceRequest) {
+	call := func(ctx context.Context, r ledger.AdvanceRequest) (ledger.AdvanceResult, error) {
+		return g.ledger.Advance(ctx, r)
+	}
+	demand(g, r, call, want, refused, func(r *ledger.AdvanceRequest) {
 		if r.Question == "" {
 			r.Question = "vote"
 		} else {
@@ -489,7 +492,7 @@ func (one moveAgain) play(g *game) {
 	g.host = host{Broken: true}
 	it := g.past[len(g.past)-1-one.Request%len(g.past)]
 	if one.Change < len(it.changed) {
-		want := ErrKeyConflict
+		want := ledger.ErrKeyConflict
 		if it.refused != nil {
 			want = it.refused // nobody can tell any more which request it was
 		}
@@ -498,7 +501,7 @@ func (one moveAgain) play(g *game) {
 	}
 	result, err := it.again()
 	switch {
-	case g.paper.opened.ReadOnly && errors.Is(err, ErrReadOnly):
+	case g.paper.opened.ReadOnly && errors.Is(err, ledger.ErrReadOnly):
 	case it.refused != nil:
 		g.wantError(err, it.refused)
 	case err != nil || result != it.result:
@@ -506,14 +509,14 @@ func (one moveAgain) play(g *game) {
 	}
 }
 
-func (one moveOrder) order() Order {
-	return Order{Buyer: one.Buyer, Question: one.Question, Epsilon: epsilonOf(one.Epsilon), Objects: one.Objects, All: one.Objects == nil}
+func (one moveOrder) order() ledger.Order {
+	return ledger.Order{Buyer: one.Buyer, Question: one.Question, Epsilon: epsilonOf(one.Epsilon), Objects: one.Objects, All: one.Objects == nil}
 }
 
 func (one moveQuote) play(g *game) { g.quote(one.Order.order()) }
 
 // quote gets a quote. Equal IDs are equal offers.
-func (g *game) quote(o Order) (id string) {
+func (g *game) quote(o ledger.Order) (id string) {
 	t, refused := g.paper.trade(o, nil)
 	got, err := g.ledger.Quote(g.Context(), o)
 	if err != nil || refused != nil {
@@ -533,7 +536,7 @@ func (g *game) quote(o Order) (id string) {
 }
 
 // consent makes up what a buyer agrees to.
-func (g *game) consent(o Order, partial bool, bound quoted, most atMost) consent {
+func (g *game) consent(o ledger.Order, partial bool, bound quoted, most atMost) consent {
 	c := consent{key: g.key(), partial: partial}
 	switch bound {
 	case freshQuote:
@@ -556,29 +559,29 @@ func (one moveSell) play(g *game) {
 	g.host = one.Host
 	o := one.Order.order()
 	c := g.consent(o, one.Partial, one.Quoted, one.Most)
-	r := SellRequest{Key: g.key(), Order: o, Partial: c.partial, QuoteID: c.id, MaxPrice: c.most, Truth: g.ask}
+	r := ledger.SellRequest{Key: g.key(), Order: o, Partial: c.partial, QuoteID: c.id, MaxPrice: c.most, Truth: g.ask}
 	t, refused := g.paper.trade(o, nil)
 	var d *paperDeal
 	if refused == nil {
 		d, refused = g.paper.sell(t, nil, c, g.host)
 	}
-	call := func(ctx context.Context, r SellRequest) (Sale, error) { return g.ledger.Sell(ctx, r) }
-	g.sold(d, func(want Sale) bool {
+	call := func(ctx context.Context, r ledger.SellRequest) (ledger.Sale, error) { return g.ledger.Sell(ctx, r) }
+	g.sold(d, func(want ledger.Sale) bool {
 		_, done := demand(g, r, call, want, refused,
-			func(r *SellRequest) { r.Partial = !r.Partial },
-			func(r *SellRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) },
-			func(r *SellRequest) { r.Buyer = "zoe" },
-			func(r *SellRequest) { r.QuoteID += "!" },
-			func(r *SellRequest) { r.MaxPrice = new(int64(123456)) },
-			func(r *SellRequest) { r.All, r.Objects = false, []string{"zoe"} })
+			func(r *ledger.SellRequest) { r.Partial = !r.Partial },
+			func(r *ledger.SellRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) },
+			func(r *ledger.SellRequest) { r.Buyer = "zoe" },
+			func(r *ledger.SellRequest) { r.QuoteID += "!" },
+			func(r *ledger.SellRequest) { r.MaxPrice = new(int64(123456)) },
+			func(r *ledger.SellRequest) { r.All, r.Objects = false, []string{"zoe"} })
 		return done
 	})
 }
 
 // sold makes a request that must come to a deal on paper, or to none, and looks at what is delivered.
-func (g *game) sold(d *paperDeal, request func(want Sale) bool) {
+func (g *game) sold(d *paperDeal, request func(want ledger.Sale) bool) {
 	if d == nil {
-		request(Sale{})
+		request(ledger.Sale{})
 	} else if request(d.sale) {
 		g.compareDeliveries(d)
 	}
@@ -587,17 +590,19 @@ func (g *game) sold(d *paperDeal, request func(want Sale) bool) {
 func (one moveReserve) play(g *game) {
 	o := one.Order.order()
 	c := g.consent(o, one.Partial, one.Quoted, one.Most)
-	r := ReserveRequest{Key: g.key(), Order: o, For: one.For, Partial: c.partial, QuoteID: c.id, MaxPrice: c.most}
-	want := Reservation{}
+	r := ledger.ReserveRequest{Key: g.key(), Order: o, For: one.For, Partial: c.partial, QuoteID: c.id, MaxPrice: c.most}
+	want := ledger.Reservation{}
 	d, refused := g.paper.reserve(o, c, one.For)
 	if refused == nil {
 		want = d.granted
 	}
-	call := func(ctx context.Context, r ReserveRequest) (Reservation, error) { return g.ledger.Reserve(ctx, r) }
+	call := func(ctx context.Context, r ledger.ReserveRequest) (ledger.Reservation, error) {
+		return g.ledger.Reserve(ctx, r)
+	}
 	demand(g, r, call, want, refused,
-		func(r *ReserveRequest) { r.For++ },
-		func(r *ReserveRequest) { r.Buyer = "zoe" },
-		func(r *ReserveRequest) { r.Partial = !r.Partial })
+		func(r *ledger.ReserveRequest) { r.For++ },
+		func(r *ledger.ReserveRequest) { r.Buyer = "zoe" },
+		func(r *ledger.ReserveRequest) { r.Partial = !r.Partial })
 }
 
 // deal returns the number of a reservation counted from the latest, or of none.
@@ -614,13 +619,13 @@ func (g *game) deal(n int) uint64 {
 
 func (one moveCommit) play(g *game) {
 	g.host = one.Host
-	r := CommitRequest{Key: g.key(), Reservation: max(1, g.deal(one.Deal)), Partial: one.Partial, Truth: g.ask}
+	r := ledger.CommitRequest{Key: g.key(), Reservation: max(1, g.deal(one.Deal)), Partial: one.Partial, Truth: g.ask}
 	d, refused := g.paper.commit(r.Reservation, consent{key: r.Key, partial: r.Partial}, g.host)
-	call := func(ctx context.Context, r CommitRequest) (Sale, error) { return g.ledger.Commit(ctx, r) }
-	g.sold(d, func(want Sale) bool {
+	call := func(ctx context.Context, r ledger.CommitRequest) (ledger.Sale, error) { return g.ledger.Commit(ctx, r) }
+	g.sold(d, func(want ledger.Sale) bool {
 		_, done := demand(g, r, call, want, refused,
-			func(r *CommitRequest) { r.Partial = !r.Partial },
-			func(r *CommitRequest) { r.Reservation++ })
+			func(r *ledger.CommitRequest) { r.Partial = !r.Partial },
+			func(r *ledger.CommitRequest) { r.Reservation++ })
 		return done
 	})
 }
@@ -633,7 +638,7 @@ func (one moveCancel) play(g *game) {
 
 func (one moveAnswer) play(g *game) {
 	g.host = one.Host
-	r := AnswerRequest{Key: g.key(), Question: one.Question, Query: one.Query, Epsilon: epsilonOf(one.Epsilon), Objects: one.Objects, All: one.Objects == nil, Partial: one.Partial, Truth: g.ask}
+	r := ledger.AnswerRequest{Key: g.key(), Question: one.Question, Query: one.Query, Epsilon: epsilonOf(one.Epsilon), Objects: one.Objects, All: one.Objects == nil, Partial: one.Partial, Truth: g.ask}
 	quote, refused := g.paper.quoteAnswer(r)
 	if got, err := g.ledger.QuoteAnswer(g.Context(), r); err != nil || refused != nil {
 		g.wantError(err, refused)
@@ -654,11 +659,13 @@ func (one moveAnswer) play(g *game) {
 	g.same("the answer", got, want)
 	g.wantTold(got)
 	g.host = host{Broken: true} // nobody may ask again
-	call := func(ctx context.Context, r AnswerRequest) (AnswerResult, error) { return g.ledger.Answer(ctx, r) }
+	call := func(ctx context.Context, r ledger.AnswerRequest) (ledger.AnswerResult, error) {
+		return g.ledger.Answer(ctx, r)
+	}
 	demand(g, r, call, want, nil,
-		func(r *AnswerRequest) { r.Partial = !r.Partial },
-		func(r *AnswerRequest) { r.Query = "threshold:no:1" },
-		func(r *AnswerRequest) { r.Epsilon = epsilonOf(r.Epsilon.Nano() + 3) })
+		func(r *ledger.AnswerRequest) { r.Partial = !r.Partial },
+		func(r *ledger.AnswerRequest) { r.Query = "threshold:no:1" },
+		func(r *ledger.AnswerRequest) { r.Epsilon = epsilonOf(r.Epsilon.Nano() + 3) })
 }
 
 // wantNotRaised compares why an answer is drawn anew.
@@ -668,14 +675,15 @@ func (g *game) wantNotRaised(got, want error) {
 	switch {
 	case errors.As(want, &scoreOnPaper) && errors.As(got, &score):
 		g.same("why the answer is not raised", score, scoreOnPaper)
-	case !errors.Is(got, want):
+	case errors.Is(got, want):
+	case got == nil || want == nil || got.Error() != want.Error(): // nobody but people tells these apart
 		g.Fatalf("the answer is not raised because of %v, want %v", got, want)
 	}
 }
 
 func (one moveEstimate) play(g *game) {
 	g.compareObjects() // so that all responses are known
-	r := EstimateRequest{Question: one.Question, Epsilon: epsilonOf(one.Epsilon)}
+	r := ledger.EstimateRequest{Question: one.Question, Epsilon: epsilonOf(one.Epsilon)}
 	if one.But != "" {
 		r.Include = func(name string) bool { return name != one.But }
 	}
@@ -683,19 +691,19 @@ func (one moveEstimate) play(g *game) {
 	q, refused := g.paper.question(one.Question)
 	counts := g.paper.counts(q, one.Epsilon, one.But)
 	if refused == nil && len(counts) == 0 {
-		refused = ErrNoResponses
+		refused = ledger.ErrNoResponses
 	}
 	if err != nil || refused != nil {
 		g.wantError(err, refused)
 		return
 	}
-	want := Estimate{Question: q.Name}
+	want := ledger.Estimate{Question: q.Name}
 	for i, s := range sharesOf(g, q, counts) {
-		want.Values = append(want.Values, ValueEstimate{q.Values[i], s.Estimate, s.StdErr, s.Low, s.High})
+		want.Values = append(want.Values, ledger.ValueEstimate{Value: q.Values[i], Estimate: s.Estimate, StdErr: s.StdErr, Low: s.Low, High: s.High})
 	}
 	for _, level := range counts {
 		want.N += level.Objects
-		want.Levels = append(want.Levels, LevelCount{level.Epsilon, level.Objects})
+		want.Levels = append(want.Levels, ledger.LevelCount{Epsilon: level.Epsilon, N: level.Objects})
 	}
 	g.same("the estimate", got, want)
 }

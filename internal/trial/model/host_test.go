@@ -1,4 +1,4 @@
-package ledger
+package model
 
 import (
 	"context"
@@ -12,10 +12,11 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/trial/kit"
+	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
-	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
-	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/ledgertest"
 )
 
 // The host of a game: how it opens the ledger, and what it does with the file.
@@ -73,15 +74,15 @@ func (o opening) hinders() bool {
 }
 
 // noiseKeys are the host's, or others of the same names.
-func (o opening) noiseKeys(kind string) NoiseKeys {
+func (o opening) noiseKeys(kind string) ledger.NoiseKeys {
 	if o.Noise == noNoise {
-		return NoiseKeys{}
+		return ledger.NoiseKeys{}
 	}
-	return NoiseKeys{Current: o.current(), Key: func(name string) ([]byte, error) {
+	return ledger.NoiseKeys{Current: o.current(), Key: func(name string) ([]byte, error) {
 		if !o.has(name) {
 			return nil, nil
 		}
-		return theNoiseKey(kind + name), nil
+		return kit.TheNoiseKey(kind + name), nil
 	}}
 }
 
@@ -104,12 +105,12 @@ func (m *paper) open(o opening, keyed bool) {
 }
 
 // noiseOf is the noise key of a question's chains that begin now, "" for none.
-func (m *paper) noiseOf(q Question) (name string, err error) {
+func (m *paper) noiseOf(q ledger.Question) (name string, err error) {
 	switch {
-	case q.Encoding == Finite:
+	case q.Encoding == ledger.Finite:
 		return "", nil
 	case m.opened.Noise == noNoise && len(m.noiseKeys) > 0:
-		return "", ErrNoiseKey
+		return "", ledger.ErrNoiseKey
 	}
 	return m.opened.current(), nil
 }
@@ -186,7 +187,7 @@ func eachCloned[T any](all []*T) (out []*T) {
 
 // shelf keeps a ledger that can be opened again and again, and copied.
 type shelf interface {
-	open(Options) (*Ledger, error)
+	open(*game, ledger.Options) (*ledger.Ledger, error)
 	// copied copies the open ledger to a shelf of its own, from which nothing is opened.
 	copied(g *game, compact bool) shelf
 	// again returns a shelf with a copy of this one, which is to be opened.
@@ -194,18 +195,14 @@ type shelf interface {
 }
 
 // memoryShelf is a shelf in memory.
-type memoryShelf struct{ memory *kvtest.Memory }
+type memoryShelf struct{ memory *ledgertest.Memory }
 
-// keptStore does not close.
-type keptStore struct{ *kvtest.Memory }
-
-func (keptStore) Close() error { return nil }
-
-func (s memoryShelf) open(options Options) (*Ledger, error) {
-	return openStore(keptStore{s.memory}, options)
+func (s memoryShelf) open(g *game, options ledger.Options) (*ledger.Ledger, error) {
+	s.memory.Draws = g.table.draws
+	return s.memory.Open(options)
 }
 
-// copied copies the records: a ledger that has no file cannot be copied by itself.
+// copied copies what is committed: a ledger that has no file cannot be copied by itself.
 func (s memoryShelf) copied(g *game, compact bool) shelf {
 	copyTo := g.ledger.Backup
 	if compact {
@@ -217,24 +214,14 @@ func (s memoryShelf) copied(g *game, compact bool) shelf {
 	return s.again(g)
 }
 
-func (s memoryShelf) again(g *game) shelf {
-	other := memoryShelf{&kvtest.Memory{}}
-	records := pairs(g, s.memory)
-	must(g, other.memory.Update(func(w kv.Writer) error {
-		for _, p := range records {
-			if err := w.Put(p.bucket, p.key, p.value); err != nil {
-				return err
-			}
-		}
-		return nil
-	}))
-	return other
-}
+func (s memoryShelf) again(*game) shelf { return memoryShelf{s.memory.Copy()} }
 
 // fileShelf is the path of a real file.
 type fileShelf string
 
-func (s fileShelf) open(options Options) (*Ledger, error) { return Open(string(s), options) }
+func (s fileShelf) open(g *game, options ledger.Options) (*ledger.Ledger, error) {
+	return ledgertest.OpenFile(string(s), g.table.draws, options)
+}
 
 func (s fileShelf) copied(g *game, compact bool) shelf {
 	other := s.next(g)
@@ -243,7 +230,7 @@ func (s fileShelf) copied(g *game, compact bool) shelf {
 		copyTo = g.ledger.CompactTo
 	}
 	done, err := copyTo(g.Context(), string(other), nil)
-	must(g, err)
+	kit.Must(g, err)
 	if done.Events != uint64(len(g.paper.log)) {
 		g.Fatalf("a copy has %d events of %d", done.Events, len(g.paper.log))
 	}
@@ -253,8 +240,8 @@ func (s fileShelf) copied(g *game, compact bool) shelf {
 func (s fileShelf) again(g *game) shelf {
 	other := s.next(g)
 	content, err := os.ReadFile(string(s))
-	must(g, err)
-	must(g, os.WriteFile(string(other), content, 0o600))
+	kit.Must(g, err)
+	kit.Must(g, os.WriteFile(string(other), content, 0o600))
 	return other
 }
 
@@ -266,14 +253,14 @@ func (s fileShelf) next(g *game) fileShelf {
 
 // newShelf makes an empty ledger for a game.
 func newShelf(g *game, onDisk bool, public string) shelf {
-	begin := func(w kv.Writer) error { return format(w, epoch(), "EUR", public) }
+	origin := ledgertest.Origin{Currency: "EUR", LogKey: public}
 	if onDisk {
-		path := filepath.Join(g.TempDir(), "ledger.db")
-		must(g, bolt.Create(path, begin))
+		path := filepath.Join(pace.Scratch(g), "ledger.db")
+		kit.Must(g, ledgertest.NewFile(path, origin))
 		return fileShelf(path)
 	}
-	memory := &kvtest.Memory{}
-	must(g, memory.Update(begin))
+	memory, err := ledgertest.NewMemory(origin)
+	kit.Must(g, err)
 	return memoryShelf{memory}
 }
 
@@ -306,8 +293,8 @@ func (b *mailbox) newest() []byte {
 }
 
 // options are those of an opening.
-func (g *game) options(o opening) Options {
-	options := Options{Now: g.now, ClockAhead: g.paper.confirmed, NoiseKey: o.noiseKeys(""), ReadOnly: o.ReadOnly}
+func (g *game) options(o opening) ledger.Options {
+	options := ledger.Options{Now: g.now, ClockAhead: g.paper.confirmed, NoiseKey: o.noiseKeys(""), ReadOnly: o.ReadOnly}
 	if g.keyed(o) {
 		options.TruthKey = []byte("a key for the games")
 	}
@@ -316,7 +303,7 @@ func (g *game) options(o opening) Options {
 	}
 	if g.mail = nil; o.Signing == publishing {
 		g.mail = &mailbox{}
-		options.Publish = Publishing{To: g.mail.post, Events: 3}
+		options.Publish = ledger.Publishing{To: g.mail.post, Events: 3}
 	}
 	return options
 }
@@ -344,36 +331,35 @@ func (g *game) open(o opening) {
 		g.tryFar(o, options)
 		options.ClockAhead = g.paper.confirmed
 	}
-	l, err := g.shelf.open(options)
-	must(g, err)
-	g.lend(l)
-	g.store, g.ledger = l.engine.store, l
+	l, err := g.shelf.open(g, options)
+	kit.Must(g, err)
+	g.ledger = l
 	g.paper.open(o, g.keyed(o))
 }
 
 // tryFar opens the ledger with a clock that nobody has confirmed, which can bring no key. Then somebody confirms it.
-func (g *game) tryFar(o opening, options Options) {
+func (g *game) tryFar(o opening, options ledger.Options) {
 	g.Helper()
 	then := g.paper.clone()
 	then.open(o, g.keyed(o))
 	var want error
 	if len(then.log) > len(g.paper.log) {
-		want = ErrClock
+		want = ledger.ErrClock
 	}
-	l, err := g.shelf.open(options)
+	l, err := g.shelf.open(g, options)
 	if err == nil {
-		must(g, l.Close())
+		kit.Must(g, l.Close())
 	}
 	g.wantError(err, want)
 	g.paper.confirmed = g.paper.clock
 }
 
 // wantRollback opens a ledger that is not what the host's checkpoint says.
-func (g *game) wantRollback(options Options) {
+func (g *game) wantRollback(options ledger.Options) {
 	g.Helper()
-	l, err := g.shelf.open(options)
+	l, err := g.shelf.open(g, options)
 	if err == nil {
-		must(g, l.Close())
+		kit.Must(g, l.Close())
 	}
 	var rollback *evidence.RollbackError
 	if !errors.As(err, &rollback) {
@@ -387,26 +373,26 @@ func (g *game) wantRollback(options Options) {
 // tryWrongKeys opens the ledger with keys that are not those that it has seen.
 func (g *game) tryWrongKeys() {
 	g.Helper()
-	try := func(options Options, want error) {
+	try := func(options ledger.Options, want error) {
 		options.Now = g.now
-		l, err := g.shelf.open(options)
+		l, err := g.shelf.open(g, options)
 		if err == nil {
-			must(g, l.Close())
+			kit.Must(g, l.Close())
 		}
 		g.wantError(err, want)
 	}
 	if g.paper.truthKey {
-		try(Options{TruthKey: []byte("another key for the games")}, ErrTruthKey)
+		try(ledger.Options{TruthKey: []byte("another key for the games")}, ledger.ErrTruthKey)
 	}
 	if len(g.paper.noiseKeys) > 0 {
-		try(Options{NoiseKey: opening{Noise: pastNoise}.noiseKeys("not ")}, ErrNoiseKey)
+		try(ledger.Options{NoiseKey: opening{Noise: pastNoise}.noiseKeys("not ")}, ledger.ErrNoiseKey)
 	}
 }
 
 // close closes the ledger. The host has the last checkpoint then, if any are published.
 func (g *game) close() {
 	g.Helper()
-	must(g, g.ledger.Close())
+	kit.Must(g, g.ledger.Close())
 	if o := g.paper.opened; o.Signing == publishing && !o.ReadOnly {
 		g.trust(g.mail.newest())
 	}
@@ -416,7 +402,7 @@ func (g *game) close() {
 func (g *game) trust(note []byte) {
 	g.Helper()
 	head, err := evidence.OpenCheckpoint(note, g.verifiers)
-	must(g, err)
+	kit.Must(g, err)
 	if head.Events != uint64(len(g.paper.log)) {
 		g.Fatalf("a checkpoint of %d events, want %d", head.Events, len(g.paper.log))
 	}
@@ -425,7 +411,7 @@ func (g *game) trust(note []byte) {
 
 // signs gives a game the key of its log.
 func (g *game) signs() (public string) {
-	signer, verifier, public := logKey(g, "example.com/games", 1)
+	signer, verifier, public := kit.LogKey(g, "example.com/games", 1)
 	g.signer, g.verifiers = signer, note.VerifierList(verifier)
 	return public
 }
@@ -438,10 +424,10 @@ func (one moveReopen) play(g *game) {
 func (moveCheckpoint) play(g *game) {
 	note, err := g.ledger.Checkpoint(g.Context())
 	if g.paper.opened.Signing == unsigned {
-		g.wantError(err, ErrNoSigner)
+		g.wantError(err, ledger.ErrNoSigner)
 		return
 	}
-	must(g, err)
+	kit.Must(g, err)
 	g.trust(note)
 }
 
@@ -455,9 +441,9 @@ func (moveCompact) play(g *game) {
 	err := g.ledger.Compact(g.Context(), nil)
 	switch _, onDisk := g.shelf.(fileShelf); {
 	case g.paper.opened.ReadOnly:
-		g.wantError(err, ErrReadOnly)
+		g.wantError(err, ledger.ErrReadOnly)
 	case onDisk:
-		must(g, err)
+		kit.Must(g, err)
 	default:
 		g.wantError(err, errors.ErrUnsupported)
 	}
@@ -471,11 +457,11 @@ func (one moveRestore) play(g *game) {
 	c := g.copies[len(g.copies)-1-one.Copy%len(g.copies)]
 	restored := c.shelf.again(g)
 	if _, onDisk := restored.(fileShelf); onDisk && one.Beside && !g.paper.opened.ReadOnly {
-		l, err := restored.open(Options{Now: g.now})
+		l, err := restored.open(g, ledger.Options{Now: g.now})
 		if err == nil {
-			must(g, l.Close())
+			kit.Must(g, l.Close())
 		}
-		g.wantError(err, ErrInUse)
+		g.wantError(err, ledger.ErrInUse)
 	}
 	g.close()
 	clock, confirmed := g.paper.clock, g.paper.confirmed

@@ -1,8 +1,11 @@
-package ledger
+package model
 
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/sluicedp/sluice/internal/trial/kit"
+	"github.com/sluicedp/sluice/ledger"
 )
 
 // Moves are data, so that a game can be printed, and played again without some of them. What can only be
@@ -24,7 +27,7 @@ type (
 	}
 	moveDefine struct {
 		Other bool // with other values
-		As    Encoding
+		As    ledger.Encoding
 	}
 	moveWithdraw struct{ Object string }
 	moveForget   struct{ Object string }
@@ -129,20 +132,20 @@ func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 const mechanical = 80
 
 // questions are those that the game of a seed begins with. Their encodings are told, or left to the ledger.
-func questions(seed uint64) []Question {
+func questions(seed uint64) []ledger.Question {
 	r := rand.New(rand.NewPCG(seed, 2))
-	first, second := vote(), smoker()
+	first, second := kit.Vote(), kit.Smoker()
 	switch {
 	case seed%mechanical == 3:
 		first.Mechanism = mechanisms()[len(first.Values)]
 	case seed%3 == 1:
-		first.Encoding = Unary
+		first.Encoding = ledger.Unary
 	}
 	if seed%3 != 0 && first.Mechanism == nil {
-		first.Values = append(first.Values, crowd(r.IntN(28))...)
+		first.Values = append(first.Values, kit.Crowd(r.IntN(28))...)
 	}
-	second.Encoding = pick(r, Direct, Unary)
-	return []Question{first, second}
+	second.Encoding = pick(r, ledger.Direct, ledger.Unary)
+	return []ledger.Question{first, second}
 }
 
 func people() []string { return []string{"ann", "bob", "cid", "dot", "mute"} }
@@ -153,7 +156,7 @@ func newMoves(seed uint64, moves int) []move {
 	p := &player{Rand: rand.New(rand.NewPCG(seed, 1))}
 	for range 2 {
 		p.rules = append(p.rules, p.IntN(len(allRules())), firstMarket+p.IntN(len(allRules())-firstMarket))
-		p.caps = append(p.caps, pick(p.Rand, boundless().Nano(), milli(300), milli(1000), milli(1300)+1))
+		p.caps = append(p.caps, pick(p.Rand, kit.Boundless().Nano(), milli(300), milli(1000), milli(1300)+1))
 	}
 	p.truth = pick(p.Rand, truthAsAtFirst, truthAsAtFirst, truthGiven)
 	p.noises = pick(p.Rand, []noiseUse{noNoise}, []noiseUse{"2025"}, []noiseUse{"2025", "2026"}, []noiseUse{"2025", "2026", "2026", pastNoise})
@@ -235,11 +238,11 @@ func (p *player) opening(hindered bool) opening {
 }
 
 // encoding is one for a question that is defined late.
-func (p *player) encoding() Encoding {
+func (p *player) encoding() ledger.Encoding {
 	if p.yes(mechanical) {
-		return Finite
+		return ledger.Finite
 	}
-	return pick(p.Rand, "", Direct, Unary)
+	return pick(p.Rand, "", ledger.Direct, ledger.Unary)
 }
 
 func (p *player) yes(in int) bool { return p.IntN(in) == 0 }

@@ -1,4 +1,4 @@
-package ledger
+package model
 
 import (
 	"cmp"
@@ -10,8 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/budget"
-	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/internal/trial/kit"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -28,11 +29,11 @@ type paper struct {
 	log       []entry
 	births    []int // of each event, a number that no other event has, nor ever had
 	serial    *int  // the last such number, of this paper and all copies of it
-	questions []Question
+	questions []ledger.Question
 	policies  map[string]bool // those in the log, by their text
 	people    map[string]*person
 	about     map[string][]int // the places in the log of what was said of somebody, enrolled or not
-	buyers    []*BuyerState
+	buyers    []*ledger.BuyerState
 	deals     []*paperDeal // sales and reservations; number n stands at n−1
 	answers   map[string][]*paperAnswer
 	asked     []string // whose truth the host was asked for
@@ -71,8 +72,11 @@ type paperLevel struct {
 	holders  []string
 }
 
+// usualLeap is how far the clock may be ahead of the log unless the host says otherwise.
+const usualLeap = 366 * 24 * time.Hour
+
 func newPaper() *paper {
-	m := &paper{clock: epoch(), serial: new(int), policies: map[string]bool{}, people: map[string]*person{}, about: map[string][]int{}, answers: map[string][]*paperAnswer{}}
+	m := &paper{clock: ledgertest.Begin(), serial: new(int), policies: map[string]bool{}, people: map[string]*person{}, about: map[string][]int{}, answers: map[string][]*paperAnswer{}}
 	m.write("created", "")
 	return m
 }
@@ -94,9 +98,9 @@ func (m *paper) far() bool {
 func (m *paper) closed() error {
 	switch {
 	case m.opened.ReadOnly:
-		return ErrReadOnly
+		return ledger.ErrReadOnly
 	case m.far():
-		return ErrClock
+		return ledger.ErrClock
 	}
 	return nil
 }
@@ -116,7 +120,7 @@ func (m *paper) write(kind, object string) int {
 func (m *paper) next() uint64 { return uint64(len(m.log)) + 1 }
 
 // settle ends a request for those named, which has left some out, and returns the number of its last event.
-func (m *paper) settle(named []string, left ...Refusal) uint64 {
+func (m *paper) settle(named []string, left ...ledger.Refusal) uint64 {
 	for _, r := range left {
 		m.write("refused", r.Object)
 	}
@@ -131,10 +135,10 @@ func alone(named []string) string {
 	return named[0]
 }
 
-func (m *paper) question(name string) (q Question, err error) {
-	i := slices.IndexFunc(m.questions, func(q Question) bool { return q.Name == name })
+func (m *paper) question(name string) (q ledger.Question, err error) {
+	i := slices.IndexFunc(m.questions, func(q ledger.Question) bool { return q.Name == name })
 	if i < 0 {
-		return q, ErrUnknown
+		return q, ledger.ErrUnknown
 	}
 	return m.questions[i], nil
 }
@@ -193,7 +197,7 @@ func (c *paperChain) during(event uint64) (then *paperChain) {
 // take adds a level: what it costs is what it raises the highest by. One below others comes from the next above it, and
 // so from what was the truth then.
 func (p *person) take(c *paperChain, e int64, event int, truth string) {
-	for _, above := range slices.Backward(sortedKeys(c.levels)) {
+	for _, above := range slices.Backward(kit.SortedKeys(c.levels)) {
 		if above > e {
 			truth = c.levels[above].truth
 		}
@@ -203,14 +207,14 @@ func (p *person) take(c *paperChain, e int64, event int, truth string) {
 }
 
 // look says why an object can have no part in any request, if that is so.
-func (m *paper) look(question, name string, e int64) *Refusal {
-	r := &Refusal{Object: name, Asked: epsilonOf(e), Reason: NotEnrolled, Helps: HelpsEnrolling}
+func (m *paper) look(question, name string, e int64) *ledger.Refusal {
+	r := &ledger.Refusal{Object: name, Asked: epsilonOf(e), Reason: ledger.NotEnrolled, Helps: ledger.HelpsEnrolling}
 	c := m.chain(question, name)
 	if c != nil && !c.withdrawn {
 		return nil
 	}
 	if c != nil {
-		r.Reason = Withdrawn
+		r.Reason = ledger.Withdrawn
 	}
 	return r
 }
@@ -225,19 +229,19 @@ type wish struct {
 }
 
 // assess says how an object would answer, or why not.
-func (m *paper) assess(w wish) (event.Verdict, *Refusal) {
+func (m *paper) assess(w wish) (verdict, *ledger.Refusal) {
 	if r := m.look(w.question, w.object, w.e); r != nil {
 		return refused, r
 	}
 	p, c := m.people[w.object], m.chain(w.question, w.object)
 	if c.levels[w.e] != nil {
-		return event.Reused, nil
+		return reused, nil
 	}
 	if m.lacks(c) {
 		return refused, noNoiseKey(w.object, w.e)
 	}
 	if w.e < c.current() {
-		return event.Derived, nil
+		return derived, nil
 	}
 	if m.lacksTruthKey() {
 		return refused, noTruthKey(w.object, w.e)
@@ -245,27 +249,34 @@ func (m *paper) assess(w wish) (event.Verdict, *Refusal) {
 	if r := m.budget(p, c, w, w.e-c.current(), w.e); r != nil {
 		return refused, r
 	}
-	return event.Drawn, nil
+	return drawn, nil
 }
 
-func noNoiseKey(object string, e int64) *Refusal {
-	return &Refusal{Object: object, Reason: NoNoiseKey, Asked: epsilonOf(e), Helps: HelpsKey}
+func noNoiseKey(object string, e int64) *ledger.Refusal {
+	return &ledger.Refusal{Object: object, Reason: ledger.NoNoiseKey, Asked: epsilonOf(e), Helps: ledger.HelpsKey}
 }
 
 // lacksTruthKey tells whether nothing can be drawn from truths for want of the key. Who only reads draws nothing.
 func (m *paper) lacksTruthKey() bool { return m.truthKey && !m.keyed && !m.opened.ReadOnly }
 
-func noTruthKey(object string, e int64) *Refusal {
-	return &Refusal{Object: object, Reason: NoTruthKey, Asked: epsilonOf(e), Helps: HelpsKey}
+func noTruthKey(object string, e int64) *ledger.Refusal {
+	return &ledger.Refusal{Object: object, Reason: ledger.NoTruthKey, Asked: epsilonOf(e), Helps: ledger.HelpsKey}
 }
 
-// refused is the verdict on an object that can have no part in a request.
-const refused event.Verdict = event.Verdicts
+// verdict says how an object answers.
+type verdict int
+
+const (
+	drawn   verdict = iota // above the current level, from the truth
+	reused                 // recorded already
+	derived                // below the current level, without the truth
+	refused                // it can have no part in a request
+)
 
 // budget says why an object cannot pay a cost that leaves its chain at a level: what reservations hold of
 // the chain counts under the chain's ceiling, and what they hold of all chains under the cap. Ceilings are
 // those of the clock, also when it has gone back; but what is reserved stays so.
-func (m *paper) budget(p *person, c *paperChain, w wish, cost, top int64) *Refusal {
+func (m *paper) budget(p *person, c *paperChain, w wish, cost, top int64) *ledger.Refusal {
 	held, at := m.held(p, w, top), m.clock
 	if w.reserved {
 		held, at = paperHold{}, m.now()
@@ -276,17 +287,17 @@ func (m *paper) budget(p *person, c *paperChain, w wish, cost, top int64) *Refus
 		left = min(left, c.rule.ceiling(at, w.orders+1)-held.shares-c.spent())
 	}
 	capLeft := p.cap - p.spent - held.all
-	r := &Refusal{Object: w.object, Asked: epsilonOf(w.e), Cost: epsilonOf(cost), Helps: HelpsNothing}
+	r := &ledger.Refusal{Object: w.object, Asked: epsilonOf(w.e), Cost: epsilonOf(cost), Helps: ledger.HelpsNothing}
 	switch {
 	case cost > left:
-		r.Reason, r.Ceiling, r.Spent, r.Remaining = ChainCeiling, epsilonOf(ceiling), epsilonOf(c.spent()), epsilonOf(max(0, left))
+		r.Reason, r.Ceiling, r.Spent, r.Remaining = ledger.ChainCeiling, epsilonOf(ceiling), epsilonOf(c.spent()), epsilonOf(max(0, left))
 		if cost <= max(ceiling, c.rule.limit())-c.spent() && cost <= p.cap-p.spent {
-			r.Helps = HelpsWaiting
+			r.Helps = ledger.HelpsWaiting
 		}
 	case cost > capLeft:
-		r.Reason, r.Ceiling, r.Spent, r.Remaining = ObjectCap, epsilonOf(p.cap), epsilonOf(p.spent), epsilonOf(max(0, capLeft))
+		r.Reason, r.Ceiling, r.Spent, r.Remaining = ledger.ObjectCap, epsilonOf(p.cap), epsilonOf(p.spent), epsilonOf(max(0, capLeft))
 		if cost <= p.cap-p.spent {
-			r.Helps = HelpsWaiting
+			r.Helps = ledger.HelpsWaiting
 		}
 	default:
 		return nil
@@ -342,7 +353,7 @@ type host struct {
 var errHost = errors.New("the host fails")
 
 // truth is what the host knows. It has nothing for one of the objects.
-func (h host) truth(q Question, name string) string {
+func (h host) truth(q ledger.Question, name string) string {
 	if name == "mute" {
 		return ""
 	}
@@ -354,7 +365,7 @@ func (h host) truth(q Question, name string) string {
 }
 
 // ask asks the host, and returns refusals of those that it has no truth for, or another one than before.
-func (m *paper) ask(h host, q Question, e int64, names []string, orLess func(*Refusal) *Refusal) (untold []Refusal, err error) {
+func (m *paper) ask(h host, q ledger.Question, e int64, names []string, orLess func(*ledger.Refusal) *ledger.Refusal) (untold []ledger.Refusal, err error) {
 	m.asked = append(m.asked, names...)
 	if h.Broken && len(names) > 0 {
 		return nil, errHost
@@ -362,7 +373,7 @@ func (m *paper) ask(h host, q Question, e int64, names []string, orLess func(*Re
 	for _, name := range names {
 		changed := m.changed(h, q, name)
 		if h.truth(q, name) == "" || changed {
-			untold = append(untold, *orLess(&Refusal{Object: name, Reason: NoTruth, Asked: epsilonOf(e), Helps: HelpsTruth}))
+			untold = append(untold, *orLess(&ledger.Refusal{Object: name, Reason: ledger.NoTruth, Asked: epsilonOf(e), Helps: ledger.HelpsTruth}))
 		}
 		if changed {
 			m.turned = append(m.turned, name)
@@ -372,13 +383,13 @@ func (m *paper) ask(h host, q Question, e int64, names []string, orLess func(*Re
 }
 
 // changed tells whether the truth that the host tells is another than the one that a chain began with.
-func (m *paper) changed(h host, q Question, name string) bool {
+func (m *paper) changed(h host, q ledger.Question, name string) bool {
 	c, truth := m.chain(q.Name, name), h.truth(q, name)
 	return c.bound != "" && truth != "" && c.bound != truth
 }
 
 // bind ties chains to the truth they begin with.
-func (m *paper) bind(h host, q Question, names ...string) {
+func (m *paper) bind(h host, q ledger.Question, names ...string) {
 	for _, name := range names {
 		if c := m.chain(q.Name, name); m.keyed && c.bound == "" {
 			c.bound = h.truth(q, name)
@@ -387,54 +398,54 @@ func (m *paper) bind(h host, q Question, names ...string) {
 	}
 }
 
-func refusedError(question string, refused []Refusal) error {
-	return &RefusedError{Question: question, Refused: byObject(refused)}
+func refusedError(question string, refused []ledger.Refusal) error {
+	return &ledger.RefusedError{Question: question, Refused: byObject(refused)}
 }
 
-func byObject(refused []Refusal) []Refusal {
-	return slices.SortedFunc(slices.Values(refused), func(a, b Refusal) int { return strings.Compare(a.Object, b.Object) })
+func byObject(refused []ledger.Refusal) []ledger.Refusal {
+	return slices.SortedFunc(slices.Values(refused), func(a, b ledger.Refusal) int { return strings.Compare(a.Object, b.Object) })
 }
 
-func isAmong(refused []Refusal) func(name string) bool {
+func isAmong(refused []ledger.Refusal) func(name string) bool {
 	return func(name string) bool {
-		return slices.ContainsFunc(refused, func(r Refusal) bool { return r.Object == name })
+		return slices.ContainsFunc(refused, func(r ledger.Refusal) bool { return r.Object == name })
 	}
 }
 
-func without(names []string, refused []Refusal) []string {
+func without(names []string, refused []ledger.Refusal) []string {
 	return slices.DeleteFunc(slices.Clone(names), isAmong(refused))
 }
 
 // The requests of the host.
 
-func (m *paper) define(q Question) error {
+func (m *paper) define(q ledger.Question) error {
 	old, err := m.question(q.Name)
 	switch {
 	case err != nil:
-		m.questions = append(m.questions, Question{Name: q.Name, Values: q.Values, Encoding: encodingOnPaper(q), Mechanism: q.Mechanism})
+		m.questions = append(m.questions, ledger.Question{Name: q.Name, Values: q.Values, Encoding: encodingOnPaper(q), Mechanism: q.Mechanism})
 		m.write("question", "")
 	case !slices.Equal(old.Values, q.Values), q.Encoding != "" && q.Encoding != old.Encoding, asJSON(old.Mechanism) != asJSON(q.Mechanism):
-		return ErrInvalid
+		return ledger.ErrInvalid
 	}
 	m.settle(nil)
 	return nil
 }
 
 // encodingOnPaper is what the question says or else, with a mechanism, finite and, from 21 values on, unary.
-func encodingOnPaper(q Question) Encoding {
+func encodingOnPaper(q ledger.Question) ledger.Encoding {
 	switch {
 	case q.Encoding != "":
 		return q.Encoding
 	case q.Mechanism != nil:
-		return Finite
+		return ledger.Finite
 	case len(q.Values) > 20:
-		return Unary
+		return ledger.Unary
 	}
-	return Direct
+	return ledger.Direct
 }
 
 // levelsOnPaper are the ε of a question's responses, rising; nil for all there are.
-func levelsOnPaper(q Question) (all []int64) {
+func levelsOnPaper(q ledger.Question) (all []int64) {
 	if q.Mechanism != nil {
 		for _, epsilon := range q.Mechanism.Family.Epsilons() {
 			all = append(all, epsilon.Nano())
@@ -444,13 +455,13 @@ func levelsOnPaper(q Question) (all []int64) {
 }
 
 // hasLevel tells whether a question has responses at an ε.
-func hasLevel(q Question, e int64) bool {
+func hasLevel(q ledger.Question, e int64) bool {
 	levels := levelsOnPaper(q)
 	return levels == nil || slices.Contains(levels, e)
 }
 
 // levelsReleased returns the levels that released ceilings come to: each the highest at or below one, once.
-func levelsReleased(q Question, due []paperStep) (out []paperStep) {
+func levelsReleased(q ledger.Question, due []paperStep) (out []paperStep) {
 	levels := levelsOnPaper(q)
 	if levels == nil {
 		return due
@@ -471,23 +482,23 @@ func levelsReleased(q Question, due []paperStep) (out []paperStep) {
 	return out
 }
 
-func (m *paper) enrol(r EnrollRequest, under rule) (out EnrollResult, err error) {
+func (m *paper) enrol(r ledger.EnrollRequest, under rule) (out ledger.EnrollResult, err error) {
 	q, err := m.question(r.Question)
 	if err != nil {
 		return out, err
 	}
 	names := m.members("", r.Objects)
-	var refusals []Refusal
+	var refusals []ledger.Refusal
 	var fresh []string
 	for _, name := range names {
 		p, c := m.people[name], m.chain(r.Question, name)
 		switch {
 		case p == nil && r.Cap.IsZero():
-			return out, ErrNoCap
+			return out, ledger.ErrNoCap
 		case p != nil && !r.Cap.IsZero() && r.Cap.Nano() != p.cap:
-			refusals = append(refusals, Refusal{Object: name, Reason: CapDiffers, Ceiling: epsilonOf(p.cap), Spent: epsilonOf(p.spent), Asked: r.Cap, Helps: HelpsNothing})
+			refusals = append(refusals, ledger.Refusal{Object: name, Reason: ledger.CapDiffers, Ceiling: epsilonOf(p.cap), Spent: epsilonOf(p.spent), Asked: r.Cap, Helps: ledger.HelpsNothing})
 		case c != nil && !c.rule.policy.Equal(r.Policy):
-			refusals = append(refusals, Refusal{Object: name, Reason: PolicyDiffers, Spent: epsilonOf(c.current()), Helps: HelpsNothing})
+			refusals = append(refusals, ledger.Refusal{Object: name, Reason: ledger.PolicyDiffers, Spent: epsilonOf(c.current()), Helps: ledger.HelpsNothing})
 		case c == nil:
 			if _, err := m.noiseOf(q); err != nil {
 				return out, err
@@ -500,7 +511,7 @@ func (m *paper) enrol(r EnrollRequest, under rule) (out EnrollResult, err error)
 	if len(refusals) > 0 {
 		return out, refusedError(r.Question, refusals)
 	}
-	out = EnrollResult{Enrolled: len(fresh), Already: len(names) - len(fresh), First: m.next()}
+	out = ledger.EnrollResult{Enrolled: len(fresh), Already: len(names) - len(fresh), First: m.next()}
 	if text := r.Policy.String(); text != "" && len(fresh) > 0 && !m.policies[text] {
 		m.policies[text] = true
 		m.write("policy", "")
@@ -513,7 +524,7 @@ func (m *paper) enrol(r EnrollRequest, under rule) (out EnrollResult, err error)
 }
 
 // begin enrols one object, or lets it come back with everything it has spent.
-func (m *paper) begin(q Question, r EnrollRequest, name string, under rule) {
+func (m *paper) begin(q ledger.Question, r ledger.EnrollRequest, name string, under rule) {
 	if m.people[name] == nil {
 		m.people[name] = &person{cap: r.Cap.Nano(), chains: map[string]*paperChain{}}
 	}
@@ -530,7 +541,7 @@ func (m *paper) begin(q Question, r EnrollRequest, name string, under rule) {
 func (m *paper) withdraw(name string) error {
 	p := m.people[name]
 	if p == nil {
-		return ErrUnknown
+		return ledger.ErrUnknown
 	}
 	part := false
 	for _, c := range p.chains {
@@ -553,7 +564,7 @@ func (m *paper) beginEpoch(question, name string) error {
 		return err
 	}
 	if refusal := m.look(question, name, 0); refusal != nil {
-		return refusedError(question, []Refusal{*refusal})
+		return refusedError(question, []ledger.Refusal{*refusal})
 	}
 	c := m.chain(question, name)
 	if len(c.levels) > 0 || c.answered > 0 || c.bound != "" {
@@ -574,7 +585,7 @@ func (m *paper) beginEpoch(question, name string) error {
 func (m *paper) forget(name string) error {
 	p, said := m.people[name], m.about[name]
 	if p == nil && said == nil {
-		return ErrUnknown
+		return ledger.ErrUnknown
 	}
 	if len(said) > 0 {
 		event := m.write("forgotten", name)
@@ -611,21 +622,21 @@ func (p *person) forget(event int) {
 }
 
 // without1 returns refusals without those of somebody.
-func without1(refused []Refusal, name string) []Refusal {
-	return slices.DeleteFunc(slices.Clone(refused), func(r Refusal) bool { return r.Object == name })
+func without1(refused []ledger.Refusal, name string) []ledger.Refusal {
+	return slices.DeleteFunc(slices.Clone(refused), func(r ledger.Refusal) bool { return r.Object == name })
 }
 
-func (m *paper) raise(r RaiseRequest, h host) (out RaiseResult, err error) {
+func (m *paper) raise(r ledger.RaiseRequest, h host) (out ledger.RaiseResult, err error) {
 	q, err := m.question(r.Question)
 	if err != nil {
 		return out, err
 	}
 	if !hasLevel(q, r.Epsilon.Nano()) {
-		return out, ErrInvalid
+		return out, ledger.ErrInvalid
 	}
 	e, names := r.Epsilon.Nano(), m.members(r.Question, r.Objects)
-	verdicts := map[string]event.Verdict{}
-	var refusals []Refusal
+	verdicts := map[string]verdict{}
+	var refusals []ledger.Refusal
 	var needy []string
 	for _, name := range names {
 		w := wish{question: q.Name, object: name, e: e, orders: m.orders(q.Name, name)}
@@ -635,14 +646,14 @@ func (m *paper) raise(r RaiseRequest, h host) (out RaiseResult, err error) {
 				m.orLess(refusal, m.people[name], q, w, true)
 			}
 			refusals = append(refusals, *refusal)
-		} else if v == event.Drawn {
+		} else if v == drawn {
 			needy = append(needy, name)
 		}
 	}
 	if len(refusals) > 0 && !r.Partial {
 		return out, refusedError(q.Name, refusals)
 	}
-	untold, err := m.ask(h, q, e, needy, func(r *Refusal) *Refusal {
+	untold, err := m.ask(h, q, e, needy, func(r *ledger.Refusal) *ledger.Refusal {
 		return m.orLess(r, m.people[r.Object], q, wish{question: q.Name, object: r.Object, e: e}, false)
 	})
 	if err != nil {
@@ -651,15 +662,15 @@ func (m *paper) raise(r RaiseRequest, h host) (out RaiseResult, err error) {
 	if refusals = append(refusals, untold...); len(refusals) > 0 && !r.Partial {
 		return out, refusedError(q.Name, refusals)
 	}
-	out = RaiseResult{Refused: byObject(refusals), First: m.next()}
+	out = ledger.RaiseResult{Refused: byObject(refusals), First: m.next()}
 	for _, name := range without(names, refusals) {
 		switch verdicts[name] {
-		case event.Reused:
+		case reused:
 			out.Reused++
 			continue
-		case event.Derived:
+		case derived:
 			out.Derived++
-		case event.Drawn:
+		case drawn:
 			out.Drawn++
 			m.bind(h, q, name)
 		}
@@ -677,21 +688,21 @@ func (m *paper) orders(question, name string) int64 {
 }
 
 // advance goes from object to object.
-func (m *paper) advance(only string, h host) (out AdvanceResult, err error) {
+func (m *paper) advance(only string, h host) (out ledger.AdvanceResult, err error) {
 	questions := m.questions
 	if only != "" {
 		q, err := m.question(only)
 		if err != nil {
 			return out, err
 		}
-		questions = []Question{q}
+		questions = []ledger.Question{q}
 	}
 	plans, err := m.planAll(questions, h)
 	if err != nil {
 		return out, err
 	}
 	out.First = m.next()
-	for _, name := range sortedKeys(m.people) {
+	for _, name := range kit.SortedKeys(m.people) {
 		for _, s := range plans[name].steps {
 			p, c := m.people[name], m.chain(s.question.Name, name)
 			if s.e > c.current() {
@@ -700,7 +711,7 @@ func (m *paper) advance(only string, h host) (out AdvanceResult, err error) {
 			p.take(c, s.e, m.write("released", name), h.truth(s.question, name))
 		}
 	}
-	var left []Refusal
+	var left []ledger.Refusal
 	for _, q := range questions {
 		if one := plans.about(q); one.Raised+one.Unchanged+len(one.Refused) > 0 {
 			out.Questions = append(out.Questions, one)
@@ -715,12 +726,12 @@ func (m *paper) advance(only string, h host) (out AdvanceResult, err error) {
 type paperPlan struct {
 	parts map[string]bool // the questions that it takes part in
 	steps []paperStep     // by the calendar
-	short map[string]*Refusal
+	short map[string]*ledger.Refusal
 	needs map[string]bool // the questions that the host must be asked about
 }
 
 type paperStep struct {
-	question Question
+	question ledger.Question
 	e        int64
 	at       time.Time // when it fell due
 }
@@ -729,7 +740,7 @@ type paperPlans map[string]paperPlan
 
 // planAll makes the plans, and asks the host until it need not be asked: whom it has no fitting truth for
 // leaves budget for other questions.
-func (m *paper) planAll(questions []Question, h host) (all paperPlans, err error) {
+func (m *paper) planAll(questions []ledger.Question, h host) (all paperPlans, err error) {
 	asked := map[[2]string]bool{} // by question and object
 	for {
 		plans := paperPlans{}
@@ -739,12 +750,12 @@ func (m *paper) planAll(questions []Question, h host) (all paperPlans, err error
 		more := false
 		for _, q := range questions {
 			var needy []string
-			for _, name := range sortedKeys(plans) {
+			for _, name := range kit.SortedKeys(plans) {
 				if id := [2]string{q.Name, name}; plans[name].needs[q.Name] && !asked[id] {
 					needy, asked[id], more = append(needy, name), true, true
 				}
 			}
-			if _, err := m.ask(h, q, 0, needy, func(r *Refusal) *Refusal { return r }); err != nil {
+			if _, err := m.ask(h, q, 0, needy, func(r *ledger.Refusal) *ledger.Refusal { return r }); err != nil {
 				return nil, err
 			}
 		}
@@ -756,8 +767,8 @@ func (m *paper) planAll(questions []Question, h host) (all paperPlans, err error
 
 // plan takes what is due to an object by the calendar, as far as budgets go. Whom the host was asked about
 // and has no fitting truth for goes no further in that question.
-func (m *paper) plan(name string, questions []Question, asked map[[2]string]bool, h host) paperPlan {
-	out := paperPlan{parts: map[string]bool{}, short: map[string]*Refusal{}, needs: map[string]bool{}}
+func (m *paper) plan(name string, questions []ledger.Question, asked map[[2]string]bool, h host) paperPlan {
+	out := paperPlan{parts: map[string]bool{}, short: map[string]*ledger.Refusal{}, needs: map[string]bool{}}
 	var due []paperStep
 	p := m.people[name].copy()
 	for _, q := range questions {
@@ -806,9 +817,9 @@ func (m *paper) plan(name string, questions []Question, asked map[[2]string]bool
 }
 
 // unfit refuses an object for which the host has no truth, or another than its chain began with.
-func (m *paper) unfit(h host, q Question, name string, e int64) *Refusal {
+func (m *paper) unfit(h host, q ledger.Question, name string, e int64) *ledger.Refusal {
 	if h.truth(q, name) == "" || m.changed(h, q, name) {
-		return &Refusal{Object: name, Reason: NoTruth, Asked: epsilonOf(e), Helps: HelpsTruth}
+		return &ledger.Refusal{Object: name, Reason: ledger.NoTruth, Asked: epsilonOf(e), Helps: ledger.HelpsTruth}
 	}
 	return nil
 }
@@ -826,9 +837,9 @@ func (p *person) copy() *person {
 }
 
 // about is what the plans come to in one question.
-func (all paperPlans) about(q Question) Advanced {
-	out := Advanced{Question: q.Name}
-	for _, name := range sortedKeys(all) {
+func (all paperPlans) about(q ledger.Question) ledger.Advanced {
+	out := ledger.Advanced{Question: q.Name}
+	for _, name := range kit.SortedKeys(all) {
 		plan := all[name]
 		switch {
 		case !plan.parts[q.Name]:
@@ -850,13 +861,13 @@ type paperAnswer struct {
 	answer  string // "" until somebody has looked
 	scored  bool
 	objects uint64
-	refused []Refusal
+	refused []ledger.Refusal
 	event   uint64
 	began   uint64 // the event of the fresh answer that it comes from; 0 of one that is not recorded yet
 }
 
 // hasScore tells whether a query about so many has two answers and a boundary between them.
-func hasScore(q Question, query string, objects int) bool {
+func hasScore(q ledger.Question, query string, objects int) bool {
 	kind, rest, _ := strings.Cut(query, ":")
 	switch kind {
 	case "majority":
@@ -870,14 +881,14 @@ func hasScore(q Question, query string, objects int) bool {
 }
 
 // answered returns what is known of a query about a panel, whole or with somebody left out, by rising ε.
-func (m *paper) answered(r AnswerRequest, names []string, leaves bool) (key string, known []*paperAnswer) {
+func (m *paper) answered(r ledger.AnswerRequest, names []string, leaves bool) (key string, known []*paperAnswer) {
 	key = fmt.Sprintf("%q %q %v %q", r.Question, r.Query, leaves, names)
 	return key, m.answers[key]
 }
 
 // recorded returns the answer at an ε or else the nearest above it, if there is one. A partial request has those that
 // left somebody out, too.
-func (m *paper) recorded(r AnswerRequest, names []string) (key string, best *paperAnswer) {
+func (m *paper) recorded(r ledger.AnswerRequest, names []string) (key string, best *paperAnswer) {
 	for _, leaves := range []bool{false, true} {
 		at, known := m.answered(r, names, leaves)
 		for _, a := range known {
@@ -891,7 +902,7 @@ func (m *paper) recorded(r AnswerRequest, names []string) (key string, best *pap
 
 // raisable returns the highest answer about a whole panel, if a higher one can be raised from it: it has a score, and
 // nobody was forgotten, or began an epoch, since it began.
-func (m *paper) raisable(r AnswerRequest, names []string) *paperAnswer {
+func (m *paper) raisable(r ledger.AnswerRequest, names []string) *paperAnswer {
 	_, known := m.answered(r, names, false)
 	if len(known) == 0 {
 		return nil
@@ -905,7 +916,7 @@ func (m *paper) raisable(r AnswerRequest, names []string) *paperAnswer {
 }
 
 // priceOfAnswer is what an answer from truths costs each object: if it is raised, the difference.
-func (m *paper) priceOfAnswer(r AnswerRequest, names []string, leaves bool) int64 {
+func (m *paper) priceOfAnswer(r ledger.AnswerRequest, names []string, leaves bool) int64 {
 	if base := m.raisable(r, names); base != nil && !leaves {
 		return max(0, r.Epsilon.Nano()-base.e)
 	}
@@ -913,14 +924,14 @@ func (m *paper) priceOfAnswer(r AnswerRequest, names []string, leaves bool) int6
 }
 
 // panel returns who is asked, who can pay and who cannot, and whether for that or another reason somebody is left out.
-func (m *paper) panel(r AnswerRequest, untold bool) (q Question, names []string, refusals []Refusal, leaves bool, err error) {
+func (m *paper) panel(r ledger.AnswerRequest, untold bool) (q ledger.Question, names []string, refusals []ledger.Refusal, leaves bool, err error) {
 	if q, err = m.question(r.Question); err != nil {
 		return q, nil, nil, false, err
 	}
 	if names = m.members(q.Name, r.Objects); len(names) == 0 {
-		return q, nil, nil, false, ErrUnknown
+		return q, nil, nil, false, ledger.ErrUnknown
 	}
-	refused := func(leaves bool) (refusals []Refusal) {
+	refused := func(leaves bool) (refusals []ledger.Refusal) {
 		cost := m.priceOfAnswer(r, names, leaves)
 		for _, name := range names {
 			refusal := m.look(q.Name, name, r.Epsilon.Nano())
@@ -947,21 +958,23 @@ func (m *paper) panel(r AnswerRequest, untold bool) (q Question, names []string,
 	return q, names, refusals, leaves, nil
 }
 
-func (m *paper) quoteAnswer(r AnswerRequest) (AnswerQuote, error) {
+func (m *paper) quoteAnswer(r ledger.AnswerRequest) (ledger.AnswerQuote, error) {
 	_, names, refusals, leaves, err := m.panel(r, false)
 	if err != nil {
-		return AnswerQuote{}, err
+		return ledger.AnswerQuote{}, err
 	}
 	var held privacy.Epsilon
 	for _, leaves := range []bool{false, true} {
 		if _, known := m.answered(r, names, leaves); len(known) > 0 && (!leaves || r.Partial) {
-			held = budget.Higher(held, epsilonOf(known[len(known)-1].e))
+			if e := epsilonOf(known[len(known)-1].e); held.Less(e) {
+				held = e
+			}
 		}
 	}
 	if _, best := m.recorded(r, names); best != nil {
-		return AnswerQuote{Objects: best.objects, Held: held, Refused: best.refused}, nil
+		return ledger.AnswerQuote{Objects: best.objects, Held: held, Refused: best.refused}, nil
 	}
-	q := AnswerQuote{
+	q := ledger.AnswerQuote{
 		Objects: uint64(len(without(names, refusals))), Charge: epsilonOf(m.priceOfAnswer(r, names, leaves)), Held: held, Anew: r.Epsilon, Refused: refusals,
 	}
 	if !held.IsZero() {
@@ -971,10 +984,10 @@ func (m *paper) quoteAnswer(r AnswerRequest) (AnswerQuote, error) {
 }
 
 // notRaised says why an answer is drawn anew although there is one at a lower ε.
-func (m *paper) notRaised(r AnswerRequest, names []string, leaves bool) error {
+func (m *paper) notRaised(r ledger.AnswerRequest, names []string, leaves bool) error {
 	_, known := m.answered(r, names, false)
 	if leaves || len(known) == 0 {
-		return errPartialPanel
+		return errors.New("somebody is left out, and whom a partial request leaves out may change")
 	}
 	if m.raisable(r, names) != nil {
 		return nil
@@ -989,10 +1002,10 @@ func (m *paper) notRaised(r AnswerRequest, names []string, leaves bool) error {
 	default:
 		first := slices.IndexFunc(names, func(name string) bool { return m.anotherSince(r.Question, name, top.began) })
 		if m.forgottenSince(names[first], top.began) {
-			return ErrForgotten
+			return ledger.ErrForgotten
 		}
 	}
-	return errNewEpoch
+	return errors.New("somebody in the panel has begun a new epoch")
 }
 
 // anotherSince tells whether the truth of somebody may be another one than at an event.
@@ -1006,7 +1019,7 @@ func (m *paper) forgottenSince(name string, event uint64) bool {
 }
 
 // answer returns the result and the recorded answer, whose text is for the ledger to say.
-func (m *paper) answer(r AnswerRequest, h host) (out AnswerResult, made *paperAnswer, err error) {
+func (m *paper) answer(r ledger.AnswerRequest, h host) (out ledger.AnswerResult, made *paperAnswer, err error) {
 	q, names, _, _, err := m.panel(r, false)
 	if err != nil {
 		return out, nil, err
@@ -1031,7 +1044,7 @@ func (m *paper) answer(r AnswerRequest, h host) (out AnswerResult, made *paperAn
 }
 
 // inquire charges a panel for an answer that must be drawn.
-func (m *paper) inquire(r AnswerRequest, h host, q Question) (key string, made *paperAnswer, cost privacy.Epsilon, err error) {
+func (m *paper) inquire(r ledger.AnswerRequest, h host, q ledger.Question) (key string, made *paperAnswer, cost privacy.Epsilon, err error) {
 	_, names, refusals, leaves, err := m.panel(r, false)
 	if err != nil {
 		return "", nil, cost, err
@@ -1046,11 +1059,11 @@ func (m *paper) inquire(r AnswerRequest, h host, q Question) (key string, made *
 		return "", nil, cost, err
 	}
 	able := without(names, refusals)
-	untold, err := m.ask(h, q, r.Epsilon.Nano(), able, func(one *Refusal) *Refusal { return m.lessOfAnswer(one, r, names, leaves, false) })
+	untold, err := m.ask(h, q, r.Epsilon.Nano(), able, func(one *ledger.Refusal) *ledger.Refusal { return m.lessOfAnswer(one, r, names, leaves, false) })
 	if err == nil && len(untold) > 0 && !leaves && r.Partial && len(untold) < len(names) {
 		_, _, refusals, leaves, err = m.panel(r, true)
-		untold = slices.DeleteFunc(untold, func(one Refusal) bool {
-			return slices.ContainsFunc(refusals, func(other Refusal) bool { return other.Object == one.Object })
+		untold = slices.DeleteFunc(untold, func(one ledger.Refusal) bool {
+			return slices.ContainsFunc(refusals, func(other ledger.Refusal) bool { return other.Object == one.Object })
 		})
 	}
 	refusals = append(refusals, untold...)

@@ -1,27 +1,35 @@
-package ledger
+package model
 
 import (
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
 )
 
 // The market on paper.
 
+// dealStatus says what became of a deal.
+type dealStatus int
+
+const (
+	dealReserved dealStatus = iota
+	dealSold
+	dealCancelled
+)
+
 // paperDeal is a reservation or a sale.
 type paperDeal struct {
-	Order
-	status     state.SaleStatus
+	ledger.Order
+	status     dealStatus
 	promised   map[string]int64 // of a reservation, by object
 	expires    time.Time
-	granted    Reservation
+	granted    ledger.Reservation
 	gone       int // of those reserved, who were forgotten
-	sale       Sale
-	deliveries []Delivery // without the values
+	sale       ledger.Sale
+	deliveries []ledger.Delivery // without the values
 }
 
 // forget destroys what a deal says of somebody.
@@ -29,7 +37,7 @@ func (d *paperDeal) forget(name string) {
 	d.sale.Refused, d.granted.Refused = without1(d.sale.Refused, name), without1(d.granted.Refused, name)
 	for i, one := range d.deliveries {
 		if one.Object == name {
-			d.deliveries[i] = Delivery{Response: Response{Question: one.Question, Epsilon: one.Epsilon}, Price: one.Price, Sold: one.Sold, Erased: true}
+			d.deliveries[i] = ledger.Delivery{Response: ledger.Response{Question: one.Question, Epsilon: one.Epsilon}, Price: one.Price, Sold: one.Sold, Erased: true}
 		}
 	}
 	if i := slices.Index(d.Objects, name); d.granted.Number != 0 && i >= 0 {
@@ -40,22 +48,22 @@ func (d *paperDeal) forget(name string) {
 }
 
 func (d *paperDeal) holds(at time.Time) bool {
-	return d.status == state.SaleReserved && at.Before(d.expires)
+	return d.status == dealReserved && at.Before(d.expires)
 }
 func (d *paperDeal) epsilon() int64 { return d.Epsilon.Nano() }
 
 // paperTrade is an order being looked at.
 type paperTrade struct {
-	Order
-	question Question
+	ledger.Order
+	question ledger.Question
 	lines    []paperLine
-	refused  []Refusal
+	refused  []ledger.Refusal
 }
 
 type paperLine struct {
 	name        string
 	chain       *paperChain
-	verdict     event.Verdict
+	verdict     verdict
 	method      string
 	held, price int64
 }
@@ -70,18 +78,18 @@ type consent struct {
 }
 
 // trade looks at an order, a new one or one that was reserved.
-func (m *paper) trade(o Order, reserved *paperDeal) (*paperTrade, error) {
+func (m *paper) trade(o ledger.Order, reserved *paperDeal) (*paperTrade, error) {
 	t := &paperTrade{Order: o}
 	var err error
 	if t.question, err = m.question(o.Question); err != nil {
 		return nil, err
 	}
 	if !hasLevel(t.question, o.Epsilon.Nano()) {
-		return nil, ErrInvalid
+		return nil, ledger.ErrInvalid
 	}
 	names := m.members(o.Question, o.Objects)
 	if len(names) == 0 {
-		return nil, ErrUnknown
+		return nil, ledger.ErrUnknown
 	}
 	for _, name := range names {
 		line, refusal := m.line(t, name, reserved)
@@ -96,7 +104,7 @@ func (m *paper) trade(o Order, reserved *paperDeal) (*paperTrade, error) {
 
 // line says what an order means for one object. What was reserved is not held against the terms again,
 // and comes before what others have reserved. Whoever has withdrawn since is out of it.
-func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLine, refusal *Refusal) {
+func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLine, refusal *ledger.Refusal) {
 	e := t.Epsilon.Nano()
 	if refusal = m.look(t.Question, name, e); refusal != nil {
 		return n, refusal
@@ -107,9 +115,9 @@ func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLi
 	case reserved == nil:
 		refusal = m.terms(c, t, name)
 	case !m.holdsFor(reserved, name):
-		refusal = &Refusal{Object: name, Asked: t.Epsilon, Reason: Withdrawn, Helps: HelpsNothing}
+		refusal = &ledger.Refusal{Object: name, Asked: t.Epsilon, Reason: ledger.Withdrawn, Helps: ledger.HelpsNothing}
 		if uint64(m.people[name].left) < reserved.granted.First {
-			refusal.Reason = EpochBegun
+			refusal.Reason = ledger.EpochBegun
 		}
 	}
 	orders := t.orders(c)
@@ -123,9 +131,9 @@ func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLi
 		return n, refusal
 	}
 	switch {
-	case n.verdict == event.Drawn:
+	case n.verdict == drawn:
 		n.method = "raise"
-	case n.verdict == event.Reused:
+	case n.verdict == reused:
 		n.method = "resale"
 	case e < c.lowest():
 		n.method = "degrade"
@@ -168,8 +176,8 @@ func (c *paperChain) buyers() int64 {
 }
 
 // terms says why the terms of sale do not let a buyer have a level. What a buyer holds it may have again.
-func (m *paper) terms(c *paperChain, t *paperTrade, name string) *Refusal {
-	r := &Refusal{Object: name, Asked: t.Epsilon, Helps: HelpsNothing}
+func (m *paper) terms(c *paperChain, t *paperTrade, name string) *ledger.Refusal {
+	r := &ledger.Refusal{Object: name, Asked: t.Epsilon, Helps: ledger.HelpsNothing}
 	var holders []string
 	if l := c.levels[t.Epsilon.Nano()]; l != nil {
 		holders = l.holders
@@ -179,17 +187,17 @@ func (m *paper) terms(c *paperChain, t *paperTrade, name string) *Refusal {
 	case slices.Contains(holders, t.Buyer):
 		return nil
 	case market == nil:
-		r.Reason = NotForSale
+		r.Reason = ledger.NotForSale
 	case slices.Contains(market.Barred, t.Buyer) || len(market.Buyers) > 0 && !slices.Contains(market.Buyers, t.Buyer):
-		r.Reason = BuyerRefused
+		r.Reason = ledger.BuyerRefused
 	case market.Max.Less(t.Epsilon) || !market.Stride.IsZero() && t.Epsilon.Nano()%market.Stride.Nano() != 0,
 		market.Levels != nil && !slices.Contains(market.Levels, t.Epsilon):
-		r.Reason, r.Ceiling, r.Spent = NotOnOffer, market.Max, epsilonOf(c.spent())
+		r.Reason, r.Ceiling, r.Spent = ledger.NotOnOffer, market.Max, epsilonOf(c.spent())
 		r.Remaining = epsilonOf(max(0, market.Max.Nano()-c.spent()))
 	case !market.From.IsZero() && m.now().Before(market.From):
-		r.Reason, r.Helps = SaleClosed, HelpsWaiting
+		r.Reason, r.Helps = ledger.SaleClosed, ledger.HelpsWaiting
 	case !market.Until.IsZero() && !m.now().Before(market.Until):
-		r.Reason = SaleClosed // for good: the log's time, by which windows go, does not run back
+		r.Reason = ledger.SaleClosed // for good: the log's time, by which windows go, does not run back
 	case market.Holders > 0:
 		return m.crowded(r, t, market, holders)
 	default:
@@ -199,7 +207,7 @@ func (m *paper) terms(c *paperChain, t *paperTrade, name string) *Refusal {
 }
 
 // crowded says whether as many others as may hold a level do, or have reserved it.
-func (m *paper) crowded(r *Refusal, t *paperTrade, market *policy.Market, holders []string) *Refusal {
+func (m *paper) crowded(r *ledger.Refusal, t *paperTrade, market *policy.Market, holders []string) *ledger.Refusal {
 	all := map[string]bool{}
 	for _, buyer := range holders {
 		all[buyer] = true
@@ -212,8 +220,8 @@ func (m *paper) crowded(r *Refusal, t *paperTrade, market *policy.Market, holder
 	if len(all) < market.Holders {
 		return nil
 	}
-	if r.Reason = HoldersFull; len(holders) < market.Holders {
-		r.Helps = HelpsWaiting
+	if r.Reason = ledger.HoldersFull; len(holders) < market.Holders {
+		r.Helps = ledger.HelpsWaiting
 	}
 	return r
 }
@@ -226,8 +234,8 @@ func (t *paperTrade) price() (sum int64) {
 }
 
 // quote is the offer without its ID.
-func (t *paperTrade) quote() Quote {
-	q := Quote{Offer: Offer{Buyer: t.Buyer, Question: t.Question, Epsilon: t.Epsilon, Price: t.price(), Currency: "EUR", Objects: uint64(len(t.lines))}, Refused: t.refused}
+func (t *paperTrade) quote() ledger.Quote {
+	q := ledger.Quote{Offer: ledger.Offer{Buyer: t.Buyer, Question: t.Question, Epsilon: t.Epsilon, Price: t.price(), Currency: "EUR", Objects: uint64(len(t.lines))}, Refused: t.refused}
 	for _, n := range t.lines {
 		switch n.method {
 		case "raise":
@@ -261,32 +269,32 @@ func (t *paperTrade) offer() string {
 // accept says why the buyer does not agree to what the order has become. Another quote would not help who
 // is bound to one against a lack of truths.
 func (t *paperTrade) accept(c consent) error {
-	untold := slices.DeleteFunc(slices.Clone(t.refused), func(r Refusal) bool { return r.Reason != NoTruth })
+	untold := slices.DeleteFunc(slices.Clone(t.refused), func(r ledger.Refusal) bool { return r.Reason != ledger.NoTruth })
 	switch {
 	case len(t.refused) > 0 && !c.partial, len(t.lines) == 0:
 		return refusedError(t.Question, t.refused)
 	case len(untold) > 0 && c.id != "":
 		return refusedError(t.Question, untold)
 	case c.most != nil && *c.most < t.price():
-		return &QuoteError{Quote: t.quote(), Expected: c.id, MaxPrice: c.most, Helps: HelpsPaying}
+		return &ledger.QuoteError{Quote: t.quote(), Expected: c.id, MaxPrice: c.most, Helps: ledger.HelpsPaying}
 	case c.id != "" && c.offer != t.offer():
-		return &QuoteError{Quote: t.quote(), Expected: c.id, MaxPrice: c.most, Helps: HelpsQuoting}
+		return &ledger.QuoteError{Quote: t.quote(), Expected: c.id, MaxPrice: c.most, Helps: ledger.HelpsQuoting}
 	}
 	return nil
 }
 
 // drop refuses objects for which the host has no truth.
-func (t *paperTrade) drop(untold []Refusal) {
+func (t *paperTrade) drop(untold []ledger.Refusal) {
 	t.refused = byObject(append(t.refused, untold...))
 	t.lines = slices.DeleteFunc(t.lines, func(n paperLine) bool { return isAmong(untold)(n.name) })
 }
 
 // customer returns a buyer, and names it if it is new.
-func (m *paper) customer(name string) *BuyerState {
-	i := slices.IndexFunc(m.buyers, func(b *BuyerState) bool { return b.Buyer == name })
+func (m *paper) customer(name string) *ledger.BuyerState {
+	i := slices.IndexFunc(m.buyers, func(b *ledger.BuyerState) bool { return b.Buyer == name })
 	if i < 0 {
 		m.write("buyer", "")
-		i, m.buyers = len(m.buyers), append(m.buyers, &BuyerState{Buyer: name, Currency: "EUR"})
+		i, m.buyers = len(m.buyers), append(m.buyers, &ledger.BuyerState{Buyer: name, Currency: "EUR"})
 	}
 	return m.buyers[i]
 }
@@ -301,11 +309,11 @@ func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*pa
 	}
 	var needy []string
 	for _, n := range t.lines {
-		if n.verdict == event.Drawn {
+		if n.verdict == drawn {
 			needy = append(needy, n.name)
 		}
 	}
-	untold, err := m.ask(h, t.question, t.Epsilon.Nano(), needy, func(r *Refusal) *Refusal {
+	untold, err := m.ask(h, t.question, t.Epsilon.Nano(), needy, func(r *ledger.Refusal) *ledger.Refusal {
 		if reserved != nil {
 			return r
 		}
@@ -338,12 +346,12 @@ func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*pa
 // deliver hands the responses over.
 func (m *paper) deliver(d *paperDeal, t *paperTrade, h host) {
 	q := t.quote()
-	d.status = state.SaleSold
-	d.sale = Sale{Number: d.sale.Number, Offer: q.Offer, Refund: d.sale.Refund, Refused: q.Refused, Time: m.now()}
+	d.status = dealSold
+	d.sale = ledger.Sale{Number: d.sale.Number, Offer: q.Offer, Refund: d.sale.Refund, Refused: q.Refused, Time: m.now()}
 	m.write("sale", "")
 	for _, n := range t.lines {
 		ev := m.write("sold", n.name)
-		if n.verdict != event.Reused {
+		if n.verdict != reused {
 			m.people[n.name].take(n.chain, t.Epsilon.Nano(), ev, h.truth(t.question, n.name))
 		}
 		l := n.chain.levels[t.Epsilon.Nano()]
@@ -351,12 +359,12 @@ func (m *paper) deliver(d *paperDeal, t *paperTrade, h host) {
 			l.holders = append(l.holders, t.Buyer)
 		}
 		m.people[n.name].earned += n.price
-		recorded := Response{Object: n.name, Question: t.Question, Epsilon: t.Epsilon, Event: uint64(l.event)}
-		d.deliveries = append(d.deliveries, Delivery{Response: recorded, Price: n.price, Method: n.method, Sold: uint64(ev)})
+		recorded := ledger.Response{Object: n.name, Question: t.Question, Epsilon: t.Epsilon, Event: uint64(l.event)}
+		d.deliveries = append(d.deliveries, ledger.Delivery{Response: recorded, Price: n.price, Method: n.method, Sold: uint64(ev)})
 	}
 }
 
-func (m *paper) reserve(o Order, c consent, during time.Duration) (*paperDeal, error) {
+func (m *paper) reserve(o ledger.Order, c consent, during time.Duration) (*paperDeal, error) {
 	t, err := m.trade(o, nil)
 	if err != nil {
 		return nil, err
@@ -365,8 +373,8 @@ func (m *paper) reserve(o Order, c consent, during time.Duration) (*paperDeal, e
 		return nil, err
 	}
 	q := t.quote()
-	d := &paperDeal{Order: t.Order, status: state.SaleReserved, promised: map[string]int64{}, expires: m.now().Add(during)}
-	d.granted = Reservation{
+	d := &paperDeal{Order: t.Order, status: dealReserved, promised: map[string]int64{}, expires: m.now().Add(during)}
+	d.granted = ledger.Reservation{
 		Number: uint64(len(m.deals)) + 1, Buyer: q.Buyer, Question: q.Question, Epsilon: q.Epsilon, Price: q.Price, Currency: q.Currency,
 		Objects: q.Objects, Refused: q.Refused, Key: c.key, Expires: d.expires, First: m.next(),
 	}
@@ -386,25 +394,25 @@ func (m *paper) reserve(o Order, c consent, during time.Duration) (*paperDeal, e
 // reservation returns one that was neither sold nor cancelled.
 func (m *paper) reservation(number uint64) (*paperDeal, error) {
 	if number == 0 || number > uint64(len(m.deals)) {
-		return nil, ErrUnknown
+		return nil, ledger.ErrUnknown
 	}
-	if d := m.deals[number-1]; d.status == state.SaleReserved {
+	if d := m.deals[number-1]; d.status == dealReserved {
 		return d, nil
 	}
-	return nil, ErrNotReserved
+	return nil, ledger.ErrNotReserved
 }
 
 func (m *paper) commit(number uint64, c consent, h host) (*paperDeal, error) {
 	d, err := m.reservation(number)
 	if err == nil && !d.holds(m.now()) {
-		err = ErrNotReserved
+		err = ledger.ErrNotReserved
 	}
 	if err != nil {
 		return nil, err
 	}
 	if d.gone > 0 && (!c.partial || len(d.Objects) == 0) {
 		// Nobody knows any more who it was.
-		return nil, refusedError(d.Question, slices.Repeat([]Refusal{{Reason: Withdrawn, Asked: d.Epsilon, Helps: HelpsNothing}}, d.gone))
+		return nil, refusedError(d.Question, slices.Repeat([]ledger.Refusal{{Reason: ledger.Withdrawn, Asked: d.Epsilon, Helps: ledger.HelpsNothing}}, d.gone))
 	}
 	t, err := m.trade(d.Order, d)
 	if err != nil {
@@ -419,7 +427,7 @@ func (m *paper) cancel(number uint64) error {
 	if err != nil {
 		return err
 	}
-	d.status = state.SaleCancelled
+	d.status = dealCancelled
 	m.write("cancelled", "")
 	m.settle(nil)
 	return nil

@@ -1,4 +1,4 @@
-package ledger
+package model
 
 import (
 	"math"
@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -198,7 +200,7 @@ func priceOf(m *policy.Market, level int64) int64 {
 // On the scale of the games a milli-nat is the unit and an hour a long time.
 func milli(n int64) int64              { return n * 1_000_000 }
 func milliNat(n int64) privacy.Epsilon { return epsilonOf(milli(n)) }
-func atHour(n int) time.Time           { return epoch().Add(time.Duration(n) * time.Hour) }
+func atHour(n int) time.Time           { return ledgertest.Begin().Add(time.Duration(n) * time.Hour) }
 func pricePoint(e, amount int64) policy.Price {
 	return policy.Price{Epsilon: milliNat(e), Amount: amount}
 }
@@ -241,15 +243,15 @@ var allRules = sync.OnceValue(func() []rule {
 
 // mechanisms are those of the games' questions, by their number of values: pairs of values at ε=0.1, and single ones at
 // 0.3, 0.5 and 1. To find their channels takes a while.
-var mechanisms = sync.OnceValue(func() map[int]*Mechanism {
-	all := map[int]*Mechanism{}
+var mechanisms = sync.OnceValue(func() map[int]*ledger.Mechanism {
+	all := map[int]*ledger.Mechanism{}
 	for inputs := 3; inputs <= 4; inputs++ {
 		levels := []*finite.Matrix{subsetsOnPaper(inputs, 2, 100), subsetsOnPaper(inputs, 1, 300), subsetsOnPaper(inputs, 1, 500), subsetsOnPaper(inputs, 1, 1000)}
 		family, err := finite.NewFamily(levels...)
 		if err != nil {
 			panic(err)
 		}
-		m := &Mechanism{Family: family}
+		m := &ledger.Mechanism{Family: family}
 		for i, level := range levels {
 			var names []string
 			for o := range level.Outputs() {

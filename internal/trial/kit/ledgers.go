@@ -1,0 +1,55 @@
+package kit
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/ledgertest"
+)
+
+// T is a test of what any ledger must do, wherever it is kept.
+type T struct {
+	*testing.T
+	file bool // it is kept in a file; else in memory
+}
+
+// Both runs a test on a ledger of package ledgertest, and on one in a file.
+func Both(t *testing.T, test func(t *T)) {
+	t.Helper()
+	for name, file := range map[string]bool{"memory": false, "file": true} {
+		t.Run(name, func(t *testing.T) { test(&T{t, file}) })
+	}
+}
+
+// Run runs a subtest of a test of what any ledger must do.
+func (t *T) Run(name string, test func(t *T)) bool {
+	return t.T.Run(name, func(inner *testing.T) { test(&T{inner, t.file}) })
+}
+
+// NewLedger opens a new ledger for a test, in a file if the test is one of [Both] and says so, and else in memory. Its clock
+// is the machine's.
+func NewLedger(t testing.TB) *ledger.Ledger {
+	t.Helper()
+	return Open(t, ledger.Options{})
+}
+
+// Open is [NewLedger] with options.
+func Open(t testing.TB, o ledger.Options) *ledger.Ledger {
+	t.Helper()
+	if both, ok := t.(*T); !ok || !both.file {
+		memory, err := ledgertest.NewMemory(ledgertest.Origin{Currency: "EUR"})
+		Must(t, err)
+		l, err := memory.Open(o)
+		Must(t, err)
+		t.Cleanup(func() { _ = l.Close() })
+		return l
+	}
+	path := filepath.Join(pace.Scratch(t), "ledger.db")
+	Must(t, ledgertest.NewFile(path, ledgertest.Origin{Currency: "EUR"}))
+	l, err := ledger.Open(path, o)
+	Must(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}

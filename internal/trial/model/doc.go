@@ -1,0 +1,3 @@
+// Package model plays random games on the ledger and on a model of it, in plain integers with maps for memory: what the
+// documentation says, written down a second time. There is nothing in it but tests.
+package model
