@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
@@ -338,64 +336,6 @@ func TestApplyRefusesForgedOutputs(t *testing.T) {
 	q.Mechanism = &Mechanism{Family: familyOf(t, subsetsAt(t, 4, 1, "1")), Outputs: [][]string{{"A", "B", "C", "D"}}}
 	changed[i].Change = &event.QuestionDefined{Number: 1, Question: q}
 	wantForged(t, replayWhole(&kvtest.Memory{}, changed), "a response of")
-}
-
-// A mechanism is stored in one form only.
-func TestDecodersRefuseOtherFormsOfAMechanism(t *testing.T) {
-	q := finiteParty(t)
-	sound := recordOfQuestion(1, q)
-	back, err := event.DecodeQuestion(sound)
-	must(t, err)
-	e := &wire.Encoder{}
-	(&event.QuestionDefined{Number: 1, Question: Question{Name: back.Name, Values: back.Values, Encoding: back.Encoding, Mechanism: back.Mechanism}}).Encode(e)
-	if !slices.Equal(e.Buf, sound) {
-		t.Error("the record came back as another")
-	}
-	whole := string(event.EncodeMechanism(q.Mechanism))
-	head := strings.TrimSuffix(string(sound), whole)
-	head = head[:len(head)-2] // the length
-	record := func(text string) []byte {
-		e := &wire.Encoder{}
-		e.Raw([]byte(head))
-		e.Text(text)
-		return e.Buf
-	}
-	if !slices.Equal(record(whole), sound) {
-		t.Fatal("the record is written otherwise")
-	}
-	for name, text := range map[string]string{
-		"nothing":               "",
-		"null":                  "null",
-		"an empty object":       "{}",
-		"a list":                "[" + whole + "]",
-		"no JSON":               whole[:len(whole)-1],
-		"a space":               " " + whole,
-		"a space behind":        whole + " ",
-		"something behind":      whole + "{}",
-		"another field":         strings.Replace(whole, `{"family"`, `{"more":1,"family"`, 1),
-		"another order":         `{"outputs":` + strings.SplitN(whole, `"outputs":`, 2)[1][:len(strings.SplitN(whole, `"outputs":`, 2)[1])-1] + `,"family":` + string(text(t, q.Mechanism.Family)) + `}`,
-		"capital letters":       strings.Replace(whole, `"family"`, `"Family"`, 1),
-		"no family":             strings.Replace(whole, `"family":`+string(text(t, q.Mechanism.Family)), `"family":null`, 1),
-		"no names":              strings.Replace(whole, `"outputs":`, `"outputs":null,"outputs_":`, 1),
-		"null for names":        whole[:strings.Index(whole, `"outputs":`)] + `"outputs":null}`,
-		"escaped letters":       strings.Replace(whole, `"AB"`, `"\u0041B"`, 1),
-		"no channels":           whole[:strings.Index(whole, `,"channels"`)] + whole[strings.Index(whole, `},"outputs"`):],
-		"a fraction not lowest": regexp.MustCompile(`"([0-9]+)/([0-9]+)"`).ReplaceAllString(whole, `"${1}0/${2}0"`),
-	} {
-		if text == whole {
-			t.Errorf("%s: there is no place for it", name)
-		}
-		got, err := event.DecodeQuestion(record(text))
-		if !errors.Is(err, ErrCorrupt) || name == "no channels" && !strings.Contains(err.Error(), "without the channels") {
-			t.Errorf("%s: got %+v, %v", name, got, err)
-		}
-	}
-	if got, err := event.DecodeQuestion(record(`{"family":` + strings.Repeat(" ", MaxMechanism) + whole[10:])); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "bytes") {
-		t.Errorf("a large one: got %+v, %v", got, err)
-	}
-	if got, err := event.DecodeQuestion(sound[:len(sound)-1]); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("one cut off: got %+v, %v", got, err)
-	}
 }
 
 // A chain with an output that its question cannot have, and a valid checksum: every call that needs the response says

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 )
@@ -82,32 +81,4 @@ func TestGoldenMechanismsAreRead(t *testing.T) {
 	release(t, l, r)
 	auditStore(t, l.engine.store)
 	wantClean(t, l, VerifyRequest{})
-}
-
-// goldenFiniteEntries are events of questions with a mechanism, as they are stored; see goldenEntries.
-func goldenFiniteEntries(t testing.TB) []event.Entry {
-	t.Helper()
-	odds := oddsQuestion(t)
-	odds.Encoding, odds.Mechanism = Finite, event.NameOutputs(odds.Mechanism)
-	return entries([]event.Change{
-		&event.QuestionDefined{Number: 1, Question: finiteParty(t)},
-		&event.QuestionDefined{Number: 1<<32 - 1, Question: odds},
-		&event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.5"), Response: event.Response{Value: event.Value{Index: 5}, Method: event.MethodDegrade}},
-		&event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "2"), Response: event.Response{Value: event.Value{Index: 3}, Method: event.MethodRaise}},
-		&event.Sold{Object: "ann", Sale: 1, Price: 0, Response: event.Response{Value: event.Value{Index: 2}, Method: event.MethodInsert}},
-	})
-}
-
-func TestGoldenFiniteEvents(t *testing.T) {
-	lines := "# kind, record and leaf of the tree, of events about questions with a mechanism, in hex\n"
-	for _, n := range goldenFiniteEntries(t) {
-		back, err := event.DecodeEntry(n.Number, n.Encode())
-		must(t, err)
-		if string(back.Encode()) != string(n.Encode()) {
-			t.Errorf("%+v became %+v", n, back)
-		}
-		leaf := n.Leaf()
-		lines += fmt.Sprintf("%s %x\n\tleaf %x\n", n.Change.Kind(), n.Encode(), leaf[:])
-	}
-	golden(t, "events-finite-v5.txt", lines)
 }

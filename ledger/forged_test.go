@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -923,19 +922,6 @@ func replayed(t *testing.T, log []event.Event) *kvtest.Memory {
 	s := &kvtest.Memory{}
 	must(t, replayWhole(s, log))
 	return s
-}
-
-// An event that is about nobody cannot be erased: its record is refused before anything is made of it.
-func TestNothingElseCanBeErased(t *testing.T) {
-	for _, n := range goldenEntries(t) {
-		sum := event.Commitment{1}
-		record := event.Entry{Event: event.Event{Number: n.Number, Time: n.Time, Change: n.Change, Erased: &sum}, Hashes: n.Hashes}
-		_, err := event.DecodeEntry(n.Number, record.Encode())
-		_, about := n.Change.(event.Personal)
-		if (err == nil) != about || err != nil && !errors.Is(err, ErrCorrupt) {
-			t.Errorf("an erased event of kind %s: %v", n.Change.Kind(), err)
-		}
-	}
 }
 
 // Erasing an event changes neither its leaf nor anything above it, and destroys its salt.

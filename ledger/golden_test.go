@@ -6,21 +6,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
-	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/internal/codectest"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
-	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -37,19 +35,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // golden compares text with a golden file, or writes the file.
 func golden(t *testing.T, name, text string) {
 	t.Helper()
-	path := filepath.Join("testdata", "golden", name)
-	if *update {
-		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		must(t, os.WriteFile(path, []byte(text), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	must(t, err)
-	got, wanted := strings.Split(text, "\n"), strings.Split(string(want), "\n")
-	for i := range max(len(got), len(wanted)) {
-		if i >= len(got) || i >= len(wanted) || got[i] != wanted[i] {
-			t.Fatalf("%s: from line %d on there is\n%.300q\nwant\n%.300q", path, i+1, got[min(i, len(got)):], wanted[min(i, len(wanted)):])
-		}
-	}
+	codectest.Golden(t, filepath.Join("testdata", "golden", name), text, *update)
 }
 
 // dump is the text of everything a store holds, one record a line.
@@ -368,154 +354,4 @@ func bitsOf(t testing.TB, text string) rrchain.Bits {
 	bits, err := rrchain.ParseBits(text)
 	must(t, err)
 	return bits
-}
-
-// goldenEntries are events of every kind, with fields of every length, as they are stored. Of the tree they have
-// hashes by which to tell them apart, rather than those of a log that they make.
-func goldenEntries(t testing.TB) []event.Entry {
-	t.Helper()
-	bound := &event.Tag{0, 1, 2, 15: 0xff}
-	changes := []event.Change{
-		&event.Created{ID: [16]byte{0xaa, 15: 0xbb}, Currency: "USD"},
-		&event.Created{Currency: "", LogKey: goldenLogKey(t, strings.Repeat("k", 100))},
-		&event.TruthKeySet{Check: *bound},
-		&event.QuestionDefined{Number: 1, Question: Question{Name: "vote", Values: []string{"yes", "no"}, Encoding: Direct}},
-		&event.QuestionDefined{Number: 1<<32 - 1, Question: Question{Name: "", Values: []string{"", "é"}, Encoding: Unary}},
-		&event.PolicyDefined{Number: 1, JSON: `{"kind":"fixed","ceiling":"1"}`},
-		&event.Enrolled{Object: "ann", Question: 1, Policy: 0, Noise: 0, Cap: eps(t, "1000")},
-		&event.Enrolled{Object: strings.Repeat("n", 256), Question: 1 << 24, Policy: 1<<32 - 1, Noise: 0, Cap: nano(t, 1)},
-		&event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.5"), Response: event.Response{Value: event.Value{Index: 0}, Method: event.MethodRaise}},
-		&event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.5"), Response: event.Response{Value: event.Value{Index: 127}, Method: event.MethodRaise}},
-		&event.Released{Object: "", Question: 2, Epsilon: nano(t, 1), Response: event.Response{Value: event.Value{Index: 128}, Method: event.MethodDegrade}},
-		&event.Released{Object: "bob", Question: 3, Epsilon: eps(t, "1000"), Response: event.Response{Value: event.Value{Index: 1<<20 - 1}, Method: event.MethodInsert}},
-		&event.Released{Object: "bob", Question: 3, Epsilon: eps(t, "1"), Response: event.Response{Value: event.Value{Bits: bitsOf(t, "1")}, Method: event.MethodRaise}},
-		&event.Released{Object: "bob", Question: 3, Epsilon: eps(t, "1"), Response: event.Response{Value: event.Value{Bits: bitsOf(t, "01000001"+"1")}, Method: event.MethodInsert}},
-		&event.Settled{Key: "k", Digest: [32]byte{1, 31: 2}, First: 1, Through: 2, Object: "zoe", Alone: true, Final: true, Counts: event.Counts{1, 2, 3}},
-		&event.Charged{Object: "zoe", Question: 3, Epsilon: eps(t, "0.5")},
-		&event.Charged{Object: strings.Repeat("é", 128), Question: 1<<32 - 1, Epsilon: nano(t, 1)},
-		&event.Answered{Question: 3, Query: "threshold:groß:7", Panel: [32]byte{1, 31: 2}, Objects: 300, Epsilon: eps(t, "1"), Result: event.Result{Output: 129}, Method: event.MethodFresh},
-		&event.Answered{Question: 3, Query: "winner", Panel: [32]byte{}, Objects: 1, Epsilon: nano(t, 1), Result: event.Result{}, Method: event.MethodDegrade},
-		&event.Settled{Key: strings.Repeat("k", 256), First: 1 << 40, Swept: []event.SweptCount{{Question: 1, Raised: 2, Unchanged: 3, Refused: 0}, {Question: 1<<32 - 1, Raised: 1 << 14, Unchanged: 1<<64 - 1, Refused: 0}}, Answer: 1 << 40, Through: 1<<64 - 1, Object: "é", Done: 300},
-		&event.Released{Object: "bob", Question: 1 << 8, Epsilon: nano(t, 127), Response: event.Response{Value: event.Value{Index: 0}, Method: event.MethodDegrade}},
-		&event.BuyerNamed{Number: 1, Name: "acme"},
-		&event.BuyerNamed{Number: 1<<32 - 1, Name: strings.Repeat("ü", 128)},
-		&event.Reserved{Deal: event.Deal{Sale: 1, Buyer: 2, Question: 3, Epsilon: eps(t, "0.5"), Objects: 4, Price: 5, Refused: 6}, Expires: time.Date(2027, 1, 1, 0, 0, 0, 1, time.UTC)},
-		&event.Reserved{Deal: event.Deal{Sale: 1<<64 - 1, Buyer: 1<<32 - 1, Question: 1<<32 - 1, Epsilon: eps(t, "1000"), Objects: 1 << 18, Price: 1<<63 - 1, Refused: 1 << 18}, Expires: time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC)},
-		&event.Held{Object: "ann", Sale: 1, Price: 0},
-		&event.Held{Object: strings.Repeat("n", 256), Sale: 1 << 14, Price: 1_000_000_000_000},
-		&event.Cancelled{Sale: 127},
-		&event.Cancelled{Sale: 128},
-		&event.SaleMade{Deal: event.Deal{Sale: 300, Buyer: 1, Question: 1, Epsilon: nano(t, 1), Objects: 15, Price: 1 << 14, Refused: 0}, Tally: event.SaleTally{Draws: 1, Resales: 2, Degradations: 3, Insertions: 4, Upgrades: 5}},
-		&event.SaleMade{Deal: event.Deal{Sale: 1, Buyer: 1, Question: 1, Epsilon: eps(t, "1"), Objects: 1, Price: 0, Refused: 127}, Tally: event.SaleTally{}},
-		&event.SaleMade{Deal: event.Deal{Sale: 1, Buyer: 1, Question: 1, Epsilon: eps(t, "1"), Objects: 1 << 18, Price: 1, Refused: 128}, Tally: event.SaleTally{Draws: 1 << 18, Resales: 128, Degradations: 1<<14 - 1, Insertions: 1 << 14, Upgrades: 1<<64 - 1}},
-		&event.Sold{Object: "ann", Sale: 1, Price: 0, Response: event.Response{Value: event.Value{Index: 0}, Method: event.MethodResale}},
-		&event.Sold{Object: "ann", Sale: 128, Price: 127, Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}},
-		&event.Sold{Object: "", Sale: 1 << 32, Price: 128, Response: event.Response{Value: event.Value{Index: 127}, Method: event.MethodDegrade}},
-		&event.Sold{Object: strings.Repeat("n", 256), Sale: 1<<64 - 1, Price: 1_000_000_000_000, Response: event.Response{Value: event.Value{Index: 1<<20 - 1}, Method: event.MethodInsert}},
-		&event.Sold{Object: "ann", Sale: 1, Price: 0, Response: event.Response{Value: event.Value{Bits: bitsOf(t, strings.Repeat("10", 50))}, Method: event.MethodResale}},
-		&event.Withdrawn{Object: "ann"},
-		&event.Withdrawn{Object: strings.Repeat("é", 128)},
-		&event.Settled{Key: "k", Swept: []event.SweptCount{{Question: 128, Raised: 0, Unchanged: 0, Refused: 1}, {Question: 129, Raised: 0, Unchanged: 0, Refused: 127}}, Refused: 128, Sale: 1<<64 - 1},
-		&event.Settled{Key: "k", Final: true, Refused: 1, Answer: 1, Sale: 128},
-		&event.EpochBegun{Object: "ann", Question: 1},
-		&event.EpochBegun{Object: strings.Repeat("é", 128), Question: 1<<32 - 1},
-		&event.TruthBound{Object: "ann", Question: 1, Tag: *bound},
-		&event.TruthBound{Object: strings.Repeat("n", 256), Question: 1<<32 - 1, Tag: event.Tag{}},
-		&event.ObjectRefused{Question: 0, Refusal: Refusal{Object: "ann", Reason: ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0.5"), Asked: eps(t, "2"), Cost: eps(t, "1.5"), Remaining: eps(t, "0.5"), Helps: HelpsWaiting, Largest: eps(t, "1")}},
-		&event.ObjectRefused{Question: 1<<32 - 1, Refusal: Refusal{Object: strings.Repeat("é", 128), Reason: NotEnrolled, Helps: HelpsEnrolling}},
-		&event.Stated{Object: "ann", Forgotten: 0, Events: []uint64{1}, Account: event.Account{Cap: eps(t, "1000"), Spent: eps(t, "0.5"), Earned: 0}},
-		&event.Stated{Object: strings.Repeat("n", 256), Forgotten: 1<<64 - 1, Events: []uint64{1, 127, 128, 1<<64 - 1}, Account: event.Account{Cap: nano(t, 1), Spent: nano(t, 1), Earned: 1<<63 - 1}},
-		&event.Forgotten{Object: "zoe", Events: 1, Account: event.Account{}, Chains: nil},
-		&event.Forgotten{Object: "ann", Events: 127, Account: event.Account{Cap: eps(t, "1"), Spent: eps(t, "0.5"), Earned: 100}, Chains: []event.Remnant{{Question: 1, Policy: 0, Spent: eps(t, "0.5")}}},
-		&event.Forgotten{Object: strings.Repeat("é", 128), Events: 1<<64 - 1, Account: event.Account{Cap: eps(t, "1000"), Spent: nano(t, 129), Earned: 1<<63 - 1}, Chains: []event.Remnant{{Question: 1, Policy: 1<<32 - 1, Spent: nano(t, 1)}, {Question: 128, Policy: 0, Spent: nano(t, 128)}, {Question: 1<<32 - 1, Policy: 1, Spent: nano(t, 0)}}},
-		&event.NoiseKeySet{Number: 1, Name: "2026", Check: event.Tag{1, 15: 2}},
-		&event.NoiseKeySet{Number: 1<<32 - 1, Name: strings.Repeat("é", 128), Check: event.Tag{}},
-		&event.Enrolled{Object: "ann", Question: 1, Policy: 2, Noise: 1<<32 - 1, Cap: eps(t, "1")},
-		&event.Answered{Question: 1, Query: "majority:yes", Panel: [32]byte{1, 31: 2}, Objects: 2, Epsilon: eps(t, "0.5"), Result: event.Result{Scored: true}, Method: event.MethodFresh},
-		&event.Answered{Question: 1, Query: "majority:yes", Panel: [32]byte{1, 31: 2}, Objects: 2, Epsilon: eps(t, "1"), Result: event.Result{Scored: true, Score: -1}, Method: event.MethodRaise},
-		&event.Answered{Question: 1, Query: "majority:yes", Panel: [32]byte{1, 31: 2}, Objects: 2, Epsilon: eps(t, "0.7"), Result: event.Result{Scored: true, Score: 64}, Method: event.MethodInsert},
-		&event.Answered{Question: 1, Query: "majority:yes", Panel: [32]byte{1, 31: 2}, Objects: 2, Epsilon: eps(t, "0.2"), Result: event.Result{Scored: true, Score: -1 << 61}, Method: event.MethodDegrade},
-	}
-	return entries(changes)
-}
-
-// entries makes a log of changes, whatever they are.
-func entries(changes []event.Change) []event.Entry {
-	log, salts := make([]event.Entry, len(changes)), steadySalts(1<<40)
-	for i, c := range changes {
-		at := epoch().Add(time.Duration(i-14) * 5 * 365 * 24 * time.Hour) // from before 1970 on
-		ev := event.Event{Number: uint64(i + 1), Time: at, Change: c}
-		salts(ev.Salt[:])
-		log[i] = event.Entry{Event: ev, Hashes: make([]tlog.Hash, merkle.Completes(uint64(i)))}
-		for j := range log[i].Hashes {
-			log[i].Hashes[j] = tlog.Hash{byte(i), byte(j), 31: 0xff}
-		}
-		if _, ok := c.(event.Personal); ok {
-			log[i].Previous = []uint64{0, 1, 127, 128, 1<<64 - 1}[i%5]
-		}
-	}
-	return log
-}
-
-// erasable tells whether an event can be about an object, and so be erased.
-func erasable(c event.Change) bool {
-	if s, ok := c.(*event.Settled); ok {
-		return s.Object != ""
-	}
-	_, ok := c.(event.Personal)
-	return ok
-}
-
-// recordOf returns the record of a change as the first event of a log.
-func recordOf(c event.Change) []byte {
-	return event.Entry{Event: event.Event{Number: 1, Time: epoch(), Change: c}, Hashes: make([]tlog.Hash, 1)}.Encode()
-}
-
-func TestGoldenEvents(t *testing.T) {
-	text := "# kind, record, leaf of the tree, and record when erased, of events, in hex\n"
-	there := func(n event.Entry) string {
-		payload := n.Encode()
-		back, err := event.DecodeEntry(n.Number, payload)
-		must(t, err)
-		if !reflect.DeepEqual(back, n) {
-			t.Errorf("%+v became %+v", n, back)
-		}
-		return fmt.Sprintf("%x", payload)
-	}
-	for _, n := range goldenEntries(t) {
-		leaf := n.Leaf()
-		text += fmt.Sprintf("%s %s\n\tleaf %x\n", n.Change.Kind(), there(n), leaf[:])
-		if !erasable(n.Change) {
-			continue
-		}
-		erased := n.Erase()
-		text += fmt.Sprintf("\terased %s\n", there(erased))
-		if erased.Leaf() != leaf {
-			t.Errorf("%s: another leaf when erased", n.Change.Kind())
-		}
-	}
-	golden(t, "events-v5.txt", text)
-	for k := event.Kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
-		if !strings.Contains(text, "\n"+k.String()+" ") {
-			t.Errorf("there is no event of the kind %s", k)
-		}
-	}
-}
-
-// The numbers that stand for kinds, methods, reasons and helps never get a second meaning.
-func TestGoldenCodes(t *testing.T) {
-	var text strings.Builder
-	for k := event.Kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
-		fmt.Fprintf(&text, "kind %d %s\n", k, k)
-	}
-	for m := event.Method(1); !strings.HasPrefix(m.String(), "method "); m++ {
-		fmt.Fprintf(&text, "method %d %s\n", m, m)
-	}
-	for i, reason := range event.ReasonCodes() {
-		fmt.Fprintf(&text, "reason %d %s\n", i+1, reason)
-	}
-	for i, help := range event.HelpCodes() {
-		fmt.Fprintf(&text, "help %d %s\n", i+1, help)
-	}
-	golden(t, "codes-v5.txt", text.String())
 }

@@ -525,16 +525,10 @@ func rename(t testing.TB, from, to string) {
 	must(t, os.Rename(from, to))
 }
 
-// publicBytes returns the bytes of an event that are never erased, and hiddenBytes the others.
-func publicBytes(ev event.Event) []byte {
-	e := &wire.Encoder{}
-	ev.Public(e)
-	return e.Buf
-}
-
 func hiddenBytes(ev event.Event) []byte {
 	e := &wire.Encoder{}
-	ev.Hidden(e)
+	e.Raw(ev.Salt[:])
+	ev.Change.Encode(e)
 	return e.Buf
 }
 

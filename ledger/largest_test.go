@@ -1,11 +1,9 @@
 package ledger
 
 import (
-	"errors"
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -122,21 +120,4 @@ func TestTheLargestOfAnAnswer(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	must(t, ask("0.875"))
-}
-
-func TestARefusalThatCannotBe(t *testing.T) {
-	e := func(text string) privacy.Epsilon { return eps(t, text) }
-	for name, r := range map[string]Refusal{
-		"less helps, and nothing would do": {Reason: ObjectCap, Asked: e("1"), Helps: HelpsLess},
-		"nothing helps, and less would do": {Reason: ObjectCap, Asked: e("1"), Helps: HelpsNothing, Largest: e("0.5")},
-		"more would do":                    {Reason: NotOnOffer, Asked: e("1"), Helps: HelpsLess, Largest: e("1")},
-		"not about ε":                      {Reason: NotEnrolled, Asked: e("1"), Helps: HelpsEnrolling, Largest: e("0.5")},
-		"more than remains":                {Reason: ChainCeiling, Asked: e("1"), Cost: e("0.5"), Remaining: e("0.25"), Helps: HelpsWaiting, Largest: e("0.76")},
-	} {
-		if err := terms.CheckLargest(&r); !errors.Is(err, ErrCorrupt) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	right := Refusal{Reason: ChainCeiling, Asked: e("1"), Cost: e("0.5"), Remaining: e("0.25"), Helps: HelpsWaiting, Largest: e("0.75")}
-	must(t, terms.CheckLargest(&right))
 }

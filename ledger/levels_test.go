@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/codectest"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -60,34 +61,12 @@ func usualChains(t testing.TB) (chains []state.Chain) {
 	}
 }
 
-// oddly changes a record in up to three places.
-func oddly(random *rand.Rand, record []byte) []byte {
-	for range random.IntN(4) {
-		at := random.IntN(len(record))
-		odd := []byte{0, 1, 2, 3, 0x7f, 0x80, 0x81, 0xff}[random.IntN(8)]
-		switch random.IntN(4) {
-		case 0:
-			record[at] = odd
-		case 1:
-			record = slices.Insert(record, at, odd)
-		case 2:
-			record = slices.Delete(record, at, min(at+1+random.IntN(2), len(record)-1))
-		case 3:
-			record[at] ^= 1 << random.IntN(8)
-		}
-		if len(record) == 0 {
-			record = []byte{0}
-		}
-	}
-	return record
-}
-
 // A scan finds what is there, and the faults that are there, whatever the bytes are.
 func TestAScanDecodesAsAChainIsDecoded(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	sound := 0
 	for range 50_000 {
-		payload := oddly(random, usualChains(t)[random.IntN(3)].Encode())
+		payload := codectest.Oddly(random, usualChains(t)[random.IntN(3)].Encode())
 		if samePick(t, levelScan{epsilon: nano(t, 128), current: random.IntN(2) == 0}, payload) {
 			sound++
 		}
@@ -130,7 +109,7 @@ func FuzzPick(f *testing.F) {
 	for _, c := range usualChains(f) {
 		f.Add(c.Encode(), int64(128), false)
 	}
-	for _, odd := range oddPayloads() {
+	for _, odd := range codectest.OddPayloads() {
 		f.Add(odd, int64(0), true)
 	}
 	f.Fuzz(func(t *testing.T, payload []byte, epsilon int64, current bool) {

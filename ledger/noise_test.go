@@ -19,6 +19,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/internal/codectest"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
@@ -43,7 +44,7 @@ func noiseKeys(current string) NoiseKeys {
 
 // cities has many values, so that responses agree by chance seldom.
 func cities(encoding Encoding) Question {
-	q := Question{Name: fmt.Sprint("city ", event.EncodingCode(encoding)), Encoding: encoding}
+	q := Question{Name: fmt.Sprint("city ", map[Encoding]int{Direct: 1, Unary: 2}[encoding]), Encoding: encoding}
 	for i := range 97 {
 		q.Values = append(q.Values, fmt.Sprint("city ", i))
 	}
@@ -254,25 +255,6 @@ func wantOtherNoise(t *testing.T, q Question) {
 	}
 }
 
-func TestDefinitionsHaveDigestsOfTheirOwn(t *testing.T) {
-	seen := map[[32]byte]Question{}
-	for _, q := range []Question{
-		{Name: "q", Values: []string{"a", "b"}, Encoding: Direct},
-		{Name: "q", Values: []string{"a", "b"}, Encoding: Unary},
-		{Name: "q", Values: []string{"b", "a"}, Encoding: Direct},
-		{Name: "q", Values: []string{"a", "b", "c"}, Encoding: Direct},
-		{Name: "q", Values: []string{"ab", "c"}, Encoding: Direct},
-		{Name: "q", Values: []string{"a", "bc"}, Encoding: Direct},
-		{Name: "qa", Values: []string{"b", "c"}, Encoding: Direct},
-	} {
-		id := event.DefinitionDigest(q)
-		if other, twice := seen[id]; twice {
-			t.Errorf("%+v has the digest of %+v", q, other)
-		}
-		seen[id] = q
-	}
-}
-
 // keyOf returns the name of the key that a chain is drawn from.
 func keyOf(t *testing.T, l *Ledger, question uint32, name string) (key string) {
 	t.Helper()
@@ -337,7 +319,7 @@ func TestNoiseKeysAreRotatedForNewChains(t *testing.T) {
 // wantDrawnFrom checks responses at ε = 0.01 against those of package rrchain.
 func wantDrawnFrom(t *testing.T, l *Ledger, q Question, keys map[string]string) {
 	t.Helper()
-	id, got := event.DefinitionDigest(q), responses(t, l, q.Name, eps(t, "0.01"))
+	id, got := event.NewQuestion(&event.QuestionDefined{Question: q}).ID, responses(t, l, q.Name, eps(t, "0.01"))
 	for name, key := range keys {
 		if key == "" {
 			continue
@@ -674,7 +656,7 @@ func TestAClaimOfManyNoiseKeysIsNotBelieved(t *testing.T) {
 	openMemory(t, s, Options{NoiseKey: noiseKeys("2026")})
 	alter(t, s, state.BucketMeta, []byte(state.KeyCounters), edited(t, state.DecodeCounters, func(c *state.Counters) { c.Noises = 1<<32 - 1 }))
 	var err error
-	if n := bytesAllocated(func() { _, err = openStore(s, Options{NoiseKey: noiseKeys("2026")}) }); n > 1<<20 {
+	if n := codectest.Allocated(func() { _, err = openStore(s, Options{NoiseKey: noiseKeys("2026")}) }); n > 1<<20 {
 		t.Errorf("%d bytes are allocated", n)
 	}
 	wantErr(t, err, ErrCorrupt)

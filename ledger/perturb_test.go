@@ -3,6 +3,8 @@ package ledger
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -273,6 +275,26 @@ func TestEveryFieldIsChecked(t *testing.T) {
 	}
 }
 
+// goldenEntries are events of every kind, as they stand in the golden file of package event.
+func goldenEntries(t *testing.T) (all []event.Entry) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("internal", "event", "testdata", "golden", "events-v5.txt"))
+	must(t, err)
+	for line := range strings.Lines(string(content)) {
+		if line[0] == '#' || line[0] == '\t' {
+			continue
+		}
+		var kind string
+		var payload []byte
+		_, err := fmt.Sscanf(line, "%s %x", &kind, &payload)
+		must(t, err)
+		n, err := event.DecodeEntry(uint64(len(all)+1), payload)
+		must(t, err)
+		all = append(all, n)
+	}
+	return all
+}
+
 // fieldPaths are the fields of all kinds of events.
 func fieldPaths(t *testing.T) map[string]bool {
 	t.Helper()
@@ -307,7 +329,7 @@ func fieldsOfEvents() map[string]string {
 		"charged.Object":              "",
 		"charged.Question":            "",
 		"created.Currency":            "nothing is before it",
-		"created.Id":                  "nothing is before it",
+		"created.ID":                  "nothing is before it",
 		"created.LogKey":              "nothing is before it; checkpoints are signed by it",
 		"enrolled.Cap":                "the first cap of an object is the host's word",
 		"enrolled.Noise":              "a key or chance is the host's choice",
@@ -329,7 +351,7 @@ func fieldsOfEvents() map[string]string {
 		"noise-key.Check":             "only who has the key can tell",
 		"noise-key.Name":              "the host's word",
 		"noise-key.Number":            "",
-		"policy.Json":                 "",
+		"policy.JSON":                 "",
 		"policy.Number":               "",
 		"question.Encoding":           "the host's word",
 		"question.Mechanism":          "the host's word; the log has none of its own",

@@ -8,7 +8,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
-	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
 // ready10 are the records of ten batches, made already.
@@ -72,21 +71,4 @@ func TestASpoolThatPutsManyAtOnceTellsOfFailures(t *testing.T) {
 		}()
 		return s.settle()
 	})
-}
-
-// How a checksum begins is remembered for one bucket and length of key, and only for those.
-func TestChecksumsOfOneRecordAfterTheOther(t *testing.T) {
-	var head wire.Sums
-	for _, r := range []spooled{
-		{"chains", []byte("ann"), []byte("1")}, {"chains", []byte("bob"), []byte("1")}, {"events", []byte("bob"), []byte("1")},
-		{"events", []byte("anna"), []byte("1")}, {"chains", []byte("anna"), nil}, {"chains", nil, []byte("1")},
-	} {
-		value := wire.Seal(r.bucket, r.key, slices.Clone(r.value))
-		if payload, err := head.Unseal(r.bucket, r.key, value); err != nil || string(payload) != string(r.value) {
-			t.Errorf("%q in %s: %q (%v)", r.key, r.bucket, payload, err)
-		}
-		value[len(value)-1] ^= 1
-		_, err := head.Unseal(r.bucket, r.key, value)
-		wantErr(t, err, ErrCorrupt)
-	}
 }

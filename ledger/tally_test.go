@@ -490,11 +490,3 @@ func TestNothingIsDrawnOnASpoiledTally(t *testing.T) {
 		})
 	}
 }
-
-func FuzzDecodeTally(f *testing.F) {
-	fuzz(f, state.BucketTallies, anyKey, state.DecodeTally, state.Tally.Encode, none)
-}
-
-func FuzzDecodeTallyKey(f *testing.F) {
-	fuzzFrom(f, [][]byte{state.TallyKey{Question: 1, Epsilon: privacy.MaxEpsilon(), Value: 1<<32 - 1}.Bytes()}, state.DecodeTallyKey, state.TallyKey.Bytes, none)
-}

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -319,78 +318,6 @@ func TestApplyRefusesForgedBits(t *testing.T) {
 		q.Encoding = encoding
 		other[i].Change = &event.QuestionDefined{Number: number, Question: q}
 		wantForged(t, replayWhole(&kvtest.Memory{}, other), "a response of")
-	}
-}
-
-// What is no record of bits is refused before anything is made of it; and what is one has a single spelling.
-func TestDecodersRefuseWhatAreNoBits(t *testing.T) {
-	levelOf := func(response ...byte) []byte {
-		return append(append([]byte{4, 0, 0, 0, 0, 0, 0, 1, 1}, response...), 5, 0)
-	}
-	count := func(n uint64) []byte { return binary.AppendUvarint(nil, rrchain.MaxValues+n) }
-	eight, nine := count(8), count(9)
-	for name, response := range map[string][]byte{
-		"no bits":                  count(0),
-		"no bits, and a byte":      append(count(0), 0),
-		"a bit beyond the last":    append(nine, 0xff, 0x02),
-		"bits beyond the last":     append(nine, 0xff, 0xff),
-		"only a bit beyond":        append(count(1), 0x02),
-		"fewer bytes":              append(nine, 0xff)[:len(nine)+1],
-		"more than there may be":   append(count(MaxUnaryValues+1), make([]byte, MaxUnaryValues/8+1)...),
-		"as many as values may be": append(count(rrchain.MaxValues), make([]byte, rrchain.MaxValues/8)...),
-		"a count of 2⁶⁴−1":         binary.AppendUvarint(nil, 1<<64-1),
-		"a count of 2⁶³":           binary.AppendUvarint(nil, 1<<63),
-		"a count of many bytes":    append(append(slices.Clone(eight[:len(eight)-1]), eight[len(eight)-1]|0x80, 0), 0xff),
-	} {
-		if c, err := state.DecodeChain(levelOf(response...)); !errors.Is(err, ErrCorrupt) {
-			t.Errorf("%s: got %+v, %v", name, c, err)
-		}
-		hidden := append([]byte{1, 'a', 0, 0, 0, 1, 1}, response...)
-		ev := event.Event{}
-		if err := ev.Decode(&wire.Decoder{Rest: publicBytes(event.Event{Change: empty(event.KindReleased)})}, &wire.Decoder{Rest: append(hidden, 1)}); !errors.Is(err, ErrCorrupt) {
-			t.Errorf("%s released: got %+v, %v", name, ev.Change, err)
-		}
-	}
-	for name, response := range map[string][]byte{
-		"8 bits":                append(eight, 0xff),
-		"9 bits":                append(nine, 0xff, 0x01),
-		"1 bit":                 append(count(1), 0x01),
-		"as many as may be":     append(count(MaxUnaryValues), make([]byte, MaxUnaryValues/8)...),
-		"the last of so many":   append(count(MaxUnaryValues-1), append(make([]byte, MaxUnaryValues/8-1), 0x40)...),
-		"the highest of values": {0xff, 0xff, 0x3f},
-	} {
-		c, err := state.DecodeChain(levelOf(response...))
-		if err != nil || !slices.Equal(c.Encode(), levelOf(response...)) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	// A query's answer is never bits.
-	if a, err := state.DecodeAnswers(append(append([]byte{1, 1}, append(eight, 0xff)...), 5, 1)); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("answers of bits: got %+v, %v", a, err)
-	}
-	for code := range 256 {
-		payload := defined(1, home(3), Direct)
-		payload[4+1+len("home")] = byte(code)
-		q, err := event.DecodeQuestion(payload)
-		if known := code == 1 || code == 2; (err == nil) != known || err != nil && !errors.Is(err, ErrCorrupt) {
-			t.Errorf("encoding %d: got %+v, %v", code, q, err)
-		}
-	}
-}
-
-// A claim of many bits must not be believed.
-func TestDecodersDoNotBelieveNumbersOfBits(t *testing.T) {
-	for _, n := range []uint64{1000, MaxUnaryValues, MaxUnaryValues + 1, 1 << 40} {
-		payload := binary.AppendUvarint([]byte{4, 0, 0, 0, 0, 1, 1}, rrchain.MaxValues+n)
-		var err error
-		used := uint64(math.MaxUint64)
-		for range 20 { // others may allocate something at the same time, but not always
-			used = min(used, bytesAllocated(func() { _, err = state.DecodeChain(payload) }))
-		}
-		if used > 1<<12 {
-			t.Errorf("%d bytes are allocated for a claim of %d bits", used, n)
-		}
-		wantErr(t, err, ErrCorrupt)
 	}
 }
 

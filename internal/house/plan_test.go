@@ -28,6 +28,7 @@ func plan() []room {
 		{"mechanism/graph", "mechanisms on graphs of datasets", "internal/exact internal/lp"},
 		{"mechanism", "queries about panels, and their answers", "privacy internal/exact"},
 		{"ledger/internal/errs", "errors that callers branch on", ""},
+		{"ledger/internal/codectest", "what tests of encodings share", "ledger/internal/errs"},
 		{"ledger/internal/budget", "sums of budgets", "privacy"},
 		{"ledger/internal/names", "what may be a name", "ledger/internal/errs"},
 		{"ledger/internal/wire", "numbers and texts as canonical bytes", "ledger/internal/errs privacy rrchain"},

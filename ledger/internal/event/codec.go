@@ -69,7 +69,7 @@ func decodeTruthKeySet(d *wire.Decoder) Change {
 func (c *QuestionDefined) Encode(e *wire.Encoder) {
 	e.U32(c.Number)
 	e.Text(c.Name)
-	e.U8(EncodingCode(c.Encoding))
+	e.U8(encodingCode(c.Encoding))
 	e.Uvarint(uint64(len(c.Values)))
 	for _, value := range c.Values {
 		e.Text(value)
@@ -414,8 +414,8 @@ func decodeSwept(d *wire.Decoder, refusals uint64) []SweptCount {
 	return swept
 }
 
-// DecodeChange reads what an event says: its public part, and the hidden one unless that is erased and nil.
-func DecodeChange(d, hidden *wire.Decoder, k Kind) Change {
+// decodeChange reads what an event says: its public part, and the hidden one unless that is erased and nil.
+func decodeChange(d, hidden *wire.Decoder, k Kind) Change {
 	switch k {
 	case KindSettled:
 		return decodeSettled(d, hidden)
@@ -425,7 +425,7 @@ func DecodeChange(d, hidden *wire.Decoder, k Kind) Change {
 		return decodeSold(d, hidden)
 	}
 	if hidden != nil {
-		return DecodeHidden(hidden, k)
+		return decodeHidden(hidden, k)
 	}
 	return decodeNothing(d, k)
 }
@@ -454,8 +454,8 @@ func decodeNothing(d *wire.Decoder, k Kind) Change {
 	return nil
 }
 
-// DecodeHidden reads the change of a whole event that has no public part.
-func DecodeHidden(d *wire.Decoder, k Kind) Change {
+// decodeHidden reads the change of a whole event that has no public part.
+func decodeHidden(d *wire.Decoder, k Kind) Change {
 	switch k {
 	case KindCreated:
 		return decodeCreated(d)

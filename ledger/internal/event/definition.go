@@ -68,11 +68,11 @@ func EncodingFor(q vocabulary.Question) vocabulary.Encoding {
 	return vocabulary.Direct
 }
 
-// DefinitionDigest returns what stands for the definition of a question: the same in every ledger.
-func DefinitionDigest(q vocabulary.Question) [sha256.Size]byte {
+// definitionDigest returns what stands for the definition of a question: the same in every ledger.
+func definitionDigest(q vocabulary.Question) [sha256.Size]byte {
 	e := wire.NewDigest("definition")
 	e.Text(q.Name)
-	e.U8(EncodingCode(q.Encoding))
+	e.U8(encodingCode(q.Encoding))
 	for _, value := range q.Values {
 		e.Text(value)
 	}
@@ -82,8 +82,8 @@ func DefinitionDigest(q vocabulary.Question) [sha256.Size]byte {
 	return e.Sum()
 }
 
-// EncodingCode is how events name an encoding.
-func EncodingCode(e vocabulary.Encoding) uint8 {
+// encodingCode is how events name an encoding.
+func encodingCode(e vocabulary.Encoding) uint8 {
 	switch e {
 	case vocabulary.Unary:
 		return 2
@@ -96,11 +96,11 @@ func EncodingCode(e vocabulary.Encoding) uint8 {
 // decodeEncoding reads the number of an encoding.
 func decodeEncoding(d *wire.Decoder) vocabulary.Encoding {
 	switch code := d.U8(); code {
-	case EncodingCode(vocabulary.Direct):
+	case encodingCode(vocabulary.Direct):
 		return vocabulary.Direct
-	case EncodingCode(vocabulary.Unary):
+	case encodingCode(vocabulary.Unary):
 		return vocabulary.Unary
-	case EncodingCode(vocabulary.Finite):
+	case encodingCode(vocabulary.Finite):
 		return vocabulary.Finite
 	default:
 		d.Fail("unknown encoding %d", code)

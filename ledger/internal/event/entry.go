@@ -24,7 +24,7 @@ const Version = 4
 // The forms of an event's record.
 const (
 	formWhole  = 1
-	FormErased = 2
+	formErased = 2
 )
 
 // Entry is the record of an event: the event with what follows from the log before it.
@@ -34,8 +34,8 @@ type Entry struct {
 	Hashes   []tlog.Hash // of the tree, that the event completes: its leaf's and those above it
 }
 
-// Public appends the bytes of an event that are never erased.
-func (ev *Event) Public(e *wire.Encoder) {
+// public appends the bytes of an event that are never erased.
+func (ev *Event) public(e *wire.Encoder) {
 	e.U8(Version)
 	e.U8(uint8(ev.Change.Kind()))
 	e.Time(ev.Time)
@@ -44,8 +44,8 @@ func (ev *Event) Public(e *wire.Encoder) {
 	}
 }
 
-// Hidden appends the salt of an event and the bytes that it hides.
-func (ev *Event) Hidden(e *wire.Encoder) {
+// hidden appends the salt of an event and the bytes that it hides.
+func (ev *Event) hidden(e *wire.Encoder) {
 	e.Raw(ev.Salt[:])
 	ev.Change.Encode(e)
 }
@@ -60,9 +60,9 @@ type Written struct {
 // Write puts an event in bytes, in place of the one before, and returns w.
 func (w *Written) Write(ev *Event) *Written {
 	w.public.Buf, w.hidden.Buf, w.kept = w.public.Buf[:0], w.hidden.Buf[:0], ev.Erased
-	ev.Public(&w.public)
+	ev.public(&w.public)
 	if ev.Erased == nil {
-		ev.Hidden(&w.hidden)
+		ev.hidden(&w.hidden)
 	}
 	return w
 }
@@ -84,7 +84,7 @@ func (w *Written) Record(e *wire.Encoder, previous uint64, hashes []tlog.Hash) {
 	if w.kept == nil {
 		e.U8(formWhole)
 	} else {
-		e.U8(FormErased)
+		e.U8(formErased)
 	}
 	e.Uvarint(previous)
 	e.Uvarint(uint64(len(w.public.Buf)))
@@ -133,7 +133,7 @@ func (n *Entry) Read(number uint64, payload []byte, t *wire.Texts) error {
 	case formWhole:
 		hidden = &wire.Decoder{Rest: d.Take(d.Uvarint()), Texts: t}
 		hidden.Array(n.Salt[:])
-	case FormErased:
+	case formErased:
 		n.Erased = &Commitment{}
 		d.Array(n.Erased[:])
 	default:
@@ -144,7 +144,7 @@ func (n *Entry) Read(number uint64, payload []byte, t *wire.Texts) error {
 		return fmt.Errorf("event %d: %w", number, err)
 	}
 	n.Change = before
-	if err := n.Decode(public, hidden); err != nil {
+	if err := n.decode(public, hidden); err != nil {
 		return fmt.Errorf("event %d: %w", number, err)
 	}
 	return nil
@@ -164,9 +164,9 @@ func DecodeHashes(d *wire.Decoder, number uint64, into []tlog.Hash) []tlog.Hash 
 	return hashes
 }
 
-// Decode reads what an event says; hidden is nil if that is erased. Most events are responses and enrolments: one that was
+// decode reads what an event says; hidden is nil if that is erased. Most events are responses and enrolments: one that was
 // there before is overwritten by the next.
-func (ev *Event) Decode(public, hidden *wire.Decoder) error {
+func (ev *Event) decode(public, hidden *wire.Decoder) error {
 	spare := ev.Change
 	ev.Change = nil
 	if version := public.U8(); public.Err == nil && version != Version {
@@ -175,7 +175,7 @@ func (ev *Event) Decode(public, hidden *wire.Decoder) error {
 	k := Kind(public.U8())
 	ev.Time = public.Time()
 	if hidden == nil || !decodeOver(spare, hidden, k) {
-		spare = DecodeChange(public, hidden, k)
+		spare = decodeChange(public, hidden, k)
 	}
 	ev.Change = spare
 	if err := public.Done(); err != nil {
@@ -207,7 +207,7 @@ func decodeOver(spare Change, hidden *wire.Decoder, k Kind) bool {
 // Erase returns the entry without what it hides, and without the way to other events about the object.
 func (n Entry) Erase() Entry {
 	e := &wire.Encoder{}
-	n.Hidden(e)
+	n.hidden(e)
 	sum := Commitment(sha256.Sum256(e.Buf))
 	erased := Entry{Event: n.Event, Hashes: n.Hashes}
 	erased.Salt, erased.Erased, erased.Change = Salt{}, &sum, withoutHidden(n.Change)

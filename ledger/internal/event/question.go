@@ -71,7 +71,7 @@ func NewQuestion(c *QuestionDefined) *Question {
 	if checkMechanism(c.Mechanism, len(c.Values)) == nil { // as it is, but for what somebody says a question is
 		q.Mechanism = c.Mechanism
 	}
-	q.ID = DefinitionDigest(c.Question)
+	q.ID = definitionDigest(c.Question)
 	return q
 }
 

@@ -99,12 +99,12 @@ func (t *Tally) each(response event.Value, change func(*Tallied) bool) bool {
 	return done
 }
 
-// Recount is what a count changes by: each of both by 1, 0 or -1.
-type Recount struct{ Recorded, current int8 }
+// recount is what a count changes by: each of both by 1, 0 or -1.
+type recount struct{ recorded, current int8 }
 
 // change changes a count, and tells whether the new one is possible.
-func (by Recount) change(c *Tallied) bool {
-	c.Recorded += uint64(int64(by.Recorded))
+func (by recount) change(c *Tallied) bool {
+	c.Recorded += uint64(int64(by.recorded))
 	c.Current += uint64(int64(by.current))
 	return c.Recorded <= math.MaxInt64 && c.Current <= c.Recorded
 }
@@ -113,7 +113,7 @@ func (by Recount) change(c *Tallied) bool {
 type recounted struct {
 	*Tally
 	response event.Value
-	by       Recount
+	by       recount
 }
 
 // Fit makes room for the bits of a question's responses. It refuses a tally of another question.
@@ -134,19 +134,19 @@ func (t *Tally) Fit(q *event.Question) error {
 // CountLevel counts a level that was just put in its place among those of a chain.
 func (s *State) CountLevel(q *event.Question, levels []Level, at int) error {
 	last := at == len(levels)-1
-	by := Recount{Recorded: 1}
+	by := recount{recorded: 1}
 	if last {
 		by.current = 1
 	}
-	err := s.Recount(q, levels[at], by)
+	err := s.recount(q, levels[at], by)
 	if err != nil || !last || at == 0 {
 		return err
 	}
-	return s.Recount(q, levels[at-1], Recount{current: -1})
+	return s.recount(q, levels[at-1], recount{current: -1})
 }
 
-// Recount changes the counts that a level is part of.
-func (s *State) Recount(q *event.Question, l Level, by Recount) error {
+// recount changes the counts that a level is part of.
+func (s *State) recount(q *event.Question, l Level, by recount) error {
 	if !q.Has(l.Epsilon, l.Response) {
 		return errs.Corrupt(nil, "question %q: a response of %v", q.Name, l.Response)
 	}
@@ -169,7 +169,7 @@ func (s *State) Recount(q *event.Question, l Level, by Recount) error {
 // UndoRecounts takes back what recount has changed since the last event.
 func (s *State) UndoRecounts() {
 	for _, r := range s.Recounts {
-		r.each(r.response, Recount{-r.by.Recorded, -r.by.current}.change)
+		r.each(r.response, recount{-r.by.recorded, -r.by.current}.change)
 	}
 	s.Recounts = s.Recounts[:0]
 }
@@ -267,11 +267,11 @@ func (s *State) FlushTallies() error {
 // UncountLevels takes all levels of a chain off.
 func (s *State) UncountLevels(q *event.Question, levels []Level) error {
 	for i, l := range levels {
-		by := Recount{Recorded: -1}
+		by := recount{recorded: -1}
 		if i == len(levels)-1 {
 			by.current = -1
 		}
-		if err := s.Recount(q, l, by); err != nil {
+		if err := s.recount(q, l, by); err != nil {
 			return err
 		}
 	}

@@ -1,30 +1,29 @@
-package ledger
+package state
 
 import (
 	"fmt"
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
 // An audit finds the same tallies whether it finds them near or not: those with the same place there, and those that were
 // written in between.
 func TestTalliesAreFoundNear(t *testing.T) {
-	near := &state.State{Reader: nobody{}, Writer: nobody{}, Plain: true, Near: make([]state.NearTally, 1<<state.NearBits), Counters: state.Counters{Position: state.Position{Events: 1 << 40}}}
-	far := &state.State{Reader: nobody{}, Writer: nobody{}, Plain: true, Counters: near.Counters}
+	near := &State{Reader: nobody{}, Writer: nobody{}, Plain: true, Near: make([]NearTally, 1<<NearBits), Counters: Counters{Position: Position{Events: 1 << 40}}}
+	far := &State{Reader: nobody{}, Writer: nobody{}, Plain: true, Counters: near.Counters}
 	q := &event.Question{Number: 1, Values: make([]string, rrchain.MaxValues)}
 	for i := range 3000 {
 		if i == 1500 {
 			near.ForgetTallies()
 			far.ForgetTallies()
 		}
-		l := state.NewLevel(nano(t, int64(1+i%7*500_000_000)), event.Value{Index: i * i % 97}, 1)
-		must(t, near.Recount(q, l, state.Recount{Recorded: 1}))
-		must(t, far.Recount(q, l, state.Recount{Recorded: 1}))
+		l := NewLevel(nano(t, int64(1+i%7*500_000_000)), event.Value{Index: i * i % 97}, 1)
+		must(t, near.recount(q, l, recount{recorded: 1}))
+		must(t, far.recount(q, l, recount{recorded: 1}))
 	}
-	if len(near.Tallies) != len(far.Tallies) || len(far.Tallies) <= 1<<state.NearBits {
+	if len(near.Tallies) != len(far.Tallies) || len(far.Tallies) <= 1<<NearBits {
 		t.Fatalf("%d tallies, want %d", len(near.Tallies), len(far.Tallies))
 	}
 	for key, want := range far.Tallies {

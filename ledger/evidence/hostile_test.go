@@ -1,0 +1,87 @@
+package evidence
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/sluicedp/sluice/ledger/internal/codectest"
+)
+
+// FuzzHex holds that whatever is read is written again, in lower case.
+func FuzzHex(f *testing.F) {
+	for _, text := range []string{"", "00", "0", "fF", "FF", "zz", "0x00", " 00"} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var h Hex
+		if err := h.UnmarshalText(text); err != nil {
+			return
+		}
+		if again, err := h.MarshalText(); err != nil || string(again) != strings.ToLower(string(text)) {
+			t.Errorf("%q is written as %q, %v", text, again, err)
+		}
+	})
+}
+
+// FuzzFact holds that whatever fact is read from JSON is written so that it reads the same.
+func FuzzFact(f *testing.F) {
+	for _, text := range []string{`{}`, `null`, `{"kind":"released"}`, `{"kind":"settled","key":"a","alone":true}`, `[1]`, `{"kind":"sold","sale":1,"price":-1}`} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var first, second Fact
+		if json.Unmarshal(text, &first) != nil {
+			return
+		}
+		once, err := json.Marshal(first)
+		if err != nil {
+			return // read, but what no ledger writes
+		}
+		if err := json.Unmarshal(once, &second); err != nil {
+			t.Fatalf("%s is written as %s: %v", text, once, err)
+		}
+		if again, err := json.Marshal(second); err != nil || string(again) != string(once) {
+			t.Errorf("%s is written as %s, and then as %s, %v", text, once, again, err)
+		}
+	})
+}
+
+// Documents come from strangers.
+func TestNoDocumentAsksForMuchMoreMemoryThanItHas(t *testing.T) {
+	const size = 1 << 20
+	fill := func(begin, item, end string) []byte {
+		return []byte(begin + strings.TrimSuffix(strings.Repeat(item, size/len(item)), ",") + end)
+	}
+	hostile := map[string][]byte{
+		"no document":       fill("", "x", ""),
+		"brackets":          fill("", "[", ""),
+		"objects in one":    fill("", `{"":`, ""),
+		"empty responses":   fill(`{"responses":[`, "{},", "]}"),
+		"numbers as a list": fill(`{"responses":[`, "1,", "]}"),
+		"empty events":      fill(`{"events":[`, "{},", "]}"),
+		"null events":       fill(`{"events":[`, "null,", "]}"),
+		"proof":             fill(`{"proof":[`, `"",`, "]}"),
+		"one long text":     fill(`{"ledger":"`, "x", `"}`),
+		"escapes":           fill(`{"ledger":"`, `\u0000`, `"}`),
+		"a field again":     fill(`{`, `"ledger":"",`, "}"),
+		"lines":             fill("", "\n", ""),
+		"signatures":        fill("sluice\n1\nAAAA\n\n", "— a AAAAAAA=\n", ""),
+	}
+	for _, name := range []string{"receipt-v3.json", "statement-v3.json"} {
+		data, err := os.ReadFile(filepath.Join("..", "testdata", "golden", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		hostile[name] = data
+	}
+	for name, data := range hostile {
+		codectest.WantBounded(t, name+" as a receipt", data, 40, func(b []byte) { _, _ = ReadReceipt(b) })
+		codectest.WantBounded(t, name+" as a statement", data, 40, func(b []byte) { _, _ = ReadStatement(b) })
+		codectest.WantBounded(t, name+" as a checkpoint", data, 40, func(b []byte) { _, _ = OpenCheckpoint(b, note.VerifierList()) })
+	}
+}

@@ -1,0 +1,346 @@
+package event
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/internal/codectest"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+)
+
+// written are the records of a small ledger.
+func written(t testing.TB) []codectest.Record {
+	t.Helper()
+	return codectest.Records(t, "../../testdata/golden/format-v5.txt")
+}
+
+// publicBytes are the bytes of an event that are never erased.
+func publicBytes(ev Event) []byte {
+	e := &wire.Encoder{}
+	ev.public(e)
+	return e.Buf
+}
+
+func jsonOf(t testing.TB, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	must(t, err)
+	return string(text)
+}
+
+// The number of an event says how many hashes its record has. Here it is the first byte of what is decoded.
+func FuzzDecodeEvent(f *testing.F) {
+	var seeds [][]byte
+	erased := 0
+	for _, r := range written(f) {
+		if r.Bucket == "events" {
+			seeds = append(seeds, append([]byte{r.Key[7]}, r.Payload...))
+			if r.Payload[0] == formErased {
+				erased++
+			}
+		}
+	}
+	for _, n := range append(goldenEntries(f), goldenFiniteEntries(f)...) {
+		seeds = append(seeds, append([]byte{byte(n.Number)}, n.Encode()...))
+		if erasable(n.Change) {
+			seeds = append(seeds, append([]byte{byte(n.Number)}, n.Erase().Encode()...))
+		}
+	}
+	if erased == 0 {
+		f.Error("the ledger has no erased event")
+	}
+	decode := func(numbered []byte) (Entry, error) {
+		if len(numbered) == 0 {
+			return Entry{}, errs.ErrCorrupt
+		}
+		return DecodeEntry(uint64(numbered[0]), numbered[1:])
+	}
+	encode := func(n Entry) []byte { return append([]byte{byte(n.Number)}, n.Encode()...) }
+	codectest.Fuzz(f, seeds, decode, encode, func(n Entry) int {
+		items := len(n.Hashes)
+		switch c := n.Change.(type) {
+		case *QuestionDefined:
+			items += len(c.Values) + cellsOf(c.Mechanism)
+		case *Settled:
+			items += len(c.Swept)
+		case *Stated:
+			items += len(c.Events)
+		case *Forgotten:
+			items += len(c.Chains)
+		}
+		return items
+	})
+}
+
+func FuzzDecodeQuestion(f *testing.F) {
+	encode := func(q *Question) []byte {
+		e := &wire.Encoder{}
+		(&QuestionDefined{Number: q.Number, Question: vocabulary.Question{Name: q.Name, Values: q.Values, Encoding: q.Encoding, Mechanism: q.Mechanism}}).Encode(e)
+		return e.Buf
+	}
+	odds := oddsQuestion(f)
+	odds.Encoding = vocabulary.Finite
+	seeds := [][]byte{defined(1, finiteParty(f), vocabulary.Finite), defined(2, odds, vocabulary.Finite)}
+	isQuestion := func(key []byte) bool { return key[0] == 'q' }
+	seeds = append(seeds, codectest.Payloads(f, written(f), "questions", isQuestion)...)
+	codectest.Fuzz(f, seeds, DecodeQuestion, encode, func(q *Question) int { return len(q.Values) + cellsOf(q.Mechanism) })
+}
+
+// cellsOf counts the probabilities of a mechanism's levels. Each takes a byte at least.
+func cellsOf(m *vocabulary.Mechanism) (cells int) {
+	if m == nil {
+		return 0
+	}
+	for _, epsilon := range m.Family.Epsilons() {
+		level, _ := m.Family.Level(epsilon)
+		cells += level.Inputs() * level.Outputs()
+	}
+	return cells
+}
+
+func FuzzDecodeAbout(f *testing.F) {
+	isAbout := func(key []byte) bool { return string(key) == "about" }
+	codectest.Fuzz(f, codectest.Payloads(f, written(f), "meta", isAbout), DecodeAbout, About.Encode, func(About) int { return 0 })
+}
+
+// empty returns a change of a kind that has no public part.
+func empty(k Kind) Change {
+	return decodeHidden(&wire.Decoder{}, k)
+}
+
+// An event is read into the memory of another one that was done with, whatever that was: also one that could not be read.
+func TestEventsAreReadOverOthers(t *testing.T) {
+	type record struct {
+		number  uint64
+		payload []byte
+	}
+	var records []record
+	for _, n := range goldenEntries(t) {
+		records = append(records, record{n.Number, n.Encode()})
+		if erasable(n.Change) {
+			records = append(records, record{n.Number, n.Erase().Encode()})
+		}
+		if payload, k := n.Encode(), n.Change.Kind(); k == KindReleased || k == KindEnrolled {
+			wrongVersion := bytes.Clone(payload)
+			wrongVersion[3]++
+			cutOff := payload[:len(payload)-1]
+			short := payload[:len(payload)-1-len(n.Hashes)*len(merkle.HashLeaf())]
+			records = append(records, record{n.Number, wrongVersion}, record{n.Number, cutOff}, record{n.Number, short})
+		}
+	}
+	random := rand.New(rand.NewPCG(9, 10))
+	used, shared := [3]Entry{}, &wire.Texts{}
+	read := map[Kind]int{}
+	for range 20_000 {
+		r, e := records[random.IntN(len(records))], &used[random.IntN(len(used))]
+		var fresh Entry
+		want, err := fresh.Read(r.number, r.payload, nil), e.Read(r.number, r.payload, shared)
+		if want != nil || err != nil {
+			if fmt.Sprint(err) != fmt.Sprint(want) {
+				t.Fatalf("%v, and over another one %v", want, err)
+			}
+			continue
+		}
+		read[e.Change.Kind()]++
+		if !reflect.DeepEqual(*e, fresh) {
+			t.Fatalf("%x is read as %+v, and over another one as %+v", r.payload, fresh, *e)
+		}
+	}
+	if n := min(read[KindReleased], read[KindEnrolled]); n < 500 {
+		t.Errorf("%d responses or enrolments: the test compares little", n)
+	}
+}
+
+// An event that is about nobody cannot be erased: its record is refused before anything is made of it.
+func TestNothingElseCanBeErased(t *testing.T) {
+	for _, n := range goldenEntries(t) {
+		sum := Commitment{1}
+		record := Entry{Event: Event{Number: n.Number, Time: n.Time, Change: n.Change, Erased: &sum}, Hashes: n.Hashes}
+		_, err := DecodeEntry(n.Number, record.Encode())
+		_, about := n.Change.(Personal)
+		if (err == nil) != about || err != nil && !errors.Is(err, errs.ErrCorrupt) {
+			t.Errorf("an erased event of kind %s: %v", n.Change.Kind(), err)
+		}
+	}
+}
+
+// A mechanism is stored in one form only.
+func TestDecodersRefuseOtherFormsOfAMechanism(t *testing.T) {
+	q := finiteParty(t)
+	sound := recordOfQuestion(1, q)
+	back, err := DecodeQuestion(sound)
+	must(t, err)
+	e := &wire.Encoder{}
+	(&QuestionDefined{Number: 1, Question: vocabulary.Question{Name: back.Name, Values: back.Values, Encoding: back.Encoding, Mechanism: back.Mechanism}}).Encode(e)
+	if !slices.Equal(e.Buf, sound) {
+		t.Error("the record came back as another")
+	}
+	whole := string(EncodeMechanism(q.Mechanism))
+	head := strings.TrimSuffix(string(sound), whole)
+	head = head[:len(head)-2] // the length
+	record := func(text string) []byte {
+		e := &wire.Encoder{}
+		e.Raw([]byte(head))
+		e.Text(text)
+		return e.Buf
+	}
+	if !slices.Equal(record(whole), sound) {
+		t.Fatal("the record is written otherwise")
+	}
+	for name, text := range map[string]string{
+		"nothing":               "",
+		"null":                  "null",
+		"an empty object":       "{}",
+		"a list":                "[" + whole + "]",
+		"no JSON":               whole[:len(whole)-1],
+		"a space":               " " + whole,
+		"a space behind":        whole + " ",
+		"something behind":      whole + "{}",
+		"another field":         strings.Replace(whole, `{"family"`, `{"more":1,"family"`, 1),
+		"another order":         `{"outputs":` + strings.SplitN(whole, `"outputs":`, 2)[1][:len(strings.SplitN(whole, `"outputs":`, 2)[1])-1] + `,"family":` + jsonOf(t, q.Mechanism.Family) + `}`,
+		"capital letters":       strings.Replace(whole, `"family"`, `"Family"`, 1),
+		"no family":             strings.Replace(whole, `"family":`+jsonOf(t, q.Mechanism.Family), `"family":null`, 1),
+		"no names":              strings.Replace(whole, `"outputs":`, `"outputs":null,"outputs_":`, 1),
+		"null for names":        whole[:strings.Index(whole, `"outputs":`)] + `"outputs":null}`,
+		"escaped letters":       strings.Replace(whole, `"AB"`, `"\u0041B"`, 1),
+		"no channels":           whole[:strings.Index(whole, `,"channels"`)] + whole[strings.Index(whole, `},"outputs"`):],
+		"a fraction not lowest": regexp.MustCompile(`"([0-9]+)/([0-9]+)"`).ReplaceAllString(whole, `"${1}0/${2}0"`),
+	} {
+		if text == whole {
+			t.Errorf("%s: there is no place for it", name)
+		}
+		got, err := DecodeQuestion(record(text))
+		if !errors.Is(err, errs.ErrCorrupt) || name == "no channels" && !strings.Contains(err.Error(), "without the channels") {
+			t.Errorf("%s: got %+v, %v", name, got, err)
+		}
+	}
+	if got, err := DecodeQuestion(record(`{"family":` + strings.Repeat(" ", vocabulary.MaxMechanism) + whole[10:])); !errors.Is(err, errs.ErrCorrupt) || !strings.Contains(err.Error(), "bytes") {
+		t.Errorf("a large one: got %+v, %v", got, err)
+	}
+	if got, err := DecodeQuestion(sound[:len(sound)-1]); !errors.Is(err, errs.ErrCorrupt) {
+		t.Errorf("one cut off: got %+v, %v", got, err)
+	}
+}
+
+func TestDefinitionsHaveDigestsOfTheirOwn(t *testing.T) {
+	seen := map[[32]byte]vocabulary.Question{}
+	for _, q := range []vocabulary.Question{
+		{Name: "q", Values: []string{"a", "b"}, Encoding: vocabulary.Direct},
+		{Name: "q", Values: []string{"a", "b"}, Encoding: vocabulary.Unary},
+		{Name: "q", Values: []string{"b", "a"}, Encoding: vocabulary.Direct},
+		{Name: "q", Values: []string{"a", "b", "c"}, Encoding: vocabulary.Direct},
+		{Name: "q", Values: []string{"ab", "c"}, Encoding: vocabulary.Direct},
+		{Name: "q", Values: []string{"a", "bc"}, Encoding: vocabulary.Direct},
+		{Name: "qa", Values: []string{"b", "c"}, Encoding: vocabulary.Direct},
+	} {
+		id := definitionDigest(q)
+		if other, twice := seen[id]; twice {
+			t.Errorf("%+v has the digest of %+v", q, other)
+		}
+		seen[id] = q
+	}
+}
+
+// Values that no ledger writes are refused, however well they are encoded.
+func TestDecodersRefuseWhatCannotBe(t *testing.T) {
+	// A response of a chain is not released as one that was sold again; an order's may be.
+	for method, want := range map[Method]error{MethodRaise: nil, MethodInsert: nil, MethodFresh: errs.ErrCorrupt, MethodResale: errs.ErrCorrupt, 0: errs.ErrCorrupt, 6: errs.ErrCorrupt} {
+		payload := recordOf(&Released{Object: "ann", Question: 1, Epsilon: nano(t, 1), Response: Response{Value: Value{}, Method: method}})
+		if _, err := DecodeEntry(1, payload); !errors.Is(err, want) {
+			t.Errorf("released by method %d: %v", method, err)
+		}
+		if method == MethodResale {
+			want = nil
+		}
+		payload = recordOf(&Sold{Object: "ann", Sale: 1, Price: 0, Response: Response{Value: Value{}, Method: method}})
+		if _, err := DecodeEntry(1, payload); !errors.Is(err, want) {
+			t.Errorf("sold by method %d: %v", method, err)
+		}
+	}
+}
+
+// A claimed length must not be believed: no decoder allocates for more items than the record has
+// bytes for.
+func TestDecodersDoNotBelieveLengths(t *testing.T) {
+	settlement := publicBytes(Event{Change: &Settled{Key: "k"}}) // which ends with an empty list and two numbers 0
+	record := recordOf(&Withdrawn{Object: "ann"})
+	public := int(record[2]) // the length of the public part, behind the form and a number
+	said := func(k Kind, p []byte) error {
+		ev := Event{}
+		return ev.decode(&wire.Decoder{Rest: publicBytes(Event{Change: empty(k)})}, &wire.Decoder{Rest: p})
+	}
+	for name, decoder := range map[string]struct {
+		head   []byte // up to the length
+		decode func([]byte) error
+	}{
+		"question": {[]byte{0, 0, 0, 1, 1, 'q'}, func(p []byte) error { _, err := DecodeQuestion(p); return err }},
+		"text":     {[]byte{0, 0, 0, 1}, func(p []byte) error { _, err := DecodeQuestion(p); return err }},
+		"public":   {record[:2], func(p []byte) error { _, err := DecodeEntry(1, p); return err }},
+		"hidden":   {record[:3+public], func(p []byte) error { _, err := DecodeEntry(1, p); return err }},
+		"swept": {settlement[:len(settlement)-3], func(p []byte) error {
+			ev := Event{}
+			return ev.decode(&wire.Decoder{Rest: p}, &wire.Decoder{Rest: []byte{0}})
+		}},
+		"values":   {[]byte{0, 0, 0, 1, 1, 'q'}, func(p []byte) error { return said(KindQuestion, p) }},
+		"stated":   {[]byte{1, 'a', 0}, func(p []byte) error { return said(KindStated, p) }},
+		"remnants": {[]byte{1, 'a', 1, 1, 0, 0}, func(p []byte) error { return said(KindForgotten, p) }},
+	} {
+		for _, length := range []uint64{100, 1<<20 - 1, 1 << 31, 1 << 62, 1<<64 - 1} {
+			payload := binary.AppendUvarint(slices.Clone(decoder.head), length)
+			var err error
+			allocated := codectest.Allocated(func() { err = decoder.decode(payload) })
+			wantErr(t, err, errs.ErrCorrupt)
+			if allocated > 1<<16 {
+				t.Errorf("%s: %d bytes are allocated for a claim of %d items", name, allocated, length)
+			}
+		}
+	}
+}
+
+func TestNoRecordAsksForMoreMemoryThanItHas(t *testing.T) {
+	decoders := map[string]func([]byte){
+		"about":    func(b []byte) { _, _ = DecodeAbout(b) },
+		"question": func(b []byte) { _, _ = DecodeQuestion(b) },
+		"entry":    func(b []byte) { _, _ = DecodeEntry(1<<62, b) },
+		"entry 1":  func(b []byte) { _, _ = DecodeEntry(1, b) },
+	}
+	for _, kind := range []Kind{KindQuestion, KindEnrolled, KindReleased, KindSettled, KindAnswered, KindForgotten, KindStated, KindRefused} {
+		decoders["event "+kind.String()] = func(b []byte) { decodeChange(&wire.Decoder{Rest: b}, &wire.Decoder{Rest: b}, kind) }
+	}
+	all := codectest.Claims()
+	for name, decode := range decoders {
+		t.Run(name, func(t *testing.T) {
+			for _, claim := range all {
+				codectest.WantBounded(t, fmt.Sprintf("%x", claim), claim, 64, decode)
+				if t.Failed() {
+					return
+				}
+			}
+		})
+	}
+}
+
+// No other number than those of the encodings is one.
+func TestDecodersRefuseOtherEncodings(t *testing.T) {
+	home := vocabulary.Question{Name: "home", Values: []string{"0", "1", "2"}}
+	for code := range 256 {
+		payload := defined(1, home, vocabulary.Direct)
+		payload[4+1+len("home")] = byte(code)
+		q, err := DecodeQuestion(payload)
+		if known := code == 1 || code == 2; (err == nil) != known || err != nil && !errors.Is(err, errs.ErrCorrupt) {
+			t.Errorf("encoding %d: got %+v, %v", code, q, err)
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package event
+
+import (
+	"bytes"
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/ledger/internal/codectest"
+	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// The golden files hold the encoding still: files that people have must stay readable, and mean the same. After a change that is meant, and
+// that docs/reference/file-format.md describes, write them anew with
+//
+//	go test ./ledger/internal/event -run Golden -update
+//
+// and look at every line that has changed.
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func epoch() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
+
+func logKey(t testing.TB, name string) string {
+	t.Helper()
+	_, key, err := note.GenerateKey(bytes.NewReader(make([]byte, 64)), name)
+	must(t, err)
+	return key
+}
+
+func bitsOf(t testing.TB, text string) rrchain.Bits {
+	t.Helper()
+	bits, err := rrchain.ParseBits(text)
+	must(t, err)
+	return bits
+}
+
+// goldenEntries are events of every kind, with fields of every length, as they are stored. Of the tree they have
+// hashes by which to tell them apart, rather than those of a log that they make.
+func goldenEntries(t testing.TB) []Entry {
+	t.Helper()
+	bound := &Tag{0, 1, 2, 15: 0xff}
+	changes := []Change{
+		&Created{ID: [16]byte{0xaa, 15: 0xbb}, Currency: "USD"},
+		&Created{Currency: "", LogKey: logKey(t, strings.Repeat("k", 100))},
+		&TruthKeySet{Check: *bound},
+		&QuestionDefined{Number: 1, Question: vocabulary.Question{Name: "vote", Values: []string{"yes", "no"}, Encoding: vocabulary.Direct}},
+		&QuestionDefined{Number: 1<<32 - 1, Question: vocabulary.Question{Name: "", Values: []string{"", "é"}, Encoding: vocabulary.Unary}},
+		&PolicyDefined{Number: 1, JSON: `{"kind":"fixed","ceiling":"1"}`},
+		&Enrolled{Object: "ann", Question: 1, Policy: 0, Noise: 0, Cap: eps(t, "1000")},
+		&Enrolled{Object: strings.Repeat("n", 256), Question: 1 << 24, Policy: 1<<32 - 1, Noise: 0, Cap: nano(t, 1)},
+		&Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.5"), Response: Response{Value: Value{Index: 0}, Method: MethodRaise}},
+		&Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.5"), Response: Response{Value: Value{Index: 127}, Method: MethodRaise}},
+		&Released{Object: "", Question: 2, Epsilon: nano(t, 1), Response: Response{Value: Value{Index: 128}, Method: MethodDegrade}},
+		&Released{Object: "bob", Question: 3, Epsilon: eps(t, "1000"), Response: Response{Value: Value{Index: 1<<20 - 1}, Method: MethodInsert}},
+		&Released{Object: "bob", Question: 3, Epsilon: eps(t, "1"), Response: Response{Value: Value{Bits: bitsOf(t, "1")}, Method: MethodRaise}},
+		&Released{Object: "bob", Question: 3, Epsilon: eps(t, "1"), Response: Response{Value: Value{Bits: bitsOf(t, "01000001"+"1")}, Method: MethodInsert}},
+		&Settled{Key: "k", Digest: [32]byte{1, 31: 2}, First: 1, Through: 2, Object: "zoe", Alone: true, Final: true, Counts: Counts{1, 2, 3}},
+		&Charged{Object: "zoe", Question: 3, Epsilon: eps(t, "0.5")},
+		&Charged{Object: strings.Repeat("é", 128), Question: 1<<32 - 1, Epsilon: nano(t, 1)},
+		&Answered{Question: 3, Query: "threshold:groß:7", Panel: [32]byte{1, 31: 2}, Objects: 300, Epsilon: eps(t, "1"), Result: Result{Output: 129}, Method: MethodFresh},
+		&Answered{Question: 3, Query: "winner", Panel: [32]byte{}, Objects: 1, Epsilon: nano(t, 1), Result: Result{}, Method: MethodDegrade},
+		&Settled{Key: strings.Repeat("k", 256), First: 1 << 40, Swept: []SweptCount{{Question: 1, Raised: 2, Unchanged: 3, Refused: 0}, {Question: 1<<32 - 1, Raised: 1 << 14, Unchanged: 1<<64 - 1, Refused: 0}}, Answer: 1 << 40, Through: 1<<64 - 1, Object: "é", Done: 300},
+		&Released{Object: "bob", Question: 1 << 8, Epsilon: nano(t, 127), Response: Response{Value: Value{Index: 0}, Method: MethodDegrade}},
+		&BuyerNamed{Number: 1, Name: "acme"},
+		&BuyerNamed{Number: 1<<32 - 1, Name: strings.Repeat("ü", 128)},
+		&Reserved{Deal: Deal{Sale: 1, Buyer: 2, Question: 3, Epsilon: eps(t, "0.5"), Objects: 4, Price: 5, Refused: 6}, Expires: time.Date(2027, 1, 1, 0, 0, 0, 1, time.UTC)},
+		&Reserved{Deal: Deal{Sale: 1<<64 - 1, Buyer: 1<<32 - 1, Question: 1<<32 - 1, Epsilon: eps(t, "1000"), Objects: 1 << 18, Price: 1<<63 - 1, Refused: 1 << 18}, Expires: time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC)},
+		&Held{Object: "ann", Sale: 1, Price: 0},
+		&Held{Object: strings.Repeat("n", 256), Sale: 1 << 14, Price: 1_000_000_000_000},
+		&Cancelled{Sale: 127},
+		&Cancelled{Sale: 128},
+		&SaleMade{Deal: Deal{Sale: 300, Buyer: 1, Question: 1, Epsilon: nano(t, 1), Objects: 15, Price: 1 << 14, Refused: 0}, Tally: SaleTally{Draws: 1, Resales: 2, Degradations: 3, Insertions: 4, Upgrades: 5}},
+		&SaleMade{Deal: Deal{Sale: 1, Buyer: 1, Question: 1, Epsilon: eps(t, "1"), Objects: 1, Price: 0, Refused: 127}, Tally: SaleTally{}},
+		&SaleMade{Deal: Deal{Sale: 1, Buyer: 1, Question: 1, Epsilon: eps(t, "1"), Objects: 1 << 18, Price: 1, Refused: 128}, Tally: SaleTally{Draws: 1 << 18, Resales: 128, Degradations: 1<<14 - 1, Insertions: 1 << 14, Upgrades: 1<<64 - 1}},
+		&Sold{Object: "ann", Sale: 1, Price: 0, Response: Response{Value: Value{Index: 0}, Method: MethodResale}},
+		&Sold{Object: "ann", Sale: 128, Price: 127, Response: Response{Value: Value{Index: 1}, Method: MethodRaise}},
+		&Sold{Object: "", Sale: 1 << 32, Price: 128, Response: Response{Value: Value{Index: 127}, Method: MethodDegrade}},
+		&Sold{Object: strings.Repeat("n", 256), Sale: 1<<64 - 1, Price: 1_000_000_000_000, Response: Response{Value: Value{Index: 1<<20 - 1}, Method: MethodInsert}},
+		&Sold{Object: "ann", Sale: 1, Price: 0, Response: Response{Value: Value{Bits: bitsOf(t, strings.Repeat("10", 50))}, Method: MethodResale}},
+		&Withdrawn{Object: "ann"},
+		&Withdrawn{Object: strings.Repeat("é", 128)},
+		&Settled{Key: "k", Swept: []SweptCount{{Question: 128, Raised: 0, Unchanged: 0, Refused: 1}, {Question: 129, Raised: 0, Unchanged: 0, Refused: 127}}, Refused: 128, Sale: 1<<64 - 1},
+		&Settled{Key: "k", Final: true, Refused: 1, Answer: 1, Sale: 128},
+		&EpochBegun{Object: "ann", Question: 1},
+		&EpochBegun{Object: strings.Repeat("é", 128), Question: 1<<32 - 1},
+		&TruthBound{Object: "ann", Question: 1, Tag: *bound},
+		&TruthBound{Object: strings.Repeat("n", 256), Question: 1<<32 - 1, Tag: Tag{}},
+		&ObjectRefused{Question: 0, Refusal: vocabulary.Refusal{Object: "ann", Reason: vocabulary.ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0.5"), Asked: eps(t, "2"), Cost: eps(t, "1.5"), Remaining: eps(t, "0.5"), Helps: vocabulary.HelpsWaiting, Largest: eps(t, "1")}},
+		&ObjectRefused{Question: 1<<32 - 1, Refusal: vocabulary.Refusal{Object: strings.Repeat("é", 128), Reason: vocabulary.NotEnrolled, Helps: vocabulary.HelpsEnrolling}},
+		&Stated{Object: "ann", Forgotten: 0, Events: []uint64{1}, Account: Account{Cap: eps(t, "1000"), Spent: eps(t, "0.5"), Earned: 0}},
+		&Stated{Object: strings.Repeat("n", 256), Forgotten: 1<<64 - 1, Events: []uint64{1, 127, 128, 1<<64 - 1}, Account: Account{Cap: nano(t, 1), Spent: nano(t, 1), Earned: 1<<63 - 1}},
+		&Forgotten{Object: "zoe", Events: 1, Account: Account{}, Chains: nil},
+		&Forgotten{Object: "ann", Events: 127, Account: Account{Cap: eps(t, "1"), Spent: eps(t, "0.5"), Earned: 100}, Chains: []Remnant{{Question: 1, Policy: 0, Spent: eps(t, "0.5")}}},
+		&Forgotten{Object: strings.Repeat("é", 128), Events: 1<<64 - 1, Account: Account{Cap: eps(t, "1000"), Spent: nano(t, 129), Earned: 1<<63 - 1}, Chains: []Remnant{{Question: 1, Policy: 1<<32 - 1, Spent: nano(t, 1)}, {Question: 128, Policy: 0, Spent: nano(t, 128)}, {Question: 1<<32 - 1, Policy: 1, Spent: nano(t, 0)}}},
+		&NoiseKeySet{Number: 1, Name: "2026", Check: Tag{1, 15: 2}},
+		&NoiseKeySet{Number: 1<<32 - 1, Name: strings.Repeat("é", 128), Check: Tag{}},
+		&Enrolled{Object: "ann", Question: 1, Policy: 2, Noise: 1<<32 - 1, Cap: eps(t, "1")},
+		&Answered{Question: 1, Query: "majority:yes", Panel: [32]byte{1, 31: 2}, Objects: 2, Epsilon: eps(t, "0.5"), Result: Result{Scored: true}, Method: MethodFresh},
+		&Answered{Question: 1, Query: "majority:yes", Panel: [32]byte{1, 31: 2}, Objects: 2, Epsilon: eps(t, "1"), Result: Result{Scored: true, Score: -1}, Method: MethodRaise},
+		&Answered{Question: 1, Query: "majority:yes", Panel: [32]byte{1, 31: 2}, Objects: 2, Epsilon: eps(t, "0.7"), Result: Result{Scored: true, Score: 64}, Method: MethodInsert},
+		&Answered{Question: 1, Query: "majority:yes", Panel: [32]byte{1, 31: 2}, Objects: 2, Epsilon: eps(t, "0.2"), Result: Result{Scored: true, Score: -1 << 61}, Method: MethodDegrade},
+	}
+	return entries(changes)
+}
+
+// entries makes a log of changes, whatever they are.
+func entries(changes []Change) []Entry {
+	log := make([]Entry, len(changes))
+	for i, c := range changes {
+		at := epoch().Add(time.Duration(i-14) * 5 * 365 * 24 * time.Hour) // from before 1970 on
+		ev := Event{Number: uint64(i + 1), Time: at, Change: c}
+		binary.BigEndian.PutUint64(ev.Salt[:], 1<<40+uint64(i))
+		log[i] = Entry{Event: ev, Hashes: make([]tlog.Hash, merkle.Completes(uint64(i)))}
+		for j := range log[i].Hashes {
+			log[i].Hashes[j] = tlog.Hash{byte(i), byte(j), 31: 0xff}
+		}
+		if _, ok := c.(Personal); ok {
+			log[i].Previous = []uint64{0, 1, 127, 128, 1<<64 - 1}[i%5]
+		}
+	}
+	return log
+}
+
+// erasable tells whether an event can be about an object, and so be erased.
+func erasable(c Change) bool {
+	if s, ok := c.(*Settled); ok {
+		return s.Object != ""
+	}
+	_, ok := c.(Personal)
+	return ok
+}
+
+// recordOf returns the record of a change as the first event of a log.
+func recordOf(c Change) []byte {
+	return Entry{Event: Event{Number: 1, Time: epoch(), Change: c}, Hashes: make([]tlog.Hash, 1)}.Encode()
+}
+
+func TestGoldenEvents(t *testing.T) {
+	text := "# kind, record, leaf of the tree, and record when erased, of events, in hex\n"
+	there := func(n Entry) string {
+		payload := n.Encode()
+		back, err := DecodeEntry(n.Number, payload)
+		must(t, err)
+		if !reflect.DeepEqual(back, n) {
+			t.Errorf("%+v became %+v", n, back)
+		}
+		return fmt.Sprintf("%x", payload)
+	}
+	for _, n := range goldenEntries(t) {
+		leaf := n.Leaf()
+		text += fmt.Sprintf("%s %s\n\tleaf %x\n", n.Change.Kind(), there(n), leaf[:])
+		if !erasable(n.Change) {
+			continue
+		}
+		erased := n.Erase()
+		text += fmt.Sprintf("\terased %s\n", there(erased))
+		if erased.Leaf() != leaf {
+			t.Errorf("%s: another leaf when erased", n.Change.Kind())
+		}
+	}
+	codectest.Golden(t, "testdata/golden/events-v5.txt", text, *update)
+	for k := Kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
+		if !strings.Contains(text, "\n"+k.String()+" ") {
+			t.Errorf("there is no event of the kind %s", k)
+		}
+	}
+}
+
+// The numbers that stand for kinds, methods, reasons and helps never get a second meaning.
+func TestGoldenCodes(t *testing.T) {
+	var text strings.Builder
+	for k := Kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
+		fmt.Fprintf(&text, "kind %d %s\n", k, k)
+	}
+	for m := Method(1); !strings.HasPrefix(m.String(), "method "); m++ {
+		fmt.Fprintf(&text, "method %d %s\n", m, m)
+	}
+	for i, reason := range ReasonCodes() {
+		fmt.Fprintf(&text, "reason %d %s\n", i+1, reason)
+	}
+	for i, help := range HelpCodes() {
+		fmt.Fprintf(&text, "help %d %s\n", i+1, help)
+	}
+	codectest.Golden(t, "testdata/golden/codes-v5.txt", text.String(), *update)
+}
+
+// goldenFiniteEntries are events of questions with a mechanism, as they are stored; see goldenEntries.
+func goldenFiniteEntries(t testing.TB) []Entry {
+	t.Helper()
+	odds := oddsQuestion(t)
+	odds.Encoding, odds.Mechanism = vocabulary.Finite, NameOutputs(odds.Mechanism)
+	return entries([]Change{
+		&QuestionDefined{Number: 1, Question: finiteParty(t)},
+		&QuestionDefined{Number: 1<<32 - 1, Question: odds},
+		&Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.5"), Response: Response{Value: Value{Index: 5}, Method: MethodDegrade}},
+		&Released{Object: "ann", Question: 1, Epsilon: eps(t, "2"), Response: Response{Value: Value{Index: 3}, Method: MethodRaise}},
+		&Sold{Object: "ann", Sale: 1, Price: 0, Response: Response{Value: Value{Index: 2}, Method: MethodInsert}},
+	})
+}
+
+func TestGoldenFiniteEvents(t *testing.T) {
+	lines := "# kind, record and leaf of the tree, of events about questions with a mechanism, in hex\n"
+	for _, n := range goldenFiniteEntries(t) {
+		back, err := DecodeEntry(n.Number, n.Encode())
+		must(t, err)
+		if string(back.Encode()) != string(n.Encode()) {
+			t.Errorf("%+v became %+v", n, back)
+		}
+		leaf := n.Leaf()
+		lines += fmt.Sprintf("%s %x\n\tleaf %x\n", n.Change.Kind(), n.Encode(), leaf[:])
+	}
+	codectest.Golden(t, "testdata/golden/events-finite-v5.txt", lines, *update)
+}

@@ -1,0 +1,36 @@
+package state
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/sluicedp/sluice/privacy"
+)
+
+func eps(t testing.TB, text string) privacy.Epsilon {
+	t.Helper()
+	e, err := privacy.ParseEpsilon(text)
+	must(t, err)
+	return e
+}
+
+func nano(t testing.TB, n int64) privacy.Epsilon {
+	t.Helper()
+	e, err := privacy.EpsilonFromNano(n)
+	must(t, err)
+	return e
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantErr(t testing.TB, err, target error) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Errorf("got the error %v, want %v", err, target)
+	}
+}
