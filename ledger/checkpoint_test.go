@@ -17,6 +17,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
@@ -39,7 +40,7 @@ func logKey(t testing.TB, name string, seed byte) (note.Signer, note.Verifier, s
 func witnessed(t testing.TB, objects ...string) (path string, options Options) {
 	t.Helper()
 	signer, verifier, public := logKey(t, "sluice-test", 1)
-	path = filepath.Join(t.TempDir(), "ledger.db")
+	path = filepath.Join(tests.Scratch(t), "ledger.db")
 	must(t, Create(path, "USD", public))
 	options = Options{Signer: signer, Verifiers: note.VerifierList(verifier)}
 	l := open(t, path, options)
@@ -114,7 +115,7 @@ func TestACheckpointNeedsTheLogsKey(t *testing.T) {
 	options.Signer, _, _ = logKey(t, "sluice-another", 1)
 	_, err = Open(path, options)
 	wantErr(t, err, ErrInvalid)
-	wantErr(t, Create(filepath.Join(t.TempDir(), "x.db"), "USD", "no key"), ErrInvalid)
+	wantErr(t, Create(filepath.Join(tests.Scratch(t), "x.db"), "USD", "no key"), ErrInvalid)
 }
 
 // Without a log key the log is named after the ledger's id.
@@ -128,14 +129,14 @@ func TestOriginWithoutAKey(t *testing.T) {
 // Every way in which a file is not the continuation of a checkpoint is a rollback, before anything is drawn.
 func TestOpenRefusesARollback(t *testing.T) {
 	path, options := witnessed(t, "ann", "bob")
-	old := filepath.Join(t.TempDir(), "old.db")
+	old := filepath.Join(tests.Scratch(t), "old.db")
 	copyFile(t, path, old)
 
 	l := open(t, path, options)
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	newest := checkpointOf(t, l)
 	closed(t, l)
-	forked := filepath.Join(t.TempDir(), "forked.db")
+	forked := filepath.Join(tests.Scratch(t), "forked.db")
 	copyFile(t, old, forked)
 	f := open(t, forked, options)
 	release(t, f, releaseOf(t, "1", "ann", "0.5"))

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	tests "github.com/sluicedp/sluice/internal/pace"
 )
 
 // TestCopiesTellHowFarTheyAreAndCanBeStopped ends the context of each way to copy at each moment at which it tells how
@@ -13,7 +15,7 @@ import (
 func TestCopiesTellHowFarTheyAreAndCanBeStopped(t *testing.T) {
 	path := votersFile(t, "1", crowd(6_000)...)
 	l := open(t, path, Options{})
-	dir, made := t.TempDir(), 0
+	dir, made := tests.Scratch(t), 0
 	for name, write := range map[string]func(ctx context.Context, p Progress) error{
 		"backup": func(ctx context.Context, p Progress) error {
 			return second(l.Backup(ctx, filepath.Join(dir, "backup"), p))

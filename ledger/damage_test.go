@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -18,6 +17,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
@@ -130,16 +130,11 @@ type damager struct {
 func newDamager(t *testing.T, original []byte, records []pair) *damager {
 	t.Helper()
 	// In memory where that is possible: opening a file that was changed syncs it.
-	dir, err := os.MkdirTemp("/dev/shm", "sluice-damage-")
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		dir, err = t.TempDir(), nil
-	}
-	must(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	d := &damager{t: t, path: filepath.Join(dir, "ledger.db"), original: original, records: records}
+	d := &damager{t: t, path: filepath.Join(tests.Scratch(t), "ledger.db"), original: original, records: records}
 	must(t, os.WriteFile(d.path, original, 0o600))
-	d.file, err = os.OpenFile(d.path, os.O_RDWR, 0)
+	file, err := os.OpenFile(d.path, os.O_RDWR, 0)
 	must(t, err)
+	d.file = file
 	t.Cleanup(func() { d.file.Close() })
 	d.watchdog = time.AfterFunc(time.Hour, func() { panic("hangs with " + *d.doing.Load()) })
 	t.Cleanup(func() { d.watchdog.Stop() })

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
@@ -805,7 +806,7 @@ func TestAMechanismWithoutAnEstimate(t *testing.T) {
 
 // A backup, a compacted copy and the file compacted in place have the mechanism and go on with it.
 func TestCopiesHaveTheMechanism(t *testing.T) {
-	dir := t.TempDir()
+	dir := tests.Scratch(t)
 	path := filepath.Join(dir, "ledger.db")
 	must(t, Create(path, "USD", ""))
 	l := guests(t, open(t, path, Options{}), "ann", "bob", "cid")

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -347,7 +348,7 @@ func TestBackupsWhileOthersWrite(t *testing.T) {
 		return n, nil
 	})
 	<-begun
-	dir := t.TempDir()
+	dir := tests.Scratch(t)
 	for i := range 4 {
 		before := stats(t, l).Events
 		copyTo := l.Backup

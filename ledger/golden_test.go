@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/codectest"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
@@ -257,7 +258,7 @@ func TestGoldenLedger(t *testing.T) {
 		}
 	}
 
-	path := filepath.Join(t.TempDir(), "ledger.db")
+	path := filepath.Join(tests.Scratch(t), "ledger.db")
 	must(t, bolt.Create(path, func(kv.Writer) error { return nil }))
 	file, err := bolt.Open(path, false)
 	must(t, err)

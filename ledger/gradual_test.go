@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -525,7 +526,7 @@ func TestVerifyNamesWhatWasAlteredOfScores(t *testing.T) {
 func TestScoresOutliveABackup(t *testing.T) {
 	l := voters(t, newLedger(t), "2", "ann", "bob", "cy")
 	answerTo(t, l, inquire(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cy"))
-	path := filepath.Join(t.TempDir(), "copy.db")
+	path := filepath.Join(tests.Scratch(t), "copy.db")
 	_, err := l.Backup(t.Context(), path, nil)
 	must(t, err)
 	closed(t, l)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -84,10 +85,14 @@ func refusals(t testing.TB, err error) []Refusal {
 
 // Ledgers to test on.
 
-// create makes an empty ledger file for one test.
+// create makes an empty ledger file for one test, or one on a disk for a benchmark.
 func create(t testing.TB) (path string) {
 	t.Helper()
-	path = filepath.Join(t.TempDir(), "ledger.db")
+	dir := t.TempDir
+	if _, test := t.(*testing.T); test {
+		dir = func() string { return tests.Scratch(t) }
+	}
+	path = filepath.Join(dir(), "ledger.db")
 	must(t, Create(path, "USD", ""))
 	return path
 }

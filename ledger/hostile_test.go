@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
@@ -548,7 +549,7 @@ func TestANewerFormatIsRefusedAsSuch(t *testing.T) {
 // A file of format 1, which had no sales, is refused before anything else in it is read: its records would
 // be read as something else.
 func TestAFileOfFormatOneIsRefused(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "old.db")
+	path := filepath.Join(tests.Scratch(t), "old.db")
 	must(t, bolt.Create(path, func(w kv.Writer) error {
 		for _, p := range formatOne(t) {
 			if err := w.Put(p.bucket, p.key, p.value); err != nil {
@@ -616,7 +617,7 @@ func TestANewerEventIsRefusedAsSuch(t *testing.T) {
 }
 
 func TestWhatIsNoLedgerIsRefused(t *testing.T) {
-	dir := t.TempDir()
+	dir := tests.Scratch(t)
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
 		must(t, os.WriteFile(path, []byte(text), 0o600))

@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/mod/sumdb/note"
 
+	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/codectest"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -145,7 +146,7 @@ func TestALostLedgerIsMadeAgainFromItsNoiseKey(t *testing.T) {
 // A backup is restored: what was given since is given again, and no second draw.
 func TestARestoredBackupGivesTheSameResponses(t *testing.T) {
 	names, q := crowd(5), cities(Direct)
-	path, copied := create(t), filepath.Join(t.TempDir(), "copy.db")
+	path, copied := create(t), filepath.Join(tests.Scratch(t), "copy.db")
 	l := open(t, path, Options{NoiseKey: noiseKeys("2026")})
 	define(t, l, q)
 	enrollUnder(t, l, q.Name, market(t, "9"), "40", names...)
@@ -449,7 +450,7 @@ func TestAReadOnlyLedgerBeginsNoNoiseKey(t *testing.T) {
 
 // The key stands in no file, log line or error, whatever goes wrong; nor does its digest under any fixed text.
 func TestTheNoiseKeyIsNowhere(t *testing.T) {
-	dir := t.TempDir()
+	dir := tests.Scratch(t)
 	path := filepath.Join(dir, "ledger.db")
 	must(t, Create(path, "USD", ""))
 	var told bytes.Buffer

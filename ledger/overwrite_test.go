@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
@@ -36,7 +37,7 @@ func content(t testing.TB, path string) []byte {
 func TestPeopleAreNotDrawnTwiceFromACopiedBackup(t *testing.T) {
 	people := crowd(20)
 	path := votersFile(t, "5", people...)
-	backup := filepath.Join(t.TempDir(), "backup.db")
+	backup := filepath.Join(tests.Scratch(t), "backup.db")
 	l := open(t, path, Options{})
 	_, err := l.Backup(t.Context(), backup, nil)
 	must(t, err)
@@ -64,7 +65,7 @@ func TestPeopleAreNotDrawnTwiceFromACopiedBackup(t *testing.T) {
 func busy(t testing.TB) (path string, options Options) {
 	t.Helper()
 	signer, _, public := logKey(t, "example.com/busy", 7)
-	path, options = filepath.Join(t.TempDir(), "ledger.db"), Options{Signer: signer}
+	path, options = filepath.Join(tests.Scratch(t), "ledger.db"), Options{Signer: signer}
 	must(t, Create(path, "USD", public))
 	l := open(t, path, options)
 	sellers(t, l, "3", "9", crowd(20)...)
@@ -106,10 +107,10 @@ func calls(t testing.TB) map[string]func(context.Context, *Ledger) error {
 			return second(l.QuoteAnswer(ctx, inquire(t, "q", "majority:yes", "1", truth, one)))
 		},
 		"Backup": func(ctx context.Context, l *Ledger) error {
-			return second(l.Backup(ctx, filepath.Join(t.TempDir(), "copy"), nil))
+			return second(l.Backup(ctx, filepath.Join(tests.Scratch(t), "copy"), nil))
 		},
 		"CompactTo": func(ctx context.Context, l *Ledger) error {
-			return second(l.CompactTo(ctx, filepath.Join(t.TempDir(), "copy"), nil))
+			return second(l.CompactTo(ctx, filepath.Join(tests.Scratch(t), "copy"), nil))
 		},
 		"Compact":     func(ctx context.Context, l *Ledger) error { return l.Compact(ctx, nil) },
 		"Checkpoint":  func(ctx context.Context, l *Ledger) error { return second(l.Checkpoint(ctx)) },
@@ -161,7 +162,7 @@ func submitted(ctx context.Context, l *Ledger, decide decision) error {
 // branch is a file that went its own way from another: one more release, in as many pages as any other has.
 func branch(t testing.TB, from []byte, options Options, key string) []byte {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "branch.db")
+	path := filepath.Join(tests.Scratch(t), "branch.db")
 	overwrite(t, path, from)
 	l := open(t, path, options)
 	release(t, l, releaseOf(t, key, crowd(3)[2], "1.5"))
@@ -179,7 +180,7 @@ func TestEveryCallNoticesAnOverwrittenFile(t *testing.T) {
 	}
 	for name, call := range calls(t) {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "live.db")
+			path := filepath.Join(tests.Scratch(t), "live.db")
 			overwrite(t, path, live)
 			l := open(t, path, options)
 			overwrite(t, path, other)
@@ -200,7 +201,7 @@ func TestWhateverComesOverTheFileIsNoticed(t *testing.T) {
 	path, options := busy(t)
 	old := content(t, path)
 	live := branch(t, old, options, "x")
-	compacted := filepath.Join(t.TempDir(), "compacted.db")
+	compacted := filepath.Join(tests.Scratch(t), "compacted.db")
 	l := open(t, path, options)
 	_, err := l.CompactTo(t.Context(), compacted, nil)
 	must(t, err)
@@ -218,7 +219,7 @@ func TestWhateverComesOverTheFileIsNoticed(t *testing.T) {
 			},
 		} {
 			t.Run(name+", "+call, func(t *testing.T) {
-				path := filepath.Join(t.TempDir(), "live.db")
+				path := filepath.Join(tests.Scratch(t), "live.db")
 				start := live
 				if name == "other pages" {
 					start = old // so that the log is the same, and only its pages are not
@@ -266,7 +267,7 @@ func TestAFileOverwrittenWhileItIsReadIsNoticed(t *testing.T) {
 			},
 		} {
 			t.Run(name+", "+call, func(t *testing.T) {
-				path := filepath.Join(t.TempDir(), "live.db")
+				path := filepath.Join(tests.Scratch(t), "live.db")
 				overwrite(t, path, live)
 				l := open(t, path, options)
 				err := do(l, func() { overwrite(t, path, over) })
@@ -366,7 +367,7 @@ func TestAHostSurvivesOverwritingUnderLoad(t *testing.T) {
 	live := content(t, path)
 	for name, over := range map[string][]byte{"older": old, "nothing": nil, "zeros": make([]byte, 2*len(live)), "shorter": live[:8192]} {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "live.db")
+			path := filepath.Join(tests.Scratch(t), "live.db")
 			overwrite(t, path, live)
 			child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOverwriteChild$")
 			child.Env = append(os.Environ(), overwriteChild+"="+path)

@@ -171,7 +171,7 @@ func TestASaleOfSeveralParts(t *testing.T) {
 					t.Errorf("%d objects stay on the desk", n)
 				}
 				sell(t, l, purchase(t, "more", "core", "2.5", names[4:50]...))
-				if !tests.Hurried() { // it is of one goroutine
+				if len(stored) == 0 && !tests.Hurried() { // the others are the same; and it is of one goroutine
 					auditStore(t, u)
 				}
 				stored = append(stored, pairs(t, u))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
@@ -298,7 +299,7 @@ func TestAboutIsWhatTheLedgerWasCreatedWith(t *testing.T) {
 	if again := open(t, path, Options{}).About(); again != first {
 		t.Errorf("%+v, then %+v", first, again)
 	}
-	other := t.TempDir() + "/other.db"
+	other := tests.Scratch(t) + "/other.db"
 	key := goldenLogKey(t, "host.example")
 	must(t, Create(other, "EUR", key))
 	about := open(t, other, Options{}).About()
@@ -306,7 +307,7 @@ func TestAboutIsWhatTheLedgerWasCreatedWith(t *testing.T) {
 		t.Errorf("%+v", about)
 	}
 	for _, bad := range []string{"host+1234+key", " ", key + "x", strings.Replace(key, "host", "ghost", 1)} {
-		path := t.TempDir() + "/bad.db"
+		path := tests.Scratch(t) + "/bad.db"
 		if err := Create(path, "EUR", bad); !errors.Is(err, ErrInvalid) {
 			t.Errorf("a ledger of the log key %q: %v", bad, err)
 		}

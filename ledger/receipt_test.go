@@ -20,6 +20,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
@@ -56,7 +57,7 @@ func shop(t testing.TB) *office {
 
 func TestABuyerVerifiesWithoutTheLedger(t *testing.T) {
 	signer, verifier, public := logKey(t, officeName, 3)
-	path := filepath.Join(t.TempDir(), "ledger.db")
+	path := filepath.Join(tests.Scratch(t), "ledger.db")
 	must(t, Create(path, "USD", public))
 	l := open(t, path, Options{Signer: signer})
 	sellers(t, l, "2", "5", "ann", "bob")

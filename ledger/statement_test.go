@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -597,7 +598,7 @@ func (hashesOnly) Scan(string, []byte, func(key, value []byte) bool) error {
 // ends.
 func TestStatementsBesideOthers(t *testing.T) {
 	signer, verifier, public := logKey(t, officeName, 4)
-	path := filepath.Join(t.TempDir(), "ledger.db")
+	path := filepath.Join(tests.Scratch(t), "ledger.db")
 	must(t, Create(path, "USD", public))
 	l, s := openShim(t, path, Options{Signer: signer})
 	voters(t, l, "5", crowd(200)...)
@@ -646,7 +647,7 @@ func TestStatementsBesideOthers(t *testing.T) {
 func TestForgettingWhileAStatementIsMade(t *testing.T) {
 	signer, verifier, public := logKey(t, officeName, 4)
 	for read := range 3 {
-		path := filepath.Join(t.TempDir(), "ledger.db")
+		path := filepath.Join(tests.Scratch(t), "ledger.db")
 		must(t, Create(path, "USD", public))
 		l, s := openShim(t, path, Options{Signer: signer})
 		voters(t, l, "5", "ann", "bob")

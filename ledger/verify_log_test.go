@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -252,7 +253,7 @@ func rewritings(t *testing.T) map[string]func([]event.Event) []event.Event {
 func TestVerifyFindsAnOlderCopy(t *testing.T) {
 	path, options := witnessed(t, "ann", "bob")
 	l := open(t, path, options)
-	older := filepath.Join(t.TempDir(), "older.db")
+	older := filepath.Join(tests.Scratch(t), "older.db")
 	_, err := l.Backup(t.Context(), older, nil)
 	must(t, err)
 	before := checkpointOf(t, l)
@@ -393,7 +394,7 @@ func TestMissingEventsAreReportedOnce(t *testing.T) {
 
 // A damaged page is reported, with what it held, and the rest of the file is audited.
 func TestVerifyGoesOnBehindADamagedPage(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "ledger.db")
+	path := filepath.Join(tests.Scratch(t), "ledger.db")
 	bigLedger(t, path, 3000)
 	data, err := os.ReadFile(path)
 	must(t, err)
@@ -431,7 +432,7 @@ func TestVerifyGoesOnBehindADamagedPage(t *testing.T) {
 // inUse tells whether a page belongs to the present records, by whether a store can be read without it.
 func inUse(t testing.TB, data []byte, page int) bool {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "without.db")
+	path := filepath.Join(tests.Scratch(t), "without.db")
 	without := slices.Clone(data)
 	clear(without[page*os.Getpagesize():][:16])
 	must(t, os.WriteFile(path, without, 0o600))

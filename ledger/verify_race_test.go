@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	tests "github.com/sluicedp/sluice/internal/pace"
 )
 
 // Verify sees a ledger that others write to, and forget objects of, at every instant, and it never finds
@@ -122,7 +124,7 @@ func (w *disturber) act(ctx context.Context) {
 // signedLedger is a new ledger file whose log has a key.
 func signedLedger(t testing.TB, key string, options Options) *Ledger {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "ledger.db")
+	path := filepath.Join(tests.Scratch(t), "ledger.db")
 	must(t, Create(path, "USD", key))
 	return open(t, path, options)
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 )
@@ -21,7 +22,7 @@ func TestConformance(t *testing.T) {
 
 func newFile(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "data.db")
+	path := filepath.Join(pace.Scratch(t), "data.db")
 	if err := Create(path, putK("v")); err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func mustOpen(t *testing.T, path string) *Store {
 }
 
 func TestCreateIsWholeOrNothing(t *testing.T) {
-	dir := t.TempDir()
+	dir := pace.Scratch(t)
 	path := filepath.Join(dir, "data.db")
 	failure := errors.New("no")
 	if err := Create(path, func(kv.Writer) error { return failure }); !errors.Is(err, failure) {
@@ -68,7 +69,7 @@ func TestCreateIsWholeOrNothing(t *testing.T) {
 }
 
 func TestCreateDoesNotOverwriteALateComer(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "data.db")
+	path := filepath.Join(pace.Scratch(t), "data.db")
 	err := Create(path, func(w kv.Writer) error {
 		if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
 			return err
@@ -81,7 +82,7 @@ func TestCreateDoesNotOverwriteALateComer(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
-	dir := t.TempDir()
+	dir := pace.Scratch(t)
 	if _, err := Open(filepath.Join(dir, "none"), false); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -148,7 +149,7 @@ func TestCopyHoldsEveryRecord(t *testing.T) {
 				must(t, deleteOne(s, "second", string(key)))
 			}
 			want := records(t, s)
-			to := filepath.Join(t.TempDir(), "copy")
+			to := filepath.Join(pace.Scratch(t), "copy")
 			must(t, s.CopyTo(t.Context(), to, how, nil, func(temp string) error {
 				wantFiles(t, to, filepath.Base(temp))
 				if !strings.HasPrefix(filepath.Base(temp), ".copy.copy-") {
@@ -180,7 +181,7 @@ func TestCopyHoldsEveryRecord(t *testing.T) {
 func TestCopyOfOthers(t *testing.T) {
 	for name, how := range ways {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
+			dir := pace.Scratch(t)
 			path := filepath.Join(dir, "data.db")
 			must(t, Create(path, func(kv.Writer) error { return nil }))
 			s, err := Open(path, true)
@@ -227,7 +228,7 @@ func TestCopyIsOneSnapshot(t *testing.T) {
 					}
 				}
 			})
-			dir, last := t.TempDir(), ""
+			dir, last := pace.Scratch(t), ""
 			for i := range 4 {
 				to := filepath.Join(dir, fmt.Sprint(i))
 				must(t, s.CopyTo(t.Context(), to, how, nil, nil))
@@ -256,7 +257,7 @@ func TestCopyRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := newFile(t)
 			s := mustOpen(t, path)
-			dir := t.TempDir()
+			dir := pace.Scratch(t)
 			to := filepath.Join(dir, "copy")
 
 			must(t, os.WriteFile(to, []byte("mine"), 0o600))
@@ -303,7 +304,7 @@ func TestCopyRefuses(t *testing.T) {
 		})
 	}
 	s := mustOpen(t, newFile(t))
-	to := filepath.Join(t.TempDir(), "copy")
+	to := filepath.Join(pace.Scratch(t), "copy")
 	if err := s.CopyTo(t.Context(), to, 7, nil, nil); err == nil {
 		t.Error("there is no way 7")
 	}
@@ -318,7 +319,7 @@ func TestCopyOfACutOffFileFails(t *testing.T) {
 			s := mustOpen(t, path)
 			grow(t, s)
 			must(t, os.Truncate(path, 1<<20))
-			to := filepath.Join(t.TempDir(), "copy")
+			to := filepath.Join(pace.Scratch(t), "copy")
 			if err := s.CopyTo(t.Context(), to, how, nil, nil); !errors.Is(err, kv.ErrOverwritten) || errors.Is(err, kv.ErrUncertain) {
 				t.Errorf("CopyTo returned %v", err)
 			}
@@ -359,7 +360,7 @@ func TestWhatWasDeletedIsNotInRecords(t *testing.T) {
 		}
 	}
 	want(path, true)
-	dir := t.TempDir()
+	dir := pace.Scratch(t)
 	must(t, s.CopyTo(t.Context(), filepath.Join(dir, "pages"), kv.Pages, nil, nil))
 	want(filepath.Join(dir, "pages"), true)
 	must(t, s.CopyTo(t.Context(), filepath.Join(dir, "records"), kv.Records, nil, nil))
@@ -649,7 +650,7 @@ func TestOpenDoesNotStayWithTheOldFile(t *testing.T) {
 
 func TestCompactThroughASymbolicLink(t *testing.T) {
 	path := newFile(t)
-	link := filepath.Join(t.TempDir(), "link")
+	link := filepath.Join(pace.Scratch(t), "link")
 	must(t, os.Symlink(path, link))
 	s := mustOpen(t, link)
 	must(t, s.Compact(t.Context(), nil))

@@ -5,11 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -64,7 +64,7 @@ func FuzzPatchedFile(f *testing.F) {
 		}
 		copy(i.data[at:], patch)
 		i.setMeta(24, 0, 8) // a number that nobody uses
-		damaged := filepath.Join(fuzzDir(t), "damaged.db")
+		damaged := filepath.Join(pace.Scratch(t), "damaged.db")
 		must(t, os.WriteFile(damaged, i.data, 0o600))
 		s, err := Open(damaged, true)
 		if err == nil {
@@ -87,7 +87,7 @@ func FuzzPatchedFile(f *testing.F) {
 // smallForest is a file of a few dozen pages: one bucket has branch pages, and some pages are free.
 func smallForest(t testing.TB) (path string, content map[string]string) {
 	t.Helper()
-	path, content = filepath.Join(t.TempDir(), "small.db"), map[string]string{}
+	path, content = filepath.Join(pace.Scratch(t), "small.db"), map[string]string{}
 	must(t, Create(path, func(kv.Writer) error { return nil }))
 	s, err := Open(path, false)
 	must(t, err)
@@ -104,23 +104,12 @@ func smallForest(t testing.TB) (path string, content map[string]string) {
 		}))
 	}
 	must(t, s.Close())
-	copied := filepath.Join(t.TempDir(), "copy.db") // a file without the space that it would grow into
+	copied := filepath.Join(pace.Scratch(t), "copy.db") // a file without the space that it would grow into
 	s, err = Open(path, true)
 	must(t, err)
 	must(t, s.CopyTo(t.Context(), copied, kv.Pages, nil, nil))
 	must(t, s.Close())
 	return copied, content
-}
-
-// fuzzDir is in memory where that is possible: opening a file syncs it.
-func fuzzDir(t testing.TB) string {
-	dir, err := os.MkdirTemp("/dev/shm", "sluice-fuzz-")
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		return t.TempDir()
-	}
-	must(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
 }
 
 // readEverything reads by both readers. What the careful one finds nothing wrong with, the other reads likewise.

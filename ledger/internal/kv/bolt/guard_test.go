@@ -12,6 +12,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -156,7 +157,7 @@ func TestOpenRefusesWhatBboltWouldDieOf(t *testing.T) {
 		{name: "another database", closed: true, damage: func(i image) { i.setMeta(0, 0, 4) }},
 		{name: "another version", closed: true, damage: func(i image) { i.setMeta(4, 3, 4) }},
 	}
-	damaged := filepath.Join(t.TempDir(), "damaged.db")
+	damaged := filepath.Join(pace.Scratch(t), "damaged.db")
 	for _, test := range tests {
 		i := sound.clone()
 		test.damage(i)
@@ -197,7 +198,7 @@ func TestALongFileOfNothingTakesNoMemory(t *testing.T) {
 		i := sound.clone()
 		i.setMeta(40, pages, 8)
 		damage(i)
-		long := filepath.Join(t.TempDir(), "long.db")
+		long := filepath.Join(pace.Scratch(t), "long.db")
 		must(t, os.WriteFile(long, i.data, 0o600))
 		must(t, os.Truncate(long, pages*int64(i.meta.pageSize)))
 		var before, after runtime.MemStats
@@ -223,7 +224,7 @@ func TestAMetaPageInAnotherPlaceIsFound(t *testing.T) {
 		i.page(0)[headerSize+20]++ // no longer whole
 		i.page(1)[headerSize+20]++
 		copy(i.data[place:], second)
-		moved := filepath.Join(t.TempDir(), "moved.db")
+		moved := filepath.Join(pace.Scratch(t), "moved.db")
 		must(t, os.WriteFile(moved, i.data, 0o600))
 		_, err := Open(moved, false)
 		if sound := place == i.meta.pageSize; !sound && !errors.Is(err, kv.ErrCorrupt) {
@@ -262,7 +263,7 @@ func TestInspectSeesAMetaPageOfAnotherKind(t *testing.T) {
 			other := slices.Clone(i.page(1 - id))
 			i.setMeta(4*field, 7, 4)
 			copy(i.page(1-id), other)
-			damaged := filepath.Join(t.TempDir(), "damaged.db")
+			damaged := filepath.Join(pace.Scratch(t), "damaged.db")
 			must(t, os.WriteFile(damaged, i.data, 0o600))
 			faults, err := inspected(t, damaged, func(r kv.Reader) { wantRising(t, r, content) })
 			if err != nil || len(faults) != 1 {
@@ -274,7 +275,7 @@ func TestInspectSeesAMetaPageOfAnotherKind(t *testing.T) {
 
 // No sound file is refused, whatever was done to it before.
 func TestNoSoundFileIsRefused(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "sound.db")
+	path := filepath.Join(pace.Scratch(t), "sound.db")
 	must(t, Create(path, func(kv.Writer) error { return nil }))
 	random := rand.New(rand.NewPCG(5, 6))
 	for round := range 60 {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -22,7 +23,7 @@ import (
 // put is deleted again here and there, so that pages are given back.
 func forest(t testing.TB) (path string, content map[string]map[string]string) {
 	t.Helper()
-	path = filepath.Join(t.TempDir(), "forest.db")
+	path = filepath.Join(pace.Scratch(t), "forest.db")
 	random := rand.New(rand.NewPCG(1, 2))
 	content = map[string]map[string]string{}
 	if err := Create(path, func(kv.Writer) error { return nil }); err != nil {
@@ -207,8 +208,8 @@ func TestInspectOfDamagedFiles(t *testing.T) {
 	page := os.Getpagesize()
 	pages := len(original) / page
 	random := rand.New(rand.NewPCG(3, 4))
-	damaged := filepath.Join(t.TempDir(), "damaged.db")
-	rounds := 400
+	damaged := filepath.Join(pace.Scratch(t), "damaged.db")
+	rounds := pace.Tries(120, 400, 400)
 	if testing.Short() {
 		rounds = 50
 	}
@@ -299,7 +300,7 @@ func TestInspectSeesWhatBboltDoesNot(t *testing.T) {
 		} {
 			data := slices.Clone(original)
 			damage(data)
-			damaged := filepath.Join(t.TempDir(), "damaged.db")
+			damaged := filepath.Join(pace.Scratch(t), "damaged.db")
 			if err := os.WriteFile(damaged, data, 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -319,7 +320,7 @@ func leads(t *testing.T, path string, original []byte, at int) bool {
 	t.Helper()
 	data := slices.Clone(original)
 	data[at+8] = 0
-	damaged := filepath.Join(t.TempDir(), filepath.Base(path))
+	damaged := filepath.Join(pace.Scratch(t), filepath.Base(path))
 	if err := os.WriteFile(damaged, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +334,7 @@ func leads(t *testing.T, path string, original []byte, at int) bool {
 
 // bbolt copies small buckets to the heap, where it would read on beyond their end. Such a file is not opened.
 func TestOpenRefusesABucketThatReachesBeyondItsEnd(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "small.db")
+	path := filepath.Join(pace.Scratch(t), "small.db")
 	err := Create(path, func(w kv.Writer) error { return w.Put("small", []byte("a key"), []byte("a value")) })
 	if err != nil {
 		t.Fatal(err)

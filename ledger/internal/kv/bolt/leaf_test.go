@@ -10,13 +10,14 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
 // orchard is a closed file of one bucket with many leaves, which are returned in order.
 func orchard(t testing.TB) (path string, i image, leaves []uint64) {
 	t.Helper()
-	path = filepath.Join(t.TempDir(), "data.db")
+	path = filepath.Join(pace.Scratch(t), "data.db")
 	must(t, Create(path, func(w kv.Writer) (err error) {
 		for n := 0; n < 5000 && err == nil; n++ {
 			err = w.Put("records", benchKey(2*n), make([]byte, 400))
@@ -110,7 +111,7 @@ func TestAForgedLeafIsFoundBeforeItIsUsed(t *testing.T) {
 			return err
 		},
 	}
-	damaged := filepath.Join(t.TempDir(), "damaged.db")
+	damaged := filepath.Join(pace.Scratch(t), "damaged.db")
 	for forgery, forge := range forgeries(sound, root) {
 		for use, do := range uses {
 			name := forgery + ", " + use
@@ -152,7 +153,7 @@ func openForged(t testing.TB, path string, sound image, leaf uint64, forge func(
 func TestAForgedLastLeafIsFound(t *testing.T) {
 	path, sound, leaves := orchard(t)
 	root, _ := treeOf(t, path, "records")
-	damaged := filepath.Join(t.TempDir(), "damaged.db")
+	damaged := filepath.Join(pace.Scratch(t), "damaged.db")
 	for name, forge := range forgeries(sound, root) {
 		s := openForged(t, damaged, sound, leaves[len(leaves)-1], forge)
 		if err := s.Update(func(w kv.Writer) error { return w.Put("records", []byte("zzz"), []byte("v")) }); !errors.Is(err, kv.ErrCorrupt) {
@@ -242,7 +243,7 @@ func FuzzForgedLeaf(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, at uint16, patch []byte, seed uint64) {
-		damaged := filepath.Join(fuzzDir(t), "damaged.db")
+		damaged := filepath.Join(pace.Scratch(t), "damaged.db")
 		s := openForged(t, damaged, sound, leaf, func(page []byte) { copy(page[int(at)%len(page):], patch) })
 		defer s.Close()
 		before, err := os.ReadFile(damaged)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -26,7 +27,7 @@ func unlisted(t testing.TB) (path string, content map[string]string) {
 	s.current.longest = 0
 	must(t, putOne(s, "first", "k", "v"))
 	content = records(t, s)
-	path = filepath.Join(t.TempDir(), "unlisted.db")
+	path = filepath.Join(pace.Scratch(t), "unlisted.db")
 	text, err := os.ReadFile(from)
 	must(t, err)
 	must(t, os.WriteFile(path, text, 0o600))
@@ -179,7 +180,7 @@ func TestAVeryLongListIsMade(t *testing.T) {
 		i := sound.clone()
 		pages := i.meta.pages - uint64(countFree(t, from)) + uint64(want) + length
 		i.setMeta(40, pages, 8)
-		path := filepath.Join(t.TempDir(), "long.db")
+		path := filepath.Join(pace.Scratch(t), "long.db")
 		must(t, os.WriteFile(path, i.data, 0o600))
 		must(t, os.Truncate(path, int64(pages)*int64(i.meta.pageSize)))
 		s := mustOpen(t, path)
@@ -228,7 +229,7 @@ func TestAPowerCutWhileAListIsMadeLosesNothing(t *testing.T) {
 	}
 	meta := after.page(uint64(place))
 	random := rand.New(rand.NewPCG(7, 8))
-	cut := filepath.Join(fuzzDir(t), "cut.db")
+	cut := filepath.Join(pace.Scratch(t), "cut.db")
 	for round := range 60 {
 		i := before.clone()
 		// All but the meta page is synced before that is written; until then any part of it may be there.
@@ -282,7 +283,7 @@ func TestNoListIsMadeOfADamagedFile(t *testing.T) {
 	} {
 		i := sound.clone()
 		damage(i)
-		damaged := filepath.Join(t.TempDir(), "damaged.db")
+		damaged := filepath.Join(pace.Scratch(t), "damaged.db")
 		must(t, os.WriteFile(damaged, i.data, 0o600))
 		if _, err := Open(damaged, false); !errors.Is(err, kv.ErrCorrupt) {
 			t.Errorf("%s: got the error %v", name, err)
@@ -379,7 +380,7 @@ func FuzzUnlisted(f *testing.F) {
 		}
 		copy(i.data[at:], patch)
 		i.setMeta(24, 0, 8)
-		damaged := filepath.Join(fuzzDir(t), "damaged.db")
+		damaged := filepath.Join(pace.Scratch(t), "damaged.db")
 		must(t, os.WriteFile(damaged, i.data, 0o600))
 		s, err := Open(damaged, false)
 		if err == nil {
@@ -397,7 +398,7 @@ func FuzzUnlisted(f *testing.F) {
 // numbers is a file of so many records, in so many transactions, in the order of their keys or not.
 func numbers(t testing.TB, records, transactions int, ordered bool) (path string) {
 	t.Helper()
-	path = filepath.Join(t.TempDir(), "numbers.db")
+	path = filepath.Join(pace.Scratch(t), "numbers.db")
 	must(t, Create(path, func(kv.Writer) error { return nil }))
 	s, err := Open(path, false)
 	must(t, err)
