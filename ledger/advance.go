@@ -11,6 +11,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/privacy"
@@ -63,13 +64,13 @@ type Advanced struct {
 //
 // Errors: [ErrUnknown], [ErrInvalid], [ErrKeyConflict], [ErrTruthSource], the error of the Truth function, and those of any write.
 func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, error) {
-	if l.engine.only {
+	if l.engine.ReadOnly {
 		return AdvanceResult{}, ErrReadOnly
 	}
 	if err := names.Check("idempotency key", r.Key); err != nil {
 		return AdvanceResult{}, err
 	}
-	x := &sweep{ledger: l, request: r, changed: map[uint32]*changedTruths{}}
+	x := &sweep{ledger: l, request: r, changed: map[uint32]*rules.ChangedTruths{}}
 	p := panel{all: true}
 	if r.Question != "" {
 		q, err := l.findQuestion(ctx, r.Question)
@@ -99,9 +100,9 @@ type sweep struct {
 	only    uint32 // the question, 0 for all
 	through uint64 // chains that begin with a later event do not belong to it
 	at      time.Time
-	asOf    uint64                      // the last event when truths of the next part were first asked for; 0 before
-	truths  map[uint32]map[string]int32 // of the next part, by question
-	changed map[uint32]*changedTruths   // of all parts, by question
+	asOf    uint64                          // the last event when truths of the next part were first asked for; 0 before
+	truths  map[uint32]map[string]int32     // of the next part, by question
+	changed map[uint32]*rules.ChangedTruths // of all parts, by question
 }
 
 // forget overwrites the truths.
@@ -117,7 +118,7 @@ func (x *sweep) forget() {
 // the objects if anybody wants to know.
 func (x *sweep) prepare(ctx context.Context, p panel, behind string) (total int, err error) {
 	x.through = p.through
-	err = x.ledger.engine.view(ctx, func(s *state.State) error {
+	err = x.ledger.engine.View(ctx, func(s *state.State) error {
 		x.at = s.Clock
 		return event.CheckTime(x.at)
 	})
@@ -142,13 +143,13 @@ func (x *sweep) ready(ctx context.Context, p panel, behind string) error {
 		for _, need := range needs {
 			number := need.question.Number
 			if x.changed[number] == nil {
-				x.changed[number] = &changedTruths{}
+				x.changed[number] = &rules.ChangedTruths{}
 			}
-			values, err := x.ledger.rules.ask(ctx, need.question, x.request.Truth, need.needy, x.changed[number])
+			values, err := x.ledger.rules.Ask(ctx, need.question, x.request.Truth, need.Needy, x.changed[number])
 			if err != nil {
 				return err
 			}
-			x.told(need.question.Number, need.names, values)
+			x.told(need.question.Number, need.Names, values)
 			clear(values)
 		}
 	}
@@ -157,13 +158,13 @@ func (x *sweep) ready(ctx context.Context, p panel, behind string) error {
 // need is a batch of truths to ask for.
 type need struct {
 	question *event.Question
-	needy
+	rules.Needy
 }
 
 // needs returns the truths that the next part needs and nobody was asked for, in the order of questions.
 func (x *sweep) needs(ctx context.Context, p panel, behind string) (needs []need, err error) {
 	byQuestion := map[uint32]*need{}
-	err = x.ledger.engine.view(ctx, func(s *state.State) error {
+	err = x.ledger.engine.View(ctx, func(s *state.State) error {
 		if x.asOf == 0 {
 			x.asOf = s.Counters.Events
 		}
@@ -188,7 +189,7 @@ func (x *sweep) needs(ctx context.Context, p panel, behind string) (needs []need
 				if byQuestion[c.question.Number] == nil {
 					byQuestion[c.question.Number] = &need{question: c.question}
 				}
-				byQuestion[c.question.Number].add(name, c.Chain.Bond())
+				byQuestion[c.question.Number].Add(name, c.Chain.Bond())
 			}
 		}
 		return nil
@@ -278,7 +279,7 @@ func (x *sweep) due(s *state.State, name string, at time.Time) (p plan, dues []d
 		if err != nil {
 			return p, nil, err
 		}
-		o, refusal, err := x.ledger.rules.subject(s, q, name, privacy.Epsilon{})
+		o, refusal, err := x.ledger.rules.Subject(s, q, name, privacy.Epsilon{})
 		if err != nil {
 			return p, nil, err
 		}
@@ -318,11 +319,11 @@ func (x *sweep) take(s *state.State, p *plan, one due, at time.Time) error {
 	}
 	o := c.Subject
 	o.Chain, o.Object = c.after, p.object
-	ask := asking{question: c.question, epsilon: one.level, at: at, level: p.level}
-	v, refusal, err := x.ledger.rules.assess(s, &o, ask)
+	ask := rules.Asking{Question: c.question, Epsilon: one.level, At: at, Level: p.level}
+	v, refusal, err := x.ledger.rules.Assess(s, &o, ask)
 	switch {
 	case err == nil && refusal != nil:
-		err = x.ledger.rules.orLess(s, &o, ask, terms.Offered(c.question), refusal)
+		err = x.ledger.rules.OrLess(s, &o, ask, terms.Offered(c.question), refusal)
 	case err == nil && v == event.Drawn:
 		refusal, err = x.checkTruth(s, c, &o, ask)
 	}
@@ -342,14 +343,14 @@ func (x *sweep) take(s *state.State, p *plan, one due, at time.Time) error {
 }
 
 // checkTruth refuses a draw for which there is no truth. If the host was not asked, it will be.
-func (x *sweep) checkTruth(s *state.State, c *planned, o *terms.Subject, ask asking) (*Refusal, error) {
+func (x *sweep) checkTruth(s *state.State, c *planned, o *terms.Subject, ask rules.Asking) (*Refusal, error) {
 	truth, known := x.truths[c.question.Number][c.Name]
 	switch {
 	case !known:
 		c.unasked = true
-	case truth == noTruth:
-		return x.ledger.rules.lacksTruth(s, o, ask, terms.Offered(c.question))
-	case !x.ledger.rules.stillFits(c.question, &c.Chain, c.Name, truth, x.asOf):
+	case truth == rules.NoTruth:
+		return x.ledger.rules.LacksTruth(s, o, ask, terms.Offered(c.question))
+	case !x.ledger.rules.StillFits(c.question, &c.Chain, c.Name, truth, x.asOf):
 		return nil, errOvertaken // it is about another one since
 	}
 	return nil, nil
@@ -384,7 +385,7 @@ func (x *sweep) decide(s *state.State, names []string) (p part, err error) {
 			p.left = len(names) - i
 			break
 		}
-		todo, err := x.plan(s, name, earlier(x.at, s.Clock))
+		todo, err := x.plan(s, name, rules.Earlier(x.at, s.Clock))
 		if err == nil {
 			err = x.follow(s, todo, &p)
 		}
@@ -434,7 +435,7 @@ func (x *sweep) follow(s *state.State, todo plan, p *part) error {
 		if step.verdict == event.Drawn && !asked {
 			return errOvertaken
 		}
-		r, first, err := x.ledger.rules.respond(s.Chances, c.question, &c.Subject, step.epsilon, truth)
+		r, first, err := x.ledger.rules.Respond(s.Chances, c.question, &c.Subject, step.epsilon, truth)
 		if err != nil {
 			return err
 		}
@@ -450,7 +451,7 @@ func (x *sweep) follow(s *state.State, todo plan, p *part) error {
 // result puts the outcome in words.
 func (x *sweep) result(ctx context.Context, done outcome) (AdvanceResult, error) {
 	out := AdvanceResult{First: done.first, Last: done.last}
-	err := x.ledger.engine.view(ctx, func(s *state.State) error {
+	err := x.ledger.engine.View(ctx, func(s *state.State) error {
 		for _, number := range slices.Sorted(maps.Keys(done.swept)) {
 			q, err := s.Question(number)
 			if err != nil {
@@ -462,7 +463,7 @@ func (x *sweep) result(ctx context.Context, done outcome) (AdvanceResult, error)
 				Refused: one.Refusals, Unlisted: int(one.Refused) - len(one.Refusals),
 			}
 			if changed := x.changed[number]; changed != nil {
-				told.TruthChanged = changed.among(one.Refusals)
+				told.TruthChanged = changed.Among(one.Refusals)
 			}
 			out.Questions = append(out.Questions, told)
 		}

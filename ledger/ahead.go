@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
@@ -12,11 +13,11 @@ import (
 // found holds if nobody but the request itself has changed the ledger since; else it is found anew.
 type ahead struct {
 	done    chan struct{} // closed when that has ended; nil if nothing was begun
-	behind  leaving
+	behind  engine.Leaving
 	desk    *state.Desk
 	spare   *state.Desk // which the transaction may be working on
-	stage   *stage
-	rest    *stage // likewise
+	stage   *engine.Stage
+	rest    *engine.Stage // likewise
 	chances state.Chances
 	names   []string
 	last    bool
@@ -24,9 +25,10 @@ type ahead struct {
 	upTo    uint64 // the last event with which what was found still holds, or 0
 	err     error  // why nothing was found
 
-	made  *made // nil if only names were found
-	clock time.Time
-	holds uint64 // how often they had changed
+	made   *engine.Made // nil if only names were found
+	ending ending       // of what was made
+	clock  time.Time
+	holds  uint64 // how often they had changed
 }
 
 // newAhead returns one that works on desks which nobody else needs any more, or on new ones if there are none.
@@ -34,16 +36,16 @@ func newAhead(desks [2]*state.Desk) *ahead {
 	if desks[0] == nil {
 		desks = [...]*state.Desk{state.NewPartDesk(), state.NewPartDesk()}
 	}
-	return &ahead{desk: desks[0], spare: desks[1], stage: &stage{}, rest: &stage{}, chances: state.NewChances()}
+	return &ahead{desk: desks[0], spare: desks[1], stage: &engine.Stage{}, rest: &engine.Stage{}, chances: state.NewChances()}
 }
 
 // begin begins with the part of a request behind another.
-func (a *ahead) begin(l *Ledger, b *bulk, behind leaving) {
+func (a *ahead) begin(l *Ledger, b *bulk, behind engine.Leaving) {
 	a.wait()
 	a.desk, a.spare, a.stage, a.rest = a.spare, a.desk, a.rest, a.stage
 	a.desk.Clear()
 	a.behind, a.upTo, a.made, a.done = behind, 0, nil, make(chan struct{})
-	a.holds = l.rules.holds.version()
+	a.holds = l.rules.Holds.Version()
 	go func() {
 		defer close(a.done)
 		defer func() {
@@ -51,7 +53,7 @@ func (a *ahead) begin(l *Ledger, b *bulk, behind leaving) {
 				a.err = fmt.Errorf("panic: %v", p) // the transaction will meet it, where the caller can
 			}
 		}()
-		a.err = l.engine.store.View(func(r kv.Reader) error { return a.look(l, b, r) })
+		a.err = l.engine.Store.View(func(r kv.Reader) error { return a.look(l, b, r) })
 	}()
 }
 
@@ -60,14 +62,14 @@ func (a *ahead) look(l *Ledger, b *bulk, r kv.Reader) error {
 	if err != nil {
 		return err
 	}
-	s.Known, s.Desk, s.Chances = &l.engine.known, a.desk, a.chances
-	s.SetClock(l.engine.clock())
+	s.Known, s.Desk, s.Chances = &l.engine.Known, a.desk, a.chances
+	s.SetClock(l.engine.Clock())
 	a.events, a.clock = s.Counters.Events, s.Clock
-	if a.names, a.last, err = b.panel.after(s, a.behind.cursor, state.PartSize); err != nil || !b.early {
+	if a.names, a.last, err = b.panel.after(s, a.behind.Cursor, state.PartSize); err != nil || !b.early {
 		return err
 	}
-	if a.events+1 != a.behind.first && a.events != a.behind.counters.Events {
-		return errNotAhead
+	if a.events+1 != a.behind.First && a.events != a.behind.Counters.Events {
+		return engine.ErrNotAhead
 	}
 	p, err := b.decide(s, a.names)
 	if err != nil {
@@ -78,12 +80,14 @@ func (a *ahead) look(l *Ledger, b *bulk, r kv.Reader) error {
 			return nil // the reason may be gone by then: a reservation may have ended
 		}
 	}
-	if s.Salts = state.RandomBytes; l.engine.salts != nil {
-		s.Salts = l.engine.salts
+	if s.Salts = state.RandomBytes; l.engine.Salts != nil {
+		s.Salts = l.engine.Salts
 	}
-	a.stage.begin(r, a.behind, len(a.names))
+	a.stage.Begin(r, a.behind, len(a.names))
 	s.Reader = a.stage
-	a.made, err = a.behind.make(s, a.stage, b.finish(p, a.names, a.last, a.behind.dealt))
+	a.ending = b.finish(p, a.names, a.last, a.behind.Dealt)
+	a.ending.end.First = a.behind.Counters.Events + 1
+	a.made, err = a.behind.Make(s, a.stage, a.ending.changes)
 	a.stage.Reader = nil // it ends now
 	return err
 }
@@ -110,20 +114,20 @@ func (a *ahead) own(first, last uint64) {
 // holdsStill tells whether what was made is what a transaction would come to: the clock has not gone back, and no
 // other request has begun, or ceased, to hold budget.
 func (a *ahead) holdsStill(l *Ledger, s *state.State) bool {
-	return a.made != nil && l.rules.holds.version() == a.holds && !s.Clock.Before(a.clock)
+	return a.made != nil && l.rules.Holds.Version() == a.holds && !s.Clock.Before(a.clock)
 }
 
 // next returns the part behind an object as it was made, or decides it.
-func (b *bulk) next(l *Ledger, s *state.State, st *standing) (ending, *made, error) {
+func (b *bulk) next(l *Ledger, s *state.State, st *standing) (ending, *engine.Made, error) {
 	a := b.ahead
 	a.wait()
 	var names []string
 	var last bool
 	var err error
-	found := a != nil && a.done != nil && a.err == nil && a.behind.cursor == st.cursor && a.upTo == s.Counters.Events
+	found := a != nil && a.done != nil && a.err == nil && a.behind.Cursor == st.cursor && a.upTo == s.Counters.Events
 	switch {
 	case found && a.holdsStill(l, s):
-		return a.made.ending, a.made, nil
+		return a.ending, a.made, nil
 	case found && a.made == nil:
 		names, last, s.Desk = a.names, a.last, a.desk
 	default:

@@ -2,15 +2,13 @@ package ledger
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -65,9 +63,7 @@ func TestWhatChangedInFrontOfThePartBefore(t *testing.T) {
 	}, nil)
 	queued := func(n int) {
 		for {
-			l.engine.commits.mu.Lock()
-			now := len(l.engine.commits.queue)
-			l.engine.commits.mu.Unlock()
+			now := l.engine.Load().Waiting
 			if now == n {
 				return
 			}
@@ -158,17 +154,17 @@ func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
 	now := late
 	for name, test := range map[string]struct {
 		enroll     EnrollRequest
-		come, gone func(*Ledger, *hold)
+		come, gone func(*Ledger, *rules.Hold)
 	}{
 		"a hold": {
 			EnrollRequest{Cap: eps(t, "1.5")},
-			func(l *Ledger, h *hold) { l.rules.holds.add(h) },
-			func(l *Ledger, h *hold) { l.rules.holds.remove(h) },
+			func(l *Ledger, h *rules.Hold) { l.rules.Holds.Add(h) },
+			func(l *Ledger, h *rules.Hold) { l.rules.Holds.Remove(h) },
 		},
 		"a clock that went back": {
 			EnrollRequest{Policy: calendar, Cap: boundless()},
-			func(*Ledger, *hold) { now = epoch() },
-			func(*Ledger, *hold) { now = late },
+			func(*Ledger, *rules.Hold) { now = epoch() },
+			func(*Ledger, *rules.Hold) { now = late },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -187,7 +183,7 @@ func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
 			q, err := l.findQuestion(t.Context(), "other")
 			must(t, err)
 			some := panel{names: names, question: q.Number}
-			h := &hold{question: q.Number, epsilon: eps(t, "1"), covers: some.contains}
+			h := &rules.Hold{Question: q.Number, Epsilon: eps(t, "1"), Covers: some.contains}
 			request := order(t, "raise", "1", names...)
 			request.Partial = true
 			parts := 0
@@ -271,122 +267,3 @@ func TestATruthThatIsGoneTheSecondTime(t *testing.T) {
 }
 
 // A spool.
-
-// spoolTo returns a spool into memory, and what it puts there, which fails from a number of records on.
-func spoolTo(w kv.Writer, failing int, failure func() error) *spool {
-	return &spool{into: &failingWriter{Writer: w, left: failing, failure: failure}}
-}
-
-type failingWriter struct {
-	kv.Writer
-	left    int
-	failure func() error
-}
-
-func (w *failingWriter) Put(bucket string, key, value []byte) error {
-	if w.left--; w.left < 0 {
-		return w.failure()
-	}
-	return w.Writer.Put(bucket, key, value)
-}
-
-// spooled10 puts ten batches of records.
-func spooled10(s *spool) error {
-	for i := range 10 * spoolSize {
-		if err := s.Put("b", fmt.Appendf(nil, "%05d", i), []byte{1}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func TestASpoolHidesNothing(t *testing.T) {
-	memory := &kvtest.Memory{}
-	must(t, memory.Update(func(w kv.Writer) error {
-		s := spoolTo(w, 1<<30, nil)
-		must(t, spooled10(s))
-		must(t, s.Put("b", []byte("last"), []byte{2}))
-		if value, err := s.Get("b", []byte("last")); err != nil || len(value) != 1 {
-			t.Errorf("read %x (%v)", value, err)
-		}
-		must(t, spooled10(s))
-		must(t, s.Delete("b", []byte("00007")))
-		seen := 0
-		must(t, s.Scan("b", nil, func(key, _ []byte) bool { seen++; return true }))
-		if want := 10*spoolSize + 1 - 1; seen != want {
-			t.Errorf("%d records, want %d", seen, want)
-		}
-		return errors.Join(s.settle(), s.wait())
-	}))
-}
-
-// What many small requests make is put without anything in the background, but not what a long one makes beside them.
-func TestASpoolPutsWhatIsSmallItself(t *testing.T) {
-	const small = 3 * spoolSize
-	memory := &kvtest.Memory{}
-	must(t, memory.Update(func(w kv.Writer) error {
-		s := spoolTo(w, 1<<30, nil)
-		s.direct = small
-		for round := range 2 { // after it has put everything, it begins anew
-			for i := range 2 * small {
-				must(t, s.Put("b", fmt.Appendf(nil, "%d %05d", round, i), []byte{1}))
-				if begun := s.work != nil; begun != (i+1 >= small) {
-					t.Fatalf("after %d records something runs in the background: %v", i+1, begun)
-				}
-			}
-			must(t, s.settle())
-		}
-		seen := 0
-		must(t, s.Scan("b", nil, func(_, _ []byte) bool { seen++; return true }))
-		if seen != 2*2*small {
-			t.Errorf("%d records, want %d", seen, 2*2*small)
-		}
-		return s.wait()
-	}))
-	disk := errors.New("disk full")
-	wantErr(t, memory.Update(func(w kv.Writer) error {
-		s := spoolTo(w, 1, func() error { return disk })
-		s.direct = 20 * spoolSize
-		must(t, spooled10(s))
-		wantErr(t, s.settle(), disk)
-		return s.wait()
-	}), disk)
-}
-
-func TestASpoolTellsOfFailures(t *testing.T) {
-	disk := errors.New("disk full")
-	for name, read := range map[string]func(*spool) error{
-		"get":    func(s *spool) error { _, err := s.Get("b", []byte("1")); return err },
-		"scan":   func(s *spool) error { return s.Scan("b", nil, func(_, _ []byte) bool { return true }) },
-		"delete": func(s *spool) error { return s.Delete("b", []byte("1")) },
-		"settle": (*spool).settle,
-		"wait":   (*spool).wait,
-	} {
-		for _, at := range []int{0, 5*spoolSize + 3} {
-			memory := &kvtest.Memory{}
-			err := memory.Update(func(w kv.Writer) error {
-				s := spoolTo(w, at, func() error { return disk })
-				must(t, spooled10(s))
-				wantErr(t, read(s), disk)
-				return s.wait()
-			})
-			if !errors.Is(err, disk) {
-				t.Errorf("%s: afterwards the error is %v", name, err)
-			}
-		}
-	}
-}
-
-func TestASpoolHandsAPanicOn(t *testing.T) {
-	memory := &kvtest.Memory{}
-	_ = memory.Update(func(w kv.Writer) error {
-		s := spoolTo(w, spoolSize+1, func() error { panic("torn page") })
-		must(t, spooled10(s))
-		defer func() {
-			if p := recover(); p != "torn page" {
-				t.Errorf("recovered %v", p)
-			}
-		}()
-		return s.settle()
-	})
-}

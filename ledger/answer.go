@@ -11,6 +11,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/mechanism"
@@ -66,7 +67,7 @@ type AnswerResult struct {
 // a result, an error, the log or the file, but for a score: that is the signed distance with ε-differentially
 // private noise.
 func (l *Ledger) Answer(ctx context.Context, r AnswerRequest) (AnswerResult, error) {
-	if l.engine.only {
+	if l.engine.ReadOnly {
 		return AnswerResult{}, ErrReadOnly
 	}
 	x, err := l.newAnswer(ctx, r)
@@ -104,7 +105,7 @@ func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote,
 		return AnswerQuote{}, err
 	}
 	var q AnswerQuote
-	err = l.engine.view(ctx, func(s *state.State) error {
+	err = l.engine.View(ctx, func(s *state.State) error {
 		x.at = s.Clock
 		if err := x.convene(s, s.Counters.Events); err != nil {
 			return err
@@ -119,7 +120,7 @@ func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote,
 			return err
 		}
 		err = x.assess(s, x.at)
-		q.Objects, q.Charge, q.Anew, q.Refused = uint64(len(x.able.names)), x.cost, r.Epsilon, x.refused
+		q.Objects, q.Charge, q.Anew, q.Refused = uint64(len(x.able.Names)), x.cost, r.Epsilon, x.refused
 		if !q.Held.IsZero() {
 			q.NotRaised = x.anew
 		}
@@ -144,18 +145,18 @@ type inquiry struct {
 	through  uint64         // of a request for all, the last event whose enrolments count
 	whole    event.PanelSum // stands for them
 	// What an attempt learns before it decides.
-	known   state.Answers     // to the query about all of them
-	others  state.Answers     // to those who were partial and left somebody out; nil unless this one is partial
-	leaves  bool              // it leaves somebody out
-	base    state.AnswerLevel // what is raised, if anything
-	anew    error             // why nothing is raised, or nil
-	cost    privacy.Epsilon   // to each
-	able    needy             // who can be charged
-	refused []Refusal         // who cannot
-	members []string          // who can be charged and has a truth
-	truths  []int32           // the members' truths
-	missing []Refusal         // who can be charged and has none
-	changed changedTruths     // of those missing
+	known   state.Answers       // to the query about all of them
+	others  state.Answers       // to those who were partial and left somebody out; nil unless this one is partial
+	leaves  bool                // it leaves somebody out
+	base    state.AnswerLevel   // what is raised, if anything
+	anew    error               // why nothing is raised, or nil
+	cost    privacy.Epsilon     // to each
+	able    rules.Needy         // who can be charged
+	refused []Refusal           // who cannot
+	members []string            // who can be charged and has a truth
+	truths  []int32             // the members' truths
+	missing []Refusal           // who can be charged and has none
+	changed rules.ChangedTruths // of those missing
 }
 
 func (l *Ledger) newAnswer(ctx context.Context, r AnswerRequest) (*inquiry, error) {
@@ -238,7 +239,7 @@ func (x *inquiry) attempt(ctx context.Context) (AnswerResult, error) {
 		return AnswerResult{}, err
 	}
 	if done == 0 {
-		if _, done, err = x.ledger.engine.submit(ctx, x.decide); err != nil {
+		if _, done, err = x.ledger.engine.Submit(ctx, x.decide); err != nil {
 			return AnswerResult{}, err
 		}
 	}
@@ -248,7 +249,7 @@ func (x *inquiry) attempt(ctx context.Context) (AnswerResult, error) {
 // look returns the event that settled the request, if it was, and else whether an answer must be drawn from
 // truths.
 func (x *inquiry) look(ctx context.Context) (done uint64, needed bool, err error) {
-	err = x.ledger.engine.view(ctx, func(s *state.State) error {
+	err = x.ledger.engine.View(ctx, func(s *state.State) error {
 		x.at, x.asOf = s.Clock, s.Counters.Events
 		st, err := standingOf(s, x.request.Key, x.id)
 		if err != nil {
@@ -348,9 +349,9 @@ func (x *inquiry) leaveOut(s *state.State, at time.Time) error {
 
 // part parts the panel into those who can be charged the cost and those who cannot.
 func (x *inquiry) part(s *state.State, at time.Time) error {
-	x.able, x.refused = needy{}, nil
+	x.able, x.refused = rules.Needy{}, nil
 	for _, name := range x.names {
-		o, refusal, err := x.ledger.rules.subject(s, x.question, name, x.request.Epsilon)
+		o, refusal, err := x.ledger.rules.Subject(s, x.question, name, x.request.Epsilon)
 		if err == nil && refusal == nil {
 			refusal, err = x.check(s, &o, at)
 		}
@@ -361,24 +362,24 @@ func (x *inquiry) part(s *state.State, at time.Time) error {
 			x.refused = append(x.refused, *refusal)
 			continue
 		}
-		x.able.add(name, o.Chain.Bond())
+		x.able.Add(name, o.Chain.Bond())
 	}
 	return nil
 }
 
 // check returns why an object cannot be charged the cost, or nil.
 func (x *inquiry) check(s *state.State, o *terms.Subject, at time.Time) (*Refusal, error) {
-	if refusal := x.ledger.rules.lacksTruthKey(o.Name, x.request.Epsilon); refusal != nil {
-		orLess(refusal, x.known.Top().Epsilon)
+	if refusal := x.ledger.rules.LacksTruthKey(o.Name, x.request.Epsilon); refusal != nil {
+		rules.OrLess(refusal, x.known.Top().Epsilon)
 		return refusal, nil
 	}
-	ask := charge{asking{question: x.question, epsilon: x.request.Epsilon, at: at}, x.cost, o.Chain.Current()}
-	refusal, err := x.ledger.rules.checkBudget(s, o, ask)
+	ask := rules.Charge{Asking: rules.Asking{Question: x.question, Epsilon: x.request.Epsilon, At: at}, Cost: x.cost, Reaches: o.Chain.Current()}
+	refusal, err := x.ledger.rules.CheckBudget(s, o, ask)
 	if err != nil || refusal == nil {
 		return nil, err
 	}
-	r, err := x.ledger.rules.room(s, o, ask)
-	orLess(refusal, x.largest(r.most()))
+	r, err := x.ledger.rules.Room(s, o, ask)
+	rules.OrLess(refusal, x.largest(r.Most()))
 	return refusal, err
 }
 
@@ -395,7 +396,7 @@ func (x *inquiry) largest(room privacy.Epsilon) privacy.Epsilon {
 // lacksTruth refuses an object that there is no truth of.
 func (x *inquiry) lacksTruth(name string) Refusal {
 	r := Refusal{Object: name, Reason: NoTruth, Asked: x.request.Epsilon, Helps: HelpsTruth}
-	orLess(&r, x.known.Top().Epsilon)
+	rules.OrLess(&r, x.known.Top().Epsilon)
 	return r
 }
 
@@ -409,18 +410,18 @@ func (x *inquiry) refuse(refused []Refusal) error {
 
 // ask fetches the truths of those who can be charged, in batches.
 func (x *inquiry) ask(ctx context.Context) error {
-	x.members, x.truths, x.missing = nil, make([]int32, 0, len(x.able.names)), nil
-	for batch := range x.able.batches() {
-		values, err := x.ledger.rules.ask(ctx, x.question, x.request.Truth, batch, &x.changed)
+	x.members, x.truths, x.missing = nil, make([]int32, 0, len(x.able.Names)), nil
+	for batch := range x.able.Batches() {
+		values, err := x.ledger.rules.Ask(ctx, x.question, x.request.Truth, batch, &x.changed)
 		if err != nil {
 			return err
 		}
 		for i, value := range values {
-			if value == noTruth {
-				x.missing = append(x.missing, x.lacksTruth(batch.names[i]))
+			if value == rules.NoTruth {
+				x.missing = append(x.missing, x.lacksTruth(batch.Names[i]))
 				continue
 			}
-			x.members, x.truths = append(x.members, batch.names[i]), append(x.truths, value)
+			x.members, x.truths = append(x.members, batch.Names[i]), append(x.truths, value)
 		}
 		clear(values)
 	}
@@ -499,11 +500,11 @@ func (x *inquiry) drawAnswer(place mechanism.Place) (event.Result, event.Method,
 
 // draw charges the panel and answers from its truths.
 func (x *inquiry) draw(s *state.State, end *event.Settled) ([]event.Change, error) {
-	asked, base, at := x.able.names, x.base, earlier(x.at, s.Clock)
+	asked, base, at := x.able.Names, x.base, rules.Earlier(x.at, s.Clock)
 	if err := x.assess(s, at); err != nil {
 		return nil, err
 	}
-	if !slices.Equal(asked, x.able.names) || base != x.base || len(x.members)+len(x.missing) != len(x.able.names) {
+	if !slices.Equal(asked, x.able.Names) || base != x.base || len(x.members)+len(x.missing) != len(x.able.Names) {
 		return nil, errOvertaken // somebody was charged since, or nobody's truth was asked for
 	}
 	if len(x.missing) > 0 && !x.leaves {
@@ -534,7 +535,7 @@ func (x *inquiry) leaveUntold(s *state.State, at time.Time) error {
 	if err := x.leaveOut(s, at); err != nil {
 		return err
 	}
-	able := func(name string) bool { _, found := slices.BinarySearch(x.able.names, name); return found }
+	able := func(name string) bool { _, found := slices.BinarySearch(x.able.Names, name); return found }
 	members, truths := x.members, x.truths
 	x.members, x.truths = nil, nil
 	for i, name := range members {
@@ -557,10 +558,10 @@ func (x *inquiry) count(s *state.State) (changes []event.Change, counts []int64,
 		if err != nil {
 			return nil, nil, err
 		}
-		if !x.ledger.rules.stillFits(x.question, &c, name, x.truths[i], x.asOf) {
+		if !x.ledger.rules.StillFits(x.question, &c, name, x.truths[i], x.asOf) {
 			return nil, nil, errOvertaken // it is about another one since
 		}
-		changes = append(changes, x.ledger.rules.bind(x.question, c.Bond(), name, x.truths[i])...)
+		changes = append(changes, x.ledger.rules.Bind(x.question, c.Bond(), name, x.truths[i])...)
 		charges[i] = &event.Charged{Object: name, Question: x.question.Number, Epsilon: x.cost}
 		counts[x.truths[i]]++
 	}
@@ -570,7 +571,7 @@ func (x *inquiry) count(s *state.State) (changes []event.Change, counts []int64,
 // result reads the answer that a request got, whoever has come or gone since.
 func (x *inquiry) result(ctx context.Context, settled uint64) (AnswerResult, error) {
 	out := AnswerResult{Epsilon: x.request.Epsilon}
-	err := x.ledger.engine.view(ctx, func(s *state.State) error {
+	err := x.ledger.engine.View(ctx, func(s *state.State) error {
 		end, err := s.Settlement(settled)
 		if err != nil {
 			return err
@@ -579,7 +580,7 @@ func (x *inquiry) result(ctx context.Context, settled uint64) (AnswerResult, err
 		if out.Refused, err = refusalsOf(s, settled, end); err != nil {
 			return err
 		}
-		out.TruthChanged = x.changed.among(out.Refused)
+		out.TruthChanged = x.changed.Among(out.Refused)
 		ev, err := s.Event(end.Answer)
 		if err != nil {
 			return err

@@ -83,7 +83,7 @@ func TestTheTruthIsNotAskedBelowTheCurrentLevel(t *testing.T) {
 	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "2") {
 		t.Errorf("spent %s", o.Spent)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // Invariant 4: the ledger draws exactly what rrchain draws, from the same bits. What rrchain proves
@@ -97,12 +97,12 @@ func TestTheLedgerDrawsWhatRRChainDraws(t *testing.T) {
 	names := crowd(len(orders))
 	for seed := range uint64(seeds) {
 		l := voters(t, inMemory(t, Options{}), "3", names...)
-		l.engine.chances.Sampler, _ = sampler(seed)
+		l.engine.Chances.Sampler, _ = sampler(seed)
 		reference, _ := sampler(seed)
 		for i, order := range orders {
 			wantReference(t, l, reference, names[i], rand.IntN(3), order)
 		}
-		auditStore(t, l.engine.store)
+		auditStore(t, l.engine.Store)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestRandomWordsUsedDoNotDependOnTheTruth(t *testing.T) {
 	next := func(truth func(i int) string) uint64 {
 		l := voters(t, inMemory(t, Options{}), "10", crowd(size)...)
 		s, bits := sampler(11)
-		l.engine.chances.Sampler = s
+		l.engine.Chances.Sampler = s
 		for i, epsilon := range []string{"0.001", "0.5", "3", "9"} {
 			r := order(t, fmt.Sprint(i), epsilon)
 			r.Truth = func(_ context.Context, _ string, objects []string) (values []string, err error) {

@@ -43,27 +43,27 @@ func (l *Ledger) CompactTo(ctx context.Context, path string, progress Progress) 
 }
 
 func (l *Ledger) copyTo(ctx context.Context, path string, how kv.Copying, progress Progress) (out Copied, err error) {
-	if err := errors.Join(ctx.Err(), l.engine.commits.check()); err != nil {
+	if err := errors.Join(ctx.Err(), l.engine.Queue.Check()); err != nil {
 		return out, err
 	}
-	from, ok := l.engine.store.(kv.Copier)
+	from, ok := l.engine.Store.(kv.Copier)
 	if !ok {
 		return out, fmt.Errorf("copy: %w", errors.ErrUnsupported)
 	}
 	p := copying{told: progress, passes: 2}
-	last := l.engine.last.Load()
+	last := l.engine.Last.Load()
 	err = from.CopyTo(ctx, path, how, p.read, func(copied string) (err error) {
 		var end state.Position
-		if out, end, err = verifyCopy(ctx, copied, l.engine.clock, p.verified); err != nil {
+		if out, end, err = verifyCopy(ctx, copied, l.engine.Clock, p.verified); err != nil {
 			return err
 		}
-		if err := last.check(end); err != nil {
+		if err := last.Check(end); err != nil {
 			return err
 		}
-		return l.engine.commits.awaitDurable(ctx, out.Events) // it may have caught a commit under way
+		return l.engine.Queue.AwaitDurable(ctx, out.Events) // it may have caught a commit under way
 	})
 	if err != nil {
-		l.engine.stopIfOverwritten(err)
+		l.engine.StopIfOverwritten(err)
 		return Copied{}, err
 	}
 	return out, nil
@@ -133,13 +133,13 @@ func verifyCopy(ctx context.Context, path string, clock func() time.Time, progre
 // When ctx ends before the new file is whole, the ledger goes on with the old one, and nothing else is left. progress,
 // unless nil, is told how many KiB of the file are rewritten, of about how many. It must not use the ledger.
 func (l *Ledger) Compact(ctx context.Context, progress Progress) error {
-	if l.engine.only {
+	if l.engine.ReadOnly {
 		return ErrReadOnly
 	}
-	if err := l.engine.view(ctx, func(*state.State) error { return nil }); err != nil { // it is the file to be compacted
+	if err := l.engine.View(ctx, func(*state.State) error { return nil }); err != nil { // it is the file to be compacted
 		return err
 	}
-	from, ok := l.engine.store.(kv.Copier)
+	from, ok := l.engine.Store.(kv.Copier)
 	if !ok {
 		return fmt.Errorf("compact: %w", errors.ErrUnsupported)
 	}
@@ -147,8 +147,8 @@ func (l *Ledger) Compact(ctx context.Context, progress Progress) error {
 	err := from.Compact(ctx, p.read)
 	if errors.Is(err, kv.ErrUncertain) {
 		err = fmt.Errorf("%w: %w", ErrStopped, err)
-		l.engine.commits.stop(err)
+		l.engine.Queue.Stop(err)
 	}
-	l.engine.stopIfOverwritten(err)
+	l.engine.StopIfOverwritten(err)
 	return err
 }

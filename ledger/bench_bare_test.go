@@ -14,6 +14,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -198,7 +199,7 @@ func (g *bareGroup) submit(writes []bareWrite) error {
 		case <-c.lead:
 		}
 	}
-	for range yields {
+	for range engine.Yields {
 		runtime.Gosched()
 	}
 	g.mu.Lock()

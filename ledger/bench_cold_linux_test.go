@@ -58,7 +58,7 @@ func BenchmarkProve(b *testing.B) {
 		path, sale := provenFile(b, events/2, key, signer)
 		number := uint64(1)
 		event := func(l *Ledger) error {
-			return l.engine.view(b.Context(), func(s *state.State) error {
+			return l.engine.View(b.Context(), func(s *state.State) error {
 				if _, _, err := l.prove(s, s.Counters.Events, []uint64{number}); err != nil {
 					return err
 				}

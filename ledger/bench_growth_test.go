@@ -195,7 +195,7 @@ func openCold(b *testing.B, path string, all samples) {
 
 // proveOne proves of an event at random that it is in the log.
 func proveOne(ctx context.Context, l *Ledger) error {
-	return l.engine.view(ctx, func(s *state.State) error {
+	return l.engine.View(ctx, func(s *state.State) error {
 		number := 1 + rand.Uint64N(s.Counters.Events)
 		if _, err := evidenceOf(s, number); err != nil {
 			return err

@@ -118,7 +118,7 @@ func BenchmarkReadObject(b *testing.B) {
 			}
 			p.report(b, "bare", chunk)
 			ours := allocations(chunk, func(i int) { _, _ = l.Object(b.Context(), names[i]) })
-			read := storedObject(l.engine.store)
+			read := storedObject(l.engine.Store)
 			stored := allocations(chunk, func(i int) { read(names[i]) })
 			const answer = 2 // the lists of chains and of levels
 			b.ReportMetric(ours-stored-answer, "allocs-beyond")

@@ -43,7 +43,7 @@ func BenchmarkVerify(b *testing.B) {
 // hashEvents reads all events and computes the hashes that came with them, from the bytes as they are.
 func hashEvents(l *Ledger) error {
 	var left [64]tlog.Hash // by level, the last complete subtree with no right neighbour yet
-	return l.engine.store.View(func(r kv.Reader) error {
+	return l.engine.Store.View(func(r kv.Reader) error {
 		var fault error
 		err := r.Scan(state.BucketEvents, nil, func(key, value []byte) bool {
 			fault = hashEvent(&left, binary.BigEndian.Uint64(key), key, value)

@@ -65,7 +65,7 @@ func TestTheLastBitOfABudgetGoesToNoMoreThanFit(t *testing.T) {
 	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "0.99") {
 		t.Errorf("spent %s of 1", o.Spent)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // Of 64 buyers of one question at different ε, all at or below the cap succeed, in whatever order
@@ -87,7 +87,7 @@ func TestBuyersOfOneQuestionPayForTheHighestOnly(t *testing.T) {
 	if o.Spent != eps(t, "1") || len(o.Chains[0].Levels) != fit {
 		t.Errorf("spent %s on %d levels", o.Spent, len(o.Chains[0].Levels))
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // In floats 0.1 + 0.2 is more than 0.3.
@@ -98,7 +98,7 @@ func TestTwoPartsThatMakeTheWholeFitExactly(t *testing.T) {
 	release(t, l, releaseOf(t, "1", "ann", "0.1"))
 	r := releaseOf(t, "2", "ann", "0.200000001")
 	r.Question = "smoker"
-	unchanged(t, l.engine.store, func() {
+	unchanged(t, l.engine.Store, func() {
 		_, err := l.Release(t.Context(), r)
 		wantOverCap(t, []error{err})
 	})
@@ -141,7 +141,7 @@ func testBound(t *testing.T, kind Reason, request EnrollRequest, bound int64) {
 	if o := objectOf(t, l, "ann"); o.Spent.Nano() != bound {
 		t.Errorf("spent %d of %d", o.Spent.Nano(), bound)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // Even 1,000 chains cannot add up to more than an object has, nor overflow anything.
@@ -188,7 +188,7 @@ func TestEnrollingAgainDoesNotMoveTheCap(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "1", "ann")
 	define(t, l, Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: Direct})
 	for _, question := range []string{"vote", "smoker"} {
-		unchanged(t, l.engine.store, func() {
+		unchanged(t, l.engine.Store, func() {
 			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "more " + question, Question: question, Objects: []string{"ann"}, Cap: eps(t, "2")})
 			if got := refusals(t, err)[0]; got.Reason != CapDiffers {
 				t.Errorf("refused for %v", got)

@@ -34,7 +34,7 @@ type Publishing struct {
 // returns [ErrNoSigner].
 func (l *Ledger) Checkpoint(ctx context.Context) ([]byte, error) {
 	var head evidence.Head
-	err := l.engine.view(ctx, func(s *state.State) (err error) {
+	err := l.engine.View(ctx, func(s *state.State) (err error) {
 		head, err = l.head(s, s.Counters.Events)
 		return err
 	})
@@ -46,7 +46,7 @@ func (l *Ledger) Checkpoint(ctx context.Context) ([]byte, error) {
 
 // Head returns the log's tree at a size, at most its number of events; 0 stands for that number.
 func (l *Ledger) Head(ctx context.Context, events uint64) (head evidence.Head, err error) {
-	err = l.engine.view(ctx, func(s *state.State) (err error) {
+	err = l.engine.View(ctx, func(s *state.State) (err error) {
 		if events == 0 {
 			events = s.Counters.Events
 		}
@@ -59,7 +59,7 @@ func (l *Ledger) Head(ctx context.Context, events uint64) (head evidence.Head, e
 // Consistency proves that the tree of the first from events is the beginning of that of the first to
 // events: [tlog.CheckTree] verifies it. 0 < from ≤ to, and to is at most the number of events.
 func (l *Ledger) Consistency(ctx context.Context, from, to uint64) (proof tlog.TreeProof, err error) {
-	err = l.engine.view(ctx, func(s *state.State) (err error) {
+	err = l.engine.View(ctx, func(s *state.State) (err error) {
 		if from == 0 || from > to || to > s.Counters.Events {
 			return errs.Invalid("a proof that %d events are the first of %d, in a log of %d", from, to, s.Counters.Events)
 		}
@@ -132,7 +132,7 @@ const (
 
 // startPublishing begins to hand out checkpoints, if that is wanted.
 func (l *Ledger) startPublishing(wanted Publishing) error {
-	if wanted.To == nil || l.engine.only {
+	if wanted.To == nil || l.engine.ReadOnly {
 		return nil
 	}
 	if l.signer == nil {
@@ -152,7 +152,7 @@ func (p *publisher) run(ctx context.Context) {
 	defer close(p.done)
 	for wait := shortest; ctx.Err() == nil; {
 		if err := p.publish(ctx); err != nil && ctx.Err() == nil {
-			p.ledger.engine.log.Error().Err(err).Msg("checkpoint not published")
+			p.ledger.engine.Log.Error().Err(err).Msg("checkpoint not published")
 			pause(ctx, wait)
 			wait = min(2*wait, longest)
 			continue
@@ -160,13 +160,13 @@ func (p *publisher) run(ctx context.Context) {
 		wait = shortest
 		p.await(ctx)
 	}
-	if p.ledger.engine.commits.stopped() != nil {
+	if p.ledger.engine.Queue.Stopped() != nil {
 		return // what is durable only the next Open can tell
 	}
 	last, cancel := context.WithTimeout(context.Background(), closing)
 	defer cancel()
 	if err := p.publish(last); err != nil {
-		p.ledger.engine.log.Error().Err(err).Msg("last checkpoint not published")
+		p.ledger.engine.Log.Error().Err(err).Msg("last checkpoint not published")
 	}
 }
 
@@ -181,25 +181,25 @@ func pause(ctx context.Context, d time.Duration) {
 
 // await waits until the next checkpoint is due, or ctx ends.
 func (p *publisher) await(ctx context.Context) {
-	c := &p.ledger.engine.commits
+	c := &p.ledger.engine.Queue
 	if p.Interval > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, p.Interval)
 		defer cancel()
 	}
 	// The error is that of ctx; whoever called looks at it.
-	_ = c.await(ctx, func() bool { return p.Events > 0 && c.durable-p.sent >= p.Events })
+	_ = c.Await(ctx, func() bool { return p.Events > 0 && c.Durable-p.sent >= p.Events })
 }
 
 // publish hands out a checkpoint of what is durable, if that is more than before.
 func (p *publisher) publish(ctx context.Context) error {
 	l := p.ledger
-	size := l.engine.commits.durableEvents()
+	size := l.engine.Queue.DurableEvents()
 	if size == p.sent {
 		return nil
 	}
 	var head evidence.Head
-	err := l.engine.store.View(func(r kv.Reader) error {
+	err := l.engine.Store.View(func(r kv.Reader) error {
 		s, err := state.Snapshot(r)
 		if err == nil {
 			head, err = l.head(s, size)

@@ -79,7 +79,7 @@ func TestCheckpointIsANoteOfTheLog(t *testing.T) {
 	}
 	// The root is that of a tree made from nothing but the leaves.
 	var leaves []tlog.Hash
-	must(t, l.engine.view(t.Context(), func(s *state.State) error {
+	must(t, l.engine.View(t.Context(), func(s *state.State) error {
 		for number := uint64(1); number <= s.Counters.Events; number++ {
 			ev, err := s.Event(number)
 			if err != nil {
@@ -228,7 +228,7 @@ func TestLeavesAreSalted(t *testing.T) {
 	l := newLedger(t)
 	voters(t, l, "1", "ann", "bob")
 	seen := map[event.Salt]bool{}
-	for _, ev := range logOf(t, pairs(t, l.engine.store)) {
+	for _, ev := range logOf(t, pairs(t, l.engine.Store)) {
 		if seen[ev.Salt] || ev.Salt == (event.Salt{}) {
 			t.Errorf("event %d has the salt %x of another", ev.Number, ev.Salt)
 		}

@@ -59,7 +59,7 @@ func TestEventTimesNeverDecrease(t *testing.T) {
 			t.Errorf("the log is at %v, the clock was never behind %v", last, highest)
 		}
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // The memory of the time is in the log, not in the process.
@@ -83,7 +83,7 @@ func TestAClockBefore1970IsHarmless(t *testing.T) {
 		if last := wantOrderedTimes(t, l); !last.Equal(epoch()) {
 			t.Errorf("with the clock at %v the log is at %v", now, last)
 		}
-		auditStore(t, l.engine.store)
+		auditStore(t, l.engine.Store)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestAClockBeyondItsRangeIsRefused(t *testing.T) {
 	l := voters(t, inMemory(t, Options{Now: clock.read, ClockAhead: time.Unix(1<<62, 0)}), "9", "ann")
 	for _, seconds := range []int64{9_214_646_400, 32_503_680_000, 1 << 62} { // the years 2262, 3000 and many more
 		clock.set(time.Unix(seconds, 0))
-		unchanged(t, l.engine.store, func() {
+		unchanged(t, l.engine.Store, func() {
 			_, err := l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5"))
 			wantErr(t, err, ErrClock)
 		})
@@ -119,7 +119,7 @@ func TestAClockBeyondItsRangeIsRefused(t *testing.T) {
 	if last := wantOrderedTimes(t, l); last.Year() != 2261 {
 		t.Errorf("the log is at %v", last)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 
 	s := &kvtest.Memory{}
 	err := s.Update(func(w kv.Writer) error { return format(w, time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC), "USD", "") })
@@ -129,7 +129,7 @@ func TestAClockBeyondItsRangeIsRefused(t *testing.T) {
 // A clock that fails in the middle of a large order stops it there; it goes on later.
 func TestALargeOrderOutlivesABadClock(t *testing.T) {
 	clock := newClock(epoch())
-	l := openMemory(t, bigPanel(t, "1").engine.store, Options{Now: clock.read})
+	l := openMemory(t, bigPanel(t, "1").engine.Store, Options{Now: clock.read})
 	r := order(t, "k", "0.5")
 	r.Progress = during(func() { clock.set(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)) })
 	_, err := l.Raise(t.Context(), r)
@@ -187,7 +187,7 @@ func TestAClockFarAheadChangesNothing(t *testing.T) {
 		"withdraw": func() error { return l.Withdraw(ctx, "11", "ann") },
 		"forget":   func() error { return l.Forget(ctx, "12", "ann") },
 	} {
-		unchanged(t, l.engine.store, func() {
+		unchanged(t, l.engine.Store, func() {
 			t.Log(name)
 			wantClockError(t, call(), far, epoch())
 		})
@@ -206,7 +206,7 @@ func TestAClockFarAheadChangesNothing(t *testing.T) {
 		t.Errorf("the reservation: %+v, %v", made, err)
 	}
 	sell(t, l, purchase(t, "5", "cryo", "0.5", "ann"))
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // A ledger that nobody has used for two years goes on when a person has said once that the clock is right.

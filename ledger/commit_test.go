@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
@@ -73,7 +74,7 @@ func TestCallersWhoWaitShareOneCommit(t *testing.T) {
 
 // A batch is bounded, so that one commit cannot take for ever.
 func TestABatchIsBounded(t *testing.T) {
-	const waiting = most + 100
+	const waiting = engine.MostTogether + 100
 	l, s := openShim(t, votersFile(t, "1", crowd(1+waiting)...), Options{})
 	before := s.commits.Load()
 	commit, answers := queued(t, l, s, 1, crowdSale(t))
@@ -212,23 +213,6 @@ func TestACallerWhoseContextEndsDuringItsCommitWaits(t *testing.T) {
 	auditStore(t, s)
 }
 
-// Who was told to lead and quits instead passes the lead on.
-func TestAQuitterPassesTheLeadOn(t *testing.T) {
-	waiting := func() *proposal { return &proposal{turn: make(chan bool, 1)} }
-	first, second := waiting(), waiting()
-	c := &committer{leading: true, queue: []*proposal{first, second}}
-	first.turn <- true
-	if !c.withdraw(first) || len(second.turn) != 1 {
-		t.Error("nobody leads")
-	}
-	if !c.withdraw(second) || c.leading {
-		t.Error("the last one gone still leads")
-	}
-	if c.withdraw(first) {
-		t.Error("a call quits twice")
-	}
-}
-
 // Both under load.
 func TestQuittersNeverStrandTheOthers(t *testing.T) {
 	const sellers, sales = 8, 150
@@ -254,7 +238,7 @@ func TestQuittersNeverStrandTheOthers(t *testing.T) {
 	if n := countKind(events(t, l), "settled"); n != 2+sellers*sales {
 		t.Errorf("%d settled events, want %d", n, 2+sellers*sales)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 func TestCloseLetsNobodyHang(t *testing.T) {
@@ -286,7 +270,7 @@ func TestCloseLetsNobodyHang(t *testing.T) {
 		r.Truth = never(t)
 		release(t, l, r)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // Whatever a call was doing when the ledger was closed, it ends as a success or with ErrClosed.
@@ -355,7 +339,7 @@ func TestAPanicInADecisionStopsTheLedger(t *testing.T) {
 					_, err := l.Release(t.Context(), r)
 					return err
 				}
-				_, _, err := l.engine.submit(t.Context(), func(*state.State) ([]event.Change, error) { panic("a fault of ours") })
+				_, _, err := l.engine.Submit(t.Context(), func(*state.State) ([]event.Change, error) { panic("a fault of ours") })
 				return err
 			})
 		})
@@ -385,14 +369,14 @@ func TestAPanicInADecisionStopsTheLedger(t *testing.T) {
 	if n := countKind(events(t, l), "released"); n != 1 {
 		t.Errorf("%d responses were recorded, want the one before the panic", n)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // The same from inside a real draw: no randomness, no answer, and no half of one.
 func TestAPanicInADrawRecordsNothing(t *testing.T) {
 	path := votersFile(t, "1", "ann")
 	l := open(t, path, Options{})
-	l.engine.chances.Sampler = rrchain.ReplaySampler(exact.ReplayBits(func([]byte) { panic("no randomness") }))
+	l.engine.Chances.Sampler = rrchain.ReplaySampler(exact.ReplayBits(func([]byte) { panic("no randomness") }))
 	err := recovered(func() error { _, err := l.Release(t.Context(), releaseOf(t, "k", "ann", "0.5")); return err })
 	wantErr(t, err, errPanicked)
 	wantStopped(t, l)
@@ -416,7 +400,7 @@ func TestEverythingAtOnce(t *testing.T) {
 	}) {
 		t.Error(err)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 func oneOfAll(t *testing.T, l *Ledger, kind, n int) (err error) {

@@ -192,7 +192,7 @@ func wantOneRelease(t *testing.T, l *Ledger) {
 	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "0.5") {
 		t.Errorf("spent %s, want 0.5", o.Spent)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // wantStopped tries every call: what a stopped ledger says may not be durable, so it says nothing.
@@ -307,7 +307,7 @@ func queueBehindFailure(t *testing.T, closing bool) {
 	s.set(nil, nil) // for those behind it
 	// A Release would wait even earlier, for what its first snapshot shows to be durable.
 	second := async(func() (uint64, error) {
-		event, _, err := l.engine.submit(t.Context(), func(*state.State) ([]event.Change, error) { return []event.Change{&event.TruthKeySet{}}, nil })
+		event, _, err := l.engine.Submit(t.Context(), func(*state.State) ([]event.Change, error) { return []event.Change{&event.TruthKeySet{}}, nil })
 		return event, err
 	})
 	waitQueued(t, l, 1)
@@ -338,5 +338,5 @@ func TestAFileThatWasReplacedIsNotWrittenTo(t *testing.T) {
 	wantErr(t, err, ErrReplaced)
 	rename(t, filepath.Join(filepath.Dir(path), "elsewhere.db"), path)
 	release(t, l, releaseOf(t, "2", "ann", "0.75")) // nothing had happened, so nothing stands in the way
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }

@@ -151,7 +151,7 @@ func (x *enrollment) plan(s *state.State, names []string, policyNumber uint32) (
 		}
 		noise := uint32(0)
 		if !already {
-			if noise, err = x.ledger.rules.noise.of(x.question); err != nil {
+			if noise, err = x.ledger.rules.Noise.Of(x.question); err != nil {
 				return p, err
 			}
 		} else {

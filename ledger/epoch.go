@@ -5,6 +5,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -46,12 +47,12 @@ func (l *Ledger) BeginEpoch(ctx context.Context, key, question, object string) e
 
 // epochOf returns the change that begins a new epoch, or nil if the current one is new.
 func (l *Ledger) epochOf(s *state.State, q *event.Question, object string) (event.Change, error) {
-	x, refusal, err := l.rules.subject(s, q, object, privacy.Epsilon{})
+	x, refusal, err := l.rules.Subject(s, q, object, privacy.Epsilon{})
 	if err != nil {
 		return nil, err
 	}
 	if refusal != nil {
-		return nil, l.refuse(q, privacy.Epsilon{}, refusalList{listed: []Refusal{*refusal}}, &changedTruths{})
+		return nil, l.refuse(q, privacy.Epsilon{}, refusalList{listed: []Refusal{*refusal}}, &rules.ChangedTruths{})
 	}
 	if x.Chain.Unused() {
 		return nil, nil

@@ -99,7 +99,7 @@ func TestEpochsBeginOnce(t *testing.T) {
 	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "1") || o.Chains[0].Answered != eps(t, "1") || o.Chains[0].Epoch != 1 || o.Chains[0].Earlier != nil {
 		t.Errorf("%+v", o)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // A value that comes back is bound by another tag: else a statement would show that it is the one of before. So it is for
@@ -113,7 +113,7 @@ func TestAValueThatComesBackHasAnotherTag(t *testing.T) {
 	}
 	tags := map[event.Tag]bool{}
 	note := func() {
-		for _, ev := range logOf(t, pairs(t, l.engine.store)) {
+		for _, ev := range logOf(t, pairs(t, l.engine.Store)) {
 			if c, is := ev.Change.(*event.TruthBound); is && ev.Erased == nil {
 				tags[c.Tag] = true
 			}
@@ -183,7 +183,7 @@ func TestAReservationEndsWithTheEpoch(t *testing.T) {
 	}
 	release(t, l, releaseOf(t, "4", "ann", "1.5"))
 	capture := CommitRequest{Key: "5", Reservation: held.Number, Truth: TruthOf("yes")}
-	unchanged(t, l.engine.store, func() {
+	unchanged(t, l.engine.Store, func() {
 		_, err := l.Commit(t.Context(), capture)
 		if got := refusals(t, err); len(got) != 1 || got[0].Object != "ann" || got[0].Reason != EpochBegun {
 			t.Errorf("%+v", got)
@@ -195,7 +195,7 @@ func TestAReservationEndsWithTheEpoch(t *testing.T) {
 	if sale.Objects != 1 || sale.Refund == 0 || sale.Refused[0].Reason != EpochBegun {
 		t.Errorf("%+v", sale)
 	}
-	auditAll(t, l, l.engine.store)
+	auditAll(t, l, l.engine.Store)
 }
 
 // Estimates are about the values of now.
@@ -233,7 +233,7 @@ func TestAnswersAreNotRaisedAcrossEpochs(t *testing.T) {
 	if got := answerTo(t, l, r); got.Charged != eps(t, "0.25") {
 		t.Errorf("%+v: nobody began an epoch since", got)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // The calendar goes on, for the new value as for the old one; and whoever withdraws and is back goes on with the epoch.
@@ -259,7 +259,7 @@ func TestTheCalendarReleasesInTheNewEpoch(t *testing.T) {
 	if c := o.Chains[0]; o.Spent != eps(t, "2") || c.Epoch != 2 || len(c.Levels) != 2 || len(c.Earlier[0].Levels) != 2 {
 		t.Errorf("%+v", o)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // A truth that was told before an epoch began is not drawn from in it, by no request.
@@ -306,16 +306,16 @@ func TestATruthOfTheOldEpochIsNotDrawnFrom(t *testing.T) {
 			}))
 			c, _, err := readChainOf(t, l, "ann")
 			must(t, err)
-			if calls < 2 || c.Bound == nil || *c.Bound != l.rules.binder.truth("ann", 1, c.Since, 1) {
+			if calls < 2 || c.Bound == nil || *c.Bound != l.rules.Binder.Truth("ann", 1, c.Since, 1) {
 				t.Errorf("asked %d times: the new epoch is about another value than the new one", calls)
 			}
-			auditStore(t, l.engine.store)
+			auditStore(t, l.engine.Store)
 		})
 	}
 }
 
 func readChainOf(t testing.TB, l *Ledger, name string) (c state.Chain, found bool, err error) {
-	err = l.engine.view(t.Context(), func(s *state.State) (err error) {
+	err = l.engine.View(t.Context(), func(s *state.State) (err error) {
 		c, found, err = s.Chain(1, name)
 		return err
 	})
@@ -333,7 +333,7 @@ func TestEpochsAreDrawnFromChance(t *testing.T) {
 	if c, _, err := readChainOf(t, l, "ann"); err != nil || c.Noise != 0 {
 		t.Errorf("%+v, %v", c, err)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // What an attacker sees of two epochs are independent chains: the law of both responses is the product of the laws of each,

@@ -127,7 +127,7 @@ func counted(q *event.Question, epsilon privacy.Epsilon) int {
 
 // readTallies returns the running counts of the responses that a request takes, by rising ε.
 func (l *Ledger) readTallies(ctx context.Context, r EstimateRequest) (q *event.Question, counts []estimate.UnaryCounts, err error) {
-	err = l.engine.view(ctx, func(s *state.State) error {
+	err = l.engine.View(ctx, func(s *state.State) error {
 		if q, err = l.questionByName(s, r.Question); err != nil {
 			return err
 		}
@@ -153,7 +153,7 @@ func (l *Ledger) readTallies(ctx context.Context, r EstimateRequest) (q *event.Q
 // are nobody's highest any more, of which [Estimate.Levels] says nothing. It takes a time proportional to
 // values times levels. The errors are [ErrUnknown] and [ErrCorrupt].
 func (l *Ledger) Levels(ctx context.Context, question string) (levels []LevelCount, err error) {
-	err = l.engine.view(ctx, func(s *state.State) error {
+	err = l.engine.View(ctx, func(s *state.State) error {
 		levels = nil
 		q, err := l.questionByName(s, question)
 		if err != nil {

@@ -24,7 +24,7 @@ func responseOf(t *testing.T, object, epsilon string, v int) event.Change {
 // tryResponse records a response without drawing it.
 func tryResponse(t *testing.T, l *Ledger, object, epsilon string, value int) error {
 	t.Helper()
-	_, _, err := l.engine.submit(t.Context(), func(s *state.State) ([]event.Change, error) {
+	_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
 		return withSettled(s.Counters.Events+1, []event.Change{responseOf(t, object, epsilon, value)}), nil
 	})
 	return err
@@ -134,7 +134,7 @@ func TestABadConfidenceIsInvalid(t *testing.T) {
 func TestAnImpossibleResponseIsNotCounted(t *testing.T) {
 	l := polled(t)
 	broken := state.Chain{Enrolled: 4, Levels: []state.Level{state.NewLevel(eps(t, "1"), event.Value{Index: 3}, 5)}}
-	putRecord(t, l.engine.store, state.BucketChains, state.ChainKey(1, "b"), broken.Encode())
+	putRecord(t, l.engine.Store, state.BucketChains, state.ChainKey(1, "b"), broken.Encode())
 	_, err := l.Estimate(t.Context(), EstimateRequest{Question: "vote", Include: everybody})
 	wantErr(t, err, ErrCorrupt)
 	wantErr(t, firstError(l.Responses(t.Context(), "vote", eps(t, "1"))), ErrCorrupt)

@@ -46,7 +46,7 @@ func newOffice(t testing.TB, seed byte) *office {
 	o := &office{store: &kvtest.Memory{}, clock: newClock(epoch()), keys: note.VerifierList(verifier)}
 	beginWithKey(t, o.store, public)
 	o.Ledger = openMemory(t, o.store, Options{Now: o.clock.read, Signer: signer})
-	o.engine.chances.Sampler, o.queries, o.engine.salts = steadySampler(), medians(), countedSalts()
+	o.engine.Chances.Sampler, o.queries, o.engine.Salts = steadySampler(), medians(), countedSalts()
 	must(t, o.useKeys(truthKey(), nil, NoiseKeys{}))
 	t.Cleanup(func() { _ = o.Close() })
 	return o
@@ -426,7 +426,7 @@ func (f *foreseen) Get(bucket string, key []byte) ([]byte, error) {
 func TestAProofSaysWhatItWillRead(t *testing.T) {
 	l := voters(t, newLedger(t), "9", crowd(300)...)
 	for size := uint64(24); size <= 300; size += 23 { // what is in one event is not announced
-		must(t, l.engine.view(t.Context(), func(s *state.State) error {
+		must(t, l.engine.View(t.Context(), func(s *state.State) error {
 			plain := s.Reader
 			s.Reader = struct{ kv.Reader }{plain} // which is no Prefetcher
 			numbers := []uint64{1 + size/7, 1 + size/3}

@@ -27,8 +27,8 @@ func ball(t testing.TB) *kvtest.Memory {
 	s := &kvtest.Memory{}
 	begin(t, s)
 	l := guests(t, openMemory(t, s, Options{Now: epoch, NoiseKey: noiseKeys("2026")}), "ann", "bob")
-	l.engine.chances.Sampler, _ = sampler(11)
-	l.engine.chances.Outputs = steadyOutputs(11)
+	l.engine.Chances.Sampler, _ = sampler(11)
+	l.engine.Chances.Outputs = steadyOutputs(11)
 	carryOut(t, l, partiesOf(t, "1", "1"))
 	sell(t, l, partiesFor(t, "2", "acme", "2", "ann", "bob"))
 	carryOut(t, l, partiesOf(t, "3", "0.5", "ann"))
@@ -397,7 +397,7 @@ func TestAnImpossibleOutputIsNoPanic(t *testing.T) {
 func gala(t testing.TB) (*office, evidence.Receipt) {
 	t.Helper()
 	o := newOffice(t, 1)
-	o.engine.chances.Outputs = steadyOutputs(5)
+	o.engine.Chances.Outputs = steadyOutputs(5)
 	guests(t, o.Ledger, "ann", "bob", "cid", "dan")
 	for i, step := range []struct {
 		buyer, epsilon string

@@ -21,7 +21,7 @@ func tellOfMechanisms(t testing.TB, s kv.Store) {
 	begin(t, s)
 	clock := newClock(epoch())
 	l := openMemory(t, s, Options{Now: clock.read})
-	l.engine.chances.Outputs, l.engine.salts = steadyOutputs(1), steadySalts(2)
+	l.engine.Chances.Outputs, l.engine.Salts = steadyOutputs(1), steadySalts(2)
 	guests(t, l, "ann", "bob")
 	define(t, l, oddsQuestion(t))
 	enroll(t, l, "odds", "9", "ann")
@@ -79,6 +79,6 @@ func TestGoldenMechanismsAreRead(t *testing.T) {
 	r = partyOf(t, "9", "ann", "0.5")
 	r.Truth = never(t)
 	release(t, l, r)
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 	wantClean(t, l, VerifyRequest{})
 }

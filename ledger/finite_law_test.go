@@ -122,7 +122,7 @@ func seeingWords(word uint64) *finite.Sampler {
 func (tr *finiteTree) probe(l *Ledger, n int, truth TruthFunc, word uint64) (output int) {
 	tr.probes++
 	output = -1
-	u := l.engine.store.(*undone)
+	u := l.engine.Store.(*undone)
 	u.look = func(w kv.Writer) {
 		s, err := state.Snapshot(w)
 		must(tr, err)
@@ -132,7 +132,7 @@ func (tr *finiteTree) probe(l *Ledger, n int, truth TruthFunc, word uint64) (out
 			output = at.Response.Index
 		}
 	}
-	l.engine.chances.Outputs = seeingWords(word)
+	l.engine.Chances.Outputs = seeingWords(word)
 	_, err := l.Sell(tr.Context(), tr.order(n, truth))
 	u.look = nil
 	if !errors.Is(err, errUndone) || output < 0 {
@@ -234,7 +234,7 @@ func (tr *finiteTree) leaf(at node, l *Ledger) {
 		tr.Errorf("after %v, %s is spent", at.responses, o.Spent)
 	}
 	if tr.found[fmt.Sprint(at.responses)] = at.given; len(tr.found)%16 == 1 {
-		auditAll(tr, l, l.engine.store)
+		auditAll(tr, l, l.engine.Store)
 	}
 }
 
@@ -245,7 +245,7 @@ func (tr *finiteTree) sellOutput(child node, free bool, word uint64) {
 	n := len(child.responses) - 1
 	l, _ := tr.open(child.place)
 	defer tr.shut(l)
-	l.engine.chances.Outputs = seeingWords(word)
+	l.engine.Chances.Outputs = seeingWords(word)
 	before := objectOf(tr, l, "ann")
 	sold := sell(tr, l, tr.order(n, tr.truth(free, 0)))
 	after, got := objectOf(tr, l, "ann"), delivered(tr, l, sold.Number)["ann"]

@@ -168,7 +168,7 @@ func TestAMechanismIsKeptWithItsQuestion(t *testing.T) {
 	if numbered.Mechanism.Outputs != nil {
 		t.Error("the host's mechanism was given names")
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 	wantClean(t, l, VerifyRequest{})
 }
 
@@ -211,7 +211,7 @@ func TestWhatIsNoMechanismOfAQuestionIsInvalid(t *testing.T) {
 		"a name with a zero byte":   {Question{Values: pair, Mechanism: named(pair, []string{"x", "\x00"})}, "output"},
 		"a large one":               {Question{Values: valuesOf(64), Mechanism: &Mechanism{Family: familyOf(t, large...)}}, "at most 1048576"},
 	} {
-		unchanged(t, l.engine.store, func() {
+		unchanged(t, l.engine.Store, func() {
 			test.q.Name = "q"
 			if err := l.DefineQuestion(t.Context(), "k", test.q); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), test.words) {
 				t.Errorf("%s: got the error %.300v, want %q", name, err, test.words)
@@ -220,7 +220,7 @@ func TestWhatIsNoMechanismOfAQuestionIsInvalid(t *testing.T) {
 	}
 	must(t, l.DefineQuestion(t.Context(), "k", Question{Name: "q", Values: pair, Mechanism: named([]string{"a", strings.Repeat("y", 256)}, []string{"a", "b"})}))
 	must(t, l.DefineQuestion(t.Context(), "half", Question{Name: "half", Values: valuesOf(64), Mechanism: &Mechanism{Family: familyOf(t, large[:3]...)}}))
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // The same question is the same with its encoding told or not, and with other channels; another mechanism is another
@@ -269,7 +269,7 @@ func TestAQuestionKeepsItsMechanism(t *testing.T) {
 		if after := questionsOf(t, l); !bytes.Equal(text(t, after), text(t, before)) || len(after) != 1 {
 			t.Errorf("%s: the question is %s now", name, text(t, after))
 		}
-		auditStore(t, l.engine.store)
+		auditStore(t, l.engine.Store)
 	}
 	// A question without a mechanism is none with one.
 	l := inMemory(t, Options{})
@@ -333,14 +333,14 @@ func TestOutputsAreTheSameForEverybody(t *testing.T) {
 	if got := delivered(t, l, 1)["ann"]; got.Price != 200 || got.Epsilon != eps(t, "2") {
 		t.Errorf("ann sold %+v", got)
 	}
-	before := pairs(t, l.engine.store)
+	before := pairs(t, l.engine.Store)
 	for range 2 {
 		for i, call := range calls {
 			if again := call(l, never(t)); !reflect.DeepEqual(again, first[i]) {
 				t.Errorf("call %d came to\n%v\nand again to\n%v", i, first[i], again)
 			}
 		}
-		same(t, "stored after repetitions", pairs(t, l.engine.store), before)
+		same(t, "stored after repetitions", pairs(t, l.engine.Store), before)
 		closed(t, l)
 		l = open(t, path, Options{})
 	}
@@ -364,7 +364,7 @@ func TestOutputsAreTheSameForEverybody(t *testing.T) {
 			t.Errorf("%s came to %+v", name, o)
 		}
 	}
-	auditAll(t, l, l.engine.store)
+	auditAll(t, l, l.engine.Store)
 	wantClean(t, l, VerifyRequest{})
 }
 
@@ -393,7 +393,7 @@ func TestARaiseOfAnOutputCostsTheDifference(t *testing.T) {
 		t.Errorf("refused: %+v", all)
 	}
 	spent("1")
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // An ε that is no level is invalid wherever a response is asked for, the text names the levels, and nothing changes.
@@ -403,7 +403,7 @@ func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
 	release(t, l, partyOf(t, "1", "ann", "1"))
 	for _, epsilon := range []string{"0.000000001", "0.25", "0.499999999", "0.500000001", "0.75", "1.5", "1.999999999", "2.000000001", "1000"} {
 		at := eps(t, epsilon)
-		unchanged(t, l.engine.store, func() {
+		unchanged(t, l.engine.Store, func() {
 			for call, make := range map[string]func() error{
 				"release": func() error {
 					r := partyOf(t, "k", "ann", epsilon)
@@ -506,7 +506,7 @@ func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 		if released != 3*len(names) || objectOf(t, l, "ann").Spent != eps(t, "2") {
 			t.Errorf("%s: %d releases", name, released)
 		}
-		auditStore(t, l.engine.store)
+		auditStore(t, l.engine.Store)
 		wantClean(t, l, VerifyRequest{})
 	}
 }
@@ -534,7 +534,7 @@ func TestASweepBehindARaise(t *testing.T) {
 	if levelsOf(t, l, "ann") != "0.5 1 2" || levelsOf(t, l, "bob") != "0.5 1 2" {
 		t.Errorf("ann has %q, bob %q", levelsOf(t, l, "ann"), levelsOf(t, l, "bob"))
 	}
-	auditAll(t, l, l.engine.store)
+	auditAll(t, l, l.engine.Store)
 	wantClean(t, l, VerifyRequest{})
 }
 
@@ -578,10 +578,10 @@ func TestNoiseKeysAreNotForMechanisms(t *testing.T) {
 		}
 	}
 	carryOut(t, l, partiesOf(t, "r", "1"))
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 	wantClean(t, l, VerifyRequest{})
 	// Whoever opens it without the keys can go on.
-	l = openMemory(t, l.engine.store, Options{})
+	l = openMemory(t, l.engine.Store, Options{})
 	carryOut(t, l, partiesOf(t, "r2", "2"))
 	carryOut(t, l, partiesOf(t, "r3", "0.5"))
 }
@@ -611,7 +611,7 @@ func TestAnOutputIsBoundToItsTruth(t *testing.T) {
 	l = open(t, path, Options{TruthKey: truthKey()})
 	other := partyOf(t, "2", "ann", "2")
 	other.Truth = TruthOf("B")
-	unchanged(t, l.engine.store, func() {
+	unchanged(t, l.engine.Store, func() {
 		_, err := l.Release(t.Context(), other)
 		wantChanged(t, err, "ann")
 	})
@@ -634,7 +634,7 @@ func TestAnOutputIsNoTruth(t *testing.T) {
 	for _, truth := range []string{"AB", "2", "E", "c"} {
 		r := partyOf(t, "k", "ann", "1")
 		r.Truth = TruthOf(truth)
-		unchanged(t, l.engine.store, func() {
+		unchanged(t, l.engine.Store, func() {
 			_, err := l.Release(t.Context(), r)
 			if err == nil || strings.Contains(err.Error(), fmt.Sprintf("%q", truth)) {
 				t.Errorf("the truth %q: %v", truth, err)
@@ -663,7 +663,7 @@ func TestAnswersDoNotDependOnTheMechanism(t *testing.T) {
 		}
 		all = append(all, objectOf(t, l, "ann").Spent)
 		came = append(came, all)
-		auditStore(t, l.engine.store)
+		auditStore(t, l.engine.Store)
 	}
 	if !reflect.DeepEqual(came[0], came[1]) {
 		t.Errorf("without a mechanism it came to\n%+v\nwith one to\n%+v", came[0], came[1])
@@ -745,7 +745,7 @@ func TestFiniteEstimatesAreThoseOfTheResponses(t *testing.T) {
 	closed(t, l)
 	l = open(t, path, Options{})
 	check("opened again", names)
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 	wantClean(t, l, VerifyRequest{})
 }
 
@@ -798,7 +798,7 @@ func TestAMechanismWithoutAnEstimate(t *testing.T) {
 			t.Errorf("%+v: got the error %v", r, err)
 		}
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 	wantClean(t, l, VerifyRequest{})
 }
 
@@ -813,7 +813,7 @@ func TestCopiesHaveTheMechanism(t *testing.T) {
 	carryOut(t, l, partiesOf(t, "1", "1"))
 	release(t, l, partyOf(t, "2", "ann", "0.5"))
 	must(t, l.Forget(t.Context(), "f", "cid"))
-	want, stored := allResponses(t, l, []string{"ann", "bob"}), pairs(t, l.engine.store)
+	want, stored := allResponses(t, l, []string{"ann", "bob"}), pairs(t, l.engine.Store)
 	_, err := l.Backup(t.Context(), filepath.Join(dir, "backup.db"), nil)
 	must(t, err)
 	_, err = l.CompactTo(t.Context(), filepath.Join(dir, "compact.db"), nil)
@@ -825,10 +825,10 @@ func TestCopiesHaveTheMechanism(t *testing.T) {
 		if got := allResponses(t, l, []string{"ann", "bob"}); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s has %v, want %v", name, got, want)
 		}
-		same(t, name, pairs(t, l.engine.store), stored)
+		same(t, name, pairs(t, l.engine.Store), stored)
 		wantClean(t, l, VerifyRequest{})
 		release(t, l, partyOf(t, "3", "bob", "2"))
-		auditStore(t, l.engine.store)
+		auditStore(t, l.engine.Store)
 		closed(t, l)
 	}
 }
@@ -875,7 +875,7 @@ func steadyOutputs(seed uint64) *finite.Sampler {
 // Whoever watches is told the outputs, and the mechanism of a question that is defined.
 func TestOutputsAreWatched(t *testing.T) {
 	l := guests(t, inMemory(t, Options{}), "ann", "bob")
-	l.engine.chances.Outputs = steadyOutputs(1)
+	l.engine.Chances.Outputs = steadyOutputs(1)
 	var want []string
 	for i, epsilon := range []string{"1", "2", "0.5"} {
 		want = append(want, release(t, l, partyOf(t, fmt.Sprint(i), "ann", epsilon)).Value)

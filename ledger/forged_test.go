@@ -43,7 +43,7 @@ func newGround(t *testing.T, truthKey []byte) ground {
 	s := &kvtest.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch, TruthKey: truthKey})
-	l.engine.chances.Sampler, l.queries = steadySampler(), medians()
+	l.engine.Chances.Sampler, l.queries = steadySampler(), medians()
 	timed, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}, policy.Step{At: epoch().Add(10 * time.Hour), Ceiling: eps(t, "1")})
 	must(t, err)
 	terms := market(t, "1.5", func(m *policy.Market) {
@@ -61,7 +61,7 @@ func newGround(t *testing.T, truthKey []byte) ground {
 	enrollUnder(t, l, "vote", unlocked, "2", "eve")
 	enroll(t, l, "vote", "2", "fay")
 	for i, name := range []string{"hooli", "initech"} { // who have bought nothing
-		_, _, err = l.engine.submit(t.Context(), func(s *state.State) ([]event.Change, error) {
+		_, _, err = l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
 			return []event.Change{&event.BuyerNamed{Number: uint32(i + 1), Name: name}, &event.Settled{Key: name, Digest: [32]byte{1}, First: s.Counters.Events + 1, Final: true}}, nil
 		})
 		must(t, err)
@@ -75,7 +75,7 @@ func newGround(t *testing.T, truthKey []byte) ground {
 	carryOut(t, l, r)
 	must(t, l.Withdraw(t.Context(), "6", "dan"))
 	g := ground{log: logOf(t, pairs(t, s)), stated: map[string]event.Stated{}, forgotten: map[string]event.Forgotten{}}
-	must(t, l.engine.view(t.Context(), func(s *state.State) error {
+	must(t, l.engine.View(t.Context(), func(s *state.State) error {
 		for _, name := range []string{"ann", "bob", "cid", "dan", "eve", "fay", "zoe"} {
 			c, err := forgetObject(s, name)
 			must(t, err)
@@ -732,14 +732,14 @@ func forgottenMarket(t *testing.T) []event.Event {
 	s := &kvtest.Memory{}
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()}), "3", "2", "ann", "bob")
-	l.engine.chances.Sampler, l.queries = steadySampler(), medians()
+	l.engine.Chances.Sampler, l.queries = steadySampler(), medians()
 	r := purchase(t, "1", "acme", "0.5", "ann", "bob", "zoe")
 	r.Partial = true
 	sell(t, l, r)
 	reserve(t, l, ReserveRequest{Key: "2", Order: purchase(t, "", "acme", "1", "ann", "bob").Order, For: time.Hour})
 	answerTo(t, l, inquire(t, "3", "majority:yes", "0.25", ballots("ann", "bob"), "ann", "bob"))
 	release(t, l, releaseOf(t, "4", "ann", "0.75"))
-	_, _, err := l.engine.submit(t.Context(), func(s *state.State) ([]event.Change, error) {
+	_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
 		return []event.Change{&event.Settled{Key: "5", Digest: [32]byte{5}, First: s.Counters.Events + 1, Object: "ann"}}, nil
 	})
 	must(t, err)

@@ -119,7 +119,7 @@ func TestNoDigestTellsWhatWasForgotten(t *testing.T) {
 	limits{}.add(order)
 	digests := [][32]byte{raised.form().Digest, order.Finish().Digest}
 	where := func(digest [32]byte) (n int) {
-		for _, p := range pairs(t, l.engine.store) {
+		for _, p := range pairs(t, l.engine.Store) {
 			n += bytes.Count(p.value, digest[:])
 		}
 		return n
@@ -137,7 +137,7 @@ func TestNoDigestTellsWhatWasForgotten(t *testing.T) {
 	}
 	_, err := l.Sell(t.Context(), purchase(t, "sold", "acme", "1.3", "ann"))
 	wantErr(t, err, ErrForgotten)
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // cutShort runs a request until its first part is done.
@@ -174,7 +174,7 @@ func TestARepeatedEnrolmentBringsNobodyBack(t *testing.T) {
 			t.Errorf("%s had left, and is back without being asked", names[i])
 		}
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
@@ -206,7 +206,7 @@ func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
 					t.Errorf("one raise to ε=1 cost %s %s", name, o.Spent)
 				}
 			}
-			auditStore(t, l.engine.store)
+			auditStore(t, l.engine.Store)
 		})
 	}
 }
@@ -229,9 +229,9 @@ func TestASaleOfAbsurdlyManyIsRefused(t *testing.T) {
 			reserve(t, l, ReserveRequest{Key: "r", Order: purchase(t, "", "acme", "2", "ann").Order, For: time.Hour})
 			for n := uint64(1); n <= 2; n++ {
 				var r state.Sale
-				must(t, l.engine.view(t.Context(), func(s *state.State) (err error) { r, err = s.Sale(n); return err }))
+				must(t, l.engine.View(t.Context(), func(s *state.State) (err error) { r, err = s.Sale(n); return err }))
 				r.Objects = 1 << 60
-				putRecord(t, l.engine.store, state.BucketSales, state.EventKey(n), r.Encode())
+				putRecord(t, l.engine.Store, state.BucketSales, state.EventKey(n), r.Encode())
 			}
 			wantErr(t, call(l), ErrCorrupt)
 		})

@@ -54,7 +54,7 @@ func eventful(t *testing.T, object string) (path string, options Options) {
 // secretsOf returns salts and hidden bytes of all events about an object.
 func secretsOf(t *testing.T, l *Ledger, name string) (secrets [][]byte) {
 	t.Helper()
-	for _, ev := range logOf(t, pairs(t, l.engine.store)) {
+	for _, ev := range logOf(t, pairs(t, l.engine.Store)) {
 		if c, ok := ev.Change.(event.Personal); ok && c.About() == name {
 			secrets = append(secrets, bytes.Clone(ev.Salt[:]), hiddenBytes(ev))
 		}
@@ -79,7 +79,7 @@ func TestForgetDestroysEveryByte(t *testing.T) {
 		}
 	}
 	forget(t, l, name)
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 	must(t, l.Compact(t.Context(), nil))
 	after, err := os.ReadFile(path)
 	must(t, err)
@@ -98,7 +98,7 @@ func TestForgetDestroysEveryByte(t *testing.T) {
 			t.Errorf("the log still says %+v", ev)
 		}
 	}
-	if strings.Count(fmt.Sprint(pairs(t, l.engine.store)), fmt.Sprintf("%x", name)) != 4 {
+	if strings.Count(fmt.Sprint(pairs(t, l.engine.Store)), fmt.Sprintf("%x", name)) != 4 {
 		t.Error("a record names the object")
 	}
 	found, err := l.Verify(t.Context(), VerifyRequest{})
@@ -162,7 +162,7 @@ func TestForgettingBringsNoBudgetBack(t *testing.T) {
 	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "2") || o.Earned != 150 {
 		t.Errorf("forgotten a second time: %+v", o)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 	auditMarket(t, l)
 }
 
@@ -216,7 +216,7 @@ func TestTheForgottenAreNotCounted(t *testing.T) {
 	if got := len(responses(t, l, "vote", eps(t, "1"))); got != 48 {
 		t.Errorf("%d responses are left", got)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
@@ -225,7 +225,7 @@ func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
 	r.Partial = true
 	carryOut(t, l, r)
 	forget(t, l, "nobody known")
-	for _, p := range pairs(t, l.engine.store) {
+	for _, p := range pairs(t, l.engine.Store) {
 		if bytes.Contains(p.value, []byte("nobody known")) && p.bucket != state.BucketEvents || bytes.Contains(p.key, []byte("nobody known")) {
 			t.Errorf("still there: %s", p)
 		}
@@ -236,7 +236,7 @@ func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
 	if left := leftOut(t, l, "1", 0); len(left) != 0 {
 		t.Errorf("the log still refuses %+v", left)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 	wantErr(t, l.Forget(t.Context(), "again", "nobody known"), ErrUnknown)
 }
 
@@ -273,7 +273,7 @@ func TestAReservationOfTheForgotten(t *testing.T) {
 	if s.Objects != 1 || s.Price != 100 || s.Refund != 100 {
 		t.Errorf("%+v", s)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 	auditMarket(t, l)
 }
 
@@ -299,7 +299,7 @@ func TestARequestThatStandsAtTheForgottenGoesOn(t *testing.T) {
 	if done.Drawn != 2*state.PartSize+10 || done.Reused != 0 {
 		t.Errorf("%+v", done)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 	if got := len(responses(t, l, "vote", eps(t, "1"))); got != 2*state.PartSize+9 {
 		t.Errorf("%d responses", got)
 	}
@@ -313,7 +313,7 @@ func TestABackupIsTheLedgerOfOneInstant(t *testing.T) {
 	copied := path + ".backup"
 	made, err := l.Backup(t.Context(), copied, nil)
 	must(t, err)
-	before := pairs(t, l.engine.store)
+	before := pairs(t, l.engine.Store)
 	file, err := bolt.Open(copied, true)
 	must(t, err)
 	same(t, "the backup", pairs(t, file), before)
@@ -366,7 +366,7 @@ func TestBackupsWhileOthersWrite(t *testing.T) {
 	if got := await(t, writing); got.err != nil {
 		t.Errorf("%d writes, then %v", got.value, got.err)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 	left, err := os.ReadDir(dir)
 	must(t, err)
 	if len(left) != 4 {
@@ -379,7 +379,7 @@ func TestADamagedLedgerHasNoBackup(t *testing.T) {
 	path := votersFile(t, "9", "ann")
 	l := open(t, path, Options{})
 	o := state.Object{Cap: eps(t, "9"), Chains: 1, Spent: eps(t, "0.5"), Links: state.Links{Latest: 4, Events: 1}}
-	putRecord(t, l.engine.store, state.BucketObjects, state.ObjectKey("ann"), o.Encode())
+	putRecord(t, l.engine.Store, state.BucketObjects, state.ObjectKey("ann"), o.Encode())
 	copied := path + ".backup"
 	_, err := l.Backup(t.Context(), copied, nil)
 	wantErr(t, err, ErrCorrupt)

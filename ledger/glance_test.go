@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
@@ -158,12 +159,12 @@ func TestOnlyWhatIsUnchangedIsShown(t *testing.T) {
 		{state.BucketTallies, []byte("ann"), 4, true},
 		{state.BucketObjects, state.ObjectKey("ann"), 0, false}, // nothing was read
 	} {
-		for name, write := range map[string]func(s *spool) error{
-			"put":    func(s *spool) error { return s.Put(c.bucket, c.key, nil) },
-			"delete": func(s *spool) error { return s.Delete(c.bucket, c.key) },
+		for name, write := range map[string]func(s *engine.Spool) error{
+			"put":    func(s *engine.Spool) error { return s.Put(c.bucket, c.key, nil) },
+			"delete": func(s *engine.Spool) error { return s.Delete(c.bucket, c.key) },
 		} {
 			s := &state.State{Desk: &state.Desk{}, Changes: state.NewRecency()}
-			must(t, write(&spool{into: nowhere{}, recent: s.Changes, event: 5}))
+			must(t, write(&engine.Spool{Into: nowhere{}, Recent: s.Changes, Event: 5}))
 			g := glance{events: c.read}
 			id := state.RecordID{Question: 1, Name: "ann"}
 			g.desk.Chains.Note(id, &state.Chain{Buyers: 7}, true)

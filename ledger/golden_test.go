@@ -57,7 +57,7 @@ func tell(t *testing.T, s kv.Store) {
 	clock := newClock(epoch())
 	l, err := openStore(s, Options{Now: clock.read})
 	must(t, err)
-	l.engine.chances.Sampler, l.queries, l.engine.salts = steadySampler(), medians(), steadySalts(2)
+	l.engine.Chances.Sampler, l.queries, l.engine.Salts = steadySampler(), medians(), steadySalts(2)
 	must(t, l.useKeys(truthKey(), nil, NoiseKeys{}))
 	steps := []func(){
 		func() { define(t, l, vote()) },
@@ -161,7 +161,7 @@ func byHand(t *testing.T, l *Ledger) {
 	for i := range 10 {
 		p.refused = append(p.refused, Refusal{Object: fmt.Sprint("object ", i), Reason: NotEnrolled, Asked: nano(t, 1), Helps: HelpsEnrolling})
 	}
-	_, _, err := l.engine.submit(t.Context(), func(s *state.State) ([]event.Change, error) {
+	_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
 		end.First, end.Through = s.Counters.Events+1, s.Counters.Events
 		return p.settle(end), nil
 	})
@@ -173,7 +173,7 @@ func byHand(t *testing.T, l *Ledger) {
 // makeStatement records that a statement about an object was made.
 func makeStatement(t testing.TB, l *Ledger, name string) {
 	t.Helper()
-	_, _, err := l.engine.submit(t.Context(), func(s *state.State) ([]event.Change, error) {
+	_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
 		o, _, err := s.Object(name)
 		if err != nil {
 			return nil, err
@@ -298,7 +298,7 @@ func TestGoldenLedgerIsRead(t *testing.T) {
 	if about.ID != "01020300-0000-0000-0000-0000000000ff" || !about.Created.Equal(epoch()) || about.Currency != "EUR" || about.LogKey != goldenLogKey(t, "example.com/golden") || about.Origin != "example.com/golden" {
 		t.Errorf("%+v", about)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // wantGoldenMarket looks at what the market of the golden ledger comes to.

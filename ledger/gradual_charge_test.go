@@ -23,7 +23,7 @@ func TestARaiseIsChargedToItsPanel(t *testing.T) {
 		r.Key, r.Epsilon = "k2", eps(t, "3")
 		x, err := l.newAnswer(t.Context(), r)
 		must(t, err)
-		_, _, err = l.engine.submit(t.Context(), func(s *state.State) ([]event.Change, error) {
+		_, _, err = l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
 			must(t, x.convene(s, s.Counters.Events))
 			var changes []event.Change
 			for _, name := range who {

@@ -70,7 +70,7 @@ func wantRaised(t *testing.T, query string, q Question) {
 		if how := eventAt(t, l, got.Event).Method; how != []string{"fresh", "raise", "raise", "raise", "raise"}[i] {
 			t.Errorf("at ε=%s it came about by %q", epsilon, how)
 		}
-		auditStore(t, l.engine.store)
+		auditStore(t, l.engine.Store)
 		closed(t, l)
 		held, given = r.Epsilon, append(given, got)
 	}
@@ -107,7 +107,7 @@ func TestARaiseNeedsBudgetForTheDifferenceOnly(t *testing.T) {
 		return inquire(t, epsilon, "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy")
 	}
 	answerTo(t, l, ask("0.9"))
-	unchanged(t, l.engine.store, func() {
+	unchanged(t, l.engine.Store, func() {
 		_, err := l.Answer(t.Context(), ask("1.000000001"))
 		for _, r := range refusals(t, err) {
 			if r.Cost != eps(t, "0.100000001") || r.Remaining != eps(t, "0.1") || r.Asked != eps(t, "1.000000001") || r.Spent != eps(t, "0.9") {
@@ -147,7 +147,7 @@ func TestAnswersBelowTheTopAreFree(t *testing.T) {
 			}
 		}
 		wantSpent(t, l, "1", "ann", "bob", "cy")
-		auditStore(t, l.engine.store)
+		auditStore(t, l.engine.Store)
 		closed(t, l)
 	}
 }
@@ -157,7 +157,7 @@ func answersOf(t *testing.T, l *Ledger, r AnswerRequest) (a state.Answers) {
 	t.Helper()
 	x, err := l.newAnswer(t.Context(), r)
 	must(t, err)
-	must(t, l.engine.view(t.Context(), func(s *state.State) error {
+	must(t, l.engine.View(t.Context(), func(s *state.State) error {
 		must(t, x.convene(s, s.Counters.Events))
 		a, _, err = s.Answers(state.AnswerKey(x.question.Number, x.request.Query, x.whole))
 		return err
@@ -269,7 +269,7 @@ func TestAnswersBeginAnewWithSomebodyForgotten(t *testing.T) {
 	if again := answerTo(t, l, inquire(t, "2", "majority:yes", "1", never(t), "ann", "bob", "cy")); fmt.Sprint(again) != fmt.Sprint(second) {
 		t.Errorf("the same key gives %+v, then %+v", second, again)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 	wantClean(t, l, VerifyRequest{})
 }
 
@@ -295,7 +295,7 @@ func TestAPartialRequestThatLeavesNobodyOutIsAWholeOne(t *testing.T) {
 		last = got
 		wantSpent(t, l, one.spent, "ann", "bob", "cy")
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 	wantClean(t, l, VerifyRequest{})
 }
 
@@ -339,7 +339,7 @@ func TestWhoLeavesSomebodyOutRaisesNothing(t *testing.T) {
 	if quote, got := ask("back", "0.75", never(t), three...); quote.Charge != eps(t, "0") || got.Charged != quote.Charge || got.Objects != 2 || eventAt(t, l, got.Event).Method != "degrade" {
 		t.Errorf("quoted %+v, got %+v", quote, got)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 	wantClean(t, l, VerifyRequest{})
 }
 
@@ -374,7 +374,7 @@ func TestOtherPanelsAndQueriesAreNotRaised(t *testing.T) {
 	if got := answerTo(t, l, all); got.Charged != eps(t, "2") {
 		t.Errorf("with somebody else they are charged %s", got.Charged)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // Whoever comes first, all answers together cost the largest ε, and each is made once.
@@ -418,7 +418,7 @@ func TestConcurrentAnswersAreRaisedOnce(t *testing.T) {
 	if methods["fresh"] != 1 {
 		t.Errorf("answers came about by %v", methods)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 	wantClean(t, l, VerifyRequest{})
 }
 
@@ -454,7 +454,7 @@ func TestARaisedAnswerIsRaisedOnceInSpiteOfAFailure(t *testing.T) {
 				t.Errorf("the same key gives %+v, then %+v", first, again)
 			}
 			wantSpent(t, l, "1", "ann", "bob", "cy")
-			auditStore(t, l.engine.store)
+			auditStore(t, l.engine.Store)
 		})
 	}
 }
@@ -463,7 +463,7 @@ func TestARaisedAnswerIsRaisedOnceInSpiteOfAFailure(t *testing.T) {
 func TestARaiseRefusesAnotherTruth(t *testing.T) {
 	l := voters(t, open(t, create(t), Options{TruthKey: truthKey()}), "2", "ann", "bob")
 	answerTo(t, l, inquire(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob"))
-	unchanged(t, l.engine.store, func() {
+	unchanged(t, l.engine.Store, func() {
 		_, err := l.Answer(t.Context(), inquire(t, "2", "majority:yes", "1", ballots("bob"), "ann", "bob"))
 		wantChanged(t, err, "ann", "bob")
 	})
@@ -488,7 +488,7 @@ func TestARaiseIsOvertaken(t *testing.T) {
 		t.Errorf("overtaken twice, it came to %+v", got)
 	}
 	wantSpent(t, l, "1.5", "ann", "bob", "cy")
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // Verify holds every part of a recorded answer against the events.
@@ -511,9 +511,9 @@ func TestVerifyNamesWhatWasAlteredOfScores(t *testing.T) {
 				answerTo(t, l, r)
 			}
 			wantClean(t, l, VerifyRequest{})
-			a, key := answersOf(t, l, r), firstKey(t, l.engine.store, state.BucketAnswers, nil)
+			a, key := answersOf(t, l, r), firstKey(t, l.engine.Store, state.BucketAnswers, nil)
 			one.alter(a)
-			putRecord(t, l.engine.store, state.BucketAnswers, key, a.Encode())
+			putRecord(t, l.engine.Store, state.BucketAnswers, key, a.Encode())
 			found := findings(t, l, VerifyRequest{})
 			if len(found) == 0 || found[0].Kind != "answers" || !strings.Contains(found[0].Text, one.text) {
 				t.Errorf("found %+v, want %q first", found, one.text)
@@ -534,7 +534,7 @@ func TestScoresOutliveABackup(t *testing.T) {
 	if got := answerTo(t, restored, inquire(t, "2", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy")); got.Charged != eps(t, "0.5") {
 		t.Errorf("charged %s", got.Charged)
 	}
-	auditStore(t, restored.engine.store)
+	auditStore(t, restored.engine.Store)
 }
 
 // A stored answer that its own beginning contradicts is damage, and draws nothing.
@@ -542,11 +542,11 @@ func TestAScoreOutOfRangeIsDamage(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "2", "ann", "bob", "cy")
 	r := inquire(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cy")
 	answerTo(t, l, r)
-	a, key := answersOf(t, l, r), firstKey(t, l.engine.store, state.BucketAnswers, nil)
+	a, key := answersOf(t, l, r), firstKey(t, l.engine.Store, state.BucketAnswers, nil)
 	a[0].Score = 1<<61 + 1
-	putRecord(t, l.engine.store, state.BucketAnswers, key, a.Encode())
+	putRecord(t, l.engine.Store, state.BucketAnswers, key, a.Encode())
 	for _, epsilon := range []string{"0.25", "1"} {
-		unchanged(t, l.engine.store, func() {
+		unchanged(t, l.engine.Store, func() {
 			_, err := l.Answer(t.Context(), inquire(t, "at "+epsilon, "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy"))
 			wantErr(t, err, ErrCorrupt)
 		})
@@ -580,6 +580,6 @@ func TestScoresFarOut(t *testing.T) {
 				t.Errorf("a score of %d answers %q", a.Score, given[i])
 			}
 		}
-		auditStore(t, l.engine.store)
+		auditStore(t, l.engine.Store)
 	}
 }

@@ -154,7 +154,7 @@ func (l *Ledger) someRefusals(ctx context.Context, from, end uint64) ([]Event, e
 
 // settledBy returns the events that settled the parts of a request.
 func (l *Ledger) settledBy(ctx context.Context, key string) (settled []uint64, err error) {
-	err = l.engine.view(ctx, func(s *state.State) error {
+	err = l.engine.View(ctx, func(s *state.State) error {
 		r, known, err := s.Request(key)
 		if err == nil && !known {
 			err = fmt.Errorf("key %.256q: %w", key, ErrUnknown)
@@ -167,7 +167,7 @@ func (l *Ledger) settledBy(ctx context.Context, key string) (settled []uint64, e
 
 // firstRefusal returns where the refusals begin whose request, or part of one, an event settles.
 func (l *Ledger) firstRefusal(ctx context.Context, settled uint64) (first uint64, err error) {
-	err = l.engine.view(ctx, func(s *state.State) error {
+	err = l.engine.View(ctx, func(s *state.State) error {
 		part, err := s.Settlement(settled)
 		if err != nil {
 			return err
@@ -186,7 +186,7 @@ func (l *Ledger) someEvents(ctx context.Context, from uint64, most int) (events 
 	from = max(from, 1)
 	var fault error
 	full, size := false, 0
-	err = l.engine.view(ctx, func(s *state.State) error {
+	err = l.engine.View(ctx, func(s *state.State) error {
 		err := s.Scan(state.BucketEvents, state.EventKey(from), func(key, value []byte) bool {
 			var ev Event
 			if ev, fault = l.openEvent(s, key, value); fault != nil {

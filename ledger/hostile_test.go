@@ -45,7 +45,7 @@ func specimen(t testing.TB) []pair {
 	s := &kvtest.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()})
-	l.engine.chances.Sampler, l.queries = steadySampler(), medians()
+	l.engine.Chances.Sampler, l.queries = steadySampler(), medians()
 	voters(t, l, "2", "ann")
 	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Policy: policy.Fixed(eps(t, "1")), Cap: boundless()})
 	must(t, err)
@@ -240,7 +240,7 @@ func newLab(t testing.TB) *lab {
 func (l *lab) open(records []pair) (*Ledger, error) {
 	ledger, err := openStore(fill(l, records), Options{Now: epoch, TruthKey: truthKey()})
 	if err == nil {
-		ledger.engine.chances.Sampler, ledger.queries = l.sampler, l.queries
+		ledger.engine.Chances.Sampler, ledger.queries = l.sampler, l.queries
 	}
 	return ledger, err
 }
@@ -505,7 +505,7 @@ func TestAMissingEventIsNoticed(t *testing.T) {
 
 // The same in a log that takes several snapshots to read, wherever the gap is.
 func TestAMissingEventOfALongLogIsNoticed(t *testing.T) {
-	all := pairs(t, voters(t, inMemory(t, Options{}), "1", crowd(scanSize+500)...).engine.store)
+	all := pairs(t, voters(t, inMemory(t, Options{}), "1", crowd(scanSize+500)...).engine.Store)
 	for _, number := range []uint64{100, scanSize - 1, scanSize, scanSize + 1, scanSize + 100} {
 		s := fill(t, slices.DeleteFunc(slices.Clone(all), func(p pair) bool {
 			return p.bucket == state.BucketEvents && string(p.key) == string(state.EventKey(number))

@@ -57,7 +57,7 @@ func TestTheSameKeyGivesTheSameResult(t *testing.T) {
 		must(t, err)
 		first[name] = result
 	}
-	before := pairs(t, l.engine.store)
+	before := pairs(t, l.engine.Store)
 	for range 2 {
 		for name, call := range calls {
 			again, err := call(l)
@@ -68,7 +68,7 @@ func TestTheSameKeyGivesTheSameResult(t *testing.T) {
 		closed(t, l)
 		l = open(t, path, Options{})
 	}
-	same(t, "stored after repetitions", pairs(t, l.engine.store), before)
+	same(t, "stored after repetitions", pairs(t, l.engine.Store), before)
 }
 
 // The order in which a request names its objects is no part of it.
@@ -140,7 +140,7 @@ func TestKeysUsedByManyAtOnceActOnce(t *testing.T) {
 	if all := events(t, l); countKind(all, "released") != 1+2+1+2 || countKind(all, "settled") != 1+len(calls) {
 		t.Errorf("%d released, %d settled", countKind(all, "released"), countKind(all, "settled"))
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 func TestAKeyIsNotGoodForAnotherRequest(t *testing.T) {
@@ -150,7 +150,7 @@ func TestAKeyIsNotGoodForAnotherRequest(t *testing.T) {
 	used := order(t, "used", "0.5", "ann", "bob")
 	carryOut(t, l, used)
 	for name, call := range conflicts(t, l, used) {
-		unchanged(t, l.engine.store, func() {
+		unchanged(t, l.engine.Store, func() {
 			if err := call(); err == nil {
 				t.Errorf("%s: the key is good for another request", name)
 			} else {
@@ -217,7 +217,7 @@ func TestARefusedKeyIsStillFree(t *testing.T) {
 	late := releaseOf(t, "late", "bob", "0.5")
 	mute := releaseOf(t, "mute", "ann", "0.5")
 	mute.Truth = TruthOf("")
-	unchanged(t, l.engine.store, func() {
+	unchanged(t, l.engine.Store, func() {
 		for _, r := range []ReleaseRequest{late, mute} {
 			_, err := l.Release(t.Context(), r)
 			refusals(t, err)
@@ -340,7 +340,7 @@ func TestNoMarksTellWhatWasForgotten(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "5", "5", "ann", "bob")
 	release(t, l, releaseOf(t, "released", "ann", "0.7"))
 	must(t, l.Forget(t.Context(), "f", "ann"))
-	for _, n := range eventsOf(t, l.engine.store) {
+	for _, n := range eventsOf(t, l.engine.Store) {
 		if c, is := n.Change.(*event.Settled); is && c.Key == "released" && (c.Marks != event.Marks{} || n.Erased == nil) {
 			t.Errorf("what is kept of the request is %+v", c)
 		}

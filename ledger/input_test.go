@@ -46,7 +46,7 @@ func TestNames(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann")
 	for field, use := range nameFields(t, l) {
 		for _, name := range badNames() {
-			unchanged(t, l.engine.store, func() {
+			unchanged(t, l.engine.Store, func() {
 				if err := use(name); !errors.Is(err, ErrInvalid) {
 					t.Errorf("%s %.20q (%d bytes): got the error %v", field, name, len(name), err)
 				} else if len(err.Error()) > 4096 {
@@ -61,7 +61,7 @@ func TestNames(t *testing.T) {
 			}
 		}
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // Good names work all the way, next to each other.
@@ -73,7 +73,7 @@ func TestObjectsWithOddNamesAreToldApart(t *testing.T) {
 			t.Errorf("%.20q: %+v, %+v", name, r, o)
 		}
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 func TestQuestionsNeedTwoDifferentValues(t *testing.T) {
@@ -81,7 +81,7 @@ func TestQuestionsNeedTwoDifferentValues(t *testing.T) {
 	for name, values := range map[string][]string{
 		"none": nil, "one": {"a"}, "twice": {"a", "b", "a"}, "empty": {"a", ""}, "too many": make([]string, rrchain.MaxValues+1),
 	} {
-		unchanged(t, l.engine.store, func() {
+		unchanged(t, l.engine.Store, func() {
 			if err := l.DefineQuestion(t.Context(), "k", Question{Name: "q", Values: values}); !errors.Is(err, ErrInvalid) {
 				t.Errorf("%s: got the error %v", name, err)
 			}
@@ -114,7 +114,7 @@ func TestAQuestionOfManyValues(t *testing.T) {
 	if got := release(t, l, r); got.Value != values[many-1] { // any other value has a probability below 1e-400
 		t.Errorf("got %q", got.Value)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // What the caller does with its list afterwards does not change a question.

@@ -73,7 +73,7 @@ func TestAnAnswerChargesEverybodyOnce(t *testing.T) {
 	if countKind(log, "charged") != 3 || countKind(log, "answered") != 1 || log[got.Event-1].Response != "yes" || log[got.Event-1].Query != "majority:yes" {
 		t.Errorf("the log has %+v", log)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 func TestAnAnswerIsGivenOnce(t *testing.T) {
@@ -97,7 +97,7 @@ func TestAnAnswerIsGivenOnce(t *testing.T) {
 	wantErr(t, err, ErrKeyConflict)
 	_, err = l.Answer(t.Context(), inquire(t, "1", "winner", "1", never(t), "ann", "bob", "cy"))
 	wantErr(t, err, ErrKeyConflict)
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 func TestALowerAnswerIsDerivedForFree(t *testing.T) {
@@ -115,7 +115,7 @@ func TestALowerAnswerIsDerivedForFree(t *testing.T) {
 	if method := events(t, l)[lower.Event-1].Method; method != "degrade" {
 		t.Errorf("a lower answer was recorded as %q", method)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // Of three values, the plurality and the winner have no score that could be raised, and a threshold beyond all
@@ -145,7 +145,7 @@ func wantAskedAnew(t *testing.T, query string) {
 	if quote, err = l.QuoteAnswer(t.Context(), higher); err != nil || !quote.Charge.IsZero() || quote.Held != eps(t, "1") {
 		t.Errorf("what is recorded is quoted as %+v, %v", quote, err)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // Answers about a question and its chain bind the same ceilings and add up, in whichever order.
@@ -164,7 +164,7 @@ func TestAnswersAndChainsShareTheirCeilings(t *testing.T) {
 		t.Errorf("refused %+v", r)
 	}
 	release(t, l, releaseOf(t, "4", "bob", "0.75"))
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 func TestAPartialPanelSaysWhomItLeavesOut(t *testing.T) {
@@ -180,7 +180,7 @@ func TestAPartialPanelSaysWhomItLeavesOut(t *testing.T) {
 		return values, nil
 	}
 	r := inquire(t, "2", "winner", "1", truth, "ann", "bob", "cy", "dan", "eve")
-	unchanged(t, l.engine.store, func() {
+	unchanged(t, l.engine.Store, func() {
 		_, err := l.Answer(t.Context(), r)
 		if got := refusals(t, err); len(got) != 2 || got[0].Object != "bob" || got[1].Object != "eve" {
 			t.Errorf("refused %+v", got)
@@ -208,16 +208,16 @@ func TestAPartialPanelSaysWhomItLeavesOut(t *testing.T) {
 	if _, err := l.Answer(t.Context(), r); len(refusals(t, err)) != 2 {
 		t.Errorf("a panel of nobody: %v", err)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 func TestTheTruthDecidesNothingButTheAnswer(t *testing.T) {
 	dump := func(query string, yes ...string) []pair {
 		l := inMemory(t, Options{Now: epoch})
-		l.engine.salts, l.queries = steadySalts(2), medians()
+		l.engine.Salts, l.queries = steadySalts(2), medians()
 		voters(t, l, "2", "ann", "bob", "cy", "dan", "eve")
 		answerTo(t, l, inquire(t, "1", query, "0.001", ballots(yes...), "ann", "bob", "cy", "dan", "eve"))
-		return pairs(t, l.engine.store)
+		return pairs(t, l.engine.Store)
 	}
 	// For truths with the same answer at different distances everything is the same, down to the hashes of the log.
 	same(t, "another lead", dump("winner"), dump("winner", "ann"))
@@ -281,7 +281,7 @@ func TestAnswersToAllAreAboutThoseEnrolledThen(t *testing.T) {
 	if other := answerTo(t, l, r); other.Objects != 3 || other.Charged != eps(t, "0.5") {
 		t.Errorf("about everybody now: %+v", other)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 func TestConcurrentAnswersChargeOnce(t *testing.T) {
@@ -304,13 +304,13 @@ func TestConcurrentAnswersChargeOnce(t *testing.T) {
 	if len(seen) != 1 || countKind(events(t, l), "answered") != 1 {
 		t.Errorf("answers %v, %d of them recorded", seen, countKind(events(t, l), "answered"))
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 func TestABoundTruthBindsAnswersToo(t *testing.T) {
 	l := voters(t, open(t, create(t), Options{TruthKey: []byte("sixteen bytes or more")}), "2", "ann", "bob")
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
-	unchanged(t, l.engine.store, func() {
+	unchanged(t, l.engine.Store, func() {
 		_, err := l.Answer(t.Context(), inquire(t, "2", "majority:yes", "0.5", TruthOf("blank"), "ann", "bob"))
 		wantChanged(t, err, "ann")
 	})
@@ -337,7 +337,7 @@ func TestAnswerRefusesWhatCannotBe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := valid()
 			spoil(&r)
-			unchanged(t, l.engine.store, func() {
+			unchanged(t, l.engine.Store, func() {
 				_, err := l.Answer(t.Context(), r)
 				wantErr(t, err, ErrInvalid)
 				if err != nil && strings.Contains(err.Error(), "secret") {
@@ -365,7 +365,7 @@ func TestApplyRefusesBrokenAnswers(t *testing.T) {
 		&event.Charged{Object: "ann", Question: 1, Epsilon: eps(t, "1.5")},
 		&event.Answered{Question: 1, Query: "winner", Epsilon: eps(t, "0"), Method: event.MethodFresh},
 	} {
-		_, _, err := l.engine.submit(t.Context(), func(*state.State) ([]event.Change, error) { return []event.Change{c}, nil })
+		_, _, err := l.engine.Submit(t.Context(), func(*state.State) ([]event.Change, error) { return []event.Change{c}, nil })
 		wantErr(t, err, ErrCorrupt)
 	}
 }

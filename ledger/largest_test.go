@@ -74,7 +74,7 @@ func TestTheLargestOnOffer(t *testing.T) {
 				s := SellRequest{Key: "largest", Order: Order{Buyer: "buyer", Question: test.question, Epsilon: r.Largest, Objects: []string{"ann"}}, Truth: TruthOf(l.valueOf(t, test.question))}
 				sell(t, l, s)
 			}
-			auditAll(t, l, l.engine.store)
+			auditAll(t, l, l.engine.Store)
 		})
 	}
 }
@@ -103,7 +103,7 @@ func TestARecordedRefusalSaysTheLargest(t *testing.T) {
 	if got := refusals(t, err); len(got) != 1 || got[0].Largest != eps(t, "0.5") || got[0].Helps != HelpsTruth {
 		t.Errorf("%+v, want what is recorded, for which no truth is needed", got)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // An answer in part costs what an answer costs, and what is known of all is there for all.

@@ -13,12 +13,14 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/mechanism"
 )
@@ -80,8 +82,8 @@ type About struct {
 // Ledger is an open ledger. Its methods may be called concurrently; calls that change it share
 // commits. Close it when done.
 type Ledger struct {
-	engine Engine
-	rules  Rules
+	engine engine.Engine
+	rules  rules.Rules
 	about  event.About
 
 	signer    note.Signer
@@ -157,14 +159,14 @@ func Open(path string, options Options) (*Ledger, error) {
 // with a copy is told before that another one is open.
 func openClaimed(s kv.Store, options Options) (*Ledger, error) {
 	l, truthKey, err := readStore(s, options)
-	if err == nil && !l.engine.only {
-		l.engine.claim, err = claimLedger(l.about.ID)
+	if err == nil && !l.engine.ReadOnly {
+		l.engine.Claim, err = engine.ClaimLedger(l.about.ID)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if err := l.begin(options, truthKey); err != nil {
-		return nil, errors.Join(err, l.engine.claim.release())
+		return nil, errors.Join(err, l.engine.Claim.Release())
 	}
 	return l, nil
 }
@@ -181,16 +183,16 @@ func openStore(s kv.Store, options Options) (*Ledger, error) {
 // readStore reads what every ledger begins with, and the check of its truth key, if any. It writes nothing.
 func readStore(s kv.Store, options Options) (l *Ledger, truthKey []byte, err error) {
 	l = &Ledger{
-		rules:  Rules{readOnly: options.ReadOnly, patience: options.TruthTimeout},
-		signer: options.Signer, queries: mechanism.NewSampler(), mostTold: mostTold,
+		rules:  rules.Rules{ReadOnly: options.ReadOnly, Patience: options.TruthTimeout},
+		signer: options.Signer, queries: mechanism.NewSampler(), mostTold: rules.MostTold,
 	}
-	if err := l.engine.begin(s, options.Logger, options.Now, options.ReadOnly, leap{options.ClockLeap, options.ClockAhead}); err != nil {
+	if err := l.engine.Begin(s, options.Logger, options.Now, options.ReadOnly, engine.Leap{Allowed: options.ClockLeap, Confirmed: options.ClockAhead}); err != nil {
 		return nil, nil, err
 	}
-	err = l.engine.view(context.Background(), func(s *state.State) (err error) {
+	err = l.engine.View(context.Background(), func(s *state.State) (err error) {
 		l.about, truthKey, err = readHead(s)
-		l.engine.found(s.Counters.Position)
-		if err == nil && !l.engine.only {
+		l.engine.Found(s.Counters.Position)
+		if err == nil && !l.engine.ReadOnly {
 			err = s.Counters.CheckWhole()
 		}
 		if err == nil && options.Checkpoint != nil {
@@ -216,29 +218,29 @@ func (l *Ledger) begin(options Options, truthKey []byte) error {
 // check recognizes the ledger's truth key; nil if it has none.
 func (l *Ledger) useKeys(truth, check []byte, noise NoiseKeys) error {
 	var fresh []event.Change
-	if l.rules.bound = check != nil || truth != nil; truth != nil {
-		set, err := l.rules.useTruthKey(l.about.ID, truth, check)
+	if l.rules.Bound = check != nil || truth != nil; truth != nil {
+		set, err := l.rules.UseTruthKey(l.about.ID, truth, check)
 		if err != nil {
 			return err
 		}
 		fresh = append(fresh, set...)
 	}
 	var known []event.NoiseKeySet
-	err := l.engine.view(context.Background(), func(s *state.State) (err error) {
+	err := l.engine.View(context.Background(), func(s *state.State) (err error) {
 		known, err = s.NoiseKeys()
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	set, err := l.rules.useNoiseKeys(hostNoiseKeys(noise), known)
+	set, err := l.rules.UseNoiseKeys(rules.HostNoiseKeys(noise), known)
 	if err != nil {
 		return err
 	}
-	if fresh = append(fresh, set...); len(fresh) == 0 || l.engine.only {
+	if fresh = append(fresh, set...); len(fresh) == 0 || l.engine.ReadOnly {
 		return nil
 	}
-	_, _, err = l.engine.submit(context.Background(), func(*state.State) ([]event.Change, error) { return fresh, nil })
+	_, _, err = l.engine.Submit(context.Background(), func(*state.State) ([]event.Change, error) { return fresh, nil })
 	return err
 }
 
@@ -263,11 +265,11 @@ func readHead(s *state.State) (head event.About, check []byte, err error) {
 
 // Close waits for running commits and releases the file. Calls made afterwards return [ErrClosed].
 func (l *Ledger) Close() error {
-	if !l.engine.commits.close() {
+	if !l.engine.Queue.Close() {
 		return ErrClosed
 	}
 	l.publisher.close()
-	return errors.Join(l.engine.store.Close(), l.engine.claim.release())
+	return errors.Join(l.engine.Store.Close(), l.engine.Claim.Release())
 }
 
 // About returns what the ledger was created with.

@@ -177,7 +177,7 @@ func (x levelScan) read(ctx context.Context, b *levelBatch, from []byte) {
 		stored: b.stored[:0], ends: b.ends[:0], next: b.next[:0], names: b.names[:0], levels: b.levels[:0], rows: b.rows[:0], checked: b.checked,
 	}
 	defer func() { b.panic = recover() }()
-	b.err = x.ledger.engine.view(ctx, func(s *state.State) error {
+	b.err = x.ledger.engine.View(ctx, func(s *state.State) error {
 		return s.Scan(state.BucketChains, from, func(key, value []byte) bool {
 			if len(key) < 4 || binary.BigEndian.Uint32(key) != x.question.Number {
 				return false

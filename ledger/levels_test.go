@@ -138,13 +138,13 @@ func TestDamageIsFoundInTheBackground(t *testing.T) {
 	for _, at := range []int{0, levelsRead - 1, levelsRead, 3*levelsRead + 17, len(names) - 1} {
 		var whole []byte
 		key := state.ChainKey(1, names[at])
-		must(t, l.engine.store.View(func(r kv.Reader) error {
+		must(t, l.engine.Store.View(func(r kv.Reader) error {
 			value, err := r.Get(state.BucketChains, key)
 			whole = bytes.Clone(value)
 			return err
 		}))
 		put := func(value []byte) {
-			must(t, l.engine.store.Update(func(w kv.Writer) error { return w.Put(state.BucketChains, key, value) }))
+			must(t, l.engine.Store.Update(func(w kv.Writer) error { return w.Put(state.BucketChains, key, value) }))
 		}
 		flipped := bytes.Clone(whole)
 		flipped[2] ^= 4
@@ -169,7 +169,7 @@ func TestDamageIsFoundInTheBackground(t *testing.T) {
 func onSnapshot(l *Ledger, n int64, what func()) {
 	var left atomic.Int64
 	left.Store(n)
-	l.engine.clock = func() time.Time {
+	l.engine.Clock = func() time.Time {
 		if left.Add(-1) == 0 {
 			what()
 		}

@@ -13,7 +13,7 @@ import (
 // Sale returns a sale by its number, or [ErrUnknown]. A reservation that was not carried out is no sale.
 func (l *Ledger) Sale(ctx context.Context, number uint64) (Sale, error) {
 	var out Sale
-	err := l.engine.view(ctx, func(s *state.State) error {
+	err := l.engine.View(ctx, func(s *state.State) error {
 		r, err := carriedOut(s, number)
 		if err != nil {
 			return err
@@ -120,7 +120,7 @@ func eachSale[T any](ctx context.Context, l *Ledger, buyer string, describe func
 	return func(yield func(T, error) bool) {
 		for next := uint64(1); next != 0; {
 			var found []T
-			err := l.engine.view(ctx, func(s *state.State) (err error) {
+			err := l.engine.View(ctx, func(s *state.State) (err error) {
 				found, next, err = someSales(s, buyer, next, describe)
 				return err
 			})
@@ -188,7 +188,7 @@ func (l *Ledger) Deliveries(ctx context.Context, sale uint64) iter.Seq2[Delivery
 	return func(yield func(Delivery, error) bool) {
 		for done, last := uint64(0), false; !last; done += scanSize {
 			var found []Delivery
-			err := l.engine.view(ctx, func(s *state.State) (err error) {
+			err := l.engine.View(ctx, func(s *state.State) (err error) {
 				r, err := carriedOut(s, sale)
 				if err != nil {
 					return err
@@ -257,7 +257,7 @@ type BuyerState struct {
 // Buyers returns all buyers, in the order of their first orders.
 func (l *Ledger) Buyers(ctx context.Context) (all []BuyerState, err error) {
 	for from, more := uint32(1), true; more; {
-		err = l.engine.view(ctx, func(s *state.State) error {
+		err = l.engine.View(ctx, func(s *state.State) error {
 			more = false
 			for number := from; number <= s.Counters.Buyers; number++ {
 				if number-from == scanSize {

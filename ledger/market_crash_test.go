@@ -197,7 +197,7 @@ func TestADayOfKillsEndsAsAQuietOne(t *testing.T) {
 		through = liveAndDie(t, path, rounds, told)
 	}
 	rough := open(t, path, Options{Now: func() time.Time { return dawn().Add(dayCalls * time.Minute) }})
-	auditAll(t, rough, rough.engine.store)
+	auditAll(t, rough, rough.engine.Store)
 	wantSameAsQuiet(t, rough, told)
 	failed := 0
 	for _, one := range told {

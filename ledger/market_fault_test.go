@@ -92,7 +92,7 @@ func wantDoneOnce(t *testing.T, l *Ledger, e errand, first any) {
 	if uint64(len(log)) != before || countDraws(log) != e.draws {
 		t.Errorf("%s: %d events after %d, %d draws, want %d", e.name, len(log), before, countDraws(log), e.draws)
 	}
-	auditAll(t, l, l.engine.store)
+	auditAll(t, l, l.engine.Store)
 }
 
 func TestAFailingDiskSellsNothing(t *testing.T) {
@@ -168,7 +168,7 @@ func TestNobodySeesASaleBeforeItsCommit(t *testing.T) {
 	if x, y := delivered(t, l, a.value.Number)["bob"], delivered(t, l, b.value.Number)["bob"]; x.Response != y.Response || a.value.Draws+b.value.Draws != 1 {
 		t.Errorf("the buyers got %+v and %+v", x, y)
 	}
-	auditAll(t, l, l.engine.store)
+	auditAll(t, l, l.engine.Store)
 }
 
 // badSources are sources of truths that fail, each in its own way.
@@ -212,7 +212,7 @@ func TestABadSourceOfTruthsSellsNothing(t *testing.T) {
 				begin(t, s)
 				l := stall(t, s, Options{})
 				if kind == "slow" || kind == "late" {
-					l.rules.patience = time.Millisecond // what Options.TruthTimeout sets, as long as the source is bad
+					l.rules.Patience = time.Millisecond // what Options.TruthTimeout sets, as long as the source is bad
 				}
 				unchanged(t, s, func() {
 					err := recovered(func() error {
@@ -222,7 +222,7 @@ func TestABadSourceOfTruthsSellsNothing(t *testing.T) {
 					wantBadSource(t, kind, err)
 				})
 				wantNoHolds(t, l)
-				l.rules.patience = 0
+				l.rules.Patience = 0
 				first, err := e.call(l, TruthOf("yes"))
 				must(t, err)
 				wantDoneOnce(t, l, e, first)
@@ -261,7 +261,7 @@ func TestASourceThatFailsLateSellsNothing(t *testing.T) {
 			if kind == "slow" || kind == "late" {
 				continue // they take their time; that they change nothing is tested with few objects
 			}
-			unchanged(t, l.engine.store, func() {
+			unchanged(t, l.engine.Store, func() {
 				err := recovered(func() error {
 					_, err := calls[name](secondBatch(func(ctx context.Context, _ string, objects []string) ([]string, error) { return source(ctx, objects) }))
 					return err
@@ -274,7 +274,7 @@ func TestASourceThatFailsLateSellsNothing(t *testing.T) {
 			t.Errorf("%s came to %+v, %v", name, s, err)
 		}
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // A sweep goes part by part: what was done before its source failed stays, and the same key goes on there.
@@ -337,7 +337,7 @@ func wantSweptOnce(t *testing.T, l *Ledger) {
 	if want := []Advanced{{Question: "vote", Unchanged: big}}; err != nil || !reflect.DeepEqual(next.Questions, want) {
 		t.Errorf("the next sweep came to %+v, %v", next, err)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // The same when its caller loses patience, its disk fails, or its process ends.
@@ -425,7 +425,7 @@ func TestASourceMayCallTheLedger(t *testing.T) {
 			if s, err := l.Sell(t.Context(), r); !one.want(s, err) {
 				t.Errorf("got %+v, %v", s, err)
 			}
-			auditAll(t, l, l.engine.store)
+			auditAll(t, l, l.engine.Store)
 		})
 	}
 }
@@ -505,7 +505,7 @@ func TestAClockGoneBackDoesNotBreakAReservation(t *testing.T) {
 	if s := commit(t, l, "c", r.Number); s.Draws != 1 || s.Price != r.Price {
 		t.Errorf("%+v of %+v", s, r)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // The option is what ends the wait for a source; without it nothing does but the caller's context.

@@ -191,7 +191,7 @@ func seeing(m int, word, choice uint64) *rrchain.Sampler {
 func (tr *tree) probe(l *Ledger, n int, truth TruthFunc, word, choice uint64) (response int) {
 	tr.probes++
 	response = -1
-	u := l.engine.store.(*undone)
+	u := l.engine.Store.(*undone)
 	u.look = func(w kv.Writer) {
 		s, err := state.Snapshot(w)
 		must(tr, err)
@@ -201,7 +201,7 @@ func (tr *tree) probe(l *Ledger, n int, truth TruthFunc, word, choice uint64) (r
 			response = at.Response.Index
 		}
 	}
-	l.engine.chances.Sampler = seeing(tr.m, word, choice)
+	l.engine.Chances.Sampler = seeing(tr.m, word, choice)
 	_, err := l.Sell(tr.Context(), tr.order(n, truth))
 	u.look = nil
 	if !errors.Is(err, errUndone) || response < 0 {
@@ -292,7 +292,7 @@ func (tr *tree) sell(child node, free bool, draws *rrchain.Sampler) {
 	n := len(child.responses) - 1
 	l, _ := tr.open(child.place)
 	defer tr.shut(l)
-	l.engine.chances.Sampler = draws
+	l.engine.Chances.Sampler = draws
 	before := objectOf(tr, l, "ann")
 	sold := sell(tr, l, tr.order(n, tr.truth(free, 0)))
 	after, got := objectOf(tr, l, "ann"), delivered(tr, l, sold.Number)["ann"]
@@ -325,7 +325,7 @@ func (tr *tree) leaf(at node, l *Ledger) {
 	if o := objectOf(tr, l, "ann"); o.Spent != top || o.Chains[0].Epsilon != top {
 		tr.Errorf("after %v, %s is spent", at.responses, o.Spent)
 	}
-	auditAll(tr, l, l.engine.store)
+	auditAll(tr, l, l.engine.Store)
 }
 
 func (tr *tree) rising() []privacy.Epsilon {

@@ -201,7 +201,7 @@ func TestTwoThousandAtTheFair(t *testing.T) {
 		t.Error(err)
 	}
 	f.clock.set(epoch()) // the log has gone on, so that the ledger takes no notice
-	auditAll(t, f.ledger, f.ledger.engine.store)
+	auditAll(t, f.ledger, f.ledger.engine.Store)
 	f.wantWhatWasTold()
 	f.wantCeilings()
 	f.wantEnoughHappened()
@@ -349,7 +349,7 @@ func TestBuyersOfOneObjectGetOneResponse(t *testing.T) {
 	if recorded != levels || o.Earned != buyers*most {
 		t.Errorf("%d responses were made; %d was earned from %d buyers of %d each", recorded, o.Earned, buyers, most)
 	}
-	auditAll(t, l, l.engine.store)
+	auditAll(t, l, l.engine.Store)
 }
 
 // Objects are forgotten, and come back, while everybody trades in them. What is left adds up, nobody has spent
@@ -395,11 +395,11 @@ func TestForgettingAtTheFair(t *testing.T) {
 	}) {
 		t.Error(err)
 	}
-	auditAll(t, f.ledger, f.ledger.engine.store)
+	auditAll(t, f.ledger, f.ledger.engine.Store)
 	for _, name := range names[:3] {
 		must(t, f.ledger.Forget(t.Context(), "at last "+name, name))
 	}
-	auditAll(t, f.ledger, f.ledger.engine.store)
+	auditAll(t, f.ledger, f.ledger.engine.Store)
 	kinds := map[string]int{}
 	for _, ev := range events(t, f.ledger) {
 		if kinds[ev.Kind]++; ev.Erased {
@@ -466,6 +466,6 @@ func TestWhatIsReservedCanBePaidFor(t *testing.T) {
 		if len(failed) == len(granted) {
 			t.Error("nobody got anything")
 		}
-		auditAll(t, l, l.engine.store)
+		auditAll(t, l, l.engine.Store)
 	}
 }

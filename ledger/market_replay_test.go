@@ -34,7 +34,7 @@ func marketHistory(t *testing.T) []event.Event {
 	s, clock := &kvtest.Memory{}, newClock(epoch())
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{Now: clock.read}), "3", "2", "ann", "bob", "cid")
-	l.engine.chances.Sampler = steadySampler()
+	l.engine.Chances.Sampler = steadySampler()
 	hold := func(key, buyer, epsilon string, d time.Duration, object string) {
 		reserve(t, l, ReserveRequest{Key: key, Order: purchase(t, "", buyer, epsilon, object).Order, For: d})
 	}
@@ -217,7 +217,7 @@ func TestApplyIsASecondGuardOfTheMarket(t *testing.T) {
 		"another response": {&event.SaleMade{Deal: aSale(t, 2, 1, "0.5", 0), Tally: event.SaleTally{Resales: 1}}, &event.Sold{Object: "ann", Sale: 2, Price: 0, Response: event.Response{Value: event.Value{Index: 9}, Method: event.MethodResale}}},
 	} {
 		unchanged(t, s, func() {
-			_, _, err := l.engine.submit(t.Context(), func(*state.State) ([]event.Change, error) { return changes, nil })
+			_, _, err := l.engine.Submit(t.Context(), func(*state.State) ([]event.Change, error) { return changes, nil })
 			if !errors.Is(err, ErrCorrupt) {
 				t.Errorf("%s: got the error %v", name, err)
 			}
@@ -289,7 +289,7 @@ func TestComingBackKeepsTheTerms(t *testing.T) {
 	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "1") || o.Earned != 100 {
 		t.Errorf("ann came back as %+v", o)
 	}
-	auditAll(t, l, l.engine.store)
+	auditAll(t, l, l.engine.Store)
 }
 
 // A transaction that ends in the midst of a sale must not be committed: no event could follow it, and the
@@ -302,8 +302,8 @@ func TestNoCommitEndsInTheMidstOfASale(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := sellers(t, inMemory(t, Options{Now: epoch}), "3", "2", "ann")
 			sell(t, l, purchase(t, "1", "acme", "0.5", "ann"))
-			unchanged(t, l.engine.store, func() {
-				_, _, err := l.engine.submit(t.Context(), func(*state.State) ([]event.Change, error) { return []event.Change{c}, nil })
+			unchanged(t, l.engine.Store, func() {
+				_, _, err := l.engine.Submit(t.Context(), func(*state.State) ([]event.Change, error) { return []event.Change{c}, nil })
 				wantErr(t, err, ErrCorrupt)
 			})
 			if _, err := l.Sell(t.Context(), purchase(t, "2", "acme", "1", "ann")); err != nil {

@@ -122,7 +122,7 @@ func TestASweepLeavesOutWhoHasChanged(t *testing.T) {
 	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "0.1") {
 		t.Errorf("ann has spent %s", o.Spent)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // A reservation brings the share that its order unlocks, and takes nothing that others have without it.
@@ -144,7 +144,7 @@ func TestAReservationBringsItsShare(t *testing.T) {
 	if s := commit(t, l, "c", r.Number); s.Draws != 1 {
 		t.Errorf("%+v", s)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // Who withdraws takes back what was reserved of it, also by coming back.
@@ -171,7 +171,7 @@ func TestAReservationEndsWithAWithdrawal(t *testing.T) {
 	if got := refusals(t, err); got[0].Reason != Withdrawn || got[0].Helps != HelpsNothing {
 		t.Errorf("got the error %v", err)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // Whoever has no truth costs nothing, and so does not break a limit; and no waiting helps against a cap.
@@ -244,7 +244,7 @@ func TestALargeSaleIsOneCommit(t *testing.T) {
 	if made := sell(t, l, again); s.commits.Load()-before != 1 || made.Degradations != sold.Objects || made.Refund != 0 {
 		t.Errorf("%d commits for %+v", s.commits.Load()-before, made)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // Who withdraws and comes back finds everything spent that was spent.

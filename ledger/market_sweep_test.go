@@ -132,7 +132,7 @@ func TestOneSweepAfterAMonthIsAsGoodAsThirty(t *testing.T) {
 // With sales in between: what a sale has overtaken is derived for nothing, and the levels are the same.
 func TestSweepsAndSalesComeToTheSameLevels(t *testing.T) {
 	want := newMonth(t, "9").live(true, func(int) bool { return true })
-	auditAll(t, want.ledger, want.ledger.engine.store)
+	auditAll(t, want.ledger, want.ledger.engine.Store)
 	levels := want.levels()
 	if !slices.Contains(levels["bob/vote"], eps(t, "0.725")) || len(levels["ann/vote"]) != 31 || len(levels["cid/vote"]) != 19 || len(levels["dot/still"]) != 2 {
 		t.Errorf("the month came to %v", levels)
@@ -141,7 +141,7 @@ func TestSweepsAndSalesComeToTheSameLevels(t *testing.T) {
 		"once": func(day int) bool { return day == days }, "seldom": func(day int) bool { return day%4 == 1 || day == 19 || day == days },
 	} {
 		m := newMonth(t, "9").live(true, sweeps)
-		auditAll(t, m.ledger, m.ledger.engine.store)
+		auditAll(t, m.ledger, m.ledger.engine.Store)
 		got := m.levels()
 		// cid left on day 20, with what had been released at the sweep before.
 		for _, gone := range []string{"cid", "cid/vote"} {
@@ -170,7 +170,7 @@ func TestASweepBelowTheTopIsFree(t *testing.T) {
 			t.Errorf("%+v became %+v", was, is)
 		}
 	}
-	auditStore(t, m.ledger.engine.store)
+	auditStore(t, m.ledger.engine.Store)
 }
 
 // A clock that goes back releases nothing, and one that comes back releases nothing twice.
@@ -218,7 +218,7 @@ func TestAClockThatGoesBackDuringASweep(t *testing.T) {
 	if n := countKind(events(t, l), "released"); n != 2*big || len(source.names()) != big-state.PartSize {
 		t.Errorf("%d responses were released, and %d objects asked about", n, len(source.names()))
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // Before the beginning of everything only what has no date is released.
@@ -267,8 +267,8 @@ func TestASweepLeavesOutWhoCannotFollow(t *testing.T) {
 			t.Errorf("%s has spent %s", name, o.Spent)
 		}
 	}
-	auditAll(t, l, l.engine.store)
-	auditStore(t, tight.ledger.engine.store)
+	auditAll(t, l, l.engine.Store)
+	auditStore(t, tight.ledger.engine.Store)
 }
 
 // The progress of a sweep counts objects, and of a sweep of one question those who take part in it.
@@ -291,7 +291,7 @@ func TestAPlanLeavesTheDeskAlone(t *testing.T) {
 	m.clock.set(epoch().Add(days * 24 * time.Hour))
 	q, err := m.ledger.findQuestion(t.Context(), "vote")
 	must(t, err)
-	must(t, m.ledger.engine.view(t.Context(), func(s *state.State) error {
+	must(t, m.ledger.engine.View(t.Context(), func(s *state.State) error {
 		s.Desk = state.NewPartDesk()
 		everybody := panel{all: true, question: q.Number, through: s.Counters.Events}
 		names, _, err := everybody.after(s, "", state.PartSize)

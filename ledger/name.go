@@ -39,7 +39,7 @@ func (l *Ledger) admit(ctx context.Context, what string, known func(*state.State
 		if fault == "" {
 			continue
 		}
-		err := l.engine.view(ctx, func(s *state.State) error {
+		err := l.engine.View(ctx, func(s *state.State) error {
 			there, err := known(s, name)
 			if err == nil && !there {
 				err = &NameError{what, name, at, fault}

@@ -62,7 +62,7 @@ func TestWhatMayBeANewName(t *testing.T) {
 	}
 	for what, use := range use {
 		for name, at := range faulty() {
-			unchanged(t, l.engine.store, func() {
+			unchanged(t, l.engine.Store, func() {
 				var fault *NameError
 				if err := use(name); !errors.As(err, &fault) || !errors.Is(err, ErrInvalid) || fault.What != what || fault.Name != name || fault.Offset != at {
 					t.Errorf("%s %+q, at %d: %v", what, name, at, err)
@@ -112,7 +112,7 @@ func TestALogMayHaveAnyNames(t *testing.T) {
 	for name := range faulty() {
 		buyers++
 		put := func(key string, enrolls uint64, c event.Change) {
-			_, _, err := l.engine.submit(t.Context(), func(s *state.State) ([]event.Change, error) {
+			_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
 				end := &event.Settled{Key: key, Digest: [32]byte{1}, First: s.Counters.Events + 1, Through: s.Counters.Events, Final: true}
 				end.Counts[enrolledNow] = enrolls
 				return []event.Change{c, end}, nil

@@ -67,7 +67,7 @@ func TestWhoseKeyIsLostHoldsNobodyUp(t *testing.T) {
 	bought := purchase(t, "2", "acme", "1", "of 2025", "of 2026")
 	bought.Partial = true
 	refusedFor(sell(t, l, bought).Refused)
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // TestASweepGoesOnWithoutAKey is [TestWhoseKeyIsLostHoldsNobodyUp] for what comes by itself.
@@ -87,7 +87,7 @@ func TestASweepGoesOnWithoutAKey(t *testing.T) {
 	if one := done.Questions[0]; one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0].Object != "of 2025" || one.Refused[0].Reason != NoNoiseKey {
 		t.Errorf("%+v", one)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // TestARefusedOpenLeavesTheFileAlone opens a ledger with two new keys, one of which cannot be.

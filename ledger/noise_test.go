@@ -24,6 +24,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/rrchain"
@@ -126,7 +127,7 @@ func TestALostLedgerIsMadeAgainFromItsNoiseKey(t *testing.T) {
 		for _, do := range todo {
 			do()
 		}
-		auditStore(t, l.engine.store)
+		auditStore(t, l.engine.Store)
 		wantClean(t, l, VerifyRequest{})
 		return allResponses(t, l, names)
 	}
@@ -260,7 +261,7 @@ func wantOtherNoise(t *testing.T, q Question) {
 func keyOf(t *testing.T, l *Ledger, question uint32, name string) (key string) {
 	t.Helper()
 	c := chainOf(t, l, question, name)
-	must(t, l.engine.view(t.Context(), func(s *state.State) error {
+	must(t, l.engine.View(t.Context(), func(s *state.State) error {
 		known, err := s.NoiseKeys()
 		if c.Noise != 0 {
 			key = known[c.Noise-1].Name
@@ -313,7 +314,7 @@ func TestNoiseKeysAreRotatedForNewChains(t *testing.T) {
 	}
 	carryOut(t, l, RaiseRequest{Key: "all", Question: q.Name, Epsilon: eps(t, "0.01"), All: true, Truth: cityOf(q)})
 	wantDrawnFrom(t, l, q, want)
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 	wantClean(t, l, VerifyRequest{})
 }
 
@@ -408,7 +409,7 @@ func TestWithoutTheNoiseKeyChainsAreOnlyResold(t *testing.T) {
 		},
 		"a sale": func() error { _, err := l.Sell(t.Context(), purchase(t, "7", "acme", "2", "ann")); return err },
 	} {
-		unchanged(t, l.engine.store, func() {
+		unchanged(t, l.engine.Store, func() {
 			var refused *RefusedError
 			if err := call(); !errors.As(err, &refused) || refused.Refused[0].Reason != NoNoiseKey {
 				t.Errorf("%s: got the error %v", name, err)
@@ -428,7 +429,7 @@ func TestWithoutTheNoiseKeyChainsAreOnlyResold(t *testing.T) {
 	closed(t, l)
 	l = open(t, path, Options{NoiseKey: noiseKeys("2026")}) // the calls' keys are free
 	release(t, l, releaseOf(t, "2", "ann", "2"))
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 func TestAReadOnlyLedgerBeginsNoNoiseKey(t *testing.T) {
@@ -482,7 +483,7 @@ func TestTheNoiseKeyIsNowhere(t *testing.T) {
 		}
 		return err
 	}))
-	check := noiseCheck(theNoiseKey("2026"))
+	check := rules.NoiseCheck(theNoiseKey("2026"))
 	if !bytes.Contains(told.Bytes(), check[:]) {
 		t.Error("the check of the key is not found where it must be")
 	}
@@ -520,7 +521,7 @@ func TestAFailureWhileANoiseKeyBegins(t *testing.T) {
 			t.Errorf("%s: got the error %v", name, err)
 		}
 		l := openMemory(t, s, Options{NoiseKey: noiseKeys(name)})
-		if l.rules.noise.current == 0 {
+		if l.rules.Noise.Current == 0 {
 			t.Errorf("%s: no key", name)
 		}
 	}
@@ -615,7 +616,7 @@ func TestApplyRefusesForgedNoiseKeys(t *testing.T) {
 	l = openMemory(t, s, Options{NoiseKey: noiseKeys("2027")})
 	log := logOf(t, pairs(t, s))
 	var forget event.Change
-	must(t, l.engine.view(t.Context(), func(s *state.State) (err error) {
+	must(t, l.engine.View(t.Context(), func(s *state.State) (err error) {
 		forget, err = forgetObject(s, "ann")
 		return err
 	}))

@@ -33,7 +33,7 @@ const lastOfCrowd = "person-04499"
 
 func wantNoHolds(t *testing.T, l *Ledger) {
 	t.Helper()
-	if n := len(l.rules.holds.list()); n != 0 {
+	if n := len(l.rules.Holds.List()); n != 0 {
 		t.Errorf("%d holds are left", n)
 	}
 }
@@ -48,7 +48,7 @@ func wantWhole(t *testing.T, l *Ledger, epsilon string) {
 		t.Errorf("%d draws for %d objects", n, big)
 	}
 	wantNoHolds(t, l)
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // during returns a Progress that does something once the first part is done.
@@ -82,7 +82,7 @@ func TestAnOrderSellsToAllOrToNone(t *testing.T) {
 			enroll(t, l, "smoker", "1", "dot")
 			r := order(t, "k", "0.75", "ann", "bob", "cid", "dot")
 			spoil(t, l, &r)
-			unchanged(t, l.engine.store, func() {
+			unchanged(t, l.engine.Store, func() {
 				if _, err := l.Raise(t.Context(), r); err == nil {
 					t.Error("it was carried out")
 				}
@@ -141,7 +141,7 @@ func TestALargeOrderReportsProgressAndIsWhole(t *testing.T) {
 		t.Errorf("%d of %d have answered", n, size)
 	}
 	wantNoHolds(t, l)
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 	r.Truth = never(t)
 	if again := carryOut(t, l, r); !reflect.DeepEqual(again, want) {
 		t.Errorf("again: %+v", again)
@@ -217,7 +217,7 @@ func TestALargeOrderHoldsItsBudget(t *testing.T) {
 		t.Errorf("%s remains", o.Remaining)
 	}
 	wantNoHolds(t, l)
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // Whoever does not belong to a large order is not kept from anything by it.
@@ -239,7 +239,7 @@ func TestALargeOrderHoldsNothingOfOthers(t *testing.T) {
 				release(t, l, rival)
 			})
 			carryOut(t, l, r)
-			auditStore(t, l.engine.store)
+			auditStore(t, l.engine.Store)
 		})
 	}
 }
@@ -254,7 +254,7 @@ func TestAPartialOrderSeesWhatChangesMeanwhile(t *testing.T) {
 	if got.Drawn != big+1 || len(got.Refused) != 0 || responses(t, l, "vote", eps(t, "0.5"))["zoe"].Value == "" {
 		t.Errorf("%+v", got)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // A large order that comes second must give way to the one that is under way: its hold, and its
@@ -290,13 +290,13 @@ func TestALaterOrderDoesNotBreakOneUnderWay(t *testing.T) {
 		t.Errorf("the second order was refused for %+v", got)
 	}
 	wantNoHolds(t, l)
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // A rival whose sale is decided when an order begins to hold, and is committed only then, is seen by the
 // order before it draws anything.
 func TestALargeOrderSeesWhatWasDecidedBeforeItHeld(t *testing.T) {
-	s := &shim{Store: bigPanel(t, "1").engine.store}
+	s := &shim{Store: bigPanel(t, "1").engine.Store}
 	l := openMemory(t, s, Options{})
 	commit := s.holdCommit(t)
 	rival := releaseOf(t, "rival", lastOfCrowd, "0.5")
@@ -340,7 +340,7 @@ func TestLargeOrdersAtOnce(t *testing.T) {
 				}
 			}
 			wantNoHolds(t, l)
-			auditStore(t, l.engine.store)
+			auditStore(t, l.engine.Store)
 		})
 	}
 }
@@ -408,7 +408,7 @@ func TestALargeOrderIsNotBegunWithoutAllTruths(t *testing.T) {
 	for name, truth := range map[string]TruthFunc{
 		"failing": late("yes", errDisk), "unknown": late("?", nil), "missing": late("", nil),
 	} {
-		unchanged(t, l.engine.store, func() {
+		unchanged(t, l.engine.Store, func() {
 			r := order(t, "k", "0.5")
 			r.Truth = truth
 			if _, err := l.Raise(t.Context(), r); err == nil {
@@ -431,7 +431,7 @@ func TestALargeOrderIsRefusedAsAWhole(t *testing.T) {
 		release(t, l, r)
 	}
 	r := order(t, "k", "0.6")
-	unchanged(t, l.engine.store, func() {
+	unchanged(t, l.engine.Store, func() {
 		_, err := l.Raise(t.Context(), r)
 		var got []string
 		for _, refusal := range refusals(t, err) {
@@ -454,7 +454,7 @@ func TestALargeOrderIsRefusedAsAWhole(t *testing.T) {
 
 // A failure to write in the middle leaves the parts before it, no hold, and a key that goes on.
 func TestALargeOrderGoesOnAfterAFailureToWrite(t *testing.T) {
-	s := &shim{Store: bigPanel(t, "1").engine.store}
+	s := &shim{Store: bigPanel(t, "1").engine.Store}
 	l := openMemory(t, s, Options{})
 	r := order(t, "k", "0.5")
 	r.Progress = during(func() { s.set(failing, nil) })
@@ -480,14 +480,14 @@ func TestAnInterruptedOrderThatCannotGoOnDrawsNoMore(t *testing.T) {
 	rival := releaseOf(t, "rival", lastOfCrowd, "0.5")
 	rival.Question = "smoker"
 	release(t, l, rival)
-	unchanged(t, l.engine.store, func() {
+	unchanged(t, l.engine.Store, func() {
 		_, err := l.Raise(t.Context(), r)
 		if got := refusals(t, err); len(got) != 1 || got[0].Object != lastOfCrowd {
 			t.Errorf("refused for %+v", got)
 		}
 	})
 	wantNoHolds(t, l)
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 func TestEnrollingACrowd(t *testing.T) {
@@ -513,7 +513,7 @@ func TestEnrollingACrowd(t *testing.T) {
 	if !slices.Equal(progress, []int{rest, rest}) {
 		t.Errorf("progress %v", progress)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // In several parts, too, nobody is enrolled if anybody cannot be.
@@ -521,7 +521,7 @@ func TestEnrollingACrowdIsWhole(t *testing.T) {
 	l := inMemory(t, Options{})
 	define(t, l, vote())
 	enroll(t, l, "vote", "2", lastOfCrowd)
-	unchanged(t, l.engine.store, func() {
+	unchanged(t, l.engine.Store, func() {
 		_, err := l.Enroll(t.Context(), EnrollRequest{Key: "k", Question: "vote", Objects: crowd(big), Cap: eps(t, "1")})
 		if got := refusals(t, err); len(got) != 1 || got[0].Object != lastOfCrowd {
 			t.Errorf("refused for %+v", got)
@@ -557,7 +557,7 @@ func TestWhomARequestIsForMustBeClear(t *testing.T) {
 		"enrol a non-name":  enrol("bob", ""),
 		"release of nobody": func() error { _, err := l.Release(t.Context(), releaseOf(t, "k", "", "0.5")); return err },
 	} {
-		unchanged(t, l.engine.store, func() {
+		unchanged(t, l.engine.Store, func() {
 			if err := call(); !errors.Is(err, ErrInvalid) {
 				t.Errorf("%s: got the error %v", name, err)
 			}
@@ -583,7 +583,7 @@ func TestAnEndedContextStopsEveryCall(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "1", "ann")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	unchanged(t, l.engine.store, func() {
+	unchanged(t, l.engine.Store, func() {
 		_, err := l.Release(ctx, releaseOf(t, "k", "ann", "0.5"))
 		wantErr(t, err, context.Canceled)
 		_, err = l.Enroll(ctx, EnrollRequest{Key: "k", Question: "vote", Objects: []string{"bob"}, Cap: boundless()})

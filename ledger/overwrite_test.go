@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
@@ -154,8 +154,8 @@ func calls(t testing.TB) map[string]func(context.Context, *Ledger) error {
 	}
 }
 
-func submitted(ctx context.Context, l *Ledger, decide decision) error {
-	_, _, err := l.engine.submit(ctx, decide)
+func submitted(ctx context.Context, l *Ledger, decide engine.Decision) error {
+	_, _, err := l.engine.Submit(ctx, decide)
 	return err
 }
 
@@ -174,8 +174,13 @@ func branch(t testing.TB, from []byte, options Options, key string) []byte {
 func TestEveryCallNoticesAnOverwrittenFile(t *testing.T) {
 	path, options := busy(t)
 	old := content(t, path)
-	live, other := branch(t, old, options, "x"), branch(t, old, options, "x")
-	if len(live) != len(other) || !bytes.Equal(live[:8192], other[:8192]) {
+	live := branch(t, old, options, "x")
+	same := func(other []byte) bool { return len(live) == len(other) && bytes.Equal(live[:8192], other[:8192]) }
+	other := branch(t, old, options, "x")
+	for n := 0; n < 10 && !same(other); n++ { // seldom another page is free by then
+		other = branch(t, old, options, "x")
+	}
+	if !same(other) {
 		t.Fatal("the branches can be told by their meta pages: this test is to show that their logs are compared")
 	}
 	for name, call := range calls(t) {
@@ -247,10 +252,10 @@ func TestAFileOverwrittenWhileItIsReadIsNoticed(t *testing.T) {
 		refuse := errors.New("refused for what was read")
 		for call, do := range map[string]func(l *Ledger, over func()) error{
 			"view": func(l *Ledger, over func()) error {
-				return l.engine.view(t.Context(), func(*state.State) error { over(); return nil })
+				return l.engine.View(t.Context(), func(*state.State) error { over(); return nil })
 			},
 			"refusing view": func(l *Ledger, over func()) error {
-				return l.engine.view(t.Context(), func(*state.State) error { over(); return refuse })
+				return l.engine.View(t.Context(), func(*state.State) error { over(); return refuse })
 			},
 			"refusing": func(l *Ledger, over func()) error {
 				return submitted(t.Context(), l, func(*state.State) ([]event.Change, error) { over(); return nil, refuse })
@@ -305,7 +310,7 @@ func TestCommitsAreNotTakenForOverwriting(t *testing.T) {
 	}
 	stop.Store(true)
 	all.Wait()
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 const overwriteChild = "SLUICE_OVERWRITE_CHILD"

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
@@ -105,13 +106,13 @@ func (r *partReader) run(l *Ledger, names []string, question uint32, events uint
 
 // readPart brings objects to a desk as they are in a snapshot that ends with an event.
 func (l *Ledger) readPart(into *state.Desk, names []string, question uint32, events uint64) error {
-	return l.engine.store.View(func(in kv.Reader) error {
+	return l.engine.Store.View(func(in kv.Reader) error {
 		s, err := state.Snapshot(in)
 		if err != nil {
 			return err
 		}
 		if s.Counters.Events != events {
-			return errNotAhead
+			return engine.ErrNotAhead
 		}
 		s.Desk = into
 		if err := s.Gather(names, question); err != nil || len(names) >= state.Gathered {

@@ -154,8 +154,8 @@ func TestASaleOfSeveralParts(t *testing.T) {
 					return nil
 				}
 				l := openMemory(t, u, Options{TruthKey: test.options.TruthKey, Now: func() time.Time { return later }})
-				l.engine.salts = steadySalts(1)
-				l.engine.chances.Sampler, _ = sampler(7)
+				l.engine.Salts = steadySalts(1)
+				l.engine.Chances.Sampler, _ = sampler(7)
 				u.asked.Store(0)
 				s := sell(t, l, r)
 				asked := u.asked.Load() // for each of those left out, once to check their refusal and once to link it to them
@@ -167,7 +167,7 @@ func TestASaleOfSeveralParts(t *testing.T) {
 					names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(gone, name) })
 				}
 				wantMixed(t, l, s, names, left)
-				if n := len(l.engine.desk.Objects.Sheets); n > state.PartSize {
+				if n := len(l.engine.Desk.Objects.Sheets); n > state.PartSize {
 					t.Errorf("%d objects stay on the desk", n)
 				}
 				sell(t, l, purchase(t, "more", "core", "2.5", names[4:50]...))
@@ -234,7 +234,7 @@ func TestASaleReadsNothingOutOfDate(t *testing.T) {
 	l := inMemory(t, Options{})
 	x := &selling{trade: &trade{ledger: l, names: crowd(state.PartSize + 1), Bid: terms.Bid{Question: &event.Question{Number: 1}}}}
 	sellers(t, l, "10", "10", x.names...)
-	must(t, l.engine.store.View(func(r kv.Reader) error {
+	must(t, l.engine.Store.View(func(r kv.Reader) error {
 		s, err := state.Snapshot(r)
 		must(t, err)
 		for _, test := range []struct {
@@ -322,7 +322,7 @@ func TestALargeSaleIsWholeOrNothing(t *testing.T) {
 			defer cancel()
 			if test.want == context.Canceled {
 				pages := 0
-				l.engine.chances.Sampler = rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
+				l.engine.Chances.Sampler = rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
 					if pages++; pages == 3 {
 						cancel()
 					}
@@ -340,7 +340,7 @@ func TestALargeSaleIsWholeOrNothing(t *testing.T) {
 					t.Errorf("got %v", err)
 				}
 			})
-			l.engine.chances.Sampler = rrchain.NewSampler()
+			l.engine.Chances.Sampler = rrchain.NewSampler()
 			if n := reading.Load(); n != 0 {
 				t.Errorf("%d views go on", n)
 			}

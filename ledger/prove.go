@@ -81,7 +81,7 @@ func evidenceOf(s *state.State, number uint64) (evidence.Entry, error) {
 // proveSigned proves that events are in the log of the first size events, or in that of now if size is 0, and signs it.
 func (l *Ledger) proveSigned(ctx context.Context, size uint64, numbers []uint64) (proof []tlog.Hash, signed []byte, err error) {
 	var head evidence.Head
-	err = l.engine.view(ctx, func(s *state.State) (err error) {
+	err = l.engine.View(ctx, func(s *state.State) (err error) {
 		if size == 0 {
 			size = s.Counters.Events
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
@@ -63,7 +64,7 @@ func (l *Ledger) Quote(ctx context.Context, o Order) (Quote, error) {
 		return Quote{}, err
 	}
 	var q Quote
-	err = l.engine.view(ctx, func(s *state.State) error {
+	err = l.engine.View(ctx, func(s *state.State) error {
 		t.at = s.Clock
 		if err := t.convene(s, s.Counters.Events, t.at, func(terms.Subject, *line) {}); err != nil {
 			return err
@@ -86,7 +87,7 @@ type trade struct {
 	at      time.Time
 	lines   []line
 	refused []Refusal
-	changed changedTruths // of those refused, if truths were asked for
+	changed rules.ChangedTruths // of those refused, if truths were asked for
 }
 
 // line is one object of a trade. It is small, for there may be many: whoever needs more of the object reads it again.
@@ -206,7 +207,7 @@ func roomFor[T any](list []T, more int) []T {
 
 // look says what the trade means for one object, and at what price.
 func (t *trade) look(s *state.State, name string, at time.Time) (one line, x terms.Subject, refusal *Refusal, err error) {
-	if x, refusal, err = t.ledger.rules.subject(s, t.Question, name, t.order.Epsilon); err != nil || refusal != nil {
+	if x, refusal, err = t.ledger.rules.Subject(s, t.Question, name, t.order.Epsilon); err != nil || refusal != nil {
 		return one, x, refusal, err
 	}
 	held := x.Chain.HeldBy(t.Buyer)
@@ -216,10 +217,10 @@ func (t *trade) look(s *state.State, name string, at time.Time) (one line, x ter
 	ask := t.asking(&x, at)
 	refusal, err = t.CheckSale(s, &x)
 	if err == nil && refusal == nil {
-		one.verdict, refusal, err = t.ledger.rules.assess(s, &x, ask)
+		one.verdict, refusal, err = t.ledger.rules.Assess(s, &x, ask)
 	}
 	if err == nil && refusal != nil {
-		err = t.ledger.rules.orLess(s, &x, ask, t.Offer(s, &x), refusal)
+		err = t.ledger.rules.OrLess(s, &x, ask, t.Offer(s, &x), refusal)
 	}
 	if err != nil || refusal != nil {
 		return one, x, refusal, err
@@ -232,8 +233,8 @@ func (t *trade) look(s *state.State, name string, at time.Time) (one line, x ter
 }
 
 // asking is what the trade wants of an object at an instant.
-func (t *trade) asking(x *terms.Subject, at time.Time) asking {
-	return asking{question: t.Question, epsilon: t.order.Epsilon, at: at, buyer: t.Buyer, newcomer: x.Chain.HeldBy(t.Buyer).IsZero(), sale: t.Reserved}
+func (t *trade) asking(x *terms.Subject, at time.Time) rules.Asking {
+	return rules.Asking{Question: t.Question, Epsilon: t.order.Epsilon, At: at, Buyer: t.Buyer, Newcomer: x.Chain.HeldBy(t.Buyer).IsZero(), Sale: t.Reserved}
 }
 
 // total returns the price of all lines.

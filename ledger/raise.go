@@ -10,6 +10,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/privacy"
@@ -105,7 +106,7 @@ func (l *Ledger) Raise(ctx context.Context, r RaiseRequest) (RaiseResult, error)
 	}
 	return RaiseResult{
 		Drawn: int(result.counts[event.Drawn]), Reused: int(result.counts[event.Reused]), Derived: int(result.counts[event.Derived]),
-		Refused: result.refused, Unlisted: result.left - len(result.refused), TruthChanged: raise.changed.among(result.refused),
+		Refused: result.refused, Unlisted: result.left - len(result.refused), TruthChanged: raise.changed.Among(result.refused),
 		First: result.first, Last: result.last,
 	}, nil
 }
@@ -118,12 +119,12 @@ type raise struct {
 	panel    panel
 	at       time.Time // when the survey began
 	asOf     uint64    // the last event then
-	hold     *hold
+	hold     *rules.Hold
 	seen     *state.Desk    // what the survey reads; nil until it is needed
 	desks    [2]*state.Desk // likewise, of a survey on two cores
 	looked   *surveyed      // what the snapshot in which the request was looked up says of its objects, if they are few
-	truths   told
-	changed  changedTruths
+	truths   rules.Told
+	changed  rules.ChangedTruths
 	rest     string      // the first object whose truth was not kept, or ""
 	given    state.Level // the response that the last object got or had
 	// What decide returns is in use until the part is settled, while the next one is decided: two memories take turns.
@@ -131,7 +132,7 @@ type raise struct {
 }
 
 func (l *Ledger) newRaise(ctx context.Context, r RaiseRequest) (*raise, error) {
-	if l.engine.only {
+	if l.engine.ReadOnly {
 		return nil, ErrReadOnly
 	}
 	if err := names.Check("idempotency key", r.Key); err != nil {
@@ -166,8 +167,8 @@ func (x *raise) form() event.Identity {
 
 func (x *raise) run(ctx context.Context) (outcome, error) {
 	defer func() {
-		x.truths.forget()
-		x.ledger.rules.holds.remove(x.hold)
+		x.truths.Forget()
+		x.ledger.rules.Holds.Remove(x.hold)
 	}()
 	b := &bulk{key: x.request.Key, id: x.form(), panel: x.panel, progress: x.request.Progress, decide: x.decide, early: true}
 	if x.alone() {
@@ -189,7 +190,7 @@ func (x *raise) run(ctx context.Context) (outcome, error) {
 // prepare looks at all objects of the panel, asks for the truths that draws will need, and refuses if
 // anybody must be left out of a request that is not partial.
 func (x *raise) prepare(ctx context.Context, behind string) (total int, err error) {
-	x.truths.forget()
+	x.truths.Forget()
 	x.rest = ""
 	if err := x.holdBudget(ctx); err != nil {
 		return 0, err
@@ -240,10 +241,10 @@ func (x *raise) holdBudget(ctx context.Context) error {
 		return nil
 	}
 	covered := x.panel
-	x.hold = &hold{question: x.question.Number, epsilon: x.request.Epsilon, covers: covered.contains}
-	x.ledger.rules.holds.add(x.hold)
+	x.hold = &rules.Hold{Question: x.question.Number, Epsilon: x.request.Epsilon, Covers: covered.contains}
+	x.ledger.rules.Holds.Add(x.hold)
 	// What was decided before the hold stood is committed once this empty decision has passed.
-	_, _, err := x.ledger.engine.submit(ctx, func(*state.State) ([]event.Change, error) { return nil, nil })
+	_, _, err := x.ledger.engine.Submit(ctx, func(*state.State) ([]event.Change, error) { return nil, nil })
 	return err
 }
 
@@ -251,8 +252,8 @@ func (x *raise) holdBudget(ctx context.Context) error {
 func (x *raise) alone() bool { return !x.panel.all && len(x.panel.names) <= state.PartSize }
 
 // asking is what the raise wants at an instant.
-func (x *raise) asking(at time.Time) asking {
-	return asking{question: x.question, epsilon: x.request.Epsilon, at: at, hold: x.hold}
+func (x *raise) asking(at time.Time) rules.Asking {
+	return rules.Asking{Question: x.question, Epsilon: x.request.Epsilon, At: at, Hold: x.hold}
 }
 
 // assess reads an object, and says what the raise means for it.
@@ -261,9 +262,9 @@ func (x *raise) assess(s *state.State, name string, at time.Time, o *terms.Subje
 		return 0, refusal, err
 	}
 	ask := x.asking(at)
-	v, refusal, err := x.ledger.rules.assess(s, o, ask)
+	v, refusal, err := x.ledger.rules.Assess(s, o, ask)
 	if err == nil && refusal != nil {
-		err = x.ledger.rules.orLess(s, o, ask, terms.Offered(x.question), refusal)
+		err = x.ledger.rules.OrLess(s, o, ask, terms.Offered(x.question), refusal)
 	}
 	return v, refusal, err
 }
@@ -303,18 +304,18 @@ func (m *partMemory) clear(objects int) {
 // answer adds to a part what the raise does with one object, unless it is refused. There is room on the page.
 func (x *raise) answer(s *state.State, name string, p *part) (*Refusal, error) {
 	var o terms.Subject
-	v, refusal, err := x.assess(s, name, earlier(x.at, s.Clock), &o)
+	v, refusal, err := x.assess(s, name, rules.Earlier(x.at, s.Clock), &o)
 	if err != nil || refusal != nil {
 		return refusal, err
 	}
-	truth, asked := x.truths.of(name)
+	truth, asked := x.truths.Of(name)
 	if v == event.Drawn && !asked {
 		return nil, errOvertaken
 	}
-	if v == event.Drawn && truth == noTruth {
-		return x.ledger.rules.lacksTruth(s, &o, x.asking(x.at), terms.Offered(x.question))
+	if v == event.Drawn && truth == rules.NoTruth {
+		return x.ledger.rules.LacksTruth(s, &o, x.asking(x.at), terms.Offered(x.question))
 	}
-	if v == event.Drawn && !x.ledger.rules.stillFits(x.question, &o.Chain, name, truth, x.asOf) {
+	if v == event.Drawn && !x.ledger.rules.StillFits(x.question, &o.Chain, name, truth, x.asOf) {
 		return nil, errOvertaken // it is about another one since
 	}
 	p.counts[v]++
@@ -322,7 +323,7 @@ func (x *raise) answer(s *state.State, name string, p *part) (*Refusal, error) {
 		x.given, _ = o.Chain.At(x.request.Epsilon)
 		return nil, nil
 	}
-	r, first, err := x.ledger.rules.respond(s.Chances, x.question, &o, x.request.Epsilon, truth)
+	r, first, err := x.ledger.rules.Respond(s.Chances, x.question, &o, x.request.Epsilon, truth)
 	if err != nil {
 		return nil, err
 	}
@@ -337,18 +338,18 @@ func (x *raise) refuse(refused refusalList) error {
 	return x.ledger.refuse(x.question, x.request.Epsilon, refused, &x.changed)
 }
 
-func (l *Ledger) refuse(q *event.Question, epsilon privacy.Epsilon, refused refusalList, changed *changedTruths) error {
-	l.engine.log.Info().Str("question", q.Name).Str("epsilon", epsilon.String()).
+func (l *Ledger) refuse(q *event.Question, epsilon privacy.Epsilon, refused refusalList, changed *rules.ChangedTruths) error {
+	l.engine.Log.Info().Str("question", q.Name).Str("epsilon", epsilon.String()).
 		Int("objects", len(refused.listed)+refused.unlisted).Str("first", refused.listed[0].String()).Msg("refused")
 	refusal := refused.error(q)
-	refusal.TruthChanged = changed.among(refusal.Refused)
+	refusal.TruthChanged = changed.Among(refusal.Refused)
 	return refusal
 }
 
 // recorded returns the response to a request that an event settled.
 func (l *Ledger) recorded(ctx context.Context, r ReleaseRequest, settled uint64) (Response, error) {
 	var out Response
-	err := l.engine.view(ctx, func(s *state.State) error {
+	err := l.engine.View(ctx, func(s *state.State) error {
 		q, err := l.questionByName(s, r.Question)
 		if err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
@@ -31,7 +32,7 @@ func (l *Ledger) scan(ctx context.Context, bucket string, from []byte, visit fun
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err := l.engine.view(ctx, func(s *state.State) error {
+		err := l.engine.View(ctx, func(s *state.State) error {
 			seen := 0
 			more = false
 			var fault error
@@ -78,15 +79,15 @@ func (l *Ledger) Responses(ctx context.Context, questionName string, epsilon pri
 
 // findQuestion returns a question, or ErrUnknown.
 func (l *Ledger) findQuestion(ctx context.Context, name string) (q *event.Question, err error) {
-	if q := l.engine.known.Named(name); q != nil {
-		return q, errors.Join(ctx.Err(), l.engine.commits.check())
+	if q := l.engine.Known.Named(name); q != nil {
+		return q, errors.Join(ctx.Err(), l.engine.Queue.Check())
 	}
-	err = l.engine.view(ctx, func(s *state.State) error {
+	err = l.engine.View(ctx, func(s *state.State) error {
 		q, err = l.questionByName(s, name)
 		return err
 	})
 	if err == nil {
-		l.engine.known.Name(q) // it is durable
+		l.engine.Known.Name(q) // it is durable
 	}
 	return q, err
 }
@@ -147,7 +148,7 @@ func (l *Ledger) Object(ctx context.Context, name string) (ObjectState, error) {
 	r := l.takeObject()
 	defer l.giveBackObject(r)
 	r.ledger, r.name = l, name
-	if err := l.engine.view(ctx, r.read); err != nil {
+	if err := l.engine.View(ctx, r.read); err != nil {
 		return ObjectState{}, err
 	}
 	return r.out, nil
@@ -238,16 +239,16 @@ func (r *objectReader) addChain(member []byte) error {
 
 // addHeld adds what reservations hold of each chain.
 func addHeld(s *state.State, name string, o state.Object, out *ObjectState) error {
-	reach := reaches{}
-	if err := reservedBudget(s, &terms.Subject{Object: o}, asking{}, &reach); err != nil {
+	reach := rules.Reaches{}
+	if err := rules.ReservedBudget(s, &terms.Subject{Object: o}, rules.Asking{}, &reach); err != nil {
 		return err
 	}
 	for _, one := range reach {
-		c, _, err := s.Chain(one.question, name)
+		c, _, err := s.Chain(one.Question, name)
 		if err != nil {
 			return err
 		}
-		out.Held = budget.Plus(out.Held, budget.Minus(one.epsilon(), c.Current()))
+		out.Held = budget.Plus(out.Held, budget.Minus(one.Epsilon(), c.Current()))
 	}
 	out.Remaining = budget.Minus(out.Remaining, out.Held)
 	return nil
@@ -340,7 +341,7 @@ type Stats struct {
 // Stats returns the counts, in constant time.
 func (l *Ledger) Stats(ctx context.Context) (Stats, error) {
 	var out Stats
-	err := l.engine.view(ctx, func(s *state.State) error {
+	err := l.engine.View(ctx, func(s *state.State) error {
 		c := s.Counters
 		out = Stats{Objects: c.Objects, Questions: uint64(c.Questions), Chains: c.Chains, Events: c.Events}
 		out.Buyers, out.Sales, out.Revenue, out.Currency = uint64(c.Buyers), c.Sold, int64(c.Revenue), l.about.Currency
@@ -349,7 +350,7 @@ func (l *Ledger) Stats(ctx context.Context) (Stats, error) {
 	if err != nil {
 		return Stats{}, err
 	}
-	out.Bytes, err = l.engine.store.Size()
+	out.Bytes, err = l.engine.Store.Size()
 	return out, err
 }
 

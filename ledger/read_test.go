@@ -78,13 +78,13 @@ func TestReadersMayWriteMeanwhile(t *testing.T) {
 	if n != 10 || len(responses(t, l, "vote", eps(t, "3"))) != 10 {
 		t.Errorf("%d responses were seen", n)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // The log in words says what happened, in full.
 func TestEventsTellWhatHappened(t *testing.T) {
 	l := inMemory(t, Options{Now: epoch, TruthKey: truthKey()})
-	l.engine.chances.Sampler = steadySampler()
+	l.engine.Chances.Sampler = steadySampler()
 	two := policy.Fixed(eps(t, "2"))
 	define(t, l, vote())
 	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Policy: two, Cap: eps(t, "3")})
@@ -122,7 +122,7 @@ func TestEventsTellWhatHappened(t *testing.T) {
 
 func TestObjectShowsBudgetAndLevels(t *testing.T) {
 	l := inMemory(t, Options{})
-	l.engine.chances.Sampler = steadySampler()
+	l.engine.Chances.Sampler = steadySampler()
 	define(t, l, vote())
 	define(t, l, smoker())
 	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann", "ann b", "an"}, Policy: policy.Fixed(eps(t, "2")), Cap: eps(t, "3")})
@@ -170,13 +170,13 @@ func TestObjectShowsAllItsQuestions(t *testing.T) {
 			t.Fatalf("chain %d is of %q", i, c.Question)
 		}
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 func TestQuestionsAreListedAsDefined(t *testing.T) {
 	const many = scanSize + 10
 	l := inMemory(t, Options{})
-	_, _, err := l.engine.submit(t.Context(), func(s *state.State) (changes []event.Change, err error) {
+	_, _, err := l.engine.Submit(t.Context(), func(s *state.State) (changes []event.Change, err error) {
 		for i := range uint32(many) {
 			changes = append(changes, &event.QuestionDefined{Number: i + 1, Question: Question{Name: fmt.Sprint("question ", many-i), Values: []string{"a", "b"}, Encoding: Direct}})
 		}
@@ -231,7 +231,7 @@ func TestStatsCount(t *testing.T) {
 func TestReadingLeavesNoTrace(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann")
 	release(t, l, releaseOf(t, "k", "ann", "0.5"))
-	unchanged(t, l.engine.store, func() {
+	unchanged(t, l.engine.Store, func() {
 		for name, call := range everyCall(t, l) {
 			if writes(name) {
 				continue
@@ -251,7 +251,7 @@ func TestReadOnlyReadsAndRefusesWrites(t *testing.T) {
 
 	readers := []*Ledger{open(t, path, Options{ReadOnly: true}), open(t, path, Options{ReadOnly: true, TruthKey: truthKey()})}
 	for _, l := range readers {
-		unchanged(t, l.engine.store, func() {
+		unchanged(t, l.engine.Store, func() {
 			for name, call := range everyCall(t, l) {
 				if err := call(); writes(name) {
 					wantErr(t, err, ErrReadOnly)

@@ -20,12 +20,12 @@ func (l *Ledger) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, er
 		return evidence.Receipt{}, ErrNoSigner
 	}
 	m := receiptMaker{}
-	if err := l.engine.view(ctx, func(s *state.State) error { return m.begin(s, sale) }); err != nil {
+	if err := l.engine.View(ctx, func(s *state.State) error { return m.begin(s, sale) }); err != nil {
 		return evidence.Receipt{}, err
 	}
 	// Leaves never change: snapshots of any time go with one checkpoint, and none is long.
 	for from := uint64(0); from < m.sale.Objects; from += scanSize {
-		err := l.engine.view(ctx, func(s *state.State) error { return m.add(s, from, min(scanSize, m.sale.Objects-from)) })
+		err := l.engine.View(ctx, func(s *state.State) error { return m.add(s, from, min(scanSize, m.sale.Objects-from)) })
 		if err != nil {
 			return evidence.Receipt{}, err
 		}

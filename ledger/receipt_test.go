@@ -162,7 +162,7 @@ func TestReceiptsOfADamagedLogAreRefused(t *testing.T) {
 		o := shop(t)
 		number := receiptOf(t, o.Ledger, 1).Responses[1].Event
 		var n event.Entry
-		must(t, o.engine.view(t.Context(), func(s *state.State) (err error) {
+		must(t, o.engine.View(t.Context(), func(s *state.State) (err error) {
 			n, err = s.Entry(number)
 			return err
 		}))
@@ -439,7 +439,7 @@ func TestTwoReceiptsOfOneSale(t *testing.T) {
 // Invariant 6: nothing in a receipt comes from the truth but the responses, nor does it name requests.
 func TestReceiptsTellNoTruth(t *testing.T) {
 	o := newOffice(t, 1)
-	o.engine.chances.Sampler = uniformSampler(5)
+	o.engine.Chances.Sampler = uniformSampler(5)
 	sellers(t, o.Ledger, "2", "5", "ann", "bob")
 	r := purchase(t, "SECRET-KEY", "acme", "0.5")
 	r.Truth = truthsOf(map[string]string{"ann": "no", "bob": "blank"})
@@ -459,7 +459,7 @@ func TestReceiptsTellNoTruth(t *testing.T) {
 	}
 	// With the same responses, other truths make the same receipt.
 	other := newOffice(t, 1)
-	other.engine.chances.Sampler = uniformSampler(5)
+	other.engine.Chances.Sampler = uniformSampler(5)
 	sellers(t, other.Ledger, "2", "5", "ann", "bob")
 	r.Truth = truthsOf(map[string]string{"ann": "yes", "bob": "yes"})
 	sell(t, other.Ledger, r)

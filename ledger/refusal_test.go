@@ -81,7 +81,7 @@ func TestEveryReasonIsExplainedInFull(t *testing.T) {
 	for name, c := range refusedCases(t) {
 		t.Run(name, func(t *testing.T) {
 			var err error
-			unchanged(t, l.engine.store, func() { err = c.call(l) })
+			unchanged(t, l.engine.Store, func() { err = c.call(l) })
 			if got := refusals(t, err); len(got) != 1 || got[0] != c.want {
 				t.Errorf("refused for\n%+v\nwant\n%+v", got, c.want)
 			}
@@ -93,7 +93,7 @@ func TestEveryReasonIsExplainedInFull(t *testing.T) {
 		})
 	}
 	release(t, l, releaseOf(t, "usable", "fresh", "1"))
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // The two budget reasons give numbers that add up: what was asked for is too much, and exactly what
@@ -183,7 +183,7 @@ func TestUnknownAndInvalidAreNotRefusals(t *testing.T) {
 			return l.DefineQuestion(t.Context(), "k", Question{Name: "vote", Values: []string{"no", "yes", "blank"}, Encoding: Direct})
 		}, ErrInvalid},
 	} {
-		unchanged(t, l.engine.store, func() {
+		unchanged(t, l.engine.Store, func() {
 			err := call.err()
 			var refused *RefusedError
 			if !errors.Is(err, call.want) || errors.As(err, &refused) {
@@ -200,7 +200,7 @@ func TestDefiningAQuestionAgainDoesNothing(t *testing.T) {
 	if n := countKind(events(t, l), "question"); n != 1 {
 		t.Errorf("%d question events", n)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // leftOut returns whom the request with a key left out, by the log from an event on.
@@ -393,7 +393,7 @@ func TestRefusalsThatAreNone(t *testing.T) {
 	} {
 		l := voters(t, inMemory(t, Options{}), "1", "ann")
 		release(t, l, releaseOf(t, "k", "ann", "0.5"))
-		alterEvent(t, l.engine.store, stats(t, l).Events, func(n *event.Entry) { n.Change.(*event.Settled).Refused = c.refused })
+		alterEvent(t, l.engine.Store, stats(t, l).Events, func(n *event.Entry) { n.Change.(*event.Settled).Refused = c.refused })
 		err := firstError(l.Refusals(t.Context(), "k", c.first))
 		if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
@@ -406,7 +406,7 @@ func TestFewSalesAtATimeIfTheyRefusedMany(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "2", "3", "ann")
 	for number := range uint64(3) {
 		sell(t, l, purchase(t, fmt.Sprint(number), "acme", "1", "ann"))
-		alter(t, l.engine.store, state.BucketSales, state.EventKey(number+1), func(payload []byte) []byte {
+		alter(t, l.engine.Store, state.BucketSales, state.EventKey(number+1), func(payload []byte) []byte {
 			r, err := state.DecodeSale(payload)
 			must(t, err)
 			r.Refused = MaxPanel
@@ -414,7 +414,7 @@ func TestFewSalesAtATimeIfTheyRefusedMany(t *testing.T) {
 		})
 	}
 	var got [][]uint64
-	must(t, l.engine.view(t.Context(), func(s *state.State) error {
+	must(t, l.engine.View(t.Context(), func(s *state.State) error {
 		for next := uint64(1); next != 0; {
 			found, then, err := someSales(s, "", next, func(_ *state.State, number uint64, _ state.Sale) (uint64, bool, error) { return number, true, nil })
 			if err != nil {

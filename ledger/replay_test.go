@@ -128,7 +128,7 @@ func TestApplyRefusesALogThatCannotBe(t *testing.T) {
 func TestApplyIsASecondGuardOfTheBudget(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
 	unchanged(t, s, func() {
-		_, _, err := l.engine.submit(t.Context(), func(*state.State) ([]event.Change, error) {
+		_, _, err := l.engine.Submit(t.Context(), func(*state.State) ([]event.Change, error) {
 			return []event.Change{&event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "1.1"), Response: event.Response{Method: event.MethodRaise}}}, nil
 		})
 		wantErr(t, err, ErrCorrupt)

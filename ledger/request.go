@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
@@ -225,7 +226,7 @@ func (l *Ledger) once(ctx context.Context, key, object string, request *event.Fo
 		return err
 	}
 	id := request.Finish()
-	_, _, err := l.engine.submit(ctx, func(s *state.State) ([]event.Change, error) {
+	_, _, err := l.engine.Submit(ctx, func(s *state.State) ([]event.Change, error) {
 		st, err := standingOf(s, key, id)
 		if err != nil || st.done {
 			return nil, err
@@ -503,7 +504,7 @@ func (l *Ledger) run(ctx context.Context, b *bulk) (outcome, error) {
 func (l *Ledger) attempt(ctx context.Context, b *bulk) (outcome, error) {
 	var st standing
 	var done outcome
-	err := l.engine.view(ctx, func(s *state.State) (err error) {
+	err := l.engine.View(ctx, func(s *state.State) (err error) {
 		if b.look != nil {
 			b.glanced.begin(s, len(b.panel.names))
 		}
@@ -581,24 +582,24 @@ func (b *bulk) finish(p part, names []string, last bool, dealt uint64) ending {
 // runPart carries out the part behind st.cursor, adds it to the outcome and moves st behind it.
 func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, into *outcome) (n int, err error) {
 	var e ending
-	p := &proposal{}
-	p.decide = func(s *state.State) ([]event.Change, error) {
+	p := &engine.Proposal{}
+	p.Decide = func(s *state.State) ([]event.Change, error) {
 		b.glanced.show(s)
 		if now, err := standingOf(s, b.key, b.id); err != nil {
 			return nil, err
 		} else if len(now.settled) != len(st.settled) {
 			return nil, errOvertaken
 		}
-		e, p.made, err = b.next(l, s, st)
+		e, p.Made, err = b.next(l, s, st)
 		return e.changes, err
 	}
 	// While the part is written, the next one is made; earlier they would be in each other's way.
-	p.recorded = func(s *state.State) error {
+	p.Recorded = func(s *state.State) error {
 		if e.end.Final {
 			return nil
 		}
-		left, err := leave(s, b.key)
-		left.cursor, left.dealt, left.first = e.cursor, e.end.Done, e.end.First
+		left, err := engine.Leave(s, b.key)
+		left.Cursor, left.Dealt, left.First = e.cursor, e.end.Done, e.end.First
 		if err != nil {
 			return err
 		}
@@ -608,7 +609,7 @@ func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, into *outco
 		b.ahead.begin(l, b, left)
 		return nil
 	}
-	_, last, err := l.engine.propose(ctx, p)
+	_, last, err := l.engine.Propose(ctx, p)
 	if err != nil {
 		return 0, err
 	}
@@ -626,7 +627,7 @@ func (l *Ledger) eachPart(ctx context.Context, p *panel, behind string, visit fu
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err := l.engine.view(ctx, func(s *state.State) error {
+		err := l.engine.View(ctx, func(s *state.State) error {
 			seen.Clear()
 			s.Desk = &seen
 			names, end, err := p.after(s, behind, state.PartSize)

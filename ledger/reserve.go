@@ -58,7 +58,7 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 	request.Field("For").U64(uint64(r.For))
 	x.id = request.Finish()
 	var number uint64
-	_, _, err = l.engine.submit(ctx, func(s *state.State) ([]event.Change, error) {
+	_, _, err = l.engine.Submit(ctx, func(s *state.State) ([]event.Change, error) {
 		st, err := standingOf(s, x.key, x.id)
 		if err != nil {
 			return nil, err
@@ -102,7 +102,7 @@ func (x *selling) reserve(s *state.State, expires time.Time) ([]event.Change, ui
 // Reservation returns a reservation as it was granted, whatever has become of it since, or [ErrUnknown].
 func (l *Ledger) Reservation(ctx context.Context, number uint64) (Reservation, error) {
 	var out Reservation
-	err := l.engine.view(ctx, func(s *state.State) error {
+	err := l.engine.View(ctx, func(s *state.State) error {
 		r, err := reservationOf(s, number)
 		if err == nil && r.Granted == 0 {
 			err = fmt.Errorf("reservation %d: %w", number, ErrUnknown)
@@ -160,7 +160,7 @@ type CommitRequest struct {
 // [ErrNotReserved], when the reservation has expired, was cancelled or has been carried out under
 // another key.
 func (l *Ledger) Commit(ctx context.Context, r CommitRequest) (Sale, error) {
-	if l.engine.only {
+	if l.engine.ReadOnly {
 		return Sale{}, ErrReadOnly
 	}
 	if err := names.Check("idempotency key", r.Key); err != nil {

@@ -119,5 +119,5 @@ func TestAnswersBindTheTruth(t *testing.T) {
 	r.Truth = TruthOf("yes")
 	_, err = l.Release(t.Context(), r)
 	wantChanged(t, err, "ann")
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }

@@ -30,10 +30,10 @@ func OpenAt(at rig.Place, d rig.Draws, options Options) (*Ledger, error) {
 		return nil, err
 	}
 	if d.Values != nil {
-		l.engine.chances.Sampler = d.Values
+		l.engine.Chances.Sampler = d.Values
 	}
 	if d.Outputs != nil {
-		l.engine.chances.Outputs = d.Outputs
+		l.engine.Chances.Outputs = d.Outputs
 	}
 	if d.Queries != nil {
 		l.queries = d.Queries

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
@@ -31,7 +32,7 @@ func TestWhatIsStoredFollowsFromTheResponsesAlone(t *testing.T) {
 		s := &kvtest.Memory{}
 		begin(t, s)
 		l := openMemory(t, s, Options{Now: epoch})
-		l.engine.chances.Sampler, l.engine.salts = uniformSampler(3), steadySalts(2) // no response depends on the truth
+		l.engine.Chances.Sampler, l.engine.Salts = uniformSampler(3), steadySalts(2) // no response depends on the truth
 		voters(t, l, "3", "ann", "bob", "cid")
 		ask := func(_ context.Context, _ string, objects []string) (values []string, err error) {
 			for _, name := range objects {
@@ -173,7 +174,7 @@ func TestABrokenChainDoesNotTellTheTruth(t *testing.T) {
 func TestRefusalsDoNotDependOnTheTruth(t *testing.T) {
 	outcome := func(truth string) (all []error) {
 		l := voters(t, inMemory(t, Options{Now: epoch}), "1", "ann", "bob")
-		l.engine.chances.Sampler = uniformSampler(5)
+		l.engine.Chances.Sampler = uniformSampler(5)
 		carryOut(t, l, withTruth(order(t, "0", "0.5"), truth))
 		for i, r := range []RaiseRequest{
 			order(t, "1", "1.5"), order(t, "2", "0.75", "ann", "zoe"), order(t, "3", "1000", "bob"), order(t, "0", "0.75"),
@@ -202,7 +203,7 @@ func withTruth(r RaiseRequest, truth string) RaiseRequest {
 // The host's own error comes back as it is, so that the host can recognize it.
 func TestTheErrorOfTheTruthSourceIsPassedOn(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "1", "ann")
-	unchanged(t, l.engine.store, func() {
+	unchanged(t, l.engine.Store, func() {
 		r := releaseOf(t, "k", "ann", "0.5")
 		r.Truth = func(context.Context, string, []string) ([]string, error) { return nil, errDisk }
 		_, err := l.Release(t.Context(), r)
@@ -215,21 +216,21 @@ func TestTheErrorOfTheTruthSourceIsPassedOn(t *testing.T) {
 
 // What a request was told of truths is overwritten when it ends, and its names find only their own.
 func TestTruthsAreForgotten(t *testing.T) {
-	first, second := []int32{1, noTruth}, []int32{2}
-	var x told
-	x.add([]string{"ann", "cid"}, first)
-	x.add([]string{"eve"}, second)
-	for name, want := range map[string]int32{"ann": 1, "cid": noTruth, "eve": 2} {
-		if value, asked := x.of(name); value != want || !asked {
+	first, second := []int32{1, rules.NoTruth}, []int32{2}
+	var x rules.Told
+	x.Add([]string{"ann", "cid"}, first)
+	x.Add([]string{"eve"}, second)
+	for name, want := range map[string]int32{"ann": 1, "cid": rules.NoTruth, "eve": 2} {
+		if value, asked := x.Of(name); value != want || !asked {
 			t.Errorf("%s: %d, %v", name, value, asked)
 		}
 	}
 	for _, name := range []string{"", "an", "bob", "dot", "zoe"} {
-		if value, asked := x.of(name); asked || value != noTruth {
+		if value, asked := x.Of(name); asked || value != rules.NoTruth {
 			t.Errorf("%q was asked for: %d", name, value)
 		}
 	}
-	x.forget()
+	x.Forget()
 	for _, number := range slices.Concat(first, second) {
 		if number != 0 {
 			t.Errorf("a truth is still there: %d", number)
@@ -240,7 +241,7 @@ func TestTruthsAreForgotten(t *testing.T) {
 	must(t, err)
 	_, err = r.run(t.Context())
 	must(t, err)
-	if len(r.truths.batches) != 0 {
+	if len(r.truths.Batches) != 0 {
 		t.Error("a raise kept what it was told")
 	}
 }
@@ -252,7 +253,7 @@ func TestAMarketTellsNothingButResponses(t *testing.T) {
 		s := &kvtest.Memory{}
 		begin(t, s)
 		l := openMemory(t, s, Options{Now: epoch})
-		l.engine.chances.Sampler, l.engine.salts = uniformSampler(7), steadySalts(2)
+		l.engine.Chances.Sampler, l.engine.Salts = uniformSampler(7), steadySalts(2)
 		sellers(t, l, "2", "2", "ann", "bob", "cid")
 		timed, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.25")})
 		must(t, err)

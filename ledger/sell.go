@@ -6,10 +6,12 @@ import (
 	"math"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/rrchain"
@@ -68,7 +70,7 @@ func (l *Ledger) Sell(ctx context.Context, r SellRequest) (Sale, error) {
 
 // newSelling begins to sell or reserve an order. It returns also the beginning of the request's form.
 func (l *Ledger) newSelling(ctx context.Context, operation, key string, o Order, m limits) (*selling, *event.Form, error) {
-	if l.engine.only {
+	if l.engine.ReadOnly {
 		return nil, nil, ErrReadOnly
 	}
 	if err := errors.Join(names.Check("idempotency key", key), m.check()); err != nil {
@@ -90,8 +92,8 @@ type selling struct {
 	key     string
 	id      event.Identity
 	truth   TruthFunc
-	needy   needy // of those surveyed
-	truths  told
+	needy   rules.Needy // of those surveyed
+	truths  rules.Told
 	asOf    uint64 // the last event when those surveyed were looked at
 	glanced glance // what the survey read
 	through uint64
@@ -121,13 +123,13 @@ func (x *selling) run(ctx context.Context) (Sale, error) {
 		return Sale{}, err
 	}
 	sale, err := x.ledger.Sale(context.WithoutCancel(ctx), number) // it is done, whatever has become of ctx
-	sale.TruthChanged = x.changed.among(sale.Refused)
+	sale.TruthChanged = x.changed.Among(sale.Refused)
 	return sale, err
 }
 
 // attempt looks, asks for truths if they are needed, and decides. It returns the number of the sale.
 func (x *selling) attempt(ctx context.Context) (number uint64, err error) {
-	defer x.truths.forget()
+	defer x.truths.Forget()
 	if number, err = x.survey(ctx); err != nil || number != 0 {
 		return number, err
 	}
@@ -135,9 +137,9 @@ func (x *selling) attempt(ctx context.Context) (number uint64, err error) {
 		return 0, err
 	}
 	x.lines = nil // they are looked at again
-	_, _, err = x.ledger.engine.propose(ctx, &proposal{
-		decide: func(s *state.State) ([]event.Change, error) { return nil, x.decide(ctx, s) },
-		record: x.record,
+	_, _, err = x.ledger.engine.Propose(ctx, &engine.Proposal{
+		Decide: func(s *state.State) ([]event.Change, error) { return nil, x.decide(ctx, s) },
+		Record: x.record,
 	})
 	if err != nil {
 		return 0, err
@@ -147,7 +149,7 @@ func (x *selling) attempt(ctx context.Context) (number uint64, err error) {
 
 // survey looks at the order without truths. It returns the number of the sale if the key has one.
 func (x *selling) survey(ctx context.Context) (done uint64, err error) {
-	err = x.ledger.engine.view(ctx, func(s *state.State) error {
+	err = x.ledger.engine.View(ctx, func(s *state.State) error {
 		if !x.order.All && x.Reserved == 0 {
 			x.glanced.begin(s, len(x.names))
 		}
@@ -165,7 +167,7 @@ func (x *selling) survey(ctx context.Context) (done uint64, err error) {
 				return err
 			}
 		}
-		x.needy = needy{}
+		x.needy = rules.Needy{}
 		if err := x.convene(s, x.through, x.at, x.addNeedy); err != nil {
 			return err
 		}
@@ -181,7 +183,7 @@ func (x *selling) survey(ctx context.Context) (done uint64, err error) {
 // addNeedy notes an object whose response is drawn from the truth.
 func (x *selling) addNeedy(o terms.Subject, one *line) {
 	if one.verdict == event.Drawn {
-		x.needy.add(o.Name, o.Chain.Bond())
+		x.needy.Add(o.Name, o.Chain.Bond())
 	}
 }
 
@@ -199,15 +201,15 @@ func soldBy(s *state.State, number uint64) (uint64, error) {
 
 // ask fetches the truths that draws will need, in batches.
 func (x *selling) ask(ctx context.Context) error {
-	for batch := range x.needy.batches() {
-		values, err := x.ledger.rules.ask(ctx, x.Question, x.truth, batch, &x.changed)
+	for batch := range x.needy.Batches() {
+		values, err := x.ledger.rules.Ask(ctx, x.Question, x.truth, batch, &x.changed)
 		if err != nil {
 			return err
 		}
-		x.truths.add(batch.names, values)
+		x.truths.Add(batch.Names, values)
 	}
-	x.needy = needy{}
-	if err := x.ledger.engine.view(ctx, x.dropUntold); err != nil {
+	x.needy = rules.Needy{}
+	if err := x.ledger.engine.View(ctx, x.dropUntold); err != nil {
 		return err
 	}
 	return x.accept(x.limits)
@@ -217,11 +219,11 @@ func (x *selling) ask(ctx context.Context) error {
 func (x *selling) dropUntold(s *state.State) error {
 	kept := x.lines[:0]
 	for _, one := range x.lines {
-		truth, asked := x.truths.of(x.names[one.at])
+		truth, asked := x.truths.Of(x.names[one.at])
 		if one.verdict == event.Drawn && !asked {
 			return errOvertaken
 		}
-		if one.verdict == event.Drawn && truth == noTruth {
+		if one.verdict == event.Drawn && truth == rules.NoTruth {
 			refusal, err := x.refuseUntold(s, x.names[one.at])
 			if err != nil {
 				return err
@@ -238,11 +240,11 @@ func (x *selling) dropUntold(s *state.State) error {
 
 // refuseUntold refuses an object that there is no truth of, or for what else it would be refused by now.
 func (x *selling) refuseUntold(s *state.State, name string) (*Refusal, error) {
-	o, refusal, err := x.ledger.rules.subject(s, x.Question, name, x.order.Epsilon)
+	o, refusal, err := x.ledger.rules.Subject(s, x.Question, name, x.order.Epsilon)
 	if err != nil || refusal != nil {
 		return refusal, err
 	}
-	return x.ledger.rules.lacksTruth(s, &o, x.asking(&o, x.at), x.Offer(s, &o))
+	return x.ledger.rules.LacksTruth(s, &o, x.asking(&o, x.at), x.Offer(s, &o))
 }
 
 // decide looks at everybody again, in the transaction, and draws. All that can be refused is refused here.
@@ -258,7 +260,7 @@ func (x *selling) decide(ctx context.Context, s *state.State) error {
 			return notReserved(err, x.Reserved)
 		}
 	}
-	halted, err := x.reassess(ctx, s, earlier(x.at, s.Clock))
+	halted, err := x.reassess(ctx, s, rules.Earlier(x.at, s.Clock))
 	if err != nil {
 		return err
 	}
@@ -302,14 +304,14 @@ func (x *selling) respond(ctx context.Context, s *state.State, o terms.Subject, 
 	if err := ctx.Err(); err != nil {
 		return err // nothing has happened yet
 	}
-	truth, asked := x.truths.of(o.Name)
-	if one.verdict == event.Drawn && (!asked || truth == noTruth) {
+	truth, asked := x.truths.Of(o.Name)
+	if one.verdict == event.Drawn && (!asked || truth == rules.NoTruth) {
 		return nil
 	}
-	if one.verdict == event.Drawn && !x.ledger.rules.stillFits(x.Question, &o.Chain, o.Name, truth, x.asOf) {
+	if one.verdict == event.Drawn && !x.ledger.rules.StillFits(x.Question, &o.Chain, o.Name, truth, x.asOf) {
 		return errOvertaken // it is about another one since
 	}
-	r, first, err := x.ledger.rules.respond(s.Chances, x.Question, &o, x.order.Epsilon, truth)
+	r, first, err := x.ledger.rules.Respond(s.Chances, x.Question, &o, x.order.Epsilon, truth)
 	if err != nil {
 		return err
 	}
@@ -331,7 +333,7 @@ func (x *selling) response(one line) event.Response {
 
 // record records what was decided.
 func (x *selling) record(s *state.State) error {
-	x.truths.forget() // all is drawn
+	x.truths.Forget() // all is drawn
 	end := x.settle(s)
 	named, d := x.begin(s)
 	if x.Reserved != 0 {

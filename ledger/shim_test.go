@@ -139,9 +139,7 @@ func uncertain() error { return fmt.Errorf("%w: %w", kv.ErrUncertain, errDisk) }
 func waitQueued(t testing.TB, l *Ledger, n int) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		l.engine.commits.mu.Lock()
-		got := len(l.engine.commits.queue)
-		l.engine.commits.mu.Unlock()
+		got := l.engine.Load().Waiting
 		if got == n {
 			return
 		}
@@ -191,7 +189,7 @@ func pending[T any](t testing.TB, done chan answer[T]) {
 // waitClosing waits until Close refuses further calls.
 func waitClosing(t testing.TB, l *Ledger) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !errors.Is(l.engine.commits.check(), ErrClosed); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); !errors.Is(l.engine.Queue.Check(), ErrClosed); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the ledger is not closing")
 		}

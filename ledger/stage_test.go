@@ -149,11 +149,11 @@ func TestAPartMadeBehindOneThatIsLost(t *testing.T) {
 		t.Fatalf("nothing was made ahead (%v)", b.ahead.err)
 	}
 	carryOut(t, l, order(t, "instead", "1", names[2*state.PartSize:]...))
-	_, _, err = l.engine.submit(t.Context(), func(s *state.State) ([]event.Change, error) {
-		if got, want := s.Counters.Events, b.ahead.behind.counters.Events; got != want {
+	_, _, err = l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
+		if got, want := s.Counters.Events, b.ahead.behind.Counters.Events; got != want {
 			t.Errorf("there are %d events, want %d", got, want)
 		}
-		_, made, err := b.next(l, s, &standing{cursor: b.ahead.behind.cursor})
+		_, made, err := b.next(l, s, &standing{cursor: b.ahead.behind.Cursor})
 		if made != nil {
 			t.Error("what was made behind a part that was lost is used")
 		}
@@ -336,37 +336,6 @@ func TestASurveyThatIsGivenUp(t *testing.T) {
 	}
 }
 
-// What a part is made with before its transaction keeps nothing from whoever reads there again.
-func TestAStageShowsWhatWasPut(t *testing.T) {
-	memory := &kvtest.Memory{}
-	must(t, memory.Update(func(w kv.Writer) error {
-		return errors.Join(w.Put(state.BucketTallies, []byte("a"), []byte{1}), w.Put(state.BucketObjects, []byte("a"), []byte{1}), w.Put(state.BucketSales, []byte("a"), []byte{1}))
-	}))
-	must(t, memory.View(func(r kv.Reader) error {
-		g := &stage{}
-		g.begin(r, leaving{records: map[recordKey][]byte{{state.BucketTallies, "b"}: {2}, {state.BucketTallies, "a"}: nil}}, 2)
-		must(t, g.Put(state.BucketStrangers, []byte("c"), []byte{3}))
-		for _, one := range []struct {
-			bucket, key string
-			want        []byte
-		}{{state.BucketTallies, "a", nil}, {state.BucketTallies, "b", []byte{2}}, {state.BucketStrangers, "c", []byte{3}}, {state.BucketStrangers, "d", nil}, {state.BucketObjects, "a", []byte{1}}} {
-			if got, err := g.Get(one.bucket, []byte(one.key)); err != nil || !slices.Equal(got, one.want) {
-				t.Errorf("%s %s is %v (%v), want %v", one.bucket, one.key, got, err, one.want)
-			}
-		}
-		scan := func(bucket string) error {
-			return g.Scan(bucket, nil, func(_, _ []byte) bool { return true })
-		}
-		must(t, scan(state.BucketSales))
-		must(t, g.Put(state.BucketObjects, []byte("b"), []byte{3}))
-		_, err := g.Get(state.BucketObjects, []byte("a"))
-		for _, err := range []error{err, scan(state.BucketObjects), scan(state.BucketTallies), g.Delete(state.BucketSales, []byte("a"))} {
-			wantErr(t, err, errNotAhead)
-		}
-		return nil
-	}))
-}
-
 // Times are compared as they are in the log, also those that were never read from it: the monotonic reading of the
 // machine's clock does not see that somebody has set it back.
 func TestTimesHaveNoMonotonicReading(t *testing.T) {
@@ -417,7 +386,7 @@ func TestThePartInFrontStaysWhileTheNextIsDecided(t *testing.T) {
 	must(t, err)
 	_, err = x.prepare(t.Context(), "")
 	must(t, err)
-	must(t, l.engine.view(t.Context(), func(s *state.State) error {
+	must(t, l.engine.View(t.Context(), func(s *state.State) error {
 		s.Chances = state.NewChances()
 		var before part
 		var said []event.Change

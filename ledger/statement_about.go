@@ -32,7 +32,7 @@ func (l *Ledger) Statement(ctx context.Context, key, object string) (evidence.St
 	}
 	ctx = context.WithoutCancel(ctx) // it is done, whatever has become of ctx
 	m := statementMaker{ledger: l}
-	if err := l.engine.view(ctx, func(s *state.State) error { return m.begin(s, key) }); err != nil {
+	if err := l.engine.View(ctx, func(s *state.State) error { return m.begin(s, key) }); err != nil {
 		return evidence.Statement{}, err
 	}
 	if err := m.collect(ctx); err != nil {
@@ -163,7 +163,7 @@ func (m *statementMaker) collect(ctx context.Context) error {
 		numbers = append(numbers, c.Forgotten)
 	}
 	for some := range slices.Chunk(numbers, scanSize) {
-		err := m.ledger.engine.view(ctx, func(s *state.State) error {
+		err := m.ledger.engine.View(ctx, func(s *state.State) error {
 			prefetchEvents(s, some)
 			for _, number := range some {
 				if err := m.add(s, number); err != nil {

@@ -360,7 +360,7 @@ func TestWhatAStatementLeavesOut(t *testing.T) {
 		for _, f := range other.Events {
 			numbers = append(numbers, f.Event)
 		}
-		must(t, o.engine.view(t.Context(), func(s *state.State) (err error) {
+		must(t, o.engine.View(t.Context(), func(s *state.State) (err error) {
 			_, other.Proof, err = o.prove(s, st.Event, numbers)
 			return err
 		}))
@@ -653,9 +653,7 @@ func TestForgettingWhileAStatementIsMade(t *testing.T) {
 		voters(t, l, "5", "ann", "bob")
 		reads := 0
 		s.onRead(func() {
-			l.engine.commits.mu.Lock()
-			committing := l.engine.commits.leading // whose reads are not the statement's
-			l.engine.commits.mu.Unlock()
+			committing := l.engine.Load().Committing // whose reads are not the statement's
 			if committing {
 				return
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
 )
@@ -11,7 +12,7 @@ import (
 // surveyed is what prepare learns about up to partSize objects.
 type surveyed struct {
 	objects int
-	needy   needy // those that need their truth
+	needy   rules.Needy // those that need their truth
 	refused []Refusal
 	end     string
 	last    bool
@@ -34,7 +35,7 @@ func (x *raise) survey(ctx context.Context, behind string) (surveyed, error) {
 	if err := ctx.Err(); err != nil {
 		return p, err
 	}
-	err := x.ledger.engine.view(ctx, func(s *state.State) error { return x.surveyPart(s, &p) })
+	err := x.ledger.engine.View(ctx, func(s *state.State) error { return x.surveyPart(s, &p) })
 	return p, err
 }
 
@@ -63,7 +64,7 @@ func (x *raise) surveyPart(s *state.State, p *surveyed) error {
 // surveyNames looks at objects that are on the desk.
 func (x *raise) surveyNames(s *state.State, names []string, p *surveyed) error {
 	p.objects = len(names)
-	p.needy.bonds = make([]state.Bond, 0, len(names))
+	p.needy.Bonds = make([]state.Bond, 0, len(names))
 	for i, name := range names {
 		var o terms.Subject
 		v, refusal, err := x.assess(s, name, x.at, &o)
@@ -73,12 +74,12 @@ func (x *raise) surveyNames(s *state.State, names []string, p *surveyed) error {
 		case refusal != nil:
 			p.refused = append(p.refused, *refusal)
 		case v == event.Drawn:
-			if len(p.needy.names) == i {
-				p.needy.names = names[: i+1 : i+1] // most often everybody
+			if len(p.needy.Names) == i {
+				p.needy.Names = names[: i+1 : i+1] // most often everybody
 			} else {
-				p.needy.names = append(p.needy.names, name)
+				p.needy.Names = append(p.needy.Names, name)
 			}
-			p.needy.bonds = append(p.needy.bonds, o.Chain.Bond())
+			p.needy.Bonds = append(p.needy.Bonds, o.Chain.Bond())
 		}
 	}
 	return nil
@@ -119,7 +120,7 @@ func (v *overview) begin(ctx context.Context, behind string) {
 		}
 		defer bound()
 		if p.err = ctx.Err(); p.err == nil {
-			p.err = v.x.ledger.engine.view(ctx, func(s *state.State) error { return v.x.surveySlice(s, p, behind, desk, bound) })
+			p.err = v.x.ledger.engine.View(ctx, func(s *state.State) error { return v.x.surveySlice(s, p, behind, desk, bound) })
 		}
 	}()
 }
@@ -172,7 +173,7 @@ func (x *raise) ready(ctx context.Context, behind string) error {
 	if err != nil || p.end < x.rest {
 		return err
 	}
-	x.truths.forget()
+	x.truths.Forget()
 	_, err = x.ask(ctx, p) // who has none any more is refused by the part
 	return err
 }
@@ -180,24 +181,24 @@ func (x *raise) ready(ctx context.Context, behind string) error {
 // ask fetches the truths of surveyed objects, as far as they are needed, and returns the refusals of
 // those that it has none for.
 func (x *raise) ask(ctx context.Context, p surveyed) (missing []Refusal, err error) {
-	if len(p.needy.names) == 0 {
+	if len(p.needy.Names) == 0 {
 		return nil, nil
 	}
-	values, err := x.ledger.rules.ask(ctx, x.question, x.request.Truth, p.needy, &x.changed)
+	values, err := x.ledger.rules.Ask(ctx, x.question, x.request.Truth, p.needy, &x.changed)
 	if err != nil {
 		return nil, err
 	}
-	if x.truths.count < x.ledger.mostTold {
-		x.truths.add(p.needy.names, values)
+	if x.truths.Count < x.ledger.mostTold {
+		x.truths.Add(p.needy.Names, values)
 	} else {
 		defer clear(values) // they are looked at, but not kept
 		if x.rest == "" {
-			x.rest = p.needy.names[0]
+			x.rest = p.needy.Names[0]
 		}
 	}
 	var untold []string
-	for i, name := range p.needy.names {
-		if values[i] == noTruth {
+	for i, name := range p.needy.Names {
+		if values[i] == rules.NoTruth {
 			untold = append(untold, name)
 		}
 	}
@@ -209,12 +210,12 @@ func (x *raise) refuseUntold(ctx context.Context, names []string) (refused []Ref
 	if len(names) == 0 {
 		return nil, nil
 	}
-	err = x.ledger.engine.view(ctx, func(s *state.State) error {
+	err = x.ledger.engine.View(ctx, func(s *state.State) error {
 		for _, name := range names {
 			var o terms.Subject
 			refusal, err := terms.ReadSubject(s, x.question, name, x.request.Epsilon, &o)
 			if err == nil && refusal == nil {
-				refusal, err = x.ledger.rules.lacksTruth(s, &o, x.asking(x.at), terms.Offered(x.question))
+				refusal, err = x.ledger.rules.LacksTruth(s, &o, x.asking(x.at), terms.Offered(x.question))
 			}
 			if err != nil {
 				return err

@@ -51,7 +51,7 @@ func TestASurveyVisitsWhoDoesNotBelongNoMoreOften(t *testing.T) {
 			l := ledgerOn(s, names)
 			for behind := names[1:]; len(behind) > 0; {
 				some := behind[:min(state.PartSize, len(behind))]
-				_, _, err := l.engine.submit(t.Context(), func(s *state.State) (changes []event.Change, err error) {
+				_, _, err := l.engine.Submit(t.Context(), func(s *state.State) (changes []event.Change, err error) {
 					for _, name := range some {
 						changes = append(changes, &event.Withdrawn{Object: name})
 					}

@@ -224,7 +224,7 @@ func TestRunningEstimatesEqualARecount(t *testing.T) {
 func TestALedgerWithoutTalliesIsSound(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
 	l := open(t, path, Options{ReadOnly: true})
-	if n := len(talliesOf(t, l.engine.store)); n != 0 {
+	if n := len(talliesOf(t, l.engine.Store)); n != 0 {
 		t.Errorf("%d tallies of nothing", n)
 	}
 	wantRecount(t, l, "vote")
@@ -237,7 +237,7 @@ func TestALedgerWithoutTalliesIsSound(t *testing.T) {
 	l = open(t, path, Options{})
 	release(t, l, releaseOf(t, "3", "bob", "0.5"))
 	wantRecount(t, l, "vote", eps(t, "0.5"), eps(t, "1.5"), eps(t, "1"))
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 func TestWhatIsRefusedOrFailsIsNotCounted(t *testing.T) {
@@ -262,7 +262,7 @@ func TestWhatIsRefusedOrFailsIsNotCounted(t *testing.T) {
 	closed(t, l)
 	l = open(t, path, Options{})
 	wantRecount(t, l, "vote", eps(t, "0.5"), eps(t, "0.75"))
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // An estimate is of one instant: it counts everybody once, whatever is being raised meanwhile.
@@ -376,17 +376,17 @@ func TestATransactionWritesEachTallyOnce(t *testing.T) {
 // transaction leaves nothing at the level between.
 func TestLevelsOfOneTransactionAreCountedTogether(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann")
-	_, _, err := l.engine.submit(t.Context(), func(s *state.State) ([]event.Change, error) {
+	_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
 		between := responseOf(t, "ann", "2", 2).(*event.Released)
 		between.Method = event.MethodInsert
 		return withSettled(s.Counters.Events+1, []event.Change{responseOf(t, "ann", "1", 0), responseOf(t, "ann", "3", 1), between}), nil
 	})
 	must(t, err)
 	want := map[state.TallyKey]state.Tally{{Question: 1, Epsilon: eps(t, "1"), Value: 0}: {Tallied: state.Tallied{Recorded: 1, Current: 0}}, {Question: 1, Epsilon: eps(t, "2"), Value: 2}: {Tallied: state.Tallied{Recorded: 1, Current: 0}}, {Question: 1, Epsilon: eps(t, "3"), Value: 1}: {Tallied: state.Tallied{Recorded: 1, Current: 1}}}
-	if got := talliesOf(t, l.engine.store); !reflect.DeepEqual(got, want) {
+	if got := talliesOf(t, l.engine.Store); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // Memory is that of the values that occur, not of those that could.
@@ -453,7 +453,7 @@ func TestASpoiledTallyIsNoticed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
 			setResponse(t, l, "ann", "1", 0)
-			putRecord(t, l.engine.store, state.BucketTallies, spoiled.key, spoiled.payload)
+			putRecord(t, l.engine.Store, state.BucketTallies, spoiled.key, spoiled.payload)
 			e, err := l.Estimate(t.Context(), EstimateRequest{Question: "vote"})
 			if !errors.Is(err, ErrCorrupt) {
 				t.Errorf("got %+v, %v, want ErrCorrupt", e, err)
@@ -481,11 +481,11 @@ func TestNothingIsDrawnOnASpoiledTally(t *testing.T) {
 			l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
 			setResponse(t, l, "ann", "1", 0)
 			if payload == nil {
-				l = openMemory(t, fill(t, slices.DeleteFunc(pairs(t, l.engine.store), func(p pair) bool { return p.bucket == state.BucketTallies })), Options{})
+				l = openMemory(t, fill(t, slices.DeleteFunc(pairs(t, l.engine.Store), func(p pair) bool { return p.bucket == state.BucketTallies })), Options{})
 			} else {
-				putRecord(t, l.engine.store, state.BucketTallies, key, payload)
+				putRecord(t, l.engine.Store, state.BucketTallies, key, payload)
 			}
-			unchanged(t, l.engine.store, func() { wantErr(t, tryResponse(t, l, "ann", "1.5", 0), ErrCorrupt) })
+			unchanged(t, l.engine.Store, func() { wantErr(t, tryResponse(t, l, "ann", "1.5", 0), ErrCorrupt) })
 			must(t, tryResponse(t, l, "bob", "0.75", 0))
 		})
 	}

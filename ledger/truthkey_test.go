@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
@@ -35,7 +36,7 @@ func TestABoundChainRefusesAnotherTruth(t *testing.T) {
 	liar := releaseOf(t, "2", "ann", "1")
 	liar.Truth = TruthOf("no")
 	for range 2 {
-		unchanged(t, l.engine.store, func() {
+		unchanged(t, l.engine.Store, func() {
 			_, err := l.Release(t.Context(), liar)
 			wantChanged(t, err, "ann")
 		})
@@ -45,7 +46,7 @@ func TestABoundChainRefusesAnotherTruth(t *testing.T) {
 	release(t, l, releaseOf(t, "2", "ann", "1")) // the key of the call is free, the chain usable
 	liar.Key, liar.Epsilon = "3", eps(t, "0.75")
 	release(t, l, liar) // at or below the current level nobody asks what the truth is
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // One changed truth in a large order is found before anything is drawn.
@@ -54,7 +55,7 @@ func TestAChangedTruthStopsTheWholeOrder(t *testing.T) {
 	carryOut(t, l, order(t, "1", "0.5"))
 	r := order(t, "2", "1")
 	r.Truth = listOf("yes", "no", "yes")
-	unchanged(t, l.engine.store, func() {
+	unchanged(t, l.engine.Store, func() {
 		_, err := l.Raise(t.Context(), r)
 		wantChanged(t, err, "bob")
 	})
@@ -118,7 +119,7 @@ func TestTheTruthKeyIsSetOnce(t *testing.T) {
 	if n := countKind(events(t, l), "truth-key"); n != 1 {
 		t.Errorf("%d truth-key events", n)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 // Without the key nothing is drawn from truths, of whomever, and the host is not even asked: it might tell others than
@@ -180,7 +181,7 @@ func TestWithoutTheTruthKeyNothingIsDrawnFromTruths(t *testing.T) {
 			return err
 		},
 	} {
-		unchanged(t, l.engine.store, func() {
+		unchanged(t, l.engine.Store, func() {
 			var refused *RefusedError
 			if err := request(); !errors.As(err, &refused) {
 				t.Fatalf("%s: %v", name, err)
@@ -212,7 +213,7 @@ func TestWithoutTheTruthKeyNothingIsDrawnFromTruths(t *testing.T) {
 	if result := carryOut(t, l, partial); len(result.Refused) != 3 || result.Drawn != 0 {
 		t.Errorf("a partial raise came to %+v", result)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 	closed(t, l)
 
 	reader := open(t, path, Options{ReadOnly: true, Now: later})
@@ -222,12 +223,12 @@ func TestWithoutTheTruthKeyNothingIsDrawnFromTruths(t *testing.T) {
 	closed(t, reader)
 	l = bound(t, path)
 	release(t, l, releaseOf(t, "4", "ann", "1"))
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 func chainOf(t *testing.T, l *Ledger, question uint32, name string) (c state.Chain) {
 	t.Helper()
-	must(t, l.engine.view(t.Context(), func(s *state.State) (err error) {
+	must(t, l.engine.View(t.Context(), func(s *state.State) (err error) {
 		c, _, err = s.Chain(question, name)
 		return err
 	}))
@@ -253,7 +254,7 @@ func TestChainsBegunBeforeTheKeyAreBoundAtTheirNextRaise(t *testing.T) {
 	liar.Truth = TruthOf("no")
 	_, err := l.Release(t.Context(), liar)
 	wantChanged(t, err, "ann")
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 func TestTheTruthKeyIsNotInTheFile(t *testing.T) {
@@ -289,17 +290,17 @@ func TestTagsOfOneValueDiffer(t *testing.T) {
 		}
 		seen[h] = what
 	}
-	b := &binder{key: truthKey(), ledger: [16]byte{1}}
-	add("a value", b.truth("ann", 1, 0, 0))
-	add("another value", b.truth("ann", 1, 0, 1))
-	add("another object", b.truth("bob", 1, 0, 0))
-	add("another question", b.truth("ann", 2, 0, 0))
-	add("another question with the value's number", b.truth("ann", 0, 0, 1))
-	add("another epoch", b.truth("ann", 1, 1, 0))
-	add("the check", b.check())
-	add("another ledger", (&binder{key: truthKey(), ledger: [16]byte{2}}).truth("ann", 1, 0, 0))
-	add("another key", (&binder{key: append(truthKey(), 1), ledger: [16]byte{1}}).truth("ann", 1, 0, 0))
-	if first, again := b.truth("ann", 1, 0, 0), b.truth("ann", 1, 0, 0); first != again {
+	b := &rules.Binder{Key: truthKey(), Ledger: [16]byte{1}}
+	add("a value", b.Truth("ann", 1, 0, 0))
+	add("another value", b.Truth("ann", 1, 0, 1))
+	add("another object", b.Truth("bob", 1, 0, 0))
+	add("another question", b.Truth("ann", 2, 0, 0))
+	add("another question with the value's number", b.Truth("ann", 0, 0, 1))
+	add("another epoch", b.Truth("ann", 1, 1, 0))
+	add("the check", b.Check())
+	add("another ledger", (&rules.Binder{Key: truthKey(), Ledger: [16]byte{2}}).Truth("ann", 1, 0, 0))
+	add("another key", (&rules.Binder{Key: append(truthKey(), 1), Ledger: [16]byte{1}}).Truth("ann", 1, 0, 0))
+	if first, again := b.Truth("ann", 1, 0, 0), b.Truth("ann", 1, 0, 0); first != again {
 		t.Error("a value has two tags")
 	}
 }
@@ -311,7 +312,7 @@ func TestOnlyTheFirstBoundRaiseRecordsATag(t *testing.T) {
 		release(t, l, releaseOf(t, string(rune('a'+i)), "ann", epsilon))
 	}
 	n := 0
-	log := logOf(t, pairs(t, l.engine.store))
+	log := logOf(t, pairs(t, l.engine.Store))
 	for _, ev := range log {
 		if _, ok := ev.Change.(*event.TruthBound); ok {
 			n++
@@ -347,7 +348,7 @@ func afterAChange(t *testing.T, anns string) (seen string, told [][]string) {
 	beginWithKey(t, s, public)
 	clock := newClock(epoch())
 	l := openMemory(t, s, Options{Now: clock.read, Signer: signer, Logger: zerolog.New(log).Level(zerolog.TraceLevel)})
-	l.engine.chances.Sampler, l.queries, l.engine.salts = steadySampler(), medians(), steadySalts(9)
+	l.engine.Chances.Sampler, l.queries, l.engine.Salts = steadySampler(), medians(), steadySalts(9)
 	must(t, l.useKeys(truthKey(), nil, NoiseKeys{}))
 	define(t, l, vote())
 	define(t, l, smoker())

@@ -27,7 +27,7 @@ func village(t testing.TB) *kvtest.Memory {
 	s := &kvtest.Memory{}
 	begin(t, s)
 	l := dwellers(t, openMemory(t, s, Options{Now: epoch}), villagers, "ann", "bob")
-	l.engine.chances.Sampler, _ = sampler(12)
+	l.engine.Chances.Sampler, _ = sampler(12)
 	carryOut := func(r RaiseRequest) { _, err := l.Raise(t.Context(), r); must(t, err) }
 	carryOut(homesOf(t, "1", "1"))
 	sell(t, l, homesFor(t, "2", "acme", "2", "ann", "bob"))
@@ -106,7 +106,7 @@ func TestEveryAlteredBitIsNamed(t *testing.T) {
 func chainOfMemory(t testing.TB, s *kvtest.Memory, question uint32, name string) (c state.Chain) {
 	t.Helper()
 	l := openMemory(t, s, Options{})
-	must(t, l.engine.view(t.Context(), func(st *state.State) (err error) {
+	must(t, l.engine.View(t.Context(), func(st *state.State) (err error) {
 		c, _, err = st.Chain(question, name)
 		return err
 	}))
@@ -412,7 +412,7 @@ func TestAnImpossibleRowOfBitsIsNoPanic(t *testing.T) {
 						r.Truth = TruthOf("yes")
 					}
 					var err error
-					unchanged(t, l.engine.store, func() { _, err = l.Sell(t.Context(), r) })
+					unchanged(t, l.engine.Store, func() { _, err = l.Sell(t.Context(), r) })
 					return err
 				},
 				"deliveries": func(l *Ledger) error { return firstError(l.Deliveries(t.Context(), uint64(number))) },
@@ -437,7 +437,7 @@ func TestAnImpossibleRowOfBitsIsNoPanic(t *testing.T) {
 func hamlet(t testing.TB) (*office, evidence.Receipt) {
 	t.Helper()
 	o := newOffice(t, 1)
-	o.engine.chances.Sampler, _ = sampler(5)
+	o.engine.Chances.Sampler, _ = sampler(5)
 	dwellers(t, o.Ledger, villagers, "ann", "bob", "cid", "dan")
 	for i, step := range []struct {
 		buyer, epsilon string
@@ -507,7 +507,7 @@ func TestEveryAlterationOfAReceiptOfBitsIsNamed(t *testing.T) {
 func cottage(t testing.TB) (*office, evidence.Receipt) {
 	t.Helper()
 	o := newOffice(t, 1)
-	o.engine.chances.Sampler, _ = sampler(6)
+	o.engine.Chances.Sampler, _ = sampler(6)
 	dwellers(t, o.Ledger, villagers, "ann")
 	sell(t, o.Ledger, homesFor(t, "s", "acme", "0.5", "ann"))
 	return o, receiptOf(t, o.Ledger, 1)

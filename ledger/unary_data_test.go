@@ -86,7 +86,7 @@ func babyNames(t *testing.T, births, commonest int) attribute {
 func survey(t *testing.T, a attribute, encoding Encoding, levels []privacy.Epsilon) []Estimate {
 	t.Helper()
 	l := inMemory(t, Options{Now: epoch})
-	l.engine.chances.Sampler, _ = sampler(2017)
+	l.engine.Chances.Sampler, _ = sampler(2017)
 	define(t, l, Question{Name: "home", Values: a.values, Encoding: encoding})
 	names, truths := crowd(len(a.truths)), map[string]string{}
 	for i, name := range names {

@@ -68,7 +68,7 @@ type bitWords [][2]uint64
 func (tr *unaryTree) probe(l *Ledger, n int, truth TruthFunc, coin coinWords, row bitWords) (outcome int) {
 	tr.probes++
 	outcome = -1
-	u := l.engine.store.(*undone)
+	u := l.engine.Store.(*undone)
 	u.look = func(w kv.Writer) {
 		s, err := state.Snapshot(w)
 		must(tr, err)
@@ -81,7 +81,7 @@ func (tr *unaryTree) probe(l *Ledger, n int, truth TruthFunc, coin coinWords, ro
 			}
 		}
 	}
-	l.engine.chances.Sampler = fedWith(coin, row)
+	l.engine.Chances.Sampler = fedWith(coin, row)
 	_, err := l.Sell(tr.Context(), tr.order(n, truth))
 	u.look = nil
 	if !errors.Is(err, errUndone) || outcome < 0 {

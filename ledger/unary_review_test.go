@@ -32,15 +32,15 @@ func TestASaleIsGivenUpBetweenDraws(t *testing.T) {
 	define(t, l, vote())
 	enrollUnder(t, l, "vote", market(t, "3"), "3", crowd(5)...)
 	ctx, cancel := context.WithCancel(t.Context())
-	l.engine.chances.Sampler = rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
+	l.engine.Chances.Sampler = rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
 		cancel()
 		_, _ = rand.Read(p)
 	}))
-	unchanged(t, l.engine.store, func() {
+	unchanged(t, l.engine.Store, func() {
 		_, err := l.Sell(ctx, purchase(t, "k", "acme", "1"))
 		wantErr(t, err, context.Canceled)
 	})
-	l.engine.chances.Sampler = rrchain.NewSampler()
+	l.engine.Chances.Sampler = rrchain.NewSampler()
 	if s := sell(t, l, purchase(t, "k", "acme", "1")); s.Draws != 5 {
 		t.Errorf("the same request again came to %+v", s)
 	}

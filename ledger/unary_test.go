@@ -108,7 +108,7 @@ func TestTheEncodingIsPickedByTheNumberOfValues(t *testing.T) {
 			t.Errorf("the log says that %s values are encoded %q", q.Name, told[q.Name])
 		}
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 }
 
 func TestAnEncodingThatCannotBeIsInvalid(t *testing.T) {
@@ -124,7 +124,7 @@ func TestAnEncodingThatCannotBeIsInvalid(t *testing.T) {
 		"no value":        {Name: "q", Values: nil, Encoding: Unary},
 		"no value at all": {Name: "q"},
 	} {
-		unchanged(t, l.engine.store, func() {
+		unchanged(t, l.engine.Store, func() {
 			if err := l.DefineQuestion(t.Context(), "k", q); !errors.Is(err, ErrInvalid) {
 				t.Errorf("%s: got the error %v", name, err)
 			}
@@ -151,7 +151,7 @@ func TestAQuestionKeepsItsEncoding(t *testing.T) {
 		first, second := Question{Name: "q", Values: valuesOf(test.values), Encoding: test.first}, Question{Name: "q", Values: valuesOf(test.values), Encoding: test.second}
 		must(t, l.DefineQuestion(t.Context(), "k", first))
 		before := questionsOf(t, l)
-		unchanged(t, l.engine.store, func() {
+		unchanged(t, l.engine.Store, func() {
 			must(t, l.DefineQuestion(t.Context(), "k", first))
 			if test.first != test.second {
 				wantErr(t, l.DefineQuestion(t.Context(), "k", second), ErrKeyConflict)
@@ -166,7 +166,7 @@ func TestAQuestionKeepsItsEncoding(t *testing.T) {
 		if after := questionsOf(t, l); !reflect.DeepEqual(after, before) || countKind(events(t, l), "question") != 1 {
 			t.Errorf("%s: the question has changed from %v to %v", name, before, after)
 		}
-		auditStore(t, l.engine.store)
+		auditStore(t, l.engine.Store)
 	}
 }
 
@@ -195,7 +195,7 @@ func TestADefinitionThatMayBeLostIsRepeated(t *testing.T) {
 			if all := questionsOf(t, l); !reflect.DeepEqual(all, []Question{told}) || countKind(events(t, l), "question") != 1 {
 				t.Errorf("the questions are %.300v", all)
 			}
-			auditStore(t, l.engine.store)
+			auditStore(t, l.engine.Store)
 		})
 	}
 }
@@ -225,7 +225,7 @@ func TestTheLargestUnaryQuestion(t *testing.T) {
 	if e.N != 2 || len(e.Values) != MaxUnaryValues {
 		t.Errorf("an estimate of %d values from %d objects", len(e.Values), e.N)
 	}
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 	wantClean(t, l, VerifyRequest{})
 	must(t, l.Forget(t.Context(), "f", "ann"))
 	wantRecount(t, l, "home", eps(t, "1"), eps(t, "2"))
@@ -279,14 +279,14 @@ func TestBitsAreTheSameForEverybody(t *testing.T) {
 		must(t, err)
 		first = append(first, result)
 	}
-	before := pairs(t, l.engine.store)
+	before := pairs(t, l.engine.Store)
 	for range 2 {
 		for i, call := range calls {
 			if again, err := call(never(t)); err != nil || !reflect.DeepEqual(again, first[i]) {
 				t.Errorf("call %d came to\n%v\nand again to\n%v, %v", i, first[i], again, err)
 			}
 		}
-		same(t, "stored after repetitions", pairs(t, l.engine.store), before)
+		same(t, "stored after repetitions", pairs(t, l.engine.Store), before)
 		closed(t, l)
 		l = open(t, path, Options{})
 	}
@@ -304,7 +304,7 @@ func TestBitsAreTheSameForEverybody(t *testing.T) {
 	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "2") || len(o.Chains[0].Levels) != 4 || o.Chains[0].Response != o.Chains[0].Levels[3].Response {
 		t.Errorf("ann came to %+v", o)
 	}
-	auditAll(t, l, l.engine.store)
+	auditAll(t, l, l.engine.Store)
 	wantClean(t, l, VerifyRequest{})
 }
 
@@ -368,7 +368,7 @@ func TestAnswersDoNotDependOnTheEncoding(t *testing.T) {
 			all = append(all, o.Spent, o.Chains[0].Answered, o.Chains[0].Epsilon)
 		}
 		came = append(came, all)
-		auditStore(t, l.engine.store)
+		auditStore(t, l.engine.Store)
 		wantClean(t, l, VerifyRequest{})
 	}
 	if !reflect.DeepEqual(came[0], came[1]) {
@@ -519,7 +519,7 @@ func TestForgetDestroysEveryBit(t *testing.T) {
 		t.Error("bob's bits are gone as well")
 	}
 	// One tally is left, that of bob's response, and says nothing else.
-	tallies := talliesOf(t, l.engine.store)
+	tallies := talliesOf(t, l.engine.Store)
 	left := tallies[state.TallyKey{Question: 1, Epsilon: eps(t, "4"), Value: 0}]
 	if len(tallies) != 1 || left.Tallied != (state.Tallied{Recorded: 1, Current: 1}) {
 		t.Errorf("the tallies are %v", tallies)
@@ -531,7 +531,7 @@ func TestForgetDestroysEveryBit(t *testing.T) {
 	}
 	_, err = l.Release(t.Context(), homeOf(t, "1", name, "3"))
 	wantErr(t, err, ErrForgotten)
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 	wantClean(t, l, VerifyRequest{})
 }
 
@@ -583,8 +583,8 @@ func TestWhatIsStoredOfBitsFollowsFromTheResponsesAlone(t *testing.T) {
 		s := &kvtest.Memory{}
 		begin(t, s)
 		l := openMemory(t, s, Options{Now: epoch})
-		l.engine.salts = steadySalts(2)
-		l.engine.chances.Sampler = wordsFor(values, event.MethodFresh, event.MethodFresh, event.MethodFresh, event.MethodRaise, event.MethodRaise, event.MethodRaise,
+		l.engine.Salts = steadySalts(2)
+		l.engine.Chances.Sampler = wordsFor(values, event.MethodFresh, event.MethodFresh, event.MethodFresh, event.MethodRaise, event.MethodRaise, event.MethodRaise,
 			event.MethodInsert, event.MethodInsert, event.MethodInsert, event.MethodDegrade, event.MethodRaise)
 		define(t, l, home(values))
 		enrollUnder(t, l, "home", market(t, "4"), "3", "ann", "bob", "cid")

@@ -92,12 +92,12 @@ type auditing struct{ *Ledger }
 
 func (l auditing) Origin() string { return l.about.Origin() }
 
-func (l auditing) Now() time.Time { return l.engine.clock() }
+func (l auditing) Now() time.Time { return l.engine.Clock() }
 
 func (l auditing) Inspect(ctx context.Context, fault func(kv.Fault), fn func(kv.Reader) error) error {
-	return l.engine.inspect(ctx, fault, fn)
+	return l.engine.Inspect(ctx, fault, fn)
 }
 
 func (l auditing) AwaitSeen(ctx context.Context, event uint64) error {
-	return l.engine.commits.awaitSeen(ctx, event)
+	return l.engine.Queue.AwaitSeen(ctx, event)
 }

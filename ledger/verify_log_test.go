@@ -167,7 +167,7 @@ func TestVerifyFindsEveryForgedBudget(t *testing.T) {
 func TestADamagedBudgetIsNotDrawnFrom(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "1", "ann")
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
-	original := pairs(t, l.engine.store)
+	original := pairs(t, l.engine.Store)
 	for _, p := range original {
 		if p.bucket != state.BucketObjects && p.bucket != state.BucketChains || len(p.key) > len("ann")+4 {
 			continue
@@ -196,10 +196,10 @@ func TestARewrittenLogIsFoundByACheckpoint(t *testing.T) {
 			l := sellers(t, inMemory(t, Options{}), "3", "2", "ann", "bob")
 			sell(t, l, purchase(t, "1", "acme", "0.5", "ann", "bob"))
 			sell(t, l, purchase(t, "2", "zeta", "0.5", "ann"))
-			trusted := trustedHead(t, l.engine.store)
+			trusted := trustedHead(t, l.engine.Store)
 			wantClean(t, l, trusted)
 			forged := &kvtest.Memory{}
-			log := logOf(t, pairs(t, l.engine.store))
+			log := logOf(t, pairs(t, l.engine.Store))
 			must(t, replay(forged, change(log)))
 			l = openMemory(t, forged, Options{})
 			wantClean(t, l, VerifyRequest{})
@@ -280,7 +280,7 @@ func TestVerifyFindsWhatWasErasedWithoutReason(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "5", "ann", "bob")
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	number := release(t, l, releaseOf(t, "2", "ann", "1")).Event
-	alterEvent(t, l.engine.store, number, func(n *event.Entry) { *n = n.Erase() })
+	alterEvent(t, l.engine.Store, number, func(n *event.Entry) { *n = n.Erase() })
 	found := findings(t, l, VerifyRequest{})
 	for _, want := range []Problem{
 		{Kind: "object", Object: "ann", Text: `object "ann": spent is 1, the events say 0.5`},
@@ -297,10 +297,10 @@ func TestVerifyFindsWhatWasNotErased(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "5", "ann", "bob")
 	number := release(t, l, releaseOf(t, "1", "ann", "0.5")).Event
 	var whole event.Entry
-	must(t, l.engine.view(t.Context(), func(s *state.State) (err error) { whole, err = s.Entry(number); return err }))
+	must(t, l.engine.View(t.Context(), func(s *state.State) (err error) { whole, err = s.Entry(number); return err }))
 	must(t, l.Forget(t.Context(), "2", "ann"))
 	wantClean(t, l, VerifyRequest{})
-	alterEvent(t, l.engine.store, number, func(n *event.Entry) { *n = whole })
+	alterEvent(t, l.engine.Store, number, func(n *event.Entry) { *n = whole })
 	found := findings(t, l, VerifyRequest{})
 	if !slices.ContainsFunc(found, func(p Problem) bool { return p.Event == number && p.Object == "ann" }) {
 		t.Errorf("found %+v", found)
@@ -311,10 +311,10 @@ func TestVerifyFindsWhatWasNotErased(t *testing.T) {
 func TestVerifyFindsThatNothingWasErased(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "5", "ann", "bob")
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
-	before := eventsOf(t, l.engine.store)
+	before := eventsOf(t, l.engine.Store)
 	must(t, l.Forget(t.Context(), "2", "ann"))
 	for _, n := range before {
-		putRecord(t, l.engine.store, state.BucketEvents, state.EventKey(n.Number), n.Encode())
+		putRecord(t, l.engine.Store, state.BucketEvents, state.EventKey(n.Number), n.Encode())
 	}
 	var want []Problem
 	for _, number := range []uint64{uint64(len(before)) - 1, uint64(len(before))} { // the response, and the request for it
@@ -332,7 +332,7 @@ func TestVerifyGoesOnBehindADamagedDefinition(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{TruthKey: truthKey()}), "5", "5", names...)
 	sell(t, l, purchase(t, "1", "acme", "0.5", names...))
 	sell(t, l, purchase(t, "2", "zeta", "1", names...))
-	original := pairs(t, l.engine.store)
+	original := pairs(t, l.engine.Store)
 	log := logOf(t, original)
 	for _, ev := range log {
 		switch ev.Change.Kind() {
@@ -409,7 +409,7 @@ func TestVerifyGoesOnBehindADamagedPage(t *testing.T) {
 	copy(data[marked:], "this page is not what it was")
 	must(t, os.WriteFile(path, data, 0o600))
 	l := open(t, path, Options{})
-	alter(t, l.engine.store, state.BucketObjects, state.ObjectKey("person-0000490"), edited(t, state.DecodeObject, func(o *state.Object) { o.Spent = eps(t, "0.1") }))
+	alter(t, l.engine.Store, state.BucketObjects, state.ObjectKey("person-0000490"), edited(t, state.DecodeObject, func(o *state.Object) { o.Spent = eps(t, "0.1") }))
 	files, missing, forged, others := 0, 0, 0, 0
 	for _, p := range findings(t, l, VerifyRequest{}) {
 		switch {

@@ -53,7 +53,7 @@ func TestVerifyBesideWriters(t *testing.T) {
 	cancel()
 	writers.Wait()
 	wantClean(t, l, VerifyRequest{})
-	auditStore(t, l.engine.store)
+	auditStore(t, l.engine.Store)
 	t.Logf("verified %d times; in the end there are %d events, %d of them erased", times, stats(t, l).Events, countErased(t, l))
 }
 

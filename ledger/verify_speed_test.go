@@ -39,7 +39,7 @@ func bigLedger(t testing.TB, path string, wanted int) {
 func scanned(t testing.TB, l *Ledger) (took time.Duration, n uint64) {
 	t.Helper()
 	began := time.Now()
-	must(t, l.engine.store.View(func(r kv.Reader) error {
+	must(t, l.engine.Store.View(func(r kv.Reader) error {
 		var fault error
 		err := r.Scan(state.BucketEvents, nil, func(key, value []byte) bool {
 			_, fault = wire.Unseal(state.BucketEvents, key, value)

@@ -63,13 +63,13 @@ func TestCountersDamagedBetweenReadsAreFound(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann")
 	_ = objectOf(t, l, "ann")
 	var whole []byte
-	must(t, l.engine.store.View(func(r kv.Reader) error {
+	must(t, l.engine.Store.View(func(r kv.Reader) error {
 		value, err := r.Get(state.BucketMeta, []byte(state.KeyCounters))
 		whole = slices.Clone(value)
 		return err
 	}))
 	put := func(value []byte) {
-		must(t, l.engine.store.Update(func(w kv.Writer) error { return w.Put(state.BucketMeta, []byte(state.KeyCounters), value) }))
+		must(t, l.engine.Store.Update(func(w kv.Writer) error { return w.Put(state.BucketMeta, []byte(state.KeyCounters), value) }))
 	}
 	for i := range whole {
 		damaged := slices.Clone(whole)

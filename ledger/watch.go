@@ -39,7 +39,7 @@ const watchSize = 256
 // watch yields the events from number next on. It returns nil when the consumer breaks.
 func (l *Ledger) watch(ctx context.Context, next uint64, yield func(Event, error) bool) error {
 	for {
-		if err := l.engine.commits.awaitEvent(ctx, next); err != nil {
+		if err := l.engine.Queue.AwaitEvent(ctx, next); err != nil {
 			return err
 		}
 		events, fault := l.someEvents(ctx, next, watchSize)

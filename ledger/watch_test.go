@@ -36,7 +36,7 @@ func watchUntil(ctx context.Context, l *Ledger, from, last uint64) (seen []Event
 // write makes n events, and returns the number of the last.
 func write(ctx context.Context, l *Ledger, n int) (last uint64, err error) {
 	for range n {
-		_, last, err = l.engine.submit(ctx, func(s *state.State) ([]event.Change, error) {
+		_, last, err = l.engine.Submit(ctx, func(s *state.State) ([]event.Change, error) {
 			return []event.Change{&event.Settled{Key: fmt.Sprint("event ", s.Counters.Events+1), Digest: [32]byte{1}, First: s.Counters.Events + 1, Final: true}}, nil
 		})
 		if err != nil {
@@ -54,13 +54,10 @@ func mustWrite(t testing.TB, l *Ledger, n int) (last uint64) {
 }
 
 // waitWaiting waits until somebody waits for a change of the ledger.
-func waitWaiting(t testing.TB, c *committer) {
+func waitWaiting(t testing.TB, l *Ledger) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		c.mu.Lock()
-		waiting := c.changed != nil
-		c.mu.Unlock()
-		if waiting {
+		if l.engine.Load().Watched {
 			return
 		}
 		if time.Now().After(deadline) {
@@ -220,7 +217,7 @@ func TestAWatcherHoldsNoSnapshotWhileItsConsumerWorksOrWaits(t *testing.T) {
 		}
 		return worst, nil
 	})
-	waitWaiting(t, &l.engine.commits)
+	waitWaiting(t, l)
 	if n := s.held.Load(); n != 0 {
 		t.Errorf("a watcher holds %d snapshots while it waits for event %d", n, last+1)
 	}
@@ -301,7 +298,7 @@ func TestWatchWaitsForAnEventFarAhead(t *testing.T) {
 	l := inMemory(t, Options{})
 	const ahead = 100
 	watch := async(func() ([]Event, error) { return watchUntil(t.Context(), l, ahead, ahead) })
-	waitWaiting(t, &l.engine.commits)
+	waitWaiting(t, l)
 	mustWrite(t, l, 2*ahead)
 	a := await(t, watch)
 	must(t, a.err)
@@ -336,7 +333,7 @@ func wantEnd(ctx context.Context, t *testing.T, l *Ledger, want error, happen fu
 		}))
 	}
 	reached.Wait()
-	waitWaiting(t, &l.engine.commits)
+	waitWaiting(t, l)
 	happen()
 	for _, one := range waiting {
 		if err := await(t, one).err; !errors.Is(err, want) {
@@ -399,7 +396,7 @@ func TestAWatchOutlivesACommitThatFailedCleanly(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
 	last := stats(t, l).Events
 	watch := async(func() ([]Event, error) { return watchUntil(t.Context(), l, last+1, last+1) })
-	waitWaiting(t, &l.engine.commits)
+	waitWaiting(t, l)
 	s.set(failing, nil)
 	_, err := write(t.Context(), l, 1)
 	wantErr(t, err, errDisk)
@@ -445,7 +442,7 @@ func watchCommit(t *testing.T, outcome func() error) {
 		return nil
 	})
 	watch := async(func() ([]Event, error) { return watchUntil(t.Context(), l, last, last+1) })
-	waitWaiting(t, &l.engine.commits)
+	waitWaiting(t, l)
 	writer := async(func() (uint64, error) { return write(t.Context(), l, 1) })
 	flush.wait(t) // the event is visible below, and not yet known to be durable
 	late := async(func() ([]Event, error) { return watchUntil(t.Context(), l, last, last+1) })
@@ -516,10 +513,10 @@ func TestWatchEndsAtDamage(t *testing.T) {
 	l := inMemory(t, Options{})
 	last := mustWrite(t, l, 9)
 	for name, records := range map[string][]pair{
-		"missing": slices.DeleteFunc(pairs(t, l.engine.store), func(p pair) bool {
+		"missing": slices.DeleteFunc(pairs(t, l.engine.Store), func(p pair) bool {
 			return p.bucket == state.BucketEvents && string(p.key) == string(state.EventKey(6))
 		}),
-		"broken": append(pairs(t, l.engine.store), sealed(state.BucketEvents, state.EventKey(6), []byte{event.Version})),
+		"broken": append(pairs(t, l.engine.Store), sealed(state.BucketEvents, state.EventKey(6), []byte{event.Version})),
 	} {
 		t.Run(name, func(t *testing.T) {
 			broken := openMemory(t, fill(t, records), Options{})
@@ -533,38 +530,11 @@ func TestWatchEndsAtDamage(t *testing.T) {
 	}
 }
 
-// Where nobody waits a commit does not even make a channel.
-func TestNobodyWaitingCostsNothing(t *testing.T) {
-	var c committer
-	if n := testing.AllocsPerRun(100, func() { c.settled(c.durable + 1) }); n > 0 {
-		t.Errorf("%v allocations to tell nobody", n)
-	}
-}
-
-// However waiting and waking meet, no wake-up is lost: each side waits for the other's next step.
-func TestNoWakeUpIsLost(t *testing.T) {
-	const rounds = 2000
-	var ping, pong committer
-	follow := func(mine, other *committer) error {
-		for n := uint64(1); n <= rounds; n++ {
-			mine.settled(n)
-			if err := other.awaitEvent(t.Context(), n); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	first := async(func() (bool, error) { return true, follow(&ping, &pong) })
-	second := async(func() (bool, error) { return true, follow(&pong, &ping) })
-	must(t, await(t, first).err)
-	must(t, await(t, second).err)
-}
-
 // Close waits for a batch that is being committed, though watchers wait beside it.
 func TestCloseIsWokenBesideWatchers(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
 	watch := async(func() ([]Event, error) { return watchUntil(t.Context(), l, math.MaxUint64, math.MaxUint64) })
-	waitWaiting(t, &l.engine.commits)
+	waitWaiting(t, l)
 	commit := s.holdCommit(t)
 	writer := async(func() (uint64, error) { return write(t.Context(), l, 1) })
 	commit.wait(t)
@@ -575,15 +545,4 @@ func TestCloseIsWokenBesideWatchers(t *testing.T) {
 	commit.open()
 	must(t, await(t, writer).err)
 	must(t, await(t, closing).err)
-}
-
-// Close hears of the end of the last batch, even if it looked just before.
-func TestCloseIsWokenByTheLastBatch(t *testing.T) {
-	c := committer{leading: true}
-	closing := async(func() (bool, error) { return c.close(), nil })
-	waitWaiting(t, &c)
-	c.settled(1)
-	waitWaiting(t, &c) // again: somebody leads still
-	c.handOver()
-	await(t, closing)
 }

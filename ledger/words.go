@@ -38,3 +38,4 @@ type Mechanism = vocabulary.Mechanism
 type Question = vocabulary.Question
 type Reason = vocabulary.Reason
 type Refusal = vocabulary.Refusal
+type ClockError = vocabulary.ClockError

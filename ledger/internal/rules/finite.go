@@ -1,4 +1,4 @@
-package ledger
+package rules
 
 import (
 	"github.com/sluicedp/sluice/ledger/internal/state"

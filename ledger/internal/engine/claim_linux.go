@@ -1,4 +1,4 @@
-package ledger
+package engine
 
 import (
 	"errors"
@@ -9,13 +9,15 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// claim shows the machine that a ledger is open for writing, whichever file it is in. The lock of a file says nothing
+// Claim shows the machine that a ledger is open for writing, whichever file it is in. The lock of a file says nothing
 // about its copies, and two copies that draw would tell two independent responses about the same people. It is an
 // abstract Unix socket with the id of the ledger in its name, at which nobody ever answers. There is one socket of a
 // name in a network namespace, and the kernel takes it away with the process.
-type claim struct{ socket *net.UnixListener }
+type Claim struct{ socket *net.UnixListener }
 
 // claimWait is how long a claim waits for another to end: the socket of a process that was just killed may outlive
 // its lock on the file, and a child process has copies of all sockets until it begins to run its program.
@@ -24,22 +26,22 @@ const (
 	claimPoll = 5 * time.Millisecond
 )
 
-// claimLedger claims a ledger until it is released. It returns [ErrInUse] if it is claimed. Where such sockets are not
+// ClaimLedger claims a ledger until it is released. It returns [ErrInUse] if it is claimed. Where such sockets are not
 // to be had, nothing is claimed.
-func claimLedger(id [16]byte) (*claim, error) {
+func ClaimLedger(id [16]byte) (*Claim, error) {
 	name := "@sluice-ledger-" + uuid.UUID(id).String()
 	deadline := time.Now().Add(claimWait)
 	for {
 		socket, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: name})
 		switch {
 		case err == nil:
-			return &claim{socket}, nil
+			return &Claim{socket}, nil
 		case forbidden(err):
-			return &claim{}, nil
+			return &Claim{}, nil
 		case !errors.Is(err, syscall.EADDRINUSE):
 			return nil, fmt.Errorf("claim the ledger: %w", err)
 		case time.Now().After(deadline):
-			return nil, fmt.Errorf("%w: another copy of this ledger is open for writing%s", ErrInUse, holder(name))
+			return nil, fmt.Errorf("%w: another copy of this ledger is open for writing%s", kv.ErrInUse, holder(name))
 		}
 		time.Sleep(claimPoll)
 	}
@@ -81,8 +83,8 @@ func holder(name string) string {
 	return fmt.Sprintf(", in process %d", process)
 }
 
-// release gives the claim up.
-func (c *claim) release() error {
+// Release gives the claim up.
+func (c *Claim) Release() error {
 	if c == nil || c.socket == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package ledger
+package rules
 
 import (
 	"fmt"
@@ -7,13 +7,14 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// respond returns the chain's response at ε: the recorded one, or one drawn now, from the truth if ε is
+// Respond returns the chain's response at ε: the recorded one, or one drawn now, from the truth if ε is
 // above all others. With it comes the change that binds the chain to the truth, if it is to be.
-func (l *Rules) respond(from state.Chances, q *event.Question, x *terms.Subject, epsilon privacy.Epsilon, truth int32) (out event.Response, first []event.Change, err error) {
+func (l *Rules) Respond(from state.Chances, q *event.Question, x *terms.Subject, epsilon privacy.Epsilon, truth int32) (out event.Response, first []event.Change, err error) {
 	if err := checkLevels(q, x); err != nil {
 		return out, nil, err
 	}
@@ -22,7 +23,7 @@ func (l *Rules) respond(from state.Chances, q *event.Question, x *terms.Subject,
 	}
 	place, _ := state.FindLevel(x.Chain.Levels, epsilon)
 	if out.Method = event.MethodAt(place, len(x.Chain.Levels)); out.Method == event.MethodRaise {
-		first = l.bind(q, x.Chain.Bond(), x.Name, truth)
+		first = l.Bind(q, x.Chain.Bond(), x.Name, truth)
 	}
 	if x.Chain.Noise != 0 {
 		out.Value, err = l.keyed(q, *x, place, epsilon, truth)
@@ -30,7 +31,7 @@ func (l *Rules) respond(from state.Chances, q *event.Question, x *terms.Subject,
 	}
 	out.Value, err = draw(from, q, x.Chain.Levels, place, epsilon, truth)
 	if err != nil { // everything the host had a hand in was checked before
-		return out, nil, fmt.Errorf("object %q: %w: %w", x.Name, ErrCorrupt, err)
+		return out, nil, fmt.Errorf("object %q: %w: %w", x.Name, errs.ErrCorrupt, err)
 	}
 	return out, first, nil
 }
@@ -59,11 +60,11 @@ func draw(c state.Chances, q *event.Question, levels []state.Level, place int, e
 	}
 	m := len(q.Values)
 	switch {
-	case q.Encoding == Finite:
+	case q.Encoding == vocabulary.Finite:
 		v.Index, err = drawFinite(q.Mechanism, c.Outputs, levels, place, epsilon, truth)
-	case q.Encoding == Unary && raise:
+	case q.Encoding == vocabulary.Unary && raise:
 		v.Bits, err = c.Sampler.RaiseUnary(m, asBits(below), epsilon, int(truth))
-	case q.Encoding == Unary:
+	case q.Encoding == vocabulary.Unary:
 		v.Bits, err = c.Sampler.BetweenUnary(m, asBits(below), epsilon, asBits(above))
 	case raise:
 		v.Index, err = c.Sampler.Raise(m, asValue(below), epsilon, int(truth))
@@ -81,11 +82,11 @@ func asBits(l state.Level) rrchain.BitLevel {
 	return rrchain.BitLevel{Epsilon: l.Epsilon, Response: l.Response.Bits}
 }
 
-// bind returns the change that binds a chain to the truth that it is drawn from, or nothing if it is bound already or
+// Bind returns the change that binds a chain to the truth that it is drawn from, or nothing if it is bound already or
 // the ledger has no truth key.
-func (l *Rules) bind(q *event.Question, to state.Bond, name string, truth int32) []event.Change {
-	if l.binder == nil || to.Tag != nil {
+func (l *Rules) Bind(q *event.Question, to state.Bond, name string, truth int32) []event.Change {
+	if l.Binder == nil || to.Tag != nil {
 		return nil
 	}
-	return []event.Change{&event.TruthBound{Object: name, Question: q.Number, Tag: l.binder.truth(name, q.Number, to.Since, truth)}}
+	return []event.Change{&event.TruthBound{Object: name, Question: q.Number, Tag: l.Binder.Truth(name, q.Number, to.Since, truth)}}
 }

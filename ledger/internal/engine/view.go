@@ -1,4 +1,4 @@
-package ledger
+package engine
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
@@ -14,27 +15,27 @@ import (
 // Reading one object takes few microseconds. To allocate what a snapshot needs, and to decode the same counters anew,
 // would take a third of that; so both are kept for the next reader.
 
-// view runs fn on a snapshot. fn must not keep the state: the next reader gets it.
-func (l *Engine) view(ctx context.Context, fn func(*state.State) error) error {
+// View runs fn on a snapshot. fn must not keep the state: the next reader gets it.
+func (l *Engine) View(ctx context.Context, fn func(*state.State) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := l.commits.check(); err != nil {
+	if err := l.Queue.Check(); err != nil {
 		return err
 	}
 	v := l.views.take(l)
-	v.fn, v.from = fn, l.last.Load()
-	err := l.store.View(v.run)
+	v.fn, v.from = fn, l.Last.Load()
+	err := l.Store.View(v.run)
 	seen := v.state.Counters.Events
 	l.views.giveBack(v)
 	if err != nil {
-		l.stopIfOverwritten(err)
-		if closed := l.commits.check(); errors.Is(closed, ErrClosed) {
+		l.StopIfOverwritten(err)
+		if closed := l.Queue.Check(); errors.Is(closed, errs.ErrClosed) {
 			return closed // the store was closed before the snapshot was taken
 		}
 	}
 	// What fn found may rest on a commit under way, its refusals too.
-	if waited := l.commits.awaitDurable(ctx, seen); waited != nil {
+	if waited := l.Queue.AwaitDurable(ctx, seen); waited != nil {
 		return waited
 	}
 	return err
@@ -89,12 +90,12 @@ func (v *viewing) runOn(r kv.Reader) (err error) {
 		return err
 	}
 	if v.from != nil {
-		if err := v.from.check(s.Counters.Position); err != nil {
+		if err := v.from.Check(s.Counters.Position); err != nil {
 			return err
 		}
 	}
-	s.Known = &l.known
-	s.SetClock(l.clock())
+	s.Known = &l.Known
+	s.SetClock(l.Clock())
 	s.Far = l.leap.of(s)
 	err = v.fn(s)
 	if changed := l.checkSame(s); changed != nil {
@@ -127,28 +128,28 @@ func decodeStored(record, key []byte) (*storedCounters, error) {
 	return &storedCounters{bytes.Clone(record), c}, err
 }
 
-// inspect runs fn on a snapshot, of a damaged file too.
-func (l *Engine) inspect(ctx context.Context, fault func(kv.Fault), fn func(kv.Reader) error) error {
-	if err := errors.Join(ctx.Err(), l.commits.check()); err != nil {
+// Inspect runs fn on a snapshot, of a damaged file too.
+func (l *Engine) Inspect(ctx context.Context, fault func(kv.Fault), fn func(kv.Reader) error) error {
+	if err := errors.Join(ctx.Err(), l.Queue.Check()); err != nil {
 		return err
 	}
-	last := l.last.Load()
+	last := l.Last.Load()
 	look := func(r kv.Reader) error {
 		if s, err := state.Snapshot(r); err == nil && s.Counters.Events > 0 { // else the file is damaged, which is for fn to say
-			if err := last.check(s.Counters.Position); err != nil {
+			if err := last.Check(s.Counters.Position); err != nil {
 				return err
 			}
 		}
 		return fn(r)
 	}
 	var err error
-	if from, ok := l.store.(kv.Inspector); ok {
+	if from, ok := l.Store.(kv.Inspector); ok {
 		err = from.Inspect(fault, look)
 	} else {
-		err = l.store.View(look)
+		err = l.Store.View(look)
 	}
-	l.stopIfOverwritten(err)
-	if stopped := l.commits.check(); err != nil && stopped != nil {
+	l.StopIfOverwritten(err)
+	if stopped := l.Queue.Check(); err != nil && stopped != nil {
 		return stopped // the store was closed before the snapshot was taken
 	}
 	return err

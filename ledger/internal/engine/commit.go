@@ -1,4 +1,4 @@
-package ledger
+package engine
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -20,35 +21,35 @@ import (
 // timer. All of a batch is decided and applied in one transaction, in the order of the queue, so
 // each decision sees the ones before it.
 
-// decision reads the state and returns the changes to make, or the error by which to refuse. It
+// Decision reads the state and returns the changes to make, or the error by which to refuse. It
 // must not write, and what it returns besides may leave the ledger only once submit has returned nil.
-type decision func(*state.State) ([]event.Change, error)
+type Decision func(*state.State) ([]event.Change, error)
 
-// proposal is one caller's decision on its way through the queue.
-type proposal struct {
-	decide      decision
-	made        *made                    // what decide returned was made before; nil if not
-	record      func(*state.State) error // records what decide has found to be done; nil if decide returns it
-	recorded    func(*state.State) error // called, unless nil, when its changes are made and only to be written
+// Proposal is one caller's decision on its way through the queue.
+type Proposal struct {
+	Decide      Decision
+	Made        *Made                    // what decide returned was made before; nil if not
+	Record      func(*state.State) error // records what decide has found to be done; nil if decide returns it
+	Recorded    func(*state.State) error // called, unless nil, when its changes are made and only to be written
 	first, last uint64                   // its events, once committed
 	err         error
 	turn        chan bool // gets true when it is to lead, or false when it is settled by another; nil if it led at once
 }
 
-// committer is the queue of proposals.
-type committer struct {
+// Queue is the queue of proposals.
+type Queue struct {
 	mu      sync.Mutex
-	queue   []*proposal
+	queue   []*Proposal
 	leading bool          // somebody leads, or was told to
 	last    int           // how many proposals the last batch had; used by the one goroutine that leads
 	closed  bool          // no more work is accepted, but what is queued is done
 	failure error         // no more work is done
-	durable uint64        // the last event known to be on disk
+	Durable uint64        // the last event known to be on disk
 	changed chan struct{} // closed when what somebody may wait for changes; nil if nobody waits
 }
 
 // update changes the committer and wakes whoever waits for a change.
-func (c *committer) update(change func()) {
+func (c *Queue) update(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	change()
@@ -56,15 +57,15 @@ func (c *committer) update(change func()) {
 }
 
 // wake wakes everybody in await, under the lock. Where nobody waits it does nothing.
-func (c *committer) wake() {
+func (c *Queue) wake() {
 	if c.changed != nil {
 		close(c.changed)
 		c.changed = nil
 	}
 }
 
-// await blocks until a condition holds, or ctx ends. The condition is evaluated under the lock.
-func (c *committer) await(ctx context.Context, condition func() bool) error {
+// Await blocks until a condition holds, or ctx ends. The condition is evaluated under the lock.
+func (c *Queue) Await(ctx context.Context, condition func() bool) error {
 	for {
 		c.mu.Lock()
 		if condition() {
@@ -85,59 +86,59 @@ func (c *committer) await(ctx context.Context, condition func() bool) error {
 }
 
 const (
-	// most is how many proposals may share a commit; it bounds the memory of one.
-	most = 1024
-	// yields is how often a leader lets other goroutines run before it takes the queue: callers that
+	// MostTogether is how many proposals may share a commit; it bounds the memory of one.
+	MostTogether = 1024
+	// Yields is how often a leader lets other goroutines run before it takes the queue: callers that
 	// the last commit woke get a chance to queue up. If the last commit was for one caller alone, nobody is
 	// waited for: after waiting for a disk, a processor takes some 15 microseconds to yield.
-	yields = 3
+	Yields = 3
 )
 
-// check returns why no more work is accepted, if that is so.
-func (c *committer) check() error {
+// Check returns why no more work is accepted, if that is so.
+func (c *Queue) Check() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.refusal()
 }
 
 // refusal is check under the lock.
-func (c *committer) refusal() error {
+func (c *Queue) refusal() error {
 	if c.failure == nil && c.closed {
-		return ErrClosed
+		return errs.ErrClosed
 	}
 	return c.failure
 }
 
-// stopped returns the failure of an earlier commit. Unlike check it lets through what was queued
+// Stopped returns the failure of an earlier commit. Unlike check it lets through what was queued
 // before the ledger was closed.
-func (c *committer) stopped() error {
+func (c *Queue) Stopped() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.failure
 }
 
 // settled tells that all events up to this one are on disk.
-func (c *committer) settled(event uint64) {
-	c.update(func() { c.durable = max(c.durable, event) })
+func (c *Queue) settled(event uint64) {
+	c.update(func() { c.Durable = max(c.Durable, event) })
 }
 
-// awaitDurable waits until an event is on disk. A snapshot may show a commit that is still being
+// AwaitDurable waits until an event is on disk. A snapshot may show a commit that is still being
 // written, and that would be lost if the power failed now; nothing read from it may be told before.
-func (c *committer) awaitDurable(ctx context.Context, event uint64) error {
-	err := c.await(ctx, func() bool { return c.durable >= event || c.failure != nil })
+func (c *Queue) AwaitDurable(ctx context.Context, event uint64) error {
+	err := c.Await(ctx, func() bool { return c.Durable >= event || c.failure != nil })
 	if err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.durable < event {
+	if c.Durable < event {
 		return c.failure
 	}
 	return nil
 }
 
 // enter queues a proposal and tells whether it is to lead.
-func (c *committer) enter(p *proposal) (lead bool, err error) {
+func (c *Queue) enter(p *Proposal) (lead bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.refusal(); err != nil {
@@ -152,17 +153,17 @@ func (c *committer) enter(p *proposal) (lead bool, err error) {
 }
 
 // take removes a batch from the queue.
-func (c *committer) take() []*proposal {
+func (c *Queue) take() []*Proposal {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := min(len(c.queue), most)
+	n := min(len(c.queue), MostTogether)
 	batch := slices.Clone(c.queue[:n])
 	c.queue = slices.Delete(c.queue, 0, n)
 	return batch
 }
 
 // handOver ends a leader's turn: the next in the queue leads, or nobody.
-func (c *committer) handOver() {
+func (c *Queue) handOver() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.leading = len(c.queue) > 0; c.leading {
@@ -173,7 +174,7 @@ func (c *committer) handOver() {
 }
 
 // withdraw takes a proposal out of the queue, unless it is in a batch already.
-func (c *committer) withdraw(p *proposal) bool {
+func (c *Queue) withdraw(p *Proposal) bool {
 	c.mu.Lock()
 	i := slices.Index(c.queue, p)
 	if i >= 0 {
@@ -191,8 +192,8 @@ func (c *committer) withdraw(p *proposal) bool {
 	return true
 }
 
-// stop refuses all further work, for the first reason given. It tells whether this is the first.
-func (c *committer) stop(reason error) (first bool) {
+// Stop refuses all further work, for the first reason given. It tells whether this is the first.
+func (c *Queue) Stop(reason error) (first bool) {
 	c.update(func() {
 		if first = c.failure == nil; first {
 			c.failure = reason
@@ -201,30 +202,30 @@ func (c *committer) stop(reason error) (first bool) {
 	return first
 }
 
-// close refuses further work and waits for what is queued. It returns false if that was done before.
-func (c *committer) close() bool {
+// Close refuses further work and waits for what is queued. It returns false if that was done before.
+func (c *Queue) Close() bool {
 	first := false
 	c.update(func() { first, c.closed = !c.closed, true })
 	// It cannot fail: the context does not end.
-	_ = c.await(context.Background(), func() bool { return !c.leading })
+	_ = c.Await(context.Background(), func() bool { return !c.leading })
 	return first
 }
 
-// submit has a decision carried out and waits until it is durable. It returns the numbers of its
+// Submit has a decision carried out and waits until it is durable. It returns the numbers of its
 // first and last event, both 0 if there were none. If ctx ends while the proposal still waits, it is
 // withdrawn and nothing has happened; once its commit has begun, submit waits for the outcome.
-func (l *Engine) submit(ctx context.Context, decide decision) (first, last uint64, err error) {
-	return l.propose(ctx, &proposal{decide: decide})
+func (l *Engine) Submit(ctx context.Context, decide Decision) (first, last uint64, err error) {
+	return l.Propose(ctx, &Proposal{Decide: decide})
 }
 
-func (l *Engine) propose(ctx context.Context, p *proposal) (first, last uint64, err error) {
-	if l.only {
-		return 0, 0, ErrReadOnly
+func (l *Engine) Propose(ctx context.Context, p *Proposal) (first, last uint64, err error) {
+	if l.ReadOnly {
+		return 0, 0, errs.ErrReadOnly
 	}
 	if err := ctx.Err(); err != nil {
 		return 0, 0, err
 	}
-	lead, err := l.commits.enter(p)
+	lead, err := l.Queue.enter(p)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -238,7 +239,7 @@ func (l *Engine) propose(ctx context.Context, p *proposal) (first, last uint64, 
 
 // await waits until a proposal is settled, leading if told to. It returns false if the proposal was
 // withdrawn because ctx ended.
-func (l *Engine) await(ctx context.Context, p *proposal) bool {
+func (l *Engine) await(ctx context.Context, p *Proposal) bool {
 	select {
 	case lead := <-p.turn:
 		if lead {
@@ -246,7 +247,7 @@ func (l *Engine) await(ctx context.Context, p *proposal) bool {
 		}
 		return true
 	case <-ctx.Done():
-		if l.commits.withdraw(p) {
+		if l.Queue.withdraw(p) {
 			return false
 		}
 		<-p.turn
@@ -256,26 +257,26 @@ func (l *Engine) await(ctx context.Context, p *proposal) bool {
 
 // lead commits one batch, in which the leader's own proposal is the first, and hands over.
 func (l *Engine) lead() {
-	if l.commits.last > 1 {
-		for range yields {
+	if l.Queue.last > 1 {
+		for range Yields {
 			runtime.Gosched()
 		}
 	}
-	batch := l.commits.take()
-	l.commits.last = len(batch)
-	err := ErrStopped // what the others learn if commit panics
+	batch := l.Queue.take()
+	l.Queue.last = len(batch)
+	err := errs.ErrStopped // what the others learn if commit panics
 	defer func() {
-		if errors.Is(err, ErrStopped) {
-			l.commits.stop(err)
+		if errors.Is(err, errs.ErrStopped) {
+			l.Queue.Stop(err)
 		}
 		settle(batch, err)
-		l.commits.handOver()
+		l.Queue.handOver()
 	}()
 	err = l.commit(batch)
 }
 
 // settle tells everyone in a batch what came of it.
-func settle(batch []*proposal, err error) {
+func settle(batch []*Proposal, err error) {
 	for _, p := range batch {
 		if err != nil {
 			// Also of those refused: they may have been refused because of changes that are not there.
@@ -289,33 +290,33 @@ func settle(batch []*proposal, err error) {
 
 // commit carries a batch out in one transaction. A decision that refuses affects nobody else; a
 // failure to write fails the whole batch.
-func (l *Engine) commit(batch []*proposal) error {
-	if err := l.commits.stopped(); err != nil {
+func (l *Engine) commit(batch []*Proposal) error {
+	if err := l.Queue.Stopped(); err != nil {
 		return err
 	}
 	events, last := uint64(0), uint64(0)
 	var edge *merkle.Edge
 	at := &mark{}
-	err := l.store.Update(func(w kv.Writer) (err error) {
-		spool := &spool{into: w, direct: spoolSmall * len(batch)}
+	err := l.Store.Update(func(w kv.Writer) (err error) {
+		spool := &Spool{Into: w, direct: spoolSmall * len(batch)}
 		defer func() { err = errors.Join(err, spool.wait()) }()
-		now := l.clock()
+		now := l.Clock()
 		if err := event.CheckTime(now); err != nil {
 			return err
 		}
 		s, err := state.Begin(spool, now)
 		if err == nil {
-			s.Known = &l.known
+			s.Known = &l.Known
 			err = s.CheckBegun()
 		}
 		if err == nil {
-			err = l.last.Load().check(s.Counters.Position)
+			err = l.Last.Load().Check(s.Counters.Position)
 		}
 		if err != nil {
 			return err
 		}
 		l.lend(s)
-		spool.recent, spool.event = l.recent, s.Counters.Events+1
+		spool.Recent, spool.Event = l.recent, s.Counters.Events+1
 		before := s.Counters.Events
 		s.Far = l.leap.of(s)
 		for _, p := range batch {
@@ -335,31 +336,31 @@ func (l *Engine) commit(batch []*proposal) error {
 			return err
 		}
 		at.Position = s.Counters.Position
-		l.last.Load().next.Store(at)
+		l.Last.Load().next.Store(at)
 		return l.checkStored(s.Durable.Position)
 	})
 	if err != nil {
-		l.log.Error().Err(err).Int("requests", len(batch)).Msg("commit failed")
-		l.stopIfOverwritten(err)
+		l.Log.Error().Err(err).Int("requests", len(batch)).Msg("commit failed")
+		l.StopIfOverwritten(err)
 	} else if events > 0 {
 		l.edge = edge
-		l.last.Store(at)
-		l.commits.settled(last)
-		l.log.Debug().Int("requests", len(batch)).Uint64("events", events).Msg("committed")
+		l.Last.Store(at)
+		l.Queue.settled(last)
+		l.Log.Debug().Int("requests", len(batch)).Uint64("events", events).Msg("committed")
 	}
 	if errors.Is(err, kv.ErrUncertain) {
-		err = fmt.Errorf("%w: %w", ErrStopped, err)
+		err = fmt.Errorf("%w: %w", errs.ErrStopped, err)
 	}
 	return err
 }
 
 // lend gives a transaction what the ledger has at hand for it. The edge is a copy: the transaction may fail.
 func (l *Engine) lend(s *state.State) {
-	l.desk.Clear()
-	s.Desk, s.Changes = &l.desk, l.recent
-	s.Chances = l.chances
-	if l.salts != nil {
-		s.Salts = l.salts
+	l.Desk.Clear()
+	s.Desk, s.Changes = &l.Desk, l.recent
+	s.Chances = l.Chances
+	if l.Salts != nil {
+		s.Salts = l.Salts
 	}
 	if l.edge != nil && l.edge.Size() == s.Counters.Events {
 		s.Edge = l.edge.Clone()
@@ -368,62 +369,62 @@ func (l *Engine) lend(s *state.State) {
 
 // carryOut decides a proposal and records its changes. The error is one of writing; that of a
 // refusal stays with the proposal.
-func (p *proposal) carryOut(s *state.State, into *spool) error {
-	changes, err := p.decide(s)
+func (p *Proposal) carryOut(s *state.State, into *Spool) error {
+	changes, err := p.Decide(s)
 	if err != nil {
 		p.err = err
 		return nil
 	}
-	if len(changes) == 0 && p.record == nil {
+	if len(changes) == 0 && p.Record == nil {
 		return nil
 	}
 	p.first = s.Counters.Events + 1
 	switch {
-	case p.made != nil:
-		adopt(s, p.made)
-	case p.record != nil:
-		err = p.record(s)
+	case p.Made != nil:
+		adopt(s, p.Made)
+	case p.Record != nil:
+		err = p.Record(s)
 	default:
 		_, _, err = fold.Record(s, changes)
 	}
 	if p.last = s.Counters.Events; err != nil {
 		return err
 	}
-	if p.recorded != nil {
-		if err := p.recorded(s); err != nil {
+	if p.Recorded != nil {
+		if err := p.Recorded(s); err != nil {
 			return err
 		}
 	}
-	if p.made != nil {
-		if err := into.putAll(p.made.puts); err != nil {
+	if p.Made != nil {
+		if err := into.putAll(p.Made.puts); err != nil {
 			return err
 		}
 	}
 	return s.Counters.CheckWhole()
 }
 
-func (c *committer) durableEvents() uint64 {
+func (c *Queue) DurableEvents() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.durable
+	return c.Durable
 }
 
-// awaitSeen waits until a commit that a snapshot may have shown is durable. Unlike awaitDurable it does not
+// AwaitSeen waits until a commit that a snapshot may have shown is durable. Unlike awaitDurable it does not
 // wait for events that nobody is writing: the log may have been tampered with.
-func (c *committer) awaitSeen(ctx context.Context, event uint64) error {
-	err := c.await(ctx, func() bool { return c.durable >= event || c.failure != nil || !c.leading })
+func (c *Queue) AwaitSeen(ctx context.Context, event uint64) error {
+	err := c.Await(ctx, func() bool { return c.Durable >= event || c.failure != nil || !c.leading })
 	if err != nil {
 		return err
 	}
-	return c.check()
+	return c.Check()
 }
 
-// awaitEvent waits until an event is on disk. Unlike awaitDurable, it does not rely on the event to come:
+// AwaitEvent waits until an event is on disk. Unlike awaitDurable, it does not rely on the event to come:
 // it ends with the reason when nothing comes any more.
-func (c *committer) awaitEvent(ctx context.Context, event uint64) error {
-	err := c.await(ctx, func() bool { return c.durable >= event || c.refusal() != nil })
+func (c *Queue) AwaitEvent(ctx context.Context, event uint64) error {
+	err := c.Await(ctx, func() bool { return c.Durable >= event || c.refusal() != nil })
 	if err != nil {
 		return err
 	}
-	return c.check()
+	return c.Check()
 }

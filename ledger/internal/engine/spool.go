@@ -1,4 +1,4 @@
-package ledger
+package engine
 
 import (
 	"runtime/debug"
@@ -7,12 +7,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// spool is a writer that puts records in the background, while the transaction goes on to make others. Whoever reads, or
+// Spool is a writer that puts records in the background, while the transaction goes on to make others. Whoever reads, or
 // deletes, waits until everything is put: so nobody sees a difference, and the store is never used by two at a time.
 // A transaction of small requests starts nothing in the background: where many callers wait, the other processors are busy
 // with what these ask for next.
-type spool struct {
-	into    kv.Writer
+type Spool struct {
+	Into    kv.Writer
 	direct  int            // how many records are put without anything in the background
 	records []spooled      // not handed over yet
 	work    chan batch     // nil if nothing runs in the background
@@ -20,8 +20,8 @@ type spool struct {
 	done    chan struct{}
 	err     error          // of what was put in the background; only after done
 	panic   any            // likewise
-	recent  *state.Recency // is told what changes, as by this event; nil for nobody
-	event   uint64
+	Recent  *state.Recency // is told what changes, as by this event; nil for nobody
+	Event   uint64
 }
 
 type spooled struct {
@@ -43,8 +43,8 @@ const (
 	spoolSmall = 8  // a request about one object has hardly ever more, but for what a transaction writes once
 )
 
-func (s *spool) Put(bucket string, key, value []byte) error {
-	s.recent.Changed(bucket, key, s.event)
+func (s *Spool) Put(bucket string, key, value []byte) error {
+	s.Recent.Changed(bucket, key, s.Event)
 	if s.records == nil {
 		s.records = make([]spooled, 0, spoolFirst)
 	}
@@ -65,8 +65,8 @@ func (s *spool) Put(bucket string, key, value []byte) error {
 }
 
 // putAll puts many records at once. It reads the slice until everything is put.
-func (s *spool) putAll(records []spooled) error {
-	s.recent.ChangedMany(s.event)
+func (s *Spool) putAll(records []spooled) error {
+	s.Recent.ChangedMany(s.Event)
 	if err := s.settle(); err != nil {
 		return err
 	}
@@ -75,13 +75,13 @@ func (s *spool) putAll(records []spooled) error {
 	return nil
 }
 
-func (s *spool) start() {
+func (s *Spool) start() {
 	s.work, s.free, s.done = make(chan batch, spoolDepth), make(chan []spooled, spoolDepth), make(chan struct{})
 	go s.run(s.work, s.free, s.done)
 }
 
 // run puts what it gets. After a failure it only takes it.
-func (s *spool) run(work chan batch, free chan []spooled, done chan struct{}) {
+func (s *Spool) run(work chan batch, free chan []spooled, done chan struct{}) {
 	defer close(done)
 	for b := range work {
 		if s.err == nil && s.panic == nil {
@@ -98,18 +98,18 @@ func (s *spool) run(work chan batch, free chan []spooled, done chan struct{}) {
 	}
 }
 
-func (s *spool) put(records []spooled) {
+func (s *Spool) put(records []spooled) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // as the store does where it is called
 	defer func() { s.panic = recover() }()
 	for _, r := range records {
-		if s.err = s.into.Put(r.bucket, r.key, r.value); s.err != nil {
+		if s.err = s.Into.Put(r.bucket, r.key, r.value); s.err != nil {
 			return
 		}
 	}
 }
 
 // wait waits until nothing runs in the background. A panic there goes on here.
-func (s *spool) wait() error {
+func (s *Spool) wait() error {
 	if s.work != nil {
 		close(s.work)
 		<-s.done
@@ -123,12 +123,12 @@ func (s *spool) wait() error {
 }
 
 // settle puts everything there is.
-func (s *spool) settle() error {
+func (s *Spool) settle() error {
 	if err := s.wait(); err != nil {
 		return err
 	}
 	for _, r := range s.records {
-		if s.err = s.into.Put(r.bucket, r.key, r.value); s.err != nil {
+		if s.err = s.Into.Put(r.bucket, r.key, r.value); s.err != nil {
 			return s.err
 		}
 	}
@@ -137,24 +137,24 @@ func (s *spool) settle() error {
 	return nil
 }
 
-func (s *spool) Get(bucket string, key []byte) ([]byte, error) {
+func (s *Spool) Get(bucket string, key []byte) ([]byte, error) {
 	if err := s.settle(); err != nil {
 		return nil, err
 	}
-	return s.into.Get(bucket, key)
+	return s.Into.Get(bucket, key)
 }
 
-func (s *spool) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
+func (s *Spool) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
 	if err := s.settle(); err != nil {
 		return err
 	}
-	return s.into.Scan(bucket, from, visit)
+	return s.Into.Scan(bucket, from, visit)
 }
 
-func (s *spool) Delete(bucket string, key []byte) error {
-	s.recent.Changed(bucket, key, s.event)
+func (s *Spool) Delete(bucket string, key []byte) error {
+	s.Recent.Changed(bucket, key, s.Event)
 	if err := s.settle(); err != nil {
 		return err
 	}
-	return s.into.Delete(bucket, key)
+	return s.Into.Delete(bucket, key)
 }

@@ -1,4 +1,4 @@
-package ledger
+package rules
 
 import (
 	"github.com/sluicedp/sluice/ledger/internal/budget"
@@ -8,32 +8,32 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// orLess adds to a refusal the largest ε that would do.
-func orLess(r *vocabulary.Refusal, largest privacy.Epsilon) {
+// OrLess adds to a refusal the largest ε that would do.
+func OrLess(r *vocabulary.Refusal, largest privacy.Epsilon) {
 	r.Largest = largest
-	if r.Helps == HelpsNothing && !largest.IsZero() {
-		r.Helps = HelpsLess
+	if r.Helps == vocabulary.HelpsNothing && !largest.IsZero() {
+		r.Helps = vocabulary.HelpsLess
 	}
 }
 
-// orLess finds what would do instead of what a request asks for, and adds it to the refusal. A reservation that is carried
+// OrLess finds what would do instead of what a request asks for, and adds it to the refusal. A reservation that is carried
 // out cannot be for less.
-func (l *Rules) orLess(s *state.State, x *terms.Subject, ask asking, on terms.Offering, r *Refusal) (err error) {
-	if ask.sale != 0 || !terms.DependsOnEpsilon(r.Reason) {
+func (l *Rules) OrLess(s *state.State, x *terms.Subject, ask Asking, on terms.Offering, r *vocabulary.Refusal) (err error) {
+	if ask.Sale != 0 || !terms.DependsOnEpsilon(r.Reason) {
 		return nil
 	}
 	var largest privacy.Epsilon
-	if most := budget.Below(ask.epsilon); l.lacksNoiseKey(x.Chain) {
+	if most := budget.Below(ask.Epsilon); l.lacksNoiseKey(x.Chain) {
 		largest, err = highestRecorded(x.Chain, most, on)
 	} else {
-		if r.Reason != NoTruth && l.lacksTruthKey(x.Name, most) == nil {
+		if r.Reason != vocabulary.NoTruth && l.LacksTruthKey(x.Name, most) == nil {
 			largest, err = l.largestDrawn(s, x, ask, most, on)
 		}
 		if err == nil && largest.IsZero() {
 			largest, err = on(budget.Lower(most, x.Chain.Current())) // what is recorded, or lies below it, is free
 		}
 	}
-	orLess(r, largest)
+	OrLess(r, largest)
 	return err
 }
 
@@ -54,28 +54,28 @@ func highestRecorded(c state.Chain, most privacy.Epsilon, on terms.Offering) (pr
 // largestDrawn returns the largest ε on offer, above the chain's current level and at most a given one, that budgets allow,
 // or 0. They allow all up to the first that they forbid, or none: what others hold must be left in any case, and what of it
 // lies below the level asked for is not charged twice. So one level below that is enough to look at.
-func (l *Rules) largestDrawn(s *state.State, x *terms.Subject, ask asking, most privacy.Epsilon, on terms.Offering) (privacy.Epsilon, error) {
+func (l *Rules) largestDrawn(s *state.State, x *terms.Subject, ask Asking, most privacy.Epsilon, on terms.Offering) (privacy.Epsilon, error) {
 	none, current := privacy.Epsilon{}, x.Chain.Current()
 	if !current.Less(most) {
 		return none, nil
 	}
-	r, err := l.room(s, x, charge{ask, budget.Minus(most, current), most})
+	r, err := l.Room(s, x, Charge{ask, budget.Minus(most, current), most})
 	if err != nil {
 		return none, err
 	}
-	level, err := on(budget.Lower(most, budget.Plus(current, r.most())))
+	level, err := on(budget.Lower(most, budget.Plus(current, r.Most())))
 	if err != nil || !current.Less(level) {
 		return none, err
 	}
-	if refusal, err := l.checkBudget(s, x, charge{ask, budget.Minus(level, current), level}); err != nil || refusal != nil {
+	if refusal, err := l.CheckBudget(s, x, Charge{ask, budget.Minus(level, current), level}); err != nil || refusal != nil {
 		return none, err
 	}
 	return level, nil
 }
 
-// lacksTruth refuses an object that the host has no true value of, or another than its chain began with: whoever is
+// LacksTruth refuses an object that the host has no true value of, or another than its chain began with: whoever is
 // refused is not told which.
-func (l *Rules) lacksTruth(s *state.State, x *terms.Subject, ask asking, on terms.Offering) (*Refusal, error) {
-	r := &Refusal{Object: x.Name, Reason: NoTruth, Asked: ask.epsilon, Helps: HelpsTruth}
-	return r, l.orLess(s, x, ask, on, r)
+func (l *Rules) LacksTruth(s *state.State, x *terms.Subject, ask Asking, on terms.Offering) (*vocabulary.Refusal, error) {
+	r := &vocabulary.Refusal{Object: x.Name, Reason: vocabulary.NoTruth, Asked: ask.Epsilon, Helps: vocabulary.HelpsTruth}
+	return r, l.OrLess(s, x, ask, on, r)
 }

@@ -1,4 +1,4 @@
-package ledger
+package rules
 
 import (
 	"crypto/hmac"
@@ -10,12 +10,13 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// hostNoiseKeys is where noise keys come from. Package ledger describes it.
-type hostNoiseKeys struct {
+// HostNoiseKeys is where noise keys come from. Package ledger describes it.
+type HostNoiseKeys struct {
 	Current string
 	Key     func(name string) ([]byte, error)
 }
@@ -24,70 +25,70 @@ type hostNoiseKeys struct {
 type noises struct {
 	known   []event.NoiseKeySet          // that the ledger has seen
 	keys    map[uint32]*rrchain.NoiseKey // nil if the host has none
-	current uint32                       // 0 for none
+	Current uint32                       // 0 for none
 }
 
-// of returns the key of a question's chains that begin now. A host that has used keys, and does not say what is to
+// Of returns the key of a question's chains that begin now. A host that has used keys, and does not say what is to
 // be used now, has forgotten to.
-func (n *noises) of(q *event.Question) (number uint32, err error) {
+func (n *noises) Of(q *event.Question) (number uint32, err error) {
 	switch {
-	case q.Encoding == Finite:
+	case q.Encoding == vocabulary.Finite:
 		return 0, nil
 	case n.keys == nil && len(n.known) > 0:
-		return 0, fmt.Errorf("%w: chains of this ledger began with keys, and it was opened without", ErrNoiseKey)
+		return 0, fmt.Errorf("%w: chains of this ledger began with keys, and it was opened without", errs.ErrNoiseKey)
 	}
-	return n.current, nil
+	return n.Current, nil
 }
 
 // lacks tells whether a chain cannot be drawn from, because the host does not have its key.
 func (n *noises) lacks(c state.Chain) bool { return c.Noise != 0 && n.keys[c.Noise] == nil }
 
-// noiseCheck recognizes a key.
-func noiseCheck(key []byte) (t event.Tag) {
+// NoiseCheck recognizes a key.
+func NoiseCheck(key []byte) (t event.Tag) {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("sluice noise key check v1"))
 	copy(t[:], mac.Sum(nil))
 	return t
 }
 
-// useNoiseKeys checks the host's noise keys against the ledger's. It returns the change that makes a current one that is new
+// UseNoiseKeys checks the host's noise keys against the ledger's. It returns the change that makes a current one that is new
 // the ledger's.
-func (l *Rules) useNoiseKeys(given hostNoiseKeys, known []event.NoiseKeySet) (set []event.Change, err error) {
+func (l *Rules) UseNoiseKeys(given HostNoiseKeys, known []event.NoiseKeySet) (set []event.Change, err error) {
 	if given.Key == nil && given.Current != "" {
 		return nil, errs.Invalid("the current noise key has a name, and there is nothing to get keys from")
 	}
-	if l.noise.known = known; given.Key == nil {
+	if l.Noise.known = known; given.Key == nil {
 		return nil, nil
 	}
-	l.noise.keys = make(map[uint32]*rrchain.NoiseKey)
-	for _, k := range l.noise.known {
+	l.Noise.keys = make(map[uint32]*rrchain.NoiseKey)
+	for _, k := range l.Noise.known {
 		key, err := given.get(k.Name)
 		switch {
 		case err != nil:
 			return nil, err
 		case key == nil && k.Name == given.Current:
-			return nil, fmt.Errorf("%w: the current key %q is one that the host does not have", ErrNoiseKey, k.Name)
+			return nil, fmt.Errorf("%w: the current key %q is one that the host does not have", errs.ErrNoiseKey, k.Name)
 		case key == nil:
 			continue
 		}
-		if err := l.noise.add(k.Number, k.Name, key); err != nil {
+		if err := l.Noise.add(k.Number, k.Name, key); err != nil {
 			return nil, err
 		}
-		if check := noiseCheck(key); !check.Equal(k.Check) {
-			return nil, fmt.Errorf("%w: key %q", ErrNoiseKey, k.Name)
+		if check := NoiseCheck(key); !check.Equal(k.Check) {
+			return nil, fmt.Errorf("%w: key %q", errs.ErrNoiseKey, k.Name)
 		}
 		if k.Name == given.Current {
-			l.noise.current = k.Number
+			l.Noise.Current = k.Number
 		}
 	}
-	if given.Current == "" || l.noise.current != 0 || l.readOnly {
+	if given.Current == "" || l.Noise.Current != 0 || l.ReadOnly {
 		return nil, nil
 	}
 	return l.newNoiseKey(given)
 }
 
 // newNoiseKey returns the change that makes the current key, which is new, the ledger's.
-func (l *Rules) newNoiseKey(given hostNoiseKeys) ([]event.Change, error) {
+func (l *Rules) newNoiseKey(given HostNoiseKeys) ([]event.Change, error) {
 	if err := names.Check("noise key", given.Current); err != nil {
 		return nil, err
 	}
@@ -95,21 +96,21 @@ func (l *Rules) newNoiseKey(given hostNoiseKeys) ([]event.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	set := &event.NoiseKeySet{Number: uint32(len(l.noise.known) + 1), Name: given.Current, Check: noiseCheck(key)}
-	for _, k := range l.noise.known {
+	set := &event.NoiseKeySet{Number: uint32(len(l.Noise.known) + 1), Name: given.Current, Check: NoiseCheck(key)}
+	for _, k := range l.Noise.known {
 		if k.Check.Equal(set.Check) {
-			return nil, fmt.Errorf("%w: key %q is the one that is called %q", ErrNoiseKey, set.Name, k.Name)
+			return nil, fmt.Errorf("%w: key %q is the one that is called %q", errs.ErrNoiseKey, set.Name, k.Name)
 		}
 	}
-	if err := l.noise.add(set.Number, set.Name, key); err != nil {
+	if err := l.Noise.add(set.Number, set.Name, key); err != nil {
 		return nil, err
 	}
-	l.noise.known, l.noise.current = append(l.noise.known, *set), set.Number
+	l.Noise.known, l.Noise.Current = append(l.Noise.known, *set), set.Number
 	return []event.Change{set}, nil
 }
 
 // get asks the host for a key.
-func (n hostNoiseKeys) get(name string) ([]byte, error) {
+func (n HostNoiseKeys) get(name string) ([]byte, error) {
 	key, err := n.Key(name)
 	if err != nil {
 		return nil, fmt.Errorf("noise key %q: %w", name, err)
@@ -120,19 +121,19 @@ func (n hostNoiseKeys) get(name string) ([]byte, error) {
 // add takes a key into use.
 func (n *noises) add(number uint32, name string, key []byte) (err error) {
 	if n.keys[number], err = rrchain.NewNoiseKey(key); err != nil {
-		return fmt.Errorf("%w: noise key %q: %w", ErrInvalid, name, err)
+		return fmt.Errorf("%w: noise key %q: %w", errs.ErrInvalid, name, err)
 	}
 	return nil
 }
 
 // keyed returns the response of a chain that began with a noise key.
 func (l *Rules) keyed(q *event.Question, x terms.Subject, place int, epsilon privacy.Epsilon, truth int32) (v event.Value, err error) {
-	key := l.noise.keys[x.Chain.Noise]
+	key := l.Noise.keys[x.Chain.Noise]
 	if key == nil {
 		return v, errs.Corrupt(nil, "object %q was not refused, and there is no noise key for it", x.Name)
 	}
 	derived := place < len(x.Chain.Levels)
-	if q.Encoding == Unary {
+	if q.Encoding == vocabulary.Unary {
 		stairs, err := key.UnaryStaircase(string(q.ID[:]), x.Name, len(q.Values))
 		if err == nil && derived {
 			v.Bits, err = stairs.Below(epsilon, x.Chain.Levels[place].Response.Bits)

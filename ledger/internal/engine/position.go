@@ -1,4 +1,4 @@
-package ledger
+package engine
 
 import (
 	"errors"
@@ -16,9 +16,9 @@ type mark struct {
 	next atomic.Pointer[mark] // of the next commit, or of one that failed; set before it is written
 }
 
-// check refuses a position that is neither that of the mark nor of one behind it: the file is not what this process wrote
+// Check refuses a position that is neither that of the mark nor of one behind it: the file is not what this process wrote
 // or read last. An older copy of it would be drawn from a second time.
-func (m *mark) check(at state.Position) error {
+func (m *mark) Check(at state.Position) error {
 	for one := m; one != nil; one = one.next.Load() {
 		if one.Position == at {
 			return nil
@@ -39,7 +39,7 @@ func (l *Engine) checkSame(s *state.State) error {
 // checkStored holds the file, as it is on the whole now, against the position that a transaction which writes began with:
 // what that has read may be in its own memory. Where nothing can be seen, the commit will tell.
 func (l *Engine) checkStored(at state.Position) error {
-	err := l.store.View(func(r kv.Reader) error {
+	err := l.Store.View(func(r kv.Reader) error {
 		return l.checkSame(&state.State{Reader: r, Durable: state.Counters{Position: at}})
 	})
 	if errors.Is(err, kv.ErrOverwritten) {
@@ -48,9 +48,9 @@ func (l *Engine) checkStored(at state.Position) error {
 	return nil
 }
 
-// stopIfOverwritten stops a ledger whose file somebody else has written to.
-func (l *Engine) stopIfOverwritten(err error) {
-	if errors.Is(err, kv.ErrOverwritten) && l.commits.stop(err) {
-		l.log.Error().Err(err).Msg("ledger stopped")
+// StopIfOverwritten stops a ledger whose file somebody else has written to.
+func (l *Engine) StopIfOverwritten(err error) {
+	if errors.Is(err, kv.ErrOverwritten) && l.Queue.Stop(err) {
+		l.Log.Error().Err(err).Msg("ledger stopped")
 	}
 }

@@ -1,0 +1,248 @@
+package rules
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// truthSource is how the host tells true values. Package ledger describes it.
+type truthSource = func(ctx context.Context, question string, objects []string) (values []string, err error)
+
+// LacksTruthKey refuses draws from truths if the ledger binds chains to them and was opened without its key. Who only
+// reads has no need of keys, and quotes as who has them.
+func (l *Rules) LacksTruthKey(object string, asked privacy.Epsilon) *vocabulary.Refusal {
+	if !l.Bound || l.Binder != nil || l.ReadOnly {
+		return nil
+	}
+	return &vocabulary.Refusal{Object: object, Reason: vocabulary.NoTruthKey, Asked: asked, Helps: vocabulary.HelpsKey}
+}
+
+// NoTruth stands for "the host has no value" where the number of a value is expected.
+const NoTruth = -1
+
+// Ask returns the numbers of the objects' true values, by which responses are drawn: noTruth for whom the host has
+// none, or another than the one that the chain is bound to. The latter are noted as changed.
+func (l *Rules) Ask(ctx context.Context, q *event.Question, truth truthSource, who Needy, changed *ChangedTruths) ([]int32, error) {
+	numbers, err := l.askHost(ctx, q, truth, who.Names)
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range who.Names {
+		if fits := l.fits(q, who.Bonds[i], name, numbers[i]); !fits && numbers[i] != NoTruth {
+			changed.add(name)
+			numbers[i] = NoTruth
+		}
+	}
+	return numbers, nil
+}
+
+// Needy are objects whose true values are needed, with what their chains are bound to.
+type Needy struct {
+	Names []string
+	Bonds []state.Bond
+}
+
+func (n *Needy) Add(name string, to state.Bond) {
+	n.Names, n.Bonds = append(n.Names, name), append(n.Bonds, to)
+}
+
+// Batches yields them partSize at a time.
+func (n Needy) Batches() iter.Seq[Needy] {
+	return func(yield func(Needy) bool) {
+		for from := 0; from < len(n.Names); from += state.PartSize {
+			to := min(from+state.PartSize, len(n.Names))
+			if !yield(Needy{n.Names[from:to], n.Bonds[from:to]}) {
+				return
+			}
+		}
+	}
+}
+
+// fits tells whether a chain, bound to a truth or not, may be drawn from what the host said. It takes the same steps if
+// the host has no value as if it has another one.
+func (l *Rules) fits(q *event.Question, to state.Bond, name string, truth int32) bool {
+	if l.Binder == nil || to.Tag == nil {
+		return truth != NoTruth
+	}
+	same := to.Tag.Equal(l.Binder.Truth(name, q.Number, to.Since, truth))
+	return same && truth != NoTruth
+}
+
+// StillFits is fits in the transaction: since the truth was asked for, the chain may have been bound to another one, or have
+// begun an epoch. asOf is the last event before that.
+func (l *Rules) StillFits(q *event.Question, c *state.Chain, name string, truth int32, asOf uint64) bool {
+	return c.Since <= asOf && l.fits(q, c.Bond(), name, truth)
+}
+
+// askHost asks the host. An error says which object's value is not one of the question's, but never what it is.
+func (l *Rules) askHost(ctx context.Context, q *event.Question, truth truthSource, objects []string) ([]int32, error) {
+	if truth == nil {
+		return nil, errs.Invalid("question %q: draws need true values, and the request has no source of them", q.Name)
+	}
+	if l.Patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, l.Patience)
+		defer cancel()
+	}
+	values, err := truth(ctx, q.Name, slices.Clone(objects)) // it may do with the names what it likes
+	if err == nil {
+		err = ctx.Err() // what comes too late is not used
+	}
+	if err != nil {
+		return nil, fmt.Errorf("question %q: source of true values: %w", q.Name, err)
+	}
+	if len(values) != len(objects) {
+		return nil, fmt.Errorf("question %q: %w returned %d of them for %d objects", q.Name, errs.ErrTruthSource, len(values), len(objects))
+	}
+	numbers := make([]int32, len(values))
+	for i, value := range values {
+		number, known := q.Index[value]
+		switch {
+		case known:
+			numbers[i] = int32(number)
+		case value == "":
+			numbers[i] = NoTruth
+		default:
+			clear(numbers)
+			return nil, fmt.Errorf("question %q: %w: that of object %q is not one of the question's values", q.Name, errs.ErrTruthSource, objects[i])
+		}
+	}
+	return numbers, nil
+}
+
+// ChangedTruths are the objects of a request whose true values are found to be others than those their chains began
+// with, in order. They are kept apart from what is recorded and from refusals: only the caller is told.
+type ChangedTruths struct {
+	names []string // the first MaxPanel, as refusals are listed
+}
+
+func (c *ChangedTruths) add(name string) {
+	if at, known := slices.BinarySearch(c.names, name); !known && at < vocabulary.MaxPanel {
+		c.names = slices.Insert(c.names, at, name)
+	}
+}
+
+// Among returns those who were refused for want of a truth.
+func (c *ChangedTruths) Among(refused []vocabulary.Refusal) (names []string) {
+	for _, r := range refused {
+		if _, changed := slices.BinarySearch(c.names, r.Object); changed && r.Reason == vocabulary.NoTruth {
+			names = append(names, r.Object)
+		}
+	}
+	return names
+}
+
+// Told is what the host said of the true values of some objects, batch by batch in the order of their
+// names. It goes by name, so that whoever joins or leaves meanwhile takes nobody else's truth.
+type Told struct {
+	Batches []toldBatch
+	Count   int // of objects
+	// Where the last name was found: most often the next one stands behind it.
+	batch, place int
+}
+
+// MostTold is how many truths a request keeps, about. Those of further objects it asks for a second time when their turn
+// comes, so that its memory does not grow with the number of objects.
+const MostTold = 1 << 20
+
+type toldBatch struct {
+	names  []string
+	values []int32 // a value's number, or noTruth
+}
+
+// Add puts a batch behind the others. It keeps both slices.
+func (t *Told) Add(names []string, values []int32) {
+	t.Batches = append(t.Batches, toldBatch{names, values})
+	t.Count += len(names)
+}
+
+// Of returns the number of an object's true value, or noTruth, and whether the host was asked.
+func (t *Told) Of(name string) (value int32, asked bool) {
+	if t.batch < len(t.Batches) {
+		b := t.Batches[t.batch]
+		if at := t.place + 1; at < len(b.names) && b.names[at] == name {
+			t.place = at
+			return b.values[at], true
+		}
+	}
+	i, _ := slices.BinarySearchFunc(t.Batches, name, func(b toldBatch, name string) int {
+		return strings.Compare(b.names[len(b.names)-1], name)
+	})
+	if i == len(t.Batches) {
+		return NoTruth, false
+	}
+	b := t.Batches[i]
+	at, asked := slices.BinarySearch(b.names, name)
+	if !asked {
+		return NoTruth, false
+	}
+	t.batch, t.place = i, at
+	return b.values[at], true
+}
+
+// Forget overwrites everything.
+func (t *Told) Forget() {
+	for _, b := range t.Batches {
+		clear(b.values)
+	}
+	*t = Told{}
+}
+
+// Binder makes the keyed hashes that bind a chain to the truth it began with. Without the key a
+// hash tells nothing about the value, however few values there are.
+type Binder struct {
+	Key    []byte
+	Ledger [16]byte
+}
+
+// minTruthKey is the shortest truth key, in bytes.
+const minTruthKey = 16
+
+// Check recognizes the key.
+func (b *Binder) Check() event.Tag { return b.hash("check", "", 0, 0, 0) }
+
+// Truth binds the chain of an object and a question to the number of its true value. That goes by the event that began the
+// epoch: else equal hashes would show that a value came back.
+func (b *Binder) Truth(object string, question uint32, since uint64, value int32) event.Tag {
+	return b.hash("truth", object, question, since, uint32(value))
+}
+
+func (b *Binder) hash(use, object string, question uint32, since uint64, value uint32) (t event.Tag) {
+	mac := hmac.New(sha256.New, b.Key)
+	mac.Write([]byte("sluice " + use + " v1\x00"))
+	mac.Write(b.Ledger[:])
+	mac.Write(binary.BigEndian.AppendUint32(nil, question))
+	mac.Write(binary.BigEndian.AppendUint64(nil, since))
+	mac.Write(binary.BigEndian.AppendUint32(nil, value))
+	mac.Write([]byte(object))
+	copy(t[:], mac.Sum(nil))
+	return t
+}
+
+// UseTruthKey checks a truth key. It returns the change that makes it the ledger's, unless it is.
+func (l *Rules) UseTruthKey(id [16]byte, key, check []byte) (set []event.Change, err error) {
+	if len(key) < minTruthKey {
+		return nil, errs.Invalid("a truth key of %d bytes; it has at least %d", len(key), minTruthKey)
+	}
+	l.Binder = &Binder{Key: slices.Clone(key), Ledger: id}
+	ours := l.Binder.Check()
+	switch {
+	case check == nil:
+		return []event.Change{&event.TruthKeySet{Check: ours}}, nil
+	case string(check) != string(ours[:]):
+		return nil, errs.ErrTruthKey
+	}
+	return nil, nil
+}
