@@ -5,6 +5,8 @@ import (
 	"math/big"
 	"testing"
 	"time"
+
+	"github.com/sluicedp/sluice/internal/pace"
 )
 
 func TestHalving(t *testing.T) {
@@ -52,7 +54,7 @@ func TestHalvingBeyondTime(t *testing.T) {
 func TestHalvingAgainstBigFloats(t *testing.T) {
 	g := newGenerator(t)
 	steps := 0
-	for range 150 {
+	for range pace.Tries(50, 150, 150) {
 		from := g.Int64N(1e11)
 		to := from + 2 + g.Int64N(1e12-from-2)
 		if g.IntN(3) == 0 {

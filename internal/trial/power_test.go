@@ -145,7 +145,7 @@ func TestNoPowerCutLosesWhatWasTold(t *testing.T) {
 	trace.Need(t)
 	for _, worn := range []bool{false, true} {
 		r := recordLives(t, worn, 100+rand.IntN(200), 10+rand.IntN(100), 10+rand.IntN(100))
-		images := tries(200, 1000, 100_000)
+		images := tries(120, 1000, 100_000)
 		seed := rand.Uint64()
 		if losses, err := r.cut(t.Context(), rand.New(rand.NewPCG(seed, 1)), pace.Scratch(t), images, false); err != nil || losses != 0 {
 			t.Fatalf("worn: %v, seed %d: %v", worn, seed, err)

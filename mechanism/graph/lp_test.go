@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sluicedp/sluice/internal/pace"
 )
 
 // allDistancesOf returns the distances between all vertices; a distance that is not there is large.
@@ -250,7 +252,7 @@ func TestLPAgreesOnHomogeneousBoundaries(t *testing.T) {
 func TestLPWithAnyLaws(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	counts := map[string]int{}
-	for range 300 {
+	for range pace.Tries(160, 300, 300) {
 		n, outputs := 3+rng.IntN(5), 3
 		g, p := randomRainbows(t, rng, n, outputs)
 		dp, nano := moderatePrivacy(rng)

@@ -29,12 +29,12 @@ func TestDecodingIsUnbiased(t *testing.T) {
 		epsilon string
 	}{
 		{Params{2, 3, 1}, []string{"Emma", "Noah", "Noah", "Emma"}, []int{2, 2}, "1"},
-		{Params{2, 3, 1}, []string{"Emma", "Noah", "Noah", "Noah"}, []int{3, 1}, "6"},
-		{Params{2, 3, 2}, []string{"Emma", "Noah", "Noah", "Noah"}, []int{1, 3}, "40"},
 		{Params{3, 3, 1}, []string{"Emma", "Noah", "Ava"}, []int{1, 1, 1}, "9"},
+		{Params{2, 3, 2}, []string{"Emma", "Noah", "Noah", "Noah"}, []int{1, 3}, "40"},
+		{Params{2, 3, 1}, []string{"Emma", "Noah", "Noah", "Noah"}, []int{3, 1}, "6"},
 		{Params{1, 4, 1}, []string{"Emma", "Noah", "Noah"}, []int{3}, "3"},
 		{Params{2, 4, 1}, []string{"Emma", "Noah", "Noah"}, []int{3, 0}, "5"},
-	}[:pace.Tries(4, 6, 6)] {
+	}[:pace.Tries(3, 6, 6)] {
 		candidates := slices.Compact(slices.Sorted(slices.Values(x.people)))
 		truth := make([]float64, len(candidates))
 		for _, s := range x.people {

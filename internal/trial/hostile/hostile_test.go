@@ -95,7 +95,7 @@ const hurry = 1 + 9*pace.Race
 
 // TestNoDamageIsPassedOver damages a file in all ways, has another process look at each, and has it used.
 func TestNoDamageIsPassedOver(t *testing.T) {
-	files := pace.Tries(80/hurry, 240/hurry, 10_000)
+	files := pace.Tries(max(8, 48/hurry), 240/hurry, 10_000)
 	sound, checkpoint := specimen(t)
 	wantRich(t, sound)
 	path := filepath.Join(pace.Scratch(t), "ledger.db") // opening a file that was changed syncs it

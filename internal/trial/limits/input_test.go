@@ -252,7 +252,7 @@ func TestDocumentsAreAnyLength(t *testing.T) {
 	_, verifier := signer(t)
 	known, err := note.NewVerifier(verifier)
 	must(t, err)
-	huge := []byte(zeros(1<<30 + 1))
+	huge := make([]byte, 1<<30+1)
 	for _, one := range []struct {
 		name   string
 		copies uint64 // of the text that reading may make

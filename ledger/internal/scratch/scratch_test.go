@@ -15,6 +15,8 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/pace"
 )
 
 // model is what a Scratch must look like.
@@ -97,7 +99,7 @@ func TestModel(t *testing.T) {
 		{limit: 1 << 30, buckets: 4, keys: 500, large: 300, steps: 20_000},
 	} {
 		t.Run(fmt.Sprintf("limit %d, %d buckets of %d keys", c.limit, c.buckets, c.keys), func(t *testing.T) {
-			if testing.Short() {
+			if c.steps /= pace.Tries(3, 1, 1); testing.Short() {
 				c.steps /= 10
 			}
 			dir := t.TempDir()
