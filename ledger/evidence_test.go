@@ -67,6 +67,9 @@ func countedSalts() func([]byte) {
 // later moves the clock on.
 func (o *office) later() { o.clock.set(o.clock.read().Add(time.Hour + time.Nanosecond)) }
 
+// around is what stands around a byte of a text.
+func around(text []byte, at int) []byte { return text[max(0, at-20):min(at+20, len(text))] }
+
 // document is a receipt or a statement.
 type document interface {
 	Verify(note.Verifiers) evidence.Checked
@@ -235,7 +238,7 @@ func everyByte[T document](t *testing.T, d T, keys note.Verifiers, read func([]b
 				continue
 			}
 			if refused++; got.Verify(keys).OK() {
-				t.Fatalf("byte %d, ^%#x, in %q: nobody notices", i, mask, evidence.Excerpt(whole, max(0, i-20)))
+				t.Fatalf("byte %d, ^%#x, in %q: nobody notices", i, mask, around(whole, i))
 			}
 		}
 	}

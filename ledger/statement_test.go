@@ -564,15 +564,15 @@ func statementOfLog(t *testing.T, o *office, st evidence.Statement, change func(
 	log := change(logOf(t, pairs(t, o.store))[:st.Event])
 	s := &state.State{Reader: hashesOnly{map[string][]byte{}}}
 	edge := &merkle.Edge{}
-	facts, g := map[uint64]evidence.Fact{}, evidence.NewGlossary()
+	var entries []evidence.Entry
 	for _, ev := range log {
 		hashes, err := edge.Append(ev.Leaf())
 		must(t, err)
 		key := state.EventKey(ev.Number)
 		s.Reader.(hashesOnly).records[string(key)] = wire.Seal(state.BucketEvents, key, event.Entry{Event: ev, Previous: 0, Hashes: hashes}.Encode())
-		_ = g.Learn(ev)
-		facts[ev.Number], _ = g.Fact(ev, hashes[0])
+		entries = append(entries, evidence.Entry{Event: ev, Leaf: hashes[0]})
 	}
+	facts := evidence.InWords(entries)
 	s.Counters.Events = st.Event
 	numbers := make([]uint64, len(st.Events))
 	for i, f := range st.Events {

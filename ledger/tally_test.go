@@ -15,7 +15,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -49,13 +48,26 @@ func talliedPlus(c state.Tallied, current bool) state.Tallied {
 	return c
 }
 
+// tallyOf decodes a stored tally.
+func tallyOf(t testing.TB, p pair) (state.TallyKey, state.Tally) {
+	t.Helper()
+	key, err := state.DecodeTallyKey(p.key)
+	must(t, err)
+	payload, err := unsealed(p)
+	must(t, err)
+	tally, err := state.DecodeTally(payload)
+	must(t, err)
+	return key, tally
+}
+
 // talliesOf returns the stored tallies, decoded.
 func talliesOf(t testing.TB, s kv.Store) map[state.TallyKey]state.Tally {
 	t.Helper()
 	found := map[state.TallyKey]state.Tally{}
 	for _, p := range pairs(t, s) {
 		if p.bucket == state.BucketTallies {
-			must(t, state.OpenTally(p.key, p.value, func(k state.TallyKey, n state.Tally) error { found[k] = n; return nil }))
+			k, n := tallyOf(t, p)
+			found[k] = n
 		}
 	}
 	return found
@@ -68,9 +80,12 @@ func auditTallies(t testing.TB, stored []pair) {
 	for _, p := range stored {
 		switch p.bucket {
 		case state.BucketTallies:
-			must(t, state.OpenTally(p.key, p.value, func(k state.TallyKey, n state.Tally) error { got[k] = n; return nil }))
+			k, n := tallyOf(t, p)
+			got[k] = n
 		case state.BucketChains:
-			c, err := new(state.LevelPage).OpenChain(new(wire.Sums), p.key, p.value)
+			payload, err := unsealed(p)
+			must(t, err)
+			c, err := state.DecodeChain(payload)
 			must(t, err)
 			for i, l := range c.Levels {
 				key := state.TallyKey{Question: binary.BigEndian.Uint32(p.key), Epsilon: l.Epsilon, Value: uint32(l.Response.Index)}
@@ -432,7 +447,9 @@ func TestASpoiledTallyIsNoticed(t *testing.T) {
 	key := func(epsilon privacy.Epsilon, value uint32) []byte {
 		return state.TallyKey{Question: 1, Epsilon: epsilon, Value: value}.Bytes()
 	}
-	most := state.LevelPrefix(1, privacy.MaxEpsilon())
+	const value = 4 // bytes of a key
+	level := func(epsilon privacy.Epsilon) []byte { k := key(epsilon, 0); return k[:len(k)-value] }
+	most := level(privacy.MaxEpsilon())
 	for name, spoiled := range map[string]struct{ key, payload []byte }{
 		"a value the question does not have": {key(one, 3), numbers(1, 1)},
 		"the largest value":                  {key(one, 1<<32-1), numbers(1, 1)},
@@ -444,11 +461,11 @@ func TestASpoiledTallyIsNoticed(t *testing.T) {
 		"half a record":                      {key(one, 0), numbers(1)},
 		"a number too many":                  {key(one, 0), numbers(1, 1, 1)},
 		"a record that is not canonical":     {key(one, 0), []byte{0x81, 0, 1}},
-		"a key without a value":              {state.LevelPrefix(1, one), numbers(1, 1)},
+		"a key without a value":              {level(one), numbers(1, 1)},
 		"a key that is too long":             {append(key(one, 0), 0), numbers(1, 1)},
 		"a level above the largest":          {append(binary.BigEndian.AppendUint64(most[:4:4], privacy.MaxEpsilonNano+1), 0, 0, 0, 0), numbers(1, 1)},
 		"a level above all":                  {append(binary.BigEndian.AppendUint64(most[:4:4], 1<<64-1), 0, 0, 0, 0), numbers(1, 1)},
-		"a level of 0":                       {append(state.LevelPrefix(1, privacy.Epsilon{}), 0, 0, 0, 0), numbers(1, 1)},
+		"a level of 0":                       {append(level(privacy.Epsilon{}), 0, 0, 0, 0), numbers(1, 1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")

@@ -566,7 +566,7 @@ func TestEveryAlterationOfAStatementOfBitsIsNamed(t *testing.T) {
 		data := slices.Clone(whole)
 		data[i] ^= 1
 		if got, err := evidence.ReadStatement(data); err == nil && got.Verify(small.keys).OK() {
-			t.Errorf("byte %d, in %q: nobody notices", i, evidence.Excerpt(whole, max(0, i-20)))
+			t.Errorf("byte %d, in %q: nobody notices", i, around(whole, i))
 		}
 	}
 }

@@ -70,7 +70,7 @@ func readDocument(what string, data []byte, into any, document func() any) error
 	}
 	if at := firstDifference(data, written); at >= 0 {
 		return errs.Invalid("the %s is not written as a ledger writes it, in one line without spaces or an end: from byte %d on it is %q where there should be %q",
-			what, at, Excerpt(data, at), Excerpt(written, at))
+			what, at, excerpt(data, at), excerpt(written, at))
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func sameText(want, got any) error {
 	}
 	if at := firstDifference(is, wanted); at >= 0 {
 		const before = 20 // bytes to show of what is the same
-		return fmt.Errorf("%q where there should be %q", Excerpt(is, max(0, at-before)), Excerpt(wanted, max(0, at-before)))
+		return fmt.Errorf("%q where there should be %q", excerpt(is, max(0, at-before)), excerpt(wanted, max(0, at-before)))
 	}
 	return nil
 }
@@ -120,8 +120,8 @@ func firstDifference(a, b []byte) int {
 	return n
 }
 
-// Excerpt returns the beginning of a text from a place on, for an error.
-func Excerpt(text []byte, from int) []byte {
+// excerpt returns the beginning of a text from a place on, for an error.
+func excerpt(text []byte, from int) []byte {
 	const most = 40
 	return text[from:min(from+most, len(text))]
 }

@@ -29,16 +29,16 @@ func (b begun) holds(ev event.Event) bool {
 	return b.Event.Number < ev.Number && ev.Number-b.Event.Number <= b.Objects && ev.Time.Equal(b.Event.Time)
 }
 
-// NewGlossary returns one that knows nothing.
-func NewGlossary() glossary {
+// newGlossary returns one that knows nothing.
+func newGlossary() glossary {
 	return glossary{
 		map[uint32]*event.Question{}, map[uint32]*policy.Policy{}, map[uint32]string{}, map[uint64]begun{}, map[uint64]begun{},
 		map[string]uint32{}, map[string]uint32{}, map[string]uint32{},
 	}
 }
 
-// Learn takes in what an event defines or begins. In a log nothing is defined twice.
-func (g *glossary) Learn(ev event.Event) error {
+// learn takes in what an event defines or begins. In a log nothing is defined twice.
+func (g *glossary) learn(ev event.Event) error {
 	twice := false
 	switch c := ev.Change.(type) {
 	case *event.QuestionDefined:

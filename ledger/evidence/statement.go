@@ -111,7 +111,7 @@ func NewStatement(object string, events []Entry, proof []tlog.Hash, checkpoint [
 	facts := make([]Fact, 0, len(events))
 	for _, ev := range events {
 		t.tell(ev.Event)
-		f, err := t.Fact(ev.Event, ev.Leaf)
+		f, err := t.fact(ev.Event, ev.Leaf)
 		if err != nil {
 			return Statement{}, errs.Corrupt(nil, "event %d: %v", ev.Number, err)
 		}
@@ -213,7 +213,7 @@ func (v *checker) checkFact(t *teller, at item, f Fact) {
 	}
 	t.tell(ev)
 	// Fields that events of the kind do not have are in no hash.
-	whole, err := t.Fact(ev, f.Leaf)
+	whole, err := t.fact(ev, f.Leaf)
 	whole.Salt = f.Salt
 	if err == nil {
 		err = sameText(whole, f)

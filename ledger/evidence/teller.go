@@ -33,7 +33,7 @@ func (t *teller) tell(ev event.Event) {
 		t.fault("it comes behind event %d, of %v", t.last.Number, t.last.Time)
 	}
 	t.last = ev
-	if err := t.Learn(ev); err != nil {
+	if err := t.learn(ev); err != nil {
 		t.fault("%v", err)
 	}
 	if c, ok := ev.Change.(event.Personal); ok {
@@ -296,7 +296,7 @@ func (c *toldChain) spent() privacy.Epsilon { return budget.Plus(c.current(), c.
 func (c *toldChain) unused() bool { return len(c.levels) == 0 && !c.bound && c.answered.IsZero() }
 
 func newTeller(object string) *teller {
-	return &teller{glossary: NewGlossary(), chains: map[uint32]*toldChain{}, out: Statement{
+	return &teller{glossary: newGlossary(), chains: map[uint32]*toldChain{}, out: Statement{
 		Format: statementFormat, Object: object, Chains: []StatedChain{}, Released: []StatedResponse{}, Charges: []StatedCharge{}, Sales: []StatedSale{},
 	}}
 }

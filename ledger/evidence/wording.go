@@ -11,8 +11,19 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Fact puts an event in words.
-func (g *glossary) Fact(ev event.Event, leaf tlog.Hash) (Fact, error) {
+// InWords returns the facts of the events of a log, by their numbers, as a statement tells them. What cannot be put in words, because the
+// log is no ledger's, has fields missing. With it one makes the statements that [Statement.Verify] must refuse.
+func InWords(log []Entry) map[uint64]Fact {
+	facts, g := make(map[uint64]Fact, len(log)), newGlossary()
+	for _, ev := range log {
+		_ = g.learn(ev.Event)
+		facts[ev.Number], _ = g.fact(ev.Event, ev.Leaf)
+	}
+	return facts
+}
+
+// fact puts an event in words.
+func (g *glossary) fact(ev event.Event, leaf tlog.Hash) (Fact, error) {
 	w := &wording{glossary: g, Fact: Fact{Event: ev.Number, Time: ev.Time, Kind: ev.Change.Kind().String(), Salt: ev.Salt[:], Leaf: leaf}}
 	w.put(ev.Change)
 	return w.Fact, w.err

@@ -128,12 +128,12 @@ func (c *Released) Encode(e *wire.Encoder) {
 
 func decodeReleased(d *wire.Decoder) Change {
 	c := &Released{}
-	c.Decode(d)
+	c.decode(d)
 	return c
 }
 
-// Decode reads a change over another one.
-func (c *Released) Decode(d *wire.Decoder) {
+// decode reads a change over another one.
+func (c *Released) decode(d *wire.Decoder) {
 	c.Object, c.Question = d.Text(), d.U32()
 	var n [2]uint64
 	d.Uvarints(n[:])

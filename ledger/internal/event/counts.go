@@ -20,8 +20,7 @@ type SweptQuestion struct {
 type Verdict uint8
 
 const (
-	Drawn    Verdict = iota // above the current level, from the truth
-	Reused                  // recorded already
-	Derived                 // below the current level, without the truth
-	Verdicts = 3            // how many there are
+	Drawn   Verdict = iota // above the current level, from the truth
+	Reused                 // recorded already
+	Derived                // below the current level, without the truth
 )

@@ -192,7 +192,7 @@ func decodeOver(spare Change, hidden *wire.Decoder, k Kind) bool {
 	switch c := spare.(type) {
 	case *Released:
 		if k == KindReleased {
-			c.Decode(hidden)
+			c.decode(hidden)
 			return true
 		}
 	case *Enrolled:

@@ -12,6 +12,17 @@ import (
 // and the event alone, with no clock and no randomness. Recording, recovery and audit are folds of it.
 // An event that cannot follow on the state is [ErrCorrupt].
 func Apply(s *state.State, ev event.Event) error {
+	if err := follow(s, ev); err != nil {
+		return err
+	}
+	if ev.Erased != nil {
+		return applyErased(s, ev)
+	}
+	return applyWhole(s, ev)
+}
+
+// follow makes an event the last one, and refuses one that cannot stand behind those before it.
+func follow(s *state.State, ev event.Event) error {
 	if ev.Number != s.Counters.Events+1 {
 		return fmt.Errorf("%w: event %d follows on event %d", errs.ErrCorrupt, ev.Number, s.Counters.Events)
 	}
@@ -34,9 +45,11 @@ func Apply(s *state.State, ev event.Event) error {
 	} else if k != event.KindSettled && s.Counters.Underway != (state.Underway{}) {
 		return errs.Corrupt(nil, "%d events are settled by no request", s.Counters.Underway.Events)
 	}
-	if ev.Erased != nil {
-		return applyErased(s, ev)
-	}
+	return nil
+}
+
+// applyWhole does what an event says. There is a function for each kind.
+func applyWhole(s *state.State, ev event.Event) error {
 	switch c := ev.Change.(type) {
 	case *event.Created:
 		return applyCreated(s, c, ev)

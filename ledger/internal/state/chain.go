@@ -120,7 +120,7 @@ func (c *Chain) encodeTo(e *wire.Encoder) {
 }
 
 // DecodeChain reads what [Chain.Encode] writes.
-func DecodeChain(payload []byte) (Chain, error) { return new(LevelPage).DecodeChain(payload) }
+func DecodeChain(payload []byte) (Chain, error) { return new(LevelPage).decodeChain(payload) }
 
 // DecodeHead reads what stands before the levels of a chain, and how many levels there are. What the chain is bound
 // to stays in the memory of the record.
@@ -192,7 +192,7 @@ func (s *State) plainChain(question uint32, name string, c *Chain) (found bool, 
 	if err != nil || payload == nil {
 		return false, err
 	}
-	*c, found, err = decodePayload(BucketChains, key, payload, s.Levels.DecodeChain)
+	*c, found, err = decodePayload(BucketChains, key, payload, s.Levels.decodeChain)
 	return found, err
 }
 
@@ -228,7 +228,7 @@ func (s *State) ScanChains(question uint32, from string, visit func(name string,
 		}
 		name := string(key[len(prefix):])
 		var c Chain
-		if c, fault = levels.OpenChain(&head, key, value); fault != nil {
+		if c, fault = levels.openChain(&head, key, value); fault != nil {
 			return false
 		}
 		if s.Desk != nil {

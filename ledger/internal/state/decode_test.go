@@ -85,7 +85,7 @@ func FuzzDecodeNoise(f *testing.F) {
 		k.Encode(e)
 		return e.Buf
 	}
-	codectest.Fuzz(f, seeds, DecodeNoiseKey, encode, none)
+	codectest.Fuzz(f, seeds, decodeNoiseKey, encode, none)
 }
 
 // Values that no ledger writes are refused, however well they are encoded.
@@ -165,7 +165,7 @@ func TestNoRecordAsksForMoreMemoryThanItHas(t *testing.T) {
 		"buyer":     func(b []byte) { _, _ = DecodeBuyer(b) },
 		"sale":      func(b []byte) { _, _ = DecodeSale(b) },
 		"tally":     func(b []byte) { _, _ = DecodeTally(b) },
-		"noise key": func(b []byte) { _, _ = DecodeNoiseKey(b) },
+		"noise key": func(b []byte) { _, _ = decodeNoiseKey(b) },
 	}
 	all := codectest.Claims()
 	for name, decode := range decoders {

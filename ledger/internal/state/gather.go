@@ -40,7 +40,7 @@ func (s *State) Gather(names []string, question uint32) error {
 		return wanted
 	}
 	return s.walk(BucketChains, len(names), chainAt, func(i int, value []byte) error {
-		c, found, err := decodeSealed(&head, BucketChains, wanted, value, s.Desk.levels.DecodeChain)
+		c, found, err := decodeSealed(&head, BucketChains, wanted, value, s.Desk.levels.decodeChain)
 		if err == nil {
 			s.Desk.Chains.Note(RecordID{question, names[i]}, &c, found)
 		}

@@ -82,20 +82,20 @@ func DecodeBuyers(d *wire.Decoder, n int) []uint32 {
 // each chain.
 type LevelPage struct {
 	Page []Level
-	Used int
+	used int
 	most int // to how many levels the page may grow, if at all
 }
 
 // take returns memory for some levels. On a page there is room for one more behind them.
 func (p *LevelPage) take(n int) []Level {
-	if n >= len(p.Page)-p.Used && n < p.most && len(p.Page) < p.most {
+	if n >= len(p.Page)-p.used && n < p.most && len(p.Page) < p.most {
 		const least, times = 256, 8
-		p.Page, p.Used = make([]Level, min(max(times*len(p.Page), least, n+1), p.most)), 0 // what was taken keeps the former one
+		p.Page, p.used = make([]Level, min(max(times*len(p.Page), least, n+1), p.most)), 0 // what was taken keeps the former one
 	}
 	switch {
-	case n < len(p.Page)-p.Used:
-		taken := p.Page[p.Used : p.Used+n : p.Used+n+1]
-		p.Used += n + 1
+	case n < len(p.Page)-p.used:
+		taken := p.Page[p.used : p.used+n : p.used+n+1]
+		p.used += n + 1
 		return taken
 	case n == 0:
 		return nil
@@ -104,10 +104,10 @@ func (p *LevelPage) take(n int) []Level {
 }
 
 // Clear makes the whole page free. What was taken must not be used any more.
-func (p *LevelPage) Clear() { p.Used = 0 }
+func (p *LevelPage) Clear() { p.used = 0 }
 
-// DecodeChain is [DecodeChain] with the levels on the page, unless the record is damaged.
-func (p *LevelPage) DecodeChain(payload []byte) (c Chain, err error) {
+// decodeChain is [DecodeChain] with the levels on the page, unless the record is damaged.
+func (p *LevelPage) decodeChain(payload []byte) (c Chain, err error) {
 	d := wire.Decoder{Rest: payload}
 	bound, levels := c.DecodeHead(&d)
 	if bound != nil {
@@ -127,11 +127,11 @@ func (p *LevelPage) DecodeChain(payload []byte) (c Chain, err error) {
 	return c, nil
 }
 
-// OpenChain decodes a stored chain, checksum included.
-func (p *LevelPage) OpenChain(head *wire.Sums, key, value []byte) (Chain, error) {
+// openChain decodes a stored chain, checksum included.
+func (p *LevelPage) openChain(head *wire.Sums, key, value []byte) (Chain, error) {
 	payload, err := head.Unseal(BucketChains, key, value)
 	if err != nil {
 		return Chain{}, err
 	}
-	return p.DecodeChain(payload)
+	return p.decodeChain(payload)
 }

@@ -29,14 +29,14 @@ func tallyKeyOf(q *event.Question, l Level) TallyKey {
 	return TallyKey{q.Number, l.Epsilon, uint32(l.Response.Index)}
 }
 
-// LevelPrefix begins the keys of all tallies of a question at an ε.
-func LevelPrefix(question uint32, epsilon privacy.Epsilon) []byte {
+// levelPrefix begins the keys of all tallies of a question at an ε.
+func levelPrefix(question uint32, epsilon privacy.Epsilon) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(nil, question), uint64(epsilon.Nano()))
 }
 
 // Bytes returns the key of the record. Keys sort by question, rising ε and value.
 func (k TallyKey) Bytes() []byte {
-	return binary.BigEndian.AppendUint32(LevelPrefix(k.Question, k.Epsilon), k.Value)
+	return binary.BigEndian.AppendUint32(levelPrefix(k.Question, k.Epsilon), k.Value)
 }
 
 // DecodeTallyKey reads what [TallyKey.Bytes] writes.
@@ -281,7 +281,7 @@ func (s *State) UncountLevels(q *event.Question, levels []Level) error {
 // ScanTallies visits the stored tallies of a question, at one ε or, if that is 0, at all, by rising ε and
 // value. It does not see what was counted in the same transaction.
 func (s *State) ScanTallies(question uint32, epsilon privacy.Epsilon, visit func(TallyKey, Tally) error) error {
-	prefix := LevelPrefix(question, epsilon)
+	prefix := levelPrefix(question, epsilon)
 	from := prefix
 	if epsilon.IsZero() {
 		prefix = prefix[:4]
@@ -291,7 +291,7 @@ func (s *State) ScanTallies(question uint32, epsilon privacy.Epsilon, visit func
 		if !bytes.HasPrefix(key, prefix) {
 			return false
 		}
-		fault = OpenTally(key, value, visit)
+		fault = openTally(key, value, visit)
 		return fault == nil
 	})
 	if err == nil {
@@ -300,8 +300,8 @@ func (s *State) ScanTallies(question uint32, epsilon privacy.Epsilon, visit func
 	return err
 }
 
-// OpenTally passes a stored tally to visit.
-func OpenTally(key, value []byte, visit func(TallyKey, Tally) error) error {
+// openTally passes a stored tally to visit.
+func openTally(key, value []byte, visit func(TallyKey, Tally) error) error {
 	k, err := DecodeTallyKey(key)
 	if err != nil {
 		return err

@@ -1,0 +1,69 @@
+package house
+
+import (
+	"go/build"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// browser is where documents must be verifiable: no disk, no network, no C.
+func browser() build.Context {
+	context := build.Default
+	context.GOOS, context.GOARCH, context.CgoEnabled = "js", "wasm", false
+	return context
+}
+
+// closure returns the packages of this module that some of them need, themselves included, and what all of these import besides.
+func closure(t *testing.T, root string, packages ...string) (ours, others map[string]bool) {
+	t.Helper()
+	context := browser()
+	ours, others = map[string]bool{}, map[string]bool{}
+	for len(packages) > 0 {
+		name := packages[0]
+		if packages = packages[1:]; ours[name] {
+			continue
+		}
+		ours[name] = true
+		p, err := context.ImportDir(filepath.Join(root, filepath.FromSlash(name)), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, imports := range p.Imports {
+			if inside, is := strings.CutPrefix(imports, module); is {
+				packages = append(packages, inside)
+			} else {
+				others[imports] = true
+			}
+		}
+	}
+	return ours, others
+}
+
+// Who verifies a document links neither a database nor linear algebra, and needs no disk and no network.
+func TestDocumentsAreVerifiedWithLittle(t *testing.T) {
+	ours, others := closure(t, filepath.Join("..", ".."), "ledger/evidence", "ledger/vocabulary")
+	if !ours["ledger/internal/event"] || !others["encoding/json"] {
+		t.Fatalf("the imports were not found: %v, %v", ours, others)
+	}
+	heavy := []string{"ledger", "ledger/internal/kv", "ledger/internal/state", "ledger/internal/fold", "rrchain/estimate", "rrchain/finite/estimate"}
+	for name := range ours {
+		for _, one := range heavy {
+			if name == one || one != "ledger" && strings.HasPrefix(name, one+"/") {
+				t.Errorf("ledger/evidence needs %s", name)
+			}
+		}
+	}
+	// These rest on the standard library alone; of what is there, nothing opens a file or a connection.
+	outside := []string{"github.com/google/uuid", "golang.org/x/mod/sumdb/note", "golang.org/x/mod/sumdb/tlog", "golang.org/x/text/unicode/norm"}
+	for name := range others {
+		host, _, _ := strings.Cut(name, "/")
+		if strings.Contains(host, ".") && !slices.Contains(outside, name) {
+			t.Errorf("ledger/evidence needs %s", name)
+		}
+		if slices.Contains([]string{"os", "os/exec", "net", "net/http", "syscall", "unsafe", "C"}, name) {
+			t.Errorf("ledger/evidence needs %s", name)
+		}
+	}
+}

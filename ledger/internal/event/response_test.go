@@ -1,0 +1,58 @@
+package event
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/internal/codectest"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// A response has one form, also when it is read over another one, and whatever the bytes are.
+func TestResponsesHaveOneForm(t *testing.T) {
+	bits, err := rrchain.NewBits(9, 1, 8)
+	must(t, err)
+	responses := []Released{
+		{Object: "ann", Question: 1, Epsilon: nano(t, 1), Response: Response{Value: Value{Index: 1}, Method: MethodRaise}},
+		{Object: strings.Repeat("é", 90), Question: 1 << 30, Epsilon: nano(t, 1<<39), Response: Response{Value: Value{Index: 4000}, Method: MethodInsert}},
+		{Object: "bob", Question: 1, Epsilon: nano(t, 1), Response: Response{Value: Value{Bits: bits}, Method: MethodDegrade}},
+	}
+	var records [][]byte
+	for i := range responses {
+		e := &wire.Encoder{}
+		responses[i].Encode(e)
+		records = append(records, e.Buf)
+	}
+	oneForm := func(payload []byte) bool {
+		r := Released{Object: "before", Question: 9, Response: Response{Value: Value{Index: 9}, Method: MethodRaise}}
+		d, e := &wire.Decoder{Rest: payload}, &wire.Encoder{}
+		if r.decode(d); d.Done() != nil {
+			return false
+		}
+		if r.Encode(e); !bytes.Equal(e.Buf, payload) {
+			t.Fatalf("%x is read as the response that is written as %x", payload, e.Buf)
+		}
+		return true
+	}
+	for i, payload := range records {
+		if !oneForm(payload) {
+			t.Errorf("record %d cannot be read", i)
+		}
+	}
+	const trials = 60_000
+	random, sound := rand.New(rand.NewPCG(3, 4)), 0
+	for range trials {
+		if oneForm(codectest.Oddly(random, bytes.Clone(records[random.IntN(len(records))]))) {
+			sound++
+		}
+	}
+	if sound < trials/5 || sound > trials*9/10 {
+		t.Errorf("%d of %d could be read: the test compares little", sound, trials)
+	}
+	for _, odd := range codectest.OddPayloads() {
+		oneForm(odd)
+	}
+}
