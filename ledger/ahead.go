@@ -76,7 +76,7 @@ func (a *ahead) look(l *Ledger, b *bulk, r kv.Reader) error {
 		return nil // the transaction will come to the same, and say so
 	}
 	for _, r := range p.refused {
-		if r.Helps == HelpsWaiting {
+		if r.Remedy == RemedyWaiting {
 			return nil // the reason may be gone by then: a reservation may have ended
 		}
 	}

@@ -395,7 +395,7 @@ func (x *inquiry) largest(room privacy.Epsilon) privacy.Epsilon {
 
 // lacksTruth refuses an object that there is no truth of.
 func (x *inquiry) lacksTruth(name string) Refusal {
-	r := Refusal{Object: name, Reason: NoTruth, Asked: x.request.Epsilon, Helps: HelpsTruth}
+	r := Refusal{Object: name, Reason: NoTruth, Asked: x.request.Epsilon, Remedy: RemedyTruth}
 	rules.OrLess(&r, x.known.Top().Epsilon)
 	return r
 }

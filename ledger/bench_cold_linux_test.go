@@ -39,7 +39,7 @@ func pagesRead(t testing.TB) int64 {
 func provenFile(t testing.TB, half int, key string, signer note.Signer) (path string, sale uint64) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "ledger.db")
-	must(t, Create(path, "USD", key))
+	must(t, Create(path, CreateOptions{Currency: "USD", LogKey: key}))
 	l := open(t, path, Options{Signer: signer})
 	define(t, l, vote())
 	names := benchNames(2 * half)

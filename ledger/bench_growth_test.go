@@ -90,7 +90,7 @@ func growUp(b *testing.B, objects int, all samples) {
 	must(b, err)
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "ledger.db")
-	must(b, Create(path, "USD", ""))
+	must(b, Create(path, CreateOptions{Currency: "USD"}))
 	l := open(b, path, Options{})
 	define(b, l, vote())
 	all.add("enrolled/s", float64(objects)/timed(b, func() error { enrollCrowd(b, l, objects); return nil }).Seconds())
@@ -210,7 +210,7 @@ func proveOne(ctx context.Context, l *Ledger) error {
 func BenchmarkSize(b *testing.B) {
 	const objects = 100_000
 	path := filepath.Join(b.TempDir(), "ledger.db")
-	must(b, Create(path, "USD", ""))
+	must(b, Create(path, CreateOptions{Currency: "USD"}))
 	l := open(b, path, Options{})
 	define(b, l, vote())
 	enrollCrowd(b, l, objects)

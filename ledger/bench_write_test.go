@@ -35,7 +35,7 @@ func benchNames(n int) []string {
 func benchFile(t testing.TB, objects int) (path string, names []string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "ledger.db")
-	must(t, Create(path, "USD", ""))
+	must(t, Create(path, CreateOptions{Currency: "USD"}))
 	l := open(t, path, Options{})
 	define(t, l, vote())
 	names = benchNames(objects)

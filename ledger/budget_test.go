@@ -160,7 +160,7 @@ func TestSpendingOfManyChainsStopsAtTheLargestCap(t *testing.T) {
 			must(t, err)
 			continue
 		}
-		want := Refusal{Object: "ann", Reason: ObjectCap, Ceiling: eps(t, "1000"), Spent: eps(t, "999"), Asked: eps(t, "2"), Cost: eps(t, "2"), Remaining: eps(t, "1"), Helps: HelpsLess, Largest: eps(t, "1")}
+		want := Refusal{Object: "ann", Reason: ObjectCap, Ceiling: eps(t, "1000"), Spent: eps(t, "999"), Asked: eps(t, "2"), Cost: eps(t, "2"), Remaining: eps(t, "1"), Remedy: RemedyLess, Largest: eps(t, "1")}
 		if got := refusals(t, err)[0]; got != want {
 			t.Errorf("refused for %+v, want %+v", got, want)
 		}
@@ -177,7 +177,7 @@ func TestACeilingOfZeroAllowsNothing(t *testing.T) {
 	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Policy: policy.Fixed(privacy.Epsilon{}), Cap: boundless()})
 	must(t, err)
 	_, err = l.Release(t.Context(), ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: nano(t, 1), Truth: never(t)})
-	want := Refusal{Object: "ann", Reason: ChainCeiling, Asked: nano(t, 1), Cost: nano(t, 1), Helps: HelpsNothing}
+	want := Refusal{Object: "ann", Reason: ChainCeiling, Asked: nano(t, 1), Cost: nano(t, 1), Remedy: RemedyNothing}
 	if got := refusals(t, err)[0]; got != want {
 		t.Errorf("refused for %+v, want %+v", got, want)
 	}

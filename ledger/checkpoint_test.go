@@ -41,7 +41,7 @@ func witnessed(t testing.TB, objects ...string) (path string, options Options) {
 	t.Helper()
 	signer, verifier, public := logKey(t, "sluice-test", 1)
 	path = filepath.Join(tests.Scratch(t), "ledger.db")
-	must(t, Create(path, "USD", public))
+	must(t, Create(path, CreateOptions{Currency: "USD", LogKey: public}))
 	options = Options{Signer: signer, Verifiers: note.VerifierList(verifier)}
 	l := open(t, path, options)
 	closed(t, voters(t, l, "5", objects...))
@@ -115,7 +115,7 @@ func TestACheckpointNeedsTheLogsKey(t *testing.T) {
 	options.Signer, _, _ = logKey(t, "sluice-another", 1)
 	_, err = Open(path, options)
 	wantErr(t, err, ErrInvalid)
-	wantErr(t, Create(filepath.Join(tests.Scratch(t), "x.db"), "USD", "no key"), ErrInvalid)
+	wantErr(t, Create(filepath.Join(tests.Scratch(t), "x.db"), CreateOptions{Currency: "USD", LogKey: "no key"}), ErrInvalid)
 }
 
 // Without a log key the log is named after the ledger's id.

@@ -91,7 +91,7 @@ func TestAClockBefore1970IsHarmless(t *testing.T) {
 func TestALedgerFromBefore1970KeepsItsTimes(t *testing.T) {
 	created, now := time.Date(1960, 5, 1, 0, 0, 0, 1, time.UTC), newClock(time.Date(1965, 1, 1, 0, 0, 0, 0, time.UTC))
 	s := &kvtest.Memory{}
-	must(t, s.Update(func(w kv.Writer) error { return format(w, created, "USD", "") }))
+	must(t, s.Update(func(w kv.Writer) error { return format(w, created, CreateOptions{}) }))
 	l := voters(t, openMemory(t, s, Options{Now: now.read, ClockLeap: 5 * 366 * 24 * time.Hour}), "9", "ann")
 	now.set(time.Date(1950, 1, 1, 0, 0, 0, 0, time.UTC))
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
@@ -122,7 +122,9 @@ func TestAClockBeyondItsRangeIsRefused(t *testing.T) {
 	auditStore(t, l.engine.Store)
 
 	s := &kvtest.Memory{}
-	err := s.Update(func(w kv.Writer) error { return format(w, time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC), "USD", "") })
+	err := s.Update(func(w kv.Writer) error {
+		return format(w, time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC), CreateOptions{})
+	})
 	wantErr(t, err, ErrClock)
 }
 
@@ -177,7 +179,7 @@ func TestAClockFarAheadChangesNothing(t *testing.T) {
 			return second(l.Reserve(ctx, ReserveRequest{Key: "6", Order: purchase(t, "", "acme", "0.5", "ann").Order, For: time.Hour}))
 		},
 		"commit": func() error {
-			return second(l.Commit(ctx, CommitRequest{Key: "7", Reservation: held.Number, Truth: TruthOf("yes")}))
+			return second(l.Capture(ctx, CaptureRequest{Key: "7", Reservation: held.Number, Truth: TruthOf("yes")}))
 		},
 		"cancel":  func() error { return l.Cancel(ctx, "8", held.Number) },
 		"advance": func() error { return second(l.Advance(ctx, AdvanceRequest{Key: "9", Truth: TruthOf("yes")})) },
@@ -202,7 +204,7 @@ func TestAClockFarAheadChangesNothing(t *testing.T) {
 	}
 
 	clock.set(epoch().Add(time.Hour)) // it was wrong, and nothing has come of it
-	if made, err := l.Commit(ctx, CommitRequest{Key: "7", Reservation: held.Number, Truth: TruthOf("yes")}); err != nil || made.Objects != 1 {
+	if made, err := l.Capture(ctx, CaptureRequest{Key: "7", Reservation: held.Number, Truth: TruthOf("yes")}); err != nil || made.Objects != 1 {
 		t.Errorf("the reservation: %+v, %v", made, err)
 	}
 	sell(t, l, purchase(t, "5", "cryo", "0.5", "ann"))

@@ -27,7 +27,7 @@
 //   - [Ledger.Quote] says what an order costs, whom it would refuse and how the responses would come about, and changes nothing.
 //   - [Ledger.Sell] carries an order out in one transaction: responses, charges, prices, credits. It can be held to a quote.
 //     Buyers read what they bought with [Ledger.Deliveries].
-//   - [Ledger.Reserve] holds budget and price while a buyer pays. [Ledger.Commit] or [Ledger.Cancel] ends that, or time does.
+//   - [Ledger.Reserve] holds budget and price while a buyer pays. [Ledger.Capture] or [Ledger.Cancel] ends that, or time does.
 //   - [Ledger.Withdraw] takes an object off the market, and out of everything else.
 //
 // A buyer pays for each object the price of the highest level held, in whatever steps it was bought, and the same responses are

@@ -235,7 +235,7 @@ func everyCall(t *testing.T, l *Ledger) map[string]func() error {
 			return err
 		},
 		"Commit": func() error {
-			_, err := l.Commit(ctx, CommitRequest{Key: "c", Reservation: 1, Truth: TruthOf("yes")})
+			_, err := l.Capture(ctx, CaptureRequest{Key: "c", Reservation: 1, Truth: TruthOf("yes")})
 			return err
 		},
 		"Cancel":      func() error { return l.Cancel(ctx, "x", 1) },

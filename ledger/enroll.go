@@ -146,7 +146,7 @@ func (x *enrollment) plan(s *state.State, names []string, policyNumber uint32) (
 			limit = o.Cap
 		}
 		if known && o.Cap != limit {
-			p.refused = append(p.refused, Refusal{Object: name, Reason: CapDiffers, Ceiling: o.Cap, Spent: o.Spent, Asked: limit, Helps: HelpsNothing})
+			p.refused = append(p.refused, Refusal{Object: name, Reason: CapDiffers, Ceiling: o.Cap, Spent: o.Spent, Asked: limit, Remedy: RemedyNothing})
 			continue
 		}
 		noise := uint32(0)
@@ -163,7 +163,7 @@ func (x *enrollment) plan(s *state.State, names []string, policyNumber uint32) (
 				return p, err
 			}
 			if !same {
-				p.refused = append(p.refused, Refusal{Object: name, Reason: PolicyDiffers, Spent: c.Current(), Helps: HelpsNothing})
+				p.refused = append(p.refused, Refusal{Object: name, Reason: PolicyDiffers, Spent: c.Current(), Remedy: RemedyNothing})
 				continue
 			}
 			if !o.Withdrew(c) {

@@ -182,15 +182,15 @@ func TestAReservationEndsWithTheEpoch(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	release(t, l, releaseOf(t, "4", "ann", "1.5"))
-	capture := CommitRequest{Key: "5", Reservation: held.Number, Truth: TruthOf("yes")}
+	capture := CaptureRequest{Key: "5", Reservation: held.Number, Truth: TruthOf("yes")}
 	unchanged(t, l.engine.Store, func() {
-		_, err := l.Commit(t.Context(), capture)
+		_, err := l.Capture(t.Context(), capture)
 		if got := refusals(t, err); len(got) != 1 || got[0].Object != "ann" || got[0].Reason != EpochBegun {
 			t.Errorf("%+v", got)
 		}
 	})
 	capture.Partial = true
-	sale, err := l.Commit(t.Context(), capture)
+	sale, err := l.Capture(t.Context(), capture)
 	must(t, err)
 	if sale.Objects != 1 || sale.Refund == 0 || sale.Refused[0].Reason != EpochBegun {
 		t.Errorf("%+v", sale)

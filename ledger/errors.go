@@ -108,11 +108,11 @@ type QuoteError struct {
 	Quote    Quote  // what the order is now
 	Expected string // the ID of the quote it was to be, or ""
 	MaxPrice *int64 // the most the buyer would pay, or nil
-	Helps    Help   // HelpsPaying or HelpsQuoting
+	Remedy   Remedy // RemedyPaying or RemedyQuoting
 }
 
 func (e *QuoteError) Error() string {
-	if e.Helps == HelpsPaying {
+	if e.Remedy == RemedyPaying {
 		return fmt.Sprintf("question %q: %q would have to pay %d %s (minor units), above its limit of %d",
 			e.Quote.Question, e.Quote.Buyer, e.Quote.Price, e.Quote.Currency, *e.MaxPrice)
 	}

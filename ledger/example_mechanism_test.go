@@ -37,7 +37,7 @@ func bySubsets(ctx context.Context, path string) error {
 	for _, block := range design.Blocks() {
 		pairs = append(pairs, grades[block[0]]+" or "+grades[block[1]])
 	}
-	if err := ledger.Create(path, "USD", ""); err != nil {
+	if err := ledger.Create(path, ledger.CreateOptions{Currency: "USD"}); err != nil {
 		return err
 	}
 	l, err := ledger.Open(path, ledger.Options{})

@@ -64,7 +64,7 @@ func checkReceipt(receipt []byte, public string) {
 }
 
 func sellWithReceipt(ctx context.Context, path, secret, public string) ([]byte, error) {
-	if err := ledger.Create(path, "USD", public); err != nil {
+	if err := ledger.Create(path, ledger.CreateOptions{Currency: "USD", LogKey: public}); err != nil {
 		return nil, err
 	}
 	signer, err := note.NewSigner(secret)

@@ -26,7 +26,7 @@ func ExampleLedger_Sell() {
 }
 
 func trade(ctx context.Context, path string) error {
-	if err := ledger.Create(path, "USD", ""); err != nil {
+	if err := ledger.Create(path, ledger.CreateOptions{Currency: "USD"}); err != nil {
 		return err
 	}
 	l, err := ledger.Open(path, ledger.Options{})

@@ -45,7 +45,7 @@ func must(text string) privacy.Epsilon {
 }
 
 func embed(ctx context.Context, path string) error {
-	if err := ledger.Create(path, "USD", ""); err != nil {
+	if err := ledger.Create(path, ledger.CreateOptions{Currency: "USD"}); err != nil {
 		return err
 	}
 	l, err := ledger.Open(path, ledger.Options{})
@@ -168,7 +168,7 @@ func attempt(ctx context.Context, path string, db orders, powerCut bool) error {
 }
 
 func setUp(ctx context.Context, path string) error {
-	if err := ledger.Create(path, "", ""); err != nil {
+	if err := ledger.Create(path, ledger.CreateOptions{}); err != nil {
 		return err
 	}
 	l, err := ledger.Open(path, ledger.Options{})

@@ -385,7 +385,7 @@ func TestARaiseOfAnOutputCostsTheDifference(t *testing.T) {
 	if o := objectOf(t, l, "ann"); o.Held != eps(t, "0.5") {
 		t.Errorf("%s is held", o.Held)
 	}
-	_, err := l.Commit(t.Context(), CommitRequest{Key: "c", Reservation: r.Number, Truth: TruthOf("C")})
+	_, err := l.Capture(t.Context(), CaptureRequest{Key: "c", Reservation: r.Number, Truth: TruthOf("C")})
 	must(t, err)
 	spent("1")
 	_, err = l.Release(t.Context(), partyOf(t, "2", "ann", "2"))
@@ -808,7 +808,7 @@ func TestAMechanismWithoutAnEstimate(t *testing.T) {
 func TestCopiesHaveTheMechanism(t *testing.T) {
 	dir := tests.Scratch(t)
 	path := filepath.Join(dir, "ledger.db")
-	must(t, Create(path, "USD", ""))
+	must(t, Create(path, CreateOptions{Currency: "USD"}))
 	l := guests(t, open(t, path, Options{}), "ann", "bob", "cid")
 	carryOut(t, l, partiesOf(t, "1", "1"))
 	release(t, l, partyOf(t, "2", "ann", "0.5"))

@@ -217,7 +217,7 @@ func TestASaleOfAbsurdlyManyIsRefused(t *testing.T) {
 		"sale":    func(l *Ledger) error { _, err := l.Sale(t.Context(), 1); return err },
 		"receipt": func(l *Ledger) error { _, err := l.Receipt(t.Context(), 1); return err },
 		"commit": func(l *Ledger) error {
-			_, err := l.Commit(t.Context(), CommitRequest{Key: "c", Reservation: 2, Truth: TruthOf("yes")})
+			_, err := l.Capture(t.Context(), CaptureRequest{Key: "c", Reservation: 2, Truth: TruthOf("yes")})
 			return err
 		},
 	} {

@@ -93,7 +93,7 @@ func create(t testing.TB) (path string) {
 		dir = func() string { return tests.Scratch(t) }
 	}
 	path = filepath.Join(dir(), "ledger.db")
-	must(t, Create(path, "USD", ""))
+	must(t, Create(path, CreateOptions{Currency: "USD"}))
 	return path
 }
 

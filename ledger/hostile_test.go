@@ -163,7 +163,7 @@ func probes(t testing.TB) []probe {
 			return r, err
 		}},
 		{"sale of what is held", func(l *Ledger) (any, error) {
-			r, err := l.Commit(ctx, CommitRequest{Key: "c", Reservation: 2, Truth: TruthOf("yes")})
+			r, err := l.Capture(ctx, CaptureRequest{Key: "c", Reservation: 2, Truth: TruthOf("yes")})
 			r.First, r.Last = 0, 0
 			return r, err
 		}},
@@ -642,10 +642,10 @@ func TestWhatIsNoLedgerIsRefused(t *testing.T) {
 	if _, err := Open(filepath.Join(dir, "missing"), Options{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing: got the error %v", err)
 	}
-	if err := Create(foreign, "USD", ""); !errors.Is(err, fs.ErrExist) {
+	if err := Create(foreign, CreateOptions{Currency: "USD"}); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("creating over a file: got the error %v", err)
 	}
-	if err := Create(filepath.Join(dir, "new"), "no\ncurrency", ""); !errors.Is(err, ErrInvalid) {
+	if err := Create(filepath.Join(dir, "new"), CreateOptions{Currency: "no\ncurrency"}); !errors.Is(err, ErrInvalid) {
 		t.Errorf("creating with a bad currency: got the error %v", err)
 	}
 }

@@ -30,30 +30,30 @@ func TestTheLargestOnOffer(t *testing.T) {
 		before                func(l *Ledger)
 		asked                 string
 		reason                Reason
-		helps                 Help
+		helps                 Remedy
 		largest               string
 		refused               string // another level on offer, or ""
 	}{
-		{"any level up to the highest", "vote", "9", nil, nil, "1.5", NotOnOffer, HelpsLess, "1", ""},
-		{"any level up to the cap", "vote", "0.7", nil, nil, "0.9", ObjectCap, HelpsLess, "0.7", "0.700000001"},
-		{"a level below the cap", "vote", "0.5", []func(*policy.Market){levels}, nil, "0.6", ObjectCap, HelpsLess, "0.4", ""},
-		{"a multiple below the cap", "vote", "0.7", []func(*policy.Market){stride}, nil, "1", ObjectCap, HelpsLess, "0.5", "0.75"},
-		{"between multiples", "vote", "9", []func(*policy.Market){stride}, nil, "0.7", NotOnOffer, HelpsLess, "0.5", ""},
-		{"below the lowest level", "vote", "9", []func(*policy.Market){levels}, nil, "0.05", NotOnOffer, HelpsNothing, "0", ""},
-		{"a level of a mechanism", "party", "0.7", nil, nil, "1", ObjectCap, HelpsLess, "0.5", ""},
+		{"any level up to the highest", "vote", "9", nil, nil, "1.5", NotOnOffer, RemedyLess, "1", ""},
+		{"any level up to the cap", "vote", "0.7", nil, nil, "0.9", ObjectCap, RemedyLess, "0.7", "0.700000001"},
+		{"a level below the cap", "vote", "0.5", []func(*policy.Market){levels}, nil, "0.6", ObjectCap, RemedyLess, "0.4", ""},
+		{"a multiple below the cap", "vote", "0.7", []func(*policy.Market){stride}, nil, "1", ObjectCap, RemedyLess, "0.5", "0.75"},
+		{"between multiples", "vote", "9", []func(*policy.Market){stride}, nil, "0.7", NotOnOffer, RemedyLess, "0.5", ""},
+		{"below the lowest level", "vote", "9", []func(*policy.Market){levels}, nil, "0.05", NotOnOffer, RemedyNothing, "0", ""},
+		{"a level of a mechanism", "party", "0.7", nil, nil, "1", ObjectCap, RemedyLess, "0.5", ""},
 		{"a level that others hold", "vote", "9", []func(*policy.Market){levels, few}, func(l *Ledger) {
 			sell(t, l, purchase(t, "1", "other", "0.6", "ann"))
 			sell(t, l, purchase(t, "2", "other", "0.4", "ann"))
-		}, "0.6", HoldersFull, HelpsLess, "0.1", "0.4"},
+		}, "0.6", HoldersFull, RemedyLess, "0.1", "0.4"},
 		{"a level that is reserved", "vote", "9", []func(*policy.Market){levels, few}, func(l *Ledger) {
 			reserve(t, l, ReserveRequest{Key: "1", Order: purchase(t, "", "other", "0.6", "ann").Order, For: time.Hour})
-		}, "0.6", HoldersFull, HelpsWaiting, "0.4", ""},
+		}, "0.6", HoldersFull, RemedyWaiting, "0.4", ""},
 		{"what a reservation leaves", "vote", "0.7", nil, func(l *Ledger) {
 			reserve(t, l, ReserveRequest{Key: "1", Order: purchase(t, "", "other", "0.6", "ann").Order, For: time.Hour})
-		}, "0.9", ObjectCap, HelpsLess, "0.7", "0.700000001"},
+		}, "0.9", ObjectCap, RemedyLess, "0.7", "0.700000001"},
 		{"what is recorded", "vote", "0.5", []func(*policy.Market){stride}, func(l *Ledger) {
 			sell(t, l, purchase(t, "1", "other", "0.5", "ann"))
-		}, "0.75", ObjectCap, HelpsLess, "0.5", ""},
+		}, "0.75", ObjectCap, RemedyLess, "0.5", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			l := inMemory(t, Options{Now: epoch})
@@ -64,7 +64,7 @@ func TestTheLargestOnOffer(t *testing.T) {
 				test.before(l)
 			}
 			r := quoteOf(t, l, "buyer", test.question, test.asked)
-			if r.Reason != test.reason || r.Helps != test.helps || r.Largest != eps(t, test.largest) {
+			if r.Reason != test.reason || r.Remedy != test.helps || r.Largest != eps(t, test.largest) {
 				t.Errorf("%v, want %s, %s helps, %s would do", r, test.reason, test.helps, test.largest)
 			}
 			if test.refused != "" {
@@ -93,14 +93,14 @@ func TestARecordedRefusalSaysTheLargest(t *testing.T) {
 	r.Partial = true
 	for range 2 { // the second time, as it is recorded
 		got := carryOut(t, l, r).Refused
-		if len(got) != 2 || got[0].Largest != eps(t, "1") || got[1].Largest != eps(t, "1") || got[0].Helps != HelpsLess {
+		if len(got) != 2 || got[0].Largest != eps(t, "1") || got[1].Largest != eps(t, "1") || got[0].Remedy != RemedyLess {
 			t.Errorf("%+v", got)
 		}
 	}
 	r = order(t, "untold", "0.75", "ann")
 	r.Truth = TruthOf("")
 	_, err := l.Raise(t.Context(), r)
-	if got := refusals(t, err); len(got) != 1 || got[0].Largest != eps(t, "0.5") || got[0].Helps != HelpsTruth {
+	if got := refusals(t, err); len(got) != 1 || got[0].Largest != eps(t, "0.5") || got[0].Remedy != RemedyTruth {
 		t.Errorf("%+v, want what is recorded, for which no truth is needed", got)
 	}
 	auditStore(t, l.engine.Store)

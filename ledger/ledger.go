@@ -94,21 +94,30 @@ type Ledger struct {
 	mostTold int
 }
 
-// Create makes a new, empty ledger file. It returns [fs.ErrExist] when there is a file already. At
-// any moment there is either no file or a whole one. It bears the time of this machine's clock, and no log runs back: a
-// ledger made by a clock that is far ahead is of no use, and to be made again ([Ledger.Verify] tells). currency is the code of the currency that
-// prices are in ("" for USD); logKey is the verifier key, in the form of [note.NewVerifier], of the key by which
-// the host signs the log, or "" for none. It is recorded, and its name becomes the log's; whoever verifies
-// should have the key from the host, not from the file.
-func Create(path, currency, logKey string) error {
-	if _, err := note.NewVerifier(logKey); err != nil && logKey != "" {
+// CreateOptions are what a ledger is created with, for good. The zero value is ready for use.
+type CreateOptions struct {
+	// Currency is the code of the currency that prices are in, 1 to 256 bytes; "" for USD.
+	Currency string
+	// LogKey is the verifier key, in the form of [note.NewVerifier], of the key by which the host signs the log; "" for
+	// none. It is recorded, and its name becomes the log's; whoever verifies should have the key from the host, not from
+	// the file.
+	LogKey string
+}
+
+// Create makes a new, empty ledger file. It returns [fs.ErrExist] when there is a file already, and [ErrInvalid] for
+// options that cannot be. At any moment there is either no file or a whole one. It bears the time of this machine's clock,
+// and no log runs back: a ledger made by a clock that is far ahead is of no use, and to be made again ([Ledger.Verify]
+// tells).
+func Create(path string, options CreateOptions) error {
+	if _, err := note.NewVerifier(options.LogKey); err != nil && options.LogKey != "" {
 		return errs.Invalid("the log key: %w", err)
 	}
-	return bolt.Create(path, func(w kv.Writer) error { return format(w, time.Now(), currency, logKey) })
+	return bolt.Create(path, func(w kv.Writer) error { return format(w, time.Now(), options) })
 }
 
 // format writes the beginning of a ledger to an empty store.
-func format(w kv.Writer, now time.Time, currency, logKey string) error {
+func format(w kv.Writer, now time.Time, options CreateOptions) error {
+	currency := options.Currency
 	if currency == "" {
 		currency = "USD"
 	}
@@ -127,7 +136,7 @@ func format(w kv.Writer, now time.Time, currency, logKey string) error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := fold.Record(s, []event.Change{&event.Created{ID: id, Currency: currency, LogKey: logKey}}); err != nil {
+	if _, _, err := fold.Record(s, []event.Change{&event.Created{ID: id, Currency: currency, LogKey: options.LogKey}}); err != nil {
 		return err
 	}
 	return fold.Flush(s)

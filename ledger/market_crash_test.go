@@ -112,7 +112,7 @@ func (d *day) call(n int) (result any, err error) {
 		}
 		return r, err
 	case pick < 75:
-		return d.delivered(d.ledger.Commit(ctx, CommitRequest{Key: key, Reservation: d.someReservation(n, random), Partial: some, Truth: d.truth}))
+		return d.delivered(d.ledger.Capture(ctx, CaptureRequest{Key: key, Reservation: d.someReservation(n, random), Partial: some, Truth: d.truth}))
 	case pick < 79:
 		return nil, d.ledger.Cancel(ctx, key, d.someReservation(n, random))
 	case pick < 82:

@@ -57,7 +57,7 @@ func errands(t *testing.T) []errand {
 			return l.Sell(ctx, r)
 		}, true, 2},
 		{"Commit", func(l *Ledger, truth TruthFunc) (any, error) {
-			return l.Commit(ctx, CommitRequest{Key: "errand", Reservation: 1, Truth: truth})
+			return l.Capture(ctx, CaptureRequest{Key: "errand", Reservation: 1, Truth: truth})
 		}, true, 1},
 		{"Advance", func(l *Ledger, truth TruthFunc) (any, error) {
 			return l.Advance(ctx, AdvanceRequest{Key: "errand", Question: "smoker", Truth: truth})
@@ -253,7 +253,7 @@ func TestASourceThatFailsLateSellsNothing(t *testing.T) {
 			return l.Sell(t.Context(), r)
 		},
 		"Commit": func(truth TruthFunc) (Sale, error) {
-			return l.Commit(t.Context(), CommitRequest{Key: "c", Reservation: held.Number, Truth: truth})
+			return l.Capture(t.Context(), CaptureRequest{Key: "c", Reservation: held.Number, Truth: truth})
 		},
 	}
 	for _, name := range []string{"Sell", "Commit"} {
@@ -395,14 +395,14 @@ func TestASourceMayCallTheLedger(t *testing.T) {
 			release(t, l, ReleaseRequest{Key: "other", Question: "smoker", Object: "bob", Epsilon: eps(t, "0.75"), Truth: TruthOf("yes")})
 		}, func(_ Sale, err error) bool {
 			r := refusals(t, err)[0]
-			return r.Reason == ObjectCap && r.Helps == HelpsLess
+			return r.Reason == ObjectCap && r.Remedy == RemedyLess
 		}},
 		"reserves elsewhere": {func(l *Ledger) {
 			o := Order{Buyer: "zeta", Question: "smoker", Epsilon: eps(t, "0.75"), Objects: []string{"bob"}}
 			reserve(t, l, ReserveRequest{Key: "other", Order: o, For: time.Hour})
 		}, func(_ Sale, err error) bool {
 			r := refusals(t, err)[0]
-			return r.Reason == ObjectCap && r.Helps == HelpsWaiting
+			return r.Reason == ObjectCap && r.Remedy == RemedyWaiting
 		}},
 		"uses its key": {func(l *Ledger) { sell(t, l, purchase(t, "s", "acme", "0.5", "bob")) },
 			func(s Sale, err error) bool { return err == nil && s.Draws == 1 && s.Price == 50 }},
@@ -473,7 +473,7 @@ func TestKeysOfTheMarketAreForOneRequest(t *testing.T) {
 			"reserved":          held(func(r *ReserveRequest) { r.Key = "k" }),
 			"sold":              with(func(r *SellRequest) { r.Key = "reserved" }),
 			"committed": func() error {
-				_, err := l.Commit(t.Context(), CommitRequest{Key: "reserved", Reservation: 1})
+				_, err := l.Capture(t.Context(), CaptureRequest{Key: "reserved", Reservation: 1})
 				return err
 			},
 			"cancelled":           func() error { return l.Cancel(t.Context(), "k", 1) },

@@ -63,7 +63,7 @@ func sell(t testing.TB, l *Ledger, r SellRequest) Sale {
 
 func commit(t testing.TB, l *Ledger, key string, reservation uint64) Sale {
 	t.Helper()
-	s, err := l.Commit(t.Context(), CommitRequest{Key: key, Reservation: reservation, Truth: TruthOf("yes")})
+	s, err := l.Capture(t.Context(), CaptureRequest{Key: key, Reservation: reservation, Truth: TruthOf("yes")})
 	must(t, err)
 	return s
 }

@@ -129,7 +129,7 @@ func (f *fair) holds(key string, o Order, random *rand.Rand) error {
 	case 1:
 		return nil // forgets it
 	}
-	s, err := f.ledger.Commit(f.Context(), CommitRequest{Key: key + " paid", Reservation: r.Number, Partial: random.IntN(2) == 0, Truth: f.truth})
+	s, err := f.ledger.Capture(f.Context(), CaptureRequest{Key: key + " paid", Reservation: r.Number, Partial: random.IntN(2) == 0, Truth: f.truth})
 	if err == nil && (s.Number != r.Number || s.Price > r.Price || s.Price+s.Refund != r.Price) {
 		return fmt.Errorf("%+v was reserved, %+v was sold", r, s)
 	}
@@ -379,7 +379,7 @@ func TestForgettingAtTheFair(t *testing.T) {
 		case n < 70:
 			var r Reservation
 			if r, err = f.ledger.Reserve(f.Context(), ReserveRequest{Key: key, Order: o, For: time.Hour, Partial: random.IntN(2) == 0}); err == nil {
-				_, err = f.ledger.Commit(f.Context(), CommitRequest{Key: key + " paid", Reservation: r.Number, Partial: random.IntN(2) == 0, Truth: f.truth})
+				_, err = f.ledger.Capture(f.Context(), CaptureRequest{Key: key + " paid", Reservation: r.Number, Partial: random.IntN(2) == 0, Truth: f.truth})
 			}
 		case n < 80:
 			_, err = f.ledger.Answer(f.Context(), AnswerRequest{Key: key, Question: o.Question, Query: "majority:yes", Epsilon: nano(f, 1_000_000), Objects: o.Objects, Partial: true, Truth: f.truth})
@@ -455,7 +455,7 @@ func TestWhatIsReservedCanBePaidFor(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			s, err := l.Commit(t.Context(), CommitRequest{Key: key + " paid", Reservation: r.Number, Truth: TruthOf("yes")})
+			s, err := l.Capture(t.Context(), CaptureRequest{Key: key + " paid", Reservation: r.Number, Truth: TruthOf("yes")})
 			if err != nil {
 				return fmt.Errorf("what was reserved: %v", err) // not a refusal any more
 			}

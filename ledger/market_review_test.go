@@ -115,7 +115,7 @@ func TestASweepLeavesOutWhoHasChanged(t *testing.T) {
 		clock.set(on(day))
 		result, err := l.Advance(t.Context(), AdvanceRequest{Key: fmt.Sprint(day), Truth: truth})
 		must(t, err)
-		if one := result.Questions[0]; day == 2 && (one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0] != (Refusal{Object: "ann", Reason: NoTruth, Asked: eps(t, "0.2"), Helps: HelpsTruth, Largest: eps(t, "0.1")}) || !slices.Equal(one.TruthChanged, []string{"ann"})) {
+		if one := result.Questions[0]; day == 2 && (one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0] != (Refusal{Object: "ann", Reason: NoTruth, Asked: eps(t, "0.2"), Remedy: RemedyTruth, Largest: eps(t, "0.1")}) || !slices.Equal(one.TruthChanged, []string{"ann"})) {
 			t.Errorf("%+v", one)
 		}
 	}
@@ -167,8 +167,8 @@ func TestAReservationEndsWithAWithdrawal(t *testing.T) {
 	}
 	sell(t, l, SellRequest{Key: "s", Order: Order{Buyer: "zeta", Question: "smoker", Epsilon: eps(t, "0.5"), Objects: []string{"ann"}}, Truth: TruthOf("yes")})
 	enroll("again", "vote")
-	_, err := l.Commit(t.Context(), CommitRequest{Key: "c", Reservation: r.Number, Truth: never(t)})
-	if got := refusals(t, err); got[0].Reason != Withdrawn || got[0].Helps != HelpsNothing {
+	_, err := l.Capture(t.Context(), CaptureRequest{Key: "c", Reservation: r.Number, Truth: never(t)})
+	if got := refusals(t, err); got[0].Reason != Withdrawn || got[0].Remedy != RemedyNothing {
 		t.Errorf("got the error %v", err)
 	}
 	auditStore(t, l.engine.Store)
@@ -191,7 +191,7 @@ func TestLimitsAreThoseOfWhatIsSold(t *testing.T) {
 	define(t, late, vote())
 	enrollUnder(t, late, "vote", straight(t, "0.1"), "0.5", "ann")
 	_, err = late.Release(t.Context(), releaseOf(t, "k", "ann", "0.9"))
-	if got := refusals(t, err); got[0].Reason != ChainCeiling || got[0].Helps != HelpsNothing {
+	if got := refusals(t, err); got[0].Reason != ChainCeiling || got[0].Remedy != RemedyNothing {
 		t.Errorf("got the error %v", err)
 	}
 }
@@ -228,11 +228,11 @@ func TestALargeSaleIsOneCommit(t *testing.T) {
 	}
 	must(t, l.Withdraw(t.Context(), "w", names[7]))
 	before = s.commits.Load()
-	_, err := l.Commit(t.Context(), CommitRequest{Key: "whole", Reservation: r.Number, Truth: TruthOf("yes")})
+	_, err := l.Capture(t.Context(), CaptureRequest{Key: "whole", Reservation: r.Number, Truth: TruthOf("yes")})
 	if got := refusals(t, err); len(got) != 1 || got[0].Object != names[7] || got[0].Reason != Withdrawn {
 		t.Errorf("got the error %v", err)
 	}
-	sold, err := l.Commit(t.Context(), CommitRequest{Key: "part", Reservation: r.Number, Partial: true, Truth: TruthOf("yes")})
+	sold, err := l.Capture(t.Context(), CaptureRequest{Key: "part", Reservation: r.Number, Partial: true, Truth: TruthOf("yes")})
 	must(t, err)
 	each := r.Price / int64(len(names))
 	if n := s.commits.Load() - before; n != 1 || sold.Objects != r.Objects-1 || sold.Price != r.Price-each || sold.Refund != each {
@@ -262,7 +262,7 @@ func TestComingBackRestoresNoBudget(t *testing.T) {
 			return err
 		},
 	} {
-		if got := refusals(t, call()); got[0].Reason != Withdrawn || got[0].Helps != HelpsEnrolling {
+		if got := refusals(t, call()); got[0].Reason != Withdrawn || got[0].Remedy != RemedyEnrolling {
 			t.Errorf("%s of who has withdrawn: %+v", name, got)
 		}
 	}

@@ -243,8 +243,8 @@ func TestASweepLeavesOutWhoCannotFollow(t *testing.T) {
 	result, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Question: "vote", Truth: listOf("yes", "yes", "")})
 	must(t, err)
 	want := []Advanced{{Question: "vote", Raised: 1, Refused: []Refusal{
-		{Object: "bob", Reason: ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0.5"), Asked: eps(t, "0.3"), Cost: eps(t, "0.05"), Remaining: eps(t, "0"), Helps: HelpsWaiting, Largest: eps(t, "0.25")},
-		{Object: "cid", Reason: NoTruth, Asked: eps(t, "0.05"), Helps: HelpsTruth},
+		{Object: "bob", Reason: ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0.5"), Asked: eps(t, "0.3"), Cost: eps(t, "0.05"), Remaining: eps(t, "0"), Remedy: RemedyWaiting, Largest: eps(t, "0.25")},
+		{Object: "cid", Reason: NoTruth, Asked: eps(t, "0.05"), Remedy: RemedyTruth},
 	}}}
 	if !reflect.DeepEqual(result.Questions, want) {
 		t.Errorf("got %+v", result.Questions)
@@ -256,7 +256,7 @@ func TestASweepLeavesOutWhoCannotFollow(t *testing.T) {
 	tight.clock.set(epoch().Add(days * 24 * time.Hour))
 	for _, one := range tight.sweep("day").Questions {
 		for _, refusal := range one.Refused {
-			if refusal.Reason != ObjectCap || refusal.Helps != HelpsLess || refusal.Largest.IsZero() {
+			if refusal.Reason != ObjectCap || refusal.Remedy != RemedyLess || refusal.Largest.IsZero() {
 				t.Errorf("%s: %+v", one.Question, refusal)
 			}
 		}

@@ -30,7 +30,7 @@ func TestUnlockCountsBuyers(t *testing.T) {
 		sell(t, l, purchase(t, e, "acme", e, "ann"))
 	}
 	_, err := l.Sell(t.Context(), purchase(t, "more", "acme", "0.500000001", "ann"))
-	if r := refusals(t, err)[0]; r.Reason != ChainCeiling || r.Ceiling != eps(t, "0.5") || r.Helps != HelpsWaiting {
+	if r := refusals(t, err)[0]; r.Reason != ChainCeiling || r.Ceiling != eps(t, "0.5") || r.Remedy != RemedyWaiting {
 		t.Errorf("one buyer wants more than its share: %+v", r)
 	}
 	if c := objectOf(t, l, "ann").Chains[0]; c.Buyers != 1 || c.Ceiling != eps(t, "0.5") {
@@ -62,7 +62,7 @@ func TestAReservationOutlivesWhatOthersUnlock(t *testing.T) {
 	}
 	captured := func(l *Ledger, r Reservation) {
 		t.Helper()
-		_, err := l.Commit(t.Context(), CommitRequest{Key: "capture " + r.Key, Reservation: r.Number, Truth: TruthOf("yes")})
+		_, err := l.Capture(t.Context(), CaptureRequest{Key: "capture " + r.Key, Reservation: r.Number, Truth: TruthOf("yes")})
 		must(t, err)
 	}
 	for name, meanwhile := range map[string]func(l *Ledger){
@@ -99,7 +99,7 @@ func TestAnAnswerLeavesAKnownBuyersReservation(t *testing.T) {
 	if refused := refusals(t, err)[0]; refused.Reason != ChainCeiling || !refused.Remaining.IsZero() {
 		t.Errorf("an answer takes what is reserved: %+v", refused)
 	}
-	_, err = l.Commit(t.Context(), CommitRequest{Key: "c", Reservation: r.Number, Truth: TruthOf("yes")})
+	_, err = l.Capture(t.Context(), CaptureRequest{Key: "c", Reservation: r.Number, Truth: TruthOf("yes")})
 	must(t, err)
 }
 

@@ -57,7 +57,7 @@ func TestWhoseKeyIsLostHoldsNobodyUp(t *testing.T) {
 	l := open(t, path, Options{NoiseKey: keys})
 	refusedFor := func(refused []Refusal) {
 		t.Helper()
-		if len(refused) != 1 || refused[0].Object != "of 2025" || refused[0].Reason != NoNoiseKey || refused[0].Helps != HelpsKey {
+		if len(refused) != 1 || refused[0].Object != "of 2025" || refused[0].Reason != NoNoiseKey || refused[0].Remedy != RemedyKey {
 			t.Errorf("refused: %v", refused)
 		}
 	}

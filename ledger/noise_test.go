@@ -453,7 +453,7 @@ func TestAReadOnlyLedgerBeginsNoNoiseKey(t *testing.T) {
 func TestTheNoiseKeyIsNowhere(t *testing.T) {
 	dir := tests.Scratch(t)
 	path := filepath.Join(dir, "ledger.db")
-	must(t, Create(path, "USD", ""))
+	must(t, Create(path, CreateOptions{Currency: "USD"}))
 	var told bytes.Buffer
 	options := Options{NoiseKey: noiseKeys("2026"), Logger: zerolog.New(&told).Level(zerolog.TraceLevel)}
 	l, s := openShim(t, path, options)

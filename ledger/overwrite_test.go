@@ -67,7 +67,7 @@ func busy(t testing.TB) (path string, options Options) {
 	t.Helper()
 	signer, _, public := logKey(t, "example.com/busy", 7)
 	path, options = filepath.Join(tests.Scratch(t), "ledger.db"), Options{Signer: signer}
-	must(t, Create(path, "USD", public))
+	must(t, Create(path, CreateOptions{Currency: "USD", LogKey: public}))
 	l := open(t, path, options)
 	sellers(t, l, "3", "9", crowd(20)...)
 	sell(t, l, purchase(t, "sold", "acme", "0.5"))
@@ -145,7 +145,7 @@ func calls(t testing.TB) map[string]func(context.Context, *Ledger) error {
 		"Reserve":     func(ctx context.Context, l *Ledger) error { return second(l.Reserve(ctx, reserveOne(t, "again"))) },
 		"Reservation": func(ctx context.Context, l *Ledger) error { return second(l.Reservation(ctx, 2)) },
 		"Commit": func(ctx context.Context, l *Ledger) error {
-			return second(l.Commit(ctx, CommitRequest{Key: "c", Reservation: 2, Truth: truth}))
+			return second(l.Capture(ctx, CaptureRequest{Key: "c", Reservation: 2, Truth: truth}))
 		},
 		"Cancel":    func(ctx context.Context, l *Ledger) error { return l.Cancel(ctx, "c", 2) },
 		"Sell":      func(ctx context.Context, l *Ledger) error { return second(l.Sell(ctx, purchase(t, "s", "acme", "2"))) },

@@ -67,7 +67,7 @@ func everything(t *testing.T) []event.Event {
 	must(t, l.Withdraw(t.Context(), "w1", "cid"))
 	_, err = l.Enroll(t.Context(), EnrollRequest{Key: "back", Question: "vote", Objects: []string{"cid"}, Policy: terms})
 	must(t, err)
-	_, err = l.Commit(t.Context(), CommitRequest{Key: "c1", Reservation: held.Number, Partial: true, Truth: TruthOf("yes")})
+	_, err = l.Capture(t.Context(), CaptureRequest{Key: "c1", Reservation: held.Number, Partial: true, Truth: TruthOf("yes")})
 	must(t, err)
 	lost := reserve(t, l, ReserveRequest{Key: "h2", Order: purchase(t, "", "zeta", "1.25", "gus").Order, For: time.Hour})
 	must(t, l.Cancel(t.Context(), "c2", lost.Number))
@@ -153,8 +153,8 @@ func variants(v reflect.Value) (all []any) {
 			}
 		}
 		return all
-	case Help:
-		for _, one := range event.HelpCodes() {
+	case Remedy:
+		for _, one := range event.RemedyCodes() {
 			if one != x {
 				all = append(all, one)
 			}
@@ -361,7 +361,7 @@ func fieldsOfEvents() map[string]string {
 		"refused.Asked":               "",
 		"refused.Ceiling":             "",
 		"refused.Cost":                "",
-		"refused.Helps":               "",
+		"refused.Remedy":              "",
 		"refused.Object":              "of whom nobody has enrolled there is nothing to compare",
 		"refused.Largest":             "what other requests held then may have been in the way",
 		"refused.Reason":              "",

@@ -358,9 +358,9 @@ func (t *trade) accept(m limits) error {
 	q := t.quote()
 	switch {
 	case m.maxPrice != nil && *m.maxPrice < q.Price:
-		return &QuoteError{Quote: q, Expected: m.quoteID, MaxPrice: m.maxPrice, Helps: HelpsPaying}
+		return &QuoteError{Quote: q, Expected: m.quoteID, MaxPrice: m.maxPrice, Remedy: RemedyPaying}
 	case m.quoteID != "" && m.quoteID != q.ID:
-		return &QuoteError{Quote: q, Expected: m.quoteID, MaxPrice: m.maxPrice, Helps: HelpsQuoting}
+		return &QuoteError{Quote: q, Expected: m.quoteID, MaxPrice: m.maxPrice, Remedy: RemedyQuoting}
 	}
 	return nil
 }

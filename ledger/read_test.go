@@ -108,7 +108,7 @@ func TestEventsTellWhatHappened(t *testing.T) {
 		{Number: 10, Time: at, Kind: "settled", Object: "ann", Key: "r", Counts: []uint64{1, 0, 0}},
 		{Number: 11, Time: at, Kind: "released", Object: "ann", Question: "vote", Epsilon: &quarter, Response: "yes", Method: "degrade"},
 		{Number: 12, Time: at, Kind: "refused", Object: "zoe", Question: "vote", Refused: []Refusal{
-			{Object: "zoe", Reason: NotEnrolled, Asked: quarter, Helps: HelpsEnrolling},
+			{Object: "zoe", Reason: NotEnrolled, Asked: quarter, Remedy: RemedyEnrolling},
 		}},
 		{Number: 13, Time: at, Kind: "settled", Key: "p", Counts: []uint64{0, 0, 1}, LeftOut: 1},
 	}
@@ -301,14 +301,14 @@ func TestAboutIsWhatTheLedgerWasCreatedWith(t *testing.T) {
 	}
 	other := tests.Scratch(t) + "/other.db"
 	key := goldenLogKey(t, "host.example")
-	must(t, Create(other, "EUR", key))
+	must(t, Create(other, CreateOptions{Currency: "EUR", LogKey: key}))
 	about := open(t, other, Options{}).About()
 	if about.Currency != "EUR" || about.LogKey != key || about.ID == first.ID || about.Origin != "host.example" || first.Origin != "sluice-"+first.ID {
 		t.Errorf("%+v", about)
 	}
 	for _, bad := range []string{"host+1234+key", " ", key + "x", strings.Replace(key, "host", "ghost", 1)} {
 		path := tests.Scratch(t) + "/bad.db"
-		if err := Create(path, "EUR", bad); !errors.Is(err, ErrInvalid) {
+		if err := Create(path, CreateOptions{Currency: "EUR", LogKey: bad}); !errors.Is(err, ErrInvalid) {
 			t.Errorf("a ledger of the log key %q: %v", bad, err)
 		}
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {

@@ -41,7 +41,7 @@ type Reservation struct {
 }
 
 // Reserve holds budget and price of an order for some time, so that the buyer can pay meanwhile. Nothing
-// is drawn and no truth is asked for. [Ledger.Commit] carries the order out, [Ledger.Cancel] gives it
+// is drawn and no truth is asked for. [Ledger.Capture] carries the order out, [Ledger.Cancel] gives it
 // up; what expires frees itself, and what an object has when it withdraws ends with that. Errors are those
 // of [Ledger.Sell].
 //
@@ -144,8 +144,8 @@ func (l *Ledger) describeReserved(s *state.State, number uint64, r state.Sale) (
 	return out, err
 }
 
-// CommitRequest asks to carry a reservation out.
-type CommitRequest struct {
+// CaptureRequest asks to carry a reservation out.
+type CaptureRequest struct {
 	Key         string // idempotency key, 1 to 256 bytes; not that of the reservation
 	Reservation uint64 // its number
 	// Partial leaves out objects that cannot answer any more, because they have withdrawn, their noise key is lost or the host
@@ -155,11 +155,11 @@ type CommitRequest struct {
 	Progress Progress // as of a [SellRequest]; optional
 }
 
-// Commit carries a reservation out, as [Ledger.Sell] does an order. For each object the price is the
+// Capture carries a reservation out, as [Ledger.Sell] does an order. For each object the price is the
 // reserved one, or less if the buyer holds more of it by now. Besides the errors of Sell there is
 // [ErrNotReserved], when the reservation has expired, was cancelled or has been carried out under
 // another key.
-func (l *Ledger) Commit(ctx context.Context, r CommitRequest) (Sale, error) {
+func (l *Ledger) Capture(ctx context.Context, r CaptureRequest) (Sale, error) {
 	if l.engine.ReadOnly {
 		return Sale{}, ErrReadOnly
 	}
@@ -204,7 +204,7 @@ func (x *selling) recall(s *state.State) error {
 			return errs.Corrupt(nil, "event %d reserves nothing", n)
 		}
 		if ev.Erased != nil {
-			gone = append(gone, Refusal{Reason: Withdrawn, Asked: r.Epsilon, Helps: HelpsNothing}) // it was forgotten, its name too
+			gone = append(gone, Refusal{Reason: Withdrawn, Asked: r.Epsilon, Remedy: RemedyNothing}) // it was forgotten, its name too
 			continue
 		}
 		x.names = append(x.names, c.Object)

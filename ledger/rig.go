@@ -9,7 +9,7 @@ import (
 // CreateAt is [Create] for package ledgertest, by the clock that it says. The types of its arguments are internal: nobody
 // else can call it.
 func CreateAt(at rig.Place, o rig.Origin) error {
-	begin := func(w kv.Writer) error { return format(w, o.At, o.Currency, o.LogKey) }
+	begin := func(w kv.Writer) error { return format(w, o.At, CreateOptions{Currency: o.Currency, LogKey: o.LogKey}) }
 	if at.Store == nil {
 		return bolt.Create(at.Path, begin)
 	}

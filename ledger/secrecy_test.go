@@ -275,8 +275,8 @@ func TestAMarketTellsNothingButResponses(t *testing.T) {
 		}
 		held, err := l.Reserve(t.Context(), ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "1.5", "ann", "bob").Order, For: time.Hour})
 		note(held, err)
-		note(l.Commit(t.Context(), CommitRequest{Key: "c", Reservation: held.Number, Truth: ask}))
-		note(l.Commit(t.Context(), CommitRequest{Key: "d", Reservation: held.Number, Truth: ask}))
+		note(l.Capture(t.Context(), CaptureRequest{Key: "c", Reservation: held.Number, Truth: ask}))
+		note(l.Capture(t.Context(), CaptureRequest{Key: "d", Reservation: held.Number, Truth: ask}))
 		note(l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: ask}))
 		note(nil, l.Withdraw(t.Context(), "w", "bob"))
 		late := purchase(t, "late", "acme", "2")
@@ -326,7 +326,7 @@ func TestNoCallOfTheMarketNamesATruth(t *testing.T) {
 			return err
 		},
 		"Commit": func(truth TruthFunc) error {
-			_, err := l.Commit(t.Context(), CommitRequest{Key: "c", Reservation: held.Number, Truth: truth})
+			_, err := l.Capture(t.Context(), CaptureRequest{Key: "c", Reservation: held.Number, Truth: truth})
 			return err
 		},
 		"Advance": func(truth TruthFunc) error {

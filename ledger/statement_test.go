@@ -555,7 +555,7 @@ func last[C event.Change](object string, alter func(C)) func([]event.Event) []ev
 }
 
 func refusalOf(object string) event.Change {
-	return &event.ObjectRefused{Refusal: Refusal{Object: object, Reason: NoTruth, Helps: HelpsTruth}}
+	return &event.ObjectRefused{Refusal: Refusal{Object: object, Reason: NoTruth, Remedy: RemedyTruth}}
 }
 
 // statementOfLog makes a statement of a changed log, up to the event of another, by nobody's rules.
@@ -599,7 +599,7 @@ func (hashesOnly) Scan(string, []byte, func(key, value []byte) bool) error {
 func TestStatementsBesideOthers(t *testing.T) {
 	signer, verifier, public := logKey(t, officeName, 4)
 	path := filepath.Join(tests.Scratch(t), "ledger.db")
-	must(t, Create(path, "USD", public))
+	must(t, Create(path, CreateOptions{Currency: "USD", LogKey: public}))
 	l, s := openShim(t, path, Options{Signer: signer})
 	voters(t, l, "5", crowd(200)...)
 	commit := s.holdCommit(t)
@@ -648,7 +648,7 @@ func TestForgettingWhileAStatementIsMade(t *testing.T) {
 	signer, verifier, public := logKey(t, officeName, 4)
 	for read := range 3 {
 		path := filepath.Join(tests.Scratch(t), "ledger.db")
-		must(t, Create(path, "USD", public))
+		must(t, Create(path, CreateOptions{Currency: "USD", LogKey: public}))
 		l, s := openShim(t, path, Options{Signer: signer})
 		voters(t, l, "5", "ann", "bob")
 		reads := 0

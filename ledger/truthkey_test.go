@@ -72,7 +72,7 @@ func wantChanged(t *testing.T, err error, names ...string) {
 	var plain []string
 	for _, r := range refused.Refused {
 		plain = append(plain, r.Object)
-		if r != (Refusal{Object: r.Object, Reason: NoTruth, Asked: r.Asked, Helps: HelpsTruth, Largest: r.Largest}) {
+		if r != (Refusal{Object: r.Object, Reason: NoTruth, Asked: r.Asked, Remedy: RemedyTruth, Largest: r.Largest}) {
 			t.Errorf("a changed truth is refused as %+v", r)
 		}
 	}
@@ -187,8 +187,8 @@ func TestWithoutTheTruthKeyNothingIsDrawnFromTruths(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			for _, r := range refused.Refused {
-				if r.Reason != NoTruthKey || r.Helps != HelpsKey {
-					t.Errorf("%s is refused for %s, %s helps", name, r.Reason, r.Helps)
+				if r.Reason != NoTruthKey || r.Remedy != RemedyKey {
+					t.Errorf("%s is refused for %s, %s helps", name, r.Reason, r.Remedy)
 				}
 			}
 		})
@@ -387,7 +387,7 @@ func afterAChange(t *testing.T, anns string) (seen string, told [][]string) {
 			asked.Partial = partial
 			answer, err := l.Answer(ctx, asked)
 			show("Answer", answer, err, answer.TruthChanged)
-			sale, err = l.Commit(ctx, CommitRequest{Key: fmt.Sprint("8", partial), Reservation: held.Number, Partial: partial, Truth: truth})
+			sale, err = l.Capture(ctx, CaptureRequest{Key: fmt.Sprint("8", partial), Reservation: held.Number, Partial: partial, Truth: truth})
 			show("Commit", sale, err, sale.TruthChanged)
 		}
 		clock.set(on(2))

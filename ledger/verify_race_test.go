@@ -95,7 +95,7 @@ func (w *disturber) act(ctx context.Context) {
 		var r Reservation
 		r, err = w.l.Reserve(ctx, ReserveRequest{Key: key, Order: Order{Buyer: "acme", Question: "vote", Epsilon: epsilon, Objects: some}, For: time.Hour, Partial: true})
 		if err == nil && w.random.IntN(3) > 0 {
-			_, err = w.l.Commit(ctx, CommitRequest{Key: key + "c", Reservation: r.Number, Partial: true, Truth: TruthOf("yes")})
+			_, err = w.l.Capture(ctx, CaptureRequest{Key: key + "c", Reservation: r.Number, Partial: true, Truth: TruthOf("yes")})
 		}
 	case 7:
 		_, err = w.l.Answer(ctx, AnswerRequest{Key: key, Question: "vote", Query: "majority:yes", Epsilon: epsilon, Objects: some, Partial: true, Truth: TruthOf("yes")})
@@ -125,7 +125,7 @@ func (w *disturber) act(ctx context.Context) {
 func signedLedger(t testing.TB, key string, options Options) *Ledger {
 	t.Helper()
 	path := filepath.Join(tests.Scratch(t), "ledger.db")
-	must(t, Create(path, "USD", key))
+	must(t, Create(path, CreateOptions{Currency: "USD", LogKey: key}))
 	return open(t, path, options)
 }
 

@@ -21,7 +21,7 @@ import (
 // objects as that takes.
 func bigLedger(t testing.TB, path string, wanted int) {
 	t.Helper()
-	must(t, Create(path, "USD", ""))
+	must(t, Create(path, CreateOptions{Currency: "USD"}))
 	l := open(t, path, Options{})
 	define(t, l, vote())
 	names := crowd(wanted / 6)

@@ -72,7 +72,7 @@ func createLedger(db, currency, signer string) (initResult, error) {
 	if err := writeSecret(signer, secret); err != nil {
 		return initResult{}, err
 	}
-	if err := ledger.Create(db, currency, public); err != nil {
+	if err := ledger.Create(db, ledger.CreateOptions{Currency: currency, LogKey: public}); err != nil {
 		return initResult{}, errors.Join(err, dropKey(db, signer, err))
 	}
 	return initResult{db, public, signer}, nil

@@ -250,7 +250,7 @@ func writeRefusal(w io.Writer, r ledger.Refusal) {
 	if r.Reason == ledger.ChainCeiling || r.Reason == ledger.ObjectCap {
 		fmt.Fprintf(w, " cost=%s ceiling=%s spent=%s remaining=%s", r.Cost, r.Ceiling, r.Spent, r.Remaining)
 	}
-	fmt.Fprintf(w, " helps=%s", r.Helps)
+	fmt.Fprintf(w, " helps=%s", r.Remedy)
 	if !r.Largest.IsZero() {
 		fmt.Fprintf(w, " largest=%s", r.Largest)
 	}

@@ -27,6 +27,6 @@ func tableRefusals(w io.Writer, refused []ledger.Refusal) {
 			fmt.Fprintf(w, "… and %d more; --json lists them\n", len(refused)-most)
 			return
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Object, r.Reason, r.Ceiling, r.Spent, r.Remaining, r.Asked, r.Helps, r.Largest)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Object, r.Reason, r.Ceiling, r.Spent, r.Remaining, r.Asked, r.Remedy, r.Largest)
 	}
 }

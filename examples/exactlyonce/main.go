@@ -114,7 +114,7 @@ func openOrders(ctx context.Context, dir string) (*sql.DB, error) {
 // openLedger makes the ledger if there is none, with three people who sell up to ε = 2. All of that may be said again.
 func openLedger(ctx context.Context, dir string) (*ledger.Ledger, error) {
 	file := filepath.Join(dir, "ledger.db")
-	if err := ledger.Create(file, "USD", ""); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := ledger.Create(file, ledger.CreateOptions{Currency: "USD"}); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
 	}
 	l, err := ledger.Open(file, ledger.Options{})

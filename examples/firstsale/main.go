@@ -43,7 +43,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	file := filepath.Join(dir, "market.db")
-	if err := ledger.Create(file, "USD", public); err != nil {
+	if err := ledger.Create(file, ledger.CreateOptions{Currency: "USD", LogKey: public}); err != nil {
 		return err
 	}
 	l, err := ledger.Open(file, ledger.Options{Signer: signer})

@@ -43,7 +43,7 @@ func run(ctx context.Context, out io.Writer, file string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := ledger.Create(file, "", ""); err != nil {
+	if err := ledger.Create(file, ledger.CreateOptions{}); err != nil {
 		return err
 	}
 	l, err := ledger.Open(file, ledger.Options{})

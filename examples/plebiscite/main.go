@@ -42,7 +42,7 @@ func run(out io.Writer, file string, options ledger.Options) error {
 	if err != nil {
 		return err
 	}
-	if err := ledger.Create(file, "", ""); err != nil {
+	if err := ledger.Create(file, ledger.CreateOptions{}); err != nil {
 		return err
 	}
 	sold, err := opened(file, options, func(l *ledger.Ledger) error { return sell(context.Background(), out, l, chile) })

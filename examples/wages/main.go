@@ -54,7 +54,7 @@ func run(ctx context.Context, out io.Writer, file string, n int) (err error) {
 	if h.ends, err = rrchain.NewRange(0, bound); err != nil {
 		return err
 	}
-	if err := ledger.Create(file, "", ""); err != nil {
+	if err := ledger.Create(file, ledger.CreateOptions{}); err != nil {
 		return err
 	}
 	if h.ledger, err = ledger.Open(file, ledger.Options{TruthKey: []byte(rand.Text())}); err != nil {

@@ -189,7 +189,7 @@ func (s *shop) commit(ctx context.Context, n int) (any, error) {
 	}
 	number := made.(ledger.Reservation).Number
 	if key := fmt.Sprint("call ", n); n%20 == 8 {
-		return s.delivered(ctx)(s.ledger.Commit(ctx, ledger.CommitRequest{Key: key, Reservation: number, Partial: true, Truth: s.truth}))
+		return s.delivered(ctx)(s.ledger.Capture(ctx, ledger.CaptureRequest{Key: key, Reservation: number, Partial: true, Truth: s.truth}))
 	} else {
 		return nil, s.ledger.Cancel(ctx, key, number)
 	}

@@ -157,8 +157,8 @@ func (r *reading) takeLong() event.Change {
 	switch r.Kind {
 	case "refused":
 		c := &event.ObjectRefused{Question: r.question(r.Question), Refusal: zeroIfNil(r.Refusal)}
-		if !slices.Contains(event.ReasonCodes(), c.Reason) || !slices.Contains(event.HelpCodes(), c.Helps) {
-			r.fail("the reason %q, helped by %q, is none", c.Reason, c.Helps)
+		if !slices.Contains(event.ReasonCodes(), c.Reason) || !slices.Contains(event.RemedyCodes(), c.Remedy) {
+			r.fail("the reason %q, helped by %q, is none", c.Reason, c.Remedy)
 		}
 		return c
 	case "forgotten":

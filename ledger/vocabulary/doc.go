@@ -1,5 +1,5 @@
 // Package vocabulary holds the words that hosts, verifiers and the ledger share: what a [Question] is, in which [Encoding] it is answered, by
-// which [Mechanism], and why an object is refused ([Refusal], [Reason], [Help]).
+// which [Mechanism], and why an object is refused ([Refusal], [Reason], [Remedy]).
 //
 // They are here, below the ledger, so that who verifies a receipt need not link a database. Package ledger has the same types under the
 // same names; most programs import that one.

@@ -44,19 +44,19 @@ const (
 	HoldersFull Reason = "holders-full"
 )
 
-// Help says what would make a refused request possible.
-type Help string
+// Remedy says what would make a refused request possible.
+type Remedy string
 
 // What helps against a refusal.
 const (
-	HelpsNothing   Help = "nothing"
-	HelpsWaiting   Help = "waiting"   // until the policy allows more, the terms open, or a reservation ends
-	HelpsEnrolling Help = "enrolling" // the object, in the question
-	HelpsTruth     Help = "truth"     // of the object, from the host
-	HelpsKey       Help = "key"       // opening the ledger with it
-	HelpsLess      Help = "less"      // and nothing else; Refusal.Largest is how much
-	HelpsPaying    Help = "paying"    // more than the limit; see QuoteError
-	HelpsQuoting   Help = "quoting"   // anew; see QuoteError
+	RemedyNothing   Remedy = "nothing"
+	RemedyWaiting   Remedy = "waiting"   // until the policy allows more, the terms open, or a reservation ends
+	RemedyEnrolling Remedy = "enrolling" // the object, in the question
+	RemedyTruth     Remedy = "truth"     // of the object, from the host
+	RemedyKey       Remedy = "key"       // opening the ledger with it
+	RemedyLess      Remedy = "less"      // and nothing else; Refusal.Largest is how much
+	RemedyPaying    Remedy = "paying"    // more than the limit; see QuoteError
+	RemedyQuoting   Remedy = "quoting"   // anew; see QuoteError
 )
 
 // Refusal explains why one object was refused. For the two budget reasons, the request would have
@@ -69,7 +69,7 @@ type Refusal struct {
 	Asked     privacy.Epsilon `json:"asked"`     // the ε of the request
 	Cost      privacy.Epsilon `json:"cost"`      // what it would have added to Spent
 	Remaining privacy.Epsilon `json:"remaining"` // what could have been added
-	Helps     Help            `json:"helps"`
+	Remedy    Remedy          `json:"helps"`
 	// Largest is the largest ε on offer, below Asked, at which the object would not have been refused when it was: with
 	// what was spent, held and recorded then, on the same terms, for the same buyer. What is recorded already, or lies below,
 	// counts: it is free. It is 0 if there is none, and where the reason has nothing to do with ε: who is not enrolled, has
@@ -93,7 +93,7 @@ func (r Refusal) String() string {
 // help says what helps, and what would do at once.
 func (r Refusal) help() string {
 	if r.Largest.IsZero() {
-		return string(r.Helps) + " helps"
+		return string(r.Remedy) + " helps"
 	}
-	return fmt.Sprintf("%s helps; the largest ε that would do is %s", r.Helps, r.Largest)
+	return fmt.Sprintf("%s helps; the largest ε that would do is %s", r.Remedy, r.Largest)
 }

@@ -22,7 +22,7 @@ type theSluice struct {
 // openSluice makes a ledger with the question.
 func openSluice(ctx context.Context, dir string) (contestant, error) {
 	path := filepath.Join(dir, "ledger.db")
-	if err := ledger.Create(path, "USD", ""); err != nil {
+	if err := ledger.Create(path, ledger.CreateOptions{Currency: "USD"}); err != nil {
 		return nil, err
 	}
 	l, err := ledger.Open(path, ledger.Options{})

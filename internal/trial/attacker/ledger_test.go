@@ -85,7 +85,7 @@ func newHouse(t testing.TB, k kind, truths []int) *house {
 	if k.keyed {
 		h.options.NoiseKey = ledger.NoiseKeys{Current: "noise", Key: func(string) ([]byte, error) { return secret, nil }}
 	}
-	must(t, ledger.Create(h.path(), "", ""))
+	must(t, ledger.Create(h.path(), ledger.CreateOptions{}))
 	h.open()
 	must(t, h.ledger.DefineQuestion(h.Context(), "define", k.question))
 	terms, err := policy.Sell(policy.Market{Max: epsilonOf(t, "2"), Prices: []policy.Price{{Epsilon: epsilonOf(t, "2"), Amount: 200}}})

@@ -53,7 +53,7 @@ func TestTheCheckerTellsRightFromWrong(t *testing.T) {
 	overCap := func(asked, spent, cost int) deed {
 		return deed{what: toRelease, request: ask(diary, asked), failed: true, refusal: &ledger.Refusal{
 			Reason: ledger.ObjectCap, Ceiling: tenths(most), Spent: tenths(spent), Asked: tenths(asked), Cost: tenths(cost),
-			Remaining: tenths(most - spent), Helps: ledger.HelpsLess, Largest: tenths(most - spent),
+			Remaining: tenths(most - spent), Remedy: ledger.RemedyLess, Largest: tenths(most - spent),
 		}}
 	}
 	raise := deed{what: toRaise, request: ask(vote, 5), first: 5, last: 7, tally: []int{1, 0, 0}}

@@ -33,7 +33,7 @@ type host interface {
 	Quote(context.Context, ledger.Order) (ledger.Quote, error)
 	Sell(context.Context, ledger.SellRequest) (ledger.Sale, error)
 	Reserve(context.Context, ledger.ReserveRequest) (ledger.Reservation, error)
-	Commit(context.Context, ledger.CommitRequest) (ledger.Sale, error)
+	Capture(context.Context, ledger.CaptureRequest) (ledger.Sale, error)
 	Cancel(ctx context.Context, key string, reservation uint64) error
 	Answer(context.Context, ledger.AnswerRequest) (ledger.AnswerResult, error)
 	Object(context.Context, string) (ledger.ObjectState, error)
@@ -184,7 +184,7 @@ func newTrial(t testing.TB, seed uint64, calls int, mix []weight) *trial {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "ledger.db")
-	if err := ledger.Create(path, "", public); err != nil {
+	if err := ledger.Create(path, ledger.CreateOptions{LogKey: public}); err != nil {
 		t.Fatal(err)
 	}
 	x := &trial{seed: seed, calls: calls, mix: mix}
@@ -453,7 +453,7 @@ func (x *trial) do(ctx context.Context, o order) (r reply, err error) {
 	case toReserve:
 		r.Reservation, err = x.host.Reserve(ctx, ledger.ReserveRequest{Key: key, Order: wanted, For: o.lasting, Partial: o.partial})
 	case toCommit:
-		r.Sale, err = x.host.Commit(ctx, ledger.CommitRequest{Key: key, Reservation: o.reservation, Partial: o.partial, Truth: truths})
+		r.Sale, err = x.host.Capture(ctx, ledger.CaptureRequest{Key: key, Reservation: o.reservation, Partial: o.partial, Truth: truths})
 	case toCancel:
 		err = x.host.Cancel(ctx, key, o.reservation)
 	case toAnswer:

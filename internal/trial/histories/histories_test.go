@@ -65,7 +65,7 @@ func (x *trial) outcomes(n map[string]int) {
 			n[r.what+" impossible"]++
 		}
 		for _, one := range refused {
-			n[string(one.Reason)+", "+string(one.Helps)+" helps"]++
+			n[string(one.Reason)+", "+string(one.Remedy)+" helps"]++
 		}
 		for _, one := range r.reply.Deliveries {
 			n["by "+one.Method]++

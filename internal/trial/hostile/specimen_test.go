@@ -114,7 +114,7 @@ func specimen(t testing.TB) (file, checkpoint []byte) {
 	path, ctx := filepath.Join(t.TempDir(), "ledger.db"), t.Context()
 	_, _, public, err := keys()
 	must(t, err)
-	must(t, ledger.Create(path, "EUR", public))
+	must(t, ledger.Create(path, ledger.CreateOptions{Currency: "EUR", LogKey: public}))
 	l, err := open(path, false)
 	must(t, err)
 	terms, err := policy.Sell(policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(20), Amount: 200}}})
@@ -152,7 +152,7 @@ func trade(ctx context.Context, t testing.TB, l *ledger.Ledger, i int, question 
 	}
 	kept, err := l.Reserve(ctx, ledger.ReserveRequest{Key: key("kept"), Order: order("hooli", 10, 10, 20), For: time.Hour})
 	must(t, err)
-	_, err = l.Commit(ctx, ledger.CommitRequest{Key: key("commit"), Reservation: kept.Number, Truth: truths})
+	_, err = l.Capture(ctx, ledger.CaptureRequest{Key: key("commit"), Reservation: kept.Number, Truth: truths})
 	must(t, err)
 	given, err := l.Reserve(ctx, ledger.ReserveRequest{Key: key("given up"), Order: order("hooli", 10, 20, 30), For: time.Hour})
 	must(t, err)

@@ -60,7 +60,7 @@ func Sell(t testing.TB, l *ledger.Ledger, r ledger.SellRequest) ledger.Sale {
 // Commit makes a sale of a reservation.
 func Commit(t testing.TB, l *ledger.Ledger, key string, reservation uint64) ledger.Sale {
 	t.Helper()
-	s, err := l.Commit(t.Context(), ledger.CommitRequest{Key: key, Reservation: reservation, Truth: ledger.TruthOf("yes")})
+	s, err := l.Capture(t.Context(), ledger.CaptureRequest{Key: key, Reservation: reservation, Truth: ledger.TruthOf("yes")})
 	Must(t, err)
 	return s
 }

@@ -107,7 +107,7 @@ func errands(t testing.TB) []errand {
 			if err != nil {
 				return nil, err
 			}
-			return l.Commit(ctx, ledger.CommitRequest{Key: key(n), Reservation: r.Number, Truth: truths})
+			return l.Capture(ctx, ledger.CaptureRequest{Key: key(n), Reservation: r.Number, Truth: truths})
 		}, true},
 		{"Cancel", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
 			r, err := l.Reserve(context.Background(), ledger.ReserveRequest{Key: "for " + key(n), Order: order(n), For: time.Hour})

@@ -57,7 +57,7 @@ func market(t testing.TB, objects ...string) (l *ledger.Ledger, path string) {
 	t.Helper()
 	key, verifier := signer(t)
 	path = filepath.Join(t.TempDir(), "ledger.db")
-	must(t, ledger.Create(path, "USD", verifier))
+	must(t, ledger.Create(path, ledger.CreateOptions{Currency: "USD", LogKey: verifier}))
 	l, err := ledger.Open(path, ledger.Options{Signer: key, Now: func() time.Time { return start().Add(time.Hour) }, ClockAhead: start().AddDate(1, 0, 0)})
 	must(t, err)
 	t.Cleanup(func() { _ = l.Close() })

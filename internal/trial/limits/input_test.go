@@ -128,7 +128,7 @@ func fields(ctx context.Context) []field {
 			return only(l.Reserve(ctx, ledger.ReserveRequest{Key: s, Order: order("acme", "vote", "ann"), For: time.Hour}))
 		}},
 		{"Commit key", func(l *ledger.Ledger, s string) error {
-			return only(l.Commit(ctx, ledger.CommitRequest{Key: s, Reservation: 99, Truth: yes}))
+			return only(l.Capture(ctx, ledger.CaptureRequest{Key: s, Reservation: 99, Truth: yes}))
 		}},
 		{"Cancel key", func(l *ledger.Ledger, s string) error { return l.Cancel(ctx, s, 99) }},
 		{"Withdraw key", func(l *ledger.Ledger, s string) error { return l.Withdraw(ctx, s, "nobody") }},
@@ -307,10 +307,10 @@ func TestFilesAreAnyLength(t *testing.T) {
 	}
 	other := filepath.Join(t.TempDir(), "other.db")
 	for _, text := range []string{zeros(1 << 30), zeros(257)} {
-		if err := ledger.Create(other, text, ""); !errors.Is(err, ledger.ErrInvalid) || len(err.Error()) > 300 {
+		if err := ledger.Create(other, ledger.CreateOptions{Currency: text}); !errors.Is(err, ledger.ErrInvalid) || len(err.Error()) > 300 {
 			t.Errorf("a currency of %d bytes: %.300v", len(text), err)
 		}
-		if err := ledger.Create(other, "", text); !errors.Is(err, ledger.ErrInvalid) || len(err.Error()) > 300 {
+		if err := ledger.Create(other, ledger.CreateOptions{LogKey: text}); !errors.Is(err, ledger.ErrInvalid) || len(err.Error()) > 300 {
 			t.Errorf("a log key of %d bytes: %.300v", len(text), err)
 		}
 	}

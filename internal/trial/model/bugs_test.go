@@ -74,7 +74,7 @@ func TestAQuotedSaleWithoutATruthAsksForTheTruth(t *testing.T) {
 		return append([]string{"yes"}, make([]string, len(objects)-1)...), nil // nothing but ann's
 	}
 	_, err = l.Sell(t.Context(), r)
-	if got := kit.Refusals(t, err); len(got) != 1 || got[0].Object != "bob" || got[0].Helps != ledger.HelpsTruth {
+	if got := kit.Refusals(t, err); len(got) != 1 || got[0].Object != "bob" || got[0].Remedy != ledger.RemedyTruth {
 		t.Errorf("refused %+v", got)
 	}
 	r.Truth = ledger.TruthOf("yes")

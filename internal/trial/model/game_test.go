@@ -619,13 +619,15 @@ func (g *game) deal(n int) uint64 {
 
 func (one moveCommit) play(g *game) {
 	g.host = one.Host
-	r := ledger.CommitRequest{Key: g.key(), Reservation: max(1, g.deal(one.Deal)), Partial: one.Partial, Truth: g.ask}
+	r := ledger.CaptureRequest{Key: g.key(), Reservation: max(1, g.deal(one.Deal)), Partial: one.Partial, Truth: g.ask}
 	d, refused := g.paper.commit(r.Reservation, consent{key: r.Key, partial: r.Partial}, g.host)
-	call := func(ctx context.Context, r ledger.CommitRequest) (ledger.Sale, error) { return g.ledger.Commit(ctx, r) }
+	call := func(ctx context.Context, r ledger.CaptureRequest) (ledger.Sale, error) {
+		return g.ledger.Capture(ctx, r)
+	}
 	g.sold(d, func(want ledger.Sale) bool {
 		_, done := demand(g, r, call, want, refused,
-			func(r *ledger.CommitRequest) { r.Partial = !r.Partial },
-			func(r *ledger.CommitRequest) { r.Reservation++ })
+			func(r *ledger.CaptureRequest) { r.Partial = !r.Partial },
+			func(r *ledger.CaptureRequest) { r.Reservation++ })
 		return done
 	})
 }

@@ -113,7 +113,7 @@ func (m *market) reserveWest(ctx context.Context) (err error) {
 
 func (m *market) commitWest(ctx context.Context) error {
 	w := west(beacon)
-	sale, err := m.ledger.Commit(ctx, ledger.CommitRequest{
+	sale, err := m.ledger.Capture(ctx, ledger.CaptureRequest{
 		Key: m.key("sale", w, w.region), Reservation: m.reserved.Number, Truth: m.people.Truth,
 	})
 	if err != nil {
@@ -179,7 +179,7 @@ func (m *market) leftOfSouthern(ctx context.Context) (string, error) {
 }
 
 func (m *market) comeTooLateAndQuote(ctx context.Context) error {
-	_, err := m.ledger.Commit(ctx, ledger.CommitRequest{
+	_, err := m.ledger.Capture(ctx, ledger.CaptureRequest{
 		Key: "too late", Reservation: m.reserved.Number, Truth: m.people.Truth,
 	})
 	if !errors.Is(err, ledger.ErrNotReserved) {

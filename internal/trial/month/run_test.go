@@ -29,7 +29,7 @@ func run(out io.Writer, path string, every int) (*market, *books, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := ledger.Create(file, "USD", m.keys.public); err != nil {
+	if err := ledger.Create(file, ledger.CreateOptions{Currency: "USD", LogKey: m.keys.public}); err != nil {
 		return nil, nil, err
 	}
 	m.dir = dir

@@ -21,7 +21,7 @@ import (
 func newFile(t testing.TB) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "ledger.db")
-	must(t, ledger.Create(path, "USD", ""))
+	must(t, ledger.Create(path, ledger.CreateOptions{Currency: "USD"}))
 	l, err := ledger.Open(path, ledger.Options{})
 	must(t, err)
 	ctx := context.Background()

@@ -58,7 +58,7 @@ func (h *host) charge(ctx context.Context, o order, held ledger.Reservation) (de
 func (h *host) commit(ctx context.Context, o order, held ledger.Reservation) (outcome, error) {
 	var sale ledger.Sale
 	err := h.step("commit", func() (err error) {
-		sale, err = h.ledger.Commit(ctx, ledger.CommitRequest{
+		sale, err = h.ledger.Capture(ctx, ledger.CaptureRequest{
 			Key: o.ID.String() + "/commit", Reservation: held.Number, Partial: true, Truth: h.books.truth,
 		})
 		return err

@@ -22,7 +22,7 @@ const (
 // openLedger opens the ledger and makes it first if there is none. Create leaves a whole file or none,
 // so a process that died here has done no harm.
 func openLedger(path string, options ledger.Options) (*ledger.Ledger, error) {
-	if err := ledger.Create(path, "USD", ""); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := ledger.Create(path, ledger.CreateOptions{Currency: "USD"}); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	return ledger.Open(path, options)

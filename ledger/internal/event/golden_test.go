@@ -94,8 +94,8 @@ func goldenEntries(t testing.TB) []Entry {
 		&EpochBegun{Object: strings.Repeat("é", 128), Question: 1<<32 - 1},
 		&TruthBound{Object: "ann", Question: 1, Tag: *bound},
 		&TruthBound{Object: strings.Repeat("n", 256), Question: 1<<32 - 1, Tag: Tag{}},
-		&ObjectRefused{Question: 0, Refusal: vocabulary.Refusal{Object: "ann", Reason: vocabulary.ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0.5"), Asked: eps(t, "2"), Cost: eps(t, "1.5"), Remaining: eps(t, "0.5"), Helps: vocabulary.HelpsWaiting, Largest: eps(t, "1")}},
-		&ObjectRefused{Question: 1<<32 - 1, Refusal: vocabulary.Refusal{Object: strings.Repeat("é", 128), Reason: vocabulary.NotEnrolled, Helps: vocabulary.HelpsEnrolling}},
+		&ObjectRefused{Question: 0, Refusal: vocabulary.Refusal{Object: "ann", Reason: vocabulary.ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0.5"), Asked: eps(t, "2"), Cost: eps(t, "1.5"), Remaining: eps(t, "0.5"), Remedy: vocabulary.RemedyWaiting, Largest: eps(t, "1")}},
+		&ObjectRefused{Question: 1<<32 - 1, Refusal: vocabulary.Refusal{Object: strings.Repeat("é", 128), Reason: vocabulary.NotEnrolled, Remedy: vocabulary.RemedyEnrolling}},
 		&Stated{Object: "ann", Forgotten: 0, Events: []uint64{1}, Account: Account{Cap: eps(t, "1000"), Spent: eps(t, "0.5"), Earned: 0}},
 		&Stated{Object: strings.Repeat("n", 256), Forgotten: 1<<64 - 1, Events: []uint64{1, 127, 128, 1<<64 - 1}, Account: Account{Cap: nano(t, 1), Spent: nano(t, 1), Earned: 1<<63 - 1}},
 		&Forgotten{Object: "zoe", Events: 1, Account: Account{}, Chains: nil},
@@ -187,7 +187,7 @@ func TestGoldenCodes(t *testing.T) {
 	for i, reason := range ReasonCodes() {
 		fmt.Fprintf(&text, "reason %d %s\n", i+1, reason)
 	}
-	for i, help := range HelpCodes() {
+	for i, help := range RemedyCodes() {
 		fmt.Fprintf(&text, "help %d %s\n", i+1, help)
 	}
 	codectest.Golden(t, "testdata/golden/codes-v5.txt", text.String(), *update)

@@ -17,16 +17,16 @@ func ReasonCodes() []vocabulary.Reason {
 	}
 }
 
-// HelpCodes lists what events say helps, numbered as [ReasonCodes] are. What helps against a quote that has become another is in no
+// RemedyCodes lists what events say helps, numbered as [ReasonCodes] are. What helps against a quote that has become another is in no
 // event.
-func HelpCodes() []vocabulary.Help {
-	return []vocabulary.Help{vocabulary.HelpsNothing, vocabulary.HelpsWaiting, vocabulary.HelpsEnrolling, vocabulary.HelpsTruth, vocabulary.HelpsKey, vocabulary.HelpsLess}
+func RemedyCodes() []vocabulary.Remedy {
+	return []vocabulary.Remedy{vocabulary.RemedyNothing, vocabulary.RemedyWaiting, vocabulary.RemedyEnrolling, vocabulary.RemedyTruth, vocabulary.RemedyKey, vocabulary.RemedyLess}
 }
 
 func encodeRefusal(e *wire.Encoder, r vocabulary.Refusal) {
 	e.Text(r.Object)
 	e.U8(codeOf(ReasonCodes(), r.Reason))
-	e.U8(codeOf(HelpCodes(), r.Helps))
+	e.U8(codeOf(RemedyCodes(), r.Remedy))
 	for _, v := range []privacy.Epsilon{r.Ceiling, r.Spent, r.Asked, r.Cost, r.Remaining, r.Largest} {
 		e.Epsilon(v)
 	}
@@ -35,7 +35,7 @@ func encodeRefusal(e *wire.Encoder, r vocabulary.Refusal) {
 func decodeRefusal(d *wire.Decoder) vocabulary.Refusal {
 	r := vocabulary.Refusal{Object: d.Text()}
 	r.Reason = fromCode(d, ReasonCodes())
-	r.Helps = fromCode(d, HelpCodes())
+	r.Remedy = fromCode(d, RemedyCodes())
 	for _, field := range []*privacy.Epsilon{&r.Ceiling, &r.Spent, &r.Asked, &r.Cost, &r.Remaining, &r.Largest} {
 		*field = d.Epsilon()
 	}

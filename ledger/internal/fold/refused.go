@@ -65,8 +65,8 @@ func checkRefusal(s *state.State, c *event.ObjectRefused, at time.Time) error {
 		return err
 	}
 	told := c.Refusal // but for what would do: what others held then may be in the way, see check
-	if told.Largest = (privacy.Epsilon{}); told.Helps == vocabulary.HelpsLess {
-		told.Helps = vocabulary.HelpsNothing
+	if told.Largest = (privacy.Epsilon{}); told.Remedy == vocabulary.RemedyLess {
+		told.Remedy = vocabulary.RemedyNothing
 	}
 	if want == nil {
 		if want, err = checkDraw(s, &w, told); err != nil {
@@ -126,7 +126,7 @@ func checkDraw(s *state.State, w *wanted, r vocabulary.Refusal) (*vocabulary.Ref
 	if err != nil {
 		return nil, err
 	}
-	want := vocabulary.Refusal{Object: r.Object, Reason: r.Reason, Asked: r.Asked, Helps: vocabulary.HelpsKey}
+	want := vocabulary.Refusal{Object: r.Object, Reason: r.Reason, Asked: r.Asked, Remedy: vocabulary.RemedyKey}
 	possible := !w.cost.IsZero()
 	switch r.Reason {
 	case vocabulary.NoNoiseKey:
@@ -134,7 +134,7 @@ func checkDraw(s *state.State, w *wanted, r vocabulary.Refusal) (*vocabulary.Ref
 	case vocabulary.NoTruthKey:
 		possible = possible && keyed
 	case vocabulary.NoTruth:
-		want.Helps = vocabulary.HelpsTruth
+		want.Remedy = vocabulary.RemedyTruth
 	case vocabulary.ChainCeiling, vocabulary.ObjectCap:
 		if possible {
 			return checkShort(s, w, r)
@@ -167,7 +167,7 @@ func checkShort(s *state.State, w *wanted, r vocabulary.Refusal) (*vocabulary.Re
 	w.Object.Spent = budget.Minus(spent, charged)
 	capFree := budget.Minus(w.Object.Cap, w.Object.Spent)
 	want := r
-	want.Cost, want.Helps = w.cost, vocabulary.HelpsNothing
+	want.Cost, want.Remedy = w.cost, vocabulary.RemedyNothing
 	var waiting bool
 	if r.Reason == vocabulary.ChainCeiling {
 		want.Ceiling, want.Spent = budget.Lower(budget.Higher(r.Ceiling, lowest), highest), w.Chain.Spent()
@@ -181,7 +181,7 @@ func checkShort(s *state.State, w *wanted, r vocabulary.Refusal) (*vocabulary.Re
 		}
 	}
 	if waiting {
-		want.Helps = vocabulary.HelpsWaiting
+		want.Remedy = vocabulary.RemedyWaiting
 	}
 	want.Remaining = budget.Lower(r.Remaining, budget.Minus(want.Ceiling, want.Spent))
 	if w.reserved() {

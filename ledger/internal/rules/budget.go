@@ -48,7 +48,7 @@ func (l *Rules) Assess(s *state.State, x *terms.Subject, ask Asking) (event.Verd
 		return event.Reused, nil, nil
 	}
 	if l.lacksNoiseKey(x.Chain) {
-		return event.Drawn, &vocabulary.Refusal{Object: x.Name, Reason: vocabulary.NoNoiseKey, Asked: ask.Epsilon, Helps: vocabulary.HelpsKey}, nil
+		return event.Drawn, &vocabulary.Refusal{Object: x.Name, Reason: vocabulary.NoNoiseKey, Asked: ask.Epsilon, Remedy: vocabulary.RemedyKey}, nil
 	}
 	current := x.Chain.Current()
 	if ask.Epsilon.Less(current) {
@@ -126,9 +126,9 @@ func (l *Rules) CheckBudget(s *state.State, x *terms.Subject, ask Charge) (*voca
 
 // refusal adds to a refusal what was asked for, and whether waiting helps.
 func (c Charge) refusal(r vocabulary.Refusal, waiting bool) *vocabulary.Refusal {
-	r.Asked, r.Cost, r.Helps = c.Epsilon, c.Cost, vocabulary.HelpsNothing
+	r.Asked, r.Cost, r.Remedy = c.Epsilon, c.Cost, vocabulary.RemedyNothing
 	if waiting {
-		r.Helps = vocabulary.HelpsWaiting
+		r.Remedy = vocabulary.RemedyWaiting
 	}
 	return &r
 }

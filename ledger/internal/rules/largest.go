@@ -11,8 +11,8 @@ import (
 // OrLess adds to a refusal the largest ε that would do.
 func OrLess(r *vocabulary.Refusal, largest privacy.Epsilon) {
 	r.Largest = largest
-	if r.Helps == vocabulary.HelpsNothing && !largest.IsZero() {
-		r.Helps = vocabulary.HelpsLess
+	if r.Remedy == vocabulary.RemedyNothing && !largest.IsZero() {
+		r.Remedy = vocabulary.RemedyLess
 	}
 }
 
@@ -76,6 +76,6 @@ func (l *Rules) largestDrawn(s *state.State, x *terms.Subject, ask Asking, most 
 // LacksTruth refuses an object that the host has no true value of, or another than its chain began with: whoever is
 // refused is not told which.
 func (l *Rules) LacksTruth(s *state.State, x *terms.Subject, ask Asking, on terms.Offering) (*vocabulary.Refusal, error) {
-	r := &vocabulary.Refusal{Object: x.Name, Reason: vocabulary.NoTruth, Asked: ask.Epsilon, Helps: vocabulary.HelpsTruth}
+	r := &vocabulary.Refusal{Object: x.Name, Reason: vocabulary.NoTruth, Asked: ask.Epsilon, Remedy: vocabulary.RemedyTruth}
 	return r, l.OrLess(s, x, ask, on, r)
 }

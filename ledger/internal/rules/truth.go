@@ -26,7 +26,7 @@ func (l *Rules) LacksTruthKey(object string, asked privacy.Epsilon) *vocabulary.
 	if !l.Bound || l.Binder != nil || l.ReadOnly {
 		return nil
 	}
-	return &vocabulary.Refusal{Object: object, Reason: vocabulary.NoTruthKey, Asked: asked, Helps: vocabulary.HelpsKey}
+	return &vocabulary.Refusal{Object: object, Reason: vocabulary.NoTruthKey, Asked: asked, Remedy: vocabulary.RemedyKey}
 }
 
 // NoTruth stands for "the host has no value" where the number of a value is expected.

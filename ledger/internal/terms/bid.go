@@ -45,10 +45,10 @@ type Bid struct {
 // CheckSale returns why an object that takes part is not to be sold, whatever its budget, or nil.
 func (b *Bid) CheckSale(s *state.State, x *Subject) (*vocabulary.Refusal, error) {
 	if b.Reserved != 0 && x.Object.Withdrawn > b.Granted {
-		return &vocabulary.Refusal{Object: x.Name, Reason: vocabulary.Withdrawn, Asked: b.Epsilon, Helps: vocabulary.HelpsNothing}, nil // and came back
+		return &vocabulary.Refusal{Object: x.Name, Reason: vocabulary.Withdrawn, Asked: b.Epsilon, Remedy: vocabulary.RemedyNothing}, nil // and came back
 	}
 	if b.Reserved != 0 && x.Chain.Since > b.Granted {
-		return &vocabulary.Refusal{Object: x.Name, Reason: vocabulary.EpochBegun, Asked: b.Epsilon, Helps: vocabulary.HelpsNothing}, nil
+		return &vocabulary.Refusal{Object: x.Name, Reason: vocabulary.EpochBegun, Asked: b.Epsilon, Remedy: vocabulary.RemedyNothing}, nil
 	}
 	return b.checkTerms(s, x, b.Epsilon)
 }
@@ -67,7 +67,7 @@ func (b *Bid) checkTerms(s *state.State, x *Subject, epsilon privacy.Epsilon) (*
 		}
 		return nil, nil
 	}
-	r := &vocabulary.Refusal{Object: x.Name, Asked: epsilon, Helps: vocabulary.HelpsNothing}
+	r := &vocabulary.Refusal{Object: x.Name, Asked: epsilon, Remedy: vocabulary.RemedyNothing}
 	switch {
 	case terms == nil:
 		r.Reason = vocabulary.NotForSale
@@ -79,7 +79,7 @@ func (b *Bid) checkTerms(s *state.State, x *Subject, epsilon privacy.Epsilon) (*
 	default:
 		r.Reason = vocabulary.SaleClosed
 		if s.Now.Before(terms.Opens()) {
-			r.Helps = vocabulary.HelpsWaiting
+			r.Remedy = vocabulary.RemedyWaiting
 		}
 	}
 	return r, nil
@@ -93,9 +93,9 @@ func (b *Bid) checkHolders(s *state.State, x *Subject, epsilon privacy.Epsilon, 
 	if err != nil || holders+reserving < most {
 		return nil, err
 	}
-	refusal := &vocabulary.Refusal{Object: x.Name, Reason: vocabulary.HoldersFull, Asked: epsilon, Helps: vocabulary.HelpsNothing}
+	refusal := &vocabulary.Refusal{Object: x.Name, Reason: vocabulary.HoldersFull, Asked: epsilon, Remedy: vocabulary.RemedyNothing}
 	if holders < most {
-		refusal.Helps = vocabulary.HelpsWaiting // for a reservation to end
+		refusal.Remedy = vocabulary.RemedyWaiting // for a reservation to end
 	}
 	return refusal, nil
 }

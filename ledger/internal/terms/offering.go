@@ -24,10 +24,10 @@ func Offered(q *event.Question) Offering {
 // there.
 func CheckLargest(r *vocabulary.Refusal) error {
 	switch {
-	case r.Largest.IsZero() && r.Helps != vocabulary.HelpsLess:
+	case r.Largest.IsZero() && r.Remedy != vocabulary.RemedyLess:
 		return nil
-	case r.Largest.IsZero(), r.Helps == vocabulary.HelpsNothing, !DependsOnEpsilon(r.Reason):
-		return errs.Corrupt(nil, "object %q is refused for %s, %s helps, and ε=%s would do", r.Object, r.Reason, r.Helps, r.Largest)
+	case r.Largest.IsZero(), r.Remedy == vocabulary.RemedyNothing, !DependsOnEpsilon(r.Reason):
+		return errs.Corrupt(nil, "object %q is refused for %s, %s helps, and ε=%s would do", r.Object, r.Reason, r.Remedy, r.Largest)
 	case !r.Largest.Less(r.Asked):
 		return errs.Corrupt(nil, "object %q is refused at ε=%s, and ε=%s would do", r.Object, r.Asked, r.Largest)
 	}

@@ -19,17 +19,17 @@ func TestARefusalThatCannotBe(t *testing.T) {
 		return epsilon
 	}
 	for name, r := range map[string]vocabulary.Refusal{
-		"less helps, and nothing would do": {Reason: vocabulary.ObjectCap, Asked: e("1"), Helps: vocabulary.HelpsLess},
-		"nothing helps, and less would do": {Reason: vocabulary.ObjectCap, Asked: e("1"), Helps: vocabulary.HelpsNothing, Largest: e("0.5")},
-		"more would do":                    {Reason: vocabulary.NotOnOffer, Asked: e("1"), Helps: vocabulary.HelpsLess, Largest: e("1")},
-		"not about ε":                      {Reason: vocabulary.NotEnrolled, Asked: e("1"), Helps: vocabulary.HelpsEnrolling, Largest: e("0.5")},
-		"more than remains":                {Reason: vocabulary.ChainCeiling, Asked: e("1"), Cost: e("0.5"), Remaining: e("0.25"), Helps: vocabulary.HelpsWaiting, Largest: e("0.76")},
+		"less helps, and nothing would do": {Reason: vocabulary.ObjectCap, Asked: e("1"), Remedy: vocabulary.RemedyLess},
+		"nothing helps, and less would do": {Reason: vocabulary.ObjectCap, Asked: e("1"), Remedy: vocabulary.RemedyNothing, Largest: e("0.5")},
+		"more would do":                    {Reason: vocabulary.NotOnOffer, Asked: e("1"), Remedy: vocabulary.RemedyLess, Largest: e("1")},
+		"not about ε":                      {Reason: vocabulary.NotEnrolled, Asked: e("1"), Remedy: vocabulary.RemedyEnrolling, Largest: e("0.5")},
+		"more than remains":                {Reason: vocabulary.ChainCeiling, Asked: e("1"), Cost: e("0.5"), Remaining: e("0.25"), Remedy: vocabulary.RemedyWaiting, Largest: e("0.76")},
 	} {
 		if err := CheckLargest(&r); !errors.Is(err, errs.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	right := vocabulary.Refusal{Reason: vocabulary.ChainCeiling, Asked: e("1"), Cost: e("0.5"), Remaining: e("0.25"), Helps: vocabulary.HelpsWaiting, Largest: e("0.75")}
+	right := vocabulary.Refusal{Reason: vocabulary.ChainCeiling, Asked: e("1"), Cost: e("0.5"), Remaining: e("0.25"), Remedy: vocabulary.RemedyWaiting, Largest: e("0.75")}
 	if err := CheckLargest(&right); err != nil {
 		t.Error(err)
 	}

@@ -26,13 +26,13 @@ func ReadSubject(s *state.State, q *event.Question, name string, asked privacy.E
 		return nil, err
 	}
 	if !found {
-		return &vocabulary.Refusal{Object: name, Reason: vocabulary.NotEnrolled, Asked: asked, Helps: vocabulary.HelpsEnrolling}, nil
+		return &vocabulary.Refusal{Object: name, Reason: vocabulary.NotEnrolled, Asked: asked, Remedy: vocabulary.RemedyEnrolling}, nil
 	}
 	if found, err = s.ReadObject(name, &x.Object); err != nil || !found {
 		return nil, errs.Corrupt(err, "object %q has a chain but no budget", name)
 	}
 	if x.Object.Withdrew(x.Chain) {
-		return &vocabulary.Refusal{Object: name, Reason: vocabulary.Withdrawn, Asked: asked, Helps: vocabulary.HelpsEnrolling}, nil
+		return &vocabulary.Refusal{Object: name, Reason: vocabulary.Withdrawn, Asked: asked, Remedy: vocabulary.RemedyEnrolling}, nil
 	}
 	x.Policy, err = s.Policy(x.Chain.Policy)
 	return nil, err

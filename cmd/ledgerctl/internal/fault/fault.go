@@ -170,7 +170,7 @@ func RollbackHint(foreign bool) string {
 }
 
 func classifyQuote(quote *ledger.QuoteError, err error) Fault {
-	if quote.Helps == ledger.HelpsPaying {
+	if quote.Remedy == ledger.RemedyPaying {
 		return Fault{"price", Refused, "raise --max-price, or lower --epsilon", err}
 	}
 	return Fault{"quote-changed", Refused, `"ledgerctl quote" with the same order says what it is now, and the ID to sell that by`, err}
