@@ -277,27 +277,6 @@ func TestAQuestionKeepsItsMechanism(t *testing.T) {
 	wantErr(t, l.DefineQuestion(t.Context(), "k", like(first)), ErrInvalid)
 }
 
-// Responses below others come from the channels that the question was defined with, not from those that somebody
-// defined it with again.
-func TestTheFirstChannelsCount(t *testing.T) {
-	one, other := skewed(t), otherChannels(t, skewed(t))
-	for _, f := range []*finite.Family{one, other} {
-		q := Question{Name: "q", Values: valuesOf(2), Mechanism: &Mechanism{Family: f}}
-		enumerateFinite(t, false, q, "1.609437913", "1.098612289")
-	}
-	path := create(t)
-	l := open(t, path, Options{})
-	q := Question{Name: "q", Values: valuesOf(2), Mechanism: &Mechanism{Family: one}}
-	define(t, l, q)
-	q.Mechanism = &Mechanism{Family: other}
-	must(t, l.DefineQuestion(t.Context(), "again", q))
-	closed(t, l)
-	l = open(t, path, Options{})
-	if got := questionsOf(t, l)[0].Mechanism.Family; !bytes.Equal(text(t, got), text(t, one)) {
-		t.Error("the channels are not the first")
-	}
-}
-
 // Requests.
 
 // Invariants 3 and 5: the same key gives the same output, also from the file, and so does every other request for it.

@@ -1,23 +1,25 @@
-package ledger
+package laws
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
-	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/internal/trial/kit"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Invariant 4 for rows of bits, by enumeration, as market_law_test.go does it for values: whatever the order of sales,
+// Invariant 4 for rows of bits, by enumeration, as values_test.go does it for values: whatever the order of sales,
 // the responses at each level are optimized unary encodings at its ε, and all together tell what the highest tells.
 //
 // A sale of m bits has 2ᵐ outcomes. Of the code under test it is taken for granted that a draw of a bit reads one word,
@@ -51,8 +53,8 @@ func enumerateUnary(t *testing.T, m int, onFile bool, levels ...string) *unaryTr
 		func(levels []privacy.Epsilon, truth int, o []int) float64 { return unaryLaw(m, levels, truth, o) },
 	}), rand.New(rand.NewPCG(1, uint64(m)))}
 	root, l := tr.plant()
-	define(t, l, Question{Name: "q", Values: valuesOf(m), Encoding: Unary})
-	enrollUnder(t, l, "q", market(t, "3"), "3", "ann")
+	kit.Define(t, l, ledger.Question{Name: "q", Values: kit.ValuesOf(m), Encoding: ledger.Unary})
+	kit.EnrollUnder(t, l, "q", kit.Market(t, "3"), "3", "ann")
 	tr.shut(l)
 	tr.grow(root)
 	return tr
@@ -64,34 +66,21 @@ type coinWords []uint64
 // bitWords are the words of each bit, as where in a half and which half.
 type bitWords [][2]uint64
 
-// probe returns the outcome that the next sale would record, and undoes the sale.
-func (tr *unaryTree) probe(l *Ledger, n int, truth TruthFunc, coin coinWords, row bitWords) (outcome int) {
-	tr.probes++
-	outcome = -1
-	u := l.engine.Store.(*undone)
-	u.look = func(w kv.Writer) {
-		s, err := state.Snapshot(w)
-		must(tr, err)
-		c, _, err := s.Chain(1, "ann")
-		must(tr, err)
-		if at, found := c.At(tr.levels[n]); found && at.Response.Bits.Len() == tr.m {
-			outcome = 0
-			for v := range at.Response.Bits.Ones() {
-				outcome |= 1 << v
-			}
-		}
+// probe returns the outcome that the next sale would record.
+func (tr *unaryTree) probe(at place, n int, truth ledger.TruthFunc, coin coinWords, row bitWords) (outcome int) {
+	tr.Helper()
+	text := tr.would(at, n, truth, fedWith(coin, row))
+	if len(text) != tr.m || strings.Trim(text, "01") != "" {
+		tr.Fatalf("a probe came to %q", text)
 	}
-	l.engine.Chances.Sampler = fedWith(coin, row)
-	_, err := l.Sell(tr.Context(), tr.order(n, truth))
-	u.look = nil
-	if !errors.Is(err, errUndone) || outcome < 0 {
-		tr.Fatalf("a probe came to %d, %v", outcome, err)
+	for v := range tr.m {
+		outcome |= int(text[v]-'0') << v
 	}
 	return outcome
 }
 
 // fedWith returns a sampler that reads these words, and then zeros.
-func fedWith(coin coinWords, row bitWords) *rrchain.Sampler {
+func fedWith(coin coinWords, row bitWords) ledgertest.Draws {
 	words := slices.Clone([]uint64(coin))
 	if len(coin) == 2 { // a draw, of two values
 		words = []uint64{drawWord(2, coin[0], coin[1])}
@@ -99,13 +88,13 @@ func fedWith(coin coinWords, row bitWords) *rrchain.Sampler {
 	for _, pair := range row {
 		words = append(words, drawWord(2, pair[0], pair[1]))
 	}
-	return rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
+	return ledgertest.Draws{Values: rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
 		clear(p)
 		for i, word := range words {
 			binary.BigEndian.PutUint64(p[8*i:], word)
 		}
 		words = nil
-	}))
+	}))}
 }
 
 // bitChoices are words that choose 0 and 1.
@@ -147,7 +136,7 @@ func (r rows) probability(v int) (p float64) {
 }
 
 // measureRows finds the stretches of all bits, given what the coin reads.
-func (tr *unaryTree) measureRows(l *Ledger, n int, truth TruthFunc, coin coinWords) rows {
+func (tr *unaryTree) measureRows(where place, n int, truth ledger.TruthFunc, coin coinWords) rows {
 	tr.Helper()
 	r := make(rows, tr.m)
 	for c, choice := range bitChoices() {
@@ -155,7 +144,7 @@ func (tr *unaryTree) measureRows(l *Ledger, n int, truth TruthFunc, coin coinWor
 		at := func(word uint64) int {
 			outcome, seen := known[word]
 			if !seen {
-				outcome = tr.probe(l, n, truth, coin, tr.all(word, choice))
+				outcome = tr.probe(where, n, truth, coin, tr.all(word, choice))
 				known[word] = outcome
 			}
 			return outcome
@@ -171,7 +160,7 @@ func (tr *unaryTree) measureRows(l *Ledger, n int, truth TruthFunc, coin coinWor
 			row[v] = [2]uint64{tr.random.Uint64(), tr.random.Uint64()}
 			want |= r.bit(v, row[v]) << v
 		}
-		if got := tr.probe(l, n, truth, coin, row); got != want {
+		if got := tr.probe(where, n, truth, coin, row); got != want {
 			tr.Errorf("with the words %x there come the bits %b, where %b were measured", row, got, want)
 		}
 	}
@@ -212,17 +201,17 @@ type way struct {
 }
 
 // measure returns the ways in which the next sale may come about.
-func (tr *unaryTree) measure(l *Ledger, n int, free bool, v int) []way {
+func (tr *unaryTree) measure(where place, n int, free bool, v int) []way {
 	tr.Helper()
 	truth := tr.truth(free, v)
-	look := func(p float64, coin coinWords) way { return way{p, coin, tr.measureRows(l, n, truth, coin)} }
+	look := func(p float64, coin coinWords) way { return way{p, coin, tr.measureRows(where, n, truth, coin)} }
 	switch {
 	case free:
 		return []way{look(1, nil)}
 	case n == 0:
 		for range 10 { // of the word, only the lowest bit counts
 			word, row := tr.random.Uint64(), tr.all(tr.random.Uint64(), tr.random.Uint64())
-			if tr.probe(l, n, truth, coinWords{word}, row) != tr.probe(l, n, truth, coinWords{word & 1}, row) {
+			if tr.probe(where, n, truth, coinWords{word}, row) != tr.probe(where, n, truth, coinWords{word & 1}, row) {
 				tr.Errorf("the coin reads more of %x than the lowest bit", word)
 			}
 		}
@@ -240,7 +229,7 @@ func (tr *unaryTree) measure(l *Ledger, n int, free bool, v int) []way {
 	}
 	at := func(choice uint64) func(word uint64) int {
 		return func(word uint64) int {
-			return tr.probe(l, n, truth, coinWords{word, choice}, slices.Repeat(bitWords{telling}, tr.m)) >> v & 1
+			return tr.probe(where, n, truth, coinWords{word, choice}, slices.Repeat(bitWords{telling}, tr.m)) >> v & 1
 		}
 	}
 	changes := stretches(at(other.coin[1]))
@@ -294,28 +283,26 @@ func probability(ways []way, outcome int) (sum float64) {
 func (tr *unaryTree) grow(at node) {
 	tr.Helper()
 	n := len(at.responses)
-	l, _ := tr.open(at.place)
 	if n == len(tr.levels) {
-		tr.leaf(at, l)
-		tr.shut(l)
+		tr.leaf(at)
+		at.place.removed(tr)
 		return
 	}
 	free := slices.ContainsFunc(tr.levels[:n], tr.levels[n].Less)
-	given := [][]way{tr.measure(l, n, free, 0)}
+	given := [][]way{tr.measure(at.place, n, free, 0)}
 	for truth := 1; truth < tr.m; truth++ {
 		ways := given[0] // what asks nobody is the same for every truth
 		if !free {
-			ways = tr.measure(l, n, false, truth)
+			ways = tr.measure(at.place, n, false, truth)
 		}
 		given = append(given, ways)
 	}
-	tr.shut(l)
 	for outcome := range tr.outcomes {
 		child := node{responses: append(slices.Clone(at.responses), outcome)}
 		for truth := range tr.m {
 			child.given = append(child.given, at.given[truth]*probability(given[truth], outcome))
 		}
-		child.place = tr.copied(at.place, fmt.Sprint(child.responses))
+		child.place = at.place.copied(tr, fmt.Sprint(child.responses))
 		row := tr.all(math.MaxUint64, 0) // where every bit is chosen
 		for v := range row {
 			row[v][1] = bitChoices()[outcome>>v&1]
@@ -323,6 +310,7 @@ func (tr *unaryTree) grow(at node) {
 		tr.sell(child, free, fedWith(given[0][0].coin, row))
 		tr.grow(child)
 	}
+	at.place.removed(tr)
 }
 
 // unaryLaw is the probability of rows of bits at rising ε, by math.md: each bit but the true value's is a chain of
@@ -360,29 +348,29 @@ func encoded(m int, epsilon privacy.Epsilon, truth, outcome int) float64 {
 
 // On a file, which is closed and opened between the first response and the raise.
 func TestTheJointLawOfBitsOnDisk(t *testing.T) {
-	enumerateUnary(t, 2, true, "0.5", "1.5").wantLaw()
+	enumerateUnary(t, 2, true, fewer(1, "0.5", "1.5")...).wantLaw()
 }
 
 // Raised, degraded, inserted and raised again, in several orders.
 func TestTheJointLawOfBitsInAnyOrder(t *testing.T) {
 	orders := [][]string{{"0.5", "1.5", "1"}, {"2", "1", "0.5"}, {"1", "0.5", "2"}}
-	for i := 0; i < len(orders); i += oneIn(len(orders)) {
-		enumerateUnary(t, 2, false, orders[i]...).wantLaw()
+	for i := someOf(orders); i < len(orders); i += pace.Stride(len(orders), len(orders)) {
+		enumerateUnary(t, 2, false, fewer(1, orders[i]...)...).wantLaw()
 	}
 }
 
 func TestTheJointLawOfThreeBits(t *testing.T) {
 	orders := [][]string{{"2", "0.5"}, {"0.5", "2"}}
-	for i := 0; i < len(orders); i += oneIn(len(orders)) {
-		enumerateUnary(t, 3, false, orders[i]...).wantLaw()
+	for i := someOf(orders); i < len(orders); i += pace.Stride(len(orders), len(orders)) {
+		enumerateUnary(t, 3, false, fewer(1, orders[i]...)...).wantLaw()
 	}
 }
 
 // The comparison notices a law that is wrong by little: an ε that is 0.001 off; a coin that is drawn anew, and not from
 // the last response; and bits that are drawn independently at each level.
 func TestTheComparisonOfUnaryLawsNotices(t *testing.T) {
-	levels := []privacy.Epsilon{eps(t, "0.5"), eps(t, "1")}
-	off := []privacy.Epsilon{eps(t, "0.5"), eps(t, "1.001")}
+	levels := []privacy.Epsilon{kit.Eps(t, "0.5"), kit.Eps(t, "1")}
+	off := []privacy.Epsilon{kit.Eps(t, "0.5"), kit.Eps(t, "1.001")}
 	coin := func(o []int) (p float64) { // of one value, the true one: a raise for a fair coin from whatever was
 		for was := range 2 {
 			for is := range 2 {
@@ -400,25 +388,21 @@ func TestTheComparisonOfUnaryLawsNotices(t *testing.T) {
 }
 
 // The law of many objects, drawn from the operating system's randomness, with the ledger opened anew between requests:
-// of the true value's bit and of all others, how often each combination comes at four levels. Each of the 32 counts is
-// binomial, but for the coins independent of each other; by Chernoff's bound a count as far off as D is less likely
-// than 2·exp(−n·D), D the divergence from the law. The bound here makes a false alarm less likely than 32·2·e⁻²⁷ = 10⁻¹⁰.
+// of the true value's bit and of all others, how often each combination comes at four levels.
 func TestTheLawOfManyRowsOfBits(t *testing.T) {
 	const objects, values, levels = 3000, 30, 4
-	s := &kvtest.Memory{}
-	begin(t, s)
-	l := openMemory(t, s, Options{})
-	define(t, l, home(values))
-	enroll(t, l, "home", "9", crowd(objects)...)
+	l := ledgertest.New(t)
+	kit.Define(t, l.Ledger, kit.Home(values))
+	kit.Enroll(t, l.Ledger, "home", "9", kit.Crowd(objects)...)
 	for i, epsilon := range []string{"1", "2", "0.5", "1.5"} { // drawn, raised, degraded, inserted
-		carryOut(t, l, homesOf(t, fmt.Sprint(i), epsilon))
-		l = openMemory(t, s, Options{})
+		kit.CarryOut(t, l.Ledger, kit.HomesOf(t, fmt.Sprint(i), epsilon))
+		l.Reopen()
 	}
-	rising := []privacy.Epsilon{eps(t, "0.5"), eps(t, "1"), eps(t, "1.5"), eps(t, "2")}
-	var ofTruth, ofOthers [1 << levels]int
+	rising := []privacy.Epsilon{kit.Eps(t, "0.5"), kit.Eps(t, "1"), kit.Eps(t, "1.5"), kit.Eps(t, "2")}
+	ofTruth, ofOthers := map[int]int{}, map[int]int{} // by the bits at all levels
 	seen := make(map[string][]string, objects)
 	for _, epsilon := range rising {
-		for name, r := range responses(t, l, "home", epsilon) {
+		for name, r := range kit.Responses(t, l.Ledger, "home", epsilon) {
 			seen[name] = append(seen[name], r.Value)
 		}
 	}
@@ -435,28 +419,14 @@ func TestTheLawOfManyRowsOfBits(t *testing.T) {
 			}
 		}
 	}
-	o := make([]int, levels)
+	lawOfTruth, lawOfOthers, o := map[int]float64{}, map[int]float64{}, make([]int, levels)
 	for history := range 1 << levels {
 		for i := range o {
 			o[i] = history >> i & 1
 		}
 		zero, one := jointLaw(2, rising, 0, o), jointLaw(2, rising, 1, o)
-		wantBinomial(t, fmt.Sprintf("the true value's bits %04b", history), ofTruth[history], objects, (zero+one)/2)
-		wantBinomial(t, fmt.Sprintf("other bits %04b", history), ofOthers[history], objects*(values-1), zero)
+		lawOfTruth[history], lawOfOthers[history] = (zero+one)/2, zero
 	}
-}
-
-// wantBinomial fails if a count is further off than one in 2·e²⁷ is.
-func wantBinomial(t *testing.T, what string, count, n int, p float64) {
-	t.Helper()
-	share := float64(count) / float64(n)
-	term := func(a, b float64) float64 {
-		if a == 0 {
-			return 0
-		}
-		return a * math.Log(a/b)
-	}
-	if d := float64(n) * (term(share, p) + term(1-share, 1-p)); d > 27 {
-		t.Errorf("%s: %d of %d, want about %.1f: n·D is %.1f", what, count, n, p*float64(n), d)
-	}
+	stattest.Cells(ofTruth, lawOfTruth).Holds(t, "the true value's bits")
+	stattest.Cells(ofOthers, lawOfOthers).Holds(t, "other bits")
 }

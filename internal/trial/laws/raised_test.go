@@ -1,43 +1,23 @@
-package ledger
+package laws
 
 import (
 	"fmt"
 	"math"
-	"slices"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/internal/trial/kit"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/ledgertest"
+	"github.com/sluicedp/sluice/mechanism"
 )
 
 // The laws of raised answers and of keyed responses, as they come out of a ledger. Random bits are fixed, so that a
-// test gives the same result whenever it is run; had they been drawn, it would fail by chance with a probability
-// below 1e-9: that is where the critical values come from.
-
-// wantLaw compares counts with probabilities, cell by cell, by Bernstein's inequality: chance alone takes any of
-// them further off with a probability below 1e-9.
-func wantLaw(t *testing.T, what string, counts map[string]int, law map[string]float64) {
-	t.Helper()
-	n, sum := 0, 0.0
-	for cell, count := range counts {
-		if n += count; law[cell] == 0 {
-			t.Errorf("%s: %q comes out, which has no probability", what, cell)
-		}
-	}
-	x := math.Log(2 * float64(len(law)) / 1e-9)
-	for cell, p := range law {
-		sum += p
-		expected := p * float64(n)
-		off, most := math.Abs(float64(counts[cell])-expected), 2*x/3+math.Sqrt(2*x*expected*(1-p))
-		if off > most {
-			t.Errorf("%s: %q comes out %d times in %d, want %.1f±%.1f", what, cell, counts[cell], n, expected, most)
-		}
-	}
-	if math.Abs(sum-1) > 1e-9 || n < 300/oneIn(6) {
-		t.Errorf("%s: the law sums to %g, for %d draws", what, sum, n)
-	}
-}
+// test gives the same result whenever it is run.
 
 func square(x float64) float64 { return x * x }
 
@@ -120,19 +100,18 @@ func answersLaw(position int, e [3]float64) map[string]float64 {
 // middle one is raised in one half of the cases, and inserted in the other.
 func TestRaisedAnswersFollowTheirLaw(t *testing.T) {
 	const values = 90
-	panels := 12 / oneIn(6)
-	q := Question{Name: "vote", Encoding: Direct}
+	panels := pace.Tries(2, 12/pace.Step(6), 12)
+	q := ledger.Question{Name: "vote", Encoding: ledger.Direct}
 	for i := range values {
 		q.Values = append(q.Values, fmt.Sprint("v", i))
 	}
 	levels, at := []string{"0.4", "0.7", "1.1"}, [3]float64{0.4, 0.7, 1.1}
-	random := queriesOf(77)
+	random := ledgertest.Draws{Queries: queriesOf(77)}
 	together, wrong := map[int]map[string]int{}, map[[2]int]map[string]int{}
 	for panel := range panels {
-		l, names := inMemory(t, Options{}), []string{"ann", "bob", "cy"}
-		l.queries = random
-		define(t, l, q)
-		enroll(t, l, q.Name, "1000", names...)
+		l, names := ledgertest.With(t, ledgertest.Settings{Draws: random}).Ledger, []string{"ann", "bob", "cy"}
+		kit.Define(t, l, q)
+		kit.Enroll(t, l, q.Name, "1000", names...)
 		for value := 1; value < values; value++ {
 			threshold := 1 + value%3 // nobody has the value, so that it lies d = threshold − 1 steps below
 			query := fmt.Sprintf("threshold:v%d:%d", value, threshold)
@@ -142,8 +121,8 @@ func TestRaisedAnswersFollowTheirLaw(t *testing.T) {
 				order = []int{0, 2, 1}
 			}
 			for _, i := range order {
-				r := inquire(t, fmt.Sprint(query, i), query, levels[i], TruthOf("v0"), names...)
-				cell[levels[i]] = answerTo(t, l, r).Answer
+				r := kit.Inquire(t, fmt.Sprint(query, i), query, levels[i], ledger.TruthOf("v0"), names...)
+				cell[levels[i]] = kit.AnswerTo(t, l, r).Answer
 				if level := [2]int{threshold, i}; wrong[level] == nil {
 					wrong[level] = map[string]int{}
 				}
@@ -154,18 +133,18 @@ func TestRaisedAnswersFollowTheirLaw(t *testing.T) {
 			}
 			together[threshold][cell["0.4"]+" "+cell["0.7"]+" "+cell["1.1"]+" "]++
 		}
-		wantSpent(t, l, "97.9", names...) // 1.1 for each query
+		kit.WantSpent(t, l, "97.9", names...) // 1.1 for each query
 	}
 	for threshold, counts := range together {
 		law := answersLaw(-threshold, at)
-		wantLaw(t, fmt.Sprint("at distance ", threshold-1), counts, law)
+		stattest.Cells(counts, law).Holds(t, "at distance %d", threshold-1)
 		for i, e := range at {
 			p := math.Exp(-e*float64(threshold-1)) / (1 + math.Exp(e))
 			if marginal := shareOfYes(law, i); math.Abs(marginal-p) > 1e-9 {
 				t.Errorf("the law itself errs with probability %g at ε=%g, want %g", marginal, e, p)
 			}
 			one := wrong[[2]int{threshold, i}]
-			wantLaw(t, fmt.Sprintf("at distance %d and ε=%g", threshold-1, e), one, map[string]float64{"yes": p, "no": 1 - p})
+			stattest.Share(one["yes"], one["yes"]+one["no"], p, p).Holds(t, "at distance %d and ε=%g", threshold-1, e)
 		}
 	}
 }
@@ -182,11 +161,11 @@ func shareOfYes(law map[string]float64, level int) (share float64) {
 
 // chainLaw is the joint probability of the responses of a chain at three rising ε, given the truth: each is the one
 // above it with the retention between them, and else uniform.
-func chainLaw(t *testing.T, q Question, truth int, levels [3]string) map[string]float64 {
+func chainLaw(t *testing.T, q ledger.Question, truth int, levels [3]string) map[string]float64 {
 	t.Helper()
 	m := len(q.Values)
 	keep := func(epsilon string) float64 {
-		grown := math.Exp(eps(t, epsilon).Float64())
+		grown := math.Exp(kit.Eps(t, epsilon).Float64())
 		return (grown - 1) / (grown + float64(m) - 1)
 	}
 	move := func(stays float64, from, to int) float64 {
@@ -210,35 +189,35 @@ func chainLaw(t *testing.T, q Question, truth int, levels [3]string) map[string]
 
 // The responses of many objects under one key follow the law of a chain, in whatever order they are given.
 func TestKeyedResponsesFollowTheLawOfAChain(t *testing.T) {
-	names, q, levels := crowd(20_000/oneIn(20)), vote(), [3]string{"0.5", "1.25", "2"}
+	names, q, levels := kit.Crowd(pace.Tries(2_000, 20_000/pace.Step(20), 20_000)), kit.Vote(), [3]string{"0.5", "1.25", "2"}
 	for truth, order := range [][]int{{0, 1, 2}, {2, 0, 1}, {1, 2, 0}} {
-		l := inMemory(t, Options{NoiseKey: noiseKeys(fmt.Sprint("law ", truth))})
-		define(t, l, q)
-		enroll(t, l, q.Name, "9", names...)
-		var at [3]map[string]Response
+		l := kit.Open(t, ledger.Options{NoiseKey: kit.NoiseKeys(fmt.Sprint("law ", truth))})
+		kit.Define(t, l, q)
+		kit.Enroll(t, l, q.Name, "9", names...)
+		var at [3]map[string]ledger.Response
 		for _, i := range order {
-			carryOut(t, l, RaiseRequest{Key: levels[i], Question: q.Name, Epsilon: eps(t, levels[i]), All: true, Truth: TruthOf(q.Values[truth])})
-			at[i] = responses(t, l, q.Name, eps(t, levels[i]))
+			kit.CarryOut(t, l, ledger.RaiseRequest{Key: levels[i], Question: q.Name, Epsilon: kit.Eps(t, levels[i]), All: true, Truth: ledger.TruthOf(q.Values[truth])})
+			at[i] = kit.Responses(t, l, q.Name, kit.Eps(t, levels[i]))
 		}
 		counts := map[string]int{}
 		for _, name := range names {
 			counts[fmt.Sprint(at[0][name].Value, " ", at[1][name].Value, " ", at[2][name].Value)]++
 		}
-		wantLaw(t, fmt.Sprint("in the order ", order), counts, chainLaw(t, q, truth, levels))
+		stattest.Cells(counts, chainLaw(t, q, truth, levels)).Holds(t, "in the order %v", order)
 	}
 }
 
 // So do those in unary encoding: at each level the bit of the truth is set with probability 1/2, and every other
 // with 1/(1+e^ε), independently.
 func TestKeyedUnaryResponsesFollowTheirLaw(t *testing.T) {
-	names := crowd(20_000 / oneIn(20))
-	q := Question{Name: "vote", Values: []string{"a", "b", "c"}, Encoding: Unary}
-	l := inMemory(t, Options{NoiseKey: noiseKeys("law")})
-	define(t, l, q)
-	enroll(t, l, q.Name, "9", names...)
+	names := kit.Crowd(pace.Tries(2_000, 20_000/pace.Step(20), 20_000))
+	q := ledger.Question{Name: "vote", Values: []string{"a", "b", "c"}, Encoding: ledger.Unary}
+	l := kit.Open(t, ledger.Options{NoiseKey: kit.NoiseKeys("law")})
+	kit.Define(t, l, q)
+	kit.Enroll(t, l, q.Name, "9", names...)
 	for _, epsilon := range []string{"2", "0.5", "1"} {
-		r := RaiseRequest{Key: epsilon, Question: q.Name, Epsilon: eps(t, epsilon), All: true, Truth: TruthOf("b")}
-		carryOut(t, l, r)
+		r := ledger.RaiseRequest{Key: epsilon, Question: q.Name, Epsilon: kit.Eps(t, epsilon), All: true, Truth: ledger.TruthOf("b")}
+		kit.CarryOut(t, l, r)
 		law, counts := map[string]float64{}, map[string]int{}
 		set := 1 / (1 + math.Exp(r.Epsilon.Float64()))
 		for pattern := range 8 {
@@ -253,21 +232,26 @@ func TestKeyedUnaryResponsesFollowTheirLaw(t *testing.T) {
 			}
 			law[strings.Join(on, ",")] = p
 		}
-		for _, name := range names {
-			c := chainOf(t, l, 1, name)
-			place := slices.IndexFunc(c.Levels, func(at state.Level) bool { return at.Epsilon == r.Epsilon })
-			counts[setBits(c.Levels[place].Response.Bits, q)]++
+		for _, response := range kit.Responses(t, l, q.Name, r.Epsilon) {
+			counts[setBits(response.Value, q)]++
 		}
-		wantLaw(t, "at ε="+epsilon, counts, law)
+		stattest.Cells(counts, law).Holds(t, "at ε=%s", epsilon)
 	}
 }
 
-func setBits(b rrchain.Bits, q Question) string {
+// setBits names the values whose bits are set in a response.
+func setBits(bits string, q ledger.Question) string {
 	var on []string
 	for value, name := range q.Values {
-		if b.Bit(value) == 1 {
+		if bits[value] == '1' {
 			on = append(on, name)
 		}
 	}
 	return strings.Join(on, ",")
+}
+
+// queriesOf returns a sampler on repeatable random bits.
+func queriesOf(seed byte) *mechanism.Sampler {
+	random := rand.NewChaCha8([32]byte{seed})
+	return mechanism.ReplaySampler(exact.ReplayBits(func(p []byte) { _, _ = random.Read(p) }))
 }
