@@ -462,13 +462,6 @@ func cosigned(t testing.TB, checkpoint, name string, seed byte) (more string, ve
 	return checkpoint + line, verifier
 }
 
-// unwitnessed returns a checkpoint with its first signature alone.
-func unwitnessed(checkpoint string) string {
-	text, lines, _ := strings.Cut(checkpoint, "\n\n")
-	first, _, _ := strings.Cut(lines, "\n")
-	return text + "\n\n" + first + "\n"
-}
-
 // cosigners checks what a document with a checkpoint by several keys is worth; with makes one. Whoever holds it can add
 // cosigners, and that is all that can be added.
 func cosigners(t *testing.T, o *office, checkpoint string, with func(checkpoint string) document) {

@@ -5,18 +5,18 @@
 //
 // A [State] is the ledger inside one transaction or snapshot. Each bucket has records of one type, under keys that this package makes:
 //
-//	meta        the format, the first event ([event.About]), the [Counters], checks of keys
-//	questions   [event.Question] by number; the number by name
-//	policies    [policy.Policy] by number; the number by hash
-//	objects     [Object] by name, and behind each the questions that it is enrolled in
-//	chains      [Chain] by question and object
-//	answers     [Answers] by question, panel and query
-//	requests    [Request] by idempotency key
-//	buyers      [Buyer] by number; the number by name
-//	sales       [Sale] by number, reservations too
-//	events      [event.Entry] by number
-//	tallies     [Tally] by question, ε and response
-//	strangers   [Stranger] by name
+//	meta        the format, the first event (event.About), the Counters, checks of keys
+//	questions   event.Question by number; the number by name
+//	policies    policy.Policy by number; the number by hash
+//	objects     Object by name, and behind each the questions that it is enrolled in
+//	chains      Chain by question and object
+//	answers     Answers by question, panel and query
+//	requests    Request by idempotency key
+//	buyers      Buyer by number; the number by name
+//	sales       Sale by number, reservations too
+//	events      event.Entry by number
+//	tallies     Tally by question, ε and response
+//	strangers   Stranger by name
 //
 // A record that is damaged, or misses another that must be there, is [errs.ErrCorrupt]. Stored values have checksums ([wire.Seal]), but for
 // those in the memory of an audit ([State.Plain]). Amounts of ε are in nano-nats, prices in minor units of the currency, and 0 stands for

@@ -7,13 +7,6 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-func eps(t testing.TB, text string) privacy.Epsilon {
-	t.Helper()
-	e, err := privacy.ParseEpsilon(text)
-	must(t, err)
-	return e
-}
-
 func nano(t testing.TB, n int64) privacy.Epsilon {
 	t.Helper()
 	e, err := privacy.EpsilonFromNano(n)

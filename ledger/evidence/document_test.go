@@ -1,0 +1,120 @@
+package evidence
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+)
+
+// goldenKeys are those by which the golden documents are signed. They verify for ever.
+func goldenKeys(t testing.TB) note.Verifiers {
+	t.Helper()
+	v, err := note.NewVerifier("example.com/office+9fdd85bd+AYqI4910CfGV/VLbLTy6XXLKZwm/HZQSG/N0iAG0D29c")
+	must(t, err)
+	return note.VerifierList(v)
+}
+
+func text(t testing.TB, d any) []byte {
+	t.Helper()
+	data, err := json.Marshal(d)
+	must(t, err)
+	return data
+}
+
+// The golden documents are read, and are sound, without any ledger.
+func TestGoldenDocumentsAreSound(t *testing.T) {
+	for _, name := range []string{"receipt-v3.json", "statement-v3.json", "statement-forgotten-v3.json"} {
+		data, err := os.ReadFile(filepath.Join("..", "testdata", "golden", name))
+		must(t, err)
+		var checked Checked
+		if strings.HasPrefix(name, "receipt") {
+			r, err := ReadReceipt(data)
+			must(t, err)
+			checked = r.Verify(goldenKeys(t))
+		} else {
+			st, err := ReadStatement(data)
+			must(t, err)
+			checked = st.Verify(goldenKeys(t))
+		}
+		if !checked.OK() {
+			t.Errorf("%s: %+v", name, checked)
+		}
+	}
+}
+
+func FuzzReadReceipt(f *testing.F) {
+	data, err := os.ReadFile(filepath.Join("..", "testdata", "golden", "receipt-v3.json"))
+	must(f, err)
+	want, err := ReadReceipt(data)
+	must(f, err)
+	f.Add(data)
+	f.Add(text(f, want))
+	f.Add(text(f, Receipt{}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := ReadReceipt(data)
+		if err != nil {
+			wantErr(t, err, errs.ErrInvalid)
+			_ = json.Unmarshal(data, &r) // Verify takes anything
+		}
+		c := r.Verify(goldenKeys(t))
+		r.Evidence.Checkpoint = unwitnessed(r.Evidence.Checkpoint)
+		if c.OK() && !reflect.DeepEqual(r, want) {
+			t.Errorf("a forged receipt: %s", data)
+		}
+	})
+}
+
+func FuzzReadStatement(f *testing.F) {
+	wants := map[string]bool{}
+	for _, name := range []string{"statement-v3.json", "statement-forgotten-v3.json"} {
+		data, err := os.ReadFile(filepath.Join("..", "testdata", "golden", name))
+		must(f, err)
+		want, err := ReadStatement(data)
+		must(f, err)
+		f.Add(data)
+		f.Add(text(f, want))
+		wants[string(text(f, want))] = true
+	}
+	f.Add(text(f, Statement{}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		st, err := ReadStatement(data)
+		if err != nil {
+			wantErr(t, err, errs.ErrInvalid)
+			_ = json.Unmarshal(data, &st) // Verify takes anything
+		}
+		c := st.Verify(goldenKeys(t))
+		st.Checkpoint = unwitnessed(st.Checkpoint)
+		if c.OK() && !wants[string(text(t, st))] {
+			t.Errorf("a forged statement: %s", data)
+		}
+	})
+}
+
+// unwitnessed returns a checkpoint with its first signature alone.
+func unwitnessed(checkpoint string) string {
+	text, lines, _ := strings.Cut(checkpoint, "\n\n")
+	first, _, _ := strings.Cut(lines, "\n")
+	return text + "\n\n" + first + "\n"
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantErr(t testing.TB, err, target error) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Errorf("got the error %v, want %v", err, target)
+	}
+}

@@ -1,0 +1,106 @@
+package fold
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/codectest"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+)
+
+// logOf returns the records of a small ledger, and the log among them. Some of its events are erased.
+func logOf(t *testing.T) (records []codectest.Record, log []event.Event) {
+	t.Helper()
+	records = codectest.Records(t, "../../testdata/golden/format-v5.txt")
+	for _, r := range records {
+		if r.Bucket != state.BucketEvents {
+			continue
+		}
+		n, err := event.DecodeEntry(binary.BigEndian.Uint64(r.Key), r.Payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log = append(log, n.Event)
+	}
+	return records, log
+}
+
+// folded folds a log into an empty store.
+func folded(log []event.Event) (*memory.Store, error) {
+	store := &memory.Store{}
+	return store, store.Update(func(w kv.Writer) error {
+		s, err := state.Begin(w, time.Time{})
+		if err != nil {
+			return err
+		}
+		for _, ev := range log {
+			if err := Append(s, ev); err != nil {
+				return err
+			}
+		}
+		if err := s.Counters.CheckWhole(); err != nil {
+			return err
+		}
+		return Flush(s)
+	})
+}
+
+// A ledger is the fold of its log, to the byte, also of one in which people are forgotten.
+func TestALedgerIsTheFoldOfItsLog(t *testing.T) {
+	records, log := logOf(t)
+	store, err := folded(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.View(func(r kv.Reader) error {
+		for _, want := range records {
+			if want.Bucket == state.BucketMeta && string(want.Key) == state.KeyFormat {
+				continue // is not of the log
+			}
+			if got, err := r.Get(want.Bucket, want.Key); err != nil || !bytes.Equal(got, want.Value) {
+				t.Errorf("%s %x is %x (%v), want %x", want.Bucket, want.Key, got, err, want.Value)
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// unordered tells whether an event may stand before or behind its neighbour: of what is erased nobody knows whom it was about, and a chain
+// is bound at any place before its response.
+func unordered(ev event.Event) bool { return ev.Erased != nil || ev.Change.Kind() == event.KindBound }
+
+// A log in which an event is missing, stands twice, or has changed places with the next is refused.
+func TestApplyRefusesALogOfOtherEvents(t *testing.T) {
+	_, log := logOf(t)
+	for name, change := range map[string]func(log []event.Event, i int) []event.Event{
+		"missing": func(log []event.Event, i int) []event.Event { return slices.Delete(log, i, i+1) },
+		"twice":   func(log []event.Event, i int) []event.Event { return slices.Insert(log, i, log[i]) },
+		"swapped": func(log []event.Event, i int) []event.Event {
+			log[i], log[i+1] = log[i+1], log[i]
+			return log
+		},
+	} {
+		for i := range log[:len(log)-1] {
+			if name == "swapped" && (unordered(log[i]) || unordered(log[i+1])) {
+				continue
+			}
+			other := change(slices.Clone(log), i)
+			for j := range other {
+				other[j].Number = uint64(j + 1)
+			}
+			if _, err := folded(other); !errors.Is(err, errs.ErrCorrupt) {
+				t.Errorf("event %d, %s, %s: %v", i+1, log[i].Change.Kind(), name, err)
+			}
+		}
+	}
+}
