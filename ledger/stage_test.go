@@ -1,9 +1,11 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -181,14 +183,15 @@ func TestARequestThatLostAPartGoesOn(t *testing.T) {
 	wantClean(t, l, VerifyRequest{})
 }
 
-// panicking is a store of which one view panics, as one of damaged pages may.
+// panicking is a store of which one view panics, as one of damaged pages may. It is none of those by which a transaction looks
+// whether the file is still its own: whether they come first is a matter of time.
 type panicking struct {
 	kv.Store
 	left atomic.Int64
 }
 
 func (p *panicking) View(fn func(kv.Reader) error) error {
-	if p.left.Add(-1) == 0 {
+	if !bytes.Contains(debug.Stack(), []byte(").Update(")) && p.left.Add(-1) == 0 {
 		panic("torn page")
 	}
 	return p.Store.View(fn)
