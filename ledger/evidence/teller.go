@@ -12,7 +12,7 @@ import (
 )
 
 // teller tells, from the events of a statement alone, what the object comes to. It follows the rules of
-// apply as far as one object shows them.
+// package fold as far as one object shows them.
 type teller struct {
 	glossary
 	out     Statement

@@ -8,11 +8,11 @@ import (
 )
 
 // ClockError says that the clock is so far ahead of the log that it may well be wrong. Nothing was changed, and nothing
-// will be until a person confirms the clock ([Options.ClockAhead]) or it is set right. It is an [ErrClock].
+// will be until a person confirms the clock (Options.ClockAhead of package ledger) or it is set right. It is an ErrClock of package ledger.
 type ClockError struct {
 	Clock time.Time     // what it says
 	Last  time.Time     // of the log's last event
-	Leap  time.Duration // how far ahead of that it may be; see [Options.ClockLeap]
+	Leap  time.Duration // how far ahead of that it may be; see ledger.Options.ClockLeap
 }
 
 func (e *ClockError) Error() string {
@@ -21,5 +21,5 @@ func (e *ClockError) Error() string {
 		e.Clock.Format(time.RFC3339), e.Last.Format(time.RFC3339), e.Leap/day, e.Leap%day)
 }
 
-// Unwrap returns [ErrClock].
+// Unwrap returns ErrClock of package ledger.
 func (e *ClockError) Unwrap() error { return errs.ErrClock }

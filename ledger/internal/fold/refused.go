@@ -64,7 +64,7 @@ func checkRefusal(s *state.State, c *event.ObjectRefused, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	told := c.Refusal // but for what would do: what others held then may be in the way, see check
+	told := c.Refusal // but for what would do: what others held then may have been in the way
 	if told.Largest = (privacy.Epsilon{}); told.Remedy == vocabulary.RemedyLess {
 		told.Remedy = vocabulary.RemedyNothing
 	}
