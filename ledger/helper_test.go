@@ -539,3 +539,33 @@ func hiddenBytes(ev event.Event) []byte {
 
 // boundless is the cap of those whom only a policy bounds, or nothing.
 func boundless() privacy.Epsilon { return privacy.MaxEpsilon() }
+
+// race makes n calls at once and returns the errors of those that failed.
+func race(t *testing.T, n int, call func(i int) error) (failed []error) {
+	t.Helper()
+	start := make(chan struct{})
+	done := make([]chan answer[int], n)
+	for i := range n {
+		done[i] = async(func() (int, error) {
+			<-start
+			return i, call(i)
+		})
+	}
+	close(start)
+	for _, one := range done {
+		if a := await(t, one); a.err != nil {
+			failed = append(failed, a.err)
+		}
+	}
+	return failed
+}
+
+// wantOverCap fails unless all errors are refusals because of the cap.
+func wantOverCap(t *testing.T, failed []error) {
+	t.Helper()
+	for _, err := range failed {
+		if r := refusals(t, err); r[0].Reason != ObjectCap {
+			t.Errorf("refused for %v", r)
+		}
+	}
+}

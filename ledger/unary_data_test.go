@@ -12,14 +12,15 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
 // Real data, through a ledger, in both encodings: estimates are unbiased, as exact as rrchain says, and better in the
-// encoding that rrchain.UnaryFrom says. Draws come from repeatable bits, so that a test that has passed does not fail;
-// with others the tests here would fail once in 10⁹ runs, or less. Under the race detector there are fewer people.
+// encoding that rrchain.UnaryFrom says. Draws come from repeatable bits, so that a test that has passed does not fail.
+// Under the race detector there are fewer people.
 
 // attribute is a question about people whose true values are known.
 type attribute struct {
@@ -145,32 +146,6 @@ func (a attribute) covariance(encoding Encoding, epsilon privacy.Epsilon) func(v
 	}
 }
 
-// wantSumOfSquares checks the weighted sum of the squares of normal errors with these covariances. It is Σλᵢχ²ᵢ, with λ
-// the eigenvalues of the weighted covariances: their sum is the trace, that of their squares the sum of all squares. By
-// Laurent and Massart (2000), Lemma 1, it is above Σλ + 2√(x·Σλ²) + 2x·max λ with a probability of e⁻ˣ at most, and
-// below Σλ − 2√(x·Σλ²) likewise.
-func wantSumOfSquares(t *testing.T, what string, errs []float64, weight func(v int) float64, covariance func(v, w int) float64) (sum, want float64) {
-	t.Helper()
-	const x = 22 // two tails of e⁻²² are 6·10⁻¹⁰
-	squares, largest := 0.0, 0.0
-	for v, d := range errs {
-		sum += weight(v) * d * d
-		want += weight(v) * covariance(v, v)
-		row := 0.0
-		for w := range errs {
-			c := covariance(v, w) * math.Sqrt(weight(v)*weight(w))
-			squares += c * c
-			row += math.Abs(c)
-		}
-		largest = max(largest, row) // no eigenvalue is larger than the largest of these
-	}
-	spread := 2 * math.Sqrt(x*squares)
-	if low, high := want-spread, want+spread+2*x*min(largest, math.Sqrt(squares)); sum < low || sum > high {
-		t.Errorf("%s is %.4g, want %.4g, between %.4g and %.4g", what, sum, want, low, high)
-	}
-	return sum, want
-}
-
 // wantAsPlanned compares the estimates of a survey with the truth.
 func wantAsPlanned(t *testing.T, a attribute, encoding Encoding, e Estimate) (total float64) {
 	t.Helper()
@@ -189,19 +164,15 @@ func wantAsPlanned(t *testing.T, a attribute, encoding Encoding, e Estimate) (to
 			t.Errorf("%s: %q has the variance %g, by the formula %g", what, one.Value, planned[v], cov(v, v))
 		}
 		errs[v] = one.Estimate - float64(truth.ByValue[v])/n
+		total += errs[v] * errs[v]
 		bias += errs[v] / math.Sqrt(planned[v])
 		for w := range errs {
 			ofBias += cov(v, w) / math.Sqrt(planned[v]*planned[w])
 		}
 	}
-	standardized, _ := wantSumOfSquares(t, what+": the sum of squared standardized errors", errs, func(v int) float64 { return 1 / planned[v] }, cov)
-	total, want := wantSumOfSquares(t, what+": the total squared error", errs, func(int) float64 { return 1 }, cov)
-	// A normal number is further off than 6.2 standard deviations once in 1.7·10⁹ times.
-	if bias /= math.Sqrt(ofBias); math.Abs(bias) > 6.2 {
-		t.Errorf("%s: the standardized errors add up to %.1f standard deviations", what, bias)
-	}
-	t.Logf("%-6s ε=%s: total squared error %.3g, planned %.3g (×%.2f); Σz² is %.0f for %d values; Σz is %+.1f sd",
-		encoding, epsilon, total, want, total/want, standardized, len(errs), bias)
+	stattest.Squares(errs, func(v int) float64 { return 1 / planned[v] }, cov).Holds(t, "%s: squared standardized errors", what)
+	stattest.Squares(errs, func(int) float64 { return 1 }, cov).Holds(t, "%s: squared errors", what)
+	stattest.Normal(bias, math.Sqrt(ofBias)).Holds(t, "%s: the sum of the standardized errors", what)
 	return total
 }
 

@@ -38,17 +38,37 @@ func NewLedger(t testing.TB) *ledger.Ledger {
 // Open is [NewLedger] with options.
 func Open(t testing.TB, o ledger.Options) *ledger.Ledger {
 	t.Helper()
-	if both, ok := t.(*T); !ok || !both.file {
-		memory, err := ledgertest.NewMemory(ledgertest.Origin{Currency: "EUR"})
-		Must(t, err)
-		l, err := memory.Open(o)
-		Must(t, err)
-		t.Cleanup(func() { _ = l.Close() })
-		return l
+	return NewHouse(t).Open(t, o)
+}
+
+// House is where a ledger is kept between two times that it is open.
+type House struct {
+	memory *ledgertest.Memory
+	path   string
+}
+
+// NewHouse returns a house with a new ledger, in a file if the test is one of [Both] and says so, and else in memory.
+func NewHouse(t testing.TB) *House {
+	t.Helper()
+	origin := ledgertest.Origin{Currency: "EUR"}
+	if both, ok := t.(*T); ok && both.file {
+		path := filepath.Join(pace.Scratch(t), "ledger.db")
+		Must(t, ledgertest.NewFile(path, origin))
+		return &House{path: path}
 	}
-	path := filepath.Join(pace.Scratch(t), "ledger.db")
-	Must(t, ledgertest.NewFile(path, ledgertest.Origin{Currency: "EUR"}))
-	l, err := ledger.Open(path, o)
+	memory, err := ledgertest.NewMemory(origin)
+	Must(t, err)
+	return &House{memory: memory}
+}
+
+// Open opens the ledger until the test ends, if it is not closed before.
+func (h *House) Open(t testing.TB, o ledger.Options) *ledger.Ledger {
+	t.Helper()
+	open := func(o ledger.Options) (*ledger.Ledger, error) { return ledger.Open(h.path, o) }
+	if h.memory != nil {
+		open = h.memory.Open
+	}
+	l, err := open(o)
 	Must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l

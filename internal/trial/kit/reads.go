@@ -132,3 +132,15 @@ func AuditAll(t testing.TB, l *ledger.Ledger) {
 	WantClean(t, l, ledger.VerifyRequest{})
 	AuditMarket(t, l)
 }
+
+// Unchanged runs fn and reports any change: a call that failed must leave nothing. The log is as it was, and what is stored
+// is what follows from it.
+func Unchanged(t testing.TB, l *ledger.Ledger, fn func()) {
+	t.Helper()
+	log, sum := Text(t, Events(t, l)), Stats(t, l)
+	fn()
+	if now := Stats(t, l); !bytes.Equal(Text(t, Events(t, l)), log) || now.Events != sum.Events || now.Objects != sum.Objects {
+		t.Errorf("after a call that failed there is %+v, before %+v", now, sum)
+	}
+	WantClean(t, l, ledger.VerifyRequest{})
+}
