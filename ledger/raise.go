@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -23,15 +22,6 @@ type Response struct {
 	Epsilon  privacy.Epsilon `json:"epsilon"`
 	Value    string          `json:"response"`
 	Event    uint64          `json:"event"` // the event that recorded it
-}
-
-// ReleaseRequest asks for the response of one object at one ε.
-type ReleaseRequest struct {
-	Key      string // idempotency key, 1 to 256 bytes: your order's id, say
-	Question string
-	Object   string
-	Epsilon  privacy.Epsilon // above 0
-	Truth    TruthFunc       // asked only if ε lies above the current level; see [TruthOf]
 }
 
 // RaiseRequest asks for the responses of many objects at one ε.
@@ -62,28 +52,6 @@ type RaiseResult struct {
 	TruthChanged []string `json:"-"`
 	First        uint64   // first and last event; other requests' events may lie between
 	Last         uint64
-}
-
-// Release returns the response of an object at ε. Above the chain's current level it draws it by the
-// transition kernel, which charges the object the difference; at a recorded level it hands out the
-// recorded response; between and below recorded levels it derives one without the truth, for free.
-// The response is durable before Release returns. It is the same for every caller, for ever.
-//
-// Errors: [*RefusedError] (nothing was changed), [ErrUnknown], [ErrInvalid], [ErrKeyConflict],
-// the error of the Truth function, and those of any write.
-func (l *Ledger) Release(ctx context.Context, r ReleaseRequest) (Response, error) {
-	raise, err := l.newRaise(ctx, RaiseRequest{Key: r.Key, Question: r.Question, Epsilon: r.Epsilon, Objects: []string{r.Object}, Truth: r.Truth})
-	if err != nil {
-		return Response{}, err
-	}
-	done, err := raise.run(ctx)
-	if err != nil {
-		return Response{}, err
-	}
-	if raise.given.Event != 0 {
-		return toldResponse(raise.question, r.Object, raise.given)
-	}
-	return l.recorded(context.WithoutCancel(ctx), r, done.last) // it was done before, whatever has become of ctx
 }
 
 // Raise brings many objects to ε as [Ledger.Release] does one. It is whole or nothing, unless the
@@ -344,38 +312,6 @@ func (l *Ledger) refuse(q *event.Question, epsilon privacy.Epsilon, refused refu
 	refusal := refused.error(q)
 	refusal.TruthChanged = changed.Among(refusal.Refused)
 	return refusal
-}
-
-// recorded returns the response to a request that an event settled.
-func (l *Ledger) recorded(ctx context.Context, r ReleaseRequest, settled uint64) (Response, error) {
-	var out Response
-	err := l.engine.View(ctx, func(s *state.State) error {
-		q, err := l.questionByName(s, r.Question)
-		if err != nil {
-			return err
-		}
-		o, found, err := s.Object(r.Object)
-		if err == nil && o.Forgotten > settled {
-			return fmt.Errorf("object %q, ε=%s: %w", r.Object, r.Epsilon, ErrForgotten)
-		}
-		if err != nil || !found {
-			return errs.Corrupt(err, "object %q has lost its budget", r.Object)
-		}
-		c, found, err := s.Chain(q.Number, r.Object)
-		if err != nil || !found {
-			return errs.Corrupt(err, "object %q has lost its chain", r.Object)
-		}
-		at, found := c.During(settled).At(r.Epsilon)
-		if !found {
-			return errs.Corrupt(nil, "object %q has lost its response at ε=%s", r.Object, r.Epsilon)
-		}
-		out, err = toldResponse(q, r.Object, at)
-		return err
-	})
-	if err != nil {
-		return Response{}, err
-	}
-	return out, nil
 }
 
 // toldResponse puts a recorded level in words.

@@ -1,0 +1,163 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/terms"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// ReleaseRequest asks for the response of one object at one ε.
+type ReleaseRequest struct {
+	Key      string // idempotency key, 1 to 256 bytes: your order's id, say
+	Question string
+	Object   string
+	Epsilon  privacy.Epsilon // above 0
+	Truth    TruthFunc       // asked only if ε lies above the current level; see [TruthOf]
+}
+
+// Release returns the response of an object at ε. Above the chain's current level it draws it by the
+// transition kernel, which charges the object the difference; at a recorded level it hands out the
+// recorded response; between and below recorded levels it derives one without the truth, for free.
+// The response is durable before Release returns. It is the same for every caller, for ever.
+//
+// Errors: [*RefusedError] (nothing was changed), [ErrUnknown], [ErrInvalid], [ErrKeyConflict],
+// the error of the Truth function, and those of any write.
+func (l *Ledger) Release(ctx context.Context, r ReleaseRequest) (Response, error) {
+	x, err := l.newRelease(ctx, r)
+	if err != nil {
+		return Response{}, err
+	}
+	return untilSettled(func() (Response, error) { return x.attempt(ctx) })
+}
+
+// raiseOfOne is a ReleaseRequest being carried out: a raise of one object, in one transaction.
+type raiseOfOne struct {
+	*raise
+	id      event.Identity
+	glanced glance        // what lookUp read
+	through uint64        // see event.Settled
+	verdict event.Verdict // what the release means for the object
+	bond    state.Bond    // what its chain is bound to
+}
+
+func (l *Ledger) newRelease(ctx context.Context, r ReleaseRequest) (*raiseOfOne, error) {
+	x, err := l.newRaise(ctx, RaiseRequest{Key: r.Key, Question: r.Question, Epsilon: r.Epsilon, Objects: []string{r.Object}, Truth: r.Truth})
+	if err != nil {
+		return nil, err
+	}
+	return &raiseOfOne{raise: x, id: x.form()}, nil
+}
+
+func (x *raiseOfOne) object() string { return x.panel.names[0] }
+
+// attempt looks the request up, asks for the truth if it is needed, and then decides, commits and answers.
+func (x *raiseOfOne) attempt(ctx context.Context) (Response, error) {
+	defer x.truths.Forget()
+	settled, err := x.lookUp(ctx)
+	if err != nil {
+		return Response{}, err
+	}
+	if settled != 0 {
+		return x.recorded(context.WithoutCancel(ctx), settled) // it was done before, whatever has become of ctx
+	}
+	if x.verdict == event.Drawn {
+		if err := x.askTruth(ctx); err != nil {
+			return Response{}, err
+		}
+	}
+	if _, _, err := x.ledger.engine.Submit(ctx, x.decide); err != nil {
+		return Response{}, err
+	}
+	return toldResponse(x.question, x.object(), x.given)
+}
+
+// lookUp finds the event that settled the request; 0 if none did, and then what the request means for the object.
+func (x *raiseOfOne) lookUp(ctx context.Context) (settled uint64, err error) {
+	err = x.ledger.engine.View(ctx, func(s *state.State) error {
+		x.glanced.begin(s, 1)
+		st, err := standingOf(s, x.request.Key, x.id)
+		if settled = st.last; err != nil || settled != 0 {
+			return err
+		}
+		x.through, x.at, x.asOf = st.through, s.Clock, s.Counters.Events
+		var o terms.Subject
+		v, refusal, err := x.assess(s, x.object(), x.at, &o)
+		if err == nil && refusal != nil {
+			err = x.refuse(refusalList{listed: []Refusal{*refusal}})
+		}
+		x.verdict, x.bond = v, o.Chain.Bond()
+		return err
+	})
+	return settled, err
+}
+
+// askTruth asks for the truth, outside of any transaction.
+func (x *raiseOfOne) askTruth(ctx context.Context) error {
+	names := []string{x.object()}
+	values, err := x.ledger.rules.Ask(ctx, x.question, x.request.Truth, rules.Needy{Names: names, Bonds: []state.Bond{x.bond}}, &x.changed)
+	if err != nil {
+		return err
+	}
+	x.truths.Add(names, values)
+	if values[0] != rules.NoTruth {
+		return nil
+	}
+	refused, err := x.refuseUntold(ctx, names)
+	if err != nil {
+		return err
+	}
+	return x.refuse(refusalList{listed: refused})
+}
+
+// decide returns the changes that the release comes to, and that settle it.
+func (x *raiseOfOne) decide(s *state.State) ([]event.Change, error) {
+	x.glanced.show(s)
+	st, err := standingOf(s, x.request.Key, x.id)
+	if err != nil {
+		return nil, err
+	}
+	if st.last != 0 {
+		return nil, errOvertaken
+	}
+	p, err := x.raise.decide(s, x.panel.names)
+	if err != nil {
+		return nil, err
+	}
+	end := &event.Settled{Key: x.request.Key, Digest: x.id.Digest, Marks: x.id.Marks, First: s.Counters.Events + 1, Through: x.through, Final: true, Alone: true, Object: x.object()}
+	return p.settle(end), nil
+}
+
+// recorded returns the response to a request that an event settled.
+func (x *raiseOfOne) recorded(ctx context.Context, settled uint64) (Response, error) {
+	var out Response
+	err := x.ledger.engine.View(ctx, func(s *state.State) error {
+		q, name, epsilon := x.question, x.object(), x.request.Epsilon
+		o, found, err := s.Object(name)
+		if err == nil && o.Forgotten > settled {
+			return fmt.Errorf("object %q, ε=%s: %w", name, epsilon, ErrForgotten)
+		}
+		if err != nil || !found {
+			return errs.Corrupt(err, "object %q has lost its budget", name)
+		}
+		c, found, err := s.Chain(q.Number, name)
+		if err != nil || !found {
+			return errs.Corrupt(err, "object %q has lost its chain", name)
+		}
+		at, found := c.During(settled).At(epsilon)
+		if !found {
+			return errs.Corrupt(nil, "object %q has lost its response at ε=%s", name, epsilon)
+		}
+		out, err = toldResponse(q, name, at)
+		return err
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	return out, nil
+}
