@@ -81,10 +81,8 @@ func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, 
 	}
 	f := event.NewForm("advance")
 	f.Field("Question").Text(r.Question)
-	b := &bulk{key: r.Key, id: f.Finish(), panel: p, progress: r.Progress, decide: x.decide}
-	b.prepare = func(ctx context.Context, behind string) (int, error) { return x.prepare(ctx, b.panel, behind) }
-	b.ready = func(ctx context.Context, behind string) error { return x.ready(ctx, b.panel, behind) }
-	done, err := l.run(ctx, b)
+	b := &bulk{engine: &l.engine, holds: &l.rules.Holds, work: x, key: r.Key, id: f.Finish(), panel: p, progress: r.Progress}
+	done, err := b.run(ctx)
 	x.forget()
 	if err != nil {
 		return AdvanceResult{}, err
@@ -97,6 +95,7 @@ func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, 
 type sweep struct {
 	ledger  *Ledger
 	request AdvanceRequest
+	panel   panel
 	only    uint32 // the question, 0 for all
 	through uint64 // chains that begin with a later event do not belong to it
 	at      time.Time
@@ -114,16 +113,16 @@ func (x *sweep) forget() {
 	x.asOf = 0
 }
 
-// prepare settles the instant, so that the parts do not depend on how long the sweep takes, and counts
+// Precheck settles the instant, so that the parts do not depend on how long the sweep takes, and counts
 // the objects if anybody wants to know.
-func (x *sweep) prepare(ctx context.Context, p panel, behind string) (total int, err error) {
-	x.through = p.through
+func (x *sweep) Precheck(ctx context.Context, p panel, behind string) (total int, err error) {
+	x.panel, x.through = p, p.through
 	err = x.ledger.engine.View(ctx, func(s *state.State) error {
 		x.at = s.Clock
 		return event.CheckTime(x.at)
 	})
 	if err == nil && x.request.Progress != nil {
-		err = x.ledger.eachPart(ctx, &p, behind, func(_ *state.State, names []string) error {
+		err = eachPart(ctx, &x.ledger.engine, &p, behind, func(_ *state.State, names []string) error {
 			total += len(names)
 			return nil
 		})
@@ -131,9 +130,10 @@ func (x *sweep) prepare(ctx context.Context, p panel, behind string) (total int,
 	return total, err
 }
 
-// ready asks for the truths of the next part. Whoever turns out to have none leaves budget for other
+// Truths asks for the truths of the next part. Whoever turns out to have none leaves budget for other
 // questions, which may then need truths too; so it asks until nothing is left to ask.
-func (x *sweep) ready(ctx context.Context, p panel, behind string) error {
+func (x *sweep) Truths(ctx context.Context, behind string) error {
+	p := x.panel
 	x.forget()
 	for {
 		needs, err := x.needs(ctx, p, behind)
@@ -378,7 +378,7 @@ func reachOf(c *state.Chain, epsilon privacy.Epsilon, r event.Response) {
 const mostSteps = 4 * state.PartSize
 
 // decide draws for one part.
-func (x *sweep) decide(s *state.State, names []string) (p part, err error) {
+func (x *sweep) Decide(s *state.State, names []string) (p part, err error) {
 	swept := map[uint32]*event.SweptQuestion{}
 	for i, name := range names {
 		if len(p.changes) > mostSteps {

@@ -31,21 +31,17 @@ type ahead struct {
 	holds  uint64 // how often they had changed
 }
 
-// newAhead returns one that works on desks which nobody else needs any more, or on new ones if there are none.
-func newAhead(desks [2]*state.Desk) *ahead {
-	if desks[0] == nil {
-		desks = [...]*state.Desk{state.NewPartDesk(), state.NewPartDesk()}
-	}
-	return &ahead{desk: desks[0], spare: desks[1], stage: &engine.Stage{}, rest: &engine.Stage{}, chances: state.NewChances()}
+func newAhead() *ahead {
+	return &ahead{desk: state.NewPartDesk(), spare: state.NewPartDesk(), stage: &engine.Stage{}, rest: &engine.Stage{}, chances: state.NewChances()}
 }
 
 // begin begins with the part of a request behind another.
-func (a *ahead) begin(l *Ledger, b *bulk, behind engine.Leaving) {
+func (a *ahead) begin(b *bulk, behind engine.Leaving) {
 	a.wait()
 	a.desk, a.spare, a.stage, a.rest = a.spare, a.desk, a.rest, a.stage
 	a.desk.Clear()
 	a.behind, a.upTo, a.made, a.done = behind, 0, nil, make(chan struct{})
-	a.holds = l.rules.Holds.Version()
+	a.holds = b.holds.Version()
 	go func() {
 		defer close(a.done)
 		defer func() {
@@ -53,17 +49,17 @@ func (a *ahead) begin(l *Ledger, b *bulk, behind engine.Leaving) {
 				a.err = fmt.Errorf("panic: %v", p) // the transaction will meet it, where the caller can
 			}
 		}()
-		a.err = l.engine.Store.View(func(r kv.Reader) error { return a.look(l, b, r) })
+		a.err = b.engine.Store.View(func(r kv.Reader) error { return a.look(b, r) })
 	}()
 }
 
-func (a *ahead) look(l *Ledger, b *bulk, r kv.Reader) error {
+func (a *ahead) look(b *bulk, r kv.Reader) error {
 	s, err := state.Snapshot(r)
 	if err != nil {
 		return err
 	}
-	s.Known, s.Desk, s.Chances = &l.engine.Known, a.desk, a.chances
-	s.SetClock(l.engine.Clock())
+	s.Known, s.Desk, s.Chances = &b.engine.Known, a.desk, a.chances
+	s.SetClock(b.engine.Clock())
 	a.events, a.clock = s.Counters.Events, s.Clock
 	if a.names, a.last, err = b.panel.after(s, a.behind.Cursor, state.PartSize); err != nil || !b.early {
 		return err
@@ -71,7 +67,7 @@ func (a *ahead) look(l *Ledger, b *bulk, r kv.Reader) error {
 	if a.events+1 != a.behind.First && a.events != a.behind.Counters.Events {
 		return engine.ErrNotAhead
 	}
-	p, err := b.decide(s, a.names)
+	p, err := b.work.Decide(s, a.names)
 	if err != nil {
 		return nil // the transaction will come to the same, and say so
 	}
@@ -80,8 +76,8 @@ func (a *ahead) look(l *Ledger, b *bulk, r kv.Reader) error {
 			return nil // the reason may be gone by then: a reservation may have ended
 		}
 	}
-	if s.Salts = state.RandomBytes; l.engine.Salts != nil {
-		s.Salts = l.engine.Salts
+	if s.Salts = state.RandomBytes; b.engine.Salts != nil {
+		s.Salts = b.engine.Salts
 	}
 	a.stage.Begin(r, a.behind, len(a.names))
 	s.Reader = a.stage
@@ -113,12 +109,12 @@ func (a *ahead) own(first, last uint64) {
 
 // holdsStill tells whether what was made is what a transaction would come to: the clock has not gone back, and no
 // other request has begun, or ceased, to hold budget.
-func (a *ahead) holdsStill(l *Ledger, s *state.State) bool {
-	return a.made != nil && l.rules.Holds.Version() == a.holds && !s.Clock.Before(a.clock)
+func (a *ahead) holdsStill(b *bulk, s *state.State) bool {
+	return a.made != nil && b.holds.Version() == a.holds && !s.Clock.Before(a.clock)
 }
 
 // next returns the part behind an object as it was made, or decides it.
-func (b *bulk) next(l *Ledger, s *state.State, st *standing) (ending, *engine.Made, error) {
+func (b *bulk) next(s *state.State, st *standing) (ending, *engine.Made, error) {
 	a := b.ahead
 	a.wait()
 	var names []string
@@ -126,7 +122,7 @@ func (b *bulk) next(l *Ledger, s *state.State, st *standing) (ending, *engine.Ma
 	var err error
 	found := a != nil && a.done != nil && a.err == nil && a.behind.Cursor == st.cursor && a.upTo == s.Counters.Events
 	switch {
-	case found && a.holdsStill(l, s):
+	case found && a.holdsStill(b, s):
 		return a.ending, a.made, nil
 	case found && a.made == nil:
 		names, last, s.Desk = a.names, a.last, a.desk
@@ -135,7 +131,7 @@ func (b *bulk) next(l *Ledger, s *state.State, st *standing) (ending, *engine.Ma
 			return ending{}, nil, err
 		}
 	}
-	p, err := b.decide(s, names)
+	p, err := b.work.Decide(s, names)
 	if err != nil {
 		return ending{}, nil, err
 	}

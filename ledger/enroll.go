@@ -53,9 +53,8 @@ func (l *Ledger) Enroll(ctx context.Context, r EnrollRequest) (EnrollResult, err
 		return EnrollResult{}, err
 	}
 	x.panel.question = x.question.Number
-	result, err := l.run(ctx, &bulk{
-		key: r.Key, id: x.form(), panel: x.panel, progress: r.Progress, prepare: x.prepare, decide: x.decide,
-	})
+	b := &bulk{engine: &l.engine, holds: &l.rules.Holds, work: x, key: r.Key, id: x.form(), panel: x.panel, progress: r.Progress}
+	result, err := b.run(ctx)
 	if err != nil {
 		return EnrollResult{}, err
 	}
@@ -85,10 +84,10 @@ func (x *enrollment) form() event.Identity {
 	return f.Finish()
 }
 
-// prepare refuses, before anybody is enrolled, if anybody cannot be.
-func (x *enrollment) prepare(ctx context.Context, behind string) (total int, err error) {
+// Precheck refuses, before anybody is enrolled, if anybody cannot be.
+func (x *enrollment) Precheck(ctx context.Context, p panel, behind string) (total int, err error) {
 	var refused refusalList
-	err = x.ledger.eachPart(ctx, &x.panel, behind, func(s *state.State, names []string) error {
+	err = eachPart(ctx, &x.ledger.engine, &p, behind, func(s *state.State, names []string) error {
 		total += len(names)
 		p, err := x.plan(s, names, 0)
 		refused.add(p.refused...)
@@ -100,7 +99,11 @@ func (x *enrollment) prepare(ctx context.Context, behind string) (total int, err
 	return total, err
 }
 
-func (x *enrollment) decide(s *state.State, names []string) (part, error) {
+// Truths has nothing to do: to enrol takes no true values.
+func (x *enrollment) Truths(context.Context, string) error { return nil }
+
+// Decide enrols the objects of a part.
+func (x *enrollment) Decide(s *state.State, names []string) (part, error) {
 	number, known, err := x.policyNumber(s)
 	if err != nil {
 		return part{}, err

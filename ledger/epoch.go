@@ -42,7 +42,7 @@ func (l *Ledger) BeginEpoch(ctx context.Context, key, question, object string) e
 	f := event.NewForm("epoch")
 	f.Field("Question").Text(question)
 	f.Field("Object").Text(object)
-	return l.once(ctx, key, object, f, func(s *state.State) (event.Change, error) { return l.epochOf(s, q, object) })
+	return once(ctx, &l.engine, key, object, f, func(s *state.State) (event.Change, error) { return l.epochOf(s, q, object) })
 }
 
 // epochOf returns the change that begins a new epoch, or nil if the current one is new.

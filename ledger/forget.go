@@ -36,7 +36,7 @@ func (l *Ledger) Forget(ctx context.Context, key, object string) error {
 	}
 	f := event.NewForm("forget")
 	f.Field("Object").Text(object)
-	return l.once(ctx, key, "", f, func(s *state.State) (event.Change, error) { return forgetObject(s, object) })
+	return once(ctx, &l.engine, key, "", f, func(s *state.State) (event.Change, error) { return forgetObject(s, object) })
 }
 
 // forgetObject returns the change that destroys what there is about an object, or nil if there is nothing.

@@ -36,7 +36,7 @@ func (l *Ledger) DefineQuestion(ctx context.Context, key string, q Question) err
 		values.Text(value)
 	}
 	f.Field("Mechanism").Raw(event.Behaviour(q.Mechanism))
-	return l.once(ctx, key, "", f, func(s *state.State) (event.Change, error) { return defineQuestion(s, q, asked != "") })
+	return once(ctx, &l.engine, key, "", f, func(s *state.State) (event.Change, error) { return defineQuestion(s, q, asked != "") })
 }
 
 // defineQuestion returns the change that defines a question, or nil if it is defined already. strict: in this

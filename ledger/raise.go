@@ -88,9 +88,8 @@ type raise struct {
 	at       time.Time // when the survey began
 	asOf     uint64    // the last event then
 	hold     *rules.Hold
-	seen     *state.Desk    // what the survey reads; nil until it is needed
-	desks    [2]*state.Desk // likewise, of a survey on two cores
-	looked   *surveyed      // what the snapshot in which the request was looked up says of its objects, if they are few
+	seen     *state.Desk // what the survey reads; nil until it is needed
+	looked   *surveyed   // what the snapshot in which the request was looked up says of its objects, if they are few
 	truths   rules.Told
 	changed  rules.ChangedTruths
 	rest     string      // the first object whose truth was not kept, or ""
@@ -138,26 +137,20 @@ func (x *raise) run(ctx context.Context) (outcome, error) {
 		x.truths.Forget()
 		x.ledger.rules.Holds.Remove(x.hold)
 	}()
-	b := &bulk{key: x.request.Key, id: x.form(), panel: x.panel, progress: x.request.Progress, decide: x.decide, early: true}
+	b := &bulk{
+		engine: &x.ledger.engine, holds: &x.ledger.rules.Holds, work: x,
+		key: x.request.Key, id: x.form(), panel: x.panel, progress: x.request.Progress, early: true,
+	}
 	if x.alone() {
 		b.look = x.look
 	}
-	b.ready = x.ready
-	b.prepare = func(ctx context.Context, behind string) (int, error) {
-		x.panel = b.panel
-		total, err := x.prepare(ctx, behind)
-		if b.ahead == nil {
-			b.desks = x.desks
-		}
-		x.desks = [2]*state.Desk{}
-		return total, err
-	}
-	return x.ledger.run(ctx, b)
+	return b.run(ctx)
 }
 
-// prepare looks at all objects of the panel, asks for the truths that draws will need, and refuses if
+// Precheck looks at all objects of the panel, asks for the truths that draws will need, and refuses if
 // anybody must be left out of a request that is not partial.
-func (x *raise) prepare(ctx context.Context, behind string) (total int, err error) {
+func (x *raise) Precheck(ctx context.Context, p panel, behind string) (total int, err error) {
+	x.panel = p
 	x.truths.Forget()
 	x.rest = ""
 	if err := x.holdBudget(ctx); err != nil {
@@ -168,8 +161,7 @@ func (x *raise) prepare(ctx context.Context, behind string) (total int, err erro
 	}
 	survey := func() (surveyed, error) { return x.survey(ctx, behind) }
 	if !x.alone() {
-		x.desks = [...]*state.Desk{state.NewPartDesk(), state.NewPartDesk()}
-		view := overview{x: x, desks: x.desks}
+		view := overview{x: x, desks: [...]*state.Desk{state.NewPartDesk(), state.NewPartDesk()}}
 		view.begin(ctx, behind)
 		defer func() { view.wait() }()
 		survey = func() (surveyed, error) { return view.next(ctx) }
@@ -237,8 +229,8 @@ func (x *raise) assess(s *state.State, name string, at time.Time, o *terms.Subje
 	return v, refusal, err
 }
 
-// decide draws for one part.
-func (x *raise) decide(s *state.State, names []string) (part, error) {
+// Decide draws for one part.
+func (x *raise) Decide(s *state.State, names []string) (part, error) {
 	x.memory, x.other = x.other, x.memory
 	x.memory.clear(len(names))
 	p := part{changes: x.memory.changes, question: x.question.Number}

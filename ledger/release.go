@@ -125,7 +125,7 @@ func (x *raiseOfOne) decide(s *state.State) ([]event.Change, error) {
 	if st.last != 0 {
 		return nil, errOvertaken
 	}
-	p, err := x.raise.decide(s, x.panel.names)
+	p, err := x.Decide(s, x.panel.names)
 	if err != nil {
 		return nil, err
 	}

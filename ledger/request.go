@@ -12,6 +12,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
@@ -221,12 +222,12 @@ func (o *outcome) sweptOf(question uint32) *event.SweptQuestion {
 // once carries out a request of at most one change, which decide returns, or nil if there is none to make.
 //
 // object is the one that the request names; "" if it names none.
-func (l *Ledger) once(ctx context.Context, key, object string, request *event.Form, decide func(*state.State) (event.Change, error)) error {
+func once(ctx context.Context, e *engine.Engine, key, object string, request *event.Form, decide func(*state.State) (event.Change, error)) error {
 	if err := names.Check("idempotency key", key); err != nil {
 		return err
 	}
 	id := request.Finish()
-	_, _, err := l.engine.Submit(ctx, func(s *state.State) ([]event.Change, error) {
+	_, _, err := e.Submit(ctx, func(s *state.State) ([]event.Change, error) {
 		st, err := standingOf(s, key, id)
 		if err != nil || st.done {
 			return nil, err
@@ -430,28 +431,34 @@ func (p *panel) contains(s *state.State, name string) (bool, error) {
 	return found && c.Enrolled <= p.through, err
 }
 
-// bulk is a request over a panel of objects.
+// work is what a request over many objects does with them.
+type work interface {
+	// Precheck looks at the whole panel behind an object, before anything is written, and may refuse. It returns the number
+	// of objects it found.
+	Precheck(ctx context.Context, p panel, behind string) (int, error)
+	// Truths gets ready what the part behind an object needs from outside of any transaction: true values that were not
+	// asked for before, or not kept.
+	Truths(ctx context.Context, behind string) error
+	// Decide makes the changes for the objects of one part. Who belongs to it may have changed since it was looked at.
+	Decide(s *state.State, names []string) (part, error)
+}
+
+// bulk is a request over a panel of objects, carried out in parts.
 type bulk struct {
+	engine   *engine.Engine
+	holds    *rules.Holds
+	work     work
 	key      string
 	id       event.Identity
 	panel    panel
 	progress Progress
+	// early: a part can be decided, and recorded, before the part in front of it is committed.
+	early bool
 	// look, if set, looks at the beginning of a panel that is one part, in the snapshot in which the request is
 	// looked up.
 	look    func(s *state.State) error
 	glanced glance // what look read
-	// prepare looks at the whole panel behind the object named, before anything is written, and may
-	// refuse. It returns the number of objects it found.
-	prepare func(ctx context.Context, behind string) (int, error)
-	ahead   *ahead         // what is made of the next part while one is committed; nil if no other part came yet
-	desks   [2]*state.Desk // what prepare has read on, and needs no more: large memory that need not be made again
-	// ready, if set, looks at the objects of the next part, before it is decided.
-	ready func(ctx context.Context, behind string) error
-	// decide makes the changes for the objects of one part. Who belongs to it may have changed since
-	// it was looked at.
-	decide func(s *state.State, names []string) (part, error)
-	// early: a part can be decided, and recorded, before the part in front of it is committed.
-	early bool
+	ahead   *ahead // what is made of the next part while one is committed; nil if no other part came yet
 }
 
 // part is what one transaction does for a request.
@@ -497,14 +504,35 @@ func untilSettled[T any](attempt func() (T, error)) (result T, err error) {
 }
 
 // run carries a request out from where it stands to its end.
-func (l *Ledger) run(ctx context.Context, b *bulk) (outcome, error) {
-	return untilSettled(func() (outcome, error) { return l.attempt(ctx, b) })
+func (b *bulk) run(ctx context.Context) (outcome, error) {
+	return untilSettled(func() (outcome, error) { return b.attempt(ctx) })
 }
 
-func (l *Ledger) attempt(ctx context.Context, b *bulk) (outcome, error) {
-	var st standing
-	var done outcome
-	err := l.engine.View(ctx, func(s *state.State) (err error) {
+func (b *bulk) attempt(ctx context.Context) (outcome, error) {
+	st, done, err := b.lookUp(ctx)
+	if err != nil || st.done {
+		return done, err
+	}
+	b.panel.through = st.through
+	if st.dealt > 0 {
+		if b.panel.all || st.dealt > uint64(len(b.panel.names)) {
+			return outcome{}, errs.Corrupt(nil, "request %q has dealt with %d objects", b.key, st.dealt)
+		}
+		st.cursor = b.panel.names[st.dealt-1]
+	}
+	total, err := b.work.Precheck(ctx, b.panel, st.cursor)
+	if err != nil {
+		return outcome{}, st.partly(err)
+	}
+	if err := b.runParts(ctx, &st, total, &done); err != nil {
+		return outcome{}, err
+	}
+	return done, nil
+}
+
+// lookUp finds out how far the request has come, and what came of it.
+func (b *bulk) lookUp(ctx context.Context) (st standing, done outcome, err error) {
+	err = b.engine.View(ctx, func(s *state.State) (err error) {
 		if b.look != nil {
 			b.glanced.begin(s, len(b.panel.names))
 		}
@@ -518,36 +546,17 @@ func (l *Ledger) attempt(ctx context.Context, b *bulk) (outcome, error) {
 		}
 		return err
 	})
-	if err != nil || st.done {
-		return done, err
-	}
-	b.panel.through = st.through
-	if st.dealt > 0 {
-		if b.panel.all || st.dealt > uint64(len(b.panel.names)) {
-			return outcome{}, errs.Corrupt(nil, "request %q has dealt with %d objects", b.key, st.dealt)
-		}
-		st.cursor = b.panel.names[st.dealt-1]
-	}
-	total, err := b.prepare(ctx, st.cursor)
-	if err != nil {
-		return outcome{}, st.partly(err)
-	}
-	if err := l.runParts(ctx, b, &st, total, &done); err != nil {
-		return outcome{}, err
-	}
-	return done, nil
+	return st, done, err
 }
 
 // runParts carries out what is left of a request over so many objects, and adds it to what came of it before.
-func (l *Ledger) runParts(ctx context.Context, b *bulk, st *standing, total int, into *outcome) error {
+func (b *bulk) runParts(ctx context.Context, st *standing, total int, into *outcome) error {
 	defer func() { b.ahead.wait() }()
 	for done := 0; !st.done; {
-		if b.ready != nil { // nothing is made ahead now
-			if err := b.ready(ctx, st.cursor); err != nil {
-				return err
-			}
+		if err := b.work.Truths(ctx, st.cursor); err != nil { // nothing is made ahead now
+			return err
 		}
-		n, err := l.runPart(ctx, b, st, into)
+		n, err := b.runPart(ctx, st, into)
 		if err != nil {
 			return st.partly(err)
 		}
@@ -580,7 +589,7 @@ func (b *bulk) finish(p part, names []string, last bool, dealt uint64) ending {
 }
 
 // runPart carries out the part behind st.cursor, adds it to the outcome and moves st behind it.
-func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, into *outcome) (n int, err error) {
+func (b *bulk) runPart(ctx context.Context, st *standing, into *outcome) (n int, err error) {
 	var e ending
 	p := &engine.Proposal{}
 	p.Decide = func(s *state.State) ([]event.Change, error) {
@@ -590,7 +599,7 @@ func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, into *outco
 		} else if len(now.settled) != len(st.settled) {
 			return nil, errOvertaken
 		}
-		e, p.Made, err = b.next(l, s, st)
+		e, p.Made, err = b.next(s, st)
 		return e.changes, err
 	}
 	// While the part is written, the next one is made; earlier they would be in each other's way.
@@ -604,12 +613,12 @@ func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, into *outco
 			return err
 		}
 		if b.ahead == nil {
-			b.ahead, b.desks = newAhead(b.desks), [2]*state.Desk{}
+			b.ahead = newAhead()
 		}
-		b.ahead.begin(l, b, left)
+		b.ahead.begin(b, left)
 		return nil
 	}
-	_, last, err := l.engine.Propose(ctx, p)
+	_, last, err := b.engine.Propose(ctx, p)
 	if err != nil {
 		return 0, err
 	}
@@ -621,13 +630,13 @@ func (l *Ledger) runPart(ctx context.Context, b *bulk, st *standing, into *outco
 }
 
 // eachPart passes the panel behind an object to visit, in snapshots of one part each.
-func (l *Ledger) eachPart(ctx context.Context, p *panel, behind string, visit func(s *state.State, names []string) error) error {
+func eachPart(ctx context.Context, e *engine.Engine, p *panel, behind string, visit func(s *state.State, names []string) error) error {
 	var seen state.Desk
 	for last := false; !last; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err := l.engine.View(ctx, func(s *state.State) error {
+		err := e.View(ctx, func(s *state.State) error {
 			seen.Clear()
 			s.Desk = &seen
 			names, end, err := p.after(s, behind, state.PartSize)

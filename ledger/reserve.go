@@ -238,7 +238,7 @@ func notReserved(err error, number uint64) error {
 func (l *Ledger) Cancel(ctx context.Context, key string, reservation uint64) error {
 	f := event.NewForm("cancel")
 	f.Field("Reservation").U64(reservation)
-	return l.once(ctx, key, "", f, func(s *state.State) (event.Change, error) {
+	return once(ctx, &l.engine, key, "", f, func(s *state.State) (event.Change, error) {
 		r, err := reservationOf(s, reservation)
 		if err != nil || r.Status != state.SaleReserved {
 			return nil, notReserved(err, reservation)

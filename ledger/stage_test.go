@@ -139,11 +139,11 @@ func TestAPartMadeBehindOneThatIsLost(t *testing.T) {
 	request.Partial = true
 	x, err := l.newRaise(t.Context(), request)
 	must(t, err)
-	_, err = x.prepare(t.Context(), "")
+	_, err = x.Precheck(t.Context(), x.panel, "")
 	must(t, err)
-	b := &bulk{key: request.Key, id: x.form(), panel: x.panel, decide: x.decide, early: true}
+	b := &bulk{engine: &l.engine, holds: &l.rules.Holds, work: x, key: request.Key, id: x.form(), panel: x.panel, early: true}
 	s.set(failing, nil)
-	_, err = l.runPart(t.Context(), b, &standing{}, &outcome{})
+	_, err = b.runPart(t.Context(), &standing{}, &outcome{})
 	wantErr(t, err, errDisk)
 	s.set(nil, nil)
 	b.ahead.wait()
@@ -155,7 +155,7 @@ func TestAPartMadeBehindOneThatIsLost(t *testing.T) {
 		if got, want := s.Counters.Events, b.ahead.behind.Counters.Events; got != want {
 			t.Errorf("there are %d events, want %d", got, want)
 		}
-		_, made, err := b.next(l, s, &standing{cursor: b.ahead.behind.Cursor})
+		_, made, err := b.next(s, &standing{cursor: b.ahead.behind.Cursor})
 		if made != nil {
 			t.Error("what was made behind a part that was lost is used")
 		}
@@ -387,14 +387,14 @@ func TestThePartInFrontStaysWhileTheNextIsDecided(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "10", names...)
 	x, err := l.newRaise(t.Context(), order(t, "raise", "1", names...))
 	must(t, err)
-	_, err = x.prepare(t.Context(), "")
+	_, err = x.Precheck(t.Context(), x.panel, "")
 	must(t, err)
 	must(t, l.engine.View(t.Context(), func(s *state.State) error {
 		s.Chances = state.NewChances()
 		var before part
 		var said []event.Change
 		for some := range slices.Chunk(names, 10) {
-			p, err := x.decide(s, some)
+			p, err := x.Decide(s, some)
 			must(t, err)
 			for i, c := range said {
 				if before.changes[i] != c || c.(*event.Released).Object >= some[0] {

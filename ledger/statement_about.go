@@ -27,7 +27,7 @@ func (l *Ledger) Statement(ctx context.Context, key, object string) (evidence.St
 	}
 	f := event.NewForm("state")
 	f.Field("Object").Text(object)
-	if err := l.once(ctx, key, object, f, func(s *state.State) (event.Change, error) { return stateOf(s, object) }); err != nil {
+	if err := once(ctx, &l.engine, key, object, f, func(s *state.State) (event.Change, error) { return stateOf(s, object) }); err != nil {
 		return evidence.Statement{}, err
 	}
 	ctx = context.WithoutCancel(ctx) // it is done, whatever has become of ctx

@@ -163,9 +163,9 @@ func (x *raise) surveySlice(s *state.State, p *slice, behind string, desk *state
 	return x.surveyNames(s, names, &p.surveyed)
 }
 
-// ready asks for the truths of the next part, if they were not kept. If somebody in it needs one all the same when it is
+// Truths asks for the truths of the next part, if they were not kept. If somebody in it needs one all the same when it is
 // decided, the whole rest of the request is surveyed again. That takes a budget set free in between, and is rare.
-func (x *raise) ready(ctx context.Context, behind string) error {
+func (x *raise) Truths(ctx context.Context, behind string) error {
 	if x.rest == "" {
 		return nil
 	}

@@ -20,7 +20,7 @@ func (l *Ledger) Withdraw(ctx context.Context, key, object string) error {
 	}
 	f := event.NewForm("withdraw")
 	f.Field("Object").Text(object)
-	return l.once(ctx, key, object, f, func(s *state.State) (event.Change, error) {
+	return once(ctx, &l.engine, key, object, f, func(s *state.State) (event.Change, error) {
 		o, found, err := s.Object(object)
 		if err != nil {
 			return nil, err

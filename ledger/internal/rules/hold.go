@@ -20,19 +20,19 @@ type Hold struct {
 	Covers   func(s *state.State, object string) (bool, error) // whether an object is one of those it is for
 }
 
-type holds struct {
+type Holds struct {
 	mu      sync.Mutex
 	active  []*Hold
 	changes uint64
 }
 
-func (h *holds) Add(one *Hold) {
+func (h *Holds) Add(one *Hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.active, h.changes = append(slices.Clip(h.active), one), h.changes+1
 }
 
-func (h *holds) Remove(one *Hold) {
+func (h *Holds) Remove(one *Hold) {
 	if one == nil {
 		return // nothing changes
 	}
@@ -42,14 +42,14 @@ func (h *holds) Remove(one *Hold) {
 }
 
 // Version returns how often the holds have changed.
-func (h *holds) Version() uint64 {
+func (h *Holds) Version() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.changes
 }
 
 // List returns the holds, in memory that nobody changes any more.
-func (h *holds) List() []*Hold {
+func (h *Holds) List() []*Hold {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.active
@@ -127,7 +127,7 @@ func (r *Reaches) of(question uint32) *reach {
 
 // reach adds what the requests that hold in memory hold for an object. A request that holds itself looks
 // only at those that were there before: it had its budget when later ones came.
-func (h *holds) reach(s *state.State, name string, own *Hold, into *Reaches) error {
+func (h *Holds) reach(s *state.State, name string, own *Hold, into *Reaches) error {
 	for _, one := range h.List() {
 		if one == own {
 			break

@@ -10,5 +10,5 @@ type Rules struct {
 	// Patience is how long a source of truths may take for a batch; 0 for ever.
 	Patience time.Duration
 	Noise    noises // does not change after Open
-	Holds    holds
+	Holds    Holds
 }
