@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -71,18 +72,18 @@ func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, 
 		return AdvanceResult{}, err
 	}
 	x := &sweep{ledger: l, request: r, changed: map[uint32]*rules.ChangedTruths{}}
-	p := panel{all: true}
+	p := batch.Panel{All: true}
 	if r.Question != "" {
 		q, err := l.findQuestion(ctx, r.Question)
 		if err != nil {
 			return AdvanceResult{}, err
 		}
-		x.only, p.question = q.Number, q.Number
+		x.only, p.Question = q.Number, q.Number
 	}
 	f := event.NewForm("advance")
 	f.Field("Question").Text(r.Question)
-	b := &bulk{engine: &l.engine, holds: &l.rules.Holds, work: x, key: r.Key, id: f.Finish(), panel: p, progress: r.Progress}
-	done, err := b.run(ctx)
+	b := &batch.Bulk{Engine: &l.engine, Holds: &l.rules.Holds, Work: x, Key: r.Key, Id: f.Finish(), Panel: p, Progress: r.Progress}
+	done, err := b.Run(ctx)
 	x.forget()
 	if err != nil {
 		return AdvanceResult{}, err
@@ -95,7 +96,7 @@ func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, 
 type sweep struct {
 	ledger  *Ledger
 	request AdvanceRequest
-	panel   panel
+	panel   batch.Panel
 	only    uint32 // the question, 0 for all
 	through uint64 // chains that begin with a later event do not belong to it
 	at      time.Time
@@ -115,14 +116,14 @@ func (x *sweep) forget() {
 
 // Precheck settles the instant, so that the parts do not depend on how long the sweep takes, and counts
 // the objects if anybody wants to know.
-func (x *sweep) Precheck(ctx context.Context, p panel, behind string) (total int, err error) {
-	x.panel, x.through = p, p.through
+func (x *sweep) Precheck(ctx context.Context, p batch.Panel, behind string) (total int, err error) {
+	x.panel, x.through = p, p.Through
 	err = x.ledger.engine.View(ctx, func(s *state.State) error {
 		x.at = s.Clock
 		return event.CheckTime(x.at)
 	})
 	if err == nil && x.request.Progress != nil {
-		err = eachPart(ctx, &x.ledger.engine, &p, behind, func(_ *state.State, names []string) error {
+		err = batch.EachPart(ctx, &x.ledger.engine, &p, behind, func(_ *state.State, names []string) error {
 			total += len(names)
 			return nil
 		})
@@ -162,13 +163,13 @@ type need struct {
 }
 
 // needs returns the truths that the next part needs and nobody was asked for, in the order of questions.
-func (x *sweep) needs(ctx context.Context, p panel, behind string) (needs []need, err error) {
+func (x *sweep) needs(ctx context.Context, p batch.Panel, behind string) (needs []need, err error) {
 	byQuestion := map[uint32]*need{}
 	err = x.ledger.engine.View(ctx, func(s *state.State) error {
 		if x.asOf == 0 {
 			x.asOf = s.Counters.Events
 		}
-		names, _, err := p.after(s, behind, state.PartSize)
+		names, _, err := p.After(s, behind, state.PartSize)
 		if err != nil {
 			return err
 		}
@@ -351,7 +352,7 @@ func (x *sweep) checkTruth(s *state.State, c *planned, o *terms.Subject, ask rul
 	case truth == rules.NoTruth:
 		return x.ledger.rules.LacksTruth(s, o, ask, terms.Offered(c.question))
 	case !x.ledger.rules.StillFits(c.question, &c.Chain, c.Name, truth, x.asOf):
-		return nil, errOvertaken // it is about another one since
+		return nil, batch.ErrOvertaken // it is about another one since
 	}
 	return nil, nil
 }
@@ -378,11 +379,11 @@ func reachOf(c *state.Chain, epsilon privacy.Epsilon, r event.Response) {
 const mostSteps = 4 * state.PartSize
 
 // decide draws for one part.
-func (x *sweep) Decide(s *state.State, names []string) (p part, err error) {
+func (x *sweep) Decide(s *state.State, names []string) (p batch.Part, err error) {
 	swept := map[uint32]*event.SweptQuestion{}
 	for i, name := range names {
-		if len(p.changes) > mostSteps {
-			p.left = len(names) - i
+		if len(p.Changes) > mostSteps {
+			p.Left = len(names) - i
 			break
 		}
 		todo, err := x.plan(s, name, rules.Earlier(x.at, s.Clock))
@@ -398,9 +399,9 @@ func (x *sweep) Decide(s *state.State, names []string) (p part, err error) {
 	}
 	for _, number := range slices.Sorted(maps.Keys(swept)) {
 		one := swept[number]
-		p.swept = append(p.swept, one)
-		p.counts[event.SweepRaised] += one.Raised
-		p.counts[event.SweepUnchanged] += one.Unchanged
+		p.Swept = append(p.Swept, one)
+		p.Counts[event.SweepRaised] += one.Raised
+		p.Counts[event.SweepUnchanged] += one.Unchanged
 	}
 	return p, nil
 }
@@ -424,7 +425,7 @@ func (c planned) count(swept map[uint32]*event.SweptQuestion) {
 }
 
 // follow takes the steps of one object.
-func (x *sweep) follow(s *state.State, todo plan, p *part) error {
+func (x *sweep) follow(s *state.State, todo plan, p *batch.Part) error {
 	for i := range todo.chains {
 		c := &todo.chains[i].Chain
 		c.Levels = slices.Clone(c.Levels) // the plan has them too
@@ -433,7 +434,7 @@ func (x *sweep) follow(s *state.State, todo plan, p *part) error {
 		c := &todo.chains[step.chain]
 		truth, asked := x.truths[c.question.Number][c.Name]
 		if step.verdict == event.Drawn && !asked {
-			return errOvertaken
+			return batch.ErrOvertaken
 		}
 		r, first, err := x.ledger.rules.Respond(s.Chances, c.question, &c.Subject, step.epsilon, truth)
 		if err != nil {
@@ -443,21 +444,21 @@ func (x *sweep) follow(s *state.State, todo plan, p *part) error {
 		for _, binding := range first {
 			c.Chain.Bound = &binding.(*event.TruthBound).Tag
 		}
-		p.changes = append(append(p.changes, first...), &event.Released{Object: c.Name, Question: c.question.Number, Epsilon: step.epsilon, Response: r})
+		p.Changes = append(append(p.Changes, first...), &event.Released{Object: c.Name, Question: c.question.Number, Epsilon: step.epsilon, Response: r})
 	}
 	return nil
 }
 
 // result puts the outcome in words.
-func (x *sweep) result(ctx context.Context, done outcome) (AdvanceResult, error) {
-	out := AdvanceResult{First: done.first, Last: done.last}
+func (x *sweep) result(ctx context.Context, done batch.Outcome) (AdvanceResult, error) {
+	out := AdvanceResult{First: done.First, Last: done.Last}
 	err := x.ledger.engine.View(ctx, func(s *state.State) error {
-		for _, number := range slices.Sorted(maps.Keys(done.swept)) {
+		for _, number := range slices.Sorted(maps.Keys(done.Swept)) {
 			q, err := s.Question(number)
 			if err != nil {
 				return err
 			}
-			one := done.swept[number]
+			one := done.Swept[number]
 			told := Advanced{
 				Question: q.Name, Raised: int(one.Raised), Unchanged: int(one.Unchanged),
 				Refused: one.Refusals, Unlisted: int(one.Refused) - len(one.Refusals),

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -182,8 +183,8 @@ func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
 			}
 			q, err := l.findQuestion(t.Context(), "other")
 			must(t, err)
-			some := panel{names: names, question: q.Number}
-			h := &rules.Hold{Question: q.Number, Epsilon: eps(t, "1"), Covers: some.contains}
+			some := batch.Panel{Names: names, Question: q.Number}
+			h := &rules.Hold{Question: q.Number, Epsilon: eps(t, "1"), Covers: some.Contains}
 			request := order(t, "raise", "1", names...)
 			request.Partial = true
 			parts := 0

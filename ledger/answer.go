@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -77,7 +78,7 @@ func (l *Ledger) Answer(ctx context.Context, r AnswerRequest) (AnswerResult, err
 	if err := names.Check("idempotency key", r.Key); err != nil {
 		return AnswerResult{}, err
 	}
-	return untilSettled(func() (AnswerResult, error) { return x.attempt(ctx) })
+	return batch.UntilSettled(func() (AnswerResult, error) { return x.attempt(ctx) })
 }
 
 // AnswerQuote says what an answer would cost.
@@ -184,8 +185,8 @@ func (l *Ledger) newAnswer(ctx context.Context, r AnswerRequest) (*inquiry, erro
 
 // convene finds out who belongs to the panel: of a request for all, those enrolled by an event.
 func (x *inquiry) convene(s *state.State, through uint64) (err error) {
-	p := panel{names: x.names, all: x.request.All, question: x.question.Number, through: through}
-	if x.names, err = p.whole(s, x.question); err == nil && p.all {
+	p := batch.Panel{Names: x.names, All: x.request.All, Question: x.question.Number, Through: through}
+	if x.names, err = p.Whole(s, x.question); err == nil && p.All {
 		x.whole = event.PanelOf(x.names)
 	}
 	return err
@@ -251,16 +252,16 @@ func (x *inquiry) attempt(ctx context.Context) (AnswerResult, error) {
 func (x *inquiry) look(ctx context.Context) (done uint64, needed bool, err error) {
 	err = x.ledger.engine.View(ctx, func(s *state.State) error {
 		x.at, x.asOf = s.Clock, s.Counters.Events
-		st, err := standingOf(s, x.request.Key, x.id)
+		st, err := batch.StandingOf(s, x.request.Key, x.id)
 		if err != nil {
 			return err
 		}
-		if st.done {
-			done = st.last
+		if st.Done {
+			done = st.Last
 			return nil
 		}
-		x.through = st.through
-		if err := x.convene(s, st.through); err != nil {
+		x.through = st.Through
+		if err := x.convene(s, st.Through); err != nil {
 			return err
 		}
 		if err := x.recall(s); err != nil {
@@ -405,7 +406,7 @@ func (x *inquiry) refuse(refused []Refusal) error {
 	if len(refused) == 0 || x.request.Partial && len(refused) < len(x.names) {
 		return nil
 	}
-	return x.ledger.refuse(x.question, x.request.Epsilon, refusalList{listed: refused}, &x.changed)
+	return x.ledger.refuse(x.question, x.request.Epsilon, batch.RefusalList{Listed: refused}, &x.changed)
 }
 
 // ask fetches the truths of those who can be charged, in batches.
@@ -436,16 +437,16 @@ func (x *inquiry) leftOut() []Refusal {
 // decide returns the events of the answer and of its charges.
 func (x *inquiry) decide(s *state.State) ([]event.Change, error) {
 	end := &event.Settled{Key: x.request.Key, Digest: x.id.Digest, Marks: x.id.Marks, Through: x.through, First: s.Counters.Events + 1, Final: true}
-	namesAlone(end, x.names, x.request.All)
-	st, err := standingOf(s, end.Key, x.id)
+	batch.NamesAlone(end, x.names, x.request.All)
+	st, err := batch.StandingOf(s, end.Key, x.id)
 	if err != nil {
 		return nil, err
 	}
 	if err := x.recall(s); err != nil {
 		return nil, err
 	}
-	if st.done {
-		return nil, errOvertaken
+	if st.Done {
+		return nil, batch.ErrOvertaken
 	}
 	known, base, free := x.recorded()
 	if !free {
@@ -457,11 +458,11 @@ func (x *inquiry) decide(s *state.State) ([]event.Change, error) {
 	}
 	if base.Epsilon == x.request.Epsilon {
 		end.Counts[event.Reused], end.Answer = 1, base.Event
-		return settling(nil, x.question.Number, left, end), nil
+		return batch.Settling(nil, x.question.Number, left, end), nil
 	}
 	end.Counts[event.Derived], end.Answer = 1, end.First
 	made, how, err := x.derive(known, base)
-	return settling([]event.Change{x.record(made, how, base.Objects)}, x.question.Number, left, end), err
+	return batch.Settling([]event.Change{x.record(made, how, base.Objects)}, x.question.Number, left, end), err
 }
 
 func (x *inquiry) record(r event.Result, how event.Method, objects uint64) *event.Answered {
@@ -505,7 +506,7 @@ func (x *inquiry) draw(s *state.State, end *event.Settled) ([]event.Change, erro
 		return nil, err
 	}
 	if !slices.Equal(asked, x.able.Names) || base != x.base || len(x.members)+len(x.missing) != len(x.able.Names) {
-		return nil, errOvertaken // somebody was charged since, or nobody's truth was asked for
+		return nil, batch.ErrOvertaken // somebody was charged since, or nobody's truth was asked for
 	}
 	if len(x.missing) > 0 && !x.leaves {
 		if err := x.leaveUntold(s, at); err != nil {
@@ -526,7 +527,7 @@ func (x *inquiry) draw(s *state.State, end *event.Settled) ([]event.Change, erro
 	}
 	end.Counts[event.Drawn], end.Answer = 1, end.First+uint64(len(changes))
 	changes = append(changes, x.record(made, how, uint64(len(x.members))))
-	return settling(changes, x.question.Number, x.leftOut(), end), nil
+	return batch.Settling(changes, x.question.Number, x.leftOut(), end), nil
 }
 
 // leaveUntold leaves out those who have no truth, of a panel that was whole but for them. The others are charged more if
@@ -559,7 +560,7 @@ func (x *inquiry) count(s *state.State) (changes []event.Change, counts []int64,
 			return nil, nil, err
 		}
 		if !x.ledger.rules.StillFits(x.question, &c, name, x.truths[i], x.asOf) {
-			return nil, nil, errOvertaken // it is about another one since
+			return nil, nil, batch.ErrOvertaken // it is about another one since
 		}
 		changes = append(changes, x.ledger.rules.Bind(x.question, c.Bond(), name, x.truths[i])...)
 		charges[i] = &event.Charged{Object: name, Question: x.question.Number, Epsilon: x.cost}
@@ -577,7 +578,7 @@ func (x *inquiry) result(ctx context.Context, settled uint64) (AnswerResult, err
 			return err
 		}
 		out.Event = end.Answer
-		if out.Refused, err = refusalsOf(s, settled, end); err != nil {
+		if out.Refused, err = batch.RefusalsOf(s, settled, end); err != nil {
 			return err
 		}
 		out.TruthChanged = x.changed.Among(out.Refused)

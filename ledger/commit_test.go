@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -431,15 +432,15 @@ func oneOfAll(t *testing.T, l *Ledger, kind, n int) (err error) {
 func TestARequestIsNotOvertakenForEver(t *testing.T) {
 	tries := 0
 	attempt := func() (int, error) {
-		if tries++; tries > mostAttempts/2 {
+		if tries++; tries > batch.MostAttempts/2 {
 			return tries, nil
 		}
-		return 0, errOvertaken
+		return 0, batch.ErrOvertaken
 	}
-	if n, err := untilSettled(attempt); err != nil || n != mostAttempts/2+1 {
+	if n, err := batch.UntilSettled(attempt); err != nil || n != batch.MostAttempts/2+1 {
 		t.Errorf("%d, %v", n, err)
 	}
-	if _, err := untilSettled(func() (int, error) { return 0, errOvertaken }); !errors.Is(err, errOvertaken) {
+	if _, err := batch.UntilSettled(func() (int, error) { return 0, batch.ErrOvertaken }); !errors.Is(err, batch.ErrOvertaken) {
 		t.Errorf("got the error %v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -45,20 +46,20 @@ func (l *Ledger) Enroll(ctx context.Context, r EnrollRequest) (EnrollResult, err
 	if err := names.Check("idempotency key", r.Key); err != nil {
 		return EnrollResult{}, err
 	}
-	x := &enrollment{ledger: l, request: r, panel: panel{names: all}}
+	x := &enrollment{ledger: l, request: r, panel: batch.Panel{Names: all}}
 	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
 		return EnrollResult{}, err
 	}
 	if err := l.admitEnrolled(ctx, all, r.Policy.Terms()); err != nil {
 		return EnrollResult{}, err
 	}
-	x.panel.question = x.question.Number
-	b := &bulk{engine: &l.engine, holds: &l.rules.Holds, work: x, key: r.Key, id: x.form(), panel: x.panel, progress: r.Progress}
-	result, err := b.run(ctx)
+	x.panel.Question = x.question.Number
+	b := &batch.Bulk{Engine: &l.engine, Holds: &l.rules.Holds, Work: x, Key: r.Key, Id: x.form(), Panel: x.panel, Progress: r.Progress}
+	result, err := b.Run(ctx)
 	if err != nil {
 		return EnrollResult{}, err
 	}
-	return EnrollResult{int(result.counts[enrolledNow]), int(result.counts[enrolledBefore]), result.first, result.last}, nil
+	return EnrollResult{int(result.Counts[enrolledNow]), int(result.Counts[enrolledBefore]), result.First, result.Last}, nil
 }
 
 // The tallies of an enrolment.
@@ -72,7 +73,7 @@ type enrollment struct {
 	ledger   *Ledger
 	request  EnrollRequest
 	question *event.Question
-	panel    panel
+	panel    batch.Panel
 }
 
 func (x *enrollment) form() event.Identity {
@@ -80,21 +81,21 @@ func (x *enrollment) form() event.Identity {
 	f.Field("Question").Text(x.request.Question)
 	f.Field("Policy").Text(x.request.Policy.String())
 	f.Field("Cap").Epsilon(x.request.Cap)
-	f.Objects(x.panel.names, false)
+	f.Objects(x.panel.Names, false)
 	return f.Finish()
 }
 
 // Precheck refuses, before anybody is enrolled, if anybody cannot be.
-func (x *enrollment) Precheck(ctx context.Context, p panel, behind string) (total int, err error) {
-	var refused refusalList
-	err = eachPart(ctx, &x.ledger.engine, &p, behind, func(s *state.State, names []string) error {
+func (x *enrollment) Precheck(ctx context.Context, p batch.Panel, behind string) (total int, err error) {
+	var refused batch.RefusalList
+	err = batch.EachPart(ctx, &x.ledger.engine, &p, behind, func(s *state.State, names []string) error {
 		total += len(names)
 		p, err := x.plan(s, names, 0)
-		refused.add(p.refused...)
+		refused.Add(p.Refused...)
 		return err
 	})
-	if err == nil && len(refused.listed) > 0 {
-		err = refused.error(x.question)
+	if err == nil && len(refused.Listed) > 0 {
+		err = refused.Error(x.question)
 	}
 	return total, err
 }
@@ -103,17 +104,17 @@ func (x *enrollment) Precheck(ctx context.Context, p panel, behind string) (tota
 func (x *enrollment) Truths(context.Context, string) error { return nil }
 
 // Decide enrols the objects of a part.
-func (x *enrollment) Decide(s *state.State, names []string) (part, error) {
+func (x *enrollment) Decide(s *state.State, names []string) (batch.Part, error) {
 	number, known, err := x.policyNumber(s)
 	if err != nil {
-		return part{}, err
+		return batch.Part{}, err
 	}
 	p, err := x.plan(s, names, number)
-	if err == nil && len(p.refused) > 0 {
-		err = refusalList{listed: p.refused}.error(x.question)
+	if err == nil && len(p.Refused) > 0 {
+		err = batch.RefusalList{Listed: p.Refused}.Error(x.question)
 	}
-	if !known && len(p.changes) > 0 {
-		p.changes = append([]event.Change{&event.PolicyDefined{Number: number, JSON: x.request.Policy.String()}}, p.changes...)
+	if !known && len(p.Changes) > 0 {
+		p.Changes = append([]event.Change{&event.PolicyDefined{Number: number, JSON: x.request.Policy.String()}}, p.Changes...)
 	}
 	return p, err
 }
@@ -131,7 +132,7 @@ func (x *enrollment) policyNumber(s *state.State) (number uint32, known bool, er
 }
 
 // plan says what to do with each object.
-func (x *enrollment) plan(s *state.State, names []string, policyNumber uint32) (p part, err error) {
+func (x *enrollment) plan(s *state.State, names []string, policyNumber uint32) (p batch.Part, err error) {
 	for _, name := range names {
 		c, already, err := s.Chain(x.question.Number, name)
 		if err != nil {
@@ -149,7 +150,7 @@ func (x *enrollment) plan(s *state.State, names []string, policyNumber uint32) (
 			limit = o.Cap
 		}
 		if known && o.Cap != limit {
-			p.refused = append(p.refused, Refusal{Object: name, Reason: CapDiffers, Ceiling: o.Cap, Spent: o.Spent, Asked: limit, Remedy: RemedyNothing})
+			p.Refused = append(p.Refused, Refusal{Object: name, Reason: CapDiffers, Ceiling: o.Cap, Spent: o.Spent, Asked: limit, Remedy: RemedyNothing})
 			continue
 		}
 		noise := uint32(0)
@@ -166,16 +167,16 @@ func (x *enrollment) plan(s *state.State, names []string, policyNumber uint32) (
 				return p, err
 			}
 			if !same {
-				p.refused = append(p.refused, Refusal{Object: name, Reason: PolicyDiffers, Spent: c.Current(), Remedy: RemedyNothing})
+				p.Refused = append(p.Refused, Refusal{Object: name, Reason: PolicyDiffers, Spent: c.Current(), Remedy: RemedyNothing})
 				continue
 			}
 			if !o.Withdrew(c) {
-				p.counts[enrolledBefore]++
+				p.Counts[enrolledBefore]++
 				continue
 			}
 		}
-		p.counts[enrolledNow]++
-		p.changes = append(p.changes, &event.Enrolled{Object: name, Question: x.question.Number, Policy: policyNumber, Noise: noise, Cap: limit})
+		p.Counts[enrolledNow]++
+		p.Changes = append(p.Changes, &event.Enrolled{Object: name, Question: x.question.Number, Policy: policyNumber, Noise: noise, Cap: limit})
 	}
 	return p, nil
 }

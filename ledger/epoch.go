@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 
+	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
@@ -42,7 +43,7 @@ func (l *Ledger) BeginEpoch(ctx context.Context, key, question, object string) e
 	f := event.NewForm("epoch")
 	f.Field("Question").Text(question)
 	f.Field("Object").Text(object)
-	return once(ctx, &l.engine, key, object, f, func(s *state.State) (event.Change, error) { return l.epochOf(s, q, object) })
+	return batch.Once(ctx, &l.engine, key, object, f, func(s *state.State) (event.Change, error) { return l.epochOf(s, q, object) })
 }
 
 // epochOf returns the change that begins a new epoch, or nil if the current one is new.
@@ -52,7 +53,7 @@ func (l *Ledger) epochOf(s *state.State, q *event.Question, object string) (even
 		return nil, err
 	}
 	if refusal != nil {
-		return nil, l.refuse(q, privacy.Epsilon{}, refusalList{listed: []Refusal{*refusal}}, &rules.ChangedTruths{})
+		return nil, l.refuse(q, privacy.Epsilon{}, batch.RefusalList{Listed: []Refusal{*refusal}}, &rules.ChangedTruths{})
 	}
 	if x.Chain.Unused() {
 		return nil, nil

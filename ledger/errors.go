@@ -2,10 +2,8 @@ package ledger
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
-	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
@@ -77,31 +75,6 @@ var (
 	ErrReplaced = kv.ErrReplaced
 )
 
-// KeyConflictError names the idempotency key that was used before, for another request, and what differs. It is an
-// [ErrKeyConflict].
-type KeyConflictError struct {
-	Key string
-	// Field is the first field in which the requests differ, by its name in the type of the request, such as "Epsilon";
-	// "Kind" if it was a request of another kind. It is "" where that cannot be told: the log keeps a byte for each
-	// field, which one difference in 256 leaves as it is.
-	Field string
-}
-
-func (e *KeyConflictError) Error() string {
-	differs := ""
-	switch e.Field {
-	case "":
-	case "Kind":
-		differs = ", of another kind"
-	default:
-		differs = ", which differs in " + e.Field
-	}
-	return fmt.Sprintf("key %.256q: %v%s", e.Key, ErrKeyConflict, differs)
-}
-
-// Unwrap returns [ErrKeyConflict].
-func (e *KeyConflictError) Unwrap() error { return ErrKeyConflict }
-
 // QuoteError reports that an order would not be the one that was quoted, or costs more than the buyer
 // would pay. Nothing was drawn, charged or recorded.
 type QuoteError struct {
@@ -120,49 +93,6 @@ func (e *QuoteError) Error() string {
 		e.Quote.Question, e.Quote.Buyer, e.Expected, e.Quote.Objects, e.Quote.Price, e.Quote.Currency, len(e.Quote.Refused))
 }
 
-// refusalList has the refusals that a request meets. However many there are, it takes a bounded memory.
-type refusalList struct {
-	listed   []Refusal // the first, at most MaxPanel
-	unlisted int       // the rest
-}
-
-func (r *refusalList) add(more ...Refusal) {
-	n := min(len(more), MaxPanel-len(r.listed))
-	r.listed = append(r.listed, more[:n]...)
-	r.unlisted += len(more) - n
-}
-
-// error returns that a request is refused for them.
-func (r refusalList) error(q *event.Question) *RefusedError {
-	return &RefusedError{Question: q.Name, Refused: r.listed, Unlisted: r.unlisted}
-}
-
-// RefusedError reports that a request was refused as a whole because of some of its objects.
-// Nothing was drawn, charged or recorded, and the idempotency key is still free, unless the error is
-// [ErrPartlyDone] as well.
-type RefusedError struct {
-	Question string
-	Refused  []Refusal // in the order of the objects' names, the first [MaxPanel] of them
-	Unlisted int       // how many more were refused
-	// TruthChanged are those of Refused whose true value is another than the one that their chain began with. It is for
-	// the host alone, as in [RaiseResult], and not in the text.
-	TruthChanged []string `json:"-"`
-}
-
-func (e *RefusedError) Error() string {
-	const shown = 3
-	var text strings.Builder
-	all := len(e.Refused) + e.Unlisted
-	fmt.Fprintf(&text, "question %q: refused for %d object(s): ", e.Question, all)
-	for i, refusal := range e.Refused {
-		if i == shown {
-			fmt.Fprintf(&text, "; and %d more", all-shown)
-			break
-		}
-		if i > 0 {
-			text.WriteString("; ")
-		}
-		text.WriteString(refusal.String())
-	}
-	return text.String()
-}
+// Progress is called now and then during a long request, with the number of objects done and the
+// number in all (or of what else the request says). It must return soon.
+type Progress func(done, total int)

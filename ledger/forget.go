@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
@@ -36,7 +37,7 @@ func (l *Ledger) Forget(ctx context.Context, key, object string) error {
 	}
 	f := event.NewForm("forget")
 	f.Field("Object").Text(object)
-	return once(ctx, &l.engine, key, "", f, func(s *state.State) (event.Change, error) { return forgetObject(s, object) })
+	return batch.Once(ctx, &l.engine, key, "", f, func(s *state.State) (event.Change, error) { return forgetObject(s, object) })
 }
 
 // forgetObject returns the change that destroys what there is about an object, or nil if there is nothing.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -165,10 +166,10 @@ func TestOnlyWhatIsUnchangedIsShown(t *testing.T) {
 		} {
 			s := &state.State{Desk: &state.Desk{}, Changes: state.NewRecency()}
 			must(t, write(&engine.Spool{Into: nowhere{}, Recent: s.Changes, Event: 5}))
-			g := glance{events: c.read}
+			g := batch.Glance{Events: c.read}
 			id := state.RecordID{Question: 1, Name: "ann"}
-			g.desk.Chains.Note(id, &state.Chain{Buyers: 7}, true)
-			g.show(s)
+			g.Desk.Chains.Note(id, &state.Chain{Buyers: 7}, true)
+			g.Show(s)
 			if _, shown := s.Desk.Chains.Place(id); shown != c.shown {
 				t.Errorf("%s of %x in %s by event 5, read at event %d: shown is %v", name, c.key, c.bucket, c.read, shown)
 			}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/codectest"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
@@ -156,14 +157,14 @@ func goldenTerms(t *testing.T) policy.Policy {
 func byHand(t *testing.T, l *Ledger) {
 	t.Helper()
 	end := &event.Settled{Key: "large", Digest: [32]byte{31: 1}, Object: "bob"}
-	p := part{question: 1, counts: event.Counts{1, 3, 0}}
-	p.changes = []event.Change{&event.Released{Object: "bob", Question: 1, Epsilon: nano(t, 1), Response: event.Response{Value: event.Value{Index: 2}, Method: event.MethodRaise}}}
+	p := batch.Part{Question: 1, Counts: event.Counts{1, 3, 0}}
+	p.Changes = []event.Change{&event.Released{Object: "bob", Question: 1, Epsilon: nano(t, 1), Response: event.Response{Value: event.Value{Index: 2}, Method: event.MethodRaise}}}
 	for i := range 10 {
-		p.refused = append(p.refused, Refusal{Object: fmt.Sprint("object ", i), Reason: NotEnrolled, Asked: nano(t, 1), Remedy: RemedyEnrolling})
+		p.Refused = append(p.Refused, Refusal{Object: fmt.Sprint("object ", i), Reason: NotEnrolled, Asked: nano(t, 1), Remedy: RemedyEnrolling})
 	}
 	_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
 		end.First, end.Through = s.Counters.Events+1, s.Counters.Events
-		return p.settle(end), nil
+		return p.Settle(end), nil
 	})
 	must(t, err)
 	makeStatement(t, l, "bob")

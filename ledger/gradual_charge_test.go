@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/mechanism"
@@ -32,7 +33,7 @@ func TestARaiseIsChargedToItsPanel(t *testing.T) {
 			end := &event.Settled{Key: "k2", Digest: x.id.Digest, Through: s.Counters.Events, First: s.Counters.Events + 1, Final: true}
 			end.Counts[event.Drawn], end.Answer = 1, end.First+3
 			changes = append(changes, x.record(event.Result{Scored: true, Score: 5}, event.MethodRaise, 3))
-			return settling(changes, 0, nil, end), nil
+			return batch.Settling(changes, 0, nil, end), nil
 		})
 		if sound := name == "the panel"; (err == nil) != sound {
 			t.Errorf("charged to %s: %v", name, err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
@@ -190,7 +191,7 @@ func TestDigestsKeepFieldsApart(t *testing.T) {
 	seen := map[[32]byte]string{}
 	for _, names := range [][]string{{"ab", "c"}, {"a", "bc"}, {"abc"}, {"a", "b", "c"}, {"\x02ab", "c"}} {
 		for _, question := range []string{"", "ab", "a"} {
-			x := &raise{request: RaiseRequest{Question: question, Epsilon: eps(t, "1")}, panel: panel{names: names}}
+			x := &raise{request: RaiseRequest{Question: question, Epsilon: eps(t, "1")}, panel: batch.Panel{Names: names}}
 			sum := x.form().Digest
 			text := fmt.Sprintf("%q of %q", question, names)
 			if twin, twice := seen[sum]; twice {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -54,7 +55,7 @@ func (l *Ledger) describeSold(s *state.State, number uint64, r state.Sale) (out 
 	if err != nil {
 		return out, err
 	}
-	left, err := refusalsOf(s, last, end)
+	left, err := batch.RefusalsOf(s, last, end)
 	if err != nil {
 		return out, err
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -293,10 +294,10 @@ func TestAPlanLeavesTheDeskAlone(t *testing.T) {
 	must(t, err)
 	must(t, m.ledger.engine.View(t.Context(), func(s *state.State) error {
 		s.Desk = state.NewPartDesk()
-		everybody := panel{all: true, question: q.Number, through: s.Counters.Events}
-		names, _, err := everybody.after(s, "", state.PartSize)
+		everybody := batch.Panel{All: true, Question: q.Number, Through: s.Counters.Events}
+		names, _, err := everybody.After(s, "", state.PartSize)
 		must(t, err)
-		x := &sweep{ledger: m.ledger, only: q.Number, through: everybody.through}
+		x := &sweep{ledger: m.ledger, only: q.Number, through: everybody.Through}
 		for _, name := range names {
 			before, _, err := s.Chain(q.Number, name)
 			must(t, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -36,7 +37,7 @@ func (l *Ledger) DefineQuestion(ctx context.Context, key string, q Question) err
 		values.Text(value)
 	}
 	f.Field("Mechanism").Raw(event.Behaviour(q.Mechanism))
-	return once(ctx, &l.engine, key, "", f, func(s *state.State) (event.Change, error) { return defineQuestion(s, q, asked != "") })
+	return batch.Once(ctx, &l.engine, key, "", f, func(s *state.State) (event.Change, error) { return defineQuestion(s, q, asked != "") })
 }
 
 // defineQuestion returns the change that defines a question, or nil if it is defined already. strict: in this

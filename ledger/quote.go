@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
@@ -135,7 +136,7 @@ func (t *trade) form(operation string) *event.Form {
 // each of them at an instant. They are looked at part by part, while what there is of them is at hand; taken is as in
 // assessPart.
 func (t *trade) convene(s *state.State, through uint64, at time.Time, taken func(x terms.Subject, one *line)) error {
-	p := panel{names: t.names, all: t.order.All, question: t.Question.Number, through: through}
+	p := batch.Panel{Names: t.names, All: t.order.All, Question: t.Question.Number, Through: through}
 	if err := t.anew(s); err != nil {
 		return err
 	}
@@ -147,11 +148,11 @@ func (t *trade) convene(s *state.State, through uint64, at time.Time, taken func
 			behind = t.names[count-1]
 		}
 		s.MakeRoom()
-		some, end, err := p.after(s, behind, state.PartSize)
+		some, end, err := p.After(s, behind, state.PartSize)
 		if err != nil {
 			return err
 		}
-		if p.all {
+		if p.All {
 			t.names = append(roomFor(t.names[:count], len(some)), some...)
 		}
 		if last = end; count+len(some) <= most {
@@ -161,7 +162,7 @@ func (t *trade) convene(s *state.State, through uint64, at time.Time, taken func
 			return err
 		}
 	}
-	if err := checkPanel(t.Question, count); err != nil {
+	if err := batch.CheckPanel(t.Question, count); err != nil {
 		return err
 	}
 	if count > most {
@@ -347,10 +348,10 @@ func (m limits) check() error {
 // accept returns why a trade is not one the buyer agrees to, or nil.
 func (t *trade) accept(m limits) error {
 	if len(t.refused) > 0 && !m.partial || len(t.lines) == 0 {
-		return t.ledger.refuse(t.Question, t.order.Epsilon, refusalList{listed: t.refused}, &t.changed)
+		return t.ledger.refuse(t.Question, t.order.Epsilon, batch.RefusalList{Listed: t.refused}, &t.changed)
 	}
 	if untold := t.untold(); m.quoteID != "" && len(untold) > 0 {
-		return t.ledger.refuse(t.Question, t.order.Epsilon, refusalList{listed: untold}, &t.changed) // another quote would not help
+		return t.ledger.refuse(t.Question, t.order.Epsilon, batch.RefusalList{Listed: untold}, &t.changed) // another quote would not help
 	}
 	if m.quoteID == "" && m.maxPrice == nil {
 		return nil

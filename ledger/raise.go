@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
@@ -73,9 +74,9 @@ func (l *Ledger) Raise(ctx context.Context, r RaiseRequest) (RaiseResult, error)
 		return RaiseResult{}, err
 	}
 	return RaiseResult{
-		Drawn: int(result.counts[event.Drawn]), Reused: int(result.counts[event.Reused]), Derived: int(result.counts[event.Derived]),
-		Refused: result.refused, Unlisted: result.left - len(result.refused), TruthChanged: raise.changed.Among(result.refused),
-		First: result.first, Last: result.last,
+		Drawn: int(result.Counts[event.Drawn]), Reused: int(result.Counts[event.Reused]), Derived: int(result.Counts[event.Derived]),
+		Refused: result.Refused, Unlisted: result.Left - len(result.Refused), TruthChanged: raise.changed.Among(result.Refused),
+		First: result.First, Last: result.Last,
 	}, nil
 }
 
@@ -84,7 +85,7 @@ type raise struct {
 	ledger   *Ledger
 	request  RaiseRequest
 	question *event.Question
-	panel    panel
+	panel    batch.Panel
 	at       time.Time // when the survey began
 	asOf     uint64    // the last event then
 	hold     *rules.Hold
@@ -119,7 +120,7 @@ func (l *Ledger) newRaise(ctx context.Context, r RaiseRequest) (*raise, error) {
 	if err := x.question.CheckLevel(r.Epsilon); err != nil {
 		return nil, err
 	}
-	x.panel = panel{names: names, all: r.All, question: x.question.Number}
+	x.panel = batch.Panel{Names: names, All: r.All, Question: x.question.Number}
 	return x, nil
 }
 
@@ -128,28 +129,28 @@ func (x *raise) form() event.Identity {
 	f.Field("Question").Text(x.request.Question)
 	f.Field("Epsilon").Epsilon(x.request.Epsilon)
 	f.Field("Partial").Flag(x.request.Partial)
-	f.Objects(x.panel.names, x.request.All)
+	f.Objects(x.panel.Names, x.request.All)
 	return f.Finish()
 }
 
-func (x *raise) run(ctx context.Context) (outcome, error) {
+func (x *raise) run(ctx context.Context) (batch.Outcome, error) {
 	defer func() {
 		x.truths.Forget()
 		x.ledger.rules.Holds.Remove(x.hold)
 	}()
-	b := &bulk{
-		engine: &x.ledger.engine, holds: &x.ledger.rules.Holds, work: x,
-		key: x.request.Key, id: x.form(), panel: x.panel, progress: x.request.Progress, early: true,
+	b := &batch.Bulk{
+		Engine: &x.ledger.engine, Holds: &x.ledger.rules.Holds, Work: x,
+		Key: x.request.Key, Id: x.form(), Panel: x.panel, Progress: x.request.Progress, Early: true,
 	}
 	if x.alone() {
-		b.look = x.look
+		b.Look = x.look
 	}
-	return b.run(ctx)
+	return b.Run(ctx)
 }
 
 // Precheck looks at all objects of the panel, asks for the truths that draws will need, and refuses if
 // anybody must be left out of a request that is not partial.
-func (x *raise) Precheck(ctx context.Context, p panel, behind string) (total int, err error) {
+func (x *raise) Precheck(ctx context.Context, p batch.Panel, behind string) (total int, err error) {
 	x.panel = p
 	x.truths.Forget()
 	x.rest = ""
@@ -166,7 +167,7 @@ func (x *raise) Precheck(ctx context.Context, p panel, behind string) (total int
 		defer func() { view.wait() }()
 		survey = func() (surveyed, error) { return view.next(ctx) }
 	}
-	var refused refusalList // of a request that must be whole; another one finds them again, part by part
+	var refused batch.RefusalList // of a request that must be whole; another one finds them again, part by part
 	for last := false; !last; {
 		p, err := survey()
 		if err != nil {
@@ -174,9 +175,9 @@ func (x *raise) Precheck(ctx context.Context, p panel, behind string) (total int
 		}
 		last, behind = p.last, p.end
 		if !x.request.Partial {
-			refused.add(p.refused...)
+			refused.Add(p.refused...)
 		}
-		if len(refused.listed) > 0 {
+		if len(refused.Listed) > 0 {
 			continue // nobody will be drawn from, so nobody's truth is asked for
 		}
 		total += p.objects
@@ -185,10 +186,10 @@ func (x *raise) Precheck(ctx context.Context, p panel, behind string) (total int
 			return 0, err
 		}
 		if !x.request.Partial {
-			refused.add(missing...)
+			refused.Add(missing...)
 		}
 	}
-	if len(refused.listed) > 0 {
+	if len(refused.Listed) > 0 {
 		return 0, x.refuse(refused)
 	}
 	return total, nil
@@ -201,7 +202,7 @@ func (x *raise) holdBudget(ctx context.Context) error {
 		return nil
 	}
 	covered := x.panel
-	x.hold = &rules.Hold{Question: x.question.Number, Epsilon: x.request.Epsilon, Covers: covered.contains}
+	x.hold = &rules.Hold{Question: x.question.Number, Epsilon: x.request.Epsilon, Covers: covered.Contains}
 	x.ledger.rules.Holds.Add(x.hold)
 	// What was decided before the hold stood is committed once this empty decision has passed.
 	_, _, err := x.ledger.engine.Submit(ctx, func(*state.State) ([]event.Change, error) { return nil, nil })
@@ -209,7 +210,7 @@ func (x *raise) holdBudget(ctx context.Context) error {
 }
 
 // alone tells whether the request is a single part.
-func (x *raise) alone() bool { return !x.panel.all && len(x.panel.names) <= state.PartSize }
+func (x *raise) alone() bool { return !x.panel.All && len(x.panel.Names) <= state.PartSize }
 
 // asking is what the raise wants at an instant.
 func (x *raise) asking(at time.Time) rules.Asking {
@@ -230,21 +231,21 @@ func (x *raise) assess(s *state.State, name string, at time.Time, o *terms.Subje
 }
 
 // Decide draws for one part.
-func (x *raise) Decide(s *state.State, names []string) (part, error) {
+func (x *raise) Decide(s *state.State, names []string) (batch.Part, error) {
 	x.memory, x.other = x.other, x.memory
 	x.memory.clear(len(names))
-	p := part{changes: x.memory.changes, question: x.question.Number}
+	p := batch.Part{Changes: x.memory.changes, Question: x.question.Number}
 	for _, name := range names {
 		refusal, err := x.answer(s, name, &p)
 		if err != nil {
 			return p, err
 		}
 		if refusal != nil {
-			p.refused = append(p.refused, *refusal)
+			p.Refused = append(p.Refused, *refusal)
 		}
 	}
-	if len(p.refused) > 0 && !x.request.Partial {
-		return p, x.refuse(refusalList{listed: p.refused})
+	if len(p.Refused) > 0 && !x.request.Partial {
+		return p, x.refuse(batch.RefusalList{Listed: p.Refused})
 	}
 	return p, nil
 }
@@ -262,7 +263,7 @@ func (m *partMemory) clear(objects int) {
 }
 
 // answer adds to a part what the raise does with one object, unless it is refused. There is room on the page.
-func (x *raise) answer(s *state.State, name string, p *part) (*Refusal, error) {
+func (x *raise) answer(s *state.State, name string, p *batch.Part) (*Refusal, error) {
 	var o terms.Subject
 	v, refusal, err := x.assess(s, name, rules.Earlier(x.at, s.Clock), &o)
 	if err != nil || refusal != nil {
@@ -270,15 +271,15 @@ func (x *raise) answer(s *state.State, name string, p *part) (*Refusal, error) {
 	}
 	truth, asked := x.truths.Of(name)
 	if v == event.Drawn && !asked {
-		return nil, errOvertaken
+		return nil, batch.ErrOvertaken
 	}
 	if v == event.Drawn && truth == rules.NoTruth {
 		return x.ledger.rules.LacksTruth(s, &o, x.asking(x.at), terms.Offered(x.question))
 	}
 	if v == event.Drawn && !x.ledger.rules.StillFits(x.question, &o.Chain, name, truth, x.asOf) {
-		return nil, errOvertaken // it is about another one since
+		return nil, batch.ErrOvertaken // it is about another one since
 	}
-	p.counts[v]++
+	p.Counts[v]++
 	if v == event.Reused {
 		x.given, _ = o.Chain.At(x.request.Epsilon)
 		return nil, nil
@@ -289,19 +290,19 @@ func (x *raise) answer(s *state.State, name string, p *part) (*Refusal, error) {
 	}
 	page := append(x.memory.page, event.Released{Object: name, Question: x.question.Number, Epsilon: x.request.Epsilon, Response: r})
 	x.memory.page = page
-	p.changes = append(append(p.changes, first...), &page[len(page)-1])
-	x.given = state.NewLevel(x.request.Epsilon, r.Value, s.Counters.Events+uint64(len(p.changes)))
+	p.Changes = append(append(p.Changes, first...), &page[len(page)-1])
+	x.given = state.NewLevel(x.request.Epsilon, r.Value, s.Counters.Events+uint64(len(p.Changes)))
 	return nil, nil
 }
 
-func (x *raise) refuse(refused refusalList) error {
+func (x *raise) refuse(refused batch.RefusalList) error {
 	return x.ledger.refuse(x.question, x.request.Epsilon, refused, &x.changed)
 }
 
-func (l *Ledger) refuse(q *event.Question, epsilon privacy.Epsilon, refused refusalList, changed *rules.ChangedTruths) error {
+func (l *Ledger) refuse(q *event.Question, epsilon privacy.Epsilon, refused batch.RefusalList, changed *rules.ChangedTruths) error {
 	l.engine.Log.Info().Str("question", q.Name).Str("epsilon", epsilon.String()).
-		Int("objects", len(refused.listed)+refused.unlisted).Str("first", refused.listed[0].String()).Msg("refused")
-	refusal := refused.error(q)
+		Int("objects", len(refused.Listed)+refused.Unlisted).Str("first", refused.Listed[0].String()).Msg("refused")
+	refusal := refused.Error(q)
 	refusal.TruthChanged = changed.Among(refusal.Refused)
 	return refusal
 }

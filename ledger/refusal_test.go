@@ -11,6 +11,7 @@ import (
 	"time"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
@@ -360,7 +361,7 @@ func TestRefusalsOfASweep(t *testing.T) {
 
 // The questions of a sweep share the list.
 func TestAListIsCutOffOverAllQuestions(t *testing.T) {
-	var o outcome
+	var o batch.Outcome
 	part := make([]*event.ObjectRefused, MaxPanel/2+1)
 	for i := range part {
 		part[i] = &event.ObjectRefused{Question: 1, Refusal: Refusal{Object: "somebody"}}
@@ -370,15 +371,15 @@ func TestAListIsCutOffOverAllQuestions(t *testing.T) {
 			part[i].Question = question + 1
 		}
 		n := uint64(len(part))
-		o.add(&event.Settled{Refused: n, Swept: []event.SweptCount{{Question: question + 1, Refused: n}}}, part)
+		o.Add(&event.Settled{Refused: n, Swept: []event.SweptCount{{Question: question + 1, Refused: n}}}, part)
 	}
 	for question, want := range map[uint32]int{1: MaxPanel/2 + 1, 2: MaxPanel/2 - 1, 3: 0} {
-		if got := o.sweptOf(question); len(got.Refusals) != want || got.Refused != uint64(len(part)) {
+		if got := o.SweptOf(question); len(got.Refusals) != want || got.Refused != uint64(len(part)) {
 			t.Errorf("question %d: %d listed of %d, want %d of %d", question, len(got.Refusals), got.Refused, want, len(part))
 		}
 	}
-	if o.left != 3*len(part) {
-		t.Errorf("%d left out", o.left)
+	if o.Left != 3*len(part) {
+		t.Errorf("%d left out", o.Left)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
@@ -33,14 +34,14 @@ func (l *Ledger) Release(ctx context.Context, r ReleaseRequest) (Response, error
 	if err != nil {
 		return Response{}, err
 	}
-	return untilSettled(func() (Response, error) { return x.attempt(ctx) })
+	return batch.UntilSettled(func() (Response, error) { return x.attempt(ctx) })
 }
 
 // raiseOfOne is a ReleaseRequest being carried out: a raise of one object, in one transaction.
 type raiseOfOne struct {
 	*raise
 	id      event.Identity
-	glanced glance        // what lookUp read
+	glanced batch.Glance  // what lookUp read
 	through uint64        // see event.Settled
 	verdict event.Verdict // what the release means for the object
 	bond    state.Bond    // what its chain is bound to
@@ -54,7 +55,7 @@ func (l *Ledger) newRelease(ctx context.Context, r ReleaseRequest) (*raiseOfOne,
 	return &raiseOfOne{raise: x, id: x.form()}, nil
 }
 
-func (x *raiseOfOne) object() string { return x.panel.names[0] }
+func (x *raiseOfOne) object() string { return x.panel.Names[0] }
 
 // attempt looks the request up, asks for the truth if it is needed, and then decides, commits and answers.
 func (x *raiseOfOne) attempt(ctx context.Context) (Response, error) {
@@ -80,16 +81,16 @@ func (x *raiseOfOne) attempt(ctx context.Context) (Response, error) {
 // lookUp finds the event that settled the request; 0 if none did, and then what the request means for the object.
 func (x *raiseOfOne) lookUp(ctx context.Context) (settled uint64, err error) {
 	err = x.ledger.engine.View(ctx, func(s *state.State) error {
-		x.glanced.begin(s, 1)
-		st, err := standingOf(s, x.request.Key, x.id)
-		if settled = st.last; err != nil || settled != 0 {
+		x.glanced.Begin(s, 1)
+		st, err := batch.StandingOf(s, x.request.Key, x.id)
+		if settled = st.Last; err != nil || settled != 0 {
 			return err
 		}
-		x.through, x.at, x.asOf = st.through, s.Clock, s.Counters.Events
+		x.through, x.at, x.asOf = st.Through, s.Clock, s.Counters.Events
 		var o terms.Subject
 		v, refusal, err := x.assess(s, x.object(), x.at, &o)
 		if err == nil && refusal != nil {
-			err = x.refuse(refusalList{listed: []Refusal{*refusal}})
+			err = x.refuse(batch.RefusalList{Listed: []Refusal{*refusal}})
 		}
 		x.verdict, x.bond = v, o.Chain.Bond()
 		return err
@@ -112,25 +113,25 @@ func (x *raiseOfOne) askTruth(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return x.refuse(refusalList{listed: refused})
+	return x.refuse(batch.RefusalList{Listed: refused})
 }
 
 // decide returns the changes that the release comes to, and that settle it.
 func (x *raiseOfOne) decide(s *state.State) ([]event.Change, error) {
-	x.glanced.show(s)
-	st, err := standingOf(s, x.request.Key, x.id)
+	x.glanced.Show(s)
+	st, err := batch.StandingOf(s, x.request.Key, x.id)
 	if err != nil {
 		return nil, err
 	}
-	if st.last != 0 {
-		return nil, errOvertaken
+	if st.Last != 0 {
+		return nil, batch.ErrOvertaken
 	}
-	p, err := x.Decide(s, x.panel.names)
+	p, err := x.Decide(s, x.panel.Names)
 	if err != nil {
 		return nil, err
 	}
 	end := &event.Settled{Key: x.request.Key, Digest: x.id.Digest, Marks: x.id.Marks, First: s.Counters.Events + 1, Through: x.through, Final: true, Alone: true, Object: x.object()}
-	return p.settle(end), nil
+	return p.Settle(end), nil
 }
 
 // recorded returns the response to a request that an event settled.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
@@ -59,15 +60,15 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 	x.id = request.Finish()
 	var number uint64
 	_, _, err = l.engine.Submit(ctx, func(s *state.State) ([]event.Change, error) {
-		st, err := standingOf(s, x.key, x.id)
+		st, err := batch.StandingOf(s, x.key, x.id)
 		if err != nil {
 			return nil, err
 		}
-		if st.done {
-			number, err = soldBy(s, st.last)
+		if st.Done {
+			number, err = soldBy(s, st.Last)
 			return nil, err
 		}
-		x.through = st.through
+		x.through = st.Through
 		changes, made, err := x.reserve(s, s.Now.Add(r.For))
 		number = made
 		return changes, err
@@ -96,7 +97,7 @@ func (x *selling) reserve(s *state.State, expires time.Time) ([]event.Change, ui
 		changes = append(changes, &event.Held{Object: x.names[one.at], Sale: d.Sale, Price: one.price})
 	}
 	end.Sale = d.Sale
-	return settling(changes, x.Question.Number, x.refused, end), d.Sale, nil
+	return batch.Settling(changes, x.Question.Number, x.refused, end), d.Sale, nil
 }
 
 // Reservation returns a reservation as it was granted, whatever has become of it since, or [ErrUnknown].
@@ -132,7 +133,7 @@ func (l *Ledger) describeReserved(s *state.State, number uint64, r state.Sale) (
 	if err != nil {
 		return out, err
 	}
-	left, err := refusalsOf(s, last, end)
+	left, err := batch.RefusalsOf(s, last, end)
 	if err != nil {
 		return out, err
 	}
@@ -210,7 +211,7 @@ func (x *selling) recall(s *state.State) error {
 		x.names = append(x.names, c.Object)
 	}
 	if len(gone) > 0 && (!x.partial || len(x.names) == 0) {
-		return x.ledger.refuse(x.Question, r.Epsilon, refusalList{listed: gone}, &x.changed)
+		return x.ledger.refuse(x.Question, r.Epsilon, batch.RefusalList{Listed: gone}, &x.changed)
 	}
 	return nil
 }
@@ -238,7 +239,7 @@ func notReserved(err error, number uint64) error {
 func (l *Ledger) Cancel(ctx context.Context, key string, reservation uint64) error {
 	f := event.NewForm("cancel")
 	f.Field("Reservation").U64(reservation)
-	return once(ctx, &l.engine, key, "", f, func(s *state.State) (event.Change, error) {
+	return batch.Once(ctx, &l.engine, key, "", f, func(s *state.State) (event.Change, error) {
 		r, err := reservationOf(s, reservation)
 		if err != nil || r.Status != state.SaleReserved {
 			return nil, notReserved(err, reservation)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -94,8 +95,8 @@ type selling struct {
 	truth   TruthFunc
 	needy   rules.Needy // of those surveyed
 	truths  rules.Told
-	asOf    uint64 // the last event when those surveyed were looked at
-	glanced glance // what the survey read
+	asOf    uint64       // the last event when those surveyed were looked at
+	glanced batch.Glance // what the survey read
 	through uint64
 	desks   []*state.Desk  // for parts of many objects
 	fresh   bool           // the transaction had changed nothing when it began to decide
@@ -118,7 +119,7 @@ func (x *selling) tell(recorded bool, done int) {
 }
 
 func (x *selling) run(ctx context.Context) (Sale, error) {
-	number, err := untilSettled(func() (uint64, error) { return x.attempt(ctx) })
+	number, err := batch.UntilSettled(func() (uint64, error) { return x.attempt(ctx) })
 	if err != nil {
 		return Sale{}, err
 	}
@@ -151,17 +152,17 @@ func (x *selling) attempt(ctx context.Context) (number uint64, err error) {
 func (x *selling) survey(ctx context.Context) (done uint64, err error) {
 	err = x.ledger.engine.View(ctx, func(s *state.State) error {
 		if !x.order.All && x.Reserved == 0 {
-			x.glanced.begin(s, len(x.names))
+			x.glanced.Begin(s, len(x.names))
 		}
-		st, err := standingOf(s, x.key, x.id)
+		st, err := batch.StandingOf(s, x.key, x.id)
 		if err != nil {
 			return err
 		}
-		if st.done {
-			done, err = soldBy(s, st.last)
+		if st.Done {
+			done, err = soldBy(s, st.Last)
 			return err
 		}
-		x.at, x.asOf, x.through = s.Clock, s.Counters.Events, st.through
+		x.at, x.asOf, x.through = s.Clock, s.Counters.Events, st.Through
 		if x.Reserved != 0 {
 			if err := x.recall(s); err != nil {
 				return err
@@ -221,7 +222,7 @@ func (x *selling) dropUntold(s *state.State) error {
 	for _, one := range x.lines {
 		truth, asked := x.truths.Of(x.names[one.at])
 		if one.verdict == event.Drawn && !asked {
-			return errOvertaken
+			return batch.ErrOvertaken
 		}
 		if one.verdict == event.Drawn && truth == rules.NoTruth {
 			refusal, err := x.refuseUntold(s, x.names[one.at])
@@ -249,11 +250,11 @@ func (x *selling) refuseUntold(s *state.State, name string) (*Refusal, error) {
 
 // decide looks at everybody again, in the transaction, and draws. All that can be refused is refused here.
 func (x *selling) decide(ctx context.Context, s *state.State) error {
-	x.glanced.show(s)
-	if st, err := standingOf(s, x.key, x.id); err != nil {
+	x.glanced.Show(s)
+	if st, err := batch.StandingOf(s, x.key, x.id); err != nil {
 		return err
-	} else if st.done {
-		return errOvertaken
+	} else if st.Done {
+		return batch.ErrOvertaken
 	}
 	if x.Reserved != 0 {
 		if r, err := s.Sale(x.Reserved); err != nil || !r.Holds(s.Now) {
@@ -309,7 +310,7 @@ func (x *selling) respond(ctx context.Context, s *state.State, o terms.Subject, 
 		return nil
 	}
 	if one.verdict == event.Drawn && !x.ledger.rules.StillFits(x.Question, &o.Chain, o.Name, truth, x.asOf) {
-		return errOvertaken // it is about another one since
+		return batch.ErrOvertaken // it is about another one since
 	}
 	r, first, err := x.ledger.rules.Respond(s.Chances, x.Question, &o, x.order.Epsilon, truth)
 	if err != nil {
@@ -355,7 +356,7 @@ func (x *selling) record(s *state.State) error {
 	if err := x.recordSold(s); err != nil {
 		return err
 	}
-	_, _, err := fold.Record(s, settling(nil, x.Question.Number, x.refused, end))
+	_, _, err := fold.Record(s, batch.Settling(nil, x.Question.Number, x.refused, end))
 	return err
 }
 
@@ -399,7 +400,7 @@ func (x *selling) recordSold(s *state.State) error {
 func (x *selling) settle(s *state.State) *event.Settled {
 	end := &event.Settled{Key: x.key, Digest: x.id.Digest, Marks: x.id.Marks, First: s.Counters.Events + 1, Through: x.through, Final: true}
 	if x.Reserved == 0 { // else the request names a reservation
-		namesAlone(end, x.names, x.order.All)
+		batch.NamesAlone(end, x.names, x.order.All)
 	}
 	return end
 }

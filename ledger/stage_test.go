@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
@@ -141,21 +142,21 @@ func TestAPartMadeBehindOneThatIsLost(t *testing.T) {
 	must(t, err)
 	_, err = x.Precheck(t.Context(), x.panel, "")
 	must(t, err)
-	b := &bulk{engine: &l.engine, holds: &l.rules.Holds, work: x, key: request.Key, id: x.form(), panel: x.panel, early: true}
+	b := &batch.Bulk{Engine: &l.engine, Holds: &l.rules.Holds, Work: x, Key: request.Key, Id: x.form(), Panel: x.panel, Early: true}
 	s.set(failing, nil)
-	_, err = b.runPart(t.Context(), &standing{}, &outcome{})
+	_, err = b.RunPart(t.Context(), &batch.Standing{}, &batch.Outcome{})
 	wantErr(t, err, errDisk)
 	s.set(nil, nil)
-	b.ahead.wait()
-	if b.ahead.made == nil {
-		t.Fatalf("nothing was made ahead (%v)", b.ahead.err)
+	b.Ahead.Wait()
+	if b.Ahead.Made == nil {
+		t.Fatalf("nothing was made ahead (%v)", b.Ahead.Err)
 	}
 	carryOut(t, l, order(t, "instead", "1", names[2*state.PartSize:]...))
 	_, _, err = l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
-		if got, want := s.Counters.Events, b.ahead.behind.Counters.Events; got != want {
+		if got, want := s.Counters.Events, b.Ahead.Behind.Counters.Events; got != want {
 			t.Errorf("there are %d events, want %d", got, want)
 		}
-		_, made, err := b.next(s, &standing{cursor: b.ahead.behind.Cursor})
+		_, made, err := b.Next(s, &batch.Standing{Cursor: b.Ahead.Behind.Cursor})
 		if made != nil {
 			t.Error("what was made behind a part that was lost is used")
 		}
@@ -391,20 +392,20 @@ func TestThePartInFrontStaysWhileTheNextIsDecided(t *testing.T) {
 	must(t, err)
 	must(t, l.engine.View(t.Context(), func(s *state.State) error {
 		s.Chances = state.NewChances()
-		var before part
+		var before batch.Part
 		var said []event.Change
 		for some := range slices.Chunk(names, 10) {
 			p, err := x.Decide(s, some)
 			must(t, err)
 			for i, c := range said {
-				if before.changes[i] != c || c.(*event.Released).Object >= some[0] {
-					t.Fatalf("change %d of the part in front has become %+v", i, before.changes[i])
+				if before.Changes[i] != c || c.(*event.Released).Object >= some[0] {
+					t.Fatalf("change %d of the part in front has become %+v", i, before.Changes[i])
 				}
 			}
-			if len(p.changes) != len(some) || p.changes[0].(*event.Released).Object != some[0] {
-				t.Fatalf("%d changes for %d objects", len(p.changes), len(some))
+			if len(p.Changes) != len(some) || p.Changes[0].(*event.Released).Object != some[0] {
+				t.Fatalf("%d changes for %d objects", len(p.Changes), len(some))
 			}
-			before, said = p, slices.Clone(p.changes)
+			before, said = p, slices.Clone(p.Changes)
 		}
 		return nil
 	}))

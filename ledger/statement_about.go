@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
@@ -27,7 +28,7 @@ func (l *Ledger) Statement(ctx context.Context, key, object string) (evidence.St
 	}
 	f := event.NewForm("state")
 	f.Field("Object").Text(object)
-	if err := once(ctx, &l.engine, key, object, f, func(s *state.State) (event.Change, error) { return stateOf(s, object) }); err != nil {
+	if err := batch.Once(ctx, &l.engine, key, object, f, func(s *state.State) (event.Change, error) { return stateOf(s, object) }); err != nil {
 		return evidence.Statement{}, err
 	}
 	ctx = context.WithoutCancel(ctx) // it is done, whatever has become of ctx

@@ -51,7 +51,7 @@ func (x *raise) surveyPart(s *state.State, p *surveyed) error {
 		x.seen.Clear()
 		s.Desk = x.seen // each record is asked for more than once
 	}
-	names, last, err := x.panel.after(s, p.end, state.PartSize)
+	names, last, err := x.panel.After(s, p.end, state.PartSize)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (x *raise) surveySlice(s *state.State, p *slice, behind string, desk *state
 	if x.at.IsZero() {
 		x.at, x.asOf = s.Clock, s.Counters.Events // nobody else looks yet
 	}
-	if p.end, p.last, err = x.panel.reach(s, behind, state.PartSize); err != nil {
+	if p.end, p.last, err = x.panel.Reach(s, behind, state.PartSize); err != nil {
 		p.last = true
 		return err
 	}
@@ -155,8 +155,8 @@ func (x *raise) surveySlice(s *state.State, p *slice, behind string, desk *state
 	desk.Clear()
 	s.Desk = desk
 	within := x.panel
-	within.until = p.end
-	names, _, err := within.after(s, behind, state.PartSize) // all of them: no more chains than that were counted
+	within.Until = p.end
+	names, _, err := within.After(s, behind, state.PartSize) // all of them: no more chains than that were counted
 	if err != nil {
 		return err
 	}

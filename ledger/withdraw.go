@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -20,7 +21,7 @@ func (l *Ledger) Withdraw(ctx context.Context, key, object string) error {
 	}
 	f := event.NewForm("withdraw")
 	f.Field("Object").Text(object)
-	return once(ctx, &l.engine, key, object, f, func(s *state.State) (event.Change, error) {
+	return batch.Once(ctx, &l.engine, key, object, f, func(s *state.State) (event.Change, error) {
 		o, found, err := s.Object(object)
 		if err != nil {
 			return nil, err

@@ -39,3 +39,5 @@ type Question = vocabulary.Question
 type Reason = vocabulary.Reason
 type Refusal = vocabulary.Refusal
 type ClockError = vocabulary.ClockError
+type KeyConflictError = vocabulary.KeyConflictError
+type RefusedError = vocabulary.RefusedError

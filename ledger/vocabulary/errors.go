@@ -1,0 +1,63 @@
+package vocabulary
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+)
+
+// KeyConflictError names the idempotency key that was used before, for another request, and what differs. It is an
+// [ErrKeyConflict].
+type KeyConflictError struct {
+	Key string
+	// Field is the first field in which the requests differ, by its name in the type of the request, such as "Epsilon";
+	// "Kind" if it was a request of another kind. It is "" where that cannot be told: the log keeps a byte for each
+	// field, which one difference in 256 leaves as it is.
+	Field string
+}
+
+func (e *KeyConflictError) Error() string {
+	differs := ""
+	switch e.Field {
+	case "":
+	case "Kind":
+		differs = ", of another kind"
+	default:
+		differs = ", which differs in " + e.Field
+	}
+	return fmt.Sprintf("key %.256q: %v%s", e.Key, errs.ErrKeyConflict, differs)
+}
+
+// Unwrap returns [ErrKeyConflict].
+func (e *KeyConflictError) Unwrap() error { return errs.ErrKeyConflict }
+
+// RefusedError reports that a request was refused as a whole because of some of its objects.
+// Nothing was drawn, charged or recorded, and the idempotency key is still free, unless the error is
+// [ErrPartlyDone] as well.
+type RefusedError struct {
+	Question string
+	Refused  []Refusal // in the order of the objects' names, the first [MaxPanel] of them
+	Unlisted int                  // how many more were refused
+	// TruthChanged are those of Refused whose true value is another than the one that their chain began with. It is for
+	// the host alone, as in [RaiseResult], and not in the text.
+	TruthChanged []string `json:"-"`
+}
+
+func (e *RefusedError) Error() string {
+	const shown = 3
+	var text strings.Builder
+	all := len(e.Refused) + e.Unlisted
+	fmt.Fprintf(&text, "question %q: refused for %d object(s): ", e.Question, all)
+	for i, refusal := range e.Refused {
+		if i == shown {
+			fmt.Fprintf(&text, "; and %d more", all-shown)
+			break
+		}
+		if i > 0 {
+			text.WriteString("; ")
+		}
+		text.WriteString(refusal.String())
+	}
+	return text.String()
+}
