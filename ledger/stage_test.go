@@ -321,6 +321,9 @@ func TestASurveyThatIsGivenUp(t *testing.T) {
 		request := order(t, "raise", "1")
 		request.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
 			defer close(failed)
+			for end := time.Now().Add(patience); s.views.Load() < 2 && time.Now().Before(end); {
+				time.Sleep(time.Millisecond) // until the second slice is looked at
+			}
 			if err := test.fail(cancel); err != nil {
 				return nil, err
 			}
