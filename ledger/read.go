@@ -12,6 +12,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/levels"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -67,7 +68,7 @@ func (l *Ledger) Responses(ctx context.Context, questionName string, epsilon pri
 			return
 		}
 		stopped := false
-		err = levelScan{ledger: l, question: q, epsilon: epsilon}.each(ctx, func(name string, at *state.Level) bool {
+		err = levels.Scan{Engine: &l.engine, Question: q, Epsilon: epsilon}.Each(ctx, func(name string, at *state.Level) bool {
 			stopped = !yield(toldResponse(q, strings.Clone(name), *at))
 			return !stopped
 		})

@@ -1,4 +1,4 @@
-package ledger
+package levels
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
@@ -15,12 +16,12 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// levelScan passes one recorded level of each chain of a question on, in the order of the objects' names.
-type levelScan struct {
-	ledger   *Ledger
-	question *event.Question
-	epsilon  privacy.Epsilon // which level: the one at exactly this ε
-	current  bool            // the highest, instead
+// Scan passes one recorded level of each chain of a question on, in the order of the objects' names.
+type Scan struct {
+	Engine   *engine.Engine
+	Question *event.Question
+	Epsilon  privacy.Epsilon // which level: the one at exactly this ε
+	Current  bool            // the highest, instead
 }
 
 // levelBatch is what one snapshot had of the levels, in memory that is used again for the next.
@@ -53,25 +54,25 @@ const aRow = -1
 // A batch has levelsRead records, which is few enough for the processor's cache, or mostStored bytes of them; the last may
 // reach beyond.
 const (
-	levelsRead = 1 << 10
+	LevelsRead = 1 << 10
 	mostStored = 1 << 19
 )
 
-// levelsAhead is how many batches there are: one is read, one is visited, some are checked, and the others make up for it that
+// LevelsAhead is how many batches there are: one is read, one is visited, some are checked, and the others make up for it that
 // cores come to these three at their own times.
-const levelsAhead = 8
+const LevelsAhead = 8
 
 // sharing is how many names share the memory of one text: to make each on its own would take as long as to read and
 // check the chains, and if more did, a name that somebody keeps would keep all of those.
 const sharing = 64
 
-// each calls visit outside of any snapshot, until it returns false. visit must not keep the level.
+// Each calls visit outside of any snapshot, until it returns false. visit must not keep the level.
 //
 // Records behind the first batch are read and checked in the background. Only visit is called where each is, so that it
 // need not be safe for concurrent use, and what it gets does not depend on how many processors there are.
-func (x levelScan) each(ctx context.Context, visit func(name string, at *state.Level) bool) error {
+func (x Scan) Each(ctx context.Context, visit func(name string, at *state.Level) bool) error {
 	first := newLevelBatch()
-	x.read(ctx, first, state.ChainKey(x.question.Number, ""))
+	x.read(ctx, first, state.ChainKey(x.Question.Number, ""))
 	x.check(first)
 	on, err := first.visit(visit)
 	if err != nil || !on || len(first.next) == 0 {
@@ -136,10 +137,10 @@ type levelReader struct {
 }
 
 // readOn begins with the batch at a key. Who calls it must call stop.
-func (x levelScan) readOn(ctx context.Context, next []byte) *levelReader {
+func (x Scan) readOn(ctx context.Context, next []byte) *levelReader {
 	ctx, cancel := context.WithCancel(ctx)
-	r := &levelReader{make(chan *levelBatch, levelsAhead), make(chan *levelBatch, levelsAhead), cancel}
-	for range levelsAhead {
+	r := &levelReader{make(chan *levelBatch, LevelsAhead), make(chan *levelBatch, LevelsAhead), cancel}
+	for range LevelsAhead {
 		r.free <- newLevelBatch()
 	}
 	go x.run(ctx, r, bytes.Clone(next))
@@ -147,7 +148,7 @@ func (x levelScan) readOn(ctx context.Context, next []byte) *levelReader {
 }
 
 // run never waits in the midst of a snapshot.
-func (x levelScan) run(ctx context.Context, r *levelReader, next []byte) {
+func (x Scan) run(ctx context.Context, r *levelReader, next []byte) {
 	defer close(r.batches)
 	for len(next) > 0 {
 		select {
@@ -172,17 +173,17 @@ func (r *levelReader) stop() {
 
 // read fills a batch with the records from a key on, as they are. What panics in the background goes on where it is
 // visited.
-func (x levelScan) read(ctx context.Context, b *levelBatch, from []byte) {
+func (x Scan) read(ctx context.Context, b *levelBatch, from []byte) {
 	*b = levelBatch{
 		stored: b.stored[:0], ends: b.ends[:0], next: b.next[:0], names: b.names[:0], levels: b.levels[:0], rows: b.rows[:0], checked: b.checked,
 	}
 	defer func() { b.panic = recover() }()
-	b.err = x.ledger.engine.View(ctx, func(s *state.State) error {
+	b.err = x.Engine.View(ctx, func(s *state.State) error {
 		return s.Scan(state.BucketChains, from, func(key, value []byte) bool {
-			if len(key) < 4 || binary.BigEndian.Uint32(key) != x.question.Number {
+			if len(key) < 4 || binary.BigEndian.Uint32(key) != x.Question.Number {
 				return false
 			}
-			if len(b.ends) == levelsRead || len(b.stored) >= mostStored {
+			if len(b.ends) == LevelsRead || len(b.stored) >= mostStored {
 				b.next = append(b.next, key...)
 				return false
 			}
@@ -194,7 +195,7 @@ func (x levelScan) read(ctx context.Context, b *levelBatch, from []byte) {
 }
 
 // check holds each record of a batch against its checksum, decodes all of it, and keeps the level that is wanted.
-func (x levelScan) check(b *levelBatch) {
+func (x Scan) check(b *levelBatch) {
 	defer func() {
 		if p := recover(); p != nil {
 			b.panic = p
@@ -235,14 +236,14 @@ func (x levelScan) check(b *levelBatch) {
 }
 
 // pick decodes a chain, and takes the level that is wanted, if there is one.
-func (x levelScan) pick(b *levelBatch, payload []byte, into *foundLevel) (found bool, err error) {
+func (x Scan) pick(b *levelBatch, payload []byte, into *foundLevel) (found bool, err error) {
 	d := wire.Decoder{Rest: payload}
 	var c state.Chain
 	_, levels := c.DecodeHead(&d)
 	var one, taken state.Level
 	for range levels {
 		skipBuyers(&d, state.DecodeLevel(&d, &one))
-		if x.current || one.Epsilon == x.epsilon {
+		if x.Current || one.Epsilon == x.Epsilon {
 			found, taken = true, one
 		}
 	}
