@@ -2,15 +2,13 @@ package ledger
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
-	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/prover"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
@@ -35,13 +33,13 @@ type Publishing struct {
 func (l *Ledger) Checkpoint(ctx context.Context) ([]byte, error) {
 	var head evidence.Head
 	err := l.engine.View(ctx, func(s *state.State) (err error) {
-		head, err = l.head(s, s.Counters.Events)
+		head, err = l.prover.Head(s, s.Counters.Events)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return l.sign(head)
+	return l.prover.Sign(head)
 }
 
 // Head returns the log's tree at a size, at most its number of events; 0 stands for that number.
@@ -50,7 +48,7 @@ func (l *Ledger) Head(ctx context.Context, events uint64) (head evidence.Head, e
 		if events == 0 {
 			events = s.Counters.Events
 		}
-		head, err = l.head(s, events)
+		head, err = l.prover.Head(s, events)
 		return err
 	})
 	return head, err
@@ -69,164 +67,11 @@ func (l *Ledger) Consistency(ctx context.Context, from, to uint64) (proof tlog.T
 	return proof, err
 }
 
-// head returns the tree of the first events.
-func (l *Ledger) head(s *state.State, events uint64) (evidence.Head, error) {
-	if events > s.Counters.Events {
-		return evidence.Head{}, errs.Invalid("the log has %d events, not %d", s.Counters.Events, events)
-	}
-	root, err := tlog.TreeHash(int64(events), s)
-	return evidence.Head{Origin: l.about.Origin(), Events: events, Root: root}, err
-}
-
-func (l *Ledger) sign(head evidence.Head) ([]byte, error) {
-	if l.signer == nil {
-		return nil, ErrNoSigner
-	}
-	signed, err := merkle.Checkpoint{Origin: head.Origin, Size: head.Events, Root: head.Root}.Sign(l.signer)
-	if err != nil {
-		return nil, fmt.Errorf("checkpoint: %w", err)
-	}
-	return signed, nil
-}
-
-// checkSigner refuses a key that signs for another log.
-func (l *Ledger) checkSigner() error {
-	if l.signer != nil && l.signer.Name() != l.about.Origin() {
-		return errs.Invalid("the signer's key is named %q, the log %q", l.signer.Name(), l.about.Origin())
-	}
-	return nil
-}
-
-// checkExtends returns a RollbackError if the log does not extend the one that a checkpoint is of.
-func (l *Ledger) checkExtends(s *state.State, trusted evidence.Head) error {
-	failure := &evidence.RollbackError{Checkpoint: trusted, Ledger: evidence.Head{Origin: l.about.Origin(), Events: s.Counters.Events}}
-	if trusted.Origin != failure.Ledger.Origin || trusted.Events > s.Counters.Events {
-		return failure
-	}
-	head, err := l.head(s, trusted.Events)
-	if err != nil {
-		return err
-	}
-	if failure.Ledger.Root = head.Root; head.Root != trusted.Root {
-		return failure
-	}
-	return nil
-}
-
-// publisher hands checkpoints to the host.
-type publisher struct {
-	ledger *Ledger
-	Publishing
-	sent   uint64 // the size of the last checkpoint handed over
-	cancel context.CancelFunc
-	done   chan struct{} // closed when it has ended
-}
-
-const (
-	// closing is how long the last checkpoint may take.
-	closing = 5 * time.Second
-	// shortest and longest are how long a publisher waits after a failure.
-	shortest = time.Second
-	longest  = time.Minute
-)
-
 // startPublishing begins to hand out checkpoints, if that is wanted.
-func (l *Ledger) startPublishing(wanted Publishing) error {
+func (l *Ledger) startPublishing(wanted Publishing) (err error) {
 	if wanted.To == nil || l.engine.ReadOnly {
 		return nil
 	}
-	if l.signer == nil {
-		return ErrNoSigner
-	}
-	if wanted.Interval < 0 {
-		return errs.Invalid("checkpoints after %v", wanted.Interval)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	l.publisher = &publisher{ledger: l, Publishing: wanted, cancel: cancel, done: make(chan struct{})}
-	go l.publisher.run(ctx)
-	return nil
-}
-
-// run hands out checkpoints until the ledger is closed or stopped, and one more if it is closed.
-func (p *publisher) run(ctx context.Context) {
-	defer close(p.done)
-	for wait := shortest; ctx.Err() == nil; {
-		if err := p.publish(ctx); err != nil && ctx.Err() == nil {
-			p.ledger.engine.Log.Error().Err(err).Msg("checkpoint not published")
-			pause(ctx, wait)
-			wait = min(2*wait, longest)
-			continue
-		}
-		wait = shortest
-		p.await(ctx)
-	}
-	if p.ledger.engine.Queue.Stopped() != nil {
-		return // what is durable only the next Open can tell
-	}
-	last, cancel := context.WithTimeout(context.Background(), closing)
-	defer cancel()
-	if err := p.publish(last); err != nil {
-		p.ledger.engine.Log.Error().Err(err).Msg("last checkpoint not published")
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
-// await waits until the next checkpoint is due, or ctx ends.
-func (p *publisher) await(ctx context.Context) {
-	c := &p.ledger.engine.Queue
-	if p.Interval > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, p.Interval)
-		defer cancel()
-	}
-	// The error is that of ctx; whoever called looks at it.
-	_ = c.Await(ctx, func() bool { return p.Events > 0 && c.Durable-p.sent >= p.Events })
-}
-
-// publish hands out a checkpoint of what is durable, if that is more than before.
-func (p *publisher) publish(ctx context.Context) error {
-	l := p.ledger
-	size := l.engine.Queue.DurableEvents()
-	if size == p.sent {
-		return nil
-	}
-	var head evidence.Head
-	err := l.engine.Store.View(func(r kv.Reader) error {
-		s, err := state.Snapshot(r)
-		if err == nil {
-			head, err = l.head(s, size)
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	signed, err := l.sign(head)
-	if err == nil {
-		err = p.To(ctx, signed)
-	}
-	if err == nil {
-		p.sent = size
-	}
+	l.publisher, err = prover.StartPublisher(&l.prover, wanted.To, wanted.Events, wanted.Interval)
 	return err
-}
-
-// close hands out the last checkpoint. It may be called on nil.
-func (p *publisher) close() {
-	if p == nil {
-		return
-	}
-	p.cancel()
-	select {
-	case <-p.done:
-	case <-time.After(2 * closing): // its To does not heed the context
-	}
 }

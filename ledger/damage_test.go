@@ -402,7 +402,7 @@ func trustedHead(t testing.TB, s kv.Store) VerifyRequest {
 	t.Helper()
 	l := openMemory(t, s, Options{})
 	signer, verifier, _ := logKey(t, l.About().Origin, 1)
-	l.signer = signer
+	l.prover.Signer = signer
 	return VerifyRequest{Checkpoints: [][]byte{checkpointOf(t, l)}, Verifiers: note.VerifierList(verifier)}
 }
 

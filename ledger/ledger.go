@@ -20,6 +20,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/prover"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/mechanism"
@@ -84,10 +85,9 @@ type About struct {
 type Ledger struct {
 	engine engine.Engine
 	rules  rules.Rules
-	about  event.About
+	prover prover.Prover
 
-	signer    note.Signer
-	publisher *publisher         // nil if nothing is published
+	publisher *prover.Publisher  // nil if nothing is published
 	queries   *mechanism.Sampler // used by the one goroutine that commits
 	objects   sync.Pool          // of *objectReader, for the next reader
 	// mostTold is the constant of that name, or a test's.
@@ -169,7 +169,7 @@ func Open(path string, options Options) (*Ledger, error) {
 func openClaimed(s kv.Store, options Options) (*Ledger, error) {
 	l, truthKey, err := readStore(s, options)
 	if err == nil && !l.engine.ReadOnly {
-		l.engine.Claim, err = engine.ClaimLedger(l.about.ID)
+		l.engine.Claim, err = engine.ClaimLedger(l.prover.About.ID)
 	}
 	if err != nil {
 		return nil, err
@@ -192,14 +192,15 @@ func openStore(s kv.Store, options Options) (*Ledger, error) {
 // readStore reads what every ledger begins with, and the check of its truth key, if any. It writes nothing.
 func readStore(s kv.Store, options Options) (l *Ledger, truthKey []byte, err error) {
 	l = &Ledger{
-		rules:  rules.Rules{ReadOnly: options.ReadOnly, Patience: options.TruthTimeout},
-		signer: options.Signer, queries: mechanism.NewSampler(), mostTold: rules.MostTold,
+		rules:   rules.Rules{ReadOnly: options.ReadOnly, Patience: options.TruthTimeout},
+		queries: mechanism.NewSampler(), mostTold: rules.MostTold,
 	}
+	l.prover = prover.Prover{Engine: &l.engine, Signer: options.Signer}
 	if err := l.engine.Begin(s, options.Logger, options.Now, options.ReadOnly, engine.Leap{Allowed: options.ClockLeap, Confirmed: options.ClockAhead}); err != nil {
 		return nil, nil, err
 	}
 	err = l.engine.View(context.Background(), func(s *state.State) (err error) {
-		l.about, truthKey, err = readHead(s)
+		l.prover.About, truthKey, err = readHead(s)
 		l.engine.Found(s.Counters.Position)
 		if err == nil && !l.engine.ReadOnly {
 			err = s.Counters.CheckWhole()
@@ -210,7 +211,7 @@ func readStore(s kv.Store, options Options) (l *Ledger, truthKey []byte, err err
 		return err
 	})
 	if err == nil {
-		err = l.checkSigner()
+		err = l.prover.CheckSigner()
 	}
 	return l, truthKey, err
 }
@@ -228,7 +229,7 @@ func (l *Ledger) begin(options Options, truthKey []byte) error {
 func (l *Ledger) useKeys(truth, check []byte, noise NoiseKeys) error {
 	var fresh []event.Change
 	if l.rules.Bound = check != nil || truth != nil; truth != nil {
-		set, err := l.rules.UseTruthKey(l.about.ID, truth, check)
+		set, err := l.rules.UseTruthKey(l.prover.About.ID, truth, check)
 		if err != nil {
 			return err
 		}
@@ -259,7 +260,7 @@ func (l *Ledger) checkTrusted(s *state.State, options Options) error {
 	if err != nil {
 		return err
 	}
-	return l.checkExtends(s, trusted)
+	return l.prover.CheckExtends(s, trusted)
 }
 
 // readHead reads what stands at the head of every ledger, and the check of its truth key, if any.
@@ -277,13 +278,13 @@ func (l *Ledger) Close() error {
 	if !l.engine.Queue.Close() {
 		return ErrClosed
 	}
-	l.publisher.close()
+	l.publisher.Close()
 	return errors.Join(l.engine.Store.Close(), l.engine.Claim.Release())
 }
 
 // About returns what the ledger was created with.
 func (l *Ledger) About() About {
-	return About{ID: uuid.UUID(l.about.ID).String(), Created: l.about.At, Currency: l.about.Currency, LogKey: l.about.LogKey, Origin: l.about.Origin()}
+	return About{ID: uuid.UUID(l.prover.About.ID).String(), Created: l.prover.About.At, Currency: l.prover.About.Currency, LogKey: l.prover.About.LogKey, Origin: l.prover.About.Origin()}
 }
 
 // questionByName returns a question, or ErrUnknown.

@@ -269,7 +269,7 @@ func (l *Ledger) Buyers(ctx context.Context) (all []BuyerState, err error) {
 				if err != nil {
 					return err
 				}
-				all = append(all, BuyerState{b.Name, b.Sold, int64(b.Paid), l.about.Currency})
+				all = append(all, BuyerState{b.Name, b.Sold, int64(b.Paid), l.prover.About.Currency})
 			}
 			return nil
 		})

@@ -276,7 +276,7 @@ func (t *trade) quote() Quote {
 // offer puts a deal in words, without its names.
 func (l *Ledger) offer(d event.Deal, n event.SaleTally) Offer {
 	return Offer{
-		Epsilon: d.Epsilon, Price: int64(d.Price), Currency: l.about.Currency, Objects: d.Objects,
+		Epsilon: d.Epsilon, Price: int64(d.Price), Currency: l.prover.About.Currency, Objects: d.Objects,
 		Draws: n.Draws, Resales: n.Resales, Degradations: n.Degradations, Insertions: n.Insertions, Upgrades: n.Upgrades,
 	}
 }
@@ -289,7 +289,7 @@ func (t *trade) id() string {
 		sum.Write(e.Buf)
 		e.Buf = e.Buf[:0]
 	}
-	e.Raw(t.ledger.about.ID[:])
+	e.Raw(t.ledger.prover.About.ID[:])
 	e.Text(t.order.Buyer)
 	e.U32(t.Question.Number)
 	e.Epsilon(t.order.Epsilon)

@@ -220,7 +220,7 @@ func (r *objectReader) begin(key, value []byte) error {
 	r.object, r.known = o, true
 	r.out = ObjectState{
 		Object: r.name, Cap: o.Cap, Spent: o.Spent, Remaining: budget.Minus(o.Cap, o.Spent), Earned: int64(o.Earned), Forgotten: o.Forgotten,
-		Currency: r.ledger.about.Currency,
+		Currency: r.ledger.prover.About.Currency,
 	}
 	if o.Chains > 0 {
 		r.out.Chains = make([]ChainState, 0, min(o.Chains, scanSize))
@@ -345,7 +345,7 @@ func (l *Ledger) Stats(ctx context.Context) (Stats, error) {
 	err := l.engine.View(ctx, func(s *state.State) error {
 		c := s.Counters
 		out = Stats{Objects: c.Objects, Questions: uint64(c.Questions), Chains: c.Chains, Events: c.Events}
-		out.Buyers, out.Sales, out.Revenue, out.Currency = uint64(c.Buyers), c.Sold, int64(c.Revenue), l.about.Currency
+		out.Buyers, out.Sales, out.Revenue, out.Currency = uint64(c.Buyers), c.Sold, int64(c.Revenue), l.prover.About.Currency
 		return nil
 	})
 	if err != nil {

@@ -138,7 +138,7 @@ func (l *Ledger) describeReserved(s *state.State, number uint64, r state.Sale) (
 		return out, err
 	}
 	out = Reservation{
-		Number: number, Epsilon: c.Epsilon, Price: int64(c.Price), Currency: l.about.Currency, Objects: c.Objects,
+		Number: number, Epsilon: c.Epsilon, Price: int64(c.Price), Currency: l.prover.About.Currency, Objects: c.Objects,
 		Refused: left, Key: end.Key, Expires: c.Expires, First: end.First, Last: last,
 	}
 	out.Buyer, out.Question, err = l.namesOf(s, r)

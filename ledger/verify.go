@@ -90,7 +90,7 @@ func (l *Ledger) verify(ctx context.Context, r VerifyRequest, at audit.Pace) (Ve
 // auditing is the ledger as an audit sees it.
 type auditing struct{ *Ledger }
 
-func (l auditing) Origin() string { return l.about.Origin() }
+func (l auditing) Origin() string { return l.prover.About.Origin() }
 
 func (l auditing) Now() time.Time { return l.engine.Clock() }
 

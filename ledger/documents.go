@@ -1,0 +1,67 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/internal/batch"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/fold"
+	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+)
+
+// Receipt returns the receipt of a sale, with a checkpoint of the log as it is now. It reads only. It returns
+// [ErrUnknown] for what is no sale, and [ErrNoSigner] if the ledger was opened without a key. An object that is
+// forgotten while the receipt is being made is in it whole or erased; either is proven.
+//
+// Two receipts of a sale say the same, but for the objects forgotten in between, and name the log at two sizes;
+// [Ledger.Consistency] proves that it is one log.
+func (l *Ledger) Receipt(ctx context.Context, sale uint64) (r evidence.Receipt, err error) {
+	if l.prover.Signer == nil {
+		return r, ErrNoSigner
+	}
+	var sold state.Sale
+	err = l.engine.View(ctx, func(s *state.State) (err error) {
+		sold, err = carriedOut(s, sale)
+		return err
+	})
+	if err != nil {
+		return r, err
+	}
+	return l.prover.Receipt(ctx, sold, sale)
+}
+
+// Statement records that a statement about an object is made, and returns it. It takes an idempotency key like
+// every request that changes something: the same key returns the same statement, of the same time, again. It
+// returns [ErrUnknown] if there is no such object (whoever was only ever refused is none), [ErrNoSigner] if the
+// ledger was opened without a key, and [ErrForgotten] if the object was forgotten since the key was used.
+func (l *Ledger) Statement(ctx context.Context, key, object string) (evidence.Statement, error) {
+	if l.prover.Signer == nil {
+		return evidence.Statement{}, ErrNoSigner
+	}
+	if err := names.Check("object", object); err != nil {
+		return evidence.Statement{}, err
+	}
+	f := event.NewForm("state")
+	f.Field("Object").Text(object)
+	state := func(s *state.State) (event.Change, error) { return stateOf(s, object) }
+	if err := batch.Once(ctx, &l.engine, key, object, f, state); err != nil {
+		return evidence.Statement{}, err
+	}
+	return l.prover.Statement(context.WithoutCancel(ctx), key) // it is done, whatever has become of ctx
+}
+
+// stateOf returns the change that lists all events about an object.
+func stateOf(s *state.State, name string) (event.Change, error) {
+	o, known, err := s.Object(name)
+	if err != nil {
+		return nil, err
+	}
+	if !known {
+		return nil, fmt.Errorf("object %q: %w", name, ErrUnknown)
+	}
+	events, err := fold.EventsAbout(s, o)
+	return &event.Stated{Object: name, Forgotten: o.Forgotten, Events: events, Account: fold.AccountOf(o)}, err
+}
