@@ -15,6 +15,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -396,7 +397,7 @@ func (x *inquiry) largest(room privacy.Epsilon) privacy.Epsilon {
 
 // lacksTruth refuses an object that there is no truth of.
 func (x *inquiry) lacksTruth(name string) Refusal {
-	r := Refusal{Object: name, Reason: NoTruth, Asked: x.request.Epsilon, Remedy: RemedyTruth}
+	r := Refusal{Object: name, Reason: NoTruth, Asked: x.request.Epsilon, Remedy: vocabulary.RemedyTruth}
 	rules.OrLess(&r, x.known.Top().Epsilon)
 	return r
 }

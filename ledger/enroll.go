@@ -8,6 +8,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -150,7 +151,7 @@ func (x *enrollment) plan(s *state.State, names []string, policyNumber uint32) (
 			limit = o.Cap
 		}
 		if known && o.Cap != limit {
-			p.Refused = append(p.Refused, Refusal{Object: name, Reason: CapDiffers, Ceiling: o.Cap, Spent: o.Spent, Asked: limit, Remedy: RemedyNothing})
+			p.Refused = append(p.Refused, Refusal{Object: name, Reason: CapDiffers, Ceiling: o.Cap, Spent: o.Spent, Asked: limit, Remedy: vocabulary.RemedyNothing})
 			continue
 		}
 		noise := uint32(0)
@@ -167,7 +168,7 @@ func (x *enrollment) plan(s *state.State, names []string, policyNumber uint32) (
 				return p, err
 			}
 			if !same {
-				p.Refused = append(p.Refused, Refusal{Object: name, Reason: PolicyDiffers, Spent: c.Current(), Remedy: RemedyNothing})
+				p.Refused = append(p.Refused, Refusal{Object: name, Reason: PolicyDiffers, Spent: c.Current(), Remedy: vocabulary.RemedyNothing})
 				continue
 			}
 			if !o.Withdrew(c) {

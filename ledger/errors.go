@@ -6,6 +6,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // Errors a caller may branch on, by [errors.Is]. A missing or existing file is reported as
@@ -81,11 +82,11 @@ type QuoteError struct {
 	Quote    Quote  // what the order is now
 	Expected string // the ID of the quote it was to be, or ""
 	MaxPrice *int64 // the most the buyer would pay, or nil
-	Remedy   Remedy // RemedyPaying or RemedyQuoting
+	Remedy   Remedy // vocabulary.RemedyPaying or vocabulary.RemedyQuoting
 }
 
 func (e *QuoteError) Error() string {
-	if e.Remedy == RemedyPaying {
+	if e.Remedy == vocabulary.RemedyPaying {
 		return fmt.Sprintf("question %q: %q would have to pay %d %s (minor units), above its limit of %d",
 			e.Quote.Question, e.Quote.Buyer, e.Quote.Price, e.Quote.Currency, *e.MaxPrice)
 	}

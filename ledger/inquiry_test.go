@@ -14,6 +14,7 @@ import (
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/mechanism"
 )
 
@@ -154,7 +155,7 @@ func TestAnswersAndChainsShareTheirCeilings(t *testing.T) {
 	release(t, l, releaseOf(t, "1", "ann", "0.75"))
 	_, err := l.Answer(t.Context(), inquire(t, "2", "majority:yes", "0.5", never(t), "ann", "bob", "cy"))
 	refused := refusals(t, err)
-	want := Refusal{Object: "ann", Reason: ChainCeiling, Ceiling: eps(t, "1"), Spent: eps(t, "0.75"), Asked: eps(t, "0.5"), Cost: eps(t, "0.5"), Remaining: eps(t, "0.25"), Remedy: RemedyLess, Largest: eps(t, "0.25")}
+	want := Refusal{Object: "ann", Reason: ChainCeiling, Ceiling: eps(t, "1"), Spent: eps(t, "0.75"), Asked: eps(t, "0.5"), Cost: eps(t, "0.5"), Remaining: eps(t, "0.25"), Remedy: vocabulary.RemedyLess, Largest: eps(t, "0.25")}
 	if len(refused) != 1 || refused[0] != want && refused[0].Reason != ObjectCap {
 		t.Errorf("refused %+v", refused)
 	}

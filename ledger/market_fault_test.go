@@ -11,6 +11,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -395,14 +396,14 @@ func TestASourceMayCallTheLedger(t *testing.T) {
 			release(t, l, ReleaseRequest{Key: "other", Question: "smoker", Object: "bob", Epsilon: eps(t, "0.75"), Truth: TruthOf("yes")})
 		}, func(_ Sale, err error) bool {
 			r := refusals(t, err)[0]
-			return r.Reason == ObjectCap && r.Remedy == RemedyLess
+			return r.Reason == ObjectCap && r.Remedy == vocabulary.RemedyLess
 		}},
 		"reserves elsewhere": {func(l *Ledger) {
 			o := Order{Buyer: "zeta", Question: "smoker", Epsilon: eps(t, "0.75"), Objects: []string{"bob"}}
 			reserve(t, l, ReserveRequest{Key: "other", Order: o, For: time.Hour})
 		}, func(_ Sale, err error) bool {
 			r := refusals(t, err)[0]
-			return r.Reason == ObjectCap && r.Remedy == RemedyWaiting
+			return r.Reason == ObjectCap && r.Remedy == vocabulary.RemedyWaiting
 		}},
 		"uses its key": {func(l *Ledger) { sell(t, l, purchase(t, "s", "acme", "0.5", "bob")) },
 			func(s Sale, err error) bool { return err == nil && s.Draws == 1 && s.Price == 50 }},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -115,7 +116,7 @@ func TestASweepLeavesOutWhoHasChanged(t *testing.T) {
 		clock.set(on(day))
 		result, err := l.Advance(t.Context(), AdvanceRequest{Key: fmt.Sprint(day), Truth: truth})
 		must(t, err)
-		if one := result.Questions[0]; day == 2 && (one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0] != (Refusal{Object: "ann", Reason: NoTruth, Asked: eps(t, "0.2"), Remedy: RemedyTruth, Largest: eps(t, "0.1")}) || !slices.Equal(one.TruthChanged, []string{"ann"})) {
+		if one := result.Questions[0]; day == 2 && (one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0] != (Refusal{Object: "ann", Reason: NoTruth, Asked: eps(t, "0.2"), Remedy: vocabulary.RemedyTruth, Largest: eps(t, "0.1")}) || !slices.Equal(one.TruthChanged, []string{"ann"})) {
 			t.Errorf("%+v", one)
 		}
 	}
@@ -168,7 +169,7 @@ func TestAReservationEndsWithAWithdrawal(t *testing.T) {
 	sell(t, l, SellRequest{Key: "s", Order: Order{Buyer: "zeta", Question: "smoker", Epsilon: eps(t, "0.5"), Objects: []string{"ann"}}, Truth: TruthOf("yes")})
 	enroll("again", "vote")
 	_, err := l.Capture(t.Context(), CaptureRequest{Key: "c", Reservation: r.Number, Truth: never(t)})
-	if got := refusals(t, err); got[0].Reason != Withdrawn || got[0].Remedy != RemedyNothing {
+	if got := refusals(t, err); got[0].Reason != Withdrawn || got[0].Remedy != vocabulary.RemedyNothing {
 		t.Errorf("got the error %v", err)
 	}
 	auditStore(t, l.engine.Store)
@@ -191,7 +192,7 @@ func TestLimitsAreThoseOfWhatIsSold(t *testing.T) {
 	define(t, late, vote())
 	enrollUnder(t, late, "vote", straight(t, "0.1"), "0.5", "ann")
 	_, err = late.Release(t.Context(), releaseOf(t, "k", "ann", "0.9"))
-	if got := refusals(t, err); got[0].Reason != ChainCeiling || got[0].Remedy != RemedyNothing {
+	if got := refusals(t, err); got[0].Reason != ChainCeiling || got[0].Remedy != vocabulary.RemedyNothing {
 		t.Errorf("got the error %v", err)
 	}
 }
@@ -262,7 +263,7 @@ func TestComingBackRestoresNoBudget(t *testing.T) {
 			return err
 		},
 	} {
-		if got := refusals(t, call()); got[0].Reason != Withdrawn || got[0].Remedy != RemedyEnrolling {
+		if got := refusals(t, call()); got[0].Reason != Withdrawn || got[0].Remedy != vocabulary.RemedyEnrolling {
 			t.Errorf("%s of who has withdrawn: %+v", name, got)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -244,8 +245,8 @@ func TestASweepLeavesOutWhoCannotFollow(t *testing.T) {
 	result, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Question: "vote", Truth: listOf("yes", "yes", "")})
 	must(t, err)
 	want := []Advanced{{Question: "vote", Raised: 1, Refused: []Refusal{
-		{Object: "bob", Reason: ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0.5"), Asked: eps(t, "0.3"), Cost: eps(t, "0.05"), Remaining: eps(t, "0"), Remedy: RemedyWaiting, Largest: eps(t, "0.25")},
-		{Object: "cid", Reason: NoTruth, Asked: eps(t, "0.05"), Remedy: RemedyTruth},
+		{Object: "bob", Reason: ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0.5"), Asked: eps(t, "0.3"), Cost: eps(t, "0.05"), Remaining: eps(t, "0"), Remedy: vocabulary.RemedyWaiting, Largest: eps(t, "0.25")},
+		{Object: "cid", Reason: NoTruth, Asked: eps(t, "0.05"), Remedy: vocabulary.RemedyTruth},
 	}}}
 	if !reflect.DeepEqual(result.Questions, want) {
 		t.Errorf("got %+v", result.Questions)
@@ -257,7 +258,7 @@ func TestASweepLeavesOutWhoCannotFollow(t *testing.T) {
 	tight.clock.set(epoch().Add(days * 24 * time.Hour))
 	for _, one := range tight.sweep("day").Questions {
 		for _, refusal := range one.Refused {
-			if refusal.Reason != ObjectCap || refusal.Remedy != RemedyLess || refusal.Largest.IsZero() {
+			if refusal.Reason != ObjectCap || refusal.Remedy != vocabulary.RemedyLess || refusal.Largest.IsZero() {
 				t.Errorf("%s: %+v", one.Question, refusal)
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // TestNobodyBeginsWithoutAKeyByMistake opens a ledger that has used a noise key without any: chains could begin there
@@ -57,7 +59,7 @@ func TestWhoseKeyIsLostHoldsNobodyUp(t *testing.T) {
 	l := open(t, path, Options{NoiseKey: keys})
 	refusedFor := func(refused []Refusal) {
 		t.Helper()
-		if len(refused) != 1 || refused[0].Object != "of 2025" || refused[0].Reason != NoNoiseKey || refused[0].Remedy != RemedyKey {
+		if len(refused) != 1 || refused[0].Object != "of 2025" || refused[0].Reason != NoNoiseKey || refused[0].Remedy != vocabulary.RemedyKey {
 			t.Errorf("refused: %v", refused)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // Invariant 8: by default an order sells to all its objects or to none; asked to be partial, it says
@@ -104,9 +105,9 @@ func TestAPartialOrderLeavesOutExactlyTheRefused(t *testing.T) {
 	before := stats(t, l).Events
 	got := carryOut(t, l, r)
 	want := RaiseResult{Drawn: 1, Reused: 1, First: before + 1, Last: before + 5, Refused: []Refusal{
-		{Object: "bob", Reason: ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0.5"), Asked: eps(t, "0.75"), Cost: eps(t, "0.75"), Remaining: eps(t, "0.5"), Remedy: RemedyLess, Largest: eps(t, "0.5")},
-		{Object: "dot", Reason: NoTruth, Asked: eps(t, "0.75"), Remedy: RemedyTruth},
-		{Object: "zoe", Reason: NotEnrolled, Asked: eps(t, "0.75"), Remedy: RemedyEnrolling},
+		{Object: "bob", Reason: ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0.5"), Asked: eps(t, "0.75"), Cost: eps(t, "0.75"), Remaining: eps(t, "0.5"), Remedy: vocabulary.RemedyLess, Largest: eps(t, "0.5")},
+		{Object: "dot", Reason: NoTruth, Asked: eps(t, "0.75"), Remedy: vocabulary.RemedyTruth},
+		{Object: "zoe", Reason: NotEnrolled, Asked: eps(t, "0.75"), Remedy: vocabulary.RemedyEnrolling},
 	}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
@@ -201,7 +202,7 @@ func TestALargeOrderHoldsItsBudget(t *testing.T) {
 		rival.Question = "smoker"
 		_, err := l.Release(t.Context(), rival)
 		got := refusals(t, err)[0]
-		want := Refusal{Object: lastOfCrowd, Reason: ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0"), Asked: eps(t, "0.5"), Cost: eps(t, "0.5"), Remaining: eps(t, "0.4"), Remedy: RemedyWaiting, Largest: eps(t, "0.4")}
+		want := Refusal{Object: lastOfCrowd, Reason: ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0"), Asked: eps(t, "0.5"), Cost: eps(t, "0.5"), Remaining: eps(t, "0.4"), Remedy: vocabulary.RemedyWaiting, Largest: eps(t, "0.4")}
 		if got != want {
 			t.Errorf("the rival was refused for %+v, want %+v", got, want)
 		}

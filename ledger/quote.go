@@ -15,6 +15,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -359,9 +360,9 @@ func (t *trade) accept(m limits) error {
 	q := t.quote()
 	switch {
 	case m.maxPrice != nil && *m.maxPrice < q.Price:
-		return &QuoteError{Quote: q, Expected: m.quoteID, MaxPrice: m.maxPrice, Remedy: RemedyPaying}
+		return &QuoteError{Quote: q, Expected: m.quoteID, MaxPrice: m.maxPrice, Remedy: vocabulary.RemedyPaying}
 	case m.quoteID != "" && m.quoteID != q.ID:
-		return &QuoteError{Quote: q, Expected: m.quoteID, MaxPrice: m.maxPrice, Remedy: RemedyQuoting}
+		return &QuoteError{Quote: q, Expected: m.quoteID, MaxPrice: m.maxPrice, Remedy: vocabulary.RemedyQuoting}
 	}
 	return nil
 }

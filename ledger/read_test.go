@@ -16,6 +16,7 @@ import (
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -108,7 +109,7 @@ func TestEventsTellWhatHappened(t *testing.T) {
 		{Number: 10, Time: at, Kind: "settled", Object: "ann", Key: "r", Counts: []uint64{1, 0, 0}},
 		{Number: 11, Time: at, Kind: "released", Object: "ann", Question: "vote", Epsilon: &quarter, Response: "yes", Method: "degrade"},
 		{Number: 12, Time: at, Kind: "refused", Object: "zoe", Question: "vote", Refused: []Refusal{
-			{Object: "zoe", Reason: NotEnrolled, Asked: quarter, Remedy: RemedyEnrolling},
+			{Object: "zoe", Reason: NotEnrolled, Asked: quarter, Remedy: vocabulary.RemedyEnrolling},
 		}},
 		{Number: 13, Time: at, Kind: "settled", Key: "p", Counts: []uint64{0, 0, 1}, LeftOut: 1},
 	}

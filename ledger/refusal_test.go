@@ -14,6 +14,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -46,16 +47,16 @@ func refusedCases(t *testing.T) map[string]refusedCase {
 		return func(l *Ledger) error { _, err := l.Enroll(t.Context(), r); return err }
 	}
 	return map[string]refusedCase{
-		"chain ceiling": {raise("limited", "2.5", "yes"), Refusal{Object: "limited", Reason: ChainCeiling, Ceiling: e("2"), Spent: e("1.5"), Asked: e("2.5"), Cost: e("1"), Remaining: e("0.5"), Remedy: RemedyLess, Largest: e("2")}},
-		"object cap":    {raise("capped", "2.000000001", "yes"), Refusal{Object: "capped", Reason: ObjectCap, Ceiling: e("3"), Spent: e("2.25"), Asked: e("2.000000001"), Cost: e("1.000000001"), Remaining: e("0.75"), Remedy: RemedyLess, Largest: e("1.75")}},
-		"first level":   {raise("fresh", "1.1", "yes"), Refusal{Object: "fresh", Reason: ObjectCap, Ceiling: e("1"), Spent: none, Asked: e("1.1"), Cost: e("1.1"), Remaining: e("1"), Remedy: RemedyLess, Largest: e("1")}},
-		"not enrolled":  {raise("stranger", "0.5", "yes"), Refusal{Object: "stranger", Reason: NotEnrolled, Ceiling: none, Spent: none, Asked: e("0.5"), Cost: none, Remaining: none, Remedy: RemedyEnrolling, Largest: none}},
-		"no truth":      {raise("fresh", "0.5", ""), Refusal{Object: "fresh", Reason: NoTruth, Ceiling: none, Spent: none, Asked: e("0.5"), Cost: none, Remaining: none, Remedy: RemedyTruth, Largest: none}},
-		"cap differs":   {enrol(EnrollRequest{Objects: []string{"capped"}, Cap: e("4")}), Refusal{Object: "capped", Reason: CapDiffers, Ceiling: e("3"), Spent: e("2.25"), Asked: e("4"), Cost: none, Remaining: none, Remedy: RemedyNothing, Largest: none}},
-		"policy given":  {enrol(EnrollRequest{Objects: []string{"capped"}, Policy: policy.Fixed(e("2"))}), Refusal{Object: "capped", Reason: PolicyDiffers, Ceiling: none, Spent: e("1"), Asked: none, Cost: none, Remaining: none, Remedy: RemedyNothing, Largest: none}},
-		"no policy":     {enrol(EnrollRequest{Objects: []string{"limited"}}), Refusal{Object: "limited", Reason: PolicyDiffers, Ceiling: none, Spent: e("1.5"), Asked: none, Cost: none, Remaining: none, Remedy: RemedyNothing, Largest: none}},
-		"other policy":  {enrol(EnrollRequest{Objects: []string{"limited"}, Policy: policy.Fixed(e("3"))}), Refusal{Object: "limited", Reason: PolicyDiffers, Ceiling: none, Spent: e("1.5"), Asked: none, Cost: none, Remaining: none, Remedy: RemedyNothing, Largest: none}},
-		"one of many":   {enrol(EnrollRequest{Objects: []string{"new", "capped", "newer"}, Cap: e("5")}), Refusal{Object: "capped", Reason: CapDiffers, Ceiling: e("3"), Spent: e("2.25"), Asked: e("5"), Cost: none, Remaining: none, Remedy: RemedyNothing, Largest: none}},
+		"chain ceiling": {raise("limited", "2.5", "yes"), Refusal{Object: "limited", Reason: ChainCeiling, Ceiling: e("2"), Spent: e("1.5"), Asked: e("2.5"), Cost: e("1"), Remaining: e("0.5"), Remedy: vocabulary.RemedyLess, Largest: e("2")}},
+		"object cap":    {raise("capped", "2.000000001", "yes"), Refusal{Object: "capped", Reason: ObjectCap, Ceiling: e("3"), Spent: e("2.25"), Asked: e("2.000000001"), Cost: e("1.000000001"), Remaining: e("0.75"), Remedy: vocabulary.RemedyLess, Largest: e("1.75")}},
+		"first level":   {raise("fresh", "1.1", "yes"), Refusal{Object: "fresh", Reason: ObjectCap, Ceiling: e("1"), Spent: none, Asked: e("1.1"), Cost: e("1.1"), Remaining: e("1"), Remedy: vocabulary.RemedyLess, Largest: e("1")}},
+		"not enrolled":  {raise("stranger", "0.5", "yes"), Refusal{Object: "stranger", Reason: NotEnrolled, Ceiling: none, Spent: none, Asked: e("0.5"), Cost: none, Remaining: none, Remedy: vocabulary.RemedyEnrolling, Largest: none}},
+		"no truth":      {raise("fresh", "0.5", ""), Refusal{Object: "fresh", Reason: NoTruth, Ceiling: none, Spent: none, Asked: e("0.5"), Cost: none, Remaining: none, Remedy: vocabulary.RemedyTruth, Largest: none}},
+		"cap differs":   {enrol(EnrollRequest{Objects: []string{"capped"}, Cap: e("4")}), Refusal{Object: "capped", Reason: CapDiffers, Ceiling: e("3"), Spent: e("2.25"), Asked: e("4"), Cost: none, Remaining: none, Remedy: vocabulary.RemedyNothing, Largest: none}},
+		"policy given":  {enrol(EnrollRequest{Objects: []string{"capped"}, Policy: policy.Fixed(e("2"))}), Refusal{Object: "capped", Reason: PolicyDiffers, Ceiling: none, Spent: e("1"), Asked: none, Cost: none, Remaining: none, Remedy: vocabulary.RemedyNothing, Largest: none}},
+		"no policy":     {enrol(EnrollRequest{Objects: []string{"limited"}}), Refusal{Object: "limited", Reason: PolicyDiffers, Ceiling: none, Spent: e("1.5"), Asked: none, Cost: none, Remaining: none, Remedy: vocabulary.RemedyNothing, Largest: none}},
+		"other policy":  {enrol(EnrollRequest{Objects: []string{"limited"}, Policy: policy.Fixed(e("3"))}), Refusal{Object: "limited", Reason: PolicyDiffers, Ceiling: none, Spent: e("1.5"), Asked: none, Cost: none, Remaining: none, Remedy: vocabulary.RemedyNothing, Largest: none}},
+		"one of many":   {enrol(EnrollRequest{Objects: []string{"new", "capped", "newer"}, Cap: e("5")}), Refusal{Object: "capped", Reason: CapDiffers, Ceiling: e("3"), Spent: e("2.25"), Asked: e("5"), Cost: none, Remaining: none, Remedy: vocabulary.RemedyNothing, Largest: none}},
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -205,7 +206,7 @@ func (x *selling) recall(s *state.State) error {
 			return errs.Corrupt(nil, "event %d reserves nothing", n)
 		}
 		if ev.Erased != nil {
-			gone = append(gone, Refusal{Reason: Withdrawn, Asked: r.Epsilon, Remedy: RemedyNothing}) // it was forgotten, its name too
+			gone = append(gone, Refusal{Reason: Withdrawn, Asked: r.Epsilon, Remedy: vocabulary.RemedyNothing}) // it was forgotten, its name too
 			continue
 		}
 		x.names = append(x.names, c.Object)

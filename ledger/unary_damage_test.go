@@ -13,6 +13,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -280,7 +281,7 @@ func TestApplyRefusesForgedBits(t *testing.T) {
 	for name, one := range map[string]pairOfLogs{
 		"a bit too few":                {sound: sound, forged: draw(1, "3", row(villagers-1), event.MethodRaise), why: "a response of 10 bits"},
 		"a bit too many":               {sound: sound, forged: draw(1, "3", row(villagers+1), event.MethodRaise), why: "a response of 12 bits"},
-		"as many as there may be":      {sound: sound, forged: draw(1, "3", row(MaxUnaryValues), event.MethodRaise), why: "a response of 4096 bits"},
+		"as many as there may be":      {sound: sound, forged: draw(1, "3", row(vocabulary.MaxUnaryValues), event.MethodRaise), why: "a response of 4096 bits"},
 		"a single bit":                 {sound: sound, forged: draw(1, "3", row(1), event.MethodRaise), why: "a response of 1 bits"},
 		"a value for bits":             {sound: sound, forged: draw(1, "3", event.Value{Index: 2}, event.MethodRaise), why: "a response of value 2"},
 		"the first value for bits":     {sound: sound, forged: draw(1, "3", event.Value{}, event.MethodRaise), why: "a response of value 0"},
@@ -297,7 +298,7 @@ func TestApplyRefusesForgedBits(t *testing.T) {
 		"resold with a bit more":       {sound: again, forged: sale(1, event.Value{Bits: bitsOf(t, isHere(1, "2").Bits.String()+"0")}, event.MethodResale), why: "not the recorded one"},
 		"resold as a value":            {sound: again, forged: sale(1, event.Value{}, event.MethodResale), why: "not the recorded one"},
 		"resold bits for a value":      {sound: sale(2, isHere(2, "1"), event.MethodResale), forged: sale(2, row(3), event.MethodResale), why: "not the recorded one"},
-		"too many values to be unary":  {sound: more(Question{Values: valuesOf(MaxUnaryValues + 1)}, Direct), forged: more(Question{Values: valuesOf(MaxUnaryValues + 1)}, Unary), why: "up to 4096"},
+		"too many values to be unary":  {sound: more(Question{Values: valuesOf(vocabulary.MaxUnaryValues + 1)}, Direct), forged: more(Question{Values: valuesOf(vocabulary.MaxUnaryValues + 1)}, Unary), why: "up to 4096"},
 		"a unary question of a value":  {sound: more(home(2), Unary), forged: more(home(1), Unary), why: "has 1 values"},
 		"a unary value twice":          {sound: more(home(2), Unary), forged: more(Question{Values: []string{"a", "a"}}, Unary), why: "twice"},
 		"a question of its name twice": {sound: more(home(2), Unary), forged: []event.Change{&event.QuestionDefined{Number: 3, Question: home(12)}}, why: "defined twice"},
@@ -370,7 +371,7 @@ func TestAnImpossibleRowOfBitsIsNoPanic(t *testing.T) {
 		"a bit too few":         {"home", event.Value{Bits: bitsOf(t, strings.Repeat("1", villagers-1))}},
 		"a bit too many":        {"home", event.Value{Bits: bitsOf(t, strings.Repeat("1", villagers+1))}},
 		"the bits and one more": {"home", event.Value{Bits: bitsOf(t, chainOfMemory(t, village(t), 1, "ann").Levels[2].Response.Bits.String()+"1")}},
-		"many bits":             {"home", event.Value{Bits: bitsOf(t, strings.Repeat("1", MaxUnaryValues))}},
+		"many bits":             {"home", event.Value{Bits: bitsOf(t, strings.Repeat("1", vocabulary.MaxUnaryValues))}},
 		"a value":               {"home", event.Value{Index: 2}},
 		"bits for a value":      {"vote", event.Value{Bits: bitsOf(t, "111")}},
 		"a value too high":      {"vote", event.Value{Index: 3}},

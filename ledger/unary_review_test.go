@@ -7,15 +7,16 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
 // What one transaction draws is bounded, because others wait for it.
 func TestAnOrderOfTooManyBitsIsInvalid(t *testing.T) {
 	l := inMemory(t, Options{})
-	define(t, l, Question{Name: "home", Values: valuesOf(MaxUnaryValues), Encoding: Unary})
+	define(t, l, Question{Name: "home", Values: valuesOf(vocabulary.MaxUnaryValues), Encoding: Unary})
 	enroll(t, l, "home", "9", "ann")
-	most := mostWork / MaxUnaryValues
+	most := mostWork / vocabulary.MaxUnaryValues
 	o := purchase(t, "", "acme", "1", crowd(most+1)...).Order
 	o.Question = "home"
 	_, err := l.Quote(t.Context(), o)

@@ -2,42 +2,54 @@ package ledger
 
 import "github.com/sluicedp/sluice/ledger/vocabulary"
 
-const BuyerRefused = vocabulary.BuyerRefused
-const CapDiffers = vocabulary.CapDiffers
-const ChainCeiling = vocabulary.ChainCeiling
-const Direct = vocabulary.Direct
-const EpochBegun = vocabulary.EpochBegun
-const Finite = vocabulary.Finite
-const RemedyEnrolling = vocabulary.RemedyEnrolling
-const RemedyKey = vocabulary.RemedyKey
-const RemedyLess = vocabulary.RemedyLess
-const RemedyNothing = vocabulary.RemedyNothing
-const RemedyPaying = vocabulary.RemedyPaying
-const RemedyQuoting = vocabulary.RemedyQuoting
-const RemedyTruth = vocabulary.RemedyTruth
-const RemedyWaiting = vocabulary.RemedyWaiting
-const HoldersFull = vocabulary.HoldersFull
-const MaxMechanism = vocabulary.MaxMechanism
-const MaxPanel = vocabulary.MaxPanel
-const MaxUnaryValues = vocabulary.MaxUnaryValues
-const NoNoiseKey = vocabulary.NoNoiseKey
-const NoTruth = vocabulary.NoTruth
-const NoTruthKey = vocabulary.NoTruthKey
-const NotEnrolled = vocabulary.NotEnrolled
-const NotForSale = vocabulary.NotForSale
-const NotOnOffer = vocabulary.NotOnOffer
-const ObjectCap = vocabulary.ObjectCap
-const PolicyDiffers = vocabulary.PolicyDiffers
-const SaleClosed = vocabulary.SaleClosed
-const Unary = vocabulary.Unary
-const Withdrawn = vocabulary.Withdrawn
+// The words that a ledger, its hosts and those who verify its documents share are in package vocabulary, which links no
+// database. Those that most hosts need have their names here, too.
+type (
+	// Question is a function of an object with a fixed list of labelled values.
+	Question = vocabulary.Question
+	// Encoding tells what a response to a question is.
+	Encoding = vocabulary.Encoding
+	// Mechanism is how a question in finite encoding is answered.
+	Mechanism = vocabulary.Mechanism
+	// Refusal explains why one object was refused.
+	Refusal = vocabulary.Refusal
+	// Reason says why an object was refused.
+	Reason = vocabulary.Reason
+	// Remedy says what would make a refused request possible.
+	Remedy = vocabulary.Remedy
+	// RefusedError reports that a request was refused as a whole because of some of its objects.
+	RefusedError = vocabulary.RefusedError
+	// KeyConflictError names the idempotency key that was used before, for another request. It is an [ErrKeyConflict].
+	KeyConflictError = vocabulary.KeyConflictError
+	// ClockError says that the clock is so far ahead of the log that it may well be wrong. It is an [ErrClock].
+	ClockError = vocabulary.ClockError
+)
 
-type Encoding = vocabulary.Encoding
-type Remedy = vocabulary.Remedy
-type Mechanism = vocabulary.Mechanism
-type Question = vocabulary.Question
-type Reason = vocabulary.Reason
-type Refusal = vocabulary.Refusal
-type ClockError = vocabulary.ClockError
-type KeyConflictError = vocabulary.KeyConflictError
-type RefusedError = vocabulary.RefusedError
+// The encodings; package vocabulary describes them.
+const (
+	Direct = vocabulary.Direct
+	Unary  = vocabulary.Unary
+	Finite = vocabulary.Finite
+)
+
+// MaxPanel is the largest number of objects of one answer, sale or reservation, and of the refusals that one result lists.
+const MaxPanel = vocabulary.MaxPanel
+
+// The reasons for refusing an object; package vocabulary describes them.
+const (
+	ChainCeiling  = vocabulary.ChainCeiling
+	ObjectCap     = vocabulary.ObjectCap
+	NotEnrolled   = vocabulary.NotEnrolled
+	NoTruth       = vocabulary.NoTruth
+	CapDiffers    = vocabulary.CapDiffers
+	PolicyDiffers = vocabulary.PolicyDiffers
+	Withdrawn     = vocabulary.Withdrawn
+	NotForSale    = vocabulary.NotForSale
+	NotOnOffer    = vocabulary.NotOnOffer
+	BuyerRefused  = vocabulary.BuyerRefused
+	SaleClosed    = vocabulary.SaleClosed
+	NoNoiseKey    = vocabulary.NoNoiseKey
+	NoTruthKey    = vocabulary.NoTruthKey
+	EpochBegun    = vocabulary.EpochBegun
+	HoldersFull   = vocabulary.HoldersFull
+)

@@ -14,6 +14,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
@@ -65,11 +66,11 @@ func (a *app) readMechanism(path string, values []string) (*ledger.Mechanism, er
 // readMechanismText reads a file, or standard input, up to the size of the largest mechanism.
 func (a *app) readMechanismText(path string) (string, error) {
 	if path != "-" {
-		return readText(path, ledger.MaxMechanism)
+		return readText(path, vocabulary.MaxMechanism)
 	}
-	text, err := io.ReadAll(io.LimitReader(a.Stdin, ledger.MaxMechanism+1))
-	if err == nil && len(text) > ledger.MaxMechanism {
-		err = fmt.Errorf("standard input has more than %d bytes", ledger.MaxMechanism)
+	text, err := io.ReadAll(io.LimitReader(a.Stdin, vocabulary.MaxMechanism+1))
+	if err == nil && len(text) > vocabulary.MaxMechanism {
+		err = fmt.Errorf("standard input has more than %d bytes", vocabulary.MaxMechanism)
 	}
 	return string(text), err
 }

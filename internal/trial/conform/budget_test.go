@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -179,7 +180,7 @@ func testSpendingOfManyChainsStopsAtTheLargestCap(t *kit.T) {
 			kit.Must(t, err)
 			continue
 		}
-		want := ledger.Refusal{Object: "ann", Reason: ledger.ObjectCap, Ceiling: kit.Eps(t, "1000"), Spent: kit.Eps(t, "999"), Asked: kit.Eps(t, "2"), Cost: kit.Eps(t, "2"), Remaining: kit.Eps(t, "1"), Remedy: ledger.RemedyLess, Largest: kit.Eps(t, "1")}
+		want := ledger.Refusal{Object: "ann", Reason: ledger.ObjectCap, Ceiling: kit.Eps(t, "1000"), Spent: kit.Eps(t, "999"), Asked: kit.Eps(t, "2"), Cost: kit.Eps(t, "2"), Remaining: kit.Eps(t, "1"), Remedy: vocabulary.RemedyLess, Largest: kit.Eps(t, "1")}
 		if got := kit.Refusals(t, err)[0]; got != want {
 			t.Errorf("refused for %+v, want %+v", got, want)
 		}
@@ -198,7 +199,7 @@ func testACeilingOfZeroAllowsNothing(t *kit.T) {
 	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Policy: policy.Fixed(privacy.Epsilon{}), Cap: kit.Boundless()})
 	kit.Must(t, err)
 	_, err = l.Release(t.Context(), ledger.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: kit.Nano(t, 1), Truth: kit.Never(t)})
-	want := ledger.Refusal{Object: "ann", Reason: ledger.ChainCeiling, Asked: kit.Nano(t, 1), Cost: kit.Nano(t, 1), Remedy: ledger.RemedyNothing}
+	want := ledger.Refusal{Object: "ann", Reason: ledger.ChainCeiling, Asked: kit.Nano(t, 1), Cost: kit.Nano(t, 1), Remedy: vocabulary.RemedyNothing}
 	if got := kit.Refusals(t, err)[0]; got != want {
 		t.Errorf("refused for %+v, want %+v", got, want)
 	}

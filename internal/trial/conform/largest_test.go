@@ -7,6 +7,7 @@ import (
 	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -41,26 +42,26 @@ func testTheLargestOnOffer(t *kit.T) {
 		largest               string
 		refused               string // another level on offer, or ""
 	}{
-		{"any level up to the highest", "vote", "9", nil, nil, "1.5", ledger.NotOnOffer, ledger.RemedyLess, "1", ""},
-		{"any level up to the cap", "vote", "0.7", nil, nil, "0.9", ledger.ObjectCap, ledger.RemedyLess, "0.7", "0.700000001"},
-		{"a level below the cap", "vote", "0.5", []func(*policy.Market){levels}, nil, "0.6", ledger.ObjectCap, ledger.RemedyLess, "0.4", ""},
-		{"a multiple below the cap", "vote", "0.7", []func(*policy.Market){stride}, nil, "1", ledger.ObjectCap, ledger.RemedyLess, "0.5", "0.75"},
-		{"between multiples", "vote", "9", []func(*policy.Market){stride}, nil, "0.7", ledger.NotOnOffer, ledger.RemedyLess, "0.5", ""},
-		{"below the lowest level", "vote", "9", []func(*policy.Market){levels}, nil, "0.05", ledger.NotOnOffer, ledger.RemedyNothing, "0", ""},
-		{"a level of a mechanism", "party", "0.7", nil, nil, "1", ledger.ObjectCap, ledger.RemedyLess, "0.5", ""},
+		{"any level up to the highest", "vote", "9", nil, nil, "1.5", ledger.NotOnOffer, vocabulary.RemedyLess, "1", ""},
+		{"any level up to the cap", "vote", "0.7", nil, nil, "0.9", ledger.ObjectCap, vocabulary.RemedyLess, "0.7", "0.700000001"},
+		{"a level below the cap", "vote", "0.5", []func(*policy.Market){levels}, nil, "0.6", ledger.ObjectCap, vocabulary.RemedyLess, "0.4", ""},
+		{"a multiple below the cap", "vote", "0.7", []func(*policy.Market){stride}, nil, "1", ledger.ObjectCap, vocabulary.RemedyLess, "0.5", "0.75"},
+		{"between multiples", "vote", "9", []func(*policy.Market){stride}, nil, "0.7", ledger.NotOnOffer, vocabulary.RemedyLess, "0.5", ""},
+		{"below the lowest level", "vote", "9", []func(*policy.Market){levels}, nil, "0.05", ledger.NotOnOffer, vocabulary.RemedyNothing, "0", ""},
+		{"a level of a mechanism", "party", "0.7", nil, nil, "1", ledger.ObjectCap, vocabulary.RemedyLess, "0.5", ""},
 		{"a level that others hold", "vote", "9", []func(*policy.Market){levels, few}, func(l *ledger.Ledger) {
 			kit.Sell(t, l, kit.Purchase(t, "1", "other", "0.6", "ann"))
 			kit.Sell(t, l, kit.Purchase(t, "2", "other", "0.4", "ann"))
-		}, "0.6", ledger.HoldersFull, ledger.RemedyLess, "0.1", "0.4"},
+		}, "0.6", ledger.HoldersFull, vocabulary.RemedyLess, "0.1", "0.4"},
 		{"a level that is reserved", "vote", "9", []func(*policy.Market){levels, few}, func(l *ledger.Ledger) {
 			kit.Reserve(t, l, ledger.ReserveRequest{Key: "1", Order: kit.Purchase(t, "", "other", "0.6", "ann").Order, For: time.Hour})
-		}, "0.6", ledger.HoldersFull, ledger.RemedyWaiting, "0.4", ""},
+		}, "0.6", ledger.HoldersFull, vocabulary.RemedyWaiting, "0.4", ""},
 		{"what a reservation leaves", "vote", "0.7", nil, func(l *ledger.Ledger) {
 			kit.Reserve(t, l, ledger.ReserveRequest{Key: "1", Order: kit.Purchase(t, "", "other", "0.6", "ann").Order, For: time.Hour})
-		}, "0.9", ledger.ObjectCap, ledger.RemedyLess, "0.7", "0.700000001"},
+		}, "0.9", ledger.ObjectCap, vocabulary.RemedyLess, "0.7", "0.700000001"},
 		{"what is recorded", "vote", "0.5", []func(*policy.Market){stride}, func(l *ledger.Ledger) {
 			kit.Sell(t, l, kit.Purchase(t, "1", "other", "0.5", "ann"))
-		}, "0.75", ledger.ObjectCap, ledger.RemedyLess, "0.5", ""},
+		}, "0.75", ledger.ObjectCap, vocabulary.RemedyLess, "0.5", ""},
 	} {
 		t.Run(test.name, func(t *kit.T) {
 			l := kit.Open(t, ledger.Options{Now: ledgertest.Begin})
@@ -112,14 +113,14 @@ func testARecordedRefusalSaysTheLargest(t *kit.T) {
 	r.Partial = true
 	for range 2 { // the second time, as it is recorded
 		got := kit.CarryOut(t, l, r).Refused
-		if len(got) != 2 || got[0].Largest != kit.Eps(t, "1") || got[1].Largest != kit.Eps(t, "1") || got[0].Remedy != ledger.RemedyLess {
+		if len(got) != 2 || got[0].Largest != kit.Eps(t, "1") || got[1].Largest != kit.Eps(t, "1") || got[0].Remedy != vocabulary.RemedyLess {
 			t.Errorf("%+v", got)
 		}
 	}
 	r = kit.Order(t, "untold", "0.75", "ann")
 	r.Truth = ledger.TruthOf("")
 	_, err := l.Raise(t.Context(), r)
-	if got := kit.Refusals(t, err); len(got) != 1 || got[0].Largest != kit.Eps(t, "0.5") || got[0].Remedy != ledger.RemedyTruth {
+	if got := kit.Refusals(t, err); len(got) != 1 || got[0].Largest != kit.Eps(t, "0.5") || got[0].Remedy != vocabulary.RemedyTruth {
 		t.Errorf("%+v, want what is recorded, for which no truth is needed", got)
 	}
 	kit.WantClean(t, l, ledger.VerifyRequest{})

@@ -7,6 +7,7 @@ import (
 	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -40,7 +41,7 @@ func testUnlockCountsBuyers(t *kit.T) {
 		kit.Sell(t, l, kit.Purchase(t, e, "acme", e, "ann"))
 	}
 	_, err := l.Sell(t.Context(), kit.Purchase(t, "more", "acme", "0.500000001", "ann"))
-	if r := kit.Refusals(t, err)[0]; r.Reason != ledger.ChainCeiling || r.Ceiling != kit.Eps(t, "0.5") || r.Remedy != ledger.RemedyWaiting {
+	if r := kit.Refusals(t, err)[0]; r.Reason != ledger.ChainCeiling || r.Ceiling != kit.Eps(t, "0.5") || r.Remedy != vocabulary.RemedyWaiting {
 		t.Errorf("one buyer wants more than its share: %+v", r)
 	}
 	if c := kit.ObjectOf(t, l, "ann").Chains[0]; c.Buyers != 1 || c.Ceiling != kit.Eps(t, "0.5") {

@@ -7,6 +7,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // told is a deed with one person, in the course of two ticks.
@@ -53,7 +54,7 @@ func TestTheCheckerTellsRightFromWrong(t *testing.T) {
 	overCap := func(asked, spent, cost int) deed {
 		return deed{what: toRelease, request: ask(diary, asked), failed: true, refusal: &ledger.Refusal{
 			Reason: ledger.ObjectCap, Ceiling: tenths(most), Spent: tenths(spent), Asked: tenths(asked), Cost: tenths(cost),
-			Remaining: tenths(most - spent), Remedy: ledger.RemedyLess, Largest: tenths(most - spent),
+			Remaining: tenths(most - spent), Remedy: vocabulary.RemedyLess, Largest: tenths(most - spent),
 		}}
 	}
 	raise := deed{what: toRaise, request: ask(vote, 5), first: 5, last: 7, tally: []int{1, 0, 0}}

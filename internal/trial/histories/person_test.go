@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -153,7 +154,7 @@ func (p *person) absent(r request) *ledger.Refusal {
 	if p.in[r.question] {
 		return nil
 	}
-	return &ledger.Refusal{Reason: reason, Asked: tenths(r.epsilon), Remedy: ledger.RemedyEnrolling}
+	return &ledger.Refusal{Reason: reason, Asked: tenths(r.epsilon), Remedy: vocabulary.RemedyEnrolling}
 }
 
 // overdrawn is the refusal of what costs more than is left, under the ceiling of the chain or the cap. reaches is the ε of the
@@ -177,20 +178,20 @@ func (p *person) overdrawn(t *terms, m moment, r request, cost, reaches int) *le
 	if r.question == vote {
 		left = rest(free, held)
 	}
-	refusal := ledger.Refusal{Asked: tenths(r.epsilon), Cost: tenths(cost), Remedy: ledger.RemedyNothing}
+	refusal := ledger.Refusal{Asked: tenths(r.epsilon), Cost: tenths(cost), Remedy: vocabulary.RemedyNothing}
 	switch {
 	case left < cost:
 		refusal.Reason, refusal.Ceiling = ledger.ChainCeiling, tenths(ceiling)
 		refusal.Spent, refusal.Remaining = tenths(spent), tenths(left)
 		possible := free >= cost || rest(inTenths(t[r.question].Limit()), spent) >= cost
 		if possible && capFree >= cost {
-			refusal.Remedy = ledger.RemedyWaiting
+			refusal.Remedy = vocabulary.RemedyWaiting
 		}
 	case rest(capFree, held) < cost:
 		refusal.Reason, refusal.Ceiling = ledger.ObjectCap, tenths(most)
 		refusal.Spent, refusal.Remaining = tenths(p.spent()), tenths(rest(capFree, held))
 		if capFree >= cost {
-			refusal.Remedy = ledger.RemedyWaiting
+			refusal.Remedy = vocabulary.RemedyWaiting
 		}
 	default:
 		return nil
@@ -201,15 +202,15 @@ func (p *person) overdrawn(t *terms, m moment, r request, cost, reaches int) *le
 // orLess adds to a refusal the highest of the levels below the one asked for, all of which are on offer, that would not be
 // refused.
 func orLess(refusal *ledger.Refusal, r request, refused func(r request) *ledger.Refusal) *ledger.Refusal {
-	if refusal == nil || refusal.Remedy == ledger.RemedyEnrolling {
+	if refusal == nil || refusal.Remedy == vocabulary.RemedyEnrolling {
 		return refusal
 	}
 	for r.epsilon--; r.epsilon > 0; r.epsilon-- {
 		if refused(r) != nil {
 			continue
 		}
-		if refusal.Largest = tenths(r.epsilon); refusal.Remedy == ledger.RemedyNothing {
-			refusal.Remedy = ledger.RemedyLess
+		if refusal.Largest = tenths(r.epsilon); refusal.Remedy == vocabulary.RemedyNothing {
+			refusal.Remedy = vocabulary.RemedyLess
 		}
 		break
 	}
@@ -255,7 +256,7 @@ func (p *person) unsold(t *terms, m moment, r request) *ledger.Refusal {
 	}
 	if r.epsilon > forSale {
 		return &ledger.Refusal{
-			Reason: ledger.NotOnOffer, Asked: tenths(r.epsilon), Remedy: ledger.RemedyNothing,
+			Reason: ledger.NotOnOffer, Asked: tenths(r.epsilon), Remedy: vocabulary.RemedyNothing,
 			Ceiling: tenths(forSale), Spent: tenths(p.spentOn(vote)), Remaining: tenths(rest(forSale, p.spentOn(vote))),
 		}
 	}
@@ -268,9 +269,9 @@ func (p *person) unsold(t *terms, m moment, r request) *ledger.Refusal {
 	if count(waiting) < holders {
 		return p.undrawn(t, m, r)
 	}
-	refusal := &ledger.Refusal{Reason: ledger.HoldersFull, Asked: tenths(r.epsilon), Remedy: ledger.RemedyNothing}
+	refusal := &ledger.Refusal{Reason: ledger.HoldersFull, Asked: tenths(r.epsilon), Remedy: vocabulary.RemedyNothing}
 	if count(owners) < holders {
-		refusal.Remedy = ledger.RemedyWaiting
+		refusal.Remedy = vocabulary.RemedyWaiting
 	}
 	return refusal
 }
@@ -307,7 +308,7 @@ func (p *person) gone(number uint64, r request) *ledger.Refusal {
 	}
 	at := slices.IndexFunc(p.held, func(h holding) bool { return h.number == number })
 	if at >= 0 && p.held[at].out {
-		return &ledger.Refusal{Reason: ledger.Withdrawn, Asked: tenths(r.epsilon), Remedy: ledger.RemedyNothing}
+		return &ledger.Refusal{Reason: ledger.Withdrawn, Asked: tenths(r.epsilon), Remedy: vocabulary.RemedyNothing}
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -74,7 +75,7 @@ func TestAQuotedSaleWithoutATruthAsksForTheTruth(t *testing.T) {
 		return append([]string{"yes"}, make([]string, len(objects)-1)...), nil // nothing but ann's
 	}
 	_, err = l.Sell(t.Context(), r)
-	if got := kit.Refusals(t, err); len(got) != 1 || got[0].Object != "bob" || got[0].Remedy != ledger.RemedyTruth {
+	if got := kit.Refusals(t, err); len(got) != 1 || got[0].Object != "bob" || got[0].Remedy != vocabulary.RemedyTruth {
 		t.Errorf("refused %+v", got)
 	}
 	r.Truth = ledger.TruthOf("yes")

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -208,7 +209,7 @@ func (p *person) take(c *paperChain, e int64, event int, truth string) {
 
 // look says why an object can have no part in any request, if that is so.
 func (m *paper) look(question, name string, e int64) *ledger.Refusal {
-	r := &ledger.Refusal{Object: name, Asked: epsilonOf(e), Reason: ledger.NotEnrolled, Remedy: ledger.RemedyEnrolling}
+	r := &ledger.Refusal{Object: name, Asked: epsilonOf(e), Reason: ledger.NotEnrolled, Remedy: vocabulary.RemedyEnrolling}
 	c := m.chain(question, name)
 	if c != nil && !c.withdrawn {
 		return nil
@@ -253,14 +254,14 @@ func (m *paper) assess(w wish) (verdict, *ledger.Refusal) {
 }
 
 func noNoiseKey(object string, e int64) *ledger.Refusal {
-	return &ledger.Refusal{Object: object, Reason: ledger.NoNoiseKey, Asked: epsilonOf(e), Remedy: ledger.RemedyKey}
+	return &ledger.Refusal{Object: object, Reason: ledger.NoNoiseKey, Asked: epsilonOf(e), Remedy: vocabulary.RemedyKey}
 }
 
 // lacksTruthKey tells whether nothing can be drawn from truths for want of the key. Who only reads draws nothing.
 func (m *paper) lacksTruthKey() bool { return m.truthKey && !m.keyed && !m.opened.ReadOnly }
 
 func noTruthKey(object string, e int64) *ledger.Refusal {
-	return &ledger.Refusal{Object: object, Reason: ledger.NoTruthKey, Asked: epsilonOf(e), Remedy: ledger.RemedyKey}
+	return &ledger.Refusal{Object: object, Reason: ledger.NoTruthKey, Asked: epsilonOf(e), Remedy: vocabulary.RemedyKey}
 }
 
 // verdict says how an object answers.
@@ -287,17 +288,17 @@ func (m *paper) budget(p *person, c *paperChain, w wish, cost, top int64) *ledge
 		left = min(left, c.rule.ceiling(at, w.orders+1)-held.shares-c.spent())
 	}
 	capLeft := p.cap - p.spent - held.all
-	r := &ledger.Refusal{Object: w.object, Asked: epsilonOf(w.e), Cost: epsilonOf(cost), Remedy: ledger.RemedyNothing}
+	r := &ledger.Refusal{Object: w.object, Asked: epsilonOf(w.e), Cost: epsilonOf(cost), Remedy: vocabulary.RemedyNothing}
 	switch {
 	case cost > left:
 		r.Reason, r.Ceiling, r.Spent, r.Remaining = ledger.ChainCeiling, epsilonOf(ceiling), epsilonOf(c.spent()), epsilonOf(max(0, left))
 		if cost <= max(ceiling, c.rule.limit())-c.spent() && cost <= p.cap-p.spent {
-			r.Remedy = ledger.RemedyWaiting
+			r.Remedy = vocabulary.RemedyWaiting
 		}
 	case cost > capLeft:
 		r.Reason, r.Ceiling, r.Spent, r.Remaining = ledger.ObjectCap, epsilonOf(p.cap), epsilonOf(p.spent), epsilonOf(max(0, capLeft))
 		if cost <= p.cap-p.spent {
-			r.Remedy = ledger.RemedyWaiting
+			r.Remedy = vocabulary.RemedyWaiting
 		}
 	default:
 		return nil
@@ -373,7 +374,7 @@ func (m *paper) ask(h host, q ledger.Question, e int64, names []string, orLess f
 	for _, name := range names {
 		changed := m.changed(h, q, name)
 		if h.truth(q, name) == "" || changed {
-			untold = append(untold, *orLess(&ledger.Refusal{Object: name, Reason: ledger.NoTruth, Asked: epsilonOf(e), Remedy: ledger.RemedyTruth}))
+			untold = append(untold, *orLess(&ledger.Refusal{Object: name, Reason: ledger.NoTruth, Asked: epsilonOf(e), Remedy: vocabulary.RemedyTruth}))
 		}
 		if changed {
 			m.turned = append(m.turned, name)
@@ -496,9 +497,9 @@ func (m *paper) enrol(r ledger.EnrollRequest, under rule) (out ledger.EnrollResu
 		case p == nil && r.Cap.IsZero():
 			return out, ledger.ErrNoCap
 		case p != nil && !r.Cap.IsZero() && r.Cap.Nano() != p.cap:
-			refusals = append(refusals, ledger.Refusal{Object: name, Reason: ledger.CapDiffers, Ceiling: epsilonOf(p.cap), Spent: epsilonOf(p.spent), Asked: r.Cap, Remedy: ledger.RemedyNothing})
+			refusals = append(refusals, ledger.Refusal{Object: name, Reason: ledger.CapDiffers, Ceiling: epsilonOf(p.cap), Spent: epsilonOf(p.spent), Asked: r.Cap, Remedy: vocabulary.RemedyNothing})
 		case c != nil && !c.rule.policy.Equal(r.Policy):
-			refusals = append(refusals, ledger.Refusal{Object: name, Reason: ledger.PolicyDiffers, Spent: epsilonOf(c.current()), Remedy: ledger.RemedyNothing})
+			refusals = append(refusals, ledger.Refusal{Object: name, Reason: ledger.PolicyDiffers, Spent: epsilonOf(c.current()), Remedy: vocabulary.RemedyNothing})
 		case c == nil:
 			if _, err := m.noiseOf(q); err != nil {
 				return out, err
@@ -819,7 +820,7 @@ func (m *paper) plan(name string, questions []ledger.Question, asked map[[2]stri
 // unfit refuses an object for which the host has no truth, or another than its chain began with.
 func (m *paper) unfit(h host, q ledger.Question, name string, e int64) *ledger.Refusal {
 	if h.truth(q, name) == "" || m.changed(h, q, name) {
-		return &ledger.Refusal{Object: name, Reason: ledger.NoTruth, Asked: epsilonOf(e), Remedy: ledger.RemedyTruth}
+		return &ledger.Refusal{Object: name, Reason: ledger.NoTruth, Asked: epsilonOf(e), Remedy: vocabulary.RemedyTruth}
 	}
 	return nil
 }

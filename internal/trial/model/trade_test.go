@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -115,7 +116,7 @@ func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLi
 	case reserved == nil:
 		refusal = m.terms(c, t, name)
 	case !m.holdsFor(reserved, name):
-		refusal = &ledger.Refusal{Object: name, Asked: t.Epsilon, Reason: ledger.Withdrawn, Remedy: ledger.RemedyNothing}
+		refusal = &ledger.Refusal{Object: name, Asked: t.Epsilon, Reason: ledger.Withdrawn, Remedy: vocabulary.RemedyNothing}
 		if uint64(m.people[name].left) < reserved.granted.First {
 			refusal.Reason = ledger.EpochBegun
 		}
@@ -177,7 +178,7 @@ func (c *paperChain) buyers() int64 {
 
 // terms says why the terms of sale do not let a buyer have a level. What a buyer holds it may have again.
 func (m *paper) terms(c *paperChain, t *paperTrade, name string) *ledger.Refusal {
-	r := &ledger.Refusal{Object: name, Asked: t.Epsilon, Remedy: ledger.RemedyNothing}
+	r := &ledger.Refusal{Object: name, Asked: t.Epsilon, Remedy: vocabulary.RemedyNothing}
 	var holders []string
 	if l := c.levels[t.Epsilon.Nano()]; l != nil {
 		holders = l.holders
@@ -195,7 +196,7 @@ func (m *paper) terms(c *paperChain, t *paperTrade, name string) *ledger.Refusal
 		r.Reason, r.Ceiling, r.Spent = ledger.NotOnOffer, market.Max, epsilonOf(c.spent())
 		r.Remaining = epsilonOf(max(0, market.Max.Nano()-c.spent()))
 	case !market.From.IsZero() && m.now().Before(market.From):
-		r.Reason, r.Remedy = ledger.SaleClosed, ledger.RemedyWaiting
+		r.Reason, r.Remedy = ledger.SaleClosed, vocabulary.RemedyWaiting
 	case !market.Until.IsZero() && !m.now().Before(market.Until):
 		r.Reason = ledger.SaleClosed // for good: the log's time, by which windows go, does not run back
 	case market.Holders > 0:
@@ -221,7 +222,7 @@ func (m *paper) crowded(r *ledger.Refusal, t *paperTrade, market *policy.Market,
 		return nil
 	}
 	if r.Reason = ledger.HoldersFull; len(holders) < market.Holders {
-		r.Remedy = ledger.RemedyWaiting
+		r.Remedy = vocabulary.RemedyWaiting
 	}
 	return r
 }
@@ -276,9 +277,9 @@ func (t *paperTrade) accept(c consent) error {
 	case len(untold) > 0 && c.id != "":
 		return refusedError(t.Question, untold)
 	case c.most != nil && *c.most < t.price():
-		return &ledger.QuoteError{Quote: t.quote(), Expected: c.id, MaxPrice: c.most, Remedy: ledger.RemedyPaying}
+		return &ledger.QuoteError{Quote: t.quote(), Expected: c.id, MaxPrice: c.most, Remedy: vocabulary.RemedyPaying}
 	case c.id != "" && c.offer != t.offer():
-		return &ledger.QuoteError{Quote: t.quote(), Expected: c.id, MaxPrice: c.most, Remedy: ledger.RemedyQuoting}
+		return &ledger.QuoteError{Quote: t.quote(), Expected: c.id, MaxPrice: c.most, Remedy: vocabulary.RemedyQuoting}
 	}
 	return nil
 }
@@ -412,7 +413,7 @@ func (m *paper) commit(number uint64, c consent, h host) (*paperDeal, error) {
 	}
 	if d.gone > 0 && (!c.partial || len(d.Objects) == 0) {
 		// Nobody knows any more who it was.
-		return nil, refusedError(d.Question, slices.Repeat([]ledger.Refusal{{Reason: ledger.Withdrawn, Asked: d.Epsilon, Remedy: ledger.RemedyNothing}}, d.gone))
+		return nil, refusedError(d.Question, slices.Repeat([]ledger.Refusal{{Reason: ledger.Withdrawn, Asked: d.Epsilon, Remedy: vocabulary.RemedyNothing}}, d.gone))
 	}
 	t, err := m.trade(d.Order, d)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/policy"
@@ -170,7 +171,7 @@ func RollbackHint(foreign bool) string {
 }
 
 func classifyQuote(quote *ledger.QuoteError, err error) Fault {
-	if quote.Remedy == ledger.RemedyPaying {
+	if quote.Remedy == vocabulary.RemedyPaying {
 		return Fault{"price", Refused, "raise --max-price, or lower --epsilon", err}
 	}
 	return Fault{"quote-changed", Refused, `"ledgerctl quote" with the same order says what it is now, and the ID to sell that by`, err}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/policy"
@@ -46,10 +47,10 @@ func TestEveryErrorHasItsExitCode(t *testing.T) {
 		{fs.ErrNotExist, "not-found", 2},
 		{fs.ErrExist, "exists", 2},
 		{&ledger.RefusedError{Question: "q"}, "refused", 3},
-		{&ledger.QuoteError{Quote: ledger.Quote{Offer: ledger.Offer{Price: 2}}, MaxPrice: new(int64), Remedy: ledger.RemedyPaying}, "price", 3},
-		{&ledger.QuoteError{Quote: ledger.Quote{Offer: ledger.Offer{Price: 2}}, Expected: "x", MaxPrice: new(int64), Remedy: ledger.RemedyPaying}, "price", 3},
-		{&ledger.QuoteError{Expected: "x", MaxPrice: new(int64), Remedy: ledger.RemedyQuoting}, "quote-changed", 3},
-		{&ledger.QuoteError{Expected: "x", Remedy: ledger.RemedyQuoting}, "quote-changed", 3},
+		{&ledger.QuoteError{Quote: ledger.Quote{Offer: ledger.Offer{Price: 2}}, MaxPrice: new(int64), Remedy: vocabulary.RemedyPaying}, "price", 3},
+		{&ledger.QuoteError{Quote: ledger.Quote{Offer: ledger.Offer{Price: 2}}, Expected: "x", MaxPrice: new(int64), Remedy: vocabulary.RemedyPaying}, "price", 3},
+		{&ledger.QuoteError{Expected: "x", MaxPrice: new(int64), Remedy: vocabulary.RemedyQuoting}, "quote-changed", 3},
+		{&ledger.QuoteError{Expected: "x", Remedy: vocabulary.RemedyQuoting}, "quote-changed", 3},
 		{ledger.ErrNotReserved, "not-reserved", 3},
 		{ledger.ErrForgotten, "forgotten", 3},
 		{ledger.ErrCorrupt, "corrupt", 4},
