@@ -407,7 +407,7 @@ func (x *inquiry) refuse(refused []Refusal) error {
 	if len(refused) == 0 || x.request.Partial && len(refused) < len(x.names) {
 		return nil
 	}
-	return x.ledger.refuse(x.question, x.request.Epsilon, batch.RefusalList{Listed: refused}, &x.changed)
+	return x.ledger.refuse(asker{key: x.request.Key}, x.question, x.request.Epsilon, batch.RefusalList{Listed: refused}, &x.changed)
 }
 
 // ask fetches the truths of those who can be charged, in batches.

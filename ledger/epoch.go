@@ -43,17 +43,17 @@ func (l *Ledger) BeginEpoch(ctx context.Context, key, question, object string) e
 	f := event.NewForm("epoch")
 	f.Field("Question").Text(question)
 	f.Field("Object").Text(object)
-	return batch.Once(ctx, &l.engine, key, object, f, func(s *state.State) (event.Change, error) { return l.epochOf(s, q, object) })
+	return batch.Once(ctx, &l.engine, key, object, f, func(s *state.State) (event.Change, error) { return l.epochOf(s, key, q, object) })
 }
 
 // epochOf returns the change that begins a new epoch, or nil if the current one is new.
-func (l *Ledger) epochOf(s *state.State, q *event.Question, object string) (event.Change, error) {
+func (l *Ledger) epochOf(s *state.State, key string, q *event.Question, object string) (event.Change, error) {
 	x, refusal, err := l.rules.Subject(s, q, object, privacy.Epsilon{})
 	if err != nil {
 		return nil, err
 	}
 	if refusal != nil {
-		return nil, l.refuse(q, privacy.Epsilon{}, batch.RefusalList{Listed: []Refusal{*refusal}}, &rules.ChangedTruths{})
+		return nil, l.refuse(asker{key: key}, q, privacy.Epsilon{}, batch.RefusalList{Listed: []Refusal{*refusal}}, &rules.ChangedTruths{})
 	}
 	if x.Chain.Unused() {
 		return nil, nil

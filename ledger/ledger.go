@@ -28,8 +28,9 @@ import (
 
 // Options are the settings of an open ledger. The zero value is ready for use.
 type Options struct {
-	// Logger gets one line a commit (debug), and one for each refusal (info) and failure (error). The
-	// zero value is silent. No line contains a true value.
+	// Logger gets one line for each request that is committed (debug), for each refusal (info) and for each failure (error).
+	// They tell the idempotency key, the buyer, the sale, the first and the last event, how many requests shared the commit
+	// and how long it took, as far as there are such. The zero value is silent. No line contains a true value.
 	Logger zerolog.Logger
 	// Now is the clock; nil means [time.Now]. It may jump. Times in the log never run back; what policies
 	// allow is what they allowed by the time the clock says, even if the log is ahead of it.

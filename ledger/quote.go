@@ -85,6 +85,7 @@ type trade struct {
 	terms.Bid
 	ledger  *Ledger
 	order   Order
+	key     string   // of the request; "" for a quote
 	names   []string // the objects asked for, in order
 	at      time.Time
 	lines   []line
@@ -101,6 +102,8 @@ type line struct {
 	method  event.Method // by which its response comes about
 	upgrade bool         // the buyer holds a lower level of it
 }
+
+func (t *trade) asker() asker { return asker{t.key, t.order.Buyer} }
 
 func (l *Ledger) newTrade(ctx context.Context, o Order) (*trade, error) {
 	if err := names.Check("buyer", o.Buyer); err != nil {
@@ -349,10 +352,10 @@ func (m limits) check() error {
 // accept returns why a trade is not one the buyer agrees to, or nil.
 func (t *trade) accept(m limits) error {
 	if len(t.refused) > 0 && !m.partial || len(t.lines) == 0 {
-		return t.ledger.refuse(t.Question, t.order.Epsilon, batch.RefusalList{Listed: t.refused}, &t.changed)
+		return t.ledger.refuse(t.asker(), t.Question, t.order.Epsilon, batch.RefusalList{Listed: t.refused}, &t.changed)
 	}
 	if untold := t.untold(); m.quoteID != "" && len(untold) > 0 {
-		return t.ledger.refuse(t.Question, t.order.Epsilon, batch.RefusalList{Listed: untold}, &t.changed) // another quote would not help
+		return t.ledger.refuse(t.asker(), t.Question, t.order.Epsilon, batch.RefusalList{Listed: untold}, &t.changed) // another quote would not help
 	}
 	if m.quoteID == "" && m.maxPrice == nil {
 		return nil

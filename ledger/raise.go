@@ -296,11 +296,19 @@ func (x *raise) answer(s *state.State, name string, p *batch.Part) (*Refusal, er
 }
 
 func (x *raise) refuse(refused batch.RefusalList) error {
-	return x.ledger.refuse(x.question, x.request.Epsilon, refused, &x.changed)
+	return x.ledger.refuse(asker{key: x.request.Key}, x.question, x.request.Epsilon, refused, &x.changed)
 }
 
-func (l *Ledger) refuse(q *event.Question, epsilon privacy.Epsilon, refused batch.RefusalList, changed *rules.ChangedTruths) error {
-	l.engine.Log.Info().Str("question", q.Name).Str("epsilon", epsilon.String()).
+// asker is who asks: the key of the request, and the buyer, if one orders. Both are "" for a quote by nobody.
+type asker struct{ key, buyer string }
+
+// refuse logs that a request is refused, and returns the error that says so.
+func (l *Ledger) refuse(by asker, q *event.Question, epsilon privacy.Epsilon, refused batch.RefusalList, changed *rules.ChangedTruths) error {
+	line := l.engine.Log.Info().Str("key", by.key)
+	if by.buyer != "" {
+		line = line.Str("buyer", by.buyer)
+	}
+	line.Str("question", q.Name).Str("epsilon", epsilon.String()).
 		Int("objects", len(refused.Listed)+refused.Unlisted).Str("first", refused.Listed[0].String()).Msg("refused")
 	refusal := refused.Error(q)
 	refusal.TruthChanged = changed.Among(refusal.Refused)

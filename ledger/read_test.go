@@ -342,13 +342,36 @@ func TestTheLogHasOneLineForEachCommitRefusalAndFailure(t *testing.T) {
 	release := func(key, epsilon string) func() error {
 		return func() error { _, err := l.Release(t.Context(), releaseOf(t, key, "ann", epsilon)); return err }
 	}
-	wantLog("sale", release("1", "0.5"), `"level":"debug"`, `"events":2`)
+	wantLog("release", release("1", "0.5"), `"level":"debug"`, `"key":"1"`, `"events":2`, `"first":`, `"last":`, `"requests":1`, `"duration":`)
 	wantLog("repetition", release("1", "0.5"))
 	wantLog("reading", func() error { _, err := l.Object(t.Context(), "ann"); return err })
-	wantLog("refusal", release("2", "5"), `"level":"info"`, "object-cap", "ann")
+	wantLog("refusal", release("2", "5"), `"level":"info"`, `"key":"2"`, "object-cap", "ann")
 	s.set(failing, nil)
 	wantLog("failure", release("3", "0.75"), `"level":"error"`, errDisk.Error())
 	s.set(nil, nil)
+}
+
+// A line of a sale names the buyer and the sale, and so does that of its refusal.
+func TestTheLogNamesBuyerAndSale(t *testing.T) {
+	var out bytes.Buffer
+	l := sellers(t, inMemory(t, Options{Logger: zerolog.New(&out)}), "10", "4", "ann")
+	out.Reset()
+	sell(t, l, purchase(t, "order 1", "acme", "2", "ann"))
+	for _, part := range []string{`"key":"order 1"`, `"buyer":"acme"`, `"sale":1`, `"first":`, `"last":`, `"duration":`} {
+		if !strings.Contains(out.String(), part) || strings.Count(out.String(), "\n") != 1 {
+			t.Errorf("the log of a sale has no %s: %s", part, out.String())
+		}
+	}
+	out.Reset()
+	_, err := l.Sell(t.Context(), purchase(t, "order 2", "acme", "20", "ann"))
+	if refused := (*RefusedError)(nil); !errors.As(err, &refused) {
+		t.Fatal(err)
+	}
+	for _, part := range []string{`"level":"info"`, `"key":"order 2"`, `"buyer":"acme"`} {
+		if !strings.Contains(out.String(), part) {
+			t.Errorf("the log of a refusal has no %s: %s", part, out.String())
+		}
+	}
 }
 
 // The zero Options are ready for use and silent.

@@ -175,8 +175,8 @@ func (l *Ledger) Capture(ctx context.Context, r CaptureRequest) (Sale, error) {
 	f.Field("Reservation").U64(r.Reservation)
 	f.Field("Partial").Flag(r.Partial)
 	x := &selling{
-		trade: &trade{ledger: l, Bid: terms.Bid{Reserved: r.Reservation}},
-		key:   r.Key, limits: limits{partial: r.Partial}, truth: r.Truth, id: f.Finish(), progress: r.Progress,
+		trade:  &trade{ledger: l, key: r.Key, Bid: terms.Bid{Reserved: r.Reservation}},
+		limits: limits{partial: r.Partial}, truth: r.Truth, id: f.Finish(), progress: r.Progress,
 	}
 	return x.run(ctx)
 }
@@ -212,7 +212,7 @@ func (x *selling) recall(s *state.State) error {
 		x.names = append(x.names, c.Object)
 	}
 	if len(gone) > 0 && (!x.partial || len(x.names) == 0) {
-		return x.ledger.refuse(x.Question, r.Epsilon, batch.RefusalList{Listed: gone}, &x.changed)
+		return x.ledger.refuse(x.asker(), x.Question, r.Epsilon, batch.RefusalList{Listed: gone}, &x.changed)
 	}
 	return nil
 }

@@ -83,14 +83,14 @@ func (l *Ledger) newSelling(ctx context.Context, operation, key string, o Order,
 	}
 	f := t.form(operation)
 	m.add(f)
-	return &selling{trade: t, key: key, limits: m}, f, nil
+	t.key = key
+	return &selling{trade: t, limits: m}, f, nil
 }
 
 // selling is a trade being carried out.
 type selling struct {
 	*trade
 	limits
-	key     string
 	id      event.Identity
 	truth   TruthFunc
 	needy   rules.Needy // of those surveyed

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -404,7 +405,7 @@ func afterAChange(t *testing.T, anns string) (seen string, told [][]string) {
 	for _, ev := range events(t, l) {
 		show("Watch", ev, nil, nil)
 	}
-	return seen + log.String() + dump(t, s), told
+	return seen + regexp.MustCompile(`"duration":[0-9.e+-]+`).ReplaceAllString(log.String(), "") + dump(t, s), told
 }
 
 // That a value has changed is a fact about two truths. Nobody but the host's process can tell it from a value that the host

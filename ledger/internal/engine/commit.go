@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -25,6 +26,13 @@ import (
 // must not write, and what it returns besides may leave the ledger only once submit has returned nil.
 type Decision func(*state.State) ([]event.Change, error)
 
+// about is what a request is in the log.
+type about struct {
+	key   string
+	sale  uint64 // 0 for none
+	buyer string
+}
+
 // Proposal is one caller's decision on its way through the queue.
 type Proposal struct {
 	Decide      Decision
@@ -32,6 +40,7 @@ type Proposal struct {
 	Record      func(*state.State) error // records what decide has found to be done; nil if decide returns it
 	Recorded    func(*state.State) error // called, unless nil, when its changes are made and only to be written
 	first, last uint64                   // its events, once committed
+	about       about                    // what the log says of it
 	err         error
 	turn        chan bool // gets true when it is to lead, or false when it is settled by another; nil if it led at once
 }
@@ -288,70 +297,142 @@ func settle(batch []*Proposal, err error) {
 	}
 }
 
+// committed is what a transaction comes to.
+type committed struct {
+	events uint64 // how many it adds
+	last   uint64
+	edge   *merkle.Edge
+	at     *mark
+}
+
 // commit carries a batch out in one transaction. A decision that refuses affects nobody else; a
 // failure to write fails the whole batch.
 func (l *Engine) commit(batch []*Proposal) error {
 	if err := l.Queue.Stopped(); err != nil {
 		return err
 	}
-	events, last := uint64(0), uint64(0)
-	var edge *merkle.Edge
-	at := &mark{}
-	err := l.Store.Update(func(w kv.Writer) (err error) {
-		spool := &Spool{Into: w, direct: spoolSmall * len(batch)}
-		defer func() { err = errors.Join(err, spool.wait()) }()
-		now := l.Clock()
-		if err := event.CheckTime(now); err != nil {
-			return err
-		}
-		s, err := state.Begin(spool, now)
-		if err == nil {
-			s.Known = &l.Known
-			err = s.CheckBegun()
-		}
-		if err == nil {
-			err = l.Last.Load().Check(s.Counters.Position)
-		}
-		if err != nil {
-			return err
-		}
-		l.lend(s)
-		spool.Recent, spool.Event = l.recent, s.Counters.Events+1
-		before := s.Counters.Events
-		s.Far = l.leap.of(s)
-		for _, p := range batch {
-			if err := p.carryOut(s, spool); err != nil {
-				return err
-			}
-		}
-		last = s.Counters.Events
-		if events = last - before; events == 0 {
-			return l.checkStored(s.Durable.Position)
-		}
-		if s.Far != nil {
-			return s.Far
-		}
-		edge = s.Edge
-		if err := errors.Join(fold.Flush(s), spool.settle()); err != nil {
-			return err
-		}
-		at.Position = s.Counters.Position
-		l.Last.Load().next.Store(at)
-		return l.checkStored(s.Durable.Position)
-	})
+	began, done := time.Now(), committed{at: &mark{}}
+	err := l.Store.Update(func(w kv.Writer) error { return l.carryOut(batch, w, &done) })
 	if err != nil {
-		l.Log.Error().Err(err).Int("requests", len(batch)).Msg("commit failed")
+		l.Log.Error().Err(err).Int("requests", len(batch)).Dur("duration", time.Since(began)).Msg("commit failed")
 		l.StopIfOverwritten(err)
-	} else if events > 0 {
-		l.edge = edge
-		l.Last.Store(at)
-		l.Queue.settled(last)
-		l.Log.Debug().Int("requests", len(batch)).Uint64("events", events).Msg("committed")
+	} else if done.events > 0 {
+		l.edge = done.edge
+		l.Last.Store(done.at)
+		l.Queue.settled(done.last)
+		l.tell(batch, time.Since(began))
 	}
 	if errors.Is(err, kv.ErrUncertain) {
 		err = fmt.Errorf("%w: %w", errs.ErrStopped, err)
 	}
 	return err
+}
+
+// tell logs each request that was committed.
+func (l *Engine) tell(batch []*Proposal, took time.Duration) {
+	if !l.Log.Debug().Enabled() {
+		return
+	}
+	for _, p := range batch {
+		if p.first == 0 {
+			continue
+		}
+		line := l.Log.Debug()
+		if p.about.key != "" {
+			line = line.Str("key", p.about.key)
+		}
+		if p.about.sale != 0 {
+			line = line.Uint64("sale", p.about.sale).Str("buyer", p.about.buyer)
+		}
+		line.Uint64("events", p.last-p.first+1).Uint64("first", p.first).Uint64("last", p.last).
+			Int("requests", len(batch)).Dur("duration", took).Msg("committed")
+	}
+}
+
+// carryOut carries a batch out in a transaction.
+func (l *Engine) carryOut(batch []*Proposal, w kv.Writer, done *committed) (err error) {
+	spool := &Spool{Into: w, direct: spoolSmall * len(batch)}
+	defer func() { err = errors.Join(err, spool.wait()) }()
+	s, err := l.begin(spool)
+	if err != nil {
+		return err
+	}
+	before := s.Counters.Events
+	for _, p := range batch {
+		if err := p.carryOut(s, spool); err != nil {
+			return err
+		}
+	}
+	done.last, done.events = s.Counters.Events, s.Counters.Events-before
+	if done.events == 0 {
+		return l.checkStored(s.Durable.Position)
+	}
+	if s.Far != nil {
+		return s.Far
+	}
+	if l.Log.Debug().Enabled() {
+		if err := describe(s, batch); err != nil {
+			return err
+		}
+	}
+	done.edge = s.Edge
+	if err := errors.Join(fold.Flush(s), spool.settle()); err != nil {
+		return err
+	}
+	done.at.Position = s.Counters.Position
+	l.Last.Load().next.Store(done.at)
+	return l.checkStored(s.Durable.Position)
+}
+
+// begin begins a transaction: at the time that the clock says, behind the position that this process left the file at.
+func (l *Engine) begin(spool *Spool) (*state.State, error) {
+	now := l.Clock()
+	if err := event.CheckTime(now); err != nil {
+		return nil, err
+	}
+	s, err := state.Begin(spool, now)
+	if err == nil {
+		s.Known = &l.Known
+		err = s.CheckBegun()
+	}
+	if err == nil {
+		err = l.Last.Load().Check(s.Counters.Position)
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.lend(s)
+	spool.Recent, spool.Event = l.recent, s.Counters.Events+1
+	s.Far = l.leap.of(s)
+	return s, nil
+}
+
+// describe finds out what the log says of the requests of a batch, from the events that settle them.
+func describe(s *state.State, batch []*Proposal) error {
+	for _, p := range batch {
+		if p.first == 0 {
+			continue
+		}
+		ev, err := s.Event(p.last)
+		if err != nil {
+			return err
+		}
+		end, is := ev.Change.(*event.Settled)
+		if !is {
+			continue // the host's keys are set by no request
+		}
+		if p.about = (about{key: end.Key, sale: end.Sale}); end.Sale == 0 {
+			continue
+		}
+		r, err := s.Sale(end.Sale)
+		if err != nil {
+			return err
+		}
+		if p.about.buyer, err = s.BuyerName(r.Buyer); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // lend gives a transaction what the ledger has at hand for it. The edge is a copy: the transaction may fail.
