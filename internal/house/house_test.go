@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -131,9 +132,75 @@ func TestThePlanRunsDown(t *testing.T) {
 	}
 }
 
+// Rooms are small enough to know them: no package has more lines than this, without its tests.
+func TestPackagesAreSmall(t *testing.T) {
+	const most = 6000
+	lines := map[string]int{}
+	for _, file := range goFiles(t) {
+		if !strings.HasSuffix(file, "_test.go") {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines[filepath.Dir(file)] += strings.Count(string(text), "\n")
+		}
+	}
+	for folder, n := range lines {
+		if n > most {
+			t.Errorf("%s has %d lines; what of it is a layer of its own belongs in a package of its own", folder, n)
+		}
+	}
+}
+
+// Functions do one thing. Tables and switches may be as long as what they list.
+func TestFunctionsAreShort(t *testing.T) {
+	const most = 60
+	lists := map[string]bool{"describe": true, "table": true, "AuditMarket": true} // switches over the kinds of events, and the rows of the benchmarks
+	var all []int
+	for _, file := range goFiles(t) {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		set := token.NewFileSet()
+		parsed, err := parser.ParseFile(set, file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range parsed.Decls {
+			f, is := d.(*ast.FuncDecl)
+			if !is {
+				continue
+			}
+			n := set.Position(f.End()).Line - set.Position(f.Pos()).Line + 1
+			if all = append(all, n); n > most && !lists[f.Name.Name] {
+				t.Errorf("%s: %s has %d lines; it may have %d", file, f.Name.Name, n, most)
+			}
+		}
+	}
+	slices.Sort(all)
+	if median := all[len(all)/2]; median > 10 {
+		t.Errorf("half of the functions have more than %d lines", median)
+	}
+}
+
+// goFiles are the files of the module.
+func goFiles(t *testing.T) (files []string) {
+	t.Helper()
+	err := filepath.WalkDir(filepath.Join("..", ".."), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".go") {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil || len(files) == 0 {
+		t.Fatal(len(files), err)
+	}
+	return files
+}
+
 // A package that people learn has few names.
 func TestPublicNamesAreFew(t *testing.T) {
-	for pkg, most := range map[string]int{"mechanism": 30, "rrchain": 30} {
+	for pkg, most := range map[string]int{"ledger": 100, "mechanism": 30, "rrchain": 30} {
 		if names := exported(t, filepath.Join("..", "..", pkg)); len(names) > most || len(names) == 0 {
 			t.Errorf("%s exports %d names, %d are allowed: %v", pkg, len(names), most, names)
 		}
