@@ -38,7 +38,7 @@ func (e *KeyConflictError) Unwrap() error { return errs.ErrKeyConflict }
 type RefusedError struct {
 	Question string
 	Refused  []Refusal // in the order of the objects' names, the first [MaxPanel] of them
-	Unlisted int                  // how many more were refused
+	Unlisted int       // how many more were refused
 	// TruthChanged are those of Refused whose true value is another than the one that their chain began with. It is for
 	// the host alone, as in [RaiseResult], and not in the text.
 	TruthChanged []string `json:"-"`
