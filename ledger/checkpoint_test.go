@@ -142,6 +142,11 @@ func TestOpenRefusesARollback(t *testing.T) {
 	release(t, f, releaseOf(t, "1", "ann", "0.5"))
 	release(t, f, releaseOf(t, "2", "bob", "0.5"))
 	closed(t, f)
+	same := filepath.Join(tests.Scratch(t), "same.db")
+	copyFile(t, old, same)
+	f = open(t, same, options)
+	release(t, f, releaseOf(t, "1", "ann", "0.5"))
+	closed(t, f)
 	stranger, strange := witnessed(t, "ann")
 	other := open(t, stranger, strange)
 	foreign := checkpointOf(t, other)
@@ -149,7 +154,7 @@ func TestOpenRefusesARollback(t *testing.T) {
 
 	options.Checkpoint = newest
 	closed(t, open(t, path, options)) // the ledger itself
-	for name, file := range map[string]string{"an older copy": old, "a fork that has grown longer": forked, "another ledger": stranger} {
+	for name, file := range map[string]string{"an older copy": old, "a fork that has grown longer": forked, "a fork as long": same, "another ledger": stranger} {
 		_, err := Open(file, options)
 		var rolledBack *evidence.RollbackError
 		if !errors.As(err, &rolledBack) {

@@ -16,7 +16,7 @@ import (
 var root = filepath.Join("..", "..")
 
 // lists are the files that hold the entries.
-func lists() []string { return []string{"outside.txt"} }
+func lists() []string { return []string{"outside.txt", "ledger.txt"} }
 
 // mutant is a fault, and the test that catches it.
 type mutant struct {
