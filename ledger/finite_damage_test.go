@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/familytest"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
@@ -32,7 +33,7 @@ func ball(t testing.TB) *kvtest.Memory {
 	carryOut(t, l, partiesOf(t, "1", "1"))
 	sell(t, l, partiesFor(t, "2", "acme", "2", "ann", "bob"))
 	carryOut(t, l, partiesOf(t, "3", "0.5", "ann"))
-	define(t, l, oddsQuestion(t))
+	define(t, l, familytest.Odds(t))
 	enroll(t, l, "odds", "9", "ann")
 	release(t, l, ReleaseRequest{Key: "4", Question: "odds", Object: "ann", Epsilon: eps(t, threeToOne), Truth: TruthOf("yes")})
 	define(t, l, vote())
@@ -44,20 +45,13 @@ func ball(t testing.TB) *kvtest.Memory {
 // threeToOne is the level of odds whose middle output never occurs.
 const threeToOne = "1.098612289"
 
-func oddsQuestion(t testing.TB) Question {
-	t.Helper()
-	return Question{Name: "odds", Values: []string{"no", "yes"}, Mechanism: &Mechanism{
-		Family: skewed(t), Outputs: [][]string{{"N", "Y"}, {"N", "Y"}, {"N", "never", "Y"}, {"N1", "N2", "Y1", "Y2"}},
-	}}
-}
-
 // Every other output of every level of a chain is noticed, and called by its name.
 func TestEveryAlteredOutputIsNamed(t *testing.T) {
 	original := pairs(t, ball(t))
 	levels := chainOfMemory(t, fill(t, original), 1, "ann").Levels
 	tries := 0
 	for i, at := range levels {
-		names := party(t).Mechanism.Outputs[i]
+		names := familytest.Party(t).Mechanism.Outputs[i]
 		for is := range names {
 			if is == at.Response.Index {
 				continue
@@ -85,7 +79,7 @@ func recordOfQuestion(number uint32, q Question) []byte { return defined(number,
 // finiteParty is party with what the ledger fills in.
 func finiteParty(t testing.TB) Question {
 	t.Helper()
-	q := party(t)
+	q := familytest.Party(t)
 	q.Encoding = Finite
 	return q
 }
@@ -112,13 +106,13 @@ func TestVerifyNamesWhatIsNotFinite(t *testing.T) {
 		"a question is direct": {question(func(q *Question) { q.Encoding, q.Mechanism = Direct, nil }), "question 1: the encoding is direct, the events say finite"},
 		"a name of an output":  {question(func(q *Question) { q.Mechanism.Outputs[0][5] = "DC" }), "question 1: the mechanism is"},
 		"other levels": {question(func(q *Question) {
-			q.Mechanism.Family = familyOf(t, subsetsAt(t, 4, 2, "0.500000001"), subsetsAt(t, 4, 1, "1"), subsetsAt(t, 4, 1, "2"))
+			q.Mechanism.Family = familytest.Family(t, familytest.Subsets(t, 4, 2, "0.500000001"), familytest.Subsets(t, 4, 1, "1"), familytest.Subsets(t, 4, 1, "2"))
 		}), "question 1: the mechanism is"},
 		"no mechanism":     {question(func(q *Question) { q.Mechanism = nil }), "question 1"},
 		"half a mechanism": {question(func(q *Question) { q.Mechanism.Outputs = q.Mechanism.Outputs[:2] }), "question 1"},
 		"other channels": {func(s *kvtest.Memory) {
-			q := oddsQuestion(t)
-			q.Encoding, q.Mechanism.Family = Finite, otherChannels(t, skewed(t))
+			q := familytest.Odds(t)
+			q.Encoding, q.Mechanism.Family = Finite, familytest.OtherChannels(t, familytest.Skewed(t))
 			alter(t, s, state.BucketQuestions, state.NumberKey(2), func([]byte) []byte { return recordOfQuestion(2, q) })
 		}, "question 2: the mechanism is"},
 		"an output too high":      {response(1, event.Value{Index: 6}), `chain of "ann" in "party": the response at ε=0.5 is value 6`},
@@ -333,7 +327,7 @@ func TestApplyRefusesForgedOutputs(t *testing.T) {
 	changed := slices.Clone(log)
 	i := indexOf(t, changed, func(c event.Change) bool { q, ok := c.(*event.QuestionDefined); return ok && q.Number == 1 })
 	q := finiteParty(t)
-	q.Mechanism = &Mechanism{Family: familyOf(t, subsetsAt(t, 4, 1, "1")), Outputs: [][]string{{"A", "B", "C", "D"}}}
+	q.Mechanism = &Mechanism{Family: familytest.Family(t, familytest.Subsets(t, 4, 1, "1")), Outputs: [][]string{{"A", "B", "C", "D"}}}
 	changed[i].Change = &event.QuestionDefined{Number: 1, Question: q}
 	wantForged(t, replayWhole(&kvtest.Memory{}, changed), "a response of")
 }
@@ -425,7 +419,7 @@ func TestEvidenceOfOutputsIsSound(t *testing.T) {
 		back, err := evidence.ReadReceipt(text(t, r))
 		must(t, err)
 		wantSound(t, "the receipt, read", back, o.keys)
-		if string(text(t, back)) != string(text(t, r)) || string(text(t, r.Mechanism)) != string(text(t, party(t).Mechanism)) || r.Encoding != Finite {
+		if string(text(t, back)) != string(text(t, r)) || string(text(t, r.Mechanism)) != string(text(t, familytest.Party(t).Mechanism)) || r.Encoding != Finite {
 			t.Errorf("receipt %d came back as another", number+1)
 		}
 		got := delivered2(t, o.Ledger, number+1)
@@ -474,9 +468,9 @@ func otherMechanisms(t testing.TB, m *Mechanism) map[string]*Mechanism {
 		"another name":    of(func(m *Mechanism) { m.Outputs[1][0] = "Z" }),
 		"names exchanged": of(func(m *Mechanism) { m.Outputs[1][0], m.Outputs[1][1] = m.Outputs[1][1], m.Outputs[1][0] }),
 		"another family": of(func(m *Mechanism) {
-			m.Family = familyOf(t, subsetsAt(t, 4, 2, "0.5"), subsetsAt(t, 4, 1, "1"), subsetsAt(t, 4, 1, "2.5"))
+			m.Family = familytest.Family(t, familytest.Subsets(t, 4, 2, "0.5"), familytest.Subsets(t, 4, 1, "1"), familytest.Subsets(t, 4, 1, "2.5"))
 		}),
-		"of other inputs": {Family: skewed(t), Outputs: [][]string{{"a", "b"}, {"a", "b"}, {"a", "b", "c"}, {"a", "b", "c", "d"}}},
+		"of other inputs": {Family: familytest.Skewed(t), Outputs: [][]string{{"a", "b"}, {"a", "b"}, {"a", "b", "c"}, {"a", "b", "c", "d"}}},
 	}
 }
 
@@ -621,13 +615,13 @@ func TestEveryAlterationOfAStatementOfOutputsIsNamed(t *testing.T) {
 	}
 	// With other channels than the log's, too.
 	channels := newOffice(t, 1)
-	define(t, channels.Ledger, oddsQuestion(t))
+	define(t, channels.Ledger, familytest.Odds(t))
 	enroll(t, channels.Ledger, "odds", "9", "ann")
 	st = statementOf(t, channels.Ledger, "ann's", "ann")
 	wantSound(t, "the statement", st, channels.keys)
 	i := slices.IndexFunc(st.Events, func(f evidence.Fact) bool { return f.Kind == "question" })
 	m := *st.Events[i].Mechanism
-	m.Family = otherChannels(t, m.Family)
+	m.Family = familytest.OtherChannels(t, m.Family)
 	st.Events[i].Mechanism = &m
 	wantFault(t, "other channels", st, channels.keys, "altered")
 }
@@ -635,7 +629,7 @@ func TestEveryAlterationOfAStatementOfOutputsIsNamed(t *testing.T) {
 // Nothing that a question with a mechanism comes to names a truth: of everybody the truth is value "C".
 func TestNothingNamesATruthOfAMechanism(t *testing.T) {
 	o := newOffice(t, 1)
-	q := party(t)
+	q := familytest.Party(t)
 	q.Values = []string{"truth A", "truth B", "truth C", "truth D"}
 	define(t, o.Ledger, q)
 	enrollUnder(t, o.Ledger, "party", market(t, "9"), "9", "ann", "bob")

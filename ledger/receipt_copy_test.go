@@ -3,13 +3,15 @@ package ledger
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/familytest"
 )
 
 // TestAReceiptIsACopy changes what a ledger has handed out, which must not reach into the ledger.
 func TestAReceiptIsACopy(t *testing.T) {
 	o := newOffice(t, 1)
 	sellers(t, o.Ledger, "9", "40", "ann", "bob")
-	q := party(t)
+	q := familytest.Party(t)
 	define(t, o.Ledger, q)
 	enrollUnder(t, o.Ledger, q.Name, market(t, "9"), "40", "ann", "bob")
 	for number, question := range []Question{vote(), q} {

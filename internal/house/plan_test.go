@@ -33,6 +33,7 @@ func plan() []room {
 		{"ledger/internal/names", "what may be a name", "ledger/internal/errs"},
 		{"ledger/internal/wire", "numbers and texts as canonical bytes", "ledger/internal/errs privacy rrchain"},
 		{"ledger/vocabulary", "the words that hosts, verifiers and the ledger share", "ledger/internal/errs privacy rrchain/finite"},
+		{"internal/familytest", "mechanisms of questions that tests share: nothing but tests import it", "privacy rrchain/finite ledger/vocabulary"},
 		{"ledger/internal/merkle", "the tree over the log, and its proofs", ""},
 		{"ledger/internal/event", "what the log says", "ledger/internal/errs ledger/internal/merkle ledger/internal/names ledger/internal/wire ledger/vocabulary mechanism privacy rrchain rrchain/finite"},
 		{"ledger/evidence", "receipts, statements and checkpoints, and their verification", "ledger/internal/budget ledger/internal/errs ledger/internal/event ledger/internal/merkle ledger/vocabulary policy privacy rrchain"},

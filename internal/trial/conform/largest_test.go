@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/familytest"
 	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
@@ -66,7 +67,7 @@ func testTheLargestOnOffer(t *kit.T) {
 		t.Run(test.name, func(t *kit.T) {
 			l := kit.Open(t, ledger.Options{Now: ledgertest.Begin})
 			kit.Define(t, l, kit.Vote())
-			kit.Define(t, l, kit.Party(t))
+			kit.Define(t, l, familytest.Party(t))
 			kit.EnrollUnder(t, l, test.question, kit.Market(t, "1", test.terms...), test.limit, "ann")
 			if test.before != nil {
 				test.before(l)

@@ -46,8 +46,8 @@ func TestNoWakeUpIsLost(t *testing.T) {
 	}
 	other := make(chan error)
 	go func() { other <- follow(&pong, &ping) }()
-	mustDo(t, follow(&ping, &pong))
-	mustDo(t, <-other)
+	must(t, follow(&ping, &pong))
+	must(t, <-other)
 }
 
 // Close hears of the end of the last batch, even if it looked just before.
@@ -78,14 +78,14 @@ func waitFollowed(t *testing.T, c *Queue) {
 	}
 }
 
-func mustDo(t testing.TB, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func wantError(t testing.TB, err, want error) {
+func wantErr(t testing.TB, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
 		t.Errorf("error %v, want %v", err, want)

@@ -40,17 +40,17 @@ func spooled10(s *Spool) error {
 
 func TestASpoolHidesNothing(t *testing.T) {
 	memory := &kvtest.Memory{}
-	mustDo(t, memory.Update(func(w kv.Writer) error {
+	must(t, memory.Update(func(w kv.Writer) error {
 		s := spoolTo(w, 1<<30, nil)
-		mustDo(t, spooled10(s))
-		mustDo(t, s.Put("b", []byte("last"), []byte{2}))
+		must(t, spooled10(s))
+		must(t, s.Put("b", []byte("last"), []byte{2}))
 		if value, err := s.Get("b", []byte("last")); err != nil || len(value) != 1 {
 			t.Errorf("read %x (%v)", value, err)
 		}
-		mustDo(t, spooled10(s))
-		mustDo(t, s.Delete("b", []byte("00007")))
+		must(t, spooled10(s))
+		must(t, s.Delete("b", []byte("00007")))
 		seen := 0
-		mustDo(t, s.Scan("b", nil, func(key, _ []byte) bool { seen++; return true }))
+		must(t, s.Scan("b", nil, func(key, _ []byte) bool { seen++; return true }))
 		if want := 10*spoolSize + 1 - 1; seen != want {
 			t.Errorf("%d records, want %d", seen, want)
 		}
@@ -62,31 +62,31 @@ func TestASpoolHidesNothing(t *testing.T) {
 func TestASpoolPutsWhatIsSmallItself(t *testing.T) {
 	const small = 3 * spoolSize
 	memory := &kvtest.Memory{}
-	mustDo(t, memory.Update(func(w kv.Writer) error {
+	must(t, memory.Update(func(w kv.Writer) error {
 		s := spoolTo(w, 1<<30, nil)
 		s.direct = small
 		for round := range 2 { // after it has put everything, it begins anew
 			for i := range 2 * small {
-				mustDo(t, s.Put("b", fmt.Appendf(nil, "%d %05d", round, i), []byte{1}))
+				must(t, s.Put("b", fmt.Appendf(nil, "%d %05d", round, i), []byte{1}))
 				if begun := s.work != nil; begun != (i+1 >= small) {
 					t.Fatalf("after %d records something runs in the background: %v", i+1, begun)
 				}
 			}
-			mustDo(t, s.settle())
+			must(t, s.settle())
 		}
 		seen := 0
-		mustDo(t, s.Scan("b", nil, func(_, _ []byte) bool { seen++; return true }))
+		must(t, s.Scan("b", nil, func(_, _ []byte) bool { seen++; return true }))
 		if seen != 2*2*small {
 			t.Errorf("%d records, want %d", seen, 2*2*small)
 		}
 		return s.wait()
 	}))
 	disk := errors.New("disk full")
-	wantError(t, memory.Update(func(w kv.Writer) error {
+	wantErr(t, memory.Update(func(w kv.Writer) error {
 		s := spoolTo(w, 1, func() error { return disk })
 		s.direct = 20 * spoolSize
-		mustDo(t, spooled10(s))
-		wantError(t, s.settle(), disk)
+		must(t, spooled10(s))
+		wantErr(t, s.settle(), disk)
 		return s.wait()
 	}), disk)
 }
@@ -104,8 +104,8 @@ func TestASpoolTellsOfFailures(t *testing.T) {
 			memory := &kvtest.Memory{}
 			err := memory.Update(func(w kv.Writer) error {
 				s := spoolTo(w, at, func() error { return disk })
-				mustDo(t, spooled10(s))
-				wantError(t, read(s), disk)
+				must(t, spooled10(s))
+				wantErr(t, read(s), disk)
 				return s.wait()
 			})
 			if !errors.Is(err, disk) {
@@ -119,7 +119,7 @@ func TestASpoolHandsAPanicOn(t *testing.T) {
 	memory := &kvtest.Memory{}
 	_ = memory.Update(func(w kv.Writer) error {
 		s := spoolTo(w, spoolSize+1, func() error { panic("torn page") })
-		mustDo(t, spooled10(s))
+		must(t, spooled10(s))
 		defer func() {
 			if p := recover(); p != "torn page" {
 				t.Errorf("recovered %v", p)
@@ -141,17 +141,17 @@ func ready10() []spooled {
 // Records that come all at once are put between those in front of them and those behind, and stay their owner's.
 func TestASpoolPutsManyAtOnce(t *testing.T) {
 	memory := &kvtest.Memory{}
-	mustDo(t, memory.Update(func(w kv.Writer) error {
+	must(t, memory.Update(func(w kv.Writer) error {
 		s := &Spool{Into: w}
 		ready := ready10()
 		lent := slices.Clone(ready)
-		mustDo(t, s.Put("b", []byte("00007"), []byte{7}))
-		mustDo(t, s.putAll(lent))
-		mustDo(t, s.Put("b", []byte("00008"), []byte{8}))
-		mustDo(t, s.putAll(lent[:0]))
-		mustDo(t, spooled10(s)) // with memory that is used again
-		mustDo(t, s.Put("b", []byte("00009"), []byte{9}))
-		mustDo(t, s.settle())
+		must(t, s.Put("b", []byte("00007"), []byte{7}))
+		must(t, s.putAll(lent))
+		must(t, s.Put("b", []byte("00008"), []byte{8}))
+		must(t, s.putAll(lent[:0]))
+		must(t, spooled10(s)) // with memory that is used again
+		must(t, s.Put("b", []byte("00009"), []byte{9}))
+		must(t, s.settle())
 		for i, r := range lent {
 			if string(r.key) != string(ready[i].key) || r.bucket != "b" || len(r.value) != 1 {
 				t.Fatalf("record %d has become %q in %q", i, r.key, r.bucket)
@@ -172,17 +172,17 @@ func TestASpoolThatPutsManyAtOnceTellsOfFailures(t *testing.T) {
 		memory := &kvtest.Memory{}
 		err := memory.Update(func(w kv.Writer) error {
 			s := spoolTo(w, at, func() error { return disk })
-			mustDo(t, s.putAll(ready10()))
-			wantError(t, s.settle(), disk)
-			wantError(t, s.putAll(ready10()), disk)
+			must(t, s.putAll(ready10()))
+			wantErr(t, s.settle(), disk)
+			wantErr(t, s.putAll(ready10()), disk)
 			return s.wait()
 		})
-		wantError(t, err, disk)
+		wantErr(t, err, disk)
 	}
 	memory := &kvtest.Memory{}
 	_ = memory.Update(func(w kv.Writer) error {
 		s := spoolTo(w, spoolSize+1, func() error { panic("torn page") })
-		mustDo(t, s.putAll(ready10()))
+		must(t, s.putAll(ready10()))
 		defer func() {
 			if p := recover(); p != "torn page" {
 				t.Errorf("recovered %v", p)

@@ -13,13 +13,13 @@ import (
 // What a part is made with before its transaction keeps nothing from whoever reads there again.
 func TestAStageShowsWhatWasPut(t *testing.T) {
 	memory := &kvtest.Memory{}
-	mustDo(t, memory.Update(func(w kv.Writer) error {
+	must(t, memory.Update(func(w kv.Writer) error {
 		return errors.Join(w.Put(state.BucketTallies, []byte("a"), []byte{1}), w.Put(state.BucketObjects, []byte("a"), []byte{1}), w.Put(state.BucketSales, []byte("a"), []byte{1}))
 	}))
-	mustDo(t, memory.View(func(r kv.Reader) error {
+	must(t, memory.View(func(r kv.Reader) error {
 		g := &Stage{}
 		g.Begin(r, Leaving{records: map[recordKey][]byte{{state.BucketTallies, "b"}: {2}, {state.BucketTallies, "a"}: nil}}, 2)
-		mustDo(t, g.Put(state.BucketStrangers, []byte("c"), []byte{3}))
+		must(t, g.Put(state.BucketStrangers, []byte("c"), []byte{3}))
 		for _, one := range []struct {
 			bucket, key string
 			want        []byte
@@ -31,11 +31,11 @@ func TestAStageShowsWhatWasPut(t *testing.T) {
 		scan := func(bucket string) error {
 			return g.Scan(bucket, nil, func(_, _ []byte) bool { return true })
 		}
-		mustDo(t, scan(state.BucketSales))
-		mustDo(t, g.Put(state.BucketObjects, []byte("b"), []byte{3}))
+		must(t, scan(state.BucketSales))
+		must(t, g.Put(state.BucketObjects, []byte("b"), []byte{3}))
 		_, err := g.Get(state.BucketObjects, []byte("a"))
 		for _, err := range []error{err, scan(state.BucketObjects), scan(state.BucketTallies), g.Delete(state.BucketSales, []byte("a"))} {
-			wantError(t, err, ErrNotAhead)
+			wantErr(t, err, ErrNotAhead)
 		}
 		return nil
 	}))

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/familytest"
 	"github.com/sluicedp/sluice/ledger/internal/codectest"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
@@ -90,7 +91,7 @@ func FuzzDecodeQuestion(f *testing.F) {
 		(&QuestionDefined{Number: q.Number, Question: vocabulary.Question{Name: q.Name, Values: q.Values, Encoding: q.Encoding, Mechanism: q.Mechanism}}).Encode(e)
 		return e.Buf
 	}
-	odds := oddsQuestion(f)
+	odds := familytest.Odds(f)
 	odds.Encoding = vocabulary.Finite
 	seeds := [][]byte{defined(1, finiteParty(f), vocabulary.Finite), defined(2, odds, vocabulary.Finite)}
 	isQuestion := func(key []byte) bool { return key[0] == 'q' }

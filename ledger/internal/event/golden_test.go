@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/internal/familytest"
 	"github.com/sluicedp/sluice/ledger/internal/codectest"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -196,7 +197,7 @@ func TestGoldenCodes(t *testing.T) {
 // goldenFiniteEntries are events of questions with a mechanism, as they are stored; see goldenEntries.
 func goldenFiniteEntries(t testing.TB) []Entry {
 	t.Helper()
-	odds := oddsQuestion(t)
+	odds := familytest.Odds(t)
 	odds.Encoding, odds.Mechanism = vocabulary.Finite, NameOutputs(odds.Mechanism)
 	return entries([]Change{
 		&QuestionDefined{Number: 1, Question: finiteParty(t)},

@@ -42,14 +42,14 @@ func samePick(t *testing.T, x Scan, payload []byte) (sound bool) {
 func usualChains(t testing.TB) (chains []state.Chain) {
 	t.Helper()
 	at := func(epsilon int64, index int, ev uint64, buyers ...uint32) state.Level {
-		l := state.NewLevel(nanoOf(t, epsilon), event.Value{Index: index}, ev)
+		l := state.NewLevel(nano(t, epsilon), event.Value{Index: index}, ev)
 		l.Buyers = buyers
 		return l
 	}
 	return []state.Chain{
 		{Enrolled: 1},
 		{Enrolled: 300, Levels: []state.Level{at(1_000_000_000, 2, 128)}},
-		{Enrolled: 1 << 40, Policy: 7, Noise: 127, Buyers: 126, Bound: &event.Tag{1, 2, 0x80}, Answered: nanoOf(t, 5), Levels: []state.Level{
+		{Enrolled: 1 << 40, Policy: 7, Noise: 127, Buyers: 126, Bound: &event.Tag{1, 2, 0x80}, Answered: nano(t, 5), Levels: []state.Level{
 			at(1, 0, 1), at(127, 1, 1<<62), at(128, 126, 3, 1, 300, 1<<32-1), at(privacy.MaxEpsilonNano, 127, 1<<63-1, 5)}},
 	}
 }
@@ -60,7 +60,7 @@ func TestAScanDecodesAsAChainIsDecoded(t *testing.T) {
 	sound := 0
 	for range 50_000 {
 		payload := codectest.Oddly(random, usualChains(t)[random.IntN(3)].Encode())
-		if samePick(t, Scan{Epsilon: nanoOf(t, 128), Current: random.IntN(2) == 0}, payload) {
+		if samePick(t, Scan{Epsilon: nano(t, 128), Current: random.IntN(2) == 0}, payload) {
 			sound++
 		}
 	}
@@ -73,27 +73,27 @@ func TestAScanDecodesAsAChainIsDecoded(t *testing.T) {
 func TestRowsAndOthersInOneBatch(t *testing.T) {
 	row := func(ones ...int) event.Value {
 		bits, err := rrchain.NewBits(3, ones...)
-		mustBe(t, err)
+		must(t, err)
 		return event.Value{Bits: bits}
 	}
 	want := []event.Value{row(1), {}, {Index: 2}, row(), row(0, 2), {Index: 1}}
 	b, x := newLevelBatch(), Scan{Question: &event.Question{Number: 7}, Current: true}
 	for i, response := range want {
 		key := state.ChainKey(7, string('a'+rune(i)))
-		c := state.Chain{Enrolled: 1, Levels: []state.Level{state.NewLevel(nanoOf(t, 5), row(0), 1), state.NewLevel(nanoOf(t, 1e9), response, uint64(i))}}
+		c := state.Chain{Enrolled: 1, Levels: []state.Level{state.NewLevel(nano(t, 5), row(0), 1), state.NewLevel(nano(t, 1e9), response, uint64(i))}}
 		b.stored = append(append(b.stored, key...), wire.Seal(state.BucketChains, key, c.Encode())...)
 		b.ends = append(b.ends, storedRecord{len(key), len(b.stored)})
 	}
 	x.check(b)
 	var got []event.Value
 	on, err := b.visit(func(name string, at *state.Level) bool {
-		if name != string('a'+rune(len(got))) || at.Event != uint64(len(got)) || at.Epsilon != nanoOf(t, 1e9) {
+		if name != string('a'+rune(len(got))) || at.Event != uint64(len(got)) || at.Epsilon != nano(t, 1e9) {
 			t.Errorf("%q: %+v", name, at)
 		}
 		got = append(got, at.Response)
 		return true
 	})
-	if mustBe(t, err); !on || !slices.Equal(got, want) {
+	if must(t, err); !on || !slices.Equal(got, want) {
 		t.Errorf("%v, not %v", got, want)
 	}
 }
@@ -112,14 +112,14 @@ func FuzzPick(f *testing.F) {
 	})
 }
 
-func nanoOf(t testing.TB, n int64) privacy.Epsilon {
+func nano(t testing.TB, n int64) privacy.Epsilon {
 	t.Helper()
 	e, err := privacy.EpsilonFromNano(n)
-	mustBe(t, err)
+	must(t, err)
 	return e
 }
 
-func mustBe(t testing.TB, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
