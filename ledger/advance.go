@@ -290,7 +290,7 @@ func (x *sweep) due(s *state.State, name string, at time.Time) (p plan, dues []d
 		dues = append(dues, duesOf(q, &o, len(p.chains), at)...)
 		p.object = o.Object
 		after := o.Chain
-		after.Levels = slices.Clip(after.Levels) // the room behind them is the desk's
+		after.Levels = slices.Clip(after.Levels) // the subject has them, too
 		p.chains = append(p.chains, planned{Subject: o, question: q, after: after})
 	}
 	slices.SortStableFunc(dues, func(a, b due) int { return a.at.Compare(b.at) })

@@ -146,7 +146,7 @@ func TestWhatWasDecidedAheadRespectsAClockThatHasGoneBack(t *testing.T) {
 	}
 }
 
-// What stood in the way when a part was made ahead, and only then, leaves nobody out.
+// What stood in the way when the part in front was carried out, and only then, leaves nobody out.
 func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
 	names := crowd(3 * state.PartSize)
 	late := epoch().Add(24 * time.Hour)

@@ -133,20 +133,10 @@ func wantReference(t *testing.T, l *Ledger, reference *rrchain.Sampler, name str
 		if got.Value != vote().Values[want.Response] {
 			t.Fatalf("levels %v: at ε=%s the ledger answers %q, rrchain %q", order, epsilon, got.Value, vote().Values[want.Response])
 		}
-		if method := eventAt(t, l, got.Event).Method; method != how {
+		if method := methodOf(eventAt(t, l, got.Event)); method != how {
 			t.Errorf("levels %v: ε=%s came about by %q, want %q", order, epsilon, method, how)
 		}
 	}
-}
-
-func eventAt(t testing.TB, l *Ledger, number uint64) Event {
-	t.Helper()
-	for ev, err := range l.Events(t.Context(), number) {
-		must(t, err)
-		return ev
-	}
-	t.Fatalf("there is no event %d", number)
-	return Event{}
 }
 
 // permutations returns all orders of some items.

@@ -46,21 +46,24 @@ func (l *Ledger) copyTo(ctx context.Context, path string, how kv.Copying, progre
 	if err := errors.Join(ctx.Err(), l.engine.Queue.Check()); err != nil {
 		return out, err
 	}
-	from, ok := l.engine.Store.(kv.Copier)
+	from, ok := l.engine.Copier()
 	if !ok {
 		return out, fmt.Errorf("copy: %w", errors.ErrUnsupported)
 	}
+	// The copy is of the file as it is: it must be the one that this process wrote, when it is begun and when it is made.
+	same := func() error { return l.engine.View(ctx, func(*state.State) error { return nil }) }
+	if err := same(); err != nil {
+		return out, err
+	}
 	p := copying{told: progress, passes: 2}
-	last := l.engine.Last.Load()
 	err = from.CopyTo(ctx, path, how, p.read, func(copied string) (err error) {
-		var end state.Position
-		if out, end, err = verifyCopy(ctx, copied, l.engine.Clock, p.verified); err != nil {
+		if err := l.closeCopy(copied); err != nil {
 			return err
 		}
-		if err := last.Check(end); err != nil {
+		if out, err = verifyCopy(ctx, copied, l.engine.Clock, p.verified); err != nil {
 			return err
 		}
-		return l.engine.Queue.AwaitDurable(ctx, out.Events) // it may have caught a commit under way
+		return same()
 	})
 	if err != nil {
 		l.engine.StopIfOverwritten(err)
@@ -93,15 +96,24 @@ func (p *copying) tell(done int64) {
 	}
 }
 
+// closeCopy makes a copy of the file whole, so that it names no journal.
+func (l *Ledger) closeCopy(path string) error {
+	s, err := bolt.Open(path, false)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.Update(l.engine.Complete), s.Close())
+}
+
 // verifyCopy verifies a copy that has no name yet.
-func verifyCopy(ctx context.Context, path string, clock func() time.Time, progress func(done, total uint64)) (out Copied, end state.Position, err error) {
+func verifyCopy(ctx context.Context, path string, clock func() time.Time, progress func(done, total uint64)) (out Copied, err error) {
 	s, err := bolt.Open(path, true)
 	if err != nil {
-		return out, end, err
+		return out, err
 	}
 	l, err := openStore(s, Options{ReadOnly: true, Now: clock})
 	if err != nil {
-		return out, end, errors.Join(err, s.Close())
+		return out, errors.Join(err, s.Close())
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
 	problems, first := 0, ""
@@ -116,13 +128,13 @@ func verifyCopy(ctx context.Context, path string, clock func() time.Time, progre
 		err = fmt.Errorf("%w: %d problems, the first: %s", ErrCorrupt, problems, first)
 	}
 	if err != nil {
-		return out, end, err
+		return out, err
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return out, end, err
+		return out, err
 	}
-	return Copied{info.Size(), found.Events}, state.Position{Events: found.Events, Root: found.Root}, nil
+	return Copied{info.Size(), found.Events}, nil
 }
 
 // Compact rewrites the ledger's file so that there is nothing in it but the ledger as it is now: what
@@ -139,7 +151,7 @@ func (l *Ledger) Compact(ctx context.Context, progress Progress) error {
 	if err := l.engine.View(ctx, func(*state.State) error { return nil }); err != nil { // it is the file to be compacted
 		return err
 	}
-	from, ok := l.engine.Store.(kv.Copier)
+	from, ok := l.engine.Copier()
 	if !ok {
 		return fmt.Errorf("compact: %w", errors.ErrUnsupported)
 	}

@@ -111,11 +111,8 @@ func bareFill(t testing.TB, path string, buckets ...string) map[string]float64 {
 	return fill
 }
 
-// applyBare makes the writes of one transaction, with what that store sets as it goes: it leaves out a long list of free pages,
-// and fills those of the log.
+// applyBare makes the writes of one transaction, with what that store sets as it goes: it fills the pages of the log.
 func applyBare(db *bbolt.DB, writes []bareWrite) error {
-	free := db.Stats()
-	db.NoFreelistSync = free.FreePageN+free.PendingPageN > bolt.LongestList
 	return db.Update(func(tx *bbolt.Tx) error {
 		var b *bbolt.Bucket
 		name := ""

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -177,7 +178,8 @@ func TestACallerWhoseContextEndsWhileQueuedLeavesNothing(t *testing.T) {
 		}
 	}
 	for _, ev := range events(t, l) {
-		if ev.Object == fmt.Sprintf("person-%05d", quits) && ev.Kind == "released" || ev.Key == fmt.Sprint("sale ", quits) {
+		settled, _ := ev.Says.(history.Settled)
+		if ev.Object() == fmt.Sprintf("person-%05d", quits) && ev.Kind() == "released" || settled.Key == fmt.Sprint("sale ", quits) {
 			t.Errorf("there is an event of the caller who left: %+v", ev)
 		}
 	}

@@ -287,7 +287,13 @@ func TestADamagedMetaPageIsNoQuietRollback(t *testing.T) {
 		must(t, err)
 		data[page*os.Getpagesize()+40] ^= 4
 		must(t, os.WriteFile(path, data, 0o600))
-		found := findings(t, open(t, path, Options{ReadOnly: true}), VerifyRequest{})
+		l, err = Open(path, Options{ReadOnly: true})
+		if errors.Is(err, ErrJournal) {
+			continue // the file as it was before it was closed
+		}
+		must(t, err)
+		defer l.Close()
+		found := findings(t, l, VerifyRequest{})
 		want := Problem{Kind: "file", Text: fmt.Sprintf("meta page %d is damaged: the last transaction may be missing", page)}
 		if !slices.Equal(found, []Problem{want}) {
 			t.Errorf("found %+v", found)

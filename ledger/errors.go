@@ -67,6 +67,9 @@ var (
 
 	// ErrCorrupt says that stored bytes are damaged, or that the file is no ledger.
 	ErrCorrupt = errs.ErrCorrupt
+	// ErrJournal says that the file and what lies beside it as its journal are not those of one instant of one ledger: one of
+	// them is missing, older, or another's. The text says which. It is an ErrCorrupt.
+	ErrJournal = errs.ErrJournal
 	// ErrInUse says that the file is open already, elsewhere or in this process, or for writing a copy of the ledger
 	// ([Open] says how far that is noticed).
 	ErrInUse = kv.ErrInUse

@@ -174,7 +174,7 @@ func falsify(v reflect.Value, way string, left *int) string {
 		return ""
 	}
 	switch v.Kind() {
-	case reflect.Pointer:
+	case reflect.Pointer, reflect.Interface:
 		if v.IsNil() {
 			return ""
 		}

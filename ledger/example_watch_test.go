@@ -7,6 +7,7 @@ import (
 	"log"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/history"
 )
 
 // subscriber stands for whoever is told of new answers, such as a search index. It keeps the number of
@@ -23,12 +24,14 @@ func (s *subscriber) follow(ctx context.Context, l *ledger.Ledger, order string)
 		if err != nil {
 			return err
 		}
-		if ev.Kind == "released" {
-			s.answers++
-		}
 		s.handled = ev.Number
-		if ev.Kind == "settled" && ev.Key == order {
-			break
+		switch d := ev.Says.(type) {
+		case history.Released:
+			s.answers++
+		case history.Settled:
+			if d.Key == order {
+				return nil
+			}
 		}
 	}
 	return nil

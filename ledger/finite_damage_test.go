@@ -578,30 +578,26 @@ func TestEveryAlterationOfAStatementOfOutputsIsNamed(t *testing.T) {
 	for i, f := range st.Events {
 		named := func(what string, change func(f *evidence.Fact)) {
 			t.Helper()
-			other := st
-			other.Events = slices.Clone(st.Events)
+			other := copyOf(t, st)
 			change(&other.Events[i])
 			if c := other.Verify(o.keys); c.OK() || !slices.ContainsFunc(c.Faults, func(f evidence.Fault) bool { return f.Item == i+1 }) {
 				t.Errorf("event %d, %s: %q", f.Event, what, faults(c))
 			}
 		}
-		if f.Kind == "question" {
+		if d, ok := f.Says.(*evidence.QuestionDefined); ok {
 			questions++
-			for name, m := range otherMechanisms(t, f.Mechanism) {
-				named("a mechanism "+name, func(f *evidence.Fact) { f.Mechanism = m })
+			for name, m := range otherMechanisms(t, d.Mechanism) {
+				named("a mechanism "+name, func(f *evidence.Fact) { f.Says.(*evidence.QuestionDefined).Mechanism = m })
 			}
 			for _, encoding := range []Encoding{Direct, Unary, ""} {
-				named(string(encoding), func(f *evidence.Fact) { f.Encoding = encoding })
+				named(string(encoding), func(f *evidence.Fact) { f.Says.(*evidence.QuestionDefined).Encoding = encoding })
 			}
-		} else {
-			named("a mechanism where there is none", func(f *evidence.Fact) { f.Mechanism = &Mechanism{} })
 		}
-		if f.Response == "" {
-			continue
-		}
-		for _, text := range []string{"A", "B", "C", "D", "AB", "BD", "", "0", "a"} {
-			if text != f.Response {
-				named(text, func(f *evidence.Fact) { f.Response = text })
+		if response := responseIn(&f); response != nil {
+			for _, text := range []string{"A", "B", "C", "D", "AB", "BD", "", "0", "a"} {
+				if text != *response {
+					named(text, func(f *evidence.Fact) { *responseIn(f) = text })
+				}
 			}
 		}
 	}
@@ -619,10 +615,10 @@ func TestEveryAlterationOfAStatementOfOutputsIsNamed(t *testing.T) {
 	enroll(t, channels.Ledger, "odds", "9", "ann")
 	st = statementOf(t, channels.Ledger, "ann's", "ann")
 	wantSound(t, "the statement", st, channels.keys)
-	i := slices.IndexFunc(st.Events, func(f evidence.Fact) bool { return f.Kind == "question" })
-	m := *st.Events[i].Mechanism
+	asked := says[*evidence.QuestionDefined](&st)
+	m := *asked.Mechanism
 	m.Family = familytest.OtherChannels(t, m.Family)
-	st.Events[i].Mechanism = &m
+	asked.Mechanism = &m
 	wantFault(t, "other channels", st, channels.keys, "altered")
 }
 
@@ -651,7 +647,7 @@ func TestNothingNamesATruthOfAMechanism(t *testing.T) {
 	var told []string
 	for ev, err := range o.Events(t.Context(), 1) {
 		must(t, err)
-		if ev.Kind != "question" {
+		if ev.Kind() != "question" {
 			data, err := json.Marshal(ev)
 			must(t, err)
 			told = append(told, string(data))

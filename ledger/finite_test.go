@@ -17,6 +17,7 @@ import (
 	"github.com/sluicedp/sluice/internal/familytest"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
@@ -88,7 +89,7 @@ func TestAMechanismIsKeptWithItsQuestion(t *testing.T) {
 		l = open(t, path, Options{})
 	}
 	for _, ev := range events(t, l) {
-		if ev.Kind == "question" && ev.Question == "party" && (ev.Encoding != Finite || !bytes.Equal(text(t, ev.Mechanism), whole)) {
+		if d, is := ev.Says.(history.QuestionDefined); is && d.Name == "party" && (d.Encoding != Finite || !bytes.Equal(text(t, d.Mechanism), whole)) {
 			t.Errorf("the log says %+v", ev)
 		}
 	}
@@ -788,13 +789,15 @@ func TestOutputsAreWatched(t *testing.T) {
 	mechanisms := 0
 	for ev, err := range l.Watch(t.Context(), 1) {
 		must(t, err)
-		switch ev.Kind {
-		case "released", "sold":
-			got = append(got, ev.Response)
-		case "question":
-			mechanisms += len(ev.Mechanism.Outputs)
+		switch d := ev.Says.(type) {
+		case history.Released:
+			got = append(got, d.Response)
+		case history.Sold:
+			got = append(got, d.Response)
+		case history.QuestionDefined:
+			mechanisms += len(d.Mechanism.Outputs)
 		default:
-			if ev.Mechanism != nil {
+			if bytes.Contains(text(t, ev), []byte(`"mechanism"`)) {
 				t.Errorf("%+v has a mechanism", ev)
 			}
 		}

@@ -22,8 +22,8 @@ import (
 // and a hash that says nothing without the salt that is destroyed as well. Receipts, checkpoints and proofs
 // that others have keep their worth, and what buyers were given stays with them.
 //
-// The bytes are gone from the file's records at once, and from its unused pages with the next
-// [Ledger.Compact]. Copies of the file, and the blocks that a file system has freed, are the host's to clean.
+// The bytes are gone from the file's records, and from the journal, which is overwritten, when Forget returns; from the file's unused pages
+// with the next [Ledger.Compact]. Overwriting binds no solid-state disk and no file system that copies on write. Copies of the file, and the blocks that a file system has freed, are the host's to clean.
 // The object's name stays in the event of this request and with the spending. Answers about panels stay, as
 // they are about everybody in them. Whoever has the file and guesses all of a request that named several objects,
 // or all of a panel, can recognize it by its digest; the digests of requests about this object alone are
@@ -37,7 +37,11 @@ func (l *Ledger) Forget(ctx context.Context, key, object string) error {
 	}
 	f := event.NewForm("forget")
 	f.Field("Object").Text(object)
-	return batch.Once(ctx, &l.engine, key, "", f, func(s *state.State) (event.Change, error) { return forgetObject(s, object) })
+	err := batch.Once(ctx, &l.engine, key, "", f, func(s *state.State) (event.Change, error) { return forgetObject(s, object) })
+	if err != nil {
+		return err
+	}
+	return l.engine.Erase() // also for a request that was settled before: who made it may not have come to this
 }
 
 // forgetObject returns the change that destroys what there is about an object, or nil if there is nothing.

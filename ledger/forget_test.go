@@ -94,7 +94,7 @@ func TestForgetDestroysEveryByte(t *testing.T) {
 		t.Errorf("the name is %d times in the file", n)
 	}
 	for _, ev := range events(t, l) {
-		if ev.Object == name && ev.Kind != "forgotten" {
+		if ev.Object() == name && ev.Kind() != "forgotten" {
 			t.Errorf("the log still says %+v", ev)
 		}
 	}

@@ -248,7 +248,7 @@ func noisyDay(t *testing.T, l *Ledger) []func() {
 func TestGoldenLedger(t *testing.T) {
 	memory := &kvtest.Memory{}
 	tell(t, memory)
-	golden(t, "format-v5.txt", dump(t, memory))
+	golden(t, "format-v6.txt", dump(t, memory))
 	auditStore(t, memory)
 	written := map[event.Kind]bool{}
 	for _, ev := range logOf(t, pairs(t, memory)) {
@@ -266,12 +266,12 @@ func TestGoldenLedger(t *testing.T) {
 	must(t, err)
 	defer file.Close()
 	tell(t, file)
-	golden(t, "format-v5.txt", dump(t, file))
+	golden(t, "format-v6.txt", dump(t, file))
 }
 
 // A ledger that was written when the golden file was is still read, and means what it meant.
 func TestGoldenLedgerIsRead(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("testdata", "golden", "format-v5.txt"))
+	text, err := os.ReadFile(filepath.Join("testdata", "golden", "format-v6.txt"))
 	must(t, err)
 	var records []pair
 	for line := range strings.Lines(string(text)) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -67,7 +68,7 @@ func wantRaised(t *testing.T, query string, q Question) {
 			t.Errorf("quoted %+v, got %+v", quote, got)
 		}
 		wantSpent(t, l, epsilon, "ann", "bob", "cy")
-		if how := eventAt(t, l, got.Event).Method; how != []string{"fresh", "raise", "raise", "raise", "raise"}[i] {
+		if how := methodOf(eventAt(t, l, got.Event)); how != []string{"fresh", "raise", "raise", "raise", "raise"}[i] {
 			t.Errorf("at ε=%s it came about by %q", epsilon, how)
 		}
 		auditStore(t, l.engine.Store)
@@ -142,7 +143,7 @@ func TestAnswersBelowTheTopAreFree(t *testing.T) {
 			if epsilon < lowest {
 				how, lowest = "degrade", epsilon
 			}
-			if method := eventAt(t, l, got.Event).Method; method != how {
+			if method := methodOf(eventAt(t, l, got.Event)); method != how {
 				t.Errorf("%v: at ε=%s by %q, want %q", order, epsilon, method, how)
 			}
 		}
@@ -185,7 +186,7 @@ func TestScoresOfTwoBeginningsAreNotMixed(t *testing.T) {
 		before := answersOf(t, l, ask("0.7", nil))
 		l.queries = queriesOf(seed)
 		got := answerTo(t, l, ask("0.7", never(t)))
-		if how := eventAt(t, l, got.Event).Method; how != "degrade" {
+		if how := methodOf(eventAt(t, l, got.Event)); how != "degrade" {
 			t.Errorf("it came about by %q", how)
 		}
 		want, err := queriesOf(seed).Between(mechanism.Score{}, before[1].AsScore(), eps(t, "0.7"))
@@ -253,7 +254,7 @@ func TestAnswersBeginAnewWithSomebodyForgotten(t *testing.T) {
 	}
 	var got []string
 	for _, a := range answersOf(t, l, inquire(t, "", "majority:yes", "1", nil, "ann", "bob", "cy")) {
-		got = append(got, fmt.Sprintf("%s %d %s %d", a.Epsilon, a.Event, eventAt(t, l, a.Event).Method, a.Began))
+		got = append(got, fmt.Sprintf("%s %d %s %d", a.Epsilon, a.Event, methodOf(eventAt(t, l, a.Event)), a.Began))
 	}
 	var want []string
 	for _, one := range []struct {
@@ -286,7 +287,7 @@ func TestAPartialRequestThatLeavesNobodyOutIsAWholeOne(t *testing.T) {
 		quote, err := l.QuoteAnswer(t.Context(), r)
 		must(t, err)
 		got := answerTo(t, l, r)
-		if charged := eps(t, one.charged); got.Charged != charged || quote.Charge != charged || quote.NotRaised != nil || len(got.Refused) > 0 || eventAt(t, l, got.Event).Method != one.how {
+		if charged := eps(t, one.charged); got.Charged != charged || quote.Charge != charged || quote.NotRaised != nil || len(got.Refused) > 0 || methodOf(eventAt(t, l, got.Event)) != one.how {
 			t.Errorf("%s: quoted %+v, got %+v", one.epsilon, quote, got)
 		}
 		if one.epsilon == last.Epsilon.String() && (got.Event != last.Event || got.Answer != last.Answer) {
@@ -336,7 +337,7 @@ func TestWhoLeavesSomebodyOutRaisesNothing(t *testing.T) {
 		t.Errorf("quoted %+v, got %+v", quote, got)
 	}
 	enroll(t, l, "vote", "5", "cy")
-	if quote, got := ask("back", "0.75", never(t), three...); quote.Charge != eps(t, "0") || got.Charged != quote.Charge || got.Objects != 2 || eventAt(t, l, got.Event).Method != "degrade" {
+	if quote, got := ask("back", "0.75", never(t), three...); quote.Charge != eps(t, "0") || got.Charged != quote.Charge || got.Objects != 2 || methodOf(eventAt(t, l, got.Event)) != "degrade" {
 		t.Errorf("quoted %+v, got %+v", quote, got)
 	}
 	auditStore(t, l.engine.Store)
@@ -411,8 +412,8 @@ func TestConcurrentAnswersAreRaisedOnce(t *testing.T) {
 	}
 	methods := map[string]int{}
 	for _, ev := range events(t, l) {
-		if ev.Kind == "answered" {
-			methods[ev.Method]++
+		if d, is := ev.Says.(history.Answered); is {
+			methods[d.Method]++
 		}
 	}
 	if methods["fresh"] != 1 {
@@ -484,7 +485,7 @@ func TestARaiseIsOvertaken(t *testing.T) {
 		return ballots("ann")(ctx, question, objects)
 	}
 	got := answerTo(t, l, inquire(t, "2", "majority:yes", "1", truth, "ann", "bob", "cy"))
-	if !got.Charged.IsZero() || eventAt(t, l, got.Event).Method != "insert" {
+	if !got.Charged.IsZero() || methodOf(eventAt(t, l, got.Event)) != "insert" {
 		t.Errorf("overtaken twice, it came to %+v", got)
 	}
 	wantSpent(t, l, "1.5", "ann", "bob", "cy")

@@ -19,6 +19,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -121,9 +122,10 @@ func openShim(t testing.TB, path string, options Options) (*Ledger, *shim) {
 	t.Helper()
 	file, err := bolt.Open(path, options.ReadOnly)
 	must(t, err)
-	s := &shim{Store: file}
-	l, err := openStore(s, options)
+	s := &shim{Store: file, Journals: besideFile(path)}
+	l, err := readStore(s, s, options)
 	must(t, err)
+	must(t, l.begin(options))
 	t.Cleanup(func() { _ = l.Close() })
 	return l, s
 }
@@ -320,11 +322,42 @@ func events(t testing.TB, l *Ledger) []Event {
 
 func countKind(events []Event, kind string) (n int) {
 	for _, ev := range events {
-		if ev.Kind == kind {
+		if ev.Kind() == kind {
 			n++
 		}
 	}
 	return n
+}
+
+// eventAt returns an event by its number.
+func eventAt(t testing.TB, l *Ledger, number uint64) Event {
+	t.Helper()
+	for ev, err := range l.Events(t.Context(), number) {
+		must(t, err)
+		return ev
+	}
+	t.Fatalf("there is no event %d", number)
+	return Event{}
+}
+
+// recordedBy returns the response that an event records, released or sold, and tells whether it does.
+func recordedBy(ev Event) (history.Released, bool) {
+	switch d := ev.Says.(type) {
+	case history.Released:
+		return d, true
+	case history.Sold:
+		return history.Released{Object: d.Object, Question: d.Question, Epsilon: d.Epsilon, Response: d.Response, Method: d.Method}, true
+	}
+	return history.Released{}, false
+}
+
+// methodOf tells how the response or answer that an event records came about; "" for other events.
+func methodOf(ev Event) string {
+	if d, is := ev.Says.(history.Answered); is {
+		return d.Method
+	}
+	r, _ := recordedBy(ev)
+	return r.Method
 }
 
 // What is stored.
@@ -347,7 +380,9 @@ func pairs(t testing.TB, s kv.Store) (all []pair) {
 	must(t, s.View(func(r kv.Reader) error {
 		for _, bucket := range bucketNames() {
 			err := r.Scan(bucket, nil, func(key, value []byte) bool {
-				all = append(all, pair{bucket, slices.Clone(key), slices.Clone(value)})
+				if string(key) != state.KeyJournal { // which follows from no event
+					all = append(all, pair{bucket, slices.Clone(key), slices.Clone(value)})
+				}
 				return true
 			})
 			if err != nil {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -71,7 +72,7 @@ func TestAnAnswerChargesEverybodyOnce(t *testing.T) {
 		}
 	}
 	log := events(t, l)
-	if countKind(log, "charged") != 3 || countKind(log, "answered") != 1 || log[got.Event-1].Response != "yes" || log[got.Event-1].Query != "majority:yes" {
+	if d, is := log[got.Event-1].Says.(history.Answered); countKind(log, "charged") != 3 || countKind(log, "answered") != 1 || !is || d.Response != "yes" || d.Query != "majority:yes" {
 		t.Errorf("the log has %+v", log)
 	}
 	auditStore(t, l.engine.Store)
@@ -113,7 +114,7 @@ func TestALowerAnswerIsDerivedForFree(t *testing.T) {
 	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "1") {
 		t.Errorf("ann has spent %s", o.Spent)
 	}
-	if method := events(t, l)[lower.Event-1].Method; method != "degrade" {
+	if method := methodOf(events(t, l)[lower.Event-1]); method != "degrade" {
 		t.Errorf("a lower answer was recorded as %q", method)
 	}
 	auditStore(t, l.engine.Store)

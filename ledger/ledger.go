@@ -30,7 +30,8 @@ import (
 type Options struct {
 	// Logger gets one line for each request that is committed (debug), for each refusal (info) and for each failure (error).
 	// They tell the idempotency key, the buyer, the sale, the first and the last event, how many requests shared the commit
-	// and how long it took, as far as there are such. The zero value is silent. No line contains a true value.
+	// and how long it took, as far as there are such. Failures of the journal and of checkpoints are told, too. Lines come from several
+	// goroutines. The zero value is silent. No line contains a true value.
 	Logger zerolog.Logger
 	// Now is the clock; nil means [time.Now]. It may jump. Times in the log never run back; what policies
 	// allow is what they allowed by the time the clock says, even if the log is ahead of it.
@@ -70,6 +71,10 @@ type Options struct {
 	Publish Publishing
 	// ReadOnly opens the file for reading; several processes may do so at a time, if none writes.
 	ReadOnly bool
+	// Memory is how many bytes of what was committed last are kept in memory, about, until they are written to the file in the
+	// background; 0 is 64 MiB. They are durable all the same, in the journal. A commit that finds twice as much there waits. After a
+	// crash Open folds so much again.
+	Memory int64
 }
 
 // About tells what a ledger was created with.
@@ -143,8 +148,12 @@ func format(w kv.Writer, now time.Time, options CreateOptions) error {
 	return fold.Flush(s)
 }
 
-// Open opens the ledger in an existing file and locks it against other processes. It returns
-// [fs.ErrNotExist], [ErrInUse], [ErrCorrupt], [ErrVersion], [ErrTruthKey], [ErrNoiseKey], [ErrCheckpoint], [*RollbackError] or
+// Open opens the ledger in an existing file and locks it against other processes. From the first change on a directory with
+// the name of the file and .journal behind it holds what was committed last; [Ledger.Close] brings the file up to date and removes it.
+// After a crash it is left: opened for writing, the ledger is brought up to date first, which takes some microseconds for each event; opened
+// for reading, in memory, and nothing is written. File and journal that do not belong together are [ErrJournal].
+//
+// It returns [fs.ErrNotExist], [ErrInUse], [ErrCorrupt], [ErrJournal], [ErrVersion], [ErrTruthKey], [ErrNoiseKey], [ErrCheckpoint], [*RollbackError] or
 // [ErrInvalid] as they apply. An ErrInUse comes within a second.
 //
 // Two copies of a ledger that are both drawn from tell two independent responses about the same people. So, on Linux,
@@ -158,7 +167,7 @@ func Open(path string, options Options) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := openClaimed(s, options)
+	l, err := openClaimed(s, besideFile(path), options)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, errors.Join(err, s.Close()))
 	}
@@ -167,58 +176,82 @@ func Open(path string, options Options) (*Ledger, error) {
 
 // openClaimed opens the ledger in a file and, if it is for writing, claims it before anything is written. What is wrong
 // with a copy is told before that another one is open.
-func openClaimed(s kv.Store, options Options) (*Ledger, error) {
-	l, truthKey, err := readStore(s, options)
+func openClaimed(s kv.Store, j engine.Journals, options Options) (*Ledger, error) {
+	l, err := readStore(s, j, options)
 	if err == nil && !l.engine.ReadOnly {
 		l.engine.Claim, err = engine.ClaimLedger(l.prover.About.ID)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := l.begin(options, truthKey); err != nil {
+	if err := l.begin(options); err != nil {
 		return nil, errors.Join(err, l.engine.Claim.Release())
 	}
 	return l, nil
 }
 
-// openStore opens the ledger in a store that nobody can have a copy of.
+// openStore opens the ledger in a store that nobody can have a copy of, and whose commits are durable by themselves.
 func openStore(s kv.Store, options Options) (*Ledger, error) {
-	l, truthKey, err := readStore(s, options)
+	l, err := readStore(s, nil, options)
 	if err != nil {
 		return nil, err
 	}
-	return l, l.begin(options, truthKey)
+	return l, l.begin(options)
 }
 
-// readStore reads what every ledger begins with, and the check of its truth key, if any. It writes nothing.
-func readStore(s kv.Store, options Options) (l *Ledger, truthKey []byte, err error) {
+// readStore reads what every ledger begins with. It writes nothing.
+func readStore(s kv.Store, j engine.Journals, options Options) (l *Ledger, err error) {
 	l = &Ledger{
 		rules:   rules.Rules{ReadOnly: options.ReadOnly, Patience: options.TruthTimeout},
 		queries: mechanism.NewSampler(), mostTold: rules.MostTold,
 	}
 	l.prover = prover.Prover{Engine: &l.engine, Signer: options.Signer}
-	if err := l.engine.Begin(s, options.Logger, options.Now, options.ReadOnly, engine.Leap{Allowed: options.ClockLeap, Confirmed: options.ClockAhead}); err != nil {
-		return nil, nil, err
+	if options.Memory < 0 {
+		return nil, errs.Invalid("%d bytes of memory", options.Memory)
+	}
+	l.engine.Room = options.Memory
+	if err := l.engine.Begin(s, j, options.Logger, options.Now, options.ReadOnly, engine.Leap{Allowed: options.ClockLeap, Confirmed: options.ClockAhead}); err != nil {
+		return nil, err
 	}
 	err = l.engine.View(context.Background(), func(s *state.State) (err error) {
-		l.prover.About, truthKey, err = readHead(s)
-		l.engine.Found(s.Counters.Position)
-		if err == nil && !l.engine.ReadOnly {
-			err = s.Counters.CheckWhole()
+		if l.prover.About, err = readHead(s); err != nil {
+			return err
 		}
-		if err == nil && options.Checkpoint != nil {
+		journal, err := s.Payload(state.BucketMeta, []byte(state.KeyJournal))
+		if err == nil && journal == nil { // else it is not all there yet
 			err = l.checkTrusted(s, options)
 		}
 		return err
 	})
 	if err == nil {
+		l.engine.Of(l.prover.About.ID)
 		err = l.prover.CheckSigner()
 	}
-	return l, truthKey, err
+	return l, err
 }
 
-// begin sets the host's keys, which may write, and begins to publish.
-func (l *Ledger) begin(options Options, truthKey []byte) error {
+// begin brings the ledger to where its journal ends, sets the host's keys, which may write, and begins to publish.
+func (l *Ledger) begin(options Options) error {
+	if err := l.engine.Recover(); err != nil {
+		return err
+	}
+	var truthKey []byte
+	err := l.engine.View(context.Background(), func(s *state.State) (err error) {
+		l.engine.Found(s.Counters.Position)
+		if !l.engine.ReadOnly {
+			err = s.Counters.CheckWhole()
+		}
+		if err == nil {
+			err = l.checkTrusted(s, options)
+		}
+		if err == nil {
+			truthKey, err = s.Payload(state.BucketMeta, []byte(state.KeyTruthKey))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	if err := l.useKeys(options.TruthKey, truthKey, options.NoiseKey); err != nil {
 		return err
 	}
@@ -255,8 +288,11 @@ func (l *Ledger) useKeys(truth, check []byte, noise NoiseKeys) error {
 	return err
 }
 
-// checkTrusted holds the log against the host's checkpoint.
+// checkTrusted holds the log against the host's checkpoint, if there is one.
 func (l *Ledger) checkTrusted(s *state.State, options Options) error {
+	if options.Checkpoint == nil {
+		return nil
+	}
 	trusted, err := evidence.OpenCheckpoint(options.Checkpoint, options.Verifiers)
 	if err != nil {
 		return err
@@ -264,23 +300,23 @@ func (l *Ledger) checkTrusted(s *state.State, options Options) error {
 	return l.prover.CheckExtends(s, trusted)
 }
 
-// readHead reads what stands at the head of every ledger, and the check of its truth key, if any.
-func readHead(s *state.State) (head event.About, check []byte, err error) {
+// readHead reads what stands at the head of every ledger.
+func readHead(s *state.State) (event.About, error) {
 	head, found, err := state.Lookup(s, state.BucketMeta, []byte(state.KeyAbout), event.DecodeAbout)
 	if err != nil || !found {
-		return head, nil, errs.Corrupt(err, "the first record is missing")
+		return head, errs.Corrupt(err, "the first record is missing")
 	}
-	check, err = s.Payload(state.BucketMeta, []byte(state.KeyTruthKey))
-	return head, check, err
+	return head, nil
 }
 
-// Close waits for running commits and releases the file. Calls made afterwards return [ErrClosed].
+// Close waits for running commits, brings the file up to date, removes the journal, and releases the file. Calls made afterwards return
+// [ErrClosed]. If Close fails, or the ledger has stopped, the journal stays, and the next [Open] goes on from it.
 func (l *Ledger) Close() error {
 	if !l.engine.Queue.Close() {
 		return ErrClosed
 	}
 	l.publisher.Close()
-	return errors.Join(l.engine.Store.Close(), l.engine.Claim.Release())
+	return l.engine.Close()
 }
 
 // About returns what the ledger was created with.

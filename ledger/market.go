@@ -9,6 +9,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/telling"
 )
 
 // Sale returns a sale by its number, or [ErrUnknown]. A reservation that was not carried out is no sale.
@@ -65,21 +66,8 @@ func (l *Ledger) describeSold(s *state.State, number uint64, r state.Sale) (out 
 	if r.Granted != 0 {
 		out.Refund = int64(r.Promised - r.Price)
 	}
-	out.Buyer, out.Question, err = l.namesOf(s, r)
+	out.Buyer, out.Question, err = telling.Names(s, r)
 	return out, err
-}
-
-// namesOf returns the names of a sale's buyer and question.
-func (l *Ledger) namesOf(s *state.State, r state.Sale) (buyer, question string, err error) {
-	b, err := s.Buyer(r.Buyer)
-	if err != nil {
-		return "", "", err
-	}
-	q, err := s.Question(r.Question)
-	if err != nil {
-		return "", "", err
-	}
-	return b.Name, q.Name, nil
 }
 
 func buyerNames(s *state.State, numbers []uint32) (names []string, err error) {
@@ -278,48 +266,4 @@ func (l *Ledger) Buyers(ctx context.Context) (all []BuyerState, err error) {
 		}
 	}
 	return all, nil
-}
-
-// describeSale puts an event of the market in words.
-func (l *Ledger) describeSale(s *state.State, ev event.Event, out *Event) error {
-	switch c := ev.Change.(type) {
-	case *event.Reserved:
-		out.Objects, out.Expires = c.Objects, &c.Expires
-		return l.describeShare(s, c.Sale, c.Price, out)
-	case *event.SaleMade:
-		out.Objects = c.Objects
-		return l.describeShare(s, c.Sale, c.Price, out)
-	case *event.Held:
-		out.Object = c.Object
-		return l.describeShare(s, c.Sale, c.Price, out)
-	case *event.Cancelled:
-		err := l.describeShare(s, c.Sale, 0, out)
-		out.Price = nil
-		return err
-	case *event.Sold:
-		out.Object, out.Method = c.Object, c.Method.String()
-		if err := l.describeShare(s, c.Sale, c.Price, out); err != nil {
-			return err
-		}
-		q, err := l.questionByName(s, out.Question)
-		if err != nil {
-			return err
-		}
-		answer, err := toldResponse(q, c.Object, state.NewLevel(*out.Epsilon, c.Value, ev.Number))
-		out.Response = answer.Value
-		return err
-	}
-	return nil
-}
-
-// describeShare says which sale or reservation an event belongs to, and at what price.
-func (l *Ledger) describeShare(s *state.State, number, price uint64, out *Event) error {
-	r, err := s.Sale(number)
-	if err != nil {
-		return err
-	}
-	amount := int64(price)
-	out.Sale, out.Epsilon, out.Price = number, &r.Epsilon, &amount
-	out.Buyer, out.Question, err = l.namesOf(s, r)
-	return err
 }

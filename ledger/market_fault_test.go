@@ -74,7 +74,7 @@ func errands(t *testing.T) []errand {
 
 func countDraws(log []Event) (n int) {
 	for _, ev := range log {
-		if ev.Method == "raise" {
+		if methodOf(ev) == "raise" {
 			n++
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -146,54 +147,52 @@ func auditMarket(t testing.TB, l *Ledger) {
 		epsilon          privacy.Epsilon
 	}
 	recorded, paid, top := map[place]string{}, map[holding]int64{}, map[holding]privacy.Epsilon{}
-	sold, held, n := map[uint64]Event{}, map[uint64]int64{}, uint64(0)
+	sold, held, n := map[uint64]int64{}, map[uint64]int64{}, uint64(0)
 	since := map[[2]string]uint64{}  // the event that began the epoch
 	buyers := map[[2]string]uint64{} // who have bought something in it
 	for _, ev := range events(t, l) {
 		if n++; ev.Number != n {
 			t.Fatalf("event %d stands where event %d should", ev.Number, n)
 		}
-		chain := [2]string{ev.Question, ev.Object}
-		at := place{ev.Question, ev.Object, since[chain], privacy.Epsilon{}}
-		if ev.Epsilon != nil {
-			at.epsilon = *ev.Epsilon
-		}
-		switch ev.Kind {
-		case "epoch":
-			if !ev.Erased { // else the object was forgotten, and so is what was bought of it
+		r, _ := recordedBy(ev)
+		chain := [2]string{r.Question, r.Object}
+		at := place{r.Question, r.Object, since[chain], r.Epsilon}
+		switch d := ev.Says.(type) {
+		case history.EpochBegun:
+			if chain := [2]string{d.Question, d.Object}; !ev.Erased { // else the object was forgotten, and so is what was bought of it
 				since[chain], buyers[chain] = ev.Number, 0
 			}
-		case "released":
-			recorded[at] = ev.Response
-		case "sale":
-			sold[ev.Sale] = ev
-		case "forgotten":
-			paid[holding{object: ev.Object}] += 0 // it may have earned what no event says
-		case "sold":
-			held[ev.Sale] += *ev.Price
+		case history.Released:
+			recorded[at] = d.Response
+		case history.SaleMade:
+			sold[d.Sale] = d.Price
+		case history.Forgotten:
+			paid[holding{object: d.Object}] += 0 // it may have earned what no event says
+		case history.Sold:
+			held[d.Sale] += d.Price
 			if ev.Erased {
-				paid[holding{buyer: ev.Buyer}] += *ev.Price
+				paid[holding{buyer: d.Buyer}] += d.Price
 				continue
 			}
-			if before, twice := recorded[at]; twice && before != ev.Response {
-				t.Errorf("event %d: %q answers %q at ε=%s, and %q before", ev.Number, ev.Object, ev.Response, ev.Epsilon, before)
-			} else if twice != (ev.Method == "resale") {
-				t.Errorf("event %d: %q is sold by %s, recorded before: %v", ev.Number, ev.Object, ev.Method, twice)
+			if before, twice := recorded[at]; twice && before != d.Response {
+				t.Errorf("event %d: %q answers %q at ε=%s, and %q before", ev.Number, d.Object, d.Response, d.Epsilon, before)
+			} else if twice != (d.Method == "resale") {
+				t.Errorf("event %d: %q is sold by %s, recorded before: %v", ev.Number, d.Object, d.Method, twice)
 			}
-			recorded[at] = ev.Response
-			who := holding{ev.Buyer, ev.Question, ev.Object, since[chain]}
-			paid[who] += *ev.Price
+			recorded[at] = d.Response
+			who := holding{d.Buyer, d.Question, d.Object, since[chain]}
+			paid[who] += d.Price
 			if top[who].IsZero() {
 				buyers[chain]++
 			}
-			if top[who].Less(*ev.Epsilon) {
-				top[who] = *ev.Epsilon
+			if top[who].Less(d.Epsilon) {
+				top[who] = d.Epsilon
 			}
 		}
 	}
-	for number, ev := range sold {
-		if held[number] != *ev.Price {
-			t.Errorf("sale %d costs %d, its objects %d", number, *ev.Price, held[number])
+	for number, price := range sold {
+		if held[number] != price {
+			t.Errorf("sale %d costs %d, its objects %d", number, price, held[number])
 		}
 	}
 	for chain, want := range buyers {

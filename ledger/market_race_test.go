@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -251,25 +252,27 @@ func (f *fair) wantCeilings() {
 			f.Errorf("event %d goes back in time", ev.Number)
 		}
 		last = ev.Time
-		chain := ev.Question + "/" + ev.Object
+		r, _ := recordedBy(ev)
+		chain := r.Question + "/" + r.Object
+		charged, _ := ev.Says.(history.Charged)
 		switch {
-		case ev.Method == "raise":
-			if ceiling := policies[ev.Question].Ceiling(ev.Time, 0); ceiling.Less(*ev.Epsilon) {
-				f.Errorf("event %d raises %q to ε=%s under the ceiling %s", ev.Number, chain, ev.Epsilon, ceiling)
+		case methodOf(ev) == "raise":
+			if ceiling := policies[r.Question].Ceiling(ev.Time, 0); ceiling.Less(r.Epsilon) {
+				f.Errorf("event %d raises %q to ε=%s under the ceiling %s", ev.Number, chain, r.Epsilon, ceiling)
 			}
-			spent[ev.Object] += ev.Epsilon.Nano() - level[chain]
-			level[chain] = ev.Epsilon.Nano()
+			spent[r.Object] += r.Epsilon.Nano() - level[chain]
+			level[chain] = r.Epsilon.Nano()
 			if latest[chain] != request {
 				draws[chain]++
 			}
 			latest[chain] = request
-		case ev.Kind == "settled":
+		case ev.Kind() == "settled":
 			request++
-		case ev.Kind == "charged":
-			spent[ev.Object] += ev.Epsilon.Nano()
+		case ev.Kind() == "charged":
+			spent[charged.Object] += charged.Epsilon.Nano()
 		}
-		if spent[ev.Object] > limit {
-			f.Errorf("event %d: %q has spent %d of %d", ev.Number, ev.Object, spent[ev.Object], limit)
+		if spent[ev.Object()] > limit {
+			f.Errorf("event %d: %q has spent %d of %d", ev.Number, ev.Object(), spent[ev.Object()], limit)
 		}
 	}
 	for chain, n := range draws {
@@ -294,9 +297,9 @@ func (f *fair) wantEnoughHappened() {
 	log := events(f, f.ledger)
 	methods, kinds := map[string]int{}, map[string]int{}
 	for _, ev := range log {
-		kinds[ev.Kind]++
-		if ev.Kind == "sold" {
-			methods[ev.Method]++
+		kinds[ev.Kind()]++
+		if ev.Kind() == "sold" {
+			methods[methodOf(ev)]++
 		}
 	}
 	for _, method := range []string{"raise", "degrade", "insert", "resale"} {
@@ -315,7 +318,7 @@ func (f *fair) wantEnoughHappened() {
 	}
 	draws := 0
 	for _, ev := range log {
-		if ev.Method == "raise" {
+		if methodOf(ev) == "raise" {
 			draws++
 		}
 	}
@@ -341,7 +344,7 @@ func TestBuyersOfOneObjectGetOneResponse(t *testing.T) {
 	}
 	recorded := 0
 	for _, ev := range events(t, l) {
-		if ev.Kind == "sold" && ev.Method != "resale" {
+		if ev.Kind() == "sold" && methodOf(ev) != "resale" {
 			recorded++
 		}
 	}
@@ -402,9 +405,9 @@ func TestForgettingAtTheFair(t *testing.T) {
 	auditAll(t, f.ledger, f.ledger.engine.Store)
 	kinds := map[string]int{}
 	for _, ev := range events(t, f.ledger) {
-		if kinds[ev.Kind]++; ev.Erased {
-			kinds["erased "+ev.Kind]++
-			if ev.Kind == "sold" || ev.Kind == "held" || ev.Kind == "released" {
+		if kinds[ev.Kind()]++; ev.Erased {
+			kinds["erased "+ev.Kind()]++
+			if ev.Kind() == "sold" || ev.Kind() == "held" || ev.Kind() == "released" {
 				kinds["erased response"]++
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/batch"
+	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -229,7 +229,7 @@ func TestNothingIsReleasedBeforeItsTime(t *testing.T) {
 	m.clock.set(epoch().Add(-24 * time.Hour))
 	m.sweep("early")
 	for _, ev := range events(t, m.ledger) {
-		if ev.Kind == "released" && (ev.Question != "smoker" || *ev.Epsilon != eps(t, "0.25")) {
+		if d, is := ev.Says.(history.Released); is && (d.Question != "smoker" || d.Epsilon != eps(t, "0.25")) {
 			t.Errorf("%+v", ev)
 		}
 	}
@@ -285,34 +285,4 @@ func TestTheProgressOfASweepEnds(t *testing.T) {
 			t.Errorf("question %q: the progress ends with %d of %d, want %d", question, done, total, want)
 		}
 	}
-}
-
-// A plan is only a plan: it writes nothing into the memory that a desk keeps behind the levels of a chain.
-func TestAPlanLeavesTheDeskAlone(t *testing.T) {
-	m := newMonth(t, "10")
-	m.clock.set(epoch().Add(days * 24 * time.Hour))
-	q, err := m.ledger.findQuestion(t.Context(), "vote")
-	must(t, err)
-	must(t, m.ledger.engine.View(t.Context(), func(s *state.State) error {
-		s.Desk = state.NewPartDesk()
-		everybody := batch.Panel{All: true, Question: q.Number, Through: s.Counters.Events}
-		names, _, err := everybody.After(s, "", state.PartSize)
-		must(t, err)
-		x := &sweep{ledger: m.ledger, only: q.Number, through: everybody.Through}
-		for _, name := range names {
-			before, _, err := s.Chain(q.Number, name)
-			must(t, err)
-			plan, err := x.plan(s, name, s.Clock)
-			must(t, err)
-			if len(plan.steps) == 0 || cap(before.Levels) == len(before.Levels) {
-				t.Errorf("%s: %d steps planned, room for %d levels", name, len(plan.steps), cap(before.Levels))
-			}
-			for _, l := range before.Levels[len(before.Levels):cap(before.Levels)] {
-				if l.Epsilon != (privacy.Epsilon{}) {
-					t.Errorf("%s: ε=%s stands behind the levels", name, l.Epsilon)
-				}
-			}
-		}
-		return nil
-	}))
 }

@@ -20,6 +20,7 @@ import (
 
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/ledger/internal/codectest"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -305,8 +306,8 @@ func TestNoiseKeysAreRotatedForNewChains(t *testing.T) {
 	}
 	var recorded []string
 	for _, ev := range events(t, l) {
-		if ev.Kind == "noise-key" {
-			recorded = append(recorded, ev.NoiseKey)
+		if d, is := ev.Says.(history.NoiseKeySet); is {
+			recorded = append(recorded, d.Name)
 		}
 	}
 	if !slices.Equal(recorded, []string{"2026", "2027"}) {

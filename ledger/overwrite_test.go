@@ -57,6 +57,9 @@ func TestPeopleAreNotDrawnTwiceFromACopiedBackup(t *testing.T) {
 	if !bytes.Equal(content(t, path), old) {
 		t.Error("something was written to the file")
 	}
+	_, err = Open(path, Options{})
+	wantErr(t, err, ErrJournal) // what was drawn since the backup lies beside it
+	must(t, os.RemoveAll(path+".journal"))
 	if n := len(responses(t, open(t, path, Options{}), "vote", eps(t, "1"))); n != 0 { // it is the backup now
 		t.Errorf("there are %d responses", n)
 	}

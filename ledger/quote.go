@@ -151,7 +151,6 @@ func (t *trade) convene(s *state.State, through uint64, at time.Time, taken func
 		if count > 0 {
 			behind = t.names[count-1]
 		}
-		s.MakeRoom()
 		some, end, err := p.After(s, behind, state.PartSize)
 		if err != nil {
 			return err

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/batch"
-	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/telling"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -89,14 +89,12 @@ type raise struct {
 	at       time.Time // when the survey began
 	asOf     uint64    // the last event then
 	hold     *rules.Hold
-	seen     *state.Desk // what the survey reads; nil until it is needed
-	looked   *surveyed   // what the snapshot in which the request was looked up says of its objects, if they are few
+	looked   *surveyed // what the snapshot in which the request was looked up says of its objects, if they are few
 	truths   rules.Told
 	changed  rules.ChangedTruths
 	rest     string      // the first object whose truth was not kept, or ""
 	given    state.Level // the response that the last object got or had
-	// What decide returns is in use until the part is settled, while the next one is decided: two memories take turns.
-	memory, other partMemory
+	memory   partMemory  // of the changes of one part, used again for the next
 }
 
 func (l *Ledger) newRaise(ctx context.Context, r RaiseRequest) (*raise, error) {
@@ -140,7 +138,7 @@ func (x *raise) run(ctx context.Context) (batch.Outcome, error) {
 	}()
 	b := &batch.Bulk{
 		Engine: &x.ledger.engine, Holds: &x.ledger.rules.Holds, Work: x,
-		Key: x.request.Key, Id: x.form(), Panel: x.panel, Progress: x.request.Progress, Early: true,
+		Key: x.request.Key, Id: x.form(), Panel: x.panel, Progress: x.request.Progress,
 	}
 	if x.alone() {
 		b.Look = x.look
@@ -160,16 +158,9 @@ func (x *raise) Precheck(ctx context.Context, p batch.Panel, behind string) (tot
 	if x.looked == nil {
 		x.at = time.Time{}
 	}
-	survey := func() (surveyed, error) { return x.survey(ctx, behind) }
-	if !x.alone() {
-		view := overview{x: x, desks: [...]*state.Desk{state.NewPartDesk(), state.NewPartDesk()}}
-		view.begin(ctx, behind)
-		defer func() { view.wait() }()
-		survey = func() (surveyed, error) { return view.next(ctx) }
-	}
 	var refused batch.RefusalList // of a request that must be whole; another one finds them again, part by part
 	for last := false; !last; {
-		p, err := survey()
+		p, err := x.survey(ctx, behind)
 		if err != nil {
 			return 0, err
 		}
@@ -232,7 +223,6 @@ func (x *raise) assess(s *state.State, name string, at time.Time, o *terms.Subje
 
 // Decide draws for one part.
 func (x *raise) Decide(s *state.State, names []string) (batch.Part, error) {
-	x.memory, x.other = x.other, x.memory
 	x.memory.clear(len(names))
 	p := batch.Part{Changes: x.memory.changes, Question: x.question.Number}
 	for _, name := range names {
@@ -317,8 +307,9 @@ func (l *Ledger) refuse(by asker, q *event.Question, epsilon privacy.Epsilon, re
 
 // toldResponse puts a recorded level in words.
 func toldResponse(q *event.Question, object string, at state.Level) (Response, error) {
-	if !q.Has(at.Epsilon, at.Response) {
-		return Response{}, errs.Corrupt(nil, "object %q answers with %v", object, at.Response)
+	value, err := telling.Response(q, object, at.Epsilon, at.Response)
+	if err != nil {
+		return Response{}, err
 	}
-	return Response{Object: object, Question: q.Name, Epsilon: at.Epsilon, Value: q.Text(at.Epsilon, at.Response), Event: at.Event}, nil
+	return Response{Object: object, Question: q.Name, Epsilon: at.Epsilon, Value: value, Event: at.Event}, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/telling"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
@@ -291,7 +292,7 @@ func (l *Ledger) chainState(s *state.State, number uint32, name string, o state.
 	if out.Earlier, err = earlierEpochs(s, q, name, c.Closed); err != nil {
 		return out, err
 	}
-	if out.Policy, err = l.policyOf(s, c.Policy); err != nil {
+	if out.Policy, err = telling.Policy(s, c.Policy); err != nil {
 		return out, err
 	}
 	if out.Policy != nil {
@@ -351,7 +352,7 @@ func (l *Ledger) Stats(ctx context.Context) (Stats, error) {
 	if err != nil {
 		return Stats{}, err
 	}
-	out.Bytes, err = l.engine.Store.Size()
+	out.Bytes, err = l.engine.Size()
 	return out, err
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -67,8 +68,8 @@ func TestReadersMayWriteMeanwhile(t *testing.T) {
 	}
 	for ev, err := range l.Events(t.Context(), 1) {
 		must(t, err)
-		if ev.Kind == "released" && ev.Epsilon.Less(eps(t, "1")) {
-			release(t, l, releaseOf(t, fmt.Sprint("yet more ", ev.Number), ev.Object, "2"))
+		if d, is := ev.Says.(history.Released); is && d.Epsilon.Less(eps(t, "1")) {
+			release(t, l, releaseOf(t, fmt.Sprint("yet more ", ev.Number), d.Object, "2"))
 		}
 	}
 	_, err := l.Estimate(t.Context(), EstimateRequest{Question: "vote", Include: func(name string) bool {
@@ -97,21 +98,21 @@ func TestEventsTellWhatHappened(t *testing.T) {
 	three, half, quarter := eps(t, "3"), eps(t, "0.5"), eps(t, "0.25")
 	at := epoch()
 	want := []Event{
-		{Number: 1, Time: at, Kind: "created", ID: l.About().ID, Currency: "EUR"},
-		{Number: 2, Time: at, Kind: "truth-key"},
-		{Number: 3, Time: at, Kind: "question", Question: "vote", Values: vote().Values, Encoding: Direct},
-		{Number: 4, Time: at, Kind: "settled", Key: "define vote", Counts: []uint64{0, 0, 0}},
-		{Number: 5, Time: at, Kind: "policy", Policy: &two},
-		{Number: 6, Time: at, Kind: "enrolled", Object: "ann", Question: "vote", Policy: &two, Cap: &three},
-		{Number: 7, Time: at, Kind: "settled", Object: "ann", Key: "e", Counts: []uint64{1, 0, 0}},
-		{Number: 8, Time: at, Kind: "bound", Object: "ann", Question: "vote"},
-		{Number: 9, Time: at, Kind: "released", Object: "ann", Question: "vote", Epsilon: &half, Response: "yes", Method: "raise"},
-		{Number: 10, Time: at, Kind: "settled", Object: "ann", Key: "r", Counts: []uint64{1, 0, 0}},
-		{Number: 11, Time: at, Kind: "released", Object: "ann", Question: "vote", Epsilon: &quarter, Response: "yes", Method: "degrade"},
-		{Number: 12, Time: at, Kind: "refused", Object: "zoe", Question: "vote", Refused: []Refusal{
-			{Object: "zoe", Reason: NotEnrolled, Asked: quarter, Remedy: vocabulary.RemedyEnrolling},
-		}},
-		{Number: 13, Time: at, Kind: "settled", Key: "p", Counts: []uint64{0, 0, 1}, LeftOut: 1},
+		{Number: 1, Time: at, Says: history.Created{ID: l.About().ID, Currency: "EUR"}},
+		{Number: 2, Time: at, Says: history.TruthKeySet{}},
+		{Number: 3, Time: at, Says: history.QuestionDefined{Question: Question{Name: "vote", Values: vote().Values, Encoding: Direct}}},
+		{Number: 4, Time: at, Says: history.Settled{Key: "define vote"}},
+		{Number: 5, Time: at, Says: history.PolicyDefined{Policy: two}},
+		{Number: 6, Time: at, Says: history.Enrolled{Object: "ann", Question: "vote", Policy: &two, Cap: three}},
+		{Number: 7, Time: at, Says: history.Settled{Object: "ann", Key: "e", Counts: [3]uint64{1, 0, 0}}},
+		{Number: 8, Time: at, Says: history.TruthBound{Object: "ann", Question: "vote"}},
+		{Number: 9, Time: at, Says: history.Released{Object: "ann", Question: "vote", Epsilon: half, Response: "yes", Method: "raise"}},
+		{Number: 10, Time: at, Says: history.Settled{Object: "ann", Key: "r", Counts: [3]uint64{1, 0, 0}}},
+		{Number: 11, Time: at, Says: history.Released{Object: "ann", Question: "vote", Epsilon: quarter, Response: "yes", Method: "degrade"}},
+		{Number: 12, Time: at, Says: history.ObjectRefused{Question: "vote", Refusal: Refusal{
+			Object: "zoe", Reason: NotEnrolled, Asked: quarter, Remedy: vocabulary.RemedyEnrolling,
+		}}},
+		{Number: 13, Time: at, Says: history.Settled{Key: "p", Counts: [3]uint64{0, 0, 1}, LeftOut: 1}},
 	}
 	got := events(t, l)
 	for i := range max(len(got), len(want)) {

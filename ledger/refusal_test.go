@@ -11,6 +11,7 @@ import (
 	"time"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -215,6 +216,16 @@ func leftOut(t testing.TB, l *Ledger, key string, from uint64) (all []Event) {
 	return all
 }
 
+// refusalIn returns what an event says that must refuse somebody.
+func refusalIn(t testing.TB, ev Event) history.ObjectRefused {
+	t.Helper()
+	d, is := ev.Says.(history.ObjectRefused)
+	if !is || ev.Erased {
+		t.Fatalf("it refuses nobody: %+v", ev)
+	}
+	return d
+}
+
 // Who asks for millions and is refused most of them keeps a bounded list, and finds the others in the log.
 func TestALongListOfRefusalsIsCutOff(t *testing.T) {
 	const more = 5
@@ -253,7 +264,7 @@ func TestALongListOfRefusalsIsCutOff(t *testing.T) {
 		t.Fatalf("the log has %d refusals, want %d", len(all), len(strangers))
 	}
 	for i, ev := range all {
-		if ev.Object != strangers[i] || len(ev.Refused) != 1 || ev.Refused[0].Reason != NotEnrolled || ev.Refused[0].Object != ev.Object {
+		if ev.Object() != strangers[i] || refusalIn(t, ev).Refusal.Reason != NotEnrolled {
 			t.Fatalf("refusal %d in the log is %+v", i, ev)
 		}
 	}
@@ -285,7 +296,7 @@ func TestRefusalsOfOneRequestAlone(t *testing.T) {
 		t.Fatalf("%d refusals", len(all))
 	}
 	for i, ev := range all {
-		if ev.Object != names[2*state.PartSize+i] {
+		if ev.Object() != names[2*state.PartSize+i] {
 			t.Fatalf("refusal %d is %+v", i, ev)
 		}
 	}
@@ -297,7 +308,7 @@ func TestRefusalsOfOneRequestAlone(t *testing.T) {
 	if rest := leftOut(t, l, "first", all[len(all)-1].Number+1); len(rest) > 0 {
 		t.Errorf("behind the last: %+v", rest)
 	}
-	if got := leftOut(t, l, "second", 0); len(got) != 1 || got[0].Object != "zoe" {
+	if got := leftOut(t, l, "second", 0); len(got) != 1 || got[0].Object() != "zoe" {
 		t.Errorf("the second request left out %+v", got)
 	}
 	for range l.Refusals(t.Context(), "first", 0) {
@@ -322,7 +333,7 @@ func TestRefusalsOfASale(t *testing.T) {
 	s := sell(t, l, r)
 	var listed []Refusal
 	for _, ev := range leftOut(t, l, "k", 0) {
-		listed = append(listed, ev.Refused...)
+		listed = append(listed, refusalIn(t, ev).Refusal)
 	}
 	if len(listed) != scanSize+5 || !slices.Equal(listed, s.Refused) {
 		t.Errorf("the log refuses %d, the sale %d", len(listed), len(s.Refused))
@@ -353,7 +364,7 @@ func TestRefusalsOfASweep(t *testing.T) {
 		}
 	}
 	for _, ev := range leftOut(t, l, "day", 0) {
-		got = append(got, ev.Question+": "+ev.Object)
+		got = append(got, refusalIn(t, ev).Question+": "+ev.Object())
 	}
 	if len(want) == 0 || !slices.Equal(got, want) {
 		t.Errorf("the log refuses %q, the result %q", got, want)

@@ -41,7 +41,6 @@ func (l *Ledger) Release(ctx context.Context, r ReleaseRequest) (Response, error
 type raiseOfOne struct {
 	*raise
 	id      event.Identity
-	glanced batch.Glance  // what lookUp read
 	through uint64        // see event.Settled
 	verdict event.Verdict // what the release means for the object
 	bond    state.Bond    // what its chain is bound to
@@ -81,7 +80,6 @@ func (x *raiseOfOne) attempt(ctx context.Context) (Response, error) {
 // lookUp finds the event that settled the request; 0 if none did, and then what the request means for the object.
 func (x *raiseOfOne) lookUp(ctx context.Context) (settled uint64, err error) {
 	err = x.ledger.engine.View(ctx, func(s *state.State) error {
-		x.glanced.Begin(s, 1)
 		st, err := batch.StandingOf(s, x.request.Key, x.id)
 		if settled = st.Last; err != nil || settled != 0 {
 			return err
@@ -118,7 +116,6 @@ func (x *raiseOfOne) askTruth(ctx context.Context) error {
 
 // decide returns the changes that the release comes to, and that settle it.
 func (x *raiseOfOne) decide(s *state.State) ([]event.Change, error) {
-	x.glanced.Show(s)
 	st, err := batch.StandingOf(s, x.request.Key, x.id)
 	if err != nil {
 		return nil, err

@@ -16,8 +16,8 @@ import (
 // what audit checks after the random histories, the crashes and the large orders. Here: apply refuses
 // a log that cannot be, rather than make a state of it.
 
-// history is a sound log: one question, two objects, a few responses.
-func history(t *testing.T) []event.Event {
+// soundLog is a sound log: one question, two objects, a few responses.
+func soundLog(t *testing.T) []event.Event {
 	t.Helper()
 	s := &kvtest.Memory{}
 	begin(t, s)
@@ -63,7 +63,7 @@ func isSettled(key string) func(event.Change) bool {
 }
 
 func TestASoundLogReplays(t *testing.T) {
-	must(t, replay(&kvtest.Memory{}, history(t)))
+	must(t, replay(&kvtest.Memory{}, soundLog(t)))
 }
 
 // Each of these changes makes a log that no ledger can have written.
@@ -116,7 +116,7 @@ func unsoundLogs(t *testing.T) map[string]func(log []event.Event) []event.Event 
 func TestApplyRefusesALogThatCannotBe(t *testing.T) {
 	for name, spoil := range unsoundLogs(t) {
 		t.Run(name, func(t *testing.T) {
-			log := spoil(history(t))
+			log := spoil(soundLog(t))
 			if err := replay(&kvtest.Memory{}, log); !errors.Is(err, ErrCorrupt) {
 				t.Errorf("got the error %v, want ErrCorrupt", err)
 			}
@@ -138,7 +138,7 @@ func TestApplyIsASecondGuardOfTheBudget(t *testing.T) {
 
 // The fold is pure: it does the same whenever it is done, whatever the clock says.
 func TestReplayingTwiceGivesTheSameBytes(t *testing.T) {
-	log := history(t)
+	log := soundLog(t)
 	first, second := &kvtest.Memory{}, &kvtest.Memory{}
 	must(t, replay(first, log))
 	must(t, replay(second, log))
@@ -147,7 +147,7 @@ func TestReplayingTwiceGivesTheSameBytes(t *testing.T) {
 
 // Nor does it matter where transactions begin and end.
 func TestReplayingEventByEventGivesTheSameBytes(t *testing.T) {
-	log := history(t)
+	log := soundLog(t)
 	whole := &kvtest.Memory{}
 	must(t, replay(whole, log))
 	same(t, "replay event by event", pairs(t, replayedSingly(t, log)), pairs(t, whole))

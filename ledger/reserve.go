@@ -10,6 +10,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/telling"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
@@ -142,7 +143,7 @@ func (l *Ledger) describeReserved(s *state.State, number uint64, r state.Sale) (
 		Number: number, Epsilon: c.Epsilon, Price: int64(c.Price), Currency: l.prover.About.Currency, Objects: c.Objects,
 		Refused: left, Key: end.Key, Expires: c.Expires, First: end.First, Last: last,
 	}
-	out.Buyer, out.Question, err = l.namesOf(s, r)
+	out.Buyer, out.Question, err = telling.Names(s, r)
 	return out, err
 }
 
@@ -191,7 +192,7 @@ func (x *selling) recall(s *state.State) error {
 		return err
 	}
 	x.order = Order{Epsilon: r.Epsilon}
-	if x.order.Buyer, x.order.Question, err = x.ledger.namesOf(s, r); err != nil {
+	if x.order.Buyer, x.order.Question, err = telling.Names(s, r); err != nil {
 		return err
 	}
 	x.Client, x.Epsilon, x.Granted, x.names = x.order.Buyer, r.Epsilon, r.Granted, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/batch"
@@ -95,11 +96,8 @@ type selling struct {
 	truth   TruthFunc
 	needy   rules.Needy // of those surveyed
 	truths  rules.Told
-	asOf    uint64       // the last event when those surveyed were looked at
-	glanced batch.Glance // what the survey read
+	asOf    uint64 // the last event when those surveyed were looked at
 	through uint64
-	desks   []*state.Desk  // for parts of many objects
-	fresh   bool           // the transaction had changed nothing when it began to decide
 	bound   []event.Change // what binds chains to their truths
 	rows    []rrchain.Bits // the responses, in unary encoding
 	sale    uint64         // its number
@@ -151,9 +149,6 @@ func (x *selling) attempt(ctx context.Context) (number uint64, err error) {
 // survey looks at the order without truths. It returns the number of the sale if the key has one.
 func (x *selling) survey(ctx context.Context) (done uint64, err error) {
 	err = x.ledger.engine.View(ctx, func(s *state.State) error {
-		if !x.order.All && x.Reserved == 0 {
-			x.glanced.Begin(s, len(x.names))
-		}
 		st, err := batch.StandingOf(s, x.key, x.id)
 		if err != nil {
 			return err
@@ -250,7 +245,6 @@ func (x *selling) refuseUntold(s *state.State, name string) (*Refusal, error) {
 
 // decide looks at everybody again, in the transaction, and draws. All that can be refused is refused here.
 func (x *selling) decide(ctx context.Context, s *state.State) error {
-	x.glanced.Show(s)
 	if st, err := batch.StandingOf(s, x.key, x.id); err != nil {
 		return err
 	} else if st.Done {
@@ -283,13 +277,8 @@ func (x *selling) reassess(ctx context.Context, s *state.State, at time.Time) (h
 	if err := x.anew(s); err != nil {
 		return nil, err
 	}
-	x.bound, x.rows, x.fresh = nil, nil, s.Counters.Events == s.Durable.Events
-	if len(x.names) <= state.PartSize {
-		if err := s.Gather(x.names, x.Question.Number); err != nil {
-			return nil, err
-		}
-	}
-	err = x.eachPart(s, x.fresh, func(from int, names []string) error {
+	x.bound, x.rows = nil, nil
+	err = x.eachPart(func(from int, names []string) error {
 		defer x.tell(false, from+len(names))
 		return x.assessPart(s, from, names, at, func(o terms.Subject, one *line) {
 			if halted == nil && (x.partial || len(x.refused) == 0) {
@@ -362,19 +351,8 @@ func (x *selling) record(s *state.State) error {
 
 // recordBound binds the chains to their truths that are not bound yet.
 func (x *selling) recordBound(s *state.State) error {
-	if len(x.bound) == 0 {
-		return nil
-	}
-	left := x.bound
-	return x.eachPart(s, x.fresh, func(_ int, names []string) error {
-		n := 0
-		for n < len(left) && left[n].(event.Personal).About() <= names[len(names)-1] {
-			n++
-		}
-		_, _, err := fold.Record(s, left[:n])
-		left = left[n:]
-		return err
-	})
+	_, _, err := fold.Record(s, x.bound)
+	return err
 }
 
 // recordSold hands out the responses.
@@ -382,7 +360,7 @@ func (x *selling) recordSold(s *state.State) error {
 	room := min(len(x.lines), state.PartSize)
 	page, changes := make([]event.Sold, 0, room), make([]event.Change, 0, room)
 	left := x.lines
-	return x.eachPart(s, x.fresh && len(x.bound) == 0, func(from int, names []string) error {
+	return x.eachPart(func(from int, names []string) error {
 		defer x.tell(true, from+len(names))
 		page, changes = page[:0], changes[:0]
 		for len(left) > 0 && int(left[0].at) < from+len(names) {
@@ -394,6 +372,18 @@ func (x *selling) recordSold(s *state.State) error {
 		_, _, err := fold.Record(s, changes)
 		return err
 	})
+}
+
+// eachPart passes the objects to visit, part by part, each with its place among the names.
+func (x *selling) eachPart(visit func(from int, names []string) error) error {
+	from := 0
+	for some := range slices.Chunk(x.names, state.PartSize) {
+		if err := visit(from, some); err != nil {
+			return err
+		}
+		from += len(some)
+	}
+	return nil
 }
 
 // settle makes the event that ends the request.

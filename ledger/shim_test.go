@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -8,17 +9,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// shim is a store whose commits a test can count, hold up and make fail at either side of the
+// shim is where a ledger is kept whose commits a test can count, hold up and make fail at either side of the
 // instant at which they become durable.
 type shim struct {
 	kv.Store
-	commits atomic.Int64 // transactions that wrote something and were committed
+	engine.Journals
+	commits atomic.Int64  // groups that were appended
+	events  atomic.Uint64 // the last event of those
 	mu      sync.Mutex
 	before  func() error // runs once a transaction is decided; an error undoes it
-	after   func() error // runs once it is committed, before anybody is told; an error is its outcome
+	after   func() error // runs once it is durable, before anybody is told or sees it; an error is its outcome
 	reading func()       // runs before each View
 }
 
@@ -48,7 +53,11 @@ func (s *shim) View(fn func(kv.Reader) error) error {
 	return s.Store.View(fn)
 }
 
+// Update is a commit where there is no journal, and else only a part of one.
 func (s *shim) Update(fn func(kv.Writer) error) error {
+	if s.Journals != nil {
+		return s.Store.Update(fn)
+	}
 	before, after, _ := s.hooks()
 	wrote := false
 	err := s.Store.Update(func(w kv.Writer) error {
@@ -57,7 +66,11 @@ func (s *shim) Update(fn func(kv.Writer) error) error {
 			return err
 		}
 		if wrote = noting.wrote; wrote && before != nil {
-			return before()
+			if err := before(); err != nil && errors.Is(err, journal.ErrUncertain) {
+				return fmt.Errorf("%w: %w", kv.ErrUncertain, err)
+			} else if err != nil {
+				return err
+			}
 		}
 		return nil
 	})
@@ -66,7 +79,9 @@ func (s *shim) Update(fn func(kv.Writer) error) error {
 	}
 	s.commits.Add(1)
 	if after != nil {
-		return after()
+		if err := after(); err != nil {
+			return fmt.Errorf("%w: %w", kv.ErrUncertain, err)
+		}
 	}
 	return nil
 }
@@ -85,6 +100,44 @@ func (w *notingWriter) Put(bucket string, key, value []byte) error {
 func (w *notingWriter) Delete(bucket string, key []byte) error {
 	w.wrote = true
 	return w.Writer.Delete(bucket, key)
+}
+
+func (s *shim) Make(ledger [16]byte, at journal.Position) (journal.Journal, error) {
+	j, err := s.Journals.Make(ledger, at)
+	return shimmed{j, s}, err
+}
+
+func (s *shim) Remove(j journal.Journal) error {
+	if own, is := j.(shimmed); is {
+		j = own.Journal
+	}
+	return s.Journals.Remove(j)
+}
+
+// shimmed is the journal of a shim.
+type shimmed struct {
+	journal.Journal
+	shim *shim
+}
+
+func (j shimmed) Append(ctx context.Context, g journal.Group) error {
+	before, after, _ := j.shim.hooks()
+	if before != nil {
+		if err := before(); err != nil && !errors.Is(err, journal.ErrUncertain) {
+			return fmt.Errorf("%w: %w", journal.ErrRejected, err)
+		} else if err != nil {
+			return err
+		}
+	}
+	if err := j.Journal.Append(ctx, g); err != nil {
+		return err
+	}
+	j.shim.commits.Add(1)
+	j.shim.events.Store(g.After.Events)
+	if after != nil {
+		return after()
+	}
+	return nil
 }
 
 // gate holds up whoever comes until it is opened, at the latest when the test ends.
@@ -132,8 +185,10 @@ func (s *shim) holdCommit(t testing.TB) *gate {
 
 var errDisk = errors.New("the disk is on fire")
 
-func failing() error   { return errDisk }
-func uncertain() error { return fmt.Errorf("%w: %w", kv.ErrUncertain, errDisk) }
+func failing() error { return errDisk }
+func uncertain() error {
+	return fmt.Errorf("%w: %w", journal.ErrUncertain, errDisk)
+}
 
 // waitQueued waits until n proposals stand in the queue.
 func waitQueued(t testing.TB, l *Ledger, n int) {

@@ -125,8 +125,9 @@ func wantWholeLife(t *testing.T, o *office, st evidence.Statement) {
 			about = append(about, ev.Number)
 		}
 	}
-	if last := st.Events[len(st.Events)-1]; last.Kind != "stated" || last.Event != st.Event || !slices.Equal(last.Events, about) {
-		t.Errorf("stated are %d, the log has %d", last.Events, about)
+	last := st.Events[len(st.Events)-1]
+	if list, ok := last.Says.(*evidence.Stated); !ok || last.Event != st.Event || !slices.Equal(list.Events, about) {
+		t.Errorf("stated is %+v, the log has %d", last.Says, about)
 	}
 }
 
@@ -140,7 +141,7 @@ func TestAStatementIsWholeAndProven(t *testing.T) {
 	}
 	kinds := map[string]int{}
 	for _, f := range st.Events {
-		kinds[f.Kind]++
+		kinds[f.Kind()]++
 	}
 	want := map[string]int{
 		"created": 1, "question": 2, "policy": 2, "buyer": 3, "enrolled": 3, "bound": 2, "released": 3, "charged": 1, "reserved": 3, "held": 3,
@@ -186,7 +187,7 @@ func TestALaterStatementHasTheEarlierOne(t *testing.T) {
 	wantSound(t, "the later one", late, o.keys)
 	wantWholeLife(t, o, late)
 	wantExtended(t, o, early.Checkpoint, late.Checkpoint)
-	if !slices.ContainsFunc(late.Events, func(f evidence.Fact) bool { return f.Event == early.Event && f.Kind == "stated" }) || len(late.Released) != len(early.Released)+1 {
+	if !slices.ContainsFunc(late.Events, func(f evidence.Fact) bool { return f.Event == early.Event && f.Kind() == "stated" }) || len(late.Released) != len(early.Released)+1 {
 		t.Errorf("%+v", late)
 	}
 }
@@ -351,7 +352,7 @@ func TestWhatAStatementLeavesOut(t *testing.T) {
 	for i, f := range st.Events {
 		other := copyOf(t, st)
 		other.Events = slices.Delete(other.Events, i, i+1)
-		what := fmt.Sprintf("without event %d, %s", f.Event, f.Kind)
+		what := fmt.Sprintf("without event %d, %s", f.Event, f.Kind())
 		if c := other.Verify(o.keys); c.OK() || len(other.Verify(nil).Faults) < 2 {
 			t.Errorf("%s: %q", what, faults(c))
 		}
@@ -371,15 +372,29 @@ func TestWhatAStatementLeavesOut(t *testing.T) {
 	}
 }
 
+// factOf returns the first fact of a statement that says such a thing.
+func factOf[D evidence.Detail](s *evidence.Statement) *evidence.Fact {
+	return &s.Events[slices.IndexFunc(s.Events, func(f evidence.Fact) bool { _, ok := f.Says.(D); return ok })]
+}
+
+// says returns the first such thing that a statement says.
+func says[D evidence.Detail](s *evidence.Statement) D { return factOf[D](s).Says.(D) }
+
+// responseIn returns the response of a fact, or nil if it has none.
+func responseIn(f *evidence.Fact) *string {
+	switch d := f.Says.(type) {
+	case *evidence.Released:
+		return &d.Response
+	case *evidence.Sold:
+		return &d.Response
+	}
+	return nil
+}
+
 func TestSplicedStatements(t *testing.T) {
 	o, st := full(t)
 	bob := statementOf(t, o.Ledger, "bob's", "bob")
 	later := statementOf(t, o.Ledger, "ann's later", "ann")
-	find := func(s *evidence.Statement, kind string) *evidence.Fact {
-		i := slices.IndexFunc(s.Events, func(f evidence.Fact) bool { return f.Kind == kind })
-		return &s.Events[i]
-	}
-	amount := func(n int64) *int64 { return &n }
 	for name, test := range map[string]struct {
 		change func(*evidence.Statement)
 		words  string
@@ -393,30 +408,31 @@ func TestSplicedStatements(t *testing.T) {
 		"swapped":               {func(s *evidence.Statement) { s.Events[6], s.Events[7] = s.Events[7], s.Events[6] }, "comes behind"},
 		"twice":                 {func(s *evidence.Statement) { s.Events = slices.Insert(s.Events, 3, s.Events[3]) }, "comes behind"},
 		"one more": {func(s *evidence.Statement) {
-			s.Events = slices.Insert(s.Events, len(s.Events)-1, *find(&bob, "enrolled"))
+			s.Events = slices.Insert(s.Events, len(s.Events)-1, *factOf[*evidence.Enrolled](&bob))
 		}, "is about"},
-		"a field too many":   {func(s *evidence.Statement) { find(s, "withdrawn").Response = "yes" }, "the fields are not those"},
-		"an amount too many": {func(s *evidence.Statement) { find(s, "bound").Price = amount(0) }, "the fields are not those"},
-		"no price":           {func(s *evidence.Statement) { find(s, "sold").Price = nil }, "the fields are not those"},
-		"a negative price":   {func(s *evidence.Statement) { find(s, "sold").Price = amount(-1) }, "an amount of -1"},
-		"another kind":       {func(s *evidence.Statement) { find(s, "charged").Kind = "bound" }, "bytes where"},
-		"an unknown kind":    {func(s *evidence.Statement) { find(s, "charged").Kind = "answered" }, "has no event of the kind"},
-		"another sale":       {func(s *evidence.Statement) { find(s, "sold").Sale = 77 }, "is not there before"},
-		"another policy":     {func(s *evidence.Statement) { p := policy.Fixed(eps(t, "3")); find(s, "enrolled").Policy = &p }, "is not defined before"},
-		"an empty policy":    {func(s *evidence.Statement) { find(s, "policy").Policy = &policy.Policy{} }, "there is no policy"},
-		"created later":      {func(s *evidence.Statement) { s.Events[0].Event = 2 }, "a log begins with the creation"},
-		"another question":   {func(s *evidence.Statement) { find(s, "released").Question = "drinker" }, "is not defined before"},
-		"another buyer":      {func(s *evidence.Statement) { find(s, "sale").Buyer = "nobody" }, "is not named before"},
-		"another response":   {func(s *evidence.Statement) { find(s, "released").Response = "maybe" }, "is none"},
-		"another reason":     {func(s *evidence.Statement) { find(s, "refused").Refusal.Reason = "whim" }, "is none"},
-		"a short salt":       {func(s *evidence.Statement) { find(s, "sold").Salt = evidence.Hex{1} }, "a salt of 1 bytes"},
+		"no price":         {func(s *evidence.Statement) { says[*evidence.Sold](s).Price = 0 }, "altered"},
+		"a negative price": {func(s *evidence.Statement) { says[*evidence.Sold](s).Price = -1 }, "an amount of -1"},
+		"another kind": {func(s *evidence.Statement) {
+			charged := says[*evidence.Charged](s)
+			factOf[*evidence.Charged](s).Says = &evidence.TruthBound{Object: charged.Object, Question: charged.Question}
+		}, "bytes where"},
+		"no kind":          {func(s *evidence.Statement) { factOf[*evidence.Charged](s).Says = nil }, "has no event of the kind"},
+		"another sale":     {func(s *evidence.Statement) { says[*evidence.Sold](s).Sale = 77 }, "is not there before"},
+		"another policy":   {func(s *evidence.Statement) { p := policy.Fixed(eps(t, "3")); says[*evidence.Enrolled](s).Policy = &p }, "is not defined before"},
+		"an empty policy":  {func(s *evidence.Statement) { says[*evidence.PolicyDefined](s).Policy = policy.Policy{} }, "there is no policy"},
+		"created later":    {func(s *evidence.Statement) { s.Events[0].Event = 2 }, "a log begins with the creation"},
+		"another question": {func(s *evidence.Statement) { says[*evidence.Released](s).Question = "drinker" }, "is not defined before"},
+		"another buyer":    {func(s *evidence.Statement) { says[*evidence.SaleMade](s).Buyer = "nobody" }, "is not named before"},
+		"another response": {func(s *evidence.Statement) { says[*evidence.Released](s).Response = "maybe" }, "is none"},
+		"another reason":   {func(s *evidence.Statement) { says[*evidence.ObjectRefused](s).Refusal.Reason = "whim" }, "is none"},
+		"a short salt":     {func(s *evidence.Statement) { factOf[*evidence.Sold](s).Salt = evidence.Hex{1} }, "a salt of 1 bytes"},
 		"an early expiry": {func(s *evidence.Statement) {
 			at := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
-			find(s, "reserved").Expires = &at
+			says[*evidence.Reserved](s).Expires = at
 		}, "none of a log"},
-		"a broken id": {func(s *evidence.Statement) { find(s, "created").ID = "x" }, "the id"},
+		"a broken id": {func(s *evidence.Statement) { says[*evidence.Created](s).ID = "x" }, "the id"},
 		"another spelling of the id": {func(s *evidence.Statement) {
-			find(s, "created").ID = strings.ToUpper(find(s, "created").ID)
+			says[*evidence.Created](s).ID = strings.ToUpper(says[*evidence.Created](s).ID)
 		}, "the fields are not those"},
 		"another spelling of the ledger":    {func(s *evidence.Statement) { s.Ledger = strings.ToUpper(s.Ledger) }, "no UUID in the usual form"},
 		"another spelling of the signature": {func(s *evidence.Statement) { s.Checkpoint = respelled(t, s.Checkpoint) }, "not spelled as usual"},

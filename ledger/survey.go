@@ -44,13 +44,6 @@ func (x *raise) surveyPart(s *state.State, p *surveyed) error {
 	if x.at.IsZero() {
 		x.at, x.asOf = s.Clock, s.Counters.Events
 	}
-	if s.Desk == nil {
-		if x.seen == nil {
-			x.seen = state.NewPartDesk()
-		}
-		x.seen.Clear()
-		s.Desk = x.seen // each record is asked for more than once
-	}
 	names, last, err := x.panel.After(s, p.end, state.PartSize)
 	if err != nil {
 		return err
@@ -61,7 +54,7 @@ func (x *raise) surveyPart(s *state.State, p *surveyed) error {
 	return x.surveyNames(s, names, p)
 }
 
-// surveyNames looks at objects that are on the desk.
+// surveyNames looks at some objects.
 func (x *raise) surveyNames(s *state.State, names []string, p *surveyed) error {
 	p.objects = len(names)
 	p.needy.Bonds = make([]state.Bond, 0, len(names))
@@ -83,84 +76,6 @@ func (x *raise) surveyNames(s *state.State, names []string, p *surveyed) error {
 		}
 	}
 	return nil
-}
-
-// overview surveys a panel slice by slice, two at a time on cores of their own: to look at everybody is a good part of a
-// long request.
-type overview struct {
-	x     *raise
-	desks [2]*state.Desk
-	begun int
-	slice *slice // the last one begun
-}
-
-// slice is a survey of some objects under way.
-type slice struct {
-	surveyed               // end and last as soon as it is bounded, the rest when it is done
-	bounded  chan struct{} // closed when it is known where the slice ends
-	done     chan struct{}
-	err      error
-	panic    any
-}
-
-// begin begins with the objects behind one.
-func (v *overview) begin(ctx context.Context, behind string) {
-	p := &slice{bounded: make(chan struct{}), done: make(chan struct{})}
-	desk := v.desks[v.begun%len(v.desks)]
-	v.slice, v.begun = p, v.begun+1
-	go func() {
-		defer close(p.done)
-		defer func() { p.panic = recover() }()
-		bounded := false
-		bound := func() {
-			if !bounded {
-				bounded = true
-				close(p.bounded)
-			}
-		}
-		defer bound()
-		if p.err = ctx.Err(); p.err == nil {
-			p.err = v.x.ledger.engine.View(ctx, func(s *state.State) error { return v.x.surveySlice(s, p, behind, desk, bound) })
-		}
-	}()
-}
-
-// next returns the slice that was begun last, with the one behind it under way.
-func (v *overview) next(ctx context.Context) (surveyed, error) {
-	p := v.slice
-	<-p.bounded
-	if p.end != "" && !p.last {
-		v.begin(ctx, p.end)
-	}
-	<-p.done
-	if p.panic != nil {
-		panic(p.panic)
-	}
-	return p.surveyed, p.err
-}
-
-// wait waits until nothing is going on.
-func (v *overview) wait() { <-v.slice.done }
-
-// surveySlice looks at the objects behind one, and first at where the slice ends.
-func (x *raise) surveySlice(s *state.State, p *slice, behind string, desk *state.Desk, bound func()) (err error) {
-	if x.at.IsZero() {
-		x.at, x.asOf = s.Clock, s.Counters.Events // nobody else looks yet
-	}
-	if p.end, p.last, err = x.panel.Reach(s, behind, state.PartSize); err != nil {
-		p.last = true
-		return err
-	}
-	bound()
-	desk.Clear()
-	s.Desk = desk
-	within := x.panel
-	within.Until = p.end
-	names, _, err := within.After(s, behind, state.PartSize) // all of them: no more chains than that were counted
-	if err != nil {
-		return err
-	}
-	return x.surveyNames(s, names, &p.surveyed)
 }
 
 // Truths asks for the truths of the next part, if they were not kept. If somebody in it needs one all the same when it is

@@ -533,24 +533,25 @@ func TestEveryAlterationOfAStatementOfBitsIsNamed(t *testing.T) {
 	wantWholeLife(t, o, st)
 	wantAllNamed(t, o, st, 100)
 	for i, f := range st.Events {
-		if f.Response == "" {
+		response := responseIn(&f)
+		if response == nil {
 			continue
 		}
-		for _, text := range alteredTexts(f.Response) {
+		for _, text := range alteredTexts(*response) {
 			other := copyOf(t, st)
-			other.Events[i].Response = text
+			*responseIn(&other.Events[i]) = text
 			if c := other.Verify(o.keys); c.OK() || !slices.ContainsFunc(c.Faults, func(f evidence.Fault) bool { return f.Item == i+1 }) {
 				t.Errorf("event %d with %q: %q", f.Event, text, faults(c))
 			}
 		}
 	}
 	for i, f := range st.Events {
-		if f.Kind != "question" {
+		if f.Kind() != "question" {
 			continue
 		}
 		for _, encoding := range []Encoding{Direct, "", "Unary"} {
 			other := copyOf(t, st)
-			other.Events[i].Encoding = encoding
+			other.Events[i].Says.(*evidence.QuestionDefined).Encoding = encoding
 			if c := other.Verify(o.keys); c.OK() || !slices.ContainsFunc(c.Faults, func(f evidence.Fault) bool { return f.Item == i+1 }) {
 				t.Errorf("the encoding %q: %q", encoding, faults(c))
 			}

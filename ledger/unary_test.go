@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"reflect"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
@@ -104,8 +106,8 @@ func TestTheEncodingIsPickedByTheNumberOfValues(t *testing.T) {
 	}
 	told := map[string]Encoding{}
 	for _, ev := range events(t, l) {
-		if ev.Kind == "question" {
-			told[ev.Question] = ev.Encoding
+		if d, is := ev.Says.(history.QuestionDefined); is {
+			told[d.Name] = d.Encoding
 		}
 	}
 	for _, q := range want {
@@ -323,8 +325,8 @@ func TestBitsAreWatched(t *testing.T) {
 	var got []string
 	for ev, err := range l.Watch(t.Context(), 1) {
 		must(t, err)
-		if ev.Kind == "released" || ev.Kind == "sold" {
-			got = append(got, ev.Response)
+		if r, is := recordedBy(ev); is {
+			got = append(got, r.Response)
 		}
 		if ev.Number == s.Last {
 			break
@@ -502,6 +504,7 @@ func TestForgetDestroysEveryBit(t *testing.T) {
 		secrets = append(secrets, bitsOf(t, at.Response).Pack())
 	}
 	kept := bitsOf(t, responses(t, l, "home", eps(t, "4"))["bob"].Value).Pack()
+	must(t, l.engine.Checkpoint())
 	before, err := os.ReadFile(path)
 	must(t, err)
 	for _, secret := range secrets {
@@ -671,7 +674,13 @@ func TestNothingNamesATruthOfAUnaryQuestion(t *testing.T) {
 		"another encoding": func() error {
 			return l.DefineQuestion(t.Context(), "h", Question{Name: q.Name, Values: q.Values, Encoding: Direct})
 		},
-		"a damaged chain": func() error { return raiseOnDamage(t, path, q) },
+		"a damaged chain": func() error {
+			copied := path + ".copy"
+			if _, err := l.CompactTo(t.Context(), copied, nil); err != nil && !errors.Is(err, fs.ErrExist) {
+				return err
+			}
+			return raiseOnDamage(t, copied, q)
+		},
 		"a question twice": func() error {
 			return l.DefineQuestion(t.Context(), "i", Question{Name: q.Name, Values: q.Values[1:], Encoding: Unary})
 		},

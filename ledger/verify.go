@@ -97,7 +97,3 @@ func (l auditing) Now() time.Time { return l.engine.Clock() }
 func (l auditing) Inspect(ctx context.Context, fault func(kv.Fault), fn func(kv.Reader) error) error {
 	return l.engine.Inspect(ctx, fault, fn)
 }
-
-func (l auditing) AwaitSeen(ctx context.Context, event uint64) error {
-	return l.engine.Queue.AwaitSeen(ctx, event)
-}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
@@ -467,22 +466,12 @@ func watchCommit(t *testing.T, outcome func() error) {
 
 // The same under load: whenever a watcher gets an event, its commit has passed.
 func TestEventsAreDurableBeforeAWatcherGetsThem(t *testing.T) {
-	file, err := bolt.Open(create(t), false)
-	must(t, err)
-	s := &shim{Store: file}
-	l, err := openStore(s, Options{})
-	must(t, err)
-	defer l.Close()
+	l, s := openShim(t, create(t), Options{})
 	durable := atomic.Uint64{} // the last event whose commit has returned
 	durable.Store(1)
 	s.set(nil, func() error {
-		return file.View(func(r kv.Reader) error {
-			c, err := state.Snapshot(r)
-			if err == nil {
-				durable.Store(c.Counters.Events)
-			}
-			return err
-		})
+		durable.Store(s.events.Load())
+		return nil
 	})
 	const writers, each, watchers = 4, 50, 8
 	const last = 1 + writers*each

@@ -5,16 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -159,7 +156,7 @@ func (t *tail) print(events []ledger.Event) error {
 	var out bytes.Buffer
 	for _, ev := range events {
 		t.last, t.next = ev.Number, ev.Number+1
-		if t.object != "" && ev.Object != t.object {
+		if t.object != "" && ev.Object() != t.object {
 			continue
 		}
 		t.found = true
@@ -184,82 +181,4 @@ func (t *tail) checkFound(ctx context.Context) error {
 		_, err := l.Object(ctx, t.object)
 		return err
 	})
-}
-
-// writeEvent writes an event on one line for people.
-func writeEvent(w io.Writer, ev ledger.Event) {
-	fmt.Fprintf(w, "%6d  %s  %-9s", ev.Number, ev.Time.Format("2006-01-02T15:04:05.000Z07:00"), ev.Kind)
-	field := func(name, value string) {
-		if value != "" {
-			fmt.Fprintf(w, " %s=%s", name, words.Quoted(value))
-		}
-	}
-	if ev.Erased {
-		fmt.Fprint(w, " erased")
-	}
-	field("id", ev.ID)
-	field("currency", ev.Currency)
-	field("object", ev.Object)
-	field("question", ev.Question)
-	field("values", strings.ReplaceAll(words.Listed(ev.Values), ", ", ","))
-	field("encoding", string(ev.Encoding))
-	if ev.Mechanism != nil {
-		field("levels", strings.ReplaceAll(words.Listed(levelsOf(ev.Mechanism)), ", ", ","))
-	}
-	field("noise-key", ev.NoiseKey)
-	if ev.Policy != nil {
-		fmt.Fprintf(w, " policy=%s", ev.Policy)
-	}
-	if ev.Cap != nil {
-		field("cap", ev.Cap.String())
-	}
-	if ev.Epsilon != nil {
-		field(epsilonOf(ev), ev.Epsilon.String())
-	}
-	field("query", ev.Query)
-	if ev.Sale > 0 {
-		fmt.Fprintf(w, " sale=%d", ev.Sale)
-	}
-	field("buyer", ev.Buyer)
-	if ev.Objects > 0 {
-		fmt.Fprintf(w, " objects=%d", ev.Objects)
-	}
-	field("response", words.Brief(ev.Response))
-	field("method", ev.Method)
-	if ev.Price != nil {
-		fmt.Fprintf(w, " price=%d", *ev.Price)
-	}
-	if ev.Expires != nil {
-		field("expires", words.Stamp(*ev.Expires))
-	}
-	field("key", ev.Key)
-	for i, n := range ev.Counts {
-		fmt.Fprintf(w, "%s%d", [...]string{" counts=", ","}[min(i, 1)], n)
-	}
-	if ev.LeftOut > 0 {
-		fmt.Fprintf(w, " refused=%d", ev.LeftOut)
-	}
-	for _, r := range ev.Refused {
-		writeRefusal(w, r)
-	}
-	fmt.Fprintln(w)
-}
-
-func writeRefusal(w io.Writer, r ledger.Refusal) {
-	fmt.Fprintf(w, " reason=%s asked=%s", r.Reason, r.Asked)
-	if r.Reason == ledger.ChainCeiling || r.Reason == ledger.ObjectCap {
-		fmt.Fprintf(w, " cost=%s ceiling=%s spent=%s remaining=%s", r.Cost, r.Ceiling, r.Spent, r.Remaining)
-	}
-	fmt.Fprintf(w, " helps=%s", r.Remedy)
-	if !r.Largest.IsZero() {
-		fmt.Fprintf(w, " largest=%s", r.Largest)
-	}
-}
-
-// epsilonOf names what the ε of an event is.
-func epsilonOf(ev ledger.Event) string {
-	if ev.Kind == "forgotten" {
-		return "spent"
-	}
-	return "epsilon"
 }

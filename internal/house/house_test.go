@@ -152,10 +152,10 @@ func TestPackagesAreSmall(t *testing.T) {
 	}
 }
 
-// Functions do one thing. Tables and switches may be as long as what they list.
+// Functions do one thing. Tables may be as long as what they list.
 func TestFunctionsAreShort(t *testing.T) {
 	const most = 60
-	lists := map[string]bool{"describe": true, "table": true, "AuditMarket": true} // switches over the kinds of events, and the rows of the benchmarks
+	lists := map[string]bool{"table": true} // the rows of the benchmarks
 	var all []int
 	for _, file := range goFiles(t) {
 		if strings.HasSuffix(file, "_test.go") {
@@ -200,7 +200,7 @@ func goFiles(t *testing.T) (files []string) {
 
 // A package that people learn has few names.
 func TestPublicNamesAreFew(t *testing.T) {
-	for pkg, most := range map[string]int{"ledger": 100, "mechanism": 30, "rrchain": 30} {
+	for pkg, most := range map[string]int{"ledger": 125, "mechanism": 30, "rrchain": 30} {
 		if names := exported(t, filepath.Join("..", "..", pkg)); len(names) > most || len(names) == 0 {
 			t.Errorf("%s exports %d names, %d are allowed: %v", pkg, len(names), most, names)
 		}

@@ -1,9 +1,11 @@
 package trial
 
 import (
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,8 +14,8 @@ import (
 
 // A disk that loses power keeps what was synced. Of what was written since, it may have any part: it carries writes
 // out in any order, and of one that is under way any of its sectors. That is what the tests assume of a file's bytes and
-// length. Changes of names are kept in order, as journals do; those since the directory was synced may be missing from any
-// one on.
+// length. Changes of names in a directory are kept in order, as the journals of file systems do; those since it was synced may be
+// missing from any one on, whatever becomes of those in other directories.
 
 // record is everything that a process did to the files in a directory, and told, in order.
 type record struct {
@@ -58,13 +60,23 @@ func (r *record) After(c *trace.Call) {
 
 // disk is what a record has left on it.
 type disk struct {
-	files  map[string]*file         // by name, as a process sees it
-	kept   map[string]*file         // by name, as the disk is sure to have it
-	naming []func(map[string]*file) // changes of names since, in order
+	files  names    // as a process sees it
+	kept   names    // as the disk is sure to have it
+	naming []naming // changes of names since, in order
 }
 
-// file is the content of a file, under whatever names.
+// names are what is in directories, by their paths.
+type names map[string]*file
+
+// naming is a change of names in a directory.
+type naming struct {
+	in     string
+	change func(names)
+}
+
+// file is the content of a file, under whatever names; or it is a directory.
 type file struct {
+	folder bool
 	synced []byte
 	since  []change // in order
 }
@@ -79,7 +91,7 @@ type change struct {
 
 // newDisk has the files of a directory on it.
 func newDisk(dir string) (*disk, error) {
-	d := &disk{files: map[string]*file{}, kept: map[string]*file{}}
+	d := &disk{files: names{}, kept: names{}}
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
 		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
@@ -95,36 +107,63 @@ func newDisk(dir string) (*disk, error) {
 // play carries an event out. A disk that lies says that it has synced, and has not.
 func (d *disk) play(number int, e event, lies bool) {
 	f := d.files[e.Path]
-	rename := func(change func(map[string]*file)) {
+	rename := func(change func(names)) {
 		change(d.files)
-		d.naming = append(d.naming, change)
+		d.naming = append(d.naming, naming{filepath.Dir(e.Path), change})
 	}
 	switch e.Kind {
-	case trace.Create:
+	case trace.Create, trace.Mkdir:
 		if f == nil {
-			made := &file{}
-			rename(func(names map[string]*file) { names[e.Path] = made })
+			made := &file{folder: e.Kind == trace.Mkdir}
+			rename(func(n names) { n[e.Path] = made })
 		}
 	case trace.Link:
-		rename(func(names map[string]*file) { names[e.To] = f })
+		rename(func(n names) { n[e.To] = f })
 	case trace.Rename:
-		rename(func(names map[string]*file) { names[e.To] = f; delete(names, e.Path) })
+		rename(func(n names) { n.move(e.Path, e.To, f) })
 	case trace.Remove:
-		rename(func(names map[string]*file) { delete(names, e.Path) })
+		rename(func(n names) { delete(n, e.Path) })
 	case trace.Sync:
 		switch {
 		case lies:
-		case f != nil:
+		case f != nil && !f.folder:
 			f.sync(e.after)
-		default: // the directory
-			for _, change := range d.naming {
-				change(d.kept)
-			}
-			d.naming = nil
+		default:
+			d.syncNames(e.Path)
 		}
 	case trace.Write, trace.Truncate, trace.Allocate:
 		f.since = append(f.since, change{e.Kind, e.Offset, e.Data, number})
 	}
+}
+
+// move gives a file another name, or a directory with all that is in it.
+func (n names) move(from, to string, f *file) {
+	if f == nil {
+		return
+	}
+	delete(n, from)
+	if n[to] = f; !f.folder {
+		return
+	}
+	for name, inside := range maps.Clone(n) {
+		if rest, is := strings.CutPrefix(name, from+"/"); is {
+			delete(n, name)
+			n[to+"/"+rest] = inside
+		}
+	}
+}
+
+// syncNames makes the names in a directory durable. What is below a directory that was moved since is found there by its new name.
+func (d *disk) syncNames(dir string) {
+	var rest []naming
+	for _, one := range d.naming {
+		if one.in == dir {
+			one.change(d.kept)
+		} else {
+			rest = append(rest, one)
+		}
+	}
+	d.naming = rest
 }
 
 // sync makes the changes before an event durable.
@@ -172,22 +211,42 @@ func grains() []int64 { return []int64{512, 4096, 1 << 40} }
 // image writes what may be left when the power goes: under the names that the disk is sure of and some of the later ones,
 // the synced bytes and some of the later ones.
 func (d *disk) image(random *rand.Rand, from, to string) error {
-	names := map[string]*file{}
-	for name, f := range d.kept {
-		names[name] = f
-	}
-	for _, change := range d.naming[:random.IntN(len(d.naming)+1)] {
-		change(names)
-	}
 	grain := grains()[random.IntN(3)]
 	chance := []float64{0, 0.1, 0.5, 0.9, 1}[random.IntN(5)]
-	for name, f := range names {
-		at := filepath.Join(to, strings.TrimPrefix(name, from))
-		if err := os.WriteFile(at, f.left(random, grain, chance), 0o600); err != nil {
+	left := d.namesLeft(random)
+	for _, name := range slices.Sorted(maps.Keys(left)) { // a directory comes before what is in it
+		f, at := left[name], filepath.Join(to, strings.TrimPrefix(name, from))
+		var err error
+		switch _, missing := os.Stat(filepath.Dir(at)); {
+		case missing != nil: // nothing leads to it
+		case f.folder:
+			err = os.Mkdir(at, 0o700)
+		default:
+			err = os.WriteFile(at, f.left(random, grain, chance), 0o600)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// namesLeft returns the names that may be left: of each directory those that are sure, and some of the later ones.
+func (d *disk) namesLeft(random *rand.Rand) names {
+	left, since := maps.Clone(d.kept), map[string]int{}
+	for _, one := range d.naming {
+		since[one.in]++
+	}
+	for _, dir := range slices.Sorted(maps.Keys(since)) {
+		since[dir] = random.IntN(since[dir] + 1)
+	}
+	for _, one := range d.naming {
+		if since[one.in] > 0 {
+			since[one.in]--
+			one.change(left)
+		}
+	}
+	return left
 }
 
 // left is what may be left of a file: each part of each change that was not synced, with some chance.

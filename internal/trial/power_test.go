@@ -43,7 +43,7 @@ func recordLives(t *testing.T, worn bool, kills ...int) *recorded {
 	r.before = func() (*disk, error) {
 		d, err := newDisk(before)
 		if err == nil {
-			d.files = map[string]*file{path: d.files[blank]}
+			d.files = names{path: d.files[blank]}
 			d.kept = maps.Clone(d.files)
 		}
 		return d, err
@@ -144,7 +144,7 @@ func lookAtCopies(ctx context.Context, dir string) (fault, err error) {
 func TestNoPowerCutLosesWhatWasTold(t *testing.T) {
 	trace.Need(t)
 	for _, worn := range []bool{false, true} {
-		r := recordLives(t, worn, 100+rand.IntN(200), 10+rand.IntN(100), 10+rand.IntN(100))
+		r := recordLives(t, worn, 40+rand.IntN(100), 10+rand.IntN(50), 10+rand.IntN(50))
 		images := tries(120, 1000, 100_000)
 		seed := rand.Uint64()
 		if losses, err := r.cut(t.Context(), rand.New(rand.NewPCG(seed, 1)), pace.Scratch(t), images, false); err != nil || losses != 0 {

@@ -65,6 +65,9 @@ func TestNoDocumentAsksForMuchMoreMemoryThanItHas(t *testing.T) {
 		"numbers as a list": fill(`{"responses":[`, "1,", "]}"),
 		"empty events":      fill(`{"events":[`, "{},", "]}"),
 		"null events":       fill(`{"events":[`, "null,", "]}"),
+		"one kind again":    fill(`{"events":[{`, `"kind":"",`, "}]}"),
+		"one long kind":     fill(`{"events":[{"kind":"`, "x", `"}]}`),
+		"events of a kind":  fill(`{"events":[`, `{"kind":"sale"},`, "]}"),
 		"proof":             fill(`{"proof":[`, `"",`, "]}"),
 		"one long text":     fill(`{"ledger":"`, "x", `"}`),
 		"escapes":           fill(`{"ledger":"`, `\u0000`, `"}`),
@@ -83,5 +86,14 @@ func TestNoDocumentAsksForMuchMoreMemoryThanItHas(t *testing.T) {
 		codectest.WantBounded(t, name+" as a receipt", data, 40, func(b []byte) { _, _ = ReadReceipt(b) })
 		codectest.WantBounded(t, name+" as a statement", data, 40, func(b []byte) { _, _ = ReadStatement(b) })
 		codectest.WantBounded(t, name+" as a checkpoint", data, 40, func(b []byte) { _, _ = OpenCheckpoint(b, note.VerifierList()) })
+	}
+	// One event with a list of little, which is read, and only then found to be written otherwise: 128 times its size, and more under the race
+	// detector.
+	for name, data := range map[string][]byte{
+		"chains forgotten": fill(`{"events":[{"kind":"forgotten","chains":[`, "{},", "]}]}"),
+		"events stated":    fill(`{"events":[{"kind":"stated","events":[`, "1,", "]}]}"),
+		"values":           fill(`{"events":[{"kind":"question","values":[`, `"",`, "]}]}"),
+	} {
+		codectest.WantBounded(t, name, data, 240, func(b []byte) { _, _ = ReadStatement(b) })
 	}
 }

@@ -15,17 +15,19 @@ import (
 
 // change returns what the event says that a fact puts in words, or why there is none.
 func (g *glossary) change(f Fact) (event.Change, error) {
-	r := &reading{Fact: f, glossary: g}
-	c := r.take()
+	if f.Says == nil {
+		return nil, noSuchKind("")
+	}
+	r := &reading{glossary: g}
+	c := f.Says.change(r)
 	if r.err != nil {
 		return nil, r.err
 	}
 	return c, nil
 }
 
-// reading is a fact being read, and what is wrong with it.
+// reading takes a fact back to its event, and holds what is wrong with it.
 type reading struct {
-	Fact
 	*glossary
 	err error
 }
@@ -55,34 +57,33 @@ func (r *reading) policy(p *policy.Policy) uint32 {
 	return number
 }
 
-func (r *reading) respond(number uint32, epsilon privacy.Epsilon) event.Response {
+func (r *reading) buyer(name string) uint32 {
+	number := r.known[name]
+	if number == 0 {
+		r.fail("buyer %q is not named before", name)
+	}
+	return number
+}
+
+func (r *reading) response(number uint32, epsilon privacy.Epsilon, text, method string) event.Response {
 	q := r.questions[number]
 	if q == nil {
 		r.fail("the sale or question it belongs to is not there before")
 		return event.Response{}
 	}
-	value, known := q.Read(epsilon, r.Response)
-	how, possible := event.ParseMethod(r.Method)
+	value, known := q.Read(epsilon, text)
+	how, possible := event.ParseMethod(method)
 	if !known || !possible {
-		r.fail("the response %q by the method %q is none", r.Response, r.Method)
+		r.fail("the response %q by the method %q is none", text, method)
 	}
 	return event.Response{Value: value, Method: how}
 }
 
-func (r *reading) deal() event.Deal {
-	buyer := r.known[r.Buyer]
-	if buyer == 0 {
-		r.fail("buyer %q is not named before", r.Buyer)
-	}
-	return event.Deal{Sale: r.Sale, Buyer: buyer, Question: r.question(r.Question), Epsilon: zeroIfNil(r.Epsilon), Objects: r.Objects, Price: r.amount(r.Price), Refused: r.Refused}
+func (r *reading) account(limit, spent privacy.Epsilon, earned int64) event.Account {
+	return event.Account{Cap: limit, Spent: spent, Earned: r.amount(earned)}
 }
 
-func (r *reading) account() event.Account {
-	return event.Account{Cap: zeroIfNil(r.Cap), Spent: zeroIfNil(r.Spent), Earned: r.amount(r.Earned)}
-}
-
-func (r *reading) amount(n *int64) uint64 {
-	v := zeroIfNil(n)
+func (r *reading) amount(v int64) uint64 {
 	if v < 0 {
 		r.fail("an amount of %d", v)
 	}
@@ -96,85 +97,116 @@ func (r *reading) fill(into []byte, from Hex) {
 	}
 }
 
-func (r *reading) take() event.Change {
-	switch r.Kind {
-	case "created":
-		id, err := uuid.Parse(r.ID)
-		if err != nil {
-			r.fail("the id: %w", err)
-		}
-		return &event.Created{ID: id, Currency: r.Currency, LogKey: r.LogKey}
-	case "question":
-		q := vocabulary.Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}
-		if err := event.CheckQuestion(q); err != nil {
-			r.fail("%w", err)
-		}
-		return &event.QuestionDefined{Number: r.Number, Question: q}
-	case "policy":
-		if r.Policy == nil || r.Policy.IsZero() {
-			r.fail("there is no policy")
-			return nil
-		}
-		return &event.PolicyDefined{Number: r.Number, JSON: r.Policy.String()}
-	case "buyer":
-		return &event.BuyerNamed{Number: r.Number, Name: r.Buyer}
-	case "enrolled":
-		return &event.Enrolled{Object: r.Object, Question: r.question(r.Question), Policy: r.policy(r.Policy), Noise: r.NoiseKey, Cap: zeroIfNil(r.Cap)}
-	case "bound":
-		c := &event.TruthBound{Object: r.Object, Question: r.question(r.Question)}
-		r.fill(c.Tag[:], r.Truth)
-		return c
-	case "released":
-		number := r.question(r.Question)
-		return &event.Released{Object: r.Object, Question: number, Epsilon: zeroIfNil(r.Epsilon), Response: r.respond(number, zeroIfNil(r.Epsilon))}
-	case "charged":
-		return &event.Charged{Object: r.Object, Question: r.question(r.Question), Epsilon: zeroIfNil(r.Epsilon)}
-	case "reserved":
-		return &event.Reserved{Deal: r.deal(), Expires: r.expiry()}
-	case "held":
-		return &event.Held{Object: r.Object, Sale: r.Sale, Price: r.amount(r.Price)}
-	case "sale":
-		return &event.SaleMade{Deal: r.deal(), Tally: event.SaleTally{Draws: r.Draws, Resales: r.Resales, Degradations: r.Degradations, Insertions: r.Insertions, Upgrades: r.Upgrades}}
-	case "sold":
-		return &event.Sold{Object: r.Object, Sale: r.Sale, Price: r.amount(r.Price), Response: r.respond(r.sales[r.Sale].Question, r.sales[r.Sale].Epsilon)}
-	case "withdrawn":
-		return &event.Withdrawn{Object: r.Object}
-	case "epoch":
-		return &event.EpochBegun{Object: r.Object, Question: r.question(r.Question)}
-	}
-	return r.takeLong()
-}
-
-func (r *reading) expiry() time.Time {
-	at := zeroIfNil(r.Expires)
+func (r *reading) instant(at time.Time) time.Time {
 	if !event.InLog(at) {
 		r.fail("the time %v is none of a log", at)
 	}
 	return at
 }
 
-func (r *reading) takeLong() event.Change {
-	switch r.Kind {
-	case "refused":
-		c := &event.ObjectRefused{Question: r.question(r.Question), Refusal: zeroIfNil(r.Refusal)}
-		if !slices.Contains(event.ReasonCodes(), c.Reason) || !slices.Contains(event.RemedyCodes(), c.Remedy) {
-			r.fail("the reason %q, helped by %q, is none", c.Reason, c.Remedy)
-		}
-		return c
-	case "forgotten":
-		c := &event.Forgotten{Object: r.Object, Events: r.Erased, Account: r.account()}
-		for _, one := range r.Chains {
-			c.Chains = append(c.Chains, event.Remnant{Question: r.question(one.Question), Policy: r.policy(one.Policy), Spent: one.Spent})
-		}
-		return c
-	case "stated":
-		return &event.Stated{Object: r.Object, Forgotten: r.Forgotten, Events: r.Events, Account: r.account()}
+func (d *Created) change(r *reading) event.Change {
+	id, err := uuid.Parse(d.ID)
+	if err != nil {
+		r.fail("the id: %w", err)
 	}
-	r.fail("a statement has no event of the kind %q", r.Kind)
-	return nil
+	return &event.Created{ID: id, Currency: d.Currency, LogKey: d.LogKey}
 }
 
-// zeroIfNil returns a value that may be missing. A fact with a missing one is found to be another than it should.
+func (d *QuestionDefined) change(r *reading) event.Change {
+	q := vocabulary.Question{Name: d.Name, Values: d.Values, Encoding: d.Encoding, Mechanism: d.Mechanism}
+	if err := event.CheckQuestion(q); err != nil {
+		r.fail("%w", err)
+	}
+	return &event.QuestionDefined{Number: d.Number, Question: q}
+}
+
+func (d *PolicyDefined) change(r *reading) event.Change {
+	if d.Policy.IsZero() {
+		r.fail("there is no policy")
+		return nil
+	}
+	return &event.PolicyDefined{Number: d.Number, JSON: d.Policy.String()}
+}
+
+func (d *BuyerNamed) change(*reading) event.Change {
+	return &event.BuyerNamed{Number: d.Number, Name: d.Name}
+}
+
+func (d *Enrolled) change(r *reading) event.Change {
+	return &event.Enrolled{Object: d.Object, Question: r.question(d.Question), Policy: r.policy(d.Policy), Noise: d.NoiseKey, Cap: d.Cap}
+}
+
+func (d *TruthBound) change(r *reading) event.Change {
+	c := &event.TruthBound{Object: d.Object, Question: r.question(d.Question)}
+	r.fill(c.Tag[:], d.Truth)
+	return c
+}
+
+func (d *Released) change(r *reading) event.Change {
+	number := r.question(d.Question)
+	return &event.Released{Object: d.Object, Question: number, Epsilon: d.Epsilon, Response: r.response(number, d.Epsilon, d.Response, d.Method)}
+}
+
+func (d *Charged) change(r *reading) event.Change {
+	return &event.Charged{Object: d.Object, Question: r.question(d.Question), Epsilon: d.Epsilon}
+}
+
+func (d *Reserved) change(r *reading) event.Change {
+	return &event.Reserved{
+		Deal: event.Deal{
+			Sale: d.Sale, Buyer: r.buyer(d.Buyer), Question: r.question(d.Question), Epsilon: d.Epsilon, Objects: d.Objects, Price: r.amount(d.Price),
+			Refused: d.Refused,
+		},
+		Expires: r.instant(d.Expires),
+	}
+}
+
+func (d *Held) change(r *reading) event.Change {
+	return &event.Held{Object: d.Object, Sale: d.Sale, Price: r.amount(d.Price)}
+}
+
+func (d *SaleMade) change(r *reading) event.Change {
+	return &event.SaleMade{
+		Deal: event.Deal{
+			Sale: d.Sale, Buyer: r.buyer(d.Buyer), Question: r.question(d.Question), Epsilon: d.Epsilon, Objects: d.Objects, Price: r.amount(d.Price),
+			Refused: d.Refused,
+		},
+		Tally: event.SaleTally{Draws: d.Draws, Resales: d.Resales, Degradations: d.Degradations, Insertions: d.Insertions, Upgrades: d.Upgrades},
+	}
+}
+
+func (d *Sold) change(r *reading) event.Change {
+	of := r.sales[d.Sale]
+	return &event.Sold{Object: d.Object, Sale: d.Sale, Price: r.amount(d.Price), Response: r.response(of.Question, of.Epsilon, d.Response, d.Method)}
+}
+
+func (d *Withdrawn) change(*reading) event.Change { return &event.Withdrawn{Object: d.Object} }
+
+func (d *EpochBegun) change(r *reading) event.Change {
+	return &event.EpochBegun{Object: d.Object, Question: r.question(d.Question)}
+}
+
+func (d *ObjectRefused) change(r *reading) event.Change {
+	c := &event.ObjectRefused{Question: r.question(d.Question), Refusal: d.Refusal}
+	if !slices.Contains(event.ReasonCodes(), c.Reason) || !slices.Contains(event.RemedyCodes(), c.Remedy) {
+		r.fail("the reason %q, helped by %q, is none", c.Reason, c.Remedy)
+	}
+	return c
+}
+
+func (d *Forgotten) change(r *reading) event.Change {
+	c := &event.Forgotten{Object: d.Object, Events: d.Erased, Account: r.account(d.Cap, d.Spent, d.Earned)}
+	for _, one := range d.Chains {
+		c.Chains = append(c.Chains, event.Remnant{Question: r.question(one.Question), Policy: r.policy(one.Policy), Spent: one.Spent})
+	}
+	return c
+}
+
+func (d *Stated) change(r *reading) event.Change {
+	return &event.Stated{Object: d.Object, Forgotten: d.Forgotten, Events: d.Events, Account: r.account(d.Cap, d.Spent, d.Earned)}
+}
+
+// zeroIfNil returns a value that may be missing.
 func zeroIfNil[T any](v *T) (value T) {
 	if v != nil {
 		value = *v

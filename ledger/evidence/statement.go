@@ -166,8 +166,9 @@ func (st *Statement) inUTC() {
 	}
 	for i := range st.Events {
 		f := &st.Events[i]
-		if f.Time = f.Time.UTC(); f.Expires != nil {
-			*f.Expires = f.Expires.UTC()
+		f.Time = f.Time.UTC()
+		if d, ok := f.Says.(*Reserved); ok {
+			d.Expires = d.Expires.UTC()
 		}
 	}
 }
@@ -191,7 +192,7 @@ func (st Statement) Verify(keys note.Verifiers) Checked {
 	}
 	t := newTeller(st.Object)
 	for i, f := range st.Events {
-		v.checkFact(t, item{i + 1, f.Event, f.Object}, f)
+		v.checkFact(t, item{i + 1, f.Event, f.about()}, f)
 	}
 	t.fault = v.fault
 	v.checkTold(t.statement(), st)
@@ -212,7 +213,7 @@ func (v *checker) checkFact(t *teller, at item, f Fact) {
 		return
 	}
 	t.tell(ev)
-	// Fields that events of the kind do not have are in no hash.
+	// How the event spells what it says is in no hash.
 	whole, err := t.fact(ev, f.Leaf)
 	whole.Salt = f.Salt
 	if err == nil {

@@ -12,7 +12,8 @@ import (
 )
 
 // InWords returns the facts of the events of a log, by their numbers, as a statement tells them. What cannot be put in words, because the
-// log is no ledger's, has fields missing. With it one makes the statements that [Statement.Verify] must refuse.
+// log is no ledger's, has fields missing; events of which a statement tells nothing say nothing. With it one makes the statements that
+// [Statement.Verify] must refuse.
 func InWords(log []Entry) map[uint64]Fact {
 	facts, g := make(map[uint64]Fact, len(log)), newGlossary()
 	for _, ev := range log {
@@ -24,14 +25,12 @@ func InWords(log []Entry) map[uint64]Fact {
 
 // fact puts an event in words.
 func (g *glossary) fact(ev event.Event, leaf tlog.Hash) (Fact, error) {
-	w := &wording{glossary: g, Fact: Fact{Event: ev.Number, Time: ev.Time, Kind: ev.Change.Kind().String(), Salt: ev.Salt[:], Leaf: leaf}}
-	w.put(ev.Change)
-	return w.Fact, w.err
+	w := &wording{glossary: g}
+	return Fact{ev.Number, ev.Time, w.detail(ev.Change), ev.Salt[:], leaf}, w.err
 }
 
-// wording is a fact being written, and what it refers to in vain.
+// wording puts an event in words, and holds what it refers to in vain.
 type wording struct {
-	Fact
 	*glossary
 	err error
 }
@@ -59,81 +58,93 @@ func (w *wording) policy(number uint32) *policy.Policy {
 	return p
 }
 
-func (w *wording) respond(number uint32, epsilon privacy.Epsilon, r event.Response) {
+func (w *wording) buyer(number uint32) string {
+	name := w.buyers[number]
+	if name == "" {
+		w.missing("buyer %d is not named before", number)
+	}
+	return name
+}
+
+func (w *wording) response(number uint32, epsilon privacy.Epsilon, r event.Response) (text, method string) {
 	q := w.questions[number]
 	if q == nil || !q.Has(epsilon, r.Value) {
 		w.missing("question %d is not defined before, with a response of %v", number, r.Value)
-		return
+		return "", ""
 	}
-	w.Response, w.Method = q.Text(epsilon, r.Value), r.Method.String()
+	return q.Text(epsilon, r.Value), r.Method.String()
 }
 
-func (w *wording) deal(d event.Deal) {
-	if w.Buyer = w.buyers[d.Buyer]; w.Buyer == "" {
-		w.missing("buyer %d is not named before", d.Buyer)
-	}
-	w.Sale, w.Question, w.Epsilon, w.Objects, w.Price, w.Refused = d.Sale, w.question(d.Question), &d.Epsilon, d.Objects, amount(d.Price), d.Refused
-}
-
-func (w *wording) account(a event.Account) {
-	w.Cap, w.Spent, w.Earned = &a.Cap, &a.Spent, amount(a.Earned)
-}
-
-func (w *wording) put(c event.Change) {
+// detail returns what an event says, or nil if a statement does not tell it.
+func (w *wording) detail(c event.Change) Detail {
 	switch c := c.(type) {
 	case *event.Created:
-		w.ID, w.Currency, w.LogKey = uuid.UUID(c.ID).String(), c.Currency, c.LogKey
+		return &Created{ID: uuid.UUID(c.ID).String(), Currency: c.Currency, LogKey: c.LogKey}
 	case *event.QuestionDefined:
-		w.Number, w.Question, w.Values, w.Encoding, w.Mechanism = c.Number, c.Name, c.Values, c.Encoding, c.Mechanism
+		return &QuestionDefined{Number: c.Number, Name: c.Name, Values: c.Values, Encoding: c.Encoding, Mechanism: c.Mechanism}
 	case *event.PolicyDefined:
-		w.Number, w.Policy = c.Number, w.policy(c.Number)
+		return &PolicyDefined{Number: c.Number, Policy: zeroIfNil(w.policy(c.Number))}
 	case *event.BuyerNamed:
-		w.Number, w.Buyer = c.Number, c.Name
+		return &BuyerNamed{Number: c.Number, Name: c.Name}
 	case *event.Enrolled:
-		w.Object, w.Question, w.Policy, w.NoiseKey, w.Cap = c.Object, w.question(c.Question), w.policy(c.Policy), c.Noise, &c.Cap
+		return &Enrolled{Object: c.Object, Question: w.question(c.Question), NoiseKey: c.Noise, Policy: w.policy(c.Policy), Cap: c.Cap}
 	case *event.TruthBound:
-		w.Object, w.Question, w.Truth = c.Object, w.question(c.Question), c.Tag[:]
+		return &TruthBound{Object: c.Object, Question: w.question(c.Question), Truth: c.Tag[:]}
 	case *event.Released:
-		w.Object, w.Question, w.Epsilon = c.Object, w.question(c.Question), &c.Epsilon
-		w.respond(c.Question, c.Epsilon, c.Response)
+		return w.released(c)
 	case *event.Charged:
-		w.Object, w.Question, w.Epsilon = c.Object, w.question(c.Question), &c.Epsilon
+		return &Charged{Object: c.Object, Question: w.question(c.Question), Epsilon: c.Epsilon}
 	case *event.Reserved:
-		w.deal(c.Deal)
-		w.Expires = &c.Expires
-	case *event.Held:
-		w.Sale, w.Object, w.Price = c.Sale, c.Object, amount(c.Price)
-	case *event.SaleMade:
-		w.deal(c.Deal)
-		w.Draws, w.Resales, w.Degradations, w.Insertions, w.Upgrades = c.Tally.Draws, c.Tally.Resales, c.Tally.Degradations, c.Tally.Insertions, c.Tally.Upgrades
-	case *event.Sold:
-		w.Sale, w.Object, w.Price = c.Sale, c.Object, amount(c.Price)
-		w.respond(w.sales[c.Sale].Question, w.sales[c.Sale].Epsilon, c.Response)
-	case *event.Withdrawn:
-		w.Object = c.Object
-	case *event.EpochBegun:
-		w.Object, w.Question = c.Object, w.question(c.Question)
-	default:
-		w.putLong(c)
-	}
-}
-
-func (w *wording) putLong(c event.Change) {
-	switch c := c.(type) {
-	case *event.ObjectRefused:
-		w.Refusal, w.Question = &c.Refusal, w.question(c.Question)
-	case *event.Forgotten:
-		w.Object, w.Erased = c.Object, c.Events
-		w.account(c.Account)
-		for _, r := range c.Chains {
-			w.Chains = append(w.Chains, FactChain{w.question(r.Question), w.policy(r.Policy), r.Spent})
+		return &Reserved{
+			Sale: c.Sale, Buyer: w.buyer(c.Buyer), Question: w.question(c.Question), Epsilon: c.Epsilon, Objects: c.Objects, Price: int64(c.Price),
+			Expires: c.Expires, Refused: c.Refused,
 		}
+	case *event.Held:
+		return &Held{Sale: c.Sale, Object: c.Object, Price: int64(c.Price)}
+	case *event.SaleMade:
+		return w.sale(c)
+	case *event.Sold:
+		return w.sold(c)
+	case *event.Withdrawn:
+		return &Withdrawn{Object: c.Object}
+	case *event.EpochBegun:
+		return &EpochBegun{Object: c.Object, Question: w.question(c.Question)}
+	case *event.ObjectRefused:
+		return &ObjectRefused{Question: w.question(c.Question), Refusal: c.Refusal}
+	case *event.Forgotten:
+		return w.forgotten(c)
 	case *event.Stated:
-		w.Object, w.Forgotten, w.Events = c.Object, c.Forgotten, c.Events
-		w.account(c.Account)
-	default:
-		w.missing("a statement has no event of the kind %s", c.Kind())
+		return &Stated{Object: c.Object, Cap: c.Cap, Spent: c.Spent, Earned: int64(c.Earned), Forgotten: c.Forgotten, Events: c.Events}
+	}
+	w.err = noSuchKind(c.Kind().String())
+	return nil
+}
+
+func (w *wording) released(c *event.Released) *Released {
+	d := &Released{Object: c.Object, Question: w.question(c.Question), Epsilon: c.Epsilon}
+	d.Response, d.Method = w.response(c.Question, c.Epsilon, c.Response)
+	return d
+}
+
+func (w *wording) sale(c *event.SaleMade) *SaleMade {
+	return &SaleMade{
+		Sale: c.Sale, Buyer: w.buyer(c.Buyer), Question: w.question(c.Question), Epsilon: c.Epsilon, Objects: c.Objects, Price: int64(c.Price),
+		Draws: c.Tally.Draws, Resales: c.Tally.Resales, Degradations: c.Tally.Degradations, Insertions: c.Tally.Insertions, Upgrades: c.Tally.Upgrades,
+		Refused: c.Refused,
 	}
 }
 
-func amount(n uint64) *int64 { v := int64(n); return &v }
+func (w *wording) sold(c *event.Sold) *Sold {
+	d := &Sold{Sale: c.Sale, Object: c.Object, Price: int64(c.Price)}
+	of := w.sales[c.Sale]
+	d.Response, d.Method = w.response(of.Question, of.Epsilon, c.Response)
+	return d
+}
+
+func (w *wording) forgotten(c *event.Forgotten) *Forgotten {
+	d := &Forgotten{Object: c.Object, Cap: c.Cap, Spent: c.Spent, Earned: int64(c.Earned), Erased: c.Events}
+	for _, r := range c.Chains {
+		d.Chains = append(d.Chains, ForgottenChain{w.question(r.Question), w.policy(r.Policy), r.Spent})
+	}
+	return d
+}

@@ -108,7 +108,7 @@ func (h *house) open() {
 	h.ledger = l
 }
 
-// leave keeps the file as it is at this instant: that is what a process leaves that is killed now.
+// leave keeps the file and its journal as they are at this instant: that is what a process leaves that is killed now.
 func (h *house) leave() {
 	h.Helper()
 	from := h.path()
@@ -117,7 +117,11 @@ func (h *house) leave() {
 	}
 	file, err := os.ReadFile(from)
 	must(h, err)
-	must(h, os.WriteFile(filepath.Join(h.dir, strconv.Itoa(h.lives+1)), file, 0o600))
+	to := filepath.Join(h.dir, strconv.Itoa(h.lives+1))
+	must(h, os.WriteFile(to, file, 0o600))
+	if _, err := os.Stat(from + ".journal"); err == nil {
+		must(h, os.CopyFS(to+".journal", os.DirFS(from+".journal")))
+	}
 }
 
 // revive opens what the host has left. What the old process does beyond that goes to a file that nobody looks at.

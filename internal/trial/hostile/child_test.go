@@ -71,7 +71,7 @@ func serve() error {
 
 // typed tells whether an error says what it should about a damaged file.
 func typed(err error) bool {
-	return errors.Is(err, ledger.ErrCorrupt) || errors.Is(err, ledger.ErrVersion)
+	return errors.Is(err, ledger.ErrCorrupt) || errors.Is(err, ledger.ErrJournal) || errors.Is(err, ledger.ErrVersion)
 }
 
 // look opens a file for reading, verifies it, reads all of it if it is clean, and uses it.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -15,76 +16,96 @@ type holding struct {
 	since                   uint64 // the epoch, by the event that began it
 }
 
+// chain is an object in a question.
+type chain struct{ question, object string }
+
+// place is where a response is recorded.
+type place struct {
+	chain
+	since   uint64
+	epsilon privacy.Epsilon
+}
+
+// books are what the log says of the market, read event by event.
+type books struct {
+	testing.TB
+	recorded    map[place]string
+	paid        map[holding]int64
+	top         map[holding]privacy.Epsilon
+	sales, sold map[uint64]int64 // what a sale costs, and its objects together
+	since       map[chain]uint64 // the event that began the epoch
+	buyers      map[chain]uint64 // who have bought something in it
+}
+
 // AuditMarket checks what stands in the records of the market against the log and against the prices
 // (invariants 3, 4 and 9): each response is the one recorded at its ε; each buyer has paid for each object
 // the price of the highest level held; and earnings, payments and revenue are the same money. Of what is erased
 // only the money can be checked.
 func AuditMarket(t testing.TB, l *ledger.Ledger) {
 	t.Helper()
-	type place struct {
-		question, object string
-		since            uint64
-		epsilon          privacy.Epsilon
-	}
-	recorded, paid, top := map[place]string{}, map[holding]int64{}, map[holding]privacy.Epsilon{}
-	sold, held, n := map[uint64]ledger.Event{}, map[uint64]int64{}, uint64(0)
-	since := map[[2]string]uint64{}  // the event that began the epoch
-	buyers := map[[2]string]uint64{} // who have bought something in it
-	for _, ev := range Events(t, l) {
-		if n++; ev.Number != n {
+	b := books{t, map[place]string{}, map[holding]int64{}, map[holding]privacy.Epsilon{}, map[uint64]int64{}, map[uint64]int64{}, map[chain]uint64{}, map[chain]uint64{}}
+	for i, ev := range Events(t, l) {
+		if n := uint64(i) + 1; ev.Number != n {
 			t.Fatalf("event %d stands where event %d should", ev.Number, n)
 		}
-		chain := [2]string{ev.Question, ev.Object}
-		at := place{ev.Question, ev.Object, since[chain], privacy.Epsilon{}}
-		if ev.Epsilon != nil {
-			at.epsilon = *ev.Epsilon
+		b.enter(ev)
+	}
+	for number, price := range b.sales {
+		if b.sold[number] != price {
+			t.Errorf("sale %d costs %d, its objects %d", number, price, b.sold[number])
 		}
-		switch ev.Kind {
-		case "epoch":
-			if !ev.Erased { // else the object was forgotten, and so is what was bought of it
-				since[chain], buyers[chain] = ev.Number, 0
-			}
-		case "released":
-			recorded[at] = ev.Response
-		case "sale":
-			sold[ev.Sale] = ev
-		case "forgotten":
-			paid[holding{object: ev.Object}] += 0 // it may have earned what no event says
-		case "sold":
-			held[ev.Sale] += *ev.Price
-			if ev.Erased {
-				paid[holding{buyer: ev.Buyer}] += *ev.Price
-				continue
-			}
-			if before, twice := recorded[at]; twice && before != ev.Response {
-				t.Errorf("event %d: %q answers %q at ε=%s, and %q before", ev.Number, ev.Object, ev.Response, ev.Epsilon, before)
-			} else if twice != (ev.Method == "resale") {
-				t.Errorf("event %d: %q is sold by %s, recorded before: %v", ev.Number, ev.Object, ev.Method, twice)
-			}
-			recorded[at] = ev.Response
-			who := holding{ev.Buyer, ev.Question, ev.Object, since[chain]}
-			paid[who] += *ev.Price
-			if top[who].IsZero() {
-				buyers[chain]++
-			}
-			if top[who].Less(*ev.Epsilon) {
-				top[who] = *ev.Epsilon
+	}
+	for at, want := range b.buyers {
+		for _, c := range ObjectOf(t, l, at.object).Chains {
+			if c.Question == at.question && c.Buyers != want {
+				t.Errorf("%q has %d buyers about %q, by the log %d", at.object, c.Buyers, at.question, want)
 			}
 		}
 	}
-	for number, ev := range sold {
-		if held[number] != *ev.Price {
-			t.Errorf("sale %d costs %d, its objects %d", number, *ev.Price, held[number])
+	auditMoney(t, l, b.paid, b.top)
+}
+
+// enter enters what an event says.
+func (b books) enter(ev ledger.Event) {
+	switch d := ev.Says.(type) {
+	case history.EpochBegun:
+		if at := (chain{d.Question, d.Object}); !ev.Erased { // else the object was forgotten, and so is what was bought of it
+			b.since[at], b.buyers[at] = ev.Number, 0
+		}
+	case history.Released:
+		at := chain{d.Question, d.Object}
+		b.recorded[place{at, b.since[at], d.Epsilon}] = d.Response
+	case history.SaleMade:
+		b.sales[d.Sale] = d.Price
+	case history.Forgotten:
+		b.paid[holding{object: d.Object}] += 0 // it may have earned what no event says
+	case history.Sold:
+		if b.sold[d.Sale] += d.Price; ev.Erased {
+			b.paid[holding{buyer: d.Buyer}] += d.Price
+		} else {
+			b.enterSold(ev.Number, d)
 		}
 	}
-	for chain, want := range buyers {
-		for _, c := range ObjectOf(t, l, chain[1]).Chains {
-			if c.Question == chain[0] && c.Buyers != want {
-				t.Errorf("%q has %d buyers about %q, by the log %d", chain[1], c.Buyers, chain[0], want)
-			}
-		}
+}
+
+// enterSold enters one object of a sale.
+func (b books) enterSold(number uint64, d history.Sold) {
+	c := chain{d.Question, d.Object}
+	at := place{c, b.since[c], d.Epsilon}
+	if before, twice := b.recorded[at]; twice && before != d.Response {
+		b.Errorf("event %d: %q answers %q at ε=%s, and %q before", number, d.Object, d.Response, d.Epsilon, before)
+	} else if twice != (d.Method == "resale") {
+		b.Errorf("event %d: %q is sold by %s, recorded before: %v", number, d.Object, d.Method, twice)
 	}
-	auditMoney(t, l, paid, top)
+	b.recorded[at] = d.Response
+	who := holding{d.Buyer, d.Question, d.Object, b.since[c]}
+	b.paid[who] += d.Price
+	if b.top[who].IsZero() {
+		b.buyers[c]++
+	}
+	if b.top[who].Less(d.Epsilon) {
+		b.top[who] = d.Epsilon
+	}
 }
 
 // auditMoney checks that what was paid, and earned, is as the prices say.

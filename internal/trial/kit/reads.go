@@ -56,7 +56,7 @@ func Events(t testing.TB, l *ledger.Ledger) []ledger.Event {
 // CountKind counts the events of a kind.
 func CountKind(events []ledger.Event, kind string) (n int) {
 	for _, ev := range events {
-		if ev.Kind == kind {
+		if ev.Kind() == kind {
 			n++
 		}
 	}

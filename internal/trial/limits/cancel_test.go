@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/history"
 )
 
 // quitter is a context that ends when it has been looked at so often: by Err, or by Done.
@@ -210,7 +211,8 @@ func (e errand) wantNothing(t *testing.T, l *ledger.Ledger, n int, before uint64
 		// What it needs was made before, by a call that nobody gave up. That is the only one to have settled anything.
 		for ev, err := range l.Events(context.Background(), before+1) {
 			must(t, err)
-			if ev.Kind == "settled" && ev.Key != fmt.Sprint("for errand ", n) || ev.Kind == "released" || ev.Kind == "sold" {
+			settled, is := ev.Says.(history.Settled)
+			if is && settled.Key != fmt.Sprint("for errand ", n) || ev.Kind() == "released" || ev.Kind() == "sold" {
 				t.Errorf("given up at look %d: %+v", n, ev)
 			}
 		}

@@ -111,13 +111,22 @@ func fill(path, wall string, out io.Writer) error {
 	if at == path {
 		return nil
 	}
+	if _, err := os.Stat(at + ".journal"); err == nil {
+		if err := os.CopyFS(path+".journal", os.DirFS(at+".journal")); err != nil {
+			return err
+		}
+	}
 	return copyFile(at, path)
 }
 
-// again opens a ledger on a full disk. All is there to read; copies of it are made whole or not at all.
+// again opens a ledger on a full disk. All is there to read; copies of it are made whole or not at all. For writing it opens if there is
+// room for what its journal holds.
 func again(ctx context.Context, at string, done int) error {
-	for _, only := range []bool{true, false} {
+	for _, only := range []bool{true, false, true} {
 		l, err := ledger.Open(at, ledger.Options{ReadOnly: only, Now: func() time.Time { return start().AddDate(0, 0, 1) }})
+		if err != nil && isFull(err) && !only {
+			continue // what the journal holds has no room in the file
+		}
 		if err != nil {
 			return fmt.Errorf("on a full disk, opened again: %w", err)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 	finiteestimate "github.com/sluicedp/sluice/rrchain/finite/estimate"
 )
@@ -160,7 +161,7 @@ func (g *game) compareLog() {
 		g.Fatalf("%d events, want %d", len(log), len(g.paper.log))
 	}
 	for i, ev := range log {
-		if got, want := (entry{ev.Kind, ev.Object, ev.Time, ev.Erased}), g.paper.log[i]; got != want || ev.Number != uint64(i)+1 {
+		if got, want := (entry{ev.Kind(), ev.Object(), ev.Time, ev.Erased}), g.paper.log[i]; got != want || ev.Number != uint64(i)+1 {
 			g.Fatalf("event %d is %v as number %d, want %v", i+1, got, ev.Number, want)
 		}
 		g.compareEvent(ev)
@@ -226,12 +227,18 @@ func (g *game) compareNoise() {
 // compareEvent holds what an event says of a response or a question against the paper.
 func (g *game) compareEvent(ev ledger.Event) {
 	g.Helper()
-	switch {
-	case (ev.Kind == "released" || ev.Kind == "sold") && !ev.Erased:
-		g.see(ev.Question, ev.Object, ev.Epsilon.Nano(), ev.Number, ev.Response)
-	case ev.Kind == "question":
-		q, _ := g.paper.question(ev.Question)
-		g.same("the question", ledger.Question{Name: ev.Question, Values: ev.Values, Encoding: ev.Encoding, Mechanism: ev.Mechanism}, q)
+	switch d := ev.Says.(type) {
+	case history.Released:
+		if !ev.Erased {
+			g.see(d.Question, d.Object, d.Epsilon.Nano(), ev.Number, d.Response)
+		}
+	case history.Sold:
+		if !ev.Erased {
+			g.see(d.Question, d.Object, d.Epsilon.Nano(), ev.Number, d.Response)
+		}
+	case history.QuestionDefined:
+		q, _ := g.paper.question(d.Name)
+		g.same("the question", d.Question, q)
 	}
 }
 

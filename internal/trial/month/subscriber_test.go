@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -80,17 +81,17 @@ func (s *subscriber) follow(ctx context.Context, l *ledger.Ledger, through uint6
 }
 
 func (s *subscriber) handle(ev ledger.Event) {
-	switch ev.Kind {
-	case "enrolled":
-		if s.accounts[ev.Object] == nil {
-			s.accounts[ev.Object] = &account{current: map[string]privacy.Epsilon{}}
+	switch d := ev.Says.(type) {
+	case history.Enrolled:
+		if s.accounts[d.Object] == nil {
+			s.accounts[d.Object] = &account{current: map[string]privacy.Epsilon{}}
 		}
-	case "released":
-		s.accounts[ev.Object].add(line{ev.Time, "", ev.Question, *ev.Epsilon, ev.Method, 0})
-	case "sold":
-		s.accounts[ev.Object].add(line{ev.Time, ev.Buyer, ev.Question, *ev.Epsilon, ev.Method, *ev.Price})
-		s.paid[ev.Buyer] += *ev.Price
-		s.revenue += *ev.Price
+	case history.Released:
+		s.accounts[d.Object].add(line{ev.Time, "", d.Question, d.Epsilon, d.Method, 0})
+	case history.Sold:
+		s.accounts[d.Object].add(line{ev.Time, d.Buyer, d.Question, d.Epsilon, d.Method, d.Price})
+		s.paid[d.Buyer] += d.Price
+		s.revenue += d.Price
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/history"
 )
 
 // world is a directory of a host's files, and its buyers.
@@ -129,17 +130,17 @@ func (w *world) salesByKey(l *ledger.Ledger) map[string]uint64 {
 	}
 	for ev, err := range l.Events(w.Context(), 1) {
 		w.must(err)
-		switch ev.Kind {
-		case "sale":
-			current = ev.Sale
-		case "sold":
-			once(fmt.Sprintf("sale %d of %s", ev.Sale, ev.Object))
-			if ev.Method != "resale" {
-				once(fmt.Sprintf("draw at %v of %s", ev.Epsilon, ev.Object))
+		switch d := ev.Says.(type) {
+		case history.SaleMade:
+			current = d.Sale
+		case history.Sold:
+			once(fmt.Sprintf("sale %d of %s", d.Sale, d.Object))
+			if d.Method != "resale" {
+				once(fmt.Sprintf("draw at %v of %s", d.Epsilon, d.Object))
 			}
-		case "settled":
+		case history.Settled:
 			if current != 0 {
-				saleOf[ev.Key], current = current, 0
+				saleOf[d.Key], current = current, 0
 			}
 		}
 	}

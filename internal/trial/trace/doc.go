@@ -24,6 +24,7 @@ const (
 	Link     Kind = "link"     // Path gets the second name To
 	Rename   Kind = "rename"   // Path gets the name To instead
 	Remove   Kind = "remove"   // the name Path goes
+	Mkdir    Kind = "mkdir"    // the directory Path is made
 )
 
 // Call is a system call that changes files.

@@ -187,10 +187,12 @@ func (t *tracer) decode(r *syscall.PtraceRegs) (*Call, error) {
 		return t.named(Link, r.Rdi, r.Rsi, r.Rdx, r.R10)
 	case syscall.SYS_RENAMEAT, sysRenameat2:
 		return t.named(Rename, r.Rdi, r.Rsi, r.Rdx, r.R10)
+	case syscall.SYS_MKDIRAT:
+		return t.named(Mkdir, r.Rdi, r.Rsi, 0, 0)
 	case syscall.SYS_UNLINKAT:
 		return t.named(Remove, r.Rdi, r.Rsi, 0, 0)
 	case syscall.SYS_WRITEV, syscall.SYS_PWRITEV, sysPwritev2, syscall.SYS_CREAT, syscall.SYS_OPEN, syscall.SYS_RENAME, syscall.SYS_LINK,
-		syscall.SYS_UNLINK, syscall.SYS_TRUNCATE, syscall.SYS_SENDFILE, syscall.SYS_SPLICE, sysCopyFileRange, syscall.SYS_MSYNC, syscall.SYS_SYNC_FILE_RANGE:
+		syscall.SYS_UNLINK, syscall.SYS_MKDIR, syscall.SYS_RMDIR, syscall.SYS_TRUNCATE, syscall.SYS_SENDFILE, syscall.SYS_SPLICE, sysCopyFileRange, syscall.SYS_MSYNC, syscall.SYS_SYNC_FILE_RANGE:
 		if r.Orig_rax == syscall.SYS_OPEN && r.Rsi&syscall.O_CREAT == 0 {
 			return nil, nil
 		}

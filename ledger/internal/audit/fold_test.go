@@ -25,9 +25,8 @@ type kept struct {
 	about event.About
 }
 
-func (k *kept) Origin() string                          { return k.about.Origin() }
-func (k *kept) Now() time.Time                          { return k.about.At }
-func (k *kept) AwaitSeen(context.Context, uint64) error { return nil }
+func (k *kept) Origin() string { return k.about.Origin() }
+func (k *kept) Now() time.Time { return k.about.At }
 func (k *kept) Inspect(_ context.Context, _ func(kv.Fault), fn func(kv.Reader) error) error {
 	return k.View(fn)
 }

@@ -1,7 +1,6 @@
 package batch
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -246,7 +245,6 @@ type Panel struct {
 	All      bool
 	Question uint32 // 0 for whoever is enrolled in any
 	Through  uint64
-	Until    string // of those enrolled in the question, only those up to this name; "" for no bound
 }
 
 // After returns up to limit names behind a given one, in order, and whether they are the last.
@@ -258,7 +256,7 @@ func (p *Panel) After(s *state.State, name string, limit int) (names []string, l
 		}
 		to := min(from+limit, len(p.Names))
 		names = p.Names[from:to]
-		return names, to == len(p.Names), s.Gather(names, p.Question)
+		return names, to == len(p.Names), nil
 	}
 	last = true
 	if p.Question == 0 {
@@ -297,50 +295,12 @@ func (p *Panel) After(s *state.State, name string, limit int) (names []string, l
 	}
 }
 
-// Reach returns how far a number of objects behind a given one reach, or fewer if there are no more, whoever of them
-// belongs to the panel; and whether they are the last.
-func (p *Panel) Reach(s *state.State, name string, count int) (end string, last bool, err error) {
-	if !p.All {
-		from, found := slices.BinarySearch(p.Names, name)
-		if found {
-			from++
-		}
-		if to := min(from+count, len(p.Names)); to > from {
-			return p.Names[to-1], to == len(p.Names), nil
-		}
-		return name, true, nil
-	}
-	var key []byte
-	prefix := state.ChainKey(p.Question, "")
-	last = true
-	err = s.Scan(state.BucketChains, state.ChainKey(p.Question, string(state.ObjectKey(name))), func(at, _ []byte) bool {
-		if !bytes.HasPrefix(at, prefix) {
-			return false
-		}
-		if last = count > 0; last {
-			key = at
-		}
-		count--
-		return last
-	})
-	if key == nil {
-		return name, last, err
-	}
-	return string(key[len(prefix):]), last, err
-}
-
 // candidates returns whose chains of the question are the next that are old enough, up to a limit, with the events that
 // began them, and whether there are no more.
 func (p *Panel) candidates(s *state.State, from string, limit int) (names []string, enrolled []uint64, end bool, err error) {
 	end = true
 	room := int(min(uint64(min(limit, state.PartSize+1)), s.Counters.Chains))
-	if s.Desk != nil {
-		s.Desk.Chains.Room(room)
-	}
 	err = s.ScanChains(p.Question, from, func(name string, c state.Chain) bool {
-		if p.Until != "" && name > p.Until {
-			return false
-		}
 		if c.Enrolled <= p.Through {
 			if names == nil {
 				names, enrolled = make([]string, 0, room), make([]uint64, 0, room)
@@ -353,7 +313,7 @@ func (p *Panel) candidates(s *state.State, from string, limit int) (names []stri
 	if err != nil {
 		return nil, nil, false, err
 	}
-	return names, enrolled, end, s.Gather(names, 0)
+	return names, enrolled, end, nil
 }
 
 // stop notes in the event that settles a part how far the request has come: of names given only how many, since
@@ -394,7 +354,6 @@ func (p *Panel) Whole(s *state.State, q *event.Question) ([]string, error) {
 		if n := len(names); n > 0 {
 			behind = names[n-1]
 		}
-		s.MakeRoom()
 		some, end, err := p.After(s, behind, state.PartSize)
 		if err != nil {
 			return nil, err
@@ -449,13 +408,9 @@ type Bulk struct {
 	Id       event.Identity
 	Panel    Panel
 	Progress func(done, total int)
-	// Early: a part can be decided, and recorded, before the part in front of it is committed.
-	Early bool
 	// Look, if set, looks at the beginning of a panel that is one part, in the snapshot in which the request is
 	// looked up.
-	Look    func(s *state.State) error
-	glanced Glance // what look read
-	Ahead   *ahead // what is made of the next part while one is committed; nil if no other part came yet
+	Look func(s *state.State) error
 }
 
 // Part is what one transaction does for a request.
@@ -530,9 +485,6 @@ func (b *Bulk) attempt(ctx context.Context) (Outcome, error) {
 // lookUp finds out how far the request has come, and what came of it.
 func (b *Bulk) lookUp(ctx context.Context) (st Standing, done Outcome, err error) {
 	err = b.Engine.View(ctx, func(s *state.State) (err error) {
-		if b.Look != nil {
-			b.glanced.Begin(s, len(b.Panel.Names))
-		}
 		if st, err = StandingOf(s, b.Key, b.Id); err != nil {
 			return err
 		}
@@ -548,12 +500,11 @@ func (b *Bulk) lookUp(ctx context.Context) (st Standing, done Outcome, err error
 
 // runParts carries out what is left of a request over so many objects, and adds it to what came of it before.
 func (b *Bulk) runParts(ctx context.Context, st *Standing, total int, into *Outcome) error {
-	defer func() { b.Ahead.Wait() }()
 	for done := 0; !st.Done; {
-		if err := b.Work.Truths(ctx, st.Cursor); err != nil { // nothing is made ahead now
+		if err := b.Work.Truths(ctx, st.Cursor); err != nil {
 			return err
 		}
-		n, err := b.RunPart(ctx, st, into)
+		n, err := b.runPart(ctx, st, into)
 		if err != nil {
 			return st.partly(err)
 		}
@@ -572,70 +523,56 @@ type ending struct {
 	changes []event.Change
 }
 
-// finish adds the event that settles a part. Where it begins is not known yet. dealt is how many objects those in front
-// of it were about; see standing.
-func (b *Bulk) finish(p Part, names []string, last bool, dealt uint64) ending {
-	e := ending{n: len(names) - p.Left, end: &event.Settled{Key: b.Key, Digest: b.Id.Digest, Marks: b.Id.Marks, Through: b.Panel.Through}}
-	if e.n > 0 {
-		e.cursor = names[e.n-1]
-	}
-	e.end.Final = last && p.Left == 0
-	b.Panel.stop(e.end, dealt+uint64(e.n), e.cursor)
-	e.changes = p.Settle(e.end)
-	return e
-}
-
-// RunPart carries out the part behind st.cursor, adds it to the outcome and moves st behind it.
-func (b *Bulk) RunPart(ctx context.Context, st *Standing, into *Outcome) (n int, err error) {
+// runPart carries out the part behind st.cursor, adds it to the outcome and moves st behind it.
+func (b *Bulk) runPart(ctx context.Context, st *Standing, into *Outcome) (n int, err error) {
 	var e ending
-	p := &engine.Proposal{}
-	p.Decide = func(s *state.State) ([]event.Change, error) {
-		b.glanced.Show(s)
-		if now, err := StandingOf(s, b.Key, b.Id); err != nil {
+	_, last, err := b.Engine.Submit(ctx, func(s *state.State) ([]event.Change, error) {
+		now, err := StandingOf(s, b.Key, b.Id)
+		if err != nil {
 			return nil, err
-		} else if len(now.settled) != len(st.settled) {
+		}
+		if len(now.settled) != len(st.settled) {
 			return nil, ErrOvertaken
 		}
-		e, p.Made, err = b.Next(s, st)
+		e, err = b.next(s, st)
 		return e.changes, err
-	}
-	// While the part is written, the next one is made; earlier they would be in each other's way.
-	p.Recorded = func(s *state.State) error {
-		if e.end.Final {
-			return nil
-		}
-		left, err := engine.Leave(s, b.Key)
-		left.Cursor, left.Dealt, left.First = e.cursor, e.end.Done, e.end.First
-		if err != nil {
-			return err
-		}
-		if b.Ahead == nil {
-			b.Ahead = newAhead()
-		}
-		b.Ahead.begin(b, left)
-		return nil
-	}
-	_, last, err := b.Engine.Propose(ctx, p)
+	})
 	if err != nil {
 		return 0, err
 	}
 	into.settle(e.end, last, e.changes)
-	b.Ahead.own(e.end.First, last)
 	st.settled = append(slices.Clip(st.settled), last)
 	st.Cursor, st.Done, st.dealt = e.cursor, e.end.Final, e.end.Done
 	return e.n, nil
 }
 
+// next decides the part behind st.cursor, and adds the event that settles it.
+func (b *Bulk) next(s *state.State, st *Standing) (ending, error) {
+	names, last, err := b.Panel.After(s, st.Cursor, state.PartSize)
+	if err != nil {
+		return ending{}, err
+	}
+	p, err := b.Work.Decide(s, names)
+	if err != nil {
+		return ending{}, err
+	}
+	e := ending{n: len(names) - p.Left, end: &event.Settled{Key: b.Key, Digest: b.Id.Digest, Marks: b.Id.Marks, First: s.Counters.Events + 1, Through: b.Panel.Through}}
+	if e.n > 0 {
+		e.cursor = names[e.n-1]
+	}
+	e.end.Final = last && p.Left == 0
+	b.Panel.stop(e.end, st.dealt+uint64(e.n), e.cursor)
+	e.changes = p.Settle(e.end)
+	return e, nil
+}
+
 // EachPart passes the panel behind an object to visit, in snapshots of one part each.
 func EachPart(ctx context.Context, e *engine.Engine, p *Panel, behind string, visit func(s *state.State, names []string) error) error {
-	var seen state.Desk
 	for last := false; !last; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		err := e.View(ctx, func(s *state.State) error {
-			seen.Clear()
-			s.Desk = &seen
 			names, end, err := p.After(s, behind, state.PartSize)
 			if err != nil {
 				return err

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -15,317 +12,60 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/table"
+	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// Callers that change the ledger share commits: whoever comes first leads, commits for everyone who
-// queued up meanwhile, and hands the lead to the next. A lone caller commits at once; there is no
-// timer. All of a batch is decided and applied in one transaction, in the order of the queue, so
-// each decision sees the ones before it.
-
-// Decision reads the state and returns the changes to make, or the error by which to refuse. It
-// must not write, and what it returns besides may leave the ledger only once submit has returned nil.
-type Decision func(*state.State) ([]event.Change, error)
-
-// about is what a request is in the log.
-type about struct {
-	key   string
-	sale  uint64 // 0 for none
-	buyer string
-}
-
-// Proposal is one caller's decision on its way through the queue.
-type Proposal struct {
-	Decide      Decision
-	Made        *Made                    // what decide returned was made before; nil if not
-	Record      func(*state.State) error // records what decide has found to be done; nil if decide returns it
-	Recorded    func(*state.State) error // called, unless nil, when its changes are made and only to be written
-	first, last uint64                   // its events, once committed
-	about       about                    // what the log says of it
-	err         error
-	turn        chan bool // gets true when it is to lead, or false when it is settled by another; nil if it led at once
-}
-
-// Queue is the queue of proposals.
-type Queue struct {
-	mu      sync.Mutex
-	queue   []*Proposal
-	leading bool          // somebody leads, or was told to
-	last    int           // how many proposals the last batch had; used by the one goroutine that leads
-	closed  bool          // no more work is accepted, but what is queued is done
-	failure error         // no more work is done
-	Durable uint64        // the last event known to be on disk
-	changed chan struct{} // closed when what somebody may wait for changes; nil if nobody waits
-}
-
-// update changes the committer and wakes whoever waits for a change.
-func (c *Queue) update(change func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	change()
-	c.wake()
-}
-
-// wake wakes everybody in await, under the lock. Where nobody waits it does nothing.
-func (c *Queue) wake() {
-	if c.changed != nil {
-		close(c.changed)
-		c.changed = nil
-	}
-}
-
-// Await blocks until a condition holds, or ctx ends. The condition is evaluated under the lock.
-func (c *Queue) Await(ctx context.Context, condition func() bool) error {
-	for {
-		c.mu.Lock()
-		if condition() {
-			c.mu.Unlock()
-			return nil
-		}
-		if c.changed == nil {
-			c.changed = make(chan struct{})
-		}
-		changed := c.changed
-		c.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-const (
-	// MostTogether is how many proposals may share a commit; it bounds the memory of one.
-	MostTogether = 1024
-	// Yields is how often a leader lets other goroutines run before it takes the queue: callers that
-	// the last commit woke get a chance to queue up. If the last commit was for one caller alone, nobody is
-	// waited for: after waiting for a disk, a processor takes some 15 microseconds to yield.
-	Yields = 3
-)
-
-// Check returns why no more work is accepted, if that is so.
-func (c *Queue) Check() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.refusal()
-}
-
-// refusal is check under the lock.
-func (c *Queue) refusal() error {
-	if c.failure == nil && c.closed {
-		return errs.ErrClosed
-	}
-	return c.failure
-}
-
-// Stopped returns the failure of an earlier commit. Unlike check it lets through what was queued
-// before the ledger was closed.
-func (c *Queue) Stopped() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.failure
-}
-
-// settled tells that all events up to this one are on disk.
-func (c *Queue) settled(event uint64) {
-	c.update(func() { c.Durable = max(c.Durable, event) })
-}
-
-// AwaitDurable waits until an event is on disk. A snapshot may show a commit that is still being
-// written, and that would be lost if the power failed now; nothing read from it may be told before.
-func (c *Queue) AwaitDurable(ctx context.Context, event uint64) error {
-	err := c.Await(ctx, func() bool { return c.Durable >= event || c.failure != nil })
-	if err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.Durable < event {
-		return c.failure
-	}
-	return nil
-}
-
-// enter queues a proposal and tells whether it is to lead.
-func (c *Queue) enter(p *Proposal) (lead bool, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.refusal(); err != nil {
-		return false, err
-	}
-	if lead = !c.leading; !lead {
-		p.turn = make(chan bool, 1)
-	}
-	c.queue = append(c.queue, p)
-	c.leading = true
-	return lead, nil
-}
-
-// take removes a batch from the queue.
-func (c *Queue) take() []*Proposal {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := min(len(c.queue), MostTogether)
-	batch := slices.Clone(c.queue[:n])
-	c.queue = slices.Delete(c.queue, 0, n)
-	return batch
-}
-
-// handOver ends a leader's turn: the next in the queue leads, or nobody.
-func (c *Queue) handOver() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.leading = len(c.queue) > 0; c.leading {
-		c.queue[0].turn <- true
-	} else if c.closed {
-		c.wake() // close waits for this, and nobody else: readers need not be disturbed
-	}
-}
-
-// withdraw takes a proposal out of the queue, unless it is in a batch already.
-func (c *Queue) withdraw(p *Proposal) bool {
-	c.mu.Lock()
-	i := slices.Index(c.queue, p)
-	if i >= 0 {
-		c.queue = slices.Delete(c.queue, i, i+1)
-	}
-	c.mu.Unlock()
-	if i < 0 {
-		return false
-	}
-	select {
-	case <-p.turn: // it had been told to lead and will not
-		c.handOver()
-	default:
-	}
-	return true
-}
-
-// Stop refuses all further work, for the first reason given. It tells whether this is the first.
-func (c *Queue) Stop(reason error) (first bool) {
-	c.update(func() {
-		if first = c.failure == nil; first {
-			c.failure = reason
-		}
-	})
-	return first
-}
-
-// Close refuses further work and waits for what is queued. It returns false if that was done before.
-func (c *Queue) Close() bool {
-	first := false
-	c.update(func() { first, c.closed = !c.closed, true })
-	// It cannot fail: the context does not end.
-	_ = c.Await(context.Background(), func() bool { return !c.leading })
-	return first
-}
-
-// Submit has a decision carried out and waits until it is durable. It returns the numbers of its
-// first and last event, both 0 if there were none. If ctx ends while the proposal still waits, it is
-// withdrawn and nothing has happened; once its commit has begun, submit waits for the outcome.
-func (l *Engine) Submit(ctx context.Context, decide Decision) (first, last uint64, err error) {
-	return l.Propose(ctx, &Proposal{Decide: decide})
-}
-
-func (l *Engine) Propose(ctx context.Context, p *Proposal) (first, last uint64, err error) {
-	if l.ReadOnly {
-		return 0, 0, errs.ErrReadOnly
-	}
-	if err := ctx.Err(); err != nil {
-		return 0, 0, err
-	}
-	lead, err := l.Queue.enter(p)
-	if err != nil {
-		return 0, 0, err
-	}
-	if lead {
-		l.lead()
-	} else if !l.await(ctx, p) {
-		return 0, 0, ctx.Err()
-	}
-	return p.first, p.last, p.err
-}
-
-// await waits until a proposal is settled, leading if told to. It returns false if the proposal was
-// withdrawn because ctx ended.
-func (l *Engine) await(ctx context.Context, p *Proposal) bool {
-	select {
-	case lead := <-p.turn:
-		if lead {
-			l.lead()
-		}
-		return true
-	case <-ctx.Done():
-		if l.Queue.withdraw(p) {
-			return false
-		}
-		<-p.turn
-		return true
-	}
-}
-
-// lead commits one batch, in which the leader's own proposal is the first, and hands over.
-func (l *Engine) lead() {
-	if l.Queue.last > 1 {
-		for range Yields {
-			runtime.Gosched()
-		}
-	}
-	batch := l.Queue.take()
-	l.Queue.last = len(batch)
-	err := errs.ErrStopped // what the others learn if commit panics
-	defer func() {
-		if errors.Is(err, errs.ErrStopped) {
-			l.Queue.Stop(err)
-		}
-		settle(batch, err)
-		l.Queue.handOver()
-	}()
-	err = l.commit(batch)
-}
-
-// settle tells everyone in a batch what came of it.
-func settle(batch []*Proposal, err error) {
-	for _, p := range batch {
-		if err != nil {
-			// Also of those refused: they may have been refused because of changes that are not there.
-			p.first, p.last, p.err = 0, 0, err
-		}
-		if p.turn != nil {
-			p.turn <- false // there is room: the leader, who does not read it, has taken out what was there
-		}
-	}
-}
-
-// committed is what a transaction comes to.
-type committed struct {
-	events uint64 // how many it adds
-	last   uint64
-	edge   *merkle.Edge
-	at     *mark
-}
-
-// commit carries a batch out in one transaction. A decision that refuses affects nobody else; a
-// failure to write fails the whole batch.
+// commit carries a batch out: it is decided and folded on the table, and appended to the journal with one flush. Only then
+// does anybody see it. A decision that refuses affects nobody else; a failure to append fails the whole batch.
 func (l *Engine) commit(batch []*Proposal) error {
 	if err := l.Queue.Stopped(); err != nil {
 		return err
 	}
-	began, done := time.Now(), committed{at: &mark{}}
-	err := l.Store.Update(func(w kv.Writer) error { return l.carryOut(batch, w, &done) })
-	if err != nil {
+	began := time.Now()
+	var edge *merkle.Edge
+	var last uint64
+	err := l.startJournal()
+	if err == nil {
+		err = l.Store.Update(func(w kv.Writer) error {
+			s, err := l.carryOut(batch, w)
+			if over, can := w.(table.Checker); can && err == nil {
+				err = over.Check()
+			}
+			if err == nil && s.Counters.Events > s.Durable.Events {
+				edge, last = s.Edge, s.Counters.Events
+				err = l.append(s)
+			}
+			return err
+		})
+	}
+	switch {
+	case err != nil:
 		l.Log.Error().Err(err).Int("requests", len(batch)).Dur("duration", time.Since(began)).Msg("commit failed")
-		l.StopIfOverwritten(err)
-	} else if done.events > 0 {
-		l.edge = done.edge
-		l.Last.Store(done.at)
-		l.Queue.settled(done.last)
+		return l.stopIfUnsure(err)
+	case last > 0:
+		l.edge = edge
+		l.Queue.settled(last)
 		l.tell(batch, time.Since(began))
 	}
+	return nil
+}
+
+// stopIfUnsure stops the ledger after an error behind which nobody knows what is durable, or whose the file is.
+func (l *Engine) stopIfUnsure(err error) error {
 	if errors.Is(err, kv.ErrUncertain) {
 		err = fmt.Errorf("%w: %w", errs.ErrStopped, err)
+		l.Queue.Stop(err)
 	}
+	l.StopIfOverwritten(err)
 	return err
+}
+
+// StopIfOverwritten stops a ledger whose file somebody else has written to.
+func (l *Engine) StopIfOverwritten(err error) {
+	if errors.Is(err, kv.ErrOverwritten) && l.Queue.Stop(err) {
+		l.Log.Error().Err(err).Msg("ledger stopped")
+	}
 }
 
 // tell logs each request that was committed.
@@ -349,62 +89,83 @@ func (l *Engine) tell(batch []*Proposal, took time.Duration) {
 	}
 }
 
-// carryOut carries a batch out in a transaction.
-func (l *Engine) carryOut(batch []*Proposal, w kv.Writer, done *committed) (err error) {
-	spool := &Spool{Into: w, direct: spoolSmall * len(batch)}
-	defer func() { err = errors.Join(err, spool.wait()) }()
-	s, err := l.begin(spool)
+// carryOut decides and folds a batch in a transaction, and returns the state behind it.
+func (l *Engine) carryOut(batch []*Proposal, w kv.Writer) (*state.State, error) {
+	s, err := l.begin(w)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	before := s.Counters.Events
 	for _, p := range batch {
-		if err := p.carryOut(s, spool); err != nil {
-			return err
+		if err := p.carryOut(s); err != nil {
+			return nil, err
 		}
 	}
-	done.last, done.events = s.Counters.Events, s.Counters.Events-before
-	if done.events == 0 {
-		return l.checkStored(s.Durable.Position)
+	if s.Counters.Events == s.Durable.Events {
+		return s, nil
 	}
 	if s.Far != nil {
-		return s.Far
+		return nil, s.Far
 	}
 	if l.Log.Debug().Enabled() {
 		if err := describe(s, batch); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	done.edge = s.Edge
-	if err := errors.Join(fold.Flush(s), spool.settle()); err != nil {
-		return err
-	}
-	done.at.Position = s.Counters.Position
-	l.Last.Load().next.Store(done.at)
-	return l.checkStored(s.Durable.Position)
+	return s, fold.Flush(s)
 }
 
-// begin begins a transaction: at the time that the clock says, behind the position that this process left the file at.
-func (l *Engine) begin(spool *Spool) (*state.State, error) {
+// begin begins a transaction at the time that the clock says.
+func (l *Engine) begin(w kv.Writer) (*state.State, error) {
 	now := l.Clock()
 	if err := event.CheckTime(now); err != nil {
 		return nil, err
 	}
-	s, err := state.Begin(spool, now)
+	s, err := state.Begin(w, now)
 	if err == nil {
-		s.Known = &l.Known
 		err = s.CheckBegun()
-	}
-	if err == nil {
-		err = l.Last.Load().Check(s.Counters.Position)
 	}
 	if err != nil {
 		return nil, err
 	}
-	l.lend(s)
-	spool.Recent, spool.Event = l.recent, s.Counters.Events+1
+	s.Known, s.Chances, s.Journaled = &l.Known, l.Chances, l.journal.open != nil
+	if l.Salts != nil {
+		s.Salts = l.Salts
+	}
+	if l.edge != nil && l.edge.Size() == s.Counters.Events {
+		s.Edge = l.edge.Clone() // the transaction may fail
+	}
 	s.Far = l.leap.of(s)
 	return s, nil
+}
+
+// append makes what a transaction has recorded durable.
+func (l *Engine) append(s *state.State) error {
+	if l.journal.open == nil {
+		return nil
+	}
+	g := journal.Group{
+		Term: l.journal.term, Before: journal.Position(s.Durable.Position), After: journal.Position(s.Counters.Position),
+		Records: s.Records, Cut: l.journal.cut(s.Durable.Events),
+	}
+	// Nobody can take back what is being appended, so no caller's context ends it.
+	err := l.journal.open.Append(context.Background(), g)
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, journal.ErrRejected) && !isOver(err) {
+		return fmt.Errorf("journal: %w", err) // nothing has happened
+	}
+	return fmt.Errorf("%w: journal: %w", kv.ErrUncertain, err)
+}
+
+// isOver tells whether a journal takes nothing more from this process.
+func isOver(err error) bool {
+	for _, end := range []error{journal.ErrFenced, journal.ErrOrder, journal.ErrStopped, journal.ErrClosed} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	return false
 }
 
 // describe finds out what the log says of the requests of a batch, from the events that settle them.
@@ -435,22 +196,9 @@ func describe(s *state.State, batch []*Proposal) error {
 	return nil
 }
 
-// lend gives a transaction what the ledger has at hand for it. The edge is a copy: the transaction may fail.
-func (l *Engine) lend(s *state.State) {
-	l.Desk.Clear()
-	s.Desk, s.Changes = &l.Desk, l.recent
-	s.Chances = l.Chances
-	if l.Salts != nil {
-		s.Salts = l.Salts
-	}
-	if l.edge != nil && l.edge.Size() == s.Counters.Events {
-		s.Edge = l.edge.Clone()
-	}
-}
-
 // carryOut decides a proposal and records its changes. The error is one of writing; that of a
 // refusal stays with the proposal.
-func (p *Proposal) carryOut(s *state.State, into *Spool) error {
+func (p *Proposal) carryOut(s *state.State) error {
 	changes, err := p.Decide(s)
 	if err != nil {
 		p.err = err
@@ -460,52 +208,13 @@ func (p *Proposal) carryOut(s *state.State, into *Spool) error {
 		return nil
 	}
 	p.first = s.Counters.Events + 1
-	switch {
-	case p.Made != nil:
-		adopt(s, p.Made)
-	case p.Record != nil:
+	if p.Record != nil {
 		err = p.Record(s)
-	default:
+	} else {
 		_, _, err = fold.Record(s, changes)
 	}
 	if p.last = s.Counters.Events; err != nil {
 		return err
 	}
-	if p.Recorded != nil {
-		if err := p.Recorded(s); err != nil {
-			return err
-		}
-	}
-	if p.Made != nil {
-		if err := into.putAll(p.Made.puts); err != nil {
-			return err
-		}
-	}
 	return s.Counters.CheckWhole()
-}
-
-func (c *Queue) DurableEvents() uint64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.Durable
-}
-
-// AwaitSeen waits until a commit that a snapshot may have shown is durable. Unlike awaitDurable it does not
-// wait for events that nobody is writing: the log may have been tampered with.
-func (c *Queue) AwaitSeen(ctx context.Context, event uint64) error {
-	err := c.Await(ctx, func() bool { return c.Durable >= event || c.failure != nil || !c.leading })
-	if err != nil {
-		return err
-	}
-	return c.Check()
-}
-
-// AwaitEvent waits until an event is on disk. Unlike awaitDurable, it does not rely on the event to come:
-// it ends with the reason when nothing comes any more.
-func (c *Queue) AwaitEvent(ctx context.Context, event uint64) error {
-	err := c.Await(ctx, func() bool { return c.Durable >= event || c.refusal() != nil })
-	if err != nil {
-		return err
-	}
-	return c.Check()
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"math"
-	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -11,45 +10,54 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/table"
 )
 
 // Engine keeps a ledger: it has requests decided one after the other, commits what they come to, and lets others read.
 type Engine struct {
-	Store    kv.Store
+	Store    kv.Store // what is committed: a table over the base, or the base
+	base     kv.Store
 	Log      zerolog.Logger
 	Clock    func() time.Time
 	leap     Leap
 	ReadOnly bool // read-only
 	Queue    Queue
-	Last     atomic.Pointer[mark] // of the last commit, or where the log ended when the file was opened
 	Known    state.Cache
 	views    views
 	Claim    *Claim       // on the id, so that no copy is open for writing too; nil if this one is not, or has no file
+	Room     int64        // how many bytes of what is committed may be in memory only, about; 0 for what is usual
 	Salts    func([]byte) // fills memory for some salts; nil for random bytes
 
 	// The rest is used by the one goroutine that commits.
 	Chances state.Chances
-	Desk    state.Desk
-	recent  *state.Recency
 	edge    *merkle.Edge // of the log as committed last; nil if not known
+	journal journaling
+	table   *table.Table // over the file; nil if there is no journal
 }
 
-// Begin makes an engine over a store. Nothing is read but the version of the format.
-func (l *Engine) Begin(s kv.Store, log zerolog.Logger, clock func() time.Time, only bool, p Leap) error {
+// Begin makes an engine over a store, whose commits a journal makes durable; without one, its own must be. Nothing is read but the
+// version of the format.
+func (l *Engine) Begin(base kv.Store, j Journals, log zerolog.Logger, clock func() time.Time, only bool, p Leap) error {
 	if clock == nil {
 		clock = time.Now
 	}
-	l.Store, l.Log, l.Clock, l.leap, l.ReadOnly = s, log, clock, p, only
-	l.Chances, l.recent = state.NewChances(), state.NewRecency()
+	l.base = base
+	l.Store, l.Log, l.Clock, l.leap, l.ReadOnly = base, log, clock, p, only
+	if l.journal.from = j; j != nil {
+		if err := l.overTable(base); err != nil {
+			return err
+		}
+	}
+	l.Chances = state.NewChances()
 	l.Queue.Durable = math.MaxUint64 // nothing is being committed yet
-	return errors.Join(p.check(), s.View(state.CheckVersion))
+	return errors.Join(p.check(), l.Store.View(state.CheckVersion))
 }
 
+// Size returns how many bytes the file has.
+func (l *Engine) Size() (int64, error) { return l.base.Size() }
+
 // Found tells where the log ended when the ledger was opened.
-func (l *Engine) Found(at state.Position) {
-	l.Queue.Durable = at.Events
-	l.Last.Store(&mark{Position: at})
-}
+func (l *Engine) Found(at state.Position) { l.Queue.Durable = at.Events }
 
 // Load is what an engine has to do.
 type Load struct {

@@ -15,7 +15,7 @@ import (
 // Reading one object takes few microseconds. To allocate what a snapshot needs, and to decode the same counters anew,
 // would take a third of that; so both are kept for the next reader.
 
-// View runs fn on a snapshot. fn must not keep the state: the next reader gets it.
+// View runs fn on a snapshot, of what is durable. fn must not keep the state: the next reader gets it.
 func (l *Engine) View(ctx context.Context, fn func(*state.State) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -24,19 +24,14 @@ func (l *Engine) View(ctx context.Context, fn func(*state.State) error) error {
 		return err
 	}
 	v := l.views.take(l)
-	v.fn, v.from = fn, l.Last.Load()
+	v.fn = fn
 	err := l.Store.View(v.run)
-	seen := v.state.Counters.Events
 	l.views.giveBack(v)
 	if err != nil {
 		l.StopIfOverwritten(err)
 		if closed := l.Queue.Check(); errors.Is(closed, errs.ErrClosed) {
 			return closed // the store was closed before the snapshot was taken
 		}
-	}
-	// What fn found may rest on a commit under way, its refusals too.
-	if waited := l.Queue.AwaitDurable(ctx, seen); waited != nil {
-		return waited
 	}
 	return err
 }
@@ -51,7 +46,6 @@ type views struct {
 type viewing struct {
 	engine *Engine
 	state  state.State
-	from   *mark                    // the last one before it began; nil while the ledger is being opened
 	fn     func(*state.State) error // what to do with it
 	run    func(kv.Reader) error    // runOn, as a value that is made once
 }
@@ -73,12 +67,12 @@ func (p *views) take(l *Engine) *viewing {
 
 func (p *views) giveBack(v *viewing) {
 	keys := v.state.Draft.Buf
-	v.fn, v.from, v.state = nil, nil, state.State{}
+	v.fn, v.state = nil, state.State{}
 	v.state.Draft.Buf = keys // it is used again
 	p.idle.Put(v)
 }
 
-// runOn begins at a snapshot, and does what is to be done with it.
+// runOn does on a snapshot what is to be done.
 func (v *viewing) runOn(r kv.Reader) (err error) {
 	s, l := &v.state, v.engine
 	s.Reader = r
@@ -89,19 +83,10 @@ func (v *viewing) runOn(r kv.Reader) (err error) {
 	if err := s.CheckBegun(); err != nil {
 		return err
 	}
-	if v.from != nil {
-		if err := v.from.Check(s.Counters.Position); err != nil {
-			return err
-		}
-	}
 	s.Known = &l.Known
 	s.SetClock(l.Clock())
 	s.Far = l.leap.of(s)
-	err = v.fn(s)
-	if changed := l.checkSame(s); changed != nil {
-		return changed // whatever fn has met
-	}
-	return err
+	return v.fn(s)
 }
 
 // readCounters reads the counters of a snapshot. As long as their record has the same bytes as that of an earlier one,
@@ -133,20 +118,11 @@ func (l *Engine) Inspect(ctx context.Context, fault func(kv.Fault), fn func(kv.R
 	if err := errors.Join(ctx.Err(), l.Queue.Check()); err != nil {
 		return err
 	}
-	last := l.Last.Load()
-	look := func(r kv.Reader) error {
-		if s, err := state.Snapshot(r); err == nil && s.Counters.Events > 0 { // else the file is damaged, which is for fn to say
-			if err := last.Check(s.Counters.Position); err != nil {
-				return err
-			}
-		}
-		return fn(r)
-	}
 	var err error
 	if from, ok := l.Store.(kv.Inspector); ok {
-		err = from.Inspect(fault, look)
+		err = from.Inspect(fault, fn)
 	} else {
-		err = l.Store.View(look)
+		err = l.Store.View(fn)
 	}
 	l.StopIfOverwritten(err)
 	if stopped := l.Queue.Check(); err != nil && stopped != nil {

@@ -26,6 +26,7 @@ var (
 	ErrPartlyDone  = errors.New("carried out in part")
 	ErrNoSigner    = errors.New("the ledger was opened without a signer")
 	ErrCorrupt     = errors.New("damaged data")
+	ErrJournal     = fmt.Errorf("%w: file and journal do not belong together", ErrCorrupt)
 )
 
 // Invalid returns an [ErrInvalid] that says what is wrong with a request. The format is that of [fmt.Errorf].

@@ -24,7 +24,7 @@ import (
 // written are the records of a small ledger.
 func written(t testing.TB) []codectest.Record {
 	t.Helper()
-	return codectest.Records(t, "../../testdata/golden/format-v5.txt")
+	return codectest.Records(t, "../../testdata/golden/format-v6.txt")
 }
 
 // publicBytes are the bytes of an event that are never erased.

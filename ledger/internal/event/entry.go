@@ -100,6 +100,31 @@ func (w *Written) Record(e *wire.Encoder, previous uint64, hashes []tlog.Hash) {
 	}
 }
 
+// Bare returns what the event itself is, without what follows from the log before it: the form in which a journal keeps it.
+func (w *Written) Bare() []byte {
+	e := &wire.Encoder{Buf: make([]byte, 0, len(w.public.Buf)+len(w.hidden.Buf)+8)}
+	e.Uvarint(uint64(len(w.public.Buf)))
+	e.Raw(w.public.Buf)
+	e.Raw(w.hidden.Buf)
+	return e.Buf
+}
+
+// DecodeBare reads what [Written.Bare] returned for the event with a number.
+func DecodeBare(number uint64, bare []byte) (Event, error) {
+	d := &wire.Decoder{Rest: bare}
+	public := &wire.Decoder{Rest: d.Take(d.Uvarint())}
+	hidden := &wire.Decoder{Rest: d.Rest}
+	ev := Event{Number: number}
+	hidden.Array(ev.Salt[:])
+	if d.Err != nil {
+		return Event{}, fmt.Errorf("event %d: %w", number, d.Err)
+	}
+	if err := ev.decode(public, hidden); err != nil {
+		return Event{}, fmt.Errorf("event %d: %w", number, err)
+	}
+	return ev, nil
+}
+
 // Leaf returns the event's leaf in the tree.
 func (ev *Event) Leaf() tlog.Hash { return new(Written).Write(ev).Leaf() }
 

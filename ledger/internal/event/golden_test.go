@@ -219,5 +219,5 @@ func TestGoldenFiniteEvents(t *testing.T) {
 		leaf := n.Leaf()
 		lines += fmt.Sprintf("%s %x\n\tleaf %x\n", n.Change.Kind(), n.Encode(), leaf[:])
 	}
-	codectest.Golden(t, "testdata/golden/events-finite-v5.txt", lines, *update)
+	codectest.Golden(t, "testdata/golden/events-finite-v6.txt", lines, *update)
 }

@@ -10,9 +10,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// desked is how many changes of a request are made before the records that they concern are written.
-const desked = 512
-
 // saltsAtOnce is how many salts are drawn at a time: each call of the operating system's generator takes as long as some
 // hundred bytes of it. None is kept beyond the request that it is drawn for.
 const saltsAtOnce = 64
@@ -21,17 +18,8 @@ const saltsAtOnce = 64
 // returns the number of the first and of the last event. After an error the transaction must not be committed.
 func Record(s *state.State, changes []event.Change) (first, last uint64, err error) {
 	first = s.Counters.Events + 1
-	if len(changes) >= desked {
-		s.NearTallies()
-	}
 	var salts []byte // for the next changes
 	for i, c := range changes {
-		// A long request has long been done with the objects it began with: they can be put while it goes on.
-		if s.Desk != nil && (i+1)%desked == 0 {
-			if err := s.FlushDesk(); err != nil {
-				return 0, 0, err
-			}
-		}
 		if len(salts) == 0 {
 			salts = make([]byte, min(len(changes)-i, saltsAtOnce)*len(event.Salt{}))
 			s.Salts(salts)
@@ -71,19 +59,17 @@ func Append(s *state.State, ev event.Event) error {
 	if err := s.Write(state.BucketEvents); err != nil {
 		return err
 	}
+	if s.Journaled {
+		s.Records = append(s.Records, bytes.Bare())
+	}
 	if err := eraseFrom(s, s.Linked.Erase); err != nil {
 		return err
 	}
 	return eraseFrom(s, s.Linked.EraseRequests)
 }
 
-// Flush writes what is kept in memory during a transaction: the desk, the tallies and the counters. It is the last call before the commit.
+// Flush writes what is kept in memory during a transaction: the tallies and the counters. It is the last call before the commit.
 func Flush(s *state.State) error {
-	if s.Desk != nil {
-		if err := s.FlushDesk(); err != nil {
-			return err
-		}
-	}
 	if err := s.FlushTallies(); err != nil {
 		return err
 	}

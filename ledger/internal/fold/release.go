@@ -50,9 +50,6 @@ func addResponse(s *state.State, question uint32, c *state.Chain, epsilon privac
 			return cost, err
 		}
 	}
-	if !s.Plain && (at < len(c.Levels) || !s.Desk.HasPage()) { // else nobody else has them, or the room behind them
-		c.Levels = slices.Clip(c.Levels)
-	}
 	c.Levels = slices.Insert(c.Levels, at, state.NewLevel(epsilon, r.Value, number))
 	return budget.Minus(c.Current(), before), s.CountLevel(q, c.Levels, at)
 }

@@ -341,9 +341,6 @@ func handOver(s *state.State, ch *state.Chain, r state.Sale, c *event.Sold) erro
 	if ch.Levels[at].IsHeldBy(r.Buyer) {
 		return nil
 	}
-	if !s.Desk.HasPage() { // else nobody else has them
-		ch.Levels = slices.Clone(ch.Levels)
-	}
 	holders := &ch.Levels[at].Buyers
 	*holders = append(slices.Clip(*holders), r.Buyer)
 	return nil

@@ -78,6 +78,12 @@ type Store interface {
 	Close() error
 }
 
+// Guard is a [Store] that can look whether it is still where it was opened.
+type Guard interface {
+	// Check returns [ErrReplaced] when the path no longer leads to the open file. Nobody would find what is written then.
+	Check() error
+}
+
 // Copying is a way to copy a store.
 type Copying int
 

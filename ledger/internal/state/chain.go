@@ -174,14 +174,7 @@ func (s *State) ReadChain(question uint32, name string, c *Chain) (found bool, e
 	if s.Plain {
 		return s.plainChain(question, name, c)
 	}
-	read := func() (Chain, bool, error) {
-		return Lookup(s, BucketChains, AppendChainKey(s.Draft.Lookup(), question, name), DecodeChain)
-	}
-	if s.Desk == nil {
-		*c, found, err = read()
-	} else {
-		found, err = s.Desk.Chains.of(RecordID{question, name}, c, read)
-	}
+	*c, found, err = Lookup(s, BucketChains, AppendChainKey(s.Draft.Lookup(), question, name), DecodeChain)
 	return found, err
 }
 
@@ -196,19 +189,10 @@ func (s *State) plainChain(question uint32, name string, c *Chain) (found bool, 
 	return found, err
 }
 
-// PutChain writes a chain, or puts it on the desk to be written.
+// PutChain writes a chain.
 func (s *State) PutChain(question uint32, name string, c Chain) error {
-	id := RecordID{question, name}
-	if s.Desk != nil {
-		s.Desk.Chains.set(id, &c)
-		return nil
-	}
-	return s.writeChain(id, c)
-}
-
-func (s *State) writeChain(id RecordID, c Chain) error {
 	k := s.Draft.Key()
-	k.Buf = AppendChainKey(k.Buf, id.Question, id.Name)
+	k.Buf = AppendChainKey(k.Buf, question, name)
 	c.encodeTo(s.Draft.Value())
 	return s.Write(BucketChains)
 }
@@ -217,9 +201,6 @@ func (s *State) writeChain(id RecordID, c Chain) error {
 func (s *State) ScanChains(question uint32, from string, visit func(name string, c Chain) bool) error {
 	prefix := ChainKey(question, "")
 	levels := &LevelPage{}
-	if s.Desk != nil {
-		levels = &s.Desk.levels
-	}
 	var fault error
 	var head wire.Sums
 	err := s.Scan(BucketChains, ChainKey(question, from), func(key, value []byte) bool {
@@ -230,9 +211,6 @@ func (s *State) ScanChains(question uint32, from string, visit func(name string,
 		var c Chain
 		if c, fault = levels.openChain(&head, key, value); fault != nil {
 			return false
-		}
-		if s.Desk != nil {
-			s.Desk.Chains.Note(RecordID{question, name}, &c, true)
 		}
 		return visit(name, c)
 	})

@@ -3,20 +3,16 @@ package state
 import (
 	"time"
 
-	"golang.org/x/mod/sumdb/tlog"
-
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/privacy"
 )
 
 // Position is the end of a log: so many events, and the root of their tree. Salts are random, so no two logs that went
 // their own ways are ever at the same one.
-type Position struct {
-	Events uint64
-	Root   tlog.Hash
-}
+type Position = journal.Position
 
 // Counters summarize the log: how many events there are, the root of their tree between transactions, the time of the last,
 // and what they made.

@@ -27,12 +27,7 @@
 // A record is written out in the [Draft], a buffer that is used again, and copied from there to memory that the store may keep. So a
 // transaction of many records allocates seldom.
 //
-// # Desk
-//
-// The [Desk] keeps the records that a transaction has read or changed, decoded. What changed is written when the transaction ends, each
-// record once and in the order of the keys. Reading an object that many events of one request are about costs one look-up. Without a desk
-// each record is read and written anew, which is simpler, and right for few. [Tally] records are kept in the same way, apart, until
-// [State.FlushTallies].
+// [Tally] records are kept, decoded, until [State.FlushTallies]: a transaction of many draws changes the same few.
 //
 // Questions and policies never change, so a [Cache] keeps them beyond the transaction.
 package state

@@ -26,6 +26,7 @@ const (
 	KeyAbout    = "about"     // [event.About]
 	KeyCounters = "counters"  // [Counters]
 	KeyTruthKey = "truth key" // the check of the key
+	KeyJournal  = "journal"   // the name of the journal that the ledger has while it is open
 	KeyNoise    = "noise"     // with a number behind it
 )
 

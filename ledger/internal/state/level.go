@@ -83,15 +83,10 @@ func DecodeBuyers(d *wire.Decoder, n int) []uint32 {
 type LevelPage struct {
 	Page []Level
 	used int
-	most int // to how many levels the page may grow, if at all
 }
 
 // take returns memory for some levels. On a page there is room for one more behind them.
 func (p *LevelPage) take(n int) []Level {
-	if n >= len(p.Page)-p.used && n < p.most && len(p.Page) < p.most {
-		const least, times = 256, 8
-		p.Page, p.used = make([]Level, min(max(times*len(p.Page), least, n+1), p.most)), 0 // what was taken keeps the former one
-	}
 	switch {
 	case n < len(p.Page)-p.used:
 		taken := p.Page[p.used : p.used+n : p.used+n+1]

@@ -63,14 +63,7 @@ func (s *State) ReadObject(name string, o *Object) (found bool, err error) {
 	if s.Plain {
 		return s.plainObject(name, o)
 	}
-	read := func() (Object, bool, error) {
-		return Lookup(s, BucketObjects, AppendObjectKey(s.Draft.Lookup(), name), DecodeObject)
-	}
-	if s.Desk == nil {
-		*o, found, err = read()
-	} else {
-		found, err = s.Desk.Objects.of(RecordID{Name: name}, o, read)
-	}
+	*o, found, err = Lookup(s, BucketObjects, AppendObjectKey(s.Draft.Lookup(), name), DecodeObject)
 	return found, err
 }
 
@@ -85,18 +78,10 @@ func (s *State) plainObject(name string, o *Object) (found bool, err error) {
 	return found, err
 }
 
-// PutObject writes an object, or puts it on the desk to be written.
+// PutObject writes an object.
 func (s *State) PutObject(name string, o Object) error {
-	if s.Desk != nil {
-		s.Desk.Objects.set(RecordID{Name: name}, &o)
-		return nil
-	}
-	return s.writeObject(RecordID{Name: name}, o)
-}
-
-func (s *State) writeObject(id RecordID, o Object) error {
 	k := s.Draft.Key()
-	k.Buf = AppendObjectKey(k.Buf, id.Name)
+	k.Buf = AppendObjectKey(k.Buf, name)
 	o.encodeTo(s.Draft.Value())
 	return s.Write(BucketObjects)
 }

@@ -43,28 +43,13 @@ func DecodeRequest(payload []byte) (Request, error) {
 
 // Request returns what an idempotency key stands for.
 func (s *State) Request(key string) (r Request, found bool, err error) {
-	read := func() (Request, bool, error) {
-		return Lookup(s, BucketRequests, append(s.Draft.Lookup(), key...), DecodeRequest)
-	}
-	if s.Desk == nil {
-		return read()
-	}
-	found, err = s.Desk.Requests.of(RecordID{Name: key}, &r, read)
-	return r, found, err
+	return Lookup(s, BucketRequests, append(s.Draft.Lookup(), key...), DecodeRequest)
 }
 
-// PutRequest writes a request, or puts it on the desk to be written.
+// PutRequest writes a request.
 func (s *State) PutRequest(key string, r Request) error {
-	if s.Desk != nil {
-		s.Desk.Requests.set(RecordID{Name: key}, &r)
-		return nil
-	}
-	return s.writeRequest(RecordID{Name: key}, r)
-}
-
-func (s *State) writeRequest(id RecordID, r Request) error {
 	k := s.Draft.Key()
-	k.Buf = append(k.Buf, id.Name...)
+	k.Buf = append(k.Buf, key...)
 	r.encodeTo(s.Draft.Value())
 	return s.Write(BucketRequests)
 }

@@ -12,30 +12,29 @@ import (
 // State is the ledger's state inside one transaction, as typed records.
 type State struct {
 	kv.Reader
-	Counters Counters
-	Durable  Counters  // as they were when the transaction began
-	Clock    time.Time // what the clock says: ceilings are those of this instant, and a clock gone back lowers them
-	Now      time.Time // the same or, if that is later, the time of the last event: windows and reservations end by it
-	Far      error     // that the clock is further ahead of the log than anybody has confirmed; nil if not
-	Writer   kv.Writer
-	Plain    bool                // records have no checksums: they are in an audit's memory
-	Known    *Cache              // nil if nothing is remembered beyond the transaction
-	recent   recent              // of what is known
-	Latest   NumberedSale        // the sale last looked up
-	Client   NumberedName        // the buyer whose name was last looked up
-	Tallies  map[TallyKey]*Tally // those that changed, until flush
-	Near     []NearTally         // some of these; nil to find each by the map
-	Recounts []recounted         // of the event being applied, if plain
-	Desk     *Desk               // the records worked on; nil to read and write each anew
-	Changes  *Recency            // which records have changed when; nil if nobody knows
-	Levels   LevelPage           // for the levels of chains, if plain
-	Draft    Draft               // for records
-	Written  event.Written       // for events
-	Edge     *merkle.Edge        // of the tree; nil until it is needed
-	Chances  Chances             // what is drawn from
-	Salts    func([]byte)        // fills memory for some salts with random bytes
-	Keyed    TruthKeyState       // whether the ledger has a truth key
-	Linked   Linked
+	Counters  Counters
+	Durable   Counters  // as they were when the transaction began
+	Clock     time.Time // what the clock says: ceilings are those of this instant, and a clock gone back lowers them
+	Now       time.Time // the same or, if that is later, the time of the last event: windows and reservations end by it
+	Far       error     // that the clock is further ahead of the log than anybody has confirmed; nil if not
+	Writer    kv.Writer
+	Plain     bool                // records have no checksums: they are in an audit's memory
+	Known     *Cache              // nil if nothing is remembered beyond the transaction
+	recent    recent              // of what is known
+	Latest    NumberedSale        // the sale last looked up
+	Client    NumberedName        // the buyer whose name was last looked up
+	Tallies   map[TallyKey]*Tally // those that changed, until flush
+	Recounts  []recounted         // of the event being applied, if plain
+	Levels    LevelPage           // for the levels of chains, if plain
+	Draft     Draft               // for records
+	Written   event.Written       // for events
+	Journaled bool                // events are to be appended to a journal
+	Records   [][]byte            // of the events of the transaction, for the journal
+	Edge      *merkle.Edge        // of the tree; nil until it is needed
+	Chances   Chances             // what is drawn from
+	Salts     func([]byte)        // fills memory for some salts with random bytes
+	Keyed     TruthKeyState       // whether the ledger has a truth key
+	Linked    Linked
 }
 
 // Snapshot returns the state that a reader shows. Nothing can be written to it.
@@ -73,14 +72,4 @@ func (s *State) SetClock(clock time.Time) {
 	if s.Now.Before(s.Counters.Last) {
 		s.Now = s.Counters.Last
 	}
-}
-
-// Scan implements [kv.Reader]. What is on the desk is written first, so that it is seen.
-func (s *State) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
-	if s.Desk != nil && s.Writer != nil {
-		if err := s.FlushDesk(); err != nil {
-			return err
-		}
-	}
-	return s.Reader.Scan(bucket, from, visit)
 }

@@ -177,16 +177,7 @@ func (s *State) UndoRecounts() {
 // tally returns a tally, to be changed in place. It is read when it is first asked for, and written by
 // [State.FlushTallies].
 func (s *State) tally(key TallyKey) (*Tally, error) {
-	var near *NearTally
-	if s.Near != nil {
-		if near = &s.Near[key.near()]; near.Tally != nil && near.key == key {
-			return near.Tally, nil
-		}
-	}
 	if t := s.Tallies[key]; t != nil {
-		if near != nil {
-			*near = NearTally{key, t}
-		}
 		return t, nil
 	}
 	t, _, err := Lookup(s, BucketTallies, key.Bytes(), DecodeTally)
@@ -201,33 +192,8 @@ func (s *State) tally(key TallyKey) (*Tally, error) {
 	return &t, nil
 }
 
-// NearTally is one of those that are found without the map: many events in a row count the same few responses.
-type NearTally struct {
-	key TallyKey
-	*Tally
-}
-
-// near returns the place of a tally among those, and leaves it to chance which others have the same.
-func (k TallyKey) near() uint64 {
-	const mixing = 0x9e3779b97f4a7c15
-	return (uint64(k.Epsilon.Nano()) ^ uint64(k.Value)<<32 ^ uint64(k.Question)<<48) * mixing >> (64 - NearBits)
-}
-
-// NearBits says how many tallies are found near: 2 to the power of it.
-const NearBits = 6
-
-// NearTallies sees to it that tallies are found without the map.
-func (s *State) NearTallies() {
-	if s.Near == nil {
-		s.Near = make([]NearTally, 1<<NearBits)
-	}
-}
-
 // ForgetTallies forgets what was counted, once it is written.
-func (s *State) ForgetTallies() {
-	s.Tallies = nil
-	clear(s.Near)
-}
+func (s *State) ForgetTallies() { s.Tallies = nil }
 
 // CountedInMemory returns how many counts are to be written.
 func (s *State) CountedInMemory() int {

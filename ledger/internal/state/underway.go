@@ -6,6 +6,12 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
+// RecordID names a chain, by question and object.
+type RecordID struct {
+	Question uint32
+	Name     string
+}
+
 // Underway sums up what is recorded of a request, or of a part of one, until its settled event comes: what that one tells
 // is compared with it. It is empty between transactions.
 type Underway struct {

@@ -102,6 +102,7 @@ func Unfinished(done string, sale uint64, err error) error {
 func classes() []Fault {
 	return []Fault{
 		{"interrupted", Unexpected, "", context.Canceled},
+		{"journal", Integrity, "what was committed last is in the journal, a directory NAME.journal beside the file while it is open and after a crash; keep, move and copy both together", ledger.ErrJournal},
 		{"corrupt", Integrity, "", ledger.ErrCorrupt},
 		{"version", Integrity, "use the ledgerctl of that version", ledger.ErrVersion},
 		{"replaced", Integrity, "", ledger.ErrReplaced},

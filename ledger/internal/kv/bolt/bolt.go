@@ -42,7 +42,8 @@ type Store struct {
 	writing    sync.Mutex // held by each Update, and by Compact until the new file has its place
 	halted     error      // why nothing may be written any more; guarded by writing
 	mu         sync.Mutex
-	current    *database // changed only with both writing and mu held
+	current    *database                // changed only with both writing and mu held
+	coming     atomic.Pointer[database] // what the last Compact has made, or tried to
 	hook       func(step string) error
 	naming     naming // of copies
 }
@@ -55,8 +56,6 @@ type database struct {
 	readOnly bool
 	late     bool           // whether the file is looked at after bbolt has locked it
 	damage   findings       // of a file that is open for reading only; others are refused
-	longest  int            // LongestList, but in tests
-	unlisted bool           // whether the last commit left out the list of free pages
 	users    sync.WaitGroup // views and copies; none is added once it is no longer the current one
 	broken   atomic.Bool    // bbolt panicked while it held a lock, so nothing may wait for it any more
 
@@ -91,10 +90,8 @@ func fillNew(path string, fill func(kv.Writer) error) error {
 // that can still be opened for reading: then what cannot be read without danger gives [kv.ErrCorrupt] each time, and
 // [Store.Inspect] reads around it.
 //
-// For writing it looks at a part of the file, which takes less than a second for one of 5 GiB. All of a file that was in
-// use for long is read, and some pages are written, if the process that wrote to it before has not closed it: some 0.4 s
-// for each GiB that is in the page cache. Then it is refused if any page in use is damaged; else a damaged page of records may
-// be met later, and gives [kv.ErrCorrupt] before anything is done with it.
+// For writing it looks at a part of the file, which takes less than a second for one of 5 GiB; a damaged page of records may be met
+// later, and gives [kv.ErrCorrupt] before anything is done with it.
 func Open(path string, readOnly bool) (*Store, error) {
 	for range 4 {
 		d, err := openExisting(path, readOnly)
@@ -149,7 +146,7 @@ func syncName(path string) error {
 const smallest = 4 * 4096
 
 func open(path string, readOnly bool) (opened *database, err error) {
-	d := &database{readOnly: readOnly, longest: LongestList}
+	d := &database{readOnly: readOnly}
 	defer func() {
 		if d.broken.Load() && d.file != nil {
 			err = errors.Join(err, unlock(d.file))
@@ -181,8 +178,8 @@ func open(path string, readOnly bool) (opened *database, err error) {
 	return d, nil
 }
 
-// Settings are those of bbolt that decide what is written, and how fast. A [Store] also leaves out a list of more than
-// [LongestList] free pages, which is DB.NoFreelistSync, and sets Bucket.FillPercent where it can tell that keys rise.
+// Settings are those of bbolt that decide what is written, and how fast. A [Store] also sets Bucket.FillPercent where it can tell that
+// keys rise.
 func Settings() *bbolt.Options {
 	return &bbolt.Options{FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapSize()}
 }
@@ -238,12 +235,7 @@ func (d *database) look(file *os.File) (err error) {
 	if d.damage, err = examine(file, d.readOnly); err != nil || d.readOnly {
 		return err
 	}
-	missing := d.damage.listing
-	if err := d.damage.err(); err != nil || missing == nil {
-		return err
-	}
-	d.damage.listing = nil
-	return missing.write()
+	return d.damage.err()
 }
 
 // View implements [kv.Store].
@@ -324,11 +316,21 @@ func (d *database) update(fn func(kv.Writer) error) (err error) {
 	if err != nil || !tx.wrote {
 		return err
 	}
-	d.choose()
 	if err := tx.commit(); err != nil {
 		return fmt.Errorf("%w: %w", kv.ErrUncertain, err)
 	}
 	return nil
+}
+
+// Check implements [kv.Guard].
+func (s *Store) Check() error {
+	d := s.use()
+	defer d.users.Done()
+	err := d.checkIdentity(s.path)
+	if next := s.coming.Load(); err != nil && next != nil && next.checkIdentity(s.path) == nil {
+		return nil // a Compact has just put it there
+	}
+	return err
 }
 
 func (d *database) checkIdentity(path string) error {
@@ -363,22 +365,14 @@ func (s *Store) Close() error {
 	defer s.compacting.Unlock()
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	changed := s.current.checkFile()
-	if changed != nil || s.current.checkIdentity(s.path) != nil {
-		s.current.unlisted = false // it is not to be written to, or nobody will find it
-	}
-	return errors.Join(changed, s.current.close())
+	return errors.Join(s.current.checkFile(), s.current.close())
 }
 
 func (d *database) close() error {
 	if d.broken.Load() {
 		return errors.Join(errBroken(), unlock(d.file))
 	}
-	err := d.list()
-	if d.broken.Load() {
-		return errors.Join(err, unlock(d.file))
-	}
-	return errors.Join(err, d.db.Close())
+	return d.db.Close()
 }
 
 func errBroken() error { return fmt.Errorf("%w: bbolt gave up before", kv.ErrCorrupt) }
@@ -450,7 +444,6 @@ func (t *transaction) commit() (err error) {
 	if err = t.tx.Commit(); err == nil {
 		err = t.in.wrote(number)
 	}
-	t.in.unlisted = err == nil && t.in.db.NoFreelistSync
 	return err
 }
 

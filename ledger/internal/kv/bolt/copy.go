@@ -143,7 +143,6 @@ func (s *Store) replace(m *meter) (old *database, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old, s.current = s.current, next
-	old.unlisted = false // nobody will open it again
 	return old, s.halted
 }
 
@@ -188,6 +187,7 @@ func (s *Store) rewrite(path string, m *meter) (made *database, err error) {
 	if err := s.current.checkIdentity(path); err != nil {
 		return nil, err
 	}
+	s.coming.Store(next)
 	if err := os.Rename(temp, path); err != nil {
 		return nil, err
 	}

@@ -74,29 +74,6 @@ func TestCompactOutlivesSIGKILL(t *testing.T) {
 	t.Logf("%d commits, %d compactions, %d temporary files left by %d kills", commits, compactions, left, kills)
 }
 
-// TestAKillLeavesNoListAndLosesNothing kills a child that leaves out the list of free pages, and never closes its file.
-func TestAKillLeavesNoListAndLosesNothing(t *testing.T) {
-	path, commits := newFile(t), 0
-	for run := range kills / 3 {
-		enough := 10 + rand.IntN(200)
-		last := runAndKill(t, "TestUnlistedChild", path, run, func(line string, kill func()) {
-			if line == fmt.Sprint(enough) {
-				kill()
-			}
-		})
-		if last < enough {
-			t.Errorf("the child ended by itself, after %d records", last+1)
-		}
-		wantListed(t, path, false)
-		s := mustOpen(t, path)
-		wantSound(t, s)
-		wantWritten(t, records(t, s), run, last)
-		must(t, s.Close())
-		commits += last + 1
-	}
-	t.Logf("%d commits", commits)
-}
-
 // runAndKill runs one of the tests below as a process, which is killed when the listener to its lines says so. It returns the
 // last record that was acknowledged.
 func runAndKill(t *testing.T, test, path string, run int, listen func(line string, kill func())) (last int) {
@@ -148,10 +125,6 @@ func TestCompactingChild(*testing.T) {
 			}
 		}()
 	})
-}
-
-func TestUnlistedChild(*testing.T) {
-	beChild(func(s *Store) { s.current.longest = -1 })
 }
 
 // beChild writes to the file that the parent names.

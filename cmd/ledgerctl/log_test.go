@@ -1,0 +1,42 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger"
+)
+
+// Every kind of event, whole and erased, is printed for people as it always was. The golden file was written from what the
+// ledger's own golden file of events says.
+func TestEventsForPeople(t *testing.T) {
+	file, err := os.Open(filepath.Join("..", "..", "ledger", "testdata", "golden", "events.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	want, err := os.ReadFile(filepath.Join("testdata", "events.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, told := strings.SplitAfter(string(want), "\n"), bufio.NewScanner(file)
+	told.Buffer(nil, 1<<20)
+	for ; told.Scan(); lines = lines[1:] {
+		var ev ledger.Event
+		if err := json.Unmarshal(told.Bytes(), &ev); err != nil {
+			t.Fatalf("%s: %v", told.Bytes(), err)
+		}
+		var got bytes.Buffer
+		if writeEvent(&got, ev); got.String() != lines[0] {
+			t.Fatalf("%s\nis printed as\n%swant\n%s", told.Bytes(), &got, lines[0])
+		}
+	}
+	if err := told.Err(); err != nil || len(lines) != 1 || lines[0] != "" {
+		t.Errorf("%d lines are not printed, %v", len(lines)-1, err)
+	}
+}

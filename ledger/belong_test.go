@@ -1,0 +1,376 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+	"github.com/sluicedp/sluice/ledger/journal"
+)
+
+// crashed returns a ledger as a process left it that died with so many releases in the journal.
+func crashed(t testing.TB, releases int) (path string) {
+	t.Helper()
+	names := crowd(releases)
+	path = votersFile(t, "9", names...)
+	l := open(t, path, Options{})
+	for i, name := range names {
+		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
+	}
+	path = left(t, path)
+	closed(t, l)
+	return path
+}
+
+// copyTree replaces a directory by a copy of another.
+func copyTree(t testing.TB, from, to string) {
+	t.Helper()
+	must(t, os.RemoveAll(to))
+	must(t, os.CopyFS(to, os.DirFS(from)))
+}
+
+// segment returns the file in a journal that has its groups.
+func segment(t testing.TB, path string) string {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join(path+".journal", "*.segment"))
+	must(t, err)
+	return all[len(all)-1]
+}
+
+// What lies beside a file as its journal, and is not what its last process left there, is refused, for reading and for writing; and
+// nothing is written.
+func TestAJournalThatDoesNotBelong(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(t *testing.T, path string)
+		want   error
+	}{
+		"none":              {func(t *testing.T, path string) { must(t, os.RemoveAll(path+".journal")) }, ErrJournal},
+		"of another ledger": {func(t *testing.T, path string) { copyTree(t, crashed(t, 5)+".journal", path+".journal") }, ErrCorrupt},
+		"of another time": {func(t *testing.T, path string) {
+			before := content(t, path)
+			l := open(t, path, Options{})
+			release(t, l, releaseOf(t, "more", crowd(2)[1], "2"))
+			later := left(t, path)
+			closed(t, l)
+			must(t, os.WriteFile(path, before, 0o600))
+			copyTree(t, later+".journal", path+".journal")
+		}, ErrJournal},
+		"beside an older copy": {func(t *testing.T, path string) {
+			l := open(t, path, Options{})
+			backup := path + ".backup"
+			_, err := l.Backup(t.Context(), backup, nil)
+			must(t, err)
+			release(t, l, releaseOf(t, "more", crowd(2)[1], "2"))
+			copied := left(t, path)
+			closed(t, l)
+			must(t, os.Rename(backup, path))
+			copyTree(t, copied+".journal", path+".journal")
+		}, ErrJournal},
+		"without its segments": {func(t *testing.T, path string) { must(t, os.Remove(segment(t, path))) }, ErrCorrupt},
+		"damaged in the midst": {func(t *testing.T, path string) {
+			text := content(t, segment(t, path))
+			at := bytes.Index(text, []byte(crowd(2)[1]))
+			if text[at] ^= 1; at < 0 {
+				t.Fatal("nobody is there")
+			}
+			must(t, os.WriteFile(segment(t, path), text, 0o600))
+		}, ErrCorrupt},
+		"a file": {func(t *testing.T, path string) {
+			must(t, os.RemoveAll(path+".journal"))
+			must(t, os.WriteFile(path+".journal", []byte("journal"), 0o600))
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := crashed(t, 20)
+			test.change(t, path)
+			before := tree(t, path)
+			for _, only := range []bool{true, false} {
+				l, err := Open(path, Options{ReadOnly: only})
+				if err == nil {
+					t.Fatalf("opened, with %d events", stats(t, l).Events)
+				}
+				if test.want != nil && !errors.Is(err, test.want) {
+					t.Errorf("got the error %v", err)
+				}
+			}
+			if after := tree(t, path); fmt.Sprint(after) != fmt.Sprint(before) {
+				t.Errorf("something was written: %v, before %v", after, before)
+			}
+		})
+	}
+}
+
+// A journal that ends early, as it does when the last append was cut off, is a ledger of an earlier instant: whole groups, and no
+// part of one. Whoever was told of what is missing has a checkpoint that says so.
+func TestAJournalThatEndsEarly(t *testing.T) {
+	path := crashed(t, 20)
+	text := content(t, segment(t, path))
+	all := len(bytes.TrimRight(text, "\x00"))
+	for cut := 112; cut < all; cut += 1 + (all-112)/tests.Tries(20, 100, 2000) {
+		short := left(t, path)
+		must(t, os.WriteFile(segment(t, short), text[:cut], 0o600))
+		l := open(t, short, Options{})
+		if n := stats(t, l).Events; (n-stats(t, l).Objects-4)%2 != 0 {
+			t.Errorf("cut at byte %d there are %d events: half of a request", cut, n)
+		}
+		wantClean(t, l, VerifyRequest{})
+		closed(t, l)
+	}
+}
+
+// What was released of somebody is nowhere beside the file when Forget returns; nor is it after a crash before that, once the ledger
+// was opened for writing.
+func TestForgetLeavesNothingInTheJournal(t *testing.T) {
+	path := votersFile(t, "9", "ann", "bob")
+	l := open(t, path, Options{})
+	for i, name := range []string{"ann", "bob"} {
+		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
+	}
+	secrets := secretsOf(t, l, "ann")
+	if found := secretsBeside(t, path, secrets); found == 0 {
+		t.Fatal("the journal has nothing of ann to begin with")
+	}
+	copied := left(t, path)
+	forget(t, l, "ann")
+	release(t, l, releaseOf(t, "more", "bob", "2"))
+	if found := secretsBeside(t, path, secrets); found > 0 {
+		t.Errorf("%d secrets are left beside the file", found)
+	}
+	must(t, l.Forget(t.Context(), "forget ann", "ann"))
+	closed(t, l)
+	again := open(t, copied, Options{})
+	if found := secretsBeside(t, copied, secrets); found > 0 {
+		t.Errorf("after a crash %d secrets are left beside the file", found)
+	}
+	closed(t, again)
+}
+
+// secretsBeside counts the secrets that are in files beside a ledger's own.
+func secretsBeside(t testing.TB, path string, secrets [][]byte) (found int) {
+	t.Helper()
+	must(t, filepath.WalkDir(filepath.Dir(path), func(at string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || at == path {
+			return err
+		}
+		text := content(t, at)
+		for _, secret := range secrets {
+			if bytes.Contains(text, secret) {
+				found++
+			}
+		}
+		return nil
+	}))
+	return found
+}
+
+// failingFile is a file of which updates fail.
+type failingFile struct {
+	kv.Store
+	fault   atomic.Pointer[error]
+	updates atomic.Int64
+}
+
+func (f *failingFile) Update(fn func(kv.Writer) error) error {
+	f.updates.Add(1)
+	err := f.Store.Update(func(w kv.Writer) error {
+		if err := fn(w); err != nil {
+			return err
+		}
+		if fault := f.fault.Load(); fault != nil {
+			return *fault
+		}
+		return nil
+	})
+	return err
+}
+
+func (f *failingFile) set(err error) {
+	if err == nil {
+		f.fault.Store(nil)
+	} else {
+		f.fault.Store(&err)
+	}
+}
+
+// journalLog keeps what is logged, by whatever goroutine.
+type journalLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *journalLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *journalLog) has(text string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return bytes.Contains(l.text.Bytes(), []byte(text))
+}
+
+func openFailing(t testing.TB, path string, options Options) (*Ledger, *failingFile) {
+	t.Helper()
+	file, err := bolt.Open(path, false)
+	must(t, err)
+	f := &failingFile{Store: file}
+	l, err := readStore(f, besideFile(path), options)
+	must(t, err)
+	must(t, l.begin(options))
+	t.Cleanup(func() { _ = l.Close() })
+	return l, f
+}
+
+// A checkpoint that cannot be made is told, and tried again. Until there is room again commits go on as long as there is memory; then
+// they say why they do not. Nothing is lost.
+func TestACheckpointThatFailsLosesNothing(t *testing.T) {
+	names := crowd(500)
+	path := votersFile(t, "9", names...)
+	var log journalLog
+	l, f := openFailing(t, path, Options{Memory: 20 << 10, Logger: zerolog.New(&log)})
+	release(t, l, releaseOf(t, "first", names[0], "0.5"))
+	f.set(errDisk)
+	done, refused := 0, error(nil)
+	for ; done < len(names) && refused == nil; done++ {
+		_, refused = l.Release(t.Context(), releaseOf(t, fmt.Sprint(done), names[done], "1"))
+	}
+	if !errors.Is(refused, errDisk) || errors.Is(refused, ErrStopped) || done < 10 {
+		t.Fatalf("after %d releases: %v", done, refused)
+	}
+	done-- // the last one was refused
+	wantErr(t, l.engine.Checkpoint(), errDisk)
+	if !log.has("checkpoint failed") {
+		t.Error("the log says nothing of it")
+	}
+	if o := objectOf(t, l, names[done-1]); o.Spent != eps(t, "1") {
+		t.Errorf("meanwhile %s has spent %s", o.Object, o.Spent)
+	}
+	copied := left(t, path)
+	f.set(nil)
+	must(t, l.engine.Checkpoint())
+	release(t, l, releaseOf(t, fmt.Sprint(done), names[done], "1"))
+	wantClean(t, l, VerifyRequest{})
+	closed(t, l)
+	for _, at := range []string{path, copied} {
+		l := open(t, at, Options{})
+		for _, name := range names[:done] {
+			if o := objectOf(t, l, name); o.Spent != eps(t, "1") {
+				t.Errorf("%s has spent %s", name, o.Spent)
+			}
+		}
+		wantClean(t, l, VerifyRequest{})
+		closed(t, l)
+	}
+}
+
+// A checkpoint of which nobody knows whether it is in the file ends the ledger; opened again, it has everything. So does one whose last
+// checkpoint, in Close, fails.
+func TestAnUncertainCheckpointStopsTheLedger(t *testing.T) {
+	path := votersFile(t, "9", "ann", "bob")
+	l, f := openFailing(t, path, Options{})
+	release(t, l, releaseOf(t, "1", "ann", "1"))
+	f.set(errDisk)
+	wantErr(t, l.Close(), errDisk)
+	l, f = openFailing(t, path, Options{})
+	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "1") {
+		t.Errorf("after a Close that failed ann has spent %s", o.Spent)
+	}
+	release(t, l, releaseOf(t, "2", "bob", "1"))
+	f.set(fmt.Errorf("%w: %w", kv.ErrUncertain, errDisk))
+	wantErr(t, l.engine.Checkpoint(), ErrStopped)
+	_, err := l.Release(t.Context(), releaseOf(t, "3", "bob", "2"))
+	wantErr(t, err, ErrStopped)
+	must(t, l.Close())
+	l = open(t, path, Options{})
+	if o := objectOf(t, l, "bob"); o.Spent != eps(t, "1") {
+		t.Errorf("opened again, bob has spent %s", o.Spent)
+	}
+	wantClean(t, l, VerifyRequest{})
+}
+
+// Those who forget at a time share checkpoints.
+func TestForgettingTogetherSharesCheckpoints(t *testing.T) {
+	names := crowd(60)
+	path := votersFile(t, "9", names...)
+	l, f := openFailing(t, path, Options{})
+	for i, name := range names {
+		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
+	}
+	before := f.updates.Load()
+	var group sync.WaitGroup
+	for _, name := range names {
+		group.Go(func() { must(t, l.Forget(t.Context(), "forget "+name, name)) })
+	}
+	group.Wait()
+	if n := f.updates.Load() - before; n > int64(len(names))/2 {
+		t.Errorf("%d checkpoints for %d people", n, len(names))
+	}
+	wantClean(t, l, VerifyRequest{})
+}
+
+// otherJournals changes what is read from a journal.
+type otherJournals struct {
+	besideFile
+	change func(*journal.Group)
+}
+
+type otherJournal struct {
+	journal.Journal
+	change func(*journal.Group)
+}
+
+func (a otherJournals) Find(ledger [16]byte) (journal.Journal, error) {
+	j, err := a.besideFile.Find(ledger)
+	return otherJournal{j, a.change}, err
+}
+
+func (a otherJournal) Read(ctx context.Context, after journal.Position) iter.Seq2[journal.Group, error] {
+	return func(yield func(journal.Group, error) bool) {
+		for g, err := range a.Journal.Read(ctx, after) {
+			a.change(&g)
+			if !yield(g, err) {
+				return
+			}
+		}
+	}
+}
+
+// A journal may be somebody else's code, and its bytes have no secret: that the events come to the root which the group says is what shows
+// that they are the ledger's.
+func TestAGroupMustComeToItsRoot(t *testing.T) {
+	for name, change := range map[string]func(*journal.Group){
+		"another root":     func(g *journal.Group) { g.After.Root[3] ^= 1 },
+		"another response": func(g *journal.Group) { g.Records[0][len(g.Records[0])-2] ^= 1 },
+		"a record less":    func(g *journal.Group) { g.Records = g.Records[1:] },
+		"half a record":    func(g *journal.Group) { g.Records[0] = g.Records[0][:len(g.Records[0])/2] },
+		"the order":        func(g *journal.Group) { g.Records[0], g.Records[1] = g.Records[1], g.Records[0] },
+		"a gap":            func(g *journal.Group) { g.Before.Events++; g.After.Events++ },
+	} {
+		path := crashed(t, 3)
+		file, err := bolt.Open(path, false)
+		must(t, err)
+		l, err := readStore(file, otherJournals{besideFile(path), change}, Options{})
+		must(t, err)
+		if err := l.begin(Options{}); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
+		must(t, file.Close())
+		if l := open(t, path, Options{ReadOnly: true}); len(responses(t, l, "vote", eps(t, "1"))) != 3 {
+			t.Errorf("%s: not all is there afterwards", name)
+		}
+	}
+}

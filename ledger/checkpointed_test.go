@@ -1,0 +1,29 @@
+package ledger
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+// With no memory to speak of every commit is followed by a checkpoint, beside what comes next.
+func TestALedgerWithHardlyAnyMemory(t *testing.T) {
+	names := crowd(300)
+	path := votersFile(t, "9", names...)
+	l := open(t, path, Options{Memory: 1})
+	for round := range 3 {
+		for i, name := range names {
+			release(t, l, releaseOf(t, fmt.Sprint(round, " ", i), name, fmt.Sprint(1+round)))
+		}
+	}
+	wantClean(t, l, VerifyRequest{})
+	closed(t, l)
+	if _, err := os.Stat(path + ".journal"); !os.IsNotExist(err) {
+		t.Errorf("the journal is left: %v", err)
+	}
+	l = open(t, path, Options{})
+	wantClean(t, l, VerifyRequest{})
+	if o := objectOf(t, l, names[7]); o.Spent != eps(t, "3") || len(o.Chains[0].Levels) != 3 {
+		t.Errorf("there is %+v", o)
+	}
+}

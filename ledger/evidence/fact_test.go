@@ -1,0 +1,343 @@
+package evidence
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/internal/familytest"
+	"github.com/sluicedp/sluice/ledger/internal/codectest"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Statements that people have must stay readable, and mean the same. After a change that is meant, write the golden facts anew with
+//
+//	go test ./ledger/evidence -run Golden -update
+//
+// and look at every line that has changed.
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// everyFact is a log with all that a statement can tell, each kind with its optional fields and without.
+func everyFact(t testing.TB) (log []Entry) {
+	t.Helper()
+	e := privacy.MustEpsilon
+	party := familytest.Party(t)
+	party.Encoding, party.Mechanism = vocabulary.Finite, event.NameOutputs(party.Mechanism)
+	deal := event.Deal{Sale: 4, Buyer: 1, Question: 1, Epsilon: e("0.5"), Objects: 3, Price: 200, Refused: 2}
+	bare := event.Deal{Sale: 1<<64 - 1, Buyer: 2, Question: 2, Epsilon: e("2"), Objects: 1}
+	raised := event.Response{Method: event.MethodRaise}
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for i, c := range []event.Change{
+		&event.Created{ID: [16]byte{1, 2, 3, 15: 255}, Currency: "EUR", LogKey: "example.com/office+9fdd85bd+AYqI4910CfGV/VLbLTy6XXLKZwm/HZQSG/N0iAG0D29c"},
+		&event.Created{},
+		&event.QuestionDefined{Number: 1, Question: vocabulary.Question{Name: "vote", Values: []string{"yes", "<no> & \u2028", "é"}, Encoding: vocabulary.Direct}},
+		&event.QuestionDefined{Number: 2, Question: party},
+		&event.PolicyDefined{Number: 1, JSON: `{"kind":"fixed","ceiling":"1"}`},
+		&event.BuyerNamed{Number: 1, Name: "acme"},
+		&event.BuyerNamed{Number: 2, Name: "<zeta>"},
+		&event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 3, Cap: e("8")},
+		&event.Enrolled{Object: "ann", Question: 2},
+		&event.TruthBound{Object: "ann", Question: 1, Tag: event.Tag{0, 1, 15: 0xff}},
+		&event.Released{Object: "ann", Question: 1, Epsilon: e("0.5"), Response: raised},
+		&event.Released{Object: "ann", Question: 2, Epsilon: e("2"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodDegrade}},
+		&event.Charged{Object: "ann", Question: 1, Epsilon: e("0.25")},
+		&event.Reserved{Deal: deal, Expires: at.Add(1)},
+		&event.Reserved{Deal: bare, Expires: at.Add(-time.Hour)},
+		&event.Held{Object: "ann", Sale: 4, Price: 7},
+		&event.Held{Object: "ann", Sale: 4},
+		&event.SaleMade{Deal: deal, Tally: event.SaleTally{Draws: 1, Resales: 2, Degradations: 3, Insertions: 4, Upgrades: 5}},
+		&event.SaleMade{Deal: bare},
+		&event.Sold{Object: "ann", Sale: 4, Price: 9, Response: raised},
+		&event.Sold{Object: "ann", Sale: 4, Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodResale}},
+		&event.Withdrawn{Object: "ann"},
+		&event.EpochBegun{Object: "ann", Question: 1},
+		&event.ObjectRefused{Question: 1, Refusal: vocabulary.Refusal{Object: "ann", Reason: event.ReasonCodes()[0], Ceiling: e("1"), Spent: e("0.5"), Asked: e("2"), Cost: e("1.5"), Remaining: e("0.5"), Remedy: event.RemedyCodes()[0], Largest: e("1")}},
+		&event.ObjectRefused{Question: 2, Refusal: vocabulary.Refusal{Object: "ann", Reason: event.ReasonCodes()[1], Remedy: event.RemedyCodes()[1]}},
+		&event.Forgotten{Object: "ann", Events: 12, Account: event.Account{Cap: e("8"), Spent: e("1.5"), Earned: 9}, Chains: []event.Remnant{{Question: 1, Policy: 1, Spent: e("1")}, {Question: 2, Spent: e("0.5")}}},
+		&event.Forgotten{Object: "ann"},
+		&event.Stated{Object: "ann", Forgotten: 26, Events: []uint64{1, 1<<64 - 1}, Account: event.Account{Cap: e("8"), Spent: e("2"), Earned: 1<<63 - 1}},
+		&event.Stated{Object: "ann"},
+	} {
+		ev := event.Event{Number: uint64(i + 1), Time: at.Add(time.Duration(i)), Change: c}
+		binary.BigEndian.PutUint64(ev.Salt[:], 1<<40+uint64(i))
+		log = append(log, Entry{ev, ev.Leaf()})
+	}
+	return log
+}
+
+// The golden file was written when a fact was one struct with the fields of all kinds.
+func TestGoldenFacts(t *testing.T) {
+	var lines strings.Builder
+	facts := InWords(everyFact(t))
+	for i := range uint64(len(facts)) {
+		lines.Write(text(t, facts[i+1]))
+		lines.WriteByte('\n')
+	}
+	codectest.Golden(t, "testdata/golden/facts-v3.txt", lines.String(), *update)
+}
+
+// field is one of a fact's, as JSON has it.
+type field struct{ name, value string }
+
+// fieldsOf returns the fields of a fact in their order.
+func fieldsOf(t testing.TB, fact []byte) (all []field) {
+	t.Helper()
+	d := json.NewDecoder(bytes.NewReader(fact))
+	_, err := d.Token()
+	must(t, err)
+	for d.More() {
+		name, err := d.Token()
+		must(t, err)
+		var value json.RawMessage
+		must(t, d.Decode(&value))
+		all = append(all, field{name.(string), string(value)})
+	}
+	return all
+}
+
+// joined writes a fact of its fields.
+func joined(fields []field) string {
+	var all []string
+	for _, f := range fields {
+		all = append(all, fmt.Sprintf("%q:%s", f.name, f.value))
+	}
+	return "{" + strings.Join(all, ",") + "}"
+}
+
+// specimens are statements whose events can be altered: those of the golden files, and one with all kinds.
+func specimens(t testing.TB) map[string]Statement {
+	t.Helper()
+	all := map[string]Statement{"every kind": {Chains: []StatedChain{}, Released: []StatedResponse{}, Charges: []StatedCharge{}, Sales: []StatedSale{}, Proof: []tlog.Hash{}}}
+	facts := InWords(everyFact(t))
+	st := all["every kind"]
+	for _, number := range slices.Sorted(maps.Keys(facts)) {
+		st.Events = append(st.Events, facts[number])
+	}
+	all["every kind"] = st
+	for _, name := range []string{"statement-v3.json", "statement-forgotten-v3.json"} {
+		data, err := os.ReadFile(filepath.Join("..", "testdata", "golden", name))
+		must(t, err)
+		all[name], err = ReadStatement(data)
+		must(t, err)
+	}
+	return all
+}
+
+// textsOf are what the faults of an item say.
+func textsOf(c Checked, item int) (all []string) {
+	for _, f := range c.Faults {
+		if f.Item == item {
+			all = append(all, f.Text)
+		}
+	}
+	return all
+}
+
+// eachAlteration calls visit with every fact of the specimens, altered by change, and what becomes of the statement with it: the error of
+// reading it, or the faults of the fact that it had not before.
+func eachAlteration(t *testing.T, change func(fields []field, visit func(what string, fields []field)), judge func(what string, item int, f Fact, err error, faults []string)) {
+	t.Helper()
+	for name, st := range specimens(t) {
+		whole := string(text(t, st))
+		before := st.Verify(nil)
+		for i, f := range st.Events {
+			fact := text(t, f)
+			change(fieldsOf(t, fact), func(what string, fields []field) {
+				other, err := ReadStatement([]byte(strings.Replace(whole, string(fact), joined(fields), 1)))
+				var faults []string
+				if err == nil {
+					faults = slices.DeleteFunc(textsOf(other.Verify(nil), i+1), func(text string) bool { return slices.Contains(textsOf(before, i+1), text) })
+				} else {
+					wantErr(t, err, errs.ErrInvalid)
+				}
+				judge(fmt.Sprintf("%s, event %d, %s: %s", name, f.Event, f.Kind(), what), i+1, f, err, faults)
+			})
+		}
+	}
+}
+
+func TestFactsAreReadAsTheyAreWritten(t *testing.T) {
+	for name, st := range specimens(t) {
+		back, err := ReadStatement(text(t, st))
+		must(t, err)
+		if !bytes.Equal(text(t, back), text(t, st)) || len(back.Events) != len(st.Events) {
+			t.Errorf("%s: %s became %s", name, text(t, st), text(t, back))
+		}
+		for i, f := range st.Events {
+			if got := back.Events[i]; got.Kind() != f.Kind() || reflect.TypeOf(got.Says) != reflect.TypeOf(f.Says) {
+				t.Errorf("%+v became %+v", f, got)
+			}
+			var indented Fact // which only readers of whole documents refuse
+			data, err := json.MarshalIndent(f, "", " ")
+			must(t, err)
+			must(t, json.Unmarshal(data, &indented))
+			if !bytes.Equal(text(t, indented), text(t, f)) {
+				t.Errorf("%s became %s", data, text(t, indented))
+			}
+		}
+	}
+	// And back to the events themselves.
+	g := newGlossary()
+	for _, ev := range everyFact(t) {
+		must(t, g.learn(ev.Event))
+		f, err := g.fact(ev.Event, ev.Leaf)
+		must(t, err)
+		var read Fact
+		must(t, json.Unmarshal(text(t, f), &read))
+		back, err := g.change(read)
+		if kind := ev.Change.Kind(); kind == event.KindQuestion || kind == event.KindPolicy { // with pointers inside
+			again := ev.Event
+			again.Change = back
+			if err != nil || again.Leaf() != ev.Leaf {
+				t.Errorf("%+v became %+v, %v", ev.Change, back, err)
+			}
+		} else if err != nil || !reflect.DeepEqual(back, ev.Change) {
+			t.Errorf("%+v became %+v, %v", ev.Change, back, err)
+		}
+	}
+}
+
+// A statement tells these kinds of events by their names in the log, and no others.
+func TestTheKindsOfFacts(t *testing.T) {
+	told := map[string]bool{}
+	for _, ev := range everyFact(t) {
+		told[ev.Change.Kind().String()] = true
+	}
+	untold := []event.Kind{event.KindTruthKey, event.KindSettled, event.KindAnswered, event.KindCancelled, event.KindNoiseKey}
+	for k := event.Kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
+		is, known := shapes()[k.String()]
+		if known == slices.Contains(untold, k) || known != told[k.String()] {
+			t.Errorf("%s: %v", k, known)
+		}
+		if known && reflect.New(is.detail).Interface().(Detail).Kind() != k.String() {
+			t.Errorf("%s is %v", k, is.detail)
+		}
+	}
+	if len(shapes()) != len(told) || len(told) != 17 {
+		t.Errorf("%d kinds, %d of them in the log", len(shapes()), len(told))
+	}
+}
+
+func TestAFactHasNoFieldOfAnotherKind(t *testing.T) {
+	values := map[string]string{"more": "1", "settled": "true", "key": `"k"`} // of all fields, and of some that no kind has
+	has := map[[2]string]bool{}                                               // by kind and field
+	for _, st := range specimens(t) {
+		for _, f := range st.Events {
+			for _, one := range fieldsOf(t, text(t, f)) {
+				values[one.name], has[[2]string{f.Kind(), one.name}] = one.value, true
+			}
+		}
+	}
+	n := 0
+	eachAlteration(t, func(fields []field, visit func(string, []field)) {
+		kind := strings.Trim(fields[2].value, `"`)
+		for name := range values {
+			if has[[2]string{kind, name}] {
+				continue
+			}
+			for _, value := range []string{values[name], "null"} {
+				visit(name, slices.Insert(slices.Clone(fields), len(fields)-2, field{name, value}))
+			}
+		}
+	}, func(what string, item int, f Fact, err error, _ []string) {
+		n++
+		name := what[strings.LastIndex(what, " ")+1:]
+		for _, words := range []string{fmt.Sprintf("item %d of a list", item), fmt.Sprintf("an event of the kind %q", f.Kind()), fmt.Sprintf("unknown field %q", name)} {
+			if err == nil || !strings.Contains(err.Error(), words) {
+				t.Fatalf("%s: got the error %v, which should say %q", what, err, words)
+			}
+		}
+	})
+	if n < 4000 {
+		t.Errorf("only %d alterations", n)
+	}
+}
+
+func TestAFactHasAllFieldsOfItsKind(t *testing.T) {
+	n := 0
+	eachAlteration(t, func(fields []field, visit func(string, []field)) {
+		for i, one := range fields {
+			visit(one.name+" missing", slices.Delete(slices.Clone(fields), i, i+1))
+			visit(one.name+" null", slices.Replace(slices.Clone(fields), i, i+1, field{one.name, "null"}))
+			visit(one.name+" twice", slices.Insert(slices.Clone(fields), i, one))
+			visit(one.name+" in capitals", slices.Replace(slices.Clone(fields), i, i+1, field{strings.ToUpper(one.name), one.value}))
+			if i > 0 {
+				visit(one.name+" before another", slices.Concat(fields[:i-1], []field{one, fields[i-1]}, fields[i+1:]))
+			}
+			for _, value := range []string{"true", `{"more":1}`, "-1"} {
+				if value != one.value {
+					visit(one.name+" "+value, slices.Replace(slices.Clone(fields), i, i+1, field{one.name, value}))
+				}
+			}
+		}
+	}, func(what string, _ int, _ Fact, err error, faults []string) {
+		n++
+		if err == nil && len(faults) == 0 {
+			t.Errorf("%s: nobody notices", what)
+		}
+		if err == nil && (strings.HasSuffix(what, " null") || strings.HasSuffix(what, " twice") || strings.HasSuffix(what, " in capitals") || strings.HasSuffix(what, " before another")) {
+			t.Errorf("%s: it is read, and only then found to be wrong: %q", what, faults)
+		}
+	})
+	if n < 3000 {
+		t.Errorf("only %d alterations", n)
+	}
+}
+
+// Whatever else a fact says that it is, it is refused, and in plain words.
+func TestAFactOfAnotherKind(t *testing.T) {
+	kinds := []string{"", "x", "Sold", " sold", "event", strings.Repeat("k", 1000)}
+	for k := event.Kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
+		kinds = append(kinds, k.String())
+	}
+	eachAlteration(t, func(fields []field, visit func(string, []field)) {
+		for _, kind := range kinds {
+			if value := fmt.Sprintf("%q", kind); value != fields[2].value {
+				visit(kind, slices.Replace(slices.Clone(fields), 2, 3, field{"kind", value}))
+			}
+		}
+	}, func(what string, item int, _ Fact, err error, faults []string) {
+		if err == nil && len(faults) == 0 {
+			t.Errorf("%s: nobody notices", what)
+		}
+		kind := what[strings.LastIndex(what, ": ")+2:]
+		if _, known := shapes()[kind]; known {
+			return
+		}
+		words := fmt.Sprintf("item %d of a list: a statement has no event of the kind %q", item, kind[:min(len(kind), 40)])
+		if err == nil || !strings.Contains(err.Error(), words) || len(err.Error()) > 200 {
+			t.Errorf("%s: got the error %v, which should say %q", what, err, words)
+		}
+	})
+}
+
+// A fact that was not read may say nothing. That is found, too.
+func TestAFactThatSaysNothing(t *testing.T) {
+	var f Fact
+	if got, want := string(text(t, f)), `{"event":0,"time":"0001-01-01T00:00:00Z","kind":"","salt":"","leaf":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}`; got != want || f.Kind() != "" {
+		t.Errorf("%s of the kind %q, want %s", got, f.Kind(), want)
+	}
+	if all := textsOf(Statement{Events: []Fact{f}}.Verify(nil), 1); len(all) == 0 || all[0] != `a statement has no event of the kind ""` {
+		t.Errorf("%q", all)
+	}
+	for _, data := range []string{"null", "{}", "[]", "7", `{"kind":null}`, `{"kind":7}`, string(text(t, f))} {
+		if err := json.Unmarshal([]byte(data), &f); err == nil {
+			t.Errorf("%s is read as %+v", data, f)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/table"
+	"github.com/sluicedp/sluice/ledger/journal"
+)
+
+// overTable puts a table over the store: what is committed stays there until a checkpoint.
+func (l *Engine) overTable(base kv.Store) (err error) {
+	l.table, err = table.Over(base, table.Options{
+		Mark:     table.Mark{Bucket: state.BucketMeta, Key: []byte(state.KeyCounters)},
+		Limit:    l.Room,
+		ReadOnly: l.ReadOnly,
+		Begun:    l.checkpointBegun,
+		Written:  l.checkpointWritten,
+		Failed:   l.checkpointFailed,
+	})
+	if err == nil {
+		l.Store = l.table
+	}
+	return err
+}
+
+// markedPosition returns the position in the record by which a table tells its bases apart.
+func markedPosition(mark []byte) (journal.Position, error) {
+	c, found, err := state.DecodeRecord(state.BucketMeta, []byte(state.KeyCounters), mark, state.DecodeCounters)
+	if err == nil && !found {
+		err = errs.Corrupt(nil, "there are no counters")
+	}
+	return c.Position, err
+}
+
+// checkpointBegun notes what a checkpoint will have, so that the journal can begin a new segment behind it.
+func (l *Engine) checkpointBegun(mark []byte) {
+	if at, err := markedPosition(mark); err == nil { // else the file is damaged, and the checkpoint will meet that
+		l.journal.frozen.Store(at.Events)
+	}
+}
+
+// checkpointWritten trims the journal by what is in the file now.
+func (l *Engine) checkpointWritten(mark []byte) {
+	at, err := markedPosition(mark)
+	if err == nil {
+		err = l.trim(at)
+	}
+	if err != nil {
+		l.Log.Error().Err(err).Msg("journal not trimmed")
+	}
+}
+
+// checkpointFailed says that a checkpoint could not be made. Nothing is lost: it is in the journal, and another one comes.
+func (l *Engine) checkpointFailed(err error) {
+	l.Log.Error().Err(err).Msg("checkpoint failed")
+	_ = l.stopIfUnsure(err)
+}
+
+// trim destroys what the journal holds up to a position, all of which is in the file.
+func (l *Engine) trim(at journal.Position) error {
+	l.journal.mu.Lock()
+	defer l.journal.mu.Unlock()
+	if l.journal.open == nil || at.Events <= l.journal.trimmed {
+		return nil
+	}
+	if err := l.journal.open.Trim(context.Background(), at); err != nil {
+		// Nothing is lost, but the journal may take nothing more, and what should be gone may be there.
+		return l.stopIfUnsure(fmt.Errorf("%w: trim the journal: %w", kv.ErrUncertain, err))
+	}
+	l.journal.trimmed = at.Events
+	return nil
+}
+
+// Copier returns what copies the file, with everything committed before. Of a ledger open for reading only the copy must be completed.
+func (l *Engine) Copier() (from kv.Copier, ok bool) {
+	if l.ReadOnly {
+		from, ok = l.base.(kv.Copier)
+	} else {
+		from, ok = l.Store.(kv.Copier)
+	}
+	return from, ok
+}
+
+// Complete makes a copy of the file whole, without a journal.
+func (l *Engine) Complete(copied kv.Writer) error {
+	if l.ReadOnly && l.table != nil { // what was folded is in memory
+		if err := l.table.WriteTo(copied); err != nil {
+			return err
+		}
+	}
+	return copied.Delete(state.BucketMeta, []byte(state.KeyJournal))
+}
+
+// Checkpoint brings the file up to date with everything committed before.
+func (l *Engine) Checkpoint() error {
+	err := l.table.Checkpoint()
+	if err != nil {
+		return l.stopIfUnsure(err)
+	}
+	return nil
+}
+
+// Erase sees to it that nothing is left in the journal of what was committed before. Those who ask for it at a time share
+// checkpoints.
+func (l *Engine) Erase() error {
+	if l.table == nil {
+		return nil
+	}
+	at, err := l.position()
+	if err == nil {
+		err = l.Checkpoint()
+	}
+	if err != nil {
+		return err
+	}
+	return l.trim(at) // again, if it failed behind the checkpoint
+}

@@ -1,0 +1,150 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+)
+
+// wantNoFaults reads a file as an audit does.
+func wantNoFaults(t testing.TB, s *Store) {
+	t.Helper()
+	must(t, s.Inspect(func(f kv.Fault) { t.Errorf("%+v", f) }, func(r kv.Reader) error {
+		for bucket := range map[string]bool{"first": true, "wide": true, "high": true, "leaf": true} {
+			if err := r.Scan(bucket, nil, func(_, _ []byte) bool { return true }); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// worn is a file with trees of every size, opened and written to. Who calls it may close it.
+func worn(t *testing.T) (path string, s *Store, content map[string]string) {
+	t.Helper()
+	path, _ = forest(t)
+	s = mustOpen(t, path)
+	must(t, putOne(s, "first", "k", "new"))
+	return path, s, records(t, s)
+}
+
+// A file without a list of free pages is not written to: this package always writes one.
+func TestAMissingListOfFreePages(t *testing.T) {
+	from, _ := smallForest(t)
+	i := readImage(t, from)
+	i.setMeta(32, noFreeList, 8)
+	path := filepath.Join(pace.Scratch(t), "unlisted.db")
+	must(t, os.WriteFile(path, i.data, 0o600))
+	if _, err := Open(path, false); !errors.Is(err, kv.ErrCorrupt) || !strings.Contains(err.Error(), "the list of free pages: there is none") {
+		t.Errorf("opened for writing: %v", err)
+	}
+	s, err := Open(path, true)
+	must(t, err)
+	defer s.Close()
+	wantNoFaults(t, s)
+}
+
+// A file that is gone when it is closed costs the process nothing but an error.
+func TestCloseOfACutOffFile(t *testing.T) {
+	path, s, _ := worn(t)
+	must(t, os.Truncate(path, 0))
+	if err := s.Close(); !errors.Is(err, kv.ErrOverwritten) {
+		t.Errorf("got the error %v", err)
+	}
+}
+
+// After a commit has failed nothing more is written.
+func TestCloseWritesNothingAfterAFailedCommit(t *testing.T) {
+	path, s, content := worn(t)
+	before, err := os.ReadFile(path)
+	must(t, err)
+	s.current.db.MaxSize = len(before)
+	if err := putOne(s, "first", "large", strings.Repeat("large", len(before))); !errors.Is(err, kv.ErrUncertain) {
+		t.Errorf("got the error %v", err)
+	}
+	s.current.db.MaxSize = 0
+	must(t, s.Close())
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the file is changed: %v", err)
+	}
+	s = mustOpen(t, path)
+	wantRecords(t, s, content)
+	wantSound(t, s)
+}
+
+// numbers is a file of so many records, in so many transactions, in the order of their keys or not.
+func numbers(t testing.TB, records, transactions int, ordered bool) (path string) {
+	t.Helper()
+	path = filepath.Join(pace.Scratch(t), "numbers.db")
+	must(t, Create(path, func(kv.Writer) error { return nil }))
+	s, err := Open(path, false)
+	must(t, err)
+	random := rand.New(rand.NewPCG(3, 4))
+	number := uint64(0)
+	for range transactions {
+		must(t, s.Update(func(w kv.Writer) error {
+			for range records / transactions {
+				number++
+				key := number
+				if !ordered {
+					key = random.Uint64()
+				}
+				if err := w.Put("numbers", binary.BigEndian.AppendUint64(nil, key), make([]byte, 200)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	must(t, s.Close())
+	return path
+}
+
+// Pages that nothing will be added to are full.
+func TestALogFillsItsPages(t *testing.T) {
+	for _, transactions := range []int{1, 10, 300} {
+		if _, fill := treeOf(t, numbers(t, 3000, transactions, true), "numbers"); fill < 0.85 {
+			t.Errorf("in %d transactions: pages are %.2f full", transactions, fill)
+		}
+	}
+	if _, fill := treeOf(t, numbers(t, 3000, 300, false), "numbers"); fill < 0.5 || fill > 0.85 {
+		t.Errorf("in no order: pages are %.2f full", fill)
+	}
+}
+
+func TestIsNext(t *testing.T) {
+	for _, test := range []struct {
+		last, key string
+		want      bool
+	}{
+		{"\x00\x01", "\x00\x02", true},
+		{"\x00\xff", "\x01\x00", true},
+		{"\x00\xff\xff", "\x01\x00\x00", true},
+		{"a", "b", true},
+		{"\x00\x01", "\x00\x03", false},
+		{"\x00\x01", "\x01\x02", false},
+		{"\x00\xff", "\x02\x00", false},
+		{"\x00\xff", "\x00\x00", false},
+		{"\xff", "\x00", false},
+		{"\xff\xff", "\x00\x00", false},
+		{"a", "ab", false},
+		{"ab", "b", false},
+		{"", "b", true},
+	} {
+		last := []byte(test.last)
+		if test.last == "" {
+			last = nil
+		}
+		if got := isNext(last, []byte(test.key)); got != test.want {
+			t.Errorf("%q after %q: %v", test.key, test.last, got)
+		}
+	}
+}

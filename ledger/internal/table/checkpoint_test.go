@@ -1,0 +1,800 @@
+package table_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/internal/table"
+)
+
+// base is a store in memory that counts and can fail.
+type base struct {
+	memory.Store
+	fault    atomic.Pointer[func(update func() error) error] // instead of an update
+	updates  int
+	written  []string // by the last update, in order
+	readLive bool     // readers see what is there, not what was when they began
+	late     error    // of each view, in the end
+}
+
+func (b *base) fail(instead func(update func() error) error) { b.fault.Store(&instead) }
+
+func (b *base) Update(fn func(kv.Writer) error) error {
+	update := func() error {
+		b.updates++
+		b.written = nil
+		return b.Store.Update(func(w kv.Writer) error { return fn(noting{w, b}) })
+	}
+	if instead := b.fault.Load(); instead != nil && *instead != nil {
+		return (*instead)(update)
+	}
+	return update()
+}
+
+func (b *base) View(fn func(kv.Reader) error) error {
+	return b.Store.View(func(r kv.Reader) error {
+		if b.readLive {
+			r = live{r, b}
+		}
+		return errors.Join(fn(r), b.late)
+	})
+}
+
+// noting notes what is written.
+type noting struct {
+	kv.Writer
+	base *base
+}
+
+func (w noting) Put(bucket string, key, value []byte) error {
+	w.base.written = append(w.base.written, bucket+" "+string(key))
+	return w.Writer.Put(bucket, key, value)
+}
+
+func (w noting) Delete(bucket string, key []byte) error {
+	w.base.written = append(w.base.written, bucket+" "+string(key)+" deleted")
+	return w.Writer.Delete(bucket, key)
+}
+
+// live is a reader of a base whose pages may be overwritten at any time.
+type live struct {
+	kv.Reader
+	base *base
+}
+
+func (r live) Get(bucket string, key []byte) (value []byte, err error) {
+	err = r.base.Store.View(func(now kv.Reader) error { value, err = now.Get(bucket, key); return err })
+	return value, err
+}
+
+var errDisk = errors.New("disk full")
+
+func before(func() error) error { return errDisk }
+
+func uncertain(update func() error) error {
+	_ = update()
+	return fmt.Errorf("%w: flush failed", kv.ErrUncertain)
+}
+
+// write makes an update with a mark and a record.
+func write(t testing.TB, s kv.Store, n uint64, pairs ...string) {
+	t.Helper()
+	if err := s.Update(func(w kv.Writer) error { return errors.Join(setMark(w, n), put(w, pairs...)) }); err != nil {
+		t.Fatalf("update %d: %v", n, err)
+	}
+}
+
+// put puts pairs into bucket b, and deletes where there is no value.
+func put(w kv.Writer, pairs ...string) (err error) {
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] == "" {
+			err = errors.Join(err, w.Delete("b", []byte(pairs[i])))
+		} else {
+			err = errors.Join(err, w.Put("b", []byte(pairs[i]), []byte(pairs[i+1])))
+		}
+	}
+	return err
+}
+
+func all(r kv.Reader) (found []string, err error) {
+	err = r.Scan("b", nil, func(key, value []byte) bool {
+		found = append(found, string(key)+"="+string(value))
+		return true
+	})
+	return found, err
+}
+
+// want fails unless bucket b holds these pairs.
+func want(t testing.TB, s kv.Store, pairs ...string) {
+	t.Helper()
+	err := s.View(func(r kv.Reader) error {
+		found, err := all(r)
+		if !slices.Equal(found, pairs) {
+			t.Errorf("there is %q, want %q", found, pairs)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func checkpoint(t testing.TB, s *table.Table) {
+	t.Helper()
+	if err := s.Checkpoint(); err != nil {
+		t.Fatalf("checkpoint: %v", err)
+	}
+}
+
+func number(mark []byte) uint64 {
+	if mark == nil {
+		return 0
+	}
+	return binary.BigEndian.Uint64(mark)
+}
+
+// A checkpoint is one transaction of the base, in order, with deletions; it forgets what it has written, and tells at which mark.
+func TestACheckpointWritesTheBase(t *testing.T) {
+	b := &base{}
+	var told []string
+	s := tableOver(t, b, table.Options{Mark: mark,
+		Begun:   func(mark []byte) { told = append(told, fmt.Sprint("begun ", number(mark))) },
+		Written: func(mark []byte) { told = append(told, fmt.Sprint("written ", number(mark))) },
+		Failed:  func(err error) { t.Error(err) },
+	})
+	write(t, s, 1, "y", "1", "a", "1", "x", "1")
+	write(t, s, 2, "x", "", "c", "2", "a", "2")
+	if b.updates != 0 {
+		t.Fatal("the base was written to without a checkpoint")
+	}
+	checkpoint(t, s)
+	want(t, b, "a=2", "c=2", "y=1")
+	if s.Bytes() != 0 {
+		t.Errorf("behind a checkpoint there are %d bytes in memory", s.Bytes())
+	}
+	checkpoint(t, s)
+	if b.updates != 1 {
+		t.Errorf("two checkpoints, one of them with nothing to write, made %d updates", b.updates)
+	}
+	write(t, s, 3, "y", "", "b", "3")
+	want(t, s, "a=2", "b=3", "c=2")
+	checkpoint(t, s)
+	want(t, b, "a=2", "b=3", "c=2")
+	if order := []string{"b b", "b y deleted", "meta counters"}; !slices.Equal(b.written, order) {
+		t.Errorf("written in the order %q, want %q", b.written, order)
+	}
+	if calls := []string{"begun 2", "written 2", "begun 3", "written 3"}; !slices.Equal(told, calls) {
+		t.Errorf("hooks were told %q, want %q", told, calls)
+	}
+}
+
+// At each step of a checkpoint others read and update, and what they see is whole; so is what a view sees that began before.
+func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
+	for _, at := range []table.Step{table.Frozen, table.Stored, table.Dropped} {
+		t.Run(fmt.Sprint(at), func(t *testing.T) {
+			reached, goOn := make(chan struct{}), make(chan struct{})
+			hold := sync.OnceFunc(func() { close(reached); <-goOn })
+			b := &base{}
+			s := tableOver(t, b, table.Options{Mark: mark, Step: func(step table.Step) {
+				if step == at {
+					hold()
+				}
+			}})
+			write(t, s, 1, "a", "1", "b", "1")
+			err := s.View(func(r kv.Reader) error {
+				write(t, s, 2, "a", "2", "b", "", "c", "2")
+				done := make(chan error)
+				go func() { done <- s.Checkpoint() }()
+				<-reached
+				want(t, s, "a=2", "c=2")
+				write(t, s, 3, "a", "3", "b", "3")
+				want(t, s, "a=3", "b=3", "c=2")
+				second := make(chan error)
+				go func() { second <- s.Checkpoint() }()
+				select {
+				case <-second:
+					t.Error("a checkpoint does not wait for the one that runs")
+				case <-time.After(5 * time.Millisecond):
+				}
+				close(goOn)
+				if err := errors.Join(<-done, <-second); err != nil {
+					return err
+				}
+				want(t, b, "a=3", "b=3", "c=2")
+				found, err := all(r)
+				if !slices.Equal(found, []string{"a=1", "b=1"}) {
+					t.Errorf("an older view sees %q", found)
+				}
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A reader that took the layers before a checkpoint and meets the base behind it begins again.
+func TestAReaderBetweenLayersAndBaseBeginsAgain(t *testing.T) {
+	for _, m := range []table.Mark{mark, {}} {
+		b := &slowBase{}
+		s := tableOver(t, b, table.Options{Mark: m})
+		write(t, s, 1, "a", "1")
+		b.before = func() { // the layers are taken, and there is no snapshot yet
+			b.before = nil
+			write(t, s, 2, "a", "2", "b", "2")
+			checkpoint(t, s)
+			write(t, s, 3, "c", "3")
+		}
+		want(t, s, "a=2", "b=2", "c=3")
+	}
+}
+
+type slowBase struct {
+	memory.Store
+	before func()
+}
+
+func (b *slowBase) View(fn func(kv.Reader) error) error {
+	if b.before != nil {
+		b.before()
+	}
+	return b.Store.View(fn)
+}
+
+// When the limit is passed a checkpoint begins by itself; when much more is in memory before it ends, updates wait.
+func TestALimitOfMemory(t *testing.T) {
+	const limit = 10_000
+	goOn := make(chan struct{})
+	var begun atomic.Int32
+	s := tableOver(t, &base{}, table.Options{Mark: mark, Limit: limit,
+		Begun: func([]byte) { begun.Add(1) },
+		Step: func(step table.Step) {
+			if step == table.Frozen {
+				<-goOn
+			}
+		}})
+	var n atomic.Uint64
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 100 {
+			write(t, s, n.Add(1), fmt.Sprint(n.Load()), strings.Repeat("x", 1000))
+		}
+	}()
+	at := uint64(0)
+	for now := n.Load(); at != now || now < 10; now = n.Load() {
+		at = now
+		time.Sleep(20 * time.Millisecond)
+	}
+	if size := s.Bytes(); at > 40 || size < 2*limit || size > 4*limit {
+		t.Errorf("while a checkpoint is held there were %d updates, and %d bytes in memory", at, size)
+	}
+	if begun.Load() != 1 {
+		t.Errorf("%d checkpoints have begun", begun.Load())
+	}
+	close(goOn)
+	<-done
+	checkpoint(t, s)
+	if s.Bytes() != 0 || begun.Load() < 3 {
+		t.Errorf("in the end %d bytes, %d checkpoints", s.Bytes(), begun.Load())
+	}
+}
+
+// A checkpoint that fails before it has written loses nothing. Work goes on as long as there is room.
+func TestAFailedCheckpointIsMadeAgain(t *testing.T) {
+	const limit = 10_000
+	b := &base{}
+	var failed atomic.Int32
+	s := tableOver(t, b, table.Options{Mark: mark, Limit: limit, Pause: time.Hour, Failed: func(err error) {
+		if !errors.Is(err, errDisk) {
+			t.Error(err)
+		}
+		failed.Add(1)
+	}})
+	write(t, s, 1, "a", "1", "b", "1")
+	b.fail(before)
+	if err := s.Checkpoint(); !errors.Is(err, errDisk) {
+		t.Fatal("a checkpoint that fails returns", err)
+	}
+	write(t, s, 2, "a", "2", "b", "")
+	want(t, s, "a=2")
+	n := uint64(2)
+	var err error
+	for ; err == nil && n < 100; n++ {
+		err = s.Update(func(w kv.Writer) error {
+			return errors.Join(setMark(w, n+1), w.Put("large", fmt.Append(nil, n), make([]byte, 1000)))
+		})
+	}
+	if !errors.Is(err, errDisk) || s.Bytes() < 2*limit || s.Bytes() > 3*limit {
+		t.Errorf("after %d updates with %d bytes in memory: %v", n, s.Bytes(), err)
+	}
+	if err := s.Update(func(kv.Writer) error { t.Error("an update has begun without room"); return nil }); !errors.Is(err, errDisk) {
+		t.Error(err)
+	}
+	if failed.Load() != 1 {
+		t.Errorf("a checkpoint that fails was made %d times", failed.Load())
+	}
+	want(t, s, "a=2")
+	b.fail(nil)
+	checkpoint(t, s)
+	write(t, s, n+1, "c", "3")
+	want(t, s, "a=2", "c=3")
+	want(t, b, "a=2")
+}
+
+// After a pause it is made again by itself, even when there is no room at all.
+func TestAFailedCheckpointIsMadeAgainAfterAPause(t *testing.T) {
+	b := &base{}
+	s := tableOver(t, b, table.Options{Mark: mark, Limit: 1000, Pause: time.Millisecond})
+	b.fail(before)
+	var err error
+	n := uint64(1)
+	for ; err == nil; n++ {
+		err = s.Update(func(w kv.Writer) error {
+			return errors.Join(setMark(w, n), w.Put("large", fmt.Append(nil, n), make([]byte, 100)))
+		})
+	}
+	if !errors.Is(err, errDisk) {
+		t.Fatal(err)
+	}
+	b.fail(nil)
+	time.Sleep(2 * time.Millisecond)
+	write(t, s, n, "a", "1")
+	want(t, s, "a=1")
+}
+
+// After a commit of which nobody knows whether it holds, or where the file is not the one, nothing is read or written any more.
+func TestAnUncertainCheckpointStopsTheTable(t *testing.T) {
+	for name, c := range map[string]struct {
+		instead func(func() error) error
+		is      error
+	}{
+		"uncertain": {uncertain, kv.ErrUncertain},
+		"panic":     {func(func() error) error { panic("bbolt") }, kv.ErrUncertain},
+		"replaced":  {func(func() error) error { return fmt.Errorf("%w: gone", kv.ErrReplaced) }, kv.ErrReplaced},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, limit := range []int64{1, math.MaxInt64 / 2} {
+				failed := make(chan error, 1)
+				b := &base{}
+				s := tableOver(t, b, table.Options{Mark: mark, Limit: limit, Failed: func(err error) { failed <- err }})
+				b.fail(c.instead)
+				err := s.View(func(kv.Reader) error { // what it has read from the base may not be durable
+					write(t, s, 1, "a", "1")
+					if limit > 1 {
+						if err := s.Checkpoint(); !errors.Is(err, c.is) {
+							t.Errorf("the checkpoint returned %v", err)
+						}
+					}
+					if err := <-failed; !errors.Is(err, c.is) {
+						t.Errorf("Failed was told %v", err)
+					}
+					return nil
+				})
+				if !errors.Is(err, c.is) {
+					t.Errorf("a view that has begun before returned %v", err)
+				}
+				b.fail(nil)
+				wantStopped(t, s, c.is)
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+func wantStopped(t *testing.T, s *table.Table, is error) {
+	t.Helper()
+	if err := s.View(func(kv.Reader) error { t.Error("a view has begun"); return nil }); !errors.Is(err, is) {
+		t.Errorf("View returned %v", err)
+	}
+	if err := s.Update(func(kv.Writer) error { t.Error("an update has begun"); return nil }); !errors.Is(err, is) {
+		t.Errorf("Update returned %v", err)
+	}
+	if err := s.Checkpoint(); !errors.Is(err, is) {
+		t.Errorf("Checkpoint returned %v", err)
+	}
+	if err := s.CopyTo(context.Background(), "nowhere", kv.Pages, nil, nil); err == nil {
+		t.Error("it is copied")
+	}
+}
+
+// Updates that wait for room are told when the table is stopped.
+func TestWhoWaitsForRoomIsToldOfTheEnd(t *testing.T) {
+	goOn := make(chan struct{})
+	b := &base{}
+	b.fail(func(update func() error) error { <-goOn; return uncertain(update) })
+	s := tableOver(t, b, table.Options{Mark: mark, Limit: 1000})
+	done := make(chan error)
+	go func() {
+		var err error
+		for n := uint64(1); err == nil; n++ {
+			err = s.Update(func(w kv.Writer) error {
+				return errors.Join(setMark(w, n), w.Put("large", fmt.Append(nil, n), make([]byte, 100)))
+			})
+		}
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		t.Fatal("nobody has waited:", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	close(goOn)
+	if err := <-done; !errors.Is(err, kv.ErrUncertain) {
+		t.Error(err)
+	}
+}
+
+// A base that somebody else has written to is not read, nor written.
+func TestAnOverwrittenBaseStopsTheTable(t *testing.T) {
+	for name, meet := range map[string]func(s *table.Table) error{
+		"view":       func(s *table.Table) error { return s.View(func(kv.Reader) error { return nil }) },
+		"inspect":    func(s *table.Table) error { return s.Inspect(func(kv.Fault) {}, func(kv.Reader) error { return nil }) },
+		"update":     func(s *table.Table) error { return s.Update(func(w kv.Writer) error { return setMark(w, 9) }) },
+		"checkpoint": func(s *table.Table) error { return s.Checkpoint() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &base{}
+			s := tableOver(t, b, table.Options{Mark: mark})
+			write(t, s, 1, "a", "1")
+			checkpoint(t, s)
+			write(t, s, 2, "a", "2")
+			write(t, &b.Store, 7, "a", "other")
+			if err := meet(s); !errors.Is(err, kv.ErrOverwritten) {
+				t.Errorf("it returned %v", err)
+			}
+			wantStopped(t, s, kv.ErrOverwritten)
+			want(t, b, "a=other")
+		})
+	}
+}
+
+// A base that is overwritten while somebody reads it, or decides by it.
+func TestABaseOverwrittenMeanwhileStopsTheTable(t *testing.T) {
+	begin := func(t *testing.T) (*base, *table.Table) {
+		b := &base{readLive: true}
+		s := tableOver(t, b, table.Options{Mark: mark})
+		write(t, s, 1, "a", "1")
+		checkpoint(t, s)
+		return b, s
+	}
+	t.Run("view", func(t *testing.T) {
+		b, s := begin(t)
+		other := errors.New("met damage")
+		if err := s.View(func(kv.Reader) error { write(t, &b.Store, 7, "a", "other"); return other }); !errors.Is(err, kv.ErrOverwritten) {
+			t.Error(err)
+		}
+		wantStopped(t, s, kv.ErrOverwritten)
+	})
+	t.Run("update", func(t *testing.T) {
+		b, s := begin(t)
+		err := s.Update(func(w kv.Writer) error {
+			if err := w.(table.Checker).Check(); err != nil {
+				t.Error(err)
+			}
+			write(t, &b.Store, 7, "a", "other")
+			return w.Put("b", []byte("a"), []byte("2"))
+		})
+		if !errors.Is(err, kv.ErrOverwritten) {
+			t.Error(err)
+		}
+		wantStopped(t, s, kv.ErrOverwritten)
+	})
+	t.Run("check", func(t *testing.T) {
+		b, s := begin(t)
+		err := s.Update(func(w kv.Writer) error {
+			write(t, &b.Store, 7, "a", "other")
+			return w.(table.Checker).Check()
+		})
+		if !errors.Is(err, kv.ErrOverwritten) {
+			t.Error(err)
+		}
+		wantStopped(t, s, kv.ErrOverwritten)
+	})
+}
+
+// Check knows the base before and behind a checkpoint that runs.
+func TestCheckKnowsACheckpoint(t *testing.T) {
+	for _, at := range []table.Step{table.Frozen, table.Stored, table.Dropped} {
+		b, steps, goOn := &base{}, make(chan table.Step), make(chan struct{})
+		s := tableOver(t, b, table.Options{Mark: mark, Step: func(step table.Step) { steps <- step; <-goOn }})
+		write(t, s, 1, "a", "1")
+		done := make(chan error)
+		go func() { done <- s.Checkpoint() }()
+		<-steps
+		err := s.Update(func(w kv.Writer) error {
+			for step := table.Frozen; step < at; step++ {
+				goOn <- struct{}{}
+				<-steps
+			}
+			return w.(table.Checker).Check()
+		})
+		if err != nil {
+			t.Errorf("at step %d: %v", at, err)
+		}
+		for step := at; step < table.Dropped; step++ {
+			goOn <- struct{}{}
+			<-steps
+		}
+		goOn <- struct{}{}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Of an update that panics nothing is left.
+func TestAnUpdateThatPanicsIsUndone(t *testing.T) {
+	s := tableOver(t, &base{}, table.Options{Mark: mark})
+	write(t, s, 1, "a", "1")
+	size := s.Bytes()
+	func() {
+		defer func() {
+			if p := recover(); p != "stop" {
+				t.Errorf("the panic was %v", p)
+			}
+		}()
+		_ = s.Update(func(w kv.Writer) error { _ = put(w, "a", "2", "a", "3", "b", "2"); panic("stop") })
+	}()
+	want(t, s, "a=1")
+	write(t, s, 2, "b", "4")
+	want(t, s, "a=1", "b=4")
+	checkpoint(t, s)
+	if s.Bytes() != 0 || size == 0 {
+		t.Errorf("%d bytes, and %d in the end", size, s.Bytes())
+	}
+}
+
+// What the base refuses after fn has returned nil may be kept elsewhere, and is not here: so nothing goes on.
+func TestAnUpdateRefusedInTheEndStopsTheTable(t *testing.T) {
+	b := &base{}
+	s := tableOver(t, b, table.Options{Mark: mark})
+	write(t, s, 1, "a", "1")
+	b.late = errDisk
+	if err := s.Update(func(w kv.Writer) error { return put(w, "a", "2") }); !errors.Is(err, errDisk) {
+		t.Error(err)
+	}
+	b.late = nil
+	wantStopped(t, s, errDisk)
+}
+
+// Without a checkpoint Close writes nothing: it is as if the process had ended.
+func TestCloseWritesNothing(t *testing.T) {
+	path := filepath.Join(pace.Scratch(t), "base")
+	s := tableOver(t, openBolt(t, path), table.Options{Mark: mark})
+	write(t, s, 1, "a", "1")
+	checkpoint(t, s)
+	write(t, s, 2, "a", "2")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = tableOver(t, openBolt(t, path), table.Options{Mark: mark})
+	defer s.Close()
+	want(t, s, "a=1")
+}
+
+// Close waits for a checkpoint that runs.
+func TestCloseWaitsForACheckpoint(t *testing.T) {
+	b, reached, goOn := &base{}, make(chan struct{}), make(chan struct{})
+	s := tableOver(t, b, table.Options{Limit: 1, Step: func(step table.Step) {
+		if step == table.Frozen {
+			close(reached)
+			<-goOn
+		}
+	}})
+	write(t, s, 1, "a", "1")
+	<-reached
+	done := make(chan error)
+	go func() { done <- s.Close() }()
+	select {
+	case <-done:
+		t.Error("Close did not wait")
+	case <-time.After(10 * time.Millisecond):
+	}
+	close(goOn)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if b.updates != 1 {
+		t.Error("the checkpoint was not made")
+	}
+}
+
+// A base for reading only takes updates in memory, and no checkpoint.
+func TestAReadOnlyBase(t *testing.T) {
+	dir := pace.Scratch(t)
+	path := filepath.Join(dir, "base")
+	s := tableOver(t, openBolt(t, path), table.Options{Mark: mark})
+	write(t, s, 1, "a", "1")
+	checkpoint(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file, err := bolt.Open(path, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = tableOver(t, file, table.Options{Mark: mark, Limit: 1, ReadOnly: true, Failed: func(err error) { t.Error(err) }})
+	defer s.Close()
+	if err := s.CopyTo(t.Context(), filepath.Join(dir, "copy"), kv.Pages, nil, nil); err != nil {
+		t.Errorf("with nothing in memory it cannot be copied: %v", err)
+	}
+	for n := range uint64(10) {
+		write(t, s, n+2, "b", fmt.Sprint(n))
+	}
+	want(t, s, "a=1", "b=9")
+	if s.Checkpoint() == nil {
+		t.Error("a checkpoint is made")
+	}
+	if s.CopyTo(t.Context(), filepath.Join(dir, "second"), kv.Pages, nil, nil) == nil {
+		t.Error("it is copied without what is in memory")
+	}
+}
+
+// Copies and a compacted file have what is in memory, and an inspection shows it, too.
+func TestCopiesHaveWhatIsInMemory(t *testing.T) {
+	dir := pace.Scratch(t)
+	s := tableOver(t, openBolt(t, filepath.Join(dir, "base")), table.Options{Mark: mark})
+	defer s.Close()
+	write(t, s, 1, "a", "1", "b", "1")
+	checkpoint(t, s)
+	write(t, s, 2, "a", "2", "b", "", "c", "2")
+	err := s.Inspect(func(f kv.Fault) { t.Error(f) }, func(r kv.Reader) error {
+		found, err := all(r)
+		if !slices.Equal(found, []string{"a=2", "c=2"}) {
+			t.Errorf("an inspection finds %q", found)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	path := filepath.Join(dir, "copy")
+	if err := s.CopyTo(t.Context(), path, kv.Records, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	copied := openBolt(t, path)
+	defer copied.Close()
+	want(t, copied, "a=2", "c=2")
+	write(t, s, 3, "d", "3")
+	if err := s.Compact(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	write(t, s, 4, "e", "4")
+	want(t, s, "a=2", "c=2", "d=3", "e=4")
+	over := tableOver(t, new(memory.Store), table.Options{})
+	if !errors.Is(over.Compact(t.Context(), nil), errors.ErrUnsupported) || !errors.Is(over.CopyTo(t.Context(), path, kv.Pages, nil, nil), errors.ErrUnsupported) {
+		t.Error("a base that cannot be copied is")
+	}
+}
+
+// What a reader will need is fetched from the base, if that can.
+func TestPrefetchReachesTheBase(t *testing.T) {
+	var asked []string
+	s := tableOver(t, fetching{new(memory.Store), &asked}, table.Options{})
+	err := s.View(func(r kv.Reader) error {
+		r.(kv.Prefetcher).Prefetch("b", [][]byte{[]byte("x"), []byte("y")})
+		return nil
+	})
+	if err != nil || !slices.Equal(asked, []string{"b x", "b y"}) {
+		t.Errorf("asked for %q (%v)", asked, err)
+	}
+}
+
+type fetching struct {
+	kv.Store
+	asked *[]string
+}
+
+func (f fetching) View(fn func(kv.Reader) error) error {
+	return f.Store.View(func(r kv.Reader) error { return fn(fetchingReader{r, f.asked}) })
+}
+
+type fetchingReader struct {
+	kv.Reader
+	asked *[]string
+}
+
+func (r fetchingReader) Prefetch(bucket string, keys [][]byte) {
+	for _, key := range keys {
+		*r.asked = append(*r.asked, bucket+" "+string(key))
+	}
+}
+
+// A record that is updated often takes no more memory than one, once nobody reads the older ones.
+func TestOldVersionsAreDropped(t *testing.T) {
+	s := tableOver(t, &base{}, table.Options{Mark: mark})
+	value := strings.Repeat("x", 1000)
+	write(t, s, 1, "a", value)
+	for n := range uint64(1000) {
+		write(t, s, n, "a", value)
+	}
+	few := s.Bytes()
+	if few > 4000 {
+		t.Errorf("after 1000 updates of one record there are %d bytes in memory", few)
+	}
+	err := s.View(func(r kv.Reader) error {
+		for n := range uint64(1000) {
+			write(t, s, n, "a", value)
+			want(t, s, "a="+value)
+		}
+		if now := s.Bytes(); now > few+2000 {
+			t.Errorf("with one reader of an older one there are %d bytes in memory, %d before", now, few)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	for n := range uint64(2) {
+		write(t, s, n, "a", value)
+	}
+	if now := s.Bytes(); now != few {
+		t.Errorf("when it is gone there are %d bytes in memory, %d before", now, few)
+	}
+}
+
+// What Bytes tells is about what a table takes.
+func TestBytesAreAboutRight(t *testing.T) {
+	const records = 100_000
+	live := func() int64 {
+		var now runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&now)
+		return int64(now.HeapAlloc)
+	}
+	before, s := live(), tableOver(t, &base{}, table.Options{Limit: math.MaxInt64})
+	for n := 0; n < records; n += 1000 {
+		err := s.Update(func(w kv.Writer) (err error) {
+			for i := range 1000 {
+				err = errors.Join(err, w.Put("b", fmt.Appendf(nil, "object %08d", n+i), make([]byte, 96)))
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	takes, told := live()-before, s.Bytes()
+	if told < takes*4/5 || told > takes*5/4 {
+		t.Errorf("%d records take %d bytes each, and %d are told", records, takes/records, told/records)
+	}
+}
+
+// A Get through a table allocates nothing.
+func TestGetAllocatesNothing(t *testing.T) {
+	s := tableOver(t, &base{}, table.Options{Mark: mark})
+	write(t, s, 1, "in the base", "1")
+	checkpoint(t, s)
+	write(t, s, 2, "in memory", "2")
+	err := s.View(func(r kv.Reader) error {
+		for _, name := range []string{"in the base", "in memory", "nowhere"} {
+			key := []byte(name)
+			if n := testing.AllocsPerRun(100, func() { _, _ = r.Get("b", key) }); n > 0 {
+				t.Errorf("a Get of what is %s allocates %v times", name, n)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,426 @@
+package table_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/internal/table"
+)
+
+// mark is a record that each update changes.
+var mark = table.Mark{Bucket: "meta", Key: []byte("counters")}
+
+func setMark(w kv.Writer, n uint64) error {
+	return w.Put(mark.Bucket, mark.Key, binary.BigEndian.AppendUint64(nil, n))
+}
+
+// model holds a table against a store in memory that is given the same updates.
+type model struct {
+	*testing.T
+	*rand.Rand
+	table   *table.Table
+	like    *memory.Store
+	updates uint64
+	held    []*held
+	gate    chan struct{} // lets a checkpoint go on that is held at a step; nil if none are
+	running sync.WaitGroup
+}
+
+// held is a view that goes on while others update.
+type held struct {
+	ask  chan func(kv.Reader)
+	done chan error
+	like *memory.Store
+}
+
+// A table shows what a store in memory does, and to each reader what it began with, wherever updates and checkpoints are.
+func TestATableIsAsTheModel(t *testing.T) {
+	for seed := range uint64(pace.Tries(24, 60, 600) / (1 + 3*pace.Race)) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			m := &model{T: t, Rand: rand.New(rand.NewPCG(seed, 1)), like: new(memory.Store)}
+			base := kv.Store(new(memory.Store))
+			if seed%2 == 1 {
+				base = openBolt(t, filepath.Join(pace.Scratch(t), "base"))
+			}
+			o := table.Options{Mark: mark, Limit: 1 << uint(m.IntN(16))}
+			if seed%4 < 2 { // checkpoints are begun and held by the test
+				o.Limit, m.gate = 1<<40, make(chan struct{})
+				o.Step = func(table.Step) { <-m.gate }
+			}
+			m.table = tableOver(t, base, o)
+			m.run()
+			if err := m.table.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func (m *model) run() {
+	defer m.end()
+	for range 300 {
+		switch m.IntN(10) {
+		case 0, 1, 2, 3:
+			m.update()
+		case 4:
+			m.hold()
+		case 5, 6:
+			m.look()
+		case 7:
+			m.release()
+		case 8:
+			m.checkpoint()
+		case 9:
+			m.step()
+		}
+	}
+	for len(m.held) > 0 {
+		m.release()
+	}
+	m.compareNow()
+}
+
+// end lets everything end that goes on.
+func (m *model) end() {
+	if m.gate != nil {
+		close(m.gate)
+	}
+	for _, h := range m.held {
+		close(h.ask)
+		<-h.done
+	}
+	m.running.Wait()
+}
+
+var errUndone = errors.New("undone")
+
+// update makes the same changes to both, or none, and looks at them meanwhile.
+func (m *model) update() {
+	same, fails, count := m.like.Copy(), m.IntN(6) == 0, m.IntN(1<<uint(m.IntN(8)))
+	err := m.table.Update(func(w kv.Writer) error {
+		return same.Update(func(like kv.Writer) error {
+			m.updates++
+			if err := errors.Join(setMark(w, m.updates), setMark(like, m.updates)); err != nil {
+				return err
+			}
+			for range count {
+				if err := m.change(w, like); err != nil {
+					return err
+				}
+			}
+			if err := m.compare(w, like); err != nil || !fails {
+				return err
+			}
+			return errUndone
+		})
+	})
+	switch {
+	case fails && !errors.Is(err, errUndone), !fails && err != nil:
+		m.Fatal(err)
+	case !fails:
+		m.like = same
+	}
+}
+
+func (m *model) change(w, like kv.Writer) error {
+	bucket, key := m.bucket(), m.key()
+	if m.IntN(3) == 0 {
+		return errors.Join(w.Delete(bucket, key), like.Delete(bucket, key))
+	}
+	value := fmt.Append(nil, m.Uint64())
+	return errors.Join(w.Put(bucket, key, value), like.Put(bucket, key, value))
+}
+
+func (m *model) bucket() string { return string('a' + rune(m.IntN(3))) }
+
+// key returns one of few: some begin others.
+func (m *model) key() []byte {
+	key := make([]byte, 1+m.IntN(4))
+	for i := range key {
+		key[i] = byte(m.IntN(4)) * 85
+	}
+	return key
+}
+
+// compare fails if two readers differ anywhere that it looks.
+func (m *model) compare(r, like kv.Reader) error {
+	bucket, from, most := m.bucket(), m.key(), 1+m.IntN(60)
+	if m.IntN(3) == 0 {
+		from = nil
+	}
+	want, err := pairs(like, bucket, from, most)
+	got, failed := pairs(r, bucket, from, most)
+	if err := errors.Join(err, failed); err != nil || !slices.Equal(got, want) {
+		return fmt.Errorf("a scan of %s from %x finds %q, want %q (%w)", bucket, from, got, want, err)
+	}
+	for range 3 {
+		key := m.key()
+		want, err := like.Get(bucket, key)
+		got, failed := r.Get(bucket, key)
+		if err := errors.Join(err, failed); err != nil || string(got) != string(want) || (got == nil) != (want == nil) {
+			return fmt.Errorf("%s %x is %q, want %q (%w)", bucket, key, got, want, err)
+		}
+	}
+	return nil
+}
+
+// pairs scans, and within the scan scans and reads.
+func pairs(r kv.Reader, bucket string, from []byte, most int) (found []string, err error) {
+	scanned := r.Scan(bucket, from, func(key, value []byte) bool {
+		pair := fmt.Sprintf("%x=%s", key, value)
+		found = append(found, pair)
+		again, failed := r.Get(bucket, key)
+		if err = errors.Join(err, failed); string(again) != string(value) {
+			err = errors.Join(err, fmt.Errorf("a scan passes %s, and Get %q", pair, again))
+		}
+		first := ""
+		err = errors.Join(err, r.Scan(bucket, key, func(key, value []byte) bool { first = fmt.Sprintf("%x=%s", key, value); return false }))
+		if first != pair {
+			err = errors.Join(err, fmt.Errorf("a scan passes %s, and one from there %s", pair, first))
+		}
+		return len(found) < most && err == nil
+	})
+	return found, errors.Join(err, scanned)
+}
+
+// hold begins a view that stays.
+func (m *model) hold() {
+	if len(m.held) > 8 {
+		return
+	}
+	h := &held{make(chan func(kv.Reader)), make(chan error), m.like.Copy()}
+	begun := make(chan struct{})
+	go func() {
+		h.done <- m.table.View(func(r kv.Reader) error {
+			close(begun)
+			for fn := range h.ask {
+				fn(r)
+			}
+			return nil
+		})
+	}()
+	<-begun
+	m.held = append(m.held, h)
+}
+
+// on runs fn in the goroutine of a view that is held.
+func (h *held) on(fn func(kv.Reader) error) error {
+	done := make(chan error, 1)
+	h.ask <- func(r kv.Reader) { done <- fn(r) }
+	return <-done
+}
+
+func (m *model) look() {
+	if len(m.held) == 0 {
+		m.compareNow()
+		return
+	}
+	h := m.held[m.IntN(len(m.held))]
+	err := h.like.View(func(like kv.Reader) error {
+		return h.on(func(r kv.Reader) error { return m.compare(r, like) })
+	})
+	if err != nil {
+		m.Fatal(err)
+	}
+}
+
+func (m *model) compareNow() {
+	err := m.table.View(func(r kv.Reader) error {
+		return m.like.View(func(like kv.Reader) error { return m.compare(r, like) })
+	})
+	if err != nil {
+		m.Fatal(err)
+	}
+}
+
+func (m *model) release() {
+	if len(m.held) == 0 {
+		return
+	}
+	m.look()
+	i := m.IntN(len(m.held))
+	h := m.held[i]
+	m.held = slices.Delete(m.held, i, i+1)
+	close(h.ask)
+	if err := <-h.done; err != nil {
+		m.Fatal(err)
+	}
+}
+
+func (m *model) checkpoint() {
+	if m.gate == nil {
+		if err := m.table.Checkpoint(); err != nil {
+			m.Fatal(err)
+		}
+		return
+	}
+	m.running.Go(func() {
+		if err := m.table.Checkpoint(); err != nil {
+			m.Error(err)
+		}
+	})
+}
+
+// step lets a checkpoint go on that is held, or may soon be.
+func (m *model) step() {
+	if m.gate == nil {
+		return
+	}
+	select {
+	case m.gate <- struct{}{}:
+	case <-time.After(time.Millisecond):
+	}
+}
+
+// While a scan goes on, others write and scan; it passes what was there when its transaction began. In an update it may write
+// to another bucket.
+func TestAScanGoesOnWhileOthersWrite(t *testing.T) {
+	const records = 200
+	s := tableOver(t, new(memory.Store), table.Options{Mark: mark})
+	n := uint64(0)
+	var whole []string
+	for i := range records {
+		pair := []string{fmt.Sprintf("%03d", i), "old"}
+		whole = append(whole, strings.Join(pair, "="))
+		n++
+		write(t, s, n, pair...)
+		if i%50 == 20 {
+			checkpoint(t, s)
+		}
+	}
+	scan := func(r kv.Reader, meanwhile func(key string)) error {
+		var found []string
+		err := r.Scan("b", nil, func(key, value []byte) bool {
+			found = append(found, string(key)+"="+string(value))
+			meanwhile(string(key))
+			return true
+		})
+		if !slices.Equal(found, whole) {
+			t.Errorf("a scan passes %q", found)
+		}
+		return err
+	}
+	err := s.View(func(r kv.Reader) error {
+		return scan(r, func(key string) {
+			n++
+			write(t, s, n, key+"+", "new", key, "new", fmt.Sprintf("%03d", records-n%100), "")
+			if err := s.View(func(r kv.Reader) error { _, err := all(r); return err }); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = s.View(func(r kv.Reader) (err error) { whole, err = all(r); return err }); err != nil {
+		t.Fatal(err)
+	}
+	err = s.Update(func(w kv.Writer) error {
+		return scan(w, func(key string) {
+			if err := errors.Join(w.Put("a", []byte(key), []byte("x")), w.Put("c", []byte(key), []byte("x"))); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Readers, an update after the other and checkpoints without end: each reader finds what one update left, all of it and nothing else.
+func TestReadersSeeWholeUpdates(t *testing.T) {
+	for name, base := range map[string]kv.Store{"memory": new(memory.Store), "bolt": openBolt(t, filepath.Join(pace.Scratch(t), "base"))} {
+		t.Run(name, func(t *testing.T) {
+			s := tableOver(t, base, table.Options{Mark: mark, Limit: 20_000})
+			defer s.Close()
+			writeNumber(t, s, 1)
+			var readers sync.WaitGroup
+			done := make(chan struct{})
+			for reader := range 3 {
+				readers.Go(func() {
+					for !closed(done) {
+						if err := s.View(func(r kv.Reader) error { return readNumber(r, time.Duration(reader)*time.Millisecond) }); err != nil {
+							t.Error(err)
+							return
+						}
+					}
+				})
+			}
+			for n := range uint64(pace.Scale(400, 20_000)) {
+				writeNumber(t, s, n+2)
+			}
+			close(done)
+			readers.Wait()
+		})
+	}
+}
+
+func closed(done chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+const numbered = 20
+
+// writeNumber writes a number to many records, and deletes those of every other kind of it.
+func writeNumber(t *testing.T, s kv.Store, n uint64) {
+	t.Helper()
+	err := s.Update(func(w kv.Writer) error {
+		err := setMark(w, n)
+		for i := range numbered {
+			value := strconv.AppendUint(nil, n, 10)
+			err = errors.Join(err, w.Put("all", fmt.Append(nil, i), value), w.Delete("by turns", fmt.Append(nil, i, " ", n-1)),
+				w.Put("by turns", fmt.Append(nil, i, " ", n), value))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// readNumber fails unless all records are of the same update, now and after a while.
+func readNumber(r kv.Reader, wait time.Duration) error {
+	at, err := r.Get(mark.Bucket, mark.Key)
+	if err != nil {
+		return err
+	}
+	want := strconv.FormatUint(number(at), 10)
+	for range 2 {
+		for _, bucket := range []string{"all", "by turns"} {
+			count := 0
+			err := r.Scan(bucket, nil, func(key, value []byte) bool {
+				if string(value) == want {
+					count++
+					return true
+				}
+				count = -1
+				return false
+			})
+			if err != nil || count != numbered {
+				return fmt.Errorf("in %s there are %d records of update %s, want %d: %w", bucket, count, want, numbered, err)
+			}
+		}
+		if value, err := r.Get("all", []byte("7")); string(value) != want {
+			return fmt.Errorf("a record is of update %s, want %s: %w", value, want, err)
+		}
+		time.Sleep(wait)
+	}
+	return nil
+}

@@ -1,0 +1,273 @@
+// Package table keeps in memory what was committed since a store was last written, so that the store can be written seldom,
+// and much at a time.
+//
+// Above the base lie layers: an active one, which updates write to, and during a checkpoint a frozen one, which is
+// being written to the base. Each update has a number, and each version of a record that of the update that wrote it. Who reads has
+// the number of the last update published, the layers of that moment, and a snapshot of the base that goes with
+// them: it looks into the active layer first, then into the frozen one, then into the base. Since the base comes to hold just what the
+// frozen layer does, the snapshot may be of before or after that moment, as long as the layers have not changed.
+package table
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+)
+
+// Mark is the record by which snapshots of the base are told apart: whoever changes anything changes it, too, to what it
+// never was before.
+type Mark struct {
+	Bucket string
+	Key    []byte
+}
+
+// Options are those of a table. Hooks may be nil.
+type Options struct {
+	// Mark is what the base is recognized by. Without a bucket nobody looks whether somebody else has written to it.
+	Mark Mark
+	// Limit is how many bytes may be in memory, about, until a checkpoint begins in the background; 0 is 64 MiB. With
+	// twice as many, updates wait for it.
+	Limit int64
+	// Pause is how long after a checkpoint that failed the next one may begin in the background; 0 is a second.
+	Pause time.Duration
+	// ReadOnly says that the base cannot be written to. Updates stay in memory, however many.
+	ReadOnly bool
+	// Begun is called when a checkpoint begins, with the value of the mark that the base will have after it: that of the last
+	// update published, and none is under way. It must soon return, and must not use the table.
+	Begun func(mark []byte)
+	// Written is called when that is durable in the base, and before Checkpoint returns, or another begins. It may read and update, but
+	// neither make a checkpoint nor close the table.
+	Written func(mark []byte)
+	// Failed is told the error of each checkpoint that failed, under the same rules.
+	Failed func(error)
+	// Step is called by a checkpoint where tests may hold it. It must not panic.
+	Step func(Step)
+}
+
+// Step is a moment of a checkpoint.
+type Step int
+
+// The steps of a checkpoint.
+const (
+	Frozen  Step = iota + 1 // nothing is written yet
+	Stored                  // the base has all of the frozen layer, which is there still
+	Dropped                 // the frozen layer is gone
+)
+
+// Table is a [kv.Store] over another one, the base, which nobody else may write to. An update is durable when a
+// checkpoint has written it to the base; until then it is for whoever makes it to keep it elsewhere.
+//
+// Values that were put are kept by reference until they are in the base, and returned by reference: nobody may modify them.
+type Table struct {
+	base    kv.Store
+	options Options
+
+	checkpointing sync.Mutex             // held while a checkpoint runs, and by Close
+	writing       sync.Mutex             // held by each update, and when the active layer is frozen; locked after checkpointing
+	current       atomic.Pointer[layers] // changed only with mu held
+
+	mu       sync.Mutex
+	number   uint64 // of the last update published
+	failure  error  // why nothing is read or written any more
+	failed   error  // of the last checkpoint, if it can be made again
+	failedAt time.Time
+	ended    sync.Cond // a checkpoint has, or the table is stopped
+}
+
+// layers are what lies over the base. They stand until a checkpoint begins or ends.
+type layers struct {
+	active *layer
+	frozen *layer // nil if there is none
+	mark   []byte // of the base
+	next   []byte // of the base once it has what is frozen
+}
+
+// Over returns a table over a store. It reads the store's mark.
+func Over(base kv.Store, o Options) (*Table, error) {
+	if o.Limit == 0 {
+		o.Limit = 64 << 20
+	}
+	if o.Pause == 0 {
+		o.Pause = time.Second
+	}
+	t, c := &Table{base: base, options: o}, &layers{active: newLayer()}
+	t.ended.L = &t.mu
+	err := base.View(func(r kv.Reader) error {
+		mark, err := t.markOf(r)
+		c.mark = bytes.Clone(mark)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.current.Store(c)
+	return t, nil
+}
+
+func (t *Table) markOf(r kv.Reader) ([]byte, error) {
+	if t.options.Mark.Bucket == "" {
+		return nil, nil
+	}
+	return r.Get(t.options.Mark.Bucket, t.options.Mark.Key)
+}
+
+// View implements [kv.Store]. It shows no update that is not published. If the base is not what this table knows, the error wraps
+// [kv.ErrOverwritten], whatever fn has met, and nothing is read or written any more.
+func (t *Table) View(fn func(kv.Reader) error) error {
+	return t.view(t.base.View, reader{table: t}, func(r *reader) error { return fn(r) })
+}
+
+// view runs fn on the newest layers and on a snapshot of the base that goes with them.
+func (t *Table) view(base func(func(kv.Reader) error) error, as reader, fn func(*reader) error) error {
+	for {
+		again, err := t.try(base, as, fn)
+		if !again {
+			return err
+		}
+	}
+}
+
+// try tells to try again if a checkpoint began or ended before there was a snapshot of the base.
+func (t *Table) try(base func(func(kv.Reader) error) error, r reader, fn func(*reader) error) (again bool, err error) {
+	if r.layers, r.at, err = t.enter(); err != nil {
+		return false, err
+	}
+	defer r.layers.active.leave(r.at)
+	err = base(func(below kv.Reader) error {
+		if again = t.current.Load() != r.layers; again {
+			return nil
+		}
+		r.base = below
+		if err := r.begin(); err != nil {
+			return err
+		}
+		err := fn(&r)
+		if changed := r.end(); changed != nil {
+			return changed // whatever fn has met
+		}
+		return err
+	})
+	if stopped := t.stopped(); stopped != nil && !again {
+		return false, stopped // what was read from the base may not be durable
+	}
+	return again && err == nil, err
+}
+
+// enter returns the newest layers, and the number of the last update published, for a reader who leaves the active layer when done.
+func (t *Table) enter() (c *layers, at uint64, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.failure != nil {
+		return nil, 0, t.failure
+	}
+	c = t.current.Load()
+	c.active.enter(t.number)
+	return c, t.number, nil
+}
+
+// Update implements [kv.Store], but for durability. Others see what fn wrote when fn has returned nil, all at once; it may keep it
+// elsewhere as the last thing it does. The [kv.Writer] that it gets is also a [Checker].
+//
+// fn must not begin another transaction of the table. Update returns the error of the last checkpoint without running fn when there is no
+// room in memory because of that. If it returns an error although fn has returned nil, nothing is read or written any more.
+func (t *Table) Update(fn func(kv.Writer) error) error {
+	t.writing.Lock()
+	defer t.writing.Unlock()
+	if err := t.makeRoom(); err != nil {
+		return err
+	}
+	w := &writer{}
+	published := false
+	defer func() {
+		if !published {
+			w.undo()
+		}
+	}()
+	kept := false
+	err := t.view(t.base.View, reader{table: t}, func(r *reader) error {
+		r.at++ // it sees its own writes
+		w.reader = r
+		err := fn(w)
+		kept = err == nil
+		return err
+	})
+	if err != nil {
+		if kept {
+			err = t.stop(err) // it may be kept elsewhere, and is not here
+		}
+		return err
+	}
+	t.publish(w)
+	published = true
+	t.relieve()
+	return nil
+}
+
+func (t *Table) publish(w *writer) {
+	if len(w.touched) > 0 {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.number = w.at
+	}
+}
+
+func (t *Table) stopped() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.failure
+}
+
+// stop has nothing read or written any more, and returns why.
+func (t *Table) stop(why error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.failure == nil {
+		t.failure = why
+	}
+	t.ended.Broadcast()
+	return why
+}
+
+// recognize returns the mark of a snapshot of the base, if it is one that these layers lie over.
+func (t *Table) recognize(c *layers, r kv.Reader) (mark []byte, err error) {
+	found, err := t.markOf(r)
+	switch {
+	case err != nil:
+		return nil, err
+	case bytes.Equal(found, c.mark):
+		return c.mark, nil
+	case c.frozen != nil && bytes.Equal(found, c.next):
+		return c.next, nil
+	}
+	return nil, t.stop(fmt.Errorf("%w: it is not where this process left it", kv.ErrOverwritten))
+}
+
+// Size implements [kv.Store] with the bytes of the base, and those in memory that it does not have yet.
+func (t *Table) Size() (int64, error) {
+	size, err := t.base.Size()
+	return size + t.Bytes(), err
+}
+
+// Bytes returns how many bytes the table takes in memory, about.
+func (t *Table) Bytes() int64 {
+	c := t.current.Load()
+	size := c.active.size()
+	if c.frozen != nil {
+		size += c.frozen.size()
+	}
+	return size
+}
+
+// Close waits for the update and the checkpoint that run, and closes the base. It makes no checkpoint: what is only in memory is
+// forgotten.
+func (t *Table) Close() error {
+	t.checkpointing.Lock()
+	defer t.checkpointing.Unlock()
+	t.writing.Lock()
+	defer t.writing.Unlock()
+	return t.base.Close()
+}

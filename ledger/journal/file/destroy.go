@@ -1,0 +1,196 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/sluicedp/sluice/ledger/journal"
+)
+
+// Remove destroys the bytes of a claimed journal and its directory, and closes the handle. When it returns nil, nothing is left. If the
+// machine dies before, either the journal is whole, or [Sweep] destroys the rest. [journal.ErrFenced]: it was not claimed.
+// [journal.ErrForeign]: something else lies in the directory; then nothing has changed.
+func (j *Journal) Remove() error {
+	j.trimming.Lock()
+	defer j.trimming.Unlock()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.ready(context.Background()); err != nil {
+		return err
+	}
+	if j.term == 0 {
+		return journal.ErrFenced
+	}
+	if _, err := ours(j.dir); err != nil {
+		return err
+	}
+	err := bury(j.parent, j.base, j.dir)
+	return errors.Join(err, j.release())
+}
+
+// Destroy destroys the bytes of a journal that nobody has open, whatever state it is in, and its directory. Errors: [fs.ErrNotExist],
+// [journal.ErrInUse], [journal.ErrForeign] if something else lies there, those of the disk.
+func Destroy(dir string) error { return destroyAt(openDirectory, dir) }
+
+func destroyAt(disk opener, path string) error {
+	parent, base, err := locate(disk, path)
+	if err != nil {
+		return err
+	}
+	dir, err := seize(parent, base)
+	if err == nil {
+		err = errors.Join(bury(parent, base, dir), dir.close())
+	}
+	return errors.Join(err, parent.close())
+}
+
+// Sweep destroys what a crash has left of making or removing the journal of a directory. The journal itself, and one that is being made or removed by
+// somebody, are left alone. Errors: [journal.ErrInUse], [journal.ErrForeign] if something else lies there, those of the disk.
+func Sweep(dir string) error { return sweepAt(openDirectory, dir) }
+
+func sweepAt(disk opener, path string) error {
+	parent, base, err := locate(disk, path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(sweep(parent, base), parent.close())
+}
+
+// sweep is Sweep in a directory.
+func sweep(parent folder, base string) error {
+	for _, name := range []string{base + asNew, base + asGone} {
+		dir, err := seize(parent, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = errors.Join(raze(parent, name, dir), dir.close())
+		}
+		if err != nil {
+			return fmt.Errorf("destroying what is left of %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// seize opens a directory of a journal, for nobody else.
+func seize(parent folder, name string) (folder, error) {
+	dir, err := parent.folder(name)
+	if err != nil {
+		return nil, err
+	}
+	if err = dir.lock(true); err == nil {
+		_, err = ours(dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, dir.close())
+	}
+	return dir, nil
+}
+
+// ours lists the files of a directory. All must have names that journals give.
+func ours(dir folder) ([]string, error) {
+	names, err := dir.list()
+	for _, text := range names {
+		if _, _, ok := parseName(text); !ok {
+			return nil, fmt.Errorf("%w: %s is no file of a journal", journal.ErrForeign, text)
+		}
+	}
+	return names, err
+}
+
+// bury takes the name from a journal, so that nobody reads it any more, and destroys it.
+func bury(parent folder, base string, dir folder) error {
+	if err := sweep(parent, base); err != nil {
+		return err
+	}
+	if err := parent.rename(base, base+asGone); err != nil {
+		return err
+	}
+	return raze(parent, base+asGone, dir)
+}
+
+// raze destroys what is in a directory that is no journal any more, and the directory.
+func raze(parent folder, name string, dir folder) error {
+	names, err := ours(dir)
+	if err != nil {
+		return err
+	}
+	if err := parent.sync(); err != nil { // no crash gives it back its old name
+		return err
+	}
+	for _, name := range names {
+		if err := shred(dir, name); err != nil {
+			return err
+		}
+	}
+	if err := parent.remove(name); err != nil {
+		return err
+	}
+	return parent.sync()
+}
+
+// discard takes the names from segments, and destroys them.
+func discard(dir folder, names []string) error {
+	gone := make([]string, len(names))
+	for i, name := range names {
+		gone[i] = strings.TrimSuffix(name, asSegment) + asGone
+		if err := dir.rename(name, gone[i]); err != nil {
+			return err
+		}
+	}
+	return shredAll(dir, gone)
+}
+
+// clear destroys what a crash has left of segments.
+func (j *Journal) clear() error {
+	names, err := j.dir.list()
+	var left []string
+	for _, text := range names {
+		if _, ending, ok := parseName(text); ok && ending != asSegment {
+			left = append(left, text)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return shredAll(j.dir, left)
+}
+
+// shredAll destroys files that are no segments any more.
+func shredAll(dir folder, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	if err := dir.sync(); err != nil { // no crash gives them back their old names
+		return err
+	}
+	for _, name := range names {
+		if err := shred(dir, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shred overwrites a file, and unlinks it.
+func shred(dir folder, name string) error {
+	f, err := dir.open(name, true)
+	if err != nil {
+		return err
+	}
+	size, err := f.size()
+	if err == nil {
+		err = zero(f, 0, size)
+	}
+	if err == nil {
+		err = f.sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return dir.remove(name)
+}

@@ -1,0 +1,47 @@
+// Package file keeps a journal in a directory of segment files. It is the journal that a ledger has unless it is given another.
+//
+// # The directory
+//
+//	00000007.segment   groups, from the position in its header on; numbers rise
+//	00000008.new       a segment that is being made: never read
+//	00000006.gone      a segment that is being destroyed: never read
+//
+// The directory itself is made under the name DIR.new, and destroyed under the name DIR.gone; [Sweep] removes what a crash left of
+// either. All is written for the owner only.
+//
+// # Segments
+//
+// Numbers are big-endian. A segment begins with a header:
+//
+//	magic(16) ledger(16) journal(16) number(8) term(8) events(8) root(32) zero(4) crc(4)
+//
+// The magic is "sluice journal 1", where 1 is the version; events and root are the position at which the segment begins; crc is the
+// CRC-32C of all before it. Frames follow, each at a multiple of 8 bytes, with zeros between:
+//
+//	length(4) kind(4) content crc(4) frame crc(4) content
+//
+// length is that of the content, from 1 to 1 MiB. Of kind, 1 says that a group begins with this frame, 2 that it ends. The content
+// crc is the CRC-32C of the content; the frame crc goes on from the header's, over the frame's place in the file (8 bytes) and
+// the twelve bytes before it, so that a frame is good at one place of one segment only. The contents of a group's frames, put
+// together, are
+//
+//	term(8) before: events(8) root(32) after: events(8) root(32) number of records: uvarint, and for each: length: uvarint, bytes
+//
+// Behind the frames the file is filled with zeros, in advance, so that an append changes no metadata and takes one fdatasync.
+//
+// # Reading
+//
+// The groups of a segment count up to where the next one begins; that they lead there, number and root, shows that nothing is
+// missing between. The last segment ends where no whole group follows. If a frame that begins a group lies anywhere behind that, the
+// group before it was acknowledged and is damaged: ErrCorrupt. Otherwise what is left is the last group, of which nobody was
+// told, and is dropped.
+//
+// A segment gets its name when it and its header are durable, so a bad header is damage, never a torn write. Nothing is appended to a segment
+// that was read: Claim begins a new one, and copies the last group into it, because a flush of it may have failed whose bytes
+// can still be read.
+//
+// # Erasure
+//
+// Trim renames a segment, flushes the directory, overwrites the segment with zeros, flushes it, and unlinks it. That binds no solid-state
+// disk, which writes elsewhere, no file system that copies on write, and no backup. Whoever needs more encrypts the disk.
+package file

@@ -1,0 +1,162 @@
+package file
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/journaltest"
+)
+
+var shop = [16]byte{'s', 'h', 'o', 'p'}
+
+// A journal in a directory is a journal.
+func TestJournal(t *testing.T) {
+	journaltest.Run(t, journaltest.Kind{Large: pace.Tries(8, 40, 40) << 20, New: func(t *testing.T, at journal.Position) journaltest.Medium {
+		dir := pace.Scratch(t) + "/panel.db.journal"
+		made, err := Create(dir, shop, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open := func() (journal.Journal, error) {
+			if first := made; first != nil {
+				made = nil
+				return first, nil
+			}
+			return Open(dir, shop)
+		}
+		return journaltest.Medium{Open: open}
+	}})
+}
+
+var noLimit = context.Background()
+
+// A journal on a simulated disk, whose segments are small, is a journal, too; and its appends can be made to fail.
+func TestSmallSegments(t *testing.T) {
+	journaltest.Run(t, journaltest.Kind{Large: 1 << 16, New: func(t *testing.T, at journal.Position) journaltest.Medium {
+		s := newSim()
+		made, err := create(s.disk, small, place, shop, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open := func() (journal.Journal, error) {
+			if first := made; first != nil {
+				made = nil
+				return first, nil
+			}
+			return open(s.disk, small, place, shop)
+		}
+		return journaltest.Medium{Open: open, Break: func(landed bool) {
+			at := "write"
+			if landed {
+				at = "sync"
+			}
+			s.fail = func(op string) error {
+				if !strings.HasPrefix(op, at) {
+					return nil
+				}
+				s.fail = nil
+				return syscall.EIO
+			}
+		}}
+	}})
+}
+
+// Only the owner may read a journal, and nothing is written to one that is open for reading.
+func TestFiles(t *testing.T) {
+	dir := filepath.Join(pace.Scratch(t), "panel.db.journal")
+	var l journaltest.Log
+	j, err := Create(dir, shop, l.End())
+	if err != nil {
+		t.Fatal(err)
+	}
+	term, _, err := j.Claim(noLimit)
+	if err == nil {
+		err = errors.Join(j.Append(noLimit, l.Group(term, []byte("secret"))), j.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	segment := filepath.Join(dir, name(1, asSegment))
+	for path, want := range map[string]fs.FileMode{dir: fs.ModeDir | 0o700, segment: 0o600} {
+		if info, err := os.Stat(path); err != nil || info.Mode() != want {
+			t.Errorf("%s has mode %v, %v", path, info.Mode(), err)
+		}
+	}
+	before, err := os.ReadFile(segment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := reader(t, dir), reader(t, dir) // at a time
+	if _, _, err := a.Claim(noLimit); !errors.Is(err, journal.ErrInUse) {
+		t.Errorf("Claim while somebody reads: %v", err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	names, err := os.ReadDir(dir)
+	after, err2 := os.ReadFile(segment)
+	if err != nil || err2 != nil || len(names) != 1 || !bytes.Equal(before, after) {
+		t.Errorf("a reader has changed the journal: %v, %v, %v", names, err, err2)
+	}
+	if _, _, err := a.Claim(noLimit); err != nil {
+		t.Errorf("Claim: %v", err)
+	}
+	if err := a.Remove(); err != nil {
+		t.Errorf("Remove: %v", err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(dir)); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// reader opens a journal of one group, and reads it.
+func reader(t *testing.T, dir string) *Journal {
+	t.Helper()
+	j, err := Open(dir, shop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { j.Close() })
+	var nothing journaltest.Log
+	n := 0
+	for _, err := range j.Read(noLimit, nothing.End()) {
+		if n++; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n != 1 {
+		t.Fatalf("%d groups", n)
+	}
+	return j
+}
+
+// BenchmarkAppend appends groups of 600 bytes.
+func BenchmarkAppend(b *testing.B) {
+	var l journaltest.Log
+	j, err := Create(filepath.Join(b.TempDir(), "journal"), shop, l.End())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer j.Close()
+	term, end, err := j.Claim(noLimit)
+	if err != nil {
+		b.Fatal(err)
+	}
+	g := journal.Group{Term: term, Before: end, Records: [][]byte{make([]byte, 300), make([]byte, 300)}}
+	for b.Loop() {
+		g.After.Events = g.Before.Events + 2
+		if err := j.Append(noLimit, g); err != nil {
+			b.Fatal(err)
+		}
+		g.Before = g.After
+	}
+}

@@ -1,0 +1,256 @@
+package journaltest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/journal"
+)
+
+// Memory is a journal in memory, with faults. It is open as often as one likes; a claim fences all other handles.
+type Memory struct {
+	name string
+
+	mu     sync.Mutex
+	begin  journal.Position
+	groups []journal.Group
+	term   uint64
+	faults func(Call) Fault
+}
+
+// Op is what a call does.
+type Op string
+
+// The calls that can be made to fail.
+const (
+	Claim  Op = "claim"
+	Append Op = "append"
+	Trim   Op = "trim"
+)
+
+// Call is a call that is about to be carried out.
+type Call struct {
+	Op      Op
+	Group   journal.Group    // of Append
+	Through journal.Position // of Trim
+}
+
+// Fault is what becomes of a call. The zero Fault lets it be.
+type Fault struct {
+	Delay time.Duration // goes by first, or until the context is done: then the call fails with its error, as by Err
+	Fence bool          // somebody else claims the journal then
+	// Err fails the call, and stops the handle, unless it is a [journal.ErrRejected]. Append wraps it in [journal.ErrUncertain].
+	Err error
+	// Done lets a call that fails be carried out all the same. With a [journal.ErrRejected] that would be a lie, and is ignored.
+	Done bool
+}
+
+// NewMemory makes a journal that begins at a position.
+func NewMemory(at journal.Position) *Memory {
+	return &Memory{name: "memory:" + rand.Text(), begin: at}
+}
+
+// Inject asks for a fault before each call from now on; nil ends that. Calls may come from several goroutines.
+func (m *Memory) Inject(faults func(Call) Fault) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.faults = faults
+}
+
+// Groups returns what is in the journal, and where it begins.
+func (m *Memory) Groups() (begin journal.Position, groups []journal.Group) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.begin, slices.Clone(m.groups)
+}
+
+// Open returns a new handle.
+func (m *Memory) Open() journal.Journal { return &handle{in: m} }
+
+// end returns where the journal ends.
+func (m *Memory) end() journal.Position {
+	if n := len(m.groups); n > 0 {
+		return m.groups[n-1].After
+	}
+	return m.begin
+}
+
+// behind returns the number of groups up to a position.
+func (m *Memory) behind(at journal.Position) (int, error) {
+	if at.Events < m.begin.Events || at.Events > m.end().Events {
+		return 0, fmt.Errorf("%w: it leads from %v to %v; asked for is %v", journal.ErrLost, m.begin, m.end(), at)
+	}
+	if at == m.begin {
+		return 0, nil
+	}
+	i := slices.IndexFunc(m.groups, func(g journal.Group) bool { return g.After == at })
+	if i < 0 {
+		return 0, fmt.Errorf("%w: no group ends with %v", journal.ErrForked, at)
+	}
+	return i + 1, nil
+}
+
+// handle is a handle of a journal in memory.
+type handle struct {
+	in      *Memory
+	refusal error  // the handle was closed, or has stopped
+	term    uint64 // 0 before Claim
+}
+
+func (h *handle) Name() string { return h.in.name }
+
+// call carries out a call, with its fault. do, and all that changes the handle, runs under the lock.
+func (h *handle) call(ctx context.Context, c Call, do func() error) error {
+	h.in.mu.Lock()
+	defer h.in.mu.Unlock()
+	if err := h.ready(ctx); err != nil {
+		return err
+	}
+	var f Fault
+	if ask := h.in.faults; ask != nil {
+		f = h.suffer(ctx, c, ask)
+	}
+	if h.refusal != nil { // meanwhile
+		return h.refusal
+	}
+	if f.Fence {
+		h.in.term++
+	}
+	if f.Err == nil {
+		return do()
+	}
+	return h.fail(c, f, do)
+}
+
+// suffer asks for a fault, and waits as long as it says, without the lock.
+func (h *handle) suffer(ctx context.Context, c Call, ask func(Call) Fault) Fault {
+	h.in.mu.Unlock()
+	defer h.in.mu.Lock()
+	f := ask(c)
+	if f.Delay <= 0 {
+		return f
+	}
+	select {
+	case <-ctx.Done():
+		f.Err = ctx.Err()
+	case <-time.After(f.Delay):
+	}
+	return f
+}
+
+// fail fails a call.
+func (h *handle) fail(c Call, f Fault, do func() error) error {
+	if isRejected(f.Err) {
+		return f.Err
+	}
+	if f.Done {
+		if err := do(); err != nil {
+			return err
+		}
+	}
+	h.refusal = fmt.Errorf("%w: %v", journal.ErrStopped, f.Err)
+	if c.Op == Append {
+		return fmt.Errorf("%w: %w", journal.ErrUncertain, f.Err)
+	}
+	return f.Err
+}
+
+func (h *handle) ready(ctx context.Context) error {
+	if h.refusal != nil {
+		return h.refusal
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", journal.ErrRejected, err)
+	}
+	return nil
+}
+
+func (h *handle) Claim(ctx context.Context) (term uint64, end journal.Position, err error) {
+	err = h.call(ctx, Call{Op: Claim}, func() error {
+		h.in.term++
+		h.term, term, end = h.in.term, h.in.term, h.in.end()
+		return nil
+	})
+	if err != nil {
+		return 0, journal.Position{}, err
+	}
+	return term, end, nil
+}
+
+func (h *handle) Append(ctx context.Context, g journal.Group) error {
+	return h.call(ctx, Call{Op: Append, Group: g}, func() error {
+		switch {
+		case h.term == 0 || h.term != h.in.term || g.Term != h.term:
+			return journal.ErrFenced
+		case !g.Fits() || g.Before != h.in.end():
+			return journal.ErrOrder
+		}
+		h.in.groups = append(h.in.groups, stored(g))
+		return nil
+	})
+}
+
+func (h *handle) Trim(ctx context.Context, through journal.Position) error {
+	return h.call(ctx, Call{Op: Trim, Through: through}, func() error {
+		if h.term == 0 || h.term != h.in.term {
+			return journal.ErrFenced
+		}
+		if through.Events < h.in.begin.Events {
+			return nil
+		}
+		n, err := h.in.behind(through)
+		if err != nil {
+			return err
+		}
+		h.in.begin, h.in.groups = through, slices.Clone(h.in.groups[n:])
+		return nil
+	})
+}
+
+func (h *handle) Read(ctx context.Context, after journal.Position) iter.Seq2[journal.Group, error] {
+	return func(yield func(journal.Group, error) bool) {
+		for at := after; ; {
+			g, ok, err := h.next(ctx, at)
+			if err == nil && !ok || !yield(g, err) || err != nil {
+				return
+			}
+			at = g.After
+		}
+	}
+}
+
+// next returns the group behind a position, if there is one.
+func (h *handle) next(ctx context.Context, at journal.Position) (g journal.Group, ok bool, err error) {
+	h.in.mu.Lock()
+	defer h.in.mu.Unlock()
+	if err := h.ready(ctx); err != nil {
+		return g, false, err
+	}
+	n, err := h.in.behind(at)
+	if err != nil || n == len(h.in.groups) {
+		return g, false, err
+	}
+	return stored(h.in.groups[n]), true, nil
+}
+
+func (h *handle) Close() error {
+	h.in.mu.Lock()
+	defer h.in.mu.Unlock()
+	h.refusal = journal.ErrClosed
+	return nil
+}
+
+// stored returns a group as a journal keeps it.
+func stored(g journal.Group) journal.Group {
+	records := make([][]byte, len(g.Records))
+	for i, r := range g.Records {
+		records[i] = slices.Clone(r)
+	}
+	g.Records, g.Cut = records, false
+	return g
+}

@@ -1,0 +1,90 @@
+package journaltest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/journal"
+)
+
+// once lets a fault come over the next call of a kind.
+func once(m *Memory, op Op, f Fault) {
+	m.Inject(func(c Call) Fault {
+		if c.Op != op {
+			return Fault{}
+		}
+		m.Inject(nil)
+		return f
+	})
+}
+
+func TestMemory(t *testing.T) {
+	Run(t, Kind{Shared: true, Large: 1 << 20, New: func(t *testing.T, at journal.Position) Medium {
+		m := NewMemory(at)
+		return Medium{
+			Open:  func() (journal.Journal, error) { return m.Open(), nil },
+			Break: func(landed bool) { once(m, Append, Fault{Err: errors.New("no more paper"), Done: landed}) },
+		}
+	}})
+}
+
+// Each fault does what it says.
+func TestFaults(t *testing.T) {
+	broken := errors.New("broken")
+	for name, c := range map[string]struct {
+		op       Op
+		fault    Fault
+		want     error
+		rejected bool
+		stopped  bool
+		there    bool // the group, or the trim
+	}{
+		"rejected":       {Append, Fault{Err: journal.ErrRejected, Done: true}, journal.ErrRejected, true, false, false},
+		"fenced":         {Append, Fault{Fence: true}, journal.ErrFenced, true, false, false},
+		"uncertain":      {Append, Fault{Err: broken}, journal.ErrUncertain, false, true, false},
+		"done":           {Append, Fault{Err: broken, Done: true}, broken, false, true, true},
+		"late":           {Append, Fault{Delay: time.Millisecond}, nil, false, false, true},
+		"too late":       {Append, Fault{Delay: time.Hour}, context.DeadlineExceeded, false, true, false},
+		"trim":           {Trim, Fault{Err: broken}, broken, false, true, false},
+		"trim all same":  {Trim, Fault{Err: broken, Done: true}, broken, false, true, true},
+		"trim is fenced": {Trim, Fault{Fence: true}, journal.ErrFenced, true, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var l Log
+			m := NewMemory(l.End())
+			j := m.Open()
+			term, _, err := j.Claim(t.Context())
+			if err == nil && c.op == Trim {
+				err = j.Append(t.Context(), l.Group(term, []byte("old")))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			if name != "too late" {
+				ctx = t.Context()
+			}
+			defer cancel()
+			once(m, c.op, c.fault)
+			before, end := l.End(), l.End()
+			if c.op == Append {
+				g := l.Group(term, []byte("new"))
+				err, end = j.Append(ctx, g), g.After
+			} else {
+				err = j.Trim(ctx, end)
+			}
+			if !errors.Is(err, c.want) || errors.Is(err, journal.ErrRejected) != c.rejected {
+				t.Errorf("the call returns %v", err)
+			}
+			if err := j.Trim(t.Context(), before); errors.Is(err, journal.ErrStopped) != c.stopped {
+				t.Errorf("then it stops: %v", err)
+			}
+			begin, groups := m.Groups()
+			if c.op == Append && (len(groups) == 1) != c.there || c.op == Trim && (begin == end) != c.there {
+				t.Errorf("then there are %d groups behind %v", len(groups), begin)
+			}
+		})
+	}
+}

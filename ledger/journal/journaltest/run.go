@@ -1,0 +1,633 @@
+package journaltest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/journal"
+)
+
+// Kind is a kind of journal that is tested.
+type Kind struct {
+	// New makes a journal that begins at a position.
+	New func(t *testing.T, at journal.Position) Medium
+	// Shared says that a journal can be open twice, and that a claim fences the other handle. Of any other kind, the second Open or its
+	// Claim returns [journal.ErrInUse].
+	Shared bool
+	// Large is how many bytes the largest group has that is tried; some tens of megabytes are good.
+	Large int
+}
+
+// Medium is what keeps a journal when no handle is open.
+type Medium struct {
+	// Open returns a new handle.
+	Open func() (journal.Journal, error)
+	// Break makes the next Append fail, by whatever handle, so that it leaves open whether the group is there. landed says which of both
+	// it should be, if that can be chosen. If Break is nil, it is not tested.
+	Break func(landed bool)
+}
+
+// Run tests a kind of journal, each test with journals of its own.
+func Run(t *testing.T, k Kind) {
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, Kind)
+	}{
+		{"name", testName}, {"empty", testEmpty}, {"order", testOrder}, {"records", testRecords}, {"rejected", testRejected},
+		{"large", testLarge}, {"trim", testTrim}, {"cut", testCut}, {"trim all", testTrimAll}, {"reopen", testReopen},
+		{"context", testContext}, {"closed", testClosed},
+		{"uncertain", testUncertain}, {"terms", testTerms}, {"two handles", testTwo}, {"meanwhile", testMeanwhile}, {"walk", testWalk},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, k) })
+	}
+}
+
+// game is a journal, and what must be in it.
+type game struct {
+	*testing.T
+	medium Medium
+	j      journal.Journal
+	log    Log
+	term   uint64
+	begin  journal.Position
+	groups []journal.Group
+}
+
+// play makes a journal behind a few events, and claims it.
+func play(t *testing.T, k Kind) *game {
+	t.Helper()
+	g := &game{T: t}
+	g.log.Group(0, []byte("long"), []byte("ago"))
+	g.begin = g.log.End()
+	g.medium = k.New(t, g.begin)
+	g.open()
+	g.claim()
+	return g
+}
+
+func (g *game) open() {
+	g.Helper()
+	var err error
+	if g.j, err = g.medium.Open(); err != nil {
+		g.Fatalf("Open: %v", err)
+	}
+	g.Cleanup(func() { g.j.Close() })
+}
+
+func (g *game) claim() {
+	g.Helper()
+	term, end, err := g.j.Claim(g.Context())
+	if err != nil || term <= g.term || end != g.log.End() {
+		g.Fatalf("Claim: term %d after %d, it ends with %v, not %v: %v", term, g.term, end, g.log.End(), err)
+	}
+	g.term = term
+}
+
+// again closes the journal, and opens it.
+func (g *game) again() {
+	g.Helper()
+	if err := g.j.Close(); err != nil {
+		g.Fatalf("Close: %v", err)
+	}
+	g.open()
+	g.check()
+	g.claim()
+}
+
+// add appends a group.
+func (g *game) add(cut bool, records ...string) {
+	g.Helper()
+	var all [][]byte
+	for _, r := range records {
+		all = append(all, []byte(r))
+	}
+	g.append(cut, all...)
+}
+
+func (g *game) append(cut bool, records ...[]byte) {
+	g.Helper()
+	group := g.log.Group(g.term, records...)
+	group.Cut = cut
+	if err := g.j.Append(g.Context(), group); err != nil {
+		g.Fatalf("Append: %v", err)
+	}
+	g.groups = append(g.groups, stored(group))
+}
+
+// fill appends so many groups.
+func (g *game) fill(n int) {
+	g.Helper()
+	for i := range n {
+		g.add(i%4 == 3, fmt.Sprintf("event %d", i), "and another")
+	}
+}
+
+// read reads all groups behind a position.
+func (g *game) read(after journal.Position) (all []journal.Group, err error) {
+	for group, err := range g.j.Read(g.Context(), after) {
+		if err != nil {
+			return all, err
+		}
+		all = append(all, group)
+	}
+	return all, nil
+}
+
+// trimmed forgets the groups up to a position.
+func (g *game) trimmed(through journal.Position) {
+	for len(g.groups) > 0 && g.groups[0].After.Events <= through.Events {
+		g.groups = g.groups[1:]
+	}
+	g.begin = through
+}
+
+// trim trims the journal.
+func (g *game) trim(through journal.Position) {
+	g.Helper()
+	if err := g.j.Trim(g.Context(), through); err != nil {
+		g.Fatalf("Trim(%v): %v", through, err)
+	}
+	g.trimmed(through)
+}
+
+// check reads the journal from every position at which a group ends.
+func (g *game) check() {
+	g.Helper()
+	at := g.begin
+	for i := 0; ; i++ {
+		g.same(at, g.groups[i:])
+		if i == len(g.groups) {
+			return
+		}
+		at = g.groups[i].After
+	}
+}
+
+// same holds what follows on a position against what should.
+func (g *game) same(at journal.Position, want []journal.Group) {
+	g.Helper()
+	found, err := g.read(at)
+	if err != nil || len(found) != len(want) {
+		g.Fatalf("Read(%v) returns %d groups instead of %d: %v", at, len(found), len(want), err)
+	}
+	for i := range want {
+		if !Equal(found[i], want[i]) || found[i].Cut {
+			g.Fatalf("Read(%v) returns %v as group %d instead of %v", at, found[i], i, want[i])
+		}
+	}
+}
+
+// fails reads from a position that there is not.
+func (g *game) fails(at journal.Position, want error) {
+	g.Helper()
+	found, err := g.read(at)
+	if len(found) > 0 || !errors.Is(err, want) || !errors.Is(err, journal.ErrCorrupt) {
+		g.Errorf("Read(%v) returns %d groups and %v, not %v", at, len(found), err, want)
+	}
+}
+
+// otherRoot is a position with as many events as another, and another root.
+func otherRoot(p journal.Position) journal.Position {
+	p.Root[0] ^= 1
+	return p
+}
+
+func testName(t *testing.T, k Kind) {
+	a, b := play(t, k), play(t, k)
+	name := a.j.Name()
+	if a.again(); a.j.Name() != name || name == b.j.Name() || name == "" {
+		t.Errorf("one journal is %q and %q, another is %q", name, a.j.Name(), b.j.Name())
+	}
+}
+
+func testEmpty(t *testing.T, k Kind) {
+	g := play(t, k)
+	check := func() {
+		g.check()
+		g.fails(otherRoot(g.begin), journal.ErrForked)
+		g.fails(journal.Position{Events: 1}, journal.ErrLost)
+		g.fails(journal.Position{Events: 3}, journal.ErrLost)
+	}
+	check()
+	g.again()
+	check()
+	g.add(true, "the first, in a segment that has begun")
+	g.check()
+}
+
+func testOrder(t *testing.T, k Kind) {
+	g := play(t, k)
+	g.fill(11)
+	for range 2 {
+		g.check()
+		g.fails(journal.Position{Events: g.begin.Events - 1}, journal.ErrLost)
+		g.fails(journal.Position{Events: g.log.at + 1}, journal.ErrLost)
+		for _, group := range g.groups {
+			g.fails(otherRoot(group.After), journal.ErrForked)
+			g.fails(journal.Position{Events: group.Before.Events + 1}, journal.ErrForked)
+		}
+		g.again()
+	}
+}
+
+func testRecords(t *testing.T, k Kind) {
+	g := play(t, k)
+	g.add(false, "", "\x00", "", "\xff\xff", string(make([]byte, 1<<12)))
+	g.add(false, "")
+	mine := []byte("mine")
+	g.append(false, mine)
+	copy(mine, "gone")
+	g.check()
+	found, err := g.read(g.begin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, group := range found { // they are the reader's
+		for i, r := range group.Records {
+			clear(r)
+			group.Records[i] = append(r, 1)
+		}
+	}
+	g.check()
+	g.again()
+}
+
+func testRejected(t *testing.T, k Kind) {
+	g := play(t, k)
+	g.fill(3)
+	good := g.log.Group(g.term, []byte("a"), []byte("b"))
+	g.log.Undo(2)
+	for name, change := range map[string]func(*journal.Group){
+		"before the end":    func(x *journal.Group) { *x = g.groups[2] },
+		"behind the end":    func(x *journal.Group) { x.Before.Events, x.After.Events = x.Before.Events+1, x.After.Events+1 },
+		"another root":      func(x *journal.Group) { x.Before = otherRoot(x.Before) },
+		"no record":         func(x *journal.Group) { x.Records, x.After = nil, x.Before },
+		"a record too few":  func(x *journal.Group) { x.Records = x.Records[:1] },
+		"a record too many": func(x *journal.Group) { x.Records = append(x.Records, nil) },
+		"backwards":         func(x *journal.Group) { x.After.Events = x.Before.Events - 2 },
+	} {
+		bad := stored(good)
+		change(&bad)
+		if err := g.j.Append(t.Context(), bad); !errors.Is(err, journal.ErrOrder) || !isRejected(err) {
+			t.Errorf("%s: Append: %v, not ErrOrder", name, err)
+		}
+	}
+	for _, term := range []uint64{0, g.term - 1, g.term + 1} {
+		bad := good
+		if bad.Term = term; term == g.term {
+			continue
+		}
+		if err := g.j.Append(t.Context(), bad); !errors.Is(err, journal.ErrFenced) {
+			t.Errorf("Append under term %d instead of %d: %v, not ErrFenced", term, g.term, err)
+		}
+	}
+	g.check()
+	g.fill(1)
+	g.again()
+}
+
+func testLarge(t *testing.T, k Kind) {
+	g := play(t, k)
+	big := make([]byte, k.Large/2)
+	random := rand.NewChaCha8([32]byte{1})
+	_, _ = random.Read(big)
+	many := make([][]byte, 1000)
+	for i := range many {
+		many[i] = big[i : i+len(big)/3/len(many)*(i%7)/3]
+	}
+	g.add(false, "small")
+	g.append(false, append(many, big)...)
+	g.add(false, "small")
+	g.check()
+	g.append(true, big)
+	g.again()
+	g.trim(g.groups[1].After)
+	g.add(false, "small")
+	g.again()
+}
+
+func testTrim(t *testing.T, k Kind) {
+	const groups = 7
+	for n := range groups {
+		g := play(t, k)
+		g.fill(groups)
+		if err := g.j.Trim(t.Context(), otherRoot(g.groups[n].After)); !errors.Is(err, journal.ErrForked) {
+			t.Errorf("Trim to another root: %v", err)
+		}
+		if err := g.j.Trim(t.Context(), journal.Position{Events: g.groups[n].Before.Events + 1}); !errors.Is(err, journal.ErrForked) {
+			t.Errorf("Trim into a group: %v", err)
+		}
+		if err := g.j.Trim(t.Context(), journal.Position{Events: g.log.at + 1}); !errors.Is(err, journal.ErrLost) {
+			t.Errorf("Trim beyond the end: %v", err)
+		}
+		g.check()
+		before, first := g.begin, g.groups[n/2].After
+		g.trim(first)
+		g.check()
+		last := g.groups[0]
+		g.trim(g.groups[n-n/2-min(n, 1)].After)
+		g.check()
+		g.trim(g.begin) // again
+		for _, old := range []journal.Position{before, first, last.Before} {
+			if old.Events < g.begin.Events {
+				g.fails(old, journal.ErrLost)
+				if err := g.j.Trim(t.Context(), old); err != nil {
+					t.Errorf("Trim to what was trimmed: %v", err)
+				}
+			}
+		}
+		g.add(false, "more")
+		g.again()
+		g.add(false, "still more")
+		g.check()
+	}
+}
+
+func testTrimAll(t *testing.T, k Kind) {
+	g := play(t, k)
+	for range 3 {
+		g.fill(2)
+		g.trim(g.log.End())
+		g.check()
+		g.trim(g.log.End())
+		g.again()
+	}
+}
+
+func testCut(t *testing.T, k Kind) {
+	g := play(t, k)
+	for range 3 {
+		g.fill(2)
+		from := g.log.End()
+		g.add(true, "the first behind a checkpoint")
+		g.add(true, "another one so soon")
+		g.trim(from)
+		g.check()
+	}
+	g.again()
+}
+
+func testReopen(t *testing.T, k Kind) {
+	g := play(t, k)
+	for i := range 6 {
+		g.again()
+		g.fill(i)
+		g.check()
+		if err := g.j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		g.open() // for reading only
+		g.check()
+		if err := g.j.Append(t.Context(), g.log.Group(0, []byte("no claim"))); !errors.Is(err, journal.ErrFenced) {
+			t.Errorf("Append without a claim: %v", err)
+		}
+		g.log.Undo(1)
+		if err := g.j.Trim(t.Context(), g.begin); !errors.Is(err, journal.ErrFenced) {
+			t.Errorf("Trim without a claim: %v", err)
+		}
+	}
+}
+
+func testContext(t *testing.T, k Kind) {
+	g := play(t, k)
+	g.fill(3)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	n := 0
+	var err error
+	for _, err = range g.j.Read(ctx, g.begin) {
+		if err == nil {
+			n++
+			cancel()
+		}
+	}
+	if n != 1 || !errors.Is(err, context.Canceled) {
+		t.Errorf("Read returns %d groups, then %v", n, err)
+	}
+	next := g.log.Group(g.term, []byte("never"))
+	g.log.Undo(1)
+	_, _, claimed := g.j.Claim(ctx)
+	for name, err := range map[string]error{"Append": g.j.Append(ctx, next), "Trim": g.j.Trim(ctx, next.Before), "Claim": claimed} {
+		if !errors.Is(err, context.Canceled) || name == "Append" && !isRejected(err) {
+			t.Errorf("%s with a context that is done: %v", name, err)
+		}
+	}
+	g.check()
+	g.fill(1)
+	g.again()
+}
+
+// refused checks that every call returns an error.
+func (g *game) refused(want error) {
+	g.Helper()
+	_, _, claimed := g.j.Claim(g.Context())
+	_, read := g.read(g.begin)
+	group := g.log.Group(g.term, []byte("never"))
+	g.log.Undo(1)
+	for name, err := range map[string]error{
+		"Claim": claimed, "Read": read, "Append": g.j.Append(g.Context(), group), "Trim": g.j.Trim(g.Context(), g.begin),
+	} {
+		if !errors.Is(err, want) {
+			g.Errorf("%s: %v, not %v", name, err, want)
+		}
+	}
+}
+
+func testClosed(t *testing.T, k Kind) {
+	g := play(t, k)
+	g.fill(2)
+	for group, err := range g.j.Read(t.Context(), g.begin) {
+		if group.Before != g.begin && !errors.Is(err, journal.ErrClosed) {
+			t.Errorf("Read goes on after Close: %v", err)
+		}
+		if err := g.j.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	}
+	g.refused(journal.ErrClosed)
+	g.open()
+	g.check()
+}
+
+func testUncertain(t *testing.T, k Kind) {
+	g := play(t, k)
+	if g.medium.Break == nil {
+		t.Log("nobody says how to make an append fail")
+		return
+	}
+	for i := range 16 {
+		g.fill(i % 3)
+		g.uncertain(i%2 == 0, i%4 < 2, i%8 < 4)
+	}
+}
+
+// uncertain lets an append fail, and sees what became of it.
+func (g *game) uncertain(landed, cut, large bool) {
+	g.Helper()
+	records := [][]byte{[]byte("perhaps")}
+	if large {
+		records = append(records, bytes.Repeat([]byte("so large "), 1<<15))
+	}
+	group := g.log.Group(g.term, records...)
+	group.Cut = cut
+	g.medium.Break(landed)
+	if err := g.j.Append(g.Context(), group); err == nil || isRejected(err) {
+		g.Fatalf("Append: %v, although nobody can know", err)
+	}
+	g.refused(journal.ErrStopped)
+	if err := g.j.Close(); err != nil {
+		g.Logf("Close: %v", err)
+	}
+	g.open()
+	_, end, err := g.j.Claim(g.Context())
+	switch {
+	case err != nil:
+		g.Fatalf("Claim: %v", err)
+	case end == group.Before:
+		g.log.Undo(len(records))
+	case end == group.After:
+		g.groups = append(g.groups, stored(group))
+	default:
+		g.Fatalf("a group is there in part: the journal ends with %v, not %v or %v", end, group.Before, group.After)
+	}
+	g.check()
+	g.again()
+}
+
+func testTerms(t *testing.T, k Kind) {
+	g := play(t, k)
+	for range 3 {
+		old := g.term
+		g.add(false, "under one term")
+		g.claim()
+		if err := g.j.Append(t.Context(), g.log.Group(old, []byte("late"))); !errors.Is(err, journal.ErrFenced) {
+			t.Fatalf("Append under an earlier term: %v", err)
+		}
+		g.log.Undo(1)
+		g.check()
+	}
+	g.again()
+}
+
+func testTwo(t *testing.T, k Kind) {
+	g := play(t, k)
+	g.add(false, "of the first")
+	other, err := g.medium.Open()
+	if !k.Shared {
+		if err == nil {
+			_, _, err = other.Claim(t.Context())
+			other.Close()
+		}
+		if !errors.Is(err, journal.ErrInUse) {
+			t.Errorf("the journal is claimed, and can be taken: %v", err)
+		}
+		g.add(false, "the first goes on")
+		g.check()
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	first, old := g.j, g.term
+	g.j = other
+	g.check()
+	g.claim()
+	late := g.log.Group(old, []byte("late"))
+	g.log.Undo(1)
+	if err := first.Append(t.Context(), late); !errors.Is(err, journal.ErrFenced) {
+		t.Errorf("Append of who was fenced: %v", err)
+	}
+	if late.Term = g.term; !errors.Is(first.Append(t.Context(), late), journal.ErrFenced) {
+		t.Error("Append of who was fenced, under the term of another")
+	}
+	if err := first.Trim(t.Context(), g.log.End()); !errors.Is(err, journal.ErrFenced) {
+		t.Errorf("Trim of who was fenced: %v", err)
+	}
+	g.fill(2)
+	g.j = first
+	g.check()
+	g.claim()
+	g.fill(1)
+	g.check()
+}
+
+// testMeanwhile appends, trims and claims while somebody reads.
+func testMeanwhile(t *testing.T, k Kind) {
+	for n := range 8 {
+		g := play(t, k)
+		g.fill(6)
+		at, i := g.begin, 0
+		for group, err := range g.j.Read(t.Context(), at) {
+			if err != nil || group.Before != at {
+				t.Fatalf("after %d groups: from %v, not %v: %v", i, group.Before, at, err)
+			}
+			if at = group.After; i == n%6 {
+				switch n % 4 {
+				case 0:
+					g.trim(g.groups[n%6].After)
+				case 1:
+					g.trim(g.begin)
+					g.claim()
+				case 2:
+					g.trim(g.groups[0].After)
+					g.add(true, "more")
+				case 3:
+					g.claim()
+					g.add(false, "more")
+				}
+			}
+			i++
+		}
+		if i < 6 {
+			t.Errorf("Read returns %d groups of 6", i)
+		}
+		g.check()
+		g.lost()
+	}
+}
+
+// lost trims what a reader would come to.
+func (g *game) lost() {
+	g.Helper()
+	g.fill(3)
+	n := 0
+	for _, err := range g.j.Read(g.Context(), g.begin) {
+		if n++; n == 1 {
+			g.trim(g.log.End())
+		} else if !errors.Is(err, journal.ErrLost) {
+			g.Errorf("Read goes on to what was trimmed: %v", err)
+		}
+	}
+	if n != 2 {
+		g.Errorf("Read ends without a word after %d groups", n)
+	}
+}
+
+// testWalk does this and that.
+func testWalk(t *testing.T, k Kind) {
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	t.Logf("seed %d", seed)
+	g := play(t, k)
+	for range 60 {
+		switch n := random.IntN(12); {
+		case n == 0:
+			g.again()
+		case n == 1:
+			g.claim()
+		case n == 2 && len(g.groups) > 0:
+			g.trim(g.groups[random.IntN(len(g.groups))].After)
+		case n == 3 && g.medium.Break != nil:
+			g.uncertain(random.IntN(2) == 0, random.IntN(2) == 0, random.IntN(4) == 0)
+			g.claim()
+		default:
+			g.append(random.IntN(6) == 0, make([]byte, random.IntN(100)), make([]byte, random.IntN(3000)))
+		}
+	}
+	g.check()
+}

@@ -1,0 +1,269 @@
+package ledger
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// mixed is a market of several parts, and something over: some have left, and some have sold before, below ε=2, at it or
+// above.
+func mixed(t testing.TB, l *Ledger) (names, gone []string) {
+	t.Helper()
+	names = crowd(2*state.PartSize + 7)
+	sellers(t, l, "10", "10", names...)
+	gone = []string{names[3], names[state.PartSize], names[2*state.PartSize+6]}
+	for _, name := range gone {
+		must(t, l.Withdraw(t.Context(), "leave "+name, name))
+	}
+	sell(t, l, purchase(t, "below", "acme", "1", names[100:200]...))
+	sell(t, l, purchase(t, "at", "bolt", "2", names[state.PartSize-50:state.PartSize-20]...))
+	sell(t, l, purchase(t, "above", "acme", "3", names[state.PartSize+10:state.PartSize+30]...))
+	sell(t, l, purchase(t, "around", "bolt", "1", names[state.PartSize+20:state.PartSize+40]...))
+	return names, gone
+}
+
+// wantMixed checks a partial sale of mixed at ε=2 to acme.
+func wantMixed(t testing.TB, l *Ledger, s Sale, names, gone []string) {
+	t.Helper()
+	sold := uint64(len(names) - len(gone))
+	if s.Objects != sold || s.Draws != sold-30-20 || s.Resales != 30 || s.Degradations+s.Insertions != 20 || s.Upgrades != 100 {
+		t.Errorf("sold %+v", s.Offer)
+	}
+	var left []string
+	for _, r := range s.Refused {
+		left = append(left, r.Object)
+	}
+	if !slices.Equal(left, gone) {
+		t.Errorf("left out %v, want %v", left, gone)
+	}
+	all, err := collect(l.Deliveries(t.Context(), s.Number))
+	must(t, err)
+	want := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(gone, name) })
+	truthful := 0
+	for i, one := range all {
+		if one.Value == "yes" {
+			truthful++
+		}
+		if one.Object != want[i] {
+			t.Fatalf("delivery %d is of %s, want %s", i, one.Object, want[i])
+		}
+	}
+	if len(all) != len(want) {
+		t.Errorf("%d deliveries, want %d", len(all), len(want))
+	}
+	if n := len(all); truthful < n/2 || truthful == n {
+		t.Errorf("%d of %d answer with their truth", truthful, n)
+	}
+}
+
+// A sale of many objects writes what the events say.
+func TestASaleOfSeveralParts(t *testing.T) {
+	for name, test := range map[string]struct {
+		options Options
+		all     bool
+	}{
+		"everybody":          {all: true},
+		"names":              {},
+		"bound to the truth": {options: Options{TruthKey: []byte("a key of sixteen")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := &kvtest.Memory{}
+			begin(t, store)
+			l := openMemory(t, store, test.options)
+			names, gone := mixed(t, l)
+			r := purchase(t, "all", "acme", "2", names...)
+			r.Partial = true
+			left := gone
+			if test.all {
+				r.Objects, r.All, left = nil, true, nil // those who have left are not asked for
+			}
+			s := sell(t, l, r)
+			if test.all {
+				names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(gone, name) })
+			}
+			wantMixed(t, l, s, names, left)
+			sell(t, l, purchase(t, "more", "core", "2.5", names[4:50]...))
+			auditStore(t, store)
+		})
+	}
+}
+
+// In front of the sale, in its transaction, somebody leaves and somebody sells at ε=2; behind it a part of the same people is
+// sold on. Everybody sees those in front.
+func TestASaleOfSeveralPartsAmongOthers(t *testing.T) {
+	path := create(t)
+	l := open(t, path, Options{})
+	names, gone := mixed(t, l)
+	closed(t, l)
+	l, s := openShim(t, path, Options{})
+	g := s.holdCommit(t)
+	leaver, early := names[2*state.PartSize], names[state.PartSize+500]
+	var group sync.WaitGroup
+	group.Go(func() { sell(t, l, purchase(t, "first", "core", "1", names[20])) })
+	g.wait(t)
+	s.set(nil, nil)
+	group.Go(func() { must(t, l.Withdraw(t.Context(), "leave", leaver)) })
+	waitQueued(t, l, 1)
+	group.Go(func() { sell(t, l, purchase(t, "early", "acme", "1.5", early)) })
+	waitQueued(t, l, 2)
+	var made Sale
+	group.Go(func() {
+		r := purchase(t, "all", "acme", "2", names...)
+		r.Partial = true
+		made = sell(t, l, r)
+	})
+	waitQueued(t, l, 3)
+	group.Go(func() {
+		if s := sell(t, l, purchase(t, "late", "bolt", "2", append(slices.Clone(names[50:90]), early)...)); s.Resales != 41 {
+			t.Errorf("sold behind it: %+v", s.Offer)
+		}
+	})
+	waitQueued(t, l, 4)
+	before := s.commits.Load()
+	g.open()
+	group.Wait()
+	if n := s.commits.Load() - before; n != 2 { // that of the first, and one for all others
+		t.Errorf("%d commits", n)
+	}
+	if made.Draws != uint64(len(names)-len(gone)-1-30-20) || len(made.Refused) != len(gone)+1 || made.Upgrades != 101 {
+		t.Errorf("sold %+v, and left out %d", made.Offer, len(made.Refused))
+	}
+	if o := objectOf(t, l, early); o.Spent != eps(t, "2") {
+		t.Errorf("%s has spent %s", early, o.Spent)
+	}
+	wantClean(t, l, VerifyRequest{})
+}
+
+// A large sale that comes to nothing, by whichever of its draws it ends, leaves nothing: nothing stored, nobody charged,
+// and nothing that runs.
+func TestALargeSaleIsWholeOrNothing(t *testing.T) {
+	names := crowd(2*state.PartSize + 100)
+	u := &kvtest.Memory{}
+	begin(t, u)
+	key := []byte("a key of sixteen")
+	l := openMemory(t, u, Options{TruthKey: key})
+	sellers(t, l, "10", "10", names...)
+	changed := names[state.PartSize+50]
+	sell(t, l, purchase(t, "one", "core", "1", changed))
+	whole := purchase(t, "all", "acme", "2", names...)
+
+	for name, test := range map[string]struct {
+		change func(*SellRequest)
+		want   error // nil for a refusal
+		truth  []string
+	}{
+		"nobody waits for it": {func(r *SellRequest) {}, context.Canceled, nil},
+		"a truth has changed": {func(r *SellRequest) {
+			r.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
+				values, err := TruthOf("yes")(ctx, q, objects)
+				if i, found := slices.BinarySearch(objects, changed); found {
+					values[i] = "no"
+				}
+				return values, err
+			}
+		}, nil, []string{changed}},
+		"somebody is not enrolled": {func(r *SellRequest) { r.Objects = append(slices.Clone(names), "person-04200x") }, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if test.want == context.Canceled {
+				pages := 0
+				l.engine.Chances.Sampler = rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
+					if pages++; pages == 3 {
+						cancel()
+					}
+					_, _ = rand.Read(p)
+				}))
+			}
+			r := whole
+			test.change(&r)
+			unchanged(t, u, func() {
+				_, err := l.Sell(ctx, r)
+				var refused *RefusedError
+				if test.want != nil {
+					wantErr(t, err, test.want)
+				} else if !errors.As(err, &refused) || !slices.Equal(refused.TruthChanged, test.truth) {
+					t.Errorf("got %v", err)
+				}
+			})
+			l.engine.Chances.Sampler = rrchain.NewSampler()
+		})
+	}
+	if s := sell(t, l, whole); s.Draws != uint64(len(names)) || s.Upgrades != 0 {
+		t.Errorf("sold %+v", s.Offer)
+	}
+	again := sell(t, l, whole)
+	if again.Number != 2 {
+		t.Errorf("asked again: %+v", again)
+	}
+	auditStore(t, u)
+}
+
+// Rows of bits are kept beside the lines until they are sold.
+func TestALargeSaleOfRows(t *testing.T) {
+	s := &kvtest.Memory{}
+	begin(t, s)
+	l := openMemory(t, s, Options{})
+	names := crowd(state.PartSize + 20)
+	q := Question{Name: "vote", Values: append(vote().Values, "perhaps"), Encoding: Unary}
+	define(t, l, q)
+	enrollUnder(t, l, "vote", market(t, "10"), "10", names...)
+	sell(t, l, purchase(t, "some", "core", "3", names[10:state.PartSize+10]...))
+	made := sell(t, l, purchase(t, "all", "acme", "2"))
+	if made.Draws != 20 || made.Degradations != state.PartSize {
+		t.Errorf("sold %+v", made.Offer)
+	}
+	auditStore(t, s)
+	all, err := collect(l.Deliveries(t.Context(), made.Number))
+	must(t, err)
+	different := map[string]bool{}
+	for i, one := range all {
+		if different[one.Value] = true; i%100 != 0 {
+			continue
+		}
+		response, err := l.Release(t.Context(), releaseOf(t, "look "+one.Object, one.Object, "2"))
+		if must(t, err); one.Value != response.Value || one.Object != names[i] {
+			t.Fatalf("delivery %d of %s: %+v, recorded %s", i, names[i], one, response.Value)
+		}
+	}
+	if len(different) < 4 {
+		t.Errorf("only %d different rows among %d", len(different), len(all))
+	}
+}
+
+// The transaction meets damage that the survey did not. The sale ends, and nothing goes on.
+func TestALargeSaleMeetsDamage(t *testing.T) {
+	s := &kvtest.Memory{}
+	begin(t, s)
+	l := openMemory(t, s, Options{})
+	names := crowd(6 * state.PartSize)
+	sellers(t, l, "10", "10", names...)
+	r := purchase(t, "all", "acme", "1", names...)
+	r.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
+		if objects[0] == names[0] { // once it is surveyed
+			must(t, s.Update(func(w kv.Writer) error { return w.Delete(state.BucketObjects, state.ObjectKey(names[7])) }))
+		}
+		return TruthOf("yes")(ctx, q, objects)
+	}
+	before := runtime.NumGoroutine()
+	_, err := l.Sell(t.Context(), r)
+	wantErr(t, err, ErrCorrupt)
+	for end := time.Now().Add(patience); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+		}
+	}
+}

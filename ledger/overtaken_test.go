@@ -1,0 +1,161 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/internal/state"
+)
+
+// whileAsked returns truths that are yes, and calls then while they are asked for the first time: between the snapshot in
+// which a request is looked up and its transaction.
+func whileAsked(then func()) TruthFunc {
+	done := false
+	return func(ctx context.Context, question string, objects []string) ([]string, error) {
+		if !done {
+			done = true
+			then()
+		}
+		return TruthOf("yes")(ctx, question, objects)
+	}
+}
+
+// meanwhile are changes of what a request about ann at ε=2 has looked at, and what ann has spent in the end of a cap of 4.
+func meanwhile(t *testing.T, l *Ledger) map[string]struct {
+	change func()
+	spent  string
+} {
+	t.Helper()
+	type change = struct {
+		change func()
+		spent  string
+	}
+	return map[string]change{
+		"nothing":          {func() {}, "2"},
+		"another object":   {func() { release(t, l, releaseOf(t, "other", "bob", "1")) }, "2"},
+		"a lower level":    {func() { release(t, l, releaseOf(t, "other", "ann", "1")) }, "2"},
+		"a higher level":   {func() { release(t, l, releaseOf(t, "other", "ann", "3")) }, "3"},
+		"the same level":   {func() { release(t, l, releaseOf(t, "other", "ann", "2")) }, "2"},
+		"another question": {func() { release(t, l, ReleaseRequest{"other", "other", "ann", eps(t, "1.5"), TruthOf("no")}) }, "3.5"},
+		"too much of the cap": {func() {
+			release(t, l, ReleaseRequest{"other", "other", "ann", eps(t, "3"), TruthOf("no")})
+		}, "3"},
+		"withdrawn": {func() { must(t, l.Withdraw(t.Context(), "other", "ann")) }, "0"},
+		"sold":      {func() { sell(t, l, purchase(t, "other", "cy", "1", "ann")) }, "2"},
+		"the buyer": {func() { sell(t, l, purchase(t, "other", "acme", "1", "ann")) }, "2"},
+		"a refusal": {func() { _, _ = l.Release(t.Context(), releaseOf(t, "other", "ann", "5")) }, "2"},
+	}
+}
+
+// What a request has read before its transaction is read again if it has changed: else a level that was released would be
+// lost, or budget spent twice.
+func TestWhatARequestHasSeenIsReadAgainWhenItHasChanged(t *testing.T) {
+	requests := map[string]func(l *Ledger, truth TruthFunc) error{
+		"release": func(l *Ledger, truth TruthFunc) error {
+			r := releaseOf(t, "mine", "ann", "2")
+			r.Truth = truth
+			_, err := l.Release(t.Context(), r)
+			return err
+		},
+		"raise": func(l *Ledger, truth TruthFunc) error {
+			r := order(t, "mine", "2", "ann", "bob")
+			r.Truth = truth
+			_, err := l.Raise(t.Context(), r)
+			return err
+		},
+		"sale": func(l *Ledger, truth TruthFunc) error {
+			r := purchase(t, "mine", "acme", "2", "ann")
+			r.Truth = truth
+			_, err := l.Sell(t.Context(), r)
+			return err
+		},
+	}
+	for what, request := range requests {
+		for name := range meanwhile(t, nil) {
+			t.Run(what+"/"+name, func(t *testing.T) {
+				l := sellers(t, inMemory(t, Options{}), "10", "4", "ann", "bob")
+				other := vote()
+				other.Name = "other"
+				define(t, l, other)
+				enroll(t, l, "other", "4", "ann")
+				between := meanwhile(t, l)[name]
+				err := request(l, whileAsked(between.change))
+				var refused *RefusedError
+				if err != nil && !errors.As(err, &refused) {
+					t.Fatal(err)
+				}
+				if spent := objectOf(t, l, "ann").Spent; spent != eps(t, between.spent) {
+					t.Errorf("ann has spent %s, not %s: %v", spent, between.spent, err)
+				}
+				wantClean(t, l, VerifyRequest{})
+			})
+		}
+	}
+}
+
+// A request that comes a second time while its truth is asked for is carried out once.
+func TestARequestThatComesAgainWhileItIsAsked(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "10", "ann")
+	r := releaseOf(t, "key", "ann", "1")
+	var inner Response
+	r.Truth = whileAsked(func() { inner = release(t, l, releaseOf(t, "key", "ann", "1")) })
+	if outer := release(t, l, r); outer != inner {
+		t.Errorf("%+v, and then %+v", inner, outer)
+	}
+	wantClean(t, l, VerifyRequest{})
+}
+
+// Requests on the same few objects share transactions, and all have looked before the first of them was carried out.
+func TestRequestsOfOneTransactionSeeEachOther(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "10", "ann", "bob")
+	const callers = 40
+	var ready, group sync.WaitGroup
+	ready.Add(callers)
+	for i := range callers {
+		group.Go(func() {
+			r := releaseOf(t, fmt.Sprint(i), []string{"ann", "bob"}[i%2], fmt.Sprint(1+i/4))
+			first := true
+			r.Truth = func(ctx context.Context, question string, objects []string) ([]string, error) {
+				if first {
+					first = false
+					ready.Done()
+					ready.Wait()
+				}
+				return TruthOf("yes")(ctx, question, objects)
+			}
+			if _, err := l.Release(t.Context(), r); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	for _, name := range []string{"ann", "bob"} {
+		state := objectOf(t, l, name)
+		if state.Spent != eps(t, "10") || len(state.Chains[0].Levels) != callers/4 {
+			t.Errorf("%s has spent %s on %d levels", name, state.Spent, len(state.Chains[0].Levels))
+		}
+	}
+	wantClean(t, l, VerifyRequest{})
+}
+
+// A part of a long raise changes its objects like any other request: who has read one of them before reads it again.
+func TestWhatALongRaiseHasChangedIsReadAgain(t *testing.T) {
+	const objects = 3 * state.PartSize
+	names := crowd(objects)
+	l := voters(t, inMemory(t, Options{}), "10", names...)
+	r := releaseOf(t, "mine", names[objects-1], "2") // in the last part
+	r.Truth = whileAsked(func() {
+		all := order(t, "all", "1")
+		if _, err := l.Raise(t.Context(), all); err != nil {
+			t.Fatal(err)
+		}
+	})
+	release(t, l, r)
+	if state := objectOf(t, l, r.Object); len(state.Chains[0].Levels) != 2 || state.Spent != eps(t, "2") {
+		t.Errorf("%s has %d levels and has spent %s", r.Object, len(state.Chains[0].Levels), state.Spent)
+	}
+	wantClean(t, l, VerifyRequest{})
+}

@@ -1,0 +1,143 @@
+package ledger
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	tests "github.com/sluicedp/sluice/internal/pace"
+)
+
+// left copies a file and its journal as they are now: that is what a process leaves that dies.
+func left(t testing.TB, path string) (copied string) {
+	t.Helper()
+	copied = filepath.Join(tests.Scratch(t), "left.db")
+	must(t, os.WriteFile(copied, content(t, path), 0o600))
+	if _, err := os.Stat(path + ".journal"); err == nil {
+		must(t, os.CopyFS(copied+".journal", os.DirFS(path+".journal")))
+	}
+	return copied
+}
+
+// What a fold of the journal comes to is, to the byte, what the process had that left it. Somebody was forgotten, somebody has left,
+// something was sold and reserved meanwhile.
+func TestTheFoldOfAJournalIsWhatWasThere(t *testing.T) {
+	names := crowd(50)
+	path := filepath.Join(tests.Scratch(t), "ledger.db")
+	must(t, Create(path, CreateOptions{}))
+	options := Options{TruthKey: truthKey(), NoiseKey: noiseKeys("one")}
+	l := sellers(t, open(t, path, options), "9", "9", names...)
+	must(t, l.engine.Checkpoint())
+	for i, name := range names {
+		release(t, l, releaseOf(t, fmt.Sprint("r", i), name, fmt.Sprint(1+i%3)))
+	}
+	sell(t, l, purchase(t, "s", "acme", "2", names[10:30]...))
+	_, err := l.Reserve(t.Context(), reserveOne(t, "reserved"))
+	must(t, err)
+	forget(t, l, names[12])
+	must(t, l.Withdraw(t.Context(), "w", names[13]))
+	carryOut(t, l, order(t, "all", "4", names[20:40]...))
+	must(t, l.BeginEpoch(t.Context(), "e", "vote", names[41]))
+	release(t, l, releaseOf(t, "again", names[41], "1"))
+	want := pairs(t, l.engine.Store)
+	copied := left(t, path)
+	before := tree(t, copied)
+	reader := open(t, copied, Options{ReadOnly: true})
+	same(t, "read only", pairs(t, reader.engine.Store), want)
+	wantClean(t, reader, VerifyRequest{})
+	closed(t, reader)
+	if after := tree(t, copied); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("a reader has changed the files: %v, before %v", after, before)
+	}
+	closed(t, l)
+	l = open(t, copied, options)
+	same(t, "recovered", pairs(t, l.engine.Store), want)
+	wantClean(t, l, VerifyRequest{})
+	closed(t, l)
+	if files := tree(t, copied); len(files) != 1 {
+		t.Errorf("there is %v", files)
+	}
+}
+
+// tree returns the files below a directory's file, with their sizes and when they were written.
+func tree(t testing.TB, path string) (files []string) {
+	t.Helper()
+	must(t, filepath.WalkDir(filepath.Dir(path), func(at string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		files = append(files, fmt.Sprint(at, info.Size(), info.ModTime()))
+		return err
+	}))
+	return files
+}
+
+// However much is committed, the journal is as long as what the file does not have yet.
+func TestAJournalStaysShort(t *testing.T) {
+	path := votersFile(t, "900", crowd(100)...)
+	l := open(t, path, Options{Memory: 64 << 10})
+	for i := range tests.Tries(2000, 5000, 50_000) {
+		release(t, l, releaseOf(t, fmt.Sprint(i), crowd(100)[i%100], fmt.Sprint(1+i/100)))
+	}
+	must(t, l.engine.Checkpoint())
+	sum := int64(0)
+	must(t, filepath.WalkDir(path+".journal", func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		sum += info.Size()
+		return err
+	}))
+	if sum > 4<<20 {
+		t.Errorf("the journal has %d bytes, and the file has everything", sum)
+	}
+	wantClean(t, l, VerifyRequest{})
+}
+
+// A ledger that is only read, or whose requests all come to nothing, has no journal, and the file stays as it is.
+func TestAReaderMakesNoJournal(t *testing.T) {
+	path := votersFile(t, "1", "ann")
+	before := content(t, path)
+	l := open(t, path, Options{})
+	objectOf(t, l, "ann")
+	_, err := l.Quote(t.Context(), Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"ann"}})
+	must(t, err)
+	closed(t, l)
+	if _, err := os.Stat(path + ".journal"); !os.IsNotExist(err) || string(content(t, path)) != string(before) {
+		t.Errorf("the journal: %v; or the file has changed", err)
+	}
+}
+
+// BenchmarkOpenAfterACrash opens a ledger whose process died with many commits in the journal.
+func BenchmarkOpenAfterACrash(b *testing.B) {
+	path, names := benchFile(b, benchCrowd)
+	l := open(b, path, Options{})
+	const commits = 20_000
+	for i := range commits {
+		release(b, l, releaseOf(b, fmt.Sprint(i), names[i*7919%len(names)], "0.5"))
+	}
+	events := stats(b, l).Events
+	copied := left(b, path)
+	text, journal := content(b, copied), os.DirFS(copied+".journal")
+	closed(b, l)
+	for b.Loop() {
+		b.StopTimer()
+		again := filepath.Join(b.TempDir(), "again.db")
+		must(b, os.WriteFile(again, text, 0o600))
+		must(b, os.CopyFS(again+".journal", journal))
+		b.StartTimer()
+		l, err := Open(again, Options{ReadOnly: true})
+		must(b, err)
+		b.StopTimer()
+		if stats(b, l).Events != events {
+			b.Error("not all is there")
+		}
+		must(b, l.Close())
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(2*commits), "ns/event")
+}
