@@ -34,6 +34,7 @@ type journaling struct {
 
 	mu      sync.Mutex // held while open changes, and while it is trimmed
 	open    journal.Journal
+	named   bool // by the file, durably; used by whoever commits
 	term    uint64
 	trimmed uint64 // how many events the journal does not hold any more
 }
@@ -44,31 +45,35 @@ func (j *journaling) cut(before uint64) bool { return before > 0 && j.frozen.Loa
 // startJournal sees to it that there is a journal, which the file names before anything is appended to it: without it the
 // file would be opened short.
 func (l *Engine) startJournal() error {
-	if l.journal.open != nil || l.journal.from == nil {
+	if l.journal.named || l.journal.from == nil {
 		return nil
 	}
+	if l.journal.open == nil {
+		if err := l.makeJournal(); err != nil {
+			return fmt.Errorf("make a journal: %w", err)
+		}
+	}
+	// If this fails, the journal stays: the file may name it. The next commit tries again, unless the ledger has stopped.
+	if err := l.nameJournal(l.journal.open.Name()); err != nil {
+		return fmt.Errorf("name the journal: %w", err)
+	}
+	l.journal.named = true
+	return nil
+}
+
+// makeJournal makes a journal that begins where the ledger ends, and claims it.
+func (l *Engine) makeJournal() error {
 	at, err := l.position()
 	if err != nil {
 		return err
 	}
 	j, err := l.journal.from.Make(l.journal.ledger, at)
 	if err != nil {
-		return fmt.Errorf("make a journal: %w", err)
+		return err
 	}
-	if err := l.adopt(j, at); err != nil {
-		return errors.Join(err, j.Close())
-	}
-	return nil
-}
-
-// adopt claims a new journal and has the file name it.
-func (l *Engine) adopt(j journal.Journal, at journal.Position) error {
 	term, end, err := j.Claim(context.Background())
 	if err == nil && end != at {
 		err = errs.Corrupt(nil, "a new journal begins at event %d, the ledger ends at event %d", end.Events, at.Events)
-	}
-	if err == nil {
-		err = l.nameJournal(j.Name())
 	}
 	if err != nil {
 		return errors.Join(err, l.journal.from.Remove(j))
