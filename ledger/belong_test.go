@@ -333,8 +333,8 @@ type otherJournal struct {
 	change func(*journal.Group)
 }
 
-func (a otherJournals) Find(ledger [16]byte) (journal.Journal, error) {
-	j, err := a.besideFile.Find(ledger)
+func (a otherJournals) Find(ledger [16]byte, at journal.Position) (journal.Journal, error) {
+	j, err := a.besideFile.Find(ledger, at)
 	return otherJournal{j, a.change}, err
 }
 

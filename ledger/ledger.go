@@ -23,6 +23,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/prover"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/mechanism"
 )
 
@@ -75,6 +76,12 @@ type Options struct {
 	// background; 0 is 64 MiB. They are durable all the same, in the journal. A commit that finds twice as much there waits. After a
 	// crash Open folds so much again.
 	Memory int64
+	// Journal, if set, opens the journal of the ledger with an ID ([About]) where it is kept instead of beside the file, so that it may outlive this
+	// machine. If there is none yet it makes one that begins at a position, where the file ends. Once the ledger was opened for writing so, the file names
+	// the journal, and is opened with it alone. Open for writing claims it: no other process goes on with it, and no older copy of the file draws
+	// a second time. Open for reading folds what is there, in memory. [Ledger.Forget] trims it; what becomes of the bytes, the journal says. The ledger
+	// closes it.
+	Journal func(id string, at journal.Position) (journal.Journal, error)
 }
 
 // About tells what a ledger was created with.
@@ -151,7 +158,8 @@ func format(w kv.Writer, now time.Time, options CreateOptions) error {
 // Open opens the ledger in an existing file and locks it against other processes. From the first change on a directory with
 // the name of the file and .journal behind it holds what was committed last; [Ledger.Close] brings the file up to date and removes it.
 // After a crash it is left: opened for writing, the ledger is brought up to date first, which takes some microseconds for each event; opened
-// for reading, in memory, and nothing is written. File and journal that do not belong together are [ErrJournal].
+// for reading, in memory, and nothing is written. File and journal that do not belong together are [ErrJournal]. The journal may also be
+// elsewhere ([Options.Journal]).
 //
 // It returns [fs.ErrNotExist], [ErrInUse], [ErrCorrupt], [ErrJournal], [ErrVersion], [ErrTruthKey], [ErrNoiseKey], [ErrCheckpoint], [*RollbackError] or
 // [ErrInvalid] as they apply. An ErrInUse comes within a second.
@@ -167,7 +175,7 @@ func Open(path string, options Options) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := openClaimed(s, besideFile(path), options)
+	l, err := openClaimed(s, journals(path, options), options)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, errors.Join(err, s.Close()))
 	}
@@ -185,13 +193,16 @@ func openClaimed(s kv.Store, j engine.Journals, options Options) (*Ledger, error
 		return nil, err
 	}
 	if err := l.begin(options); err != nil {
-		return nil, errors.Join(err, l.engine.Claim.Release())
+		return nil, errors.Join(err, l.engine.LetGo())
 	}
 	return l, nil
 }
 
 // openStore opens the ledger in a store that nobody can have a copy of, and whose commits are durable by themselves.
 func openStore(s kv.Store, options Options) (*Ledger, error) {
+	if options.Journal != nil {
+		return nil, errs.Invalid("a ledger in memory has no journal")
+	}
 	l, err := readStore(s, nil, options)
 	if err != nil {
 		return nil, err

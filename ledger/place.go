@@ -2,8 +2,14 @@ package ledger
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"os"
 
+	"github.com/google/uuid"
+
+	"github.com/sluicedp/sluice/ledger/internal/engine"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/file"
 )
@@ -14,7 +20,7 @@ type besideFile string
 func (f besideFile) dir() string { return string(f) + ".journal" }
 
 // Find opens the journal that is there. It returns nil if there is none.
-func (f besideFile) Find(ledger [16]byte) (journal.Journal, error) {
+func (f besideFile) Find(ledger [16]byte, _ journal.Position) (journal.Journal, error) {
 	j, err := file.Open(f.dir(), ledger)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -37,5 +43,51 @@ func (f besideFile) Make(ledger [16]byte, at journal.Position) (journal.Journal,
 // Sweep destroys what a crash has left of making or removing a journal.
 func (f besideFile) Sweep() error { return file.Sweep(f.dir()) }
 
+// Lasting implements [engine.Journals]: Close removes the journal.
+func (besideFile) Lasting() bool { return false }
+
 // Remove destroys a journal.
 func (f besideFile) Remove(j journal.Journal) error { return j.(*file.Journal).Remove() }
+
+// elsewhere is where a host keeps the journal of the ledger in a file.
+type elsewhere struct {
+	open func(id string, at journal.Position) (journal.Journal, error)
+	file besideFile
+}
+
+// journals returns where the journal of the ledger in a file is.
+func journals(path string, o Options) engine.Journals {
+	if o.Journal == nil {
+		return besideFile(path)
+	}
+	return elsewhere{o.Journal, besideFile(path)}
+}
+
+// Find implements [engine.Journals]. A journal beside the file may hold what is nowhere else.
+func (e elsewhere) Find(ledger [16]byte, at journal.Position) (journal.Journal, error) {
+	if _, err := os.Lstat(e.file.dir()); err == nil {
+		return nil, fmt.Errorf("%w: there is %s, too: open the ledger once without another journal", ErrJournal, e.file.dir())
+	}
+	return e.Make(ledger, at)
+}
+
+// Make implements [engine.Journals].
+func (e elsewhere) Make(ledger [16]byte, at journal.Position) (journal.Journal, error) {
+	j, err := e.open(uuid.UUID(ledger).String(), at)
+	if err == nil && j == nil {
+		err = errs.Invalid("there is no journal")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the journal: %w", err)
+	}
+	return j, nil
+}
+
+// Remove implements [engine.Journals].
+func (e elsewhere) Remove(j journal.Journal) error { return j.Close() }
+
+// Sweep implements [engine.Journals].
+func (elsewhere) Sweep() error { return nil }
+
+// Lasting implements [engine.Journals].
+func (elsewhere) Lasting() bool { return true }

@@ -16,14 +16,17 @@ import (
 
 // Journals is where the journal of a ledger is found, and made.
 type Journals interface {
-	// Find opens the journal that is there. It returns nil if there is none.
-	Find(ledger [16]byte) (journal.Journal, error)
+	// Find opens the journal that is there. It returns nil if there is none, where none is made before it is needed; else it makes one
+	// that begins at a position.
+	Find(ledger [16]byte, at journal.Position) (journal.Journal, error)
 	// Make makes an empty journal that begins at a position.
 	Make(ledger [16]byte, at journal.Position) (journal.Journal, error)
 	// Remove destroys what a journal holds, and closes it.
 	Remove(j journal.Journal) error
 	// Sweep destroys what a crash has left of making or removing a journal.
 	Sweep() error
+	// Lasting tells whether the journal outlives the process: then the file names it for good.
+	Lasting() bool
 }
 
 // journaling is the journal of an open ledger. There is none before the first commit.
@@ -78,10 +81,15 @@ func (l *Engine) makeJournal() error {
 	if err != nil {
 		return errors.Join(err, l.journal.from.Remove(j))
 	}
+	l.appendTo(j, term, at.Events)
+	return nil
+}
+
+// appendTo has events appended to a journal from now on.
+func (l *Engine) appendTo(j journal.Journal, term, trimmed uint64) {
 	l.journal.mu.Lock()
 	defer l.journal.mu.Unlock()
-	l.journal.open, l.journal.term, l.journal.trimmed = j, term, at.Events
-	return nil
+	l.journal.open, l.journal.term, l.journal.trimmed = j, term, trimmed
 }
 
 // nameJournal has the file name a journal; "" is none.
@@ -112,21 +120,48 @@ func (l *Engine) position() (at journal.Position, err error) {
 // Of says which ledger it is.
 func (l *Engine) Of(ledger [16]byte) { l.journal.ledger = ledger }
 
-// end makes one file of a ledger that is being closed: all is in it, and the journal is gone.
+// end brings the file of a ledger that is being closed up to date. A journal beside it is gone then.
 func (l *Engine) end() error {
 	j := l.journal.open
 	if j == nil {
 		return nil
 	}
 	err := l.Queue.Stopped()
-	if err != nil { // only the next Open can tell what is durable
+	switch {
+	case err != nil: // only the next Open can tell what is durable
 		return j.Close()
+	case l.journal.from.Lasting():
+		return closing(j, l.Checkpoint())
 	}
+	return l.drop(j)
+}
+
+// drop has the file name no journal, and removes the one that it had.
+func (l *Engine) drop(j journal.Journal) error {
 	if err := l.nameJournal(""); err != nil {
-		return errors.Join(err, j.Close())
+		return closing(j, err)
 	}
 	return l.journal.from.Remove(j)
 }
 
-// Close makes one file of the ledger, and lets go of it. The queue must be closed.
+// keep goes on with a journal that outlives the process, after a checkpoint of what was folded.
+func (l *Engine) keep(j journal.Journal, term uint64) error {
+	l.appendTo(j, term, 0)
+	if err := l.nameJournal(j.Name()); err != nil {
+		return closing(j, err)
+	}
+	l.journal.named = true
+	return nil
+}
+
+// Close brings the file up to date, and lets go of it. The queue must be closed.
 func (l *Engine) Close() error { return errors.Join(l.end(), l.Store.Close(), l.Claim.Release()) }
+
+// LetGo lets go of the journal and of the claim of a ledger that could not be opened. Both stay as they are.
+func (l *Engine) LetGo() error {
+	var err error
+	if j := l.journal.open; j != nil {
+		err = j.Close()
+	}
+	return errors.Join(err, l.Claim.Release())
+}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -14,8 +15,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// Recover brings the ledger to where its journal ends, if a process has left one behind. If the ledger is open for writing, all
-// of it is in the file then, and the journal is gone; else it is in memory.
+// Recover brings the ledger to where its journal ends, if a process has left one behind, or it is kept elsewhere. If the ledger is open
+// for writing, all of it is in the file then, and a journal beside the file is gone; else it is in memory.
 func (l *Engine) Recover() error {
 	if l.journal.from == nil {
 		return nil
@@ -24,12 +25,16 @@ func (l *Engine) Recover() error {
 	if err != nil {
 		return err
 	}
+	at, err := l.position()
+	if err != nil {
+		return err
+	}
 	if !l.ReadOnly {
 		if err := l.journal.from.Sweep(); err != nil {
 			return err
 		}
 	}
-	j, err := l.journal.from.Find(l.journal.ledger)
+	j, err := l.journal.from.Find(l.journal.ledger, at)
 	if err != nil {
 		return err
 	}
@@ -37,26 +42,48 @@ func (l *Engine) Recover() error {
 	case j == nil && name == "":
 		return nil
 	case j == nil:
-		return fmt.Errorf("%w: the journal %s is missing; it lies beside the file as long as the ledger is open, and must be moved and copied with it", errs.ErrJournal, name)
+		return missing(name)
 	case name != "" && name != j.Name():
 		return closing(j, fmt.Errorf("%w: the journal is %s, the file's is %s", errs.ErrJournal, j.Name(), name))
 	}
 	if name == "" {
-		err = l.checkFolded(j)
+		if err := l.checkFolded(j); err != nil {
+			return closing(j, err)
+		}
 	}
-	if err == nil && !l.ReadOnly {
-		_, _, err = j.Claim(context.Background()) // what is read from here on is durable
+	if l.ReadOnly {
+		return closing(j, l.foldJournal(j))
 	}
+	term, err := l.takeOver(j)
+	switch {
+	case err != nil:
+		return closing(j, err)
+	case l.journal.from.Lasting():
+		return l.keep(j, term)
+	}
+	return l.drop(j)
+}
+
+func missing(name string) error {
+	if strings.HasPrefix(name, "file:") {
+		return fmt.Errorf("%w: the journal %s is missing; it lies beside the file as long as the ledger is open, and must be moved and copied with it", errs.ErrJournal, name)
+	}
+	return fmt.Errorf("%w: the file is one of a ledger whose journal is %s, and is opened with that one only", errs.ErrJournal, name)
+}
+
+// takeOver claims a journal, so that all there is is durable and nobody else goes on with it, and folds it.
+func (l *Engine) takeOver(j journal.Journal) (term uint64, err error) {
+	term, end, err := j.Claim(context.Background())
 	if err == nil {
 		err = l.foldJournal(j)
 	}
-	if err != nil || l.ReadOnly {
-		return closing(j, err)
+	if err != nil {
+		return 0, err
 	}
-	if err := l.nameJournal(""); err != nil {
-		return closing(j, err)
+	if at, err := l.position(); err != nil || at != end {
+		return 0, errs.Corrupt(err, "the journal ends at event %d, and holds what leads to event %d", end.Events, at.Events)
 	}
-	return l.journal.from.Remove(j)
+	return term, nil
 }
 
 // checkFolded refuses a journal that holds more than a file which was closed without it.

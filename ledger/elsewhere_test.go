@@ -1,0 +1,186 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/journaltest"
+)
+
+// host keeps the journals of its ledgers in memory that outlives them.
+type host struct {
+	journals map[string]*journaltest.Memory
+	opened   int // handles that were not closed
+}
+
+func newHost() *host { return &host{journals: map[string]*journaltest.Memory{}} }
+
+// noting notes that it was closed.
+type noting struct {
+	journal.Journal
+	host *host
+}
+
+func (n noting) Close() error { n.host.opened--; return n.Journal.Close() }
+
+// options are those of a ledger of this host.
+func (h *host) options() Options {
+	return Options{Journal: func(id string, at journal.Position) (journal.Journal, error) {
+		if h.journals[id] == nil {
+			h.journals[id] = journaltest.NewMemory(at)
+		}
+		h.opened++
+		return noting{h.journals[id].Open(), h}, nil
+	}}
+}
+
+// one is the journal of the only ledger.
+func (h *host) one() (found *journaltest.Memory) {
+	for _, found = range h.journals {
+	}
+	return found
+}
+
+// asItIs returns a copy of a file as it is now.
+func asItIs(t *testing.T, path string) (copied string) {
+	t.Helper()
+	copied = filepath.Join(pace.Scratch(t), "copied.db")
+	must(t, os.WriteFile(copied, content(t, path), 0o600))
+	return copied
+}
+
+// A file is lost, or its process has died: with an older copy and the journal, which is elsewhere, everything is there that was told.
+func TestAJournalElsewhereOutlivesTheFile(t *testing.T) {
+	names := crowd(30)
+	path, h := votersFile(t, "9", names...), newHost()
+	l := open(t, path, h.options())
+	older := asItIs(t, path)
+	for i, name := range names {
+		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
+	}
+	forget(t, l, names[3]) // makes a checkpoint, and trims
+	if _, groups := h.one().Groups(); len(groups) != 0 {
+		t.Errorf("%d groups are left after a checkpoint", len(groups))
+	}
+	between := asItIs(t, path)
+	for i, name := range names[10:] {
+		release(t, l, releaseOf(t, fmt.Sprint("more", i), name, "2"))
+	}
+	want := pairs(t, l.engine.Store)
+	reader := open(t, asItIs(t, between), Options{ReadOnly: true, Journal: h.options().Journal})
+	same(t, "read only", pairs(t, reader.engine.Store), want)
+	wantClean(t, reader, VerifyRequest{})
+	closed(t, reader)
+	must(t, l.engine.Claim.Release()) // as if it were on another machine
+	l.engine.Claim = nil
+	if _, err := Open(older, h.options()); !errors.Is(err, ErrJournal) {
+		t.Errorf("a copy from before what was trimmed: %v", err)
+	}
+
+	next := open(t, between, h.options())
+	same(t, "taken over", pairs(t, next.engine.Store), want)
+	_, err := l.Release(t.Context(), releaseOf(t, "late", names[0], "3"))
+	if !errors.Is(err, ErrStopped) || !errors.Is(err, journal.ErrFenced) {
+		t.Errorf("who was fenced gets %v", err)
+	}
+	release(t, next, releaseOf(t, "after", names[0], "3"))
+	wantClean(t, next, VerifyRequest{})
+	closed(t, next)
+	must(t, l.Close())
+	if h.opened != 0 {
+		t.Errorf("%d handles are left open", h.opened)
+	}
+	if _, err := os.Stat(path + ".journal"); !os.IsNotExist(err) {
+		t.Errorf("beside the file: %v", err)
+	}
+}
+
+// A file whose journal is elsewhere is opened with that journal only, also after it was closed.
+func TestAFileIsOpenedWithItsJournalOnly(t *testing.T) {
+	path, h := votersFile(t, "9", "ann"), newHost()
+	l := open(t, path, h.options())
+	release(t, l, releaseOf(t, "1", "ann", "1"))
+	closed(t, l)
+	older := asItIs(t, path)
+	for _, only := range []bool{true, false} {
+		for name, o := range map[string]Options{"none": {}, "another": newHost().options()} {
+			o.ReadOnly = only
+			if _, err := Open(path, o); !errors.Is(err, ErrJournal) || !strings.Contains(err.Error(), h.one().Open().Name()) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	l = open(t, path, h.options())
+	release(t, l, releaseOf(t, "2", "ann", "2"))
+	wantClean(t, l, VerifyRequest{})
+	closed(t, l)
+	if _, err := Open(older, h.options()); !errors.Is(err, ErrJournal) {
+		t.Errorf("an older copy, whose part of the journal is gone: %v", err)
+	}
+	unkeyed := h.options()
+	unkeyed.TruthKey = []byte("too short")
+	if _, err := Open(path, unkeyed); !errors.Is(err, ErrInvalid) {
+		t.Errorf("with a key that cannot be: %v", err)
+	}
+	backup := path + ".backup"
+	l = open(t, path, h.options())
+	_, err := l.Backup(t.Context(), backup, nil)
+	must(t, err)
+	closed(t, l)
+	wantClean(t, open(t, backup, Options{}), VerifyRequest{}) // a ledger of its own
+	if h.opened != 0 {
+		t.Errorf("%d handles are left open", h.opened)
+	}
+}
+
+// What a journal elsewhere is given with is refused if it cannot be right: nothing is written, and no handle stays open.
+func TestAJournalElsewhereThatCannotBe(t *testing.T) {
+	broken := errors.New("no network")
+	at := journal.Position{Events: 3}
+	for name, c := range map[string]struct {
+		beside bool
+		open   func(string, journal.Position) (journal.Journal, error)
+		want   error
+	}{
+		"does not open":    {false, func(string, journal.Position) (journal.Journal, error) { return nil, broken }, broken},
+		"there is none":    {false, func(string, journal.Position) (journal.Journal, error) { return nil, nil }, ErrInvalid},
+		"begins elsewhere": {false, func(string, journal.Position) (journal.Journal, error) { return journaltest.NewMemory(at).Open(), nil }, ErrJournal},
+		"one is beside":    {true, newHost().options().Journal, ErrJournal},
+		"holds back events": {false, func(_ string, at journal.Position) (journal.Journal, error) {
+			return boasting{journaltest.NewMemory(at).Open()}, nil
+		}, ErrCorrupt},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := votersFile(t, "9", "ann")
+			if c.beside {
+				path = crashed(t, 3)
+			}
+			before := tree(t, path)
+			if _, err := Open(path, Options{Journal: c.open}); !errors.Is(err, c.want) {
+				t.Errorf("got %v", err)
+			}
+			if after := tree(t, path); fmt.Sprint(after) != fmt.Sprint(before) {
+				t.Errorf("something was written: %v, before %v", after, before)
+			}
+			closed(t, open(t, path, Options{}))
+		})
+	}
+	wantErr(t, second(openStore(new(memory.Store), newHost().options())), ErrInvalid)
+}
+
+// boasting is a journal that says that it has more than it shows.
+type boasting struct{ journal.Journal }
+
+func (h boasting) Claim(ctx context.Context) (term uint64, end journal.Position, err error) {
+	term, end, err = h.Journal.Claim(ctx)
+	end.Events++
+	return term, end, err
+}
