@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -53,7 +51,7 @@ func (t *Table) freeze() bool {
 	if !known {
 		next = c.mark
 	}
-	t.setLayers(&layers{active: newLayer(), frozen: c.active, mark: c.mark, next: bytes.Clone(next)})
+	t.setLayers(&layers{active: &layer{}, frozen: c.active, mark: c.mark, next: bytes.Clone(next)})
 	if t.options.Begun != nil {
 		t.options.Begun(next)
 	}
@@ -112,16 +110,16 @@ func (t *Table) store(c *layers) (err error) {
 func (l *layer) writeTo(w kv.Writer) error {
 	const stride = 64
 	n := 0
-	for _, bucket := range slices.Sorted(maps.Keys(l.buckets)) {
-		for c := seek([]*layer{l}, bucket, nil, math.MaxUint64); c.key != nil; c.next() {
+	for _, b := range l.buckets {
+		for c := seek([]*layer{l}, b.name, nil, math.MaxUint64); c.key != nil; c.next() {
 			if n++; n%stride == 0 {
 				runtime.Gosched()
 			}
 			var err error
 			if c.value == nil {
-				err = w.Delete(bucket, c.key)
+				err = w.Delete(b.name, c.key)
 			} else {
-				err = w.Put(bucket, c.key, c.value)
+				err = w.Put(b.name, c.key, c.value)
 			}
 			if err != nil {
 				return err

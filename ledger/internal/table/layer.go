@@ -1,8 +1,10 @@
 package table
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
+	"strings"
 	"sync"
 	"unsafe"
 )
@@ -11,18 +13,25 @@ import (
 // need them. One goroutine at a time writes to it; any number read.
 type layer struct {
 	mu      sync.RWMutex
-	buckets map[string]*bucket
+	buckets []*bucket // few, in the order of their names
 	readers readers
 	bytes   int64
+
+	keys  []byte   // what lies behind it is free for keys
+	spare []record // free
+	count int      // of records
 }
 
-// bucket is one of a layer. A record never leaves it, and it is brought into order only when somebody scans it.
+// bucket is one of a layer. A record never leaves it. Those of large requests, and events, come in the order of their keys, and stay so;
+// the others are brought into order only when somebody scans the bucket.
 type bucket struct {
-	records map[string]*record // by key
-	fresh   []*record          // in no run yet
+	name   string
+	rising []*record          // whose keys were above all others when they came
+	others map[string]*record // by key
+	fresh  []*record          // of the others, in no run yet
 
 	sorting sync.Mutex
-	runs    [][]*record // in the order of keys, each more than twice as long as the one behind it; guarded by sorting
+	runs    [][]*record // of the others, in the order of keys, each more than twice as long as the one behind it; guarded by sorting
 }
 
 // record is the newest version of one. The key does not change.
@@ -44,13 +53,40 @@ const (
 	versionBytes = 48
 )
 
-func newLayer() *layer { return &layer{buckets: map[string]*bucket{}} }
+// Memory for records and keys is asked for in pieces, the first of them small.
+const (
+	smallPiece, largePiece = 8, 256 // records
+	keyRoom                = 32     // for that of one
+)
 
-// bucket returns nil if nothing was written to it.
+// bucket returns nil if nothing was written to it. The caller holds mu.
 func (l *layer) bucket(name string) *bucket {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	return l.buckets[name]
+	for _, b := range l.buckets {
+		if b.name == name {
+			return b
+		}
+	}
+	return nil
+}
+
+// find returns nil if there is no such record. It tells whether the key is above all others.
+func (b *bucket) find(key []byte) (r *record, above bool) {
+	n := len(b.rising)
+	if n == 0 || bytes.Compare(b.rising[n-1].key, key) < 0 {
+		return nil, true
+	}
+	if r := b.others[string(key)]; r != nil {
+		return r, false
+	}
+	if i, found := search(b.rising, key); found {
+		return b.rising[i], false
+	}
+	return nil, false
+}
+
+// search finds the first record whose key is not below another.
+func search(records []*record, key []byte) (i int, found bool) {
+	return slices.BinarySearchFunc(records, key, func(r *record, key []byte) int { return bytes.Compare(r.key, key) })
 }
 
 func (l *layer) size() int64 {
@@ -64,15 +100,12 @@ func (l *layer) size() int64 {
 func (l *layer) get(bucket string, key []byte, at uint64) (value []byte, known bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	b := l.buckets[bucket]
-	if b == nil {
-		return nil, false
+	if b := l.bucket(bucket); b != nil {
+		if r, _ := b.find(key); r != nil {
+			return r.seen(at)
+		}
 	}
-	r := b.records[string(key)]
-	if r == nil {
-		return nil, false
-	}
-	return r.seen(at)
+	return nil, false
 }
 
 // read is get for a record that was found before.
@@ -108,19 +141,40 @@ func (l *layer) put(bucket string, key, value []byte, at uint64) (touched *recor
 
 // record finds a record, or adds one that has no version yet.
 func (l *layer) record(name string, key []byte) *record {
-	b := l.buckets[name]
+	b := l.bucket(name)
 	if b == nil {
-		b = &bucket{records: map[string]*record{}}
-		l.buckets[name] = b
+		b = &bucket{name: name, others: map[string]*record{}}
+		at, _ := slices.BinarySearchFunc(l.buckets, name, func(b *bucket, name string) int { return strings.Compare(b.name, name) })
+		l.buckets = slices.Insert(l.buckets, at, b)
 	}
-	r := b.records[string(key)]
-	if r == nil {
-		own := string(key) // callers put keys that are parts of something larger
-		r = &record{key: unsafe.Slice(unsafe.StringData(own), len(own))}
-		b.records[own] = r
+	r, above := b.find(key)
+	switch {
+	case r != nil:
+	case above:
+		r = l.add(key)
+		b.rising = append(b.rising, r)
+	default:
+		r = l.add(key)
 		b.fresh = append(b.fresh, r)
-		l.bytes += recordBytes + int64(len(key))
+		b.others[unsafe.String(unsafe.SliceData(r.key), len(key))] = r
 	}
+	return r
+}
+
+// add makes a record with a copy of a key: callers put keys that are parts of something larger.
+func (l *layer) add(key []byte) *record {
+	piece := min(max(l.count, smallPiece), largePiece)
+	if len(l.spare) == 0 {
+		l.spare = make([]record, piece)
+	}
+	if cap(l.keys)-len(l.keys) < len(key) {
+		l.keys = make([]byte, 0, max(piece*keyRoom, len(key)))
+	}
+	r, at := &l.spare[0], len(l.keys)
+	l.keys, l.spare = append(l.keys, key...), l.spare[1:]
+	r.key = l.keys[at:len(l.keys):len(l.keys)]
+	l.count++
+	l.bytes += recordBytes + int64(len(key))
 	return r
 }
 

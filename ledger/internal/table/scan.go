@@ -23,13 +23,8 @@ type cursor struct {
 func seek(layers []*layer, bucket string, from []byte, at uint64) *cursor {
 	c := &cursor{at: at}
 	for _, l := range layers {
-		b := l.bucket(bucket)
-		if b == nil {
-			continue
-		}
-		for _, records := range l.sorted(b) {
-			i, _ := slices.BinarySearchFunc(records, from, func(r *record, key []byte) int { return bytes.Compare(r.key, key) })
-			if i < len(records) {
+		for _, records := range l.sorted(bucket) {
+			if i, _ := search(records, from); i < len(records) {
 				c.runs = append(c.runs, run{l, records[i:]})
 			}
 		}
@@ -83,18 +78,24 @@ func (c *cursor) below(key []byte, visit func(key, value []byte) bool) bool {
 }
 
 // sorted returns the records of a bucket as runs.
-func (l *layer) sorted(b *bucket) [][]*record {
+func (l *layer) sorted(bucket string) [][]*record {
+	l.mu.RLock()
+	b := l.bucket(bucket)
+	l.mu.RUnlock()
+	if b == nil {
+		return nil
+	}
 	b.sorting.Lock()
 	defer b.sorting.Unlock()
 	l.mu.Lock()
-	fresh := b.fresh
+	rising, fresh := b.rising, b.fresh
 	b.fresh = nil
 	l.mu.Unlock()
 	if len(fresh) > 0 {
 		slices.SortFunc(fresh, func(a, b *record) int { return bytes.Compare(a.key, b.key) })
 		b.runs = stack(b.runs, fresh)
 	}
-	return b.runs
+	return append(slices.Clip(b.runs), rising)
 }
 
 // stack returns runs and one more, after merging as many as must be for each to be more than twice as long as the one behind

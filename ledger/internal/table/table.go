@@ -94,7 +94,7 @@ func Over(base kv.Store, o Options) (*Table, error) {
 	if o.Pause == 0 {
 		o.Pause = time.Second
 	}
-	t, c := &Table{base: base, options: o}, &layers{active: newLayer()}
+	t, c := &Table{base: base, options: o}, &layers{active: &layer{}}
 	t.ended.L = &t.mu
 	err := base.View(func(r kv.Reader) error {
 		mark, err := t.markOf(r)

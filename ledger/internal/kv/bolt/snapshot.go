@@ -25,6 +25,7 @@ type snapshot struct {
 type bucketTree struct {
 	tree
 	name string
+	leaf page // the one looked at last: who reads many records reads them in order
 	next *bucketTree
 }
 
@@ -45,7 +46,12 @@ func (s *snapshot) Get(bucket string, key []byte) (value []byte, err error) {
 	if t == nil {
 		return nil, err
 	}
-	return s.get(t.tree, key, 0)
+	if !t.leaf.holds(key) {
+		if t.leaf, err = s.leaf(t.tree, key); err != nil {
+			return nil, err
+		}
+	}
+	return t.leaf.get(key, 0)
 }
 
 // Scan implements [kv.Reader].
@@ -73,19 +79,23 @@ func (s *snapshot) find(name string) (*bucketTree, error) {
 	if err := s.in.damage.buckets[name]; err != nil {
 		return nil, fmt.Errorf("%w: bucket %q: %w", kv.ErrCorrupt, name, err)
 	}
-	about, err := s.get(tree{root: s.root}, []byte(name), bucketFlag)
+	top, err := s.leaf(tree{root: s.root}, []byte(name))
+	if err != nil {
+		return nil, err
+	}
+	about, err := top.get([]byte(name), bucketFlag)
 	if about == nil {
 		return nil, err
 	}
 	if len(about) < headerSize {
 		return nil, fmt.Errorf("%w: bucket %q has no root", kv.ErrCorrupt, name)
 	}
-	s.known = &bucketTree{tree{binary.NativeEndian.Uint64(about), about[headerSize:]}, name, s.known}
+	s.known = &bucketTree{tree: tree{binary.NativeEndian.Uint64(about), about[headerSize:]}, name: name, next: s.known}
 	return s.known, nil
 }
 
-// get returns what a tree has under a key, in an element with some flags, or nil.
-func (s *snapshot) get(t tree, key []byte, flags uint32) ([]byte, error) {
+// leaf returns the page of a tree where a key is, or would be.
+func (s *snapshot) leaf(t tree, key []byte) (page, error) {
 	p, err := s.top(t)
 	for depth := 0; err == nil && p.kind() == branchPage; depth++ {
 		var n int
@@ -96,15 +106,7 @@ func (s *snapshot) get(t tree, key []byte, flags uint32) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, found, err := p.search(key)
-	if !found {
-		return nil, err
-	}
-	_, value, has, ok := p.record(n)
-	if !ok || has != flags {
-		return nil, p.damaged()
-	}
-	return value, nil
+	return p, nil
 }
 
 // top returns the root page of a tree.
@@ -229,6 +231,29 @@ func (p page) record(n int) (key, value []byte, flags uint32, ok bool) {
 		return nil, nil, 0, false
 	}
 	return p[start:middle:middle], p[middle:end:end], binary.NativeEndian.Uint32(fields), true
+}
+
+// holds tells whether a key is between the first and the last of a leaf.
+func (p page) holds(key []byte) bool {
+	if len(p) == 0 || p.count() == 0 {
+		return false
+	}
+	first, _, _, sound := p.record(0)
+	last, _, _, whole := p.record(p.count() - 1)
+	return sound && whole && bytes.Compare(first, key) <= 0 && bytes.Compare(key, last) <= 0
+}
+
+// get returns what a leaf has under a key, in an element with some flags, or nil.
+func (p page) get(key []byte, flags uint32) ([]byte, error) {
+	n, found, err := p.search(key)
+	if !found {
+		return nil, err
+	}
+	_, value, has, ok := p.record(n)
+	if !ok || has != flags {
+		return nil, p.damaged()
+	}
+	return value, nil
 }
 
 // search finds the first element of a leaf whose key is not below another.
