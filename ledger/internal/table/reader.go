@@ -55,10 +55,14 @@ func (r *reader) Get(bucket string, key []byte) ([]byte, error) {
 
 // Scan implements [kv.Reader].
 func (r *reader) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
-	c := r.seek(bucket, from)
-	if c.key == nil {
-		return r.base.Scan(bucket, from, visit)
+	if c := r.seek(bucket, from); c.key != nil {
+		return r.merge(c, bucket, from, visit)
 	}
+	return r.base.Scan(bucket, from, visit)
+}
+
+// merge scans the base with what lies over it.
+func (r *reader) merge(c cursor, bucket string, from []byte, visit func(key, value []byte) bool) error {
 	more := true
 	err := r.base.Scan(bucket, from, func(key, value []byte) bool {
 		if more = c.below(key, visit); !more {
@@ -76,7 +80,7 @@ func (r *reader) Scan(bucket string, from []byte, visit func(key, value []byte) 
 	return err
 }
 
-func (r *reader) seek(bucket string, from []byte) *cursor {
+func (r *reader) seek(bucket string, from []byte) cursor {
 	over := [2]*layer{r.layers.active, r.layers.frozen}
 	if over[1] == nil {
 		return seek(over[:1], bucket, from, r.at)

@@ -20,8 +20,8 @@ type cursor struct {
 }
 
 // seek returns a cursor that stands at the first record whose key is not below from.
-func seek(layers []*layer, bucket string, from []byte, at uint64) *cursor {
-	c := &cursor{at: at}
+func seek(layers []*layer, bucket string, from []byte, at uint64) cursor {
+	c := cursor{at: at}
 	for _, l := range layers {
 		for _, records := range l.sorted(bucket) {
 			if i, _ := search(records, from); i < len(records) {

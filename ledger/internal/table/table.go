@@ -118,13 +118,13 @@ func (t *Table) markOf(r kv.Reader) ([]byte, error) {
 // View implements [kv.Store]. It shows no update that is not published. If the base is not what this table knows, the error wraps
 // [kv.ErrOverwritten], whatever fn has met, and nothing is read or written any more.
 func (t *Table) View(fn func(kv.Reader) error) error {
-	return t.view(t.base.View, reader{table: t}, func(r *reader) error { return fn(r) })
+	return t.view(t.base.View, &reader{table: t}, fn)
 }
 
 // view runs fn on the newest layers and on a snapshot of the base that goes with them.
-func (t *Table) view(base func(func(kv.Reader) error) error, as reader, fn func(*reader) error) error {
+func (t *Table) view(base func(func(kv.Reader) error) error, r *reader, fn func(kv.Reader) error) error {
 	for {
-		again, err := t.try(base, as, fn)
+		again, err := t.try(base, r, fn)
 		if !again {
 			return err
 		}
@@ -132,11 +132,12 @@ func (t *Table) view(base func(func(kv.Reader) error) error, as reader, fn func(
 }
 
 // try tells to try again if a checkpoint began or ended before there was a snapshot of the base.
-func (t *Table) try(base func(func(kv.Reader) error) error, r reader, fn func(*reader) error) (again bool, err error) {
+func (t *Table) try(base func(func(kv.Reader) error) error, r *reader, fn func(kv.Reader) error) (again bool, err error) {
 	if r.layers, r.at, err = t.enter(); err != nil {
 		return false, err
 	}
-	defer r.layers.active.leave(r.at)
+	at := r.at
+	defer r.layers.active.leave(at)
 	err = base(func(below kv.Reader) error {
 		if again = t.current.Load() != r.layers; again {
 			return nil
@@ -145,7 +146,7 @@ func (t *Table) try(base func(func(kv.Reader) error) error, r reader, fn func(*r
 		if err := r.begin(); err != nil {
 			return err
 		}
-		err := fn(&r)
+		err := fn(r)
 		if changed := r.end(); changed != nil {
 			return changed // whatever fn has met
 		}
@@ -180,7 +181,7 @@ func (t *Table) Update(fn func(kv.Writer) error) error {
 	if err := t.makeRoom(); err != nil {
 		return err
 	}
-	w := &writer{}
+	w := &writer{reader: &reader{table: t}}
 	published := false
 	defer func() {
 		if !published {
@@ -188,9 +189,8 @@ func (t *Table) Update(fn func(kv.Writer) error) error {
 		}
 	}()
 	kept := false
-	err := t.view(t.base.View, reader{table: t}, func(r *reader) error {
-		r.at++ // it sees its own writes
-		w.reader = r
+	err := t.view(t.base.View, w.reader, func(kv.Reader) error {
+		w.at++ // it sees its own writes
 		err := fn(w)
 		kept = err == nil
 		return err

@@ -17,23 +17,23 @@ type snapshot struct {
 	in       *database
 	data     []byte // the pages that it may see
 	pageSize uint64
-	root     uint64      // of the tree of buckets
-	known    *bucketTree // the one found last, which leads to those before: they are few
+	root     uint64       // of the tree of buckets
+	known    []bucketTree // those found
+	first    [4]bucketTree
 }
 
 // bucketTree is a bucket in a snapshot.
 type bucketTree struct {
 	tree
 	name string
-	leaf page // the one looked at last: who reads many records reads them in order
-	next *bucketTree
+	leaf uint64 // the page looked at last, or 0: who reads many records reads them in order
 }
 
 // newSnapshot begins one. As long as its transaction is open, bbolt neither writes to its pages nor maps the file anew.
 func newSnapshot(t *transaction) (s *snapshot, err error) {
 	defer rescue(&err)
 	s = &snapshot{in: t.in, data: t.mapped, pageSize: uint64(t.in.pageSize)}
-	s.root = uint64(t.tx.Cursor().Bucket().Root())
+	s.root, s.known = uint64(t.tx.Cursor().Bucket().Root()), s.first[:0]
 	return s, nil
 }
 
@@ -46,12 +46,7 @@ func (s *snapshot) Get(bucket string, key []byte) (value []byte, err error) {
 	if t == nil {
 		return nil, err
 	}
-	if !t.leaf.holds(key) {
-		if t.leaf, err = s.leaf(t.tree, key); err != nil {
-			return nil, err
-		}
-	}
-	return t.leaf.get(key, 0)
+	return s.get(t, key, 0)
 }
 
 // Scan implements [kv.Reader].
@@ -71,42 +66,60 @@ func (s *snapshot) Scan(bucket string, from []byte, visit func(key, value []byte
 
 // find returns nil when there is no such bucket, and an error when its pages must not be followed.
 func (s *snapshot) find(name string) (*bucketTree, error) {
-	for t := s.known; t != nil; t = t.next {
-		if t.name == name {
+	for i := range s.known {
+		if t := &s.known[i]; t.name == name {
 			return t, nil
 		}
 	}
 	if err := s.in.damage.buckets[name]; err != nil {
 		return nil, fmt.Errorf("%w: bucket %q: %w", kv.ErrCorrupt, name, err)
 	}
-	top, err := s.leaf(tree{root: s.root}, []byte(name))
-	if err != nil {
-		return nil, err
-	}
-	about, err := top.get([]byte(name), bucketFlag)
+	about, err := s.get(&bucketTree{tree: tree{root: s.root}}, []byte(name), bucketFlag)
 	if about == nil {
 		return nil, err
 	}
 	if len(about) < headerSize {
 		return nil, fmt.Errorf("%w: bucket %q has no root", kv.ErrCorrupt, name)
 	}
-	s.known = &bucketTree{tree: tree{binary.NativeEndian.Uint64(about), about[headerSize:]}, name: name, next: s.known}
-	return s.known, nil
+	s.known = append(s.known, bucketTree{tree: tree{binary.NativeEndian.Uint64(about), about[headerSize:]}, name: name})
+	return &s.known[len(s.known)-1], nil
+}
+
+// get returns what a tree has under a key, in an element with some flags, or nil.
+func (s *snapshot) get(t *bucketTree, key []byte, flags uint32) ([]byte, error) {
+	p, err := s.leaf(t, key)
+	if err != nil {
+		return nil, err
+	}
+	n, found, err := p.search(key)
+	if !found {
+		return nil, err
+	}
+	_, value, has, ok := p.record(n)
+	if !ok || has != flags {
+		return nil, p.damaged()
+	}
+	return value, nil
 }
 
 // leaf returns the page of a tree where a key is, or would be.
-func (s *snapshot) leaf(t tree, key []byte) (page, error) {
-	p, err := s.top(t)
+func (s *snapshot) leaf(t *bucketTree, key []byte) (page, error) {
+	if t.leaf != 0 {
+		if p, err := s.page(t.leaf); err == nil && p.holds(key) {
+			return p, nil
+		}
+	}
+	p, err := s.top(t.tree)
 	for depth := 0; err == nil && p.kind() == branchPage; depth++ {
 		var n int
 		if n, err = p.child(key); err == nil {
 			p, err = s.below(p, n, depth)
 		}
 	}
-	if err != nil {
-		return nil, err
+	if err == nil && t.root != 0 {
+		t.leaf = p.id()
 	}
-	return p, nil
+	return p, err
 }
 
 // top returns the root page of a tree.
@@ -233,27 +246,14 @@ func (p page) record(n int) (key, value []byte, flags uint32, ok bool) {
 	return p[start:middle:middle], p[middle:end:end], binary.NativeEndian.Uint32(fields), true
 }
 
-// holds tells whether a key is between the first and the last of a leaf.
+// holds tells whether it is a leaf, and a key between its first and its last.
 func (p page) holds(key []byte) bool {
-	if len(p) == 0 || p.count() == 0 {
+	if p.kind() != leafPage || p.count() == 0 {
 		return false
 	}
 	first, _, _, sound := p.record(0)
 	last, _, _, whole := p.record(p.count() - 1)
 	return sound && whole && bytes.Compare(first, key) <= 0 && bytes.Compare(key, last) <= 0
-}
-
-// get returns what a leaf has under a key, in an element with some flags, or nil.
-func (p page) get(key []byte, flags uint32) ([]byte, error) {
-	n, found, err := p.search(key)
-	if !found {
-		return nil, err
-	}
-	_, value, has, ok := p.record(n)
-	if !ok || has != flags {
-		return nil, p.damaged()
-	}
-	return value, nil
 }
 
 // search finds the first element of a leaf whose key is not below another.
