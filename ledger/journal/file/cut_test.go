@@ -491,3 +491,29 @@ func TestKillsAndFaults(t *testing.T) {
 		}
 	}
 }
+
+// Where a journal could not be made, whatever has failed, it is made when that is asked for again.
+func TestAJournalIsMadeAtTheSecondTry(t *testing.T) {
+	for at := 1; ; at++ {
+		s := newSim()
+		s.fail = func(string) error {
+			if s.ops == at {
+				return syscall.EIO
+			}
+			return nil
+		}
+		h := &host{s: s, gone: map[int]bool{}}
+		if h.create() == nil && at > 8 {
+			return
+		}
+		if h.j != nil {
+			t.Fatalf("with a fault at operation %d there is a journal", at)
+		}
+		if err := h.create(); err != nil {
+			t.Fatalf("after a fault at operation %d: %v", at, err)
+		}
+		if err := h.append(100, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

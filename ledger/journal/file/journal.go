@@ -88,7 +88,10 @@ func (j *Journal) make(at journal.Position) (err error) {
 	if err := j.parent.rename(temp, j.base); err != nil {
 		return err
 	}
-	return j.parent.sync()
+	if err := j.parent.sync(); err != nil {
+		return errors.Join(err, j.parent.rename(j.base, temp)) // nothing is in the way of another try
+	}
+	return nil
 }
 
 func open(disk opener, most sizes, dir string, ledger [16]byte) (j *Journal, err error) {
