@@ -35,7 +35,7 @@ func create(t testing.TB, path string) {
 }
 
 func creator(t *testing.T, path string) *exec.Cmd {
-	cmd := hostCommand(t.Context(), path, 0, 0, 0)
+	cmd := hostCommand(t.Context(), path, life{})
 	cmd.Env = append(cmd.Env, hostCalls+"="+creating)
 	return cmd
 }
@@ -58,13 +58,13 @@ func wantNoneOrGood(t *testing.T, path string, told bool) (made bool) {
 func TestCreatingIsWholeOrNothing(t *testing.T) {
 	trace.Need(t)
 	dir := pace.Scratch(t)
-	quiet := &watched{dir: dir}
+	quiet := watch(dir, nil, trace.Proceed)
 	if status, err := trace.Run(creator(t, filepath.Join(dir, "shop.db")), quiet); err != nil || status != 0 || quiet.n < 8 {
 		t.Fatalf("%d calls, %v, %v", quiet.n, status, err)
 	}
 	for at := 1; at <= quiet.n; at++ {
 		for _, verdict := range []trace.Verdict{trace.Kill, trace.FailIO, trace.FailFull} {
-			w := &watched{dir: pace.Scratch(t), at: at, verdict: verdict}
+			w := watch(pace.Scratch(t), after(at), verdict)
 			path := filepath.Join(w.dir, "shop.db")
 			status, err := trace.Run(creator(t, path), w)
 			told := w.told.String() == "created\n"
@@ -77,11 +77,11 @@ func TestCreatingIsWholeOrNothing(t *testing.T) {
 			case verdict != trace.Kill && told != (status == 0):
 				t.Errorf("failed at call %d: it ended with %v, and told so: %v", at, status, told)
 			case verdict != trace.Kill && !told && stat == nil:
-				t.Errorf("failed at call %d, %s: it says that it failed, and the file is there", at, w.what.Kind)
+				t.Errorf("failed at call %d, %s: it says that it failed, and the file is there", at, w.struck.Kind)
 			}
 			wantNoneOrGood(t, path, told)
 			if forget(t, w.dir); t.Failed() {
-				t.Fatalf("verdict %d at call %d, %s of %s", verdict, at, w.what.Kind, w.what.Path)
+				t.Fatalf("verdict %d at call %d, %s of %s", verdict, at, w.struck.Kind, w.struck.Path)
 			}
 		}
 	}
@@ -96,19 +96,21 @@ func TestAPowerCutWhileCreatingLeavesNothingOrAll(t *testing.T) {
 	}
 	random, images := rand.New(rand.NewPCG(rand.Uint64(), 1)), pace.Scratch(t)
 	each, made, all := tries(10, 20, 2000), 0, 0
-	d, err := newDisk(t.TempDir())
+	d, err := newDisk(t.TempDir(), r.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	told := false
 	for n, e := range r.events {
 		if told = told || e.told != ""; e.told == "" {
-			d.play(n, e, false)
+			if err := d.play(n, e, false); err != nil {
+				t.Fatal(err)
+			}
 		}
 		for range each {
 			all++
 			dir := filepath.Join(images, fmt.Sprint(all))
-			if err := errors.Join(os.Mkdir(dir, 0o700), d.image(random, r.dir, dir)); err != nil {
+			if _, err := d.image(random, dir); err != nil {
 				t.Fatal(err)
 			}
 			if wantNoneOrGood(t, filepath.Join(dir, "shop.db"), told) {

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -13,16 +14,16 @@ import (
 )
 
 // A disk that loses power keeps what was synced. Of what was written since, it may have any part: it carries writes
-// out in any order, and of one that is under way any of its sectors. That is what the tests assume of a file's bytes and
-// length. Changes of names in a directory are kept in order, as the journals of file systems do; those since it was synced may be
-// missing from any one on, whatever becomes of those in other directories.
+// out in any order, in whatever files, and of one that is under way any of its sectors. That is what the tests assume of a file's bytes and
+// length; a sync of the content alone makes no new length durable. Changes of names in a directory are kept in order, as the journals of file systems do; those since it was synced may be
+// missing from any one on, whatever becomes of those in other directories. What no name leads to any more lies there still.
 
 // record is everything that a process did to the files in a directory, and told, in order.
 type record struct {
 	dir     string
 	events  []event
 	pending map[*trace.Call]int // the calls that have begun, and how many events there were then
-	kill    int                 // at the call that is so many from now; 0 for never
+	kill    func(*trace.Call) bool
 }
 
 // event is a call that was carried out, or something that was told.
@@ -37,10 +38,8 @@ func newRecord(dir string) *record { return &record{dir: dir, pending: map[*trac
 
 // Before implements [trace.Watcher].
 func (r *record) Before(c *trace.Call) trace.Verdict {
-	if strings.HasPrefix(c.Path, r.dir) && r.kill > 0 {
-		if r.kill--; r.kill == 0 {
-			return trace.Kill
-		}
+	if within(r.dir, c.Path) && r.kill != nil && r.kill(c) {
+		return trace.Kill
 	}
 	r.pending[c] = len(r.events)
 	return trace.Proceed
@@ -53,32 +52,31 @@ func (r *record) After(c *trace.Call) {
 	switch {
 	case c.FD == 1 && c.Kind == trace.Write:
 		r.events = append(r.events, event{told: string(c.Data)})
-	case strings.HasPrefix(c.Path, r.dir):
+	case within(r.dir, c.Path):
 		r.events = append(r.events, event{Call: *c, after: after})
 	}
 }
 
+func within(dir, path string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+
 // disk is what a record has left on it.
 type disk struct {
-	files  names    // as a process sees it
-	kept   names    // as the disk is sure to have it
-	naming []naming // changes of names since, in order
+	dir  string // that the root is
+	root *node
+	all  []*node
 }
 
-// names are what is in directories, by their paths.
-type names map[string]*file
+// node is a file, under whatever names, or a directory.
+type node struct {
+	made    string // the name that it was made under
+	removed bool   // by a process, which may be forgotten
+	synced  []byte
+	since   []change // in order
 
-// naming is a change of names in a directory.
-type naming struct {
-	in     string
-	change func(names)
-}
-
-// file is the content of a file, under whatever names; or it is a directory.
-type file struct {
 	folder bool
-	synced []byte
-	since  []change // in order
+	names  map[string]*node // as a process sees them
+	kept   map[string]*node // as the disk is sure to have them
+	naming []naming         // changes since, in order
 }
 
 // change is a write or a new length that was not synced.
@@ -89,91 +87,122 @@ type change struct {
 	at     int // the number of its event
 }
 
-// newDisk has the files of a directory on it.
-func newDisk(dir string) (*disk, error) {
-	d := &disk{files: names{}, kept: names{}}
-	entries, err := os.ReadDir(dir)
-	for _, e := range entries {
-		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil {
-			return nil, err
-		}
-		f := &file{synced: text}
-		d.files[filepath.Join(dir, e.Name())], d.kept[filepath.Join(dir, e.Name())] = f, f
-	}
+// naming is a change of the names in a directory that was not synced.
+type naming struct {
+	at   int // the number of its event
+	make func(names map[string]*node)
+}
+
+// newDisk has the files of a directory on it, as if they were in another one.
+func newDisk(from, dir string) (d *disk, err error) {
+	d = &disk{dir: dir}
+	d.root, err = d.load(from, dir)
 	return d, err
 }
 
-// play carries an event out. A disk that lies says that it has synced, and has not.
-func (d *disk) play(number int, e event, lies bool) {
-	f := d.files[e.Path]
-	rename := func(change func(names)) {
-		change(d.files)
-		d.naming = append(d.naming, naming{filepath.Dir(e.Path), change})
+func (d *disk) load(from, as string) (*node, error) {
+	info, err := os.Stat(from)
+	if err != nil {
+		return nil, err
 	}
+	n := d.add(as, info.IsDir())
+	if !n.folder {
+		n.synced, err = os.ReadFile(from)
+		return n, err
+	}
+	entries, err := os.ReadDir(from)
+	for _, e := range entries {
+		if err == nil {
+			n.names[e.Name()], err = d.load(filepath.Join(from, e.Name()), filepath.Join(as, e.Name()))
+		}
+	}
+	n.kept = maps.Clone(n.names)
+	return n, err
+}
+
+func (d *disk) add(path string, folder bool) *node {
+	n := &node{made: path, folder: folder}
+	if folder {
+		n.names, n.kept = map[string]*node{}, map[string]*node{}
+	}
+	d.all = append(d.all, n)
+	return n
+}
+
+// at returns what a path leads to, or nil.
+func (d *disk) at(path string) *node {
+	n := d.root
+	for _, name := range strings.Split(strings.TrimPrefix(path, d.dir), "/")[1:] {
+		if n != nil {
+			n = n.names[name]
+		}
+	}
+	return n
+}
+
+// play carries an event out. Where it is a sync, the disk may say that it has done it, and has not.
+func (d *disk) play(number int, e event, lies bool) error {
+	n, in := d.at(e.Path), d.at(filepath.Dir(e.Path))
+	base := filepath.Base(e.Path)
 	switch e.Kind {
 	case trace.Create, trace.Mkdir:
-		if f == nil {
-			made := &file{folder: e.Kind == trace.Mkdir}
-			rename(func(n names) { n[e.Path] = made })
+		if n == nil {
+			made := d.add(e.Path, e.Kind == trace.Mkdir)
+			in.rename(number, func(names map[string]*node) { names[base] = made })
 		}
-	case trace.Link:
-		rename(func(n names) { n[e.To] = f })
-	case trace.Rename:
-		rename(func(n names) { n.move(e.Path, e.To, f) })
+		return nil
 	case trace.Remove:
-		rename(func(n names) { delete(n, e.Path) })
+		if n != nil {
+			n.removed = true
+		}
+		in.rename(number, func(names map[string]*node) { delete(names, base) })
+		return nil
+	}
+	switch {
+	case n == nil:
+		return fmt.Errorf("event %d: %s of %s, which is not there", number, e.Kind, e.Path)
+	case e.To != "" && filepath.Dir(e.To) != filepath.Dir(e.Path):
+		return fmt.Errorf("event %d: %s of %s to %s, in another directory", number, e.Kind, e.Path, e.To)
+	}
+	switch e.Kind {
+	case trace.Link:
+		in.rename(number, func(names map[string]*node) { names[filepath.Base(e.To)] = n })
+	case trace.Rename:
+		in.rename(number, func(names map[string]*node) {
+			delete(names, base)
+			names[filepath.Base(e.To)] = n
+		})
 	case trace.Sync:
-		switch {
-		case lies:
-		case f != nil && !f.folder:
-			f.sync(e.after)
-		default:
-			d.syncNames(e.Path)
+		if !lies {
+			n.sync(e.after, e.Content)
 		}
-	case trace.Write, trace.Truncate, trace.Allocate:
-		f.since = append(f.since, change{e.Kind, e.Offset, e.Data, number})
+	default:
+		n.since = append(n.since, change{e.Kind, e.Offset, e.Data, number})
 	}
+	return nil
 }
 
-// move gives a file another name, or a directory with all that is in it.
-func (n names) move(from, to string, f *file) {
-	if f == nil {
-		return
-	}
-	delete(n, from)
-	if n[to] = f; !f.folder {
-		return
-	}
-	for name, inside := range maps.Clone(n) {
-		if rest, is := strings.CutPrefix(name, from+"/"); is {
-			delete(n, name)
-			n[to+"/"+rest] = inside
-		}
-	}
+func (n *node) rename(number int, change func(map[string]*node)) {
+	change(n.names)
+	n.naming = append(n.naming, naming{number, change})
 }
 
-// syncNames makes the names in a directory durable. What is below a directory that was moved since is found there by its new name.
-func (d *disk) syncNames(dir string) {
-	var rest []naming
-	for _, one := range d.naming {
-		if one.in == dir {
-			one.change(d.kept)
+// sync makes the changes before an event durable: those of a file, of its content or its length, too, or the names in a directory.
+func (n *node) sync(before int, content bool) {
+	for len(n.naming) > 0 && n.naming[0].at < before {
+		n.naming[0].make(n.kept)
+		n.naming = n.naming[1:]
+	}
+	var rest []change
+	for _, c := range n.since {
+		size := int64(len(c.data))
+		if c.at >= before || content && (c.kind != trace.Write || c.offset+size > int64(len(n.synced))) {
+			rest = append(rest, c)
 		} else {
-			rest = append(rest, one)
+			n.synced = c.apply(n.synced, 0, size)
 		}
 	}
-	d.naming = rest
-}
-
-// sync makes the changes before an event durable.
-func (f *file) sync(before int) {
-	n := 0
-	for n < len(f.since) && f.since[n].at < before {
-		f.synced = f.since[n].apply(f.synced, 0, int64(len(f.since[n].data)))
-		n++
-	}
-	f.since = append([]change(nil), f.since[n:]...)
+	n.since = rest
 }
 
 // apply makes a part of a change.
@@ -208,60 +237,69 @@ func forget(t *testing.T, dir string) {
 // Grains of what a disk writes whole: sectors, pages, all of a write.
 func grains() []int64 { return []int64{512, 4096, 1 << 40} }
 
-// image writes what may be left when the power goes: under the names that the disk is sure of and some of the later ones,
-// the synced bytes and some of the later ones.
-func (d *disk) image(random *rand.Rand, from, to string) error {
-	grain := grains()[random.IntN(3)]
-	chance := []float64{0, 0.1, 0.5, 0.9, 1}[random.IntN(5)]
-	left := d.namesLeft(random)
-	for _, name := range slices.Sorted(maps.Keys(left)) { // a directory comes before what is in it
-		f, at := left[name], filepath.Join(to, strings.TrimPrefix(name, from))
-		var err error
-		switch _, missing := os.Stat(filepath.Dir(at)); {
-		case missing != nil: // nothing leads to it
-		case f.folder:
-			err = os.Mkdir(at, 0o700)
-		default:
-			err = os.WriteFile(at, f.left(random, grain, chance), 0o600)
+// image writes to a directory what may be left when the power goes: under the names that the disk is sure of and some of the later ones,
+// the synced bytes and some of the later ones. It returns what may be left of files that have no name any more.
+func (d *disk) image(random *rand.Rand, to string) (nameless map[*node][]byte, err error) {
+	i := &imaging{random: random, grain: grains()[random.IntN(3)], chance: []float64{0, 0.1, 0.5, 0.9, 1}[random.IntN(5)], named: map[*node][]byte{}}
+	if err := i.folder(d.root, to); err != nil {
+		return nil, err
+	}
+	nameless = map[*node][]byte{}
+	for _, n := range d.all {
+		if i.named[n] == nil && !n.folder {
+			nameless[n] = i.left(n)
 		}
-		if err != nil {
+	}
+	return nameless, nil
+}
+
+// imaging is how an image comes about.
+type imaging struct {
+	random *rand.Rand
+	grain  int64
+	chance float64          // of a part of a change to be left
+	named  map[*node][]byte // what has got a name, and what is in it
+}
+
+func (i *imaging) folder(n *node, at string) error {
+	if err := os.MkdirAll(at, 0o700); err != nil {
+		return err
+	}
+	left := maps.Clone(n.kept)
+	for _, one := range n.naming[:i.random.IntN(len(n.naming)+1)] {
+		one.make(left)
+	}
+	for _, name := range slices.Sorted(maps.Keys(left)) {
+		inside, path := left[name], filepath.Join(at, name)
+		if inside.folder {
+			if err := i.folder(inside, path); err != nil {
+				return err
+			}
+			continue
+		}
+		if i.named[inside] == nil { // else it has two names
+			i.named[inside] = i.left(inside)
+		}
+		if err := os.WriteFile(path, i.named[inside], 0o600); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// namesLeft returns the names that may be left: of each directory those that are sure, and some of the later ones.
-func (d *disk) namesLeft(random *rand.Rand) names {
-	left, since := maps.Clone(d.kept), map[string]int{}
-	for _, one := range d.naming {
-		since[one.in]++
-	}
-	for _, dir := range slices.Sorted(maps.Keys(since)) {
-		since[dir] = random.IntN(since[dir] + 1)
-	}
-	for _, one := range d.naming {
-		if since[one.in] > 0 {
-			since[one.in]--
-			one.change(left)
-		}
-	}
-	return left
-}
-
 // left is what may be left of a file: each part of each change that was not synced, with some chance.
-func (f *file) left(random *rand.Rand, grain int64, chance float64) []byte {
-	content := append([]byte(nil), f.synced...)
-	for _, c := range f.since {
+func (i *imaging) left(n *node) []byte {
+	content := append([]byte{}, n.synced...)
+	for _, c := range n.since {
 		if c.kind != trace.Write {
-			if random.Float64() < chance {
+			if i.random.Float64() < i.chance {
 				content = c.apply(content, 0, 0)
 			}
 			continue
 		}
 		for from := int64(0); from < int64(len(c.data)); {
-			to := min(from+grain-(c.offset+from)%grain, int64(len(c.data)))
-			if random.Float64() < chance {
+			to := min(from+i.grain-(c.offset+from)%i.grain, int64(len(c.data)))
+			if i.random.Float64() < i.chance {
 				content = c.apply(content, from, to)
 			}
 			from = to

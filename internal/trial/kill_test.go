@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -25,8 +26,21 @@ import (
 // What the environment tells a process that is to be the host of a shop, and not the tests.
 const (
 	hostPath  = "SLUICE_TRIAL_PATH"
-	hostCalls = "SLUICE_TRIAL_CALLS" // "first last workers", or "create"
+	hostCalls = "SLUICE_TRIAL_CALLS" // the numbers of a life, or "create"
 )
+
+// life is what a host does before it closes its shop.
+type life struct {
+	first, last int // calls
+	workers     int
+	memory      int64 // [ledger.Options]
+}
+
+// scarce is so little memory that each few calls are followed by a checkpoint, beside what comes next.
+const scarce = 8 << 10
+
+// closed is what a host tells when it has closed its shop.
+const closed = "closed\n"
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(hostPath); path != "" {
@@ -44,21 +58,25 @@ func host(path, calls string) error {
 	if calls == creating {
 		return hostCreates(path)
 	}
-	var first, last, workers int
-	if _, err := fmt.Sscan(calls, &first, &last, &workers); err != nil {
+	var l life
+	if _, err := fmt.Sscan(calls, &l.first, &l.last, &l.workers, &l.memory); err != nil {
 		return err
 	}
-	s, err := openShop(path, truths)
+	s, err := openShop(path, truths, l.memory)
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
-	numbers, faults := make(chan int), make(chan error, workers)
+	numbers, faults := make(chan int), make(chan error, l.workers)
 	var wg sync.WaitGroup
-	for range workers {
+	for range l.workers {
 		wg.Go(func() {
 			for n := range numbers {
 				s.tidy(path, n)
 				one, err := s.tell(context.Background(), n)
+				if err != nil && !refused(err) && !errors.Is(err, ledger.ErrStopped) {
+					fmt.Fprintln(os.Stderr, trying, err)
+					one, err = s.tell(context.Background(), n)
+				}
 				if err != nil && !refused(err) {
 					faults <- errors.Join(fmt.Errorf("call %d: %w", n, err), s.goOn(n))
 					return
@@ -70,7 +88,7 @@ func host(path, calls string) error {
 			}
 		})
 	}
-	for n := first; n <= last; n++ {
+	for n := l.first; n <= l.last; n++ {
 		select {
 		case numbers <- n:
 		case err := <-faults:
@@ -83,8 +101,12 @@ func host(path, calls string) error {
 	case err := <-faults:
 		return err
 	default:
-		return s.ledger.Close()
 	}
+	if err := s.ledger.Close(); err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	_, _ = os.Stdout.WriteString(closed)
+	return nil
 }
 
 // tidy compacts the file, or makes a copy, beside some of the calls. If that fails, calls may go on or fail.
@@ -96,16 +118,33 @@ func (s *shop) tidy(path string, n int) {
 			err = s.ledger.Compact(context.Background(), nil)
 		}
 	case 40:
-		_, err = s.ledger.Backup(context.Background(), fmt.Sprint(path, ".", n), nil)
+		err = copied(path, n, s.ledger.Backup)
 	case 50:
-		_, err = s.ledger.CompactTo(context.Background(), fmt.Sprint(path, ".", n), nil)
+		err = copied(path, n, s.ledger.CompactTo)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrExist) { // it was made in a former life
 		fmt.Fprintln(os.Stderr, tidying, err)
 	}
 }
 
-const tidying = "tidying: "
+// What a host says when it could not tidy; and when a call has failed, without the ledger having stopped, before it makes the call again.
+const (
+	tidying = "tidying: "
+	trying  = "trying again: "
+)
+
+// copied makes a copy, and tells so.
+func copied(path string, n int, copyTo func(context.Context, string, ledger.Progress) (ledger.Copied, error)) error {
+	to := fmt.Sprint(path, ".", n)
+	if _, err := copyTo(context.Background(), to, nil); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintln(os.Stdout, copying+filepath.Base(to))
+	return nil
+}
+
+// copying begins a line that tells that a copy was made; its name follows.
+const copying = "copied to "
 
 // goOn makes more calls after one has failed for another reason than a refusal: all must say that the ledger has stopped.
 func (s *shop) goOn(failed int) error {
@@ -118,17 +157,20 @@ func (s *shop) goOn(failed int) error {
 }
 
 // hostCommand is a process that is the host of a shop.
-func hostCommand(ctx context.Context, path string, first, last, workers int) *exec.Cmd {
+func hostCommand(ctx context.Context, path string, l life) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, os.Args[0])
-	cmd.Env = append(os.Environ(), hostPath+"="+path, fmt.Sprintf("%s=%d %d %d", hostCalls, first, last, workers))
+	cmd.Env = append(os.Environ(), hostPath+"="+path, fmt.Sprintf("%s=%d %d %d %d", hostCalls, l.first, l.last, l.workers, l.memory))
 	return cmd
 }
 
-// collect adds what a line tells, if it is whole.
+// collect adds what a line tells of a call, if it is whole. Other lines have the number -1.
 func collect(t testing.TB, told map[int]json.RawMessage, line string) (n int, whole bool) {
 	t.Helper()
 	if !strings.HasSuffix(line, "\n") {
 		return 0, false // nobody was told the rest
+	}
+	if line == closed || strings.HasPrefix(line, copying) {
+		return -1, true
 	}
 	var one reply
 	if err := json.Unmarshal([]byte(line), &one); err != nil {
@@ -186,7 +228,7 @@ func TestNothingToldIsLostByAKill(t *testing.T) {
 // liveAndDie starts a host and kills it at random: while it opens the file, or soon after it has told something.
 func liveAndDie(t *testing.T, path string, first, workers int) map[int]json.RawMessage {
 	t.Helper()
-	cmd := hostCommand(t.Context(), path, first, first+1000, workers)
+	cmd := hostCommand(t.Context(), path, life{first, first + 1000, workers, []int64{0, scarce}[rand.IntN(2)]})
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -220,7 +262,7 @@ func TestTheShopIsAQuietOne(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "shop.db")
 	create(t, path)
 	told := map[int]json.RawMessage{}
-	cmd := hostCommand(t.Context(), path, 0, 399, 1)
+	cmd := hostCommand(t.Context(), path, life{first: 0, last: 399, workers: 1})
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)

@@ -35,10 +35,10 @@ type shop struct {
 // opening is later than the creation of any file of the tests.
 func opening() time.Time { return time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-func openShop(path string, truth ledger.TruthFunc) (*shop, error) {
+func openShop(path string, truth ledger.TruthFunc, memory int64) (*shop, error) {
 	s := &shop{truth: truth}
 	var err error
-	s.ledger, err = ledger.Open(path, ledger.Options{TruthKey: []byte("a key of the tests"), ClockAhead: opening().AddDate(1, 0, 0), Now: func() time.Time {
+	s.ledger, err = ledger.Open(path, ledger.Options{Memory: memory, TruthKey: []byte("a key of the tests"), ClockAhead: opening().AddDate(1, 0, 0), Now: func() time.Time {
 		return opening().Add(time.Duration(s.clock.Load()) * time.Minute)
 	}})
 	return s, err
@@ -197,7 +197,7 @@ func (s *shop) commit(ctx context.Context, n int) (any, error) {
 
 // guest lets somebody come, answer, and be forgotten, by turns.
 func (s *shop) guest(ctx context.Context, n int) (any, error) {
-	key, name := fmt.Sprint("call ", n), fmt.Sprint("guest ", n/40)
+	key, name := fmt.Sprint("call ", n), guestOf(n)
 	switch n / 10 % 4 {
 	case 0:
 		return s.ledger.Enroll(ctx, ledger.EnrollRequest{Key: key, Question: vote, Objects: []string{name}, Cap: tenths(60)})
@@ -208,6 +208,12 @@ func (s *shop) guest(ctx context.Context, n int) (any, error) {
 	}
 	return nil, s.ledger.Forget(ctx, key, name)
 }
+
+// guestOf returns whom a guest's call is about.
+func guestOf(n int) string { return fmt.Sprint("guest ", n/40) }
+
+// forgets tells whether a call is the one by which a guest is forgotten.
+func forgets(n int) bool { return n >= opened && n%40 == 39 }
 
 // reply is what somebody was told of a call that was carried out.
 type reply struct {
@@ -229,7 +235,7 @@ func (s *shop) tell(ctx context.Context, n int) (reply, error) {
 // any truth. Then it makes other calls, with the truths: those that were under way; and again, without. All of it must follow
 // from the log. It returns what the calls came to, and everything that is wrong.
 func check(ctx context.Context, path string, told map[int]json.RawMessage, others ...int) (more map[int]json.RawMessage, err error) {
-	s, err := openShop(path, noTruths)
+	s, err := openShop(path, noTruths, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)
 	}

@@ -2,6 +2,7 @@ package trial
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -14,27 +15,36 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/trial/trace"
+	"github.com/sluicedp/sluice/ledger"
 )
 
 // scripted is how many calls of a shop make the fixed script.
-const scripted = 60
+const scripted = 120
 
 // watched sees the calls that change files in a directory, and what the host tells.
 type watched struct {
 	dir     string
-	at      int // the number of the call that gets the verdict, from 1; 0 for none
+	hit     func(*trace.Call) bool // the first of these gets the verdict; nil for none
 	verdict trace.Verdict
-	n       int // calls so far
-	what    trace.Call
+	struck  *trace.Call
+	n       int            // calls so far
+	spots   map[string]int // the same, by their spots
 	told    strings.Builder
 }
 
+// watch watches a directory. One call gets a verdict, unless hit is nil.
+func watch(dir string, hit func(*trace.Call) bool, v trace.Verdict) *watched {
+	return &watched{dir: dir, hit: hit, verdict: v, spots: map[string]int{}}
+}
+
 func (w *watched) Before(c *trace.Call) trace.Verdict {
-	if !strings.HasPrefix(c.Path, w.dir) {
+	if !within(w.dir, c.Path) {
 		return trace.Proceed
 	}
-	if w.n++; w.n == w.at {
-		w.what = *c
+	w.n++
+	w.spots[spotOf(c)]++
+	if w.struck == nil && w.hit != nil && w.hit(c) {
+		w.struck = c
 		return w.verdict
 	}
 	return trace.Proceed
@@ -46,92 +56,213 @@ func (w *watched) After(c *trace.Call) {
 	}
 }
 
-// live lets a host make the calls of the script. It returns what was told, and what the host said when it ended.
-func (w *watched) live(t *testing.T, path string) (told map[int]json.RawMessage, status syscall.WaitStatus, said string) {
+// causes are what a host may be doing when it changes a file: the innermost counts.
+func causes() []string {
+	return []string{
+		"file.(*Journal).Append", "engine.(*Engine).startJournal", "table.(*Table).writeBehind", "trial.(*shop).tidy",
+		"ledger.(*Ledger).Forget", "ledger.(*Ledger).Close", "ledger.Open",
+	}
+}
+
+// causeOf tells what a host does when it makes a call; "" if that is none of the causes.
+func causeOf(c *trace.Call) string {
+	for _, name := range callers(c) {
+		for _, cause := range causes() {
+			if strings.HasPrefix(name, cause+":") || strings.HasPrefix(name, cause+".func") {
+				return cause
+			}
+		}
+	}
+	return ""
+}
+
+// calledBy tells whether a function led to a call.
+func calledBy(c *trace.Call, function string) bool {
+	return slices.ContainsFunc(callers(c), func(name string) bool { return strings.HasPrefix(name, function+":") })
+}
+
+// spotOf tells calls apart by what they do, from where in the code, and why.
+func spotOf(c *trace.Call) string {
+	return fmt.Sprintf("%s at %s for %s", c.Kind, placeOf(c), causeOf(c))
+}
+
+// beginnings of the lives whose calls are ended, or fail.
+var beginnings = []string{"new", "worn", "crashed"}
+
+// beginning makes the files of a host that is about to begin: a new file; a worn one, which was opened before; or what a host left that was
+// killed. It returns what that had told, and the first call to be made.
+func beginning(t *testing.T, kind string) (dir string, told map[int]json.RawMessage, first int) {
 	t.Helper()
-	cmd := hostCommand(t.Context(), path, 0, scripted-1, 1)
-	var out strings.Builder
-	cmd.Stderr = &out
-	status, err := trace.Run(cmd, w)
-	if err != nil {
+	switch kind {
+	case "crashed":
+		r := recordLives(t, false, episode{calls: 20, memory: scarce}, episode{kill: after(150)})
+		return r.dir, r.all, slices.Max(slices.Collect(maps.Keys(r.all))) + 1
+	case "worn":
+		dir = pace.Scratch(t)
+		path := filepath.Join(dir, "shop.db")
+		create(t, path)
+		wear(t, path)
+		if err := hostCommand(t.Context(), path, life{first: 0, last: -1}).Run(); err != nil {
+			t.Fatal(err)
+		}
+		return dir, nil, 0
+	}
+	dir = pace.Scratch(t)
+	create(t, filepath.Join(dir, "shop.db"))
+	return dir, nil, 0
+}
+
+// struckLife is a life that ends, or in which something fails, at one call.
+type struckLife struct {
+	*watched
+	path   string
+	told   map[int]json.RawMessage // in this life, and before
+	status syscall.WaitStatus
+	said   string
+}
+
+// live lets a host that begins with some files make the rest of the calls of the script.
+func live(t *testing.T, begin string, before map[int]json.RawMessage, first int, hit func(*trace.Call) bool, v trace.Verdict) *struckLife {
+	t.Helper()
+	w := watch(pace.Scratch(t), hit, v)
+	if err := os.CopyFS(w.dir, os.DirFS(begin)); err != nil {
 		t.Fatal(err)
 	}
-	told = map[int]json.RawMessage{}
-	for line := range strings.Lines(w.told.String()) {
-		collect(t, told, line)
+	s := &struckLife{watched: w, path: filepath.Join(w.dir, "shop.db"), told: maps.Clone(before)}
+	cmd := hostCommand(t.Context(), s.path, life{first, scripted - 1, 1, scarce})
+	var said strings.Builder
+	cmd.Stderr = &said
+	var err error
+	if s.status, err = trace.Run(cmd, w); err != nil {
+		t.Fatal(err)
 	}
-	return told, status, out.String()
+	if s.said = said.String(); s.told == nil {
+		s.told = map[int]json.RawMessage{}
+	}
+	for line := range strings.Lines(w.told.String()) {
+		collect(t, s.told, line)
+	}
+	return s
 }
 
 // TestNothingToldIsLostAtAnySystemCall ends a host at each call by which it changes its files, and makes each of these
 // calls fail as a broken disk and as a full one do. What was told is there when the file is opened again; what failed
-// comes to one result when it is asked for again. After a commit has failed, the ledger does nothing more.
+// comes to one result when it is asked for again. After something has failed of which nobody knows whether it is durable, the ledger does nothing more.
 func TestNothingToldIsLostAtAnySystemCall(t *testing.T) {
 	trace.Need(t)
-	for _, worn := range []bool{false, true} {
-		t.Run(fmt.Sprintf("worn=%v", worn), func(t *testing.T) { endAtEachCall(t, worn) })
+	for _, kind := range beginnings {
+		t.Run(kind, func(t *testing.T) { endAtEachCall(t, kind) })
 	}
 }
 
-// endAtEachCall does so with lives that begin with a new file, or with a worn one.
-func endAtEachCall(t *testing.T, worn bool) {
+// endAtEachCall does so with hosts that begin with a new file, a worn one, or after a crash. Calls are tried by spots: how a life is cut into
+// commits and checkpoints is not the same each time, so their numbers say little.
+func endAtEachCall(t *testing.T, kind string) {
 	t.Helper()
-	blank := filepath.Join(pace.Scratch(t), "blank.db")
-	if create(t, blank); worn {
-		wear(t, blank)
+	begin, before, first := beginning(t, kind)
+	quiet := live(t, begin, before, first, nil, trace.Proceed)
+	if quiet.status != 0 || quiet.said != "" || len(quiet.told) < 100 {
+		t.Fatalf("%d calls were told of, and the host ended with %v, %s", len(quiet.told), quiet.status, quiet.said)
 	}
-	text, err := os.ReadFile(blank)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fresh := func() (w *watched, path string) {
-		dir := pace.Scratch(t)
-		path = filepath.Join(dir, "shop.db")
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
+	wantTold(t, quiet.path, quiet.told)
+	for _, cause := range causes() {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(quiet.spots)), func(s string) bool { return strings.HasSuffix(s, cause) }) {
+			t.Errorf("no file is changed for %s", cause)
 		}
-		return &watched{dir: dir}, path
 	}
-	quiet, path := fresh()
-	all, status, said := quiet.live(t, path)
-	if status != 0 || len(all) < 50 {
-		t.Fatalf("%d calls were told of, and the host ended with %v, %s", len(all), status, said)
-	}
-	wantTold(t, path, all)
-	points := quiet.n
-	step := max(1, points/tries(6, 40, points))
-	t.Logf("%d calls change files; every %d. of them is tried, three ways", points, step)
-	kinds, missed := map[trace.Kind]int{}, 0
+	spots := slices.Sorted(maps.Keys(quiet.spots))
+	struck, missed := map[string]int{}, 0
 	for _, verdict := range []trace.Verdict{trace.Kill, trace.FailIO, trace.FailFull} {
-		for at := 1 + rand.IntN(step); at <= points; at += step { // other calls in each run
-			w, path := fresh()
-			w.at, w.verdict = at, verdict
-			told, status, said := w.live(t, path)
-			if w.n < at {
-				missed++ // how a life is cut into transactions is not the same each time
-				forget(t, w.dir)
-				continue
-			}
-			kinds[w.what.Kind]++
-			switch {
-			case verdict == trace.Kill && !(status.Signaled() && status.Signal() == syscall.SIGKILL):
-				t.Errorf("killed at call %d, %s: it ended with %v, %s", at, w.what.Kind, status, said)
-			case w.what.Kind == trace.Remove && status == 0 && said == "": // what is removed is gone already
-			case verdict != trace.Kill && w.what.Kind == trace.Link && status == 0 && said == "": // a copy is moved to its place instead
-			case verdict != trace.Kill && strings.HasPrefix(said, tidying) && status.Exited() && !strings.Contains(said, "has failed, comes to"):
-			case verdict != trace.Kill && (status.ExitStatus() != 3 || !strings.Contains(said, errnoText(verdict)) || strings.Contains(said, "has failed, comes to")):
-				t.Errorf("failed at call %d, %s: it ended with %v, %s", at, w.what.Kind, status, said)
-			}
-			wantTold(t, path, told, slices.Sorted(maps.Keys(without(all, told)))...)
-			if forget(t, w.dir); t.Failed() {
-				t.Fatalf("verdict %d at call %d, %s of %s", verdict, at, w.what.Kind, w.what.Path)
+		for _, spot := range someSpots(spots, tries(4, 20, len(spots))) {
+			for _, nth := range nths(quiet.spots[spot]) {
+				hit := func(c *trace.Call) bool {
+					if spotOf(c) == spot {
+						nth--
+					}
+					return nth == 0
+				}
+				s := live(t, begin, before, first, hit, verdict)
+				if s.struck == nil {
+					missed++
+				} else {
+					struck[causeOf(s.struck)]++
+					if err := s.outcome(); err != nil {
+						t.Errorf("%v; it ended with %v, %s", err, s.status, s.said)
+					}
+				}
+				wantTold(t, s.path, s.told, slices.Sorted(maps.Keys(without(quiet.told, s.told)))...)
+				if forget(t, s.dir); t.Failed() {
+					t.Fatalf("verdict %d at %s: %s of %s", verdict, spot, s.struck.Kind, s.struck.Path)
+				}
 			}
 		}
 	}
-	t.Logf("tried: %v, not reached: %d", kinds, missed)
-	if missed > 30 {
-		t.Errorf("%d calls were not reached", missed)
+	t.Logf("%d spots; struck: %v, not reached: %d", len(spots), struck, missed)
+}
+
+// someSpots returns so many spots at random, as many as can be of each cause.
+func someSpots(spots []string, n int) []string {
+	ranks, of := map[string]int{}, map[string]int{}
+	spots = slices.Clone(spots)
+	rand.Shuffle(len(spots), func(i, j int) { spots[i], spots[j] = spots[j], spots[i] })
+	for _, spot := range spots {
+		_, cause, _ := strings.Cut(spot, " for ")
+		ranks[spot] = of[cause]
+		of[cause]++
 	}
+	slices.SortStableFunc(spots, func(a, b string) int { return ranks[a] - ranks[b] })
+	return spots[:min(n, len(spots))]
+}
+
+// nths returns which of the calls at a spot are tried: in the long form some of them, else one.
+func nths(n int) (nths []int) {
+	for range min(n, tries(1, 1, 6)) {
+		nths = append(nths, 1+rand.IntN(n))
+	}
+	return nths
+}
+
+// outcome tells what is wrong with how a host ended that was killed at a call, or for which the call failed.
+func (s *struckLife) outcome() error {
+	c := s.struck
+	stopped := s.status.ExitStatus() == 3 && strings.Contains(s.said, ledger.ErrStopped.Error())
+	goesOn := s.status == 0
+	_, journal := os.Stat(s.path + ".journal")
+	switch why := causeOf(c); {
+	case s.verdict == trace.Kill:
+		return wrongUnless(s.status.Signaled() && s.status.Signal() == syscall.SIGKILL, "it was killed")
+	case c.Kind == trace.Link, c.Kind == trace.Remove && strings.HasSuffix(c.Path, ".sluice-unfinished"):
+		// A copy is moved to its place instead; what is left of one is removed by the next.
+		return wrongUnless(goesOn && (s.said == "" || strings.HasPrefix(s.said, tidying)), "it may go on")
+	case c.Kind == trace.Remove && strings.HasPrefix(filepath.Base(c.Path), "shop.db.journal") && goesOn && s.said == "":
+		return wrongUnless(journal != nil, "it is a directory, and package os removes it by another call")
+	case !strings.Contains(s.said, errnoText(s.verdict)) && !(goesOn && journal == nil), strings.Contains(s.said, "has failed, comes to"):
+		return errors.New("it should say what has failed")
+	case why == "file.(*Journal).Append", why == "ledger.(*Ledger).Forget":
+		return wrongUnless(stopped || strings.HasPrefix(s.said, "open: "), "nobody knows what is durable")
+	case why == "ledger.Open":
+		return wrongUnless(s.status.ExitStatus() == 3 && strings.HasPrefix(s.said, "open: "), "it cannot be opened")
+	case why == "ledger.(*Ledger).Close":
+		return wrongUnless(s.status.ExitStatus() == 3 && strings.HasPrefix(s.said, "close: "), "it cannot be closed")
+	case why == "table.(*Table).writeBehind": // unless nothing was to be done any more
+		return wrongUnless(stopped || goesOn && journal == nil, "the checkpoint has failed")
+	case why == "engine.(*Engine).startJournal" && calledBy(c, "table.(*Table).Checkpoint"):
+		return wrongUnless(stopped || strings.HasPrefix(s.said, "open: "), "nobody knows whether the file names its journal")
+	case why == "engine.(*Engine).startJournal":
+		return wrongUnless(goesOn && strings.HasPrefix(s.said, trying) || strings.HasPrefix(s.said, "open: "), "there is no journal yet")
+	case why == "trial.(*shop).tidy" && (calledBy(c, "table.(*Table).Checkpoint") || strings.HasPrefix(placeOf(c), "bolt.(*Store).replace:")):
+		return wrongUnless(stopped, "nobody knows what is durable")
+	case why == "trial.(*shop).tidy":
+		return wrongUnless(goesOn && strings.HasPrefix(s.said, tidying), "it has no copy")
+	}
+	return errors.New("nobody knows why the call was made")
+}
+
+func wrongUnless(right bool, why string) error {
+	if right {
+		return nil
+	}
+	return errors.New(why)
 }
 
 func errnoText(v trace.Verdict) string {

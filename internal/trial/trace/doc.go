@@ -7,7 +7,10 @@
 // test there. It serves the tests of this module alone.
 package trace
 
-import "errors"
+import (
+	"errors"
+	"runtime"
+)
 
 // ErrUnsupported says that processes cannot be traced on this system.
 var ErrUnsupported = errors.New("no tracing of processes on this system")
@@ -35,7 +38,13 @@ type Call struct {
 	To     string
 	Offset int64
 	Data   []byte
+	// Content says of Sync that it need make durable only what was within the file's length before.
+	Content bool
+	callers []uintptr
 }
+
+// Callers returns what led to a call, the innermost function first, if the process runs the program that this one does.
+func (c *Call) Callers() *runtime.Frames { return runtime.CallersFrames(c.callers) }
 
 // Verdict is what becomes of a call.
 type Verdict int

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -132,6 +133,7 @@ func (t *tracer) enter(tid int, th *thread, regs *syscall.PtraceRegs) error {
 	if err != nil || call == nil {
 		return err
 	}
+	call.callers = t.callers(regs)
 	th.call = call
 	switch t.watcher.Before(call) {
 	case Kill:
@@ -173,7 +175,9 @@ func (t *tracer) decode(r *syscall.PtraceRegs) (*Call, error) {
 	case syscall.SYS_PWRITE64:
 		return t.write(int(r.Rdi), r.Rsi, r.Rdx, int64(r.R10))
 	case syscall.SYS_FSYNC, syscall.SYS_FDATASYNC:
-		return t.onFile(Sync, r.Rdi, 0)
+		c, err := t.onFile(Sync, r.Rdi, 0)
+		c.Content = r.Orig_rax == syscall.SYS_FDATASYNC
+		return c, err
 	case syscall.SYS_FTRUNCATE:
 		return t.onFile(Truncate, r.Rdi, int64(r.Rsi))
 	case syscall.SYS_FALLOCATE:
@@ -275,6 +279,28 @@ func (t *tracer) absolute(at uint64, name string) (string, error) {
 
 // atWorkingDir stands for the directory that the process is in.
 const atWorkingDir = -100
+
+// callers follows the frame pointers that programs in Go keep, as far as they lead.
+func (t *tracer) callers(r *syscall.PtraceRegs) (all []uintptr) {
+	const deep, wide = 64, 1 << 20
+	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", t.pid))
+	if err != nil {
+		return nil
+	}
+	defer mem.Close()
+	for at, frame := r.Rbp, make([]byte, 16); len(all) < deep; {
+		if _, err := mem.ReadAt(frame, int64(at)); err != nil {
+			break
+		}
+		next := binary.LittleEndian.Uint64(frame)
+		all = append(all, uintptr(binary.LittleEndian.Uint64(frame[8:])))
+		if next <= at || next-at > wide {
+			break
+		}
+		at = next
+	}
+	return all
+}
 
 // memory reads what the process has in its memory.
 func (t *tracer) memory(address, length uint64) ([]byte, error) {

@@ -142,9 +142,27 @@ func TestEveryCallIsSeen(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
+	for _, c := range s.after {
+		if c.FD != 1 && !calledFrom(&c, "script") {
+			t.Errorf("what led to the %s of %s is not known", c.Kind, c.Path)
+		}
+	}
 	last := s.after[len(s.after)-1]
 	if last.FD != 1 || string(last.Data) != "done\n" {
 		t.Errorf("the last call is %+v", last)
+	}
+}
+
+// calledFrom tells whether a function of this package led to a call.
+func calledFrom(c *Call, function string) bool {
+	for frames := c.Callers(); ; {
+		f, more := frames.Next()
+		if strings.HasPrefix(f.Function, "github.com/sluicedp/sluice/internal/trial/trace."+function) {
+			return true
+		}
+		if !more {
+			return false
+		}
 	}
 }
 
