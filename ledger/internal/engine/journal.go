@@ -138,6 +138,7 @@ func (l *Engine) end() error {
 
 // drop has the file name no journal, and removes the one that it had.
 func (l *Engine) drop(j journal.Journal) error {
+	l.appendTo(nil, 0, 0) // the checkpoint need not trim what is removed
 	if err := l.nameJournal(""); err != nil {
 		return closing(j, err)
 	}
