@@ -165,7 +165,11 @@ func secretsBeside(t testing.TB, path string, secrets [][]byte) (found int) {
 		if err != nil || d.IsDir() || at == path {
 			return err
 		}
-		text := content(t, at)
+		text, err := os.ReadFile(at)
+		if errors.Is(err, fs.ErrNotExist) { // it was trimmed meanwhile
+			return nil
+		}
+		must(t, err)
 		for _, secret := range secrets {
 			if bytes.Contains(text, secret) {
 				found++
@@ -298,26 +302,6 @@ func TestAnUncertainCheckpointStopsTheLedger(t *testing.T) {
 	l = open(t, path, Options{})
 	if o := objectOf(t, l, "bob"); o.Spent != eps(t, "1") {
 		t.Errorf("opened again, bob has spent %s", o.Spent)
-	}
-	wantClean(t, l, VerifyRequest{})
-}
-
-// Those who forget at a time share checkpoints.
-func TestForgettingTogetherSharesCheckpoints(t *testing.T) {
-	names := crowd(60)
-	path := votersFile(t, "9", names...)
-	l, f := openFailing(t, path, Options{})
-	for i, name := range names {
-		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
-	}
-	before := f.updates.Load()
-	var group sync.WaitGroup
-	for _, name := range names {
-		group.Go(func() { must(t, l.Forget(t.Context(), "forget "+name, name)) })
-	}
-	group.Wait()
-	if n := f.updates.Load() - before; n > int64(len(names))/2 {
-		t.Errorf("%d checkpoints for %d people", n, len(names))
 	}
 	wantClean(t, l, VerifyRequest{})
 }

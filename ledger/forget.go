@@ -22,8 +22,10 @@ import (
 // and a hash that says nothing without the salt that is destroyed as well. Receipts, checkpoints and proofs
 // that others have keep their worth, and what buyers were given stays with them.
 //
-// The bytes are gone from the file's records, and from the journal, which is overwritten, when Forget returns; from the file's unused pages
-// with the next [Ledger.Compact]. Overwriting binds no solid-state disk and no file system that copies on write. Copies of the file, and the blocks that a file system has freed, are the host's to clean.
+// The bytes are gone from the file's records, and from the journal, which is overwritten, when Forget returns; from the file's unused pages,
+// and from what a crash has left of copies, with the next [Ledger.Compact]. Overwriting binds no solid-state disk and no file system that
+// copies on write. Copies of the file, and the blocks that a file system has freed, are the host's to clean. If the process dies before Forget
+// returns, the person may be forgotten or not: call it again with the same key. What the journal holds then, [Open] destroys.
 // The object's name stays in the event of this request and with the spending. Answers about panels stay, as
 // they are about everybody in them. Whoever has the file and guesses all of a request that named several objects,
 // or all of a panel, can recognize it by its digest; the digests of requests about this object alone are

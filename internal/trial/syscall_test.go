@@ -121,15 +121,15 @@ type struckLife struct {
 	said   string
 }
 
-// live lets a host that begins with some files make the rest of the calls of the script.
-func live(t *testing.T, begin string, before map[int]json.RawMessage, first int, hit func(*trace.Call) bool, v trace.Verdict) *struckLife {
+// live lets a host live that begins with some files, and has told something before.
+func live(t *testing.T, begin string, before map[int]json.RawMessage, l life, hit func(*trace.Call) bool, v trace.Verdict) *struckLife {
 	t.Helper()
 	w := watch(pace.Scratch(t), hit, v)
 	if err := os.CopyFS(w.dir, os.DirFS(begin)); err != nil {
 		t.Fatal(err)
 	}
 	s := &struckLife{watched: w, path: filepath.Join(w.dir, "shop.db"), told: maps.Clone(before)}
-	cmd := hostCommand(t.Context(), s.path, life{first, scripted - 1, 1, scarce})
+	cmd := hostCommand(t.Context(), s.path, l)
 	var said strings.Builder
 	cmd.Stderr = &said
 	var err error
@@ -160,7 +160,8 @@ func TestNothingToldIsLostAtAnySystemCall(t *testing.T) {
 func endAtEachCall(t *testing.T, kind string) {
 	t.Helper()
 	begin, before, first := beginning(t, kind)
-	quiet := live(t, begin, before, first, nil, trace.Proceed)
+	rest := life{first, scripted - 1, 1, scarce}
+	quiet := live(t, begin, before, rest, nil, trace.Proceed)
 	if quiet.status != 0 || quiet.said != "" || len(quiet.told) < 100 {
 		t.Fatalf("%d calls were told of, and the host ended with %v, %s", len(quiet.told), quiet.status, quiet.said)
 	}
@@ -181,7 +182,7 @@ func endAtEachCall(t *testing.T, kind string) {
 					}
 					return nth == 0
 				}
-				s := live(t, begin, before, first, hit, verdict)
+				s := live(t, begin, before, rest, hit, verdict)
 				if s.struck == nil {
 					missed++
 				} else {

@@ -1,0 +1,119 @@
+package ledger
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+)
+
+// heldFile is a file whose updates can be counted, and held up.
+type heldFile struct {
+	kv.Store
+	updates atomic.Int64
+	hold    atomic.Pointer[gate]
+}
+
+func (f *heldFile) Update(fn func(kv.Writer) error) error {
+	f.updates.Add(1)
+	if g := f.hold.Load(); g != nil {
+		_ = g.pass()
+	}
+	return f.Store.Update(fn)
+}
+
+func openHeld(t testing.TB, path string) (*Ledger, *heldFile) {
+	t.Helper()
+	file, err := bolt.Open(path, false)
+	must(t, err)
+	f := &heldFile{Store: file}
+	l, err := readStore(f, besideFile(path), Options{})
+	must(t, err)
+	must(t, l.begin(Options{}))
+	t.Cleanup(func() { _ = l.Close() })
+	return l, f
+}
+
+// Those who forget at a time share checkpoints: whoever comes while one is made needs one more, whatever their number.
+func TestForgettingTogetherSharesCheckpoints(t *testing.T) {
+	names := crowd(51)
+	path := votersFile(t, "9", names...)
+	l, f := openHeld(t, path)
+	for i, name := range names {
+		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
+	}
+	before := stats(t, l).Events
+	forget(t, l, names[50])
+	each := stats(t, l).Events - before
+	secrets := [][]byte{}
+	for _, name := range names[:50] {
+		secrets = append(secrets, secretsOf(t, l, name)...)
+	}
+	before, updates := stats(t, l).Events, f.updates.Load()
+	held := newGate(t)
+	f.hold.Store(held)
+	var group sync.WaitGroup
+	failed := make(chan error, 50)
+	for _, name := range names[:50] {
+		group.Go(func() { failed <- l.Forget(t.Context(), "forget "+name, name) })
+	}
+	for deadline := time.Now().Add(patience); l.engine.Queue.DurableEvents() < before+50*each; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d events, and not %d more", l.engine.Queue.DurableEvents(), 50*each)
+		}
+	}
+	f.hold.Store(nil)
+	held.open()
+	group.Wait()
+	for range names[:50] {
+		must(t, <-failed)
+	}
+	if n := f.updates.Load() - updates; n > 2 {
+		t.Errorf("%d checkpoints for 50 people, of whom all but some came while the first was made", n)
+	}
+	if n := secretsBeside(t, path, secrets); n > 0 {
+		t.Errorf("%d of %d secrets are left beside the file", n, len(secrets))
+	}
+	wantClean(t, l, VerifyRequest{})
+}
+
+// When Forget returns, the journal has nothing of the person, although others go on writing to it, checkpoints are made all the time, and groups are
+// copied from one segment to the next.
+func TestForgetBesideWriters(t *testing.T) {
+	names := crowd(40)
+	path := votersFile(t, "900", names...)
+	l := open(t, path, Options{Memory: 4 << 10})
+	var group sync.WaitGroup
+	stop := make(chan struct{})
+	for w := range 4 {
+		group.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				r := releaseOf(t, fmt.Sprint("writer ", w, " ", i), names[20+w], fmt.Sprintf("%d.%03d", 1+i/1000, i%1000))
+				if _, err := l.Release(t.Context(), r); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for i, name := range names[:20] {
+		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
+		secrets := secretsOf(t, l, name)
+		forget(t, l, name)
+		if n := secretsBeside(t, path, append(secrets, []byte(name))); n > 0 || len(secrets) < 4 {
+			t.Errorf("of %d secrets of %s %d are beside the file", len(secrets), name, n)
+		}
+	}
+	close(stop)
+	group.Wait()
+	wantClean(t, l, VerifyRequest{})
+}
