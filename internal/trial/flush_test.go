@@ -86,7 +86,7 @@ func (c *cutting) without(t *testing.T, r *recorded, left []int, scratch string)
 	return wrong
 }
 
-// fallen is a host that is killed when it is about to flush something from some place, on behalf of some function. Then it opens its shop and closes it
+// fallen is a host that compacts its file, and makes checkpoints after that; later it is killed when it is about to flush something from some place, on behalf of some function. Then it opens its shop and closes it
 // again, and then makes more calls.
 func fallen(t *testing.T, place, behalf string) *recorded {
 	t.Helper()
@@ -94,7 +94,7 @@ func fallen(t *testing.T, place, behalf string) *recorded {
 		is := func(name string) bool { return strings.HasPrefix(name, behalf+":") }
 		return c.Kind == trace.Sync && strings.HasPrefix(placeOf(c), place) && slices.ContainsFunc(callers(c), is)
 	}
-	r := recordLives(t, false, episode{calls: 25, memory: scarce}, episode{calls: 10, memory: scarce, kill: kill}, episode{calls: -1}, episode{calls: 5})
+	r := recordLives(t, false, episode{calls: 38, memory: scarce}, episode{calls: 10, memory: scarce, kill: kill}, episode{calls: -1}, episode{calls: 5})
 	if n := r.happened()["closed"]; n != 3 {
 		t.Fatalf("it closed its shop %d times, and so was not killed at %s for %s", n, place, behalf)
 	}
