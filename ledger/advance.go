@@ -31,13 +31,13 @@ type AdvanceRequest struct {
 type AdvanceResult struct {
 	Questions []Advanced // those with anybody enrolled, in the order of their definition
 	First     uint64     // first and last event; other requests' events may lie between
-	Last      uint64
+	Last      uint64     // as First
 }
 
 // Advanced tells what a sweep did in one question. Raised, Unchanged, Refused and Unlisted add up to the
 // objects that take part.
 type Advanced struct {
-	Question  string `json:"question"`
+	Question  string `json:"question"`  // by its name
 	Raised    int    `json:"raised"`    // have got every level released by now, at least one of them anew
 	Unchanged int    `json:"unchanged"` // had them all, or have none coming, or are for sale
 	// Refused fall short of what is released, for this reason. A sweep lists the first [MaxPanel] of all questions;

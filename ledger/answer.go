@@ -23,7 +23,7 @@ import (
 // AnswerRequest asks a query about the true values of a panel of objects.
 type AnswerRequest struct {
 	Key      string // idempotency key, 1 to 256 bytes
-	Question string
+	Question string // by its name
 	// Query is "majority:VALUE", "threshold:VALUE:N", "plurality" or "winner"; see
 	// [mechanism.ParseQuery].
 	Query   string
@@ -36,8 +36,8 @@ type AnswerRequest struct {
 
 // AnswerResult is the answer to a query.
 type AnswerResult struct {
-	Answer  string          `json:"answer"` // "yes" or "no", or a value of the question
-	Epsilon privacy.Epsilon `json:"epsilon"`
+	Answer  string          `json:"answer"`  // "yes" or "no", or a value of the question
+	Epsilon privacy.Epsilon `json:"epsilon"` // of the answer
 	Objects uint64          `json:"objects"` // the size of the panel, without those left out
 	Charged privacy.Epsilon `json:"charged"` // to each object of the panel, by this request: ε, or 0
 	Refused []Refusal       `json:"refused"` // left out, only if the request was partial
@@ -96,7 +96,7 @@ type AnswerQuote struct {
 	// answer to, [ErrForgotten] if somebody in the panel was forgotten since, or that somebody began a new epoch
 	// ([Ledger.BeginEpoch]), or that one of the two leaves somebody out. It is nil if there is no such answer, or if it is raised.
 	NotRaised error
-	Refused   []Refusal
+	Refused   []Refusal // who would be left out, or stand in the way
 }
 
 // QuoteAnswer tells what [Ledger.Answer] would charge and whom it would refuse. It changes nothing and

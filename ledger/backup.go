@@ -15,8 +15,8 @@ import (
 
 // Copied tells what is in a copy of the ledger.
 type Copied struct {
-	Bytes  int64  `json:"bytes"`
-	Events uint64 `json:"events"`
+	Bytes  int64  `json:"bytes"`  // of the file
+	Events uint64 `json:"events"` // as many as the ledger had at one instant
 }
 
 // Backup writes a copy of the ledger, as it is at one instant, to a new file, while calls go on. The copy is

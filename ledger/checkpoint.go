@@ -23,7 +23,7 @@ type Publishing struct {
 	// events at all. 0 is never. There is also one when the ledger is opened and one when it is closed, which
 	// has 5 seconds.
 	Events   uint64
-	Interval time.Duration
+	Interval time.Duration // since the last checkpoint
 }
 
 // Checkpoint signs the log as it is now: a note by [Options.Signer] in the form of

@@ -15,8 +15,8 @@ import (
 
 // EnrollRequest puts objects under the ledger's care for one question.
 type EnrollRequest struct {
-	Key      string // idempotency key, 1 to 256 bytes
-	Question string
+	Key      string   // idempotency key, 1 to 256 bytes
+	Question string   // by its name
 	Objects  []string // 1 to 256 bytes each; see [NameError]
 	// Policy is the ceiling of each object's chain. The zero value sets none: only the cap binds.
 	Policy policy.Policy
@@ -28,10 +28,10 @@ type EnrollRequest struct {
 
 // EnrollResult tells what an enrolment did.
 type EnrollResult struct {
-	Enrolled int // newly enrolled, or again after they had withdrawn
-	Already  int // enrolled in the question before, with the same policy
-	First    uint64
-	Last     uint64
+	Enrolled int    // newly enrolled, or again after they had withdrawn
+	Already  int    // enrolled in the question before, with the same policy
+	First    uint64 // first and last event; other requests' events may lie between
+	Last     uint64 // as First
 }
 
 // Enroll enrols objects in a question. Those enrolled already are left as they are; one that has

@@ -20,7 +20,7 @@ import (
 
 // EstimateRequest asks for the shares of a question's values.
 type EstimateRequest struct {
-	Question string
+	Question string // by its name
 	// Epsilon, if above 0, takes the responses recorded at exactly this ε; otherwise each object
 	// counts once, with its current level.
 	Epsilon privacy.Epsilon
@@ -32,25 +32,25 @@ type EstimateRequest struct {
 
 // Estimate is the estimated distribution of a question's values, from released responses alone.
 type Estimate struct {
-	Question string          `json:"question"`
-	N        int64           `json:"n"` // objects counted
-	Values   []ValueEstimate `json:"values"`
-	Levels   []LevelCount    `json:"levels"` // by rising ε
+	Question string          `json:"question"` // by its name
+	N        int64           `json:"n"`        // objects counted
+	Values   []ValueEstimate `json:"values"`   // in the order of the question's
+	Levels   []LevelCount    `json:"levels"`   // by rising ε
 }
 
 // ValueEstimate is the estimated share of one value; see [estimate.Frequency].
 type ValueEstimate struct {
-	Value    string  `json:"value"`
-	Estimate float64 `json:"estimate"`
-	StdErr   float64 `json:"stderr"`
-	Low      float64 `json:"low"`
-	High     float64 `json:"high"`
+	Value    string  `json:"value"`    // one of the question's
+	Estimate float64 `json:"estimate"` // a share, unbiased: with little data it may lie outside of 0 to 1
+	StdErr   float64 `json:"stderr"`   // the standard error of Estimate
+	Low      float64 `json:"low"`      // the lower end of the interval
+	High     float64 `json:"high"`     // the upper end
 }
 
 // LevelCount tells how many objects were counted at one ε.
 type LevelCount struct {
-	Epsilon privacy.Epsilon `json:"epsilon"`
-	N       int64           `json:"n"`
+	Epsilon privacy.Epsilon `json:"epsilon"` // of the responses
+	N       int64           `json:"n"`       // objects
 }
 
 // ErrNoResponses says that there is nothing to estimate from.

@@ -67,7 +67,7 @@ type Options struct {
 	// the keys that it may be signed by. If the file is not a continuation of it, an older copy, say, Open
 	// refuses with a [*RollbackError] before anything can be drawn. nil checks nothing.
 	Checkpoint []byte
-	Verifiers  note.Verifiers
+	Verifiers  note.Verifiers // the keys for Checkpoint
 	// Publish says when checkpoints are signed without being asked for, and who gets them. It needs a Signer.
 	Publish Publishing
 	// ReadOnly opens the file for reading; several processes may do so at a time, if none writes.

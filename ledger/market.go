@@ -237,10 +237,10 @@ func (l *Ledger) someDeliveries(s *state.State, sale uint64, header state.Sale, 
 
 // BuyerState is what the ledger knows of a buyer.
 type BuyerState struct {
-	Buyer    string `json:"buyer"`
-	Sales    uint64 `json:"sales"`
-	Paid     int64  `json:"paid"` // in minor units of the currency
-	Currency string `json:"currency"`
+	Buyer    string `json:"buyer"`    // by its name
+	Sales    uint64 `json:"sales"`    // how many were carried out
+	Paid     int64  `json:"paid"`     // in minor units of the currency
+	Currency string `json:"currency"` // the ledger's
 }
 
 // Buyers returns all buyers, in the order of their first orders.

@@ -20,7 +20,7 @@ import (
 // no later version of Unicode makes it unsound. Letters of different scripts that look alike are different letters.
 type NameError struct {
 	What   string // "object", "buyer" or "question"
-	Name   string
+	Name   string // as it was given
 	Offset int    // of the first byte at fault
 	Fault  string // what is there
 }

@@ -21,8 +21,8 @@ import (
 
 // Order is what a buyer asks for: the responses of objects to a question at one ε.
 type Order struct {
-	Buyer    string // 1 to 256 bytes; the ledger does not know who it is; see [NameError]
-	Question string
+	Buyer    string          // 1 to 256 bytes; the ledger does not know who it is; see [NameError]
+	Question string          // by its name
 	Epsilon  privacy.Epsilon // above 0
 	Objects  []string        // the objects, at most MaxPanel (of questions in unary or finite encoding fewer), or
 	All      bool            // everyone enrolled in the question by now, who has not withdrawn
@@ -30,9 +30,9 @@ type Order struct {
 
 // Offer is what a buyer gets and pays.
 type Offer struct {
-	Buyer    string          `json:"buyer"`
-	Question string          `json:"question"`
-	Epsilon  privacy.Epsilon `json:"epsilon"`
+	Buyer    string          `json:"buyer"`    // by its name
+	Question string          `json:"question"` // by its name
+	Epsilon  privacy.Epsilon `json:"epsilon"`  // of the responses
 	Price    int64           `json:"price"`    // in all, in minor units of the currency
 	Currency string          `json:"currency"` // the ledger's
 	Objects  uint64          `json:"objects"`  // that answer

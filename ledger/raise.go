@@ -18,17 +18,17 @@ import (
 
 // Response is the answer of one object to a question at one ε. It never changes.
 type Response struct {
-	Object   string          `json:"object"`
-	Question string          `json:"question"`
-	Epsilon  privacy.Epsilon `json:"epsilon"`
-	Value    string          `json:"response"`
-	Event    uint64          `json:"event"` // the event that recorded it
+	Object   string          `json:"object"`   // who answers
+	Question string          `json:"question"` // by its name
+	Epsilon  privacy.Epsilon `json:"epsilon"`  // the level
+	Value    string          `json:"response"` // as the question's encoding puts it in words
+	Event    uint64          `json:"event"`    // the event that recorded it
 }
 
 // RaiseRequest asks for the responses of many objects at one ε.
 type RaiseRequest struct {
-	Key      string // idempotency key, 1 to 256 bytes
-	Question string
+	Key      string          // idempotency key, 1 to 256 bytes
+	Question string          // by its name
 	Epsilon  privacy.Epsilon // above 0
 	Objects  []string        // the objects, or
 	All      bool            // everyone enrolled in the question, who has not withdrawn
@@ -52,7 +52,7 @@ type RaiseResult struct {
 	// out by an earlier call are not in it.
 	TruthChanged []string `json:"-"`
 	First        uint64   // first and last event; other requests' events may lie between
-	Last         uint64
+	Last         uint64   // as First
 }
 
 // Raise brings many objects to ε as [Ledger.Release] does one. It is whole or nothing, unless the

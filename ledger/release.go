@@ -15,9 +15,9 @@ import (
 
 // ReleaseRequest asks for the response of one object at one ε.
 type ReleaseRequest struct {
-	Key      string // idempotency key, 1 to 256 bytes: your order's id, say
-	Question string
-	Object   string
+	Key      string          // idempotency key, 1 to 256 bytes: your order's id, say
+	Question string          // by its name
+	Object   string          // by its name
 	Epsilon  privacy.Epsilon // above 0
 	Truth    TruthFunc       // asked only if ε lies above the current level; see [TruthOf]
 }

@@ -22,25 +22,25 @@ type ReserveRequest struct {
 	Order
 	For      time.Duration // from when it is granted; above 0
 	Partial  bool          // as in SellRequest
-	QuoteID  string
-	MaxPrice *int64
+	QuoteID  string        // of the quote that the buyer saw, as in SellRequest
+	MaxPrice *int64        // as in SellRequest
 }
 
 // Reservation is an order held: until it expires, the budget it needs counts as spent for everybody else,
 // and its price does not rise.
 type Reservation struct {
-	Number   uint64          `json:"sale"` // also of the sale that comes of it
-	Buyer    string          `json:"buyer"`
-	Question string          `json:"question"`
-	Epsilon  privacy.Epsilon `json:"epsilon"`
-	Price    int64           `json:"price"` // at most, in minor units of the currency
-	Currency string          `json:"currency"`
-	Objects  uint64          `json:"objects"`
-	Refused  []Refusal       `json:"refused"` // left out, only if the request was partial
-	Key      string          `json:"key"`     // of the request
-	Expires  time.Time       `json:"expires"`
-	First    uint64          `json:"first"` // first and last event
-	Last     uint64          `json:"last"`
+	Number   uint64          `json:"sale"`     // also of the sale that comes of it
+	Buyer    string          `json:"buyer"`    // by its name
+	Question string          `json:"question"` // by its name
+	Epsilon  privacy.Epsilon `json:"epsilon"`  // of the responses
+	Price    int64           `json:"price"`    // at most, in minor units of the currency
+	Currency string          `json:"currency"` // the ledger's
+	Objects  uint64          `json:"objects"`  // that are held
+	Refused  []Refusal       `json:"refused"`  // left out, only if the request was partial
+	Key      string          `json:"key"`      // of the request
+	Expires  time.Time       `json:"expires"`  // in UTC; from then on it holds nothing
+	First    uint64          `json:"first"`    // first and last event
+	Last     uint64          `json:"last"`     // as First
 }
 
 // Reserve holds budget and price of an order for some time, so that the buyer can pay meanwhile. Nothing
@@ -154,8 +154,8 @@ type CaptureRequest struct {
 	// Partial leaves out objects that cannot answer any more, because they have withdrawn, their noise key is lost or the host
 	// has no truth of them. Their price is refunded.
 	Partial  bool
-	Truth    TruthFunc
-	Progress Progress // as of a [SellRequest]; optional
+	Truth    TruthFunc // as of a [SellRequest]
+	Progress Progress  // as of a [SellRequest]; optional
 }
 
 // Capture carries a reservation out, as [Ledger.Sell] does an order. For each object the price is the

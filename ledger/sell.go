@@ -47,10 +47,10 @@ type Sale struct {
 	// TruthChanged are those of Refused whose true value is another than the one that their chain began with. It is for
 	// the host alone, as in [RaiseResult].
 	TruthChanged []string  `json:"-"`
-	Key          string    `json:"key"` // of the request
-	Time         time.Time `json:"time"`
+	Key          string    `json:"key"`   // of the request
+	Time         time.Time `json:"time"`  // in UTC, as the log has it
 	First        uint64    `json:"first"` // first and last event
-	Last         uint64    `json:"last"`
+	Last         uint64    `json:"last"`  // as First
 }
 
 // Sell carries an order out, in one transaction: it draws the responses that are not recorded yet,

@@ -26,16 +26,16 @@ type Problem struct {
 	Kind string `json:"kind"`
 	// Event is the event concerned. Of a record it is the last one known to have changed it; 0 is none.
 	Event    uint64 `json:"event,omitempty"`
-	Object   string `json:"object,omitempty"`
-	Question string `json:"question,omitempty"`
-	Text     string `json:"text"` // value by value: "spent is 0.5, the events say 0.7"
+	Object   string `json:"object,omitempty"`   // whom it is about, if anybody
+	Question string `json:"question,omitempty"` // by its name, if it is about one
+	Text     string `json:"text"`               // value by value: "spent is 0.5, the events say 0.7"
 }
 
 // VerifyRequest says how to verify. The zero value verifies, and counts the problems.
 type VerifyRequest struct {
 	// Checkpoints are signed by one of the keys in Verifiers. The log must extend each of them.
 	Checkpoints [][]byte
-	Verifiers   note.Verifiers
+	Verifiers   note.Verifiers // the keys for Checkpoints
 	// Report is called for each problem, in the order found. It may use the ledger.
 	Report func(Problem)
 	// Progress is called now and then with the number of events read and of those known to be there.
@@ -45,7 +45,7 @@ type VerifyRequest struct {
 // Verification tells what was verified.
 type Verification struct {
 	evidence.Head        // the log
-	Objects       uint64 `json:"objects"`
+	Objects       uint64 `json:"objects"`  // how many the log has
 	Problems      uint64 `json:"problems"` // 0 if all is as it should be
 }
 

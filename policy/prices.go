@@ -17,8 +17,8 @@ const maxAmount = 1_000_000_000_000
 // Price is a point of a price curve: what holding a level costs for one object, in minor units of
 // the ledger's currency, 0 to 10¹².
 type Price struct {
-	Epsilon privacy.Epsilon
-	Amount  int64
+	Epsilon privacy.Epsilon // the level, above 0
+	Amount  int64           // cents, say
 }
 
 func (p Price) json() string {

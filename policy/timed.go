@@ -177,8 +177,8 @@ func (r linear) reaches(level int64) instant {
 
 // Step is an instant and the ceiling, or the level released, from then on.
 type Step struct {
-	At      time.Time
-	Ceiling privacy.Epsilon
+	At      time.Time       // from here on, until the next step
+	Ceiling privacy.Epsilon // the highest ε
 }
 
 // Steps returns the policy that allows nothing before the first step and then what the latest step

@@ -36,13 +36,13 @@ func valuesError(m int) error {
 // 10⁻³⁰⁰; below that digits are lost, and in the end the value shows as 0. Drawing does not use them
 // (see [Sampler]).
 type Kernel struct {
-	Values      int // m, the number of values of the question
-	From, To    privacy.Epsilon
-	PAA         float64 // the true value again
-	OneMinusPAA float64 // from the true value to any other; exact where PAA rounds to 1
-	PBA         float64 // from a false value to the true one
-	PBB         float64 // the same false value again
-	PBC         float64 // from a false value to one particular third value; 0 for m = 2
+	Values      int             // m, the number of values of the question
+	From, To    privacy.Epsilon // the levels; From is 0 for a first response
+	PAA         float64         // the true value again
+	OneMinusPAA float64         // from the true value to any other; exact where PAA rounds to 1
+	PBA         float64         // from a false value to the true one
+	PBB         float64         // the same false value again
+	PBC         float64         // from a false value to one particular third value; 0 for m = 2
 }
 
 // NewKernel returns the kernel for m values from one ε to another. It returns [ErrInvalid] unless

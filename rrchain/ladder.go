@@ -21,7 +21,7 @@ type bridge[R any] func(s *Sampler, below, above LevelOf[R], at privacy.Epsilon)
 // LevelOf is one response of a chain: what was handed out at one ε.
 type LevelOf[R any] struct {
 	Epsilon  privacy.Epsilon // above 0
-	Response R
+	Response R               // never drawn again at this ε
 }
 
 // newLadder checks that the ε of recorded levels rise, and each response.

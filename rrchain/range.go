@@ -42,8 +42,10 @@ func NewRange(low, high float64) (Range, error) {
 	return Range{low, high}, nil
 }
 
-// Low returns the lower end, High the upper one.
-func (r Range) Low() float64  { return r.low }
+// Low returns the lower end.
+func (r Range) Low() float64 { return r.low }
+
+// High returns the upper end.
 func (r Range) High() float64 { return r.high }
 
 // Round draws the end that a number is rounded to: 0 for the lower, 1 for the upper with probability

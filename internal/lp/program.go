@@ -36,21 +36,21 @@ func (e *UnboundedError) Error() string { return "the linear program is unbounde
 
 // Term is a coefficient times a variable.
 type Term struct {
-	Var  int
-	Coef *big.Rat
+	Var  int      // the variable's number, from 0
+	Coef *big.Rat // any number
 }
 
 // Row is the constraint that the sum of Terms is at most Bound, or equal to it.
 type Row struct {
-	Terms []Term
-	Equal bool
-	Bound *big.Rat
+	Terms []Term   // a variable without one counts 0
+	Equal bool     // it is an equation
+	Bound *big.Rat // any number
 }
 
 // Optimum is a solution with its proof.
 type Optimum struct {
-	X     []*big.Rat
-	Value *big.Rat // of the objective at X
+	X     []*big.Rat // a value for each variable
+	Value *big.Rat   // of the objective at X
 	// Multipliers has a number for each row, at least 0 unless the row is an equation. The rows multiplied
 	// by them add up to at least the objective's coefficient of each variable on the left, and to Value
 	// on the right: so that no feasible point has a larger value.

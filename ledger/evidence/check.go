@@ -24,7 +24,7 @@ type Checked struct {
 	// signatures stand there: nobody looked at them, and whoever passed the document on can have added them, or left
 	// out others. Both are nil unless the document is Signed.
 	Cosigned []string `json:"cosigned,omitempty"`
-	Ignored  []string `json:"ignored,omitempty"`
+	Ignored  []string `json:"ignored,omitempty"` // by name and key hash, as in Cosigned
 	// Faults are all that is wrong. One alteration may show at several places.
 	Faults []Fault `json:"faults"`
 }
@@ -37,7 +37,7 @@ type Fault struct {
 	Item   int    `json:"item,omitempty"`   // the response of a receipt or the event of a statement, from 1; 0 for the document
 	Event  uint64 `json:"event,omitempty"`  // the event that it says it is, or 0
 	Object string `json:"object,omitempty"` // whom it is about
-	Text   string `json:"text"`
+	Text   string `json:"text"`             // in English, for people; no program should read it
 }
 
 // String says the fault in a line, for people.

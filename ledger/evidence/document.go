@@ -163,7 +163,7 @@ func (h header) about() (event.About, error) {
 // Entry is an event with its leaf in the log, as package ledger reads it for a document.
 type Entry struct {
 	event.Event
-	Leaf tlog.Hash
+	Leaf tlog.Hash // as the log's tree has it
 }
 
 // proven is where an event stands.

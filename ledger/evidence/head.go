@@ -19,7 +19,7 @@ type Head struct {
 // RollbackError says that the ledger is not a continuation of what a checkpoint says of it: it is an older
 // copy, another ledger, or its log was rewritten.
 type RollbackError struct {
-	Checkpoint Head
+	Checkpoint Head // what was signed
 	Ledger     Head // with the root at the checkpoint's size, if the ledger has as many events
 }
 

@@ -25,57 +25,57 @@ const receiptFormat = "sluice receipt 3"
 // them. That the log itself is what it should be, every draw within its budget, an audit of the log with the
 // same root shows. Nothing in it tells the true values: what chains are bound to is in other events.
 type Receipt struct {
-	Format   string              `json:"format"`  // "sluice receipt 3"
-	Ledger   string              `json:"ledger"`  // the ID of the ledger
-	Created  time.Time           `json:"created"` // the ledger
-	Currency string              `json:"currency"`
-	LogKey   string              `json:"log_key"`
-	Sale     uint64              `json:"sale"`
-	Buyer    string              `json:"buyer"`
-	Question string              `json:"question"`
+	Format   string              `json:"format"`   // "sluice receipt 3"
+	Ledger   string              `json:"ledger"`   // the ID of the ledger
+	Created  time.Time           `json:"created"`  // the ledger
+	Currency string              `json:"currency"` // the ledger's
+	LogKey   string              `json:"log_key"`  // the verifier key that the log began with; "" for none
+	Sale     uint64              `json:"sale"`     // its number, from 1
+	Buyer    string              `json:"buyer"`    // by its name
+	Question string              `json:"question"` // by its name
 	Values   []string            `json:"values"`   // of the question
 	Encoding vocabulary.Encoding `json:"encoding"` // of the responses
 	// Mechanism is how the question is answered, in finite encoding.
 	Mechanism *vocabulary.Mechanism `json:"mechanism,omitempty"`
-	Epsilon   privacy.Epsilon       `json:"epsilon"`
+	Epsilon   privacy.Epsilon       `json:"epsilon"` // of the responses
 	Objects   uint64                `json:"objects"` // that answer
 	Price     int64                 `json:"price"`   // in all, in minor units of the currency
 	Refused   uint64                `json:"refused"` // objects left out
-	Time      time.Time             `json:"time"`
+	Time      time.Time             `json:"time"`    // when it was sold
 	// The objects by how their responses came about, and those of which the buyer held a lower level: see
 	// ledger.Offer.
-	Draws        uint64 `json:"draws"`
-	Resales      uint64 `json:"resales"`
-	Degradations uint64 `json:"degradations"`
-	Insertions   uint64 `json:"insertions"`
-	Upgrades     uint64 `json:"upgrades"`
+	Draws        uint64 `json:"draws"`        // drawn from the truth, and charged
+	Resales      uint64 `json:"resales"`      // recorded before
+	Degradations uint64 `json:"degradations"` // derived from the lowest response
+	Insertions   uint64 `json:"insertions"`   // derived from those below and above
+	Upgrades     uint64 `json:"upgrades"`     // of which the buyer held a lower level
 	// Responses are in the order of the objects' names.
 	Responses []SoldResponse `json:"responses"`
-	Evidence  Evidence       `json:"evidence"`
+	Evidence  Evidence       `json:"evidence"` // that all of this is in the log
 }
 
 // SoldResponse is one response of a receipt.
 type SoldResponse struct {
-	Object   string `json:"object,omitempty"`
-	Response string `json:"response,omitempty"`
-	Price    int64  `json:"price"`            // in minor units of the currency
-	Method   string `json:"method,omitempty"` // "raise", "degrade", "insert" or "resale"
-	Event    uint64 `json:"event"`
-	Salt     Hex    `json:"salt,omitempty"`
+	Object   string `json:"object,omitempty"`   // who answers
+	Response string `json:"response,omitempty"` // as the question's encoding puts it in words
+	Price    int64  `json:"price"`              // in minor units of the currency
+	Method   string `json:"method,omitempty"`   // "raise", "degrade", "insert" or "resale"
+	Event    uint64 `json:"event"`              // that records it, by number
+	Salt     Hex    `json:"salt,omitempty"`     // of that event, 16 bytes
 	// Erased: the response is not shown, because the object was forgotten before the receipt was made, or because
 	// whoever passed the receipt on left it out. There is no Object, Response, Method and Salt then, but the
 	// Commitment to them; only the price is proven.
 	Erased     bool      `json:"erased,omitempty"`
-	Commitment Hex       `json:"commitment,omitempty"`
-	Leaf       tlog.Hash `json:"leaf"` // the event's leaf in the log
+	Commitment Hex       `json:"commitment,omitempty"` // a SHA-256 hash, only of what is erased
+	Leaf       tlog.Hash `json:"leaf"`                 // the event's leaf in the log
 }
 
 // Evidence proves that the events of a receipt are in the log.
 type Evidence struct {
-	Created  Proven  `json:"created"`
-	Question Defined `json:"question"`
-	Buyer    Defined `json:"buyer"`
-	Sale     Proven  `json:"sale"`
+	Created  Proven  `json:"created"`  // the event that begins the log
+	Question Defined `json:"question"` // the definition of the question
+	Buyer    Defined `json:"buyer"`    // where the buyer's name got its number
+	Sale     Proven  `json:"sale"`     // the event that begins the sale
 	// Proof are the hashes that give, with the leaves of these events and of the responses, the root of the
 	// log's tree (RFC 6962) with as many leaves as the checkpoint says. They come in the order of a walk from
 	// the root, the left side first, one for each widest subtree without any of the leaves.
@@ -85,15 +85,15 @@ type Evidence struct {
 
 // Proven is an event that the fields of a document tell, with its salt and its leaf in the log.
 type Proven struct {
-	Event uint64    `json:"event"`
-	Salt  Hex       `json:"salt"`
-	Leaf  tlog.Hash `json:"leaf"`
+	Event uint64    `json:"event"` // by number, from 1
+	Salt  Hex       `json:"salt"`  // 16 random bytes
+	Leaf  tlog.Hash `json:"leaf"`  // SHA-256, as RFC 6962 says
 }
 
 // Defined is the event that gave a question or a buyer a number.
 type Defined struct {
-	Number uint32    `json:"number"`
-	Time   time.Time `json:"time"`
+	Number uint32    `json:"number"` // from 1, in the order of the log
+	Time   time.Time `json:"time"`   // of the event, in UTC
 	Proven
 }
 

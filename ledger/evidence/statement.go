@@ -30,32 +30,32 @@ const statementFormat = "sluice statement 3"
 // are charged to it, and are in no statement, because they are about the panel. Nor are requests, and their
 // idempotency keys.
 type Statement struct {
-	Format   string          `json:"format"`  // "sluice statement 3"
-	Ledger   string          `json:"ledger"`  // ledger.About.ID
-	Created  time.Time       `json:"created"` // the ledger
-	Currency string          `json:"currency"`
-	LogKey   string          `json:"log_key"`
-	Object   string          `json:"object"`
-	Event    uint64          `json:"event"` // that closes the list, and the log as of the checkpoint
-	Time     time.Time       `json:"time"`
-	Cap      privacy.Epsilon `json:"cap"`
-	Spent    privacy.Epsilon `json:"spent"`  // over all chains; what reservations hold is not in it
-	Earned   int64           `json:"earned"` // by sales, in minor units of the currency
+	Format   string          `json:"format"`   // "sluice statement 3"
+	Ledger   string          `json:"ledger"`   // ledger.About.ID
+	Created  time.Time       `json:"created"`  // the ledger
+	Currency string          `json:"currency"` // the ledger's
+	LogKey   string          `json:"log_key"`  // the verifier key that the log began with; "" for none
+	Object   string          `json:"object"`   // whom it is about
+	Event    uint64          `json:"event"`    // that closes the list, and the log as of the checkpoint
+	Time     time.Time       `json:"time"`     // of that event, in UTC
+	Cap      privacy.Epsilon `json:"cap"`      // of the object, over all questions
+	Spent    privacy.Epsilon `json:"spent"`    // over all chains; what reservations hold is not in it
+	Earned   int64           `json:"earned"`   // by sales, in minor units of the currency
 	// Forgotten is the event that destroyed what came before, or 0. What it had cost is in Chains.
 	Forgotten uint64           `json:"forgotten"`
 	Chains    []StatedChain    `json:"chains"`   // in the order in which the questions were defined, and of their epochs
 	Released  []StatedResponse `json:"released"` // in the order of the log, like all below
-	Charges   []StatedCharge   `json:"charges"`
-	Sales     []StatedSale     `json:"sales"`
+	Charges   []StatedCharge   `json:"charges"`  // for answers about panels
+	Sales     []StatedSale     `json:"sales"`    // each an offer that somebody took
 	// Events are the log's, as far as they are about the object, or are needed to read those.
 	Events     []Fact      `json:"events"`
-	Proof      []tlog.Hash `json:"proof"` // as in [Evidence]
-	Checkpoint string      `json:"checkpoint"`
+	Proof      []tlog.Hash `json:"proof"`      // as in [Evidence]
+	Checkpoint string      `json:"checkpoint"` // a signed note, of the log up to Event
 }
 
 // StatedChain is what an object has spent on a question in one epoch.
 type StatedChain struct {
-	Question string `json:"question"`
+	Question string `json:"question"` // by its name
 	// Epoch counts from 1, since the object was last forgotten. Each is about a value of its own (Ledger.BeginEpoch), and
 	// what they cost adds up.
 	Epoch     int             `json:"epoch"`
@@ -70,32 +70,32 @@ type StatedChain struct {
 
 // StatedResponse is a response that was recorded.
 type StatedResponse struct {
-	Question string          `json:"question"`
-	Epsilon  privacy.Epsilon `json:"epsilon"`
-	Response string          `json:"response"`
-	Method   string          `json:"method"` // "raise", "degrade" or "insert"
-	Event    uint64          `json:"event"`
-	Time     time.Time       `json:"time"`
+	Question string          `json:"question"` // by its name
+	Epsilon  privacy.Epsilon `json:"epsilon"`  // its level
+	Response string          `json:"response"` // as the question's encoding puts it in words
+	Method   string          `json:"method"`   // "raise", "degrade" or "insert"
+	Event    uint64          `json:"event"`    // that recorded it, by number
+	Time     time.Time       `json:"time"`     // of the event, in UTC
 }
 
 // StatedCharge is what an answer to a query about a panel cost.
 type StatedCharge struct {
-	Question string          `json:"question"`
-	Epsilon  privacy.Epsilon `json:"epsilon"`
-	Event    uint64          `json:"event"`
-	Time     time.Time       `json:"time"`
+	Question string          `json:"question"` // by its name
+	Epsilon  privacy.Epsilon `json:"epsilon"`  // what was added to the object's spending
+	Event    uint64          `json:"event"`    // that charged it, by number
+	Time     time.Time       `json:"time"`     // of the event, in UTC
 }
 
 // StatedSale is a response that was sold.
 type StatedSale struct {
-	Sale     uint64          `json:"sale"`
-	Buyer    string          `json:"buyer"`
-	Question string          `json:"question"`
-	Epsilon  privacy.Epsilon `json:"epsilon"`
-	Response string          `json:"response"`
-	Price    int64           `json:"price"` // to the object, in minor units of the currency
-	Event    uint64          `json:"event"`
-	Time     time.Time       `json:"time"`
+	Sale     uint64          `json:"sale"`     // its number, from 1
+	Buyer    string          `json:"buyer"`    // by its name
+	Question string          `json:"question"` // by its name
+	Epsilon  privacy.Epsilon `json:"epsilon"`  // the level that was sold
+	Response string          `json:"response"` // as the question's encoding puts it in words
+	Price    int64           `json:"price"`    // to the object, in minor units of the currency
+	Event    uint64          `json:"event"`    // that records it, by number
+	Time     time.Time       `json:"time"`     // of the event, in UTC
 }
 
 // NewStatement makes a statement about an object of its events, in order, with those that they refer to, for package ledger. proof is that

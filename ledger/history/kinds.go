@@ -30,8 +30,8 @@ type PolicyDefined struct {
 
 // Enrolled begins the chain of an object in a question, or puts it on other terms.
 type Enrolled struct {
-	Object   string          `json:"object,omitempty"`
-	Question string          `json:"question,omitempty"`
+	Object   string          `json:"object,omitempty"`    // "" once it is erased, as in all events about one
+	Question string          `json:"question,omitempty"`  // by its name
 	NoiseKey string          `json:"noise_key,omitempty"` // the key that the chain is drawn from; "" for chance
 	Policy   *policy.Policy  `json:"policy,omitempty"`    // nil for none
 	Cap      privacy.Epsilon `json:"cap"`                 // the object's, over all its chains, from here on
@@ -39,24 +39,24 @@ type Enrolled struct {
 
 // Released records a response that the host asked for.
 type Released struct {
-	Object   string          `json:"object,omitempty"`
-	Question string          `json:"question,omitempty"`
-	Epsilon  privacy.Epsilon `json:"epsilon"`
-	Response string          `json:"response,omitempty"`
-	Method   string          `json:"method,omitempty"` // "raise", "degrade" or "insert"
+	Object   string          `json:"object,omitempty"`   // who answers
+	Question string          `json:"question,omitempty"` // by its name
+	Epsilon  privacy.Epsilon `json:"epsilon"`            // the level of the response
+	Response string          `json:"response,omitempty"` // as the question's encoding puts it in words
+	Method   string          `json:"method,omitempty"`   // "raise", "degrade" or "insert"
 }
 
 // Charged says that an object pays for the answer about a question that follows: the next [Answered].
 type Charged struct {
-	Object   string          `json:"object,omitempty"`
-	Question string          `json:"question,omitempty"`
-	Epsilon  privacy.Epsilon `json:"epsilon"` // what is added to what it has spent
+	Object   string          `json:"object,omitempty"`   // who pays
+	Question string          `json:"question,omitempty"` // by its name
+	Epsilon  privacy.Epsilon `json:"epsilon"`            // what is added to what it has spent
 }
 
 // Answered records the answer to a query about a panel of objects.
 type Answered struct {
-	Question string          `json:"question,omitempty"`
-	Epsilon  privacy.Epsilon `json:"epsilon"`
+	Question string          `json:"question,omitempty"` // by its name
+	Epsilon  privacy.Epsilon `json:"epsilon"`            // of the answer
 	Query    string          `json:"query,omitempty"`    // such as "majority:yes"
 	Objects  uint64          `json:"objects,omitempty"`  // the size of the panel
 	Response string          `json:"response,omitempty"` // the answer
@@ -65,19 +65,19 @@ type Answered struct {
 
 // TruthBound ties the chain of an object in a question to the true value that is drawn from next.
 type TruthBound struct {
-	Object   string `json:"object,omitempty"`
-	Question string `json:"question,omitempty"`
+	Object   string `json:"object,omitempty"`   // whose value it is
+	Question string `json:"question,omitempty"` // by its name
 }
 
 // EpochBegun closes the chain of an object in a question, and begins a new one, about a value of its own.
 type EpochBegun struct {
-	Object   string `json:"object,omitempty"`
-	Question string `json:"question,omitempty"`
+	Object   string `json:"object,omitempty"`   // by its name
+	Question string `json:"question,omitempty"` // by its name
 }
 
 // ObjectRefused says whom a request left out of a question, and why. The [Settled] of the request, or of the part of it, follows.
 type ObjectRefused struct {
-	Question string
+	Question string             // by its name
 	Refusal  vocabulary.Refusal // it names the object
 }
 
@@ -105,9 +105,9 @@ type Withdrawn struct {
 // Forgotten says that all events about an object, and everything released of it, are destroyed. What it has spent stays, and so does
 // this event.
 type Forgotten struct {
-	Object string          `json:"object,omitempty"`
-	Cap    privacy.Epsilon `json:"cap"`
-	Spent  privacy.Epsilon `json:"epsilon"`
+	Object string          `json:"object,omitempty"` // its name stays, here and as an object
+	Cap    privacy.Epsilon `json:"cap"`              // over all its chains
+	Spent  privacy.Epsilon `json:"epsilon"`          // which still counts towards Cap
 }
 
 func (Created) Kind() string         { return "created" }

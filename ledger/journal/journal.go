@@ -52,8 +52,8 @@ var (
 // Position is a place in the log of a ledger: so many events, and the root of their tree (RFC 6962). Two logs that have a
 // position in common are the same up to there.
 type Position struct {
-	Events uint64
-	Root   tlog.Hash
+	Events uint64    // how many; their numbers begin with 1
+	Root   tlog.Hash // of the tree over them, all zero without any
 }
 
 // String returns the number of events and the beginning of the root, for people.

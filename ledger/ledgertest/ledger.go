@@ -21,7 +21,7 @@ type Ledger struct {
 
 // Settings are those of a ledger in memory. The zero value is ready for use.
 type Settings struct {
-	Origin  Origin
+	Origin  Origin         // how it is created
 	Options ledger.Options // how it is opened; Now is the test's clock, unless it is set
 	Draws   Draws          // for the tests of this module
 }

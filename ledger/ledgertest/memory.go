@@ -31,9 +31,9 @@ type Memory struct {
 // Draws are the samplers that a ledger draws with; nil stands for one of its own. They serve the tests of this module:
 // nobody else can make samplers whose draws repeat. One that is shared must not be used by two ledgers at a time.
 type Draws struct {
-	Values  *rrchain.Sampler
-	Outputs *finite.Sampler
-	Queries *mechanism.Sampler
+	Values  *rrchain.Sampler   // of questions without a mechanism of their own
+	Outputs *finite.Sampler    // of questions in finite encoding
+	Queries *mechanism.Sampler // answers about panels
 }
 
 // NewMemory returns a memory with a new, empty ledger in it, or what [ledger.Create] returns for such an origin.

@@ -10,7 +10,7 @@ import (
 // KeyConflictError names the idempotency key that was used before, for another request, and what differs. It is an
 // [ErrKeyConflict].
 type KeyConflictError struct {
-	Key string
+	Key string // as it was given
 	// Field is the first field in which the requests differ, by its name in the type of the request, such as "Epsilon";
 	// "Kind" if it was a request of another kind. It is "" where that cannot be told: the log keeps a byte for each
 	// field, which one difference in 256 leaves as it is.
@@ -36,7 +36,7 @@ func (e *KeyConflictError) Unwrap() error { return errs.ErrKeyConflict }
 // Nothing was drawn, charged or recorded, and the idempotency key is still free, unless the error is
 // [ErrPartlyDone] as well.
 type RefusedError struct {
-	Question string
+	Question string    // by its name
 	Refused  []Refusal // in the order of the objects' names, the first [MaxPanel] of them
 	Unlisted int       // how many more were refused
 	// TruthChanged are those of Refused whose true value is another than the one that their chain began with. It is for

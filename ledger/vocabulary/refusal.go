@@ -62,14 +62,14 @@ const (
 // Refusal explains why one object was refused. For the two budget reasons, the request would have
 // cost Cost where only Remaining = Ceiling − Spent (less what running orders hold) was left.
 type Refusal struct {
-	Object    string          `json:"object"`
-	Reason    Reason          `json:"reason"`
+	Object    string          `json:"object"`    // by its name
+	Reason    Reason          `json:"reason"`    // what stood in the way
 	Ceiling   privacy.Epsilon `json:"ceiling"`   // the ceiling that binds: the chain's or the object's
 	Spent     privacy.Epsilon `json:"spent"`     // used up under that ceiling
 	Asked     privacy.Epsilon `json:"asked"`     // the ε of the request
 	Cost      privacy.Epsilon `json:"cost"`      // what it would have added to Spent
 	Remaining privacy.Epsilon `json:"remaining"` // what could have been added
-	Remedy    Remedy          `json:"helps"`
+	Remedy    Remedy          `json:"helps"`     // what would help
 	// Largest is the largest ε on offer, below Asked, at which the object would not have been refused when it was: with
 	// what was spent, held and recorded then, on the same terms, for the same buyer. What is recorded already, or lies below,
 	// counts: it is free. It is 0 if there is none, and where the reason has nothing to do with ε: who is not enrolled, has

@@ -6,8 +6,8 @@ import "fmt"
 // probability of an output at To is above the largest that is possible at that distance from From
 // (torkamani2023 Lemma 1). It wraps [ErrInvalid].
 type ConflictError struct {
-	From, To int
-	Output   int
+	From, To int // the vertices
+	Output   int // whose probability it is
 	Distance int // the number of steps of a path between both; if another is shorter, Bound is lower yet
 
 	FromProbability, ToProbability float64 // of Output

@@ -23,7 +23,7 @@ type CSVOptions struct {
 
 // CSVGraph is a graph of datasets with names, as [ReadCSV] returns it. Vertices have the order of the rows.
 type CSVGraph struct {
-	Graph *Graph
+	Graph *Graph // the graph itself
 	// IDs are the names of the vertices.
 	IDs []string
 	// Colors are the names of the outputs.

@@ -8,7 +8,7 @@ import (
 
 // Shortfall is a probability that another mechanism has larger.
 type Shortfall struct {
-	Vertex   int
+	Vertex   int     // where
 	Ranks    int     // of the answers that count: the first so many of the vertex's preference order
 	Has      float64 // the probability of one of these answers
 	Possible float64 // the largest that any private mechanism with the given laws gives it

@@ -16,7 +16,7 @@ type InputError struct {
 	Line   int    // of that file, from 1; 0 if not read from a file
 	Edge   int    // number of the edge, from 1; 0 if not about one edge of a list
 	Vertex string // id or number of the vertex; "" if not about one
-	Reason string
+	Reason string // what is wrong there
 }
 
 func (e *InputError) Error() string {

@@ -9,8 +9,8 @@ import (
 // Given fixes what a mechanism with two outputs does at one vertex: it answers Output with Probability. Of
 // a probability near 1 that of the other output should be given instead: it has more digits.
 type Given struct {
-	Vertex, Output int
-	Probability    float64
+	Vertex, Output int     // where, and what
+	Probability    float64 // from 0 to 1
 }
 
 // Extend returns the optimal mechanism with two outputs that has the given probabilities at some

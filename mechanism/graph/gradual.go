@@ -18,17 +18,17 @@ import (
 // v, a neighbour w and two answers stands for Pr(i,j | v) − e^ε Pr(i,j | w) ≤ 0, and with the weights of the
 // moves these inequalities add up to at least the gain at every vertex, for every pair of answers.
 type NotGradualError struct {
-	First, Second [][]*big.Rat // by vertex, then output
-	Gain          *big.Rat
-	Moves         []GradualMove
+	First, Second [][]*big.Rat  // by vertex, then output
+	Gain          *big.Rat      // above 0
+	Moves         []GradualMove // each with a weight above 0
 }
 
 // GradualMove is the inequality Pr(First, Second | Vertex) − e^ε Pr(First, Second | Neighbor) ≤ 0, times a Weight
 // above 0.
 type GradualMove struct {
-	Vertex, Neighbor int
-	First, Second    int
-	Weight           *big.Rat
+	Vertex, Neighbor int      // an edge, in this direction
+	First, Second    int      // the two answers
+	Weight           *big.Rat // above 0
 }
 
 func (e *NotGradualError) Error() string {

@@ -31,7 +31,7 @@ func (e *InfeasibleError) Unwrap() error { return ErrInvalid }
 
 // Solution is a mechanism that is optimal for given weights.
 type Solution struct {
-	Table   *Table
+	Table   *Table  // the law at each vertex
 	Utility float64 // the sum over all vertices of the expected weight of the answer
 
 	program *program

@@ -38,8 +38,8 @@ func (p Property) String() string {
 
 // PairError says that a pair of bounds is not suitable, and where. It wraps [ErrInvalid].
 type PairError struct {
-	Property Property
-	Alpha    float64 // where the property does not hold
+	Property Property // which does not hold
+	Alpha    float64  // where the property does not hold
 	// Value and Limit are the two sides of the property at α: Value should be at most Limit. For [InRange]
 	// Value is the one that is not in [0,1].
 	Value, Limit float64

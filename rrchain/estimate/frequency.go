@@ -18,9 +18,9 @@ type Counts struct {
 // estimate is unbiased, so it is not cut to [0,1]: with little data or a small ε it, and the
 // interval around it, may lie outside.
 type Frequency struct {
-	Estimate  float64
-	StdErr    float64
-	Low, High float64
+	Estimate  float64 // a share
+	StdErr    float64 // its standard error
+	Low, High float64 // the interval's ends
 }
 
 // Frequencies returns the share of each value in the whole population from the responses of its

@@ -19,7 +19,7 @@ var ErrNoCertificate = lp.ErrNoCertificate
 // Higher, the sum over its outputs of the best guess's gain, which is less.
 type NotDegradationError struct {
 	Gain          [][]*big.Rat // by input, then output of the lower mechanism
-	Lower, Higher *big.Rat
+	Lower, Higher *big.Rat     // what is gained
 }
 
 func (e *NotDegradationError) Error() string {

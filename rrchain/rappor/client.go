@@ -9,9 +9,9 @@ import (
 
 // Report is what a client hands out at one ε.
 type Report struct {
-	Cohort  int
+	Cohort  int             // of the client, from 0
 	Epsilon privacy.Epsilon // the cost of this report and all below it, above 0
-	Bits    rrchain.Bits
+	Bits    rrchain.Bits    // a response for each bit of the cohort's filter
 }
 
 // Client has one string and everything ever reported about it. It holds the string's filter, so it stays

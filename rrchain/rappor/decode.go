@@ -12,7 +12,7 @@ import (
 
 // Share is the estimated share of one candidate string among the clients of a tally.
 type Share struct {
-	String string
+	String string // as it stands in the list of candidates
 	estimate.Frequency
 	// P is the one-sided p-value of "no client has this string" after Holm's correction for all candidates: the
 	// probability, over the hash, that a string which nobody has would look as common.

@@ -15,8 +15,8 @@ import (
 
 // Name is a first name, and how many children were given it.
 type Name struct {
-	Name  string
-	Count int // above 0
+	Name  string // as the data spell it
+	Count int    // above 0
 }
 
 // Read reads a CSV file with the columns name, sex and count. It adds up the sexes, and returns each name once,

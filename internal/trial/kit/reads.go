@@ -73,6 +73,7 @@ func Text(t testing.TB, d any) []byte {
 
 // Document is a receipt or a statement.
 type Document interface {
+	// Verify tells what is wrong with it, and whether one of the keys signed it.
 	Verify(note.Verifiers) evidence.Checked
 }
 

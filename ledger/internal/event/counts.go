@@ -13,7 +13,7 @@ const (
 // SweptQuestion is what a sweep did in one question, with the refusals in the order of the log.
 type SweptQuestion struct {
 	SweptCount
-	Refusals []vocabulary.Refusal
+	Refusals []vocabulary.Refusal // by name, as far as their events are not erased
 }
 
 // Verdict is what a request means for an object that is not refused.

@@ -52,10 +52,10 @@ func (q *Question) Work() int {
 
 // Question is a question as it was defined. It never changes, and may be used by many at once.
 type Question struct {
-	Number    uint32
-	Name      string
-	Values    []string
-	Encoding  vocabulary.Encoding
+	Number    uint32                // from 1, in the order of the log
+	Name      string                // as requests say it
+	Values    []string              // the labels, at least two
+	Encoding  vocabulary.Encoding   // what a response is
 	Mechanism *vocabulary.Mechanism // of finite encoding
 	Index     map[string]int        // from a value to its place in Values
 	ID        [sha256.Size]byte     // stands for the definition, in every ledger

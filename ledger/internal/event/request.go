@@ -16,8 +16,8 @@ type Form struct {
 
 // Identity is what a request is recognized by.
 type Identity struct {
-	Digest [sha256.Size]byte
-	Marks  Marks
+	Digest [sha256.Size]byte  // SHA-256 of all fields
+	Marks  Marks              // of which fields differ, most likely
 	names  [mostFields]string // of the fields
 }
 

@@ -10,8 +10,8 @@ import (
 
 // Response is how a chain answers at one ε.
 type Response struct {
-	Value  Value
-	Method Method
+	Value  Value  // what was handed out
+	Method Method // how it came about
 }
 
 func encodeResponse(e *wire.Encoder, r Response) {

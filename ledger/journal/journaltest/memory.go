@@ -35,7 +35,7 @@ const (
 
 // Call is a call that is about to be carried out.
 type Call struct {
-	Op      Op
+	Op      Op               // which method of the journal
 	Group   journal.Group    // of Append
 	Through journal.Position // of Trim
 }

@@ -21,8 +21,8 @@ func invalid(format string, args ...any) error {
 
 // Counts says how often each output of a mechanism was the response.
 type Counts struct {
-	Mechanism *finite.Matrix
-	ByOutput  []int64 // one count for each output
+	Mechanism *finite.Matrix // the one that drew them
+	ByOutput  []int64        // one count for each output
 }
 
 // Frequencies returns the share of each input in the whole population from the responses of its objects, each counted

@@ -16,12 +16,12 @@ type Look struct {
 
 // Series is a row of points to draw.
 type Series struct {
-	Name      string // in the legend; none if empty
-	X, Y      []float64
+	Name      string    // in the legend; none if empty
+	X, Y      []float64 // the points, from left to right for a line
 	Low, High []float64 // bars around Y, or, beside a line, two thin lines; may be nil
 	Line      bool      // join the points
 	Marks     bool      // mark them; on a line, some of them if they are many
-	Look      Look
+	Look      Look      // as in a figure of package simulate
 }
 
 // marks is how many points of a line are marked at most.

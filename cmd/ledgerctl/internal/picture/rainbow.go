@@ -23,10 +23,10 @@ const (
 // Rainbow is the laws of an answer by the distance from the boundary. Those at each distance have the preferred answer's
 // probability first.
 type Rainbow struct {
-	Boundary   []output.Number
-	Epsilon    privacy.Epsilon
-	Delta      privacy.Delta
-	ByDistance [][]output.Number
+	Boundary   []output.Number   // the law at the boundary, by rank of the answers
+	Epsilon    privacy.Epsilon   // of the mechanism
+	Delta      privacy.Delta     // likewise
+	ByDistance [][]output.Number // the laws, from distance 0 on
 }
 
 // NewRainbow begins the picture of so many answers that a flag names; none if path is "".

@@ -17,8 +17,8 @@ type Comparison struct {
 	What     string          // what was measured, such as "share of 1"
 	Quantity Quantity        // what of it, over all runs
 	Epsilon  privacy.Epsilon // the level
-	Measured float64
-	Theory   float64
+	Measured float64         // over all runs
+	Theory   float64         // what it should be, or a bound on it
 	// Low and High are where Measured lies if theory holds, but for the chance that was asked for. Where
 	// theory is a lower bound, High is 1.
 	Low, High float64

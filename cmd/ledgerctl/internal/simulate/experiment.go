@@ -24,7 +24,7 @@ var ErrRuns = errors.New("impossible number of runs")
 
 // Experiment says who is asked, and up to which levels.
 type Experiment struct {
-	Name    string
+	Name    string            // such as "binary"
 	Values  []string          // the names of the values
 	Holders []int             // how many objects have each value
 	Shown   []int             // the values whose estimated shares are looked at
@@ -124,8 +124,8 @@ type Progress = func(done, total int)
 
 // Result is what an experiment measured. The last index of everything is the run.
 type Result struct {
-	Experiment Experiment
-	Runs       int
+	Experiment Experiment    // what was done
+	Runs       int           // how often
 	Shares     [][][]float64 // by level and value: the estimated share
 	Sampled    [][]float64   // by round: the share of the second value, estimated from noisy samplings
 	Errors     [][]float64   // by attack: the share of wrong guesses; see [Attacks]

@@ -12,26 +12,26 @@ import (
 
 // Figure is the content of a picture, without its looks.
 type Figure struct {
-	ID     string // the number in pan2024, such as "2a"
-	Title  string
-	X, Y   string // what the axes show
-	LogY   bool
-	Ticks  []Tick // of the x axis; nil: any numbers
-	Series []Series
+	ID     string   // the number in pan2024, such as "2a"
+	Title  string   // above the picture
+	X, Y   string   // what the axes show
+	LogY   bool     // the y axis is logarithmic
+	Ticks  []Tick   // of the x axis; nil: any numbers
+	Series []Series // in the order of the legend
 }
 
 // Tick is a place on an axis with its name.
 type Tick struct {
-	At   float64
-	Name string
+	At   float64 // where on the axis
+	Name string  // what stands there
 }
 
 // Series is a row of points of a figure.
 type Series struct {
-	Name     string
-	Measured bool // rather than computed
-	Look     Look
-	X, Y     []float64
+	Name     string    // in the legend
+	Measured bool      // rather than computed
+	Look     Look      // series of one look belong together
+	X, Y     []float64 // the points, as many of each
 	// Low and High, if there are any, are around Y: two standard deviations away (one for attacks, as in the
 	// paper), or the ends of a 95 % interval for a variance.
 	Low, High []float64
