@@ -162,8 +162,8 @@ func Golden(t *testing.T, path, text string, update bool) {
 
 // Record is a record of a store: Payload is Value without the checksum.
 type Record struct {
-	Bucket              string
-	Key, Value, Payload []byte
+	Bucket              string // by its name, as in package state
+	Key, Value, Payload []byte // as they stand in the store
 }
 
 // Records reads the dump of a small ledger, which has all buckets, and events of all sorts, erased ones too. A line has a bucket, a key and

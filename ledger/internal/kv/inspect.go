@@ -5,7 +5,7 @@ type Fault struct {
 	Bucket string // "" for the store as a whole
 	// From and To bound the keys that may be concerned: From on, and below To. nil is no bound.
 	From, To []byte
-	Text     string
+	Text     string // for people
 }
 
 // Inspector is a [Store] that can be read although it is damaged.

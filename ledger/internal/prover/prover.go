@@ -20,9 +20,9 @@ import (
 
 // Prover shows what is in a log, and signs it.
 type Prover struct {
-	Engine *engine.Engine
-	About  event.About
-	Signer note.Signer // nil signs nothing
+	Engine *engine.Engine // of the ledger whose log it is
+	About  event.About    // what the log says of itself
+	Signer note.Signer    // nil signs nothing
 }
 
 // Head returns the tree of the first events.
@@ -34,6 +34,7 @@ func (p *Prover) Head(s *state.State, events uint64) (evidence.Head, error) {
 	return evidence.Head{Origin: p.About.Origin(), Events: events, Root: root}, err
 }
 
+// Sign makes a checkpoint of a head. Without a signer it returns [errs.ErrNoSigner].
 func (p *Prover) Sign(head evidence.Head) ([]byte, error) {
 	if p.Signer == nil {
 		return nil, errs.ErrNoSigner

@@ -13,20 +13,20 @@ import (
 
 // Place is where a ledger is: in a store, or if that is nil in the file at Path.
 type Place struct {
-	Store kv.Store
-	Path  string
+	Store kv.Store // nil for a file
+	Path  string   // of the file
 }
 
 // Origin is what a ledger is created with.
 type Origin struct {
-	At       time.Time
-	Currency string // "" for USD
-	LogKey   string // "" for none
+	At       time.Time // when; zero for now
+	Currency string    // "" for USD
+	LogKey   string    // "" for none
 }
 
 // Draws are what a ledger draws with; nil stands for samplers of its own.
 type Draws struct {
-	Values  *rrchain.Sampler
-	Outputs *finite.Sampler
-	Queries *mechanism.Sampler
+	Values  *rrchain.Sampler   // of questions without a mechanism of their own
+	Outputs *finite.Sampler    // of questions in finite encoding
+	Queries *mechanism.Sampler // answers about panels
 }

@@ -13,13 +13,13 @@ import (
 
 // Asking is what a request wants of each of its objects.
 type Asking struct {
-	Question *event.Question
-	Epsilon  privacy.Epsilon
-	At       time.Time // ceilings are those of this instant
-	Buyer    uint32    // who orders; 0 if nobody does, or somebody new to the ledger
-	Newcomer bool      // whoever orders holds no level of the chain, and unlocks a share by this
-	Hold     *Hold     // the request's own hold, which does not stand in its way
-	Sale     uint64    // the reservation it comes from, which is served before all others
+	Question *event.Question // whose chains it is about
+	Epsilon  privacy.Epsilon // the level that is asked for
+	At       time.Time       // ceilings are those of this instant
+	Buyer    uint32          // who orders; 0 if nobody does, or somebody new to the ledger
+	Newcomer bool            // whoever orders holds no level of the chain, and unlocks a share by this
+	Hold     *Hold           // the request's own hold, which does not stand in its way
+	Sale     uint64          // the reservation it comes from, which is served before all others
 	// Level returns the ε that a chain of the object in another question is about to get, if the request
 	// is about that question too. It is nil if the request has but one.
 	Level func(question uint32) (privacy.Epsilon, bool)

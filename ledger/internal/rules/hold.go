@@ -15,23 +15,26 @@ import (
 // has had its turn the hold is 0 by itself. Holds live in memory; they end with the request, or with
 // the process. What lasts longer is a reservation, which is in the file.
 type Hold struct {
-	Question uint32
-	Epsilon  privacy.Epsilon
+	Question uint32                                            // by number
+	Epsilon  privacy.Epsilon                                   // the level that it raises to
 	Covers   func(s *state.State, object string) (bool, error) // whether an object is one of those it is for
 }
 
+// Holds are those of a ledger. Many goroutines may use them at once.
 type Holds struct {
 	mu      sync.Mutex
 	active  []*Hold
 	changes uint64
 }
 
+// Add lets a hold count from here on.
 func (h *Holds) Add(one *Hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.active, h.changes = append(slices.Clip(h.active), one), h.changes+1
 }
 
+// Remove ends a hold; nil is none.
 func (h *Holds) Remove(one *Hold) {
 	if one == nil {
 		return // nothing changes

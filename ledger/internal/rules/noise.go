@@ -17,8 +17,8 @@ import (
 
 // HostNoiseKeys is where noise keys come from. Package ledger describes it.
 type HostNoiseKeys struct {
-	Current string
-	Key     func(name string) ([]byte, error)
+	Current string                            // the name of the key of new chains; "" for chance
+	Key     func(name string) ([]byte, error) // what the host looks a key up with
 }
 
 // noises are the keys that a ledger was opened with.

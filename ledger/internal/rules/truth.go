@@ -50,10 +50,11 @@ func (l *Rules) Ask(ctx context.Context, q *event.Question, truth truthSource, w
 
 // Needy are objects whose true values are needed, with what their chains are bound to.
 type Needy struct {
-	Names []string
-	Bonds []state.Bond
+	Names []string     // in order
+	Bonds []state.Bond // of each name, at the same place
 }
 
+// Add adds an object, behind those of lesser names.
 func (n *Needy) Add(name string, to state.Bond) {
 	n.Names, n.Bonds = append(n.Names, name), append(n.Bonds, to)
 }
@@ -147,8 +148,8 @@ func (c *ChangedTruths) Among(refused []vocabulary.Refusal) (names []string) {
 // Told is what the host said of the true values of some objects, batch by batch in the order of their
 // names. It goes by name, so that whoever joins or leaves meanwhile takes nobody else's truth.
 type Told struct {
-	Batches []toldBatch
-	Count   int // of objects
+	Batches []toldBatch // in the order of the names
+	Count   int         // of objects
 	// Where the last name was found: most often the next one stands behind it.
 	batch, place int
 }
@@ -203,8 +204,8 @@ func (t *Told) Forget() {
 // Binder makes the keyed hashes that bind a chain to the truth it began with. Without the key a
 // hash tells nothing about the value, however few values there are.
 type Binder struct {
-	Key    []byte
-	Ledger [16]byte
+	Key    []byte   // the host's, at least 16 bytes
+	Ledger [16]byte // its id: each ledger has hashes of its own
 }
 
 // minTruthKey is the shortest truth key, in bytes.

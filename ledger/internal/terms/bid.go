@@ -32,14 +32,14 @@ func (b *Bid) Offer(s *state.State, x *Subject) Offering {
 // Bid is what an order is to the terms of its objects: who would have which level. Question must be set for [Bid.Offer] and
 // [Bid.CheckSale].
 type Bid struct {
-	Question *event.Question
-	Epsilon  privacy.Epsilon
-	Client   string // who buys
-	Buyer    uint32 // its number; 0 for one new to the ledger
+	Question *event.Question // that it is about
+	Epsilon  privacy.Epsilon // the level that is asked for
+	Client   string          // who buys
+	Buyer    uint32          // its number; 0 for one new to the ledger
 	// Reserved is the reservation that the order carries out, if it does, and granted the event that made
 	// it. Its prices can only have fallen since: a buyer never holds less than before.
 	Reserved uint64
-	Granted  uint64
+	Granted  uint64 // 0 without a reservation
 }
 
 // CheckSale returns why an object that takes part is not to be sold, whatever its budget, or nil.

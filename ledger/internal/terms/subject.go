@@ -11,10 +11,10 @@ import (
 
 // Subject is one object of a request, with everything that decides about it.
 type Subject struct {
-	Name   string
-	Chain  state.Chain
-	Object state.Object
-	Policy policy.Policy
+	Name   string        // as in the request
+	Chain  state.Chain   // of the question that is asked
+	Object state.Object  // its budget
+	Policy policy.Policy // of the chain; the zero value if only the cap binds
 }
 
 // ReadSubject reads into x what decides about an object of a request for a question at an ε. If the object takes no part, it returns

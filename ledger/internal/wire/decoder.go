@@ -15,8 +15,8 @@ import (
 // Decoder takes values off the front of Rest. After the first fault it returns zero values and keeps the fault for
 // [Decoder.Done].
 type Decoder struct {
-	Rest  []byte
-	Err   error
+	Rest  []byte // what is not read yet
+	Err   error  // the first fault
 	Texts *Texts // where texts are put, nil for memory of their own
 }
 
