@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -332,4 +333,42 @@ func TestAFileThatWasReplacedIsNotWrittenTo(t *testing.T) {
 	rename(t, filepath.Join(filepath.Dir(path), "elsewhere.db"), path)
 	release(t, l, releaseOf(t, "2", "ann", "0.75")) // nothing had happened, so nothing stands in the way
 	auditStore(t, l.engine.Store)
+}
+
+// What a reader has seen of a commit that then fails must not come beside an error either (invariant 1).
+func TestNothingComesBesideAnErrorBeforeItIsDurable(t *testing.T) {
+	for name, cancelled := range map[string]bool{"the commit fails": false, "the reader gives up": true} {
+		t.Run(name, func(t *testing.T) {
+			l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
+			flush := newGate(t)
+			s.set(nil, func() error { _ = flush.pass(); return uncertain() })
+			writer := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) })
+			flush.wait(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			log := async(func() (string, error) {
+				for ev, err := range l.Events(ctx, 1) {
+					if r, is := recordedBy(ev); err != nil || is {
+						return r.Response, err
+					}
+				}
+				return "", nil
+			})
+			object := async(func() (ObjectState, error) { return l.Object(ctx, "ann") })
+			time.Sleep(soon)
+			if cancelled {
+				cancel()
+			} else {
+				flush.open()
+			}
+			if r := await(t, log); r.value != "" {
+				t.Errorf("the log tells the response %q", r.value)
+			}
+			if o := await(t, object); len(o.value.Chains) > 0 && len(o.value.Chains[0].Levels) > 0 {
+				t.Errorf("the object shows %+v beside the error %v", o.value.Chains, o.err)
+			}
+			flush.open()
+			wantErr(t, await(t, writer).err, ErrStopped)
+		})
+	}
 }

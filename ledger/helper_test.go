@@ -170,8 +170,13 @@ func inMemory(t testing.TB, options Options) *Ledger {
 	return openMemory(t, s, options)
 }
 
+// openMemory opens a ledger that begin wrote. Its clock begins there, and goes as fast as the machine's, which says another
+// year before long.
 func openMemory(t testing.TB, s kv.Store, options Options) *Ledger {
 	t.Helper()
+	if opened := time.Now(); options.Now == nil {
+		options.Now = func() time.Time { return epoch().Add(time.Since(opened)) }
+	}
 	l, err := openStore(s, options)
 	must(t, err)
 	return l

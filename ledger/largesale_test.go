@@ -14,6 +14,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -266,4 +267,91 @@ func TestALargeSaleMeetsDamage(t *testing.T) {
 			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
 		}
 	}
+}
+
+// straight is a calendar of some days from 0 to 1.
+func straight(t *testing.T, stride string) policy.Policy {
+	t.Helper()
+	p, err := policy.Linear(eps(t, "0"), eps(t, "1"), epoch(), epoch().Add(10*24*time.Hour), eps(t, stride))
+	must(t, err)
+	return p
+}
+
+func on(day int) time.Time { return epoch().Add(time.Duration(day) * 24 * time.Hour) }
+
+// A sale is one transaction, however many parts a raise of the same objects would have. What is held is not
+// given up in part, and what cannot be delivered is refunded, nothing else.
+func TestALargeSaleIsOneCommit(t *testing.T) {
+	l, s := openShim(t, create(t), Options{})
+	define(t, l, vote())
+	names := crowd(state.PartSize + 1)
+	enrollUnder(t, l, "vote", market(t, "2"), "9", names...)
+	o := purchase(t, "", "acme", "0.5", names...)
+	before := s.commits.Load()
+	r := reserve(t, l, ReserveRequest{Key: "r", Order: o.Order, For: time.Hour})
+	if n := s.commits.Load() - before; n != 1 || r.Objects != uint64(len(names)) {
+		t.Errorf("%d commits for a reservation of %d objects", n, r.Objects)
+	}
+	must(t, l.Withdraw(t.Context(), "w", names[7]))
+	before = s.commits.Load()
+	_, err := l.Capture(t.Context(), CaptureRequest{Key: "whole", Reservation: r.Number, Truth: TruthOf("yes")})
+	if got := refusals(t, err); len(got) != 1 || got[0].Object != names[7] || got[0].Reason != Withdrawn {
+		t.Errorf("got the error %v", err)
+	}
+	sold, err := l.Capture(t.Context(), CaptureRequest{Key: "part", Reservation: r.Number, Partial: true, Truth: TruthOf("yes")})
+	must(t, err)
+	each := r.Price / int64(len(names))
+	if n := s.commits.Load() - before; n != 1 || sold.Objects != r.Objects-1 || sold.Price != r.Price-each || sold.Refund != each {
+		t.Errorf("%d commits for %+v", n, sold)
+	}
+	before = s.commits.Load()
+	again := purchase(t, "again", "zeta", "0.25", names...)
+	again.Partial, again.Truth = true, never(t)
+	if made := sell(t, l, again); s.commits.Load()-before != 1 || made.Degradations != sold.Objects || made.Refund != 0 {
+		t.Errorf("%d commits for %+v", s.commits.Load()-before, made)
+	}
+	auditStore(t, l.engine.Store)
+}
+
+// A trade of more objects than are looked at together leaves out whom it must, wherever they stand, and is the same for all
+// as for a list of their names.
+func TestALargeTradeLooksAtEverybody(t *testing.T) {
+	const some = 2*state.PartSize + 5
+	names := crowd(some)
+	l := sellers(t, newLedger(t), "10", "10", names...)
+	spent, gone := names[state.PartSize], []string{names[0], names[state.PartSize-1], names[some-1]}
+	for _, name := range gone {
+		must(t, l.Withdraw(t.Context(), "withdraw "+name, name))
+	}
+	sell(t, l, purchase(t, "before", "zeta", "4", spent))
+	all := purchase(t, "all", "acme", "2")
+	quote, err := l.Quote(t.Context(), all.Order)
+	must(t, err)
+	if quote.Objects != some-3 || quote.Draws != some-4 || quote.Degradations != 1 || len(quote.Refused) != 0 {
+		t.Errorf("a quote for %d objects, of them %d draws and %d degradations; %d refused", quote.Objects, quote.Draws, quote.Degradations, len(quote.Refused))
+	}
+	named := purchase(t, "named", "acme", "2", names...)
+	named.Partial = true
+	partial, err := l.Quote(t.Context(), named.Order)
+	must(t, err)
+	if partial.Objects != some-3 || len(partial.Refused) != 3 || partial.Price != quote.Price {
+		t.Errorf("by name, %d objects at %d, and %d are refused; for all, it is %d", partial.Objects, partial.Price, len(partial.Refused), quote.Price)
+	}
+	for i, r := range partial.Refused {
+		if r.Object != gone[i] {
+			t.Errorf("refused: %s, want %s", r.Object, gone[i])
+		}
+	}
+	if first := sell(t, l, all); first.Objects != some-3 || first.Price != quote.Price {
+		t.Errorf("%d objects were sold at %d", first.Objects, first.Price)
+	}
+	if second := sell(t, l, named); second.Objects != some-3 || second.Price != 0 || second.Resales != some-3 {
+		t.Errorf("%d objects were sold again at %d, %d as they were", second.Objects, second.Price, second.Resales)
+	}
+	reserved, err := l.Reserve(t.Context(), ReserveRequest{Key: "reserve", Order: Order{Buyer: "hooli", Question: "vote", Epsilon: eps(t, "3"), All: true}, For: time.Hour})
+	must(t, err)
+	if reserved.Objects != some-3 {
+		t.Errorf("%d objects are reserved", reserved.Objects)
+	}
+	wantClean(t, l, VerifyRequest{})
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/policy"
 )
 
 // Invariant 9 for the market: the state is the fold of the log, and apply refuses a log that no ledger can
@@ -268,28 +267,6 @@ func TestTheMarketReplaysEventByEvent(t *testing.T) {
 	whole := &kvtest.Memory{}
 	must(t, replay(whole, log))
 	same(t, "replay event by event", pairs(t, replayedSingly(t, log)), pairs(t, whole))
-}
-
-// A policy is what its JSON says, whoever wrote it: an object comes back under the same terms only.
-func TestComingBackKeepsTheTerms(t *testing.T) {
-	l := sellers(t, inMemory(t, Options{}), "2", "2", "ann")
-	sell(t, l, purchase(t, "1", "acme", "1", "ann"))
-	must(t, l.Withdraw(t.Context(), "w", "ann"))
-	for name, p := range map[string]policy.Policy{"cheaper": market(t, "2", func(m *policy.Market) { m.Floor = 1 }), "none": {}} {
-		_, err := l.Enroll(t.Context(), EnrollRequest{Key: name, Question: "vote", Objects: []string{"ann"}, Policy: p})
-		if got := refusals(t, err); got[0].Reason != PolicyDiffers {
-			t.Errorf("%s: %+v", name, got)
-		}
-	}
-	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "same", Question: "vote", Objects: []string{"ann"}, Policy: market(t, "2")})
-	must(t, err)
-	if s := sell(t, l, purchase(t, "2", "acme", "1", "ann")); s.Price != 0 || s.Resales != 1 {
-		t.Errorf("what acme has paid for costs %+v", s)
-	}
-	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "1") || o.Earned != 100 {
-		t.Errorf("ann came back as %+v", o)
-	}
-	auditAll(t, l, l.engine.Store)
 }
 
 // A transaction that ends in the midst of a sale must not be committed: no event could follow it, and the

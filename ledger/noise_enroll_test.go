@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"testing"
-
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // TestNobodyBeginsWithoutAKeyByMistake opens a ledger that has used a noise key without any: chains could begin there
@@ -37,39 +35,6 @@ func TestNobodyBeginsWithoutAKeyByMistake(t *testing.T) {
 	if c := chainOf(t, l, 1, "bob"); c.Noise != 0 {
 		t.Errorf("a chain that was to have no key has number %d", c.Noise)
 	}
-}
-
-// TestWhoseKeyIsLostHoldsNobodyUp carries out what is possible when the host has lost one of its keys: it refuses the chains
-// that began with it.
-func TestWhoseKeyIsLostHoldsNobodyUp(t *testing.T) {
-	path := create(t)
-	for _, year := range []string{"2025", "2026"} {
-		l := open(t, path, Options{NoiseKey: noiseKeys(year)})
-		define(t, l, vote())
-		enrollUnder(t, l, "vote", market(t, "3"), "9", "of "+year)
-		closed(t, l)
-	}
-	keys := noiseKeys("2026")
-	keys.Key = func(name string) ([]byte, error) {
-		if name == "2025" {
-			return nil, nil
-		}
-		return theNoiseKey(name), nil
-	}
-	l := open(t, path, Options{NoiseKey: keys})
-	refusedFor := func(refused []Refusal) {
-		t.Helper()
-		if len(refused) != 1 || refused[0].Object != "of 2025" || refused[0].Reason != NoNoiseKey || refused[0].Remedy != vocabulary.RemedyKey {
-			t.Errorf("refused: %v", refused)
-		}
-	}
-	raised := order(t, "1", "0.5")
-	raised.Partial = true
-	refusedFor(carryOut(t, l, raised).Refused)
-	bought := purchase(t, "2", "acme", "1", "of 2025", "of 2026")
-	bought.Partial = true
-	refusedFor(sell(t, l, bought).Refused)
-	auditStore(t, l.engine.Store)
 }
 
 // TestASweepGoesOnWithoutAKey is [TestWhoseKeyIsLostHoldsNobodyUp] for what comes by itself.
@@ -107,20 +72,4 @@ func TestARefusedOpenLeavesTheFileAlone(t *testing.T) {
 		t.Error("the file is another one")
 	}
 	closed(t, open(t, path, Options{TruthKey: []byte(fmt.Sprint("another key of ", 16, " bytes")), NoiseKey: noiseKeys("2026")}))
-}
-
-// TestAQuoteNeedsNoKey opens a ledger for reading, without its keys: it quotes as one with them.
-func TestAQuoteNeedsNoKey(t *testing.T) {
-	path := create(t)
-	l := open(t, path, Options{NoiseKey: noiseKeys("2026")})
-	define(t, l, vote())
-	enrollUnder(t, l, "vote", market(t, "3"), "9", "ann")
-	want, err := l.Quote(t.Context(), purchase(t, "1", "acme", "1", "ann").Order)
-	must(t, err)
-	closed(t, l)
-	got, err := open(t, path, Options{ReadOnly: true}).Quote(t.Context(), purchase(t, "1", "acme", "1", "ann").Order)
-	must(t, err)
-	if got.ID != want.ID || got.Objects != 1 {
-		t.Errorf("%+v, with the keys %+v", got, want)
-	}
 }

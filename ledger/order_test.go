@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -60,64 +59,6 @@ func during(something func()) Progress {
 			first = false
 			something()
 		}
-	}
-}
-
-func TestAnOrderSellsToAllOrToNone(t *testing.T) {
-	for name, spoil := range map[string]func(*testing.T, *Ledger, *RaiseRequest){
-		"one not enrolled": func(t *testing.T, l *Ledger, r *RaiseRequest) { r.Objects = append(r.Objects, "zoe") },
-		"one over the cap": func(t *testing.T, l *Ledger, r *RaiseRequest) {
-			s := releaseOf(t, "s", "dot", "0.5")
-			s.Question = "smoker"
-			release(t, l, s)
-		},
-		"one without truth": func(t *testing.T, l *Ledger, r *RaiseRequest) { r.Truth = listOf("yes", "no", "", "yes") },
-		"one unknown truth": func(t *testing.T, l *Ledger, r *RaiseRequest) { r.Truth = listOf("yes", "no", "?", "yes") },
-		"truths fail": func(t *testing.T, l *Ledger, r *RaiseRequest) {
-			r.Truth = func(context.Context, string, []string) ([]string, error) { return nil, errDisk }
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := voters(t, inMemory(t, Options{}), "1", "ann", "bob", "cid", "dot")
-			define(t, l, smoker())
-			enroll(t, l, "smoker", "1", "dot")
-			r := order(t, "k", "0.75", "ann", "bob", "cid", "dot")
-			spoil(t, l, &r)
-			unchanged(t, l.engine.Store, func() {
-				if _, err := l.Raise(t.Context(), r); err == nil {
-					t.Error("it was carried out")
-				}
-			})
-		})
-	}
-}
-
-func TestAPartialOrderLeavesOutExactlyTheRefused(t *testing.T) {
-	l := voters(t, inMemory(t, Options{}), "1", "ann", "bob", "cid", "dot")
-	define(t, l, smoker())
-	enroll(t, l, "smoker", "1", "bob")
-	s := releaseOf(t, "s", "bob", "0.5")
-	s.Question = "smoker"
-	release(t, l, s)
-	release(t, l, releaseOf(t, "0", "ann", "0.75"))
-	r := order(t, "k", "0.75", "ann", "bob", "cid", "dot", "zoe")
-	r.Partial, r.Truth = true, listOf("yes", "") // of cid and dot, who alone can need theirs
-	before := stats(t, l).Events
-	got := carryOut(t, l, r)
-	want := RaiseResult{Drawn: 1, Reused: 1, First: before + 1, Last: before + 5, Refused: []Refusal{
-		{Object: "bob", Reason: ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0.5"), Asked: eps(t, "0.75"), Cost: eps(t, "0.75"), Remaining: eps(t, "0.5"), Remedy: vocabulary.RemedyLess, Largest: eps(t, "0.5")},
-		{Object: "dot", Reason: NoTruth, Asked: eps(t, "0.75"), Remedy: vocabulary.RemedyTruth},
-		{Object: "zoe", Reason: NotEnrolled, Asked: eps(t, "0.75"), Remedy: vocabulary.RemedyEnrolling},
-	}}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v\nwant %+v", got, want)
-	}
-	r.Truth = never(t)
-	if again := carryOut(t, l, r); !reflect.DeepEqual(again, want) {
-		t.Errorf("got %+v the second time", again)
-	}
-	if found := responses(t, l, "vote", eps(t, "0.75")); len(found) != 2 || found["cid"].Value == "" || found["ann"].Value == "" {
-		t.Errorf("sold to %v", found)
 	}
 }
 
@@ -528,55 +469,6 @@ func TestEnrollingACrowdIsWhole(t *testing.T) {
 			t.Errorf("refused for %+v", got)
 		}
 	})
-}
-
-func TestWhomARequestIsForMustBeClear(t *testing.T) {
-	l := voters(t, inMemory(t, Options{}), "1", "ann")
-	raise := func(change func(*RaiseRequest)) func() error {
-		return func() error {
-			r := order(t, "k", "0.5", "ann")
-			r.Truth = never(t)
-			change(&r)
-			_, err := l.Raise(t.Context(), r)
-			return err
-		}
-	}
-	enrol := func(objects ...string) func() error {
-		return func() error {
-			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "k", Question: "vote", Objects: objects, Cap: boundless()})
-			return err
-		}
-	}
-	for name, call := range map[string]func() error{
-		"nobody":            raise(func(r *RaiseRequest) { r.Objects = nil }),
-		"empty list":        raise(func(r *RaiseRequest) { r.Objects = []string{} }),
-		"names and all":     raise(func(r *RaiseRequest) { r.All = true }),
-		"empty and all":     raise(func(r *RaiseRequest) { r.Objects, r.All = []string{}, true }),
-		"twice":             raise(func(r *RaiseRequest) { r.Objects = []string{"ann", "bob", "ann"} }),
-		"enrol nobody":      enrol(),
-		"enrol twice":       enrol("bob", "ann", "bob"),
-		"enrol a non-name":  enrol("bob", ""),
-		"release of nobody": func() error { _, err := l.Release(t.Context(), releaseOf(t, "k", "", "0.5")); return err },
-	} {
-		unchanged(t, l.engine.Store, func() {
-			if err := call(); !errors.Is(err, ErrInvalid) {
-				t.Errorf("%s: got the error %v", name, err)
-			}
-		})
-	}
-}
-
-// An order for all of nobody is carried out, and sells to nobody.
-func TestAnOrderForNobodyYetEnrolled(t *testing.T) {
-	l := inMemory(t, Options{})
-	define(t, l, vote())
-	r := order(t, "k", "0.5")
-	r.Truth = never(t)
-	first := carryOut(t, l, r)
-	enroll(t, l, "vote", "1", "ann")
-	if again := carryOut(t, l, r); !reflect.DeepEqual(first, again) || first.Drawn != 0 {
-		t.Errorf("%+v, then %+v", first, again)
-	}
 }
 
 // A context that has ended stops a call before it does anything.

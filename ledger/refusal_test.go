@@ -463,3 +463,45 @@ func TestWhoIsNewNeedsACap(t *testing.T) {
 		t.Errorf("%+v, with a cap of %s", done, bob.Cap)
 	}
 }
+
+// A refusal after the first part of a request must not claim that nothing has happened (invariant 7).
+func TestARefusalOfTheRestSaysSo(t *testing.T) {
+	names := crowd(state.PartSize + 1)
+	last := names[state.PartSize]
+	t.Run("enrolment", func(t *testing.T) {
+		l, once := newLedger(t), false
+		define(t, l, vote())
+		_, err := l.Enroll(t.Context(), EnrollRequest{Key: "big", Question: "vote", Objects: names, Cap: eps(t, "1"), Progress: func(int, int) {
+			if !once {
+				once = true
+				enroll(t, l, "vote", "2", last)
+			}
+		}})
+		wantErr(t, err, ErrPartlyDone)
+		if got := refusals(t, err); len(got) != 1 || got[0].Object != last {
+			t.Errorf("refused %+v", got)
+		}
+	})
+	t.Run("raise", func(t *testing.T) {
+		l := voters(t, newLedger(t), "1", names...)
+		r := order(t, "big", "1", names...)
+		ctx, cancel := context.WithCancel(t.Context())
+		r.Progress = func(int, int) { cancel() }
+		_, err := l.Raise(ctx, r)
+		wantErr(t, err, context.Canceled)
+		answerTo(t, l, inquire(t, "a", "majority:yes", "0.5", ballots(), last))
+		r.Progress = nil
+		_, err = l.Raise(t.Context(), r)
+		wantErr(t, err, ErrPartlyDone)
+		if got := refusals(t, err); len(got) != 1 || got[0].Object != last {
+			t.Errorf("refused %+v", got)
+		}
+	})
+	t.Run("not of the whole", func(t *testing.T) {
+		l := voters(t, newLedger(t), "1", "ann")
+		_, err := l.Raise(t.Context(), order(t, "1", "2", "ann"))
+		if refusals(t, err); errors.Is(err, ErrPartlyDone) {
+			t.Errorf("a refusal of the whole says that a part was done: %v", err)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package kit
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
@@ -29,7 +30,7 @@ func (t *T) Run(name string, test func(t *T)) bool {
 }
 
 // NewLedger opens a new ledger for a test, in a file if the test is one of [Both] and says so, and else in memory. Its clock
-// is the machine's.
+// begins at [ledgertest.Begin], and goes as fast as the machine's.
 func NewLedger(t testing.TB) *ledger.Ledger {
 	t.Helper()
 	return Open(t, ledger.Options{})
@@ -45,6 +46,7 @@ func Open(t testing.TB, o ledger.Options) *ledger.Ledger {
 type House struct {
 	memory *ledgertest.Memory
 	path   string
+	built  time.Time
 }
 
 // NewHouse returns a house with a new ledger, in a file if the test is one of [Both] and says so, and else in memory.
@@ -54,22 +56,29 @@ func NewHouse(t testing.TB) *House {
 	if both, ok := t.(*T); ok && both.file {
 		path := filepath.Join(pace.Scratch(t), "ledger.db")
 		Must(t, ledgertest.NewFile(path, origin))
-		return &House{path: path}
+		return &House{path: path, built: time.Now()}
 	}
 	memory, err := ledgertest.NewMemory(origin)
 	Must(t, err)
-	return &House{memory: memory}
+	return &House{memory: memory, built: time.Now()}
 }
 
 // Open opens the ledger until the test ends, if it is not closed before.
 func (h *House) Open(t testing.TB, o ledger.Options) *ledger.Ledger {
 	t.Helper()
-	open := func(o ledger.Options) (*ledger.Ledger, error) { return ledger.Open(h.path, o) }
-	if h.memory != nil {
-		open = h.memory.Open
-	}
-	l, err := open(o)
+	l, err := h.Try(o)
 	Must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
+}
+
+// Try opens the ledger, or says why it does not open.
+func (h *House) Try(o ledger.Options) (*ledger.Ledger, error) {
+	if o.Now == nil {
+		o.Now = func() time.Time { return ledgertest.Begin().Add(time.Since(h.built)) }
+	}
+	if h.memory != nil {
+		return h.memory.Open(o)
+	}
+	return ledger.Open(h.path, o)
 }

@@ -122,6 +122,13 @@ func (a *Asked) Truth(value string) ledger.TruthFunc {
 	}
 }
 
+// Times tells how often it was asked about each.
+func (a *Asked) Times() map[string]int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return maps.Clone(a.times)
+}
+
 // Names are those it was asked about.
 func (a *Asked) Names() []string {
 	a.mu.Lock()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -144,4 +145,24 @@ func Unchanged(t testing.TB, l *ledger.Ledger, fn func()) {
 		t.Errorf("after a call that failed there is %+v, before %+v", now, sum)
 	}
 	WantClean(t, l, ledger.VerifyRequest{})
+}
+
+// RecordedBy returns the response that an event records, released or sold, and tells whether it does.
+func RecordedBy(ev ledger.Event) (history.Released, bool) {
+	switch d := ev.Says.(type) {
+	case history.Released:
+		return d, true
+	case history.Sold:
+		return history.Released{Object: d.Object, Question: d.Question, Epsilon: d.Epsilon, Response: d.Response, Method: d.Method}, true
+	}
+	return history.Released{}, false
+}
+
+// MethodOf tells how the response or answer that an event records came about; "" for other events.
+func MethodOf(ev ledger.Event) string {
+	if d, is := ev.Says.(history.Answered); is {
+		return d.Method
+	}
+	r, _ := RecordedBy(ev)
+	return r.Method
 }

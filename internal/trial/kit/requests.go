@@ -60,6 +60,14 @@ func Voters(t testing.TB, l *ledger.Ledger, limit string, objects ...string) *le
 	return l
 }
 
+// VotersHouse is a closed ledger with voters in it.
+func VotersHouse(t testing.TB, limit string, objects ...string) *House {
+	t.Helper()
+	h := NewHouse(t)
+	Must(t, Voters(t, h.Open(t, ledger.Options{}), limit, objects...).Close())
+	return h
+}
+
 // Crowd returns n names in order.
 func Crowd(n int) []string {
 	names := make([]string, n)
@@ -169,4 +177,12 @@ func TheNoiseKey(name string) []byte {
 // NoiseKeys is a host with a key of every name.
 func NoiseKeys(current string) ledger.NoiseKeys {
 	return ledger.NoiseKeys{Current: current, Key: func(name string) ([]byte, error) { return TheNoiseKey(name), nil }}
+}
+
+// TruthKey is the truth key of a host.
+func TruthKey() []byte { return []byte("the key of the host, 32 bytes ..") }
+
+// ListOf is a source that gives these values, whomever it is asked about.
+func ListOf(values ...string) ledger.TruthFunc {
+	return func(context.Context, string, []string) ([]string, error) { return values, nil }
 }

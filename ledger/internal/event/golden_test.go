@@ -3,6 +3,7 @@ package event
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"flag"
 	"fmt"
 	"reflect"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/familytest"
 	"github.com/sluicedp/sluice/ledger/internal/codectest"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/rrchain"
@@ -220,4 +222,30 @@ func TestGoldenFiniteEvents(t *testing.T) {
 		lines += fmt.Sprintf("%s %x\n\tleaf %x\n", n.Change.Kind(), n.Encode(), leaf[:])
 	}
 	codectest.Golden(t, "testdata/golden/events-finite-v6.txt", lines, *update)
+}
+
+// In a journal an event has no number, no form and no hashes. An erased one is in no journal.
+func TestGoldenBareEvents(t *testing.T) {
+	lines := "# kind and bytes of events as a journal keeps them, in hex\n"
+	for _, n := range append(goldenEntries(t), goldenFiniteEntries(t)...) {
+		bare := new(Written).Write(&n.Event).Bare()
+		back, err := DecodeBare(n.Number, bare)
+		must(t, err)
+		if again := new(Written).Write(&back).Bare(); !bytes.Equal(again, bare) || back.Number != n.Number || back.Leaf() != n.Leaf() {
+			t.Errorf("%+v became %+v", n.Event, back)
+		}
+		lines += fmt.Sprintf("%s %x\n", n.Change.Kind(), bare)
+		if erasable(n.Change) {
+			erased := n.Erase()
+			if _, err := DecodeBare(n.Number, new(Written).Write(&erased.Event).Bare()); !errors.Is(err, errs.ErrCorrupt) {
+				t.Errorf("%s, erased: %v", n.Change.Kind(), err)
+			}
+		}
+	}
+	codectest.Golden(t, "testdata/golden/bare-v6.txt", lines, *update)
+	for k := Kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
+		if !strings.Contains(lines, "\n"+k.String()+" ") {
+			t.Errorf("there is no event of the kind %s", k)
+		}
+	}
 }

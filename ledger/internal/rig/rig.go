@@ -19,7 +19,7 @@ type Place struct {
 
 // Origin is what a ledger is created with.
 type Origin struct {
-	At       time.Time // when; zero for now
+	At       time.Time // of the first event
 	Currency string    // "" for USD
 	LogKey   string    // "" for none
 }

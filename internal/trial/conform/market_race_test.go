@@ -1,4 +1,4 @@
-package ledger
+package conform
 
 import (
 	"context"
@@ -10,23 +10,23 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/trial/kit"
+	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/history"
+	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Many buyers at once want the same objects. What must hold then is what holds for one after the other: one
-// response for each level, the price of the highest level held, and no ceiling passed at any instant.
-
 // fair is a market day on which everybody comes at once.
 type fair struct {
-	*testing.T
-	ledger  *Ledger
-	clock   *fakeClock
+	*kit.T
+	ledger  *ledger.Ledger
+	clock   *ledgertest.Clock
 	objects []string
-	told    sync.Map // (question, object, ε) to the response that somebody was told
-	truths  asked    // by question and object
-	sales   sync.Map // number to Sale, as its buyer was told
+	told    sync.Map  // (question, object, ε) to the response that somebody was told
+	truths  kit.Asked // by question and object
+	sales   sync.Map  // number to Sale, as its buyer was told
 	refused atomic.Int64
 }
 
@@ -34,21 +34,21 @@ type fair struct {
 // leaves something to trade in.
 const fairCap = "5"
 
-func newFair(t *testing.T) *fair {
-	f := &fair{T: t, clock: newClock(epoch()), objects: crowd(40)}
-	f.ledger = open(t, create(t), Options{Now: f.clock.read})
+func newFair(t *kit.T) *fair {
+	f := &fair{T: t, clock: ledgertest.NewClock(ledgertest.Begin()), objects: kit.Crowd(40)}
+	f.ledger = kit.Open(t, ledger.Options{Now: f.clock.Now})
 	timed, err := policy.Steps(
-		policy.Step{At: epoch(), Ceiling: eps(t, "0.25")}, policy.Step{At: epoch().Add(30 * time.Minute), Ceiling: eps(t, "0.5")}, policy.Step{At: epoch().Add(time.Hour), Ceiling: eps(t, "1")},
-		policy.Step{At: epoch().Add(3 * time.Hour), Ceiling: eps(t, "1.3")}, policy.Step{At: epoch().Add(5 * time.Hour), Ceiling: eps(t, "2")})
-	must(t, err)
-	growing, err := policy.Min(timed, market(t, "2", func(m *policy.Market) { m.Stride, m.Holders = eps(t, "0.1"), 4 }))
-	must(t, err)
-	define(t, f.ledger, vote())
-	define(t, f.ledger, smoker())
-	enrollUnder(t, f.ledger, "vote", growing, fairCap, f.objects...)
-	enrollUnder(t, f.ledger, "smoker", market(t, "2"), fairCap, f.objects...)
-	define(t, f.ledger, Question{Name: "diary", Values: []string{"yes", "no"}, Encoding: Direct})
-	enrollUnder(t, f.ledger, "diary", timed, fairCap, f.objects...) // not for sale: it comes by itself
+		policy.Step{At: ledgertest.Begin(), Ceiling: kit.Eps(t, "0.25")}, policy.Step{At: ledgertest.Begin().Add(30 * time.Minute), Ceiling: kit.Eps(t, "0.5")}, policy.Step{At: ledgertest.Begin().Add(time.Hour), Ceiling: kit.Eps(t, "1")},
+		policy.Step{At: ledgertest.Begin().Add(3 * time.Hour), Ceiling: kit.Eps(t, "1.3")}, policy.Step{At: ledgertest.Begin().Add(5 * time.Hour), Ceiling: kit.Eps(t, "2")})
+	kit.Must(t, err)
+	growing, err := policy.Min(timed, kit.Market(t, "2", func(m *policy.Market) { m.Stride, m.Holders = kit.Eps(t, "0.1"), 4 }))
+	kit.Must(t, err)
+	kit.Define(t, f.ledger, kit.Vote())
+	kit.Define(t, f.ledger, kit.Smoker())
+	kit.EnrollUnder(t, f.ledger, "vote", growing, fairCap, f.objects...)
+	kit.EnrollUnder(t, f.ledger, "smoker", kit.Market(t, "2"), fairCap, f.objects...)
+	kit.Define(t, f.ledger, ledger.Question{Name: "diary", Values: []string{"yes", "no"}, Encoding: ledger.Direct})
+	kit.EnrollUnder(t, f.ledger, "diary", timed, fairCap, f.objects...) // not for sale: it comes by itself
 	return f
 }
 
@@ -60,7 +60,7 @@ func (f *fair) truth(ctx context.Context, question string, objects []string) ([]
 		names[i] = question + "/" + name
 		values[i] = []string{"yes", "no"}[int(name[len(name)-1])%2]
 	}
-	if _, err := f.truths.truth("")(ctx, question, names); err != nil {
+	if _, err := f.truths.Truth("")(ctx, question, names); err != nil {
 		return nil, err
 	}
 	return values, nil
@@ -69,7 +69,7 @@ func (f *fair) truth(ctx context.Context, question string, objects []string) ([]
 // visit is what one visitor of the fair does.
 func (f *fair) visit(i int) error {
 	random := rand.New(rand.NewPCG(uint64(i), 7))
-	f.clock.set(epoch().Add(time.Duration(i/5+random.IntN(120)) * time.Minute)) // it jumps, back too
+	f.clock.Set(ledgertest.Begin().Add(time.Duration(i/5+random.IntN(120)) * time.Minute)) // it jumps, back too
 	key := fmt.Sprint("visitor ", i)
 	o := f.order(random)
 	switch n := random.IntN(100); {
@@ -80,25 +80,25 @@ func (f *fair) visit(i int) error {
 	case n < 82:
 		return f.leaves(key, o.Objects[0], o.Question, random)
 	case n < 84:
-		_, err := f.ledger.Advance(f.Context(), AdvanceRequest{Key: key, Truth: f.truth})
+		_, err := f.ledger.Advance(f.Context(), ledger.AdvanceRequest{Key: key, Truth: f.truth})
 		return err
 	case n < 95:
-		r, err := f.ledger.Release(f.Context(), ReleaseRequest{Key: key, Question: o.Question, Object: o.Objects[0], Epsilon: o.Epsilon, Truth: f.truth})
+		r, err := f.ledger.Release(f.Context(), ledger.ReleaseRequest{Key: key, Question: o.Question, Object: o.Objects[0], Epsilon: o.Epsilon, Truth: f.truth})
 		if err == nil {
 			f.heard(r)
 		}
 		return f.pardon(err)
 	default:
-		_, err := f.ledger.Answer(f.Context(), AnswerRequest{Key: key, Question: o.Question, Query: "majority:yes", Epsilon: nano(f, 10_000_000), Objects: o.Objects, Partial: true, Truth: f.truth})
+		_, err := f.ledger.Answer(f.Context(), ledger.AnswerRequest{Key: key, Question: o.Question, Query: "majority:yes", Epsilon: kit.Nano(f, 10_000_000), Objects: o.Objects, Partial: true, Truth: f.truth})
 		return f.pardon(err)
 	}
 }
 
 // order is for one to four objects at one of twenty levels.
-func (f *fair) order(random *rand.Rand) Order {
-	o := Order{
+func (f *fair) order(random *rand.Rand) ledger.Order {
+	o := ledger.Order{
 		Buyer: []string{"acme", "zeta", "initech", "umbrella", "hooli"}[random.IntN(5)], Question: []string{"vote", "smoker"}[random.IntN(2)],
-		Epsilon: nano(f, int64(1+min(random.IntN(20), random.IntN(20)))*100_000_000),
+		Epsilon: kit.Nano(f, int64(1+min(random.IntN(20), random.IntN(20)))*100_000_000),
 	}
 	for _, n := range random.Perm(len(f.objects))[:1+random.IntN(4)] {
 		o.Objects = append(o.Objects, f.objects[n])
@@ -106,8 +106,8 @@ func (f *fair) order(random *rand.Rand) Order {
 	return o
 }
 
-func (f *fair) buys(key string, o Order, random *rand.Rand) error {
-	r := SellRequest{Key: key, Order: o, Partial: random.IntN(4) > 0, Truth: f.truth}
+func (f *fair) buys(key string, o ledger.Order, random *rand.Rand) error {
+	r := ledger.SellRequest{Key: key, Order: o, Partial: random.IntN(4) > 0, Truth: f.truth}
 	if random.IntN(5) == 0 {
 		q, err := f.ledger.Quote(f.Context(), o)
 		if err != nil {
@@ -119,8 +119,8 @@ func (f *fair) buys(key string, o Order, random *rand.Rand) error {
 	return f.got(s, err)
 }
 
-func (f *fair) holds(key string, o Order, random *rand.Rand) error {
-	r, err := f.ledger.Reserve(f.Context(), ReserveRequest{Key: key, Order: o, For: time.Duration(1+random.IntN(200)) * time.Minute, Partial: random.IntN(2) == 0})
+func (f *fair) holds(key string, o ledger.Order, random *rand.Rand) error {
+	r, err := f.ledger.Reserve(f.Context(), ledger.ReserveRequest{Key: key, Order: o, For: time.Duration(1+random.IntN(200)) * time.Minute, Partial: random.IntN(2) == 0})
 	if err != nil {
 		return f.pardon(err)
 	}
@@ -130,7 +130,7 @@ func (f *fair) holds(key string, o Order, random *rand.Rand) error {
 	case 1:
 		return nil // forgets it
 	}
-	s, err := f.ledger.Capture(f.Context(), CaptureRequest{Key: key + " paid", Reservation: r.Number, Partial: random.IntN(2) == 0, Truth: f.truth})
+	s, err := f.ledger.Capture(f.Context(), ledger.CaptureRequest{Key: key + " paid", Reservation: r.Number, Partial: random.IntN(2) == 0, Truth: f.truth})
 	if err == nil && (s.Number != r.Number || s.Price > r.Price || s.Price+s.Refund != r.Price) {
 		return fmt.Errorf("%+v was reserved, %+v was sold", r, s)
 	}
@@ -147,7 +147,7 @@ func (f *fair) leaves(key, object, question string, random *rand.Rand) error {
 		return err
 	}
 	for _, c := range o.Chains {
-		if _, err := f.ledger.Enroll(f.Context(), EnrollRequest{Key: key + " back in " + c.Question, Question: c.Question, Objects: []string{object}, Policy: *c.Policy}); err != nil {
+		if _, err := f.ledger.Enroll(f.Context(), ledger.EnrollRequest{Key: key + " back in " + c.Question, Question: c.Question, Objects: []string{object}, Policy: *c.Policy}); err != nil {
 			return err
 		}
 	}
@@ -155,7 +155,7 @@ func (f *fair) leaves(key, object, question string, random *rand.Rand) error {
 }
 
 // got notes a sale and everything it delivers.
-func (f *fair) got(s Sale, err error) error {
+func (f *fair) got(s ledger.Sale, err error) error {
 	if err != nil {
 		return f.pardon(err)
 	}
@@ -178,7 +178,7 @@ func (f *fair) got(s Sale, err error) error {
 }
 
 // heard compares a response with what others were told.
-func (f *fair) heard(r Response) {
+func (f *fair) heard(r ledger.Response) {
 	at := fmt.Sprint(r.Question, " ", r.Object, " ", r.Epsilon)
 	if before, told := f.told.LoadOrStore(at, r); told && before != r {
 		f.Errorf("one was told %+v, another %+v", before, r)
@@ -187,9 +187,9 @@ func (f *fair) heard(r Response) {
 
 // pardon lets pass what may happen to anybody at a fair.
 func (f *fair) pardon(err error) error {
-	var refused *RefusedError
-	var quote *QuoteError
-	if errors.As(err, &refused) || errors.As(err, &quote) || errors.Is(err, ErrNotReserved) {
+	var refused *ledger.RefusedError
+	var quote *ledger.QuoteError
+	if errors.As(err, &refused) || errors.As(err, &quote) || errors.Is(err, ledger.ErrNotReserved) {
 		f.refused.Add(1)
 		return nil
 	}
@@ -197,12 +197,17 @@ func (f *fair) pardon(err error) error {
 }
 
 func TestTwoThousandAtTheFair(t *testing.T) {
+	kit.Both(t, testTwoThousandAtTheFair)
+}
+
+func testTwoThousandAtTheFair(t *kit.T) {
 	f := newFair(t)
 	for _, err := range race(t, 2000, f.visit) {
 		t.Error(err)
 	}
-	f.clock.set(epoch()) // the log has gone on, so that the ledger takes no notice
-	auditAll(t, f.ledger, f.ledger.engine.Store)
+	f.clock.Set(ledgertest.Begin().AddDate(0, 0, 1))
+	kit.AuditAll(t, f.ledger)
+	f.clock.Set(ledgertest.Begin()) // the log has gone on, so that the ledger takes no notice
 	f.wantWhatWasTold()
 	f.wantCeilings()
 	f.wantEnoughHappened()
@@ -213,22 +218,22 @@ func (f *fair) wantWhatWasTold() {
 	f.Helper()
 	sum, n := int64(0), uint64(0)
 	f.sales.Range(func(_, value any) bool {
-		told := value.(Sale)
+		told := value.(ledger.Sale)
 		sum, n = sum+told.Price, n+1
 		recorded, err := f.ledger.Sale(f.Context(), told.Number)
-		must(f, err)
+		kit.Must(f, err)
 		if fmt.Sprint(recorded) != fmt.Sprint(told) {
 			f.Errorf("the buyer was told %+v, recorded is %+v", told, recorded)
 		}
 		return true
 	})
-	if s := stats(f, f.ledger); s.Sales != n || s.Revenue != sum {
+	if s := kit.Stats(f, f.ledger); s.Sales != n || s.Revenue != sum {
 		f.Errorf("buyers were told of %d sales for %d, recorded are %+v", n, sum, s)
 	}
 	for _, name := range f.objects {
-		for _, c := range objectOf(f, f.ledger, name).Chains {
+		for _, c := range kit.ObjectOf(f, f.ledger, name).Chains {
 			for _, at := range c.Levels {
-				if told, known := f.told.Load(fmt.Sprint(c.Question, " ", name, " ", at.Epsilon)); known && told.(Response).Value != at.Response {
+				if told, known := f.told.Load(fmt.Sprint(c.Question, " ", name, " ", at.Epsilon)); known && told.(ledger.Response).Value != at.Response {
 					f.Errorf("somebody was told %+v, recorded is %+v", told, at)
 				}
 			}
@@ -240,23 +245,23 @@ func (f *fair) wantWhatWasTold() {
 // and no draw without a truth that was asked for. At the end what is held fits under the cap, too.
 func (f *fair) wantCeilings() {
 	f.Helper()
-	limit, spent, level := eps(f, fairCap).Nano(), map[string]int64{}, map[string]int64{}
+	limit, spent, level := kit.Eps(f, fairCap).Nano(), map[string]int64{}, map[string]int64{}
 	draws, request, latest := map[string]int{}, 1, map[string]int{} // a sweep may draw several levels from one truth
 	policies := map[string]policy.Policy{}
-	for _, c := range objectOf(f, f.ledger, f.objects[0]).Chains {
+	for _, c := range kit.ObjectOf(f, f.ledger, f.objects[0]).Chains {
 		policies[c.Question] = *c.Policy
 	}
 	last := time.Time{}
-	for _, ev := range events(f, f.ledger) {
+	for _, ev := range kit.Events(f, f.ledger) {
 		if ev.Time.Before(last) {
 			f.Errorf("event %d goes back in time", ev.Number)
 		}
 		last = ev.Time
-		r, _ := recordedBy(ev)
+		r, _ := kit.RecordedBy(ev)
 		chain := r.Question + "/" + r.Object
 		charged, _ := ev.Says.(history.Charged)
 		switch {
-		case methodOf(ev) == "raise":
+		case kit.MethodOf(ev) == "raise":
 			if ceiling := policies[r.Question].Ceiling(ev.Time, 0); ceiling.Less(r.Epsilon) {
 				f.Errorf("event %d raises %q to ε=%s under the ceiling %s", ev.Number, chain, r.Epsilon, ceiling)
 			}
@@ -275,14 +280,15 @@ func (f *fair) wantCeilings() {
 			f.Errorf("event %d: %q has spent %d of %d", ev.Number, ev.Object(), spent[ev.Object()], limit)
 		}
 	}
+	times := f.truths.Times()
 	for chain, n := range draws {
-		if asked := f.truths.times[chain]; asked < n {
+		if asked := times[chain]; asked < n {
 			f.Errorf("%q was drawn from by %d requests, and asked for %d times", chain, n, asked)
 		}
 	}
 	for _, name := range f.objects {
-		o := objectOf(f, f.ledger, name)
-		if o.Spent != nano(f, spent[name]) {
+		o := kit.ObjectOf(f, f.ledger, name)
+		if o.Spent != kit.Nano(f, spent[name]) {
 			f.Errorf("%q has spent %s, by the log %d", name, o.Spent, spent[name])
 		}
 		if all, err := o.Spent.Add(o.Held); err != nil || o.Cap.Less(all) {
@@ -294,12 +300,12 @@ func (f *fair) wantCeilings() {
 // wantEnoughHappened fails if the fair was too quiet to show anything.
 func (f *fair) wantEnoughHappened() {
 	f.Helper()
-	log := events(f, f.ledger)
+	log := kit.Events(f, f.ledger)
 	methods, kinds := map[string]int{}, map[string]int{}
 	for _, ev := range log {
 		kinds[ev.Kind()]++
 		if ev.Kind() == "sold" {
-			methods[methodOf(ev)]++
+			methods[kit.MethodOf(ev)]++
 		}
 	}
 	for _, method := range []string{"raise", "degrade", "insert", "resale"} {
@@ -313,12 +319,12 @@ func (f *fair) wantEnoughHappened() {
 		}
 	}
 	asked := 0
-	for _, n := range f.truths.times {
+	for _, n := range f.truths.Times() {
 		asked += n
 	}
 	draws := 0
 	for _, ev := range log {
-		if methodOf(ev) == "raise" {
+		if kit.MethodOf(ev) == "raise" {
 			draws++
 		}
 	}
@@ -328,36 +334,42 @@ func (f *fair) wantEnoughHappened() {
 // Buyers who all want the same one object at all levels at once: each level is drawn or derived once, and
 // whoever is first pays the same as whoever is last.
 func TestBuyersOfOneObjectGetOneResponse(t *testing.T) {
+	kit.Both(t, testBuyersOfOneObjectGetOneResponse)
+}
+
+func testBuyersOfOneObjectGetOneResponse(t *kit.T) {
 	const buyers, levels = 25, 20
-	l := sellers(t, newLedger(t), "2", "2", "ann")
+	l := kit.Sellers(t, kit.NewLedger(t), "2", "2", "ann")
 	failed := race(t, buyers*levels, func(i int) error {
-		r := purchase(t, fmt.Sprint(i), fmt.Sprint("buyer ", i%buyers), fmt.Sprintf("%d.%d", (i/buyers+1)/10, (i/buyers+1)%10), "ann")
+		r := kit.Purchase(t, fmt.Sprint(i), fmt.Sprint("buyer ", i%buyers), fmt.Sprintf("%d.%d", (i/buyers+1)/10, (i/buyers+1)%10), "ann")
 		_, err := l.Sell(t.Context(), r)
 		return err
 	})
 	for _, err := range failed {
 		t.Error(err)
 	}
-	o := objectOf(t, l, "ann")
-	if c := o.Chains[0]; len(c.Levels) != levels || o.Spent != eps(t, "2") {
+	o := kit.ObjectOf(t, l, "ann")
+	if c := o.Chains[0]; len(c.Levels) != levels || o.Spent != kit.Eps(t, "2") {
 		t.Errorf("%d levels are recorded, for ε=%s", len(c.Levels), o.Spent)
 	}
 	recorded := 0
-	for _, ev := range events(t, l) {
-		if ev.Kind() == "sold" && methodOf(ev) != "resale" {
+	for _, ev := range kit.Events(t, l) {
+		if ev.Kind() == "sold" && kit.MethodOf(ev) != "resale" {
 			recorded++
 		}
 	}
-	most := buyersOf(t, l)["buyer 0"].Paid
+	most := kit.BuyersOf(t, l)["buyer 0"].Paid
 	if recorded != levels || o.Earned != buyers*most {
 		t.Errorf("%d responses were made; %d was earned from %d buyers of %d each", recorded, o.Earned, buyers, most)
 	}
-	auditAll(t, l, l.engine.Store)
+	kit.AuditAll(t, l)
 }
 
 // Objects are forgotten, and come back, while everybody trades in them. What is left adds up, nobody has spent
 // more than the cap, and no response outlives its object's levels.
-func TestForgettingAtTheFair(t *testing.T) {
+func TestForgettingAtTheFair(t *testing.T) { kit.Both(t, testForgettingAtTheFair) }
+
+func testForgettingAtTheFair(t *kit.T) {
 	f := newFair(t)
 	names := f.objects[:6]
 	for _, err := range race(t, 600, func(i int) error {
@@ -373,24 +385,24 @@ func TestForgettingAtTheFair(t *testing.T) {
 			fallthrough
 		case n < 20:
 			for question, p := range map[string]policy.Policy{"vote": f.terms("vote"), "smoker": f.terms("smoker"), "diary": f.terms("diary")} {
-				if _, err := f.ledger.Enroll(f.Context(), EnrollRequest{Key: key + " back in " + question, Question: question, Objects: o.Objects[:1], Policy: p}); err != nil {
+				if _, err := f.ledger.Enroll(f.Context(), ledger.EnrollRequest{Key: key + " back in " + question, Question: question, Objects: o.Objects[:1], Policy: p}); err != nil {
 					return err
 				}
 			}
 		case n < 50:
-			_, err = f.ledger.Sell(f.Context(), SellRequest{Key: key, Order: o, Partial: random.IntN(2) == 0, Truth: f.truth})
+			_, err = f.ledger.Sell(f.Context(), ledger.SellRequest{Key: key, Order: o, Partial: random.IntN(2) == 0, Truth: f.truth})
 		case n < 70:
-			var r Reservation
-			if r, err = f.ledger.Reserve(f.Context(), ReserveRequest{Key: key, Order: o, For: time.Hour, Partial: random.IntN(2) == 0}); err == nil {
-				_, err = f.ledger.Capture(f.Context(), CaptureRequest{Key: key + " paid", Reservation: r.Number, Partial: random.IntN(2) == 0, Truth: f.truth})
+			var r ledger.Reservation
+			if r, err = f.ledger.Reserve(f.Context(), ledger.ReserveRequest{Key: key, Order: o, For: time.Hour, Partial: random.IntN(2) == 0}); err == nil {
+				_, err = f.ledger.Capture(f.Context(), ledger.CaptureRequest{Key: key + " paid", Reservation: r.Number, Partial: random.IntN(2) == 0, Truth: f.truth})
 			}
 		case n < 80:
-			_, err = f.ledger.Answer(f.Context(), AnswerRequest{Key: key, Question: o.Question, Query: "majority:yes", Epsilon: nano(f, 1_000_000), Objects: o.Objects, Partial: true, Truth: f.truth})
+			_, err = f.ledger.Answer(f.Context(), ledger.AnswerRequest{Key: key, Question: o.Question, Query: "majority:yes", Epsilon: kit.Nano(f, 1_000_000), Objects: o.Objects, Partial: true, Truth: f.truth})
 		case n < 85:
-			_, err = f.ledger.Advance(f.Context(), AdvanceRequest{Key: key, Truth: f.truth})
+			_, err = f.ledger.Advance(f.Context(), ledger.AdvanceRequest{Key: key, Truth: f.truth})
 		default:
-			_, err = f.ledger.Release(f.Context(), ReleaseRequest{Key: key, Question: o.Question, Object: o.Objects[0], Epsilon: o.Epsilon, Truth: f.truth})
-			if errors.Is(err, ErrForgotten) {
+			_, err = f.ledger.Release(f.Context(), ledger.ReleaseRequest{Key: key, Question: o.Question, Object: o.Objects[0], Epsilon: o.Epsilon, Truth: f.truth})
+			if errors.Is(err, ledger.ErrForgotten) {
 				return nil
 			}
 		}
@@ -398,13 +410,13 @@ func TestForgettingAtTheFair(t *testing.T) {
 	}) {
 		t.Error(err)
 	}
-	auditAll(t, f.ledger, f.ledger.engine.Store)
+	kit.AuditAll(t, f.ledger)
 	for _, name := range names[:3] {
-		must(t, f.ledger.Forget(t.Context(), "at last "+name, name))
+		kit.Must(t, f.ledger.Forget(t.Context(), "at last "+name, name))
 	}
-	auditAll(t, f.ledger, f.ledger.engine.Store)
+	kit.AuditAll(t, f.ledger)
 	kinds := map[string]int{}
-	for _, ev := range events(t, f.ledger) {
+	for _, ev := range kit.Events(t, f.ledger) {
 		if kinds[ev.Kind()]++; ev.Erased {
 			kinds["erased "+ev.Kind()]++
 			if ev.Kind() == "sold" || ev.Kind() == "held" || ev.Kind() == "released" {
@@ -417,9 +429,9 @@ func TestForgettingAtTheFair(t *testing.T) {
 			t.Errorf("there is no event that is %s", kind)
 		}
 	}
-	for number := uint64(1); number <= stats(t, f.ledger).Sales; number++ {
+	for number := uint64(1); number <= kit.Stats(t, f.ledger).Sales; number++ {
 		for _, err := range f.ledger.Deliveries(f.Context(), number) {
-			if err != nil && !errors.Is(err, ErrUnknown) { // of a reservation
+			if err != nil && !errors.Is(err, ledger.ErrUnknown) { // of a reservation
 				t.Errorf("sale %d: %v", number, err)
 			}
 		}
@@ -429,7 +441,7 @@ func TestForgettingAtTheFair(t *testing.T) {
 
 // terms returns the policy of a question.
 func (f *fair) terms(question string) policy.Policy {
-	for _, c := range objectOf(f, f.ledger, f.objects[20]).Chains {
+	for _, c := range kit.ObjectOf(f, f.ledger, f.objects[20]).Chains {
 		if c.Question == question {
 			return *c.Policy
 		}
@@ -441,24 +453,28 @@ func (f *fair) terms(question string) policy.Policy {
 // Two that reserve what only one can have: one of them gets it, whoever sells meanwhile, and what is
 // reserved can be paid for.
 func TestWhatIsReservedCanBePaidFor(t *testing.T) {
+	kit.Both(t, testWhatIsReservedCanBePaidFor)
+}
+
+func testWhatIsReservedCanBePaidFor(t *kit.T) {
 	const rounds = 20
 	for round := range rounds {
-		l := sellers(t, inMemory(t, Options{Now: epoch}), "2", "1", "ann")
-		define(t, l, smoker())
-		enrollUnder(t, l, "smoker", market(t, "2"), "1", "ann")
+		l := kit.Sellers(t, kit.Open(t, ledger.Options{Now: ledgertest.Begin}), "2", "1", "ann")
+		kit.Define(t, l, kit.Smoker())
+		kit.EnrollUnder(t, l, "smoker", kit.Market(t, "2"), "1", "ann")
 		granted := make([]privacy.Epsilon, 8)
 		failed := race(t, len(granted), func(i int) error {
-			o := Order{Buyer: fmt.Sprint("buyer ", i), Question: []string{"vote", "smoker"}[i%2], Epsilon: nano(t, int64(i+2)*100_000_000), Objects: []string{"ann"}}
+			o := ledger.Order{Buyer: fmt.Sprint("buyer ", i), Question: []string{"vote", "smoker"}[i%2], Epsilon: kit.Nano(t, int64(i+2)*100_000_000), Objects: []string{"ann"}}
 			key := fmt.Sprint(i)
 			if (i/2+round)%2 == 0 {
-				_, err := l.Sell(t.Context(), SellRequest{Key: key, Order: o, Truth: TruthOf("yes")})
+				_, err := l.Sell(t.Context(), ledger.SellRequest{Key: key, Order: o, Truth: ledger.TruthOf("yes")})
 				return err
 			}
-			r, err := l.Reserve(t.Context(), ReserveRequest{Key: key, Order: o, For: time.Hour})
+			r, err := l.Reserve(t.Context(), ledger.ReserveRequest{Key: key, Order: o, For: time.Hour})
 			if err != nil {
 				return err
 			}
-			s, err := l.Capture(t.Context(), CaptureRequest{Key: key + " paid", Reservation: r.Number, Truth: TruthOf("yes")})
+			s, err := l.Capture(t.Context(), ledger.CaptureRequest{Key: key + " paid", Reservation: r.Number, Truth: ledger.TruthOf("yes")})
 			if err != nil {
 				return fmt.Errorf("what was reserved: %v", err) // not a refusal any more
 			}
@@ -469,6 +485,6 @@ func TestWhatIsReservedCanBePaidFor(t *testing.T) {
 		if len(failed) == len(granted) {
 			t.Error("nobody got anything")
 		}
-		auditAll(t, l, l.engine.Store)
+		kit.AuditAll(t, l)
 	}
 }
