@@ -6,9 +6,14 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/rig"
 )
 
-// CreateAt is [Create] for package ledgertest, by the clock that it says. The types of its arguments are internal: nobody
-// else can call it.
-func CreateAt(at rig.Place, o rig.Origin) error {
+// rigged is a place for package ledgertest.
+type rigged rig.Place
+
+// At lets package ledgertest make and open ledgers, in memory too. The type of its argument is internal: nobody else can call it.
+func At(place rig.Place) rigged { return rigged(place) }
+
+// Create is [Create], by the clock that the origin says.
+func (at rigged) Create(o rig.Origin) error {
 	begin := func(w kv.Writer) error { return format(w, o.At, CreateOptions{Currency: o.Currency, LogKey: o.LogKey}) }
 	if at.Store == nil {
 		return bolt.Create(at.Path, begin)
@@ -16,9 +21,8 @@ func CreateAt(at rig.Place, o rig.Origin) error {
 	return at.Store.Update(begin)
 }
 
-// OpenAt is [Open] for package ledgertest, in whose hands the samplers are. The types of its arguments are internal: nobody
-// else can call it.
-func OpenAt(at rig.Place, d rig.Draws, options Options) (*Ledger, error) {
+// Open is [Open] with samplers.
+func (at rigged) Open(d rig.Draws, options Options) (*Ledger, error) {
 	var l *Ledger
 	var err error
 	if at.Store == nil {

@@ -39,17 +39,17 @@ type Draws struct {
 // NewMemory returns a memory with a new, empty ledger in it, or what [ledger.Create] returns for such an origin.
 func NewMemory(o Origin) (*Memory, error) {
 	m := &Memory{store: &memory.Store{}}
-	return m, ledger.CreateAt(rig.Place{Store: m.store}, o.orUsual().rig())
+	return m, ledger.At(rig.Place{Store: m.store}).Create(o.orUsual().rig())
 }
 
 // NewFile makes a new, empty ledger file, as [ledger.Create] does, whose log begins at the time given.
 func NewFile(path string, o Origin) error {
-	return ledger.CreateAt(rig.Place{Path: path}, o.orUsual().rig())
+	return ledger.At(rig.Place{Path: path}).Create(o.orUsual().rig())
 }
 
 // OpenFile is [ledger.Open] with samplers.
 func OpenFile(path string, d Draws, o ledger.Options) (*ledger.Ledger, error) {
-	return ledger.OpenAt(rig.Place{Path: path}, rig.Draws(d), o)
+	return ledger.At(rig.Place{Path: path}).Open(rig.Draws(d), o)
 }
 
 func (o Origin) rig() rig.Origin {
@@ -62,7 +62,7 @@ func (m *Memory) Open(o ledger.Options) (*ledger.Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := ledger.OpenAt(rig.Place{Store: s}, rig.Draws(m.Draws), o)
+	l, err := ledger.At(rig.Place{Store: s}).Open(rig.Draws(m.Draws), o)
 	if err != nil {
 		return nil, fmt.Errorf("open a ledger in memory: %w", errors.Join(err, s.Close()))
 	}
