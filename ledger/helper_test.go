@@ -170,12 +170,12 @@ func inMemory(t testing.TB, options Options) *Ledger {
 	return openMemory(t, s, options)
 }
 
-// openMemory opens a ledger that begin wrote. Its clock begins there, and goes as fast as the machine's, which says another
-// year before long.
+// openMemory opens a ledger that begin wrote. Its clock is half a year ahead of that, and goes as fast as the machine's, which
+// says another year before long.
 func openMemory(t testing.TB, s kv.Store, options Options) *Ledger {
 	t.Helper()
 	if opened := time.Now(); options.Now == nil {
-		options.Now = func() time.Time { return epoch().Add(time.Since(opened)) }
+		options.Now = func() time.Time { return epoch().AddDate(0, 6, 0).Add(time.Since(opened)) }
 	}
 	l, err := openStore(s, options)
 	must(t, err)
