@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"os"
 	"testing"
-	"time"
-
-	"github.com/sluicedp/sluice/policy"
 )
 
 // TestNobodyBeginsWithoutAKeyByMistake opens a ledger that has used a noise key without any: chains could begin there
@@ -38,26 +35,6 @@ func TestNobodyBeginsWithoutAKeyByMistake(t *testing.T) {
 	if c := chainOf(t, l, 1, "bob"); c.Noise != 0 {
 		t.Errorf("a chain that was to have no key has number %d", c.Noise)
 	}
-}
-
-// TestASweepGoesOnWithoutAKey is [TestWhoseKeyIsLostHoldsNobodyUp] for what comes by itself.
-func TestASweepGoesOnWithoutAKey(t *testing.T) {
-	path := create(t)
-	timed, err := policy.Steps(policy.Step{At: time.Unix(0, 0), Ceiling: eps(t, "1")})
-	must(t, err)
-	for _, year := range []string{"2025", ""} {
-		l := open(t, path, Options{NoiseKey: noiseKeys(year)})
-		define(t, l, vote())
-		enrollUnder(t, l, "vote", timed, "9", "of "+year)
-		closed(t, l)
-	}
-	l := open(t, path, Options{})
-	done, err := l.Advance(t.Context(), AdvanceRequest{Key: "1", Truth: TruthOf("yes")})
-	must(t, err)
-	if one := done.Questions[0]; one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0].Object != "of 2025" || one.Refused[0].Reason != NoNoiseKey {
-		t.Errorf("%+v", one)
-	}
-	auditStore(t, l.engine.Store)
 }
 
 // TestARefusedOpenLeavesTheFileAlone opens a ledger with two new keys, one of which cannot be.

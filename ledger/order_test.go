@@ -470,23 +470,3 @@ func TestEnrollingACrowdIsWhole(t *testing.T) {
 		}
 	})
 }
-
-// A context that has ended stops a call before it does anything.
-func TestAnEndedContextStopsEveryCall(t *testing.T) {
-	l := voters(t, inMemory(t, Options{}), "1", "ann")
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	unchanged(t, l.engine.Store, func() {
-		_, err := l.Release(ctx, releaseOf(t, "k", "ann", "0.5"))
-		wantErr(t, err, context.Canceled)
-		_, err = l.Enroll(ctx, EnrollRequest{Key: "k", Question: "vote", Objects: []string{"bob"}, Cap: boundless()})
-		wantErr(t, err, context.Canceled)
-		wantErr(t, l.DefineQuestion(ctx, "k", smoker()), context.Canceled)
-		_, err = l.Object(ctx, "ann")
-		wantErr(t, err, context.Canceled)
-		_, err = l.Questions(ctx)
-		wantErr(t, err, context.Canceled)
-		wantErr(t, firstError(l.Events(ctx, 1)), context.Canceled)
-		wantErr(t, firstError(l.Responses(ctx, "vote", eps(t, "1"))), context.Canceled)
-	})
-}

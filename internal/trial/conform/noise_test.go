@@ -2,10 +2,12 @@ package conform
 
 import (
 	"testing"
+	"time"
 
 	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/policy"
 )
 
 // TestWhoseKeyIsLostHoldsNobodyUp carries out what is possible when the host has lost one of its keys: it refuses the chains
@@ -61,4 +63,28 @@ func testAQuoteNeedsNoKey(t *kit.T) {
 	if got.ID != want.ID || got.Objects != 1 {
 		t.Errorf("%+v, with the keys %+v", got, want)
 	}
+}
+
+// TestASweepGoesOnWithoutAKey is [TestWhoseKeyIsLostHoldsNobodyUp] for what comes by itself.
+func TestASweepGoesOnWithoutAKey(t *testing.T) {
+	kit.Both(t, testASweepGoesOnWithoutAKey)
+}
+
+func testASweepGoesOnWithoutAKey(t *kit.T) {
+	house := kit.NewHouse(t)
+	timed, err := policy.Steps(policy.Step{At: time.Unix(0, 0), Ceiling: kit.Eps(t, "1")})
+	kit.Must(t, err)
+	for _, year := range []string{"2025", ""} {
+		l := house.Open(t, ledger.Options{NoiseKey: kit.NoiseKeys(year)})
+		kit.Define(t, l, kit.Vote())
+		kit.EnrollUnder(t, l, "vote", timed, "9", "of "+year)
+		kit.Must(t, l.Close())
+	}
+	l := house.Open(t, ledger.Options{})
+	done, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: "1", Truth: ledger.TruthOf("yes")})
+	kit.Must(t, err)
+	if one := done.Questions[0]; one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0].Object != "of 2025" || one.Refused[0].Reason != ledger.NoNoiseKey {
+		t.Errorf("%+v", one)
+	}
+	kit.WantClean(t, l, ledger.VerifyRequest{})
 }

@@ -140,3 +140,35 @@ func testAnOrderForNobodyYetEnrolled(t *kit.T) {
 		t.Errorf("%+v, then %+v", first, again)
 	}
 }
+
+// A context that has ended stops a call before it does anything.
+func TestAnEndedContextStopsEveryCall(t *testing.T) {
+	kit.Both(t, testAnEndedContextStopsEveryCall)
+}
+
+func testAnEndedContextStopsEveryCall(t *kit.T) {
+	l := kit.Voters(t, kit.Open(t, ledger.Options{}), "1", "ann")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	kit.Unchanged(t, l, func() {
+		_, err := l.Release(ctx, kit.ReleaseOf(t, "k", "ann", "0.5"))
+		kit.WantErr(t, err, context.Canceled)
+		_, err = l.Enroll(ctx, ledger.EnrollRequest{Key: "k", Question: "vote", Objects: []string{"bob"}, Cap: kit.Boundless()})
+		kit.WantErr(t, err, context.Canceled)
+		kit.WantErr(t, l.DefineQuestion(ctx, "k", kit.Smoker()), context.Canceled)
+		_, err = l.Object(ctx, "ann")
+		kit.WantErr(t, err, context.Canceled)
+		_, err = l.Questions(ctx)
+		kit.WantErr(t, err, context.Canceled)
+		kit.WantErr(t, firstError(l.Events(ctx, 1)), context.Canceled)
+		kit.WantErr(t, firstError(l.Responses(ctx, "vote", kit.Eps(t, "1"))), context.Canceled)
+	})
+}
+
+func firstError[T any](all func(func(T, error) bool)) (first error) {
+	all(func(_ T, err error) bool {
+		first = err
+		return err == nil
+	})
+	return first
+}
