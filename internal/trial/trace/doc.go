@@ -32,12 +32,12 @@ const (
 
 // Call is a system call that changes files.
 type Call struct {
-	Kind   Kind
+	Kind   Kind   // what the call does
 	FD     int    // of Write, Sync, Truncate and Allocate
 	Path   string // absolute; of a file without a name what the system calls it, such as "pipe:[17]"
-	To     string
-	Offset int64
-	Data   []byte
+	To     string // the new name, of Rename
+	Offset int64  // where in the file, of Write
+	Data   []byte // what is written, of Write
 	// Content says of Sync that it need make durable only what was within the file's length before.
 	Content bool
 	callers []uintptr
@@ -50,10 +50,10 @@ func (c *Call) Callers() *runtime.Frames { return runtime.CallersFrames(c.caller
 type Verdict int
 
 const (
-	Proceed  Verdict = iota
-	Kill             // the process ends, by SIGKILL, and the call is not carried out
-	FailIO           // the call is not carried out, and fails with EIO
-	FailFull         // the call is not carried out, and fails with ENOSPC
+	Proceed  Verdict = iota // the call is carried out
+	Kill                    // the process ends, by SIGKILL, and the call is not carried out
+	FailIO                  // the call is not carried out, and fails with EIO
+	FailFull                // the call is not carried out, and fails with ENOSPC
 )
 
 // Watcher sees the calls of a process. Its methods are called one at a time.

@@ -44,26 +44,26 @@ type Ledger interface {
 
 // Request says how to audit. The zero value counts what is wrong.
 type Request struct {
-	Checkpoints [][]byte // signed, that the log must extend
-	Verifiers   note.Verifiers
+	Checkpoints [][]byte                 // signed, that the log must extend
+	Verifiers   note.Verifiers           // the keys for Checkpoints
 	Report      func(Finding)            // is called for each finding, in the order found
 	Progress    func(done, total uint64) // is called with the number of events read and of those known to be there
 }
 
 // Finding is one difference between the log and what is stored. Package ledger describes its fields, under the name of finding.
 type Finding struct {
-	Kind     string
-	Event    uint64
-	Object   string
-	Question string
-	Text     string
+	Kind     string // what it is about, such as "object"
+	Event    uint64 // by number, 0 for none
+	Object   string // by name, if it is about one
+	Question string // by name, if it is about one
+	Text     string // for people
 }
 
 // Result tells what was audited.
 type Result struct {
 	evidence.Head
-	Objects  uint64
-	Problems uint64
+	Objects  uint64 // how many the log has
+	Problems uint64 // how many findings
 }
 
 // Run folds the log of a ledger anew and compares what comes out with what is stored.

@@ -11,6 +11,7 @@ type RefusalList struct {
 	Unlisted int                  // the rest
 }
 
+// Add adds refusals: the first [vocabulary.MaxPanel] are listed, the rest counted.
 func (r *RefusalList) Add(more ...vocabulary.Refusal) {
 	n := min(len(more), vocabulary.MaxPanel-len(r.Listed))
 	r.Listed = append(r.Listed, more[:n]...)

@@ -24,23 +24,23 @@ import (
 
 // Outcome is what came of a request.
 type Outcome struct {
-	Counts  event.Counts
+	Counts  event.Counts                    // of all parts
 	Left    int                             // how many objects were left out
 	Refused []vocabulary.Refusal            // the first of them who are not forgotten; not of a sweep
 	Swept   map[uint32]*event.SweptQuestion // by question, of a sweep
 	listed  int                             // the refusals in refused and swept, at most MaxPanel
-	First   uint64
-	Last    uint64
+	First   uint64                          // the first event
+	Last    uint64                          // the last event
 }
 
 // Standing is how far a request has come.
 type Standing struct {
 	settled []uint64 // the events that settled its parts
-	Done    bool
-	Through uint64
-	dealt   uint64 // how many of the objects that it names are dealt with
-	Cursor  string // the last object of the last part, of a request for all
-	Last    uint64 // the last of its events
+	Done    bool     // its last part is settled
+	Through uint64   // objects enrolled by later events do not belong to it
+	dealt   uint64   // how many of the objects that it names are dealt with
+	Cursor  string   // the last object of the last part, of a request for all
+	Last    uint64   // the last of its events
 }
 
 // StandingOf returns how far the request with this key has come, or [ErrKeyConflict]; or [ErrForgotten], if
@@ -205,6 +205,7 @@ func (o *Outcome) settle(end *event.Settled, last uint64, changes []event.Change
 	o.Last = last
 }
 
+// SweptOf returns what a sweep did in a question, to be added to.
 func (o *Outcome) SweptOf(question uint32) *event.SweptQuestion {
 	if o.Swept == nil {
 		o.Swept = map[uint32]*event.SweptQuestion{}
@@ -242,9 +243,9 @@ func Once(ctx context.Context, e *engine.Engine, key, object string, request *ev
 // by an event and have not withdrawn, or simply all there are.
 type Panel struct {
 	Names    []string // sorted
-	All      bool
-	Question uint32 // 0 for whoever is enrolled in any
-	Through  uint64
+	All      bool     // rather than Names
+	Question uint32   // 0 for whoever is enrolled in any
+	Through  uint64   // the last event whose enrolments count, of a panel of all
 }
 
 // After returns up to limit names behind a given one, in order, and whether they are the last.
@@ -401,13 +402,13 @@ type work interface {
 
 // Bulk is a request over a panel of objects, carried out in parts.
 type Bulk struct {
-	Engine   *engine.Engine
-	Holds    *rules.Holds
-	Work     work
-	Key      string
-	Id       event.Identity
-	Panel    Panel
-	Progress func(done, total int)
+	Engine   *engine.Engine        // of the ledger
+	Holds    *rules.Holds          // in which the parts to come are held
+	Work     work                  // what the request does
+	Key      string                // its idempotency key
+	Id       event.Identity        // by which a repetition is recognized
+	Panel    Panel                 // whom it is about
+	Progress func(done, total int) // optional
 	// Look, if set, looks at the beginning of a panel that is one part, in the snapshot in which the request is
 	// looked up.
 	Look func(s *state.State) error
@@ -415,10 +416,10 @@ type Bulk struct {
 
 // Part is what one transaction does for a request.
 type Part struct {
-	Changes  []event.Change
-	Counts   event.Counts
-	Refused  []vocabulary.Refusal // in the question, if it is not a sweep
-	Question uint32
+	Changes  []event.Change         // to be recorded, in order
+	Counts   event.Counts           // of its objects
+	Refused  []vocabulary.Refusal   // in the question, if it is not a sweep
+	Question uint32                 // of Refused, by number
 	Swept    []*event.SweptQuestion // of a sweep, with the refusals of each question
 	Left     int                    // objects at the end that it leaves to the next part
 }

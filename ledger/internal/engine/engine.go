@@ -17,12 +17,12 @@ import (
 type Engine struct {
 	Store    kv.Store // what is committed: a table over the base, or the base
 	base     kv.Store
-	Log      zerolog.Logger
-	Clock    func() time.Time
+	Log      zerolog.Logger   // where failures and commits are told
+	Clock    func() time.Time // the host's
 	leap     Leap
-	ReadOnly bool // read-only
-	Queue    Queue
-	Known    state.Cache
+	ReadOnly bool        // read-only
+	Queue    Queue       // of those who wait for a commit
+	Known    state.Cache // records that were decoded before
 	views    views
 	Claim    *Claim       // on the id, so that no copy is open for writing too; nil if this one is not, or has no file
 	Room     int64        // how many bytes of what is committed may be in memory only, about; 0 for what is usual

@@ -30,7 +30,7 @@ type about struct {
 
 // Proposal is one caller's decision on its way through the queue.
 type Proposal struct {
-	Decide      Decision
+	Decide      Decision                 // runs in the transaction
 	Record      func(*state.State) error // records what decide has found to be done; nil if decide returns it
 	first, last uint64                   // its events, once committed
 	about       about                    // what the log says of it
@@ -205,6 +205,7 @@ func (l *Engine) Submit(ctx context.Context, decide Decision) (first, last uint6
 	return l.Propose(ctx, &Proposal{Decide: decide})
 }
 
+// Propose is [Engine.Submit] of a decision that may record what it has found by itself.
 func (l *Engine) Propose(ctx context.Context, p *Proposal) (first, last uint64, err error) {
 	if l.ReadOnly {
 		return 0, 0, errs.ErrReadOnly
@@ -275,6 +276,7 @@ func settle(batch []*Proposal, err error) {
 	}
 }
 
+// DurableEvents returns the last event known to be on disk.
 func (c *Queue) DurableEvents() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

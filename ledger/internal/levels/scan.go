@@ -18,8 +18,8 @@ import (
 
 // Scan passes one recorded level of each chain of a question on, in the order of the objects' names.
 type Scan struct {
-	Engine   *engine.Engine
-	Question *event.Question
+	Engine   *engine.Engine  // of the ledger
+	Question *event.Question // whose chains are read
 	Epsilon  privacy.Epsilon // which level: the one at exactly this ε
 	Current  bool            // the highest, instead
 }

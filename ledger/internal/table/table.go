@@ -21,8 +21,8 @@ import (
 // Mark is the record by which snapshots of the base are told apart: whoever changes anything changes it, too, to what it
 // never was before.
 type Mark struct {
-	Bucket string
-	Key    []byte
+	Bucket string // by name
+	Key    []byte // in it
 }
 
 // Options are those of a table. Hooks may be nil.
