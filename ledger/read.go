@@ -80,10 +80,15 @@ func (l *Ledger) Responses(ctx context.Context, questionName string, epsilon pri
 }
 
 // findQuestion returns a question, or ErrUnknown.
-func (l *Ledger) findQuestion(ctx context.Context, name string) (q *event.Question, err error) {
+func (l *Ledger) findQuestion(ctx context.Context, name string) (*event.Question, error) {
 	if q := l.engine.Known.Named(name); q != nil {
 		return q, errors.Join(ctx.Err(), l.engine.Queue.Check())
 	}
+	return l.readQuestion(ctx, name)
+}
+
+// readQuestion is findQuestion for one that is not known yet.
+func (l *Ledger) readQuestion(ctx context.Context, name string) (q *event.Question, err error) {
 	err = l.engine.View(ctx, func(s *state.State) error {
 		q, err = l.questionByName(s, name)
 		return err

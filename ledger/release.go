@@ -41,6 +41,7 @@ func (l *Ledger) Release(ctx context.Context, r ReleaseRequest) (Response, error
 type raiseOfOne struct {
 	*raise
 	id      event.Identity
+	settled uint64        // the event that settled the request before, or 0
 	through uint64        // see event.Settled
 	verdict event.Verdict // what the release means for the object
 	bond    state.Bond    // what its chain is bound to
@@ -59,12 +60,11 @@ func (x *raiseOfOne) object() string { return x.panel.Names[0] }
 // attempt looks the request up, asks for the truth if it is needed, and then decides, commits and answers.
 func (x *raiseOfOne) attempt(ctx context.Context) (Response, error) {
 	defer x.truths.Forget()
-	settled, err := x.lookUp(ctx)
-	if err != nil {
+	if err := x.ledger.engine.View(ctx, x.lookUp); err != nil {
 		return Response{}, err
 	}
-	if settled != 0 {
-		return x.recorded(context.WithoutCancel(ctx), settled) // it was done before, whatever has become of ctx
+	if x.settled != 0 {
+		return x.recorded(context.WithoutCancel(ctx)) // it was done before, whatever has become of ctx
 	}
 	if x.verdict == event.Drawn {
 		if err := x.askTruth(ctx); err != nil {
@@ -77,23 +77,20 @@ func (x *raiseOfOne) attempt(ctx context.Context) (Response, error) {
 	return toldResponse(x.question, x.object(), x.given)
 }
 
-// lookUp finds the event that settled the request; 0 if none did, and then what the request means for the object.
-func (x *raiseOfOne) lookUp(ctx context.Context) (settled uint64, err error) {
-	err = x.ledger.engine.View(ctx, func(s *state.State) error {
-		st, err := batch.StandingOf(s, x.request.Key, x.id)
-		if settled = st.Last; err != nil || settled != 0 {
-			return err
-		}
-		x.through, x.at, x.asOf = st.Through, s.Clock, s.Counters.Events
-		var o terms.Subject
-		v, refusal, err := x.assess(s, x.object(), x.at, &o)
-		if err == nil && refusal != nil {
-			err = x.refuse(batch.RefusalList{Listed: []Refusal{*refusal}})
-		}
-		x.verdict, x.bond = v, o.Chain.Bond()
+// lookUp finds the event that settled the request or, if none did, what the request means for the object.
+func (x *raiseOfOne) lookUp(s *state.State) error {
+	st, err := batch.StandingOf(s, x.request.Key, x.id)
+	if x.settled = st.Last; err != nil || x.settled != 0 {
 		return err
-	})
-	return settled, err
+	}
+	x.through, x.at, x.asOf = st.Through, s.Clock, s.Counters.Events
+	var o terms.Subject
+	v, refusal, err := x.assess(s, x.object(), x.at, &o)
+	if err == nil && refusal != nil {
+		err = x.refuse(batch.RefusalList{Listed: []Refusal{*refusal}})
+	}
+	x.verdict, x.bond = v, o.Chain.Bond()
+	return err
 }
 
 // askTruth asks for the truth, outside of any transaction.
@@ -131,13 +128,13 @@ func (x *raiseOfOne) decide(s *state.State) ([]event.Change, error) {
 	return p.Settle(end), nil
 }
 
-// recorded returns the response to a request that an event settled.
-func (x *raiseOfOne) recorded(ctx context.Context, settled uint64) (Response, error) {
+// recorded returns the response to a request that an event settled before.
+func (x *raiseOfOne) recorded(ctx context.Context) (Response, error) {
 	var out Response
 	err := x.ledger.engine.View(ctx, func(s *state.State) error {
 		q, name, epsilon := x.question, x.object(), x.request.Epsilon
 		o, found, err := s.Object(name)
-		if err == nil && o.Forgotten > settled {
+		if err == nil && o.Forgotten > x.settled {
 			return fmt.Errorf("object %q, ε=%s: %w", name, epsilon, ErrForgotten)
 		}
 		if err != nil || !found {
@@ -147,7 +144,7 @@ func (x *raiseOfOne) recorded(ctx context.Context, settled uint64) (Response, er
 		if err != nil || !found {
 			return errs.Corrupt(err, "object %q has lost its chain", name)
 		}
-		at, found := c.During(settled).At(epsilon)
+		at, found := c.During(x.settled).At(epsilon)
 		if !found {
 			return errs.Corrupt(nil, "object %q has lost its response at ε=%s", name, epsilon)
 		}

@@ -594,11 +594,8 @@ func (a *auditor) linkPassed(ev event.Event) error {
 		_, known, err = a.fold.Stranger(name)
 	}
 	if err == nil && known && ev.Change.Kind() != event.KindForgotten {
-		link := a.fold.Link
-		if _, is := ev.Change.(*event.Settled); is {
-			link = a.fold.LinkSettled
-		}
-		err = fold.LinkName(a.fold, name, ev.Number, link)
+		_, settled := ev.Change.(*event.Settled)
+		err = fold.LinkName(a.fold, name, ev.Number, settled)
 	}
 	return errors.Join(err, a.source.keep())
 }

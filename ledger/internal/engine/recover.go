@@ -12,6 +12,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
@@ -172,8 +173,9 @@ func (l *Engine) foldGroups(groups []journal.Group) error {
 			return err
 		}
 		s.Known, s.Edge = &l.Known, l.edge
+		texts := &wire.Texts{}
 		for _, g := range groups {
-			if err := foldGroup(s, g); err != nil {
+			if err := foldGroup(s, g, texts); err != nil {
 				return fmt.Errorf("journal: %w", err)
 			}
 		}
@@ -187,12 +189,12 @@ func (l *Engine) foldGroups(groups []journal.Group) error {
 }
 
 // foldGroup folds a group, and holds what comes of it against the root that the group says.
-func foldGroup(s *state.State, g journal.Group) error {
+func foldGroup(s *state.State, g journal.Group, texts *wire.Texts) error {
 	if s.Counters.Events != g.Before.Events {
 		return errs.Corrupt(nil, "a group behind event %d follows on event %d", g.Before.Events, s.Counters.Events)
 	}
 	for i, record := range g.Records {
-		ev, err := event.DecodeBare(g.Before.Events+1+uint64(i), record)
+		ev, err := event.DecodeBare(g.Before.Events+1+uint64(i), record, texts)
 		if err == nil {
 			err = fold.Append(s, ev)
 		}

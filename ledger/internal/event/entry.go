@@ -55,6 +55,7 @@ type Written struct {
 	public wire.Encoder
 	hidden wire.Encoder // empty if it is erased
 	kept   *Commitment  // to what is erased; nil for a whole event
+	bare   wire.Encoder
 }
 
 // Write puts an event in bytes, in place of the one before, and returns w.
@@ -100,20 +101,22 @@ func (w *Written) Record(e *wire.Encoder, previous uint64, hashes []tlog.Hash) {
 	}
 }
 
-// Bare returns what the event itself is, without what follows from the log before it: the form in which a journal keeps it.
+// Bare returns what the event itself is, without what follows from the log before it: the form in which a journal keeps it. It holds
+// until the next call.
 func (w *Written) Bare() []byte {
-	e := &wire.Encoder{Buf: make([]byte, 0, len(w.public.Buf)+len(w.hidden.Buf)+8)}
+	e := &w.bare
+	e.Buf = e.Buf[:0]
 	e.Uvarint(uint64(len(w.public.Buf)))
 	e.Raw(w.public.Buf)
 	e.Raw(w.hidden.Buf)
 	return e.Buf
 }
 
-// DecodeBare reads what [Written.Bare] returned for the event with a number.
-func DecodeBare(number uint64, bare []byte) (Event, error) {
+// DecodeBare reads what [Written.Bare] returned for the event with a number, and puts texts where t says.
+func DecodeBare(number uint64, bare []byte, t *wire.Texts) (Event, error) {
 	d := &wire.Decoder{Rest: bare}
 	public := &wire.Decoder{Rest: d.Take(d.Uvarint())}
-	hidden := &wire.Decoder{Rest: d.Rest}
+	hidden := &wire.Decoder{Rest: d.Rest, Texts: t}
 	ev := Event{Number: number}
 	hidden.Array(ev.Salt[:])
 	if d.Err != nil {

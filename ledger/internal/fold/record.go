@@ -3,6 +3,7 @@ package fold
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -21,7 +22,9 @@ func Record(s *state.State, changes []event.Change) (first, last uint64, err err
 	var salts []byte // for the next changes
 	for i, c := range changes {
 		if len(salts) == 0 {
-			salts = make([]byte, min(len(changes)-i, saltsAtOnce)*len(event.Salt{}))
+			n := min(len(changes)-i, saltsAtOnce) * len(event.Salt{})
+			s.Salted = slices.Grow(s.Salted[:0], n)
+			salts = s.Salted[:n]
 			s.Salts(salts)
 		}
 		if end, is := c.(*event.Settled); is {
@@ -60,7 +63,7 @@ func Append(s *state.State, ev event.Event) error {
 		return err
 	}
 	if s.Journaled {
-		s.Records = append(s.Records, bytes.Bare())
+		s.Records = append(s.Records, s.Bare.Keep(bytes.Bare()))
 	}
 	if err := eraseFrom(s, s.Linked.Erase); err != nil {
 		return err

@@ -34,7 +34,7 @@ func applyRefused(s *state.State, c *event.ObjectRefused, ev event.Event) error 
 			u.Doubt = err.Error()
 		}
 	}
-	return LinkName(s, c.Object, ev.Number, s.Link)
+	return LinkName(s, c.Object, ev.Number, false)
 }
 
 // wanted is what a request that refuses an object wants of it.

@@ -39,7 +39,7 @@ func applySettled(s *state.State, c *event.Settled, ev event.Event) error {
 	}
 	s.Counters.Refused, s.Counters.Unsettled, s.Counters.Answer, s.Counters.Underway = 0, 0, state.Answering{}, state.Underway{}
 	if c.Object != "" {
-		if err := LinkName(s, c.Object, ev.Number, s.LinkSettled); err != nil {
+		if err := LinkName(s, c.Object, ev.Number, true); err != nil {
 			return err
 		}
 	}

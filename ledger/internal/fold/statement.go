@@ -51,15 +51,14 @@ func EventsAbout(s *state.State, o state.Object) (numbers []uint64, err error) {
 	return numbers, nil
 }
 
-// LinkName makes an event the last one about an object, or about somebody who is not enrolled. link is [state.State.Link] or
-// [state.State.LinkSettled].
-func LinkName(s *state.State, name string, event uint64, link func(*state.Links, uint64)) error {
+// LinkName makes an event the last one about an object, or about somebody who is not enrolled.
+func LinkName(s *state.State, name string, event uint64, settled bool) error {
 	o, known, err := s.Object(name)
 	if err != nil {
 		return err
 	}
 	if known {
-		link(&o.Links, event)
+		s.LinkNamed(&o.Links, event, settled)
 		return s.PutObject(name, o)
 	}
 	if err := names.Check("object", name); err != nil {
@@ -69,6 +68,6 @@ func LinkName(s *state.State, name string, event uint64, link func(*state.Links,
 	if err != nil {
 		return err
 	}
-	link(&x.Links, event)
+	s.LinkNamed(&x.Links, event, settled)
 	return s.Put(state.BucketStrangers, []byte(name), x.Encode())
 }

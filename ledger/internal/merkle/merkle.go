@@ -36,6 +36,7 @@ type Edge struct {
 	size    uint64
 	indexes []int64 // where tlog stores each hash, rising: the widest subtree comes first
 	hashes  []tlog.Hash
+	made    []tlog.Hash // by the last leaf
 }
 
 // LoadEdge returns the edge of the tree with the given number of leaves, 0 to [MaxSize]. It asks r once,
@@ -51,12 +52,12 @@ func LoadEdge(size uint64, r tlog.HashReader) (*Edge, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Edge{size, indexes, slices.Clone(hashes)}, nil // r may use its slice again
+	return &Edge{size: size, indexes: indexes, hashes: slices.Clone(hashes)}, nil // r may use its slice again
 }
 
 // Append adds a leaf, given as its [tlog.RecordHash], and returns the hashes that it completes, from the
-// leaf up: [Completes] of them, to be stored from tlog.StoredHashIndex(0, the size before) on. The
-// caller owns the slice. It returns [ErrSize], and leaves the edge as it was, if the tree is full.
+// leaf up: [Completes] of them, to be stored from tlog.StoredHashIndex(0, the size before) on. They stay
+// until the next call. It returns [ErrSize], and leaves the edge as it was, if the tree is full.
 func (e *Edge) Append(leaf tlog.Hash) ([]tlog.Hash, error) {
 	if err := checkSize(e.size + 1); err != nil {
 		return nil, err
@@ -67,14 +68,14 @@ func (e *Edge) Append(leaf tlog.Hash) ([]tlog.Hash, error) {
 	if kept < 0 {
 		return nil, fmt.Errorf("edge of a tree of %d leaves has %d hashes", e.size, len(e.hashes))
 	}
-	completed := make([]tlog.Hash, 1, 1+merged)
-	completed[0] = leaf
+	completed := append(e.made[:0], leaf)
 	for i, left := range slices.Backward(e.hashes[kept:]) {
 		completed = append(completed, HashNode(left, completed[merged-1-i]))
 	}
 	e.hashes = append(e.hashes[:kept], completed[merged])
 	e.indexes = append(e.indexes[:kept], tlog.StoredHashIndex(0, int64(e.size))+int64(merged))
 	e.size++
+	e.made = completed
 	return completed, nil
 }
 
@@ -109,7 +110,7 @@ func (e *Edge) Root() (tlog.Hash, error) {
 
 // Clone returns a copy that can grow on its own.
 func (e *Edge) Clone() *Edge {
-	return &Edge{e.size, slices.Clone(e.indexes), slices.Clone(e.hashes)}
+	return &Edge{size: e.size, indexes: slices.Clone(e.indexes), hashes: slices.Clone(e.hashes)}
 }
 
 // edgeReader is an edge as tlog reads it. It is a type of its own to keep ReadHashes out of the API.

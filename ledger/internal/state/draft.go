@@ -13,7 +13,7 @@ type Draft struct {
 	wire.Encoder
 	split int // where the key ends
 	head  wire.Sums
-	kept  []byte // what lies behind it is free
+	kept  Pieces
 }
 
 // Lookup returns room for the key of a record that is only looked up, until the next call.
@@ -26,7 +26,7 @@ func (d *Draft) Lookup() []byte {
 
 // Key begins a record. The caller appends the key and then calls [Draft.Value].
 func (d *Draft) Key() *wire.Encoder {
-	d.Buf = d.Buf[:0]
+	d.Buf = d.Lookup()
 	return &d.Encoder
 }
 
@@ -36,23 +36,30 @@ func (d *Draft) Value() *wire.Encoder {
 	return &d.Encoder
 }
 
-// The memory for the store is asked for in pieces, the first of them small: most transactions are.
+// Pieces are memory for many short records, the first of them small: most transactions are. The zero value is ready.
+type Pieces []byte // what lies behind it is free
+
 const (
 	smallPiece = 1 << 10
 	largePiece = 64 << 10
 )
 
+// Keep copies a record to memory that is not used again.
+func (p *Pieces) Keep(b []byte) []byte {
+	if cap(*p)-len(*p) < len(b) {
+		piece := min(max(2*cap(*p), smallPiece), largePiece)
+		*p = make([]byte, 0, max(piece, len(b)))
+	}
+	from := len(*p)
+	*p = append(*p, b...)
+	return (*p)[from:len(*p):len(*p)]
+}
+
 // take returns key and sealed value, in memory that is not used again.
 func (d *Draft) take(bucket string) (key, value []byte) {
 	sum := crc32.Update(d.head.Head(bucket, d.split), crc32.MakeTable(crc32.Castagnoli), d.Buf) // key and payload, side by side
 	d.Buf = binary.BigEndian.AppendUint32(d.Buf, sum)
-	if cap(d.kept)-len(d.kept) < len(d.Buf) {
-		piece := min(max(2*cap(d.kept), smallPiece), largePiece)
-		d.kept = make([]byte, 0, max(piece, len(d.Buf)))
-	}
-	from := len(d.kept)
-	d.kept = append(d.kept, d.Buf...)
-	record := d.kept[from:len(d.kept):len(d.kept)]
+	record := d.kept.Keep(d.Buf)
 	return record[:d.split:d.split], record[d.split:]
 }
 

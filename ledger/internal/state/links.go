@@ -40,8 +40,12 @@ func (s *State) Link(l *Links, ev uint64) {
 	l.Events++
 }
 
-// LinkSettled makes a settled event the last one that names the object.
-func (s *State) LinkSettled(l *Links, ev uint64) {
+// LinkNamed is [State.Link] for an event that may be a settled one, which only names the object.
+func (s *State) LinkNamed(l *Links, ev uint64, settled bool) {
+	if !settled {
+		s.Link(l, ev)
+		return
+	}
 	s.Linked.Previous, l.Settled = l.Settled, ev
 	l.Settles++
 }

@@ -29,10 +29,12 @@ type State struct {
 	Draft     Draft               // for records
 	Written   event.Written       // for events
 	Journaled bool                // events are to be appended to a journal
+	Bare      Pieces              // for that
 	Records   [][]byte            // of the events of the transaction, for the journal
 	Edge      *merkle.Edge        // of the tree; nil until it is needed
 	Chances   Chances             // what is drawn from
 	Salts     func([]byte)        // fills memory for some salts with random bytes
+	Salted    []byte              // such memory
 	Keyed     TruthKeyState       // whether the ledger has a truth key
 	Linked    Linked
 }

@@ -64,6 +64,7 @@ const (
 // Values that were put are kept by reference until they are in the base, and returned by reference: nobody may modify them.
 type Table struct {
 	base    kv.Store
+	look    func(func(kv.Reader) error) error // the base's View, as a value that is made once
 	options Options
 
 	checkpointing sync.Mutex             // held while a checkpoint runs, and by Close
@@ -94,7 +95,7 @@ func Over(base kv.Store, o Options) (*Table, error) {
 	if o.Pause == 0 {
 		o.Pause = time.Second
 	}
-	t, c := &Table{base: base, options: o}, &layers{active: &layer{}}
+	t, c := &Table{base: base, look: base.View, options: o}, &layers{active: &layer{}}
 	t.ended.L = &t.mu
 	err := base.View(func(r kv.Reader) error {
 		mark, err := t.markOf(r)
@@ -118,7 +119,7 @@ func (t *Table) markOf(r kv.Reader) ([]byte, error) {
 // View implements [kv.Store]. It shows no update that is not published. If the base is not what this table knows, the error wraps
 // [kv.ErrOverwritten], whatever fn has met, and nothing is read or written any more.
 func (t *Table) View(fn func(kv.Reader) error) error {
-	return t.view(t.base.View, &reader{table: t}, fn)
+	return t.view(t.look, &reader{table: t}, fn)
 }
 
 // view runs fn on the newest layers and on a snapshot of the base that goes with them.
@@ -189,7 +190,7 @@ func (t *Table) Update(fn func(kv.Writer) error) error {
 		}
 	}()
 	kept := false
-	err := t.view(t.base.View, w.reader, func(kv.Reader) error {
+	err := t.view(t.look, w.reader, func(kv.Reader) error {
 		w.at++ // it sees its own writes
 		err := fn(w)
 		kept = err == nil
