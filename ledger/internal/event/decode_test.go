@@ -93,7 +93,7 @@ func FuzzDecodeBare(f *testing.F) {
 	for _, n := range append(goldenEntries(f), goldenFiniteEntries(f)...) {
 		seeds = append(seeds, new(Written).Write(&n.Event).Bare())
 	}
-	decode := func(bare []byte) (Event, error) { return DecodeBare(1, bare) }
+	decode := func(bare []byte) (Event, error) { return DecodeBare(1, bare, nil) }
 	encode := func(ev Event) []byte { return new(Written).Write(&ev).Bare() }
 	codectest.Fuzz(f, seeds, decode, encode, func(ev Event) int { return itemsOf(ev.Change) })
 }
