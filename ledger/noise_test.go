@@ -518,7 +518,7 @@ func TestAFailureWhileANoiseKeyBegins(t *testing.T) {
 	} {
 		x := &shim{Store: s}
 		fault(x)
-		if _, err := openStore(x, Options{NoiseKey: noiseKeys(name)}); !errors.Is(err, kv.ErrUncertain) {
+		if _, err := openStore(x, Options{Now: epoch, NoiseKey: noiseKeys(name)}); !errors.Is(err, kv.ErrUncertain) {
 			t.Errorf("%s: got the error %v", name, err)
 		}
 		l := openMemory(t, s, Options{NoiseKey: noiseKeys(name)})

@@ -138,7 +138,7 @@ type inMemory struct{ memory *ledgertest.Memory }
 
 func (p inMemory) open(d ledgertest.Draws) (*ledger.Ledger, error) {
 	p.memory.Draws = d
-	return p.memory.Open(ledger.Options{})
+	return p.memory.Open(ledger.Options{Now: ledgertest.Begin})
 }
 
 func (p inMemory) copied(testing.TB, string) place { return inMemory{p.memory.Copy()} }
