@@ -1,0 +1,191 @@
+package house
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// elsewhere are methods of interfaces of the standard library, and of pflag, which say what they do.
+func elsewhere() map[string]bool {
+	said := map[string]bool{}
+	for name := range strings.FieldsSeq("Error Unwrap Is String Set Type MarshalText UnmarshalText MarshalJSON UnmarshalJSON") {
+		said[name] = true
+	}
+	return said
+}
+
+// Every exported name has a comment: of a package, a function, a type, a method or field of an exported type, a constant, a variable. A
+// comment on a group speaks for its constants or variables, that of a type for its only field. A method needs none if an interface of its
+// package says what it does.
+func TestEveryExportedNameIsDocumented(t *testing.T) {
+	files, told, said := map[string]*ast.File{}, map[string]bool{}, map[string]map[string]bool{}
+	set := token.NewFileSet()
+	for _, at := range goFiles(t) {
+		if strings.HasSuffix(at, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(set, at, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder := filepath.Dir(at)
+		if said[folder] == nil {
+			said[folder] = elsewhere()
+		}
+		maps.Copy(said[folder], contracts(file))
+		files[at], told[folder] = file, told[folder] || file.Doc != nil
+	}
+	for at, file := range files {
+		if !told[filepath.Dir(at)] {
+			t.Errorf("%s: package %s has no comment", at, file.Name.Name)
+		}
+		if folder := filepath.ToSlash(filepath.Dir(at)); strings.HasSuffix(folder, "ledger/internal/event") || strings.HasSuffix(folder, "ledger/internal/state") {
+			continue // their comments follow
+		}
+		for _, name := range silent(file, said[filepath.Dir(at)]) {
+			t.Errorf("%s: %s has no comment: say what its name does not", set.Position(name.Pos()), name.Name)
+		}
+	}
+}
+
+// What is found, and what is let be.
+func TestANameWithoutACommentIsFound(t *testing.T) {
+	const text = `package p
+// Told is a comment.
+type Told struct {
+	Field, Found int
+	Said int // a comment
+	Inner struct { Deep, Deeper int; Deepest bool }
+	One struct { Nothing int } // a comment
+	hidden int
+	Told2
+}
+type Found2 interface {
+	// Do is a comment.
+	Do()
+	Found3()
+}
+func (Told) Do() {}
+func (Told) Found4() {}
+func (*hidden) Nothing() {}
+func Found5() {}
+type hidden struct { Nothing int }
+// A group.
+const (
+	A = 1
+	B = 2
+)
+var Found6 = 1
+type Alone = int // a comment
+// Single is a comment.
+type Single struct { Nothing int }
+`
+	file, err := parser.ParseFile(token.NewFileSet(), "", text, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]bool{}
+	for _, name := range silent(file, contracts(file)) {
+		got[name.Name] = true
+	}
+	want := strings.Fields("Field Found Inner Deep Deeper Deepest Found2 Found3 Found4 Found5 Found6")
+	for _, name := range want {
+		if !got[name] {
+			t.Errorf("%s is not found", name)
+		}
+	}
+	if len(got) != len(want) {
+		t.Error(fmt.Sprint("found: ", got))
+	}
+}
+
+// contracts returns the methods that interfaces of a file explain.
+func contracts(file *ast.File) map[string]bool {
+	said := map[string]bool{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if of, is := n.(*ast.InterfaceType); is {
+			for _, method := range of.Methods.List {
+				for _, name := range method.Names {
+					if method.Doc != nil || method.Comment != nil {
+						said[name.Name] = true
+					}
+				}
+			}
+		}
+		return true
+	})
+	return said
+}
+
+// silent returns the exported names of a file that have no comment, but for methods that were said elsewhere.
+func silent(file *ast.File, said map[string]bool) (all []*ast.Ident) {
+	note := func(names ...*ast.Ident) {
+		for _, name := range names {
+			if name.IsExported() {
+				all = append(all, name)
+			}
+		}
+	}
+	for _, d := range file.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Doc == nil && (d.Recv == nil || receiver(d.Recv.List[0].Type).IsExported() && !said[d.Name.Name]) {
+				note(d.Name)
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch spec := spec.(type) {
+				case *ast.ValueSpec:
+					if d.Doc == nil && spec.Doc == nil && spec.Comment == nil {
+						note(spec.Names...)
+					}
+				case *ast.TypeSpec:
+					if d.Doc == nil && spec.Doc == nil && spec.Comment == nil {
+						note(spec.Name)
+					}
+					if spec.Name.IsExported() {
+						note(members(spec.Type)...)
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// receiver is the name of the type whose method it is.
+func receiver(of ast.Expr) *ast.Ident {
+	for {
+		switch at := of.(type) {
+		case *ast.StarExpr:
+			of = at.X
+		case *ast.IndexExpr:
+			of = at.X
+		case *ast.IndexListExpr:
+			of = at.X
+		default:
+			return at.(*ast.Ident)
+		}
+	}
+}
+
+// members returns the fields and methods in a type that have no comment.
+func members(of ast.Expr) (all []*ast.Ident) {
+	ast.Inspect(of, func(n ast.Node) bool {
+		if of, is := n.(*ast.StructType); is && len(of.Fields.List) == 1 {
+			return false
+		}
+		if field, is := n.(*ast.Field); is && field.Doc == nil && field.Comment == nil {
+			all = append(all, field.Names...)
+		}
+		_, is := n.(*ast.FuncType)
+		return !is
+	})
+	return all
+}
