@@ -13,8 +13,11 @@ import (
 	"github.com/sluicedp/sluice/internal/trial/trace"
 )
 
-// callers returns the functions that led to a call, with lines, but for those that only carry out what others ask for.
-func callers(c *trace.Call) (names []string) {
+// stack has the functions that led to a call, the innermost first, with lines.
+type stack []string
+
+// callers returns what led to a call, but for what only carries out what others ask for.
+func callers(c *trace.Call) (names stack) {
 	carriers := []string{"syscall.", "unix.", "poll.", "os.", "bbolt.fdatasync", "file.fdatasync", "file.osFile.", "file.(*directory)."}
 	for frames := c.Callers(); ; {
 		f, more := frames.Next()
@@ -28,12 +31,22 @@ func callers(c *trace.Call) (names []string) {
 	}
 }
 
-// placeOf tells where in the code a call is asked for, and by which function. Places that come to the same are one.
-func placeOf(c *trace.Call) string {
-	names := append(callers(c), "", "")
-	by, _, _ := strings.Cut(names[1], ":")
-	place := names[0] + " < " + by
-	switch line := regexp.MustCompile(`:\d+`); line.ReplaceAllString(place, "") {
+// has tells whether a function led to the call.
+func (s stack) has(function string) bool {
+	return slices.ContainsFunc(s, func(name string) bool { return strings.HasPrefix(name, function+":") })
+}
+
+// withoutLines returns a place without the numbers of lines.
+func withoutLines(place string) string { return regexp.MustCompile(`:\d+`).ReplaceAllString(place, "") }
+
+// place tells where in the code a call is asked for, and by which function. Places that come to the same are one.
+func (s stack) place() string {
+	if len(s) < 2 {
+		return ""
+	}
+	by, _, _ := strings.Cut(s[1], ":")
+	place := s[0] + " < " + by
+	switch withoutLines(place) {
 	// Each of these does what another has done, or will do before anything depends on it. One of them must.
 	case "bolt.syncDir < bolt.syncName", "file.(*Journal).takeOver < file.(*Journal).Claim", "file.raze < file.sweep":
 		return "the directory, when the ledger is opened"
@@ -58,7 +71,8 @@ func (r *recorded) flushes() map[string][]int {
 	found := map[string][]int{}
 	for i := range r.events {
 		if c := &r.events[i].Call; c.Kind == trace.Sync {
-			found[placeOf(c)] = append(found[placeOf(c)], i)
+			place := callers(c).place()
+			found[place] = append(found[place], i)
 		}
 	}
 	return found
@@ -91,8 +105,8 @@ func (c *cutting) without(t *testing.T, r *recorded, left []int, scratch string)
 func fallen(t *testing.T, place, behalf string) *recorded {
 	t.Helper()
 	kill := func(c *trace.Call) bool {
-		is := func(name string) bool { return strings.HasPrefix(name, behalf+":") }
-		return c.Kind == trace.Sync && strings.HasPrefix(placeOf(c), place) && slices.ContainsFunc(callers(c), is)
+		s := callers(c)
+		return c.Kind == trace.Sync && strings.HasPrefix(s.place(), place) && s.has(behalf)
 	}
 	r := recordLives(t, false, episode{calls: 38, memory: scarce}, episode{calls: 10, memory: scarce, kill: kill}, episode{calls: -1}, episode{calls: 5})
 	if n := r.happened()["closed"]; n != 3 {
@@ -111,20 +125,20 @@ func TestEachFlushIsNeeded(t *testing.T) {
 		fallen(t, "file.raze", "engine.(*Engine).end"),
 		fallen(t, "file.shredAll", "file.(*Journal).Trim"),
 	}
-	places := map[string]bool{}
-	for _, r := range records {
-		for place := range r.flushes() {
+	places, flushes := map[string]bool{}, make([]map[string][]int, len(records))
+	for i, r := range records {
+		flushes[i] = r.flushes()
+		for place := range flushes[i] {
 			places[place] = true
 		}
 	}
-	line, unseen := regexp.MustCompile(`:\d+`), spared()
 	var all []string
+	unseen := spared()
 	for _, place := range slices.Sorted(maps.Keys(places)) {
-		bare := line.ReplaceAllString(place, "")
-		if spared()[bare] == "" {
+		if spared()[withoutLines(place)] == "" {
 			all = append(all, place)
 		}
-		delete(unseen, bare)
+		delete(unseen, withoutLines(place))
 	}
 	if len(all) < 16 || len(unseen) > 0 {
 		t.Fatalf("flushes only at %q; none at %q", all, unseen)
@@ -135,8 +149,8 @@ func TestEachFlushIsNeeded(t *testing.T) {
 		t.Run(place, func(t *testing.T) {
 			c, scratch := &cutting{random: rand.New(rand.NewPCG(seed, 1))}, pace.Scratch(t)
 			for range 20 {
-				for _, r := range records {
-					if left := r.flushes()[place]; left == nil {
+				for i, r := range records {
+					if left := flushes[i][place]; left == nil {
 						continue
 					} else if err := c.without(t, r, left, scratch); err != nil {
 						t.Logf("image %d: %.300v", c.images, err)

@@ -28,7 +28,7 @@ type watched struct {
 	verdict trace.Verdict
 	struck  *trace.Call
 	n       int            // calls so far
-	spots   map[string]int // the same, by their spots
+	spots   map[string]int // the same, by their spots, if none gets the verdict
 	told    strings.Builder
 }
 
@@ -41,9 +41,9 @@ func (w *watched) Before(c *trace.Call) trace.Verdict {
 	if !within(w.dir, c.Path) {
 		return trace.Proceed
 	}
-	w.n++
-	w.spots[spotOf(c)]++
-	if w.struck == nil && w.hit != nil && w.hit(c) {
+	if w.n++; w.hit == nil {
+		w.spots[callers(c).spot(c.Kind)]++
+	} else if w.struck == nil && w.hit(c) {
 		w.struck = c
 		return w.verdict
 	}
@@ -64,9 +64,9 @@ func causes() []string {
 	}
 }
 
-// causeOf tells what a host does when it makes a call; "" if that is none of the causes.
-func causeOf(c *trace.Call) string {
-	for _, name := range callers(c) {
+// cause tells what a host does when it makes a call; "" if that is none of the causes.
+func (s stack) cause() string {
+	for _, name := range s {
 		for _, cause := range causes() {
 			if strings.HasPrefix(name, cause+":") || strings.HasPrefix(name, cause+".func") {
 				return cause
@@ -76,14 +76,9 @@ func causeOf(c *trace.Call) string {
 	return ""
 }
 
-// calledBy tells whether a function led to a call.
-func calledBy(c *trace.Call, function string) bool {
-	return slices.ContainsFunc(callers(c), func(name string) bool { return strings.HasPrefix(name, function+":") })
-}
-
-// spotOf tells calls apart by what they do, from where in the code, and why.
-func spotOf(c *trace.Call) string {
-	return fmt.Sprintf("%s at %s for %s", c.Kind, placeOf(c), causeOf(c))
+// spot tells calls of a kind apart by where in the code they are made, and why.
+func (s stack) spot(kind trace.Kind) string {
+	return fmt.Sprintf("%s at %s for %s", kind, s.place(), s.cause())
 }
 
 // beginnings of the lives whose calls are ended, or fail.
@@ -177,7 +172,7 @@ func endAtEachCall(t *testing.T, kind string) {
 		for _, spot := range someSpots(spots, tries(4, 20, len(spots))) {
 			for _, nth := range nths(quiet.spots[spot]) {
 				hit := func(c *trace.Call) bool {
-					if spotOf(c) == spot {
+					if c.Kind == kindOf(spot) && callers(c).spot(c.Kind) == spot {
 						nth--
 					}
 					return nth == 0
@@ -186,7 +181,7 @@ func endAtEachCall(t *testing.T, kind string) {
 				if s.struck == nil {
 					missed++
 				} else {
-					struck[causeOf(s.struck)]++
+					struck[callers(s.struck).cause()]++
 					if err := s.outcome(); err != nil {
 						t.Errorf("%v; it ended with %v, %s", err, s.status, s.said)
 					}
@@ -199,6 +194,9 @@ func endAtEachCall(t *testing.T, kind string) {
 		}
 	}
 	t.Logf("%d spots; struck: %v, not reached: %d", len(spots), struck, missed)
+	if len(struck) < tries(3, 3, 3) || missed > 20+len(spots)/2 {
+		t.Errorf("%d were not reached; something was struck for %d causes", missed, len(struck))
+	}
 }
 
 // someSpots returns so many spots at random, as many as can be of each cause.
@@ -215,6 +213,11 @@ func someSpots(spots []string, n int) []string {
 	return spots[:min(n, len(spots))]
 }
 
+func kindOf(spot string) trace.Kind {
+	kind, _, _ := strings.Cut(spot, " ")
+	return trace.Kind(kind)
+}
+
 // nths returns which of the calls at a spot are tried: in the long form some of them, else one.
 func nths(n int) (nths []int) {
 	for range min(n, tries(1, 1, 6)) {
@@ -225,11 +228,11 @@ func nths(n int) (nths []int) {
 
 // outcome tells what is wrong with how a host ended that was killed at a call, or for which the call failed.
 func (s *struckLife) outcome() error {
-	c := s.struck
+	c, led := s.struck, callers(s.struck)
 	stopped := s.status.ExitStatus() == 3 && strings.Contains(s.said, ledger.ErrStopped.Error())
 	goesOn := s.status == 0
 	_, journal := os.Stat(s.path + ".journal")
-	switch why := causeOf(c); {
+	switch why := led.cause(); {
 	case s.verdict == trace.Kill:
 		return wrongUnless(s.status.Signaled() && s.status.Signal() == syscall.SIGKILL, "it was killed")
 	case c.Kind == trace.Link, c.Kind == trace.Remove && strings.HasSuffix(c.Path, ".sluice-unfinished"):
@@ -247,11 +250,11 @@ func (s *struckLife) outcome() error {
 		return wrongUnless(s.status.ExitStatus() == 3 && strings.HasPrefix(s.said, "close: "), "it cannot be closed")
 	case why == "table.(*Table).writeBehind": // unless nothing was to be done any more
 		return wrongUnless(stopped || goesOn && journal == nil, "the checkpoint has failed")
-	case why == "engine.(*Engine).startJournal" && calledBy(c, "table.(*Table).Checkpoint"):
+	case why == "engine.(*Engine).startJournal" && led.has("table.(*Table).Checkpoint"):
 		return wrongUnless(stopped || strings.HasPrefix(s.said, "open: "), "nobody knows whether the file names its journal")
 	case why == "engine.(*Engine).startJournal":
 		return wrongUnless(goesOn && strings.HasPrefix(s.said, trying) || strings.HasPrefix(s.said, "open: "), "there is no journal yet")
-	case why == "trial.(*shop).tidy" && (calledBy(c, "table.(*Table).Checkpoint") || strings.HasPrefix(placeOf(c), "bolt.(*Store).replace:")):
+	case why == "trial.(*shop).tidy" && (led.has("table.(*Table).Checkpoint") || strings.HasPrefix(led.place(), "bolt.(*Store).replace:")):
 		return wrongUnless(stopped, "nobody knows what is durable")
 	case why == "trial.(*shop).tidy":
 		return wrongUnless(goesOn && strings.HasPrefix(s.said, tidying), "it has no copy")
