@@ -164,7 +164,7 @@ func BenchmarkOpen(b *testing.B) {
 				if err != nil {
 					return err
 				}
-				_, err = file.WriteAt(i.data[:metaPages*i.meta.pageSize], 0)
+				_, err = file.WriteAt(i.data[:metaPages*i.pageSize()], 0)
 				return errors.Join(err, file.Close())
 			}
 			var p turns

@@ -241,12 +241,8 @@ func (d *database) look(file *os.File) (err error) {
 // View implements [kv.Store].
 func (s *Store) View(fn func(kv.Reader) error) error {
 	return s.snapshot(func(tx *transaction) error {
-		r, err := newSnapshot(tx)
-		if err != nil {
-			return err
-		}
-		defer r.end()
-		return fn(r)
+		defer tx.old.end()
+		return fn(&tx.old)
 	})
 }
 
@@ -381,19 +377,18 @@ func errBroken() error { return fmt.Errorf("%w: bbolt gave up before", kv.ErrCor
 type transaction struct {
 	in      *database
 	tx      *bbolt.Tx
-	mapped  []byte  // what it sees of the file
-	buckets *bucket // the one looked up last, which leads to those before: they are few
+	mapped  []byte   // what it sees of the file
+	old     snapshot // the file as it was before
+	buckets *bucket  // the one looked up last, which leads to those before: they are few
 	wrote   bool
-
-	elements []element // memory for those of the leaf looked at last
 }
 
 // bucket is one in a transaction.
 type bucket struct {
 	*bbolt.Bucket
 	name   string
-	root   uint64 // its page before the transaction; 0 if it has none of its own
-	at     span   // the leaf looked at last
+	old    tree // before the transaction
+	at     span // the leaf looked at last
 	next   *bucket
 	put    bool   // something was
 	behind []byte // the last key before the transaction
@@ -420,8 +415,14 @@ func (d *database) begin(writable bool) (t *transaction, err error) {
 	if err != nil {
 		return nil, err
 	}
-	start := *(**byte)(unsafe.Pointer(&tx.DB().Info().Data))
-	return &transaction{in: d, tx: tx, mapped: unsafe.Slice(start, tx.Size())}, nil
+	t = &transaction{in: d, tx: tx, old: snapshot{in: d, pageSize: uint64(d.pageSize), root: uint64(tx.Cursor().Bucket().Root())}}
+	if size := tx.Size(); size >= metaPages*int64(d.pageSize) && int64(int(size)) == size {
+		t.mapped = unsafe.Slice(*(**byte)(unsafe.Pointer(&tx.DB().Info().Data)), size)
+		t.old.data, t.old.known = t.mapped, t.old.first[:0]
+		return t, nil
+	}
+	t.end(&err)
+	return nil, errors.Join(err, d.overwrite())
 }
 
 // end undoes what was not committed.
@@ -455,19 +456,20 @@ func (t *transaction) bucket(name string) (b *bucket, err error) {
 			return b, nil
 		}
 	}
-	if err := t.in.damage.buckets[name]; err != nil {
-		return nil, fmt.Errorf("%w: bucket %q: %w", kv.ErrCorrupt, name, err)
+	before, err := t.old.find(name)
+	if before == nil {
+		return nil, err
 	}
 	found := t.tx.Bucket([]byte(name))
 	if found == nil {
-		return nil, nil
+		return nil, corrupt(fmt.Errorf("bucket %q cannot be found", name))
 	}
-	return t.remember(name, found), nil
+	return t.remember(&bucket{Bucket: found, name: name, old: before.tree}), nil
 }
 
-func (t *transaction) remember(name string, found *bbolt.Bucket) *bucket {
-	t.buckets = &bucket{Bucket: found, name: name, root: uint64(found.Root()), next: t.buckets}
-	return t.buckets
+func (t *transaction) remember(b *bucket) *bucket {
+	b.next, t.buckets = t.buckets, b
+	return b
 }
 
 // Get implements [kv.Reader].
@@ -522,7 +524,7 @@ func (t *transaction) Put(name string, key, value []byte) (err error) {
 		if err != nil {
 			return err
 		}
-		b = t.remember(name, made)
+		b = t.remember(&bucket{Bucket: made, name: name, at: span{known: true}})
 	}
 	if err := t.look(b, key); err != nil {
 		return err
@@ -546,11 +548,9 @@ const (
 func (b *bucket) fill(key []byte) {
 	if !b.put {
 		b.put, b.FillPercent = true, fillBetween
-		last, known := b.lastKey()
-		if !known {
-			return
+		if b.at.high == nil { // it is in the last leaf
+			b.behind, b.last, b.FillPercent = b.at.last, b.at.last, fillLog
 		}
-		b.behind, b.last, b.FillPercent = last, last, fillLog
 	}
 	switch {
 	case b.FillPercent == fillBetween:
@@ -561,15 +561,6 @@ func (b *bucket) fill(key []byte) {
 		b.FillPercent = fillBehind
 	}
 	b.last = key
-}
-
-// lastKey returns the last key before the transaction, if it is in the leaf looked at last.
-func (b *bucket) lastKey() (last []byte, known bool) {
-	if b.root == 0 {
-		last, _ = b.Cursor().Last() // there is no other leaf
-		return last, true
-	}
-	return b.at.last, b.at.high == nil
 }
 
 // isNext tells whether a key is the number after another, of as many bytes, if there is another.
@@ -602,19 +593,6 @@ func (t *transaction) Delete(bucket string, key []byte) (err error) {
 	}
 	t.wrote = true
 	return b.Delete(key)
-}
-
-// names returns the names of all buckets.
-func (t *transaction) names() (names []string, err error) {
-	defer rescue(&err)
-	err = t.tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
-		if b == nil {
-			return fmt.Errorf("%w: %q is no bucket", kv.ErrCorrupt, name)
-		}
-		names = append(names, string(name))
-		return nil
-	})
-	return names, err
 }
 
 // used returns how many bytes of the file are in use, or all of them where the free pages are not known.

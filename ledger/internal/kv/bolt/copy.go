@@ -226,7 +226,7 @@ func (d *database) fill(from *transaction, m *meter) (err error) {
 	}()
 	size := 0
 	m.total = from.used()
-	err = from.each(func(bucket string, key, value []byte) (err error) {
+	err = from.old.each(func(bucket string, key, value []byte) (err error) {
 		if tx != nil && size >= batch {
 			if err := tx.commit(); err != nil {
 				return err
@@ -297,28 +297,15 @@ func (d *database) seal() error {
 
 // each visits all records. What Put never writes, and keys out of order, which are damage that a
 // copy would hide, are errors.
-func (t *transaction) each(visit func(bucket string, key, value []byte) error) error {
-	names, err := t.names()
-	if err != nil {
-		return err
-	}
-	s, err := newSnapshot(t)
-	if err != nil {
-		return err
-	}
-	for _, bucket := range names {
+func (s *snapshot) each(visit func(bucket string, key, value []byte) error) (err error) {
+	buckets := s.scan(tree{root: s.root}, bucketFlag, nil, func(name, _ []byte) bool {
 		var failed error
-		err := s.Scan(bucket, nil, func(key, value []byte) bool {
-			if len(value) == 0 {
-				failed = fmt.Errorf("%w: bucket %q holds a key without a value", kv.ErrCorrupt, bucket)
-			} else {
-				failed = visit(bucket, key, value)
-			}
+		scan := s.Scan(string(name), nil, func(key, value []byte) bool {
+			failed = visit(string(name), key, value)
 			return failed == nil
 		})
-		if err := errors.Join(failed, err); err != nil {
-			return err
-		}
-	}
-	return nil
+		err = errors.Join(failed, scan)
+		return err == nil
+	})
+	return errors.Join(err, buckets)
 }

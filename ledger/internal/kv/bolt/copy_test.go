@@ -65,7 +65,7 @@ func records(t testing.TB, s *Store) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	must(t, s.snapshot(func(tx *transaction) error {
-		return tx.each(func(bucket string, key, value []byte) error {
+		return tx.old.each(func(bucket string, key, value []byte) error {
 			all[bucket+"/"+string(key)] = string(value)
 			return nil
 		})

@@ -36,9 +36,11 @@ func readImage(t testing.TB, path string) image {
 	return image{data, m}
 }
 
+func (i image) pageSize() int { return int(i.meta.pageSize()) }
+
 func (i image) clone() image { return image{slices.Clone(i.data), i.meta} }
 
-func (i image) page(id uint64) []byte { return i.data[int(id)*i.meta.pageSize:][:i.meta.pageSize] }
+func (i image) page(id uint64) []byte { return i.data[int(id)*i.pageSize():][:i.pageSize()] }
 
 // child returns where the page of an element of a branch page is written.
 func (i image) child(id uint64, n int) []byte { return i.page(id)[headerSize+n*elementSize+8:] }
@@ -100,7 +102,7 @@ func TestOpenRefusesWhatBboltWouldDieOf(t *testing.T) {
 		t.Fatalf("a tree of %d levels", len(high))
 	}
 	top, branch, leaf := high[0], high[len(high)-2], high[len(high)-1]
-	list := sound.page(sound.meta.free)
+	list := sound.page(sound.meta.free())
 	if n := binary.NativeEndian.Uint16(list[10:]); n < 2 {
 		t.Fatalf("%d free pages", n)
 	}
@@ -133,16 +135,16 @@ func TestOpenRefusesWhatBboltWouldDieOf(t *testing.T) {
 		{name: "a page beyond the file", damage: func(i image) { i.lead(branch, 0, 1<<40) }},
 		{name: "a page of the meta pages", damage: func(i image) { i.lead(branch, 0, 1) }},
 		{name: "free, but in use", whole: true, damage: func(i image) {
-			binary.NativeEndian.PutUint64(i.page(i.meta.free)[headerSize:], leaf)
+			binary.NativeEndian.PutUint64(i.page(i.meta.free())[headerSize:], leaf)
 		}},
 		{name: "free twice", whole: true, damage: func(i image) {
-			copy(i.page(i.meta.free)[headerSize+8:][:8], i.page(i.meta.free)[headerSize:])
+			copy(i.page(i.meta.free())[headerSize+8:][:8], i.page(i.meta.free())[headerSize:])
 		}},
 		{name: "more free pages than memory", whole: true, damage: func(i image) {
-			binary.NativeEndian.PutUint16(i.page(i.meta.free)[10:], 0xffff)
-			binary.NativeEndian.PutUint64(i.page(i.meta.free)[headerSize:], 1<<44)
+			binary.NativeEndian.PutUint16(i.page(i.meta.free())[10:], 0xffff)
+			binary.NativeEndian.PutUint64(i.page(i.meta.free())[headerSize:], 1<<44)
 		}},
-		{name: "a list of another kind", whole: true, damage: func(i image) { i.page(i.meta.free)[8] = leafPage }},
+		{name: "a list of another kind", whole: true, damage: func(i image) { i.page(i.meta.free())[8] = leafPage }},
 		{name: "the list is a leaf", whole: true, damage: func(i image) { i.setMeta(32, leaf, 8) }},
 		{name: "the list is beyond the file", whole: true, damage: func(i image) { i.setMeta(32, 1<<40, 8) }},
 		{name: "the root is a meta page", closed: true, damage: func(i image) { i.setMeta(16, 1, 8) }},
@@ -192,15 +194,15 @@ func TestALongFileOfNothingTakesNoMemory(t *testing.T) {
 	for name, damage := range map[string]func(i image){
 		"a branch": func(i image) { binary.NativeEndian.PutUint32(i.page(high[1])[12:], pages-1<<20) },
 		"a leaf":   func(i image) { binary.NativeEndian.PutUint32(i.page(high[len(high)-1])[12:], pages-1<<20) },
-		"the list": func(i image) { binary.NativeEndian.PutUint32(i.page(i.meta.free)[12:], pages-1<<20) },
-		"the root": func(i image) { binary.NativeEndian.PutUint32(i.page(i.meta.root)[12:], pages-1<<20) },
+		"the list": func(i image) { binary.NativeEndian.PutUint32(i.page(i.meta.free())[12:], pages-1<<20) },
+		"the root": func(i image) { binary.NativeEndian.PutUint32(i.page(i.meta.root())[12:], pages-1<<20) },
 	} {
 		i := sound.clone()
 		i.setMeta(40, pages, 8)
 		damage(i)
 		long := filepath.Join(pace.Scratch(t), "long.db")
 		must(t, os.WriteFile(long, i.data, 0o600))
-		must(t, os.Truncate(long, pages*int64(i.meta.pageSize)))
+		must(t, os.Truncate(long, pages*int64(i.pageSize())))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		_, err := Open(long, false)
@@ -218,7 +220,7 @@ func TestALongFileOfNothingTakesNoMemory(t *testing.T) {
 func TestAMetaPageInAnotherPlaceIsFound(t *testing.T) {
 	path, _ := forest(t)
 	sound := readImage(t, path)
-	for _, place := range []int{1 << 10, 2 << 10, sound.meta.pageSize, 2 * sound.meta.pageSize, 1 << 20} {
+	for _, place := range []int{1 << 10, 2 << 10, sound.pageSize(), 2 * sound.pageSize(), 1 << 20} {
 		i := sound.clone()
 		second := slices.Clone(i.page(1)[:headerSize+64])
 		i.page(0)[headerSize+20]++ // no longer whole
@@ -227,7 +229,7 @@ func TestAMetaPageInAnotherPlaceIsFound(t *testing.T) {
 		moved := filepath.Join(pace.Scratch(t), "moved.db")
 		must(t, os.WriteFile(moved, i.data, 0o600))
 		_, err := Open(moved, false)
-		if sound := place == i.meta.pageSize; !sound && !errors.Is(err, kv.ErrCorrupt) {
+		if sound := place == i.pageSize(); !sound && !errors.Is(err, kv.ErrCorrupt) {
 			t.Errorf("at %d: got the error %v", place, err)
 		} else if sound && err != nil {
 			t.Errorf("in its place: %v", err)

@@ -1,11 +1,6 @@
 package bolt
 
-import (
-	"bytes"
-	"fmt"
-
-	"github.com/sluicedp/sluice/ledger/internal/kv"
-)
+import "bytes"
 
 // bbolt, when it writes, trusts each leaf that it comes to: if one was forged to be a branch page that leads back up, it does
 // not return from there, and from one that says that pages of others belong to it, it gives these away. It comes to the leaf
@@ -23,25 +18,25 @@ type span struct {
 
 // look looks at the leaf where a key is, or would be.
 func (t *transaction) look(b *bucket, key []byte) (err error) {
-	if b.root == 0 || b.at.known && within(key, b.at.low, b.at.high) {
-		return nil // a small bucket was looked at when the file was opened
+	if !b.at.known || !within(key, b.at.low, b.at.high) {
+		b.at, err = t.leaf(b.old, key, false)
 	}
-	b.at, err = t.leaf(b.root, key, false)
 	return err
 }
 
 // lookAround looks at the leaves beside that of a key, too.
 func (t *transaction) lookAround(b *bucket, key []byte) error {
-	if err := t.look(b, key); err != nil || b.root == 0 || b.at.around {
+	if err := t.look(b, key); err != nil || b.at.around {
 		return err
 	}
-	if b.at.low != nil {
-		if _, err := t.leaf(b.root, b.at.low, true); err != nil {
-			return err
+	for _, beside := range []struct {
+		key    []byte
+		before bool
+	}{{b.at.low, true}, {b.at.high, false}} {
+		if beside.key == nil {
+			continue
 		}
-	}
-	if b.at.high != nil {
-		if _, err := t.leaf(b.root, b.at.high, false); err != nil {
+		if _, err := t.leaf(b.old, beside.key, beside.before); err != nil {
 			return err
 		}
 	}
@@ -49,48 +44,40 @@ func (t *transaction) lookAround(b *bucket, key []byte) error {
 	return nil
 }
 
-// leaf finds the leaf of a key, or the last one whose keys are all before it, and looks at it.
-func (t *transaction) leaf(root uint64, key []byte, before bool) (at span, err error) {
+// leaf looks at the leaf of a key, or the last one whose keys are all before it. It refuses one that this package has not written: one
+// that does not begin with the key that leads to it, whose records lie outside of it, or which has pages that it does not need.
+func (t *transaction) leaf(of tree, key []byte, before bool) (at span, err error) {
 	var first []byte
-	s := snapshot{in: t.in, data: t.mapped, pageSize: uint64(t.in.pageSize)}
-	p, err := s.page(root)
-	for depth := 0; err == nil && p.kind() == branchPage; depth++ {
-		var n int
-		if n, err = p.child(key); err != nil {
-			break
-		}
-		if before && n > 0 && bytes.Equal(p.first(n), key) {
+	sound := true
+	read := func(p page, n int) (key []byte) {
+		key, ok := p.key(n)
+		sound = sound && ok
+		return key
+	}
+	p, err := t.old.leaf(of, key, func(p page, n int) int {
+		if before && n > 0 && bytes.Equal(read(p, n), key) {
 			n--
 		}
-		if first = p.first(n); n > 0 {
+		if first = read(p, n); n > 0 {
 			at.low = first
 		}
 		if n+1 < p.count() {
-			at.high = p.first(n + 1)
+			at.high = read(p, n+1)
 		}
-		p, err = s.below(p, n, depth)
-	}
-	if err == nil {
-		at.last, err = t.checkLeaf(p, first)
-	}
-	at.known = err == nil
-	return at, err
-}
-
-// checkLeaf refuses a leaf that this package has not written: one that does not begin with the key that leads to it, whose
-// records lie outside of it, or which has pages that it does not need. It returns its last key.
-func (t *transaction) checkLeaf(p page, first []byte) (last []byte, err error) {
-	parser := inspection{pageSize: t.in.pageSize}
-	_, t.elements, err = parser.parseInto(t.elements, p, p.id())
+		return n
+	})
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", kv.ErrCorrupt, err)
+		return span{}, corrupt(err)
 	}
-	for i := range t.elements {
-		e := &t.elements[i]
-		if e.bad != "" || e.flags != 0 || i == 0 && first != nil && !bytes.Equal(e.key, first) {
-			return nil, p.damaged()
-		}
-		last = e.key
+	sound = sound && p.needs(t.in.pageSize)
+	for n := 0; n < p.count() && sound; n++ {
+		key, _, flags, ok := p.record(n)
+		sound = ok && flags == 0 && (n > 0 || first == nil || bytes.Equal(key, first))
+		at.last = key
 	}
-	return last, nil
+	if !sound {
+		return span{}, corrupt(p.damaged())
+	}
+	at.known = true
+	return at, nil
 }

@@ -45,10 +45,10 @@ func (i image) leavesBelow(id uint64) (leaves []uint64) {
 }
 
 func (i image) keys(id uint64) (keys [][]byte) {
-	in := inspection{pageSize: i.meta.pageSize}
-	_, elements, _ := in.parse(i.page(id), id)
-	for _, e := range elements {
-		keys = append(keys, e.key)
+	p := page(i.page(id))
+	for n := range p.count() {
+		key, _ := p.key(n)
+		keys = append(keys, key)
 	}
 	return keys
 }
@@ -144,7 +144,7 @@ func openForged(t testing.TB, path string, sound image, leaf uint64, forge func(
 	forge(forged.page(leaf))
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
 	must(t, err)
-	_, err = file.WriteAt(forged.page(leaf), int64(leaf)*int64(sound.meta.pageSize))
+	_, err = file.WriteAt(forged.page(leaf), int64(leaf)*int64(sound.pageSize()))
 	must(t, errors.Join(err, file.Close()))
 	return s
 }

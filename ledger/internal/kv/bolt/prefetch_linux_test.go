@@ -52,23 +52,22 @@ func leavesOf(t *testing.T, tx *transaction, keys [][]byte) (asked []sought, onP
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := prefetch{file: tx.in.file, page: make([]byte, tx.in.db.Info().PageSize)}
-	for level := []sought{{uint64(b.Root()), keys}}; len(level) > 0; level = p.descend(level) {
+	for level := []sought{{uint64(b.Root()), keys}}; len(level) > 0; level = tx.old.descend(level) {
 		asked = level
 	}
 	for _, one := range asked {
-		if failed := p.ask(one.page); failed != 0 {
+		if failed := tx.old.ask(one.page); failed != 0 {
 			t.Errorf("asking for page %d: %v", one.page, failed)
 		}
 	}
 	return asked, func(page uint64) (on [][]byte) {
-		i := inspection{file: tx.in.file, pageSize: len(p.page), pages: 1 << 40, branches: map[uint64][]element{}}
-		kind, elements, err := i.load(page)
-		if err != nil || kind != leafPage {
-			t.Fatalf("page %d is of kind %d, %v", page, kind, err)
+		p, err := tx.old.page(page)
+		if err != nil || !p.leaf() {
+			t.Fatalf("page %d is no leaf, %v", page, err)
 		}
-		for _, e := range elements {
-			on = append(on, e.key)
+		for n := range p.count() {
+			key, _ := p.key(n)
+			on = append(on, key)
 		}
 		return on
 	}
@@ -150,24 +149,14 @@ func TestPrefetchSurvivesDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.Create(s.path + "-damaged")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	if _, err := file.Write(whole); err != nil {
-		t.Fatal(err)
-	}
 	size := os.Getpagesize()
-	page := whole[int(root)*size:][:size]
+	page := bytes.Clone(whole[int(root)*size:][:size])
 	random := rand.New(rand.NewPCG(3, 4))
 	descend := func(damaged []byte) (depth int) {
-		if _, err := file.WriteAt(damaged, int64(root)*int64(size)); err != nil {
-			t.Fatal(err)
-		}
-		p := prefetch{file: file, page: make([]byte, size)}
+		copy(whole[int(root)*size:], damaged)
+		r := snapshot{in: s.current, data: whole, pageSize: uint64(size)}
 		for level := []sought{{root, all[:mostPrefetched]}}; len(level) > 0 && depth < deepest; depth++ {
-			if level = p.descend(level); len(level) > mostPrefetched {
+			if level = r.descend(level); len(level) > mostPrefetched {
 				t.Fatalf("%d pages at a time", len(level))
 			}
 		}

@@ -8,11 +8,11 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// A snapshot reads the pages of the mapped file by itself. bbolt would do it, too, but its cursors also look for pages
-// that the transaction has changed, and here there are none. Where pages are damaged a snapshot ends with an error, also
-// where bbolt would walk in a circle, or read what lies behind a page.
+// A snapshot reads the pages of the mapped file. bbolt would do it, too, but its cursors also look for pages that the transaction
+// has changed, and here there are none. Where pages are damaged a snapshot ends with an error.
 
-// snapshot implements [kv.Reader] and, on some systems, [kv.Prefetcher], while its transaction is open.
+// snapshot implements [kv.Reader] and, on some systems, [kv.Prefetcher], while its transaction is open: so long bbolt neither writes to its
+// pages nor maps the file anew.
 type snapshot struct {
 	in       *database
 	data     []byte // the pages that it may see
@@ -22,6 +22,20 @@ type snapshot struct {
 	first    [4]bucketTree
 }
 
+// tree is where the records of a bucket are.
+type tree struct {
+	root   uint64
+	inline []byte // instead of the root page
+}
+
+// readTree reads the value of a bucket.
+func readTree(name, value []byte) (t tree, err error) {
+	if len(value) < headerSize {
+		return tree{}, fmt.Errorf("bucket %q has no root", name)
+	}
+	return tree{binary.NativeEndian.Uint64(value), value[headerSize:]}, nil
+}
+
 // bucketTree is a bucket in a snapshot.
 type bucketTree struct {
 	tree
@@ -29,19 +43,11 @@ type bucketTree struct {
 	leaf uint64 // the page looked at last, or 0: who reads many records reads them in order
 }
 
-// newSnapshot begins one. As long as its transaction is open, bbolt neither writes to its pages nor maps the file anew.
-func newSnapshot(t *transaction) (s *snapshot, err error) {
-	defer rescue(&err)
-	s = &snapshot{in: t.in, data: t.mapped, pageSize: uint64(t.in.pageSize)}
-	s.root, s.known = uint64(t.tx.Cursor().Bucket().Root()), s.first[:0]
-	return s, nil
-}
-
 // end takes the pages away: whoever keeps the snapshot gets errors from then on.
 func (s *snapshot) end() { *s = snapshot{in: s.in, pageSize: s.pageSize} }
 
 // Get implements [kv.Reader].
-func (s *snapshot) Get(bucket string, key []byte) (value []byte, err error) {
+func (s *snapshot) Get(bucket string, key []byte) ([]byte, error) {
 	t, err := s.find(bucket)
 	if t == nil {
 		return nil, err
@@ -55,13 +61,7 @@ func (s *snapshot) Scan(bucket string, from []byte, visit func(key, value []byte
 	if t == nil {
 		return err
 	}
-	root, err := s.top(t.tree)
-	if err != nil {
-		return err
-	}
-	x := scan{in: s, from: from, visit: visit}
-	_, err = x.page(root, 0)
-	return err
+	return s.scan(t.tree, 0, from, visit)
 }
 
 // find returns nil when there is no such bucket, and an error when its pages must not be followed.
@@ -78,93 +78,110 @@ func (s *snapshot) find(name string) (*bucketTree, error) {
 	if about == nil {
 		return nil, err
 	}
-	if len(about) < headerSize {
-		return nil, fmt.Errorf("%w: bucket %q has no root", kv.ErrCorrupt, name)
+	t, err := readTree([]byte(name), about)
+	if err != nil {
+		return nil, corrupt(err)
 	}
-	s.known = append(s.known, bucketTree{tree: tree{binary.NativeEndian.Uint64(about), about[headerSize:]}, name: name})
+	s.known = append(s.known, bucketTree{tree: t, name: name})
 	return &s.known[len(s.known)-1], nil
 }
 
 // get returns what a tree has under a key, in an element with some flags, or nil.
 func (s *snapshot) get(t *bucketTree, key []byte, flags uint32) ([]byte, error) {
-	p, err := s.leaf(t, key)
+	p, err := s.near(t, key)
 	if err != nil {
-		return nil, err
+		return nil, corrupt(err)
 	}
 	n, found, err := p.search(key)
 	if !found {
-		return nil, err
+		return nil, corrupt(err)
 	}
 	_, value, has, ok := p.record(n)
 	if !ok || has != flags {
-		return nil, p.damaged()
+		return nil, corrupt(p.damaged())
 	}
 	return value, nil
 }
 
-// leaf returns the page of a tree where a key is, or would be.
-func (s *snapshot) leaf(t *bucketTree, key []byte) (page, error) {
+// near is leaf that looks first at the one that it has found last.
+func (s *snapshot) near(t *bucketTree, key []byte) (page, error) {
 	if t.leaf != 0 {
 		if p, err := s.page(t.leaf); err == nil && p.holds(key) {
 			return p, nil
 		}
 	}
-	p, err := s.top(t.tree)
-	for depth := 0; err == nil && p.kind() == branchPage; depth++ {
-		var n int
-		if n, err = p.child(key); err == nil {
-			p, err = s.below(p, n, depth)
-		}
-	}
+	p, err := s.leaf(t.tree, key, nil)
 	if err == nil && t.root != 0 {
 		t.leaf = p.id()
 	}
 	return p, err
 }
 
+// leaf returns the leaf where a key is, or would be. way, unless nil, is told each branch page on the way to it, with the number of the
+// element that leads there, and may take another.
+func (s *snapshot) leaf(t tree, key []byte, way func(p page, n int) int) (page, error) {
+	p, err := s.top(t)
+	for depth := 0; err == nil && !p.leaf(); depth++ {
+		var n int
+		if n, err = p.under(key); err != nil {
+			break
+		}
+		if way != nil {
+			n = way(p, n)
+		}
+		p, err = s.below(p.leadsTo(n), depth)
+	}
+	return p, err
+}
+
 // top returns the root page of a tree.
 func (s *snapshot) top(t tree) (page, error) {
-	if t.root != 0 {
-		return s.page(t.root)
+	if t.root == 0 {
+		return inlinePage(t.inline)
 	}
-	p := page(t.inline)
-	if len(p) < headerSize || p.kind() != leafPage || !p.holdsElements() {
-		return nil, fmt.Errorf("%w: a small bucket reaches beyond its end", kv.ErrCorrupt)
-	}
-	return p, nil
+	return s.page(t.root)
 }
 
-// below returns the page that an element of a branch page leads to.
-func (s *snapshot) below(p page, n, depth int) (page, error) {
+// below returns a page that a branch page leads to, which is so many levels below the root.
+func (s *snapshot) below(id uint64, depth int) (page, error) {
 	if depth == deepest {
-		return nil, fmt.Errorf("%w: page %d is more than %d levels below the root", kv.ErrCorrupt, p.id(), deepest)
+		return nil, fmt.Errorf("page %d is more than %d levels below the root", id, deepest)
 	}
-	below, err := s.page(p.leadsTo(n))
-	if err == nil && below.count() == 0 { // so every way down leads to records, and two ways to the same are out of order
-		err = below.damaged()
+	p, err := s.page(id)
+	if err == nil && p.count() == 0 { // so every way down leads to records, and two ways to the same are out of order
+		err = fmt.Errorf("page %d has no elements", id)
 	}
-	return below, err
+	return p, err
 }
 
-// page returns a page with those behind it that belong to it, if it holds as many elements as it says.
+// page returns a page with those behind it that belong to it.
 func (s *snapshot) page(id uint64) (page, error) {
 	pages := uint64(len(s.data)) / s.pageSize
 	if id < metaPages || id >= pages {
-		return nil, fmt.Errorf("%w: page %d is beyond the %d in use", kv.ErrCorrupt, id, pages)
+		return nil, fmt.Errorf("page %d is beyond the %d in use", id, pages)
 	}
-	p := page(s.data[id*s.pageSize:])
-	if more := p.more(); more < pages-id {
-		p = p[:(more+1)*s.pageSize]
-		if kind := p.kind(); p.id() == id && (kind == leafPage || kind == branchPage && p.count() > 0) && p.holdsElements() {
-			return p, nil
-		}
+	b := s.data[id*s.pageSize:]
+	h := headOf(b)
+	size, err := h.size(id, pages, s.pageSize)
+	if err != nil {
+		return nil, err
 	}
-	return nil, p.damaged()
+	return page(b[:size]), nil
 }
 
-// scan visits the records of a tree.
+// scan visits the records of a tree, which are elements with some flags.
+func (s *snapshot) scan(t tree, flags uint32, from []byte, visit func(key, value []byte) bool) error {
+	p, err := s.top(t)
+	if err == nil {
+		x := scan{in: s, flags: flags, from: from, visit: visit}
+		_, err = x.page(p, 0)
+	}
+	return corrupt(err)
+}
+
 type scan struct {
 	in    *snapshot
+	flags uint32
 	from  []byte // nil once it is reached
 	visit func(key, value []byte) bool
 	last  []byte // the key visited last; nil before the first
@@ -172,17 +189,17 @@ type scan struct {
 
 // page visits the records on and below a page. It tells whether there may be more to visit.
 func (x *scan) page(p page, depth int) (more bool, err error) {
-	if p.kind() == leafPage {
+	if p.leaf() {
 		return x.leaf(p)
 	}
 	n := 0
 	if x.from != nil {
-		if n, err = p.child(x.from); err != nil {
+		if n, err = p.under(x.from); err != nil {
 			return false, err
 		}
 	}
-	for count := p.count(); n < count; n++ {
-		below, err := x.in.below(p, n, depth)
+	for ; n < p.count(); n++ {
+		below, err := x.in.below(p.leadsTo(n), depth)
 		if err != nil {
 			return false, err
 		}
@@ -194,19 +211,16 @@ func (x *scan) page(p page, depth int) (more bool, err error) {
 }
 
 func (x *scan) leaf(p page) (more bool, err error) {
-	n, count := 0, p.count()
+	n := 0
 	if x.from != nil {
 		if n, _, err = p.search(x.from); err != nil {
 			return false, err
 		}
 		x.from = nil
 	}
-	for ; n < count; n++ {
+	for ; n < p.count(); n++ {
 		key, value, flags, ok := p.record(n)
-		if !ok || flags != 0 {
-			return false, p.damaged()
-		}
-		if x.last != nil && bytes.Compare(key, x.last) <= 0 {
+		if !ok || flags != x.flags || x.last != nil && bytes.Compare(key, x.last) <= 0 {
 			return false, p.damaged()
 		}
 		if x.last = key; !x.visit(key, value) {
@@ -216,95 +230,10 @@ func (x *scan) leaf(p page) (more bool, err error) {
 	return true, nil
 }
 
-// page is a page that holds the elements it says, with their keys and values or not.
-type page []byte
-
-func (p page) id() uint64   { return binary.NativeEndian.Uint64(p) }
-func (p page) kind() uint16 { return binary.NativeEndian.Uint16(p[8:]) }
-func (p page) count() int   { return int(binary.NativeEndian.Uint16(p[10:])) }
-func (p page) more() uint64 { return uint64(binary.NativeEndian.Uint32(p[12:])) }
-
-func (p page) holdsElements() bool { return headerSize+p.count()*elementSize <= len(p) }
-
-func (p page) damaged() error { return fmt.Errorf("%w: page %d", kv.ErrCorrupt, p.id()) }
-
-// element returns the fields of an element of a page.
-func (p page) element(n int) (at uint64, fields []byte) {
-	at = headerSize + uint64(n)*elementSize
-	return at, p[at:][:elementSize]
-}
-
-// record returns that of an element of a leaf. It is not ok if it lies outside of the page.
-func (p page) record(n int) (key, value []byte, flags uint32, ok bool) {
-	at, fields := p.element(n)
-	start := at + uint64(binary.NativeEndian.Uint32(fields[4:]))
-	middle := start + uint64(binary.NativeEndian.Uint32(fields[8:]))
-	end := middle + uint64(binary.NativeEndian.Uint32(fields[12:]))
-	if end > uint64(len(p)) {
-		return nil, nil, 0, false
+// corrupt says that an error is about damage.
+func corrupt(err error) error {
+	if err == nil {
+		return nil
 	}
-	return p[start:middle:middle], p[middle:end:end], binary.NativeEndian.Uint32(fields), true
-}
-
-// holds tells whether it is a leaf, and a key between its first and its last.
-func (p page) holds(key []byte) bool {
-	if p.kind() != leafPage || p.count() == 0 {
-		return false
-	}
-	first, _, _, sound := p.record(0)
-	last, _, _, whole := p.record(p.count() - 1)
-	return sound && whole && bytes.Compare(first, key) <= 0 && bytes.Compare(key, last) <= 0
-}
-
-// search finds the first element of a leaf whose key is not below another.
-func (p page) search(key []byte) (n int, found bool, err error) {
-	low, high := 0, p.count()
-	for low < high {
-		middle := (low + high) / 2
-		at, _, _, ok := p.record(middle)
-		if !ok {
-			return 0, false, p.damaged()
-		}
-		switch c := bytes.Compare(at, key); {
-		case c == 0:
-			return middle, true, nil
-		case c < 0:
-			low = middle + 1
-		default:
-			high = middle
-		}
-	}
-	return low, false, nil
-}
-
-// leadsTo returns the page that an element of a branch page leads to.
-func (p page) leadsTo(n int) uint64 {
-	_, fields := p.element(n)
-	return binary.NativeEndian.Uint64(fields[8:])
-}
-
-// first returns the key of an element of a branch page, or nil if it lies outside of the page.
-func (p page) first(n int) []byte {
-	at, _ := p.element(n)
-	return parseElement(p, branchPage, at, uint64(p.count()-n)*elementSize).key
-}
-
-// child finds the element of a branch page under which a key is, or would be.
-func (p page) child(key []byte) (n int, err error) {
-	low, high := 1, p.count() // what is below the second key is under the first element
-	for low < high {
-		middle := (low + high) / 2
-		at, fields := p.element(middle)
-		start := at + uint64(binary.NativeEndian.Uint32(fields))
-		end := start + uint64(binary.NativeEndian.Uint32(fields[4:]))
-		if end > uint64(len(p)) {
-			return 0, p.damaged()
-		}
-		if bytes.Compare(p[start:end], key) <= 0 {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
-	return low - 1, nil
+	return fmt.Errorf("%w: %w", kv.ErrCorrupt, err)
 }

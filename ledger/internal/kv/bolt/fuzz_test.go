@@ -21,23 +21,31 @@ func FuzzParse(f *testing.F) {
 		f.Add(sound.page(id))
 	}
 	f.Add([]byte{})
-	f.Fuzz(func(t *testing.T, page []byte) {
-		before := bytes.Clone(page)
-		i := &inspection{pageSize: 4096}
-		kind, elements, err := i.parse(page, 7)
-		if !bytes.Equal(page, before) {
-			t.Fatal("the page has changed")
-		}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		before := bytes.Clone(b)
+		const id, size = 7, 4096
+		data := append(make([]byte, id*size), b...)
+		data = append(data, make([]byte, (size-len(b)%size)%size)...)
+		s := snapshot{data: data, pageSize: size}
+		p, err := s.page(id)
 		if err != nil {
 			return
 		}
-		if kind != branchPage && kind != leafPage || len(elements)*elementSize > len(page)-headerSize {
-			t.Fatalf("%d elements of kind %d on %d bytes", len(elements), kind, len(page))
+		if p.count()*elementSize > len(p)-headerSize || !p.leaf() && p.count() == 0 {
+			t.Fatalf("%d elements on %d bytes", p.count(), len(p))
 		}
-		for _, e := range elements {
-			if e.bad == "" && (len(e.key) == 0 || len(e.key)+len(e.value) > len(page) || kind == leafPage && len(e.value) == 0) {
-				t.Fatalf("an element of %d and %d bytes", len(e.key), len(e.value))
+		for n := range p.count() {
+			key, value, _, ok := p.record(n)
+			if p.leaf() && ok && (len(key) == 0 || len(value) == 0 || len(key)+len(value) > len(p)) {
+				t.Fatalf("an element of %d and %d bytes", len(key), len(value))
 			}
+			_, _ = p.key(n)
+			_ = p.leadsTo(n)
+		}
+		_, _, _ = p.search([]byte("k"))
+		_, _ = p.inOrder(nil, nil, nil), p.needs(size)
+		if !bytes.Equal(data[id*size:][:len(b)], before) {
+			t.Fatal("the page has changed")
 		}
 	})
 }
@@ -48,11 +56,11 @@ func FuzzPatchedFile(f *testing.F) {
 	path, content := smallForest(f)
 	sound := readImage(f, path)
 	branch, _ := treeOf(f, path, "tall")
-	size := uint32(sound.meta.pageSize)
+	size := uint32(sound.pageSize())
 	f.Add(uint32(0), []byte{})
 	f.Add(size*uint32(branch)+headerSize+8, binary.NativeEndian.AppendUint64(nil, branch))
 	f.Add(size*uint32(branch)+8, []byte{2})
-	f.Add(size*uint32(sound.meta.free)+10, []byte{0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff})
+	f.Add(size*uint32(sound.meta.free())+10, []byte{0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff})
 	for field := uint32(0); field < 56; field += 8 {
 		f.Add(headerSize+field, []byte{0xff})
 		f.Add(size+headerSize+field, []byte{1, 1, 1, 1, 1, 1, 1})

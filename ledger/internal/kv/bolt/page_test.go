@@ -35,7 +35,7 @@ func (f *numberedPages) ReadAt(into []byte, at int64) (int, error) {
 	return len(into), nil
 }
 
-func TestStrip(t *testing.T) {
+func TestPagesAreReadAhead(t *testing.T) {
 	const pages, broken = 203, 50
 	rising := make([]uint64, 0, pages)
 	for id := uint64(metaPages); id < pages; id++ {
@@ -44,7 +44,7 @@ func TestStrip(t *testing.T) {
 	spread := slices.DeleteFunc(slices.Clone(rising), func(id uint64) bool { return id%3 == 0 })
 	for name, c := range map[string]struct {
 		ids   []uint64
-		reads int // at most, with those of strips that have the broken page in them
+		reads int // at most, with those that have the broken page in them
 	}{
 		"in order":        {rising, 50},
 		"nearly in order": {spread, 50},
@@ -54,24 +54,24 @@ func TestStrip(t *testing.T) {
 		for _, size := range []int{1 << 12, 1 << 14, 1 << 17} {
 			t.Run(fmt.Sprintf("%s, pages of %d bytes", name, size), func(t *testing.T) {
 				file := &numberedPages{pages: pages, size: size, broken: broken}
-				i, s := &inspection{file: file, pageSize: size, pages: pages}, strips{}
+				r := &pager{file: file, pageSize: size, pages: pages, ahead: windowSize / size}
 				for _, id := range c.ids {
-					page, err := s.page(i, id)
+					page, err := r.near(id)
 					if wrong := err == nil && (len(page) != size || binary.NativeEndian.Uint64(page) != id); wrong || errors.Is(err, errNoPage) != (id == broken) {
 						t.Fatalf("page %d: %d bytes that begin with %.8x, %v", id, len(page), page, err)
 					}
 				}
 				once := len(file.reads)
 				for range 2 {
-					if _, err := s.page(i, broken); !errors.Is(err, errNoPage) {
+					if _, err := r.near(broken); !errors.Is(err, errNoPage) {
 						t.Fatalf("page %d again: %v", broken, err)
 					}
 				}
 				file.reads = file.reads[:once]
-				if perStrip := stripSize / size; perStrip > 1 && len(file.reads) > c.reads*16/perStrip {
+				if perRead := windowSize / size; perRead > 1 && len(file.reads) > c.reads*16/perRead {
 					t.Errorf("%d reads: %d", len(file.reads), file.reads)
 				}
-				if most := slices.Max(file.reads); most > max(1, stripSize/size) {
+				if most := slices.Max(file.reads); most > max(1, windowSize/size) {
 					t.Errorf("%d pages in one read", most)
 				}
 			})
@@ -143,25 +143,6 @@ func reversed(ids []uint64) []uint64 {
 	ids = slices.Clone(ids)
 	slices.Reverse(ids)
 	return ids
-}
-
-// Where a tree stands in pieces between those of another, both are read in strips.
-func TestStripsOfSeveralPlaces(t *testing.T) {
-	const pages, size, streams = 2000, 1 << 12, 3
-	file := &numberedPages{pages: pages, size: size, broken: pages + 1}
-	i, s := &inspection{file: file, pageSize: size, pages: pages}, strips{}
-	for n := range uint64(300) {
-		for from := range uint64(streams) {
-			id := metaPages + n + from*600
-			page, err := s.page(i, id)
-			if err != nil || len(page) != size || binary.NativeEndian.Uint64(page) != id {
-				t.Fatalf("page %d: %d bytes that begin with %.8x, %v", id, len(page), page, err)
-			}
-		}
-	}
-	if most := streams * (300*size/stripSize + 2); len(file.reads) > most {
-		t.Errorf("%d reads, expected up to %d", len(file.reads), most)
-	}
 }
 
 // A scan within another does not read into its memory, and one after it may.

@@ -1,0 +1,156 @@
+package bolt
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+)
+
+// If another bbolt has other locks, this package has to know.
+func TestBboltHasTheLocksThatAreTakenBack(t *testing.T) {
+	s := mustOpen(t, newFile(t))
+	if meta, mapped := bboltLocks(s.current.db); meta == nil || mapped == nil {
+		t.Error("the locks are not there")
+	}
+}
+
+// bbolt panics with its locks held where it finds no meta page. Those who wait for them must learn why.
+func TestNobodyWaitsForAFileThatWasOverwritten(t *testing.T) {
+	for name, over := range map[string]func(path string) error{
+		"zeros":   func(path string) error { return os.WriteFile(path, make([]byte, 1<<20), 0o600) },
+		"nothing": func(path string) error { return os.Truncate(path, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // as whoever begins a transaction does
+			path := newFile(t)
+			s := mustOpen(t, path)
+			inside, done := make(chan struct{}), make(chan struct{})
+			var all sync.WaitGroup
+			all.Go(func() { // ends a transaction, for which bbolt needs a lock, after another could not begin
+				_ = s.View(func(kv.Reader) error {
+					close(inside)
+					<-done
+					return nil
+				})
+			})
+			<-inside
+			if err := over(path); err != nil {
+				t.Fatal(err)
+			}
+			if tx, err := s.current.begin(false); err == nil || tx != nil {
+				t.Error("a transaction began")
+			}
+			meta, mapped := bboltLocks(s.current.db)
+			if !meta.TryLock() {
+				t.Error("a lock is kept")
+			} else {
+				meta.Unlock()
+			}
+			if !mapped.TryRLock() {
+				t.Error("a lock is kept")
+			} else {
+				mapped.RUnlock()
+			}
+			close(done)
+			all.Wait()
+			if err := s.Update(putK("lost")); !errors.Is(err, kv.ErrOverwritten) {
+				t.Errorf("Update: %v", err)
+			}
+			if err := s.View(func(kv.Reader) error { return nil }); !errors.Is(err, kv.ErrOverwritten) {
+				t.Errorf("View: %v", err)
+			}
+		})
+	}
+}
+
+// overwriteAt writes to a file in place.
+func overwriteAt(t *testing.T, path string, data []byte, at int64) {
+	t.Helper()
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	must(t, err)
+	_, err = file.WriteAt(data, at)
+	must(t, errors.Join(err, file.Close()))
+}
+
+// bbolt does not return from a page that is of no kind any more.
+func TestAFileOfZerosIsNotWrittenTo(t *testing.T) {
+	forested, _ := forest(t)
+	path := filepath.Join(pace.Scratch(t), "zeros.db")
+	must(t, Create(path, func(w kv.Writer) error { return w.Put("8 octets", []byte("a"), []byte("v")) })) // which bbolt reads in place
+	for _, test := range []struct{ path, bucket string }{{path, "8 octets"}, {forested, "leaf"}, {forested, "wide"}, {forested, "new"}} {
+		for name, use := range map[string]func(w kv.Writer) error{
+			"put":    func(w kv.Writer) error { return w.Put(test.bucket, []byte("z"), []byte("v")) },
+			"delete": func(w kv.Writer) error { return w.Delete(test.bucket, []byte("a")) },
+			"scan":   func(w kv.Writer) error { return w.Scan(test.bucket, nil, func(_, _ []byte) bool { return true }) },
+		} {
+			for _, known := range []bool{false, true} { // whether bbolt has come to the bucket before
+				over := test.path + "-over"
+				must(t, copyFile(test.path, over))
+				s := mustOpen(t, over)
+				err := s.Update(func(w kv.Writer) error {
+					if _, err := w.(*transaction).bucket(test.bucket); known && err != nil {
+						return err
+					}
+					overwriteAt(t, over, make([]byte, 4<<20), 0)
+					return use(w)
+				})
+				if !errors.Is(err, kv.ErrOverwritten) {
+					t.Errorf("%s in %q: %v", name, test.bucket, err)
+				}
+				_ = s.Close()
+			}
+		}
+	}
+}
+
+// A copy that has begun does not go round and round either.
+func TestAFileOfZerosIsNotCopied(t *testing.T) {
+	path, _ := forest(t)
+	s := mustOpen(t, path)
+	size, err := s.Size()
+	must(t, err)
+	err = s.snapshot(func(tx *transaction) error {
+		overwriteAt(t, path, make([]byte, size+2<<20), 0)
+		return tx.old.each(func(string, []byte, []byte) error { return nil })
+	})
+	if !errors.Is(err, kv.ErrOverwritten) {
+		t.Errorf("got the error %v", err)
+	}
+}
+
+// bbolt takes meta pages that say that the file has no pages.
+func TestAFileThatSaysItIsEmptyIsNotRead(t *testing.T) {
+	for _, writable := range []bool{false, true} {
+		path := newFile(t)
+		s := mustOpen(t, path)
+		i := readImage(t, path)
+		i.setMeta(40, 0, 8)
+		overwriteAt(t, path, i.data[:metaPages*i.pageSize()], 0)
+		if tx, err := s.current.begin(writable); !errors.Is(err, kv.ErrOverwritten) || tx != nil {
+			t.Errorf("a transaction began: %v", err)
+		}
+		if err := s.View(func(kv.Reader) error { return nil }); !errors.Is(err, kv.ErrOverwritten) {
+			t.Errorf("View: %v", err)
+		}
+	}
+}
+
+// Who comes after the one in whose call bbolt gave up on an overwritten file is told the same.
+func TestWhoComesAfterAPanicIsToldWhy(t *testing.T) {
+	path := newFile(t)
+	s := mustOpen(t, path)
+	s.current.broken.Store(true) // as after a panic, before it is known what it was about
+	if err := s.View(func(kv.Reader) error { return nil }); !errors.Is(err, kv.ErrCorrupt) || errors.Is(err, kv.ErrOverwritten) {
+		t.Errorf("a file that was not overwritten: %v", err)
+	}
+	overwriteAt(t, path, make([]byte, 8192), 0)
+	if err := s.View(func(kv.Reader) error { return nil }); !errors.Is(err, kv.ErrOverwritten) {
+		t.Errorf("an overwritten file: %v", err)
+	}
+}

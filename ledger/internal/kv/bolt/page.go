@@ -1,0 +1,297 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// bbolt trusts the pages that it reads. On a damaged one it may panic, follow a page to itself for ever, or ask for memory
+// without end. So this package reads them by itself, all of them by what is here, and lets bbolt only at pages that it has looked at.
+//
+// A page begins with id (8 bytes), kind (2), number of elements (2) and the number of pages behind it that
+// belong to it (4), in the byte order of the machine. Each element of a branch page is the place of a key
+// relative to the element (4), its length (4) and a page (8); of a leaf page: flags (4), place (4), and the
+// lengths of key and value (4 each). Keys and values stand behind the elements. The value of a bucket is its root page (8), 8 bytes
+// that are not used, and, if the root page is 0, a page of its own.
+
+const (
+	headerSize  = 16
+	elementSize = 16
+	branchPage  = 0x01
+	leafPage    = 0x02
+	metaPage    = 0x04
+	freePage    = 0x10
+	bucketFlag  = 1
+	metaPages   = 2
+	longestKey  = 1 << 15 // bbolt's
+	// longestBranch: bbolt splits pages of more than 4 elements that are longer than a page.
+	longestBranch = headerSize + 4*(elementSize+longestKey)
+	// longestPage is more than a record may have.
+	longestPage = 1 << 30
+	// deepest is far beyond any sound tree: each of its branch pages has at least two elements.
+	deepest = 64
+)
+
+// head is what a page says of itself.
+type head struct {
+	id    uint64
+	kind  uint16
+	count uint16
+	more  uint32
+}
+
+func headOf(b []byte) head {
+	return head{binary.NativeEndian.Uint64(b), binary.NativeEndian.Uint16(b[8:]), binary.NativeEndian.Uint16(b[10:]), binary.NativeEndian.Uint32(b[12:])}
+}
+
+// size returns how many bytes a page has that is one of so many, or why it cannot be what it says.
+func (h head) size(id, pages, pageSize uint64) (size uint64, err error) {
+	size = (uint64(h.more) + 1) * pageSize
+	isBranch := h.kind == branchPage && h.count > 0 && size <= longestBranch+2*pageSize
+	if h.id != id || h.kind != leafPage && !isBranch || uint64(h.more) >= pages-id || size > longestPage || headerSize+uint64(h.count)*elementSize > size {
+		return 0, fmt.Errorf("page %d says that it is page %d of kind %d, with %d elements and %d pages behind it", id, h.id, h.kind, h.count, h.more)
+	}
+	return size, nil
+}
+
+// page is one with those behind it that belong to it, or as much of them as somebody wants. It has room for the elements it says when it is
+// made; but somebody may write to the file meanwhile.
+type page []byte
+
+func (p page) id() uint64 { return binary.NativeEndian.Uint64(p) }
+func (p page) count() int { return int(binary.NativeEndian.Uint16(p[10:])) }
+func (p page) leaf() bool { return binary.NativeEndian.Uint16(p[8:]) == leafPage }
+
+func (p page) damaged() error {
+	return fmt.Errorf("page %d: an element lies outside of its page", p.id())
+}
+
+// inlinePage is that of a small bucket.
+func inlinePage(b []byte) (page, error) {
+	if len(b) >= headerSize {
+		if p := page(b); p.leaf() && headerSize+p.count()*elementSize <= len(b) {
+			return p, nil
+		}
+	}
+	return nil, errors.New("a small bucket reaches beyond its end")
+}
+
+// element returns the fields of an element, or nil. Those of a leaf begin with flags, which its branch does not have: they are no part of the rest.
+func (p page) element(n int) (at uint64, fields []byte) {
+	at = headerSize + uint64(n)*elementSize
+	if at+elementSize > uint64(len(p)) {
+		return 0, nil
+	}
+	return at, p[at : at+elementSize]
+}
+
+// flags is how long those are with which an element begins: only those of leaves have them.
+func (p page) flags() uint64 {
+	if p.leaf() {
+		return 4
+	}
+	return 0
+}
+
+// key returns that of an element, if the page has it.
+func (p page) key(n int) (key []byte, ok bool) { return p.keyBehind(n, p.flags()) }
+
+func (p page) keyBehind(n int, flags uint64) (key []byte, ok bool) {
+	at := headerSize + uint64(n)*elementSize
+	if at+elementSize > uint64(len(p)) {
+		return nil, false
+	}
+	start := at + uint64(binary.NativeEndian.Uint32(p[at+flags:]))
+	if end := start + uint64(binary.NativeEndian.Uint32(p[at+flags+4:])); end <= uint64(len(p)) {
+		return p[start:end:end], true
+	}
+	return nil, false
+}
+
+// record returns that of an element of a leaf. It is not ok if it lies outside of the page, or is empty.
+func (p page) record(n int) (key, value []byte, flags uint32, ok bool) {
+	at, fields := p.element(n)
+	if fields == nil {
+		return nil, nil, 0, false
+	}
+	start := at + uint64(binary.NativeEndian.Uint32(fields[4:]))
+	middle := start + uint64(binary.NativeEndian.Uint32(fields[8:]))
+	end := middle + uint64(binary.NativeEndian.Uint32(fields[12:]))
+	if end > uint64(len(p)) || start < headerSize+uint64(p.count())*elementSize {
+		return nil, nil, 0, false
+	}
+	return p[start:middle:middle], p[middle:end:end], binary.NativeEndian.Uint32(fields), start < middle && middle < end
+}
+
+// leadsTo returns the page that an element of a branch page leads to.
+func (p page) leadsTo(n int) uint64 {
+	_, fields := p.element(n)
+	if fields == nil {
+		return 0
+	}
+	return binary.NativeEndian.Uint64(fields[8:])
+}
+
+// holds tells whether a page is a leaf, and a key between its first and its last.
+func (p page) holds(key []byte) bool {
+	first, _ := p.key(0)
+	last, whole := p.key(p.count() - 1)
+	return p.leaf() && p.count() > 0 && whole && bytes.Compare(first, key) <= 0 && bytes.Compare(key, last) <= 0
+}
+
+// search finds the first element whose key is not below another.
+func (p page) search(key []byte) (n int, found bool, err error) {
+	flags := p.flags()
+	low, high := 0, p.count()
+	for low < high {
+		middle := (low + high) / 2
+		at, ok := p.keyBehind(middle, flags)
+		if !ok {
+			return 0, false, p.damaged()
+		}
+		switch c := bytes.Compare(at, key); {
+		case c == 0:
+			return middle, true, nil
+		case c < 0:
+			low = middle + 1
+		default:
+			high = middle
+		}
+	}
+	return low, false, nil
+}
+
+// under finds the element of a branch page under which a key is, or would be.
+func (p page) under(key []byte) (n int, err error) {
+	n, found, err := p.search(key)
+	if !found {
+		n = max(n-1, 0) // what is below the first key is there, too
+	}
+	return n, err
+}
+
+// inOrder tells whether the keys rise from low on and below high, and begin with first, if that is known.
+func (p page) inOrder(first, low, high []byte) bool {
+	before := low
+	for n := range p.count() {
+		key, ok := p.key(n)
+		if !ok || len(key) == 0 || !within(key, before, high) || n > 0 && bytes.Equal(key, before) || n == 0 && first != nil && !bytes.Equal(key, first) {
+			return false
+		}
+		before = key
+	}
+	return true
+}
+
+// within tells whether a key lies from low on and below high.
+func within(key, low, high []byte) bool {
+	return bytes.Compare(key, low) >= 0 && (high == nil || bytes.Compare(key, high) < 0)
+}
+
+// used returns how many bytes the elements of a page take that lie within it, and an error if there are others. It has so many bytes.
+func (p page) used(size uint64) (used uint64, err error) {
+	behind := headerSize + uint64(p.count())*elementSize
+	used = behind
+	for n := range p.count() {
+		at, fields := p.element(n)
+		if fields == nil {
+			return used, p.damaged()
+		}
+		value := uint64(0)
+		if p.leaf() {
+			fields, value = fields[4:], uint64(binary.NativeEndian.Uint32(fields[12:]))
+		}
+		start, length := at+uint64(binary.NativeEndian.Uint32(fields)), uint64(binary.NativeEndian.Uint32(fields[4:]))+value
+		if start >= behind && start+length <= size {
+			used += length
+		} else {
+			err = p.damaged()
+		}
+	}
+	return used, err
+}
+
+// needs tells whether a page needs those behind it: others would be given back with it, although something else may hold them.
+func (p page) needs(pageSize int) bool {
+	size := uint64(len(p))
+	if size <= 2*uint64(pageSize) {
+		return true
+	}
+	used, _ := p.used(size)
+	return size < used+2*uint64(pageSize)
+}
+
+// pager reads pages of a file. Where it comes from one to another close behind, it reads many at a time.
+type pager struct {
+	file     io.ReaderAt
+	pageSize int
+	pages    uint64 // that are in use
+	window   []byte // the pages that were read last, from first on
+	first    uint64
+	last     uint64 // asked for
+	ahead    int    // how many pages may be read at a time
+}
+
+const (
+	windowSize = 64 << 10 // bytes
+	closeBy    = 4        // pages
+)
+
+// near returns the bytes of one page, until the next call.
+func (r *pager) near(id uint64) (b []byte, err error) {
+	if id < metaPages || id >= r.pages {
+		return nil, fmt.Errorf("page %d is beyond the %d in use", id, r.pages)
+	}
+	size := uint64(r.pageSize)
+	if id < r.first || id-r.first >= uint64(len(r.window))/size {
+		n := 1
+		if id > r.last && id-r.last <= closeBy {
+			n = max(1, int(min(uint64(r.ahead), r.pages-id)))
+		}
+		r.first, r.window = id, slices.Grow(r.window[:0], n*r.pageSize)[:n*r.pageSize]
+		if err = r.read(r.window, id); err != nil && n > 1 { // another page may be to blame
+			r.window = r.window[:size]
+			err = r.read(r.window, id)
+		}
+		if err != nil {
+			r.window = nil
+			return nil, fmt.Errorf("page %d: %w", id, err)
+		}
+	}
+	r.last = id
+	return r.window[(id-r.first)*size:][:size], nil
+}
+
+func (r *pager) read(into []byte, id uint64) error {
+	_, err := r.file.ReadAt(into, int64(id)*int64(r.pageSize))
+	return err
+}
+
+// load returns a page, and its size. Of a leaf at least so many bytes behind its elements can be read, until the next call.
+func (r *pager) load(id, most uint64) (p page, size uint64, err error) {
+	b, err := r.near(id)
+	if err != nil {
+		return nil, 0, err
+	}
+	h := headOf(b)
+	all, err := h.size(id, r.pages, uint64(r.pageSize))
+	if err != nil {
+		return nil, 0, err
+	}
+	if h.kind == branchPage {
+		most = all
+	}
+	if want := min(all, headerSize+uint64(h.count)*elementSize+most); want > uint64(len(b)) {
+		b = make([]byte, want)
+		if err := r.read(b, id); err != nil {
+			return nil, 0, fmt.Errorf("page %d: %w", id, err)
+		}
+	} else if h.kind == branchPage {
+		b = bytes.Clone(b) // the way down is kept
+	}
+	return b, all, nil
+}
