@@ -249,7 +249,7 @@ func (s *Store) View(fn func(kv.Reader) error) error {
 func (s *Store) snapshot(fn func(*transaction) error) error {
 	d := s.use()
 	defer d.users.Done()
-	return d.view(fn)
+	return d.run(false, fn)
 }
 
 // use returns the current file. It stays open until the caller has told its users that it is done.
@@ -260,23 +260,35 @@ func (s *Store) use() *database {
 	return s.current
 }
 
-func (d *database) view(fn func(*transaction) error) (err error) {
+// run runs fn in a transaction. If the file is not what it was, that is the error, whatever fn has met.
+func (d *database) run(writable bool, fn func(*transaction) error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	tx, err := d.begin(false)
+	if writable { // before bbolt looks for free pages by what it finds
+		if err := d.checkFile(); err != nil {
+			return err
+		}
+	}
+	tx, err := d.begin(writable)
 	if err != nil {
 		return err
 	}
 	defer tx.end(&err)
 	defer d.blame(&err)
 	defer rescueFault(&err)
-	if err := tx.checkMapped(); err != nil {
+	if err := tx.check(); err != nil {
 		return err
 	}
 	err = fn(tx)
-	if changed := tx.checkMapped(); changed != nil {
-		return changed // whatever fn has met
+	if changed := tx.check(); changed != nil {
+		return changed
 	}
-	return err
+	if err != nil || !tx.wrote {
+		return err
+	}
+	if err := tx.commit(); err != nil {
+		return fmt.Errorf("%w: %w", kv.ErrUncertain, err)
+	}
+	return nil
 }
 
 // Update implements [kv.Store]. It refuses with [kv.ErrReplaced] when the path no longer leads to the open file, or
@@ -293,29 +305,8 @@ func (s *Store) Update(fn func(kv.Writer) error) error {
 	return s.current.update(fn)
 }
 
-func (d *database) update(fn func(kv.Writer) error) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	if err := d.checkFile(); err != nil { // before bbolt looks for free pages by what it finds
-		return err
-	}
-	tx, err := d.begin(true)
-	if err != nil {
-		return err
-	}
-	defer tx.end(&err)
-	defer d.blame(&err)
-	defer rescueFault(&err)
-	err = fn(tx)
-	if changed := d.checkFile(); changed != nil {
-		return changed // whatever fn has met
-	}
-	if err != nil || !tx.wrote {
-		return err
-	}
-	if err := tx.commit(); err != nil {
-		return fmt.Errorf("%w: %w", kv.ErrUncertain, err)
-	}
-	return nil
+func (d *database) update(fn func(kv.Writer) error) error {
+	return d.run(true, func(tx *transaction) error { return fn(tx) })
 }
 
 // Check implements [kv.Guard].

@@ -72,14 +72,28 @@ func (s *Store) copyPages(path string, m *meter) error {
 }
 
 func (s *Store) copyRecords(path string, m *meter) error {
-	d, err := open(path, false)
+	d, err := s.filled(path, m, func() error { return nil })
 	if err != nil {
 		return err
 	}
+	return d.close()
+}
+
+// filled makes a file of all records over an empty one, and syncs it when dress has returned nil.
+func (s *Store) filled(path string, m *meter, dress func() error) (d *database, err error) {
+	if d, err = open(path, false); err != nil {
+		return nil, err
+	}
 	if err = s.snapshot(func(tx *transaction) error { return d.fill(tx, m) }); err == nil {
+		err = dress()
+	}
+	if err == nil {
 		err = d.seal()
 	}
-	return errors.Join(err, d.close())
+	if err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	return d, nil
 }
 
 // Compact implements [kv.Copier]. The new file has the mode and the owner of the old one, but not
@@ -148,55 +162,33 @@ func (s *Store) replace(m *meter) (old *database, err error) {
 
 // rewrite makes a new file of the records in the current one, and renames it to path. It is locked
 // before that, so that no other process can come first.
-func (s *Store) rewrite(path string, m *meter) (made *database, err error) {
-	defer enter(filepath.Dir(path))()
-	temp, err := createTemp(path, kindCompact)
-	if err != nil {
-		return nil, err
-	}
-	named := false
-	defer func() {
-		if !named {
-			os.Remove(temp)
+func (s *Store) rewrite(path string, m *meter) (next *database, err error) {
+	err = unnamed(path, kindCompact, func(temp string) error {
+		next, err = s.filled(temp, m, func() error { return dress(temp, s.current.file) })
+		if err != nil {
+			return err
 		}
-	}()
-	next, err := open(temp, false)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if !named {
+		err = errors.Join(s.at(stepName), m.ctx.Err())
+		if err == nil && s.current.broken.Load() {
+			err = errBroken()
+		}
+		if err == nil {
+			err = s.current.checkIdentity(path)
+		}
+		if err == nil {
+			s.coming.Store(next)
+			err = os.Rename(temp, path)
+		}
+		if err != nil {
 			err = errors.Join(err, next.close()) // before it is removed, as Windows demands
 		}
-	}()
-	if err := s.current.view(func(tx *transaction) error { return next.fill(tx, m) }); err != nil {
-		return nil, err
-	}
-	if err := next.dress(temp, s.current.file); err != nil {
-		return nil, err
-	}
-	if err := next.seal(); err != nil {
-		return nil, err
-	}
-	if err := errors.Join(s.at(stepName), m.ctx.Err()); err != nil {
-		return nil, err
-	}
-	if s.current.broken.Load() {
-		return nil, errBroken()
-	}
-	if err := s.current.checkIdentity(path); err != nil {
-		return nil, err
-	}
-	s.coming.Store(next)
-	if err := os.Rename(temp, path); err != nil {
-		return nil, err
-	}
-	named = true
-	return next, nil
+		return err
+	})
+	return next, err
 }
 
 // dress gives a new file the owner and the mode of another.
-func (d *database) dress(path string, as *os.File) error {
+func dress(path string, as *os.File) error {
 	info, err := as.Stat()
 	if err != nil {
 		return err

@@ -161,9 +161,12 @@ func (s *survey) level(level []place) (below []place, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if p.leaf() {
+		switch {
+		case p == nil:
+			continue
+		case p.leaf():
 			leaves++
-		} else if p.count() > 0 {
+		default:
 			branches++
 		}
 		if leaves > 0 && branches > 0 {

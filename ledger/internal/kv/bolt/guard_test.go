@@ -164,6 +164,7 @@ func TestOpenRefusesWhatBboltWouldDieOf(t *testing.T) {
 		i := sound.clone()
 		test.damage(i)
 		must(t, os.WriteFile(damaged, i.data, 0o600))
+		lookAtIt(t, damaged)
 		s, err := Open(damaged, false)
 		if !errors.Is(err, kv.ErrCorrupt) {
 			t.Errorf("%s: got the error %v", test.name, err)

@@ -238,6 +238,7 @@ func TestInspectOfDamagedFiles(t *testing.T) {
 		if err := os.WriteFile(damaged, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
+		lookAtIt(t, damaged)
 		began := time.Now()
 		faults, err := inspected(t, damaged, func(r kv.Reader) { wantRising(t, r, content) })
 		if took := time.Since(began); took > 10*time.Second {

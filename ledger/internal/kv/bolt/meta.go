@@ -190,8 +190,11 @@ func (d *database) checkFile() error {
 	return d.checkKnown(d.readMetas)
 }
 
-// checkMapped looks at the file by the memory that a transaction has mapped.
-func (t *transaction) checkMapped() error {
+// check looks at the file: who reads, by the memory that is mapped.
+func (t *transaction) check() error {
+	if t.tx.Writable() {
+		return t.in.checkFile()
+	}
 	return t.in.checkKnown(func() (now metas, _ error) {
 		for id := range now {
 			copy(now[id][:], t.mapped[id*t.in.pageSize:])

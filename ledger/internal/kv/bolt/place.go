@@ -23,22 +23,29 @@ func (n naming) place(path, kind string, write func(temp string) error) error {
 	if _, err := os.Lstat(path); err == nil {
 		return fs.ErrExist
 	}
+	return unnamed(path, kind, func(temp string) error {
+		if err := write(temp); err != nil {
+			return err
+		}
+		if err := n.give(temp, path); err != nil {
+			return err
+		}
+		if err := n.syncDir(filepath.Dir(path)); err != nil {
+			return errors.Join(err, os.Remove(path))
+		}
+		return nil
+	})
+}
+
+// unnamed makes an empty file beside path, which only its owner may use, for somebody who gives it its name. Nothing is left of it else.
+func unnamed(path, kind string, use func(temp string) error) error {
 	defer enter(filepath.Dir(path))()
 	temp, err := createTemp(path, kind)
 	if err != nil {
 		return err
 	}
 	defer os.Remove(temp)
-	if err := write(temp); err != nil {
-		return err
-	}
-	if err := n.give(temp, path); err != nil {
-		return err
-	}
-	if err := n.syncDir(filepath.Dir(path)); err != nil {
-		return errors.Join(err, os.Remove(path))
-	}
-	return nil
+	return use(temp)
 }
 
 // give moves a file to a path where somebody else may have made one meanwhile: that one stays. Not every file system has
@@ -60,7 +67,7 @@ func (n naming) give(temp, path string) error {
 	return nil
 }
 
-// createTemp makes an empty file beside path, which only its owner may use.
+// createTemp makes an empty file.
 func createTemp(path, kind string) (name string, err error) {
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"."+kind+"-*"+unfinished)
 	if err != nil {
