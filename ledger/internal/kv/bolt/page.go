@@ -138,9 +138,12 @@ func (p page) leadsTo(n int) uint64 {
 
 // holds tells whether a page is a leaf, and a key between its first and its last.
 func (p page) holds(key []byte) bool {
-	first, _ := p.key(0)
+	if !p.leaf() || p.count() == 0 {
+		return false
+	}
+	first, sound := p.key(0)
 	last, whole := p.key(p.count() - 1)
-	return p.leaf() && p.count() > 0 && whole && bytes.Compare(first, key) <= 0 && bytes.Compare(key, last) <= 0
+	return sound && whole && bytes.Compare(first, key) <= 0 && bytes.Compare(key, last) <= 0
 }
 
 // search finds the first element whose key is not below another.
