@@ -38,7 +38,10 @@ func (s *snapshot) descend(level []sought) (next []sought) {
 			_ = s.ask(one.page) // if that fails, it is read later
 		}
 	}
+	space := make([]byte, s.pageSize)
 	for _, one := range level {
+		// This waits no longer than a look at the mapped page would, and the system reads what is near, too.
+		_, _ = s.in.file.ReadAt(space, int64(one.page*s.pageSize))
 		p, err := s.page(one.page)
 		if err != nil || p.leaf() {
 			return nil
