@@ -58,11 +58,9 @@ func (s stack) place() string {
 func spared() map[string]string {
 	return map[string]string{
 		"bbolt.(*DB).init < bbolt.Open":                        "bolt.open flushes the whole file behind it",
-		"bolt.open < bolt.(*Store).copyRecords":                "it is for files that were there before",
-		"bolt.open < bolt.(*Store).rewrite":                    "it is for files that were there before",
+		"bolt.open < bolt.(*Store).filled":                     "it is for files that were there before",
 		"bolt.syncDir < bolt.(*Store).replace":                 "it is to find out whether that works",
 		"bolt.(*Store).copyPages < bolt.(*Store).copyPages-fm": "a ledger opens its copy before it gets its name, which flushes it",
-		"bolt.(*database).seal < bolt.(*Store).copyRecords":    "a ledger opens its copy before it gets its name, which flushes it",
 	}
 }
 
