@@ -56,12 +56,25 @@ func (l *Engine) startJournal() error {
 			return fmt.Errorf("make a journal: %w", err)
 		}
 	}
-	// If this fails, the journal stays: the file may name it. The next commit tries again, unless the ledger has stopped.
+	// If this fails, the journal stays: the file may name it, or come to. The next commit tries again, unless the ledger has stopped.
 	if err := l.nameJournal(l.journal.open.Name()); err != nil {
-		return fmt.Errorf("name the journal: %w", err)
+		return fmt.Errorf("name the journal: %w", l.giveUp(err))
 	}
 	l.journal.named = true
 	return nil
+}
+
+// giveUp removes a journal that could not be named in a file which somebody has replaced: nothing is written to that any more. It
+// returns why.
+func (l *Engine) giveUp(why error) error {
+	if !errors.Is(why, kv.ErrReplaced) || errors.Is(why, kv.ErrUncertain) {
+		return why
+	}
+	j := l.journal.open
+	l.journal.mu.Lock()
+	l.journal.open = nil
+	l.journal.mu.Unlock()
+	return errors.Join(why, l.journal.from.Remove(j))
 }
 
 // makeJournal makes a journal that begins where the ledger ends, and claims it.
