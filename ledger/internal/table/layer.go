@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -27,6 +28,7 @@ type layer struct {
 type bucket struct {
 	name   string
 	rising []*record          // whose keys were above all others when they came
+	near   atomic.Int64       // where one of these was found last
 	others map[string]*record // by key
 	fresh  []*record          // of the others, in no run yet
 
@@ -78,11 +80,23 @@ func (b *bucket) find(key []byte) (r *record, above bool) {
 	if r := b.others[string(key)]; r != nil {
 		return r, false
 	}
-	if i, found := search(b.rising, key); found {
-		return b.rising[i], false
+	near := int(b.near.Load())
+	for i, r := range b.rising[near:min(near+reach, n)] {
+		if bytes.Equal(r.key, key) {
+			b.near.Store(int64(near + i))
+			return r, false
+		}
 	}
-	return nil, false
+	i, found := search(b.rising, key)
+	if !found {
+		return nil, false
+	}
+	b.near.Store(int64(i))
+	return b.rising[i], false
 }
+
+// reach is how far behind the last record found the next one is looked for: who asks for many asks for them in order.
+const reach = 3
 
 // search finds the first record whose key is not below another.
 func search(records []*record, key []byte) (i int, found bool) {
