@@ -66,9 +66,7 @@ func (p *views) take(l *Engine) *viewing {
 }
 
 func (p *views) giveBack(v *viewing) {
-	keys := v.state.Draft.Buf
-	v.fn, v.state = nil, state.State{}
-	v.state.Draft.Buf = keys // it is used again
+	v.fn, v.state = nil, state.State{Draft: v.state.Draft.Again()}
 	p.idle.Put(v)
 }
 

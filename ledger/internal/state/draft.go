@@ -16,6 +16,9 @@ type Draft struct {
 	kept  Pieces
 }
 
+// Again returns a draft with the memory of one that is done.
+func (d *Draft) Again() Draft { return Draft{Encoder: d.Encoder, head: d.head} }
+
 // Lookup returns room for the key of a record that is only looked up, until the next call.
 func (d *Draft) Lookup() []byte {
 	if d.Buf == nil {

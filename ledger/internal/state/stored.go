@@ -12,7 +12,7 @@ func (s *State) Payload(bucket string, key []byte) ([]byte, error) {
 	if err != nil || value == nil || s.Plain {
 		return value, err
 	}
-	return wire.Unseal(bucket, key, value)
+	return s.Draft.head.Unseal(bucket, key, value)
 }
 
 // Put writes a record. The key must not change afterwards.
@@ -39,7 +39,7 @@ func Lookup[T any](s *State, bucket string, key []byte, decode func([]byte) (T, 
 	if s.Plain {
 		return decodePayload(bucket, key, value, decode)
 	}
-	return DecodeRecord(bucket, key, value, decode)
+	return decodeSealed(&s.Draft.head, bucket, key, value, decode)
 }
 
 // DecodeRecord decodes a stored value, checksum included; nil stands for none.

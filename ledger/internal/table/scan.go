@@ -23,14 +23,21 @@ type cursor struct {
 func seek(layers []*layer, bucket string, from []byte, at uint64) cursor {
 	c := cursor{at: at}
 	for _, l := range layers {
-		for _, records := range l.sorted(bucket) {
-			if i, _ := search(records, from); i < len(records) {
-				c.runs = append(c.runs, run{l, records[i:]})
-			}
+		runs, rising := l.sorted(bucket)
+		c.add(l, rising, from)
+		for _, records := range runs {
+			c.add(l, records, from)
 		}
 	}
 	c.next()
 	return c
+}
+
+// add adds a run from a key on.
+func (c *cursor) add(l *layer, records []*record, from []byte) {
+	if i, _ := search(records, from); i < len(records) {
+		c.runs = append(c.runs, run{l, records[i:]})
+	}
 }
 
 // next goes on to the next record of which the update sees a version.
@@ -77,25 +84,31 @@ func (c *cursor) below(key []byte, visit func(key, value []byte) bool) bool {
 	return true
 }
 
-// sorted returns the records of a bucket as runs.
-func (l *layer) sorted(bucket string) [][]*record {
+// sorted returns the records of a bucket: runs, and those that came in order.
+func (l *layer) sorted(bucket string) (runs [][]*record, rising []*record) {
 	l.mu.RLock()
-	b := l.bucket(bucket)
+	b, unsorted := l.bucket(bucket), false
+	if b != nil {
+		rising, unsorted = b.rising, len(b.fresh) > 0
+	}
 	l.mu.RUnlock()
 	if b == nil {
-		return nil
+		return nil, nil
 	}
 	b.sorting.Lock()
 	defer b.sorting.Unlock()
+	if !unsorted {
+		return b.runs, rising
+	}
 	l.mu.Lock()
-	rising, fresh := b.rising, b.fresh
+	fresh := b.fresh
 	b.fresh = nil
 	l.mu.Unlock()
-	if len(fresh) > 0 {
+	if len(fresh) > 0 { // else somebody else was faster
 		slices.SortFunc(fresh, func(a, b *record) int { return bytes.Compare(a.key, b.key) })
 		b.runs = stack(b.runs, fresh)
 	}
-	return append(slices.Clip(b.runs), rising)
+	return b.runs, rising
 }
 
 // stack returns runs and one more, after merging as many as must be for each to be more than twice as long as the one behind

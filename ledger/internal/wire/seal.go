@@ -23,9 +23,14 @@ func Unseal(bucket string, key, value []byte) ([]byte, error) {
 	return new(Sums).Unseal(bucket, key, value)
 }
 
-// Sums remembers how the last checksum began: many records in a row are of one bucket, with keys of one length. The zero
+// Sums remembers how the last checksums began: many records in a row are of few buckets, with keys of one length. The zero
 // value is ready.
 type Sums struct {
+	heads [4]sumHead
+	next  int // the one to be given up next
+}
+
+type sumHead struct {
 	bucket string
 	length int // of the key
 	head   uint32
@@ -56,10 +61,15 @@ func (h *Sums) checksum(bucket string, key, payload []byte) uint32 {
 
 // Head returns how the checksum begins for a record of a bucket whose key has so many bytes.
 func (h *Sums) Head(bucket string, keyLength int) uint32 {
-	if keyLength != h.length || bucket != h.bucket {
-		*h = Sums{bucket, keyLength, ChecksumHead(bucket, keyLength)}
+	for i := range h.heads {
+		if k := &h.heads[i]; k.length == keyLength && k.bucket == bucket {
+			return k.head
+		}
 	}
-	return h.head
+	k := &h.heads[h.next]
+	h.next = (h.next + 1) % len(h.heads)
+	*k = sumHead{bucket, keyLength, ChecksumHead(bucket, keyLength)}
+	return k.head
 }
 
 // ChecksumHead begins the checksums of all records of a bucket whose keys have so many bytes. It takes bucket and length

@@ -34,7 +34,7 @@ func FuzzUnseal(f *testing.F) {
 	})
 }
 
-// How a checksum begins is remembered for one bucket and length of key, and only for those.
+// How a checksum begins is remembered for few buckets and lengths of keys, and only for those.
 func TestChecksumsOfOneRecordAfterTheOther(t *testing.T) {
 	var head Sums
 	for _, r := range []struct {
