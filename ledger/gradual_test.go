@@ -500,7 +500,7 @@ func TestVerifyNamesWhatWasAlteredOfScores(t *testing.T) {
 	}{
 		"a score":    {func(a state.Answers) { a[1].Score += 2 }, "the score at ε=0.75 is "},
 		"a top":      {func(a state.Answers) { a[2].Score = -a[2].Score - 1 }, "the score at ε=1 is "},
-		"a began":    {func(a state.Answers) { a[1].Began++ }, "the first event of the answers with that at ε=0.75 is "},
+		"a began":    {func(a state.Answers) { a[1].Began++ }, "the first event of the answers at ε=0.75 is "},
 		"an output":  {func(a state.Answers) { a[0].Result = event.Result{Output: 1} }, "whether there is a score at ε=0.5 is "},
 		"the number": {func(a state.Answers) { a[0].Objects++ }, "the number of objects at ε=0.5 is "},
 	} {

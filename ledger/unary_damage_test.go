@@ -90,8 +90,8 @@ func TestEveryAlteredBitIsNamed(t *testing.T) {
 			found := fmt.Sprint(findings(t, l, VerifyRequest{}))
 			for what, differs := range map[string]bool{
 				"tally at ε=2": true,
-				fmt.Sprintf("the chains with bit %d", bit):             was.Recorded != now.Recorded,
-				fmt.Sprintf("the chains where bit %d is current", bit): was.Current != now.Current,
+				fmt.Sprintf("the number of chains with it in bit %d", bit):             was.Recorded != now.Recorded,
+				fmt.Sprintf("the number of chains where it is the current one in bit %d", bit): was.Current != now.Current,
 			} {
 				if strings.Contains(found, what) != differs {
 					t.Errorf("bit %d counted %v instead of %v: found %s", bit, now, was, found)

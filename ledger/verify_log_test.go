@@ -285,7 +285,7 @@ func TestVerifyFindsWhatWasErasedWithoutReason(t *testing.T) {
 	for _, want := range []Problem{
 		{Kind: "object", Object: "ann", Text: `object "ann": spent is 1, the events say 0.5`},
 		{Kind: "counters", Text: "the sums over the log: the number of erased events that belong to no forgotten object is 0, the events say 1"},
-		{Kind: "chain", Object: "ann", Question: "vote", Text: `chain of "ann" in "vote": there is a response at ε=1, by the events there is none`},
+		{Kind: "chain", Object: "ann", Question: "vote", Text: `chain of "ann" in "vote": there is something at ε=1, by the events there is nothing`},
 	} {
 		if !slices.ContainsFunc(found, func(p Problem) bool { p.Event = 0; return p == want }) {
 			t.Errorf("found %+v, want %+v among it", found, want)

@@ -337,10 +337,10 @@ func moreTamperings(t *testing.T) map[string]tampering {
 	return map[string]tampering{
 		"chain's ε": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, state.BucketChains, state.ChainKey(1, "eve"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Levels[3].Epsilon = e("0.9") }))
-		}, with(eve, `chain of "eve" in "vote": there is a response at ε=0.9, by the events there is none`), with(eve, `chain of "eve" in "vote": there is no response at ε=1, by the events there is one`)),
+		}, with(eve, `chain of "eve" in "vote": there is something at ε=0.9, by the events there is nothing`), with(eve, `chain of "eve" in "vote": there is nothing at ε=1, by the events there is something`)),
 		"fewer levels": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, state.BucketChains, state.ChainKey(1, "eve"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Levels = c.Levels[:3] }))
-		}, with(eve, `chain of "eve" in "vote": there is no response at ε=1, by the events there is one`)),
+		}, with(eve, `chain of "eve" in "vote": there is nothing at ε=1, by the events there is something`)),
 		"question": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, state.BucketQuestions, state.NumberKey(1), func([]byte) []byte {
 				e := &wire.Encoder{}

@@ -2,14 +2,13 @@ package audit
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
-	"slices"
+	"reflect"
+	"strconv"
 	"strings"
-	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -154,142 +153,6 @@ func lastEvent(bucket string, key, payload []byte) uint64 {
 
 // isObjectKey tells the key of an object from those behind it.
 func isObjectKey(key []byte) bool { return bytes.IndexByte(key, 0) == len(key)-1 }
-
-// differ are the fields in which a record differs, in words.
-type differ []string
-
-func compareField[T comparable](d *differ, name string, stored, derived T) {
-	if stored != derived {
-		*d = append(*d, fmt.Sprintf("%s is %v, the events say %v", name, stored, derived))
-	}
-}
-
-func compareList[T comparable](d *differ, name string, stored, derived []T) {
-	if !slices.Equal(stored, derived) {
-		*d = append(*d, fmt.Sprintf("%s are %v, the events say %v", name, stored, derived))
-	}
-}
-
-func compareTime(d *differ, name string, stored, derived time.Time) {
-	if !stored.Equal(derived) {
-		*d = append(*d, fmt.Sprintf("%s is %s, the events say %s", name, stored.Format(time.RFC3339Nano), derived.Format(time.RFC3339Nano)))
-	}
-}
-
-// between compares two payloads of the same type.
-func between[T any](stored, derived []byte, decode func([]byte) (T, error), compare func(d *differ, stored, derived T)) (d differ, err error) {
-	s, err := decode(stored)
-	if err != nil {
-		return nil, err
-	}
-	e, err := decode(derived)
-	if err != nil {
-		return nil, err
-	}
-	compare(&d, s, e)
-	return d, nil
-}
-
-func compareNumber(d *differ, s, e uint32) { compareField(d, "the number", s, e) }
-
-func compareObjects(d *differ, s, e state.Object) {
-	compareField(d, "the cap", s.Cap, e.Cap)
-	compareField(d, "spent", s.Spent, e.Spent)
-	compareField(d, "the number of chains", s.Chains, e.Chains)
-	compareField(d, "the event of the withdrawal", s.Withdrawn, e.Withdrawn)
-	compareField(d, "the event by which it was forgotten", s.Forgotten, e.Forgotten)
-	compareField(d, "earned", s.Earned, e.Earned)
-	compareLinks(d, s.Links, e.Links)
-	compareList(d, "the reservations", s.Held, e.Held)
-}
-
-func compareLinks(d *differ, s, e state.Links) {
-	compareField(d, "the last event", s.Latest, e.Latest)
-	compareField(d, "the number of events", s.Events, e.Events)
-	compareField(d, "the last request", s.Settled, e.Settled)
-	compareField(d, "the number of requests", s.Settles, e.Settles)
-}
-
-// firstOf tells which of two lists comes first in order: -1, 1, or 0 if their heads are equal.
-func firstOf[T any](s, e []T, key func(T) int64) int {
-	switch {
-	case len(s) == 0:
-		return 1
-	case len(e) == 0:
-		return -1
-	}
-	return cmp.Compare(key(s[0]), key(e[0]))
-}
-
-func tagText(t *event.Tag) string {
-	if t == nil {
-		return "none"
-	}
-	return fmt.Sprintf("%x", t[:])
-}
-
-func compareSales(d *differ, s, e state.Sale) {
-	compareField(d, "it", statusText(s.Status), statusText(e.Status))
-	compareField(d, "the buyer", s.Buyer, e.Buyer)
-	compareField(d, "the question", s.Question, e.Question)
-	compareField(d, "ε", s.Epsilon, e.Epsilon)
-	compareField(d, "the number of objects", s.Objects, e.Objects)
-	compareField(d, "the price", s.Price, e.Price)
-	compareField(d, "the number of refused objects", s.Refused, e.Refused)
-	compareField(d, "the event", s.Event, e.Event)
-	compareField(d, "the event of the reservation", s.Granted, e.Granted)
-	compareTime(d, "the end of the reservation", s.Expires, e.Expires)
-	compareField(d, "the price reserved", s.Promised, e.Promised)
-}
-
-func statusText(s state.SaleStatus) string {
-	switch s {
-	case state.SaleReserved:
-		return "reserved"
-	case state.SaleSold:
-		return "sold"
-	case state.SaleCancelled:
-		return "cancelled"
-	}
-	return fmt.Sprintf("of status %d", uint8(s))
-}
-
-func compareRequests(d *differ, s, e state.Request) {
-	compareField(d, "the digest", fmt.Sprintf("%x", s.Digest), fmt.Sprintf("%x", e.Digest))
-	compareField(d, "done", s.Done, e.Done)
-	compareField(d, "the event up to which objects belong to it", s.Through, e.Through)
-	compareField(d, "the number of objects dealt with", s.Dealt, e.Dealt)
-	compareList(d, "the events that settle it", s.Settled, e.Settled)
-}
-
-func compareCounters(d *differ, s, e state.Counters) {
-	compareField(d, "the number of events", s.Events, e.Events)
-	compareField(d, "the root of their tree", s.Root, e.Root)
-	compareTime(d, "the time of the last event", s.Last, e.Last)
-	compareField(d, "the number of noise keys", s.Noises, e.Noises)
-	compareField(d, "the number of questions", s.Questions, e.Questions)
-	compareField(d, "the number of policies", s.Policies, e.Policies)
-	compareField(d, "the number of objects", s.Objects, e.Objects)
-	compareField(d, "the number of chains", s.Chains, e.Chains)
-	compareField(d, "the number of buyers", s.Buyers, e.Buyers)
-	compareField(d, "the number of sales and reservations", s.Sales, e.Sales)
-	compareField(d, "the number of sales carried out", s.Sold, e.Sold)
-	compareField(d, "the revenue", s.Revenue, e.Revenue)
-	compareField(d, "the number of refusals that no request settles", s.Refused, e.Refused)
-	compareField(d, "the number of objects charged for no answer", s.Charges.Objects, e.Charges.Objects)
-	compareField(d, "what is to be settled", fmt.Sprintf("%+v", s.Underway), fmt.Sprintf("%+v", e.Underway))
-	compareField(d, "the ε in erased events that belongs to no forgotten object", s.Erased.Spent, e.Erased.Spent)
-	compareField(d, "the number of erased events that belong to no forgotten object", s.Erased.Events, e.Erased.Events)
-	compareField(d, "the money in erased events that belongs to no forgotten object", s.Erased.Earned, e.Erased.Earned)
-	compareField(d, "the sale that no request settles", s.Unsettled, e.Unsettled)
-	compareField(d, "the sale that is not complete", s.Open.Sale, e.Open.Sale)
-	if s.Open.Sale != 0 && s.Open.Sale == e.Open.Sale {
-		compareField(d, "what is missing of it", fmt.Sprintf("%+v", s.Open), fmt.Sprintf("%+v", e.Open))
-	}
-	compareField(d, "the question of these charges", s.Charges.Question, e.Charges.Question)
-	compareField(d, "the ε of these charges", s.Charges.Epsilon, e.Charges.Epsilon)
-	compareField(d, "the last event that forgot one of them, or began an epoch", s.Charges.Renewed, e.Charges.Renewed)
-}
 
 // compareSome compares what is stored with the fold, up to a bound, from where it stopped before. The fold is
 // that of all events in this snapshot.
@@ -519,131 +382,80 @@ func (a *auditor) valueName(question uint32, epsilon privacy.Epsilon, v event.Va
 	return v.String()
 }
 
-// differences names the fields in which two payloads of a record differ.
-func (a *auditor) differences(bucket string, key, stored, derived []byte) (differ, error) {
+// opened decodes a payload.
+func opened[T any](decode func([]byte) (T, error)) func([]byte) (any, error) {
+	return func(payload []byte) (any, error) { return decode(payload) }
+}
+
+// decoderOf returns what decodes the records with such a key. A text is what it is.
+func decoderOf(bucket string, key []byte) func([]byte) (any, error) {
 	switch bucket {
 	case state.BucketObjects:
-		if !isObjectKey(key) {
-			return between(stored, derived, state.DecodeNumber32, compareNumber)
+		if isObjectKey(key) {
+			return opened(state.DecodeObject)
 		}
-		return between(stored, derived, state.DecodeObject, compareObjects)
 	case state.BucketChains:
-		question := binary.BigEndian.Uint32(key)
-		return between(stored, derived, state.DecodeChain, func(d *differ, s, e state.Chain) { a.compareChains(d, question, s, e) })
+		return opened(state.DecodeChain)
 	case state.BucketAnswers:
-		question := binary.BigEndian.Uint32(key)
-		return between(stored, derived, state.DecodeAnswers, func(d *differ, s, e state.Answers) { a.compareAnswers(d, question, s, e) })
+		return opened(state.DecodeAnswers)
 	case state.BucketSales:
-		return between(stored, derived, state.DecodeSale, compareSales)
+		return opened(state.DecodeSale)
 	case state.BucketRequests:
-		return between(stored, derived, state.DecodeRequest, compareRequests)
+		return opened(state.DecodeRequest)
 	case state.BucketTallies:
-		return between(stored, derived, state.DecodeTally, func(d *differ, s, e state.Tally) {
-			compareField(d, "the number of chains with it", s.Recorded, e.Recorded)
-			compareField(d, "the number of chains where it is the current one", s.Current, e.Current)
-			compareField(d, "the number of bits", len(s.Bits), len(e.Bits))
-			for i := range min(len(s.Bits), len(e.Bits)) {
-				compareField(d, fmt.Sprintf("the chains with bit %d", i), s.Bits[i].Recorded, e.Bits[i].Recorded)
-				compareField(d, fmt.Sprintf("the chains where bit %d is current", i), s.Bits[i].Current, e.Bits[i].Current)
-			}
-		})
+		return opened(state.DecodeTally)
 	case state.BucketStrangers:
-		return between(stored, derived, state.DecodeStranger, func(d *differ, s, e state.Stranger) {
-			compareLinks(d, s.Links, e.Links)
-		})
-	}
-	return a.moreDifferences(bucket, key, stored, derived)
-}
-
-// moreDifferences is differences for what has few records.
-func (a *auditor) moreDifferences(bucket string, key, stored, derived []byte) (differ, error) {
-	switch {
-	case bucket == state.BucketMeta && string(key) == state.KeyCounters:
-		return between(stored, derived, state.DecodeCounters, compareCounters)
-	case bucket == state.BucketMeta && string(key) == state.KeyAbout:
-		return between(stored, derived, event.DecodeAbout, func(d *differ, s, e event.About) {
-			compareTime(d, "the time of creation", s.At, e.At)
-			compareField(d, "the id", fmt.Sprintf("%x", s.ID), fmt.Sprintf("%x", e.ID))
-			compareField(d, "the currency", s.Currency, e.Currency)
-			compareField(d, "the log key", s.LogKey, e.LogKey)
-		})
-	case bucket == state.BucketMeta || bucket == state.BucketPolicies && key[0] == 'p':
-		var d differ
-		compareField(&d, "it", fmt.Sprintf("%q", stored), fmt.Sprintf("%q", derived))
-		return d, nil
-	case key[0] == 'e':
-		return between(stored, derived, state.DecodeNumber64, func(d *differ, s, e uint64) { compareField(d, "the event that defined it", s, e) })
-	case bucket == state.BucketQuestions && key[0] == 'q':
-		return between(stored, derived, event.DecodeQuestion, func(d *differ, s, e *event.Question) {
-			compareField(d, "the number", s.Number, e.Number)
-			compareField(d, "the name", s.Name, e.Name)
-			compareList(d, "the values", s.Values, e.Values)
-			compareField(d, "the encoding", s.Encoding, e.Encoding)
-			compareField(d, "the mechanism", string(event.EncodeMechanism(s.Mechanism)), string(event.EncodeMechanism(e.Mechanism)))
-		})
-	case bucket == state.BucketBuyers && key[0] == 'q':
-		return between(stored, derived, state.DecodeBuyer, func(d *differ, s, e state.Buyer) {
-			compareField(d, "the name", s.Name, e.Name)
-			compareField(d, "the number of sales", s.Sold, e.Sold)
-			compareField(d, "paid", s.Paid, e.Paid)
-		})
-	}
-	return between(stored, derived, state.DecodeNumber32, compareNumber)
-}
-
-func (a *auditor) compareChains(d *differ, question uint32, s, e state.Chain) {
-	compareField(d, "the event of the enrolment", s.Enrolled, e.Enrolled)
-	compareField(d, "the policy", s.Policy, e.Policy)
-	compareField(d, "the noise key", s.Noise, e.Noise)
-	compareField(d, "the number of buyers", s.Buyers, e.Buyers)
-	compareField(d, "the tag of the truth", tagText(s.Bound), tagText(e.Bound))
-	compareField(d, "charged by answers", s.Answered, e.Answered)
-	compareField(d, "the event of the epoch", s.Since, e.Since)
-	compareField(d, "the number of epochs before", len(s.Closed), len(e.Closed))
-	for i := range min(len(s.Closed), len(e.Closed)) {
-		old, told := s.Closed[i], e.Closed[i]
-		compareField(d, "the end of an epoch", old.End, told.End)
-		a.compareChains(d, question, state.Chain{Answered: old.Answered, Levels: old.Levels}, state.Chain{Answered: told.Answered, Levels: told.Levels})
-	}
-	for len(s.Levels) > 0 || len(e.Levels) > 0 {
-		switch first := firstOf(s.Levels, e.Levels, func(l state.Level) int64 { return l.Epsilon.Nano() }); first {
-		case -1:
-			*d = append(*d, fmt.Sprintf("there is a response at ε=%s, by the events there is none", s.Levels[0].Epsilon))
-			s.Levels = s.Levels[1:]
-		case 1:
-			*d = append(*d, fmt.Sprintf("there is no response at ε=%s, by the events there is one", e.Levels[0].Epsilon))
-			e.Levels = e.Levels[1:]
-		default:
-			a.compareLevels(d, question, s.Levels[0], e.Levels[0])
-			compareList(d, fmt.Sprintf("the buyers at ε=%s", s.Levels[0].Epsilon), s.Levels[0].Buyers, e.Levels[0].Buyers)
-			s.Levels, e.Levels = s.Levels[1:], e.Levels[1:]
+		return opened(state.DecodeStranger)
+	case state.BucketMeta:
+		switch string(key) {
+		case state.KeyCounters:
+			return opened(state.DecodeCounters)
+		case state.KeyAbout:
+			return opened(event.DecodeAbout)
+		}
+		return quoted
+	case state.BucketQuestions:
+		if key[0] == 'q' {
+			return opened(event.DecodeQuestion)
+		}
+	case state.BucketBuyers:
+		if key[0] == 'q' {
+			return opened(state.DecodeBuyer)
+		}
+	case state.BucketPolicies:
+		if key[0] == 'p' {
+			return quoted
 		}
 	}
+	if key[0] == 'e' && bucket != state.BucketObjects {
+		return opened(state.DecodeNumber64)
+	}
+	return opened(state.DecodeNumber32)
 }
 
-func (a *auditor) compareAnswers(d *differ, question uint32, s, e state.Answers) {
-	for len(s) > 0 || len(e) > 0 {
-		switch first := firstOf(s, e, func(l state.AnswerLevel) int64 { return l.Epsilon.Nano() }); first {
-		case -1:
-			*d = append(*d, fmt.Sprintf("there is an answer at ε=%s, by the events there is none", s[0].Epsilon))
-			s = s[1:]
-		case 1:
-			*d = append(*d, fmt.Sprintf("there is no answer at ε=%s, by the events there is one", e[0].Epsilon))
-			e = e[1:]
+func quoted(payload []byte) (any, error) { return strconv.Quote(string(payload)), nil }
+
+// differences names the fields in which two payloads of a record differ.
+func (a *auditor) differences(bucket string, key, stored, derived []byte) ([]string, error) {
+	var both [2]description
+	for i, payload := range [][]byte{stored, derived} {
+		record, err := decoderOf(bucket, key)(payload)
+		if err != nil {
+			return nil, err
+		}
+		both[i].value = func(epsilon privacy.Epsilon, v event.Value) string {
+			return a.valueName(binary.BigEndian.Uint32(key), epsilon, v)
+		}
+		switch record := record.(type) {
+		case string:
+			both[i].add("it", record)
+		case uint32:
+			both[i].add("the number", fmt.Sprint(record))
+		case uint64:
+			both[i].add("the event that defined it", fmt.Sprint(record))
 		default:
-			at := s[0].Epsilon
-			compareField(d, fmt.Sprintf("whether there is a score at ε=%s", at), s[0].Scored, e[0].Scored)
-			compareField(d, fmt.Sprintf("the output at ε=%s", at), s[0].Output, e[0].Output)
-			compareField(d, fmt.Sprintf("the score at ε=%s", at), s[0].Score, e[0].Score)
-			compareField(d, fmt.Sprintf("the event at ε=%s", at), s[0].Event, e[0].Event)
-			compareField(d, fmt.Sprintf("the first event of the answers with that at ε=%s", at), s[0].Began, e[0].Began)
-			compareField(d, fmt.Sprintf("the number of objects at ε=%s", at), s[0].Objects, e[0].Objects)
-			s, e = s[1:], e[1:]
+			both[i].describe("", reflect.Indirect(reflect.ValueOf(record)))
 		}
 	}
-}
-
-func (a *auditor) compareLevels(d *differ, question uint32, s, e state.Level) {
-	compareField(d, fmt.Sprintf("the response at ε=%s", s.Epsilon), a.valueName(question, s.Epsilon, s.Response), a.valueName(question, e.Epsilon, e.Response))
-	compareField(d, fmt.Sprintf("the event at ε=%s", s.Epsilon), s.Event, e.Event)
+	return differences(both[0].parts, both[1].parts), nil
 }

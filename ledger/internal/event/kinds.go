@@ -83,7 +83,7 @@ func (k Kind) String() string {
 type Created struct {
 	ID       [16]byte // a random UUID
 	Currency string
-	LogKey   string
+	LogKey   string `audit:"the log key"`
 }
 
 // TruthKeySet says that from here on chains are bound to their truth by keyed hashes. Check tells whether a key is the one.

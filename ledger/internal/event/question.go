@@ -57,8 +57,8 @@ type Question struct {
 	Values    []string              // the labels, at least two
 	Encoding  vocabulary.Encoding   // what a response is
 	Mechanism *vocabulary.Mechanism // of finite encoding
-	Index     map[string]int        // from a value to its place in Values
-	ID        [sha256.Size]byte     // stands for the definition, in every ledger
+	Index     map[string]int        `audit:"-"` // from a value to its place in Values
+	ID        [sha256.Size]byte     `audit:"-"` // stands for the definition, in every ledger
 }
 
 // NewQuestion returns a question as an event defines it. Without a mechanism of its values, such as a forged document may have, a

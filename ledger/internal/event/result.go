@@ -9,7 +9,7 @@ import (
 // Result is what a query about a panel is answered by: an output or, of a query with two outputs and a boundary
 // between them, a score, which can be raised.
 type Result struct {
-	Scored bool
+	Scored bool `audit:"whether there is a score"`
 	Output int
 	Score  int64
 }

@@ -21,10 +21,10 @@ type AnswerLevel struct {
 	Epsilon privacy.Epsilon
 	event.Result
 	Event uint64
-	Began uint64 // the event of the fresh answer that it was raised or derived from, or its own
+	Began uint64 `audit:"the first event of the answers"` // the event of the fresh answer that it was raised or derived from, or its own
 	// Objects is the size of the panel it is about: that of a partial request may have become another by the
 	// time of the next answer.
-	Objects uint64
+	Objects uint64 `audit:"the number of objects"`
 }
 
 // AsScore returns the answer as package mechanism raises it. It must be a score.

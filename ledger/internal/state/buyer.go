@@ -9,8 +9,8 @@ import (
 // Buyer is a customer of the market.
 type Buyer struct {
 	Name string
-	Sold uint64 // sales to it
-	Paid uint64 // for them, in minor units of the currency
+	Sold uint64 `audit:"the number of sales"` // sales to it
+	Paid uint64 `audit:"paid"`                // for them, in minor units of the currency
 }
 
 // Encode returns the payload of the record.

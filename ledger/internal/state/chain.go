@@ -11,23 +11,23 @@ import (
 
 // Chain is everything released of one object and question.
 type Chain struct {
-	Enrolled uint64     // the event that began it, or by which the object came back
+	Enrolled uint64     `audit:"the event of the enrolment"` // the event that began it, or by which the object came back
 	Policy   uint32     // 0 for none
-	Noise    uint32     // the key that responses are drawn from; 0 for chance
-	Buyers   uint64     // how many hold a level of it
-	Bound    *event.Tag // the keyed hash of the truth it belongs to, if there is one
+	Noise    uint32     `audit:"the noise key"`        // the key that responses are drawn from; 0 for chance
+	Buyers   uint64     `audit:"the number of buyers"` // how many hold a level of it
+	Bound    *event.Tag `audit:"the tag of the truth"` // the keyed hash of the truth it belongs to, if there is one
 	// Answered is what the question cost the object besides its levels: answers about it, and whatever was
 	// destroyed when the object was forgotten.
-	Answered privacy.Epsilon
-	Since    uint64        // the event that began the current epoch, or destroyed what was before; 0 for the first
-	Closed   []ClosedEpoch // in order; empty if since is 0
-	Levels   []Level       // of the current epoch, like all above but enrolled and policy
+	Answered privacy.Epsilon `audit:"charged by answers"`
+	Since    uint64          `audit:"the event of the epoch"` // the event that began the current epoch, or destroyed what was before; 0 for the first
+	Closed   []ClosedEpoch   `audit:"epoch"`                  // in order; empty if since is 0
+	Levels   []Level         // of the current epoch, like all above but enrolled and policy
 }
 
 // ClosedEpoch is what a chain was until its object began a new epoch: about another value, and never drawn from again.
 type ClosedEpoch struct {
-	End      uint64 // the event that began the next
-	Answered privacy.Epsilon
+	End      uint64          `audit:"the end"` // the event that began the next
+	Answered privacy.Epsilon `audit:"charged by answers"`
 	Levels   []Level
 }
 

@@ -7,10 +7,10 @@ import (
 // Links lead to what the log has about an object. Events that say something of it, and settled events that only
 // name it (see [event.Settled]), are linked apart: a statement lists the first.
 type Links struct {
-	Latest  uint64 // the last event about it that is not destroyed, or 0
-	Events  uint64 // how many there are
-	Settled uint64 // the last settled event that names it, likewise
-	Settles uint64 // how many there are
+	Latest  uint64 `audit:"the last event"`         // the last event about it that is not destroyed, or 0
+	Events  uint64 `audit:"the number of events"`   // how many there are
+	Settled uint64 `audit:"the last request"`       // the last settled event that names it, likewise
+	Settles uint64 `audit:"the number of requests"` // how many there are
 }
 
 // Total is how many events name the object.

@@ -11,14 +11,14 @@ import (
 // Object is the budget of one object.
 type Object struct {
 	Cap    privacy.Epsilon
-	Spent  privacy.Epsilon
-	Chains uint64
+	Spent  privacy.Epsilon `audit:"spent"`
+	Chains uint64          `audit:"the number of chains"`
 	// Withdrawn is the event by which the object last withdrew, or 0. What it enrolled in later counts.
-	Withdrawn uint64
-	Forgotten uint64 // the event that last destroyed what was released of it, or 0
-	Earned    uint64 // by sales, in minor units of the currency
+	Withdrawn uint64 `audit:"the event of the withdrawal"`
+	Forgotten uint64 `audit:"the event by which it was forgotten"` // the event that last destroyed what was released of it, or 0
+	Earned    uint64 `audit:"earned"`                              // by sales, in minor units of the currency
 	Links
-	Held []uint64 // reservations that may hold some of its budget, by rising number
+	Held []uint64 `audit:"the reservations"` // reservations that may hold some of its budget, by rising number
 }
 
 // Withdrew tells whether the object has withdrawn since it was enrolled in a chain.

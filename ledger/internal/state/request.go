@@ -10,10 +10,10 @@ import (
 // settled it part by part.
 type Request struct {
 	Digest  [sha256.Size]byte
-	Done    bool
-	Through uint64 // objects enrolled by later events do not belong to it
-	Dealt   uint64 // how many of the objects that it names are dealt with, if it is not done
-	Settled []uint64
+	Done    bool     `audit:"done"`
+	Through uint64   `audit:"the event up to which objects belong to it"` // objects enrolled by later events do not belong to it
+	Dealt   uint64   `audit:"the number of objects dealt with"`           // how many of the objects that it names are dealt with, if it is not done
+	Settled []uint64 `audit:"the events that settle it"`
 }
 
 // Encode returns the payload of the record.

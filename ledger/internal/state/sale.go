@@ -1,6 +1,7 @@
 package state
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -18,19 +19,32 @@ const (
 	SaleCancelled                       // a reservation that somebody ended
 )
 
+// String puts the status in a word.
+func (s SaleStatus) String() string {
+	switch s {
+	case SaleReserved:
+		return "reserved"
+	case SaleSold:
+		return "sold"
+	case SaleCancelled:
+		return "cancelled"
+	}
+	return fmt.Sprintf("of status %d", uint8(s))
+}
+
 // Sale is a sale or a reservation under its number.
 type Sale struct {
-	Status   SaleStatus
+	Status   SaleStatus `audit:"it"`
 	Buyer    uint32
 	Question uint32
-	Epsilon  privacy.Epsilon
-	Objects  uint64
-	Price    uint64    // in all; of a reservation, what is reserved
-	Refused  uint64    // objects left out, whose events follow those of its objects
-	Event    uint64    // that began it; those of its objects follow it
-	Granted  uint64    // the event that reserved it, 0 without a reservation
-	Expires  time.Time // of a reservation, else zero
-	Promised uint64    // what was reserved for a sale that was a reservation before
+	Epsilon  privacy.Epsilon `audit:"ε"`
+	Objects  uint64          `audit:"the number of objects"`
+	Price    uint64          // in all; of a reservation, what is reserved
+	Refused  uint64          `audit:"the number of refused objects"` // objects left out, whose events follow those of its objects
+	Event    uint64          // that began it; those of its objects follow it
+	Granted  uint64          `audit:"the event of the reservation"` // the event that reserved it, 0 without a reservation
+	Expires  time.Time       `audit:"the end of the reservation"`   // of a reservation, else zero
+	Promised uint64          `audit:"the price reserved"`           // what was reserved for a sale that was a reservation before
 }
 
 // Holds tells whether it is a reservation that holds at an instant.

@@ -57,11 +57,14 @@ func DecodeTallyKey(key []byte) (TallyKey, error) {
 type Tally struct {
 	Tallied
 	// Bits counts, in unary encoding, for each value the responses whose bit is set. Else it is empty.
-	Bits []Tallied
+	Bits []Tallied `audit:"bit"`
 }
 
 // Tallied is how many chains have such a response, and of how many it is the current one.
-type Tallied struct{ Recorded, Current uint64 }
+type Tallied struct {
+	Recorded uint64 `audit:"the number of chains with it"`
+	Current  uint64 `audit:"the number of chains where it is the current one"`
+}
 
 // Encode returns the payload of the record.
 func (t Tally) Encode() []byte {

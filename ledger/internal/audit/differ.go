@@ -1,0 +1,132 @@
+package audit
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// part is a part of a record in words: what it is called, where there are several of its name, and what it is.
+type part struct{ name, at, verb, is string }
+
+// description is a record as its parts, in the words of its type: a field is called what its tag says, or "the" and its name. What the tag
+// leaves out ("-") follows from the rest.
+type description struct {
+	parts   []part
+	at      string          // where in the record
+	epsilon privacy.Epsilon // of the level
+	value   func(privacy.Epsilon, event.Value) string
+}
+
+func (d *description) add(name, is string) { d.parts = append(d.parts, part{name, d.at, "is", is}) }
+
+// describe adds what a field is, or all fields of a struct that has no words of its own.
+func (d *description) describe(name string, v reflect.Value) {
+	if p, is := v.Interface().(state.Position); is {
+		d.add("the number of events", fmt.Sprint(p.Events))
+		d.add("the root of their tree", p.Root.String())
+		return
+	}
+	if v.Kind() == reflect.Struct && name == "" {
+		d.describeFields(v)
+		return
+	}
+	switch x := v.Interface().(type) {
+	case time.Time:
+		d.add(name, x.Format(time.RFC3339Nano))
+	case *event.Tag:
+		if x == nil {
+			d.add(name, "none")
+			return
+		}
+		d.add(name, fmt.Sprintf("%x", x[:]))
+	case event.Value:
+		d.add(name, d.value(d.epsilon, x))
+	case *vocabulary.Mechanism:
+		d.add(name, string(event.EncodeMechanism(x)))
+	case string, fmt.Stringer:
+		d.add(name, fmt.Sprint(x))
+	default:
+		d.describeKind(name, v)
+	}
+}
+
+func (d *description) describeKind(name string, v reflect.Value) {
+	switch {
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct:
+		d.describeList(name, v)
+	case v.Kind() == reflect.Array:
+		d.add(name, fmt.Sprintf("%x", v.Interface()))
+	default:
+		d.add(name, fmt.Sprintf("%+v", v.Interface()))
+		if v.Kind() == reflect.Slice {
+			d.parts[len(d.parts)-1].verb = "are"
+		}
+	}
+}
+
+// describeList adds a list of levels by their ε, or of what has no other name than its place.
+func (d *description) describeList(name string, v reflect.Value) {
+	at, _ := v.Type().Elem().FieldByName("Epsilon")
+	if at.Type == nil {
+		d.add("the number of "+name+"s", fmt.Sprint(v.Len()))
+	}
+	before := *d
+	for i := range v.Len() {
+		if one := v.Index(i); at.Type == nil {
+			d.at = fmt.Sprintf("%s in %s %d", before.at, name, i)
+		} else {
+			d.epsilon = one.FieldByIndex(at.Index).Interface().(privacy.Epsilon)
+			d.at = fmt.Sprintf("%s at ε=%s", before.at, d.epsilon)
+		}
+		d.describe("", v.Index(i))
+	}
+	d.at, d.epsilon = before.at, before.epsilon
+}
+
+func (d *description) describeFields(v reflect.Value) {
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		name, told := f.Tag.Lookup("audit")
+		switch {
+		case name == "-":
+		case told:
+			d.describe(name, v.Field(i))
+		case f.Anonymous || f.Type.Kind() == reflect.Struct && f.Type.PkgPath() == v.Type().PkgPath():
+			d.describe("", v.Field(i))
+		default:
+			d.describe("the "+strings.ToLower(f.Name), v.Field(i))
+		}
+	}
+}
+
+// differences says in which parts what is stored is not what the events say.
+func differences(stored, derived []part) (texts []string) {
+	told, missing := map[[2]string]part{}, ""
+	for _, e := range derived {
+		told[[2]string{e.name, e.at}] = e
+	}
+	for _, s := range stored {
+		id := [2]string{s.name, s.at}
+		e, both := told[id]
+		switch {
+		case !both && s.at != missing:
+			texts, missing = append(texts, fmt.Sprintf("there is something%s, by the events there is nothing", s.at)), s.at
+		case both && s.is != e.is:
+			texts = append(texts, fmt.Sprintf("%s%s %s %s, the events say %s", s.name, s.at, s.verb, s.is, e.is))
+		}
+		delete(told, id)
+	}
+	for _, e := range derived {
+		if _, left := told[[2]string{e.name, e.at}]; left && e.at != missing {
+			texts, missing = append(texts, fmt.Sprintf("there is nothing%s, by the events there is something", e.at)), e.at
+		}
+	}
+	return texts
+}
