@@ -94,10 +94,9 @@ type writer struct {
 	out    *bufio.Writer
 	seed   maphash.Seed
 	block  []byte
-	until  int      // the length at which the block ends
-	size   int64    // expected of the run
-	budget int      // for the index
-	hashes []uint64 // of keys that the filter does not have yet
+	until  int   // the length at which the block ends
+	size   int64 // expected of the run
+	budget int   // for the index
 }
 
 // newWriter begins a run of at most about size bytes and count pairs that may hold budget bytes in
@@ -135,21 +134,9 @@ func (w *writer) add(key, value []byte) error {
 		w.block = binary.AppendUvarint(w.block, uint64(len(value))+1)
 		w.block = append(append(w.block, key...), value...)
 	}
-	if w.hashes = append(w.hashes, maphash.Bytes(w.seed, key)); len(w.hashes) == together {
-		w.filterSome()
-	}
+	r.filter.has(maphash.Bytes(w.seed, key), true)
 	r.count++
 	return nil
-}
-
-// together is how many keys are put into the filter together: so the processor waits for many of its lines at once.
-const together = 64
-
-func (w *writer) filterSome() {
-	for _, hash := range w.hashes {
-		w.run.filter.has(hash, true)
-	}
-	w.hashes = w.hashes[:0]
 }
 
 // addAll adds the pairs of cursors. Deleted ones are left out if they are the oldest: then there is nothing that they hide.
@@ -180,7 +167,6 @@ func (w *writer) flush() error {
 }
 
 func (w *writer) finish() error {
-	w.filterSome()
 	return errors.Join(w.flush(), w.out.Flush())
 }
 

@@ -9,7 +9,6 @@
 package scratch
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -22,8 +21,7 @@ import (
 
 var _ kv.Writer = (*Scratch)(nil)
 
-// ratio is how many times larger than the new pairs an old run, or an old part of the order in memory, may be and still
-// be merged with them.
+// ratio is how many times larger than the new pairs an old run may be and still be merged with them.
 const ratio = 2
 
 var (
@@ -44,17 +42,16 @@ type Scratch struct {
 	open     bool
 	buckets  []string // numbered as they are first written to; there are few
 	table    table
-	fresh    [][]place // by bucket, dirty pairs of the table that are not in order yet, where they stand or stood once
-	order    [][]place // the others, each part sorted and much larger than the next
+	fresh    [][]place // by bucket, pairs of the table that are not in order yet, where they stand or stood once
+	sorted   []place   // the others
 	runs     []*run    // oldest first
 	scanning int
-	key      []byte       // of the call under way, with its bucket
-	hash     uint64       // of the key
-	foreseen *expectation // of the key, or nil
-	buf      []byte       // for keys
+	key      []byte // of the call under way, with its bucket
+	hash     uint64 // of the key
+	buf      []byte // for keys
 	cursors  map[cursorID]*cursor
-	expected expectations
-	touched  byte // so that no read of Prefetch is left out
+	expected []uint64 // hashes of keys that will be asked for
+	touched  byte     // so that no read of Prefetch is left out
 }
 
 // cursorID names the cursor of Get for a run and a bucket. Those who read in order find each block as they left it.
@@ -86,10 +83,6 @@ func (s *Scratch) Close() error {
 
 // locate sets s.key and what belongs to it. It tells whether the bucket was ever written to.
 func (s *Scratch) locate(bucket string, key []byte) (known bool) {
-	if s.foreseen = s.expected.find(s.buckets, bucket, key); s.foreseen != nil {
-		s.key, s.hash = s.foreseen.key, s.foreseen.hash
-		return true
-	}
 	number, known := s.numberOf(bucket)
 	s.buf = append(binary.BigEndian.AppendUint32(s.buf[:0], number), key...)
 	s.key, s.hash = s.buf, maphash.Bytes(s.table.seed, s.buf)
@@ -114,52 +107,18 @@ func (s *Scratch) Get(bucket string, key []byte) ([]byte, error) {
 	if !s.locate(bucket, key) {
 		return nil, nil
 	}
-	if p := s.pair(); p != nil {
+	if p := s.table.get(s.key, s.hash); p != nil {
 		return p.value(), nil
 	}
-	if len(s.runs) == 0 {
-		return nil, nil
-	}
-	value, err := s.getSpilled()
-	// What is read once is often read again. But a read never makes anything spill, so that it may stand
-	// in a scan.
-	if size := overhead + len(s.key) + roomFor(value); value != nil && s.table.held+size <= s.room() {
-		s.table.set(s.key, s.hash, value, false)
-	}
-	return value, err
-}
-
-// pair returns the pair with s.key, if it is in the table. Where it stands it notes with what is expected, so that it is
-// looked for once.
-func (s *Scratch) pair() framed {
-	e := s.foreseen
-	if e == nil {
-		return s.table.get(s.key, s.hash)
-	}
-	if e.known == likely && bytes.Equal(s.table.at(e.place).key(), e.key) {
-		e.known = certain
-	}
-	if e.known != certain {
-		p, found := s.table.placeOf(s.key, s.hash)
-		if !found {
-			return nil
-		}
-		e.place, e.known = p, certain
-	}
-	e.place = s.table.current(e.place)
-	return s.table.at(e.place)
-}
-
-func (s *Scratch) getSpilled() ([]byte, error) {
-	bucket := binary.BigEndian.Uint32(s.key)
+	number := binary.BigEndian.Uint32(s.key)
 	for _, r := range slices.Backward(s.runs) {
 		if !r.filter.has(s.hash, false) {
 			continue
 		}
-		c := s.cursors[cursorID{r, bucket}]
+		c := s.cursors[cursorID{r, number}]
 		if c == nil {
 			c = &cursor{run: r}
-			s.cursors[cursorID{r, bucket}] = c
+			s.cursors[cursorID{r, number}] = c
 		}
 		if value, found, err := c.get(s.key); found || err != nil {
 			return value, err
@@ -170,35 +129,25 @@ func (s *Scratch) getSpilled() ([]byte, error) {
 
 // Expect says that a key will soon be asked for.
 func (s *Scratch) Expect(bucket string, key []byte) {
-	if number, known := s.numberOf(bucket); known {
-		s.expected.add(s.table.seed, number, key)
+	if s.locate(bucket, key) {
+		s.expected = append(s.expected, s.hash)
 	}
 }
 
 // Prefetch brings what is expected from memory to the processor. It changes nothing. The processor waits for many loads at
-// once, as long as it need not know what one brought to find the next, nor to tell how to go on. So first come the places
-// in the index of all keys, then the pairs that stand there, and only then a look at what was found.
+// once, as long as it need not know what one brought to find the next: so first come the places in the index of all keys, and then
+// what stands there.
 func (s *Scratch) Prefetch() {
-	all := s.expected.all
-	for i := range all {
-		s.touched ^= s.table.touchSlot(all[i].hash)
+	for _, hash := range s.expected {
+		s.touched ^= s.table.touchSlot(hash)
 	}
-	for i := range all {
-		e := &all[i]
-		if p, found := s.table.likely(e.hash); found {
-			e.place, e.known = p, likely
+	for _, hash := range s.expected {
+		s.touched ^= s.table.touchPair(hash)
+		for _, r := range s.runs {
+			s.touched ^= byte(r.filter.lineOf(hash)[0])
 		}
 	}
-	for i := range all {
-		if e := &all[i]; e.known == likely {
-			s.touched ^= s.table.at(e.place)[0]
-		} else {
-			for _, r := range s.runs {
-				s.touched ^= byte(r.filter.lineOf(e.hash)[0])
-			}
-		}
-	}
-	s.expected.complete = true
+	s.expected = s.expected[:0]
 }
 
 // Put implements [kv.Writer]. It keeps no reference to key or value.
@@ -224,7 +173,7 @@ func (s *Scratch) Delete(bucket string, key []byte) error {
 	if err := s.writable(); err != nil {
 		return err
 	}
-	if !s.locate(bucket, key) || len(s.runs) == 0 && s.pair() == nil {
+	if !s.locate(bucket, key) || len(s.runs) == 0 && s.table.get(s.key, s.hash) == nil {
 		return nil
 	}
 	return s.set(nil)
@@ -242,16 +191,12 @@ func (s *Scratch) writable() error {
 
 // set sets the value of s.key, and spills the table if it outgrows its room.
 func (s *Scratch) set(value []byte) error {
-	p, fresh, fits := place(0), false, false
-	if e := s.foreseen; e != nil && e.known == certain {
-		p = s.table.current(e.place)
-		fresh, fits = s.table.replace(p, value, true)
-	}
-	if !fits {
-		p, fresh = s.table.set(s.key, s.hash, value, true)
-	}
-	if fresh {
-		s.note(p)
+	if p, fresh := s.table.set(s.key, s.hash, value); fresh {
+		bucket := int(binary.BigEndian.Uint32(s.key))
+		for len(s.fresh) <= bucket {
+			s.fresh = append(s.fresh, nil)
+		}
+		s.fresh[bucket] = append(s.fresh[bucket], p)
 	}
 	if s.table.held <= s.room() {
 		return nil
@@ -279,15 +224,10 @@ func heldBy(runs []*run) int {
 // spill writes the table and the newest runs into one new run. If it fails, nothing has changed.
 func (s *Scratch) spill() error {
 	s.arrange()
-	count, size := 0, int64(0)
-	cursors := make([]*cursor, 0, len(s.order)+len(s.runs))
-	for _, part := range s.order { // no key stands in two parts
-		cursors = append(cursors, &cursor{table: &s.table, places: part})
-		count += len(part)
-		for _, p := range part {
-			pair := s.table.at(s.table.current(p))
-			size += int64(len(pair.key()) + len(pair.value()) + frame)
-		}
+	cursors, count, size := []*cursor{{table: &s.table, places: s.sorted}}, len(s.sorted), int64(0)
+	for _, p := range s.sorted {
+		pair := s.table.at(s.table.current(p))
+		size += int64(len(pair.key()) + len(pair.value()) + frame)
 	}
 	older := len(s.runs)
 	for older > 0 && s.runs[older-1].size <= ratio*size {
@@ -314,9 +254,8 @@ func (s *Scratch) spill() error {
 		s.runs, merged = s.runs[:older], append(merged, w.run)
 	}
 	s.table.clear()
-	s.expected.forget()
 	clear(s.cursors)
-	s.order = nil
+	s.sorted = s.sorted[:0]
 	return closeAll(merged)
 }
 
@@ -362,10 +301,7 @@ func (s *Scratch) Walk(bucket string, from []byte) (*Walk, error) {
 	}
 	s.arrange()
 	start := slices.Clone(s.key)
-	var cursors []*cursor
-	for _, part := range s.order { // no key stands in two parts
-		cursors = append(cursors, &cursor{table: &s.table, places: part})
-	}
+	cursors := []*cursor{{table: &s.table, places: s.sorted}}
 	for _, r := range slices.Backward(s.runs) {
 		cursors = append(cursors, &cursor{run: r})
 	}
@@ -397,17 +333,7 @@ func (w *Walk) Next() (key, value []byte, err error) {
 // Close ends the scan. It is called once.
 func (w *Walk) Close() { w.state.scanning-- }
 
-// note notes that the pair with s.key, in this place, is not in order yet.
-func (s *Scratch) note(p place) {
-	bucket := int(binary.BigEndian.Uint32(s.key))
-	for len(s.fresh) <= bucket {
-		s.fresh = append(s.fresh, nil)
-	}
-	s.fresh[bucket] = append(s.fresh[bucket], p)
-}
-
-// arrange puts fresh pairs in order. Parts that are not much larger than the new one are merged
-// with it, so that scans between writes do not sort everything anew.
+// arrange puts fresh pairs in order.
 func (s *Scratch) arrange() {
 	var part []place
 	for bucket, places := range s.fresh { // keys begin with the number of their bucket
@@ -415,12 +341,7 @@ func (s *Scratch) arrange() {
 		part = append(part, places...)
 		s.fresh[bucket] = places[:0]
 	}
-	if len(part) == 0 {
-		return
+	if len(part) > 0 {
+		s.sorted = s.table.merge(s.sorted, part)
 	}
-	for n := len(s.order); n > 0 && len(s.order[n-1]) <= ratio*len(part); n-- {
-		part = s.table.merge(s.order[n-1], part)
-		s.order = s.order[:n-1]
-	}
-	s.order = append(s.order, part)
 }

@@ -42,9 +42,8 @@ const (
 	head     = 12 // bytes: the length of the key, of the value, and of the room for it
 	overhead = head + 24
 	// The flags of a pair stand in the length of the key.
-	flagDirty   = 1 << 31 // it is not just read from a run
-	flagMoved   = 1 << 30 // it stands where the value says
-	flagDeleted = 1 << 29 // there is no such pair, whatever runs hold
+	flagMoved   = 1 << 31 // it stands where the value says
+	flagDeleted = 1 << 30 // there is no such pair, whatever runs hold
 	lengthMask  = flagDeleted - 1
 )
 
@@ -55,9 +54,6 @@ func (t *table) at(p place) framed { return t.pages[p>>offsetBits][p&(1<<offsetB
 
 func (p framed) keyField() uint32    { return binary.LittleEndian.Uint32(p) }
 func (p framed) is(flag uint32) bool { return p.keyField()&flag != 0 }
-func (p framed) setFlags(flags uint32) {
-	binary.LittleEndian.PutUint32(p, p.keyField()&lengthMask|flags)
-}
 
 func (p framed) key() []byte { return p[head:][:p.keyField()&lengthMask] }
 func (p framed) room() int   { return int(binary.LittleEndian.Uint32(p[8:])) }
@@ -78,14 +74,7 @@ func (p framed) set(value []byte, flags uint32) {
 	}
 	binary.LittleEndian.PutUint32(p[4:], uint32(len(value)))
 	copy(p[head+int(p.keyField()&lengthMask):], value)
-	p.setFlags(flags)
-}
-
-// moveTo says where the pair stands now.
-func (p framed) moveTo(to place) {
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], uint64(to))
-	p.set(b[:], flagMoved)
+	binary.LittleEndian.PutUint32(p, p.keyField()&lengthMask|flags)
 }
 
 // current returns where a pair stands that stood in a place.
@@ -118,18 +107,18 @@ func (t *table) touchSlot(hash uint64) byte {
 	return byte(t.slots[int(hash)&(len(t.slots)-1)])
 }
 
-// likely returns where the pair with a hash seems to stand, if there seems to be one.
-func (t *table) likely(hash uint64) (p place, found bool) {
+// touchPair reads where a pair with a hash seems to stand.
+func (t *table) touchPair(hash uint64) byte {
 	if t.count == 0 {
-		return 0, false
+		return 0
 	}
 	mask := len(t.slots) - 1
 	for at := int(hash) & mask; t.slots[at] != 0; at = (at + 1) & mask {
 		if uint64(t.slots[at])>>placeBits == hash>>placeBits {
-			return t.slots[at].place(), true
+			return t.at(t.slots[at].place())[0]
 		}
 	}
-	return 0, false
+	return 0
 }
 
 func (s slot) place() place { return place(s&(1<<placeBits-1)) - 1 }
@@ -138,69 +127,41 @@ func slotOf(p place, hash uint64) slot { return slot(hash>>placeBits<<placeBits 
 
 // get returns a pair, or nil.
 func (t *table) get(key []byte, hash uint64) framed {
-	if p, found := t.placeOf(key, hash); found {
-		return t.at(p)
+	if t.count > 0 {
+		if at, found := t.find(key, hash); found {
+			return t.at(t.slots[at].place())
+		}
 	}
 	return nil
 }
 
-// placeOf returns where a pair stands. That leads to it until the table is cleared, also after it has moved: see current.
-func (t *table) placeOf(key []byte, hash uint64) (p place, found bool) {
-	if t.count == 0 {
-		return 0, false
-	}
-	at, found := t.find(key, hash)
-	if !found {
-		return 0, false
-	}
-	return t.slots[at].place(), true
-}
-
-// replace sets the value of a pair where it stands, if it fits there. It tells whether the pair was not dirty before.
-func (t *table) replace(p place, value []byte, dirty bool) (fresh, fits bool) {
-	pair := t.at(p)
-	if pair.room() < len(value) {
-		return false, false
-	}
-	fresh = dirty && !pair.is(flagDirty)
-	pair.set(value, flagsOf(dirty))
-	return fresh, true
-}
-
-func flagsOf(dirty bool) uint32 {
-	if dirty {
-		return flagDirty
-	}
-	return 0
-}
-
-// set sets a value, nil if there is to be none. It tells where the pair stands if it was not there, or not dirty.
-func (t *table) set(key []byte, hash uint64, value []byte, dirty bool) (p place, fresh bool) {
+// set sets a value, nil if there is to be none. It tells where the pair stands if there was none.
+func (t *table) set(key []byte, hash uint64, value []byte) (p place, fresh bool) {
 	if 4*(t.count+1) > 3*len(t.slots) {
 		t.grow()
 	}
 	at, found := t.find(key, hash)
 	if !found {
-		p = t.add(key, value, roomFor(value), flagsOf(dirty))
+		p = t.add(key, value, roomFor(value))
 		t.slots[at] = slotOf(p, hash)
 		t.count++
-		return p, dirty
+		return p, true
 	}
-	p = t.slots[at].place()
-	fresh, fits := t.replace(p, value, dirty)
-	if fits {
-		return p, fresh
+	pair := t.at(t.slots[at].place())
+	if pair.room() >= len(value) {
+		pair.set(value, 0)
+		return 0, false
 	}
-	before := t.at(p)
-	fresh = dirty && !before.is(flagDirty)
-	p = t.add(key, value, 2*len(value), flagsOf(dirty)) // what has grown will grow again
-	before.moveTo(p)
+	p = t.add(key, value, 2*len(value)) // what has grown will grow again
+	var to [8]byte
+	binary.LittleEndian.PutUint64(to[:], uint64(p))
+	pair.set(to[:], flagMoved)
 	t.slots[at] = slotOf(p, hash)
-	return p, fresh
+	return 0, false
 }
 
 // add puts a pair behind the others.
-func (t *table) add(key, value []byte, room int, flags uint32) place {
+func (t *table) add(key, value []byte, room int) place {
 	size := head + len(key) + room
 	t.held += size + overhead - head
 	page, from := t.space(size)
@@ -208,7 +169,7 @@ func (t *table) add(key, value []byte, room int, flags uint32) place {
 	binary.LittleEndian.PutUint32(p, uint32(len(key)))
 	binary.LittleEndian.PutUint32(p[8:], uint32(room))
 	copy(p[head:], key)
-	p.set(value, flags)
+	p.set(value, 0)
 	return place(page)<<offsetBits | place(from)
 }
 
