@@ -573,7 +573,7 @@ func rename(t testing.TB, from, to string) {
 func hiddenBytes(ev event.Event) []byte {
 	e := &wire.Encoder{}
 	e.Raw(ev.Salt[:])
-	ev.Change.Encode(e)
+	ev.Change.Fields(wire.Writing(e))
 	return e.Buf
 }
 

@@ -588,7 +588,7 @@ func TestVerifyNamesWhatWasAlteredOfNoise(t *testing.T) {
 		"one key gone": {func(t *testing.T, s kv.Store) { remove(t, s, state.BucketMeta, state.NoiseKey(1)) }, "noise key 00000001"},
 		"one key more": {func(t *testing.T, s kv.Store) {
 			e := &wire.Encoder{}
-			(&event.NoiseKeySet{Number: 3, Name: "2028", Check: event.Tag{}}).Encode(e)
+			(&event.NoiseKeySet{Number: 3, Name: "2028", Check: event.Tag{}}).Fields(wire.Writing(e))
 			putRecord(t, s, state.BucketMeta, state.NoiseKey(3), e.Buf)
 		}, "noise key 00000003"},
 	} {

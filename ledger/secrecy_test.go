@@ -77,7 +77,7 @@ func TestNoLabelStandsInTheFileButInItsDefinition(t *testing.T) {
 	file, err := os.ReadFile(path)
 	must(t, err)
 	definition := &wire.Encoder{}
-	(&event.QuestionDefined{Number: 1, Question: q}).Encode(definition)
+	(&event.QuestionDefined{Number: 1, Question: q}).Fields(wire.Writing(definition))
 	if bytes.Count(file, definition.Buf) < 2 {
 		t.Error("the definition is not found where it must be: in its event and in its record")
 	}
@@ -373,7 +373,7 @@ func TestNoCallOfTheMarketNamesATruth(t *testing.T) {
 	file, err := os.ReadFile(path)
 	must(t, err)
 	definition := &wire.Encoder{}
-	(&event.QuestionDefined{Number: 1, Question: secret()}).Encode(definition)
+	(&event.QuestionDefined{Number: 1, Question: secret()}).Fields(wire.Writing(definition))
 	if rest := bytes.ReplaceAll(file, definition.Buf, nil); mentionsSecret(string(rest)) || bytes.Contains(file, truthKey()) {
 		t.Error("a label, or the truth key, stands in the file")
 	}

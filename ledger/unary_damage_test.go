@@ -90,7 +90,7 @@ func TestEveryAlteredBitIsNamed(t *testing.T) {
 			found := fmt.Sprint(findings(t, l, VerifyRequest{}))
 			for what, differs := range map[string]bool{
 				"tally at ε=2": true,
-				fmt.Sprintf("the number of chains with it in bit %d", bit):             was.Recorded != now.Recorded,
+				fmt.Sprintf("the number of chains with it in bit %d", bit):                     was.Recorded != now.Recorded,
 				fmt.Sprintf("the number of chains where it is the current one in bit %d", bit): was.Current != now.Current,
 			} {
 				if strings.Contains(found, what) != differs {
@@ -180,7 +180,7 @@ func TestVerifyNamesWhatIsNotUnary(t *testing.T) {
 func defined(number uint32, q Question, encoding Encoding) []byte {
 	q.Encoding = encoding
 	e := &wire.Encoder{}
-	(&event.QuestionDefined{Number: number, Question: q}).Encode(e)
+	(&event.QuestionDefined{Number: number, Question: q}).Fields(wire.Writing(e))
 	return e.Buf
 }
 

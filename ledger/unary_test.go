@@ -708,7 +708,7 @@ func TestNothingNamesATruthOfAUnaryQuestion(t *testing.T) {
 	file, err := os.ReadFile(path)
 	must(t, err)
 	definition := &wire.Encoder{}
-	(&event.QuestionDefined{Number: 1, Question: q}).Encode(definition)
+	(&event.QuestionDefined{Number: 1, Question: q}).Fields(wire.Writing(definition))
 	if bytes.Count(file, definition.Buf) < 2 {
 		t.Error("the definition is not found where it must be: in its event and in its record")
 	}

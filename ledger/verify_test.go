@@ -344,7 +344,7 @@ func moreTamperings(t *testing.T) map[string]tampering {
 		"question": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, state.BucketQuestions, state.NumberKey(1), func([]byte) []byte {
 				e := &wire.Encoder{}
-				(&event.QuestionDefined{Number: 1, Question: Question{Name: "vote", Values: []string{"yes", "nay", "blank"}, Encoding: Direct}}).Encode(e)
+				(&event.QuestionDefined{Number: 1, Question: Question{Name: "vote", Values: []string{"yes", "nay", "blank"}, Encoding: Direct}}).Fields(wire.Writing(e))
 				return e.Buf
 			})
 		}, Problem{Kind: "question", Question: "vote", Text: "question 1: the values are [yes nay blank], the events say [yes no blank]"}),

@@ -135,8 +135,7 @@ type eventBatch struct {
 	buf     []byte
 	records []rawEvent
 	events  []readEvent
-	written event.Written
-	texts   wire.Texts
+	reader  event.Reader
 }
 
 // rawEvent is the place of a record in the bytes of a batch.
@@ -176,7 +175,7 @@ func (w *decodeWorker) batch() *eventBatch {
 		w.free = w.free[:n-1]
 		return b
 	}
-	return &eventBatch{}
+	return &eventBatch{reader: event.Reader{Texts: &wire.Texts{}}}
 }
 
 func (w *decodeWorker) reuse(b *eventBatch) {
@@ -204,16 +203,16 @@ func (b *eventBatch) decode(head uint32) {
 		payload := max(r.value, r.end-wire.SumLength)
 		sum := crc32.Update(head, table, b.buf[r.key:payload]) // that of key and payload, which stand together
 		sealed := r.end-payload == wire.SumLength && binary.BigEndian.Uint32(b.buf[payload:]) == sum
-		b.events[i].read(binary.BigEndian.Uint64(b.buf[r.key:]), b.buf[r.value:payload:payload], sealed, &b.written, &b.texts)
+		b.events[i].read(binary.BigEndian.Uint64(b.buf[r.key:]), b.buf[r.value:payload:payload], sealed, &b.reader)
 	}
 }
 
 // read reads as much of an event as can be read. One whose checksum alone is wrong is read all the same:
 // whether it is what it was, the tree tells.
-func (e *readEvent) read(number uint64, payload []byte, sealed bool, w *event.Written, t *wire.Texts) {
+func (e *readEvent) read(number uint64, payload []byte, sealed bool, r *event.Reader) {
 	e.number, e.hashes, e.damaged = number, nil, !sealed
-	if e.invalid = e.entry.Read(e.number, payload, t); e.invalid == nil {
-		e.leaf, e.hashes = w.Write(&e.entry.Event).Leaf(), e.entry.Hashes
+	if e.invalid = e.entry.Read(e.number, payload, r); e.invalid == nil {
+		e.leaf, e.hashes = r.Leaf(), e.entry.Hashes
 		return
 	}
 	e.leaf = tlog.Hash{}

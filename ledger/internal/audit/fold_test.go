@@ -14,7 +14,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/scratch"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -143,8 +142,8 @@ func TestHashesOfADamagedEvent(t *testing.T) {
 		"nothing":       {nil, false},
 	} {
 		var used readEvent
-		used.read(4, sound, true, new(event.Written), &wire.Texts{}) // what was there before must not be seen
-		used.read(4, one.record, true, new(event.Written), &wire.Texts{})
+		used.read(4, sound, true, new(event.Reader)) // what was there before must not be seen
+		used.read(4, one.record, true, new(event.Reader))
 		if (used.invalid == nil) != (name == "sound") || (used.leaf == tlog.Hash{}) != (name != "sound") {
 			t.Errorf("%s: %v, leaf %v", name, used.invalid, used.leaf)
 		}

@@ -26,21 +26,17 @@ type About struct {
 	At time.Time `audit:"the time of creation"`
 }
 
-// Encode returns the payload of the record.
-func (a About) Encode() []byte {
-	e := &wire.Encoder{}
-	e.Time(a.At)
-	a.Created.Encode(e)
-	return e.Buf
+// Fields implements [wire.Record].
+func (a *About) Fields(x wire.Codec) {
+	x.Time(&a.At)
+	a.Created.Fields(x)
 }
 
+// Encode returns the payload of the record.
+func (a About) Encode() []byte { return wire.Encode(&a) }
+
 // DecodeAbout reads what [About.Encode] writes.
-func DecodeAbout(payload []byte) (About, error) {
-	d := &wire.Decoder{Rest: payload}
-	a := About{At: d.Time()}
-	a.Created = *decodeCreated(d).(*Created)
-	return a, d.Done()
-}
+func DecodeAbout(payload []byte) (About, error) { return wire.Decode[About](payload) }
 
 // Origin is what checkpoints call the log: the name of the key that signs it, or its id.
 func (a About) Origin() string {

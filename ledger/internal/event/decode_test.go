@@ -101,7 +101,7 @@ func FuzzDecodeBare(f *testing.F) {
 func FuzzDecodeQuestion(f *testing.F) {
 	encode := func(q *Question) []byte {
 		e := &wire.Encoder{}
-		(&QuestionDefined{Number: q.Number, Question: vocabulary.Question{Name: q.Name, Values: q.Values, Encoding: q.Encoding, Mechanism: q.Mechanism}}).Encode(e)
+		(&QuestionDefined{Number: q.Number, Question: vocabulary.Question{Name: q.Name, Values: q.Values, Encoding: q.Encoding, Mechanism: q.Mechanism}}).Fields(wire.Writing(e))
 		return e.Buf
 	}
 	odds := familytest.Odds(f)
@@ -131,7 +131,7 @@ func FuzzDecodeAbout(f *testing.F) {
 
 // empty returns a change of a kind that has no public part.
 func empty(k Kind) Change {
-	return decodeHidden(&wire.Decoder{}, k)
+	return newChange(k)
 }
 
 // An event is read into the memory of another one that was done with, whatever that was: also one that could not be read.
@@ -155,12 +155,12 @@ func TestEventsAreReadOverOthers(t *testing.T) {
 		}
 	}
 	random := rand.New(rand.NewPCG(9, 10))
-	used, shared := [3]Entry{}, &wire.Texts{}
+	used, shared := [3]Entry{}, &Reader{Texts: &wire.Texts{}}
 	read := map[Kind]int{}
 	for range 20_000 {
 		r, e := records[random.IntN(len(records))], &used[random.IntN(len(used))]
 		var fresh Entry
-		want, err := fresh.Read(r.number, r.payload, nil), e.Read(r.number, r.payload, shared)
+		want, err := fresh.Read(r.number, r.payload, new(Reader)), e.Read(r.number, r.payload, shared)
 		if want != nil || err != nil {
 			if fmt.Sprint(err) != fmt.Sprint(want) {
 				t.Fatalf("%v, and over another one %v", want, err)
@@ -197,7 +197,7 @@ func TestDecodersRefuseOtherFormsOfAMechanism(t *testing.T) {
 	back, err := DecodeQuestion(sound)
 	must(t, err)
 	e := &wire.Encoder{}
-	(&QuestionDefined{Number: 1, Question: vocabulary.Question{Name: back.Name, Values: back.Values, Encoding: back.Encoding, Mechanism: back.Mechanism}}).Encode(e)
+	(&QuestionDefined{Number: 1, Question: vocabulary.Question{Name: back.Name, Values: back.Values, Encoding: back.Encoding, Mechanism: back.Mechanism}}).Fields(wire.Writing(e))
 	if !slices.Equal(e.Buf, sound) {
 		t.Error("the record came back as another")
 	}

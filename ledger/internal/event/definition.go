@@ -72,7 +72,7 @@ func EncodingFor(q vocabulary.Question) vocabulary.Encoding {
 func definitionDigest(q vocabulary.Question) [sha256.Size]byte {
 	e := wire.NewDigest("definition")
 	e.Text(q.Name)
-	e.U8(encodingCode(q.Encoding))
+	coded(wire.Writing(e), &q.Encoding, encodings())
 	for _, value := range q.Values {
 		e.Text(value)
 	}
@@ -82,28 +82,7 @@ func definitionDigest(q vocabulary.Question) [sha256.Size]byte {
 	return e.Sum()
 }
 
-// encodingCode is how events name an encoding.
-func encodingCode(e vocabulary.Encoding) uint8 {
-	switch e {
-	case vocabulary.Unary:
-		return 2
-	case vocabulary.Finite:
-		return 3
-	}
-	return 1
-}
-
-// decodeEncoding reads the number of an encoding.
-func decodeEncoding(d *wire.Decoder) vocabulary.Encoding {
-	switch code := d.U8(); code {
-	case encodingCode(vocabulary.Direct):
-		return vocabulary.Direct
-	case encodingCode(vocabulary.Unary):
-		return vocabulary.Unary
-	case encodingCode(vocabulary.Finite):
-		return vocabulary.Finite
-	default:
-		d.Fail("unknown encoding %d", code)
-		return ""
-	}
+// encodings are the encodings of questions. The number of one in events is its place, from 1.
+func encodings() []vocabulary.Encoding {
+	return []vocabulary.Encoding{vocabulary.Direct, vocabulary.Unary, vocabulary.Finite}
 }

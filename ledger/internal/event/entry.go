@@ -40,14 +40,14 @@ func (ev *Event) public(e *wire.Encoder) {
 	e.U8(uint8(ev.Change.Kind()))
 	e.Time(ev.Time)
 	if c, ok := ev.Change.(lasting); ok {
-		c.encodePublic(e)
+		c.public(wire.Writing(e))
 	}
 }
 
 // hidden appends the salt of an event and the bytes that it hides.
 func (ev *Event) hidden(e *wire.Encoder) {
 	e.Raw(ev.Salt[:])
-	ev.Change.Encode(e)
+	ev.Change.Fields(wire.Writing(e))
 }
 
 // Written is an event in bytes. It can be used for one event after another.
@@ -141,29 +141,42 @@ func (n Entry) Encode() []byte {
 // DecodeEntry reads the record of the event with a number.
 func DecodeEntry(number uint64, payload []byte) (Entry, error) {
 	n := Entry{}
-	if err := n.Read(number, payload, nil); err != nil {
+	if err := n.Read(number, payload, new(Reader)); err != nil {
 		return Entry{}, err
 	}
 	return n, nil
 }
 
-// Read is [DecodeEntry] for one of many. It uses the memory of the hashes that n had before, and of its change, and puts texts where t
-// says.
-func (n *Entry) Read(number uint64, payload []byte, t *wire.Texts) error {
+// Reader is memory for reading one event after another.
+type Reader struct {
+	Texts          *wire.Texts // where texts are put, nil for memory of their own
+	public, hidden wire.Decoder
+	read           Written // as it was read
+}
+
+// Leaf returns the leaf in the tree of the event read last.
+func (r *Reader) Leaf() tlog.Hash { return r.read.Leaf() }
+
+// Read is [DecodeEntry] for one of many. It uses the memory of the hashes that n had before, and of its change.
+func (n *Entry) Read(number uint64, payload []byte, r *Reader) error {
 	d := &wire.Decoder{Rest: payload}
 	before := n.Change
 	*n = Entry{Event: Event{Number: number}, Hashes: n.Hashes[:0]}
 	form := d.U8()
 	n.Previous = d.Uvarint()
-	public := &wire.Decoder{Rest: d.Take(d.Uvarint())}
+	r.read = Written{public: wire.Encoder{Buf: d.Take(d.Uvarint())}}
+	r.public = wire.Decoder{Rest: r.read.public.Buf}
 	var hidden *wire.Decoder
 	switch form {
 	case formWhole:
-		hidden = &wire.Decoder{Rest: d.Take(d.Uvarint()), Texts: t}
+		r.read.hidden.Buf = d.Take(d.Uvarint())
+		r.hidden = wire.Decoder{Rest: r.read.hidden.Buf, Texts: r.Texts}
+		hidden = &r.hidden
 		hidden.Array(n.Salt[:])
 	case formErased:
 		n.Erased = &Commitment{}
 		d.Array(n.Erased[:])
+		r.read.kept = n.Erased
 	default:
 		d.Fail("form %d of an event", form)
 	}
@@ -172,7 +185,7 @@ func (n *Entry) Read(number uint64, payload []byte, t *wire.Texts) error {
 		return fmt.Errorf("event %d: %w", number, err)
 	}
 	n.Change = before
-	if err := n.decode(public, hidden); err != nil {
+	if err := n.decode(&r.public, hidden); err != nil {
 		return fmt.Errorf("event %d: %w", number, err)
 	}
 	return nil
@@ -202,7 +215,9 @@ func (ev *Event) decode(public, hidden *wire.Decoder) error {
 	}
 	k := Kind(public.U8())
 	ev.Time = public.Time()
-	if hidden == nil || !decodeOver(spare, hidden, k) {
+	if hidden != nil && isOver(spare, k) {
+		spare.Fields(wire.Reading(hidden))
+	} else {
 		spare = decodeChange(public, hidden, k)
 	}
 	ev.Change = spare
@@ -215,19 +230,13 @@ func (ev *Event) decode(public, hidden *wire.Decoder) error {
 	return hidden.Done()
 }
 
-// decodeOver decodes a change over another one of its kind, if it knows how to.
-func decodeOver(spare Change, hidden *wire.Decoder, k Kind) bool {
-	switch c := spare.(type) {
+// isOver tells whether a change of a kind is read over another one.
+func isOver(spare Change, k Kind) bool {
+	switch spare.(type) {
 	case *Released:
-		if k == KindReleased {
-			c.decode(hidden)
-			return true
-		}
+		return k == KindReleased
 	case *Enrolled:
-		if k == KindEnrolled {
-			c.decode(hidden)
-			return true
-		}
+		return k == KindEnrolled
 	}
 	return false
 }
@@ -244,17 +253,11 @@ func (n Entry) Erase() Entry {
 
 // withoutHidden returns what is left of a change when it is erased.
 func withoutHidden(c Change) Change {
-	switch c := c.(type) {
-	case *Held:
-		return &Held{Sale: c.Sale, Price: c.Price}
-	case *Sold:
-		return &Sold{Sale: c.Sale, Price: c.Price}
-	case *Settled:
-		kept := *c
-		if kept.Object = ""; kept.Alone {
-			kept.Digest, kept.Marks = [sha256.Size]byte{}, Marks{}
-		}
-		return &kept
+	left := newChange(c.Kind())
+	if l, is := c.(lasting); is {
+		e := &wire.Encoder{}
+		l.public(wire.Writing(e))
+		left.(lasting).public(wire.Reading(&wire.Decoder{Rest: e.Buf}))
 	}
-	return decodeNothing(&wire.Decoder{}, c.Kind())
+	return left
 }

@@ -50,7 +50,7 @@ func finiteParty(t testing.TB) vocabulary.Question {
 func defined(number uint32, q vocabulary.Question, encoding vocabulary.Encoding) []byte {
 	q.Encoding = encoding
 	e := &wire.Encoder{}
-	(&QuestionDefined{Number: number, Question: q}).Encode(e)
+	(&QuestionDefined{Number: number, Question: q}).Fields(wire.Writing(e))
 	return e.Buf
 }
 

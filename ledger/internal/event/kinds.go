@@ -25,14 +25,14 @@ type Event struct {
 // state is a fold of the events.
 type Change interface {
 	Kind() Kind // by which its bytes are read again
-	// Encode writes what is destroyed when the object that the event is about is forgotten.
-	Encode(*wire.Encoder)
+	// Fields describes what is destroyed when the object that the event is about is forgotten.
+	Fields(wire.Codec)
 }
 
 // lasting is a change of which something outlives the object that it is about.
 type lasting interface {
 	Change
-	encodePublic(*wire.Encoder)
+	public(wire.Codec)
 }
 
 // Personal is a change about one object. When the object is forgotten, all but its public part is erased.

@@ -2,8 +2,6 @@ package event
 
 import (
 	"fmt"
-
-	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
 // Method tells how a response came about.
@@ -46,13 +44,4 @@ func MethodAt(place, levels int) Method {
 	default:
 		return MethodInsert
 	}
-}
-
-// decodeMethod reads how a response came about.
-func decodeMethod(d *wire.Decoder, v Value) Response {
-	r := Response{Value: v, Method: Method(d.U8())}
-	if (r.Method < MethodRaise || r.Method > MethodInsert) && r.Method != MethodResale {
-		d.Fail("unknown method %d", r.Method)
-	}
-	return r
 }

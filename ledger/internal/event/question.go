@@ -77,9 +77,8 @@ func NewQuestion(c *QuestionDefined) *Question {
 
 // DecodeQuestion reads the record of a question.
 func DecodeQuestion(payload []byte) (*Question, error) {
-	d := &wire.Decoder{Rest: payload}
-	c := decodeQuestionDefined(d).(*QuestionDefined)
-	return NewQuestion(c), d.Done()
+	c, err := wire.Decode[QuestionDefined](payload)
+	return NewQuestion(&c), err
 }
 
 // Has tells whether a response is one that the question can have at an ε.

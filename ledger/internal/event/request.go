@@ -81,16 +81,11 @@ func (id Identity) Differs(from Marks) string {
 	return ""
 }
 
-func (m Marks) encode(e *wire.Encoder) {
-	e.U8(m.count)
-	e.Raw(m.of[:m.count])
-}
-
-func decodeMarks(d *wire.Decoder) (m Marks) {
-	if m.count = d.U8(); m.count > mostFields {
+func (m *Marks) fields(x wire.Codec) {
+	x.U8(&m.count)
+	if d := x.Reads(); d != nil && m.count > mostFields {
 		d.Fail("a request of %d fields", m.count)
-		return Marks{}
+		*m = Marks{}
 	}
-	d.Array(m.of[:m.count])
-	return m
+	x.Array(m.of[:m.count])
 }

@@ -14,12 +14,13 @@ type Response struct {
 	Method Method // how it came about
 }
 
-func encodeResponse(e *wire.Encoder, r Response) {
-	EncodeValue(e, r.Value)
-	e.U8(uint8(r.Method))
+func (r *Response) fields(x wire.Codec) {
+	r.Value.Fields(x)
+	x.U8((*uint8)(&r.Method))
+	if d := x.Reads(); d != nil && (r.Method < MethodRaise || r.Method > MethodInsert) && r.Method != MethodResale {
+		d.Fail("unknown method %d", r.Method)
+	}
 }
-
-func decodeResponse(d *wire.Decoder) Response { return decodeMethod(d, decodeValue(d)) }
 
 // Value is a response as it is kept, or the output of an answer.
 type Value struct {
@@ -38,20 +39,23 @@ func (v Value) String() string {
 	return fmt.Sprintf("value %d", v.Index)
 }
 
-// EncodeValue appends the number of a value or, above all of these, the number of bits and then the bits.
-func EncodeValue(e *wire.Encoder, v Value) {
-	if !v.IsUnary() {
-		e.Uvarint(uint64(v.Index))
+// Fields describes the number of a value or, above all of these, the number of bits and then the bits.
+func (v *Value) Fields(x wire.Codec) {
+	if d := x.Reads(); d != nil {
+		*v = AsValue(d, d.Uvarint())
 		return
 	}
-	e.Uvarint(uint64(rrchain.MaxValues + v.Bits.Len()))
-	e.Raw(v.Bits.Pack())
+	n := uint64(v.Index)
+	if !v.IsUnary() {
+		x.Uvarint(&n)
+		return
+	}
+	n = uint64(rrchain.MaxValues + v.Bits.Len())
+	x.Uvarint(&n)
+	x.Array(v.Bits.Pack())
 }
 
-// decodeValue reads what [EncodeValue] writes.
-func decodeValue(d *wire.Decoder) Value { return AsValue(d, d.Uvarint()) }
-
-// AsValue reads what [EncodeValue] writes, of which the first number was read already.
+// AsValue reads what [Value.Fields] writes, of which the first number was read already.
 func AsValue(d *wire.Decoder, n uint64) Value {
 	if n < rrchain.MaxValues {
 		return Value{Index: int(n)}

@@ -23,16 +23,16 @@ func TestResponsesHaveOneForm(t *testing.T) {
 	var records [][]byte
 	for i := range responses {
 		e := &wire.Encoder{}
-		responses[i].Encode(e)
+		responses[i].Fields(wire.Writing(e))
 		records = append(records, e.Buf)
 	}
 	oneForm := func(payload []byte) bool {
 		r := Released{Object: "before", Question: 9, Response: Response{Value: Value{Index: 9}, Method: MethodRaise}}
 		d, e := &wire.Decoder{Rest: payload}, &wire.Encoder{}
-		if r.decode(d); d.Done() != nil {
+		if r.Fields(wire.Reading(d)); d.Done() != nil {
 			return false
 		}
-		if r.Encode(e); !bytes.Equal(e.Buf, payload) {
+		if r.Fields(wire.Writing(e)); !bytes.Equal(e.Buf, payload) {
 			t.Fatalf("%x is read as the response that is written as %x", payload, e.Buf)
 		}
 		return true

@@ -22,27 +22,23 @@ func (r Result) answer() int {
 	return r.Output
 }
 
-// EncodeResult appends an output, or a score with its sign in the last bit.
-func EncodeResult(e *wire.Encoder, r Result) {
-	e.Flag(r.Scored)
+// Fields describes an output, or a score with its sign in the last bit. It refuses scores that no mechanism draws.
+func (r *Result) Fields(x wire.Codec) {
+	n := uint64(r.Output)
 	if r.Scored {
-		e.Uvarint(uint64(r.Score<<1 ^ r.Score>>63))
-	} else {
-		e.Uvarint(uint64(r.Output))
+		n = uint64(r.Score<<1 ^ r.Score>>63)
 	}
-}
-
-// DecodeResult reads what [EncodeResult] writes, and refuses scores that no mechanism draws.
-func DecodeResult(d *wire.Decoder) Result {
-	if !d.Flag() {
-		return Result{Output: d.Output()}
+	scored, d := x.Flag(&r.Scored), x.Reads()
+	if d != nil && !scored {
+		r.Output = d.Output()
+		return
 	}
-	n := d.Uvarint()
-	r := Result{Scored: true, Score: int64(n>>1) ^ -int64(n&1)}
-	if r.Score < -mechanism.MaxScore || r.Score > mechanism.MaxScore {
+	if x.Uvarint(&n); !scored || d == nil {
+		return
+	}
+	if r.Score = int64(n>>1) ^ -int64(n&1); r.Score < -mechanism.MaxScore || r.Score > mechanism.MaxScore {
 		d.Fail("a score beyond ±2^61")
 	}
-	return r
 }
 
 // AnswerText puts an answer to a query in words. A query that cannot be read, or an answer that it does not have, is

@@ -43,14 +43,7 @@ func (t *SaleTally) Take(m Method, upgrade bool) error {
 	return nil
 }
 
-// Encode appends the counts.
-func (t SaleTally) Encode(e *wire.Encoder) {
-	for _, n := range []uint64{t.Draws, t.Resales, t.Degradations, t.Insertions, t.Upgrades} {
-		e.Uvarint(n)
-	}
-}
-
-// DecodeSaleTally reads what [SaleTally.Encode] writes. Whether the counts fit a sale is not checked.
-func DecodeSaleTally(d *wire.Decoder) SaleTally {
-	return SaleTally{Draws: d.Uvarint(), Resales: d.Uvarint(), Degradations: d.Uvarint(), Insertions: d.Uvarint(), Upgrades: d.Uvarint()}
+// Fields implements [wire.Record]. Whether the counts fit a sale is not checked.
+func (t *SaleTally) Fields(x wire.Codec) {
+	x.Uvarint(&t.Draws, &t.Resales, &t.Degradations, &t.Insertions, &t.Upgrades)
 }

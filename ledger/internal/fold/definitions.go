@@ -44,9 +44,7 @@ func applyNoiseKey(s *state.State, c *event.NoiseKeySet) error {
 		}
 	}
 	s.Counters.Noises = c.Number
-	e := &wire.Encoder{}
-	c.Encode(e)
-	return s.Put(state.BucketMeta, state.NoiseKey(c.Number), e.Buf)
+	return s.Put(state.BucketMeta, state.NoiseKey(c.Number), wire.Encode(c))
 }
 
 // applyQuestion defines a question under the next number.
@@ -61,9 +59,7 @@ func applyQuestion(s *state.State, c *event.QuestionDefined) error {
 		return errs.Corrupt(err, "question %q is defined twice", c.Name)
 	}
 	s.Counters.Questions = c.Number
-	e := &wire.Encoder{}
-	c.Encode(e)
-	if err := s.Put(state.BucketQuestions, state.NumberKey(c.Number), e.Buf); err != nil {
+	if err := s.Put(state.BucketQuestions, state.NumberKey(c.Number), wire.Encode(c)); err != nil {
 		return err
 	}
 	if err := s.PutDefinition(state.BucketQuestions, c.Number); err != nil {

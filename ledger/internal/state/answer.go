@@ -65,30 +65,21 @@ func (a Answers) Best(epsilon privacy.Epsilon) (AnswerLevel, bool) {
 	return AnswerLevel{}, false
 }
 
-// Encode returns the payload of the record.
-func (a Answers) Encode() []byte {
-	e := &wire.Encoder{}
-	e.Uvarint(uint64(len(a)))
-	for _, l := range a {
-		e.Epsilon(l.Epsilon)
-		event.EncodeResult(e, l.Result)
-		e.Uvarint(l.Event)
-		e.Uvarint(l.Began)
-		e.Uvarint(l.Objects)
-	}
-	return e.Buf
+// Fields implements [wire.Record].
+func (a *Answers) Fields(x wire.Codec) {
+	const smallest = 6 // bytes of an answer
+	wire.List(x, (*[]AnswerLevel)(a), smallest, func(l *AnswerLevel) {
+		x.Epsilon(&l.Epsilon)
+		l.Result.Fields(x)
+		x.Uvarint(&l.Event, &l.Began, &l.Objects)
+	})
 }
 
+// Encode returns the payload of the record.
+func (a Answers) Encode() []byte { return wire.Encode(&a) }
+
 // DecodeAnswers reads what [Answers.Encode] writes.
-func DecodeAnswers(payload []byte) (Answers, error) {
-	d := &wire.Decoder{Rest: payload}
-	const smallest = 6 // bytes of an answer
-	a := make(Answers, d.Count(smallest))
-	for i := range a {
-		a[i] = AnswerLevel{d.Epsilon(), event.DecodeResult(d), d.Uvarint(), d.Uvarint(), d.Uvarint()}
-	}
-	return a, d.Done()
-}
+func DecodeAnswers(payload []byte) (Answers, error) { return wire.Decode[Answers](payload) }
 
 // AnswerKey is where the answers to a query about a panel are kept.
 func AnswerKey(question uint32, query string, panel [sha256.Size]byte) []byte {

@@ -13,21 +13,17 @@ type Buyer struct {
 	Paid uint64 `audit:"paid"`                // for them, in minor units of the currency
 }
 
-// Encode returns the payload of the record.
-func (b Buyer) Encode() []byte {
-	e := &wire.Encoder{}
-	e.Text(b.Name)
-	e.Uvarint(b.Sold)
-	e.Uvarint(b.Paid)
-	return e.Buf
+// Fields implements [wire.Record].
+func (b *Buyer) Fields(x wire.Codec) {
+	x.Text(&b.Name)
+	x.Uvarint(&b.Sold, &b.Paid)
 }
 
+// Encode returns the payload of the record.
+func (b Buyer) Encode() []byte { return wire.Encode(&b) }
+
 // DecodeBuyer reads what [Buyer.Encode] writes.
-func DecodeBuyer(payload []byte) (Buyer, error) {
-	d := &wire.Decoder{Rest: payload}
-	b := Buyer{Name: d.Text(), Sold: d.Uvarint(), Paid: d.Uvarint()}
-	return b, d.Done()
-}
+func DecodeBuyer(payload []byte) (Buyer, error) { return wire.Decode[Buyer](payload) }
 
 // NumberedName is a name with its number, 0 for none.
 type NumberedName struct {

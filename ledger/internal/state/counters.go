@@ -46,73 +46,39 @@ func (c Counters) CheckWhole() error {
 	return nil
 }
 
-// Encode returns the payload of the record.
-func (c Counters) Encode() []byte {
-	e := &wire.Encoder{}
-	e.Uvarint(c.Events)
-	e.Raw(c.Root[:])
-	e.Time(c.Last)
-	e.U32(c.Noises)
-	e.U32(c.Questions)
-	e.U32(c.Policies)
-	e.Uvarint(c.Objects)
-	e.Uvarint(c.Chains)
-	e.U32(c.Buyers)
-	e.Uvarint(c.Sales)
-	e.Uvarint(c.Sold)
-	e.Uvarint(c.Revenue)
-	e.Uvarint(c.Unsettled)
-	e.Uvarint(c.Refused)
-	if e.Flag(c.Charges != (Charges{})); c.Charges != (Charges{}) {
-		c.Charges.encode(e)
+// Fields implements [wire.Record].
+func (c *Counters) Fields(x wire.Codec) {
+	x.Uvarint(&c.Events)
+	x.Array(c.Root[:])
+	x.Time(&c.Last)
+	x.U32(&c.Noises, &c.Questions, &c.Policies)
+	x.Uvarint(&c.Objects, &c.Chains)
+	x.U32(&c.Buyers)
+	x.Uvarint(&c.Sales, &c.Sold, &c.Revenue, &c.Unsettled, &c.Refused)
+	if charged := c.Charges != (Charges{}); x.Flag(&charged) {
+		c.Charges.fields(x)
 	}
-	e.Uvarint(c.Answer.Event)
-	e.Uvarint(c.Answer.Base)
-	e.U8(uint8(c.Answer.Left))
-	e.U32(c.Answer.Question)
-	e.Epsilon(c.Answer.Epsilon)
-	e.Epsilon(c.Answer.Cost)
-	if e.Flag(c.Underway != (Underway{})); c.Underway != (Underway{}) {
-		c.Underway.encode(e)
+	x.Uvarint(&c.Answer.Event, &c.Answer.Base)
+	x.U8((*uint8)(&c.Answer.Left))
+	x.U32(&c.Answer.Question)
+	x.Epsilon(&c.Answer.Epsilon, &c.Answer.Cost)
+	if under := c.Underway != (Underway{}); x.Flag(&under) {
+		c.Underway.fields(x)
 	}
-	e.Uvarint(c.Erased.Events)
-	e.Uvarint(c.Erased.Mentions)
-	e.Uvarint(c.Erased.Earned)
-	e.Uvarint(c.Erased.Spent)
-	e.Uvarint(c.Open.Sale)
-	if c.Open.Sale != 0 {
-		e.Uvarint(c.Open.Objects)
-		e.Uvarint(c.Open.Erased)
-		e.Uvarint(c.Open.Price)
-		c.Open.Tally.Encode(e)
-		e.Text(c.Open.Last)
-		e.Uvarint(c.Open.Held)
+	x.Uvarint(&c.Erased.Events, &c.Erased.Mentions, &c.Erased.Earned, &c.Erased.Spent)
+	if x.Uvarint(&c.Open.Sale); c.Open.Sale != 0 {
+		x.Uvarint(&c.Open.Objects, &c.Open.Erased, &c.Open.Price)
+		c.Open.Tally.Fields(x)
+		x.Text(&c.Open.Last)
+		x.Uvarint(&c.Open.Held)
 	}
-	return e.Buf
 }
 
+// Encode returns the payload of the record.
+func (c Counters) Encode() []byte { return wire.Encode(&c) }
+
 // DecodeCounters reads what [Counters.Encode] writes.
-func DecodeCounters(payload []byte) (Counters, error) {
-	d := &wire.Decoder{Rest: payload}
-	c := Counters{Position: Position{Events: d.Uvarint()}}
-	d.Array(c.Root[:])
-	c.Last, c.Noises, c.Questions, c.Policies, c.Objects, c.Chains = d.Time(), d.U32(), d.U32(), d.U32(), d.Uvarint(), d.Uvarint()
-	c.Buyers, c.Sales, c.Sold, c.Revenue = d.U32(), d.Uvarint(), d.Uvarint(), d.Uvarint()
-	c.Unsettled, c.Refused = d.Uvarint(), d.Uvarint()
-	if d.Flag() {
-		c.Charges = Charges{Objects: d.Uvarint(), Question: d.U32(), Epsilon: d.Epsilon(), Renewed: d.Uvarint(), Erased: d.Uvarint(), Last: d.Text()}
-		d.Array(c.Charges.Panel[:])
-	}
-	c.Answer = Answering{d.Uvarint(), d.Uvarint(), Leaves(d.U8()), d.U32(), d.Epsilon(), d.Epsilon()}
-	if d.Flag() {
-		c.Underway = decodeUnderway(d)
-	}
-	c.Erased = Erasure{d.Uvarint(), d.Uvarint(), d.Uvarint(), d.Uvarint()}
-	if c.Open.Sale = d.Uvarint(); c.Open.Sale != 0 {
-		c.Open.Objects, c.Open.Erased, c.Open.Price, c.Open.Tally, c.Open.Last, c.Open.Held = d.Uvarint(), d.Uvarint(), d.Uvarint(), event.DecodeSaleTally(d), d.Text(), d.Uvarint()
-	}
-	return c, d.Done()
-}
+func DecodeCounters(payload []byte) (Counters, error) { return wire.Decode[Counters](payload) }
 
 // Charges are those of an answer whose event is still to come. They are empty between transactions.
 type Charges struct {
@@ -126,14 +92,13 @@ type Charges struct {
 	Panel   event.PanelSum `audit:"the panel of these objects"`                  // of these objects
 }
 
-func (n Charges) encode(e *wire.Encoder) {
-	e.Uvarint(n.Objects)
-	e.U32(n.Question)
-	e.Epsilon(n.Epsilon)
-	e.Uvarint(n.Renewed)
-	e.Uvarint(n.Erased)
-	e.Text(n.Last)
-	e.Raw(n.Panel[:])
+func (n *Charges) fields(x wire.Codec) {
+	x.Uvarint(&n.Objects)
+	x.U32(&n.Question)
+	x.Epsilon(&n.Epsilon)
+	x.Uvarint(&n.Renewed, &n.Erased)
+	x.Text(&n.Last)
+	x.Array(n.Panel[:])
 }
 
 // Answering is an answer whose request is still to be settled. It is empty between transactions.

@@ -77,15 +77,15 @@ func FuzzDecodeNoise(f *testing.F) {
 	seeds := [][]byte{}
 	for _, name := range []string{"2026", "", "a longer name of a key"} {
 		e := &wire.Encoder{}
-		(&event.NoiseKeySet{Number: 7, Name: name}).Encode(e)
+		(&event.NoiseKeySet{Number: 7, Name: name}).Fields(wire.Writing(e))
 		seeds = append(seeds, e.Buf)
 	}
 	encode := func(k event.NoiseKeySet) []byte {
 		e := &wire.Encoder{}
-		k.Encode(e)
+		k.Fields(wire.Writing(e))
 		return e.Buf
 	}
-	codectest.Fuzz(f, seeds, decodeNoiseKey, encode, none)
+	codectest.Fuzz(f, seeds, wire.Decode[event.NoiseKeySet], encode, none)
 }
 
 // Values that no ledger writes are refused, however well they are encoded.
@@ -165,7 +165,7 @@ func TestNoRecordAsksForMoreMemoryThanItHas(t *testing.T) {
 		"buyer":     func(b []byte) { _, _ = DecodeBuyer(b) },
 		"sale":      func(b []byte) { _, _ = DecodeSale(b) },
 		"tally":     func(b []byte) { _, _ = DecodeTally(b) },
-		"noise key": func(b []byte) { _, _ = decodeNoiseKey(b) },
+		"noise key": func(b []byte) { _, _ = wire.Decode[event.NoiseKeySet](b) },
 	}
 	all := codectest.Claims()
 	for name, decode := range decoders {

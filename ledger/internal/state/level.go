@@ -46,7 +46,7 @@ func encodeLevels(e *wire.Encoder, levels []Level) {
 func encodeLevel(e *wire.Encoder, l *Level) {
 	if l.Response.IsUnary() {
 		e.Epsilon(l.Epsilon)
-		event.EncodeValue(e, l.Response)
+		l.Response.Fields(wire.Writing(e))
 		e.Uvarint(l.Event)
 		return
 	}

@@ -16,15 +16,7 @@ type Links struct {
 // Total is how many events name the object.
 func (l Links) Total() uint64 { return l.Events + l.Settles }
 
-func (l Links) encode(e *wire.Encoder) {
-	for _, n := range []uint64{l.Latest, l.Events, l.Settled, l.Settles} {
-		e.Uvarint(n)
-	}
-}
-
-func decodeLinks(d *wire.Decoder) Links {
-	return Links{d.Uvarint(), d.Uvarint(), d.Uvarint(), d.Uvarint()}
-}
+func (l *Links) fields(x wire.Codec) { x.Uvarint(&l.Latest, &l.Events, &l.Settled, &l.Settles) }
 
 // Linked tells what applying an event found out about the other events of its object.
 type Linked struct {
@@ -53,19 +45,14 @@ func (s *State) LinkNamed(l *Links, ev uint64, settled bool) {
 // Stranger is somebody whom requests named, and refused, and who was never enrolled.
 type Stranger struct{ Links }
 
+// Fields implements [wire.Record].
+func (x *Stranger) Fields(c wire.Codec) { x.Links.fields(c) }
+
 // Encode returns the payload of the record.
-func (x Stranger) Encode() []byte {
-	e := &wire.Encoder{}
-	x.Links.encode(e)
-	return e.Buf
-}
+func (x Stranger) Encode() []byte { return wire.Encode(&x) }
 
 // DecodeStranger reads what [Stranger.Encode] writes.
-func DecodeStranger(payload []byte) (Stranger, error) {
-	d := &wire.Decoder{Rest: payload}
-	x := Stranger{decodeLinks(d)}
-	return x, d.Done()
-}
+func DecodeStranger(payload []byte) (Stranger, error) { return wire.Decode[Stranger](payload) }
 
 // Stranger returns what the log has about somebody who was never enrolled.
 func (s *State) Stranger(name string) (Stranger, bool, error) {

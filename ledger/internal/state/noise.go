@@ -17,7 +17,7 @@ func NoiseKey(number uint32) []byte {
 func (s *State) NoiseKeys() ([]event.NoiseKeySet, error) {
 	var all []event.NoiseKeySet // not as many as are claimed, until they are found
 	for number := uint32(1); number <= s.Counters.Noises; number++ {
-		k, found, err := Lookup(s, BucketMeta, NoiseKey(number), decodeNoiseKey)
+		k, found, err := Lookup(s, BucketMeta, NoiseKey(number), wire.Decode[event.NoiseKeySet])
 		if err != nil || !found || k.Number != number {
 			return nil, errs.Corrupt(err, "noise key %d is missing", number)
 		}
@@ -31,16 +31,9 @@ func (s *State) NoiseKeyName(number uint32) (string, error) {
 	if number == 0 {
 		return "", nil
 	}
-	k, found, err := Lookup(s, BucketMeta, NoiseKey(number), decodeNoiseKey)
+	k, found, err := Lookup(s, BucketMeta, NoiseKey(number), wire.Decode[event.NoiseKeySet])
 	if err != nil || !found {
 		return "", errs.Corrupt(err, "noise key %d is missing", number)
 	}
 	return k.Name, nil
-}
-
-// decodeNoiseKey reads the record of a noise key.
-func decodeNoiseKey(payload []byte) (event.NoiseKeySet, error) {
-	d := &wire.Decoder{Rest: payload}
-	k := *event.DecodeNoiseKeySet(d).(*event.NoiseKeySet)
-	return k, d.Done()
 }

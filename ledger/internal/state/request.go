@@ -16,30 +16,19 @@ type Request struct {
 	Settled []uint64 `audit:"the events that settle it"`
 }
 
-// Encode returns the payload of the record.
-func (r Request) Encode() []byte {
-	e := &wire.Encoder{}
-	r.encodeTo(e)
-	return e.Buf
+// Fields implements [wire.Record].
+func (r *Request) Fields(x wire.Codec) {
+	x.Array(r.Digest[:])
+	x.Flag(&r.Done)
+	x.Uvarint(&r.Through, &r.Dealt)
+	x.Numbers(&r.Settled)
 }
 
-func (r Request) encodeTo(e *wire.Encoder) {
-	e.Raw(r.Digest[:])
-	e.Flag(r.Done)
-	e.Uvarint(r.Through)
-	e.Uvarint(r.Dealt)
-	e.Numbers(r.Settled)
-}
+// Encode returns the payload of the record.
+func (r Request) Encode() []byte { return wire.Encode(&r) }
 
 // DecodeRequest reads what [Request.Encode] writes.
-func DecodeRequest(payload []byte) (Request, error) {
-	d := &wire.Decoder{Rest: payload}
-	r := Request{}
-	d.Array(r.Digest[:])
-	r.Done, r.Through, r.Dealt = d.Flag(), d.Uvarint(), d.Uvarint()
-	r.Settled = d.Numbers()
-	return r, d.Done()
-}
+func DecodeRequest(payload []byte) (Request, error) { return wire.Decode[Request](payload) }
 
 // Request returns what an idempotency key stands for.
 func (s *State) Request(key string) (r Request, found bool, err error) {
@@ -50,6 +39,6 @@ func (s *State) Request(key string) (r Request, found bool, err error) {
 func (s *State) PutRequest(key string, r Request) error {
 	k := s.Draft.Key()
 	k.Buf = append(k.Buf, key...)
-	r.encodeTo(s.Draft.Value())
+	r.Fields(wire.Writing(s.Draft.Value()))
 	return s.Write(BucketRequests)
 }

@@ -54,39 +54,26 @@ func (r Sale) Holds(at time.Time) bool { return r.Status == SaleReserved && at.B
 // was granted is out of it, also when enrolled again.
 func (r Sale) HoldsOn(o Object, at time.Time) bool { return r.Holds(at) && o.Withdrawn < r.Granted }
 
-// Encode returns the payload of the record.
-func (r Sale) Encode() []byte {
-	e := &wire.Encoder{}
-	e.U8(uint8(r.Status))
-	e.U32(r.Buyer)
-	e.U32(r.Question)
-	e.Epsilon(r.Epsilon)
-	e.Uvarint(r.Objects)
-	e.Uvarint(r.Price)
-	e.Uvarint(r.Refused)
-	e.Uvarint(r.Event)
-	e.Uvarint(r.Granted)
-	e.Flag(!r.Expires.IsZero())
-	if !r.Expires.IsZero() {
-		e.Time(r.Expires)
+// Fields implements [wire.Record].
+func (r *Sale) Fields(x wire.Codec) {
+	x.U8((*uint8)(&r.Status))
+	x.U32(&r.Buyer, &r.Question)
+	x.Epsilon(&r.Epsilon)
+	x.Uvarint(&r.Objects, &r.Price, &r.Refused, &r.Event, &r.Granted)
+	if ends := !r.Expires.IsZero(); x.Flag(&ends) {
+		x.Time(&r.Expires)
 	}
-	e.Uvarint(r.Promised)
-	return e.Buf
-}
-
-// DecodeSale reads what [Sale.Encode] writes.
-func DecodeSale(payload []byte) (Sale, error) {
-	d := &wire.Decoder{Rest: payload}
-	r := Sale{Status: SaleStatus(d.U8()), Buyer: d.U32(), Question: d.U32(), Epsilon: d.Epsilon(), Objects: d.Uvarint(), Price: d.Uvarint(), Refused: d.Uvarint(), Event: d.Uvarint(), Granted: d.Uvarint()}
-	if d.Flag() {
-		r.Expires = d.Time()
-	}
-	r.Promised = d.Uvarint()
-	if r.Status < SaleReserved || r.Status > SaleCancelled || r.Objects == 0 || r.Objects > vocabulary.MaxPanel {
+	x.Uvarint(&r.Promised)
+	if d := x.Reads(); d != nil && (r.Status < SaleReserved || r.Status > SaleCancelled || r.Objects == 0 || r.Objects > vocabulary.MaxPanel) {
 		d.Fail("sale of %d objects with status %d", r.Objects, r.Status)
 	}
-	return r, d.Done()
 }
+
+// Encode returns the payload of the record.
+func (r Sale) Encode() []byte { return wire.Encode(&r) }
+
+// DecodeSale reads what [Sale.Encode] writes.
+func DecodeSale(payload []byte) (Sale, error) { return wire.Decode[Sale](payload) }
 
 // NumberedSale is a sale with its number, 0 for none.
 type NumberedSale struct {

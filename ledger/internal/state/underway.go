@@ -34,28 +34,18 @@ type Underway struct {
 	Loose    bool     // events are missing, or were left out: an audit compares nothing
 }
 
-func (u Underway) encode(e *wire.Encoder) {
-	for _, n := range []uint64{u.Events, u.Enrolled, u.Raised, u.Derived, u.Erased, u.Draws, u.Spent} {
-		e.Uvarint(n)
-	}
-	e.U8(uint8(u.Requests))
-	e.Text(u.Last)
-	e.U32(u.Question)
-	e.Epsilon(u.Asked)
-	e.Flag(u.Sweep)
-	e.U32(u.Refused.Question)
-	e.Text(u.Refused.Name)
-	e.Text(u.Doubt)
-	e.Text(u.One)
-	e.Flag(u.More)
-}
-
-func decodeUnderway(d *wire.Decoder) Underway {
-	return Underway{
-		Events: d.Uvarint(), Enrolled: d.Uvarint(), Raised: d.Uvarint(), Derived: d.Uvarint(), Erased: d.Uvarint(), Draws: d.Uvarint(), Spent: d.Uvarint(),
-		Requests: Requests(d.U8()), Last: d.Text(), Question: d.U32(), Asked: d.Epsilon(), Sweep: d.Flag(),
-		Refused: RecordID{d.U32(), d.Text()}, Doubt: d.Text(), One: d.Text(), More: d.Flag(),
-	}
+func (u *Underway) fields(x wire.Codec) {
+	x.Uvarint(&u.Events, &u.Enrolled, &u.Raised, &u.Derived, &u.Erased, &u.Draws, &u.Spent)
+	x.U8((*uint8)(&u.Requests))
+	x.Text(&u.Last)
+	x.U32(&u.Question)
+	x.Epsilon(&u.Asked)
+	x.Flag(&u.Sweep)
+	x.U32(&u.Refused.Question)
+	x.Text(&u.Refused.Name)
+	x.Text(&u.Doubt)
+	x.Text(&u.One)
+	x.Flag(&u.More)
 }
 
 // Requests are sorts of requests, as a set: those that some events can be of.
