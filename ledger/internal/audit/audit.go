@@ -68,7 +68,7 @@ type Result struct {
 
 // Run folds the log of a ledger anew and compares what comes out with what is stored.
 func Run(ctx context.Context, l Ledger, r Request, at Pace) (done Result, err error) {
-	a := &auditor{ledger: l, request: r, pace: at, seen: map[faultID]bool{}}
+	a := &auditor{ledger: l, request: r, pace: at, seen: map[faultID]bool{}, events: pipeline{newBatch(), newBatch()}}
 	if err := a.trust(); err != nil {
 		return done, err
 	}
@@ -76,8 +76,6 @@ func Run(ctx context.Context, l Ledger, r Request, at Pace) (done Result, err er
 		return done, err
 	}
 	defer func() { err = errors.Join(err, a.scratch.Close()) }()
-	a.decoder = startDecoder()
-	defer a.decoder.stop()
 	if err := a.begin(); err != nil {
 		return done, err
 	}
@@ -115,7 +113,7 @@ type auditor struct {
 	scratch *scratch.Scratch
 	source  *foldStore
 	fold    *state.State
-	decoder *decodeWorker
+	events  pipeline
 	behind  []byte // where to read events on
 	tree    treeCheck
 	latest  event.Kind // of the last event that could be read

@@ -1,45 +1,12 @@
 package audit
 
 import (
-	"bytes"
-	"encoding/binary"
 	"testing"
 
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
-	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
-
-func TestRecordSums(t *testing.T) {
-	for _, bucket := range []string{state.BucketChains, state.BucketMeta, state.BucketObjects} {
-		sums := recordSums{bucket: bucket}
-		for round := range 2 {
-			for length := range 200 {
-				key, payload := bytes.Repeat([]byte{'k'}, length), []byte("payload")
-				stored := wire.Seal(bucket, key, bytes.Clone(payload))
-				if !sums.isRecord(key, stored, payload) {
-					t.Fatalf("%s, round %d: a key of %d bytes, and its checksum is wrong", bucket, round, length)
-				}
-				for at := range stored {
-					stored[at] ^= 1
-					if sums.isRecord(key, stored, payload) {
-						t.Fatalf("%s: byte %d of a record is changed", bucket, at)
-					}
-					stored[at] ^= 1
-				}
-				if length > 0 && sums.isRecord(key[1:], stored, payload) || sums.isRecord(key, stored[:3], nil) {
-					t.Fatalf("%s: the record of another key, or of nothing", bucket)
-				}
-			}
-		}
-	}
-	sums := recordSums{bucket: state.BucketMeta}
-	if format := binary.BigEndian.AppendUint16([]byte(state.FormatName), state.FormatVersion); !sums.isRecord([]byte(state.KeyFormat), format, format) || sums.isRecord([]byte(state.KeyFormat), wire.Seal(state.BucketMeta, []byte(state.KeyFormat), format), format) {
-		t.Error("the format has a checksum")
-	}
-}
 
 func TestTheTreeCheckIsTlogs(t *testing.T) {
 	tree := &treeCheck{}

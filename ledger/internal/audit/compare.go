@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"reflect"
 	"strconv"
 	"strings"
@@ -59,39 +58,12 @@ func bucketKind(bucket string) string {
 type keyValue struct{ key, value []byte }
 
 // isRecord tells whether a stored value is a payload with its checksum.
-func isRecord(bucket string, key, stored, payload []byte) bool {
-	return (&recordSums{bucket: bucket}).isRecord(key, stored, payload)
-}
-
-// recordSums checks the checksums of a bucket. Those of keys of the same length begin with the same head.
-type recordSums struct {
-	bucket string
-	heads  [64]uint32 // by the length of the keys
-	known  uint64     // for which lengths, a bit each
-}
-
-// isRecord is that of the bucket.
-func (s *recordSums) isRecord(key, stored, payload []byte) bool {
-	if s.bucket == state.BucketMeta && string(key) == state.KeyFormat { // which has none
+func isRecord(sums *wire.Sums, bucket string, key, stored, payload []byte) bool {
+	if bucket == state.BucketMeta && string(key) == state.KeyFormat { // which has none
 		return bytes.Equal(stored, payload)
 	}
-	n := len(stored) - wire.SumLength
-	if n < 0 || !bytes.Equal(stored[:n], payload) {
-		return false
-	}
-	table := crc32.MakeTable(crc32.Castagnoli)
-	return binary.BigEndian.Uint32(stored[n:]) == crc32.Update(crc32.Update(s.headOf(len(key)), table, key), table, payload)
-}
-
-func (s *recordSums) headOf(length int) uint32 {
-	if length >= len(s.heads) {
-		return wire.ChecksumHead(s.bucket, length)
-	}
-	if s.known>>length&1 == 0 {
-		s.known |= 1 << length
-		s.heads[length] = wire.ChecksumHead(s.bucket, length)
-	}
-	return s.heads[length]
+	found, err := sums.Unseal(bucket, key, stored)
+	return err == nil && bytes.Equal(found, payload)
 }
 
 // aboutMeta is about for the records of which there is one each.
@@ -191,7 +163,7 @@ func (a *auditor) compareBucket(r kv.Reader, bucket string, from []byte, left *i
 		}
 	}
 	step()
-	sums := recordSums{bucket: bucket}
+	var sums wire.Sums
 	// missing reports what the fold has below a key, or until the end.
 	missing := func(until []byte) bool {
 		for more && (until == nil || bytes.Compare(derived.key, until) < 0) {
@@ -218,7 +190,7 @@ func (a *auditor) compareBucket(r kv.Reader, bucket string, from []byte, left *i
 			}
 			return true
 		}
-		if !sums.isRecord(key, value, derived.value) {
+		if !isRecord(&sums, bucket, key, value, derived.value) {
 			a.compareRecord(bucket, key, value, derived.value)
 		}
 		step()
@@ -242,7 +214,7 @@ func (a *auditor) compareRecord(bucket string, key, stored, derived []byte) {
 		a.report(p)
 	}
 	if bucket == state.BucketRequests && derived != nil {
-		if derived = a.forgottenSince(derived); isRecord(bucket, key, stored, derived) {
+		if derived = a.forgottenSince(derived); isRecord(new(wire.Sums), bucket, key, stored, derived) {
 			return
 		}
 	}

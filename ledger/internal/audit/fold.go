@@ -122,13 +122,6 @@ func (f *foldStore) note(err error) error {
 	return err
 }
 
-// decodeWorker checks, decodes and hashes events in a goroutine of its own, batch by batch.
-type decodeWorker struct {
-	jobs chan *eventBatch
-	done chan *eventBatch
-	free []*eventBatch
-}
-
 // eventBatch is a number of events. Its bytes are copies: reading the file itself may fail in ways that only
 // the goroutine that has the snapshot can handle.
 type eventBatch struct {
@@ -136,6 +129,7 @@ type eventBatch struct {
 	records []rawEvent
 	events  []readEvent
 	reader  event.Reader
+	decoded chan struct{} // gets one when they are
 }
 
 // rawEvent is the place of a record in the bytes of a batch.
@@ -154,34 +148,8 @@ type readEvent struct {
 // batchBytes is after how many bytes a batch is full, whatever the number of its events.
 const batchBytes = 256 << 10
 
-func startDecoder() *decodeWorker {
-	w := &decodeWorker{jobs: make(chan *eventBatch, 1), done: make(chan *eventBatch, 1)}
-	go func() {
-		head := wire.ChecksumHead(state.BucketEvents, len(state.EventKey(0)))
-		for b := range w.jobs {
-			b.decode(head)
-			w.done <- b
-		}
-	}()
-	return w
-}
-
-func (w *decodeWorker) stop() { close(w.jobs) }
-
-// batch returns an empty one.
-func (w *decodeWorker) batch() *eventBatch {
-	if n := len(w.free); n > 0 {
-		b := w.free[n-1]
-		w.free = w.free[:n-1]
-		return b
-	}
-	return &eventBatch{reader: event.Reader{Texts: &wire.Texts{}}}
-}
-
-func (w *decodeWorker) reuse(b *eventBatch) {
-	b.buf, b.records = b.buf[:0], b.records[:0]
-	b.events = b.events[:0]
-	w.free = append(w.free, b)
+func newBatch() *eventBatch {
+	return &eventBatch{reader: event.Reader{Texts: &wire.Texts{}}, decoded: make(chan struct{}, 1)}
 }
 
 func (b *eventBatch) add(key, value []byte) {
@@ -194,9 +162,9 @@ func (b *eventBatch) full(events int) bool {
 	return len(b.records) >= events || len(b.buf) >= batchBytes
 }
 
-// decode decodes the events. All their checksums begin with the same head.
-func (b *eventBatch) decode(head uint32) {
-	n := len(b.records)
+// decode checks, decodes and hashes the events, in a goroutine of its own. All their checksums begin with the same head.
+func (b *eventBatch) decode() {
+	n, head := len(b.records), wire.ChecksumHead(state.BucketEvents, len(state.EventKey(0)))
 	b.events = slices.Grow(b.events[:0], n)[:n]
 	table := crc32.MakeTable(crc32.Castagnoli)
 	for i, r := range b.records {
@@ -205,6 +173,7 @@ func (b *eventBatch) decode(head uint32) {
 		sealed := r.end-payload == wire.SumLength && binary.BigEndian.Uint32(b.buf[payload:]) == sum
 		b.events[i].read(binary.BigEndian.Uint64(b.buf[r.key:]), b.buf[r.value:payload:payload], sealed, &b.reader)
 	}
+	b.decoded <- struct{}{}
 }
 
 // read reads as much of an event as can be read. One whose checksum alone is wrong is read all the same:
@@ -222,41 +191,35 @@ func (e *readEvent) read(number uint64, payload []byte, sealed bool, r *event.Re
 	}
 }
 
-// pipeline applies one batch while the worker decodes the next.
-type pipeline struct {
-	audit *auditor
-	next  *eventBatch // being filled
-	under bool        // a batch is with the worker
-}
+// pipeline applies one batch while the next is decoded.
+type pipeline struct{ next, decoding *eventBatch } // the one that is being filled, and the one before it
 
-// push gives the worker a batch, and applies the one before.
-func (p *pipeline) push() error {
-	w := p.audit.decoder
-	var before *eventBatch
-	if p.under {
-		before = <-w.done
-	}
-	w.jobs <- p.next
-	p.next, p.under = w.batch(), true
-	return p.apply(before)
-}
-
-func (p *pipeline) drain() error {
-	p.audit.decoder.reuse(p.next)
-	return p.apply(<-p.audit.decoder.done)
-}
-
-func (p *pipeline) apply(b *eventBatch) error {
-	if b == nil {
+// push has a batch decoded, and applies the one before.
+func (p *pipeline) push(a *auditor) error {
+	if len(p.next.records) == 0 {
 		return nil
 	}
-	defer p.audit.decoder.reuse(b)
-	p.audit.prefetch(b)
+	go p.next.decode()
+	p.next, p.decoding = p.decoding, p.next
+	return p.next.apply(a)
+}
+
+// drain applies the last batch.
+func (p *pipeline) drain(a *auditor) error { return p.decoding.apply(a) }
+
+// apply applies a batch, and empties it.
+func (b *eventBatch) apply(a *auditor) error {
+	if len(b.records) == 0 {
+		return nil
+	}
+	<-b.decoded
+	a.prefetch(b)
 	for i := range b.events {
-		if err := p.audit.add(&b.events[i]); err != nil {
+		if err := a.add(&b.events[i]); err != nil {
 			return err
 		}
 	}
+	b.buf, b.records, b.events = b.buf[:0], b.records[:0], b.events[:0]
 	return nil
 }
 
@@ -342,7 +305,7 @@ func (a *auditor) foldSome(ctx context.Context, r kv.Reader) (caughtUp bool, err
 	if c, _, err := state.Lookup(&state.State{Reader: r}, state.BucketMeta, []byte(state.KeyCounters), state.DecodeCounters); err == nil {
 		a.total = c.Events
 	}
-	p := &pipeline{audit: a, next: a.decoder.batch()}
+	p := &a.events
 	caughtUp = true
 	var last []byte
 	read, size := 0, 0
@@ -358,11 +321,11 @@ func (a *auditor) foldSome(ctx context.Context, r kv.Reader) (caughtUp bool, err
 		}
 		p.next.add(key, value)
 		if p.next.full(a.pace.Batch) {
-			err = errors.Join(p.push(), ctx.Err())
+			err = errors.Join(p.push(a), ctx.Err())
 		}
 		return err == nil
 	})
-	if err = errors.Join(err, p.push(), p.drain()); err != nil {
+	if err = errors.Join(err, p.push(a), p.drain(a)); err != nil {
 		return false, err
 	}
 	if last != nil {

@@ -89,13 +89,11 @@ func released(t *testing.T, at string) *event.Released {
 // budget is checked.
 func TestAnEventThatCannotBeAppliedLeavesNoTrace(t *testing.T) {
 	for _, at := range []string{"0.75", "2"} {
-		a := &auditor{ledger: newKept(t), pace: Usual(), seen: map[faultID]bool{}}
+		a := &auditor{ledger: newKept(t), pace: Usual(), seen: map[faultID]bool{}, events: pipeline{newBatch(), newBatch()}}
 		var err error
 		if a.scratch, err = scratch.New("", a.pace.Memory); err != nil {
 			t.Fatal(err)
 		}
-		a.decoder = startDecoder()
-		defer a.decoder.stop()
 		if err := a.begin(); err != nil {
 			t.Fatal(err)
 		}

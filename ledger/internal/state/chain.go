@@ -171,21 +171,7 @@ func (s *State) Chain(question uint32, name string) (c Chain, found bool, err er
 
 // ReadChain is [State.Chain] into memory that the caller has.
 func (s *State) ReadChain(question uint32, name string, c *Chain) (found bool, err error) {
-	if s.Plain {
-		return s.plainChain(question, name, c)
-	}
-	*c, found, err = Lookup(s, BucketChains, AppendChainKey(s.Draft.Lookup(), question, name), DecodeChain)
-	return found, err
-}
-
-// plainChain is [State.ReadChain] in an audit's memory.
-func (s *State) plainChain(question uint32, name string, c *Chain) (found bool, err error) {
-	key := AppendChainKey(s.Draft.Lookup(), question, name)
-	payload, err := s.Get(BucketChains, key)
-	if err != nil || payload == nil {
-		return false, err
-	}
-	*c, found, err = decodePayload(BucketChains, key, payload, s.Levels.decodeChain)
+	*c, found, err = Lookup(s, BucketChains, AppendChainKey(s.Draft.Lookup(), question, name), s.Levels.decodeChain)
 	return found, err
 }
 
@@ -200,19 +186,20 @@ func (s *State) PutChain(question uint32, name string, c Chain) error {
 // ScanChains visits the chains of a question from a name on.
 func (s *State) ScanChains(question uint32, from string, visit func(name string, c Chain) bool) error {
 	prefix := ChainKey(question, "")
-	levels := &LevelPage{}
 	var fault error
 	var head wire.Sums
 	err := s.Scan(BucketChains, ChainKey(question, from), func(key, value []byte) bool {
 		if len(key) < len(prefix) || string(key[:len(prefix)]) != string(prefix) {
 			return false
 		}
-		name := string(key[len(prefix):])
-		var c Chain
-		if c, fault = levels.openChain(&head, key, value); fault != nil {
+		payload, err := head.Unseal(BucketChains, key, value)
+		if err != nil {
+			fault = err
 			return false
 		}
-		return visit(name, c)
+		c, err := DecodeChain(payload)
+		fault = err
+		return err == nil && visit(string(key[len(prefix):]), c)
 	})
 	if err == nil {
 		err = fault

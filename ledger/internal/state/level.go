@@ -121,12 +121,3 @@ func (p *LevelPage) decodeChain(payload []byte) (c Chain, err error) {
 	}
 	return c, nil
 }
-
-// openChain decodes a stored chain, checksum included.
-func (p *LevelPage) openChain(head *wire.Sums, key, value []byte) (Chain, error) {
-	payload, err := head.Unseal(BucketChains, key, value)
-	if err != nil {
-		return Chain{}, err
-	}
-	return p.decodeChain(payload)
-}

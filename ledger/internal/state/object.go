@@ -60,21 +60,7 @@ func (s *State) ReadObject(name string, o *Object) (found bool, err error) {
 	if len(name) > names.MaxBytes {
 		return false, nil
 	}
-	if s.Plain {
-		return s.plainObject(name, o)
-	}
 	*o, found, err = Lookup(s, BucketObjects, AppendObjectKey(s.Draft.Lookup(), name), DecodeObject)
-	return found, err
-}
-
-// plainObject is [State.ReadObject] in an audit's memory, where records have no checksums.
-func (s *State) plainObject(name string, o *Object) (found bool, err error) {
-	key := AppendObjectKey(s.Draft.Lookup(), name)
-	payload, err := s.Get(BucketObjects, key)
-	if err != nil || payload == nil {
-		return false, err
-	}
-	*o, found, err = decodePayload(BucketObjects, key, payload, DecodeObject)
 	return found, err
 }
 

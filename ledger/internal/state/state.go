@@ -25,7 +25,7 @@ type State struct {
 	Client    NumberedName        // the buyer whose name was last looked up
 	Tallies   map[TallyKey]*Tally // those that changed, until flush
 	Recounts  []recounted         // of the event being applied, if plain
-	Levels    LevelPage           // for the levels of chains, if plain
+	Levels    LevelPage           // for the levels of chains; the zero value asks for new memory
 	Draft     Draft               // for records
 	Written   event.Written       // for events
 	Journaled bool                // events are to be appended to a journal

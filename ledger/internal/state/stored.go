@@ -1,6 +1,7 @@
 package state
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/sluicedp/sluice/ledger/internal/wire"
@@ -25,45 +26,31 @@ func (s *State) Put(bucket string, key, payload []byte) error {
 
 // PutNumber writes a record that is a number.
 func (s *State) PutNumber(bucket string, key []byte, number uint32) error {
-	e := &wire.Encoder{}
-	e.U32(number)
-	return s.Put(bucket, key, e.Buf)
+	return s.Put(bucket, key, binary.BigEndian.AppendUint32(nil, number))
 }
 
 // Lookup returns a record, and whether there is one.
 func Lookup[T any](s *State, bucket string, key []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
-	value, err := s.Get(bucket, key)
-	if err != nil {
+	payload, err := s.Payload(bucket, key)
+	if err != nil || payload == nil {
 		return record, false, err
 	}
-	if s.Plain {
-		return decodePayload(bucket, key, value, decode)
-	}
-	return decodeSealed(&s.Draft.head, bucket, key, value, decode)
+	return decodePayload(bucket, key, payload, decode)
 }
 
 // DecodeRecord decodes a stored value, checksum included; nil stands for none.
 func DecodeRecord[T any](bucket string, key, value []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
-	return decodeSealed(new(wire.Sums), bucket, key, value, decode)
-}
-
-// decodeSealed is [DecodeRecord] for one of many.
-func decodeSealed[T any](h *wire.Sums, bucket string, key, value []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
 	if value == nil {
 		return record, false, nil
 	}
-	payload, err := h.Unseal(bucket, key, value)
+	payload, err := wire.Unseal(bucket, key, value)
 	if err != nil {
 		return record, false, err
 	}
 	return decodePayload(bucket, key, payload, decode)
 }
 
-// decodePayload is [DecodeRecord] for what is left without the checksum.
 func decodePayload[T any](bucket string, key, payload []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
-	if payload == nil {
-		return record, false, nil
-	}
 	if record, err = decode(payload); err != nil {
 		return record, false, fmt.Errorf("record %x in %s: %w", key, bucket, err)
 	}

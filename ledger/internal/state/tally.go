@@ -275,11 +275,7 @@ func openTally(key, value []byte, visit func(TallyKey, Tally) error) error {
 	if err != nil {
 		return err
 	}
-	payload, err := wire.Unseal(BucketTallies, key, value)
-	if err != nil {
-		return err
-	}
-	t, err := DecodeTally(payload)
+	t, _, err := DecodeRecord(BucketTallies, key, value, DecodeTally)
 	if err != nil {
 		return err
 	}
