@@ -1,12 +1,48 @@
 package audit
 
 import (
+	"bytes"
+	"encoding/binary"
 	"testing"
 
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
+
+func TestRecordSums(t *testing.T) {
+	for _, bucket := range []string{state.BucketChains, state.BucketMeta, state.BucketObjects} {
+		var sums wire.Sums
+		for round := range 2 {
+			for length := range 200 {
+				key, payload := bytes.Repeat([]byte{'k'}, length), []byte("payload")
+				stored := wire.Seal(bucket, key, bytes.Clone(payload))
+				if !isRecord(&sums, bucket, key, stored, payload) {
+					t.Fatalf("%s, round %d: a key of %d bytes, and its checksum is wrong", bucket, round, length)
+				}
+				for at := range stored {
+					stored[at] ^= 1
+					if isRecord(&sums, bucket, key, stored, payload) {
+						t.Fatalf("%s: byte %d of a record is changed", bucket, at)
+					}
+					stored[at] ^= 1
+				}
+				if length > 0 && isRecord(&sums, bucket, key[1:], stored, payload) || isRecord(&sums, bucket, key, stored[:3], nil) {
+					t.Fatalf("%s: the record of another key, or of nothing", bucket)
+				}
+				if length > 0 && isRecord(&sums, bucket, append([]byte{'l'}, key[1:]...), stored, payload) {
+					t.Fatalf("%s: the record of another key of the same length", bucket)
+				}
+			}
+		}
+	}
+	format := binary.BigEndian.AppendUint16([]byte(state.FormatName), state.FormatVersion)
+	if key := []byte(state.KeyFormat); !isRecord(new(wire.Sums), state.BucketMeta, key, format, format) || isRecord(new(wire.Sums), state.BucketMeta, key, wire.Seal(state.BucketMeta, key, format), format) {
+		t.Error("the format has a checksum")
+	}
+}
 
 func TestTheTreeCheckIsTlogs(t *testing.T) {
 	tree := &treeCheck{}
