@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,33 +26,19 @@ func auditedBuckets() []string {
 	}
 }
 
-// bucketKind returns the kind of problems with the records of a bucket.
+// bucketKind returns the kind of problems with the records of a bucket: mostly what one of them is.
 func bucketKind(bucket string) string {
 	switch bucket {
-	case state.BucketQuestions:
-		return "question"
-	case state.BucketPolicies:
-		return "policy"
-	case state.BucketObjects:
-		return "object"
-	case state.BucketChains:
-		return "chain"
-	case state.BucketBuyers:
-		return "buyer"
-	case state.BucketSales:
-		return "sale"
-	case state.BucketRequests:
-		return "request"
-	case state.BucketTallies:
-		return "tally"
-	case state.BucketStrangers:
-		return "stranger"
-	case state.BucketEvents:
-		return problemEvent
+	case state.BucketAnswers:
+		return bucket
 	case state.BucketMeta:
 		return problemLedger
 	}
-	return bucket // "answers"
+	one := strings.TrimSuffix(bucket, "s")
+	if begin, is := strings.CutSuffix(one, "ie"); is {
+		return begin + "y"
+	}
+	return one
 }
 
 // keyValue is a record of the fold.
@@ -85,42 +72,27 @@ func aboutMeta(key string) (kind, text string) {
 }
 
 // lastEvent returns the last event known to have changed a record of the fold, or 0.
-func lastEvent(bucket string, key, payload []byte) uint64 {
-	switch bucket {
-	case state.BucketObjects:
-		if o, err := state.DecodeObject(payload); err == nil && isObjectKey(key) {
-			return max(o.Latest, o.Withdrawn)
+func lastEvent(record any) (last uint64) {
+	switch r := record.(type) {
+	case state.Object:
+		return max(r.Latest, r.Withdrawn)
+	case state.Chain:
+		last = max(r.Enrolled, r.Since)
+		for _, l := range r.Levels {
+			last = max(last, l.Event)
 		}
-	case state.BucketChains:
-		if c, err := state.DecodeChain(payload); err == nil {
-			last := max(c.Enrolled, c.Since)
-			for _, l := range c.Levels {
-				last = max(last, l.Event)
-			}
-			return last
+	case state.Answers:
+		for _, l := range r {
+			last = max(last, l.Event)
 		}
-	case state.BucketAnswers:
-		last := uint64(0)
-		if a, err := state.DecodeAnswers(payload); err == nil {
-			for _, l := range a {
-				last = max(last, l.Event)
-			}
-		}
-		return last
-	case state.BucketSales:
-		if r, err := state.DecodeSale(payload); err == nil {
-			return r.Event
-		}
-	case state.BucketRequests:
-		if r, err := state.DecodeRequest(payload); err == nil && len(r.Settled) > 0 {
-			return r.Settled[len(r.Settled)-1]
-		}
-	case state.BucketStrangers:
-		if x, err := state.DecodeStranger(payload); err == nil {
-			return x.Latest
-		}
+	case state.Sale:
+		return r.Event
+	case state.Request:
+		return slices.Max(append(r.Settled, 0))
+	case state.Stranger:
+		return r.Latest
 	}
-	return 0
+	return last
 }
 
 // isObjectKey tells the key of an object from those behind it.
@@ -219,7 +191,9 @@ func (a *auditor) compareRecord(bucket string, key, stored, derived []byte) {
 		}
 	}
 	if derived != nil {
-		p.Event = lastEvent(bucket, key, derived)
+		if record, err := decoderOf(bucket, key)(derived); err == nil {
+			p.Event = lastEvent(record)
+		}
 	}
 	switch {
 	case stored == nil:

@@ -31,11 +31,7 @@ func applyCharged(s *state.State, c *event.Charged, ev event.Event) error {
 	if err != nil {
 		return errs.Corrupt(nil, "object %q is charged for question %d: %v", c.Object, c.Question, err)
 	}
-	s.Link(&o.Links, ev.Number)
-	if err := s.PutChain(c.Question, c.Object, ch); err != nil {
-		return err
-	}
-	return s.PutObject(c.Object, o)
+	return putBoth(s, c.Question, c.Object, ch, o, ev.Number)
 }
 
 // takeCharge counts a charge of the answer to come: all of them are alike.

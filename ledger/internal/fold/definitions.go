@@ -59,13 +59,18 @@ func applyQuestion(s *state.State, c *event.QuestionDefined) error {
 		return errs.Corrupt(err, "question %q is defined twice", c.Name)
 	}
 	s.Counters.Questions = c.Number
-	if err := s.Put(state.BucketQuestions, state.NumberKey(c.Number), wire.Encode(c)); err != nil {
+	return define(s, state.BucketQuestions, c.Number, state.NumberKey(c.Number), wire.Encode(c), state.NameKey(c.Name))
+}
+
+// define writes a definition under its number, by which event it was made, and what leads to the number.
+func define(s *state.State, bucket string, number uint32, key, record, name []byte) error {
+	if err := s.Put(bucket, key, record); err != nil {
 		return err
 	}
-	if err := s.PutDefinition(state.BucketQuestions, c.Number); err != nil {
+	if err := s.PutDefinition(bucket, number); err != nil {
 		return err
 	}
-	return s.PutNumber(state.BucketQuestions, state.NameKey(c.Name), c.Number)
+	return s.PutNumber(bucket, name, number)
 }
 
 // applyPolicy gives a policy the next number. Its text is canonical, so that none has two.
@@ -81,13 +86,7 @@ func applyPolicy(s *state.State, c *event.PolicyDefined) error {
 		return errs.Corrupt(err, "policy %d is there already, or is not canonical", c.Number)
 	}
 	s.Counters.Policies = c.Number
-	if err := s.Put(state.BucketPolicies, state.PolicyNumberKey(c.Number), []byte(c.JSON)); err != nil {
-		return err
-	}
-	if err := s.PutDefinition(state.BucketPolicies, c.Number); err != nil {
-		return err
-	}
-	return s.PutNumber(state.BucketPolicies, state.PolicyJSONKey(wire.HashText(c.JSON)), c.Number)
+	return define(s, state.BucketPolicies, c.Number, state.PolicyNumberKey(c.Number), []byte(c.JSON), state.PolicyJSONKey(wire.HashText(c.JSON)))
 }
 
 // applyBuyer gives a buyer the next number.
@@ -102,11 +101,5 @@ func applyBuyer(s *state.State, c *event.BuyerNamed) error {
 		return errs.Corrupt(nil, "%v", err)
 	}
 	s.Counters.Buyers = c.Number
-	if err := s.Put(state.BucketBuyers, state.NumberKey(c.Number), state.Buyer{Name: c.Name}.Encode()); err != nil {
-		return err
-	}
-	if err := s.PutDefinition(state.BucketBuyers, c.Number); err != nil {
-		return err
-	}
-	return s.PutNumber(state.BucketBuyers, state.NameKey(c.Name), c.Number)
+	return define(s, state.BucketBuyers, c.Number, state.NumberKey(c.Number), state.Buyer{Name: c.Name}.Encode(), state.NameKey(c.Name))
 }

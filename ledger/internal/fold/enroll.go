@@ -50,14 +50,10 @@ func applyEnrolled(s *state.State, c *event.Enrolled, number uint64) error {
 		return err
 	}
 	ch.Enrolled = number
-	s.Link(&o.Links, number)
-	if err := s.PutObject(c.Object, o); err != nil {
-		return err
-	}
 	if err := s.WriteMember(c.Object, c.Question); err != nil {
 		return err
 	}
-	return s.PutChain(c.Question, c.Object, ch)
+	return putBoth(s, c.Question, c.Object, ch, o, number)
 }
 
 // checkEnrolled checks that what an enrolment refers to is there.
@@ -111,8 +107,7 @@ func applyWithdrawn(s *state.State, c *event.Withdrawn, number uint64) error {
 		return errs.Corrupt(err, "object %q withdraws twice", c.Object)
 	}
 	o.Withdrawn = number
-	s.Link(&o.Links, number)
-	return s.PutObject(c.Object, o)
+	return putObject(s, c.Object, o, number)
 }
 
 // applyEpoch closes the chain of an object, with what it has cost, and begins a new one under the same policy. Nothing
@@ -142,8 +137,7 @@ func applyEpoch(s *state.State, c *event.EpochBegun, number uint64) error {
 	if o.Held, err = heldInOthers(s, o.Held, c.Question); err != nil {
 		return err
 	}
-	s.Link(&o.Links, number)
-	return s.PutObject(c.Object, o)
+	return putObject(s, c.Object, o, number)
 }
 
 // heldInOthers drops the reservations in a question.

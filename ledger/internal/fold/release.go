@@ -27,11 +27,21 @@ func applyReleased(s *state.State, c *event.Released, ev event.Event) error {
 	if err != nil {
 		return fmt.Errorf("object %q, question %d: %w", c.Object, c.Question, err)
 	}
-	s.Link(&o.Links, ev.Number)
-	if err := s.PutChain(c.Question, c.Object, ch); err != nil {
+	return putBoth(s, c.Question, c.Object, ch, o, ev.Number)
+}
+
+// putBoth writes a chain and its object, of which an event is the last one.
+func putBoth(s *state.State, question uint32, name string, c state.Chain, o state.Object, number uint64) error {
+	if err := s.PutChain(question, name, c); err != nil {
 		return err
 	}
-	return s.PutObject(c.Object, o)
+	return putObject(s, name, o, number)
+}
+
+// putObject writes an object of which an event is the last one.
+func putObject(s *state.State, name string, o state.Object, number uint64) error {
+	s.Link(&o.Links, number)
+	return s.PutObject(name, o)
 }
 
 // addResponse adds a response to a chain and returns what it costs: what it raises the highest ε by.
@@ -65,11 +75,7 @@ func applyBound(s *state.State, c *event.TruthBound, number uint64) error {
 		return errs.Corrupt(err, "object %q is bound to a truth in question %d a second time, or without a key", c.Object, c.Question)
 	}
 	ch.Bound = &c.Tag
-	s.Link(&o.Links, number)
-	if err := s.PutChain(c.Question, c.Object, ch); err != nil {
-		return err
-	}
-	return s.PutObject(c.Object, o)
+	return putBoth(s, c.Question, c.Object, ch, o, number)
 }
 
 // checkBound refuses a draw from a truth that a chain is not bound to, once there is a key by which it should be.

@@ -131,8 +131,7 @@ func applyHeld(s *state.State, c *event.Held, ev event.Event) error {
 		return err
 	}
 	o.Held = append(o.Held, c.Sale)
-	s.Link(&o.Links, ev.Number)
-	return s.PutObject(c.Object, o)
+	return putObject(s, c.Object, o, ev.Number)
 }
 
 // checkPrice checks that an object's terms sell the response to the buyer at this price. What was reserved was
@@ -318,9 +317,6 @@ func applySold(s *state.State, c *event.Sold, ev event.Event) error {
 	if err := handOver(s, &ch, r, c); err != nil {
 		return err
 	}
-	if err := s.PutChain(r.Question, c.Object, ch); err != nil {
-		return err
-	}
 	if c.Price > math.MaxInt64-o.Earned {
 		return errs.Corrupt(nil, "object %q earns more than can be counted", c.Object)
 	}
@@ -328,8 +324,7 @@ func applySold(s *state.State, c *event.Sold, ev event.Event) error {
 	if o.Held, err = stillHeld(s, o.Held, c.Sale, ev.Time); err != nil {
 		return err
 	}
-	s.Link(&o.Links, ev.Number)
-	return s.PutObject(c.Object, o)
+	return putBoth(s, r.Question, c.Object, ch, o, ev.Number)
 }
 
 // handOver makes the buyer a holder of the response that it is sold.

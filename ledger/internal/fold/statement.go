@@ -22,8 +22,7 @@ func applyStated(s *state.State, c *event.Stated, number uint64) error {
 	if !slices.Equal(events, c.Events) || c.Forgotten != o.Forgotten || c.Account != AccountOf(o) {
 		return errs.Corrupt(nil, "the statement about object %q leaves something out", c.Object)
 	}
-	s.Link(&o.Links, number)
-	return s.PutObject(c.Object, o)
+	return putObject(s, c.Object, o, number)
 }
 
 // AccountOf returns what an object has spent and earned, as events tell it.

@@ -271,28 +271,19 @@ func (m *statementMaker) add(s *state.State, number uint64) error {
 		return fmt.Errorf("%w: the object of the statement", errs.ErrForgotten)
 	}
 	m.events[number] = ev
-	return m.addNeeded(s, ev.Change)
+	return m.addNeeded(s, ev.Event)
 }
 
 // addNeeded reads the events that one refers to.
-func (m *statementMaker) addNeeded(s *state.State, c event.Change) error {
-	switch c := c.(type) {
+func (m *statementMaker) addNeeded(s *state.State, ev event.Event) error {
+	policy, buyer := uint32(0), uint32(0)
+	switch c := ev.Change.(type) {
 	case *event.Enrolled:
-		return m.addDefined(s, c.Question, c.Policy, 0)
-	case *event.Released:
-		return m.addDefined(s, c.Question, 0, 0)
-	case *event.TruthBound:
-		return m.addDefined(s, c.Question, 0, 0)
-	case *event.EpochBegun:
-		return m.addDefined(s, c.Question, 0, 0)
-	case *event.Charged:
-		return m.addDefined(s, c.Question, 0, 0)
-	case *event.ObjectRefused:
-		return m.addDefined(s, c.Question, 0, 0)
+		policy = c.Policy
 	case *event.Reserved:
-		return m.addDefined(s, c.Question, 0, c.Buyer)
+		buyer = c.Buyer
 	case *event.SaleMade:
-		return m.addDefined(s, c.Question, 0, c.Buyer)
+		buyer = c.Buyer
 	case *event.Held:
 		r, err := s.Sale(c.Sale)
 		if err != nil {
@@ -312,7 +303,7 @@ func (m *statementMaker) addNeeded(s *state.State, c event.Change) error {
 			}
 		}
 	}
-	return nil
+	return m.addDefined(s, event.QuestionOf(ev), policy, buyer)
 }
 
 // addDefined reads the events that defined a question, a policy and a buyer. 0 is none.
