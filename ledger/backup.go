@@ -7,7 +7,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/audit"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -52,7 +51,7 @@ func (l *Ledger) copyTo(ctx context.Context, path string, how kv.Copying, progre
 	}
 	// The copy is of the file as it is: it must be the one that this process wrote, when it is begun and when it is made.
 	same := func() error { return l.engine.View(ctx, func(*state.State) error { return nil }) }
-	if err := same(); err != nil {
+	if err := errors.Join(same(), besideFile(path).vacant()); err != nil {
 		return out, err
 	}
 	p := copying{told: progress, passes: 2}
@@ -67,6 +66,9 @@ func (l *Ledger) copyTo(ctx context.Context, path string, how kv.Copying, progre
 	})
 	if err != nil {
 		l.engine.StopIfOverwritten(err)
+		if stopped := l.engine.Queue.Stopped(); stopped != nil { // by the checkpoint before the copy
+			err = stopped
+		}
 		return Copied{}, err
 	}
 	return out, nil
@@ -116,17 +118,7 @@ func verifyCopy(ctx context.Context, path string, clock func() time.Time, progre
 		return out, errors.Join(err, s.Close())
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	problems, first := 0, ""
-	found, err := l.Verify(ctx, VerifyRequest{Progress: progress, Report: func(p Problem) {
-		if p.Kind != audit.ProblemClock { // what was written by a clock that was wrong is to be kept all the same
-			if problems++; problems == 1 {
-				first = p.Text
-			}
-		}
-	}})
-	if err == nil && problems > 0 {
-		err = fmt.Errorf("%w: %d problems, the first: %s", ErrCorrupt, problems, first)
-	}
+	found, err := l.sound(ctx, progress)
 	if err != nil {
 		return out, err
 	}
@@ -162,5 +154,8 @@ func (l *Ledger) Compact(ctx context.Context, progress Progress) error {
 		l.engine.Queue.Stop(err)
 	}
 	l.engine.StopIfOverwritten(err)
+	if err == nil {
+		err = l.engine.Moved()
+	}
 	return err
 }

@@ -385,7 +385,7 @@ func pairs(t testing.TB, s kv.Store) (all []pair) {
 	must(t, s.View(func(r kv.Reader) error {
 		for _, bucket := range bucketNames() {
 			err := r.Scan(bucket, nil, func(key, value []byte) bool {
-				if string(key) != state.KeyJournal { // which follows from no event
+				if !state.OfFile(bucket, key) {
 					all = append(all, pair{bucket, slices.Clone(key), slices.Clone(value)})
 				}
 				return true

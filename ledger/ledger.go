@@ -117,7 +117,7 @@ type CreateOptions struct {
 	LogKey string
 }
 
-// Create makes a new, empty ledger file. It returns [fs.ErrExist] when there is a file already, and [ErrInvalid] for
+// Create makes a new, empty ledger file. It returns [fs.ErrExist] when there is a file already, or the journal of another ledger beside it, and [ErrInvalid] for
 // options that cannot be. At any moment there is either no file or a whole one. It bears the time of this machine's clock,
 // and no log runs back: a ledger made by a clock that is far ahead is of no use, and to be made again ([Ledger.Verify]
 // tells).
@@ -125,7 +125,15 @@ func Create(path string, options CreateOptions) error {
 	if _, err := note.NewVerifier(options.LogKey); err != nil && options.LogKey != "" {
 		return errs.Invalid("the log key: %w", err)
 	}
-	return bolt.Create(path, func(w kv.Writer) error { return format(w, time.Now(), options) })
+	return createFile(path, func(w kv.Writer) error { return format(w, time.Now(), options) })
+}
+
+// createFile makes a file where there is none, nor the journal of one.
+func createFile(path string, fill func(kv.Writer) error) error {
+	if err := besideFile(path).vacant(); err != nil {
+		return fmt.Errorf("create %s: %w", path, err)
+	}
+	return bolt.Create(path, fill)
 }
 
 // format writes the beginning of a ledger to an empty store.
@@ -243,11 +251,8 @@ func readStore(s kv.Store, j engine.Journals, options Options) (l *Ledger, err e
 
 // begin brings the ledger to where its journal ends, sets the host's keys, which may write, and begins to publish.
 func (l *Ledger) begin(options Options) error {
-	if err := l.engine.Recover(); err != nil {
-		return err
-	}
 	var truthKey []byte
-	err := l.engine.View(context.Background(), func(s *state.State) (err error) {
+	err := l.engine.Recover(engine.Checks{Audit: l.auditCopy, Admit: func(s *state.State) (err error) {
 		l.engine.Found(s.Counters.Position)
 		if !l.engine.ReadOnly {
 			err = s.Counters.CheckWhole()
@@ -259,7 +264,7 @@ func (l *Ledger) begin(options Options) error {
 			truthKey, err = s.Payload(state.BucketMeta, []byte(state.KeyTruthKey))
 		}
 		return err
-	})
+	}})
 	if err != nil {
 		return err
 	}

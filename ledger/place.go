@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/file"
 )
@@ -42,6 +43,29 @@ func (f besideFile) Make(ledger [16]byte, at journal.Position) (journal.Journal,
 
 // Sweep destroys what a crash has left of making or removing a journal.
 func (f besideFile) Sweep() error { return file.Sweep(f.dir()) }
+
+// Place implements [engine.Journals].
+func (f besideFile) Place(journal bool) (string, error) {
+	file, err := bolt.Identity(string(f))
+	if err != nil || file == "" || !journal {
+		return file, err
+	}
+	dir, err := bolt.Identity(f.dir())
+	return file + " " + dir, err
+}
+
+// vacant returns [fs.ErrExist] if there is the journal of another ledger where a new file's would be.
+func (f besideFile) vacant() error {
+	_, err := os.Lstat(f.dir())
+	if err == nil {
+		return fmt.Errorf("%w: %s may hold what another ledger has committed last: move it away with the file that it belongs to, or remove it if there is none",
+			fs.ErrExist, f.dir())
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
 
 // Lasting implements [engine.Journals]: Close removes the journal.
 func (besideFile) Lasting() bool { return false }
@@ -88,6 +112,9 @@ func (e elsewhere) Remove(j journal.Journal) error { return j.Close() }
 
 // Sweep implements [engine.Journals].
 func (elsewhere) Sweep() error { return nil }
+
+// Place implements [engine.Journals]: the journal is in no file.
+func (e elsewhere) Place(bool) (string, error) { return e.file.Place(false) }
 
 // Lasting implements [engine.Journals].
 func (elsewhere) Lasting() bool { return true }

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/rig"
 )
 
@@ -16,7 +15,7 @@ func At(place rig.Place) rigged { return rigged(place) }
 func (at rigged) Create(o rig.Origin) error {
 	begin := func(w kv.Writer) error { return format(w, o.At, CreateOptions{Currency: o.Currency, LogKey: o.LogKey}) }
 	if at.Store == nil {
-		return bolt.Create(at.Path, begin)
+		return createFile(at.Path, begin)
 	}
 	return at.Store.Update(begin)
 }

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
@@ -85,6 +86,40 @@ func (l *Ledger) verify(ctx context.Context, r VerifyRequest, at audit.Pace) (Ve
 	}
 	done, err := audit.Run(ctx, auditing{l}, asked, at)
 	return Verification(done), err
+}
+
+// sound verifies a ledger, and returns the first problem as an error. What was written by a clock that was wrong is to be kept all the same.
+func (l *Ledger) sound(ctx context.Context, progress func(done, total uint64)) (Verification, error) {
+	problems, first := 0, ""
+	found, err := l.Verify(ctx, VerifyRequest{Progress: progress, Report: func(p Problem) {
+		if p.Kind != audit.ProblemClock {
+			if problems++; problems == 1 {
+				first = p.Text
+			}
+		}
+	}})
+	if err == nil && problems > 0 {
+		err = fmt.Errorf("%w: %d problems, the first: %s", ErrCorrupt, problems, first)
+	}
+	return found, err
+}
+
+// auditCopy verifies the file of a ledger that is being opened, as it is without its journal.
+func (l *Ledger) auditCopy() error {
+	log, began := l.engine.Log, time.Now()
+	log.Info().Msg("auditing a file that was copied")
+	told := began
+	found, err := l.sound(context.Background(), func(done, total uint64) {
+		if now := time.Now(); now.Sub(told) >= time.Second {
+			told = now
+			log.Info().Uint64("events", done).Uint64("last", total).Msg("auditing a file that was copied")
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("the file is a copy, and is not what a ledger was at one instant; copy a ledger by Backup, or when it is closed: %w", err)
+	}
+	log.Info().Uint64("events", found.Events).Dur("duration", time.Since(began)).Msg("audited a file that was copied")
+	return nil
 }
 
 // auditing is the ledger as an audit sees it.

@@ -157,7 +157,7 @@ func (a *auditor) compareBucket(r kv.Reader, bucket string, from []byte, left *i
 			return false
 		}
 		if !more || !bytes.Equal(derived.key, key) {
-			if bucket != state.BucketMeta || string(key) != state.KeyJournal { // which follows from no event
+			if !state.OfFile(bucket, key) {
 				a.compareRecord(bucket, key, value, nil)
 			}
 			return true

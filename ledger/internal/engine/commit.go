@@ -53,7 +53,7 @@ func (l *Engine) commit(batch []*Proposal) error {
 
 // stopIfUnsure stops the ledger after an error behind which nobody knows what is durable, or whose the file is.
 func (l *Engine) stopIfUnsure(err error) error {
-	if errors.Is(err, kv.ErrUncertain) {
+	if errors.Is(err, kv.ErrUncertain) && !errors.Is(err, errs.ErrStopped) {
 		err = fmt.Errorf("%w: %w", errs.ErrStopped, err)
 		l.Queue.Stop(err)
 	}

@@ -27,6 +27,9 @@ type Journals interface {
 	Sweep() error
 	// Lasting tells whether the journal outlives the process: then the file names it for good.
 	Lasting() bool
+	// Place says in which files the ledger is, so that a copy is told from them; the journal's are among them if it has one
+	// there. "" says that it cannot be told.
+	Place(journal bool) (string, error)
 }
 
 // journaling is the journal of an open ledger. There is none before the first commit.
@@ -92,7 +95,7 @@ func (l *Engine) makeJournal() error {
 		err = errs.Corrupt(nil, "a new journal begins at event %d, the ledger ends at event %d", end.Events, at.Events)
 	}
 	if err != nil {
-		return errors.Join(err, l.journal.from.Remove(j))
+		return errors.Join(err, closing(j, l.journal.from.Remove(j)))
 	}
 	l.appendTo(j, term, at.Events)
 	return nil
@@ -105,19 +108,59 @@ func (l *Engine) appendTo(j journal.Journal, term, trimmed uint64) {
 	l.journal.open, l.journal.term, l.journal.trimmed = j, term, trimmed
 }
 
-// nameJournal has the file name a journal; "" is none.
+// nameJournal has the file name a journal, "" is none, and where both are.
 func (l *Engine) nameJournal(name string) error {
 	err := l.Store.Update(func(w kv.Writer) error {
-		key := []byte(state.KeyJournal)
-		if name == "" {
-			return w.Delete(state.BucketMeta, key)
-		}
-		return w.Put(state.BucketMeta, key, wire.Seal(state.BucketMeta, key, []byte(name)))
+		place, err := l.journal.from.Place(name != "")
+		return errors.Join(err, note(w, state.KeyJournal, name), note(w, state.KeyPlace, place))
 	})
 	if err != nil {
 		return err
 	}
 	return l.Checkpoint()
+}
+
+// note puts a text under a key; "" is none.
+func note(w kv.Writer, key, text string) error {
+	if text == "" {
+		return w.Delete(state.BucketMeta, []byte(key))
+	}
+	return w.Put(state.BucketMeta, []byte(key), wire.Seal(state.BucketMeta, []byte(key), []byte(text)))
+}
+
+// noted returns the text under a key, or "".
+func (l *Engine) noted(key string) (text string, err error) {
+	err = l.Store.View(func(r kv.Reader) error {
+		payload, err := (&state.State{Reader: r}).Payload(state.BucketMeta, []byte(key))
+		text = string(payload)
+		return err
+	})
+	return text, err
+}
+
+// Moved notes that the ledger is in another file now. Should the process die before the next checkpoint, the file counts as a copy.
+func (l *Engine) Moved() error {
+	if l.journal.from == nil {
+		return nil
+	}
+	return l.Store.Update(func(w kv.Writer) error {
+		named, err := w.Get(state.BucketMeta, []byte(state.KeyJournal))
+		if err != nil {
+			return err
+		}
+		place, err := l.journal.from.Place(named != nil)
+		return errors.Join(err, note(w, state.KeyPlace, place))
+	})
+}
+
+// copied tells whether the file, or the journal that it names, is not the one which was written to last.
+func (l *Engine) copied(named bool) (bool, error) {
+	now, err := l.journal.from.Place(named)
+	if err != nil || now == "" {
+		return false, err
+	}
+	place, err := l.noted(state.KeyPlace)
+	return place != now, err
 }
 
 // position returns where the log ends.
@@ -155,7 +198,7 @@ func (l *Engine) drop(j journal.Journal) error {
 	if err := l.nameJournal(""); err != nil {
 		return closing(j, err)
 	}
-	return l.journal.from.Remove(j)
+	return closing(j, l.journal.from.Remove(j))
 }
 
 // keep goes on with a journal that outlives the process, after a checkpoint of what was folded.

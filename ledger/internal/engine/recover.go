@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -16,48 +17,40 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
+// Checks are what a ledger is held against when it is opened.
+type Checks struct {
+	// Audit looks whether the file holds together by itself. It is called if the file is a copy, which may have pages of two instants.
+	Audit func() error
+	// Admit looks at what is there with the journal, before anything of that is settled.
+	Admit func(*state.State) error
+}
+
 // Recover brings the ledger to where its journal ends, if a process has left one behind, or it is kept elsewhere. If the ledger is open
 // for writing, all of it is in the file then, and a journal beside the file is gone; else it is in memory.
-func (l *Engine) Recover() error {
+func (l *Engine) Recover(c Checks) error {
+	admit := func() error { return l.View(context.Background(), c.Admit) }
 	if l.journal.from == nil {
-		return nil
+		return admit()
 	}
-	name, err := l.namedJournal()
+	j, named, err := l.findJournal()
 	if err != nil {
 		return err
 	}
-	at, err := l.position()
-	if err != nil {
-		return err
-	}
-	if !l.ReadOnly {
-		if err := l.journal.from.Sweep(); err != nil {
-			return err
+	if j == nil {
+		if !l.ReadOnly { // who only reads is shown what is there
+			err = l.auditCopy(named, c.Audit)
 		}
-	}
-	j, err := l.journal.from.Find(l.journal.ledger, at)
-	if err != nil {
+		if err == nil {
+			err = admit()
+		}
 		return err
+	}
+	term, err := l.readJournal(j, named, c.Audit)
+	if err == nil {
+		err = admit()
 	}
 	switch {
-	case j == nil && name == "":
-		return nil
-	case j == nil:
-		return missing(name)
-	case name != "" && name != j.Name():
-		return closing(j, fmt.Errorf("%w: the journal is %s, the file's is %s", errs.ErrJournal, j.Name(), name))
-	}
-	if name == "" {
-		if err := l.checkFolded(j); err != nil {
-			return closing(j, err)
-		}
-	}
-	if l.ReadOnly {
-		return closing(j, l.foldJournal(j))
-	}
-	term, err := l.takeOver(j)
-	switch {
-	case err != nil:
+	case err != nil || l.ReadOnly:
 		return closing(j, err)
 	case l.journal.from.Lasting():
 		return l.keep(j, term)
@@ -65,11 +58,76 @@ func (l *Engine) Recover() error {
 	return l.drop(j)
 }
 
+// findJournal returns the journal that is there, and whether the file names it. One that does not belong to the file is refused.
+func (l *Engine) findJournal() (j journal.Journal, named bool, err error) {
+	name, err := l.noted(state.KeyJournal)
+	if err != nil {
+		return nil, false, err
+	}
+	at, err := l.position()
+	if err != nil {
+		return nil, false, err
+	}
+	if !l.ReadOnly {
+		if err := l.journal.from.Sweep(); err != nil {
+			return nil, false, notJournal(err)
+		}
+	}
+	j, err = l.journal.from.Find(l.journal.ledger, at)
+	switch {
+	case err != nil:
+		return nil, false, notJournal(err)
+	case j == nil && name != "":
+		return nil, false, missing(name)
+	case j != nil && name != "" && name != j.Name():
+		return nil, false, closing(j, mismatch("the journal is %s, the file's is %s", j.Name(), name))
+	}
+	return j, name != "", nil
+}
+
+// mismatch returns an [errs.ErrJournal], with what to do.
+func mismatch(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format+"; put file and journal back as they were together, or restore a backup", append([]any{errs.ErrJournal}, args...)...)
+}
+
+// notJournal says of what damage in a journal is a sort.
+func notJournal(err error) error {
+	if errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrJournal) {
+		return mismatch("%w", err)
+	}
+	return err
+}
+
 func missing(name string) error {
 	if strings.HasPrefix(name, "file:") {
-		return fmt.Errorf("%w: the journal %s is missing; it lies beside the file as long as the ledger is open, and must be moved and copied with it", errs.ErrJournal, name)
+		return mismatch("the journal %s is missing, which lies beside the file as long as the ledger is open, and is moved and copied with it", name)
 	}
 	return fmt.Errorf("%w: the file is one of a ledger whose journal is %s, and is opened with that one only", errs.ErrJournal, name)
+}
+
+// auditCopy has the file audited if it is a copy, which may have been made while the file was written to.
+func (l *Engine) auditCopy(named bool, audit func() error) error {
+	copied, err := l.copied(named)
+	if err == nil && copied {
+		err = audit()
+	}
+	return err
+}
+
+// readJournal folds a journal.
+func (l *Engine) readJournal(j journal.Journal, named bool, audit func() error) (term uint64, err error) {
+	if err := l.auditCopy(named, audit); err != nil {
+		return 0, err
+	}
+	if !named {
+		if err := l.checkFolded(j); err != nil {
+			return 0, err
+		}
+	}
+	if l.ReadOnly {
+		return 0, l.foldJournal(j)
+	}
+	return l.takeOver(j)
 }
 
 // takeOver claims a journal, so that all there is is durable and nobody else goes on with it, and folds it.
@@ -95,7 +153,7 @@ func (l *Engine) checkFolded(j journal.Journal) error {
 	}
 	for _, err := range j.Read(context.Background(), at) {
 		if err != nil {
-			return fmt.Errorf("%w: %w", errs.ErrJournal, err)
+			return notJournal(err)
 		}
 		return fmt.Errorf("%w: the journal goes on behind event %d, where this file was closed without it: the file is an older copy; "+
 			"remove the journal only if what it holds may be lost, and drawn a second time", errs.ErrJournal, at.Events)
@@ -108,16 +166,6 @@ func closing(j journal.Journal, err error) error {
 		err = closed
 	}
 	return err
-}
-
-// namedJournal returns the name of the journal that the file names, or "".
-func (l *Engine) namedJournal() (name string, err error) {
-	err = l.Store.View(func(r kv.Reader) error {
-		payload, err := (&state.State{Reader: r}).Payload(state.BucketMeta, []byte(state.KeyJournal))
-		name = string(payload)
-		return err
-	})
-	return name, err
 }
 
 const (
@@ -138,7 +186,7 @@ func (l *Engine) foldJournal(j journal.Journal) error {
 	waiting := 0
 	for g, err := range j.Read(context.Background(), at) {
 		if err != nil {
-			return fmt.Errorf("%w: %w", errs.ErrJournal, err)
+			return notJournal(err)
 		}
 		groups, at = append(groups, g), g.After
 		if waiting += len(g.Records); waiting < foldedTogether {

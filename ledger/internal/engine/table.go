@@ -85,14 +85,15 @@ func (l *Engine) Copier() (from kv.Copier, ok bool) {
 	return from, ok
 }
 
-// Complete makes a copy of the file whole, without a journal.
+// Complete makes a copy of the file whole, without a journal. One that names none stays as it is: a commit of its own could look, to whoever
+// has the file open, like the next one of the file.
 func (l *Engine) Complete(copied kv.Writer) error {
 	if l.ReadOnly && l.table != nil { // what was folded is in memory
 		if err := l.table.WriteTo(copied); err != nil {
 			return err
 		}
 	}
-	return copied.Delete(state.BucketMeta, []byte(state.KeyJournal))
+	return note(copied, state.KeyJournal, "")
 }
 
 // Checkpoint brings the file up to date with everything committed before.

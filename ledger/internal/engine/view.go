@@ -28,7 +28,7 @@ func (l *Engine) View(ctx context.Context, fn func(*state.State) error) error {
 	err := l.Store.View(v.run)
 	l.views.giveBack(v)
 	if err != nil {
-		l.StopIfOverwritten(err)
+		err = l.stopIfUnsure(err)
 		if closed := l.Queue.Check(); errors.Is(closed, errs.ErrClosed) {
 			return closed // the store was closed before the snapshot was taken
 		}
@@ -122,7 +122,7 @@ func (l *Engine) Inspect(ctx context.Context, fault func(kv.Fault), fn func(kv.R
 	} else {
 		err = l.Store.View(fn)
 	}
-	l.StopIfOverwritten(err)
+	err = l.stopIfUnsure(err)
 	if stopped := l.Queue.Check(); err != nil && stopped != nil {
 		return stopped // the store was closed before the snapshot was taken
 	}

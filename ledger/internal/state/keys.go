@@ -27,8 +27,14 @@ const (
 	KeyCounters = "counters"  // [Counters]
 	KeyTruthKey = "truth key" // the check of the key
 	KeyJournal  = "journal"   // the name of the journal that the ledger has while it is open
+	KeyPlace    = "place"     // which files it was in when they were last written to
 	KeyNoise    = "noise"     // with a number behind it
 )
+
+// OfFile tells whether a record is about the file that it is in, and follows from no event.
+func OfFile(bucket string, key []byte) bool {
+	return bucket == BucketMeta && (string(key) == KeyJournal || string(key) == KeyPlace)
+}
 
 // EventKey is the key of an event, or of a sale.
 func EventKey(number uint64) []byte { return binary.BigEndian.AppendUint64(nil, number) }

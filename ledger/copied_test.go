@@ -1,0 +1,271 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+	"github.com/sluicedp/sluice/ledger/journal"
+)
+
+// frame is what a ledger has on the disk at one instant.
+type frame struct {
+	what    string
+	file    []byte
+	journal map[string][]byte // nil if there is none
+}
+
+// film is the story of a ledger, a frame for each write to its file and its journal.
+type film struct {
+	kv.Store
+	besideFile
+	t      testing.TB
+	frames []frame
+}
+
+// shoot adds a frame, unless nothing has changed.
+func (f *film) shoot(what string) {
+	f.t.Helper()
+	now := frame{what: what, file: content(f.t, string(f.besideFile))}
+	entries, err := os.ReadDir(f.dir())
+	if err == nil {
+		now.journal = map[string][]byte{}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		f.t.Fatal(err)
+	}
+	for _, e := range entries {
+		now.journal[e.Name()] = bytes.TrimRight(content(f.t, filepath.Join(f.dir(), e.Name())), "\x00") // which is padding
+	}
+	if n := len(f.frames); n > 0 && bytes.Equal(f.frames[n-1].file, now.file) && maps.EqualFunc(f.frames[n-1].journal, now.journal, bytes.Equal) {
+		return
+	}
+	f.frames = append(f.frames, now)
+}
+
+func (f *film) Update(fn func(kv.Writer) error) error {
+	f.shoot("before a checkpoint")
+	defer f.shoot("checkpoint written")
+	return f.Store.Update(fn)
+}
+
+func (f *film) Make(ledger [16]byte, at journal.Position) (journal.Journal, error) {
+	j, err := f.besideFile.Make(ledger, at)
+	f.shoot("journal made")
+	return filmed{j, f}, err
+}
+
+func (f *film) Remove(j journal.Journal) error {
+	f.shoot("journal to be removed")
+	defer f.shoot("journal removed")
+	return f.besideFile.Remove(j.(filmed).Journal)
+}
+
+// filmed is the journal in a film.
+type filmed struct {
+	journal.Journal
+	film *film
+}
+
+func (j filmed) Append(ctx context.Context, g journal.Group) error {
+	defer j.film.shoot("appended")
+	return j.Journal.Append(ctx, g)
+}
+
+func (j filmed) Trim(ctx context.Context, at journal.Position) error {
+	j.film.shoot("to be trimmed")
+	defer j.film.shoot("trimmed")
+	return j.Journal.Trim(ctx, at)
+}
+
+// filmLife films a ledger that is opened and closed some times, and returns the roots of its log, by the number of events.
+func filmLife(t testing.TB) (f *film, roots []tlog.Hash) {
+	t.Helper()
+	names := crowd(120)
+	path := create(t)
+	closed(t, sellers(t, open(t, path, Options{}), "9", "9", names...))
+	f = &film{besideFile: besideFile(path), t: t}
+	for life := range 3 {
+		file, err := bolt.Open(path, false)
+		must(t, err)
+		f.Store = file
+		f.shoot("at rest")
+		l, err := readStore(f, f, Options{})
+		must(t, err)
+		must(t, l.begin(Options{}))
+		for i := range 16 {
+			name := names[(i*37+life*11)%len(names)]
+			release(t, l, releaseOf(t, fmt.Sprint("r", life, i), name, fmt.Sprint(1+life)))
+			switch i % 4 {
+			case 1:
+				must(t, l.engine.Checkpoint())
+			case 3:
+				sell(t, l, purchase(t, fmt.Sprint("s", life, i), "acme", fmt.Sprint(1+life), name))
+			}
+			if i == 7 {
+				forget(t, l, names[100+life])
+			}
+		}
+		closed(t, l)
+		f.shoot("closed")
+	}
+	l := open(t, path, Options{ReadOnly: true})
+	roots = make([]tlog.Hash, 1, 1000)
+	for n := range stats(t, l).Events {
+		head, err := l.Head(t.Context(), n+1)
+		must(t, err)
+		roots = append(roots, head.Root)
+	}
+	closed(t, l)
+	return f, roots
+}
+
+// copied is a copy of a file, of some instants, with a journal of another.
+type copied struct {
+	of   string
+	file []byte
+	with map[string][]byte
+}
+
+// spliced is what comes of copying a file while it is written to: its first pages as they were at one instant, and the others as they were
+// at another.
+func spliced(first, rest []byte, page int) []byte {
+	cut := min(page*os.Getpagesize(), len(first), len(rest))
+	return slices.Concat(first[:cut], rest[cut:])
+}
+
+// parts returns the pages at which copies of two instants may part, so that each has something of its own.
+func parts(a, b []byte) (pages []int) {
+	size := os.Getpagesize()
+	var differ []int
+	for page := range min(len(a), len(b)) / size {
+		if !bytes.Equal(a[page*size:(page+1)*size], b[page*size:(page+1)*size]) {
+			differ = append(differ, page)
+		}
+	}
+	if len(differ) > 0 {
+		pages = differ[1:]
+	}
+	return pages
+}
+
+// someCopy copies file and journal, one after the other, while the ledger goes on.
+func (f *film) someCopy(rng *rand.Rand) (c copied) {
+	at := func() int { return rng.IntN(len(f.frames)) }
+	one, other, beside := at(), at(), at()
+	if rng.IntN(2) == 0 { // soon behind one another
+		other = min(one+rng.IntN(8), len(f.frames)-1)
+		beside = min(other+rng.IntN(4), len(f.frames)-1)
+	}
+	a, b, with := f.frames[one], f.frames[other], f.frames[beside]
+	c = copied{fmt.Sprintf("file of instant %d (%s)", one, a.what), a.file, with.journal}
+	if pages := parts(a.file, b.file); len(pages) > 0 && rng.IntN(4) > 0 {
+		page := pages[rng.IntN(len(pages))]
+		c.file = spliced(a.file, b.file, page)
+		c.of += fmt.Sprintf(", from page %d on of instant %d (%s)", page, other, b.what)
+	}
+	if rng.IntN(4) == 0 {
+		c.with = nil
+	}
+	c.of += fmt.Sprintf("; journal of instant %d (%s), %d segments", beside, with.what, len(c.with))
+	return c
+}
+
+// put writes a copy to a path where there is no journal.
+func (c copied) put(t testing.TB, path string) {
+	t.Helper()
+	must(t, os.WriteFile(path, c.file, 0o600))
+	if c.with != nil {
+		must(t, os.Mkdir(path+".journal", 0o700))
+	}
+	for name, text := range c.with {
+		must(t, os.WriteFile(filepath.Join(path+".journal", name), text, 0o600))
+	}
+}
+
+// Copies of file and journal taken with cp at any instants, in the midst of checkpoints too: none opens that mixes two of them. What opens
+// can be written to.
+func TestACopyIsOfOneInstantOrRefused(t *testing.T) {
+	f, roots := filmLife(t)
+	rng := rand.New(rand.NewPCG(22, 1))
+	met, mixed := map[string]int{}, copied{}
+	for range tests.Tries(250, 3000, 60_000) {
+		c, path := f.someCopy(rng), filepath.Join(tests.Scratch(t), "copied.db")
+		c.put(t, path)
+		for _, only := range []bool{true, false} {
+			if only && (c.with == nil || rng.IntN(4) > 0) {
+				continue // who only reads a file without a journal is shown what is there
+			}
+			l, err := Open(path, Options{ReadOnly: only})
+			how := outcome(err)
+			if met[how]++; how == "audited" && c.with != nil {
+				mixed = c
+			}
+			if err == nil {
+				wantInstant(t, l, c.of, roots)
+			} else if !errors.Is(err, ErrCorrupt) {
+				t.Errorf("%s: %v", c.of, err)
+			}
+		}
+		must(t, os.RemoveAll(filepath.Dir(path)))
+	}
+	t.Logf("%d instants; %v", len(f.frames), met)
+	for _, what := range []string{"opened", "audited", "file and journal", "damaged"} {
+		if met[what] == 0 {
+			t.Errorf("no copy was %s", what)
+		}
+	}
+	// Over the file, at rest, that it is a copy of: the journal is another directory.
+	mixed.put(t, string(f.besideFile))
+	if _, err := Open(string(f.besideFile), Options{}); outcome(err) != "audited" {
+		t.Errorf("%s, put back: %v", mixed.of, err)
+	}
+}
+
+// wantInstant fails unless a ledger is what another one, whose roots these are, was at one instant; and writes to it, and closes it.
+func wantInstant(t *testing.T, l *Ledger, of string, roots []tlog.Hash) {
+	t.Helper()
+	defer func() { must(t, l.Close()) }()
+	if head, err := l.Head(t.Context(), 0); err != nil || head.Root != roots[head.Events] {
+		t.Errorf("%s: a log of %d events that never was, %v", of, head.Events, err)
+	}
+	verify := func(when string) {
+		if done, err := l.Verify(t.Context(), VerifyRequest{}); err != nil || done.Problems > 0 {
+			t.Errorf("%s: %s, with %d problems, %v", of, when, done.Problems, err)
+		}
+	}
+	if verify("opened"); l.engine.ReadOnly {
+		return
+	}
+	for i := range 3 {
+		enroll(t, l, "vote", "1", fmt.Sprint("late ", i))
+		must(t, l.engine.Checkpoint())
+	}
+	verify("written to")
+}
+
+// outcome says in a word what came of opening a copy.
+func outcome(err error) string {
+	switch {
+	case err == nil:
+		return "opened"
+	case strings.Contains(err.Error(), "not what a ledger was at one instant"):
+		return "audited"
+	case errors.Is(err, ErrJournal):
+		return "file and journal"
+	}
+	return "damaged"
+}
