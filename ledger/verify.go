@@ -107,18 +107,18 @@ func (l *Ledger) sound(ctx context.Context, progress func(done, total uint64)) (
 // auditCopy verifies the file of a ledger that is being opened, as it is without its journal.
 func (l *Ledger) auditCopy() error {
 	log, began := l.engine.Log, time.Now()
-	log.Info().Msg("auditing a file that was copied")
+	log.Info().Msg("auditing a file that may be a copy")
 	told := began
 	found, err := l.sound(context.Background(), func(done, total uint64) {
 		if now := time.Now(); now.Sub(told) >= time.Second {
 			told = now
-			log.Info().Uint64("events", done).Uint64("last", total).Msg("auditing a file that was copied")
+			log.Info().Uint64("events", done).Uint64("last", total).Msg("auditing a file that may be a copy")
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("the file is a copy, and is not what a ledger was at one instant; copy a ledger by Backup, or when it is closed: %w", err)
+		return fmt.Errorf("the file seems to be a copy, and is not what a ledger was at one instant; copy a ledger by Backup, or when it is closed: %w", err)
 	}
-	log.Info().Uint64("events", found.Events).Dur("duration", time.Since(began)).Msg("audited a file that was copied")
+	log.Info().Uint64("events", found.Events).Dur("duration", time.Since(began)).Msg("audited a file that may be a copy")
 	return nil
 }
 

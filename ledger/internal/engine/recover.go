@@ -19,7 +19,7 @@ import (
 
 // Checks are what a ledger is held against when it is opened.
 type Checks struct {
-	// Audit looks whether the file holds together by itself. It is called if the file is a copy, which may have pages of two instants.
+	// Audit looks whether the file holds together by itself. It is called if the file may be a copy, which may have pages of two instants.
 	Audit func() error
 	// Admit looks at what is there with the journal, before anything of that is settled.
 	Admit func(*state.State) error
@@ -38,7 +38,7 @@ func (l *Engine) Recover(c Checks) error {
 	}
 	if j == nil {
 		if !l.ReadOnly { // who only reads is shown what is there
-			err = l.auditCopy(named, c.Audit)
+			err = l.auditCopy(false, c.Audit)
 		}
 		if err == nil {
 			err = admit()
@@ -114,15 +114,16 @@ func (l *Engine) auditCopy(named bool, audit func() error) error {
 	return err
 }
 
-// readJournal folds a journal.
+// readJournal folds a journal. One that the file does not name is left by a crash within Close, or by somebody who has put back a copy: that
+// is seldom, so the file is audited whichever it was.
 func (l *Engine) readJournal(j journal.Journal, named bool, audit func() error) (term uint64, err error) {
-	if err := l.auditCopy(named, audit); err != nil {
-		return 0, err
+	if named {
+		err = l.auditCopy(true, audit)
+	} else if err = audit(); err == nil {
+		err = l.checkFolded(j)
 	}
-	if !named {
-		if err := l.checkFolded(j); err != nil {
-			return 0, err
-		}
+	if err != nil {
+		return 0, err
 	}
 	if l.ReadOnly {
 		return 0, l.foldJournal(j)
