@@ -9,6 +9,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,9 +17,11 @@ import (
 	"github.com/rs/zerolog"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/file"
 )
 
 // crashed returns a ledger as a process left it that died with so many releases in the journal.
@@ -58,7 +61,22 @@ func TestAJournalThatDoesNotBelong(t *testing.T) {
 		want   error
 	}{
 		"none":              {func(t *testing.T, path string) { must(t, os.RemoveAll(path+".journal")) }, ErrJournal},
-		"of another ledger": {func(t *testing.T, path string) { copyTree(t, crashed(t, 5)+".journal", path+".journal") }, ErrCorrupt},
+		"of another ledger": {func(t *testing.T, path string) { copyTree(t, crashed(t, 5)+".journal", path+".journal") }, ErrJournal},
+		"a segment of another ledger": {func(t *testing.T, path string) {
+			must(t, os.WriteFile(filepath.Join(path+".journal", "00000002.segment"), content(t, segment(t, crashed(t, 5))), 0o600))
+		}, ErrJournal},
+		"a segment of an older journal": {func(t *testing.T, path string) {
+			older := content(t, segment(t, path))
+			closed(t, open(t, path, Options{})) // folds it
+			l := open(t, path, Options{})
+			release(t, l, releaseOf(t, "more", crowd(2)[1], "2"))
+			dies(t, l)
+			must(t, os.WriteFile(filepath.Join(path+".journal", "00000002.segment"), older, 0o600))
+		}, ErrJournal},
+		"a segment under another number": {func(t *testing.T, path string) {
+			must(t, os.Rename(segment(t, path), filepath.Join(path+".journal", "00000009.segment")))
+		}, ErrJournal},
+		"with half a header": {func(t *testing.T, path string) { must(t, os.Truncate(segment(t, path), 50)) }, ErrJournal},
 		"of another time": {func(t *testing.T, path string) {
 			before := content(t, path)
 			l := open(t, path, Options{})
@@ -79,7 +97,7 @@ func TestAJournalThatDoesNotBelong(t *testing.T) {
 			must(t, os.Rename(backup, path))
 			copyTree(t, copied+".journal", path+".journal")
 		}, ErrJournal},
-		"without its segments": {func(t *testing.T, path string) { must(t, os.Remove(segment(t, path))) }, ErrCorrupt},
+		"without its segments": {func(t *testing.T, path string) { must(t, os.Remove(segment(t, path))) }, ErrJournal},
 		"damaged in the midst": {func(t *testing.T, path string) {
 			text := content(t, segment(t, path))
 			at := bytes.Index(text, []byte(crowd(2)[1]))
@@ -87,7 +105,7 @@ func TestAJournalThatDoesNotBelong(t *testing.T) {
 				t.Fatal("nobody is there")
 			}
 			must(t, os.WriteFile(segment(t, path), text, 0o600))
-		}, ErrCorrupt},
+		}, ErrJournal},
 		"a file": {func(t *testing.T, path string) {
 			must(t, os.RemoveAll(path+".journal"))
 			must(t, os.WriteFile(path+".journal", []byte("journal"), 0o600))
@@ -102,15 +120,103 @@ func TestAJournalThatDoesNotBelong(t *testing.T) {
 				if err == nil {
 					t.Fatalf("opened, with %d events", stats(t, l).Events)
 				}
-				if test.want != nil && !errors.Is(err, test.want) {
+				if test.want != nil && (!errors.Is(err, test.want) || !saysWhatToDo(err)) {
 					t.Errorf("got the error %v", err)
 				}
 			}
 			if after := tree(t, path); fmt.Sprint(after) != fmt.Sprint(before) {
 				t.Errorf("something was written: %v, before %v", after, before)
 			}
+			if err := file.Destroy(path + ".journal"); errors.Is(err, journal.ErrInUse) {
+				t.Error("somebody still has the journal open")
+			}
 		})
 	}
+}
+
+// saysWhatToDo tells whether an error about a journal that does not belong to a file helps.
+func saysWhatToDo(err error) bool {
+	return strings.Contains(err.Error(), "put file and journal back as they were together, or restore a backup") ||
+		strings.Contains(err.Error(), "remove the journal only if")
+}
+
+// dies leaves a ledger as a process does that dies: file and journal stay where they are.
+func dies(t testing.TB, l *Ledger) {
+	t.Helper()
+	l.engine.Queue.Stop(errors.New("the process has died"))
+	closed(t, l)
+}
+
+// What could not be opened is not held: whoever mends what was wrong opens it, and everything is there.
+func TestAnOpenThatFailsHoldsNothing(t *testing.T) {
+	for name, wrong := range map[string]Options{
+		"keys that are written, and nobody to sign": {TruthKey: truthKey(), Publish: Publishing{To: func(context.Context, []byte) error { return nil }, Events: 1}},
+		"a checkpoint that nobody has signed":       {Checkpoint: []byte("checkpoint")},
+		"a truth key that is too short":             {TruthKey: []byte("short")},
+	} {
+		for _, path := range []string{votersFile(t, "9", crowd(3)...), crashed(t, 3)} {
+			if _, err := Open(path, wrong); err == nil {
+				t.Fatalf("%s: opened", name)
+			}
+			l := open(t, path, Options{TruthKey: truthKey()})
+			release(t, l, releaseOf(t, "more", crowd(3)[2], "2"))
+			wantClean(t, l, VerifyRequest{})
+			closed(t, l)
+			if files := tree(t, path); len(files) != 1 {
+				t.Errorf("%s: there is %v", name, files)
+			}
+		}
+	}
+}
+
+// An older pair of file and journal, whole as it is, is refused by whoever has a newer checkpoint; and so is one whose file alone is older than
+// the checkpoint only if its journal is, too.
+func TestAnOlderPairIsARollback(t *testing.T) {
+	path, options := witnessed(t, "ann", "bob")
+	l := open(t, path, options)
+	release(t, l, releaseOf(t, "1", "ann", "0.5"))
+	older := left(t, path)
+	release(t, l, releaseOf(t, "2", "bob", "0.5"))
+	options.Checkpoint = checkpointOf(t, l)
+	newer := left(t, path)
+	dies(t, l)
+	for _, only := range []bool{true, false} {
+		options.ReadOnly = only
+		before := content(t, older)
+		if _, err := Open(older, options); !errors.As(err, new(*evidence.RollbackError)) {
+			t.Errorf("read only %v: %v", only, err)
+		}
+		if !bytes.Equal(content(t, older), before) {
+			t.Error("the file has changed")
+		}
+		for _, path := range []string{path, newer} {
+			closed(t, open(t, path, options))
+		}
+	}
+	options.Checkpoint = nil
+	l = open(t, older, options)
+	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "0.5") {
+		t.Errorf("in the pair that was refused ann has spent %s", o.Spent)
+	}
+	wantClean(t, l, VerifyRequest{})
+}
+
+// Where the journal of another ledger lies no file is made, nor a copy: what was committed last might be lost with it.
+func TestNothingIsMadeBesideTheJournalOfAnother(t *testing.T) {
+	path := crashed(t, 3)
+	must(t, os.Rename(path, path+".away"))
+	l := open(t, votersFile(t, "9", "ann"), Options{})
+	for name, err := range map[string]error{
+		"Create":    Create(path, CreateOptions{}),
+		"Backup":    second(l.Backup(t.Context(), path, nil)),
+		"CompactTo": second(l.CompactTo(t.Context(), path, nil)),
+	} {
+		if !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), path+".journal") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	must(t, os.Rename(path+".away", path))
+	wantClean(t, open(t, path, Options{}), VerifyRequest{})
 }
 
 // A journal that ends early, as it does when the last append was cut off, is a ledger of an earlier instant: whole groups, and no

@@ -70,13 +70,13 @@ func (l *Engine) findJournal() (j journal.Journal, named bool, err error) {
 	}
 	if !l.ReadOnly {
 		if err := l.journal.from.Sweep(); err != nil {
-			return nil, false, notJournal(err)
+			return nil, false, asMismatch(err)
 		}
 	}
 	j, err = l.journal.from.Find(l.journal.ledger, at)
 	switch {
 	case err != nil:
-		return nil, false, notJournal(err)
+		return nil, false, asMismatch(err)
 	case j == nil && name != "":
 		return nil, false, missing(name)
 	case j != nil && name != "" && name != j.Name():
@@ -90,8 +90,8 @@ func mismatch(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format+"; put file and journal back as they were together, or restore a backup", append([]any{errs.ErrJournal}, args...)...)
 }
 
-// notJournal says of what damage in a journal is a sort.
-func notJournal(err error) error {
+// asMismatch makes of damage that a journal shows an [errs.ErrJournal].
+func asMismatch(err error) error {
 	if errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrJournal) {
 		return mismatch("%w", err)
 	}
@@ -122,13 +122,15 @@ func (l *Engine) readJournal(j journal.Journal, named bool, audit func() error) 
 	} else if err = audit(); err == nil {
 		err = l.checkFolded(j)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return 0, err
+	case l.ReadOnly:
+		err = l.foldJournal(j)
+	default:
+		term, err = l.takeOver(j)
 	}
-	if l.ReadOnly {
-		return 0, l.foldJournal(j)
-	}
-	return l.takeOver(j)
+	return term, asMismatch(err)
 }
 
 // takeOver claims a journal, so that all there is is durable and nobody else goes on with it, and folds it.
@@ -154,7 +156,7 @@ func (l *Engine) checkFolded(j journal.Journal) error {
 	}
 	for _, err := range j.Read(context.Background(), at) {
 		if err != nil {
-			return notJournal(err)
+			return asMismatch(err)
 		}
 		return fmt.Errorf("%w: the journal goes on behind event %d, where this file was closed without it: the file is an older copy; "+
 			"remove the journal only if what it holds may be lost, and drawn a second time", errs.ErrJournal, at.Events)
@@ -187,7 +189,7 @@ func (l *Engine) foldJournal(j journal.Journal) error {
 	waiting := 0
 	for g, err := range j.Read(context.Background(), at) {
 		if err != nil {
-			return notJournal(err)
+			return err
 		}
 		groups, at = append(groups, g), g.After
 		if waiting += len(g.Records); waiting < foldedTogether {

@@ -1,0 +1,266 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/journal"
+)
+
+// The steps of a checkpoint, as they can be seen from below: by the file and by the journal.
+const (
+	stepFrozen  = "before anything is written"
+	stepWriting = "in the midst of writing"
+	stepWritten = "before the commit"
+	stepStored  = "behind the commit"
+	stepTrim    = "before the journal is trimmed"
+	stepTrimmed = "behind that"
+)
+
+func steps() []string {
+	return []string{stepFrozen, stepWriting, stepWritten, stepStored, stepTrim, stepTrimmed}
+}
+
+// stepped is where a ledger is kept that tells of each step of its checkpoints. What is returned there becomes of the checkpoint.
+type stepped struct {
+	kv.Store
+	kv.Copier
+	besideFile
+	at func(step string) error // changed while no checkpoint runs
+}
+
+func (s *stepped) step(step string) error {
+	if s.at == nil {
+		return nil
+	}
+	return s.at(step)
+}
+
+func (s *stepped) Update(fn func(kv.Writer) error) error {
+	if err := s.step(stepFrozen); err != nil {
+		return err
+	}
+	err := s.Store.Update(func(w kv.Writer) error {
+		if err := fn(&stepping{Writer: w, in: s}); err != nil {
+			return err
+		}
+		return s.step(stepWritten)
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.step(stepStored); err != nil {
+		return fmt.Errorf("%w: %w", kv.ErrUncertain, err)
+	}
+	return nil
+}
+
+// stepping tells when some records are written, and others are not.
+type stepping struct {
+	kv.Writer
+	in   *stepped
+	puts int
+}
+
+func (w *stepping) Put(bucket string, key, value []byte) error {
+	if w.puts++; w.puts == 3 {
+		if err := w.in.step(stepWriting); err != nil {
+			return err
+		}
+	}
+	return w.Writer.Put(bucket, key, value)
+}
+
+func (s *stepped) Make(ledger [16]byte, at journal.Position) (journal.Journal, error) {
+	j, err := s.besideFile.Make(ledger, at)
+	return trimming{j, s}, err
+}
+
+func (s *stepped) Remove(j journal.Journal) error { return s.besideFile.Remove(j.(trimming).Journal) }
+
+// trimming is the journal of one that is stepped.
+type trimming struct {
+	journal.Journal
+	in *stepped
+}
+
+func (j trimming) Trim(ctx context.Context, at journal.Position) error {
+	if err := j.in.step(stepTrim); err != nil {
+		return err
+	}
+	return errors.Join(j.Journal.Trim(ctx, at), j.in.step(stepTrimmed))
+}
+
+func openStepped(t testing.TB, path string, options Options) (*Ledger, *stepped) {
+	t.Helper()
+	file, err := bolt.Open(path, false)
+	must(t, err)
+	s := &stepped{Store: file, Copier: file, besideFile: besideFile(path)}
+	l, err := readStore(s, s, options)
+	must(t, err)
+	must(t, l.begin(options))
+	t.Cleanup(func() { _ = l.Close() })
+	return l, s
+}
+
+// wantTold fails unless everybody sees the responses that were told.
+func wantTold(t *testing.T, l *Ledger, told map[string]Response, when string) {
+	t.Helper()
+	found := 0
+	for one, err := range l.Responses(t.Context(), "vote", eps(t, "1")) {
+		if must(t, err); told[one.Object] != one {
+			t.Errorf("%s: it has %+v, told was %+v", when, one, told[one.Object])
+		}
+		found++
+	}
+	if found != len(told) {
+		t.Errorf("%s: it has %d responses, told were %d", when, found, len(told))
+	}
+	for name, one := range told {
+		if o := objectOf(t, l, name); len(o.Chains[0].Levels) != 1 || o.Chains[0].Levels[0].Response != one.Value {
+			t.Errorf("%s: a reader is shown %+v, told was %+v", when, o, one)
+		}
+	}
+}
+
+// At each step of a checkpoint readers see all that was told, and no more; commits go on; and what a crash leaves has all of it.
+func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
+	names := crowd(120)
+	path := votersFile(t, "9", names...)
+	l, s := openStepped(t, path, Options{})
+	told, next := map[string]Response{}, 0
+	tell := func() {
+		name := names[next]
+		next++
+		told[name] = release(t, l, releaseOf(t, name, name, "1"))
+	}
+	for _, step := range steps() {
+		for range 3 {
+			tell()
+		}
+		hold := newGate(t)
+		s.at = func(now string) error {
+			if now == step {
+				return hold.pass()
+			}
+			return nil
+		}
+		done := async(func() (bool, error) { return true, l.engine.Checkpoint() })
+		hold.wait(t)
+		wantTold(t, l, told, step)
+		crashed := left(t, path)
+		before := len(told)
+		for range 2 {
+			tell()
+		}
+		wantTold(t, l, told, step+", after a commit")
+		hold.open()
+		must(t, await(t, done).err)
+		wantTold(t, l, told, step+", when it is over")
+		wantClean(t, l, VerifyRequest{})
+		again := open(t, crashed, Options{ReadOnly: true})
+		if n := len(responses(t, again, "vote", eps(t, "1"))); n != before {
+			t.Errorf("%s: a crash leaves %d responses of %d", step, n, before)
+		}
+		closed(t, again)
+	}
+	s.at = nil
+	closed(t, l)
+	wantTold(t, open(t, path, Options{}), told, "in the end")
+}
+
+// A disk that is full, or fails, at some step of a checkpoint: the log says so. If nothing has happened, the ledger goes on, and the next
+// checkpoint, when there is room again, goes through. Else it stops, and who calls is told why. Nothing is lost.
+func TestADiskThatFailsAtEachStepOfACheckpoint(t *testing.T) {
+	for _, step := range steps() {
+		for _, fault := range []error{syscall.ENOSPC, syscall.EIO} {
+			t.Run(fmt.Sprint(step, ", ", fault), func(t *testing.T) { failAtStep(t, step, fault) })
+		}
+	}
+}
+
+func failAtStep(t *testing.T, step string, fault error) {
+	names := crowd(20)
+	path := votersFile(t, "9", names...)
+	var log journalLog
+	l, s := openStepped(t, path, Options{Logger: zerolog.New(&log)})
+	told := map[string]Response{}
+	for _, name := range names[:5] {
+		told[name] = release(t, l, releaseOf(t, name, name, "1"))
+	}
+	s.at = func(now string) error {
+		if now == step {
+			return fault
+		}
+		return nil
+	}
+	goesOn := step == stepFrozen || step == stepWriting || step == stepWritten
+	if err := l.engine.Checkpoint(); goesOn || step == stepStored { // what is in the file is there, trimmed or not
+		wantErr(t, err, fault)
+	}
+	if !log.has(fault.Error()) {
+		t.Errorf("the log says nothing: %s", log.text.String())
+	}
+	if goesOn {
+		wantTold(t, l, told, "afterwards")
+		told[names[5]] = release(t, l, releaseOf(t, names[5], names[5], "1"))
+		wantErr(t, l.engine.Checkpoint(), fault)
+		wantErr(t, l.Forget(t.Context(), "forget", names[19]), fault)
+		s.at = nil
+		forget(t, l, names[19])
+		must(t, l.engine.Checkpoint())
+		told[names[6]] = release(t, l, releaseOf(t, names[6], names[6], "1"))
+	} else {
+		for what, call := range everyCall(t, l) {
+			if err := call(); !errors.Is(err, ErrStopped) || !errors.Is(err, fault) {
+				t.Errorf("%s returns %v", what, err)
+			}
+		}
+		s.at = nil
+	}
+	must(t, l.Close())
+	again := open(t, path, Options{})
+	wantTold(t, again, told, "opened again")
+	wantClean(t, again, VerifyRequest{})
+	closed(t, again)
+	if files := tree(t, path); len(files) != 1 {
+		t.Errorf("there is %v", files)
+	}
+}
+
+// Who reads while a checkpoint comes to an uncertain end is told that the ledger has stopped, and why: what was read may not be durable.
+func TestAReadThatMeetsAnUncertainCheckpointIsToldSo(t *testing.T) {
+	for what, meet := range map[string]func(l *Ledger, path string) error{
+		"a snapshot": func(l *Ledger, _ string) error {
+			return l.engine.View(t.Context(), func(*state.State) error { _ = l.engine.Checkpoint(); return nil })
+		},
+		"the log": func(l *Ledger, _ string) error {
+			return l.engine.Inspect(t.Context(), func(kv.Fault) {}, func(kv.Reader) error { _ = l.engine.Checkpoint(); return nil })
+		},
+		"a copy":       func(l *Ledger, path string) error { return second(l.Backup(t.Context(), path+".backup", nil)) },
+		"a compaction": func(l *Ledger, _ string) error { return l.Compact(t.Context(), nil) },
+		"a Forget":     func(l *Ledger, _ string) error { return l.Forget(t.Context(), "forget", crowd(1)[0]) },
+	} {
+		path := votersFile(t, "9", crowd(20)...)
+		l, s := openStepped(t, path, Options{})
+		release(t, l, releaseOf(t, "1", crowd(1)[0], "1"))
+		s.at = func(now string) error {
+			if now == stepStored {
+				return syscall.EIO
+			}
+			return nil
+		}
+		if err := meet(l, path); !errors.Is(err, ErrStopped) || !errors.Is(err, syscall.EIO) {
+			t.Errorf("%s: %v", what, err)
+		}
+		must(t, l.Close())
+	}
+}
