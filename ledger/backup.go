@@ -23,9 +23,9 @@ type Copied struct {
 // page, so its unused pages hold whatever those of the original do, which may be what was forgotten:
 // [Ledger.CompactTo] leaves that out, and takes longer.
 //
-// A backup is a ledger of its own. Opened instead of the original it is a rollback, which hands out new
+// A backup is a ledger of its own, and verified again when it is first opened for writing. Opened instead of the original it is a rollback, which hands out new
 // draws for what was drawn since: [Options.Checkpoint] refuses that. It returns [fs.ErrExist] when there is
-// such a file, and [ErrCorrupt] with the first problem when the ledger does not verify, events of the future aside. When
+// such a file, or the journal of another ledger where its own would be, and [ErrCorrupt] with the first problem when the ledger does not verify, events of the future aside. When
 // ctx ends first, there is no copy, nor a part of one. What a crash leaves of one, .NAME.copy-*.sluice-unfinished, is removed
 // by the next copy or compaction in the same directory.
 //

@@ -169,6 +169,9 @@ func format(w kv.Writer, now time.Time, options CreateOptions) error {
 // for reading, in memory, and nothing is written. File and journal that do not belong together are [ErrJournal]. The journal may also be
 // elsewhere ([Options.Journal]).
 //
+// A file that is not the one which was written to last, but a copy of it, is verified first, as by [Ledger.Verify], if it is opened for writing
+// or has a journal: it may have been copied while it was written to. What does not hold together is [ErrCorrupt].
+//
 // It returns [fs.ErrNotExist], [ErrInUse], [ErrCorrupt], [ErrJournal], [ErrVersion], [ErrTruthKey], [ErrNoiseKey], [ErrCheckpoint], [*RollbackError] or
 // [ErrInvalid] as they apply. An ErrInUse comes within a second.
 //
