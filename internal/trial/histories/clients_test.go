@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/privacy"
@@ -183,13 +184,17 @@ func newTrial(t testing.TB, seed uint64, calls int, mix []weight) *trial {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "ledger.db")
+	path := filepath.Join(pace.Scratch(t), "ledger.db")
 	if err := ledger.Create(path, ledger.CreateOptions{LogKey: public}); err != nil {
 		t.Fatal(err)
 	}
 	x := &trial{seed: seed, calls: calls, mix: mix}
 	x.clock = newClock(&x.ticks)
-	if x.real, err = ledger.Open(path, ledger.Options{Now: x.clock.time, ClockAhead: opening().AddDate(1, 0, 0), Signer: signer}); err != nil {
+	options := ledger.Options{Now: x.clock.time, ClockAhead: opening().AddDate(1, 0, 0), Signer: signer}
+	if x.pressed() {
+		options.Memory = 1
+	}
+	if x.real, err = ledger.Open(path, options); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -232,13 +237,44 @@ func (x *trial) fault(format string, args ...any) {
 	x.faults = append(x.faults, fmt.Errorf(format, args...))
 }
 
+// pressed tells whether a checkpoint begins behind every commit, and ends before the next but one. So others read and commit at
+// each step of one.
+func (x *trial) pressed() bool { return x.seed%3 > 0 }
+
+// compacted tells whether the file is compacted again and again meanwhile.
+func (x *trial) compacted() bool { return x.seed%3 > 1 }
+
+// compact compacts the file until it is told to end. What the clients do must not show it.
+func (x *trial) compact(ctx context.Context, end chan struct{}) {
+	for n := 0; ; n++ {
+		select {
+		case <-end:
+			if n == 0 {
+				x.fault("the file was never compacted")
+			}
+			return
+		default:
+			if err := x.real.Compact(ctx, nil); err != nil {
+				x.fault("compacting the file: %w", err)
+				return
+			}
+		}
+	}
+}
+
 // run lets the clients do their work, and then reads everybody once more.
 func (x *trial) run(ctx context.Context) {
-	var wg sync.WaitGroup
+	var wg, beside sync.WaitGroup
+	end := make(chan struct{})
+	if x.compacted() {
+		beside.Go(func() { x.compact(ctx, end) })
+	}
 	for client := range clients {
 		wg.Go(func() { x.work(ctx, client) })
 	}
 	wg.Wait()
+	close(end)
+	beside.Wait()
 	for cohort := range x.terms {
 		for _, name := range people(cohort) {
 			o := order{number: int(x.next.Add(1)) - 1, what: toRead, cohort: cohort, objects: []string{name}}

@@ -7,6 +7,8 @@
 // whole or nothing shows in what it says of each; that it saw all of them at one moment does not. Refusals must have a place
 // in the order too, with every number in them.
 //
+// With two seeds of three a checkpoint begins behind every commit, and with one of them the file is compacted all the time.
+//
 // A quick form runs with all other tests. The long form runs if SLUICE_LONG is set in the environment:
 //
 //	SLUICE_LONG=1 go test -timeout 12h -v ./internal/trial/histories
