@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,8 +26,9 @@ import (
 
 // What the environment tells a process that is to fill a disk, and not to test.
 const (
-	fillPath = "SLUICE_LIMITS_PATH"
-	fillWith = "SLUICE_LIMITS_WALL" // one of walls
+	fillPath   = "SLUICE_LIMITS_PATH"
+	fillWith   = "SLUICE_LIMITS_WALL" // one of walls
+	fillMemory = "SLUICE_LIMITS_MEMORY"
 )
 
 // walls are what a file cannot grow beyond: a limit of the process, and the end of a file system that holds nothing else.
@@ -37,7 +39,11 @@ const room = 3 << 20
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(fillPath); path != "" {
-		if err := fill(path, os.Getenv(fillWith), os.Stdout); err != nil {
+		memory, err := strconv.ParseInt(os.Getenv(fillMemory), 10, 64)
+		if err == nil {
+			err = fill(path, os.Getenv(fillWith), memory, os.Stdout)
+		}
+		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(3)
 		}
@@ -73,13 +79,13 @@ func copyFile(from, to string) error {
 
 // fill enrols people until the disk is full, and tells whom it has enrolled. Then it looks at what a full disk leaves
 // possible. In the end the file is where it was.
-func fill(path, wall string, out io.Writer) error {
+func fill(path, wall string, memory int64, out io.Writer) error {
 	at, err := build(path, wall)
 	if err != nil {
 		return fmt.Errorf("no wall: %w", err)
 	}
 	ctx := context.Background()
-	l, err := ledger.Open(at, ledger.Options{})
+	l, err := ledger.Open(at, ledger.Options{Memory: memory})
 	if err != nil {
 		return err
 	}
@@ -173,35 +179,39 @@ func enrollSome(ctx context.Context, l *ledger.Ledger, n int) (ledger.EnrollResu
 	return l.Enroll(ctx, ledger.EnrollRequest{Key: fmt.Sprint("some ", n), Question: "vote", Objects: names, Cap: boundless()})
 }
 
-// TestAFullDisk lets a ledger grow until its disk is full, behind both walls. The call that meets the end is told so, and the
-// ledger stops. Nothing is lost that was told before; on the full disk all can be read; and when there is room again the
+// TestAFullDisk lets a ledger grow until its disk is full, behind both walls: when the journal grows, or in the midst of a checkpoint. The call
+// that meets the end is told so, and the ledger stops. Nothing is lost that was told before; on the full disk all can be read; and when there is room again the
 // same key does what failed.
 func TestAFullDisk(t *testing.T) {
 	for _, wall := range walls() {
-		t.Run(wall, func(t *testing.T) {
-			l, path := market(t)
-			must(t, l.Close())
-			cmd := exec.CommandContext(t.Context(), os.Args[0])
-			cmd.Env = append(os.Environ(), fillPath+"="+path, fillWith+"="+wall)
-			if wall == "disk" { // in a namespace of its own, where mounting needs no rights
-				cmd.SysProcAttr = &syscall.SysProcAttr{
-					Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
-					UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-					GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
-				}
-			}
-			var faults strings.Builder
-			cmd.Stderr = &faults
-			out, err := cmd.Output()
-			if wall == "disk" && (len(out) == 0 && err != nil && !errors.As(err, new(*exec.ExitError)) || strings.Contains(faults.String(), "no wall: operation not permitted")) {
-				pace.Impossible(t, fmt.Sprintf("no namespace of users, and so no disk of our own: %v, %s", err, faults.String()))
-			}
-			if err != nil {
-				t.Fatalf("%v: %s\n%s", err, faults.String(), out)
-			}
-			wantRegained(t, path, string(out))
-		})
+		for _, memory := range []int{0, 64 << 10} {
+			t.Run(fmt.Sprintf("%s, memory %d", wall, memory), func(t *testing.T) { fillBehind(t, wall, memory) })
+		}
 	}
+}
+
+func fillBehind(t *testing.T, wall string, memory int) {
+	l, path := market(t)
+	must(t, l.Close())
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), fillPath+"="+path, fillWith+"="+wall, fillMemory+"="+strconv.Itoa(memory))
+	if wall == "disk" { // in a namespace of its own, where mounting needs no rights
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+		}
+	}
+	var faults strings.Builder
+	cmd.Stderr = &faults
+	out, err := cmd.Output()
+	if wall == "disk" && (len(out) == 0 && err != nil && !errors.As(err, new(*exec.ExitError)) || strings.Contains(faults.String(), "no wall: operation not permitted")) {
+		pace.Impossible(t, fmt.Sprintf("no namespace of users, and so no disk of our own: %v, %s", err, faults.String()))
+	}
+	if err != nil {
+		t.Fatalf("%v: %s\n%s", err, faults.String(), out)
+	}
+	wantRegained(t, path, string(out))
 }
 
 // wantRegained opens a file for which there is room again, and repeats what was told of it and what failed.
