@@ -23,7 +23,7 @@ func ShareOf(c Change) (sale uint64, is bool) {
 // About is what the first event says of the ledger as a whole.
 type About struct {
 	Created
-	At time.Time `audit:"the time of creation"`
+	At time.Time `audit:"the time of creation"` // when the ledger was created
 }
 
 // Fields implements [wire.Record].

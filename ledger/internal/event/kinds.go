@@ -14,8 +14,8 @@ import (
 type Event struct {
 	Number uint64    // from 1; its key in the log
 	Time   time.Time // never before that of the event before
-	Change Change
-	Salt   Salt
+	Change Change    // what it says
+	Salt   Salt      // hides what is erased with the object
 	// Erased is the commitment to what an erased event said: nil for a whole one. Of the change, only what is
 	// public is left.
 	Erased *Commitment
@@ -82,8 +82,8 @@ func (k Kind) String() string {
 // Created begins the log.
 type Created struct {
 	ID       [16]byte // a random UUID
-	Currency string
-	LogKey   string `audit:"the log key"`
+	Currency string   // of all prices, such as "USD"
+	LogKey   string   `audit:"the log key"` // the verifier key of the log, "" for none
 }
 
 // TruthKeySet says that from here on chains are bound to their truth by keyed hashes. Check tells whether a key is the one.
@@ -91,81 +91,81 @@ type TruthKeySet struct{ Check Tag }
 
 // QuestionDefined adds a question under the next free number.
 type QuestionDefined struct {
-	Number uint32
+	Number uint32 // from 1, by which all else refers to it
 	vocabulary.Question
 }
 
 // PolicyDefined gives a policy a number, by which chains refer to it.
 type PolicyDefined struct {
-	Number uint32
-	JSON   string
+	Number uint32 // from 1
+	JSON   string // as package policy writes it
 }
 
 // Enrolled begins the chain of an object and a question. Cap is the object's from here on.
 type Enrolled struct {
-	Object   string
-	Question uint32
-	Policy   uint32 // 0 for none
-	Noise    uint32 // the key that the chain is drawn from; 0 for chance
-	Cap      privacy.Epsilon
+	Object   string          // by name
+	Question uint32          // by number
+	Policy   uint32          // 0 for none
+	Noise    uint32          // the key that the chain is drawn from; 0 for chance
+	Cap      privacy.Epsilon // over all questions
 }
 
 // Released records a response.
 type Released struct {
-	Object   string
-	Question uint32
-	Epsilon  privacy.Epsilon
+	Object   string          // by name
+	Question uint32          // by number
+	Epsilon  privacy.Epsilon // the response's level
 	Response
 }
 
 // Charged adds the ε of an answer about a question to what an object has spent. The answered event of
 // the same transaction follows.
 type Charged struct {
-	Object   string
-	Question uint32
-	Epsilon  privacy.Epsilon
+	Object   string          // by name
+	Question uint32          // by number
+	Epsilon  privacy.Epsilon // what is added
 }
 
 // Answered records the answer to a query about a panel of objects.
 type Answered struct {
-	Question uint32
+	Question uint32            // by number
 	Query    string            // as mechanism.ParseQuery reads it
 	Panel    [sha256.Size]byte // [PanelOf] those asked for
 	Objects  uint64            // the size of the panel
-	Epsilon  privacy.Epsilon
+	Epsilon  privacy.Epsilon   // of the answer
 	Result
 	Method Method // MethodFresh or MethodDegrade; of a score also MethodRaise or MethodInsert
 }
 
 // BuyerNamed gives a buyer a number, by which chains and sales refer to it.
 type BuyerNamed struct {
-	Number uint32
-	Name   string
+	Number uint32 // from 1
+	Name   string // as in an order
 }
 
 // Deal is what reservations and sales have in common. The events of its objects follow, and then those of
 // the objects it leaves out.
 type Deal struct {
-	Sale     uint64 // its number; a reservation and the sale that comes of it have the same
-	Buyer    uint32
-	Question uint32
-	Epsilon  privacy.Epsilon
-	Objects  uint64
-	Price    uint64 // in all, in minor units of the currency
-	Refused  uint64 // objects left out
+	Sale     uint64          // its number; a reservation and the sale that comes of it have the same
+	Buyer    uint32          // by number
+	Question uint32          // by number
+	Epsilon  privacy.Epsilon // of the responses
+	Objects  uint64          // how many take part
+	Price    uint64          // in all, in minor units of the currency
+	Refused  uint64          // objects left out
 }
 
 // Reserved holds budget for a sale, at a price, until an instant.
 type Reserved struct {
 	Deal
-	Expires time.Time
+	Expires time.Time // from then on it holds nothing
 }
 
 // Held is one object of the reservation before it.
 type Held struct {
-	Object string
-	Sale   uint64
-	Price  uint64
+	Object string // by name
+	Sale   uint64 // the number of the reservation
+	Price  uint64 // of the object, in minor units
 }
 
 // Cancelled ends a reservation.
@@ -174,14 +174,14 @@ type Cancelled struct{ Sale uint64 }
 // SaleMade begins a sale.
 type SaleMade struct {
 	Deal
-	Tally SaleTally
+	Tally SaleTally // the objects by how they answer
 }
 
 // Sold is one object of the sale before it, with its response, recorded now or before.
 type Sold struct {
-	Object string
-	Sale   uint64
-	Price  uint64
+	Object string // by name
+	Sale   uint64 // its number
+	Price  uint64 // to the object, in minor units
 	Response
 }
 
@@ -190,27 +190,27 @@ type Withdrawn struct{ Object string }
 
 // TruthBound ties the chain of an object to the truth that the draw behind it, or the answer, is made from.
 type TruthBound struct {
-	Object   string
-	Question uint32
-	Tag      Tag
+	Object   string // by name
+	Question uint32 // by number
+	Tag      Tag    // a keyed hash of the value
 }
 
 // EpochBegun closes the chain of an object and begins a new one, about a value of its own.
 type EpochBegun struct {
-	Object   string
-	Question uint32
+	Object   string // by name
+	Question uint32 // by number
 }
 
 // ObjectRefused says whom a request left out, and why. The settled event of the request follows.
 type ObjectRefused struct {
-	Question uint32
+	Question uint32 // by number
 	vocabulary.Refusal
 }
 
 // Stated lists all events about an object, so that a statement made of them can be seen to leave out
 // none. It is the last of them.
 type Stated struct {
-	Object    string
+	Object    string   // by name
 	Forgotten uint64   // the event that last destroyed what came before, or 0
 	Events    []uint64 // since then, in order
 	Account
@@ -218,14 +218,14 @@ type Stated struct {
 
 // Account is what an object has spent and earned.
 type Account struct {
-	Cap, Spent privacy.Epsilon
-	Earned     uint64
+	Cap, Spent privacy.Epsilon // of the object, and what all chains have cost it
+	Earned     uint64          // by sales, in minor units
 }
 
 // Forgotten destroys all events about an object, and everything that was released of it. What it spent
 // and earned stays, so that it cannot begin anew.
 type Forgotten struct {
-	Object string
+	Object string // by name: that stays
 	Events uint64 // that are erased
 	Account
 	Chains []Remnant // by rising question
@@ -233,27 +233,27 @@ type Forgotten struct {
 
 // Remnant is what stays of a chain.
 type Remnant struct {
-	Question uint32
-	Policy   uint32
-	Spent    privacy.Epsilon
+	Question uint32          // by number
+	Policy   uint32          // by number, 0 for none
+	Spent    privacy.Epsilon // which still counts
 }
 
 // Settled ends a request, or one part of a large one, and records what came of it, so that the same
 // key gives the same result again. The events of the objects refused stand before it.
 type Settled struct {
-	Key     string
+	Key     string            // the idempotency key
 	Digest  [sha256.Size]byte // of the request; zero once it is erased
 	Marks   Marks             // of its fields, likewise
 	First   uint64            // the first event of this part
 	Through uint64            // objects enrolled by later events do not belong to the request
 	Final   bool              // no further part follows
-	Counts  Counts
-	Spent   uint64       // what it cost all objects together, in nano-nats
-	Refused uint64       // objects refused
-	Swept   []SweptCount // of a sweep, by question
-	Answer  uint64       // the event of the answer that the request got, if it asked for one
-	Sale    uint64       // the sale or reservation that the request made, if it did
-	Done    uint64       // of a part that is not the final one: how many of the objects named are dealt with
+	Counts  Counts            // of this part
+	Spent   uint64            // what it cost all objects together, in nano-nats
+	Refused uint64            // objects refused
+	Swept   []SweptCount      // of a sweep, by question
+	Answer  uint64            // the event of the answer that the request got, if it asked for one
+	Sale    uint64            // the sale or reservation that the request made, if it did
+	Done    uint64            // of a part that is not the final one: how many of the objects named are dealt with
 	// Alone: the request names one object, and no other. Then its digest is as good as the request to anybody who
 	// guesses, so it is erased with the object.
 	Alone  bool
@@ -263,8 +263,8 @@ type Settled struct {
 // SweptCount tells how many chains of a question a sweep raised, left unchanged and refused. The refused
 // events come in the same order.
 type SweptCount struct {
-	Question                   uint32
-	Raised, Unchanged, Refused uint64
+	Question                   uint32 // by number
+	Raised, Unchanged, Refused uint64 // how many chains; an event for each refused one says why
 }
 
 // Counts are the tallies of a request; what each means depends on the request.
@@ -272,7 +272,7 @@ type Counts [3]uint64
 
 // NoiseKeySet gives a noise key a number, by which chains refer to it. Check tells whether a key is the one.
 type NoiseKeySet struct {
-	Number uint32
-	Name   string
-	Check  Tag
+	Number uint32 // from 1
+	Name   string // what the host calls it
+	Check  Tag    // by which the key is recognized
 }

@@ -9,9 +9,9 @@ import (
 // Result is what a query about a panel is answered by: an output or, of a query with two outputs and a boundary
 // between them, a score, which can be raised.
 type Result struct {
-	Scored bool `audit:"whether there is a score"`
-	Output int
-	Score  int64
+	Scored bool  `audit:"whether there is a score"` // Score is what was drawn, not Output
+	Output int   // the place of the answer among the query's
+	Score  int64 // at most [mechanism.MaxScore] on either side of 0
 }
 
 // answer returns the output: of a score, the side of the boundary that it is on.

@@ -18,9 +18,9 @@ type Answers []AnswerLevel
 
 // AnswerLevel is one answer.
 type AnswerLevel struct {
-	Epsilon privacy.Epsilon
+	Epsilon privacy.Epsilon // what it cost, with those below
 	event.Result
-	Event uint64
+	Event uint64 // that recorded it
 	Began uint64 `audit:"the first event of the answers"` // the event of the fresh answer that it was raised or derived from, or its own
 	// Objects is the size of the panel it is about: that of a partial request may have become another by the
 	// time of the next answer.

@@ -8,7 +8,7 @@ import (
 
 // Buyer is a customer of the market.
 type Buyer struct {
-	Name string
+	Name string // as in its first order
 	Sold uint64 `audit:"the number of sales"` // sales to it
 	Paid uint64 `audit:"paid"`                // for them, in minor units of the currency
 }

@@ -26,9 +26,9 @@ type Chain struct {
 
 // ClosedEpoch is what a chain was until its object began a new epoch: about another value, and never drawn from again.
 type ClosedEpoch struct {
-	End      uint64          `audit:"the end"` // the event that began the next
-	Answered privacy.Epsilon `audit:"charged by answers"`
-	Levels   []Level
+	End      uint64          `audit:"the end"`            // the event that began the next
+	Answered privacy.Epsilon `audit:"charged by answers"` // what answers about panels cost in it
+	Levels   []Level         // by rising ε
 }
 
 // spent returns the ε that an epoch has cost.
@@ -38,8 +38,8 @@ func (c ClosedEpoch) spent() privacy.Epsilon {
 
 // Bond is what ties a chain to its truth: a keyed hash, if there is one, which is of the epoch that began at an event.
 type Bond struct {
-	Tag   *event.Tag
-	Since uint64
+	Tag   *event.Tag // nil for none
+	Since uint64     // as in [Chain]
 }
 
 // Bond returns what ties the chain to its truth.

@@ -9,8 +9,8 @@ import (
 
 // Chances are where draws take their randomness from, for one goroutine at a time.
 type Chances struct {
-	Sampler *rrchain.Sampler
-	Outputs *finite.Sampler // for questions with a mechanism of their own
+	Sampler *rrchain.Sampler // for all other questions
+	Outputs *finite.Sampler  // for questions with a mechanism of their own
 }
 
 // NewChances returns sources of randomness that share nothing with others.

@@ -18,23 +18,23 @@ type Position = journal.Position
 // and what they made.
 type Counters struct {
 	Position
-	Last      time.Time `audit:"the time of the last event"`
-	Questions uint32    `audit:"the number of questions"`
-	Policies  uint32    `audit:"the number of policies"`
-	Objects   uint64    `audit:"the number of objects"`
-	Chains    uint64    `audit:"the number of chains"`
-	Buyers    uint32    `audit:"the number of buyers"`
+	Last      time.Time `audit:"the time of the last event"`           // never runs back
+	Questions uint32    `audit:"the number of questions"`              // defined; the last one's number
+	Policies  uint32    `audit:"the number of policies"`               // the last one's number
+	Objects   uint64    `audit:"the number of objects"`                // ever enrolled
+	Chains    uint64    `audit:"the number of chains"`                 // current ones
+	Buyers    uint32    `audit:"the number of buyers"`                 // the last one's number
 	Sales     uint64    `audit:"the number of sales and reservations"` // numbers given to sales and reservations
 	Sold      uint64    `audit:"the number of sales carried out"`      // sales carried out
 	Revenue   uint64    // what they brought, in minor units of the currency
-	Open      Opened
-	Unsettled uint64 `audit:"the sale that no request settles"`               // the sale or reservation whose settled event is to come, with those of who is refused before it
-	Refused   uint64 `audit:"the number of refusals that no request settles"` // refused events that no settled event counts yet
-	Charges   Charges
-	Answer    Answering `audit:"the answer that no request settles"`
-	Underway  Underway  `audit:"what is to be settled"`
-	Erased    Erasure
-	Noises    uint32 `audit:"the number of noise keys"` // noise keys
+	Open      Opened    // whose objects are to come
+	Unsettled uint64    `audit:"the sale that no request settles"`               // the sale or reservation whose settled event is to come, with those of who is refused before it
+	Refused   uint64    `audit:"the number of refusals that no request settles"` // refused events that no settled event counts yet
+	Charges   Charges   // for the answer that is to come
+	Answer    Answering `audit:"the answer that no request settles"` // that is to be settled
+	Underway  Underway  `audit:"what is to be settled"`              // of the request that is to be settled
+	Erased    Erasure   // of the object that is to be forgotten
+	Noises    uint32    `audit:"the number of noise keys"` // noise keys
 }
 
 // CheckWhole refuses the end of a transaction in the midst of what belongs together.
@@ -82,9 +82,9 @@ func DecodeCounters(payload []byte) (Counters, error) { return wire.Decode[Count
 
 // Charges are those of an answer whose event is still to come. They are empty between transactions.
 type Charges struct {
-	Objects  uint64          `audit:"the number of objects charged for no answer"`
-	Question uint32          `audit:"the question of these charges"` // 0 if all their events are erased
-	Epsilon  privacy.Epsilon `audit:"the ε of these charges"`        // likewise
+	Objects  uint64          `audit:"the number of objects charged for no answer"` // how many are charged
+	Question uint32          `audit:"the question of these charges"`               // 0 if all their events are erased
+	Epsilon  privacy.Epsilon `audit:"the ε of these charges"`                      // likewise
 	// Renewed is the last event by which one of those charged was forgotten, or began an epoch, or 0.
 	Renewed uint64         `audit:"the last event that forgot one of them, or began an epoch"`
 	Erased  uint64         `audit:"the number of these charges that are erased"` // of the charges, whose events are erased
@@ -108,7 +108,7 @@ type Answering struct {
 	Left  Leaves // out of it
 	// What it is about, and costs each object, if it was drawn from truths.
 	Question      uint32
-	Epsilon, Cost privacy.Epsilon
+	Epsilon, Cost privacy.Epsilon // of the answer, and what each object pays
 }
 
 // Leaves is what is known of whom an answer leaves out.
@@ -123,20 +123,20 @@ const (
 // Erasure sums up erased events until the forgotten event comes that says what they were part of. In a
 // ledger that erases as it forgets it is always empty; it fills up when an erased log is folded.
 type Erasure struct {
-	Events   uint64 `audit:"the number of erased events that belong to no forgotten object"`
-	Mentions uint64 `audit:"the number of those that only named somebody"` // of them that only named somebody: refusals and settled events
-	Earned   uint64 `audit:"the money in erased events that belongs to no forgotten object"`
-	Spent    uint64 `audit:"the ε in erased events that belongs to no forgotten object"` // nano-nats
+	Events   uint64 `audit:"the number of erased events that belong to no forgotten object"` // how many
+	Mentions uint64 `audit:"the number of those that only named somebody"`                   // of them that only named somebody: refusals and settled events
+	Earned   uint64 `audit:"the money in erased events that belongs to no forgotten object"` // in minor units of the currency
+	Spent    uint64 `audit:"the ε in erased events that belongs to no forgotten object"`     // nano-nats
 }
 
 // Opened is the sale or reservation whose objects are still to come, and what they must add up to. It is
 // empty between transactions.
 type Opened struct {
-	Sale    uint64          `audit:"the sale that is not complete"`
-	Objects uint64          `audit:"the number of its objects to come"`
-	Price   uint64          `audit:"their price"`
-	Tally   event.SaleTally `audit:"their tally"`
-	Erased  uint64          `audit:"the number of its erased objects"` // objects whose events are erased
-	Last    string          `audit:"the last of its objects"`          // the last object: they come in order
-	Held    uint64          `audit:"the last of its reserved objects"` // of a sale that was reserved, the event of the object last found in the reservation, or 0
+	Sale    uint64          `audit:"the sale that is not complete"`     // its number, 0 for none
+	Objects uint64          `audit:"the number of its objects to come"` // how many are to come
+	Price   uint64          `audit:"their price"`                       // of those to come, in minor units
+	Tally   event.SaleTally `audit:"their tally"`                       // of those to come
+	Erased  uint64          `audit:"the number of its erased objects"`  // objects whose events are erased
+	Last    string          `audit:"the last of its objects"`           // the last object: they come in order
+	Held    uint64          `audit:"the last of its reserved objects"`  // of a sale that was reserved, the event of the object last found in the reservation, or 0
 }

@@ -12,8 +12,8 @@ import (
 // Level is a recorded response with the event that recorded it and the buyers who hold it.
 type Level struct {
 	rrchain.LevelOf[event.Value]
-	Event  uint64
-	Buyers []uint32
+	Event  uint64   // by number
+	Buyers []uint32 // by number
 }
 
 // NewLevel returns a response at an ε, as an event recorded it, which nobody holds yet.
@@ -81,7 +81,7 @@ func DecodeBuyers(d *wire.Decoder, n int) []uint32 {
 // LevelPage is memory for the levels of some chains, to be used again for others. Its zero value asks for new memory for
 // each chain.
 type LevelPage struct {
-	Page []Level
+	Page []Level // is handed out from the front
 	used int
 }
 

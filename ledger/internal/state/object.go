@@ -10,9 +10,9 @@ import (
 
 // Object is the budget of one object.
 type Object struct {
-	Cap    privacy.Epsilon
-	Spent  privacy.Epsilon `audit:"spent"`
-	Chains uint64          `audit:"the number of chains"`
+	Cap    privacy.Epsilon // over all chains
+	Spent  privacy.Epsilon `audit:"spent"`                // over all chains, the forgotten ones as well
+	Chains uint64          `audit:"the number of chains"` // how many, closed epochs not counted
 	// Withdrawn is the event by which the object last withdrew, or 0. What it enrolled in later counts.
 	Withdrawn uint64 `audit:"the event of the withdrawal"`
 	Forgotten uint64 `audit:"the event by which it was forgotten"` // the event that last destroyed what was released of it, or 0

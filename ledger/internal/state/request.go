@@ -9,11 +9,11 @@ import (
 // Request is what an idempotency key stands for: the digest of the request, and the events that
 // settled it part by part.
 type Request struct {
-	Digest  [sha256.Size]byte
-	Done    bool     `audit:"done"`
-	Through uint64   `audit:"the event up to which objects belong to it"` // objects enrolled by later events do not belong to it
-	Dealt   uint64   `audit:"the number of objects dealt with"`           // how many of the objects that it names are dealt with, if it is not done
-	Settled []uint64 `audit:"the events that settle it"`
+	Digest  [sha256.Size]byte // of the request in its canonical form
+	Done    bool              `audit:"done"`                                       // no part is to come
+	Through uint64            `audit:"the event up to which objects belong to it"` // objects enrolled by later events do not belong to it
+	Dealt   uint64            `audit:"the number of objects dealt with"`           // how many of the objects that it names are dealt with, if it is not done
+	Settled []uint64          `audit:"the events that settle it"`                  // by rising number
 }
 
 // Fields implements [wire.Record].

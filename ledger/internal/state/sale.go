@@ -34,11 +34,11 @@ func (s SaleStatus) String() string {
 
 // Sale is a sale or a reservation under its number.
 type Sale struct {
-	Status   SaleStatus `audit:"it"`
-	Buyer    uint32
-	Question uint32
-	Epsilon  privacy.Epsilon `audit:"ε"`
-	Objects  uint64          `audit:"the number of objects"`
+	Status   SaleStatus      `audit:"it"` // whether it was carried out
+	Buyer    uint32          // by number
+	Question uint32          // by number
+	Epsilon  privacy.Epsilon `audit:"ε"`                     // of the responses
+	Objects  uint64          `audit:"the number of objects"` // how many take part
 	Price    uint64          // in all; of a reservation, what is reserved
 	Refused  uint64          `audit:"the number of refused objects"` // objects left out, whose events follow those of its objects
 	Event    uint64          // that began it; those of its objects follow it
@@ -77,7 +77,7 @@ func DecodeSale(payload []byte) (Sale, error) { return wire.Decode[Sale](payload
 
 // NumberedSale is a sale with its number, 0 for none.
 type NumberedSale struct {
-	Number uint64
+	Number uint64 // from 1
 	Sale
 }
 

@@ -12,12 +12,12 @@ import (
 // State is the ledger's state inside one transaction, as typed records.
 type State struct {
 	kv.Reader
-	Counters  Counters
-	Durable   Counters  // as they were when the transaction began
-	Clock     time.Time // what the clock says: ceilings are those of this instant, and a clock gone back lowers them
-	Now       time.Time // the same or, if that is later, the time of the last event: windows and reservations end by it
-	Far       error     // that the clock is further ahead of the log than anybody has confirmed; nil if not
-	Writer    kv.Writer
+	Counters  Counters            // as the events of the transaction leave them
+	Durable   Counters            // as they were when the transaction began
+	Clock     time.Time           // what the clock says: ceilings are those of this instant, and a clock gone back lowers them
+	Now       time.Time           // the same or, if that is later, the time of the last event: windows and reservations end by it
+	Far       error               // that the clock is further ahead of the log than anybody has confirmed; nil if not
+	Writer    kv.Writer           // nil when only reading
 	Plain     bool                // records have no checksums: they are in an audit's memory
 	Known     *Cache              // nil if nothing is remembered beyond the transaction
 	recent    recent              // of what is known
@@ -36,7 +36,7 @@ type State struct {
 	Salts     func([]byte)        // fills memory for some salts with random bytes
 	Salted    []byte              // such memory
 	Keyed     TruthKeyState       // whether the ledger has a truth key
-	Linked    Linked
+	Linked    Linked              // of the event applied last
 }
 
 // Snapshot returns the state that a reader shows. Nothing can be written to it.

@@ -19,9 +19,9 @@ import (
 // TallyKey names what a tally counts: a value as the response to a question at exactly one ε or, in unary
 // encoding, all responses at that ε.
 type TallyKey struct {
-	Question uint32
-	Epsilon  privacy.Epsilon
-	Value    uint32 // 0 in unary encoding
+	Question uint32          // by number
+	Epsilon  privacy.Epsilon // the level
+	Value    uint32          // 0 in unary encoding
 }
 
 // tallyKeyOf returns the key of the tally that counts a level.

@@ -8,30 +8,30 @@ import (
 
 // RecordID names a chain, by question and object.
 type RecordID struct {
-	Question uint32
-	Name     string
+	Question uint32 // by number
+	Name     string // of the object
 }
 
 // Underway sums up what is recorded of a request, or of a part of one, until its settled event comes: what that one tells
 // is compared with it. It is empty between transactions.
 type Underway struct {
-	Events   uint64
-	Requests Requests
-	Enrolled uint64
-	Raised   uint64 // responses above the current level
-	Derived  uint64 // other responses that were recorded, but for those of a sale
-	Erased   uint64 // responses whose events are erased
-	Draws    uint64 // responses drawn for a sale whose events are erased
-	Spent    uint64 // that it costs all objects together, in nano-nats, as far as events say it
-	Last     string // the last object enrolled or with a response: they come in order
-	Question uint32 // that the first response or refusal is about; 0 if there was none
-	Asked    privacy.Epsilon
-	Sweep    bool     // responses or refusals are such as only those of a sweep can be
-	Refused  RecordID // the last object refused
-	One      string   // the first object that an event names
-	More     bool     // another one is named as well
-	Doubt    string   // why an object cannot have been refused as it was, unless the request is for an answer given again
-	Loose    bool     // events are missing, or were left out: an audit compares nothing
+	Events   uint64          // since the last settled event
+	Requests Requests        // which it can be of
+	Enrolled uint64          // how many objects
+	Raised   uint64          // responses above the current level
+	Derived  uint64          // other responses that were recorded, but for those of a sale
+	Erased   uint64          // responses whose events are erased
+	Draws    uint64          // responses drawn for a sale whose events are erased
+	Spent    uint64          // that it costs all objects together, in nano-nats, as far as events say it
+	Last     string          // the last object enrolled or with a response: they come in order
+	Question uint32          // that the first response or refusal is about; 0 if there was none
+	Asked    privacy.Epsilon // likewise, its ε
+	Sweep    bool            // responses or refusals are such as only those of a sweep can be
+	Refused  RecordID        // the last object refused
+	One      string          // the first object that an event names
+	More     bool            // another one is named as well
+	Doubt    string          // why an object cannot have been refused as it was, unless the request is for an answer given again
+	Loose    bool            // events are missing, or were left out: an audit compares nothing
 }
 
 func (u *Underway) fields(x wire.Codec) {
