@@ -62,8 +62,8 @@ type Tally struct {
 
 // Tallied is how many chains have such a response, and of how many it is the current one.
 type Tallied struct {
-	Recorded uint64 `audit:"the number of chains with it"`
-	Current  uint64 `audit:"the number of chains where it is the current one"`
+	Recorded uint64 `audit:"the number of chains with it"`                     // at the ε asked about, whatever came later
+	Current  uint64 `audit:"the number of chains where it is the current one"` // of those, the ones never raised since
 }
 
 // Encode returns the payload of the record.

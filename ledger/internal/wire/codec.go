@@ -123,7 +123,10 @@ func List[T any](c Codec, v *[]T, smallest int, one func(*T)) {
 }
 
 // Record is what is described by its fields.
-type Record interface{ Fields(c Codec) }
+type Record interface {
+	// Fields reads or writes each field in turn, as the codec does.
+	Fields(c Codec)
+}
 
 // Encode returns the bytes of a record.
 func Encode(r Record) []byte {
