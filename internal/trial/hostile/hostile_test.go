@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger"
 )
 
 // What a child may take for one file. The machine may be busy with other things: so a file has hung if it takes too long
@@ -101,7 +103,7 @@ func TestNoDamageIsPassedOver(t *testing.T) {
 	path := filepath.Join(pace.Scratch(t), "ledger.db") // opening a file that was changed syncs it
 	c := startChild(t)
 	defer func() { c.end() }()
-	must(t, os.WriteFile(path, sound, 0o600))
+	sound = settled(t, path, sound)
 	want, err := c.ask(task{Path: path, Checkpoint: checkpoint, Use: true})
 	if err != nil || want.Refused != "" || want.Problems > 0 || want.Failed != "" || want.Used < 10 {
 		t.Fatalf("the sound file: %+v, %v", want, err)
@@ -136,6 +138,20 @@ func TestNoDamageIsPassedOver(t *testing.T) {
 	if n.refused < files/20 || n.reported*20 < files || n.same*100 < files || n.usedDamaged*100 < files {
 		t.Errorf("the damage is not of all sorts: %+v", n)
 	}
+}
+
+// settled puts a ledger at a place and changes it there, so that it is no copy, which would be audited before it is used.
+func settled(t *testing.T, path string, data []byte) (file []byte) {
+	t.Helper()
+	must(t, os.WriteFile(path, data, 0o600))
+	l, err := open(path, false)
+	must(t, err)
+	_, err = l.Release(t.Context(), ledger.ReleaseRequest{Key: "settled", Question: vote, Object: people(300, 400)[99], Epsilon: tenths(13), Truth: truths})
+	must(t, errors.Join(err, l.Close()))
+	file, err = os.ReadFile(path)
+	must(t, err)
+	must(t, os.WriteFile(path, file, 0o600))
+	return file
 }
 
 // keep writes a file that somebody should look at. Each run damages another ledger.

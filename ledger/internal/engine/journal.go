@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
 	"sync/atomic"
 
@@ -112,6 +113,9 @@ func (l *Engine) appendTo(j journal.Journal, term, trimmed uint64) {
 func (l *Engine) nameJournal(name string) error {
 	err := l.Store.Update(func(w kv.Writer) error {
 		place, err := l.journal.from.Place(name != "")
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%w: %w", kv.ErrReplaced, err)
+		}
 		return errors.Join(err, note(w, state.KeyJournal, name), note(w, state.KeyPlace, place))
 	})
 	if err != nil {
