@@ -75,10 +75,8 @@ func (l *Engine) giveUp(why error) error {
 		return why
 	}
 	j := l.journal.open
-	l.journal.mu.Lock()
-	l.journal.open = nil
-	l.journal.mu.Unlock()
-	return errors.Join(why, l.journal.from.Remove(j))
+	l.appendTo(nil, 0, 0)
+	return errors.Join(why, closing(j, l.journal.from.Remove(j)))
 }
 
 // makeJournal makes a journal that begins where the ledger ends, and claims it.
@@ -112,11 +110,7 @@ func (l *Engine) appendTo(j journal.Journal, term, trimmed uint64) {
 // nameJournal has the file name a journal, "" is none, and where both are.
 func (l *Engine) nameJournal(name string) error {
 	err := l.Store.Update(func(w kv.Writer) error {
-		place, err := l.journal.from.Place(name != "")
-		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%w: %w", kv.ErrReplaced, err)
-		}
-		return errors.Join(err, note(w, state.KeyJournal, name), note(w, state.KeyPlace, place))
+		return errors.Join(l.notePlace(w, name != ""), note(w, state.KeyJournal, name))
 	})
 	if err != nil {
 		return err
@@ -152,9 +146,17 @@ func (l *Engine) Moved() error {
 		if err != nil {
 			return err
 		}
-		place, err := l.journal.from.Place(named != nil)
-		return errors.Join(err, note(w, state.KeyPlace, place))
+		return l.notePlace(w, named != nil)
 	})
+}
+
+// notePlace notes where the file is, and its journal if it has one.
+func (l *Engine) notePlace(w kv.Writer, journal bool) error {
+	place, err := l.journal.from.Place(journal)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", kv.ErrReplaced, err)
+	}
+	return errors.Join(err, note(w, state.KeyPlace, place))
 }
 
 // copied tells whether the file, or the journal that it names, is not the one which was written to last.
