@@ -154,13 +154,31 @@ func TestBlocksSayWhatTheyAre(t *testing.T) {
 	}
 }
 
+// built is the folder with the command, once there is one.
+var built string
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := os.RemoveAll(built); err != nil {
+		panic(err)
+	}
+	os.Exit(code)
+}
+
 // tools makes a folder with the command, built once.
 func tools(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("sh"); err != nil {
 		pace.Impossible(t, err.Error())
 	}
-	dir := t.TempDir()
+	if built != "" {
+		return built
+	}
+	dir, err := os.MkdirTemp("", "sluice-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	built = dir
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "ledgerctl"), "./cmd/ledgerctl")
 	build.Dir = root(t)
 	if out, err := build.CombinedOutput(); err != nil {

@@ -293,7 +293,13 @@ func TestWhatIsAudited(t *testing.T) {
 		dies(t, l)
 	})
 	opened("compacted, after a crash", path, false, func(l *Ledger) { must(t, l.Compact(t.Context(), nil)) })
-	opened("compacted", path, false, nil)
+	opened("compacted", path, false, func(*Ledger) { copyTree(t, path+".journal", path+".kept") })
+	must(t, os.Rename(path+".kept", path+".journal")) // which a crash within Close leaves, too
+	opened("closed, with its journal put back", path, true, nil)
+	opened("closed again", path, false, func(l *Ledger) { dies(t, l) })
+	copyTree(t, path+".journal", path+".kept")
+	must(t, errors.Join(os.RemoveAll(path+".journal"), os.Rename(path+".kept", path+".journal")))
+	opened("after a crash, with a copy of its journal", path, true, func(*Ledger) {})
 	moved := path + ".moved"
 	must(t, os.Rename(path, moved))
 	opened("moved", moved, false, func(*Ledger) {})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -101,6 +102,46 @@ func TestAJournalElsewhereOutlivesTheFile(t *testing.T) {
 	if _, err := os.Stat(path + ".journal"); !os.IsNotExist(err) {
 		t.Errorf("beside the file: %v", err)
 	}
+}
+
+// settling is a journal that is to be settled before it is shown.
+type settling struct {
+	journal.Journal
+	did *[]string
+	err error
+}
+
+func (s settling) Settle(context.Context) error {
+	*s.did = append(*s.did, "settle")
+	return s.err
+}
+
+func (s settling) Read(ctx context.Context, after journal.Position) iter.Seq2[journal.Group, error] {
+	*s.did = append(*s.did, "read")
+	return s.Journal.Read(ctx, after)
+}
+
+// Who only reads is shown nothing that a power cut could take back: the journal is settled first, or not shown.
+func TestAReaderSettlesTheJournal(t *testing.T) {
+	path, h := votersFile(t, "9", "ann"), newHost()
+	l := open(t, path, h.options())
+	release(t, l, releaseOf(t, "1", "ann", "1"))
+	copied := asItIs(t, path)
+	broken := errors.New("the disk is broken")
+	for _, err := range []error{nil, broken} {
+		var did []string
+		o := Options{ReadOnly: true, Journal: func(id string, _ journal.Position) (journal.Journal, error) {
+			return settling{h.journals[id].Open(), &did, err}, nil
+		}}
+		reader, opening := Open(copied, o)
+		if !errors.Is(opening, err) || len(did) == 0 || did[0] != "settle" || (err != nil && len(did) > 1) {
+			t.Errorf("with the error %v of settling: %v; in order: %v", err, opening, did)
+		}
+		if opening == nil {
+			closed(t, reader)
+		}
+	}
+	closed(t, l)
 }
 
 // A file whose journal is elsewhere is opened with that journal only, also after it was closed.

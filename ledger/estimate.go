@@ -9,7 +9,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/levels"
+	"github.com/sluicedp/sluice/ledger/internal/levelscan"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
@@ -224,7 +224,7 @@ func (l *Ledger) recount(ctx context.Context, r EstimateRequest) (q *event.Quest
 	}
 	sum := tallying{question: q, at: map[privacy.Epsilon]*estimate.UnaryCounts{}}
 	var fault error
-	scan := levels.Scan{Engine: &l.engine, Question: q, Epsilon: r.Epsilon, Current: r.Epsilon.IsZero()}
+	scan := levelscan.Scan{Engine: &l.engine, Question: q, Epsilon: r.Epsilon, Current: r.Epsilon.IsZero()}
 	err = scan.Each(ctx, func(name string, at *state.Level) bool {
 		if r.Include(name) {
 			fault = sum.add(name, at)

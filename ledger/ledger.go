@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -265,6 +266,7 @@ func (l *Ledger) begin(options Options) error {
 		}
 		if err == nil {
 			truthKey, err = s.Payload(state.BucketMeta, []byte(state.KeyTruthKey))
+			truthKey = bytes.Clone(truthKey) // it is needed when other transactions have come
 		}
 		return err
 	}})

@@ -39,6 +39,6 @@ func usualGarbage(t testing.TB) {
 // hurried tells whether tests are to be quicker than usual.
 func hurried() bool { return tests.Hurried() }
 
-// oneIn returns how many of an enumeration of like cases a test takes at a time: in its deep form all one by one, if hurried one in
-// so many, and else one in a quarter of that.
-func oneIn(many int) int { return tests.Stride((many+3)/4, many) }
+// oneIn returns how many of an enumeration of like cases a test takes at a time: in its deep form all one by one, and else one in
+// so many.
+func oneIn(many int) int { return tests.Stride(many, many) }

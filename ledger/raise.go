@@ -86,10 +86,10 @@ type raise struct {
 	request  RaiseRequest
 	question *event.Question
 	panel    batch.Panel
-	at       time.Time // when the survey began
+	at       time.Time // when the precheck began
 	asOf     uint64    // the last event then
 	hold     *rules.Hold
-	looked   *surveyed // what the snapshot in which the request was looked up says of its objects, if they are few
+	looked   *prechecked // what the snapshot in which the request was looked up says of its objects, if they are few
 	truths   rules.Told
 	changed  rules.ChangedTruths
 	rest     string      // the first object whose truth was not kept, or ""
@@ -160,7 +160,7 @@ func (x *raise) Precheck(ctx context.Context, p batch.Panel, behind string) (tot
 	}
 	var refused batch.RefusalList // of a request that must be whole; another one finds them again, part by part
 	for last := false; !last; {
-		p, err := x.survey(ctx, behind)
+		p, err := x.precheck(ctx, behind)
 		if err != nil {
 			return 0, err
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/levels"
+	"github.com/sluicedp/sluice/ledger/internal/levelscan"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -69,7 +69,7 @@ func (l *Ledger) Responses(ctx context.Context, questionName string, epsilon pri
 			return
 		}
 		stopped := false
-		err = levels.Scan{Engine: &l.engine, Question: q, Epsilon: epsilon}.Each(ctx, func(name string, at *state.Level) bool {
+		err = levelscan.Scan{Engine: &l.engine, Question: q, Epsilon: epsilon}.Each(ctx, func(name string, at *state.Level) bool {
 			stopped = !yield(toldResponse(q, strings.Clone(name), *at))
 			return !stopped
 		})
@@ -266,7 +266,7 @@ func (l *Ledger) chainState(s *state.State, number uint32, name string, o state.
 	if err != nil {
 		return out, err
 	}
-	k := s.Draft.Key()
+	k := s.Buffer.Key()
 	k.Buf = state.AppendChainKey(k.Buf, number, name)
 	payload, err := s.Payload(state.BucketChains, k.Buf)
 	if err != nil || payload == nil {

@@ -94,9 +94,9 @@ type selling struct {
 	limits
 	id      event.Identity
 	truth   TruthFunc
-	needy   rules.Needy // of those surveyed
+	needy   rules.Needy // of those prechecked
 	truths  rules.Told
-	asOf    uint64 // the last event when those surveyed were looked at
+	asOf    uint64 // the last event when those were looked at
 	through uint64
 	bound   []event.Change // what binds chains to their truths
 	rows    []rrchain.Bits // the responses, in unary encoding
@@ -129,7 +129,7 @@ func (x *selling) run(ctx context.Context) (Sale, error) {
 // attempt looks, asks for truths if they are needed, and decides. It returns the number of the sale.
 func (x *selling) attempt(ctx context.Context) (number uint64, err error) {
 	defer x.truths.Forget()
-	if number, err = x.survey(ctx); err != nil || number != 0 {
+	if number, err = x.precheck(ctx); err != nil || number != 0 {
 		return number, err
 	}
 	if err := x.ask(ctx); err != nil {
@@ -146,8 +146,8 @@ func (x *selling) attempt(ctx context.Context) (number uint64, err error) {
 	return x.sale, nil
 }
 
-// survey looks at the order without truths. It returns the number of the sale if the key has one.
-func (x *selling) survey(ctx context.Context) (done uint64, err error) {
+// precheck looks at the order without truths. It returns the number of the sale if the key has one.
+func (x *selling) precheck(ctx context.Context) (done uint64, err error) {
 	err = x.ledger.engine.View(ctx, func(s *state.State) error {
 		st, err := batch.StandingOf(s, x.key, x.id)
 		if err != nil {

@@ -45,7 +45,7 @@ func TestAnswerLawIsThatOfTheLine(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, d := range []int{0, 1, 2, 3, 5, 17, 100, 1000} {
-				if k == 500 && d%17 != 0 && !pace.Deep() { // most of the time goes there
+				if k >= 40 && d%17 != 0 && !pace.Deep() { // most of the time goes there
 					continue
 				}
 				want, err := graph.Line(boundary, graph.Privacy{Epsilon: epsilon.Float64()}, d)
@@ -113,6 +113,9 @@ func TestDrawAtTheEnds(t *testing.T) {
 	order := []int{2, 0, 3, 1}
 	for _, d := range []int64{0, 1, 50, math.MaxInt64} {
 		for _, text := range []string{"0.000000001", "1", "1000"} {
+			if d == math.MaxInt64 && text != "1" && !pace.Deep() { // numbers so far apart are subtracted in hundreds of megabytes
+				continue
+			}
 			at := Place{Order: order, Distance: d}
 			if got, err := replayed(0).Draw(at, epsilonOf(t, text)); err != nil || got != 2 {
 				t.Errorf("ε=%s, d=%d: bits of 0 give %d, %v; want the preferred output", text, d, got, err)

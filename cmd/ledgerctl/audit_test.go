@@ -20,7 +20,7 @@ func TestAuditOfDamagedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	listed := 0
-	for page := 2; page*4096 < len(whole); page += pace.Tries(3, 1, 1) {
+	for page := 2; page*4096 < len(whole); page += pace.Tries(5, 1, 1) {
 		damaged := bytes.Clone(whole)
 		for i := range 16 {
 			damaged[page*4096+64+i*251] ^= byte(i + 1)

@@ -58,7 +58,7 @@ func TestDamagedFile(t *testing.T) {
 			}
 		}
 	}
-	for page := 2; page*4096 < len(whole); page += pace.Tries(11, 3, 3) {
+	for page := 2; page*4096 < len(whole); page += pace.Tries(23, 3, 3) {
 		damaged := bytes.Clone(whole)
 		for i := range 64 {
 			damaged[page*4096+i*61] ^= byte(i + 1)

@@ -93,7 +93,7 @@ func TestForgettingIsEndedAnywhere(t *testing.T) {
 			}
 			return false
 		}, trace.Proceed)
-		stride, struck := pace.Stride(8, 16), 0
+		stride, struck := pace.Stride(16, 16), 0
 		for _, verdict := range []trace.Verdict{trace.Kill, trace.FailIO, trace.FailFull} {
 			for at := 1 + rand.IntN(stride); at <= calls; at += stride {
 				var secrets [][]byte

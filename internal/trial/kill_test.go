@@ -186,7 +186,7 @@ func collect(t testing.TB, told map[int]json.RawMessage, line string) (n int, wh
 // [TestNoPowerCutLosesWhatWasTold] for that.)
 func TestNothingToldIsLostByAKill(t *testing.T) {
 	const workers, callsOfAFile = 4, 400
-	kills := tries(60, 300, 10_000)
+	kills := tries(30, 300, 10_000)
 	var path string
 	told, next, files, total := map[int]json.RawMessage{}, 0, 0, 0
 	for life := range kills {

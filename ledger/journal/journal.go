@@ -96,11 +96,18 @@ type Journal interface {
 	// After of the one before it. Records may be kept. An error ends the sequence: ErrLost, ErrForked, ErrCorrupt, or what the
 	// journal stands on returned. Groups that are appended meanwhile may be among them; if those that come next are trimmed
 	// meanwhile, it ends with ErrLost. Before Claim has returned, the last group may be one that nobody was told of, and that
-	// is gone after a power cut.
+	// is gone after a power cut, unless the journal is a [Settler] and was settled.
 	Read(ctx context.Context, after Position) iter.Seq2[Group, error]
 	// Trim destroys the bytes of all groups up to a position, at which a group ends, for good. It changes nothing about what lies
 	// behind it. What was trimmed before does no harm. ErrFenced, ErrLost and ErrForked change nothing.
 	Trim(ctx context.Context, through Position) error
 	// Close lets go of the journal, which stays as it is. Reads that are under way end with ErrClosed. A second Close does nothing.
 	Close() error
+}
+
+// Settler is a [Journal] whose process may die with a group that can be read, and that a power cut takes back.
+type Settler interface {
+	Journal
+	// Settle makes all durable that Read returns, for who shows it to others without claiming the journal. Nobody may append meanwhile.
+	Settle(ctx context.Context) error
 }

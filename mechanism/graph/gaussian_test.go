@@ -109,7 +109,7 @@ func gaussianReference(alpha, mu float64) (upper, lower, tradeoff float64) {
 // accepted, by Check and by the mechanisms, and both outputs of a neighbour keep their digits.
 func TestGaussianMatchesBig(t *testing.T) {
 	random := rand.New(rand.NewPCG(8, 8))
-	steps, points := pace.Tries(14, 40, 40), pace.Tries(32, 80, 80)
+	steps, points := pace.Tries(10, 40, 40), pace.Tries(24, 80, 80)
 	if testing.Short() {
 		steps, points = 10, 20
 	}

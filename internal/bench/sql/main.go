@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/sluicedp/sluice/internal/bench/report"
 )
@@ -20,22 +21,23 @@ func main() {
 	objects := flag.Int("objects", 100_000, "how many objects are enrolled and raised")
 	rounds := flag.Int("rounds", 7, "how many rounds of reads and of releases are measured")
 	lives := flag.Int("lives", 2, "how many times everybody is enrolled and raised to three levels; at least 2")
+	sustain := flag.Duration("sustain", time.Minute, "how long each engine is measured in the sustained rows")
 	dir := flag.String("dir", os.TempDir(), "directory on the disk that is to be measured")
 	flag.Parse()
-	if *objects < 1 || *rounds < 1 || *lives < 2 || flag.NArg() > 0 {
+	if *objects < 1 || *rounds < 1 || *lives < 2 || *sustain <= 0 || flag.NArg() > 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := compare(ctx, *dir, *objects, *rounds, *lives); err != nil {
+	if err := compare(ctx, *dir, *objects, *rounds, *lives, *sustain); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-func compare(ctx context.Context, under string, objects, rounds, lives int) (err error) {
+func compare(ctx context.Context, under string, objects, rounds, lives int, sustain time.Duration) (err error) {
 	dir, err := os.MkdirTemp(under, "sluice-sql-")
 	if err != nil {
 		return err
@@ -51,7 +53,7 @@ func compare(ctx context.Context, under string, objects, rounds, lives int) (err
 			err = closed
 		}
 	}()
-	r := &race{engines: engines, objects: objects, rounds: rounds, dir: dir, say: func(format string, args ...any) {
+	r := &race{engines: engines, objects: objects, rounds: rounds, sustain: sustain, dir: dir, say: func(format string, args ...any) {
 		fmt.Fprintf(os.Stderr, format+"\n", args...)
 	}}
 	if err := r.run(ctx, lives); err != nil {

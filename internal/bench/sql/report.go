@@ -17,7 +17,16 @@ func (r *race) write(w io.Writer) error {
 	r.table(&b, func(result) bool { return true }, cell)
 	b.WriteString("\nA number in parentheses is a ratio to Sluice in the same rounds: above 1 is faster, or larger. Sluice always\n")
 	b.WriteString("groups. The longest wait but for 1 % of the calls:\n\n")
-	r.table(&b, func(of result) bool { return of.samples[0][0].tail > 0 }, tailCell)
+	waited := func(of result) bool { return of.samples[0][0].tail > 0 }
+	r.table(&b, waited, waitCell(func(s sample) time.Duration { return s.tail }))
+	b.WriteString("\nThe longest wait but for one in a thousand of the calls, where there were enough of them:\n\n")
+	r.table(&b, func(of result) bool { return of.samples[0][0].checkpoints > 0 }, waitCell(func(s sample) time.Duration { return s.worst }))
+	b.WriteByte('\n')
+	for _, one := range r.results {
+		if n := one.samples[0][0].checkpoints; n > 0 {
+			fmt.Fprintf(&b, "%s: Sluice made %d checkpoints meanwhile, with 64 MiB of memory for what is not in the file yet.\n", one.operation, n)
+		}
+	}
 	b.WriteByte('\n')
 	for _, e := range r.engines {
 		if e.missing != nil {
@@ -65,13 +74,16 @@ func cell(of result, engine int) string {
 	return fmt.Sprintf("%s (%.2f)", text, median(ratios, func(s sample) float64 { return s.value }))
 }
 
-func tailCell(of result, engine int) string {
-	samples := of.samples[engine]
-	if len(samples) == 0 {
-		return "–"
+// waitCell shows what callers waited.
+func waitCell(waited func(sample) time.Duration) func(of result, engine int) string {
+	return func(of result, engine int) string {
+		samples := of.samples[engine]
+		if len(samples) == 0 {
+			return "–"
+		}
+		wait := time.Duration(median(samples, func(s sample) float64 { return float64(waited(s)) }))
+		return fmt.Sprintf("%.1f ms", wait.Seconds()*1e3)
 	}
-	wait := time.Duration(median(samples, func(s sample) float64 { return float64(s.tail) }))
-	return fmt.Sprintf("%.1f ms", wait.Seconds()*1e3)
 }
 
 func median(samples []sample, of func(sample) float64) float64 {

@@ -96,6 +96,7 @@ type race struct {
 	engines []*engine
 	objects int
 	rounds  int
+	sustain time.Duration // how long a sustained row takes
 	dir     string
 	say     func(format string, args ...any)
 	results []result
@@ -116,10 +117,12 @@ const (
 	bytesEach
 )
 
-// sample is one measurement: a number of operations a second or of bytes, and the 99th percentile of a caller's wait.
+// sample is one measurement: a number of operations a second or of bytes, and what callers waited.
 type sample struct {
-	value float64
-	tail  time.Duration // 0 if nobody waited
+	value       float64
+	tail        time.Duration // the 99th percentile; 0 if nobody waited
+	worst       time.Duration // all but one in a thousand waited less; 0 if nobody waited
+	checkpoints int           // of Sluice, in a sustained row
 }
 
 // field are the contestants that are open, by engine; nil for one that takes no part.
@@ -300,19 +303,23 @@ func newOrders(n int) *orders {
 	return &orders{names: names}
 }
 
-func (o *orders) next(n int) ([]order, error) {
-	all := make([]order, n)
+func (o *orders) next(n int) (all []order, err error) {
+	all = make([]order, n)
 	for i := range all {
-		name := o.names[o.made%len(o.names)]
-		epsilon, err := tenths(1 + levelsRaised + o.made/len(o.names))
-		if err != nil {
+		if all[i], err = o.at(o.made); err != nil {
 			return nil, err
 		}
-		key := fmt.Sprintf("order-%016x", uint64(o.made)*0x9e3779b97f4a7c15) // in no order
-		all[i] = order{key: key, object: name, epsilon: epsilon, truth: truthOf(name)}
 		o.made++
 	}
 	return all, nil
+}
+
+// at returns an order by its number.
+func (o *orders) at(n int) (order, error) {
+	name := o.names[n%len(o.names)]
+	epsilon, err := tenths(1 + levelsRaised + n/len(o.names))
+	key := fmt.Sprintf("order-%016x", uint64(n)*0x9e3779b97f4a7c15) // in no order
+	return order{key: key, object: name, epsilon: epsilon, truth: truthOf(name)}, err
 }
 
 // releases measures durable releases of one object each, by some callers at a time.
@@ -329,7 +336,8 @@ func (r *race) releases(ctx context.Context, f field, o *orders, callers int) er
 		if callers > 1 {
 			name := fmt.Sprintf("release, %d callers, grouped", callers)
 			err := r.turn(ctx, name, aSecond, f, round, func(c contestant) (sample, error) {
-				return crowd(callers, shared, func(o order) error { return c.release(ctx, o) })
+				one, _, err := crowd(callers, each(shared), func(o order) error { return c.release(ctx, o) })
+				return one, err
 			})
 			if err != nil {
 				return err
@@ -344,7 +352,8 @@ func (r *race) releases(ctx context.Context, f field, o *orders, callers int) er
 			if h, ok := c.(byHand); ok {
 				release = h.releaseEach
 			}
-			return crowd(callers, alone, func(o order) error { return release(ctx, o) })
+			one, _, err := crowd(callers, each(alone), func(o order) error { return release(ctx, o) })
+			return one, err
 		})
 		if err != nil {
 			return err
@@ -353,30 +362,77 @@ func (r *race) releases(ctx context.Context, f field, o *orders, callers int) er
 	return nil
 }
 
-// crowd has callers carry out orders, each the next one, until all are done.
-func crowd(callers int, all []order, release func(order) error) (sample, error) {
-	waits, faults := make([]time.Duration, len(all)), make([]error, callers)
+// sustained measures the same for a time, with whatever has to be done in the background now and then.
+func (r *race) sustained(ctx context.Context, f field, o *orders, callers int) error {
+	name, began, most := fmt.Sprintf("release, %d callers, grouped, for %v", callers, r.sustain), o.made, 0
+	err := r.turn(ctx, name, aSecond, f, 0, func(c contestant) (one sample, err error) {
+		before, err := checkpoints(c)
+		if err != nil {
+			return one, err
+		}
+		end := time.Now().Add(r.sustain)
+		one, done, err := crowd(callers, func(i int) (order, bool, error) {
+			next, err := o.at(began + i)
+			return next, time.Now().Before(end), err
+		}, func(o order) error { return c.release(ctx, o) })
+		if err != nil {
+			return one, err
+		}
+		most = max(most, done)
+		after, err := checkpoints(c)
+		one.checkpoints = after - before
+		return one, err
+	})
+	o.made += most
+	return err
+}
+
+// checkpoints returns how many Sluice has made; 0 of any other.
+func checkpoints(c contestant) (int, error) {
+	if s, is := c.(*theSluice); is {
+		return s.checkpoints()
+	}
+	return 0, nil
+}
+
+// each returns orders one after the other.
+func each(all []order) func(i int) (order, bool, error) {
+	return func(i int) (o order, more bool, err error) {
+		if more = i < len(all); more {
+			o = all[i]
+		}
+		return o, more, nil
+	}
+}
+
+// crowd has callers carry out orders, each the next one, until there are no more, and returns how many there were.
+func crowd(callers int, orders func(i int) (order, bool, error), release func(order) error) (sample, int, error) {
+	waits, faults := make([][]time.Duration, callers), make([]error, callers)
 	var next atomic.Int64
 	var group sync.WaitGroup
 	began := time.Now()
 	for c := range callers {
 		group.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(all)) && faults[c] == nil; i = next.Add(1) - 1 {
+			for faults[c] == nil {
+				o, more, err := orders(int(next.Add(1) - 1))
+				if !more || err != nil {
+					faults[c] = err
+					return
+				}
 				start := time.Now()
-				faults[c] = release(all[i])
-				waits[i] = time.Since(start)
+				faults[c] = release(o)
+				waits[c] = append(waits[c], time.Since(start))
 			}
 		})
 	}
 	group.Wait()
 	took := time.Since(began)
-	for _, err := range faults {
-		if err != nil {
-			return sample{}, err
-		}
+	if err := errors.Join(faults...); err != nil {
+		return sample{}, 0, err
 	}
-	slices.Sort(waits)
-	return sample{float64(len(all)) / took.Seconds(), waits[len(waits)*99/100]}, nil
+	all := slices.Sorted(slices.Values(slices.Concat(waits...)))
+	n := len(all)
+	return sample{value: float64(n) / took.Seconds(), tail: all[n*99/100], worst: all[n*999/1000]}, n, nil
 }
 
 // run measures everything.
@@ -408,6 +464,11 @@ func (r *race) life(ctx context.Context, life int, last bool) (err error) {
 	o := newOrders(r.objects)
 	for _, callers := range []int{1, 64, 256} {
 		if err := r.releases(ctx, f, o, callers); err != nil {
+			return err
+		}
+	}
+	for _, callers := range []int{64, 256} {
+		if err := r.sustained(ctx, f, o, callers); err != nil {
 			return err
 		}
 	}

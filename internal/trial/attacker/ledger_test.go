@@ -78,7 +78,7 @@ func must(t testing.TB, err error) {
 // newHouse opens a ledger with one object for each truth, which are all for sale.
 func newHouse(t testing.TB, k kind, truths []int) *house {
 	t.Helper()
-	h := &house{TB: t, dir: t.TempDir(), truths: truths}
+	h := &house{TB: t, dir: pace.Scratch(t), truths: truths}
 	secret := make([]byte, rrchain.NoiseKeySize)
 	_, _ = rand.Read(secret) // it never fails
 	h.options.TruthKey = secret[:16]

@@ -209,9 +209,9 @@ func decided(err error) bool {
 func TestTruthsAreAnyLength(t *testing.T) {
 	l, _ := market(t, "ann", "bob")
 	before := events(t, l)
-	many := make([]string, 1<<22)
+	many, long := make([]string, 1<<22), zeros(pace.Tries(1<<27, 1<<30, 1<<30))
 	for name, values := range map[string][]string{
-		"long": {"yes", zeros(1 << 30)}, "both long": {zeros(1 << 30), zeros(1 << 29)}, "a byte": {"yes", "y"}, "too many": many, "too few": {"yes"}, "none": {}, "nil": nil,
+		"long": {"yes", long}, "both long": {long, long[:len(long)/2]}, "a byte": {"yes", "y"}, "too many": many, "too few": {"yes"}, "none": {}, "nil": nil,
 	} {
 		source := func(context.Context, string, []string) ([]string, error) { return values, nil }
 		for call, do := range map[string]func() error{
@@ -306,7 +306,7 @@ func TestFilesAreAnyLength(t *testing.T) {
 		}
 	}
 	other := filepath.Join(t.TempDir(), "other.db")
-	for _, text := range []string{zeros(1 << 30), zeros(257)} {
+	for _, text := range []string{zeros(pace.Tries(1<<27, 1<<30, 1<<30)), zeros(257)} {
 		if err := ledger.Create(other, ledger.CreateOptions{Currency: text}); !errors.Is(err, ledger.ErrInvalid) || len(err.Error()) > 300 {
 			t.Errorf("a currency of %d bytes: %.300v", len(text), err)
 		}

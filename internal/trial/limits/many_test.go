@@ -53,7 +53,7 @@ func crowd(n int) []string {
 func TestVeryManyObjectsInARequest(t *testing.T) {
 	l, _ := market(t, "ann")
 	before := events(t, l)
-	names, yes := crowd(pace.Scale(400_000, 10_000_000)), ledger.TruthOf("yes")
+	names, yes := crowd(pace.Tries(ledger.MaxPanel+10_000, 400_000, 10_000_000)), ledger.TruthOf("yes")
 	order := ledger.Order{Buyer: "acme", Question: "vote", Epsilon: tenths(5), Objects: names}
 	for name, call := range map[string]func() error{
 		"Quote": func() error { _, err := l.Quote(t.Context(), order); return err },

@@ -368,11 +368,11 @@ func (a *auditor) prefetch(b *eventBatch) {
 		}
 		if name := event.ObjectOf(e.entry.Event); name != "" {
 			if question != 0 {
-				a.scratch.Expect(state.BucketChains, state.AppendChainKey(a.fold.Draft.Lookup(), question, name))
+				a.scratch.Expect(state.BucketChains, state.AppendChainKey(a.fold.Buffer.Lookup(), question, name))
 			}
-			a.scratch.Expect(state.BucketObjects, state.AppendObjectKey(a.fold.Draft.Lookup(), name))
+			a.scratch.Expect(state.BucketObjects, state.AppendObjectKey(a.fold.Buffer.Lookup(), name))
 			if e.entry.Change.Kind() == event.KindEnrolled {
-				a.scratch.Expect(state.BucketObjects, state.AppendMemberKey(a.fold.Draft.Lookup(), name, question))
+				a.scratch.Expect(state.BucketObjects, state.AppendMemberKey(a.fold.Buffer.Lookup(), name, question))
 			}
 		}
 	}

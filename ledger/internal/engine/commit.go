@@ -127,7 +127,7 @@ func (l *Engine) begin(w kv.Writer) (*state.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Known, s.Chances, s.Journaled = &l.Known, l.Chances, l.journal.open != nil
+	s.Known, s.Chances, s.Journaled, s.Copied = &l.Known, l.Chances, l.journal.open != nil, l.table != nil
 	if l.Salts != nil {
 		s.Salts = l.Salts
 	}

@@ -126,7 +126,12 @@ func (l *Engine) readJournal(j journal.Journal, named bool, audit func() error) 
 	case err != nil:
 		return 0, err
 	case l.ReadOnly:
-		err = l.foldJournal(j)
+		if s, can := j.(journal.Settler); can {
+			err = s.Settle(context.Background()) // no power cut takes back what is shown
+		}
+		if err == nil {
+			err = l.foldJournal(j)
+		}
 	default:
 		term, err = l.takeOver(j)
 	}
@@ -223,7 +228,7 @@ func (l *Engine) foldGroups(groups []journal.Group) error {
 		if err != nil {
 			return err
 		}
-		s.Known, s.Edge = &l.Known, l.edge
+		s.Known, s.Edge, s.Copied = &l.Known, l.edge, true
 		texts := &wire.Texts{}
 		for _, g := range groups {
 			if err := foldGroup(s, g, texts); err != nil {

@@ -66,7 +66,7 @@ func (p *views) take(l *Engine) *viewing {
 }
 
 func (p *views) giveBack(v *viewing) {
-	v.fn, v.state = nil, state.State{Draft: v.state.Draft.Again()}
+	v.fn, v.state = nil, state.State{Buffer: v.state.Buffer.Again()}
 	p.idle.Put(v)
 }
 
@@ -90,7 +90,7 @@ func (v *viewing) runOn(r kv.Reader) (err error) {
 // readCounters reads the counters of a snapshot. As long as their record has the same bytes as that of an earlier one,
 // they were checked and decoded before.
 func (p *views) readCounters(s *state.State) (state.Counters, error) {
-	k := s.Draft.Key()
+	k := s.Buffer.Key()
 	k.Buf = append(k.Buf, state.KeyCounters...)
 	record, err := s.Get(state.BucketMeta, k.Buf)
 	if err != nil {

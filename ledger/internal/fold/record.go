@@ -57,8 +57,8 @@ func Append(s *state.State, ev event.Event) error {
 	if err != nil {
 		return err
 	}
-	s.Draft.Key().U64(ev.Number)
-	bytes.Record(s.Draft.Value(), s.Linked.Previous, hashes)
+	s.Buffer.Key().U64(ev.Number)
+	bytes.Record(s.Buffer.Value(), s.Linked.Previous, hashes)
 	if err := s.Write(state.BucketEvents); err != nil {
 		return err
 	}

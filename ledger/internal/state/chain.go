@@ -171,15 +171,15 @@ func (s *State) Chain(question uint32, name string) (c Chain, found bool, err er
 
 // ReadChain is [State.Chain] into memory that the caller has.
 func (s *State) ReadChain(question uint32, name string, c *Chain) (found bool, err error) {
-	*c, found, err = Lookup(s, BucketChains, AppendChainKey(s.Draft.Lookup(), question, name), s.Levels.decodeChain)
+	*c, found, err = Lookup(s, BucketChains, AppendChainKey(s.Buffer.Lookup(), question, name), s.Levels.decodeChain)
 	return found, err
 }
 
 // PutChain writes a chain.
 func (s *State) PutChain(question uint32, name string, c Chain) error {
-	k := s.Draft.Key()
+	k := s.Buffer.Key()
 	k.Buf = AppendChainKey(k.Buf, question, name)
-	c.encodeTo(s.Draft.Value())
+	c.encodeTo(s.Buffer.Value())
 	return s.Write(BucketChains)
 }
 

@@ -15,18 +15,25 @@ import (
 
 // Question returns a question by its number.
 func (s *State) Question(number uint32) (*event.Question, error) {
-	if s.Known == nil || number > s.Durable.Questions {
-		return s.loadQuestion(number)
+	r := &s.recent
+	if r.question != nil && r.question.Number == number {
+		return r.question, nil
 	}
-	if r := &s.recent; r.question == nil || r.question.Number != number {
-		q, err := remember(s.Known, &s.Known.questions, number, s.loadQuestion)
-		if err != nil || q.Number != number { // else it is damaged
-			return q, err
-		}
+	var q *event.Question
+	var err error
+	if s.isKnown(number, s.Durable.Questions) {
+		q, err = remember(s.Known, &s.Known.questions, number, s.loadQuestion)
+	} else {
+		q, err = s.loadQuestion(number)
+	}
+	if err == nil && q.Number == number { // else it is damaged
 		r.question = q
 	}
-	return s.recent.question, nil
+	return q, err
 }
+
+// isKnown tells whether a definition may be remembered beyond the transaction, of which so many are durable.
+func (s *State) isKnown(number, durable uint32) bool { return s.Known != nil && number <= durable }
 
 // QuestionNumber returns the number of a question by its name.
 func (s *State) QuestionNumber(name string) (number uint32, found bool, err error) {
@@ -46,17 +53,21 @@ func (s *State) loadQuestion(number uint32) (*event.Question, error) {
 
 // Policy returns a policy by its number.
 func (s *State) Policy(number uint32) (policy.Policy, error) {
-	if s.Known == nil || number > s.Durable.Policies {
-		return s.loadPolicy(number)
+	r := &s.recent
+	if !r.policy.IsZero() && r.under == number {
+		return r.policy, nil
 	}
-	if r := &s.recent; r.policy.IsZero() || r.under != number {
-		p, err := remember(s.Known, &s.Known.policies, number, s.loadPolicy)
-		if err != nil {
-			return p, err
-		}
+	var p policy.Policy
+	var err error
+	if s.isKnown(number, s.Durable.Policies) {
+		p, err = remember(s.Known, &s.Known.policies, number, s.loadPolicy)
+	} else {
+		p, err = s.loadPolicy(number)
+	}
+	if err == nil {
 		r.policy, r.under = p, number
 	}
-	return s.recent.policy, nil
+	return p, err
 }
 
 // PolicyNumber returns the number of a policy, if the ledger has it.

@@ -22,9 +22,9 @@
 // those in the memory of an audit ([State.Plain]). Amounts of ε are in nano-nats, prices in minor units of the currency, and 0 stands for
 // "none" wherever a number refers to something.
 //
-// # Draft
+// # Memory
 //
-// A record is written out in the [Draft], a buffer that is used again, and copied from there to memory that the store may keep. So a
+// A record is written out in the [Buffer], which is used again, and copied from there only if the store does not copy it ([State.Copied]). So a
 // transaction of many records allocates seldom.
 //
 // [Tally] records are kept, decoded, until [State.FlushTallies]: a transaction of many draws changes the same few.

@@ -56,5 +56,5 @@ func DecodeStranger(payload []byte) (Stranger, error) { return wire.Decode[Stran
 
 // Stranger returns what the log has about somebody who was never enrolled.
 func (s *State) Stranger(name string) (Stranger, bool, error) {
-	return Lookup(s, BucketStrangers, append(s.Draft.Lookup(), name...), DecodeStranger)
+	return Lookup(s, BucketStrangers, append(s.Buffer.Lookup(), name...), DecodeStranger)
 }

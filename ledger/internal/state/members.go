@@ -36,8 +36,8 @@ func (s *State) IsOut(name string, o Object) (bool, error) {
 
 // WriteMember lists a question of an object.
 func (s *State) WriteMember(name string, question uint32) error {
-	k := s.Draft.Key()
+	k := s.Buffer.Key()
 	k.Buf = AppendMemberKey(k.Buf, name, question)
-	s.Draft.Value().U32(question)
+	s.Buffer.Value().U32(question)
 	return s.Write(BucketObjects)
 }

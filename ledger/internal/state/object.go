@@ -60,15 +60,15 @@ func (s *State) ReadObject(name string, o *Object) (found bool, err error) {
 	if len(name) > names.MaxBytes {
 		return false, nil
 	}
-	*o, found, err = Lookup(s, BucketObjects, AppendObjectKey(s.Draft.Lookup(), name), DecodeObject)
+	*o, found, err = Lookup(s, BucketObjects, AppendObjectKey(s.Buffer.Lookup(), name), DecodeObject)
 	return found, err
 }
 
 // PutObject writes an object.
 func (s *State) PutObject(name string, o Object) error {
-	k := s.Draft.Key()
+	k := s.Buffer.Key()
 	k.Buf = AppendObjectKey(k.Buf, name)
-	o.encodeTo(s.Draft.Value())
+	o.encodeTo(s.Buffer.Value())
 	return s.Write(BucketObjects)
 }
 

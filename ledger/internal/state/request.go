@@ -32,13 +32,13 @@ func DecodeRequest(payload []byte) (Request, error) { return wire.Decode[Request
 
 // Request returns what an idempotency key stands for.
 func (s *State) Request(key string) (r Request, found bool, err error) {
-	return Lookup(s, BucketRequests, append(s.Draft.Lookup(), key...), DecodeRequest)
+	return Lookup(s, BucketRequests, append(s.Buffer.Lookup(), key...), DecodeRequest)
 }
 
 // PutRequest writes a request.
 func (s *State) PutRequest(key string, r Request) error {
-	k := s.Draft.Key()
+	k := s.Buffer.Key()
 	k.Buf = append(k.Buf, key...)
-	r.Fields(wire.Writing(s.Draft.Value()))
+	r.Fields(wire.Writing(s.Buffer.Value()))
 	return s.Write(BucketRequests)
 }

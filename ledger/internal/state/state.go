@@ -19,6 +19,7 @@ type State struct {
 	Far       error               // that the clock is further ahead of the log than anybody has confirmed; nil if not
 	Writer    kv.Writer           // nil when only reading
 	Plain     bool                // records have no checksums: they are in an audit's memory
+	Copied    bool                // the store copies what is put
 	Known     *Cache              // nil if nothing is remembered beyond the transaction
 	recent    recent              // of what is known
 	Latest    NumberedSale        // the sale last looked up
@@ -26,7 +27,7 @@ type State struct {
 	Tallies   map[TallyKey]*Tally // those that changed, until flush
 	Recounts  []recounted         // of the event being applied, if plain
 	Levels    LevelPage           // for the levels of chains; the zero value asks for new memory
-	Draft     Draft               // for records
+	Buffer    Buffer              // for records
 	Written   event.Written       // for events
 	Journaled bool                // events are to be appended to a journal
 	Bare      Pieces              // for that

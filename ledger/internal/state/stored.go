@@ -13,7 +13,7 @@ func (s *State) Payload(bucket string, key []byte) ([]byte, error) {
 	if err != nil || value == nil || s.Plain {
 		return value, err
 	}
-	return s.Draft.head.Unseal(bucket, key, value)
+	return s.Buffer.head.Unseal(bucket, key, value)
 }
 
 // Put writes a record. The key must not change afterwards.

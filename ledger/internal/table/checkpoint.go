@@ -51,7 +51,7 @@ func (t *Table) freeze() bool {
 	if !known {
 		next = c.mark
 	}
-	t.setLayers(&layers{active: &layer{}, frozen: c.active, mark: c.mark, next: bytes.Clone(next)})
+	t.setLayers(&layers{active: newLayer(), frozen: c.active, mark: c.mark, next: bytes.Clone(next)})
 	if t.options.Begun != nil {
 		t.options.Begun(next)
 	}

@@ -3,62 +3,65 @@ package table
 import (
 	"bytes"
 	"cmp"
+	"hash/maphash"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 )
 
 // layer holds what was written since some moment: of each record the newest version, and older ones as long as a reader may
 // need them. One goroutine at a time writes to it; any number read.
+//
+// It is as large as the table may be, and the collector of garbage would look at every pointer in it, again and again: that took a fifth of the
+// processor's time. So records are numbers, and keys and values lie in few large pieces of memory.
 type layer struct {
 	mu      sync.RWMutex
+	hash    func(key []byte) uint64
 	buckets []*bucket // few, in the order of their names
 	readers readers
 	bytes   int64
 
-	keys  []byte   // what lies behind it is free for keys
-	spare []record // free
-	count int      // of records
+	pieces  pieces
+	records [][]record // in pages, the last of which may have room for more
+	older   []version  // versions that are not the newest
+	unused  []uint32   // of these
 }
 
 // bucket is one of a layer. A record never leaves it. Those of large requests, and events, come in the order of their keys, and stay so;
 // the others are brought into order only when somebody scans the bucket.
 type bucket struct {
 	name   string
-	rising []*record          // whose keys were above all others when they came
-	near   atomic.Int64       // where one of these was found last
-	others map[string]*record // by key
-	fresh  []*record          // of the others, in no run yet
+	rising []id          // whose keys were above all others when they came
+	last   atomic.Int64  // where one of these was found last
+	others map[uint64]id // by the hash of the key, or behind it if that is another's
+	fresh  []id          // of the others, in no run yet
 
 	sorting sync.Mutex
-	runs    [][]*record // of the others, in the order of keys, each more than twice as long as the one behind it; guarded by sorting
+	runs    [][]id // of the others, in the order of keys, each more than twice as long as the one behind it; guarded by sorting
 }
+
+// id is the number of a record in its layer.
+type id uint32
 
 // record is the newest version of one. The key does not change.
 type record struct {
-	key []byte
+	key place
 	version
 }
 
 // version is what an update made of a record.
 type version struct {
 	at    uint64 // the number of the update; 0 if there is no version: the update that wrote the record failed
-	value []byte // nil if it was deleted
-	older *version
+	value place  // of length 0 if it was deleted
+	older uint32 // the number, from 1 on, of the version before; 0 if there is none
 }
 
 // What they take besides their bytes, about.
 const (
-	recordBytes  = 112 // with its places in the map and in runs
-	versionBytes = 48
-)
-
-// Memory for records and keys is asked for in pieces, the first of them small.
-const (
-	smallPiece, largePiece = 8, 256 // records
-	keyRoom                = 32     // for that of one
+	recordBytes  = 72 // with its places in the map and in runs
+	versionBytes = 56
+	pageRecords  = 512
 )
 
 // bucket returns nil if nothing was written to it. The caller holds mu.
@@ -71,36 +74,62 @@ func (l *layer) bucket(name string) *bucket {
 	return nil
 }
 
-// find returns nil if there is no such record. It tells whether the key is above all others.
-func (b *bucket) find(key []byte) (r *record, above bool) {
+func newLayer() *layer {
+	seed := maphash.MakeSeed()
+	return &layer{hash: func(key []byte) uint64 { return maphash.Bytes(seed, key) }}
+}
+
+func (l *layer) record(i id) *record { return &l.records[i/pageRecords][i%pageRecords] }
+
+func (l *layer) key(i id) []byte { return l.pieces.bytes(l.record(i).key) }
+
+// find tells which record has a key, if one does, and whether the key is above all others. The caller holds mu.
+func (l *layer) find(b *bucket, key []byte) (i id, found, above bool) {
 	n := len(b.rising)
-	if n == 0 || bytes.Compare(b.rising[n-1].key, key) < 0 {
-		return nil, true
+	if n == 0 || bytes.Compare(l.key(b.rising[n-1]), key) < 0 {
+		return 0, false, true
 	}
-	if r := b.others[string(key)]; r != nil {
-		return r, false
+	if i, found = l.behind(b, key); found {
+		return i, true, false
 	}
-	near := int(b.near.Load())
-	for i, r := range b.rising[near:min(near+reach, n)] {
-		if bytes.Equal(r.key, key) {
-			b.near.Store(int64(near + i))
-			return r, false
-		}
+	if i, _, found = l.hashed(b, key); found {
+		return i, true, false
 	}
-	i, found := search(b.rising, key)
+	at, found := l.search(b.rising, key)
 	if !found {
-		return nil, false
+		return 0, false, false
 	}
-	b.near.Store(int64(i))
-	return b.rising[i], false
+	b.last.Store(int64(at))
+	return b.rising[at], true, false
 }
 
 // reach is how far behind the last record found the next one is looked for: who asks for many asks for them in order.
 const reach = 3
 
+// behind looks there.
+func (l *layer) behind(b *bucket, key []byte) (i id, found bool) {
+	last := int(b.last.Load())
+	for n, i := range b.rising[last:min(last+reach, len(b.rising))] {
+		if bytes.Equal(l.key(i), key) {
+			b.last.Store(int64(last + n))
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// hashed looks among the others of a bucket. It returns where in the map the record is, or may be put.
+func (l *layer) hashed(b *bucket, key []byte) (i id, hash uint64, found bool) {
+	for hash = l.hash(key); ; hash++ {
+		if i, found = b.others[hash]; !found || bytes.Equal(l.key(i), key) {
+			return i, hash, found
+		}
+	}
+}
+
 // search finds the first record whose key is not below another.
-func search(records []*record, key []byte) (i int, found bool) {
-	return slices.BinarySearchFunc(records, key, func(r *record, key []byte) int { return bytes.Compare(r.key, key) })
+func (l *layer) search(records []id, key []byte) (at int, found bool) {
+	return slices.BinarySearchFunc(records, key, func(i id, key []byte) int { return bytes.Compare(l.key(i), key) })
 }
 
 func (l *layer) size() int64 {
@@ -115,112 +144,127 @@ func (l *layer) get(bucket string, key []byte, at uint64) (value []byte, known b
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if b := l.bucket(bucket); b != nil {
-		if r, _ := b.find(key); r != nil {
-			return r.seen(at)
+		if i, found, _ := l.find(b, key); found {
+			return l.seen(i, at)
 		}
 	}
 	return nil, false
 }
 
-// read is get for a record that was found before.
-func (l *layer) read(r *record, at uint64) (value []byte, known bool) {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	return r.seen(at)
-}
-
-func (r *record) seen(at uint64) (value []byte, known bool) {
-	for v := &r.version; v != nil && v.at > 0; v = v.older {
+func (l *layer) seen(i id, at uint64) (value []byte, known bool) {
+	for v := &l.record(i).version; v.at > 0; v = l.before(v) {
 		if v.at <= at {
-			return v.value, true
+			return l.pieces.bytes(v.value), true
+		}
+		if v.older == 0 {
+			break
 		}
 	}
 	return nil, false
 }
 
-// put writes a version by the update with this number, the next to be published. It returns the record, or nil if that update
-// has written it before.
-func (l *layer) put(bucket string, key, value []byte, at uint64) (touched *record) {
+// before returns the version before another, if there is one.
+func (l *layer) before(v *version) *version { return &l.older[v.older-1] }
+
+// put writes a version by the update with this number, the next to be published. It tells which record it is, and whether that update writes it for
+// the first time.
+func (l *layer) put(bucket string, key, value []byte, at uint64) (i id, touched bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := l.record(bucket, key)
-	if r.at != at {
+	i = l.add(bucket, key)
+	r := l.record(i)
+	if touched = r.at != at; touched && r.at != 0 {
 		l.keep(r)
-		touched = r
+	} else {
+		l.bytes -= l.pieces.giveBack(r.value)
 	}
-	l.bytes += int64(len(value) - len(r.value))
-	r.at, r.value = at, value
-	return touched
+	r.at, r.value = at, l.pieces.put(value, r.older != 0)
+	l.bytes += int64(len(value))
+	return i, touched
 }
 
-// record finds a record, or adds one that has no version yet.
-func (l *layer) record(name string, key []byte) *record {
+// add finds a record, or adds one that has no version yet.
+func (l *layer) add(name string, key []byte) id {
 	b := l.bucket(name)
 	if b == nil {
-		b = &bucket{name: name, others: map[string]*record{}}
+		b = &bucket{name: name, others: map[uint64]id{}}
 		at, _ := slices.BinarySearchFunc(l.buckets, name, func(b *bucket, name string) int { return strings.Compare(b.name, name) })
 		l.buckets = slices.Insert(l.buckets, at, b)
 	}
-	r, above := b.find(key)
+	i, found, above := l.find(b, key)
 	switch {
-	case r != nil:
+	case found:
 	case above:
-		r = l.add(key)
-		b.rising = append(b.rising, r)
+		i = l.newRecord(key)
+		b.rising = append(b.rising, i)
 	default:
-		r = l.add(key)
-		b.fresh = append(b.fresh, r)
-		b.others[unsafe.String(unsafe.SliceData(r.key), len(key))] = r
+		i = l.newRecord(key)
+		_, hash, _ := l.hashed(b, key)
+		b.fresh, b.others[hash] = append(b.fresh, i), i
 	}
-	return r
+	return i
 }
 
-// add makes a record with a copy of a key: callers put keys that are parts of something larger.
-func (l *layer) add(key []byte) *record {
-	piece := min(max(l.count, smallPiece), largePiece)
-	if len(l.spare) == 0 {
-		l.spare = make([]record, piece)
+// newRecord makes a record that has a key.
+func (l *layer) newRecord(key []byte) id {
+	n := len(l.records)
+	if n == 0 || len(l.records[n-1]) == pageRecords {
+		l.records = append(l.records, make([]record, 0, pageRecords))
+		n++
 	}
-	if cap(l.keys)-len(l.keys) < len(key) {
-		l.keys = make([]byte, 0, max(piece*keyRoom, len(key)))
-	}
-	r, at := &l.spare[0], len(l.keys)
-	l.keys, l.spare = append(l.keys, key...), l.spare[1:]
-	r.key = l.keys[at:len(l.keys):len(l.keys)]
-	l.count++
+	page := &l.records[n-1]
+	*page = append(*page, record{key: l.pieces.put(key, false)})
 	l.bytes += recordBytes + int64(len(key))
-	return r
+	return id((n-1)*pageRecords + len(*page) - 1)
 }
 
 // keep makes the newest version of a record an older one, and drops those behind it that nobody reads. The one that was
 // published last stays even so: the next reader may come before the next version is published.
 func (l *layer) keep(r *record) {
-	if r.at == 0 {
-		return
+	var n uint32
+	if last := len(l.unused) - 1; last >= 0 {
+		n, l.unused = l.unused[last], l.unused[:last]
+		l.older[n-1] = r.version
+	} else {
+		l.older = append(l.older, r.version)
+		n = uint32(len(l.older))
 	}
-	v := &version{r.at, r.value, r.older}
-	l.bytes += versionBytes + int64(len(v.value))
-	for r.older = v; v.older != nil; {
-		if old := v.older; l.readers.any(old.at, v.at) {
+	l.bytes += versionBytes
+	r.older = n
+	for v := &l.older[n-1]; v.older != 0; {
+		if old := l.before(v); l.readers.any(old.at, v.at) {
 			v = old
 		} else {
+			number := v.older
 			v.older = old.older
-			l.bytes -= versionBytes + int64(len(old.value))
+			l.drop(number)
 		}
 	}
 }
 
+// drop forgets a version that nobody reads.
+func (l *layer) drop(number uint32) {
+	v := &l.older[number-1]
+	l.bytes -= versionBytes + l.pieces.giveBack(v.value)
+	*v = version{}
+	l.unused = append(l.unused, number)
+}
+
 // undo takes back the newest versions of records.
-func (l *layer) undo(records []*record) {
+func (l *layer) undo(records []id) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, r := range records {
-		l.bytes -= int64(len(r.value))
-		if r.older == nil {
+	for _, i := range records {
+		r := l.record(i)
+		l.bytes -= l.pieces.giveBack(r.value)
+		number := r.older
+		if number == 0 {
 			r.version = version{}
 			continue
 		}
-		r.version = *r.older
+		r.version = *l.before(&r.version)
+		l.older[number-1] = version{}
+		l.unused = append(l.unused, number)
 		l.bytes -= versionBytes
 	}
 }

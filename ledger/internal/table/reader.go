@@ -107,7 +107,7 @@ type Checker interface {
 // writer is a [kv.Writer] that writes into the active layer, where nobody else sees it until it is published.
 type writer struct {
 	*reader
-	touched []*record
+	touched []id
 }
 
 var errEmpty = errors.New("empty key or value")
@@ -134,8 +134,8 @@ func (w *writer) Delete(bucket string, key []byte) error {
 }
 
 func (w *writer) put(bucket string, key, value []byte) {
-	if r := w.layers.active.put(bucket, key, value, w.at); r != nil {
-		w.touched = append(w.touched, r)
+	if i, first := w.layers.active.put(bucket, key, value, w.at); first {
+		w.touched = append(w.touched, i)
 	}
 }
 

@@ -8,7 +8,8 @@ import (
 // run is a part of the records of a bucket, in the order of their keys.
 type run struct {
 	in      *layer
-	records []*record
+	records []id
+	key     []byte // of the first
 }
 
 // cursor goes through what an update sees of a bucket in some layers.
@@ -34,9 +35,11 @@ func seek(layers []*layer, bucket string, from []byte, at uint64) cursor {
 }
 
 // add adds a run from a key on.
-func (c *cursor) add(l *layer, records []*record, from []byte) {
-	if i, _ := search(records, from); i < len(records) {
-		c.runs = append(c.runs, run{l, records[i:]})
+func (c *cursor) add(l *layer, records []id, from []byte) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if i, _ := l.search(records, from); i < len(records) {
+		c.runs = append(c.runs, run{l, records[i:], l.key(records[i])})
 	}
 }
 
@@ -44,8 +47,8 @@ func (c *cursor) add(l *layer, records []*record, from []byte) {
 func (c *cursor) next() {
 	for seen := false; !seen; {
 		c.key = nil
-		for _, r := range c.runs {
-			if key := r.records[0].key; c.key == nil || bytes.Compare(key, c.key) < 0 {
+		for i := range c.runs {
+			if key := c.runs[i].key; c.key == nil || bytes.Compare(key, c.key) < 0 {
 				c.key = key
 			}
 		}
@@ -60,11 +63,10 @@ func (c *cursor) next() {
 func (c *cursor) pass() (seen bool) {
 	rest := c.runs[:0]
 	for _, r := range c.runs {
-		if bytes.Equal(r.records[0].key, c.key) {
-			if !seen {
-				c.value, seen = r.in.read(r.records[0], c.at)
+		if bytes.Equal(r.key, c.key) {
+			if value, known := r.pass(c.at); known && !seen {
+				c.value, seen = value, true
 			}
-			r.records = r.records[1:]
 		}
 		if len(r.records) > 0 {
 			rest = append(rest, r)
@@ -72,6 +74,17 @@ func (c *cursor) pass() (seen bool) {
 	}
 	c.runs = rest
 	return seen
+}
+
+// pass goes behind the first record, and returns what an update sees of it.
+func (r *run) pass(at uint64) (value []byte, known bool) {
+	r.in.mu.RLock()
+	defer r.in.mu.RUnlock()
+	value, known = r.in.seen(r.records[0], at)
+	if r.records = r.records[1:]; len(r.records) > 0 {
+		r.key = r.in.key(r.records[0])
+	}
+	return value, known
 }
 
 // below visits records below a key, or all for nil, until visit returns false, which it then returns.
@@ -85,7 +98,7 @@ func (c *cursor) below(key []byte, visit func(key, value []byte) bool) bool {
 }
 
 // sorted returns the records of a bucket: runs, and those that came in order.
-func (l *layer) sorted(bucket string) (runs [][]*record, rising []*record) {
+func (l *layer) sorted(bucket string) (runs [][]id, rising []id) {
 	l.mu.RLock()
 	b, unsorted := l.bucket(bucket), false
 	if b != nil {
@@ -105,26 +118,49 @@ func (l *layer) sorted(bucket string) (runs [][]*record, rising []*record) {
 	b.fresh = nil
 	l.mu.Unlock()
 	if len(fresh) > 0 { // else somebody else was faster
-		slices.SortFunc(fresh, func(a, b *record) int { return bytes.Compare(a.key, b.key) })
-		b.runs = stack(b.runs, fresh)
+		b.runs = l.stack(b.runs, fresh)
 	}
 	return b.runs, rising
 }
 
-// stack returns runs and one more, after merging as many as must be for each to be more than twice as long as the one behind
+// stack returns runs and one more, in order, after merging as many as must be for each to be more than twice as long as the one behind
 // it. Others may read the former ones.
-func stack(runs [][]*record, last []*record) [][]*record {
+func (l *layer) stack(runs [][]id, more []id) [][]id {
+	last := l.keyed(more)
+	slices.SortFunc(last, keyed.compare)
 	for n := len(runs); n > 0 && len(runs[n-1]) <= 2*len(last); n = len(runs) {
-		last, runs = merge(runs[n-1], last), runs[:n-1]
+		last, runs = merge(l.keyed(runs[n-1]), last), runs[:n-1]
 	}
-	return append(slices.Clone(runs), last)
+	sorted := make([]id, len(last))
+	for i := range last {
+		sorted[i] = last[i].id
+	}
+	return append(slices.Clone(runs), sorted)
+}
+
+// keyed is a record with its key, while records are brought into order.
+type keyed struct {
+	key []byte
+	id  id
+}
+
+func (a keyed) compare(b keyed) int { return bytes.Compare(a.key, b.key) }
+
+func (l *layer) keyed(records []id) []keyed {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	all := make([]keyed, len(records))
+	for i, id := range records {
+		all[i] = keyed{l.key(id), id}
+	}
+	return all
 }
 
 // merge merges two runs, which have no key in common.
-func merge(a, b []*record) []*record {
-	merged := make([]*record, 0, len(a)+len(b))
+func merge(a, b []keyed) []keyed {
+	merged := make([]keyed, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
-		if bytes.Compare(a[0].key, b[0].key) < 0 {
+		if a[0].compare(b[0]) < 0 {
 			merged, a = append(merged, a[0]), a[1:]
 		} else {
 			merged, b = append(merged, b[0]), b[1:]

@@ -61,7 +61,7 @@ const (
 // Table is a [kv.Store] over another one, the base, which nobody else may write to. An update is durable when a
 // checkpoint has written it to the base; until then it is for whoever makes it to keep it elsewhere.
 //
-// Values that were put are kept by reference until they are in the base, and returned by reference: nobody may modify them.
+// What is put is copied. Values are returned by reference: nobody may modify them.
 type Table struct {
 	base    kv.Store
 	look    func(func(kv.Reader) error) error // the base's View, as a value that is made once
@@ -95,7 +95,7 @@ func Over(base kv.Store, o Options) (*Table, error) {
 	if o.Pause == 0 {
 		o.Pause = time.Second
 	}
-	t, c := &Table{base: base, look: base.View, options: o}, &layers{active: &layer{}}
+	t, c := &Table{base: base, look: base.View, options: o}, &layers{active: newLayer()}
 	t.ended.L = &t.mu
 	err := base.View(func(r kv.Reader) error {
 		mark, err := t.markOf(r)

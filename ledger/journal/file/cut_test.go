@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -407,9 +408,9 @@ func (c *cuts) broken(h *host, at, images int, fault error) (broke []error) {
 	return c.live(h)
 }
 
-// operations returns how many operations the script takes, and from where flushes are asked for: in it as it is, with a list of nothing, and where
+// operations returns, reckoned once, how many operations the script takes, and from where flushes are asked for: in it as it is, with a list of nothing, and where
 // it is killed, with a list of at which operations.
-func operations() (n int, places map[string][]int) {
+var operations = sync.OnceValues(func() (n int, places map[string][]int) {
 	h := newHost()
 	(&cuts{}).live(h)
 	places = map[string][]int{}
@@ -426,16 +427,16 @@ func operations() (n int, places map[string][]int) {
 		}
 	}
 	return h.s.ops, places
-}
+})
 
-// No flush can be left out: each omission is found.
+// No flush can be left out: each omission is found. The quick form tries some, others in each run.
 func TestEachFlushIsNeeded(t *testing.T) {
 	operations, places := operations()
 	if len(places) < 12 {
 		t.Fatalf("flushes only at %v", places)
 	}
 	all := slices.Sorted(maps.Keys(places))
-	step := pace.Step(4)
+	step := pace.Stride(3, 4)
 	for i := rand.IntN(step); i < len(all); i += step {
 		place, kills := all[i], places[all[i]]
 		t.Run(place, func(t *testing.T) {
@@ -492,6 +493,84 @@ func TestKillsAndFaults(t *testing.T) {
 	}
 }
 
+// What a reader was shown of a journal whose process was killed, anywhere, is there after a power cut.
+func TestWhatIsSettledStays(t *testing.T) {
+	operations, _ := operations()
+	r := seeded(t)
+	stride := pace.Tries(4, 1, 1)
+	shown, gone := 0, 0 // groups, and those of them that would be gone
+	for at := 1 + r.IntN(stride); at <= operations; at += stride {
+		h := newHost()
+		h.until(at)
+		if h.phase != "create" && h.phase != "alive" {
+			continue
+		}
+		j, err := open(h.s.disk, small, place, shop)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		must(t, err)
+		unsettled := h.s.image(func(int) int { return 0 })
+		must(t, j.Settle(noLimit))
+		from := h.begin
+		groups, err := readAll(j, from)
+		if errors.Is(err, journal.ErrLost) && h.trimming != nil {
+			from = *h.trimming
+			groups, err = readAll(j, from)
+		}
+		must(t, err)
+		shown += len(groups)
+		for range pace.Tries(3, 10, 100) {
+			after, err := open(h.s.image(picker(r)).disk, small, place, shop)
+			if errors.Is(err, fs.ErrNotExist) && len(groups) == 0 {
+				continue
+			}
+			must(t, err)
+			left, err := readAll(after, from)
+			if err != nil || !slices.EqualFunc(left, groups, journaltest.Equal) {
+				t.Fatalf("killed at operation %d: of %d groups that were shown, %d are there after a power cut: %v", at, len(groups), len(left), err)
+			}
+		}
+		if without, err := open(unsettled.disk, small, place, shop); err == nil {
+			if left, err := readAll(without, from); err != nil || len(left) < len(groups) {
+				gone++
+			}
+		} else {
+			gone++
+		}
+	}
+	if t.Logf("%d groups were shown", shown); shown == 0 || gone == 0 {
+		t.Errorf("%d groups were shown, and at %d of the instants one would be gone: nothing is tested", shown, gone)
+	}
+}
+
+// until lives the script up to an operation, before which the host is killed.
+func (h *host) until(at int) {
+	h.s.fail = func(string) error {
+		if h.s.ops == at {
+			h.s.kill()
+			return errKilled
+		}
+		return nil
+	}
+	for _, a := range script() {
+		if h.do(a) != nil {
+			break
+		}
+	}
+	h.s.fail = nil
+}
+
+func readAll(j *Journal, from journal.Position) (groups []journal.Group, err error) {
+	for g, err := range j.Read(noLimit, from) {
+		if err != nil {
+			return groups, err
+		}
+		groups = append(groups, g)
+	}
+	return groups, nil
+}
+
 // Where a journal could not be made, whatever has failed, it is made when that is asked for again.
 func TestAJournalIsMadeAtTheSecondTry(t *testing.T) {
 	for at := 1; ; at++ {
@@ -515,5 +594,12 @@ func TestAJournalIsMadeAtTheSecondTry(t *testing.T) {
 		if err := h.append(100, false); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

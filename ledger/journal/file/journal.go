@@ -200,6 +200,31 @@ func (j *Journal) Claim(ctx context.Context) (term uint64, end journal.Position,
 	return j.term, j.end, nil
 }
 
+// Settle is [journal.Settler.Settle].
+func (j *Journal) Settle(ctx context.Context) error {
+	j.trimming.Lock()
+	defer j.trimming.Unlock()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.ready(ctx); err != nil {
+		return err
+	}
+	for _, s := range j.segments {
+		if err := j.settle(s); err != nil {
+			return err
+		}
+	}
+	return j.dir.sync() // the last segment may have got its name in a crash
+}
+
+func (j *Journal) settle(s segment) error {
+	f, err := j.dir.open(name(s.number, asSegment), false)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.sync(), f.Close())
+}
+
 // acquire locks the directory for this handle alone.
 func (j *Journal) acquire() error {
 	err := j.dir.lock(true)

@@ -23,7 +23,13 @@ type cursor struct {
 	size int64
 	at   int64            // place of the next frame
 	pos  journal.Position // behind the last group
+
+	window []byte // of the file, from a place on, as it was
+	from   int64
 }
+
+// windowSize is how much is read of the file at a time: most groups are much smaller.
+const windowSize = 64 << 10
 
 // enter goes to the beginning of a segment.
 func (c *cursor) enter(s segment) error {
@@ -35,7 +41,13 @@ func (c *cursor) enter(s segment) error {
 		return err
 	}
 	c.segment, c.file, c.at, c.pos = s, f, headerSize, s.begin
-	c.size, err = f.size()
+	return c.refresh()
+}
+
+// refresh has the file looked at as it is now.
+func (c *cursor) refresh() (err error) {
+	c.window = c.window[:0]
+	c.size, err = c.file.size()
 	return err
 }
 
@@ -73,6 +85,12 @@ func (c *cursor) next() (g journal.Group, err error) {
 		return g, err
 	}
 	g, end, err := c.group()
+	if errors.Is(err, errTorn) { // it may have been appended since
+		if err := c.refresh(); err != nil {
+			return g, err
+		}
+		g, end, err = c.group()
+	}
 	switch {
 	case errors.Is(err, errTorn):
 		return g, c.ending()
@@ -86,12 +104,11 @@ func (c *cursor) next() (g journal.Group, err error) {
 }
 
 // cross goes on to another segment, if what follows is there now.
-func (c *cursor) cross() (err error) {
+func (c *cursor) cross() error {
 	if i := c.holding(c.pos); i < 0 || c.segments[i].number != c.number {
 		return c.seek(c.pos)
 	}
-	c.size, err = c.file.size() // it may have grown
-	return err
+	return nil
 }
 
 // ending says what it means that no whole group follows in a segment.
@@ -174,7 +191,25 @@ func (c *cursor) frame(at int64, content *[]byte) (f frame, err error) {
 
 // read reads at a place. Where the file ends before, it says errTorn.
 func (c *cursor) read(b []byte, at int64) error {
-	_, err := c.file.ReadAt(b, at)
+	if n := int64(len(b)); at < c.from || at+n > c.from+int64(len(c.window)) {
+		if at+n > c.size {
+			return errTorn
+		}
+		if err := c.fill(at, max(n, min(windowSize, c.size-at))); err != nil {
+			return err
+		}
+	}
+	copy(b, c.window[at-c.from:])
+	return nil
+}
+
+// fill reads so many bytes from a place on.
+func (c *cursor) fill(at, n int64) error {
+	c.window, c.from = slices.Grow(c.window[:0], int(n))[:n], at
+	_, err := c.file.ReadAt(c.window, at)
+	if err != nil {
+		c.window = c.window[:0]
+	}
 	if errors.Is(err, io.EOF) {
 		return errTorn
 	}

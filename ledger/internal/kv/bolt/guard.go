@@ -75,7 +75,7 @@ func examine(file *os.File, readOnly bool) (found findings, err error) {
 	if pages := uint64(info.Size() / m.pageSize()); pages < m.pages() {
 		return found, fmt.Errorf("%w: the file has %d pages of %d", kv.ErrCorrupt, pages, m.pages())
 	}
-	s := survey{pager: pager{file: file, pageSize: int(m.pageSize()), pages: m.pages()}, met: pageSet{}, leaves: mostLeaves}
+	s := pageWalk{pager: pager{file: file, pageSize: int(m.pageSize()), pages: m.pages()}, met: pageSet{}, leaves: mostLeaves}
 	s.ahead = windowSize / s.pageSize
 	buckets, err := s.buckets(m.root())
 	if err != nil {
@@ -98,8 +98,8 @@ func examine(file *os.File, readOnly bool) (found findings, err error) {
 	return found, nil
 }
 
-// survey looks at pages, each once.
-type survey struct {
+// pageWalk looks at pages, each once.
+type pageWalk struct {
 	pager
 	met    pageSet
 	leaves int // that may still be looked at
@@ -108,7 +108,7 @@ type survey struct {
 // buckets refuses a file whose tree of buckets is damaged, or one of the small buckets that stand in it.
 // bbolt may copy these to the heap, where reading past their end is no fault that can be rescued: it may take
 // the process down.
-func (s *survey) buckets(root uint64) (map[string]tree, error) {
+func (s *pageWalk) buckets(root uint64) (map[string]tree, error) {
 	var fault error
 	i := &inspection{pager: s.pager, fault: func(f kv.Fault) { fault = errors.Join(fault, errors.New(f.Text)) }}
 	i.findBuckets(root)
@@ -137,7 +137,7 @@ type place struct {
 }
 
 // tree looks at the pages of a bucket, level by level. A small one has none of its own.
-func (s *survey) tree(root uint64) (err error) {
+func (s *pageWalk) tree(root uint64) (err error) {
 	var level []place
 	if root != 0 {
 		level, err = []place{{id: root}}, s.claim(root, 1)
@@ -153,7 +153,7 @@ func (s *survey) tree(root uint64) (err error) {
 
 // level looks at pages that are equally far from the root, in the order of the file, which is the fastest, and returns those below, unless
 // these are too many leaves. In a tree of bbolt's all leaves are on one level.
-func (s *survey) level(level []place) (below []place, err error) {
+func (s *pageWalk) level(level []place) (below []place, err error) {
 	slices.SortFunc(level, func(a, b place) int { return cmp.Compare(a.id, b.id) })
 	leaves, branches, tooMany := 0, 0, false
 	for _, at := range level {
@@ -194,7 +194,7 @@ func (s *survey) level(level []place) (below []place, err error) {
 }
 
 // areLeaves tells of what kind pages on one level are, by the first that can be read.
-func (s *survey) areLeaves(level []place) bool {
+func (s *pageWalk) areLeaves(level []place) bool {
 	for _, at := range level {
 		if b, err := s.near(at.id); err == nil && headOf(b).id == at.id {
 			return headOf(b).kind != branchPage
@@ -207,7 +207,7 @@ func (s *survey) areLeaves(level []place) bool {
 // bbolt, when it writes, does not find the element that leads to it, adds another one, and leaves what was there before to
 // be read. A page that bbolt refuses by itself is no danger, and passed over; an audit reports it. But one that holds no records is taken
 // for a branch page by bbolt, going from leaf to leaf.
-func (s *survey) look(at place) (page, error) {
+func (s *pageWalk) look(at place) (page, error) {
 	b, err := s.near(at.id)
 	if err != nil {
 		return nil, err
@@ -236,7 +236,7 @@ func (s *survey) look(at place) (page, error) {
 }
 
 // claim notes that some pages are in use. In a sound file each is so once.
-func (s *survey) claim(first, n uint64) error {
+func (s *pageWalk) claim(first, n uint64) error {
 	for id := range n {
 		if id += first; id < metaPages || id >= s.pages {
 			return fmt.Errorf("page %d is beyond the %d in use", id, s.pages)
@@ -250,7 +250,7 @@ func (s *survey) claim(first, n uint64) error {
 
 // freeList looks at the list of free pages: none is in use, or named twice. Its head has the number of pages in 2
 // bytes, or if that is not enough 65535, and the number stands before the first of them.
-func (s *survey) freeList(id uint64) error {
+func (s *pageWalk) freeList(id uint64) error {
 	b, err := s.near(id)
 	if err != nil {
 		return err

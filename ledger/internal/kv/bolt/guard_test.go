@@ -281,7 +281,7 @@ func TestNoSoundFileIsRefused(t *testing.T) {
 	path := filepath.Join(pace.Scratch(t), "sound.db")
 	must(t, Create(path, func(kv.Writer) error { return nil }))
 	random := rand.New(rand.NewPCG(5, 6))
-	for round := range 60 {
+	for round := range pace.Tries(30, 60, 60) {
 		s, err := Open(path, false)
 		if err != nil {
 			t.Fatalf("round %d: %v", round, err)

@@ -209,7 +209,7 @@ func TestInspectOfDamagedFiles(t *testing.T) {
 	pages := len(original) / page
 	random := rand.New(rand.NewPCG(3, 4))
 	damaged := filepath.Join(pace.Scratch(t), "damaged.db")
-	rounds := pace.Tries(120, 400, 400)
+	rounds := pace.Tries(60, 400, 400)
 	if testing.Short() {
 		rounds = 50
 	}

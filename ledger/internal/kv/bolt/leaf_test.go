@@ -112,8 +112,12 @@ func TestAForgedLeafIsFoundBeforeItIsUsed(t *testing.T) {
 		},
 	}
 	damaged := filepath.Join(pace.Scratch(t), "damaged.db")
+	tried, stride := rand.IntN(3), pace.Tries(3, 1, 1) // the quick form tries a third of the pairs, others in each run
 	for forgery, forge := range forgeries(sound, root) {
 		for use, do := range uses {
+			if tried++; tried%stride != 0 {
+				continue
+			}
 			name := forgery + ", " + use
 			s := openForged(t, damaged, sound, leaves[middle], forge)
 			file, err := os.ReadFile(damaged)

@@ -9,8 +9,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/terms"
 )
 
-// surveyed is what prepare learns about up to partSize objects.
-type surveyed struct {
+// prechecked is what is learned before anything is written about up to partSize objects.
+type prechecked struct {
 	objects int
 	needy   rules.Needy // those that need their truth
 	refused []Refusal
@@ -18,29 +18,29 @@ type surveyed struct {
 	last    bool
 }
 
-// look surveys a request of a single part in a snapshot that is there already.
+// look prechecks a request of a single part in a snapshot that is there already.
 func (x *raise) look(s *state.State) (err error) {
 	x.at, x.asOf = s.Clock, s.Counters.Events
-	x.looked = &surveyed{}
-	return x.surveyPart(s, x.looked)
+	x.looked = &prechecked{}
+	return x.precheckPart(s, x.looked)
 }
 
-// survey looks at the next objects behind one, without their truths.
-func (x *raise) survey(ctx context.Context, behind string) (surveyed, error) {
+// precheck looks at the next objects behind one, without their truths.
+func (x *raise) precheck(ctx context.Context, behind string) (prechecked, error) {
 	if p := x.looked; p != nil {
 		x.looked = nil
 		return *p, nil
 	}
-	p := surveyed{end: behind}
+	p := prechecked{end: behind}
 	if err := ctx.Err(); err != nil {
 		return p, err
 	}
-	err := x.ledger.engine.View(ctx, func(s *state.State) error { return x.surveyPart(s, &p) })
+	err := x.ledger.engine.View(ctx, func(s *state.State) error { return x.precheckPart(s, &p) })
 	return p, err
 }
 
-// surveyPart looks at the objects behind p.end.
-func (x *raise) surveyPart(s *state.State, p *surveyed) error {
+// precheckPart looks at the objects behind p.end.
+func (x *raise) precheckPart(s *state.State, p *prechecked) error {
 	if x.at.IsZero() {
 		x.at, x.asOf = s.Clock, s.Counters.Events
 	}
@@ -51,11 +51,11 @@ func (x *raise) surveyPart(s *state.State, p *surveyed) error {
 	if p.last = last; len(names) > 0 {
 		p.end = names[len(names)-1]
 	}
-	return x.surveyNames(s, names, p)
+	return x.precheckNames(s, names, p)
 }
 
-// surveyNames looks at some objects.
-func (x *raise) surveyNames(s *state.State, names []string, p *surveyed) error {
+// precheckNames looks at some objects.
+func (x *raise) precheckNames(s *state.State, names []string, p *prechecked) error {
 	p.objects = len(names)
 	p.needy.Bonds = make([]state.Bond, 0, len(names))
 	for i, name := range names {
@@ -79,12 +79,12 @@ func (x *raise) surveyNames(s *state.State, names []string, p *surveyed) error {
 }
 
 // Truths asks for the truths of the next part, if they were not kept. If somebody in it needs one all the same when it is
-// decided, the whole rest of the request is surveyed again. That takes a budget set free in between, and is rare.
+// decided, the whole rest of the request is looked at again. That takes a budget set free in between, and is rare.
 func (x *raise) Truths(ctx context.Context, behind string) error {
 	if x.rest == "" {
 		return nil
 	}
-	p, err := x.survey(ctx, behind)
+	p, err := x.precheck(ctx, behind)
 	if err != nil || p.end < x.rest {
 		return err
 	}
@@ -93,9 +93,9 @@ func (x *raise) Truths(ctx context.Context, behind string) error {
 	return err
 }
 
-// ask fetches the truths of surveyed objects, as far as they are needed, and returns the refusals of
+// ask fetches the truths of prechecked objects, as far as they are needed, and returns the refusals of
 // those that it has none for.
-func (x *raise) ask(ctx context.Context, p surveyed) (missing []Refusal, err error) {
+func (x *raise) ask(ctx context.Context, p prechecked) (missing []Refusal, err error) {
 	if len(p.needy.Names) == 0 {
 		return nil, nil
 	}

@@ -1,4 +1,4 @@
-package levels
+package levelscan
 
 import (
 	"math/rand/v2"

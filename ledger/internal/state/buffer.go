@@ -7,34 +7,34 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// Draft is where records are written out for the store: in a buffer that is used again, and from there to memory that the store may keep.
+// Buffer is where records are written out for the store, and from where they are copied if the store would keep a reference.
 // Its zero value is ready.
-type Draft struct {
+type Buffer struct {
 	wire.Encoder
 	split int // where the key ends
 	head  wire.Sums
 	kept  Pieces
 }
 
-// Again returns a draft with the memory of one that is done.
-func (d *Draft) Again() Draft { return Draft{Encoder: d.Encoder, head: d.head} }
+// Again returns a buffer with the memory of one that is done.
+func (d *Buffer) Again() Buffer { return Buffer{Encoder: d.Encoder, head: d.head} }
 
 // Lookup returns room for the key of a record that is only looked up, until the next call.
-func (d *Draft) Lookup() []byte {
+func (d *Buffer) Lookup() []byte {
 	if d.Buf == nil {
 		d.Buf = make([]byte, 0, 128)
 	}
 	return d.Buf[:0]
 }
 
-// Key begins a record. The caller appends the key and then calls [Draft.Value].
-func (d *Draft) Key() *wire.Encoder {
+// Key begins a record. The caller appends the key and then calls [Buffer.Value].
+func (d *Buffer) Key() *wire.Encoder {
 	d.Buf = d.Lookup()
 	return &d.Encoder
 }
 
 // Value ends the key. What the caller appends from now on is the payload.
-func (d *Draft) Value() *wire.Encoder {
+func (d *Buffer) Value() *wire.Encoder {
 	d.split = len(d.Buf)
 	return &d.Encoder
 }
@@ -58,19 +58,23 @@ func (p *Pieces) Keep(b []byte) []byte {
 	return (*p)[from:len(*p):len(*p)]
 }
 
-// take returns key and sealed value, in memory that is not used again.
-func (d *Draft) take(bucket string) (key, value []byte) {
+// seal ends the record with its checksum, and returns key and value, until the next one is begun.
+func (d *Buffer) seal(bucket string) (key, value []byte) {
 	sum := crc32.Update(d.head.Head(bucket, d.split), crc32.MakeTable(crc32.Castagnoli), d.Buf) // key and payload, side by side
 	d.Buf = binary.BigEndian.AppendUint32(d.Buf, sum)
-	record := d.kept.Keep(d.Buf)
-	return record[:d.split:d.split], record[d.split:]
+	return d.Buf[:d.split:d.split], d.Buf[d.split:]
 }
 
 // Write puts the drafted record into a bucket.
 func (s *State) Write(bucket string) error {
+	d := &s.Buffer
 	if s.Plain { // in a store that keeps no reference to it
-		return s.Writer.Put(bucket, s.Draft.Buf[:s.Draft.split], s.Draft.Buf[s.Draft.split:])
+		return s.Writer.Put(bucket, d.Buf[:d.split], d.Buf[d.split:])
 	}
-	key, value := s.Draft.take(bucket)
+	key, value := d.seal(bucket)
+	if !s.Copied {
+		record := d.kept.Keep(d.Buf)
+		key, value = record[:d.split:d.split], record[d.split:]
+	}
 	return s.Writer.Put(bucket, key, value)
 }

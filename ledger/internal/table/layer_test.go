@@ -1,0 +1,105 @@
+package table
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// However many keys have the same hash, or hashes side by side, each is found, and no other is.
+func TestKeysWithTheSameHashAreToldApart(t *testing.T) {
+	for _, hashes := range []uint64{1, 2, 7} {
+		l, random := newLayer(), rand.New(rand.NewPCG(1, hashes))
+		l.hash = func(key []byte) uint64 { return ^uint64(0) - uint64(key[0])%hashes } // those behind the highest begin at 0
+		want := map[string]string{}
+		at := uint64(0)
+		for range 2000 {
+			at++
+			key := fmt.Sprintf("%c%03d", 'a'+random.IntN(9), random.IntN(300))
+			if random.IntN(4) == 0 {
+				key = "one" // again and again
+			}
+			before, known := l.get("b", []byte(key), at)
+			if old, is := want[key]; is != known || string(before) != old {
+				t.Fatalf("%d hashes: %s is %q, %v; want %q, %v", hashes, key, before, known, old, is)
+			}
+			value := fmt.Sprint("value ", random.IntN(1e6))
+			i, first := l.put("b", []byte(key), []byte(value), at)
+			if !first {
+				t.Fatalf("%d hashes: %s was not written by update %d", hashes, key, at)
+			}
+			if random.IntN(3) == 0 {
+				if _, first := l.put("b", []byte(key), []byte(value+" again"), at); first {
+					t.Fatalf("%d hashes: %s was written twice by update %d, and told as two", hashes, key, at)
+				}
+				value += " again"
+			}
+			if random.IntN(5) == 0 {
+				l.undo([]id{i})
+				continue
+			}
+			want[key] = value
+		}
+		keys := slices.Sorted(maps.Keys(want))
+		c := seek([]*layer{l}, "b", nil, at)
+		for _, key := range keys {
+			if string(c.key) != key || string(c.value) != want[key] {
+				t.Fatalf("%d hashes: the scan is at %q with %q, want %q with %q", hashes, c.key, c.value, key, want[key])
+			}
+			c.next()
+		}
+		if c.key != nil {
+			t.Errorf("%d hashes: behind all of them is %q", hashes, c.key)
+		}
+	}
+}
+
+// What a caller does with its memory afterwards changes no record, and what a reader holds is never written to.
+func TestWhatIsPutIsCopied(t *testing.T) {
+	l := newLayer()
+	key, value := []byte("key"), []byte("first")
+	l.put("b", key, value, 1)
+	l.enter(1)
+	held, _ := l.get("b", key, 1)
+	var later [][]byte
+	for at := uint64(2); at < 40; at++ {
+		copy(value, fmt.Sprintf("%05d", at))
+		l.put("b", key, value, at)
+		now, _ := l.get("b", key, at)
+		later = append(later, now)
+	}
+	copy(key, "yek")
+	copy(value, "?????")
+	if !bytes.Equal(held, []byte("first")) {
+		t.Errorf("who reads since the first update sees %q", held)
+	}
+	for i, one := range later {
+		if want := fmt.Sprintf("%05d", i+2); string(one) != want {
+			t.Errorf("what was read at update %s is %q now", want, one)
+		}
+	}
+	if now, _ := l.get("b", []byte("key"), 100); string(now) != "00039" {
+		t.Errorf("the record is %q", now)
+	}
+}
+
+// Of a record that is written again and again no more is kept than what somebody reads; and what is counted for it is what is there.
+func TestMemoryOfALayerIsCounted(t *testing.T) {
+	l := newLayer()
+	value := make([]byte, 1000)
+	l.put("b", []byte("key"), value, 1)
+	l.put("b", []byte("key"), value, 2)
+	few := l.size()
+	for at := uint64(3); at < 1000; at++ {
+		i, _ := l.put("b", []byte("key"), value, at)
+		if at%3 == 0 {
+			l.undo([]id{i})
+		}
+	}
+	if many := l.size(); many > few+1000+versionBytes || len(l.older) > 3 || len(l.pieces.lent) > 4 {
+		t.Errorf("%d bytes are counted after two updates, %d after a thousand, with %d versions and %d values", few, many, len(l.older), len(l.pieces.lent))
+	}
+}
