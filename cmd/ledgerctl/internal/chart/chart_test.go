@@ -81,6 +81,8 @@ func TestLogTicks(t *testing.T) {
 		{0.0008, 0.02, 2 + 9 + 2, "0.001 0.002 0.005 0.01 0.02"},
 		{3, 4, 2, ""},
 		{1, 10, 10, "1 2 5 10"},
+		{0, 10, 0, ""},
+		{-1, 10, 0, ""},
 	} {
 		ticks := LogTicks{}.Ticks(test.low, test.high)
 		if got := names(ticks); got != test.want || len(ticks) != test.all {

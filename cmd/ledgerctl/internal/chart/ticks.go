@@ -37,6 +37,9 @@ type LogTicks struct{}
 
 // Ticks implements [plot.Ticker].
 func (LogTicks) Ticks(low, high float64) []plot.Tick {
+	if low <= 0 { // the powers of ten down to it have no end
+		return nil
+	}
 	var ticks []plot.Tick
 	for power := math.Pow(10, math.Floor(math.Log10(low))); power <= high; power *= 10 {
 		for n := 1.0; n < 10; n++ {

@@ -113,6 +113,12 @@ func drawFigure(f simulate.Figure) (*plot.Plot, error) {
 	}
 	beside := -float64(measured-1) / 2
 	for _, s := range f.Series {
+		if f.LogY {
+			s = positive(s)
+		}
+		if len(s.X) == 0 {
+			continue
+		}
 		x := s.X
 		if s.Measured {
 			x = shifted(x, beside)
@@ -128,6 +134,22 @@ func drawFigure(f simulate.Figure) (*plot.Plot, error) {
 		}
 	}
 	return p, nil
+}
+
+// positive leaves out the points that a logarithmic axis has no place for: few runs can by chance be all alike, and their variance is 0.
+func positive(s simulate.Series) simulate.Series {
+	shown := s
+	shown.X, shown.Y, shown.Low, shown.High = nil, nil, nil, nil
+	for i, y := range s.Y {
+		if y <= 0 || s.Low != nil && s.Low[i] <= 0 {
+			continue
+		}
+		shown.X, shown.Y = append(shown.X, s.X[i]), append(shown.Y, y)
+		if s.Low != nil {
+			shown.Low, shown.High = append(shown.Low, s.Low[i]), append(shown.High, s.High[i])
+		}
+	}
+	return shown
 }
 
 // shifted moves points, which are 1 apart, a little to the side, so that bars of several series do not hide
