@@ -63,6 +63,11 @@
 // cannot be part of a sum. The ceiling of a market is max even while it is closed. In a min of a market and a
 // calendar the calendar says how much may be sold by now; it draws nothing by itself.
 //
+// # Comparing policies
+//
+// Whoever has agreed to a policy need not be asked again about one that allows less: [AtMost] proves it, for
+// all instants from one on and any number of buyers, or says what is more.
+//
 // # Bounds
 //
 // A policy has at most [MaxSteps] steps over all its parts, 256 policies in it, nested at most 8 deep,

@@ -61,3 +61,18 @@ func ExampleCheckPrices() {
 	fmt.Println(errors.As(err, &arbitrage), err)
 	// Output: true the price falls from 100 at ε = 0.5 to 80 at ε = 1: whoever wants the former would buy the latter
 }
+
+func ExampleAtMost() {
+	market := func(price int64) policy.Policy {
+		p, err := policy.Sell(policy.Market{Max: privacy.MustEpsilon("1"), Prices: []policy.Price{{Epsilon: privacy.MustEpsilon("1"), Amount: price}}})
+		if err != nil {
+			fmt.Println(err)
+		}
+		return p
+	}
+	fmt.Println(policy.AtMost(market(200), market(180), time.Now()))
+	fmt.Println(policy.AtMost(market(150), market(180), time.Now()))
+	// Output:
+	// <nil>
+	// the policy may allow more: about ε=1 costs 150.00, and did cost 180.00
+}

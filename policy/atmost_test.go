@@ -1,0 +1,252 @@
+package policy
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// higher tells whether the ceiling of p is anywhere above that of q, by looking everywhere, for few buyers.
+func higher(p, q Policy, from time.Time, buyers uint64) bool {
+	instants := append(watched(p.node), watched(q.node)...)
+	for n := range buyers + 1 {
+		for _, x := range append(instants, instantOf(from)) {
+			if when := x.time(); !when.Before(from) && q.Ceiling(when, n).Less(p.Ceiling(when, n)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Of policies that few buyers unlock, it is always known whose ceiling is higher.
+func TestCeilingsAreComparedExactly(t *testing.T) {
+	g := newGenerator(t)
+	not, proven := 0, 0
+	for range pace.Tries(600, 5000, 600) {
+		p, q := g.policy(2), g.policy(2)
+		switch g.IntN(4) {
+		case 0:
+			p = made(t)(Min(q, p))
+		case 1:
+			p, q = made(t)(Min(p, made(t)(Unlock(eps("2"), 3)))), made(t)(Min(p, made(t)(Unlock(eps("2.000000001"), 2))))
+		case 2:
+			if sum, err := Sum(p, q); err == nil {
+				q = sum
+			}
+		}
+		from := g.time()
+		c := comparison{from: instantOf(from), left: maxWork}
+		err, want := c.ceilings(p.node, q.node), higher(p, q, from, 7)
+		if (err != nil) != want {
+			t.Fatalf("from %v on, is\n%v higher than\n%v? %v, and it says %v", from, p, q, want, err)
+		}
+		not, proven = not+count(want), proven+count(!want)
+	}
+	if min(not, proven) < 40 {
+		t.Errorf("%d were higher, %d not", not, proven)
+	}
+}
+
+func TestAtMost(t *testing.T) {
+	do := made(t)
+	unlock := func(total string, orders int) Policy { return do(Unlock(eps(total), orders)) }
+	rising := do(Steps(Step{at(0), eps("0.5")}, Step{at(time.Hour), eps("1")}))
+	for name, test := range map[string]struct {
+		p, q Policy
+		from time.Time
+		more string // part of the error, or ""
+	}{
+		"the same":                              {rising, rising, at(0), ""},
+		"no policy allows nothing":              {Policy{}, rising, at(0), ""},
+		"where nothing was allowed":             {Fixed(eps("1")), Policy{}, at(0), "ceiling is ε=1 after 0 buyers at 2027-01-01T00:00:00Z, and was ε=0"},
+		"nothing where nothing was":             {Fixed(eps("0")), Policy{}, at(0), ""},
+		"later":                                 {Fixed(eps("0.5")), rising, at(0), ""},
+		"too early":                             {Fixed(eps("0.5")), rising, at(-1), "ceiling is ε=0.5"},
+		"half of the way":                       {Fixed(eps("1")), rising, at(time.Hour - 1), "and was ε=0.5"},
+		"all of the way":                        {Fixed(eps("1")), rising, at(time.Hour), ""},
+		"more one day":                          {rising, Fixed(eps("0.9")), at(0), "2027-01-01T01:00:00Z"},
+		"before 1970":                           {rising, Fixed(eps("1")), time.Time{}, ""},
+		"after 2262":                            {rising, Fixed(eps("0.9")), time.Unix(1<<40, 0), "ceiling is ε=1"},
+		"a billion buyers":                      {unlock("1", 1e9), unlock("1", 1e9-1), at(0), ""},
+		"a billion buyers, and one more":        {unlock("1", 1e9-1), unlock("1", 1e9), at(0), "buyers"},
+		"a larger whole":                        {unlock("2", 1e9), unlock("1", 10), at(0), "ceiling is ε="},
+		"less at first, more in the end":        {unlock("2", 1e9), unlock("1", 1e8), at(0), "buyers"},
+		"a part of a minimum":                   {do(Min(unlock("1", 1e9), rising)), unlock("1", 1e9), at(0), ""},
+		"no part, but the whole":                {do(Min(unlock("1", 2), Fixed(eps("0.75")))), do(Sum(unlock("0.5", 2), unlock("0.5", 1))), at(0), ""},
+		"a lower bound on what buyers unlock":   {do(Min(unlock("1", 1e9), Fixed(eps("0.2")))), do(Min(unlock("1", 1e9), Fixed(eps("0.3")))), at(0), ""},
+		"all buyers are not enough":             {unlock("1", 1e9), Fixed(eps("1")), at(0), ""},
+		"no buyer is needed":                    {Fixed(eps("0.1")), do(Sum(unlock("1", 1e9), Fixed(eps("0.1")))), at(0), ""},
+		"it is too hard":                        {do(Sum(unlock("1", 1e9), unlock("1", 1e9-1))), do(Sum(unlock("1", 1e9-1), unlock("1", 1e9-2))), at(0), "too long"},
+		"a market where there was none":         {do(with(func(*Market) {})), Fixed(eps("1")), at(0), "was not for sale"},
+		"a market that is closed by then":       {do(with(func(m *Market) { m.Until = at(0) })), Fixed(eps("1")), at(0), ""},
+		"no market any more":                    {Fixed(eps("1")), do(with(func(*Market) {})), at(0), ""},
+		"the calendar takes the market's place": {rising, do(Min(rising, do(with(func(*Market) {})))), at(0), "calendar"},
+	} {
+		err := AtMost(test.p, test.q, test.from)
+		if (err == nil) != (test.more == "") || err != nil && (!errors.Is(err, ErrMore) || !strings.Contains(err.Error(), test.more)) {
+			t.Errorf("%s: %v, want %q", name, err, test.more)
+		}
+	}
+}
+
+// Each of a market's terms may become worse for buyers without asking, and not better.
+func TestTermsAreCompared(t *testing.T) {
+	for name, test := range map[string]struct {
+		worse, better func(*Market)
+		more          string
+	}{
+		"max":            {func(m *Market) { m.Max = eps("0.9") }, func(*Market) {}, "ε=1 "},
+		"price":          {func(m *Market) { m.Prices = []Price{{eps("1"), 101}} }, func(*Market) {}, "costs"},
+		"price of some":  {func(m *Market) { m.Prices = []Price{{eps("0.5"), 50}, {eps("1"), 200}} }, func(*Market) {}, "costs"},
+		"rounded prices": {func(m *Market) { m.Prices = []Price{{eps("1"), 1}}; m.Stride = eps("0.1") }, func(m *Market) { m.Prices = []Price{{eps("0.95"), 0}, {eps("1"), 1}}; m.Stride = eps("0.1") }, "costs"},
+		"floor":          {func(m *Market) { m.Floor = 10 }, func(*Market) {}, "costs"},
+		"floor for a curve": {func(m *Market) { m.Floor = 100 }, func(m *Market) {
+			m.Prices = []Price{{eps("0.25"), 50}, {eps("1"), 100}}
+		}, "costs"},
+		"stride":        {func(m *Market) { m.Stride = eps("0.3") }, func(m *Market) { m.Stride = eps("0.1") }, "was not for sale"},
+		"fine stride":   {func(m *Market) { m.Stride = eps("0.0003") }, func(m *Market) { m.Stride = eps("0.0001") }, "some of its levels"},
+		"any stride":    {func(m *Market) { m.Stride = eps("0.3") }, func(*Market) {}, "some of its levels"},
+		"levels":        {func(m *Market) { m.Levels = []privacy.Epsilon{eps("0.3")} }, func(m *Market) { m.Stride = eps("0.1") }, "was not for sale"},
+		"some levels":   {func(m *Market) { m.Stride = eps("0.5") }, func(m *Market) { m.Levels = []privacy.Epsilon{eps("0.3"), eps("0.5"), eps("1")} }, "was not for sale"},
+		"many levels":   {func(m *Market) { m.Levels = []privacy.Epsilon{eps("0.3")} }, func(*Market) {}, "some of its levels"},
+		"buyers":        {func(m *Market) { m.Buyers = []string{"a"} }, func(m *Market) { m.Buyers = []string{"a", "b"} }, `"b"`},
+		"everybody":     {func(m *Market) { m.Buyers = []string{"a"} }, func(*Market) {}, "everybody"},
+		"barred":        {func(m *Market) { m.Barred = []string{"a", "b"} }, func(m *Market) { m.Barred = []string{"b"} }, `"a" was barred`},
+		"still barred":  {func(m *Market) { m.Buyers = []string{"b"} }, func(m *Market) { m.Barred = []string{"a"} }, "everybody"},
+		"opens":         {func(m *Market) { m.From = at(time.Hour) }, func(*Market) {}, "opens before 2027-01-01T01:00:00Z"},
+		"closes":        {func(m *Market) { m.Until = at(time.Hour) }, func(*Market) {}, "open after 2027-01-01T01:00:00Z"},
+		"closes sooner": {func(m *Market) { m.Until = at(time.Hour) }, func(m *Market) { m.Until = at(time.Hour + 1) }, "open after"},
+		"holders": {func(m *Market) { m.Holders, m.Stride = 2, eps("0.5") }, func(m *Market) {
+			m.Holders, m.Stride = 3, eps("0.5")
+		}, "more than 2 buyers"},
+		"any number of holders": {func(m *Market) { m.Holders, m.Stride = 2, eps("0.5") }, func(m *Market) { m.Stride = eps("0.5") }, "more than 2 buyers"},
+	} {
+		worse, better := made(t)(with(test.worse)), made(t)(with(test.better))
+		if err := AtMost(worse, better, at(0)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := AtMost(better, worse, at(0)); !errors.Is(err, ErrMore) || !strings.Contains(err.Error(), test.more) {
+			t.Errorf("%s, the other way round: %v", name, err)
+		}
+	}
+	past := made(t)(with(func(m *Market) { m.From = at(-time.Hour) }))
+	if err := AtMost(made(t)(with(func(*Market) {})), past, at(0)); err != nil {
+		t.Errorf("a sale that has opened already: %v", err)
+	}
+}
+
+// A market that is at most another sells nothing that the other would not, or for less; where few levels are for sale, that is all it takes.
+func TestMarketsAreCompared(t *testing.T) {
+	g := generator{t, rand.New(rand.NewPCG(27, 20))}
+	names := []string{"a", "b", "c"}
+	some := func() (list []string) {
+		for _, name := range names {
+			if g.IntN(4) == 0 {
+				list = append(list, name)
+			}
+		}
+		return list
+	}
+	sale := func(stride privacy.Epsilon) Policy {
+		m := Market{Max: nanos(int64(6+g.IntN(3)) * 10_000), Floor: int64(g.IntN(2) * g.IntN(30)), Stride: stride}
+		price := Price{}
+		for price.Epsilon.Less(m.Max) {
+			price = Price{nanos(price.Epsilon.Nano() + int64(1+g.IntN(9))*10_007), price.Amount + int64(g.IntN(3)*g.IntN(20))}
+			m.Prices = append(m.Prices, price)
+		}
+		if g.IntN(8) == 0 {
+			m.Buyers = some()
+		} else if g.IntN(8) == 0 {
+			m.Barred = some()
+		}
+		if g.IntN(4) == 0 {
+			m.From = g.time()
+		}
+		if g.IntN(4) == 0 {
+			m.Until = m.From.Add(time.Hour)
+			if m.From.IsZero() {
+				m.Until = g.time()
+			}
+		}
+		if !stride.IsZero() {
+			m.Holders = g.IntN(3)
+		}
+		return made(t)(Sell(m))
+	}
+	// better tells whether p lets anybody have what q does not, or for less.
+	better := func(p, q *Terms, from time.Time) bool {
+		instants := []time.Time{from, at(-1), at(1e6 * time.Hour)}
+		for _, x := range []instant{p.opens, q.opens, p.closes, q.closes} {
+			if x != unbounded {
+				instants = append(instants, x.time())
+			}
+		}
+		open, closed := false, false
+		for _, when := range instants {
+			if !when.Before(from) && p.Open(when) {
+				open, closed = true, closed || !q.Open(when)
+			}
+		}
+		if !open {
+			return false
+		}
+		for level := p.step(); level <= p.max.Nano(); level += p.step() {
+			e := nanos(level)
+			if p.Offers(e) && (!q.Offers(e) || p.Price(e) < q.Price(e)) {
+				return true
+			}
+		}
+		for _, name := range append(names, "somebody") {
+			if p.Allows(name) && !q.Allows(name) {
+				return true
+			}
+		}
+		return closed || q.holders != 0 && (p.holders == 0 || p.holders > q.holders)
+	}
+	proven, more, unknown := 0, 0, 0
+	for range pace.Tries(700, 10000, 500) {
+		stride := nanos([]int64{0, 1, 10_000, 20_000}[g.IntN(4)])
+		p, q := sale(stride), sale(nanos([]int64{stride.Nano(), 10_000}[g.IntN(2)]))
+		if g.IntN(2) == 0 { // prices of which each is at least the other's
+			dearer := q.node.rule.(market)
+			p = made(t)(Sell(Market{Max: dearer.max, Prices: raised(g, dearer.curve), Floor: dearer.floor, Stride: dearer.stride, Holders: int(dearer.holders)}))
+		}
+		from := g.time()
+		err := AtMost(p, q, from)
+		is := better(p.Terms(), q.Terms(), from) || higher(p, q, from, 0)
+		listed := p.Terms().max.Nano()/p.Terms().step() <= maxListed
+		switch {
+		case err == nil && is:
+			t.Fatalf("from %v on\n%v\nis better than\n%v", from, p, q)
+		case err != nil && !is && listed:
+			t.Fatalf("from %v on\n%v\nis not better than\n%v, but %v", from, p, q, err)
+		case err == nil:
+			proven++
+		case is:
+			more++
+		default:
+			unknown++
+		}
+	}
+	if min(proven, more) < 60 || unknown > proven {
+		t.Errorf("%d proven, %d were more, %d unknown", proven, more, unknown)
+	}
+}
+
+// raised returns a curve that is nowhere below another, and bends at other places.
+func raised(g generator, c curve) []Price {
+	var points []Price
+	more := int64(0)
+	for _, p := range c {
+		more += int64(g.IntN(2) * g.IntN(5))
+		points = append(points, Price{p.Epsilon, p.Amount + more})
+	}
+	return slices.Clip(points)
+}
