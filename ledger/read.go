@@ -342,7 +342,7 @@ type Stats struct {
 	Sales     uint64 `json:"sales"`     // carried out
 	Revenue   int64  `json:"revenue"`   // of all sales, in minor units of the currency
 	Currency  string `json:"currency"`  // of all prices
-	Bytes     int64  `json:"bytes"`     // on disk
+	Bytes     int64  `json:"bytes"`     // of the file; what only its journal has is not counted
 }
 
 // Stats returns the counts, in constant time.
